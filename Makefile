@@ -1,0 +1,62 @@
+# Everything here needs Go and nothing else, apart from the race detector, which needs a C compiler.
+
+GO ?= go
+
+# The packages whose code runs on several goroutines: these are tested a second time under the race detector.
+RACE := $(patsubst %,./%/...,$(wildcard actors cpu server storage)) ./cmd/sluice
+
+# The folders whose tests keep golden files: those that define the flag -update.
+GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' '"update"' .)))
+
+# How long `make fuzz` spends on each fuzz target.
+FUZZTIME ?= 1m
+
+.PHONY: build check fmt vet lint portable test race bench fuzz gen golden
+
+build: ## ./sluice
+	$(GO) build -trimpath -o sluice ./cmd/sluice
+
+check: fmt vet lint build portable test race ## all that a change must pass
+
+fmt:
+	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	if [ -n "$$out" ]; then echo "gofmt would change these files, run gofmt -w on them:"; echo "$$out"; exit 1; fi
+
+vet:
+	$(GO) vet ./...
+
+lint:
+	@if command -v golangci-lint >/dev/null; then golangci-lint run; \
+	else echo "golangci-lint is not on PATH: its part of the check is left out"; fi
+
+# Without cgo, and on a machine without our assembly.
+portable:
+	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/sluice
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) build ./...
+
+# Unit tests, laws, goldens, the seeds of every fuzz target, and internal/lint.
+test:
+	$(GO) test -timeout 15m ./...
+
+race:
+	@if CGO_ENABLED=1 $(GO) env CC >/dev/null && command -v $$($(GO) env CC) >/dev/null; then \
+		echo $(GO) test -race $(RACE); CGO_ENABLED=1 $(GO) test -race -timeout 15m $(RACE); \
+	elif [ "$$CI" = true ]; then echo "no C compiler for the race detector"; exit 1; \
+	else echo "no C compiler: the race detector's part of the check is left out"; fi
+
+bench: build ## kernels first, then the whole engine on the embedded model
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+	./sluice bench --json
+
+fuzz: ## every fuzz target for FUZZTIME
+	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r dirname | sort -u); do \
+		for f in $$($(GO) test -list '^Fuzz' $$dir | grep '^Fuzz'); do \
+			echo "== $$dir $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$dir || exit 1; \
+		done; \
+	done
+
+gen: ## run every generator
+	$(GO) generate ./...
+
+golden: ## rewrite the golden files; read the diff before committing it
+	$(if $(strip $(GOLDEN)),$(GO) test $(GOLDEN) -update,@echo "no golden files")
