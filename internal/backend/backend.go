@@ -1,0 +1,71 @@
+// Package backend is the contract between the actors and a device that computes.
+//
+// A device compiles a bound program for itself: layout, fusion and scratch are its own business. It is driven
+// by one goroutine at a time (the device actor); only Upload may run beside Run, for weights that Run does
+// not need yet. internal/backendtest holds every device against the oracle cpu/ref.
+package backend
+
+import "github.com/sluice-ai/sluice/internal/ir"
+
+// BlockSize is the number of positions in a KV block.
+const BlockSize = 64
+
+// KVType is the element type of the KV cache.
+type KVType uint8
+
+const (
+	KVF16 KVType = iota + 1
+	KVF32
+)
+
+// Config is what a compiled model must hold besides its weights.
+type Config struct {
+	KV        KVType
+	Blocks    int // KV blocks of BlockSize positions, for all layers
+	MaxRows   int // most rows of a step
+	MaxWanted int // most rows of a step whose logits are wanted
+}
+
+// Memory is what a compiled model occupies, in bytes.
+type Memory struct{ Weights, KV, Scratch int64 }
+
+// Device compiles programs.
+type Device interface {
+	Name() string
+	// Compile lays out memory for the program. Weights are then uploaded; Run needs those of its segment.
+	// An unsupported type or shape is reported for all weights at once.
+	Compile(p *ir.Bound, c Config) (Model, error)
+}
+
+// Model is a compiled program with its weights, KV cache and scratch memory.
+type Model interface {
+	// Upload copies rows [row, row+n) of w from data, in the file's layout and type. row is a multiple of
+	// RowGrain; so is n, except for the last piece of a weight. data is not kept. Safe for
+	// concurrent use on different pieces.
+	Upload(w ir.Ref, row int, data []byte) error
+	RowGrain() int
+	// Run executes one segment for the rows of s. Segments of a step run in program order. After
+	// the head, s.Logits is filled.
+	Run(segment int, s *Step) error
+	Memory() Memory
+	// Close frees the memory. Nothing may be running.
+	Close() error
+}
+
+// Step is one pass over the program for rows of several sequences. It is reused from step to step: slices are
+// refilled, not reallocated.
+type Step struct {
+	Tokens []int32   // one for each row
+	Spans  []Span    // sequences of the step; their rows tile Tokens in order
+	Wanted []int32   // rows whose logits are wanted, ascending
+	Logits []float32 // out: [len(Wanted)][Vocab]; the caller provides the memory
+}
+
+// Span is the rows of one sequence in a step: Rows rows from row Row on, at positions Pos, Pos+1, …
+// Positions 0…Pos−1 are in the cache. Table[i] is the KV block of positions i·BlockSize…, and covers
+// Pos+Rows positions. Two spans never write the same block.
+type Span struct {
+	Row, Rows int
+	Pos       int
+	Table     []int32
+}

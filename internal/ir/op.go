@@ -1,0 +1,78 @@
+package ir
+
+// Op is the kind of a node. The set is closed: a device that runs every Op runs every model.
+type Op uint8
+
+const (
+	Embed   Op = iota + 1 // y[r] = W[token(r)]
+	Linear                // y[r,o] = Σᵢ W[o,i]·x[r,i] + b[o]
+	Norm                  // y = g·x/√(mean x²+ε) [+ b]; layer: g·(x−mean)/√(var+ε) + b; over groups of Norm.Group features
+	RoPE                  // rotates pairs of features of each head by position·frequency
+	Attend                // appends K and V to the cache, then y = softmax(scale·q·Kᵀ)·V over the visible positions
+	GLU                   // y = act(x₀)·x₁; with one input y = act(x₀)
+	Add                   // y = x₀ + x₁
+	Mul                   // y = x₀·x₁
+	Scale                 // y = Factor·x
+	SoftCap               // y = Factor·tanh(x/Factor)
+	Slice                 // y[r] = x[r, From : From+width(y)]
+	Rows                  // y[j] = x[wanted(j)]: from here on rows are the wanted ones
+	lastOp
+)
+
+// Act is the activation function of a GLU.
+type Act uint8
+
+const (
+	SiLU    Act = iota + 1 // x/(1+e⁻ˣ)
+	GELU                   // 0.5·x·(1+tanh(√(2/π)·(x+0.044715·x³)))
+	GELUErf                // 0.5·x·(1+erf(x/√2))
+	ReLU2                  // max(x,0)²
+	Sigmoid                // 1/(1+e⁻ˣ)
+)
+
+// Node is one operation. Which fields count is said by Op; the others are zero (W and B: NoRef).
+type Node struct {
+	Op     Op
+	Out    Value
+	In     []Value // 1 to 3 inputs in the order of the Op's formula; Attend: q, k, v
+	W      Ref     // Embed, Linear: the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq
+	B      Ref     // Linear, Norm: the bias
+	Act    Act
+	Factor float32 // Scale, SoftCap
+	From   int     // Slice: first feature
+
+	Norm   NormArgs
+	RoPE   *RoPEArgs
+	Attend *AttendArgs
+}
+
+// NormArgs configures Norm. The input's width is a multiple of Group; each group of features is
+// normalised on its own with the same g (of Group values) — a per-head norm has Group = head size.
+// If g has the whole width while Group is smaller, it is applied by feature.
+type NormArgs struct {
+	Layer bool // subtract the mean (LayerNorm); else RMS
+	Eps   float32
+	Group int
+}
+
+// RoPEArgs configures RoPE of a value holding Heads heads of HeadDim features, of which the first Dims rotate.
+// Feature pair i of a head is (2i, 2i+1) when Interleaved, else (i, i+Dims/2), and turns by
+// position·Freq[i]/factor[i] radians; cos and sin are multiplied by Mscale.
+// All scalings (linear, YaRN, Llama 3) are already folded into Freq and Mscale by the architecture.
+type RoPEArgs struct {
+	Heads, HeadDim, Dims int
+	Interleaved          bool
+	Freq                 []float64 // Dims/2 values, radians per position
+	Mscale               float32
+}
+
+// AttendArgs configures Attend: q [rows][Heads·KDim], k [rows][KVHeads·KDim], v [rows][KVHeads·VDim] →
+// [rows][Heads·VDim]. Query head h reads KV head h/(Heads/KVHeads). A row at position p sees positions
+// max(0, p−Window+1)…p, or 0…p when Window is 0.
+type AttendArgs struct {
+	KV                         int // index into Program.KV
+	Heads, KVHeads, KDim, VDim int
+	Scale                      float32 // multiplies q·k
+	SoftCap                    float32 // s = SoftCap·tanh(s/SoftCap) before the mask; 0 = none
+	Window                     int
+}
