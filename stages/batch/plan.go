@@ -1,0 +1,128 @@
+package batch
+
+import "github.com/sluice-ai/sluice/internal/backend"
+
+// Part is one sequence's share of a step.
+type Part struct {
+	Seq    *Seq
+	Rows   int
+	Wanted int // how many of the step's wanted rows are this part's
+}
+
+// Plan fills one step with at most rows rows. A sequence has no phase of its own here: len(Tokens) positions are
+// known, done of them are computed, and it wants the rest; prefill, decode and recompute are this one rule.
+// Decodes come first, prefill fills what is left, in order of arrival. A sequence whose step failed
+// before runs alone, so that a second failure is known to be its own. The slices of step and parts are reused.
+//
+// hopeless is a sequence that can never run for want of KV blocks; the caller ends it.
+func (s *State) Plan(step *backend.Step, parts []Part, rows int) (_ []Part, hopeless *Seq) {
+	p := planner{step: step, parts: parts[:0], rows: min(rows, s.limits.Rows), wanted: s.limits.Wanted}
+	step.Tokens, step.Spans, step.Wanted = step.Tokens[:0], step.Spans[:0], step.Wanted[:0]
+	if q := s.suspect(); q != nil {
+		p.add(q)
+		return p.parts, nil
+	}
+	for _, q := range s.seqs {
+		if q.decoding() {
+			p.add(q)
+		}
+	}
+	if len(p.parts) > 0 {
+		p.rows = min(p.rows, s.limits.Beside)
+	}
+	for _, q := range s.seqs {
+		if !q.decoding() {
+			p.add(q)
+		}
+	}
+	if len(p.parts) == 0 {
+		hopeless = s.relieve()
+	}
+	return p.parts, hopeless
+}
+
+// suspect returns the oldest sequence that is ready and was in a failed step.
+func (s *State) suspect() *Seq {
+	for _, q := range s.seqs {
+		if q.strikes > 0 && q.ready() {
+			return q
+		}
+	}
+	return nil
+}
+
+// ready says that the sequence could be given a row.
+func (q *Seq) ready() bool {
+	return q.phase == running && q.kv.open && q.credit() && min(q.left(), q.room()-q.done) > 0
+}
+
+type planner struct {
+	step   *backend.Step
+	parts  []Part
+	rows   int
+	wanted int
+}
+
+func (p *planner) add(q *Seq) {
+	if !q.ready() {
+		return
+	}
+	n := min(q.left(), q.room()-q.done, p.rows)
+	want := 0
+	if q.Score {
+		n = min(n, p.wanted)
+		want = n
+	} else if n == q.left() {
+		want = 1
+	}
+	if n <= 0 || want > p.wanted {
+		return
+	}
+	row := len(p.step.Tokens)
+	p.step.Tokens = append(p.step.Tokens, q.Tokens[q.done:q.done+n]...)
+	p.step.Spans = append(p.step.Spans, backend.Span{Row: row, Rows: n, Pos: q.done, Table: q.table})
+	for i := n - want; i < n; i++ {
+		p.step.Wanted = append(p.step.Wanted, int32(row+i))
+	}
+	p.parts = append(p.parts, Part{Seq: q, Rows: n, Wanted: want})
+	p.rows -= n
+	p.wanted -= want
+}
+
+// Advance tells that the rows of a part were computed, without a token.
+func (s *State) Advance(p Part) {
+	p.Seq.done += p.Rows
+	p.Seq.strikes = 0
+}
+
+// Append adds the token sampled after the sequence's last position and says whether the sequence ended by it.
+func (s *State) Append(q *Seq, token int32) End {
+	q.Tokens = append(q.Tokens, token)
+	q.sent++
+	end := NotEnded
+	switch {
+	case q.Ends != nil && q.Ends(token):
+		end = EndToken
+	case len(q.Tokens) >= q.MaxLen:
+		end = EndLength
+	}
+	if end != NotEnded {
+		s.end(q)
+	}
+	return end
+}
+
+// Finish ends a sequence that is complete or cannot go on.
+func (s *State) Finish(q *Seq) { s.end(q) }
+
+// Strike notes that a step failed with these parts in it, and returns the sequence to be given up: one that
+// failed alone after it had failed before.
+func (s *State) Strike(parts []Part) *Seq {
+	for _, p := range parts {
+		p.Seq.strikes++
+	}
+	if len(parts) == 1 && parts[0].Seq.strikes >= 2 {
+		return parts[0].Seq
+	}
+	return nil
+}

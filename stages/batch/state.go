@@ -1,0 +1,109 @@
+package batch
+
+import "slices"
+
+// Limits bounds what a step and the running set may hold.
+type Limits struct {
+	Seqs   int // sequences that run at once
+	Rows   int // rows of a step
+	Wanted int // rows of a step whose logits are wanted
+	Beside int // prefill rows of a step that also decodes: bounds the pause that others' prompts cause
+}
+
+// End says why a sequence ended.
+type End uint8
+
+const (
+	NotEnded End = iota
+	EndToken     // it produced one of its end tokens
+	EndLength
+	EndFailed
+)
+
+// State is all sequences and their progress. The zero value is not usable; see New.
+type State struct {
+	limits   Limits
+	seqs     []*Seq // by arrival
+	byID     map[ID]*Seq
+	arrivals uint64
+}
+
+// New returns an empty State.
+func New(l Limits) *State {
+	return &State{limits: l, byID: make(map[ID]*Seq)}
+}
+
+// Len counts the sequences that have not ended, or whose blocks are not given back yet.
+func (s *State) Len() int { return len(s.seqs) }
+
+// Seqs lists the sequences by arrival. The caller must not change the slice.
+func (s *State) Seqs() []*Seq { return s.seqs }
+
+// Find returns a sequence that has not been forgotten, or nil.
+func (s *State) Find(id ID) *Seq { return s.byID[id] }
+
+// Waiting counts the sequences that were not given a place yet.
+func (s *State) Waiting() int { return s.count(waiting) }
+
+// Running counts the sequences that hold a place.
+func (s *State) Running() int { return s.count(running) }
+
+func (s *State) count(p phase) int {
+	n := 0
+	for _, q := range s.seqs {
+		if q.phase == p {
+			n++
+		}
+	}
+	return n
+}
+
+// Submit takes a sequence in. Its progress fields must be zero.
+func (s *State) Submit(q *Seq) {
+	s.arrivals++
+	q.arrival = s.arrivals
+	s.seqs = append(s.seqs, q)
+	s.byID[q.ID] = q
+}
+
+// Cancel ends a sequence; one that is gone already is no error.
+func (s *State) Cancel(id ID) {
+	if q := s.byID[id]; q != nil {
+		s.end(q)
+	}
+}
+
+// Consumed tells how many tokens of the sequence its session has taken in all.
+func (s *State) Consumed(q *Seq, total uint64) { q.got = max(q.got, total) }
+
+// Live says whether the sequence still wants tokens.
+func (s *State) Live(q *Seq) bool { return q.phase != ended }
+
+// Starved says that the sequence waits for credit only.
+func (s *State) Starved(q *Seq) bool { return q.phase == running && !q.credit() }
+
+// Reset forgets all progress: the KV cache is gone. Every living sequence waits again, in its old order, and will
+// be recomputed from its tokens.
+func (s *State) Reset() {
+	for _, q := range slices.Clone(s.seqs) {
+		q.kv, q.table, q.done = kvState{}, nil, 0 // a step under way may still read the old table
+		if q.phase == ended {
+			s.forget(q)
+		} else {
+			q.phase = waiting
+		}
+	}
+}
+
+// end takes the sequence out of the running set; it is forgotten once its blocks are given back.
+func (s *State) end(q *Seq) {
+	q.phase = ended
+	if !q.kv.open && !q.kv.asked {
+		s.forget(q)
+	}
+}
+
+func (s *State) forget(q *Seq) {
+	delete(s.byID, q.ID)
+	s.seqs = slices.DeleteFunc(s.seqs, func(p *Seq) bool { return p == q })
+}
