@@ -1,4 +1,5 @@
-# Everything here needs Go and nothing else, apart from the race detector, which needs a C compiler.
+# Everything here needs Go alone, but for the race detector, which needs a C compiler. golangci-lint runs
+# where it is installed.
 
 GO ?= go
 

@@ -1,0 +1,57 @@
+package lint
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	makeTarget = regexp.MustCompile(`(?m)^([a-z]+):`)
+	makeUse    = regexp.MustCompile("(?m)(?:^|`)make ([a-z]+)")
+	linked     = regexp.MustCompile(`\]\(([^)#:]+)\)`)
+	// placed matches folders and files of this module that a document names in code style.
+	placed = regexp.MustCompile("`((?:actors|cmd|cpu|docs|internal|server|stages|storage)(?:/[\\w.-]+)*)`")
+)
+
+// TestDocuments checks what the documents name: make's targets, links, folders and files. That the commands
+// of the README parse is checked beside the commands.
+func TestDocuments(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	targets := map[string]bool{}
+	for _, m := range makeTarget.FindAllStringSubmatch(string(makefile), -1) {
+		targets[m[1]] = true
+	}
+	for name, text := range texts(t, ".md") {
+		for _, m := range makeUse.FindAllStringSubmatch(text, -1) {
+			require.True(t, targets[m[1]], "%s: the Makefile has no target %s", name, m[1])
+		}
+		for _, m := range placed.FindAllStringSubmatch(text, -1) {
+			exists(t, name, root, m[1])
+		}
+		for _, m := range linked.FindAllStringSubmatch(text, -1) {
+			exists(t, name, filepath.Join(root, filepath.Dir(name)), m[1])
+		}
+	}
+}
+
+func exists(t *testing.T, document, dir, name string) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+		t.Errorf("%s: names %s, which does not exist", document, name)
+	}
+}
+
+func TestRequiredFiles(t *testing.T) {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "Makefile", ".ci/run"} {
+		exists(t, "the module", root, name)
+	}
+	changes, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+	require.NoError(t, err)
+	require.True(t, strings.Contains(string(changes), "## [Unreleased]"))
+}

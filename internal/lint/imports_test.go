@@ -1,0 +1,183 @@
+package lint
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// layers says which folders of this module the code of a folder may import; the first row that fits holds.
+// Every package may import what lies in its own row's folder, but a stage never imports another stage.
+var layers = []struct {
+	dir string
+	may []string
+}{
+	{"cmd/sluice", []string{"server", "actors", "stages", "storage", "cpu", "gpu", "internal"}},
+	{"server", []string{"actors", "stages/chat", "internal"}},
+	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},
+	{"stages", []string{"internal"}},
+	{"cpu", []string{"internal"}},
+	{"gpu", []string{"internal"}},
+	{"storage", []string{"internal"}},
+	{"internal", nil},
+}
+
+// forTests are packages that only tests may import.
+var forTests = []string{"internal/shared", "internal/backendtest", "internal/lint"}
+
+// thirdParty says who may import a module's packages outside tests; nobody, where the list is empty.
+// Tests may import all of them. What is not here must not be imported: a dependency is a decision.
+var thirdParty = []struct {
+	path string
+	dirs []string
+}{
+	{"github.com/alecthomas/kong", []string{"cmd/sluice"}},
+	{"github.com/anthropics/anthropic-sdk-go", nil},
+	{"github.com/asynkron/protoactor-go/actor", []string{"actors"}},
+	{"github.com/dlclark/regexp2", nil},
+	{"github.com/ebitengine/purego", []string{"gpu"}},
+	{"github.com/goccy/go-yaml", []string{"cmd/sluice"}},
+	{"github.com/iceber/iouring-go/syscall", []string{"storage/uring"}}, // the module's root does not link
+	{"github.com/klauspost/cpuid/v2", []string{"cpu", "cmd/sluice"}},
+	{"github.com/openai/openai-go/v3", nil},
+	{"github.com/peterh/liner", []string{"cmd/sluice"}},
+	{"github.com/prometheus/client_golang", []string{"actors", "server"}},
+	{"github.com/rs/zerolog", []string{"actors", "server", "cmd/sluice"}},
+	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"server"}},
+	{"github.com/schollz/progressbar/v3", []string{"cmd/sluice"}},
+	{"github.com/stretchr/testify", []string{"internal/backendtest"}},
+	{"github.com/valyala/fasthttp", []string{"server"}},
+	{"github.com/vulkan-go/vulkan", []string{"gpu"}},
+	{"go.uber.org/goleak", nil},
+	{"golang.org/x/sys", []string{"actors", "server", "cpu", "gpu", "storage", "internal", "cmd/sluice"}},
+	{"golang.org/x/term", []string{"cmd/sluice"}},
+	{"pgregory.net/rapid", []string{"internal/backendtest"}},
+}
+
+// forbidden are packages of the standard library that product code may not import, with the reason.
+var forbidden = []struct {
+	path   string
+	except []string
+	why    string
+}{
+	{"C", []string{"gpu"}, "the program must build with CGO_ENABLED=0"},
+	{"io/ioutil", nil, "os and io have the same"},
+	{"log", nil, "zerolog writes the log, errors are returned"},
+	{"math/rand", nil, "math/rand/v2 has sources that stay the same for a seed"},
+	{"plugin", nil, "everything is linked"},
+	{"reflect", []string{"server", "cmd/sluice"}, "plain code can be searched"},
+	{"testing", []string{"internal/shared", "internal/backendtest"}, "it adds flags to the program"},
+}
+
+// impure are packages that code without I/O, clock and goroutines has no use for: stages may not import them.
+var impure = []string{"context", "net", "os", "os/exec", "path/filepath", "runtime", "sync/atomic", "syscall", "unsafe"}
+
+func TestImports(t *testing.T) { each(t, imports) }
+
+func imports(s *source) (faults []string) {
+	for _, spec := range s.ast.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		if fault := importFault(s, path); fault != "" {
+			faults = append(faults, fmt.Sprintf("%s: imports %s: %s", s.at(spec.Pos()), path, fault))
+		}
+	}
+	return faults
+}
+
+func importFault(s *source, path string) string {
+	first, _, _ := strings.Cut(path, "/")
+	switch {
+	case under(path, module):
+		return moduleFault(s, strings.TrimPrefix(strings.TrimPrefix(path, module), "/"))
+	case strings.Contains(first, "."):
+		return thirdPartyFault(s, path)
+	case s.test():
+		return ""
+	}
+	for _, f := range forbidden {
+		if path == f.path && !underAny(s.dir(), f.except) {
+			return f.why
+		}
+	}
+	if under(s.dir(), "stages") && underAny(path, impure) {
+		return "stages are pure logic: no I/O, no goroutines, no clock"
+	}
+	return ""
+}
+
+func moduleFault(s *source, target string) string {
+	for _, layer := range layers {
+		if !under(s.dir(), layer.dir) {
+			continue
+		}
+		own := layer.dir
+		if own == "stages" {
+			own = strings.Join(strings.SplitN(s.dir(), "/", 3)[:2], "/")
+		}
+		if s.test() {
+			if underAny(target, []string{"actors", "server", "cmd"}) && !underAny(target, append(layer.may, own)) {
+				return "not even a test may reach up there"
+			}
+			return ""
+		}
+		if underAny(target, forTests) && !underAny(s.dir(), forTests) {
+			return "only tests may import it"
+		}
+		if !underAny(target, append(layer.may, own)) {
+			return fmt.Sprintf("%s may import %v of this module", own, layer.may)
+		}
+		return ""
+	}
+	return "the importing folder is not in the layout: see layers in internal/lint"
+}
+
+func thirdPartyFault(s *source, path string) string {
+	for _, dep := range thirdParty {
+		if !under(path, dep.path) {
+			continue
+		}
+		if s.test() || underAny(s.dir(), dep.dirs) {
+			return ""
+		}
+		if len(dep.dirs) == 0 {
+			return "only tests may import it"
+		}
+		return fmt.Sprintf("only %v may import it", dep.dirs)
+	}
+	return "no dependency that was decided on: see thirdParty in internal/lint"
+}
+
+func TestImportsSeesFaults(t *testing.T) {
+	for _, c := range []struct{ file, path, want string }{
+		{"stages/kv/kv.go", module + "/internal/ir", ""},
+		{"stages/kv/kv.go", module + "/actors", "may import [internal]"},
+		{"stages/kv/kv.go", module + "/stages/token", "may import [internal]"},
+		{"stages/chat/chat.go", module + "/stages/chat/jinja", ""},
+		{"stages/kv/kv.go", "os", "pure"},
+		{"stages/kv/kv.go", "net/http", "pure"},
+		{"stages/kv/kv_test.go", "os", ""},
+		{"stages/kv/kv_test.go", module + "/storage/gguf", ""},
+		{"stages/kv/kv_test.go", module + "/actors", "not even a test"},
+		{"server/server.go", module + "/cpu", "may import"},
+		{"server/server_test.go", module + "/actors", ""},
+		{"actors/engine.go", module + "/internal/shared", "only tests"},
+		{"actors/engine.go", "log", "zerolog"},
+		{"cpu/x.go", "C", "CGO_ENABLED"},
+		{"storage/uring/x.go", "github.com/iceber/iouring-go", "no dependency"},
+		{"storage/uring/x.go", "github.com/iceber/iouring-go/syscall", ""},
+		{"actors/engine.go", "github.com/asynkron/protoactor-go/remote", "no dependency"},
+		{"stages/token/split.go", "github.com/dlclark/regexp2", "only tests"},
+		{"util/x.go", module + "/internal/ir", "not in the layout"},
+	} {
+		s := parse(t, c.file, "package p\nimport _ "+strconv.Quote(c.path)+"\n")
+		got := strings.Join(imports(s), "\n")
+		if c.want == "" {
+			require.Empty(t, got, "%s importing %s", c.file, c.path)
+			continue
+		}
+		require.Contains(t, got, c.want, "%s importing %s", c.file, c.path)
+	}
+}
