@@ -35,6 +35,8 @@ type Device interface {
 	// Compile lays out memory for the program. Weights are then uploaded; Run needs those of its segment.
 	// An unsupported type or shape is reported for all weights at once.
 	Compile(p *ir.Bound, c Config) (Model, error)
+	// Close ends the device's workers. Its models were closed before.
+	Close() error
 }
 
 // Model is a compiled program with its weights, KV cache and scratch memory.
