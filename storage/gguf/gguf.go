@@ -1,0 +1,109 @@
+// Package gguf reads and writes GGUF files, the model format of ggml: metadata, a tensor directory, tensor data.
+//
+// Open maps a file, and all parts of a split one; metadata is copied out and the directory is checked against the
+// file at once, tensor data is touched only when it is viewed. A damaged or hostile file gives one error that says
+// what to do. What the keys and tensors mean is for stages/arch and stages/token to know.
+//
+// Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Versions 2 and 3, little-endian.
+package gguf
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/internal/source"
+)
+
+// Tensor is one entry of the directory.
+type Tensor struct {
+	Name   string
+	Type   quant.Type
+	Shape  []int // 1 to 4 dimensions in ggml order: Shape[0] is the length of a row, in values
+	Part   int   // which file of a split model
+	Offset int64 // of the data, from the start of that file
+	Size   int64 // bytes
+}
+
+// File is an opened model. It may be read by many goroutines; Close must wait for them.
+type File struct {
+	Name    string // as given to Open or Parse
+	Version int
+	Meta    meta.Map // of the first part
+	Tensors []Tensor // in file order, part by part
+
+	parts  []part
+	byName map[string]int // index into Tensors
+}
+
+// part is one file of a model. Its data is a mapping, which a change of the file can make fault, or plain memory.
+type part struct {
+	name    string
+	path    string // empty for memory
+	data    []byte
+	mapping *mapping // nil for memory
+}
+
+// Tensor finds a tensor by name.
+func (f *File) Tensor(name string) (*Tensor, bool) {
+	i, ok := f.byName[name]
+	if !ok {
+		return nil, false
+	}
+	return &f.Tensors[i], true
+}
+
+// Parts is the number of files the model is split into.
+func (f *File) Parts() int { return len(f.parts) }
+
+// Part says where the bytes of part i lie, for a reader that does not go through the mapping.
+func (f *File) Part(i int) source.Source {
+	p := &f.parts[i]
+	s := source.Source{Name: p.name, Path: p.path, Size: int64(len(p.data))}
+	if p.path == "" {
+		s.Data = p.data
+	}
+	return s
+}
+
+// View calls use with the bytes of t, without copying them. They are valid until use returns and must not be
+// written to. If the file was truncated after it was opened, touching them ends use with a fault, which View
+// returns as an error. That protection holds for the calling goroutine only: work that use hands to another
+// goroutine needs a View of its own there.
+func (f *File) View(t *Tensor, use func(data []byte) error) error {
+	p := &f.parts[t.Part]
+	if p.data == nil {
+		return fmt.Errorf("%s: tensor %s: the file is closed", p.name, quote(t.Name))
+	}
+	data := p.data[t.Offset : t.Offset+t.Size : t.Offset+t.Size]
+	if p.mapping == nil {
+		return use(data)
+	}
+	err := p.mapping.guard(func() error { return use(data) })
+	if errors.Is(err, errShrunk) {
+		return fmt.Errorf("%s: tensor %s: %w", p.name, quote(t.Name), err)
+	}
+	return err
+}
+
+// Close unmaps the file. No View may be running.
+func (f *File) Close() error {
+	var errs []error
+	for i := range f.parts {
+		if m := f.parts[i].mapping; m != nil {
+			errs = append(errs, m.close())
+		}
+		f.parts[i].data, f.parts[i].mapping = nil, nil
+	}
+	return errors.Join(errs...)
+}
+
+// quote shows a name from a file in an error: escaped, and cut if someone made it long.
+func quote(name string) string {
+	const most = 80
+	if len(name) > most {
+		return fmt.Sprintf("%q...", name[:most])
+	}
+	return fmt.Sprintf("%q", name)
+}

@@ -1,0 +1,82 @@
+package gguf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"unsafe"
+)
+
+// errShrunk is the error of a file that lost bytes while it was mapped.
+var errShrunk = errors.New("the file was truncated or cannot be read any more: restore it and start again")
+
+// mapping is a file in memory, read only. Its pages are the file's own where the platform can do that.
+type mapping struct {
+	file *os.File // kept open: its size is compared after each use
+	data []byte
+}
+
+// guard runs use, which may read m.data. The kernel signals a read of a page that the file no longer has; guard
+// turns that signal into errShrunk. A page that the file has in part reads as zeros after its end, without any
+// signal, so the size is compared as well.
+func (m *mapping) guard(use func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch r := recover(); {
+		case r == nil:
+		case m.owns(r):
+			err = errShrunk
+		default:
+			panic(r)
+		}
+	}()
+	if err := use(); err != nil {
+		return err
+	}
+	info, err := m.file.Stat()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errShrunk, err)
+	}
+	if info.Size() < int64(len(m.data)) {
+		return errShrunk
+	}
+	return nil
+}
+
+// owns says whether a recovered value is a memory fault inside the mapping; any other is a bug of ours.
+func (m *mapping) owns(recovered any) bool {
+	fault, ok := recovered.(interface{ Addr() uintptr })
+	if !ok {
+		return false
+	}
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))
+	return fault.Addr()-start < uintptr(len(m.data))
+}
+
+// openRegular opens a file that can be mapped, and returns its size.
+func openRegular(path string) (*os.File, int64, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, errors.Unwrap(err) // without the path, which the caller puts in front
+	}
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("is %s, want a regular file: give the path of a .gguf file", fileKind(info.Mode()))
+	case info.Size() != int64(int(info.Size())):
+		err = fmt.Errorf("has %d bytes, more than this machine can address", info.Size())
+	default:
+		return file, info.Size(), nil
+	}
+	file.Close()
+	return nil, 0, err
+}
+
+func fileKind(mode os.FileMode) string {
+	if mode.IsDir() {
+		return "a folder"
+	}
+	return "a device, pipe or socket"
+}

@@ -1,0 +1,148 @@
+package gguf
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+)
+
+const (
+	keySplitNo      = "split.no"
+	keySplitCount   = "split.count"
+	keySplitTensors = "split.tensors.count"
+)
+
+// Open maps the file at path, and the other parts if it is the first of a split model.
+func Open(path string) (*File, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+func open(path string) (*File, error) {
+	f := &File{Name: path, byName: make(map[string]int)}
+	first, err := f.addMapped(path)
+	if err == nil {
+		err = f.addSplits(path, first)
+	}
+	if err != nil {
+		f.Close() // the first error is the one to report
+		return nil, err
+	}
+	return f, nil
+}
+
+// Parse reads a file that is already in memory. The File keeps data, which must not change.
+func Parse(name string, data []byte) (*File, error) {
+	f := &File{Name: name, byName: make(map[string]int)}
+	h, err := parse(data)
+	if err == nil {
+		err = f.add(part{name: name, data: data}, h)
+	}
+	if err == nil && splitCount(h) > 1 {
+		err = fmt.Errorf("key %q is %d: a split model cannot be read from memory, merge its parts into one file",
+			keySplitCount, splitCount(h))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return f, nil
+}
+
+func (f *File) addMapped(path string) (*header, error) {
+	m, err := mapFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var h *header
+	err = m.guard(func() (err error) {
+		h, err = parse(m.data)
+		return err
+	})
+	if err == nil {
+		err = f.add(part{name: path, path: path, data: m.data, mapping: m}, h)
+	}
+	if err != nil {
+		m.close() // the first error is the one to report
+		return nil, err
+	}
+	return h, nil
+}
+
+// add appends a part and its tensors.
+func (f *File) add(p part, h *header) error {
+	for _, t := range h.tensors {
+		if i, twice := f.byName[t.Name]; twice {
+			return fmt.Errorf("tensor %s: is also in %s: these parts do not belong together, download the model again",
+				quote(t.Name), f.parts[f.Tensors[i].Part].name)
+		}
+		t.Part = len(f.parts)
+		f.byName[t.Name] = len(f.Tensors)
+		f.Tensors = append(f.Tensors, t)
+	}
+	if len(f.parts) == 0 {
+		f.Version, f.Meta = h.version, h.meta
+	}
+	f.parts = append(f.parts, p)
+	return nil
+}
+
+func splitCount(h *header) int64 {
+	n, err := h.meta.Int(keySplitCount)
+	if err != nil {
+		return 1 // most files have no such key
+	}
+	return n
+}
+
+// splitName matches the file name of a part: prefix, number from 1, count.
+var splitName = regexp.MustCompile(`^(.+)-(\d{5})-of-(\d{5})\.gguf$`)
+
+// addSplits opens parts 2 to n of the model whose first part has been added.
+func (f *File) addSplits(path string, first *header) error {
+	count := splitCount(first)
+	if count <= 1 {
+		return nil
+	}
+	if count > 99999 {
+		return fmt.Errorf("key %q is %d, want at most 99999: the file is damaged, download it again", keySplitCount, count)
+	}
+	dir, base := filepath.Split(path)
+	names := splitName.FindStringSubmatch(base)
+	if names == nil || names[3] != fmt.Sprintf("%05d", count) {
+		return fmt.Errorf("is one of %d parts, so its name must end in -00001-of-%05d.gguf for the others to be found: "+
+			"give the parts their original names", count, count)
+	}
+	partPath := func(i int64) string { return fmt.Sprintf("%s%s-%05d-of-%05d.gguf", dir, names[1], i+1, count) }
+	if no, err := first.meta.Int(keySplitNo); err != nil || no != 0 || names[2] != "00001" {
+		return fmt.Errorf("is part %s of %d, want the first: open %s", strconv.Quote(names[2]), count, partPath(0))
+	}
+	for i := int64(1); i < count; i++ {
+		if err := f.addPart(partPath(i), i, count); err != nil {
+			return fmt.Errorf("part %d of %d: %w", i+1, count, err)
+		}
+	}
+	want, err := first.meta.Int(keySplitTensors)
+	if err == nil && want != int64(len(f.Tensors)) {
+		return fmt.Errorf("key %q is %d, the %d parts hold %d tensors: download the model again",
+			keySplitTensors, want, count, len(f.Tensors))
+	}
+	return nil
+}
+
+// addPart opens part i, counted from 0, and checks that it says so itself.
+func (f *File) addPart(path string, i, count int64) error {
+	h, err := f.addMapped(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	no, err := h.meta.Int(keySplitNo)
+	if err != nil || no != i || splitCount(h) != count {
+		return fmt.Errorf("%s: says it is part %d of %d: these parts do not belong together, download the model again",
+			path, no+1, splitCount(h))
+	}
+	return nil
+}
