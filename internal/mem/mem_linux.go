@@ -1,0 +1,24 @@
+package mem
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// hugePage is the size from which a huge page can pay: that of one on amd64 and arm64.
+const hugePage = 2 << 20
+
+func alloc(n int) ([]byte, error) {
+	area, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("map %d MiB of memory: %w", n>>20, err)
+	}
+	if n >= hugePage {
+		// Advice only: a kernel without huge pages refuses it, and small pages serve as well.
+		_ = unix.Madvise(area, unix.MADV_HUGEPAGE)
+	}
+	return area, nil
+}
+
+func free(area []byte) error { return unix.Munmap(area) }
