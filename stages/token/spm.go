@@ -1,0 +1,144 @@
+package token
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluice-ai/sluice/internal/meta"
+)
+
+// spm is SentencePiece's BPE: neighbours merge if together they are a token, the best score first.
+type spm struct {
+	ids     map[string]ID // tokens that text may become
+	order   []int32       // rank of each token by score, best first; equal scores are equal ranks
+	longest int           // bytes of the longest text in ids
+	bytes   [256]ID       // tokens of bytes, for characters that are no token
+	prefix  bool          // a space goes before text
+}
+
+func (p *spm) join(text string, left, right *symbol) (int32, ID, bool) {
+	if int(right.end-left.start) > p.longest {
+		return 0, none, false
+	}
+	id, ok := p.ids[text[left.start:right.end]]
+	if !ok {
+		return 0, none, false
+	}
+	return p.order[id], id, true
+}
+
+func (p *spm) encode(dst []ID, text string, fresh bool, s *scratch) ([]ID, error) {
+	s.buf = s.buf[:0]
+	if p.prefix && fresh {
+		s.buf = append(s.buf, "\u2581"...)
+	}
+	s.buf = escapeSpaces(s.buf, text)
+	text = string(s.buf)
+	c := &s.chain
+	c.reset()
+	for i := 0; i < len(text); {
+		end := min(len(text), i+utf8Len(text[i]))
+		id, ok := p.ids[text[i:end]]
+		if !ok {
+			id = none
+		}
+		c.add(i, end, id)
+		i = end
+	}
+	c.merge(text, p)
+	for i := int32(0); i >= 0; i = c.symbols[i].next {
+		s := &c.symbols[i]
+		if s.id != none {
+			dst = append(dst, s.id)
+			continue
+		}
+		for _, b := range []byte(text[s.start:s.end]) {
+			if p.bytes[b] == none {
+				return dst, fmt.Errorf("text: no token for byte 0x%02X, and the vocabulary has none for unknown text", b)
+			}
+			dst = append(dst, p.bytes[b])
+		}
+	}
+	return dst, nil
+}
+
+func (v *Vocab) planSPM(m *meta.Map) (func() error, error) {
+	scores, err := v.readScores(m)
+	if err != nil {
+		return nil, err
+	}
+	v.addBOS, v.spacePrefix = true, true
+	v.special.bos, v.special.eos, v.special.unk = 1, 2, 0
+	if err := readFlag(m, "add_space_prefix", &v.spacePrefix); err != nil {
+		return nil, err
+	}
+	p := &spm{ids: make(map[string]ID, len(v.text)), prefix: v.spacePrefix}
+	v.kind = p
+	return func() error {
+		p.order = ranks(scores)
+		for id, text := range v.text {
+			if v.attr[id]&(control|unknown) == 0 {
+				p.ids[text] = ID(id)
+				p.longest = max(p.longest, len(text))
+			}
+		}
+		for b := range p.bytes {
+			id, ok := v.lookup[fmt.Sprintf("<0x%02X>", b)]
+			if !ok {
+				id, ok = p.ids[string([]byte{byte(b)})]
+			}
+			if !ok {
+				id = v.special.unk
+			}
+			p.bytes[b] = id
+		}
+		return v.addSentencePieces()
+	}, nil
+}
+
+// ranks numbers scores from the highest on.
+func ranks(scores []float32) []int32 {
+	sorted := slices.Clone(scores)
+	slices.SortFunc(sorted, func(a, b float32) int {
+		switch {
+		case a > b:
+			return -1
+		case a < b:
+			return 1
+		}
+		return 0
+	})
+	rank := make(map[float32]int32, len(sorted))
+	for _, x := range sorted {
+		if _, ok := rank[x]; !ok {
+			rank[x] = int32(len(rank))
+		}
+	}
+	out := make([]int32, len(scores))
+	for i, x := range scores {
+		out[i] = rank[x]
+	}
+	return out
+}
+
+// addSentencePieces fills the pieces of the kinds that write spaces as U+2581.
+func (v *Vocab) addSentencePieces() error {
+	for id, text := range v.text {
+		var piece []byte
+		switch a := v.attr[id]; {
+		case a&(control|unknown|userDefined) != 0:
+			piece = []byte(text)
+		case a&normal != 0:
+			piece = []byte(strings.ReplaceAll(text, "\u2581", " "))
+		case a&byteToken != 0:
+			if b, ok := byteOf(text); ok {
+				piece = []byte{b}
+			}
+		}
+		if err := v.addPiece(ID(id), piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
