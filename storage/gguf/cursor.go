@@ -67,7 +67,7 @@ func (c *cursor) bytes() ([]byte, error) {
 		return nil, err
 	}
 	if n > math.MaxInt || int(n) > c.remain() {
-		return nil, fmt.Errorf("text of length %w", c.short(n))
+		return nil, fmt.Errorf("text: %w", c.short(n))
 	}
 	return c.take(int(n))
 }
