@@ -1,0 +1,96 @@
+package kernels
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// rowsInCache is the most bytes of activations that a pass over the weights uses: they shall stay in L2 (1 MiB and
+// more where it matters) beside a strip of weights.
+const rowsInCache = 512 << 10
+
+// MatMul computes out[r·stride+o] = Σₖ m[o,k]·x[r,k] for every row r of x and every output o of the tiles
+// [tile0, tile1), and writes nothing else. Calls for disjoint tiles may run at the same time. The bits of a row's
+// result depend on that row and m only.
+//
+// It panics if shapes do not agree, which is the caller's mistake. It allocates nothing.
+func (s *Set) MatMul(out []float32, stride int, m *Matrix, tile0, tile1 int, x *Acts) {
+	if tile0 >= tile1 || x.Rows == 0 {
+		return
+	}
+	last := min(tile1*TileRows, m.Rows) // one past the last output
+	if err := disagreement(len(out), stride, m, tile0, tile1, x, last); err != nil {
+		panic(err)
+	}
+	if !s.Has(m.Type) {
+		for tile := tile0; tile < tile1; tile++ {
+			o := tile * TileRows
+			twin(out[o:], stride, min(TileRows, m.Rows-o), m, tile, x)
+		}
+		return
+	}
+	rows, size := x.pointer(0), x.rowBytes()
+	step := max(4, rowsInCache/size&^3)
+	for r := 0; r < x.Rows; r += step {
+		n := min(step, x.Rows-r)
+		if rest := x.Rows - r - n; rest > 0 && rest < 4 { // so that the last pass has four rows as well
+			n -= 4
+		}
+		for tile := tile0; tile < tile1; tile++ {
+			o := tile * TileRows
+			s.strip(&out[r*stride+o], stride, min(TileRows, m.Rows-o), m, tile, unsafe.Add(rows, r*size), size, n)
+		}
+	}
+}
+
+func (s *Set) strip(out *float32, stride, lanes int, m *Matrix, tile int, x unsafe.Pointer, size, rows int) {
+	w, blocks := unsafe.SliceData(m.strip(tile)), m.Cols/m.Type.Block()
+	at := func(r int) (*float32, *byte) {
+		return (*float32)(unsafe.Add(unsafe.Pointer(out), 4*r*stride)), (*byte)(unsafe.Add(x, r*size))
+	}
+	if rows < 4 {
+		for r := range rows {
+			o, a := at(r)
+			s.one[m.Type](o, stride, lanes, w, a, size, blocks)
+		}
+		return
+	}
+	for r := 0; r < rows; r += 4 {
+		o, a := at(min(r, rows-4)) // the last four may overlap the ones before: the same bits again
+		s.four[m.Type](o, stride, lanes, w, a, size, blocks)
+	}
+}
+
+func (a *Acts) pointer(r int) unsafe.Pointer {
+	if a.Form == Plain {
+		return unsafe.Pointer(&a.Float[r*a.Stride])
+	}
+	return unsafe.Pointer(&a.Blocks[r*a.Form.RowBytes(a.Cols)])
+}
+
+// rowBytes is the distance of two rows.
+func (a *Acts) rowBytes() int {
+	if a.Form == Plain {
+		return 4 * a.Stride
+	}
+	return a.Form.RowBytes(a.Cols)
+}
+
+// disagreement says which of MatMul's arguments would make it read or write outside its slices.
+func disagreement(out, stride int, m *Matrix, tile0, tile1 int, x *Acts, last int) error {
+	switch {
+	case x.Form != FormOf(m.Type):
+		return fmt.Errorf("kernels: %s meets activations of form %d, want %d", m.Type, x.Form, FormOf(m.Type))
+	case x.Cols != m.Cols:
+		return fmt.Errorf("kernels: a matrix of %d columns meets activations of %d", m.Cols, x.Cols)
+	case tile0 < 0 || tile1 > m.Tiles():
+		return fmt.Errorf("kernels: tiles %d to %d of %d", tile0, tile1, m.Tiles())
+	case stride < last || (x.Rows-1)*stride+last > out:
+		return fmt.Errorf("kernels: %d rows of %d outputs, %d apart, in %d values", x.Rows, last, stride, out)
+	case x.Form == Plain && (x.Stride < x.Cols || (x.Rows-1)*x.Stride+x.Cols > len(x.Float)):
+		return fmt.Errorf("kernels: %d rows of %d activations, %d apart, in %d values", x.Rows, x.Cols, x.Stride, len(x.Float))
+	case x.Form != Plain && x.Rows*x.rowBytes() > len(x.Blocks):
+		return fmt.Errorf("kernels: %d prepared rows of %d bytes in %d", x.Rows, x.rowBytes(), len(x.Blocks))
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package kernels
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/stretchr/testify/require"
+)
+
+var types = []quant.Type{
+	quant.F32, quant.F16, quant.BF16, quant.Q8_0, quant.Q4_0, quant.Q4_K, quant.Q5_K, quant.Q6_K,
+}
+
+// unit is the least number of columns that a type's rows are tested with: floats may have any.
+func unit(t quant.Type) int { return t.Block() }
+
+// A nature says what random data looks like.
+type nature int
+
+const (
+	tame    nature = iota // like a model
+	wild                  // any bits: NaN, infinities, subnormals in the scales
+	extreme               // codes and activations at the ends of their ranges
+	natures
+)
+
+// f16Fields are the offsets of the half-precision scales of a block.
+func f16Fields(t quant.Type) []int {
+	switch t {
+	case quant.Q4_K, quant.Q5_K:
+		return []int{0, 2}
+	case quant.Q6_K:
+		return []int{208}
+	case quant.Q8_0, quant.Q4_0:
+		return []int{0}
+	}
+	return nil
+}
+
+// randomRows is a matrix in the file's layout.
+func randomRows(rng *rand.Rand, t quant.Type, rows, cols int, kind nature) []byte {
+	n := rows * cols / t.Block()
+	data := make([]byte, n*t.Bytes())
+	if t.Block() == 1 {
+		if kind != wild {
+			values := make([]float32, n)
+			for i := range values {
+				values[i] = float32(rng.NormFloat64())
+			}
+			if err := quant.Quantize(t, data, values); err != nil {
+				panic(err)
+			}
+			return data
+		}
+	}
+	fill := byte([]int{0, 0xff, 0x80, 0x7f}[rng.IntN(4)])
+	for i := range data {
+		data[i] = byte(rng.Uint32())
+		if kind == extreme {
+			data[i] = fill
+		}
+	}
+	if kind != wild {
+		for at := 0; at < len(data); at += t.Bytes() {
+			for _, f := range f16Fields(t) {
+				binary.LittleEndian.PutUint16(data[at+f:], quant.F32ToF16(float32(rng.NormFloat64()*0.01)))
+			}
+		}
+	}
+	return data
+}
+
+// randomValues is rows of activations, all finite.
+func randomValues(rng *rand.Rand, n int, kind nature) []float32 {
+	values := make([]float32, n)
+	sign := float32(1 - 2*rng.IntN(2))
+	for i := range values {
+		switch kind {
+		case tame:
+			values[i] = float32(rng.NormFloat64())
+		case extreme: // every activation becomes 127 or -127
+			values[i] = sign
+			if rng.IntN(64) == 0 {
+				sign = -sign
+			}
+		default:
+			for values[i] = math.Float32frombits(rng.Uint32()); values[i]-values[i] != 0; {
+				values[i] = math.Float32frombits(rng.Uint32())
+			}
+		}
+	}
+	return values
+}
+
+// packed is data as a matrix.
+func packed(t testing.TB, typ quant.Type, rows, cols int, data []byte) *Matrix {
+	size, err := Size(typ, rows, cols)
+	require.NoError(t, err)
+	m, err := NewMatrix(typ, rows, cols, make([]byte, size))
+	require.NoError(t, err)
+	require.NoError(t, m.Pack(0, data))
+	return m
+}
+
+// prepared is activations as weights of a type meet them.
+func prepared(t testing.TB, s *Set, typ quant.Type, rows, cols int, values []float32) *Acts {
+	a := &Acts{Form: FormOf(typ), Rows: rows, Cols: cols, Float: values, Stride: cols}
+	a.Blocks = make([]byte, rows*a.Form.RowBytes(cols))
+	for r := range rows {
+		require.NoError(t, s.Quantize(a, r, values[r*cols:][:cols]))
+	}
+	return a
+}
+
+// sameBits says where two slices differ first; all NaNs are one value.
+func sameBits(want, got []float32) error {
+	if len(want) != len(got) {
+		return fmt.Errorf("%d values, want %d", len(got), len(want))
+	}
+	for i, w := range want {
+		if g := got[i]; math.Float32bits(w) != math.Float32bits(g) && (w == w || g == g) {
+			return fmt.Errorf("value %d is %v (%08x), want %v (%08x)", i, g, math.Float32bits(g), w, math.Float32bits(w))
+		}
+	}
+	return nil
+}

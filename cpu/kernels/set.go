@@ -1,0 +1,65 @@
+package kernels
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// Set is the kernels of one instruction set. All sets give the same bits. A Set is read-only and shared.
+type Set struct {
+	Name string
+
+	quantize [forms]quantizer
+	// Missing kernels are nil: the twin stands in.
+	one  [len(layouts)]kernel // one row of activations
+	four [len(layouts)]kernel // four rows
+}
+
+// A kernel multiplies one row tile, over all of k, by one or four rows of activations:
+// out[r·stride+o] = Σₖ w[o,k]·x[r,k] for the first lanes outputs o.
+//
+//	w  the strip of 16 rows: blocks tiles; any alignment
+//	x  rows of activations in the form of the weights' type, xStride bytes apart
+//
+// It reads exactly these bytes and writes lanes float32 for each row.
+type kernel func(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+
+// generic is plain Go: the twins, which define the bits of every other set.
+func generic() *Set {
+	return &Set{Name: "generic", quantize: [forms]quantizer{
+		By32: func(dst *byte, src *float32, n int) bool {
+			return quantize32(bytesAt(dst, n*x32Bytes), floatsAt(src, n*32))
+		},
+		By256: func(dst *byte, src *float32, n int) bool {
+			return quantize256(bytesAt(dst, n*x256Bytes), floatsAt(src, n*256))
+		},
+	}}
+}
+
+func bytesAt(p *byte, n int) []byte        { return unsafe.Slice(p, n) }
+func floatsAt(p *float32, n int) []float32 { return unsafe.Slice(p, n) }
+
+// Sets are the sets that this machine can run, slowest first.
+func Sets() []*Set { return append([]*Set{generic()}, native()...) }
+
+// Best is the fastest set, or the one that force names if it is not empty.
+func Best(force string) (*Set, error) {
+	sets := Sets()
+	if force == "" {
+		return sets[len(sets)-1], nil
+	}
+	names := make([]string, len(sets))
+	for i, s := range sets {
+		if s.Name == force {
+			return s, nil
+		}
+		names[i] = s.Name
+	}
+	return nil, fmt.Errorf("there are no CPU kernels %q here: this machine can run %s", force, strings.Join(names, ", "))
+}
+
+// Has says whether products of type t run in assembly; otherwise they run in plain Go.
+func (s *Set) Has(t quant.Type) bool { return Supports(t) && s.one[t] != nil && s.four[t] != nil }
