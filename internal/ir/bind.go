@@ -1,6 +1,14 @@
 package ir
 
-import "github.com/sluice-ai/sluice/internal/quant"
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-ai/sluice/internal/quant"
+)
 
 // Tensor is what a file says about one tensor. Shape[0] is the contiguous dimension, as in GGUF.
 type Tensor struct {
@@ -23,4 +31,152 @@ type Group struct {
 	Segment int
 	Weights []Ref
 	Bytes   int64
+}
+
+// BindError lists all that keeps a program from running on a file's tensors, sorted by tensor name.
+type BindError struct{ Faults []string }
+
+// Error shows the first faults, one a line, and counts the others.
+func (e *BindError) Error() string {
+	const most = 40
+	shown := e.Faults[:min(len(e.Faults), most)]
+	text := fmt.Sprintf("the tensors do not fit the architecture (%d faults):\n  %s",
+		len(e.Faults), strings.Join(shown, "\n  "))
+	if rest := len(e.Faults) - len(shown); rest > 0 {
+		text += fmt.Sprintf("\n  and %d more", rest)
+	}
+	return text
+}
+
+// Bind finds the weights of p among a file's tensors. All that is missing, misshapen, of an unknown type or
+// surplus is reported at once, as a *BindError.
+func Bind(p *Program, tensors []Tensor) (*Bound, error) {
+	b := binder{
+		Bound:  Bound{Program: p, Types: make([]quant.Type, len(p.Weights)), Tensors: make([]int, len(p.Weights))},
+		byName: make(map[string]int, len(tensors)),
+		known:  make(map[string]bool, len(p.Weights)),
+		sizes:  make([]int64, len(p.Weights)),
+	}
+	for i, t := range tensors {
+		if _, ok := b.byName[t.Name]; ok {
+			b.fault(t.Name, "is in the file twice")
+		}
+		b.byName[t.Name] = i
+	}
+	for r := range p.Weights {
+		b.weight(Ref(r), tensors)
+	}
+	for _, name := range p.Ignore {
+		b.known[name] = true
+	}
+	for _, t := range tensors {
+		if !b.known[t.Name] {
+			b.fault(t.Name, "is surplus: %s has no use for it", p.Arch)
+		}
+	}
+	if len(b.faults) > 0 {
+		slices.Sort(b.faults)
+		return nil, &BindError{slices.Compact(b.faults)}
+	}
+	b.group()
+	return &b.Bound, nil
+}
+
+type binder struct {
+	Bound
+	byName map[string]int // index into the file's tensors
+	known  map[string]bool
+	sizes  []int64 // bytes, by Ref
+	faults []string
+}
+
+func (b *binder) fault(name, format string, args ...any) {
+	const most = 80 // a file can make a name as long as it likes
+	if len(name) > most {
+		name = name[:most] + "…"
+	}
+	b.faults = append(b.faults, fmt.Sprintf("%q ", name)+fmt.Sprintf(format, args...))
+}
+
+func (b *binder) weight(r Ref, tensors []Tensor) {
+	w := &b.Weights[r]
+	b.known[w.Name] = true
+	i, ok := b.byName[w.Name]
+	if !ok {
+		b.fault(w.Name, "is missing, want %s", dims(w.shape()))
+		return
+	}
+	t := &tensors[i]
+	b.Types[r], b.Tensors[r] = t.Type, i
+	if !w.matches(t.Shape) {
+		b.fault(w.Name, "is %s, want %s", dims(t.Shape), dims(w.shape()))
+		return
+	}
+	row, err := t.Type.RowBytes(w.Cols)
+	if err != nil {
+		b.fault(w.Name, "has rows of %d values: %v", w.Cols, err)
+		return
+	}
+	if row > 0 && w.Rows > math.MaxInt64/row {
+		b.fault(w.Name, "is %s: more bytes than can be addressed", dims(t.Shape))
+		return
+	}
+	b.sizes[r] = int64(row) * int64(w.Rows)
+}
+
+// group gives every weight to the first segment that uses it.
+func (b *binder) group() {
+	owned := make([]bool, len(b.Weights))
+	for s, seg := range b.Segments {
+		g := Group{Segment: s}
+		for _, n := range seg.Nodes {
+			for _, r := range []Ref{n.W, n.B} {
+				if r == NoRef || owned[r] {
+					continue
+				}
+				owned[r] = true
+				g.Weights = append(g.Weights, r)
+				g.Bytes += b.sizes[r]
+			}
+		}
+		b.Groups = append(b.Groups, g)
+	}
+}
+
+// shape is the weight's shape in the file: contiguous dimension first.
+func (w *Weight) shape() []int {
+	if w.Rows == 1 && w.Use == Vector {
+		return []int{w.Cols}
+	}
+	return []int{w.Cols, w.Rows}
+}
+
+// matches compares with a file's shape, which may end in dimensions of 1.
+func (w *Weight) matches(shape []int) bool {
+	if len(shape) == 0 || shape[0] != w.Cols {
+		return false
+	}
+	rest := shape[1:]
+	if w.Rows != 1 {
+		if len(rest) == 0 || rest[0] != w.Rows {
+			return false
+		}
+		rest = rest[1:]
+	}
+	return !slices.ContainsFunc(rest, func(n int) bool { return n != 1 })
+}
+
+// dims shows a shape as 64×512.
+func dims(shape []int) string {
+	if len(shape) == 0 {
+		return "a scalar"
+	}
+	var s strings.Builder
+	for i, n := range shape {
+		if i > 0 {
+			s.WriteString("×")
+		}
+		s.WriteString(strconv.Itoa(n))
+	}
+	return s.String()
 }

@@ -66,4 +66,6 @@ type Program struct {
 	KV       []KVLayer
 	Segments []Segment
 	Logits   Value // output of the head: [wanted rows][Vocab]
+	// Ignore names tensors that a file may hold and that this program has no use for.
+	Ignore []string
 }

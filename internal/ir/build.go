@@ -1,0 +1,231 @@
+package ir
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Builder records a program: every method adds one node and returns its output. Weights are named as in the
+// file, without ".weight" and, inside a layer, without "blk.N."; each one is recorded with the shape it must
+// have, and Bind compares. Nothing is checked here: Program runs Check on the whole.
+//
+// Embed opens the embed segment, Layer a mix, FFN the ffn of the same layer, Rows the head.
+type Builder struct {
+	p    Program
+	has  func(name string) bool
+	refs map[string]Ref
+	at   string // prefix of weight names: "" or "blk.N."
+}
+
+// NewBuilder starts a program. has says which tensors the file holds, for those that are optional.
+func NewBuilder(arch string, has func(name string) bool) *Builder {
+	return &Builder{p: Program{Arch: arch}, has: has, refs: map[string]Ref{}}
+}
+
+// Program ends the recording. context is the number of positions the model was trained for.
+func (b *Builder) Program(context int) (*Program, error) {
+	b.p.Context = context
+	if err := Check(&b.p); err != nil {
+		return nil, err
+	}
+	return &b.p, nil
+}
+
+// Has says whether the file holds a tensor; name is relative to the layer and complete, as "attn_q.bias".
+func (b *Builder) Has(name string) bool { return b.has != nil && b.has(b.at+name) }
+
+// Ignore declares tensors, by their full names, that a file may hold without the program using them.
+func (b *Builder) Ignore(names ...string) { b.p.Ignore = append(b.p.Ignore, names...) }
+
+// Layer opens the mix segment of layer l.
+func (b *Builder) Layer(l int) {
+	b.at = "blk." + strconv.Itoa(l) + "."
+	b.open(SegMix, l)
+}
+
+// FFN opens the feed-forward segment of the current layer.
+func (b *Builder) FFN() {
+	layer := -1
+	if n := len(b.p.Segments); n > 0 {
+		layer = b.p.Segments[n-1].Layer
+	}
+	b.open(SegFFN, layer)
+}
+
+// Embed opens the program: the residual stream is the rows of the vocab × width table.
+func (b *Builder) Embed(name string, vocab, width int) Value {
+	b.p.Vocab, b.p.Width = vocab, width
+	b.open(SegEmbed, -1)
+	return b.add(Node{Op: Embed, W: b.weight(name+".weight", vocab, width, Table), B: NoRef}, width)
+}
+
+// Rows opens the head: from here on rows are those whose logits are wanted.
+func (b *Builder) Rows(x Value) Value {
+	b.at = ""
+	b.open(SegHead, -1)
+	return b.pointwise(Node{Op: Rows, In: []Value{x}})
+}
+
+// Head multiplies by the output matrix, or by the embedding table where the file has none (a tied head).
+func (b *Builder) Head(x Value, output, embedding string) Value {
+	if !b.Has(output + ".weight") {
+		output = embedding
+	}
+	return b.Logits(b.Linear(x, output, b.p.Vocab))
+}
+
+// Logits ends the program with x, for heads that do something to the product.
+func (b *Builder) Logits(x Value) Value {
+	b.p.Logits = x
+	return x
+}
+
+// Linear multiplies by the matrix name of out rows, and adds its bias if the file has one.
+func (b *Builder) Linear(x Value, name string, out int) Value {
+	bias := NoRef
+	if b.Has(name + ".bias") {
+		bias = b.vector(name+".bias", out)
+	}
+	return b.linear(x, name, out, bias)
+}
+
+// LinearBias is Linear with a bias that must be there.
+func (b *Builder) LinearBias(x Value, name string, out int) Value {
+	return b.linear(x, name, out, b.vector(name+".bias", out))
+}
+
+func (b *Builder) linear(x Value, name string, out int, bias Ref) Value {
+	w := b.weight(name+".weight", out, b.Width(x), Matrix)
+	return b.add(Node{Op: Linear, In: []Value{x}, W: w, B: bias}, out)
+}
+
+// RMSNorm normalises whole rows.
+func (b *Builder) RMSNorm(x Value, name string, eps float32) Value {
+	return b.norm(x, name, NormArgs{Eps: eps, Group: b.Width(x)})
+}
+
+// HeadNorm normalises each head of head features on its own, all with the same weight.
+func (b *Builder) HeadNorm(x Value, name string, head int, eps float32) Value {
+	return b.norm(x, name, NormArgs{Eps: eps, Group: head})
+}
+
+// LayerNorm normalises whole rows to mean 0 and variance 1, with weight and bias.
+func (b *Builder) LayerNorm(x Value, name string, eps float32) Value {
+	n := b.Width(x)
+	return b.pointwise(Node{
+		Op: Norm, In: []Value{x}, W: b.vector(name+".weight", n), B: b.vector(name+".bias", n),
+		Norm: NormArgs{Layer: true, Eps: eps, Group: n},
+	})
+}
+
+func (b *Builder) norm(x Value, name string, a NormArgs) Value {
+	return b.pointwise(Node{Op: Norm, In: []Value{x}, W: b.vector(name+".weight", a.Group), B: NoRef, Norm: a})
+}
+
+// Rope rotates all heads of x. a.Heads is derived from the width of x. factors is the full name of a tensor
+// with divisors of the frequencies, or empty.
+func (b *Builder) Rope(x Value, a RoPEArgs, factors string) Value {
+	n := Node{Op: RoPE, In: []Value{x}, W: NoRef, B: NoRef, RoPE: &a}
+	if a.HeadDim > 0 {
+		a.Heads = b.Width(x) / a.HeadDim
+	}
+	if factors != "" {
+		n.W = b.intern(factors, 1, a.Dims/2, Vector)
+	}
+	return b.add(n, b.Width(x))
+}
+
+// Attend gives the layer its KV cache and attends to it. a.KV is set here.
+func (b *Builder) Attend(q, k, v Value, a AttendArgs) Value {
+	a.KV = len(b.p.KV)
+	b.p.KV = append(b.p.KV, KVLayer{KVHeads: a.KVHeads, KDim: a.KDim, VDim: a.VDim, Window: a.Window})
+	return b.add(Node{Op: Attend, In: []Value{q, k, v}, W: NoRef, B: NoRef, Attend: &a}, a.Heads*a.VDim)
+}
+
+// SwiGLU is silu(gate)·up.
+func (b *Builder) SwiGLU(gate, up Value) Value { return b.GLU(SiLU, gate, up) }
+
+// GLU is act(gate)·up.
+func (b *Builder) GLU(act Act, gate, up Value) Value {
+	return b.pointwise(Node{Op: GLU, In: []Value{gate, up}, Act: act})
+}
+
+// Act is act(x).
+func (b *Builder) Act(act Act, x Value) Value {
+	return b.pointwise(Node{Op: GLU, In: []Value{x}, Act: act})
+}
+
+// Add is x + y.
+func (b *Builder) Add(x, y Value) Value { return b.pointwise(Node{Op: Add, In: []Value{x, y}}) }
+
+// Mul is x · y, feature by feature.
+func (b *Builder) Mul(x, y Value) Value { return b.pointwise(Node{Op: Mul, In: []Value{x, y}}) }
+
+// Scale is factor·x; a factor of 1 records nothing.
+func (b *Builder) Scale(x Value, factor float32) Value {
+	if factor == 1 {
+		return x
+	}
+	return b.pointwise(Node{Op: Scale, In: []Value{x}, Factor: factor})
+}
+
+// SoftCap limits x smoothly to ±limit; a limit of 0 records nothing.
+func (b *Builder) SoftCap(x Value, limit float32) Value {
+	if limit == 0 {
+		return x
+	}
+	return b.pointwise(Node{Op: SoftCap, In: []Value{x}, Factor: limit})
+}
+
+// Slice is the features [from, from+width) of x.
+func (b *Builder) Slice(x Value, from, width int) Value {
+	return b.add(Node{Op: Slice, In: []Value{x}, W: NoRef, B: NoRef, From: from}, width)
+}
+
+// Width is the number of features of a value.
+func (b *Builder) Width(x Value) int {
+	if x < 0 || int(x) >= len(b.p.Widths) {
+		panic(fmt.Sprintf("ir: value %d was not recorded by this builder", x))
+	}
+	return b.p.Widths[x]
+}
+
+// pointwise adds a node whose output is as wide as its first input. Nodes other than Norm have no weights.
+func (b *Builder) pointwise(n Node) Value {
+	if n.Op != Norm {
+		n.W, n.B = NoRef, NoRef
+	}
+	return b.add(n, b.Width(n.In[0]))
+}
+
+func (b *Builder) add(n Node, width int) Value {
+	n.Out = Value(len(b.p.Widths))
+	b.p.Widths = append(b.p.Widths, width)
+	s := &b.p.Segments[len(b.p.Segments)-1]
+	s.Nodes = append(s.Nodes, n)
+	return n.Out
+}
+
+func (b *Builder) open(kind SegmentKind, layer int) {
+	b.p.Segments = append(b.p.Segments, Segment{Kind: kind, Layer: layer})
+}
+
+func (b *Builder) vector(name string, n int) Ref { return b.weight(name, 1, n, Vector) }
+
+// weight names a weight of the current layer. Outside layers, and for the embedding table, names are complete.
+func (b *Builder) weight(name string, rows, cols int, use Use) Ref {
+	return b.intern(b.at+name, rows, cols, use)
+}
+
+// intern gives the same Ref to the same tensor. Two uses that disagree about its shape are two weights: Bind
+// then reports the one that the file contradicts.
+func (b *Builder) intern(name string, rows, cols int, use Use) Ref {
+	if r, ok := b.refs[name]; ok && b.p.Weights[r].Rows == rows && b.p.Weights[r].Cols == cols {
+		b.p.Weights[r].Use |= use
+		return r
+	}
+	r := Ref(len(b.p.Weights))
+	b.refs[name] = r
+	b.p.Weights = append(b.p.Weights, Weight{Name: name, Rows: rows, Cols: cols, Use: use})
+	return r
+}

@@ -1,0 +1,109 @@
+package ir
+
+import (
+	"fmt"
+	"strings"
+)
+
+// String shows a program, one node a line, for people and for golden files:
+//
+//	mix 0
+//	  %1[64] = norm %0  blk.0.attn_norm.weight  rms eps=1e-05
+func (p *Program) String() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s: width %d, vocab %d, context %d\n", p.Arch, p.Width, p.Vocab, p.Context)
+	for _, seg := range p.Segments {
+		fmt.Fprintln(&s, place(seg.Kind, seg.Layer))
+		for i := range seg.Nodes {
+			p.node(&s, &seg.Nodes[i])
+		}
+	}
+	fmt.Fprintf(&s, "logits %%%d\n", p.Logits)
+	for _, name := range p.Ignore {
+		fmt.Fprintf(&s, "ignores %s\n", name)
+	}
+	return s.String()
+}
+
+func (p *Program) node(s *strings.Builder, n *Node) {
+	fmt.Fprintf(s, "  %%%d[%d] = %s", n.Out, p.Widths[n.Out], n.Op)
+	for _, v := range n.In {
+		fmt.Fprintf(s, " %%%d", v)
+	}
+	for _, r := range []Ref{n.W, n.B} {
+		if r != NoRef {
+			fmt.Fprintf(s, "  %s", p.Weights[r].Name)
+		}
+	}
+	if args := n.args(); args != "" {
+		s.WriteString("  " + args)
+	}
+	s.WriteByte('\n')
+}
+
+// args shows the fields that count for the Op.
+func (n *Node) args() string {
+	switch n.Op {
+	case Norm:
+		kind := "rms"
+		if n.Norm.Layer {
+			kind = "layer"
+		}
+		return fmt.Sprintf("%s eps=%g group=%d", kind, n.Norm.Eps, n.Norm.Group)
+	case RoPE:
+		return n.RoPE.String()
+	case Attend:
+		a := n.Attend
+		return fmt.Sprintf("kv=%d heads=%d/%d dims=%d/%d scale=%g cap=%g window=%d",
+			a.KV, a.Heads, a.KVHeads, a.KDim, a.VDim, a.Scale, a.SoftCap, a.Window)
+	case GLU:
+		return n.Act.String()
+	case Scale, SoftCap:
+		return fmt.Sprintf("%g", n.Factor)
+	case Slice:
+		return fmt.Sprintf("from=%d", n.From)
+	}
+	return ""
+}
+
+// String shows the first and last frequency; the others lie between them.
+func (a *RoPEArgs) String() string {
+	pairs := "halves"
+	if a.Interleaved {
+		pairs = "neighbours"
+	}
+	first, last := 0.0, 0.0
+	if n := len(a.Freq); n > 0 {
+		first, last = a.Freq[0], a.Freq[n-1]
+	}
+	return fmt.Sprintf("heads=%d dims=%d/%d %s freq=%.6g..%.6g mscale=%g",
+		a.Heads, a.Dims, a.HeadDim, pairs, first, last, a.Mscale)
+}
+
+// String is the function's name.
+func (a Act) String() string {
+	names := [...]string{SiLU: "silu", GELU: "gelu", GELUErf: "gelu-erf", ReLU2: "relu²", Sigmoid: "sigmoid"}
+	if a == 0 || int(a) >= len(names) {
+		return fmt.Sprintf("activation %d", uint8(a))
+	}
+	return names[a]
+}
+
+// String is the segment's role.
+func (k SegmentKind) String() string {
+	names := [...]string{SegEmbed: "embed", SegMix: "mix", SegFFN: "ffn", SegHead: "head"}
+	if k == 0 || int(k) >= len(names) {
+		return fmt.Sprintf("segment kind %d", uint8(k))
+	}
+	return names[k]
+}
+
+// String is "mix 3", or "head".
+func (s *Segment) String() string { return place(s.Kind, s.Layer) }
+
+func place(kind SegmentKind, layer int) string {
+	if layer < 0 {
+		return kind.String()
+	}
+	return fmt.Sprintf("%s %d", kind, layer)
+}
