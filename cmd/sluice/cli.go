@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/alecthomas/kong"
+	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// about is the top of `sluice --help`.
+const about = `Runs large language models on this machine.
+
+Without -m, commands use a small demonstration model that is part of the program. It has 26 million parameters and
+knows capitals, opposites, small sums and short Go functions: enough to see that everything works. For a real model,
+get a GGUF file and name it: sluice run -m model.gguf "..."`
+
+// cli lists the commands in the order of the help.
+type cli struct {
+	Inspect    inspectCmd    `cmd:"" help:"Show what is in a model file."`
+	Tokenize   tokenizeCmd   `cmd:"" help:"Turn text on standard input into token ids."`
+	Detokenize detokenizeCmd `cmd:"" help:"Turn token ids into text."`
+	Doctor     doctorCmd     `cmd:"" help:"Show what this machine offers, what is missing, and what to do."`
+
+	Version kong.VersionFlag `help:"Print the version."`
+}
+
+// newParser reads the command line. exit is called after help or the version was printed.
+func newParser(e *env, exit func(code int)) (*kong.Kong, error) {
+	return kong.New(&cli{},
+		kong.Name("sluice"),
+		kong.Description(about),
+		kong.Vars{"version": "sluice " + version()},
+		kong.Writers(e.stdout, e.stderr),
+		kong.Exit(exit),
+		kong.Help(printHelp),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
+	)
+}
+
+// exampler is a command whose help ends with two lines to paste.
+type exampler interface{ examples() [2]string }
+
+func (*cli) examples() [2]string {
+	return [2]string{`sluice inspect`, `sluice doctor`}
+}
+
+// printHelp prints kong's help and the two examples below it.
+func printHelp(o kong.HelpOptions, c *kong.Context) error {
+	if err := kong.DefaultHelpPrinter(o, c); err != nil {
+		return err
+	}
+	node := c.Model.Node
+	if s := c.Selected(); s != nil {
+		node = s
+	}
+	try := node.Target.Addr().Interface().(exampler).examples()
+	_, err := fmt.Fprintf(c.Stdout, "\nTry:\n  %s\n  %s\n", try[0], try[1])
+	return err
+}
+
+// modelFlag is -m, which all commands spell the same way.
+type modelFlag struct {
+	Model string `short:"m" placeholder:"FILE" help:"Model file (GGUF). Without it: the small embedded model."`
+}
+
+// openModel opens a model file, or the embedded model if path is empty. The caller closes it.
+func openModel(path string) (*gguf.File, error) {
+	if path == "" {
+		return gguf.Parse(mini.Name, mini.GGUF)
+	}
+	return gguf.Open(path)
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-ai/sluice/stages/token"
+)
+
+type tokenizeCmd struct {
+	modelFlag
+	ParseSpecial bool `help:"Read the texts of control tokens, such as <|im_end|>, as these tokens."`
+	AddBOS       bool `name:"add-bos" help:"Add the tokens at both ends that the model's metadata asks for."`
+}
+
+func (tokenizeCmd) examples() [2]string {
+	return [2]string{
+		`printf 'Hello, world' | sluice tokenize`,
+		`sluice tokenize -m model.gguf --add-bos --parse-special < prompt.txt`,
+	}
+}
+
+func (c *tokenizeCmd) Run(e *env) error {
+	vocab, err := openVocab(c.Model)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(e.stdin)
+	if err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	ids, err := vocab.Encode([]token.ID{}, string(text), token.Options{
+		AddSpecial:   c.AddBOS,
+		ParseSpecial: c.ParseSpecial,
+	})
+	if err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	return json.NewEncoder(e.stdout).Encode(ids)
+}
+
+type detokenizeCmd struct {
+	modelFlag
+	IDs []string `arg:"" optional:"" name:"ids" help:"Token ids, split by commas or blanks. Without them: standard input, JSON or plain."`
+}
+
+func (detokenizeCmd) examples() [2]string {
+	return [2]string{
+		`printf 'Hello, world' | sluice tokenize | sluice detokenize`,
+		`sluice detokenize -m model.gguf 9906,11,1917`,
+	}
+}
+
+// Run prints exactly the bytes that the ids stand for, control tokens as their text, and no newline.
+func (c *detokenizeCmd) Run(e *env) error {
+	vocab, err := openVocab(c.Model)
+	if err != nil {
+		return err
+	}
+	list, from := strings.Join(c.IDs, " "), "arguments"
+	if len(c.IDs) == 0 {
+		text, err := io.ReadAll(e.stdin)
+		if err != nil {
+			return fmt.Errorf("standard input: %w", err)
+		}
+		list, from = string(text), "standard input"
+	}
+	ids, err := parseIDs(list, vocab.Size())
+	if err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	_, err = e.stdout.Write(vocab.Decode(nil, ids, true))
+	return err
+}
+
+// parseIDs reads ids of a vocabulary of size tokens, split by commas, blanks or brackets, so that a JSON array
+// is a list of ids too.
+func parseIDs(list string, size int) ([]token.ID, error) {
+	words := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune(", \t\r\n[]", r) })
+	ids := make([]token.ID, 0, len(words))
+	for i, word := range words {
+		id, err := strconv.ParseInt(word, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("token %d is %q, want an id such as 1234", i+1, word)
+		}
+		if id < 0 || id >= int64(size) {
+			return nil, fmt.Errorf("token %d is %d, but the vocabulary has the ids 0 to %d", i+1, id, size-1)
+		}
+		ids = append(ids, token.ID(id))
+	}
+	return ids, nil
+}
+
+// openVocab reads a model's vocabulary and nothing else of it.
+func openVocab(path string) (*token.Vocab, error) {
+	f, err := openModel(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	vocab, err := token.New(&f.Meta)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	return vocab, nil
+}
