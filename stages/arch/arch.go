@@ -1,0 +1,62 @@
+package arch
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/meta"
+)
+
+// Options are the choices that a program depends on besides its file.
+type Options struct {
+	Context int // positions a sequence may have; 0 means what the model was trained for
+}
+
+// family records one architecture. Faults of the metadata are kept by params; recording goes on with values in
+// range, so that all of them are found, and Record then drops the program.
+type family func(p *params, b *ir.Builder)
+
+// families maps general.architecture to what records it.
+func families() map[string]family {
+	return map[string]family{
+		"gemma2":     gemma2,
+		"gemma3":     gemma3,
+		"granite":    granite,
+		"llama":      llama,
+		"olmo2":      olmo2,
+		"phi3":       phi3,
+		"qwen2":      qwen2,
+		"qwen3":      qwen3,
+		"smollm3":    smollm3,
+		"starcoder2": starcoder2,
+	}
+}
+
+// Names lists the architectures that Record knows.
+func Names() []string { return slices.Sorted(maps.Keys(families())) }
+
+// Record makes the program of the model that m describes. has says which tensors the file holds, for optional
+// ones such as biases; whether the tensors fit is for ir.Bind to say. All faults of the metadata are
+// reported at once.
+func Record(m *meta.Map, has func(name string) bool, o Options) (*ir.Program, error) {
+	name, err := m.String("general.architecture")
+	if err != nil {
+		return nil, err
+	}
+	record, ok := families()[name]
+	if !ok {
+		return nil, fmt.Errorf("general.architecture: %.40q is not supported, want one of %s",
+			name, strings.Join(Names(), ", "))
+	}
+	p := &params{meta: m, arch: name, options: o}
+	b := ir.NewBuilder(name, has)
+	record(p, b)
+	if len(p.faults) > 0 {
+		return nil, fmt.Errorf("metadata of %s: %w", name, errors.Join(p.faults...))
+	}
+	return b.Program(p.context)
+}

@@ -1,0 +1,44 @@
+package arch
+
+import "github.com/sluice-ai/sluice/internal/ir"
+
+// Phi 3, 3.5 and 4. Paper: arXiv:2404.14219; checked against transformers, modeling_phi3.py.
+// Differs from Llama: Q, K and V are one matrix, gate and up another; RoPE turns halves, of Phi-4-mini only three
+// quarters; a sliding window (llama.cpp leaves it out). The long versions divide frequencies by one tensor within
+// the context they grew from and by another beyond it: which, the chosen context decides.
+func phi3(p *params, b *ir.Builder) {
+	const long, short = "rope_factors_long.weight", "rope_factors_short.weight"
+	s := p.dense("attention.layer_norm_rms_epsilon")
+	r := p.rope(&s, halves, 10000)
+	if b.Has(long) || b.Has(short) {
+		r.factors = short
+		if p.chosenContext() > p.originalContext() {
+			r.factors = long
+		}
+		b.Ignore(long, short)
+	}
+	a := s.attention()
+	a.Window = p.window()
+	q, k, v := s.heads*s.kDim, s.kvHeads*s.kDim, s.kvHeads*s.vDim
+
+	x := b.Embed("token_embd", s.vocab, s.width)
+	for l := range s.layers {
+		b.Layer(l)
+		qkv := b.Linear(b.RMSNorm(x, "attn_norm", s.eps), "attn_qkv", q+k+v)
+		o := b.Attend(r.turn(b, b.Slice(qkv, 0, q)), r.turn(b, b.Slice(qkv, q, k)), b.Slice(qkv, q+k, v), a)
+		x = b.Add(x, b.Linear(o, "attn_output", s.width))
+		b.FFN()
+		both := b.Linear(b.RMSNorm(x, "ffn_norm", s.eps), "ffn_up", 2*s.ffn)
+		g := b.SwiGLU(b.Slice(both, 0, s.ffn), b.Slice(both, s.ffn, s.ffn))
+		x = b.Add(x, b.Linear(g, "ffn_down", s.width))
+	}
+	s.head(b, x)
+}
+
+// chosenContext is the number of positions that sequences may have.
+func (p *params) chosenContext() int {
+	if p.options.Context > 0 {
+		return p.options.Context
+	}
+	return p.context
+}
