@@ -1,0 +1,172 @@
+package vec
+
+import (
+	"math"
+
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// Lanes is the number of partial sums of a reduction: element i belongs to sum i mod Lanes.
+const Lanes = 16
+
+// fma is x·y+z rounded once to float32, as VFMADD231PS computes it.
+//
+// The product of two float32 is exact in float64. The sum is rounded to odd there (if inexact, its last bit is
+// set), which makes the second rounding to float32 right: Boldo and Melquiond, Emulation of a FMA (2008).
+func fma(x, y, z float32) float32 {
+	p, c := float64(x)*float64(y), float64(z)
+	s := p + c
+	// Knuth's TwoSum: s + e = p + c exactly.
+	v := s - p
+	e := (p - (s - v)) + (c - v)
+	if e != 0 && e == e && math.Float64bits(s)&1 == 0 {
+		if (e > 0) == (s > 0) {
+			s = math.Float64frombits(math.Float64bits(s) + 1)
+		} else {
+			s = math.Float64frombits(math.Float64bits(s) - 1)
+		}
+	}
+	return float32(s)
+}
+
+// The range in which exp is computed: below it is 0, above it stays at e⁸⁸, near the largest float32.
+const (
+	expLow  = -87
+	expHigh = 88
+)
+
+// exp is eˣ with a relative error below 2⁻²³: x = n·ln 2 + r, and e^r = 1 + r + r²·q(r) with q interpolated at the
+// Chebyshev points of |r| ≤ 0.347 (relative error 1e-8). NaN stays NaN.
+func exp(x float32) float32 {
+	if x < expLow {
+		return 0
+	}
+	if x > expHigh {
+		x = expHigh
+	}
+	// Adding 1.5·2²³ rounds to an integer, which is then found in the low bits.
+	const magic = 0x1.8p23
+	t := fma(x, 0x1.715476p+0, magic)
+	n := t - magic
+	r := fma(n, -0x1.62e4p-1, x)   // ln 2, the 15 upper bits: the product is exact
+	r = fma(n, -0x1.7f7d1cp-20, r) // ln 2, the rest
+	q := fma(math.Float32frombits(0x3ab688bb), r, math.Float32frombits(0x3c0905ed))
+	q = fma(q, r, math.Float32frombits(0x3d2aaa8c))
+	q = fma(q, r, math.Float32frombits(0x3e2aaa6e))
+	q = fma(q, r, 0.5)
+	q = fma(q, r, 1)
+	q = fma(q, r, 1)
+	return q * math.Float32frombits(math.Float32bits(t)<<23+0x3f800000)
+}
+
+// tree adds the lanes: halves onto halves.
+func tree(l *[Lanes]float32) float32 {
+	for n := Lanes / 2; n > 0; n /= 2 {
+		for i := range n {
+			l[i] += l[i+n]
+		}
+	}
+	return l[0]
+}
+
+func sumTwin(l *[Lanes]float32, x []float32) {
+	for i, v := range x {
+		l[i%Lanes] += v
+	}
+}
+
+func sumSquaresTwin(l *[Lanes]float32, x []float32) {
+	for i, v := range x {
+		l[i%Lanes] += float32(v * v)
+	}
+}
+
+// finiteTwin adds x·0 to the lanes: they stay 0 unless a value is NaN or infinite.
+func finiteTwin(l *[Lanes]float32, x []float32) {
+	for i, v := range x {
+		l[i%Lanes] += float32(v * 0)
+	}
+}
+
+func addTwin(y, a, b []float32) {
+	for i := range y {
+		y[i] = a[i] + b[i]
+	}
+}
+
+func mulTwin(y, a, b []float32) {
+	for i := range y {
+		y[i] = a[i] * b[i]
+	}
+}
+
+func scaleTwin(y, x []float32, s float32) {
+	for i := range y {
+		y[i] = x[i] * s
+	}
+}
+
+func mergeTwin(acc, o []float32, alpha, beta float32) {
+	for i := range acc {
+		acc[i] = float32(acc[i]*alpha) + float32(o[i]*beta)
+	}
+}
+
+func rotateTwin(a, b, cos, sin []float32) {
+	for i := range a {
+		x, y := a[i], b[i]
+		a[i] = float32(x*cos[i]) - float32(y*sin[i])
+		b[i] = float32(x*sin[i]) + float32(y*cos[i])
+	}
+}
+
+func gateTwin(y, x []float32, c1, c3 float32) {
+	for i, v := range x {
+		z := float32(v * (float32(float32(v*v)*c3) + c1))
+		y[i] = v / (1 + exp(-z))
+	}
+}
+
+func softCapTwin(y, x []float32, limit, twice float32) {
+	for i, v := range x {
+		y[i] = float32(limit * (1 - 2/(1+exp(float32(v*twice)))))
+	}
+}
+
+// softMaxTwin: the maximum, then e^(x−max) in place, then their sum by lanes.
+func softMaxTwin(l *[Lanes]float32, x *[Block]float32) (top float32) {
+	top = x[0]
+	for _, v := range x[1:] {
+		top = max(top, v)
+	}
+	for i, v := range x {
+		x[i] = exp(v - top)
+		l[i%Lanes] += x[i]
+	}
+	return top
+}
+
+func halveTwin(y []uint16, x []float32) {
+	for i, v := range x {
+		y[i] = quant.F32ToF16(v)
+	}
+}
+
+func widenTwin(y []float32, x []uint16) {
+	for i, v := range x {
+		y[i] = quant.F16ToF32(v)
+	}
+}
+
+// panelTwin: see ISA.Panel.
+func panelTwin(p *Product, at func(i int) float32) {
+	for r := range p.Rows {
+		for j := range p.N {
+			var acc float32
+			for k := range p.K {
+				acc = fma(p.A[r*p.AStride+k], at(k*p.BStride+j), acc)
+			}
+			p.C[r*p.CStride+j] = acc + 0
+		}
+	}
+}

@@ -1,0 +1,131 @@
+//go:build amd64 && !purego
+
+package vec
+
+import "github.com/klauspost/cpuid/v2"
+
+// Best is the largest instruction set that this machine has.
+func Best() ISA {
+	switch {
+	case cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.FMA3, cpuid.F16C):
+		return AVX512
+	case cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C):
+		return AVX2
+	}
+	return Generic
+}
+
+// The routines below take n elements, a positive multiple of Lanes, at any alignment. Each is the twin of the same
+// name; l are the lanes of a reduction, zero before.
+
+//go:noescape
+func sumAVX2(l *[Lanes]float32, x *float32, n int)
+
+//go:noescape
+func sumSquaresAVX2(l *[Lanes]float32, x *float32, n int)
+
+//go:noescape
+func finiteAVX2(l *[Lanes]float32, x *float32, n int)
+
+//go:noescape
+func addAVX2(y, a, b *float32, n int)
+
+//go:noescape
+func mulAVX2(y, a, b *float32, n int)
+
+//go:noescape
+func scaleAVX2(y, x *float32, s float32, n int)
+
+//go:noescape
+func mergeAVX2(acc, o *float32, alpha, beta float32, n int)
+
+//go:noescape
+func rotateAVX2(a, b, cos, sin *float32, n int)
+
+//go:noescape
+func gateAVX2(y, x *float32, c1, c3 float32, n int)
+
+//go:noescape
+func softCapAVX2(y, x *float32, limit, twice float32, n int)
+
+//go:noescape
+func softMaxAVX2(l *[Lanes]float32, x *[Block]float32) float32
+
+//go:noescape
+func halveAVX2(y *uint16, x *float32, n int)
+
+//go:noescape
+func widenAVX2(y *float32, x *uint16, n int)
+
+// The panels take 1, 2 or 4 rows, and elements of B of 4 or 2 bytes: 16 columns with AVX2, up to 64 by the mask with
+// AVX-512.
+
+func runAVX2(p *panel, rows, size int) {
+	switch {
+	case size == 4 && rows == 4:
+		panel4AVX2(p)
+	case size == 4 && rows == 2:
+		panel2AVX2(p)
+	case size == 4:
+		panel1AVX2(p)
+	case rows == 4:
+		panelHalf4AVX2(p)
+	case rows == 2:
+		panelHalf2AVX2(p)
+	default:
+		panelHalf1AVX2(p)
+	}
+}
+
+func runAVX512(p *panel, rows, size int) {
+	switch {
+	case size == 4 && rows == 4:
+		panel4AVX512(p)
+	case size == 4 && rows == 2:
+		panel2AVX512(p)
+	case size == 4:
+		panel1AVX512(p)
+	case rows == 4:
+		panelHalf4AVX512(p)
+	case rows == 2:
+		panelHalf2AVX512(p)
+	default:
+		panelHalf1AVX512(p)
+	}
+}
+
+//go:noescape
+func panel1AVX2(p *panel)
+
+//go:noescape
+func panel2AVX2(p *panel)
+
+//go:noescape
+func panel4AVX2(p *panel)
+
+//go:noescape
+func panelHalf1AVX2(p *panel)
+
+//go:noescape
+func panelHalf2AVX2(p *panel)
+
+//go:noescape
+func panelHalf4AVX2(p *panel)
+
+//go:noescape
+func panel1AVX512(p *panel)
+
+//go:noescape
+func panel2AVX512(p *panel)
+
+//go:noescape
+func panel4AVX512(p *panel)
+
+//go:noescape
+func panelHalf1AVX512(p *panel)
+
+//go:noescape
+func panelHalf2AVX512(p *panel)
+
+//go:noescape
+func panelHalf4AVX512(p *panel)
