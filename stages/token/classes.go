@@ -27,7 +27,9 @@ func newClasses() *classes {
 	t.mark(unicode.N, number)
 	t.mark(unicode.P, punctuation)
 	t.mark(unicode.S, symbolic)
-	t.mark(unicode.C, invisible)
+	for _, table := range invisibles() {
+		t.mark(table, invisible)
+	}
 	t.mark(unicode.White_Space, space)
 	for r, c := range t {
 		if c == 0 {
@@ -35,6 +37,11 @@ func newClasses() *classes {
 		}
 	}
 	return t
+}
+
+// invisibles are \p{C} without unassigned characters.
+func invisibles() []*unicode.RangeTable {
+	return []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs}
 }
 
 // mark overwrites the class of a range of characters.
@@ -59,7 +66,7 @@ func (t *classes) of(r rune) class {
 		return letter
 	case unicode.Is(unicode.M, r):
 		return mark
-	case unicode.Is(unicode.C, r):
+	case unicode.In(r, invisibles()...):
 		return invisible
 	}
 	return other

@@ -138,10 +138,8 @@ func readFlag(m *meta.Map, key string, flag *bool) error {
 
 // readAdds reads which special tokens Encode adds; those tokens must exist.
 func (v *Vocab) readAdds(m *meta.Map) error {
-	gemma4 := false
-	if b, ok := v.kind.(*bpe); ok {
-		gemma4 = b.chars
-	}
+	b, isBPE := v.kind.(*bpe)
+	_, isBERT := v.kind.(*wordPiece)
 	for _, add := range []struct {
 		flag   *bool
 		id     ID
@@ -155,8 +153,11 @@ func (v *Vocab) readAdds(m *meta.Map) error {
 		if err := readFlag(m, add.name, add.flag); err != nil {
 			return err
 		}
-		if gemma4 && add.flag == &v.addBOS { // files say false, and are wrong
-			*add.flag = true
+		switch add.flag {
+		case &v.addBOS:
+			*add.flag = *add.flag || isBERT || isBPE && b.chars // Gemma 4's files say false, and are wrong
+		case &v.addSEP:
+			*add.flag = isBERT
 		}
 		if *add.flag && add.id == none {
 			return fmt.Errorf("%s%s: is true or the model's default, but %s%s names no token of the vocabulary",

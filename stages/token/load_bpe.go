@@ -18,7 +18,6 @@ func (v *Vocab) planBPE(m *meta.Map, model string) (func() error, error) {
 	if model == "gpt2" && (pre == "gemma4" || pre == "granite-embed-multi-311m" || pre == "sarvam-moe") {
 		b.chars = true
 	}
-	b.table['~'] = other // llama.cpp's expressions do not count it among \p{S}
 	merges, err := m.Strings(prefix + "merges")
 	if err != nil && (pre != "kimi-k2" || !errors.Is(err, meta.ErrMissing)) {
 		return nil, err
@@ -32,7 +31,7 @@ func (v *Vocab) planBPE(m *meta.Map, model string) (func() error, error) {
 			return nil, fmt.Errorf("%spre is %q, which sluice does not know: text would be cut wrongly", prefix, pre)
 		}
 		b.rules, b.wholeWords = p.rules, p.wholeWords
-		v.addBOS, v.addSEP = p.addBOS, p.addSEP
+		v.addBOS = p.addBOS
 		v.special.bos, v.special.eos = 11, 11
 		if p.noBOS {
 			v.special.bos = none

@@ -9,7 +9,6 @@ type preTokenizer struct {
 	rules      []rule
 	wholeWords bool // a word that is a token is not merged from bytes
 	addBOS     bool // the default without tokenizer.ggml.add_bos_token
-	addSEP     bool
 	noBOS      bool // there is no default BOS
 }
 
@@ -22,8 +21,8 @@ func preTokenizers() map[string]preTokenizer {
 	}{
 		{preTokenizer{rules: gpt2Rules()}, []string{
 			"gpt-2", "phi-2", "jina-es", "jina-de", "gigachat", "jina-v2-es", "jina-v2-de", "a.x-4.0", "mellum",
-			"modern-bert", "mpt", "olmo", "jais", "exaone4", "trillion", "granite-docling"}},
-		{preTokenizer{rules: gpt2Rules(), addSEP: true}, []string{"jina-v1-en", "jina-v2-code", "roberta-bpe"}},
+			"modern-bert", "mpt", "olmo", "jais", "exaone4", "trillion", "granite-docling", "jina-v1-en", "jina-v2-code",
+			"roberta-bpe"}},
 		{preTokenizer{rules: llama3Rules(), wholeWords: true, addBOS: true}, []string{
 			"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano"}},
 		{preTokenizer{rules: llama3Rules()}, []string{"dbrx", "smaug-bpe"}},

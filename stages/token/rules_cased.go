@@ -77,36 +77,11 @@ func graniteEmbedRules() []rule {
 	return []rule{modern(thenMaybe(casedWord(letter|mark), anyShortForms), upTo(3, number), otherRun("\r\n/"))}
 }
 
-// tinyAyaRules: \d{1,3}(?=(?:\d{3})*\b), then as GPT-4o, for which llama.cpp does not tell upper from lower case.
+// tinyAyaRules: digits in threes, then as GPT-4o, for which llama.cpp does not tell upper from lower case. The makers
+// write \d{1,3}(?=(?:\d{3})*\b), which leaves numbers before letters alone; llama.cpp's code does not.
 func tinyAyaRules() []rule {
 	return []rule{digitsInThrees,
 		modern(thenMaybe(afterOne(letter|number, run(letter|mark)), anyShortForms), upTo(3, number), otherRun("\r\n/"))}
-}
-
-// digitsInThrees cuts every ASCII number that ends at a word's end into threes, counted from its end.
-func digitsInThrees(dst []int, t chars, from int) []int {
-	for i := from; i < len(t.text); {
-		end := t.runOf(i, isDigit)
-		if end == i {
-			_, _, i = t.at(i)
-			continue
-		}
-		r, _, _ := t.at(end)
-		if r != '_' && !isASCIILetter(r) {
-			if i > from {
-				dst = append(dst, i)
-			}
-			for from = i; from < end; {
-				from += (end-from-1)%3 + 1
-				dst = append(dst, from)
-			}
-		}
-		i = end
-	}
-	if from < len(t.text) {
-		dst = append(dst, len(t.text))
-	}
-	return dst
 }
 
 // superBPERules: \p{N}+, then a cut before every three digits, counted from a number's end: (?=(\d{3})+(?!\d)).
@@ -131,12 +106,12 @@ func superBPERules() []rule {
 
 // afmoeRules: numbers in threes, then East Asian scripts, then as DeepSeek 3.
 func afmoeRules() []rule {
-	return []rule{afmoeDigits, words(runOf(isEastAsian)), deepseek3Rule("\r\n", lines)}
+	return []rule{digitsInThrees, words(runOf(isEastAsian)), deepseek3Rule("\r\n", lines)}
 }
 
-// afmoeDigits cuts \p{N}+ into threes counted from its end. What stands before a number stays with its first digits:
+// digitsInThrees cuts \p{N}+ into threes counted from its end. What stands before a number stays with its first digits:
 // llama.cpp does so, and models are run with it.
-func afmoeDigits(dst []int, t chars, from int) []int {
+func digitsInThrees(dst []int, t chars, from int) []int {
 	for i := from; i < len(t.text); {
 		end, n := i, 0
 		for {
@@ -163,10 +138,11 @@ func afmoeDigits(dst []int, t chars, from int) []int {
 	return dst
 }
 
-// isEastAsian is [一-鿿㐀-䶿豈-﫿぀-ゟ゠-ヿ･-ﾟ⼀-⿟เ-๿຀-໿ក-៿က-႟ꩠ-ꩿꧠ-꧿가-힯ᄀ-ᇿ].
+// isEastAsian lists the ranges of Trinity's expression. The third begins at U+8C48 where U+F900 was meant: they look
+// the same, and llama.cpp has the former.
 func isEastAsian(r rune) bool {
 	for _, span := range [...][2]rune{
-		{0x4E00, 0x9FFF}, {0x3400, 0x4DBF}, {0xF900, 0xFAFF}, {0x3040, 0x30FF}, {0xFF65, 0xFF9F}, {0x2F00, 0x2FDF},
+		{0x4E00, 0x9FFF}, {0x3400, 0x4DBF}, {0x8C48, 0xFAFF}, {0x3040, 0x30FF}, {0xFF65, 0xFF9F}, {0x2F00, 0x2FDF},
 		{0x0E40, 0x0E7F}, {0x0E80, 0x0EFF}, {0x1780, 0x17FF}, {0x1000, 0x109F}, {0xAA60, 0xAA7F}, {0xA9E0, 0xA9FF},
 		{0xAC00, 0xD7AF}, {0x1100, 0x11FF},
 	} {

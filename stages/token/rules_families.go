@@ -1,5 +1,7 @@
 package token
 
+import "unicode"
+
 // starcoderRules: \p{N}, then GPT-2.
 func starcoderRules() []rule { return append([]rule{words(upTo(1, number))}, gpt2Rules()...) }
 
@@ -151,8 +153,10 @@ func deepseekCoderRules() []rule {
 		words(afterSpace(run(letter))), words(afterSpace(run(punctuation))), words(runOf(isCJK)), words(upTo(1, number))}
 }
 
-// isCJK is [一-龥ࠀ-一가-퟿]: whoever wrote it meant less.
-func isCJK(r rune) bool { return r >= 0x800 && r <= 0x9FA5 || r >= 0xAC00 && r <= 0xD7FF }
+// isCJK is [一-龥ࠀ-一가-퟿], but never white space: llama.cpp replaces that before it matches.
+func isCJK(r rune) bool {
+	return (r >= 0x800 && r <= 0x9FA5 || r >= 0xAC00 && r <= 0xD7FF) && !unicode.Is(unicode.White_Space, r)
+}
 
 // deepseekLLMRules: [\r\n], then \s? and letters (a list of ranges), then \s? and punctuation, then \s+$, then
 // [一-龥ࠀ-一가-퟿]+, then \p{N}+.

@@ -24,7 +24,7 @@ type Vocab struct {
 	special specialIDs
 	eog     []ID // ascending
 
-	addBOS, addEOS, addSEP bool
+	addBOS, addEOS, addSEP bool // addSEP: WordPiece only, as in llama.cpp
 	spacePrefix            bool // text is encoded with a space before it, which decoding takes away
 
 	kind   encoder

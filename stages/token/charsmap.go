@@ -1,0 +1,84 @@
+package token
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/sluice-ai/sluice/internal/meta"
+)
+
+// charsMap replaces character sequences, as SentencePiece's precompiled_charsmap says: a double-array trie (Yata et
+// al., darts-clone) that leads to offsets in a list of replacements. The file may hold anything; each step checks.
+type charsMap struct {
+	units        []uint32
+	replacements []byte // each ended by a zero byte
+}
+
+const charsMapKey = prefix + "precompiled_charsmap"
+
+// errCharsMap is what a walk meets in a broken map.
+var errCharsMap = errors.New(charsMapKey + ": a transition leads out of the table: the file is damaged")
+
+func readCharsMap(m *meta.Map) (charsMap, error) {
+	data, err := m.Bytes(charsMapKey)
+	if errors.Is(err, meta.ErrMissing) || err == nil && len(data) == 0 {
+		return charsMap{}, nil
+	}
+	if err != nil {
+		return charsMap{}, err
+	}
+	if len(data) < 4 {
+		return charsMap{}, fmt.Errorf("%s: has %d bytes, want at least 4", charsMapKey, len(data))
+	}
+	size := uint64(binary.LittleEndian.Uint32(data))
+	data = data[4:]
+	if size%4 != 0 || size > uint64(len(data)) {
+		return charsMap{}, fmt.Errorf("%s: says that its table has %d bytes, want a multiple of 4, at most %d", charsMapKey,
+			size, len(data))
+	}
+	c := charsMap{units: make([]uint32, size/4), replacements: data[size:]}
+	for i := range c.units {
+		c.units[i] = binary.LittleEndian.Uint32(data[4*i:])
+	}
+	return c, nil
+}
+
+// longest finds the longest sequence at the start of text that is replaced, and by what. n is 0 if there is none.
+func (c *charsMap) longest(text string) (replacement []byte, n int, err error) {
+	if len(c.units) == 0 {
+		return nil, 0, nil
+	}
+	at := offset(c.units[0])
+	for i := 0; i < len(text) && text[i] != 0; i++ {
+		at ^= uint32(text[i])
+		if at >= uint32(len(c.units)) {
+			return nil, 0, errCharsMap
+		}
+		unit := c.units[at]
+		if unit&(1<<31|0xFF) != uint32(text[i]) {
+			break
+		}
+		at ^= offset(unit)
+		if unit>>8&1 == 0 { // no sequence ends here
+			continue
+		}
+		if at >= uint32(len(c.units)) {
+			return nil, 0, errCharsMap
+		}
+		value := c.units[at] &^ (1 << 31)
+		if value >= uint32(len(c.replacements)) {
+			return nil, 0, errCharsMap
+		}
+		end := bytes.IndexByte(c.replacements[value:], 0)
+		if end < 0 {
+			return nil, 0, errCharsMap
+		}
+		replacement, n = c.replacements[value:][:end], i+1
+	}
+	return replacement, n, nil
+}
+
+// offset is the distance from a node to its children, of which bit 9 says whether it is counted in 256s.
+func offset(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }
