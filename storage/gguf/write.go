@@ -72,7 +72,7 @@ func layOut(tensors []Tensor, alignment int64) ([]Tensor, error) {
 		seen[t.Name] = true
 		placed[i] = Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape, Offset: end, Size: size}
 		if size > math.MaxInt64/2-end {
-			return nil, fmt.Errorf("tensor %s: the file would have more than %d bytes", quote(t.Name), math.MaxInt64/2)
+			return nil, fmt.Errorf("tensor %s: the file would be larger than any disk", quote(t.Name))
 		}
 		end = (end + size + alignment - 1) &^ (alignment - 1)
 	}

@@ -1,0 +1,62 @@
+// Package pin gives memory outside the Go heap: huge pages where the system has them, locked where it allows it.
+//
+// Weights and caches live in blocks from Alloc; data on its way from disk lives in the slabs of an Arena, whose
+// pages stay in place while the kernel or a device writes to them. The garbage collector knows none of it: who
+// allocates frees, and a slice that is used after that is a fault. Who may use a slab when is the pool's business.
+package pin
+
+import (
+	"fmt"
+	"math"
+)
+
+// Align is the least alignment of every block and slab, in bytes: a page, more than O_DIRECT and vector loads ask.
+const Align = 4096
+
+// hugePage is the size to which blocks of at least that size are aligned, so that huge pages can back them.
+const hugePage = 2 << 20
+
+// Arena is a fixed number of slabs of one size in one block of memory.
+type Arena struct {
+	// Unlocked says why the slabs are not locked in memory: nil where they are. They work all the same, but
+	// the system may swap them out, and a device cannot use them for transfers without a copy.
+	Unlocked error
+
+	block []byte
+	size  int // of a slab, rounded up to Align
+	slabs int
+}
+
+// New makes an arena of slabs of at least size bytes each.
+func New(slabs, size int) (*Arena, error) {
+	if slabs < 1 || size < 1 || size > math.MaxInt-Align {
+		return nil, fmt.Errorf("arena of %d slabs of %d bytes: want at least 1 of each", slabs, size)
+	}
+	size = (size + Align - 1) &^ (Align - 1)
+	if slabs > math.MaxInt/size {
+		return nil, fmt.Errorf("arena of %d slabs of %d bytes: more than this machine can address", slabs, size)
+	}
+	block, err := Alloc(slabs * size)
+	if err != nil {
+		return nil, err
+	}
+	return &Arena{block: block, size: size, slabs: slabs, Unlocked: lock(block)}, nil
+}
+
+// Memory is all slabs in one piece, for telling a device or the kernel where they lie.
+func (a *Arena) Memory() []byte { return a.block }
+
+// Slabs is the number of slabs.
+func (a *Arena) Slabs() int { return a.slabs }
+
+// Slab returns slab i. Its bytes are zero at first, later what was left there.
+func (a *Arena) Slab(i int) []byte {
+	return a.block[i*a.size : (i+1)*a.size : (i+1)*a.size]
+}
+
+// Close frees the memory. No slab may be in use.
+func (a *Arena) Close() error {
+	block := a.block
+	a.block, a.slabs = nil, 0
+	return Free(block)
+}

@@ -1,0 +1,329 @@
+// Package uring reads byte ranges of files into slabs: past the page cache (O_DIRECT) and on io_uring where the
+// system has them, else with a few goroutines that call pread. Bytes already in memory are copied, so that a caller
+// need not know where a model lies.
+//
+// A Ring has one owner, the reader actor. What to read when, and which slab is free, is decided elsewhere.
+package uring
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"syscall"
+
+	"github.com/sluice-ai/sluice/internal/source"
+)
+
+// Request asks for Length bytes of Source from Offset. Into must have room for them, and belongs to the ring until
+// the completion with the same ID has been taken. To read past the page cache, Into must start at a multiple of the
+// disk's block (a page always is one) and have Slack bytes more than Length.
+type Request struct {
+	ID     uint64 // the caller's, given back as it is
+	Source source.Source
+	Offset int64
+	Length int
+	Into   []byte
+}
+
+// Slack is how much larger than its Length a request's Into should be: a direct read starts and ends at block
+// borders, and blocks have at most 4096 bytes on the disks that people own.
+const Slack = 2 * 4096
+
+// Completion is the end of a request.
+type Completion struct {
+	ID   uint64
+	Data []byte // exactly the bytes asked for, a part of Into; nil after an error
+	Err  error
+}
+
+// Ring carries reads. Open, Submit, Wait and Close must be called by one goroutine, which stays on one thread from
+// Open to Close: the kernel accepts no other.
+type Ring struct {
+	reads    engine
+	ops      []op
+	free     []*op
+	finished []*op // in the order in which they ended
+	files    map[string]*file
+	broken   error
+}
+
+// engine starts reads and says which of them ended: io_uring, or goroutines.
+type engine interface {
+	start(*op)
+	flush() error                 // what was started must go on without further calls
+	next(wait bool) (*op, error)  // an ended read, or nil if there is none and wait is false
+	register(memory []byte) error // memory that many reads will go to
+	kind() string
+	close() error // no read is under way
+}
+
+// op is one request under way. While an engine has it, only the engine touches n and err.
+type op struct {
+	index   int
+	request Request
+	file    *file
+	direct  bool
+	from    int64  // offset in the file of buf[0]
+	buf     []byte // where the bytes go, a part of Into; in whole blocks if direct
+	got     int    // bytes of buf that are there
+	n       int    // result of the last read
+	err     error
+}
+
+// Open makes a ring for up to depth requests at a time, and locks the goroutine to its thread until Close. Reads
+// into memory, such as an arena's, cost less if the kernel agrees to hold it; it may be nil.
+func Open(depth int, memory []byte) (*Ring, error) {
+	if depth < 1 || depth > 4096 {
+		return nil, fmt.Errorf("ring of depth %d: want 1 to 4096", depth)
+	}
+	runtime.LockOSThread()
+	reads, err := newKernelRing(depth)
+	if err != nil {
+		return newRing(depth, newPreads(depth)), nil // Probe says why
+	}
+	_ = reads.register(memory) // an advantage, not a need: often refused by the limit of locked memory
+	return newRing(depth, reads), nil
+}
+
+func newRing(depth int, reads engine) *Ring {
+	r := &Ring{reads: reads, ops: make([]op, depth), files: make(map[string]*file)}
+	r.free, r.finished = make([]*op, 0, depth), make([]*op, 0, depth)
+	for i := range r.ops {
+		r.ops[i].index = i
+		r.free = append(r.free, &r.ops[i])
+	}
+	return r
+}
+
+// Probe says whether reads will go through io_uring, and if not, why.
+func Probe() (ok bool, detail string) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	reads, err := newKernelRing(1)
+	if err != nil {
+		return false, fmt.Sprintf("%v: reads use pread on %d goroutines instead", err, preadWorkers)
+	}
+	if err := reads.close(); err != nil {
+		return false, err.Error()
+	}
+	return true, reads.detail()
+}
+
+// Kind is "io_uring" or "pread".
+func (r *Ring) Kind() string { return r.reads.kind() }
+
+// Depth is how many requests may be under way or waiting to be taken.
+func (r *Ring) Depth() int { return len(r.ops) }
+
+// Submit starts requests. It fails as a whole if they are more than the ring has room for; what is wrong with one
+// of them comes as its completion.
+func (r *Ring) Submit(requests []Request) error {
+	if r.broken != nil {
+		return r.broken
+	}
+	if len(requests) > len(r.free) {
+		return fmt.Errorf("%d requests for a ring of depth %d with %d free: take completions first",
+			len(requests), len(r.ops), len(r.free))
+	}
+	for _, request := range requests {
+		o := r.free[len(r.free)-1]
+		r.free = r.free[:len(r.free)-1]
+		*o = op{index: o.index, request: request}
+		switch err := r.plan(o); {
+		case err != nil:
+			o.err = err
+			r.finished = append(r.finished, o)
+		case o.file == nil: // in memory
+			copy(o.buf, request.Source.Data[request.Offset:])
+			r.finished = append(r.finished, o)
+		default:
+			r.reads.start(o)
+		}
+	}
+	r.broken = r.reads.flush()
+	return r.broken
+}
+
+// Wait fills out with completions: all there are, and at least min, or as many as are under way if those are fewer.
+func (r *Ring) Wait(min int, out []Completion) (int, error) {
+	n := 0
+	for n < len(out) && len(r.free) < len(r.ops) {
+		if len(r.finished) == 0 {
+			if r.broken != nil {
+				return n, r.broken
+			}
+			o, err := r.reads.next(n < min)
+			if err != nil {
+				r.broken = err
+				return n, err
+			}
+			if o == nil {
+				return n, nil
+			}
+			if !r.settle(o) {
+				r.reads.start(o)
+				continue
+			}
+			r.finished = append(r.finished, o)
+		}
+		out[n] = r.finished[0].completion()
+		r.free = append(r.free, r.finished[0])
+		r.finished = r.finished[:copy(r.finished, r.finished[1:])]
+		n++
+	}
+	if r.broken == nil {
+		r.broken = r.reads.flush() // reads that settle started again
+	}
+	return n, r.broken
+}
+
+// Close waits for what is under way, so that the kernel writes to no slab afterwards, and closes all files.
+func (r *Ring) Close() error {
+	var errs []error
+	last := make([]Completion, len(r.ops))
+	for len(r.free) < len(r.ops) && r.broken == nil {
+		if _, err := r.Wait(len(r.ops), last); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	errs = append(errs, r.reads.close())
+	for _, f := range r.files {
+		errs = append(errs, f.close())
+	}
+	runtime.UnlockOSThread()
+	return errors.Join(errs...)
+}
+
+// plan decides which bytes to read, and from which file.
+func (r *Ring) plan(o *op) error {
+	q := &o.request
+	end := q.Offset + int64(q.Length)
+	switch {
+	case q.Offset < 0 || q.Length < 1 || end < 0 || end > q.Source.Size:
+		return fmt.Errorf("outside the %d bytes of the file", q.Source.Size)
+	case len(q.Into) < q.Length:
+		return fmt.Errorf("the slab has only %d bytes", len(q.Into))
+	}
+	o.from, o.buf = q.Offset, q.Into[:q.Length]
+	if q.Source.Path == "" {
+		return nil
+	}
+	f, err := r.open(q.Source)
+	if err != nil {
+		return err
+	}
+	o.file = f
+	block := int64(f.block)
+	if f.direct == nil || !aligned(q.Into, f.block) {
+		return nil
+	}
+	from := q.Offset &^ (block - 1)
+	if size := (end+block-1)&^(block-1) - from; size <= int64(len(q.Into)) {
+		o.direct, o.from, o.buf = true, from, q.Into[:size]
+	}
+	return nil
+}
+
+func (r *Ring) open(s source.Source) (*file, error) {
+	if f, ok := r.files[s.Path]; ok {
+		return f, nil
+	}
+	f, err := openFile(s)
+	if err != nil {
+		return nil, err
+	}
+	r.files[s.Path] = f
+	return f, nil
+}
+
+// head is how many bytes of buf precede those asked for.
+func (o *op) head() int { return int(o.request.Offset - o.from) }
+
+// handle is the open file that the op reads.
+func (o *op) handle() *os.File {
+	if o.direct {
+		return o.file.direct
+	}
+	return o.file.plain
+}
+
+// rest is the part of buf to read next; one system call moves less than 2 GiB.
+func (o *op) rest() []byte { return o.buf[o.got:][:min(len(o.buf)-o.got, 1<<30)] }
+
+// settle looks at the result of a read: true if the op has ended, false if the rest must be read.
+func (r *Ring) settle(o *op) bool {
+	if o.err != nil {
+		if !o.direct || !errors.Is(o.err, syscall.EINVAL) {
+			return true
+		}
+		// The file system offers direct reads and yet refuses this one: take the page cache.
+		o.direct, o.err, o.got = false, nil, 0
+		o.from, o.buf = o.request.Offset, o.request.Into[:o.request.Length]
+		return false
+	}
+	before := o.got
+	o.got += o.n
+	if o.got >= o.head()+o.request.Length {
+		return true
+	}
+	end := o.from + int64(o.got)
+	if o.direct {
+		o.got &^= o.file.block - 1 // a direct read goes on at a block's border
+	}
+	if o.got > before {
+		return false
+	}
+	o.err = fmt.Errorf("the file ends at byte %d: it was truncated while in use, restore it and start again: %w",
+		end, io.ErrUnexpectedEOF)
+	return true
+}
+
+func (o *op) completion() Completion {
+	q := &o.request
+	if o.err != nil {
+		return Completion{ID: q.ID, Err: fmt.Errorf("%s: bytes %d to %d: %w",
+			q.Source.Name, q.Offset, uint64(q.Offset)+uint64(q.Length), o.err)}
+	}
+	head := o.head()
+	return Completion{ID: q.ID, Data: o.buf[head : head+q.Length : head+q.Length]}
+}
+
+// file is open for as long as the ring, once plainly and once past the page cache if that works.
+type file struct {
+	plain  *os.File
+	direct *os.File // nil where it does not
+	block  int      // offsets, lengths and addresses of direct reads are multiples of it, a power of two
+}
+
+func openFile(s source.Source) (*file, error) {
+	plain, err := os.Open(s.Path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := plain.Stat()
+	if err == nil && info.Size() != s.Size {
+		err = fmt.Errorf("the file has %d bytes, and had %d when it was opened: restore it and start again",
+			info.Size(), s.Size)
+	}
+	if err != nil {
+		return nil, errors.Join(err, plain.Close())
+	}
+	f := &file{plain: plain, block: 1}
+	if direct, block := openDirect(s.Path); direct != nil {
+		f.direct, f.block = direct, block
+	}
+	return f, nil
+}
+
+func (f *file) close() error {
+	if f.direct == nil {
+		return f.plain.Close()
+	}
+	return errors.Join(f.direct.Close(), f.plain.Close())
+}
+
+// usable says whether direct reads with blocks of n bytes can be planned.
+func usable(n uint32) bool { return n > 0 && n <= math.MaxUint16 && n&(n-1) == 0 }
