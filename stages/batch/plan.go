@@ -112,6 +112,16 @@ func (s *State) Append(q *Seq, token int32) End {
 	return end
 }
 
+// Scored tells that a chunk of rows is delivered and says whether it was the last.
+func (s *State) Scored(q *Seq) End {
+	q.sent++
+	if q.left() > 0 {
+		return NotEnded
+	}
+	s.end(q)
+	return EndLength
+}
+
 // Finish ends a sequence that is complete or cannot go on.
 func (s *State) Finish(q *Seq) { s.end(q) }
 

@@ -50,8 +50,16 @@ func (q *Seq) Done() int { return q.done }
 // room is the number of positions that the granted blocks hold.
 func (q *Seq) room() int { return len(q.table) * backend.BlockSize }
 
-// credit says whether one more token may be sent.
-func (q *Seq) credit() bool { return q.Score || q.sent-q.got < Window }
+// Sent returns how many tokens, or chunks of a score, were delivered.
+func (q *Seq) Sent() uint64 { return q.sent }
+
+// credit says whether one more token may be sent. A score has one chunk of rows under way.
+func (q *Seq) credit() bool {
+	if q.Score {
+		return q.sent == q.got
+	}
+	return q.sent-q.got < Window
+}
 
 // left is the number of positions that are known and not computed.
 func (q *Seq) left() int { return len(q.Tokens) - q.done }
