@@ -1,0 +1,63 @@
+package ref
+
+import (
+	"math"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// attend first stores the keys and values of all rows, so that a row sees those before it in its own step.
+func (m *model) attend(n *ir.Node, s *backend.Step) {
+	c := &m.caches[n.Attend.KV]
+	for _, span := range s.Spans {
+		for i := range span.Rows {
+			r := span.Row + i
+			c.put(slot(span.Table, span.Pos+i), m.row(n.In[1], r), m.row(n.In[2], r))
+		}
+	}
+	for _, span := range s.Spans {
+		for i := range span.Rows {
+			q, y := m.row(n.In[0], span.Row+i), m.row(n.Out, span.Row+i)
+			for h := range n.Attend.Heads {
+				c.attend(n.Attend, h, q, y, span.Table, span.Pos+i)
+			}
+		}
+	}
+}
+
+// attend computes head h of the row at position pos: a softmax over the positions it sees.
+func (c *cache) attend(a *ir.AttendArgs, h int, q, y []float32, table []int32, pos int) {
+	head := h / (a.Heads / a.KVHeads)
+	q, y = q[h*a.KDim:(h+1)*a.KDim], y[h*a.VDim:(h+1)*a.VDim]
+	from := 0
+	if a.Window > 0 {
+		from = max(0, pos-a.Window+1)
+	}
+	scores := make([]float64, 0, pos-from+1)
+	highest := math.Inf(-1)
+	for p := from; p <= pos; p++ {
+		at, dot := slot(table, p), 0.0
+		for i, x := range q {
+			dot += float64(x) * c.key(at, head, i)
+		}
+		score := dot * float64(a.Scale)
+		if limit := float64(a.SoftCap); limit > 0 {
+			score = limit * math.Tanh(score/limit)
+		}
+		scores = append(scores, score)
+		highest = math.Max(highest, score)
+	}
+	total := 0.0
+	for i := range scores {
+		scores[i] = math.Exp(scores[i] - highest)
+		total += scores[i]
+	}
+	for i := range y {
+		sum := 0.0
+		for j, w := range scores {
+			sum += w * c.value(slot(table, from+j), head, i)
+		}
+		y[i] = float32(sum / total)
+	}
+}

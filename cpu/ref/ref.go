@@ -1,0 +1,140 @@
+package ref
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// New returns the reference device.
+func New() backend.Device { return device{} }
+
+type device struct{}
+
+func (device) Name() string { return "ref" }
+
+func (device) Close() error { return nil }
+
+// Compile takes any program whose weight types have a decoder.
+func (device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	if c.KV != backend.KVF32 && c.KV != backend.KVF16 {
+		return nil, fmt.Errorf("KV type %d, want f16 or f32", c.KV)
+	}
+	if c.Blocks < 1 || c.MaxRows < 1 || c.MaxWanted < 0 {
+		return nil, fmt.Errorf("%d KV blocks, %d rows, %d wanted: want at least one block and one row",
+			c.Blocks, c.MaxRows, c.MaxWanted)
+	}
+	m := &model{p: p, config: c, values: make([][]float32, len(p.Widths)), weights: make([]weight, len(p.Weights))}
+	var faults []error
+	for r := range p.Weights {
+		w, err := newWeight(&p.Weights[r], p.Types[r])
+		if err != nil {
+			faults = append(faults, err)
+		}
+		m.weights[r] = w
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	for _, kv := range p.KV {
+		m.caches = append(m.caches, newCache(kv, c))
+	}
+	return m, nil
+}
+
+// model is a compiled program. values[v] is the matrix of Value v in the running step, row after row.
+type model struct {
+	p       *ir.Bound
+	config  backend.Config
+	weights []weight
+	caches  []cache
+	values  [][]float32
+}
+
+func (*model) RowGrain() int { return 1 }
+
+func (m *model) Upload(r ir.Ref, row int, data []byte) error {
+	if r < 0 || int(r) >= len(m.weights) {
+		return fmt.Errorf("weight %d of %d", r, len(m.weights))
+	}
+	return m.weights[r].upload(row, data)
+}
+
+func (m *model) Memory() backend.Memory {
+	var mem backend.Memory
+	for i := range m.weights {
+		mem.Weights += int64(len(m.weights[i].data))
+	}
+	for i := range m.caches {
+		mem.KV += m.caches[i].bytes()
+	}
+	for _, w := range m.p.Widths {
+		mem.Scratch += 4 * int64(w) * int64(m.config.MaxRows)
+	}
+	return mem
+}
+
+func (m *model) Close() error {
+	m.weights, m.caches, m.values = nil, nil, nil
+	return nil
+}
+
+// Run executes one segment. A value that is not finite is an error: it says where the numbers went wrong.
+func (m *model) Run(segment int, s *backend.Step) error {
+	if segment < 0 || segment >= len(m.p.Segments) {
+		return fmt.Errorf("segment %d of %d", segment, len(m.p.Segments))
+	}
+	if err := s.Check(m.p.Vocab, m.config); err != nil {
+		return err
+	}
+	seg := &m.p.Segments[segment]
+	for i := range seg.Nodes {
+		n := &seg.Nodes[i]
+		if err := m.node(n, s); err != nil {
+			return fmt.Errorf("%s, node %d, %s: %w", seg, i, n.Op, err)
+		}
+	}
+	if seg.Kind == ir.SegHead {
+		copy(s.Logits, m.values[m.p.Logits])
+	}
+	return nil
+}
+
+func (m *model) node(n *ir.Node, s *backend.Step) error {
+	for _, r := range []ir.Ref{n.W, n.B} {
+		if r != ir.NoRef && m.weights[r].missing() > 0 {
+			return fmt.Errorf("%s: %d rows were not uploaded", m.p.Weights[r].Name, m.weights[r].missing())
+		}
+	}
+	rows := len(s.Tokens)
+	switch {
+	case n.Op == ir.Rows:
+		rows = len(s.Wanted)
+	case len(n.In) > 0:
+		rows = len(m.values[n.In[0]]) / m.p.Widths[n.In[0]]
+	}
+	m.values[n.Out] = make([]float32, rows*m.p.Widths[n.Out])
+	m.run(n, s)
+	for i, y := range m.values[n.Out] {
+		if y-y != 0 { // NaN or infinite
+			w := m.p.Widths[n.Out]
+			return fmt.Errorf("row %d, feature %d is %v", i/w, i%w, y)
+		}
+	}
+	return nil
+}
+
+// newWeight makes room for a weight in its file's format.
+func newWeight(w *ir.Weight, t quant.Type) (weight, error) {
+	if !quant.HasCodec(t) {
+		return weight{}, fmt.Errorf("%s: type %s cannot be decoded", w.Name, t)
+	}
+	row, err := t.RowBytes(w.Cols)
+	if err != nil {
+		return weight{}, fmt.Errorf("%s: %w", w.Name, err)
+	}
+	return weight{Weight: w, typ: t, rowBytes: row, data: make([]byte, row*w.Rows), have: make([]bool, w.Rows)}, nil
+}

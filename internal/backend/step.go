@@ -1,0 +1,61 @@
+package backend
+
+import "fmt"
+
+// Check says what is wrong with a step for a model of vocab tokens compiled with c, or nil. It allocates nothing
+// when there is nothing to say.
+func (s *Step) Check(vocab int, c Config) error {
+	if len(s.Tokens) == 0 || len(s.Tokens) > c.MaxRows {
+		return fmt.Errorf("step of %d rows, want 1 to %d", len(s.Tokens), c.MaxRows)
+	}
+	for i, t := range s.Tokens {
+		if t < 0 || int(t) >= vocab {
+			return fmt.Errorf("row %d: token %d, want 0 to %d", i, t, vocab-1)
+		}
+	}
+	row := 0
+	for i := range s.Spans {
+		p := &s.Spans[i]
+		if p.Row != row || p.Rows <= 0 || p.Pos < 0 {
+			return fmt.Errorf("span %d: %d rows from row %d at position %d, want rows from %d on",
+				i, p.Rows, p.Row, p.Pos, row)
+		}
+		row += p.Rows
+		if err := p.checkTable(c.Blocks); err != nil {
+			return fmt.Errorf("span %d: %w", i, err)
+		}
+	}
+	if row != len(s.Tokens) {
+		return fmt.Errorf("spans cover %d rows of %d", row, len(s.Tokens))
+	}
+	return s.checkWanted(vocab, c)
+}
+
+func (p *Span) checkTable(blocks int) error {
+	if end := p.Pos + p.Rows; len(p.Table) < (end+BlockSize-1)/BlockSize {
+		return fmt.Errorf("%d KV blocks do not hold %d positions", len(p.Table), end)
+	}
+	for _, b := range p.Table {
+		if b < 0 || int(b) >= blocks {
+			return fmt.Errorf("KV block %d, want 0 to %d", b, blocks-1)
+		}
+	}
+	return nil
+}
+
+func (s *Step) checkWanted(vocab int, c Config) error {
+	if len(s.Wanted) > c.MaxWanted {
+		return fmt.Errorf("logits of %d rows wanted, want at most %d", len(s.Wanted), c.MaxWanted)
+	}
+	last := int32(-1)
+	for _, r := range s.Wanted {
+		if r <= last || int(r) >= len(s.Tokens) {
+			return fmt.Errorf("logits of row %d wanted after row %d of %d", r, last, len(s.Tokens))
+		}
+		last = r
+	}
+	if len(s.Logits) < len(s.Wanted)*vocab {
+		return fmt.Errorf("memory for %d logits, want %d", len(s.Logits), len(s.Wanted)*vocab)
+	}
+	return nil
+}

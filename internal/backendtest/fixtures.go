@@ -1,0 +1,120 @@
+package backendtest
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/shared"
+)
+
+// Loader reads a model file, edits its metadata if edit is not nil, and records and binds the program. It is a
+// parameter because this package may reach neither file readers nor architectures.
+type Loader func(t testing.TB, path string, edit func(*meta.Map)) *Model
+
+// fixture is what the reference computed for a tiny model; the README of the fixtures describes the fields.
+type fixture struct {
+	Tokens    []int32
+	Vocab     int `json:"n_vocab"`
+	Tolerance float64
+	Greedy    struct{ Prompt, Tokens []int32 }
+}
+
+// variants lists the fixtures of dense models. Each is a file's name, or one with other metadata and logits.
+var variants = []struct {
+	name, file, logits string
+	edit               func(*meta.Map)
+}{
+	{name: "llama"}, {name: "llama3rope"}, {name: "llama_k256"}, {name: "mistral"}, {name: "qwen2"},
+	{name: "qwen3"}, {name: "olmo2"}, {name: "phi3"}, {name: "smollm3"}, {name: "gemma2"}, {name: "gemma3"},
+	{name: "granite"}, {name: "starcoder2_k256"},
+	{name: "phi3.nowindow", file: "phi3", edit: func(m *meta.Map) { m.Set("phi3.attention.sliding_window", uint32(0)) }},
+}
+
+// Fixtures compares logits with those of transformers, at most factor times each fixture's tolerance away, the
+// prompt whole, in chunks and token by token; and 32 greedy tokens through the cache.
+func Fixtures(t *testing.T, d backend.Device, open Loader, factor float64) {
+	dir := filepath.Join(shared.Dir(t), "fixtures")
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			file := v.file
+			if file == "" {
+				file = v.name
+			}
+			f := readFixture(t, filepath.Join(dir, file+".json"))
+			m := open(t, filepath.Join(dir, file+".gguf"), v.edit)
+			want := readFloats(t, filepath.Join(dir, v.name+".logits.f32"))
+			require.Len(t, want, len(f.Tokens)*f.Vocab)
+			f.check(t, d, m, want, factor*f.Tolerance)
+			if v.edit == nil {
+				f.greedy(t, d, m)
+			}
+		})
+	}
+}
+
+func (f *fixture) check(t *testing.T, d backend.Device, m *Model, want []float32, tolerance float64) {
+	n := len(f.Tokens)
+	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: 3, MaxRows: n, MaxWanted: n})
+	whole := l.sequence(t, f.Tokens, table(n, 0), n)
+	worst, at := distance(whole, want)
+	t.Logf("largest difference %.3g of %.3g", worst, tolerance)
+	require.LessOrEqualf(t, worst, tolerance, "position %d, token %d: %v, want %v",
+		at/f.Vocab, at%f.Vocab, whole[at], want[at])
+	sameBits(t, "in chunks", f.Vocab, l.sequence(t, f.Tokens, table(n, 1), 5, 1, 7), whole)
+	sameBits(t, "token by token", f.Vocab, l.sequence(t, f.Tokens, table(n, 2), 1), whole)
+}
+
+// greedy continues the prompt by the most likely token. The reference's margins are far above the tolerance.
+func (f *fixture) greedy(t *testing.T, d backend.Device, m *Model) {
+	n := len(f.Greedy.Prompt)
+	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: 1, MaxRows: n, MaxWanted: n})
+	logits := l.sequence(t, f.Greedy.Prompt, table(64, 0), n)
+	var got []int32
+	for pos := n; ; pos++ {
+		got = append(got, argmax(logits[len(logits)-f.Vocab:]))
+		if len(got) == len(f.Greedy.Tokens) {
+			break
+		}
+		logits = l.step(t, rows{got[len(got)-1:], pos, table(64, 0)})
+	}
+	require.Equal(t, f.Greedy.Tokens, got)
+}
+
+func readFixture(t testing.TB, path string) *fixture {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	f := new(fixture)
+	require.NoError(t, json.Unmarshal(text, f), path)
+	require.NotEmpty(t, f.Tokens, path)
+	return f
+}
+
+func readFloats(t testing.TB, path string) []float32 {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	out := make([]float32, len(data)/4)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return out
+}
+
+func argmax(x []float32) int32 {
+	best := 0
+	for i := range x {
+		if x[i] > x[best] {
+			best = i
+		}
+	}
+	return int32(best)
+}

@@ -1,0 +1,111 @@
+package backendtest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// Model is a bound program with its weights as a file stores them.
+type Model struct {
+	*ir.Bound
+	Weights [][]byte // by Ref
+}
+
+// NewModel binds p to a file's tensors and copies the weights. view shows the bytes of tensor i.
+func NewModel(p *ir.Program, tensors []ir.Tensor, view func(i int, use func([]byte) error) error) (*Model, error) {
+	bound, err := ir.Bind(p, tensors)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Bound: bound, Weights: make([][]byte, len(p.Weights))}
+	for r, i := range bound.Tensors {
+		err := view(i, func(data []byte) error {
+			m.Weights[r] = append([]byte(nil), data...)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// rowBytes is the size of one row of a weight.
+func (m *Model) rowBytes(r ir.Ref) int { return len(m.Weights[r]) / m.Program.Weights[r].Rows }
+
+// loaded is a model on a device, all weights uploaded.
+type loaded struct {
+	backend.Model
+	m      *Model
+	config backend.Config
+}
+
+// load compiles m for d and uploads its weights; the test closes both.
+func load(t testing.TB, d backend.Device, m *Model, c backend.Config) *loaded {
+	t.Helper()
+	model, err := d.Compile(m.Bound, c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, model.Close()) })
+	for r := range m.Weights {
+		require.NoError(t, model.Upload(ir.Ref(r), 0, m.Weights[r]))
+	}
+	return &loaded{Model: model, m: m, config: c}
+}
+
+// rows are consecutive tokens of one sequence, from position pos on, its cache in the blocks of table.
+type rows struct {
+	tokens []int32
+	pos    int
+	table  []int32
+}
+
+// step runs the rows as one step and returns the logits of all of them, in order.
+func (l *loaded) step(t testing.TB, parts ...rows) []float32 {
+	t.Helper()
+	s, err := l.try(parts...)
+	require.NoError(t, err)
+	return s
+}
+
+func (l *loaded) try(parts ...rows) ([]float32, error) {
+	var s backend.Step
+	for _, p := range parts {
+		s.Spans = append(s.Spans, backend.Span{Row: len(s.Tokens), Rows: len(p.tokens), Pos: p.pos, Table: p.table})
+		s.Tokens = append(s.Tokens, p.tokens...)
+	}
+	for i := range s.Tokens {
+		s.Wanted = append(s.Wanted, int32(i))
+	}
+	s.Logits = make([]float32, len(s.Tokens)*l.m.Vocab)
+	for i := range l.m.Segments {
+		if err := l.Run(i, &s); err != nil {
+			return nil, err
+		}
+	}
+	return s.Logits, nil
+}
+
+// sequence runs tokens from position 0 in chunks of the given sizes, the last one repeated.
+func (l *loaded) sequence(t testing.TB, tokens, table []int32, chunks ...int) []float32 {
+	t.Helper()
+	var logits []float32
+	for pos, i := 0, 0; pos < len(tokens); i++ {
+		n := min(chunks[min(i, len(chunks)-1)], len(tokens)-pos)
+		logits = append(logits, l.step(t, rows{tokens[pos : pos+n], pos, table})...)
+		pos += n
+	}
+	return logits
+}
+
+// table numbers the blocks for n positions from first on.
+func table(n, first int) []int32 {
+	blocks := make([]int32, (n+backend.BlockSize-1)/backend.BlockSize)
+	for i := range blocks {
+		blocks[i] = int32(first + i)
+	}
+	return blocks
+}
