@@ -1,5 +1,21 @@
 package main
 
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/klauspost/cpuid/v2"
+	"github.com/sluice-ai/sluice/storage/pin"
+	"github.com/sluice-ai/sluice/storage/uring"
+)
+
 type doctorCmd struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
@@ -8,4 +24,185 @@ func (doctorCmd) examples() [2]string {
 	return [2]string{`sluice doctor`, `sluice doctor --json`}
 }
 
-func (c *doctorCmd) Run(e *env) error { return nil }
+func (c *doctorCmd) Run(e *env) error {
+	findings := examine(e)
+	if c.JSON {
+		return printJSON(e.stdout, findings)
+	}
+	return printFindings(e.stdout, findings)
+}
+
+// finding is one line of doctor. Its JSON names are part of the interface.
+type finding struct {
+	What  string `json:"what"`
+	State string `json:"state"`
+	OK    bool   `json:"ok"`
+	Do    string `json:"do,omitempty"` // what a person can do about it; empty if it is well
+}
+
+// examine looks at the machine: at its processor and limits through the system, at the rest through e.root.
+func examine(e *env) []finding {
+	list := []finding{processor(&cpuid.CPU)}
+	list = append(list, instructions(&cpuid.CPU))
+	if forced, ok := e.lookup("SLUICE_CPU"); ok {
+		list = append(list, finding{
+			What: "kernels", State: "SLUICE_CPU=" + printable(forced) + " forces them",
+			Do: "unset SLUICE_CPU for the fastest",
+		})
+	}
+	return append(list, memory(e.root), hugePages(e.root), directReads(), lockedMemory(), freeDisk("."))
+}
+
+func printFindings(w io.Writer, findings []finding) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range findings {
+		mark := "ok"
+		if !f.OK {
+			mark = "!"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", mark, f.What, f.State)
+		if f.Do != "" {
+			fmt.Fprintf(t, "\t\t→ %s\n", f.Do)
+		}
+	}
+	return t.Flush()
+}
+
+func processor(cpu *cpuid.CPUInfo) finding {
+	name := cmp.Or(strings.Join(strings.Fields(cpu.BrandName), " "), runtime.GOARCH)
+	state := fmt.Sprintf("%s, %s usable", name, count(runtime.NumCPU(), "thread"))
+	if cpu.Cache.L2 > 0 {
+		state += ", L2 " + binarySize(int64(cpu.Cache.L2))
+	}
+	if cpu.Cache.L3 > 0 {
+		state += ", L3 " + binarySize(int64(cpu.Cache.L3))
+	}
+	return finding{What: "processor", State: state, OK: true}
+}
+
+// instructions lists those that matter to integer and float dot products.
+func instructions(cpu *cpuid.CPUInfo) finding {
+	f := finding{What: "instructions", OK: true}
+	var have []string
+	for _, set := range []struct {
+		name string
+		ids  []cpuid.FeatureID
+	}{
+		{"AVX2", []cpuid.FeatureID{cpuid.AVX2, cpuid.FMA3, cpuid.F16C}},
+		{"AVX-VNNI", []cpuid.FeatureID{cpuid.AVXVNNI}},
+		{"AVX-512", []cpuid.FeatureID{cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512VL, cpuid.AVX512DQ}},
+		{"AVX-512 VNNI", []cpuid.FeatureID{cpuid.AVX512VNNI}},
+		{"AVX-512 BF16", []cpuid.FeatureID{cpuid.AVX512BF16}},
+		{"AMX int8", []cpuid.FeatureID{cpuid.AMXTILE, cpuid.AMXINT8}},
+		{"NEON dot product", []cpuid.FeatureID{cpuid.ASIMDDP}},
+	} {
+		if cpu.Supports(set.ids...) {
+			have = append(have, set.name)
+		}
+	}
+	f.State = strings.Join(have, ", ")
+	if !slices.Contains(have, "AVX2") {
+		f.OK = false
+		f.State = strings.TrimPrefix(f.State+", no AVX2: plain Go kernels, slow", ", ")
+		f.Do = "use an x86-64 processor of 2015 or later; a virtual machine has to pass its host's through"
+	}
+	return f
+}
+
+// memory reports what the machine has and what may be used now, which in a container is less.
+func memory(root fs.FS) finding {
+	f := finding{What: "memory", OK: true}
+	total, available := meminfo(root, "MemTotal"), meminfo(root, "MemAvailable")
+	if total == 0 {
+		f.State = "unknown: this system has no /proc/meminfo"
+		return f
+	}
+	f.State = fmt.Sprintf("%s, %s available", binarySize(total), binarySize(available))
+	if limit := groupLimit(root); limit > 0 && limit < total {
+		f.State += fmt.Sprintf(", limited to %s by the control group", binarySize(limit))
+		available = min(available, limit)
+	}
+	if available < 1<<30 {
+		f.OK, f.Do = false, "close other programs, or use a model whose file is smaller than what is available"
+	}
+	return f
+}
+
+// meminfo reads one line of /proc/meminfo, in bytes; 0 if there is none.
+func meminfo(root fs.FS, key string) int64 {
+	text, _ := fs.ReadFile(root, "proc/meminfo")
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) >= 2 && words[0] == key+":" {
+			kib, _ := strconv.ParseInt(words[1], 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// groupLimit is the memory limit of the control group that a container sees as its root, in bytes; 0 if there
+// is none (the file then says "max").
+func groupLimit(root fs.FS) int64 {
+	text, _ := fs.ReadFile(root, "sys/fs/cgroup/memory.max")
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	return n
+}
+
+func hugePages(root fs.FS) finding {
+	const setting = "/sys/kernel/mm/transparent_hugepage/enabled"
+	f := finding{What: "huge pages"}
+	text, err := fs.ReadFile(root, setting[1:])
+	_, rest, _ := strings.Cut(string(text), "[")
+	mode, _, _ := strings.Cut(rest, "]")
+	switch {
+	case err != nil:
+		f.State, f.OK = "unknown: this system does not say", true
+	case mode == "always" || mode == "madvise":
+		f.State, f.OK = "given on request ("+mode+")", true
+	default:
+		f.State = "switched off: computing waits more often for addresses"
+		f.Do = "echo madvise | sudo tee " + setting
+	}
+	return f
+}
+
+func directReads() finding {
+	ok, detail := uring.Probe()
+	f := finding{What: "io_uring", State: detail, OK: ok}
+	if !ok {
+		f.Do = "Linux 5.19 or later; sysctl kernel.io_uring_disabled=0; containers: allow it in the seccomp profile"
+	}
+	return f
+}
+
+// lockedMemory tries what loading a model does: a few slabs that must not be swapped out.
+func lockedMemory() finding {
+	const slabs, size = 4, 4 << 20
+	wanted, limit := binarySize(slabs*size), lockLimit()
+	f := finding{What: "locked memory", State: fmt.Sprintf("%s can be locked (limit: %s)", wanted, limit), OK: true}
+	arena, err := pin.New(slabs, size)
+	if err == nil {
+		err = arena.Unlocked
+		defer arena.Close()
+	}
+	if err != nil {
+		f.OK = false
+		f.State = fmt.Sprintf("%s cannot be locked (limit: %s): %v", wanted, limit, err)
+		f.Do = "ulimit -l unlimited, or a memlock line in /etc/security/limits.conf"
+	}
+	return f
+}
+
+func freeDisk(dir string) finding {
+	f := finding{What: "disk", OK: true}
+	free, err := diskFree(dir)
+	if err != nil {
+		f.State = fmt.Sprintf("unknown: %v", err)
+		return f
+	}
+	f.State = binarySize(free) + " free in this folder"
+	if free < 10<<30 {
+		f.OK, f.Do = false, "a model of 8 B parameters takes 5 GiB: keep models on another disk, or make room"
+	}
+	return f
+}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -33,6 +34,7 @@ type env struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	lookup         func(name string) (value string, ok bool) // of environment variables
+	root           fs.FS                                     // the machine's, for /proc and /sys
 
 	// interruptible derives a context that Ctrl-C (SIGINT) and SIGTERM cancel. A command that has something to
 	// finish takes one; without it, Ctrl-C ends the process at once.
@@ -52,6 +54,7 @@ func process() *env {
 		stdout: os.Stdout,
 		stderr: os.Stderr,
 		lookup: os.LookupEnv,
+		root:   os.DirFS("/"),
 		interruptible: func(parent context.Context) (context.Context, context.CancelFunc) {
 			return signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
 		},

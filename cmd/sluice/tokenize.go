@@ -60,20 +60,31 @@ func (c *detokenizeCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	list, from := strings.Join(c.IDs, " "), "arguments"
-	if len(c.IDs) == 0 {
-		text, err := io.ReadAll(e.stdin)
-		if err != nil {
-			return fmt.Errorf("standard input: %w", err)
-		}
-		list, from = string(text), "standard input"
-	}
-	ids, err := parseIDs(list, vocab.Size())
+	ids, err := c.ids(e.stdin, vocab.Size())
 	if err != nil {
-		return fmt.Errorf("%s: %w", from, err)
+		return err
 	}
 	_, err = e.stdout.Write(vocab.Decode(nil, ids, true))
 	return err
+}
+
+func (c *detokenizeCmd) ids(stdin io.Reader, size int) ([]token.ID, error) {
+	if len(c.IDs) > 0 {
+		ids, err := parseIDs(strings.Join(c.IDs, " "), size)
+		if err != nil {
+			return nil, usagef("arguments: %v", err)
+		}
+		return ids, nil
+	}
+	text, err := io.ReadAll(stdin)
+	if err != nil {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	ids, err := parseIDs(string(text), size)
+	if err != nil {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	return ids, nil
 }
 
 // parseIDs reads ids of a vocabulary of size tokens, split by commas, blanks or brackets, so that a JSON array

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDoctor(t *testing.T) {
+	o := sluice("", "doctor")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	for _, what := range []string{"processor", "instructions", "memory", "huge pages", "io_uring", "locked", "disk"} {
+		require.Contains(t, o.stdout, what)
+	}
+
+	e := testEnv("", "doctor", "--json")
+	e.lookup = func(name string) (string, bool) { return "ref", name == "SLUICE_CPU" }
+	e.root = fstest.MapFS{
+		"proc/meminfo": {Data: []byte("MemTotal: 8388608 kB\nMemFree: 1 kB\nMemAvailable: 524288 kB\n")},
+		"sys/kernel/mm/transparent_hugepage/enabled": {Data: []byte("always madvise [never]\n")},
+	}
+	require.Equal(t, exitDone, run(e))
+	var list []finding
+	require.NoError(t, json.Unmarshal([]byte(e.stdout.(interface{ String() string }).String()), &list))
+	found := map[string]finding{}
+	for _, f := range list {
+		found[f.What] = f
+		require.Equal(t, f.OK, f.Do == "", "%s: whoever finds a fault says what to do", f.What)
+	}
+	require.Equal(t, "8.0 GiB, 512.0 MiB available", found["memory"].State)
+	require.False(t, found["memory"].OK)
+	require.False(t, found["huge pages"].OK)
+	require.Equal(t, "SLUICE_CPU=ref forces them", found["kernels"].State)
+}
+
+func TestDoctorSeesContainers(t *testing.T) {
+	root := fstest.MapFS{
+		"proc/meminfo":             {Data: []byte("MemTotal: 8388608 kB\nMemAvailable: 8388608 kB\n")},
+		"sys/fs/cgroup/memory.max": {Data: []byte("2147483648\n")},
+	}
+	f := memory(root)
+	require.True(t, f.OK)
+	require.Equal(t, "8.0 GiB, 8.0 GiB available, limited to 2.0 GiB by the control group", f.State)
+
+	root["sys/fs/cgroup/memory.max"].Data = []byte("max\n")
+	require.Equal(t, "8.0 GiB, 8.0 GiB available", memory(root).State)
+	require.Equal(t, "given on request (madvise)", hugePages(fstest.MapFS{
+		"sys/kernel/mm/transparent_hugepage/enabled": {Data: []byte("always [madvise] never\n")},
+	}).State)
+}

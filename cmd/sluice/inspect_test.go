@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/storage/gguf"
+	"github.com/stretchr/testify/require"
+)
+
+// writeModel writes a GGUF file of metadata alone.
+func writeModel(t *testing.T, pairs ...any) string {
+	t.Helper()
+	var m meta.Map
+	for i := 0; i < len(pairs); i += 2 {
+		m.Set(pairs[i].(string), pairs[i+1])
+	}
+	var file bytes.Buffer
+	require.NoError(t, gguf.Write(&file, &m, nil, nil))
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	require.NoError(t, os.WriteFile(path, file.Bytes(), 0o644))
+	return path
+}
+
+func TestInspect(t *testing.T) {
+	golden(t, "inspect",
+		args("inspect"),
+		args("inspect", "--json"),
+		args("inspect", "--tensors"),
+		args("inspect", "no-such-file.gguf"),
+		args("inspect", "main.go"),
+		args("inspect", "."),
+	)
+}
+
+func TestInspectVocabularyAlone(t *testing.T) {
+	path := writeModel(t,
+		"general.architecture", "llama",
+		"tokenizer.ggml.model", "gpt2",
+		"tokenizer.ggml.tokens", []string{"a", "b"},
+	)
+	o := sluice("", "inspect", "--json", "--tensors", path)
+	require.Equal(t, exitDone, o.code, o.stderr)
+	var s summary
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &s))
+	require.Equal(t, &summary{
+		File: path, Version: 3, Parts: 1, Architecture: "llama", Types: []typeShare{}, Tensors: []tensorRecord{},
+		Vocabulary: vocabulary{Kind: "gpt2", Tokens: 2},
+	}, &s)
+}
+
+func TestInspectKeepsTheTerminalSafe(t *testing.T) {
+	path := writeModel(t, "general.architecture", "llama", "general.name", "\x1b]0;pwned\x07")
+	o := sluice("", "inspect", path)
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.Contains(t, o.stdout, `"\x1b]0;pwned\a"`)
+	require.NotContains(t, o.stdout, "\x1b")
+}
+
+func TestSizes(t *testing.T) {
+	require.Equal(t, "1023 B", binarySize(1023))
+	require.Equal(t, "1.0 KiB", binarySize(1024))
+	require.Equal(t, "4.7 GiB", binarySize(5_000_000_000))
+	require.Equal(t, "999999", parameters(999_999))
+	require.Equal(t, "7.24 B", parameters(7_240_000_000))
+}

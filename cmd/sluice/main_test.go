@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files of testdata")
+
+// call is one run of the program.
+type call struct {
+	args  []string
+	stdin string
+}
+
+// outcome is all that a run leaves.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// testEnv is an env that reaches nothing outside: no variables, an empty machine, no terminal.
+func testEnv(stdin string, args ...string) *env {
+	return &env{
+		args:          args,
+		stdin:         strings.NewReader(stdin),
+		stdout:        new(bytes.Buffer),
+		stderr:        new(bytes.Buffer),
+		lookup:        func(string) (string, bool) { return "", false },
+		root:          fstest.MapFS{},
+		interruptible: context.WithCancel,
+		isTerminal:    func(any) bool { return false },
+	}
+}
+
+// sluice runs the program in process.
+func sluice(stdin string, args ...string) outcome {
+	e := testEnv(stdin, args...)
+	code := run(e)
+	return outcome{code, fmt.Sprint(e.stdout), fmt.Sprint(e.stderr)}
+}
+
+// golden runs the program for each call and compares all that it prints with testdata/NAME.txt.
+func golden(t *testing.T, name string, calls ...call) {
+	t.Helper()
+	t.Setenv("COLUMNS", "100") // kong folds help to the terminal's width
+	var text strings.Builder
+	for _, c := range calls {
+		o := sluice(c.stdin, c.args...)
+		fmt.Fprintf(&text, "$ sluice %s\n", strings.Join(c.args, " "))
+		if c.stdin != "" {
+			fmt.Fprintf(&text, "stdin: %q\n", c.stdin)
+		}
+		fmt.Fprintf(&text, "exit %d\n", o.code)
+		block(&text, "stdout", o.stdout)
+		block(&text, "stderr", o.stderr)
+		text.WriteString("\n")
+	}
+	path := filepath.Join("testdata", name+".txt")
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "run make golden")
+	require.Equal(t, string(want), text.String(), "%s: if this is what it should print, run make golden", path)
+}
+
+func block(b *strings.Builder, name, text string) {
+	if text == "" {
+		return
+	}
+	fmt.Fprintf(b, "--- %s\n%s", name, text)
+	if !strings.HasSuffix(text, "\n") {
+		b.WriteString("<no newline>\n")
+	}
+}
+
+func args(words ...string) call { return call{args: words} }
+
+// commands lists the names of all commands.
+func commands(t *testing.T) []string {
+	t.Helper()
+	parser, err := newParser(testEnv(""), func(int) {})
+	require.NoError(t, err)
+	var names []string
+	for _, node := range parser.Model.Leaves(true) {
+		names = append(names, node.Name)
+	}
+	return names
+}
+
+func TestHelp(t *testing.T) {
+	calls := []call{args("--help")}
+	for _, name := range commands(t) {
+		calls = append(calls, args(name, "--help"))
+	}
+	golden(t, "help", calls...)
+}
+
+func TestUsage(t *testing.T) {
+	golden(t, "usage",
+		args("nonsense"),
+		args("inspekt"),
+		args("inspect", "--nonsense"),
+		args("inspect", "a.gguf", "b.gguf"),
+		args("tokenize", "-m"),
+	)
+	o := sluice("")
+	require.Equal(t, exitUsage, o.code)
+	require.Empty(t, o.stdout)
+	require.Contains(t, o.stderr, "Usage: sluice <command>")
+
+	o = sluice("", "--version")
+	require.Equal(t, exitDone, o.code)
+	require.True(t, strings.HasPrefix(o.stdout, "sluice "), o.stdout)
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want int
+		says string
+	}{
+		{nil, 0, ""},
+		{fmt.Errorf("step 3: %w", context.Canceled), 130, "sluice: stopped\n"},
+		{usagef("-n is %d, want 1 or more", 0), 2, "sluice: -n is 0, want 1 or more\n"},
+		{os.ErrNotExist, 1, "sluice: file does not exist\n"},
+	} {
+		e := testEnv("")
+		require.Equal(t, c.want, e.report(c.err))
+		require.Equal(t, c.says, fmt.Sprint(e.stderr))
+	}
+}
+
+// TestDocumentedCommands parses, without running them, the commands of the README and those at the end of helps.
+func TestDocumentedCommands(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	lines := strings.Split(string(readme), "\n")
+
+	parser, err := newParser(testEnv(""), func(int) {})
+	require.NoError(t, err)
+	for _, node := range append(parser.Model.Leaves(true), parser.Model.Node) {
+		try := node.Target.Addr().Interface().(exampler).examples()
+		lines = append(lines, "    "+try[0], "    "+try[1])
+	}
+	n := 0
+	for _, line := range lines {
+		for _, words := range invocations(line) {
+			n++
+			parser, err := newParser(testEnv(""), func(int) {})
+			require.NoError(t, err)
+			_, err = parser.Parse(words)
+			require.NoError(t, err, line)
+		}
+	}
+	require.Greater(t, n, 10)
+}
+
+// invocations finds the words after sluice in an indented line of shell.
+func invocations(line string) (all [][]string) {
+	code, indented := strings.CutPrefix(line, "    ")
+	if !indented {
+		return nil
+	}
+	code, _, _ = strings.Cut(code, "   ") // what follows describes it
+	for part := range strings.SplitSeq(code, "|") {
+		words := shellWords(part)
+		switch {
+		case len(words) > 1 && words[0] == "sluice":
+			all = append(all, words[1:])
+		case len(words) > 3 && strings.HasPrefix(part, "go run ./cmd/sluice "):
+			all = append(all, words[3:])
+		}
+	}
+	return all
+}
+
+// shellWords splits at blanks outside quotes, up to a redirection.
+func shellWords(s string) (words []string) {
+	s, _, _ = strings.Cut(s, " < ")
+	s, _, _ = strings.Cut(s, " > ")
+	for s = strings.TrimSpace(s); s != ""; s = strings.TrimSpace(s) {
+		if quote := s[:1]; quote == `"` || quote == "'" {
+			word, rest, _ := strings.Cut(s[1:], quote)
+			words, s = append(words, word), rest
+			continue
+		}
+		word, rest, _ := strings.Cut(s, " ")
+		words, s = append(words, word), rest
+	}
+	return words
+}
+
+func TestEveryCommandHasExamples(t *testing.T) {
+	parser, err := newParser(testEnv(""), func(int) {})
+	require.NoError(t, err)
+	for _, node := range parser.Model.Leaves(true) {
+		_, ok := node.Target.Addr().Interface().(exampler)
+		require.True(t, ok, "%s has no examples", node.Name)
+		require.Equal(t, kong.CommandNode, node.Type)
+	}
+}
