@@ -2,4 +2,19 @@
 
 package kernels
 
-func native() []*Set { return nil }
+import "github.com/klauspost/cpuid/v2"
+
+// native sets that this machine runs, slowest first.
+func native() (sets []*Set) {
+	if !cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C) {
+		return nil
+	}
+	sets = append(sets, newAVX2())
+	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL) {
+		sets = append(sets, newAVX512())
+		if cpuid.CPU.Supports(cpuid.AVX512VNNI) {
+			sets = append(sets, newVNNI())
+		}
+	}
+	return sets
+}

@@ -1,0 +1,59 @@
+package kernels
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// One matrix is beyond L2 at most; the other is read from memory, if the last-level cache is shared.
+var benchShapes = []struct{ rows, cols int }{{2048, 2048}, {8192, 4096}}
+
+func benchMatMul(b *testing.B, n int) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, typ := range types {
+		for _, shape := range benchShapes {
+			m := packed(b, typ, shape.rows, shape.cols, nil)
+			strip := packed(b, typ, 256, shape.cols, randomRows(rng, typ, 256, shape.cols, tame)).Data
+			for at := 0; at < len(m.Data); at += len(strip) {
+				copy(m.Data[at:], strip)
+			}
+			values := randomValues(rng, n*shape.cols, tame)
+			out := make([]float32, n*shape.rows)
+			for _, s := range Sets() {
+				x := prepared(b, s, typ, n, shape.cols, values)
+				b.Run(fmt.Sprintf("%s/%s/%dx%d", typ, s.Name, shape.rows, shape.cols), func(b *testing.B) {
+					b.SetBytes(int64(len(m.Data)))
+					for b.Loop() {
+						s.MatMul(out, shape.rows, m, 0, m.Tiles(), x)
+					}
+					macs := float64(n) * float64(shape.rows) * float64(shape.cols) * float64(b.N)
+					b.ReportMetric(macs/b.Elapsed().Seconds()/1e9, "GMAC/s")
+				})
+			}
+		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B)  { benchMatMul(b, 1) }
+func BenchmarkFour(b *testing.B)    { benchMatMul(b, 4) }
+func BenchmarkPrefill(b *testing.B) { benchMatMul(b, 32) }
+
+func BenchmarkQuantize(b *testing.B) {
+	values := randomValues(rand.New(rand.NewPCG(1, 1)), 4096, tame)
+	for _, typ := range []quant.Type{quant.Q8_0, quant.Q4_K} {
+		for _, s := range Sets() {
+			x := prepared(b, s, typ, 1, len(values), values)
+			b.Run(fmt.Sprint(typ, "/", s.Name), func(b *testing.B) {
+				b.SetBytes(int64(4 * len(values)))
+				for b.Loop() {
+					if err := s.Quantize(x, 0, values); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

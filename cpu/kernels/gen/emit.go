@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// isa is an instruction set. A tile of 16 rows takes 16/lanes vectors side by side.
+type isa struct {
+	name, suffix string
+	lanes        int  // rows in a vector: 8 in ymm, 16 in zmm
+	vnni         bool // VPDPBUSD and VPDPWSSD
+}
+
+func (s isa) wide() bool { return s.lanes == 16 }
+
+// width is the bytes of a vector.
+func (s isa) width() int { return 4 * s.lanes }
+
+// emitter collects the text of one file. Registers belong to the routine being written:
+//
+//	BX  the tile                    DX  activations of row 0, moves along k
+//	R8  distance of two rows of activations, R9 three times it
+//	DI  activations within a block  SI, R12  in ymm form: half of the tile, times 2; its sums in the frame
+//	R10, R11, R13  places in the tile
+type emitter struct {
+	isa
+	text bytes.Buffer
+	used int               // vector registers
+	regs map[string]string // constants and named vectors
+}
+
+func (e *emitter) f(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if !strings.HasSuffix(line, ":") && line != "" && !strings.HasPrefix(line, "TEXT") {
+		line = "\t" + line
+	}
+	e.text.WriteString(line + "\n")
+}
+
+func (e *emitter) comment(format string, args ...any) { e.f("// "+format, args...) }
+
+// constantWords are vectors of one repeated 32-bit word.
+var constantWords = []struct {
+	name string
+	word uint32
+}{
+	{"low4", 0x0f0f0f0f},
+	{"bits45", 0x30303030},
+	{"bit4", 0x10101010},
+	{"bit7", 0x80808080},
+	{"ones", 0x00010001},
+	{"even", 0x00ff00ff},
+	{"byte0", 0x000000ff},
+}
+
+func (e *emitter) constants() {
+	e.f("")
+	for _, c := range constantWords {
+		for at := 0; at < e.width(); at += 8 {
+			e.text.WriteString(fmt.Sprintf("DATA %s<>+%d(SB)/8, $0x%08x%08x\n", c.name, at, c.word, c.word))
+		}
+		e.text.WriteString(fmt.Sprintf("GLOBL %s<>(SB), RODATA|NOPTR, $%d\n", c.name, e.width()))
+	}
+	if e.wide() {
+		return
+	}
+	e.f("")
+	e.text.WriteString("// 16 set words, then 16 clear ones: the 16 from word 16-n on are a mask of n lanes.\n")
+	for at := 0; at < 128; at += 8 {
+		e.text.WriteString(fmt.Sprintf("DATA lanes<>+%d(SB)/8, $%d\n", at, map[bool]int{true: -1}[at < 64]))
+	}
+	e.text.WriteString("GLOBL lanes<>(SB), RODATA|NOPTR, $128\n")
+}
+
+// begin starts a kernel with a frame of the given bytes.
+func (e *emitter) begin(name string, frame int, contract string) {
+	e.used, e.regs = 0, map[string]string{}
+	e.f("")
+	e.text.WriteString(fmt.Sprintf("// %s\nTEXT ·%s(SB), 0, $%d-56\n", contract, name, frame))
+	e.f("MOVQ w+24(FP), BX")
+	e.f("MOVQ x+32(FP), DX")
+	e.f("MOVQ xStride+40(FP), R8")
+	e.f("LEAQ (R8)(R8*2), R9")
+}
+
+// reg takes a free vector register.
+func (e *emitter) reg() string {
+	n := e.used
+	e.used++
+	if e.wide() && n < 32 {
+		return fmt.Sprintf("Z%d", n)
+	}
+	if !e.wide() && n < 16 {
+		return fmt.Sprintf("Y%d", n)
+	}
+	panic("out of registers")
+}
+
+func (e *emitter) take(n int) []string {
+	r := make([]string, n)
+	for i := range r {
+		r[i] = e.reg()
+	}
+	return r
+}
+
+// keep loads a constant into a register for the whole routine.
+func (e *emitter) keep(names ...string) {
+	for _, name := range names {
+		r := e.reg()
+		e.load(name+"<>(SB)", r)
+		e.regs[name] = r
+	}
+}
+
+// c is a constant: its register, else its memory.
+func (e *emitter) c(name string) string {
+	if r, ok := e.regs[name]; ok {
+		return r
+	}
+	return name + "<>(SB)"
+}
+
+// op writes an instruction whose zmm form has another name, as bitwise ones do.
+func (e *emitter) op(name, zmm string, args ...string) {
+	if e.wide() {
+		name = zmm
+	}
+	e.f("%s %s", name, strings.Join(args, ", "))
+}
+
+func (e *emitter) load(from, to string)  { e.op("VMOVDQU", "VMOVDQU32", from, to) }
+func (e *emitter) store(from, to string) { e.op("VMOVDQU", "VMOVDQU32", from, to) }
+func (e *emitter) and(a, b, to string)   { e.op("VPAND", "VPANDD", a, b, to) }
+func (e *emitter) or(a, b, to string)    { e.op("VPOR", "VPORD", a, b, to) }
+func (e *emitter) zero(r string)         { e.op("VPXOR", "VPXORD", r, r, r) }
+
+// x is a place in the current block of activations of row r.
+func (e *emitter) x(base string, offset, r int) string {
+	return fmt.Sprintf("%d(%s)", offset, base) + [...]string{"", "(R8*1)", "(R8*2)", "(R9*1)"}[r]
+}
+
+// lane2 is a vector of 2-byte units of the tile, such as its scales.
+func (e *emitter) lane2(offset int) string {
+	if e.wide() {
+		return fmt.Sprintf("%d(BX)", offset)
+	}
+	return fmt.Sprintf("%d(BX)(SI*8)", offset)
+}
+
+// lane4 sets a pointer to the first vector of 4-byte units at offset; the next one is 64 bytes further.
+func (e *emitter) lane4(offset int, to string) {
+	e.f("LEAQ %d(BX), %s", offset, to)
+	if !e.wide() {
+		e.f("LEAQ (%s)(SI*8), %s", to, to)
+		e.f("LEAQ (%s)(SI*8), %s", to, to)
+	}
+}
+
+// broadcast32 computes op(word at mem for all lanes, a) into to; op takes a broadcast operand in AVX-512.
+func (e *emitter) broadcast32(op, mem, a, to string) {
+	if e.wide() {
+		e.f("%s.BCST %s, %s, %s", op, mem, a, to)
+		return
+	}
+	e.f("VPBROADCASTD %s, %s", mem, to)
+	e.f("%s %s, %s, %s", op, to, a, to)
+}
+
+// finish stores the accumulators of rows, lanes outputs each, and returns. In ymm form they lie in the frame.
+func (e *emitter) finish(acc []string, frame int) {
+	e.f("MOVQ out+0(FP), DI")
+	e.f("MOVQ stride+8(FP), R8")
+	e.f("SHLQ $2, R8")
+	e.f("LEAQ (R8)(R8*2), R9")
+	e.f("MOVQ lanes+16(FP), CX")
+	if e.wide() {
+		e.f("MOVL $1, AX")
+		e.f("SHLL CX, AX")
+		e.f("DECL AX")
+		e.f("KMOVW AX, K1")
+		for r, a := range acc {
+			e.f("VMOVUPS %s, K1, %s", a, e.x("DI", 0, r))
+		}
+	} else {
+		e.f("LEAQ lanes<>+64(SB), AX")
+		e.f("SHLQ $2, CX")
+		e.f("SUBQ CX, AX")
+		e.f("VMOVDQU (AX), Y0")
+		e.f("VMOVDQU 32(AX), Y1")
+		for r := range acc {
+			e.f("VMOVUPS %d(SP), Y2", frame+64*r)
+			e.f("VMOVUPS %d(SP), Y3", frame+64*r+32)
+			e.f("VMASKMOVPS Y2, Y0, %s", e.x("DI", 0, r))
+			e.f("VMASKMOVPS Y3, Y1, %s", e.x("DI", 32, r))
+		}
+	}
+	e.f("VZEROUPPER")
+	e.f("RET")
+}

@@ -1,0 +1,107 @@
+package main
+
+import "fmt"
+
+// Float formats: one vector holds one k of the rows. part[k%4] = fma(w, x, part[k%4]) in order of k.
+
+// A pass computes some rows and some halves of the tile over all of k; ymm form needs several for four rows.
+type pass struct{ rows, halves []int }
+
+func (e *emitter) passes(rows int) []pass {
+	switch {
+	case e.wide() && rows == 1:
+		return []pass{{[]int{0}, []int{0}}}
+	case e.wide():
+		return []pass{{[]int{0, 1, 2, 3}, []int{0}}}
+	case rows == 1:
+		return []pass{{[]int{0}, []int{0, 1}}}
+	}
+	return []pass{{[]int{0, 1}, []int{0}}, {[]int{2, 3}, []int{0}}, {[]int{0, 1}, []int{1}}, {[]int{2, 3}, []int{1}}}
+}
+
+func (s source) emitFloat(e *emitter, name string, rows int) {
+	frame := 0
+	if !e.wide() {
+		frame = 64 * rows
+	}
+	e.begin(name, frame, fmt.Sprintf("%s: a kernel for %s, rows of activations: %d.", name, s.name, rows))
+	var totals []string
+	for i, p := range e.passes(rows) {
+		if i > 0 {
+			e.f("")
+			e.f("MOVQ w+24(FP), BX")
+			e.f("MOVQ x+32(FP), DX")
+		}
+		e.f("MOVQ blocks+48(FP), CX")
+		e.used = 0
+		totals = s.emitPass(e, p, fmt.Sprint(i))
+	}
+	if !e.wide() {
+		totals = make([]string, rows)
+	}
+	e.finish(totals, 0)
+}
+
+// emitPass leaves the sums in the registers it returns, in ymm form also in the frame.
+func (s source) emitPass(e *emitter, p pass, label string) []string {
+	var parts [4][]string // by row, then half
+	for i := range parts {
+		parts[i] = e.take(len(p.rows) * len(p.halves))
+		for _, r := range parts[i] {
+			e.zero(r)
+		}
+	}
+	w, t := e.reg(), e.reg()
+	step := func(i, at int) {
+		for h, half := range p.halves {
+			s.convert(e, fmt.Sprintf("%d(BX)", s.tile*at+s.tile/2*half), w)
+			for r, row := range p.rows {
+				acc := parts[i][r*len(p.halves)+h]
+				if e.wide() {
+					e.f("VFMADD231PS.BCST %s, %s, %s", e.x("DX", 4*at, row), w, acc)
+					continue
+				}
+				e.f("VBROADCASTSS %s, %s", e.x("DX", 4*at, row), t)
+				e.f("VFMADD231PS %s, %s, %s", t, w, acc)
+			}
+		}
+	}
+	e.f("SUBQ $4, CX")
+	e.f("JLT rest%s", label)
+	e.f("four%s:", label)
+	for i := range 4 {
+		step(i, i)
+	}
+	e.f("ADDQ $%d, BX", 4*s.tile)
+	e.f("ADDQ $16, DX")
+	e.f("SUBQ $4, CX")
+	e.f("JGE four%s", label)
+	e.f("rest%s:", label)
+	e.f("ADDQ $4, CX")
+	for i := range 3 {
+		e.f("JZ sums%s", label)
+		step(i, i)
+		e.f("DECQ CX")
+	}
+	e.f("sums%s:", label)
+	for i, a := range parts[0] {
+		e.f("VADDPS %s, %s, %s", parts[1][i], a, a)
+		e.f("VADDPS %s, %s, %s", parts[3][i], parts[2][i], parts[2][i])
+		e.f("VADDPS %s, %s, %s", parts[2][i], a, a)
+	}
+	if !e.wide() {
+		for r, row := range p.rows {
+			for h, half := range p.halves {
+				e.f("VMOVUPS %s, %d(SP)", parts[0][r*len(p.halves)+h], 64*row+32*half)
+			}
+		}
+	}
+	return parts[0]
+}
+
+func (e *emitter) convertF32(from, to string) { e.f("VMOVUPS %s, %s", from, to) }
+func (e *emitter) convertF16(from, to string) { e.f("VCVTPH2PS %s, %s", from, to) }
+func (e *emitter) convertBF16(from, to string) {
+	e.f("VPMOVZXWD %s, %s", from, to)
+	e.f("VPSLLD $16, %s, %s", to, to)
+}

@@ -1,0 +1,172 @@
+package kernels
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/stretchr/testify/require"
+)
+
+// shape is one product to compare in all sets.
+type shape struct {
+	typ                     quant.Type
+	rows, blocks, acts, pad int // pad: how much wider than rows the output is
+	kind                    nature
+	seed                    uint64
+}
+
+func (c shape) String() string {
+	return fmt.Sprintf("%s, %d rows × %d blocks, %d activations, pad %d, nature %d, seed %d",
+		c.typ, c.rows, c.blocks, c.acts, c.pad, c.kind, c.seed)
+}
+
+// checkTwin compares every set with the twin by bits. Weights, activations and results lie against pages that
+// fault; what lies between the outputs must not change.
+func checkTwin(t testing.TB, c shape) {
+	rng := rand.New(rand.NewPCG(c.seed, 0))
+	cols, stride := c.blocks*unit(c.typ), c.rows+c.pad
+	m := packed(t, c.typ, c.rows, cols, randomRows(rng, c.typ, c.rows, cols, c.kind))
+	values := randomValues(rng, c.acts*cols, c.kind)
+	m.Data = guarded(t, m.Data)
+	results := make([][]float32, 0, 4)
+	var want *Acts
+	for i, s := range Sets() {
+		x := &Acts{Form: FormOf(c.typ), Rows: c.acts, Cols: cols, Stride: cols}
+		x.Float = floats(guarded(t, rawBytes(values)))
+		x.Blocks = guarded(t, make([]byte, c.acts*x.Form.RowBytes(cols)))
+		for r := range c.acts {
+			require.NoError(t, s.Quantize(x, r, x.Float[r*cols:][:cols]))
+		}
+		if i == 0 {
+			want = x
+		}
+		require.True(t, bytes.Equal(want.Blocks, x.Blocks), "%s: %s quantises otherwise", c, s.Name)
+		out := make([]float32, (c.acts-1)*stride+c.rows)
+		for i := range out {
+			out[i] = 12345
+		}
+		out = floats(guarded(t, rawBytes(out)))
+		s.MatMul(out, stride, m, 0, m.Tiles(), x)
+		results = append(results, out)
+		for at, v := range out {
+			if at%stride >= c.rows {
+				require.Equal(t, float32(12345), v, "%s: %s wrote between outputs", c, s.Name)
+			}
+		}
+		require.NoError(t, sameBits(results[0], out), "%s: %s", c, s.Name)
+	}
+}
+
+func rawBytes(values []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values))
+}
+
+func floats(raw []byte) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(raw))), len(raw)/4)
+}
+
+// Law Twin: every set gives the bits of the plain Go.
+func TestTwin(t *testing.T) {
+	for _, typ := range types {
+		t.Run(typ.String(), func(t *testing.T) {
+			seed := uint64(0)
+			for kind := range natures {
+				for rows := 1; rows <= 33; rows++ {
+					seed++
+					checkTwin(t, shape{typ, rows, 1 + rows%5, 1 + int(seed)%9, rows % 3, kind, seed})
+				}
+				for acts := 1; acts <= 9; acts++ {
+					for blocks := 1; blocks <= 5; blocks++ {
+						seed++
+						checkTwin(t, shape{typ, 17, blocks, acts, 0, kind, seed})
+					}
+				}
+			}
+		})
+	}
+}
+
+func FuzzTwin(f *testing.F) {
+	f.Add(uint8(0), uint8(0), uint8(0), uint8(0), uint8(0), uint8(0), uint64(1))
+	f.Add(uint8(5), uint8(32), uint8(4), uint8(8), uint8(1), uint8(1), uint64(2))
+	f.Fuzz(func(t *testing.T, typ, rows, blocks, acts, pad, kind uint8, seed uint64) {
+		checkTwin(t, shape{types[int(typ)%len(types)], 1 + int(rows)%33, 1 + int(blocks)%9, 1 + int(acts)%9,
+			int(pad) % 5, nature(kind) % natures, seed})
+	})
+}
+
+// Activation blocks around the two limits of the scale rule: 2⁻¹⁰⁰ and infinity.
+func TestTwinQuantizeAtTheLimits(t *testing.T) {
+	tiny := math.Float32frombits(tinyBits)
+	for _, typ := range []quant.Type{quant.Q8_0, quant.Q6_K} {
+		for _, v := range []float32{
+			0, float32(math.Copysign(0, -1)), math.SmallestNonzeroFloat32, 1e-38, tiny, -tiny,
+			math.Nextafter32(tiny, 0), math.Nextafter32(tiny, 1), 1, 127, math.MaxFloat32, -math.MaxFloat32,
+		} {
+			values := make([]float32, 512)
+			for i := range values {
+				values[i] = v * (float32(i%256) / 255) // the last of a block is v itself
+			}
+			var want []byte
+			for _, s := range Sets() {
+				got := prepared(t, s, typ, 1, 512, values).Blocks
+				if want == nil {
+					want = got
+				}
+				require.True(t, bytes.Equal(want, got), "%s, %v, %s", typ, v, s.Name)
+			}
+		}
+	}
+}
+
+// Every code, scale and activation at the end of its range, in all combinations of signs, gives the bound that
+// twin.go states; nothing saturates or overflows on the way.
+func TestTwinBounds(t *testing.T) {
+	for _, c := range []struct {
+		typ         quant.Type
+		fill, scale byte // of codes, of scales
+		isum, msum  int32
+	}{
+		{quant.Q8_0, 0x80, 0, 32 * 128 * 127, 0},
+		{quant.Q8_0, 0x7f, 0, -32 * 127 * 127, 0},
+		{quant.Q4_0, 0x00, 0, 32 * 8 * 127, 0},
+		{quant.Q4_0, 0xff, 0, -32 * 7 * 127, 0},
+		{quant.Q4_K, 0xff, 0xff, -256 * 15 * 63 * 127, -256 * 63 * 127},
+		{quant.Q5_K, 0xff, 0xff, -256 * 31 * 63 * 127, -256 * 63 * 127},
+		{quant.Q6_K, 0x00, 0x80, -256 * 32 * 128 * 127, 0},
+		{quant.Q6_K, 0xff, 0x80, 256 * 31 * 128 * 127, 0},
+		{quant.Q6_K, 0xff, 0x7f, -256 * 31 * 127 * 127, 0},
+	} {
+		data := bytes.Repeat([]byte{c.fill}, 16*c.typ.Bytes())
+		one := []byte{0x00, 0x3c} // 1 as a half
+		for row := range 16 {
+			b := data[row*c.typ.Bytes():][:c.typ.Bytes()]
+			for _, f := range f16Fields(c.typ) {
+				copy(b[f:], one)
+			}
+			if c.typ == quant.Q6_K {
+				copy(b[192:208], bytes.Repeat([]byte{c.scale}, 16))
+			}
+		}
+		for _, sign := range []float32{1, -1} {
+			values := make([]float32, c.typ.Block())
+			for i := range values {
+				values[i] = -127 * sign
+			}
+			want := float32(c.isum)*sign - float32(c.msum)*sign
+			m := packed(t, c.typ, 16, len(values), data)
+			for _, s := range Sets() {
+				out := make([]float32, 16)
+				s.MatMul(out, 16, m, 0, 1, prepared(t, s, c.typ, 1, len(values), values))
+				for _, got := range out {
+					require.Equal(t, want, got, "%s %s codes %x scales %x sign %v", s.Name, c.typ, c.fill, c.scale, sign)
+				}
+			}
+		}
+	}
+}
