@@ -179,6 +179,9 @@ var broken = []struct {
 	{"tensors overlap", func(r *raw) { r.tensors[1].offset = 32 },
 		`m.gguf: tensor "blk.0.attn_q.weight": starts at byte 320 inside tensor "token_embd.weight", ` +
 			`which ends at byte 352: convert the model again`},
+	{"tensors overlap by a byte", func(r *raw) { r.keys[1].value = u32(1); r.tensors[1].offset = 63 },
+		`m.gguf: tensor "blk.0.attn_q.weight": starts at byte 329 inside tensor "token_embd.weight", ` +
+			`which ends at byte 330: convert the model again`},
 	{"split in memory", func(r *raw) { r.keys[0] = rawKey{"split.count", kindUint16, []byte{3, 0}} },
 		`m.gguf: key "split.count" is 3: a split model cannot be read from memory, merge its parts into one file`},
 }

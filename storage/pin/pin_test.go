@@ -1,6 +1,7 @@
 package pin
 
 import (
+	"bytes"
 	"math"
 	"testing"
 	"unsafe"
@@ -26,6 +27,30 @@ func TestAlloc(t *testing.T) {
 		require.NoError(t, Free(b))
 	}
 	require.NoError(t, Free(nil))
+}
+
+// TestBlocksAreApart fills many blocks, frees every second one, and finds the others as they were.
+func TestBlocksAreApart(t *testing.T) {
+	var blocks [][]byte
+	for i := range 24 {
+		b, err := Alloc([]int{100, Align, hugePage + 100, 2 * hugePage}[i%4])
+		require.NoError(t, err)
+		for j := range b {
+			b[j] = byte(i + 1)
+		}
+		blocks = append(blocks, b)
+	}
+	for i := range blocks {
+		if i%2 == 0 {
+			require.NoError(t, Free(blocks[i]))
+		}
+	}
+	for i, b := range blocks {
+		if i%2 == 1 {
+			require.Equal(t, len(b), bytes.Count(b, []byte{byte(i + 1)}), "block %d", i)
+			require.NoError(t, Free(b))
+		}
+	}
 }
 
 func TestAllocRefuses(t *testing.T) {
