@@ -90,7 +90,9 @@ var routines = []struct {
 	{"mul", func(isa ISA, y, x, z []float32) { isa.Mul(y, x, z) }},
 	{"scale", func(isa ISA, y, x, z []float32) { isa.Scale(y, x, z[0]) }},
 	{"merge", func(isa ISA, y, x, z []float32) { isa.Merge(y, x, z[0], z[len(z)-1]) }},
-	{"rotate", func(isa ISA, y, x, z []float32) { isa.Rotate(y[:len(y)/2], y[len(y)-len(y)/2:], x[:len(y)/2], z[:len(y)/2]) }},
+	{"rotate", func(isa ISA, y, x, z []float32) {
+		isa.Rotate(y[:len(y)/2], y[len(y)-len(y)/2:], x[:len(y)/2], z[:len(y)/2])
+	}},
 	{"silu", func(isa ISA, y, x, _ []float32) { isa.SiLU(y, x) }},
 	{"gelu", func(isa ISA, y, x, _ []float32) { isa.GELU(y, x) }},
 	{"soft cap", func(isa ISA, y, x, _ []float32) { isa.SoftCap(y, x, 30) }},

@@ -1,0 +1,210 @@
+package cpu
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// task is work in chunks that may run at the same time, in any order, each on any worker.
+type task interface {
+	run(worker, chunk int)
+}
+
+// spin is how long a worker looks for more work before it parks: longer than the serial part between two
+// operations, shorter than what waking a thread costs twice.
+const spin = 20 * time.Microsecond
+
+// maxChunks keeps the number of the next chunk, which idle workers push past the end, inside its 20 bits.
+const maxChunks = 1<<20 - 1<<12
+
+// pool runs tasks on the calling goroutine, worker 0, and on threads of its own.
+//
+// Chunks are claimed one by one from a single word, so a worker whose core is half taken just claims fewer. The word
+// holds the generation (24 bits), the number of chunks (20) and the next one (20): a claim of a valid chunk pins its
+// generation, because do does not return before that chunk is done, and so task is safe to read after it.
+type pool struct {
+	word atomic.Uint64
+	_    [56]byte // its own cache line: every worker hammers it
+	left atomic.Int64
+	_    [56]byte
+
+	task       task
+	generation uint64
+	spin       time.Duration
+
+	waiting  atomic.Bool   // do is parked until left is 0
+	finished chan struct{} // wakes it
+	failure  atomic.Pointer[workerPanic]
+
+	workers []worker
+	closed  atomic.Bool
+	ended   sync.WaitGroup
+}
+
+type worker struct {
+	parked atomic.Bool
+	wake   chan struct{}
+	_      [48]byte
+}
+
+// workerPanic is what do panics with if a chunk did.
+type workerPanic struct {
+	value any
+	stack []byte
+}
+
+func (p *workerPanic) Error() string {
+	return fmt.Sprintf("cpu: a worker panicked: %v\n%s", p.value, p.stack)
+}
+
+// newPool starts threads-1 threads. They end with close.
+func newPool(threads int) *pool {
+	p := &pool{finished: make(chan struct{}, 1), workers: make([]worker, threads-1)}
+	if threads <= runtime.GOMAXPROCS(0) {
+		p.spin = spin // else spinning would only keep others from working
+	}
+	for i := range p.workers {
+		p.workers[i].wake = make(chan struct{}, 1)
+		p.ended.Add(1)
+		go p.serve(i + 1)
+	}
+	return p
+}
+
+// close ends the threads. No task may be running.
+func (p *pool) close() {
+	if p.closed.Swap(true) {
+		return
+	}
+	for i := range p.workers {
+		p.workers[i].unpark()
+	}
+	p.ended.Wait()
+}
+
+// size is the number of workers, the caller included.
+func (p *pool) size() int { return len(p.workers) + 1 }
+
+// do runs chunks 0…n−1 of t and returns when all are done. One goroutine at a time. If chunks panic, do panics with
+// a *workerPanic after the others are done.
+func (p *pool) do(t task, n int) {
+	if n > maxChunks {
+		panic(fmt.Sprintf("cpu: %d chunks, want at most %d", n, maxChunks))
+	}
+	if n == 1 || len(p.workers) == 0 {
+		for i := range n {
+			t.run(0, i)
+		}
+		return
+	}
+	if n <= 0 {
+		return
+	}
+	p.task = t
+	p.left.Store(int64(n))
+	p.generation++
+	p.word.Store(p.generation<<40 | uint64(n)<<20)
+	for i := range min(n-1, len(p.workers)) {
+		p.workers[i].unpark()
+	}
+	p.work(0)
+	p.wait()
+	p.task = nil
+	if f := p.failure.Swap(nil); f != nil {
+		panic(f)
+	}
+}
+
+// available says whether an unclaimed chunk is left.
+func (p *pool) available() bool {
+	v := p.word.Load()
+	return v&(1<<20-1) < v>>20&(1<<20-1)
+}
+
+// work claims chunks until none is left.
+func (p *pool) work(id int) {
+	for p.available() {
+		v := p.word.Add(1) - 1
+		chunk, n := v&(1<<20-1), v>>20&(1<<20-1)
+		if chunk >= n {
+			return
+		}
+		p.chunk(id, int(chunk))
+		if p.left.Add(-1) == 0 && p.waiting.CompareAndSwap(true, false) {
+			p.finished <- struct{}{}
+		}
+	}
+}
+
+func (p *pool) chunk(id, chunk int) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.failure.CompareAndSwap(nil, &workerPanic{v, debug.Stack()})
+		}
+	}()
+	p.task.run(id, chunk)
+}
+
+// wait returns when all claimed chunks are done.
+func (p *pool) wait() {
+	for !p.spinUntil(func() bool { return p.left.Load() == 0 }) {
+		p.waiting.Store(true)
+		if p.left.Load() == 0 && p.waiting.CompareAndSwap(true, false) {
+			return
+		}
+		// The worker that wakes us may have finished an earlier generation only now: look again.
+		<-p.finished
+	}
+}
+
+// spinUntil looks for a while whether ok holds.
+func (p *pool) spinUntil(ok func() bool) bool {
+	if ok() {
+		return true
+	}
+	if p.spin == 0 {
+		return false
+	}
+	for start := time.Now(); time.Since(start) < p.spin; {
+		for range 16 {
+			if ok() {
+				return true
+			}
+			pause()
+		}
+	}
+	return false
+}
+
+// serve is the life of a thread. It is never unlocked, so that it ends with its goroutine.
+func (p *pool) serve(id int) {
+	defer p.ended.Done()
+	runtime.LockOSThread()
+	place()
+	w := &p.workers[id-1]
+	for !p.closed.Load() {
+		p.work(id)
+		if !p.spinUntil(func() bool { return p.available() || p.closed.Load() }) {
+			w.park(p)
+		}
+	}
+}
+
+// park sleeps until unpark, unless there is something to do already.
+func (w *worker) park(p *pool) {
+	w.parked.Store(true)
+	if (p.available() || p.closed.Load()) && w.parked.CompareAndSwap(true, false) {
+		return
+	}
+	<-w.wake
+}
+
+func (w *worker) unpark() {
+	if w.parked.Load() && w.parked.CompareAndSwap(true, false) {
+		w.wake <- struct{}{}
+	}
+}
