@@ -12,10 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clocks are the functions of package time that read or wait for the wall clock.
-var clocks = []string{
-	"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until",
-}
+// clocks are the functions of package time that read the clock or wait for it, timers those that come back later.
+var (
+	clocks = []string{"Now", "Since", "Sleep", "Until"}
+	timers = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Tick"}
+)
 
 // seeded are the names of math/rand/v2 whose results depend on a seed alone.
 var seeded = []string{"ChaCha8", "New", "NewChaCha8", "NewPCG", "NewZipf", "PCG", "Rand", "Source", "Zipf"}
@@ -57,6 +58,8 @@ func selectorFault(n *ast.SelectorExpr) string {
 		return ""
 	case x.Name == "time" && slices.Contains(clocks, n.Sel.Name):
 		return "reads the clock"
+	case x.Name == "time" && slices.Contains(timers, n.Sel.Name):
+		return "starts a timer"
 	case x.Name == "rand" && !slices.Contains(seeded, n.Sel.Name):
 		return "uses the global random source"
 	}
@@ -181,6 +184,7 @@ func TestCodeSeesFaults(t *testing.T) {
 		{purity, "stages/kv/a.go", "package p\nfunc f() { go f() }", "goroutine"},
 		{purity, "stages/kv/a.go", "package p\nvar c chan int", "channel"},
 		{purity, "stages/kv/a.go", "package p\nfunc f() { time.Now() }", "clock"},
+		{purity, "stages/kv/a.go", "package p\nfunc f() { time.AfterFunc(1, f) }", "timer"},
 		{purity, "stages/kv/a.go", "package p\nfunc f() { rand.IntN(3) }", "random"},
 		{purity, "stages/kv/a.go", "package p\nfunc f(t time.Time) { rand.New(rand.NewPCG(1, 2)) }", ""},
 		{purity, "stages/kv/a_test.go", "package p\nfunc f() { go f() }", ""},

@@ -41,6 +41,7 @@ var thirdParty = []struct {
 	{"github.com/ebitengine/purego", []string{"gpu"}},
 	{"github.com/goccy/go-yaml", []string{"cmd/sluice"}},
 	{"github.com/iceber/iouring-go/syscall", []string{"storage/uring"}}, // the module's root does not link
+	{"github.com/klauspost/compress", nil},
 	{"github.com/klauspost/cpuid/v2", []string{"cpu", "cmd/sluice"}},
 	{"github.com/openai/openai-go/v3", nil},
 	{"github.com/peterh/liner", []string{"cmd/sluice"}},

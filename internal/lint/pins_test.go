@@ -18,6 +18,7 @@ var pins = map[string]string{
 	"github.com/ebitengine/purego":             "v0.11.3",
 	"github.com/goccy/go-yaml":                 "v1.19.2",
 	"github.com/iceber/iouring-go":             "v0.0.0-20230403020409-002cfd2e2a90",
+	"github.com/klauspost/compress":            "v1.20.0",
 	"github.com/klauspost/cpuid/v2":            "v2.4.2",
 	"github.com/openai/openai-go/v3":           "v3.95.0",
 	"github.com/peterh/liner":                  "v1.2.3",

@@ -54,8 +54,7 @@ func fileLength(s *source) []string {
 
 func TestLineLength(t *testing.T) { each(t, lineLength) }
 
-// lineLength finds lines of more than 120 columns, a tab being four. Tables and strings do not count, nor do
-// links in comments.
+// lineLength finds lines of more than 120 characters. Tables and strings do not count, nor do links in comments.
 func lineLength(s *source) (faults []string) {
 	const limit = 120
 	if s.generated() {
@@ -63,9 +62,9 @@ func lineLength(s *source) (faults []string) {
 	}
 	free, quoted := tables(s), quotes(s)
 	for i, line := range strings.Split(s.text, "\n") {
-		n := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")) - quoted[i+1]
+		n := utf8.RuneCountInString(line) - quoted[i+1]
 		if n > limit && !free[i+1] && !strings.Contains(line, "://") {
-			faults = append(faults, fmt.Sprintf("%s:%d: has %d columns, want at most %d", s.path, i+1, n, limit))
+			faults = append(faults, fmt.Sprintf("%s:%d: has %d characters, want at most %d", s.path, i+1, n, limit))
 		}
 	}
 	return faults
