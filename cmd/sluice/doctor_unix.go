@@ -14,7 +14,7 @@ func diskFree(dir string) (int64, error) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, err
 	}
-	return int64(s.Bavail) * int64(s.Bsize), nil
+	return int64(s.Bavail * uint64(s.Bsize)), nil
 }
 
 // lockLimit shows how much memory this process may lock.
