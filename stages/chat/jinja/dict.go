@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"iter"
 	"math"
 	"strconv"
 )
@@ -172,5 +173,16 @@ func (d *Dict) reindex() {
 	for i, k := range d.keys {
 		h, _ := hashOf(k, 0) // it was a key already
 		d.index[h] = i
+	}
+}
+
+// All walks the entries with string keys, in order.
+func (d *Dict) All() iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) {
+		for i, k := range d.keys {
+			if s, ok := text(k); ok && !yield(s, d.values[i]) {
+				return
+			}
+		}
 	}
 }

@@ -113,3 +113,15 @@ func decodeObject(d *json.Decoder, depth int) (Value, error) {
 	}
 	return out, nil
 }
+
+// ToJSON encodes a value as FromJSON reads it: keys in order, non-ASCII characters as they are.
+func ToJSON(v Value) ([]byte, error) {
+	limits := DefaultLimits()
+	r := &run{limits: limits, steps: limits.Steps, memory: limits.Memory}
+	out, err := toJSON(r, v, make([]Value, 4))
+	if err != nil {
+		return nil, err
+	}
+	s, _ := text(out)
+	return []byte(s), nil
+}

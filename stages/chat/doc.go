@@ -1,0 +1,7 @@
+// Package chat turns conversations into prompts, as the model's own chat template says, and takes the thinking
+// out of answers again.
+//
+// A template is compiled once and rendered for each request; it is untrusted and works within budgets (package
+// jinja). Models without a template get their family's, or ChatML (family.go). Not here: tokens (stages/token),
+// HTTP shapes (server).
+package chat
