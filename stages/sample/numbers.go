@@ -1,0 +1,85 @@
+package sample
+
+import "math"
+
+// The library's exp and log use fused multiply-add where a processor has it, and so may a compiler: results would
+// depend on the machine. These round after each operation (that is what float64(a*b) says in Go) everywhere.
+
+// exp is eˣ for x ≤ 0, within 2⁻⁴⁵ of it relatively; below -708 it is 0.
+func exp(x float64) float64 {
+	const (
+		ln2Hi = 6.93147180369123816490e-01 // 32 bits of ln 2, so that k·ln2Hi is exact
+		ln2Lo = 1.90821492927058770002e-10
+	)
+	if x < -708 {
+		return 0
+	}
+	k := math.Floor(float64(x*math.Log2E) + 0.5)
+	r := (x - float64(k*ln2Hi)) - float64(k*ln2Lo) // |r| ≤ ln 2 / 2
+	r2 := float64(r * r)
+	// Taylor's series to r¹¹, even and odd powers apart to shorten the chain of operations.
+	even := 1.0 / 3628800
+	even = float64(even*r2) + 1.0/40320
+	even = float64(even*r2) + 1.0/720
+	even = float64(even*r2) + 1.0/24
+	even = float64(even*r2) + 1.0/2
+	even = float64(even*r2) + 1
+	odd := 1.0 / 39916800
+	odd = float64(odd*r2) + 1.0/362880
+	odd = float64(odd*r2) + 1.0/5040
+	odd = float64(odd*r2) + 1.0/120
+	odd = float64(odd*r2) + 1.0/6
+	odd = float64(odd*r2) + 1
+	return (even + float64(odd*r)) * math.Float64frombits(uint64(1023+int64(k))<<52) // ·2ᵏ
+}
+
+// log is the natural logarithm, for x of 0 or more and finite.
+func log(x float64) float64 {
+	if x <= 0 {
+		return math.Inf(-1)
+	}
+	m, e := math.Frexp(x)
+	if m < math.Sqrt2/2 {
+		m, e = m*2, e-1
+	}
+	// ln m = 2·artanh s with s = (m-1)/(m+1), |s| < 0.172.
+	s := (m - 1) / (m + 1)
+	s2, sum := float64(s*s), 0.0
+	for n := 23.0; n >= 1; n -= 2 {
+		sum = float64(sum*s2) + 1/n
+	}
+	return float64(float64(e)*math.Ln2) + float64(2*s*sum)
+}
+
+// pow is xʸ for x in [0, 1] and y of 0 or more.
+func pow(x, y float64) float64 {
+	if y == 0 {
+		return 1
+	}
+	return exp(y * log(x))
+}
+
+// The draws of one position.
+const (
+	drawToken uint64 = iota
+	drawXTC
+)
+
+// draws are the random numbers of a position: a hash of seed, position and index, so that nothing has to be
+// carried from token to token.
+type draws struct{ seed, position uint64 }
+
+// uniform is in [0, 1), with 53 bits.
+func (d draws) uniform(index uint64) float64 {
+	h := mix(mix(mix(d.seed)^d.position) ^ index)
+	return float64(h>>11) * 0x1p-53
+}
+
+// mix is the output function of SplitMix64, Steele et al., doi:10.1145/2660193.2660195: a bijection in which each
+// bit of the input flips about half of the output's.
+func mix(z uint64) uint64 {
+	z += 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}

@@ -1,0 +1,137 @@
+package sample
+
+import (
+	"fmt"
+	"math"
+)
+
+// State is what a sequence carries from token to token besides its tokens. The zero value starts a sequence.
+type State struct {
+	Drift float64 // mirostat's bound on surprise, less its start of 2·Tau, in bits
+}
+
+// Result is a chosen token.
+type Result struct {
+	ID    int32
+	State State // for the next token
+
+	// By the model's own distribution: the softmax of the logits as they came, before bias, penalties and
+	// temperature, as llama.cpp's server reports it. Set if Params.LogProbs asks for it.
+	LogProb float32
+	Top     []TokenProb // likeliest first, without those of probability 0; the receiver's to keep
+}
+
+// TokenProb is a token with its log-probability.
+type TokenProb struct {
+	ID      int32
+	LogProb float32
+}
+
+// Sampler holds scratch memory for one vocabulary; everything else travels with the call. One goroutine at a
+// time may use it. Once it has seen a size of history it allocates nothing, log-probabilities apart.
+type Sampler struct {
+	vocab      int
+	logits     []float32 // the row after bias and penalties; only if there are any
+	tally      []int32   // by token; zero between uses
+	tallied    []int32   // tokens with a tally
+	overlap    []int32   // by position in DRY's window
+	candidates candidates
+}
+
+// NewSampler makes a sampler for rows of that many logits. Memory is taken when it is first needed.
+func NewSampler(vocab int) *Sampler { return &Sampler{vocab: vocab} }
+
+// Sample chooses the token that follows history, which is the whole sequence: prompt and generated tokens.
+// logits, one for each token of the vocabulary, are not modified. p has passed Check.
+func (s *Sampler) Sample(logits []float32, p *Params, history []int32, st State) (Result, error) {
+	if len(logits) != s.vocab {
+		return Result{}, fmt.Errorf("%d logits: want %d, one for each token of the vocabulary", len(logits), s.vocab)
+	}
+	best, err := likeliest(logits)
+	if err != nil {
+		return Result{}, err
+	}
+	row := logits
+	if p.adjusts() {
+		row = s.adjust(logits, p, history)
+		if best, err = likeliest(row); err != nil {
+			return Result{}, fmt.Errorf("after logit bias and penalties: %w", err)
+		}
+	}
+	r := Result{ID: best, State: st}
+	d := draws{seed: p.Seed, position: uint64(len(history))}
+	switch {
+	case p.Temp <= 0:
+	case p.Mirostat == 2:
+		r.ID, r.State.Drift = s.mirostat(row, p, st.Drift, d)
+	default:
+		r.ID = s.chain(row, p, d)
+	}
+	if p.LogProbs >= 0 {
+		s.logProbs(logits, p.LogProbs, &r)
+	}
+	return r, nil
+}
+
+// chain runs the truncating samplers, temperature and the draw.
+func (s *Sampler) chain(row []float32, p *Params, d draws) int32 {
+	c := &s.candidates
+	c.fill(row, sigmaFloor(row, float64(p.TopNSigma)), p.TopK)
+	c.typical(float64(p.TypicalP), p.MinKeep)
+	c.topP(float64(p.TopP), p.MinKeep)
+	c.minP(float64(p.MinP), p.MinKeep)
+	if d.uniform(drawXTC) < float64(p.XTCProbability) {
+		c.xtc(float64(p.XTCThreshold), p.MinKeep)
+	}
+	c.weigh(c.temperature(p))
+	return c.pick(d.uniform(drawToken)).id
+}
+
+// mirostat chooses among the tokens whose surprise, −log₂ p, is at most µ = 2·Tau + drift, and moves µ towards
+// the surprise wanted. Source: Basu et al., arXiv:2007.14966, algorithm 2; as llama.cpp, with temperature first
+// and the surprise taken after truncation.
+func (s *Sampler) mirostat(row []float32, p *Params, drift float64, d draws) (int32, float64) {
+	c := &s.candidates
+	c.fill(row, math.Inf(-1), 0)
+	c.weigh(float64(p.Temp))
+	tau := float64(p.Tau)
+	c.surprising(2*tau + drift)
+	x := c.pick(d.uniform(drawToken))
+	surprise := -log(x.p/c.total()) / math.Ln2
+	return x.id, drift - float64(float64(p.Eta)*(surprise-tau))
+}
+
+// likeliest finds the largest logit, the lower id of equal ones. NaN, +Inf and a row of only −Inf are errors.
+func likeliest(logits []float32) (int32, error) {
+	best, top := -1, float32(math.Inf(-1))
+	for i, x := range logits {
+		if x > top {
+			best, top = i, x
+		} else if x != x {
+			return 0, fmt.Errorf("logits hold NaN at id %d: the weights or the computation are broken", i)
+		}
+	}
+	if best < 0 {
+		return 0, fmt.Errorf("no logit of %d is above -Inf: no token is allowed", len(logits))
+	}
+	if top > math.MaxFloat32 {
+		return 0, fmt.Errorf("logits hold +Inf at id %d: the weights or the computation are broken", best)
+	}
+	return int32(best), nil
+}
+
+// logProbs sets the log-probability of the chosen token and the n likeliest ones.
+func (s *Sampler) logProbs(logits []float32, n int, r *Result) {
+	c := &s.candidates
+	c.fill(logits, math.Inf(-1), 0)
+	norm := c.softmax()
+	r.LogProb = float32(float64(logits[r.ID]) - norm)
+	if n == 0 {
+		return
+	}
+	c.fill(logits, math.Inf(-1), n)
+	r.Top = make([]TokenProb, len(c.list))
+	for i, x := range c.list {
+		r.Top[i] = TokenProb{ID: x.id, LogProb: float32(x.logit - norm)}
+	}
+}
