@@ -12,6 +12,7 @@ type bpe struct {
 	extra      ID               // number of ids past them
 	wholeWords bool             // a word that is a token is taken as it is
 	bytes      [256]ID          // id of each byte alone, or none
+	glue       glue             // where chars
 	fallback   [256]ID          // for each byte of what is not a token, or none
 	chars      bool             // symbols begin as characters and not bytes, spaces are U+2581 ("gemma4")
 }
@@ -38,7 +39,14 @@ func (b *bpe) encode(dst []ID, text string, _ bool, s *scratch) ([]ID, error) {
 	}
 	from := 0
 	for _, end := range split(b.rules, chars{text, b.table}, s) {
-		dst = b.word(dst, text[from:end], &s.chain)
+		for b.chars && from < end {
+			next := b.glue.wordEnd(text[:end], from)
+			dst = b.word(dst, text[from:next], &s.chain)
+			from = next
+		}
+		if from < end {
+			dst = b.word(dst, text[from:end], &s.chain)
+		}
 		from = end
 	}
 	return dst, nil

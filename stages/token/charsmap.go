@@ -1,10 +1,10 @@
 package token
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/sluice-ai/sluice/internal/meta"
 )
@@ -13,10 +13,13 @@ import (
 // al., darts-clone) that leads to offsets in a list of replacements. The file may hold anything; each step checks.
 type charsMap struct {
 	units        []uint32
-	replacements []byte // each ended by a zero byte
+	replacements string // each ended by a zero byte
 }
 
 const charsMapKey = prefix + "precompiled_charsmap"
+
+// longestSequence bounds a walk, which a damaged table may send round in circles. Real ones have some 20 bytes.
+const longestSequence = 256
 
 // errCharsMap is what a walk meets in a broken map.
 var errCharsMap = errors.New(charsMapKey + ": a transition leads out of the table: the file is damaged")
@@ -38,7 +41,7 @@ func readCharsMap(m *meta.Map) (charsMap, error) {
 		return charsMap{}, fmt.Errorf("%s: says that its table has %d bytes, want a multiple of 4, at most %d", charsMapKey,
 			size, len(data))
 	}
-	c := charsMap{units: make([]uint32, size/4), replacements: data[size:]}
+	c := charsMap{units: make([]uint32, size/4), replacements: string(data[size:])}
 	for i := range c.units {
 		c.units[i] = binary.LittleEndian.Uint32(data[4*i:])
 	}
@@ -46,15 +49,15 @@ func readCharsMap(m *meta.Map) (charsMap, error) {
 }
 
 // longest finds the longest sequence at the start of text that is replaced, and by what. n is 0 if there is none.
-func (c *charsMap) longest(text string) (replacement []byte, n int, err error) {
+func (c *charsMap) longest(text string) (replacement string, n int, err error) {
 	if len(c.units) == 0 {
-		return nil, 0, nil
+		return "", 0, nil
 	}
 	at := offset(c.units[0])
-	for i := 0; i < len(text) && text[i] != 0; i++ {
+	for i := 0; i < min(len(text), longestSequence) && text[i] != 0; i++ {
 		at ^= uint32(text[i])
 		if at >= uint32(len(c.units)) {
-			return nil, 0, errCharsMap
+			return "", 0, errCharsMap
 		}
 		unit := c.units[at]
 		if unit&(1<<31|0xFF) != uint32(text[i]) {
@@ -65,15 +68,15 @@ func (c *charsMap) longest(text string) (replacement []byte, n int, err error) {
 			continue
 		}
 		if at >= uint32(len(c.units)) {
-			return nil, 0, errCharsMap
+			return "", 0, errCharsMap
 		}
 		value := c.units[at] &^ (1 << 31)
 		if value >= uint32(len(c.replacements)) {
-			return nil, 0, errCharsMap
+			return "", 0, errCharsMap
 		}
-		end := bytes.IndexByte(c.replacements[value:], 0)
+		end := strings.IndexByte(c.replacements[value:], 0)
 		if end < 0 {
-			return nil, 0, errCharsMap
+			return "", 0, errCharsMap
 		}
 		replacement, n = c.replacements[value:][:end], i+1
 	}

@@ -25,8 +25,8 @@ func (d *decoder) piece(id ID) []byte {
 	if !v.has(id) {
 		return nil
 	}
-	if v.attr[id]&(control|unknown|userDefined) != 0 {
-		d.fresh = true
+	if a := v.attr[id]; a&(control|unknown|userDefined) != 0 {
+		d.fresh = a&unknown == 0 // unknown text is text
 		if v.IsControl(id) && !d.special {
 			return nil
 		}

@@ -67,13 +67,13 @@ func (v *Vocab) buildBPE(b *bpe, merges []string) error {
 // piece returns the bytes of a token; raw is its text in bytes if ok.
 func (b *bpe) piece(a attr, text string, raw []byte, ok bool) []byte {
 	switch {
-	case a&(control|unknown|userDefined) != 0:
+	case a&(control|unknown) != 0:
 		return []byte(text)
-	case a&normal != 0 && b.chars:
-		return []byte(strings.ReplaceAll(text, "\u2581", " "))
+	case a&(normal|userDefined) != 0 && b.chars:
+		return []byte(strings.ReplaceAll(text, wordStart, " "))
 	case a&normal != 0 && ok:
 		return raw
-	case a&normal != 0:
+	case a&(normal|userDefined) != 0:
 		return []byte(text)
 	case a&byteToken != 0:
 		if ch, ok := byteOf(text); ok {
@@ -129,6 +129,9 @@ func (b *bpe) indexMerges(merges []string, spell func([]byte, string) ([]byte, b
 		key := uint64(uint32(left))<<32 | uint64(uint32(right))
 		if _, ok := b.merges[key]; !ok {
 			b.merges[key] = merge{int32(rank), b.symbol(raw)}
+			if b.chars {
+				b.glue.add(string(raw))
+			}
 		}
 	}
 }

@@ -215,10 +215,15 @@ func markRule(more string) rule {
 }
 
 func threeDigits(t chars, i int) int {
-	if end := t.runOf(i, isDigit); end-i >= 3 {
-		return i + 3
+	if i+3 > len(t.text) {
+		return i
 	}
-	return i
+	for _, b := range []byte(t.text[i : i+3]) {
+		if !isDigit(rune(b)) {
+			return i
+		}
+	}
+	return i + 3
 }
 
 // bloomRules: " ?[^(\s|.,!?…。，、।۔،)]+"

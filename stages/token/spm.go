@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sluice-ai/sluice/internal/meta"
 )
@@ -15,6 +16,7 @@ type spm struct {
 	longest int           // bytes of the longest text in ids
 	bytes   [256]ID       // tokens of bytes, for characters that are no token
 	prefix  bool          // a space goes before text
+	glue    glue
 }
 
 func (p *spm) join(text string, left, right *symbol) (int32, ID, bool) {
@@ -35,7 +37,23 @@ func (p *spm) encode(dst []ID, text string, fresh bool, s *scratch) ([]ID, error
 	}
 	s.buf = escapeSpaces(s.buf, text)
 	text = string(s.buf)
-	c := &s.chain
+	whole := !utf8.ValidString(text) // a symbol may then begin in the middle of U+2581
+	for from := 0; from < len(text); {
+		end := len(text)
+		if !whole {
+			end = p.glue.wordEnd(text, from)
+		}
+		var err error
+		if dst, err = p.word(dst, text[from:end], &s.chain); err != nil {
+			return dst, err
+		}
+		from = end
+	}
+	return dst, nil
+}
+
+// word appends the ids of a stretch of text that no token leaves.
+func (p *spm) word(dst []ID, text string, c *chain) ([]ID, error) {
 	c.reset()
 	for i := 0; i < len(text); {
 		end := min(len(text), i+utf8Len(text[i]))
@@ -63,6 +81,28 @@ func (p *spm) encode(dst []ID, text string, fresh bool, s *scratch) ([]ID, error
 	return dst, nil
 }
 
+// glue lists the bytes after which some token goes on with U+2581. Elsewhere words end before it, and may be merged one
+// by one with the same result as the whole text: short chains are much faster than one long one.
+type glue [256]bool
+
+func (g *glue) add(token string) {
+	for i := 1; i < len(token); i++ {
+		if strings.HasPrefix(token[i:], wordStart) {
+			g[token[i-1]] = true
+		}
+	}
+}
+
+// wordEnd returns the end of the word that begins at i.
+func (g *glue) wordEnd(text string, i int) int {
+	for i++; i < len(text); i++ {
+		if text[i] == wordStart[0] && !g[text[i-1]] && strings.HasPrefix(text[i:], wordStart) {
+			return i
+		}
+	}
+	return len(text)
+}
+
 func (v *Vocab) planSPM(m *meta.Map) (func() error, error) {
 	scores, err := v.readScores(m)
 	if err != nil {
@@ -81,6 +121,7 @@ func (v *Vocab) planSPM(m *meta.Map) (func() error, error) {
 			if v.attr[id]&(control|unknown) == 0 {
 				p.ids[text] = ID(id)
 				p.longest = max(p.longest, len(text))
+				p.glue.add(text)
 			}
 		}
 		for b := range p.bytes {
@@ -127,9 +168,9 @@ func (v *Vocab) addSentencePieces() error {
 	for id, text := range v.text {
 		var piece []byte
 		switch a := v.attr[id]; {
-		case a&(control|unknown|userDefined) != 0:
+		case a&(control|unknown) != 0:
 			piece = []byte(text)
-		case a&normal != 0:
+		case a&(normal|userDefined) != 0:
 			piece = []byte(strings.ReplaceAll(text, "\u2581", " "))
 		case a&byteToken != 0:
 			if b, ok := byteOf(text); ok {

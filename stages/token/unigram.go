@@ -104,7 +104,7 @@ func (u *unigram) normalize(dst []byte, text string) ([]byte, error) {
 			return dst, err
 		}
 		i += n
-		for _, b := range part {
+		for _, b := range []byte(part) {
 			if b == ' ' {
 				inWord = false
 				if !u.mergeSpaces {
@@ -127,23 +127,23 @@ func (u *unigram) normalize(dst []byte, text string) ([]byte, error) {
 
 // next returns what the beginning of text becomes, and how many bytes that is of. A prefix of a user-defined token
 // stays as it is, even if the token does not go on: llama.cpp matches it so.
-func (u *unigram) next(text string) (part []byte, n int, err error) {
+func (u *unigram) next(text string) (part string, n int, err error) {
 	for node := int32(0); n < len(text); n++ {
 		if node = u.userDefined.step(node, text[n]); node < 0 {
 			break
 		}
 	}
 	if n > 0 {
-		return []byte(text[:n]), n, nil
+		return text[:n], n, nil
 	}
 	if part, n, err = u.chars.longest(text); err != nil || n > 0 {
 		return part, n, err
 	}
 	r, n := decode(text)
 	if r == 0xFFFD && n == 1 {
-		return []byte("\uFFFD"), 1, nil
+		return "\uFFFD", 1, nil
 	}
-	return []byte(text[:n]), n, nil
+	return text[:n], n, nil
 }
 
 func (v *Vocab) planUnigram(m *meta.Map) (func() error, error) {
