@@ -1,0 +1,55 @@
+package actors
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/storage/gguf"
+	"github.com/sluice-ai/sluice/storage/pin"
+)
+
+// core is what the actors of an engine know in common: the model's description, fixed before they start, and the few things
+// that outlive an actor's restart. Each of the latter has one owner, named beside it.
+type core struct {
+	*tree
+	file     *gguf.File
+	bound    *ir.Bound
+	vocab    *token.Vocab
+	template *chat.Template
+	backend  backend.Device
+	layout   backend.Config
+	limits   batch.Limits
+	ctx      int
+
+	slabs     *pin.Arena
+	slabBytes int
+
+	generation atomic.Uint64
+	ids        atomic.Uint64        // of sequences
+	model      backend.Model        // device; the uploader, its child, uses it
+	step       *step                // whoever received it last
+	logits     []float32            // the step's output
+	computing  atomic.Pointer[step] // device: what it works on
+	sampling   atomic.Pointer[step] // sampler: what it works on
+
+	loadedBytes atomic.Int64
+	stats       stats
+}
+
+// spawn starts a child of c's actor.
+func (k *core) spawn(c actor.Context, kind, name string, strategy actor.SupervisorStrategy,
+	produce func(incarnation int) actor.Actor) (*actor.PID, error) {
+	id := c.Self().Id + "/" + name
+	pid, err := c.SpawnNamed(k.props(kind, id, strategy, produce), name)
+	if err != nil {
+		return nil, fmt.Errorf("starting actor %s: %w", id, err)
+	}
+	return pid, nil
+}

@@ -1,0 +1,133 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/batch"
+)
+
+// All that the device accepts: flush and *step (scheduler), and
+type (
+	// loaded, from the prefetcher: every weight is on the device.
+	loaded struct{}
+)
+
+// device owns the compiled model: it runs steps, segment by segment. Its children bring the weights. A restart
+// compiles and loads afresh, since what failed may have left anything in memory; the KV cache is lost with it.
+type device struct {
+	*core
+	incarnation int
+	resident    bool
+	gen         uint64
+	owed        *flush // to be answered when the weights are there
+}
+
+func (d *device) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		d.start(c)
+	case *actor.Stopped:
+		d.closeModel()
+	case *loaded:
+		d.resident = true
+		c.Send(d.engine, &loaded{})
+		d.answer(c)
+	case *flush:
+		d.gen, d.owed = m.gen, m
+		d.answer(c)
+	case *step:
+		if m.gen == d.gen {
+			d.compute(c, m)
+		}
+	default:
+		d.lifecycle(c)
+	}
+}
+
+func (d *device) start(c actor.Context) {
+	d.closeModel()
+	model, err := d.backend.Compile(d.bound, d.layout)
+	if err != nil {
+		c.Send(d.engine, &failed{err})
+		return
+	}
+	d.model = model
+	d.loadedBytes.Store(0)
+	d.spawn(c, "uploader", "uploader", nil, func(n int) actor.Actor { return newUploader(d.core, n) })
+	fetcher := &prefetcher{core: d.core, pending: make(map[int]bool)}
+	d.spawn(c, "prefetcher", "prefetcher", nil, func(int) actor.Actor { return fetcher })
+	if d.incarnation > 0 {
+		c.Send(d.scheduler, &restarted{from: partyDevice, during: d.computing.Swap(nil)})
+	}
+}
+
+func (d *device) closeModel() {
+	if d.model == nil {
+		return
+	}
+	if err := d.model.Close(); err != nil {
+		d.log.Error().Err(err).Msg("closing the model")
+	}
+	d.model = nil
+}
+
+func (d *device) answer(c actor.Context) {
+	if d.owed != nil && d.resident {
+		c.Send(d.scheduler, &flushed{d.owed.gen, partyDevice})
+		d.owed = nil
+	}
+}
+
+// compute runs a step and hands it to the sampler; a failed or abandoned one goes straight back.
+func (d *device) compute(c actor.Context, m *step) {
+	m.times.started = now()
+	d.computing.Store(m)
+	m.err = d.runSegments(m)
+	d.computing.Store(nil)
+	m.times.computed = now()
+	if m.err != nil {
+		c.Send(d.scheduler, m)
+		return
+	}
+	c.Send(d.sampler, m)
+}
+
+// errAbandoned ends a step of which nobody wants the result any more.
+var errAbandoned = errors.New("step abandoned: its sequences are cancelled")
+
+func (d *device) runSegments(m *step) error {
+	for i := range d.bound.Segments {
+		if abandoned(m.parts) {
+			return errAbandoned
+		}
+		if err := d.model.Run(i, &m.compute); err != nil {
+			return fmt.Errorf("%s: %w", segmentName(&d.bound.Segments[i]), err)
+		}
+	}
+	return nil
+}
+
+func abandoned(parts []batch.Part) bool {
+	for _, p := range parts {
+		if !p.Seq.Owner.(*sequence).cancelled.Load() {
+			return false
+		}
+	}
+	return true
+}
+
+func segmentName(s *ir.Segment) string {
+	switch s.Kind {
+	case ir.SegEmbed:
+		return "embedding"
+	case ir.SegHead:
+		return "head"
+	case ir.SegMix:
+		return fmt.Sprintf("layer %d mix", s.Layer)
+	}
+	return fmt.Sprintf("layer %d ffn", s.Layer)
+}

@@ -1,0 +1,200 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/internal/mem"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/sample"
+)
+
+// Request asks for an answer. One of Tokens, Chat and Text is the prompt, in this order of precedence.
+type Request struct {
+	Tokens    []int32     // ids as they are
+	Chat      *chat.Input // rendered by the model's template; its BOS, EOS and Now are filled in
+	Text      string      // completed as it is, with BOS by the model's rule
+	PlainText bool        // control tokens spelled out in Text are plain text
+
+	MaxTokens int // most tokens to generate; 0: as many as the context holds
+	Sampling  sample.Params
+	Stop      []string // texts that end the answer and are not part of it
+	IgnoreEOG bool     // end tokens do not end the answer; Sampling should ban them
+
+	score bool
+}
+
+// UserError is a request's fault; its text is meant for the user.
+type UserError struct{ Text string }
+
+func (e *UserError) Error() string { return e.Text }
+
+// Errors of the engine as a whole.
+var (
+	ErrBusy   = fmt.Errorf("%d requests are open already: try again later", maxSessions)
+	errClosed = errors.New("the engine is shutting down")
+)
+
+// Engine runs one model. Its methods may be called from any goroutine.
+type Engine struct {
+	*core
+	Info   Info
+	health *health
+
+	open    atomic.Int64
+	named   atomic.Uint64
+	mu      sync.Mutex
+	closing bool
+	empty   chan struct{} // closed when closing and no request is open
+	closed  sync.Once
+}
+
+// Generate opens a request. Its answer, and any error of its prompt, comes through the stream, which the caller closes.
+func (e *Engine) Generate(r Request) (*Stream, error) {
+	if err := r.Sampling.Check(e.bound.Vocab); err != nil {
+		return nil, &UserError{err.Error()}
+	}
+	return e.begin(r)
+}
+
+// Score opens a request for the logits of every position of tokens: events with Pos and Logits.
+func (e *Engine) Score(tokens []int32) (*Stream, error) {
+	return e.begin(Request{Tokens: tokens, score: true})
+}
+
+func (e *Engine) begin(r Request) (*Stream, error) {
+	if err := e.health.get(); err != nil {
+		return nil, err
+	}
+	if err := e.enter(); err != nil {
+		return nil, err
+	}
+	rec := &record{
+		id: fmt.Sprint(e.named.Add(1)), request: r, leave: sync.OnceFunc(e.exit), opened: now(),
+		stream: newStream(streamCapacity),
+	}
+	pid := e.system.NewLocalPID(e.sessions.Id + "/" + rec.id)
+	rec.stream.cancel = sync.OnceFunc(func() {
+		rec.gone.Store(true)
+		if !rec.stream.finished() {
+			e.send(pid, &hangUp{errGone})
+		}
+	})
+	e.stats.requests.Add(1)
+	e.send(e.sessions, &open{rec})
+	return rec.stream, nil
+}
+
+func (e *Engine) enter() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing {
+		return errClosed
+	}
+	if e.open.Load() >= maxSessions {
+		return ErrBusy
+	}
+	e.open.Add(1)
+	return nil
+}
+
+func (e *Engine) exit() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.open.Add(-1) == 0 && e.closing {
+		close(e.empty)
+	}
+}
+
+// Health returns nil while the engine can serve, else why it cannot.
+func (e *Engine) Health() error { return e.health.get() }
+
+// Loaded returns how many bytes of weights have arrived, of how many.
+func (e *Engine) Loaded() (done, total int64) {
+	for _, g := range e.bound.Groups {
+		total += g.Bytes
+	}
+	return e.loadedBytes.Load(), total
+}
+
+// Close stops the engine: no new requests, those that are open may finish until ctx ends and are cut then; after them the actors in
+// order, and the memory. It returns ctx's error if requests were cut.
+func (e *Engine) Close(ctx context.Context) error {
+	var err error
+	e.closed.Do(func() { err = e.close(ctx) })
+	return err
+}
+
+func (e *Engine) close(ctx context.Context) error {
+	e.mu.Lock()
+	e.closing = true
+	if e.open.Load() == 0 {
+		close(e.empty)
+	}
+	e.mu.Unlock()
+
+	var cut error
+	select {
+	case <-e.empty:
+	case <-ctx.Done():
+		cut = ctx.Err()
+		e.send(e.sessions, &hangUpAll{errClosed})
+		<-e.empty
+	}
+	done := make(chan struct{})
+	e.send(e.engine, &shutdown{done})
+	<-done
+	stopped := e.system.Root.StopFuture(e.engine)
+	errs := []error{cut, stopped.Wait()}
+	e.system.Shutdown()
+	return errors.Join(append(errs, e.free())...)
+}
+
+// free gives back what the tree stood on. No actor is left.
+func (e *Engine) free() error {
+	return errors.Join(e.backend.Close(), e.slabs.Close(), mem.Free(bytesOf(e.logits)), e.file.Close())
+}
+
+// Snapshot returns the engine's state in numbers.
+func (e *Engine) Snapshot() Snapshot {
+	s := Snapshot{
+		Running: e.stats.running.Load(), Waiting: e.stats.waiting.Load(), Open: e.open.Load(),
+		Requests: e.stats.requests.Load(), FailedSteps: e.stats.failedSteps.Load(),
+		PromptTokens: e.stats.promptTokens.Load(), Generated: e.stats.generated.Load(),
+		Steps:       e.Steps(),
+		DeadLetters: e.dead.Load(), Unexpected: e.unexpected.Load(),
+	}
+	e.stats.mu.Lock()
+	s.KV = e.stats.kv
+	e.stats.mu.Unlock()
+	s.Actors = e.tree.status()
+	return s
+}
+
+// Steps returns where the time of steps went so far.
+func (e *Engine) Steps() Steps { return e.stats.snapshot() }
+
+func (t *tree) status() []ActorStatus {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]ActorStatus, 0, len(t.loads))
+	for id, l := range t.loads {
+		out = append(out, ActorStatus{
+			ID: id, Handled: l.handled.Load(), Refused: l.refused.Load(), Restarts: l.restarts.Load(),
+			Depth: l.depth.Load(), Peak: l.peak.Load(), Busy: time.Duration(l.busy.Load()), Waited: time.Duration(l.waited.Load()),
+		})
+	}
+	slices.SortFunc(out, func(a, b ActorStatus) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
+// kill makes an actor panic, for tests of supervision.
+func (e *Engine) kill(pid *actor.PID) { e.send(pid, &crash{}) }

@@ -1,0 +1,105 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-ai/sluice/cpu/ref"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// newDevice is the device that the laws are tested on.
+func newDevice(t testing.TB) backend.Device { return ref.New() }
+
+func greedy() sample.Params {
+	p := sample.Defaults()
+	p.Temp = 0
+	return p
+}
+
+// startFixture runs one of the reference models.
+func startFixture(t *testing.T, name string, edit func(*Config)) *Engine {
+	t.Helper()
+	f, err := gguf.Open(filepath.Join(shared.Dir(t), "fixtures", name+".gguf"))
+	require.NoError(t, err)
+	cfg := Config{File: f, Device: newDevice(t), KV: backend.KVF32, Log: zerolog.New(zerolog.NewTestWriter(t))}
+	if edit != nil {
+		edit(&cfg)
+	}
+	e, err := Start(context.Background(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { shut(t, e) })
+	return e
+}
+
+// shut closes the engine and checks that nothing went astray while it ran.
+func shut(t *testing.T, e *Engine) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	require.NoError(t, e.Close(ctx))
+	s := e.Snapshot()
+	require.Zero(t, s.DeadLetters, "dead letters")
+	require.Zero(t, s.Unexpected, "messages that their receiver does not list")
+	for _, a := range s.Actors {
+		require.Zero(t, a.Refused, "%s refused messages", a.ID)
+	}
+}
+
+type answer struct {
+	tokens []int32
+	text   string
+	finish Finish
+	usage  Usage
+}
+
+func collect(t require.TestingT, s *Stream) answer {
+	a, err := drain(s)
+	require.NoError(t, err)
+	return a
+}
+
+func drain(s *Stream) (answer, error) {
+	defer s.Close()
+	var a answer
+	var e Event
+	for {
+		err := s.Next(context.Background(), &e)
+		if errors.Is(err, io.EOF) {
+			a.usage = s.Usage()
+			return a, nil
+		}
+		if err != nil {
+			return a, err
+		}
+		if e.HasToken {
+			a.tokens = append(a.tokens, e.Token)
+		}
+		a.text += string(e.Text)
+		a.finish = e.Finish
+	}
+}
+
+func TestGenerate(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	e := startFixture(t, "llama", nil)
+	s, err := e.Generate(Request{Tokens: []int32{473, 347, 449, 89, 461, 160, 92, 191, 14, 114, 356, 470, 395, 463, 188, 224},
+		MaxTokens: 32, Sampling: greedy(), IgnoreEOG: true})
+	require.NoError(t, err)
+	a := collect(t, s)
+	require.Equal(t, []int32{358, 324, 491, 90, 169, 465, 282, 501, 495, 480, 328, 241, 35, 334, 409, 428, 223, 233, 173,
+		176, 463, 208, 9, 320, 73, 78, 508, 236, 66, 306, 114, 466}, a.tokens)
+	require.Equal(t, Length, a.finish)
+	require.Equal(t, 16, a.usage.Prompt)
+	shut(t, e)
+}

@@ -1,0 +1,277 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/sample"
+)
+
+// fixture is the model of most laws: grouped heads, norms of Q and K, a tied head.
+const fixture = "qwen3"
+
+// prompts returns n prompts of different lengths that share no prefix.
+func prompts(n int) [][]int32 {
+	r := rand.New(rand.NewPCG(1, 2))
+	out := make([][]int32, n)
+	for i := range out {
+		out[i] = make([]int32, 3+r.IntN(150))
+		for j := range out[i] {
+			out[i][j] = int32(1 + r.IntN(500))
+		}
+	}
+	return out
+}
+
+// ask is a request with randomness and penalties in it, so that every way by which others could matter is open.
+func ask(tokens []int32, most int) Request {
+	p := sample.Defaults()
+	p.Seed, p.RepeatPenalty, p.LogProbs, p.Mirostat = uint64(len(tokens)), 1.1, 0, 2*(len(tokens)%2)
+	return Request{Tokens: tokens, MaxTokens: most, Sampling: p, IgnoreEOG: true}
+}
+
+// trace is an answer in a form that differs if a single bit of a probability does.
+func trace(t require.TestingT, s *Stream) string {
+	out, err := tryTrace(s)
+	require.NoError(t, err)
+	return out
+}
+
+func tryTrace(s *Stream) (string, error) {
+	defer s.Close()
+	var e Event
+	out := ""
+	for {
+		err := s.Next(context.Background(), &e)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+		out += fmt.Sprintf("%d:%08x %q %s\n", e.Token, math.Float32bits(e.LogProb), e.Text, e.Finish)
+	}
+}
+
+func begin(t require.TestingT, e *Engine, r Request) *Stream {
+	s, err := e.Generate(r)
+	require.NoError(t, err)
+	return s
+}
+
+// alone answers each prompt with nothing else running.
+func alone(t *testing.T, e *Engine, all [][]int32, most int) []string {
+	out := make([]string, len(all))
+	for i, p := range all {
+		out[i] = trace(t, begin(t, e, ask(p, most)))
+	}
+	return out
+}
+
+func score(t require.TestingT, e *Engine, tokens []int32) []float32 {
+	s, err := e.Score(tokens)
+	require.NoError(t, err)
+	defer s.Close()
+	var all []float32
+	var ev Event
+	for {
+		err := s.Next(context.Background(), &ev)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err)
+		all = append(all, ev.Logits...)
+	}
+}
+
+func requireSameBits(t *testing.T, want, got []float32, what string) {
+	t.Helper()
+	require.Equal(t, len(want), len(got), what)
+	for i := range want {
+		if math.Float32bits(want[i]) != math.Float32bits(got[i]) {
+			t.Fatalf("%s: value %d is %v, want %v", what, i, got[i], want[i])
+		}
+	}
+}
+
+// Law RowAlone: an answer does not depend on what else runs.
+func TestRowAlone(t *testing.T) {
+	all := prompts(12)
+	want := alone(t, startFixture(t, fixture, nil), all, 24)
+	e := startFixture(t, fixture, nil)
+	streams := make([]*Stream, len(all))
+	for i, p := range all {
+		streams[i] = begin(t, e, ask(p, 24))
+	}
+	for i, s := range streams {
+		require.Equal(t, want[i], trace(t, s), "prompt %d", i)
+	}
+}
+
+// Law ChunkFree: the rows of a step, and so the chunks of a prompt, change no bit.
+func TestChunkFree(t *testing.T) {
+	tokens := prompts(12)[7]
+	var want []float32
+	for _, rows := range []int{512, 1, 7, 64} {
+		e := startFixture(t, fixture, func(c *Config) { c.Rows, c.Sequences = rows, 1 })
+		got := score(t, e, tokens)
+		if want == nil {
+			want = got
+		}
+		requireSameBits(t, want, got, fmt.Sprintf("%d rows a step", rows))
+	}
+}
+
+// Law Recompute: with too few blocks for all, sequences are evicted and computed again; nobody can tell.
+func TestRecompute(t *testing.T) {
+	all := prompts(6)
+	want := alone(t, startFixture(t, fixture, nil), all, 60)
+	e := startFixture(t, fixture, func(c *Config) { c.Context, c.Blocks, c.Sequences = 256, 7, 6 })
+	streams := make([]*Stream, len(all))
+	for i, p := range all {
+		streams[i] = begin(t, e, ask(p, 60))
+	}
+	var wg sync.WaitGroup
+	for i, s := range streams {
+		wg.Go(func() {
+			got, err := tryTrace(s)
+			if err != nil || got != want[i] {
+				t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A second request with the same long prompt does not prefill it again.
+func TestPrefixIsShared(t *testing.T) {
+	e := startFixture(t, fixture, nil)
+	tokens := make([]int32, 200)
+	for i := range tokens {
+		tokens[i] = int32(i)
+	}
+	first := collect(t, begin(t, e, ask(tokens, 4)))
+	second := collect(t, begin(t, e, ask(tokens, 4)))
+	require.Equal(t, 0, first.usage.Cached)
+	require.Equal(t, 192, second.usage.Cached)
+	require.Equal(t, first.tokens, second.tokens)
+}
+
+// Law NoAlloc: in the steady state, a token costs no allocation anywhere in the process.
+func TestNoAlloc(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	e := startFixture(t, fixture, nil)
+	s := begin(t, e, Request{Tokens: []int32{5, 6, 7}, MaxTokens: 400, Sampling: greedy(), IgnoreEOG: true})
+	defer s.Close()
+	var ev Event
+	read := func(n int) {
+		for range n {
+			require.NoError(t, s.Next(context.Background(), &ev))
+		}
+	}
+	read(100)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	read(256)
+	runtime.ReadMemStats(&after)
+	// Growing the KV table costs a few allocations for each block of 64 positions; nothing else may.
+	require.Less(t, int(after.Mallocs-before.Mallocs), 64, "allocations over 256 tokens")
+}
+
+// Law Survive: whichever actor dies, and whenever, answers stay what they were.
+func TestSurvive(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	all := prompts(6)
+	want := alone(t, startFixture(t, fixture, nil), all, 40)
+	probe := startFixture(t, fixture, nil)
+	for _, victim := range []string{"scheduler", "kv", "sampler", "device", "device/uploader", "device/prefetcher",
+		"reader", "pool", "sessions", "session"} {
+		t.Run(victim, func(t *testing.T) {
+			e := startFixture(t, fixture, nil)
+			streams := make([]*Stream, len(all))
+			for i, p := range all {
+				streams[i] = begin(t, e, ask(p, 40))
+			}
+			pid := e.system.NewLocalPID("engine/" + victim)
+			if victim == "session" {
+				pid = e.system.NewLocalPID("engine/sessions/3")
+			}
+			var wg sync.WaitGroup
+			for i, s := range streams {
+				wg.Go(func() {
+					got, err := tryTrace(s)
+					if err != nil || got != want[i] {
+						t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
+					}
+				})
+			}
+			for range 3 {
+				time.Sleep(15 * time.Millisecond) // a moment, whichever
+				e.kill(pid)
+			}
+			wg.Wait()
+			require.NoError(t, e.Health())
+		})
+	}
+	shut(t, probe)
+}
+
+// Law Cancel: a request that nobody waits for gives everything back within 250 ms, wherever it is.
+func TestCancel(t *testing.T) {
+	long := make([]int32, 3000)
+	for i := range long {
+		long[i] = int32(i % 500)
+	}
+	tests := map[string]func(*Engine) *Stream{
+		"decoding": func(e *Engine) *Stream {
+			s := begin(t, e, ask([]int32{1, 2, 3}, 100_000))
+			var ev Event
+			require.NoError(t, s.Next(context.Background(), &ev))
+			return s
+		},
+		"in prefill": func(e *Engine) *Stream { return begin(t, e, ask(long, 10)) },
+		"queued": func(e *Engine) *Stream {
+			begin(t, e, ask(long, 10)) // holds the only place
+			return begin(t, e, ask(long, 10))
+		},
+		"starved": func(e *Engine) *Stream {
+			s := begin(t, e, ask([]int32{1, 2, 3}, 100_000))
+			require.Eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.size == batch.Window },
+				5*time.Second, time.Millisecond)
+			return s
+		},
+		"at once": func(e *Engine) *Stream { return begin(t, e, ask(long, 10)) },
+	}
+	for name, open := range tests {
+		t.Run(name, func(t *testing.T) {
+			e := startFixture(t, fixture, func(c *Config) { c.Context, c.Sequences = 4096, 1 })
+			s := open(e)
+			if name != "at once" {
+				time.Sleep(20 * time.Millisecond)
+			}
+			s.Close()
+			want := int64(0)
+			if name == "queued" {
+				want = 1
+			}
+			require.Eventually(t, func() bool {
+				n := e.Snapshot()
+				return n.Open == want && n.Running+n.Waiting == want && (want > 0 || n.KV.Used == 0)
+			}, 250*time.Millisecond, time.Millisecond)
+		})
+	}
+}

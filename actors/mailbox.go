@@ -1,0 +1,282 @@
+package actors
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// urgent marks messages that overtake the others: cancel, shutdown, restarts of a neighbour.
+type urgent interface{ urgent() }
+
+// refusable is implemented by messages whose sender must learn that they were not taken.
+type refusable interface{ refused() }
+
+// mailbox is a bounded mailbox with an urgent lane. It never blocks and never drops silently: what does not fit, or
+// arrives when the actor is stopping, is counted and answered through refusable. Credits (edges.go) keep it from
+// ever being full; a refusal is therefore a defect, and tests fail on it. See docs/adr/0001.
+type mailbox struct {
+	mu        sync.Mutex
+	user      ring
+	urgent    ring
+	system    []any
+	scheduled bool
+	suspended bool
+	closed    bool
+
+	invoker    actor.MessageInvoker
+	dispatcher actor.Dispatcher
+	run        func() // m.process, bound once: a method value would allocate at every wake-up
+	load       *load
+}
+
+// load is what an actor did, for /debug/actors. It outlives restarts.
+type load struct {
+	handled, refused, dead, restarts atomic.Uint64
+	busy, waited                     atomic.Int64 // nanoseconds
+	depth, peak                      atomic.Int64
+}
+
+type envelope struct {
+	message any
+	at      time.Time
+}
+
+func newMailbox(capacity int, l *load) *mailbox {
+	m := &mailbox{user: newRing(capacity), urgent: newRing(capacity), load: l}
+	m.run = m.process
+	return m
+}
+
+// RegisterHandlers implements actor.Mailbox.
+func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
+	m.invoker, m.dispatcher = invoker, dispatcher
+}
+
+// Start implements actor.Mailbox.
+func (m *mailbox) Start() {}
+
+// UserMessageCount implements actor.Mailbox.
+func (m *mailbox) UserMessageCount() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.user.len() + m.urgent.len()
+}
+
+// PostUserMessage implements actor.Mailbox. Poison pills take the system lane, so that a full mailbox can be stopped.
+func (m *mailbox) PostUserMessage(message any) {
+	bare := message
+	if e, ok := message.(*actor.MessageEnvelope); ok {
+		bare = e.Message
+	}
+	m.mu.Lock()
+	ok := !m.closed
+	if ok {
+		switch bare.(type) {
+		case *actor.PoisonPill:
+			ok = m.user.force(envelope{message, now()})
+		case urgent:
+			ok = m.urgent.push(envelope{message, now()})
+		default:
+			ok = m.user.push(envelope{message, now()})
+		}
+	}
+	depth := int64(m.user.len() + m.urgent.len())
+	wake := ok && m.wake()
+	m.mu.Unlock()
+	if !ok {
+		m.refuse(bare)
+		return
+	}
+	m.load.depth.Store(depth)
+	if depth > m.load.peak.Load() {
+		m.load.peak.Store(depth)
+	}
+	if wake {
+		m.dispatcher.Schedule(m.run)
+	}
+}
+
+// PostSystemMessage implements actor.Mailbox.
+func (m *mailbox) PostSystemMessage(message any) {
+	m.mu.Lock()
+	m.system = append(m.system, message)
+	wake := m.wake()
+	m.mu.Unlock()
+	if wake {
+		m.dispatcher.Schedule(m.run)
+	}
+}
+
+// wake says whether the caller must schedule the mailbox.
+func (m *mailbox) wake() bool {
+	if m.scheduled {
+		return false
+	}
+	m.scheduled = true
+	return true
+}
+
+func (m *mailbox) refuse(message any) {
+	m.load.refused.Add(1)
+	if r, ok := message.(refusable); ok {
+		r.refused()
+	}
+}
+
+// process handles messages until there are none, then goes idle.
+func (m *mailbox) process() {
+	var current any
+	defer func() {
+		if reason := recover(); reason != nil {
+			m.invoker.EscalateFailure(reason, current)
+			m.mu.Lock()
+			again := len(m.system) > 0
+			m.scheduled = again
+			m.mu.Unlock()
+			if again {
+				m.dispatcher.Schedule(m.run)
+			}
+		}
+	}()
+	for n := 1; ; n++ {
+		e, system, ok := m.next()
+		if !ok {
+			return
+		}
+		current = e.message
+		if system {
+			m.control(e.message)
+		} else {
+			m.handle(e)
+		}
+		if n%m.dispatcher.Throughput() == 0 {
+			runtime.Gosched()
+		}
+	}
+}
+
+func (m *mailbox) handle(e envelope) {
+	start := now()
+	m.invoker.InvokeUserMessage(e.message)
+	m.load.busy.Add(int64(now().Sub(start)))
+	m.load.waited.Add(int64(start.Sub(e.at)))
+	m.load.handled.Add(1)
+}
+
+// next takes the next message in order: system, urgent, user. Without one the mailbox becomes idle.
+func (m *mailbox) next() (e envelope, system, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.system) > 0 {
+		e.message = m.system[0]
+		m.system = m.system[1:]
+		if len(m.system) == 0 {
+			m.system = nil
+		}
+		return e, true, true
+	}
+	if !m.suspended {
+		if e, ok = m.urgent.pop(); !ok {
+			e, ok = m.user.pop()
+		}
+	}
+	if !ok {
+		m.scheduled = false
+	}
+	return e, false, ok
+}
+
+// control handles a system message. After Stop nothing is taken any more and what was queued is refused:
+// protoactor itself would lose it without a trace.
+func (m *mailbox) control(message any) {
+	switch message.(type) {
+	case *actor.SuspendMailbox:
+		m.setSuspended(true)
+	case *actor.ResumeMailbox:
+		m.setSuspended(false)
+	case *actor.Stop:
+		for _, e := range m.close() {
+			m.refuse(e.message)
+		}
+		m.invoker.InvokeSystemMessage(message)
+	case *actor.Restart:
+		if !m.isClosed() { // a restart that was due when the actor was stopped would bring it back to life
+			m.invoker.InvokeSystemMessage(message)
+		}
+	default:
+		m.invoker.InvokeSystemMessage(message)
+	}
+}
+
+func (m *mailbox) setSuspended(s bool) {
+	m.mu.Lock()
+	m.suspended = s
+	m.mu.Unlock()
+}
+
+func (m *mailbox) isClosed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed
+}
+
+// close refuses messages from now on and returns those that were waiting.
+func (m *mailbox) close() []envelope {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	var left []envelope
+	for _, r := range []*ring{&m.urgent, &m.user} {
+		for e, ok := r.pop(); ok; e, ok = r.pop() {
+			left = append(left, e)
+		}
+	}
+	return left
+}
+
+// ring is a fixed queue.
+type ring struct {
+	items       []envelope
+	first, size int
+}
+
+func newRing(capacity int) ring { return ring{items: make([]envelope, capacity)} }
+
+func (r *ring) len() int { return r.size }
+
+func (r *ring) push(e envelope) bool {
+	if r.size == len(r.items) {
+		return false
+	}
+	r.items[(r.first+r.size)%len(r.items)] = e
+	r.size++
+	return true
+}
+
+// force admits a control message even when the ring is full.
+func (r *ring) force(e envelope) bool {
+	if r.size == len(r.items) {
+		wider := make([]envelope, 0, r.size+1)
+		for range r.size {
+			old, _ := r.pop()
+			wider = append(wider, old)
+		}
+		r.items, r.first, r.size = wider[:cap(wider)], 0, len(wider)
+	}
+	return r.push(e)
+}
+
+func (r *ring) pop() (envelope, bool) {
+	if r.size == 0 {
+		return envelope{}, false
+	}
+	e := r.items[r.first]
+	r.items[r.first] = envelope{}
+	r.first = (r.first + 1) % len(r.items)
+	r.size--
+	return e, true
+}

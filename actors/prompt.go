@@ -1,0 +1,79 @@
+package actors
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/token"
+)
+
+// Info describes the model that an engine runs.
+type Info struct {
+	Name         string // general.name, or the file's
+	Architecture string
+	Parameters   int64
+	WeightBytes  int64 // of the file's tensors that a token reads
+	Vocab        int
+	Trained      int // positions the model was trained for
+	Context      int // positions one request may hold here
+	KVBytes      int64
+	TemplateNote string        // how the chat template was found, if not in the file; for the user
+	Sampling     sample.Params // the model's own defaults, or the usual ones
+}
+
+// Vocab is the model's vocabulary.
+func (e *Engine) Vocab() *token.Vocab { return e.vocab }
+
+// describe collects what users are told about the model, and finds its chat template.
+func describe(k *core) (Info, *chat.Template, error) {
+	m := &k.file.Meta
+	info := Info{
+		Name: k.file.Name, Architecture: k.bound.Arch, Vocab: k.bound.Vocab,
+		Trained: k.bound.Context, Context: k.ctx, Sampling: ownSampling(m),
+	}
+	if name, err := m.String("general.name"); err == nil && name != "" {
+		info.Name = name
+	}
+	for ref, w := range k.bound.Weights {
+		info.Parameters += int64(w.Rows) * int64(w.Cols)
+		info.WeightBytes += k.file.Tensors[k.bound.Tensors[ref]].Size
+	}
+	source, _ := m.String("tokenizer.chat_template") // a file without one is the next line's matter
+	template, note, err := chat.ForModel(source, k.bound.Arch, func(text string) bool {
+		_, ok := k.vocab.Lookup(text)
+		return ok
+	})
+	if err != nil {
+		return info, nil, fmt.Errorf("%s: tokenizer.chat_template: %w", k.file.Name, err)
+	}
+	info.TemplateNote = note
+	return info, template, nil
+}
+
+func (k *core) promptTokens(r *Request) ([]int32, error) {
+	switch {
+	case r.Tokens != nil:
+		return r.Tokens, nil
+	case r.Chat != nil:
+		text, err := k.render(*r.Chat)
+		if err != nil {
+			return nil, err
+		}
+		// A template may spell out the BOS that encoding would add: there must be one.
+		again := k.vocab.BOSText() != "" && strings.HasPrefix(text, k.vocab.BOSText())
+		return k.vocab.Encode(nil, text, token.Options{AddSpecial: !again, ParseSpecial: true})
+	}
+	return k.vocab.Encode(nil, r.Text, token.Options{AddSpecial: true, ParseSpecial: !r.PlainText})
+}
+
+// render turns a conversation into the prompt.
+func (k *core) render(in chat.Input) (string, error) {
+	in.BOS, in.EOS, in.Now = k.vocab.BOSText(), k.vocab.EOSText(), now()
+	text, err := k.template.Render(in)
+	if err != nil {
+		return "", &UserError{fmt.Sprintf("the model's chat template refused the conversation: %v", err)}
+	}
+	return text, nil
+}

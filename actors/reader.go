@@ -1,0 +1,54 @@
+package actors
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// All that the reader accepts, from the uploader: flush, and
+//
+// read asks for bytes of the model's file in a slab. The same struct returns as the answer, data being the part of the slab that
+// holds exactly those bytes.
+type read struct {
+	gen   uint64
+	slab  int
+	part  int
+	from  int64
+	bytes int
+
+	data []byte
+	err  error
+}
+
+func (*read) late() {}
+
+// reader reads the model's files. A thread of its own drives the ring; the actor passes reads on to it and never waits for
+// the disk.
+type reader struct {
+	*core
+	incarnation int
+	gen         uint64
+	io          *ioThread
+}
+
+func (r *reader) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		r.io = startIO(r.core)
+		if r.incarnation > 0 {
+			c.Send(r.uploader, &restarted{from: partyReader})
+		}
+	case *actor.Stopping, *actor.Restarting:
+		r.io.stop()
+	case *flush:
+		r.gen = m.gen
+		r.io.stop() // what was being read of an older generation is in no slab any more
+		r.io = startIO(r.core)
+		c.Send(r.uploader, &flushed{m.gen, partyReader})
+	case *read:
+		if m.gen == r.gen {
+			r.io.requests <- m // holds as many as there are slabs: never blocks
+		}
+	default:
+		r.lifecycle(c)
+	}
+}

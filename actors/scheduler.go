@@ -1,0 +1,247 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/stages/batch"
+)
+
+// All that the scheduler accepts: *kvRequest (kv, the answer), *step (sampler; device, failed), *flushed and *restarted (kv,
+// device, sampler), and
+type (
+	// submit, from a session: work on this sequence.
+	submit struct{ seq *sequence }
+	// cancel, from a session: forget it. May repeat, may name a sequence already gone.
+	cancel struct{ seq *sequence }
+	// wake, from a stream: a starved sequence has credit again.
+	wake struct{ seq *sequence }
+)
+
+func (*cancel) urgent() {}
+func (*cancel) late()   {}
+func (*wake) late()     {}
+
+// scheduler forms steps, one at a time. What to do is batch.State's decision; this file carries it out.
+type scheduler struct {
+	*core
+	incarnation int
+	gen         uint64
+	unflushed   waiting
+	state       *batch.State
+	stepping    bool // the step is with the device or the sampler
+	pace        pace
+}
+
+func (s *scheduler) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		s.start(c)
+	case *submit:
+		if !m.seq.cancelled.Load() {
+			m.seq.kv = &kvRequest{seq: m.seq}
+			s.state.Submit(&m.seq.Seq)
+		}
+	case *cancel:
+		s.state.Cancel(m.seq.ID)
+	case *wake:
+		s.state.Consumed(&m.seq.Seq, m.seq.consumed.Load())
+	case *kvRequest:
+		if m.gen == s.gen && m == m.seq.kv {
+			s.kvAnswer(m)
+		}
+	case *step:
+		if m.gen == s.gen {
+			s.finish(c, m)
+		}
+	case *flushed:
+		if m.gen == s.gen {
+			s.unflushed.done(m.from)
+		}
+	case *restarted:
+		s.strike(c, m.during)
+		s.restart(c)
+	default:
+		s.lifecycle(c)
+		return
+	}
+	s.pump(c)
+}
+
+func (s *scheduler) start(c actor.Context) {
+	s.state = batch.New(s.limits)
+	s.restart(c)
+	if s.incarnation > 0 {
+		c.Send(s.sessions, &restarted{from: partyScheduler})
+	}
+}
+
+// restart begins a new generation: the KV cache is empty, no step is under way, every sequence is computed again from its tokens.
+func (s *scheduler) restart(c actor.Context) {
+	s.gen = s.generation.Add(1)
+	s.stepping = false
+	s.state.Reset()
+	for _, q := range s.state.Seqs() {
+		h := q.Owner.(*sequence)
+		h.kv = &kvRequest{seq: h} // the old one may still be in a mailbox
+	}
+	s.unflushed = waitFor(partyKV, partyDevice, partySampler)
+	c.Send(s.kv, &flush{gen: s.gen})
+	c.Send(s.device, &flush{gen: s.gen})
+	c.Send(s.sampler, &flush{gen: s.gen})
+}
+
+// pump sends what the state wants sent now: requests to the KV owner, and the next step when the last one is back.
+func (s *scheduler) pump(c actor.Context) {
+	if s.unflushed != 0 {
+		return
+	}
+	s.requestKV(c)
+	if s.stepping {
+		return
+	}
+	for {
+		m := s.core.step
+		var hopeless *batch.Seq
+		m.parts, hopeless = s.state.Plan(&m.compute, m.parts, s.pace.rows(s.limits.Rows))
+		if hopeless != nil {
+			s.fail(c, hopeless, errNoBlocks)
+			continue
+		}
+		if len(m.parts) > 0 {
+			s.dispatch(c, m)
+		} else {
+			s.requestKV(c) // planning may have preempted a sequence
+			s.markStarved()
+			s.stats.idle()
+		}
+		break
+	}
+	s.publishStats()
+}
+
+var errNoBlocks = errors.New("the KV cache has too few blocks for this sequence alone: start with a larger --ctx")
+
+func (s *scheduler) dispatch(c actor.Context, m *step) {
+	m.gen, m.err = s.gen, nil
+	m.results = m.results[:len(m.parts)]
+	m.compute.Logits = s.logits[:len(m.compute.Wanted)*s.bound.Vocab]
+	m.times.planned = now()
+	s.stats.stepPlanned(m)
+	s.stepping = true
+	c.Send(s.device, m)
+}
+
+func (s *scheduler) requestKV(c actor.Context) {
+	for _, q := range s.state.Seqs() {
+		op, n := s.state.NextKV(q)
+		if op == batch.KVNone {
+			continue
+		}
+		h := q.Owner.(*sequence)
+		h.kv.gen, h.kv.op, h.kv.n = s.gen, op, n
+		switch {
+		case op == batch.KVOpen && q.Score:
+			h.kv.tokens = nil // every position is wanted: nothing may come from the cache
+		case op == batch.KVPublish:
+			h.kv.tokens = q.Tokens[:n:n]
+		default:
+			h.kv.tokens = q.Tokens[:len(q.Tokens):len(q.Tokens)]
+		}
+		c.Send(s.kv, h.kv)
+	}
+}
+
+func (s *scheduler) kvAnswer(m *kvRequest) {
+	q := &m.seq.Seq
+	if m.full {
+		s.state.KVRefused(q)
+		return
+	}
+	if m.op == batch.KVOpen && m.seq.cached < 0 {
+		m.seq.cached = m.n
+	}
+	s.state.KVDone(q, m.op, m.blocks, m.n)
+}
+
+// markStarved arms the wake-up of sequences that wait only for their clients. A client that read in the meantime is noticed here.
+func (s *scheduler) markStarved() {
+	for _, q := range s.state.Seqs() {
+		if !s.state.Starved(q) {
+			continue
+		}
+		h := q.Owner.(*sequence)
+		h.starved.Store(true)
+		s.state.Consumed(q, h.consumed.Load())
+		if !s.state.Starved(q) && h.starved.CompareAndSwap(true, false) {
+			s.tree.send(s.scheduler, &h.wake)
+		}
+	}
+}
+
+// finish takes a step back and gives each sequence its token.
+func (s *scheduler) finish(c actor.Context, m *step) {
+	s.stepping = false
+	if m.err != nil {
+		s.stats.stepFailed()
+		if !errors.Is(m.err, errAbandoned) {
+			s.log.Error().Err(m.err).Int("sequences", len(m.parts)).Msg("step failed")
+			s.strikeParts(c, m.parts, m.err)
+		}
+		return
+	}
+	s.stats.stepDone(m)
+	s.pace.observe(len(m.compute.Tokens), m.times.computed.Sub(m.times.started))
+	for i, p := range m.parts {
+		s.state.Advance(p)
+		if s.state.Live(p.Seq) && p.Wanted > 0 {
+			s.deliver(c, p, &m.results[i])
+		}
+	}
+}
+
+func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome) {
+	h := p.Seq.Owner.(*sequence)
+	s.state.Consumed(p.Seq, h.consumed.Load())
+	if r.err != nil {
+		s.fail(c, p.Seq, r.err)
+		return
+	}
+	m := &h.out[p.Seq.Sent()%batch.Window]
+	*m = tokenMessage{seq: h, cached: max(h.cached, 0)}
+	if p.Seq.Score {
+		m.pos = p.Seq.Done() - p.Rows
+		m.end = s.state.Scored(p.Seq)
+	} else {
+		m.result = r.Result
+		h.state = r.State
+		m.end = s.state.Append(p.Seq, r.ID)
+	}
+	c.Send(h.session, m)
+}
+
+// strike blames the sequences of a step during which a neighbour died.
+func (s *scheduler) strike(c actor.Context, during *step) {
+	if during != nil && during.gen == s.gen {
+		s.strikeParts(c, during.parts, errors.New("computing it failed twice"))
+	}
+}
+
+func (s *scheduler) strikeParts(c actor.Context, parts []batch.Part, cause error) {
+	if q := s.state.Strike(parts); q != nil {
+		s.fail(c, q, fmt.Errorf("this request cannot be computed: %w", cause))
+	}
+}
+
+func (s *scheduler) fail(c actor.Context, q *batch.Seq, err error) {
+	h := q.Owner.(*sequence)
+	s.state.Finish(q)
+	c.Send(h.session, &seqFailed{h, err})
+}
+
+func (s *scheduler) publishStats() {
+	s.stats.running.Store(int64(s.state.Running()))
+	s.stats.waiting.Store(int64(s.state.Waiting()))
+}

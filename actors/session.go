@@ -1,0 +1,284 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/stop"
+	"github.com/sluice-ai/sluice/stages/token"
+)
+
+// All that a session accepts: *tokenMessage and *seqFailed (scheduler), *restarted (sessions, when the scheduler lost its state), and
+type (
+	// hangUp, from the stream or at shutdown: the request is given up.
+	hangUp struct{ err error }
+)
+
+func (*hangUp) urgent() {}
+func (*hangUp) late()   {}
+
+// record is what a request has come to. It outlives the incarnations of its session: a session that restarts
+// takes it up, and submits the rest of the work.
+type record struct {
+	id      string
+	request Request
+	stream  *Stream
+	leave   func()      // gives the place in the engine back
+	gone    atomic.Bool // nobody reads the stream any more
+	moving  atomic.Bool // the session stops only to be started again
+
+	tokens []int32      // prompt, then generated; nil before it was encoded
+	prompt int          // tokens of the prompt
+	limit  int          // most tokens in all
+	state  sample.State // after the last token
+	scored int          // Score: positions handed to the stream
+	usage  Usage
+	opened time.Time
+	sent   time.Time // submitted
+	began  time.Time // first token
+}
+
+// session is the life of one request: it encodes the prompt, submits it, turns tokens into text by the stop rules, and feeds
+// the stream.
+type session struct {
+	*core
+	*record
+	seq   *sequence
+	detok *token.Stream
+	stops *stop.Matcher
+	buf   []byte // text of the token at hand
+}
+
+// errGone ends a request whose client has left.
+var errGone = errors.New("the client has gone")
+
+func (s *session) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		s.start(c)
+	case *tokenMessage:
+		if m.seq == s.seq {
+			s.token(c, m)
+		}
+	case *seqFailed:
+		if m.seq == s.seq {
+			s.end(c, m.err)
+		}
+	case *restarted:
+		s.submit(c)
+	case *hangUp:
+		s.end(c, m.err)
+	case *actor.Stopping:
+		s.abandon(c)
+	case *actor.Stopped:
+		if !s.moving.Load() {
+			s.stream.finish(s.usage, errClosed)
+			s.leave()
+		}
+	case *actor.Restarting:
+		s.abandon(c)
+	default:
+		s.lifecycle(c)
+	}
+}
+
+// start encodes the prompt, or takes up what an earlier incarnation left.
+func (s *session) start(c actor.Context) {
+	if s.gone.Load() {
+		s.end(c, errGone)
+		return
+	}
+	if s.tokens == nil {
+		if err := s.encode(s.record); err != nil {
+			s.end(c, err)
+			return
+		}
+	}
+	s.stops = stop.New(s.request.Stop)
+	s.detok = s.decoder()
+	for _, id := range s.tokens[s.prompt:] { // this text is with the stream already
+		s.stops.Push(s.detok.Push(id))
+	}
+	s.submit(c)
+}
+
+// decoder begins the answer's text: a new one after a template or a control token, else a continuation of the prompt's,
+// to which a leading space belongs.
+func (s *session) decoder() *token.Stream {
+	if s.request.Chat != nil || s.vocab.IsControl(s.tokens[s.prompt-1]) {
+		return s.vocab.Stream(false)
+	}
+	return s.vocab.Resume(false)
+}
+
+// submit hands the work that is left to the scheduler, as a new sequence.
+func (s *session) submit(c actor.Context) {
+	s.abandon(c)
+	q := &sequence{session: c.Self(), params: &s.request.Sampling, state: s.state, cached: -1}
+	q.Seq = batch.Seq{
+		ID: batch.ID(s.ids.Add(1)), Tokens: append(make([]int32, 0, min(s.limit, len(s.tokens)+tokenSlack)), s.tokens...),
+		MaxLen: s.limit, Ends: s.ends(), Score: s.request.score, Owner: q,
+	}
+	q.submit.seq, q.cancel.seq, q.wake.seq = q, q, q
+	q.wakeUp = func() { s.send(s.scheduler, &q.wake) }
+	s.seq = q
+	if s.sent.IsZero() {
+		s.sent = now()
+		s.usage.Queue = s.sent.Sub(s.opened)
+	}
+	c.Send(s.scheduler, &q.submit)
+}
+
+// tokenSlack is room for generated tokens that is allocated at once.
+const tokenSlack = 1024
+
+func (s *session) ends() func(int32) bool {
+	if s.request.IgnoreEOG {
+		return nil
+	}
+	return s.vocab.IsEOG
+}
+
+// abandon cancels the sequence under way, if any.
+func (s *session) abandon(c actor.Context) {
+	if s.seq != nil && s.seq.cancelled.CompareAndSwap(false, true) {
+		c.Send(s.scheduler, &s.seq.cancel)
+	}
+	s.seq = nil
+}
+
+// end finishes the stream and the session. Without an error the sequence has ended by itself.
+func (s *session) end(c actor.Context, err error) {
+	if err != nil {
+		s.abandon(c)
+	}
+	s.stream.finish(s.usage, err)
+	c.Stop(c.Self())
+}
+
+func (s *session) token(c actor.Context, m *tokenMessage) {
+	if s.began.IsZero() {
+		s.began = now()
+		s.usage.Prefill, s.usage.Cached = s.began.Sub(s.sent), m.cached
+	}
+	if s.request.score {
+		s.rows(c, m)
+		return
+	}
+	s.tokens = append(s.tokens, m.result.ID)
+	s.state = m.result.State
+	s.usage.Generated++
+	s.usage.Decode = now().Sub(s.began)
+
+	stopped := s.decode(m)
+	finish := finishOf(m.end, stopped)
+	s.stream.push(m.seq, func(e *Event) {
+		e.Text = append(e.Text, s.buf...)
+		e.HasToken, e.Token, e.LogProb, e.Top, e.Finish = true, m.result.ID, m.result.LogProb, m.result.Top, finish
+	})
+	if finish == Running {
+		return
+	}
+	if m.end == batch.NotEnded {
+		s.abandon(c)
+	}
+	s.end(c, nil)
+}
+
+// decode puts the text that the token completes into buf and says whether a stop string was met.
+func (s *session) decode(m *tokenMessage) (stopped bool) {
+	s.buf = s.buf[:0]
+	if m.end != batch.EndToken {
+		stopped = s.emit(s.detok.Push(m.result.ID))
+	}
+	if m.end != batch.NotEnded && !stopped {
+		stopped = s.emit(s.detok.Flush())
+	}
+	if m.end != batch.NotEnded && !stopped {
+		s.buf = append(s.buf, s.stops.Flush()...)
+	}
+	return stopped
+}
+
+func (s *session) emit(piece []byte) (stopped bool) {
+	text, stopped := s.stops.Push(piece)
+	s.buf = append(s.buf, text...)
+	return stopped
+}
+
+func finishOf(end batch.End, stopped bool) Finish {
+	switch {
+	case stopped, end == batch.EndToken:
+		return Stopped
+	case end == batch.EndLength:
+		return Length
+	}
+	return Running
+}
+
+// rows hands a chunk of a score on, less what an earlier incarnation handed on already.
+func (s *session) rows(c actor.Context, m *tokenMessage) {
+	vocab := s.bound.Vocab
+	rows := m.seq.rows
+	if skip := s.scored - m.pos; skip > 0 {
+		rows = rows[min(skip*vocab, len(rows)):]
+	}
+	if len(rows) == 0 {
+		m.seq.giveBack()
+	} else {
+		pos := s.scored
+		s.scored += len(rows) / vocab
+		s.stream.push(m.seq, func(e *Event) { e.Pos, e.Logits = pos, rows })
+	}
+	if m.end != batch.NotEnded {
+		s.end(c, nil)
+	}
+}
+
+// encode turns the request's prompt into tokens and checks that they fit.
+func (k *core) encode(r *record) error {
+	ids, err := k.promptTokens(&r.request)
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		return &UserError{"the prompt has no tokens: give it some text"}
+	}
+	for i, id := range ids {
+		if id < 0 || int(id) >= k.bound.Vocab {
+			return &UserError{fmt.Sprintf("token %d of the prompt is %d, the vocabulary has 0 to %d", i, id, k.bound.Vocab-1)}
+		}
+	}
+	if r.request.score {
+		if len(ids) > k.ctx {
+			return &UserError{fmt.Sprintf("there are %d tokens, the context holds %d: ask for a larger one", len(ids), k.ctx)}
+		}
+		r.limit = len(ids)
+	} else {
+		if r.limit, err = limitFor(len(ids), r.request.MaxTokens, k.ctx); err != nil {
+			return err
+		}
+	}
+	r.prompt, r.tokens = len(ids), ids
+	r.usage.Prompt = len(ids)
+	return nil
+}
+
+// limitFor returns how long prompt and answer may be together.
+func limitFor(prompt, most, ctx int) (int, error) {
+	if prompt >= ctx {
+		return 0, &UserError{fmt.Sprintf(
+			"the prompt has %d tokens and the context %d, which leaves no room for an answer: shorten it, or start with a larger --ctx",
+			prompt, ctx)}
+	}
+	if most <= 0 {
+		return ctx, nil
+	}
+	return min(prompt+most, ctx), nil
+}

@@ -1,0 +1,196 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/mem"
+	"github.com/sluice-ai/sluice/stages/arch"
+	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/kv"
+	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/storage/gguf"
+	"github.com/sluice-ai/sluice/storage/pin"
+)
+
+// Config says what an engine runs, and on what. The zero value of a field that has a default stands for it.
+type Config struct {
+	File      *gguf.File     // the model; the engine closes it
+	Device    backend.Device // where it runs; the engine closes it
+	KV        backend.KVType // default KVF16
+	Context   int            // positions that one request may hold; default: what the model was trained for, as memory allows
+	Sequences int            // requests computed at once; default 32
+	Blocks    int            // KV blocks in all; default: enough for one full context, more for several sequences as memory allows
+	Rows      int            // most rows of a step; default 512
+	Log       zerolog.Logger
+	// Progress, if set, is called from time to time while weights are loaded, and at the end.
+	Progress func(done, total int64)
+}
+
+const (
+	defaultSequences = 32
+	defaultRows      = 512
+	maxLogitsBytes   = 64 << 20 // memory for a step's logits
+	minSlabBytes     = 1 << 20
+	streamCapacity   = batch.Window + 2
+)
+
+// Start validates the model, starts the actors, loads the weights and returns when the engine can serve. On an error, File and
+// Device are closed too.
+func Start(ctx context.Context, cfg Config) (*Engine, error) {
+	e, err := prepare(&cfg)
+	if err != nil {
+		return nil, errors.Join(err, cfg.Device.Close(), cfg.File.Close())
+	}
+	props := e.props("engine", e.tree.engine.Id, e.supervisor(func(child *actor.PID, reason any) {
+		e.send(e.tree.engine, &failed{fmt.Errorf("actor %s keeps failing: %v", child.Id, reason)})
+	}), func(int) actor.Actor { return &root{core: e.core, health: e.health} })
+	if _, err := e.system.Root.SpawnNamed(props, e.tree.engine.Id); err != nil {
+		return nil, errors.Join(err, e.free())
+	}
+	if err := e.await(ctx, cfg.Progress); err != nil {
+		cut, cancel := context.WithCancel(context.Background())
+		cancel()
+		e.Close(cut) //nolint:errcheck // the first error says more
+		return nil, err
+	}
+	return e, nil
+}
+
+// prepare does all that can fail before an actor runs.
+func prepare(cfg *Config) (*Engine, error) {
+	k := &core{file: cfg.File, backend: cfg.Device}
+	var err error
+	if k.vocab, err = token.New(&cfg.File.Meta); err != nil {
+		return nil, fmt.Errorf("%s: %w", cfg.File.Name, err)
+	}
+	if k.bound, err = bind(cfg); err != nil {
+		return nil, err
+	}
+	if have, want := k.vocab.Size(), k.bound.Vocab; have > want {
+		return nil, fmt.Errorf("%s: the vocabulary has %d tokens, but the model computes logits for %d: convert it again",
+			cfg.File.Name, have, want)
+	}
+	k.plan(cfg)
+	info, template, err := describe(k)
+	if err != nil {
+		return nil, err
+	}
+	k.template = template
+	if k.slabs, err = pin.New(slabCount, k.slabBytes); err != nil {
+		return nil, err
+	}
+	area, err := mem.Alloc(int64(k.layout.MaxWanted) * int64(k.bound.Vocab) * 4)
+	if err != nil {
+		return nil, errors.Join(err, k.slabs.Close())
+	}
+	k.logits = floatsOf(area)
+	k.step = &step{results: make([]outcome, k.limits.Seqs)}
+	k.tree = newTree(cfg.Log)
+	e := &Engine{core: k, Info: info, health: newHealth(), empty: make(chan struct{})}
+	return e, nil
+}
+
+// bind records the model's program and finds its weights in the file.
+func bind(cfg *Config) (*ir.Bound, error) {
+	f := cfg.File
+	has := func(name string) bool { _, ok := f.Tensor(name); return ok }
+	program, err := arch.Record(&f.Meta, has, arch.Options{Context: cfg.Context})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	tensors := make([]ir.Tensor, len(f.Tensors))
+	for i, t := range f.Tensors {
+		tensors[i] = ir.Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape}
+	}
+	bound, err := ir.Bind(program, tensors)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	return bound, nil
+}
+
+// plan fixes the sizes of everything.
+func (k *core) plan(cfg *Config) {
+	elem := 2
+	if cfg.KV == backend.KVF32 {
+		elem = 4
+	}
+	blockBytes := int64(0)
+	for _, l := range k.bound.KV {
+		blockBytes += int64(l.KVHeads) * int64(l.KDim+l.VDim) * int64(elem) * kv.BlockSize
+	}
+	budget := mem.Available() / 4
+	k.ctx = cfg.Context
+	if k.ctx <= 0 {
+		k.ctx = int(min(int64(k.bound.Context), max(budget/max(blockBytes, 1), 8)*kv.BlockSize))
+	}
+	seqs, rows := orDefault(cfg.Sequences, defaultSequences), orDefault(cfg.Rows, defaultRows)
+	full := (k.ctx + kv.BlockSize - 1) / kv.BlockSize
+	blocks := cfg.Blocks
+	if blocks <= 0 {
+		blocks = full + int(min(int64(full)*int64(min(seqs, 4)-1), max(budget/max(blockBytes, 1)-int64(full), 0)))
+	}
+	wanted := max(min(rows, maxLogitsBytes/4/k.bound.Vocab), seqs)
+	k.limits = batch.Limits{Seqs: seqs, Rows: max(rows, seqs), Wanted: wanted, Beside: max(rows/4, seqs+minRows)}
+	k.layout = backend.Config{KV: cfg.KV, Blocks: max(blocks, full), MaxRows: k.limits.Rows, MaxWanted: wanted}
+	if k.layout.KV == 0 {
+		k.layout.KV = backend.KVF16
+	}
+	k.slabBytes = minSlabBytes
+	for ref, w := range k.bound.Weights {
+		rowBytes := int(k.file.Tensors[k.bound.Tensors[ref]].Size) / w.Rows
+		k.slabBytes = max(k.slabBytes, rowBytes*slabRows)
+	}
+	k.slabBytes += 2 * pin.Align // reads round outwards to the disk's blocks
+}
+
+// slabRows is a multiple of every device's row grain.
+const slabRows = 64
+
+func orDefault(n, otherwise int) int {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// await waits until the model is loaded.
+func (e *Engine) await(ctx context.Context, progress func(done, total int64)) error {
+	tick := ticker(progress != nil)
+	defer tick.Stop()
+	for {
+		select {
+		case <-e.health.ready:
+			if progress != nil {
+				progress(e.Loaded())
+			}
+			return e.health.get()
+		case <-tick.C:
+			progress(e.Loaded())
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func floatsOf(area []byte) []float32 {
+	if len(area) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*float32)(unsafe.Pointer(&area[0])), len(area)/4)
+}
+
+func bytesOf(floats []float32) []byte {
+	if len(floats) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&floats[0])), len(floats)*4)
+}

@@ -1,0 +1,106 @@
+package actors
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-ai/sluice/stages/kv"
+)
+
+// stats are the counts behind /metrics, bench and health. Writers are single actors; readers are anybody.
+type stats struct {
+	running, waiting         atomic.Int64
+	requests, failedSteps    atomic.Uint64
+	promptTokens, generated  atomic.Uint64
+	steps, rows              atomic.Uint64
+	wall, computing, sampled atomic.Int64 // nanoseconds, of steps that followed one another without idling
+
+	last struct { // scheduler only
+		planned time.Time
+		work    time.Duration
+		sample  time.Duration
+		chained bool
+	}
+	mu sync.Mutex
+	kv kv.Stats
+}
+
+// Steps says where the time of steps went. Wall is the time from one step's plan to the next one's, where the next
+// followed at once; Compute and Sample are what the device and the sampler needed of it. The rest is the actors'.
+type Steps struct {
+	Count, Rows           uint64
+	Wall, Compute, Sample time.Duration
+}
+
+// ActorsShare is the part of the wall time that was neither computing nor sampling.
+func (s Steps) ActorsShare() float64 {
+	if s.Wall == 0 {
+		return 0
+	}
+	return float64(s.Wall-s.Compute-s.Sample) / float64(s.Wall)
+}
+
+// Sub returns what happened since earlier.
+func (s Steps) Sub(earlier Steps) Steps {
+	return Steps{s.Count - earlier.Count, s.Rows - earlier.Rows,
+		s.Wall - earlier.Wall, s.Compute - earlier.Compute, s.Sample - earlier.Sample}
+}
+
+// stepPlanned notes that a step leaves the scheduler; if the one before it has just come back, its wall time is complete.
+func (s *stats) stepPlanned(m *step) {
+	if s.last.chained {
+		s.wall.Add(int64(m.times.planned.Sub(s.last.planned)))
+		s.computing.Add(int64(s.last.work))
+		s.sampled.Add(int64(s.last.sample))
+	}
+	s.last.planned, s.last.chained = m.times.planned, false
+}
+
+func (s *stats) stepDone(m *step) {
+	s.last.work = m.times.computed.Sub(m.times.started)
+	s.last.sample = m.times.sampled.Sub(m.times.sampling)
+	s.last.chained = true
+	s.steps.Add(1)
+	s.rows.Add(uint64(len(m.compute.Tokens)))
+}
+
+// idle breaks the chain: what follows is not the actors' delay.
+func (s *stats) idle() { s.last.chained = false }
+
+func (s *stats) stepFailed() {
+	s.last.chained = false
+	s.failedSteps.Add(1)
+}
+
+func (s *stats) setKV(k kv.Stats) {
+	s.mu.Lock()
+	s.kv = k
+	s.mu.Unlock()
+}
+
+// Snapshot is the engine's state in numbers.
+type Snapshot struct {
+	Running, Waiting        int64 // sequences
+	Open                    int64 // requests
+	Requests, FailedSteps   uint64
+	PromptTokens, Generated uint64
+	Steps                   Steps
+	KV                      kv.Stats
+	DeadLetters, Unexpected uint64
+	Actors                  []ActorStatus
+}
+
+// ActorStatus is what one actor has done.
+type ActorStatus struct {
+	ID               string
+	Handled, Refused uint64
+	Restarts         uint64
+	Depth, Peak      int64         // messages waiting now, and at most
+	Busy, Waited     time.Duration // handling messages; messages waiting to be handled, summed
+}
+
+func (s *stats) snapshot() Steps {
+	return Steps{s.steps.Load(), s.rows.Load(),
+		time.Duration(s.wall.Load()), time.Duration(s.computing.Load()), time.Duration(s.sampled.Load())}
+}

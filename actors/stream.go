@@ -1,0 +1,179 @@
+package actors
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/sluice-ai/sluice/stages/sample"
+)
+
+// Finish says how an answer ended.
+type Finish string
+
+const (
+	Running Finish = ""
+	Stopped Finish = "stop"   // an end token or a stop string
+	Length  Finish = "length" // the limit asked for, or the context, is used up
+)
+
+// Event is a part of an answer: one token and the text that it completed, which may be empty while a character or
+// a possible stop string is incomplete. The last event has a Finish and may bring the last text without a token.
+type Event struct {
+	Text     []byte
+	HasToken bool
+	Token    int32
+	LogProb  float32
+	Top      []sample.TokenProb
+	Finish   Finish
+
+	Pos    int       // Score: position of the first row
+	Logits []float32 // Score: rows of the vocabulary's size, valid until the next call of Next
+}
+
+// Usage counts the tokens of a request and the time they took.
+type Usage struct {
+	Prompt    int // tokens of the prompt
+	Cached    int // of them, found in the prefix cache
+	Generated int
+	Queue     time.Duration // from opening the request until it was submitted
+	Prefill   time.Duration // from then until the first token
+	Decode    time.Duration // from the first token to the last
+}
+
+// Stream is the client's side of a request. One goroutine reads it. Reading returns credit: a client that does not read is
+// left out of further steps, and costs the others nothing.
+type Stream struct {
+	cancel func() // tells the session that nobody reads any more
+
+	mu     sync.Mutex
+	queue  []slot // ring of events that were not read
+	first  int
+	size   int
+	done   bool
+	err    error
+	usage  Usage
+	notify chan struct{} // has an item when there is something to look at
+	owed   *sequence     // whose credit the event read last returns
+}
+
+type slot struct {
+	event Event
+	seq   *sequence // whose credit the event holds; nil if none
+}
+
+func newStream(capacity int) *Stream {
+	return &Stream{queue: make([]slot, capacity), notify: make(chan struct{}, 1)}
+}
+
+// Next waits for the next event and copies it to e, whose Text is reused. After the last event it returns io.EOF, or the
+// error that ended the answer.
+func (s *Stream) Next(ctx context.Context, e *Event) error {
+	for {
+		ok, err := s.take(e)
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-s.notify:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *Stream) take(e *Event) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owed != nil {
+		s.owed.giveBack()
+		s.owed = nil
+	}
+	if s.size == 0 {
+		switch {
+		case s.err != nil:
+			return false, s.err
+		case s.done:
+			return false, io.EOF
+		}
+		return false, nil
+	}
+	from := &s.queue[s.first]
+	text := append(e.Text[:0], from.event.Text...)
+	*e = from.event
+	e.Text = text
+	if e.Logits != nil {
+		s.owed = from.seq // the rows stay the reader's until it comes back
+	} else if from.seq != nil {
+		from.seq.giveBack()
+	}
+	from.seq, from.event.Logits, from.event.Top = nil, nil, nil
+	s.first = (s.first + 1) % len(s.queue)
+	s.size--
+	return true, nil
+}
+
+// giveBack returns one token's credit to the scheduler, and wakes it if the sequence was starved.
+func (q *sequence) giveBack() {
+	q.consumed.Add(1)
+	if q.starved.CompareAndSwap(true, false) {
+		q.wakeUp()
+	}
+}
+
+// push adds an event; fill sets its fields. The credits bound how many there are.
+func (s *Stream) push(seq *sequence, fill func(*Event)) {
+	s.mu.Lock()
+	if s.size == len(s.queue) {
+		s.grow() // a request that started again may hold credit of both its sequences
+	}
+	to := &s.queue[(s.first+s.size)%len(s.queue)]
+	to.event = Event{Text: to.event.Text[:0]}
+	to.seq = seq
+	fill(&to.event)
+	s.size++
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *Stream) grow() {
+	wider := make([]slot, 0, 2*len(s.queue))
+	for i := range s.size {
+		wider = append(wider, s.queue[(s.first+i)%len(s.queue)])
+	}
+	s.queue, s.first = wider[:cap(wider)], 0
+}
+
+// finish ends the stream after what is queued. Only the first call counts.
+func (s *Stream) finish(usage Usage, err error) {
+	s.mu.Lock()
+	if !s.done {
+		s.done, s.err, s.usage = true, err, usage
+	}
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *Stream) finished() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.done
+}
+
+func (s *Stream) signal() {
+	select {
+	case s.notify <- struct{}{}:
+	default:
+	}
+}
+
+// Usage returns the counts; they are complete once Next has returned io.EOF.
+func (s *Stream) Usage() Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.usage
+}
+
+// Close gives the request up, wherever it is. It may be called at any time, also twice.
+func (s *Stream) Close() { s.cancel() }

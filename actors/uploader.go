@@ -1,0 +1,155 @@
+package actors
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// All that the uploader accepts: granted (pool), *read (reader, done), flushed and restarted (both), and
+type (
+	// fetch, from the prefetcher: bring a group of weights to the device, then answer resident. It may be repeated.
+	fetch struct{ group int }
+)
+
+// piece is some rows of one weight: what fits a slab.
+type piece struct {
+	group int
+	ref   ir.Ref
+	row   int
+	part  int // file of a split model
+	from  int64
+	bytes int
+}
+
+// uploader moves weights: it leases a slab, has the reader fill it, copies it to the device, and goes on with the
+// slab or gives it back. What was under way when the reader or the pool restarts is asked for again.
+type uploader struct {
+	*core
+	incarnation int
+	gen         uint64
+	unflushed   waiting
+	todo        []piece
+	reading     map[int]piece // by slab
+	leases      int           // asked for or held
+	missing     map[int]int   // pieces that have not arrived, of each group asked for
+}
+
+func newUploader(k *core, incarnation int) *uploader {
+	return &uploader{core: k, incarnation: incarnation, reading: make(map[int]piece), missing: make(map[int]int)}
+}
+
+func (u *uploader) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		u.restart(c)
+		if u.incarnation > 0 {
+			c.Send(u.prefetcher, &restarted{from: partyUploader})
+		}
+	case *restarted:
+		u.restart(c)
+	case *flushed:
+		if m.gen == u.gen {
+			u.unflushed.done(m.from)
+			u.lease(c)
+		}
+	case *fetch:
+		u.take(c, m.group)
+	case *granted:
+		if m.gen == u.gen {
+			u.read(c, m.slab)
+		}
+	case *read:
+		if m.gen == u.gen {
+			u.arrived(c, m)
+		}
+	default:
+		u.lifecycle(c)
+	}
+}
+
+// restart starts a new generation with reader and pool; pieces that were being read go back to the queue.
+func (u *uploader) restart(c actor.Context) {
+	u.gen = u.generation.Add(1)
+	for slab, p := range u.reading {
+		u.todo = append(u.todo, p)
+		delete(u.reading, slab)
+	}
+	u.leases = 0
+	u.unflushed = waitFor(partyReader, partyPool)
+	c.Send(u.reader, &flush{gen: u.gen})
+	c.Send(u.pool, &flush{gen: u.gen})
+}
+
+// take queues a group's pieces, unless that was done before.
+func (u *uploader) take(c actor.Context, group int) {
+	left, known := u.missing[group]
+	if known {
+		if left == 0 {
+			c.Send(u.prefetcher, &resident{group})
+		}
+		return
+	}
+	pieces := u.cut(group)
+	u.missing[group] = len(pieces)
+	u.todo = append(u.todo, pieces...)
+	u.lease(c)
+}
+
+// lease asks for as many slabs as there is work for.
+func (u *uploader) lease(c actor.Context) {
+	for u.unflushed == 0 && u.leases < min(slabCount, len(u.reading)+len(u.todo)) {
+		u.leases++
+		c.Send(u.pool, &lease{gen: u.gen})
+	}
+}
+
+func (u *uploader) read(c actor.Context, slab int) {
+	if len(u.todo) == 0 {
+		u.leases--
+		c.Send(u.pool, &release{gen: u.gen, slab: slab})
+		return
+	}
+	p := u.todo[0]
+	u.todo = u.todo[1:]
+	u.reading[slab] = p
+	c.Send(u.reader, &read{gen: u.gen, slab: slab, part: p.part, from: p.from, bytes: p.bytes})
+}
+
+func (u *uploader) arrived(c actor.Context, m *read) {
+	p := u.reading[m.slab]
+	delete(u.reading, m.slab)
+	if m.err == nil {
+		m.err = u.model.Upload(p.ref, p.row, m.data)
+	}
+	if m.err != nil {
+		c.Send(u.engine, &failed{fmt.Errorf("%s: tensor %q: %w", u.file.Name, u.bound.Weights[p.ref].Name, m.err)})
+		return
+	}
+	u.loadedBytes.Add(int64(p.bytes))
+	u.missing[p.group]--
+	if u.missing[p.group] == 0 {
+		c.Send(u.prefetcher, &resident{p.group})
+	}
+	u.read(c, m.slab)
+}
+
+// cut divides a group's weights into pieces of whole rows that fit a slab.
+func (u *uploader) cut(group int) []piece {
+	var pieces []piece
+	for _, ref := range u.bound.Groups[group].Weights {
+		w, t := u.bound.Weights[ref], u.file.Tensors[u.bound.Tensors[ref]]
+		rowBytes := int(t.Size) / w.Rows
+		rows := max(u.slabBytes/rowBytes/u.model.RowGrain(), 1) * u.model.RowGrain()
+		for row := 0; row < w.Rows; row += rows {
+			n := min(rows, w.Rows-row)
+			pieces = append(pieces, piece{
+				group: group, ref: ref, row: row, part: t.Part,
+				from: t.Offset + int64(row)*int64(rowBytes), bytes: n * rowBytes,
+			})
+		}
+	}
+	return pieces
+}
