@@ -2,7 +2,8 @@ package backendtest
 
 import (
 	"math"
-	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // distance is the largest absolute difference and where it is. NaN is as far as it gets.
@@ -23,7 +24,7 @@ func distance(got, want []float32) (worst float64, at int) {
 }
 
 // sameBits fails at the first element that differs, told as row and feature.
-func sameBits(t testing.TB, what string, width int, got, want []float32) {
+func sameBits(t rapid.TB, what string, width int, got, want []float32) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("%s: %d values, want %d", what, len(got), len(want))

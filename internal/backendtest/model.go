@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -64,7 +65,7 @@ type rows struct {
 }
 
 // step runs the rows as one step and returns the logits of all of them, in order.
-func (l *loaded) step(t testing.TB, parts ...rows) []float32 {
+func (l *loaded) step(t rapid.TB, parts ...rows) []float32 {
 	t.Helper()
 	s, err := l.try(parts...)
 	require.NoError(t, err)
@@ -90,7 +91,7 @@ func (l *loaded) try(parts ...rows) ([]float32, error) {
 }
 
 // sequence runs tokens from position 0 in chunks of the given sizes, the last one repeated.
-func (l *loaded) sequence(t testing.TB, tokens, table []int32, chunks ...int) []float32 {
+func (l *loaded) sequence(t rapid.TB, tokens, table []int32, chunks ...int) []float32 {
 	t.Helper()
 	var logits []float32
 	for pos, i := 0, 0; pos < len(tokens); i++ {

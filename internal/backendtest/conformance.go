@@ -1,0 +1,169 @@
+package backendtest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// Conformance holds d against the oracle and to the laws, for matrices of the given types.
+func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
+	t.Run("Ops", func(t *testing.T) { ops(t, d, oracle) })
+	t.Run("Types", func(t *testing.T) { linears(t, d, oracle, matrixTypes) })
+	t.Run("Models", func(t *testing.T) { wholeModels(t, d, oracle, matrixTypes) })
+	t.Run("Laws", func(t *testing.T) { laws(t, d, matrixTypes) })
+	t.Run("Uploads", func(t *testing.T) { uploads(t, d, matrixTypes) })
+	t.Run("Errors", func(t *testing.T) { errorCases(t, d, matrixTypes) })
+}
+
+// Codecs lists the types whose matrices this package can make.
+func Codecs() []quant.Type { return codecs() }
+
+// prompt is n tokens below vocab.
+func prompt(seed uint64, n, vocab int) []int32 {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	tokens := make([]int32, n)
+	for i := range tokens {
+		tokens[i] = int32(rng.IntN(vocab))
+	}
+	return tokens
+}
+
+// ops compares every op on its own, in float32, over more positions than a KV block holds.
+func ops(t *testing.T, d, oracle backend.Device) {
+	const width, n = 128, backend.BlockSize + 13
+	for _, c := range opCases {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := around(width, func(b *ir.Builder, x ir.Value) ir.Value { return c.build(b, x, width) })
+			require.NoError(t, err)
+			m, err := randomModel(p, 3, all(quant.F32))
+			require.NoError(t, err)
+			got, want := both(t, d, oracle, m, backend.KVF32, prompt(4, n, width))
+			for i := range got {
+				near(t, got, want, i, width, 2e-5*(1+math.Abs(float64(want[i]))))
+			}
+		})
+	}
+}
+
+// both runs the tokens on the device and on the oracle.
+func both(t *testing.T, d, oracle backend.Device, m *Model, kv backend.KVType, tokens []int32) (got, want []float32) {
+	t.Helper()
+	n := len(tokens)
+	c := backend.Config{KV: kv, Blocks: len(table(n, 0)), MaxRows: n, MaxWanted: n}
+	got = load(t, d, m, c).sequence(t, tokens, table(n, 0), n)
+	want = load(t, oracle, m, c).sequence(t, tokens, table(n, 0), n)
+	return got, want
+}
+
+func near(t testing.TB, got, want []float32, i, width int, tolerance float64) {
+	t.Helper()
+	if diff := math.Abs(float64(got[i]) - float64(want[i])); !(diff <= tolerance) {
+		t.Fatalf("row %d, feature %d: %v, the oracle has %v: %.3g apart, want at most %.3g",
+			i/width, i%width, got[i], want[i], diff, tolerance)
+	}
+}
+
+// linears multiplies by a matrix of each type. A device may quantise activations to int8 in the type's blocks,
+// rounded to nearest: that explains Σ_blocks amax/254 · Σ|w|, and float32 sums a little more.
+func linears(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
+	const out, rows = 256, 17 // 256 is a block of K-quants
+	for _, typ := range matrixTypes {
+		for _, cols := range []int{256, 512} {
+			t.Run(fmt.Sprintf("%s %d", typ, cols), func(t *testing.T) {
+				m, err := product(typ, out, cols)
+				require.NoError(t, err)
+				got, want := both(t, d, oracle, m, backend.KVF32, prompt(5, rows, out))
+				compareProducts(t, m, typ, got, want, prompt(5, rows, out))
+			})
+		}
+	}
+}
+
+// product records logits = W·x, with x of cols features straight from the embedding.
+func product(typ quant.Type, vocab, cols int) (*Model, error) {
+	b := ir.NewBuilder("product", func(name string) bool { return name == "output.weight" })
+	b.Head(b.Rows(b.Embed("token_embd", vocab, cols)), "output", "")
+	p, err := b.Program(1 << 10)
+	if err != nil {
+		return nil, err
+	}
+	return randomModel(p, 6, matrices(typ))
+}
+
+func compareProducts(t *testing.T, m *Model, typ quant.Type, got, want []float32, tokens []int32) {
+	t.Helper()
+	table, err := m.decode(0)
+	require.NoError(t, err)
+	weights, err := m.decode(1)
+	require.NoError(t, err)
+	cols, vocab := m.Program.Weights[0].Cols, m.Vocab
+	for i := range got {
+		x := table[int(tokens[i/vocab])*cols:][:cols]
+		w := weights[i%vocab*cols:][:cols]
+		near(t, got, want, i, vocab, productBound(typ, w, x))
+	}
+}
+
+func productBound(typ quant.Type, w, x []float32) float64 {
+	bound, sum := 0.0, 0.0
+	for i := range x {
+		sum += math.Abs(float64(w[i]) * float64(x[i]))
+	}
+	if n := typ.Block(); n > 1 {
+		for at := 0; at < len(x); at += n {
+			amax, weight := 0.0, 0.0
+			for i := at; i < at+n; i++ {
+				amax = math.Max(amax, math.Abs(float64(x[i])))
+				weight += math.Abs(float64(w[i]))
+			}
+			bound += amax / 254 * weight
+		}
+	}
+	return 1.01*bound + 1e-5*sum + 1e-6
+}
+
+// wholeModels compares models end to end. Errors of int8 activations add up over layers; with random weights
+// they stay a few hundredths of the logits' size, where a wrong head, scale or mask is tenths or more.
+func wholeModels(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
+	s := small{layers: 2, width: 256, ffn: 512, vocab: 300, heads: 8, kvHeads: 2, head: 32}
+	for _, f := range models {
+		p, err := f.record(s)
+		require.NoError(t, err)
+		for _, typ := range matrixTypes {
+			for kv, slack := range map[backend.KVType]float64{backend.KVF32: 0, backend.KVF16: 2e-3} {
+				t.Run(fmt.Sprintf("%s %s kv%d", f.name, typ, kv), func(t *testing.T) {
+					m, err := randomModel(p, 7, all(typ))
+					require.NoError(t, err)
+					got, want := both(t, d, oracle, m, kv, prompt(8, 24, s.vocab))
+					tolerance := 2e-4
+					if typ.Block() > 1 {
+						tolerance = 0.08
+					}
+					require.LessOrEqual(t, relative(got, want), tolerance+slack)
+				})
+			}
+		}
+	}
+}
+
+// relative is the root mean square of the differences, as a share of that of want.
+func relative(got, want []float32) float64 {
+	diff, size := 0.0, 0.0
+	for i := range want {
+		d := float64(got[i]) - float64(want[i])
+		diff += d * d
+		size += float64(want[i]) * float64(want[i])
+	}
+	if size == 0 || math.IsNaN(diff) {
+		return math.Inf(1)
+	}
+	return math.Sqrt(diff / size)
+}

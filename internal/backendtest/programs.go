@@ -1,0 +1,171 @@
+package backendtest
+
+import (
+	"math"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// freqs are RoPE's frequencies at base 10000.
+func freqs(dims int) []float64 {
+	f := make([]float64, dims/2)
+	for i := range f {
+		f[i] = math.Pow(10000, -2*float64(i)/float64(dims))
+	}
+	return f
+}
+
+// around records a program that computes op between an embedding and the logits, unchanged but for a factor of
+// a half and one of two: vocabulary and width are both n, and so must be the width of what op returns.
+func around(n int, op func(b *ir.Builder, x ir.Value) ir.Value) (*ir.Program, error) {
+	b := ir.NewBuilder("op", hasAll)
+	x := b.Embed("token_embd", n, n)
+	b.Layer(0)
+	x = op(b, x)
+	b.FFN()
+	x = b.Scale(x, 0.5)
+	b.Logits(b.Scale(b.Rows(x), 2))
+	return b.Program(1 << 10)
+}
+
+func hasAll(string) bool { return true }
+
+func hasNone(string) bool { return false }
+
+// opCases has at least one case for every Op; n is the width, a multiple of 64.
+var opCases = []struct {
+	name  string
+	op    ir.Op
+	build func(b *ir.Builder, x ir.Value, n int) ir.Value
+}{
+	{"embed", ir.Embed, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Scale(x, 0.25) }},
+	{"norm rms", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.RMSNorm(x, "n", 1e-5) }},
+	{"norm heads", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.HeadNorm(x, "n", n/4, 1e-6) }},
+	{"norm layer", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.LayerNorm(x, "n", 1e-5) }},
+	{"rope halves", ir.RoPE, func(b *ir.Builder, x ir.Value, n int) ir.Value { return turned(b, x, 32, 32, false, "") }},
+	{"rope neighbours", ir.RoPE, func(b *ir.Builder, x ir.Value, n int) ir.Value { return turned(b, x, 16, 16, true, "") }},
+	{"rope partial", ir.RoPE, func(b *ir.Builder, x ir.Value, n int) ir.Value { return turned(b, x, 64, 24, false, "") }},
+	{"rope divisors", ir.RoPE, func(b *ir.Builder, x ir.Value, n int) ir.Value { return turned(b, x, 32, 32, true, "f") }},
+	{"attend", ir.Attend, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return attended(b, x, ir.AttendArgs{Heads: n / 16, KVHeads: n / 16, KDim: 16, VDim: 16, Scale: 0.25})
+	}},
+	{"attend grouped", ir.Attend, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return attended(b, x, ir.AttendArgs{Heads: n / 32, KVHeads: 1, KDim: 32, VDim: 32, Scale: 0.2})
+	}},
+	{"attend window", ir.Attend, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return attended(b, x, ir.AttendArgs{Heads: n / 32, KVHeads: 2, KDim: 32, VDim: 32, Scale: 0.2, Window: 70})
+	}},
+	{"attend narrow", ir.Attend, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return attended(b, x, ir.AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 0.2, Window: 1})
+	}},
+	{"attend cap", ir.Attend, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return attended(b, x, ir.AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 1, SoftCap: 3})
+	}},
+	{"swiglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.SwiGLU(x, b.Scale(x, 3)) }},
+	{"geglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.GLU(ir.GELU, x, b.Scale(x, 3)) }},
+	{"silu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Act(ir.SiLU, x) }},
+	{"gelu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Act(ir.GELU, x) }},
+	{"gelu erf", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Act(ir.GELUErf, x) }},
+	{"relu²", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Act(ir.ReLU2, x) }},
+	{"sigmoid", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Act(ir.Sigmoid, x) }},
+	{"add", ir.Add, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Add(x, b.Act(ir.SiLU, x)) }},
+	{"mul", ir.Mul, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Mul(x, b.Act(ir.SiLU, x)) }},
+	{"scale", ir.Scale, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Scale(x, -1.7) }},
+	{"soft cap", ir.SoftCap, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.SoftCap(b.Scale(x, 9), 5) }},
+	{"slice", ir.Slice, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		wide := b.Linear(x, "wide", 2*n+n/2)
+		return b.Mul(b.Slice(wide, n/2, n), b.Slice(wide, n/2+n, n))
+	}},
+	{"linear", ir.Linear, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Linear(x, "w", n) }},
+	{"rows", ir.Rows, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Scale(x, 3) }},
+}
+
+func turned(b *ir.Builder, x ir.Value, head, dims int, neighbours bool, factors string) ir.Value {
+	return b.Rope(x, ir.RoPEArgs{
+		HeadDim: head, Dims: dims, Interleaved: neighbours, Freq: freqs(dims), Mscale: 1.25,
+	}, factors)
+}
+
+// attended takes q, k and v from x itself, so that nothing but attention is computed.
+func attended(b *ir.Builder, x ir.Value, a ir.AttendArgs) ir.Value {
+	k, v := a.KVHeads*a.KDim, a.KVHeads*a.VDim
+	return b.Attend(x, b.Slice(x, b.Width(x)-k, k), b.Slice(x, 0, v), a)
+}
+
+// small is the size of a tiny model; widths are multiples of 256 where K-quants are to fit.
+type small struct{ layers, width, ffn, vocab, heads, kvHeads, head int }
+
+// llamaLike has GQA, RoPE of neighbours, SwiGLU and an output matrix of its own.
+func llamaLike(s small) (*ir.Program, error) {
+	b := ir.NewBuilder("llama-like", func(name string) bool { return name == "output.weight" })
+	a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3}
+	x := b.Embed("token_embd", s.vocab, s.width)
+	for l := range s.layers {
+		b.Layer(l)
+		n := b.RMSNorm(x, "attn_norm", 1e-5)
+		q := turned(b, b.Linear(n, "attn_q", s.heads*s.head), s.head, s.head, true, "")
+		k := turned(b, b.Linear(n, "attn_k", s.kvHeads*s.head), s.head, s.head, true, "")
+		o := b.Attend(q, k, b.Linear(n, "attn_v", s.kvHeads*s.head), a)
+		x = b.Add(x, b.Linear(o, "attn_output", s.width))
+		b.FFN()
+		n = b.RMSNorm(x, "ffn_norm", 1e-5)
+		g := b.SwiGLU(b.Linear(n, "ffn_gate", s.ffn), b.Linear(n, "ffn_up", s.ffn))
+		x = b.Add(x, b.Linear(g, "ffn_down", s.width))
+	}
+	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
+	return b.Program(1 << 10)
+}
+
+// gemmaLike has head norms, norms after blocks, GeGLU, windows on even layers, caps and a tied head.
+func gemmaLike(s small) (*ir.Program, error) {
+	b := ir.NewBuilder("gemma-like", hasNone)
+	x := b.Scale(b.Embed("token_embd", s.vocab, s.width), 2)
+	for l := range s.layers {
+		a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3, SoftCap: 4}
+		if l%2 == 0 {
+			a.Window = 20
+		}
+		b.Layer(l)
+		n := b.RMSNorm(x, "attn_norm", 1e-6)
+		q := b.HeadNorm(b.Linear(n, "attn_q", s.heads*s.head), "attn_q_norm", s.head, 1e-6)
+		k := b.HeadNorm(b.Linear(n, "attn_k", s.kvHeads*s.head), "attn_k_norm", s.head, 1e-6)
+		q, k = turned(b, q, s.head, s.head, false, ""), turned(b, k, s.head, s.head, false, "")
+		o := b.Attend(q, k, b.Linear(n, "attn_v", s.kvHeads*s.head), a)
+		x = b.Add(x, b.RMSNorm(b.Linear(o, "attn_output", s.width), "post_attention_norm", 1e-6))
+		b.FFN()
+		n = b.RMSNorm(x, "ffn_norm", 1e-6)
+		g := b.GLU(ir.GELU, b.Linear(n, "ffn_gate", s.ffn), b.Linear(n, "ffn_up", s.ffn))
+		x = b.Add(x, b.RMSNorm(b.Linear(g, "ffn_down", s.width), "post_ffw_norm", 1e-6))
+	}
+	b.Logits(b.SoftCap(b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-6), "output", "token_embd"), 10))
+	return b.Program(1 << 10)
+}
+
+// starcoderLike has LayerNorms, biases, a fused QKV matrix and a feed-forward network without gate.
+func starcoderLike(s small) (*ir.Program, error) {
+	has := func(name string) bool {
+		return name != "output.weight" && name != "output.bias" && name != "token_embd.bias"
+	}
+	b := ir.NewBuilder("starcoder-like", has)
+	a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3}
+	q, kv := s.heads*s.head, s.kvHeads*s.head
+	x := b.Embed("token_embd", s.vocab, s.width)
+	for l := range s.layers {
+		b.Layer(l)
+		qkv := b.Linear(b.LayerNorm(x, "attn_norm", 1e-5), "attn_qkv", q+2*kv)
+		o := b.Attend(turned(b, b.Slice(qkv, 0, q), s.head, s.head/2, false, ""),
+			turned(b, b.Slice(qkv, q, kv), s.head, s.head/2, false, ""), b.Slice(qkv, q+kv, kv), a)
+		x = b.Add(x, b.Linear(o, "attn_output", s.width))
+		b.FFN()
+		up := b.Act(ir.GELU, b.Linear(b.LayerNorm(x, "ffn_norm", 1e-5), "ffn_up", s.ffn))
+		x = b.Add(x, b.Linear(up, "ffn_down", s.width))
+	}
+	b.Head(b.LayerNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
+	return b.Program(1 << 10)
+}
+
+// models are whole small programs, by the families they resemble.
+var models = []struct {
+	name   string
+	record func(small) (*ir.Program, error)
+}{{"llama", llamaLike}, {"gemma", gemmaLike}, {"starcoder", starcoderLike}}
