@@ -20,6 +20,7 @@ type cli struct {
 	Inspect    inspectCmd    `cmd:"" help:"Show what is in a model file."`
 	Tokenize   tokenizeCmd   `cmd:"" help:"Turn text on standard input into token ids."`
 	Detokenize detokenizeCmd `cmd:"" help:"Turn token ids into text."`
+	Template   templateCmd   `cmd:"" help:"Show what a chat template makes of a conversation."`
 	Doctor     doctorCmd     `cmd:"" help:"Show what this machine offers, what is missing, and what to do."`
 
 	Version kong.VersionFlag `help:"Print the version."`

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
@@ -35,6 +36,7 @@ type env struct {
 	stdout, stderr io.Writer
 	lookup         func(name string) (value string, ok bool) // of environment variables
 	root           fs.FS                                     // the machine's, for /proc and /sys
+	now            func() time.Time
 
 	// interruptible derives a context that Ctrl-C (SIGINT) and SIGTERM cancel. A command that has something to
 	// finish takes one; without it, Ctrl-C ends the process at once.
@@ -55,6 +57,7 @@ func process() *env {
 		stderr: os.Stderr,
 		lookup: os.LookupEnv,
 		root:   os.DirFS("/"),
+		now:    time.Now,
 		interruptible: func(parent context.Context) (context.Context, context.CancelFunc) {
 			return signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
 		},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
@@ -38,6 +39,7 @@ func testEnv(stdin string, args ...string) *env {
 		stderr:        new(bytes.Buffer),
 		lookup:        func(string) (string, bool) { return "", false },
 		root:          fstest.MapFS{},
+		now:           func() time.Time { return time.Date(2026, 11, 20, 12, 34, 56, 0, time.UTC) },
 		interruptible: context.WithCancel,
 		isTerminal:    func(any) bool { return false },
 	}
