@@ -57,3 +57,31 @@ func BenchmarkQuantize(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkPack(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, typ := range types {
+		data := randomRows(rng, typ, 1024, 2048, tame)
+		m := packed(b, typ, 1024, 2048, data)
+		b.Run(typ.String(), func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				if err := m.Pack(0, data); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkRow(b *testing.B) {
+	for _, typ := range types {
+		m := packed(b, typ, 16, 2048, randomRows(rand.New(rand.NewPCG(1, 1)), typ, 16, 2048, tame))
+		dst := make([]float32, 2048)
+		b.Run(typ.String(), func(b *testing.B) {
+			for b.Loop() {
+				m.Row(dst, 5)
+			}
+		})
+	}
+}

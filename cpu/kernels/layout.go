@@ -122,6 +122,10 @@ func (m *Matrix) Pack(row int, src []byte) error {
 func (m *Matrix) packStrip(dst, src []byte, size int) {
 	block := m.Type.Bytes()
 	for r := 0; len(src) > 0; r, src = r+1, src[size:] {
+		if m.Type.Block() == 1 { // one value after the other: the row is all units of one field
+			spread(dst, src[:size], block, r)
+			continue
+		}
 		for at := 0; at < size; at += block {
 			tile, from := dst[TileRows*at:][:TileRows*block], src[at:][:block]
 			for _, f := range layouts[m.Type] {
@@ -172,9 +176,13 @@ func (m *Matrix) Row(dst []float32, row int) {
 	blocks := len(buf) / block
 	for k := 0; k < m.Cols; k += blocks * n {
 		values := dst[k:min(k+blocks*n, m.Cols)]
-		file := buf[:len(values)/n*block]
-		for at := 0; at < len(file); at += block {
-			m.fileBlock(file[at:][:block], strip[TileRows*(k/n*block+at):], r)
+		file, tiles := buf[:len(values)/n*block], strip[TileRows*k/n*block:]
+		if n == 1 {
+			gather(file, tiles, block, r)
+		} else {
+			for at := 0; at < len(file); at += block {
+				m.fileBlock(file[at:][:block], tiles[TileRows*at:], r)
+			}
 		}
 		if err := quant.Dequantize(m.Type, values, file); err != nil {
 			panic(fmt.Sprintf("kernels: a packed %s block does not decode: %v", m.Type, err))

@@ -122,6 +122,9 @@ func (b *blocks) unpackScales() {
 	b.comment("scales and minima, 6 bits each")
 	high, word, v := b.codes, b.acc[0], b.isum[0]
 	b.lane4(64, "R10")
+	for at := -64; at < 192; at += 64 {
+		b.ahead(at, "R10")
+	}
 	b.load("128(R10)", high)
 	first := func(shift string, n int, to int) { // low nibbles of the word, high bits shifted
 		b.and(b.c("low4"), word, v)

@@ -53,6 +53,9 @@ func (s source) emitPass(e *emitter, p pass, label string) []string {
 	}
 	w, t := e.reg(), e.reg()
 	step := func(i, at int) {
+		if offset := s.tile * at; offset%64 == 0 {
+			e.ahead(offset, "BX")
+		}
 		for h, half := range p.halves {
 			s.convert(e, fmt.Sprintf("%d(BX)", s.tile*at+s.tile/2*half), w)
 			for r, row := range p.rows {

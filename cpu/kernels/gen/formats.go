@@ -14,6 +14,7 @@ func (b *blocks) q5_K() {
 	bits := func() { // a copy of bit 4 of all codes, which moves down by two bits for each pair of sub-blocks
 		b.lane4(256, "R10")
 		for i := range 8 {
+			b.ahead(perTile*i, "R10")
 			b.load(fmt.Sprintf("%d(R10)", perTile*i), b.tmp)
 			b.store(b.tmp, b.slot(bitsAt+i))
 		}
@@ -37,6 +38,7 @@ func (b *blocks) q5_K() {
 func (b *blocks) nibbles(i int, high bool) {
 	from := fmt.Sprintf("%d(R10)", perTile*i)
 	if !high {
+		b.ahead(perTile*i, "R10")
 		b.and(from, b.c("low4"), b.codes)
 		return
 	}
@@ -131,6 +133,9 @@ func (b *blocks) q6_K() {
 				v = append(v, vector{func() { b.sixBits(run, i) }, 32*run + 4*i})
 			}
 			b.dots(v, 2, true)
+			if run%2+part == 0 {
+				b.ahead(32*run, "R13")
+			}
 			b.f("VPMOVSXBD %d(R13), %s", 16*(2*run+part), b.codes)
 			b.scaled(b.codes)
 		}
@@ -149,6 +154,9 @@ func (b *blocks) q6_K() {
 func (b *blocks) sixBits(run, i int) {
 	b.nibbles(8*(run%2)+i, run >= 2)
 	from, shift := fmt.Sprintf("%d(R11)", perTile*i), [...]int{4, 2, 0, -2}[run]
+	if run == 0 {
+		b.ahead(perTile*i, "R11")
+	}
 	if shift == 0 && b.wide() {
 		b.load(from, b.tmp)
 	} else if b.wide() {
@@ -191,6 +199,7 @@ func (b *blocks) q8_0() {
 		var v []vector
 		for i := range 8 {
 			v = append(v, vector{func() {
+				b.ahead(perTile*i, "R10")
 				b.f("VPXORD %d(R10), %s, %s", perTile*i, b.c("bit7"), b.codes)
 			}, 4 * i})
 		}
@@ -204,6 +213,7 @@ func (b *blocks) q8_0() {
 }
 
 func (b *blocks) signedDots(i int) {
+	b.ahead(perTile*i, "R10")
 	b.load(fmt.Sprintf("%d(R10)", perTile*i), b.tmp)
 	b.f("VPABSB %s, %s", b.tmp, b.codes)
 	if b.wide() {

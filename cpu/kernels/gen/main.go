@@ -55,7 +55,7 @@ func run(dir string) error {
 			}
 		}
 		stubs = append(stubs, append(table, "\treturn s\n}\n"...)...)
-		if err := os.WriteFile(filepath.Join(dir, s.name+"_amd64.s"), append(bytes.TrimRight(e.text.Bytes(), "\n"), '\n'), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, s.name+"_gen.s"), append(bytes.TrimRight(e.text.Bytes(), "\n"), '\n'), 0o644); err != nil {
 			return err
 		}
 	}
@@ -63,5 +63,5 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "stubs_amd64.go"), formatted, 0o644)
+	return os.WriteFile(filepath.Join(dir, "stubs_gen.go"), formatted, 0o644)
 }

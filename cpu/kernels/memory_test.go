@@ -1,0 +1,44 @@
+//go:build unix
+
+package kernels
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// BenchmarkMemory multiplies a matrix of 1 GiB, far beyond every cache, by few rows: what decoding does.
+func BenchmarkMemory(b *testing.B) {
+	const size, cols, page = 1 << 30, 4096, 4096
+	region, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	require.NoError(b, err)
+	defer func() { require.NoError(b, unix.Munmap(region)) }()
+	if err := unix.Madvise(region, unix.MADV_HUGEPAGE); err != nil {
+		b.Logf("no huge pages: %v", err)
+	}
+	for at := 0; at < size; at += page {
+		region[at] = 1
+	}
+	for _, typ := range types {
+		row, err := typ.RowBytes(cols)
+		require.NoError(b, err)
+		rows := size / row / TileRows * TileRows
+		m, err := NewMatrix(typ, rows, cols, region[:rows*row])
+		require.NoError(b, err)
+		for _, n := range []int{1, 2, 4} {
+			out := make([]float32, n*rows)
+			for _, s := range Sets()[1:] {
+				x := prepared(b, s, typ, n, cols, make([]float32, n*cols))
+				b.Run(fmt.Sprintf("%s/%s/rows=%d", typ, s.Name, n), func(b *testing.B) {
+					b.SetBytes(int64(len(m.Data)))
+					for b.Loop() {
+						s.MatMul(out, rows, m, 0, m.Tiles(), x)
+					}
+				})
+			}
+		}
+	}
+}
