@@ -13,7 +13,7 @@ import (
 // All that the device accepts: flush and *step (scheduler), and
 type (
 	// loaded, from the prefetcher: every weight is on the device.
-	loaded struct{}
+	loaded struct{ incarnation int }
 )
 
 // device owns the compiled model: it runs steps, segment by segment. Its children bring the weights. A restart
@@ -33,9 +33,11 @@ func (d *device) Receive(c actor.Context) {
 	case *actor.Stopped:
 		d.closeModel()
 	case *loaded:
-		d.resident = true
-		c.Send(d.engine, &loaded{})
-		d.answer(c)
+		if m.incarnation == d.incarnation {
+			d.resident = true
+			c.Send(d.engine, m)
+			d.answer(c)
+		}
 	case *flush:
 		d.gen, d.owed = m.gen, m
 		d.answer(c)
@@ -58,7 +60,7 @@ func (d *device) start(c actor.Context) {
 	d.model = model
 	d.loadedBytes.Store(0)
 	d.spawn(c, "uploader", "uploader", nil, func(n int) actor.Actor { return newUploader(d.core, n) })
-	fetcher := &prefetcher{core: d.core, pending: make(map[int]bool)}
+	fetcher := &prefetcher{core: d.core, incarnation: d.incarnation, pending: make(map[int]bool)}
 	d.spawn(c, "prefetcher", "prefetcher", nil, func(int) actor.Actor { return fetcher })
 	if d.incarnation > 0 {
 		c.Send(d.scheduler, &restarted{from: partyDevice, during: d.computing.Swap(nil)})

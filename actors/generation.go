@@ -23,6 +23,8 @@ type restarted struct {
 	during *step
 }
 
+func (*flush) late()       {}
+func (*flushed) late()     {}
 func (*restarted) urgent() {}
 func (*restarted) late()   {}
 

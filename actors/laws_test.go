@@ -194,10 +194,9 @@ func TestNoAlloc(t *testing.T) {
 
 // Law Survive: whichever actor dies, and whenever, answers stay what they were.
 func TestSurvive(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Cleanup(func() { goleak.VerifyNone(t) })
 	all := prompts(6)
 	want := alone(t, startFixture(t, fixture, nil), all, 40)
-	probe := startFixture(t, fixture, nil)
 	for _, victim := range []string{"scheduler", "kv", "sampler", "device", "device/uploader", "device/prefetcher",
 		"reader", "pool", "sessions", "session"} {
 		t.Run(victim, func(t *testing.T) {
@@ -227,7 +226,6 @@ func TestSurvive(t *testing.T) {
 			require.NoError(t, e.Health())
 		})
 	}
-	shut(t, probe)
 }
 
 // Law Cancel: a request that nobody waits for gives everything back within 250 ms, wherever it is.

@@ -73,7 +73,8 @@ func (m *mailbox) PostUserMessage(message any) {
 		bare = e.Message
 	}
 	m.mu.Lock()
-	ok := !m.closed
+	closed := m.closed
+	ok := !closed
 	if ok {
 		switch bare.(type) {
 		case *actor.PoisonPill:
@@ -88,7 +89,7 @@ func (m *mailbox) PostUserMessage(message any) {
 	wake := ok && m.wake()
 	m.mu.Unlock()
 	if !ok {
-		m.refuse(bare)
+		m.refuse(bare, closed)
 		return
 	}
 	m.load.depth.Store(depth)
@@ -120,8 +121,12 @@ func (m *mailbox) wake() bool {
 	return true
 }
 
-func (m *mailbox) refuse(message any) {
-	m.load.refused.Add(1)
+// refuse turns a message away. That an actor is stopping may come as a surprise to some senders, and is not counted for
+// messages that allow for it.
+func (m *mailbox) refuse(message any, closed bool) {
+	if _, expected := message.(late); !closed || !expected {
+		m.load.refused.Add(1)
+	}
 	if r, ok := message.(refusable); ok {
 		r.refused()
 	}
@@ -200,7 +205,7 @@ func (m *mailbox) control(message any) {
 		m.setSuspended(false)
 	case *actor.Stop:
 		for _, e := range m.close() {
-			m.refuse(e.message)
+			m.refuse(e.message, true)
 		}
 		m.invoker.InvokeSystemMessage(message)
 	case *actor.Restart:

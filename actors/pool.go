@@ -19,6 +19,10 @@ type granted struct {
 	slab int
 }
 
+func (*lease) late()   {}
+func (*release) late() {}
+func (*granted) late() {}
+
 // pool leases the page-locked slabs through which weights travel. The memory is the arena's; the pool
 // holds only which slabs are free.
 type pool struct {

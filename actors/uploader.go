@@ -14,6 +14,8 @@ type (
 	fetch struct{ group int }
 )
 
+func (*fetch) late() {}
+
 // piece is some rows of one weight: what fits a slab.
 type piece struct {
 	group int
