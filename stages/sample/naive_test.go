@@ -237,7 +237,7 @@ func drawLogits(t *rapid.T) []float32 {
 		if rapid.IntRange(0, 15).Draw(t, "banned") == 15 {
 			return float32(math.Inf(-1))
 		}
-		return float32(rapid.SampledFrom([]int{-40, -9, -3, -1, 0, 1, 2, 3, 5, 8, 13, 17}).Draw(t, "quarters")) / 4
+		return float32(rapid.SampledFrom([]int{-120, -50, -40, -22, -9, -3, -1, 0, 1, 2, 3, 5, 8, 13, 17}).Draw(t, "quarters")) / 4
 	})
 	logits := rapid.SliceOfN(quarter, 1, 60).Draw(t, "logits")
 	logits[rapid.IntRange(0, len(logits)-1).Draw(t, "allowed")] = 0.25
@@ -265,7 +265,7 @@ func drawParams(t *rapid.T, vocab int) Params {
 	p.DRY.Base = oneOf(t, "dry base", 0.5, 1, 1.75, 2)
 	p.DRY.AllowedLength = rapid.SampledFrom([]int{0, 1, 2, 3}).Draw(t, "dry allowed")
 	p.DRY.PenaltyLastN = rapid.SampledFrom([]int{-1, 0, 1, 5, 30}).Draw(t, "dry window")
-	p.DRY.Breakers = NewBreakers(rapid.SliceOfN(rapid.SliceOfN(id, 0, 3), 0, 3).Draw(t, "breakers"))
+	p.DRY.Breakers = NewBreakers(rapid.SliceOfN(rapid.SliceOfN(rapid.Int32Range(0, 2), 0, 3), 0, 3).Draw(t, "breakers"))
 	for _, b := range rapid.SliceOfNDistinct(id, 0, 3, rapid.ID).Draw(t, "bias") {
 		p.Bias = append(p.Bias, Bias{ID: b, Add: oneOf(t, "add", -2, 0.5, 3, float32(math.Inf(-1)))})
 	}
@@ -273,35 +273,45 @@ func drawParams(t *rapid.T, vocab int) Params {
 }
 
 func TestChainLikeNaive(t *testing.T) {
-	compared := 0
+	cases, compared := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		logits := drawLogits(t)
-		p := drawParams(t, len(logits))
-		history := rapid.SliceOfN(rapid.Int32Range(0, int32(min(len(logits), 5)-1)), 0, 40).Draw(t, "history")
-		s, xtc := NewSampler(len(logits)), rapid.Bool().Draw(t, "xtc happens")
-		if xtc {
-			p.XTCProbability = 1
-		}
-		require.NoError(t, p.Check(len(logits)))
-		before := slices.Clone(logits)
-		r, err := s.Sample(logits, &p, history, State{})
-		require.Equal(t, before, logits, "the row is the caller's")
-		if err != nil {
-			require.EqualError(t, err, "after logit bias and penalties: "+noneAllowed(len(logits)))
-			return
-		}
-		want, sure := naiveChain(logits, &p, history, xtc)
-		if !sure {
-			return
-		}
-		compared++
-		require.Contains(t, want, r.ID)
-		total := s.candidates.total()
-		require.Len(t, s.candidates.list, len(want))
-		for _, x := range s.candidates.list {
-			require.Contains(t, want, x.id)
-			require.InDelta(t, want[x.id], x.p/total, 1e-6)
+		for range 20 {
+			cases++
+			if chainLikeNaive(t) {
+				compared++
+			}
 		}
 	})
-	require.Greater(t, compared, 20, "most cases are decided")
+	require.Greater(t, compared, cases/2, "most cases are decided")
+}
+
+// chainLikeNaive draws and compares one case, if it does not hang on rounding.
+func chainLikeNaive(t *rapid.T) (compared bool) {
+	logits := drawLogits(t)
+	p := drawParams(t, len(logits))
+	history := rapid.SliceOfN(rapid.Int32Range(0, int32(min(len(logits), 5)-1)), 0, 40).Draw(t, "history")
+	s, xtc := NewSampler(len(logits)), rapid.Bool().Draw(t, "xtc happens")
+	if xtc {
+		p.XTCProbability = 1
+	}
+	require.NoError(t, p.Check(len(logits)))
+	before := slices.Clone(logits)
+	r, err := s.Sample(logits, &p, history, State{})
+	require.Equal(t, before, logits, "the row is the caller's")
+	if err != nil {
+		require.EqualError(t, err, "after logit bias and penalties: "+noneAllowed(len(logits)))
+		return false
+	}
+	want, sure := naiveChain(logits, &p, history, xtc)
+	if !sure {
+		return false
+	}
+	require.Contains(t, want, r.ID)
+	total := s.candidates.total()
+	require.Len(t, s.candidates.list, len(want))
+	for _, x := range s.candidates.list {
+		require.Contains(t, want, x.id)
+		require.InDelta(t, want[x.id], x.p/total, 1e-6)
+	}
+	return true
 }

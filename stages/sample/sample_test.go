@@ -199,7 +199,8 @@ func TestDRY(t *testing.T) {
 		{"broken by a sequence that is not there", 1, -1, [][]int32{{1, 3}}, []float32{0, 1, 4, 2}},
 	} {
 		p := plain()
-		p.DRY = DRY{Multiplier: 1, Base: 2, AllowedLength: c.allowed, PenaltyLastN: c.window, Breakers: NewBreakers(c.breakers)}
+		p.DRY = DRY{Multiplier: 1, Base: 2, AllowedLength: c.allowed, PenaltyLastN: c.window}
+		p.DRY.Breakers = NewBreakers(c.breakers)
 		row := NewSampler(4).adjust(make([]float32, 4), &p, history)
 		for id, want := range c.want {
 			require.InDelta(t, -want, row[id], 1e-6, "%s: token %d", c.name, id)
@@ -221,6 +222,20 @@ func TestDRYOverlapsLikeNaive(t *testing.T) {
 			require.EqualValues(t, z, s.overlap[k])
 		}
 	})
+}
+
+func TestBreakers(t *testing.T) {
+	b := NewBreakers([][]int32{{1, 2, 3}, {}, {1}, {1, 2}, {4, 5}, {1}})
+	require.Equal(t, 3, b.at([]int32{1, 2, 3, 4}), "the longest")
+	require.Equal(t, 2, b.at([]int32{1, 2}))
+	require.Equal(t, 1, b.at([]int32{1, 4, 5}))
+	require.Equal(t, 0, b.at([]int32{4}))
+	require.Equal(t, 0, b.at([]int32{2, 1}))
+	require.True(t, b.alone(1))
+	require.False(t, b.alone(4))
+	b = nil
+	require.Equal(t, 0, b.at([]int32{1}))
+	require.False(t, b.alone(1))
 }
 
 func TestTextBreakers(t *testing.T) {
