@@ -8,7 +8,7 @@ import (
 
 // attr is obj.name in a template: a method or attribute of the object, else its element of that name.
 func (r *run) attr(obj Value, name string) (Value, error) {
-	if u, ok := obj.(*undefined); ok && !strings.HasPrefix(name, "__") {
+	if u, ok := obj.(*undefined); ok {
 		return nil, u.fault()
 	}
 	if v, err := r.member(obj, name); v != nil || err != nil {
@@ -113,10 +113,11 @@ func (r *run) item(obj, key Value) (Value, error) {
 func (r *run) element(obj, key Value) (Value, error) {
 	switch x := obj.(type) {
 	case *Dict:
-		if v, ok, err := x.lookup(key); ok && err == nil {
-			return v, nil
+		v, _, err := r.lookup(x, key)
+		if e, ok := err.(*Error); ok && e.Kind == Type {
+			return nil, nil // unhashable: there cannot be such a key
 		}
-		return nil, nil
+		return v, err
 	case *namespace:
 		return nil, nil
 	}

@@ -47,8 +47,27 @@ func (r *run) room(n int) error {
 // str pays for a string that was just built from one of similar size.
 func (r *run) str(s string) (Value, error) { return Str(s), r.room(len(s)) }
 
+// stepsPerElement is what an element of a new list costs: it takes memory as well as time.
+const stepsPerElement = 4
+
 // list pays for the elements of a new list.
-func (r *run) list(items []Value) (Value, error) { return &List{items}, r.spend(len(items)) }
+func (r *run) list(items []Value) (Value, error) {
+	return &List{items}, r.spend(len(items) * stepsPerElement)
+}
+
+// bigWork is what an operation on two numbers costs: nothing worth counting unless they are beyond 64 bits.
+func bigWork(op string, a, b Value) int {
+	words := func(v Value) int {
+		if n, ok := v.(bigInt); ok {
+			return len(n.n.Bits())
+		}
+		return 0
+	}
+	if op == "**" {
+		return maxBits / 16
+	}
+	return (words(a) + 1) * (words(b) + 1) / 16
+}
 
 // enter goes one node or value deeper; leave comes back.
 func (r *run) enter() error {

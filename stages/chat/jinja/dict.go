@@ -3,6 +3,7 @@ package jinja
 import (
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -75,9 +76,9 @@ func (d *Dict) put(k Value, h hash, v Value) {
 	}
 }
 
-// lookup finds the value of any key; an unhashable key is an error.
-func (d *Dict) lookup(k Value) (Value, bool, error) {
-	h, err := hashOf(k, 0)
+// lookup is d.get(k), ok telling whether there is one; an unhashable key is an error.
+func (r *run) lookup(d *Dict, k Value) (v Value, ok bool, err error) {
+	h, err := r.hash(k)
 	if err != nil {
 		return nil, false, err
 	}
@@ -87,20 +88,27 @@ func (d *Dict) lookup(k Value) (Value, bool, error) {
 	return nil, false, nil
 }
 
-// set is d[k] = v.
-func (d *Dict) set(k, v Value) error {
-	h, err := hashOf(k, 0)
+// store is d[k] = v.
+func (r *run) store(d *Dict, k, v Value) error {
+	h, err := r.hash(k)
 	if err == nil {
 		d.put(k, h, v)
 	}
 	return err
 }
 
-func (d *Dict) copy() *Dict {
-	c := &Dict{}
-	for i, k := range d.keys {
-		_ = c.set(k, d.values[i]) // it was a key already
+// hash pays for reading a key.
+func (r *run) hash(k Value) (hash, error) {
+	h, err := hashOf(k, 0)
+	if err != nil {
+		return h, err
 	}
+	return h, r.scan(len(h.text))
+}
+
+func (d *Dict) copy() *Dict {
+	c := &Dict{keys: slices.Clone(d.keys), values: slices.Clone(d.values)}
+	c.reindex()
 	return c
 }
 

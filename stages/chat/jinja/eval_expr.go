@@ -42,7 +42,7 @@ func (d *dictExpr) eval(r *run, s *scope) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := out.set(k, v); err != nil {
+		if err := r.store(out, k, v); err != nil {
 			return nil, err
 		}
 	}

@@ -2,22 +2,41 @@ package jinja
 
 // mapFilter applies a filter, or reads an attribute, of every element.
 func mapFilter(r *run, v Value, a callArgs) (Value, error) {
-	each, err := r.mapping(a)
-	if err != nil {
-		return nil, err
-	}
-	pull, err := r.iterate(v)
-	if err != nil {
-		return nil, err
-	}
-	return generator(func() (Value, bool, error) {
-		item, ok, err := pull()
-		if err != nil || !ok {
-			return nil, false, err
-		}
-		item, err = each(item)
-		return item, err == nil, err
+	return r.lazily(v, func() (func(Value) (Value, bool, error), error) {
+		each, err := r.mapping(a)
+		return func(item Value) (Value, bool, error) {
+			item, err := each(item)
+			return item, true, err
+		}, err
 	}), nil
+}
+
+// lazily makes a generator of what pick makes of the elements of v that it keeps. Nothing happens, not even
+// the check of arguments in prepare, before the first element is wanted; anything false counts as empty.
+func (r *run) lazily(v Value, prepare func() (pick func(Value) (Value, bool, error), err error)) Value {
+	var pull next
+	var pick func(Value) (Value, bool, error)
+	return generator(func() (item Value, ok bool, err error) {
+		if !truth(v) {
+			return nil, false, nil
+		}
+		if pull == nil {
+			if pick, err = prepare(); err != nil {
+				return nil, false, err
+			}
+			if pull, err = r.iterate(v); err != nil {
+				return nil, false, err
+			}
+		}
+		for {
+			if item, ok, err = pull(); err != nil || !ok {
+				return nil, false, err
+			}
+			if item, ok, err = pick(item); err != nil || ok {
+				return item, err == nil, err
+			}
+		}
+	})
 }
 
 func (r *run) mapping(a callArgs) (key, error) {
@@ -57,36 +76,25 @@ func (r *run) mapping(a callArgs) (key, error) {
 // choose makes select, reject, selectattr and rejectattr: elements for which a test holds, or does not.
 func choose(keep, ofAttribute bool) func(*run, Value, callArgs) (Value, error) {
 	return func(r *run, v Value, a callArgs) (Value, error) {
-		by := func(v Value) (Value, error) { return v, nil }
-		if ofAttribute {
-			if len(a.pos) == 0 {
-				return nil, fail(Type, "Missing parameter for attribute name")
-			}
-			by = r.attribute(a.pos[0], nil)
-			a.pos = a.pos[1:]
-		}
-		holds, err := r.testNamed(a)
-		if err != nil {
-			return nil, err
-		}
-		pull, err := r.iterate(v)
-		if err != nil {
-			return nil, err
-		}
-		return generator(func() (Value, bool, error) {
-			for {
-				item, ok, err := pull()
-				if err != nil || !ok {
-					return nil, false, err
+		return r.lazily(v, func() (func(Value) (Value, bool, error), error) {
+			by := func(v Value) (Value, error) { return v, nil }
+			args := a
+			if ofAttribute {
+				if len(a.pos) == 0 {
+					return nil, fail(Type, "Missing parameter for attribute name")
 				}
+				by = r.attribute(a.pos[0], nil)
+				args.pos = a.pos[1:]
+			}
+			holds, err := r.testNamed(args)
+			return func(item Value) (Value, bool, error) {
 				tested, err := by(item)
 				if err != nil {
 					return nil, false, err
 				}
-				if ok, err = holds(tested); err != nil || ok == keep {
-					return item, err == nil, err
-				}
-			}
+				ok, err := holds(tested)
+				return item, ok == keep, err
+			}, err
 		}), nil
 	}
 }

@@ -241,7 +241,7 @@ func unique(r *run, v Value, a []Value) (Value, error) {
 				return nil, false, err
 			}
 			before := seen.Len()
-			if err := seen.set(k, None{}); err != nil {
+			if err := r.store(seen, k, None{}); err != nil {
 				return nil, false, err
 			}
 			if seen.Len() > before {

@@ -134,6 +134,9 @@ func indentFilter(r *run, v Value, a []Value) (Value, error) {
 		}
 		indent = strings.Repeat(" ", max(width, 0))
 	}
+	if err := r.splitting(s); err != nil {
+		return nil, err
+	}
 	lines := splitLines(s+"\n", false)
 	if err := r.room(len(s) + len(lines)*len(indent)); err != nil {
 		return nil, err

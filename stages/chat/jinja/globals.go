@@ -147,7 +147,7 @@ func (r *run) addPairs(d *Dict, from Value) error {
 		if len(pair) != 2 {
 			return fail(Argument, "dictionary update sequence element has length %d; 2 is required", len(pair))
 		}
-		if err := d.set(pair[0], pair[1]); err != nil {
+		if err := r.store(d, pair[0], pair[1]); err != nil {
 			return err
 		}
 	}

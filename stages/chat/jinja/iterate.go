@@ -8,10 +8,22 @@ func (r *run) iterate(v Value) (next, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() (Value, bool, error) {
+	if _, ok := v.(*iterator); !ok {
+		return func() (Value, bool, error) {
+			if err := r.spend(1); err != nil {
+				return nil, false, err
+			}
+			return pull()
+		}, nil
+	}
+	return func() (Value, bool, error) { // a generator may walk a generator, and so on
 		if err := r.spend(1); err != nil {
 			return nil, false, err
 		}
+		if err := r.enter(); err != nil {
+			return nil, false, err
+		}
+		defer r.leave()
 		return pull()
 	}, nil
 }

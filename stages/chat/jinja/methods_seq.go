@@ -93,8 +93,8 @@ func viewOf(kind string) *builtin {
 
 var dictMethods = map[string]*builtin{
 	"keys": viewOf("dict_keys"), "values": viewOf("dict_values"), "items": viewOf("dict_items"),
-	"get": takes(1, "key default", func(_ *run, self Value, a []Value) (Value, error) {
-		v, ok, err := self.(*Dict).lookup(a[0])
+	"get": takes(1, "key default", func(r *run, self Value, a []Value) (Value, error) {
+		v, ok, err := r.lookup(self.(*Dict), a[0])
 		switch {
 		case err != nil:
 			return nil, err
@@ -119,7 +119,7 @@ var dictMethods = map[string]*builtin{
 		}
 		d := &Dict{}
 		for _, k := range keys {
-			if err := d.set(k, a[1]); err != nil {
+			if err := r.store(d, k, a[1]); err != nil {
 				return nil, err
 			}
 		}

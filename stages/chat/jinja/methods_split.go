@@ -25,6 +25,9 @@ func splitMethod(r *run, self Value, a []Value) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.splitting(s); err != nil {
+		return nil, err
+	}
 	if !given(a[0]) {
 		return r.strings(splitSpace(s, limit))
 	}
@@ -42,6 +45,9 @@ func rsplitMethod(r *run, self Value, a []Value) (Value, error) {
 	s, _ := text(self)
 	limit, err := asCount("rsplit", a[1], -1)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.splitting(s); err != nil {
 		return nil, err
 	}
 	if !given(a[0]) {
@@ -65,6 +71,9 @@ func rsplitMethod(r *run, self Value, a []Value) (Value, error) {
 	slices.Reverse(parts)
 	return r.strings(parts)
 }
+
+// splitting pays for the parts of a text in advance, as if they had 8 bytes each.
+func (r *run) splitting(s string) error { return r.spend(len(s) / 8 * stepsPerElement) }
 
 func separator(fn string, v Value) (string, error) {
 	sep, err := asText(fn, v)

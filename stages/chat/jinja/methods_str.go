@@ -174,6 +174,9 @@ var stringMethods = map[string]*builtin{
 	"split": takes(0, "sep maxsplit", splitMethod), "rsplit": takes(0, "sep maxsplit", rsplitMethod),
 	"splitlines": takes(0, "keepends", func(r *run, self Value, a []Value) (Value, error) {
 		s, _ := text(self)
+		if err := r.splitting(s); err != nil {
+			return nil, err
+		}
 		return r.strings(splitLines(s, flag(a[0])))
 	}),
 	"partition": takes(1, "sep", partition(strings.Index)), "rpartition": takes(1, "sep", partition(strings.LastIndex)),

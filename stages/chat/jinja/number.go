@@ -5,8 +5,8 @@ import (
 	"math/big"
 )
 
-// maxBits bounds integers. Python prints at most 4300 digits, which are fewer.
-const maxBits = 1 << 15
+// maxBits bounds integers. Python prints at most 4300 digits, about as many.
+const maxBits = 1 << 14
 
 // normInt returns an integer in its shortest form.
 func normInt(n *big.Int) Value {

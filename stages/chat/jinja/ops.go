@@ -43,6 +43,9 @@ func (r *run) binary(op string, a, b Value) (Value, error) {
 	}
 	switch {
 	case isNumber(a) && isNumber(b):
+		if err := r.spend(bigWork(op, a, b)); err != nil {
+			return nil, err
+		}
 		return arithmetic(op, a, b)
 	case op == "+":
 		return r.add(a, b)
@@ -70,16 +73,25 @@ func (r *run) add(a, b Value) (Value, error) {
 		return r.join2(a, b)
 	case *List:
 		if y, ok := b.(*List); ok {
-			return r.list(slices.Concat(x.Items, y.Items))
+			items, err := r.concat(x.Items, y.Items)
+			return &List{items}, err
 		}
 	case Tuple:
 		if y, ok := b.(Tuple); ok {
-			return Tuple(slices.Concat(x, y)), r.spend(len(x) + len(y))
+			items, err := r.concat(x, y)
+			return Tuple(items), err
 		}
 	default:
 		return nil, unsupported("+", a, b)
 	}
 	return nil, fail(Type, `can only concatenate %s (not "%s") to %[1]s`, a.class(), b.class())
+}
+
+func (r *run) concat(x, y []Value) ([]Value, error) {
+	if err := r.spend((len(x) + len(y)) * stepsPerElement); err != nil {
+		return nil, err
+	}
+	return slices.Concat(x, y), nil
 }
 
 func (r *run) join2(a, b Value) (Value, error) {
@@ -141,13 +153,13 @@ func (r *run) repeat(a, b Value) (Value, error) {
 	default:
 		return nil, unsupported("*", a, b)
 	}
-	if len(items) > 0 && n > r.steps/len(items) {
+	if len(items) > 0 && n > r.steps/stepsPerElement/len(items) {
 		return nil, fail(Limit, "a sequence of more than %d elements", r.limits.Steps)
 	}
 	if len(items) == 0 {
 		n = 0
 	}
-	if err := r.spend(n * len(items)); err != nil {
+	if err := r.spend(n * len(items) * stepsPerElement); err != nil {
 		return nil, err
 	}
 	out := slices.Repeat(items, n)
@@ -302,7 +314,7 @@ func (r *run) equalDicts(x, y *Dict) (bool, error) {
 	}
 	defer r.leave()
 	for i, k := range x.keys {
-		v, ok, err := y.lookup(k)
+		v, ok, err := r.lookup(y, k)
 		if err != nil || !ok {
 			return false, err
 		}
@@ -339,11 +351,11 @@ func (r *run) contains(hay, needle Value) (bool, error) {
 		}
 		return strings.Contains(s, t), r.scan(len(s))
 	case *Dict:
-		_, ok, err := x.lookup(needle)
+		_, ok, err := r.lookup(x, needle)
 		return ok, err
 	case *view:
 		if x.kind == "dict_keys" {
-			_, ok, err := x.of.lookup(needle)
+			_, ok, err := r.lookup(x.of, needle)
 			return ok, err
 		}
 	}

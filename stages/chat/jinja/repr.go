@@ -61,6 +61,7 @@ func (w *printer) value(v Value) error {
 		w.WriteString(strconv.FormatInt(int64(x), 10))
 	case bigInt:
 		w.WriteString(x.n.String())
+		return w.run.spend(bigWork("", x, x))
 	case Float:
 		w.WriteString(floatRepr(float64(x)))
 	case Str:
