@@ -47,7 +47,8 @@ type Model interface {
 	Upload(w ir.Ref, row int, data []byte) error
 	RowGrain() int
 	// Run executes one segment for the rows of s. Segments of a step run in program order. After
-	// the head, s.Logits is filled.
+	// the head, s.Logits is filled. A step that Step.Check refuses is an error, and so is NaN or infinity
+	// that reaches a product; the next step is not harmed by either.
 	Run(segment int, s *Step) error
 	Memory() Memory
 	// Close frees the memory. Nothing may be running.

@@ -6,7 +6,7 @@ type Op uint8
 const (
 	Embed   Op = iota + 1 // y[r] = W[token(r)]
 	Linear                // y[r,o] = Σᵢ W[o,i]·x[r,i] + b[o]
-	Norm                  // y = g·x/√(mean x²+ε) [+ b]; layer: g·(x−mean)/√(var+ε) + b; over groups of Norm.Group features
+	Norm                  // y = g·x/√(mean x²+ε) [+ b]; layer: g·(x−mean)/√(var+ε) + b; by groups of Norm.Group
 	RoPE                  // rotates pairs of features of each head by position·frequency
 	Attend                // appends K and V to the cache, then y = softmax(scale·q·Kᵀ)·V over the visible positions
 	GLU                   // y = act(x₀)·x₁; with one input y = act(x₀)
