@@ -33,9 +33,6 @@ func (s *Set) MatMul(out []float32, stride int, m *Matrix, tile0, tile1 int, x *
 	step := max(4, rowsInCache/size&^3)
 	for r := 0; r < x.Rows; r += step {
 		n := min(step, x.Rows-r)
-		if rest := x.Rows - r - n; rest > 0 && rest < 4 { // so that the last pass has four rows as well
-			n -= 4
-		}
 		for tile := tile0; tile < tile1; tile++ {
 			o := tile * TileRows
 			s.strip(&out[r*stride+o], stride, min(TileRows, m.Rows-o), m, tile, unsafe.Add(rows, r*size), size, n)
@@ -43,21 +40,23 @@ func (s *Set) MatMul(out []float32, stride int, m *Matrix, tile0, tile1 int, x *
 	}
 }
 
+// strip multiplies a row tile by rows of activations, size bytes apart, four at a time.
 func (s *Set) strip(out *float32, stride, lanes int, m *Matrix, tile int, x unsafe.Pointer, size, rows int) {
 	w, blocks := unsafe.SliceData(m.strip(tile)), m.Cols/m.Type.Block()
-	at := func(r int) (*float32, *byte) {
-		return (*float32)(unsafe.Add(unsafe.Pointer(out), 4*r*stride)), (*byte)(unsafe.Add(x, r*size))
-	}
-	if rows < 4 {
-		for r := range rows {
-			o, a := at(r)
-			s.one[m.Type](o, stride, lanes, w, a, size, blocks)
+	stride *= 4
+	switch rows {
+	case 1:
+		s.one[m.Type](out, 0, 0, lanes, w, (*byte)(x), 0, 0, blocks)
+	case 2: // rows 0, 0, 0, 1
+		s.four[m.Type](out, 0, stride, lanes, w, (*byte)(x), 0, size, blocks)
+	case 3: // rows 0, 1, 2, 2
+		s.four[m.Type](out, stride, 2*stride, lanes, w, (*byte)(x), size, 2*size, blocks)
+	default:
+		for done := 0; done < rows; done += 4 {
+			r := min(done, rows-4) // the last four may overlap those before: the same bits again
+			o, a := unsafe.Add(unsafe.Pointer(out), r*stride), unsafe.Add(x, r*size)
+			s.four[m.Type]((*float32)(o), stride, 3*stride, lanes, w, (*byte)(a), size, 3*size, blocks)
 		}
-		return
-	}
-	for r := 0; r < rows; r += 4 {
-		o, a := at(min(r, rows-4)) // the last four may overlap the ones before: the same bits again
-		s.four[m.Type](o, stride, lanes, w, a, size, blocks)
 	}
 }
 
@@ -88,7 +87,8 @@ func disagreement(out, stride int, m *Matrix, tile0, tile1 int, x *Acts, last in
 	case stride < last || (x.Rows-1)*stride+last > out:
 		return fmt.Errorf("kernels: %d rows of %d outputs, %d apart, in %d values", x.Rows, last, stride, out)
 	case x.Form == Plain && (x.Stride < x.Cols || (x.Rows-1)*x.Stride+x.Cols > len(x.Float)):
-		return fmt.Errorf("kernels: %d rows of %d activations, %d apart, in %d values", x.Rows, x.Cols, x.Stride, len(x.Float))
+		return fmt.Errorf("kernels: %d rows of %d activations, %d apart, in %d values",
+			x.Rows, x.Cols, x.Stride, len(x.Float))
 	case x.Form != Plain && x.Rows*x.rowBytes() > len(x.Blocks):
 		return fmt.Errorf("kernels: %d prepared rows of %d bytes in %d", x.Rows, x.rowBytes(), len(x.Blocks))
 	}

@@ -19,13 +19,15 @@ type Set struct {
 }
 
 // A kernel multiplies one row tile, over all of k, by one or four rows of activations:
-// out[r·stride+o] = Σₖ w[o,k]·x[r,k] for the first lanes outputs o.
+// out[r,o] = Σₖ w[o,k]·x[r,k] for the first lanes outputs o.
 //
 //	w  the strip of 16 rows: blocks tiles; any alignment
-//	x  rows of activations in the form of the weights' type, xStride bytes apart
+//	x  activations in the form of the weights' type, any alignment
 //
-// It reads exactly these bytes and writes lanes float32 for each row.
-type kernel func(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+// Rows 0 to 3 of x begin at 0, xStride, 2·xStride and xLast bytes; those of out at 0, stride, 2·stride and last bytes.
+// So fewer than four rows can be had by naming some more than once. It reads exactly the bytes of w and of these rows
+// and writes lanes float32 for each row.
+type kernel func(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
 // generic is plain Go: the twins, which define the bits of every other set.
 func generic() *Set {

@@ -6,209 +6,294 @@ package kernels
 
 import "github.com/sluice-ai/sluice/internal/quant"
 
+// f32AVX2x1 is a kernel for F32, rows of activations: 1.
+//
 //go:noescape
-func f32AVX2x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func f32AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// f32AVX2x4 is a kernel for F32, rows of activations: 4.
+//
 //go:noescape
-func f16AVX2x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func f32AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// f16AVX2x1 is a kernel for F16, rows of activations: 1.
+//
 //go:noescape
-func bf16AVX2x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func f16AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// f16AVX2x4 is a kernel for F16, rows of activations: 4.
+//
 //go:noescape
-func q8_0AVX2x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func f16AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// bf16AVX2x1 is a kernel for BF16, rows of activations: 1.
+//
 //go:noescape
-func q4_0AVX2x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func bf16AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// bf16AVX2x4 is a kernel for BF16, rows of activations: 4.
+//
 //go:noescape
-func q4_KAVX2x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func bf16AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q8_0AVX2x1 is a kernel for Q8_0, rows of activations: 1.
+//
 //go:noescape
-func q5_KAVX2x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q8_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q8_0AVX2x4 is a kernel for Q8_0, rows of activations: 4.
+//
 //go:noescape
-func q6_KAVX2x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q8_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_0AVX2x1 is a kernel for Q4_0, rows of activations: 1.
+//
 //go:noescape
-func f32AVX2x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q4_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_0AVX2x4 is a kernel for Q4_0, rows of activations: 4.
+//
 //go:noescape
-func f16AVX2x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q4_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_KAVX2x1 is a kernel for Q4_K, rows of activations: 1.
+//
 //go:noescape
-func bf16AVX2x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q4_KAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_KAVX2x4 is a kernel for Q4_K, rows of activations: 4.
+//
 //go:noescape
-func q8_0AVX2x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q4_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q5_KAVX2x1 is a kernel for Q5_K, rows of activations: 1.
+//
 //go:noescape
-func q4_0AVX2x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q5_KAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q5_KAVX2x4 is a kernel for Q5_K, rows of activations: 4.
+//
 //go:noescape
-func q4_KAVX2x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q5_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q6_KAVX2x1 is a kernel for Q6_K, rows of activations: 1.
+//
 //go:noescape
-func q5_KAVX2x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q6_KAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q6_KAVX2x4 is a kernel for Q6_K, rows of activations: 4.
+//
 //go:noescape
-func q6_KAVX2x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q6_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// quantize32AVX2 is a quantizer for By32.
+//
 //go:noescape
 func quantize32AVX2(dst *byte, src *float32, n int) bool
 
+// quantize256AVX2 is a quantizer for By256.
+//
 //go:noescape
 func quantize256AVX2(dst *byte, src *float32, n int) bool
 
-// newAVX2 is the set of avx2; the machine must have it.
+// newAVX2 is the set of avx2, which the machine must have.
 func newAVX2() *Set {
 	s := generic()
 	s.Name = "avx2"
-	s.quantize[By32] = quantize32AVX2
-	s.quantize[By256] = quantize256AVX2
+	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
 	s.one[quant.F32] = f32AVX2x1
-	s.one[quant.F16] = f16AVX2x1
-	s.one[quant.BF16] = bf16AVX2x1
-	s.one[quant.Q8_0] = q8_0AVX2x1
-	s.one[quant.Q4_0] = q4_0AVX2x1
-	s.one[quant.Q4_K] = q4_KAVX2x1
-	s.one[quant.Q5_K] = q5_KAVX2x1
-	s.one[quant.Q6_K] = q6_KAVX2x1
 	s.four[quant.F32] = f32AVX2x4
+	s.one[quant.F16] = f16AVX2x1
 	s.four[quant.F16] = f16AVX2x4
+	s.one[quant.BF16] = bf16AVX2x1
 	s.four[quant.BF16] = bf16AVX2x4
+	s.one[quant.Q8_0] = q8_0AVX2x1
 	s.four[quant.Q8_0] = q8_0AVX2x4
+	s.one[quant.Q4_0] = q4_0AVX2x1
 	s.four[quant.Q4_0] = q4_0AVX2x4
+	s.one[quant.Q4_K] = q4_KAVX2x1
 	s.four[quant.Q4_K] = q4_KAVX2x4
+	s.one[quant.Q5_K] = q5_KAVX2x1
 	s.four[quant.Q5_K] = q5_KAVX2x4
+	s.one[quant.Q6_K] = q6_KAVX2x1
 	s.four[quant.Q6_K] = q6_KAVX2x4
 	return s
 }
 
+// f32AVX512x1 is a kernel for F32, rows of activations: 1.
+//
 //go:noescape
-func f32AVX512x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func f32AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// f32AVX512x4 is a kernel for F32, rows of activations: 4.
+//
 //go:noescape
-func f16AVX512x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func f32AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// f16AVX512x1 is a kernel for F16, rows of activations: 1.
+//
 //go:noescape
-func bf16AVX512x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func f16AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// f16AVX512x4 is a kernel for F16, rows of activations: 4.
+//
 //go:noescape
-func q8_0AVX512x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func f16AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// bf16AVX512x1 is a kernel for BF16, rows of activations: 1.
+//
 //go:noescape
-func q4_0AVX512x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func bf16AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// bf16AVX512x4 is a kernel for BF16, rows of activations: 4.
+//
 //go:noescape
-func q4_KAVX512x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func bf16AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q8_0AVX512x1 is a kernel for Q8_0, rows of activations: 1.
+//
 //go:noescape
-func q5_KAVX512x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q8_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q8_0AVX512x4 is a kernel for Q8_0, rows of activations: 4.
+//
 //go:noescape
-func q6_KAVX512x1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q8_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_0AVX512x1 is a kernel for Q4_0, rows of activations: 1.
+//
 //go:noescape
-func f32AVX512x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q4_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_0AVX512x4 is a kernel for Q4_0, rows of activations: 4.
+//
 //go:noescape
-func f16AVX512x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q4_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_KAVX512x1 is a kernel for Q4_K, rows of activations: 1.
+//
 //go:noescape
-func bf16AVX512x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q4_KAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_KAVX512x4 is a kernel for Q4_K, rows of activations: 4.
+//
 //go:noescape
-func q8_0AVX512x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q4_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q5_KAVX512x1 is a kernel for Q5_K, rows of activations: 1.
+//
 //go:noescape
-func q4_0AVX512x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q5_KAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q5_KAVX512x4 is a kernel for Q5_K, rows of activations: 4.
+//
 //go:noescape
-func q4_KAVX512x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q5_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q6_KAVX512x1 is a kernel for Q6_K, rows of activations: 1.
+//
 //go:noescape
-func q5_KAVX512x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q6_KAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q6_KAVX512x4 is a kernel for Q6_K, rows of activations: 4.
+//
 //go:noescape
-func q6_KAVX512x4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q6_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
-// newAVX512 is the set of avx512; the machine must have it.
+// newAVX512 is the set of avx512, which the machine must have.
 func newAVX512() *Set {
 	s := generic()
 	s.Name = "avx512"
-	s.quantize[By32] = quantize32AVX2
-	s.quantize[By256] = quantize256AVX2
+	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
 	s.one[quant.F32] = f32AVX512x1
-	s.one[quant.F16] = f16AVX512x1
-	s.one[quant.BF16] = bf16AVX512x1
-	s.one[quant.Q8_0] = q8_0AVX512x1
-	s.one[quant.Q4_0] = q4_0AVX512x1
-	s.one[quant.Q4_K] = q4_KAVX512x1
-	s.one[quant.Q5_K] = q5_KAVX512x1
-	s.one[quant.Q6_K] = q6_KAVX512x1
 	s.four[quant.F32] = f32AVX512x4
+	s.one[quant.F16] = f16AVX512x1
 	s.four[quant.F16] = f16AVX512x4
+	s.one[quant.BF16] = bf16AVX512x1
 	s.four[quant.BF16] = bf16AVX512x4
+	s.one[quant.Q8_0] = q8_0AVX512x1
 	s.four[quant.Q8_0] = q8_0AVX512x4
+	s.one[quant.Q4_0] = q4_0AVX512x1
 	s.four[quant.Q4_0] = q4_0AVX512x4
+	s.one[quant.Q4_K] = q4_KAVX512x1
 	s.four[quant.Q4_K] = q4_KAVX512x4
+	s.one[quant.Q5_K] = q5_KAVX512x1
 	s.four[quant.Q5_K] = q5_KAVX512x4
+	s.one[quant.Q6_K] = q6_KAVX512x1
 	s.four[quant.Q6_K] = q6_KAVX512x4
 	return s
 }
 
+// q8_0VNNIx1 is a kernel for Q8_0, rows of activations: 1.
+//
 //go:noescape
-func q8_0VNNIx1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q8_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q8_0VNNIx4 is a kernel for Q8_0, rows of activations: 4.
+//
 //go:noescape
-func q4_0VNNIx1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q8_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_0VNNIx1 is a kernel for Q4_0, rows of activations: 1.
+//
 //go:noescape
-func q4_KVNNIx1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q4_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_0VNNIx4 is a kernel for Q4_0, rows of activations: 4.
+//
 //go:noescape
-func q5_KVNNIx1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q4_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_KVNNIx1 is a kernel for Q4_K, rows of activations: 1.
+//
 //go:noescape
-func q6_KVNNIx1(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q4_KVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_KVNNIx4 is a kernel for Q4_K, rows of activations: 4.
+//
 //go:noescape
-func q8_0VNNIx4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q4_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q5_KVNNIx1 is a kernel for Q5_K, rows of activations: 1.
+//
 //go:noescape
-func q4_0VNNIx4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q5_KVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q5_KVNNIx4 is a kernel for Q5_K, rows of activations: 4.
+//
 //go:noescape
-func q4_KVNNIx4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q5_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q6_KVNNIx1 is a kernel for Q6_K, rows of activations: 1.
+//
 //go:noescape
-func q5_KVNNIx4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q6_KVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q6_KVNNIx4 is a kernel for Q6_K, rows of activations: 4.
+//
 //go:noescape
-func q6_KVNNIx4(out *float32, stride, lanes int, w, x *byte, xStride, blocks int)
+func q6_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
-// newVNNI is the set of avx512vnni; the machine must have it.
+// newVNNI is the set of avx512vnni, which the machine must have.
 func newVNNI() *Set {
 	s := generic()
 	s.Name = "avx512vnni"
-	s.quantize[By32] = quantize32AVX2
-	s.quantize[By256] = quantize256AVX2
+	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
 	s.one[quant.F32] = f32AVX512x1
-	s.one[quant.F16] = f16AVX512x1
-	s.one[quant.BF16] = bf16AVX512x1
-	s.one[quant.Q8_0] = q8_0VNNIx1
-	s.one[quant.Q4_0] = q4_0VNNIx1
-	s.one[quant.Q4_K] = q4_KVNNIx1
-	s.one[quant.Q5_K] = q5_KVNNIx1
-	s.one[quant.Q6_K] = q6_KVNNIx1
 	s.four[quant.F32] = f32AVX512x4
+	s.one[quant.F16] = f16AVX512x1
 	s.four[quant.F16] = f16AVX512x4
+	s.one[quant.BF16] = bf16AVX512x1
 	s.four[quant.BF16] = bf16AVX512x4
+	s.one[quant.Q8_0] = q8_0VNNIx1
 	s.four[quant.Q8_0] = q8_0VNNIx4
+	s.one[quant.Q4_0] = q4_0VNNIx1
 	s.four[quant.Q4_0] = q4_0VNNIx4
+	s.one[quant.Q4_K] = q4_KVNNIx1
 	s.four[quant.Q4_K] = q4_KVNNIx4
+	s.one[quant.Q5_K] = q5_KVNNIx1
 	s.four[quant.Q5_K] = q5_KVNNIx4
+	s.one[quant.Q6_K] = q6_KVNNIx1
 	s.four[quant.Q6_K] = q6_KVNNIx4
 	return s
 }

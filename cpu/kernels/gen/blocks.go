@@ -105,7 +105,7 @@ func (s source) emitBlocks(e *emitter, name string, rows int) {
 	}
 	e.f("ADDQ $%d, BX", s.tile)
 	e.f("ADDQ $%d, DX", s.x)
-	e.f("DECQ blocks+48(FP)")
+	e.f("DECQ blocks+64(FP)")
 	e.f("JNZ block")
 	e.f("")
 	totals := b.total

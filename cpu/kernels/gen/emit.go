@@ -21,7 +21,7 @@ func (s isa) width() int { return 4 * s.lanes }
 // emitter collects the text of one file. Registers belong to the routine being written:
 //
 //	BX  the tile                    DX  activations of row 0, moves along k
-//	R8  distance of two rows of activations, R9 three times it
+//	R8  from row 0 of activations to row 1, and to row 2 twice; R9 to row 3
 //	DI  activations within a block  SI, R12  in ymm form: half of the tile, times 2; its sums in the frame
 //	R10, R11, R13  places in the tile
 type emitter struct {
@@ -78,11 +78,11 @@ func (e *emitter) constants() {
 func (e *emitter) begin(name string, frame int, contract string) {
 	e.used, e.regs = 0, map[string]string{}
 	e.f("")
-	e.text.WriteString(fmt.Sprintf("// %s\nTEXT ·%s(SB), 0, $%d-56\n", contract, name, frame))
-	e.f("MOVQ w+24(FP), BX")
-	e.f("MOVQ x+32(FP), DX")
-	e.f("MOVQ xStride+40(FP), R8")
-	e.f("LEAQ (R8)(R8*2), R9")
+	e.text.WriteString(fmt.Sprintf("// %s\nTEXT ·%s(SB), 0, $%d-72\n", contract, name, frame))
+	e.f("MOVQ w+32(FP), BX")
+	e.f("MOVQ x+40(FP), DX")
+	e.f("MOVQ xStride+48(FP), R8")
+	e.f("MOVQ xLast+56(FP), R9")
 }
 
 // reg takes a free vector register.
@@ -173,9 +173,8 @@ func (e *emitter) broadcast32(op, mem, a, to string) {
 func (e *emitter) finish(acc []string, frame int) {
 	e.f("MOVQ out+0(FP), DI")
 	e.f("MOVQ stride+8(FP), R8")
-	e.f("SHLQ $2, R8")
-	e.f("LEAQ (R8)(R8*2), R9")
-	e.f("MOVQ lanes+16(FP), CX")
+	e.f("MOVQ last+16(FP), R9")
+	e.f("MOVQ lanes+24(FP), CX")
 	if e.wide() {
 		e.f("MOVL $1, AX")
 		e.f("SHLL CX, AX")

@@ -29,10 +29,10 @@ func (s source) emitFloat(e *emitter, name string, rows int) {
 	for i, p := range e.passes(rows) {
 		if i > 0 {
 			e.f("")
-			e.f("MOVQ w+24(FP), BX")
-			e.f("MOVQ x+32(FP), DX")
+			e.f("MOVQ w+32(FP), BX")
+			e.f("MOVQ x+40(FP), DX")
 		}
-		e.f("MOVQ blocks+48(FP), CX")
+		e.f("MOVQ blocks+64(FP), CX")
 		e.used = 0
 		totals = s.emitPass(e, p, fmt.Sprint(i))
 	}
