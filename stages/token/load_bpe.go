@@ -32,10 +32,6 @@ func (v *Vocab) planBPE(m *meta.Map, model string) (func() error, error) {
 		}
 		b.rules, b.wholeWords = p.rules, p.wholeWords
 		v.addBOS = p.addBOS
-		v.special.bos, v.special.eos = 11, 11
-		if p.noBOS {
-			v.special.bos = none
-		}
 	}
 	return func() error { return v.buildBPE(b, merges) }, nil
 }

@@ -9,7 +9,6 @@ type preTokenizer struct {
 	rules      []rule
 	wholeWords bool // a word that is a token is not merged from bytes
 	addBOS     bool // the default without tokenizer.ggml.add_bos_token
-	noBOS      bool // there is no default BOS
 }
 
 // preTokenizers maps names to what they mean. It is made for each vocabulary, used and dropped.
@@ -25,8 +24,7 @@ func preTokenizers() map[string]preTokenizer {
 			"roberta-bpe"}},
 		{preTokenizer{rules: llama3Rules(), wholeWords: true, addBOS: true}, []string{
 			"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano"}},
-		{preTokenizer{rules: llama3Rules()}, []string{"dbrx", "smaug-bpe"}},
-		{preTokenizer{rules: llama3Rules(), noBOS: true}, []string{"glm4", "chatglm-bpe"}},
+		{preTokenizer{rules: llama3Rules()}, []string{"dbrx", "smaug-bpe", "glm4", "chatglm-bpe"}},
 		{preTokenizer{rules: qwen2Rules()}, []string{
 			"qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "stablelm2", "hunyuan", "solar-open", "grok-2",
 			"bailingmoe", "bailingmoe2", "llada-moe"}},

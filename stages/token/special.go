@@ -20,7 +20,8 @@ func noSpecials() specialIDs {
 }
 
 // readSpecials overrides the defaults in v.special by the file's keys. As in llama.cpp, an id out of range counts
-// as not given: files in use have 2^32-1 for "none".
+// as not given: files in use have 2^32-1 for "none". Byte-level BPE has no defaults; llama.cpp takes Falcon's 11, which
+// in other vocabularies is a comma.
 func (v *Vocab) readSpecials(m *meta.Map) error {
 	s := &v.special
 	for _, k := range []struct {

@@ -54,7 +54,8 @@ func New(m *meta.Map) (*Vocab, error) {
 	return v, nil
 }
 
-// Encode appends the ids of text to dst. Bytes that are not UTF-8 become U+FFFD, except where the vocabulary has byte tokens.
+// Encode appends the ids of text to dst. Bytes that are not UTF-8 become U+FFFD, except where SentencePiece has tokens
+// for bytes. As in llama.cpp, a byte that a byte-level vocabulary has no token for is left out.
 func (v *Vocab) Encode(dst []ID, text string, o Options) ([]ID, error) {
 	if len(text) > math.MaxInt32/4 {
 		return dst, fmt.Errorf("text has %d bytes, at most %d can be encoded: split it", len(text), math.MaxInt32/4)

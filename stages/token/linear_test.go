@@ -1,0 +1,39 @@
+package token
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/stretchr/testify/require"
+)
+
+// TestLinear: ten times the text takes ten times the merging steps, whatever the text. (Each step is a push to or
+// a pop from a heap: a logarithm, which is not counted.)
+func TestLinear(t *testing.T) {
+	tokens := []string{"<unk>", "<s>", "</s>", "▁", "a", "aa", "aaaa", "aaaaaaaa", "ab", "ba", "abab", "▁▁", "▁▁▁▁", "b"}
+	merges := []string{"a a", "aa aa", "aaaa aaaa", "a b", "b a", "ab ab", "▁ ▁", "▁▁ ▁▁"}
+	common := func(model string) *meta.Map {
+		m := new(meta.Map)
+		m.Set("tokenizer.ggml.model", model)
+		m.Set("tokenizer.ggml.tokens", tokens)
+		m.Set("tokenizer.ggml.merges", merges)
+		m.Set("tokenizer.ggml.bos_token_id", uint32(1))
+		return m
+	}
+	for _, model := range []string{"gpt2", "llama", "gemma4"} {
+		v, err := New(common(model))
+		require.NoError(t, err)
+		for _, unit := range []string{"a", "ab", "ba", " ", "aab", "x"} {
+			steps := func(n int) int {
+				s := new(scratch)
+				_, err := v.kind.encode(nil, strings.Repeat(unit, n/len(unit)), true, s)
+				require.NoError(t, err)
+				return s.chain.steps
+			}
+			small, large := steps(10_000), steps(100_000)
+			require.LessOrEqual(t, large, 11*small+100, "%s: 100000 bytes of %q", model, unit)
+			require.LessOrEqual(t, large, 6*100_000, "%s: 100000 bytes of %q", model, unit)
+		}
+	}
+}
