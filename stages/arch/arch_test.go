@@ -1,0 +1,115 @@
+package arch
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// fixtures are files of each architecture; llama has two kinds of RoPE.
+var fixtures = []string{
+	"gemma2", "gemma3", "granite", "llama", "llama3rope", "olmo2", "phi3", "qwen2", "qwen3", "smollm3",
+	"starcoder2_k256",
+}
+
+func open(t testing.TB, name string) *gguf.File {
+	t.Helper()
+	f, err := gguf.Open(filepath.Join(shared.Dir(t), "fixtures", name+".gguf"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	return f
+}
+
+func holds(f *gguf.File) func(string) bool {
+	return func(name string) bool { _, ok := f.Tensor(name); return ok }
+}
+
+func tensorsOf(f *gguf.File) []ir.Tensor {
+	tensors := make([]ir.Tensor, len(f.Tensors))
+	for i, x := range f.Tensors {
+		tensors[i] = ir.Tensor{Name: x.Name, Type: x.Type, Shape: x.Shape}
+	}
+	return tensors
+}
+
+// TestPrograms compares what each family computes with a text that was read in review. -update rewrites it.
+func TestPrograms(t *testing.T) {
+	seen := map[string]bool{}
+	for _, name := range fixtures {
+		f := open(t, name)
+		p, err := Record(&f.Meta, holds(f), Options{})
+		require.NoError(t, err, name)
+		_, err = ir.Bind(p, tensorsOf(f))
+		require.NoError(t, err, name)
+		seen[p.Arch] = true
+
+		golden := filepath.Join("testdata", name+".txt")
+		if *update {
+			require.NoError(t, os.MkdirAll("testdata", 0o755))
+			require.NoError(t, os.WriteFile(golden, []byte(p.String()), 0o644))
+		}
+		want, err := os.ReadFile(golden)
+		require.NoError(t, err)
+		require.Equal(t, string(want), p.String(), "%s: go test ./stages/arch -update, and read the difference", name)
+	}
+	for _, name := range Names() {
+		require.True(t, seen[name], "no fixture of %s", name)
+	}
+}
+
+func TestUnknownArchitecture(t *testing.T) {
+	var m meta.Map
+	_, err := Record(&m, nil, Options{})
+	require.EqualError(t, err, "general.architecture: missing from the metadata")
+	m.Set("general.architecture", "mamba")
+	_, err = Record(&m, nil, Options{})
+	require.EqualError(t, err, `general.architecture: "mamba" is not supported, want one of `+
+		"gemma2, gemma3, granite, llama, olmo2, phi3, qwen2, qwen3, smollm3, starcoder2")
+}
+
+// llamaMeta is complete metadata of a small model.
+func llamaMeta() *meta.Map {
+	var m meta.Map
+	m.Set("general.architecture", "llama")
+	m.Set("tokenizer.ggml.tokens", make([]string, 10))
+	for key, n := range map[string]uint32{
+		"block_count": 2, "embedding_length": 64, "feed_forward_length": 96, "attention.head_count": 4,
+		"attention.head_count_kv": 2, "context_length": 512,
+	} {
+		m.Set("llama."+key, n)
+	}
+	m.Set("llama.attention.layer_norm_rms_epsilon", float32(1e-5))
+	return &m
+}
+
+func TestAllFaultsAtOnce(t *testing.T) {
+	m := llamaMeta()
+	m.Set("llama.block_count", uint64(1<<40))
+	m.Set("llama.embedding_length", int32(-64))
+	m.Set("llama.feed_forward_length", "many")
+	m.Set("llama.attention.head_count", uint32(4))
+	m.Set("llama.attention.head_count_kv", uint32(3))
+	m.Set("llama.attention.key_length", uint32(15))
+	m.Set("llama.attention.layer_norm_rms_epsilon", float32(-1))
+	m.Set("llama.rope.scaling.type", "wild")
+	m.Set("llama.expert_count", uint32(8))
+	_, err := Record(m, nil, Options{})
+	require.EqualError(t, err, `metadata of llama: llama.block_count: is 1099511627776, want 1 to 1024
+llama.embedding_length: is -64, want 1 to 1048576
+llama.feed_forward_length: is of type string, want an integer
+llama.attention.layer_norm_rms_epsilon: is -1, want a number above 0
+llama.attention.head_count_kv: is 3, want a divisor of llama.attention.head_count, 4
+llama.expert_count: this is a mixture of experts, which is not supported yet
+llama.rope.dimension_count: is 15, want an even number of at most the head size, 15
+llama.rope.scaling.type: is "wild", want none, linear, yarn or longrope`)
+}
