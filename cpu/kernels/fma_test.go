@@ -28,9 +28,10 @@ func TestFMA32(t *testing.T) {
 	for range 200_000 {
 		a, b, c := random(), random(), random()
 		switch rng.IntN(4) {
-		case 0: // a sum near a tie: c a power of two, the product near half of its last place
-			c = math.Float32frombits(rng.Uint32N(254) << 23)
-			a, b = c*0x1p-24, 1+float32(rng.IntN(3)-1)*0x1p-23
+		case 0: // the product is half of c's last place, less 2⁻⁴⁶ of itself: in float64 the sum seems a tie
+			c = math.Float32frombits((40+rng.Uint32N(200))<<23 | rng.Uint32N(1<<23))
+			half := math.Float32frombits(math.Float32bits(c)>>23<<23) * 0x1p-24
+			a, b = half*(1+0x1p-23), 1-0x1p-23
 		case 1: // comparable terms
 			b = float32(rng.NormFloat64())
 			c = float32(-float64(a) * float64(b) * (1 + rng.NormFloat64()*1e-6))
