@@ -234,30 +234,31 @@ func TestCancel(t *testing.T) {
 	for i := range long {
 		long[i] = int32(i % 500)
 	}
-	tests := map[string]func(*Engine) *Stream{
-		"decoding": func(e *Engine) *Stream {
+	tests := map[string]func(*testing.T, *Engine) *Stream{
+		"decoding": func(t *testing.T, e *Engine) *Stream {
 			s := begin(t, e, ask([]int32{1, 2, 3}, 100_000))
 			var ev Event
 			require.NoError(t, s.Next(context.Background(), &ev))
 			return s
 		},
-		"in prefill": func(e *Engine) *Stream { return begin(t, e, ask(long, 10)) },
-		"queued": func(e *Engine) *Stream {
-			begin(t, e, ask(long, 10)) // holds the only place
+		"in prefill": func(t *testing.T, e *Engine) *Stream { return begin(t, e, ask(long, 10)) },
+		"queued": func(t *testing.T, e *Engine) *Stream {
+			holder := begin(t, e, ask([]int32{1, 2}, 100_000)) // has the only place
+			t.Cleanup(holder.Close)
 			return begin(t, e, ask(long, 10))
 		},
-		"starved": func(e *Engine) *Stream {
+		"starved": func(t *testing.T, e *Engine) *Stream {
 			s := begin(t, e, ask([]int32{1, 2, 3}, 100_000))
 			require.Eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.size == batch.Window },
 				5*time.Second, time.Millisecond)
 			return s
 		},
-		"at once": func(e *Engine) *Stream { return begin(t, e, ask(long, 10)) },
+		"at once": func(t *testing.T, e *Engine) *Stream { return begin(t, e, ask(long, 10)) },
 	}
 	for name, open := range tests {
 		t.Run(name, func(t *testing.T) {
 			e := startFixture(t, fixture, func(c *Config) { c.Context, c.Sequences = 4096, 1 })
-			s := open(e)
+			s := open(t, e)
 			if name != "at once" {
 				time.Sleep(20 * time.Millisecond)
 			}

@@ -17,10 +17,13 @@ get a GGUF file and name it: sluice run -m model.gguf "..."`
 
 // cli lists the commands in the order of the help.
 type cli struct {
+	Run        runCmd        `cmd:"" help:"Answer a prompt."`
 	Inspect    inspectCmd    `cmd:"" help:"Show what is in a model file."`
 	Tokenize   tokenizeCmd   `cmd:"" help:"Turn text on standard input into token ids."`
 	Detokenize detokenizeCmd `cmd:"" help:"Turn token ids into text."`
 	Template   templateCmd   `cmd:"" help:"Show what a chat template makes of a conversation."`
+	Logits     logitsCmd     `cmd:"" help:"Write the logits of every position of some tokens."`
+	Perplexity perplexityCmd `cmd:"" help:"Measure how well a model predicts a text."`
 	Doctor     doctorCmd     `cmd:"" help:"Show what this machine offers, what is missing, and what to do."`
 
 	Version kong.VersionFlag `help:"Print the version."`
@@ -43,7 +46,7 @@ func newParser(e *env, exit func(code int)) (*kong.Kong, error) {
 type exampler interface{ examples() [2]string }
 
 func (*cli) examples() [2]string {
-	return [2]string{`sluice inspect`, `sluice doctor`}
+	return [2]string{`sluice run "What is the capital of France?"`, `sluice doctor`}
 }
 
 // printHelp prints kong's help and the two examples below it.

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// engineFlags are what every command that runs a model spells the same way.
+type engineFlags struct {
+	modelFlag
+	KV      string `name:"kv" enum:"f16,f32" default:"f16" help:"Type of the KV cache: f16, or f32 (twice the memory)."`
+	Ctx     int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what the model was trained for, as memory allows."`
+	Threads int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
+	Log     string `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`
+}
+
+// start loads the model, with a progress bar if a person is watching. edit may change what the flags do not say.
+func (f *engineFlags) start(ctx context.Context, e *env, edit func(*actors.Config)) (*actors.Engine, error) {
+	if f.Ctx < 0 {
+		return nil, usagef("--ctx is %d: want a number of tokens, such as 4096", f.Ctx)
+	}
+	if f.Threads < 0 {
+		return nil, usagef("-t is %d: want a number of threads, such as 2", f.Threads)
+	}
+	file, err := openModel(f.Model)
+	if err != nil {
+		return nil, err
+	}
+	force, _ := e.lookup("SLUICE_CPU")
+	device, err := cpu.New(f.Threads, force)
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("SLUICE_CPU: %w", err)
+	}
+	cfg := actors.Config{File: file, Device: device, KV: backend.KVF16, Context: f.Ctx, Log: f.logger(e)}
+	if f.KV == "f32" {
+		cfg.KV = backend.KVF32
+	}
+	if edit != nil {
+		edit(&cfg)
+	}
+	if e.isTerminal(e.stderr) {
+		cfg.Progress = progress(e, "loading "+file.Name)
+	}
+	return actors.Start(ctx, cfg)
+}
+
+// logger writes what the engine has to say: for a person, on standard error, warnings and worse unless told otherwise.
+func (f *engineFlags) logger(e *env) zerolog.Logger {
+	level := zerolog.ErrorLevel
+	if f.Log != "" {
+		level, _ = zerolog.ParseLevel(f.Log) // kong has checked it
+	}
+	out := zerolog.ConsoleWriter{Out: e.stderr, TimeFormat: time.TimeOnly, NoColor: !e.isTerminal(e.stderr)}
+	return zerolog.New(out).Level(level).With().Timestamp().Logger()
+}
+
+// progress draws a bar of bytes, which goes away when it is full.
+func progress(e *env, what string) func(done, total int64) {
+	var bar *progressbar.ProgressBar
+	return func(done, total int64) {
+		if bar == nil {
+			bar = progressbar.NewOptions64(total,
+				progressbar.OptionSetWriter(e.stderr), progressbar.OptionSetDescription(what),
+				progressbar.OptionShowBytes(true), progressbar.OptionSetWidth(30),
+				progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true),
+				progressbar.OptionSetTheme(progressbar.ThemeUnicode))
+		}
+		_ = bar.Set64(done) // a bar that cannot be drawn is no reason to stop
+	}
+}
+
+// shut closes the engine at the end of a command, when nothing is left to wait for.
+func shut(e *actors.Engine) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = e.Close(ctx)
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/stages/token"
+)
+
+type perplexityCmd struct {
+	engineFlags
+	File  string `short:"f" required:"" placeholder:"FILE" help:"Text to measure on."`
+	Chunk int    `short:"c" default:"512" placeholder:"N" help:"Tokens of a chunk; the second half of each is scored."`
+	Most  int    `name:"chunks" placeholder:"N" help:"Measure on the first N chunks only."`
+}
+
+func (perplexityCmd) examples() [2]string {
+	return [2]string{
+		`sluice perplexity -f README.md`,
+		`sluice perplexity -m model.gguf -f text.txt -c 512`,
+	}
+}
+
+// perplexity is what the command prints. Its names are part of the interface.
+type perplexity struct {
+	PPL    float64 `json:"ppl"`
+	Chunks int     `json:"chunks"`
+	Tokens int     `json:"tokens"` // of the whole text
+	Scored int     `json:"scored"`
+}
+
+func (c *perplexityCmd) Run(e *env) error {
+	if c.Chunk < 4 {
+		return usagef("-c is %d: want at least 4 tokens in a chunk", c.Chunk)
+	}
+	ctx, cancel := e.interruptible(context.Background())
+	defer cancel()
+	text, err := os.ReadFile(c.File)
+	if err != nil {
+		return err
+	}
+	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
+		cfg.Sequences = 1
+		if cfg.Context == 0 {
+			cfg.Context = c.Chunk
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer shut(engine)
+	result, err := measure(ctx, engine, strings.TrimSuffix(string(text), "\n"), c.Chunk, c.Most)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	return printJSON(e.stdout, result)
+}
+
+// measure follows llama.cpp's protocol: the text in chunks of n tokens, each on an empty cache, with BOS in place of its first
+// token where the model adds one; tokens n/2+1 to n−1 of a chunk are scored.
+func measure(ctx context.Context, engine *actors.Engine, text string, n, most int) (*perplexity, error) {
+	vocab := engine.Vocab()
+	ids, err := vocab.Encode(nil, text, token.Options{AddSpecial: true})
+	if err != nil {
+		return nil, err
+	}
+	if len(ids) < 2*n {
+		return nil, fmt.Errorf("the text has %d tokens: want at least %d, two chunks", len(ids), 2*n)
+	}
+	bos, addsBOS := vocab.BOS()
+	addsBOS = addsBOS && ids[0] == bos
+	p := &perplexity{Chunks: len(ids) / n, Tokens: len(ids)}
+	if most > 0 {
+		p.Chunks = min(p.Chunks, most)
+	}
+	sum := 0.0
+	for i := range p.Chunks {
+		chunk := append([]int32(nil), ids[i*n:(i+1)*n]...)
+		if addsBOS {
+			chunk[0] = bos
+		}
+		err := eachRow(ctx, engine, chunk, func(pos int, row []float32) error {
+			if pos >= n/2 && pos < n-1 {
+				sum += surprise(row, chunk[pos+1])
+				p.Scored++
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	p.PPL = math.Exp(sum / float64(p.Scored))
+	return p, nil
+}
+
+// surprise is −log of the probability that the logits give to the token.
+func surprise(logits []float32, id int32) float64 {
+	most := logits[0]
+	for _, x := range logits {
+		most = max(most, x)
+	}
+	sum := 0.0
+	for _, x := range logits {
+		sum += math.Exp(float64(x - most))
+	}
+	return math.Log(sum) - float64(logits[id]-most)
+}

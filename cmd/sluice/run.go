@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/stages/chat"
+)
+
+type runCmd struct {
+	engineFlags
+	Prompt []string `arg:"" optional:"" help:"What to ask. Without it: standard input."`
+	N      int      `short:"n" placeholder:"N" help:"Most tokens to generate. Default: until the answer ends."`
+	System string   `help:"System message to put before the prompt."`
+	Raw    bool     `help:"Complete the text as it is, without the chat template."`
+	Tokens string   `placeholder:"IDS" help:"Token ids as they are, such as 1,2,3, instead of a prompt."`
+	Stop   []string `sep:"none" placeholder:"TEXT" help:"Text that ends the answer. May be repeated."`
+
+	IgnoreEOS bool `name:"ignore-eos" help:"Go on after the end of the answer."`
+	JSON      bool `name:"json" help:"Print one JSON object instead of text."`
+	samplingFlags
+}
+
+func (runCmd) examples() [2]string {
+	return [2]string{
+		`sluice run "What is the capital of France?"`,
+		`sluice run -m model.gguf -n 200 --temp 0.7 "Tell me a short story about a fox."`,
+	}
+}
+
+func (c *runCmd) Run(e *env) error {
+	ctx, cancel := e.interruptible(context.Background())
+	defer cancel()
+	began := e.now()
+	prompt, err := c.prompt(e)
+	if err != nil {
+		return err
+	}
+	engine, err := c.start(ctx, e, func(cfg *actors.Config) { cfg.Sequences = 1 })
+	if err != nil {
+		return err
+	}
+	defer shut(engine)
+	loaded := e.now()
+	request, err := c.request(e, engine, prompt)
+	if err != nil {
+		return err
+	}
+	stream, err := engine.Generate(request)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	if c.JSON {
+		return c.printJSON(ctx, e, stream, loaded.Sub(began))
+	}
+	return printText(ctx, e, stream)
+}
+
+// prompt is the text to answer; none if ids were given.
+func (c *runCmd) prompt(e *env) (string, error) {
+	if c.Tokens != "" {
+		if len(c.Prompt) > 0 {
+			return "", usagef("there are both a prompt and --tokens: give one of them")
+		}
+		return "", nil
+	}
+	if len(c.Prompt) > 0 {
+		return strings.Join(c.Prompt, " "), nil
+	}
+	if e.isTerminal(e.stdin) {
+		return "", usagef(`there is no prompt: sluice run "What is the capital of France?"`)
+	}
+	text, err := io.ReadAll(e.stdin)
+	if err != nil {
+		return "", fmt.Errorf("standard input: %w", err)
+	}
+	return string(text), nil
+}
+
+func (c *runCmd) request(e *env, engine *actors.Engine, prompt string) (actors.Request, error) {
+	if c.Temp == nil {
+		c.Temp = new(float32) // one question, one answer: the likeliest, unless asked otherwise
+	}
+	params, err := c.params(engine)
+	if err != nil {
+		return actors.Request{}, err
+	}
+	r := actors.Request{MaxTokens: c.N, Sampling: params, Stop: c.Stop, IgnoreEOG: c.IgnoreEOS}
+	if c.IgnoreEOS {
+		r.Sampling.IgnoreEOG = engine.Vocab().EOG()
+	}
+	switch {
+	case c.N < 0:
+		return r, usagef("-n is %d: want a number of tokens, such as 100", c.N)
+	case c.Tokens != "":
+		if r.Tokens, err = parseIDs(c.Tokens, engine.Info.Vocab); err != nil {
+			return r, usagef("--tokens: %v", err)
+		}
+	case c.Raw:
+		r.Text = prompt
+	default:
+		if engine.Info.TemplateNote != "" {
+			fmt.Fprintln(e.stderr, "sluice: "+engine.Info.TemplateNote)
+		}
+		r.Chat = &chat.Input{Messages: conversation(c.System, prompt), AddGenerationPrompt: true}
+	}
+	return r, nil
+}
+
+// conversation is a question, after a system message if there is one.
+func conversation(system, prompt string) []chat.Message {
+	var messages []chat.Message
+	if system != "" {
+		messages = append(messages, chat.Message{Role: "system", Content: system})
+	}
+	return append(messages, chat.Message{Role: "user", Content: prompt})
+}
+
+// printText writes the answer as it comes, and a newline at its end for a person.
+func printText(ctx context.Context, e *env, s *actors.Stream) error {
+	var ev actors.Event
+	for {
+		err := s.Next(ctx, &ev)
+		if err != nil && e.isTerminal(e.stdout) {
+			fmt.Fprintln(e.stdout)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := e.stdout.Write(ev.Text); err != nil {
+			return fmt.Errorf("writing the answer: %w", err)
+		}
+	}
+}
+
+// answer is what run --json prints. Its names are part of the interface.
+type answer struct {
+	Tokens       []int32       `json:"tokens"`
+	Text         string        `json:"text"`
+	Finish       actors.Finish `json:"finish"`
+	PromptTokens int           `json:"prompt_tokens"`
+	Timings      timings       `json:"timings"`
+}
+
+type timings struct {
+	LoadMS          float64 `json:"load_ms"`
+	PrefillMS       float64 `json:"prefill_ms"`
+	DecodeMS        float64 `json:"decode_ms"`
+	PrefillTokens   float64 `json:"prefill_tokens_per_second"`
+	DecodeTokens    float64 `json:"decode_tokens_per_second"`
+	CachedTokens    int     `json:"cached_tokens"`
+	GeneratedTokens int     `json:"generated_tokens"`
+}
+
+func (c *runCmd) printJSON(ctx context.Context, e *env, s *actors.Stream, load time.Duration) error {
+	a := answer{Tokens: []int32{}}
+	var text strings.Builder
+	var ev actors.Event
+	for {
+		err := s.Next(ctx, &ev)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if ev.HasToken {
+			a.Tokens = append(a.Tokens, ev.Token)
+		}
+		text.Write(ev.Text)
+		a.Finish = ev.Finish
+	}
+	u := s.Usage()
+	a.Text, a.PromptTokens = text.String(), u.Prompt
+	a.Timings = timings{
+		LoadMS: ms(load), PrefillMS: ms(u.Prefill), DecodeMS: ms(u.Decode), CachedTokens: u.Cached, GeneratedTokens: u.Generated,
+		PrefillTokens: rate(u.Prompt-u.Cached, u.Prefill), DecodeTokens: rate(u.Generated-1, u.Decode),
+	}
+	return printJSON(e.stdout, a)
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// rate is n things in d, by the second; 0 where nothing was measured.
+func rate(n int, d time.Duration) float64 {
+	if n <= 0 || d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
+}
