@@ -170,7 +170,7 @@ func directReads() finding {
 	ok, detail := uring.Probe()
 	f := finding{What: "io_uring", State: detail, OK: ok}
 	if !ok {
-		f.Do = "Linux 5.19 or later; sysctl kernel.io_uring_disabled=0; containers: allow it in the seccomp profile"
+		f.Do = "Linux 5.6 or later; sysctl kernel.io_uring_disabled=0; containers: allow it in the seccomp profile"
 	}
 	return f
 }
