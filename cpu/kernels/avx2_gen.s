@@ -59,7 +59,7 @@ DATA lanes<>+112(SB)/8, $0
 DATA lanes<>+120(SB)/8, $0
 GLOBL lanes<>(SB), RODATA|NOPTR, $128
 
-// f32AVX2x1: a kernel for F32, rows of activations: 1.
+// f32AVX2x1 is a kernel for F32, rows of activations: 1.
 TEXT ·f32AVX2x1(SB), 0, $64-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -163,7 +163,7 @@ sums0:
 	VZEROUPPER
 	RET
 
-// f32AVX2x4: a kernel for F32, rows of activations: 4.
+// f32AVX2x4 is a kernel for F32, rows of activations: 4.
 TEXT ·f32AVX2x4(SB), 0, $256-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -506,7 +506,7 @@ sums3:
 	VZEROUPPER
 	RET
 
-// f16AVX2x1: a kernel for F16, rows of activations: 1.
+// f16AVX2x1 is a kernel for F16, rows of activations: 1.
 TEXT ·f16AVX2x1(SB), 0, $64-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -607,7 +607,7 @@ sums0:
 	VZEROUPPER
 	RET
 
-// f16AVX2x4: a kernel for F16, rows of activations: 4.
+// f16AVX2x4 is a kernel for F16, rows of activations: 4.
 TEXT ·f16AVX2x4(SB), 0, $256-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -938,7 +938,7 @@ sums3:
 	VZEROUPPER
 	RET
 
-// bf16AVX2x1: a kernel for BF16, rows of activations: 1.
+// bf16AVX2x1 is a kernel for BF16, rows of activations: 1.
 TEXT ·bf16AVX2x1(SB), 0, $64-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -1053,7 +1053,7 @@ sums0:
 	VZEROUPPER
 	RET
 
-// bf16AVX2x4: a kernel for BF16, rows of activations: 4.
+// bf16AVX2x4 is a kernel for BF16, rows of activations: 4.
 TEXT ·bf16AVX2x4(SB), 0, $256-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -1412,7 +1412,7 @@ sums3:
 	VZEROUPPER
 	RET
 
-// q8_0AVX2x1: a kernel for Q8_0, rows of activations: 1.
+// q8_0AVX2x1 is a kernel for Q8_0, rows of activations: 1.
 TEXT ·q8_0AVX2x1(SB), 0, $704-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -1526,7 +1526,7 @@ half:
 	VZEROUPPER
 	RET
 
-// q8_0AVX2x4: a kernel for Q8_0, rows of activations: 4.
+// q8_0AVX2x4 is a kernel for Q8_0, rows of activations: 4.
 TEXT ·q8_0AVX2x4(SB), 0, $896-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -1793,7 +1793,7 @@ half:
 	VZEROUPPER
 	RET
 
-// q4_0AVX2x1: a kernel for Q4_0, rows of activations: 1.
+// q4_0AVX2x1 is a kernel for Q4_0, rows of activations: 1.
 TEXT ·q4_0AVX2x1(SB), 0, $704-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -1891,7 +1891,7 @@ half:
 	VZEROUPPER
 	RET
 
-// q4_0AVX2x4: a kernel for Q4_0, rows of activations: 4.
+// q4_0AVX2x4 is a kernel for Q4_0, rows of activations: 4.
 TEXT ·q4_0AVX2x4(SB), 0, $896-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -2106,7 +2106,7 @@ half:
 	VZEROUPPER
 	RET
 
-// q4_KAVX2x1: a kernel for Q4_K, rows of activations: 1.
+// q4_KAVX2x1 is a kernel for Q4_K, rows of activations: 1.
 TEXT ·q4_KAVX2x1(SB), 0, $704-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -2333,7 +2333,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// q4_KAVX2x4: a kernel for Q4_K, rows of activations: 4.
+// q4_KAVX2x4 is a kernel for Q4_K, rows of activations: 4.
 TEXT ·q4_KAVX2x4(SB), 0, $896-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -2806,7 +2806,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// q5_KAVX2x1: a kernel for Q5_K, rows of activations: 1.
+// q5_KAVX2x1 is a kernel for Q5_K, rows of activations: 1.
 TEXT ·q5_KAVX2x1(SB), 0, $704-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -3142,7 +3142,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// q5_KAVX2x4: a kernel for Q5_K, rows of activations: 4.
+// q5_KAVX2x4 is a kernel for Q5_K, rows of activations: 4.
 TEXT ·q5_KAVX2x4(SB), 0, $896-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -3730,7 +3730,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// q6_KAVX2x1: a kernel for Q6_K, rows of activations: 1.
+// q6_KAVX2x1 is a kernel for Q6_K, rows of activations: 1.
 TEXT ·q6_KAVX2x1(SB), 0, $704-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -4159,7 +4159,7 @@ half128:
 	VZEROUPPER
 	RET
 
-// q6_KAVX2x4: a kernel for Q6_K, rows of activations: 4.
+// q6_KAVX2x4 is a kernel for Q6_K, rows of activations: 4.
 TEXT ·q6_KAVX2x4(SB), 0, $896-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -5064,7 +5064,7 @@ DATA deal<>+16(SB)/8, $0x0000000600000002
 DATA deal<>+24(SB)/8, $0x0000000700000003
 GLOBL deal<>(SB), RODATA|NOPTR, $32
 
-// quantize32AVX2: a quantizer for blocks of 32.
+// quantize32AVX2 is a quantizer for blocks of 32.
 TEXT ·quantize32AVX2(SB), NOSPLIT, $0-25
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
@@ -5137,7 +5137,7 @@ refuse:
 	VZEROUPPER
 	RET
 
-// quantize256AVX2: a quantizer for blocks of 256.
+// quantize256AVX2 is a quantizer for blocks of 256.
 TEXT ·quantize256AVX2(SB), NOSPLIT, $0-25
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI

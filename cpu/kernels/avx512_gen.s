@@ -68,7 +68,7 @@ DATA byte0<>+48(SB)/8, $0x000000ff000000ff
 DATA byte0<>+56(SB)/8, $0x000000ff000000ff
 GLOBL byte0<>(SB), RODATA|NOPTR, $64
 
-// f32AVX512x1: a kernel for F32, rows of activations: 1.
+// f32AVX512x1 is a kernel for F32, rows of activations: 1.
 TEXT ·f32AVX512x1(SB), 0, $0-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -131,7 +131,7 @@ sums0:
 	VZEROUPPER
 	RET
 
-// f32AVX512x4: a kernel for F32, rows of activations: 4.
+// f32AVX512x4 is a kernel for F32, rows of activations: 4.
 TEXT ·f32AVX512x4(SB), 0, $0-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -239,7 +239,7 @@ sums0:
 	VZEROUPPER
 	RET
 
-// f16AVX512x1: a kernel for F16, rows of activations: 1.
+// f16AVX512x1 is a kernel for F16, rows of activations: 1.
 TEXT ·f16AVX512x1(SB), 0, $0-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -299,7 +299,7 @@ sums0:
 	VZEROUPPER
 	RET
 
-// f16AVX512x4: a kernel for F16, rows of activations: 4.
+// f16AVX512x4 is a kernel for F16, rows of activations: 4.
 TEXT ·f16AVX512x4(SB), 0, $0-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -404,7 +404,7 @@ sums0:
 	VZEROUPPER
 	RET
 
-// bf16AVX512x1: a kernel for BF16, rows of activations: 1.
+// bf16AVX512x1 is a kernel for BF16, rows of activations: 1.
 TEXT ·bf16AVX512x1(SB), 0, $0-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -471,7 +471,7 @@ sums0:
 	VZEROUPPER
 	RET
 
-// bf16AVX512x4: a kernel for BF16, rows of activations: 4.
+// bf16AVX512x4 is a kernel for BF16, rows of activations: 4.
 TEXT ·bf16AVX512x4(SB), 0, $0-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -583,7 +583,7 @@ sums0:
 	VZEROUPPER
 	RET
 
-// q8_0AVX512x1: a kernel for Q8_0, rows of activations: 1.
+// q8_0AVX512x1 is a kernel for Q8_0, rows of activations: 1.
 TEXT ·q8_0AVX512x1(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -701,7 +701,7 @@ block:
 	VZEROUPPER
 	RET
 
-// q8_0AVX512x4: a kernel for Q8_0, rows of activations: 4.
+// q8_0AVX512x4 is a kernel for Q8_0, rows of activations: 4.
 TEXT ·q8_0AVX512x4(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -951,7 +951,7 @@ block:
 	VZEROUPPER
 	RET
 
-// q4_0AVX512x1: a kernel for Q4_0, rows of activations: 1.
+// q4_0AVX512x1 is a kernel for Q4_0, rows of activations: 1.
 TEXT ·q4_0AVX512x1(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -1032,7 +1032,7 @@ block:
 	VZEROUPPER
 	RET
 
-// q4_0AVX512x4: a kernel for Q4_0, rows of activations: 4.
+// q4_0AVX512x4 is a kernel for Q4_0, rows of activations: 4.
 TEXT ·q4_0AVX512x4(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -1206,7 +1206,7 @@ block:
 	VZEROUPPER
 	RET
 
-// q4_KAVX512x1: a kernel for Q4_K, rows of activations: 1.
+// q4_KAVX512x1 is a kernel for Q4_K, rows of activations: 1.
 TEXT ·q4_KAVX512x1(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -1408,7 +1408,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// q4_KAVX512x4: a kernel for Q4_K, rows of activations: 4.
+// q4_KAVX512x4 is a kernel for Q4_K, rows of activations: 4.
 TEXT ·q4_KAVX512x4(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -1826,7 +1826,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// q5_KAVX512x1: a kernel for Q5_K, rows of activations: 1.
+// q5_KAVX512x1 is a kernel for Q5_K, rows of activations: 1.
 TEXT ·q5_KAVX512x1(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -2119,7 +2119,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// q5_KAVX512x4: a kernel for Q5_K, rows of activations: 4.
+// q5_KAVX512x4 is a kernel for Q5_K, rows of activations: 4.
 TEXT ·q5_KAVX512x4(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -2634,7 +2634,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// q6_KAVX512x1: a kernel for Q6_K, rows of activations: 1.
+// q6_KAVX512x1 is a kernel for Q6_K, rows of activations: 1.
 TEXT ·q6_KAVX512x1(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -2968,7 +2968,7 @@ half128:
 	VZEROUPPER
 	RET
 
-// q6_KAVX512x4: a kernel for Q6_K, rows of activations: 4.
+// q6_KAVX512x4 is a kernel for Q6_K, rows of activations: 4.
 TEXT ·q6_KAVX512x4(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX

@@ -68,7 +68,7 @@ DATA byte0<>+48(SB)/8, $0x000000ff000000ff
 DATA byte0<>+56(SB)/8, $0x000000ff000000ff
 GLOBL byte0<>(SB), RODATA|NOPTR, $64
 
-// q8_0VNNIx1: a kernel for Q8_0, rows of activations: 1.
+// q8_0VNNIx1 is a kernel for Q8_0, rows of activations: 1.
 TEXT ·q8_0VNNIx1(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -132,7 +132,7 @@ block:
 	VZEROUPPER
 	RET
 
-// q8_0VNNIx4: a kernel for Q8_0, rows of activations: 4.
+// q8_0VNNIx4 is a kernel for Q8_0, rows of activations: 4.
 TEXT ·q8_0VNNIx4(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -238,7 +238,7 @@ block:
 	VZEROUPPER
 	RET
 
-// q4_0VNNIx1: a kernel for Q4_0, rows of activations: 1.
+// q4_0VNNIx1 is a kernel for Q4_0, rows of activations: 1.
 TEXT ·q4_0VNNIx1(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -302,7 +302,7 @@ block:
 	VZEROUPPER
 	RET
 
-// q4_0VNNIx4: a kernel for Q4_0, rows of activations: 4.
+// q4_0VNNIx4 is a kernel for Q4_0, rows of activations: 4.
 TEXT ·q4_0VNNIx4(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -408,7 +408,7 @@ block:
 	VZEROUPPER
 	RET
 
-// q4_KVNNIx1: a kernel for Q4_K, rows of activations: 1.
+// q4_KVNNIx1 is a kernel for Q4_K, rows of activations: 1.
 TEXT ·q4_KVNNIx1(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -578,7 +578,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// q4_KVNNIx4: a kernel for Q4_K, rows of activations: 4.
+// q4_KVNNIx4 is a kernel for Q4_K, rows of activations: 4.
 TEXT ·q4_KVNNIx4(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -868,7 +868,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// q5_KVNNIx1: a kernel for Q5_K, rows of activations: 1.
+// q5_KVNNIx1 is a kernel for Q5_K, rows of activations: 1.
 TEXT ·q5_KVNNIx1(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -1127,7 +1127,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// q5_KVNNIx4: a kernel for Q5_K, rows of activations: 4.
+// q5_KVNNIx4 is a kernel for Q5_K, rows of activations: 4.
 TEXT ·q5_KVNNIx4(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -1506,7 +1506,7 @@ pair:
 	VZEROUPPER
 	RET
 
-// q6_KVNNIx1: a kernel for Q6_K, rows of activations: 1.
+// q6_KVNNIx1 is a kernel for Q6_K, rows of activations: 1.
 TEXT ·q6_KVNNIx1(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX
@@ -1760,7 +1760,7 @@ half128:
 	VZEROUPPER
 	RET
 
-// q6_KVNNIx4: a kernel for Q6_K, rows of activations: 4.
+// q6_KVNNIx4 is a kernel for Q6_K, rows of activations: 4.
 TEXT ·q6_KVNNIx4(SB), 0, $1280-72
 	MOVQ w+32(FP), BX
 	MOVQ x+40(FP), DX

@@ -70,7 +70,7 @@ func (s source) emitBlocks(e *emitter, name string, rows int) {
 	if !e.wide() {
 		b.frame += 64 * rows
 	}
-	e.begin(name, b.frame, fmt.Sprintf("%s: a kernel for %s, rows of activations: %d.", name, s.name, rows))
+	e.begin(name, b.frame, fmt.Sprintf("%s is a kernel for %s, rows of activations: %d.", name, s.name, rows))
 	b.isum, b.acc = e.take(rows), e.take(rows)
 	if !e.vnni {
 		b.pairs = e.take(rows)
@@ -119,7 +119,7 @@ func (b *blocks) slot(vector int) string { return fmt.Sprintf("%d(SP)", vector*b
 
 // unpackScales puts scales and minima of Q4_K and Q5_K into the frame; see packScales in package kernels.
 func (b *blocks) unpackScales() {
-	b.comment("scales and minima, 6 bits each")
+	b.f("// scales and minima, 6 bits each")
 	high, word, v := b.codes, b.acc[0], b.isum[0]
 	b.lane4(64, "R10")
 	for at := -64; at < 192; at += 64 {

@@ -31,15 +31,16 @@ type emitter struct {
 	regs map[string]string // constants and named vectors
 }
 
-func (e *emitter) f(format string, args ...any) {
-	line := fmt.Sprintf(format, args...)
-	if !strings.HasSuffix(line, ":") && line != "" && !strings.HasPrefix(line, "TEXT") {
-		line = "\t" + line
-	}
-	e.text.WriteString(line + "\n")
-}
+// line writes a line as it is.
+func (e *emitter) line(format string, args ...any) { fmt.Fprintf(&e.text, format+"\n", args...) }
 
-func (e *emitter) comment(format string, args ...any) { e.f("// "+format, args...) }
+// f writes an instruction or a label.
+func (e *emitter) f(format string, args ...any) {
+	if !strings.HasSuffix(format, ":") && format != "" {
+		format = "\t" + format
+	}
+	e.line(format, args...)
+}
 
 // constantWords are vectors of one repeated 32-bit word.
 var constantWords = []struct {
@@ -59,26 +60,26 @@ func (e *emitter) constants() {
 	e.f("")
 	for _, c := range constantWords {
 		for at := 0; at < e.width(); at += 8 {
-			e.text.WriteString(fmt.Sprintf("DATA %s<>+%d(SB)/8, $0x%08x%08x\n", c.name, at, c.word, c.word))
+			e.line("DATA %s<>+%d(SB)/8, $0x%08x%08x", c.name, at, c.word, c.word)
 		}
-		e.text.WriteString(fmt.Sprintf("GLOBL %s<>(SB), RODATA|NOPTR, $%d\n", c.name, e.width()))
+		e.line("GLOBL %s<>(SB), RODATA|NOPTR, $%d", c.name, e.width())
 	}
 	if e.wide() {
 		return
 	}
 	e.f("")
-	e.text.WriteString("// 16 set words, then 16 clear ones: the 16 from word 16-n on are a mask of n lanes.\n")
+	e.line("// 16 set words, then 16 clear ones: the 16 from word 16-n on are a mask of n lanes.")
 	for at := 0; at < 128; at += 8 {
-		e.text.WriteString(fmt.Sprintf("DATA lanes<>+%d(SB)/8, $%d\n", at, map[bool]int{true: -1}[at < 64]))
+		e.line("DATA lanes<>+%d(SB)/8, $%d", at, map[bool]int{true: -1}[at < 64])
 	}
-	e.text.WriteString("GLOBL lanes<>(SB), RODATA|NOPTR, $128\n")
+	e.line("GLOBL lanes<>(SB), RODATA|NOPTR, $128")
 }
 
 // begin starts a kernel with a frame of the given bytes.
 func (e *emitter) begin(name string, frame int, contract string) {
 	e.used, e.regs = 0, map[string]string{}
 	e.f("")
-	e.text.WriteString(fmt.Sprintf("// %s\nTEXT ·%s(SB), 0, $%d-72\n", contract, name, frame))
+	e.line("// %s\nTEXT ·%s(SB), 0, $%d-72", contract, name, frame)
 	e.f("MOVQ w+32(FP), BX")
 	e.f("MOVQ x+40(FP), DX")
 	e.f("MOVQ xStride+48(FP), R8")

@@ -24,7 +24,7 @@ func (s source) emitFloat(e *emitter, name string, rows int) {
 	if !e.wide() {
 		frame = 64 * rows
 	}
-	e.begin(name, frame, fmt.Sprintf("%s: a kernel for %s, rows of activations: %d.", name, s.name, rows))
+	e.begin(name, frame, fmt.Sprintf("%s is a kernel for %s, rows of activations: %d.", name, s.name, rows))
 	var totals []string
 	for i, p := range e.passes(rows) {
 		if i > 0 {

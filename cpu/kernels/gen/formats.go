@@ -87,7 +87,7 @@ func (b *blocks) kBlock(codesAt int, prepare func(), codes func(i int, high bool
 	b.f("DECL AX")
 	b.f("JNZ pair")
 	b.addBlock("VFMADD231PS", 0, xScale, b.isum)
-	b.comment("minima")
+	b.f("// minima")
 	for r, acc := range b.acc {
 		if b.vnni {
 			b.zero(acc)

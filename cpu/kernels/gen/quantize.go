@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"strings"
 )
 
 // quantizer writes quantize32 or quantize256 for AVX2: n blocks of activations, see acts.go.
@@ -12,13 +11,13 @@ import (
 func (e *emitter) quantizer(n int) string {
 	name := fmt.Sprintf("quantize%dAVX2", n)
 	e.f("")
-	e.text.WriteString(fmt.Sprintf("// %s: a quantizer for blocks of %d.\nTEXT ·%s(SB), NOSPLIT, $0-25\n", name, n, name))
+	e.line("// %s is a quantizer for blocks of %d.\nTEXT ·%[1]s(SB), NOSPLIT, $0-25", name, n)
 	e.f("MOVQ dst+0(FP), DI")
 	e.f("MOVQ src+8(FP), SI")
 	e.f("MOVQ n+16(FP), CX")
-	e.f("VPCMPEQD Y15, Y15, Y15")
-	e.f("VPSRLD $1, Y15, Y14")
-	e.f("VPABSB Y15, Y13")
+	e.f("VPCMPEQD Y15, Y15, Y15") // -1
+	e.f("VPSRLD $1, Y15, Y14")    // without the sign
+	e.f("VPABSB Y15, Y13")        // bytes of 1
 	e.f("MOVL $0x%08x, AX", math.Float32bits(127))
 	e.f("VMOVD AX, X12")
 	e.f("VMOVDQU deal<>(SB), Y11")
@@ -135,10 +134,10 @@ func (e *emitter) round256() {
 	e.f("ADDQ $%d, DI", 352-256)
 }
 
-// deal undoes the order in which packing interleaves the halves of ymm registers.
+// dealConstant writes the permutation that undoes the order in which packing interleaves the halves of ymm registers.
 func (e *emitter) dealConstant() {
 	for i, w := range []uint64{4 << 32, 5<<32 | 1, 6<<32 | 2, 7<<32 | 3} {
-		e.text.WriteString(fmt.Sprintf("DATA deal<>+%d(SB)/8, $0x%016x\n", 8*i, w))
+		e.line("DATA deal<>+%d(SB)/8, $0x%016x", 8*i, w)
 	}
-	e.text.WriteString(strings.TrimLeft("GLOBL deal<>(SB), RODATA|NOPTR, $32\n", " "))
+	e.line("GLOBL deal<>(SB), RODATA|NOPTR, $32")
 }
