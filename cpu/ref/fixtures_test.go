@@ -9,11 +9,19 @@ import (
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/stages/arch"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 func TestFixtures(t *testing.T) { backendtest.Fixtures(t, ref.New(), open, 1) }
+
+// TestEmbeddedModel runs one recorded answer of a trained model in K-quants.
+func TestEmbeddedModel(t *testing.T) {
+	f, err := gguf.Parse(mini.Name, mini.GGUF)
+	require.NoError(t, err)
+	backendtest.Golden(t, ref.New(), model(t, f), "mini-Q4_K_M", "chat-capital")
+}
 
 // open is the backendtest.Loader.
 func open(t testing.TB, path string, edit func(*meta.Map)) *backendtest.Model {

@@ -10,11 +10,17 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// hostile turns fuzz input into metadata: edits of a fixture's keys, each a byte that chooses the key, one that
+// hostile turns fuzz input into edits of a fixture's metadata, each a byte that chooses the key, one that
 // chooses the type and eight that are the value.
-func hostile(m *meta.Map, edits []byte) {
+func hostile(good *meta.Map, edits []byte) *meta.Map {
+	m := new(meta.Map)
+	for _, key := range good.Keys() {
+		value, _ := good.Get(key)
+		m.Set(key, value)
+	}
 	keys := append([]string(nil), m.Keys()...)
 	for _, extra := range []string{
 		"rope.scaling.factor", "rope.scaling.type", "rope.scaling.attn_factor", "rope.scaling.yarn_beta_fast",
@@ -46,11 +52,14 @@ func hostile(m *meta.Map, edits []byte) {
 			m.Set(key, uint32(n%64))
 		}
 	}
+	return m
 }
 
 // FuzzRecord: whatever the metadata says, recording and binding return, and a program that is returned is legal.
 func FuzzRecord(f *testing.F) {
-	for i := range fixtures {
+	var files []*gguf.File
+	for i, name := range fixtures {
+		files = append(files, open(f, name))
 		f.Add(uint8(i), []byte{})
 		for key := range byte(40) {
 			f.Add(uint8(i), []byte{key, 1, 0, 0, 0, 0, 0, 1, 0, 0})             // 2⁴⁰
@@ -61,9 +70,9 @@ func FuzzRecord(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, which uint8, edits []byte) {
-		file := open(t, fixtures[int(which)%len(fixtures)])
-		hostile(&file.Meta, edits)
-		p, err := Record(&file.Meta, holds(file), Options{})
+		file := files[int(which)%len(files)]
+		m := hostile(&file.Meta, edits)
+		p, err := Record(m, holds(file), Options{})
 		if err != nil {
 			return
 		}
