@@ -184,7 +184,7 @@ func (p *pool) spinUntil(ok func() bool) bool {
 func (p *pool) serve(id int) {
 	defer p.ended.Done()
 	runtime.LockOSThread()
-	place()
+	settle()
 	w := &p.workers[id-1]
 	for !p.closed.Load() {
 		p.work(id)

@@ -4,6 +4,6 @@ package cpu
 
 import "runtime"
 
-func place() {}
+func settle() {}
 
 func cores() int { return runtime.NumCPU() }

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place lets the calling thread run on one hardware thread of each core only: two workers on one core would share
+// settle lets the calling thread run on one hardware thread of each core only: two workers on one core would share
 // its vector units. The kernel chooses among these cores, so that a worker can move away from a busy neighbour, or
 // from worker 0, which is placed nowhere. Where that cannot be arranged the thread stays as it is.
-func place() {
+func settle() {
 	var allowed unix.CPUSet
 	if unix.SchedGetaffinity(0, &allowed) != nil {
 		return

@@ -1,0 +1,162 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// chainGrain is the number of values that a chunk of a chain reads, roughly: some microseconds of work.
+const chainGrain = 16 << 10
+
+// rowOp computes one row.
+type rowOp interface {
+	row(m *model, worker, r int) error
+}
+
+// chain passes rows through several operations: a row stays in the nearest cache from one to the next.
+type chain struct {
+	m      *model
+	wanted bool
+	ops    []rowOp
+	grain  int // rows of a chunk
+}
+
+func (c *chain) chunks() int { return (c.m.rows(c.wanted) + c.grain - 1) / c.grain }
+
+func (c *chain) run(worker, chunk int) {
+	from := chunk * c.grain
+	for r := from; r < min(from+c.grain, c.m.rows(c.wanted)); r++ {
+		for _, op := range c.ops {
+			if err := op.row(c.m, worker, r); err != nil {
+				c.m.fail(fmt.Errorf("row %d: %w", r, err))
+				return
+			}
+		}
+	}
+}
+
+type embedOp struct {
+	out place
+	w   *weight
+}
+
+func (o *embedOp) row(m *model, _, r int) error {
+	return o.w.decode(m.at(&o.out, r), int(m.step.Tokens[r]))
+}
+
+type addOp struct{ out, a, b place }
+
+func (o *addOp) row(m *model, _, r int) error {
+	m.device.isa.Add(m.at(&o.out, r), m.at(&o.a, r), m.at(&o.b, r))
+	return nil
+}
+
+type mulOp struct{ out, a, b place }
+
+func (o *mulOp) row(m *model, _, r int) error {
+	m.device.isa.Mul(m.at(&o.out, r), m.at(&o.a, r), m.at(&o.b, r))
+	return nil
+}
+
+type scaleOp struct {
+	out, x place
+	factor float32
+}
+
+func (o *scaleOp) row(m *model, _, r int) error {
+	m.device.isa.Scale(m.at(&o.out, r), m.at(&o.x, r), o.factor)
+	return nil
+}
+
+type softCapOp struct {
+	out, x place
+	limit  float32
+}
+
+func (o *softCapOp) row(m *model, _, r int) error {
+	m.device.isa.SoftCap(m.at(&o.out, r), m.at(&o.x, r), o.limit)
+	return nil
+}
+
+// rowsOp gathers: row r of the output is that of the r-th wanted row.
+type rowsOp struct{ out, x place }
+
+func (o *rowsOp) row(m *model, _, r int) error {
+	copy(m.at(&o.out, r), m.at(&o.x, int(m.step.Wanted[r])))
+	return nil
+}
+
+type gluOp struct {
+	out, x, up place
+	gated      bool // times up
+	act        ir.Act
+}
+
+func (o *gluOp) row(m *model, _, r int) error {
+	isa, y, x := m.device.isa, m.at(&o.out, r), m.at(&o.x, r)
+	switch o.act {
+	case ir.SiLU:
+		isa.SiLU(y, x)
+	case ir.GELU:
+		isa.GELU(y, x)
+	default:
+		for i, v := range x {
+			y[i] = activate(o.act, v)
+		}
+	}
+	if o.gated {
+		isa.Mul(y, y, m.at(&o.up, r))
+	}
+	return nil
+}
+
+// activate is a rare activation function, element by element.
+func activate(a ir.Act, x float32) float32 {
+	switch X := float64(x); a {
+	case ir.GELUErf:
+		return float32(0.5 * X * (1 + math.Erf(X/math.Sqrt2)))
+	case ir.ReLU2:
+		return max(x, 0) * max(x, 0)
+	case ir.Sigmoid:
+		return float32(1 / (1 + math.Exp(-X)))
+	}
+	panic(fmt.Sprintf("cpu: %s has no formula", a))
+}
+
+// quantizeOp prepares a row for products with quantised weights.
+type quantizeOp struct {
+	in   place
+	acts *kernels.Acts
+	what string
+}
+
+func (o *quantizeOp) row(m *model, _, r int) error {
+	if err := m.device.set.Quantize(o.acts, r, m.at(&o.in, r)); err != nil {
+		return fmt.Errorf("%s: %w", o.what, err)
+	}
+	return nil
+}
+
+// finiteOp checks what goes on as it is.
+type finiteOp struct {
+	in   place
+	what string
+}
+
+func (o *finiteOp) row(m *model, _, r int) error { return m.finite(m.at(&o.in, r), o.what) }
+
+// finite is an error if x has a value that is not.
+func (m *model) finite(x []float32, what string) error {
+	if m.device.isa.Finite(x) {
+		return nil
+	}
+	for i, v := range x {
+		if v-v != 0 {
+			return fmt.Errorf("%s: value %d is %v: the weights or an earlier result are broken", what, i, v)
+		}
+	}
+	panic("cpu: finite values were taken for others")
+}

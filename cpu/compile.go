@@ -1,0 +1,182 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/mem"
+)
+
+// compile schedules every segment, places its values, takes the memory and binds the work to it.
+func compile(d *device, p *ir.Bound, c backend.Config) (backend.Model, error) {
+	if c.KV != backend.KVF32 && c.KV != backend.KVF16 {
+		return nil, fmt.Errorf("KV type %d: this device knows f16 and f32", c.KV)
+	}
+	if c.Blocks < 1 || c.MaxRows < 1 || c.MaxWanted < 0 || c.MaxWanted > c.MaxRows {
+		return nil, fmt.Errorf("%d KV blocks, %d rows, %d of them wanted: want at least one block and one row",
+			c.Blocks, c.MaxRows, c.MaxWanted)
+	}
+	m := &model{device: d, config: c, vocab: p.Vocab, pos: make([]int, c.MaxRows), block: make([]int32, c.MaxRows)}
+	if err := m.compile(p); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+func (m *model) compile(p *ir.Bound) error {
+	if err := m.layWeights(p); err != nil {
+		return err
+	}
+	if err := m.layCaches(p); err != nil {
+		return err
+	}
+	v := newValues(p)
+	scheduled := make([][]phase, len(p.Segments))
+	for i := range p.Segments {
+		scheduled[i] = schedule(p, &p.Segments[i], v)
+	}
+	room := makeRoom(p, v, scheduled, m.config)
+	if err := m.layScratch(p, room.size); err != nil {
+		return err
+	}
+	b := binder{m: m, p: p, room: room, acts: map[prepared]*kernels.Acts{}}
+	for i := range p.Segments {
+		seg := segment{name: p.Segments[i].String()}
+		for j := range scheduled[i] {
+			seg.phases = append(seg.phases, b.phase(&scheduled[i][j]))
+		}
+		m.segments = append(m.segments, seg)
+	}
+	b.end()
+	return nil
+}
+
+// layScratch takes the memory for values and for attention: the largest tile of each worker, and what split rows leave.
+func (m *model) layScratch(p *ir.Bound, values int) error {
+	shape, threads := tileShape(p), m.device.pool.size()
+	split := splitQueries * (shape.stride + 2)
+	memory, err := mem.Alloc(4 * int64(values+threads*shape.floats()+split))
+	if err != nil {
+		return fmt.Errorf("activations: %w", err)
+	}
+	m.scratchMemory = memory
+	cut := cutter(floats(memory))
+	m.scratch = cut(values)
+	m.workers = make([]workspace, threads)
+	for i := range m.workers {
+		m.workers[i] = workspace{tile: shape.carve(cut(shape.floats())), halves: make([]uint16, shape.dim)}
+	}
+	m.partials = newSoftmax(splitQueries, shape.stride, cut)
+	return nil
+}
+
+// binder turns scheduled phases into runners that know their memory.
+type binder struct {
+	m    *model
+	p    *ir.Bound
+	room *room
+	acts map[prepared]*kernels.Acts
+}
+
+func (b *binder) phase(ph *phase) runner {
+	switch ph.kind {
+	case products:
+		return b.product(ph)
+	case attended:
+		return b.attention(ph.items[0].node)
+	}
+	c := &chain{m: b.m, wanted: ph.wanted}
+	width := 1
+	for i := range ph.items {
+		c.ops = append(c.ops, b.op(&ph.items[i]))
+		for _, v := range ph.items[i].reads() {
+			width += b.p.Widths[v]
+		}
+	}
+	c.grain = max(1, chainGrain/width)
+	return c
+}
+
+// op binds an item of a chain.
+func (b *binder) op(it *item) rowOp {
+	n := it.node
+	switch it.verb {
+	case prepare:
+		return b.prepare(it)
+	case store:
+		return b.store(n)
+	}
+	out := b.room.place(n.Out)
+	var in [2]place
+	for i, v := range n.In {
+		in[i] = b.room.place(v)
+	}
+	switch n.Op {
+	case ir.Embed:
+		return &embedOp{out: out, w: &b.m.weights[n.W]}
+	case ir.Norm:
+		return b.norm(n, out, in[0])
+	case ir.RoPE:
+		return b.rope(n, out, in[0])
+	case ir.GLU:
+		return &gluOp{out: out, x: in[0], up: in[1], gated: len(n.In) == 2, act: n.Act}
+	case ir.Add:
+		return &addOp{out, in[0], in[1]}
+	case ir.Mul:
+		return &mulOp{out, in[0], in[1]}
+	case ir.Scale:
+		return &scaleOp{out, in[0], n.Factor}
+	case ir.SoftCap:
+		return &softCapOp{out, in[0], n.Factor}
+	case ir.Rows:
+		return &rowsOp{out, in[0]}
+	}
+	panic(fmt.Sprintf("cpu: %s is no operation on rows", n.Op))
+}
+
+// end adds what the head owes its caller: finite logits in the step's memory.
+func (b *binder) end() {
+	last := &b.m.segments[len(b.m.segments)-1]
+	out := b.room.place(b.p.Logits)
+	c := &chain{m: b.m, wanted: true, grain: 1}
+	if !out.logits {
+		logits := place{logits: true, stride: b.p.Vocab, width: b.p.Vocab}
+		c.ops = append(c.ops, &scaleOp{logits, out, 1})
+	}
+	c.ops = append(c.ops, &finiteOp{out, "the logits"})
+	last.phases = append(last.phases, c)
+}
+
+// vector is a weight's values, or nil.
+func (b *binder) vector(r ir.Ref) []float32 {
+	if r == ir.NoRef {
+		return nil
+	}
+	return b.m.weights[r].vector
+}
+
+// prepare quantises activations; those that stay float32 are only checked.
+func (b *binder) prepare(it *item) rowOp {
+	in := b.room.place(it.value)
+	what := fmt.Sprintf("the input of %s", b.readers(it))
+	if it.form == kernels.Plain {
+		return &finiteOp{in, what}
+	}
+	return &quantizeOp{in: in, acts: b.prepared(it.value, it.form), what: what}
+}
+
+// readers names the first product that reads a prepared value.
+func (b *binder) readers(it *item) string {
+	for s := range b.p.Segments {
+		for i := range b.p.Segments[s].Nodes {
+			n := &b.p.Segments[s].Nodes[i]
+			if n.Op == ir.Linear && n.In[0] == it.value && kernels.FormOf(b.p.Types[n.W]) == it.form {
+				return b.p.Weights[n.W].Name
+			}
+		}
+	}
+	return "nothing"
+}

@@ -1,0 +1,60 @@
+package cpu
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/cpu/ref"
+	"github.com/sluice-ai/sluice/cpu/vec"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// device is the CPU with one set of kernels and one pool of threads, which its models share.
+type device struct {
+	set  *kernels.Set
+	isa  vec.ISA
+	pool *pool
+}
+
+// New starts the CPU device on so many threads; 0 means one for each core. force is empty, or names the kernels to use
+// (the value of SLUICE_CPU): "ref" is the slow oracle that all others are judged by.
+func New(threads int, force string) (backend.Device, error) {
+	if force == "ref" {
+		return ref.New(), nil
+	}
+	set, err := kernels.Best(force)
+	if err != nil {
+		return nil, err
+	}
+	if threads < 0 || threads > 1024 {
+		return nil, fmt.Errorf("%d threads: want 1 to 1024, or 0 for one on each core", threads)
+	}
+	if threads == 0 {
+		threads = min(cores(), 1024)
+	}
+	return &device{set: set, isa: vecFor(set.Name), pool: newPool(threads)}, nil
+}
+
+// vecFor keeps the rest of the arithmetic to what a set of kernels may use.
+func vecFor(set string) vec.ISA {
+	switch {
+	case set == "generic":
+		return vec.Generic
+	case strings.HasPrefix(set, "avx2"):
+		return min(vec.AVX2, vec.Best())
+	}
+	return vec.Best()
+}
+
+func (d *device) Name() string { return "cpu " + d.set.Name }
+
+func (d *device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	return compile(d, p, c)
+}
+
+func (d *device) Close() error {
+	d.pool.close()
+	return nil
+}

@@ -1,0 +1,79 @@
+package cpu_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/cpu/ref"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/stages/arch"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// matrixTypes are those that the device multiplies by.
+func matrixTypes() (types []quant.Type) {
+	for t := range quant.Type(64) {
+		if kernels.Supports(t) {
+			types = append(types, t)
+		}
+	}
+	return types
+}
+
+// eachDevice runs a test on the sets of kernels that this machine has. The plain Go of the generic one is slow, and its
+// bits are those of the others (TestTwin): it is run only where there is nothing else, or if it is asked for.
+func eachDevice(t *testing.T, generic bool, test func(t *testing.T, d backend.Device)) {
+	sets := kernels.Sets()
+	if !generic && len(sets) > 1 {
+		sets = sets[1:]
+	}
+	for i, set := range sets {
+		t.Run(set.Name, func(t *testing.T) {
+			d, err := cpu.New(1+(i+1)%3, set.Name)
+			require.NoError(t, err)
+			test(t, d)
+			require.NoError(t, d.Close())
+		})
+	}
+}
+
+func TestConformance(t *testing.T) {
+	eachDevice(t, false, func(t *testing.T, d backend.Device) {
+		backendtest.Conformance(t, d, ref.New(), matrixTypes())
+	})
+}
+
+// TestFixtures: fast kernels may be five times as far from the reference as its tolerance.
+func TestFixtures(t *testing.T) {
+	eachDevice(t, true, func(t *testing.T, d backend.Device) { backendtest.Fixtures(t, d, openModel, 5) })
+}
+
+// openModel is the backendtest.Loader.
+func openModel(t testing.TB, path string, edit func(*meta.Map)) *backendtest.Model {
+	t.Helper()
+	f, err := gguf.Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	if edit != nil {
+		edit(&f.Meta)
+	}
+	has := func(name string) bool { _, ok := f.Tensor(name); return ok }
+	p, err := arch.Record(&f.Meta, has, arch.Options{})
+	require.NoError(t, err)
+	tensors := make([]ir.Tensor, len(f.Tensors))
+	for i, x := range f.Tensors {
+		tensors[i] = ir.Tensor{Name: x.Name, Type: x.Type, Shape: x.Shape}
+	}
+	m, err := backendtest.NewModel(p, tensors, func(i int, use func([]byte) error) error {
+		return f.View(&f.Tensors[i], use)
+	})
+	require.NoError(t, err)
+	return m
+}

@@ -1,0 +1,162 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/mem"
+)
+
+// model is a compiled program with its memory.
+type model struct {
+	device   *device
+	config   backend.Config
+	vocab    int
+	segments []segment
+	weights  []weight
+	caches   []cache
+
+	weightMemory, kvMemory, scratchMemory []byte
+
+	scratch  []float32    // values of the step and prepared activations, by place
+	ropes    []*ropeTable // of all layers, without repetition
+	workers  []workspace  // by worker
+	partials softmax      // of split attention, by query; layers use it one after another
+
+	// The running step.
+	step   *backend.Step
+	pos    []int   // by row
+	block  []int32 // by row: the KV block of its position
+	logits []float32
+
+	failed  atomic.Bool
+	mu      sync.Mutex
+	failure error // the first one of the segment; under mu
+}
+
+// segment is a compiled segment.
+type segment struct {
+	name   string
+	phases []runner
+}
+
+// runner is a phase whose work is split over workers.
+type runner interface {
+	task
+	// chunks prepares the phase for the running step and says into how many chunks it falls.
+	chunks() int
+}
+
+// workspace is the memory of one worker: what attention needs for a tile of rows.
+type workspace struct {
+	tile   tile
+	halves []uint16 // one head of K or V on its way into the cache
+	_      [64]byte
+}
+
+// floats views memory as float32.
+func floats(memory []byte) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/4)
+}
+
+// at is row r of a place.
+func (m *model) at(p *place, r int) []float32 {
+	at := p.off + r*p.stride
+	return m.area(p)[at : at+p.width : at+p.width]
+}
+
+// area is the memory that a place is in.
+func (m *model) area(p *place) []float32 {
+	if p.logits {
+		return m.logits
+	}
+	return m.scratch
+}
+
+// rows is the number of rows of a phase in the running step.
+func (m *model) rows(wanted bool) int {
+	if wanted {
+		return len(m.step.Wanted)
+	}
+	return len(m.step.Tokens)
+}
+
+// fail records the first error of a segment. Chunks that run meanwhile finish.
+func (m *model) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failure == nil {
+		m.failure = err
+	}
+	m.failed.Store(true)
+}
+
+// RowGrain is the height of a tile.
+func (*model) RowGrain() int { return kernels.TileRows }
+
+func (m *model) Upload(r ir.Ref, row int, data []byte) error {
+	if r < 0 || int(r) >= len(m.weights) {
+		return fmt.Errorf("weight %d of %d", r, len(m.weights))
+	}
+	return m.weights[r].upload(row, data)
+}
+
+func (m *model) Memory() backend.Memory {
+	return backend.Memory{
+		Weights: int64(len(m.weightMemory)),
+		KV:      int64(len(m.kvMemory)),
+		Scratch: int64(len(m.scratchMemory)),
+	}
+}
+
+func (m *model) Close() error {
+	err := errors.Join(mem.Free(m.weightMemory), mem.Free(m.kvMemory), mem.Free(m.scratchMemory))
+	*m = model{}
+	return err
+}
+
+// Run runs the phases of a segment one after another. It allocates nothing unless it fails.
+func (m *model) Run(index int, s *backend.Step) error {
+	if index < 0 || index >= len(m.segments) {
+		return fmt.Errorf("segment %d of %d", index, len(m.segments))
+	}
+	if err := s.Check(m.vocab, m.config); err != nil {
+		return err
+	}
+	m.load(s)
+	seg := &m.segments[index]
+	for _, ph := range seg.phases {
+		m.device.pool.do(ph, ph.chunks())
+		if m.failed.Load() {
+			return m.takeFailure(seg)
+		}
+	}
+	return nil
+}
+
+// load finds the position and the KV block of every row.
+func (m *model) load(s *backend.Step) {
+	m.step, m.logits = s, s.Logits
+	for i := range s.Spans {
+		span := &s.Spans[i]
+		for j := range span.Rows {
+			pos := span.Pos + j
+			m.pos[span.Row+j], m.block[span.Row+j] = pos, span.Table[pos/backend.BlockSize]
+		}
+	}
+}
+
+func (m *model) takeFailure(seg *segment) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	err := fmt.Errorf("%s: %w", seg.name, m.failure)
+	m.failure = nil
+	m.failed.Store(false)
+	return err
+}

@@ -1,0 +1,192 @@
+package cpu
+
+import (
+	"slices"
+
+	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// values is what compiling knows of a program's values; all slices are by ir.Value.
+type values struct {
+	written []bool // by the nodes scheduled so far
+	wanted  []bool // rows are the wanted ones
+	root    []ir.Value
+	from    []int // a slice begins at this feature of its root
+
+	prepared map[item]bool // by the items scheduled so far
+}
+
+func newValues(p *ir.Bound) *values {
+	n := len(p.Widths)
+	v := &values{
+		written: make([]bool, n), wanted: make([]bool, n), root: make([]ir.Value, n), from: make([]int, n),
+		prepared: map[item]bool{},
+	}
+	for s := range p.Segments {
+		for i := range p.Segments[s].Nodes {
+			n := &p.Segments[s].Nodes[i]
+			v.root[n.Out] = n.Out
+			if n.Op == ir.Slice {
+				v.root[n.Out], v.from[n.Out] = v.root[n.In[0]], v.from[n.In[0]]+n.From
+			}
+			v.wanted[n.Out] = n.Op == ir.Rows || len(n.In) > 0 && v.wanted[n.In[0]]
+		}
+	}
+	return v
+}
+
+// place is where rows of float32 lie: in the scratch memory, or in the caller's logits.
+type place struct {
+	logits             bool
+	off, stride, width int // float32
+}
+
+// buffer is room for a value or its prepared form, from the first phase that writes to the last that reads it.
+type buffer struct {
+	place
+	wanted      bool
+	first, last int // phases, counted over the whole program
+}
+
+// prepared names activations in the form of a matrix product.
+type prepared struct {
+	value ir.Value
+	form  kernels.Form
+}
+
+// room decides where everything lies. Buffers are shared over time, and an operation on single elements writes over its
+// first input if nobody else reads that.
+type room struct {
+	p       *ir.Bound
+	values  *values
+	of      map[ir.Value]*buffer // by root
+	acts    map[prepared]*buffer
+	buffers []*buffer
+	size    int // float32
+}
+
+func makeRoom(p *ir.Bound, v *values, segments [][]phase, c backend.Config) *room {
+	r := &room{p: p, values: v, of: map[ir.Value]*buffer{}, acts: map[prepared]*buffer{}}
+	r.assign(segments, r.lastUses(segments))
+	if out := p.Logits; v.root[out] == out && r.of[out].width == p.Vocab {
+		r.of[out].place = place{logits: true, stride: p.Vocab, width: p.Vocab}
+	}
+	r.pack(c)
+	return r
+}
+
+// eachItem visits all items with their number and their phase's.
+func eachItem(segments [][]phase, visit func(number, phase int, ph *phase, it *item)) {
+	number, at := 0, 0
+	for _, phases := range segments {
+		for i := range phases {
+			for j := range phases[i].items {
+				visit(number, at, &phases[i], &phases[i].items[j])
+				number++
+			}
+			at++
+		}
+	}
+}
+
+// reads lists the values that an item reads as float32.
+func (it *item) reads() []ir.Value {
+	switch it.verb {
+	case prepare:
+		return []ir.Value{it.value}
+	case store:
+		return it.node.In[1:]
+	}
+	return it.node.In
+}
+
+// lastUses is the number of the last item that reads each root.
+func (r *room) lastUses(segments [][]phase) map[ir.Value]int {
+	last := map[ir.Value]int{}
+	eachItem(segments, func(number, _ int, _ *phase, it *item) {
+		for _, v := range it.reads() {
+			last[r.values.root[v]] = number
+		}
+	})
+	return last
+}
+
+// assign gives every root and every prepared form a buffer, and finds how long each one lives.
+func (r *room) assign(segments [][]phase, last map[ir.Value]int) {
+	eachItem(segments, func(number, at int, ph *phase, it *item) {
+		for _, v := range it.reads() {
+			r.of[r.values.root[v]].last = at
+		}
+		switch {
+		case it.verb == prepare && it.form != kernels.Plain:
+			width := it.form.RowBytes(r.p.Widths[it.value]) / 4
+			r.acts[prepared{it.value, it.form}] = r.add(width, ph.wanted, at)
+		case it.verb == compute:
+			n := it.node
+			if n.Op == ir.Linear {
+				if b := r.acts[prepared{n.In[0], kernels.FormOf(r.p.Types[n.W])}]; b != nil {
+					b.last = at
+				}
+			}
+			if r.inPlace(n, number, last) {
+				r.of[n.Out] = r.of[n.In[0]]
+			} else {
+				r.of[n.Out] = r.add(r.p.Widths[n.Out], ph.wanted, at)
+			}
+		}
+	})
+}
+
+func (r *room) add(width int, wanted bool, at int) *buffer {
+	b := &buffer{place: place{stride: width, width: width}, wanted: wanted, first: at, last: at}
+	r.buffers = append(r.buffers, b)
+	return b
+}
+
+// inPlace says whether a node may write over its first input.
+func (r *room) inPlace(n *ir.Node, number int, last map[ir.Value]int) bool {
+	switch n.Op {
+	case ir.Norm, ir.RoPE, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap:
+		x := n.In[0]
+		return r.values.root[x] == x && last[x] == number && r.p.Widths[x] == r.p.Widths[n.Out]
+	}
+	return false
+}
+
+// pack places the buffers, first fit, so that none overlap while they live. Freed room is used again from the next
+// phase on only: inside a phase rows are at different items.
+func (r *room) pack(c backend.Config) {
+	var live []*buffer // by offset
+	for _, b := range r.buffers {
+		if b.logits {
+			continue
+		}
+		live = slices.DeleteFunc(live, func(o *buffer) bool { return o.last < b.first })
+		size, at, i := b.floats(c), 0, 0
+		for ; i < len(live) && live[i].off < at+size; i++ {
+			at = live[i].off + live[i].floats(c)
+		}
+		b.off = at
+		live = slices.Insert(live, i, b)
+		r.size = max(r.size, at+size)
+	}
+}
+
+// floats is a buffer's size, in whole cache lines.
+func (b *buffer) floats(c backend.Config) int {
+	rows := c.MaxRows
+	if b.wanted {
+		rows = c.MaxWanted
+	}
+	return align(4*rows*b.stride) / 4
+}
+
+// place is where a value lies.
+func (r *room) place(v ir.Value) place {
+	pl := r.of[r.values.root[v]].place
+	pl.off += r.values.from[v]
+	pl.width = r.p.Widths[v]
+	return pl
+}

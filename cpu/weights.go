@@ -1,0 +1,116 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/mem"
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// weight is one tensor in the form in which it is used. Exactly one of matrix, vector and table is set.
+type weight struct {
+	name   string
+	typ    quant.Type
+	rows   int
+	cols   int
+	row    int             // bytes of a row in the file
+	size   int             // bytes in the weights' memory
+	matrix *kernels.Matrix // packed in tiles; a tied embedding is read from it, too
+	vector []float32
+	table  []byte // rows as in the file: of an embedding that is nothing else
+}
+
+// layWeights reports what cannot be used, or places all weights in memory of their own.
+func (m *model) layWeights(p *ir.Bound) error {
+	var faults []error
+	total := 0
+	m.weights = make([]weight, len(p.Weights))
+	for r := range p.Weights {
+		w := &m.weights[r]
+		if err := w.measure(&p.Weights[r], p.Types[r]); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", p.Weights[r].Name, err))
+		}
+		total += align(w.size)
+	}
+	if len(faults) > 0 {
+		return errors.Join(faults...)
+	}
+	memory, err := mem.Alloc(int64(total))
+	if err != nil {
+		return fmt.Errorf("weights: %w", err)
+	}
+	m.weightMemory = memory
+	for r := range m.weights {
+		w := &m.weights[r]
+		if err := w.place(memory[:w.size:w.size], p.Weights[r].Use); err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+		memory = memory[align(w.size):]
+	}
+	return nil
+}
+
+// align rounds bytes up to cache lines.
+func align(n int) int { return (n + 63) &^ 63 }
+
+func (w *weight) measure(want *ir.Weight, t quant.Type) (err error) {
+	w.name, w.typ, w.rows, w.cols = want.Name, t, want.Rows, want.Cols
+	if w.row, err = t.RowBytes(want.Cols); err != nil {
+		return err
+	}
+	switch {
+	case want.Use&ir.Matrix != 0:
+		w.size, err = kernels.Size(t, want.Rows, want.Cols)
+	case !quant.HasCodec(t):
+		err = fmt.Errorf("%s cannot be decoded: convert the model to a type that can, such as Q8_0", t)
+	case want.Use&ir.Vector != 0:
+		w.size = 4 * want.Rows * want.Cols
+	default:
+		w.size = w.row * want.Rows
+	}
+	return err
+}
+
+func (w *weight) place(memory []byte, use ir.Use) (err error) {
+	switch {
+	case use&ir.Matrix != 0:
+		w.matrix, err = kernels.NewMatrix(w.typ, w.rows, w.cols, memory)
+	case use&ir.Vector != 0:
+		w.vector = floats(memory)
+	default:
+		w.table = memory
+	}
+	return err
+}
+
+// upload stores rows in the file's layout from row on.
+func (w *weight) upload(row int, data []byte) error {
+	n := len(data) / w.row
+	if len(data)%w.row != 0 || row < 0 || row > w.rows-n {
+		return fmt.Errorf("%s: %d bytes for row %d, want whole rows of %d bytes, %d in all", w.name, len(data), row, w.row,
+			w.rows)
+	}
+	switch {
+	case w.matrix != nil:
+		if err := w.matrix.Pack(row, data); err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+	case w.vector != nil:
+		return quant.Dequantize(w.typ, w.vector[row*w.cols:][:n*w.cols], data)
+	default:
+		copy(w.table[row*w.row:], data)
+	}
+	return nil
+}
+
+// decode reads one row.
+func (w *weight) decode(dst []float32, row int) error {
+	if w.matrix != nil {
+		w.matrix.Row(dst, row)
+		return nil
+	}
+	return quant.Dequantize(w.typ, dst, w.table[row*w.row:][:w.row])
+}
