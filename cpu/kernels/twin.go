@@ -36,14 +36,12 @@ type block struct {
 // twin computes lanes outputs of a row tile for all rows of x.
 func twin(out []float32, stride, lanes int, m *Matrix, tile int, x *Acts) {
 	w := m.strip(tile)
-	switch x.Form {
-	case Plain:
-		for r := range x.Rows {
-			twinFloat(out[r*stride:][:lanes], m.Type, w, x.Float[r*x.Stride:][:x.Cols])
-		}
-		return
-	default:
+	if x.Form != Plain {
 		twinBlocks(out, stride, lanes, m, w, x)
+		return
+	}
+	for r := range x.Rows {
+		twinFloat(out[r*stride:][:lanes], m.Type, w, x.Float[r*x.Stride:][:x.Cols])
 	}
 }
 
