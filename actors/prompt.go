@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
@@ -14,7 +15,7 @@ type Info struct {
 	Name         string // general.name, or the file's
 	Architecture string
 	Parameters   int64
-	WeightBytes  int64 // of the file's tensors that a token reads
+	WeightBytes  int64 // what a token reads of the weights
 	Vocab        int
 	Trained      int // positions the model was trained for
 	Context      int // positions one request may hold here
@@ -38,7 +39,9 @@ func describe(k *core) (Info, *chat.Template, error) {
 	}
 	for ref, w := range k.bound.Weights {
 		info.Parameters += int64(w.Rows) * int64(w.Cols)
-		info.WeightBytes += k.file.Tensors[k.bound.Tensors[ref]].Size
+		if w.Use != ir.Table { // of an embedding table, a token reads one row
+			info.WeightBytes += k.file.Tensors[k.bound.Tensors[ref]].Size
+		}
 	}
 	source, _ := m.String("tokenizer.chat_template") // a file without one is the next line's matter
 	template, note, err := chat.ForModel(source, k.bound.Arch, func(text string) bool {

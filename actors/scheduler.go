@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -197,12 +198,12 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 	for i, p := range m.parts {
 		s.state.Advance(p)
 		if s.state.Live(p.Seq) && p.Wanted > 0 {
-			s.deliver(c, p, &m.results[i])
+			s.deliver(c, p, &m.results[i], m.times.sampled)
 		}
 	}
 }
 
-func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome) {
+func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, at time.Time) {
 	h := p.Seq.Owner.(*sequence)
 	s.state.Consumed(p.Seq, h.consumed.Load())
 	if r.err != nil {
@@ -210,7 +211,7 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome) {
 		return
 	}
 	m := &h.out[p.Seq.Sent()%batch.Window]
-	*m = tokenMessage{seq: h, cached: max(h.cached, 0)}
+	*m = tokenMessage{seq: h, cached: max(h.cached, 0), at: at}
 	if p.Seq.Score {
 		m.pos = p.Seq.Done() - p.Rows
 		m.end = s.state.Scored(p.Seq)

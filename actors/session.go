@@ -164,7 +164,7 @@ func (s *session) end(c actor.Context, err error) {
 
 func (s *session) token(c actor.Context, m *tokenMessage) {
 	if s.began.IsZero() {
-		s.began = now()
+		s.began = m.at
 		s.usage.Prefill, s.usage.Cached = s.began.Sub(s.sent), m.cached
 	}
 	if s.request.score {
@@ -174,7 +174,7 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 	s.tokens = append(s.tokens, m.result.ID)
 	s.state = m.result.State
 	s.usage.Generated++
-	s.usage.Decode = now().Sub(s.began)
+	s.usage.Decode = m.at.Sub(s.began)
 
 	stopped := s.decode(m)
 	finish := finishOf(m.end, stopped)

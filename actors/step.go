@@ -60,6 +60,7 @@ type tokenMessage struct {
 	end    batch.End
 	pos    int // Score: position of the first row of seq.rows
 	cached int
+	at     time.Time // when it was sampled
 }
 
 func (*tokenMessage) late() {}

@@ -24,6 +24,7 @@ type cli struct {
 	Template   templateCmd   `cmd:"" help:"Show what a chat template makes of a conversation."`
 	Logits     logitsCmd     `cmd:"" help:"Write the logits of every position of some tokens."`
 	Perplexity perplexityCmd `cmd:"" help:"Measure how well a model predicts a text."`
+	Bench      benchCmd      `cmd:"" help:"Measure how fast a model runs here."`
 	Doctor     doctorCmd     `cmd:"" help:"Show what this machine offers, what is missing, and what to do."`
 
 	Version kong.VersionFlag `help:"Print the version."`
