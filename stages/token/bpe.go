@@ -7,9 +7,8 @@ type bpe struct {
 	table      *classes
 	rules      []rule
 	merges     map[uint64]merge // by ids of left and right
-	ids        map[string]ID    // what a symbol may be, by its bytes: tokens, and ids past them for what only merges name
-	size       ID               // ids below are tokens
-	extra      ID               // number of ids past them
+	ids        map[string]ID    // with wholeWords or chars: tokens, and with chars other symbols, by their bytes
+	size       ID               // ids below are tokens, others what only merges name
 	wholeWords bool             // a word that is a token is taken as it is
 	bytes      [256]ID          // id of each byte alone, or none
 	glue       glue             // where chars
@@ -24,9 +23,11 @@ type merge struct {
 }
 
 func (b *bpe) join(_ string, left, right *symbol) (int32, ID, bool) {
-	m, ok := b.merges[uint64(uint32(left.id))<<32|uint64(uint32(right.id))]
+	m, ok := b.merges[pairKey(left.id, right.id)]
 	return m.rank, m.id, ok
 }
+
+func pairKey(left, right ID) uint64 { return uint64(uint32(left))<<32 | uint64(uint32(right)) }
 
 func (b *bpe) encode(dst []ID, text string, _ bool, s *scratch) ([]ID, error) {
 	if b.chars {

@@ -24,13 +24,8 @@ func small() *meta.Map {
 			tokens, types = append(tokens, text), append(types, kind)
 		}
 	}
-	for b, next := 0, rune(0x100); b < 256; b++ {
-		if b > ' ' && b < 0x7F || b > 0xA0 && b != 0xAD {
-			add(1, string(rune(b)))
-		} else {
-			add(1, string(next))
-			next++
-		}
+	for b := range 256 {
+		add(1, spell(byte(b)))
 	}
 	merges := []string{"a a", "Ġ a", "aa aa", "l l", "h e", "he ll", "Ã ©", "ð Ł", "ðŁ ĺ", "Ġ Ġ", "ĠĠ ĠĠ", "Ċ Ċ", "< |", "| >"}
 	for _, m := range merges {
@@ -47,6 +42,19 @@ func small() *meta.Map {
 	m.Set("tokenizer.ggml.bos_token_id", uint32(len(tokens)-2))
 	m.Set("tokenizer.ggml.add_bos_token", true)
 	return m
+}
+
+// spell writes a byte in the alphabet of byte-level vocabularies.
+func spell(b byte) string {
+	switch {
+	case b <= ' ':
+		return string(rune(0x100) + rune(b))
+	case b >= 0x7F && b <= 0xA0:
+		return string(rune(0x121) + rune(b-0x7F))
+	case b == 0xAD:
+		return string(rune(0x143))
+	}
+	return string(rune(b))
 }
 
 // pieces is a SentencePiece BPE vocabulary of bytes and a few words.

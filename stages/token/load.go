@@ -33,7 +33,7 @@ func load(m *meta.Map) (*Vocab, error) {
 	case "bert":
 		build, err = v.planWordPiece(m)
 	default:
-		return nil, fmt.Errorf("%smodel is %q, want gpt2, gemma4, llama, t5 or bert: sluice cannot encode text for this model",
+		return nil, fmt.Errorf("%smodel is %q, want gpt2, gemma4, llama, t5 or bert: sluice cannot encode text for it",
 			prefix, model)
 	}
 	if err != nil {
@@ -51,7 +51,9 @@ func load(m *meta.Map) (*Vocab, error) {
 	if err := build(); err != nil {
 		return nil, err
 	}
-	v.plain = newCutter(v.text, v.attr, func(a attr) bool { return a&userDefined != 0 && a&(control|unknown|guarded) == 0 })
+	v.plain = newCutter(v.text, v.attr, func(a attr) bool {
+		return a&userDefined != 0 && a&(control|unknown|guarded) == 0
+	})
 	v.parsed = newCutter(v.text, v.attr, func(a attr) bool { return a&(control|userDefined|unknown) != 0 })
 	return v, nil
 }

@@ -3,6 +3,7 @@ package token
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/sluice-ai/sluice/internal/meta"
@@ -38,26 +39,53 @@ func (v *Vocab) planBPE(m *meta.Map, model string) (func() error, error) {
 
 // buildBPE decodes the tokens from their printable alphabet and indexes the merges by id.
 func (v *Vocab) buildBPE(b *bpe, merges []string) error {
-	alphabet := byteAlphabet()
-	spell := func(dst []byte, text string) ([]byte, bool) { return decodeAlphabet(dst, text, alphabet) }
-	if b.chars {
-		spell = func(dst []byte, text string) ([]byte, bool) { return append(dst, text...), true }
+	letters := newAlphabet()
+	if b.chars || b.wholeWords {
+		b.ids = make(map[string]ID, len(v.text))
 	}
-	b.ids = make(map[string]ID, len(v.text))
 	var buf []byte
 	for id, text := range v.text {
-		raw, ok := spell(buf[:0], text)
+		raw, ok := append(buf[:0], text...), true
+		if !b.chars {
+			raw, ok = letters.decode(buf[:0], text)
+		}
 		buf = raw
-		if ok && v.attr[id]&(control|unknown) == 0 {
+		if b.ids != nil && ok && v.attr[id]&(control|unknown) == 0 {
 			b.ids[string(raw)] = ID(id)
 		}
 		if err := v.addPiece(ID(id), b.piece(v.attr[id], text, raw, ok)); err != nil {
 			return err
 		}
 	}
-	b.setFallback(v)
-	b.indexMerges(merges, spell)
+	s := symbols{vocab: v, extra: map[string]ID{}}
+	b.indexMerges(merges, &s)
+	if b.chars {
+		maps.Copy(b.ids, s.extra)
+	}
+	b.spellBytes(&s, letters)
 	return nil
+}
+
+// symbols gives the texts that merges name their ids: those of tokens, or ids past the vocabulary.
+type symbols struct {
+	vocab *Vocab
+	extra map[string]ID
+}
+
+// id returns the id for a text as the file spells it; none if it is a control token's.
+func (s *symbols) id(text []byte) ID {
+	if id, ok := s.vocab.lookup[string(text)]; ok {
+		if s.vocab.attr[id]&(control|unknown) != 0 {
+			return none
+		}
+		return id
+	}
+	id, ok := s.extra[string(text)]
+	if !ok {
+		id = ID(len(s.vocab.text) + len(s.extra))
+		s.extra[string(text)] = id
+	}
+	return id
 }
 
 // piece returns the bytes of a token; raw is its text in bytes if ok.
@@ -79,29 +107,39 @@ func (b *bpe) piece(a attr, text string, raw []byte, ok bool) []byte {
 	return nil
 }
 
-// setFallback decides what becomes of symbols that are no token. With a byte-level alphabet llama.cpp looks up the
-// UTF-8 bytes of the printable form, which only finds ASCII.
-func (b *bpe) setFallback(v *Vocab) {
+// spellBytes finds the symbols of single bytes, and what becomes of symbols that are no token: with a byte-level
+// alphabet llama.cpp looks up the UTF-8 bytes of the printable form, which only finds ASCII.
+func (b *bpe) spellBytes(s *symbols, letters *alphabet) {
 	for i := range b.bytes {
 		b.bytes[i], b.fallback[i] = none, none
-		if b.chars {
-			if id, ok := v.lookup[fmt.Sprintf("<0x%02X>", i)]; ok {
+	}
+	if b.chars {
+		for i := range b.fallback {
+			if id, ok := s.vocab.lookup[fmt.Sprintf("<0x%02X>", i)]; ok {
 				b.fallback[i] = id
 			}
+		}
+		return
+	}
+	for r, i := range letters {
+		if i < 0 {
 			continue
 		}
-		if id, ok := b.ids[string([]byte{byte(i)})]; ok {
+		text := string(rune(r))
+		if id, ok := s.vocab.lookup[text]; ok && s.vocab.attr[id]&(control|unknown) == 0 {
 			b.bytes[i] = id
-			if i > ' ' && i < 0x7F {
+			if r < 0x80 {
 				b.fallback[i] = id
 			}
+		} else if id, ok := s.extra[text]; ok {
+			b.bytes[i] = id
 		}
 	}
 }
 
-// indexMerges turns "left right" into ids; texts that are no token get ids past the vocabulary. Of equal pairs the
-// first counts. A merge into a control token is left out, so that text cannot form one.
-func (b *bpe) indexMerges(merges []string, spell func([]byte, string) ([]byte, bool)) {
+// indexMerges turns "left right" into ids. Of equal pairs the first counts. A merge of or into a control token is left
+// out, so that text cannot form one.
+func (b *bpe) indexMerges(merges []string, s *symbols) {
 	b.merges = make(map[uint64]merge, len(merges))
 	var buf []byte
 	for rank, text := range merges {
@@ -112,64 +150,49 @@ func (b *bpe) indexMerges(merges []string, spell func([]byte, string) ([]byte, b
 		if gap == 0 || gap+1 == len(text) {
 			continue
 		}
-		raw, ok := spell(buf[:0], text[:gap])
-		if !ok {
+		buf = append(append(buf[:0], text[:gap]...), text[gap+1:]...)
+		left, right, whole := s.id(buf[:gap]), s.id(buf[gap:]), s.id(buf)
+		if left == none || right == none || whole == none {
 			continue
 		}
-		n := len(raw)
-		if raw, ok = spell(raw, text[gap+1:]); !ok {
-			continue
-		}
-		buf = raw
-		left, right := b.symbol(raw[:n]), b.symbol(raw[n:])
-		key := uint64(uint32(left))<<32 | uint64(uint32(right))
+		key := pairKey(left, right)
 		if _, ok := b.merges[key]; !ok {
-			b.merges[key] = merge{int32(rank), b.symbol(raw)}
+			b.merges[key] = merge{int32(rank), whole}
 			if b.chars {
-				b.glue.add(string(raw))
+				b.glue.add(string(buf))
 			}
 		}
 	}
 }
 
-// symbol returns the id for bytes, a new one if need be.
-func (b *bpe) symbol(raw []byte) ID {
-	if id, ok := b.ids[string(raw)]; ok {
-		return id
-	}
-	id := b.size + b.extra
-	b.extra++
-	b.ids[string(raw)] = id
-	if len(raw) == 1 && !b.chars {
-		b.bytes[raw[0]] = id
-	}
-	return id
-}
+// alphabet maps the characters that byte-level vocabularies spell bytes with to those bytes: printable Latin-1 as
+// itself, the other 68 bytes in order from U+0100. Characters that are not used map to -1.
+type alphabet [0x144]int16
 
-// byteAlphabet maps the characters that byte-level vocabularies spell bytes with to those bytes: printable Latin-1
-// as itself, the other 68 bytes in order from U+0100.
-func byteAlphabet() map[rune]byte {
-	m := make(map[rune]byte, 256)
-	next := rune(0x100)
-	for b := range 256 {
+func newAlphabet() *alphabet {
+	a := new(alphabet)
+	for r := range a {
+		a[r] = -1
+	}
+	next := 0x100
+	for b := range int16(256) {
 		if b > ' ' && b < 0x7F || b > 0xA0 && b != 0xAD {
-			m[rune(b)] = byte(b)
+			a[b] = b
 		} else {
-			m[next] = byte(b)
+			a[next] = b
 			next++
 		}
 	}
-	return m
+	return a
 }
 
-// decodeAlphabet appends the bytes that text spells; false if it has a character outside the alphabet.
-func decodeAlphabet(dst []byte, text string, alphabet map[rune]byte) ([]byte, bool) {
+// decode appends the bytes that text spells; false if it has a character outside the alphabet.
+func (a *alphabet) decode(dst []byte, text string) ([]byte, bool) {
 	for _, r := range text {
-		b, ok := alphabet[r]
-		if !ok {
+		if int(r) >= len(a) || a[r] < 0 {
 			return dst, false
 		}
-		dst = append(dst, b)
+		dst = append(dst, byte(a[r]))
 	}
 	return dst, true
 }

@@ -108,8 +108,8 @@ func byExpression(t require.TestingT, expressions []*regexp2.Regexp, text string
 	return ends
 }
 
-// alphabet has what the expressions distinguish, and what programs get wrong.
-var alphabet = []string{
+// nastyParts have what the expressions distinguish, and what programs get wrong.
+var nastyParts = []string{
 	"a", "b", "s", "t", "l", "ll", "re", "VE", "d", "m", "A", "Z", "É", "é", "ß", "ǅ", "ʰ", "א", "中", "文", "の", "カ", "ｶ", "한", "ㄱ",
 	"ㄅ", "ก", "เ", "\u0301", "\u094d", "हि", "1", "2", "0", "333", "12345", "٣", "Ⅷ", "½", "²", "'", "'s", "'LL", "’", " ", "  ",
 	"    ", "\t", "\n", "\n\n", "\r\n", "\r", "\v", "\f", "\x1c", "\u0085", "\u00a0", "\u2003", "\u2028", "\u3000", ".", ",", "!", "?",
@@ -119,7 +119,7 @@ var alphabet = []string{
 
 func nastyText() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
-		return strings.Join(rapid.SliceOfN(rapid.SampledFrom(alphabet), 0, 24).Draw(t, "parts"), "")
+		return strings.Join(rapid.SliceOfN(rapid.SampledFrom(nastyParts), 0, 24).Draw(t, "parts"), "")
 	})
 }
 
