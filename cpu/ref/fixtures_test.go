@@ -20,7 +20,7 @@ func TestFixtures(t *testing.T) { backendtest.Fixtures(t, ref.New(), open, 1) }
 func TestEmbeddedModel(t *testing.T) {
 	f, err := gguf.Parse(mini.Name, mini.GGUF)
 	require.NoError(t, err)
-	backendtest.Golden(t, ref.New(), model(t, f), "mini-Q4_K_M", "chat-capital")
+	backendtest.Golden(t, ref.New(), model(t, f), "mini-Q4_K_M", 0.15, "chat-capital")
 }
 
 // open is the backendtest.Loader.

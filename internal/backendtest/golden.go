@@ -13,10 +13,6 @@ import (
 	"github.com/sluice-ai/sluice/internal/shared"
 )
 
-// goldenMargin: the answers are llama.cpp's, which quantises activations in its own way: what it chose by less than
-// this margin of logits may differ.
-const goldenMargin = 0.15
-
 type golden struct {
 	Greedy []struct {
 		Name    string
@@ -27,8 +23,12 @@ type golden struct {
 }
 
 // Golden runs the recorded prompts and answers of a model through m, fed with the recorded tokens: the most likely
-// token is the recorded one wherever that was chosen by a clear margin. No names means all prompts.
-func Golden(t *testing.T, d backend.Device, m *Model, model string, names ...string) {
+// token is the recorded one wherever that was chosen by the given margin of logits or more. No names means all prompts.
+//
+// The answers are llama.cpp's. With K-quants it rounds activations to 8 bits, and rounding is chaotic: two engines
+// whose sums differ in the last bit round independently after a few layers. On the embedded model both the exact
+// oracle and a device with int8 activations are 0.2 (root mean square) away from its margins.
+func Golden(t *testing.T, d backend.Device, m *Model, model string, margin float64, names ...string) {
 	text, err := os.ReadFile(filepath.Join(shared.Dir(t), "golden", model+".json"))
 	require.NoError(t, err)
 	var g golden
@@ -51,7 +51,7 @@ func Golden(t *testing.T, d backend.Device, m *Model, model string, names ...str
 			logits := l.sequence(t, fed, blocks, chunk)
 			for i, want := range p.Tokens {
 				row := logits[(len(p.Prompt)-1+i)*m.Vocab:][:m.Vocab]
-				if got := argmax(row); got != want && p.Margins[i] >= goldenMargin {
+				if got := argmax(row); got != want && p.Margins[i] >= margin {
 					t.Errorf("token %d: %d (%v), want %d (%v), recorded with margin %v",
 						i, got, row[got], want, row[want], p.Margins[i])
 				}
