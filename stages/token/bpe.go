@@ -39,7 +39,7 @@ func (b *bpe) encode(dst []ID, text string, _ bool, s *scratch) ([]ID, error) {
 		text = string(s.buf)
 	}
 	from := 0
-	for _, end := range split(b.rules, chars{text, b.table}, s) {
+	for _, end := range split(b.rules, chars{text: text, table: b.table}, s) {
 		for b.chars && from < end {
 			next := b.glue.wordEnd(text[:end], from)
 			dst = b.word(dst, text[from:next], &s.chain)

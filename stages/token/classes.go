@@ -89,10 +89,14 @@ func utf8Len(b byte) int {
 type chars struct {
 	text  string // as sanitize returns it
 	table *classes
+	looks *int // counts the characters looked at, for tests
 }
 
 // at returns the character at i and where the next one begins; at the end, the class 0.
 func (t chars) at(i int) (r rune, c class, next int) {
+	if t.looks != nil {
+		*t.looks++
+	}
 	if i >= len(t.text) {
 		return -1, 0, i
 	}

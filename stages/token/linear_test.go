@@ -8,6 +8,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestRulesAreLinear: no rule looks at a character more than a few times, whatever the text.
+func TestRulesAreLinear(t *testing.T) {
+	table := newClasses()
+	for name, pre := range preTokenizers() {
+		for _, unit := range append([]string{"<sentinel:1", "IMGIMGA", "éA", "A1", " \n", "x \t", "<|"}, nastyParts...) {
+			text := strings.Repeat(unit, 20_000/len(unit))
+			looks := 0
+			split(pre.rules, chars{text: text, table: table, looks: &looks}, new(scratch))
+			require.Less(t, looks, 40*len(text), "%s: %q again and again", name, unit)
+		}
+	}
+}
+
 // TestLinear: ten times the text takes ten times the merging steps, whatever the text. (Each step is a push to or
 // a pop from a heap: a logarithm, which is not counted.)
 func TestLinear(t *testing.T) {

@@ -42,7 +42,9 @@ func split(rules []rule, t chars, s *scratch) []int {
 		spare = spare[:0]
 		from := 0
 		for _, end := range ends {
-			spare = r(spare, chars{t.text[:end], t.table}, from)
+			part := t
+			part.text = t.text[:end]
+			spare = r(spare, part, from)
 			from = end
 		}
 		ends, spare = spare, ends

@@ -170,8 +170,11 @@ func chameleonRules() []rule {
 func sentinel(t chars, i int) int {
 	const open = "<sentinel:"
 	digits := literal(open)(t, i)
+	if digits == i {
+		return i
+	}
 	end := t.runOf(digits, isDigit)
-	if digits == i || end == digits || end == len(t.text) || t.text[end] != '>' {
+	if end == digits || end == len(t.text) || t.text[end] != '>' {
 		return i
 	}
 	return end + 1

@@ -134,7 +134,7 @@ func TestRulesAreTheExpressions(t *testing.T) {
 			}
 			rapid.Check(t, func(t *rapid.T) {
 				text := nastyText().Draw(t, "text")
-				got := split(known[name].rules, chars{text, table}, new(scratch))
+				got := split(known[name].rules, chars{text: text, table: table}, new(scratch))
 				want := byExpression(t, expressions, text)
 				if text == "" {
 					got = got[:0]
@@ -165,7 +165,7 @@ func TestRulesCoverText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(names).Draw(t, "name")
 		text := string(sanitize(nil, string(rapid.SliceOfN(rapid.Byte(), 1, 40).Draw(t, "bytes")))) + nastyText().Draw(t, "text")
-		ends := split(known[name].rules, chars{text, table}, new(scratch))
+		ends := split(known[name].rules, chars{text: text, table: table}, new(scratch))
 		require.IsIncreasing(t, append([]int{0}, ends...))
 		require.Equal(t, len(text), ends[len(ends)-1])
 	})
