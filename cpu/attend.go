@@ -122,7 +122,7 @@ func (a *attention) run(worker, chunk int) {
 		t.total.reset(queries)
 		for i := g.from; i < g.to; i++ {
 			part := a.partial(&a.units[i])
-			t.total.merge(isa, &part, queries, stride)
+			t.total.merge(isa, &part, 0, queries, stride, t.shrink)
 		}
 		a.finish(t, u)
 		return
@@ -131,7 +131,7 @@ func (a *attention) run(worker, chunk int) {
 	t.total.reset(queries)
 	for s := a.first(pos) / stretchPositions; s <= (pos+u.rows-1)/stretchPositions; s++ {
 		a.stretch(t, u, s, &t.part)
-		t.total.merge(isa, &t.part, queries, stride)
+		t.total.merge(isa, &t.part, 0, queries, stride, t.shrink)
 	}
 	a.finish(t, u)
 }
@@ -191,18 +191,14 @@ func (a *attention) block(t *tile, u *unit, b, pos, at int, to *softmax) {
 		row := (*[backend.BlockSize]float32)(scores[i*backend.BlockSize:])
 		p := pos + r0 + i/a.group
 		mask(row, max(0, a.first(p)-first), min(backend.BlockSize, p+1-first))
-		q := r0*a.group + i
-		t.tops[q], t.sums[q] = isa.SoftMax(row)
+		t.block.top[i], t.block.sum[i] = isa.SoftMax(row)
 	}
 	p = vec.Product{
-		C: t.out, A: scores[lo:], Rows: n, K: hi - lo, N: c.stride,
+		C: t.block.acc, A: scores[lo:], Rows: n, K: hi - lo, N: c.stride,
 		CStride: c.stride, AStride: backend.BlockSize, BStride: c.stride,
 	}
 	a.multiply(t, &p, base+backend.BlockSize*c.KDim+lo*c.stride)
-	for i := range n {
-		q := r0*a.group + i
-		to.add(isa, q, t.tops[q], t.sums[q], t.out[i*c.stride:][:c.stride])
-	}
+	to.merge(isa, &t.block, r0*a.group, r1*a.group, c.stride, t.shrink)
 }
 
 // mask makes the scores outside [lo, hi) −∞.

@@ -12,10 +12,9 @@ import (
 type tile struct {
 	q      []float32 // [queries][KDim], scaled
 	scores []float32 // [queries][64], then the weights of the positions
-	out    []float32 // [queries][stride], of one block, with
-	tops   []float32 // their largest scores
-	sums   []float32 // and sums of weights
 	wide   []float32 // K or V of a block, widened
+	shrink []float32 // [queries]
+	block  softmax   // of those queries that see some of the block, from 0 on
 	part   softmax   // of a stretch
 	total  softmax
 }
@@ -25,7 +24,7 @@ type shape struct{ queries, dim, stride int }
 
 // tileQueries is the number of queries of a tile, where a group has no more heads: they share the reading of K and V,
 // and their scores fit the nearest cache.
-const tileQueries = 32
+const tileQueries = 64
 
 // tileRows is the number of rows of the step in a tile, for groups of so many heads.
 func tileRows(group int) int { return max(1, tileQueries/group) }
@@ -46,15 +45,15 @@ func tileShape(p *ir.Bound) (s shape) {
 }
 
 func (s shape) floats() int {
-	return s.queries*(s.dim+backend.BlockSize+3*(s.stride+2)) + backend.BlockSize*max(s.dim, s.stride)
+	return s.queries*(s.dim+backend.BlockSize+3*(s.stride+2)+1) + backend.BlockSize*max(s.dim, s.stride)
 }
 
 // carve cuts a tile from memory of floats() values.
 func (s shape) carve(memory []float32) (t tile) {
 	cut := cutter(memory)
-	t.q, t.scores, t.out = cut(s.queries*s.dim), cut(s.queries*backend.BlockSize), cut(s.queries*s.stride)
-	t.tops, t.sums = cut(s.queries), cut(s.queries)
+	t.q, t.scores, t.shrink = cut(s.queries*s.dim), cut(s.queries*backend.BlockSize), cut(s.queries)
 	t.wide = cut(backend.BlockSize * max(s.dim, s.stride))
+	t.block = newSoftmax(s.queries, s.stride, cut)
 	t.part, t.total = newSoftmax(s.queries, s.stride, cut), newSoftmax(s.queries, s.stride, cut)
 	return t
 }
@@ -79,29 +78,29 @@ func (s *softmax) reset(queries int) {
 // empty says whether query i has seen no position.
 func (s *softmax) empty(i int) bool { return math.IsInf(float64(s.top[i]), -1) }
 
-// add merges the positions after those of s for query i.
-func (s *softmax) add(isa vec.ISA, i int, top, sum float32, out []float32) {
-	acc := s.acc[i*len(out):][:len(out)]
-	switch old := s.top[i]; {
-	case s.empty(i):
-		copy(acc, out)
-		s.top[i], s.sum[i] = top, sum
-	case top <= old:
-		w := isa.Exp(top - old)
-		isa.Merge(acc, out, 1, w)
-		s.sum[i] += float32(sum * w)
-	default:
-		w := isa.Exp(old - top)
-		isa.Merge(acc, out, w, 1)
-		s.top[i], s.sum[i] = top, float32(s.sum[i]*w)+sum
+// merge adds positions after those of s for queries [from, to): o has their results from its first row on. shrink is
+// memory for as many values.
+func (s *softmax) merge(isa vec.ISA, o *softmax, from, to, stride int, shrink []float32) {
+	shrink = shrink[:to-from]
+	for i := range shrink {
+		// The part with the smaller top shrinks, the other stays as it is: e⁰ is 1.
+		shrink[i] = min(s.top[from+i], o.top[i]) - max(s.top[from+i], o.top[i])
 	}
-}
-
-// merge adds all of o, for so many queries.
-func (s *softmax) merge(isa vec.ISA, o *softmax, queries, stride int) {
-	for i := range queries {
-		if !o.empty(i) {
-			s.add(isa, i, o.top[i], o.sum[i], o.acc[i*stride:][:stride])
+	isa.Exp(shrink, shrink)
+	for i, w := range shrink {
+		q := from + i
+		acc, out := s.acc[q*stride:][:stride], o.acc[i*stride:][:stride]
+		switch {
+		case o.empty(i):
+		case s.empty(q):
+			copy(acc, out)
+			s.top[q], s.sum[q] = o.top[i], o.sum[i]
+		case o.top[i] <= s.top[q]:
+			isa.Merge(acc, out, 1, w)
+			s.sum[q] += float32(o.sum[i] * w)
+		default:
+			isa.Merge(acc, out, w, 1)
+			s.top[q], s.sum[q] = o.top[i], float32(s.sum[q]*w)+o.sum[i]
 		}
 	}
 }

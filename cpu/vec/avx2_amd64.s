@@ -233,6 +233,22 @@ rotate:
 	VZEROUPPER
 	RET
 
+// func expAVX2(y, x *float32, n int)
+TEXT ·expAVX2(SB), NOSPLIT, $0-24
+	MOVQ y+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+16(FP), CX
+exp:
+	VMOVUPS (SI), Y0
+	EXP(Y0, Y1, Y2, Y3)
+	VMOVUPS Y0, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JNZ exp
+	VZEROUPPER
+	RET
+
 // func gateAVX2(y, x *float32, c1, c3 float32, n int)
 TEXT ·gateAVX2(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), DI

@@ -61,12 +61,13 @@ func exp(x float32) float32 {
 
 // tree adds the lanes: halves onto halves.
 func tree(l *[Lanes]float32) float32 {
-	for n := Lanes / 2; n > 0; n /= 2 {
-		for i := range n {
-			l[i] += l[i+n]
-		}
+	for i := range 8 {
+		l[i] += l[i+8]
 	}
-	return l[0]
+	for i := range 4 {
+		l[i] += l[i+4]
+	}
+	return (l[0] + l[2]) + (l[1] + l[3])
 }
 
 func sumTwin(l *[Lanes]float32, x []float32) {
@@ -117,6 +118,12 @@ func rotateTwin(a, b, cos, sin []float32) {
 		x, y := a[i], b[i]
 		a[i] = float32(x*cos[i]) - float32(y*sin[i])
 		b[i] = float32(x*sin[i]) + float32(y*cos[i])
+	}
+}
+
+func expTwin(y, x []float32) {
+	for i, v := range x {
+		y[i] = exp(v)
 	}
 }
 

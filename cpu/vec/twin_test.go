@@ -93,6 +93,7 @@ var routines = []struct {
 	{"rotate", func(isa ISA, y, x, z []float32) {
 		isa.Rotate(y[:len(y)/2], y[len(y)-len(y)/2:], x[:len(y)/2], z[:len(y)/2])
 	}},
+	{"exp", func(isa ISA, y, x, _ []float32) { isa.Exp(y, x) }},
 	{"silu", func(isa ISA, y, x, _ []float32) { isa.SiLU(y, x) }},
 	{"gelu", func(isa ISA, y, x, _ []float32) { isa.GELU(y, x) }},
 	{"soft cap", func(isa ISA, y, x, _ []float32) { isa.SoftCap(y, x, 30) }},

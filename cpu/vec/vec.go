@@ -149,8 +149,15 @@ func (isa ISA) SoftMax(x *[Block]float32) (top, sum float32) {
 	return top, tree(&l)
 }
 
-// Exp is eˣ.
-func (ISA) Exp(x float32) float32 { return exp(x) }
+// Exp is y = eˣ.
+func (isa ISA) Exp(y, x []float32) {
+	x = x[:len(y)]
+	n := isa.whole(len(y))
+	if n > 0 {
+		expAVX2(at(y), at(x), n)
+	}
+	expTwin(y[n:], x[n:])
+}
 
 // Halve rounds to half precision, to nearest even.
 func (isa ISA) Halve(y []uint16, x []float32) {

@@ -43,6 +43,9 @@ func mergeAVX2(acc, o *float32, alpha, beta float32, n int)
 func rotateAVX2(a, b, cos, sin *float32, n int)
 
 //go:noescape
+func expAVX2(y, x *float32, n int)
+
+//go:noescape
 func gateAVX2(y, x *float32, c1, c3 float32, n int)
 
 //go:noescape

@@ -15,6 +15,7 @@ func mulAVX2(_, _, _ *float32, _ int)                      { panic(nothing) }
 func scaleAVX2(_, _ *float32, _ float32, _ int)            { panic(nothing) }
 func mergeAVX2(_, _ *float32, _, _ float32, _ int)         { panic(nothing) }
 func rotateAVX2(_, _, _, _ *float32, _ int)                { panic(nothing) }
+func expAVX2(_, _ *float32, _ int)                         { panic(nothing) }
 func gateAVX2(_, _ *float32, _, _ float32, _ int)          { panic(nothing) }
 func softCapAVX2(_, _ *float32, _, _ float32, _ int)       { panic(nothing) }
 func softMaxAVX2(*[Lanes]float32, *[Block]float32) float32 { panic(nothing) }

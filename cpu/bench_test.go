@@ -1,0 +1,111 @@
+package cpu_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/mini"
+)
+
+// openMini writes the embedded model to a file and loads it.
+func openMini(t testing.TB) *backendtest.Model {
+	path := filepath.Join(t.TempDir(), "mini.gguf")
+	require.NoError(t, os.WriteFile(path, mini.GGUF, 0o600))
+	return openModel(t, path, nil)
+}
+
+// running is a model on a device with the step that its sequence is at.
+type running struct {
+	backend.Model
+	step     backend.Step
+	segments int
+	vocab    int
+	table    []int32
+}
+
+// start compiles a model for one sequence of at most context positions, in steps of at most rows.
+func start(t testing.TB, d backend.Device, m *backendtest.Model, kv backend.KVType, context, rows int) *running {
+	t.Helper()
+	blocks := (context + backend.BlockSize - 1) / backend.BlockSize
+	model, err := d.Compile(m.Bound, backend.Config{KV: kv, Blocks: blocks, MaxRows: rows, MaxWanted: rows})
+	require.NoError(t, err)
+	for r, data := range m.Weights {
+		require.NoError(t, model.Upload(ir.Ref(r), 0, data))
+	}
+	run := &running{Model: model, segments: len(m.Segments), vocab: m.Vocab}
+	for i := range blocks {
+		run.table = append(run.table, int32(blocks-1-i))
+	}
+	run.step.Logits = make([]float32, rows*m.Vocab)
+	run.step.Spans = []backend.Span{{Table: run.table}}
+	run.step.Tokens = make([]int32, 0, rows)
+	run.step.Wanted = make([]int32, 0, rows)
+	return run
+}
+
+// at prepares a step of n rows from position pos on, of which the last wanted ones give logits.
+func (r *running) at(pos, n, wanted int) {
+	r.step.Spans[0] = backend.Span{Rows: n, Pos: pos, Table: r.table}
+	r.step.Tokens, r.step.Wanted = r.step.Tokens[:0], r.step.Wanted[:0]
+	for i := range n {
+		r.step.Tokens = append(r.step.Tokens, int32((pos+i)*2654435761>>7%r.vocab))
+	}
+	for i := n - wanted; i < n; i++ {
+		r.step.Wanted = append(r.step.Wanted, int32(i))
+	}
+}
+
+func (r *running) run() error {
+	for i := range r.segments {
+		if err := r.Run(i, &r.step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill computes positions 0 to n.
+func (r *running) fill(t testing.TB, n int) {
+	t.Helper()
+	for pos := 0; pos < n; pos += cap(r.step.Tokens) {
+		r.at(pos, min(cap(r.step.Tokens), n-pos), 1)
+		require.NoError(t, r.run())
+	}
+}
+
+func BenchmarkMini(b *testing.B) {
+	m := openMini(b)
+	d, err := cpu.New(0, os.Getenv("SLUICE_CPU"))
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, d.Close()) })
+	for _, c := range []struct {
+		name    string
+		context int // before the measured step
+		rows    int
+	}{
+		{"decode at 64", 64, 1}, {"decode at 512", 512, 1}, {"decode at 4096", 4096, 1}, {"decode at 12288", 12288, 1},
+		{"8 rows at 64", 64, 8}, {"prefill 512", 0, 512}, {"prefill 512 at 4096", 4096, 512},
+		{"prefill 512 at 12288", 12288, 512},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			r := start(b, d, m, backend.KVF16, c.context+c.rows, max(512, c.rows))
+			defer r.Close()
+			r.fill(b, c.context)
+			r.at(c.context, c.rows, 1)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := r.run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(c.rows*b.N)/b.Elapsed().Seconds(), "tok/s")
+		})
+	}
+}
