@@ -43,8 +43,8 @@ type embedOp struct {
 	w   *weight
 }
 
-func (o *embedOp) row(m *model, _, r int) error {
-	return o.w.decode(m.at(&o.out, r), int(m.step.Tokens[r]))
+func (o *embedOp) row(m *model, worker, r int) error {
+	return o.w.decode(m.at(&o.out, r), int(m.step.Tokens[r]), &m.workers[worker].row)
 }
 
 type addOp struct{ out, a, b place }

@@ -53,10 +53,11 @@ type runner interface {
 	chunks() int
 }
 
-// workspace is the memory of one worker: what attention needs for a tile of rows.
+// workspace is the memory of one worker.
 type workspace struct {
 	tile   tile
-	halves []uint16 // one head of K or V on its way into the cache
+	halves []uint16          // one head of K on its way into the cache
+	row    kernels.RowBuffer // of an embedding
 	_      [64]byte
 }
 

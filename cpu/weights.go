@@ -107,9 +107,9 @@ func (w *weight) upload(row int, data []byte) error {
 }
 
 // decode reads one row.
-func (w *weight) decode(dst []float32, row int) error {
+func (w *weight) decode(dst []float32, row int, buf *kernels.RowBuffer) error {
 	if w.matrix != nil {
-		w.matrix.Row(dst, row)
+		w.matrix.Row(dst, row, buf)
 		return nil
 	}
 	return quant.Dequantize(w.typ, dst, w.table[row*w.row:][:w.row])

@@ -80,7 +80,7 @@ func BenchmarkRow(b *testing.B) {
 		dst := make([]float32, 2048)
 		b.Run(typ.String(), func(b *testing.B) {
 			for b.Loop() {
-				m.Row(dst, 5)
+				m.Row(dst, 5, new(RowBuffer))
 			}
 		})
 	}

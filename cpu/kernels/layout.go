@@ -165,12 +165,15 @@ func gather(units, src []byte, unit, r int) {
 	}
 }
 
-// Row decodes one row to dst, of Cols values: for embeddings. Its bits are those of quant.Dequantize.
-func (m *Matrix) Row(dst []float32, row int) {
+// RowBuffer is memory for some file blocks; the largest has 210 bytes.
+type RowBuffer [512]byte
+
+// Row decodes one row to dst, of Cols values: for embeddings. Its bits are those of quant.Dequantize. buf is scratch,
+// the caller's because decoders are called through a table, which would move a local one to the heap.
+func (m *Matrix) Row(dst []float32, row int, buf *RowBuffer) {
 	if row < 0 || row >= m.Rows || len(dst) != m.Cols {
 		panic(fmt.Sprintf("kernels: row %d of %d to %d values of %d", row, m.Rows, len(dst), m.Cols))
 	}
-	var buf [512]byte // some file blocks; the largest has 210 bytes
 	strip, r := m.strip(row/TileRows), row%TileRows
 	n, block := m.Type.Block(), m.Type.Bytes()
 	blocks := len(buf) / block

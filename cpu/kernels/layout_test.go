@@ -24,7 +24,7 @@ func TestRowIsDequantize(t *testing.T) {
 			want, got := make([]float32, cols), make([]float32, cols)
 			for r := range rows {
 				require.NoError(t, quant.Dequantize(typ, want, data[r*size:][:size]))
-				m.Row(got, r)
+				m.Row(got, r, new(RowBuffer))
 				require.NoError(t, sameBits(want, got), "%s, %d rows of %d, row %d", typ, rows, cols, r)
 			}
 		}
