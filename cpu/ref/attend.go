@@ -37,9 +37,9 @@ func (c *cache) attend(a *ir.AttendArgs, h int, q, y []float32, table []int32, p
 	scores := make([]float64, 0, pos-from+1)
 	highest := math.Inf(-1)
 	for p := from; p <= pos; p++ {
-		at, dot := slot(table, p), 0.0
-		for i, x := range q {
-			dot += float64(x) * c.key(at, head, i)
+		dot := 0.0
+		for i, k := range c.key(slot(table, p), head) {
+			dot += float64(q[i]) * float64(k)
 		}
 		score := dot * float64(a.Scale)
 		if limit := float64(a.SoftCap); limit > 0 {
@@ -48,16 +48,15 @@ func (c *cache) attend(a *ir.AttendArgs, h int, q, y []float32, table []int32, p
 		scores = append(scores, score)
 		highest = math.Max(highest, score)
 	}
-	total := 0.0
-	for i := range scores {
-		scores[i] = math.Exp(scores[i] - highest)
-		total += scores[i]
-	}
-	for i := range y {
-		sum := 0.0
-		for j, w := range scores {
-			sum += w * c.value(slot(table, from+j), head, i)
+	total, sums := 0.0, make([]float64, a.VDim)
+	for j, score := range scores {
+		weight := math.Exp(score - highest)
+		total += weight
+		for i, v := range c.value(slot(table, from+j), head) {
+			sums[i] += weight * float64(v)
 		}
+	}
+	for i, sum := range sums {
 		y[i] = float32(sum / total)
 	}
 }

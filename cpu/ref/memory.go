@@ -61,60 +61,54 @@ func (m *model) vector(r ir.Ref, n int, otherwise float32) []float32 {
 	return v
 }
 
-// cache is the keys and values of one layer, by block and position. One of the two number formats is used.
+// cache is the keys and values of one layer, by slot: block and position in it. What it stores was rounded to the
+// cache's type, and is kept as float32.
 type cache struct {
 	ir.KVLayer
-	k32, v32 []float32
-	k16, v16 []uint16
+	k, v []float32
+	half bool
 }
 
 func newCache(l ir.KVLayer, c backend.Config) cache {
 	positions := c.Blocks * backend.BlockSize
-	k, v := positions*l.KVHeads*l.KDim, positions*l.KVHeads*l.VDim
-	if c.KV == backend.KVF32 {
-		return cache{KVLayer: l, k32: make([]float32, k), v32: make([]float32, v)}
+	return cache{
+		KVLayer: l, half: c.KV == backend.KVF16,
+		k: make([]float32, positions*l.KVHeads*l.KDim),
+		v: make([]float32, positions*l.KVHeads*l.VDim),
 	}
-	return cache{KVLayer: l, k16: make([]uint16, k), v16: make([]uint16, v)}
 }
 
-func (c *cache) bytes() int64 {
-	return 4*int64(len(c.k32)+len(c.v32)) + 2*int64(len(c.k16)+len(c.v16))
-}
+func (c *cache) bytes() int64 { return 4 * int64(len(c.k)+len(c.v)) }
 
 // slot is the index of position pos among all positions of all blocks.
 func slot(table []int32, pos int) int {
 	return int(table[pos/backend.BlockSize])*backend.BlockSize + pos%backend.BlockSize
 }
 
-// put stores k and v, all heads of one position, rounded to the cache's type.
+// put stores k and v, all heads of one position.
 func (c *cache) put(slot int, k, v []float32) {
-	if c.k32 != nil {
-		copy(c.k32[slot*len(k):], k)
-		copy(c.v32[slot*len(v):], v)
+	c.round(c.k[slot*len(k):], k)
+	c.round(c.v[slot*len(v):], v)
+}
+
+func (c *cache) round(dst, src []float32) {
+	copy(dst, src)
+	if !c.half {
 		return
 	}
-	for i, x := range k {
-		c.k16[slot*len(k)+i] = quant.F32ToF16(x)
-	}
-	for i, x := range v {
-		c.v16[slot*len(v)+i] = quant.F32ToF16(x)
+	for i, x := range src {
+		dst[i] = quant.F16ToF32(quant.F32ToF16(x))
 	}
 }
 
-// key is feature i of a KV head's key.
-func (c *cache) key(slot, head, i int) float64 {
-	at := (slot*c.KVHeads+head)*c.KDim + i
-	if c.k32 != nil {
-		return float64(c.k32[at])
-	}
-	return float64(quant.F16ToF32(c.k16[at]))
+// key is the key of one KV head.
+func (c *cache) key(slot, head int) []float32 {
+	at := (slot*c.KVHeads + head) * c.KDim
+	return c.k[at : at+c.KDim]
 }
 
-// value is feature i of a KV head's value.
-func (c *cache) value(slot, head, i int) float64 {
-	at := (slot*c.KVHeads+head)*c.VDim + i
-	if c.v32 != nil {
-		return float64(c.v32[at])
-	}
-	return float64(quant.F16ToF32(c.v16[at]))
+// value is the value of one KV head.
+func (c *cache) value(slot, head int) []float32 {
+	at := (slot*c.KVHeads + head) * c.VDim
+	return c.v[at : at+c.VDim]
 }
