@@ -72,6 +72,9 @@ func methodClass(v Value) string {
 
 func numberAttr(v Value, name string) Value {
 	_, isFloat := v.(Float)
+	if b, ok := v.(Bool); ok {
+		v = boolInt(b)
+	}
 	switch name {
 	case "real":
 		return v
@@ -185,7 +188,7 @@ func (r *run) slice(obj Value, bounds [3]Value) (Value, error) {
 		}
 		n = runes(s)
 	} else if at == nil {
-		return &undefined{of: obj, name: Str("slice"), kind: UndefinedValue}, nil
+		return nil, fail(Type, "'%s' object cannot be sliced", obj.class())
 	}
 	from, to, step, err := sliceBounds(bounds, n)
 	if err != nil {
@@ -208,7 +211,11 @@ func (r *run) slice(obj Value, bounds [3]Value) (Value, error) {
 	case *List:
 		return &List{out}, nil
 	case byteText:
-		return byteText(nil), fail(Type, "slices of bytes are not supported")
+		part := make(byteText, len(out))
+		for i, v := range out {
+			part[i] = byte(v.(Int))
+		}
+		return part, nil
 	}
 	return Tuple(out), nil
 }

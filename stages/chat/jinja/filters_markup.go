@@ -74,24 +74,19 @@ func quoteURL(s string, query bool) string {
 }
 
 func urlEncode(r *run, v Value, _ []Value) (Value, error) {
-	var pairs []Value
-	switch x := v.(type) {
-	case *Dict:
-		var err error
-		if pairs, err = r.collect(&view{kind: "dict_items", of: x}); err != nil {
-			return nil, err
-		}
-	case *List, Tuple:
-		var err error
-		if pairs, err = r.collect(x); err != nil {
-			return nil, err
-		}
-	default:
+	if _, err := r.walk(v); err != nil || isText(v) {
 		s, err := r.toText(v)
 		if err != nil {
 			return nil, err
 		}
 		return r.str(quoteURL(s, false))
+	}
+	if d, ok := v.(*Dict); ok {
+		v = &view{kind: "dict_items", of: d}
+	}
+	pairs, err := r.collect(v)
+	if err != nil {
+		return nil, err
 	}
 	var parts []string
 	for _, p := range pairs {

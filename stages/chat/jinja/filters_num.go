@@ -210,9 +210,12 @@ func roundEven(v Value, f float64, places int) (Value, error) {
 }
 
 func fileSize(_ *run, v Value, a []Value) (Value, error) {
-	number, err := toFloat(nil, v, []Value{nil})
+	number, err := toFloat(nil, v, []Value{None{}})
 	if err != nil {
 		return nil, err
+	}
+	if _, ok := number.(Float); !ok {
+		return nil, fail(Argument, "could not convert a %s to a float", v.class())
 	}
 	size, base, units := float64(number.(Float)), 1000.0, []string{"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"}
 	if flag(a[0]) {

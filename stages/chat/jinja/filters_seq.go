@@ -223,31 +223,43 @@ func sumFilter(r *run, v Value, a []Value) (Value, error) {
 	}
 }
 
-func unique(r *run, v Value, a []Value) (Value, error) {
-	by := folded(r.attribute(orNone(a[1]), nil), a[0])
-	pull, err := r.iterate(v)
-	if err != nil {
-		return nil, err
-	}
-	seen := &Dict{}
-	return generator(func() (Value, bool, error) {
-		for {
-			item, ok, err := pull()
-			if err != nil || !ok {
+// deferred makes a generator that starts its work when the first element is wanted.
+func deferred(start func() (next, error)) Value {
+	var pull next
+	return generator(func() (_ Value, _ bool, err error) {
+		if pull == nil {
+			if pull, err = start(); err != nil {
 				return nil, false, err
-			}
-			k, err := by(item)
-			if err != nil {
-				return nil, false, err
-			}
-			before := seen.Len()
-			if err := r.store(seen, k, None{}); err != nil {
-				return nil, false, err
-			}
-			if seen.Len() > before {
-				return item, true, nil
 			}
 		}
+		return pull()
+	})
+}
+
+func unique(r *run, v Value, a []Value) (Value, error) {
+	by := folded(r.attribute(orNone(a[1]), nil), a[0])
+	seen := &Dict{}
+	return deferred(func() (next, error) {
+		pull, err := r.iterate(v)
+		return func() (Value, bool, error) {
+			for {
+				item, ok, err := pull()
+				if err != nil || !ok {
+					return nil, false, err
+				}
+				k, err := by(item)
+				if err != nil {
+					return nil, false, err
+				}
+				before := seen.Len()
+				if err := r.store(seen, k, None{}); err != nil {
+					return nil, false, err
+				}
+				if seen.Len() > before {
+					return item, true, nil
+				}
+			}
+		}, err
 	}), nil
 }
 
@@ -306,72 +318,75 @@ func reverseFilter(r *run, v Value, _ []Value) (Value, error) {
 
 // batch cuts into lists of n elements, the last one filled up if there is something to fill with.
 func batch(r *run, v Value, a []Value) (Value, error) {
-	n, err := asCount("batch", a[0], 0)
-	if err != nil {
-		return nil, err
-	}
-	items, err := r.collect(v)
-	if err != nil {
-		return nil, err
-	}
-	if n < 1 {
-		return nil, fail(Argument, "batch: a size of %d, wanted 1 or more", n)
-	}
-	var out []Value
-	for part := range slices.Chunk(items, n) {
-		line := slices.Clone(part)
-		if given(a[1]) && len(line) < n {
-			if err := r.spend(n - len(line)); err != nil {
-				return nil, err
+	fill := a[1]
+	return cut(r, v, a[0], func(items []Value, n int) (out [][]Value, err error) {
+		for part := range slices.Chunk(items, n) {
+			if missing := n - len(part); given(fill) && missing > 0 {
+				if err := r.spend(missing * stepsPerElement); err != nil {
+					return nil, err
+				}
+				part = slices.Concat(part, slices.Repeat([]Value{fill}, missing))
 			}
-			line = append(line, slices.Repeat([]Value{a[1]}, n-len(line))...)
+			out = append(out, part)
 		}
-		out = append(out, &List{line})
-	}
-	return generator(walkIndexed(func() int { return len(out) }, func(i int) Value { return out[i] })), nil
+		return out, nil
+	}), nil
 }
 
 // sliceFilter cuts into n lists of about the same size.
 func sliceFilter(r *run, v Value, a []Value) (Value, error) {
-	n, err := asCount("slice", a[0], 0)
-	if err != nil {
-		return nil, err
-	}
-	items, err := r.collect(v)
-	if err != nil {
-		return nil, err
-	}
-	if n < 1 {
-		return nil, fail(ZeroDivision, "slice: %d slices, wanted 1 or more", n)
-	}
-	if err := r.spend(n); err != nil {
-		return nil, err
-	}
-	size, longer, at := len(items)/n, len(items)%n, 0
-	out := make([]Value, n)
-	for i := range n {
-		end := at + size
-		if i < longer {
-			end++
+	fill := a[1]
+	return cut(r, v, a[0], func(items []Value, n int) ([][]Value, error) {
+		if err := r.spend(n * stepsPerElement); err != nil {
+			return nil, err
 		}
-		part := slices.Clone(items[at:end])
-		if given(a[1]) && i >= longer {
-			part = append(part, a[1])
+		size, longer, at := len(items)/n, len(items)%n, 0
+		out := make([][]Value, n)
+		for i := range n {
+			end := at + size
+			if i < longer {
+				end++
+			}
+			out[i] = items[at:end]
+			if given(fill) && i >= longer {
+				out[i] = append(slices.Clone(out[i]), fill)
+			}
+			at = end
 		}
-		out[i], at = &List{part}, end
-	}
-	return generator(walkIndexed(func() int { return n }, func(i int) Value { return out[i] })), nil
+		return out, nil
+	}), nil
+}
+
+// cut makes a generator of lists: parts says what goes into each.
+func cut(r *run, v, size Value, parts func(items []Value, n int) ([][]Value, error)) Value {
+	return deferred(func() (next, error) {
+		items, err := r.collect(v)
+		if err != nil {
+			return nil, err
+		}
+		n, err := asCount("batch or slice", size, 0)
+		if err != nil {
+			return nil, err
+		}
+		if n < 1 {
+			return nil, fail(Argument, "batch or slice: a size of %d, wanted 1 or more", n)
+		}
+		out, err := parts(items, n)
+		at := func(i int) Value { return &List{slices.Clone(out[i])} }
+		return walkIndexed(func() int { return len(out) }, at), err
+	})
 }
 
 func itemsFilter(r *run, v Value, _ []Value) (Value, error) {
-	switch d := v.(type) {
-	case *undefined:
-		return generator(func() (Value, bool, error) { return nil, false, nil }), nil
-	case *Dict:
-		pull, err := r.iterate(&view{kind: "dict_items", of: d})
-		return generator(pull), err
-	}
-	return nil, fail(Type, "Can only get item pairs from a mapping.")
+	return deferred(func() (next, error) {
+		switch d := v.(type) {
+		case *undefined:
+			return r.iterate(Tuple{})
+		case *Dict:
+			return r.iterate(&view{kind: "dict_items", of: d})
+		}
+		return nil, fail(Type, "Can only get item pairs from a mapping.")
+	}), nil
 }
 
 var sequenceFilters = map[string]*builtin{

@@ -166,9 +166,9 @@ func wordCount(r *run, v Value, _ []Value) (Value, error) {
 }
 
 func truncate(r *run, v Value, a []Value) (Value, error) {
-	s, ok := text(v)
-	if !ok {
-		return nil, fail(Type, "truncate: a string is needed, not %s", v.class())
+	n, err := r.length(v)
+	if err != nil {
+		return nil, err
 	}
 	length, err := asCount("truncate", a[0], 255)
 	if err != nil {
@@ -190,8 +190,12 @@ func truncate(r *run, v Value, a []Value) (Value, error) {
 		return nil, fail(Argument, "truncate: expected length >= %d and leeway >= 0, got %d and %d",
 			runes(end), length, leeway)
 	}
-	if runes(s) <= length+leeway {
-		return v, r.scan(len(s))
+	if n <= length+leeway {
+		return v, nil
+	}
+	s, ok := text(v)
+	if !ok {
+		return nil, fail(Type, "truncate: a string is needed, not %s", v.class())
 	}
 	s = firstRunes(s, length-runes(end))
 	if at := strings.LastIndexByte(s, ' '); at >= 0 && !flag(a[1]) {
@@ -252,6 +256,9 @@ var textFilters = map[string]*builtin{
 	"center":    takes(0, "width", centerFilter),
 	"tojson":    takes(0, "ensure_ascii indent separators sort_keys", toJSON),
 	"attr": takes(1, "name", func(r *run, v Value, a []Value) (Value, error) {
+		if u, ok := v.(*undefined); ok {
+			return nil, u.fault()
+		}
 		name, err := r.toText(a[0])
 		if err != nil {
 			return nil, err

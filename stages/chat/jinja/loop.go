@@ -151,6 +151,9 @@ var loopMethods = map[string]*builtin{
 	}),
 }
 
+// stepsPerRound is what a round of a loop costs beside its body.
+const stepsPerRound = 4
+
 func (f *forStmt) exec(r *run, s *scope) (flow, error) {
 	over, err := r.eval(f.over, s)
 	if err != nil {
@@ -189,6 +192,7 @@ func (f *forStmt) render(
 	} else if n, err := r.length(over); err == nil {
 		l.length = n
 	}
+	finished := false
 	for {
 		ok, err := l.advance()
 		if err != nil {
@@ -196,6 +200,9 @@ func (f *forStmt) render(
 		}
 		if !ok {
 			break
+		}
+		if err := r.spend(stepsPerRound); err != nil {
+			return err
 		}
 		inner.clear()
 		inner.set("loop", l)
@@ -207,10 +214,11 @@ func (f *forStmt) render(
 			return err
 		}
 		if how == flowBreak {
-			return nil
+			break
 		}
+		finished = finished || how == flowNext
 	}
-	if l.index < 0 && f.other != nil {
+	if !finished && f.other != nil { // not even one round came to its end: Jinja2 counts them there
 		_, err := r.deeper(f.other, &scope{parent: s})
 		return err
 	}

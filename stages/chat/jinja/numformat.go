@@ -158,6 +158,10 @@ func (r *run) percent(s string, v Value) (Value, error) {
 		f.values = t
 	}
 	f.mapping, _ = v.(*Dict)
+	switch v.(type) {
+	case *Dict, *List, *rangeValue, byteText, *undefined: // what Python can index may go unused
+		f.optional = true
+	}
 	var b strings.Builder
 	for s != "" {
 		at := strings.IndexByte(s, '%')
@@ -176,16 +180,17 @@ func (r *run) percent(s string, v Value) (Value, error) {
 			break
 		}
 	}
-	if f.used < len(f.values) && f.mapping == nil {
+	if f.used < len(f.values) && !f.optional {
 		return nil, fail(Type, "not all arguments converted during string formatting")
 	}
 	return r.str(b.String())
 }
 
 type percentArgs struct {
-	values  []Value
-	used    int
-	mapping *Dict
+	values   []Value
+	used     int
+	mapping  *Dict
+	optional bool // using no value is fine
 }
 
 func (f *percentArgs) next() (Value, error) {

@@ -130,10 +130,10 @@ func (r *run) repeat(a, b Value) (Value, error) {
 	}
 	n := 0
 	if count.Sign() > 0 {
-		n = 1 << 40 // more than any limit
-		if count.IsInt64() {
-			n = int(min(count.Int64(), 1<<40))
+		if !count.IsInt64() {
+			return nil, fail(Overflow, "cannot fit 'int' into an index-sized integer")
 		}
+		n = int(min(count.Int64(), 1<<40)) // more than any limit
 	}
 	items, class := []Value(nil), false
 	switch x := seq.(type) {

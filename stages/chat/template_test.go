@@ -1,0 +1,141 @@
+package chat_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/chat/jinja"
+)
+
+func compile(t testing.TB, source string) *chat.Template {
+	t.Helper()
+	tmpl, err := chat.Compile(source)
+	require.NoError(t, err)
+	return tmpl
+}
+
+// TestConversationKeepsOrder: objects print as they came, numbers as they were written.
+func TestConversationKeepsOrder(t *testing.T) {
+	source := `{"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image"}, ` +
+		`{"type": "text", "text": "b"}], "z": 1, "a": 1.0, "n": 123456789012345678901234567890}], "tools": [{"b": 1, "a": 2}]}`
+	c, err := chat.ParseConversation([]byte(source))
+	require.NoError(t, err)
+	require.Equal(t, "user", c.Messages[0].Role)
+	require.Equal(t, "ab", c.Messages[0].Content)
+	require.Nil(t, c.Documents)
+
+	tmpl := compile(t, "{{ messages | tojson }}|{{ tools | tojson }}|{{ documents is none }}")
+	out, err := tmpl.Render(chat.Input{Messages: c.Messages, Tools: c.Tools})
+	require.NoError(t, err)
+	require.Equal(t, `[{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image"}, `+
+		`{"type": "text", "text": "b"}], "z": 1, "a": 1.0, "n": 123456789012345678901234567890}]|[{"b": 1, "a": 2}]|True`, out)
+
+	saved, err := json.Marshal(c.Messages)
+	require.NoError(t, err)
+	again, err := chat.ParseMessages(saved)
+	require.NoError(t, err)
+	require.Equal(t, c.Messages, again)
+}
+
+func TestMessageWith(t *testing.T) {
+	m := chat.Message{Role: "assistant", Content: "4"}
+	more := m.With("reasoning_content", jinja.Str("2+2"))
+	saved, err := json.Marshal([]chat.Message{m, more})
+	require.NoError(t, err)
+	require.JSONEq(t, `[{"role": "assistant", "content": "4"},
+		{"role": "assistant", "content": "4", "reasoning_content": "2+2"}]`, string(saved))
+}
+
+func TestBadConversations(t *testing.T) {
+	for _, c := range []struct{ source, want string }{
+		{`{`, "conversation: JSON: byte 1: unexpected EOF"},
+		{`[] []`, "conversation: JSON: byte 4: more follows the value, want only one"},
+		{`{}`, `conversation: there is no "messages": want {"messages": [{"role": …, "content": …}]}`},
+		{`{"messages": 5}`, `messages: want a list: [{"role": "user", "content": "…"}]`},
+		{`[{}, "hi"]`, `messages[1]: want an object: {"role": "user", "content": "…"}`},
+		{strings.Repeat("[", 2000), "conversation: JSON: byte 1001: nested deeper than 1000 levels"},
+		{strings.Repeat("9", 9999), "conversation: JSON: an integer of 9999 digits, at most 4300 are accepted"},
+	} {
+		_, err := chat.ParseConversation([]byte(c.source))
+		require.EqualError(t, err, c.want)
+	}
+	_, err := chat.ParseVariables([]byte(`[1]`))
+	require.EqualError(t, err, `template variables: want an object such as {"enable_thinking": false}`)
+}
+
+func TestRenderRefuses(t *testing.T) {
+	tmpl := compile(t, "{{ messages[0].content }}")
+	extra := &jinja.Dict{}
+	extra.Set("messages", jinja.Str("x"))
+	hi := []chat.Message{{Role: "user", Content: "hi"}}
+	for _, c := range []struct {
+		in   chat.Input
+		want string
+	}{
+		{chat.Input{Messages: hi, AddGenerationPrompt: true, ContinueFinalMessage: true},
+			"a prompt either asks for a new message or goes on with the last one, not both"},
+		{chat.Input{Messages: hi, Extra: extra},
+			`template variable "messages" is set from the conversation: leave it out of the others`},
+		{chat.Input{Messages: append(hi, chat.Message{Content: "lost"}), ContinueFinalMessage: true},
+			"the final message does not appear in the chat after applying the template: it cannot be continued"},
+		{chat.Input{}, "chat template line 1: UndefinedError: list object has no element 0"},
+	} {
+		_, err := tmpl.Render(c.in)
+		require.EqualError(t, err, c.want)
+	}
+	_, err := compile(t, "").Render(chat.Input{ContinueFinalMessage: true})
+	require.EqualError(t, err, "there is no last message to continue")
+}
+
+// TestConcurrent: one template serves all requests at once, even one that takes its input apart.
+func TestConcurrent(t *testing.T) {
+	tmpl := compile(t, "{% set m = messages.pop() %}{{ m.content }}{{ messages | length }}{{ tools.pop() }}{{ extra.pop() }}")
+	extra := &jinja.Dict{}
+	extra.Set("extra", &jinja.List{Items: []jinja.Value{jinja.Int(3)}})
+	in := chat.Input{
+		Messages: []chat.Message{{Role: "user", Content: "a"}, {Role: "user", Content: "b"}},
+		Tools:    &jinja.List{Items: []jinja.Value{jinja.Int(1), jinja.Int(2)}}, Extra: extra,
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				out, err := tmpl.Render(in)
+				assert.NoError(t, err)
+				assert.Equal(t, "b123", out)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// BenchmarkRender renders ten messages with tools through the template of Qwen3.
+func BenchmarkRender(b *testing.B) {
+	source, err := os.ReadFile(filepath.Join(shared.Dir(b), "templates", "Qwen-Qwen3-0.6B.jinja"))
+	require.NoError(b, err)
+	tmpl := compile(b, string(source))
+	in := chat.Input{AddGenerationPrompt: true}
+	for i := range 10 {
+		in.Messages = append(in.Messages, chat.Message{
+			Role: []string{"user", "assistant"}[i%2], Content: strings.Repeat("some words of a message ", 20),
+		})
+	}
+	tools, err := jinja.FromJSON([]byte(`[{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]`))
+	require.NoError(b, err)
+	in.Tools = tools
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := tmpl.Render(in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
