@@ -21,21 +21,23 @@ func TestRulesAreLinear(t *testing.T) {
 	}
 }
 
+// variety is a vocabulary that each BPE kind can be made of.
+func variety(model string) *meta.Map {
+	tokens := []string{"<unk>", "<s>", "</s>", "▁", "a", "aa", "aaaa", "aaaaaaaa", "ab", "ba", "abab", "▁▁", "▁▁▁▁", "b"}
+	merges := []string{"a a", "aa aa", "aaaa aaaa", "a b", "b a", "ab ab", "▁ ▁", "▁▁ ▁▁"}
+	m := new(meta.Map)
+	m.Set("tokenizer.ggml.model", model)
+	m.Set("tokenizer.ggml.tokens", tokens)
+	m.Set("tokenizer.ggml.merges", merges)
+	m.Set("tokenizer.ggml.bos_token_id", uint32(1))
+	return m
+}
+
 // TestLinear: ten times the text takes ten times the merging steps, whatever the text. (Each step is a push to or
 // a pop from a heap: a logarithm, which is not counted.)
 func TestLinear(t *testing.T) {
-	tokens := []string{"<unk>", "<s>", "</s>", "▁", "a", "aa", "aaaa", "aaaaaaaa", "ab", "ba", "abab", "▁▁", "▁▁▁▁", "b"}
-	merges := []string{"a a", "aa aa", "aaaa aaaa", "a b", "b a", "ab ab", "▁ ▁", "▁▁ ▁▁"}
-	common := func(model string) *meta.Map {
-		m := new(meta.Map)
-		m.Set("tokenizer.ggml.model", model)
-		m.Set("tokenizer.ggml.tokens", tokens)
-		m.Set("tokenizer.ggml.merges", merges)
-		m.Set("tokenizer.ggml.bos_token_id", uint32(1))
-		return m
-	}
 	for _, model := range []string{"gpt2", "llama", "gemma4"} {
-		v, err := New(common(model))
+		v, err := New(variety(model))
 		require.NoError(t, err)
 		for _, unit := range []string{"a", "ab", "ba", " ", "aab", "x"} {
 			steps := func(n int) int {
@@ -48,5 +50,23 @@ func TestLinear(t *testing.T) {
 			require.LessOrEqual(t, large, 11*small+100, "%s: 100000 bytes of %q", model, unit)
 			require.LessOrEqual(t, large, 6*100_000, "%s: 100000 bytes of %q", model, unit)
 		}
+	}
+}
+
+// TestNoAlloc: once its memory has grown, encoding allocates nothing; SentencePiece copies the text once.
+func TestNoAlloc(t *testing.T) {
+	for model, allowed := range map[string]float64{"gpt2": 0, "llama": 1} {
+		v, err := New(variety(model))
+		require.NoError(t, err)
+		s, dst := new(scratch), make([]ID, 0, 64)
+		encode := func() {
+			for _, f := range v.parsed.fragments("aab ab  <s>abab", s) {
+				if f.id == none {
+					dst, err = v.kind.encode(dst[:0], "aab ab  abab", true, s)
+				}
+			}
+		}
+		require.LessOrEqual(t, testing.AllocsPerRun(100, encode), allowed, model)
+		require.NoError(t, err)
 	}
 }
