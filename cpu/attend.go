@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"fmt"
 	"math"
 	"sync/atomic"
 
@@ -192,6 +193,11 @@ func (a *attention) block(t *tile, u *unit, b, pos, at int, to *softmax) {
 		p := pos + r0 + i/a.group
 		mask(row, max(0, a.first(p)-first), min(backend.BlockSize, p+1-first))
 		t.block.top[i], t.block.sum[i] = isa.SoftMax(row)
+		if top := t.block.top[i]; top-top != 0 {
+			a.m.fail(fmt.Errorf("row %d: attention: its scores are not finite: the weights or an earlier result are broken",
+				a.m.step.Spans[u.span].Row+u.row+r0+i/a.group))
+			return
+		}
 	}
 	p = vec.Product{
 		C: t.block.acc, A: scores[lo:], Rows: n, K: hi - lo, N: c.stride,

@@ -55,12 +55,15 @@ func (r *running) at(pos, n, wanted int) {
 	r.step.Spans[0] = backend.Span{Rows: n, Pos: pos, Table: r.table}
 	r.step.Tokens, r.step.Wanted = r.step.Tokens[:0], r.step.Wanted[:0]
 	for i := range n {
-		r.step.Tokens = append(r.step.Tokens, int32((pos+i)*2654435761>>7%r.vocab))
+		r.step.Tokens = append(r.step.Tokens, token(pos+i, r.vocab))
 	}
 	for i := n - wanted; i < n; i++ {
 		r.step.Wanted = append(r.step.Wanted, int32(i))
 	}
 }
+
+// token is what stands at a position of every sequence.
+func token(pos, vocab int) int32 { return int32(pos * 2654435761 >> 7 % vocab) }
 
 func (r *running) run() error {
 	for i := range r.segments {
