@@ -16,7 +16,7 @@ var layers = []struct {
 	may []string
 }{
 	{"cmd/sluice", []string{"server", "actors", "stages", "storage", "cpu", "gpu", "internal"}},
-	{"server", []string{"actors", "stages/chat", "internal"}},
+	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/token", "internal"}},
 	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},
 	{"stages", []string{"internal"}},
 	{"cpu", []string{"internal"}},

@@ -1,0 +1,131 @@
+package server
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/openai"
+)
+
+// metrics are the counts behind GET /metrics.
+type metrics struct {
+	inFlight prometheus.Gauge
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	write    fasthttp.RequestHandler
+}
+
+func newMetrics(e *actors.Engine) *metrics {
+	registry := prometheus.NewRegistry()
+	m := &metrics{
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "sluice_http_requests_in_flight", Help: "HTTP requests being answered.",
+		}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_http_requests_total", Help: "HTTP requests answered.",
+		}, []string{"route", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "sluice_http_request_seconds", Help: "Time from a request to the end of its answer.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
+		}, []string{"route"}),
+		write: fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})),
+	}
+	registry.MustRegister(m.inFlight, m.requests, m.seconds, engineCollector{e},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) answered(route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.seconds.WithLabelValues(route).Observe(took.Seconds())
+}
+
+func (s *Server) measured(rc *fasthttp.RequestCtx, _ *exchange.Exchange) { s.metrics.write(rc) }
+
+// engineCollector turns the engine's snapshot into metrics each time they are asked for.
+type engineCollector struct{ engine *actors.Engine }
+
+// Describe says nothing: the set of actors changes.
+func (engineCollector) Describe(chan<- *prometheus.Desc) {}
+
+func (c engineCollector) Collect(out chan<- prometheus.Metric) {
+	s := c.engine.Snapshot()
+	send := sender{out}
+	send.gauge("requests_open", "Requests that are not finished.", float64(s.Open))
+	send.count("requests_total", "Requests opened.", float64(s.Requests))
+	send.count("prompt_tokens_total", "Tokens of prompts.", float64(s.PromptTokens))
+	send.count("generated_tokens_total", "Tokens generated.", float64(s.Generated))
+	send.gauge("sequences", "Sequences by state.", float64(s.Running), "state", "running")
+	send.gauge("sequences", "Sequences by state.", float64(s.Waiting), "state", "waiting")
+
+	send.count("steps_total", "Steps computed.", float64(s.Steps.Count))
+	send.count("steps_failed_total", "Steps that failed and were repeated.", float64(s.FailedSteps))
+	send.count("step_rows_total", "Rows of all steps.", float64(s.Steps.Rows))
+	const seconds = "Time of steps that followed one another, by what it was spent on."
+	rest := s.Steps.Wall - s.Steps.Compute - s.Steps.Sample
+	send.count("step_seconds_total", seconds, s.Steps.Compute.Seconds(), "on", "compute")
+	send.count("step_seconds_total", seconds, s.Steps.Sample.Seconds(), "on", "sample")
+	send.count("step_seconds_total", seconds, max(rest, 0).Seconds(), "on", "actors")
+
+	const blocks = "Blocks of the KV cache by state."
+	send.gauge("kv_blocks", blocks, float64(s.KV.Free), "state", "free")
+	send.gauge("kv_blocks", blocks, float64(s.KV.Cached), "state", "cached")
+	send.gauge("kv_blocks", blocks, float64(s.KV.Used), "state", "used")
+	const prefix = "Prompt tokens by whether the prefix cache had them."
+	send.count("prefix_tokens_total", prefix, float64(s.KV.Hits), "found", "yes")
+	send.count("prefix_tokens_total", prefix, float64(s.KV.Misses), "found", "no")
+	send.count("kv_evictions_total", "Cached blocks given up for others.", float64(s.KV.Evictions))
+
+	send.count("dead_letters_total", "Messages to actors that were gone.", float64(s.DeadLetters))
+	send.count("unexpected_messages_total", "Messages that their receiver does not list.", float64(s.Unexpected))
+	for _, a := range s.Actors {
+		if strings.HasPrefix(a.ID, sessionPrefix) {
+			continue // they come and go with the requests
+		}
+		send.count("actor_messages_total", "Messages handled.", float64(a.Handled), "actor", a.ID)
+		send.count("actor_refused_total", "Messages that a full mailbox refused.", float64(a.Refused), "actor", a.ID)
+		send.count("actor_restarts_total", "Restarts after a panic.", float64(a.Restarts), "actor", a.ID)
+		send.gauge("actor_mailbox", "Messages waiting.", float64(a.Depth), "actor", a.ID)
+		send.count("actor_busy_seconds_total", "Time spent handling messages.", a.Busy.Seconds(), "actor", a.ID)
+	}
+}
+
+// sessionPrefix begins the names of actors that live as long as a request.
+const sessionPrefix = "engine/sessions/"
+
+// sender makes metrics of values.
+type sender struct{ out chan<- prometheus.Metric }
+
+func (s sender) gauge(name, help string, v float64, label ...string) {
+	s.send(prometheus.GaugeValue, name, help, v, label)
+}
+
+func (s sender) count(name, help string, v float64, label ...string) {
+	s.send(prometheus.CounterValue, name, help, v, label)
+}
+
+// send takes at most one label: its name and value.
+func (s sender) send(kind prometheus.ValueType, name, help string, v float64, label []string) {
+	var labels prometheus.Labels
+	if len(label) == 2 {
+		labels = prometheus.Labels{label[0]: label[1]}
+	}
+	s.out <- prometheus.MustNewConstMetric(prometheus.NewDesc("sluice_"+name, help, nil, labels), kind, v)
+}
+
+// debugActors serves GET /debug/actors: the engine in numbers, and the edges of its tree.
+func (s *Server) debugActors(rc *fasthttp.RequestCtx, _ *exchange.Exchange) {
+	openai.WriteJSON(rc, struct {
+		Snapshot actors.Snapshot
+		Edges    []actors.Edge
+	}{s.engine.Snapshot(), actors.Edges()})
+}

@@ -1,0 +1,191 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/openai"
+)
+
+// Options say how a server behaves. The zero value of a field that has a default stands for it.
+type Options struct {
+	APIKeys   []string // one of them must come with a request; none: anybody may ask
+	ModelName string   // how clients know the model; default: the name in its file
+	Log       zerolog.Logger
+
+	Patience time.Duration // how long a client may leave a write waiting; default 1 min
+	Reading  time.Duration // how long a request may take to arrive; default 30 s
+}
+
+// Limits of connections and requests.
+const (
+	maxBody         = 16 << 20
+	maxStrangerBody = 4 << 10 // of a request without a good key
+	maxHeader       = 16 << 10
+	maxConnections  = 1024
+	idleConnection  = 2 * time.Minute
+	idleWorker      = 500 * time.Millisecond
+	cutting         = 3 * time.Second // how long answers that are cut at shutdown may take to say so
+)
+
+// Server serves one engine.
+type Server struct {
+	engine  *actors.Engine
+	api     *openai.API
+	access  access
+	log     zerolog.Logger
+	metrics *metrics
+	http    fasthttp.Server
+	options Options
+
+	base     context.Context // of all requests
+	cut      context.CancelCauseFunc
+	stopping atomic.Bool
+	named    atomic.Uint64
+	prefix   uint32 // of request ids, so that those of two runs differ
+}
+
+// New makes a server for an engine, which stays the caller's.
+func New(e *actors.Engine, o Options) *Server {
+	if o.ModelName == "" {
+		o.ModelName = e.Info.Name
+	}
+	if o.Patience <= 0 {
+		o.Patience = time.Minute
+	}
+	if o.Reading <= 0 {
+		o.Reading = 30 * time.Second
+	}
+	s := &Server{engine: e, api: openai.New(e, o.ModelName), log: o.Log, options: o, prefix: rand.Uint32()}
+	s.access.keys = digests(o.APIKeys)
+	s.metrics = newMetrics(e)
+	s.base, s.cut = context.WithCancelCause(context.Background())
+	s.http = fasthttp.Server{
+		Handler:      s.serve,
+		ErrorHandler: s.unreadable,
+		HeaderReceived: func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+			if s.access.key(h) {
+				return fasthttp.RequestConfig{}
+			}
+			return fasthttp.RequestConfig{MaxRequestBodySize: maxStrangerBody}
+		},
+		// A deadline of an earlier answer on the connection may be over: "100 Continue" must still be writable.
+		ExpectHandler: func(rc *fasthttp.RequestCtx) int {
+			rc.Conn().SetWriteDeadline(time.Time{}) //nolint:errcheck // the write will fail as well
+			return fasthttp.StatusContinue
+		},
+		MaxRequestBodySize: maxBody, ReadBufferSize: maxHeader, Concurrency: maxConnections,
+		ReadTimeout: o.Reading, IdleTimeout: idleConnection, MaxIdleWorkerDuration: idleWorker,
+		NoDefaultServerHeader: true, NoDefaultDate: true, // its date is kept by a goroutine that never ends
+		DisablePreParseMultipartForm: true, SecureErrorLogMessage: true, CloseOnShutdown: true,
+		Logger: connectionLog{o.Log},
+	}
+	return s
+}
+
+// ListenAndServe listens on addr and serves until Shutdown.
+func (s *Server) ListenAndServe(addr string) error {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w: choose another address, or stop what listens there", addr, err)
+	}
+	return s.Serve(ln)
+}
+
+// Serve answers requests that come to the listener, and closes it, until Shutdown.
+func (s *Server) Serve(ln net.Listener) error {
+	s.access.listening(ln.Addr())
+	if !s.access.loopback && len(s.access.keys) == 0 {
+		s.log.Warn().Str("addr", ln.Addr().String()).Msg("everybody who reaches this address may use the model: set an API key")
+	}
+	return s.http.Serve(ln)
+}
+
+// Shutdown takes no more requests and waits for those that are open; when ctx ends, they are cut, each with an
+// error that says why, and ctx's error is returned.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stopping.Store(true)
+	patient, giveUp := context.WithCancel(context.Background())
+	defer giveUp()
+	down := make(chan error, 1)
+	go func() { down <- s.http.ShutdownWithContext(patient) }()
+	select {
+	case err := <-down:
+		s.cut(exchange.ErrStopping)
+		return err
+	case <-ctx.Done():
+	}
+	s.cut(exchange.ErrStopping)
+	time.AfterFunc(cutting, giveUp)
+	return errors.Join(ctx.Err(), <-down)
+}
+
+// serve answers one request.
+func (s *Server) serve(rc *fasthttp.RequestCtx) {
+	id := fmt.Sprintf("%08x%06x", s.prefix, s.named.Add(1))
+	began := time.Now()
+	target := find(rc.Path())
+	method, path := string(rc.Method()), string(rc.Path()) // rc is recycled before a stream ends
+	s.metrics.inFlight.Inc()
+	x := exchange.Begin(s.base, rc, id, s.options.Patience, s.log.With().Str("request", id).Logger(),
+		func(x *exchange.Exchange, status int) {
+			took := time.Since(began)
+			s.metrics.inFlight.Dec()
+			s.metrics.answered(target.name, status, took)
+			x.Log.Info().Str("method", method).Str("path", path).Int("status", status).Int("prompt_tokens", x.Prompt).
+				Int("generated_tokens", x.Generated).Dur("ms", took).Msg("answered")
+		})
+	defer func() {
+		if p := recover(); p != nil {
+			x.Panicked(p)
+			rc.Response.Reset()
+			openai.Write(rc, openai.Internal(id))
+		}
+		x.Answered(rc.Response.StatusCode())
+	}()
+	rc.Response.Header.Set("X-Request-Id", id)
+	if fault := s.admit(rc, target); fault != nil {
+		openai.Write(rc, fault)
+		return
+	}
+	target.handle(s, rc, x)
+}
+
+// unreadable answers what never became a request.
+func (s *Server) unreadable(rc *fasthttp.RequestCtx, err error) {
+	rc.Conn().SetWriteDeadline(time.Now().Add(s.options.Patience)) //nolint:errcheck // the write will fail as well
+	var header *fasthttp.ErrSmallBuffer
+	var network net.Error
+	fault := openai.Invalid("", "invalid_http", "the request is not HTTP as we know it: want HTTP/1.1")
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge) && !s.access.key(&rc.Request.Header):
+		fault = s.access.denied(rc)
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		fault = openai.Refused(fasthttp.StatusRequestEntityTooLarge, "body_too_large",
+			"the body has more than %d bytes, which is the most that is read: send less", maxBody)
+	case errors.As(err, &header):
+		fault = openai.Refused(fasthttp.StatusRequestHeaderFieldsTooLarge, "header_too_large",
+			"the header has more than %d bytes, which is the most that is read: send less", maxHeader)
+	case errors.As(err, &network) && network.Timeout():
+		fault = openai.Refused(fasthttp.StatusRequestTimeout, "timeout",
+			"the request was not complete after %v: send it faster", s.options.Reading)
+	}
+	openai.Write(rc, fault)
+	s.metrics.answered(unknown.name, fault.Status, 0)
+	s.log.Debug().Err(err).Int("status", fault.Status).Msg("not a request")
+}
+
+// connectionLog takes what fasthttp has to say about connections.
+type connectionLog struct{ zerolog.Logger }
+
+func (l connectionLog) Printf(format string, args ...any) { l.Debug().Msgf(format, args...) }
