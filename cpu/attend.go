@@ -14,14 +14,20 @@ import (
 // in order into stretches of 8, anchored at position 0, and these in order into the whole. How many rows are computed
 // together, and whether stretches are computed at once, therefore never shows (laws RowAlone and ChunkFree).
 type attention struct {
-	m       *model
-	args    *ir.AttendArgs
-	cache   *cache
-	q, out  place
-	group   int // query heads of a KV head
-	units   []unit
-	groups  []group
-	claimed int // groups in use
+	m      *model
+	args   *ir.AttendArgs
+	cache  *cache
+	q, out place
+	group  int // query heads of a KV head
+	*split
+}
+
+// split is how attention is spread over workers in the running step. Layers use the same memory one after another.
+type split struct {
+	units    []unit
+	groups   []group // splitGroups
+	claimed  int     // groups in use
+	partials softmax // what units of one stretch leave, by query
 }
 
 // stretch is the number of blocks that are merged first: the grain in which a single row is split over workers.
@@ -52,9 +58,7 @@ func (b *binder) attention(n *ir.Node) *attention {
 	a := n.Attend
 	return &attention{
 		m: b.m, args: a, cache: &b.m.caches[a.KV], q: b.room.place(n.In[0]), out: b.room.place(n.Out),
-		group:  a.Heads / a.KVHeads,
-		units:  make([]unit, 0, b.m.config.MaxRows*a.KVHeads+splitQueries),
-		groups: make([]group, splitGroups),
+		group: a.Heads / a.KVHeads, split: &b.m.split,
 	}
 }
 
@@ -77,7 +81,7 @@ func (a *attention) chunks() int {
 		from, to := a.first(span.Pos)/stretchPositions, (span.Pos+span.Rows-1)/stretchPositions
 		need := queries * (to - from + 1) * a.args.KVHeads
 		if span.Rows <= rows && to > from && slot+need <= splitQueries && a.claimed+a.args.KVHeads <= splitGroups {
-			a.split(i, from, to, slot)
+			a.divide(i, from, to, slot)
 			slot += need
 			continue
 		}
@@ -91,8 +95,8 @@ func (a *attention) chunks() int {
 	return len(a.units)
 }
 
-// split makes a unit of every stretch of a span.
-func (a *attention) split(span, from, to, slot int) {
+// divide makes a unit of every stretch of a span.
+func (a *attention) divide(span, from, to, slot int) {
 	rows := a.m.step.Spans[span].Rows
 	for h := range a.args.KVHeads {
 		g := &a.groups[a.claimed]
@@ -139,7 +143,7 @@ func (a *attention) run(worker, chunk int) {
 
 // partial is where a split unit leaves its result.
 func (a *attention) partial(u *unit) softmax {
-	p, n, stride := &a.m.partials, u.rows*a.group, a.cache.stride
+	p, n, stride := &a.partials, u.rows*a.group, a.cache.stride
 	return softmax{
 		acc: p.acc[u.slot*stride:][:n*stride], top: p.top[u.slot:][:n], sum: p.sum[u.slot:][:n],
 	}

@@ -57,8 +57,8 @@ func (m *model) compile(p *ir.Bound) error {
 // layScratch takes the memory for values and for attention: the largest tile of each worker, and what split rows leave.
 func (m *model) layScratch(p *ir.Bound, values int) error {
 	shape, threads := tileShape(p), m.device.pool.size()
-	split := splitQueries * (shape.stride + 2)
-	memory, err := mem.Alloc(4 * int64(values+threads*shape.floats()+split))
+	size := values + threads*shape.floats() + splitQueries*(shape.stride+2)
+	memory, err := mem.Alloc(4 * int64(size))
 	if err != nil {
 		return fmt.Errorf("activations: %w", err)
 	}
@@ -69,7 +69,11 @@ func (m *model) layScratch(p *ir.Bound, values int) error {
 	for i := range m.workers {
 		m.workers[i] = workspace{tile: shape.carve(cut(shape.floats())), halves: make([]uint16, shape.dim)}
 	}
-	m.partials = newSoftmax(splitQueries, shape.stride, cut)
+	m.split = split{
+		units:    make([]unit, 0, m.config.MaxRows*shape.kvHeads+splitQueries),
+		groups:   make([]group, splitGroups),
+		partials: newSoftmax(splitQueries, shape.stride, cut),
+	}
 	return nil
 }
 

@@ -24,10 +24,10 @@ type model struct {
 
 	weightMemory, kvMemory, scratchMemory []byte
 
-	scratch  []float32    // values of the step and prepared activations, by place
-	ropes    []*ropeTable // of all layers, without repetition
-	workers  []workspace  // by worker
-	partials softmax      // of split attention, by query; layers use it one after another
+	scratch []float32    // values of the step and prepared activations, by place
+	ropes   []*ropeTable // of all layers, without repetition
+	workers []workspace  // by worker
+	split   split
 
 	// The running step.
 	step   *backend.Step

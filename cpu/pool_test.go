@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -59,6 +60,29 @@ func TestPoolOnOneProcessor(t *testing.T) {
 		for i := range work.ran {
 			require.EqualValues(t, 1, work.ran[i].Load())
 		}
+	}
+}
+
+// TestPoolWithBusyNeighbours: others that never yield slow a task down and do not stop it.
+func TestPoolWithBusyNeighbours(t *testing.T) {
+	var stop atomic.Bool
+	var busy sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		busy.Go(func() {
+			for !stop.Load() {
+			}
+		})
+	}
+	p := newPool(2)
+	work := &tally{ran: make([]atomic.Int32, 16)}
+	for range 20 {
+		p.do(work, 16)
+	}
+	stop.Store(true)
+	busy.Wait()
+	p.close()
+	for i := range work.ran {
+		require.EqualValues(t, 20, work.ran[i].Load())
 	}
 }
 

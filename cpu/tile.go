@@ -20,7 +20,7 @@ type tile struct {
 }
 
 // shape is the size of the largest tile that a program needs.
-type shape struct{ queries, dim, stride int }
+type shape struct{ queries, dim, stride, kvHeads int }
 
 // tileQueries is the number of queries of a tile, where a group has no more heads: they share the reading of K and V,
 // and their scores fit the nearest cache.
@@ -37,7 +37,7 @@ func tileShape(p *ir.Bound) (s shape) {
 			}
 			group := n.Attend.Heads / n.Attend.KVHeads
 			s.queries = max(s.queries, group*tileRows(group))
-			s.dim = max(s.dim, n.Attend.KDim)
+			s.dim, s.kvHeads = max(s.dim, n.Attend.KDim), max(s.kvHeads, n.Attend.KVHeads)
 			s.stride = max(s.stride, (n.Attend.VDim+vec.Lanes-1)&^(vec.Lanes-1))
 		}
 	}

@@ -116,7 +116,7 @@ func (isa ISA) GELU(y, x []float32) {
 	isa.gate(y, x, twice, twice*0.044715)
 }
 
-// gate is y = x/(1+e⁻ᶻ) with z = x·(c1 + c3·x²).
+// gate is y = x/(1+e⁻ᶻ) with z = x·(c1 + c3·x²); NaN where x² is infinite, as it soon would be.
 func (isa ISA) gate(y, x []float32, c1, c3 float32) {
 	x = x[:len(y)]
 	n := isa.whole(len(y))
