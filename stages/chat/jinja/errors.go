@@ -1,6 +1,9 @@
 package jinja
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Kind classifies an error the way Python's exception classes would.
 type Kind uint8
@@ -50,8 +53,15 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("chat template line %d: %s: %s", e.Line, e.Kind, e.Msg)
 }
 
+// maxMessage bounds our own messages: they may quote names that a template made up.
+const maxMessage = 400
+
 func fail(k Kind, format string, a ...any) error {
-	return &Error{Kind: k, Msg: fmt.Sprintf(format, a...)}
+	msg := fmt.Sprintf(format, a...)
+	if len(msg) > maxMessage {
+		msg = strings.ToValidUTF8(msg[:maxMessage], "") + "…"
+	}
+	return &Error{Kind: k, Msg: msg}
 }
 
 func syntaxError(line int, format string, a ...any) error {

@@ -134,8 +134,12 @@ func scanNumber(s string, afterDot bool) (tokenKind, int) {
 		case 'x':
 			digits = "0123456789abcdefABCDEF"
 		}
-		if n := scanDigits("0"+s[2:], digits+"0"); digits != "" && n > 1 {
-			return tokInteger, n + 1
+		start := 2
+		if len(s) > 2 && s[2] == '_' {
+			start = 3
+		}
+		if n := scanDigits(s[start:], digits); n > 0 {
+			return tokInteger, start + n
 		}
 	}
 	if s[0] == '0' {

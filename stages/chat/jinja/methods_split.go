@@ -88,11 +88,8 @@ func splitSpace(s string, limit int) []string {
 	var parts []string
 	for s = strings.TrimLeftFunc(s, isSpace); s != ""; s = strings.TrimLeftFunc(s, isSpace) {
 		end := strings.IndexFunc(s, isSpace)
-		if end < 0 {
+		if end < 0 || limit == 0 {
 			return append(parts, s)
-		}
-		if limit == 0 {
-			return append(parts, strings.TrimRightFunc(s, isSpace))
 		}
 		parts = append(parts, s[:end])
 		s = s[end:]
@@ -106,7 +103,7 @@ func rsplitSpace(s string, limit int) []string {
 	for s = strings.TrimRightFunc(s, isSpace); s != ""; s = strings.TrimRightFunc(s, isSpace) {
 		at := strings.LastIndexFunc(s, isSpace)
 		if at < 0 || limit == 0 {
-			parts = append(parts, strings.TrimLeftFunc(s, isSpace))
+			parts = append(parts, s)
 			break
 		}
 		rest := strings.TrimLeftFunc(s[at:], isSpace)
