@@ -13,7 +13,8 @@ type bpe struct {
 	bytes      [256]ID          // id of each byte alone, or none
 	glue       glue             // where chars
 	fallback   [256]ID          // for each byte of what is not a token, or none
-	chars      bool             // symbols begin as characters and not bytes, spaces are U+2581 ("gemma4")
+	chars      bool             // symbols begin as characters and not bytes, spaces are U+2581
+	gemma4     bool             // with chars: a run of newlines that is a token is taken as it is, BOS is always added
 }
 
 // merge is what a pair becomes.
@@ -55,7 +56,7 @@ func (b *bpe) encode(dst []ID, text string, _ bool, s *scratch) ([]ID, error) {
 
 // word appends the ids of one word.
 func (b *bpe) word(dst []ID, word string, c *chain) []ID {
-	if b.wholeWords || b.chars && word[0] == '\n' {
+	if b.wholeWords || b.gemma4 && word[0] == '\n' {
 		if id, ok := b.ids[word]; ok && id < b.size {
 			return append(dst, id)
 		}

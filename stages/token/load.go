@@ -119,8 +119,8 @@ func (v *Vocab) readScores(m *meta.Map) ([]float32, error) {
 		return nil, fmt.Errorf("%s: has %d values, want one for each of %d tokens", key, len(scores), len(v.text))
 	}
 	for i, x := range scores {
-		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-			return nil, fmt.Errorf("%s: value %d is %v, want a finite number", key, i, x)
+		if math.IsNaN(float64(x)) {
+			return nil, fmt.Errorf("%s: value %d is %v, want a number: tokens are ordered by it", key, i, x)
 		}
 	}
 	return scores[:len(v.text)], nil
@@ -157,7 +157,7 @@ func (v *Vocab) readAdds(m *meta.Map) error {
 		}
 		switch add.flag {
 		case &v.addBOS:
-			*add.flag = *add.flag || isBERT || isBPE && b.chars // Gemma 4's files say false, and are wrong
+			*add.flag = *add.flag || isBERT || isBPE && b.gemma4 // Gemma 4's files say false, and are wrong
 		case &v.addSEP:
 			*add.flag = isBERT
 		}

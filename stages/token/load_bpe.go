@@ -15,10 +15,9 @@ func (v *Vocab) planBPE(m *meta.Map, model string) (func() error, error) {
 	if err != nil && !errors.Is(err, meta.ErrMissing) {
 		return nil, err
 	}
-	b := &bpe{table: newClasses(), size: ID(len(v.text)), chars: model == "gemma4"}
-	if model == "gpt2" && (pre == "gemma4" || pre == "granite-embed-multi-311m" || pre == "sarvam-moe") {
-		b.chars = true
-	}
+	b := &bpe{table: newClasses(), size: ID(len(v.text))}
+	b.gemma4 = model == "gemma4" || pre == "gemma4" || pre == "granite-embed-multi-311m"
+	b.chars = b.gemma4 || pre == "sarvam-moe"
 	merges, err := m.Strings(prefix + "merges")
 	if err != nil && (pre != "kimi-k2" || !errors.Is(err, meta.ErrMissing)) {
 		return nil, err

@@ -42,7 +42,7 @@ func TestBrokenMetadata(t *testing.T) {
 		{"few scores", pieces, "scores", []float32{1}, "vocabulary: tokenizer.ggml.scores: has 1 values, want one for each of " +
 			"277 tokens"},
 		{"score that is no number", unigrams, "scores", []float32{0, 0, 0, 0, 0, float32(math.NaN()), 0, 0, 0, 0},
-			"vocabulary: tokenizer.ggml.scores: value 5 is NaN, want a finite number"},
+			"vocabulary: tokenizer.ggml.scores: value 5 is NaN, want a number: tokens are ordered by it"},
 		{"short character map", unigrams, "precompiled_charsmap", []byte{1}, "vocabulary: tokenizer.ggml.precompiled_charsmap: has " +
 			"1 bytes, want at least 4"},
 		{"character map past its end", unigrams, "precompiled_charsmap", []byte{8, 0, 0, 0, 1, 2, 3, 4}, "vocabulary: " +
@@ -66,16 +66,15 @@ func TestDamagedCharacterMap(t *testing.T) {
 	require.EqualError(t, err, "tokenizer.ggml.precompiled_charsmap: a transition leads out of the table: the file is damaged")
 }
 
-// TestUnknownBytes: a vocabulary without bytes and unknown token cannot take every text.
+// TestUnknownBytes: without tokens for bytes, SentencePiece's unknown token stands for each byte.
 func TestUnknownBytes(t *testing.T) {
 	m := new(meta.Map)
 	m.Set("tokenizer.ggml.model", "llama")
-	m.Set("tokenizer.ggml.tokens", []string{"a", "▁"})
-	m.Set("tokenizer.ggml.add_bos_token", false)
-	v := mustNew(t, with(m, "tokenizer.ggml.unknown_token_id", uint32(9)))
-	ids, err := v.Encode(nil, "aa", token.Options{})
+	m.Set("tokenizer.ggml.tokens", []string{"<unk>", "<s>", "a", "▁"})
+	v := mustNew(t, m)
+	ids, err := v.Encode(nil, "aé", token.Options{})
 	require.NoError(t, err)
-	require.Equal(t, []token.ID{1, 0, 0}, ids)
+	require.Equal(t, []token.ID{3, 2, 0, 0}, ids)
 }
 
 // TestLookups covers what chat templates and commands ask.

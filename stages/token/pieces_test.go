@@ -52,8 +52,8 @@ func orMinusOne(id token.ID, ok bool) token.ID {
 	return id
 }
 
-// TestReferencePieces compares the bytes of all tokens, with and without those of control tokens. In user-defined tokens
-// llama.cpp leaves U+2581 as it is, so that two spaces come back as two blocks; ours are spaces.
+// TestReferencePieces compares the bytes of all tokens, with and without those of control tokens. In user-defined
+// tokens llama.cpp leaves U+2581 as it is, so that two spaces come back as two blocks; ours are spaces.
 func TestReferencePieces(t *testing.T) {
 	for _, name := range vocabularies {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ type spm struct {
 	ids     map[string]ID // tokens that text may become
 	order   []int32       // rank of each token by score, best first; equal scores are equal ranks
 	longest int           // bytes of the longest text in ids
-	bytes   [256]ID       // tokens of bytes, for characters that are no token
+	bytes   [256]ID       // tokens of bytes, for characters that are no token; the unknown token where there is none
 	prefix  bool          // a space goes before text
 	glue    glue
 }
@@ -43,17 +43,14 @@ func (p *spm) encode(dst []ID, text string, fresh bool, s *scratch) ([]ID, error
 		if !whole {
 			end = p.glue.wordEnd(text, from)
 		}
-		var err error
-		if dst, err = p.word(dst, text[from:end], &s.chain); err != nil {
-			return dst, err
-		}
+		dst = p.word(dst, text[from:end], &s.chain)
 		from = end
 	}
 	return dst, nil
 }
 
 // word appends the ids of a stretch of text that no token leaves.
-func (p *spm) word(dst []ID, text string, c *chain) ([]ID, error) {
+func (p *spm) word(dst []ID, text string, c *chain) []ID {
 	c.reset()
 	for i := 0; i < len(text); {
 		end := min(len(text), i+utf8Len(text[i]))
@@ -72,13 +69,10 @@ func (p *spm) word(dst []ID, text string, c *chain) ([]ID, error) {
 			continue
 		}
 		for _, b := range []byte(text[s.start:s.end]) {
-			if p.bytes[b] == none {
-				return dst, fmt.Errorf("text: no token for byte 0x%02X, and the vocabulary has none for unknown text", b)
-			}
 			dst = append(dst, p.bytes[b])
 		}
 	}
-	return dst, nil
+	return dst
 }
 
 // glue lists the bytes after which some token goes on with U+2581. Elsewhere words end before it, and may be merged one
@@ -109,7 +103,7 @@ func (v *Vocab) planSPM(m *meta.Map) (func() error, error) {
 		return nil, err
 	}
 	v.addBOS, v.spacePrefix = true, true
-	v.special.bos, v.special.eos, v.special.unk = 1, 2, 0
+	v.special.bos, v.special.eos, v.special.unk = 1, 2, 0 // so that there is always an unknown token
 	if err := readFlag(m, "add_space_prefix", &v.spacePrefix); err != nil {
 		return nil, err
 	}
