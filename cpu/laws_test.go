@@ -122,6 +122,21 @@ func TestChunkFree(t *testing.T) {
 	}
 }
 
+// TestOracleOverStretches: attention over several stretches, split and not, is that of the plain loops.
+func TestOracleOverStretches(t *testing.T) {
+	m := toy(t, quant.F32, 600)
+	oracle := start(t, device(t, 0, "ref"), m, backend.KVF32, positions, positions)
+	defer oracle.Close()
+	want := logits(t, oracle, positions, func() int { return positions })
+	for _, rows := range []int{1, positions} {
+		r := start(t, device(t, 2, ""), m, backend.KVF32, positions, positions)
+		for i, got := range logits(t, r, positions, func() int { return rows }) {
+			require.InDelta(t, math.Float32frombits(want[i]), math.Float32frombits(got), 1e-3)
+		}
+		require.NoError(t, r.Close())
+	}
+}
+
 // TestRowAlone: three sequences in one step, two of them split over workers, give what each gives alone.
 func TestRowAlone(t *testing.T) {
 	m := toy(t, quant.Q8_0, 600)
