@@ -18,23 +18,20 @@ type task interface {
 // operations, shorter than what waking a thread costs twice.
 const spin = 20 * time.Microsecond
 
-// maxChunks keeps the number of the next chunk, which idle workers push past the end, inside its 20 bits.
-const maxChunks = 1<<20 - 1<<12
-
 // pool runs tasks on the calling goroutine, worker 0, and on threads of its own.
 //
 // Chunks are claimed one by one from a single word, so a worker whose core is half taken just claims fewer. The word
-// holds the generation (24 bits), the number of chunks (20) and the next one (20): a claim of a valid chunk pins its
-// generation, because do does not return before that chunk is done, and so task is safe to read after it.
+// holds the number of chunks (upper half) and of the next one (lower half). A claim that is below the number of chunks
+// belongs to the running task, even if its worker slept through the ones before: do does not return before every
+// claimed chunk is done, so after a claim, and only then, task may be read.
 type pool struct {
 	word atomic.Uint64
 	_    [56]byte // its own cache line: every worker hammers it
 	left atomic.Int64
 	_    [56]byte
 
-	task       task
-	generation uint64
-	spin       time.Duration
+	task task
+	spin time.Duration
 
 	waiting  atomic.Bool   // do is parked until left is 0
 	finished chan struct{} // wakes it
@@ -92,9 +89,6 @@ func (p *pool) size() int { return len(p.workers) + 1 }
 // do runs chunks 0…n−1 of t and returns when all are done. One goroutine at a time. If chunks panic, do panics with
 // a *workerPanic after the others are done.
 func (p *pool) do(t task, n int) {
-	if n > maxChunks {
-		panic(fmt.Sprintf("cpu: %d chunks, want at most %d", n, maxChunks))
-	}
 	if n == 1 || len(p.workers) == 0 {
 		for i := range n {
 			t.run(0, i)
@@ -106,8 +100,7 @@ func (p *pool) do(t task, n int) {
 	}
 	p.task = t
 	p.left.Store(int64(n))
-	p.generation++
-	p.word.Store(p.generation<<40 | uint64(n)<<20)
+	p.word.Store(uint64(n) << 32)
 	for i := range min(n-1, len(p.workers)) {
 		p.workers[i].unpark()
 	}
@@ -121,15 +114,16 @@ func (p *pool) do(t task, n int) {
 
 // available says whether an unclaimed chunk is left.
 func (p *pool) available() bool {
-	v := p.word.Load()
-	return v&(1<<20-1) < v>>20&(1<<20-1)
+	next, n := halves(p.word.Load())
+	return next < n
 }
+
+func halves(word uint64) (next, n uint32) { return uint32(word), uint32(word >> 32) }
 
 // work claims chunks until none is left.
 func (p *pool) work(id int) {
 	for p.available() {
-		v := p.word.Add(1) - 1
-		chunk, n := v&(1<<20-1), v>>20&(1<<20-1)
+		chunk, n := halves(p.word.Add(1) - 1)
 		if chunk >= n {
 			return
 		}
@@ -156,7 +150,7 @@ func (p *pool) wait() {
 		if p.left.Load() == 0 && p.waiting.CompareAndSwap(true, false) {
 			return
 		}
-		// The worker that wakes us may have finished an earlier generation only now: look again.
+		// A worker that slept between the two steps of its last chunk may wake us a task too late: look again.
 		<-p.finished
 	}
 }
