@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/sluice-ai/sluice/cpu/ref"
+	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/shared"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -20,7 +20,14 @@ import (
 )
 
 // newDevice is the device that the laws are tested on.
-func newDevice(t testing.TB) backend.Device { return ref.New() }
+func newDevice(t testing.TB) backend.Device { return deviceOf(t, "") }
+
+func deviceOf(t testing.TB, kernels string) backend.Device {
+	t.Helper()
+	d, err := cpu.New(2, kernels)
+	require.NoError(t, err)
+	return d
+}
 
 func greedy() sample.Params {
 	p := sample.Defaults()
@@ -33,6 +40,11 @@ func startFixture(t *testing.T, name string, edit func(*Config)) *Engine {
 	t.Helper()
 	f, err := gguf.Open(filepath.Join(shared.Dir(t), "fixtures", name+".gguf"))
 	require.NoError(t, err)
+	return startFile(t, f, edit)
+}
+
+func startFile(t *testing.T, f *gguf.File, edit func(*Config)) *Engine {
+	t.Helper()
 	cfg := Config{File: f, Device: newDevice(t), KV: backend.KVF32, Log: zerolog.New(zerolog.NewTestWriter(t))}
 	if edit != nil {
 		edit(&cfg)

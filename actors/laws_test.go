@@ -175,21 +175,26 @@ func TestNoAlloc(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	e := startFixture(t, fixture, nil)
-	s := begin(t, e, Request{Tokens: []int32{5, 6, 7}, MaxTokens: 400, Sampling: greedy(), IgnoreEOG: true})
+	s := begin(t, e, Request{Tokens: []int32{5, 6, 7}, MaxTokens: 500, Sampling: greedy(), IgnoreEOG: true})
 	defer s.Close()
 	var ev Event
-	read := func(n int) {
+	read := func(n int) (mallocs uint64) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		for range n {
 			require.NoError(t, s.Next(context.Background(), &ev))
 		}
+		runtime.ReadMemStats(&after)
+		return after.Mallocs - before.Mallocs
 	}
 	read(100)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	read(256)
-	runtime.ReadMemStats(&after)
-	// Growing the KV table costs a few allocations for each block of 64 positions; nothing else may.
-	require.Less(t, int(after.Mallocs-before.Mallocs), 64, "allocations over 256 tokens")
+	// The count is the whole process's, the runtime's own work included: the quietest of several windows tells.
+	// A new KV block, of which a window needs one, costs a few allocations.
+	least := read(64)
+	for range 4 {
+		least = min(least, read(64))
+	}
+	require.Less(t, least, uint64(8), "allocations over 64 tokens")
 }
 
 // Law Survive: whichever actor dies, and whenever, answers stay what they were.

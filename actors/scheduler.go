@@ -32,7 +32,8 @@ type scheduler struct {
 	gen         uint64
 	unflushed   waiting
 	state       *batch.State
-	stepping    bool // the step is with the device or the sampler
+	step        *step
+	stepping    bool // it is with the device or the sampler
 	pace        pace
 }
 
@@ -83,6 +84,7 @@ func (s *scheduler) start(c actor.Context) {
 func (s *scheduler) restart(c actor.Context) {
 	s.gen = s.generation.Add(1)
 	s.stepping = false
+	s.step = newStep(s.limits.Seqs) // the old one may still be in a mailbox
 	s.state.Reset()
 	for _, q := range s.state.Seqs() {
 		h := q.Owner.(*sequence)
@@ -104,7 +106,7 @@ func (s *scheduler) pump(c actor.Context) {
 		return
 	}
 	for {
-		m := s.core.step
+		m := s.step
 		var hopeless *batch.Seq
 		m.parts, hopeless = s.state.Plan(&m.compute, m.parts, s.pace.rows(s.limits.Rows))
 		if hopeless != nil {

@@ -92,7 +92,6 @@ func prepare(cfg *Config) (*Engine, error) {
 		return nil, errors.Join(err, k.slabs.Close())
 	}
 	k.logits = floatsOf(area)
-	k.step = &step{results: make([]outcome, k.limits.Seqs)}
 	k.tree = newTree(cfg.Log)
 	e := &Engine{core: k, Info: info, health: newHealth(), empty: make(chan struct{})}
 	return e, nil

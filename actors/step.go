@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
-// step is one pass over the model on its way scheduler → device → sampler → scheduler. There is one, refilled each time:
-// whoever received it last owns it.
+// step is one pass over the model on its way scheduler → device → sampler → scheduler. There is one in a generation, refilled
+// each time: whoever received it last owns it.
 type step struct {
 	gen     uint64
 	compute backend.Step
@@ -21,6 +21,8 @@ type step struct {
 	err     error
 	times   struct{ planned, started, computed, sampling, sampled time.Time }
 }
+
+func newStep(sequences int) *step { return &step{results: make([]outcome, sequences)} }
 
 func (*step) late() {}
 

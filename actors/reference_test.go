@@ -1,0 +1,140 @@
+package actors
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// kernelSets lists all ways to compute that this machine has, the oracle first.
+func kernelSets() []string {
+	names := []string{"ref"}
+	for _, s := range kernels.Sets() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// readJSON reads a reference file of the shared folder.
+func readJSON[T any](t testing.TB, path ...string) (out T) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(append([]string{shared.Dir(t)}, path...)...))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, &out))
+	return out
+}
+
+func readFloats(t testing.TB, path ...string) []float32 {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(append([]string{shared.Dir(t)}, path...)...))
+	require.NoError(t, err)
+	out := make([]float32, len(data)/4)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return out
+}
+
+// The logits of transformers, and its greedy tokens, through the whole tree and with every set of kernels. The fast
+// sets may be off by five times the tolerance.
+func TestFixtures(t *testing.T) {
+	for _, name := range []string{"llama", "llama3rope", "llama_k256", "mistral", "qwen2", "qwen3", "olmo2", "phi3", "smollm3",
+		"gemma2", "gemma3", "granite", "starcoder2_k256"} {
+		f := readJSON[struct {
+			Tokens    []int32
+			Tolerance float64
+			Greedy    struct{ Prompt, Tokens []int32 }
+		}](t, "fixtures", name+".json")
+		want := readFloats(t, "fixtures", name+".logits.f32")
+		for _, set := range kernelSets() {
+			t.Run(name+"/"+set, func(t *testing.T) {
+				e := startFixture(t, name, func(c *Config) { c.Device = deviceOf(t, set) })
+				tolerance := f.Tolerance
+				if set != "ref" {
+					tolerance *= 5
+				}
+				got := score(t, e, f.Tokens)
+				require.Equal(t, len(want), len(got))
+				for i := range want {
+					if d := math.Abs(float64(want[i]) - float64(got[i])); !(d <= tolerance) {
+						t.Fatalf("logit %d is %v, want %v ± %v", i, got[i], want[i], tolerance)
+					}
+				}
+				s := begin(t, e, Request{Tokens: f.Greedy.Prompt, MaxTokens: 32, Sampling: greedy(), IgnoreEOG: true})
+				require.Equal(t, f.Greedy.Tokens, collect(t, s).tokens)
+			})
+		}
+	}
+}
+
+// What llama.cpp answered with the trained models: the likeliest token is its own wherever it was sure of it, and a free
+// answer differs, if at all, first where it was not.
+func TestGolden(t *testing.T) {
+	const sure = 0.15
+	for _, model := range []string{"mini-Q4_K_M", "draft-bf16"} {
+		g := readJSON[struct {
+			Greedy []struct {
+				Name    string
+				Prompt  []int32 `json:"prompt_tokens"`
+				Tokens  []int32
+				Margins []float64
+			}
+		}](t, "golden", model+".json")
+		f, err := gguf.Open(filepath.Join(shared.Dir(t), "models", model+".gguf"))
+		require.NoError(t, err)
+		e := startFile(t, f, nil)
+		for _, c := range g.Greedy {
+			t.Run(model+"/"+c.Name, func(t *testing.T) {
+				logits := score(t, e, append(append([]int32{}, c.Prompt...), c.Tokens[:len(c.Tokens)-1]...))
+				vocab := e.Info.Vocab
+				for i, id := range c.Tokens {
+					row := logits[(len(c.Prompt)-1+i)*vocab:][:vocab]
+					if best := argmax(row); best != id && c.Margins[i] >= sure {
+						t.Errorf("token %d is %d, want %d, of which the reference is sure by %v", i, best, id, c.Margins[i])
+					}
+				}
+				free := collect(t, begin(t, e, Request{Tokens: c.Prompt, MaxTokens: len(c.Tokens), Sampling: greedy()}))
+				for i, id := range c.Tokens {
+					if i >= len(free.tokens) || free.tokens[i] != id {
+						require.Less(t, c.Margins[i], sure, "token %d of the free answer differs", i)
+						break
+					}
+				}
+			})
+		}
+	}
+}
+
+func argmax(row []float32) int32 {
+	best := 0
+	for i, x := range row {
+		if x > row[best] {
+			best = i
+		}
+	}
+	return int32(best)
+}
+
+// Law Twin: every set of kernels gives the same bits, through the whole tree.
+func TestTwin(t *testing.T) {
+	for _, model := range []string{"llama_k256", "gemma2", "phi3", "starcoder2_k256"} {
+		var want []float32
+		for _, s := range kernels.Sets() {
+			e := startFixture(t, model, func(c *Config) { c.Device = deviceOf(t, s.Name) })
+			got := score(t, e, readJSON[struct{ Tokens []int32 }](t, "fixtures", model+".json").Tokens)
+			if want == nil {
+				want = got
+			}
+			requireSameBits(t, want, got, model+" with "+s.Name)
+		}
+	}
+}
