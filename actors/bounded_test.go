@@ -22,7 +22,7 @@ func TestBounded(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	var open []*Stream
 	for i := range maxSessions + 50 {
-		s, err := e.Generate(Request{Tokens: []int32{int32(1 + i%500), 2, 3}, MaxTokens: 200, Sampling: greedy(), IgnoreEOG: true})
+		s, err := e.Generate(plain([]int32{int32(1 + i%500), 2, 3}, 200))
 		if i < maxSessions {
 			require.NoError(t, err)
 			open = append(open, s)
@@ -90,8 +90,8 @@ func (s *stuck) Receive(c actor.Context) {
 	}
 }
 
-// Every mailbox takes exactly what it was made for, answers what it refuses, lets urgent messages overtake, and is stopped
-// even when it is full; what it had not handled then is answered too.
+// Every mailbox takes exactly what it was made for, answers what it refuses, lets urgent messages overtake, and is
+// stopped even when it is full; what it had not handled then is answered too.
 func TestMailboxFlood(t *testing.T) {
 	for _, edge := range Edges() {
 		t.Run(fmt.Sprintf("%s to %s, %s", edge.From, edge.To, edge.Carries), func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-ai/sluice/storage/pin"
 )
 
-// core is what the actors of an engine know in common: the model's description, fixed before they start, and the few things
-// that outlive an actor's restart. Each of the latter has one owner, named beside it.
+// core is what the actors of an engine know in common: the model's description, fixed before they start, and the
+// few things that outlive an actor's restart. Each of the latter has one owner, named beside it.
 type core struct {
 	*tree
 	file     *gguf.File

@@ -12,10 +12,11 @@ const (
 // Edge is one way for messages from an actor to another. A sender holds Credits; each message costs one, and
 // the receiver's answer or the end of the work it asked for gives it back. Without credit nothing is sent.
 type Edge struct {
-	From, To string
-	Carries  string
-	Credits  int
-	Full     string // what the sender does without credit
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Carries string `json:"carries"`
+	Credits int    `json:"credits"`
+	Full    string `json:"full"` // what the sender does without credit
 }
 
 // Edges lists every edge of the tree. The capacity of a mailbox is the sum of the credits of the edges into it,
@@ -43,17 +44,17 @@ func Edges() []Edge {
 		{"uploader", "reader", "read", slabCount, "one a lease"},
 		{"reader", "uploader", "data", slabCount, "one a read"},
 		{"prefetcher", "device", "loaded", 1, "once a load"},
-		{"scheduler", "kv", "flush", controlCredits, ""},
-		{"scheduler", "device", "flush", controlCredits, ""},
-		{"scheduler", "sampler", "flush", controlCredits, ""},
-		{"kv, device, sampler", "scheduler", "flushed, restarted", controlCredits, ""},
-		{"sessions", "session", "restarted", controlCredits, ""},
-		{"scheduler", "sessions", "restarted", controlCredits, ""},
-		{"reader, pool", "uploader", "restarted, flushed", controlCredits, ""},
-		{"uploader", "prefetcher", "restarted", controlCredits, ""},
-		{"uploader", "reader", "flush", controlCredits, ""},
-		{"uploader", "pool", "flush", controlCredits, ""},
-		{"any", "engine", "failed, loaded, shutdown", controlCredits, ""},
+		{"scheduler", "kv", "flush", controlCredits, "one a restart, and restarts are bounded"},
+		{"scheduler", "device", "flush", controlCredits, "one a restart, and restarts are bounded"},
+		{"scheduler", "sampler", "flush", controlCredits, "one a restart, and restarts are bounded"},
+		{"kv, device, sampler", "scheduler", "flushed, restarted", controlCredits, "one a restart, and restarts are bounded"},
+		{"sessions", "session", "restarted", controlCredits, "one a restart, and restarts are bounded"},
+		{"scheduler", "sessions", "restarted", controlCredits, "one a restart, and restarts are bounded"},
+		{"reader, pool", "uploader", "restarted, flushed", controlCredits, "one a restart, and restarts are bounded"},
+		{"uploader", "prefetcher", "restarted", controlCredits, "one a restart, and restarts are bounded"},
+		{"uploader", "reader", "flush", controlCredits, "one a restart, and restarts are bounded"},
+		{"uploader", "pool", "flush", controlCredits, "one a restart, and restarts are bounded"},
+		{"any", "engine", "failed, loaded, shutdown", controlCredits, "one a restart, and restarts are bounded"},
 	}
 }
 

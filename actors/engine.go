@@ -57,7 +57,8 @@ type Engine struct {
 	closed  sync.Once
 }
 
-// Generate opens a request. Its answer, and any error of its prompt, comes through the stream, which the caller closes.
+// Generate opens a request. Its answer, and any error of its prompt, comes through the stream, which the caller
+// closes.
 func (e *Engine) Generate(r Request) (*Stream, error) {
 	if err := r.Sampling.Check(e.bound.Vocab); err != nil {
 		return nil, &UserError{err.Error()}
@@ -125,8 +126,8 @@ func (e *Engine) Loaded() (done, total int64) {
 	return e.loadedBytes.Load(), total
 }
 
-// Close stops the engine: no new requests, those that are open may finish until ctx ends and are cut then; after them the actors in
-// order, and the memory. It returns ctx's error if requests were cut.
+// Close stops the engine: no new requests, those that are open may finish until ctx ends and are cut then; after
+// them the actors in order, and the memory. It returns ctx's error if requests were cut.
 func (e *Engine) Close(ctx context.Context) error {
 	var err error
 	e.closed.Do(func() { err = e.close(ctx) })

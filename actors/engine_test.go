@@ -29,6 +29,11 @@ func deviceOf(t testing.TB, kernels string) backend.Device {
 	return d
 }
 
+// plain asks for the likeliest tokens, whatever they are.
+func plain(tokens []int32, most int) Request {
+	return Request{Tokens: tokens, MaxTokens: most, Sampling: greedy(), IgnoreEOG: true}
+}
+
 func greedy() sample.Params {
 	p := sample.Defaults()
 	p.Temp = 0
@@ -105,8 +110,8 @@ func drain(s *Stream) (answer, error) {
 func TestGenerate(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	e := startFixture(t, "llama", nil)
-	s, err := e.Generate(Request{Tokens: []int32{473, 347, 449, 89, 461, 160, 92, 191, 14, 114, 356, 470, 395, 463, 188, 224},
-		MaxTokens: 32, Sampling: greedy(), IgnoreEOG: true})
+	s, err := e.Generate(plain([]int32{473, 347, 449, 89, 461, 160, 92, 191, 14, 114, 356, 470,
+		395, 463, 188, 224}, 32))
 	require.NoError(t, err)
 	a := collect(t, s)
 	require.Equal(t, []int32{358, 324, 491, 90, 169, 465, 282, 501, 495, 480, 328, 241, 35, 334, 409, 428, 223, 233, 173,

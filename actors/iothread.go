@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
-// ioThread is a goroutine on a thread of its own that keeps a ring of reads going: it alone may touch the ring, and it alone
-// waits for the disk. Requests come over a channel that holds as many as can exist.
+// ioThread is a goroutine on a thread of its own that keeps a ring of reads going: it alone may touch the ring,
+// and it alone waits for the disk. Requests come over a channel that holds as many as can exist.
 type ioThread struct {
 	core     *core
 	requests chan *read
@@ -55,7 +55,8 @@ func (t *ioThread) run() {
 	}
 }
 
-// submit passes on what was asked for; without anything under way it waits. It returns false when there will be no more.
+// submit passes on what was asked for; without anything under way it waits. It returns false when there will be no
+// more.
 func (t *ioThread) submit(ring *uring.Ring) bool {
 	for {
 		var m *read

@@ -11,8 +11,8 @@ import (
 
 // All that the KV owner accepts, from the scheduler: flush, and
 //
-// kvRequest asks for blocks, or gives them back. It is the sequence's only request under way; the same struct returns as the
-// answer. tokens is read-only.
+// kvRequest asks for blocks, or gives them back. It is the sequence's only request under way; the same struct
+// returns as the answer. tokens is read-only.
 type kvRequest struct {
 	gen    uint64
 	seq    *sequence

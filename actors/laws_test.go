@@ -175,7 +175,7 @@ func TestNoAlloc(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	e := startFixture(t, fixture, nil)
-	s := begin(t, e, Request{Tokens: []int32{5, 6, 7}, MaxTokens: 500, Sampling: greedy(), IgnoreEOG: true})
+	s := begin(t, e, plain([]int32{5, 6, 7}, 500))
 	defer s.Close()
 	var ev Event
 	read := func(n int) (mallocs uint64) {

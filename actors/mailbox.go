@@ -121,8 +121,8 @@ func (m *mailbox) wake() bool {
 	return true
 }
 
-// refuse turns a message away. That an actor is stopping may come as a surprise to some senders, and is not counted for
-// messages that allow for it.
+// refuse turns a message away. That an actor is stopping may come as a surprise to some senders, and is not
+// counted for messages that allow for it.
 func (m *mailbox) refuse(message any, closed bool) {
 	if _, expected := message.(late); !closed || !expected {
 		m.load.refused.Add(1)

@@ -56,7 +56,7 @@ func startNull(tb testing.TB, edit func(*Config)) *Engine {
 // BenchmarkStep is the actors' cost of one token of one sequence.
 func BenchmarkStep(b *testing.B) {
 	e := startNull(b, nil)
-	s := begin(b, e, Request{Tokens: []int32{5, 6, 7}, MaxTokens: 1 << 19, Sampling: greedy(), IgnoreEOG: true})
+	s := begin(b, e, plain([]int32{5, 6, 7}, 1<<19))
 	defer s.Close()
 	var ev Event
 	b.ReportAllocs()
@@ -73,7 +73,7 @@ func BenchmarkStep32(b *testing.B) {
 	e := startNull(b, nil)
 	streams := make([]*Stream, 32)
 	for i := range streams {
-		streams[i] = begin(b, e, Request{Tokens: []int32{5, 6, int32(i)}, MaxTokens: 1 << 19, Sampling: greedy(), IgnoreEOG: true})
+		streams[i] = begin(b, e, plain([]int32{5, 6, int32(i)}, 1<<19))
 		defer streams[i].Close()
 	}
 	var ev Event

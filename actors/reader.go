@@ -6,8 +6,8 @@ import (
 
 // All that the reader accepts, from the uploader: flush, and
 //
-// read asks for bytes of the model's file in a slab. The same struct returns as the answer, data being the part of the slab that
-// holds exactly those bytes.
+// read asks for bytes of the model's file in a slab. The same struct returns as the answer, data being the part of
+// the slab that holds exactly those bytes.
 type read struct {
 	gen   uint64
 	slab  int
@@ -21,8 +21,8 @@ type read struct {
 
 func (*read) late() {}
 
-// reader reads the model's files. A thread of its own drives the ring; the actor passes reads on to it and never waits for
-// the disk.
+// reader reads the model's files. A thread of its own drives the ring; the actor passes reads on to it and never
+// waits for the disk.
 type reader struct {
 	*core
 	incarnation int

@@ -69,15 +69,15 @@ func TestFixtures(t *testing.T) {
 						t.Fatalf("logit %d is %v, want %v ± %v", i, got[i], want[i], tolerance)
 					}
 				}
-				s := begin(t, e, Request{Tokens: f.Greedy.Prompt, MaxTokens: 32, Sampling: greedy(), IgnoreEOG: true})
+				s := begin(t, e, plain(f.Greedy.Prompt, 32))
 				require.Equal(t, f.Greedy.Tokens, collect(t, s).tokens)
 			})
 		}
 	}
 }
 
-// What llama.cpp answered with the trained models: the likeliest token is its own wherever it was sure of it, and a free
-// answer differs, if at all, first where it was not.
+// What llama.cpp answered with the trained models: the likeliest token is its own wherever it was sure of it, and
+// a free answer differs, if at all, first where it was not.
 func TestGolden(t *testing.T) {
 	const sure = 0.15
 	for _, model := range []string{"mini-Q4_K_M", "draft-bf16"} {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
-// sampler turns the logits of a step into tokens. It accepts flush (scheduler) and *step (device), and keeps nothing between
-// steps: whatever sampling depends on travels with the sequence.
+// sampler turns the logits of a step into tokens. It accepts flush (scheduler) and *step (device), and keeps
+// nothing between steps: whatever sampling depends on travels with the sequence.
 type sampler struct {
 	*core
 	incarnation int

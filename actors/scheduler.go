@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
-// All that the scheduler accepts: *kvRequest (kv, the answer), *step (sampler; device, failed), *flushed and *restarted (kv,
-// device, sampler), and
+// All that the scheduler accepts: *kvRequest (kv, the answer), *step (sampler; device, failed), *flushed and
+// *restarted (kv, device, sampler), and
 type (
 	// submit, from a session: work on this sequence.
 	submit struct{ seq *sequence }
@@ -80,7 +80,8 @@ func (s *scheduler) start(c actor.Context) {
 	}
 }
 
-// restart begins a new generation: the KV cache is empty, no step is under way, every sequence is computed again from its tokens.
+// restart begins a new generation: the KV cache is empty, no step is under way, every sequence is computed again
+// from its tokens.
 func (s *scheduler) restart(c actor.Context) {
 	s.gen = s.generation.Add(1)
 	s.stepping = false
@@ -169,7 +170,8 @@ func (s *scheduler) kvAnswer(m *kvRequest) {
 	s.state.KVDone(q, m.op, m.blocks, m.n)
 }
 
-// markStarved arms the wake-up of sequences that wait only for their clients. A client that read in the meantime is noticed here.
+// markStarved arms the wake-up of sequences that wait only for their clients. A client that read in the meantime
+// is noticed here.
 func (s *scheduler) markStarved() {
 	for _, q := range s.state.Seqs() {
 		if !s.state.Starved(q) {

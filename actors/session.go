@@ -14,7 +14,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/token"
 )
 
-// All that a session accepts: *tokenMessage and *seqFailed (scheduler), *restarted (sessions, when the scheduler lost its state), and
+// All that a session accepts: *tokenMessage and *seqFailed (scheduler), *restarted (sessions, when the scheduler
+// lost its state), and
 type (
 	// hangUp, from the stream or at shutdown: the request is given up.
 	hangUp struct{ err error }
@@ -44,8 +45,8 @@ type record struct {
 	began  time.Time // first token
 }
 
-// session is the life of one request: it encodes the prompt, submits it, turns tokens into text by the stop rules, and feeds
-// the stream.
+// session is the life of one request: it encodes the prompt, submits it, turns tokens into text by the stop rules,
+// and feeds the stream.
 type session struct {
 	*core
 	*record
@@ -108,8 +109,8 @@ func (s *session) start(c actor.Context) {
 	s.submit(c)
 }
 
-// decoder begins the answer's text: a new one after a template or a control token, else a continuation of the prompt's,
-// to which a leading space belongs.
+// decoder begins the answer's text: a new one after a template or a control token, else a continuation of the
+// prompt's, to which a leading space belongs.
 func (s *session) decoder() *token.Stream {
 	if s.request.Chat != nil || s.vocab.IsControl(s.tokens[s.prompt-1]) {
 		return s.vocab.Stream(false)

@@ -22,14 +22,19 @@ import (
 
 // Config says what an engine runs, and on what. The zero value of a field that has a default stands for it.
 type Config struct {
-	File      *gguf.File     // the model; the engine closes it
-	Device    backend.Device // where it runs; the engine closes it
-	KV        backend.KVType // default KVF16
-	Context   int            // positions that one request may hold; default: what the model was trained for, as memory allows
-	Sequences int            // requests computed at once; default 32
-	Blocks    int            // KV blocks in all; default: enough for one full context, more for several sequences as memory allows
-	Rows      int            // most rows of a step; default 512
-	Log       zerolog.Logger
+	File   *gguf.File     // the model; the engine closes it
+	Device backend.Device // where it runs; the engine closes it
+	Log    zerolog.Logger
+	KV     backend.KVType // default: KVF16
+
+	// Context is how many positions one request may hold. Default: what the model was trained for, as memory allows.
+	Context int
+	// Sequences is how many requests are computed at once. Default: 32.
+	Sequences int
+	// Blocks is the size of the KV cache. Default: one full context, and more for several sequences as memory allows.
+	Blocks int
+	// Rows is the most rows of a step. Default: 512.
+	Rows int
 	// Progress, if set, is called from time to time while weights are loaded, and at the end.
 	Progress func(done, total int64)
 }
@@ -42,8 +47,8 @@ const (
 	streamCapacity   = batch.Window + 2
 )
 
-// Start validates the model, starts the actors, loads the weights and returns when the engine can serve. On an error, File and
-// Device are closed too.
+// Start validates the model, starts the actors, loads the weights and returns when the engine can serve. On an
+// error, File and Device are closed too.
 func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	e, err := prepare(&cfg)
 	if err != nil {

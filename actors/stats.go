@@ -47,7 +47,8 @@ func (s Steps) Sub(earlier Steps) Steps {
 		s.Wall - earlier.Wall, s.Compute - earlier.Compute, s.Sample - earlier.Sample}
 }
 
-// stepPlanned notes that a step leaves the scheduler; if the one before it has just come back, its wall time is complete.
+// stepPlanned notes that a step leaves the scheduler; if the one before it has just come back, its wall time is
+// complete.
 func (s *stats) stepPlanned(m *step) {
 	if s.last.chained {
 		s.wall.Add(int64(m.times.planned.Sub(s.last.planned)))

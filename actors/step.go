@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
-// step is one pass over the model on its way scheduler → device → sampler → scheduler. There is one in a generation, refilled
-// each time: whoever received it last owns it.
+// step is one pass over the model on its way scheduler → device → sampler → scheduler. There is one in a
+// generation, refilled each time: whoever received it last owns it.
 type step struct {
 	gen     uint64
 	compute backend.Step

@@ -42,8 +42,8 @@ type Usage struct {
 	Decode    time.Duration // from the first token to the last
 }
 
-// Stream is the client's side of a request. One goroutine reads it. Reading returns credit: a client that does not read is
-// left out of further steps, and costs the others nothing.
+// Stream is the client's side of a request. One goroutine reads it. Reading returns credit: a client that does not
+// read is left out of further steps, and costs the others nothing.
 type Stream struct {
 	cancel func() // tells the session that nobody reads any more
 
@@ -67,8 +67,8 @@ func newStream(capacity int) *Stream {
 	return &Stream{queue: make([]slot, capacity), notify: make(chan struct{}, 1)}
 }
 
-// Next waits for the next event and copies it to e, whose Text is reused. After the last event it returns io.EOF, or the
-// error that ended the answer.
+// Next waits for the next event and copies it to e, whose Text is reused. After the last event it returns io.EOF,
+// or the error that ended the answer.
 func (s *Stream) Next(ctx context.Context, e *Event) error {
 	for {
 		ok, err := s.take(e)

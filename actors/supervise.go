@@ -16,8 +16,8 @@ const (
 	maxBackoff    = 2 * time.Second
 )
 
-// supervisor restarts a failed child: at once the first time, then after a doubling pause with jitter. A child that keeps
-// failing is given up. It implements actor.SupervisorStrategy.
+// supervisor restarts a failed child: at once the first time, then after a doubling pause with jitter. A child
+// that keeps failing is given up. It implements actor.SupervisorStrategy.
 type supervisor struct {
 	tree   *tree
 	gaveUp func(child *actor.PID, reason any)

@@ -11,8 +11,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// tree is what the actors of one engine share: addresses, logging, accounts. Its fields are set before the first actor
-// starts; what changes later is atomic or locked.
+// tree is what the actors of one engine share: addresses, logging, accounts. Its fields are set before the first
+// actor starts; what changes later is atomic or locked.
 type tree struct {
 	system *actor.ActorSystem
 	log    zerolog.Logger
@@ -69,7 +69,8 @@ func (t *tree) send(to *actor.PID, message any) { t.system.Root.Send(to, message
 
 // props describes an actor: bounded mailbox of its kind, supervision of its children. produce is called for each
 // incarnation, which counts from 0.
-func (t *tree) props(kind, id string, strategy actor.SupervisorStrategy, produce func(incarnation int) actor.Actor) *actor.Props {
+func (t *tree) props(kind, id string, strategy actor.SupervisorStrategy,
+	produce func(incarnation int) actor.Actor) *actor.Props {
 	l := new(load)
 	t.mu.Lock()
 	t.loads[id] = l

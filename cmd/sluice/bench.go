@@ -106,9 +106,10 @@ func (c *benchCmd) measure(ctx context.Context, engine *actors.Engine) (*benchRe
 		ActorsShare: engine.Steps().Sub(before).ActorsShare()}, nil
 }
 
-// once lets every sequence answer a prompt of its own that no cache has seen. It returns tokens per second in prefill, until the last
-// sequence has its first token, and in decoding, from then until the last one ends.
-func (c *benchCmd) once(ctx context.Context, engine *actors.Engine, random *rand.Rand) (prefill, decode float64, err error) {
+// once lets every sequence answer a prompt of its own that no cache has seen. It returns tokens per second in
+// prefill, until the last sequence has its first token, and in decoding, from then until the last one ends.
+func (c *benchCmd) once(ctx context.Context, engine *actors.Engine, random *rand.Rand) (
+	prefill, decode float64, err error) {
 	usages, errs := make([]actors.Usage, c.Seqs), make([]error, c.Seqs)
 	var wg sync.WaitGroup
 	for i := range c.Seqs {

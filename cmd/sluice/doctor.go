@@ -12,12 +12,15 @@ import (
 	"text/tabwriter"
 
 	"github.com/klauspost/cpuid/v2"
+
+	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/storage/pin"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
 type doctorCmd struct {
-	JSON bool `name:"json" help:"Print JSON."`
+	Actors bool `help:"Show the engine's actors: who may send what to whom, and how much of it."`
+	JSON   bool `name:"json" help:"Print JSON."`
 }
 
 func (doctorCmd) examples() [2]string {
@@ -25,11 +28,26 @@ func (doctorCmd) examples() [2]string {
 }
 
 func (c *doctorCmd) Run(e *env) error {
+	if c.Actors {
+		if c.JSON {
+			return printJSON(e.stdout, actors.Edges())
+		}
+		return printEdges(e.stdout, actors.Edges())
+	}
 	findings := examine(e)
 	if c.JSON {
 		return printJSON(e.stdout, findings)
 	}
 	return printFindings(e.stdout, findings)
+}
+
+func printEdges(w io.Writer, edges []actors.Edge) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "FROM\tTO\tCARRIES\tCREDITS\tWITHOUT CREDIT")
+	for _, d := range edges {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", d.From, d.To, d.Carries, d.Credits, d.Full)
+	}
+	return t.Flush()
 }
 
 // finding is one line of doctor. Its JSON names are part of the interface.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"github.com/schollz/progressbar/v3"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cpu"
@@ -48,12 +47,15 @@ func (f *engineFlags) start(ctx context.Context, e *env, edit func(*actors.Confi
 		edit(&cfg)
 	}
 	if e.isTerminal(e.stderr) {
-		cfg.Progress = progress(e, "loading "+file.Name)
+		bar := &loadingBar{e: e, what: "loading " + printable(file.Name), began: e.now()}
+		defer bar.clear()
+		cfg.Progress = bar.show
 	}
 	return actors.Start(ctx, cfg)
 }
 
-// logger writes what the engine has to say: for a person, on standard error, warnings and worse unless told otherwise.
+// logger writes what the engine has to say: for a person, on standard error, warnings and worse unless told
+// otherwise.
 func (f *engineFlags) logger(e *env) zerolog.Logger {
 	level := zerolog.ErrorLevel
 	if f.Log != "" {
@@ -61,21 +63,6 @@ func (f *engineFlags) logger(e *env) zerolog.Logger {
 	}
 	out := zerolog.ConsoleWriter{Out: e.stderr, TimeFormat: time.TimeOnly, NoColor: !e.isTerminal(e.stderr)}
 	return zerolog.New(out).Level(level).With().Timestamp().Logger()
-}
-
-// progress draws a bar of bytes, which goes away when it is full.
-func progress(e *env, what string) func(done, total int64) {
-	var bar *progressbar.ProgressBar
-	return func(done, total int64) {
-		if bar == nil {
-			bar = progressbar.NewOptions64(total,
-				progressbar.OptionSetWriter(e.stderr), progressbar.OptionSetDescription(what),
-				progressbar.OptionShowBytes(true), progressbar.OptionSetWidth(30),
-				progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true),
-				progressbar.OptionSetTheme(progressbar.ThemeUnicode))
-		}
-		_ = bar.Set64(done) // a bar that cannot be drawn is no reason to stop
-	}
 }
 
 // shut closes the engine at the end of a command, when nothing is left to wait for.

@@ -60,8 +60,8 @@ func (c *perplexityCmd) Run(e *env) error {
 	return printJSON(e.stdout, result)
 }
 
-// measure follows llama.cpp's protocol: the text in chunks of n tokens, each on an empty cache, with BOS in place of its first
-// token where the model adds one; tokens n/2+1 to n−1 of a chunk are scored.
+// measure follows llama.cpp's protocol: the text in chunks of n tokens, each on an empty cache, with BOS in place
+// of its first token where the model adds one; tokens n/2+1 to n−1 of a chunk are scored.
 func measure(ctx context.Context, engine *actors.Engine, text string, n, most int) (*perplexity, error) {
 	vocab := engine.Vocab()
 	ids, err := vocab.Encode(nil, text, token.Options{AddSpecial: true})

@@ -13,7 +13,7 @@ import (
 // samplingFlags say how tokens are chosen. What is not given is the model's own recommendation, or the usual default.
 type samplingFlags struct {
 	Temp      *float32 `placeholder:"T" help:"Temperature: 0 always takes the likeliest token." group:"Sampling:"`
-	Seed      *uint64  `placeholder:"S" help:"Seed: the same seed gives the same answer. Default: 0." group:"Sampling:"`
+	Seed      *uint64  `placeholder:"S" help:"Seed: the same seed gives the same answer. Default: 0; chat draws one." group:"Sampling:"`
 	TopK      *int     `placeholder:"K" help:"Keep the K likeliest tokens; 0: all." group:"Sampling:"`
 	TopP      *float32 `placeholder:"P" help:"Keep the likeliest tokens up to P in sum; 1: all." group:"Sampling:"`
 	MinP      *float32 `placeholder:"P" help:"Keep tokens with at least P times the best probability; 0: all." group:"Sampling:"`

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/kv"
 )
 
-// sim drives a State the way the scheduler does, with a real block cache and a “model” whose next token is a hash of all
-// tokens before it: a sequence that was given a wrong history shows it.
+// sim drives a State the way the scheduler does, with a real block cache and a “model” whose next token is a hash
+// of all tokens before it: a sequence that was given a wrong history shows it.
 type sim struct {
 	t      require.TestingT
 	state  *State
