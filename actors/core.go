@@ -44,11 +44,10 @@ type core struct {
 
 // spawn starts a child of c's actor.
 func (k *core) spawn(c actor.Context, kind, name string, strategy actor.SupervisorStrategy,
-	produce func(incarnation int) actor.Actor) (*actor.PID, error) {
+	produce func(incarnation int) actor.Actor) error {
 	id := c.Self().Id + "/" + name
-	pid, err := c.SpawnNamed(k.props(kind, id, strategy, produce), name)
-	if err != nil {
-		return nil, fmt.Errorf("starting actor %s: %w", id, err)
+	if _, err := c.SpawnNamed(k.props(kind, id, strategy, produce), name); err != nil {
+		return fmt.Errorf("starting actor %s: %w", id, err)
 	}
-	return pid, nil
+	return nil
 }

@@ -59,9 +59,14 @@ func (d *device) start(c actor.Context) {
 	}
 	d.model = model
 	d.loadedBytes.Store(0)
-	d.spawn(c, "uploader", "uploader", nil, func(n int) actor.Actor { return newUploader(d.core, n) })
 	fetcher := &prefetcher{core: d.core, incarnation: d.incarnation, pending: make(map[int]bool)}
-	d.spawn(c, "prefetcher", "prefetcher", nil, func(int) actor.Actor { return fetcher })
+	if err := errors.Join(
+		d.spawn(c, "uploader", "uploader", nil, func(n int) actor.Actor { return newUploader(d.core, n) }),
+		d.spawn(c, "prefetcher", "prefetcher", nil, func(int) actor.Actor { return fetcher }),
+	); err != nil {
+		c.Send(d.engine, &failed{err})
+		return
+	}
 	if d.incarnation > 0 {
 		c.Send(d.scheduler, &restarted{from: partyDevice, during: d.computing.Swap(nil)})
 	}

@@ -6,10 +6,7 @@ package actors
 // after the answers nothing of an older generation is under way; late messages of one are dropped.
 
 // flush starts generation gen at its receiver.
-type flush struct {
-	gen  uint64
-	from party
-}
+type flush struct{ gen uint64 }
 
 // flushed says that the sender is in generation gen and holds nothing older.
 type flushed struct {

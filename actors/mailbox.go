@@ -35,9 +35,9 @@ type mailbox struct {
 
 // load is what an actor did, for /debug/actors. It outlives restarts.
 type load struct {
-	handled, refused, dead, restarts atomic.Uint64
-	busy, waited                     atomic.Int64 // nanoseconds
-	depth, peak                      atomic.Int64
+	handled, refused, restarts atomic.Uint64
+	busy, waited               atomic.Int64 // nanoseconds
+	depth, peak                atomic.Int64
 }
 
 type envelope struct {

@@ -92,7 +92,7 @@ func (r *root) start(c actor.Context) error {
 		{"sessions", s.supervisor, func(int) actor.Actor { return s }},
 	}
 	for _, child := range children {
-		if _, err := r.spawn(c, child.name, child.name, child.strategy, child.produce); err != nil {
+		if err := r.spawn(c, child.name, child.name, child.strategy, child.produce); err != nil {
 			return err
 		}
 	}

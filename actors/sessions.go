@@ -64,7 +64,7 @@ func (s *sessions) open(c actor.Context, r *record) {
 		return
 	}
 	s.records[s.tree.sessions.Id+"/"+r.id] = r
-	_, err := s.spawn(c, "session", r.id, nil, func(int) actor.Actor { return &session{core: s.core, record: r} })
+	err := s.spawn(c, "session", r.id, nil, func(int) actor.Actor { return &session{core: s.core, record: r} })
 	if err != nil {
 		r.refuse(err)
 	}

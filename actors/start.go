@@ -63,7 +63,7 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := e.await(ctx, cfg.Progress); err != nil {
 		cut, cancel := context.WithCancel(context.Background())
 		cancel()
-		e.Close(cut) //nolint:errcheck // the first error says more
+		_ = e.Close(cut) // the first error says more
 		return nil, err
 	}
 	return e, nil

@@ -11,7 +11,7 @@ import (
 func text(letters string) []int32 {
 	var ids []int32
 	for _, l := range letters {
-		ids = append(ids, slices.Repeat([]int32{int32(l)}, BlockSize)...)
+		ids = append(ids, slices.Repeat([]int32{l}, BlockSize)...)
 	}
 	return ids
 }

@@ -85,7 +85,7 @@ func charsMap(replace map[string]string) []byte {
 	grow := func(prefix string) uint32 {
 		if _, ok := base[prefix]; !ok {
 			base[prefix] = uint32(len(units))
-			units = append(units, make([]uint32, block)...)
+			units = append(units, make([]uint32, block)...) //nolint:makezero // the first block is the root's
 		}
 		return base[prefix]
 	}

@@ -28,7 +28,7 @@ func Write(w io.Writer, m *meta.Map, tensors []Tensor, data func(t *Tensor, w io
 		return err
 	}
 	out := &counter{w: w}
-	out.Write(head)
+	_, _ = out.Write(head) // counter keeps its first error
 	out.pad(alignment)
 	start := out.n
 	for i := range placed {

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"unicode/utf8"
@@ -117,7 +118,7 @@ func (r *run) element(obj, key Value) (Value, error) {
 	switch x := obj.(type) {
 	case *Dict:
 		v, _, err := r.lookup(x, key)
-		if e, ok := err.(*Error); ok && e.Kind == Type {
+		if e := (*Error)(nil); errors.As(err, &e) && e.Kind == Type {
 			return nil, nil // unhashable: there cannot be such a key
 		}
 		return v, err

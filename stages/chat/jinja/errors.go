@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -70,7 +71,7 @@ func syntaxError(line int, format string, a ...any) error {
 
 // at notes the line of the innermost statement that failed.
 func at(err error, line int) error {
-	if e, ok := err.(*Error); ok && e.Line == 0 {
+	if e := (*Error)(nil); errors.As(err, &e) && e.Line == 0 {
 		e.Line = line
 	}
 	return err

@@ -3,6 +3,7 @@ package jinja
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -54,7 +55,7 @@ func decode(d *json.Decoder, depth int) (Value, error) {
 }
 
 func jsonError(d *json.Decoder, err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
 	return fmt.Errorf("JSON: byte %d: %w", d.InputOffset(), err)

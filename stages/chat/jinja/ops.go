@@ -135,7 +135,8 @@ func (r *run) repeat(a, b Value) (Value, error) {
 		}
 		n = int(min(count.Int64(), 1<<40)) // more than any limit
 	}
-	items, class := []Value(nil), false
+	var items []Value
+	class := false
 	switch x := seq.(type) {
 	case Str, markup:
 		s, _ := text(x)

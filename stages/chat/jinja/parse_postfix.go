@@ -119,7 +119,7 @@ func (p *parser) arguments() (argExprs, error) {
 func (p *parser) argument(a *argExprs) error {
 	t := p.peek()
 	var err error
-	ok := true
+	var ok bool
 	switch {
 	case p.skipOp("*"):
 		ok = a.star == nil && a.starStar == nil
