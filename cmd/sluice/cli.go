@@ -18,6 +18,7 @@ get a GGUF file and name it: sluice run -m model.gguf "..."`
 // cli lists the commands in the order of the help.
 type cli struct {
 	Run        runCmd        `cmd:"" help:"Answer a prompt."`
+	Chat       chatCmd       `cmd:"" help:"Talk with a model."`
 	Inspect    inspectCmd    `cmd:"" help:"Show what is in a model file."`
 	Tokenize   tokenizeCmd   `cmd:"" help:"Turn text on standard input into token ids."`
 	Detokenize detokenizeCmd `cmd:"" help:"Turn token ids into text."`

@@ -42,6 +42,9 @@ type env struct {
 	// finish takes one; without it, Ctrl-C ends the process at once.
 	interruptible func(context.Context) (context.Context, context.CancelFunc)
 
+	// terminable derives a context that SIGTERM alone cancels, for where Ctrl-C has another meaning.
+	terminable func(context.Context) (context.Context, context.CancelFunc)
+
 	// isTerminal says whether stdin, stdout or stderr is a person's terminal.
 	isTerminal func(stream any) bool
 }
@@ -60,6 +63,9 @@ func process() *env {
 		now:    time.Now,
 		interruptible: func(parent context.Context) (context.Context, context.CancelFunc) {
 			return signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+		},
+		terminable: func(parent context.Context) (context.Context, context.CancelFunc) {
+			return signal.NotifyContext(parent, syscall.SIGTERM)
 		},
 		isTerminal: func(stream any) bool {
 			f, ok := stream.(*os.File)

@@ -41,6 +41,7 @@ func testEnv(stdin string, args ...string) *env {
 		root:          fstest.MapFS{},
 		now:           func() time.Time { return time.Date(2026, 11, 20, 12, 34, 56, 0, time.UTC) },
 		interruptible: context.WithCancel,
+		terminable:    context.WithCancel,
 		isTerminal:    func(any) bool { return false },
 	}
 }

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/sluice-ai/sluice/actors"
+)
+
+type chatCmd struct {
+	engineFlags
+	System string `placeholder:"TEXT" help:"System message: who the model should be, or what it should mind."`
+	N      int    `short:"n" placeholder:"N" help:"Most tokens of an answer. Default: until it ends."`
+	samplingFlags
+}
+
+func (chatCmd) examples() [2]string {
+	return [2]string{`sluice chat`, `sluice chat -m model.gguf --system "Answer in one sentence."`}
+}
+
+// Help is what the flags do not say.
+func (chatCmd) Help() string {
+	return "Each line is a message; /help lists what else there is to type. Ctrl-C stops an answer, Ctrl-D ends. " +
+		"Thinking is dimmed. Lines may also come from a pipe: then only answers are written, without thinking, and " +
+		"the first failure ends the program."
+}
+
+func (c *chatCmd) Run(e *env) error {
+	if c.N < 0 {
+		return usagef("-n is %d: want a number of tokens, such as 100", c.N)
+	}
+	engine, err := c.load(e)
+	if err != nil {
+		return err
+	}
+	defer shut(engine)
+	d, err := c.dialogue(engine)
+	if err != nil {
+		return err
+	}
+	if engine.Info.TemplateNote != "" {
+		fmt.Fprintln(e.stderr, "sluice: "+engine.Info.TemplateNote)
+	}
+	if e.isTerminal(e.stdin) && e.isTerminal(e.stdout) {
+		return c.converse(e, d)
+	}
+	t := &talk{dialogue: d, read: lines(e.stdin), now: e.now, interruptible: e.interruptible,
+		answers: pane{e.stdout, ansi(e, e.stdout)}, notes: pane{w: e.stderr}}
+	ctx, cancel := e.interruptible(context.Background())
+	defer cancel()
+	return t.run(ctx)
+}
+
+func (c *chatCmd) load(e *env) (*actors.Engine, error) {
+	ctx, cancel := e.interruptible(context.Background())
+	defer cancel()
+	return c.start(ctx, e, func(cfg *actors.Config) { cfg.Sequences = 1 })
+}
+
+func (c *chatCmd) dialogue(engine *actors.Engine) (*dialogue, error) {
+	if c.Seed == nil {
+		seed := rand.Uint64()
+		c.Seed = &seed
+	}
+	params, err := c.params(engine)
+	if err != nil {
+		return nil, err
+	}
+	d := &dialogue{engine: engine, sampling: params, most: c.N}
+	if c.System != "" {
+		d.setSystem(c.System)
+	}
+	return d, nil
+}
+
+// converse talks with a person at a terminal, where Ctrl-C belongs to the line or the answer, and not to the program.
+func (c *chatCmd) converse(e *env, d *dialogue) error {
+	ctx, cancel := e.terminable(context.Background())
+	defer cancel()
+	screen := pane{e.stdout, ansi(e, e.stdout)}
+	if screen.ansi { // a second Ctrl-C, just after an answer, must not end the program in the editor's terminal mode
+		_, release := e.interruptible(ctx)
+		defer release()
+	}
+	t := &talk{dialogue: d, now: e.now, interruptible: e.interruptible, patient: true, answers: screen, notes: screen}
+	t.greet(c.Model == "")
+	ed := newEditor(screen)
+	defer ed.close()
+	path, err := historyPath()
+	if err == nil {
+		err = ed.remember(path)
+	}
+	if err != nil {
+		t.note("the history of this session is not kept: %v", err)
+	}
+	t.read = abandonable(ed.read)
+	err = t.run(ctx)
+	if ctx.Err() != nil {
+		fmt.Fprintln(screen.w) // the cursor is within a line
+	}
+	return err
+}

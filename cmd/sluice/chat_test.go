@@ -1,0 +1,271 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/stages/chat"
+)
+
+func TestChat(t *testing.T) {
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Symlink(filepath.Join(here, "testdata"), "testdata"))
+	write(t, "talk.json", `{"messages": [{"role": "system", "content": "Be brief."},
+		{"role": "user", "content": "What is the capital of France?"}]}`)
+	write(t, "not.json", `{"messages": [`)
+
+	talk := func(lines ...string) call {
+		return call{[]string{"chat", "--temp", "0", "--seed", "1"}, strings.Join(lines, "\n")}
+	}
+	golden(t, "chat",
+		talk("What is the capital of France?", "", "  12 + 30  "),
+		talk(`What is \`, `the capital of Spain?`, `"""What is the`, `capital of Italy?"""`, `"""12 + 30`),
+		talk("/help", "/exit", "12 + 30"),
+		talk("/load talk.json", "/regen", "/system", "/system -", "/system", "/system Be kind.", "/reset", "/system"),
+		talk("12 + 30", "/save saved.json", "/reset", "/load saved.json", "/save saved.json"),
+		args("template", "--file", "testdata/roles.jinja", "--conversation", "saved.json"),
+		talk(" /etc is a folder?"),
+		talk("/nonsense"),
+		talk("/save"),
+		talk("/stats now"),
+		talk("/regen"),
+		talk("/load no-such-file.json", "12 + 30"),
+		talk("/load not.json"),
+		talk("/save no-such-folder/x.json"),
+		args("chat", "--n=-1"),
+		args("chat", "--temp=-1"),
+		call{[]string{"chat", "--temp", "0", "--ctx", "24"}, "Tell me a short story about a fox."},
+		call{[]string{"chat", "--temp", "0", "--ctx", "8"}, "Tell me a short story about a fox."},
+	)
+	info, err := os.Stat("saved.json")
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	left, err := filepath.Glob(".sluice-*")
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// typed is a talk with the embedded model in which a person types lines; read may do something at each.
+func typed(t *testing.T, c *chatCmd, lines ...string) (*talk, *bytes.Buffer) {
+	t.Helper()
+	engine, err := c.load(testEnv(""))
+	require.NoError(t, err)
+	t.Cleanup(func() { shut(engine) })
+	zero := float32(0)
+	c.Temp = &zero
+	d, err := c.dialogue(engine)
+	require.NoError(t, err)
+	var screen bytes.Buffer
+	return &talk{
+		dialogue: d, patient: true, answers: pane{&screen, true}, notes: pane{&screen, true},
+		now: func() time.Time { return time.Unix(1, 0) }, interruptible: context.WithCancel,
+		read: func(_ context.Context, prompt string) (string, error) {
+			if len(lines) == 0 {
+				return "", io.EOF
+			}
+			line := lines[0]
+			lines = lines[1:]
+			if line == "^C" {
+				return "", errCleared
+			}
+			screen.WriteString(prompt + line + "\n")
+			return line, nil
+		},
+	}, &screen
+}
+
+// TestChatInterrupt stops answers as Ctrl-C does: at the first text, and before any.
+func TestChatInterrupt(t *testing.T) {
+	talk, screen := typed(t, &chatCmd{}, "Tell me a short story about a fox.", "12 + 30", "/regen")
+	answers := 0
+	talk.interruptible = func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(ctx)
+		switch answers++; answers {
+		case 1:
+			talk.answers.w = &tripwire{screen, cancel}
+		case 2:
+			cancel()
+		case 3:
+			talk.answers.w = screen
+		}
+		return ctx, cancel
+	}
+	read := talk.read
+	kept := []int{}
+	talk.read = func(ctx context.Context, prompt string) (string, error) {
+		kept = append(kept, len(talk.Messages))
+		return read(ctx, prompt)
+	}
+	require.NoError(t, talk.run(context.Background()))
+	require.Equal(t, []int{0, 2, 2, 2}, kept, "messages before each line")
+	require.Contains(t, screen.String(), dim+"stopped"+normal)
+	require.Contains(t, screen.String(), "stopped before the answer began: the message was not kept")
+	require.Contains(t, screen.String(), "tokens, ")
+	require.Equal(t, "user", talk.Messages[0].Role)
+	require.Equal(t, "assistant", talk.Messages[1].Role)
+	require.Contains(t, talk.Messages[1].Content, "fox", "the last one went to its end")
+}
+
+// tripwire calls cut at the first text.
+type tripwire struct {
+	io.Writer
+	cut func()
+}
+
+func (w *tripwire) Write(p []byte) (int, error) {
+	w.cut()
+	return w.Writer.Write(p)
+}
+
+// TestChatTerminated ends everything, also in an answer.
+func TestChatTerminated(t *testing.T) {
+	talk, screen := typed(t, &chatCmd{}, "Tell me a short story about a fox.", "12 + 30")
+	life, end := context.WithCancel(context.Background())
+	talk.answers.w = &tripwire{screen, end}
+	require.ErrorIs(t, talk.run(life), context.Canceled)
+	require.NotContains(t, screen.String(), "12")
+
+	read := abandonable(func(string) (string, error) { select {} })
+	_, err := read(life, prompt)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestChatCleared(t *testing.T) {
+	talk, screen := typed(t, &chatCmd{}, "^C", "12 + 30", `"""12`, "^C", "never")
+	require.NoError(t, talk.run(context.Background()))
+	require.NotContains(t, screen.String(), "never", "two Ctrl-C end, when they come at once")
+	require.Len(t, talk.Messages, 2)
+
+	talk, screen = typed(t, &chatCmd{}, "^C", "^C", "12 + 30")
+	seconds := int64(0)
+	talk.now = func() time.Time { seconds += 5; return time.Unix(seconds, 0) }
+	require.NoError(t, talk.run(context.Background()))
+	require.Contains(t, screen.String(), "12 + 30 = 42.")
+}
+
+// TestChatPatience shows failures, and goes on.
+func TestChatPatience(t *testing.T) {
+	c := &chatCmd{System: "Be brief."}
+	c.Ctx = 64
+	talk, screen := typed(t, c, "/nonsense", "Tell me a short story about a fox.", "12 + 30", "/reset", "12 + 30",
+		"/stats", "/exit", "never")
+	require.NoError(t, talk.run(context.Background()))
+	shown := screen.String()
+	require.Contains(t, shown, "there is no command /nonsense")
+	require.Contains(t, shown, "the context of 64 tokens is full: /reset begins a new conversation")
+	require.Contains(t, shown, "leaves no room for an answer")
+	require.Contains(t, shown, "The message was not kept. /reset begins a new conversation")
+	require.Contains(t, shown, "12 + 30 = 42.")
+	require.Regexp(t, `prompt +\d+ tokens, \d+ of them cached; \d+ tokens a second
+answer +\d+ tokens; \d+ tokens a second
+session +2 answers: \d+ tokens read, \d+ more cached, \d+ written
+context +\d+ of 64 tokens used
+seed +\d+`, shown)
+	require.NotContains(t, shown, "never")
+	require.Equal(t, []string{"system", "user", "assistant"}, roles(talk.Messages))
+}
+
+func roles(messages []chat.Message) (all []string) {
+	for _, m := range messages {
+		all = append(all, m.Role)
+	}
+	return all
+}
+
+func TestChatWriteFails(t *testing.T) {
+	talk, _ := typed(t, &chatCmd{}, "12 + 30")
+	talk.patient = false
+	talk.answers.w = broken{}
+	require.ErrorContains(t, talk.run(context.Background()), "writing the answer: the pipe is broken")
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("the pipe is broken") }
+
+func TestVoice(t *testing.T) {
+	pieces := []chat.Piece{
+		{Text: "\n", Thinking: true}, {Text: "Let me", Thinking: true}, {Text: " see.\n\n", Thinking: true},
+		{Text: "\n\n"}, {Text: "  a\x1b[2J\n\n"}, {Text: "b\n"}, {Text: "\n"},
+	}
+	for _, c := range []struct {
+		name   string
+		ansi   bool
+		pieces []chat.Piece
+		want   string
+	}{
+		{"terminal", true, pieces, dim + "Let me" + normal + dim + " see." + normal + "\n\n  a[2J\n\nb\n"},
+		{"file", false, pieces, "  a\x1b[2J\n\nb\n"},
+		{"nothing", true, []chat.Piece{{Text: "\n", Thinking: true}, {Text: "\n"}}, ""},
+		{"only thinking", true, pieces[:3], dim + "Let me" + normal + dim + " see." + normal + "\n"},
+	} {
+		var w bytes.Buffer
+		v := voice{pane: pane{&w, c.ansi}}
+		for _, p := range c.pieces {
+			require.NoError(t, v.say(p))
+		}
+		require.NoError(t, v.end())
+		require.Equal(t, c.want, w.String(), c.name)
+	}
+}
+
+// TestSpoken: thinking is saved as the field that templates know, and read again.
+func TestSpoken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "talk.json")
+	c := chat.Conversation{Messages: []chat.Message{{Role: "user", Content: "1 < 2?"}, spoken("\nhm\n", "\n\nYes.")}}
+	require.NoError(t, saveTalk(path, c))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"messages": [{"role": "user", "content": "1 < 2?"},
+		{"role": "assistant", "content": "Yes.", "reasoning_content": "hm"}]}`, string(text))
+	again, err := loadTalk(path)
+	require.NoError(t, err)
+	require.Equal(t, roles(c.Messages), roles(again.Messages))
+	require.Equal(t, "Yes.", again.Messages[1].Content)
+}
+
+// TestSaveKeepsTools: what a conversation file had beside its messages is in the next one too, in its order.
+func TestSaveKeepsTools(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "talk.json")
+	write(t, path, `{"messages": [], "tools": [{"z": 1.0, "a": "<"}], "documents": [{"text": "x"}]}`)
+	c, err := loadTalk(path)
+	require.NoError(t, err)
+	require.NoError(t, saveTalk(path, c))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, `{"messages":[],"tools":[{"z":1.0,"a":"<"}],"documents":[{"text":"x"}]}`,
+		strings.Join(strings.Fields(strings.ReplaceAll(string(text), `": `, `":`)), ""))
+}
+
+func TestHistory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	got, err := recent(path, 2)
+	require.NoError(t, err)
+	require.Empty(t, got)
+
+	write(t, path, "1\n2\n3\n4\n")
+	got, err = recent(path, 2)
+	require.NoError(t, err)
+	require.Equal(t, []string{"3", "4"}, got)
+	write(t, path, "1\n2\n3\n4\n\xff5\n")
+	got, err = recent(path, 2)
+	require.NoError(t, err)
+	require.Equal(t, []string{"4", "5"}, got)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "4\n5\n", string(text), "a history does not grow forever")
+
+	require.Equal(t, []string{"/reset", "/regen"}, completions("/re"))
+	require.Empty(t, completions("re"))
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/sluice-ai/sluice/stages/chat"
+)
+
+// pane is where text is shown.
+type pane struct {
+	w    io.Writer
+	ansi bool // it understands escape sequences
+}
+
+// ansi says whether a stream is a terminal that understands escape sequences.
+func ansi(e *env, stream io.Writer) bool {
+	term, _ := e.lookup("TERM")
+	return e.isTerminal(stream) && term != "" && term != "dumb"
+}
+
+// The escape sequences that are used: ECMA-48, SGR.
+const (
+	bold   = "\x1b[1m"
+	dim    = "\x1b[2m"
+	normal = "\x1b[22m" // neither bold nor dim
+)
+
+// dimmed shows text in the background.
+func (p pane) dimmed(text string) string {
+	if !p.ansi {
+		return text
+	}
+	return dim + text + normal
+}
+
+// voice writes one answer as it comes: thinking dimmed on a terminal and left out elsewhere, neither with empty lines
+// around it.
+type voice struct {
+	pane
+	thinking bool   // what the last piece was
+	begun    bool   // some of it was written
+	blank    string // white space at its end, written only if more follows
+}
+
+func (v *voice) say(p chat.Piece) error {
+	if p.Thinking && !v.ansi {
+		return nil
+	}
+	if p.Thinking != v.thinking {
+		if v.begun {
+			fmt.Fprint(v.w, "\n\n")
+		}
+		*v = voice{pane: v.pane, thinking: p.Thinking}
+	}
+	text := v.blank + p.Text
+	if !v.begun {
+		text = strings.TrimLeft(text, "\r\n")
+	}
+	body := strings.TrimRightFunc(text, unicode.IsSpace)
+	v.blank = text[len(body):]
+	if body == "" {
+		return nil
+	}
+	v.begun = true
+	if v.ansi {
+		body = strings.Map(harmless, body)
+	}
+	if p.Thinking {
+		body = v.dimmed(body)
+	}
+	_, err := io.WriteString(v.w, body)
+	return err
+}
+
+// end ends the answer's last line.
+func (v *voice) end() error {
+	if !v.begun {
+		return nil
+	}
+	_, err := io.WriteString(v.w, "\n")
+	return err
+}
+
+// harmless drops control characters: models, and files, must not steer the terminal.
+func harmless(r rune) rune {
+	if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		return -1
+	}
+	return r
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// command is what a line beginning with a slash does.
+type command struct {
+	name, arg, help string
+	needs           bool // arg must be given
+	do              func(t *talk, ctx context.Context, arg string) error
+}
+
+// talkCommands lists them in the order of /help.
+func talkCommands() []command {
+	return []command{
+		{name: "/reset", help: "forget the conversation, but not the system message", do: (*talk).doReset},
+		{name: "/regen", help: "replace the last answer by another one", do: (*talk).doRegen},
+		{name: "/system", arg: "[TEXT]", help: "show the system message, or set it; - removes it", do: (*talk).doSystem},
+		{name: "/save", arg: "FILE", needs: true, help: "write the conversation to a file (JSON)", do: (*talk).doSave},
+		{name: "/load", arg: "FILE", needs: true, help: "go on with a conversation from a file", do: (*talk).doLoad},
+		{name: "/stats", help: "show tokens, speed, and how full the context is", do: (*talk).doStats},
+		{name: "/help", help: "show this", do: (*talk).doHelp},
+		{name: "/exit", help: "end, as Ctrl-D does", do: (*talk).doExit},
+	}
+}
+
+// completions are the commands that a line may become.
+func completions(line string) (names []string) {
+	for _, c := range talkCommands() {
+		if strings.HasPrefix(line, "/") && strings.HasPrefix(c.name, line) {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
+func (t *talk) command(ctx context.Context, line string) error {
+	name, arg, _ := strings.Cut(line, " ")
+	arg = strings.TrimSpace(arg)
+	for _, c := range talkCommands() {
+		switch {
+		case c.name != name:
+		case c.needs && arg == "", c.arg == "" && arg != "":
+			return fmt.Errorf("want: %s", strings.TrimSpace(c.name+" "+c.arg))
+		default:
+			return c.do(t, ctx, arg)
+		}
+	}
+	if err := t.doHelp(ctx, ""); err != nil {
+		return err
+	}
+	return fmt.Errorf("there is no command %s. A message may begin with a slash after a blank", printable(name))
+}
+
+func (t *talk) doHelp(context.Context, string) error {
+	var rows []string
+	for _, c := range talkCommands() {
+		rows = append(rows, fmt.Sprintf("%s %s\t%s", c.name, c.arg, c.help))
+	}
+	t.table(append(rows,
+		`""" … """`+"\ta message of several lines; so does a \\ at the end of each but the last",
+		"Ctrl-C\tstop an answer, or clear the line")...)
+	return nil
+}
+
+func (t *talk) doReset(context.Context, string) error {
+	t.reset()
+	t.note("a new conversation")
+	return nil
+}
+
+func (t *talk) doRegen(ctx context.Context, _ string) error { return t.speak(ctx, t.again) }
+
+func (t *talk) doSystem(_ context.Context, arg string) error {
+	switch arg {
+	case "":
+		text, ok := t.system()
+		if !ok {
+			text = "there is no system message"
+		}
+		t.note("%s", strings.Map(harmless, text))
+		return nil
+	case "-":
+		t.setSystem("")
+		t.note("the system message is gone")
+	default:
+		t.setSystem(arg)
+		t.note("the system message is set, for the whole conversation")
+	}
+	return nil
+}
+
+func (t *talk) doSave(_ context.Context, path string) error {
+	if err := saveTalk(path, t.Conversation); err != nil {
+		return err
+	}
+	t.note("%s saved", count(len(t.Messages), "message"))
+	return nil
+}
+
+func (t *talk) doLoad(_ context.Context, path string) error {
+	c, err := loadTalk(path)
+	if err != nil {
+		return err
+	}
+	t.reset()
+	t.Conversation = c
+	t.note("%s loaded", count(len(c.Messages), "message"))
+	return nil
+}
+
+func (t *talk) doStats(context.Context, string) error {
+	row := func(name, format string, a ...any) string { return name + "\t" + fmt.Sprintf(format, a...) }
+	speed := func(n int, d time.Duration) string { return fmt.Sprintf("%.0f tokens a second", rate(n, d)) }
+	var rows []string
+	if u := t.tally.last; u.Prompt > 0 {
+		rows = append(rows,
+			row("prompt", "%s, %d of them cached; %s", count(u.Prompt, "token"), u.Cached, speed(u.Prompt-u.Cached, u.Prefill)),
+			row("answer", "%s; %s", count(u.Generated, "token"), speed(u.Generated-1, u.Decode)))
+	}
+	all := t.tally.sum
+	t.table(append(rows,
+		row("session", "%s: %d tokens read, %d more cached, %d written", count(int(t.tally.answers), "answer"),
+			all.Prompt-all.Cached, all.Cached, all.Generated),
+		row("context", "%d of %d tokens used", t.used(), t.engine.Info.Context),
+		row("seed", "%d", t.sampling.Seed))...)
+	return nil
+}
+
+func (t *talk) doExit(context.Context, string) error {
+	t.ended = true
+	return nil
+}
