@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -196,6 +194,3 @@ func (t *tree) status() []ActorStatus {
 	slices.SortFunc(out, func(a, b ActorStatus) int { return strings.Compare(a.ID, b.ID) })
 	return out
 }
-
-// kill makes an actor panic, for tests of supervision.
-func (e *Engine) kill(pid *actor.PID) { e.send(pid, &crash{}) }

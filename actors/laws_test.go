@@ -225,7 +225,7 @@ func TestSurvive(t *testing.T) {
 			}
 			for range 3 {
 				time.Sleep(15 * time.Millisecond) // a moment, whichever
-				e.kill(pid)
+				e.send(pid, &crash{})
 			}
 			wg.Wait()
 			require.NoError(t, e.Health())

@@ -132,6 +132,7 @@ func (s *session) submit(c actor.Context) {
 	if s.sent.IsZero() {
 		s.sent = now()
 		s.usage.Queue = s.sent.Sub(s.opened)
+		s.stats.promptTokens.Add(uint64(s.prompt))
 	}
 	c.Send(s.scheduler, &q.submit)
 }
@@ -175,6 +176,7 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 	s.tokens = append(s.tokens, m.result.ID)
 	s.state = m.result.State
 	s.usage.Generated++
+	s.stats.generated.Add(1)
 	s.usage.Decode = m.at.Sub(s.began)
 
 	stopped := s.decode(m)

@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/pin"
+	"github.com/sluice-ai/sluice/storage/uring"
 )
 
 // Config says what an engine runs, and on what. The zero value of a field that has a default stands for it.
@@ -153,7 +154,7 @@ func (k *core) plan(cfg *Config) {
 		rowBytes := int(k.file.Tensors[k.bound.Tensors[ref]].Size) / w.Rows
 		k.slabBytes = max(k.slabBytes, rowBytes*slabRows)
 	}
-	k.slabBytes += 2 * pin.Align // reads round outwards to the disk's blocks
+	k.slabBytes += uring.Slack
 }
 
 // slabRows is a multiple of every device's row grain.

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/storage/uring"
 )
 
 // All that the uploader accepts: granted (pool), *read (reader, done), flushed and restarted (both), and
@@ -144,7 +145,7 @@ func (u *uploader) cut(group int) []piece {
 	for _, ref := range u.bound.Groups[group].Weights {
 		w, t := u.bound.Weights[ref], u.file.Tensors[u.bound.Tensors[ref]]
 		rowBytes := int(t.Size) / w.Rows
-		rows := max(u.slabBytes/rowBytes/u.model.RowGrain(), 1) * u.model.RowGrain()
+		rows := max((u.slabBytes-uring.Slack)/rowBytes/u.model.RowGrain(), 1) * u.model.RowGrain()
 		for row := 0; row < w.Rows; row += rows {
 			n := min(rows, w.Rows-row)
 			pieces = append(pieces, piece{
