@@ -57,11 +57,10 @@ func (m *model) layCaches(p *ir.Bound) error {
 type storeOp struct {
 	cache *cache
 	k, v  place
-	name  string
 }
 
 func (b *binder) store(n *ir.Node) *storeOp {
-	return &storeOp{&b.m.caches[n.Attend.KV], b.room.place(n.In[1]), b.room.place(n.In[2]), "the cache"}
+	return &storeOp{&b.m.caches[n.Attend.KV], b.room.place(n.In[1]), b.room.place(n.In[2])}
 }
 
 func (o *storeOp) row(m *model, worker, r int) error {

@@ -15,8 +15,8 @@ func compile(d *device, p *ir.Bound, c backend.Config) (backend.Model, error) {
 	if c.KV != backend.KVF32 && c.KV != backend.KVF16 {
 		return nil, fmt.Errorf("KV type %d: this device knows f16 and f32", c.KV)
 	}
-	if c.Blocks < 1 || c.MaxRows < 1 || c.MaxWanted < 0 || c.MaxWanted > c.MaxRows {
-		return nil, fmt.Errorf("%d KV blocks, %d rows, %d of them wanted: want at least one block and one row",
+	if c.Blocks < 1 || c.MaxRows < 1 || c.MaxWanted < 0 {
+		return nil, fmt.Errorf("%d KV blocks, %d rows, %d wanted: want at least one block and one row",
 			c.Blocks, c.MaxRows, c.MaxWanted)
 	}
 	m := &model{device: d, config: c, vocab: p.Vocab, pos: make([]int, c.MaxRows), block: make([]int32, c.MaxRows)}

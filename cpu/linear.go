@@ -28,7 +28,7 @@ type product struct {
 // Chunks are small, so that workers end together, but not so small that claiming one counts.
 const (
 	chunksPerWorker = 8
-	chunkBytes      = 32 << 10 // of weights, at least, times rows
+	chunkBytes      = 32 << 10 // at least, of weights times rows
 )
 
 func (b *binder) product(ph *phase) *linear {
@@ -74,7 +74,7 @@ func (l *linear) chunks() int {
 		p.acts.Rows = rows
 		bytes += len(p.w.Data)
 	}
-	n := min(l.tiles, chunksPerWorker*l.m.device.pool.size(), max(1, bytes/chunkBytes*rows))
+	n := min(l.tiles, chunksPerWorker*l.m.device.pool.size(), max(1, bytes*rows/chunkBytes))
 	l.each = (l.tiles + n - 1) / n
 	return (l.tiles + l.each - 1) / l.each
 }

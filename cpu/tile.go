@@ -35,8 +35,9 @@ func tileShape(p *ir.Bound) (s shape) {
 			if n.Op != ir.Attend {
 				continue
 			}
+			// Queries in whole cache lines keep all that carve cuts aligned.
 			group := n.Attend.Heads / n.Attend.KVHeads
-			s.queries = max(s.queries, group*tileRows(group))
+			s.queries = max(s.queries, align(group*tileRows(group)))
 			s.dim, s.kvHeads = max(s.dim, n.Attend.KDim), max(s.kvHeads, n.Attend.KVHeads)
 			s.stride = max(s.stride, (n.Attend.VDim+vec.Lanes-1)&^(vec.Lanes-1))
 		}
