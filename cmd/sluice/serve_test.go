@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// keyboard sends Ctrl-C to the program under test.
+type keyboard struct {
+	mu   sync.Mutex
+	ends []context.CancelFunc
+}
+
+func (k *keyboard) interruptible(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ends = append(k.ends, cancel)
+	return ctx, cancel
+}
+
+func (k *keyboard) ctrlC() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, end := range k.ends {
+		end()
+	}
+}
+
+// serving is the program while it serves.
+type serving struct {
+	keyboard
+	url    string
+	stderr *waitedBuffer
+	code   chan int
+}
+
+// waitedBuffer is a stderr that a test can wait on.
+type waitedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *waitedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *waitedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func serve(t *testing.T, flags ...string) *serving {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	stdout, w := io.Pipe()
+	s := &serving{stderr: &waitedBuffer{}, code: make(chan int, 1)}
+	e := testEnv("", append([]string{"serve", "--addr", "127.0.0.1:0"}, flags...)...)
+	e.stdout, e.stderr, e.interruptible = w, s.stderr, s.interruptible
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.code <- run(e)
+		w.Close()
+	}()
+	t.Cleanup(func() {
+		s.ctrlC()
+		<-ended
+		http.DefaultClient.CloseIdleConnections()
+		goleak.VerifyNone(t, before)
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err, "%s", s.stderr)
+	s.url, _, _ = strings.Cut(line, " serves ")
+	require.Contains(t, line, " serves ")
+	return s
+}
+
+// open sends a request, and returns when the answer begins.
+func (s *serving) open(t *testing.T, body string) io.ReadCloser {
+	t.Helper()
+	r, err := http.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, r.StatusCode)
+	t.Cleanup(func() { r.Body.Close() })
+	return r.Body
+}
+
+func (s *serving) says(t *testing.T, text string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(s.stderr.String(), text) },
+		10*time.Second, 5*time.Millisecond, text)
+}
+
+func TestServe(t *testing.T) {
+	s := serve(t, "--name", "my model", "--parallel", "2")
+	answer, err := io.ReadAll(s.open(t, `{"temperature": 0, "messages": [{"role": "user", "content": "12 + 30"}]}`))
+	require.NoError(t, err)
+	require.Contains(t, string(answer), `"12 + 30 = 42."`)
+	require.Contains(t, string(answer), `"my model"`)
+	s.ctrlC()
+	require.Equal(t, exitDone, <-s.code)
+	require.Equal(t, "sluice: stopping when open answers are finished; Ctrl-C again cuts them\n", s.stderr.String())
+}
+
+// TestServeFinishes: the first Ctrl-C lets an open answer go to its end.
+func TestServeFinishes(t *testing.T) {
+	s := serve(t)
+	body := s.open(t, `{"temperature": 0, "stream": true, "ignore_eos": true, "max_tokens": 400,
+		"messages": [{"role": "user", "content": "12 + 30"}]}`)
+	s.ctrlC()
+	s.says(t, "stopping")
+	answer, err := io.ReadAll(body)
+	require.NoError(t, err)
+	require.Contains(t, string(answer), `"finish_reason":"length"`)
+	require.Contains(t, string(answer), "data: [DONE]")
+	require.Equal(t, exitDone, <-s.code)
+}
+
+// TestServeCuts: the second one does not.
+func TestServeCuts(t *testing.T) {
+	s := serve(t)
+	body := s.open(t, `{"temperature": 0, "stream": true, "ignore_eos": true, "max_tokens": 16000,
+		"messages": [{"role": "user", "content": "12 + 30"}]}`)
+	s.ctrlC()
+	s.says(t, "stopping")
+	s.ctrlC()
+	answer, err := io.ReadAll(body)
+	require.NoError(t, err, "it is told that it was cut")
+	require.NotContains(t, string(answer), `"finish_reason":"length"`)
+	require.Equal(t, exitInterrupted, <-s.code)
+}
+
+func TestServeKeys(t *testing.T) {
+	s := serve(t, "--api-key", "one,two", "--api-key", "three")
+	for key, want := range map[string]int{"one,two": 200, "three": 200, "two": 401, "": 401} {
+		r, err := http.NewRequest(http.MethodGet, s.url+"/v1/models", nil)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+key)
+		a, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		a.Body.Close()
+		require.Equal(t, want, a.StatusCode, key)
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	for _, c := range []struct {
+		code  int
+		says  string
+		flags []string
+	}{
+		{exitFailed, "address already in use: choose another", []string{"--addr", ln.Addr().String()}},
+		{exitFailed, "missing port in address", []string{"--addr", "nonsense"}},
+		{exitFailed, "no-such-file.gguf", []string{"--addr", "127.0.0.1:0", "-m", "no-such-file.gguf"}},
+		{exitUsage, "--parallel is -1: want a number of answers", []string{"--parallel=-1"}},
+		{exitUsage, "--api-key is empty", []string{"--api-key", ""}},
+	} {
+		o := sluice("", append([]string{"serve"}, c.flags...)...)
+		require.Equal(t, c.code, o.code, "%v: %s", c.flags, o.stderr)
+		require.Contains(t, o.stderr, c.says)
+		require.Empty(t, o.stdout)
+	}
+}
