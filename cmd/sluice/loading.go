@@ -26,7 +26,8 @@ func (l *loadingBar) show(done, total int64) {
 			progressbar.OptionSetWriter(l.e.stderr), progressbar.OptionSetDescription(l.what),
 			progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true), progressbar.OptionSetWidth(30),
 			progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true),
-			progressbar.OptionSetTheme(progressbar.ThemeUnicode))
+			progressbar.OptionShowCount(),
+			progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "▕", BarEnd: "▏"}))
 	}
 	_ = l.bar.Set64(done) // a bar that cannot be drawn is no reason to stop
 }
