@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/sluice-ai/sluice/cpu/vec"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -49,7 +50,7 @@ func twinFloat(out []float32, t quant.Type, w []byte, x []float32) {
 	for o := range out {
 		var part [4]float32
 		for k, v := range x {
-			part[k%4] = fma32(floatAt(t, w, TileRows*k+o), v, part[k%4])
+			part[k%4] = vec.FMA(floatAt(t, w, TileRows*k+o), v, part[k%4])
 		}
 		out[o] = (part[0] + part[1]) + (part[2] + part[3])
 	}
@@ -98,7 +99,7 @@ func (b *block) add32(acc []float32, x []byte) {
 	dx := float32At(x[x32Scale:])
 	for o := range acc {
 		isum := dot(b.q[o][:32], x)
-		acc[o] = fma32(b.d[o]*dx, float32(isum), acc[o])
+		acc[o] = vec.FMA(b.d[o]*dx, float32(isum), acc[o])
 	}
 }
 
@@ -109,13 +110,13 @@ func (b *block) add256(acc []float32, x []byte, minima bool) {
 		for s, scale := range b.scale[o] {
 			isum += scale * dot(b.q[o][16*s:16*s+16], x[16*s:])
 		}
-		acc[o] = fma32(b.d[o]*dx, float32(isum), acc[o])
+		acc[o] = vec.FMA(b.d[o]*dx, float32(isum), acc[o])
 		if !minima {
 			continue
 		}
 		for s, low := range b.low[o] {
 			msum += low * int32(int16(binary.LittleEndian.Uint16(x[x256Sums+2*s:])))
 		}
-		acc[o] = fma32(-(b.dmin[o] * dx), float32(msum), acc[o])
+		acc[o] = vec.FMA(-(b.dmin[o] * dx), float32(msum), acc[o])
 	}
 }

@@ -9,11 +9,11 @@ import (
 // Lanes is the number of partial sums of a reduction: element i belongs to sum i mod Lanes.
 const Lanes = 16
 
-// fma is x·y+z rounded once to float32, as VFMADD231PS computes it.
+// FMA is x·y+z rounded once to float32, as VFMADD231PS computes it.
 //
 // The product of two float32 is exact in float64. The sum is rounded to odd there (if inexact, its last bit is
 // set), which makes the second rounding to float32 right: Boldo and Melquiond, Emulation of a FMA (2008).
-func fma(x, y, z float32) float32 {
+func FMA(x, y, z float32) float32 {
 	p, c := float64(x)*float64(y), float64(z)
 	s := p + c
 	// Knuth's TwoSum: s + e = p + c exactly.
@@ -46,16 +46,16 @@ func exp(x float32) float32 {
 	}
 	// Adding 1.5·2²³ rounds to an integer, which is then found in the low bits.
 	const magic = 0x1.8p23
-	t := fma(x, 0x1.715476p+0, magic)
+	t := FMA(x, 0x1.715476p+0, magic)
 	n := t - magic
-	r := fma(n, -0x1.62e4p-1, x)   // ln 2, the 15 upper bits: the product is exact
-	r = fma(n, -0x1.7f7d1cp-20, r) // ln 2, the rest
-	q := fma(math.Float32frombits(0x3ab688bb), r, math.Float32frombits(0x3c0905ed))
-	q = fma(q, r, math.Float32frombits(0x3d2aaa8c))
-	q = fma(q, r, math.Float32frombits(0x3e2aaa6e))
-	q = fma(q, r, 0.5)
-	q = fma(q, r, 1)
-	q = fma(q, r, 1)
+	r := FMA(n, -0x1.62e4p-1, x)   // ln 2, the 15 upper bits: the product is exact
+	r = FMA(n, -0x1.7f7d1cp-20, r) // ln 2, the rest
+	q := FMA(math.Float32frombits(0x3ab688bb), r, math.Float32frombits(0x3c0905ed))
+	q = FMA(q, r, math.Float32frombits(0x3d2aaa8c))
+	q = FMA(q, r, math.Float32frombits(0x3e2aaa6e))
+	q = FMA(q, r, 0.5)
+	q = FMA(q, r, 1)
+	q = FMA(q, r, 1)
 	return q * math.Float32frombits(math.Float32bits(t)<<23+0x3f800000)
 }
 
@@ -171,7 +171,7 @@ func panelTwin(p *Product, at func(i int) float32) {
 		for j := range p.N {
 			var acc float32
 			for k := range p.K {
-				acc = fma(p.A[r*p.AStride+k], at(k*p.BStride+j), acc)
+				acc = FMA(p.A[r*p.AStride+k], at(k*p.BStride+j), acc)
 			}
 			p.C[r*p.CStride+j] = acc + 0
 		}

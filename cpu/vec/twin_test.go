@@ -209,7 +209,7 @@ func TestFMA(t *testing.T) {
 		exact.Mul(exact, new(big.Float).SetFloat64(float64(y)))
 		exact.Add(exact, new(big.Float).SetFloat64(float64(z)))
 		want, _ := exact.Float32()
-		require.Equal(t, want, fma(x, y, z), "%g·%g+%g", x, y, z)
+		require.Equal(t, want, FMA(x, y, z), "%g·%g+%g", x, y, z)
 	}
 }
 

@@ -1,20 +1,19 @@
-// Package pin gives memory outside the Go heap: huge pages where the system has them, locked where it allows it.
+// Package pin gives the slabs through which data travels from disk: outside the Go heap, locked in memory where the
+// system allows it.
 //
-// Weights and caches live in blocks from Alloc; data on its way from disk lives in the slabs of an Arena, whose
-// pages stay in place while the kernel or a device writes to them. The garbage collector knows none of it: who
-// allocates frees, and a slice that is used after that is a fault. Who may use a slab when is the pool's business.
+// Their pages stay in place while the kernel or a device writes to them. Who may use a slab when is the pool's
+// business; who made an arena closes it, and a slab that is used after that is a fault.
 package pin
 
 import (
 	"fmt"
 	"math"
+
+	"github.com/sluice-ai/sluice/internal/mem"
 )
 
-// Align is the least alignment of every block and slab, in bytes: a page, more than O_DIRECT and vector loads ask.
-const Align = 4096
-
-// hugePage is the size to which blocks of at least that size are aligned, so that huge pages can back them.
-const hugePage = 2 << 20
+// Align is the least alignment of every slab, in bytes: a page, more than O_DIRECT and vector loads ask.
+const Align = mem.Align
 
 // Arena is a fixed number of slabs of one size in one block of memory.
 type Arena struct {
@@ -36,7 +35,7 @@ func New(slabs, size int) (*Arena, error) {
 	if slabs > math.MaxInt/size {
 		return nil, fmt.Errorf("arena of %d slabs of %d bytes: more than this machine can address", slabs, size)
 	}
-	block, err := Alloc(slabs * size)
+	block, err := mem.Alloc(int64(slabs) * int64(size))
 	if err != nil {
 		return nil, err
 	}
@@ -58,5 +57,5 @@ func (a *Arena) Slab(i int) []byte {
 func (a *Arena) Close() error {
 	block := a.block
 	a.block, a.slabs = nil, 0
-	return Free(block)
+	return mem.Free(block)
 }

@@ -1,7 +1,6 @@
 package pin
 
 import (
-	"bytes"
 	"math"
 	"testing"
 	"unsafe"
@@ -10,55 +9,6 @@ import (
 )
 
 func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
-
-func TestAlloc(t *testing.T) {
-	for _, n := range []int{1, 63, Align, Align + 1, hugePage - 1, hugePage, hugePage + 5, 3*hugePage + Align} {
-		b, err := Alloc(n)
-		require.NoError(t, err)
-		require.Len(t, b, n)
-		require.Equal(t, n, cap(b))
-		require.Zero(t, address(b)%Align)
-		for i := range b {
-			if b[i] != 0 {
-				t.Fatalf("byte %d of %d is not zero", i, n)
-			}
-			b[i] = 1
-		}
-		require.NoError(t, Free(b))
-	}
-	require.NoError(t, Free(nil))
-}
-
-// TestBlocksAreApart fills many blocks, frees every second one, and finds the others as they were.
-func TestBlocksAreApart(t *testing.T) {
-	var blocks [][]byte
-	for i := range 24 {
-		b, err := Alloc([]int{100, Align, hugePage + 100, 2 * hugePage}[i%4])
-		require.NoError(t, err)
-		for j := range b {
-			b[j] = byte(i + 1)
-		}
-		blocks = append(blocks, b)
-	}
-	for i := range blocks {
-		if i%2 == 0 {
-			require.NoError(t, Free(blocks[i]))
-		}
-	}
-	for i, b := range blocks {
-		if i%2 == 1 {
-			require.Equal(t, len(b), bytes.Count(b, []byte{byte(i + 1)}), "block %d", i)
-			require.NoError(t, Free(b))
-		}
-	}
-}
-
-func TestAllocRefuses(t *testing.T) {
-	for _, n := range []int{0, -1, math.MaxInt, math.MaxInt / 2} {
-		_, err := Alloc(n)
-		require.ErrorContains(t, err, "cannot allocate")
-	}
-}
 
 func TestArena(t *testing.T) {
 	a, err := New(5, 3*Align-1)
