@@ -36,10 +36,10 @@ func (o *normOp) row(m *model, _, r int) error {
 			in = part
 		}
 		square := isa.SumSquares(in) / float32(n)
-		if square-square != 0 { // the scale would be 0 and hide it
+		if square-square != 0 { // the quotient would be 0 and hide it
 			return fmt.Errorf("the input of %s has NaN, infinite or huge values: its mean square is %v", o.name, square)
 		}
-		isa.Scale(part, in, float32(1/math.Sqrt(float64(square)+float64(o.args.Eps))))
+		isa.Divide(part, in, float32(math.Sqrt(float64(square)+float64(o.args.Eps))))
 		if o.g != nil {
 			isa.Mul(part, part, o.slice(o.g, from))
 		}

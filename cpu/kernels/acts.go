@@ -68,8 +68,8 @@ type Acts struct {
 // Quantize prepares row r from src, of Cols values; it has nothing to do for Plain. Rows may be prepared at the
 // same time. NaN and infinity have no quantised form and are an error.
 //
-// In each block dx = amax/127 and x = round(src·(127/amax)), in float32, ties to even; a block with
-// amax < 2⁻¹⁰⁰ is all zero. The sums are those of the rounded x.
+// In each block x = round(src·s) with s = 127/amax, and dx = 1/s, in float32, ties to even; a block with amax < 2⁻¹⁰⁰
+// is all zero. The sums are those of the rounded x. See docs/adr/0004 for this choice among equals.
 func (s *Set) Quantize(a *Acts, r int, src []float32) error {
 	if a.Form == Plain {
 		return nil
@@ -113,7 +113,7 @@ func quantizeBlock(x []byte, src []float32) (dx float32, ok bool) {
 	for i, v := range src {
 		x[i] = byte(int8(math.RoundToEven(float64(v * scale))))
 	}
-	return amax / 127, true
+	return 1 / scale, true
 }
 
 func sum(x []byte) (n int32) {

@@ -183,6 +183,26 @@ scale:
 	VZEROUPPER
 	RET
 
+// func divideAVX2(y, x *float32, s float32, n int)
+TEXT ·divideAVX2(SB), NOSPLIT, $0-32
+	MOVQ y+0(FP), DI
+	MOVQ x+8(FP), SI
+	VBROADCASTSS s+16(FP), Y4
+	MOVQ n+24(FP), CX
+divide:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VDIVPS Y4, Y0, Y0
+	VDIVPS Y4, Y1, Y1
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JNZ divide
+	VZEROUPPER
+	RET
+
 // func mergeAVX2(acc, o *float32, alpha, beta float32, n int)
 TEXT ·mergeAVX2(SB), NOSPLIT, $0-32
 	MOVQ acc+0(FP), DI

@@ -107,6 +107,12 @@ func scaleTwin(y, x []float32, s float32) {
 	}
 }
 
+func divideTwin(y, x []float32, s float32) {
+	for i := range y {
+		y[i] = x[i] / s
+	}
+}
+
 func mergeTwin(acc, o []float32, alpha, beta float32) {
 	for i := range acc {
 		acc[i] = float32(acc[i]*alpha) + float32(o[i]*beta)

@@ -88,6 +88,7 @@ var routines = []struct {
 	}},
 	{"add", func(isa ISA, y, x, z []float32) { isa.Add(y, x, z) }},
 	{"mul", func(isa ISA, y, x, z []float32) { isa.Mul(y, x, z) }},
+	{"divide", func(isa ISA, y, x, z []float32) { isa.Divide(y, x, z[0]) }},
 	{"scale", func(isa ISA, y, x, z []float32) { isa.Scale(y, x, z[0]) }},
 	{"merge", func(isa ISA, y, x, z []float32) { isa.Merge(y, x, z[0], z[len(z)-1]) }},
 	{"rotate", func(isa ISA, y, x, z []float32) {

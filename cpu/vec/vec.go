@@ -87,6 +87,16 @@ func (isa ISA) Scale(y, x []float32, s float32) {
 	scaleTwin(y[n:], x[n:], s)
 }
 
+// Divide is y = x/s.
+func (isa ISA) Divide(y, x []float32, s float32) {
+	x = x[:len(y)]
+	n := isa.whole(len(y))
+	if n > 0 {
+		divideAVX2(at(y), at(x), s, n)
+	}
+	divideTwin(y[n:], x[n:], s)
+}
+
 // Merge is acc = α·acc + β·o.
 func (isa ISA) Merge(acc, o []float32, alpha, beta float32) {
 	o = o[:len(acc)]

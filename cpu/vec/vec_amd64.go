@@ -37,6 +37,9 @@ func mulAVX2(y, a, b *float32, n int)
 func scaleAVX2(y, x *float32, s float32, n int)
 
 //go:noescape
+func divideAVX2(y, x *float32, s float32, n int)
+
+//go:noescape
 func mergeAVX2(acc, o *float32, alpha, beta float32, n int)
 
 //go:noescape

@@ -13,6 +13,7 @@ func finiteAVX2(*[Lanes]float32, *float32, int)            { panic(nothing) }
 func addAVX2(_, _, _ *float32, _ int)                      { panic(nothing) }
 func mulAVX2(_, _, _ *float32, _ int)                      { panic(nothing) }
 func scaleAVX2(_, _ *float32, _ float32, _ int)            { panic(nothing) }
+func divideAVX2(_, _ *float32, _ float32, _ int)           { panic(nothing) }
 func mergeAVX2(_, _ *float32, _, _ float32, _ int)         { panic(nothing) }
 func rotateAVX2(_, _, _, _ *float32, _ int)                { panic(nothing) }
 func expAVX2(_, _ *float32, _ int)                         { panic(nothing) }

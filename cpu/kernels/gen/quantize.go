@@ -48,7 +48,7 @@ func (e *emitter) quantizer(n int) string {
 	return name
 }
 
-// magnitude sets Y9 to 127/amax in all lanes and X10 to amax/127, or both to zero below 2⁻¹⁰⁰. Magnitudes order
+// magnitude sets Y9 to 127/amax in all lanes and X10 to its inverse, or both to zero below 2⁻¹⁰⁰. Magnitudes order
 // like their bits, and NaN above infinity.
 func (e *emitter) magnitude(n int) {
 	e.f("VPAND (SI), Y14, Y0")
@@ -85,7 +85,9 @@ func (e *emitter) magnitude(n int) {
 	e.f("CMPL AX, $0x%08x", math.Float32bits(float32(math.Ldexp(1, -100))))
 	e.f("JB scaled")
 	e.f("VDIVSS X0, X12, X9")
-	e.f("VDIVSS X12, X0, X10")
+	e.f("MOVL $0x%08x, AX", math.Float32bits(1))
+	e.f("VMOVD AX, X10")
+	e.f("VDIVSS X9, X10, X10")
 	e.f("VBROADCASTSS X9, Y9")
 	e.f("scaled:")
 }
