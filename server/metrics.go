@@ -125,7 +125,7 @@ func (s sender) send(kind prometheus.ValueType, name, help string, v float64, la
 // debugActors serves GET /debug/actors: the engine in numbers, and the edges of its tree.
 func (s *Server) debugActors(rc *fasthttp.RequestCtx, _ *exchange.Exchange) {
 	openai.WriteJSON(rc, struct {
-		Snapshot actors.Snapshot
-		Edges    []actors.Edge
+		Snapshot actors.Snapshot `json:"snapshot"`
+		Edges    []actors.Edge   `json:"edges"`
 	}{s.engine.Snapshot(), actors.Edges()})
 }

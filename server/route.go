@@ -24,7 +24,9 @@ var unknown = route{name: "other", public: true, handle: (*Server).notFound}
 func find(path []byte) route {
 	const get, post = fasthttp.MethodGet, fasthttp.MethodPost
 	api := func(name, method string, handle func(*openai.API, *fasthttp.RequestCtx, *exchange.Exchange)) route {
-		return route{name, method, false, func(s *Server, rc *fasthttp.RequestCtx, x *exchange.Exchange) { handle(s.api, rc, x) }}
+		return route{name, method, false, func(s *Server, rc *fasthttp.RequestCtx, x *exchange.Exchange) {
+			handle(s.api, rc, x)
+		}}
 	}
 	switch p := string(path); {
 	case p == "/":
@@ -40,9 +42,9 @@ func find(path []byte) route {
 	case p == "/v1/completions":
 		return api(p, post, (*openai.API).Completions)
 	case p == "/v1/models":
-		return api(p, get, func(a *openai.API, rc *fasthttp.RequestCtx, _ *exchange.Exchange) { a.Models(rc) })
+		return api(p, get, (*openai.API).Models)
 	case strings.HasPrefix(p, openai.ModelPath):
-		return api(openai.ModelPath, get, func(a *openai.API, rc *fasthttp.RequestCtx, _ *exchange.Exchange) { a.OneModel(rc) })
+		return api("/v1/models/{name}", get, (*openai.API).OneModel)
 	}
 	return unknown
 }
@@ -56,7 +58,8 @@ func (s *Server) admit(rc *fasthttp.RequestCtx, target route) *openai.Error {
 		return s.access.denied(rc)
 	}
 	method := string(rc.Method())
-	if target.method != "" && method != target.method && (method != fasthttp.MethodHead || target.method != fasthttp.MethodGet) {
+	if head := method == fasthttp.MethodHead && target.method == fasthttp.MethodGet; target.method != "" &&
+		method != target.method && !head {
 		rc.Response.Header.Set("Allow", target.method)
 		return openai.Refused(fasthttp.StatusMethodNotAllowed, "method_not_allowed", "%s is not possible here: use %s",
 			method, target.method)

@@ -46,6 +46,7 @@ type Server struct {
 	log     zerolog.Logger
 	metrics *metrics
 	http    fasthttp.Server
+	fresh   fresh
 	options Options
 
 	base     context.Context // of all requests
@@ -73,6 +74,7 @@ func New(e *actors.Engine, o Options) *Server {
 	s.http = fasthttp.Server{
 		Handler:      s.serve,
 		ErrorHandler: s.unreadable,
+		ConnState:    s.fresh.follow,
 		HeaderReceived: func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 			if s.access.key(h) {
 				return fasthttp.RequestConfig{}
@@ -115,6 +117,7 @@ func (s *Server) Serve(ln net.Listener) error {
 // error that says why, and ctx's error is returned.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
+	s.fresh.close()
 	patient, giveUp := context.WithCancel(context.Background())
 	defer giveUp()
 	down := make(chan error, 1)
@@ -134,6 +137,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	id := fmt.Sprintf("%08x%06x", s.prefix, s.named.Add(1))
 	began := time.Now()
+	s.fresh.arrived(rc.Conn())
 	target := find(rc.Path())
 	method, path := string(rc.Method()), string(rc.Path()) // rc is recycled before a stream ends
 	s.metrics.inFlight.Inc()

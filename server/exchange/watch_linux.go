@@ -33,7 +33,7 @@ func newWatch(conn net.Conn, gone func()) *watch {
 		close(w.done)
 		return w
 	}
-	conn.SetReadDeadline(time.Time{}) //nolint:errcheck // reading will fail as well; the request's own deadline has done its work
+	conn.SetReadDeadline(time.Time{}) //nolint:errcheck // the request's; if it stays, the watch ends early
 	go w.run()
 	return w
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -91,40 +92,65 @@ func hangUp(choices []*choice) {
 	}
 }
 
-// stream sends choices as they come. The status is 200 only once the first token is there: until then, errors are
-// answered as such.
+// stream sends choices as they come. The status is 200 only once a token is there: until then, errors are answered
+// as such. All choices are read from the beginning: the engine may work on any of them first, and if nobody read that
+// one, it would wait for ever.
 func (a *API) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *order, h head, s shape, choices []*choice) {
-	if err := choices[0].next(x.Context); err != nil {
+	var w *exchange.Writer
+	ready := make(chan struct{}) // w is set
+	begun := make(chan struct{}, len(choices))
+	ended := make(chan struct{})
+	var err error
+	go func() {
+		defer close(ended)
+		err = each(x.Context, choices, func(ctx context.Context, c *choice) error {
+			if err := c.next(ctx); err != nil {
+				return err
+			}
+			begun <- struct{}{}
+			select {
+			case <-ready:
+				return follow(ctx, w, &h, s, c)
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+	}()
+	select {
+	case <-begun:
+	case <-ended:
 		hangUp(choices)
 		Write(rc, a.explain(x, err))
 		return
 	}
-	x.Stream(rc, Internal(x.ID).event(), func(w *exchange.Writer) {
-		defer hangUp(choices)
-		err := each(x.Context, choices, func(ctx context.Context, c *choice) error {
-			return follow(ctx, w, &h, s, c)
-		})
-		if err != nil {
-			w.Send(a.explain(x, err).event()) //nolint:errcheck // there is nobody left to tell
-			return
-		}
-		u := usageOf(choices)
-		count(x, u)
-		var end []byte
-		if o.usage {
-			end = h.usage(nil, u)
-		}
-		w.Send(append(end, "data: [DONE]\n\n"...)) //nolint:errcheck // as above
+	x.Stream(rc, Internal(x.ID).event(), func(writer *exchange.Writer) {
+		w = writer
+		close(ready)
+		<-ended
+		hangUp(choices)
+		a.finish(x, w, o, &h, choices, err)
 	})
 }
 
-// follow sends one choice of a stream.
-func follow(ctx context.Context, w *exchange.Writer, h *head, s shape, c *choice) error {
-	if !c.begun {
-		if err := c.next(ctx); err != nil {
-			return err
-		}
+// finish sends the end of a stream.
+func (a *API) finish(x *exchange.Exchange, w *exchange.Writer, o *order, h *head, choices []*choice, err error) {
+	var end []byte
+	u := usageOf(choices)
+	count(x, u)
+	switch {
+	case err != nil:
+		end = a.explain(x, err).event()
+	case o.usage:
+		end = h.usage(end, u)
+		fallthrough
+	default:
+		end = append(end, "data: [DONE]\n\n"...)
 	}
+	w.Send(end) //nolint:errcheck // there is nobody left to tell
+}
+
+// follow sends one choice of a stream, of which the first event was read.
+func follow(ctx context.Context, w *exchange.Writer, h *head, s shape, c *choice) error {
 	buf := h.event(nil, s.first, c)
 	for {
 		if c.news() {
@@ -148,9 +174,6 @@ func follow(ctx context.Context, w *exchange.Writer, h *head, s shape, c *choice
 
 // each works on all choices at once and returns the first error, on which it stops the others.
 func each(ctx context.Context, choices []*choice, work func(context.Context, *choice) error) error {
-	if len(choices) == 1 {
-		return work(ctx, choices[0])
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
@@ -158,7 +181,7 @@ func each(ctx context.Context, choices []*choice, work func(context.Context, *ch
 		all.Go(func() {
 			defer func() {
 				if p := recover(); p != nil {
-					cancel(fmt.Errorf("panic in a choice: %v", p))
+					cancel(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 				}
 			}()
 			if err := work(ctx, c); err != nil {

@@ -27,7 +27,6 @@ type choice struct {
 	thinking *chat.Thinking // nil: text is text
 	wants    bool           // log-probabilities are wanted
 	offset   int            // in the text, of the next token with a log-probability
-	begun    bool
 	finish   actors.Finish
 	usage    actors.Usage // complete with finish
 }
@@ -52,7 +51,6 @@ func (c *choice) next(ctx context.Context) error {
 	if err := c.read(ctx); err != nil {
 		return err
 	}
-	c.begun = true
 	c.add(&c.event)
 	if c.event.Finish == actors.Running {
 		return nil

@@ -29,7 +29,9 @@ const (
 
 // Invalid is the fault of a request; param is the field, or "".
 func Invalid(param, code, format string, args ...any) *Error {
-	return &Error{Status: fasthttp.StatusBadRequest, Type: invalidRequest, Code: code, Param: param, Text: fmt.Sprintf(format, args...)}
+	e := Refused(fasthttp.StatusBadRequest, code, format, args...)
+	e.Param = param
+	return e
 }
 
 // Refused is a request that is not served, with another status than 400.
@@ -39,7 +41,9 @@ func Refused(status int, code, format string, args ...any) *Error {
 
 // Unavailable is our fault, for now.
 func Unavailable(code, format string, args ...any) *Error {
-	return &Error{Status: fasthttp.StatusServiceUnavailable, Type: serverError, Code: code, Text: fmt.Sprintf(format, args...), RetryAfter: 1}
+	e := Refused(fasthttp.StatusServiceUnavailable, code, format, args...)
+	e.Type, e.RetryAfter = serverError, 1
+	return e
 }
 
 // Internal is our fault. The log knows more under the request's id.

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/server/exchange"
 )
 
 // modelObject describes a model; meta has llama.cpp's names.
@@ -34,7 +36,7 @@ func (a *API) object() modelObject {
 }
 
 // Models serves GET /v1/models.
-func (a *API) Models(rc *fasthttp.RequestCtx) {
+func (a *API) Models(rc *fasthttp.RequestCtx, _ *exchange.Exchange) {
 	WriteJSON(rc, struct {
 		Object string        `json:"object"`
 		Data   []modelObject `json:"data"`
@@ -45,7 +47,7 @@ func (a *API) Models(rc *fasthttp.RequestCtx) {
 const ModelPath = "/v1/models/"
 
 // OneModel serves GET /v1/models/{name}; names may hold slashes.
-func (a *API) OneModel(rc *fasthttp.RequestCtx) {
+func (a *API) OneModel(rc *fasthttp.RequestCtx, _ *exchange.Exchange) {
 	name := strings.TrimPrefix(string(rc.Path()), ModelPath)
 	if name != a.Model {
 		e := Refused(fasthttp.StatusNotFound, "model_not_found", "the model %s is not here: the one that is has the name %q",

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEndpoints(t *testing.T) {
+	r := start(t, Options{ModelName: "org/name"}, nil)
+	status, body := r.post(t, "/v1/completions", `{"prompt":"one two","max_tokens":3}`)
+	require.Equal(t, 200, status, body)
+	for path, want := range map[string]string{
+		"/":                   "POST /v1/chat/completions",
+		"/health":             `{"status":"ok"}`,
+		"/v1/models":          `"id":"org/name"`,
+		"/v1/models/org/name": `"n_vocab":8192`,
+		"/debug/actors":       `"to":"scheduler"`,
+	} {
+		status, body := r.get(t, path)
+		require.Equal(t, 200, status, path)
+		require.Contains(t, body, want, path)
+	}
+	status, body = r.get(t, "/metrics")
+	require.Equal(t, 200, status)
+	for _, want := range []string{
+		`sluice_http_requests_total{route="/v1/completions",status="200"} 1`, "sluice_requests_total 1",
+		`sluice_kv_blocks{state="free"}`, `sluice_actor_restarts_total{actor="engine/device"} 0`,
+		`sluice_step_seconds_total{on="compute"}`, "go_goroutines", "process_resident_memory_bytes",
+	} {
+		require.Contains(t, body, want)
+	}
+	require.Contains(t, r.log.String(), `"path":"/v1/completions","status":200`)
+	require.Contains(t, r.log.String(), `"generated_tokens":3`)
+}
+
+// TestBusy opens more requests than the engine takes.
+func TestBusy(t *testing.T) {
+	r := start(t, Options{}, nil)
+	for range 2 {
+		go readAll(r.dial(t, "/v1/completions", endless(true, `,"n":128`)))
+	}
+	r.open(t, 256)
+	answer, err := r.http.Post(r.url+"/v1/completions", "", strings.NewReader(endless(false, "")))
+	require.NoError(t, err)
+	status, body := read(t, answer)
+	require.Equal(t, 503, status, body)
+	require.Equal(t, "1", answer.Header.Get("Retry-After"))
+	require.Contains(t, body, "try again later")
+}
+
+// TestSlowClient leaves an answer unread. The others do not notice; it is cut when our patience ends.
+func TestSlowClient(t *testing.T) {
+	r := start(t, Options{Patience: 500 * time.Millisecond}, nil)
+	conn := r.dial(t, "/v1/completions", endless(true, `,"logprobs":20,"n":2`))
+	require.NoError(t, conn.SetReadBuffer(4096))
+	r.open(t, 2)
+	_, err := r.ask(t.Context(), question(1), 0, 0)
+	require.NoError(t, err)
+	r.open(t, 0)
+	require.Contains(t, r.log.String(), `"status":499`)
+}
+
+func TestShutdownWaits(t *testing.T) {
+	r := start(t, Options{}, nil)
+	idle, err := net.Dial("tcp", r.addr)
+	require.NoError(t, err)
+	defer idle.Close()
+	answer := make(chan error, 1)
+	go func() {
+		_, err := r.ask(context.Background(), question(1), 0, 20*time.Millisecond)
+		answer <- err
+	}()
+	r.open(t, 1)
+	require.NoError(t, r.Shutdown(t.Context()))
+	require.NoError(t, <-answer, "the answer was finished first")
+	_, err = net.Dial("tcp", r.addr)
+	require.Error(t, err)
+}
+
+func TestShutdownCuts(t *testing.T) {
+	r := start(t, Options{}, nil)
+	streaming := r.dial(t, "/v1/completions", endless(true, ""))
+	whole := r.dial(t, "/v1/completions", endless(false, ""))
+	frozen := r.dial(t, "/v1/completions", endless(true, `,"logprobs":20,"n":2`))
+	require.NoError(t, frozen.SetReadBuffer(4096))
+	ends := make(chan string, 2)
+	for _, conn := range []net.Conn{streaming, whole} {
+		go func() {
+			var all strings.Builder
+			b := make([]byte, 4096)
+			for {
+				n, err := conn.Read(b)
+				all.Write(b[:n])
+				if err != nil {
+					ends <- all.String()
+					return
+				}
+			}
+		}()
+	}
+	r.open(t, 4)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	err := r.Shutdown(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	for range 2 {
+		end := <-ends
+		require.Contains(t, end, "the server is stopping", fmt.Sprintf("%.200s", end))
+	}
+	r.open(t, 0)
+}

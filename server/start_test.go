@@ -1,0 +1,127 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// running is a server of the embedded model on a loopback port.
+type running struct {
+	*Server
+	engine *actors.Engine
+	addr   string
+	url    string
+	http   *http.Client
+	log    *lockedBuffer
+}
+
+// lockedBuffer takes the log, so that tests can read it.
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.String()
+}
+
+func start(t *testing.T, o Options, edit func(*actors.Config)) *running {
+	t.Helper()
+	device, err := cpu.New(2, "")
+	require.NoError(t, err)
+	f, err := gguf.Parse(mini.Name, mini.GGUF)
+	require.NoError(t, err)
+	cfg := actors.Config{File: f, Device: device, Context: 4096}
+	if edit != nil {
+		edit(&cfg)
+	}
+	engine, err := actors.Start(t.Context(), cfg)
+	require.NoError(t, err)
+	r := &running{engine: engine, log: &lockedBuffer{}}
+	o.Log = zerolog.New(r.log)
+	r.Server = New(engine, o)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	r.addr, r.url = ln.Addr().String(), "http://"+ln.Addr().String()
+	r.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	served := make(chan error, 1)
+	go func() { served <- r.Serve(ln) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		r.http.CloseIdleConnections()
+		require.NoError(t, r.Shutdown(ctx))
+		require.NoError(t, <-served)
+		require.NoError(t, engine.Close(ctx))
+		s := engine.Snapshot()
+		require.Zero(t, s.DeadLetters)
+		require.Zero(t, s.Unexpected)
+		require.NotContains(t, r.log.String(), `"level":"error"`)
+	})
+	return r
+}
+
+// client is OpenAI's own.
+func (r *running) client(options ...option.RequestOption) openai.Client {
+	return openai.NewClient(append([]option.RequestOption{
+		option.WithBaseURL(r.url + "/v1"), option.WithAPIKey("unused"), option.WithHTTPClient(r.http), option.WithMaxRetries(0),
+	}, options...)...)
+}
+
+// post returns the status and the body of the answer.
+func (r *running) post(t *testing.T, path, body string) (int, string) {
+	t.Helper()
+	answer, err := r.http.Post(r.url+path, "application/json", strings.NewReader(body))
+	require.NoError(t, err)
+	return read(t, answer)
+}
+
+func (r *running) get(t *testing.T, path string) (int, string) {
+	t.Helper()
+	answer, err := r.http.Get(r.url + path)
+	require.NoError(t, err)
+	return read(t, answer)
+}
+
+func read(t *testing.T, answer *http.Response) (int, string) {
+	t.Helper()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	return answer.StatusCode, string(body)
+}
+
+// open waits until so many requests are open.
+func (r *running) open(t *testing.T, n int64) {
+	t.Helper()
+	require.Eventually(t, func() bool { return r.engine.Snapshot().Open == n }, 20*time.Second, time.Millisecond,
+		"want %d open requests", n)
+}
