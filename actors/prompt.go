@@ -71,6 +71,9 @@ func (k *core) promptTokens(r *Request) ([]int32, error) {
 	return k.vocab.Encode(nil, r.Text, token.Options{AddSpecial: true, ParseSpecial: !r.PlainText})
 }
 
+// Prompt renders a conversation as Generate does, for those who must know how the prompt ends.
+func (e *Engine) Prompt(in chat.Input) (string, error) { return e.render(in) }
+
 // render turns a conversation into the prompt.
 func (k *core) render(in chat.Input) (string, error) {
 	in.BOS, in.EOS, in.Now = k.vocab.BOSText(), k.vocab.EOSText(), now()

@@ -70,11 +70,15 @@ func (d *dialogue) answer(ctx context.Context, messages []chat.Message, show fun
 		MaxTokens: d.most, Sampling: d.sampling,
 	}
 	r.Sampling.Seed += d.tally.answers
+	prompt, err := d.engine.Prompt(*r.Chat) // some templates begin the thinking themselves
+	if err != nil {
+		return reply{}, err
+	}
 	stream, err := d.engine.Generate(r)
 	if err != nil {
 		return reply{}, err
 	}
-	said, finish, err := listen(ctx, stream, show)
+	said, finish, err := listen(ctx, stream, chat.NewThinking(prompt), show)
 	used := settle(stream)
 	if used.Generated > 0 {
 		d.tally.add(used)
@@ -92,7 +96,8 @@ func with(messages []chat.Message, m chat.Message) []chat.Message {
 }
 
 // listen reads an answer to its end, or to its cut.
-func listen(ctx context.Context, s *actors.Stream, show func(chat.Piece) error) (chat.Message, actors.Finish, error) {
+func listen(ctx context.Context, s *actors.Stream, thinking *chat.Thinking, show func(chat.Piece) error) (
+	chat.Message, actors.Finish, error) {
 	var thought, text strings.Builder
 	take := func(pieces []chat.Piece) error {
 		for _, p := range pieces {
@@ -107,7 +112,6 @@ func listen(ctx context.Context, s *actors.Stream, show func(chat.Piece) error) 
 		}
 		return nil
 	}
-	thinking := chat.NewThinking("")
 	var ev actors.Event
 	err := s.Next(ctx, &ev)
 	for ; err == nil; err = s.Next(ctx, &ev) {
