@@ -70,9 +70,14 @@ func (x *Exchange) Stream(rc *fasthttp.RequestCtx, broken []byte, write func(*Wr
 	rc.SetContentType("text/event-stream")
 	rc.Response.Header.Set("Cache-Control", "no-cache")
 	rc.Response.Header.Set("X-Accel-Buffering", "no") // proxies hand each event on at once
+	// A write that waits already, when the Context ends, must not wait for long.
+	hasten := context.AfterFunc(x.Context, func() {
+		x.conn.SetWriteDeadline(time.Now().Add(lastWords)) //nolint:errcheck // the write will fail as well
+	})
 	rc.SetBodyStreamWriter(func(buffer *bufio.Writer) {
 		w := &Writer{x: x, buffer: buffer}
 		defer x.close(fasthttp.StatusOK)
+		defer hasten()
 		defer func() {
 			if p := recover(); p != nil {
 				x.Panicked(p)

@@ -57,11 +57,11 @@ func (a *API) answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *order, h 
 		Write(rc, a.explain(x, err))
 		return
 	}
+	context.AfterFunc(x.Context, func() { hangUp(choices) }) // at the latest when the answer is complete
 	if o.stream {
 		a.stream(rc, x, o, h, s, choices)
 		return
 	}
-	defer hangUp(choices)
 	if err := each(x.Context, choices, all); err != nil {
 		Write(rc, a.explain(x, err))
 		return
@@ -119,7 +119,6 @@ func (a *API) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *order, h 
 	select {
 	case <-begun:
 	case <-ended:
-		hangUp(choices)
 		Write(rc, a.explain(x, err))
 		return
 	}
@@ -127,7 +126,6 @@ func (a *API) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *order, h 
 		w = writer
 		close(ready)
 		<-ended
-		hangUp(choices)
 		a.finish(x, w, o, &h, choices, err)
 	})
 }

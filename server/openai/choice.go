@@ -3,6 +3,8 @@ package openai
 import (
 	"context"
 	"io"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/sluice-ai/sluice/actors"
@@ -25,6 +27,8 @@ type choice struct {
 	probs   []tokenProb
 
 	thinking *chat.Thinking // nil: text is text
+	within   bool           // the last piece was thinking
+	leading  bool           // white space is left out until there is something else
 	wants    bool           // log-probabilities are wanted
 	offset   int            // in the text, of the next token with a log-probability
 	finish   actors.Finish
@@ -106,12 +110,22 @@ func (c *choice) add(e *actors.Event) {
 	}
 }
 
+// label puts pieces where they belong, without the white space that sets thinking apart from its tags and the answer.
 func (c *choice) label(pieces []chat.Piece) {
 	for _, p := range pieces {
+		if p.Thinking != c.within {
+			c.leading = true
+		}
+		c.within = p.Thinking
+		text := p.Text
+		if c.leading {
+			text = strings.TrimLeftFunc(text, unicode.IsSpace)
+			c.leading = text == ""
+		}
 		if p.Thinking {
-			c.thought = append(c.thought, p.Text...)
+			c.thought = append(c.thought, text...)
 		} else {
-			c.text = append(c.text, p.Text...)
+			c.text = append(c.text, text...)
 		}
 	}
 }

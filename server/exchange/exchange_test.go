@@ -1,0 +1,150 @@
+package exchange
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve runs a handler on a loopback port. Each exchange that ends sends its status.
+func serve(t *testing.T, handle func(*fasthttp.RequestCtx, *Exchange)) (addr string, statuses chan int) {
+	t.Helper()
+	statuses = make(chan int, 16)
+	s := &fasthttp.Server{
+		NoDefaultDate: true, ReadTimeout: 200 * time.Millisecond, IdleTimeout: time.Minute, MaxIdleWorkerDuration: 100 * time.Millisecond,
+		Handler: func(rc *fasthttp.RequestCtx) {
+			x := Begin(context.Background(), rc, "id", time.Second, zerolog.Nop(), func(_ *Exchange, status int) { statuses <- status })
+			handle(rc, x)
+			x.Answered(rc.Response.StatusCode())
+		},
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go s.Serve(ln)
+	t.Cleanup(func() { require.NoError(t, s.Shutdown()) })
+	return ln.Addr().String(), statuses
+}
+
+func dial(t *testing.T, addr string) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn.(*net.TCPConn)
+}
+
+const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+// TestGone ends the Context in every way in which a client can go, at once and longer after the read timeout.
+func TestGone(t *testing.T) {
+	started := make(chan struct{}, 1)
+	addr, statuses := serve(t, func(_ *fasthttp.RequestCtx, x *Exchange) {
+		x.Watch()
+		started <- struct{}{}
+		<-x.Context.Done()
+	})
+	for name, leave := range map[string]func(*net.TCPConn){
+		"closes":           func(c *net.TCPConn) { c.Close() },
+		"resets":           func(c *net.TCPConn) { c.SetLinger(0); c.Close() },
+		"closes half":      func(c *net.TCPConn) { c.CloseWrite() },
+		"waits and closes": func(c *net.TCPConn) { time.Sleep(300 * time.Millisecond); c.Close() },
+		"pipelines":        func(c *net.TCPConn) { io.WriteString(c, request); time.Sleep(50 * time.Millisecond); c.Close() },
+	} {
+		conn := dial(t, addr)
+		io.WriteString(conn, request)
+		<-started
+		leave(conn)
+		select {
+		case status := <-statuses:
+			require.Equal(t, StatusGone, status, name)
+		case <-time.After(10 * time.Second):
+			t.Fatalf("a client that %s was not noticed", name)
+		}
+		if name == "pipelines" { // fasthttp may go on with the second request, whose client is gone, too
+			select {
+			case <-started:
+				<-statuses
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// TestKeepAlive: after a watch the connection is as good as before.
+func TestKeepAlive(t *testing.T) {
+	n := 0
+	addr, _ := serve(t, func(rc *fasthttp.RequestCtx, x *Exchange) {
+		x.Watch()
+		n++
+		body := fmt.Sprintf("answer %d", n)
+		if n%2 == 0 {
+			x.Stream(rc, nil, func(w *Writer) { w.Send([]byte(body)) })
+			return
+		}
+		rc.SetBodyString(body)
+	})
+	conn := dial(t, addr)
+	in := bufio.NewReader(conn)
+	for i := range 6 {
+		if i == 4 { // the next request comes while this one is answered
+			io.WriteString(conn, request+request)
+		} else if i < 4 {
+			io.WriteString(conn, request)
+		}
+		var answer fasthttp.Response
+		require.NoError(t, answer.Read(in))
+		require.Equal(t, fmt.Sprintf("answer %d", i+1), string(answer.Body()))
+		time.Sleep(time.Duration(i) * 60 * time.Millisecond)
+	}
+}
+
+// TestPanicInWriter: it costs the stream, not the process, and the client is told.
+func TestPanicInWriter(t *testing.T) {
+	addr, statuses := serve(t, func(rc *fasthttp.RequestCtx, x *Exchange) {
+		x.Watch()
+		x.Stream(rc, []byte("broken"), func(w *Writer) {
+			w.Send([]byte("first "))
+			panic("on purpose")
+		})
+	})
+	conn := dial(t, addr)
+	for range 2 {
+		io.WriteString(conn, request)
+		var answer fasthttp.Response
+		require.NoError(t, answer.Read(bufio.NewReader(conn)))
+		require.Equal(t, "first broken", string(answer.Body()))
+		require.Equal(t, 200, <-statuses)
+	}
+}
+
+// TestFrozen: a client that reads nothing ends the Context when the patience is over.
+func TestFrozen(t *testing.T) {
+	addr, statuses := serve(t, func(rc *fasthttp.RequestCtx, x *Exchange) {
+		x.Watch()
+		x.Stream(rc, nil, func(w *Writer) {
+			for w.Send([]byte(strings.Repeat("x", 10_000))) == nil {
+			}
+		})
+	})
+	conn := dial(t, addr)
+	require.NoError(t, conn.SetReadBuffer(4096))
+	io.WriteString(conn, request)
+	select {
+	case status := <-statuses:
+		require.Equal(t, StatusGone, status)
+	case <-time.After(20 * time.Second):
+		t.Fatal("the stream goes on for nobody")
+	}
+}

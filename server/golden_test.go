@@ -1,0 +1,47 @@
+package server
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// changing is what differs from run to run.
+var changing = []struct{ pattern, with string }{
+	{`(chatcmpl|cmpl)-[0-9a-f]{14}`, "$1-ID"},
+	{`"created":\d+`, `"created":0`},
+	{`("(?:prompt|predicted)_(?:ms|per_token_ms|per_second)"):[\d.]+`, "$1:0"},
+}
+
+// TestBytes compares answers byte for byte, but for ids, dates and times.
+func TestBytes(t *testing.T) {
+	r := start(t, Options{}, nil)
+	const ask = `"messages":[{"role":"user","content":"What is the capital of France?"}],"temperature":0`
+	for _, c := range []struct{ name, path, body string }{
+		{"chat", "/v1/chat/completions", `{` + ask + `}`},
+		{"chat-stream", "/v1/chat/completions", `{` + ask + `,"stream":true,"stream_options":{"include_usage":true}}`},
+		{"chat-stop", "/v1/chat/completions", `{` + ask + `,"stream":true,"stop":" France is"}`},
+		{"completion", "/v1/completions", `{"prompt":["one two","the"],"temperature":0,"max_tokens":4}`},
+		{"completion-stream", "/v1/completions", `{"prompt":"one two","temperature":0,"max_tokens":4,"stream":true}`},
+		{"error", "/v1/chat/completions", `{"messages":[{"role":"user"}]}`},
+	} {
+		status, got := r.post(t, c.path, c.body)
+		for _, x := range changing {
+			got = regexp.MustCompile(x.pattern).ReplaceAllString(got, x.with)
+		}
+		require.Equal(t, c.name == "error", status == 400)
+		file := filepath.Join("testdata", c.name+".golden")
+		if *update {
+			require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+		}
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(want), got, c.name)
+	}
+}

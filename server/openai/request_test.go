@@ -1,0 +1,207 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/stages/chat/jinja"
+	"github.com/sluice-ai/sluice/stages/sample"
+)
+
+func testModel() *model {
+	return &model{
+		sampling: sample.Defaults(), vocab: 512, endTokens: []int32{2, 7},
+		breakers: func(texts []string) *sample.Breakers { return sample.NewBreakers(nil) },
+	}
+}
+
+const user = `"messages":[{"role":"user","content":"Hi"}]`
+
+func TestDecodeChat(t *testing.T) {
+	o, fault := decodeChat([]byte(`{`+user+`,"n":2,"stream":true,"stream_options":{"include_usage":true},"stop":"x",
+		"max_tokens":5,"max_completion_tokens":7.0,"temperature":0.5,"top_p":0.25,"top_k":3,"min_p":0,"typical_p":0.5,"seed":42,
+		"frequency_penalty":1,"presence_penalty":2,"repeat_penalty":1.5,"repeat_last_n":9,"mirostat":2,"mirostat_tau":3,
+		"mirostat_eta":0.5,"xtc_probability":0.1,"xtc_threshold":0.2,"dry_multiplier":1,"dry_base":2,"dry_allowed_length":3,
+		"dry_penalty_last_n":4,"dynatemp_range":0.5,"dynatemp_exponent":2,"top_n_sigma":1,"min_keep":1,"ignore_eos":true,
+		"logit_bias":{"5":-100,"3":2},"logprobs":true,"top_logprobs":4,"unknown":{"a":[1]},"user":null,
+		"chat_template_kwargs":{"enable_thinking":false},"reasoning_format":"none","response_format":{"type":"text"}}`), testModel())
+	require.Nil(t, fault)
+	require.Equal(t, 2, o.n)
+	require.True(t, o.stream && o.usage && o.probs && !o.think)
+	r := o.prompts[0]
+	require.Equal(t, []string{"x"}, r.Stop)
+	require.Equal(t, 7, r.MaxTokens)
+	require.True(t, r.IgnoreEOG)
+	require.NotNil(t, r.Sampling.DRY.Breakers)
+	r.Sampling.DRY.Breakers = nil
+	require.Equal(t, sample.Params{
+		Seed: 42, Temp: 0.5, DynTempRange: 0.5, DynTempExponent: 2, TopNSigma: 1, TopK: 3, TypicalP: 0.5, TopP: 0.25, MinKeep: 1,
+		XTCProbability: 0.1, XTCThreshold: 0.2, RepeatPenalty: 1.5, FrequencyPenalty: 1, PresencePenalty: 2, PenaltyLastN: 9,
+		DRY:      sample.DRY{Multiplier: 1, Base: 2, AllowedLength: 3, PenaltyLastN: 4},
+		Mirostat: 2, Tau: 3, Eta: 0.5, Bias: []sample.Bias{{ID: 3, Add: 2}, {ID: 5, Add: -100}}, IgnoreEOG: []int32{2, 7}, LogProbs: 4,
+	}, r.Sampling)
+	thinking, _ := r.Chat.Extra.Get("enable_thinking")
+	require.Equal(t, jinja.Bool(false), thinking)
+	require.True(t, r.Chat.AddGenerationPrompt)
+	seeds := o.requests()
+	require.EqualValues(t, 42, seeds[0].Sampling.Seed)
+	require.EqualValues(t, 43, seeds[1].Sampling.Seed)
+}
+
+// TestDefaults: a request that says nothing gets the model's own sampling, and another seed each time.
+func TestDefaults(t *testing.T) {
+	one, fault := decodeChat([]byte(`{`+user+`}`), testModel())
+	require.Nil(t, fault)
+	two, _ := decodeChat([]byte(`{`+user+`,"temperature":null,"seed":-1}`), testModel())
+	a, b := one.prompts[0].Sampling, two.prompts[0].Sampling
+	require.NotEqual(t, a.Seed, b.Seed)
+	a.Seed, b.Seed = 0, 0
+	require.Equal(t, sample.Defaults(), a)
+	require.Equal(t, a, b)
+	require.Zero(t, one.prompts[0].MaxTokens, "as many as the context holds")
+	require.True(t, one.think)
+}
+
+// TestMessages: messages reach the template in the form that templates know.
+func TestMessages(t *testing.T) {
+	o, fault := decodeChat([]byte(`{"messages":[
+		{"role":"developer","content":"Be brief."},
+		{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
+		{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",
+			"function":{"name":"f","arguments":"{\"z\": 1, \"a\": [2]}"}}]},
+		{"role":"tool","content":"3","tool_call_id":"1"}],
+		"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"auto"}`), testModel())
+	require.Nil(t, fault)
+	got, err := json.Marshal(o.prompts[0].Chat.Messages)
+	require.NoError(t, err)
+	require.Equal(t, `[{"role":"system","content":"Be brief."},{"role":"user","content":"a\nb"},`+
+		`{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":{"z":1,"a":[2]}}}]},`+
+		`{"role":"tool","content":"3","tool_call_id":"1"}]`, string(got))
+	require.NotNil(t, o.prompts[0].Chat.Tools)
+}
+
+func TestDecodeCompletion(t *testing.T) {
+	decode := func(body string) []actors.Request {
+		o, fault := decodeCompletion([]byte(body), testModel())
+		require.Nil(t, fault, body)
+		return o.prompts
+	}
+	require.Equal(t, "Hi", decode(`{"prompt":"Hi"}`)[0].Text)
+	require.Equal(t, []int32{1, 2}, decode(`{"prompt":[1,2]}`)[0].Tokens)
+	several := decode(`{"prompt":["a",[3,4]],"logprobs":0,"logit_bias":[[3,false],[4,1.5]]}`)
+	require.Equal(t, "a", several[0].Text)
+	require.Equal(t, []int32{3, 4}, several[1].Tokens)
+	require.Zero(t, several[1].Sampling.LogProbs)
+	require.Equal(t, []sample.Bias{{ID: 3, Add: float32(math.Inf(-1))}, {ID: 4, Add: 1.5}}, several[0].Sampling.Bias)
+}
+
+// faults are requests with one thing wrong, and the whole text that the client reads.
+var faults = []struct{ chat, body, param, text string }{
+	{"c", ``, "", `the body has 0 bytes and is not JSON at its end: is it complete?`},
+	{"c", `{"messages":[}}`, "", `byte 13 of the body: it is not JSON from here on: }}`},
+	{"c", `[]`, "", `the body is []: want a JSON object such as {"messages": [...]}`},
+	{"c", `null`, "", `the body is null: want a JSON object such as {"messages": [...]}`},
+	{"c", strings.Repeat(`{"a":`, 101), "", `byte 500 of the body: nested deeper than 100 levels: want a flatter object`},
+	{"c", `{}`, "messages", `messages is missing: want a list such as [{"role": "user", "content": "..."}]`},
+	{"c", `{"messages":[]}`, "messages", `messages is empty: want a list such as [{"role": "user", "content": "..."}]`},
+	{"c", `{"messages":"Hi"}`, "messages", `messages: want a list: [{"role": "user", "content": "…"}]`},
+	{"c", `{"messages":[{"content":"Hi"}]}`, "messages[0].role", `messages[0].role: want "system", "user", "assistant" or "tool"`},
+	{"c", `{"messages":[{"role":"user"}]}`, "messages[0].content",
+		`messages[0].content is missing: want a string or a list of text parts`},
+	{"c", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]}`, "messages[0].content",
+		`messages[0].content[0].type is "image_url": this model reads text only, leave other parts out`},
+	{"c", `{` + user + `,"temperature":"hot"}`, "temperature", `temperature is "hot": want a number from 0 to 100`},
+	{"c", `{` + user + `,"top_p":1.5}`, "top_p", `top_p is 1.5: want a number from 0 to 1`},
+	{"c", `{` + user + `,"n":0}`, "n", `n is 0: want an integer from 1 to 128`},
+	{"c", `{` + user + `,"n":1.5}`, "n", `n is 1.5: want an integer from 1 to 128`},
+	{"c", `{` + user + `,"stream":"yes"}`, "stream", `stream is "yes": want true or false`},
+	{"c", `{` + user + `,"stream_options":{"include_usage":1}}`, "stream_options.include_usage",
+		`stream_options.include_usage is 1: want true or false`},
+	{"c", `{` + user + `,"stop":["a",""]}`, "stop", `stop: entry 1 has 0 bytes: want 1 to 1024`},
+	{"c", `{` + user + `,"stop":{}}`, "stop", `stop is {}: want a string or a list of strings`},
+	{"c", `{` + user + `,"max_tokens":0}`, "max_tokens", `max_tokens is 0: want at least 1, or -1 for as many as the context holds`},
+	{"c", `{` + user + `,"mirostat":1}`, "mirostat", `mirostat is 1: want 0 (off) or 2`},
+	{"c", `{` + user + `,"top_logprobs":2}`, "top_logprobs", `top_logprobs is 2, but logprobs is not true: set it as well`},
+	{"c", `{` + user + `,"logit_bias":{"512":1}}`, "logit_bias",
+		`logit_bias is {"512":1}: want an object {"token id": bias} or a list [[token id, bias]] with ids of the model, and numbers or false`},
+	{"c", `{` + user + `,"tools":[1]}`, "tools", `tools[0] is no object: want a list such as [{"type": "function", "function": {"name": ...}}]`},
+	{"c", `{` + user + `,"tools":[],"tool_choice":"required"}`, "tool_choice",
+		`tool_choice is required: a call cannot be forced here, want "auto" or "none"`},
+	{"c", `{` + user + `,"response_format":{"type":"json_object"}}`, "response_format",
+		`response_format.type is "json_object", which is not supported here: leave it out and ask for the format in the prompt`},
+	{"c", `{` + user + `,"chat_template_kwargs":[]}`, "chat_template_kwargs",
+		`chat_template_kwargs is []: want an object such as {"enable_thinking": false}`},
+	{"c", `{` + user + `,"reasoning_format":"x"}`, "reasoning_format",
+		`reasoning_format is "x": want "auto", or "none" to leave the thinking in the text`},
+	{"", `{}`, "prompt", `prompt is missing: want a string, a list of strings, a list of token ids, or a list of such lists`},
+	{"", `{"prompt":[]}`, "prompt", `prompt is []: want a string, a list of strings, a list of token ids, or a list of such lists`},
+	{"", `{"prompt":[1,512]}`, "prompt", `token 1 of the prompt is 512: the vocabulary has 0 to 511`},
+	{"", `{"prompt":["a","b","c"],"n":43}`, "n", `3 prompts with n = 43 make 129 choices: want at most 128`},
+	{"", `{"prompt":"a","echo":true}`, "echo", `echo is not supported here: put the prompt in front of the answer yourself`},
+	{"", `{"prompt":"a","best_of":2}`, "best_of", `best_of is 2: want an integer from 1 to 1`},
+}
+
+func TestFaults(t *testing.T) {
+	for _, c := range faults {
+		decode := decodeCompletion
+		if c.chat != "" {
+			decode = decodeChat
+		}
+		_, fault := decode([]byte(c.body), testModel())
+		require.NotNil(t, fault, c.body)
+		require.Equal(t, c.text, fault.Text, c.body)
+		require.Equal(t, c.param, fault.Param, c.body)
+		require.Equal(t, 400, fault.Status)
+	}
+}
+
+func FuzzChatRequest(f *testing.F) { fuzzRequest(f, decodeChat, "c") }
+
+func FuzzCompletionRequest(f *testing.F) { fuzzRequest(f, decodeCompletion, "") }
+
+// fuzzRequest: a body is refused with an error in OpenAI's shape, or what was decoded keeps all limits.
+func fuzzRequest(f *testing.F, decode func([]byte, *model) (order, *Error), which string) {
+	for _, c := range faults {
+		if c.chat == which {
+			f.Add([]byte(c.body))
+		}
+	}
+	f.Add([]byte(`{` + user + `,"prompt":[[1,2],"x"],"seed":1e3,"stop":["a","b"],"logit_bias":[[1,false]],"dry_multiplier":1}`))
+	m := testModel()
+	f.Fuzz(func(t *testing.T, body []byte) {
+		o, fault := decode(body, m)
+		if fault != nil {
+			require.NotEmpty(t, fault.Text)
+			require.Equal(t, 400, fault.Status)
+			require.Less(t, len(fault.Text), 4096)
+			var shape struct {
+				Error struct{ Message, Type string }
+			}
+			require.NoError(t, json.Unmarshal(fault.append(nil), &shape))
+			require.Equal(t, invalidRequest, shape.Error.Type)
+			for _, foreign := range []string{"json:", "strconv", "unmarshal", "cannot parse"} {
+				require.True(t, bytes.Contains(body, []byte(foreign)) || !strings.Contains(fault.Text, foreign), fault.Text)
+			}
+			return
+		}
+		require.NotEmpty(t, o.prompts)
+		require.LessOrEqual(t, len(o.prompts)*o.n, maxChoices)
+		require.GreaterOrEqual(t, o.n, 1)
+		for _, r := range o.requests() {
+			require.LessOrEqual(t, len(r.Stop), maxStops)
+			require.GreaterOrEqual(t, r.MaxTokens, 0)
+			require.NoError(t, r.Sampling.Check(m.vocab), fmt.Sprintf("%q", body))
+			if r.Chat != nil {
+				require.NotEmpty(t, r.Chat.Messages)
+				require.LessOrEqual(t, len(r.Chat.Messages), maxMessages)
+			}
+		}
+	})
+}
