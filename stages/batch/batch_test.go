@@ -170,3 +170,81 @@ func TestHistoryProperty(t *testing.T) {
 		require.Zero(t, m.cache.Stats().Used)
 	})
 }
+
+// Prompts that come while others decode, and decodes that are many, go on however slow a row is.
+func TestFewRowsLeaveNobodyOut(t *testing.T) {
+	m := newSim(t, Limits{Seqs: 8, Rows: 128, Wanted: 16, Beside: 32}, 64)
+	m.rows = 4
+	for id := ID(1); id <= 6; id++ {
+		m.submit(id, prompt(1, int32(id)*100), 100)
+	}
+	for m.serveKV() {
+	}
+	for range 2 {
+		m.plan()
+		m.finish()
+	}
+	m.submit(7, prompt(40, 900), 100)
+	for m.serveKV() {
+	}
+	m.plan()
+	require.Equal(t, "1 2+1*, 2 2+1*, 3 2+1*, 4 2+1*, 5 2+1*, 6 2+1*, 7 0+16", m.describe())
+}
+
+// A request on which the device dies is found also when it dies late in the prompt, and the restart in between begins
+// at its start.
+func TestPoisonInALaterChunk(t *testing.T) {
+	m := newSim(t, usual, 64)
+	bad := m.submit(1, prompt(300, 0), 4)
+	m.submit(2, prompt(300, 500), 4)
+	deaths := 0
+	for range 100 {
+		for m.serveKV() {
+		}
+		if !m.plan() {
+			break
+		}
+		failed := false
+		for _, p := range m.parts {
+			failed = failed || p.Seq == bad && bad.Done() <= 200 && 200 < bad.Done()+p.Rows
+		}
+		if !failed {
+			m.finish()
+			continue
+		}
+		deaths++
+		q := m.state.Strike(m.parts)
+		m.cache.Reset()
+		m.state.Reset()
+		if q != nil {
+			require.Same(t, bad, q)
+			m.state.Finish(q)
+		}
+	}
+	require.LessOrEqual(t, deaths, 2)
+	require.Equal(t, expected(prompt(300, 500), 4), m.got[2])
+}
+
+// Who does not read gives blocks and place up to those who do, and goes on when it reads again.
+func TestUnreadSequencesGiveWay(t *testing.T) {
+	for name, l := range map[string]Limits{
+		"blocks": {Seqs: 8, Rows: 128, Wanted: 16, Beside: 32},
+		"places": {Seqs: 1, Rows: 128, Wanted: 16, Beside: 32},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newSim(t, l, 5)
+			slow := m.submit(1, prompt(200, 0), 100)
+			m.unread = slow
+			m.run()
+			require.True(t, m.state.Starved(slow))
+			m.submit(2, prompt(200, 500), 40)
+			m.run()
+			require.Equal(t, expected(prompt(200, 500), 40), m.got[2])
+			m.unread = nil
+			m.state.Consumed(slow, slow.Sent())
+			m.run()
+			require.Equal(t, expected(prompt(200, 0), 100), m.got[1])
+			require.Zero(t, m.cache.Stats().Used)
+		})
+	}
+}

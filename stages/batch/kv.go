@@ -35,7 +35,7 @@ func (s *State) wantKV(q *Seq) (KVOp, int) {
 		return KVPublish, q.done
 	case q.phase != running && q.kv.open:
 		return KVClose, 0 // ended, or preempted
-	case q.phase == waiting && !q.kv.refused && s.admits(q):
+	case q.phase == waiting && !q.kv.refused && q.credit() && s.admits(q):
 		return KVOpen, blocksFor(min(len(q.Tokens)+ahead, q.MaxLen))
 	case q.phase == running && !q.kv.refused:
 		if n := blocksFor(min(len(q.Tokens)+ahead, q.MaxLen)) - len(q.table); n > 0 {
@@ -46,16 +46,17 @@ func (s *State) wantKV(q *Seq) (KVOp, int) {
 }
 
 // admits says whether the waiting sequence is next in line and a place is free. Order of arrival is kept: a
-// short request does not pass a long one that waits for blocks.
+// short request does not pass a long one that waits for blocks. Only those whose clients do not read are passed.
 func (s *State) admits(q *Seq) bool {
 	places := s.limits.Seqs - s.Running()
 	for _, p := range s.seqs {
 		switch {
 		case p == q:
 			return places > 0
-		case p.phase == waiting && p.kv.refused:
+		case p.phase != waiting || !p.credit():
+		case p.kv.refused:
 			return false
-		case p.phase == waiting:
+		default:
 			places--
 		}
 	}
@@ -102,27 +103,32 @@ func (s *State) roomMade() {
 	}
 }
 
-// relieve breaks a deadlock: a running sequence cannot go on for want of blocks and nothing else can run. The
-// youngest running sequence gives its blocks back and is recomputed later. It returns a sequence that
-// cannot be helped: it alone needs more than there is.
+// relieve breaks a deadlock: a sequence could go on but for blocks or a place, and nothing else can run. Who holds
+// blocks without a client that reads gives them back first, else the youngest running sequence; it is recomputed
+// later. relieve returns a sequence that cannot be helped: it alone needs more than there is.
 func (s *State) relieve() (hopeless *Seq) {
-	var stuck, youngest *Seq
+	var stuck, youngest, unread *Seq
 	holders := 0
 	for _, q := range s.seqs {
 		if q.kv.asked || q.phase == ended {
 			return nil // an answer is due that may change things
 		}
-		if q.kv.refused && (stuck == nil || q.phase == running) {
+		if q.credit() && (q.kv.refused || q.phase == waiting) && (stuck == nil || q.phase == running) {
 			stuck = q
 		}
 		if q.phase == running {
 			youngest = q
 			holders++
+			if !q.credit() && !q.Score { // a score is without credit after each chunk, for a moment
+				unread = q
+			}
 		}
 	}
 	switch {
 	case stuck == nil:
-		return nil
+	case unread != nil:
+		unread.phase = waiting
+	case !stuck.kv.refused: // it was not asked for yet
 	case holders == 0, holders == 1 && youngest == stuck:
 		return stuck
 	case stuck.phase == running:

@@ -9,16 +9,19 @@ type Part struct {
 	Wanted int // how many of the step's wanted rows are this part's
 }
 
-// Plan fills one step with at most rows rows. A sequence has no phase of its own here: len(Tokens) positions are
+// Plan fills one step with about rows rows. A sequence has no phase of its own here: len(Tokens) positions are
 // known, done of them are computed, and it wants the rest; prefill, decode and recompute are this one rule.
-// Decodes come first, prefill fills what is left, in order of arrival. A sequence whose step failed
-// before runs alone, so that a second failure is known to be its own. The slices of step and parts are reused.
+// Decodes come first, prefill fills what is left, in order of arrival. However few rows are asked for, no decode is
+// left out, and prefill gets leastBeside beside them: else those that came last would stand still. A sequence whose
+// step failed before runs alone, so that a second failure is known to be its own. The slices of step and parts are
+// reused.
 //
 // hopeless is a sequence that can never run for want of KV blocks; the caller ends it.
 func (s *State) Plan(step *backend.Step, parts []Part, rows int) (_ []Part, hopeless *Seq) {
-	p := planner{step: step, parts: parts[:0], rows: min(rows, s.limits.Rows), wanted: s.limits.Wanted}
+	p := planner{step: step, parts: parts[:0], rows: s.limits.Rows, wanted: s.limits.Wanted}
 	step.Tokens, step.Spans, step.Wanted = step.Tokens[:0], step.Spans[:0], step.Wanted[:0]
 	if q := s.suspect(); q != nil {
+		p.rows = min(p.rows, rows)
 		p.add(q)
 		return p.parts, nil
 	}
@@ -27,9 +30,10 @@ func (s *State) Plan(step *backend.Step, parts []Part, rows int) (_ []Part, hope
 			p.add(q)
 		}
 	}
-	if len(p.parts) > 0 {
-		p.rows = min(p.rows, s.limits.Beside)
+	if n := len(p.parts); n > 0 {
+		rows = min(max(rows-n, leastBeside), s.limits.Beside)
 	}
+	p.rows = min(p.rows, rows)
 	for _, q := range s.seqs {
 		if !q.decoding() {
 			p.add(q)
@@ -40,6 +44,9 @@ func (s *State) Plan(step *backend.Step, parts []Part, rows int) (_ []Part, hope
 	}
 	return p.parts, hopeless
 }
+
+// leastBeside is how many prefill rows a step takes beside however many decodes, as far as its limits allow.
+const leastBeside = 16
 
 // suspect returns the oldest sequence that is ready and was in a failed step.
 func (s *State) suspect() *Seq {
@@ -89,10 +96,13 @@ func (p *planner) add(q *Seq) {
 	p.wanted -= want
 }
 
-// Advance tells that the rows of a part were computed, without a token.
+// Advance tells that the rows of a part were computed, without a token. What failed before is forgiven only when it
+// has been passed: a restart of the device begins again at position 0, which may be many steps before the failure.
 func (s *State) Advance(p Part) {
 	p.Seq.done += p.Rows
-	p.Seq.strikes = 0
+	if p.Seq.done >= p.Seq.failed {
+		p.Seq.strikes, p.Seq.failed = 0, 0
+	}
 }
 
 // Append adds the token sampled after the sequence's last position and says whether the sequence ended by it.
@@ -130,6 +140,7 @@ func (s *State) Finish(q *Seq) { s.end(q) }
 func (s *State) Strike(parts []Part) *Seq {
 	for _, p := range parts {
 		p.Seq.strikes++
+		p.Seq.failed = max(p.Seq.failed, p.Seq.done+p.Rows)
 	}
 	if len(parts) == 1 && parts[0].Seq.strikes >= 2 {
 		return parts[0].Seq

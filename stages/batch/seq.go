@@ -24,6 +24,7 @@ type Seq struct {
 	table   []int32 // granted KV blocks
 	kv      kvState
 	strikes int // steps that failed with this sequence in them
+	failed  int // positions it had to reach in them
 	sent    uint64
 	got     uint64 // tokens that the session consumed, as last told
 }

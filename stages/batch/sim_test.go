@@ -21,6 +21,7 @@ type sim struct {
 	got    map[ID][]int32
 	ended  map[ID]End
 	failed map[ID]bool
+	unread *Seq // whose client does not read
 	rows   int
 	max    int // most rows seen in a step
 }
@@ -144,7 +145,9 @@ func (m *sim) finish() {
 		if end := m.state.Append(p.Seq, id); end != NotEnded {
 			m.ended[p.Seq.ID] = end
 		}
-		m.state.Consumed(p.Seq, p.Seq.Sent())
+		if p.Seq != m.unread {
+			m.state.Consumed(p.Seq, p.Seq.Sent())
+		}
 	}
 }
 
@@ -156,7 +159,7 @@ func (m *sim) run() {
 			busy = true
 			m.finish()
 		}
-		if !busy {
+		if !busy && !m.serveKV() { // planning may have preempted a sequence
 			return
 		}
 	}

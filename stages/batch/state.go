@@ -79,8 +79,8 @@ func (s *State) Consumed(q *Seq, total uint64) { q.got = max(q.got, total) }
 // Live says whether the sequence still wants tokens.
 func (s *State) Live(q *Seq) bool { return q.phase != ended }
 
-// Starved says that the sequence waits for credit only.
-func (s *State) Starved(q *Seq) bool { return q.phase == running && !q.credit() }
+// Starved says that the sequence waits for its client to read.
+func (s *State) Starved(q *Seq) bool { return q.phase != ended && !q.credit() }
 
 // Reset forgets all progress: the KV cache is gone. Every living sequence waits again, in its old order, and will
 // be recomputed from its tokens.
