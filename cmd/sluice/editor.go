@@ -80,7 +80,7 @@ func (ed *editor) read(prompt string) (string, error) {
 	switch {
 	case errors.Is(err, liner.ErrPromptAborted):
 		return "", errCleared
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		fmt.Fprintln(ed.screen.w) // Ctrl-D leaves the cursor behind the prompt
 	case err == nil && strings.TrimSpace(line) != "":
 		ed.liner.AppendHistory(line)
