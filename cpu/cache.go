@@ -97,7 +97,7 @@ func (c *cache) storeHalves(m *model, worker int, block []uint16, at int, key, v
 	m.device.isa.Halve(halves, key)
 	for i, h := range halves {
 		if h&infinite == infinite {
-			return fmt.Errorf("value %v of K does not fit: a half holds at most 65504, keep the cache in f32", key[i])
+			return fmt.Errorf("value %v of K does not fit: a half holds at most 65504: keep the cache in f32", key[i])
 		}
 		block[i*backend.BlockSize+at] = h
 	}
@@ -105,7 +105,7 @@ func (c *cache) storeHalves(m *model, worker int, block []uint16, at int, key, v
 	m.device.isa.Halve(halves, value)
 	for i, h := range halves {
 		if h&infinite == infinite {
-			return fmt.Errorf("value %v of V does not fit: a half holds at most 65504, keep the cache in f32", value[i])
+			return fmt.Errorf("value %v of V does not fit: a half holds at most 65504: keep the cache in f32", value[i])
 		}
 	}
 	return nil
