@@ -92,7 +92,8 @@ func TestOfficialClient(t *testing.T) {
 		require.Equal(t, "length", answer.Choices[0].FinishReason)
 	})
 	t.Run("completions", func(t *testing.T) {
-		p := openai.CompletionNewParams{Model: "x", Temperature: openai.Float(0), MaxTokens: openai.Int(4), Logprobs: openai.Int(2)}
+		p := openai.CompletionNewParams{Model: "x", Temperature: openai.Float(0), MaxTokens: openai.Int(4)}
+		p.Logprobs = openai.Int(2)
 		p.Prompt.OfArrayOfStrings = []string{"The capital of", "one two three"}
 		answer, err := client.Completions.New(t.Context(), p)
 		require.NoError(t, err)

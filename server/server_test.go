@@ -77,7 +77,9 @@ func TestShutdownWaits(t *testing.T) {
 		answer <- err
 	}()
 	r.open(t, 1)
-	require.NoError(t, r.Shutdown(t.Context()))
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // half of what the idle connection may take
+	defer cancel()
+	require.NoError(t, r.Shutdown(ctx))
 	require.NoError(t, <-answer, "the answer was finished first")
 	_, err = net.Dial("tcp", r.addr)
 	require.Error(t, err)
@@ -85,10 +87,17 @@ func TestShutdownWaits(t *testing.T) {
 
 func TestShutdownCuts(t *testing.T) {
 	r := start(t, Options{}, nil)
-	streaming := r.dial(t, "/v1/completions", endless(true, ""))
-	whole := r.dial(t, "/v1/completions", endless(false, ""))
 	frozen := r.dial(t, "/v1/completions", endless(true, `,"logprobs":20,"n":2`))
 	require.NoError(t, frozen.SetReadBuffer(4096))
+	r.open(t, 2)
+	generated := uint64(0)
+	require.Eventually(t, func() bool { // nothing is generated any more for a client that does not read
+		before := generated
+		generated = r.engine.Snapshot().Generated
+		return generated > 0 && generated == before
+	}, 20*time.Second, 100*time.Millisecond)
+	streaming := r.dial(t, "/v1/completions", endless(true, ""))
+	whole := r.dial(t, "/v1/completions", endless(false, ""))
 	ends := make(chan string, 2)
 	for _, conn := range []net.Conn{streaming, whole} {
 		go func() {
@@ -109,6 +118,7 @@ func TestShutdownCuts(t *testing.T) {
 	defer cancel()
 	err := r.Shutdown(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Zero(t, r.Server.http.GetOpenConnectionsCount(), "not even the one that reads nothing")
 	for range 2 {
 		end := <-ends
 		require.Contains(t, end, "the server is stopping", fmt.Sprintf("%.200s", end))

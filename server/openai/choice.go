@@ -45,7 +45,7 @@ type tokenProb struct {
 func newChoice(index, prompt int, o *order, stream *actors.Stream, vocab *token.Vocab) *choice {
 	c := &choice{index: index, prompt: prompt, stream: stream, vocab: vocab, wants: o.probs}
 	if o.think {
-		c.thinking = chat.NewThinking("")
+		c.thinking = chat.NewThinking(o.ending)
 	}
 	return c
 }

@@ -20,7 +20,11 @@ func TestThinking(t *testing.T) {
 		require.Equal(t, "Hm, 2.\n", string(c.thought))
 		require.Equal(t, "Two", string(c.text))
 	}
-	c := newChoice(0, 0, &order{}, nil, nil)
+	c := newChoice(0, 0, &order{think: true, ending: "<|im_start|>assistant\n<think>\n"}, nil, nil)
+	c.add(&actors.Event{Text: []byte("Hm.</think>Two")})
+	require.Equal(t, "Hm.", string(c.thought), "the template began the thinking")
+	require.Equal(t, "Two", string(c.text))
+	c = newChoice(0, 0, &order{}, nil, nil)
 	c.add(&actors.Event{Text: []byte(text)})
 	require.Equal(t, text, string(c.text))
 }

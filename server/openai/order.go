@@ -9,9 +9,10 @@ type order struct {
 	prompts []actors.Request // one for each prompt; n choices are made of each
 	n       int
 	stream  bool
-	usage   bool // a stream ends with the token counts
-	probs   bool // log-probabilities are wanted
-	think   bool // thinking is told apart from the answer
+	usage   bool   // a stream ends with the token counts
+	probs   bool   // log-probabilities are wanted
+	think   bool   // thinking is told apart from the answer
+	ending  string // of the prompt, if so: a template may begin the thinking
 }
 
 // common reads what both endpoints have into an order whose requests lack the prompts.
