@@ -1,0 +1,79 @@
+//go:build !race
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/shared"
+)
+
+// Perplexities of the held-out texts are within half a percent of those that llama.cpp measured.
+func TestPerplexity(t *testing.T) {
+	dir := shared.Dir(t)
+	for _, model := range []string{"mini-Q4_K_M", "draft-bf16"} {
+		var golden struct {
+			Perplexity map[string]struct {
+				PPL            float64
+				Chunks, Scored int
+			}
+		}
+		data, err := os.ReadFile(filepath.Join(dir, "golden", model+".json"))
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(data, &golden))
+		require.Len(t, golden.Perplexity, 2)
+		for text, want := range golden.Perplexity {
+			t.Run(model+"/"+text, func(t *testing.T) {
+				o := sluice("", "perplexity", "--kv", "f32", "-m", filepath.Join(dir, "models", model+".gguf"),
+					"-f", filepath.Join(dir, "models", "heldout-"+text+".txt"), "-c", "512")
+				require.Zero(t, o.code, o.stderr)
+				var got perplexity
+				require.NoError(t, json.Unmarshal([]byte(o.stdout), &got))
+				require.InEpsilon(t, want.PPL, got.PPL, 0.005)
+				require.Equal(t, want.Chunks, got.Chunks)
+				require.Equal(t, want.Scored, got.Scored)
+			})
+		}
+	}
+}
+
+// The embedded model finds a number that is mentioned once in a long text.
+func TestNeedle(t *testing.T) {
+	prose, err := os.ReadFile(filepath.Join(shared.Dir(t), "models", "heldout-en.txt"))
+	require.NoError(t, err)
+	sentences := strings.Split(strings.Join(strings.Fields(string(prose)), " "), ". ")
+	for tokens, name := range map[int]string{1000: "Harbor", 4000: "Maria", 12000: "Alice"} {
+		t.Run(fmt.Sprint(tokens), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(7, uint64(tokens)))
+			code := 1000 + random.IntN(9000)
+			o := sluice(haystack(sentences, random, tokens, name, code), "run", "--json")
+			require.Zero(t, o.code, o.stderr)
+			var got answer
+			require.NoError(t, json.Unmarshal([]byte(o.stdout), &got))
+			require.InDelta(t, tokens, got.PromptTokens, float64(tokens)/4)
+			require.Contains(t, got.Text, fmt.Sprint(code))
+		})
+	}
+}
+
+// haystack is prose of about so many tokens with one sentence about a code in it, and the question at the end.
+func haystack(sentences []string, random *rand.Rand, tokens int, name string, code int) string {
+	const lettersOfToken = 3.5
+	var hay []string
+	from := random.IntN(100)
+	for size := 0; float64(size) < lettersOfToken*float64(tokens); from++ {
+		hay = append(hay, sentences[from]+".")
+		size += len(sentences[from]) + 2
+	}
+	at := 1 + random.IntN(len(hay)-1)
+	hay[at] += fmt.Sprintf(" The secret code of %s is %d.", name, code)
+	return strings.Join(hay, " ") + fmt.Sprintf("\n\nWhat is the secret code of %s?", name)
+}
