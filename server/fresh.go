@@ -21,7 +21,7 @@ func (f *fresh) follow(c net.Conn, state fasthttp.ConnState) {
 	defer f.mu.Unlock()
 	switch {
 	case state == fasthttp.StateNew && f.closed:
-		c.Close() //nolint:errcheck // nothing was said on it
+		_ = c.Close() // nothing was said on it
 	case state == fasthttp.StateNew:
 		if f.conns == nil {
 			f.conns = make(map[net.Conn]struct{})
@@ -45,7 +45,7 @@ func (f *fresh) close() {
 	defer f.mu.Unlock()
 	f.closed = true
 	for c := range f.conns {
-		c.Close() //nolint:errcheck // no request is lost
+		_ = c.Close() // no request is lost
 	}
 	clear(f.conns)
 }

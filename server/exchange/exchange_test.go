@@ -56,15 +56,15 @@ func TestGone(t *testing.T) {
 		<-x.Context.Done()
 	})
 	for name, leave := range map[string]func(*net.TCPConn){
-		"closes":           func(c *net.TCPConn) { c.Close() },
-		"resets":           func(c *net.TCPConn) { c.SetLinger(0); c.Close() },
-		"closes half":      func(c *net.TCPConn) { c.CloseWrite() },
+		"closes":      func(c *net.TCPConn) { c.Close() },
+		"resets":      func(c *net.TCPConn) { c.SetLinger(0); c.Close() },
+		"closes half": func(c *net.TCPConn) { c.CloseWrite() },
 		"waits and closes": func(c *net.TCPConn) {
 			time.Sleep(300 * time.Millisecond)
 			require.Empty(t, statuses, "the read timeout is over, but the client is there")
 			c.Close()
 		},
-		"pipelines":        func(c *net.TCPConn) { io.WriteString(c, request); time.Sleep(50 * time.Millisecond); c.Close() },
+		"pipelines": func(c *net.TCPConn) { io.WriteString(c, request); time.Sleep(50 * time.Millisecond); c.Close() },
 	} {
 		conn := dial(t, addr)
 		io.WriteString(conn, request)

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"unicode"
@@ -64,12 +65,12 @@ func (c *choice) next(ctx context.Context) error {
 		c.label(c.thinking.End())
 	}
 	for { // the counts are complete at the end of the stream
-		switch err := c.stream.Next(ctx, &c.event); err {
-		case nil:
-		case io.EOF:
+		err := c.stream.Next(ctx, &c.event)
+		if errors.Is(err, io.EOF) {
 			c.usage = c.stream.Usage()
 			return nil
-		default:
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -78,7 +79,7 @@ func (c *choice) next(ctx context.Context) error {
 func (c *choice) read(ctx context.Context) error {
 	err := c.stream.Next(ctx, &c.event)
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return errUnfinished
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
