@@ -102,6 +102,7 @@ func (s *scheduler) pump(c actor.Context) {
 	if s.unflushed != 0 {
 		return
 	}
+	s.collectCredit()
 	s.requestKV(c)
 	if s.stepping {
 		return
@@ -170,6 +171,13 @@ func (s *scheduler) kvAnswer(m *kvRequest) {
 	s.state.KVDone(q, m.op, m.blocks, m.n)
 }
 
+// collectCredit learns what clients have read. Those who wait for it are not woken while others keep steps going.
+func (s *scheduler) collectCredit() {
+	for _, q := range s.state.Seqs() {
+		s.state.Consumed(q, q.Owner.(*sequence).consumed.Load())
+	}
+}
+
 // markStarved arms the wake-up of sequences that wait only for their clients. A client that read in the meantime
 // is noticed here.
 func (s *scheduler) markStarved() {
@@ -189,12 +197,14 @@ func (s *scheduler) markStarved() {
 // finish takes a step back and gives each sequence its token.
 func (s *scheduler) finish(c actor.Context, m *step) {
 	s.stepping = false
-	if m.err != nil {
+	switch {
+	case errors.Is(m.err, errAbandoned):
+		s.stats.idle()
+		return
+	case m.err != nil:
 		s.stats.stepFailed()
-		if !errors.Is(m.err, errAbandoned) {
-			s.log.Error().Err(m.err).Int("sequences", len(m.parts)).Msg("step failed")
-			s.strikeParts(c, m.parts, m.err)
-		}
+		s.log.Error().Err(m.err).Int("sequences", len(m.parts)).Msg("step failed")
+		s.strikeParts(c, m.parts, m.err)
 		return
 	}
 	s.stats.stepDone(m)
@@ -209,7 +219,6 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 
 func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, at time.Time) {
 	h := p.Seq.Owner.(*sequence)
-	s.state.Consumed(p.Seq, h.consumed.Load())
 	if r.err != nil {
 		s.fail(c, p.Seq, r.err)
 		return

@@ -1,0 +1,88 @@
+package actors
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/batch"
+)
+
+// unread opens a request and waits until it has used up its credit.
+func unread(t *testing.T, e *Engine, r Request) *Stream {
+	s := begin(t, e, r)
+	t.Cleanup(s.Close)
+	require.Eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.size == batch.Window },
+		5*time.Second, time.Millisecond)
+	return s
+}
+
+// next reads n events, which must come soon.
+func next(t *testing.T, s *Stream, n int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var e Event
+	for i := range n {
+		require.NoError(t, s.Next(ctx, &e), "event %d of %d", i, n)
+	}
+}
+
+// steady is a device whose steps take so long that its clients always keep up.
+type steady struct{ nullDevice }
+
+func (d steady) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	m, err := d.nullDevice.Compile(p, c)
+	return steadyModel{m}, err
+}
+
+type steadyModel struct{ backend.Model }
+
+func (m steadyModel) Run(segment int, s *backend.Step) error {
+	if segment == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	return m.Model.Run(segment, s)
+}
+
+// A client that paused goes on when it reads again, also while others keep the device busy.
+func TestPausedClientGoesOn(t *testing.T) {
+	e := startNull(t, func(c *Config) { c.Device = steady{} })
+	busy := begin(t, e, plain([]int32{1}, 1<<19))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		var ev Event
+		for busy.Next(context.Background(), &ev) == nil {
+		}
+	})
+	defer wg.Wait()
+	defer busy.Close()
+	s := unread(t, e, plain([]int32{2}, 1<<19))
+	next(t, s, 4*batch.Window)
+}
+
+// A client that never reads keeps neither the last place nor the last blocks from others.
+func TestUnreadClientGivesWay(t *testing.T) {
+	for name, edit := range map[string]func(*Config){
+		"place":  func(c *Config) { c.Sequences = 1 },
+		"blocks": func(c *Config) { c.Context, c.Blocks = 512, 8 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := startNull(t, edit)
+			s := unread(t, e, plain(make([]int32, 200), 200))
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			other := begin(t, e, plain([]int32{3}, 400))
+			defer other.Close()
+			var ev Event
+			for range 400 {
+				require.NoError(t, other.Next(ctx, &ev))
+			}
+			next(t, s, 200)
+		})
+	}
+}
