@@ -34,7 +34,7 @@ func Edges() []Edge {
 		{"device", "sampler", "step", 1, "one a step"},
 		{"sampler", "scheduler", "step", 1, "one a step"},
 		{"device", "scheduler", "failed step", 1, "one a step"},
-		{"scheduler", "session", "token", batch.Window, "the sequence is left out of steps until its client reads"},
+		{"scheduler", "session", "token", 2 * batch.Window, "a window; then the sequence waits until its client reads; another when it starts again"},
 		{"scheduler", "session", "failure", 2, "one a sequence"},
 		{"prefetcher", "uploader", "fetch", 2 * fetchAhead, "the next group waits"},
 		{"uploader", "prefetcher", "resident", 2 * fetchAhead, "one a fetch"},

@@ -66,7 +66,7 @@ func (m *mailbox) UserMessageCount() int {
 	return m.user.len() + m.urgent.len()
 }
 
-// PostUserMessage implements actor.Mailbox. Poison pills take the system lane, so that a full mailbox can be stopped.
+// PostUserMessage implements actor.Mailbox. Poison pills are taken even when it is full.
 func (m *mailbox) PostUserMessage(message any) {
 	bare := message
 	if e, ok := message.(*actor.MessageEnvelope); ok {

@@ -91,6 +91,10 @@ func (s *session) Receive(c actor.Context) {
 
 // start encodes the prompt, or takes up what an earlier incarnation left.
 func (s *session) start(c actor.Context) {
+	if s.stream.finished() { // sessions restarted between this request's end and its session's
+		c.Stop(c.Self())
+		return
+	}
 	if s.gone.Load() {
 		s.end(c, errGone)
 		return

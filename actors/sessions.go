@@ -66,6 +66,8 @@ func (s *sessions) open(c actor.Context, r *record) {
 	s.records[s.tree.sessions.Id+"/"+r.id] = r
 	err := s.spawn(c, "session", r.id, nil, func(int) actor.Actor { return &session{core: s.core, record: r} })
 	if err != nil {
+		delete(s.records, s.tree.sessions.Id+"/"+r.id)
+		s.forget(s.tree.sessions.Id + "/" + r.id)
 		r.refuse(err)
 	}
 }

@@ -50,6 +50,10 @@ func newTree(log zerolog.Logger) *tree {
 }
 
 func (t *tree) deadLetter(d *actor.DeadLetterEvent) {
+	if r, ok := d.Message.(refusable); ok { // its sender waits for an answer
+		r.refused()
+		return
+	}
 	switch d.Message.(type) {
 	case late, actor.SystemMessage:
 		return // its receiver may rightly be gone
