@@ -58,10 +58,10 @@ func (d *device) start(c actor.Context) {
 		return
 	}
 	d.model = model
-	d.loadedBytes.Store(0)
+	complete := make(map[int]int64)
 	fetcher := &prefetcher{core: d.core, incarnation: d.incarnation, pending: make(map[int]bool)}
 	if err := errors.Join(
-		d.spawn(c, "uploader", "uploader", nil, func(n int) actor.Actor { return newUploader(d.core, n) }),
+		d.spawn(c, "uploader", "uploader", nil, func(n int) actor.Actor { return newUploader(d.core, n, complete) }),
 		d.spawn(c, "prefetcher", "prefetcher", nil, func(int) actor.Actor { return fetcher }),
 	); err != nil {
 		c.Send(d.engine, &failed{err})

@@ -3,11 +3,15 @@ package actors
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -131,4 +135,59 @@ func TestRequestFaults(t *testing.T) {
 	answer := collect(t, begin(t, e, plain([]int32{1}, 1000)))
 	require.Equal(t, Length, answer.finish)
 	require.Len(t, answer.tokens, 127, "the context is full")
+}
+
+// Whatever dies while weights are on their way, they arrive, and are counted once.
+func TestSurviveWhileLoading(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	want := alone(t, startFixture(t, fixture, nil), prompts(1), 20)[0]
+	for _, victims := range []string{"uploader", "prefetcher", "reader", "pool", "prefetcher pool", "uploader reader",
+		"prefetcher uploader", "reader pool"} {
+		t.Run(victims, func(t *testing.T) {
+			e := startFixture(t, fixture, func(c *Config) { c.Device = slowLoads{c.Device} })
+			e.send(e.tree.device, &crash{}) // it loads again
+			for range 4 {
+				time.Sleep(2 * time.Millisecond)
+				for _, victim := range strings.Fields(victims) {
+					e.send(pids(e)[victim], &crash{})
+				}
+			}
+			s := begin(t, e, ask(prompts(1)[0], 20))
+			defer time.AfterFunc(20*time.Second, s.Close).Stop()
+			require.Equal(t, want, trace(t, s))
+			loaded, total := e.Loaded()
+			require.Equal(t, total, loaded)
+		})
+	}
+}
+
+func pids(e *Engine) map[string]*actor.PID {
+	return map[string]*actor.PID{
+		"uploader": e.uploader, "prefetcher": e.prefetcher, "reader": e.reader, "pool": e.tree.pool,
+	}
+}
+
+// A request that arrives when the sessions are gone is answered, and gives its place back.
+func TestOpenWithoutSessions(t *testing.T) {
+	e := startFixture(t, fixture, nil)
+	require.NoError(t, e.system.Root.StopFuture(e.sessions).Wait())
+	_, err := drain(begin(t, e, ask([]int32{1}, 1)))
+	require.ErrorIs(t, err, errClosed)
+	require.Zero(t, e.Snapshot().Open)
+}
+
+// A request that is complete when sessions restarts is not computed again.
+func TestCompleteRequestIsNotResumed(t *testing.T) {
+	e := startFixture(t, fixture, nil)
+	require.NoError(t, e.enter())
+	rec := &record{
+		id: "done", request: ask([]int32{1, 2}, 1), leave: e.exit, stream: newStream(streamCapacity), opened: now(),
+		tokens: []int32{1, 2, 3}, prompt: 2, limit: 3,
+	}
+	rec.stream.finish(Usage{}, nil)
+	e.send(e.sessions, &open{rec}) // as sessions does for each of its records
+	require.Eventually(t, func() bool { return e.Snapshot().Open == 0 }, 5*time.Second, time.Millisecond)
+	require.Zero(t, e.Steps().Count)
+	var ev Event
+	require.Equal(t, io.EOF, rec.stream.Next(context.Background(), &ev))
 }

@@ -27,13 +27,18 @@ func (*granted) late() {}
 // holds only which slabs are free.
 type pool struct {
 	*core
-	gen     uint64
-	free    []int
-	waiting int
+	incarnation int
+	gen         uint64
+	free        []int
+	waiting     int
 }
 
 func (p *pool) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
+	case *actor.Started:
+		if p.incarnation > 0 {
+			c.Send(p.uploader, &restarted{from: partyPool})
+		}
 	case *flush:
 		p.gen, p.waiting, p.free = m.gen, 0, p.free[:0]
 		for i := range slabCount {

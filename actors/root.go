@@ -83,7 +83,7 @@ func (r *root) start(c actor.Context) error {
 		strategy actor.SupervisorStrategy
 		produce  func(incarnation int) actor.Actor
 	}{
-		{"pool", nil, func(int) actor.Actor { return &pool{core: r.core} }},
+		{"pool", nil, func(n int) actor.Actor { return &pool{core: r.core, incarnation: n} }},
 		{"reader", nil, func(n int) actor.Actor { return &reader{core: r.core, incarnation: n} }},
 		{"kv", nil, func(n int) actor.Actor { return &kvOwner{core: r.core, incarnation: n} }},
 		{"sampler", nil, func(n int) actor.Actor { return &sampler{core: r.core, incarnation: n} }},

@@ -38,15 +38,18 @@ type uploader struct {
 	reading     map[int]piece // by slab
 	leases      int           // asked for or held
 	missing     map[int]int   // pieces that have not arrived, of each group asked for
+	complete    map[int]int64 // bytes of the groups that the device has; shared by the incarnations
 }
 
-func newUploader(k *core, incarnation int) *uploader {
-	return &uploader{core: k, incarnation: incarnation, reading: make(map[int]piece), missing: make(map[int]int)}
+func newUploader(k *core, incarnation int, complete map[int]int64) *uploader {
+	return &uploader{core: k, incarnation: incarnation, complete: complete,
+		reading: make(map[int]piece), missing: make(map[int]int)}
 }
 
 func (u *uploader) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
+		u.recount()
 		u.restart(c)
 		if u.incarnation > 0 {
 			c.Send(u.prefetcher, &restarted{from: partyUploader})
@@ -86,13 +89,23 @@ func (u *uploader) restart(c actor.Context) {
 	c.Send(u.pool, &flush{gen: u.gen})
 }
 
-// take queues a group's pieces, unless that was done before.
+// recount corrects the progress of loading: pieces of incomplete groups travel again.
+func (u *uploader) recount() {
+	total := int64(0)
+	for _, bytes := range u.complete {
+		total += bytes
+	}
+	u.loadedBytes.Store(total)
+}
+
+// take queues a group's pieces, unless that was done before. A complete group is never written again, whatever
+// restarts: a step may be reading it.
 func (u *uploader) take(c actor.Context, group int) {
-	left, known := u.missing[group]
-	if known {
-		if left == 0 {
-			c.Send(u.prefetcher, &resident{group})
-		}
+	if _, ok := u.complete[group]; ok {
+		c.Send(u.prefetcher, &resident{group})
+		return
+	}
+	if _, known := u.missing[group]; known {
 		return
 	}
 	pieces := u.cut(group)
@@ -134,6 +147,8 @@ func (u *uploader) arrived(c actor.Context, m *read) {
 	u.loadedBytes.Add(int64(p.bytes))
 	u.missing[p.group]--
 	if u.missing[p.group] == 0 {
+		delete(u.missing, p.group)
+		u.complete[p.group] = u.bound.Groups[p.group].Bytes
 		c.Send(u.prefetcher, &resident{p.group})
 	}
 	u.read(c, m.slab)

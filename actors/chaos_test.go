@@ -1,0 +1,185 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// slowLoads is a device whose weights take a while to arrive, so that actors also die while a model is loaded.
+type slowLoads struct{ backend.Device }
+
+func (d slowLoads) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	m, err := d.Device.Compile(p, c)
+	return slowLoad{m}, err
+}
+
+type slowLoad struct{ backend.Model }
+
+func (m slowLoad) Upload(w ir.Ref, row int, data []byte) error {
+	time.Sleep(rand.N(time.Millisecond))
+	return m.Model.Upload(w, row, data)
+}
+
+// chaos is an engine whose actors die at random while clients come, read slowly, give up and go.
+type chaos struct {
+	*Engine
+	seed    uint64
+	prompts [][]int32
+	want    []string    // answers given with nothing else running
+	scores  [][]float32 // likewise
+	over    context.Context
+	t       *testing.T
+}
+
+// client sends one request after another.
+func (x *chaos) client(r *rand.Rand) {
+	for x.over.Err() == nil {
+		i := r.IntN(len(x.prompts))
+		if r.IntN(8) == 0 {
+			x.check(x.score(i))
+		} else {
+			x.check(x.ask(i, r))
+		}
+		time.Sleep(rand.N(5 * time.Millisecond))
+	}
+}
+
+func (x *chaos) check(err error) {
+	if err != nil {
+		x.t.Errorf("seed %d: %v", x.seed, err)
+	}
+}
+
+// ask reads an answer in one of several manners and compares what it read.
+func (x *chaos) ask(i int, r *rand.Rand) error {
+	limit, pause := math.MaxInt, 0
+	switch r.IntN(4) {
+	case 0:
+		limit = r.IntN(60) // gives up after so many tokens
+	case 1:
+		pause = 1 + r.IntN(50) // sleeps after each of so many
+	}
+	s, err := x.Generate(ask(x.prompts[i], 60))
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var e Event
+	got := ""
+	for n := range limit {
+		if pause > 0 && n%pause == pause-1 {
+			time.Sleep(rand.N(40 * time.Millisecond))
+		}
+		err := s.Next(ctx, &e)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("prompt %d, after %d tokens: %w", i, n, err)
+		}
+		got += fmt.Sprintf("%d:%08x %q %s\n", e.Token, math.Float32bits(e.LogProb), e.Text, e.Finish)
+	}
+	if got != x.want[i] && (limit == math.MaxInt || !strings.HasPrefix(x.want[i], got)) {
+		return fmt.Errorf("prompt %d: got\n%s\nwant\n%s", i, got, x.want[i])
+	}
+	return nil
+}
+
+func (x *chaos) score(i int) error {
+	s, err := x.Score(x.prompts[i])
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	want := x.scores[i]
+	var e Event
+	for {
+		err := s.Next(ctx, &e)
+		if errors.Is(err, io.EOF) && len(want) == 0 {
+			return nil
+		}
+		if err != nil || len(e.Logits) > len(want) {
+			return fmt.Errorf("score of prompt %d: %w, with %d logits to come", i, err, len(want))
+		}
+		for j, logit := range e.Logits {
+			if math.Float32bits(logit) != math.Float32bits(want[j]) {
+				return fmt.Errorf("score of prompt %d differs from position %d on", i, e.Pos)
+			}
+		}
+		want = want[len(e.Logits):]
+	}
+}
+
+// killer ends actors, sometimes several at once, each as often as supervision forgives.
+func (x *chaos) killer(r *rand.Rand) {
+	deaths := make(map[string]int)
+	victims := []string{"scheduler", "kv", "sampler", "device", "device/uploader", "device/prefetcher", "reader", "pool",
+		"sessions", "session"}
+	for x.over.Err() == nil {
+		for range 1 + r.IntN(3) {
+			victim := victims[r.IntN(len(victims))]
+			if victim == "session" {
+				victim = fmt.Sprintf("sessions/%d", max(1, int(x.named.Load())-r.IntN(6)))
+			}
+			if deaths[victim] < maxRestarts {
+				deaths[victim]++
+				x.send(x.system.NewLocalPID("engine/"+victim), &crash{})
+			}
+		}
+		time.Sleep(time.Duration(r.IntN(60)) * time.Millisecond)
+	}
+}
+
+// Law Survive, with everything at once: every answer is right as far as it was read, and everything is given back.
+func TestSurviveChaos(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	seed := uint64(time.Now().UnixNano())
+	if s, err := strconv.ParseUint(os.Getenv("SLUICE_CHAOS_SEED"), 10, 64); err == nil {
+		seed = s
+	}
+	x := &chaos{seed: seed, prompts: prompts(8), t: t}
+	quiet := startFixture(t, fixture, nil)
+	x.want = alone(t, quiet, x.prompts, 60)
+	for _, p := range x.prompts {
+		x.scores = append(x.scores, score(t, quiet, p))
+	}
+	x.Engine = startFixture(t, fixture, func(c *Config) {
+		c.Device, c.Context, c.Blocks, c.Sequences, c.Rows = slowLoads{c.Device}, 256, 9, 4, 64
+	})
+	var done context.CancelFunc
+	x.over, done = context.WithTimeout(context.Background(), 2*time.Second)
+	defer done()
+	var wg sync.WaitGroup
+	wg.Go(func() { x.killer(rand.New(rand.NewPCG(seed, 0))) })
+	for n := range 8 {
+		wg.Go(func() { x.client(rand.New(rand.NewPCG(seed, uint64(n+1)))) })
+	}
+	wg.Wait()
+	require.NoError(t, x.Health())
+	require.Eventually(t, func() bool {
+		s := x.Snapshot()
+		return s.Open == 0 && s.Running+s.Waiting == 0 && s.KV.Used == 0
+	}, 10*time.Second, time.Millisecond, "everything is given back")
+	loaded, total := x.Loaded()
+	require.Equal(t, total, loaded)
+}
