@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,10 +20,10 @@ import (
 
 type benchCmd struct {
 	engineFlags
-	Prompt   int  `short:"p" default:"512" placeholder:"N" help:"Tokens of the prompt."`
-	Generate int  `short:"n" default:"128" placeholder:"N" help:"Tokens to generate after it."`
-	Runs     int  `short:"r" default:"5" placeholder:"N" help:"Runs; medians are reported. One more comes first and is not counted."`
-	Seqs     int  `default:"1" placeholder:"N" help:"Sequences at once."`
+	Prompt   int  `short:"p" default:"512" placeholder:"N" help:"Tokens of the prompt. Default: 512."`
+	Generate int  `short:"n" default:"128" placeholder:"N" help:"Tokens to generate after it. Default: 128."`
+	Runs     int  `short:"r" default:"5" placeholder:"N" help:"Runs; medians are reported. One more warms up. Default: 5."`
+	Seqs     int  `default:"1" placeholder:"N" help:"Sequences at once. Default: 1."`
 	JSON     bool `name:"json" help:"Print JSON."`
 }
 
@@ -31,22 +32,22 @@ func (benchCmd) examples() [2]string {
 }
 
 func (c *benchCmd) Run(e *env) error {
-	if min(c.Prompt, c.Generate, c.Runs, c.Seqs) < 1 {
-		return usagef("-p, -n, -r and --seqs must be at least 1")
+	if err := c.check(); err != nil {
+		return err
 	}
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	if c.Threads == 0 {
 		c.Threads = runtime.NumCPU()
 	}
-	bandwidth, err := cpu.ReadBandwidth(c.Threads)
+	bandwidth, err := cpu.ReadBandwidth(min(c.Threads, runtime.NumCPU())) // each needs memory of its own
 	if err != nil {
 		return fmt.Errorf("measuring the memory: %w", err)
 	}
 	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
 		cfg.Sequences = c.Seqs
-		if need := c.Prompt + c.Generate + 1; cfg.Context == 0 {
-			cfg.Context = need
+		if cfg.Context == 0 {
+			cfg.Context = c.need()
 		}
 		cfg.Blocks = c.Seqs * (cfg.Context/64 + 1)
 	})
@@ -62,17 +63,31 @@ func (c *benchCmd) Run(e *env) error {
 	r.WeightBytes, r.Bandwidth = engine.Info.WeightBytes, bandwidth
 	r.Share = float64(r.WeightBytes) * r.decode.Median / float64(c.Seqs) / bandwidth
 	if c.JSON {
-		return printJSON(e.stdout, r.json())
+		return printResult(e.stdout, r.json())
 	}
 	return r.print(e.stdout)
 }
+
+func (c *benchCmd) check() error {
+	err := cmp.Or(c.engineFlags.check(), within("-p", c.Prompt, 1, maxTokens), within("-n", c.Generate, 1, maxTokens),
+		within("-r", c.Runs, 1, 1000), within("--seqs", c.Seqs, 1, 256)) // as many as an engine takes
+	if err == nil && c.Ctx > 0 && c.Ctx < c.need() {
+		err = usagef("--ctx is %d, but -p and -n need %d: leave it out", c.Ctx, c.need())
+	}
+	return err
+}
+
+// need is how many positions a sequence takes. One more token is generated than is timed: the first belongs to the
+// prefill.
+func (c *benchCmd) need() int { return c.Prompt + c.Generate + 1 }
 
 // spread is a figure over several runs.
 type spread struct{ Median, Min, Max float64 }
 
 func spreadOf(runs []float64) spread {
 	slices.Sort(runs)
-	return spread{runs[len(runs)/2], runs[0], runs[len(runs)-1]}
+	n := len(runs)
+	return spread{(runs[(n-1)/2] + runs[n/2]) / 2, runs[0], runs[n-1]}
 }
 
 type benchResult struct {
@@ -168,7 +183,7 @@ func (r *benchResult) json() map[string]any {
 }
 
 func (r *benchResult) print(w io.Writer) error {
-	_, err := fmt.Fprintf(w, `%s, %d threads, %d sequences
+	_, err := fmt.Fprintf(w, `%s, %s, %s
 
 prefill of %d tokens     %9.1f tokens/s   (%.1f to %.1f)
 generating %d tokens     %9.1f tokens/s   (%.1f to %.1f)
@@ -176,7 +191,7 @@ weights read by a token  %9.1f MB
 memory read bandwidth    %9.1f GB/s
 share of it              %9.1f %%         (above 100 %% where the weights stay in a cache)
 actors' share of a step  %9.2f %%
-`, r.Model, r.Threads, r.Seqs,
+`, printable(r.Model), count(r.Threads, "thread"), count(r.Seqs, "sequence"),
 		r.prompt, r.prefill.Median, r.prefill.Min, r.prefill.Max,
 		r.n, r.decode.Median, r.decode.Min, r.decode.Max,
 		float64(r.WeightBytes)/1e6, r.Bandwidth/1e9, 100*r.Share, 100*r.ActorsShare)

@@ -27,8 +27,8 @@ func (chatCmd) Help() string {
 }
 
 func (c *chatCmd) Run(e *env) error {
-	if c.N < 0 {
-		return usagef("-n is %d: want a number of tokens, such as 100", c.N)
+	if err := within("-n", c.N, 0, maxTokens); err != nil {
+		return err
 	}
 	engine, err := c.load(e)
 	if err != nil {

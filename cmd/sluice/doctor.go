@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/storage/pin"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
@@ -62,12 +63,8 @@ type finding struct {
 func examine(e *env) []finding {
 	list := []finding{processor(&cpuid.CPU)}
 	list = append(list, instructions(&cpuid.CPU))
-	if forced, ok := e.lookup("SLUICE_CPU"); ok {
-		list = append(list, finding{
-			What: "kernels", State: "SLUICE_CPU=" + printable(forced) + " forces them",
-			Do: "unset SLUICE_CPU for the fastest",
-		})
-	}
+	forced, _ := e.lookup("SLUICE_CPU")
+	list = append(list, kernelsFor(forced))
 	return append(list, memory(e.root), hugePages(e.root), directReads(), lockedMemory(), freeDisk("."))
 }
 
@@ -86,20 +83,20 @@ func printFindings(w io.Writer, findings []finding) error {
 	return t.Flush()
 }
 
-func processor(cpu *cpuid.CPUInfo) finding {
-	name := cmp.Or(strings.Join(strings.Fields(cpu.BrandName), " "), runtime.GOARCH)
+func processor(c *cpuid.CPUInfo) finding {
+	name := cmp.Or(strings.Join(strings.Fields(c.BrandName), " "), runtime.GOARCH)
 	state := fmt.Sprintf("%s, %s usable", name, count(runtime.NumCPU(), "thread"))
-	if cpu.Cache.L2 > 0 {
-		state += ", L2 " + binarySize(int64(cpu.Cache.L2))
+	if c.Cache.L2 > 0 {
+		state += ", L2 " + binarySize(int64(c.Cache.L2))
 	}
-	if cpu.Cache.L3 > 0 {
-		state += ", L3 " + binarySize(int64(cpu.Cache.L3))
+	if c.Cache.L3 > 0 {
+		state += ", L3 " + binarySize(int64(c.Cache.L3))
 	}
 	return finding{What: "processor", State: state, OK: true}
 }
 
 // instructions lists those that matter to integer and float dot products.
-func instructions(cpu *cpuid.CPUInfo) finding {
+func instructions(c *cpuid.CPUInfo) finding {
 	f := finding{What: "instructions", OK: true}
 	var have []string
 	for _, set := range []struct {
@@ -114,7 +111,7 @@ func instructions(cpu *cpuid.CPUInfo) finding {
 		{"AMX int8", []cpuid.FeatureID{cpuid.AMXTILE, cpuid.AMXINT8}},
 		{"NEON dot product", []cpuid.FeatureID{cpuid.ASIMDDP}},
 	} {
-		if cpu.Supports(set.ids...) {
+		if c.Supports(set.ids...) {
 			have = append(have, set.name)
 		}
 	}
@@ -123,6 +120,24 @@ func instructions(cpu *cpuid.CPUInfo) finding {
 		f.OK = false
 		f.State = strings.TrimPrefix(f.State+", no AVX2: plain Go kernels, slow", ", ")
 		f.Do = "use an x86-64 processor of 2015 or later; a virtual machine has to pass its host's through"
+	}
+	return f
+}
+
+// kernelsFor says which kernels models would run on: the best for this processor, unless others are forced.
+func kernelsFor(forced string) finding {
+	f := finding{What: "kernels", OK: forced == ""}
+	if !f.OK {
+		f.State, f.Do = "SLUICE_CPU="+printable(forced)+" forces them", "unset SLUICE_CPU for the fastest"
+	}
+	device, err := cpu.New(1, forced)
+	if err != nil {
+		f.State = "SLUICE_CPU: " + err.Error()
+		return f
+	}
+	defer device.Close()
+	if f.OK {
+		f.State = strings.TrimPrefix(device.Name(), "cpu ")
 	}
 	return f
 }

@@ -11,7 +11,9 @@ import (
 func TestDoctor(t *testing.T) {
 	o := sluice("", "doctor")
 	require.Equal(t, exitDone, o.code, o.stderr)
-	for _, what := range []string{"processor", "instructions", "memory", "huge pages", "io_uring", "locked", "disk"} {
+	for _, what := range []string{
+		"processor", "instructions", "kernels", "memory", "huge pages", "io_uring", "locked", "disk",
+	} {
 		require.Contains(t, o.stdout, what)
 	}
 
@@ -33,6 +35,13 @@ func TestDoctor(t *testing.T) {
 	require.False(t, found["memory"].OK)
 	require.False(t, found["huge pages"].OK)
 	require.Equal(t, "SLUICE_CPU=ref forces them", found["kernels"].State)
+}
+
+func TestDoctorSeesWrongKernels(t *testing.T) {
+	f := kernelsFor("sse9")
+	require.False(t, f.OK)
+	require.Contains(t, f.State, `no CPU kernels "sse9"`)
+	require.NotEmpty(t, f.Do)
 }
 
 func TestDoctorSeesContainers(t *testing.T) {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -21,17 +24,35 @@ type engineFlags struct {
 	Log     string `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`
 }
 
+const (
+	maxTokens  = math.MaxInt32 // of a conversation, or of anything within it
+	maxThreads = 1024          // what package cpu takes
+)
+
+// within refuses a number that a flag cannot mean.
+func within(flag string, n, least, most int) error {
+	if n < least || n > most {
+		return usagef("%s is %d: want %d to %d", flag, n, least, most)
+	}
+	return nil
+}
+
+func (f *engineFlags) check() error {
+	return cmp.Or(within("--ctx", f.Ctx, 0, maxTokens), within("-t", f.Threads, 0, maxThreads))
+}
+
 // start loads the model, with a progress bar if a person is watching. edit may change what the flags do not say.
 func (f *engineFlags) start(ctx context.Context, e *env, edit func(*actors.Config)) (*actors.Engine, error) {
-	if f.Ctx < 0 {
-		return nil, usagef("--ctx is %d: want a number of tokens, such as 4096", f.Ctx)
-	}
-	if f.Threads < 0 {
-		return nil, usagef("-t is %d: want a number of threads, such as 2", f.Threads)
+	if err := f.check(); err != nil {
+		return nil, err
 	}
 	file, err := openModel(f.Model)
 	if err != nil {
 		return nil, err
+	}
+	if len(file.Tensors) == 0 {
+		err := fmt.Errorf("%s: it has no weights: sluice tokenize and detokenize can use its vocabulary", file.Name)
+		return nil, errors.Join(err, file.Close())
 	}
 	force, _ := e.lookup("SLUICE_CPU")
 	device, err := cpu.New(f.Threads, force)
@@ -51,11 +72,15 @@ func (f *engineFlags) start(ctx context.Context, e *env, edit func(*actors.Confi
 		defer bar.clear()
 		cfg.Progress = bar.show
 	}
-	return actors.Start(ctx, cfg)
+	engine, err := actors.Start(ctx, cfg)
+	if err == nil && f.Ctx > engine.Info.Trained {
+		fmt.Fprintf(e.stderr, "sluice: --ctx is %d, but the model was trained for %d tokens: expect worse answers beyond\n",
+			f.Ctx, engine.Info.Trained)
+	}
+	return engine, err
 }
 
-// logger writes what the engine has to say: for a person, on standard error, warnings and worse unless told
-// otherwise.
+// logger writes what the engine has to say: for a person, on standard error, errors unless told otherwise.
 func (f *engineFlags) logger(e *env) zerolog.Logger {
 	level := zerolog.ErrorLevel
 	if f.Log != "" {

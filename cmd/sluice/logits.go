@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -41,24 +40,54 @@ func (c *logitsCmd) Run(e *env) error {
 	return writeLogits(ctx, engine, ids, c.Output)
 }
 
-func writeLogits(ctx context.Context, engine *actors.Engine, ids []int32, path string) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
+func writeLogits(ctx context.Context, engine *actors.Engine, ids []int32, path string) error {
+	out := &rowFile{path: path}
+	err := eachRow(ctx, engine, ids, out.add)
+	return out.end(err)
+}
+
+// rowFile is a file of rows. It is created with the first one: a request that is refused leaves what was there.
+type rowFile struct {
+	path string
+	file *os.File
+	w    *bufio.Writer
+}
+
+func (r *rowFile) add(_ int, row []float32) error {
+	if r.file == nil {
+		f, err := os.Create(r.path)
+		if err != nil {
+			return onFile(r.path, err)
+		}
+		r.file, r.w = f, bufio.NewWriterSize(f, 1<<20)
+	}
+	var word [4]byte
+	for _, x := range row {
+		binary.LittleEndian.PutUint32(word[:], math.Float32bits(x))
+		if _, err := r.w.Write(word[:]); err != nil {
+			return onFile(r.path, err)
+		}
+	}
+	return nil
+}
+
+// end completes the file. After an error, which it returns, it removes what was written of a regular one, which nobody
+// could tell from a whole one.
+func (r *rowFile) end(err error) error {
+	if r.file == nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	w := bufio.NewWriterSize(f, 1<<20)
-	err = eachRow(ctx, engine, ids, func(_ int, row []float32) error {
-		var word [4]byte
-		for _, x := range row {
-			binary.LittleEndian.PutUint32(word[:], math.Float32bits(x))
-			if _, err := w.Write(word[:]); err != nil {
-				return fmt.Errorf("%s: %w", path, err)
-			}
+	if err == nil {
+		if err = r.w.Flush(); err != nil {
+			err = onFile(r.path, err)
 		}
-		return nil
-	})
-	return errors.Join(err, w.Flush())
+	}
+	info, statErr := r.file.Stat()
+	err = errors.Join(err, r.file.Close())
+	if err != nil && statErr == nil && info.Mode().IsRegular() {
+		_ = os.Remove(r.path) // the first error says more
+	}
+	return err
 }
 
 // eachRow calls visit with the logits of each position in order.

@@ -118,6 +118,17 @@ func TestUsage(t *testing.T) {
 		args("inspect", "--nonsense"),
 		args("inspect", "a.gguf", "b.gguf"),
 		args("tokenize", "-m"),
+		args("run", "--n=-1", "hello"),
+		args("run", "--ctx=99999999999", "hello"),
+		args("run", "-t", "5000", "hello"),
+		args("run", "--tokens", "1,2", "hello"),
+		args("run", "--tokens", "1,2", "--system", "Be brief."),
+		args("run", "--tokens", "1,9999"),
+		args("perplexity", "-f", "README.md", "-c", "3"),
+		args("perplexity", "-f", "README.md", "--ctx", "100"),
+		args("bench", "-t", "5000"),
+		args("bench", "--seqs", "0"),
+		args("bench", "-p", "16", "-n", "16", "--ctx", "20"),
 	)
 	o := sluice("")
 	require.Equal(t, exitUsage, o.code)

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 
 	"github.com/sluice-ai/sluice/actors"
@@ -14,8 +14,8 @@ import (
 type perplexityCmd struct {
 	engineFlags
 	File  string `short:"f" required:"" placeholder:"FILE" help:"Text to measure on."`
-	Chunk int    `short:"c" default:"512" placeholder:"N" help:"Tokens of a chunk; the second half of each is scored."`
-	Most  int    `name:"chunks" placeholder:"N" help:"Measure on the first N chunks only."`
+	Chunk int    `short:"c" default:"512" placeholder:"N" help:"Tokens of a chunk; the second half of each is scored. Default: 512."`
+	Most  int    `name:"chunks" placeholder:"N" help:"Measure on the first N chunks only. Default: all."`
 }
 
 func (perplexityCmd) examples() [2]string {
@@ -34,12 +34,15 @@ type perplexity struct {
 }
 
 func (c *perplexityCmd) Run(e *env) error {
-	if c.Chunk < 4 {
-		return usagef("-c is %d: want at least 4 tokens in a chunk", c.Chunk)
+	if err := cmp.Or(within("-c", c.Chunk, 4, maxTokens), within("--chunks", c.Most, 0, maxTokens)); err != nil {
+		return err
+	}
+	if c.Ctx > 0 && c.Ctx < c.Chunk {
+		return usagef("--ctx is %d, but a chunk has %d tokens (-c): want at least as many", c.Ctx, c.Chunk)
 	}
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
-	text, err := os.ReadFile(c.File)
+	text, err := readFile(c.File)
 	if err != nil {
 		return err
 	}
@@ -57,7 +60,7 @@ func (c *perplexityCmd) Run(e *env) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
-	return printJSON(e.stdout, result)
+	return printResult(e.stdout, result)
 }
 
 // measure follows llama.cpp's protocol: the text in chunks of n tokens, each on an empty cache, with BOS in place

@@ -14,11 +14,11 @@ import (
 
 type runCmd struct {
 	engineFlags
-	Prompt []string `arg:"" optional:"" help:"What to ask. Without it: standard input."`
+	Prompt []string `arg:"" optional:"" help:"What to ask; after -- if it begins with a dash. Without it: standard input."`
 	N      int      `short:"n" placeholder:"N" help:"Most tokens to generate. Default: until the answer ends."`
 	System string   `help:"System message to put before the prompt."`
 	Raw    bool     `help:"Complete the text as it is, without the chat template."`
-	Tokens string   `placeholder:"IDS" help:"Token ids as they are, such as 1,2,3, instead of a prompt."`
+	Tokens *string  `placeholder:"IDS" help:"Token ids as they are, such as 1,2,3, instead of a prompt."`
 	Stop   []string `sep:"none" placeholder:"TEXT" help:"Text that ends the answer. May be repeated."`
 
 	IgnoreEOS bool `name:"ignore-eos" help:"Go on after the end of the answer."`
@@ -34,13 +34,13 @@ func (runCmd) examples() [2]string {
 }
 
 func (c *runCmd) Run(e *env) error {
-	ctx, cancel := e.interruptible(context.Background())
-	defer cancel()
-	began := e.now()
 	prompt, err := c.prompt(e)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := e.interruptible(context.Background())
+	defer cancel()
+	began := e.now()
 	engine, err := c.start(ctx, e, func(cfg *actors.Config) { cfg.Sequences = 1 })
 	if err != nil {
 		return err
@@ -64,16 +64,19 @@ func (c *runCmd) Run(e *env) error {
 
 // prompt is the text to answer; none if ids were given.
 func (c *runCmd) prompt(e *env) (string, error) {
-	if c.Tokens != "" {
-		if len(c.Prompt) > 0 {
-			return "", usagef("there are both a prompt and --tokens: give one of them")
-		}
+	if err := within("-n", c.N, 0, maxTokens); err != nil {
+		return "", err
+	}
+	switch {
+	case c.System != "" && (c.Raw || c.Tokens != nil):
+		return "", usagef("--system needs the chat template, which --raw and --tokens leave out: drop one of them")
+	case c.Tokens != nil && len(c.Prompt) > 0:
+		return "", usagef("there are both a prompt and --tokens: give one of them")
+	case c.Tokens != nil:
 		return "", nil
-	}
-	if len(c.Prompt) > 0 {
+	case len(c.Prompt) > 0:
 		return strings.Join(c.Prompt, " "), nil
-	}
-	if e.isTerminal(e.stdin) {
+	case e.isTerminal(e.stdin):
 		return "", usagef(`there is no prompt: sluice run "What is the capital of France?"`)
 	}
 	text, err := io.ReadAll(e.stdin)
@@ -96,10 +99,8 @@ func (c *runCmd) request(e *env, engine *actors.Engine, prompt string) (actors.R
 		r.Sampling.IgnoreEOG = engine.Vocab().EOG()
 	}
 	switch {
-	case c.N < 0:
-		return r, usagef("-n is %d: want a number of tokens, such as 100", c.N)
-	case c.Tokens != "":
-		if r.Tokens, err = parseIDs(c.Tokens, engine.Info.Vocab); err != nil {
+	case c.Tokens != nil:
+		if r.Tokens, err = parseIDs(*c.Tokens, engine.Info.Vocab); err != nil {
 			return r, usagef("--tokens: %v", err)
 		}
 	case c.Raw:
@@ -185,7 +186,7 @@ func (c *runCmd) printJSON(ctx context.Context, e *env, s *actors.Stream, load t
 		LoadMS: ms(load), PrefillMS: ms(u.Prefill), DecodeMS: ms(u.Decode), CachedTokens: u.Cached, GeneratedTokens: u.Generated,
 		PrefillTokens: rate(u.Prompt-u.Cached, u.Prefill), DecodeTokens: rate(u.Generated-1, u.Decode),
 	}
-	return printJSON(e.stdout, a)
+	return printResult(e.stdout, a)
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

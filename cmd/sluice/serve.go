@@ -15,7 +15,7 @@ import (
 
 type serveCmd struct {
 	engineFlags
-	Addr     string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one."`
+	Addr     string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
 	APIKey   []string `name:"api-key" sep:"none" placeholder:"KEY" help:"Key that clients must send. May be repeated. Without one, anybody who reaches the address may ask."`
 	Name     string   `placeholder:"NAME" help:"Name of the model for clients. Default: the one in its file."`
 	Parallel int      `placeholder:"N" help:"Answers computed at once; more wait. Default: 32."`
