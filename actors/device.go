@@ -16,6 +16,8 @@ type (
 	loaded struct{ incarnation int }
 )
 
+func (*loaded) late() {}
+
 // device owns the compiled model: it runs steps, segment by segment. Its children bring the weights. A restart
 // compiles and loads afresh, since what failed may have left anything in memory; the KV cache is lost with it.
 type device struct {

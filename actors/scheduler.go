@@ -21,6 +21,7 @@ type (
 	wake struct{ seq *sequence }
 )
 
+func (*submit) late()   {}
 func (*cancel) urgent() {}
 func (*cancel) late()   {}
 func (*wake) late()     {}

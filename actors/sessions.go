@@ -14,6 +14,7 @@ type (
 	hangUpAll struct{ err error }
 )
 
+func (*hangUpAll) late() {}
 func (m *open) refused() { m.record.refuse(errClosed) }
 
 // sessions supervises one session for each request. Its incarnations share the records, from which the sessions
