@@ -167,6 +167,7 @@ func TestHistoryProperty(t *testing.T) {
 			}
 		}
 		require.Zero(t, m.state.Len())
+		require.Zero(t, m.state.Running()+m.state.Waiting())
 		require.Zero(t, m.cache.Stats().Used)
 	})
 }

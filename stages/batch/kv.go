@@ -49,6 +49,9 @@ func (s *State) wantKV(q *Seq) (KVOp, int) {
 // short request does not pass a long one that waits for blocks. Only those whose clients do not read are passed.
 func (s *State) admits(q *Seq) bool {
 	places := s.limits.Seqs - s.Running()
+	if places <= 0 {
+		return false
+	}
 	for _, p := range s.seqs {
 		switch {
 		case p == q:
@@ -74,7 +77,7 @@ func (s *State) KVDone(q *Seq, op KVOp, blocks []int32, n int) {
 		q.table = append(q.table[:0], blocks...)
 		q.done = n
 		if q.phase == waiting {
-			q.phase = running
+			s.move(q, running)
 		}
 	case KVGrow:
 		q.table = append(q.table, blocks...)
@@ -127,12 +130,12 @@ func (s *State) relieve() (hopeless *Seq) {
 	switch {
 	case stuck == nil:
 	case unread != nil:
-		unread.phase = waiting
+		s.move(unread, waiting)
 	case !stuck.kv.refused: // it was not asked for yet
 	case holders == 0, holders == 1 && youngest == stuck:
 		return stuck
 	case stuck.phase == running:
-		youngest.phase = waiting
+		s.move(youngest, waiting)
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ type State struct {
 	limits   Limits
 	seqs     []*Seq // by arrival
 	byID     map[ID]*Seq
+	counts   [ended + 1]int // of seqs, by phase
 	arrivals uint64
 }
 
@@ -43,19 +44,15 @@ func (s *State) Seqs() []*Seq { return s.seqs }
 func (s *State) Find(id ID) *Seq { return s.byID[id] }
 
 // Waiting counts the sequences that were not given a place yet.
-func (s *State) Waiting() int { return s.count(waiting) }
+func (s *State) Waiting() int { return s.counts[waiting] }
 
 // Running counts the sequences that hold a place.
-func (s *State) Running() int { return s.count(running) }
+func (s *State) Running() int { return s.counts[running] }
 
-func (s *State) count(p phase) int {
-	n := 0
-	for _, q := range s.seqs {
-		if q.phase == p {
-			n++
-		}
-	}
-	return n
+func (s *State) move(q *Seq, to phase) {
+	s.counts[q.phase]--
+	q.phase = to
+	s.counts[to]++
 }
 
 // Submit takes a sequence in. Its progress fields must be zero.
@@ -64,6 +61,7 @@ func (s *State) Submit(q *Seq) {
 	q.arrival = s.arrivals
 	s.seqs = append(s.seqs, q)
 	s.byID[q.ID] = q
+	s.counts[q.phase]++
 }
 
 // Cancel ends a sequence; one that is gone already is no error.
@@ -90,20 +88,24 @@ func (s *State) Reset() {
 		if q.phase == ended {
 			s.forget(q)
 		} else {
-			q.phase = waiting
+			s.move(q, waiting)
 		}
 	}
 }
 
 // end takes the sequence out of the running set; it is forgotten once its blocks are given back.
 func (s *State) end(q *Seq) {
-	q.phase = ended
+	if s.byID[q.ID] != q {
+		return // forgotten already: a step that failed may still name it
+	}
+	s.move(q, ended)
 	if !q.kv.open && !q.kv.asked {
 		s.forget(q)
 	}
 }
 
 func (s *State) forget(q *Seq) {
+	s.counts[q.phase]--
 	delete(s.byID, q.ID)
 	s.seqs = slices.DeleteFunc(s.seqs, func(p *Seq) bool { return p == q })
 }
