@@ -241,8 +241,11 @@ func TestUnreadSequencesGiveWay(t *testing.T) {
 			m.submit(2, prompt(200, 500), 40)
 			m.run()
 			require.Equal(t, expected(prompt(200, 500), 40), m.got[2])
+			m.state.Consumed(slow, slow.Sent()-Window/2-1)
+			m.run()
+			require.Len(t, m.got[1], Window, "not before half a window is read")
 			m.unread = nil
-			m.state.Consumed(slow, slow.Sent())
+			m.state.Consumed(slow, slow.Sent()-Window/2)
 			m.run()
 			require.Equal(t, expected(prompt(200, 0), 100), m.got[1])
 			require.Zero(t, m.cache.Stats().Used)

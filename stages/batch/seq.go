@@ -54,12 +54,17 @@ func (q *Seq) room() int { return len(q.table) * backend.BlockSize }
 // Sent returns how many tokens, or chunks of a score, were delivered.
 func (q *Seq) Sent() uint64 { return q.sent }
 
-// credit says whether one more token may be sent. A score has one chunk of rows under way.
+// credit says whether one more token may be sent. A score has one chunk of rows under way. A sequence that waits is
+// let in again when its client has read half a window: less would not be worth computing it again.
 func (q *Seq) credit() bool {
-	if q.Score {
-		return q.sent == q.got
+	unread := q.sent - q.got
+	switch {
+	case q.Score:
+		return unread == 0
+	case q.phase == waiting:
+		return unread <= Window/2
 	}
-	return q.sent-q.got < Window
+	return unread < Window
 }
 
 // left is the number of positions that are known and not computed.
