@@ -86,15 +86,13 @@ func (m *mailbox) PostUserMessage(message any) {
 		}
 	}
 	depth := int64(m.user.len() + m.urgent.len())
+	m.load.depth.Store(depth)
+	m.load.peak.Store(max(depth, m.load.peak.Load()))
 	wake := ok && m.wake()
 	m.mu.Unlock()
 	if !ok {
 		m.refuse(bare, closed)
 		return
-	}
-	m.load.depth.Store(depth)
-	if depth > m.load.peak.Load() {
-		m.load.peak.Store(depth)
 	}
 	if wake {
 		m.dispatcher.Schedule(m.run)
@@ -192,6 +190,7 @@ func (m *mailbox) next() (e envelope, system, ok bool) {
 	if !ok {
 		m.scheduled = false
 	}
+	m.load.depth.Store(int64(m.user.len() + m.urgent.len()))
 	return e, false, ok
 }
 

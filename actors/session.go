@@ -287,5 +287,5 @@ func limitFor(prompt, most, ctx int) (int, error) {
 	if most <= 0 {
 		return ctx, nil
 	}
-	return min(prompt+most, ctx), nil
+	return prompt + min(most, ctx-prompt), nil
 }

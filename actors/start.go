@@ -14,11 +14,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/arch"
 	"github.com/sluice-ai/sluice/stages/batch"
-	"github.com/sluice-ai/sluice/stages/kv"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/pin"
-	"github.com/sluice-ai/sluice/storage/uring"
 )
 
 // Config says what an engine runs, and on what. The zero value of a field that has a default stands for it.
@@ -40,13 +38,7 @@ type Config struct {
 	Progress func(done, total int64)
 }
 
-const (
-	defaultSequences = 32
-	defaultRows      = 512
-	maxLogitsBytes   = 64 << 20 // memory for a step's logits
-	minSlabBytes     = 1 << 20
-	streamCapacity   = batch.Window + 2
-)
+const streamCapacity = batch.Window + 2
 
 // Start validates the model, starts the actors, loads the weights and returns when the engine can serve. On an
 // error, File and Device are closed too.
@@ -84,7 +76,9 @@ func prepare(cfg *Config) (*Engine, error) {
 		return nil, fmt.Errorf("%s: the vocabulary has %d tokens, but the model computes logits for %d: convert it again",
 			cfg.File.Name, have, want)
 	}
-	k.plan(cfg)
+	if err := k.plan(cfg); err != nil {
+		return nil, err
+	}
 	info, template, err := describe(k)
 	if err != nil {
 		return nil, err
@@ -120,51 +114,6 @@ func bind(cfg *Config) (*ir.Bound, error) {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
 	return bound, nil
-}
-
-// plan fixes the sizes of everything.
-func (k *core) plan(cfg *Config) {
-	elem := 2
-	if cfg.KV == backend.KVF32 {
-		elem = 4
-	}
-	blockBytes := int64(0)
-	for _, l := range k.bound.KV {
-		blockBytes += int64(l.KVHeads) * int64(l.KDim+l.VDim) * int64(elem) * kv.BlockSize
-	}
-	budget := mem.Available() / 4
-	k.ctx = cfg.Context
-	if k.ctx <= 0 {
-		k.ctx = int(min(int64(k.bound.Context), max(budget/max(blockBytes, 1), 8)*kv.BlockSize))
-	}
-	seqs, rows := orDefault(cfg.Sequences, defaultSequences), orDefault(cfg.Rows, defaultRows)
-	full := (k.ctx + kv.BlockSize - 1) / kv.BlockSize
-	blocks := cfg.Blocks
-	if blocks <= 0 {
-		blocks = full + int(min(int64(full)*int64(min(seqs, 4)-1), max(budget/max(blockBytes, 1)-int64(full), 0)))
-	}
-	wanted := max(min(rows, maxLogitsBytes/4/k.bound.Vocab), seqs)
-	k.limits = batch.Limits{Seqs: seqs, Rows: max(rows, seqs), Wanted: wanted, Beside: max(rows/4, seqs+minRows)}
-	k.layout = backend.Config{KV: cfg.KV, Blocks: max(blocks, full), MaxRows: k.limits.Rows, MaxWanted: wanted}
-	if k.layout.KV == 0 {
-		k.layout.KV = backend.KVF16
-	}
-	k.slabBytes = minSlabBytes
-	for ref, w := range k.bound.Weights {
-		rowBytes := int(k.file.Tensors[k.bound.Tensors[ref]].Size) / w.Rows
-		k.slabBytes = max(k.slabBytes, rowBytes*slabRows)
-	}
-	k.slabBytes += uring.Slack
-}
-
-// slabRows is a multiple of every device's row grain.
-const slabRows = 64
-
-func orDefault(n, otherwise int) int {
-	if n > 0 {
-		return n
-	}
-	return otherwise
 }
 
 // await waits until the model is loaded.

@@ -8,17 +8,18 @@ import (
 	"github.com/sluice-ai/sluice/internal/mem"
 )
 
-// probeBytes is how much each thread reads in a pass: more than it can find in its caches.
-const probeBytes = 512 << 20
+// probeBytes is how much the threads read in a pass, together: more than they can find in their caches.
+const probeBytes = 1 << 30
 
 // ReadBandwidth measures how many bytes per second so many threads read from memory, each its own range in four
-// streams, which reads more than one stream does. It takes about a second, and probeBytes for each thread while
-// it runs; where that much memory cannot be had it returns the error.
+// streams, which reads more than one stream does. It takes about a second, and probeBytes of memory while it
+// runs; where that much cannot be had it returns the error.
 func ReadBandwidth(threads int) (float64, error) {
 	areas := make([][]byte, threads)
+	each := int64(probeBytes / threads &^ 4095)
 	var wg sync.WaitGroup
 	for i := range areas {
-		area, err := mem.Alloc(probeBytes)
+		area, err := mem.Alloc(each)
 		if err != nil {
 			return 0, err
 		}
@@ -34,7 +35,7 @@ func ReadBandwidth(threads int) (float64, error) {
 			wg.Go(func() { sink(sum(area)) })
 		}
 		wg.Wait()
-		best = max(best, float64(threads)*probeBytes/time.Since(began).Seconds())
+		best = max(best, float64(threads)*float64(each)/time.Since(began).Seconds())
 	}
 	return best, nil
 }
