@@ -31,14 +31,23 @@ type Request struct {
 }
 
 // UserError is a request's fault; its text is meant for the user.
-type UserError struct{ Text string }
+type UserError struct {
+	Text    string
+	TooLong bool // there are more tokens than the context holds
+}
 
 func (e *UserError) Error() string { return e.Text }
+
+func refuse(format string, args ...any) error { return &UserError{Text: fmt.Sprintf(format, args...)} }
+
+func tooLong(format string, args ...any) error {
+	return &UserError{Text: fmt.Sprintf(format, args...), TooLong: true}
+}
 
 // Errors of the engine as a whole.
 var (
 	ErrBusy   = fmt.Errorf("%d requests are open already: try again later", maxSessions)
-	errClosed = errors.New("the engine is shutting down")
+	ErrClosed = errors.New("the engine is shutting down")
 )
 
 // Engine runs one model. Its methods may be called from any goroutine.
@@ -59,7 +68,7 @@ type Engine struct {
 // closes.
 func (e *Engine) Generate(r Request) (*Stream, error) {
 	if err := r.Sampling.Check(e.bound.Vocab); err != nil {
-		return nil, &UserError{err.Error()}
+		return nil, refuse("%v", err)
 	}
 	return e.begin(r)
 }
@@ -96,7 +105,7 @@ func (e *Engine) enter() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closing {
-		return errClosed
+		return ErrClosed
 	}
 	if e.open.Load() >= maxSessions {
 		return ErrBusy
@@ -145,7 +154,7 @@ func (e *Engine) close(ctx context.Context) error {
 	case <-e.empty:
 	case <-ctx.Done():
 		cut = ctx.Err()
-		e.send(e.sessions, &hangUpAll{errClosed})
+		e.send(e.sessions, &hangUpAll{ErrClosed})
 		<-e.empty
 	}
 	done := make(chan struct{})

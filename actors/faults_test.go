@@ -77,6 +77,19 @@ func TestPoison(t *testing.T) {
 	}
 }
 
+// Requests that kill the device wear nobody's patience out but their own.
+func TestPoisonDoesNotWearOut(t *testing.T) {
+	e := startFixture(t, fixture, func(c *Config) {
+		c.Device = faulty{c.Device, func() error { panic("index out of range") }}
+	})
+	for range maxRestarts + 1 {
+		_, err := drain(begin(t, e, ask([]int32{4, poison, 6}, 20)))
+		require.ErrorContains(t, err, "this request cannot be computed")
+	}
+	require.NoError(t, e.Health())
+	require.Len(t, collect(t, begin(t, e, plain([]int32{1, 2}, 5))).tokens, 5)
+}
+
 // A device that always dies makes the engine unhealthy, and requests end with the reason; nothing hangs.
 func TestGivesUp(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
@@ -172,7 +185,7 @@ func TestOpenWithoutSessions(t *testing.T) {
 	e := startFixture(t, fixture, nil)
 	require.NoError(t, e.system.Root.StopFuture(e.sessions).Wait())
 	_, err := drain(begin(t, e, ask([]int32{1}, 1)))
-	require.ErrorIs(t, err, errClosed)
+	require.ErrorIs(t, err, ErrClosed)
 	require.Zero(t, e.Snapshot().Open)
 }
 

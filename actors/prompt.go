@@ -56,19 +56,24 @@ func describe(k *core) (Info, *chat.Template, error) {
 }
 
 func (k *core) promptTokens(r *Request) ([]int32, error) {
-	switch {
-	case r.Tokens != nil:
+	if r.Tokens != nil {
 		return r.Tokens, nil
-	case r.Chat != nil:
-		text, err := k.render(*r.Chat)
-		if err != nil {
+	}
+	text, options := r.Text, token.Options{AddSpecial: true, ParseSpecial: !r.PlainText}
+	if r.Chat != nil {
+		var err error
+		if text, err = k.render(*r.Chat); err != nil {
 			return nil, err
 		}
 		// A template may spell out the BOS that encoding would add: there must be one.
 		again := k.vocab.BOSText() != "" && strings.HasPrefix(text, k.vocab.BOSText())
-		return k.vocab.Encode(nil, text, token.Options{AddSpecial: !again, ParseSpecial: true})
+		options = token.Options{AddSpecial: !again, ParseSpecial: true}
 	}
-	return k.vocab.Encode(nil, r.Text, token.Options{AddSpecial: true, ParseSpecial: !r.PlainText})
+	ids, err := k.vocab.Encode(nil, text, options)
+	if err != nil {
+		return nil, refuse("the prompt cannot be put into tokens: %v", err)
+	}
+	return ids, nil
 }
 
 // Prompt renders a conversation as Generate does, for those who must know how the prompt ends.
@@ -79,7 +84,7 @@ func (k *core) render(in chat.Input) (string, error) {
 	in.BOS, in.EOS, in.Now = k.vocab.BOSText(), k.vocab.EOSText(), now()
 	text, err := k.template.Render(in)
 	if err != nil {
-		return "", &UserError{fmt.Sprintf("the model's chat template refused the conversation: %v", err)}
+		return "", refuse("the model's chat template refused the conversation: %v", err)
 	}
 	return text, nil
 }

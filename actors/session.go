@@ -2,7 +2,6 @@ package actors
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -79,7 +78,7 @@ func (s *session) Receive(c actor.Context) {
 		s.abandon(c)
 	case *actor.Stopped:
 		if !s.moving.Load() {
-			s.stream.finish(s.usage, errClosed)
+			s.stream.finish(s.usage, ErrClosed)
 			s.leave()
 		}
 	case *actor.Restarting:
@@ -255,16 +254,16 @@ func (k *core) encode(r *record) error {
 		return err
 	}
 	if len(ids) == 0 {
-		return &UserError{"the prompt has no tokens: give it some text"}
+		return refuse("the prompt has no tokens: give it some text")
 	}
 	for i, id := range ids {
 		if id < 0 || int(id) >= k.bound.Vocab {
-			return &UserError{fmt.Sprintf("token %d of the prompt is %d, the vocabulary has 0 to %d", i, id, k.bound.Vocab-1)}
+			return refuse("token %d of the prompt is %d, the vocabulary has 0 to %d", i, id, k.bound.Vocab-1)
 		}
 	}
 	if r.request.score {
 		if len(ids) > k.ctx {
-			return &UserError{fmt.Sprintf("there are %d tokens, the context holds %d: ask for a larger one", len(ids), k.ctx)}
+			return tooLong("there are %d tokens, the context holds %d: ask for a larger one", len(ids), k.ctx)
 		}
 		r.limit = len(ids)
 	} else {
@@ -280,9 +279,8 @@ func (k *core) encode(r *record) error {
 // limitFor returns how long prompt and answer may be together.
 func limitFor(prompt, most, ctx int) (int, error) {
 	if prompt >= ctx {
-		return 0, &UserError{fmt.Sprintf(
-			"the prompt has %d tokens and the context %d, which leaves no room for an answer: shorten it, or start with a larger --ctx",
-			prompt, ctx)}
+		return 0, tooLong("the prompt has %d tokens and the context %d, which leaves no room for an answer: "+
+			"shorten it, or start with a larger --ctx", prompt, ctx)
 	}
 	if most <= 0 {
 		return ctx, nil

@@ -15,7 +15,7 @@ type (
 )
 
 func (*hangUpAll) late() {}
-func (m *open) refused() { m.record.refuse(errClosed) }
+func (m *open) refused() { m.record.refuse(ErrClosed) }
 
 // sessions supervises one session for each request. Its incarnations share the records, from which the sessions
 // begin again when it restarts.

@@ -3,6 +3,7 @@ package actors
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,33 +11,40 @@ import (
 )
 
 const (
-	maxRestarts   = 8           // failures within restartWindow before supervision gives up
-	restartWindow = time.Minute // a quieter actor starts afresh
+	maxRestarts   = 8               // failures within restartWindow before supervision gives up
+	maxPoisoned   = 8 * maxRestarts // the same, of failures on a step
+	restartWindow = time.Minute     // a quieter actor starts afresh
 	firstBackoff  = 10 * time.Millisecond
 	maxBackoff    = 2 * time.Second
 )
 
-// supervisor restarts a failed child: at once the first time, then after a doubling pause with jitter. A child
-// that keeps failing is given up. It implements actor.SupervisorStrategy.
+// supervisor restarts a failed child: at once the first time, then after a doubling pause with jitter. A child that
+// keeps failing is given up. To die of a step is more likely a request's fault than the actor's: the scheduler
+// finds out whose and ends that request, so such failures are counted apart, and many more are borne. It
+// implements actor.SupervisorStrategy.
 type supervisor struct {
 	tree   *tree
 	gaveUp func(child *actor.PID, reason any)
 
 	mu       sync.Mutex
-	failures map[string][]time.Time
+	failures map[string]*failures // by child
 }
 
+// failures are the times of recent failures.
+type failures struct{ own, poisoned []time.Time }
+
 func (t *tree) supervisor(gaveUp func(child *actor.PID, reason any)) *supervisor {
-	return &supervisor{tree: t, gaveUp: gaveUp, failures: make(map[string][]time.Time)}
+	return &supervisor{tree: t, gaveUp: gaveUp, failures: make(map[string]*failures)}
 }
 
 // HandleFailure implements actor.SupervisorStrategy.
 func (s *supervisor) HandleFailure(_ *actor.ActorSystem, parent actor.Supervisor, child *actor.PID,
 	_ *actor.RestartStatistics, reason, message any) {
-	n := s.note(child.Id)
+	_, poisoned := message.(*step)
+	own, steps := s.note(child.Id, poisoned)
 	log := s.tree.log.Error().Str("actor", child.Id).Str("message", fmt.Sprintf("%T", message)).
-		Str("reason", fmt.Sprint(reason)).Int("failures", n)
-	if n > maxRestarts {
+		Str("reason", fmt.Sprint(reason)).Int("failures", own).Int("on_steps", steps)
+	if own > maxRestarts || steps > maxPoisoned {
 		log.Msg("actor keeps failing, given up")
 		parent.StopChildren(child)
 		s.gaveUp(child, reason)
@@ -46,26 +54,31 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, parent actor.Supervisor
 	if load := s.tree.load(child.Id); load != nil {
 		load.restarts.Add(1)
 	}
-	if n == 1 {
+	if own <= 1 || poisoned {
 		parent.RestartChildren(child)
 		return
 	}
-	time.AfterFunc(backoff(n), func() { parent.RestartChildren(child) })
+	time.AfterFunc(backoff(own), func() { parent.RestartChildren(child) })
 }
 
-// note records a failure and returns how many there were within the window.
-func (s *supervisor) note(id string) int {
+// note records a failure and returns how many of both kinds there were within the window.
+func (s *supervisor) note(id string, poisoned bool) (own, steps int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := now()
-	kept := s.failures[id][:0]
-	for _, f := range s.failures[id] {
-		if at.Sub(f) < restartWindow {
-			kept = append(kept, f)
-		}
+	f := s.failures[id]
+	if f == nil {
+		f = new(failures)
+		s.failures[id] = f
 	}
-	s.failures[id] = append(kept, at)
-	return len(s.failures[id])
+	at := now()
+	old := func(t time.Time) bool { return at.Sub(t) >= restartWindow }
+	f.own, f.poisoned = slices.DeleteFunc(f.own, old), slices.DeleteFunc(f.poisoned, old)
+	if poisoned {
+		f.poisoned = append(f.poisoned, at)
+	} else {
+		f.own = append(f.own, at)
+	}
+	return len(f.own), len(f.poisoned)
 }
 
 // forget drops the record of a child that is gone.

@@ -63,7 +63,8 @@ func TestSlowClient(t *testing.T) {
 	_, err := r.ask(t.Context(), question(1), 0, 0)
 	require.NoError(t, err)
 	r.open(t, 0)
-	require.Contains(t, r.log.String(), `"status":499`)
+	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), `"status":499`) },
+		10*time.Second, time.Millisecond)
 }
 
 func TestShutdownWaits(t *testing.T) {

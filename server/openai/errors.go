@@ -88,10 +88,15 @@ func (a *API) explain(x *exchange.Exchange, err error) *Error {
 	var user *actors.UserError
 	switch {
 	case errors.As(err, &user):
-		return Invalid("", "", "%s", user.Text)
+		code := ""
+		if user.TooLong {
+			code = "context_length_exceeded"
+		}
+		return Invalid("", code, "%s", user.Text)
 	case errors.Is(err, actors.ErrBusy):
 		return Unavailable("overloaded", "%s", actors.ErrBusy.Error())
-	case errors.Is(err, exchange.ErrStopping), errors.Is(context.Cause(x.Context), exchange.ErrStopping):
+	case errors.Is(err, actors.ErrClosed), errors.Is(err, exchange.ErrStopping),
+		errors.Is(context.Cause(x.Context), exchange.ErrStopping):
 		return Stopping()
 	case x.Context.Err() != nil: // nobody will read it
 		return Refused(exchange.StatusGone, "", "the client has gone")
