@@ -40,10 +40,18 @@ func greedy() sample.Params {
 	return p
 }
 
+// fixturePath finds one of the reference models. The laws' own is in testdata, so that they hold on any machine.
+func fixturePath(t testing.TB, name string) string {
+	if name == fixture {
+		return filepath.Join("testdata", name+".gguf")
+	}
+	return filepath.Join(shared.Dir(t), "fixtures", name+".gguf")
+}
+
 // startFixture runs one of the reference models.
 func startFixture(t *testing.T, name string, edit func(*Config)) *Engine {
 	t.Helper()
-	f, err := gguf.Open(filepath.Join(shared.Dir(t), "fixtures", name+".gguf"))
+	f, err := gguf.Open(fixturePath(t, name))
 	require.NoError(t, err)
 	return startFile(t, f, edit)
 }

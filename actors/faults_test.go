@@ -18,7 +18,6 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/shared"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -108,7 +107,7 @@ func TestGivesUp(t *testing.T) {
 // A file that shrinks between opening and loading is an error that names the tensor.
 func TestTruncatedWhileLoading(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
-	data, err := os.ReadFile(filepath.Join(shared.Dir(t), "fixtures", fixture+".gguf"))
+	data, err := os.ReadFile(fixturePath(t, fixture))
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	require.NoError(t, os.WriteFile(path, data, 0o600))

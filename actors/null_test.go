@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/shared"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -41,7 +39,7 @@ func (m *nullModel) Run(segment int, s *backend.Step) error {
 }
 
 func startNull(tb testing.TB, edit func(*Config)) *Engine {
-	f, err := gguf.Open(filepath.Join(shared.Dir(tb), "fixtures", "qwen3.gguf"))
+	f, err := gguf.Open(fixturePath(tb, fixture))
 	require.NoError(tb, err)
 	cfg := Config{File: f, Device: nullDevice{}, Log: zerolog.Nop(), Context: 1 << 20, Blocks: 1 << 15}
 	if edit != nil {

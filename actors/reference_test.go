@@ -24,6 +24,14 @@ func kernelSets() []string {
 	return names
 }
 
+// with puts another set of kernels in place of the best.
+func with(t testing.TB, kernels string) func(*Config) {
+	return func(c *Config) {
+		require.NoError(t, c.Device.Close())
+		c.Device = deviceOf(t, kernels)
+	}
+}
+
 // readJSON reads a reference file of the shared folder.
 func readJSON[T any](t testing.TB, path ...string) (out T) {
 	t.Helper()
@@ -57,7 +65,7 @@ func TestFixtures(t *testing.T) {
 		want := readFloats(t, "fixtures", name+".logits.f32")
 		for _, set := range kernelSets() {
 			t.Run(name+"/"+set, func(t *testing.T) {
-				e := startFixture(t, name, func(c *Config) { c.Device = deviceOf(t, set) })
+				e := startFixture(t, name, with(t, set))
 				tolerance := f.Tolerance
 				if set != "ref" {
 					tolerance *= 5
@@ -129,7 +137,7 @@ func TestTwin(t *testing.T) {
 	for _, model := range []string{"llama_k256", "gemma2", "phi3", "starcoder2_k256"} {
 		var want []float32
 		for _, s := range kernels.Sets() {
-			e := startFixture(t, model, func(c *Config) { c.Device = deviceOf(t, s.Name) })
+			e := startFixture(t, model, with(t, s.Name))
 			got := score(t, e, readJSON[struct{ Tokens []int32 }](t, "fixtures", model+".json").Tokens)
 			if want == nil {
 				want = got

@@ -38,8 +38,8 @@ func eachDevice(t *testing.T, generic bool, test func(t *testing.T, d backend.De
 		t.Run(set.Name, func(t *testing.T) {
 			d, err := cpu.New(1+(i+1)%3, set.Name)
 			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, d.Close()) }) // after its models, also when the test is skipped
 			test(t, d)
-			require.NoError(t, d.Close())
 		})
 	}
 }
