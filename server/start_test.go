@@ -23,7 +23,11 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// sleeper is fasthttp's cleaner of idle workers. It wakes up every half second and ends when its server has: later
+// than goleak waits.
+const sleeper = "github.com/valyala/fasthttp.(*workerPool).Start.func2"
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(sleeper)) }
 
 // running is a server of the embedded model on a loopback port.
 type running struct {
