@@ -35,7 +35,7 @@ func (t *ioThread) stop() {
 
 func (t *ioThread) run() {
 	defer close(t.ended)
-	ring, err := uring.Open(slabCount, nil)
+	ring, err := uring.Open(slabCount, t.core.slabs.Memory())
 	if err != nil {
 		for m := range t.requests {
 			t.answer(m, nil, err)
