@@ -106,9 +106,9 @@ func (r *root) fail(c actor.Context, err error) {
 	c.Send(r.sessions, &hangUpAll{err})
 }
 
-// gaveUp is called by supervision for an actor that keeps failing.
-func (r *root) gaveUp(child *actor.PID, reason any) {
-	r.send(r.engine, &failed{fmt.Errorf("actor %s keeps failing: %v", child.Id, reason)})
+// gaveUp is called by supervision for an actor that keeps failing and that the engine cannot do without.
+func (t *tree) gaveUp(child *actor.PID, reason any) {
+	t.send(t.engine, &failed{fmt.Errorf("actor %s keeps failing: %v", child.Id, reason)})
 }
 
 // stopNext stops the next actor that is still alive; when none is left, the tree is down.

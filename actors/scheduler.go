@@ -49,8 +49,7 @@ func (s *scheduler) Receive(c actor.Context) {
 		}
 	case *cancel:
 		s.state.Cancel(m.seq.ID)
-	case *wake:
-		s.state.Consumed(&m.seq.Seq, m.seq.consumed.Load())
+	case *wake: // pump collects the credit
 	case *kvRequest:
 		if m.gen == s.gen && m == m.seq.kv {
 			s.kvAnswer(m)

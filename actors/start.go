@@ -47,9 +47,8 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, cfg.Device.Close(), cfg.File.Close())
 	}
-	props := e.props("engine", e.tree.engine.Id, e.supervisor(func(child *actor.PID, reason any) {
-		e.send(e.tree.engine, &failed{fmt.Errorf("actor %s keeps failing: %v", child.Id, reason)})
-	}), func(int) actor.Actor { return &root{core: e.core, health: e.health} })
+	props := e.props("engine", e.tree.engine.Id, e.supervisor(e.gaveUp),
+		func(int) actor.Actor { return &root{core: e.core, health: e.health} })
 	if _, err := e.system.Root.SpawnNamed(props, e.tree.engine.Id); err != nil {
 		return nil, errors.Join(err, e.free())
 	}

@@ -40,9 +40,6 @@ func (s *State) Len() int { return len(s.seqs) }
 // Seqs lists the sequences by arrival. The caller must not change the slice.
 func (s *State) Seqs() []*Seq { return s.seqs }
 
-// Find returns a sequence that has not been forgotten, or nil.
-func (s *State) Find(id ID) *Seq { return s.byID[id] }
-
 // Waiting counts the sequences that were not given a place yet.
 func (s *State) Waiting() int { return s.counts[waiting] }
 
