@@ -118,47 +118,7 @@ func (m *Matrix) Pack(row int, src []byte) error {
 	return nil
 }
 
-// packStrip interleaves up to 16 rows of size bytes.
-func (m *Matrix) packStrip(dst, src []byte, size int) {
-	block := m.Type.Bytes()
-	for r := 0; len(src) > 0; r, src = r+1, src[size:] {
-		if m.Type.Block() == 1 { // one value after the other: the row is all units of one field
-			spread(dst, src[:size], block, r)
-			continue
-		}
-		for at := 0; at < size; at += block {
-			tile, from := dst[TileRows*at:][:TileRows*block], src[at:][:block]
-			for _, f := range layouts[m.Type] {
-				units := from[f.offset:][:f.size]
-				if f.scales {
-					packed := packScales((*[12]byte)(units))
-					units = packed[:]
-				}
-				spread(tile[TileRows*f.offset:][:TileRows*f.size], units, f.unit, r)
-			}
-		}
-	}
-}
-
-// spread puts units into lane r.
-func spread(dst, units []byte, unit, r int) {
-	switch unit {
-	case 4:
-		for at := 4 * r; len(units) > 0; at, units = at+4*TileRows, units[4:] {
-			*(*[4]byte)(dst[at:]) = [4]byte(units)
-		}
-	case 2:
-		for at := 2 * r; len(units) > 0; at, units = at+2*TileRows, units[2:] {
-			*(*[2]byte)(dst[at:]) = [2]byte(units)
-		}
-	default:
-		for u, b := range units {
-			dst[TileRows*u+r] = b
-		}
-	}
-}
-
-// gather is the inverse of spread.
+// gather is the inverse of interleave, for lane r.
 func gather(units, src []byte, unit, r int) {
 	for u := 0; u*unit < len(units); u++ {
 		copy(units[u*unit:][:unit], src[unit*(TileRows*u+r):])
@@ -203,25 +163,6 @@ func (m *Matrix) fileBlock(dst, tile []byte, r int) {
 			copy(units, file[:])
 		}
 	}
-}
-
-// packScales regroups the 8 scales and 8 minima of a Q4_K or Q5_K block, 6 bits each, into three words of bytes
-// that vector code takes apart with one shift and one mask each. Byte j of the words holds
-//
-//	word 0  low 4 bits of scale 2j, low 4 bits of scale 2j+1
-//	word 1  low 4 bits of minimum σ(j), low 4 bits of minimum 4+σ(j), with σ = 0, 2, 1, 3
-//	word 2  from bit 0 on, 2 bits each: the high bits of scale 2j, of scale 2j+1, of the two minima
-//
-// With σ the even bytes of a word are the minima of one pair of sub-blocks and the odd bytes those of the next.
-func packScales(file *[12]byte) (packed [12]byte) {
-	scales, mins := quant.UnpackScales(file)
-	for j, s := range [4]int{0, 2, 1, 3} {
-		a, b, c, d := scales[2*j], scales[2*j+1], mins[s], mins[s+4]
-		packed[j] = a&15 | b<<4
-		packed[4+j] = c&15 | d<<4
-		packed[8+j] = a>>4 | b>>4<<2 | c>>4<<4 | d>>4<<6
-	}
-	return packed
 }
 
 // splitScales is what packScales packed.
