@@ -157,12 +157,14 @@ func (u *uploader) arrived(c actor.Context, m *read) {
 // cut divides a group's weights into pieces of whole rows that fit a slab.
 func (u *uploader) cut(group int) []piece {
 	var pieces []piece
-	for _, ref := range u.bound.Groups[group].Weights {
+	g := &u.bound.Groups[group]
+	for _, ref := range g.Weights {
 		w, t := u.bound.Weights[ref], u.file.Tensors[u.bound.Tensors[ref]]
+		from, to := g.Rows(&w)
 		rowBytes := int(t.Size) / w.Rows
 		rows := max((u.slabBytes-uring.Slack)/rowBytes/u.model.RowGrain(), 1) * u.model.RowGrain()
-		for row := 0; row < w.Rows; row += rows {
-			n := min(rows, w.Rows-row)
+		for row := from; row < to; row += rows {
+			n := min(rows, to-row)
 			pieces = append(pieces, piece{
 				group: group, ref: ref, row: row, part: t.Part,
 				from: t.Offset + int64(row)*int64(rowBytes), bytes: n * rowBytes,

@@ -27,6 +27,13 @@ func compile(d *device, p *ir.Bound, c backend.Config) (backend.Model, error) {
 }
 
 func (m *model) compile(p *ir.Bound) error {
+	for i := range p.Segments {
+		for _, n := range p.Segments[i].Nodes {
+			if n.Op == ir.Experts || n.Op == ir.Attend && n.W != ir.NoRef {
+				return fmt.Errorf("%s: the CPU device does not compute %s with these weights yet", &p.Segments[i], n.Op)
+			}
+		}
+	}
 	if err := m.layWeights(p); err != nil {
 		return err
 	}

@@ -16,18 +16,19 @@ func (m *model) attend(n *ir.Node, s *backend.Step) {
 			c.put(slot(span.Table, span.Pos+i), m.row(n.In[1], r), m.row(n.In[2], r))
 		}
 	}
+	sinks := m.vector(n.W, n.Attend.Heads, float32(math.Inf(-1)))
 	for _, span := range s.Spans {
 		for i := range span.Rows {
 			q, y := m.row(n.In[0], span.Row+i), m.row(n.Out, span.Row+i)
-			for h := range n.Attend.Heads {
-				c.attend(n.Attend, h, q, y, span.Table, span.Pos+i)
+			for h, sink := range sinks {
+				c.attend(n.Attend, h, float64(sink), q, y, span.Table, span.Pos+i)
 			}
 		}
 	}
 }
 
-// attend computes head h of the row at position pos: a softmax over the positions it sees.
-func (c *cache) attend(a *ir.AttendArgs, h int, q, y []float32, table []int32, pos int) {
+// attend computes head h of the row at position pos: a softmax over the sink and the positions it sees.
+func (c *cache) attend(a *ir.AttendArgs, h int, sink float64, q, y []float32, table []int32, pos int) {
 	head := h / (a.Heads / a.KVHeads)
 	q, y = q[h*a.KDim:(h+1)*a.KDim], y[h*a.VDim:(h+1)*a.VDim]
 	from := 0
@@ -35,7 +36,7 @@ func (c *cache) attend(a *ir.AttendArgs, h int, q, y []float32, table []int32, p
 		from = max(0, pos-a.Window+1)
 	}
 	scores := make([]float64, 0, pos-from+1)
-	highest := math.Inf(-1)
+	highest := sink
 	for p := from; p <= pos; p++ {
 		dot := 0.0
 		for i, k := range c.key(slot(table, p), head) {
@@ -48,7 +49,7 @@ func (c *cache) attend(a *ir.AttendArgs, h int, q, y []float32, table []int32, p
 		scores = append(scores, score)
 		highest = math.Max(highest, score)
 	}
-	total, sums := 0.0, make([]float64, a.VDim)
+	total, sums := math.Exp(sink-highest), make([]float64, a.VDim)
 	for j, score := range scores {
 		weight := math.Exp(score - highest)
 		total += weight

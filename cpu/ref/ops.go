@@ -26,7 +26,7 @@ func (m *model) run(n *ir.Node, s *backend.Step) {
 	case ir.Add:
 		m.each(n, func(x []float32) float32 { return x[0] + x[1] })
 	case ir.Mul:
-		m.each(n, func(x []float32) float32 { return x[0] * x[1] })
+		m.mul(n)
 	case ir.Scale:
 		m.each(n, func(x []float32) float32 { return n.Factor * x[0] })
 	case ir.SoftCap:
@@ -35,6 +35,10 @@ func (m *model) run(n *ir.Node, s *backend.Step) {
 		m.slice(n)
 	case ir.Rows:
 		m.rows(n, s)
+	case ir.Route:
+		m.route(n)
+	case ir.Experts:
+		m.experts(n)
 	default:
 		panic(fmt.Sprintf("ref: %s has no loop", n.Op))
 	}
@@ -148,12 +152,20 @@ func turn(y, x []float32, a *ir.RoPEArgs, divisors []float32, pos float64) {
 
 func (m *model) glu(n *ir.Node) {
 	m.each(n, func(x []float32) float32 {
-		y := activate(n.Act, float64(x[0]))
 		if len(x) == 2 {
-			y *= float64(x[1])
+			return float32(gate(n.Act, float64(x[0]), float64(x[1])))
 		}
-		return float32(y)
+		return float32(activate(n.Act, float64(x[0])))
 	})
+}
+
+// gate is a GLU of two inputs.
+func gate(a ir.Act, x, up float64) float64 {
+	if a == ir.Clamped {
+		x = math.Min(x, 7)
+		return x / (1 + math.Exp(-1.702*x)) * (math.Max(math.Min(up, 7), -7) + 1)
+	}
+	return activate(a, x) * up
 }
 
 func activate(a ir.Act, x float64) float64 {
@@ -185,6 +197,15 @@ func (m *model) each(n *ir.Node, f func(x []float32) float32) {
 			x[j] = m.values[v][i]
 		}
 		y[i] = f(x)
+	}
+}
+
+func (m *model) mul(n *ir.Node) {
+	for r := range m.height(n.Out) {
+		x, by := m.row(n.In[0], r), m.row(n.In[1], r)
+		for i := range x {
+			m.row(n.Out, r)[i] = x[i] * by[min(i, len(by)-1)]
+		}
 	}
 }
 

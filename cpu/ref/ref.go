@@ -104,8 +104,8 @@ func (m *model) Run(segment int, s *backend.Step) error {
 }
 
 func (m *model) node(n *ir.Node, s *backend.Step) error {
-	for _, r := range []ir.Ref{n.W, n.B} {
-		if r != ir.NoRef && m.weights[r].missing() > 0 {
+	for _, r := range n.Weights() {
+		if m.weights[r].missing() > 0 {
 			return fmt.Errorf("%s: %d rows were not uploaded", m.p.Weights[r].Name, m.weights[r].missing())
 		}
 	}

@@ -25,12 +25,25 @@ type Bound struct {
 	Groups  []Group
 }
 
-// Group is the bytes that move together: here a segment's dense weights. A weight used by several
+// Group is the bytes that move together: a segment's dense weights, or one expert of it. A weight used by several
 // segments belongs to the first of them.
 type Group struct {
 	Segment int
+	Expert  int // Dense, or whose rows of Weights these are
 	Weights []Ref
 	Bytes   int64
+}
+
+// Dense marks the group of all that is no expert's own; the small biases of experts are part of it.
+const Dense = -1
+
+// Rows are the rows [from, to) of a weight that the group holds.
+func (g *Group) Rows(w *Weight) (from, to int) {
+	if g.Expert == Dense {
+		return 0, w.Rows
+	}
+	n := w.Rows / w.Experts
+	return g.Expert * n, (g.Expert + 1) * n
 }
 
 // BindError lists all that keeps a program from running on a file's tensors, sorted by tensor name.
@@ -124,46 +137,64 @@ func (b *binder) weight(r Ref, tensors []Tensor) {
 	b.sizes[r] = int64(row) * int64(w.Rows)
 }
 
-// group gives every weight to the first segment that uses it.
+// group gives every weight to the first segment that uses it: first what is dense, then expert by expert.
 func (b *binder) group() {
 	owned := make([]bool, len(b.Weights))
 	for s, seg := range b.Segments {
-		g := Group{Segment: s}
-		for _, n := range seg.Nodes {
-			for _, r := range []Ref{n.W, n.B} {
-				if r == NoRef || owned[r] {
+		dense := Group{Segment: s, Expert: Dense}
+		var experts []Group
+		for i := range seg.Nodes {
+			for _, r := range seg.Nodes[i].Weights() {
+				if owned[r] {
 					continue
 				}
 				owned[r] = true
-				g.Weights = append(g.Weights, r)
-				g.Bytes += b.sizes[r]
+				if n := b.Weights[r].Experts; n > 0 {
+					experts = b.deal(experts, s, n, r)
+					continue
+				}
+				dense.Weights = append(dense.Weights, r)
+				dense.Bytes += b.sizes[r]
 			}
 		}
-		b.Groups = append(b.Groups, g)
+		b.Groups = append(append(b.Groups, dense), experts...)
 	}
+}
+
+// deal gives each of n experts of a segment its rows of a weight.
+func (b *binder) deal(experts []Group, segment, n int, r Ref) []Group {
+	for len(experts) < n {
+		experts = append(experts, Group{Segment: segment, Expert: len(experts)})
+	}
+	for e := range n {
+		experts[e].Weights = append(experts[e].Weights, r)
+		experts[e].Bytes += b.sizes[r] / int64(n)
+	}
+	return experts
 }
 
 // shape is the weight's shape in the file: contiguous dimension first.
 func (w *Weight) shape() []int {
-	if w.Rows == 1 && w.Use == Vector {
+	switch {
+	case w.Experts > 0:
+		return []int{w.Cols, w.Rows / w.Experts, w.Experts}
+	case w.Rows == 1 && w.Use == Vector:
 		return []int{w.Cols}
 	}
 	return []int{w.Cols, w.Rows}
 }
 
-// matches compares with a file's shape, which may end in dimensions of 1.
+// matches compares with a file's shape; either may end in dimensions of 1.
 func (w *Weight) matches(shape []int) bool {
-	if len(shape) == 0 || shape[0] != w.Cols {
-		return false
+	return len(shape) > 0 && slices.Equal(spare(shape), spare(w.shape()))
+}
+
+// spare leaves out dimensions of 1 at the end.
+func spare(shape []int) []int {
+	for len(shape) > 1 && shape[len(shape)-1] == 1 {
+		shape = shape[:len(shape)-1]
 	}
-	rest := shape[1:]
-	if w.Rows != 1 {
-		if len(rest) == 0 || rest[0] != w.Rows {
-			return false
-		}
-		rest = rest[1:]
-	}
-	return !slices.ContainsFunc(rest, func(n int) bool { return n != 1 })
+	return shape
 }
 
 // dims shows a shape as 64×512.

@@ -142,6 +142,44 @@ func (b *Builder) Attend(q, k, v Value, a AttendArgs) Value {
 	return b.add(Node{Op: Attend, In: []Value{q, k, v}, W: NoRef, B: NoRef, Attend: &a}, a.Heads*a.VDim)
 }
 
+// AttendSinks is Attend with a sink for each head, the vector name.
+func (b *Builder) AttendSinks(q, k, v Value, name string, a AttendArgs) Value {
+	out := b.Attend(q, k, v, a)
+	nodes := b.p.Segments[len(b.p.Segments)-1].Nodes
+	nodes[len(nodes)-1].W = b.vector(name+".weight", a.Heads)
+	return out
+}
+
+// Route chooses experts by their logits. bias is the name of what only the choice sees, or empty.
+func (b *Builder) Route(logits Value, bias string, a RouteArgs) Value {
+	n := Node{Op: Route, In: []Value{logits}, W: NoRef, B: NoRef, Route: &a}
+	if bias != "" {
+		n.B = b.vector(bias+".bias", b.Width(logits))
+	}
+	return b.add(n, b.Width(logits))
+}
+
+// Experts is the gated feed-forward networks of ffn features that Route chose, at most used for each row, summed by its
+// weights. The names are those of the stacked matrices; each one's bias is added if the file has it.
+func (b *Builder) Experts(x, weights Value, gate, up, down string, ffn, used int, act Act) Value {
+	width := b.Width(x)
+	e := ExpertsArgs{Used: used}
+	e.Gate, e.GateBias = b.stack(gate, b.Width(weights), ffn, width)
+	e.Up, e.UpBias = b.stack(up, b.Width(weights), ffn, width)
+	e.Down, e.DownBias = b.stack(down, b.Width(weights), width, ffn)
+	return b.add(Node{Op: Experts, In: []Value{x, weights}, W: NoRef, B: NoRef, Act: act, Experts: &e}, width)
+}
+
+// stack names the matrices of experts, rows × cols each, and their biases.
+func (b *Builder) stack(name string, experts, rows, cols int) (w, bias Ref) {
+	w, bias = b.weight(name+".weight", experts*rows, cols, Matrix), NoRef
+	b.p.Weights[w].Experts = experts
+	if b.Has(name + ".bias") {
+		bias = b.weight(name+".bias", experts, rows, Vector)
+	}
+	return w, bias
+}
+
 // SwiGLU is silu(gate)·up.
 func (b *Builder) SwiGLU(gate, up Value) Value { return b.GLU(SiLU, gate, up) }
 
@@ -158,7 +196,7 @@ func (b *Builder) Act(act Act, x Value) Value {
 // Add is x + y.
 func (b *Builder) Add(x, y Value) Value { return b.pointwise(Node{Op: Add, In: []Value{x, y}}) }
 
-// Mul is x · y, feature by feature.
+// Mul is x · y, feature by feature, or the whole row by the only feature of y.
 func (b *Builder) Mul(x, y Value) Value { return b.pointwise(Node{Op: Mul, In: []Value{x, y}}) }
 
 // Scale is factor·x; a factor of 1 records nothing.

@@ -106,7 +106,7 @@ func (c *checker) node(s, i int, n *Node) error {
 	if (n.Op == Rows) != (c.p.Segments[s].Kind == SegHead && i == 0) {
 		return errors.New("the head, and only the head, starts with rows")
 	}
-	if err := errors.Join(c.weight(n.W, rule.w, rule.use), c.weight(n.B, rule.b, Vector)); err != nil {
+	if err := errors.Join(c.weight(n.W, rule.w, rule.use), c.weight(n.B, rule.b, Vector), c.experts(n)); err != nil {
 		return err
 	}
 	return rule.fits(c.p, n)
@@ -145,6 +145,21 @@ func (c *checker) weight(r Ref, need need, use Use) error {
 		return fmt.Errorf("%s is %d×%d for use %d, want use %d", w.Name, w.Rows, w.Cols, w.Use, use)
 	}
 	return nil
+}
+
+// experts checks the weights that only this op has.
+func (c *checker) experts(n *Node) error {
+	e := n.Experts
+	if (n.Op == Experts) != (e != nil) {
+		return errors.New("experts, and only experts, have their arguments")
+	}
+	if e == nil {
+		return nil
+	}
+	return errors.Join(
+		c.weight(e.Gate, required, Matrix), c.weight(e.Up, required, Matrix), c.weight(e.Down, required, Matrix),
+		c.weight(e.GateBias, optional, Vector), c.weight(e.UpBias, optional, Vector),
+		c.weight(e.DownBias, optional, Vector))
 }
 
 // ends checks what the segments hand to each other and to the sampler.

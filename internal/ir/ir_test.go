@@ -59,7 +59,7 @@ var broken = []struct {
 	{"no head", func(p *Program) { p.Segments = p.Segments[:3] }, "segment 2 is ffn 0, want head"},
 	{"layer number", func(p *Program) { p.Segments[2].Layer = 1 }, "segment 2 is ffn 1, want ffn 0"},
 	{"empty segment", func(p *Program) { p.Segments[2].Nodes = nil }, "ffn 0: no nodes"},
-	{"unknown op", func(p *Program) { p.Segments[2].Nodes[0].Op = lastOp }, "op 13: unknown"},
+	{"unknown op", func(p *Program) { p.Segments[2].Nodes[0].Op = lastOp }, "op 15: unknown"},
 	{"written twice", func(p *Program) { p.Segments[2].Nodes[1].Out = p.Segments[2].Nodes[0].Out }, "a second time"},
 	{"not written", func(p *Program) { p.Segments[1].Nodes[0].In[0] = 5 }, "reads value 5 before it is written"},
 	{"outside", func(p *Program) { p.Segments[1].Nodes[0].In[0] = 99 }, "reads value 99 before"},
@@ -72,7 +72,7 @@ var broken = []struct {
 	{"weight of none", func(p *Program) { p.Segments[2].Nodes[1].W = 0 }, "add: has no use for token_embd.weight"},
 	{"weight outside", func(p *Program) { p.Segments[1].Nodes[1].W = 99 }, "weight 99 of"},
 	{"use", func(p *Program) { p.Weights[2].Use = Vector }, "for use 4, want use 1"},
-	{"unused", func(p *Program) { p.Weights = append(p.Weights, Weight{"x", 1, 1, Vector}) }, "weight x is recorded and"},
+	{"unused", func(p *Program) { p.Weights = append(p.Weights, Weight{Name: "x", Rows: 1, Cols: 1, Use: Vector}) }, "weight x is recorded and"},
 	{"group", func(p *Program) { p.Segments[1].Nodes[0].Norm.Group = 3 }, "groups of 3 features do not tile 8"},
 	{"eps", func(p *Program) { p.Segments[1].Nodes[0].Norm.Eps = float32(math.NaN()) }, "eps is NaN"},
 	{"rope heads", func(p *Program) { p.Segments[1].Nodes[2].RoPE.Heads = 3 }, "3 heads of 4 do not make 8"},
@@ -122,9 +122,9 @@ func TestBind(t *testing.T) {
 	}
 	// The tied table belongs to the embedding, the divisors to the first RoPE; the ffn has no weights.
 	require.Len(t, b.Groups, 4)
-	require.Equal(t, Group{Segment: 0, Weights: []Ref{0}, Bytes: 2 * 20 * 8}, b.Groups[0])
+	require.Equal(t, Group{Segment: 0, Expert: Dense, Weights: []Ref{0}, Bytes: 2 * 20 * 8}, b.Groups[0])
 	require.EqualValues(t, 2*(8+8*8+2+4*8+4*8+8*8), b.Groups[1].Bytes)
-	require.Equal(t, Group{Segment: 2}, b.Groups[2])
+	require.Equal(t, Group{Segment: 2, Expert: Dense}, b.Groups[2])
 	require.EqualValues(t, 2*(8+8), b.Groups[3].Bytes)
 }
 

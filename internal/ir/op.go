@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // Op is the kind of a node. The set is closed: a device that runs every Op runs every model.
 type Op uint8
 
@@ -11,11 +13,13 @@ const (
 	Attend                // appends K and V to the cache, then y = softmax(scale·q·Kᵀ)·V over the visible positions
 	GLU                   // y = act(x₀)·x₁; with one input y = act(x₀)
 	Add                   // y = x₀ + x₁
-	Mul                   // y = x₀·x₁
+	Mul                   // y = x₀·x₁; an x₁ of one feature multiplies the whole row
 	Scale                 // y = Factor·x
 	SoftCap               // y = Factor·tanh(x/Factor)
 	Slice                 // y[r] = x[r, From : From+width(y)]
 	Rows                  // y[j] = x[wanted(j)]: from here on rows are the wanted ones
+	Route                 // y[r,e] = weight of expert e in row r, by the logits x; 0: it is not chosen (RouteArgs)
+	Experts               // y[r] = Σₑ x₁[r,e]·(Downₑ·act(Gateₑ·x₀[r], Upₑ·x₀[r])) over the chosen e, in ascending order
 	lastOp
 )
 
@@ -28,6 +32,8 @@ const (
 	GELUErf                // 0.5·x·(1+erf(x/√2))
 	ReLU2                  // max(x,0)²
 	Sigmoid                // 1/(1+e⁻ˣ)
+	// Clamped has two inputs: g·σ(1.702·g)·(1+u) with g = min(x₀,7) and u = min(max(x₁,−7),7).
+	Clamped
 )
 
 // Node is one operation. Which fields count is said by Op; the others are zero (W and B: NoRef).
@@ -35,15 +41,26 @@ type Node struct {
 	Op     Op
 	Out    Value
 	In     []Value // 1 to 3 inputs in the order of the Op's formula; Attend: q, k, v
-	W      Ref     // Embed, Linear: the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq
-	B      Ref     // Linear, Norm: the bias
+	W      Ref     // Embed, Linear: the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks
+	B      Ref     // Linear, Norm: the bias; Route: what is added to scores for the choice
 	Act    Act
 	Factor float32 // Scale, SoftCap
 	From   int     // Slice: first feature
 
-	Norm   NormArgs
-	RoPE   *RoPEArgs
-	Attend *AttendArgs
+	Norm    NormArgs
+	RoPE    *RoPEArgs
+	Attend  *AttendArgs
+	Route   *RouteArgs
+	Experts *ExpertsArgs
+}
+
+// Weights lists the weights that a node reads.
+func (n *Node) Weights() []Ref {
+	refs := []Ref{n.W, n.B}
+	if e := n.Experts; e != nil {
+		refs = append(refs, e.Gate, e.Up, e.Down, e.GateBias, e.UpBias, e.DownBias)
+	}
+	return slices.DeleteFunc(refs, func(r Ref) bool { return r == NoRef })
 }
 
 // NormArgs configures Norm. The input's width is a multiple of Group; each group of features is
@@ -68,11 +85,40 @@ type RoPEArgs struct {
 
 // AttendArgs configures Attend: q [rows][Heads·KDim], k [rows][KVHeads·KDim], v [rows][KVHeads·VDim] →
 // [rows][Heads·VDim]. Query head h reads KV head h/(Heads/KVHeads). A row at position p sees positions
-// max(0, p−Window+1)…p, or 0…p when Window is 0.
+// max(0, p−Window+1)…p, or 0…p when Window is 0. A sink adds e^(W[h]) to the sum that head h's softmax divides by, as a
+// position whose value is 0 would.
 type AttendArgs struct {
 	KV                         int // index into Program.KV
 	Heads, KVHeads, KDim, VDim int
 	Scale                      float32 // multiplies q·k
 	SoftCap                    float32 // s = SoftCap·tanh(s/SoftCap) before the mask; 0 = none
 	Window                     int
+}
+
+// Scoring makes the scores of experts from their logits.
+type Scoring uint8
+
+const (
+	SoftmaxAll    Scoring = iota + 1 // over all experts
+	SoftmaxChosen                    // over the chosen ones; logits decide which these are
+	SigmoidEach                      // 1/(1+e⁻ˣ), each on its own
+)
+
+// RouteArgs configures Route. The Used experts of the highest scores plus bias are chosen, of equal ones those of lower
+// numbers; the weights are their scores without bias. With Groups, experts fall into so many groups of neighbours, and
+// only those of the GroupsUsed best take part: a group is as good as its two best experts together.
+type RouteArgs struct {
+	Scoring            Scoring
+	Used               int
+	Groups, GroupsUsed int     // 0: no groups
+	Normalise          bool    // weights are divided by their sum
+	Scale              float32 // multiplies the weights at last
+}
+
+// ExpertsArgs configures Experts. The matrices of all experts are stacked: [experts·ffn][width] twice, and
+// [experts·width][ffn]. Biases have a row for each expert, or are NoRef.
+type ExpertsArgs struct {
+	Used                       int // most experts of a row
+	Gate, Up, Down             Ref
+	GateBias, UpBias, DownBias Ref
 }

@@ -28,6 +28,7 @@ type Weight struct {
 	Name       string // the tensor's name in the file, e.g. "blk.0.attn_q.weight"
 	Rows, Cols int
 	Use        Use
+	Experts    int // Rows is those of so many matrices of the same shape, one after another; 0: of one
 }
 
 // SegmentKind is the role of a segment.

@@ -30,14 +30,16 @@ var rules = [lastOp]rule{
 	Linear:  {"linear", [2]int{1, 1}, required, optional, Matrix, fitsLinear},
 	Norm:    {"norm", [2]int{1, 1}, optional, optional, Vector, fitsNorm},
 	RoPE:    {"rope", [2]int{1, 1}, optional, none, Vector, fitsRoPE},
-	Attend:  {"attend", [2]int{3, 3}, none, none, 0, fitsAttend},
+	Attend:  {"attend", [2]int{3, 3}, optional, none, Vector, fitsAttend},
 	GLU:     {"glu", [2]int{1, 2}, none, none, 0, fitsGLU},
 	Add:     {"add", [2]int{2, 2}, none, none, 0, sameWidths},
-	Mul:     {"mul", [2]int{2, 2}, none, none, 0, sameWidths},
+	Mul:     {"mul", [2]int{2, 2}, none, none, 0, fitsMul},
 	Scale:   {"scale", [2]int{1, 1}, none, none, 0, fitsScale},
 	SoftCap: {"softcap", [2]int{1, 1}, none, none, 0, fitsSoftCap},
 	Slice:   {"slice", [2]int{1, 1}, none, none, 0, fitsSlice},
 	Rows:    {"rows", [2]int{1, 1}, none, none, 0, sameWidths},
+	Route:   {"route", [2]int{1, 1}, none, optional, 0, fitsRoute},
+	Experts: {"experts", [2]int{2, 2}, none, none, 0, fitsExperts},
 }
 
 // Ops lists every Op, for tests that must cover them all.
@@ -142,14 +144,74 @@ func fitsAttend(p *Program, n *Node) error {
 	if a.Window < 0 || a.SoftCap < 0 || !finite(float64(a.SoftCap)) || !finite(float64(a.Scale)) {
 		return fmt.Errorf("window %d, soft cap %v, scale %v", a.Window, a.SoftCap, a.Scale)
 	}
-	return nil
+	return vector(p, n.W, a.Heads)
 }
 
 func fitsGLU(p *Program, n *Node) error {
-	if n.Act < SiLU || n.Act > Sigmoid {
-		return fmt.Errorf("activation %d", n.Act)
+	if n.Act < SiLU || n.Act > Clamped || n.Act == Clamped && len(n.In) != 2 {
+		return fmt.Errorf("activation %d of %d inputs", n.Act, len(n.In))
 	}
 	return sameWidths(p, n)
+}
+
+func fitsMul(p *Program, n *Node) error {
+	if p.Widths[n.In[1]] == 1 && p.Widths[n.In[0]] == p.Widths[n.Out] {
+		return nil
+	}
+	return sameWidths(p, n)
+}
+
+func fitsRoute(p *Program, n *Node) error {
+	a, experts := n.Route, p.Widths[n.In[0]]
+	if a == nil {
+		return fmt.Errorf("no arguments")
+	}
+	if a.Scoring < SoftmaxAll || a.Scoring > SigmoidEach {
+		return fmt.Errorf("scoring %d", a.Scoring)
+	}
+	if a.Groups != 0 || a.GroupsUsed != 0 {
+		if a.Groups <= 0 || experts%a.Groups != 0 || a.GroupsUsed <= 0 || a.GroupsUsed > a.Groups {
+			return fmt.Errorf("%d of %d groups of %d experts", a.GroupsUsed, a.Groups, experts)
+		}
+		experts = experts / a.Groups * a.GroupsUsed
+	}
+	if a.Used <= 0 || a.Used > experts {
+		return fmt.Errorf("%d experts used of %d", a.Used, experts)
+	}
+	if !finite(float64(a.Scale)) {
+		return fmt.Errorf("scale is %v", a.Scale)
+	}
+	if err := vector(p, n.B, p.Widths[n.In[0]]); err != nil {
+		return err
+	}
+	return sameWidths(p, n)
+}
+
+func fitsExperts(p *Program, n *Node) error {
+	e, width, experts := n.Experts, p.Widths[n.In[0]], p.Widths[n.In[1]]
+	if n.Act < SiLU || n.Act > Clamped {
+		return fmt.Errorf("activation %d", n.Act)
+	}
+	if e.Used <= 0 || e.Used > experts {
+		return fmt.Errorf("%d experts used of %d", e.Used, experts)
+	}
+	ffn := p.Weights[e.Down].Cols
+	for _, m := range []struct {
+		w, bias    Ref
+		rows, cols int
+	}{{e.Gate, e.GateBias, ffn, width}, {e.Up, e.UpBias, ffn, width}, {e.Down, e.DownBias, p.Widths[n.Out], ffn}} {
+		if w := &p.Weights[m.w]; w.Experts != experts || w.Rows != experts*m.rows || w.Cols != m.cols {
+			return fmt.Errorf("%s is %d×%d of %d experts, want %d×%d of %d", w.Name, w.Rows, w.Cols, w.Experts,
+				experts*m.rows, m.cols, experts)
+		}
+		if m.bias == NoRef {
+			continue
+		}
+		if w := &p.Weights[m.bias]; w.Rows != experts || w.Cols != m.rows {
+			return fmt.Errorf("%s is %d×%d, want %d×%d", w.Name, w.Rows, w.Cols, experts, m.rows)
+		}
+	}
+	return nil
 }
 
 func fitsScale(p *Program, n *Node) error {

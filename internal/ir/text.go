@@ -30,10 +30,8 @@ func (p *Program) node(s *strings.Builder, n *Node) {
 	for _, v := range n.In {
 		fmt.Fprintf(s, " %%%d", v)
 	}
-	for _, r := range []Ref{n.W, n.B} {
-		if r != NoRef {
-			fmt.Fprintf(s, "  %s", p.Weights[r].Name)
-		}
+	for _, r := range n.Weights() {
+		fmt.Fprintf(s, "  %s", p.Weights[r].Name)
 	}
 	if args := n.args(); args != "" {
 		s.WriteString("  " + args)
@@ -58,6 +56,10 @@ func (n *Node) args() string {
 			a.KV, a.Heads, a.KVHeads, a.KDim, a.VDim, a.Scale, a.SoftCap, a.Window)
 	case GLU:
 		return n.Act.String()
+	case Route:
+		return n.Route.String()
+	case Experts:
+		return fmt.Sprintf("%s used=%d", n.Act, n.Experts.Used)
 	case Scale, SoftCap:
 		return fmt.Sprintf("%g", n.Factor)
 	case Slice:
@@ -80,9 +82,29 @@ func (a *RoPEArgs) String() string {
 		a.Heads, a.Dims, a.HeadDim, pairs, first, last, a.Mscale)
 }
 
+// String shows the choice, then what is done to the weights.
+func (a *RouteArgs) String() string {
+	s := fmt.Sprintf("%s used=%d", a.Scoring, a.Used)
+	if a.Groups > 0 {
+		s += fmt.Sprintf(" groups=%d/%d", a.GroupsUsed, a.Groups)
+	}
+	return s + fmt.Sprintf(" normalise=%t scale=%g", a.Normalise, a.Scale)
+}
+
+// String is the function's name.
+func (s Scoring) String() string {
+	names := [...]string{SoftmaxAll: "softmax", SoftmaxChosen: "softmax-chosen", SigmoidEach: "sigmoid"}
+	if s == 0 || int(s) >= len(names) {
+		return fmt.Sprintf("scoring %d", uint8(s))
+	}
+	return names[s]
+}
+
 // String is the function's name.
 func (a Act) String() string {
-	names := [...]string{SiLU: "silu", GELU: "gelu", GELUErf: "gelu-erf", ReLU2: "relu²", Sigmoid: "sigmoid"}
+	names := [...]string{
+		SiLU: "silu", GELU: "gelu", GELUErf: "gelu-erf", ReLU2: "relu²", Sigmoid: "sigmoid", Clamped: "clamped",
+	}
 	if a == 0 || int(a) >= len(names) {
 		return fmt.Sprintf("activation %d", uint8(a))
 	}

@@ -25,12 +25,17 @@ func families() map[string]family {
 	return map[string]family{
 		"gemma2":     gemma2,
 		"gemma3":     gemma3,
+		"gpt-oss":    gptOSS,
 		"granite":    granite,
+		"granitemoe": granite,
 		"llama":      llama,
 		"olmo2":      olmo2,
+		"olmoe":      olmoe,
 		"phi3":       phi3,
 		"qwen2":      qwen2,
+		"qwen2moe":   qwen2moe,
 		"qwen3":      qwen3,
+		"qwen3moe":   qwen3moe,
 		"smollm3":    smollm3,
 		"starcoder2": starcoder2,
 	}

@@ -16,10 +16,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
-// fixtures are files of each architecture; llama has two kinds of RoPE.
+// fixtures are files of each architecture; llama has two kinds of RoPE, and Mixtral.
 var fixtures = []string{
-	"gemma2", "gemma3", "granite", "llama", "llama3rope", "olmo2", "phi3", "qwen2", "qwen3", "smollm3",
-	"starcoder2_k256",
+	"gemma2", "gemma3", "gptoss", "granite", "granitemoe", "llama", "llama3rope", "mixtral", "olmo2", "olmoe", "phi3",
+	"qwen2", "qwen2moe", "qwen3", "qwen3moe", "smollm3", "starcoder2_k256",
 }
 
 func open(t testing.TB, name string) *gguf.File {
@@ -74,7 +74,8 @@ func TestUnknownArchitecture(t *testing.T) {
 	m.Set("general.architecture", "mamba")
 	_, err = Record(&m, nil, Options{})
 	require.EqualError(t, err, `general.architecture: "mamba" is not supported, want one of `+
-		"gemma2, gemma3, granite, llama, olmo2, phi3, qwen2, qwen3, smollm3, starcoder2")
+		"gemma2, gemma3, gpt-oss, granite, granitemoe, llama, olmo2, olmoe, phi3, qwen2, qwen2moe, qwen3, qwen3moe, "+
+		"smollm3, starcoder2")
 }
 
 // llamaMeta is complete metadata of a small model.
@@ -103,13 +104,14 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	m.Set("llama.attention.layer_norm_rms_epsilon", float32(-1))
 	m.Set("llama.rope.scaling.type", "wild")
 	m.Set("llama.expert_count", uint32(8))
+	m.Set("llama.expert_used_count", uint32(9))
 	_, err := Record(m, nil, Options{})
 	require.EqualError(t, err, `metadata of llama: llama.block_count: is 1099511627776, want 1 to 1024
 llama.embedding_length: is -64, want 1 to 1048576
 llama.feed_forward_length: is of type string, want an integer
 llama.attention.layer_norm_rms_epsilon: is -1, want a number above 0
 llama.attention.head_count_kv: is 3, want a divisor of llama.attention.head_count, 4
-llama.expert_count: this is a mixture of experts, which is not supported yet
+llama.expert_used_count: is 9, want at most llama.expert_count, 8
 llama.rope.dimension_count: is 15, want an even number of at most the head size, 15
 llama.rope.scaling.type: is "wild", want none, linear, yarn or longrope`)
 }

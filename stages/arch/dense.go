@@ -6,15 +6,23 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// shape is the hyper-parameters that all dense decoders have.
+// shape is the hyper-parameters that all decoders have.
 type shape struct {
 	layers, width, vocab, ffn  int
 	heads, kvHeads, kDim, vDim int
 	eps                        float32
 }
 
-// dense reads them. eps is the key of the norms' epsilon.
+// dense is decoder for families without experts.
 func (p *params) dense(eps string) shape {
+	if p.hasExperts() {
+		p.faultf("%s: %s has no experts, or they are not supported yet", p.key("expert_count"), p.arch)
+	}
+	return p.decoder(eps)
+}
+
+// decoder reads them. eps is the key of the norms' epsilon.
+func (p *params) decoder(eps string) shape {
 	s := shape{
 		layers: p.count("block_count", maxLayers),
 		width:  p.count("embedding_length", maxWidth),
@@ -36,9 +44,6 @@ func (p *params) dense(eps string) shape {
 	}
 	s.kDim = p.countOr("attention.key_length", maxHeadDim, s.width/s.heads)
 	s.vDim = p.countOr("attention.value_length", maxHeadDim, s.kDim)
-	if p.has("expert_count") && p.integer("expert_count", 0, math.MaxInt32) > 0 {
-		p.faultf("%s: this is a mixture of experts, which is not supported yet", p.key("expert_count"))
-	}
 	return s
 }
 

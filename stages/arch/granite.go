@@ -2,11 +2,12 @@ package arch
 
 import "github.com/sluice-ai/sluice/internal/ir"
 
-// Granite 3 and 4, dense. Checked against transformers, modeling_granite.py.
+// Granite 3 and 4, dense or with experts. Checked against transformers, modeling_granite.py and modeling_granitemoe.py.
 // Differs from Llama by four multipliers: of embeddings, scores, what blocks add to the residual stream, and (a
 // divisor) logits.
 func granite(p *params, b *ir.Builder) {
-	s := p.dense("attention.layer_norm_rms_epsilon")
+	s := p.decoder("attention.layer_norm_rms_epsilon")
+	feed := p.feed(&s, ir.RouteArgs{Scoring: ir.SoftmaxChosen})
 	r := p.rope(&s, neighbours, 10000)
 	a := s.attention()
 	a.Scale = float32(p.positiveOr("attention.scale", float64(a.Scale)))
@@ -20,7 +21,7 @@ func granite(p *params, b *ir.Builder) {
 		o := s.selfAttend(b, b.RMSNorm(x, "attn_norm", s.eps), r, a)
 		x = b.Add(x, b.Scale(o, residual))
 		b.FFN()
-		f := s.swiglu(b, b.RMSNorm(x, "ffn_norm", s.eps))
+		f := feed(b, b.RMSNorm(x, "ffn_norm", s.eps))
 		x = b.Add(x, b.Scale(f, residual))
 	}
 	b.Logits(b.Scale(s.head(b, x), logits))

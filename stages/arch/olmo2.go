@@ -18,13 +18,17 @@ func olmo2(p *params, b *ir.Builder) {
 			a.Window, r = window, near
 		}
 		b.Layer(l)
-		q := b.RMSNorm(b.Linear(x, "attn_q", s.heads*s.kDim), "attn_q_norm", s.eps)
-		k := b.RMSNorm(b.Linear(x, "attn_k", s.kvHeads*s.kDim), "attn_k_norm", s.eps)
-		v := b.Linear(x, "attn_v", s.kvHeads*s.vDim)
-		o := b.Linear(b.Attend(r.turn(b, q), r.turn(b, k), v, a), "attn_output", s.width)
-		x = b.Add(x, b.RMSNorm(o, "post_attention_norm", s.eps))
+		x = b.Add(x, b.RMSNorm(s.rowNormedAttend(b, x, r, a), "post_attention_norm", s.eps))
 		b.FFN()
 		x = b.Add(x, b.RMSNorm(s.swiglu(b, x), "post_ffw_norm", s.eps))
 	}
 	s.head(b, x)
+}
+
+// rowNormedAttend is selfAttend with an RMS norm of whole rows of Q and K before RoPE.
+func (s *shape) rowNormedAttend(b *ir.Builder, x ir.Value, r rope, a ir.AttendArgs) ir.Value {
+	q := b.RMSNorm(b.Linear(x, "attn_q", s.heads*s.kDim), "attn_q_norm", s.eps)
+	k := b.RMSNorm(b.Linear(x, "attn_k", s.kvHeads*s.kDim), "attn_k_norm", s.eps)
+	v := b.Linear(x, "attn_v", s.kvHeads*s.vDim)
+	return b.Linear(b.Attend(r.turn(b, q), r.turn(b, k), v, a), "attn_output", s.width)
 }

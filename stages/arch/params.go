@@ -16,6 +16,7 @@ const (
 	maxHeadDim = 1 << 12
 	maxWidth   = 1 << 20
 	maxFFN     = 1 << 22
+	maxExperts = 1 << 12
 	maxVocab   = 1 << 24
 	maxContext = 1 << 30
 )

@@ -11,13 +11,17 @@ func qwen2(p *params, b *ir.Builder) {
 	x := b.Embed("token_embd", s.vocab, s.width)
 	for l := range s.layers {
 		b.Layer(l)
-		n := b.RMSNorm(x, "attn_norm", s.eps)
-		q := r.turn(b, b.LinearBias(n, "attn_q", s.heads*s.kDim))
-		k := r.turn(b, b.LinearBias(n, "attn_k", s.kvHeads*s.kDim))
-		v := b.LinearBias(n, "attn_v", s.kvHeads*s.vDim)
-		x = b.Add(x, b.Linear(b.Attend(q, k, v, s.attention()), "attn_output", s.width))
+		x = b.Add(x, s.biasedAttend(b, b.RMSNorm(x, "attn_norm", s.eps), r, s.attention()))
 		b.FFN()
 		x = b.Add(x, s.swiglu(b, b.RMSNorm(x, "ffn_norm", s.eps)))
 	}
 	s.head(b, x)
+}
+
+// biasedAttend is selfAttend with biases of Q, K and V that must be there.
+func (s *shape) biasedAttend(b *ir.Builder, x ir.Value, r rope, a ir.AttendArgs) ir.Value {
+	q := r.turn(b, b.LinearBias(x, "attn_q", s.heads*s.kDim))
+	k := r.turn(b, b.LinearBias(x, "attn_k", s.kvHeads*s.kDim))
+	v := b.LinearBias(x, "attn_v", s.kvHeads*s.vDim)
+	return b.Linear(b.Attend(q, k, v, a), "attn_output", s.width)
 }
