@@ -14,11 +14,11 @@ type Form uint8
 const (
 	// Plain activations stay float32: for F32, F16 and BF16.
 	Plain Form = iota + 1
-	// By32 has int8 with a scale for each 32: for Q8_0 and Q4_0. A block takes 40 bytes:
+	// By32 has int8 with a scale for each 32: for formats in blocks of 32 to 128. A block takes 40 bytes:
 	//
 	//	0 x int8[32] in [-127, 127]; 32 dx float32; 36 -Σx int32
 	By32
-	// By256 has int8 with a scale for each 256: for Q4_K, Q5_K and Q6_K. A block takes 352 bytes:
+	// By256 has int8 with a scale for each 256: for formats in blocks of 256. A block takes 352 bytes:
 	//
 	//	0 x int8[256] in [-127, 127]; 256 -Σx of each 16, int32[16]; 320 Σx of each 32, int16[8]; 336 dx float32
 	//
@@ -35,25 +35,14 @@ const (
 )
 
 // FormOf is the form that weights of a supported type meet.
-func FormOf(t quant.Type) Form {
-	switch t.Block() {
-	case 256:
-		return By256
-	case 32:
-		return By32
-	}
-	return Plain
-}
+func FormOf(t quant.Type) Form { return formats[t].form }
 
 // RowBytes is the size of a row of cols values in Acts.Blocks; 0 for Plain. cols must fill whole blocks.
 func (f Form) RowBytes(cols int) int {
-	switch f {
-	case By256:
-		return cols / 256 * x256Bytes
-	case By32:
-		return cols / 32 * x32Bytes
+	if f == Plain {
+		return 0
 	}
-	return 0
+	return cols / blockValues[f] * blockBytes[f]
 }
 
 // Acts are the activations of Rows rows of Cols values. The memory is the caller's.
@@ -90,7 +79,12 @@ func (s *Set) Quantize(a *Acts, r int, src []float32) error {
 	panic("kernels: a quantiser refused finite activations")
 }
 
-var blockBytes = [forms]int{By32: x32Bytes, By256: x256Bytes}
+// Of a block: values, bytes, and where dx lies.
+var (
+	blockValues = [forms]int{By32: 32, By256: 256}
+	blockBytes  = [forms]int{By32: x32Bytes, By256: x256Bytes}
+	blockScale  = [forms]int{By32: x32Scale, By256: x256Scale}
+)
 
 // A quantizer prepares n blocks and says whether all values were finite.
 type quantizer func(dst *byte, src *float32, n int) bool

@@ -12,42 +12,8 @@ import (
 // TileRows is the number of output rows in a tile. Rows are packed in multiples of it, except at the end.
 const TileRows = 16
 
-// A tile is 16 rows × one block of k, in exactly the bytes of 16 blocks of the file. Tiles follow each other
-// along k; then come the next 16 rows. Missing rows of the last tiles are zero bytes.
-//
-// Every field of a block is cut into units, and unit u of row r lies at 16·offset + size·(16·u + r): the 16 rows
-// are side by side. Codes have units of 4 bytes, so a 64-byte vector holds 4 consecutive k of each row (8 for
-// nibbles: the low and the high halves as in the file). Where fields start in a tile:
-//
-//	F32   w 0                                  F16 BF16  w 0
-//	Q8_0  d 0, q 32                            Q4_0      d 0, q 32
-//	Q4_K  d 0, dmin 32, scales 64, q 256
-//	Q5_K  d 0, dmin 32, scales 64, bit 4 256, q 768
-//	Q6_K  q 0, bits 4-5 2048, scales 3072 (int8 [16 sub-blocks][16 rows]), d 3328
-//
-// The 12 bytes of 6-bit scales and minima of Q4_K and Q5_K are regrouped into 3 units, see packScales.
-type field struct {
-	offset, size int // in a file block, bytes
-	unit         int // bytes
-	scales       bool
-}
-
-var (
-	halves  = []field{{0, 2, 2, false}}
-	layouts = [...][]field{
-		quant.F32:  {{0, 4, 4, false}},
-		quant.F16:  halves,
-		quant.BF16: halves,
-		quant.Q4_0: {{0, 2, 2, false}, {2, 16, 4, false}},
-		quant.Q8_0: {{0, 2, 2, false}, {2, 32, 4, false}},
-		quant.Q4_K: {{0, 4, 2, false}, {4, 12, 4, true}, {16, 128, 4, false}},
-		quant.Q5_K: {{0, 4, 2, false}, {4, 12, 4, true}, {16, 160, 4, false}},
-		quant.Q6_K: {{0, 192, 4, false}, {192, 16, 1, false}, {208, 2, 2, false}},
-	}
-)
-
 // Supports says whether matrices of type t can be packed and multiplied.
-func Supports(t quant.Type) bool { return int(t) < len(layouts) && layouts[t] != nil }
+func Supports(t quant.Type) bool { return int(t) < len(formats) && formats[t].form != 0 }
 
 // Size is the bytes of a packed matrix: whole tiles, so up to 15 rows more than the file has.
 func Size(t quant.Type, rows, cols int) (int, error) {
@@ -155,35 +121,13 @@ func (m *Matrix) Row(dst []float32, row int, buf *RowBuffer) {
 
 // fileBlock restores the file's block of lane r from a tile.
 func (m *Matrix) fileBlock(dst, tile []byte, r int) {
-	for _, f := range layouts[m.Type] {
+	for _, f := range formats[m.Type].fields {
 		units := dst[f.offset:][:f.size]
 		gather(units, tile[TileRows*f.offset:], f.unit, r)
-		if f.scales {
-			file := unpackScales((*[12]byte)(units))
-			copy(units, file[:])
+		if f.recode != nil {
+			f.recode.unpack(units)
 		}
 	}
-}
-
-// splitScales is what packScales packed.
-func splitScales(packed *[12]byte) (scales, mins [8]uint8) {
-	for j, s := range [4]int{0, 2, 1, 3} {
-		sc, mn, high := packed[j], packed[4+j], packed[8+j]
-		scales[2*j], scales[2*j+1] = sc&15|high&3<<4, sc>>4|high>>2&3<<4
-		mins[s], mins[s+4] = mn&15|high>>4&3<<4, mn>>4|high>>6<<4
-	}
-	return scales, mins
-}
-
-// unpackScales is the inverse of packScales.
-func unpackScales(packed *[12]byte) (file [12]byte) {
-	s, m := splitScales(packed)
-	for i := range 4 {
-		file[i] = s[i] | s[i+4]>>4<<6
-		file[i+4] = m[i] | m[i+4]>>4<<6
-		file[i+8] = s[i+4]&15 | m[i+4]<<4
-	}
-	return file
 }
 
 func half(b []byte) float32 { return quant.F16ToF32(binary.LittleEndian.Uint16(b)) }

@@ -3,6 +3,7 @@ package kernels
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/sluice-ai/sluice/internal/quant"
@@ -34,7 +35,7 @@ func TestRowIsDequantize(t *testing.T) {
 func TestTileHasTheBytesOfItsBlocks(t *testing.T) {
 	for _, typ := range types {
 		covered := 0
-		for _, f := range layouts[typ] {
+		for _, f := range formats[typ].fields {
 			require.Equal(t, covered, f.offset, typ)
 			require.Zero(t, f.size%f.unit, typ)
 			covered += f.size
@@ -43,15 +44,33 @@ func TestTileHasTheBytesOfItsBlocks(t *testing.T) {
 	}
 }
 
-func TestScalesSurviveRegrouping(t *testing.T) {
+func TestRecodingsHaveInverses(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, typ := range types {
+		for _, f := range formats[typ].fields {
+			for i := 0; f.recode != nil && i < 100; i++ {
+				file := make([]byte, f.size)
+				for i := range file {
+					file[i] = byte(rng.Uint32())
+				}
+				units := slices.Clone(file)
+				f.recode.pack(units)
+				f.recode.unpack(units)
+				require.Equal(t, file, units, typ)
+			}
+		}
+	}
+}
+
+func TestSplitScales(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 1000 {
 		var file [12]byte
 		for i := range file {
 			file[i] = byte(rng.Uint32())
 		}
-		packed := packScales(&file)
-		require.Equal(t, file, unpackScales(&packed))
+		packed := file
+		packScales(packed[:])
 		scales, mins := splitScales(&packed)
 		wantScales, wantMins := quant.UnpackScales(&file)
 		require.Equal(t, wantScales, scales)

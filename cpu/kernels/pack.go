@@ -19,18 +19,19 @@ func (m *Matrix) packStrip(dst, src []byte, size int) {
 		}
 		return
 	}
-	block := m.Type.Bytes()
+	block, fields := m.Type.Bytes(), formats[m.Type].fields
+	recoded := make([]byte, TileRows*block) // of one field
 	for at := 0; at < size; at += block {
 		tile := dst[TileRows*at:][:TileRows*block]
-		for _, f := range layouts[m.Type] {
+		for _, f := range fields {
 			lanes, from, stride := tile[TileRows*f.offset:][:TileRows*f.size], src[at+f.offset:], size
-			if f.scales {
-				var regrouped [TileRows * 12]byte
+			if f.recode != nil {
 				for r := range TileRows {
-					packed := packScales((*[12]byte)(from[r*size:]))
-					copy(regrouped[12*r:], packed[:])
+					units := recoded[r*f.size:][:f.size]
+					copy(units, from[r*size:])
+					f.recode.pack(units)
 				}
-				from, stride = regrouped[:], 12
+				from, stride = recoded, f.size
 			}
 			interleave(lanes, from, stride, f.unit)
 		}
@@ -113,36 +114,3 @@ func interleave2(dst, a, b, c, d []byte) {
 func load2(b []byte) uint64     { return uint64(binary.LittleEndian.Uint16(b)) }
 func load8(b []byte) uint64     { return binary.LittleEndian.Uint64(b) }
 func store8(b []byte, x uint64) { binary.LittleEndian.PutUint64(b, x) }
-
-// packScales regroups the 8 scales and 8 minima of a Q4_K or Q5_K block, 6 bits each, into three words of bytes
-// that vector code takes apart with one shift and one mask each. Byte j of the words holds
-//
-//	word 0  low 4 bits of scale 2j, low 4 bits of scale 2j+1
-//	word 1  low 4 bits of minimum σ(j), low 4 bits of minimum 4+σ(j), with σ = 0, 2, 1, 3
-//	word 2  from bit 0 on, 2 bits each: the high bits of scale 2j, of scale 2j+1, of the two minima
-//
-// With σ the even bytes of a word are the minima of one pair of sub-blocks and the odd bytes those of the next.
-//
-// The bytes of a word are worked on together; see quant.UnpackScales for where the file has them.
-func packScales(file *[12]byte) (packed [12]byte) {
-	const low2, low4, low6 = 0x03030303, 0x0f0f0f0f, 0x3f3f3f3f
-	order := binary.LittleEndian
-	a, b, c := order.Uint32(file[0:]), order.Uint32(file[4:]), order.Uint32(file[8:])
-	scales := uint64(a&low6) | uint64(c&low4|a>>2&0x30303030)<<32 // byte i: scale i
-	m0, m1 := swapMiddle(b&low6), swapMiddle(c>>4&low4|b>>2&0x30303030)
-	low, high := scales&(low4<<32|low4), scales>>4&(low2<<32|low2)
-	order.PutUint32(packed[0:], evenBytes(low|low>>4))
-	order.PutUint32(packed[4:], m0&low4|m1&low4<<4)
-	order.PutUint32(packed[8:], evenBytes(high|high>>6)|m0>>4&low2<<4|m1>>4&low2<<6)
-	return packed
-}
-
-// swapMiddle reorders bytes by σ.
-func swapMiddle(x uint32) uint32 { return x&0xff0000ff | x>>8&0xff00 | x&0xff00<<8 }
-
-// evenBytes puts bytes 0, 2, 4 and 6 together.
-func evenBytes(x uint64) uint32 {
-	x &= 0x00ff00ff00ff00ff
-	x = (x | x>>8) & 0x0000ffff0000ffff
-	return uint32(x | x>>16)
-}

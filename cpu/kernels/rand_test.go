@@ -11,9 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var types = []quant.Type{
-	quant.F32, quant.F16, quant.BF16, quant.Q8_0, quant.Q4_0, quant.Q4_K, quant.Q5_K, quant.Q6_K,
-}
+// types are all that have a product.
+var types = func() (types []quant.Type) {
+	for t := range quant.Type(len(formats)) {
+		if Supports(t) {
+			types = append(types, t)
+		}
+	}
+	return types
+}()
 
 // unit is the least number of columns that a type's rows are tested with: floats may have any.
 func unit(t quant.Type) int { return t.Block() }
@@ -29,16 +35,13 @@ const (
 )
 
 // f16Fields are the offsets of the half-precision scales of a block.
-func f16Fields(t quant.Type) []int {
-	switch t {
-	case quant.Q4_K, quant.Q5_K:
-		return []int{0, 2}
-	case quant.Q6_K:
-		return []int{208}
-	case quant.Q8_0, quant.Q4_0:
-		return []int{0}
+func f16Fields(t quant.Type) (at []int) {
+	for _, f := range formats[t].fields {
+		for u := 0; t.Block() > 1 && f.unit == 2 && u < f.size; u += 2 {
+			at = append(at, f.offset+u)
+		}
 	}
-	return nil
+	return at
 }
 
 // randomRows is a matrix in the file's layout.

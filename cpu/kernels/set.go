@@ -14,8 +14,8 @@ type Set struct {
 
 	quantize [forms]quantizer
 	// Missing kernels are nil: the twin stands in.
-	one  [len(layouts)]kernel // one row of activations
-	four [len(layouts)]kernel // four rows
+	one  [len(formats)]kernel // one row of activations
+	four [len(formats)]kernel // four rows
 }
 
 // A kernel multiplies one row tile, over all of k, by one or four rows of activations:

@@ -56,6 +56,36 @@ func q4_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q4_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_1AVX2x1 is a kernel for Q4_1, rows of activations: 1.
+//
+//go:noescape
+func q4_1AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q4_1AVX2x4 is a kernel for Q4_1, rows of activations: 4.
+//
+//go:noescape
+func q4_1AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q5_0AVX2x1 is a kernel for Q5_0, rows of activations: 1.
+//
+//go:noescape
+func q5_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q5_0AVX2x4 is a kernel for Q5_0, rows of activations: 4.
+//
+//go:noescape
+func q5_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q5_1AVX2x1 is a kernel for Q5_1, rows of activations: 1.
+//
+//go:noescape
+func q5_1AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q5_1AVX2x4 is a kernel for Q5_1, rows of activations: 4.
+//
+//go:noescape
+func q5_1AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
 // q4_KAVX2x1 is a kernel for Q4_K, rows of activations: 1.
 //
 //go:noescape
@@ -111,6 +141,12 @@ func newAVX2() *Set {
 	s.four[quant.Q8_0] = q8_0AVX2x4
 	s.one[quant.Q4_0] = q4_0AVX2x1
 	s.four[quant.Q4_0] = q4_0AVX2x4
+	s.one[quant.Q4_1] = q4_1AVX2x1
+	s.four[quant.Q4_1] = q4_1AVX2x4
+	s.one[quant.Q5_0] = q5_0AVX2x1
+	s.four[quant.Q5_0] = q5_0AVX2x4
+	s.one[quant.Q5_1] = q5_1AVX2x1
+	s.four[quant.Q5_1] = q5_1AVX2x4
 	s.one[quant.Q4_K] = q4_KAVX2x1
 	s.four[quant.Q4_K] = q4_KAVX2x4
 	s.one[quant.Q5_K] = q5_KAVX2x1
@@ -170,6 +206,36 @@ func q4_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q4_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_1AVX512x1 is a kernel for Q4_1, rows of activations: 1.
+//
+//go:noescape
+func q4_1AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q4_1AVX512x4 is a kernel for Q4_1, rows of activations: 4.
+//
+//go:noescape
+func q4_1AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q5_0AVX512x1 is a kernel for Q5_0, rows of activations: 1.
+//
+//go:noescape
+func q5_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q5_0AVX512x4 is a kernel for Q5_0, rows of activations: 4.
+//
+//go:noescape
+func q5_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q5_1AVX512x1 is a kernel for Q5_1, rows of activations: 1.
+//
+//go:noescape
+func q5_1AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q5_1AVX512x4 is a kernel for Q5_1, rows of activations: 4.
+//
+//go:noescape
+func q5_1AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
 // q4_KAVX512x1 is a kernel for Q4_K, rows of activations: 1.
 //
 //go:noescape
@@ -215,6 +281,12 @@ func newAVX512() *Set {
 	s.four[quant.Q8_0] = q8_0AVX512x4
 	s.one[quant.Q4_0] = q4_0AVX512x1
 	s.four[quant.Q4_0] = q4_0AVX512x4
+	s.one[quant.Q4_1] = q4_1AVX512x1
+	s.four[quant.Q4_1] = q4_1AVX512x4
+	s.one[quant.Q5_0] = q5_0AVX512x1
+	s.four[quant.Q5_0] = q5_0AVX512x4
+	s.one[quant.Q5_1] = q5_1AVX512x1
+	s.four[quant.Q5_1] = q5_1AVX512x4
 	s.one[quant.Q4_K] = q4_KAVX512x1
 	s.four[quant.Q4_K] = q4_KAVX512x4
 	s.one[quant.Q5_K] = q5_KAVX512x1
@@ -243,6 +315,36 @@ func q4_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //
 //go:noescape
 func q4_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q4_1VNNIx1 is a kernel for Q4_1, rows of activations: 1.
+//
+//go:noescape
+func q4_1VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q4_1VNNIx4 is a kernel for Q4_1, rows of activations: 4.
+//
+//go:noescape
+func q4_1VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q5_0VNNIx1 is a kernel for Q5_0, rows of activations: 1.
+//
+//go:noescape
+func q5_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q5_0VNNIx4 is a kernel for Q5_0, rows of activations: 4.
+//
+//go:noescape
+func q5_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q5_1VNNIx1 is a kernel for Q5_1, rows of activations: 1.
+//
+//go:noescape
+func q5_1VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q5_1VNNIx4 is a kernel for Q5_1, rows of activations: 4.
+//
+//go:noescape
+func q5_1VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
 // q4_KVNNIx1 is a kernel for Q4_K, rows of activations: 1.
 //
@@ -289,6 +391,12 @@ func newVNNI() *Set {
 	s.four[quant.Q8_0] = q8_0VNNIx4
 	s.one[quant.Q4_0] = q4_0VNNIx1
 	s.four[quant.Q4_0] = q4_0VNNIx4
+	s.one[quant.Q4_1] = q4_1VNNIx1
+	s.four[quant.Q4_1] = q4_1VNNIx4
+	s.one[quant.Q5_0] = q5_0VNNIx1
+	s.four[quant.Q5_0] = q5_0VNNIx4
+	s.one[quant.Q5_1] = q5_1VNNIx1
+	s.four[quant.Q5_1] = q5_1VNNIx4
 	s.one[quant.Q4_K] = q4_KVNNIx1
 	s.four[quant.Q4_K] = q4_KVNNIx4
 	s.one[quant.Q5_K] = q5_KVNNIx1

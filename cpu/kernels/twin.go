@@ -11,27 +11,71 @@ import (
 // This file is the arithmetic of the products: every set repeats it to the bit. NaNs count as one value, since
 // which payload survives an operation depends on the order of operands.
 //
-//	quantised  for each block of k in order: isum = Σ scale·q·x and msum = Σ min·x, exact integers, then
-//	           acc = fma(d·dx, float(isum), acc) and, with minima, acc = fma(-(dmin·dx), float(msum), acc)
+//	quantised  for each span of k in order (one block, in most formats): isum = Σ scale·q·x and msum = Σ low·x,
+//	           exact integers, then acc = fma(d·dx, float(isum), acc) and, with minima,
+//	           acc = fma(m·dx, float(msum), acc)
 //	float      part[k%4] = fma(w[k], x[k], part[k%4]) in order of k, then (part0+part1) + (part2+part3)
 //
-// Integers become float32 by rounding to nearest even, as does every other operation. Bounds, |x| ≤ 127:
-//
-//	      codes     scales   |isum| ≤                        |msum| ≤
-//	Q8_0  -128…127  1        32·128·127 = 520 192
-//	Q4_0  -8…7      1        32·8·127 = 32 512
-//	Q4_K  0…15      0…63     256·15·63·127 = 30 723 840     256·63·127 = 2 048 256
-//	Q5_K  0…31      0…63     256·31·63·127 = 63 495 936     2 048 256
-//	Q6_K  -32…31    -128…127 256·32·128·127 = 133 169 152
-//
-// All are below 2³¹, and so are the partial sums, in any order.
+// Integers become float32 by rounding to nearest even, as does every other operation. With |x| ≤ 127 the bounds of
+// a format in formats.go bound its sums, in any order: TestSumsFit.
 
 // block is one tile taken apart: 16 rows × up to 256 k.
 type block struct {
-	q       [TileRows][256]int8
-	scale   [TileRows][16]int32 // for each 16 of k
-	low     [TileRows][8]int32  // for each 32 of k
-	d, dmin [TileRows]float32
+	q          [TileRows][256]int8
+	scale, low [TileRows][16]int32  // for each 16 of k
+	d, m       [TileRows][4]float32 // for each span
+}
+
+// unpack takes a tile apart. A table of functions would move every block to the heap.
+func (b *block) unpack(t quant.Type, w []byte) {
+	switch t {
+	case quant.Q4_0:
+		b.unpackQ4_0(w)
+	case quant.Q4_1:
+		b.unpackQ4_1(w)
+	case quant.Q5_0:
+		b.unpackQ5_0(w)
+	case quant.Q5_1:
+		b.unpackQ5_1(w)
+	case quant.Q8_0:
+		b.unpackQ8_0(w)
+	case quant.Q4_K:
+		b.unpackQ4_K(w)
+	case quant.Q5_K:
+		b.unpackQ5_K(w)
+	case quant.Q6_K:
+		b.unpackQ6_K(w)
+	default:
+		panic("kernels: no twin for " + t.String())
+	}
+}
+
+// lane says whose byte lies at i of a field with units of 4: row r, byte k of the row's field.
+func lane(i int) (r, k int) { return i / 4 % TileRows, i/64*4 + i%4 }
+
+// halves unpacks one half for each row.
+func halves(dst *[TileRows][4]float32, w []byte) {
+	for r := range dst {
+		dst[r][0] = half(w[2*r:])
+	}
+}
+
+// nibbles unpacks codes of 4 bits in nibble arrays of n bytes.
+func (b *block) nibbles(w []byte, n int) {
+	for i, q := range w {
+		r, k := lane(i)
+		at := k/n*2*n + k%n
+		b.q[r][at], b.q[r][at+n] = int8(q&15), int8(q>>4)
+	}
+}
+
+// shift adds c to n codes of each row.
+func (b *block) shift(n int, c int8) {
+	for r := range b.q {
+		for k := range b.q[r][:n] {
+			b.q[r][k] += c
+		}
+	}
 }
 
 // twin computes lanes outputs of a row tile for all rows of x.
@@ -71,21 +115,45 @@ func twinBlocks(out []float32, stride, lanes int, m *Matrix, w []byte, x *Acts) 
 		clear(out[r*stride:][:lanes])
 	}
 	var b block
+	for r := range b.scale {
+		for s := range b.scale[r] {
+			b.scale[r][s] = 1
+		}
+	}
+	f := &formats[m.Type]
 	n, size, row := m.Type.Block(), m.Type.Bytes()*TileRows, x.rowBytes()
+	blocks := n / blockValues[f.form] // of activations
 	for i := range m.Cols / n {
 		b.unpack(m.Type, w[i*size:][:size])
 		for r := range x.Rows {
-			acc := out[r*stride:][:lanes]
-			if n == 256 {
-				b.add256(acc, x.Blocks[r*row+i*x256Bytes:][:x256Bytes], m.Type != quant.Q6_K)
-			} else {
-				b.add32(acc, x.Blocks[r*row+i*x32Bytes:][:x32Bytes])
-			}
+			b.add(out[r*stride:][:lanes], f, n, x.Blocks[r*row+i*blocks*blockBytes[f.form]:])
 		}
 	}
 }
 
-func float32At(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }
+// add adds the products of a block of n with activations from x on.
+func (b *block) add(acc []float32, f *format, n int, x []byte) {
+	for k := 0; k < n; k += f.span {
+		values := blockValues[f.form]
+		from := x[k/values*blockBytes[f.form]:]
+		dx := math.Float32frombits(binary.LittleEndian.Uint32(from[blockScale[f.form]:]))
+		from = from[k%values:][:f.span]
+		for o := range acc {
+			var isum, msum int32
+			for at := 0; at < f.span; at += 16 {
+				s, x := (k+at)/16, from[at:][:16]
+				isum += b.scale[o][s] * dot(b.q[o][16*s:][:16], x)
+				if f.bounds.low > 0 {
+					msum += b.low[o][s] * sum(x)
+				}
+			}
+			acc[o] = vec.FMA(b.d[o][k/f.span]*dx, float32(isum), acc[o])
+			if f.bounds.low > 0 {
+				acc[o] = vec.FMA(b.m[o][k/f.span]*dx, float32(msum), acc[o])
+			}
+		}
+	}
+}
 
 func dot(q []int8, x []byte) (n int32) {
 	x = x[:len(q)]
@@ -93,30 +161,4 @@ func dot(q []int8, x []byte) (n int32) {
 		n += int32(v) * int32(int8(x[i]))
 	}
 	return n
-}
-
-func (b *block) add32(acc []float32, x []byte) {
-	dx := float32At(x[x32Scale:])
-	for o := range acc {
-		isum := dot(b.q[o][:32], x)
-		acc[o] = vec.FMA(b.d[o]*dx, float32(isum), acc[o])
-	}
-}
-
-func (b *block) add256(acc []float32, x []byte, minima bool) {
-	dx := float32At(x[x256Scale:])
-	for o := range acc {
-		var isum, msum int32
-		for s, scale := range b.scale[o] {
-			isum += scale * dot(b.q[o][16*s:16*s+16], x[16*s:])
-		}
-		acc[o] = vec.FMA(b.d[o]*dx, float32(isum), acc[o])
-		if !minima {
-			continue
-		}
-		for s, low := range b.low[o] {
-			msum += low * int32(int16(binary.LittleEndian.Uint16(x[x256Sums+2*s:])))
-		}
-		acc[o] = vec.FMA(-(b.dmin[o] * dx), float32(msum), acc[o])
-	}
 }

@@ -124,8 +124,38 @@ func TestTwinQuantizeAtTheLimits(t *testing.T) {
 	}
 }
 
+// The bounds of the table are those of unpacked tiles, and with them no sum leaves int32.
+func TestSumsFit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	for _, typ := range types {
+		f := &formats[typ]
+		if f.form == Plain {
+			continue
+		}
+		var found bounds
+		for range 300 {
+			var b block
+			m := packed(t, typ, TileRows, typ.Block(), randomRows(rng, typ, TileRows, typ.Block(), wild))
+			b.unpack(typ, m.Data)
+			for r := range TileRows {
+				for _, q := range b.q[r] {
+					found.code = max(found.code, int(q), -int(q))
+				}
+				for s := range b.scale[r] {
+					found.scale = max(found.scale, int(b.scale[r][s]), -int(b.scale[r][s]))
+					found.low = max(found.low, int(b.low[r][s]), -int(b.low[r][s]))
+				}
+			}
+		}
+		require.Equal(t, f.bounds, found, typ)
+		require.Less(t, f.span*f.bounds.code*max(1, f.bounds.scale)*127, 1<<31, typ)
+		require.Less(t, f.span*f.bounds.low*127, 1<<31, typ)
+		require.Zero(t, typ.Block()%f.span, typ)
+	}
+}
+
 // Every code, scale and activation at the end of its range, in all combinations of signs, gives the bound that
-// twin.go states; nothing saturates or overflows on the way.
+// the table implies; nothing saturates or overflows on the way.
 func TestTwinBounds(t *testing.T) {
 	for _, c := range []struct {
 		typ         quant.Type

@@ -2,48 +2,7 @@ package main
 
 import "fmt"
 
-// source is one format of weights.
-type source struct {
-	name, stem string
-	tile, x    int // bytes of a tile and of a block of activations; of one k for float formats
-	body       func(b *blocks)
-	convert    func(e *emitter, from, to string) // float formats
-}
-
-var formats = []source{
-	{name: "F32", stem: "f32", tile: 64, x: 4, convert: (*emitter).convertF32},
-	{name: "F16", stem: "f16", tile: 32, x: 4, convert: (*emitter).convertF16},
-	{name: "BF16", stem: "bf16", tile: 32, x: 4, convert: (*emitter).convertBF16},
-	{name: "Q8_0", stem: "q8_0", tile: 544, x: 40, body: (*blocks).q8_0},
-	{name: "Q4_0", stem: "q4_0", tile: 288, x: 40, body: (*blocks).q4_0},
-	{name: "Q4_K", stem: "q4_K", tile: 2304, x: 352, body: (*blocks).q4_K},
-	{name: "Q5_K", stem: "q5_K", tile: 2816, x: 352, body: (*blocks).q5_K},
-	{name: "Q6_K", stem: "q6_K", tile: 3360, x: 352, body: (*blocks).q6_K},
-}
-
-// emit writes the routine of a format for 1 or 4 rows. Float formats need no VNNI: they share a set's routine.
-func (s source) emit(e *emitter, rows int) (name string, own bool) {
-	suffix := e.suffix
-	if own = s.convert == nil || !e.vnni; !own {
-		suffix = "AVX512"
-	}
-	name = fmt.Sprintf("%s%sx%d", s.stem, suffix, rows)
-	switch {
-	case !own:
-	case s.convert != nil:
-		s.emitFloat(e, name, rows)
-	default:
-		s.emitBlocks(e, name, rows)
-	}
-	return name, own
-}
-
-// Frame of a block routine, in vectors: 8 scales and 4 pairs of minima as int32 and int16 pairs, 8 of bits;
-// then, in ymm form, 16 accumulators for each row.
 const (
-	minsAt  = 8
-	bitsAt  = 12
-	accsAt  = 20
 	xNeg    = 256 // places in a block of 256 activations, see acts.go
 	xSums   = 320
 	xScale  = 336
@@ -52,12 +11,13 @@ const (
 	perTile = 64 // bytes between vectors of 4-byte units
 )
 
-// blocks writes a routine for formats of blocks: for every block an exact integer sum, then one FMA.
+// blocks writes a routine for formats of blocks: for every block an exact integer sum, then one FMA. Its frame has
+// the slots of the body; then, in ymm form, 16 float sums for each row.
 type blocks struct {
 	*emitter
 	rows           int
-	isum           []string // the block's sums, a vector for each row
-	acc            []string // a sub-block's sums
+	isum           []string // the block's sums, a vector for each row, if sub-blocks have scales
+	acc            []string // a sub-block's sums, else the block's
 	pairs          []string // sums of products as int16; without VNNI
 	codes, tmp, t  string
 	total          []string // float sums; zmm only
@@ -65,13 +25,16 @@ type blocks struct {
 }
 
 func (s source) emitBlocks(e *emitter, name string, rows int) {
-	b := &blocks{emitter: e, rows: rows, totalAt: accsAt * e.width()}
+	b := &blocks{emitter: e, rows: rows, totalAt: s.slots * e.width()}
 	b.frame = b.totalAt
 	if !e.wide() {
 		b.frame += 64 * rows
 	}
 	e.begin(name, b.frame, fmt.Sprintf("%s is a kernel for %s, rows of activations: %d.", name, s.name, rows))
-	b.isum, b.acc = e.take(rows), e.take(rows)
+	if s.subs {
+		b.isum = e.take(rows)
+	}
+	b.acc = e.take(rows)
 	if !e.vnni {
 		b.pairs = e.take(rows)
 	}
@@ -81,7 +44,7 @@ func (s source) emitBlocks(e *emitter, name string, rows int) {
 		for _, r := range b.total {
 			e.zero(r)
 		}
-		e.keep("low4", "bits45", "bit4", "bit7", "ones", "even", "byte0")
+		e.keep(s.keep...)
 	} else {
 		e.keep("low4")
 		e.zero(b.t)
@@ -117,63 +80,50 @@ func (s source) emitBlocks(e *emitter, name string, rows int) {
 
 func (b *blocks) slot(vector int) string { return fmt.Sprintf("%d(SP)", vector*b.width()) }
 
-// unpackScales puts scales and minima of Q4_K and Q5_K into the frame; see packScales in package kernels.
-func (b *blocks) unpackScales() {
-	b.f("// scales and minima, 6 bits each")
-	high, word, v := b.codes, b.acc[0], b.isum[0]
-	b.lane4(64, "R10")
-	for at := -64; at < 192; at += 64 {
-		b.ahead(at, "R10")
+// nibbles puts half of the bytes of vector i at R10 into codes.
+func (b *blocks) nibbles(i int, high bool) {
+	from := fmt.Sprintf("%d(R10)", perTile*i)
+	if !high {
+		b.ahead(perTile*i, "R10")
+		b.and(from, b.c("low4"), b.codes)
+		return
 	}
-	b.load("128(R10)", high)
-	first := func(shift string, n int, to int) { // low nibbles of the word, high bits shifted
-		b.and(b.c("low4"), word, v)
-		if n != 0 {
-			b.f("%s $%d, %s, %s", shift, n, high, b.tmp)
-			b.and(b.c("bits45"), b.tmp, b.tmp)
-		} else {
-			b.and(b.c("bits45"), high, b.tmp)
-		}
-		b.or(b.tmp, v, v)
-		if to < minsAt {
-			b.spreadScales(v, to)
-		} else {
-			b.spreadMins(v, to)
-		}
+	if b.wide() {
+		b.f("VPSRLD $4, %s, %s", from, b.codes)
+	} else {
+		b.load(from, b.codes)
+		b.f("VPSRLD $4, %s, %s", b.codes, b.codes)
 	}
-	b.load("0(R10)", word)
-	first("VPSLLD", 4, 0)
-	b.f("VPSRLD $4, %s, %s", word, word)
-	first("VPSLLD", 2, 1)
-	b.load("64(R10)", word)
-	first("VPSLLD", 0, minsAt)
-	b.f("VPSRLD $4, %s, %s", word, word)
-	first("VPSRLD", 2, minsAt+2)
+	b.and(b.c("low4"), b.codes, b.codes)
 }
 
-// spreadScales widens the bytes of v to scales of sub-blocks first, first+2, ….
-func (b *blocks) spreadScales(v string, first int) {
-	for j := range 4 {
-		to := b.tmp
-		switch j {
-		case 0:
-			b.and(b.c("byte0"), v, to)
-		case 3:
-			b.f("VPSRLD $24, %s, %s", v, to)
-		default:
-			b.f("VPSRLD $%d, %s, %s", 8*j, v, to)
-			b.and(b.c("byte0"), to, to)
-		}
-		b.store(to, b.slot(first+2*j))
+// merge sets those bits of codes that are set in v and in the constant; v is destroyed.
+func (b *blocks) merge(v, constant string) {
+	if b.wide() {
+		b.f("VPTERNLOGD $0xf8, %s, %s, %s", b.c(constant), v, b.codes) // codes | v&constant
+		return
 	}
+	b.and(b.c(constant), v, v)
+	b.or(v, b.codes, b.codes)
 }
 
-// spreadMins widens the bytes of v to two pairs of int16.
-func (b *blocks) spreadMins(v string, to int) {
-	b.and(b.c("even"), v, b.tmp)
-	b.store(b.tmp, b.slot(to))
-	b.f("VPSRLW $8, %s, %s", v, v)
-	b.store(v, b.slot(to+1))
+// bits sets those bits of codes that are set in the constant and in the vector in memory, shifted to the left.
+func (b *blocks) bits(from string, shift int, constant string) {
+	if !b.wide() || shift == 0 {
+		b.load(from, b.tmp)
+		from = b.tmp
+	}
+	if shift != 0 {
+		b.f("%s $%d, %s, %s", shiftName(shift), max(shift, -shift), from, b.tmp)
+	}
+	b.merge(b.tmp, constant)
+}
+
+func shiftName(n int) string {
+	if n < 0 {
+		return "VPSRLD"
+	}
+	return "VPSLLD"
 }
 
 // A vector writes code that puts 4 codes of each row into b.codes; x is the place of their activations.
@@ -182,9 +132,12 @@ type vector struct {
 	x     int
 }
 
-// dots sets acc to Σ codes·x for unsigned codes. chunk is how many products of pairs fit in int16 without VNNI:
-// chunk·2·127·(largest code) < 2¹⁵. started says that acc already holds what to add to.
-func (b *blocks) dots(vectors []vector, chunk int, started bool) {
+// dots sets acc to Σ codes·x for unsigned codes up to most. started says that acc already holds what to add to.
+func (b *blocks) dots(vectors []vector, most int, started bool) {
+	chunk := len(vectors)
+	if !b.vnni {
+		chunk = chunkOf(most)
+	}
 	if !started && b.vnni {
 		for _, a := range b.acc {
 			b.zero(a)
@@ -206,10 +159,23 @@ func (b *blocks) dots(vectors []vector, chunk int, started bool) {
 				b.f("VPADDW %s, %s, %s", b.t, b.pairs[r], b.pairs[r])
 			}
 		}
-		if !b.vnni && (i+1)%chunk == 0 {
-			b.widen(b.pairs, started || i+1 > chunk)
+		if !b.vnni && ((i+1)%chunk == 0 || i+1 == len(vectors)) {
+			b.widen(b.pairs, started || i >= chunk)
 		}
 	}
+}
+
+// chunkOf is how many sums of two products are added in int16 without VNNI: a power of two, with
+// chunk·2·127·most < 2¹⁵.
+func chunkOf(most int) int {
+	chunk := 1
+	for 2*chunk*2*127*most < 1<<15 {
+		chunk *= 2
+	}
+	if chunk*2*127*most >= 1<<15 {
+		panic("codes are too large for VPMADDUBSW")
+	}
+	return chunk
 }
 
 // widen adds pairs of int16 to acc, or sets acc.
@@ -244,9 +210,11 @@ func (b *blocks) scaled(scale string) {
 	}
 }
 
-// addBlock adds d·dx·sums to the float sums; sums are destroyed. fma is VFMADD231PS or VFNMADD231PS.
-func (b *blocks) addBlock(fma string, d, dx int, sums []string) {
-	b.f("VCVTPH2PS %s, %s", b.lane2(d), b.tmp)
+// halves loads what addBlock multiplies: the half-precision scales of the tile at offset.
+func (b *blocks) halves(offset int) { b.f("VCVTPH2PS %s, %s", b.lane2(offset), b.tmp) }
+
+// addBlock adds tmp·dx·sums to the float sums; sums are destroyed. fma is VFMADD231PS or VFNMADD231PS.
+func (b *blocks) addBlock(fma string, dx int, sums []string) {
 	for r, sum := range sums {
 		b.f("VCVTDQ2PS %s, %s", sum, sum)
 		b.broadcast32("VMULPS", b.x("DX", dx, r), b.tmp, b.t)

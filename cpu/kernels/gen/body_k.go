@@ -1,0 +1,198 @@
+package main
+
+import "fmt"
+
+// Formats of 256 with scales of 16 or 32. Places in tiles are those of package kernels, formats.go.
+
+// Slots of Q4_K and Q5_K: 8 scales as int32, 4 times minima as pairs of int16, 8 vectors of bits.
+const minsAt, bitsAt = 8, 12
+
+func (b *blocks) q4_K() {
+	b.kBlock(256, func() {}, func(i int, high bool) {
+		b.nibbles(i, high)
+	}, 15)
+}
+
+func (b *blocks) q5_K() {
+	bits := func() { // a copy of bit 4 of all codes, which moves down by two bits for each pair of sub-blocks
+		b.lane4(256, "R10")
+		for i := range 8 {
+			b.ahead(perTile*i, "R10")
+			b.load(fmt.Sprintf("%d(R10)", perTile*i), b.tmp)
+			b.store(b.tmp, b.slot(bitsAt+i))
+		}
+	}
+	b.kBlock(768, bits, func(i int, high bool) {
+		b.nibbles(i, high)
+		b.load(b.slot(bitsAt+i), b.tmp)
+		if high {
+			b.f("VPSLLD $3, %s, %s", b.tmp, b.t)
+			b.f("VPSRLD $2, %s, %s", b.tmp, b.tmp)
+			b.store(b.tmp, b.slot(bitsAt+i))
+			b.merge(b.t, "bit4")
+		} else {
+			b.f("VPSLLD $4, %s, %s", b.tmp, b.tmp)
+			b.merge(b.tmp, "bit4")
+		}
+	}, 31)
+}
+
+// kBlock is Q4_K and Q5_K: four pairs of sub-blocks, each a low and a high nibble of 8 vectors.
+func (b *blocks) kBlock(codesAt int, prepare func(), codes func(i int, high bool), most int) {
+	b.unpackScales()
+	prepare()
+	for _, s := range b.isum {
+		b.zero(s)
+	}
+	b.lane4(codesAt, "R10")
+	b.f("MOVQ DX, DI")
+	b.f("LEAQ 0(SP), R13")
+	b.f("MOVL $4, AX")
+	b.f("pair:")
+	for s, high := range []bool{false, true} {
+		var v []vector
+		for i := range 8 {
+			v = append(v, vector{func() { codes(i, high) }, 32*s + 4*i})
+		}
+		b.dots(v, most, false)
+		b.scaled(fmt.Sprintf("%d(R13)", s*b.width()))
+	}
+	b.f("ADDQ $%d, R10", 8*perTile)
+	b.f("ADDQ $64, DI")
+	b.f("ADDQ $%d, R13", 2*b.width())
+	b.f("DECL AX")
+	b.f("JNZ pair")
+	b.halves(0)
+	b.addBlock("VFMADD231PS", xScale, b.isum)
+	b.f("// minima")
+	for r, acc := range b.acc {
+		if b.vnni {
+			b.zero(acc)
+		}
+		for p := range 4 {
+			sums := b.x("DX", xSums+4*p, r)
+			switch {
+			case b.vnni:
+				b.load(b.slot(minsAt+p), b.codes)
+				b.f("VPDPWSSD.BCST %s, %s, %s", sums, b.codes, acc)
+			case p == 0:
+				b.f("VPBROADCASTD %s, %s", sums, b.t)
+				b.f("VPMADDWD %s, %s, %s", b.slot(minsAt), b.t, acc)
+			default:
+				b.f("VPBROADCASTD %s, %s", sums, b.t)
+				b.f("VPMADDWD %s, %s, %s", b.slot(minsAt+p), b.t, b.t)
+				b.f("VPADDD %s, %s, %s", b.t, acc, acc)
+			}
+		}
+	}
+	b.halves(32)
+	b.addBlock("VFNMADD231PS", xScale, b.acc)
+}
+
+func (b *blocks) q6_K() {
+	for _, s := range b.isum {
+		b.zero(s)
+	}
+	b.lane4(0, "R10")
+	b.lane4(2048, "R11")
+	b.f("LEAQ 3072(BX), R13")
+	if !b.wide() {
+		b.f("LEAQ (R13)(SI*4), R13")
+	}
+	b.f("MOVQ DX, DI")
+	b.f("LEAQ %d(DX), CX", xNeg)
+	b.f("MOVL $2, AX")
+	b.f("half128:")
+	for run := range 4 { // of 32 codes: low nibbles of runs 0 and 1, then high ones
+		for part := range 2 {
+			b.startAt("CX", 8*run+4*part, 5) // codes are 32 too large
+			var v []vector
+			for i := 4 * part; i < 4*part+4; i++ {
+				v = append(v, vector{func() { b.sixBits(run, i) }, 32*run + 4*i})
+			}
+			b.dots(v, 63, true)
+			if run%2+part == 0 {
+				b.ahead(32*run, "R13")
+			}
+			b.f("VPMOVSXBD %d(R13), %s", 16*(2*run+part), b.codes)
+			b.scaled(b.codes)
+		}
+	}
+	b.f("ADDQ $%d, R10", 16*perTile)
+	b.f("ADDQ $%d, R11", 8*perTile)
+	b.f("ADDQ $128, R13")
+	b.f("ADDQ $128, DI")
+	b.f("ADDQ $32, CX")
+	b.f("DECL AX")
+	b.f("JNZ half128")
+	b.halves(3328)
+	b.addBlock("VFMADD231PS", xScale, b.isum)
+}
+
+// sixBits joins the nibbles of a run with bits 2·run of R11.
+func (b *blocks) sixBits(run, i int) {
+	b.nibbles(8*(run%2)+i, run >= 2)
+	if run == 0 {
+		b.ahead(perTile*i, "R11")
+	}
+	b.bits(fmt.Sprintf("%d(R11)", perTile*i), [...]int{4, 2, 0, -2}[run], "bits45")
+}
+
+// unpackScales puts scales and minima of Q4_K and Q5_K into the frame; see packScales in package kernels.
+func (b *blocks) unpackScales() {
+	b.f("// scales and minima, 6 bits each")
+	high, word, v := b.codes, b.acc[0], b.isum[0]
+	b.lane4(64, "R10")
+	for at := -64; at < 192; at += 64 {
+		b.ahead(at, "R10")
+	}
+	b.load("128(R10)", high)
+	first := func(shift string, n int, to int) { // low nibbles of the word, high bits shifted
+		b.and(b.c("low4"), word, v)
+		if n != 0 {
+			b.f("%s $%d, %s, %s", shift, n, high, b.tmp)
+			b.and(b.c("bits45"), b.tmp, b.tmp)
+		} else {
+			b.and(b.c("bits45"), high, b.tmp)
+		}
+		b.or(b.tmp, v, v)
+		if to < minsAt {
+			b.spreadScales(v, to)
+		} else {
+			b.spreadMins(v, to)
+		}
+	}
+	b.load("0(R10)", word)
+	first("VPSLLD", 4, 0)
+	b.f("VPSRLD $4, %s, %s", word, word)
+	first("VPSLLD", 2, 1)
+	b.load("64(R10)", word)
+	first("VPSLLD", 0, minsAt)
+	b.f("VPSRLD $4, %s, %s", word, word)
+	first("VPSRLD", 2, minsAt+2)
+}
+
+// spreadScales widens the bytes of v to scales of sub-blocks first, first+2, ….
+func (b *blocks) spreadScales(v string, first int) {
+	for j := range 4 {
+		to := b.tmp
+		switch j {
+		case 0:
+			b.and(b.c("byte0"), v, to)
+		case 3:
+			b.f("VPSRLD $24, %s, %s", v, to)
+		default:
+			b.f("VPSRLD $%d, %s, %s", 8*j, v, to)
+			b.and(b.c("byte0"), to, to)
+		}
+		b.store(to, b.slot(first+2*j))
+	}
+}
+
+// spreadMins widens the bytes of v to two pairs of int16.
+func (b *blocks) spreadMins(v string, to int) {
+	b.and(b.c("even"), v, b.tmp)
+	b.store(b.tmp, b.slot(to))
+	b.f("VPSRLW $8, %s, %s", v, v)
+	b.store(v, b.slot(to+1))
+}
