@@ -1,0 +1,163 @@
+package quant
+
+import "math"
+
+// codebook is the set of whole numbers that codes stand for where a value is scale·number.
+type codebook struct {
+	// The number nearest to v, and its code, at 2·v + 256 rounded down. Half way between two whole numbers lies a
+	// multiple of a half, so that each entry has one answer.
+	number [512]float64
+	code   [512]uint8
+	// The scales tried in a run map its value of largest magnitude to each of these.
+	tries []float64
+}
+
+// newCodebook takes the numbers of all codes from 0, within -128…127. Of equal ones the first is used.
+func newCodebook(tries []float64, numbers ...float64) *codebook {
+	c := &codebook{tries: tries}
+	for i := range c.number {
+		v, nearest := float64(i-256)/2+0.25, math.Inf(1)
+		for code, number := range numbers {
+			if away := math.Abs(number - v); away < nearest {
+				nearest, c.number[i], c.code[i] = away, number, uint8(code)
+			}
+		}
+	}
+	return c
+}
+
+// steps are the numbers first, first+step … last.
+func steps(first, last, step float64) (numbers []float64) {
+	for i := 0; first+float64(i)*step < last+step/2; i++ {
+		numbers = append(numbers, first+float64(i)*step)
+	}
+	return numbers
+}
+
+// place is where the number nearest to v stands in the tables, given twice v.
+func place(v float64) int {
+	v += 256
+	if v > 511 {
+		v = 511
+	}
+	if !(v > 0) {
+		v = 0
+	}
+	return int(v) & 511
+}
+
+// sums gives each value of a run the number nearest to x·inverse: Σ w·x·number and Σ w·number².
+func (c *codebook) sums(r *run, inverse float64) (xl, ll float64) {
+	twice := 2 * inverse
+	w, wx := r.w[:len(r.x)], r.wx[:len(r.x)]
+	for i, v := range r.x {
+		l := c.number[place(float64(v*twice))]
+		xl += float64(wx[i] * l)
+		ll += float64(float64(w[i]*l) * l)
+	}
+	return xl, ll
+}
+
+// fit finds the scale of a run, of either sign: the codes that the tries lead to are solved for the best scale, and
+// the best of these is improved by turns.
+func (c *codebook) fit(r *run) (scale float64) {
+	least, most := r.extremes()
+	if -least > most {
+		most = least
+	}
+	if most == 0 {
+		return 0
+	}
+	var gain float64 // what the scale takes off the error: (Σ w·x·number)² / Σ w·number²
+	better := func(inverse float64) bool {
+		xl, ll := c.sums(r, inverse)
+		if !(ll > 0 && float64(xl*xl) > float64(gain*ll)) {
+			return false
+		}
+		gain, scale = xl*xl/ll, xl/ll
+		return true
+	}
+	for _, number := range c.tries {
+		better(number / most)
+	}
+	for range 2 {
+		if scale == 0 || !better(1/scale) {
+			break
+		}
+	}
+	return scale
+}
+
+// scaled is a kind of block: a value is d·scale·number, where the scale of a run is a whole number.
+type scaled struct {
+	*codebook
+	size      int     // values of a run
+	low, high float64 // bounds of the scales; |low| ≥ high
+}
+
+// scaledFit is an encoded block, but for its codes. d is a number that a half can hold.
+type scaledFit struct {
+	d     float64
+	scale [16]float64
+	err   float64 // less Σ w·x²
+}
+
+// encode finds the numbers of a block and its codes: each run on its own, then in multiples of d.
+func (k *scaled) encode(b *target) scaledFit {
+	var f scaledFit
+	var scales [16]float64
+	var most float64
+	runs := len(b.src) / k.size
+	for i := range runs {
+		r := b.run(i, k.size)
+		scales[i] = k.fit(&r)
+		if math.Abs(scales[i]) > math.Abs(most) {
+			most = scales[i]
+		}
+	}
+	f.d = asHalf(most / k.low)
+	for i := range runs {
+		f.scale[i] = max(k.low, min(k.high, math.RoundToEven(scales[i]*inverse(f.d))))
+	}
+	again := f
+	again.d = k.refine(b, &f)
+	again.scale = f.scale
+	k.refine(b, &again)
+	if again.err < f.err {
+		f = again
+	}
+	for i := range runs {
+		r := b.run(i, k.size)
+		twice := 2 * inverse(float64(float32(f.d)*float32(f.scale[i]))) // as the decoder sees it
+		for j, v := range r.x {
+			r.code[j] = k.code[place(float64(v*twice))]
+		}
+	}
+	return f
+}
+
+// refine tries the neighbours of each run's scale, and returns the d that suits them best.
+func (k *scaled) refine(b *target, f *scaledFit) (d float64) {
+	var xl, ll float64
+	f.err = 0
+	for i := range len(b.src) / k.size {
+		r := b.run(i, k.size)
+		scale, err := f.scale[i], math.Inf(1)
+		var bestXL, bestLL float64
+		for s := max(k.low, scale-1); s <= min(k.high, scale+1); s++ {
+			y := f.d * s
+			rxl, rll := k.sums(&r, inverse(y))
+			if e := float64(float64(y*y)*rll) - 2*float64(y*rxl); e < err {
+				err, bestXL, bestLL = e, s*rxl, s*s*rll
+				f.scale[i] = s
+			}
+		}
+		f.err += err
+		xl += bestXL
+		ll += bestLL
+	}
+	if ll == 0 {
+		return f.d
+	}
+	return asHalf(xl / ll)
+}
