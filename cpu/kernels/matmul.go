@@ -30,7 +30,7 @@ func (s *Set) MatMul(out []float32, stride int, m *Matrix, tile0, tile1 int, x *
 		return
 	}
 	rows, size := x.pointer(0), x.rowBytes()
-	step := max(4, rowsInCache/size&^3)
+	step := min(panelRows, max(8, rowsInCache/size&^7))
 	for r := 0; r < x.Rows; r += step {
 		n := min(step, x.Rows-r)
 		for tile := tile0; tile < tile1; tile++ {
@@ -40,8 +40,23 @@ func (s *Set) MatMul(out []float32, stride int, m *Matrix, tile0, tile1 int, x *
 	}
 }
 
-// strip multiplies a row tile by rows of activations, size bytes apart, four at a time.
+// strip multiplies a row tile by rows of activations, size bytes apart: groups as a panel, the rest by itself.
 func (s *Set) strip(out *float32, stride, lanes int, m *Matrix, tile int, x unsafe.Pointer, size, rows int) {
+	if panel := s.panel[m.Type]; panel != nil && rows >= s.group {
+		n := rows - rows%s.group
+		w, blocks := unsafe.SliceData(m.strip(tile)), m.Cols/m.Type.Block()
+		panel(out, 4*stride, n, lanes, w, (*byte)(x), size, blocks)
+		if n == rows {
+			return
+		}
+		out = (*float32)(unsafe.Add(unsafe.Pointer(out), 4*n*stride))
+		x, rows = unsafe.Add(x, n*size), rows-n
+	}
+	s.few(out, stride, lanes, m, tile, x, size, rows)
+}
+
+// few multiplies a row tile by rows of activations, four at a time.
+func (s *Set) few(out *float32, stride, lanes int, m *Matrix, tile int, x unsafe.Pointer, size, rows int) {
 	w, blocks := unsafe.SliceData(m.strip(tile)), m.Cols/m.Type.Block()
 	stride *= 4
 	switch rows {

@@ -16,6 +16,9 @@ type Set struct {
 	// Missing kernels are nil: the twin stands in.
 	one  [len(formats)]kernel // one row of activations
 	four [len(formats)]kernel // four rows
+
+	group int                       // of rows: what panel kernels take
+	panel [len(formats)]panelKernel // groups of rows
 }
 
 // A kernel multiplies one row tile, over all of k, by one or four rows of activations:
@@ -28,6 +31,13 @@ type Set struct {
 // So fewer than four rows can be had by naming some more than once. It reads exactly the bytes of w and of these rows
 // and writes lanes float32 for each row.
 type kernel func(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// A panelKernel does what a kernel does for many rows: a multiple of its set's group, at most panelRows. It unpacks
+// weights once for all of them. Rows of x are xStride bytes apart, those of out stride bytes.
+type panelKernel func(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// panelRows is the most rows that a panelKernel keeps sums of.
+const panelRows = 64
 
 // generic is plain Go: the twins, which define the bits of every other set.
 func generic() *Set {

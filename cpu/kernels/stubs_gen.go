@@ -46,6 +46,11 @@ func q8_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q8_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q8_0AVX2Panel is a panelKernel for Q8_0.
+//
+//go:noescape
+func q8_0AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // q4_0AVX2x1 is a kernel for Q4_0, rows of activations: 1.
 //
 //go:noescape
@@ -55,6 +60,11 @@ func q4_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //
 //go:noescape
 func q4_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q4_0AVX2Panel is a panelKernel for Q4_0.
+//
+//go:noescape
+func q4_0AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
 // q4_1AVX2x1 is a kernel for Q4_1, rows of activations: 1.
 //
@@ -66,6 +76,11 @@ func q4_1AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q4_1AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_1AVX2Panel is a panelKernel for Q4_1.
+//
+//go:noescape
+func q4_1AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // q5_0AVX2x1 is a kernel for Q5_0, rows of activations: 1.
 //
 //go:noescape
@@ -75,6 +90,11 @@ func q5_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //
 //go:noescape
 func q5_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q5_0AVX2Panel is a panelKernel for Q5_0.
+//
+//go:noescape
+func q5_0AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
 // q5_1AVX2x1 is a kernel for Q5_1, rows of activations: 1.
 //
@@ -86,6 +106,11 @@ func q5_1AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q5_1AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q5_1AVX2Panel is a panelKernel for Q5_1.
+//
+//go:noescape
+func q5_1AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // q4_KAVX2x1 is a kernel for Q4_K, rows of activations: 1.
 //
 //go:noescape
@@ -95,6 +120,11 @@ func q4_KAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //
 //go:noescape
 func q4_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q4_KAVX2Panel is a panelKernel for Q4_K.
+//
+//go:noescape
+func q4_KAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
 // q5_KAVX2x1 is a kernel for Q5_K, rows of activations: 1.
 //
@@ -106,6 +136,11 @@ func q5_KAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q5_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q5_KAVX2Panel is a panelKernel for Q5_K.
+//
+//go:noescape
+func q5_KAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // q6_KAVX2x1 is a kernel for Q6_K, rows of activations: 1.
 //
 //go:noescape
@@ -115,6 +150,11 @@ func q6_KAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //
 //go:noescape
 func q6_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q6_KAVX2Panel is a panelKernel for Q6_K.
+//
+//go:noescape
+func q6_KAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
 // quantize32AVX2 is a quantizer for By32.
 //
@@ -129,7 +169,7 @@ func quantize256AVX2(dst *byte, src *float32, n int) bool
 // newAVX2 is the set of avx2, which the machine must have.
 func newAVX2() *Set {
 	s := generic()
-	s.Name = "avx2"
+	s.Name, s.group = "avx2", 4
 	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
 	s.one[quant.F32] = f32AVX2x1
 	s.four[quant.F32] = f32AVX2x4
@@ -139,20 +179,28 @@ func newAVX2() *Set {
 	s.four[quant.BF16] = bf16AVX2x4
 	s.one[quant.Q8_0] = q8_0AVX2x1
 	s.four[quant.Q8_0] = q8_0AVX2x4
+	s.panel[quant.Q8_0] = q8_0AVX2Panel
 	s.one[quant.Q4_0] = q4_0AVX2x1
 	s.four[quant.Q4_0] = q4_0AVX2x4
+	s.panel[quant.Q4_0] = q4_0AVX2Panel
 	s.one[quant.Q4_1] = q4_1AVX2x1
 	s.four[quant.Q4_1] = q4_1AVX2x4
+	s.panel[quant.Q4_1] = q4_1AVX2Panel
 	s.one[quant.Q5_0] = q5_0AVX2x1
 	s.four[quant.Q5_0] = q5_0AVX2x4
+	s.panel[quant.Q5_0] = q5_0AVX2Panel
 	s.one[quant.Q5_1] = q5_1AVX2x1
 	s.four[quant.Q5_1] = q5_1AVX2x4
+	s.panel[quant.Q5_1] = q5_1AVX2Panel
 	s.one[quant.Q4_K] = q4_KAVX2x1
 	s.four[quant.Q4_K] = q4_KAVX2x4
+	s.panel[quant.Q4_K] = q4_KAVX2Panel
 	s.one[quant.Q5_K] = q5_KAVX2x1
 	s.four[quant.Q5_K] = q5_KAVX2x4
+	s.panel[quant.Q5_K] = q5_KAVX2Panel
 	s.one[quant.Q6_K] = q6_KAVX2x1
 	s.four[quant.Q6_K] = q6_KAVX2x4
+	s.panel[quant.Q6_K] = q6_KAVX2Panel
 	return s
 }
 
@@ -196,6 +244,11 @@ func q8_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q8_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q8_0AVX512Panel is a panelKernel for Q8_0.
+//
+//go:noescape
+func q8_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // q4_0AVX512x1 is a kernel for Q4_0, rows of activations: 1.
 //
 //go:noescape
@@ -205,6 +258,11 @@ func q4_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //
 //go:noescape
 func q4_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q4_0AVX512Panel is a panelKernel for Q4_0.
+//
+//go:noescape
+func q4_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
 // q4_1AVX512x1 is a kernel for Q4_1, rows of activations: 1.
 //
@@ -216,6 +274,11 @@ func q4_1AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q4_1AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_1AVX512Panel is a panelKernel for Q4_1.
+//
+//go:noescape
+func q4_1AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // q5_0AVX512x1 is a kernel for Q5_0, rows of activations: 1.
 //
 //go:noescape
@@ -225,6 +288,11 @@ func q5_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //
 //go:noescape
 func q5_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q5_0AVX512Panel is a panelKernel for Q5_0.
+//
+//go:noescape
+func q5_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
 // q5_1AVX512x1 is a kernel for Q5_1, rows of activations: 1.
 //
@@ -236,6 +304,11 @@ func q5_1AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q5_1AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q5_1AVX512Panel is a panelKernel for Q5_1.
+//
+//go:noescape
+func q5_1AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // q4_KAVX512x1 is a kernel for Q4_K, rows of activations: 1.
 //
 //go:noescape
@@ -245,6 +318,11 @@ func q4_KAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //
 //go:noescape
 func q4_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q4_KAVX512Panel is a panelKernel for Q4_K.
+//
+//go:noescape
+func q4_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
 // q5_KAVX512x1 is a kernel for Q5_K, rows of activations: 1.
 //
@@ -256,6 +334,11 @@ func q5_KAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q5_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q5_KAVX512Panel is a panelKernel for Q5_K.
+//
+//go:noescape
+func q5_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // q6_KAVX512x1 is a kernel for Q6_K, rows of activations: 1.
 //
 //go:noescape
@@ -266,10 +349,15 @@ func q6_KAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q6_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q6_KAVX512Panel is a panelKernel for Q6_K.
+//
+//go:noescape
+func q6_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // newAVX512 is the set of avx512, which the machine must have.
 func newAVX512() *Set {
 	s := generic()
-	s.Name = "avx512"
+	s.Name, s.group = "avx512", 8
 	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
 	s.one[quant.F32] = f32AVX512x1
 	s.four[quant.F32] = f32AVX512x4
@@ -279,20 +367,28 @@ func newAVX512() *Set {
 	s.four[quant.BF16] = bf16AVX512x4
 	s.one[quant.Q8_0] = q8_0AVX512x1
 	s.four[quant.Q8_0] = q8_0AVX512x4
+	s.panel[quant.Q8_0] = q8_0AVX512Panel
 	s.one[quant.Q4_0] = q4_0AVX512x1
 	s.four[quant.Q4_0] = q4_0AVX512x4
+	s.panel[quant.Q4_0] = q4_0AVX512Panel
 	s.one[quant.Q4_1] = q4_1AVX512x1
 	s.four[quant.Q4_1] = q4_1AVX512x4
+	s.panel[quant.Q4_1] = q4_1AVX512Panel
 	s.one[quant.Q5_0] = q5_0AVX512x1
 	s.four[quant.Q5_0] = q5_0AVX512x4
+	s.panel[quant.Q5_0] = q5_0AVX512Panel
 	s.one[quant.Q5_1] = q5_1AVX512x1
 	s.four[quant.Q5_1] = q5_1AVX512x4
+	s.panel[quant.Q5_1] = q5_1AVX512Panel
 	s.one[quant.Q4_K] = q4_KAVX512x1
 	s.four[quant.Q4_K] = q4_KAVX512x4
+	s.panel[quant.Q4_K] = q4_KAVX512Panel
 	s.one[quant.Q5_K] = q5_KAVX512x1
 	s.four[quant.Q5_K] = q5_KAVX512x4
+	s.panel[quant.Q5_K] = q5_KAVX512Panel
 	s.one[quant.Q6_K] = q6_KAVX512x1
 	s.four[quant.Q6_K] = q6_KAVX512x4
+	s.panel[quant.Q6_K] = q6_KAVX512Panel
 	return s
 }
 
@@ -306,6 +402,11 @@ func q8_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q8_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q8_0VNNIPanel is a panelKernel for Q8_0.
+//
+//go:noescape
+func q8_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // q4_0VNNIx1 is a kernel for Q4_0, rows of activations: 1.
 //
 //go:noescape
@@ -315,6 +416,11 @@ func q4_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //
 //go:noescape
 func q4_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q4_0VNNIPanel is a panelKernel for Q4_0.
+//
+//go:noescape
+func q4_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
 // q4_1VNNIx1 is a kernel for Q4_1, rows of activations: 1.
 //
@@ -326,6 +432,11 @@ func q4_1VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q4_1VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q4_1VNNIPanel is a panelKernel for Q4_1.
+//
+//go:noescape
+func q4_1VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // q5_0VNNIx1 is a kernel for Q5_0, rows of activations: 1.
 //
 //go:noescape
@@ -335,6 +446,11 @@ func q5_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //
 //go:noescape
 func q5_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q5_0VNNIPanel is a panelKernel for Q5_0.
+//
+//go:noescape
+func q5_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
 // q5_1VNNIx1 is a kernel for Q5_1, rows of activations: 1.
 //
@@ -346,6 +462,11 @@ func q5_1VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q5_1VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q5_1VNNIPanel is a panelKernel for Q5_1.
+//
+//go:noescape
+func q5_1VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // q4_KVNNIx1 is a kernel for Q4_K, rows of activations: 1.
 //
 //go:noescape
@@ -355,6 +476,11 @@ func q4_KVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //
 //go:noescape
 func q4_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q4_KVNNIPanel is a panelKernel for Q4_K.
+//
+//go:noescape
+func q4_KVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
 // q5_KVNNIx1 is a kernel for Q5_K, rows of activations: 1.
 //
@@ -366,6 +492,11 @@ func q5_KVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q5_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q5_KVNNIPanel is a panelKernel for Q5_K.
+//
+//go:noescape
+func q5_KVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // q6_KVNNIx1 is a kernel for Q6_K, rows of activations: 1.
 //
 //go:noescape
@@ -376,10 +507,15 @@ func q6_KVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q6_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// q6_KVNNIPanel is a panelKernel for Q6_K.
+//
+//go:noescape
+func q6_KVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // newVNNI is the set of avx512vnni, which the machine must have.
 func newVNNI() *Set {
 	s := generic()
-	s.Name = "avx512vnni"
+	s.Name, s.group = "avx512vnni", 8
 	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
 	s.one[quant.F32] = f32AVX512x1
 	s.four[quant.F32] = f32AVX512x4
@@ -389,19 +525,27 @@ func newVNNI() *Set {
 	s.four[quant.BF16] = bf16AVX512x4
 	s.one[quant.Q8_0] = q8_0VNNIx1
 	s.four[quant.Q8_0] = q8_0VNNIx4
+	s.panel[quant.Q8_0] = q8_0VNNIPanel
 	s.one[quant.Q4_0] = q4_0VNNIx1
 	s.four[quant.Q4_0] = q4_0VNNIx4
+	s.panel[quant.Q4_0] = q4_0VNNIPanel
 	s.one[quant.Q4_1] = q4_1VNNIx1
 	s.four[quant.Q4_1] = q4_1VNNIx4
+	s.panel[quant.Q4_1] = q4_1VNNIPanel
 	s.one[quant.Q5_0] = q5_0VNNIx1
 	s.four[quant.Q5_0] = q5_0VNNIx4
+	s.panel[quant.Q5_0] = q5_0VNNIPanel
 	s.one[quant.Q5_1] = q5_1VNNIx1
 	s.four[quant.Q5_1] = q5_1VNNIx4
+	s.panel[quant.Q5_1] = q5_1VNNIPanel
 	s.one[quant.Q4_K] = q4_KVNNIx1
 	s.four[quant.Q4_K] = q4_KVNNIx4
+	s.panel[quant.Q4_K] = q4_KVNNIPanel
 	s.one[quant.Q5_K] = q5_KVNNIx1
 	s.four[quant.Q5_K] = q5_KVNNIx4
+	s.panel[quant.Q5_K] = q5_KVNNIPanel
 	s.one[quant.Q6_K] = q6_KVNNIx1
 	s.four[quant.Q6_K] = q6_KVNNIx4
+	s.panel[quant.Q6_K] = q6_KVNNIPanel
 	return s
 }

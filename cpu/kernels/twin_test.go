@@ -80,11 +80,15 @@ func TestTwin(t *testing.T) {
 					seed++
 					checkTwin(t, shape{typ, rows, 1 + rows%5, 1 + int(seed)%9, rows % 3, kind, seed})
 				}
-				for acts := 1; acts <= 9; acts++ {
+				for acts := 1; acts <= 17; acts++ {
 					for blocks := 1; blocks <= 5; blocks++ {
 						seed++
 						checkTwin(t, shape{typ, 17, blocks, acts, 0, kind, seed})
 					}
+				}
+				for _, acts := range []int{panelRows - 1, panelRows, panelRows + 1, 2*panelRows + 9} {
+					seed++
+					checkTwin(t, shape{typ, 5, 11, acts, 1, kind, seed})
 				}
 			}
 		})
@@ -94,8 +98,9 @@ func TestTwin(t *testing.T) {
 func FuzzTwin(f *testing.F) {
 	f.Add(uint8(0), uint8(0), uint8(0), uint8(0), uint8(0), uint8(0), uint64(1))
 	f.Add(uint8(5), uint8(32), uint8(4), uint8(8), uint8(1), uint8(1), uint64(2))
+	f.Add(uint8(7), uint8(17), uint8(8), uint8(panelRows), uint8(0), uint8(2), uint64(3))
 	f.Fuzz(func(t *testing.T, typ, rows, blocks, acts, pad, kind uint8, seed uint64) {
-		checkTwin(t, shape{types[int(typ)%len(types)], 1 + int(rows)%33, 1 + int(blocks)%9, 1 + int(acts)%9,
+		checkTwin(t, shape{types[int(typ)%len(types)], 1 + int(rows)%33, 1 + int(blocks)%19, 1 + int(acts)%(panelRows+9),
 			int(pad) % 5, nature(kind) % natures, seed})
 	})
 }

@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 const (
 	xNeg    = 256 // places in a block of 256 activations, see acts.go
@@ -11,10 +14,22 @@ const (
 	perTile = 64 // bytes between vectors of 4-byte units
 )
 
+// A stage is what a body is written for.
+type stage int
+
+const (
+	fused    stage = iota // codes are multiplied as they are unpacked
+	expand                // codes and scales go to the panel
+	multiply              // and come from there
+)
+
 // blocks writes a routine for formats of blocks: for every block an exact integer sum, then one FMA. Its frame has
 // the slots of the body; then, in ymm form, 16 float sums for each row.
 type blocks struct {
 	*emitter
+	stage          stage
+	at             int // bytes from R15 to the next vector of the panel
+	vectors        int // in the panel
 	rows           int
 	isum           []string // the block's sums, a vector for each row, if sub-blocks have scales
 	acc            []string // a sub-block's sums, else the block's
@@ -31,14 +46,7 @@ func (s source) emitBlocks(e *emitter, name string, rows int) {
 		b.frame += 64 * rows
 	}
 	e.begin(name, b.frame, fmt.Sprintf("%s is a kernel for %s, rows of activations: %d.", name, s.name, rows))
-	if s.subs {
-		b.isum = e.take(rows)
-	}
-	b.acc = e.take(rows)
-	if !e.vnni {
-		b.pairs = e.take(rows)
-	}
-	b.codes, b.tmp, b.t = e.reg(), e.reg(), e.reg()
+	b.registers(s.subs)
 	if e.wide() {
 		b.total = e.take(rows)
 		for _, r := range b.total {
@@ -76,6 +84,64 @@ func (s source) emitBlocks(e *emitter, name string, rows int) {
 		totals = make([]string, rows)
 	}
 	e.finish(totals, b.totalAt)
+}
+
+// registers takes those that every body uses.
+func (b *blocks) registers(subs bool) {
+	if subs {
+		b.isum = b.take(b.rows)
+	}
+	b.acc = b.take(b.rows)
+	if !b.vnni {
+		b.pairs = b.take(b.rows)
+	}
+	b.codes, b.tmp, b.t = b.reg(), b.reg(), b.reg()
+}
+
+// loop repeats body, which must leave AX alone.
+func (b *blocks) loop(name string, times int, body func()) {
+	label := name + [...]string{fused: "", expand: "Expand", multiply: "Multiply"}[b.stage]
+	b.f("MOVL $%d, AX", times)
+	b.f("%s:", label)
+	before := b.vectors
+	body()
+	b.vectors = before + times*(b.vectors-before)
+	b.step()
+	b.f("DECL AX")
+	b.f("JNZ %s", label)
+}
+
+// step moves R15 behind the vectors of the panel that were used since it moved last.
+func (b *blocks) step() {
+	if b.at > 0 {
+		b.f("ADDQ $%d, R15", b.at)
+	}
+	b.at = 0
+}
+
+// unpacked leaves what code computes in register r: at once, or by way of the panel.
+func (b *blocks) unpacked(r string, code func()) {
+	if b.stage != multiply {
+		code()
+	}
+	place := fmt.Sprintf("%d(R15)", b.at)
+	switch b.stage {
+	case expand:
+		b.store(r, place)
+		b.vectors++
+	case multiply:
+		b.load(place, r)
+	}
+	if b.stage != fused {
+		b.at += b.width()
+	}
+}
+
+// ahead asks for weights that are read from memory: not those of a panel.
+func (b *blocks) ahead(offset int, base string) {
+	if b.stage != multiply {
+		b.emitter.ahead(offset, base)
+	}
 }
 
 func (b *blocks) slot(vector int) string { return fmt.Sprintf("%d(SP)", vector*b.width()) }
@@ -134,35 +200,97 @@ type vector struct {
 
 // dots sets acc to Σ codes·x for unsigned codes up to most. started says that acc already holds what to add to.
 func (b *blocks) dots(vectors []vector, most int, started bool) {
-	chunk := len(vectors)
 	if !b.vnni {
-		chunk = chunkOf(most)
+		b.pairSums(vectors, most, func(first bool) { b.widen(b.pairs, started || !first) })
+		return
 	}
-	if !started && b.vnni {
+	if !started && b.stage != expand {
 		for _, a := range b.acc {
 			b.zero(a)
 		}
 	}
-	for i, v := range vectors {
-		v.codes()
-		for r, acc := range b.acc {
-			x := b.x("DI", v.x, r)
-			switch {
-			case b.vnni:
-				b.f("VPDPBUSD.BCST %s, %s, %s", x, b.codes, acc)
-			case i%chunk == 0:
-				b.f("VPBROADCASTD %s, %s", x, b.pairs[r])
-				b.f("VPMADDUBSW %s, %s, %s", b.pairs[r], b.codes, b.pairs[r])
-			default:
-				b.f("VPBROADCASTD %s, %s", x, b.t)
-				b.f("VPMADDUBSW %s, %s, %s", b.t, b.codes, b.t)
-				b.f("VPADDW %s, %s, %s", b.t, b.pairs[r], b.pairs[r])
-			}
+	for _, v := range vectors {
+		b.unpacked(b.codes, v.codes)
+		if b.stage == expand {
+			continue
 		}
-		if !b.vnni && ((i+1)%chunk == 0 || i+1 == len(vectors)) {
-			b.widen(b.pairs, started || i >= chunk)
+		for r, acc := range b.acc {
+			b.f("VPDPBUSD.BCST %s, %s, %s", b.x("DI", v.x, r), b.codes, acc)
 		}
 	}
+}
+
+// pairSums sets pairs to sums of products of codes and x as int16, for each chunk of vectors, and calls done.
+func (b *blocks) pairSums(vectors []vector, most int, done func(first bool)) {
+	chunk := chunkOf(most)
+	for i, v := range vectors {
+		b.unpacked(b.codes, v.codes)
+		if b.stage == expand {
+			continue
+		}
+		for r, p := range b.pairs {
+			x := b.x("DI", v.x, r)
+			if i%chunk == 0 {
+				b.f("VPBROADCASTD %s, %s", x, p)
+				b.f("VPMADDUBSW %s, %s, %s", p, b.codes, p)
+				continue
+			}
+			b.f("VPBROADCASTD %s, %s", x, b.t)
+			b.f("VPMADDUBSW %s, %s, %s", b.t, b.codes, b.t)
+			b.f("VPADDW %s, %s, %s", b.t, p, p)
+		}
+		if (i+1)%chunk == 0 || i+1 == len(vectors) {
+			done(i < chunk)
+		}
+	}
+}
+
+// scaledDots adds scale·Σ codes·x of a sub-block to isum. scale is int32 with VNNI, else twice int16.
+func (b *blocks) scaledDots(vectors []vector, most int, scale string) {
+	if b.vnni {
+		b.dots(vectors, most, false)
+		b.scaled(scale)
+		return
+	}
+	b.pairSums(vectors, most, func(bool) {
+		factor := b.inRegister(scale)
+		for r, p := range b.pairs {
+			b.f("VPMADDWD %s, %s, %s", factor, p, p)
+			b.f("VPADDD %s, %s, %s", p, b.isum[r], b.isum[r])
+		}
+	})
+}
+
+// offsetDots adds scale·Σ (codes - 2^shift)·x of a sub-block to isum, given the place of -Σx; 2^shift·scale is below
+// 2¹⁵. scale leaves int32 in codes.
+func (b *blocks) offsetDots(vectors []vector, most int, base string, offset, shift int, scale func()) {
+	if b.vnni {
+		b.startAt(base, offset, shift)
+		b.dots(vectors, most, true)
+		b.unpacked(b.codes, scale)
+		b.scaled(b.codes)
+		return
+	}
+	twice := b.acc[0]
+	b.unpacked(twice, func() {
+		scale()
+		b.f("VPSLLD $16, %s, %s", b.codes, b.t)
+		b.f("VPSRLD $16, %s, %s", b.t, twice)
+		b.or(b.t, twice, twice)
+	})
+	b.unpacked(b.tmp, func() {
+		b.f("VPSLLD $%d, %s, %s", 16+shift, b.codes, b.tmp)
+		b.f("VPSRLD $16, %s, %s", b.tmp, b.tmp)
+	})
+	for r, sum := range b.isum {
+		if b.stage == expand {
+			break
+		}
+		b.f("VPBROADCASTD %s, %s", b.x(base, offset, r), b.t)
+		b.f("VPMADDWD %s, %s, %s", b.tmp, b.t, b.t)
+		b.f("VPADDD %s, %s, %s", b.t, sum, sum)
+	}
+	b.scaledDots(vectors, most, twice)
 }
 
 // chunkOf is how many sums of two products are added in int16 without VNNI: a power of two, with
@@ -192,6 +320,9 @@ func (b *blocks) widen(pairs []string, add bool) {
 
 // startAt sets acc to -2^shift·Σx, given the place of -Σx: codes are 2^shift too large.
 func (b *blocks) startAt(base string, offset, shift int) {
+	if b.stage == expand {
+		return
+	}
 	for r, acc := range b.acc {
 		if b.wide() {
 			b.f("VPSLLD.BCST $%d, %s, %s", shift, b.x(base, offset, r), acc)
@@ -202,8 +333,21 @@ func (b *blocks) startAt(base string, offset, shift int) {
 	}
 }
 
+// inRegister loads an operand into tmp, unless it is in a register or used only once.
+func (b *blocks) inRegister(operand string) string {
+	if b.rows == 1 || !strings.HasSuffix(operand, ")") {
+		return operand
+	}
+	b.load(operand, b.tmp)
+	return b.tmp
+}
+
 // scaled adds acc·scale to isum.
 func (b *blocks) scaled(scale string) {
+	if b.stage == expand {
+		return
+	}
+	scale = b.inRegister(scale)
 	for r, acc := range b.acc {
 		b.f("VPMULLD %s, %s, %s", scale, acc, acc)
 		b.f("VPADDD %s, %s, %s", acc, b.isum[r], b.isum[r])
@@ -211,14 +355,21 @@ func (b *blocks) scaled(scale string) {
 }
 
 // halves loads what addBlock multiplies: the half-precision scales of the tile at offset.
-func (b *blocks) halves(offset int) { b.f("VCVTPH2PS %s, %s", b.lane2(offset), b.tmp) }
+func (b *blocks) halves(offset int) {
+	if b.stage != expand {
+		b.f("VCVTPH2PS %s, %s", b.lane2(offset), b.tmp)
+	}
+}
 
 // addBlock adds tmp·dx·sums to the float sums; sums are destroyed. fma is VFMADD231PS or VFNMADD231PS.
 func (b *blocks) addBlock(fma string, dx int, sums []string) {
+	if b.stage == expand {
+		return
+	}
 	for r, sum := range sums {
 		b.f("VCVTDQ2PS %s, %s", sum, sum)
 		b.broadcast32("VMULPS", b.x("DX", dx, r), b.tmp, b.t)
-		if b.wide() {
+		if b.total != nil {
 			b.f("%s %s, %s, %s", fma, b.t, sum, b.total[r])
 			continue
 		}

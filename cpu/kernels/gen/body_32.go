@@ -62,6 +62,9 @@ func (b *blocks) end32() {
 
 // minimum32 adds m·Σx, given -Σx.
 func (b *blocks) minimum32() {
+	if b.stage == expand {
+		return
+	}
 	for r, acc := range b.acc {
 		b.f("VPBROADCASTD %s, %s", b.x("DX", x32Neg, r), acc)
 	}
@@ -94,6 +97,9 @@ func (b *blocks) q8_0() {
 
 func (b *blocks) signedDots(i int) {
 	b.ahead(perTile*i, "R10")
+	if b.stage == expand {
+		return
+	}
 	b.load(fmt.Sprintf("%d(R10)", perTile*i), b.tmp)
 	b.f("VPABSB %s, %s", b.tmp, b.codes)
 	if b.wide() {

@@ -4,7 +4,7 @@ import "fmt"
 
 // Formats of 256 with scales of 16 or 32. Places in tiles are those of package kernels, formats.go.
 
-// Slots of Q4_K and Q5_K: 8 scales as int32, 4 times minima as pairs of int16, 8 vectors of bits.
+// Slots of Q4_K and Q5_K: 8 scales, 4 times minima as pairs of int16, 8 vectors of bits.
 const minsAt, bitsAt = 8, 12
 
 func (b *blocks) q4_K() {
@@ -47,33 +47,42 @@ func (b *blocks) kBlock(codesAt int, prepare func(), codes func(i int, high bool
 	b.lane4(codesAt, "R10")
 	b.f("MOVQ DX, DI")
 	b.f("LEAQ 0(SP), R13")
-	b.f("MOVL $4, AX")
-	b.f("pair:")
-	for s, high := range []bool{false, true} {
-		var v []vector
-		for i := range 8 {
-			v = append(v, vector{func() { codes(i, high) }, 32*s + 4*i})
+	b.loop("pair", 4, func() {
+		for s, high := range []bool{false, true} {
+			var v []vector
+			for i := range 8 {
+				v = append(v, vector{func() { codes(i, high) }, 32*s + 4*i})
+			}
+			b.scaledDots(v, most, fmt.Sprintf("%d(R13)", s*b.width()))
 		}
-		b.dots(v, most, false)
-		b.scaled(fmt.Sprintf("%d(R13)", s*b.width()))
-	}
-	b.f("ADDQ $%d, R10", 8*perTile)
-	b.f("ADDQ $64, DI")
-	b.f("ADDQ $%d, R13", 2*b.width())
-	b.f("DECL AX")
-	b.f("JNZ pair")
+		b.f("ADDQ $%d, R10", 8*perTile)
+		b.f("ADDQ $64, DI")
+		b.f("ADDQ $%d, R13", 2*b.width())
+	})
 	b.halves(0)
 	b.addBlock("VFMADD231PS", xScale, b.isum)
+	b.minima()
+	b.halves(32)
+	b.addBlock("VFNMADD231PS", xScale, b.acc)
+}
+
+// minima sets acc to the sum over sub-blocks of minimum times Σx.
+func (b *blocks) minima() {
+	if b.stage == expand {
+		return
+	}
 	b.f("// minima")
-	for r, acc := range b.acc {
+	for p := range 4 {
 		if b.vnni {
-			b.zero(acc)
+			b.load(b.slot(minsAt+p), b.codes)
 		}
-		for p := range 4 {
+		for r, acc := range b.acc {
 			sums := b.x("DX", xSums+4*p, r)
+			if p == 0 && b.vnni {
+				b.zero(acc)
+			}
 			switch {
 			case b.vnni:
-				b.load(b.slot(minsAt+p), b.codes)
 				b.f("VPDPWSSD.BCST %s, %s, %s", sums, b.codes, acc)
 			case p == 0:
 				b.f("VPBROADCASTD %s, %s", sums, b.t)
@@ -85,8 +94,6 @@ func (b *blocks) kBlock(codesAt int, prepare func(), codes func(i int, high bool
 			}
 		}
 	}
-	b.halves(32)
-	b.addBlock("VFNMADD231PS", xScale, b.acc)
 }
 
 func (b *blocks) q6_K() {
@@ -101,30 +108,27 @@ func (b *blocks) q6_K() {
 	}
 	b.f("MOVQ DX, DI")
 	b.f("LEAQ %d(DX), CX", xNeg)
-	b.f("MOVL $2, AX")
-	b.f("half128:")
-	for run := range 4 { // of 32 codes: low nibbles of runs 0 and 1, then high ones
-		for part := range 2 {
-			b.startAt("CX", 8*run+4*part, 5) // codes are 32 too large
-			var v []vector
-			for i := 4 * part; i < 4*part+4; i++ {
-				v = append(v, vector{func() { b.sixBits(run, i) }, 32*run + 4*i})
+	b.loop("half128", 2, func() {
+		for run := range 4 { // of 32 codes: low nibbles of runs 0 and 1, then high ones
+			for part := range 2 {
+				var v []vector
+				for i := 4 * part; i < 4*part+4; i++ {
+					v = append(v, vector{func() { b.sixBits(run, i) }, 32*run + 4*i})
+				}
+				b.offsetDots(v, 63, "CX", 8*run+4*part, 5, func() { // codes are 32 too large
+					if run%2+part == 0 {
+						b.ahead(32*run, "R13")
+					}
+					b.f("VPMOVSXBD %d(R13), %s", 16*(2*run+part), b.codes)
+				})
 			}
-			b.dots(v, 63, true)
-			if run%2+part == 0 {
-				b.ahead(32*run, "R13")
-			}
-			b.f("VPMOVSXBD %d(R13), %s", 16*(2*run+part), b.codes)
-			b.scaled(b.codes)
 		}
-	}
-	b.f("ADDQ $%d, R10", 16*perTile)
-	b.f("ADDQ $%d, R11", 8*perTile)
-	b.f("ADDQ $128, R13")
-	b.f("ADDQ $128, DI")
-	b.f("ADDQ $32, CX")
-	b.f("DECL AX")
-	b.f("JNZ half128")
+		b.f("ADDQ $%d, R10", 16*perTile)
+		b.f("ADDQ $%d, R11", 8*perTile)
+		b.f("ADDQ $128, R13")
+		b.f("ADDQ $128, DI")
+		b.f("ADDQ $32, CX")
+	})
 	b.halves(3328)
 	b.addBlock("VFMADD231PS", xScale, b.isum)
 }
@@ -140,6 +144,9 @@ func (b *blocks) sixBits(run, i int) {
 
 // unpackScales puts scales and minima of Q4_K and Q5_K into the frame; see packScales in package kernels.
 func (b *blocks) unpackScales() {
+	if b.stage == multiply {
+		return // they are still there
+	}
 	b.f("// scales and minima, 6 bits each")
 	high, word, v := b.codes, b.acc[0], b.isum[0]
 	b.lane4(64, "R10")
@@ -172,7 +179,7 @@ func (b *blocks) unpackScales() {
 	first("VPSRLD", 2, minsAt+2)
 }
 
-// spreadScales widens the bytes of v to scales of sub-blocks first, first+2, ….
+// spreadScales widens the bytes of v to scales of sub-blocks first, first+2, …: int32, or twice as int16.
 func (b *blocks) spreadScales(v string, first int) {
 	for j := range 4 {
 		to := b.tmp
@@ -184,6 +191,10 @@ func (b *blocks) spreadScales(v string, first int) {
 		default:
 			b.f("VPSRLD $%d, %s, %s", 8*j, v, to)
 			b.and(b.c("byte0"), to, to)
+		}
+		if !b.vnni {
+			b.f("VPSLLD $16, %s, %s", to, b.t)
+			b.or(b.t, to, to)
 		}
 		b.store(to, b.slot(first+2*j))
 	}

@@ -22,8 +22,10 @@ func (s isa) width() int { return 4 * s.lanes }
 //
 //	BX  the tile                    DX  activations of row 0, moves along k
 //	R8  from row 0 of activations to row 1, and to row 2 twice; R9 to row 3
-//	DI  activations within a block  SI, R12  in ymm form: half of the tile, times 2; its sums in the frame
-//	R10, R11, R13  places in the tile
+//	DI  activations within a block  SI   in ymm form: half of the tile, times 2
+//	R10, R11, R13  places in the tile  R12  float sums in the frame
+//
+// Panel routines have more rows, see panel.go: SI and R14 lead to rows 5 and 7 in zmm form; R15 moves in the panel.
 type emitter struct {
 	isa
 	text bytes.Buffer
@@ -75,11 +77,16 @@ func (e *emitter) constants() {
 	e.line("GLOBL lanes<>(SB), RODATA|NOPTR, $128")
 }
 
-// begin starts a kernel with a frame of the given bytes.
-func (e *emitter) begin(name string, frame int, contract string) {
+// enter starts a routine with a frame and arguments of the given bytes.
+func (e *emitter) enter(name string, frame, args int, contract string) {
 	e.used, e.regs = 0, map[string]string{}
 	e.f("")
-	e.line("// %s\nTEXT ·%s(SB), 0, $%d-72", contract, name, frame)
+	e.line("// %s\nTEXT ·%s(SB), 0, $%d-%d", contract, name, frame, args)
+}
+
+// begin starts a kernel.
+func (e *emitter) begin(name string, frame int, contract string) {
+	e.enter(name, frame, 72, contract)
 	e.f("MOVQ w+32(FP), BX")
 	e.f("MOVQ x+40(FP), DX")
 	e.f("MOVQ xStride+48(FP), R8")
@@ -140,7 +147,8 @@ func (e *emitter) zero(r string)         { e.op("VPXOR", "VPXORD", r, r, r) }
 
 // x is a place in the current block of activations of row r.
 func (e *emitter) x(base string, offset, r int) string {
-	return fmt.Sprintf("%d(%s)", offset, base) + [...]string{"", "(R8*1)", "(R8*2)", "(R9*1)"}[r]
+	index := [...]string{"", "(R8*1)", "(R8*2)", "(R9*1)", "(R8*4)", "(SI*1)", "(R9*2)", "(R14*1)"}
+	return fmt.Sprintf("%d(%s)", offset, base) + index[r]
 }
 
 // lane2 is a vector of 2-byte units of the tile, such as its scales.
@@ -176,29 +184,40 @@ func (e *emitter) finish(acc []string, frame int) {
 	e.f("MOVQ stride+8(FP), R8")
 	e.f("MOVQ last+16(FP), R9")
 	e.f("MOVQ lanes+24(FP), CX")
+	e.lanesMask()
+	for r, a := range acc {
+		if e.wide() {
+			e.f("VMOVUPS %s, K1, %s", a, e.x("DI", 0, r))
+		} else {
+			e.storeLanes(r, fmt.Sprintf("%d(SP)", frame+64*r), fmt.Sprintf("%d(SP)", frame+64*r+32))
+		}
+	}
+	e.f("VZEROUPPER")
+	e.f("RET")
+}
+
+// lanesMask sets K1, or Y0 and Y1, to the first CX lanes.
+func (e *emitter) lanesMask() {
 	if e.wide() {
 		e.f("MOVL $1, AX")
 		e.f("SHLL CX, AX")
 		e.f("DECL AX")
 		e.f("KMOVW AX, K1")
-		for r, a := range acc {
-			e.f("VMOVUPS %s, K1, %s", a, e.x("DI", 0, r))
-		}
-	} else {
-		e.f("LEAQ lanes<>+64(SB), AX")
-		e.f("SHLQ $2, CX")
-		e.f("SUBQ CX, AX")
-		e.f("VMOVDQU (AX), Y0")
-		e.f("VMOVDQU 32(AX), Y1")
-		for r := range acc {
-			e.f("VMOVUPS %d(SP), Y2", frame+64*r)
-			e.f("VMOVUPS %d(SP), Y3", frame+64*r+32)
-			e.f("VMASKMOVPS Y2, Y0, %s", e.x("DI", 0, r))
-			e.f("VMASKMOVPS Y3, Y1, %s", e.x("DI", 32, r))
-		}
+		return
 	}
-	e.f("VZEROUPPER")
-	e.f("RET")
+	e.f("LEAQ lanes<>+64(SB), AX")
+	e.f("SHLQ $2, CX")
+	e.f("SUBQ CX, AX")
+	e.f("VMOVDQU (AX), Y0")
+	e.f("VMOVDQU 32(AX), Y1")
+}
+
+// storeLanes copies two halves to the masked lanes of row r at DI.
+func (e *emitter) storeLanes(r int, low, high string) {
+	e.f("VMOVUPS %s, Y2", low)
+	e.f("VMOVUPS %s, Y3", high)
+	e.f("VMASKMOVPS Y2, Y0, %s", e.x("DI", 0, r))
+	e.f("VMASKMOVPS Y3, Y1, %s", e.x("DI", 32, r))
 }
 
 // distance is how far ahead of the weights in use memory is asked for more: 2 pages, since the hardware's own

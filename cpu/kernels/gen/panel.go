@@ -1,0 +1,203 @@
+package main
+
+import "fmt"
+
+// A panel routine multiplies many rows: it unpacks 256 k of the strip into its frame once, and multiplies groups of
+// rows by them. Bodies are written twice for it, once for each stage.
+//
+// Frame: what bodies keep there; then, from a multiple of 64 on, the panel and the float sums of all rows; at its end
+// the words below.
+const (
+	panelVectors = 64 + 32 // codes and scales
+	panelRows    = 64      // at most; as in package kernels
+	panelK       = 256
+)
+
+// words at the end of the frame, bytes.
+const (
+	wordBase   = 8 * iota // address of the panel
+	wordTiles             // in this panel
+	wordTile              // tiles to go
+	wordRows              // rows to go
+	wordGroup             // activations of the group's first row
+	wordsBytes            // all of them
+)
+
+// group is how many rows a panel routine multiplies at once.
+func (s isa) group() int {
+	if s.wide() {
+		return 8
+	}
+	return 4
+}
+
+// panel writes one panel routine.
+type panel struct {
+	*blocks
+	source
+	bytes, words int // of the panel; where the words are
+}
+
+func (s source) emitPanel(e *emitter, name string) {
+	p := panel{source: s, blocks: &blocks{emitter: e, rows: e.group()}, bytes: panelVectors * e.width()}
+	p.words = s.slots*e.width() + 64 + p.bytes + 64*panelRows
+	e.enter(name, p.words+wordsBytes, 64, fmt.Sprintf("%s is a panelKernel for %s.", name, s.name))
+	p.registers(s.subs)
+	if e.vnni {
+		p.total = e.take(p.rows)
+	}
+	if e.wide() {
+		e.keep(s.keep[:min(len(s.keep), 32-e.used)]...)
+	} else {
+		e.keep("low4")
+	}
+	p.prepare()
+	e.f("")
+	e.f("panel:")
+	if p.tiles() > 1 {
+		e.f("MOVQ blocks+56(FP), AX")
+		e.f("MOVQ $%d, CX", p.tiles())
+		e.f("CMPQ AX, CX")
+		e.f("CMOVQGT CX, AX")
+		e.f("MOVQ AX, %s", p.word(wordTiles))
+	}
+	if !e.wide() {
+		e.f("XORL SI, SI")
+		e.f("half:")
+	}
+	p.expand()
+	p.multiply()
+	if !e.wide() {
+		e.f("ADDQ $2, SI")
+		e.f("CMPQ SI, $4")
+		e.f("JLT half")
+	}
+	if p.tiles() > 1 {
+		e.f("MOVQ %s, AX", p.word(wordTiles))
+		e.f("IMUL3Q $%d, AX, CX", p.tile)
+		e.f("ADDQ CX, w+32(FP)")
+		e.f("IMUL3Q $%d, AX, CX", p.source.x)
+		e.f("ADDQ CX, x+40(FP)")
+		e.f("SUBQ AX, blocks+56(FP)")
+	} else {
+		e.f("ADDQ $%d, w+32(FP)", p.tile)
+		e.f("ADDQ $%d, x+40(FP)", p.source.x)
+		e.f("DECQ blocks+56(FP)")
+	}
+	e.f("JNZ panel")
+	p.finish()
+}
+
+func (p *panel) word(n int) string { return fmt.Sprintf("%d(SP)", p.words+n) }
+
+// tiles is how many a panel has.
+func (p *panel) tiles() int {
+	if p.source.x == x32 {
+		return panelK / 32
+	}
+	return 1
+}
+
+// prepare aligns the panel, sets distances of rows and clears the float sums.
+func (p *panel) prepare() {
+	p.f("LEAQ %d(SP), R15", p.slots*p.width()+63)
+	p.f("ANDQ $-64, R15")
+	p.f("MOVQ R15, %s", p.word(wordBase))
+	p.f("MOVQ xStride+48(FP), R8")
+	p.f("LEAQ (R8)(R8*2), R9")
+	if p.wide() {
+		p.f("LEAQ (R8)(R8*4), SI")
+		p.f("LEAQ (R8)(R9*2), R14")
+	}
+	p.f("LEAQ %d(R15), R12", p.bytes)
+	p.f("MOVQ rows+16(FP), CX")
+	p.zero(p.tmp)
+	p.f("clear:")
+	for at := 0; at < 64; at += p.width() {
+		p.store(p.tmp, fmt.Sprintf("%d(R12)", at))
+	}
+	p.f("ADDQ $64, R12")
+	p.f("DECQ CX")
+	p.f("JNZ clear")
+}
+
+// eachTile writes the body of one stage, for every tile of the panel.
+func (p *panel) eachTile(s stage, label string) {
+	p.stage = s
+	p.f("MOVQ w+32(FP), BX")
+	p.f("MOVQ %s, R15", p.word(wordBase))
+	if p.tiles() > 1 {
+		p.f("MOVQ %s, AX", p.word(wordTiles))
+		p.f("MOVQ AX, %s", p.word(wordTile))
+		p.f("%s:", label)
+	}
+	p.body(p.blocks)
+	if p.tiles() > 1 {
+		p.step()
+		p.f("ADDQ $%d, BX", p.tile)
+		p.f("ADDQ $%d, DX", p.source.x)
+		p.f("DECQ %s", p.word(wordTile))
+		p.f("JNZ %s", label)
+	}
+	p.at = 0
+}
+
+func (p *panel) expand() {
+	p.f("// unpack")
+	p.eachTile(expand, "unpack")
+	if p.vectors*p.tiles() > panelVectors {
+		panic(p.name + " unpacks more than a panel")
+	}
+}
+
+func (p *panel) multiply() {
+	p.f("// multiply")
+	p.f("MOVQ rows+16(FP), AX")
+	p.f("MOVQ AX, %s", p.word(wordRows))
+	p.f("MOVQ x+40(FP), DX")
+	p.f("MOVQ %s, R12", p.word(wordBase))
+	p.f("ADDQ $%d, R12", p.bytes)
+	if !p.wide() {
+		p.f("LEAQ (R12)(SI*8), R12")
+		p.f("LEAQ (R12)(SI*8), R12")
+	}
+	p.f("group:")
+	p.f("MOVQ DX, %s", p.word(wordGroup))
+	for r, t := range p.total {
+		p.load(fmt.Sprintf("%d(R12)", 64*r), t)
+	}
+	p.eachTile(multiply, "tile")
+	for r, t := range p.total {
+		p.store(t, fmt.Sprintf("%d(R12)", 64*r))
+	}
+	p.f("ADDQ $%d, R12", 64*p.rows)
+	p.f("MOVQ %s, DX", p.word(wordGroup))
+	p.f("LEAQ (DX)(R8*%d), DX", p.rows)
+	p.f("SUBQ $%d, %s", p.rows, p.word(wordRows))
+	p.f("JNZ group")
+}
+
+// finish stores the float sums, lanes outputs of each row, and returns.
+func (p *panel) finish() {
+	p.f("")
+	p.f("MOVQ out+0(FP), DI")
+	p.f("MOVQ stride+8(FP), R8")
+	p.f("MOVQ rows+16(FP), R10")
+	p.f("MOVQ lanes+24(FP), CX")
+	p.f("MOVQ %s, R12", p.word(wordBase))
+	p.f("ADDQ $%d, R12", p.bytes)
+	p.lanesMask()
+	p.f("row:")
+	if p.wide() {
+		p.load("(R12)", "Z0")
+		p.f("VMOVUPS Z0, K1, (DI)")
+	} else {
+		p.storeLanes(0, "(R12)", "32(R12)")
+	}
+	p.f("ADDQ $64, R12")
+	p.f("ADDQ R8, DI")
+	p.f("DECQ R10")
+	p.f("JNZ row")
+	p.f("VZEROUPPER")
+	p.f("RET")
+}
