@@ -116,13 +116,13 @@ func (b *binder) weight(r Ref, tensors []Tensor) {
 	b.known[w.Name] = true
 	i, ok := b.byName[w.Name]
 	if !ok {
-		b.fault(w.Name, "is missing, want %s", dims(w.shape()))
+		b.fault(w.Name, "is missing, want %s", dims(w.Shape()))
 		return
 	}
 	t := &tensors[i]
 	b.Types[r], b.Tensors[r] = t.Type, i
 	if !w.matches(t.Shape) {
-		b.fault(w.Name, "is %s, want %s", dims(t.Shape), dims(w.shape()))
+		b.fault(w.Name, "is %s, want %s", dims(t.Shape), dims(w.Shape()))
 		return
 	}
 	row, err := t.Type.RowBytes(w.Cols)
@@ -173,8 +173,8 @@ func (b *binder) deal(experts []Group, segment, n int, r Ref) []Group {
 	return experts
 }
 
-// shape is the weight's shape in the file: contiguous dimension first.
-func (w *Weight) shape() []int {
+// Shape is the weight's shape in a file: contiguous dimension first.
+func (w *Weight) Shape() []int {
 	switch {
 	case w.Experts > 0:
 		return []int{w.Cols, w.Rows / w.Experts, w.Experts}
@@ -186,7 +186,7 @@ func (w *Weight) shape() []int {
 
 // matches compares with a file's shape; either may end in dimensions of 1.
 func (w *Weight) matches(shape []int) bool {
-	return len(shape) > 0 && slices.Equal(spare(shape), spare(w.shape()))
+	return len(shape) > 0 && slices.Equal(spare(shape), spare(w.Shape()))
 }
 
 // spare leaves out dimensions of 1 at the end.

@@ -101,7 +101,7 @@ func file(p *Program, typ quant.Type) []Tensor {
 	var tensors []Tensor
 	for i := range p.Weights {
 		w := &p.Weights[i]
-		tensors = append(tensors, Tensor{Name: w.Name, Type: typ, Shape: w.shape()})
+		tensors = append(tensors, Tensor{Name: w.Name, Type: typ, Shape: w.Shape()})
 	}
 	return tensors
 }
