@@ -1,0 +1,118 @@
+package synth
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Config is a model's hyper-parameters, under the names of its config.json. What a family does not use stays zero.
+type Config struct {
+	ModelType string `json:"model_type"`
+	Layers    int    `json:"num_hidden_layers"`
+	Width     int    `json:"hidden_size"`
+	FFN       int    `json:"intermediate_size"`
+	Heads     int    `json:"num_attention_heads"`
+	KVHeads   int    `json:"num_key_value_heads"` // 0: as many as Heads
+	HeadDim   int    `json:"head_dim"`            // 0: Width / Heads
+	Vocab     int    `json:"vocab_size"`
+	Context   int    `json:"max_position_embeddings"`
+
+	Tied      *bool    `json:"tie_word_embeddings"` // nil: as the family has it
+	Bias      bool     `json:"attention_bias"`
+	Eps       float64  `json:"rms_norm_eps"`
+	LayerEps  float64  `json:"norm_epsilon"` // of families with LayerNorm
+	RopeTheta float64  `json:"rope_theta"`
+	Scaling   *Scaling `json:"rope_scaling"`
+	Rope      *Scaling `json:"rope_parameters"` // RopeTheta and Scaling, in newer files
+	Window    int      `json:"sliding_window"`
+	NoWindow  *bool    `json:"use_sliding_window"` // false: Window has no meaning
+
+	Experts     int `json:"num_experts"`
+	LocalExpert int `json:"num_local_experts"` // the same, in other families
+	ExpertsUsed int `json:"num_experts_per_tok"`
+	ExpertFFN   int `json:"moe_intermediate_size"`
+	SharedFFN   int `json:"shared_expert_intermediate_size"`
+
+	ScoreCap       float64 `json:"attn_logit_softcapping"`
+	LogitCap       float64 `json:"final_logit_softcapping"`
+	EmbeddingScale float64 `json:"embedding_multiplier"`
+	AttentionScale float64 `json:"attention_multiplier"`
+	ResidualScale  float64 `json:"residual_multiplier"`
+	LogitScale     float64 `json:"logits_scaling"`
+}
+
+// Scaling is how RoPE reaches beyond the context of its training.
+type Scaling struct {
+	Type     string  `json:"rope_type"`
+	OldType  string  `json:"type"` // the same, in older files
+	Factor   float64 `json:"factor"`
+	Original int     `json:"original_max_position_embeddings"`
+	LowFreq  float64 `json:"low_freq_factor"`  // llama3
+	HighFreq float64 `json:"high_freq_factor"` // llama3
+	BetaFast float64 `json:"beta_fast"`        // yarn
+	BetaSlow float64 `json:"beta_slow"`        // yarn
+
+	Theta float64  `json:"rope_theta"`     // in rope_parameters
+	Full  *Scaling `json:"full_attention"` // in rope_parameters, where layers with a window have their own
+}
+
+// Parse reads a config.json. Of a model that sees and hears it takes the part that reads text.
+func Parse(text []byte) (*Config, error) {
+	var whole struct {
+		Config
+		Text *Config `json:"text_config"`
+	}
+	if err := json.Unmarshal(text, &whole); err != nil {
+		return nil, fmt.Errorf("not a model's config.json: %w", err)
+	}
+	c := &whole.Config
+	if whole.Text != nil {
+		c = whole.Text
+	}
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// complete fills in what follows from other fields, and refuses what no file can hold. stages/arch checks the rest.
+func (c *Config) complete() error {
+	if _, ok := families()[c.ModelType]; !ok {
+		return fmt.Errorf("model_type: %.40q is not known, want one of %s", c.ModelType, familyNames())
+	}
+	if c.KVHeads == 0 {
+		c.KVHeads = c.Heads
+	}
+	if c.HeadDim == 0 && c.Heads > 0 {
+		c.HeadDim = c.Width / c.Heads
+	}
+	if r := c.Rope; r != nil {
+		if r.Full != nil {
+			r = r.Full
+		}
+		c.RopeTheta, c.Scaling = cmp.Or(r.Theta, c.RopeTheta), r
+	}
+	if c.Experts == 0 {
+		c.Experts = c.LocalExpert
+	}
+	if c.NoWindow != nil && !*c.NoWindow {
+		c.Window = 0
+	}
+	var faults []error
+	for _, f := range []struct {
+		name    string
+		n, most int
+	}{
+		{"num_hidden_layers", c.Layers, 1 << 10}, {"hidden_size", c.Width, 1 << 17},
+		{"intermediate_size", c.FFN, 1 << 20}, {"num_attention_heads", c.Heads, 1 << 10},
+		{"num_key_value_heads", c.KVHeads, 1 << 10}, {"head_dim", c.HeadDim, 1 << 10},
+		{"vocab_size", c.Vocab, 1 << 21}, {"max_position_embeddings", c.Context, 1 << 30},
+	} {
+		if f.n < 1 || f.n > f.most {
+			faults = append(faults, fmt.Errorf("%s: is %d, want 1 to %d", f.name, f.n, f.most))
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,157 @@
+package synth
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/sluice-ai/sluice/internal/meta"
+)
+
+// family says what a model_type means in a file beyond what all of them share.
+type family struct {
+	arch      string // general.architecture
+	tied      bool   // unless the configuration says so
+	biases    bool   // all matrices of layers have a bias
+	layerNorm bool   // instead of RMS norm
+	window    bool   // files carry the sliding window
+}
+
+func families() map[string]family {
+	return map[string]family{
+		"gemma2":      {arch: "gemma2", tied: true, window: true},
+		"gemma3":      {arch: "gemma3", tied: true, window: true},
+		"gemma3_text": {arch: "gemma3", tied: true, window: true},
+		"gpt_oss":     {arch: "gpt-oss", biases: true, window: true},
+		"granite":     {arch: "granite"},
+		"granitemoe":  {arch: "granitemoe"},
+		"llama":       {arch: "llama"},
+		"mistral":     {arch: "llama"},
+		"mixtral":     {arch: "llama"},
+		"olmo2":       {arch: "olmo2"},
+		"olmoe":       {arch: "olmoe"},
+		"phi3":        {arch: "phi3", window: true},
+		"qwen2":       {arch: "qwen2"},
+		"qwen2_moe":   {arch: "qwen2moe"},
+		"qwen3":       {arch: "qwen3"},
+		"qwen3_moe":   {arch: "qwen3moe"},
+		"smollm3":     {arch: "smollm3", tied: true},
+		"starcoder2":  {arch: "starcoder2", tied: true, biases: true, layerNorm: true},
+	}
+}
+
+func familyNames() string { return strings.Join(slices.Sorted(maps.Keys(families())), ", ") }
+
+// Meta is the hyper-parameters as a GGUF file names them, without a vocabulary. name is what the model calls itself.
+func (c *Config) Meta(name string) *meta.Map {
+	f := families()[c.ModelType]
+	m := new(meta.Map)
+	m.Set("general.architecture", f.arch)
+	m.Set("general.type", "model")
+	m.Set("general.name", name+" (random weights)")
+	w := writer{m, f.arch + "."}
+	w.count("block_count", c.Layers)
+	w.count("context_length", c.Context)
+	w.count("embedding_length", c.Width)
+	w.count("feed_forward_length", c.FFN)
+	w.count("attention.head_count", c.Heads)
+	w.count("attention.head_count_kv", c.KVHeads)
+	w.count("attention.key_length", c.HeadDim)
+	w.count("attention.value_length", c.HeadDim)
+	w.count("rope.dimension_count", c.HeadDim)
+	w.count("vocab_size", c.Vocab)
+	if f.layerNorm {
+		w.number("attention.layer_norm_epsilon", cmp.Or(c.LayerEps, 1e-5))
+	} else {
+		w.number("attention.layer_norm_rms_epsilon", cmp.Or(c.Eps, 1e-6))
+	}
+	w.number("rope.freq_base", cmp.Or(c.RopeTheta, 10000))
+	if f.window {
+		w.count("attention.sliding_window", c.Window)
+	}
+	if c.Experts > 0 {
+		w.count("expert_count", c.Experts)
+		w.count("expert_used_count", c.ExpertsUsed)
+		w.count("expert_feed_forward_length", cmp.Or(c.ExpertFFN, c.FFN))
+		w.countIf("expert_shared_feed_forward_length", c.SharedFFN)
+	}
+	w.scaling(c.Scaling)
+	w.numberIf("attn_logit_softcapping", c.ScoreCap)
+	w.numberIf("final_logit_softcapping", c.LogitCap)
+	w.numberIf("embedding_scale", c.EmbeddingScale)
+	w.numberIf("attention.scale", c.AttentionScale)
+	w.numberIf("residual_scale", c.ResidualScale)
+	w.numberIf("logit_scale", c.LogitScale)
+	return m
+}
+
+// writer sets keys of one architecture.
+type writer struct {
+	m      *meta.Map
+	prefix string
+}
+
+func (w writer) count(name string, n int)      { w.m.Set(w.prefix+name, uint32(n)) }
+func (w writer) number(name string, x float64) { w.m.Set(w.prefix+name, float32(x)) }
+func (w writer) text(name, text string)        { w.m.Set(w.prefix+name, text) }
+
+func (w writer) countIf(name string, n int) {
+	if n > 0 {
+		w.count(name, n)
+	}
+}
+
+func (w writer) numberIf(name string, x float64) {
+	if x != 0 {
+		w.number(name, x)
+	}
+}
+
+// scaling writes the kinds that are keys; llama3's is a tensor.
+func (w writer) scaling(s *Scaling) {
+	switch s.kind() {
+	case "linear", "yarn":
+		w.text("rope.scaling.type", s.kind())
+		w.number("rope.scaling.factor", s.Factor)
+		w.countIf("rope.scaling.original_context_length", s.Original)
+		w.numberIf("rope.scaling.yarn_beta_fast", s.BetaFast)
+		w.numberIf("rope.scaling.yarn_beta_slow", s.BetaSlow)
+	}
+}
+
+func (s *Scaling) kind() string {
+	if s == nil {
+		return ""
+	}
+	return cmp.Or(s.Type, s.OldType)
+}
+
+const ropeFreqs = "rope_freqs.weight"
+
+// Has says whether a file of this shape holds a tensor that is optional in its architecture.
+func (c *Config) Has(name string) bool {
+	f := families()[c.ModelType]
+	switch {
+	case name == "output.weight":
+		return c.Tied == nil && !f.tied || c.Tied != nil && !*c.Tied
+	case name == ropeFreqs:
+		return c.Scaling.kind() == "llama3"
+	case strings.HasPrefix(name, "blk.") && strings.HasSuffix(name, ".bias"):
+		return f.biases || c.Bias && strings.Contains(name, ".attn_")
+	}
+	return false
+}
+
+// ropeDivisors are Llama 3.1's: frequencies that turn less than LowFreq times in the original context are divided by
+// Factor, those above HighFreq stay, and between the two it blends. Source: transformers, modeling_rope_utils.py.
+func (c *Config) ropeDivisors(n int) []float32 {
+	s, out := c.Scaling, make([]float32, n)
+	for i := range out {
+		turns := float64(s.Original) / (2 * math.Pi) * math.Pow(c.RopeTheta, -float64(i)/float64(n))
+		keep := min(max((turns-s.LowFreq)/(s.HighFreq-s.LowFreq), 0), 1)
+		out[i] = float32(1 / (keep + (1-keep)/s.Factor))
+	}
+	return out
+}
