@@ -27,6 +27,7 @@ type cli struct {
 	Logits     logitsCmd     `cmd:"" help:"Write the logits of every position of some tokens."`
 	Perplexity perplexityCmd `cmd:"" help:"Measure how well a model predicts a text."`
 	Bench      benchCmd      `cmd:"" help:"Measure how fast a model runs here."`
+	Synth      synthCmd      `cmd:"" help:"Write a model of random weights in the shape of a real one."`
 	Doctor     doctorCmd     `cmd:"" help:"Show what this machine offers, what is missing, and what to do."`
 
 	Version kong.VersionFlag `help:"Print the version."`

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/stages/arch"
+	"github.com/sluice-ai/sluice/stages/mix"
+	"github.com/sluice-ai/sluice/stages/synth"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+type synthCmd struct {
+	Shape  string `placeholder:"NAME" help:"Known model to take the shape of, such as llama-3.1-8b."`
+	Config string `placeholder:"FILE" help:"A model's config.json, for shapes that are not known."`
+	Quant  string `default:"Q4_K_M" placeholder:"TYPE" help:"File type. Default: Q4_K_M."`
+	Layers int    `placeholder:"N" help:"Layers, if not as many as the model has."`
+	Vocab  int    `placeholder:"N" help:"Tokens of the vocabulary, if not as many as the model has."`
+	Seed   uint64 `default:"1" placeholder:"N" help:"The same seed gives the same file. Default: 1."`
+	Output string `short:"o" placeholder:"FILE" help:"File to write (GGUF)."`
+	List   bool   `help:"List the known shapes with their sizes at the file type, and write nothing."`
+}
+
+func (synthCmd) examples() [2]string {
+	return [2]string{
+		`sluice synth --list --quant Q8_0`,
+		`sluice synth --shape smollm2-1.7b --quant Q4_K_M -o smollm2-1.7b-Q4_K_M.gguf`,
+	}
+}
+
+func (c *synthCmd) Run(e *env) error {
+	m, ok := mix.Find(c.Quant)
+	if !ok {
+		return usagef("--quant: %q is not a file type, want one of %s", c.Quant, strings.Join(mix.Names(), ", "))
+	}
+	if c.List {
+		return c.list(e.stdout, m)
+	}
+	if c.Output == "" || (c.Shape == "") == (c.Config == "") {
+		return usagef("want -o FILE, and one of --shape NAME and --config FILE")
+	}
+	name, config, err := c.config()
+	if err != nil {
+		return err
+	}
+	model, err := c.plan(name, config, m)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := model.vocabulary(config.Vocab); err != nil {
+		return err
+	}
+	return model.write(e, c.Output)
+}
+
+// config is the shape that the flags name, and what to call it.
+func (c *synthCmd) config() (name string, config *synth.Config, err error) {
+	name = c.Shape
+	if c.Config == "" {
+		config, err = synth.Find(c.Shape)
+	} else {
+		var text []byte
+		if text, err = os.ReadFile(c.Config); err != nil {
+			return "", nil, onFile(c.Config, err)
+		}
+		folder, _ := filepath.Abs(filepath.Dir(c.Config)) // on failure the name stays empty
+		name = filepath.Base(folder)
+		if config, err = synth.Parse(text); err != nil {
+			return "", nil, fmt.Errorf("%s: %w", c.Config, err)
+		}
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	config.Layers, config.Vocab = cmp.Or(c.Layers, config.Layers), cmp.Or(c.Vocab, config.Vocab)
+	return name, config, nil
+}
+
+// synthetic is a model that is about to be written.
+type synthetic struct {
+	meta       *meta.Map
+	tensors    []gguf.Tensor            // in file order
+	values     map[string]*synth.Tensor // by name
+	filler     synth.Filler
+	parameters int64
+	bytes      int64 // of all tensors
+}
+
+// plan lists the tensors of the program that the shape's metadata gives, each with its type in the mix.
+func (c *synthCmd) plan(name string, config *synth.Config, m *mix.Mix) (*synthetic, error) {
+	md := config.Meta(name)
+	program, err := arch.Record(md, config.Has, arch.Options{})
+	if err != nil {
+		return nil, err
+	}
+	all := config.Tensors(program)
+	byName, before := map[string]*synth.Tensor{}, make([]mix.Tensor, len(all))
+	for i := range all {
+		t := &all[i]
+		before[i] = mix.Tensor{Name: t.Name, Type: quant.F16, Shape: t.Shape}
+		if t.Vector {
+			before[i].Type = quant.F32
+		}
+		byName[t.Name] = t
+	}
+	types, err := m.Types(md, before, mix.Options{})
+	if err != nil {
+		return nil, err
+	}
+	s := &synthetic{meta: m.Meta(md), values: byName, filler: synth.Filler{Seed: c.Seed}}
+	for i, t := range all {
+		row, err := types[i].RowBytes(t.Shape[0])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		n := values(t.Shape)
+		s.tensors = append(s.tensors, gguf.Tensor{Name: t.Name, Type: types[i], Shape: t.Shape})
+		s.parameters += n
+		s.bytes += n / int64(t.Shape[0]) * int64(row)
+	}
+	return s, nil
+}
+
+// write makes the file, or leaves nothing.
+func (s *synthetic) write(e *env, path string) error {
+	ctx, cancel := e.interruptible(context.Background())
+	defer cancel()
+	f, err := os.Create(path + ".part")
+	if err != nil {
+		return onFile(path, err)
+	}
+	defer os.Remove(f.Name()) // fails once it has its name
+	bar := &loadingBar{e: e, what: "writing " + printable(path), began: e.now()}
+	defer bar.clear()
+	err = gguf.Write(f, s.meta, s.tensors, func(t *gguf.Tensor, w io.Writer) error {
+		if e.isTerminal(e.stderr) {
+			bar.show(t.Offset, s.bytes)
+		}
+		return cmp.Or(ctx.Err(), s.filler.Write(w, s.values[t.Name], t.Type))
+	})
+	if err = errors.Join(err, f.Close()); err != nil {
+		return onFile(path, err)
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return onFile(path, err)
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s: %s parameters in %s\n", printable(path), parameters(s.parameters), binarySize(s.bytes))
+	return err
+}
+
+// list prints the known shapes, each with what it would be.
+func (c *synthCmd) list(w io.Writer, m *mix.Mix) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "shape\tarchitecture\tlayers\twidth\tparameters\t%s\n", m.Name)
+	for _, s := range synth.Shapes() {
+		config, err := synth.Find(s.Name)
+		if err != nil {
+			return err
+		}
+		config.Layers = cmp.Or(c.Layers, config.Layers)
+		model, err := c.plan(s.Name, config, m)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+		architecture, _ := model.meta.String("general.architecture")
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\n", s.Name, architecture, config.Layers, config.Width,
+			parameters(model.parameters), binarySize(model.bytes))
+	}
+	return t.Flush()
+}
+
+// vocabulary is that of the embedded model, as large as the shape's.
+func (s *synthetic) vocabulary(size int) error {
+	small, err := gguf.Parse(mini.Name, mini.GGUF)
+	if err != nil {
+		return err
+	}
+	return errors.Join(synth.Vocabulary(s.meta, &small.Meta, size), small.Close())
+}

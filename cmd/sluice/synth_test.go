@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// smallSynth is the smallest file of a known shape.
+func smallSynth(path string, more ...string) []string {
+	return append([]string{"synth", "--shape", "qwen3-0.6b", "--layers", "1", "--vocab", "8192", "-o", path}, more...)
+}
+
+// TestSynth: the file is complete, the same for the same seed, and it runs.
+func TestSynth(t *testing.T) {
+	dir := t.TempDir()
+	path, again := filepath.Join(dir, "a.gguf"), filepath.Join(dir, "b.gguf")
+	o := sluice("", smallSynth(path)...)
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.Equal(t, path+": 24.1 M parameters in 16.0 MiB\n", o.stdout)
+	require.Equal(t, exitDone, sluice("", smallSynth(again)...).code)
+	require.Equal(t, read(t, path), read(t, again))
+	require.Equal(t, exitDone, sluice("", smallSynth(again, "--seed", "2")...).code)
+	require.NotEqual(t, read(t, path), read(t, again))
+
+	o = sluice("", "run", "-m", path, "--temp", "0", "-n", "4", "Hello")
+	require.Equal(t, exitDone, o.code, o.stderr)
+
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 2, "nothing half written is left")
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return data
+}
+
+func TestSynthConfig(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "tiny-llama")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	config := filepath.Join(dir, "config.json")
+	require.NoError(t, os.WriteFile(config, []byte(`{"model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
+		"num_attention_heads": 2, "num_hidden_layers": 2, "vocab_size": 10000, "max_position_embeddings": 256}`), 0o644))
+	path := filepath.Join(dir, "m.gguf")
+	o := sluice("", "synth", "--config", config, "--quant", "Q8_0", "-o", path)
+	require.Equal(t, exitDone, o.code, o.stderr)
+	o = sluice("", "inspect", "--json", path)
+	var s summary
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &s))
+	require.Equal(t, "tiny-llama (random weights)", s.Name)
+	require.Equal(t, 10000, s.Vocabulary.Tokens)
+
+	o = sluice("", "synth", "--config", path, "-o", path+"2")
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "not a model's config.json")
+	o = sluice("", "synth", "--shape", "qwen3-0.6b", "--vocab", "10", "-o", path+"2")
+	require.Contains(t, o.stderr, "a vocabulary of 10 tokens is too small, want at least 8192")
+	require.NoFileExists(t, path+"2")
+}
+
+func TestSynthList(t *testing.T) {
+	o := sluice("", "synth", "--list", "--quant", "Q8_0")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.Contains(t, o.stdout, "llama-3.1-8b     llama         32      4096   8.03 B      7.9 GiB\n")
+	require.Greater(t, strings.Count(o.stdout, "\n"), 20)
+}
