@@ -51,7 +51,19 @@ var (
 		// d, dmin, scales (bit 4), codes
 		quant.Q4_K: {By256, []field{{0, 4, 2, nil}, {4, 12, 4, &sixBitScales}, {16, 128, 4, nil}}, 256, bounds{15, 63, 63}},
 		quant.Q5_K: {By256, []field{{0, 4, 2, nil}, {4, 12, 4, &sixBitScales}, {16, 160, 4, nil}}, 256, bounds{31, 63, 63}},
+		// scales and minima, byte s of sub-block s, codes, d, dmin
+		quant.Q2_K: {By256, []field{{0, 16, 1, nil}, {16, 64, 4, nil}, {80, 4, 2, nil}}, 256, bounds{3, 15, 15}},
+		// bit 2, codes, scales, d
+		quant.Q3_K: {By256, []field{{0, 32, 4, &thirdBits}, {32, 64, 4, nil}, {96, 12, 4, nil}, {108, 2, 2, nil}}, 256,
+			bounds{4, 32, 0}},
 		// codes, bits 4-5, scales int8 [16 sub-blocks][16 rows], d
 		quant.Q6_K: {By256, []field{{0, 192, 4, nil}, {192, 16, 1, nil}, {208, 2, 2, nil}}, 256, bounds{32, 128, 0}},
+
+		// d, codes
+		quant.IQ4_NL: {By32, []field{{0, 2, 2, nil}, {2, 16, 4, nil}}, 32, bounds{127, 0, 0}},
+		// exponent, codes
+		quant.MXFP4: {By32, []field{{0, 1, 1, nil}, {1, 16, 4, nil}}, 32, bounds{12, 0, 0}},
+		// d, high bits of scales, low bits, codes
+		quant.IQ4_XS: {By256, []field{{0, 4, 2, nil}, {4, 4, 4, nil}, {8, 128, 4, nil}}, 256, bounds{127, 32, 0}},
 	}
 )

@@ -84,7 +84,7 @@ func TestSizeRefuses(t *testing.T) {
 		rows, cols int
 		want       string
 	}{
-		{quant.Q2_K, 1, 256, "Q2_K has no kernel: convert the model to a type that has one, such as Q8_0 or Q4_K"},
+		{quant.I32, 1, 256, "I32 has no kernel: convert the model to a type that has one, such as Q8_0 or Q4_K"},
 		{quant.Type(9999), 1, 256, "type 9999 has no kernel: convert the model to a type that has one, such as Q8_0 or Q4_K"},
 		{quant.Q4_K, 1, 100, "Q4_K comes in blocks of 256 values, and 100 is not a multiple of it"},
 		{quant.F32, 0, 4, "F32: a matrix of 0 rows and 4 columns cannot be stored"},

@@ -118,6 +118,14 @@ func TestQuantizeRefusesWhatIsNotFinite(t *testing.T) {
 	}
 }
 
+func TestSetsAreComplete(t *testing.T) {
+	for _, s := range Sets()[1:] {
+		for _, typ := range types {
+			require.True(t, s.Has(typ), "%s has no kernel for %s", s.Name, typ)
+		}
+	}
+}
+
 func TestBest(t *testing.T) {
 	s, err := Best("generic")
 	require.NoError(t, err)

@@ -69,6 +69,9 @@ func randomRows(rng *rand.Rand, t quant.Type, rows, cols int, kind nature) []byt
 	}
 	if kind != wild {
 		for at := 0; at < len(data); at += t.Bytes() {
+			if t == quant.MXFP4 {
+				data[at] = byte(110 + rng.IntN(20))
+			}
 			for _, f := range f16Fields(t) {
 				binary.LittleEndian.PutUint16(data[at+f:], quant.F32ToF16(float32(rng.NormFloat64()*0.01)))
 			}

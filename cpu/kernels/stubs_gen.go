@@ -111,6 +111,36 @@ func q5_1AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q5_1AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
+// q2_KAVX2x1 is a kernel for Q2_K, rows of activations: 1.
+//
+//go:noescape
+func q2_KAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q2_KAVX2x4 is a kernel for Q2_K, rows of activations: 4.
+//
+//go:noescape
+func q2_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q2_KAVX2Panel is a panelKernel for Q2_K.
+//
+//go:noescape
+func q2_KAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q3_KAVX2x1 is a kernel for Q3_K, rows of activations: 1.
+//
+//go:noescape
+func q3_KAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q3_KAVX2x4 is a kernel for Q3_K, rows of activations: 4.
+//
+//go:noescape
+func q3_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q3_KAVX2Panel is a panelKernel for Q3_K.
+//
+//go:noescape
+func q3_KAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // q4_KAVX2x1 is a kernel for Q4_K, rows of activations: 1.
 //
 //go:noescape
@@ -156,6 +186,51 @@ func q6_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q6_KAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
+// iq4_NLAVX2x1 is a kernel for IQ4_NL, rows of activations: 1.
+//
+//go:noescape
+func iq4_NLAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq4_NLAVX2x4 is a kernel for IQ4_NL, rows of activations: 4.
+//
+//go:noescape
+func iq4_NLAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq4_NLAVX2Panel is a panelKernel for IQ4_NL.
+//
+//go:noescape
+func iq4_NLAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq4_XSAVX2x1 is a kernel for IQ4_XS, rows of activations: 1.
+//
+//go:noescape
+func iq4_XSAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq4_XSAVX2x4 is a kernel for IQ4_XS, rows of activations: 4.
+//
+//go:noescape
+func iq4_XSAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq4_XSAVX2Panel is a panelKernel for IQ4_XS.
+//
+//go:noescape
+func iq4_XSAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// mxfp4AVX2x1 is a kernel for MXFP4, rows of activations: 1.
+//
+//go:noescape
+func mxfp4AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// mxfp4AVX2x4 is a kernel for MXFP4, rows of activations: 4.
+//
+//go:noescape
+func mxfp4AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// mxfp4AVX2Panel is a panelKernel for MXFP4.
+//
+//go:noescape
+func mxfp4AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // quantize32AVX2 is a quantizer for By32.
 //
 //go:noescape
@@ -192,6 +267,12 @@ func newAVX2() *Set {
 	s.one[quant.Q5_1] = q5_1AVX2x1
 	s.four[quant.Q5_1] = q5_1AVX2x4
 	s.panel[quant.Q5_1] = q5_1AVX2Panel
+	s.one[quant.Q2_K] = q2_KAVX2x1
+	s.four[quant.Q2_K] = q2_KAVX2x4
+	s.panel[quant.Q2_K] = q2_KAVX2Panel
+	s.one[quant.Q3_K] = q3_KAVX2x1
+	s.four[quant.Q3_K] = q3_KAVX2x4
+	s.panel[quant.Q3_K] = q3_KAVX2Panel
 	s.one[quant.Q4_K] = q4_KAVX2x1
 	s.four[quant.Q4_K] = q4_KAVX2x4
 	s.panel[quant.Q4_K] = q4_KAVX2Panel
@@ -201,6 +282,15 @@ func newAVX2() *Set {
 	s.one[quant.Q6_K] = q6_KAVX2x1
 	s.four[quant.Q6_K] = q6_KAVX2x4
 	s.panel[quant.Q6_K] = q6_KAVX2Panel
+	s.one[quant.IQ4_NL] = iq4_NLAVX2x1
+	s.four[quant.IQ4_NL] = iq4_NLAVX2x4
+	s.panel[quant.IQ4_NL] = iq4_NLAVX2Panel
+	s.one[quant.IQ4_XS] = iq4_XSAVX2x1
+	s.four[quant.IQ4_XS] = iq4_XSAVX2x4
+	s.panel[quant.IQ4_XS] = iq4_XSAVX2Panel
+	s.one[quant.MXFP4] = mxfp4AVX2x1
+	s.four[quant.MXFP4] = mxfp4AVX2x4
+	s.panel[quant.MXFP4] = mxfp4AVX2Panel
 	return s
 }
 
@@ -309,6 +399,36 @@ func q5_1AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q5_1AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
+// q2_KAVX512x1 is a kernel for Q2_K, rows of activations: 1.
+//
+//go:noescape
+func q2_KAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q2_KAVX512x4 is a kernel for Q2_K, rows of activations: 4.
+//
+//go:noescape
+func q2_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q2_KAVX512Panel is a panelKernel for Q2_K.
+//
+//go:noescape
+func q2_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q3_KAVX512x1 is a kernel for Q3_K, rows of activations: 1.
+//
+//go:noescape
+func q3_KAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q3_KAVX512x4 is a kernel for Q3_K, rows of activations: 4.
+//
+//go:noescape
+func q3_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q3_KAVX512Panel is a panelKernel for Q3_K.
+//
+//go:noescape
+func q3_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // q4_KAVX512x1 is a kernel for Q4_K, rows of activations: 1.
 //
 //go:noescape
@@ -354,6 +474,51 @@ func q6_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q6_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
+// iq4_NLAVX512x1 is a kernel for IQ4_NL, rows of activations: 1.
+//
+//go:noescape
+func iq4_NLAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq4_NLAVX512x4 is a kernel for IQ4_NL, rows of activations: 4.
+//
+//go:noescape
+func iq4_NLAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq4_NLAVX512Panel is a panelKernel for IQ4_NL.
+//
+//go:noescape
+func iq4_NLAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq4_XSAVX512x1 is a kernel for IQ4_XS, rows of activations: 1.
+//
+//go:noescape
+func iq4_XSAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq4_XSAVX512x4 is a kernel for IQ4_XS, rows of activations: 4.
+//
+//go:noescape
+func iq4_XSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq4_XSAVX512Panel is a panelKernel for IQ4_XS.
+//
+//go:noescape
+func iq4_XSAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// mxfp4AVX512x1 is a kernel for MXFP4, rows of activations: 1.
+//
+//go:noescape
+func mxfp4AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// mxfp4AVX512x4 is a kernel for MXFP4, rows of activations: 4.
+//
+//go:noescape
+func mxfp4AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// mxfp4AVX512Panel is a panelKernel for MXFP4.
+//
+//go:noescape
+func mxfp4AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // newAVX512 is the set of avx512, which the machine must have.
 func newAVX512() *Set {
 	s := generic()
@@ -380,6 +545,12 @@ func newAVX512() *Set {
 	s.one[quant.Q5_1] = q5_1AVX512x1
 	s.four[quant.Q5_1] = q5_1AVX512x4
 	s.panel[quant.Q5_1] = q5_1AVX512Panel
+	s.one[quant.Q2_K] = q2_KAVX512x1
+	s.four[quant.Q2_K] = q2_KAVX512x4
+	s.panel[quant.Q2_K] = q2_KAVX512Panel
+	s.one[quant.Q3_K] = q3_KAVX512x1
+	s.four[quant.Q3_K] = q3_KAVX512x4
+	s.panel[quant.Q3_K] = q3_KAVX512Panel
 	s.one[quant.Q4_K] = q4_KAVX512x1
 	s.four[quant.Q4_K] = q4_KAVX512x4
 	s.panel[quant.Q4_K] = q4_KAVX512Panel
@@ -389,6 +560,15 @@ func newAVX512() *Set {
 	s.one[quant.Q6_K] = q6_KAVX512x1
 	s.four[quant.Q6_K] = q6_KAVX512x4
 	s.panel[quant.Q6_K] = q6_KAVX512Panel
+	s.one[quant.IQ4_NL] = iq4_NLAVX512x1
+	s.four[quant.IQ4_NL] = iq4_NLAVX512x4
+	s.panel[quant.IQ4_NL] = iq4_NLAVX512Panel
+	s.one[quant.IQ4_XS] = iq4_XSAVX512x1
+	s.four[quant.IQ4_XS] = iq4_XSAVX512x4
+	s.panel[quant.IQ4_XS] = iq4_XSAVX512Panel
+	s.one[quant.MXFP4] = mxfp4AVX512x1
+	s.four[quant.MXFP4] = mxfp4AVX512x4
+	s.panel[quant.MXFP4] = mxfp4AVX512Panel
 	return s
 }
 
@@ -467,6 +647,36 @@ func q5_1VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q5_1VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
+// q2_KVNNIx1 is a kernel for Q2_K, rows of activations: 1.
+//
+//go:noescape
+func q2_KVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q2_KVNNIx4 is a kernel for Q2_K, rows of activations: 4.
+//
+//go:noescape
+func q2_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q2_KVNNIPanel is a panelKernel for Q2_K.
+//
+//go:noescape
+func q2_KVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q3_KVNNIx1 is a kernel for Q3_K, rows of activations: 1.
+//
+//go:noescape
+func q3_KVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q3_KVNNIx4 is a kernel for Q3_K, rows of activations: 4.
+//
+//go:noescape
+func q3_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q3_KVNNIPanel is a panelKernel for Q3_K.
+//
+//go:noescape
+func q3_KVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // q4_KVNNIx1 is a kernel for Q4_K, rows of activations: 1.
 //
 //go:noescape
@@ -512,6 +722,51 @@ func q6_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q6_KVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
+// iq4_NLVNNIx1 is a kernel for IQ4_NL, rows of activations: 1.
+//
+//go:noescape
+func iq4_NLVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq4_NLVNNIx4 is a kernel for IQ4_NL, rows of activations: 4.
+//
+//go:noescape
+func iq4_NLVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq4_NLVNNIPanel is a panelKernel for IQ4_NL.
+//
+//go:noescape
+func iq4_NLVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq4_XSVNNIx1 is a kernel for IQ4_XS, rows of activations: 1.
+//
+//go:noescape
+func iq4_XSVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq4_XSVNNIx4 is a kernel for IQ4_XS, rows of activations: 4.
+//
+//go:noescape
+func iq4_XSVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq4_XSVNNIPanel is a panelKernel for IQ4_XS.
+//
+//go:noescape
+func iq4_XSVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// mxfp4VNNIx1 is a kernel for MXFP4, rows of activations: 1.
+//
+//go:noescape
+func mxfp4VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// mxfp4VNNIx4 is a kernel for MXFP4, rows of activations: 4.
+//
+//go:noescape
+func mxfp4VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// mxfp4VNNIPanel is a panelKernel for MXFP4.
+//
+//go:noescape
+func mxfp4VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // newVNNI is the set of avx512vnni, which the machine must have.
 func newVNNI() *Set {
 	s := generic()
@@ -538,6 +793,12 @@ func newVNNI() *Set {
 	s.one[quant.Q5_1] = q5_1VNNIx1
 	s.four[quant.Q5_1] = q5_1VNNIx4
 	s.panel[quant.Q5_1] = q5_1VNNIPanel
+	s.one[quant.Q2_K] = q2_KVNNIx1
+	s.four[quant.Q2_K] = q2_KVNNIx4
+	s.panel[quant.Q2_K] = q2_KVNNIPanel
+	s.one[quant.Q3_K] = q3_KVNNIx1
+	s.four[quant.Q3_K] = q3_KVNNIx4
+	s.panel[quant.Q3_K] = q3_KVNNIPanel
 	s.one[quant.Q4_K] = q4_KVNNIx1
 	s.four[quant.Q4_K] = q4_KVNNIx4
 	s.panel[quant.Q4_K] = q4_KVNNIPanel
@@ -547,5 +808,14 @@ func newVNNI() *Set {
 	s.one[quant.Q6_K] = q6_KVNNIx1
 	s.four[quant.Q6_K] = q6_KVNNIx4
 	s.panel[quant.Q6_K] = q6_KVNNIPanel
+	s.one[quant.IQ4_NL] = iq4_NLVNNIx1
+	s.four[quant.IQ4_NL] = iq4_NLVNNIx4
+	s.panel[quant.IQ4_NL] = iq4_NLVNNIPanel
+	s.one[quant.IQ4_XS] = iq4_XSVNNIx1
+	s.four[quant.IQ4_XS] = iq4_XSVNNIx4
+	s.panel[quant.IQ4_XS] = iq4_XSVNNIPanel
+	s.one[quant.MXFP4] = mxfp4VNNIx1
+	s.four[quant.MXFP4] = mxfp4VNNIx4
+	s.panel[quant.MXFP4] = mxfp4VNNIPanel
 	return s
 }

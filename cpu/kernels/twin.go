@@ -39,12 +39,22 @@ func (b *block) unpack(t quant.Type, w []byte) {
 		b.unpackQ5_1(w)
 	case quant.Q8_0:
 		b.unpackQ8_0(w)
+	case quant.Q2_K:
+		b.unpackQ2_K(w)
+	case quant.Q3_K:
+		b.unpackQ3_K(w)
 	case quant.Q4_K:
 		b.unpackQ4_K(w)
 	case quant.Q5_K:
 		b.unpackQ5_K(w)
 	case quant.Q6_K:
 		b.unpackQ6_K(w)
+	case quant.IQ4_NL:
+		b.unpackIQ4_NL(w)
+	case quant.IQ4_XS:
+		b.unpackIQ4_XS(w)
+	case quant.MXFP4:
+		b.unpackMXFP4(w)
 	default:
 		panic("kernels: no twin for " + t.String())
 	}

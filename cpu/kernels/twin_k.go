@@ -4,6 +4,57 @@ import "encoding/binary"
 
 // Formats of 256 values with scales of 16 or 32.
 
+func (b *block) unpackQ2_K(w []byte) {
+	b.twoBits(w[256:1280])
+	for i, s := range w[:256] { // added is -dmin·min·Σx, as dmin times an integer: prepared activations have -Σx
+		b.scale[i%TileRows][i/TileRows], b.low[i%TileRows][i/TileRows] = int32(s&15), -int32(s>>4)
+	}
+	halves(&b.d, w[1280:])
+	halves(&b.m, w[1312:])
+}
+
+// unpackQ3_K: bit i of byte k of the third bits belongs to run i%4 of 32 in a half of 128, see thirdBits.
+func (b *block) unpackQ3_K(w []byte) {
+	b.twoBits(w[512:1536])
+	for i, bits := range w[:512] {
+		r, k := lane(i)
+		for j := range 8 {
+			b.q[r][k/16*128+j%4*32+j/4*16+k%16] |= int8(bits>>j&1) << 2
+		}
+	}
+	b.shift(256, -4)
+	for i, low := range w[1536:1664] {
+		r, k := lane(i)
+		high := w[1664+4*r+k%4]
+		for j := range 2 {
+			s := 8*j + k
+			b.scale[r][s] = int32(low>>(4*j)&15|high>>(s/4*2)&3<<4) - 32
+		}
+	}
+	halves(&b.d, w[1728:])
+}
+
+// twoBits unpacks codes of 2 bits: 32 bytes have four runs of 32 codes, from the low bits on.
+func (b *block) twoBits(w []byte) {
+	for i, q := range w {
+		r, k := lane(i)
+		for run := range 4 {
+			b.q[r][k/32*128+32*run+k%32] = int8(q >> (2 * run) & 3)
+		}
+	}
+}
+
+// thirdBits swaps nibbles so that 16 bytes have the bits of each half of 128, which loops are made of. Byte k has the
+// four runs of value k in the low nibble and of value 16+k in the high one; it is its own inverse.
+var thirdBits = recoding{pack: swapNibbles, unpack: swapNibbles}
+
+func swapNibbles(units []byte) {
+	for k := range 16 {
+		a, b := units[k], units[16+k]
+		units[k], units[16+k] = a&15|b<<4, a>>4|b&0xf0
+	}
+}
+
 func (b *block) unpackQ4_K(w []byte) {
 	b.scales(w)
 	b.nibbles(w[256:2304], 32)

@@ -54,7 +54,7 @@ func (s source) emitBlocks(e *emitter, name string, rows int) {
 		}
 		e.keep(s.keep...)
 	} else {
-		e.keep("low4")
+		e.keep(s.keep[0])
 		e.zero(b.t)
 		for at := 0; at < 64*rows; at += 32 {
 			e.store(b.t, fmt.Sprintf("%d(SP)", b.totalAt+at))
@@ -148,19 +148,37 @@ func (b *blocks) slot(vector int) string { return fmt.Sprintf("%d(SP)", vector*b
 
 // nibbles puts half of the bytes of vector i at R10 into codes.
 func (b *blocks) nibbles(i int, high bool) {
-	from := fmt.Sprintf("%d(R10)", perTile*i)
 	if !high {
 		b.ahead(perTile*i, "R10")
-		b.and(from, b.c("low4"), b.codes)
+		b.cut(perTile*i, 0, "low4")
 		return
 	}
-	if b.wide() {
-		b.f("VPSRLD $4, %s, %s", from, b.codes)
-	} else {
-		b.load(from, b.codes)
-		b.f("VPSRLD $4, %s, %s", b.codes, b.codes)
+	b.cut(perTile*i, 4, "low4")
+}
+
+// twoBits puts the codes of a run, of vector i at R10, into codes.
+func (b *blocks) twoBits(run, i int) {
+	if run == 0 {
+		b.ahead(perTile*i, "R10")
 	}
-	b.and(b.c("low4"), b.codes, b.codes)
+	b.cut(perTile*i, 2*run, "low2")
+}
+
+// cut shifts the vector at R10 to the right and puts those bits into codes that are set in the constant.
+func (b *blocks) cut(offset, shift int, constant string) {
+	from := fmt.Sprintf("%d(R10)", offset)
+	if _, kept := b.regs[constant]; shift == 0 && kept {
+		b.and(from, b.c(constant), b.codes)
+		return
+	}
+	if !b.wide() || shift == 0 {
+		b.load(from, b.codes)
+		from = b.codes
+	}
+	if shift > 0 {
+		b.f("VPSRLD $%d, %s, %s", shift, from, b.codes)
+	}
+	b.and(b.c(constant), b.codes, b.codes)
 }
 
 // merge sets those bits of codes that are set in v and in the constant; v is destroyed.
@@ -261,23 +279,47 @@ func (b *blocks) scaledDots(vectors []vector, most int, scale string) {
 	})
 }
 
-// offsetDots adds scale·Σ (codes - 2^shift)·x of a sub-block to isum, given the place of -Σx; 2^shift·scale is below
-// 2¹⁵. scale leaves int32 in codes.
+// shortDots does what scaledDots does for sums of a sub-block that fit int16; scale leaves a scale in codes.
+func (b *blocks) shortDots(vectors []vector, most int, scale func()) {
+	if b.vnni {
+		b.dots(vectors, most, false)
+		b.unpacked(b.codes, scale)
+		b.scaledShort(b.codes)
+		return
+	}
+	twice := b.acc[0]
+	b.unpacked(twice, func() { b.twice(scale, twice) })
+	b.scaledDots(vectors, most, twice)
+}
+
+// twice puts the scale that code leaves in codes into both halves of each lane.
+func (b *blocks) twice(scale func(), to string) {
+	scale()
+	b.f("VPSLLD $16, %s, %s", b.codes, b.t)
+	b.f("VPSRLD $16, %s, %s", b.t, to)
+	b.or(b.t, to, to)
+}
+
+// offsetDots adds scale·Σ (codes - 2^shift)·x of a sub-block of 16 to isum, given the place of -Σx; 2^shift·scale is
+// below 2¹⁵. scale leaves int32 in codes.
 func (b *blocks) offsetDots(vectors []vector, most int, base string, offset, shift int, scale func()) {
 	if b.vnni {
 		b.startAt(base, offset, shift)
 		b.dots(vectors, most, true)
-		b.unpacked(b.codes, scale)
-		b.scaled(b.codes)
+		if 16*127<<shift >= 1<<15 {
+			b.unpacked(b.codes, scale)
+			b.scaled(b.codes)
+			return
+		}
+		b.unpacked(b.codes, func() {
+			scale()
+			b.and(b.c("low16"), b.codes, b.codes)
+		})
+		b.scaledShort(b.codes)
 		return
 	}
 	twice := b.acc[0]
-	b.unpacked(twice, func() {
-		scale()
-		b.f("VPSLLD $16, %s, %s", b.codes, b.t)
-		b.f("VPSRLD $16, %s, %s", b.t, twice)
-		b.or(b.t, twice, twice)
-	})
+	b.unpacked(twice, func() { b.twice(scale, twice) })
 	b.unpacked(b.tmp, func() {
 		b.f("VPSLLD $%d, %s, %s", 16+shift, b.codes, b.tmp)
 		b.f("VPSRLD $16, %s, %s", b.tmp, b.tmp)
@@ -291,6 +333,31 @@ func (b *blocks) offsetDots(vectors []vector, most int, base string, offset, shi
 		b.f("VPADDD %s, %s, %s", b.t, sum, sum)
 	}
 	b.scaledDots(vectors, most, twice)
+}
+
+// signedDots sets acc to Σ codes·x for signed codes without VNNI: |w| times x with the sign of w, and 2·128·127 < 2¹⁵.
+func (b *blocks) signedDots(vectors []vector) {
+	for i, v := range vectors {
+		b.unpacked(b.codes, v.codes)
+		if b.stage == expand {
+			continue
+		}
+		b.f("VPABSB %s, %s", b.codes, b.tmp)
+		if b.wide() {
+			b.f("VPMOVB2M %s, K2", b.codes)
+			b.zero(b.codes)
+		}
+		for r, p := range b.pairs {
+			b.f("VPBROADCASTD %s, %s", b.x("DI", v.x, r), p)
+			if b.wide() {
+				b.f("VPSUBB %s, %s, K2, %s", p, b.codes, p)
+			} else {
+				b.f("VPSIGNB %s, %s, %s", b.codes, p, p)
+			}
+			b.f("VPMADDUBSW %s, %s, %s", p, b.tmp, p)
+		}
+		b.widen(b.pairs, i > 0)
+	}
 }
 
 // chunkOf is how many sums of two products are added in int16 without VNNI: a power of two, with
@@ -340,6 +407,16 @@ func (b *blocks) inRegister(operand string) string {
 	}
 	b.load(operand, b.tmp)
 	return b.tmp
+}
+
+// scaledShort adds acc·scale to isum where sums are known to fit int16; scale is an int16 with zeros above. VNNI only.
+func (b *blocks) scaledShort(scale string) {
+	if b.stage == expand {
+		return
+	}
+	for r, acc := range b.acc {
+		b.f("VPDPWSSD %s, %s, %s", scale, acc, b.isum[r])
+	}
 }
 
 // scaled adds acc·scale to isum.

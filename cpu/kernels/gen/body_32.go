@@ -72,48 +72,32 @@ func (b *blocks) minimum32() {
 	b.addBlock("VFNMADD231PS", x32Dx, b.acc)
 }
 
-// q8_0 multiplies signed codes. VNNI: w + 128 is unsigned, its excess is taken away beforehand. Without: |w| times
-// x with the sign of w, and 2·128·127 < 2¹⁵.
+// q8_0 has signed codes.
 func (b *blocks) q8_0() {
 	b.lane4(32, "R10")
 	b.f("MOVQ DX, DI")
-	if b.vnni {
-		b.startAt("DX", x32Neg, 7)
-		var v []vector
-		for i := range 8 {
-			v = append(v, vector{func() {
-				b.ahead(perTile*i, "R10")
-				b.f("VPXORD %d(R10), %s, %s", perTile*i, b.c("bit7"), b.codes)
-			}, 4 * i})
-		}
-		b.dots(v, 255, true)
-	} else {
-		for i := range 8 {
-			b.signedDots(i)
-		}
+	var v []vector
+	for i := range 8 {
+		v = append(v, vector{func() {
+			b.ahead(perTile*i, "R10")
+			from := fmt.Sprintf("%d(R10)", perTile*i)
+			if b.vnni {
+				b.f("VPXORD %s, %s, %s", from, b.c("bit7"), b.codes)
+			} else {
+				b.load(from, b.codes)
+			}
+		}, 4 * i})
 	}
-	b.end32()
+	b.signed32(v)
 }
 
-func (b *blocks) signedDots(i int) {
-	b.ahead(perTile*i, "R10")
-	if b.stage == expand {
-		return
+// signed32 is a block of signed codes, or, with VNNI, of codes that are 128 too large.
+func (b *blocks) signed32(v []vector) {
+	if b.vnni {
+		b.startAt("DX", x32Neg, 7)
+		b.dots(v, 255, true)
+	} else {
+		b.signedDots(v)
 	}
-	b.load(fmt.Sprintf("%d(R10)", perTile*i), b.tmp)
-	b.f("VPABSB %s, %s", b.tmp, b.codes)
-	if b.wide() {
-		b.f("VPMOVB2M %s, K2", b.tmp)
-		b.zero(b.tmp)
-	}
-	for r, p := range b.pairs {
-		b.f("VPBROADCASTD %s, %s", b.x("DI", 4*i, r), p)
-		if b.wide() {
-			b.f("VPSUBB %s, %s, K2, %s", p, b.tmp, p)
-		} else {
-			b.f("VPSIGNB %s, %s, %s", b.tmp, p, p)
-		}
-		b.f("VPMADDUBSW %s, %s, %s", p, b.codes, p)
-	}
-	b.widen(b.pairs, i > 0)
+	b.end32()
 }

@@ -7,6 +7,143 @@ import "fmt"
 // Slots of Q4_K and Q5_K: 8 scales, 4 times minima as pairs of int16, 8 vectors of bits.
 const minsAt, bitsAt = 8, 12
 
+// q2_K: the sum of a sub-block is at most 16·3·127, an int16.
+func (b *blocks) q2_K() {
+	b.f("LEAQ %s, R13", b.lane1(0))
+	b.sixteens(runs{codes: 256, vectors: 8, scales: 128}, b.twoBits, func(run, part int, v []vector) {
+		b.shortDots(v, 3, func() {
+			b.scaleAt(run, part, "VPMOVZXBD")
+			b.and(b.c("low4"), b.codes, b.codes)
+		})
+	})
+	b.halves(1280)
+	b.addBlock("VFMADD231PS", xScale, b.isum)
+	b.minimaOf16()
+	b.halves(1312)
+	b.addBlock("VFMADD231PS", xScale, b.acc)
+}
+
+// minimaOf16 sets acc to the sum over sub-blocks of minimum times -Σx, whose low half is an int16.
+func (b *blocks) minimaOf16() {
+	if b.stage != expand {
+		b.f("// minima")
+		for _, acc := range b.acc {
+			b.zero(acc)
+		}
+	}
+	for s := range 16 {
+		b.unpacked(b.codes, func() {
+			b.f("VPMOVZXBD %s, %s", b.lane1(16*s), b.codes)
+			b.f("VPSRLD $4, %s, %s", b.codes, b.codes)
+		})
+		if b.stage == expand {
+			continue
+		}
+		for r, acc := range b.acc {
+			x := b.x("DX", xNeg+4*s, r)
+			if b.vnni {
+				b.f("VPDPWSSD.BCST %s, %s, %s", x, b.codes, acc)
+				continue
+			}
+			b.f("VPBROADCASTD %s, %s", x, b.t)
+			b.f("VPMADDWD %s, %s, %s", b.codes, b.t, b.t)
+			b.f("VPADDD %s, %s, %s", b.t, acc, acc)
+		}
+	}
+}
+
+// q3_K: bytes with bit 2 of both parts of a run have those of a half of 128 in 4 vectors.
+func (b *blocks) q3_K() {
+	b.scalesQ3()
+	b.f("LEAQ 0(SP), R13")
+	b.lane4(0, "R11")
+	codes := func(run, i int) {
+		b.twoBits(run, i)
+		if run == 0 && i < 4 {
+			b.ahead(perTile*i, "R11")
+		}
+		b.bits(fmt.Sprintf("%d(R11)", perTile*(i%4)), 2-run-i/4*4, "bit2")
+	}
+	b.sixteens(runs{codes: 512, vectors: 8, bits: 4, scales: 2 * b.width()}, codes, func(run, part int, v []vector) {
+		b.offsetDots(v, 7, "CX", 8*run+4*part, 2, func() { // codes are 4 too large
+			b.load(fmt.Sprintf("%d(R13)", run/2*b.width()), b.codes)
+			if at := 2*(run%2) + part; at < 3 {
+				b.f("VPSLLD $%d, %s, %s", 24-8*at, b.codes, b.codes)
+			}
+			b.f("VPSRAD $24, %s, %s", b.codes, b.codes)
+		})
+	})
+	b.halves(1728)
+	b.addBlock("VFMADD231PS", xScale, b.isum)
+}
+
+// scalesQ3 puts the bytes of the scales of 4 sub-blocks each into the frame.
+func (b *blocks) scalesQ3() {
+	if b.stage == multiply {
+		return
+	}
+	high := b.isum[0]
+	b.lane4(1536, "R10")
+	for at := 0; at < 192; at += 64 {
+		b.ahead(at, "R10")
+	}
+	b.load("128(R10)", high)
+	for group := range 4 {
+		b.cut(64*(group%2), group/2*4, "low4")
+		if group < 2 {
+			b.f("VPSLLD $%d, %s, %s", 4-2*group, high, b.tmp)
+		} else {
+			b.f("VPSRLD $%d, %s, %s", 2*group-4, high, b.tmp)
+		}
+		b.merge(b.tmp, "bits45")
+		b.f("VPSUBB %s, %s, %s", b.c("bytes32"), b.codes, b.codes)
+		b.store(b.codes, b.slot(group))
+	}
+}
+
+// runs is how a half of 128 lies in a tile: four runs of 32 codes.
+type runs struct {
+	codes         int // offset of the first
+	vectors, bits int // of codes at R10, of what more they have at R11
+	scales        int // bytes at R13
+}
+
+// sixteens visits the sub-blocks of 16, with their 4 vectors of codes. CX leads to -Σx of the half.
+func (b *blocks) sixteens(h runs, codes func(run, i int), visit func(run, part int, v []vector)) {
+	for _, s := range b.isum {
+		b.zero(s)
+	}
+	b.lane4(h.codes, "R10")
+	b.f("MOVQ DX, DI")
+	b.f("LEAQ %d(DX), CX", xNeg)
+	b.loop("half128", 2, func() {
+		for run := range 4 {
+			for part := range 2 {
+				var v []vector
+				for i := 4 * part; i < 4*part+4; i++ {
+					v = append(v, vector{func() { codes(run, i) }, 32*run + 4*i})
+				}
+				visit(run, part, v)
+			}
+		}
+		b.f("ADDQ $%d, R10", h.vectors*perTile)
+		if h.bits > 0 {
+			b.f("ADDQ $%d, R11", h.bits*perTile)
+		}
+		b.f("ADDQ $%d, R13", h.scales)
+		b.f("ADDQ $128, DI")
+		b.f("ADDQ $32, CX")
+	})
+}
+
+// scaleAt widens the bytes of a sub-block's scales at R13.
+func (b *blocks) scaleAt(run, part int, widen string) {
+	if run%2+part == 0 {
+		b.ahead(32*run, "R13")
+	}
+	b.f("%s %d(R13), %s", widen, 16*(2*run+part), b.codes)
+}
+
 func (b *blocks) q4_K() {
 	b.kBlock(256, func() {}, func(i int, high bool) {
 		b.nibbles(i, high)
@@ -97,37 +234,12 @@ func (b *blocks) minima() {
 }
 
 func (b *blocks) q6_K() {
-	for _, s := range b.isum {
-		b.zero(s)
-	}
-	b.lane4(0, "R10")
 	b.lane4(2048, "R11")
-	b.f("LEAQ 3072(BX), R13")
-	if !b.wide() {
-		b.f("LEAQ (R13)(SI*4), R13")
-	}
-	b.f("MOVQ DX, DI")
-	b.f("LEAQ %d(DX), CX", xNeg)
-	b.loop("half128", 2, func() {
-		for run := range 4 { // of 32 codes: low nibbles of runs 0 and 1, then high ones
-			for part := range 2 {
-				var v []vector
-				for i := 4 * part; i < 4*part+4; i++ {
-					v = append(v, vector{func() { b.sixBits(run, i) }, 32*run + 4*i})
-				}
-				b.offsetDots(v, 63, "CX", 8*run+4*part, 5, func() { // codes are 32 too large
-					if run%2+part == 0 {
-						b.ahead(32*run, "R13")
-					}
-					b.f("VPMOVSXBD %d(R13), %s", 16*(2*run+part), b.codes)
-				})
-			}
-		}
-		b.f("ADDQ $%d, R10", 16*perTile)
-		b.f("ADDQ $%d, R11", 8*perTile)
-		b.f("ADDQ $128, R13")
-		b.f("ADDQ $128, DI")
-		b.f("ADDQ $32, CX")
+	b.f("LEAQ %s, R13", b.lane1(3072))
+	b.sixteens(runs{codes: 0, vectors: 16, bits: 8, scales: 128}, b.sixBits, func(run, part int, v []vector) {
+		b.offsetDots(v, 63, "CX", 8*run+4*part, 5, func() { // codes are 32 too large
+			b.scaleAt(run, part, "VPMOVSXBD")
+		})
 	})
 	b.halves(3328)
 	b.addBlock("VFMADD231PS", xScale, b.isum)

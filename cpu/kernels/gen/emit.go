@@ -56,6 +56,17 @@ var constantWords = []struct {
 	{"ones", 0x00010001},
 	{"even", 0x00ff00ff},
 	{"byte0", 0x000000ff},
+	{"low16", 0x0000ffff},
+	{"low2", 0x03030303},
+	{"bit2", 0x04040404},
+	{"bytes32", 0x20202020},
+	{"nibble0", 0x0000000f},
+	{"bits45of0", 0x00000030},
+	{"int32", 32},
+	{"bit21", 1 << 21},
+	{"bit23", 1 << 23},
+	{"less128x0", 0x0000ff80}, // -128 as the low int16
+	{"less128x1", 0xff800000}, // and as the high one
 }
 
 func (e *emitter) constants() {
@@ -65,6 +76,16 @@ func (e *emitter) constants() {
 			e.line("DATA %s<>+%d(SB)/8, $0x%08x%08x", c.name, at, c.word, c.word)
 		}
 		e.line("GLOBL %s<>(SB), RODATA|NOPTR, $%d", c.name, e.width())
+	}
+	for _, t := range tables {
+		for at := 0; at < e.width(); at += 8 {
+			var word uint64
+			for i := range 8 {
+				word |= uint64(byte(t.values[(at+i)%16]+t.excess)) << (8 * i)
+			}
+			e.line("DATA %s<>+%d(SB)/8, $0x%016x", t.name, at, word)
+		}
+		e.line("GLOBL %s<>(SB), RODATA|NOPTR, $%d", t.name, e.width())
 	}
 	if e.wide() {
 		return
@@ -157,6 +178,14 @@ func (e *emitter) lane2(offset int) string {
 		return fmt.Sprintf("%d(BX)", offset)
 	}
 	return fmt.Sprintf("%d(BX)(SI*8)", offset)
+}
+
+// lane1 is a vector of bytes of the tile.
+func (e *emitter) lane1(offset int) string {
+	if e.wide() {
+		return fmt.Sprintf("%d(BX)", offset)
+	}
+	return fmt.Sprintf("%d(BX)(SI*4)", offset)
 }
 
 // lane4 sets a pointer to the first vector of 4-byte units at offset; the next one is 64 bytes further.

@@ -10,7 +10,7 @@ type source struct {
 	body       func(b *blocks) // one block; float formats have convert instead
 	subs       bool            // sub-blocks have scales, so that their sums and the block's are two
 	slots      int             // vectors of the frame that body uses
-	keep       []string        // constants that stay in zmm registers
+	keep       []string        // constants that stay in registers: in ymm form the first, which has room
 }
 
 const x32, x256 = 40, 352 // bytes of activations for 32 and 256 k
@@ -20,18 +20,29 @@ var formats = []source{
 	{name: "F16", stem: "f16", tile: 32, x: 4, convert: (*emitter).convertF16},
 	{name: "BF16", stem: "bf16", tile: 32, x: 4, convert: (*emitter).convertBF16},
 
-	{name: "Q8_0", stem: "q8_0", tile: 16 * 34, x: x32, body: (*blocks).q8_0, keep: []string{"bit7", "ones"}},
+	{name: "Q8_0", stem: "q8_0", tile: 16 * 34, x: x32, body: (*blocks).q8_0, keep: []string{"ones", "bit7"}},
 	{name: "Q4_0", stem: "q4_0", tile: 16 * 18, x: x32, body: (*blocks).q4_0, keep: []string{"low4", "ones"}},
 	{name: "Q4_1", stem: "q4_1", tile: 16 * 20, x: x32, body: (*blocks).q4_1, keep: []string{"low4", "ones"}},
 	{name: "Q5_0", stem: "q5_0", tile: 16 * 22, x: x32, body: (*blocks).q5_0, keep: []string{"low4", "bit4", "ones"}},
 	{name: "Q5_1", stem: "q5_1", tile: 16 * 24, x: x32, body: (*blocks).q5_1, keep: []string{"low4", "bit4", "ones"}},
 
+	{name: "Q2_K", stem: "q2_K", tile: 16 * 84, x: x256, body: (*blocks).q2_K, subs: true,
+		keep: []string{"low2", "low4", "ones"}},
+	{name: "Q3_K", stem: "q3_K", tile: 16 * 110, x: x256, body: (*blocks).q3_K, subs: true, slots: 4,
+		keep: []string{"low2", "bit2", "low16", "ones", "low4", "bits45"}},
 	{name: "Q4_K", stem: "q4_K", tile: 16 * 144, x: x256, body: (*blocks).q4_K, subs: true, slots: bitsAt,
 		keep: []string{"low4", "bits45", "even", "byte0", "ones"}},
 	{name: "Q5_K", stem: "q5_K", tile: 16 * 176, x: x256, body: (*blocks).q5_K, subs: true, slots: bitsAt + 8,
 		keep: []string{"low4", "bits45", "bit4", "even", "byte0", "ones"}},
 	{name: "Q6_K", stem: "q6_K", tile: 16 * 210, x: x256, body: (*blocks).q6_K, subs: true,
 		keep: []string{"low4", "bits45", "ones"}},
+
+	{name: "IQ4_NL", stem: "iq4_NL", tile: 16 * 18, x: x32, body: (*blocks).iq4_NL,
+		keep: []string{"low4", "nonlinear", "nonlinear128", "ones"}},
+	{name: "IQ4_XS", stem: "iq4_XS", tile: 16 * 136, x: x256, body: (*blocks).iq4_XS, subs: true, slots: 8,
+		keep: []string{"low4", "nonlinear", "nonlinear128", "less128x0", "less128x1", "ones"}},
+	{name: "MXFP4", stem: "mxfp4", tile: 16 * 17, x: x32, body: (*blocks).mxfp4,
+		keep: []string{"low4", "fp4Doubled16", "ones"}},
 }
 
 // emit writes the routine of a format for 1 or 4 rows. Float formats need no VNNI: they share a set's routine.

@@ -49,7 +49,7 @@ func (s source) emitPanel(e *emitter, name string) {
 	if e.wide() {
 		e.keep(s.keep[:min(len(s.keep), 32-e.used)]...)
 	} else {
-		e.keep("low4")
+		e.keep(s.keep[0])
 	}
 	p.prepare()
 	e.f("")
