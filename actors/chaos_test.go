@@ -14,11 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 // slowLoads is a device whose weights take a while to arrive, so that actors also die while a model is loaded.
@@ -133,8 +135,8 @@ func (x *chaos) score(i int) error {
 // killer ends actors, sometimes several at once, each as often as supervision forgives.
 func (x *chaos) killer(r *rand.Rand) {
 	deaths := make(map[string]int)
-	victims := []string{"scheduler", "kv", "sampler", "device", "device/uploader", "device/prefetcher", "reader", "pool",
-		"sessions", "session"}
+	victims := []string{"scheduler", "kv", "sampler", "device", "device/uploader", "device/packer", "device/prefetcher", "reader",
+		"pool", "sessions", "session"}
 	for x.over.Err() == nil {
 		for range 1 + r.IntN(3) {
 			victim := victims[r.IntN(len(victims))]
@@ -182,4 +184,25 @@ func TestSurviveChaos(t *testing.T) {
 	}, 10*time.Second, time.Millisecond, "everything is given back")
 	loaded, total := x.Loaded()
 	require.Equal(t, total, loaded)
+}
+
+// brokenLoads is a device that dies of weights.
+type brokenLoads struct{ backend.Device }
+
+func (d brokenLoads) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	m, err := d.Device.Compile(p, c)
+	return brokenLoad{m}, err
+}
+
+type brokenLoad struct{ backend.Model }
+
+func (brokenLoad) Upload(ir.Ref, int, []byte) error { panic("index out of range") }
+
+// A device that dies of a weight makes the engine unhealthy: the packer's goroutines take nothing down with them.
+func TestUploadPanics(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	f, err := gguf.Open(fixturePath(t, fixture))
+	require.NoError(t, err)
+	_, err = Start(context.Background(), Config{File: f, Device: brokenLoads{newDevice(t)}, Log: zerolog.Nop()})
+	require.ErrorContains(t, err, "the device failed on rows from 0 on: index out of range")
 }

@@ -63,6 +63,7 @@ func (d *device) start(c actor.Context) {
 	complete := make(map[int]int64)
 	fetcher := &prefetcher{core: d.core, incarnation: d.incarnation, pending: make(map[int]bool)}
 	if err := errors.Join(
+		d.spawn(c, "packer", "packer", nil, func(n int) actor.Actor { return &packer{core: d.core, incarnation: n} }),
 		d.spawn(c, "uploader", "uploader", nil, func(n int) actor.Actor { return newUploader(d.core, n, complete) }),
 		d.spawn(c, "prefetcher", "prefetcher", nil, func(int) actor.Actor { return fetcher }),
 	); err != nil {

@@ -5,7 +5,8 @@ import "github.com/sluice-ai/sluice/stages/batch"
 // Bounds of the tree. Together with the edges below they bound every mailbox.
 const (
 	maxSessions = 256 // open requests, queued ones included; more are answered ErrBusy
-	slabCount   = 4   // page-locked slabs between disk and device
+	slabCount   = 12  // page-locked slabs between disk and device: some are filled while others are emptied
+	packers     = 8   // goroutines that empty them, if there are as many cores
 	fetchAhead  = 2   // groups that the uploader works on at once
 )
 
@@ -43,6 +44,8 @@ func Edges() []Edge {
 		{"pool", "uploader", "granted", slabCount, "one a lease"},
 		{"uploader", "reader", "read", slabCount, "one a lease"},
 		{"reader", "uploader", "data", slabCount, "one a read"},
+		{"uploader", "packer", "pack", slabCount, "one a lease"},
+		{"packer", "uploader", "packed", slabCount, "one a pack"},
 		{"prefetcher", "device", "loaded", 1, "once a load"},
 		{"scheduler", "kv", "flush", controlCredits, "one a restart, and restarts are bounded"},
 		{"scheduler", "device", "flush", controlCredits, "one a restart, and restarts are bounded"},
@@ -50,10 +53,11 @@ func Edges() []Edge {
 		{"kv, device, sampler", "scheduler", "flushed, restarted", controlCredits, "one a restart, and restarts are bounded"},
 		{"sessions", "session", "restarted", controlCredits, "one a restart, and restarts are bounded"},
 		{"scheduler", "sessions", "restarted", controlCredits, "one a restart, and restarts are bounded"},
-		{"reader, pool", "uploader", "restarted, flushed", controlCredits, "one a restart, and restarts are bounded"},
+		{"reader, pool, packer", "uploader", "restarted, flushed", controlCredits, "one a restart, and restarts are bounded"},
 		{"uploader", "prefetcher", "restarted", controlCredits, "one a restart, and restarts are bounded"},
 		{"uploader", "reader", "flush", controlCredits, "one a restart, and restarts are bounded"},
 		{"uploader", "pool", "flush", controlCredits, "one a restart, and restarts are bounded"},
+		{"uploader", "packer", "flush", controlCredits, "one a restart, and restarts are bounded"},
 		{"any", "engine", "failed, loaded, shutdown", controlCredits, "one a restart, and restarts are bounded"},
 	}
 }

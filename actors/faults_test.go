@@ -153,8 +153,8 @@ func TestRequestFaults(t *testing.T) {
 func TestSurviveWhileLoading(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	want := alone(t, startFixture(t, fixture, nil), prompts(1), 20)[0]
-	for _, victims := range []string{"uploader", "prefetcher", "reader", "pool", "prefetcher pool", "uploader reader",
-		"prefetcher uploader", "reader pool"} {
+	for _, victims := range []string{"uploader", "packer", "prefetcher", "reader", "pool", "prefetcher pool",
+		"uploader reader", "uploader packer", "prefetcher uploader", "reader pool", "packer pool"} {
 		t.Run(victims, func(t *testing.T) {
 			e := startFixture(t, fixture, func(c *Config) { c.Device = slowLoads{c.Device} })
 			e.send(e.tree.device, &crash{}) // it loads again
@@ -175,7 +175,7 @@ func TestSurviveWhileLoading(t *testing.T) {
 
 func pids(e *Engine) map[string]*actor.PID {
 	return map[string]*actor.PID{
-		"uploader": e.uploader, "prefetcher": e.prefetcher, "reader": e.reader, "pool": e.tree.pool,
+		"uploader": e.uploader, "packer": e.packer, "prefetcher": e.prefetcher, "reader": e.reader, "pool": e.tree.pool,
 	}
 }
 

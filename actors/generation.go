@@ -36,6 +36,7 @@ const (
 	partyPool
 	partyScheduler
 	partyUploader
+	partyPacker
 )
 
 // waiting is the set of parties whose answer is due.

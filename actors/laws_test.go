@@ -173,8 +173,8 @@ func TestSurvive(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	all := prompts(6)
 	want := alone(t, startFixture(t, fixture, nil), all, 40)
-	for _, victim := range []string{"scheduler", "kv", "sampler", "device", "device/uploader", "device/prefetcher",
-		"reader", "pool", "sessions", "session"} {
+	for _, victim := range []string{"scheduler", "kv", "sampler", "device", "device/uploader", "device/packer",
+		"device/prefetcher", "reader", "pool", "sessions", "session"} {
 		t.Run(victim, func(t *testing.T) {
 			e := startFixture(t, fixture, nil)
 			streams := make([]*Stream, len(all))

@@ -14,7 +14,9 @@ const (
 	defaultSequences = 32
 	defaultRows      = 512
 	maxLogitsBytes   = 64 << 20 // memory for a step's logits
-	minSlabBytes     = 1 << 20
+	fullSlabBytes    = 1 << 20  // of most models; smaller where the slabs would be more than slabShare of all weights
+	leastSlabBytes   = 64 << 10
+	slabShare        = 32
 	slabRows         = 64 // a slab holds so many rows of any weight: a multiple of every device's row grain
 	leastBlocks      = 8  // of KV, however little memory there is
 	spareContexts    = 4  // full contexts that the KV cache holds by default, as memory allows
@@ -76,7 +78,11 @@ func (k *core) blockBytes() int64 {
 }
 
 func (k *core) planSlabs() int {
-	bytes := minSlabBytes
+	total := int64(0)
+	for _, g := range k.bound.Groups {
+		total += g.Bytes
+	}
+	bytes := int(min(max(total/slabShare/slabCount, leastSlabBytes), fullSlabBytes))
 	for ref, w := range k.bound.Weights {
 		bytes = max(bytes, int(k.file.Tensors[k.bound.Tensors[ref]].Size)/w.Rows*slabRows)
 	}

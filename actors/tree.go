@@ -17,8 +17,9 @@ type tree struct {
 	system *actor.ActorSystem
 	log    zerolog.Logger
 
-	engine, sessions, scheduler, kv, sampler   *actor.PID
-	device, uploader, prefetcher, reader, pool *actor.PID
+	engine, sessions, scheduler, kv, sampler *actor.PID
+	device, uploader, packer, prefetcher     *actor.PID
+	reader, pool                             *actor.PID
 
 	dead       atomic.Uint64 // messages to actors that are gone
 	unexpected atomic.Uint64 // messages that their receiver does not list
@@ -45,7 +46,8 @@ func newTree(log zerolog.Logger) *tree {
 	t.engine, t.sessions = pid("engine"), pid("engine/sessions")
 	t.scheduler, t.kv, t.sampler = pid("engine/scheduler"), pid("engine/kv"), pid("engine/sampler")
 	t.reader, t.pool, t.device = pid("engine/reader"), pid("engine/pool"), pid("engine/device")
-	t.uploader, t.prefetcher = pid("engine/device/uploader"), pid("engine/device/prefetcher")
+	t.uploader, t.packer = pid("engine/device/uploader"), pid("engine/device/packer")
+	t.prefetcher = pid("engine/device/prefetcher")
 	return t
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
-// All that the uploader accepts: granted (pool), *read (reader, done), flushed and restarted (both), and
+// All that the uploader accepts: granted (pool), *read (reader, done), *pack (packer, done), flushed and restarted (all
+// three), and
 type (
 	// fetch, from the prefetcher: bring a group of weights to the device, then answer resident. It may be repeated.
 	fetch struct{ group int }
@@ -27,15 +28,15 @@ type piece struct {
 	bytes int
 }
 
-// uploader moves weights: it leases a slab, has the reader fill it, copies it to the device, and goes on with the
-// slab or gives it back. What was under way when the reader or the pool restarts is asked for again.
+// uploader moves weights: it leases a slab, has the reader fill it and the packer copy it to the device, and goes on
+// with the slab or gives it back. What was under way when one of them restarts is asked for again.
 type uploader struct {
 	*core
 	incarnation int
 	gen         uint64
 	unflushed   waiting
 	todo        []piece
-	reading     map[int]piece // by slab
+	moving      map[int]piece // by slab
 	leases      int           // asked for or held
 	missing     map[int]int   // pieces that have not arrived, of each group asked for
 	complete    map[int]int64 // bytes of the groups that the device has; shared by the incarnations
@@ -43,7 +44,7 @@ type uploader struct {
 
 func newUploader(k *core, incarnation int, complete map[int]int64) *uploader {
 	return &uploader{core: k, incarnation: incarnation, complete: complete,
-		reading: make(map[int]piece), missing: make(map[int]int)}
+		moving: make(map[int]piece), missing: make(map[int]int)}
 }
 
 func (u *uploader) Receive(c actor.Context) {
@@ -71,22 +72,27 @@ func (u *uploader) Receive(c actor.Context) {
 		if m.gen == u.gen {
 			u.arrived(c, m)
 		}
+	case *pack:
+		if m.gen == u.gen {
+			u.packed(c, m)
+		}
 	default:
 		u.lifecycle(c)
 	}
 }
 
-// restart starts a new generation with reader and pool; pieces that were being read go back to the queue.
+// restart starts a new generation with the others; pieces that were under way go back to the queue.
 func (u *uploader) restart(c actor.Context) {
 	u.gen = u.generation.Add(1)
-	for slab, p := range u.reading {
+	for slab, p := range u.moving {
 		u.todo = append(u.todo, p)
-		delete(u.reading, slab)
+		delete(u.moving, slab)
 	}
 	u.leases = 0
-	u.unflushed = waitFor(partyReader, partyPool)
+	u.unflushed = waitFor(partyReader, partyPool, partyPacker)
 	c.Send(u.reader, &flush{gen: u.gen})
 	c.Send(u.pool, &flush{gen: u.gen})
+	c.Send(u.packer, &flush{gen: u.gen})
 }
 
 // recount corrects the progress of loading: pieces of incomplete groups travel again.
@@ -116,7 +122,7 @@ func (u *uploader) take(c actor.Context, group int) {
 
 // lease asks for as many slabs as there is work for.
 func (u *uploader) lease(c actor.Context) {
-	for u.unflushed == 0 && u.leases < min(slabCount, len(u.reading)+len(u.todo)) {
+	for u.unflushed == 0 && u.leases < min(slabCount, len(u.moving)+len(u.todo)) {
 		u.leases++
 		c.Send(u.pool, &lease{gen: u.gen})
 	}
@@ -130,18 +136,24 @@ func (u *uploader) read(c actor.Context, slab int) {
 	}
 	p := u.todo[0]
 	u.todo = u.todo[1:]
-	u.reading[slab] = p
+	u.moving[slab] = p
 	c.Send(u.reader, &read{gen: u.gen, slab: slab, part: p.part, from: p.from, bytes: p.bytes})
 }
 
 func (u *uploader) arrived(c actor.Context, m *read) {
-	p := u.reading[m.slab]
-	delete(u.reading, m.slab)
-	if m.err == nil {
-		m.err = u.model.Upload(p.ref, p.row, m.data)
-	}
+	p := u.moving[m.slab]
 	if m.err != nil {
-		c.Send(u.engine, &failed{fmt.Errorf("%s: tensor %q: %w", u.file.Name, u.bound.Weights[p.ref].Name, m.err)})
+		u.fail(c, p, m.err)
+		return
+	}
+	c.Send(u.packer, &pack{gen: u.gen, slab: m.slab, ref: p.ref, row: p.row, data: m.data})
+}
+
+func (u *uploader) packed(c actor.Context, m *pack) {
+	p := u.moving[m.slab]
+	delete(u.moving, m.slab)
+	if m.err != nil {
+		u.fail(c, p, m.err)
 		return
 	}
 	u.loadedBytes.Add(int64(p.bytes))
@@ -152,6 +164,10 @@ func (u *uploader) arrived(c actor.Context, m *read) {
 		c.Send(u.prefetcher, &resident{p.group})
 	}
 	u.read(c, m.slab)
+}
+
+func (u *uploader) fail(c actor.Context, p piece, err error) {
+	c.Send(u.engine, &failed{fmt.Errorf("%s: tensor %q: %w", u.file.Name, u.bound.Weights[p.ref].Name, err)})
 }
 
 // cut divides a group's weights into pieces of whole rows that fit a slab.

@@ -210,7 +210,7 @@ func directReads() finding {
 
 // lockedMemory tries what loading a model does: a few slabs that must not be swapped out.
 func lockedMemory() finding {
-	const slabs, size = 4, 4 << 20
+	const slabs, size = 12, 1 << 20
 	wanted, limit := binarySize(slabs*size), lockLimit()
 	f := finding{What: "locked memory", State: fmt.Sprintf("%s can be locked (limit: %s)", wanted, limit), OK: true}
 	arena, err := pin.New(slabs, size)

@@ -1,6 +1,6 @@
-// Package uring reads byte ranges of files into slabs: past the page cache (O_DIRECT) and on io_uring where the
-// system has them, else with a few goroutines that call pread. Bytes already in memory are copied, so that a caller
-// need not know where a model lies.
+// Package uring reads byte ranges of files into slabs: from the page cache what lies there, past it (O_DIRECT) what
+// does not, so that no model is held twice; on io_uring where the system has it, else with a few goroutines that
+// call pread. Bytes already in memory are copied, so that a caller need not know where a model lies.
 //
 // A Ring has one owner, the reader actor. What to read when, and which slab is free, is decided elsewhere.
 package uring
@@ -48,6 +48,9 @@ type Ring struct {
 	finished []*op // in the order in which they ended
 	files    map[string]*file
 	broken   error
+
+	// resident says whether the page cache holds n bytes of a file from an offset on.
+	resident func(f *os.File, from int64, n int) bool
 }
 
 // engine starts reads and says which of them ended: io_uring, or goroutines.
@@ -89,7 +92,7 @@ func Open(depth int, memory []byte) (*Ring, error) {
 }
 
 func newRing(depth int, reads engine) *Ring {
-	r := &Ring{reads: reads, ops: make([]op, depth), files: make(map[string]*file)}
+	r := &Ring{reads: reads, ops: make([]op, depth), files: make(map[string]*file), resident: resident}
 	r.free, r.finished = make([]*op, 0, depth), make([]*op, 0, depth)
 	for i := range r.ops {
 		r.ops[i].index = i
@@ -217,7 +220,7 @@ func (r *Ring) plan(o *op) error {
 	}
 	o.file = f
 	block := int64(f.block)
-	if f.direct == nil || !aligned(q.Into, f.block) {
+	if f.direct == nil || !aligned(q.Into, f.block) || r.resident(f.plain, q.Offset, q.Length) {
 		return nil
 	}
 	from := q.Offset &^ (block - 1)

@@ -3,6 +3,7 @@ package uring
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -39,6 +40,16 @@ func writeSource(t testing.TB, dir string, b []byte) source.Source {
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	return source.Source{Name: "m.gguf", Path: f.Name(), Size: int64(len(b))}
+}
+
+// dropped writes content to a file and takes it out of the page cache, where the system can be told to.
+func dropped(t testing.TB, dir string, b []byte) source.Source {
+	s := writeSource(t, dir, b)
+	f, err := os.Open(s.Path)
+	require.NoError(t, err)
+	defer f.Close()
+	drop(f)
+	return s
 }
 
 // folders are places with different file systems: the second has no direct reads.
@@ -86,8 +97,11 @@ func TestAlignments(t *testing.T) {
 	const size = 3*4096 + 777
 	want := content(size)
 	rings(t, 4, func(t *testing.T, open func([]byte) *Ring) {
-		for _, dir := range folders(t) {
+		for i, dir := range append(folders(t), t.TempDir()) {
 			s := writeSource(t, dir, want)
+			if i == 0 {
+				s = dropped(t, dir, want) // from the disk: direct reads leave nothing in the cache
+			}
 			arena := slabs(t, 1, size+Slack)
 			r := open(arena.Memory())
 			out := make([]Completion, 1)
@@ -287,6 +301,7 @@ func TestShortReads(t *testing.T) {
 		planned := *f // as if the disk had blocks of 512 bytes, whatever it has
 		planned.direct, planned.block = f.plain, 512
 		r.files[s.Path] = &planned
+		r.resident = func(*os.File, int64, int) bool { return rapid.Bool().Draw(t, "resident") }
 
 		var asked []Request
 		for i := range 4 {
@@ -323,7 +338,37 @@ func TestOpenRefuses(t *testing.T) {
 	require.EqualError(t, err, "ring of depth 0: want 1 to 4096")
 }
 
+// TestResident: what was just written or read lies in the page cache, what was dropped does not.
+func TestResident(t *testing.T) {
+	const size = 1<<20 + 100
+	s := dropped(t, t.TempDir(), content(size))
+	f, err := os.Open(s.Path)
+	require.NoError(t, err)
+	defer f.Close()
+	if direct, _ := openDirect(s.Path); direct == nil {
+		t.Skip("no direct reads here")
+	} else {
+		require.NoError(t, direct.Close())
+	}
+	require.False(t, resident(f, 0, size))
+	_, err = f.ReadAt(make([]byte, size), 0)
+	require.NoError(t, err)
+	if !resident(f, 0, size) {
+		t.Skip("this kernel does not say what its page cache holds")
+	}
+	require.True(t, resident(f, 4095, 2))
+	require.True(t, resident(f, size-1, 1))
+	require.False(t, resident(f, 0, size+4096), "there is nothing behind the end")
+}
+
+// BenchmarkRead reads from the page cache and past it.
 func BenchmarkRead(b *testing.B) {
+	for _, cached := range []bool{true, false} {
+		b.Run(fmt.Sprintf("cached=%t", cached), func(b *testing.B) { benchRead(b, cached) })
+	}
+}
+
+func benchRead(b *testing.B, cached bool) {
 	const size, piece = 64 << 20, 1 << 20
 	s := writeSource(b, b.TempDir(), content(size))
 	arena, err := pin.New(8, piece)
@@ -332,6 +377,7 @@ func BenchmarkRead(b *testing.B) {
 	r, err := Open(8, arena.Memory())
 	require.NoError(b, err)
 	defer func() { require.NoError(b, r.Close()) }()
+	r.resident = func(*os.File, int64, int) bool { return cached }
 	out := make([]Completion, 8)
 	b.SetBytes(size)
 	b.ReportAllocs()

@@ -1,0 +1,97 @@
+package actors
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// All that the packer accepts, from the uploader: flush, and
+//
+// pack asks for rows of a weight to be copied from a slab to the device. The same struct returns as the answer.
+type pack struct {
+	gen  uint64
+	slab int
+	ref  ir.Ref
+	row  int
+	data []byte // the part of the slab that holds the rows
+
+	err error
+}
+
+func (*pack) late() {}
+
+// packer copies weights to the device, which repacks them on the way: work for every core. Goroutines of its own do
+// it; the actor passes pieces on to them, and waits only for those under way when it ends or is flushed, a few
+// milliseconds.
+type packer struct {
+	*core
+	incarnation int
+	gen         uint64
+	crew        *crew
+}
+
+func (p *packer) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		p.crew = startCrew(p.core)
+		if p.incarnation > 0 {
+			c.Send(p.uploader, &restarted{from: partyPacker})
+		}
+	case *actor.Stopping, *actor.Restarting:
+		p.crew.stop()
+	case *flush:
+		p.gen = m.gen
+		p.crew.stop() // nobody reads a slab of an older generation any more
+		p.crew = startCrew(p.core)
+		c.Send(p.uploader, &flushed{m.gen, partyPacker})
+	case *pack:
+		if m.gen == p.gen {
+			p.crew.pieces <- m // holds as many as there are slabs: never blocks
+		}
+	default:
+		p.lifecycle(c)
+	}
+}
+
+// crew is goroutines that copy pieces to the device.
+type crew struct {
+	core   *core
+	pieces chan *pack
+	stop   func() // lets the pieces under way end, and the goroutines with them; it may be called twice
+}
+
+func startCrew(k *core) *crew {
+	w := &crew{core: k, pieces: make(chan *pack, slabCount)}
+	var running sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), packers) {
+		running.Go(w.work)
+	}
+	w.stop = sync.OnceFunc(func() {
+		close(w.pieces)
+		running.Wait()
+	})
+	return w
+}
+
+func (w *crew) work() {
+	for m := range w.pieces {
+		m.err = w.upload(m)
+		w.core.send(w.core.uploader, m)
+	}
+}
+
+// upload returns a panic of the device as an error: no supervisor would see it here.
+func (w *crew) upload(m *pack) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("the device failed on rows from %d on: %v\n%s", m.row, reason, debug.Stack())
+		}
+	}()
+	return w.core.model.Upload(m.ref, m.row, m.data)
+}

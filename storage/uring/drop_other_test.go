@@ -1,0 +1,7 @@
+//go:build !linux
+
+package uring
+
+import "os"
+
+func drop(*os.File) {}
