@@ -10,30 +10,51 @@ import (
 	"github.com/sluice-ai/sluice/internal/meta"
 )
 
-// Write writes a GGUF v3 file to w in one pass: the metadata in its order, the directory, then the data of each
-// tensor, which data writes to its w when asked, exactly as many bytes as the shape takes. Of the tensors it takes
-// name, type and shape; they are stored in the order given, aligned as general.alignment says, else at 32 bytes.
-// A file that must not be seen half written is written beside its place and renamed by the caller.
-func Write(w io.Writer, m *meta.Map, tensors []Tensor, data func(t *Tensor, w io.Writer) error) error {
+// Layout says where every byte of a file goes, before any of the data is known.
+type Layout struct {
+	Head    []byte   // all before the data of the first tensor, padding included
+	Tensors []Tensor // in the order of the file, with Size, and with Offset from the start of the file
+	Size    int64    // of the file: the last tensor is padded like the others, with zeros
+}
+
+// Plan lays out a GGUF v3 file of m and the tensors in the order given: of those it takes name, type and shape.
+// Data is aligned as general.alignment says, else at 32 bytes.
+func Plan(m *meta.Map, tensors []Tensor) (*Layout, error) {
 	alignment, err := alignmentOf(m)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	placed, err := layOut(tensors, alignment)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	head, err := appendHeader(m, placed)
+	if err != nil {
+		return nil, err
+	}
+	aligned := func(n int64) int64 { return (n + alignment - 1) &^ (alignment - 1) }
+	head = append(head, make([]byte, aligned(int64(len(head)))-int64(len(head)))...)
+	l := &Layout{Head: head, Tensors: placed, Size: int64(len(head))}
+	for i := range placed {
+		placed[i].Offset += int64(len(head))
+		l.Size = aligned(placed[i].Offset + placed[i].Size)
+	}
+	return l, nil
+}
+
+// Write writes a file as Plan lays it out to w in one pass. data writes the data of each tensor to its w when asked,
+// exactly as many bytes as the shape takes.
+// A file that must not be seen half written is written beside its place and renamed by the caller.
+func Write(w io.Writer, m *meta.Map, tensors []Tensor, data func(t *Tensor, w io.Writer) error) error {
+	l, err := Plan(m, tensors)
 	if err != nil {
 		return err
 	}
 	out := &counter{w: w}
-	_, _ = out.Write(head) // counter keeps its first error
-	out.pad(alignment)
-	start := out.n
-	for i := range placed {
-		t := &placed[i]
-		t.Offset += start
+	_, _ = out.Write(l.Head) // counter keeps its first error
+	for i := range l.Tensors {
+		t := &l.Tensors[i]
+		out.pad(t.Offset)
 		room := &counter{w: out, limit: t.Size}
 		if err := data(t, room); err != nil {
 			return fmt.Errorf("tensor %s: %w", quote(t.Name), err)
@@ -42,8 +63,8 @@ func Write(w io.Writer, m *meta.Map, tensors []Tensor, data func(t *Tensor, w io
 			return fmt.Errorf("tensor %s: %d bytes were written, its %s of shape %v takes %d",
 				quote(t.Name), room.n, t.Type, t.Shape, t.Size)
 		}
-		out.pad(alignment)
 	}
+	out.pad(l.Size)
 	return out.err
 }
 
@@ -224,12 +245,8 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// pad writes zeros up to the next multiple of alignment.
-func (c *counter) pad(alignment int64) {
-	if rest := c.n % alignment; rest != 0 {
-		_, _ = io.Copy(c, io.LimitReader(zeros{}, alignment-rest)) // an error stays in c
-	}
-}
+// pad writes zeros until n bytes have passed.
+func (c *counter) pad(n int64) { _, _ = io.Copy(c, io.LimitReader(zeros{}, n-c.n)) } // an error stays in c
 
 // zeros is an endless run of zero bytes.
 type zeros struct{}
