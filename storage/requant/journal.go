@@ -1,0 +1,181 @@
+package requant
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+)
+
+// disk is a file that grows.
+type disk interface {
+	io.ReaderAt
+	io.WriterAt
+	Sync() error
+	Truncate(size int64) error
+	Close() error
+}
+
+// journal is the beginning of an incomplete file, where a complete one has its header, which is never shorter: magic,
+// key of the job, and up to where all is written, in little-endian bytes.
+const (
+	journalMagic = "SLUICE\x00\x01"
+	keyBytes     = sha256.Size
+	journalBytes = len(journalMagic) + keyBytes + 8
+)
+
+func (j *Job) openDisk(path string) (disk, error) {
+	if j.open != nil {
+		return j.open(path)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	if err := lock(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: is being written by another run: wait for it", path), f.Close())
+	}
+	return f, nil
+}
+
+// identity is a digest of all that the bytes of the new file depend on. A source is known by its size and its time of
+// change, or it would have to be read twice.
+func (w *writer) identity() (key [keyBytes]byte, err error) {
+	h := sha256.New()
+	number := func(n int64) { h.Write(binary.LittleEndian.AppendUint64(nil, uint64(n))) }
+	h.Write(w.layout.Head)
+	for i := range w.parts {
+		s := w.job.Source.Part(i)
+		number(s.Size)
+		if s.Path == "" {
+			h.Write(s.Data)
+			continue
+		}
+		info, err := os.Stat(s.Path)
+		if err != nil {
+			return key, err
+		}
+		if info.Size() != s.Size {
+			return key, fmt.Errorf("%s: has changed since it was opened", s.Path)
+		}
+		number(info.ModTime().UnixNano())
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.job.Importance)) {
+		number(int64(len(name)))
+		h.Write([]byte(name))
+		number(int64(len(w.job.Importance[name])))
+		_ = binary.Write(h, binary.LittleEndian, w.job.Importance[name]) // a hash takes everything
+	}
+	return [keyBytes]byte(h.Sum(nil)), nil
+}
+
+// begin finds out what an earlier run has left, and has the journal say so.
+func (w *writer) begin() error {
+	found := make([]byte, len(w.layout.Head))
+	n, err := w.out.ReadAt(found, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	found = found[:n]
+	if !w.ours(found) {
+		return errors.New("is not what an earlier run has left: move it away, or choose another name")
+	}
+	reached := w.left(found)
+	if reached <= int64(len(w.layout.Head)) {
+		reached = int64(len(w.layout.Head))
+		if err := w.out.Truncate(0); err != nil {
+			return err
+		}
+	}
+	w.reached = w.skip(reached)
+	return w.save(w.reached)
+}
+
+// ours says whether the beginning of a file is a journal, or the header that just takes its place.
+func (w *writer) ours(found []byte) bool {
+	start, rest := found[:min(len(found), len(journalMagic))], min(len(found), journalBytes)
+	return bytes.HasPrefix([]byte(journalMagic), start) ||
+		bytes.HasPrefix(w.layout.Head, start) && bytes.HasPrefix(w.layout.Head[rest:], found[rest:])
+}
+
+// left is up to where the journal says that all is written, 0 if it is not this job's.
+func (w *writer) left(found []byte) int64 {
+	if len(found) < journalBytes || !bytes.Equal(found[len(journalMagic):][:keyBytes], w.key[:]) {
+		return 0
+	}
+	n := binary.LittleEndian.Uint64(found[journalBytes-8:])
+	return int64(min(n, uint64(w.layout.Size)))
+}
+
+// skip moves the cursor past the pieces that end before reached and are there, and returns where the last one ends.
+func (w *writer) skip(reached int64) int64 {
+	at := int64(len(w.layout.Head))
+	for {
+		c := w.next
+		p, ok := c.piece(w.layout)
+		if !ok || p.end > reached || !w.has(p.end) {
+			return at
+		}
+		w.next, at = c, p.end
+	}
+}
+
+// has says whether the file is that long: it may have been cut.
+func (w *writer) has(end int64) bool {
+	n, _ := w.out.ReadAt(make([]byte, 1), end-1)
+	return n == 1
+}
+
+// save makes sure that all before reached stays, and has the journal say so. Before the first data is there, there is
+// nothing to wait for.
+func (w *writer) save(reached int64) error {
+	if reached > int64(len(w.layout.Head)) {
+		if err := w.out.Sync(); err != nil {
+			return err
+		}
+	}
+	b := append([]byte(journalMagic), w.key[:]...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(reached))
+	if _, err := w.out.WriteAt(b, 0); err != nil {
+		return err
+	}
+	w.saved = reached
+	return nil
+}
+
+// finish turns what is written into a model, unless the work failed. All else is safe before the first bytes of the
+// header say that there is something.
+func (w *writer) finish(failed error) error {
+	if failed != nil {
+		_ = w.save(w.reached) // else the next run does a little more again
+		return failed
+	}
+	if err := w.out.Truncate(w.layout.Size); err != nil {
+		return err
+	}
+	head := w.layout.Head
+	for _, from := range []int{journalBytes, 0} {
+		if _, err := w.out.WriteAt(head[from:], int64(from)); err != nil {
+			return err
+		}
+		if err := w.out.Sync(); err != nil {
+			return err
+		}
+		head = head[:journalBytes]
+	}
+	return nil
+}
+
+// syncDir makes a renamed file's new name stay.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

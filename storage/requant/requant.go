@@ -1,0 +1,173 @@
+// Package requant writes a model again with its tensors in other types.
+//
+// A run goes through the source piece by piece, on several threads: whatever the size of the model, a few pieces are
+// in memory. The new file grows beside its place, under the same name with ".partial" added, and takes the place when
+// it is complete. Until then its beginning is a journal, so that nothing can take it for a model, and so that the
+// next run with the same source, types and importance goes on where this one ended. Which types tensors should have
+// is for stages/mix to know.
+package requant
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// Job says what to write.
+type Job struct {
+	Source  *gguf.File
+	Meta    *meta.Map     // of the new file
+	Tensors []gguf.Tensor // of the new file, in its order: name, new type, shape; Source has one of each name and shape
+
+	// Importance has weights for the columns of some tensors, by name: as many as a row has values, times the matrices
+	// of a tensor of experts. A larger one makes the rounding of its column count more.
+	Importance map[string][]float32
+
+	Threads  int                     // at least 1
+	Progress func(done, total int64) // bytes of the new file, if not nil; one call at a time
+
+	// Tests set these; zero stands for the constants below.
+	open        func(path string) (disk, error)
+	pieceValues int
+	syncBytes   int64
+}
+
+// Suffix is what the name of a file has at its end while it is incomplete.
+const Suffix = ".partial"
+
+const (
+	pieceValues = 256 << 10 // about how many a piece has: a fraction of a second of work, a megabyte of memory
+	syncBytes   = 64 << 20  // how much of the new file a crash of the machine may cost
+)
+
+// Run writes the file and returns how many bytes of it an earlier run had left. After an error that is not the
+// job's own fault, such as a full disk, or when ctx ends, the same job goes on from there another time.
+func (j *Job) Run(ctx context.Context, path string) (resumed int64, err error) {
+	layout, err := gguf.Plan(j.Meta, j.Tensors)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	w, err := newWriter(j, layout)
+	if err != nil {
+		return 0, err
+	}
+	defer w.closeSources()
+	partial := path + Suffix
+	if w.out, err = j.openDisk(partial); err != nil {
+		return 0, err
+	}
+	if err = w.begin(); err == nil {
+		resumed = w.saved - int64(len(layout.Head))
+		err = w.finish(w.work(ctx, max(1, j.Threads)))
+	}
+	if err = errors.Join(err, w.out.Close()); err != nil {
+		return resumed, fmt.Errorf("%s: %w", partial, err)
+	}
+	if err := os.Rename(partial, path); err != nil {
+		return resumed, err
+	}
+	return resumed, syncDir(filepath.Dir(path))
+}
+
+// writer is a running job.
+type writer struct {
+	job    *Job
+	layout *gguf.Layout
+	from   []*gguf.Tensor // by tensor of the layout
+	parts  []part
+	out    disk
+	key    [keyBytes]byte
+
+	mu       sync.Mutex
+	next     cursor
+	finished map[int64]int64 // pieces beyond reached: where they end, by where they begin
+	reached  int64           // all before it is written
+
+	saving sync.Mutex
+	saved  int64 // what the journal says; under saving
+}
+
+func newWriter(j *Job, layout *gguf.Layout) (*writer, error) {
+	w := &writer{job: j, layout: layout, finished: map[int64]int64{}}
+	w.next.values = cmp.Or(j.pieceValues, pieceValues)
+	for i := range layout.Tensors {
+		t := &layout.Tensors[i]
+		from, err := source(j.Source, t)
+		if err != nil {
+			return nil, err
+		}
+		if have, want := len(j.Importance[t.Name]), t.Shape[0]*matrices(t); have != 0 && have != want {
+			return nil, fmt.Errorf("tensor %q: importance of %d columns, want %d: it was made for another model",
+				t.Name, have, want)
+		}
+		w.from = append(w.from, from)
+	}
+	if len(w.from) == 0 {
+		return nil, fmt.Errorf("%s: it has no tensors", j.Source.Name)
+	}
+	return w, w.openSources()
+}
+
+// work runs workers until all pieces are written.
+func (w *writer) work(ctx context.Context, threads int) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var workers sync.WaitGroup
+	for range threads {
+		workers.Go(func() {
+			var b buffers
+			for ctx.Err() == nil {
+				p, ok := w.take()
+				if !ok {
+					return
+				}
+				err := w.write(&p, &b)
+				if err == nil {
+					err = w.done(&p)
+				}
+				if err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+// take hands out the next piece.
+func (w *writer) take() (piece, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.next.piece(w.layout)
+}
+
+// done notes that a piece is written, and from time to time that all before some byte is.
+func (w *writer) done(p *piece) error {
+	w.mu.Lock()
+	w.finished[p.begin] = p.end
+	for end, ok := w.finished[w.reached]; ok; end, ok = w.finished[w.reached] {
+		delete(w.finished, w.reached)
+		w.reached = end
+	}
+	reached := w.reached
+	if w.job.Progress != nil {
+		w.job.Progress(reached, w.layout.Size)
+	}
+	w.mu.Unlock()
+	if !w.saving.TryLock() { // another worker is at it
+		return nil
+	}
+	defer w.saving.Unlock()
+	if reached-w.saved < cmp.Or(w.job.syncBytes, syncBytes) {
+		return nil
+	}
+	return w.save(reached)
+}
