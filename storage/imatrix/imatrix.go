@@ -1,0 +1,100 @@
+// Package imatrix reads and writes importance matrices in llama.cpp's formats: GGUF, and the .dat of before.
+//
+// An importance matrix says how large the inputs of each column of each weight are over some text: the sum of their
+// squares, and how many rows were summed up. Quantisers round columns with large inputs more carefully. Measuring is
+// a device's business (internal/backend), using it internal/quant's.
+package imatrix
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// Matrix is the content of a file.
+type Matrix struct {
+	Datasets  []string // the texts it was measured on
+	Chunks    int      // pieces of text
+	ChunkSize int      // tokens of each; 0 if the file does not say
+	Entries   map[string]Entry
+}
+
+// Entry belongs to the weight whose name it has in Matrix.Entries.
+type Entry struct {
+	Squares []float32 // sums of squares by column, of one expert after another
+	Counts  []float32 // rows summed up: of each expert, or one number for all
+}
+
+// Importance is the mean square of the input of each column. Nothing is known of an expert that no row was sent to: all
+// its columns are alike.
+func (e Entry) Importance() []float32 {
+	out := make([]float32, len(e.Squares))
+	cols := len(e.Squares) / len(e.Counts)
+	for i, sum := range e.Squares {
+		out[i] = 1
+		if n := e.Counts[i/cols]; n > 0 {
+			out[i] = sum / n
+		}
+	}
+	return out
+}
+
+// check says what no measurement gives.
+func (e Entry) check() error {
+	if len(e.Squares) == 0 || len(e.Counts) == 0 || len(e.Squares)%len(e.Counts) != 0 {
+		return fmt.Errorf("%d sums for %d counts, want as many columns for each", len(e.Squares), len(e.Counts))
+	}
+	for _, list := range [][]float32{e.Squares, e.Counts} {
+		for i, x := range list {
+			if !(x >= 0 && x <= math.MaxFloat32) {
+				return fmt.Errorf("number %d is %v, want a sum of squares: measure again", i, x)
+			}
+		}
+	}
+	return nil
+}
+
+// Keys and names of the GGUF format.
+const (
+	keyType      = "general.type"
+	typeName     = "imatrix"
+	keyDatasets  = "imatrix.datasets"
+	keyChunks    = "imatrix.chunk_count"
+	keyChunkSize = "imatrix.chunk_size"
+	sumsSuffix   = ".in_sum2"
+	countsSuffix = ".counts"
+)
+
+// Write writes m as GGUF, beside its place first.
+func (m *Matrix) Write(path string) error {
+	keys := new(meta.Map)
+	keys.Set(keyType, typeName)
+	keys.Set(keyDatasets, m.Datasets)
+	keys.Set(keyChunks, uint32(m.Chunks))
+	keys.Set(keyChunkSize, uint32(m.ChunkSize))
+	var tensors []gguf.Tensor
+	values := map[string][]float32{}
+	add := func(name string, cols, experts int, list []float32) {
+		shape := []int{cols, experts}
+		if experts == 1 {
+			shape = shape[:1]
+		}
+		tensors = append(tensors, gguf.Tensor{Name: name, Type: quant.F32, Shape: shape})
+		values[name] = list
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Entries)) {
+		e := m.Entries[name]
+		if err := e.check(); err != nil {
+			return fmt.Errorf("importance of %s: %w", name, err)
+		}
+		add(name+sumsSuffix, len(e.Squares)/len(e.Counts), len(e.Counts), e.Squares)
+		add(name+countsSuffix, 1, len(e.Counts), e.Counts)
+	}
+	return replace(path, func(f *os.File) error { return writeAll(f, keys, tensors, values) })
+}
