@@ -175,10 +175,13 @@ func printTensors(w io.Writer, tensors []tensorRecord) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "tensor\ttype\tshape\tsize")
 	for _, r := range tensors {
-		shape := strings.Trim(strings.ReplaceAll(fmt.Sprint(r.Shape), " ", " × "), "[]")
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(r.Name), r.Type, shape, binarySize(r.Bytes))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(r.Name), r.Type, shapeText(r.Shape), binarySize(r.Bytes))
 	}
 	return t.Flush()
+}
+
+func shapeText(shape []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", " × "), "[]")
 }
 
 // printable shows text of a file on a terminal: quoted if it holds anything but printable characters, so that a
