@@ -66,13 +66,9 @@ func (k *core) planKV(cfg *Config, seqs int, available int64) error {
 
 // blockBytes is what a block of KV holds, for all layers.
 func (k *core) blockBytes() int64 {
-	elem := int64(2)
-	if k.layout.KV == backend.KVF32 {
-		elem = 4
-	}
 	var bytes int64
 	for _, l := range k.bound.KV {
-		bytes += int64(l.KVHeads) * int64(l.KDim+l.VDim) * elem * kv.BlockSize
+		bytes += int64(k.layout.KV.BlockBytes(l))
 	}
 	return bytes
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"sync/atomic"
 
-	"github.com/sluice-ai/sluice/cpu/vec"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -180,13 +179,9 @@ func (a *attention) block(t *tile, u *unit, b, pos, at int, to *softmax) {
 		return
 	}
 	isa, c, n := a.m.device.isa, a.cache, (r1-r0)*a.group
-	base := (at*c.KVHeads + u.head) * c.head()
+	head := at*c.KVHeads + u.head
 	scores := t.scores[:n*backend.BlockSize]
-	p := vec.Product{
-		C: scores, A: t.q[r0*a.group*c.KDim:], Rows: n, K: c.KDim, N: backend.BlockSize,
-		CStride: backend.BlockSize, AStride: c.KDim, BStride: backend.BlockSize,
-	}
-	a.multiply(t, &p, base)
+	c.scores(isa, t, t.q[r0*a.group*c.KDim:], n, head)
 	if a.args.SoftCap != 0 {
 		isa.SoftCap(scores, scores, a.args.SoftCap)
 	}
@@ -197,17 +192,13 @@ func (a *attention) block(t *tile, u *unit, b, pos, at int, to *softmax) {
 		p := pos + r0 + i/a.group
 		mask(row, max(0, a.first(p)-first), min(backend.BlockSize, p+1-first))
 		t.block.top[i], t.block.sum[i] = isa.SoftMax(row)
-		if top := t.block.top[i]; top-top != 0 {
+		if sum := t.block.sum[i]; sum-sum != 0 || t.block.top[i]-t.block.top[i] != 0 {
 			a.m.fail(fmt.Errorf("row %d: attention: its scores are not finite: the weights or an earlier result are broken",
 				a.m.step.Spans[u.span].Row+u.row+r0+i/a.group))
 			return
 		}
 	}
-	p = vec.Product{
-		C: t.block.acc, A: scores[lo:], Rows: n, K: hi - lo, N: c.stride,
-		CStride: c.stride, AStride: backend.BlockSize, BStride: c.stride,
-	}
-	a.multiply(t, &p, base+backend.BlockSize*c.KDim+lo*c.stride)
+	c.values(isa, t, n, head, lo, hi, a.next(u, b)*c.KVHeads+u.head)
 	to.merge(isa, &t.block, r0*a.group, r1*a.group, c.stride, t.shrink)
 }
 
@@ -221,21 +212,13 @@ func mask(row *[backend.BlockSize]float32, lo, hi int) {
 	}
 }
 
-// worthWidening is the number of rows from which halves are better widened once than in each pass of four rows.
-const worthWidening = 8
-
-// multiply runs a product with the elements of the cache from a place on.
-func (a *attention) multiply(t *tile, p *vec.Product, from int) {
-	isa, n := a.m.device.isa, (p.K-1)*p.BStride+p.N
-	switch {
-	case a.cache.whole != nil:
-		isa.Panel(p, a.cache.whole[from:][:n])
-	case p.Rows >= worthWidening:
-		isa.Widen(t.wide[:n], a.cache.halves[from:][:n])
-		isa.Panel(p, t.wide[:n])
-	default:
-		isa.PanelHalf(p, a.cache.halves[from:][:n])
+// next is the KV block that a unit reads after position block b, or a block that it does not: any will do at the end.
+func (a *attention) next(u *unit, b int) int {
+	table := a.m.step.Spans[u.span].Table
+	if u.stretch < 0 || (b+1)%stretch != 0 {
+		b = min(b+1, len(table)-1)
 	}
+	return int(table[b])
 }
 
 // finish writes the result of a unit.

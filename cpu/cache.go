@@ -11,29 +11,42 @@ import (
 )
 
 // cache is K and V of one attention layer, [block][KV head] of two small matrices: K transposed, [KDim][64 positions],
-// and V, [64 positions][stride]. Both are the right operand of a product (vec.Product) as they lie there.
+// and V, [64 positions][stride]. Both are the right operand of a product (vec.Product) as they lie there. A head's
+// number in all blocks, block·KVHeads + head, says where it begins.
+//
+// Bytes are scaled: K by 32 features of a position, for a few large features are common in K and would take the bits
+// of the others; V by whole heads. Neither costs anything in the products: the scores of 32 features are scaled when
+// they are added up, the weights of the positions before they meet V.
 type cache struct {
 	ir.KVLayer
-	stride int // of V: VDim in whole groups of vec.Lanes
-	whole  []float32
-	halves []uint16 // instead of whole
+	stride int       // of V: VDim in whole groups of vec.Lanes
+	whole  []float32 // one of these three
+	halves []uint16
+	bytes  []int8
+	scales []float32 // of bytes: [block][KV head][groups of K, then V][64 positions]
 }
 
 // head is the number of elements of one head in one block.
 func (c *cache) head() int { return backend.BlockSize * (c.KDim + c.stride) }
 
+// groups is the number of scales that K of one position has.
+func (c *cache) groups() int { return (c.KDim + backend.KVGroup - 1) / backend.KVGroup }
+
+// scale has the scales of a group of K, or of V, which comes after the groups, by position.
+func (c *cache) scale(head, group int) *[backend.BlockSize]float32 {
+	at := (head*(c.groups()+1) + group) * backend.BlockSize
+	return (*[backend.BlockSize]float32)(c.scales[at:])
+}
+
 // layCaches takes the memory of all layers; the system gives pages when they are first written.
 func (m *model) layCaches(p *ir.Bound) error {
-	size := 2
-	if m.config.KV == backend.KVF32 {
-		size = 4
-	}
 	m.caches = make([]cache, len(p.KV))
 	total := 0
 	for i, kv := range p.KV {
 		c := &m.caches[i]
 		c.KVLayer, c.stride = kv, (kv.VDim+vec.Lanes-1)&^(vec.Lanes-1)
-		total += m.config.Blocks * kv.KVHeads * c.head() * size
+		elements, scales := c.size(m.config)
+		total += elements + 4*scales
 	}
 	memory, err := mem.Alloc(int64(total))
 	if err != nil {
@@ -41,16 +54,38 @@ func (m *model) layCaches(p *ir.Bound) error {
 	}
 	m.kvMemory = memory
 	for i := range m.caches {
-		c := &m.caches[i]
-		n := m.config.Blocks * c.KVHeads * c.head()
-		if at := unsafe.Pointer(unsafe.SliceData(memory)); size == 4 {
-			c.whole = unsafe.Slice((*float32)(at), n)
-		} else {
-			c.halves = unsafe.Slice((*uint16)(at), n)
-		}
-		memory = memory[n*size:]
+		memory = m.caches[i].lay(m.config, memory)
 	}
 	return nil
+}
+
+// size is the bytes of all elements and the number of all scales.
+func (c *cache) size(config backend.Config) (elements, scales int) {
+	heads := config.Blocks * c.KVHeads
+	n := heads * c.head()
+	switch config.KV {
+	case backend.KVF32:
+		return 4 * n, 0
+	case backend.KVF16:
+		return 2 * n, 0
+	}
+	return n, heads * (c.groups() + 1) * backend.BlockSize
+}
+
+// lay takes the layer's memory, which begins and ends at whole cache lines, and returns the rest.
+func (c *cache) lay(config backend.Config, memory []byte) []byte {
+	elements, scales := c.size(config)
+	at := unsafe.Pointer(unsafe.SliceData(memory))
+	switch config.KV {
+	case backend.KVF32:
+		c.whole = unsafe.Slice((*float32)(at), elements/4)
+	case backend.KVF16:
+		c.halves = unsafe.Slice((*uint16)(at), elements/2)
+	default:
+		c.bytes = unsafe.Slice((*int8)(at), elements)
+	}
+	c.scales = floats(memory[elements:][:4*scales])
+	return memory[elements+4*scales:]
 }
 
 // storeOp appends K and V of a row to the cache.
@@ -71,42 +106,128 @@ func (o *storeOp) row(m *model, worker, r int) error {
 	if err := m.finite(v, "V"); err != nil {
 		return err
 	}
-	at := m.pos[r] % backend.BlockSize
+	at, w := m.pos[r]%backend.BlockSize, &m.workers[worker]
 	for h := range c.KVHeads {
-		from := (int(m.block[r])*c.KVHeads + h) * c.head()
+		head := int(m.block[r])*c.KVHeads + h
 		key, value := k[h*c.KDim:][:c.KDim], v[h*c.VDim:][:c.VDim]
-		if c.whole != nil {
-			c.storeWhole(c.whole[from:][:c.head()], at, key, value)
-		} else if err := c.storeHalves(m, worker, c.halves[from:][:c.head()], at, key, value); err != nil {
-			return err
+		switch m.config.KV {
+		case backend.KVF32:
+			scatter(c.whole[head*c.head():], key, at)
+			copy(c.whole[c.value(head, at):], value)
+		case backend.KVF16:
+			if err := c.storeHalves(m.device.isa, w.halves, head, at, key, value); err != nil {
+				return err
+			}
+		default:
+			c.storeBytes(m.device.isa, w.bytes, head, at, key, value)
 		}
 	}
 	return nil
 }
 
-func (c *cache) storeWhole(block []float32, at int, key, value []float32) {
+// value is where V of a position begins.
+func (c *cache) value(head, at int) int {
+	return head*c.head() + backend.BlockSize*c.KDim + at*c.stride
+}
+
+// scatter makes key a column of K.
+func scatter[T float32 | uint16 | int8](block, key []T, at int) {
 	for i, x := range key {
 		block[i*backend.BlockSize+at] = x
 	}
-	copy(block[backend.BlockSize*c.KDim+at*c.stride:], value)
 }
 
-func (c *cache) storeHalves(m *model, worker int, block []uint16, at int, key, value []float32) error {
-	const infinite = 0x7c00
-	halves := m.workers[worker].halves[:len(key)]
-	m.device.isa.Halve(halves, key)
-	for i, h := range halves {
-		if h&infinite == infinite {
-			return fmt.Errorf("value %v of K does not fit: a half holds at most 65504: keep the cache in f32", key[i])
-		}
-		block[i*backend.BlockSize+at] = h
+func (c *cache) storeHalves(isa vec.ISA, buf []uint16, head, at int, key, value []float32) error {
+	halves := buf[:len(key)]
+	isa.Halve(halves, key)
+	if err := fits(halves, key, "K"); err != nil {
+		return err
 	}
-	halves = block[backend.BlockSize*c.KDim+at*c.stride:][:len(value)]
-	m.device.isa.Halve(halves, value)
+	scatter(c.halves[head*c.head():], halves, at)
+	halves = c.halves[c.value(head, at):][:len(value)]
+	isa.Halve(halves, value)
+	return fits(halves, value, "V")
+}
+
+// fits says whether finite values are finite as halves.
+func fits(halves []uint16, x []float32, what string) error {
+	const infinite = 0x7c00
 	for i, h := range halves {
 		if h&infinite == infinite {
-			return fmt.Errorf("value %v of V does not fit: a half holds at most 65504: keep the cache in f32", value[i])
+			return fmt.Errorf("value %v of %s does not fit: a half holds at most 65504: keep the cache in f32 or q8",
+				x[i], what)
 		}
 	}
 	return nil
+}
+
+func (c *cache) storeBytes(isa vec.ISA, buf []int8, head, at int, key, value []float32) {
+	for g := range c.groups() {
+		from := g * backend.KVGroup
+		to := min(from+backend.KVGroup, c.KDim)
+		c.scale(head, g)[at] = isa.Bytes(buf[from:to], key[from:to], backend.KVTiny)
+	}
+	scatter(c.bytes[head*c.head():], buf[:c.KDim], at)
+	c.scale(head, c.groups())[at] = isa.Bytes(c.bytes[c.value(head, at):][:len(value)], value, backend.KVTiny)
+}
+
+// scores are those of n queries with K of a head, in t.scores.
+func (c *cache) scores(isa vec.ISA, t *tile, queries []float32, n, head int) {
+	p := vec.Product{
+		C: t.scores, A: queries, Rows: n, K: c.KDim, N: backend.BlockSize,
+		CStride: backend.BlockSize, AStride: c.KDim, BStride: backend.BlockSize,
+	}
+	base, ahead := head*c.head(), c.value(head, 0) // V comes next
+	if c.bytes == nil {
+		c.multiply(isa, t, &p, base, ahead)
+		return
+	}
+	for g := range c.groups() {
+		from := g * backend.KVGroup
+		p.A, p.K = queries[from:], min(backend.KVGroup, c.KDim-from)
+		if g > 0 {
+			p.C = t.some
+		}
+		c.multiply(isa, t, &p, base+from*backend.BlockSize, ahead+min(from, c.stride)*backend.BlockSize)
+		if g == 0 {
+			isa.MulRows(t.scores[:n*backend.BlockSize], c.scale(head, g))
+		} else {
+			isa.MulAddRows(t.scores[:n*backend.BlockSize], t.some, c.scale(head, g))
+		}
+	}
+}
+
+// values adds up V of the positions [lo, hi) of a head, by the weights of n queries in t.scores, in t.block. The head
+// next is likely to be the next one.
+func (c *cache) values(isa vec.ISA, t *tile, n, head, lo, hi, next int) {
+	if c.bytes != nil {
+		isa.MulRows(t.scores[:n*backend.BlockSize], c.scale(head, c.groups()))
+	}
+	p := vec.Product{
+		C: t.block.acc, A: t.scores[lo:], Rows: n, K: hi - lo, N: c.stride,
+		CStride: c.stride, AStride: backend.BlockSize, BStride: c.stride,
+	}
+	c.multiply(isa, t, &p, c.value(head, lo), next*c.head()+lo*c.stride)
+}
+
+// worthWidening is the number of rows from which elements are better widened once than in each pass of four rows.
+const worthWidening = 8
+
+// multiply runs a product with the elements from a place on; those at next are read after them.
+func (c *cache) multiply(isa vec.ISA, t *tile, p *vec.Product, from, next int) {
+	n := (p.K-1)*p.BStride + p.N
+	switch wide := t.wide[:n]; {
+	case c.whole != nil:
+		isa.Panel(p, c.whole[from:][:n], c.whole[next:])
+	case c.halves != nil && p.Rows >= worthWidening:
+		isa.Widen(wide, c.halves[from:][:n])
+		isa.Panel(p, wide, nil)
+	case c.halves != nil:
+		isa.PanelHalf(p, c.halves[from:][:n], c.halves[next:])
+	case p.Rows >= worthWidening:
+		isa.WidenBytes(wide, c.bytes[from:][:n])
+		isa.Panel(p, wide, nil)
+	default:
+		isa.PanelByte(p, c.bytes[from:][:n], c.bytes[next:])
+	}
 }

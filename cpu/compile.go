@@ -12,8 +12,8 @@ import (
 
 // compile schedules every segment, places its values, takes the memory and binds the work to it.
 func compile(d *device, p *ir.Bound, c backend.Config) (backend.Model, error) {
-	if c.KV != backend.KVF32 && c.KV != backend.KVF16 {
-		return nil, fmt.Errorf("KV type %d: this device knows f16 and f32", c.KV)
+	if err := c.KV.Check(); err != nil {
+		return nil, err
 	}
 	if c.Blocks < 1 || c.MaxRows < 1 || c.MaxWanted < 0 {
 		return nil, fmt.Errorf("%d KV blocks, %d rows, %d wanted: want at least one block and one row",
@@ -74,7 +74,9 @@ func (m *model) layScratch(p *ir.Bound, values int) error {
 	m.scratch = cut(values)
 	m.workers = make([]workspace, threads)
 	for i := range m.workers {
-		m.workers[i] = workspace{tile: shape.carve(cut(shape.floats())), halves: make([]uint16, shape.dim)}
+		m.workers[i] = workspace{
+			tile: shape.carve(cut(shape.floats())), halves: make([]uint16, shape.dim), bytes: make([]int8, shape.dim),
+		}
 	}
 	m.split = split{
 		units:    make([]unit, 0, m.config.MaxRows*shape.kvHeads+splitQueries),

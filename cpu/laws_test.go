@@ -102,7 +102,7 @@ const positions = 1100
 
 // TestChunkFree: any chunks and numbers of threads give the same bits, over several stretches.
 func TestChunkFree(t *testing.T) {
-	for _, kv := range []backend.KVType{backend.KVF16, backend.KVF32} {
+	for _, kv := range []backend.KVType{backend.KVF16, backend.KVF32, backend.KVQ8} {
 		for _, window := range []int{1, 600} {
 			m := toy(t, quant.Q8_0, window)
 			whole := start(t, device(t, 1, ""), m, kv, positions, positions)

@@ -57,6 +57,7 @@ type runner interface {
 type workspace struct {
 	tile   tile
 	halves []uint16          // one head of K on its way into the cache
+	bytes  []int8            // or it
 	row    kernels.RowBuffer // of an embedding
 	_      [64]byte
 }

@@ -74,20 +74,10 @@ func (o *ropeOp) row(m *model, _, r int) error {
 	for h := range a.Heads {
 		head := y[h*a.HeadDim:][:a.Dims]
 		if a.Interleaved {
-			rotatePairs(head, cos, sin)
+			m.device.isa.RotatePairs(head, cos, sin)
 		} else {
 			m.device.isa.Rotate(head[:a.Dims/2], head[a.Dims/2:], cos, sin)
 		}
 	}
 	return nil
-}
-
-// rotatePairs turns the points (x₂ᵢ, x₂ᵢ₊₁).
-func rotatePairs(x, cos, sin []float32) {
-	cos, sin = cos[:len(x)/2], sin[:len(x)/2]
-	for i, c := range cos {
-		p, q, s := x[2*i], x[2*i+1], sin[i]
-		x[2*i] = float32(p*c) - float32(q*s)
-		x[2*i+1] = float32(p*s) + float32(q*c)
-	}
 }

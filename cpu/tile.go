@@ -12,6 +12,7 @@ import (
 type tile struct {
 	q      []float32 // [queries][KDim], scaled
 	scores []float32 // [queries][64], then the weights of the positions
+	some   []float32 // [queries][64]: scores of some features
 	wide   []float32 // K or V of a block, widened
 	shrink []float32 // [queries]
 	block  softmax   // of those queries that see some of the block, from 0 on
@@ -46,13 +47,14 @@ func tileShape(p *ir.Bound) (s shape) {
 }
 
 func (s shape) floats() int {
-	return s.queries*(s.dim+backend.BlockSize+3*(s.stride+2)+1) + backend.BlockSize*max(s.dim, s.stride)
+	return s.queries*(s.dim+2*backend.BlockSize+3*(s.stride+2)+1) + backend.BlockSize*max(s.dim, s.stride)
 }
 
 // carve cuts a tile from memory of floats() values.
 func (s shape) carve(memory []float32) (t tile) {
 	cut := cutter(memory)
 	t.q, t.scores, t.shrink = cut(s.queries*s.dim), cut(s.queries*backend.BlockSize), cut(s.queries)
+	t.some = cut(s.queries * backend.BlockSize)
 	t.wide = cut(backend.BlockSize * max(s.dim, s.stride))
 	t.block = newSoftmax(s.queries, s.stride, cut)
 	t.part, t.total = newSoftmax(s.queries, s.stride, cut), newSoftmax(s.queries, s.stride, cut)

@@ -18,7 +18,7 @@ import (
 // engineFlags are what every command that runs a model spells the same way.
 type engineFlags struct {
 	modelFlag
-	KV      string `name:"kv" enum:"f16,f32" default:"f16" help:"Type of the KV cache: f16, or f32 (twice the memory)."`
+	KV      string `name:"kv" enum:"f32,f16,q8,q8_0" default:"f16" help:"Type of the KV cache: f32, f16 or q8, each half as large as the one before."`
 	Ctx     int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what the model was trained for, as memory allows."`
 	Threads int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
 	Log     string `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`
@@ -60,10 +60,8 @@ func (f *engineFlags) start(ctx context.Context, e *env, edit func(*actors.Confi
 		file.Close()
 		return nil, fmt.Errorf("SLUICE_CPU: %w", err)
 	}
-	cfg := actors.Config{File: file, Device: device, KV: backend.KVF16, Context: f.Ctx, Log: f.logger(e)}
-	if f.KV == "f32" {
-		cfg.KV = backend.KVF32
-	}
+	kv, _ := backend.ParseKV(f.KV) // kong has checked it
+	cfg := actors.Config{File: file, Device: device, KV: kv, Context: f.Ctx, Log: f.logger(e)}
 	if edit != nil {
 		edit(&cfg)
 	}

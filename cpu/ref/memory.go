@@ -2,6 +2,7 @@ package ref
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -66,13 +67,13 @@ func (m *model) vector(r ir.Ref, n int, otherwise float32) []float32 {
 type cache struct {
 	ir.KVLayer
 	k, v []float32
-	half bool
+	typ  backend.KVType
 }
 
 func newCache(l ir.KVLayer, c backend.Config) cache {
 	positions := c.Blocks * backend.BlockSize
 	return cache{
-		KVLayer: l, half: c.KV == backend.KVF16,
+		KVLayer: l, typ: c.KV,
 		k: make([]float32, positions*l.KVHeads*l.KDim),
 		v: make([]float32, positions*l.KVHeads*l.VDim),
 	}
@@ -87,17 +88,37 @@ func slot(table []int32, pos int) int {
 
 // put stores k and v, all heads of one position.
 func (c *cache) put(slot int, k, v []float32) {
-	c.round(c.k[slot*len(k):], k)
-	c.round(c.v[slot*len(v):], v)
+	keys, values := c.k[slot*len(k):][:len(k)], c.v[slot*len(v):][:len(v)]
+	for h := range c.KVHeads {
+		for from := 0; from < c.KDim; from += backend.KVGroup {
+			i, j := h*c.KDim+from, h*c.KDim+min(from+backend.KVGroup, c.KDim)
+			c.round(keys[i:j], k[i:j])
+		}
+		c.round(values[h*c.VDim:(h+1)*c.VDim], v[h*c.VDim:])
+	}
 }
 
+// round keeps src as the cache's type would; dst is a group of features that share a scale, if they have one.
 func (c *cache) round(dst, src []float32) {
 	copy(dst, src)
-	if !c.half {
-		return
-	}
-	for i, x := range src {
-		dst[i] = quant.F16ToF32(quant.F32ToF16(x))
+	switch c.typ {
+	case backend.KVF16:
+		for i, x := range dst {
+			dst[i] = quant.F16ToF32(quant.F32ToF16(x))
+		}
+	case backend.KVQ8:
+		amax := float32(0)
+		for _, x := range dst {
+			amax = max(amax, x, -x)
+		}
+		if amax < backend.KVTiny {
+			clear(dst)
+			return
+		}
+		scale := 127 / amax
+		for i, x := range dst {
+			dst[i] = float32(math.RoundToEven(float64(x*scale))) * (1 / scale)
+		}
 	}
 }
 

@@ -20,8 +20,8 @@ func (device) Close() error { return nil }
 
 // Compile takes any program whose weight types have a decoder.
 func (device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
-	if c.KV != backend.KVF32 && c.KV != backend.KVF16 {
-		return nil, fmt.Errorf("KV type %d, want f16 or f32", c.KV)
+	if err := c.KV.Check(); err != nil {
+		return nil, err
 	}
 	if c.Blocks < 1 || c.MaxRows < 1 || c.MaxWanted < 0 {
 		return nil, fmt.Errorf("%d KV blocks, %d rows, %d wanted: want at least one block and one row",

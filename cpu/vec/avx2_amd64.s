@@ -398,3 +398,136 @@ widen:
 	JNZ widen
 	VZEROUPPER
 	RET
+
+// func rotatePairsAVX2(x, cos, sin *float32, n int)
+TEXT ·rotatePairsAVX2(SB), NOSPLIT, $0-32
+	MOVQ x+0(FP), DI
+	MOVQ cos+8(FP), SI
+	MOVQ sin+16(FP), DX
+	MOVQ n+24(FP), CX
+pairs:
+	VPMOVZXDQ (SI), Y2
+	VPMOVZXDQ (DX), Y3
+	VMOVSLDUP Y2, Y2 // each cos twice
+	VMOVSLDUP Y3, Y3
+	VMOVUPS (DI), Y0
+	VPERMILPS $0xb1, Y0, Y1 // the points' other halves
+	VMULPS Y2, Y0, Y0
+	VMULPS Y3, Y1, Y1
+	VADDSUBPS Y1, Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ $32, DI
+	ADDQ $16, SI
+	ADDQ $16, DX
+	SUBQ $8, CX
+	JNZ pairs
+	VZEROUPPER
+	RET
+
+// func largestAVX2(x *float32, n int) float32
+TEXT ·largestAVX2(SB), NOSPLIT, $0-20
+	MOVQ x+0(FP), SI
+	MOVQ n+8(FP), CX
+	VXORPS Y0, Y0, Y0
+	VPCMPEQD Y4, Y4, Y4
+	VPSRLD $1, Y4, Y4 // without the sign
+largest:
+	VPAND (SI), Y4, Y1
+	VPAND 32(SI), Y4, Y2
+	VPMAXUD Y1, Y0, Y0
+	VPMAXUD Y2, Y0, Y0
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ largest
+	VEXTRACTI128 $1, Y0, X1
+	VPMAXUD X1, X0, X0
+	VPSHUFD $0x4e, X0, X1
+	VPMAXUD X1, X0, X0
+	VPSHUFD $0xb1, X0, X1
+	VPMAXUD X1, X0, X0
+	VMOVSS X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func roundAVX2(y *int8, x *float32, s float32, n int)
+TEXT ·roundAVX2(SB), NOSPLIT, $0-32
+	MOVQ y+0(FP), DI
+	MOVQ x+8(FP), SI
+	VBROADCASTSS s+16(FP), Y4
+	MOVQ n+24(FP), CX
+round:
+	VMULPS (SI), Y4, Y0
+	VMULPS 32(SI), Y4, Y1
+	VCVTPS2DQ Y0, Y0
+	VCVTPS2DQ Y1, Y1
+	VPACKSSDW Y1, Y0, Y0
+	VPERMQ $0xd8, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPACKSSWB X1, X0, X0
+	VMOVDQU X0, (DI)
+	ADDQ $64, SI
+	ADDQ $16, DI
+	SUBQ $16, CX
+	JNZ round
+	VZEROUPPER
+	RET
+
+// func widenBytesAVX2(y *float32, x *int8, n int)
+TEXT ·widenBytesAVX2(SB), NOSPLIT, $0-24
+	MOVQ y+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+16(FP), CX
+bytes:
+	VPMOVSXBD (SI), Y0
+	VPMOVSXBD 8(SI), Y1
+	VCVTDQ2PS Y0, Y0
+	VCVTDQ2PS Y1, Y1
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	ADDQ $16, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JNZ bytes
+	VZEROUPPER
+	RET
+
+// func mulRowsAVX2(x *float32, s *[64]float32, rows int)
+TEXT ·mulRowsAVX2(SB), NOSPLIT, $0-24
+	MOVQ x+0(FP), DI
+	MOVQ s+8(FP), SI
+	MOVQ rows+16(FP), CX
+	SHLQ $3, CX // vectors
+	XORQ AX, AX
+vectors:
+	VMOVUPS (SI)(AX*1), Y0
+	VMULPS (DI), Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ $32, DI
+	ADDQ $32, AX
+	ANDQ $255, AX
+	DECQ CX
+	JNZ vectors
+	VZEROUPPER
+	RET
+
+// func mulAddRowsAVX2(y, x *float32, s *[64]float32, rows int)
+TEXT ·mulAddRowsAVX2(SB), NOSPLIT, $0-32
+	MOVQ y+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ s+16(FP), DX
+	MOVQ rows+24(FP), CX
+	SHLQ $3, CX // vectors
+	XORQ AX, AX
+vectors:
+	VMOVUPS (DX)(AX*1), Y0
+	VMULPS (SI), Y0, Y0
+	VADDPS (DI), Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ $32, DI
+	ADDQ $32, SI
+	ADDQ $32, AX
+	ANDQ $255, AX
+	DECQ CX
+	JNZ vectors
+	VZEROUPPER
+	RET

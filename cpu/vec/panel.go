@@ -16,72 +16,85 @@ type Product struct {
 	BStride int
 }
 
-// panel is a tile of at most 4 rows × 64 columns, as the assembly takes it.
+// panel is a tile of groups of 1, 2 or 4 rows × at most 64 columns, as the assembly takes it. The assembly counts a, c
+// and groups on.
 type panel struct {
-	a       [4]*float32    // rows of A; all that a routine's row count names
-	c       [4]*float32    // rows of C
+	a, c    *float32       // the first row's; c begins at the tile's first column
 	b       unsafe.Pointer // first column of the tile in row 0 of B
-	bStride int            // bytes
-	k       int            // at least 1
-	mask    uint64         // columns: ones in groups of Lanes (AVX-512)
+	aStride int            // bytes, as the next two
+	cStride int
+	bStride int
+	k       int    // at least 1
+	groups  int    // at least 1
+	ahead   int    // bytes from b to what is read next; 0: unknown
+	mask    uint64 // columns: ones in groups of Lanes (AVX-512)
 }
 
-// Panel multiplies by a B of float32.
-func (isa ISA) Panel(p *Product, b []float32) {
-	if p.check(len(b)); isa == Generic || p.K == 0 {
+// Panel multiplies by a B of float32. next, if there is any, is what will be read after b, laid out alike: it is
+// fetched meanwhile, one row of it with each of b.
+func (isa ISA) Panel(p *Product, b, next []float32) {
+	if !p.run(isa, unsafe.Pointer(at(b)), len(b), unsafe.Pointer(at(next)), 4) {
 		panelTwin(p, func(i int) float32 { return b[i] })
-		return
 	}
-	p.tiles(isa, unsafe.Pointer(at(b)), 4)
 }
 
-// PanelHalf multiplies by a B of halves, which are widened exactly.
-func (isa ISA) PanelHalf(p *Product, b []uint16) {
-	if p.check(len(b)); isa == Generic || p.K == 0 {
+// PanelHalf multiplies by a B of halves.
+func (isa ISA) PanelHalf(p *Product, b, next []uint16) {
+	if !p.run(isa, unsafe.Pointer(at(b)), len(b), unsafe.Pointer(at(next)), 2) {
 		var wide [1]float32
 		panelTwin(p, func(i int) float32 { widenTwin(wide[:], b[i:i+1]); return wide[0] })
-		return
 	}
-	p.tiles(isa, unsafe.Pointer(at(b)), 2)
 }
 
-// check panics if a slice is shorter than the shape says: the assembly would go on behind it.
-func (p *Product) check(b int) {
+// PanelByte multiplies by a B of integers.
+func (isa ISA) PanelByte(p *Product, b, next []int8) {
+	if !p.run(isa, unsafe.Pointer(at(b)), len(b), unsafe.Pointer(at(next)), 1) {
+		panelTwin(p, func(i int) float32 { return float32(b[i]) })
+	}
+}
+
+// run multiplies by a B of n elements of so many bytes, or leaves it to the twin. It panics if a slice is shorter than
+// the shape says: the assembly would go on behind it.
+func (p *Product) run(isa ISA, b unsafe.Pointer, n int, next unsafe.Pointer, size int) bool {
 	if p.Rows <= 0 || p.N <= 0 {
-		return
+		return true
 	}
 	if p.N%Lanes != 0 || len(p.C) < (p.Rows-1)*p.CStride+p.N || len(p.A) < (p.Rows-1)*p.AStride+p.K ||
-		p.K > 0 && b < (p.K-1)*p.BStride+p.N {
+		p.K > 0 && n < (p.K-1)*p.BStride+p.N {
 		panic("vec: a matrix is smaller than the product's shape")
 	}
-}
-
-// tiles cuts the product for the assembly; size is that of an element of B in bytes.
-func (p *Product) tiles(isa ISA, b unsafe.Pointer, size int) {
+	if isa == Generic || p.K == 0 {
+		return false
+	}
+	ahead := 0
+	if next != nil {
+		ahead = int(uintptr(next) - uintptr(b))
+	}
 	width := 64
 	if isa == AVX2 {
 		width = Lanes
 	}
-	t := panel{bStride: p.BStride * size, k: p.K}
 	for j := 0; j < p.N; j += width {
-		n := min(width, p.N-j)
-		t.b = unsafe.Add(b, j*size)
-		t.mask = ^uint64(0) >> (64 - n)
-		for r := 0; r < p.Rows; {
-			rows := min(4, p.Rows-r)
-			if rows == 3 {
-				rows = 2
-			}
-			for i := range rows {
-				t.a[i] = &p.A[(r+i)*p.AStride]
-				t.c[i] = &p.C[(r+i)*p.CStride+j]
-			}
+		p.tile(isa, unsafe.Add(b, j*size), j, min(width, p.N-j), ahead, size)
+	}
+	return true
+}
+
+// tile computes n columns from j on.
+func (p *Product) tile(isa ISA, b unsafe.Pointer, j, n, ahead, size int) {
+	t := panel{
+		a: at(p.A), c: at(p.C[j:]), b: b, aStride: 4 * p.AStride, cStride: 4 * p.CStride, bStride: p.BStride * size,
+		k: p.K, ahead: ahead, mask: ^uint64(0) >> (64 - n),
+	}
+	for left, rows := p.Rows, 4; left > 0; rows /= 2 {
+		if t.groups = left / rows; t.groups > 0 {
+			left -= t.groups * rows
 			if isa == AVX2 {
 				runAVX2(&t, rows, size)
 			} else {
 				runAVX512(&t, rows, size)
 			}
-			r += rows
+			t.ahead = 0
 		}
 	}
 }

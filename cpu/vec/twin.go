@@ -127,6 +127,14 @@ func rotateTwin(a, b, cos, sin []float32) {
 	}
 }
 
+func rotatePairsTwin(x, cos, sin []float32) {
+	for i := range len(x) / 2 {
+		p, q := x[2*i], x[2*i+1]
+		x[2*i] = float32(p*cos[i]) - float32(q*sin[i])
+		x[2*i+1] = float32(p*sin[i]) + float32(q*cos[i])
+	}
+}
+
 func expTwin(y, x []float32) {
 	for i, v := range x {
 		y[i] = exp(v)
@@ -168,6 +176,38 @@ func halveTwin(y []uint16, x []float32) {
 func widenTwin(y []float32, x []uint16) {
 	for i, v := range x {
 		y[i] = quant.F16ToF32(v)
+	}
+}
+
+func largestTwin(x []float32) (most float32) {
+	for _, v := range x {
+		most = max(most, v, -v)
+	}
+	return most
+}
+
+// roundTwin takes products of a magnitude that int8 holds.
+func roundTwin(y []int8, x []float32, s float32) {
+	for i, v := range x {
+		y[i] = int8(math.RoundToEven(float64(v * s)))
+	}
+}
+
+func widenBytesTwin(y []float32, x []int8) {
+	for i, v := range x {
+		y[i] = float32(v)
+	}
+}
+
+func mulRowsTwin(x []float32, s *[Block]float32) {
+	for i := range x {
+		x[i] *= s[i%Block]
+	}
+}
+
+func mulAddRowsTwin(y, x []float32, s *[Block]float32) {
+	for i := range y {
+		y[i] += float32(x[i] * s[i%Block])
 	}
 }
 

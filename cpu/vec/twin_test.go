@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -27,7 +28,7 @@ func isas(t testing.TB) []ISA {
 }
 
 // guarded copies x to the end of a page that nothing follows, so that a routine that reads on dies.
-func guarded[T float32 | uint16](t testing.TB, x []T) []T {
+func guarded[T float32 | uint16 | int8](t testing.TB, x []T) []T {
 	page := os.Getpagesize()
 	size := len(x) * int(unsafe.Sizeof(x[0]))
 	room := (size + page - 1) / page * page
@@ -94,6 +95,9 @@ var routines = []struct {
 	{"rotate", func(isa ISA, y, x, z []float32) {
 		isa.Rotate(y[:len(y)/2], y[len(y)-len(y)/2:], x[:len(y)/2], z[:len(y)/2])
 	}},
+	{"rotate pairs", func(isa ISA, y, x, z []float32) {
+		isa.RotatePairs(y[:len(y)&^1], x[:len(x)/2], z[:len(x)/2])
+	}},
 	{"exp", func(isa ISA, y, x, _ []float32) { isa.Exp(y, x) }},
 	{"silu", func(isa ISA, y, x, _ []float32) { isa.SiLU(y, x) }},
 	{"gelu", func(isa ISA, y, x, _ []float32) { isa.GELU(y, x) }},
@@ -103,6 +107,24 @@ var routines = []struct {
 		isa.Halve(h, x)
 		isa.Widen(y, h)
 	}},
+	{"bytes", func(isa ISA, y, x, _ []float32) {
+		x = slices.Clone(x)
+		for i, v := range x {
+			if math.IsInf(float64(v), 0) {
+				x[i] = 0
+			}
+		}
+		b := make([]int8, len(x))
+		d := isa.Bytes(b, x, 1e-30)
+		isa.WidenBytes(y, b)
+		isa.Scale(y, y, d)
+	}},
+	{"rows", func(isa ISA, y, x, z []float32) {
+		if len(z) >= Block {
+			isa.MulRows(x[:len(x)/Block*Block], (*[Block]float32)(z))
+			isa.MulAddRows(y[:len(x)/Block*Block], x, (*[Block]float32)(z))
+		}
+	}},
 }
 
 func TestTwin(t *testing.T) {
@@ -111,9 +133,9 @@ func TestTwin(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
 			for n := 1; n < 200; n += 1 + n/40 {
 				x, z, want := numbers(r, n), numbers(r, n), numbers(r, n)
-				got := guarded(t, want)
+				got, x2, z2 := guarded(t, want), guarded(t, x), guarded(t, z)
 				routine.run(Generic, want, x, z)
-				routine.run(isa, got, guarded(t, x), guarded(t, z))
+				routine.run(isa, got, x2, z2)
 				require.Equal(t, bits(want), bits(got), "%s of %d values, set %d, x %v z %v", routine.name, n, isa, x, z)
 			}
 		}
@@ -158,14 +180,22 @@ func TestTwinPanel(t *testing.T) {
 			want, got := p, p
 			want.C = make([]float32, (p.Rows-1)*p.CStride+p.N)
 			got.C = guarded(t, want.C)
-			Generic.Panel(&want, b)
-			isa.Panel(&got, b)
+			Generic.Panel(&want, b, nil)
+			isa.Panel(&got, b, want.C)
 			require.Equal(rt, bits(want.C), bits(got.C))
 
 			h := make([]uint16, len(b))
 			Generic.Halve(h, b)
-			Generic.PanelHalf(&want, h)
-			isa.PanelHalf(&got, guarded(t, h))
+			Generic.PanelHalf(&want, h, nil)
+			isa.PanelHalf(&got, guarded(t, h), h)
+			require.Equal(rt, bits(want.C), bits(got.C))
+
+			w := make([]int8, len(b))
+			for i := range w {
+				w[i] = int8(r.Uint32())
+			}
+			Generic.PanelByte(&want, w, nil)
+			isa.PanelByte(&got, guarded(t, w), w)
 			require.Equal(rt, bits(want.C), bits(got.C))
 		})
 	}
@@ -184,12 +214,12 @@ func TestPanelShowsNoShape(t *testing.T) {
 		b[i] = float32(r.NormFloat64())
 	}
 	isa := Best()
-	isa.Panel(&whole, b)
+	isa.Panel(&whole, b, nil)
 	for row := range whole.Rows {
 		for j := 0; j < whole.N; j += Lanes {
 			one := whole
 			one.Rows, one.N, one.A, one.C = 1, Lanes, whole.A[row*33:], make([]float32, Lanes)
-			isa.Panel(&one, b[j:])
+			isa.Panel(&one, b[j:], nil)
 			require.Equal(t, bits(one.C), bits(whole.C[row*112+j:][:Lanes]))
 		}
 	}
@@ -248,13 +278,13 @@ func BenchmarkPanel(b *testing.B) {
 			}
 			b.Run(name+"/f32", func(b *testing.B) {
 				for range b.N {
-					isa.Panel(&p, x)
+					isa.Panel(&p, x, nil)
 				}
 				report(b)
 			})
 			b.Run(name+"/f16", func(b *testing.B) {
 				for range b.N {
-					isa.PanelHalf(&p, h)
+					isa.PanelHalf(&p, h, nil)
 				}
 				report(b)
 			})

@@ -14,20 +14,26 @@ const (
 	AVX512             // F, BW, DQ and VL
 )
 
-// whole is the part of n elements that the assembly takes; a twin does the tail.
+// whole is the part of n elements that the assembly takes; a twin does the rest. AVX-512 has masks.
 func (isa ISA) whole(n int) int {
-	if isa == Generic {
+	switch isa {
+	case Generic:
 		return 0
+	case AVX2:
+		return n &^ (Lanes - 1)
 	}
-	return n &^ (Lanes - 1)
+	return n
 }
 
-func at[T float32 | uint16](x []T) *T { return unsafe.SliceData(x) }
+func at[T float32 | uint16 | int8](x []T) *T { return unsafe.SliceData(x) }
 
 // Sum adds the elements of x.
 func (isa ISA) Sum(x []float32) float32 {
-	var l [Lanes]float32
 	n := isa.whole(len(x))
+	if isa == AVX512 && n > 0 {
+		return sumAVX512(at(x), len(x))
+	}
+	var l [Lanes]float32
 	if n > 0 {
 		sumAVX2(&l, at(x), n)
 	}
@@ -37,8 +43,11 @@ func (isa ISA) Sum(x []float32) float32 {
 
 // SumSquares adds the squares of the elements of x.
 func (isa ISA) SumSquares(x []float32) float32 {
-	var l [Lanes]float32
 	n := isa.whole(len(x))
+	if isa == AVX512 && n > 0 {
+		return sumSquaresAVX512(at(x), len(x))
+	}
+	var l [Lanes]float32
 	if n > 0 {
 		sumSquaresAVX2(&l, at(x), n)
 	}
@@ -48,8 +57,11 @@ func (isa ISA) SumSquares(x []float32) float32 {
 
 // Finite says whether x has neither NaN nor an infinity.
 func (isa ISA) Finite(x []float32) bool {
-	var l [Lanes]float32
 	n := isa.whole(len(x))
+	if isa == AVX512 && n > 0 {
+		return finiteAVX512(at(x), len(x)) == 0
+	}
+	var l [Lanes]float32
 	if n > 0 {
 		finiteAVX2(&l, at(x), n)
 	}
@@ -61,7 +73,11 @@ func (isa ISA) Finite(x []float32) bool {
 func (isa ISA) Add(y, a, b []float32) {
 	a, b = a[:len(y)], b[:len(y)]
 	n := isa.whole(len(y))
-	if n > 0 {
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		addAVX512(at(y), at(a), at(b), n)
+	default:
 		addAVX2(at(y), at(a), at(b), n)
 	}
 	addTwin(y[n:], a[n:], b[n:])
@@ -71,7 +87,11 @@ func (isa ISA) Add(y, a, b []float32) {
 func (isa ISA) Mul(y, a, b []float32) {
 	a, b = a[:len(y)], b[:len(y)]
 	n := isa.whole(len(y))
-	if n > 0 {
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		mulAVX512(at(y), at(a), at(b), n)
+	default:
 		mulAVX2(at(y), at(a), at(b), n)
 	}
 	mulTwin(y[n:], a[n:], b[n:])
@@ -81,7 +101,11 @@ func (isa ISA) Mul(y, a, b []float32) {
 func (isa ISA) Scale(y, x []float32, s float32) {
 	x = x[:len(y)]
 	n := isa.whole(len(y))
-	if n > 0 {
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		scaleAVX512(at(y), at(x), s, n)
+	default:
 		scaleAVX2(at(y), at(x), s, n)
 	}
 	scaleTwin(y[n:], x[n:], s)
@@ -91,7 +115,11 @@ func (isa ISA) Scale(y, x []float32, s float32) {
 func (isa ISA) Divide(y, x []float32, s float32) {
 	x = x[:len(y)]
 	n := isa.whole(len(y))
-	if n > 0 {
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		divideAVX512(at(y), at(x), s, n)
+	default:
 		divideAVX2(at(y), at(x), s, n)
 	}
 	divideTwin(y[n:], x[n:], s)
@@ -101,7 +129,11 @@ func (isa ISA) Divide(y, x []float32, s float32) {
 func (isa ISA) Merge(acc, o []float32, alpha, beta float32) {
 	o = o[:len(acc)]
 	n := isa.whole(len(acc))
-	if n > 0 {
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		mergeAVX512(at(acc), at(o), alpha, beta, n)
+	default:
 		mergeAVX2(at(acc), at(o), alpha, beta, n)
 	}
 	mergeTwin(acc[n:], o[n:], alpha, beta)
@@ -111,10 +143,24 @@ func (isa ISA) Merge(acc, o []float32, alpha, beta float32) {
 func (isa ISA) Rotate(a, b, cos, sin []float32) {
 	b, cos, sin = b[:len(a)], cos[:len(a)], sin[:len(a)]
 	n := isa.whole(len(a))
-	if n > 0 {
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		rotateAVX512(at(a), at(b), at(cos), at(sin), n)
+	default:
 		rotateAVX2(at(a), at(b), at(cos), at(sin), n)
 	}
 	rotateTwin(a[n:], b[n:], cos[n:], sin[n:])
+}
+
+// RotatePairs turns the points (x₂ᵢ, x₂ᵢ₊₁) by the angles of cosᵢ and sinᵢ, in place.
+func (isa ISA) RotatePairs(x, cos, sin []float32) {
+	cos, sin = cos[:len(x)/2], sin[:len(x)/2]
+	n := min(isa, AVX2).whole(len(x))
+	if n > 0 {
+		rotatePairsAVX2(at(x), at(cos), at(sin), n)
+	}
+	rotatePairsTwin(x[n:], cos[n/2:], sin[n/2:])
 }
 
 // SiLU is y = x/(1+e⁻ˣ).
@@ -130,7 +176,11 @@ func (isa ISA) GELU(y, x []float32) {
 func (isa ISA) gate(y, x []float32, c1, c3 float32) {
 	x = x[:len(y)]
 	n := isa.whole(len(y))
-	if n > 0 {
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		gateAVX512(at(y), at(x), c1, c3, n)
+	default:
 		gateAVX2(at(y), at(x), c1, c3, n)
 	}
 	gateTwin(y[n:], x[n:], c1, c3)
@@ -141,7 +191,11 @@ func (isa ISA) SoftCap(y, x []float32, limit float32) {
 	x = x[:len(y)]
 	twice := 2 / limit
 	n := isa.whole(len(y))
-	if n > 0 {
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		softCapAVX512(at(y), at(x), limit, twice, n)
+	default:
 		softCapAVX2(at(y), at(x), limit, twice, n)
 	}
 	softCapTwin(y[n:], x[n:], limit, twice)
@@ -151,10 +205,13 @@ func (isa ISA) SoftCap(y, x []float32, limit float32) {
 // least one must be finite.
 func (isa ISA) SoftMax(x *[Block]float32) (top, sum float32) {
 	var l [Lanes]float32
-	if isa == Generic {
-		top = softMaxTwin(&l, x)
-	} else {
+	switch isa {
+	case AVX512:
+		return softMaxAVX512(x)
+	case AVX2:
 		top = softMaxAVX2(&l, x)
+	default:
+		top = softMaxTwin(&l, x)
 	}
 	return top, tree(&l)
 }
@@ -163,7 +220,11 @@ func (isa ISA) SoftMax(x *[Block]float32) (top, sum float32) {
 func (isa ISA) Exp(y, x []float32) {
 	x = x[:len(y)]
 	n := isa.whole(len(y))
-	if n > 0 {
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		expAVX512(at(y), at(x), n)
+	default:
 		expAVX2(at(y), at(x), n)
 	}
 	expTwin(y[n:], x[n:])
@@ -173,7 +234,11 @@ func (isa ISA) Exp(y, x []float32) {
 func (isa ISA) Halve(y []uint16, x []float32) {
 	x = x[:len(y)]
 	n := isa.whole(len(y))
-	if n > 0 {
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		halveAVX512(at(y), at(x), n)
+	default:
 		halveAVX2(at(y), at(x), n)
 	}
 	halveTwin(y[n:], x[n:])
@@ -183,8 +248,90 @@ func (isa ISA) Halve(y []uint16, x []float32) {
 func (isa ISA) Widen(y []float32, x []uint16) {
 	x = x[:len(y)]
 	n := isa.whole(len(y))
-	if n > 0 {
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		widenAVX512(at(y), at(x), n)
+	default:
 		widenAVX2(at(y), at(x), n)
 	}
 	widenTwin(y[n:], x[n:])
+}
+
+// Bytes keeps x, which must be finite, as y·d: d is 1/s, with s = 127/amax, and y is x·s rounded to nearest even. Both
+// are 0 where amax is below tiny.
+func (isa ISA) Bytes(y []int8, x []float32, tiny float32) (d float32) {
+	y = y[:len(x)]
+	amax := isa.largest(x)
+	if amax < tiny {
+		clear(y)
+		return 0
+	}
+	s := 127 / amax
+	n := isa.whole(len(x))
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		roundAVX512(at(y), at(x), s, n)
+	default:
+		roundAVX2(at(y), at(x), s, n)
+	}
+	roundTwin(y[n:], x[n:], s)
+	return 1 / s
+}
+
+// largest is the largest magnitude.
+func (isa ISA) largest(x []float32) (most float32) {
+	n := isa.whole(len(x))
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		most = largestAVX512(at(x), n)
+	default:
+		most = largestAVX2(at(x), n)
+	}
+	return max(most, largestTwin(x[n:]))
+}
+
+// WidenBytes is exact.
+func (isa ISA) WidenBytes(y []float32, x []int8) {
+	x = x[:len(y)]
+	n := isa.whole(len(y))
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		widenBytesAVX512(at(y), at(x), n)
+	default:
+		widenBytesAVX2(at(y), at(x), n)
+	}
+	widenBytesTwin(y[n:], x[n:])
+}
+
+// MulRows is x[r][j] = x[r][j]·s[j], for all rows of Block elements that x has.
+func (isa ISA) MulRows(x []float32, s *[Block]float32) {
+	rows := len(x) / Block
+	switch {
+	case rows == 0:
+	case isa == AVX512:
+		mulRowsAVX512(at(x), s, rows)
+	case isa == AVX2:
+		mulRowsAVX2(at(x), s, rows)
+	default:
+		mulRowsTwin(x, s)
+	}
+}
+
+// MulAddRows is y[r][j] = y[r][j] + x[r][j]·s[j], rounded twice, for all rows of Block elements that y has.
+func (isa ISA) MulAddRows(y, x []float32, s *[Block]float32) {
+	x = x[:len(y)]
+	rows := len(y) / Block
+	switch {
+	case rows == 0:
+	case isa == AVX512:
+		mulAddRowsAVX512(at(y), at(x), s, rows)
+	case isa == AVX2:
+		mulAddRowsAVX2(at(y), at(x), s, rows)
+	default:
+		mulAddRowsTwin(y, x, s)
+	}
 }

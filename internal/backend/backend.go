@@ -7,17 +7,6 @@ package backend
 
 import "github.com/sluice-ai/sluice/internal/ir"
 
-// BlockSize is the number of positions in a KV block.
-const BlockSize = 64
-
-// KVType is the element type of the KV cache.
-type KVType uint8
-
-const (
-	KVF16 KVType = iota + 1
-	KVF32
-)
-
 // Config is what a compiled model must hold besides its weights.
 type Config struct {
 	KV        KVType

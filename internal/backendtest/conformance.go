@@ -16,6 +16,7 @@ import (
 // Conformance holds d against the oracle and to the laws, for matrices of the given types.
 func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 	t.Run("Ops", func(t *testing.T) { ops(t, d, oracle) })
+	t.Run("Attention", func(t *testing.T) { attention(t, d, oracle) })
 	t.Run("Types", func(t *testing.T) { linears(t, d, oracle, matrixTypes) })
 	t.Run("Models", func(t *testing.T) { wholeModels(t, d, oracle, matrixTypes) })
 	t.Run("Laws", func(t *testing.T) { laws(t, d, matrixTypes) })
@@ -135,8 +136,8 @@ func wholeModels(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 		p, err := f.record(s)
 		require.NoError(t, err)
 		for _, typ := range matrixTypes {
-			for kv, slack := range map[backend.KVType]float64{backend.KVF32: 0, backend.KVF16: 2e-3} {
-				t.Run(fmt.Sprintf("%s %s kv%d", f.name, typ, kv), func(t *testing.T) {
+			for kv, slack := range map[backend.KVType]float64{backend.KVF32: 0, backend.KVF16: 2e-3, backend.KVQ8: 2e-3} {
+				t.Run(fmt.Sprintf("%s %s %s", f.name, typ, kv), func(t *testing.T) {
 					m, err := randomModel(p, 7, all(typ))
 					require.NoError(t, err)
 					got, want := both(t, d, oracle, m, kv, prompt(8, 22, s.vocab))

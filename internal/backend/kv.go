@@ -1,0 +1,69 @@
+package backend
+
+import (
+	"fmt"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// BlockSize is the number of positions in a KV block.
+const BlockSize = 64
+
+// KVType is the element type of the KV cache.
+type KVType uint8
+
+const (
+	KVF16 KVType = iota + 1
+	KVF32
+	// KVQ8 is int8 with float32 scales: of KVGroup features of K, and of a whole head of V. x is kept as round(x·s) with
+	// s = 127/amax, and read as that times 1/s, in float32, ties to even. Where amax is below KVTiny all is zero.
+	KVQ8
+)
+
+const (
+	KVGroup = 32
+	KVTiny  = 0x1p-100
+)
+
+var kvNames = [...]string{KVF16: "f16", KVF32: "f32", KVQ8: "q8"}
+
+func (t KVType) String() string {
+	if t.Check() != nil {
+		return fmt.Sprintf("KV type %d", uint8(t))
+	}
+	return kvNames[t]
+}
+
+// ParseKV reads a type's name, or llama.cpp's name of q8.
+func ParseKV(name string) (KVType, error) {
+	if name == "q8_0" {
+		return KVQ8, nil
+	}
+	for t := KVF16; int(t) < len(kvNames); t++ {
+		if kvNames[t] == name {
+			return t, nil
+		}
+	}
+	return 0, fmt.Errorf("KV type %q: want f32, f16 or q8", name)
+}
+
+// Check is an error for what is no type.
+func (t KVType) Check() error {
+	if t < KVF16 || int(t) >= len(kvNames) {
+		return fmt.Errorf("KV type %d: want f32, f16 or q8", uint8(t))
+	}
+	return nil
+}
+
+// BlockBytes is what a block of one layer holds, without what a device may add for its layout.
+func (t KVType) BlockBytes(l ir.KVLayer) int {
+	features := l.KDim + l.VDim
+	each := 2 * features
+	switch t {
+	case KVF32:
+		each = 4 * features
+	case KVQ8:
+		each = features + 4*((l.KDim+KVGroup-1)/KVGroup+1)
+	}
+	return BlockSize * l.KVHeads * each
+}

@@ -1,0 +1,48 @@
+package backendtest
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// heads are shapes of attention as models have them: sizes of heads, and query heads of a KV head.
+var heads = []struct{ dim, kvHeads, group, window, softCap int }{
+	{dim: 64, kvHeads: 3, group: 1},
+	{dim: 64, kvHeads: 1, group: 8, window: 70},
+	{dim: 80, kvHeads: 2, group: 2},
+	{dim: 96, kvHeads: 1, group: 3, softCap: 5},
+	{dim: 128, kvHeads: 2, group: 4},
+	{dim: 128, kvHeads: 1, group: 3, window: 3},
+	{dim: 256, kvHeads: 1, group: 2, window: 100, softCap: 20},
+}
+
+// attention compares every shape with every type of cache, which the oracle rounds to alike.
+func attention(t *testing.T, d, oracle backend.Device) {
+	const n = 2*backend.BlockSize + 9
+	for _, h := range heads {
+		a := ir.AttendArgs{
+			Heads: h.kvHeads * h.group, KVHeads: h.kvHeads, KDim: h.dim, VDim: h.dim,
+			Scale: float32(2 / math.Sqrt(float64(h.dim))), Window: h.window, SoftCap: float32(h.softCap),
+		}
+		width := a.Heads * h.dim
+		p, err := around(width, func(b *ir.Builder, x ir.Value) ir.Value { return attended(b, x, a) })
+		require.NoError(t, err)
+		m, err := randomModel(p, 3, all(quant.F32))
+		require.NoError(t, err)
+		for _, kv := range []backend.KVType{backend.KVF32, backend.KVF16, backend.KVQ8} {
+			t.Run(fmt.Sprintf("%+v %s", h, kv), func(t *testing.T) {
+				got, want := both(t, d, oracle, m, kv, prompt(4, n, width))
+				for i := range got {
+					near(t, got, want, i, width, 2e-5*(1+math.Abs(float64(want[i]))))
+				}
+			})
+		}
+	}
+}
