@@ -1,7 +1,6 @@
 package backendtest
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,37 +8,6 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
-
-// scales says where the float16 scales of a block stand, and how large each is for decoded values of about 1
-// around 0. The rest of a block is codes, of which any bits are valid. (MXFP4's scale is a power of two.)
-var scales = map[quant.Type][]struct {
-	offset int
-	size   float32
-}{
-	quant.Q4_0:   {{0, 1.0 / 5}},
-	quant.Q4_1:   {{0, 1.0 / 5}, {2, -1.5}},
-	quant.Q5_0:   {{0, 1.0 / 9}},
-	quant.Q5_1:   {{0, 1.0 / 9}, {2, -1.7}},
-	quant.Q8_0:   {{0, 1.0 / 74}},
-	quant.Q2_K:   {{80, 1.0 / 11}, {82, 1.0 / 7}},
-	quant.Q3_K:   {{108, 1.0 / 43}},
-	quant.Q4_K:   {{0, 1.0 / 222}, {2, 1.0 / 30}},
-	quant.Q5_K:   {{0, 1.0 / 450}, {2, 1.0 / 29}},
-	quant.Q6_K:   {{208, 1.0 / 1365}},
-	quant.IQ4_NL: {{0, 1.0 / 70}},
-	quant.IQ4_XS: {{0, 1.0 / 1300}},
-}
-
-// codecs lists the types that Random can make.
-func codecs() []quant.Type {
-	types := []quant.Type{quant.F32, quant.F16, quant.BF16, quant.MXFP4}
-	for t := range quant.Type(64) {
-		if len(scales[t]) > 0 {
-			types = append(types, t)
-		}
-	}
-	return types
-}
 
 // encode makes a matrix of the type with values of about the given size: random numbers in the plain formats,
 // random blocks in the others, which reaches every code and scale, also those no quantiser chooses.
@@ -49,29 +17,7 @@ func encode(rng *rand.Rand, t quant.Type, rows, cols int, size float32) ([]byte,
 		return nil, err
 	}
 	data := make([]byte, rows*row)
-	if t.Block() == 1 {
-		x := make([]float32, rows*cols)
-		for i := range x {
-			x[i] = size * float32(rng.NormFloat64())
-		}
-		return data, quant.Quantize(t, data, x)
-	}
-	if t != quant.MXFP4 && len(scales[t]) == 0 {
-		return nil, fmt.Errorf("%s: where its scales stand is not known", t)
-	}
-	for i := range data {
-		data[i] = byte(rng.Uint32())
-	}
-	for at := 0; at < len(data); at += t.Bytes() {
-		if t == quant.MXFP4 { // 2^(e−128) times codes of about 6
-			data[at] = byte(125 + rng.IntN(2) + int(math.Round(math.Log2(float64(size)))))
-		}
-		for _, s := range scales[t] {
-			d := s.size * size * (0.5 + rng.Float32())
-			binary.LittleEndian.PutUint16(data[at+s.offset:], quant.F32ToF16(d))
-		}
-	}
-	return data, nil
+	return data, quant.Random(t, data, float64(size), rng)
 }
 
 // types chooses the type of a matrix or table by its shape.

@@ -88,6 +88,20 @@ func (c *codebook) fit(r *run) (scale float64) {
 	return scale
 }
 
+// error is Σ w·(x - scale·number)², less Σ w·x².
+func (c *codebook) error(r *run, scale float64) float64 {
+	xl, ll := c.sums(r, inverse(scale))
+	return float64(float64(scale*scale)*ll) - float64(2*scale*xl)
+}
+
+// encode gives each value the code nearest to it.
+func (c *codebook) encode(r *run, scale float64) {
+	twice := 2 * inverse(scale)
+	for j, v := range r.x {
+		r.code[j] = c.code[place(float64(v*twice))]
+	}
+}
+
 // scaled is a kind of block: a value is d·scale·number, where the scale of a run is a whole number.
 type scaled struct {
 	*codebook
@@ -128,10 +142,7 @@ func (k *scaled) encode(b *target) scaledFit {
 	}
 	for i := range runs {
 		r := b.run(i, k.size)
-		twice := 2 * inverse(float64(float32(f.d)*float32(f.scale[i]))) // as the decoder sees it
-		for j, v := range r.x {
-			r.code[j] = k.code[place(float64(v*twice))]
-		}
+		k.codebook.encode(&r, float64(float32(f.d)*float32(f.scale[i]))) // as the decoder sees it
 	}
 	return f
 }

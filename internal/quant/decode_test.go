@@ -76,13 +76,47 @@ var exact = map[Type]func(b block, i int) (x, offset float64){
 		return b.f16(0) * float64(scale) * float64(nonlinear[b.nibble(8+16*s, 16, i%32)]), 0
 	},
 	MXFP4: func(b block, i int) (x, offset float64) {
-		q := b.nibble(1, 16, i)
-		m := float64(q&1) / 2 // exponent 0: subnormal
-		if e := q >> 1 & 3; e > 0 {
-			m = math.Ldexp(1+m, e-1)
-		}
-		return math.Copysign(math.Ldexp(m, int(b[0])-127), 4-float64(q&8)), 0
+		return math.Ldexp(e2m1(b.nibble(1, 16, i)), int(b[0])-127), 0
 	},
+	NVFP4: func(b block, i int) (x, offset float64) {
+		scale := b[i/16]
+		if scale == 0x7f {
+			return 0, 0
+		}
+		m, e := float64(scale&7)/8, int(scale>>3&15)
+		if e > 0 {
+			m++
+		}
+		return math.Ldexp(m*e2m1(b.nibble(4+i/16*8, 8, i%16)), max(e, 1)-7), 0
+	},
+	TQ1_0: func(b block, i int) (x, offset float64) {
+		at, digit := 0, i/32
+		switch {
+		case i >= 240:
+			at, digit = 48+i%4, (i-240)/4
+		case i >= 160:
+			at, digit = 32+i%16, (i-160)/16
+		default:
+			at = i % 32
+		}
+		fraction := float64(b[at]) / 256 * math.Pow(3, float64(digit))
+		_, fraction = math.Modf(fraction)
+		return b.f16(52) * (math.Floor(3*fraction) - 1), 0
+	},
+	TQ2_0: func(b block, i int) (x, offset float64) {
+		return b.f16(64) * float64(b.bits(0, 8*(i/128*32+i%32)+2*(i/32%4), 2)-1), 0
+	},
+	Q1_0: func(b block, i int) (x, offset float64) { return b.f16(0) * float64(2*b.bits(2, i, 1)-1), 0 },
+	Q2_0: func(b block, i int) (x, offset float64) { return b.f16(0) * float64(b.bits(2, 2*i, 2)-1), 0 },
+}
+
+// e2m1 is a 4-bit float: a sign, 2 bits of exponent, 1 of mantissa.
+func e2m1(code int) float64 {
+	m := float64(code&1) / 2 // exponent 0: subnormal
+	if e := code >> 1 & 3; e > 0 {
+		m = math.Ldexp(1+m, e-1)
+	}
+	return math.Copysign(m, 4-float64(code&8))
 }
 
 // TestDecodersAgainstDefinition compares each decoder with the definition of its format, to float32 rounding.

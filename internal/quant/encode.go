@@ -12,8 +12,8 @@ func HasEncoder(t Type) bool {
 }
 
 // Quantize encodes whole rows, all values alike. F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0 and Q5_1 give the bytes of ggml's
-// reference quantiser; the other formats search for the least squared error. Where a format has scales, NaN and
-// infinity have no code and are errors.
+// reference quantiser; the other formats search for the least squared error. Blocks hold finite numbers only, up to
+// Bounds.Most; others are errors.
 func Quantize(t Type, dst []byte, src []float32) error { return QuantizeRow(t, dst, src, nil) }
 
 // QuantizeRow encodes one row whose columns are not alike: the squared error of column i counts importance[i] times,
@@ -61,12 +61,12 @@ func checkImportance(n int, importance []float32) error {
 }
 
 func encodeBlocks(t Type, dst []byte, src, importance []float32) error {
+	f := &formats[t]
 	for i, x := range src {
-		if x-x != 0 { // only NaN and the infinities are not zero from themselves
-			return fmt.Errorf("value %d is %v: %s holds finite numbers only", i, x, t)
+		if !(abs(x) <= f.bounds.Most) {
+			return fmt.Errorf("value %d is %v: %s holds numbers up to %.3g", i, x, t, f.bounds.Most)
 		}
 	}
-	f := &formats[t]
 	var b target
 	for n := f.block; len(src) > 0; dst, src = dst[f.bytes:], src[n:] {
 		var weights []float32
@@ -81,5 +81,7 @@ func encodeBlocks(t Type, dst []byte, src, importance []float32) error {
 
 func putHalf(b []byte, x float64) { binary.LittleEndian.PutUint16(b, F32ToF16(float32(x))) }
 
-// asHalf is the nearest number that a half can hold.
-func asHalf(x float64) float64 { return float64(F16ToF32(F32ToF16(float32(x)))) }
+// asHalf is the nearest finite number that a half can hold.
+func asHalf(x float64) float64 {
+	return float64(F16ToF32(F32ToF16(float32(max(-mostHalf, min(mostHalf, x))))))
+}

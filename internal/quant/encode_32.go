@@ -78,10 +78,7 @@ func (b *target) encodeBook(dst []byte, book *codebook) {
 	r := b.run(0, len(b.src))
 	d := asHalf(book.fit(&r))
 	putHalf(dst, d)
-	twice := 2 * inverse(d)
-	for j, v := range r.x {
-		r.code[j] = book.code[place(float64(v*twice))]
-	}
+	book.encode(&r, d)
 }
 
 // encodeOffset stores d and m, of any sign, and finds codes from 0, for the least value, to top.

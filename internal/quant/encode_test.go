@@ -2,6 +2,7 @@ package quant
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,7 +36,7 @@ func TestQuantizeRefuses(t *testing.T) {
 		"Q8_K has no encoder: choose a type that has one, such as Q4_K or Q8_0")
 	bad := make([]float32, 32)
 	bad[3] = float32(math.Inf(1))
-	require.EqualError(t, Quantize(Q4_0, make([]byte, 18), bad), "value 3 is +Inf: Q4_0 holds finite numbers only")
+	require.EqualError(t, Quantize(Q4_0, make([]byte, 18), bad), "value 3 is +Inf: Q4_0 holds numbers up to 5.24e+05")
 
 	dst, src := make([]byte, 18), make([]float32, 32)
 	require.EqualError(t, QuantizeRow(Q4_0, dst, src, src[:31]),
@@ -48,7 +49,8 @@ func TestQuantizeRefuses(t *testing.T) {
 // worst is the largest root mean square error of a block, relative to its largest magnitude.
 var worst = map[Type]float64{
 	F32: 0, F16: 0x1p-11, BF16: 0x1p-8, Q8_0: 0.6 / 127, Q4_0: 1.01 / 8, Q5_0: 1.01 / 16, Q4_1: 1.01 / 15, Q5_1: 1.01 / 31,
-	Q2_K: 0.4, Q3_K: 0.2, Q4_K: 0.09, Q5_K: 0.05, Q6_K: 0.025,
+	Q2_K: 0.4, Q3_K: 0.2, Q4_K: 0.09, Q5_K: 0.05, Q6_K: 0.025, IQ4_NL: 0.1, IQ4_XS: 0.1, MXFP4: 0.2, NVFP4: 0.15,
+	TQ1_0: 0.5, TQ2_0: 0.5, Q1_0: 0.5, Q2_0: 0.5,
 }
 
 // TestQuantizeIsNear checks the error of encoding anything, with and without importance.
@@ -61,10 +63,14 @@ func TestQuantizeIsNear(t *testing.T) {
 		t.Run(typ.String(), func(t *testing.T) {
 			require.Contains(t, worst, typ)
 			rapid.Check(t, func(t *rapid.T) {
-				spread := rapid.Float32Range(-8, 8)
+				rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+				size, tail := rapid.Float64Range(1, 100).Draw(t, "size"), rapid.Float64Range(0, 4).Draw(t, "tail")
 				x := make([]float32, 256)
-				for i := range x {
-					x[i] = spread.Draw(t, "x")
+				for i := range x { // from two values through uniform ones to a few that stand out
+					x[i] = float32(size * math.Pow(rng.Float64(), tail))
+					if rng.IntN(2) == 0 {
+						x[i] = -x[i]
+					}
 				}
 				for _, importance := range [][]float32{nil, weights} {
 					n := max(32, typ.Block())
@@ -102,7 +108,7 @@ func TestImportance(t *testing.T) {
 				}
 				return weighted
 			}
-			require.Less(t, cost(roundTrip(t, typ, x, importance)), 0.97*cost(roundTrip(t, typ, x, nil)))
+			require.Less(t, cost(roundTrip(t, typ, x, importance)), cost(roundTrip(t, typ, x, nil)))
 			require.Equal(t, roundTrip(t, typ, x, nil), roundTrip(t, typ, x, nil))
 		})
 	}
@@ -140,7 +146,11 @@ func FuzzQuantize(f *testing.F) {
 		require.NoError(t, err)
 		packed := make([]byte, size)
 		if QuantizeRow(typ, packed, values[:n], importance) == nil {
-			require.NoError(t, Dequantize(typ, make([]float32, n), packed))
+			decoded := make([]float32, n)
+			require.NoError(t, Dequantize(typ, decoded, packed))
+			for i, y := range decoded {
+				require.False(t, typ.Block() > 1 && y-y != 0, "value %d of %v is %v", i, values[:n], y)
+			}
 		}
 	})
 }

@@ -1,13 +1,33 @@
 package quant
 
-// format is one row of the table. decode reads whole blocks; both slices have been checked to match.
+import "math"
+
+// format is one row of the table. The codecs work on whole blocks, of lengths that have been checked.
 type format struct {
 	name   string
 	block  int // values
 	bytes  int
+	bounds Bounds
 	decode func(dst []float32, src []byte) // nil where only the size is known
-	encode func(dst []byte, b *target)     // one block; nil where there is none, and for plain numbers
+	encode func(dst []byte, b *target)     // one block; nil for plain numbers too
 }
+
+// Bounds are what the numbers of a block can be, whatever its bytes: they say which sums of products fit an int32.
+//
+// A value is code·scale·unit - low·unit', where codes, scales and lows are whole numbers and the units are floats.
+// Where a format has halves and quarters, they are counted in whole numbers: codes of IQ1_S are multiplied by 8,
+// 4-bit floats by 2, and the IQ types' scales s + 1/2 by 2.
+type Bounds struct {
+	Codes, Scales Range   // Scales is 1 to 1 where there are none, or floats
+	Low           int     // lows are 0 to Low; 0 where there are none
+	Span          int     // values that share units
+	Most          float32 // the largest magnitude that can be encoded
+}
+
+// Range holds the numbers from Min to Max.
+type Range struct{ Min, Max int }
+
+const mostHalf = 65504 // the largest finite half
 
 // formats is indexed by Type. Source of sizes and layouts: ggml-common.h of ggml.
 //
@@ -16,93 +36,95 @@ type format struct {
 // high halves are runs of consecutive values. y is the decoded value, q the stored code.
 var formats = [...]format{
 	// Plain numbers.
-	F32:  {"F32", 1, 4, decodeF32, nil},
-	F16:  {"F16", 1, 2, decodeF16, nil},
-	BF16: {"BF16", 1, 2, decodeBF16, nil},
-	F64:  {"F64", 1, 8, nil, nil},
-	I8:   {"I8", 1, 1, nil, nil},
-	I16:  {"I16", 1, 2, nil, nil},
-	I32:  {"I32", 1, 4, nil, nil},
-	I64:  {"I64", 1, 8, nil, nil},
+	F32:  {"F32", 1, 4, Bounds{}, decodeF32, nil},
+	F16:  {"F16", 1, 2, Bounds{}, decodeF16, nil},
+	BF16: {"BF16", 1, 2, Bounds{}, decodeBF16, nil},
+	F64:  {"F64", 1, 8, Bounds{}, nil, nil},
+	I8:   {"I8", 1, 1, Bounds{}, nil, nil},
+	I16:  {"I16", 1, 2, Bounds{}, nil, nil},
+	I32:  {"I32", 1, 4, Bounds{}, nil, nil},
+	I64:  {"I64", 1, 8, Bounds{}, nil, nil},
 
 	// Blocks of 32 with one scale.
 	//
 	// Q4_0: d f16 @0, 16 bytes of nibbles @2. y = (q-8)·d.
-	Q4_0: {"Q4_0", 32, 18, decodeQ4_0, encodeQ4_0},
+	Q4_0: {"Q4_0", 32, 18, Bounds{Range{-8, 7}, Range{1, 1}, 0, 32, 8 * mostHalf}, decodeQ4_0, encodeQ4_0},
 	// Q4_1: d f16 @0, m f16 @2, 16 bytes of nibbles @4. y = q·d + m.
-	Q4_1: {"Q4_1", 32, 20, decodeQ4_1, encodeQ4_1},
+	Q4_1: {"Q4_1", 32, 20, Bounds{Range{0, 15}, Range{1, 1}, 1, 32, mostHalf}, decodeQ4_1, encodeQ4_1},
 	// Q5_0: d f16 @0, qh u32 @2: bit i is bit 4 of code i, 16 bytes of nibbles @6. y = (q-16)·d.
-	Q5_0: {"Q5_0", 32, 22, decodeQ5_0, encodeQ5_0},
+	Q5_0: {"Q5_0", 32, 22, Bounds{Range{-16, 15}, Range{1, 1}, 0, 32, 16 * mostHalf}, decodeQ5_0, encodeQ5_0},
 	// Q5_1: d f16 @0, m f16 @2, qh u32 @4, 16 bytes of nibbles @8. y = q·d + m.
-	Q5_1: {"Q5_1", 32, 24, decodeQ5_1, encodeQ5_1},
+	Q5_1: {"Q5_1", 32, 24, Bounds{Range{0, 31}, Range{1, 1}, 1, 32, mostHalf}, decodeQ5_1, encodeQ5_1},
 	// Q8_0: d f16 @0, 32 int8 @2. y = q·d.
-	Q8_0: {"Q8_0", 32, 34, decodeQ8_0, encodeQ8_0},
+	Q8_0: {"Q8_0", 32, 34, Bounds{Range{-128, 127}, Range{1, 1}, 0, 32, 127 * mostHalf}, decodeQ8_0, encodeQ8_0},
 	// Q8_1: d f16 @0, s f16 @2 = d·Σq, 32 int8 @4. For activations; no file stores it.
-	Q8_1: {"Q8_1", 32, 36, nil, nil},
+	Q8_1: {"Q8_1", 32, 36, Bounds{}, nil, nil},
 
 	// Super-blocks of 256: two levels of scales.
 	//
 	// Q2_K, 16 sub-blocks of 16: scales 16 bytes @0, byte i = scale in the low nibble, minimum in the high one;
 	// qs 64 bytes @16; d f16 @80; dmin f16 @82. The 32 bytes of qs for each half of 128 hold four runs of
 	// 32 codes: bits 0-1, 2-3, 4-5, 6-7. y = d·scale·q - dmin·min.
-	Q2_K: {"Q2_K", 256, 84, decodeQ2_K, encodeQ2_K},
+	Q2_K: {"Q2_K", 256, 84, Bounds{Range{0, 3}, Range{0, 15}, 15, 256, 15 * mostHalf}, decodeQ2_K, encodeQ2_K},
 	// Q3_K, 16 sub-blocks of 16: hmask 32 bytes @0; qs 64 bytes @32, as in Q2_K; scales 12 bytes @96; d f16 @108.
 	// Run r (0-7) of 32 values has its third bit in bit r of hmask; clear means minus 4. Scale i is 6 bits,
 	// biased by 32: low 4 bits are nibble array scales[0:8]; the high 2 are bits 2·(i/4) of scales[8+i%4].
 	// y = d·(scale-32)·(q - 4·[bit clear]).
-	Q3_K: {"Q3_K", 256, 110, decodeQ3_K, encodeQ3_K},
+	Q3_K: {"Q3_K", 256, 110, Bounds{Range{-4, 3}, Range{-32, 31}, 0, 256, 4 * 31 * mostHalf}, decodeQ3_K, encodeQ3_K},
 	// Q4_K, 8 sub-blocks of 32: d f16 @0, dmin f16 @2, scales 12 bytes @4, qs 128 bytes @16: four nibble
 	// arrays of 32 bytes, sub-blocks 2p (low) and 2p+1 (high). 8 scales and 8 minima of 6 bits each:
 	//	i < 4:  scale = s[i] & 63, min = s[i+4] & 63
 	//	i >= 4: scale = s[i+4]&15 | s[i-4]>>6<<4, min = s[i+4]>>4 | s[i]>>6<<4
 	// y = d·scale·q - dmin·min.
-	Q4_K: {"Q4_K", 256, 144, decodeQ4_K, encodeQ4_K},
+	Q4_K: {"Q4_K", 256, 144, Bounds{Range{0, 15}, Range{0, 63}, 63, 256, 63 * mostHalf}, decodeQ4_K, encodeQ4_K},
 	// Q5_K: as Q4_K, with qh 32 bytes @16 and qs @48; bit s of qh[l] is bit 4 of code l of sub-block s.
-	Q5_K: {"Q5_K", 256, 176, decodeQ5_K, encodeQ5_K},
+	Q5_K: {"Q5_K", 256, 176, Bounds{Range{0, 31}, Range{0, 63}, 63, 256, 63 * mostHalf}, decodeQ5_K, encodeQ5_K},
 	// Q6_K, 16 sub-blocks of 16: ql 128 bytes @0, qh 64 bytes @128, scales 16 int8 @192, d f16 @208. Each half
 	// of 128 takes 64 bytes of ql and 32 of qh. Runs of 32: 0 and 1 are the low nibbles of ql[0:32] and
 	// ql[32:64], 2 and 3 their high nibbles; run r has its bits 4-5 in bits 2r of qh. y = d·scale·(q-32).
-	Q6_K: {"Q6_K", 256, 210, decodeQ6_K, encodeQ6_K},
+	Q6_K: {"Q6_K", 256, 210, Bounds{Range{-32, 31}, Range{-128, 127}, 0, 256, 32 * 127 * mostHalf},
+		decodeQ6_K, encodeQ6_K},
 	// Q8_K: d f32 @0, 256 int8 @4, 16 int16 sums @260. For activations; no file stores it.
-	Q8_K: {"Q8_K", 256, 292, nil, nil},
+	Q8_K: {"Q8_K", 256, 292, Bounds{}, nil, nil},
 
 	// Codes that index a table of values.
 	//
 	// IQ4_NL: d f16 @0, 16 bytes of nibbles @2. y = d·nonlinear[q].
-	IQ4_NL: {"IQ4_NL", 32, 18, decodeIQ4_NL, nil},
+	IQ4_NL: {"IQ4_NL", 32, 18, Bounds{Range{-127, 113}, Range{1, 1}, 0, 32, 113 * mostHalf}, decodeIQ4_NL, encodeIQ4_NL},
 	// IQ4_XS, 8 sub-blocks of 32: d f16 @0, high 2 bits of the scales u16 @2 (bits 2i), low 4 bits 4 bytes @4
 	// (nibble i%2 of byte i/2), then per sub-block 16 bytes of nibbles @8. y = d·(scale-32)·nonlinear[q].
-	IQ4_XS: {"IQ4_XS", 256, 136, decodeIQ4_XS, nil},
+	IQ4_XS: {"IQ4_XS", 256, 136, Bounds{Range{-127, 113}, Range{-32, 31}, 0, 256, 113 * 31 * mostHalf},
+		decodeIQ4_XS, encodeIQ4_XS},
 	// IQ2_XXS: d f16 @0, 32 u16 @2: grid indexes, signs and scales of 4 bits.
-	IQ2_XXS: {"IQ2_XXS", 256, 66, nil, nil},
+	IQ2_XXS: {"IQ2_XXS", 256, 66, Bounds{Range{-43, 43}, Range{1, 31}, 0, 256, 43 * 31 / 8 * mostHalf}, nil, nil},
 	// IQ2_XS: d f16 @0, 32 u16 @2: 9 bits of grid index and 7 of signs, scales 8 bytes @66.
-	IQ2_XS: {"IQ2_XS", 256, 74, nil, nil},
+	IQ2_XS: {"IQ2_XS", 256, 74, Bounds{Range{-43, 43}, Range{1, 31}, 0, 256, 43 * 31 / 8 * mostHalf}, nil, nil},
 	// IQ2_S: d f16 @0, qs 64 bytes @2 (32 of grid index, 32 of signs), qh 8 @66, scales 8 @74.
-	IQ2_S: {"IQ2_S", 256, 82, nil, nil},
+	IQ2_S: {"IQ2_S", 256, 82, Bounds{Range{-43, 43}, Range{1, 31}, 0, 256, 43 * 31 / 8 * mostHalf}, nil, nil},
 	// IQ3_XXS: d f16 @0, 64 bytes of grid index @2, 32 bytes of signs and scales @66.
-	IQ3_XXS: {"IQ3_XXS", 256, 98, nil, nil},
+	IQ3_XXS: {"IQ3_XXS", 256, 98, Bounds{Range{-62, 62}, Range{1, 31}, 0, 256, 62 * 31 / 4 * mostHalf}, nil, nil},
 	// IQ3_S: d f16 @0, qs 64 bytes @2, qh 8 @66, signs 32 @74, scales 4 @106.
-	IQ3_S: {"IQ3_S", 256, 110, nil, nil},
+	IQ3_S: {"IQ3_S", 256, 110, Bounds{Range{-15, 15}, Range{1, 31}, 0, 256, 15 * 31 * mostHalf}, nil, nil},
 	// IQ1_S: d f16 @0, qs 32 bytes @2, qh 8 u16 @34: 3 bits for each of 4 indexes, scale, sign of the shift.
-	IQ1_S: {"IQ1_S", 256, 50, nil, nil},
+	IQ1_S: {"IQ1_S", 256, 50, Bounds{Range{-9, 9}, Range{1, 15}, 0, 256, 15 * mostHalf}, nil, nil},
 	// IQ1_M: qs 32 bytes @0, qh 16 @32, scales 8 @48; d is spread over the top nibbles of the scales.
-	IQ1_M: {"IQ1_M", 256, 56, nil, nil},
+	IQ1_M: {"IQ1_M", 256, 56, Bounds{Range{-9, 9}, Range{1, 15}, 0, 256, 15 * mostHalf}, nil, nil},
 
 	// Ternary and binary.
 	//
 	// TQ1_0: qs 48 bytes @0 (5 digits of base 3 a byte), qh 4 @48 (4 digits a byte), d f16 @52.
-	TQ1_0: {"TQ1_0", 256, 54, nil, nil},
+	TQ1_0: {"TQ1_0", 256, 54, Bounds{Range{-1, 1}, Range{1, 1}, 0, 256, mostHalf}, decodeTQ1_0, encodeTQ1_0},
 	// TQ2_0: qs 64 bytes @0 (2 bits a code), d f16 @64.
-	TQ2_0: {"TQ2_0", 256, 66, nil, nil},
+	TQ2_0: {"TQ2_0", 256, 66, Bounds{Range{-1, 2}, Range{1, 1}, 0, 256, mostHalf}, decodeTQ2_0, encodeTQ2_0},
 	// Q1_0: d f16 @0, 16 bytes @2: bit j%8 of byte j/8 chooses d or -d.
-	Q1_0: {"Q1_0", 128, 18, nil, nil},
+	Q1_0: {"Q1_0", 128, 18, Bounds{Range{-1, 1}, Range{1, 1}, 0, 128, mostHalf}, decodeQ1_0, encodeQ1_0},
 	// Q2_0: d f16 @0, 16 bytes @2: bits 2·(j%4) of byte j/4. y = (q-1)·d.
-	Q2_0: {"Q2_0", 64, 18, nil, nil},
+	Q2_0: {"Q2_0", 64, 18, Bounds{Range{-1, 2}, Range{1, 1}, 0, 64, mostHalf}, decodeQ2_0, encodeQ2_0},
 
 	// Four-bit floats: sign, 2 bits of exponent, 1 of mantissa.
 	//
 	// MXFP4: e u8 @0, the block's scale 2^(e-127), 16 bytes of nibbles @1. y = 2^(e-128)·fp4Doubled[q].
-	MXFP4: {"MXFP4", 32, 17, decodeMXFP4, nil},
+	MXFP4: {"MXFP4", 32, 17, Bounds{Range{-12, 12}, Range{1, 1}, 0, 32, math.MaxFloat32}, decodeMXFP4, encodeMXFP4},
 	// NVFP4, 4 sub-blocks of 16: 4 scales @0 (unsigned E4M3), then per sub-block 8 bytes of nibbles @4.
-	NVFP4: {"NVFP4", 64, 36, nil, nil},
+	NVFP4: {"NVFP4", 64, 36, Bounds{Range{-12, 12}, Range{1, 1}, 0, 16, 6 * 448}, decodeNVFP4, encodeNVFP4},
 }

@@ -96,6 +96,14 @@ func (t Type) RowBytes(n int) (int, error) {
 	return n / f.block * f.bytes, nil
 }
 
+// Bounds are those of a block's numbers; all are 0 for types that have no blocks.
+func (t Type) Bounds() Bounds {
+	if !t.Known() {
+		return Bounds{}
+	}
+	return formats[t].bounds
+}
+
 // Parse finds a type by its name, in either case.
 func Parse(name string) (Type, bool) {
 	for id := range formats {

@@ -54,6 +54,9 @@ func Random(t Type, dst []byte, dev float64, r *rand.Rand) error {
 	case t == MXFP4:
 		randomMXFP4(dst, dev, r)
 		return nil
+	case t == NVFP4:
+		randomNVFP4(dst, dev, r)
+		return nil
 	case t == F32 || t == F16 || t == BF16:
 		values := make([]float32, len(dst)/t.Bytes())
 		for i := range values {
@@ -99,12 +102,25 @@ func (f scaleFields) random(t Type, dst []byte, dev float64, r *rand.Rand) error
 	return nil
 }
 
-// randomMXFP4 gives all blocks the power of two that comes nearest; random codes have a mean square of 137/16.
+const meanSquareE2M1 = 137.0 / 16 // of random codes
+
+// randomMXFP4 gives all blocks the power of two that comes nearest.
 func randomMXFP4(dst []byte, dev float64, r *rand.Rand) {
 	randomBits(dst, r)
-	exponent := math.Round(math.Log2(dev / math.Sqrt(137.0/16)))
+	exponent := math.Round(math.Log2(dev / math.Sqrt(meanSquareE2M1)))
 	for i := 0; i < len(dst); i += MXFP4.Bytes() {
 		dst[i] = byte(min(max(exponent+127, 1), 250))
+	}
+}
+
+// randomNVFP4 chooses between the two scales next to the right one.
+func randomNVFP4(dst []byte, dev float64, r *rand.Rand) {
+	randomBits(dst, r)
+	below := belowUE4M3(dev / math.Sqrt(meanSquareE2M1))
+	for i := 0; i < len(dst); i += NVFP4.Bytes() {
+		for s := range 4 {
+			dst[i+s] = min(below+byte(r.IntN(2)), 0x7e)
+		}
 	}
 }
 

@@ -85,7 +85,7 @@ func TestQuantizeError(t *testing.T) {
 		compared := 0
 		for name, want := range tensors {
 			if !strings.HasPrefix(name, "blk.1.") {
-				continue // one block of four, to save time
+				continue // one block of four, to save time; the figures have 6 digits
 			}
 			plain, packed := quantized(t, f, name, typ)
 			got := make([]float32, len(plain))
@@ -94,7 +94,7 @@ func TestQuantizeError(t *testing.T) {
 			for i, x := range plain {
 				sum += math.Pow(float64(x-got[i]), 2)
 			}
-			require.LessOrEqual(t, math.Sqrt(sum/float64(len(got))), want, "%s as %s", name, typ)
+			require.LessOrEqual(t, math.Sqrt(sum/float64(len(got))), want*(1+1e-5), "%s as %s", name, typ)
 			compared++
 		}
 		require.NotZero(t, compared, recipe)
