@@ -55,8 +55,8 @@ func TestRowBytes(t *testing.T) {
 func TestLengthsAreChecked(t *testing.T) {
 	require.EqualError(t, Dequantize(Q4_0, make([]float32, 32), make([]byte, 17)),
 		"Q4_0: 32 values take 18 bytes, not 17")
-	require.EqualError(t, Dequantize(IQ1_S, make([]float32, 256), make([]byte, 50)),
-		"IQ1_S has no decoder yet: convert the tensor to a type that has one, such as Q8_0")
+	require.EqualError(t, Dequantize(Q8_K, make([]float32, 256), make([]byte, 292)),
+		"Q8_K has no decoder yet: convert the tensor to a type that has one, such as Q8_0")
 }
 
 func FuzzDequantize(f *testing.F) {

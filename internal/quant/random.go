@@ -18,7 +18,7 @@ type scaleFields struct {
 // scales finds the fields of t. The others have no such field: numbers, exponents, and formats for activations.
 func scales(t Type) (scaleFields, bool) {
 	switch t {
-	case Q4_0, Q5_0, Q8_0, IQ4_NL, IQ4_XS, IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S, IQ1_S, Q1_0, Q2_0:
+	case Q4_0, Q5_0, Q8_0, IQ4_NL, IQ4_XS, IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S, IQ1_S, IQ1_M, Q1_0, Q2_0:
 		return scaleFields{d: 0}, true
 	case Q4_1: // codes have a mean of 7.5
 		return scaleFields{d: 0, min: 2, centre: -7.5}, true
@@ -75,6 +75,10 @@ func (f scaleFields) random(t Type, dst []byte, dev float64, r *rand.Rand) error
 	set := func(unit float64) {
 		for i, s := range scale {
 			block := dst[i*t.Bytes():]
+			if t == IQ1_M {
+				putScaleIQ1_M(block, F32ToF16(float32(s*unit)))
+				continue
+			}
 			binary.LittleEndian.PutUint16(block[f.d:], F32ToF16(float32(s*unit)))
 			if f.min > 0 {
 				binary.LittleEndian.PutUint16(block[f.min:], F32ToF16(float32(s*unit*f.centre)))
