@@ -14,8 +14,6 @@ import "github.com/sluice-ai/sluice/internal/quant"
 type format struct {
 	form   Form
 	fields []field
-	span   int // k of one FMA: twin.go
-	bounds bounds
 }
 
 // field is a run of bytes of the file's block.
@@ -25,13 +23,6 @@ type field struct {
 	recode       *recoding
 }
 
-// recoding rearranges the bits of a field; unpack is the inverse of pack.
-type recoding struct{ pack, unpack func(units []byte) }
-
-// bounds are the largest magnitudes of what unpack finds, whatever the bytes: they prove that sums fit int32.
-// Of 0: the format has no such thing; scales are then 1.
-type bounds struct{ code, scale, low int }
-
 var (
 	f16     = []field{{0, 2, 2, nil}}
 	formats = [...]format{
@@ -40,30 +31,38 @@ var (
 		quant.BF16: {form: Plain, fields: f16},
 
 		// d, codes
-		quant.Q4_0: {By32, []field{{0, 2, 2, nil}, {2, 16, 4, nil}}, 32, bounds{8, 0, 0}},
-		quant.Q8_0: {By32, []field{{0, 2, 2, nil}, {2, 32, 4, nil}}, 32, bounds{128, 0, 0}},
+		quant.Q4_0: {By32, []field{{0, 2, 2, nil}, {2, 16, 4, nil}}},
+		quant.Q8_0: {By32, []field{{0, 2, 2, nil}, {2, 32, 4, nil}}},
 		// d, m, codes
-		quant.Q4_1: {By32, []field{{0, 4, 2, nil}, {4, 16, 4, nil}}, 32, bounds{15, 0, 1}},
+		quant.Q4_1: {By32, []field{{0, 4, 2, nil}, {4, 16, 4, nil}}},
 		// d (m), bit 4, codes
-		quant.Q5_0: {By32, []field{{0, 2, 2, nil}, {2, 4, 4, &bitsOf32}, {6, 16, 4, nil}}, 32, bounds{16, 0, 0}},
-		quant.Q5_1: {By32, []field{{0, 4, 2, nil}, {4, 4, 4, &bitsOf32}, {8, 16, 4, nil}}, 32, bounds{31, 0, 1}},
+		quant.Q5_0: {By32, []field{{0, 2, 2, nil}, {2, 4, 4, &bitsOf32}, {6, 16, 4, nil}}},
+		quant.Q5_1: {By32, []field{{0, 4, 2, nil}, {4, 4, 4, &bitsOf32}, {8, 16, 4, nil}}},
 
 		// d, dmin, scales (bit 4), codes
-		quant.Q4_K: {By256, []field{{0, 4, 2, nil}, {4, 12, 4, &sixBitScales}, {16, 128, 4, nil}}, 256, bounds{15, 63, 63}},
-		quant.Q5_K: {By256, []field{{0, 4, 2, nil}, {4, 12, 4, &sixBitScales}, {16, 160, 4, nil}}, 256, bounds{31, 63, 63}},
+		quant.Q4_K: {By256, []field{{0, 4, 2, nil}, {4, 12, 4, &sixBitScales}, {16, 128, 4, nil}}},
+		quant.Q5_K: {By256, []field{{0, 4, 2, nil}, {4, 12, 4, &sixBitScales}, {16, 160, 4, nil}}},
 		// scales and minima, byte s of sub-block s, codes, d, dmin
-		quant.Q2_K: {By256, []field{{0, 16, 1, nil}, {16, 64, 4, nil}, {80, 4, 2, nil}}, 256, bounds{3, 15, 15}},
+		quant.Q2_K: {By256, []field{{0, 16, 1, nil}, {16, 64, 4, nil}, {80, 4, 2, nil}}},
 		// bit 2, codes, scales, d
-		quant.Q3_K: {By256, []field{{0, 32, 4, &thirdBits}, {32, 64, 4, nil}, {96, 12, 4, nil}, {108, 2, 2, nil}}, 256,
-			bounds{4, 32, 0}},
+		quant.Q3_K: {By256, []field{{0, 32, 4, &thirdBits}, {32, 64, 4, nil}, {96, 12, 4, nil}, {108, 2, 2, nil}}},
 		// codes, bits 4-5, scales int8 [16 sub-blocks][16 rows], d
-		quant.Q6_K: {By256, []field{{0, 192, 4, nil}, {192, 16, 1, nil}, {208, 2, 2, nil}}, 256, bounds{32, 128, 0}},
+		quant.Q6_K: {By256, []field{{0, 192, 4, nil}, {192, 16, 1, nil}, {208, 2, 2, nil}}},
 
 		// d, codes
-		quant.IQ4_NL: {By32, []field{{0, 2, 2, nil}, {2, 16, 4, nil}}, 32, bounds{127, 0, 0}},
+		quant.IQ4_NL: {By32, []field{{0, 2, 2, nil}, {2, 16, 4, nil}}},
 		// exponent, codes
-		quant.MXFP4: {By32, []field{{0, 1, 1, nil}, {1, 16, 4, nil}}, 32, bounds{12, 0, 0}},
+		quant.MXFP4: {By32, []field{{0, 1, 1, nil}, {1, 16, 4, nil}}},
+		// scales, codes
+		quant.NVFP4: {By32, []field{{0, 4, 1, nil}, {4, 32, 4, nil}}},
 		// d, high bits of scales, low bits, codes
-		quant.IQ4_XS: {By256, []field{{0, 4, 2, nil}, {4, 4, 4, nil}, {8, 128, 4, nil}}, 256, bounds{127, 32, 0}},
+		quant.IQ4_XS: {By256, []field{{0, 4, 2, nil}, {4, 4, 4, nil}, {8, 128, 4, nil}}},
+
+		// codes, d
+		quant.TQ1_0: {By256, []field{{0, 52, 4, nil}, {52, 2, 2, nil}}},
+		// d, codes
+		quant.Q1_0:  {By32, []field{{0, 2, 2, nil}, {2, 16, 4, &bitsOf32}}},
+		quant.Q2_0:  {By32, []field{{0, 2, 2, nil}, {2, 16, 4, &pairsOf16}}},
+		quant.TQ2_0: {By256, []field{{0, 64, 4, nil}, {64, 2, 2, nil}}},
 	}
 )

@@ -231,6 +231,81 @@ func mxfp4AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func mxfp4AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
+// nvfp4AVX2x1 is a kernel for NVFP4, rows of activations: 1.
+//
+//go:noescape
+func nvfp4AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// nvfp4AVX2x4 is a kernel for NVFP4, rows of activations: 4.
+//
+//go:noescape
+func nvfp4AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// nvfp4AVX2Panel is a panelKernel for NVFP4.
+//
+//go:noescape
+func nvfp4AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q1_0AVX2x1 is a kernel for Q1_0, rows of activations: 1.
+//
+//go:noescape
+func q1_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q1_0AVX2x4 is a kernel for Q1_0, rows of activations: 4.
+//
+//go:noescape
+func q1_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q1_0AVX2Panel is a panelKernel for Q1_0.
+//
+//go:noescape
+func q1_0AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q2_0AVX2x1 is a kernel for Q2_0, rows of activations: 1.
+//
+//go:noescape
+func q2_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q2_0AVX2x4 is a kernel for Q2_0, rows of activations: 4.
+//
+//go:noescape
+func q2_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q2_0AVX2Panel is a panelKernel for Q2_0.
+//
+//go:noescape
+func q2_0AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// tq1_0AVX2x1 is a kernel for TQ1_0, rows of activations: 1.
+//
+//go:noescape
+func tq1_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// tq1_0AVX2x4 is a kernel for TQ1_0, rows of activations: 4.
+//
+//go:noescape
+func tq1_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// tq1_0AVX2Panel is a panelKernel for TQ1_0.
+//
+//go:noescape
+func tq1_0AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// tq2_0AVX2x1 is a kernel for TQ2_0, rows of activations: 1.
+//
+//go:noescape
+func tq2_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// tq2_0AVX2x4 is a kernel for TQ2_0, rows of activations: 4.
+//
+//go:noescape
+func tq2_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// tq2_0AVX2Panel is a panelKernel for TQ2_0.
+//
+//go:noescape
+func tq2_0AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // quantize32AVX2 is a quantizer for By32.
 //
 //go:noescape
@@ -291,6 +366,21 @@ func newAVX2() *Set {
 	s.one[quant.MXFP4] = mxfp4AVX2x1
 	s.four[quant.MXFP4] = mxfp4AVX2x4
 	s.panel[quant.MXFP4] = mxfp4AVX2Panel
+	s.one[quant.NVFP4] = nvfp4AVX2x1
+	s.four[quant.NVFP4] = nvfp4AVX2x4
+	s.panel[quant.NVFP4] = nvfp4AVX2Panel
+	s.one[quant.Q1_0] = q1_0AVX2x1
+	s.four[quant.Q1_0] = q1_0AVX2x4
+	s.panel[quant.Q1_0] = q1_0AVX2Panel
+	s.one[quant.Q2_0] = q2_0AVX2x1
+	s.four[quant.Q2_0] = q2_0AVX2x4
+	s.panel[quant.Q2_0] = q2_0AVX2Panel
+	s.one[quant.TQ1_0] = tq1_0AVX2x1
+	s.four[quant.TQ1_0] = tq1_0AVX2x4
+	s.panel[quant.TQ1_0] = tq1_0AVX2Panel
+	s.one[quant.TQ2_0] = tq2_0AVX2x1
+	s.four[quant.TQ2_0] = tq2_0AVX2x4
+	s.panel[quant.TQ2_0] = tq2_0AVX2Panel
 	return s
 }
 
@@ -519,6 +609,81 @@ func mxfp4AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, x
 //go:noescape
 func mxfp4AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
+// nvfp4AVX512x1 is a kernel for NVFP4, rows of activations: 1.
+//
+//go:noescape
+func nvfp4AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// nvfp4AVX512x4 is a kernel for NVFP4, rows of activations: 4.
+//
+//go:noescape
+func nvfp4AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// nvfp4AVX512Panel is a panelKernel for NVFP4.
+//
+//go:noescape
+func nvfp4AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q1_0AVX512x1 is a kernel for Q1_0, rows of activations: 1.
+//
+//go:noescape
+func q1_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q1_0AVX512x4 is a kernel for Q1_0, rows of activations: 4.
+//
+//go:noescape
+func q1_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q1_0AVX512Panel is a panelKernel for Q1_0.
+//
+//go:noescape
+func q1_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q2_0AVX512x1 is a kernel for Q2_0, rows of activations: 1.
+//
+//go:noescape
+func q2_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q2_0AVX512x4 is a kernel for Q2_0, rows of activations: 4.
+//
+//go:noescape
+func q2_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q2_0AVX512Panel is a panelKernel for Q2_0.
+//
+//go:noescape
+func q2_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// tq1_0AVX512x1 is a kernel for TQ1_0, rows of activations: 1.
+//
+//go:noescape
+func tq1_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// tq1_0AVX512x4 is a kernel for TQ1_0, rows of activations: 4.
+//
+//go:noescape
+func tq1_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// tq1_0AVX512Panel is a panelKernel for TQ1_0.
+//
+//go:noescape
+func tq1_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// tq2_0AVX512x1 is a kernel for TQ2_0, rows of activations: 1.
+//
+//go:noescape
+func tq2_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// tq2_0AVX512x4 is a kernel for TQ2_0, rows of activations: 4.
+//
+//go:noescape
+func tq2_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// tq2_0AVX512Panel is a panelKernel for TQ2_0.
+//
+//go:noescape
+func tq2_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // newAVX512 is the set of avx512, which the machine must have.
 func newAVX512() *Set {
 	s := generic()
@@ -569,6 +734,21 @@ func newAVX512() *Set {
 	s.one[quant.MXFP4] = mxfp4AVX512x1
 	s.four[quant.MXFP4] = mxfp4AVX512x4
 	s.panel[quant.MXFP4] = mxfp4AVX512Panel
+	s.one[quant.NVFP4] = nvfp4AVX512x1
+	s.four[quant.NVFP4] = nvfp4AVX512x4
+	s.panel[quant.NVFP4] = nvfp4AVX512Panel
+	s.one[quant.Q1_0] = q1_0AVX512x1
+	s.four[quant.Q1_0] = q1_0AVX512x4
+	s.panel[quant.Q1_0] = q1_0AVX512Panel
+	s.one[quant.Q2_0] = q2_0AVX512x1
+	s.four[quant.Q2_0] = q2_0AVX512x4
+	s.panel[quant.Q2_0] = q2_0AVX512Panel
+	s.one[quant.TQ1_0] = tq1_0AVX512x1
+	s.four[quant.TQ1_0] = tq1_0AVX512x4
+	s.panel[quant.TQ1_0] = tq1_0AVX512Panel
+	s.one[quant.TQ2_0] = tq2_0AVX512x1
+	s.four[quant.TQ2_0] = tq2_0AVX512x4
+	s.panel[quant.TQ2_0] = tq2_0AVX512Panel
 	return s
 }
 
@@ -767,6 +947,81 @@ func mxfp4VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func mxfp4VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
+// nvfp4VNNIx1 is a kernel for NVFP4, rows of activations: 1.
+//
+//go:noescape
+func nvfp4VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// nvfp4VNNIx4 is a kernel for NVFP4, rows of activations: 4.
+//
+//go:noescape
+func nvfp4VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// nvfp4VNNIPanel is a panelKernel for NVFP4.
+//
+//go:noescape
+func nvfp4VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q1_0VNNIx1 is a kernel for Q1_0, rows of activations: 1.
+//
+//go:noescape
+func q1_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q1_0VNNIx4 is a kernel for Q1_0, rows of activations: 4.
+//
+//go:noescape
+func q1_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q1_0VNNIPanel is a panelKernel for Q1_0.
+//
+//go:noescape
+func q1_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q2_0VNNIx1 is a kernel for Q2_0, rows of activations: 1.
+//
+//go:noescape
+func q2_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q2_0VNNIx4 is a kernel for Q2_0, rows of activations: 4.
+//
+//go:noescape
+func q2_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// q2_0VNNIPanel is a panelKernel for Q2_0.
+//
+//go:noescape
+func q2_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// tq1_0VNNIx1 is a kernel for TQ1_0, rows of activations: 1.
+//
+//go:noescape
+func tq1_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// tq1_0VNNIx4 is a kernel for TQ1_0, rows of activations: 4.
+//
+//go:noescape
+func tq1_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// tq1_0VNNIPanel is a panelKernel for TQ1_0.
+//
+//go:noescape
+func tq1_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// tq2_0VNNIx1 is a kernel for TQ2_0, rows of activations: 1.
+//
+//go:noescape
+func tq2_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// tq2_0VNNIx4 is a kernel for TQ2_0, rows of activations: 4.
+//
+//go:noescape
+func tq2_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// tq2_0VNNIPanel is a panelKernel for TQ2_0.
+//
+//go:noescape
+func tq2_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // newVNNI is the set of avx512vnni, which the machine must have.
 func newVNNI() *Set {
 	s := generic()
@@ -817,5 +1072,20 @@ func newVNNI() *Set {
 	s.one[quant.MXFP4] = mxfp4VNNIx1
 	s.four[quant.MXFP4] = mxfp4VNNIx4
 	s.panel[quant.MXFP4] = mxfp4VNNIPanel
+	s.one[quant.NVFP4] = nvfp4VNNIx1
+	s.four[quant.NVFP4] = nvfp4VNNIx4
+	s.panel[quant.NVFP4] = nvfp4VNNIPanel
+	s.one[quant.Q1_0] = q1_0VNNIx1
+	s.four[quant.Q1_0] = q1_0VNNIx4
+	s.panel[quant.Q1_0] = q1_0VNNIPanel
+	s.one[quant.Q2_0] = q2_0VNNIx1
+	s.four[quant.Q2_0] = q2_0VNNIx4
+	s.panel[quant.Q2_0] = q2_0VNNIPanel
+	s.one[quant.TQ1_0] = tq1_0VNNIx1
+	s.four[quant.TQ1_0] = tq1_0VNNIx4
+	s.panel[quant.TQ1_0] = tq1_0VNNIPanel
+	s.one[quant.TQ2_0] = tq2_0VNNIx1
+	s.four[quant.TQ2_0] = tq2_0VNNIx4
+	s.panel[quant.TQ2_0] = tq2_0VNNIPanel
 	return s
 }

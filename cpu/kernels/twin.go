@@ -11,13 +11,13 @@ import (
 // This file is the arithmetic of the products: every set repeats it to the bit. NaNs count as one value, since
 // which payload survives an operation depends on the order of operands.
 //
-//	quantised  for each span of k in order (one block, in most formats): isum = Σ scale·q·x and msum = Σ low·x,
-//	           exact integers, then acc = fma(d·dx, float(isum), acc) and, with minima,
-//	           acc = fma(m·dx, float(msum), acc)
+//	quantised  for each span of k in order (what shares d and dx, one block in most formats):
+//	           isum = Σ scale·q·x and msum = Σ low·x, exact integers, then acc = fma(d·dx, float(isum), acc) and,
+//	           with minima, acc = fma(m·dx, float(msum), acc)
 //	float      part[k%4] = fma(w[k], x[k], part[k%4]) in order of k, then (part0+part1) + (part2+part3)
 //
-// Integers become float32 by rounding to nearest even, as does every other operation. With |x| ≤ 127 the bounds of
-// a format in formats.go bound its sums, in any order: TestSumsFit.
+// Integers become float32 by rounding to nearest even, as does every other operation. With |x| ≤ 127, quant.Bounds
+// of a format bound its sums, in any order: TestSumsFit.
 
 // block is one tile taken apart: 16 rows × up to 256 k.
 type block struct {
@@ -55,6 +55,16 @@ func (b *block) unpack(t quant.Type, w []byte) {
 		b.unpackIQ4_XS(w)
 	case quant.MXFP4:
 		b.unpackMXFP4(w)
+	case quant.TQ1_0:
+		b.unpackTQ1_0(w)
+	case quant.TQ2_0:
+		b.unpackTQ2_0(w)
+	case quant.NVFP4:
+		b.unpackNVFP4(w)
+	case quant.Q1_0:
+		b.unpackQ1_0(w)
+	case quant.Q2_0:
+		b.unpackQ2_0(w)
 	default:
 		panic("kernels: no twin for " + t.String())
 	}
@@ -124,45 +134,50 @@ func twinBlocks(out []float32, stride, lanes int, m *Matrix, w []byte, x *Acts) 
 	for r := range x.Rows {
 		clear(out[r*stride:][:lanes])
 	}
-	var b block
-	for r := range b.scale {
-		for s := range b.scale[r] {
-			b.scale[r][s] = 1
-		}
-	}
-	f := &formats[m.Type]
+	b := block{scale: ones()}
+	form, bounds := x.Form, m.Type.Bounds()
+	span, minima := min(bounds.Span, blockValues[form]), bounds.Low > 0
 	n, size, row := m.Type.Block(), m.Type.Bytes()*TileRows, x.rowBytes()
-	blocks := n / blockValues[f.form] // of activations
+	parts := n / span
 	for i := range m.Cols / n {
 		b.unpack(m.Type, w[i*size:][:size])
 		for r := range x.Rows {
-			b.add(out[r*stride:][:lanes], f, n, x.Blocks[r*row+i*blocks*blockBytes[f.form]:])
+			for part := range parts {
+				k := i*n + part*span
+				at := x.Blocks[r*row+k/blockValues[form]*blockBytes[form]:]
+				dx := math.Float32frombits(binary.LittleEndian.Uint32(at[blockScale[form]:]))
+				b.add(out[r*stride:][:lanes], part, at[k%blockValues[form]:][:span], dx, minima)
+			}
 		}
 	}
 }
 
-// add adds the products of a block of n with activations from x on.
-func (b *block) add(acc []float32, f *format, n int, x []byte) {
-	for k := 0; k < n; k += f.span {
-		values := blockValues[f.form]
-		from := x[k/values*blockBytes[f.form]:]
-		dx := math.Float32frombits(binary.LittleEndian.Uint32(from[blockScale[f.form]:]))
-		from = from[k%values:][:f.span]
-		for o := range acc {
-			var isum, msum int32
-			for at := 0; at < f.span; at += 16 {
-				s, x := (k+at)/16, from[at:][:16]
-				isum += b.scale[o][s] * dot(b.q[o][16*s:][:16], x)
-				if f.bounds.low > 0 {
-					msum += b.low[o][s] * sum(x)
-				}
-			}
-			acc[o] = vec.FMA(b.d[o][k/f.span]*dx, float32(isum), acc[o])
-			if f.bounds.low > 0 {
-				acc[o] = vec.FMA(b.m[o][k/f.span]*dx, float32(msum), acc[o])
+// add adds the products of a span with x.
+func (b *block) add(acc []float32, part int, x []byte, dx float32, minima bool) {
+	for o := range acc {
+		var isum, msum int32
+		for at := 0; at < len(x); at += 16 {
+			s, x := (part*len(x)+at)/16, x[at:][:16]
+			isum += b.scale[o][s] * dot(b.q[o][16*s:][:16], x)
+			if minima {
+				msum += b.low[o][s] * sum(x)
 			}
 		}
+		acc[o] = vec.FMA(b.d[o][part]*dx, float32(isum), acc[o])
+		if minima {
+			acc[o] = vec.FMA(b.m[o][part]*dx, float32(msum), acc[o])
+		}
 	}
+}
+
+// ones are the scales of formats that have none.
+func ones() (scale [TileRows][16]int32) {
+	for r := range scale {
+		for s := range scale[r] {
+			scale[r][s] = 1
+		}
+	}
+	return scale
 }
 
 func dot(q []int8, x []byte) (n int32) {

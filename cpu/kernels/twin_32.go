@@ -1,7 +1,5 @@
 package kernels
 
-import "encoding/binary"
-
 // Formats of 32 values with one scale.
 
 func (b *block) unpackQ4_0(w []byte) {
@@ -55,22 +53,4 @@ func (b *block) fifthBits(w []byte) {
 			b.q[r][4*v+k] |= int8(bits>>v&1) << 4
 		}
 	}
-}
-
-// bitsOf32 moves bit i of 32 to bit i/4 of byte i%4, which shifts move to the bytes of the 4 codes from i/4·4 on.
-var bitsOf32 = recoding{
-	pack: func(units []byte) {
-		var packed uint32
-		for i, file := 0, binary.LittleEndian.Uint32(units); i < 32; i++ {
-			packed |= file >> i & 1 << (i%4*8 + i/4)
-		}
-		binary.LittleEndian.PutUint32(units, packed)
-	},
-	unpack: func(units []byte) {
-		var file uint32
-		for i, packed := 0, binary.LittleEndian.Uint32(units); i < 32; i++ {
-			file |= packed >> (i%4*8 + i/4) & 1 << i
-		}
-		binary.LittleEndian.PutUint32(units, file)
-	},
 }

@@ -32,6 +32,21 @@ func (b *block) unpackMXFP4(w []byte) {
 	b.lookUp(32, &fp4Doubled)
 }
 
+// unpackNVFP4: a scale is an unsigned E4M3 number, 4 bits of exponent, biased by 7, and 3 of mantissa; d is half of it
+// since the table has twice the values. Moved to their places in a float32 these bits are 2^-119 times d, for
+// subnormal numbers as well. 0x7f is not a number, and 0 in ggml; the highest bit counts for nothing else.
+func (b *block) unpackNVFP4(w []byte) {
+	for i, e := range w[:64] {
+		if e != 0x7f {
+			b.d[i%TileRows][i/TileRows] = math.Float32frombits(uint32(e&0x7f)<<20) * 0x1p119
+		} else {
+			b.d[i%TileRows][i/TileRows] = 0
+		}
+	}
+	b.nibbles(w[64:576], 8)
+	b.lookUp(64, &fp4Doubled)
+}
+
 // lookUp replaces n codes of each row by their values.
 func (b *block) lookUp(n int, values *[16]int8) {
 	for r := range b.q {

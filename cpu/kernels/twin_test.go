@@ -129,33 +129,38 @@ func TestTwinQuantizeAtTheLimits(t *testing.T) {
 	}
 }
 
-// The bounds of the table are those of unpacked tiles, and with them no sum leaves int32.
+// The bounds of a format are those of unpacked tiles, and with them no sum leaves int32.
 func TestSumsFit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for _, typ := range types {
-		f := &formats[typ]
-		if f.form == Plain {
+		if FormOf(typ) == Plain {
 			continue
 		}
-		var found bounds
-		for range 300 {
-			var b block
-			m := packed(t, typ, TileRows, typ.Block(), randomRows(rng, typ, TileRows, typ.Block(), wild))
-			b.unpack(typ, m.Data)
+		codes, scales, lows := quant.Range{}, quant.Range{Min: 1, Max: 1}, quant.Range{}
+		include := func(r *quant.Range, n int) { r.Min, r.Max = min(r.Min, n), max(r.Max, n) }
+		for tile := range 300 {
+			b := &block{scale: ones()}
+			b.unpack(typ, packed(t, typ, TileRows, typ.Block(), randomRows(rng, typ, TileRows, typ.Block(), wild)).Data)
+			if tile == 0 {
+				scales = quant.Range{Min: int(b.scale[0][0]), Max: int(b.scale[0][0])}
+			}
 			for r := range TileRows {
 				for _, q := range b.q[r] {
-					found.code = max(found.code, int(q), -int(q))
+					include(&codes, int(q))
 				}
-				for s := range b.scale[r] {
-					found.scale = max(found.scale, int(b.scale[r][s]), -int(b.scale[r][s]))
-					found.low = max(found.low, int(b.low[r][s]), -int(b.low[r][s]))
+				for s := range typ.Block() / 16 {
+					include(&scales, int(b.scale[r][s]))
+					include(&lows, int(b.low[r][s]))
 				}
 			}
 		}
-		require.Equal(t, f.bounds, found, typ)
-		require.Less(t, f.span*f.bounds.code*max(1, f.bounds.scale)*127, 1<<31, typ)
-		require.Less(t, f.span*f.bounds.low*127, 1<<31, typ)
-		require.Zero(t, typ.Block()%f.span, typ)
+		bounds := typ.Bounds()
+		most := func(r quant.Range) int { return max(r.Max, -r.Min) }
+		require.Equal(t, bounds.Codes, codes, typ)
+		require.Equal(t, bounds.Scales, scales, typ)
+		require.Equal(t, bounds.Low, most(lows), typ)
+		require.Less(t, bounds.Span*most(codes)*most(scales)*127, 1<<31, typ)
+		require.Less(t, bounds.Span*most(lows)*127, 1<<31, typ)
 	}
 }
 

@@ -12,10 +12,14 @@ var tables = []struct {
 }{
 	{"nonlinear", 0, nonlinear},
 	{"nonlinear128", 128, nonlinear},
-	{"fp4Doubled16", 16, [16]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}},
+	{"fp4Doubled", 0, fp4Doubled},
+	{"fp4Doubled16", 16, fp4Doubled},
 }
 
-var nonlinear = [16]int{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+var (
+	nonlinear  = [16]int{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+	fp4Doubled = [16]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+)
 
 // lookUp replaces codes by the values of a table.
 func (b *blocks) lookUp(table string) {
@@ -59,6 +63,77 @@ func (b *blocks) exponents() {
 	b.f("VPSLLD $21, %s, %s", b.codes, b.codes)
 	b.f("VPADDD %s, %s, %s", b.c("bit21"), b.codes, b.codes)
 	b.f("VPMAXSD %s, %s, %s", b.codes, b.tmp, b.tmp)
+}
+
+// nvfp4 is four sub-blocks of 16, each with a scale that is no integer: as if they were blocks.
+func (b *blocks) nvfp4() {
+	b.lane4(64, "R10")
+	b.f("MOVQ DX, DI")
+	for s := range 4 {
+		var v []vector
+		for i := range 4 {
+			v = append(v, vector{func() {
+				b.nibbles(2*s+i%2, i >= 2)
+				if b.vnni {
+					b.lookUp("fp4Doubled16")
+				} else {
+					b.lookUp("fp4Doubled")
+				}
+			}, x32*(s/2) + 16*(s%2) + 4*i})
+		}
+		if b.vnni {
+			b.startLess16(v)
+			b.dots(v, 28, true)
+		} else {
+			b.signedDots(v)
+		}
+		b.scaleE4M3(16 * s)
+		b.addBlock("VFMADD231PS", x32*(s/2)+x32Dx, b.acc)
+	}
+}
+
+// startLess16 sets acc to -16·Σx of the vectors' x: activations have no sum of 16 in this form.
+func (b *blocks) startLess16(vectors []vector) {
+	if b.stage == expand {
+		return
+	}
+	for r, acc := range b.acc {
+		b.zero(b.t)
+		for _, v := range vectors {
+			b.f("VPDPBUSD.BCST %s, %s, %s", b.x("DI", v.x, r), b.c("bytes16"), b.t)
+		}
+		b.zero(acc)
+		b.f("VPSUBD %s, %s, %s", b.t, acc, acc)
+	}
+}
+
+// scaleE4M3 loads what addBlock multiplies: with e the exponent and m the mantissa, (8+m)·2^(e-1) of 2^-10, or m where
+// e is 0, as an integer, since subnormal floats are slow.
+func (b *blocks) scaleE4M3(offset int) {
+	if b.stage == expand {
+		return
+	}
+	b.f("VPMOVZXBD %s, %s", b.lane1(offset), b.codes)
+	b.load("e4m3<>(SB)", b.t)
+	b.and(b.t, b.codes, b.tmp)
+	if b.wide() {
+		b.f("VPCMPD $4, %s, %s, K2", b.t, b.codes) // 0x7f is 0
+		b.f("VMOVDQU32.Z %s, K2, %s", b.tmp, b.tmp)
+	} else {
+		b.f("VPCMPEQD %s, %s, %s", b.t, b.codes, b.t)
+		b.f("VPANDN %s, %s, %s", b.tmp, b.t, b.tmp)
+	}
+	b.f("VPSRLD $3, %s, %s", b.tmp, b.codes) // e
+	b.f("VPSLLD $3, %s, %s", b.codes, b.t)
+	b.f("VPSUBD %s, %s, %s", b.t, b.tmp, b.tmp) // m
+	b.load("int1<>(SB)", b.t)
+	b.f("VPMINUD %s, %s, %s", b.codes, b.t, b.t)
+	b.f("VPSUBD %s, %s, %s", b.t, b.codes, b.codes)
+	b.f("VPSLLD $3, %s, %s", b.t, b.t)
+	b.f("VPADDD %s, %s, %s", b.t, b.tmp, b.tmp)
+	b.f("VPSLLVD %s, %s, %s", b.codes, b.tmp, b.tmp)
+	b.f("VCVTDQ2PS %s, %s", b.tmp, b.tmp)
+	b.f("VMULPS %s, %s, %s", b.c("float2m10"), b.tmp, b.tmp)
 }
 
 func (b *blocks) iq4_XS() {

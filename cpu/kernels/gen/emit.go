@@ -63,6 +63,15 @@ var constantWords = []struct {
 	{"nibble0", 0x0000000f},
 	{"bits45of0", 0x00000030},
 	{"int32", 32},
+	{"bytes1", 0x01010101},
+	{"bytes2", 0x02020202},
+	{"bytes16", 0x10101010},
+	{"e4m3", 0x7f},
+	{"float2m10", (127 - 10) << 23},
+	{"int1", 1},
+	{"bytes85", 85 * 0x01010101},
+	{"bytes170", 170 * 0x01010101},
+	{"minus1", 0xffffffff}, // pairs of int16
 	{"bit21", 1 << 21},
 	{"bit23", 1 << 23},
 	{"less128x0", 0x0000ff80}, // -128 as the low int16

@@ -43,6 +43,15 @@ var formats = []source{
 		keep: []string{"low4", "nonlinear", "nonlinear128", "less128x0", "less128x1", "ones"}},
 	{name: "MXFP4", stem: "mxfp4", tile: 16 * 17, x: x32, body: (*blocks).mxfp4,
 		keep: []string{"low4", "fp4Doubled16", "ones"}},
+
+	{name: "NVFP4", stem: "nvfp4", tile: 16 * 36, x: 2 * x32, body: (*blocks).nvfp4,
+		keep: []string{"low4", "fp4Doubled16", "fp4Doubled", "bytes16", "ones"}},
+	{name: "Q1_0", stem: "q1_0", tile: 16 * 18, x: 4 * x32, body: (*blocks).q1_0, keep: []string{"bytes2", "ones"}},
+	{name: "Q2_0", stem: "q2_0", tile: 16 * 18, x: 2 * x32, body: (*blocks).q2_0, keep: []string{"low2", "ones"}},
+	{name: "TQ1_0", stem: "tq1_0", tile: 16 * 54, x: x256, body: (*blocks).tq1_0,
+		keep: []string{"bytes1", "bytes85", "bytes170", "minus1", "ones"}},
+	{name: "TQ2_0", stem: "tq2_0", tile: 16 * 66, x: x256, body: (*blocks).tq2_0,
+		keep: []string{"low2", "minus1", "ones"}},
 }
 
 // emit writes the routine of a format for 1 or 4 rows. Float formats need no VNNI: they share a set's routine.

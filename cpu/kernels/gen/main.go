@@ -1,8 +1,8 @@
 // Command gen writes the assembly of cpu/kernels: each product once, for every instruction set.
 //
-// The loops of the formats (blocks.go, formats.go, floats.go) are written in terms of a vector whose lanes are rows;
-// emit.go knows how an instruction set spells it. The contracts of the routines are those of the types kernel and
-// quantizer in package kernels.
+// The loops of the formats (formats.go lists them; a body_*.go for each family, floats.go) are written in terms of a
+// vector whose lanes are rows, with the words of blocks.go and dots.go; emit.go knows how an instruction set spells it.
+// The contracts of the routines are those of the types kernel, panelKernel and quantizer in package kernels.
 package main
 
 import (
