@@ -12,7 +12,7 @@ import (
 
 // All that the device accepts: flush and *step (scheduler), and
 type (
-	// loaded, from the prefetcher: every weight is on the device.
+	// loaded, from the prefetcher, or from itself where nothing has to be loaded: every weight is on the device.
 	loaded struct{ incarnation int }
 )
 
@@ -60,19 +60,28 @@ func (d *device) start(c actor.Context) {
 		return
 	}
 	d.model = model
-	complete := make(map[int]int64)
-	fetcher := &prefetcher{core: d.core, incarnation: d.incarnation, pending: make(map[int]bool)}
-	if err := errors.Join(
-		d.spawn(c, "packer", "packer", nil, func(n int) actor.Actor { return &packer{core: d.core, incarnation: n} }),
-		d.spawn(c, "uploader", "uploader", nil, func(n int) actor.Actor { return newUploader(d.core, n, complete) }),
-		d.spawn(c, "prefetcher", "prefetcher", nil, func(int) actor.Actor { return fetcher }),
-	); err != nil {
+	if err := d.spawnLoaders(c); err != nil {
 		c.Send(d.engine, &failed{err})
 		return
 	}
 	if d.incarnation > 0 {
 		c.Send(d.scheduler, &restarted{from: partyDevice, during: d.computing.Swap(nil)})
 	}
+}
+
+// spawnLoaders starts the actors that bring the weights, if they are not in place.
+func (d *device) spawnLoaders(c actor.Context) error {
+	if d.layout.InPlace != nil {
+		c.Send(c.Self(), &loaded{d.incarnation})
+		return nil
+	}
+	complete := make(map[int]int64)
+	fetcher := &prefetcher{core: d.core, incarnation: d.incarnation, pending: make(map[int]bool)}
+	return errors.Join(
+		d.spawn(c, "packer", "packer", nil, func(n int) actor.Actor { return &packer{core: d.core, incarnation: n} }),
+		d.spawn(c, "uploader", "uploader", nil, func(n int) actor.Actor { return newUploader(d.core, n, complete) }),
+		d.spawn(c, "prefetcher", "prefetcher", nil, func(int) actor.Actor { return fetcher }),
+	)
 }
 
 func (d *device) closeModel() {

@@ -46,7 +46,7 @@ func Edges() []Edge {
 		{"reader", "uploader", "data", slabCount, "one a read"},
 		{"uploader", "packer", "pack", slabCount, "one a lease"},
 		{"packer", "uploader", "packed", slabCount, "one a pack"},
-		{"prefetcher", "device", "loaded", 1, "once a load"},
+		{"prefetcher", "device", "loaded", 1, "once a load; from itself where weights stay in place"},
 		{"scheduler", "kv", "flush", controlCredits, "one a restart, and restarts are bounded"},
 		{"scheduler", "device", "flush", controlCredits, "one a restart, and restarts are bounded"},
 		{"scheduler", "sampler", "flush", controlCredits, "one a restart, and restarts are bounded"},

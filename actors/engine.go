@@ -130,6 +130,9 @@ func (e *Engine) Loaded() (done, total int64) {
 	for _, g := range e.bound.Groups {
 		total += g.Bytes
 	}
+	if e.layout.InPlace != nil {
+		return total, total
+	}
 	return e.loadedBytes.Load(), total
 }
 

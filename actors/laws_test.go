@@ -261,3 +261,22 @@ func TestCancel(t *testing.T) {
 		})
 	}
 }
+
+// Law Survive, for weights in place: they give the answers that loaded ones give, and a device that died finds them
+// again.
+func TestSurviveInPlace(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	all := prompts(4)
+	want := alone(t, startFixture(t, fixture, nil), all, 40)
+	e := startFixture(t, fixture, func(c *Config) { c.NoRepack = true })
+	loaded, total := e.Loaded()
+	require.Equal(t, total, loaded)
+	streams := make([]*Stream, len(all))
+	for i, p := range all {
+		streams[i] = begin(t, e, ask(p, 40))
+	}
+	e.send(e.tree.device, &crash{})
+	for i, s := range streams {
+		require.Equal(t, want[i], trace(t, s))
+	}
+}

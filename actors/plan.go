@@ -74,6 +74,9 @@ func (k *core) blockBytes() int64 {
 }
 
 func (k *core) planSlabs() int {
+	if k.layout.InPlace != nil {
+		return uring.Slack // nothing travels
+	}
 	total := int64(0)
 	for _, g := range k.bound.Groups {
 		total += g.Bytes

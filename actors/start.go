@@ -34,6 +34,8 @@ type Config struct {
 	Blocks int
 	// Rows is the most rows of a step. Default: 512.
 	Rows int
+	// NoRepack computes from the file's own bytes, where they are mapped: no loading, no memory for weights, slower.
+	NoRepack bool
 	// Progress, if set, is called from time to time while weights are loaded, and at the end.
 	Progress func(done, total int64)
 }
@@ -74,6 +76,11 @@ func prepare(cfg *Config) (*Engine, error) {
 	if have, want := k.vocab.Size(), k.bound.Vocab; have > want {
 		return nil, fmt.Errorf("%s: the vocabulary has %d tokens, but the model computes logits for %d: convert it again",
 			cfg.File.Name, have, want)
+	}
+	if cfg.NoRepack {
+		for _, i := range k.bound.Tensors {
+			k.layout.InPlace = append(k.layout.InPlace, k.file.Bytes(&k.file.Tensors[i]))
+		}
 	}
 	if err := k.plan(cfg); err != nil {
 		return nil, err

@@ -34,11 +34,18 @@ type running struct {
 func start(t testing.TB, d backend.Device, m *backendtest.Model, kv backend.KVType, context, rows int) *running {
 	t.Helper()
 	blocks := (context + backend.BlockSize - 1) / backend.BlockSize
-	model, err := d.Compile(m.Bound, backend.Config{KV: kv, Blocks: blocks, MaxRows: rows, MaxWanted: rows})
+	return startWith(t, d, m, backend.Config{KV: kv, Blocks: blocks, MaxRows: rows, MaxWanted: rows})
+}
+
+// startWith uploads the weights that are not in place.
+func startWith(t testing.TB, d backend.Device, m *backendtest.Model, c backend.Config) *running {
+	t.Helper()
+	model, err := d.Compile(m.Bound, c)
 	require.NoError(t, err)
-	for r, data := range m.Weights {
+	for r, data := range m.Weights[len(c.InPlace):] {
 		require.NoError(t, model.Upload(ir.Ref(r), 0, data))
 	}
+	blocks, rows := c.Blocks, c.MaxRows
 	run := &running{Model: model, segments: len(m.Segments), vocab: m.Vocab}
 	for i := range blocks {
 		run.table = append(run.table, int32(blocks-1-i))

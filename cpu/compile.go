@@ -49,6 +49,9 @@ func (m *model) compile(p *ir.Bound) error {
 	if err := m.layScratch(p, room.size); err != nil {
 		return err
 	}
+	if err := m.layRooms(); err != nil {
+		return err
+	}
 	b := binder{m: m, p: p, room: room, acts: map[prepared]*kernels.Acts{}}
 	for i := range p.Segments {
 		seg := segment{name: p.Segments[i].String()}

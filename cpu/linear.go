@@ -79,21 +79,21 @@ func (l *linear) chunks() int {
 	return (l.tiles + l.each - 1) / l.each
 }
 
-func (l *linear) run(_, chunk int) {
+func (l *linear) run(worker, chunk int) {
 	from := chunk * l.each
 	to := min(from+l.each, l.tiles)
 	for i := range l.products {
 		p := &l.products[i]
 		if a, b := max(from, p.from)-p.from, min(to-p.from, p.w.Tiles()); a < b {
-			l.multiply(p, a, b)
+			l.multiply(&l.m.workers[worker].strips, p, a, b)
 		}
 	}
 }
 
 // multiply computes the outputs of tiles [a, b).
-func (l *linear) multiply(p *product, a, b int) {
+func (l *linear) multiply(strips *kernels.Room, p *product, a, b int) {
 	out := l.m.area(&p.out)[p.out.off:]
-	l.m.device.set.MatMul(out, p.out.stride, p.w, a, b, p.acts)
+	strips.MatMul(l.m.device.set, out, p.out.stride, p.w, a, b, p.acts)
 	if p.bias == nil {
 		return
 	}

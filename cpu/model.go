@@ -22,7 +22,7 @@ type model struct {
 	weights  []weight
 	caches   []cache
 
-	weightMemory, kvMemory, scratchMemory []byte
+	weightMemory, kvMemory, scratchMemory, roomMemory []byte
 
 	scratch []float32    // values of the step and prepared activations, by place
 	ropes   []*ropeTable // of all layers, without repetition
@@ -59,6 +59,7 @@ type workspace struct {
 	halves []uint16          // one head of K on its way into the cache
 	bytes  []int8            // or it
 	row    kernels.RowBuffer // of an embedding
+	strips kernels.Room      // of weights in place
 	_      [64]byte
 }
 
@@ -113,12 +114,12 @@ func (m *model) Memory() backend.Memory {
 	return backend.Memory{
 		Weights: int64(len(m.weightMemory)),
 		KV:      int64(len(m.kvMemory)),
-		Scratch: int64(len(m.scratchMemory)),
+		Scratch: int64(len(m.scratchMemory) + len(m.roomMemory)),
 	}
 }
 
 func (m *model) Close() error {
-	err := errors.Join(mem.Free(m.weightMemory), mem.Free(m.kvMemory), mem.Free(m.scratchMemory))
+	err := errors.Join(mem.Free(m.weightMemory), mem.Free(m.kvMemory), mem.Free(m.scratchMemory), mem.Free(m.roomMemory))
 	*m = model{}
 	return err
 }
@@ -132,7 +133,13 @@ func (m *model) Run(index int, s *backend.Step) error {
 		return err
 	}
 	m.load(s)
-	seg := &m.segments[index]
+	if m.config.InPlace != nil {
+		return m.guarded(&m.segments[index])
+	}
+	return m.runPhases(&m.segments[index])
+}
+
+func (m *model) runPhases(seg *segment) error {
 	for _, ph := range seg.phases {
 		m.device.pool.do(ph, ph.chunks())
 		if m.failed.Load() {

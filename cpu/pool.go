@@ -179,6 +179,7 @@ func (p *pool) serve(id int) {
 	defer p.ended.Done()
 	runtime.LockOSThread()
 	settle()
+	debug.SetPanicOnFault(true) // weights may be pages of a file, which can be cut: see chunk
 	w := &p.workers[id-1]
 	for !p.closed.Load() {
 		p.work(id)

@@ -18,19 +18,20 @@ type weight struct {
 	cols   int
 	row    int             // bytes of a row in the file
 	size   int             // bytes in the weights' memory
-	matrix *kernels.Matrix // packed in tiles; a tied embedding is read from it, too
+	matrix *kernels.Matrix // packed in tiles, or in file order; a tied embedding is read from it, too
 	vector []float32
 	table  []byte // rows as in the file: of an embedding that is nothing else
 }
 
-// layWeights reports what cannot be used, or places all weights in memory of their own.
+// layWeights reports what cannot be used, or places all weights: those that are used in place where they are, the
+// others in memory of their own.
 func (m *model) layWeights(p *ir.Bound) error {
 	var faults []error
 	total := 0
 	m.weights = make([]weight, len(p.Weights))
 	for r := range p.Weights {
 		w := &m.weights[r]
-		if err := w.measure(&p.Weights[r], p.Types[r]); err != nil {
+		if err := w.measure(&p.Weights[r], p.Types[r], m.config.InPlace != nil); err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", p.Weights[r].Name, err))
 		}
 		total += align(w.size)
@@ -45,7 +46,14 @@ func (m *model) layWeights(p *ir.Bound) error {
 	m.weightMemory = memory
 	for r := range m.weights {
 		w := &m.weights[r]
-		if err := w.place(memory[:w.size:w.size], p.Weights[r].Use); err != nil {
+		use, own := p.Weights[r].Use, memory[:w.size:w.size]
+		if w.size > 0 {
+			err = w.place(own, use)
+		}
+		if err == nil && m.config.InPlace != nil {
+			err = w.adopt(m.config.InPlace[r], use)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
 		memory = memory[align(w.size):]
@@ -56,7 +64,7 @@ func (m *model) layWeights(p *ir.Bound) error {
 // align rounds bytes up to cache lines.
 func align(n int) int { return (n + 63) &^ 63 }
 
-func (w *weight) measure(want *ir.Weight, t quant.Type) (err error) {
+func (w *weight) measure(want *ir.Weight, t quant.Type, inPlace bool) (err error) {
 	w.name, w.typ, w.rows, w.cols = want.Name, t, want.Rows, want.Cols
 	if w.row, err = t.RowBytes(want.Cols); err != nil {
 		return err
@@ -70,6 +78,24 @@ func (w *weight) measure(want *ir.Weight, t quant.Type) (err error) {
 		w.size = 4 * want.Rows * want.Cols
 	default:
 		w.size = w.row * want.Rows
+	}
+	if inPlace && want.Use&ir.Vector == 0 {
+		w.size = 0
+	}
+	return err
+}
+
+// adopt uses data, the whole weight as in the file, where it lies; vectors are decoded.
+func (w *weight) adopt(data []byte, use ir.Use) (err error) {
+	switch {
+	case len(data) != w.row*w.rows:
+		err = fmt.Errorf("%d bytes in place, want %d", len(data), w.row*w.rows)
+	case use&ir.Matrix != 0:
+		w.matrix, err = kernels.InFileOrder(w.typ, w.rows, w.cols, data)
+	case use&ir.Vector != 0:
+		err = quant.Dequantize(w.typ, w.vector, data)
+	default:
+		w.table = data
 	}
 	return err
 }
@@ -94,6 +120,8 @@ func (w *weight) upload(row int, data []byte) error {
 			w.rows)
 	}
 	switch {
+	case w.size == 0:
+		return fmt.Errorf("%s: is used in place, and cannot be uploaded", w.name)
 	case w.matrix != nil:
 		if err := w.matrix.Pack(row, data); err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)

@@ -5,7 +5,7 @@ import "github.com/sluice-ai/sluice/internal/quant"
 // A format is how weights of one type are packed and multiplied.
 //
 // A tile is 16 rows × one block of k, in exactly the bytes of 16 blocks of the file. Tiles follow each other
-// along k; then come the next 16 rows. Missing rows of the last tiles are zero bytes.
+// along k; then come the next 16 rows. Missing rows of the last tiles are the last row again.
 //
 // Every field of a block is cut into units, and unit u of row r lies at 16·offset + size·(16·u + r): the 16 rows
 // are side by side, and a field starts in the tile at 16 times its offset in the file's block. Codes have units of

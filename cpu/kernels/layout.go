@@ -32,12 +32,13 @@ func Size(t quant.Type, rows, cols int) (int, error) {
 
 func tileCeil(rows int) int { return (rows + TileRows - 1) &^ (TileRows - 1) }
 
-// Matrix is a packed matrix: Rows outputs × Cols inputs. Data is the caller's memory, of Size bytes, zero
-// before Pack; it need not be aligned, but 64 bytes are faster.
+// Matrix is a packed matrix: Rows outputs × Cols inputs. Data is the caller's memory, of Size bytes; it need not be
+// aligned, but 64 bytes are faster.
 type Matrix struct {
 	Type       quant.Type
 	Rows, Cols int
 	Data       []byte
+	FileOrder  bool // not packed: see InFileOrder
 }
 
 // NewMatrix describes a matrix that will be packed into data.
@@ -76,11 +77,7 @@ func (m *Matrix) Pack(row int, src []byte) error {
 	if row%TileRows != 0 || n%TileRows != 0 && row+n != m.Rows {
 		return fmt.Errorf("%s, %d rows: %d rows at row %d: %w", m.Type, m.Rows, n, row, errPieces)
 	}
-	for ; n > 0; row, n = row+TileRows, n-TileRows {
-		piece := src[:min(n, TileRows)*size]
-		m.packStrip(m.strip(row/TileRows), piece, size)
-		src = src[len(piece):]
-	}
+	m.pack(row, src, make([]byte, spareBytes))
 	return nil
 }
 
@@ -99,6 +96,13 @@ type RowBuffer [512]byte
 func (m *Matrix) Row(dst []float32, row int, buf *RowBuffer) {
 	if row < 0 || row >= m.Rows || len(dst) != m.Cols {
 		panic(fmt.Sprintf("kernels: row %d of %d to %d values of %d", row, m.Rows, len(dst), m.Cols))
+	}
+	if m.FileOrder {
+		size := m.rowBytes()
+		if err := quant.Dequantize(m.Type, dst, m.Data[row*size:][:size]); err != nil {
+			panic(fmt.Sprintf("kernels: a %s row does not decode: %v", m.Type, err))
+		}
+		return
 	}
 	strip, r := m.strip(row/TileRows), row%TileRows
 	n, block := m.Type.Block(), m.Type.Bytes()

@@ -5,56 +5,71 @@ import "encoding/binary"
 // Packing is a transposition: what 16 rows have at one place comes together. Plain Go does it at several GB/s a core by
 // moving 8 bytes at a time; a piece of 16 rows stays in L1, so that each byte of it crosses the memory once.
 
-// packStrip interleaves up to 16 rows of size bytes.
-func (m *Matrix) packStrip(dst, src []byte, size int) {
-	if whole := TileRows * size; len(src) < whole { // the end of a matrix: zeros for the missing rows
-		padded := make([]byte, whole)
-		copy(padded, src)
-		src = padded
+// spareBytes is memory for one field of 16 rows while it is recoded.
+const spareBytes = TileRows * 256
+
+// pack packs rows from a multiple of 16 on.
+func (m *Matrix) pack(row int, src, spare []byte) {
+	size := m.rowBytes()
+	for tile := row / TileRows; len(src) > 0; tile++ {
+		piece := src[:min(len(src), TileRows*size)]
+		m.packStrip(m.strip(tile), rows{piece, size, len(piece) / size}, spare)
+		src = src[len(piece):]
 	}
-	if unit := m.Type.Bytes(); m.Type.Block() == 1 { // one value after the other: the row is all units of one field
+}
+
+// rows are up to 16 rows, stride bytes apart, n of them; the last stands for the missing ones.
+type rows struct {
+	data   []byte
+	stride int
+	n      int
+}
+
+// row is bytes [at, at+n) of row r.
+func (x rows) row(r, at, n int) []byte { return x.data[min(r, x.n-1)*x.stride+at:][:n] }
+
+// packStrip interleaves up to 16 rows.
+func (m *Matrix) packStrip(dst []byte, src rows, spare []byte) {
+	block, fields := m.Type.Bytes(), formats[m.Type].fields
+	if m.Type.Block() == 1 { // one value after the other: the row is all units of one field
 		const piece = 256
-		for at := 0; at < size; at += piece {
-			interleave(dst[TileRows*at:TileRows*min(at+piece, size)], src[at:], size, unit)
+		for at := 0; at < src.stride; at += piece {
+			interleave(dst[TileRows*at:TileRows*min(at+piece, src.stride)], src, at, block)
 		}
 		return
 	}
-	block, fields := m.Type.Bytes(), formats[m.Type].fields
-	recoded := make([]byte, TileRows*block) // of one field
-	for at := 0; at < size; at += block {
+	for at := 0; at < src.stride; at += block {
 		tile := dst[TileRows*at:][:TileRows*block]
 		for _, f := range fields {
-			lanes, from, stride := tile[TileRows*f.offset:][:TileRows*f.size], src[at+f.offset:], size
+			lanes, from, offset := tile[TileRows*f.offset:][:TileRows*f.size], src, at+f.offset
 			if f.recode != nil {
-				for r := range TileRows {
-					units := recoded[r*f.size:][:f.size]
-					copy(units, from[r*size:])
+				for r := range src.n {
+					units := spare[r*f.size:][:f.size]
+					copy(units, src.row(r, offset, f.size))
 					f.recode.pack(units)
 				}
-				from, stride = recoded, f.size
+				from, offset = rows{spare, f.size, src.n}, 0
 			}
-			interleave(lanes, from, stride, f.unit)
+			interleave(lanes, from, offset, f.unit)
 		}
 	}
 }
 
-// interleave puts the units of 16 rows, stride bytes apart in src, side by side. dst is as long as these pieces of rows
-// are together.
-func interleave(dst, src []byte, stride, unit int) {
+// interleave puts the units of 16 rows, from byte at of each on, side by side. It fills dst.
+func interleave(dst []byte, src rows, at, unit int) {
 	n := len(dst) / TileRows // bytes of a row
 	switch unit {
 	case 4:
 		for r := 0; r < TileRows; r += 2 {
-			interleave4(dst[4*r:], src[r*stride:][:n], src[(r+1)*stride:][:n])
+			interleave4(dst[4*r:], src.row(r, at, n), src.row(r+1, at, n))
 		}
 	case 2:
 		for r := 0; r < TileRows; r += 4 {
-			rows := src[r*stride:]
-			interleave2(dst[2*r:], rows[:n], rows[stride:][:n], rows[2*stride:][:n], rows[3*stride:][:n])
+			interleave2(dst[2*r:], src.row(r, at, n), src.row(r+1, at, n), src.row(r+2, at, n), src.row(r+3, at, n))
 		}
 	default:
 		for r := range TileRows {
-			for u, b := range src[r*stride:][:n] {
+			for u, b := range src.row(r, at, n) {
 				dst[TileRows*u+r] = b
 			}
 		}

@@ -42,7 +42,17 @@ func (device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	for _, kv := range p.KV {
 		m.caches = append(m.caches, newCache(kv, c))
 	}
-	return m, nil
+	return m, m.adopt(c.InPlace)
+}
+
+// adopt takes weights that need no upload.
+func (m *model) adopt(weights [][]byte) error {
+	for r, data := range weights {
+		if err := m.Upload(ir.Ref(r), 0, data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // model is a compiled program. values[v] is the matrix of Value v in the running step, row after row.

@@ -13,6 +13,11 @@ type Config struct {
 	Blocks    int // KV blocks of BlockSize positions, for all layers
 	MaxRows   int // most rows of a step
 	MaxWanted int // most rows of a step whose logits are wanted
+
+	// InPlace, if set, is every weight by Ref, in the file's layout and type. The device takes them from there and
+	// nothing is uploaded. What it does not copy it reads where it lies, until the model is closed. It may be the
+	// mapping of a file: a fault there is an error of Run, not a crash.
+	InPlace [][]byte
 }
 
 // Memory is what a compiled model occupies, in bytes.
@@ -21,7 +26,8 @@ type Memory struct{ Weights, KV, Scratch int64 }
 // Device compiles programs.
 type Device interface {
 	Name() string
-	// Compile lays out memory for the program. Weights are then uploaded; Run needs those of its segment.
+	// Compile lays out memory for the program. Weights are then uploaded, unless they are in place; Run needs those of
+	// its segment.
 	// An unsupported type or shape is reported for all weights at once.
 	Compile(p *ir.Bound, c Config) (Model, error)
 	// Close ends the device's workers. Its models were closed before.

@@ -134,7 +134,8 @@ func (w *lawful) wanted(t *testing.T) {
 	sameBits(t, "wanted rows", v, s.Logits, want)
 }
 
-// uploads: weights that arrive in pieces, in any order and several at once, are the same weights.
+// uploads: weights that arrive in pieces, in any order and several at once, are the same weights, and so are those that
+// stay where they are.
 func uploads(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	for _, typ := range matrixTypes {
 		t.Run(typ.String(), func(t *testing.T) {
@@ -155,6 +156,11 @@ func uploads(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 			mem := model.Memory()
 			require.Positive(t, mem.Weights)
 			require.Positive(t, mem.KV)
+
+			c.InPlace = m.Weights
+			still := load(t, d, m, c)
+			sameBits(t, "in place", m.Vocab, still.sequence(t, tokens, table(9, 0), 9), want)
+			sameBits(t, "in place, row by row", m.Vocab, still.sequence(t, tokens, table(9, 0), 1), want)
 		})
 	}
 }

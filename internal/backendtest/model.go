@@ -45,13 +45,13 @@ type loaded struct {
 	config backend.Config
 }
 
-// load compiles m for d and uploads its weights; the test closes both.
+// load compiles m for d and uploads its weights, unless they are in place; the test closes both.
 func load(t testing.TB, d backend.Device, m *Model, c backend.Config) *loaded {
 	t.Helper()
 	model, err := d.Compile(m.Bound, c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, model.Close()) })
-	for r := range m.Weights {
+	for r := range m.Weights[len(c.InPlace):] {
 		require.NoError(t, model.Upload(ir.Ref(r), 0, m.Weights[r]))
 	}
 	return &loaded{Model: model, m: m, config: c}

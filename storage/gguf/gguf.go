@@ -87,7 +87,13 @@ func (f *File) View(t *Tensor, use func(data []byte) error) error {
 	return err
 }
 
-// Close unmaps the file. No View may be running.
+// Bytes are those of t where they lie, valid until Close and never to be written to. Unlike View it guards nobody: if
+// the file was truncated after it was opened, touching them is a fault that the caller must be ready for.
+func (f *File) Bytes(t *Tensor) []byte {
+	return f.parts[t.Part].data[t.Offset:][:t.Size:t.Size]
+}
+
+// Close unmaps the file. No View may be running, and nothing may touch Bytes.
 func (f *File) Close() error {
 	var errs []error
 	for i := range f.parts {

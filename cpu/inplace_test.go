@@ -1,0 +1,73 @@
+//go:build unix
+
+package cpu_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// inPlace compiles a model whose weights stay in one mapping of a file.
+func inPlace(t *testing.T, m *backendtest.Model, rows int) (r *running, path string) {
+	t.Helper()
+	var all []byte
+	for _, w := range m.Weights {
+		all = append(all, w...)
+	}
+	path = filepath.Join(t.TempDir(), "weights")
+	require.NoError(t, os.WriteFile(path, all, 0o600))
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	mapped, err := unix.Mmap(int(f.Fd()), 0, len(all), unix.PROT_READ, unix.MAP_SHARED)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, unix.Munmap(mapped)) })
+	rest := mapped
+	c := backend.Config{KV: backend.KVF16, Blocks: 1, MaxRows: rows, MaxWanted: rows}
+	for _, w := range m.Weights {
+		c.InPlace, rest = append(c.InPlace, rest[:len(w):len(w)]), rest[len(w):]
+	}
+	return startWith(t, device(t, 2, ""), m, c), path
+}
+
+// TestWeightsGoAway: a file that is cut while its weights are in use ends a step with an error that says so; when it is
+// whole again, so are the answers.
+func TestWeightsGoAway(t *testing.T) {
+	m := toy(t, quant.Q8_0, 1)
+	r, path := inPlace(t, m, 8)
+	defer r.Close()
+	want := logits(t, r, 8, func() int { return 8 })
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, left := range []int64{0, int64(len(whole)/2) &^ 4095} {
+		require.NoError(t, os.Truncate(path, left))
+		r.at(0, 8, 8)
+		require.ErrorContains(t, r.run(), "a page of the weights cannot be read: the model's file was truncated")
+		require.NoError(t, os.WriteFile(path, whole, 0o600))
+		same(t, want, logits(t, r, 8, func() int { return 8 }), m.Vocab)
+	}
+}
+
+// TestNoAllocInPlace: packing on the way allocates nothing either.
+func TestNoAllocInPlace(t *testing.T) {
+	for _, typ := range []quant.Type{quant.Q8_0, quant.Q5_0} { // the second recodes bits
+		r, _ := inPlace(t, toy(t, typ, 1), 20)
+		for _, rows := range []int{1, 20} {
+			r.at(0, rows, 1)
+			require.Zero(t, testing.AllocsPerRun(20, func() {
+				if err := r.run(); err != nil {
+					t.Error(err)
+				}
+			}), "%s, %d rows", typ, rows)
+		}
+		require.NoError(t, r.Close())
+	}
+}

@@ -1,0 +1,62 @@
+package kernels
+
+import (
+	"fmt"
+
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// InFileOrder describes a matrix whose rows lie in data as they lie in the file, and stay there: no packing beforehand,
+// no second copy. Row works as ever; products go through a Room.
+func InFileOrder(t quant.Type, rows, cols int, data []byte) (*Matrix, error) {
+	if _, err := Size(t, rows, cols); err != nil {
+		return nil, err
+	}
+	m := &Matrix{Type: t, Rows: rows, Cols: cols, Data: data, FileOrder: true}
+	if want := rows * m.rowBytes(); len(data) != want {
+		return nil, fmt.Errorf("%s, %d rows of %d: %d bytes were given, want %d", t, rows, cols, len(data), want)
+	}
+	return m, nil
+}
+
+// Room is one worker's memory for a few strips of matrices in file order: they are packed when they are needed, so
+// that the same kernels give the same bits.
+type Room struct {
+	strips Matrix
+	data   []byte
+	spare  []byte
+}
+
+const (
+	roomBytes = 512 << 10 // a quarter of L2 where that matters: strips for all rows of a batch
+	fewRows   = 8         // batches below take one strip at a time, which stays in L1
+)
+
+// RoomBytes is the memory that a Room needs for matrices with rows of so many bytes.
+func RoomBytes(row int) int { return max(TileRows*row, roomBytes) + spareBytes }
+
+// NewRoom makes a room of memory of RoomBytes bytes.
+func NewRoom(memory []byte) Room {
+	n := len(memory) - spareBytes
+	return Room{data: memory[:n:n], spare: memory[n:]}
+}
+
+// MatMul is Set.MatMul for matrices in file order as well.
+func (o *Room) MatMul(s *Set, out []float32, stride int, m *Matrix, tile0, tile1 int, x *Acts) {
+	if !m.FileOrder {
+		s.MatMul(out, stride, m, tile0, tile1, x)
+		return
+	}
+	size := m.rowBytes()
+	each := len(o.data) / (TileRows * size)
+	if x.Rows < fewRows {
+		each = 1
+	}
+	for tile := tile0; tile < tile1; tile += each {
+		row := tile * TileRows
+		rows := min(each*TileRows, tile1*TileRows-row, m.Rows-row)
+		o.strips = Matrix{Type: m.Type, Rows: rows, Cols: m.Cols, Data: o.data[:size*tileCeil(rows)]}
+		o.strips.pack(0, m.Data[row*size:][:rows*size], o.spare)
+		s.MatMul(out[row:], stride, &o.strips, 0, o.strips.Tiles(), x)
+	}
+}
