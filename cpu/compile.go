@@ -41,6 +41,7 @@ func (m *model) compile(p *ir.Bound) error {
 		return err
 	}
 	v := newValues(p)
+	v.observed = m.config.Inputs != nil
 	scheduled := make([][]phase, len(p.Segments))
 	for i := range p.Segments {
 		scheduled[i] = schedule(p, &p.Segments[i], v)
@@ -103,6 +104,8 @@ func (b *binder) phase(ph *phase) runner {
 		return b.product(ph)
 	case attended:
 		return b.attention(ph.items[0].node)
+	case observed:
+		return b.observation(ph)
 	}
 	c := &chain{m: b.m, wanted: ph.wanted}
 	width := 1

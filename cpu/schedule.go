@@ -14,6 +14,7 @@ const (
 	compute verb = iota + 1 // the node
 	prepare                 // value, in form, for the products that read it
 	store                   // K and V of the node, an Attend, in the cache
+	observe                 // the input of the node, for backend.Inputs
 )
 
 // item is a piece of work in a phase.
@@ -31,6 +32,7 @@ const (
 	chained  phaseKind = iota + 1 // by rows: each row passes through all items
 	products                      // by tiles of the items' matrices
 	attended                      // by spans, heads and positions
+	observed                      // by columns of the items' inputs
 )
 
 // phase is a list of items that needs no barrier inside.
@@ -136,8 +138,21 @@ func (s *scheduler) products() bool {
 		}
 		ph.items = append(ph.items, item{verb: compute, node: n})
 	}
+	s.observe(&ph)
 	s.phases = append(s.phases, ph)
 	return true
+}
+
+// observe has the inputs of products added up, if somebody asked for that.
+func (s *scheduler) observe(ph *phase) {
+	if !s.values.observed {
+		return
+	}
+	seen := phase{kind: observed, wanted: ph.wanted}
+	for _, it := range ph.items {
+		seen.items = append(seen.items, item{verb: observe, node: it.node})
+	}
+	s.phases = append(s.phases, seen)
 }
 
 func (s *scheduler) attend() {

@@ -16,6 +16,7 @@ type values struct {
 	from    []int // a slice begins at this feature of its root
 
 	prepared map[item]bool // by the items scheduled so far
+	observed bool          // the inputs of products are wanted too
 }
 
 func newValues(p *ir.Bound) *values {

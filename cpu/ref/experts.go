@@ -123,6 +123,7 @@ func (m *model) expert(n *ir.Node, e int, x []float32) []float32 {
 
 // stacked multiplies by matrix e of a stack, and adds its bias.
 func (m *model) stacked(matrix, bias ir.Ref, e int, x []float32) []float32 {
+	m.observe(matrix, e, x)
 	w := &m.weights[matrix]
 	y, row := make([]float32, w.Rows/w.Experts), make([]float32, w.Cols)
 	if bias != ir.NoRef {

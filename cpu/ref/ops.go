@@ -66,6 +66,9 @@ func (m *model) linear(n *ir.Node) {
 	w := &m.weights[n.W]
 	bias := m.vector(n.B, w.Rows, 0)
 	weights := make([]float32, w.Cols)
+	for r := range m.height(n.Out) {
+		m.observe(n.W, 0, m.row(n.In[0], r))
+	}
 	for o := range w.Rows {
 		w.row(weights, o)
 		for r := range m.height(n.Out) {
@@ -105,6 +108,13 @@ func moments(x []float32, a *ir.NormArgs) (mean, scale float64) {
 		square += (float64(v) - mean) * (float64(v) - mean)
 	}
 	return mean, 1 / math.Sqrt(square/float64(len(x))+float64(a.Eps))
+}
+
+// observe adds a row of what a matrix is multiplied by to the sums that were asked for.
+func (m *model) observe(w ir.Ref, expert int, x []float32) {
+	if m.config.Inputs != nil {
+		m.config.Inputs.Add(w, expert, 0, x)
+	}
 }
 
 // normVector is a norm's weight or bias by feature: one of a group's size is repeated for every group.

@@ -18,6 +18,8 @@ type Config struct {
 	// nothing is uploaded. What it does not copy it reads where it lies, until the model is closed. It may be the
 	// mapping of a file: a fault there is an error of Run, not a crash.
 	InPlace [][]byte
+
+	Inputs *Inputs // what goes into products is added up here; nil: nobody asks, and it costs nothing
 }
 
 // Memory is what a compiled model occupies, in bytes.

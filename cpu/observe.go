@@ -1,0 +1,52 @@
+package cpu
+
+import "github.com/sluice-ai/sluice/internal/ir"
+
+// observeGrain is the number of columns of a chunk.
+const observeGrain = 64
+
+// observation adds what goes into products to the sums of backend.Inputs. Work is split by columns, so that each sum
+// takes the rows in their order whoever adds it up.
+type observation struct {
+	m      *model
+	wanted bool
+	seen   []seen
+}
+
+// seen is the input of one product.
+type seen struct {
+	weight ir.Ref
+	in     place
+}
+
+func (b *binder) observation(ph *phase) *observation {
+	o := &observation{m: b.m, wanted: ph.wanted}
+	for _, it := range ph.items {
+		o.seen = append(o.seen, seen{it.node.W, b.room.place(it.node.In[0])})
+	}
+	return o
+}
+
+func (o *observation) chunks() int {
+	if o.m.rows(o.wanted) == 0 {
+		return 0
+	}
+	widest := 0
+	for i := range o.seen {
+		widest = max(widest, o.seen[i].in.width)
+	}
+	return (widest + observeGrain - 1) / observeGrain
+}
+
+func (o *observation) run(_, chunk int) {
+	for i := range o.seen {
+		s := &o.seen[i]
+		from, to := chunk*observeGrain, min((chunk+1)*observeGrain, s.in.width)
+		if from >= to {
+			continue
+		}
+		for r := range o.m.rows(o.wanted) {
+			o.m.config.Inputs.Add(s.weight, 0, from, o.m.at(&s.in, r)[from:to])
+		}
+	}
+}
