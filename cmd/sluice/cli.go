@@ -26,6 +26,7 @@ type cli struct {
 	Template   templateCmd   `cmd:"" help:"Show what a chat template makes of a conversation."`
 	Logits     logitsCmd     `cmd:"" help:"Write the logits of every position of some tokens."`
 	Perplexity perplexityCmd `cmd:"" help:"Measure how well a model predicts a text."`
+	Imatrix    imatrixCmd    `cmd:"" help:"Measure which columns of a model's weights matter, for quantize."`
 	Quantize   quantizeCmd   `cmd:"" help:"Write a model again in fewer bits."`
 	Bench      benchCmd      `cmd:"" help:"Measure how fast a model runs here."`
 	Synth      synthCmd      `cmd:"" help:"Write a model of random weights in the shape of a real one."`

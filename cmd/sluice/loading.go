@@ -9,10 +9,11 @@ import (
 // barDelay is how long loading may take unseen: a bar that flashes up tells nobody anything.
 const barDelay = 200 * time.Millisecond
 
-// loadingBar shows bytes as they arrive, on standard error. It leaves nothing behind.
+// loadingBar shows bytes as they arrive, or things as they are done, on standard error. It leaves nothing behind.
 type loadingBar struct {
 	e     *env
 	what  string
+	count bool // what is counted is no bytes
 	began time.Time
 	bar   *progressbar.ProgressBar // nil: not shown yet
 }
@@ -24,7 +25,7 @@ func (l *loadingBar) show(done, total int64) {
 		}
 		l.bar = progressbar.NewOptions64(total,
 			progressbar.OptionSetWriter(l.e.stderr), progressbar.OptionSetDescription(l.what),
-			progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true), progressbar.OptionSetWidth(30),
+			progressbar.OptionShowBytes(!l.count), progressbar.OptionUseIECUnits(true), progressbar.OptionSetWidth(30),
 			progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true),
 			progressbar.OptionShowCount(),
 			progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "▕", BarEnd: "▏"}))

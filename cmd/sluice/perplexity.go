@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/sluice-ai/sluice/actors"
@@ -25,6 +26,14 @@ func (perplexityCmd) examples() [2]string {
 	}
 }
 
+// checkChunks checks the flags of commands that go through a text in chunks.
+func (f *engineFlags) checkChunks(n, most int) error {
+	if f.Ctx > 0 && f.Ctx < n {
+		return usagef("--ctx is %d, but a chunk has %d tokens (-c): want at least as many", f.Ctx, n)
+	}
+	return cmp.Or(within("-c", n, 4, maxTokens), within("--chunks", most, 0, maxTokens))
+}
+
 // perplexity is what the command prints. Its names are part of the interface.
 type perplexity struct {
 	PPL    float64 `json:"ppl"`
@@ -34,11 +43,8 @@ type perplexity struct {
 }
 
 func (c *perplexityCmd) Run(e *env) error {
-	if err := cmp.Or(within("-c", c.Chunk, 4, maxTokens), within("--chunks", c.Most, 0, maxTokens)); err != nil {
+	if err := c.checkChunks(c.Chunk, c.Most); err != nil {
 		return err
-	}
-	if c.Ctx > 0 && c.Ctx < c.Chunk {
-		return usagef("--ctx is %d, but a chunk has %d tokens (-c): want at least as many", c.Ctx, c.Chunk)
 	}
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
@@ -66,26 +72,13 @@ func (c *perplexityCmd) Run(e *env) error {
 // measure follows llama.cpp's protocol: the text in chunks of n tokens, each on an empty cache, with BOS in place
 // of its first token where the model adds one; tokens n/2+1 to n−1 of a chunk are scored.
 func measure(ctx context.Context, engine *actors.Engine, text string, n, most int) (*perplexity, error) {
-	vocab := engine.Vocab()
-	ids, err := vocab.Encode(nil, text, token.Options{AddSpecial: true})
+	chunks, tokens, err := chunksOf(engine.Vocab(), text, n, most)
 	if err != nil {
 		return nil, err
 	}
-	if len(ids) < 2*n {
-		return nil, fmt.Errorf("the text has %d tokens: want at least %d, two chunks", len(ids), 2*n)
-	}
-	bos, addsBOS := vocab.BOS()
-	addsBOS = addsBOS && ids[0] == bos
-	p := &perplexity{Chunks: len(ids) / n, Tokens: len(ids)}
-	if most > 0 {
-		p.Chunks = min(p.Chunks, most)
-	}
+	p := &perplexity{Chunks: len(chunks), Tokens: tokens}
 	sum := 0.0
-	for i := range p.Chunks {
-		chunk := append([]int32(nil), ids[i*n:(i+1)*n]...)
-		if addsBOS {
-			chunk[0] = bos
-		}
+	for _, chunk := range chunks {
 		err := eachRow(ctx, engine, chunk, func(pos int, row []float32) error {
 			if pos >= n/2 && pos < n-1 {
 				sum += surprise(row, chunk[pos+1])
@@ -99,6 +92,27 @@ func measure(ctx context.Context, engine *actors.Engine, text string, n, most in
 	}
 	p.PPL = math.Exp(sum / float64(p.Scored))
 	return p, nil
+}
+
+// chunksOf cuts a text into chunks of n tokens, and says how many tokens the whole has.
+func chunksOf(vocab *token.Vocab, text string, n, most int) (chunks [][]int32, tokens int, err error) {
+	ids, err := vocab.Encode(nil, text, token.Options{AddSpecial: true})
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(ids) < 2*n {
+		return nil, 0, fmt.Errorf("the text has %d tokens: want at least %d, two chunks", len(ids), 2*n)
+	}
+	bos, addsBOS := vocab.BOS()
+	addsBOS = addsBOS && ids[0] == bos
+	for i := 0; i+n <= len(ids) && (most == 0 || len(chunks) < most); i += n {
+		chunk := slices.Clone(ids[i : i+n])
+		if addsBOS {
+			chunk[0] = bos
+		}
+		chunks = append(chunks, chunk)
+	}
+	return chunks, len(ids), nil
 }
 
 // surprise is −log of the probability that the logits give to the token.

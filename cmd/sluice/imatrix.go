@@ -1,0 +1,119 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/storage/imatrix"
+)
+
+type imatrixCmd struct {
+	engineFlags
+	File   string `short:"f" required:"" placeholder:"FILE" help:"Text to measure on: as much as possible of what the model will be used for."`
+	Output string `short:"o" required:"" placeholder:"FILE" help:"Importance matrix to write (GGUF, as llama.cpp's)."`
+	Chunk  int    `short:"c" default:"512" placeholder:"N" help:"Tokens of a chunk. Default: 512."`
+	Most   int    `name:"chunks" placeholder:"N" help:"Measure on the first N chunks only. Default: all."`
+}
+
+func (imatrixCmd) examples() [2]string {
+	return [2]string{
+		`sluice imatrix -m model-bf16.gguf -f text.txt -o imatrix.gguf`,
+		`sluice quantize --imatrix imatrix.gguf model-bf16.gguf model-IQ4_XS.gguf IQ4_XS`,
+	}
+}
+
+func (c *imatrixCmd) Run(e *env) error {
+	if err := c.checkChunks(c.Chunk, c.Most); err != nil {
+		return err
+	}
+	ctx, cancel := e.interruptible(context.Background())
+	defer cancel()
+	text, err := readFile(c.File)
+	if err != nil {
+		return err
+	}
+	var seen *observed
+	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
+		seen = &observed{Device: cfg.Device}
+		cfg.Device, cfg.Sequences, cfg.Context = seen, 1, cmp.Or(cfg.Context, c.Chunk)
+	})
+	if err != nil {
+		return err
+	}
+	defer shut(engine)
+	matrix := &imatrix.Matrix{Datasets: []string{c.File}, ChunkSize: c.Chunk}
+	if matrix.Chunks, err = c.measure(ctx, e, engine, strings.TrimSuffix(string(text), "\n")); err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	if matrix.Entries, err = seen.entries(); err != nil {
+		return err
+	}
+	if err := matrix.Write(c.Output); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s: importance of the columns of %s, by %s of %d tokens\n", printable(c.Output),
+		count(len(matrix.Entries), "weight"), count(matrix.Chunks, "chunk"), c.Chunk)
+	return err
+}
+
+// measure runs the model over the chunks of a text, each on an empty cache, and returns how many there were.
+func (c *imatrixCmd) measure(ctx context.Context, e *env, engine *actors.Engine, text string) (int, error) {
+	chunks, _, err := chunksOf(engine.Vocab(), text, c.Chunk, c.Most)
+	if err != nil {
+		return 0, err
+	}
+	bar := &loadingBar{e: e, what: "measuring", count: true, began: e.now()}
+	defer bar.clear()
+	for i, chunk := range chunks {
+		if err := eachRow(ctx, engine, chunk, func(int, []float32) error { return nil }); err != nil {
+			return 0, err
+		}
+		if e.isTerminal(e.stderr) {
+			bar.show(int64(i+1), int64(len(chunks)))
+		}
+	}
+	return len(chunks), nil
+}
+
+// observed is a device that adds up the inputs of its model's products.
+type observed struct {
+	backend.Device
+	program *ir.Bound
+	inputs  *backend.Inputs
+	starts  int
+}
+
+func (o *observed) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	o.program, o.inputs = p, backend.NewInputs(p)
+	o.starts++
+	c.Inputs = o.inputs
+	return o.Device.Compile(p, c)
+}
+
+// entries are the sums by weight. No step may be running.
+func (o *observed) entries() (map[string]imatrix.Entry, error) {
+	if o.starts > 1 {
+		return nil, fmt.Errorf("the device failed and was started again, so rows are missing: run this command again")
+	}
+	entries := map[string]imatrix.Entry{}
+	for r, rows := range o.inputs.Rows {
+		if slices.Max(append(rows, 0)) == 0 {
+			continue // no matrix of a product
+		}
+		var entry imatrix.Entry
+		for _, sum := range o.inputs.Squares[r] {
+			entry.Squares = append(entry.Squares, float32(sum))
+		}
+		for _, n := range rows {
+			entry.Counts = append(entry.Counts, float32(n))
+		}
+		entries[o.program.Weights[r].Name] = entry
+	}
+	return entries, nil
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/storage/imatrix"
+)
+
+// measured runs the command on the draft model with one set of kernels.
+func measured(t *testing.T, kernels, threads string) (*imatrix.Matrix, string) {
+	t.Helper()
+	dir, out := shared.Dir(t), filepath.Join(t.TempDir(), "i.gguf")
+	e := testEnv("", "imatrix", "-m", filepath.Join(dir, "models", "draft-bf16.gguf"), "--kv", "f32", "-t", threads,
+		"-f", filepath.Join(dir, "models", "heldout-go.txt"), "-o", out, "-c", "32", "--chunks", "2")
+	e.lookup = func(name string) (string, bool) { return kernels, name == "SLUICE_CPU" && kernels != "" }
+	require.Zero(t, run(e), "%v", e.stderr)
+	m, err := imatrix.Read(out)
+	require.NoError(t, err)
+	return m, fmt.Sprint(e.stdout)
+}
+
+// The sums are those of the oracle's activations, of all rows, and the same whoever adds them up.
+func TestImatrix(t *testing.T) {
+	m, said := measured(t, "", "1")
+	require.Contains(t, said, "i.gguf: importance of the columns of 29 weights, by 2 chunks of 32 tokens\n")
+	again, _ := measured(t, "", "3")
+	require.Equal(t, m, again)
+	want, _ := measured(t, "ref", "1")
+	require.Equal(t, 2, m.Chunks)
+	require.Equal(t, 32, m.ChunkSize)
+	require.Len(t, m.Entries, len(want.Entries))
+	for name, entry := range want.Entries {
+		got := m.Entries[name]
+		require.Equal(t, []float32{64}, got.Counts, name)
+		require.Len(t, got.Squares, len(entry.Squares))
+		for i, sum := range entry.Squares {
+			require.InEpsilon(t, sum, got.Squares[i], 1e-3, "%s, column %d", name, i)
+		}
+	}
+	require.Contains(t, m.Entries, "token_embd.weight", "the output of this model")
+	require.Len(t, m.Entries["blk.2.ffn_down.weight"].Squares, 768)
+}
+
+func TestImatrixUsage(t *testing.T) {
+	dir := t.TempDir()
+	short := filepath.Join(dir, "short.txt")
+	require.NoError(t, os.WriteFile(short, []byte("Too little."), 0o666))
+	out := filepath.Join(dir, "i.gguf")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"-o", out}, exitUsage, "missing flags: --file=FILE"},
+		{[]string{"-f", short, "-o", out, "-c", "3"}, exitUsage, "-c is 3: want 4 to"},
+		{[]string{"-f", short, "-o", out, "--ctx", "100"}, exitUsage,
+			"--ctx is 100, but a chunk has 512 tokens (-c): want at least as many"},
+		{[]string{"-f", short, "-o", out}, exitFailed, "short.txt: the text has 4 tokens: want at least 1024, two chunks"},
+		{[]string{"-f", short + "x", "-o", out}, exitFailed, "no such file"},
+	} {
+		o := sluice("", append([]string{"imatrix"}, c.args...)...)
+		require.Equal(t, c.code, o.code, c.args)
+		require.Contains(t, o.stderr, c.want)
+		require.NoFileExists(t, out)
+	}
+}
