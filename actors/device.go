@@ -118,7 +118,10 @@ func (d *device) compute(c actor.Context, m *step) {
 // errAbandoned ends a step of which nobody wants the result any more.
 var errAbandoned = errors.New("step abandoned: its sequences are cancelled")
 
+// runSegments keeps account of the time by kind of segment: one look at the clock for each.
 func (d *device) runSegments(m *step) error {
+	clear(m.times.segments[:])
+	before := m.times.started
 	for i := range d.bound.Segments {
 		if abandoned(m.parts) {
 			return errAbandoned
@@ -126,6 +129,9 @@ func (d *device) runSegments(m *step) error {
 		if err := d.model.Run(i, &m.compute); err != nil {
 			return fmt.Errorf("%s: %w", segmentName(&d.bound.Segments[i]), err)
 		}
+		after := now()
+		m.times.segments[d.bound.Segments[i].Kind] += after.Sub(before)
+		before = after
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/kv"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -17,9 +18,10 @@ type Info struct {
 	Parameters   int64
 	WeightBytes  int64 // what a token reads of the weights
 	Vocab        int
-	Trained      int // positions the model was trained for
-	Context      int // positions one request may hold here
-	KVBytes      int64
+	Trained      int           // positions the model was trained for
+	Context      int           // positions one request may hold here
+	KVBytes      int64         // of a position, in all layers
+	Program      *ir.Bound     // what is computed; not to be changed
 	TemplateNote string        // how the chat template was found, if not in the file; for the user
 	Sampling     sample.Params // the model's own defaults, or the usual ones
 }
@@ -33,6 +35,7 @@ func describe(k *core) (Info, *chat.Template, error) {
 	info := Info{
 		Name: k.file.Name, Architecture: k.bound.Arch, Vocab: k.bound.Vocab,
 		Trained: k.bound.Context, Context: k.ctx, Sampling: ownSampling(m),
+		Program: k.bound, KVBytes: k.blockBytes() / kv.BlockSize,
 	}
 	if name, err := m.String("general.name"); err == nil && name != "" {
 		info.Name = name

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/kv"
 )
 
@@ -15,6 +16,7 @@ type stats struct {
 	promptTokens, generated  atomic.Uint64
 	steps, rows              atomic.Uint64
 	wall, computing, sampled atomic.Int64 // nanoseconds, of steps that followed one another without idling
+	prefill, decode          account
 
 	last struct { // scheduler only
 		planned time.Time
@@ -31,6 +33,16 @@ type stats struct {
 type Steps struct {
 	Count, Rows           uint64
 	Wall, Compute, Sample time.Duration
+	Prefill, Decode       Work // decode: steps in which every sequence has one row
+}
+
+// Work is what steps of one kind computed, and for how long.
+type Work struct {
+	Steps, Rows, Wanted uint64
+	Sequences           uint64                        // summed over steps
+	Positions           uint64                        // of their caches, read by a step
+	Seen                uint64                        // by rows: the positions that each attended to
+	Time                [ir.SegHead + 1]time.Duration // by kind of segment
 }
 
 // ActorsShare is the part of the wall time that was neither computing nor sampling.
@@ -44,7 +56,54 @@ func (s Steps) ActorsShare() float64 {
 // Sub returns what happened since earlier.
 func (s Steps) Sub(earlier Steps) Steps {
 	return Steps{s.Count - earlier.Count, s.Rows - earlier.Rows,
-		s.Wall - earlier.Wall, s.Compute - earlier.Compute, s.Sample - earlier.Sample}
+		s.Wall - earlier.Wall, s.Compute - earlier.Compute, s.Sample - earlier.Sample,
+		s.Prefill.sub(&earlier.Prefill), s.Decode.sub(&earlier.Decode)}
+}
+
+func (w Work) sub(earlier *Work) Work {
+	w.Steps -= earlier.Steps
+	w.Rows -= earlier.Rows
+	w.Wanted -= earlier.Wanted
+	w.Sequences -= earlier.Sequences
+	w.Positions -= earlier.Positions
+	w.Seen -= earlier.Seen
+	for kind := range w.Time {
+		w.Time[kind] -= earlier.Time[kind]
+	}
+	return w
+}
+
+// account is a Work that is being added to.
+type account struct {
+	steps, rows, wanted, sequences, positions, seen atomic.Uint64
+	time                                            [ir.SegHead + 1]atomic.Int64
+}
+
+func (a *account) add(m *step) {
+	var positions, seen int
+	for i := range m.compute.Spans {
+		p := &m.compute.Spans[i]
+		positions += p.Pos + p.Rows
+		seen += p.Rows*p.Pos + p.Rows*(p.Rows+1)/2
+	}
+	a.steps.Add(1)
+	a.rows.Add(uint64(len(m.compute.Tokens)))
+	a.wanted.Add(uint64(len(m.compute.Wanted)))
+	a.sequences.Add(uint64(len(m.compute.Spans)))
+	a.positions.Add(uint64(positions))
+	a.seen.Add(uint64(seen))
+	for kind, took := range m.times.segments {
+		a.time[kind].Add(int64(took))
+	}
+}
+
+func (a *account) load() Work {
+	w := Work{Steps: a.steps.Load(), Rows: a.rows.Load(), Wanted: a.wanted.Load(), Sequences: a.sequences.Load(),
+		Positions: a.positions.Load(), Seen: a.seen.Load()}
+	for kind := range w.Time {
+		w.Time[kind] = time.Duration(a.time[kind].Load())
+	}
+	return w
 }
 
 // stepPlanned notes that a step leaves the scheduler; if the one before it has just come back, its wall time is
@@ -64,6 +123,11 @@ func (s *stats) stepDone(m *step) {
 	s.last.chained = true
 	s.steps.Add(1)
 	s.rows.Add(uint64(len(m.compute.Tokens)))
+	if len(m.compute.Tokens) == len(m.compute.Spans) {
+		s.decode.add(m)
+	} else {
+		s.prefill.add(m)
+	}
 }
 
 // idle breaks the chain: what follows is not the actors' delay.
@@ -103,5 +167,6 @@ type ActorStatus struct {
 
 func (s *stats) snapshot() Steps {
 	return Steps{s.steps.Load(), s.rows.Load(),
-		time.Duration(s.wall.Load()), time.Duration(s.computing.Load()), time.Duration(s.sampled.Load())}
+		time.Duration(s.wall.Load()), time.Duration(s.computing.Load()), time.Duration(s.sampled.Load()),
+		s.prefill.load(), s.decode.load()}
 }

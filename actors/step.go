@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
@@ -19,7 +20,10 @@ type step struct {
 	parts   []batch.Part
 	results []outcome // by part
 	err     error
-	times   struct{ planned, started, computed, sampling, sampled time.Time }
+	times   struct {
+		planned, started, computed, sampling, sampled time.Time
+		segments                                      [ir.SegHead + 1]time.Duration // by kind
+	}
 }
 
 func newStep(sequences int) *step { return &step{results: make([]outcome, sequences)} }

@@ -1,0 +1,26 @@
+package actors
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWork: what an answer of 4 tokens to 3 costs is accounted for, prefill and decode apart, by kind of segment.
+func TestWork(t *testing.T) {
+	e := startFixture(t, fixture, nil)
+	before := e.Steps()
+	collect(t, begin(t, e, plain([]int32{5, 6, 7}, 4)))
+	s := e.Steps().Sub(before)
+	want := Work{Steps: 1, Rows: 3, Wanted: 1, Sequences: 1, Positions: 3, Seen: 1 + 2 + 3, Time: s.Prefill.Time}
+	require.Equal(t, want, s.Prefill)
+	want = Work{Steps: 3, Rows: 3, Wanted: 3, Sequences: 3, Positions: 4 + 5 + 6, Seen: 4 + 5 + 6, Time: s.Decode.Time}
+	require.Equal(t, want, s.Decode)
+	for _, times := range [][5]time.Duration{s.Prefill.Time, s.Decode.Time} {
+		require.Zero(t, times[0])
+		for _, took := range times[1:] {
+			require.Positive(t, took)
+		}
+	}
+}
