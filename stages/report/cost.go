@@ -1,0 +1,94 @@
+package report
+
+import (
+	"math"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// Load is what some steps computed, in sums over them.
+type Load struct {
+	Steps, Rows, Wanted float64
+	Sequences           float64 // in each step
+	Positions           float64 // of caches that a step can see
+	Seen                float64 // positions that rows attend to
+}
+
+// Traffic is what they read from memory at least, and multiply: a multiplication and an addition are two operations.
+type Traffic struct{ Bytes, Ops float64 }
+
+// Cost counts the traffic of a load by kind of segment: weights once a step, the cache once a sequence. Which experts
+// rows choose is not known; they are taken to choose evenly. positionBytes is the cache of a position, in all layers.
+func Cost(p *ir.Bound, positionBytes float64, l Load) (cost [ir.SegHead + 1]Traffic) {
+	var cached float64 // values of a position
+	for _, k := range p.KV {
+		cached += float64(k.KVHeads * (k.KDim + k.VDim))
+	}
+	c := coster{p: p, load: l, valueBytes: positionBytes / max(cached, 1)}
+	for i := range p.Segments {
+		s := &p.Segments[i]
+		c.rows, c.steps = l.Rows, l.Steps
+		if s.Kind == ir.SegHead {
+			c.rows, c.steps = l.Wanted, min(l.Steps, l.Wanted)
+		}
+		for j := range s.Nodes {
+			t := c.node(&s.Nodes[j])
+			cost[s.Kind].Bytes += t.Bytes
+			cost[s.Kind].Ops += t.Ops
+		}
+	}
+	return cost
+}
+
+type coster struct {
+	p           *ir.Bound
+	load        Load
+	valueBytes  float64
+	rows, steps float64 // of the segment
+}
+
+func (c *coster) node(n *ir.Node) Traffic {
+	switch n.Op {
+	case ir.Embed:
+		return Traffic{Bytes: c.rows * c.bytes(n.W) / float64(c.p.Weights[n.W].Rows)}
+	case ir.Linear:
+		return Traffic{c.steps * c.bytes(n.W), 2 * c.rows * c.values(n.W)}
+	case ir.Attend:
+		return c.attend(n.Attend)
+	case ir.Experts:
+		return c.experts(n.Experts)
+	}
+	return Traffic{}
+}
+
+func (c *coster) attend(a *ir.AttendArgs) Traffic {
+	positions, seen := c.load.Positions, c.load.Seen
+	if w := float64(a.Window); w > 0 {
+		positions, seen = min(positions, w*c.load.Sequences), min(seen, w*c.rows)
+	}
+	return Traffic{
+		Bytes: positions * float64(a.KVHeads*(a.KDim+a.VDim)) * c.valueBytes,
+		Ops:   2 * seen * float64(a.Heads*(a.KDim+a.VDim)),
+	}
+}
+
+// experts counts as many of E experts as rows that choose k each can be expected to touch: E·(1−(1−k/E)ⁿ).
+func (c *coster) experts(e *ir.ExpertsArgs) (t Traffic) {
+	for _, r := range []ir.Ref{e.Gate, e.Up, e.Down} {
+		chosen := float64(e.Used) / float64(max(c.p.Weights[r].Experts, 1))
+		touched := 1 - math.Pow(1-chosen, c.rows/max(c.steps, 1))
+		t.Bytes += c.steps * touched * c.bytes(r)
+		t.Ops += 2 * c.rows * chosen * c.values(r)
+	}
+	return t
+}
+
+func (c *coster) values(r ir.Ref) float64 {
+	w := &c.p.Weights[r]
+	return float64(w.Rows) * float64(w.Cols)
+}
+
+func (c *coster) bytes(r ir.Ref) float64 {
+	t := c.p.Types[r]
+	return c.values(r) * float64(t.Bytes()) / float64(max(t.Block(), 1))
+}

@@ -1,0 +1,188 @@
+package report_test
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/stages/report"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// example is a bench of two points with two peers.
+func example() *report.Bench {
+	b := &report.Bench{
+		Model: "llama <8B>", Machine: "Some CPU", Device: "cpu avx512vnni", Commit: "4865274", Threads: 2, Seqs: 1,
+		LoadSeconds: 2.5, WeightBytes: 4.9e9, PeakBytes: 5.1e9, ReadBandwidth: 25e9, MultiplyOps: 1.3e12, ActorsShare: 0.001,
+	}
+	ours := []float64{100, 104, 98}
+	for i, depth := range []int{0, 8192} {
+		slower := float64(i + 1)
+		work := &report.Work{Steps: 10}
+		work.Time[ir.SegEmbed], work.Time[ir.SegMix] = time.Millisecond, 40*time.Millisecond
+		work.Time[ir.SegFFN], work.Time[ir.SegHead] = 50*time.Millisecond, 9*time.Millisecond
+		work.Cost[ir.SegMix] = report.Traffic{Bytes: 0.6e9, Ops: 1e9}
+		work.Cost[ir.SegFFN] = report.Traffic{Bytes: 1.1e9, Ops: 60e9}
+		phase := report.Phase{
+			Rate:     report.SpreadOf([]float64{ours[0] / slower, ours[1] / slower, ours[2] / slower}),
+			Segments: b.Segments(work),
+			Peers: []report.Peer{
+				report.Against("peer, AMX", ours, []float64{80, 52, 70}),
+				report.Against("peer, no AMX", ours, []float64{50, 52, 51}),
+			},
+		}
+		b.Points = append(b.Points, report.Point{Depth: depth, Prompt: 512, Generate: 128, Prefill: phase, Decode: phase})
+	}
+	return b
+}
+
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text, "%s: go test ./stages/report -update, and look at the difference", name)
+}
+
+func TestFormats(t *testing.T) {
+	for name, write := range map[string]func(io.Writer) error{
+		"bench.txt": example().Text, "bench.md": example().Markdown, "bench.svg": example().SVG,
+	} {
+		var out strings.Builder
+		require.NoError(t, write(&out), name)
+		golden(t, name, out.String())
+	}
+	text, err := json.MarshalIndent(example(), "", " ")
+	require.NoError(t, err)
+	golden(t, "bench.json", string(text)+"\n")
+}
+
+// TestSVGIsXML: whatever names hold, the picture is well formed.
+func TestSVGIsXML(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := example()
+		b.Model = rapid.StringMatching(`[ -~äß]{0,20}`).Draw(t, "model")
+		b.Points[0].Prompt = rapid.IntRange(1, 9999).Draw(t, "prompt")
+		b.Points = b.Points[:rapid.IntRange(1, 2).Draw(t, "points")]
+		var out strings.Builder
+		require.NoError(t, b.SVG(&out))
+		d := xml.NewDecoder(strings.NewReader(out.String()))
+		for {
+			_, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			require.NoError(t, err)
+		}
+	})
+}
+
+func TestSpread(t *testing.T) {
+	runs := []float64{9, 1, 2}
+	require.Equal(t, report.Spread{Median: 2, Min: 1, Max: 9, Runs: runs}, report.SpreadOf(runs))
+	require.Equal(t, 3.0, report.SpreadOf([]float64{9, 1, 2, 4}).Median)
+	// The machine was half as fast in the second run: the ratio does not see it.
+	r := report.Ratio([]float64{10, 5, 11}, []float64{5, 2.5, 5})
+	require.Equal(t, 2.0, r.Median)
+	require.Equal(t, 2.2, r.Max)
+}
+
+// TestCost counts a model by hand: one layer of attention with a window, one of experts.
+func TestCost(t *testing.T) {
+	b := ir.NewBuilder("test", nil)
+	x := b.Embed("token_embd", 1000, 64)
+	b.Layer(0)
+	q := b.Linear(x, "attn_q", 128)
+	k, v := b.Linear(x, "attn_k", 64), b.Linear(x, "attn_v", 64)
+	o := b.Attend(q, k, v, ir.AttendArgs{Heads: 4, KVHeads: 2, KDim: 32, VDim: 32, Scale: 1, Window: 50})
+	x = b.Add(x, b.Linear(o, "attn_output", 64))
+	b.FFN()
+	w := b.Route(b.Linear(x, "ffn_gate_inp", 8), "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 2, Scale: 1})
+	x = b.Add(x, b.Experts(x, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", 32, 2, ir.SiLU))
+	b.Head(b.Rows(x), "output", "token_embd")
+	p, err := b.Program(4096)
+	require.NoError(t, err)
+	bound := &ir.Bound{Program: p, Types: make([]quant.Type, len(p.Weights))}
+	for i := range bound.Types {
+		bound.Types[i] = quant.Q8_0 // 34 bytes for 32 values
+	}
+
+	// One step of one row at depth 99, f16 cache: 2·2·32·2 bytes a position.
+	c := report.Cost(bound, 256, report.Load{Steps: 1, Rows: 1, Wanted: 1, Sequences: 1, Positions: 100, Seen: 100})
+	const bytes = 34.0 / 32
+	require.InDelta(t, 64*bytes, c[ir.SegEmbed].Bytes, 1e-6)
+	require.InDelta(t, (128+64+64+128)*64*bytes+50*256, c[ir.SegMix].Bytes, 1e-6)
+	require.InDelta(t, 2*(128+64+64+128)*64+2*50*4*64, c[ir.SegMix].Ops, 1e-6)
+	require.InDelta(t, 8*64*bytes+2*3*32*64*bytes, c[ir.SegFFN].Bytes, 1e-6, "two of eight experts")
+	require.InDelta(t, 2*8*64+2*2*3*32*64, c[ir.SegFFN].Ops, 1e-6)
+	require.InDelta(t, 1000*64*bytes, c[ir.SegHead].Bytes, 1e-6)
+
+	// Many rows touch all experts, and the head is read for wanted rows only.
+	c = report.Cost(bound, 256, report.Load{Steps: 2, Rows: 1000, Sequences: 2, Positions: 1000, Seen: 1000})
+	require.InDelta(t, 2*(8*64*bytes+8*3*32*64*bytes), c[ir.SegFFN].Bytes, 1e-3)
+	require.Zero(t, c[ir.SegHead].Bytes)
+	require.Zero(t, c[ir.SegHead].Ops)
+}
+
+func TestCommand(t *testing.T) {
+	at := report.Placeholders{Model: "/a b/m.gguf", Threads: 2, Prompt: 512, Tokens: 128, Depth: 8192, Seqs: 3}
+	name, words, err := report.Command(
+		"with AMX: /opt/peer bench -m {model} -t {threads} --x={prompt},{tokens},{depth},{seqs}", at)
+	require.NoError(t, err)
+	require.Equal(t, "with AMX", name)
+	require.Equal(t, []string{"/opt/peer", "bench", "-m", "/a b/m.gguf", "-t", "2", "--x=512,128,8192,3"}, words)
+	name, _, err = report.Command("/opt/peer bench", at)
+	require.NoError(t, err)
+	require.Equal(t, "peer", name)
+	_, _, err = report.Command(" ", at)
+	require.EqualError(t, err, `" " is no command`)
+	_, _, err = report.Command("peer -m {model}", report.Placeholders{})
+	require.EqualError(t, err, "{model} is not known for the embedded model: name a file with -m")
+}
+
+func TestParsePeer(t *testing.T) {
+	for _, c := range []struct{ output, want string }{
+		{"loading\n" + `{"prefill_tps":{"runs":[1,2],"median":81.5},"decode_tps":{"median":9.5}}` + "\n", ""},
+		{`{"prefill_tps":81.5,"decode_tps":9.5}`, ""},
+		{`[{"n_prompt":512,"n_gen":0,"avg_ts":81.5},{"n_prompt":0,"n_gen":128,"avg_ts":9.5}]`, ""},
+		{`{}`, "it did not print how many tokens per second it prefills and decodes"},
+		{``, "its last line: unexpected end of JSON input"},
+		{`[{"n_prompt":"x"}]`, "its list of tests: json: cannot unmarshal string into Go struct field .n_prompt of type int"},
+	} {
+		prefill, decode, err := report.ParsePeer([]byte(c.output))
+		if c.want != "" {
+			require.EqualError(t, err, c.want)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, 81.5, prefill)
+		require.Equal(t, 9.5, decode)
+	}
+}
+
+// FuzzParsePeer: no output of a stranger's program breaks ours.
+func FuzzParsePeer(f *testing.F) {
+	f.Add([]byte(`{"prefill_tps":{"median":81.5},"decode_tps":9}`))
+	f.Add([]byte(`[{"n_prompt":512,"n_gen":0,"avg_ts":1e999}]`))
+	f.Fuzz(func(t *testing.T, output []byte) {
+		prefill, decode, err := report.ParsePeer(output)
+		require.Equal(t, err == nil, prefill > 0 && decode > 0)
+	})
+}

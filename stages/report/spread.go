@@ -1,0 +1,28 @@
+package report
+
+import "slices"
+
+// Spread is a figure over several runs.
+type Spread struct {
+	Median float64   `json:"median"`
+	Min    float64   `json:"min"`
+	Max    float64   `json:"max"`
+	Runs   []float64 `json:"runs"` // in the order they ran
+}
+
+// SpreadOf describes runs, of which there is at least one.
+func SpreadOf(runs []float64) Spread {
+	sorted := slices.Sorted(slices.Values(runs))
+	n := len(sorted)
+	return Spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1], Runs: runs}
+}
+
+// Ratio compares runs that were made in turns: pair by pair, so that what disturbs a minute disturbs both sides of
+// its ratio.
+func Ratio(ours, theirs []float64) Spread {
+	ratios := make([]float64, min(len(ours), len(theirs)))
+	for i := range ratios {
+		ratios[i] = ours[i] / theirs[i]
+	}
+	return SpreadOf(ratios)
+}

@@ -1,0 +1,143 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// table is rows of cells under a head. The first column is text, the others are numbers.
+type table struct {
+	head []string
+	rows [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// Text writes the results for a terminal.
+func (b *Bench) Text(w io.Writer) error {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s\n", strings.Join(b.about(), "\n"))
+	for _, t := range b.tables() {
+		out.WriteString("\n")
+		t.align(&out)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// align writes columns of equal width, numbers to the right.
+func (t *table) align(out *strings.Builder) {
+	lines := append([][]string{t.head}, t.rows...)
+	widths := make([]int, len(t.head))
+	for _, line := range lines {
+		for i, cell := range line {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, line := range lines {
+		fmt.Fprintf(out, "%-*s", widths[0], line[0])
+		for i, cell := range line[1:] {
+			fmt.Fprintf(out, "  %*s", widths[i+1], cell)
+		}
+		out.WriteString("\n")
+	}
+}
+
+// Markdown writes the same as Markdown.
+func (b *Bench) Markdown(w io.Writer) error {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s\n", strings.Join(b.about(), "  \n"))
+	for _, t := range b.tables() {
+		fmt.Fprintf(&out, "\n| %s |\n|%s\n", strings.Join(t.head, " | "), strings.Repeat(" ---: |", len(t.head)))
+		for _, row := range t.rows {
+			fmt.Fprintf(&out, "| %s |\n", strings.Join(row, " | "))
+		}
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// about is what holds for all of it, in lines.
+func (b *Bench) about() []string {
+	return []string{
+		fmt.Sprintf("%s: %s, %s, %s", b.Model, count(b.Threads, "thread"), count(b.Seqs, "sequence"), b.Device),
+		fmt.Sprintf("%s, sluice %s", b.Machine, b.Commit),
+		fmt.Sprintf("loaded %.2f GB in %.2f s%s", float64(b.WeightBytes)/1e9, b.LoadSeconds, b.peak()),
+		fmt.Sprintf("ceilings: reading %.1f GB/s%s", b.ReadBandwidth/1e9, b.multiply()),
+		fmt.Sprintf("the actors' share of a step: %.2f %%", 100*b.ActorsShare),
+	}
+}
+
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprint(n, " ", noun)
+}
+
+func (b *Bench) peak() string {
+	if b.PeakBytes == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", peak memory %.2f GB", float64(b.PeakBytes)/1e9)
+}
+
+func (b *Bench) multiply() string {
+	if b.MultiplyOps == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", multiplying %.0f GOP/s", b.MultiplyOps/1e9)
+}
+
+// tables are the rates, the ratios if there are any, and the segments.
+func (b *Bench) tables() []*table {
+	rates := &table{head: []string{"", "depth", "tokens", "tokens/s", "min", "max"}}
+	ratios := &table{head: []string{"", "depth", "tokens", "ours", "theirs", "ratio", "min", "max", "peer"}}
+	segments := &table{head: []string{"", "depth", "tokens", "segment", "ms/step", "time", "GB/s", "of reading",
+		"GOP/s", "of multiplying"}}
+	for i := range b.Points {
+		p := &b.Points[i]
+		for _, half := range p.halves() {
+			at := []string{half.name, fmt.Sprint(p.Depth), fmt.Sprint(half.tokens)}
+			rates.add(append(at, figures(half.Rate)...)...)
+			for _, peer := range half.Peers {
+				cells := append(at, fmt.Sprintf("%.1f", half.Rate.Median), fmt.Sprintf("%.1f", peer.Rate.Median))
+				ratios.add(append(append(cells, factors(peer.Ratio)...), peer.Name)...)
+			}
+			for _, s := range half.Segments {
+				segments.add(append(at, s.cells()...)...)
+			}
+		}
+	}
+	if len(ratios.rows) == 0 {
+		return []*table{rates, segments}
+	}
+	return []*table{rates, ratios, segments}
+}
+
+// half is a phase with what was asked of it.
+type half struct {
+	*Phase
+	name   string
+	tokens int
+}
+
+func (p *Point) halves() []half {
+	return []half{{&p.Prefill, "prefill", p.Prompt}, {&p.Decode, "decode", p.Generate}}
+}
+
+func figures(s Spread) []string {
+	return []string{fmt.Sprintf("%.1f", s.Median), fmt.Sprintf("%.1f", s.Min), fmt.Sprintf("%.1f", s.Max)}
+}
+
+func factors(s Spread) []string {
+	return []string{fmt.Sprintf("%.2fx", s.Median), fmt.Sprintf("%.2fx", s.Min), fmt.Sprintf("%.2fx", s.Max)}
+}
+
+func (s *Segment) cells() []string {
+	return []string{s.Name, fmt.Sprintf("%.3f", 1e3*s.Seconds), fmt.Sprintf("%.1f %%", 100*s.Share),
+		fmt.Sprintf("%.2f", s.BytesRate/1e9), fmt.Sprintf("%.0f %%", 100*s.OfBandwidth),
+		fmt.Sprintf("%.1f", s.OpsRate/1e9), fmt.Sprintf("%.1f %%", 100*s.OfMultiply)}
+}
