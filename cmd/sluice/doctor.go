@@ -84,8 +84,7 @@ func printFindings(w io.Writer, findings []finding) error {
 }
 
 func processor(c *cpuid.CPUInfo) finding {
-	name := cmp.Or(strings.Join(strings.Fields(c.BrandName), " "), runtime.GOARCH)
-	state := fmt.Sprintf("%s, %s usable", name, count(runtime.NumCPU(), "thread"))
+	state := fmt.Sprintf("%s, %s usable", processorName(c), count(runtime.NumCPU(), "thread"))
 	if c.Cache.L2 > 0 {
 		state += ", L2 " + binarySize(int64(c.Cache.L2))
 	}
@@ -93,6 +92,10 @@ func processor(c *cpuid.CPUInfo) finding {
 		state += ", L3 " + binarySize(int64(c.Cache.L3))
 	}
 	return finding{What: "processor", State: state, OK: true}
+}
+
+func processorName(c *cpuid.CPUInfo) string {
+	return cmp.Or(strings.Join(strings.Fields(c.BrandName), " "), runtime.GOARCH)
 }
 
 // instructions lists those that matter to integer and float dot products.

@@ -140,3 +140,21 @@ func version() string {
 	}
 	return info.Main.Version
 }
+
+// revision is the commit that this program was built from, as far as is known.
+func revision() string {
+	revision, changed := "unknown", ""
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return revision
+	}
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value[:min(len(s.Value), 12)]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = ", changed"
+		}
+	}
+	return revision + changed
+}

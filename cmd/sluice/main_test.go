@@ -133,6 +133,9 @@ func TestUsage(t *testing.T) {
 		args("bench", "-t", "5000"),
 		args("bench", "--seqs", "0"),
 		args("bench", "-p", "16", "-n", "16", "--ctx", "20"),
+		args("bench", "-p", "128,0"),
+		args("bench", "--depth", "0,-1"),
+		args("bench", "--compare", "peer -m {model}"),
 	)
 	o := sluice("")
 	require.Equal(t, exitUsage, o.code)

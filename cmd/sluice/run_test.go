@@ -94,8 +94,3 @@ func TestLogitsFile(t *testing.T) {
 	require.ErrorIs(t, out.end(context.Canceled), context.Canceled)
 	require.NoFileExists(t, path, "half of a result")
 }
-
-func TestSpread(t *testing.T) {
-	require.Equal(t, spread{2, 1, 9}, spreadOf([]float64{9, 1, 2}))
-	require.Equal(t, spread{3, 1, 9}, spreadOf([]float64{9, 1, 2, 4}))
-}

@@ -184,7 +184,8 @@ func (p *picture) bar(y int, label string, segments []Segment) {
 	for i := range segments {
 		s := &segments[i]
 		w := s.Share * width
-		p.f(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`, at, y, w, barHeight, colour(slices.Index(kinds(), s.Name)))
+		fill := colour(slices.Index(kinds(), s.Name))
+		p.f(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`, at, y, w, barHeight, fill)
 		if s.Share >= 0.1 {
 			what, of := "reading", s.OfBandwidth
 			if s.OfMultiply > of {

@@ -1,0 +1,102 @@
+// Package probe measures what bounds the CPU device: how fast its threads read memory, and how fast they multiply
+// with nothing to wait for. Kernels are reported as a share of these ceilings, taken in the same process.
+package probe
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/sluice-ai/sluice/internal/mem"
+)
+
+const (
+	leastArea = 1 << 30 // bytes that all threads read in a pass, at least
+	streams   = 4       // ranges that a thread reads at once: more than one keep more loads under way
+	piece     = 1 << 20 // bytes of a call, between which the runtime may stop the thread
+	passes    = 5
+	mostCache = 512 << 20 // what a machine says of its last-level cache is believed up to here
+)
+
+// Read measures how many bytes per second so many threads read from memory, each its own range: the best of some
+// passes over four times the last-level cache. Where there is no memory for that, it returns the error.
+func Read(threads int) (float64, error) {
+	total := max(leastArea, 4*min(cpuid.CPU.Cache.L3, mostCache))
+	each := int64(total / threads &^ (streams*piece - 1))
+	areas := make([][]byte, threads)
+	for i := range areas {
+		area, err := mem.Alloc(each)
+		if err != nil {
+			return 0, err
+		}
+		defer mem.Free(area) //nolint:errcheck // nothing to be done about it
+		areas[i] = area
+	}
+	together(threads, func(i int) { touch(areas[i]) })
+	best := 0.0
+	for range passes {
+		took := together(threads, func(i int) { read(areas[i]) })
+		best = max(best, float64(threads)*float64(each)/took.Seconds())
+	}
+	return best, nil
+}
+
+// together runs work on so many threads and returns how long the last one took.
+func together(threads int, work func(i int)) time.Duration {
+	var ready, done sync.WaitGroup
+	ready.Add(threads)
+	took := make([]time.Duration, threads)
+	for i := range threads {
+		done.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			ready.Done()
+			ready.Wait()
+			began := time.Now()
+			work(i)
+			took[i] = time.Since(began)
+		})
+	}
+	done.Wait()
+	return slices.Max(took)
+}
+
+// touch gives every page its memory.
+func touch(area []byte) {
+	for i := 0; i < len(area); i += 4096 {
+		area[i] = 1
+	}
+}
+
+// read reads an area in streams.
+func read(area []byte) {
+	stream := len(area) / streams
+	for at := 0; at < stream; at += piece / streams {
+		readStreams(&area[at], stream, piece/streams)
+	}
+}
+
+// Multiply measures how many integer operations per second (a multiplication and an addition are two) so many threads
+// do from registers with the instructions that a set of kernels is built on; 0 where that is not known. Without VNNI
+// sums are of 16 bits: what kernels do beside that, widening and scaling, is their own affair.
+func Multiply(set string, threads int) float64 {
+	const rounds = 1 << 15 // 0.1 ms or so
+	burst, ops := multiplier(set)
+	if burst == nil {
+		return 0
+	}
+	const bursts = 64
+	best := 0.0
+	for range passes {
+		took := together(threads, func(int) {
+			for range bursts {
+				burst(rounds)
+			}
+		})
+		best = max(best, float64(threads)*bursts*rounds*float64(ops)/took.Seconds())
+	}
+	return best
+}
