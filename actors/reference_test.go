@@ -88,7 +88,7 @@ func TestFixtures(t *testing.T) {
 // a free answer differs, if at all, first where it was not.
 func TestGolden(t *testing.T) {
 	const sure = 0.15
-	for _, model := range []string{"mini-Q4_K_M", "draft-bf16"} {
+	for _, model := range []string{"mini-Q4_K_M", "draft-bf16", "moe-Q4_K_M"} {
 		g := readJSON[struct {
 			Greedy []struct {
 				Name    string

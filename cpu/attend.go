@@ -17,7 +17,8 @@ type attention struct {
 	args   *ir.AttendArgs
 	cache  *cache
 	q, out place
-	group  int // query heads of a KV head
+	group  int       // query heads of a KV head
+	sinks  []float32 // by query head; nil: none
 	*split
 }
 
@@ -57,7 +58,7 @@ func (b *binder) attention(n *ir.Node) *attention {
 	a := n.Attend
 	return &attention{
 		m: b.m, args: a, cache: &b.m.caches[a.KV], q: b.room.place(n.In[0]), out: b.room.place(n.Out),
-		group: a.Heads / a.KVHeads, split: &b.m.split,
+		group: a.Heads / a.KVHeads, sinks: b.vector(n.W), split: &b.m.split,
 	}
 }
 
@@ -224,6 +225,9 @@ func (a *attention) next(u *unit, b int) int {
 // finish writes the result of a unit.
 func (a *attention) finish(t *tile, u *unit) {
 	d := a.args.VDim
+	if a.sinks != nil {
+		t.total.sink(a.m.device.isa, a.sinks[u.head*a.group:][:a.group], t.shrink[:u.rows*a.group])
+	}
 	for i := range u.rows * a.group {
 		r, h := a.m.step.Spans[u.span].Row+u.row+i/a.group, u.head*a.group+i%a.group
 		out := a.m.at(&a.out, r)[h*d:][:d]

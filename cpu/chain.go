@@ -57,7 +57,11 @@ func (o *addOp) row(m *model, _, r int) error {
 type mulOp struct{ out, a, b place }
 
 func (o *mulOp) row(m *model, _, r int) error {
-	m.device.isa.Mul(m.at(&o.out, r), m.at(&o.a, r), m.at(&o.b, r))
+	if b := m.at(&o.b, r); len(b) == o.out.width {
+		m.device.isa.Mul(m.at(&o.out, r), m.at(&o.a, r), b)
+	} else {
+		m.device.isa.Scale(m.at(&o.out, r), m.at(&o.a, r), b[0])
+	}
 	return nil
 }
 
@@ -96,21 +100,39 @@ type gluOp struct {
 }
 
 func (o *gluOp) row(m *model, _, r int) error {
-	isa, y, x := m.device.isa, m.at(&o.out, r), m.at(&o.x, r)
-	switch o.act {
+	var up []float32
+	if o.gated {
+		up = m.at(&o.up, r)
+	}
+	m.glu(o.act, m.at(&o.out, r), m.at(&o.x, r), up)
+	return nil
+}
+
+// glu is y = act(x)·up, or act(x) if up is nil. y may be x.
+func (m *model) glu(act ir.Act, y, x, up []float32) {
+	isa := m.device.isa
+	switch act {
 	case ir.SiLU:
 		isa.SiLU(y, x)
 	case ir.GELU:
 		isa.GELU(y, x)
+	case ir.Clamped:
+		for i, v := range x {
+			y[i] = min(v, 7)
+		}
+		isa.Swish(y, y, 1.702)
+		for i, v := range up {
+			y[i] *= max(min(v, 7), -7) + 1
+		}
+		return
 	default:
 		for i, v := range x {
-			y[i] = activate(o.act, v)
+			y[i] = activate(act, v)
 		}
 	}
-	if o.gated {
-		isa.Mul(y, y, m.at(&o.up, r))
+	if up != nil {
+		isa.Mul(y, y, up)
 	}
-	return nil
 }
 
 // activate is a rare activation function, element by element.

@@ -27,13 +27,6 @@ func compile(d *device, p *ir.Bound, c backend.Config) (backend.Model, error) {
 }
 
 func (m *model) compile(p *ir.Bound) error {
-	for i := range p.Segments {
-		for _, n := range p.Segments[i].Nodes {
-			if n.Op == ir.Experts || n.Op == ir.Attend && n.W != ir.NoRef {
-				return fmt.Errorf("%s: the CPU device does not compute %s with these weights yet", &p.Segments[i], n.Op)
-			}
-		}
-	}
 	if err := m.layWeights(p); err != nil {
 		return err
 	}
@@ -67,8 +60,9 @@ func (m *model) compile(p *ir.Bound) error {
 
 // layScratch takes the memory for values and for attention: the largest tile of each worker, and what split rows leave.
 func (m *model) layScratch(p *ir.Bound, values int) error {
-	shape, threads := tileShape(p), m.device.pool.size()
-	size := values + threads*shape.floats() + splitQueries*(shape.stride+2)
+	shape, experts, threads := tileShape(p), shapeOfExperts(p), m.device.pool.size()
+	gathered := align(experts.gathered()*experts.rowBytes) / 4
+	size := values + threads*(shape.floats()+gathered) + splitQueries*(shape.stride+2)
 	memory, err := mem.Alloc(4 * int64(size))
 	if err != nil {
 		return fmt.Errorf("activations: %w", err)
@@ -80,8 +74,10 @@ func (m *model) layScratch(p *ir.Bound, values int) error {
 	for i := range m.workers {
 		m.workers[i] = workspace{
 			tile: shape.carve(cut(shape.floats())), halves: make([]uint16, shape.dim), bytes: make([]int8, shape.dim),
+			choice: newChoice(p), gathered: experts.gathered(), gatherRoom: cut(gathered),
 		}
 	}
+	m.routing = newRouting(experts, m.config.MaxRows, threads)
 	m.split = split{
 		units:    make([]unit, 0, m.config.MaxRows*shape.kvHeads+splitQueries),
 		groups:   make([]group, splitGroups),
@@ -106,6 +102,8 @@ func (b *binder) phase(ph *phase) runner {
 		return b.attention(ph.items[0].node)
 	case observed:
 		return b.observation(ph)
+	case routed:
+		return b.experts(ph)
 	}
 	c := &chain{m: b.m, wanted: ph.wanted}
 	width := 1
@@ -152,6 +150,10 @@ func (b *binder) op(it *item) rowOp {
 		return &softCapOp{out, in[0], n.Factor}
 	case ir.Rows:
 		return &rowsOp{out, in[0]}
+	case ir.Route:
+		return &routeOp{out: out, x: in[0], args: n.Route, bias: b.vector(n.B)}
+	case ir.Experts:
+		return b.combine(n, out, in[1])
 	}
 	panic(fmt.Sprintf("cpu: %s is no operation on rows", n.Op))
 }
@@ -192,10 +194,23 @@ func (b *binder) readers(it *item) string {
 	for s := range b.p.Segments {
 		for i := range b.p.Segments[s].Nodes {
 			n := &b.p.Segments[s].Nodes[i]
-			if n.Op == ir.Linear && n.In[0] == it.value && kernels.FormOf(b.p.Types[n.W]) == it.form {
-				return b.p.Weights[n.W].Name
+			for _, r := range matrices(n) {
+				if n.In[0] == it.value && kernels.FormOf(b.p.Types[r]) == it.form {
+					return b.p.Weights[r].Name
+				}
 			}
 		}
 	}
 	return "nothing"
+}
+
+// matrices lists the weights that multiply a node's first input.
+func matrices(n *ir.Node) []ir.Ref {
+	switch n.Op {
+	case ir.Linear:
+		return []ir.Ref{n.W}
+	case ir.Experts:
+		return []ir.Ref{n.Experts.Gate, n.Experts.Up}
+	}
+	return nil
 }

@@ -71,3 +71,16 @@ func TestNoAllocInPlace(t *testing.T) {
 		require.NoError(t, r.Close())
 	}
 }
+
+// TestExpertsInPlace: experts are parts of one stacked matrix in the mapping, too.
+func TestExpertsInPlace(t *testing.T) {
+	m := mixture(t, quant.Q8_0)
+	packed := start(t, device(t, 1, ""), m, backend.KVF16, 40, 40)
+	defer packed.Close()
+	mapped, _ := inPlace(t, m, 40)
+	defer mapped.Close()
+	for _, rows := range []int{1, 40} {
+		next := func() int { return rows }
+		same(t, logits(t, packed, 40, next), logits(t, mapped, 40, next), m.Vocab)
+	}
+}

@@ -53,9 +53,9 @@ func random(t testing.TB, p *ir.Program, typ quant.Type) *backendtest.Model {
 	var tensors []ir.Tensor
 	var data [][]byte
 	for _, w := range p.Weights {
-		tensor := ir.Tensor{Name: w.Name, Type: typ, Shape: []int{w.Cols, w.Rows}}
+		tensor := ir.Tensor{Name: w.Name, Type: typ, Shape: w.Shape()}
 		if w.Use == ir.Vector {
-			tensor.Type, tensor.Shape = quant.F32, []int{w.Cols}
+			tensor.Type = quant.F32
 		}
 		values := make([]float32, w.Rows*w.Cols)
 		for i := range values {

@@ -28,6 +28,7 @@ type model struct {
 	ropes   []*ropeTable // of all layers, without repetition
 	workers []workspace  // by worker
 	split   split
+	routing routing
 
 	// The running step.
 	step   *backend.Step
@@ -60,7 +61,12 @@ type workspace struct {
 	bytes  []int8            // or it
 	row    kernels.RowBuffer // of an embedding
 	strips kernels.Room      // of weights in place
-	_      [64]byte
+	choice choice
+
+	gathered   int       // rows that gatherRoom has room for
+	gatherRoom []float32 // prepared activations of an expert's rows
+	acts       kernels.Acts
+	_          [64]byte
 }
 
 // floats views memory as float32.

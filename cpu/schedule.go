@@ -11,10 +11,12 @@ import (
 type verb uint8
 
 const (
-	compute verb = iota + 1 // the node
-	prepare                 // value, in form, for the products that read it
-	store                   // K and V of the node, an Attend, in the cache
-	observe                 // the input of the node, for backend.Inputs
+	compute  verb = iota + 1 // the node; of Experts what is left to do: the sum
+	prepare                  // value, in form, for the products that read it
+	store                    // K and V of the node, an Attend, in the cache
+	observe                  // the input of the node, for backend.Inputs
+	expand                   // Experts: the products by gate and up, and what they activate
+	contract                 // Experts: the products by down
 )
 
 // item is a piece of work in a phase.
@@ -33,12 +35,13 @@ const (
 	products                      // by tiles of the items' matrices
 	attended                      // by spans, heads and positions
 	observed                      // by columns of the items' inputs
+	routed                        // by experts and tiles of their matrices
 )
 
 // phase is a list of items that needs no barrier inside.
 type phase struct {
 	kind   phaseKind
-	wanted bool // chained, products: rows are the wanted ones
+	wanted bool // all but attended: rows are the wanted ones
 	items  []item
 }
 
@@ -52,8 +55,8 @@ func schedule(p *ir.Bound, seg *ir.Segment, v *values) []phase {
 	for len(s.pending) > 0 {
 		before := len(s.pending)
 		s.chains()
-		if !s.products() {
-			s.attend()
+		if !s.products() && !s.attend() {
+			s.experts()
 		}
 		if len(s.pending) == before {
 			panic("cpu: a segment's nodes wait for each other")
@@ -93,7 +96,7 @@ func (s *scheduler) ready(n *ir.Node) bool {
 }
 
 // byRow says whether a node can be computed row by row.
-func byRow(n *ir.Node) bool { return n.Op != ir.Linear && n.Op != ir.Attend }
+func byRow(n *ir.Node) bool { return n.Op != ir.Linear && n.Op != ir.Attend && n.Op != ir.Experts }
 
 // chains takes all that can be computed row by row, one chain for each of the two kinds of rows in turn.
 func (s *scheduler) chains() {
@@ -131,11 +134,7 @@ func (s *scheduler) products() bool {
 	for _, n := range s.take(false, func(n *ir.Node) bool {
 		return n.Op == ir.Linear && s.values.wanted[n.Out] == ph.wanted
 	}) {
-		it := item{verb: prepare, value: n.In[0], form: kernels.FormOf(s.p.Types[n.W])}
-		if !s.values.prepared[it] {
-			s.values.prepared[it] = true
-			s.chain(ph.wanted, it)
-		}
+		s.prepare(ph.wanted, n.In[0], n.W)
 		ph.items = append(ph.items, item{verb: compute, node: n})
 	}
 	s.observe(&ph)
@@ -155,15 +154,49 @@ func (s *scheduler) observe(ph *phase) {
 	s.phases = append(s.phases, seen)
 }
 
-func (s *scheduler) attend() {
-	first := true
-	nodes := s.take(false, func(n *ir.Node) bool {
-		one := first && n.Op == ir.Attend
-		first = first && !one
-		return one
-	})
-	for _, n := range nodes {
-		s.chain(false, item{verb: store, node: n})
-		s.phases = append(s.phases, phase{kind: attended, items: []item{{verb: compute, node: n}}})
+// prepare adds the form of a value that a matrix multiplies, unless it was prepared before.
+func (s *scheduler) prepare(wanted bool, v ir.Value, w ir.Ref) {
+	it := item{verb: prepare, value: v, form: kernels.FormOf(s.p.Types[w])}
+	if !s.values.prepared[it] {
+		s.values.prepared[it] = true
+		s.chain(wanted, it)
 	}
+}
+
+// one takes the first node of an op that is ready.
+func (s *scheduler) one(op ir.Op) *ir.Node {
+	var found *ir.Node
+	s.take(false, func(n *ir.Node) bool {
+		if found != nil || n.Op != op {
+			return false
+		}
+		found = n
+		return true
+	})
+	return found
+}
+
+func (s *scheduler) attend() bool {
+	n := s.one(ir.Attend)
+	if n == nil {
+		return false
+	}
+	s.chain(false, item{verb: store, node: n})
+	s.phases = append(s.phases, phase{kind: attended, items: []item{{verb: compute, node: n}}})
+	return true
+}
+
+// experts spreads an Experts node over two phases of products and the chain after them.
+func (s *scheduler) experts() {
+	n := s.one(ir.Experts)
+	if n == nil {
+		return
+	}
+	wanted := s.values.wanted[n.Out]
+	s.prepare(wanted, n.In[0], n.Experts.Gate)
+	s.prepare(wanted, n.In[0], n.Experts.Up)
+	for _, v := range []verb{expand, contract} {
+		s.phases = append(s.phases, phase{kind: routed, wanted: wanted, items: []item{{verb: v, node: n}}})
+	}
+	s.chain(wanted, item{verb: compute, node: n})
 }

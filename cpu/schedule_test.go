@@ -28,6 +28,12 @@ func layer(t *testing.T) *ir.Bound {
 	both := b.Linear(b.RMSNorm(x, "ffn_norm", 1e-5), "ffn_up", 2*ffn)
 	x = b.Add(x, b.Linear(b.SwiGLU(b.Slice(both, 0, ffn), b.Slice(both, ffn, ffn)), "ffn_down", width))
 	b.Logits(b.SoftCap(b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd"), 30))
+	return bind(t, b)
+}
+
+// bind gives matrices and tables the type Q8_0.
+func bind(t *testing.T, b *ir.Builder) *ir.Bound {
+	t.Helper()
 	p, err := b.Program(1000)
 	require.NoError(t, err)
 	bound := &ir.Bound{Program: p, Types: make([]quant.Type, len(p.Weights))}
@@ -53,13 +59,13 @@ func text(segments [][]phase) string {
 	var s strings.Builder
 	for i, phases := range segments {
 		for _, ph := range phases {
-			fmt.Fprint(&s, i, " ", [...]string{chained: "chain", products: "products", attended: "attended"}[ph.kind])
+			fmt.Fprint(&s, i, " ", [...]string{chained: "chain", products: "products", attended: "attended", routed: "routed"}[ph.kind])
 			for _, it := range ph.items {
 				switch it.verb {
 				case compute:
 					fmt.Fprint(&s, " ", it.node.Op)
 				default:
-					fmt.Fprint(&s, " ", [...]string{prepare: "prepare", store: "store"}[it.verb])
+					fmt.Fprint(&s, " ", [...]string{prepare: "prepare", store: "store", expand: "expand", contract: "contract"}[it.verb])
 				}
 			}
 			fmt.Fprintln(&s)
@@ -96,6 +102,19 @@ func TestRoom(t *testing.T) {
 	c := backend.Config{KV: backend.KVF16, Blocks: 1, MaxRows: 7, MaxWanted: 3}
 	v, segments := scheduleAll(p)
 	r := makeRoom(p, v, segments, c)
+	apart(t, r, c)
+	require.True(t, r.place(p.Logits).logits)
+	require.True(t, r.place(p.Segments[3].Nodes[2].Out).logits, "the product that the soft cap reads")
+	add := p.Segments[2].Nodes[len(p.Segments[2].Nodes)-1]
+	require.Equal(t, r.place(add.In[0]), r.place(add.Out), "the residual stream stays where it is")
+	slice := p.Segments[2].Nodes[3]
+	require.Equal(t, ir.Slice, slice.Op)
+	require.Equal(t, r.place(slice.In[0]).off+slice.From, r.place(slice.Out).off)
+}
+
+// apart: buffers that live at the same time do not overlap.
+func apart(t *testing.T, r *room, c backend.Config) {
+	t.Helper()
 	for i, a := range r.buffers {
 		for _, b := range r.buffers[:i] {
 			if a.logits || b.logits || a.last < b.first || b.last < a.first {
@@ -106,11 +125,4 @@ func TestRoom(t *testing.T) {
 		}
 		require.LessOrEqual(t, a.off+a.floats(c), max(r.size, a.floats(c)))
 	}
-	require.True(t, r.place(p.Logits).logits)
-	require.True(t, r.place(p.Segments[3].Nodes[2].Out).logits, "the product that the soft cap reads")
-	add := p.Segments[2].Nodes[len(p.Segments[2].Nodes)-1]
-	require.Equal(t, r.place(add.In[0]), r.place(add.Out), "the residual stream stays where it is")
-	slice := p.Segments[2].Nodes[3]
-	require.Equal(t, ir.Slice, slice.Op)
-	require.Equal(t, r.place(slice.In[0]).off+slice.From, r.place(slice.Out).off)
 }

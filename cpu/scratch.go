@@ -63,13 +63,18 @@ type room struct {
 	p       *ir.Bound
 	values  *values
 	of      map[ir.Value]*buffer // by root
+	experts map[*ir.Node]*expertBuffers
 	acts    map[prepared]*buffer
 	buffers []*buffer
 	size    int // float32
 }
 
+// expertBuffers have room for all slots of an Experts node: a row of the step has used of them side by side.
+type expertBuffers struct{ hidden, up, down *buffer }
+
 func makeRoom(p *ir.Bound, v *values, segments [][]phase, c backend.Config) *room {
-	r := &room{p: p, values: v, of: map[ir.Value]*buffer{}, acts: map[prepared]*buffer{}}
+	r := &room{p: p, values: v, of: map[ir.Value]*buffer{}, acts: map[prepared]*buffer{},
+		experts: map[*ir.Node]*expertBuffers{}}
 	r.assign(segments, r.lastUses(segments))
 	if out := p.Logits; v.root[out] == out && r.of[out].width == p.Vocab {
 		r.of[out].place = place{logits: true, stride: p.Vocab, width: p.Vocab}
@@ -126,18 +131,36 @@ func (r *room) assign(segments [][]phase, last map[ir.Value]int) {
 			r.acts[prepared{it.value, it.form}] = r.add(width, ph.wanted, at)
 		case it.verb == compute:
 			n := it.node
-			if n.Op == ir.Linear {
-				if b := r.acts[prepared{n.In[0], kernels.FormOf(r.p.Types[n.W])}]; b != nil {
-					b.last = at
-				}
+			switch n.Op {
+			case ir.Linear:
+				r.meets(n.In[0], n.W, at)
+			case ir.Experts:
+				r.experts[n].down.last = at
 			}
 			if r.inPlace(n, number, last) {
 				r.of[n.Out] = r.of[n.In[0]]
 			} else {
 				r.of[n.Out] = r.add(r.p.Widths[n.Out], ph.wanted, at)
 			}
+		case it.verb == expand:
+			e := it.node.Experts
+			r.meets(it.node.In[0], e.Gate, at)
+			r.meets(it.node.In[0], e.Up, at)
+			width := e.Used * r.p.Weights[e.Down].Cols
+			r.experts[it.node] = &expertBuffers{hidden: r.add(width, ph.wanted, at), up: r.add(width, ph.wanted, at)}
+		case it.verb == contract:
+			b := r.experts[it.node]
+			b.hidden.last = at
+			b.down = r.add(it.node.Experts.Used*r.p.Widths[it.node.Out], ph.wanted, at)
 		}
 	})
+}
+
+// meets notes that a matrix reads the prepared form of a value.
+func (r *room) meets(v ir.Value, w ir.Ref, at int) {
+	if b := r.acts[prepared{v, kernels.FormOf(r.p.Types[w])}]; b != nil {
+		b.last = at
+	}
 }
 
 func (r *room) add(width int, wanted bool, at int) *buffer {

@@ -108,6 +108,18 @@ func (s *softmax) merge(isa vec.ISA, o *softmax, from, to, stride int, shrink []
 	}
 }
 
+// sink adds one more score to every query, that of its head, whose value is 0: it shows in the sums only. shrink is
+// memory for a value of each query.
+func (s *softmax) sink(isa vec.ISA, sinks, shrink []float32) {
+	for i := range shrink {
+		shrink[i] = sinks[i%len(sinks)] - s.top[i]
+	}
+	isa.Exp(shrink, shrink)
+	for i, e := range shrink {
+		s.sum[i] += e
+	}
+}
+
 // cutter gives memory away piece by piece.
 func cutter(memory []float32) func(n int) []float32 {
 	return func(n int) []float32 {

@@ -70,6 +70,9 @@ func (w *weight) measure(want *ir.Weight, t quant.Type, inPlace bool) (err error
 		return err
 	}
 	switch {
+	case want.Experts > 0 && want.Rows/want.Experts%kernels.TileRows != 0:
+		err = fmt.Errorf("matrices of %d rows for each expert: want a multiple of %d", want.Rows/want.Experts,
+			kernels.TileRows)
 	case want.Use&ir.Matrix != 0:
 		w.size, err = kernels.Size(t, want.Rows, want.Cols)
 	case !quant.HasCodec(t):

@@ -166,6 +166,9 @@ func (isa ISA) RotatePairs(x, cos, sin []float32) {
 // SiLU is y = x/(1+e⁻ˣ).
 func (isa ISA) SiLU(y, x []float32) { isa.gate(y, x, 1, 0) }
 
+// Swish is y = x/(1+e^(−β·x)).
+func (isa ISA) Swish(y, x []float32, beta float32) { isa.gate(y, x, beta, 0) }
+
 // GELU is y = 0.5·x·(1+tanh z) with z = √(2/π)·(x + 0.044715·x³), computed as x/(1+e⁻²ᶻ), which is the same.
 func (isa ISA) GELU(y, x []float32) {
 	const twice = 1.5957691216057308 // 2·√(2/π)

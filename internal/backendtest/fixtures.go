@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,22 +25,26 @@ type fixture struct {
 	Tokens    []int32
 	Vocab     int `json:"n_vocab"`
 	Tolerance float64
+	Rounded   float64 `json:"llamacpp_rounded_median_abs_diff"` // of llama.cpp with rounded activations: the median position
 	Greedy    struct{ Prompt, Tokens []int32 }
 }
 
-// variants lists the fixtures of dense models. Each is a file's name, or one with other metadata and logits.
+// variants lists the fixtures. Each is a file's name, or one with other metadata and logits.
 var variants = []struct {
 	name, file, logits string
 	edit               func(*meta.Map)
+	blocks             bool // matrices in blocks: devices may round activations to 8 bits
 }{
 	{name: "llama"}, {name: "llama3rope"}, {name: "llama_k256"}, {name: "mistral"}, {name: "qwen2"},
 	{name: "qwen3"}, {name: "olmo2"}, {name: "phi3"}, {name: "smollm3"}, {name: "gemma2"}, {name: "gemma3"},
-	{name: "granite"}, {name: "starcoder2_k256"},
+	{name: "granite"}, {name: "starcoder2_k256"}, {name: "qwen2moe"}, {name: "qwen3moe"}, {name: "mixtral"},
+	{name: "granitemoe"}, {name: "olmoe"}, {name: "gptoss", blocks: true},
 	{name: "phi3.nowindow", file: "phi3", edit: func(m *meta.Map) { m.Set("phi3.attention.sliding_window", uint32(0)) }},
 }
 
 // Fixtures compares logits with those of transformers, at most factor times each fixture's tolerance away, the
-// prompt whole, in chunks and token by token; and 32 greedy tokens through the cache.
+// prompt whole, in chunks and token by token; and 32 greedy tokens through the cache. Where a fast device (factor above
+// 1) rounds activations, positions differ as much as llama.cpp's do: half of them are within twice its median.
 func Fixtures(t *testing.T, d backend.Device, open Loader, factor float64) {
 	dir := filepath.Join(shared.Dir(t), "fixtures")
 	for _, v := range variants {
@@ -52,7 +57,11 @@ func Fixtures(t *testing.T, d backend.Device, open Loader, factor float64) {
 			m := open(t, filepath.Join(dir, file+".gguf"), v.edit)
 			want := readFloats(t, filepath.Join(dir, v.name+".logits.f32"))
 			require.Len(t, want, len(f.Tokens)*f.Vocab)
-			f.check(t, d, m, want, factor*f.Tolerance)
+			if v.blocks && factor > 1 {
+				require.Less(t, f.median(f.whole(t, d, m), want), 2*f.Rounded)
+				return
+			}
+			f.near(t, f.whole(t, d, m), want, factor*f.Tolerance)
 			if v.edit == nil {
 				f.greedy(t, d, m)
 			}
@@ -60,16 +69,32 @@ func Fixtures(t *testing.T, d backend.Device, open Loader, factor float64) {
 	}
 }
 
-func (f *fixture) check(t *testing.T, d backend.Device, m *Model, want []float32, tolerance float64) {
+// whole is the logits of all positions, the same bits in any chunks.
+func (f *fixture) whole(t *testing.T, d backend.Device, m *Model) []float32 {
 	n := len(f.Tokens)
 	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: 3, MaxRows: n, MaxWanted: n})
 	whole := l.sequence(t, f.Tokens, table(n, 0), n)
-	worst, at := distance(whole, want)
-	t.Logf("largest difference %.3g of %.3g", worst, tolerance)
-	require.LessOrEqualf(t, worst, tolerance, "position %d, token %d: %v, want %v",
-		at/f.Vocab, at%f.Vocab, whole[at], want[at])
 	sameBits(t, "in chunks", f.Vocab, l.sequence(t, f.Tokens, table(n, 1), 5, 1, 7), whole)
 	sameBits(t, "token by token", f.Vocab, l.sequence(t, f.Tokens, table(n, 2), 1), whole)
+	return whole
+}
+
+func (f *fixture) near(t *testing.T, got, want []float32, tolerance float64) {
+	worst, at := distance(got, want)
+	t.Logf("largest difference %.3g of %.3g", worst, tolerance)
+	require.LessOrEqualf(t, worst, tolerance, "position %d, token %d: %v, want %v",
+		at/f.Vocab, at%f.Vocab, got[at], want[at])
+}
+
+// median is the largest difference of the median position.
+func (f *fixture) median(got, want []float32) float64 {
+	var each []float64
+	for ; len(want) > 0; got, want = got[f.Vocab:], want[f.Vocab:] {
+		worst, _ := distance(got[:f.Vocab], want[:f.Vocab])
+		each = append(each, worst)
+	}
+	slices.Sort(each)
+	return each[len(each)/2]
 }
 
 // greedy continues the prompt by the most likely token. The reference's margins are far above the tolerance.

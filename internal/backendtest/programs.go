@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -61,6 +62,10 @@ var opCases = []struct {
 	{"attend cap", ir.Attend, func(b *ir.Builder, x ir.Value, n int) ir.Value {
 		return attended(b, x, ir.AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 1, SoftCap: 3})
 	}},
+	{"attend sinks", ir.Attend, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		a := ir.AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 0.2, Window: 70}
+		return b.AttendSinks(x, b.Slice(x, 0, 32), b.Slice(x, 32, 32), "sinks", a)
+	}},
 	{"swiglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.SwiGLU(x, b.Scale(x, 3)) }},
 	{"geglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.GLU(ir.GELU, x, b.Scale(x, 3)) }},
 	{"silu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Act(ir.SiLU, x) }},
@@ -68,8 +73,12 @@ var opCases = []struct {
 	{"gelu erf", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Act(ir.GELUErf, x) }},
 	{"relu²", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Act(ir.ReLU2, x) }},
 	{"sigmoid", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Act(ir.Sigmoid, x) }},
+	{"clamped", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.GLU(ir.Clamped, b.Scale(x, 4), b.Scale(x, 5))
+	}},
 	{"add", ir.Add, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Add(x, b.Act(ir.SiLU, x)) }},
 	{"mul", ir.Mul, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Mul(x, b.Act(ir.SiLU, x)) }},
+	{"mul row", ir.Mul, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Mul(x, b.Slice(x, 5, 1)) }},
 	{"scale", ir.Scale, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Scale(x, -1.7) }},
 	{"soft cap", ir.SoftCap, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.SoftCap(b.Scale(x, 9), 5) }},
 	{"slice", ir.Slice, func(b *ir.Builder, x ir.Value, n int) ir.Value {
@@ -78,6 +87,35 @@ var opCases = []struct {
 	}},
 	{"linear", ir.Linear, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Linear(x, "w", n) }},
 	{"rows", ir.Rows, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Scale(x, 3) }},
+	{"route", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.Route(x, "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 8, Scale: 1})
+	}},
+	{"route normalised", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.Route(x, "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 5, Normalise: true, Scale: 2.5})
+	}},
+	{"route chosen", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.Route(x, "", ir.RouteArgs{Scoring: ir.SoftmaxChosen, Used: 4, Scale: 1})
+	}},
+	{"route ties", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.Route(b.Act(ir.ReLU2, x), "", ir.RouteArgs{Scoring: ir.SoftmaxChosen, Used: n - 9, Scale: 1})
+	}},
+	{"route groups", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		a := ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 6, Groups: n / 16, GroupsUsed: 3, Normalise: true, Scale: 1.5}
+		return b.Route(x, "r", a)
+	}},
+	{"route groups of one", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.Route(x, "r", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 1, Groups: n, GroupsUsed: 1, Scale: 1})
+	}},
+	{"experts", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 7, 3, ir.SiLU) }},
+	{"experts all", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 3, 3, ir.Clamped) }},
+	{"experts one", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 40, 1, ir.GELU) }},
+}
+
+// mixed is x through used of so many experts of 64 features, with biases if the builder has all.
+func mixed(b *ir.Builder, x ir.Value, experts, used int, act ir.Act) ir.Value {
+	a := ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: used, Normalise: true, Scale: 1}
+	w := b.Route(b.Linear(x, "ffn_gate_inp", experts), "", a)
+	return b.Experts(x, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", 64, used, act)
 }
 
 func turned(b *ir.Builder, x ir.Value, head, dims int, neighbours bool, factors string) ir.Value {
@@ -93,7 +131,10 @@ func attended(b *ir.Builder, x ir.Value, a ir.AttendArgs) ir.Value {
 }
 
 // small is the size of a tiny model; widths are multiples of 256 where K-quants are to fit.
-type small struct{ layers, width, ffn, vocab, heads, kvHeads, head int }
+type small struct {
+	layers, width, ffn, vocab, heads, kvHeads, head int
+	used                                            int // of 8 experts; 0: all, so that rounding cannot change the choice
+}
 
 // llamaLike has GQA, RoPE of neighbours, SwiGLU and an output matrix of its own.
 func llamaLike(s small) (*ir.Program, error) {
@@ -164,8 +205,33 @@ func starcoderLike(s small) (*ir.Program, error) {
 	return b.Program(1 << 10)
 }
 
+// mixtureLike has experts, a shared one with a gate, and sinks.
+func mixtureLike(s small) (*ir.Program, error) {
+	b := ir.NewBuilder("mixture-like", hasNone)
+	a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3}
+	route := ir.RouteArgs{Scoring: ir.SoftmaxChosen, Used: cmp.Or(s.used, 8), Scale: 1}
+	x := b.Embed("token_embd", s.vocab, s.width)
+	for l := range s.layers {
+		b.Layer(l)
+		n := b.RMSNorm(x, "attn_norm", 1e-5)
+		q := turned(b, b.Linear(n, "attn_q", s.heads*s.head), s.head, s.head, false, "")
+		k := turned(b, b.Linear(n, "attn_k", s.kvHeads*s.head), s.head, s.head, false, "")
+		o := b.AttendSinks(q, k, b.Linear(n, "attn_v", s.kvHeads*s.head), "attn_sinks", a)
+		x = b.Add(x, b.Linear(o, "attn_output", s.width))
+		b.FFN()
+		n = b.RMSNorm(x, "ffn_norm", 1e-5)
+		w := b.Route(b.Linear(n, "ffn_gate_inp", 8), "", route)
+		y := b.Experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", s.ffn, route.Used, ir.SiLU)
+		g := b.SwiGLU(b.Linear(n, "ffn_gate_shexp", s.ffn), b.Linear(n, "ffn_up_shexp", s.ffn))
+		shared := b.Mul(b.Linear(g, "ffn_down_shexp", s.width), b.Act(ir.Sigmoid, b.Linear(n, "ffn_gate_inp_shexp", 1)))
+		x = b.Add(x, b.Add(y, shared))
+	}
+	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
+	return b.Program(1 << 10)
+}
+
 // models are whole small programs, by the families they resemble.
 var models = []struct {
 	name   string
 	record func(small) (*ir.Program, error)
-}{{"llama", llamaLike}, {"gemma", gemmaLike}, {"starcoder", starcoderLike}}
+}{{"llama", llamaLike}, {"gemma", gemmaLike}, {"starcoder", starcoderLike}, {"mixture", mixtureLike}}

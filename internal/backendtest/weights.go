@@ -44,7 +44,7 @@ func randomModel(p *ir.Program, seed uint64, typeOf types) (*Model, error) {
 	data := make([][]byte, len(p.Weights))
 	for i := range p.Weights {
 		w := &p.Weights[i]
-		t := ir.Tensor{Name: w.Name, Type: quant.F32, Shape: []int{w.Cols, w.Rows}}
+		t := ir.Tensor{Name: w.Name, Type: quant.F32, Shape: w.Shape()}
 		var err error
 		if w.Use == ir.Vector {
 			data[i], err = vector(rng, w)
@@ -65,14 +65,14 @@ func randomModel(p *ir.Program, seed uint64, typeOf types) (*Model, error) {
 }
 
 func vector(rng *rand.Rand, w *ir.Weight) ([]byte, error) {
-	x := make([]float32, w.Cols)
+	x := make([]float32, w.Rows*w.Cols)
 	for i := range x {
 		x[i] = 1 + 0.2*float32(rng.NormFloat64())
 		if isBias(w.Name) {
 			x[i] -= 1
 		}
 	}
-	data := make([]byte, 4*w.Cols)
+	data := make([]byte, 4*len(x))
 	return data, quant.Quantize(quant.F32, data, x)
 }
 

@@ -1,0 +1,150 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// routeOp chooses the experts of a row and writes their weights.
+type routeOp struct {
+	out, x place
+	args   *ir.RouteArgs
+	bias   []float32 // nil: none
+}
+
+// choice is a worker's memory for routing one row.
+type choice struct {
+	scores  []float32 // by expert
+	keys    []float32 // by expert: what the choice goes by
+	sums    []float32 // by group
+	chosen  []int     // in the order of the choice
+	weights []float32 // of chosen
+}
+
+// newChoice has room for all of a program's routers.
+func newChoice(p *ir.Bound) choice {
+	experts := 0
+	for i := range p.Segments {
+		for _, n := range p.Segments[i].Nodes {
+			if n.Op == ir.Route {
+				experts = max(experts, p.Widths[n.Out])
+			}
+		}
+	}
+	return choice{
+		scores: make([]float32, experts), keys: make([]float32, experts), sums: make([]float32, experts),
+		chosen: make([]int, experts), weights: make([]float32, experts),
+	}
+}
+
+func (o *routeOp) row(m *model, worker, r int) error {
+	logits, y := m.at(&o.x, r), m.at(&o.out, r)
+	if err := m.finite(logits, "the router's logits"); err != nil {
+		return err
+	}
+	c := &m.workers[worker].choice
+	scores, keys, weights := c.scores[:len(y)], c.keys[:len(y)], c.weights[:o.args.Used]
+	copy(scores, logits)
+	switch o.args.Scoring {
+	case ir.SoftmaxAll:
+		m.softmax(scores)
+	case ir.SigmoidEach:
+		for e, x := range scores {
+			scores[e] = activate(ir.Sigmoid, x)
+		}
+	}
+	copy(keys, scores)
+	if o.bias != nil {
+		m.device.isa.Add(keys, keys, o.bias)
+	}
+	if o.args.Groups > 0 {
+		c.keepGroups(keys, o.args)
+	}
+	clear(y)
+	chosen := highest(c.chosen[:o.args.Used], keys)
+	for i, e := range chosen {
+		weights[i] = scores[e]
+	}
+	o.weigh(m, weights)
+	for i, e := range chosen {
+		y[e] = weights[i]
+	}
+	return nil
+}
+
+// weigh makes weights of the scores of the chosen experts.
+func (o *routeOp) weigh(m *model, w []float32) {
+	isa := m.device.isa
+	if o.args.Scoring == ir.SoftmaxChosen {
+		m.softmax(w)
+	}
+	if o.args.Normalise {
+		isa.Divide(w, w, isa.Sum(w))
+	}
+	isa.Scale(w, w, o.args.Scale)
+}
+
+// softmax works in place.
+func (m *model) softmax(x []float32) {
+	isa, top := m.device.isa, x[0]
+	for _, v := range x[1:] {
+		top = max(top, v)
+	}
+	for i := range x {
+		x[i] -= top
+	}
+	isa.Exp(x, x)
+	isa.Divide(x, x, isa.Sum(x))
+}
+
+// highest lists the places of the highest values, of equal ones the first, and makes them −∞.
+func highest(list []int, values []float32) []int {
+	for i := range list {
+		best := 0
+		for j, v := range values {
+			if v > values[best] {
+				best = j
+			}
+		}
+		list[i] = best
+		values[best] = float32(math.Inf(-1))
+	}
+	return list
+}
+
+// keepGroups makes the keys −∞ of experts outside the best groups: those whose two highest keys have the largest sums.
+func (c *choice) keepGroups(keys []float32, a *ir.RouteArgs) {
+	size, sums := len(keys)/a.Groups, c.sums[:a.Groups]
+	for g := range sums {
+		sums[g] = topTwo(keys[g*size:][:size])
+	}
+	for _, g := range highest(c.chosen[:a.GroupsUsed], sums) {
+		sums[g] = float32(math.Inf(1))
+	}
+	for e := range keys {
+		if sums[e/size] != float32(math.Inf(1)) {
+			keys[e] = float32(math.Inf(-1))
+		}
+	}
+}
+
+// topTwo adds the two highest values, or is the only one.
+func topTwo(values []float32) float32 {
+	if len(values) == 1 {
+		return values[0]
+	}
+	first, second := values[0], values[1]
+	if second > first {
+		first, second = second, first
+	}
+	for _, v := range values[2:] {
+		switch {
+		case v > first:
+			first, second = v, first
+		case v > second:
+			second = v
+		}
+	}
+	return first + second
+}
