@@ -95,7 +95,7 @@ func (b *Bench) manyPrompts() bool {
 
 func (b *Bench) axis() string {
 	if b.manyPrompts() {
-		return "prompt at depth"
+		return "prompt@depth"
 	}
 	return "depth"
 }
@@ -104,7 +104,7 @@ func (b *Bench) labels() (out []string) {
 	for _, p := range b.Points {
 		label := fmt.Sprint(p.Depth)
 		if b.manyPrompts() {
-			label = fmt.Sprintf("%d at %d", p.Prompt, p.Depth)
+			label = fmt.Sprintf("%d@%d", p.Prompt, p.Depth)
 		}
 		out = append(out, label)
 	}
@@ -175,7 +175,7 @@ func (p *picture) legend(x, y int, names []string) {
 	}
 }
 
-// bar splits a step's time; segments of a tenth and more say what share of their ceiling they reach.
+// bar splits a step's time; segments say what share of their ceiling they reach, as far as there is room.
 func (p *picture) bar(y int, label string, segments []Segment) {
 	const left = marginLeft + 130
 	const width = pictureWidth - left - marginLeft
@@ -186,13 +186,16 @@ func (p *picture) bar(y int, label string, segments []Segment) {
 		w := s.Share * width
 		fill := colour(slices.Index(kinds(), s.Name))
 		p.f(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`, at, y, w, barHeight, fill)
-		if s.Share >= 0.1 {
-			what, of := "reading", s.OfBandwidth
-			if s.OfMultiply > of {
-				what, of = "multiplying", s.OfMultiply
+		what, of := "reading", s.OfBandwidth
+		if s.OfMultiply > of {
+			what, of = "multiplying", s.OfMultiply
+		}
+		short := fmt.Sprintf("%.0f %%", 100*of)
+		for _, note := range []string{fmt.Sprintf("%.3g ms, %s of %s", 1e3*s.Seconds, short, what), short} {
+			if float64(7*len(note)) < w {
+				p.text(int(at+w/2), y+13, "middle", `fill="white"`, note)
+				break
 			}
-			p.text(int(at+w/2), y+13, "middle", `fill="white"`,
-				fmt.Sprintf("%.3g ms, %.0f %% of %s", 1e3*s.Seconds, 100*of, what))
 		}
 		at += w
 	}
