@@ -15,7 +15,14 @@ FRESH = $(if $(CI),-count=1)
 # How long `make fuzz` spends on each fuzz target.
 FUZZTIME ?= 1m
 
-.PHONY: build check fmt vet lint portable test race bench fuzz gen golden
+# What `make bench` measures, how often, and where bench-compare finds what it was before.
+BENCH ?= .
+BENCHCOUNT ?= 6
+BASELINE ?= bench.baseline
+BENCHSTAT ?= $(GO) run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+BENCHED = $(GO) test -timeout 0 -run '^$$' -bench '$(BENCH)' -count $(BENCHCOUNT) ./cpu/...
+
+.PHONY: build check fmt vet lint portable test race bench bench-baseline bench-compare fuzz gen golden
 
 build: ## ./sluice
 	$(GO) build -trimpath -o sluice ./cmd/sluice
@@ -49,8 +56,16 @@ race:
 	else echo "no C compiler: the race detector's part of the check is left out"; fi
 
 bench: build ## kernels first, then the whole engine on the embedded model
-	$(GO) test -run '^$$' -bench . -benchmem ./...
-	./sluice bench --json
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+	./sluice bench
+
+bench-baseline: ## save what the kernels do now
+	$(BENCHED) | tee $(BASELINE)
+
+bench-compare: ## measure again, against bench-baseline's result
+	@test -f $(BASELINE) || { echo "$(BASELINE) is missing: make bench-baseline, on the commit to compare with"; exit 1; }
+	$(BENCHED) | tee bench.now
+	$(BENCHSTAT) $(BASELINE) bench.now
 
 fuzz: ## every fuzz target for FUZZTIME
 	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r dirname | sort -u); do \

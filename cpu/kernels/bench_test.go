@@ -79,6 +79,7 @@ func BenchmarkRow(b *testing.B) {
 		m := packed(b, typ, 16, 2048, randomRows(rand.New(rand.NewPCG(1, 1)), typ, 16, 2048, tame))
 		dst := make([]float32, 2048)
 		b.Run(typ.String(), func(b *testing.B) {
+			b.SetBytes(int64(len(m.Data) / 16))
 			for b.Loop() {
 				m.Row(dst, 5, new(RowBuffer))
 			}
