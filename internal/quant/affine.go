@@ -114,10 +114,9 @@ func inverse(x float64) float64 {
 func (a *affine) encode(b *target) affineFit {
 	var f affineFit
 	var scales, lows [16]float64
-	runs := len(b.src) / a.size
+	runs := b.cut(a.size)
 	for i := range runs {
-		r := b.run(i, a.size)
-		scales[i], lows[i] = a.fit(&r, r.moments())
+		scales[i], lows[i] = a.fit(&runs[i], runs[i].moments())
 		f.d, f.dmin = max(f.d, scales[i]/a.most), max(f.dmin, lows[i]/a.most)
 	}
 	f.d, f.dmin = asHalf(f.d), asHalf(f.dmin)
@@ -125,24 +124,23 @@ func (a *affine) encode(b *target) affineFit {
 		f.scale[i] = level(scales[i]*inverse(f.d), a.most)
 		f.low[i] = level(lows[i]*inverse(f.dmin), a.most)
 	}
-	d, dmin := a.refine(b, &f)
+	d, dmin := a.refine(runs, &f)
 	again := f
 	again.d, again.dmin = d, dmin
-	a.refine(b, &again)
+	a.refine(runs, &again)
 	if again.err < f.err {
 		f = again
 	}
-	a.code(b, &f)
+	a.code(runs, &f)
 	return f
 }
 
 // refine tries the neighbours of each run's scale and low, and returns the d and dmin that suit them best.
-func (a *affine) refine(b *target, f *affineFit) (d, dmin float64) {
+func (a *affine) refine(runs []run, f *affineFit) (d, dmin float64) {
 	var aa, ab, bb, xa, xb float64 // normal equations of x ≈ d·(scale·l) - dmin·low
 	f.err = 0
-	for i := range len(b.src) / a.size {
-		r := b.run(i, a.size)
-		m, err := a.refineRun(&r, f, i)
+	for i := range runs {
+		m, err := a.refineRun(&runs[i], f, i)
 		s, l := f.scale[i], f.low[i]
 		f.err += err
 		aa += float64(s * s * m.ll)
@@ -187,9 +185,8 @@ func (a *affine) refineRun(r *run, f *affineFit, i int) (best moments, err float
 }
 
 // code gives each value the code nearest to it under the numbers as the decoder sees them, in float32.
-func (a *affine) code(b *target, f *affineFit) {
-	for i := range len(b.src) / a.size {
-		r := b.run(i, a.size)
+func (a *affine) code(runs []run, f *affineFit) {
+	for i, r := range runs {
 		inverse := inverse(float64(float32(f.d) * float32(f.scale[i])))
 		low := float64(float32(f.dmin) * float32(f.low[i]))
 		for j, v := range r.x {

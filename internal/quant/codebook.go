@@ -58,13 +58,18 @@ func (c *codebook) sums(r *run, inverse float64) (xl, ll float64) {
 	return xl, ll
 }
 
-// fit finds the scale of a run, of either sign: the codes that the tries lead to are solved for the best scale, and
-// the best of these is improved by turns.
+// fit finds the scale of a run, of either sign.
 func (c *codebook) fit(r *run) (scale float64) {
 	least, most := r.extremes()
 	if -least > most {
 		most = least
 	}
+	return fit(c, r, c.tries, most)
+}
+
+// fit finds the scale of a run: what the tries lead to, which map most to one number after the other, is solved for
+// the best scale, and the best of these is improved by turns.
+func fit(c chooser, r *run, tries []float64, most float64) (scale float64) {
 	if most == 0 {
 		return 0
 	}
@@ -77,7 +82,7 @@ func (c *codebook) fit(r *run) (scale float64) {
 		gain, scale = xl*xl/ll, xl/ll
 		return true
 	}
-	for _, number := range c.tries {
+	for _, number := range tries {
 		better(number / most)
 	}
 	for range 2 {
@@ -100,75 +105,4 @@ func (c *codebook) encode(r *run, scale float64) {
 	for j, v := range r.x {
 		r.code[j] = c.code[place(float64(v*twice))]
 	}
-}
-
-// scaled is a kind of block: a value is d·scale·number, where the scale of a run is a whole number.
-type scaled struct {
-	*codebook
-	size      int     // values of a run
-	low, high float64 // bounds of the scales; |low| ≥ high
-}
-
-// scaledFit is an encoded block, but for its codes. d is a number that a half can hold.
-type scaledFit struct {
-	d     float64
-	scale [16]float64
-	err   float64 // less Σ w·x²
-}
-
-// encode finds the numbers of a block and its codes: each run on its own, then in multiples of d.
-func (k *scaled) encode(b *target) scaledFit {
-	var f scaledFit
-	var scales [16]float64
-	var most float64
-	runs := len(b.src) / k.size
-	for i := range runs {
-		r := b.run(i, k.size)
-		scales[i] = k.fit(&r)
-		if math.Abs(scales[i]) > math.Abs(most) {
-			most = scales[i]
-		}
-	}
-	f.d = asHalf(most / k.low)
-	for i := range runs {
-		f.scale[i] = max(k.low, min(k.high, math.RoundToEven(scales[i]*inverse(f.d))))
-	}
-	again := f
-	again.d = k.refine(b, &f)
-	again.scale = f.scale
-	k.refine(b, &again)
-	if again.err < f.err {
-		f = again
-	}
-	for i := range runs {
-		r := b.run(i, k.size)
-		k.codebook.encode(&r, float64(float32(f.d)*float32(f.scale[i]))) // as the decoder sees it
-	}
-	return f
-}
-
-// refine tries the neighbours of each run's scale, and returns the d that suits them best.
-func (k *scaled) refine(b *target, f *scaledFit) (d float64) {
-	var xl, ll float64
-	f.err = 0
-	for i := range len(b.src) / k.size {
-		r := b.run(i, k.size)
-		scale, err := f.scale[i], math.Inf(1)
-		var bestXL, bestLL float64
-		for s := max(k.low, scale-1); s <= min(k.high, scale+1); s++ {
-			y := f.d * s
-			rxl, rll := k.sums(&r, inverse(y))
-			if e := float64(float64(y*y)*rll) - 2*float64(y*rxl); e < err {
-				err, bestXL, bestLL = e, s*rxl, s*s*rll
-				f.scale[i] = s
-			}
-		}
-		f.err += err
-		xl += bestXL
-		ll += bestLL
-	}
-	if ll == 0 {
-		return f.d
-	}
-	return asHalf(xl / ll)
 }

@@ -75,10 +75,10 @@ func (b *target) encodeSigned(dst []byte, zero float32, book *codebook) {
 
 // encodeBook stores d and codes of a block that is a single run.
 func (b *target) encodeBook(dst []byte, book *codebook) {
-	r := b.run(0, len(b.src))
-	d := asHalf(book.fit(&r))
+	r := &b.cut(len(b.src))[0]
+	d := asHalf(book.fit(r))
 	putHalf(dst, d)
-	book.encode(&r, d)
+	book.encode(r, d)
 }
 
 // encodeOffset stores d and m, of any sign, and finds codes from 0, for the least value, to top.
@@ -101,9 +101,9 @@ func (b *target) encodeOffset(dst []byte, top float32) {
 }
 
 func (b *target) encodeOffsetWeighted(dst []byte, top float64) {
-	r := b.run(0, len(b.src))
+	r := &b.cut(len(b.src))[0]
 	a := affine{top: top, signed: true}
-	d, low := a.fit(&r, r.moments())
+	d, low := a.fit(r, r.moments())
 	d, low = asHalf(d), asHalf(low)
 	putHalf(dst, d)
 	putHalf(dst[2:], -low)

@@ -4,8 +4,8 @@ var (
 	affineQ2_K = affine{size: 16, top: 3, most: 15}
 	affineQ4_K = affine{size: 32, top: 15, most: 63}
 	affineQ5_K = affine{size: 32, top: 31, most: 63}
-	scaledQ3_K = scaled{newCodebook(steps(-5.35, -2.65, 0.15), steps(-4, 3, 1)...), 16, -32, 31}
-	scaledQ6_K = scaled{newCodebook(steps(-33, -31, 0.2), steps(-32, 31, 1)...), 16, -128, 127}
+	scaledQ3_K = scaled{newCodebook(steps(-5.35, -2.65, 0.15), steps(-4, 3, 1)...), 16, -32, 31, 1, 1}
+	scaledQ6_K = scaled{newCodebook(steps(-33, -31, 0.2), steps(-32, 31, 1)...), 16, -128, 127, 1, 1}
 )
 
 func encodeQ2_K(dst []byte, b *target) {

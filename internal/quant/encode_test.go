@@ -51,6 +51,7 @@ var worst = map[Type]float64{
 	F32: 0, F16: 0x1p-11, BF16: 0x1p-8, Q8_0: 0.6 / 127, Q4_0: 1.01 / 8, Q5_0: 1.01 / 16, Q4_1: 1.01 / 15, Q5_1: 1.01 / 31,
 	Q2_K: 0.4, Q3_K: 0.2, Q4_K: 0.09, Q5_K: 0.05, Q6_K: 0.025, IQ4_NL: 0.1, IQ4_XS: 0.1, MXFP4: 0.2, NVFP4: 0.15,
 	TQ1_0: 0.5, TQ2_0: 0.5, Q1_0: 0.5, Q2_0: 0.5,
+	IQ1_S: 0.6, IQ1_M: 0.6, IQ2_XXS: 0.6, IQ2_XS: 0.6, IQ2_S: 0.6, IQ3_XXS: 0.5, IQ3_S: 0.3,
 }
 
 // TestQuantizeIsNear checks the error of encoding anything, with and without importance.

@@ -56,31 +56,32 @@ var bookFP4 = newCodebook([]float64{8, 9, 10, 11, 12, 13, 14}, 0, 1, 2, 3, 4, 6,
 
 // encodeMXFP4 tries the exponents around that of the largest value.
 func encodeMXFP4(dst []byte, b *target) {
-	r := b.run(0, 32)
+	r := &b.cut(32)[0]
 	_, exponent := math.Frexp(float64(magnitude(b.src))) // 4 to 6 is the range of the last two codes
 	best := math.Inf(1)
 	for e := max(0, exponent+123); e <= min(254, exponent+125); e++ {
 		d := float64(powerOfTwoHalved(byte(e)))
-		if err := bookFP4.error(&r, d); err < best {
+		if err := bookFP4.error(r, d); err < best {
 			best, dst[0] = err, byte(e)
 		}
 	}
-	bookFP4.encode(&r, float64(powerOfTwoHalved(dst[0])))
+	bookFP4.encode(r, float64(powerOfTwoHalved(dst[0])))
 	packNibbles(dst[1:], r.code, 16)
 }
 
 // encodeNVFP4 tries the scales around the best unrounded one.
 func encodeNVFP4(dst []byte, b *target) {
-	for s := range 4 {
-		r := b.run(s, 16)
-		near := int(belowUE4M3(math.Abs(2 * bookFP4.fit(&r))))
+	runs := b.cut(16)
+	for s := range runs {
+		r := &runs[s]
+		near := int(belowUE4M3(math.Abs(2 * bookFP4.fit(r))))
 		best := math.Inf(1)
 		for e := max(0, near-1); e <= min(0x7e, near+2); e++ {
-			if err := bookFP4.error(&r, float64(ue4m3Halved(byte(e)))); err < best {
+			if err := bookFP4.error(r, float64(ue4m3Halved(byte(e)))); err < best {
 				best, dst[s] = err, byte(e)
 			}
 		}
-		bookFP4.encode(&r, float64(ue4m3Halved(dst[s])))
+		bookFP4.encode(r, float64(ue4m3Halved(dst[s])))
 		packNibbles(dst[4+8*s:], r.code, 8)
 	}
 }

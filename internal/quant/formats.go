@@ -101,30 +101,30 @@ var formats = [...]format{
 	// for each group of 8 in bits 7k, and scale in bits 28-31. Bit j of the signs is set for a negative value j; the
 	// eighth makes their number even. y = ±d·(scale+1/2)/4·point.
 	IQ2_XXS: {"IQ2_XXS", 256, 66, Bounds{Range{-43, 43}, Range{1, 31}, 0, 256, 43 * 31 / 8 * mostHalf},
-		decodeIQ2_XXS, nil},
+		decodeIQ2_XXS, encodeIQ2_XXS},
 	// IQ2_XS, 16 sub-blocks of 16: d f16 @0; 32 u16 @2, for each group of 8 its index in bits 0-8 and 7 signs above,
 	// as in IQ2_XXS; scales 8 bytes @66, nibble i%2 of byte i/2. y as in IQ2_XXS.
 	IQ2_XS: {"IQ2_XS", 256, 74, Bounds{Range{-43, 43}, Range{1, 31}, 0, 256, 43 * 31 / 8 * mostHalf},
-		decodeIQ2_XS, nil},
+		decodeIQ2_XS, encodeIQ2_XS},
 	// IQ2_S, 16 sub-blocks of 16: d f16 @0; for each group of 8: bits 0-7 of its index, 32 bytes @2, all 8 signs,
 	// 32 bytes @34, bits 8-9 of the index, 8 bytes @66 (bits 2·(k%4) of byte k/4); scales @74 and y as in IQ2_XS.
 	IQ2_S: {"IQ2_S", 256, 82, Bounds{Range{-43, 43}, Range{1, 31}, 0, 256, 43 * 31 / 8 * mostHalf},
-		decodeIQ2_S, nil},
+		decodeIQ2_S, encodeIQ2_S},
 	// IQ3_XXS, 8 sub-blocks of 32: d f16 @0; indexes of 64 groups of 4 @2; per sub-block a u32 @66 with signs and
 	// scale as in IQ2_XXS, 8 signs for two groups. y = ±d·(scale+1/2)/2·point.
 	IQ3_XXS: {"IQ3_XXS", 256, 98, Bounds{Range{-62, 62}, Range{1, 31}, 0, 256, 62 * 31 / 4 * mostHalf},
-		decodeIQ3_XXS, nil},
+		decodeIQ3_XXS, encodeIQ3_XXS},
 	// IQ3_S, 8 sub-blocks of 32: d f16 @0; for 64 groups of 4: bits 0-7 of the index @2, bit 8 @66 (bit k%8 of byte
 	// k/8); all 256 signs, 32 bytes @74; scales 4 bytes @106, nibble i%2 of byte i/2. y = ±d·(2·scale+1)·point.
-	IQ3_S: {"IQ3_S", 256, 110, Bounds{Range{-15, 15}, Range{1, 31}, 0, 256, 15 * 31 * mostHalf}, decodeIQ3_S, nil},
+	IQ3_S: {"IQ3_S", 256, 110, Bounds{Range{-15, 15}, Range{1, 31}, 0, 256, 15 * 31 * mostHalf}, decodeIQ3_S, encodeIQ3_S},
 	// IQ1_S, 8 sub-blocks of 32: d f16 @0; bits 0-7 of the indexes of 32 groups of 8 @2; per sub-block a u16 @34 with
 	// bits 8-10 of its 4 indexes in bits 3k, scale in bits 12-14, and the sign of the shift in bit 15.
 	// y = d·(2·scale+1)·(point ± 1/8).
-	IQ1_S: {"IQ1_S", 256, 50, Bounds{Range{-9, 9}, Range{1, 15}, 0, 256, 15 * mostHalf}, decodeIQ1_S, nil},
+	IQ1_S: {"IQ1_S", 256, 50, Bounds{Range{-9, 9}, Range{1, 15}, 0, 256, 15 * mostHalf}, decodeIQ1_S, encodeIQ1_S},
 	// IQ1_M, 16 sub-blocks of 16: bits 0-7 of the indexes of 32 groups of 8 @0; for each group a nibble @32 with bits
 	// 8-10 and the sign of the shift; 4 u16 @48, with 4 scales each in bits 3i, and 4 bits of d, an f16, in the high
 	// nibble, the lowest first. y as in IQ1_S.
-	IQ1_M: {"IQ1_M", 256, 56, Bounds{Range{-9, 9}, Range{1, 15}, 0, 256, 15 * mostHalf}, decodeIQ1_M, nil},
+	IQ1_M: {"IQ1_M", 256, 56, Bounds{Range{-9, 9}, Range{1, 15}, 0, 256, 15 * mostHalf}, decodeIQ1_M, encodeIQ1_M},
 
 	// Ternary and binary.
 	//

@@ -35,7 +35,7 @@ func decodeIQ4_XS(dst []float32, src []byte) {
 var (
 	bookNonlinear = newCodebook(append(steps(-148, -88, 6), steps(94, 130, 6)...),
 		-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
-	scaledIQ4_XS = scaled{bookNonlinear, 32, -32, 31}
+	scaledIQ4_XS = scaled{bookNonlinear, 32, -32, 31, 1, 1}
 )
 
 func encodeIQ4_NL(dst []byte, b *target) {

@@ -9,6 +9,7 @@ type target struct {
 	weighted bool         // by importance; else all w are 1
 	x, w, wx [256]float64 // values, weights and their products
 	code     [256]uint8   // the answer
+	runs     [16]run
 }
 
 // load takes a block. What has no importance still gets a little weight, as a run without any would have no best.
@@ -33,9 +34,13 @@ type run struct {
 	code     []uint8
 }
 
-// run is the i-th run of n values.
-func (b *target) run(i, n int) run {
-	return run{b.x[n*i:][:n], b.w[n*i:][:n], b.wx[n*i:][:n], b.code[n*i:][:n]}
+// cut makes runs of n values.
+func (b *target) cut(n int) []run {
+	runs := b.runs[:len(b.src)/n]
+	for i := range runs {
+		runs[i] = run{b.x[n*i:][:n], b.w[n*i:][:n], b.wx[n*i:][:n], b.code[n*i:][:n]}
+	}
+	return runs
 }
 
 // extremes are the least and the largest value.

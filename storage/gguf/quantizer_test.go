@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,21 +71,19 @@ func TestQuantizeGolden(t *testing.T) {
 	}
 }
 
-// TestQuantizeError compares the error of each searched format with that of llama.cpp's quantiser.
+// TestQuantizeError compares the error of each searched format with that of llama.cpp's quantiser, in one of the
+// model's blocks. The figures have 6 digits.
 func TestQuantizeError(t *testing.T) {
 	var golden struct {
 		RMSE map[string]map[string]float64
 	}
 	readJSON(t, &golden, "testdata", "quantizer.json")
 	f := draft(t)
+	require.Len(t, golden.RMSE, 20)
 	for recipe, tensors := range golden.RMSE {
 		typ, ok := quant.Parse(recipe)
 		require.True(t, ok, recipe)
-		compared := 0
 		for name, want := range tensors {
-			if !strings.HasPrefix(name, "blk.1.") {
-				continue // one block of four, to save time; the figures have 6 digits
-			}
 			plain, packed := quantized(t, f, name, typ)
 			got := make([]float32, len(plain))
 			require.NoError(t, quant.Dequantize(typ, got, packed))
@@ -95,8 +92,7 @@ func TestQuantizeError(t *testing.T) {
 				sum += math.Pow(float64(x-got[i]), 2)
 			}
 			require.LessOrEqual(t, math.Sqrt(sum/float64(len(got))), want*(1+1e-5), "%s as %s", name, typ)
-			compared++
 		}
-		require.NotZero(t, compared, recipe)
+		require.NotEmpty(t, tensors, recipe)
 	}
 }
