@@ -113,7 +113,7 @@ func (m *model) Upload(r ir.Ref, row int, data []byte) error {
 	if r < 0 || int(r) >= len(m.weights) {
 		return fmt.Errorf("weight %d of %d", r, len(m.weights))
 	}
-	return m.weights[r].upload(row, data)
+	return m.weights[r].upload(m.device.set, row, data)
 }
 
 func (m *model) Memory() backend.Memory {

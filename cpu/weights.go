@@ -116,7 +116,7 @@ func (w *weight) place(memory []byte, use ir.Use) (err error) {
 }
 
 // upload stores rows in the file's layout from row on.
-func (w *weight) upload(row int, data []byte) error {
+func (w *weight) upload(set *kernels.Set, row int, data []byte) error {
 	n := len(data) / w.row
 	if len(data)%w.row != 0 || row < 0 || row > w.rows-n {
 		return fmt.Errorf("%s: %d bytes for row %d, want whole rows of %d bytes, %d in all", w.name, len(data), row, w.row,
@@ -126,7 +126,7 @@ func (w *weight) upload(row int, data []byte) error {
 	case w.size == 0:
 		return fmt.Errorf("%s: is used in place, and cannot be uploaded", w.name)
 	case w.matrix != nil:
-		if err := w.matrix.Pack(row, data); err != nil {
+		if err := set.Pack(w.matrix, row, data); err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
 	case w.vector != nil:

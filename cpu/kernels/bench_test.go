@@ -60,17 +60,20 @@ func BenchmarkQuantize(b *testing.B) {
 
 func BenchmarkPack(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
+	sets := Sets()
 	for _, typ := range types {
 		data := randomRows(rng, typ, 1024, 2048, tame)
 		m := packed(b, typ, 1024, 2048, data)
-		b.Run(typ.String(), func(b *testing.B) {
-			b.SetBytes(int64(len(data)))
-			for b.Loop() {
-				if err := m.Pack(0, data); err != nil {
-					b.Fatal(err)
+		for _, s := range []*Set{sets[0], sets[len(sets)-1]} {
+			b.Run(fmt.Sprint(typ, "/", s.Name), func(b *testing.B) {
+				b.SetBytes(int64(len(data)))
+				for b.Loop() {
+					if err := s.Pack(m, 0, data); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -56,7 +56,7 @@ func (o *Room) MatMul(s *Set, out []float32, stride int, m *Matrix, tile0, tile1
 		row := tile * TileRows
 		rows := min(each*TileRows, tile1*TileRows-row, m.Rows-row)
 		o.strips = Matrix{Type: m.Type, Rows: rows, Cols: m.Cols, Data: o.data[:size*tileCeil(rows)]}
-		o.strips.pack(0, m.Data[row*size:][:rows*size], o.spare)
+		s.pack(&o.strips, 0, m.Data[row*size:][:rows*size], o.spare)
 		s.MatMul(out[row:], stride, &o.strips, 0, o.strips.Tiles(), x)
 	}
 }

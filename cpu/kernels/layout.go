@@ -2,7 +2,6 @@ package kernels
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 
@@ -63,23 +62,6 @@ func (m *Matrix) strip(tile int) []byte {
 }
 
 func (m *Matrix) rowBytes() int { return m.Cols / m.Type.Block() * m.Type.Bytes() }
-
-var errPieces = errors.New("rows are packed from a multiple of 16 on, in multiples of 16 up to the last")
-
-// Pack stores rows [row, row+n) given in the file's layout; n follows from len(src). row must be a multiple of
-// 16, and so must n, unless the rows end the matrix. Different pieces may be packed at the same time.
-func (m *Matrix) Pack(row int, src []byte) error {
-	size := m.rowBytes()
-	n := len(src) / size
-	if len(src)%size != 0 || row < 0 || row+n > m.Rows {
-		return fmt.Errorf("%s, %d rows of %d bytes: %d bytes for row %d do not fit", m.Type, m.Rows, size, len(src), row)
-	}
-	if row%TileRows != 0 || n%TileRows != 0 && row+n != m.Rows {
-		return fmt.Errorf("%s, %d rows: %d rows at row %d: %w", m.Type, m.Rows, n, row, errPieces)
-	}
-	m.pack(row, src, make([]byte, spareBytes))
-	return nil
-}
 
 // gather is the inverse of interleave, for lane r.
 func gather(units, src []byte, unit, r int) {

@@ -20,7 +20,7 @@ func TestRowIsDequantize(t *testing.T) {
 			m := packed(t, typ, rows, cols, nil)
 			size := len(data) / rows
 			for from := 0; from < rows; from += TileRows {
-				require.NoError(t, m.Pack(from, data[from*size:min(rows, from+TileRows)*size]))
+				require.NoError(t, generic().Pack(m, from, data[from*size:min(rows, from+TileRows)*size]))
 			}
 			want, got := make([]float32, cols), make([]float32, cols)
 			for r := range rows {
@@ -101,8 +101,8 @@ func TestSizeRefuses(t *testing.T) {
 
 func TestPackRefusesOddPieces(t *testing.T) {
 	m := packed(t, quant.F32, 40, 2, nil)
-	require.NoError(t, m.Pack(32, make([]byte, 8*8)))
+	require.NoError(t, generic().Pack(m, 32, make([]byte, 8*8)))
 	for _, c := range []struct{ row, bytes int }{{1, 8 * 16}, {0, 8 * 8}, {0, 7}, {32, 8 * 9}, {-16, 8 * 16}, {48, 0}} {
-		require.Error(t, m.Pack(c.row, make([]byte, c.bytes)), "%+v", c)
+		require.Error(t, generic().Pack(m, c.row, make([]byte, c.bytes)), "%+v", c)
 	}
 }

@@ -1,19 +1,45 @@
 package kernels
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
 
-// Packing is a transposition: what 16 rows have at one place comes together. Plain Go does it at several GB/s a core by
-// moving 8 bytes at a time; a piece of 16 rows stays in L1, so that each byte of it crosses the memory once.
+// Packing is a transposition: what 16 rows have at one place comes together. Plain Go moves 8 bytes at a time, at 2 to
+// 4 GB/s a core; a transposer does twice that and more.
+
+// A transposer puts units of 1, 2 or 4 bytes of 16 rows, stride bytes apart, side by side: unit u of row r goes to
+// (16·u + r)·size. It does so for columns of 16 bytes, and then some units more, at the beginning of each of one or
+// more blocks: of block bytes in src, of 16 times that in dst. It reads and writes nothing else.
+type transposer func(dst, src *byte, stride, columns, units, block, blocks int)
+
+var errPieces = errors.New("rows are packed from a multiple of 16 on, in multiples of 16 up to the last")
+
+// Pack stores rows [row, row+n) of m given in the file's layout; n follows from len(src). row must be a multiple of
+// 16, and so must n, unless the rows end the matrix. Different pieces may be packed at the same time.
+func (s *Set) Pack(m *Matrix, row int, src []byte) error {
+	size := m.rowBytes()
+	n := len(src) / size
+	if len(src)%size != 0 || row < 0 || row+n > m.Rows {
+		return fmt.Errorf("%s, %d rows of %d bytes: %d bytes for row %d do not fit", m.Type, m.Rows, size, len(src), row)
+	}
+	if row%TileRows != 0 || n%TileRows != 0 && row+n != m.Rows {
+		return fmt.Errorf("%s, %d rows: %d rows at row %d: %w", m.Type, m.Rows, n, row, errPieces)
+	}
+	s.pack(m, row, src, make([]byte, spareBytes))
+	return nil
+}
 
 // spareBytes is memory for one field of 16 rows while it is recoded.
 const spareBytes = TileRows * 256
 
 // pack packs rows from a multiple of 16 on.
-func (m *Matrix) pack(row int, src, spare []byte) {
+func (s *Set) pack(m *Matrix, row int, src, spare []byte) {
 	size := m.rowBytes()
 	for tile := row / TileRows; len(src) > 0; tile++ {
 		piece := src[:min(len(src), TileRows*size)]
-		m.packStrip(m.strip(tile), rows{piece, size, len(piece) / size}, spare)
+		s.packStrip(m, m.strip(tile), rows{piece, size, len(piece) / size}, spare)
 		src = src[len(piece):]
 	}
 }
@@ -28,30 +54,43 @@ type rows struct {
 // row is bytes [at, at+n) of row r.
 func (x rows) row(r, at, n int) []byte { return x.data[min(r, x.n-1)*x.stride+at:][:n] }
 
-// packStrip interleaves up to 16 rows.
-func (m *Matrix) packStrip(dst []byte, src rows, spare []byte) {
+// packStrip interleaves up to 16 rows, field by field.
+func (s *Set) packStrip(m *Matrix, dst []byte, src rows, spare []byte) {
 	block, fields := m.Type.Bytes(), formats[m.Type].fields
+	var whole [1]field
 	if m.Type.Block() == 1 { // one value after the other: the row is all units of one field
-		const piece = 256
-		for at := 0; at < src.stride; at += piece {
-			interleave(dst[TileRows*at:TileRows*min(at+piece, src.stride)], src, at, block)
-		}
+		whole[0] = field{size: src.stride, unit: block}
+		block, fields = src.stride, whole[:]
+	}
+	for i := range fields {
+		s.packField(dst, src, &fields[i], block, spare)
+	}
+}
+
+// packField interleaves a field of all blocks.
+func (s *Set) packField(dst []byte, src rows, f *field, block int, spare []byte) {
+	if f.recode == nil {
+		s.interleave(dst[TileRows*f.offset:], src, f.offset, f, block, src.stride/block)
 		return
 	}
 	for at := 0; at < src.stride; at += block {
-		tile := dst[TileRows*at:][:TileRows*block]
-		for _, f := range fields {
-			lanes, from, offset := tile[TileRows*f.offset:][:TileRows*f.size], src, at+f.offset
-			if f.recode != nil {
-				for r := range src.n {
-					units := spare[r*f.size:][:f.size]
-					copy(units, src.row(r, offset, f.size))
-					f.recode.pack(units)
-				}
-				from, offset = rows{spare, f.size, src.n}, 0
-			}
-			interleave(lanes, from, offset, f.unit)
+		for r := range src.n {
+			copy(spare[r*f.size:][:f.size], src.row(r, at+f.offset, f.size))
 		}
+		f.recode.pack(spare[:src.n*f.size])
+		s.interleave(dst[TileRows*(at+f.offset):], rows{spare, f.size, src.n}, 0, f, f.size, 1)
+	}
+}
+
+// interleave puts a field's units of 16 rows side by side, from byte at of each row on, in so many blocks.
+func (s *Set) interleave(dst []byte, src rows, at int, f *field, block, blocks int) {
+	if transpose := s.transpose[f.unit]; transpose != nil && src.n == TileRows {
+		transpose(&dst[0], &src.data[at], src.stride, f.size/16, f.size%16/f.unit, block, blocks)
+		return
+	}
+	for range blocks {
+		interleave(dst[:TileRows*f.size], src, at, f.unit)
+		dst, at = dst[min(TileRows*block, len(dst)):], at+block
 	}
 }
 

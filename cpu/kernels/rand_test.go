@@ -108,7 +108,7 @@ func packed(t testing.TB, typ quant.Type, rows, cols int, data []byte) *Matrix {
 	require.NoError(t, err)
 	m, err := NewMatrix(typ, rows, cols, make([]byte, size))
 	require.NoError(t, err)
-	require.NoError(t, m.Pack(0, data))
+	require.NoError(t, generic().Pack(m, 0, data))
 	return m
 }
 

@@ -2,7 +2,7 @@ package kernels
 
 import "encoding/binary"
 
-// recoding rearranges the bits of a field; unpack is the inverse of pack.
+// recoding rearranges the bits of a field, or of several one after another; unpack is the inverse of pack.
 type recoding struct{ pack, unpack func(units []byte) }
 
 // swapBits exchanges each bit of the mask with the one n further up.
@@ -43,9 +43,11 @@ func swapPairs(x uint32) uint32 { return swapBits(swapBits(x, 0x00cc00cc, 6), 0x
 var thirdBits = recoding{pack: swapNibbles, unpack: swapNibbles}
 
 func swapNibbles(units []byte) {
-	for k := range 16 {
-		a, b := units[k], units[16+k]
-		units[k], units[16+k] = a&15|b<<4, a>>4|b&0xf0
+	for ; len(units) > 0; units = units[32:] {
+		for k := range 16 {
+			a, b := units[k], units[16+k]
+			units[k], units[16+k] = a&15|b<<4, a>>4|b&0xf0
+		}
 	}
 }
 
@@ -63,13 +65,15 @@ var sixBitScales = recoding{pack: packScales, unpack: unpackScales}
 func packScales(units []byte) {
 	const low2, low4, low6 = 0x03030303, 0x0f0f0f0f, 0x3f3f3f3f
 	order := binary.LittleEndian
-	a, b, c := order.Uint32(units[0:]), order.Uint32(units[4:]), order.Uint32(units[8:])
-	scales := uint64(a&low6) | uint64(c&low4|a>>2&0x30303030)<<32 // byte i: scale i
-	m0, m1 := swapMiddle(b&low6), swapMiddle(c>>4&low4|b>>2&0x30303030)
-	low, high := scales&(low4<<32|low4), scales>>4&(low2<<32|low2)
-	order.PutUint32(units[0:], evenBytes(low|low>>4))
-	order.PutUint32(units[4:], m0&low4|m1&low4<<4)
-	order.PutUint32(units[8:], evenBytes(high|high>>6)|m0>>4&low2<<4|m1>>4&low2<<6)
+	for ; len(units) >= 12; units = units[12:] {
+		a, b, c := order.Uint32(units[0:]), order.Uint32(units[4:]), order.Uint32(units[8:])
+		scales := uint64(a&low6) | uint64(c&low4|a>>2&0x30303030)<<32 // byte i: scale i
+		m0, m1 := swapMiddle(b&low6), swapMiddle(c>>4&low4|b>>2&0x30303030)
+		low, high := scales&(low4<<32|low4), scales>>4&(low2<<32|low2)
+		order.PutUint32(units[0:], evenBytes(low|low>>4))
+		order.PutUint32(units[4:], m0&low4|m1&low4<<4)
+		order.PutUint32(units[8:], evenBytes(high|high>>6)|m0>>4&low2<<4|m1>>4&low2<<6)
+	}
 }
 
 // swapMiddle reorders bytes by σ.
@@ -93,11 +97,13 @@ func splitScales(packed *[12]byte) (scales, mins [8]uint8) {
 }
 
 func unpackScales(units []byte) {
-	file := (*[12]byte)(units)
-	s, m := splitScales(file)
-	for i := range 4 {
-		file[i] = s[i] | s[i+4]>>4<<6
-		file[i+4] = m[i] | m[i+4]>>4<<6
-		file[i+8] = s[i+4]&15 | m[i+4]<<4
+	for ; len(units) >= 12; units = units[12:] {
+		file := (*[12]byte)(units)
+		s, m := splitScales(file)
+		for i := range 4 {
+			file[i] = s[i] | s[i+4]>>4<<6
+			file[i+4] = m[i] | m[i+4]>>4<<6
+			file[i+8] = s[i+4]&15 | m[i+4]<<4
+		}
 	}
 }

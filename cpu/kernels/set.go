@@ -12,7 +12,8 @@ import (
 type Set struct {
 	Name string
 
-	quantize [forms]quantizer
+	quantize  [forms]quantizer
+	transpose [5]transposer // by the bytes of a unit
 	// Missing kernels are nil: the twin stands in.
 	one  [len(formats)]kernel // one row of activations
 	four [len(formats)]kernel // four rows

@@ -316,11 +316,27 @@ func quantize32AVX2(dst *byte, src *float32, n int) bool
 //go:noescape
 func quantize256AVX2(dst *byte, src *float32, n int) bool
 
+// transpose1AVX2 is a transposer for units of 1 bytes.
+//
+//go:noescape
+func transpose1AVX2(dst, src *byte, stride, columns, units, block, blocks int)
+
+// transpose2AVX2 is a transposer for units of 2 bytes.
+//
+//go:noescape
+func transpose2AVX2(dst, src *byte, stride, columns, units, block, blocks int)
+
+// transpose4AVX2 is a transposer for units of 4 bytes.
+//
+//go:noescape
+func transpose4AVX2(dst, src *byte, stride, columns, units, block, blocks int)
+
 // newAVX2 is the set of avx2, which the machine must have.
 func newAVX2() *Set {
 	s := generic()
 	s.Name, s.group = "avx2", 4
 	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
+	s.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}
 	s.one[quant.F32] = f32AVX2x1
 	s.four[quant.F32] = f32AVX2x4
 	s.one[quant.F16] = f16AVX2x1
@@ -689,6 +705,7 @@ func newAVX512() *Set {
 	s := generic()
 	s.Name, s.group = "avx512", 8
 	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
+	s.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}
 	s.one[quant.F32] = f32AVX512x1
 	s.four[quant.F32] = f32AVX512x4
 	s.one[quant.F16] = f16AVX512x1
@@ -1027,6 +1044,7 @@ func newVNNI() *Set {
 	s := generic()
 	s.Name, s.group = "avx512vnni", 8
 	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
+	s.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}
 	s.one[quant.F32] = f32AVX512x1
 	s.four[quant.F32] = f32AVX512x4
 	s.one[quant.F16] = f16AVX512x1

@@ -2,7 +2,7 @@
 //
 // The loops of the formats (formats.go lists them; a body_*.go for each family, floats.go) are written in terms of a
 // vector whose lanes are rows, with the words of blocks.go and dots.go; emit.go knows how an instruction set spells it.
-// The contracts of the routines are those of the types kernel, panelKernel and quantizer in package kernels.
+// The contracts of the routines are those of the types kernel, panelKernel, quantizer and transposer in package kernels.
 package main
 
 import (
@@ -20,6 +20,7 @@ const (
 	kernel    = "(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)"
 	panelled  = "(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)"
 	quantizer = "(dst *byte, src *float32, n int) bool"
+	transpose = "(dst, src *byte, stride, columns, units, block, blocks int)"
 )
 
 var isas = []isa{
@@ -80,14 +81,19 @@ func (e *emitter) set(stubs *bytes.Buffer) {
 			fmt.Fprintf(&table, "\ts.panel[quant.%s] = %s\n", f.name, name)
 		}
 	}
-	if e.name == "avx2" { // whose quantisers serve all sets: they are a small part of any product
+	if e.name == "avx2" { // whose quantisers serve all sets: they are a small part of any product; packing as well
 		e.dealConstant()
 		for _, n := range []int{32, 256} {
 			declare(e.quantizer(n), fmt.Sprintf("quantizer for By%d", n), quantizer)
 		}
+		e.quarterConstants()
+		for _, unit := range []int{1, 2, 4} {
+			declare(e.transposer(unit), fmt.Sprintf("transposer for units of %d bytes", unit), transpose)
+		}
 	}
 	fmt.Fprintf(stubs, "\n// new%s is the set of %s, which the machine must have.\nfunc new%[1]s() *Set {\n"+
 		"\ts := generic()\n\ts.Name, s.group = %[2]q, %[3]d\n"+
-		"\ts.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2\n%[4]s\treturn s\n}\n",
+		"\ts.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2\n"+
+		"\ts.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}\n%[4]s\treturn s\n}\n",
 		e.suffix, e.name, e.group(), table.String())
 }
