@@ -25,7 +25,7 @@ type shape struct{ queries, dim, stride, kvHeads int }
 
 // tileQueries is the number of queries of a tile, where a group has no more heads: they share the reading of K and V,
 // and their scores fit the nearest cache.
-const tileQueries = 64
+const tileQueries = 128
 
 // tileRows is the number of rows of the step in a tile, for groups of so many heads.
 func tileRows(group int) int { return max(1, tileQueries/group) }
