@@ -30,7 +30,7 @@ func (s *Set) MatMul(out []float32, stride int, m *Matrix, tile0, tile1 int, x *
 		return
 	}
 	rows, size := x.pointer(0), x.rowBytes()
-	step := min(panelRows, max(8, rowsInCache/size&^7))
+	step := max(16, rowsInCache/size&^15)
 	for r := 0; r < x.Rows; r += step {
 		n := min(step, x.Rows-r)
 		for tile := tile0; tile < tile1; tile++ {
@@ -40,17 +40,21 @@ func (s *Set) MatMul(out []float32, stride int, m *Matrix, tile0, tile1 int, x *
 	}
 }
 
-// strip multiplies a row tile by rows of activations, size bytes apart: groups as a panel, the rest by itself.
+// strip multiplies a row tile by rows of activations, size bytes apart: by panels what fills groups of theirs, the
+// rest by itself.
 func (s *Set) strip(out *float32, stride, lanes int, m *Matrix, tile int, x unsafe.Pointer, size, rows int) {
-	if panel := s.panel[m.Type]; panel != nil && rows >= s.group {
-		n := rows - rows%s.group
-		w, blocks := unsafe.SliceData(m.strip(tile)), m.Cols/m.Type.Block()
-		panel(out, 4*stride, n, lanes, w, (*byte)(x), size, blocks)
-		if n == rows {
-			return
+	w, blocks := unsafe.SliceData(m.strip(tile)), m.Cols/m.Type.Block()
+	for i := range s.panels {
+		p := &s.panels[i]
+		multiply := p.kernel[m.Type]
+		for multiply != nil && rows >= p.group {
+			n := min(rows/p.group*p.group, p.most)
+			multiply(out, 4*stride, n, lanes, w, (*byte)(x), size, blocks)
+			if rows -= n; rows == 0 {
+				return
+			}
+			out, x = (*float32)(unsafe.Add(unsafe.Pointer(out), 4*n*stride)), unsafe.Add(x, n*size)
 		}
-		out = (*float32)(unsafe.Add(unsafe.Pointer(out), 4*n*stride))
-		x, rows = unsafe.Add(x, n*size), rows-n
 	}
 	s.few(out, stride, lanes, m, tile, x, size, rows)
 }

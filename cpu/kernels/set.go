@@ -18,8 +18,7 @@ type Set struct {
 	one  [len(formats)]kernel // one row of activations
 	four [len(formats)]kernel // four rows
 
-	group int                       // of rows: what panel kernels take
-	panel [len(formats)]panelKernel // groups of rows
+	panels []panels // largest groups first
 }
 
 // A kernel multiplies one row tile, over all of k, by one or four rows of activations:
@@ -33,12 +32,24 @@ type Set struct {
 // and writes lanes float32 for each row.
 type kernel func(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
-// A panelKernel does what a kernel does for many rows: a multiple of its set's group, at most panelRows. It unpacks
-// weights once for all of them. Rows of x are xStride bytes apart, those of out stride bytes.
+// panels are kernels for many rows: multiples of group, at most most.
+type panels struct {
+	group, most int
+	kernel      [len(formats)]panelKernel
+}
+
+// A panelKernel does what a kernel does, but unpacks weights once for all rows. Rows of x are xStride bytes apart,
+// those of out stride bytes.
 type panelKernel func(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// panelRows is the most rows that a panelKernel keeps sums of.
-const panelRows = 64
+// addPanels adds kernels of groups larger than those that the set has.
+func (s *Set) addPanels(group, most int, kernels map[quant.Type]panelKernel) {
+	p := panels{group: group, most: most}
+	for t, k := range kernels {
+		p.kernel[t] = k
+	}
+	s.panels = append([]panels{p}, s.panels...)
+}
 
 // generic is plain Go: the twins, which define the bits of every other set.
 func generic() *Set {

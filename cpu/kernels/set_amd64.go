@@ -14,6 +14,9 @@ func native() (sets []*Set) {
 		sets = append(sets, newAVX512())
 		if cpuid.CPU.Supports(cpuid.AVX512VNNI) {
 			sets = append(sets, newVNNI())
+			if cpuid.CPU.Supports(cpuid.AMXTILE, cpuid.AMXINT8) && tilesAllowed() {
+				sets = append(sets, newAMX())
+			}
 		}
 	}
 	return sets

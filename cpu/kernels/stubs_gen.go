@@ -334,7 +334,7 @@ func transpose4AVX2(dst, src *byte, stride, columns, units, block, blocks int)
 // newAVX2 is the set of avx2, which the machine must have.
 func newAVX2() *Set {
 	s := generic()
-	s.Name, s.group = "avx2", 4
+	s.Name = "avx2"
 	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
 	s.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}
 	s.one[quant.F32] = f32AVX2x1
@@ -345,58 +345,60 @@ func newAVX2() *Set {
 	s.four[quant.BF16] = bf16AVX2x4
 	s.one[quant.Q8_0] = q8_0AVX2x1
 	s.four[quant.Q8_0] = q8_0AVX2x4
-	s.panel[quant.Q8_0] = q8_0AVX2Panel
 	s.one[quant.Q4_0] = q4_0AVX2x1
 	s.four[quant.Q4_0] = q4_0AVX2x4
-	s.panel[quant.Q4_0] = q4_0AVX2Panel
 	s.one[quant.Q4_1] = q4_1AVX2x1
 	s.four[quant.Q4_1] = q4_1AVX2x4
-	s.panel[quant.Q4_1] = q4_1AVX2Panel
 	s.one[quant.Q5_0] = q5_0AVX2x1
 	s.four[quant.Q5_0] = q5_0AVX2x4
-	s.panel[quant.Q5_0] = q5_0AVX2Panel
 	s.one[quant.Q5_1] = q5_1AVX2x1
 	s.four[quant.Q5_1] = q5_1AVX2x4
-	s.panel[quant.Q5_1] = q5_1AVX2Panel
 	s.one[quant.Q2_K] = q2_KAVX2x1
 	s.four[quant.Q2_K] = q2_KAVX2x4
-	s.panel[quant.Q2_K] = q2_KAVX2Panel
 	s.one[quant.Q3_K] = q3_KAVX2x1
 	s.four[quant.Q3_K] = q3_KAVX2x4
-	s.panel[quant.Q3_K] = q3_KAVX2Panel
 	s.one[quant.Q4_K] = q4_KAVX2x1
 	s.four[quant.Q4_K] = q4_KAVX2x4
-	s.panel[quant.Q4_K] = q4_KAVX2Panel
 	s.one[quant.Q5_K] = q5_KAVX2x1
 	s.four[quant.Q5_K] = q5_KAVX2x4
-	s.panel[quant.Q5_K] = q5_KAVX2Panel
 	s.one[quant.Q6_K] = q6_KAVX2x1
 	s.four[quant.Q6_K] = q6_KAVX2x4
-	s.panel[quant.Q6_K] = q6_KAVX2Panel
 	s.one[quant.IQ4_NL] = iq4_NLAVX2x1
 	s.four[quant.IQ4_NL] = iq4_NLAVX2x4
-	s.panel[quant.IQ4_NL] = iq4_NLAVX2Panel
 	s.one[quant.IQ4_XS] = iq4_XSAVX2x1
 	s.four[quant.IQ4_XS] = iq4_XSAVX2x4
-	s.panel[quant.IQ4_XS] = iq4_XSAVX2Panel
 	s.one[quant.MXFP4] = mxfp4AVX2x1
 	s.four[quant.MXFP4] = mxfp4AVX2x4
-	s.panel[quant.MXFP4] = mxfp4AVX2Panel
 	s.one[quant.NVFP4] = nvfp4AVX2x1
 	s.four[quant.NVFP4] = nvfp4AVX2x4
-	s.panel[quant.NVFP4] = nvfp4AVX2Panel
 	s.one[quant.Q1_0] = q1_0AVX2x1
 	s.four[quant.Q1_0] = q1_0AVX2x4
-	s.panel[quant.Q1_0] = q1_0AVX2Panel
 	s.one[quant.Q2_0] = q2_0AVX2x1
 	s.four[quant.Q2_0] = q2_0AVX2x4
-	s.panel[quant.Q2_0] = q2_0AVX2Panel
 	s.one[quant.TQ1_0] = tq1_0AVX2x1
 	s.four[quant.TQ1_0] = tq1_0AVX2x4
-	s.panel[quant.TQ1_0] = tq1_0AVX2Panel
 	s.one[quant.TQ2_0] = tq2_0AVX2x1
 	s.four[quant.TQ2_0] = tq2_0AVX2x4
-	s.panel[quant.TQ2_0] = tq2_0AVX2Panel
+	s.addPanels(4, 64, map[quant.Type]panelKernel{
+		quant.Q8_0:   q8_0AVX2Panel,
+		quant.Q4_0:   q4_0AVX2Panel,
+		quant.Q4_1:   q4_1AVX2Panel,
+		quant.Q5_0:   q5_0AVX2Panel,
+		quant.Q5_1:   q5_1AVX2Panel,
+		quant.Q2_K:   q2_KAVX2Panel,
+		quant.Q3_K:   q3_KAVX2Panel,
+		quant.Q4_K:   q4_KAVX2Panel,
+		quant.Q5_K:   q5_KAVX2Panel,
+		quant.Q6_K:   q6_KAVX2Panel,
+		quant.IQ4_NL: iq4_NLAVX2Panel,
+		quant.IQ4_XS: iq4_XSAVX2Panel,
+		quant.MXFP4:  mxfp4AVX2Panel,
+		quant.NVFP4:  nvfp4AVX2Panel,
+		quant.Q1_0:   q1_0AVX2Panel,
+		quant.Q2_0:   q2_0AVX2Panel,
+		quant.TQ1_0:  tq1_0AVX2Panel,
+		quant.TQ2_0:  tq2_0AVX2Panel,
+	})
 	return s
 }
 
@@ -703,7 +705,7 @@ func tq2_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride
 // newAVX512 is the set of avx512, which the machine must have.
 func newAVX512() *Set {
 	s := generic()
-	s.Name, s.group = "avx512", 8
+	s.Name = "avx512"
 	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
 	s.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}
 	s.one[quant.F32] = f32AVX512x1
@@ -714,58 +716,60 @@ func newAVX512() *Set {
 	s.four[quant.BF16] = bf16AVX512x4
 	s.one[quant.Q8_0] = q8_0AVX512x1
 	s.four[quant.Q8_0] = q8_0AVX512x4
-	s.panel[quant.Q8_0] = q8_0AVX512Panel
 	s.one[quant.Q4_0] = q4_0AVX512x1
 	s.four[quant.Q4_0] = q4_0AVX512x4
-	s.panel[quant.Q4_0] = q4_0AVX512Panel
 	s.one[quant.Q4_1] = q4_1AVX512x1
 	s.four[quant.Q4_1] = q4_1AVX512x4
-	s.panel[quant.Q4_1] = q4_1AVX512Panel
 	s.one[quant.Q5_0] = q5_0AVX512x1
 	s.four[quant.Q5_0] = q5_0AVX512x4
-	s.panel[quant.Q5_0] = q5_0AVX512Panel
 	s.one[quant.Q5_1] = q5_1AVX512x1
 	s.four[quant.Q5_1] = q5_1AVX512x4
-	s.panel[quant.Q5_1] = q5_1AVX512Panel
 	s.one[quant.Q2_K] = q2_KAVX512x1
 	s.four[quant.Q2_K] = q2_KAVX512x4
-	s.panel[quant.Q2_K] = q2_KAVX512Panel
 	s.one[quant.Q3_K] = q3_KAVX512x1
 	s.four[quant.Q3_K] = q3_KAVX512x4
-	s.panel[quant.Q3_K] = q3_KAVX512Panel
 	s.one[quant.Q4_K] = q4_KAVX512x1
 	s.four[quant.Q4_K] = q4_KAVX512x4
-	s.panel[quant.Q4_K] = q4_KAVX512Panel
 	s.one[quant.Q5_K] = q5_KAVX512x1
 	s.four[quant.Q5_K] = q5_KAVX512x4
-	s.panel[quant.Q5_K] = q5_KAVX512Panel
 	s.one[quant.Q6_K] = q6_KAVX512x1
 	s.four[quant.Q6_K] = q6_KAVX512x4
-	s.panel[quant.Q6_K] = q6_KAVX512Panel
 	s.one[quant.IQ4_NL] = iq4_NLAVX512x1
 	s.four[quant.IQ4_NL] = iq4_NLAVX512x4
-	s.panel[quant.IQ4_NL] = iq4_NLAVX512Panel
 	s.one[quant.IQ4_XS] = iq4_XSAVX512x1
 	s.four[quant.IQ4_XS] = iq4_XSAVX512x4
-	s.panel[quant.IQ4_XS] = iq4_XSAVX512Panel
 	s.one[quant.MXFP4] = mxfp4AVX512x1
 	s.four[quant.MXFP4] = mxfp4AVX512x4
-	s.panel[quant.MXFP4] = mxfp4AVX512Panel
 	s.one[quant.NVFP4] = nvfp4AVX512x1
 	s.four[quant.NVFP4] = nvfp4AVX512x4
-	s.panel[quant.NVFP4] = nvfp4AVX512Panel
 	s.one[quant.Q1_0] = q1_0AVX512x1
 	s.four[quant.Q1_0] = q1_0AVX512x4
-	s.panel[quant.Q1_0] = q1_0AVX512Panel
 	s.one[quant.Q2_0] = q2_0AVX512x1
 	s.four[quant.Q2_0] = q2_0AVX512x4
-	s.panel[quant.Q2_0] = q2_0AVX512Panel
 	s.one[quant.TQ1_0] = tq1_0AVX512x1
 	s.four[quant.TQ1_0] = tq1_0AVX512x4
-	s.panel[quant.TQ1_0] = tq1_0AVX512Panel
 	s.one[quant.TQ2_0] = tq2_0AVX512x1
 	s.four[quant.TQ2_0] = tq2_0AVX512x4
-	s.panel[quant.TQ2_0] = tq2_0AVX512Panel
+	s.addPanels(8, 64, map[quant.Type]panelKernel{
+		quant.Q8_0:   q8_0AVX512Panel,
+		quant.Q4_0:   q4_0AVX512Panel,
+		quant.Q4_1:   q4_1AVX512Panel,
+		quant.Q5_0:   q5_0AVX512Panel,
+		quant.Q5_1:   q5_1AVX512Panel,
+		quant.Q2_K:   q2_KAVX512Panel,
+		quant.Q3_K:   q3_KAVX512Panel,
+		quant.Q4_K:   q4_KAVX512Panel,
+		quant.Q5_K:   q5_KAVX512Panel,
+		quant.Q6_K:   q6_KAVX512Panel,
+		quant.IQ4_NL: iq4_NLAVX512Panel,
+		quant.IQ4_XS: iq4_XSAVX512Panel,
+		quant.MXFP4:  mxfp4AVX512Panel,
+		quant.NVFP4:  nvfp4AVX512Panel,
+		quant.Q1_0:   q1_0AVX512Panel,
+		quant.Q2_0:   q2_0AVX512Panel,
+		quant.TQ1_0:  tq1_0AVX512Panel,
+		quant.TQ2_0:  tq2_0AVX512Panel,
+	})
 	return s
 }
 
@@ -1042,7 +1046,7 @@ func tq2_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, 
 // newVNNI is the set of avx512vnni, which the machine must have.
 func newVNNI() *Set {
 	s := generic()
-	s.Name, s.group = "avx512vnni", 8
+	s.Name = "avx512vnni"
 	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
 	s.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}
 	s.one[quant.F32] = f32AVX512x1
@@ -1053,57 +1057,146 @@ func newVNNI() *Set {
 	s.four[quant.BF16] = bf16AVX512x4
 	s.one[quant.Q8_0] = q8_0VNNIx1
 	s.four[quant.Q8_0] = q8_0VNNIx4
-	s.panel[quant.Q8_0] = q8_0VNNIPanel
 	s.one[quant.Q4_0] = q4_0VNNIx1
 	s.four[quant.Q4_0] = q4_0VNNIx4
-	s.panel[quant.Q4_0] = q4_0VNNIPanel
 	s.one[quant.Q4_1] = q4_1VNNIx1
 	s.four[quant.Q4_1] = q4_1VNNIx4
-	s.panel[quant.Q4_1] = q4_1VNNIPanel
 	s.one[quant.Q5_0] = q5_0VNNIx1
 	s.four[quant.Q5_0] = q5_0VNNIx4
-	s.panel[quant.Q5_0] = q5_0VNNIPanel
 	s.one[quant.Q5_1] = q5_1VNNIx1
 	s.four[quant.Q5_1] = q5_1VNNIx4
-	s.panel[quant.Q5_1] = q5_1VNNIPanel
 	s.one[quant.Q2_K] = q2_KVNNIx1
 	s.four[quant.Q2_K] = q2_KVNNIx4
-	s.panel[quant.Q2_K] = q2_KVNNIPanel
 	s.one[quant.Q3_K] = q3_KVNNIx1
 	s.four[quant.Q3_K] = q3_KVNNIx4
-	s.panel[quant.Q3_K] = q3_KVNNIPanel
 	s.one[quant.Q4_K] = q4_KVNNIx1
 	s.four[quant.Q4_K] = q4_KVNNIx4
-	s.panel[quant.Q4_K] = q4_KVNNIPanel
 	s.one[quant.Q5_K] = q5_KVNNIx1
 	s.four[quant.Q5_K] = q5_KVNNIx4
-	s.panel[quant.Q5_K] = q5_KVNNIPanel
 	s.one[quant.Q6_K] = q6_KVNNIx1
 	s.four[quant.Q6_K] = q6_KVNNIx4
-	s.panel[quant.Q6_K] = q6_KVNNIPanel
 	s.one[quant.IQ4_NL] = iq4_NLVNNIx1
 	s.four[quant.IQ4_NL] = iq4_NLVNNIx4
-	s.panel[quant.IQ4_NL] = iq4_NLVNNIPanel
 	s.one[quant.IQ4_XS] = iq4_XSVNNIx1
 	s.four[quant.IQ4_XS] = iq4_XSVNNIx4
-	s.panel[quant.IQ4_XS] = iq4_XSVNNIPanel
 	s.one[quant.MXFP4] = mxfp4VNNIx1
 	s.four[quant.MXFP4] = mxfp4VNNIx4
-	s.panel[quant.MXFP4] = mxfp4VNNIPanel
 	s.one[quant.NVFP4] = nvfp4VNNIx1
 	s.four[quant.NVFP4] = nvfp4VNNIx4
-	s.panel[quant.NVFP4] = nvfp4VNNIPanel
 	s.one[quant.Q1_0] = q1_0VNNIx1
 	s.four[quant.Q1_0] = q1_0VNNIx4
-	s.panel[quant.Q1_0] = q1_0VNNIPanel
 	s.one[quant.Q2_0] = q2_0VNNIx1
 	s.four[quant.Q2_0] = q2_0VNNIx4
-	s.panel[quant.Q2_0] = q2_0VNNIPanel
 	s.one[quant.TQ1_0] = tq1_0VNNIx1
 	s.four[quant.TQ1_0] = tq1_0VNNIx4
-	s.panel[quant.TQ1_0] = tq1_0VNNIPanel
 	s.one[quant.TQ2_0] = tq2_0VNNIx1
 	s.four[quant.TQ2_0] = tq2_0VNNIx4
-	s.panel[quant.TQ2_0] = tq2_0VNNIPanel
+	s.addPanels(8, 64, map[quant.Type]panelKernel{
+		quant.Q8_0:   q8_0VNNIPanel,
+		quant.Q4_0:   q4_0VNNIPanel,
+		quant.Q4_1:   q4_1VNNIPanel,
+		quant.Q5_0:   q5_0VNNIPanel,
+		quant.Q5_1:   q5_1VNNIPanel,
+		quant.Q2_K:   q2_KVNNIPanel,
+		quant.Q3_K:   q3_KVNNIPanel,
+		quant.Q4_K:   q4_KVNNIPanel,
+		quant.Q5_K:   q5_KVNNIPanel,
+		quant.Q6_K:   q6_KVNNIPanel,
+		quant.IQ4_NL: iq4_NLVNNIPanel,
+		quant.IQ4_XS: iq4_XSVNNIPanel,
+		quant.MXFP4:  mxfp4VNNIPanel,
+		quant.NVFP4:  nvfp4VNNIPanel,
+		quant.Q1_0:   q1_0VNNIPanel,
+		quant.Q2_0:   q2_0VNNIPanel,
+		quant.TQ1_0:  tq1_0VNNIPanel,
+		quant.TQ2_0:  tq2_0VNNIPanel,
+	})
+	return s
+}
+
+// q8_0AMXPanel is a panelKernel for Q8_0.
+//
+//go:noescape
+func q8_0AMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q4_0AMXPanel is a panelKernel for Q4_0.
+//
+//go:noescape
+func q4_0AMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q4_1AMXPanel is a panelKernel for Q4_1.
+//
+//go:noescape
+func q4_1AMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q5_0AMXPanel is a panelKernel for Q5_0.
+//
+//go:noescape
+func q5_0AMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q5_1AMXPanel is a panelKernel for Q5_1.
+//
+//go:noescape
+func q5_1AMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q2_KAMXPanel is a panelKernel for Q2_K.
+//
+//go:noescape
+func q2_KAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q3_KAMXPanel is a panelKernel for Q3_K.
+//
+//go:noescape
+func q3_KAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q4_KAMXPanel is a panelKernel for Q4_K.
+//
+//go:noescape
+func q4_KAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q5_KAMXPanel is a panelKernel for Q5_K.
+//
+//go:noescape
+func q5_KAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// q6_KAMXPanel is a panelKernel for Q6_K.
+//
+//go:noescape
+func q6_KAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq4_NLAMXPanel is a panelKernel for IQ4_NL.
+//
+//go:noescape
+func iq4_NLAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq4_XSAMXPanel is a panelKernel for IQ4_XS.
+//
+//go:noescape
+func iq4_XSAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// mxfp4AMXPanel is a panelKernel for MXFP4.
+//
+//go:noescape
+func mxfp4AMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// newAMX is the set of amx, which the machine must have.
+func newAMX() *Set {
+	s := newVNNI()
+	s.Name = "amx"
+	s.addPanels(16, 128, map[quant.Type]panelKernel{
+		quant.Q8_0:   q8_0AMXPanel,
+		quant.Q4_0:   q4_0AMXPanel,
+		quant.Q4_1:   q4_1AMXPanel,
+		quant.Q5_0:   q5_0AMXPanel,
+		quant.Q5_1:   q5_1AMXPanel,
+		quant.Q2_K:   q2_KAMXPanel,
+		quant.Q3_K:   q3_KAMXPanel,
+		quant.Q4_K:   q4_KAMXPanel,
+		quant.Q5_K:   q5_KAMXPanel,
+		quant.Q6_K:   q6_KAMXPanel,
+		quant.IQ4_NL: iq4_NLAMXPanel,
+		quant.IQ4_XS: iq4_XSAMXPanel,
+		quant.MXFP4:  mxfp4AMXPanel,
+	})
 	return s
 }

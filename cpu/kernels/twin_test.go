@@ -86,7 +86,7 @@ func TestTwin(t *testing.T) {
 						checkTwin(t, shape{typ, 17, blocks, acts, 0, kind, seed})
 					}
 				}
-				for _, acts := range []int{panelRows - 1, panelRows, panelRows + 1, 2*panelRows + 9} {
+				for _, acts := range []int{31, 32, 33, 63, 64, 65, 128, 155} {
 					seed++
 					checkTwin(t, shape{typ, 5, 11, acts, 1, kind, seed})
 				}
@@ -98,9 +98,9 @@ func TestTwin(t *testing.T) {
 func FuzzTwin(f *testing.F) {
 	f.Add(uint8(0), uint8(0), uint8(0), uint8(0), uint8(0), uint8(0), uint64(1))
 	f.Add(uint8(5), uint8(32), uint8(4), uint8(8), uint8(1), uint8(1), uint64(2))
-	f.Add(uint8(7), uint8(17), uint8(8), uint8(panelRows), uint8(0), uint8(2), uint64(3))
+	f.Add(uint8(7), uint8(17), uint8(8), uint8(64), uint8(0), uint8(2), uint64(3))
 	f.Fuzz(func(t *testing.T, typ, rows, blocks, acts, pad, kind uint8, seed uint64) {
-		checkTwin(t, shape{types[int(typ)%len(types)], 1 + int(rows)%33, 1 + int(blocks)%19, 1 + int(acts)%(panelRows+9),
+		checkTwin(t, shape{types[int(typ)%len(types)], 1 + int(rows)%33, 1 + int(blocks)%19, 1 + int(acts)%75,
 			int(pad) % 5, nature(kind) % natures, seed})
 	})
 }

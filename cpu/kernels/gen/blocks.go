@@ -18,7 +18,15 @@ const (
 	fused    stage = iota // codes are multiplied as they are unpacked
 	expand                // codes and scales go to the panel
 	multiply              // and come from there
+	planes                // AMX: products of codes and scales go to the panel
+	readOut               // AMX: a block's sums come from a tile
 )
+
+// unpacking says whether the stage reads codes and multiplies no activations.
+func (s stage) unpacking() bool { return s == expand || s == planes }
+
+// unpacked says whether a stage before has unpacked codes and what bodies keep in the frame.
+func (s stage) unpacked() bool { return s == multiply || s == readOut }
 
 // blocks writes a routine for formats of blocks: for every block an exact integer sum, then one FMA. Its frame has
 // the slots of the body; then, in ymm form, 16 float sums for each row.
@@ -27,6 +35,7 @@ type blocks struct {
 	stage          stage
 	at             int // bytes from R15 to the next vector of the panel
 	vectors        int // in the panel
+	planar             // with AMX
 	rows           int
 	isum           []string // the block's sums, a vector for each row, if sub-blocks have scales
 	acc            []string // a sub-block's sums, else the block's
@@ -97,7 +106,10 @@ func (b *blocks) registers(subs bool) {
 
 // loop repeats body, which must leave AX alone.
 func (b *blocks) loop(name string, times int, body func()) {
-	label := name + [...]string{fused: "", expand: "Expand", multiply: "Multiply"}[b.stage]
+	if b.stage == readOut {
+		return
+	}
+	label := name + [...]string{fused: "", expand: "Expand", multiply: "Multiply", planes: "Planes"}[b.stage]
 	b.f("MOVL $%d, AX", times)
 	b.f("%s:", label)
 	before := b.vectors
@@ -106,6 +118,18 @@ func (b *blocks) loop(name string, times int, body func()) {
 	b.step()
 	b.f("DECL AX")
 	b.f("JNZ %s", label)
+}
+
+// clear starts the block's sums, or with AMX takes them as they are.
+func (b *blocks) clear() {
+	switch b.stage {
+	case fused, multiply:
+		for _, s := range b.isum {
+			b.zero(s)
+		}
+	case readOut:
+		b.joinPlanes()
+	}
 }
 
 // step moves R15 behind the vectors of the panel that were used since it moved last.
@@ -129,14 +153,14 @@ func (b *blocks) unpacked(r string, code func()) {
 	case multiply:
 		b.load(place, r)
 	}
-	if b.stage != fused {
+	if b.stage == expand || b.stage == multiply {
 		b.at += b.width()
 	}
 }
 
 // ahead asks for weights that are read from memory: not those of a panel.
 func (b *blocks) ahead(offset int, base string) {
-	if b.stage != multiply {
+	if !b.stage.unpacked() {
 		b.emitter.ahead(offset, base)
 	}
 }
@@ -209,14 +233,14 @@ func shiftName(n int) string {
 
 // halves loads what addBlock multiplies: the half-precision scales of the tile at offset.
 func (b *blocks) halves(offset int) {
-	if b.stage != expand {
+	if !b.stage.unpacking() {
 		b.f("VCVTPH2PS %s, %s", b.lane2(offset), b.tmp)
 	}
 }
 
 // addBlock adds tmp·dx·sums to the float sums; sums are destroyed. fma is VFMADD231PS or VFNMADD231PS.
 func (b *blocks) addBlock(fma string, dx int, sums []string) {
-	if b.stage == expand {
+	if b.stage.unpacking() {
 		return
 	}
 	for r, sum := range sums {

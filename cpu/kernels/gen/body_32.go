@@ -62,7 +62,7 @@ func (b *blocks) end32() {
 
 // minimum32 adds m·Σx, given -Σx.
 func (b *blocks) minimum32() {
-	if b.stage == expand {
+	if b.stage.unpacking() {
 		return
 	}
 	for r, acc := range b.acc {

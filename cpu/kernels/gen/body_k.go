@@ -25,7 +25,7 @@ func (b *blocks) q2_K() {
 
 // minimaOf16 sets acc to the sum over sub-blocks of minimum times -Σx, whose low half is an int16.
 func (b *blocks) minimaOf16() {
-	if b.stage != expand {
+	if !b.stage.unpacking() {
 		b.f("// minima")
 		for _, acc := range b.acc {
 			b.zero(acc)
@@ -36,7 +36,7 @@ func (b *blocks) minimaOf16() {
 			b.f("VPMOVZXBD %s, %s", b.lane1(16*s), b.codes)
 			b.f("VPSRLD $4, %s, %s", b.codes, b.codes)
 		})
-		if b.stage == expand {
+		if b.stage.unpacking() {
 			continue
 		}
 		for r, acc := range b.acc {
@@ -79,7 +79,7 @@ func (b *blocks) q3_K() {
 
 // scalesQ3 puts the bytes of the scales of 4 sub-blocks each into the frame.
 func (b *blocks) scalesQ3() {
-	if b.stage == multiply {
+	if b.stage.unpacked() {
 		return
 	}
 	high := b.isum[0]
@@ -110,9 +110,7 @@ type runs struct {
 
 // sixteens visits the sub-blocks of 16, with their 4 vectors of codes. CX leads to -Σx of the half.
 func (b *blocks) sixteens(h runs, codes func(run, i int), visit func(run, part int, v []vector)) {
-	for _, s := range b.isum {
-		b.zero(s)
-	}
+	b.clear()
 	b.lane4(h.codes, "R10")
 	b.f("MOVQ DX, DI")
 	b.f("LEAQ %d(DX), CX", xNeg)
@@ -176,11 +174,11 @@ func (b *blocks) q5_K() {
 
 // kBlock is Q4_K and Q5_K: four pairs of sub-blocks, each a low and a high nibble of 8 vectors.
 func (b *blocks) kBlock(codesAt int, prepare func(), codes func(i int, high bool), most int) {
-	b.unpackScales()
-	prepare()
-	for _, s := range b.isum {
-		b.zero(s)
+	if !b.stage.unpacked() {
+		b.unpackScales()
+		prepare()
 	}
+	b.clear()
 	b.lane4(codesAt, "R10")
 	b.f("MOVQ DX, DI")
 	b.f("LEAQ 0(SP), R13")
@@ -205,7 +203,7 @@ func (b *blocks) kBlock(codesAt int, prepare func(), codes func(i int, high bool
 
 // minima sets acc to the sum over sub-blocks of minimum times Σx.
 func (b *blocks) minima() {
-	if b.stage == expand {
+	if b.stage.unpacking() {
 		return
 	}
 	b.f("// minima")
@@ -256,9 +254,6 @@ func (b *blocks) sixBits(run, i int) {
 
 // unpackScales puts scales and minima of Q4_K and Q5_K into the frame; see packScales in package kernels.
 func (b *blocks) unpackScales() {
-	if b.stage == multiply {
-		return // they are still there
-	}
 	b.f("// scales and minima, 6 bits each")
 	high, word, v := b.codes, b.acc[0], b.isum[0]
 	b.lane4(64, "R10")

@@ -54,7 +54,7 @@ func (b *blocks) mxfp4() {
 // exponents loads what addBlock multiplies: 2^(e-128) has the bits (e-1)<<23, but below e = 2, where it is subnormal,
 // (e+1)<<21. The larger one is right.
 func (b *blocks) exponents() {
-	if b.stage == expand {
+	if b.stage.unpacking() {
 		return
 	}
 	b.f("VPMOVZXBD %s, %s", b.lane1(0), b.codes)
@@ -138,9 +138,7 @@ func (b *blocks) scaleE4M3(offset int) {
 
 func (b *blocks) iq4_XS() {
 	b.scalesXS()
-	for _, s := range b.isum {
-		b.zero(s)
-	}
+	b.clear()
 	b.lane4(128, "R10")
 	b.f("MOVQ DX, DI")
 	b.f("LEAQ %d(DX), CX", xSums)
@@ -173,7 +171,8 @@ func (b *blocks) iq4_XS() {
 
 // startLess128 sets acc to -128·Σx of 32, the first or second of two int16 at CX.
 func (b *blocks) startLess128(which int) {
-	if b.stage == expand {
+	b.excess = 128
+	if b.stage.unpacking() {
 		return
 	}
 	for r, acc := range b.acc {
@@ -184,7 +183,7 @@ func (b *blocks) startLess128(which int) {
 
 // scalesXS puts the scales into the frame: sub-block s has nibble s of a word and bits 2s of a half word.
 func (b *blocks) scalesXS() {
-	if b.stage == multiply {
+	if b.stage.unpacked() {
 		return
 	}
 	low, high := b.acc[0], b.isum[0]

@@ -12,6 +12,10 @@ type vector struct {
 
 // dots sets acc to Σ codes·x for unsigned codes up to most. started says that acc already holds what to add to.
 func (b *blocks) dots(vectors []vector, most int, started bool) {
+	if b.stage == planes || b.stage == readOut {
+		b.tileDots(vectors)
+		return
+	}
 	if !b.vnni {
 		b.pairSums(vectors, most, func(first bool) { b.widen(b.pairs, started || !first) })
 		return
@@ -189,7 +193,8 @@ func (b *blocks) widen(pairs []string, add bool) {
 
 // startAt sets acc to -2^shift·Σx, given the place of -Σx: codes are 2^shift too large.
 func (b *blocks) startAt(base string, offset, shift int) {
-	if b.stage == expand {
+	b.excess = 1 << shift
+	if b.stage != fused && b.stage != multiply {
 		return
 	}
 	for r, acc := range b.acc {
@@ -213,7 +218,11 @@ func (b *blocks) inRegister(operand string) string {
 
 // scaledShort adds acc·scale to isum where sums are known to fit int16; scale is an int16 with zeros above. VNNI only.
 func (b *blocks) scaledShort(scale string) {
-	if b.stage == expand {
+	switch b.stage {
+	case planes:
+		b.scalePlanes(scale)
+		return
+	case expand:
 		return
 	}
 	for r, acc := range b.acc {
@@ -223,7 +232,11 @@ func (b *blocks) scaledShort(scale string) {
 
 // scaled adds acc·scale to isum.
 func (b *blocks) scaled(scale string) {
-	if b.stage == expand {
+	switch b.stage {
+	case planes:
+		b.scalePlanes(scale)
+		return
+	case expand:
 		return
 	}
 	scale = b.inRegister(scale)

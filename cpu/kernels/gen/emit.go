@@ -11,6 +11,7 @@ type isa struct {
 	name, suffix string
 	lanes        int  // rows in a vector: 8 in ymm, 16 in zmm
 	vnni         bool // VPDPBUSD and VPDPWSSD
+	amx          bool // tiles of int8; all else is VNNI's
 }
 
 func (s isa) wide() bool { return s.lanes == 16 }
@@ -76,6 +77,9 @@ var constantWords = []struct {
 	{"bit23", 1 << 23},
 	{"less128x0", 0x0000ff80}, // -128 as the low int16
 	{"less128x1", 0xff800000}, // and as the high one
+	{"low7", 0x7f7f7f7f},
+	{"bytes4", 0x04040404},
+	{"bytes8", 0x08080808},
 }
 
 func (e *emitter) constants() {

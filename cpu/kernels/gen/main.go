@@ -27,6 +27,7 @@ var isas = []isa{
 	{name: "avx2", suffix: "AVX2", lanes: 8},
 	{name: "avx512", suffix: "AVX512", lanes: 16},
 	{name: "avx512vnni", suffix: "VNNI", lanes: 16, vnni: true},
+	{name: "amx", suffix: "AMX", lanes: 16, vnni: true, amx: true},
 }
 
 func main() {
@@ -44,6 +45,9 @@ func run(dir string) error {
 		e := &emitter{isa: s}
 		e.text.WriteString(header + "#include \"textflag.h\"\n")
 		e.constants()
+		if s.amx {
+			e.tileConfigs()
+		}
 		e.set(stubs)
 		text := append(bytes.TrimRight(e.text.Bytes(), "\n"), '\n')
 		if err := os.WriteFile(filepath.Join(dir, s.name+"_gen.s"), text, 0o644); err != nil {
@@ -62,23 +66,30 @@ func (e *emitter) set(stubs *bytes.Buffer) {
 	declare := func(name, what, signature string) {
 		fmt.Fprintf(stubs, "\n// %s is a %s.\n//\n//go:noescape\nfunc %[1]s%[3]s\n", name, what, signature)
 	}
-	var table bytes.Buffer
+	var few, many bytes.Buffer
 	for _, f := range formats {
 		for _, v := range []struct {
 			rows  int
 			field string
 		}{{1, "one"}, {4, "four"}} {
+			if e.amx {
+				break
+			}
 			name, own := f.emit(e, v.rows)
 			if own {
 				declare(name, fmt.Sprintf("kernel for %s, rows of activations: %d", f.name, v.rows), kernel)
 			}
-			fmt.Fprintf(&table, "\ts.%s[quant.%s] = %s\n", v.field, f.name, name)
+			fmt.Fprintf(&few, "\ts.%s[quant.%s] = %s\n", v.field, f.name, name)
 		}
-		if f.body != nil {
+		if f.body != nil && (f.tiled() || !e.amx) {
 			name := fmt.Sprintf("%s%sPanel", f.stem, e.suffix)
-			f.emitPanel(e, name)
+			if e.amx {
+				f.emitTiles(e, name)
+			} else {
+				f.emitPanel(e, name)
+			}
 			declare(name, "panelKernel for "+f.name, panelled)
-			fmt.Fprintf(&table, "\ts.panel[quant.%s] = %s\n", f.name, name)
+			fmt.Fprintf(&many, "\t\tquant.%s: %s,\n", f.name, name)
 		}
 	}
 	if e.name == "avx2" { // whose quantisers serve all sets: they are a small part of any product; packing as well
@@ -91,9 +102,14 @@ func (e *emitter) set(stubs *bytes.Buffer) {
 			declare(e.transposer(unit), fmt.Sprintf("transposer for units of %d bytes", unit), transpose)
 		}
 	}
+	base, shared := "generic", "\ts.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2\n"+
+		"\ts.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}\n"
+	if e.amx {
+		base, shared = "newVNNI", ""
+	}
+	group, most := e.group()
 	fmt.Fprintf(stubs, "\n// new%s is the set of %s, which the machine must have.\nfunc new%[1]s() *Set {\n"+
-		"\ts := generic()\n\ts.Name, s.group = %[2]q, %[3]d\n"+
-		"\ts.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2\n"+
-		"\ts.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}\n%[4]s\treturn s\n}\n",
-		e.suffix, e.name, e.group(), table.String())
+		"\ts := %[3]s()\n\ts.Name = %[2]q\n%[4]s%[5]s"+
+		"\ts.addPanels(%[6]d, %[7]d, map[quant.Type]panelKernel{\n%[8]s\t})\n\treturn s\n}\n",
+		e.suffix, e.name, base, shared, few.String(), group, most, many.String())
 }

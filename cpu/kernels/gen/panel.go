@@ -9,7 +9,6 @@ import "fmt"
 // the words below.
 const (
 	panelVectors = 64 + 32 // codes and scales
-	panelRows    = 64      // at most; as in package kernels
 	panelK       = 256
 )
 
@@ -23,83 +22,58 @@ const (
 	wordsBytes            // all of them
 )
 
-// group is how many rows a panel routine multiplies at once.
-func (s isa) group() int {
-	if s.wide() {
-		return 8
+// group is how many rows a panel routine multiplies at once, and how many it is given at most.
+func (s isa) group() (rows, most int) {
+	switch {
+	case s.amx:
+		return 16, 128
+	case s.wide():
+		return 8, 64
 	}
-	return 4
+	return 4, 64
 }
 
 // panel writes one panel routine.
 type panel struct {
 	*blocks
 	source
+	most         int // rows
 	bytes, words int // of the panel; where the words are
 }
 
 func (s source) emitPanel(e *emitter, name string) {
-	p := panel{source: s, blocks: &blocks{emitter: e, rows: e.group()}, bytes: panelVectors * e.width()}
-	p.words = s.slots*e.width() + 64 + p.bytes + 64*panelRows
-	e.enter(name, p.words+wordsBytes, 64, fmt.Sprintf("%s is a panelKernel for %s.", name, s.name))
-	p.registers(s.subs)
-	if e.vnni {
-		p.total = e.take(p.rows)
-	}
-	if e.wide() {
-		e.keep(s.keep[:min(len(s.keep), 32-e.used)]...)
-	} else {
-		e.keep(s.keep[0])
-	}
-	p.prepare()
-	e.f("")
-	e.f("panel:")
-	if p.tiles() > 1 {
-		e.f("MOVQ blocks+56(FP), AX")
-		e.f("MOVQ $%d, CX", p.tiles())
-		e.f("CMPQ AX, CX")
-		e.f("CMOVQGT CX, AX")
-		e.f("MOVQ AX, %s", p.word(wordTiles))
-	}
-	if !e.wide() {
-		e.f("XORL SI, SI")
-		e.f("half:")
-	}
-	p.expand()
-	p.multiply()
-	if !e.wide() {
-		e.f("ADDQ $2, SI")
-		e.f("CMPQ SI, $4")
-		e.f("JLT half")
-	}
-	if p.tiles() > 1 {
-		e.f("MOVQ %s, AX", p.word(wordTiles))
-		e.f("IMUL3Q $%d, AX, CX", p.tile)
-		e.f("ADDQ CX, w+32(FP)")
-		e.f("IMUL3Q $%d, AX, CX", p.source.x)
-		e.f("ADDQ CX, x+40(FP)")
-		e.f("SUBQ AX, blocks+56(FP)")
-	} else {
-		e.f("ADDQ $%d, w+32(FP)", p.tile)
-		e.f("ADDQ $%d, x+40(FP)", p.source.x)
-		e.f("DECQ blocks+56(FP)")
-	}
-	e.f("JNZ panel")
+	rows, most := e.group()
+	p := panel{source: s, blocks: &blocks{emitter: e, rows: rows}, most: most, bytes: panelVectors * e.width()}
+	p.begin(name)
+	p.eachPanel(func() {
+		if !e.wide() {
+			e.f("XORL SI, SI")
+			e.f("half:")
+		}
+		p.expand()
+		p.multiply()
+		if !e.wide() {
+			e.f("ADDQ $2, SI")
+			e.f("CMPQ SI, $4")
+			e.f("JLT half")
+		}
+	})
 	p.finish()
 }
 
-func (p *panel) word(n int) string { return fmt.Sprintf("%d(SP)", p.words+n) }
-
-// tiles is how many a panel has.
-func (p *panel) tiles() int {
-	if p.source.x == x32 {
-		return panelK / 32
+// begin enters the routine, takes registers, aligns the panel, sets distances of rows and clears the float sums.
+func (p *panel) begin(name string) {
+	p.words = p.slots*p.width() + 64 + p.bytes + 64*p.most
+	p.enter(name, p.words+wordsBytes, 64, fmt.Sprintf("%s is a panelKernel for %s.", name, p.source.name))
+	p.registers(p.subs)
+	if p.vnni {
+		p.total = p.take(p.rows)
 	}
-	return 1
-}
-
-// prepare aligns the panel, sets distances of rows and clears the float sums.
-func (p *panel) prepare() {
+	if p.wide() {
+		p.emitter.keep(p.source.keep[:min(len(p.source.keep), 32-p.used)]...)
+	} else {
+		p.emitter.keep(p.source.keep[0])
+	}
 	p.f("LEAQ %d(SP), R15", p.slots*p.width()+63)
 	p.f("ANDQ $-64, R15")
 	p.f("MOVQ R15, %s", p.word(wordBase))
@@ -121,11 +95,51 @@ func (p *panel) prepare() {
 	p.f("JNZ clear")
 }
 
-// eachTile writes the body of one stage, for every tile of the panel.
-func (p *panel) eachTile(s stage, label string) {
+// eachPanel repeats body for each panel of the strip.
+func (p *panel) eachPanel(body func()) {
+	p.f("")
+	p.f("panel:")
+	if p.tiles() > 1 {
+		p.f("MOVQ blocks+56(FP), AX")
+		p.f("MOVQ $%d, CX", p.tiles())
+		p.f("CMPQ AX, CX")
+		p.f("CMOVQGT CX, AX")
+		p.f("MOVQ AX, %s", p.word(wordTiles))
+	}
+	body()
+	if p.tiles() > 1 {
+		p.f("MOVQ %s, AX", p.word(wordTiles))
+		p.f("IMUL3Q $%d, AX, CX", p.tile)
+		p.f("ADDQ CX, w+32(FP)")
+		p.f("IMUL3Q $%d, AX, CX", p.source.x)
+		p.f("ADDQ CX, x+40(FP)")
+		p.f("SUBQ AX, blocks+56(FP)")
+	} else {
+		p.f("ADDQ $%d, w+32(FP)", p.tile)
+		p.f("ADDQ $%d, x+40(FP)", p.source.x)
+		p.f("DECQ blocks+56(FP)")
+	}
+	p.f("JNZ panel")
+}
+
+func (p *panel) word(n int) string { return fmt.Sprintf("%d(SP)", p.words+n) }
+
+// tiles is how many a panel has.
+func (p *panel) tiles() int {
+	if p.source.x == x32 {
+		return panelK / 32
+	}
+	return 1
+}
+
+// eachTile writes the body of one stage, for every tile of the panel. R15 begins from bytes after the base.
+func (p *panel) eachTile(s stage, label string, from int) {
 	p.stage = s
 	p.f("MOVQ w+32(FP), BX")
 	p.f("MOVQ %s, R15", p.word(wordBase))
+	if from > 0 {
+		p.f("ADDQ $%d, R15", from)
+	}
 	if p.tiles() > 1 {
 		p.f("MOVQ %s, AX", p.word(wordTiles))
 		p.f("MOVQ AX, %s", p.word(wordTile))
@@ -134,6 +148,9 @@ func (p *panel) eachTile(s stage, label string) {
 	p.body(p.blocks)
 	if p.tiles() > 1 {
 		p.step()
+		if s == readOut {
+			p.f("ADDQ $%d, R15", sumsBytes)
+		}
 		p.f("ADDQ $%d, BX", p.tile)
 		p.f("ADDQ $%d, DX", p.source.x)
 		p.f("DECQ %s", p.word(wordTile))
@@ -144,7 +161,7 @@ func (p *panel) eachTile(s stage, label string) {
 
 func (p *panel) expand() {
 	p.f("// unpack")
-	p.eachTile(expand, "unpack")
+	p.eachTile(expand, "unpack", 0)
 	if p.vectors*p.tiles() > panelVectors {
 		panic(p.name + " unpacks more than a panel")
 	}
@@ -166,7 +183,7 @@ func (p *panel) multiply() {
 	for r, t := range p.total {
 		p.load(fmt.Sprintf("%d(R12)", 64*r), t)
 	}
-	p.eachTile(multiply, "tile")
+	p.eachTile(multiply, "tile", 0)
 	for r, t := range p.total {
 		p.store(t, fmt.Sprintf("%d(R12)", 64*r))
 	}
