@@ -196,8 +196,10 @@ func TestTwin(t *testing.T) {
 
 // TestNoAlloc: a step allocates nothing, be it a decode, whose attention is split, or a prefill.
 func TestNoAlloc(t *testing.T) {
-	for _, m := range []*backendtest.Model{toy(t, quant.Q8_0, 600), toy(t, quant.F32, 1)} {
-		r := start(t, device(t, 2, ""), m, backend.KVF16, positions, 100)
+	for kv, m := range map[backend.KVType]*backendtest.Model{
+		backend.KVF16: toy(t, quant.Q8_0, 600), backend.KVF32: toy(t, quant.F32, 1), backend.KVQ8: toy(t, quant.Q8_0, 1),
+	} {
+		r := start(t, device(t, 2, ""), m, kv, positions, 100)
 		r.fill(t, positions-100)
 		for _, rows := range []int{1, 3, 100} {
 			r.at(positions-100, rows, 1)
@@ -206,7 +208,7 @@ func TestNoAlloc(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			require.Zero(t, allocs, "%d rows", rows)
+			require.Zero(t, allocs, "%d rows, %s", rows, kv)
 		}
 		require.NoError(t, r.Close())
 	}

@@ -45,6 +45,23 @@ func TestPerplexity(t *testing.T) {
 	}
 }
 
+// TestPerplexityOfBytes: a cache of bytes costs less than a thousandth. Of a model in bfloat16: where activations are
+// rounded to bytes, the perplexity of so short a text moves more than that by chance.
+func TestPerplexityOfBytes(t *testing.T) {
+	models := filepath.Join(shared.Dir(t), "models")
+	var ppl [2]float64
+	for i, kv := range []string{"f16", "q8"} {
+		o := sluice("", "perplexity", "--kv", kv, "-m", filepath.Join(models, "draft-bf16.gguf"),
+			"-f", filepath.Join(models, "heldout-en.txt"), "-c", "512", "--chunks", "12")
+		require.Zero(t, o.code, o.stderr)
+		var got perplexity
+		require.NoError(t, json.Unmarshal([]byte(o.stdout), &got))
+		ppl[i] = got.PPL
+	}
+	require.NotEqual(t, ppl[0], ppl[1])
+	require.InEpsilon(t, ppl[0], ppl[1], 1e-3)
+}
+
 // The embedded model finds a number that is mentioned once in a long text.
 func TestNeedle(t *testing.T) {
 	prose, err := os.ReadFile(filepath.Join(shared.Dir(t), "models", "heldout-en.txt"))

@@ -128,16 +128,27 @@ var routines = []struct {
 }
 
 func TestTwin(t *testing.T) {
+	for n := 1; n < 200; n += 1 + n/40 {
+		twins(t, uint64(n), n)
+	}
+}
+
+func FuzzTwin(f *testing.F) {
+	f.Add(uint64(1), uint16(17))
+	f.Fuzz(func(t *testing.T, seed uint64, n uint16) { twins(t, seed, 1+int(n)%600) })
+}
+
+// twins holds all routines to their twins, on n random values.
+func twins(t *testing.T, seed uint64, n int) {
+	r := rand.New(rand.NewPCG(seed, 2))
 	for _, isa := range isas(t) {
 		for _, routine := range routines {
-			r := rand.New(rand.NewPCG(1, 2))
-			for n := 1; n < 200; n += 1 + n/40 {
-				x, z, want := numbers(r, n), numbers(r, n), numbers(r, n)
-				got, x2, z2 := guarded(t, want), guarded(t, x), guarded(t, z)
-				routine.run(Generic, want, x, z)
-				routine.run(isa, got, x2, z2)
-				require.Equal(t, bits(want), bits(got), "%s of %d values, set %d, x %v z %v", routine.name, n, isa, x, z)
-			}
+			x, z, want := numbers(r, n), numbers(r, n), numbers(r, n)
+			got, x2, z2 := guarded(t, want), guarded(t, x), guarded(t, z)
+			routine.run(Generic, want, x, z)
+			routine.run(isa, got, x2, z2)
+			require.Equal(t, bits(want), bits(got), "%s of %d values, set %d, x %v z %v", routine.name, n, isa, x, z)
+			require.Equal(t, bits(x), bits(x2), "%s: x", routine.name)
 		}
 	}
 }
