@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,7 +36,7 @@ func (m *measurement) run(ctx context.Context) error {
 			prefixes[i] = m.tokens(depth)
 		}
 		if depth > 0 {
-			if _, _, err := m.once(ctx, prefixes, 1); err != nil {
+			if _, err := m.once(ctx, prefixes, 1); err != nil {
 				return err
 			}
 		}
@@ -53,46 +54,29 @@ func (m *measurement) run(ctx context.Context) error {
 
 // point runs both sides in turns, so that what a shared machine does to one it does to the other.
 func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]int32) error {
-	if _, _, err := m.prompt(ctx, p, prefixes); err != nil { // warms up
+	if _, err := m.prompt(ctx, p, prefixes); err != nil { // warms up
 		return err
 	}
 	before := m.engine.Steps()
-	ours := newRates(m.Runs)
-	peers := make([]*rates, len(m.Compare))
-	for i := range peers {
-		peers[i] = newRates(m.Runs)
-	}
+	ours := make([]report.Speeds, m.Runs)
+	names, theirs := make([]string, len(m.Compare)), make([][]report.Speeds, len(m.Compare))
 	for run := range m.Runs {
-		prefill, decode, err := m.prompt(ctx, p, prefixes)
-		if err != nil {
+		var err error
+		if ours[run], err = m.prompt(ctx, p, prefixes); err != nil {
 			return err
 		}
-		ours.prefill[run], ours.decode[run] = prefill, decode
 		for i, command := range m.Compare {
-			if peers[i].name, prefill, decode, err = m.peer(ctx, command, p); err != nil {
+			var speeds report.Speeds
+			if names[i], speeds, err = m.peer(ctx, command, p); err != nil {
 				return fmt.Errorf("--compare %q: %w", command, err)
 			}
-			peers[i].prefill[run], peers[i].decode[run] = prefill, decode
+			theirs[i] = append(theirs[i], speeds)
 		}
 	}
+	p.Compare(ours, names, theirs)
 	steps := m.engine.Steps().Sub(before)
-	p.Prefill = report.Phase{Rate: report.SpreadOf(ours.prefill), Segments: m.segments(&steps.Prefill)}
-	p.Decode = report.Phase{Rate: report.SpreadOf(ours.decode), Segments: m.segments(&steps.Decode)}
-	for _, r := range peers {
-		p.Prefill.Peers = append(p.Prefill.Peers, report.Against(r.name, ours.prefill, r.prefill))
-		p.Decode.Peers = append(p.Decode.Peers, report.Against(r.name, ours.decode, r.decode))
-	}
+	p.Prefill.Segments, p.Decode.Segments = m.segments(&steps.Prefill), m.segments(&steps.Decode)
 	return nil
-}
-
-// rates are tokens per second by run.
-type rates struct {
-	name            string
-	prefill, decode []float64
-}
-
-func newRates(runs int) *rates {
-	return &rates{prefill: make([]float64, runs), decode: make([]float64, runs)}
 }
 
 func (m *measurement) segments(w *actors.Work) []report.Segment {
@@ -113,8 +97,7 @@ func (m *measurement) tokens(n int) []int32 {
 }
 
 // prompt lets every sequence answer a new prompt on top of its prefix.
-func (m *measurement) prompt(ctx context.Context, p *report.Point, prefixes [][]int32) (
-	prefill, decode float64, err error) {
+func (m *measurement) prompt(ctx context.Context, p *report.Point, prefixes [][]int32) (report.Speeds, error) {
 	prompts := make([][]int32, len(prefixes))
 	for i, prefix := range prefixes {
 		prompts[i] = append(prefix[:len(prefix):len(prefix)], m.tokens(p.Prompt)...)
@@ -122,68 +105,92 @@ func (m *measurement) prompt(ctx context.Context, p *report.Point, prefixes [][]
 	return m.once(ctx, prompts, p.Generate)
 }
 
-// once answers prompts side by side. It returns tokens per second in prefill, of those that the cache did not hold,
-// until the last sequence has its first token; and in decoding, from then until the last one ends.
-func (m *measurement) once(ctx context.Context, prompts [][]int32, generate int) (prefill, decode float64, err error) {
-	usages, errs := make([]actors.Usage, len(prompts)), make([]error, len(prompts))
+// timedAnswer is how long an answer took.
+type timedAnswer struct {
+	actors.Usage
+	tokens []time.Time // when each arrived
+}
+
+// once answers prompts side by side. Prefill, of the tokens that the cache did not hold, lasts until the last sequence
+// has its first token; decoding from then until the last one ends.
+func (m *measurement) once(ctx context.Context, prompts [][]int32, generate int) (s report.Speeds, err error) {
+	replies, errs := make([]timedAnswer, len(prompts)), make([]error, len(prompts))
 	var wg sync.WaitGroup
 	for i, tokens := range prompts {
-		wg.Go(func() { usages[i], errs[i] = m.answer(ctx, tokens, generate) })
+		replies[i].tokens = make([]time.Time, 0, generate+1)
+		wg.Go(func() { errs[i] = m.answer(ctx, tokens, &replies[i]) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return 0, 0, err
+		return s, err
 	}
 	var computed int
 	var first, last time.Duration
-	for _, u := range usages {
-		computed += u.Prompt - u.Cached
-		first = max(first, u.Queue+u.Prefill)
-		last = max(last, u.Queue+u.Prefill+u.Decode)
+	for _, r := range replies {
+		computed += r.Prompt - r.Cached
+		first = max(first, r.Queue+r.Prefill)
+		last = max(last, r.Queue+r.Prefill+r.Decode)
 	}
-	if len(usages) == 1 {
-		first, last = usages[0].Prefill, usages[0].Prefill+usages[0].Decode
+	if len(replies) == 1 {
+		first, last = replies[0].Prefill, replies[0].Prefill+replies[0].Decode
 	}
-	return rate(computed, first), rate(len(prompts)*generate, last-first), nil
+	return report.Speeds{Prefill: rate(computed, first), Decode: rate(len(prompts)*generate, last-first),
+		Step: rate(len(prompts), medianStep(replies[0].tokens))}, nil
 }
 
-func (m *measurement) answer(ctx context.Context, tokens []int32, generate int) (actors.Usage, error) {
+// medianStep is the median time between two tokens: all sequences take part in each step.
+func medianStep(tokens []time.Time) time.Duration {
+	steps := make([]time.Duration, 0, len(tokens))
+	for i := range len(tokens) - 1 {
+		steps = append(steps, tokens[i+1].Sub(tokens[i]))
+	}
+	slices.Sort(steps)
+	return steps[len(steps)/2]
+}
+
+// answer reads an answer of as many tokens as r has room for.
+func (m *measurement) answer(ctx context.Context, prompt []int32, r *timedAnswer) error {
 	p := sample.Defaults()
 	p.Temp = 0
-	stream, err := m.engine.Generate(actors.Request{Tokens: tokens, MaxTokens: generate + 1, Sampling: p, IgnoreEOG: true})
+	stream, err := m.engine.Generate(
+		actors.Request{Tokens: prompt, MaxTokens: cap(r.tokens), Sampling: p, IgnoreEOG: true})
 	if err != nil {
-		return actors.Usage{}, err
+		return err
 	}
 	defer stream.Close()
 	var ev actors.Event
 	for {
 		err := stream.Next(ctx, &ev)
 		if errors.Is(err, io.EOF) {
-			return stream.Usage(), nil
+			r.Usage = stream.Usage()
+			return nil
 		}
 		if err != nil {
-			return actors.Usage{}, err
+			return err
+		}
+		if ev.HasToken {
+			r.tokens = append(r.tokens, time.Now())
 		}
 	}
 }
 
 // peer runs another engine once.
-func (m *measurement) peer(ctx context.Context, command string, p *report.Point) (
-	name string, prefill, decode float64, err error) {
+func (m *measurement) peer(ctx context.Context, command string, p *report.Point) (string, report.Speeds, error) {
 	name, words, err := report.Command(command, report.Placeholders{Model: m.Model, Threads: m.Threads,
 		Prompt: p.Prompt, Tokens: p.Generate, Depth: p.Depth, Seqs: m.Seqs})
 	if err != nil {
-		return "", 0, 0, err
+		return "", report.Speeds{}, err
 	}
 	var faults bytes.Buffer
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Stderr = &faults
 	output, err := cmd.Output()
 	if err != nil {
-		return "", 0, 0, errors.Join(ctx.Err(), fmt.Errorf("%w: %s", err, printable(lastLine(faults.String()))))
+		err = fmt.Errorf("%w: %s", err, printable(lastLine(faults.String())))
+		return "", report.Speeds{}, errors.Join(ctx.Err(), err)
 	}
-	prefill, decode, err = report.ParsePeer(output)
-	return name, prefill, decode, err
+	speeds, err := report.ParsePeer(output)
+	return name, speeds, err
 }
 
 // lastLine is where programs say why they failed.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -30,12 +31,44 @@ type Point struct {
 	Generate int   `json:"generate"`
 	Prefill  Phase `json:"prefill"`
 	Decode   Phase `json:"decode"`
+	Step     Phase `json:"step"` // decoding by the median of a run's steps: a stall of a busy machine hits few of them
+}
+
+// Speeds are a run's tokens per second, of all sequences together; Step is 0 where a peer does not say.
+type Speeds struct{ Prefill, Decode, Step float64 }
+
+// Compare fills in the rates of runs; those of peers were made in turns with ours.
+func (p *Point) Compare(ours []Speeds, names []string, theirs [][]Speeds) {
+	for _, r := range []struct {
+		phase *Phase
+		of    func(Speeds) float64
+	}{
+		{&p.Prefill, func(s Speeds) float64 { return s.Prefill }},
+		{&p.Decode, func(s Speeds) float64 { return s.Decode }},
+		{&p.Step, func(s Speeds) float64 { return s.Step }},
+	} {
+		mine := each(ours, r.of)
+		r.phase.Rate = SpreadOf(mine)
+		for i, name := range names {
+			if rates := each(theirs[i], r.of); !slices.Contains(rates, 0) {
+				r.phase.Peers = append(r.phase.Peers, Peer{name, SpreadOf(rates), Ratio(mine, rates)})
+			}
+		}
+	}
+}
+
+func each(runs []Speeds, of func(Speeds) float64) []float64 {
+	out := make([]float64, len(runs))
+	for i, s := range runs {
+		out[i] = of(s)
+	}
+	return out
 }
 
 // Phase is one half of a point.
 type Phase struct {
 	Rate     Spread    `json:"rate"` // tokens per second, of all sequences together
-	Segments []Segment `json:"segments"`
+	Segments []Segment `json:"segments,omitempty"`
 	Peers    []Peer    `json:"peers,omitempty"`
 }
 
@@ -55,11 +88,6 @@ type Peer struct {
 	Name  string `json:"name"`
 	Rate  Spread `json:"rate"`
 	Ratio Spread `json:"ratio"` // ours to theirs, run by run
-}
-
-// Against is a peer whose runs were made in turns with ours.
-func Against(name string, ours, theirs []float64) Peer {
-	return Peer{Name: name, Rate: SpreadOf(theirs), Ratio: Ratio(ours, theirs)}
 }
 
 // Work is what steps of one kind did: for how long, and what it must have taken.

@@ -39,53 +39,55 @@ func Command(template string, v Placeholders) (name string, words []string, err 
 	return name, words, nil
 }
 
-// ParsePeer finds tokens per second in what a peer printed: a line of JSON with prefill_tps and decode_tps, each a
-// number or an object with a median; or llama-bench's list of tests, of which the last of each kind counts.
-func ParsePeer(output []byte) (prefill, decode float64, err error) {
+// ParsePeer finds tokens per second in what a peer printed: a line of JSON with prefill_tps, decode_tps and perhaps
+// decode_step_tps, each a number or an object with a median; or llama-bench's list of tests, of which the last of each
+// kind counts.
+func ParsePeer(output []byte) (Speeds, error) {
 	text := bytes.TrimSpace(output)
+	parse := parseLine
 	if bytes.HasPrefix(text, []byte("[")) {
-		prefill, decode, err = parseTests(text)
-	} else {
-		prefill, decode, err = parseLine(text[bytes.LastIndexByte(text, '\n')+1:])
+		parse = parseTests
 	}
+	s, err := parse(text)
 	if err != nil {
-		return 0, 0, err
+		return Speeds{}, err
 	}
-	if !(prefill > 0 && decode > 0) {
-		return 0, 0, errors.New("it did not print how many tokens per second it prefills and decodes")
+	if !(s.Prefill > 0 && s.Decode > 0 && s.Step >= 0) {
+		return Speeds{}, errors.New("it did not print how many tokens per second it prefills and decodes")
 	}
-	return prefill, decode, nil
+	return s, nil
 }
 
-func parseTests(text []byte) (prefill, decode float64, err error) {
+func parseTests(text []byte) (s Speeds, err error) {
 	var tests []struct {
 		Prompt   int     `json:"n_prompt"`
 		Generate int     `json:"n_gen"`
 		Rate     float64 `json:"avg_ts"`
 	}
 	if err := json.Unmarshal(text, &tests); err != nil {
-		return 0, 0, fmt.Errorf("its list of tests: %w", err)
+		return s, fmt.Errorf("its list of tests: %w", err)
 	}
 	for _, t := range tests {
 		switch {
 		case t.Prompt > 0 && t.Generate == 0:
-			prefill = t.Rate
+			s.Prefill = t.Rate
 		case t.Generate > 0 && t.Prompt == 0:
-			decode = t.Rate
+			s.Decode = t.Rate
 		}
 	}
-	return prefill, decode, nil
+	return s, nil
 }
 
-func parseLine(line []byte) (prefill, decode float64, err error) {
+func parseLine(text []byte) (Speeds, error) {
 	var result struct {
 		Prefill rate `json:"prefill_tps"`
 		Decode  rate `json:"decode_tps"`
+		Step    rate `json:"decode_step_tps"`
 	}
-	if err := json.Unmarshal(line, &result); err != nil {
-		return 0, 0, fmt.Errorf("its last line: %w", err)
+	if err := json.Unmarshal(text[bytes.LastIndexByte(text, '\n')+1:], &result); err != nil {
+		return Speeds{}, fmt.Errorf("its last line: %w", err)
 	}
-	return float64(result.Prefill), float64(result.Decode), nil
+	return Speeds{float64(result.Prefill), float64(result.Decode), float64(result.Step)}, nil
 }
 
 // rate is a number, or the median of an object that has one.

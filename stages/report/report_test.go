@@ -28,7 +28,6 @@ func example() *report.Bench {
 		Model: "llama <8B>", Machine: "Some CPU", Device: "cpu avx512vnni", Commit: "4865274", Threads: 2, Seqs: 1,
 		LoadSeconds: 2.5, WeightBytes: 4.9e9, PeakBytes: 5.1e9, ReadBandwidth: 25e9, MultiplyOps: 1.3e12, ActorsShare: 0.001,
 	}
-	ours := []float64{100, 104, 98}
 	for i, depth := range []int{0, 8192} {
 		slower := float64(i + 1)
 		work := &report.Work{Steps: 10}
@@ -36,15 +35,14 @@ func example() *report.Bench {
 		work.Time[ir.SegFFN], work.Time[ir.SegHead] = 50*time.Millisecond, 9*time.Millisecond
 		work.Cost[ir.SegMix] = report.Traffic{Bytes: 0.6e9, Ops: 1e9}
 		work.Cost[ir.SegFFN] = report.Traffic{Bytes: 1.1e9, Ops: 60e9}
-		phase := report.Phase{
-			Rate:     report.SpreadOf([]float64{ours[0] / slower, ours[1] / slower, ours[2] / slower}),
-			Segments: b.Segments(work),
-			Peers: []report.Peer{
-				report.Against("peer, AMX", ours, []float64{80, 52, 70}),
-				report.Against("peer, no AMX", ours, []float64{50, 52, 51}),
-			},
-		}
-		b.Points = append(b.Points, report.Point{Depth: depth, Prompt: 512, Generate: 128, Prefill: phase, Decode: phase})
+		p := report.Point{Depth: depth, Prompt: 512, Generate: 128}
+		p.Compare([]report.Speeds{{400 / slower, 10 / slower, 11}, {420, 10.4 / slower, 11}, {390, 9.8 / slower, 11}},
+			[]string{"peer, AMX", "peer, no AMX"}, [][]report.Speeds{
+				{{360, 7, 8}, {300, 8, 9}, {350, 7, 8}},
+				{{100, 5, 0}, {120, 6, 0}, {110, 5, 0}}, // which does not say how long a step takes
+			})
+		p.Prefill.Segments, p.Decode.Segments = b.Segments(work), b.Segments(work)
+		b.Points = append(b.Points, p)
 	}
 	return b
 }
@@ -160,21 +158,25 @@ func TestCommand(t *testing.T) {
 func TestParsePeer(t *testing.T) {
 	for _, c := range []struct{ output, want string }{
 		{"loading\n" + `{"prefill_tps":{"runs":[1,2],"median":81.5},"decode_tps":{"median":9.5}}` + "\n", ""},
+		{`{"prefill_tps":81.5,"decode_tps":9.5,"decode_step_tps":-1}`,
+			"it did not print how many tokens per second it prefills and decodes"},
 		{`{"prefill_tps":81.5,"decode_tps":9.5}`, ""},
 		{`[{"n_prompt":512,"n_gen":0,"avg_ts":81.5},{"n_prompt":0,"n_gen":128,"avg_ts":9.5}]`, ""},
 		{`{}`, "it did not print how many tokens per second it prefills and decodes"},
 		{``, "its last line: unexpected end of JSON input"},
 		{`[{"n_prompt":"x"}]`, "its list of tests: json: cannot unmarshal string into Go struct field .n_prompt of type int"},
 	} {
-		prefill, decode, err := report.ParsePeer([]byte(c.output))
+		got, err := report.ParsePeer([]byte(c.output))
 		if c.want != "" {
 			require.EqualError(t, err, c.want)
 			continue
 		}
 		require.NoError(t, err)
-		require.Equal(t, 81.5, prefill)
-		require.Equal(t, 9.5, decode)
+		require.Equal(t, report.Speeds{Prefill: 81.5, Decode: 9.5}, got)
 	}
+	got, err := report.ParsePeer([]byte(`{"prefill_tps":1,"decode_tps":2,"decode_step_tps":{"median":3,"p10":2}}`))
+	require.NoError(t, err)
+	require.Equal(t, report.Speeds{Prefill: 1, Decode: 2, Step: 3}, got)
 }
 
 // FuzzParsePeer: no output of a stranger's program breaks ours.
@@ -182,7 +184,7 @@ func FuzzParsePeer(f *testing.F) {
 	f.Add([]byte(`{"prefill_tps":{"median":81.5},"decode_tps":9}`))
 	f.Add([]byte(`[{"n_prompt":512,"n_gen":0,"avg_ts":1e999}]`))
 	f.Fuzz(func(t *testing.T, output []byte) {
-		prefill, decode, err := report.ParsePeer(output)
-		require.Equal(t, err == nil, prefill > 0 && decode > 0)
+		s, err := report.ParsePeer(output)
+		require.Equal(t, err == nil, s.Prefill > 0 && s.Decode > 0)
 	})
 }

@@ -99,7 +99,7 @@ func (b *Bench) tables() []*table {
 		"GOP/s", "of multiplying"}}
 	for i := range b.Points {
 		p := &b.Points[i]
-		for _, half := range p.halves() {
+		for _, half := range p.rates() {
 			at := []string{half.name, fmt.Sprint(p.Depth), fmt.Sprint(half.tokens)}
 			rates.add(append(at, figures(half.Rate)...)...)
 			for _, peer := range half.Peers {
@@ -127,6 +127,9 @@ type half struct {
 func (p *Point) halves() []half {
 	return []half{{&p.Prefill, "prefill", p.Prompt}, {&p.Decode, "decode", p.Generate}}
 }
+
+// rates are the halves and the steps of the second one.
+func (p *Point) rates() []half { return append(p.halves(), half{&p.Step, "a step", p.Generate}) }
 
 func figures(s Spread) []string {
 	return []string{fmt.Sprintf("%.1f", s.Median), fmt.Sprintf("%.1f", s.Min), fmt.Sprintf("%.1f", s.Max)}
