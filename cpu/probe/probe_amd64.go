@@ -17,6 +17,11 @@ func multiplyVNNI(rounds int)
 func multiplyAVX512(rounds int)
 func multiplyAVX2(rounds int)
 
+// multiplyAMX multiplies tiles of 16 rows of 64 bytes. The system must have granted their use.
+//
+//go:noescape
+func multiplyAMX(config *byte, rounds int)
+
 func readStreams(p *byte, stride, n int) {
 	switch {
 	case cpuid.CPU.Supports(cpuid.AVX512F):
@@ -31,6 +36,8 @@ func readStreams(p *byte, stride, n int) {
 // multiplier is what a set multiplies with, and how many operations a round of it is.
 func multiplier(set string) (burst func(rounds int), ops int) {
 	switch set {
+	case "amx":
+		return multiplyTiles, 6 * 16 * 16 * 64 * 2
 	case "avx512vnni":
 		return multiplyVNNI, 12 * 64 * 2
 	case "avx512":
@@ -39,4 +46,15 @@ func multiplier(set string) (burst func(rounds int), ops int) {
 		return multiplyAVX2, 12 * 32 * 2
 	}
 	return nil, 0
+}
+
+// multiplyTiles configures all eight tiles alike. A set named amx exists only where the system has granted them.
+func multiplyTiles(rounds int) {
+	const palette, rowBytes, rows = 0, 16, 48 // offsets in the configuration
+	var config [64]byte
+	config[palette] = 1
+	for tile := range 8 {
+		config[rowBytes+2*tile], config[rows+tile] = 64, 16
+	}
+	multiplyAMX(&config[0], rounds)
 }
