@@ -119,7 +119,7 @@ func (a *affine) encode(b *target) affineFit {
 		scales[i], lows[i] = a.fit(&runs[i], runs[i].moments())
 		f.d, f.dmin = max(f.d, scales[i]/a.most), max(f.dmin, lows[i]/a.most)
 	}
-	f.d, f.dmin = asHalf(f.d), asHalf(f.dmin)
+	f.d, f.dmin = unitHalf(f.d), unitHalf(f.dmin)
 	for i := range runs {
 		f.scale[i] = level(scales[i]*inverse(f.d), a.most)
 		f.low[i] = level(lows[i]*inverse(f.dmin), a.most)

@@ -3,6 +3,7 @@ package quant
 import (
 	"encoding/binary"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -206,5 +207,37 @@ func TestDecodersAgainstDefinition(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestDecodedIsFinite: where the scales of a block are finite, so is every value, but in MXFP4 blocks with an exponent
+// of 253 and more, whose largest codes overflow, as in ggml.
+func TestDecodedIsFinite(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for id := range formats {
+		typ := Type(id)
+		if !HasCodec(typ) || typ.Block() == 1 {
+			continue
+		}
+		raw, y := make([]byte, 64*typ.Bytes()), make([]float32, 64*typ.Block())
+		require.NoError(t, Random(typ, raw, 1, rng)) // finite scales, any other bits
+		fields, halves := scales(typ)
+		for b := raw; halves && len(b) > 0; b = b[typ.Bytes():] {
+			if typ == IQ1_M {
+				putScaleIQ1_M(b, 0x7bff)
+				continue
+			}
+			binary.LittleEndian.PutUint16(b[fields.d:], 0x7bff) // the largest half
+			if fields.min > 0 {
+				binary.LittleEndian.PutUint16(b[fields.min:], 0x7bff)
+			}
+		}
+		for b := raw; typ == MXFP4 && len(b) > 0; b = b[typ.Bytes():] {
+			b[0] = 252
+		}
+		require.NoError(t, Dequantize(typ, y, raw))
+		for i, v := range y {
+			require.Zero(t, v-v, "%s: value %d is %v", typ, i, v)
+		}
 	}
 }

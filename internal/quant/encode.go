@@ -81,6 +81,15 @@ func encodeBlocks(t Type, dst []byte, src, importance []float32) error {
 
 func putHalf(b []byte, x float64) { binary.LittleEndian.PutUint16(b, F32ToF16(float32(x))) }
 
+// unitHalf is like asHalf for a number that others are multiples of: it is not rounded to 0, for the least half has
+// multiples too.
+func unitHalf(x float64) float64 {
+	if h := asHalf(x); h != 0 || x == 0 {
+		return h
+	}
+	return math.Copysign(0x1p-24, x)
+}
+
 // asHalf is the nearest finite number that a half can hold.
 func asHalf(x float64) float64 {
 	return float64(F16ToF32(F32ToF16(float32(max(-mostHalf, min(mostHalf, x))))))

@@ -13,6 +13,8 @@ var (
 	bookIQ2_S   = onceGrid(&gridIQ2_S, 16, append(steps(31, 61, 6), 8))
 	bookIQ3_XXS = onceGrid(&gridIQ3_XXS, 32, append(steps(50, 74, 6), 4))
 	bookIQ3_S   = onceGrid(&gridIQ3_S, 32, append(steps(11.5, 17.5, 1.5), 1))
+	bookIQ1_S   = sync.OnceValue(func() *gridBook { return &gridBook{tablesIQ1(), 32, 8, steps(6, 18, 3)} })
+	bookIQ1_M   = sync.OnceValue(func() *gridBook { return &gridBook{tablesIQ1(), 8, 8, steps(6, 18, 3)} })
 	tablesIQ1   = sync.OnceValue(func() []*gridTable { // counted in eighths
 		return []*gridTable{newGridTable(&gridIQ1, 8, 8*shiftIQ1), newGridTable(&gridIQ1, 8, -8*shiftIQ1)}
 	})
@@ -132,7 +134,7 @@ func encodeIQ3_S(dst []byte, b *target) {
 }
 
 func encodeIQ1_S(dst []byte, b *target) {
-	k := scaled{&gridBook{tablesIQ1(), 32, 8, steps(6, 18, 3)}, 32, 1, 15, 2, 8}
+	k := scaled{bookIQ1_S(), 32, 1, 15, 2, 8}
 	f := k.encode(b)
 	putHalf(dst, f.d)
 	for s := range 8 {
@@ -147,7 +149,7 @@ func encodeIQ1_S(dst []byte, b *target) {
 }
 
 func encodeIQ1_M(dst []byte, b *target) {
-	k := scaled{&gridBook{tablesIQ1(), 8, 8, steps(6, 18, 3)}, 16, 1, 15, 2, 8}
+	k := scaled{bookIQ1_M(), 16, 1, 15, 2, 8}
 	f := k.encode(b)
 	clear(dst[32:])
 	for g := range 32 {

@@ -19,6 +19,13 @@ func encoders() (types []Type) {
 	return types
 }
 
+// TestEncoders: what can be read can be written.
+func TestEncoders(t *testing.T) {
+	for id := range formats {
+		require.Equal(t, HasCodec(Type(id)), HasEncoder(Type(id)), Type(id))
+	}
+}
+
 // roundTrip is what src decodes to after encoding.
 func roundTrip(t require.TestingT, typ Type, src, importance []float32) []float32 {
 	size, err := typ.RowBytes(len(src))
@@ -126,6 +133,41 @@ func TestNothingMatters(t *testing.T) {
 			x[i] = 1
 		}
 		require.InDelta(t, 1, roundTrip(t, typ, x, zero)[0], 0.05, "%s", typ)
+	}
+}
+
+// TestExtremes encodes the largest and the smallest numbers that a format takes.
+func TestExtremes(t *testing.T) {
+	for _, typ := range encoders() {
+		if typ.Block() == 1 {
+			continue
+		}
+		most := typ.Bounds().Most
+		x := make([]float32, typ.Block())
+		for _, size := range []float32{most, most / 2, 1e-5, 1e-38, 1e-45} {
+			for i := range x {
+				x[i] = float32(i%5-2) / 2 * size
+			}
+			for i, y := range roundTrip(t, typ, x, nil) {
+				require.LessOrEqual(t, abs(y-x[i]), size, "%s: value %d of size %v", typ, i, size)
+			}
+		}
+		x[1] = math.Nextafter32(most, math.MaxFloat32)
+		require.ErrorContains(t, Quantize(typ, make([]byte, typ.Bytes()), x), "value 1 is")
+	}
+}
+
+// TestQuantizeAllocates one block of scratch a call, whatever the length.
+func TestQuantizeAllocates(t *testing.T) {
+	x := make([]float32, 4096)
+	for i := range x {
+		x[i] = float32(math.Sin(float64(i * i)))
+	}
+	for _, typ := range encoders() {
+		size, err := typ.RowBytes(len(x))
+		require.NoError(t, err)
+		packed := make([]byte, size)
+		require.LessOrEqual(t, testing.AllocsPerRun(2, func() { _ = QuantizeRow(typ, packed, x, nil) }), 1.0, typ)
 	}
 }
 

@@ -54,12 +54,12 @@ func ue4m3Halved(b byte) float32 {
 // bookFP4 tries to map the largest value to ±12 and to what clips it, or leaves the last code unused.
 var bookFP4 = newCodebook([]float64{8, 9, 10, 11, 12, 13, 14}, 0, 1, 2, 3, 4, 6, 8, 12, -0, -1, -2, -3, -4, -6, -8, -12)
 
-// encodeMXFP4 tries the exponents around that of the largest value.
+// encodeMXFP4 tries the exponents around that of the largest value. From 253 on, the largest code overflows.
 func encodeMXFP4(dst []byte, b *target) {
 	r := &b.cut(32)[0]
 	_, exponent := math.Frexp(float64(magnitude(b.src))) // 4 to 6 is the range of the last two codes
 	best := math.Inf(1)
-	for e := max(0, exponent+123); e <= min(254, exponent+125); e++ {
+	for e := max(0, exponent+123); e <= min(252, exponent+125); e++ {
 		d := float64(powerOfTwoHalved(byte(e)))
 		if err := bookFP4.error(r, d); err < best {
 			best, dst[0] = err, byte(e)

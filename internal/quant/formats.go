@@ -1,7 +1,5 @@
 package quant
 
-import "math"
-
 // format is one row of the table. The codecs work on whole blocks, of lengths that have been checked.
 type format struct {
 	name   string
@@ -140,7 +138,7 @@ var formats = [...]format{
 	// Four-bit floats: sign, 2 bits of exponent, 1 of mantissa.
 	//
 	// MXFP4: e u8 @0, the block's scale 2^(e-127), 16 bytes of nibbles @1. y = 2^(e-128)·fp4Doubled[q].
-	MXFP4: {"MXFP4", 32, 17, Bounds{Range{-12, 12}, Range{1, 1}, 0, 32, math.MaxFloat32}, decodeMXFP4, encodeMXFP4},
+	MXFP4: {"MXFP4", 32, 17, Bounds{Range{-12, 12}, Range{1, 1}, 0, 32, 0x1.8p127}, decodeMXFP4, encodeMXFP4},
 	// NVFP4, 4 sub-blocks of 16: 4 scales @0 (unsigned E4M3), then per sub-block 8 bytes of nibbles @4.
 	NVFP4: {"NVFP4", 64, 36, Bounds{Range{-12, 12}, Range{1, 1}, 0, 16, 6 * 448}, decodeNVFP4, encodeNVFP4},
 }

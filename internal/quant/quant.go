@@ -2,7 +2,8 @@
 //
 // Tensors are rows of blocks. A block holds a fixed number of values in a fixed number of bytes; the table in
 // formats.go describes each one. Dequantize is the reference decoder, written to be read: kernels are judged by
-// it and are not built on it. Nothing here knows of tensors, files or devices.
+// it and are not built on it. Quantize and QuantizeRow are the encoders, which search for little error. Nothing here
+// knows of tensors, files or devices.
 package quant
 
 import (

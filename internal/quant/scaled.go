@@ -40,7 +40,7 @@ func (k *scaled) encode(b *target) scaledFit {
 	if k.low < 0 { // of which there is one more, and d takes the sign
 		last = k.low
 	}
-	f.d = asHalf(most * k.fraction / last)
+	f.d = unitHalf(most * k.fraction / last)
 	for i := range runs {
 		steps := math.RoundToEven((scales[i]*inverse(f.d/k.fraction) - k.low) / k.step)
 		f.scale[i] = max(k.low, min(k.high, k.low+k.step*steps))
