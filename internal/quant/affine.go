@@ -42,7 +42,7 @@ func (m *moments) code(r *run, top, inverse, low float64) {
 			l = 0
 		}
 		l = l + whole - whole
-		wl := w[i] * l
+		wl := float64(w[i] * l)
 		sl += wl
 		sll += float64(wl * l)
 		sxl += float64(wx[i] * l)
@@ -84,7 +84,7 @@ func (a *affine) fit(r *run, m moments) (scale, low float64) {
 	const tries, spread = 6, 1.5 // as good as 20 tries to 0.1 % of the error
 	best := math.Inf(1)
 	for try := -tries; try <= tries; try++ {
-		m.code(r, a.top, (a.top+float64(try)*(spread/tries))/(most-least), -least)
+		m.code(r, a.top, (a.top+float64(float64(try)*(spread/tries)))/(most-least), -least)
 		if s, l, ok := m.solve(a.signed); ok {
 			if e := m.error(s, l); e < best {
 				best, scale, low = e, s, l

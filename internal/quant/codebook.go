@@ -28,8 +28,8 @@ func newCodebook(tries []float64, numbers ...float64) *codebook {
 
 // steps are the numbers first, first+step … last.
 func steps(first, last, step float64) (numbers []float64) {
-	for i := 0; first+float64(i)*step < last+step/2; i++ {
-		numbers = append(numbers, first+float64(i)*step)
+	for n := first; n < last+step/2; n += step {
+		numbers = append(numbers, n)
 	}
 	return numbers
 }

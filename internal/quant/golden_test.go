@@ -5,13 +5,17 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestDecodersGolden compares what arbitrary blocks decode to, by bits, with ggml's decoders. The blocks of a type are
 // the SHA-256 of "Q4_K 0", "Q4_K 1" and so on, one after the other.
@@ -44,4 +48,37 @@ func TestDecodersGolden(t *testing.T) {
 		}
 		require.Equal(t, golden.Decoded[typ.String()], hex.EncodeToString(hash.Sum(nil)[:8]), typ)
 	}
+}
+
+// TestEncodersGolden: the same values become the same bytes on every machine, also where the compiler could fuse
+// products and sums. What they are is the search's business: -update when it changes.
+func TestEncodersGolden(t *testing.T) {
+	const file = "testdata/encoded.json"
+	rng := rand.New(rand.NewPCG(1, 2))
+	x, importance := make([]float32, 8192), make([]float32, 8192)
+	for i := range x { // sums of a few dice, some blocks larger than others: exact in float32
+		x[i] = float32(rng.IntN(2001)+rng.IntN(2001)+rng.IntN(2001)-3000) / 1024 * float32(1+i/256%5)
+		importance[i] = float32(1+rng.IntN(100)) / 16
+	}
+	got := map[string]string{}
+	for _, typ := range encoders() {
+		size, err := typ.RowBytes(len(x))
+		require.NoError(t, err)
+		hash, packed := sha256.New(), make([]byte, size)
+		require.NoError(t, QuantizeRow(typ, packed, x, nil))
+		hash.Write(packed)
+		require.NoError(t, QuantizeRow(typ, packed, x, importance))
+		hash.Write(packed)
+		got[typ.String()] = hex.EncodeToString(hash.Sum(nil)[:8])
+	}
+	if *update {
+		text, err := json.MarshalIndent(got, "", " ")
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(file, append(text, '\n'), 0o644))
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	want := map[string]string{}
+	require.NoError(t, json.Unmarshal(text, &want))
+	require.Equal(t, want, got)
 }

@@ -42,8 +42,8 @@ func (k *scaled) encode(b *target) scaledFit {
 	}
 	f.d = unitHalf(most * k.fraction / last)
 	for i := range runs {
-		steps := math.RoundToEven((scales[i]*inverse(f.d/k.fraction) - k.low) / k.step)
-		f.scale[i] = max(k.low, min(k.high, k.low+k.step*steps))
+		steps := math.RoundToEven((float64(scales[i]*inverse(f.d/k.fraction)) - k.low) / k.step)
+		f.scale[i] = max(k.low, min(k.high, k.low+float64(k.step*steps)))
 	}
 	again := f
 	again.d = k.refine(runs, &f)
@@ -69,7 +69,7 @@ func (k *scaled) refine(runs []run, f *scaledFit) (d float64) {
 			y := f.d / k.fraction * s
 			rxl, rll := k.sums(&runs[i], inverse(y))
 			if e := float64(float64(y*y)*rll) - 2*float64(y*rxl); e < err {
-				err, bestXL, bestLL = e, s*rxl, s*s*rll
+				err, bestXL, bestLL = e, float64(s*rxl), float64(s*s*rll)
 				f.scale[i] = s
 			}
 		}

@@ -22,7 +22,7 @@ func (b *target) load(src, importance []float32) {
 	for i, v := range src {
 		b.x[i], b.w[i] = float64(v), 1
 		if b.weighted {
-			b.w[i] = float64(importance[i]) + mean*1e-6
+			b.w[i] = float64(importance[i]) + float64(mean*1e-6)
 		}
 		b.wx[i] = b.w[i] * b.x[i]
 	}
@@ -68,5 +68,5 @@ func level(v, top float64) float64 {
 	if v >= top {
 		return top
 	}
-	return v + whole - whole
+	return float64(v) + whole - whole
 }
