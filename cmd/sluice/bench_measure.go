@@ -29,6 +29,9 @@ type measurement struct {
 
 func (m *measurement) run(ctx context.Context) error {
 	m.random = rand.New(rand.NewPCG(1, 2))
+	if m.e.isTerminal(m.e.stderr) {
+		defer fmt.Fprint(m.e.stderr, "\r\x1b[K")
+	}
 	before := m.engine.Steps()
 	for _, depth := range m.Depth {
 		prefixes := make([][]int32, m.Seqs) // of each sequence its own, as real ones have
@@ -61,6 +64,7 @@ func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]i
 	ours := make([]report.Speeds, m.Runs)
 	names, theirs := make([]string, len(m.Compare)), make([][]report.Speeds, len(m.Compare))
 	for run := range m.Runs {
+		m.progress(p, run)
 		var err error
 		if ours[run], err = m.prompt(ctx, p, prefixes); err != nil {
 			return err
@@ -77,6 +81,13 @@ func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]i
 	steps := m.engine.Steps().Sub(before)
 	p.Prefill.Segments, p.Decode.Segments = m.segments(&steps.Prefill), m.segments(&steps.Decode)
 	return nil
+}
+
+// progress tells a person who watches how far it is, in a line that the next one replaces.
+func (m *measurement) progress(p *report.Point, run int) {
+	if m.e.isTerminal(m.e.stderr) {
+		fmt.Fprintf(m.e.stderr, "\r\x1b[Kprompt %d at depth %d: run %d of %d", p.Prompt, p.Depth, run+1, m.Runs)
+	}
 }
 
 func (m *measurement) segments(w *actors.Work) []report.Segment {

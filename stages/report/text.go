@@ -64,7 +64,8 @@ func (b *Bench) about() []string {
 	return []string{
 		fmt.Sprintf("%s: %s, %s, %s", b.Model, count(b.Threads, "thread"), count(b.Seqs, "sequence"), b.Device),
 		fmt.Sprintf("%s, sluice %s", b.Machine, b.Commit),
-		fmt.Sprintf("loaded %.2f GB in %.2f s%s", float64(b.WeightBytes)/1e9, b.LoadSeconds, b.peak()),
+		fmt.Sprintf("loaded %.2f GB in %.2f s, %.1f GB/s%s", float64(b.WeightBytes)/1e9, b.LoadSeconds,
+			float64(b.WeightBytes)/1e9/max(b.LoadSeconds, 1e-3), b.peak()),
 		fmt.Sprintf("ceilings: reading %.1f GB/s%s", b.ReadBandwidth/1e9, b.multiply()),
 		fmt.Sprintf("the actors' share of a step: %.2f %%", 100*b.ActorsShare),
 	}
