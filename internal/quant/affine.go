@@ -2,12 +2,13 @@ package quant
 
 import "math"
 
-// affine is a kind of block: a value is scale·code - low, with codes from 0 to top and low ≥ 0. Scale and low
-// belong to a run, and are whole multiples, 0 to most, of the block's own two numbers d and dmin.
+// affine is a kind of block: a value is scale·code - low. Scale and low belong to a run, and are whole multiples of the
+// block's own two numbers d and dmin.
 type affine struct {
-	size      int // values of a run
-	top, most float64
-	signed    bool // low may be negative
+	size   int     // values of a run
+	top    float64 // codes go from 0 to top
+	most   float64 // multiples of d and dmin go from 0 to most
+	signed bool    // low may be negative
 }
 
 // affineFit is an encoded block, but for its codes. d and dmin are numbers that a half can hold.
@@ -81,8 +82,9 @@ func (a *affine) fit(r *run, m moments) (scale, low float64) {
 	if most <= least {
 		return 0, -least
 	}
-	const tries, spread = 6, 1.5 // as good as 20 tries to 0.1 % of the error
+	const tries, spread = 6, 1.5 // more leave some thousandths less error
 	best := math.Inf(1)
+	scale, low = (most-least)/a.top, -least
 	for try := -tries; try <= tries; try++ {
 		m.code(r, a.top, (a.top+float64(float64(try)*(spread/tries)))/(most-least), -least)
 		if s, l, ok := m.solve(a.signed); ok {

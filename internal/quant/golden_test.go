@@ -51,7 +51,8 @@ func TestDecodersGolden(t *testing.T) {
 }
 
 // TestEncodersGolden: the same values become the same bytes on every machine, also where the compiler could fuse
-// products and sums. What they are is the search's business: -update when it changes.
+// products and sums (try GOAMD64=v3; a single fused sum may change no choice, several do). What the bytes are is the
+// search's business: -update when it changes.
 func TestEncodersGolden(t *testing.T) {
 	const file = "testdata/encoded.json"
 	rng := rand.New(rand.NewPCG(1, 2))
