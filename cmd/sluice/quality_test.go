@@ -62,6 +62,24 @@ func TestPerplexityOfBytes(t *testing.T) {
 	require.InEpsilon(t, ppl[0], ppl[1], 1e-3)
 }
 
+// What the quantiser makes predicts text at least as well as what llama.cpp makes: a fast type of each kind.
+func TestQuantizedPerplexity(t *testing.T) {
+	f, golden := draft(t)
+	text := filepath.Join(shared.Dir(t), "models", "heldout-go.txt")
+	for _, name := range []string{"Q4_0", "Q3_K_S"} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "new.gguf")
+			o := sluice("", "quantize", f.Name, path, name)
+			require.Zero(t, o.code, o.stderr)
+			o = sluice("", "perplexity", "-m", path, "-f", text, "-c", "512", "--chunks", "40")
+			require.Zero(t, o.code, o.stderr)
+			var got perplexity
+			require.NoError(t, json.Unmarshal([]byte(o.stdout), &got))
+			require.LessOrEqual(t, got.PPL, 1.005*golden[name].PPL)
+		})
+	}
+}
+
 // The embedded model finds a number that is mentioned once in a long text.
 func TestNeedle(t *testing.T) {
 	prose, err := os.ReadFile(filepath.Join(shared.Dir(t), "models", "heldout-en.txt"))
