@@ -17,7 +17,12 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// matrixTypes are those that the device multiplies by.
+// someTypes are plain numbers and some blocks of each kind: of 32 and more, with and without minima, one scale or many.
+var someTypes = []quant.Type{
+	quant.F32, quant.F16, quant.BF16, quant.Q4_0, quant.Q5_1, quant.Q8_0, quant.NVFP4, quant.Q2_K, quant.Q4_K, quant.Q6_K,
+}
+
+// matrixTypes are all that the device multiplies by.
 func matrixTypes() (types []quant.Type) {
 	for t := range quant.Type(64) {
 		if kernels.Supports(t) {
@@ -46,8 +51,12 @@ func eachDevice(t *testing.T, generic bool, test func(t *testing.T, d backend.De
 
 func TestConformance(t *testing.T) {
 	eachDevice(t, false, func(t *testing.T, d backend.Device) {
-		backendtest.Conformance(t, d, ref.New(), matrixTypes())
+		backendtest.Conformance(t, d, ref.New(), someTypes)
 	})
+}
+
+func TestProducts(t *testing.T) {
+	eachDevice(t, false, func(t *testing.T, d backend.Device) { backendtest.Products(t, d, ref.New(), matrixTypes()) })
 }
 
 // TestFixtures: fast kernels may be five times as far from the reference as its tolerance.

@@ -64,5 +64,22 @@ var (
 		quant.Q1_0:  {By32, []field{{0, 2, 2, nil}, {2, 16, 4, &bitsOf32}}},
 		quant.Q2_0:  {By32, []field{{0, 2, 2, nil}, {2, 16, 4, &pairsOf16}}},
 		quant.TQ2_0: {By256, []field{{0, 64, 4, nil}, {64, 2, 2, nil}}},
+
+		// d, then of each 32: numbers, signs with the scale
+		quant.IQ2_XXS: {By256, []field{{0, 2, 2, nil}, {2, 64, 4, &numbersThenSigns}}},
+		// d, then of each 32: numbers, signs with the ninth bits; scales
+		quant.IQ2_XS: {By256, []field{{0, 2, 2, nil}, {2, 64, 4, &ninthBits}, {66, 8, 1, nil}}},
+		// d, numbers, signs, more bits of numbers, scales
+		quant.IQ2_S: {By256, []field{
+			{0, 2, 2, nil}, {2, 32, 4, nil}, {34, 32, 4, &bitsOf32}, {66, 8, 1, nil}, {74, 8, 1, nil}}},
+		// d, numbers, signs with the scale
+		quant.IQ3_XXS: {By256, []field{{0, 2, 2, nil}, {2, 64, 4, nil}, {66, 32, 4, &evenSigns}}},
+		// d, numbers, more bits of numbers, signs, scales
+		quant.IQ3_S: {By256, []field{
+			{0, 2, 2, nil}, {2, 64, 4, nil}, {66, 8, 1, nil}, {74, 32, 4, &bitsOf32}, {106, 4, 4, nil}}},
+		// d, numbers, more bits with scale and shift
+		quant.IQ1_S: {By256, []field{{0, 2, 2, nil}, {2, 32, 4, nil}, {34, 16, 2, nil}}},
+		// numbers, more bits with shifts, d and scales
+		quant.IQ1_M: {By256, []field{{0, 32, 4, nil}, {32, 16, 2, &shiftsAbove}, {48, 8, 2, &halfThenScales}}},
 	}
 )

@@ -37,7 +37,7 @@ const (
 // f16Fields are the offsets of the half-precision scales of a block.
 func f16Fields(t quant.Type) (at []int) {
 	for _, f := range formats[t].fields {
-		for u := 0; t.Block() > 1 && f.unit == 2 && u < f.size; u += 2 {
+		for u := 0; t.Block() > 1 && f.unit == 2 && f.size <= 4 && u < f.size; u += 2 {
 			at = append(at, f.offset+u)
 		}
 	}
@@ -69,8 +69,14 @@ func randomRows(rng *rand.Rand, t quant.Type, rows, cols int, kind nature) []byt
 	}
 	if kind != wild {
 		for at := 0; at < len(data); at += t.Bytes() {
-			if t == quant.MXFP4 {
+			switch t {
+			case quant.MXFP4:
 				data[at] = byte(110 + rng.IntN(20))
+			case quant.IQ1_M: // the high nibbles of four words
+				d := quant.F32ToF16(float32(rng.NormFloat64() * 0.01))
+				for i := range 4 {
+					data[at+49+2*i] = data[at+49+2*i]&15 | byte(d>>(4*i)&15<<4)
+				}
 			}
 			for _, f := range f16Fields(t) {
 				binary.LittleEndian.PutUint16(data[at+f:], quant.F32ToF16(float32(rng.NormFloat64()*0.01)))

@@ -22,15 +22,16 @@ func words(change func(x uint32) uint32) func(units []byte) {
 
 // bitsOf32 moves bit i of 32 to bit i/4 of byte i%4, which shifts move to the bytes of the 4 codes from i/4·4 on. The
 // bits of i are exchanged two by two: 4 and 1, 3 and 0, 2 and 1, 1 and 0.
-var bitsOf32 = recoding{
-	pack: words(func(x uint32) uint32 {
-		x = swapBits(swapBits(x, 0x0000cccc, 14), 0x00aa00aa, 7)
-		return swapBits(swapBits(x, 0x0c0c0c0c, 2), 0x22222222, 1)
-	}),
-	unpack: words(func(x uint32) uint32 {
-		x = swapBits(swapBits(x, 0x22222222, 1), 0x0c0c0c0c, 2)
-		return swapBits(swapBits(x, 0x00aa00aa, 7), 0x0000cccc, 14)
-	}),
+var bitsOf32 = recoding{pack: words(transpose), unpack: words(transposeBack)}
+
+func transpose(x uint32) uint32 {
+	x = swapBits(swapBits(x, 0x0000cccc, 14), 0x00aa00aa, 7)
+	return swapBits(swapBits(x, 0x0c0c0c0c, 2), 0x22222222, 1)
+}
+
+func transposeBack(x uint32) uint32 {
+	x = swapBits(swapBits(x, 0x22222222, 1), 0x0c0c0c0c, 2)
+	return swapBits(swapBits(x, 0x00aa00aa, 7), 0x0000cccc, 14)
 }
 
 // pairsOf16 moves pair i of 16 pairs of bits to pair i/4 of byte i%4; it is its own inverse.

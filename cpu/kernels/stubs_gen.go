@@ -306,6 +306,111 @@ func tq2_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func tq2_0AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
+// iq2_XXSAVX2x1 is a kernel for IQ2_XXS, rows of activations: 1.
+//
+//go:noescape
+func iq2_XXSAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_XXSAVX2x4 is a kernel for IQ2_XXS, rows of activations: 4.
+//
+//go:noescape
+func iq2_XXSAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_XXSAVX2Panel is a panelKernel for IQ2_XXS.
+//
+//go:noescape
+func iq2_XXSAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq2_XSAVX2x1 is a kernel for IQ2_XS, rows of activations: 1.
+//
+//go:noescape
+func iq2_XSAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_XSAVX2x4 is a kernel for IQ2_XS, rows of activations: 4.
+//
+//go:noescape
+func iq2_XSAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_XSAVX2Panel is a panelKernel for IQ2_XS.
+//
+//go:noescape
+func iq2_XSAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq2_SAVX2x1 is a kernel for IQ2_S, rows of activations: 1.
+//
+//go:noescape
+func iq2_SAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_SAVX2x4 is a kernel for IQ2_S, rows of activations: 4.
+//
+//go:noescape
+func iq2_SAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_SAVX2Panel is a panelKernel for IQ2_S.
+//
+//go:noescape
+func iq2_SAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq3_XXSAVX2x1 is a kernel for IQ3_XXS, rows of activations: 1.
+//
+//go:noescape
+func iq3_XXSAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq3_XXSAVX2x4 is a kernel for IQ3_XXS, rows of activations: 4.
+//
+//go:noescape
+func iq3_XXSAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq3_XXSAVX2Panel is a panelKernel for IQ3_XXS.
+//
+//go:noescape
+func iq3_XXSAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq3_SAVX2x1 is a kernel for IQ3_S, rows of activations: 1.
+//
+//go:noescape
+func iq3_SAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq3_SAVX2x4 is a kernel for IQ3_S, rows of activations: 4.
+//
+//go:noescape
+func iq3_SAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq3_SAVX2Panel is a panelKernel for IQ3_S.
+//
+//go:noescape
+func iq3_SAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq1_SAVX2x1 is a kernel for IQ1_S, rows of activations: 1.
+//
+//go:noescape
+func iq1_SAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq1_SAVX2x4 is a kernel for IQ1_S, rows of activations: 4.
+//
+//go:noescape
+func iq1_SAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq1_SAVX2Panel is a panelKernel for IQ1_S.
+//
+//go:noescape
+func iq1_SAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq1_MAVX2x1 is a kernel for IQ1_M, rows of activations: 1.
+//
+//go:noescape
+func iq1_MAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq1_MAVX2x4 is a kernel for IQ1_M, rows of activations: 4.
+//
+//go:noescape
+func iq1_MAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq1_MAVX2Panel is a panelKernel for IQ1_M.
+//
+//go:noescape
+func iq1_MAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // quantize32AVX2 is a quantizer for By32.
 //
 //go:noescape
@@ -379,25 +484,46 @@ func newAVX2() *Set {
 	s.four[quant.TQ1_0] = tq1_0AVX2x4
 	s.one[quant.TQ2_0] = tq2_0AVX2x1
 	s.four[quant.TQ2_0] = tq2_0AVX2x4
+	s.one[quant.IQ2_XXS] = iq2_XXSAVX2x1
+	s.four[quant.IQ2_XXS] = iq2_XXSAVX2x4
+	s.one[quant.IQ2_XS] = iq2_XSAVX2x1
+	s.four[quant.IQ2_XS] = iq2_XSAVX2x4
+	s.one[quant.IQ2_S] = iq2_SAVX2x1
+	s.four[quant.IQ2_S] = iq2_SAVX2x4
+	s.one[quant.IQ3_XXS] = iq3_XXSAVX2x1
+	s.four[quant.IQ3_XXS] = iq3_XXSAVX2x4
+	s.one[quant.IQ3_S] = iq3_SAVX2x1
+	s.four[quant.IQ3_S] = iq3_SAVX2x4
+	s.one[quant.IQ1_S] = iq1_SAVX2x1
+	s.four[quant.IQ1_S] = iq1_SAVX2x4
+	s.one[quant.IQ1_M] = iq1_MAVX2x1
+	s.four[quant.IQ1_M] = iq1_MAVX2x4
 	s.addPanels(4, 64, map[quant.Type]panelKernel{
-		quant.Q8_0:   q8_0AVX2Panel,
-		quant.Q4_0:   q4_0AVX2Panel,
-		quant.Q4_1:   q4_1AVX2Panel,
-		quant.Q5_0:   q5_0AVX2Panel,
-		quant.Q5_1:   q5_1AVX2Panel,
-		quant.Q2_K:   q2_KAVX2Panel,
-		quant.Q3_K:   q3_KAVX2Panel,
-		quant.Q4_K:   q4_KAVX2Panel,
-		quant.Q5_K:   q5_KAVX2Panel,
-		quant.Q6_K:   q6_KAVX2Panel,
-		quant.IQ4_NL: iq4_NLAVX2Panel,
-		quant.IQ4_XS: iq4_XSAVX2Panel,
-		quant.MXFP4:  mxfp4AVX2Panel,
-		quant.NVFP4:  nvfp4AVX2Panel,
-		quant.Q1_0:   q1_0AVX2Panel,
-		quant.Q2_0:   q2_0AVX2Panel,
-		quant.TQ1_0:  tq1_0AVX2Panel,
-		quant.TQ2_0:  tq2_0AVX2Panel,
+		quant.Q8_0:    q8_0AVX2Panel,
+		quant.Q4_0:    q4_0AVX2Panel,
+		quant.Q4_1:    q4_1AVX2Panel,
+		quant.Q5_0:    q5_0AVX2Panel,
+		quant.Q5_1:    q5_1AVX2Panel,
+		quant.Q2_K:    q2_KAVX2Panel,
+		quant.Q3_K:    q3_KAVX2Panel,
+		quant.Q4_K:    q4_KAVX2Panel,
+		quant.Q5_K:    q5_KAVX2Panel,
+		quant.Q6_K:    q6_KAVX2Panel,
+		quant.IQ4_NL:  iq4_NLAVX2Panel,
+		quant.IQ4_XS:  iq4_XSAVX2Panel,
+		quant.MXFP4:   mxfp4AVX2Panel,
+		quant.NVFP4:   nvfp4AVX2Panel,
+		quant.Q1_0:    q1_0AVX2Panel,
+		quant.Q2_0:    q2_0AVX2Panel,
+		quant.TQ1_0:   tq1_0AVX2Panel,
+		quant.TQ2_0:   tq2_0AVX2Panel,
+		quant.IQ2_XXS: iq2_XXSAVX2Panel,
+		quant.IQ2_XS:  iq2_XSAVX2Panel,
+		quant.IQ2_S:   iq2_SAVX2Panel,
+		quant.IQ3_XXS: iq3_XXSAVX2Panel,
+		quant.IQ3_S:   iq3_SAVX2Panel,
+		quant.IQ1_S:   iq1_SAVX2Panel,
+		quant.IQ1_M:   iq1_MAVX2Panel,
 	})
 	return s
 }
@@ -702,6 +828,111 @@ func tq2_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, x
 //go:noescape
 func tq2_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
+// iq2_XXSAVX512x1 is a kernel for IQ2_XXS, rows of activations: 1.
+//
+//go:noescape
+func iq2_XXSAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_XXSAVX512x4 is a kernel for IQ2_XXS, rows of activations: 4.
+//
+//go:noescape
+func iq2_XXSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_XXSAVX512Panel is a panelKernel for IQ2_XXS.
+//
+//go:noescape
+func iq2_XXSAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq2_XSAVX512x1 is a kernel for IQ2_XS, rows of activations: 1.
+//
+//go:noescape
+func iq2_XSAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_XSAVX512x4 is a kernel for IQ2_XS, rows of activations: 4.
+//
+//go:noescape
+func iq2_XSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_XSAVX512Panel is a panelKernel for IQ2_XS.
+//
+//go:noescape
+func iq2_XSAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq2_SAVX512x1 is a kernel for IQ2_S, rows of activations: 1.
+//
+//go:noescape
+func iq2_SAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_SAVX512x4 is a kernel for IQ2_S, rows of activations: 4.
+//
+//go:noescape
+func iq2_SAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_SAVX512Panel is a panelKernel for IQ2_S.
+//
+//go:noescape
+func iq2_SAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq3_XXSAVX512x1 is a kernel for IQ3_XXS, rows of activations: 1.
+//
+//go:noescape
+func iq3_XXSAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq3_XXSAVX512x4 is a kernel for IQ3_XXS, rows of activations: 4.
+//
+//go:noescape
+func iq3_XXSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq3_XXSAVX512Panel is a panelKernel for IQ3_XXS.
+//
+//go:noescape
+func iq3_XXSAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq3_SAVX512x1 is a kernel for IQ3_S, rows of activations: 1.
+//
+//go:noescape
+func iq3_SAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq3_SAVX512x4 is a kernel for IQ3_S, rows of activations: 4.
+//
+//go:noescape
+func iq3_SAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq3_SAVX512Panel is a panelKernel for IQ3_S.
+//
+//go:noescape
+func iq3_SAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq1_SAVX512x1 is a kernel for IQ1_S, rows of activations: 1.
+//
+//go:noescape
+func iq1_SAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq1_SAVX512x4 is a kernel for IQ1_S, rows of activations: 4.
+//
+//go:noescape
+func iq1_SAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq1_SAVX512Panel is a panelKernel for IQ1_S.
+//
+//go:noescape
+func iq1_SAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq1_MAVX512x1 is a kernel for IQ1_M, rows of activations: 1.
+//
+//go:noescape
+func iq1_MAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq1_MAVX512x4 is a kernel for IQ1_M, rows of activations: 4.
+//
+//go:noescape
+func iq1_MAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq1_MAVX512Panel is a panelKernel for IQ1_M.
+//
+//go:noescape
+func iq1_MAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // newAVX512 is the set of avx512, which the machine must have.
 func newAVX512() *Set {
 	s := generic()
@@ -750,25 +981,46 @@ func newAVX512() *Set {
 	s.four[quant.TQ1_0] = tq1_0AVX512x4
 	s.one[quant.TQ2_0] = tq2_0AVX512x1
 	s.four[quant.TQ2_0] = tq2_0AVX512x4
+	s.one[quant.IQ2_XXS] = iq2_XXSAVX512x1
+	s.four[quant.IQ2_XXS] = iq2_XXSAVX512x4
+	s.one[quant.IQ2_XS] = iq2_XSAVX512x1
+	s.four[quant.IQ2_XS] = iq2_XSAVX512x4
+	s.one[quant.IQ2_S] = iq2_SAVX512x1
+	s.four[quant.IQ2_S] = iq2_SAVX512x4
+	s.one[quant.IQ3_XXS] = iq3_XXSAVX512x1
+	s.four[quant.IQ3_XXS] = iq3_XXSAVX512x4
+	s.one[quant.IQ3_S] = iq3_SAVX512x1
+	s.four[quant.IQ3_S] = iq3_SAVX512x4
+	s.one[quant.IQ1_S] = iq1_SAVX512x1
+	s.four[quant.IQ1_S] = iq1_SAVX512x4
+	s.one[quant.IQ1_M] = iq1_MAVX512x1
+	s.four[quant.IQ1_M] = iq1_MAVX512x4
 	s.addPanels(8, 64, map[quant.Type]panelKernel{
-		quant.Q8_0:   q8_0AVX512Panel,
-		quant.Q4_0:   q4_0AVX512Panel,
-		quant.Q4_1:   q4_1AVX512Panel,
-		quant.Q5_0:   q5_0AVX512Panel,
-		quant.Q5_1:   q5_1AVX512Panel,
-		quant.Q2_K:   q2_KAVX512Panel,
-		quant.Q3_K:   q3_KAVX512Panel,
-		quant.Q4_K:   q4_KAVX512Panel,
-		quant.Q5_K:   q5_KAVX512Panel,
-		quant.Q6_K:   q6_KAVX512Panel,
-		quant.IQ4_NL: iq4_NLAVX512Panel,
-		quant.IQ4_XS: iq4_XSAVX512Panel,
-		quant.MXFP4:  mxfp4AVX512Panel,
-		quant.NVFP4:  nvfp4AVX512Panel,
-		quant.Q1_0:   q1_0AVX512Panel,
-		quant.Q2_0:   q2_0AVX512Panel,
-		quant.TQ1_0:  tq1_0AVX512Panel,
-		quant.TQ2_0:  tq2_0AVX512Panel,
+		quant.Q8_0:    q8_0AVX512Panel,
+		quant.Q4_0:    q4_0AVX512Panel,
+		quant.Q4_1:    q4_1AVX512Panel,
+		quant.Q5_0:    q5_0AVX512Panel,
+		quant.Q5_1:    q5_1AVX512Panel,
+		quant.Q2_K:    q2_KAVX512Panel,
+		quant.Q3_K:    q3_KAVX512Panel,
+		quant.Q4_K:    q4_KAVX512Panel,
+		quant.Q5_K:    q5_KAVX512Panel,
+		quant.Q6_K:    q6_KAVX512Panel,
+		quant.IQ4_NL:  iq4_NLAVX512Panel,
+		quant.IQ4_XS:  iq4_XSAVX512Panel,
+		quant.MXFP4:   mxfp4AVX512Panel,
+		quant.NVFP4:   nvfp4AVX512Panel,
+		quant.Q1_0:    q1_0AVX512Panel,
+		quant.Q2_0:    q2_0AVX512Panel,
+		quant.TQ1_0:   tq1_0AVX512Panel,
+		quant.TQ2_0:   tq2_0AVX512Panel,
+		quant.IQ2_XXS: iq2_XXSAVX512Panel,
+		quant.IQ2_XS:  iq2_XSAVX512Panel,
+		quant.IQ2_S:   iq2_SAVX512Panel,
+		quant.IQ3_XXS: iq3_XXSAVX512Panel,
+		quant.IQ3_S:   iq3_SAVX512Panel,
+		quant.IQ1_S:   iq1_SAVX512Panel,
+		quant.IQ1_M:   iq1_MAVX512Panel,
 	})
 	return s
 }
@@ -1043,6 +1295,111 @@ func tq2_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func tq2_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
+// iq2_XXSVNNIx1 is a kernel for IQ2_XXS, rows of activations: 1.
+//
+//go:noescape
+func iq2_XXSVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_XXSVNNIx4 is a kernel for IQ2_XXS, rows of activations: 4.
+//
+//go:noescape
+func iq2_XXSVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_XXSVNNIPanel is a panelKernel for IQ2_XXS.
+//
+//go:noescape
+func iq2_XXSVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq2_XSVNNIx1 is a kernel for IQ2_XS, rows of activations: 1.
+//
+//go:noescape
+func iq2_XSVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_XSVNNIx4 is a kernel for IQ2_XS, rows of activations: 4.
+//
+//go:noescape
+func iq2_XSVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_XSVNNIPanel is a panelKernel for IQ2_XS.
+//
+//go:noescape
+func iq2_XSVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq2_SVNNIx1 is a kernel for IQ2_S, rows of activations: 1.
+//
+//go:noescape
+func iq2_SVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_SVNNIx4 is a kernel for IQ2_S, rows of activations: 4.
+//
+//go:noescape
+func iq2_SVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq2_SVNNIPanel is a panelKernel for IQ2_S.
+//
+//go:noescape
+func iq2_SVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq3_XXSVNNIx1 is a kernel for IQ3_XXS, rows of activations: 1.
+//
+//go:noescape
+func iq3_XXSVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq3_XXSVNNIx4 is a kernel for IQ3_XXS, rows of activations: 4.
+//
+//go:noescape
+func iq3_XXSVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq3_XXSVNNIPanel is a panelKernel for IQ3_XXS.
+//
+//go:noescape
+func iq3_XXSVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq3_SVNNIx1 is a kernel for IQ3_S, rows of activations: 1.
+//
+//go:noescape
+func iq3_SVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq3_SVNNIx4 is a kernel for IQ3_S, rows of activations: 4.
+//
+//go:noescape
+func iq3_SVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq3_SVNNIPanel is a panelKernel for IQ3_S.
+//
+//go:noescape
+func iq3_SVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq1_SVNNIx1 is a kernel for IQ1_S, rows of activations: 1.
+//
+//go:noescape
+func iq1_SVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq1_SVNNIx4 is a kernel for IQ1_S, rows of activations: 4.
+//
+//go:noescape
+func iq1_SVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq1_SVNNIPanel is a panelKernel for IQ1_S.
+//
+//go:noescape
+func iq1_SVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq1_MVNNIx1 is a kernel for IQ1_M, rows of activations: 1.
+//
+//go:noescape
+func iq1_MVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq1_MVNNIx4 is a kernel for IQ1_M, rows of activations: 4.
+//
+//go:noescape
+func iq1_MVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// iq1_MVNNIPanel is a panelKernel for IQ1_M.
+//
+//go:noescape
+func iq1_MVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // newVNNI is the set of avx512vnni, which the machine must have.
 func newVNNI() *Set {
 	s := generic()
@@ -1091,25 +1448,46 @@ func newVNNI() *Set {
 	s.four[quant.TQ1_0] = tq1_0VNNIx4
 	s.one[quant.TQ2_0] = tq2_0VNNIx1
 	s.four[quant.TQ2_0] = tq2_0VNNIx4
+	s.one[quant.IQ2_XXS] = iq2_XXSVNNIx1
+	s.four[quant.IQ2_XXS] = iq2_XXSVNNIx4
+	s.one[quant.IQ2_XS] = iq2_XSVNNIx1
+	s.four[quant.IQ2_XS] = iq2_XSVNNIx4
+	s.one[quant.IQ2_S] = iq2_SVNNIx1
+	s.four[quant.IQ2_S] = iq2_SVNNIx4
+	s.one[quant.IQ3_XXS] = iq3_XXSVNNIx1
+	s.four[quant.IQ3_XXS] = iq3_XXSVNNIx4
+	s.one[quant.IQ3_S] = iq3_SVNNIx1
+	s.four[quant.IQ3_S] = iq3_SVNNIx4
+	s.one[quant.IQ1_S] = iq1_SVNNIx1
+	s.four[quant.IQ1_S] = iq1_SVNNIx4
+	s.one[quant.IQ1_M] = iq1_MVNNIx1
+	s.four[quant.IQ1_M] = iq1_MVNNIx4
 	s.addPanels(8, 64, map[quant.Type]panelKernel{
-		quant.Q8_0:   q8_0VNNIPanel,
-		quant.Q4_0:   q4_0VNNIPanel,
-		quant.Q4_1:   q4_1VNNIPanel,
-		quant.Q5_0:   q5_0VNNIPanel,
-		quant.Q5_1:   q5_1VNNIPanel,
-		quant.Q2_K:   q2_KVNNIPanel,
-		quant.Q3_K:   q3_KVNNIPanel,
-		quant.Q4_K:   q4_KVNNIPanel,
-		quant.Q5_K:   q5_KVNNIPanel,
-		quant.Q6_K:   q6_KVNNIPanel,
-		quant.IQ4_NL: iq4_NLVNNIPanel,
-		quant.IQ4_XS: iq4_XSVNNIPanel,
-		quant.MXFP4:  mxfp4VNNIPanel,
-		quant.NVFP4:  nvfp4VNNIPanel,
-		quant.Q1_0:   q1_0VNNIPanel,
-		quant.Q2_0:   q2_0VNNIPanel,
-		quant.TQ1_0:  tq1_0VNNIPanel,
-		quant.TQ2_0:  tq2_0VNNIPanel,
+		quant.Q8_0:    q8_0VNNIPanel,
+		quant.Q4_0:    q4_0VNNIPanel,
+		quant.Q4_1:    q4_1VNNIPanel,
+		quant.Q5_0:    q5_0VNNIPanel,
+		quant.Q5_1:    q5_1VNNIPanel,
+		quant.Q2_K:    q2_KVNNIPanel,
+		quant.Q3_K:    q3_KVNNIPanel,
+		quant.Q4_K:    q4_KVNNIPanel,
+		quant.Q5_K:    q5_KVNNIPanel,
+		quant.Q6_K:    q6_KVNNIPanel,
+		quant.IQ4_NL:  iq4_NLVNNIPanel,
+		quant.IQ4_XS:  iq4_XSVNNIPanel,
+		quant.MXFP4:   mxfp4VNNIPanel,
+		quant.NVFP4:   nvfp4VNNIPanel,
+		quant.Q1_0:    q1_0VNNIPanel,
+		quant.Q2_0:    q2_0VNNIPanel,
+		quant.TQ1_0:   tq1_0VNNIPanel,
+		quant.TQ2_0:   tq2_0VNNIPanel,
+		quant.IQ2_XXS: iq2_XXSVNNIPanel,
+		quant.IQ2_XS:  iq2_XSVNNIPanel,
+		quant.IQ2_S:   iq2_SVNNIPanel,
+		quant.IQ3_XXS: iq3_XXSVNNIPanel,
+		quant.IQ3_S:   iq3_SVNNIPanel,
+		quant.IQ1_S:   iq1_SVNNIPanel,
+		quant.IQ1_M:   iq1_MVNNIPanel,
 	})
 	return s
 }
@@ -1179,24 +1557,66 @@ func iq4_XSAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, 
 //go:noescape
 func mxfp4AMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
+// iq2_XXSAMXPanel is a panelKernel for IQ2_XXS.
+//
+//go:noescape
+func iq2_XXSAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq2_XSAMXPanel is a panelKernel for IQ2_XS.
+//
+//go:noescape
+func iq2_XSAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq2_SAMXPanel is a panelKernel for IQ2_S.
+//
+//go:noescape
+func iq2_SAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq3_XXSAMXPanel is a panelKernel for IQ3_XXS.
+//
+//go:noescape
+func iq3_XXSAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq3_SAMXPanel is a panelKernel for IQ3_S.
+//
+//go:noescape
+func iq3_SAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq1_SAMXPanel is a panelKernel for IQ1_S.
+//
+//go:noescape
+func iq1_SAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
+// iq1_MAMXPanel is a panelKernel for IQ1_M.
+//
+//go:noescape
+func iq1_MAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // newAMX is the set of amx, which the machine must have.
 func newAMX() *Set {
 	s := newVNNI()
 	s.Name = "amx"
 	s.addPanels(16, 128, map[quant.Type]panelKernel{
-		quant.Q8_0:   q8_0AMXPanel,
-		quant.Q4_0:   q4_0AMXPanel,
-		quant.Q4_1:   q4_1AMXPanel,
-		quant.Q5_0:   q5_0AMXPanel,
-		quant.Q5_1:   q5_1AMXPanel,
-		quant.Q2_K:   q2_KAMXPanel,
-		quant.Q3_K:   q3_KAMXPanel,
-		quant.Q4_K:   q4_KAMXPanel,
-		quant.Q5_K:   q5_KAMXPanel,
-		quant.Q6_K:   q6_KAMXPanel,
-		quant.IQ4_NL: iq4_NLAMXPanel,
-		quant.IQ4_XS: iq4_XSAMXPanel,
-		quant.MXFP4:  mxfp4AMXPanel,
+		quant.Q8_0:    q8_0AMXPanel,
+		quant.Q4_0:    q4_0AMXPanel,
+		quant.Q4_1:    q4_1AMXPanel,
+		quant.Q5_0:    q5_0AMXPanel,
+		quant.Q5_1:    q5_1AMXPanel,
+		quant.Q2_K:    q2_KAMXPanel,
+		quant.Q3_K:    q3_KAMXPanel,
+		quant.Q4_K:    q4_KAMXPanel,
+		quant.Q5_K:    q5_KAMXPanel,
+		quant.Q6_K:    q6_KAMXPanel,
+		quant.IQ4_NL:  iq4_NLAMXPanel,
+		quant.IQ4_XS:  iq4_XSAMXPanel,
+		quant.MXFP4:   mxfp4AMXPanel,
+		quant.IQ2_XXS: iq2_XXSAMXPanel,
+		quant.IQ2_XS:  iq2_XSAMXPanel,
+		quant.IQ2_S:   iq2_SAMXPanel,
+		quant.IQ3_XXS: iq3_XXSAMXPanel,
+		quant.IQ3_S:   iq3_SAMXPanel,
+		quant.IQ1_S:   iq1_SAMXPanel,
+		quant.IQ1_M:   iq1_MAMXPanel,
 	})
 	return s
 }

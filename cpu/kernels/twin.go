@@ -66,6 +66,28 @@ func (b *block) unpack(t quant.Type, w []byte) {
 	case quant.Q2_0:
 		b.unpackQ2_0(w)
 	default:
+		b.unpackGrid(t, w)
+	}
+}
+
+// unpackGrid is unpack for formats of grids.
+func (b *block) unpackGrid(t quant.Type, w []byte) {
+	switch t {
+	case quant.IQ1_S:
+		b.unpackIQ1_S(w)
+	case quant.IQ1_M:
+		b.unpackIQ1_M(w)
+	case quant.IQ2_XXS:
+		b.unpackIQ2_XXS(w)
+	case quant.IQ2_XS:
+		b.unpackIQ2_XS(w)
+	case quant.IQ2_S:
+		b.unpackIQ2_S(w)
+	case quant.IQ3_XXS:
+		b.unpackIQ3_XXS(w)
+	case quant.IQ3_S:
+		b.unpackIQ3_S(w)
+	default:
 		panic("kernels: no twin for " + t.String())
 	}
 }

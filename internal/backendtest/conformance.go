@@ -17,7 +17,7 @@ import (
 func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 	t.Run("Ops", func(t *testing.T) { ops(t, d, oracle) })
 	t.Run("Attention", func(t *testing.T) { attention(t, d, oracle) })
-	t.Run("Types", func(t *testing.T) { linears(t, d, oracle, matrixTypes) })
+	t.Run("Types", func(t *testing.T) { Products(t, d, oracle, matrixTypes) })
 	t.Run("Models", func(t *testing.T) { wholeModels(t, d, oracle, matrixTypes) })
 	t.Run("Inputs", func(t *testing.T) { inputs(t, d, oracle) })
 	t.Run("Laws", func(t *testing.T) { laws(t, d, matrixTypes) })
@@ -70,9 +70,10 @@ func near(t testing.TB, got, want []float32, i, width int, tolerance float64) {
 	}
 }
 
-// linears multiplies by a matrix of each type. A device may quantise activations to int8 in the type's blocks,
-// rounded to nearest: that explains Σ_blocks amax/254 · Σ|w|, and float32 sums a little more.
-func linears(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
+// Products multiplies by a matrix of each type: all that a device knows, where for Conformance some of each kind are
+// enough. A device may quantise activations to int8 in the type's blocks, rounded to nearest: that explains
+// Σ_blocks amax/254 · Σ|w|, and float32 sums a little more.
+func Products(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 	const out, rows = 256, 17 // 256 is a block of K-quants
 	for _, typ := range matrixTypes {
 		for _, cols := range []int{256, 512} {

@@ -34,6 +34,23 @@ var (
 	gridIQ3_S   = grid{gridPoints[8192:9216], 4, 3, []float32{1, 3, 5, 7, 9, 11, 13, 15}}
 )
 
+// Points are those of the grid of an IQ1, IQ2 or IQ3 format: four bits for the level of each value, the first lowest.
+// Levels number the magnitudes, or for IQ1 the values, in rising order.
+func Points(t Type) (points []uint32) {
+	g := map[Type]grid{
+		IQ1_S: gridIQ1, IQ1_M: gridIQ1, IQ2_XXS: gridIQ2_XXS, IQ2_XS: gridIQ2_XS, IQ2_S: gridIQ2_S,
+		IQ3_XXS: gridIQ3_XXS, IQ3_S: gridIQ3_S,
+	}[t]
+	for i := range len(g.points) / 2 {
+		var levels uint32
+		for j, p := 0, g.point(i); j < g.values; j, p = j+1, p>>g.bits {
+			levels |= uint32(p&(1<<g.bits-1)) << (4 * j)
+		}
+		points = append(points, levels)
+	}
+	return points
+}
+
 func (g *grid) point(i int) uint16 { return uint16(g.points[2*i]) | uint16(g.points[2*i+1])<<8 }
 
 // decode sets the values of point i, with bit j of signs for a negative value j.

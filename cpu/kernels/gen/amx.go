@@ -29,7 +29,7 @@ const (
 )
 
 // excesses are constants of one repeated byte.
-var excesses = map[int]string{4: "bytes4", 8: "bytes8", 16: "bytes16", 32: "bytes32", 128: "bit7"}
+var excesses = map[int]string{4: "bytes4", 8: "bytes8", 16: "bytes16", 32: "bytes32", 64: "bytes64", 128: "bit7"}
 
 // tileDots unpacks vectors to the panel, without their excess; or, where they stand for a whole block, reads its sums.
 func (b *blocks) tileDots(vectors []vector) {

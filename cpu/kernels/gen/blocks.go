@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 const (
 	xNeg    = 256 // places in a block of 256 activations, see acts.go
@@ -185,21 +188,27 @@ func (b *blocks) twoBits(run, i int) {
 	b.cut(perTile*i, 2*run, "low2")
 }
 
-// cut shifts the vector at R10 to the right and puts those bits into codes that are set in the constant.
-func (b *blocks) cut(offset, shift int, constant string) {
-	from := fmt.Sprintf("%d(R10)", offset)
-	if _, kept := b.regs[constant]; shift == 0 && kept {
-		b.and(from, b.c(constant), b.codes)
+// cut is field for a vector at R10, to codes.
+func (b *blocks) cut(offset, right int, constant string) {
+	b.field(fmt.Sprintf("%d(R10)", offset), right, constant, b.codes)
+}
+
+// field puts those bits of a register or vector in memory, shifted to the right, into to that the constant has.
+func (b *blocks) field(from string, right int, constant, to string) {
+	_, kept := b.regs[constant]
+	memory := strings.HasSuffix(from, ")")
+	if right == 0 && (kept || !memory) {
+		b.and(from, b.c(constant), to)
 		return
 	}
-	if !b.wide() || shift == 0 {
-		b.load(from, b.codes)
-		from = b.codes
+	if memory && (right == 0 || !b.wide()) {
+		b.load(from, to)
+		from = to
 	}
-	if shift != 0 {
-		b.f("%s $%d, %s, %s", shiftName(-shift), max(shift, -shift), from, b.codes)
+	if right != 0 {
+		b.f("%s $%d, %s, %s", shiftName(-right), max(right, -right), from, to)
 	}
-	b.and(b.c(constant), b.codes, b.codes)
+	b.and(b.c(constant), to, to)
 }
 
 // merge sets those bits of codes that are set in v and in the constant; v is destroyed.

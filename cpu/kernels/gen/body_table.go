@@ -4,7 +4,7 @@ import "fmt"
 
 // Formats whose codes of 4 bits stand for the values of a table.
 
-// tables are bytes that repeat every 16. Unsigned codes need values that are not negative: they have an excess.
+// tables are bytes that repeat every 16; those of grids in body_grid.go have the codes of levels. Unsigned codes need values that are not negative: they have an excess.
 var tables = []struct {
 	name   string
 	excess int
@@ -14,6 +14,11 @@ var tables = []struct {
 	{"nonlinear128", 128, nonlinear},
 	{"fp4Doubled", 0, fp4Doubled},
 	{"fp4Doubled16", 16, fp4Doubled},
+	{"levelsIQ1", 16, [16]int{-7, 1, 9, 8: -9, -1, 7}},
+	{"levelsIQ2", 64, [16]int{8, 25, 43, 8: -8, -25, -43}},
+	{"levelsIQ3_XXS", 64, [16]int{4, 12, 20, 28, 36, 44, 52, 62, -4, -12, -20, -28, -36, -44, -52, -62}},
+	{"levelsIQ3_S", 16, [16]int{1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15}},
+	{"second", 0, [16]int{1, 1, 1, 1, 5, 5, 5, 5, 9, 9, 9, 9, 13, 13, 13, 13}}, // byte of each word, for VPSHUFB
 }
 
 var (

@@ -68,6 +68,18 @@ var constantWords = []struct {
 	{"bytes2", 0x02020202},
 	{"bytes16", 0x10101010},
 	{"e4m3", 0x7f},
+	{"bytes7", 0x07070707},
+	{"bytes8", 0x08080808},
+	{"bit8", 0x100},
+	{"bits89", 0x300},
+	{"bits8to10", 0x700},
+	{"bits13", 0xe},         // 1 to 3
+	{"notLast", 0x55ffffff}, // of evenSigns: all bits but those of every eighth sign
+	{"last", 0xaa000000},
+	{"even7", 0x55},
+	{"pairs6", 0x33},
+	{"eighth", (127 - 3) << 23},
+	{"quarter", (127 - 2) << 23},
 	{"float2m10", (127 - 10) << 23},
 	{"int1", 1},
 	{"bytes85", 85 * 0x01010101},
@@ -79,7 +91,7 @@ var constantWords = []struct {
 	{"less128x1", 0xff800000}, // and as the high one
 	{"low7", 0x7f7f7f7f},
 	{"bytes4", 0x04040404},
-	{"bytes8", 0x08080808},
+	{"bytes64", 0x40404040},
 }
 
 func (e *emitter) constants() {
@@ -177,6 +189,7 @@ func (e *emitter) load(from, to string)  { e.op("VMOVDQU", "VMOVDQU32", from, to
 func (e *emitter) store(from, to string) { e.op("VMOVDQU", "VMOVDQU32", from, to) }
 func (e *emitter) and(a, b, to string)   { e.op("VPAND", "VPANDD", a, b, to) }
 func (e *emitter) or(a, b, to string)    { e.op("VPOR", "VPORD", a, b, to) }
+func (e *emitter) xor(a, b, to string)   { e.op("VPXOR", "VPXORD", a, b, to) }
 func (e *emitter) zero(r string)         { e.op("VPXOR", "VPXORD", r, r, r) }
 
 // x is a place in the current block of activations of row r.
