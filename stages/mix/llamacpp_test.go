@@ -103,7 +103,8 @@ func runs(types []string) string {
 }
 
 // TestTypesAsLlamaCpp compares with what llama.cpp v0.5.0 made of skeletons of all shapes that its rules look at.
-// The file has a line for each kind of tensor: model, mix, kind: types from the first layer to the last.
+// The file has a line for each kind of tensor: model, mix, kind: types from the first layer to the last. Where the mix
+// has "+imatrix" behind it, every tensor had an importance matrix.
 func TestTypesAsLlamaCpp(t *testing.T) {
 	if *skeletonsTo != "" {
 		writeSkeletons(t, *skeletonsTo)
@@ -127,7 +128,10 @@ func TestTypesAsLlamaCpp(t *testing.T) {
 		compared := 0
 		for key, kinds := range want {
 			if key[0] == s.name {
-				require.Equal(t, kinds, s.typesByKind(t, key[1]), "%v", key)
+				got := s.typesByKind(t, key[1])
+				for kind, types := range kinds {
+					require.Equal(t, types, got[kind], "%v %s", key, kind)
+				}
 				compared++
 			}
 		}
@@ -137,6 +141,7 @@ func TestTypesAsLlamaCpp(t *testing.T) {
 
 func (s *skeleton) typesByKind(t *testing.T, name string) map[string]string {
 	t.Helper()
+	name, guided := strings.CutSuffix(name, "+imatrix")
 	m, ok := Find(name)
 	require.True(t, ok, name)
 	model, stored := s.file()
@@ -144,7 +149,7 @@ func (s *skeleton) typesByKind(t *testing.T, name string) map[string]string {
 	for _, x := range stored {
 		tensors = append(tensors, Tensor{Name: x.Name, Type: quant.F32, Shape: x.Shape})
 	}
-	types, err := m.Types(model, tensors, Options{})
+	types, err := m.Types(model, tensors, Options{Importance: guided})
 	require.NoError(t, err)
 	lists := map[string][]string{}
 	for i, x := range tensors {
