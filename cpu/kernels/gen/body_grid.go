@@ -4,14 +4,13 @@ package main
 // rows at once, has the levels of its values; with their signs these index a table of codes. Tiles and grids are
 // described in package kernels, formats.go and twin_grid.go.
 type grid struct {
-	points      string // a grid of package kernels
-	four        bool   // values of a point, not 8
-	codes       string // the table
-	shift, most int    // codes are 2^shift too large, up to most
-	numbers     int    // offset of their low 8 bits
-	step        int    // vectors at R10 for each 32 values
-	d           int    // offset
-	factor      string // of d
+	points  string // a grid of package kernels
+	four    bool   // values of a point, not 8
+	codes   string // the table, whose excess is a power of two
+	numbers int    // offset of their low 8 bits
+	step    int    // vectors at R10 for each 32 values
+	d       int    // offset
+	factor  string // of d
 
 	begin func(b *blocks)                             // sets R11 and R13
 	sub   func(b *blocks)                             // begins 32 values
@@ -39,6 +38,7 @@ func (b *blocks) grid(g *grid) {
 	if !b.stage.unpacked() {
 		b.f("LEAQ ·%s(SB), %s", g.points, points)
 	}
+	shift, most := tableRange(g.codes)
 	b.loop("sub", 8, func() {
 		if !b.stage.unpacked() {
 			for i := range g.step {
@@ -51,7 +51,7 @@ func (b *blocks) grid(g *grid) {
 			for i := 4 * part; i < 4*part+4; i++ {
 				v = append(v, vector{func() { b.gridCodes(g, i, points) }, 4 * i})
 			}
-			b.offsetDots(v, g.most, "CX", 4*part, g.shift, func() { g.scale(b, part) })
+			b.offsetDots(v, most, "CX", 4*part, shift, func() { g.scale(b, part) })
 		}
 		b.f("ADDQ $%d, R10", g.step*perTile)
 		g.next(b)

@@ -1,15 +1,22 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+)
 
 // Formats whose codes of 4 bits stand for the values of a table.
 
-// tables are bytes that repeat every 16; those of grids in body_grid.go have the codes of levels. Unsigned codes need values that are not negative: they have an excess.
-var tables = []struct {
+// table is 16 bytes: values, and an excess that makes them unsigned.
+type table struct {
 	name   string
 	excess int
 	values [16]int
-}{
+}
+
+// tables repeat throughout a vector; levels are those of grids, see body_grid.go.
+var tables = []table{
 	{"nonlinear", 0, nonlinear},
 	{"nonlinear128", 128, nonlinear},
 	{"fp4Doubled", 0, fp4Doubled},
@@ -25,6 +32,13 @@ var (
 	nonlinear  = [16]int{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
 	fp4Doubled = [16]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 )
+
+// tableRange says which power of two a table's excess is, and how large its codes are.
+func tableRange(name string) (shift, most int) {
+	i := slices.IndexFunc(tables, func(t table) bool { return t.name == name })
+	t := &tables[i]
+	return bits.TrailingZeros(uint(t.excess)), slices.Max(t.values[:]) + t.excess
+}
 
 // lookUp replaces codes by the values of a table.
 func (b *blocks) lookUp(table string) {
@@ -51,7 +65,8 @@ func (b *blocks) iq4_NL() {
 
 func (b *blocks) mxfp4() {
 	b.startAt("DX", x32Neg, 4) // codes are 16 too large
-	b.dots(b.nibbles32(16, func(int) { b.lookUp("fp4Doubled16") }), 28, true)
+	_, most := tableRange("fp4Doubled16")
+	b.dots(b.nibbles32(16, func(int) { b.lookUp("fp4Doubled16") }), most, true)
 	b.exponents()
 	b.addBlock("VFMADD231PS", x32Dx, b.acc)
 }

@@ -5,7 +5,7 @@ import "fmt"
 // The formats of body_grid.go.
 
 var gridIQ2_XXS = grid{
-	points: "gridIQ2_XXS", codes: "levelsIQ2", shift: 6, most: 107, numbers: 32, step: 2, factor: "eighth",
+	points: "gridIQ2_XXS", codes: "levelsIQ2", numbers: 32, step: 2, factor: "eighth",
 	begin: func(*blocks) {},
 	sub: func(b *blocks) {
 		b.evenSigns("64(R10)")
@@ -17,7 +17,7 @@ var gridIQ2_XXS = grid{
 }
 
 var gridIQ2_XS = grid{
-	points: "gridIQ2_XS", codes: "levelsIQ2", shift: 6, most: 107, numbers: 32, step: 2, factor: "eighth",
+	points: "gridIQ2_XS", codes: "levelsIQ2", numbers: 32, step: 2, factor: "eighth",
 	begin: func(b *blocks) { b.pointer1(1056, "R13") },
 	sub:   func(b *blocks) { b.evenSigns("64(R10)") },
 	high:  func(b *blocks, k int) { b.field("64(R10)", 17+2*k, "bit8", b.t) },
@@ -27,7 +27,7 @@ var gridIQ2_XS = grid{
 }
 
 var gridIQ2_S = grid{
-	points: "gridIQ2_S", codes: "levelsIQ2", shift: 6, most: 107, numbers: 32, step: 1, factor: "eighth",
+	points: "gridIQ2_S", codes: "levelsIQ2", numbers: 32, step: 1, factor: "eighth",
 	begin: func(b *blocks) {
 		b.lane4(544, "R11")
 		b.pointer1(1056, "R13")
@@ -43,9 +43,8 @@ var gridIQ2_S = grid{
 }
 
 var gridIQ3_XXS = grid{
-	points: "gridIQ3_XXS", four: true, codes: "levelsIQ3_XXS", shift: 6, most: 126, numbers: 32, step: 2,
-	factor: "quarter",
-	begin:  func(b *blocks) { b.lane4(1056, "R11") },
+	points: "gridIQ3_XXS", four: true, codes: "levelsIQ3_XXS", numbers: 32, step: 2, factor: "quarter",
+	begin: func(b *blocks) { b.lane4(1056, "R11") },
 	sub: func(b *blocks) {
 		b.ahead(0, "R11")
 		b.evenSigns("0(R11)")
@@ -57,7 +56,7 @@ var gridIQ3_XXS = grid{
 }
 
 var gridIQ3_S = grid{
-	points: "gridIQ3_S", four: true, codes: "levelsIQ3_S", shift: 4, most: 31, numbers: 32, step: 2,
+	points: "gridIQ3_S", four: true, codes: "levelsIQ3_S", numbers: 32, step: 2,
 	begin: func(b *blocks) {
 		if !b.stage.unpacked() {
 			b.lane4(1696, "R11")
@@ -87,7 +86,7 @@ var gridIQ3_S = grid{
 
 // The signs of IQ1 are those of shifts, one for each number or each 32 values: the second byte of a word has them.
 var gridIQ1_S = grid{
-	points: "gridIQ1", codes: "levelsIQ1", shift: 4, most: 25, numbers: 32, step: 1, factor: "eighth",
+	points: "gridIQ1", codes: "levelsIQ1", numbers: 32, step: 1, factor: "eighth",
 	begin: func(b *blocks) { b.pointer2(544, "R13") },
 	sub: func(b *blocks) {
 		b.shifts()
@@ -102,7 +101,7 @@ var gridIQ1_S = grid{
 }
 
 var gridIQ1_M = grid{
-	points: "gridIQ1", codes: "levelsIQ1", shift: 4, most: 25, numbers: 0, step: 1, d: 768, factor: "eighth",
+	points: "gridIQ1", codes: "levelsIQ1", numbers: 0, step: 1, d: 768, factor: "eighth",
 	begin: func(b *blocks) {
 		b.scalesIQ1_M()
 		b.f("LEAQ %s, R11", b.slot(moreAt))
