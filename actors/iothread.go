@@ -48,10 +48,10 @@ func (t *ioThread) run() {
 		}
 	}()
 	for t.submit(ring) {
-		t.collect(ring)
+		t.collect(ring, 1)
 	}
 	for t.count > 0 {
-		t.collect(ring)
+		t.collect(ring, 1)
 	}
 }
 
@@ -83,17 +83,18 @@ func (t *ioThread) submit(ring *uring.Ring) bool {
 		}
 		t.pending[m.slab] = m
 		t.count++
+		t.collect(ring, 0) // what came from the page cache is there already, and others wait for work
 	}
 }
 
-// collect waits for at least one read to end and answers those that did.
-func (t *ioThread) collect(ring *uring.Ring) {
+// collect waits for so many reads to end and answers those that did.
+func (t *ioThread) collect(ring *uring.Ring, least int) {
 	var done [slabCount]uring.Completion
-	n, err := ring.Wait(1, done[:])
+	n, err := ring.Wait(least, done[:])
 	for _, d := range done[:n] {
 		t.finish(int(d.ID), d.Data, d.Err)
 	}
-	if err == nil && n > 0 {
+	if err == nil && n >= least {
 		return
 	}
 	for slab := range t.pending { // the ring is broken: nothing else will come

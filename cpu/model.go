@@ -22,6 +22,9 @@ type model struct {
 	weights  []weight
 	caches   []cache
 
+	populated sync.WaitGroup // the weights' pages are being taken from the system until then, or until closing
+	closing   atomic.Bool
+
 	weightMemory, kvMemory, scratchMemory, roomMemory []byte
 
 	scratch []float32    // values of the step and prepared activations, by place
@@ -125,6 +128,8 @@ func (m *model) Memory() backend.Memory {
 }
 
 func (m *model) Close() error {
+	m.closing.Store(true)
+	m.populated.Wait()
 	err := errors.Join(mem.Free(m.weightMemory), mem.Free(m.kvMemory), mem.Free(m.scratchMemory), mem.Free(m.roomMemory))
 	*m = model{}
 	return err

@@ -44,6 +44,7 @@ func (m *model) layWeights(p *ir.Bound) error {
 		return fmt.Errorf("weights: %w", err)
 	}
 	m.weightMemory = memory
+	m.populated.Go(func() { mem.Populate(m.weightMemory, &m.closing) })
 	for r := range m.weights {
 		w := &m.weights[r]
 		use, own := p.Weights[r].Use, memory[:w.size:w.size]

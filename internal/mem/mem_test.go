@@ -1,6 +1,7 @@
 package mem
 
 import (
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -20,6 +21,20 @@ func TestAreasAreZeroAlignedAndWritable(t *testing.T) {
 		area[n-1] = 1
 		require.NoError(t, Free(area))
 	}
+}
+
+// Populate changes no byte, whatever is used beside it, and stops.
+func TestPopulate(t *testing.T) {
+	area, err := Alloc(3*populateBytes + 5)
+	require.NoError(t, err)
+	area[populateBytes+7] = 9
+	var stop atomic.Bool
+	Populate(area, &stop)
+	require.Equal(t, byte(9), area[populateBytes+7])
+	require.Zero(t, area[len(area)-1])
+	stop.Store(true)
+	Populate(area, &stop)
+	require.NoError(t, Free(area))
 }
 
 func TestEmptyAndImpossibleSizes(t *testing.T) {
