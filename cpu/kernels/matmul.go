@@ -7,7 +7,7 @@ import (
 
 // rowsInCache is the most bytes of activations that a pass over the weights uses: they shall stay in L2 (1 MiB and
 // more where it matters) beside a strip of weights.
-const rowsInCache = 512 << 10
+const rowsInCache = 5 << 18
 
 // MatMul computes out[r·stride+o] = Σₖ m[o,k]·x[r,k] for every row r of x and every output o of the tiles
 // [tile0, tile1), and writes nothing else. Calls for disjoint tiles may run at the same time. The bits of a row's
@@ -30,7 +30,11 @@ func (s *Set) MatMul(out []float32, stride int, m *Matrix, tile0, tile1 int, x *
 		return
 	}
 	rows, size := x.pointer(0), x.rowBytes()
-	step := max(16, rowsInCache/size&^15)
+	together := 16 // rows that fill groups of panel kernels, of whatever set
+	if x.Form == Plain {
+		together = 12
+	}
+	step := max(together, rowsInCache/size/together*together)
 	for r := 0; r < x.Rows; r += step {
 		n := min(step, x.Rows-r)
 		for tile := tile0; tile < tile1; tile++ {
@@ -47,7 +51,7 @@ func (s *Set) strip(out *float32, stride, lanes int, m *Matrix, tile int, x unsa
 	for i := range s.panels {
 		p := &s.panels[i]
 		multiply := p.kernel[m.Type]
-		for multiply != nil && rows >= p.group {
+		for multiply != nil && rows >= p.least {
 			n := min(rows/p.group*p.group, p.most)
 			multiply(out, 4*stride, n, lanes, w, (*byte)(x), size, blocks)
 			if rows -= n; rows == 0 {

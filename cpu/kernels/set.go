@@ -18,7 +18,7 @@ type Set struct {
 	one  [len(formats)]kernel // one row of activations
 	four [len(formats)]kernel // four rows
 
-	panels []panels // largest groups first
+	panels []panels // those to be used first come first
 }
 
 // A kernel multiplies one row tile, over all of k, by one or four rows of activations:
@@ -32,19 +32,19 @@ type Set struct {
 // and writes lanes float32 for each row.
 type kernel func(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
-// panels are kernels for many rows: multiples of group, at most most.
+// panels are kernels for many rows: multiples of group, at most most. Fewer than least are faster without.
 type panels struct {
-	group, most int
-	kernel      [len(formats)]panelKernel
+	least, group, most int
+	kernel             [len(formats)]panelKernel
 }
 
 // A panelKernel does what a kernel does, but unpacks weights once for all rows. Rows of x are xStride bytes apart,
 // those of out stride bytes.
 type panelKernel func(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// addPanels adds kernels of groups larger than those that the set has.
-func (s *Set) addPanels(group, most int, kernels map[quant.Type]panelKernel) {
-	p := panels{group: group, most: most}
+// addPanels adds kernels, to be used before those that the set has.
+func (s *Set) addPanels(least, group, most int, kernels map[quant.Type]panelKernel) {
+	p := panels{least: least, group: group, most: most}
 	for t, k := range kernels {
 		p.kernel[t] = k
 	}

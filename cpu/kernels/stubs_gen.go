@@ -16,6 +16,11 @@ func f32AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast
 //go:noescape
 func f32AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// f32AVX2Panel is a panelKernel for F32.
+//
+//go:noescape
+func f32AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // f16AVX2x1 is a kernel for F16, rows of activations: 1.
 //
 //go:noescape
@@ -26,6 +31,11 @@ func f16AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast
 //go:noescape
 func f16AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// f16AVX2Panel is a panelKernel for F16.
+//
+//go:noescape
+func f16AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // bf16AVX2x1 is a kernel for BF16, rows of activations: 1.
 //
 //go:noescape
@@ -35,6 +45,11 @@ func bf16AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //
 //go:noescape
 func bf16AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// bf16AVX2Panel is a panelKernel for BF16.
+//
+//go:noescape
+func bf16AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
 // q8_0AVX2x1 is a kernel for Q8_0, rows of activations: 1.
 //
@@ -498,7 +513,7 @@ func newAVX2() *Set {
 	s.four[quant.IQ1_S] = iq1_SAVX2x4
 	s.one[quant.IQ1_M] = iq1_MAVX2x1
 	s.four[quant.IQ1_M] = iq1_MAVX2x4
-	s.addPanels(4, 64, map[quant.Type]panelKernel{
+	s.addPanels(4, 4, 64, map[quant.Type]panelKernel{
 		quant.Q8_0:    q8_0AVX2Panel,
 		quant.Q4_0:    q4_0AVX2Panel,
 		quant.Q4_1:    q4_1AVX2Panel,
@@ -525,6 +540,11 @@ func newAVX2() *Set {
 		quant.IQ1_S:   iq1_SAVX2Panel,
 		quant.IQ1_M:   iq1_MAVX2Panel,
 	})
+	s.addPanels(12, 3, 60, map[quant.Type]panelKernel{
+		quant.F32:  f32AVX2Panel,
+		quant.F16:  f16AVX2Panel,
+		quant.BF16: bf16AVX2Panel,
+	})
 	return s
 }
 
@@ -538,6 +558,11 @@ func f32AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func f32AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// f32AVX512Panel is a panelKernel for F32.
+//
+//go:noescape
+func f32AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // f16AVX512x1 is a kernel for F16, rows of activations: 1.
 //
 //go:noescape
@@ -548,6 +573,11 @@ func f16AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func f16AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
+// f16AVX512Panel is a panelKernel for F16.
+//
+//go:noescape
+func f16AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
+
 // bf16AVX512x1 is a kernel for BF16, rows of activations: 1.
 //
 //go:noescape
@@ -557,6 +587,11 @@ func bf16AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //
 //go:noescape
 func bf16AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+
+// bf16AVX512Panel is a panelKernel for BF16.
+//
+//go:noescape
+func bf16AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
 // q8_0AVX512x1 is a kernel for Q8_0, rows of activations: 1.
 //
@@ -995,7 +1030,7 @@ func newAVX512() *Set {
 	s.four[quant.IQ1_S] = iq1_SAVX512x4
 	s.one[quant.IQ1_M] = iq1_MAVX512x1
 	s.four[quant.IQ1_M] = iq1_MAVX512x4
-	s.addPanels(8, 64, map[quant.Type]panelKernel{
+	s.addPanels(8, 8, 64, map[quant.Type]panelKernel{
 		quant.Q8_0:    q8_0AVX512Panel,
 		quant.Q4_0:    q4_0AVX512Panel,
 		quant.Q4_1:    q4_1AVX512Panel,
@@ -1021,6 +1056,11 @@ func newAVX512() *Set {
 		quant.IQ3_S:   iq3_SAVX512Panel,
 		quant.IQ1_S:   iq1_SAVX512Panel,
 		quant.IQ1_M:   iq1_MAVX512Panel,
+	})
+	s.addPanels(24, 6, 60, map[quant.Type]panelKernel{
+		quant.F32:  f32AVX512Panel,
+		quant.F16:  f16AVX512Panel,
+		quant.BF16: bf16AVX512Panel,
 	})
 	return s
 }
@@ -1462,7 +1502,8 @@ func newVNNI() *Set {
 	s.four[quant.IQ1_S] = iq1_SVNNIx4
 	s.one[quant.IQ1_M] = iq1_MVNNIx1
 	s.four[quant.IQ1_M] = iq1_MVNNIx4
-	s.addPanels(8, 64, map[quant.Type]panelKernel{
+	s.panels = newAVX512().panels[:1]
+	s.addPanels(8, 8, 64, map[quant.Type]panelKernel{
 		quant.Q8_0:    q8_0VNNIPanel,
 		quant.Q4_0:    q4_0VNNIPanel,
 		quant.Q4_1:    q4_1VNNIPanel,
@@ -1596,7 +1637,7 @@ func iq1_MAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, b
 func newAMX() *Set {
 	s := newVNNI()
 	s.Name = "amx"
-	s.addPanels(16, 128, map[quant.Type]panelKernel{
+	s.addPanels(16, 16, 128, map[quant.Type]panelKernel{
 		quant.Q8_0:    q8_0AMXPanel,
 		quant.Q4_0:    q4_0AMXPanel,
 		quant.Q4_1:    q4_1AMXPanel,

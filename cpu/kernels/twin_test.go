@@ -86,9 +86,9 @@ func TestTwin(t *testing.T) {
 						checkTwin(t, shape{typ, 17, blocks, acts, 0, kind, seed})
 					}
 				}
-				for _, acts := range []int{31, 32, 33, 63, 64, 65, 128, 155} {
+				for _, acts := range []int{33, 63, 155} {
 					seed++
-					checkTwin(t, shape{typ, 5, 11, acts, 1, kind, seed})
+					checkTwin(t, shape{typ, 5, 9, acts, 1, kind, seed})
 				}
 			}
 		})

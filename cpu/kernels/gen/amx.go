@@ -16,16 +16,12 @@ type planar struct {
 }
 
 const (
-	planeBytes = 4096           // of a panel
-	tileBytes  = 16 * 64        // a tile register
-	sumsAt     = 2 * planeBytes // tiles of sums, from the base
-	sumsBytes  = tileBytes      // for each block of 32
-	tilesBytes = 8 * tileBytes  // all of them
 	tileRows   = 16             // of activations
-	tileK      = 64             // at once, in blocks of 256
-	halfSums   = tileBytes / 2  // 8 rows
+	tileBytes  = 64 * tileRows  // a tile register
+	planeBytes = 4 * tileBytes  // of a panel
+	sumsAt     = 2 * planeBytes // tiles of sums, from the base
+	sumsBytes  = 8 * tileBytes  // of 16 rows: of each block of 32, or low and high ones of a block of 256
 	halfRows   = tileRows / 2   // that are read out at once
-	highSums   = tileBytes      // of blocks of 256, from the low ones
 )
 
 // excesses are constants of one repeated byte.
@@ -78,7 +74,7 @@ func (b *blocks) scalePlanes(scale string) {
 // joinPlanes sets the block's sums to low + 128·high.
 func (b *blocks) joinPlanes() {
 	for r, sum := range b.isum {
-		b.f("VPSLLD $7, %d(R15), %s", highSums+64*r, sum)
+		b.f("VPSLLD $7, %d(R15), %s", tileBytes+64*r, sum)
 		b.f("VPADDD %d(R15), %s, %s", 64*r, sum, sum)
 	}
 }
@@ -86,10 +82,11 @@ func (b *blocks) joinPlanes() {
 // tiled says whether a block is one of 32 with one sum, or one of 256 with scales.
 func (s source) tiled() bool { return s.x == x32 || s.subs }
 
-// emitTiles writes a panel routine for AMX.
+// emitTiles writes a panel routine for AMX. Two groups of 16 rows share the weights' tiles, and hide how long a sum
+// takes.
 func (s source) emitTiles(e *emitter, name string) {
 	_, most := e.group()
-	p := panel{source: s, blocks: &blocks{emitter: e, rows: halfRows}, most: most, bytes: sumsAt + tilesBytes}
+	p := panel{source: s, blocks: &blocks{emitter: e, rows: halfRows}, most: most, bytes: sumsAt + 2*sumsBytes}
 	p.begin(name)
 	config := "blocks32"
 	if s.x == x256 {
@@ -100,71 +97,108 @@ func (s source) emitTiles(e *emitter, name string) {
 	p.eachPanel(func() {
 		e.f("// unpack")
 		p.eachTile(planes, "unpack", 0)
-		e.f("// multiply")
 		e.f("MOVQ rows+16(FP), AX")
 		e.f("MOVQ AX, %s", p.word(wordRows))
 		e.f("MOVQ x+40(FP), DX")
+		e.f("MOVQ DX, %s", p.word(wordGroup))
 		e.f("MOVQ %s, R12", p.word(wordBase))
 		e.f("ADDQ $%d, R12", p.bytes)
 		e.f("group:")
-		e.f("MOVQ DX, %s", p.word(wordGroup))
-		e.f("MOVQ %s, R15", p.word(wordBase))
-		e.f("MOVL $64, R13")
-		if s.x == x256 {
-			p.multiply256()
-		} else {
-			p.multiply32()
-		}
-		p.readOut("low", 0)
-		p.readOut("high", halfSums)
-		e.f("SUBQ $%d, %s", tileRows, p.word(wordRows))
+		e.f("CMPQ %s, $%d", p.word(wordRows), 2*tileRows)
+		e.f("JLT last")
+		p.rowsOfTiles(2)
 		e.f("JNZ group")
+		e.f("JMP multiplied")
+		e.f("last:")
+		p.rowsOfTiles(1)
+		e.f("multiplied:")
 	})
 	e.bytes(0xc4, 0xe2, 0x78, 0x49, 0xc0) // TILERELEASE
 	p.finish()
 }
 
-// multiply256 leaves the sums of a block in two tiles of memory.
-func (p *panel) multiply256() {
-	p.tileZero(0)
-	p.tileZero(1)
-	for i := range 256 / tileK {
-		x := 2 + 3*(i%2)
-		low, high := x+1, x+2
-		p.tileMem(tileload, x, "DX", "R8", tileK*i)
-		p.tileMem(tileload, low, "R15", "R13", tileBytes*i)
-		p.tileMem(tileload, high, "R15", "R13", planeBytes+tileBytes*i)
-		p.tileDot(0, x, low)
-		p.tileDot(1, x, high)
+// rowsOfTiles multiplies groups of 16 rows by the panel, and counts them off.
+func (p *panel) rowsOfTiles(groups int) {
+	p.f("// multiply %d rows", groups*tileRows)
+	p.f("MOVQ %s, DX", p.word(wordGroup))
+	p.f("MOVQ %s, R15", p.word(wordBase))
+	p.f("MOVQ R8, R11")
+	p.f("SHLQ $4, R11")
+	p.f("ADDQ DX, R11") // the second group
+	p.f("MOVL $64, R13")
+	if p.source.x == x256 {
+		p.multiply256(groups)
+	} else {
+		p.multiply32(groups)
 	}
-	p.tileMem(tilestore, 0, "R15", "R13", sumsAt)
-	p.tileMem(tilestore, 1, "R15", "R13", sumsAt+highSums)
+	for g := range groups {
+		for half := range 2 {
+			p.readOut(fmt.Sprintf("out%dof%dhalf%d", g, groups, half), sumsAt+g*sumsBytes+half*64*halfRows)
+		}
+	}
+	p.f("SUBQ $%d, %s", groups*tileRows, p.word(wordRows))
 }
 
-// multiply32 leaves the sums of each block of the panel in a tile of memory.
-func (p *panel) multiply32() {
-	p.f("LEAQ %d(R15), R10", sumsAt)
+// multiply256 leaves the low and high sums of a block in tiles of memory. Tiles 0 to 3 are sums, 4 and 5 activations,
+// 6 and 7 weights.
+func (p *panel) multiply256(groups int) {
+	for t := range 2 * groups {
+		p.tileZero(t)
+	}
+	for i := range 4 {
+		p.tileMem(tileload, 6, "R15", "R13", tileBytes*i)
+		p.tileMem(tileload, 7, "R15", "R13", planeBytes+tileBytes*i)
+		for g := range groups {
+			p.tileMem(tileload, 4+g, []string{"DX", "R11"}[g], "R8", 64*i)
+			p.tileDot(2*g, 4+g, 6)
+			p.tileDot(2*g+1, 4+g, 7)
+		}
+	}
+	for t := range 2 * groups {
+		p.tileMem(tilestore, t, "R15", "R13", sumsAt+t/2*sumsBytes+t%2*tileBytes)
+	}
+}
+
+// multiply32 leaves the sums of each block of the panel in a tile of memory. A full panel needs no loop.
+func (p *panel) multiply32(groups int) {
+	block := func(n, wAt, xAt, sumsAt int, sums string) {
+		p.tileMem(tileload, 6+n%2, "R15", "R13", wAt)
+		for g := range groups {
+			t := (2*n + g) % 4
+			p.tileZero(t)
+			p.tileMem(tileload, 4+g, []string{"DX", "R11"}[g], "R8", xAt)
+			p.tileDot(t, 4+g, 6+n%2)
+			p.tileMem(tilestore, t, sums, "R13", sumsAt+g*sumsBytes)
+		}
+	}
+	label := func(name string) string { return fmt.Sprintf("%s%d", name, groups) }
 	p.f("MOVQ %s, CX", p.word(wordTiles))
-	p.f("blocks:")
-	p.tileZero(0)
-	p.tileMem(tileload, 1, "DX", "R8", 0)
-	p.tileMem(tileload, 2, "R15", "R13", 0)
-	p.tileDot(0, 1, 2)
-	p.tileMem(tilestore, 0, "R10", "R13", 0)
-	p.f("ADDQ $%d, DX", p.source.x)
-	p.f("ADDQ $%d, R15", 8*64)
-	p.f("ADDQ $%d, R10", sumsBytes)
+	p.f("CMPQ CX, $%d", p.tiles())
+	p.f("JNE %s", label("some"))
+	for n := range p.tiles() {
+		block(n, 512*n, x32*n, sumsAt+tileBytes*n, "R15")
+	}
+	p.f("JMP %s", label("read"))
+	p.f("%s:", label("some"))
+	p.f("LEAQ %d(R15), R10", sumsAt)
+	p.f("%s:", label("blocks"))
+	block(0, 0, 0, 0, "R10")
+	p.f("ADDQ $%d, DX", x32)
+	p.f("ADDQ $%d, R11", x32)
+	p.f("ADDQ $512, R15")
+	p.f("ADDQ $%d, R10", tileBytes)
 	p.f("DECQ CX")
-	p.f("JNZ blocks")
+	p.f("JNZ %s", label("blocks"))
+	p.f("%s:", label("read"))
 }
 
-// readOut adds the sums of 8 rows to their totals, and moves to the next 8.
+// readOut adds the sums of 8 rows, from bytes after the base, to their totals, and moves to the next 8.
 func (p *panel) readOut(label string, from int) {
 	p.f("MOVQ %s, DX", p.word(wordGroup))
 	for r, t := range p.total {
 		p.load(fmt.Sprintf("%d(R12)", 64*r), t)
 	}
-	p.eachTile(readOut, label, sumsAt+from)
+	p.eachTile(readOut, label, from)
 	for r, t := range p.total {
 		p.store(t, fmt.Sprintf("%d(R12)", 64*r))
 	}
@@ -179,21 +213,17 @@ func (e *emitter) tileConfigs() {
 	for _, c := range []struct {
 		name       string
 		xK, wLines int
-		x, w       []int // registers of activations and of weights; others have sums
 	}{
-		{"blocks256", 64, 16, []int{2, 5}, []int{3, 4, 6, 7}},
-		{"blocks32", 32, 8, []int{1}, []int{2}},
+		{"blocks256", 64, 16},
+		{"blocks32", 32, 8},
 	} {
 		var config [64]byte
 		config[0] = 1 // palette
 		for t := range 8 {
 			config[16+2*t], config[48+t] = 64, 16
 		}
-		for _, t := range c.x {
-			config[16+2*t] = byte(c.xK)
-		}
-		for _, t := range c.w {
-			config[48+t] = byte(c.wLines)
+		for t := range 2 {
+			config[16+2*(4+t)], config[48+6+t] = byte(c.xK), byte(c.wLines)
 		}
 		for at := 0; at < 64; at += 8 {
 			var word uint64

@@ -36,9 +36,10 @@ func (s stage) unpacked() bool { return s == multiply || s == readOut }
 type blocks struct {
 	*emitter
 	stage          stage
-	at             int // bytes from R15 to the next vector of the panel
-	vectors        int // in the panel
-	planar             // with AMX
+	at             int  // bytes from R15 to the next vector of the panel
+	vectors        int  // in the panel
+	small          bool // tiles, see tileAhead
+	planar              // with AMX
 	rows           int
 	isum           []string // the block's sums, a vector for each row, if sub-blocks have scales
 	acc            []string // a sub-block's sums, else the block's
@@ -71,6 +72,7 @@ func (s source) emitBlocks(e *emitter, name string, rows int) {
 	}
 	e.f("")
 	e.f("block:")
+	b.tileAhead(s.tile)
 	if !e.wide() {
 		e.f("XORL SI, SI")
 		e.f("LEAQ %d(SP), R12", b.totalAt)
@@ -161,10 +163,20 @@ func (b *blocks) unpacked(r string, code func()) {
 	}
 }
 
-// ahead asks for weights that are read from memory: not those of a panel.
+// ahead asks for weights that are read from memory: not those of a panel, nor those that tileAhead asked for.
 func (b *blocks) ahead(offset int, base string) {
-	if !b.stage.unpacked() {
+	if !b.stage.unpacked() && !b.small {
 		b.emitter.ahead(offset, base)
+	}
+}
+
+// tileAhead asks for a small tile as a whole: its vectors are not aligned, so that asking for each of them misses lines.
+func (b *blocks) tileAhead(bytes int) {
+	if b.small = bytes <= 16*34; !b.small || b.stage.unpacked() {
+		return
+	}
+	for at := 0; at < bytes; at += 64 {
+		b.emitter.ahead(at, "BX")
 	}
 }
 

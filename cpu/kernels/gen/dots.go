@@ -69,8 +69,16 @@ func (b *blocks) pairSums(vectors []vector, most int, done func(first bool)) {
 	}
 }
 
-// scaledDots adds scale·Σ codes·x of a sub-block to isum. scale is int32 with VNNI, else twice int16.
+// scaledDots adds scale·Σ codes·x of a sub-block to isum. scale is int32 with VNNI, else twice int16. With VNNI sums of
+// 16 that fit int16, and an unsigned scale, need no VPMULLD.
 func (b *blocks) scaledDots(vectors []vector, most int, scale string) {
+	if b.vnni && 16*127*most < 1<<15 {
+		for ; len(vectors) > 0; vectors = vectors[4:] {
+			b.dots(vectors[:4], most, false)
+			b.scaledShort(b.inRegister(scale))
+		}
+		return
+	}
 	if b.vnni {
 		b.dots(vectors, most, false)
 		b.scaled(scale)

@@ -92,3 +92,19 @@ func (s source) emit(e *emitter, rows int) (name string, own bool) {
 	}
 	return name, own
 }
+
+// emitMany writes the panel routine of a format, where the set has one of its own.
+func (s source) emitMany(e *emitter) (name string, own bool) {
+	name = fmt.Sprintf("%s%sPanel", s.stem, e.suffix)
+	switch {
+	case e.amx && s.tiled():
+		s.emitTiles(e, name)
+	case e.amx || s.body == nil && e.vnni:
+		return "", false
+	case s.body == nil:
+		s.emitFloatPanel(e, name)
+	default:
+		s.emitPanel(e, name)
+	}
+	return name, true
+}

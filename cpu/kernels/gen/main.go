@@ -66,7 +66,7 @@ func (e *emitter) set(stubs *bytes.Buffer) {
 	declare := func(name, what, signature string) {
 		fmt.Fprintf(stubs, "\n// %s is a %s.\n//\n//go:noescape\nfunc %[1]s%[3]s\n", name, what, signature)
 	}
-	var few, many bytes.Buffer
+	var few, many, floats bytes.Buffer
 	for _, f := range formats {
 		for _, v := range []struct {
 			rows  int
@@ -81,15 +81,13 @@ func (e *emitter) set(stubs *bytes.Buffer) {
 			}
 			fmt.Fprintf(&few, "\ts.%s[quant.%s] = %s\n", v.field, f.name, name)
 		}
-		if f.body != nil && (f.tiled() || !e.amx) {
-			name := fmt.Sprintf("%s%sPanel", f.stem, e.suffix)
-			if e.amx {
-				f.emitTiles(e, name)
-			} else {
-				f.emitPanel(e, name)
-			}
+		if name, own := f.emitMany(e); own {
 			declare(name, "panelKernel for "+f.name, panelled)
-			fmt.Fprintf(&many, "\t\tquant.%s: %s,\n", f.name, name)
+			table := &many
+			if f.body == nil {
+				table = &floats
+			}
+			fmt.Fprintf(table, "\t\tquant.%s: %s,\n", f.name, name)
 		}
 	}
 	if e.name == "avx2" { // whose quantisers serve all sets: they are a small part of any product; packing as well
@@ -102,14 +100,31 @@ func (e *emitter) set(stubs *bytes.Buffer) {
 			declare(e.transposer(unit), fmt.Sprintf("transposer for units of %d bytes", unit), transpose)
 		}
 	}
+	e.constructor(stubs, &few, &many, &floats)
+}
+
+// constructor writes the function that collects the routines. Those for floats are the ones of the set below if there
+// are none.
+func (e *emitter) constructor(stubs, few, many, floats *bytes.Buffer) {
 	base, shared := "generic", "\ts.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2\n"+
 		"\ts.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}\n"
 	if e.amx {
 		base, shared = "newVNNI", ""
 	}
-	group, most := e.group()
 	fmt.Fprintf(stubs, "\n// new%s is the set of %s, which the machine must have.\nfunc new%[1]s() *Set {\n"+
-		"\ts := %[3]s()\n\ts.Name = %[2]q\n%[4]s%[5]s"+
-		"\ts.addPanels(%[6]d, %[7]d, map[quant.Type]panelKernel{\n%[8]s\t})\n\treturn s\n}\n",
-		e.suffix, e.name, base, shared, few.String(), group, most, many.String())
+		"\ts := %[3]s()\n\ts.Name = %[2]q\n%[4]s%[5]s", e.suffix, e.name, base, shared, few.String())
+	if e.vnni && !e.amx {
+		fmt.Fprintf(stubs, "\ts.panels = newAVX512().panels[:1]\n")
+	}
+	panels := func(least, group, most int, table *bytes.Buffer) {
+		if table.Len() > 0 {
+			fmt.Fprintf(stubs, "\ts.addPanels(%d, %d, %d, map[quant.Type]panelKernel{\n%s\t})\n",
+				least, group, most, table.String())
+		}
+	}
+	group, most := e.group()
+	panels(group, group, most, many)
+	group, most = e.floatGroup()
+	panels(4*group, group, most, floats)
+	fmt.Fprintf(stubs, "\treturn s\n}\n")
 }

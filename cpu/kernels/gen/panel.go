@@ -61,7 +61,7 @@ func (s source) emitPanel(e *emitter, name string) {
 	p.finish()
 }
 
-// begin enters the routine, takes registers, aligns the panel, sets distances of rows and clears the float sums.
+// begin enters the routine and takes registers.
 func (p *panel) begin(name string) {
 	p.words = p.slots*p.width() + 64 + p.bytes + 64*p.most
 	p.enter(name, p.words+wordsBytes, 64, fmt.Sprintf("%s is a panelKernel for %s.", name, p.source.name))
@@ -74,6 +74,11 @@ func (p *panel) begin(name string) {
 	} else {
 		p.emitter.keep(p.source.keep[0])
 	}
+	p.place(64)
+}
+
+// place aligns the panel, sets distances of rows and clears the sums, of size bytes for each row.
+func (p *panel) place(size int) {
 	p.f("LEAQ %d(SP), R15", p.slots*p.width()+63)
 	p.f("ANDQ $-64, R15")
 	p.f("MOVQ R15, %s", p.word(wordBase))
@@ -87,10 +92,10 @@ func (p *panel) begin(name string) {
 	p.f("MOVQ rows+16(FP), CX")
 	p.zero(p.tmp)
 	p.f("clear:")
-	for at := 0; at < 64; at += p.width() {
+	for at := 0; at < size; at += p.width() {
 		p.store(p.tmp, fmt.Sprintf("%d(R12)", at))
 	}
-	p.f("ADDQ $64, R12")
+	p.f("ADDQ $%d, R12", size)
 	p.f("DECQ CX")
 	p.f("JNZ clear")
 }
@@ -145,11 +150,12 @@ func (p *panel) eachTile(s stage, label string, from int) {
 		p.f("MOVQ AX, %s", p.word(wordTile))
 		p.f("%s:", label)
 	}
+	p.tileAhead(p.tile)
 	p.body(p.blocks)
 	if p.tiles() > 1 {
 		p.step()
 		if s == readOut {
-			p.f("ADDQ $%d, R15", sumsBytes)
+			p.f("ADDQ $%d, R15", tileBytes)
 		}
 		p.f("ADDQ $%d, BX", p.tile)
 		p.f("ADDQ $%d, DX", p.source.x)
@@ -196,6 +202,19 @@ func (p *panel) multiply() {
 
 // finish stores the float sums, lanes outputs of each row, and returns.
 func (p *panel) finish() {
+	p.results()
+	p.f("row:")
+	if p.wide() {
+		p.load("(R12)", "Z0")
+		p.f("VMOVUPS Z0, K1, (DI)")
+	} else {
+		p.storeLanes(0, "(R12)", "32(R12)")
+	}
+	p.leave(64)
+}
+
+// results sets DI and R12 to the outputs and sums of row 0, R8 to the distance of outputs, R10 to the rows.
+func (p *panel) results() {
 	p.f("")
 	p.f("MOVQ out+0(FP), DI")
 	p.f("MOVQ stride+8(FP), R8")
@@ -204,14 +223,11 @@ func (p *panel) finish() {
 	p.f("MOVQ %s, R12", p.word(wordBase))
 	p.f("ADDQ $%d, R12", p.bytes)
 	p.lanesMask()
-	p.f("row:")
-	if p.wide() {
-		p.load("(R12)", "Z0")
-		p.f("VMOVUPS Z0, K1, (DI)")
-	} else {
-		p.storeLanes(0, "(R12)", "32(R12)")
-	}
-	p.f("ADDQ $64, R12")
+}
+
+// leave goes on with the next row, whose sums are size bytes further, or returns.
+func (p *panel) leave(size int) {
+	p.f("ADDQ $%d, R12", size)
 	p.f("ADDQ R8, DI")
 	p.f("DECQ R10")
 	p.f("JNZ row")

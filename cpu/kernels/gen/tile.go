@@ -21,7 +21,7 @@ var (
 )
 
 // registerNumbers are those of general registers that tiles are addressed by.
-var registerNumbers = map[string]byte{"AX": 0, "DX": 2, "R8": 8, "R10": 10, "R13": 13, "R15": 15}
+var registerNumbers = map[string]byte{"AX": 0, "DX": 2, "R8": 8, "R10": 10, "R11": 11, "R13": 13, "R15": 15}
 
 func (e *emitter) bytes(code ...byte) {
 	parts := make([]string, len(code))
