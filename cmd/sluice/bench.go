@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/cpu/probe"
 	"github.com/sluice-ai/sluice/stages/report"
 )
 
@@ -61,13 +59,8 @@ func (c *benchCmd) Run(e *env) error {
 	result.Model, result.LoadSeconds = engine.Info.Name, e.now().Sub(began).Seconds()
 	_, result.WeightBytes = engine.Loaded()
 	result.PeakBytes = peakMemory(e.root)
-	threads := min(c.Threads, runtime.NumCPU())
-	if result.ReadBandwidth, err = probe.Read(threads); err != nil {
-		return fmt.Errorf("measuring the memory: %w", err)
-	}
-	result.MultiplyOps = probe.Multiply(strings.TrimPrefix(result.Device, "cpu "), threads)
 	m := &measurement{benchCmd: c, e: e, engine: engine, result: result}
-	if err := m.run(ctx); err != nil {
+	if err := m.between(ctx); err != nil {
 		return err
 	}
 	return c.print(e, result)

@@ -8,12 +8,14 @@ import (
 	"io"
 	"math/rand/v2"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cpu/probe"
 	"github.com/sluice-ai/sluice/stages/report"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
@@ -25,6 +27,29 @@ type measurement struct {
 	engine *actors.Engine
 	result *report.Bench
 	random *rand.Rand
+}
+
+// between measures between two looks at the ceilings, of which the higher one counts: what disturbs a machine comes and
+// goes.
+func (m *measurement) between(ctx context.Context) error {
+	read, multiply, err := m.ceilings()
+	if err != nil {
+		return err
+	}
+	if err := m.run(ctx); err != nil {
+		return err
+	}
+	readAfter, multiplyAfter, err := m.ceilings()
+	m.result.Relate(max(read, readAfter), max(multiply, multiplyAfter))
+	return err
+}
+
+func (m *measurement) ceilings() (read, multiply float64, err error) {
+	threads := min(m.Threads, runtime.NumCPU())
+	if read, err = probe.Read(threads); err != nil {
+		return 0, 0, fmt.Errorf("measuring the memory: %w", err)
+	}
+	return read, probe.Multiply(strings.TrimPrefix(m.result.Device, "cpu "), threads), nil
 }
 
 func (m *measurement) run(ctx context.Context) error {
@@ -95,7 +120,7 @@ func (m *measurement) segments(w *actors.Work) []report.Segment {
 	load := report.Load{Steps: float64(w.Steps), Rows: float64(w.Rows), Wanted: float64(w.Wanted),
 		Sequences: float64(w.Sequences), Positions: float64(w.Positions), Seen: float64(w.Seen)}
 	work := report.Work{Steps: load.Steps, Time: w.Time, Cost: report.Cost(info.Program, float64(info.KVBytes), load)}
-	return m.result.Segments(&work)
+	return work.Segments()
 }
 
 // tokens are random ones, which no cache has seen.

@@ -97,28 +97,36 @@ type Work struct {
 	Cost  [ir.SegHead + 1]Traffic
 }
 
-// Segments relates times to traffic and ceilings.
-func (b *Bench) Segments(w *Work) (out []Segment) {
+// Segments says where the time went, and how fast it was read and multiplied.
+func (w *Work) Segments() (out []Segment) {
 	var all float64
 	for _, t := range w.Time {
 		all += t.Seconds()
 	}
 	for i, name := range kinds() {
 		took, cost := w.Time[int(ir.SegEmbed)+i].Seconds(), w.Cost[int(ir.SegEmbed)+i]
-		if took == 0 || w.Steps == 0 {
-			continue
+		if took > 0 && w.Steps > 0 {
+			out = append(out, Segment{Name: name, Seconds: took / w.Steps, Share: took / all,
+				BytesRate: cost.Bytes / took, OpsRate: cost.Ops / took})
 		}
-		s := Segment{Name: name, Seconds: took / w.Steps, Share: took / all,
-			BytesRate: cost.Bytes / took, OpsRate: cost.Ops / took}
-		if b.ReadBandwidth > 0 {
-			s.OfBandwidth = s.BytesRate / b.ReadBandwidth
-		}
-		if b.MultiplyOps > 0 {
-			s.OfMultiply = s.OpsRate / b.MultiplyOps
-		}
-		out = append(out, s)
 	}
 	return out
+}
+
+// Relate sets the ceilings, and what share of them all segments reach. A multiply of 0 is not known.
+func (b *Bench) Relate(read, multiply float64) {
+	b.ReadBandwidth, b.MultiplyOps = read, multiply
+	for i := range b.Points {
+		for _, h := range b.Points[i].halves() {
+			for j := range h.Segments {
+				s := &h.Segments[j]
+				s.OfBandwidth = s.BytesRate / read
+				if multiply > 0 {
+					s.OfMultiply = s.OpsRate / multiply
+				}
+			}
+		}
+	}
 }
 
 // kinds are the names of segments, in the order of their numbers.
