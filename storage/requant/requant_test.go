@@ -244,7 +244,7 @@ func TestErrors(t *testing.T) {
 		want string
 	}{
 		{"not finite", Job{Tensors: as(quant.Q8_0), Source: model(t, tensors, func(_ string, v []float32) { v[70] = nan })},
-			`new.gguf.partial: tensor "a": row 2: value 6 is NaN: Q8_0 holds finite numbers only`},
+			`new.gguf.partial: tensor "a": row 2: value 6 is NaN: Q8_0 holds numbers up to 8.32e+06`},
 		{"no tensors", Job{Source: model(t, nil, nil)}, `model.gguf: it has no tensors`},
 		{"other name", Job{Tensors: []gguf.Tensor{{Name: "b", Shape: []int{1}}}, Source: model(t, tensors, nil)},
 			`model.gguf: it has no tensor "b"`},
@@ -303,4 +303,35 @@ func TestSourceCut(t *testing.T) {
 	j.Progress = func(int64, int64) { require.NoError(t, os.Truncate(from, 1000)) }
 	_, err = j.Run(context.Background(), filepath.Join(dir, "new.gguf"))
 	require.ErrorContains(t, err, "was cut to less than")
+}
+
+// Each row is rounded by the importance of its own matrix's columns.
+func TestImportanceOfExperts(t *testing.T) {
+	f := model(t, []gguf.Tensor{{Name: "experts", Type: quant.F32, Shape: []int{32, 3, 2}}}, nil)
+	weights := make([]float32, 64)
+	for i := range weights {
+		weights[i] = float32(1 + i*i%13)
+	}
+	j := &Job{Source: f, Meta: new(meta.Map), Threads: 1, pieceValues: 64,
+		Tensors:    []gguf.Tensor{{Name: "experts", Type: quant.Q4_0, Shape: []int{32, 3, 2}}},
+		Importance: map[string][]float32{"experts": weights}}
+	path := filepath.Join(t.TempDir(), "new.gguf")
+	_, err := j.Run(context.Background(), path)
+	require.NoError(t, err)
+
+	var values [6 * 32]float32
+	require.NoError(t, f.View(&f.Tensors[0], func(b []byte) error { return quant.Dequantize(quant.F32, values[:], b) }))
+	var want []byte
+	for row := range 6 {
+		b := make([]byte, quant.Q4_0.Bytes())
+		require.NoError(t, quant.QuantizeRow(quant.Q4_0, b, values[row*32:][:32], weights[row/3*32:][:32]))
+		want = append(want, b...)
+	}
+	got, err := gguf.Open(path)
+	require.NoError(t, err)
+	defer got.Close()
+	require.NoError(t, got.View(&got.Tensors[0], func(data []byte) error {
+		require.Equal(t, want, data)
+		return nil
+	}))
 }
