@@ -220,7 +220,7 @@ func (r *Ring) plan(o *op) error {
 	}
 	o.file = f
 	block := int64(f.block)
-	if f.direct == nil || !aligned(q.Into, f.block) || r.resident(f.plain, q.Offset, q.Length) {
+	if f.direct == nil || !aligned(q.Into, f.block) || f.cached && r.resident(f.plain, q.Offset, q.Length) {
 		return nil
 	}
 	from := q.Offset &^ (block - 1)
@@ -298,6 +298,7 @@ func (o *op) completion() Completion {
 type file struct {
 	plain  *os.File
 	direct *os.File // nil where it does not
+	cached bool     // the page cache held all of it when it was opened
 	block  int      // offsets, lengths and addresses of direct reads are multiples of it, a power of two
 }
 
@@ -317,6 +318,8 @@ func openFile(s source.Source) (*file, error) {
 	f := &file{plain: plain, block: 1}
 	if direct, block := openDirect(s.Path); direct != nil {
 		f.direct, f.block = direct, block
+		// Asked of single pieces only, a kernel that reads ahead of one would make the next one look cached, and so on.
+		f.cached = resident(plain, 0, int(s.Size))
 	}
 	return f, nil
 }

@@ -299,7 +299,7 @@ func TestShortReads(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { require.NoError(t, f.close()) }()
 		planned := *f // as if the disk had blocks of 512 bytes, whatever it has
-		planned.direct, planned.block = f.plain, 512
+		planned.direct, planned.block, planned.cached = f.plain, 512, true
 		r.files[s.Path] = &planned
 		r.resident = func(*os.File, int64, int) bool { return rapid.Bool().Draw(t, "resident") }
 
@@ -359,6 +359,34 @@ func TestResident(t *testing.T) {
 	require.True(t, resident(f, 4095, 2))
 	require.True(t, resident(f, size-1, 1))
 	require.False(t, resident(f, 0, size+4096), "there is nothing behind the end")
+}
+
+// TestDirectStaysDirect: reading a file of which the cache holds a part brings no more of it there.
+func TestDirectStaysDirect(t *testing.T) {
+	const size, piece = 8 << 20, 1 << 20
+	s := dropped(t, t.TempDir(), content(size))
+	f, err := os.Open(s.Path)
+	require.NoError(t, err)
+	defer f.Close()
+	arena := slabs(t, 1, piece+Slack)
+	rings(t, 1, func(t *testing.T, open func([]byte) *Ring) {
+		r := open(arena.Memory())
+		defer func() { require.NoError(t, r.Close()) }()
+		_, err = f.ReadAt(make([]byte, piece), 0) // the kernel reads on behind it
+		require.NoError(t, err)
+		out := make([]Completion, 1)
+		for at := int64(0); at < size; at += piece {
+			q := Request{Source: s, Offset: at, Length: piece, Into: arena.Slab(0)}
+			require.NoError(t, r.Submit([]Request{q}))
+			_, err := r.Wait(1, out)
+			require.NoError(t, err)
+			require.NoError(t, out[0].Err)
+		}
+		if r.files[s.Path].direct == nil {
+			t.Skip("no direct reads here")
+		}
+		require.False(t, resident(f, size-piece, piece))
+	})
 }
 
 // BenchmarkRead reads from the page cache and past it.
