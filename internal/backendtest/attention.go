@@ -13,12 +13,16 @@ import (
 )
 
 // heads are shapes of attention as models have them: sizes of heads, and query heads of a KV head.
-var heads = []struct{ dim, kvHeads, group, window, softCap int }{
+var heads = []struct {
+	dim, kvHeads, group, window, softCap int
+	sinks                                bool
+}{
 	{dim: 64, kvHeads: 3, group: 1},
 	{dim: 64, kvHeads: 1, group: 8, window: 70},
 	{dim: 80, kvHeads: 2, group: 2},
 	{dim: 96, kvHeads: 1, group: 3, softCap: 5},
 	{dim: 128, kvHeads: 2, group: 4},
+	{dim: 64, kvHeads: 2, group: 8, window: 128, sinks: true},
 	{dim: 128, kvHeads: 1, group: 3, window: 3},
 	{dim: 256, kvHeads: 1, group: 2, window: 100, softCap: 20},
 }
@@ -32,7 +36,13 @@ func attention(t *testing.T, d, oracle backend.Device) {
 			Scale: float32(2 / math.Sqrt(float64(h.dim))), Window: h.window, SoftCap: float32(h.softCap),
 		}
 		width := a.Heads * h.dim
-		p, err := around(width, func(b *ir.Builder, x ir.Value) ir.Value { return attended(b, x, a) })
+		p, err := around(width, func(b *ir.Builder, x ir.Value) ir.Value {
+			if h.sinks {
+				kv := h.kvHeads * h.dim
+				return b.AttendSinks(x, b.Slice(x, width-kv, kv), b.Slice(x, 0, kv), "sinks", a)
+			}
+			return attended(b, x, a)
+		})
 		require.NoError(t, err)
 		m, err := randomModel(p, 3, all(quant.F32))
 		require.NoError(t, err)
