@@ -4,7 +4,7 @@ import "fmt"
 
 // AMX multiplies 16 rows of activations, just as they lie in memory, by the 16 vectors of a panel that hold 64 k of
 // the strip's 16 rows: one tile by another. Scales of sub-blocks are multiplied into the codes beforehand; a product
-// p, |p| ≤ 4096, is p = low + 128·high, two signed bytes, so that a block of 256 is read out once, from two sums.
+// p, |p| < 2¹⁴ in every format, is p = low + 128·high, two signed bytes, so that a block of 256 is read out once.
 // Panels hold codes, or low bytes; 4096 bytes further high ones.
 //
 // Tile registers are set up, used and released within a routine: goroutines change threads only between calls.
