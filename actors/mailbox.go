@@ -46,7 +46,7 @@ type envelope struct {
 }
 
 func newMailbox(capacity int, l *load) *mailbox {
-	m := &mailbox{user: newRing(capacity), urgent: newRing(capacity), load: l}
+	m := &mailbox{user: newRing(capacity), urgent: newRing(capacity), load: l, scheduled: true} // until Start
 	m.run = m.process
 	return m
 }
@@ -56,8 +56,9 @@ func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher acto
 	m.invoker, m.dispatcher = invoker, dispatcher
 }
 
-// Start implements actor.Mailbox.
-func (m *mailbox) Start() {}
+// Start implements actor.Mailbox. An actor can be found by its name before it is started: what arrives earlier waits,
+// and nobody looks at the handlers.
+func (m *mailbox) Start() { m.dispatcher.Schedule(m.run) }
 
 // UserMessageCount implements actor.Mailbox.
 func (m *mailbox) UserMessageCount() int {
