@@ -56,3 +56,6 @@ func siblings(cpu int) string {
 	}
 	return strings.TrimSpace(string(list))
 }
+
+// yield lets another thread have this core, if one is waiting for it.
+func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

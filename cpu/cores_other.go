@@ -7,3 +7,5 @@ import "runtime"
 func settle() {}
 
 func cores() int { return runtime.NumCPU() }
+
+func yield() {}

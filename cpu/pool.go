@@ -14,9 +14,13 @@ type task interface {
 	run(worker, chunk int)
 }
 
-// spin is how long a worker looks for more work before it parks: longer than the serial part between two
-// operations, shorter than what waking a thread costs twice.
-const spin = 20 * time.Microsecond
+// spin is how long a worker looks for more work without a break: longer than the serial part between two operations.
+// Then it goes on looking until patience ends, but lets others have its core between two looks: another worker may be
+// waiting for just this core. Only then it parks, since waking a thread costs about as much as a small operation takes.
+const (
+	spin     = 20 * time.Microsecond
+	patience = 300 * time.Microsecond
+)
 
 // pool runs tasks on the calling goroutine, worker 0, and on threads of its own.
 //
@@ -30,8 +34,8 @@ type pool struct {
 	left atomic.Int64
 	_    [56]byte
 
-	task task
-	spin time.Duration
+	task     task
+	patience time.Duration
 
 	waiting  atomic.Bool   // do is parked until left is 0
 	finished chan struct{} // wakes it
@@ -62,7 +66,7 @@ func (p *workerPanic) Error() string {
 func newPool(threads int) *pool {
 	p := &pool{finished: make(chan struct{}, 1), workers: make([]worker, threads-1)}
 	if threads <= runtime.GOMAXPROCS(0) {
-		p.spin = spin // else spinning would only keep others from working
+		p.patience = patience // else spinning would only keep others from working
 	}
 	for i := range p.workers {
 		p.workers[i].wake = make(chan struct{}, 1)
@@ -160,18 +164,23 @@ func (p *pool) spinUntil(ok func() bool) bool {
 	if ok() {
 		return true
 	}
-	if p.spin == 0 {
+	if p.patience == 0 {
 		return false
 	}
-	for start := time.Now(); time.Since(start) < p.spin; {
+	for start := time.Now(); ; {
 		for range 16 {
 			if ok() {
 				return true
 			}
 			pause()
 		}
+		switch waited := time.Since(start); {
+		case waited > p.patience:
+			return false
+		case waited > spin:
+			yield()
+		}
 	}
-	return false
 }
 
 // serve is the life of a thread. It is never unlocked, so that it ends with its goroutine.

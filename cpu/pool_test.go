@@ -53,7 +53,7 @@ func TestPoolOnOneProcessor(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	p := newPool(3)
 	defer p.close()
-	require.Zero(t, p.spin, "spinning on one processor keeps the others from working")
+	require.Zero(t, p.patience, "spinning on one processor keeps the others from working")
 	for range 2000 {
 		work := &tally{ran: make([]atomic.Int32, 9)}
 		p.do(work, 9)
