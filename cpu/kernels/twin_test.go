@@ -95,6 +95,21 @@ func TestTwin(t *testing.T) {
 	}
 }
 
+// Panels of floats hold some k: rows of several panels, with each remainder of k%4, and one strip left over or none.
+func TestTwinFloats(t *testing.T) {
+	for _, typ := range []quant.Type{quant.F32, quant.F16, quant.BF16} {
+		seed := uint64(100)
+		for kind := range natures {
+			for _, cols := range []int{127, 128, 257, 386, 771} {
+				for _, rows := range []int{16, 31, 32, 45} {
+					seed++
+					checkTwin(t, shape{typ, rows, cols, 12 + int(seed*7)%80, 2, kind, seed})
+				}
+			}
+		}
+	}
+}
+
 func FuzzTwin(f *testing.F) {
 	f.Add(uint8(0), uint8(0), uint8(0), uint8(0), uint8(0), uint8(0), uint64(1))
 	f.Add(uint8(5), uint8(32), uint8(4), uint8(8), uint8(1), uint8(1), uint64(2))
