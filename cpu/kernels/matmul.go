@@ -30,23 +30,23 @@ func (s *Set) MatMul(out []float32, stride int, m *Matrix, tile0, tile1 int, x *
 		return
 	}
 	rows, size := x.pointer(0), x.rowBytes()
-	together := 16 // rows that fill groups of panel kernels, of whatever set
+	together, strips := 16, 1 // rows that fill groups of panel kernels, of whatever set, and strips that these take
 	if x.Form == Plain {
-		together = 12
+		together, strips = 12, 2
 	}
 	step := max(together, rowsInCache/size/together*together)
 	for r := 0; r < x.Rows; r += step {
 		n := min(step, x.Rows-r)
-		for tile := tile0; tile < tile1; tile++ {
+		for tile := tile0; tile < tile1; tile += strips {
 			o := tile * TileRows
-			s.strip(&out[r*stride+o], stride, min(TileRows, m.Rows-o), m, tile, unsafe.Add(rows, r*size), size, n)
+			s.strips(&out[r*stride+o], stride, min(strips*TileRows, last-o), m, tile, unsafe.Add(rows, r*size), size, n)
 		}
 	}
 }
 
-// strip multiplies a row tile by rows of activations, size bytes apart: by panels what fills groups of theirs, the
-// rest by itself.
-func (s *Set) strip(out *float32, stride, lanes int, m *Matrix, tile int, x unsafe.Pointer, size, rows int) {
+// strips multiplies row tiles, of lanes outputs, by rows of activations, size bytes apart: by panels what fills groups
+// of theirs, the rest tile by tile.
+func (s *Set) strips(out *float32, stride, lanes int, m *Matrix, tile int, x unsafe.Pointer, size, rows int) {
 	w, blocks := unsafe.SliceData(m.strip(tile)), m.Cols/m.Type.Block()
 	for i := range s.panels {
 		p := &s.panels[i]
@@ -60,7 +60,10 @@ func (s *Set) strip(out *float32, stride, lanes int, m *Matrix, tile int, x unsa
 			out, x = (*float32)(unsafe.Add(unsafe.Pointer(out), 4*n*stride)), unsafe.Add(x, n*size)
 		}
 	}
-	s.few(out, stride, lanes, m, tile, x, size, rows)
+	for ; lanes > 0; lanes -= TileRows {
+		s.few(out, stride, min(lanes, TileRows), m, tile, x, size, rows)
+		out, tile = (*float32)(unsafe.Add(unsafe.Pointer(out), 4*TileRows)), tile+1
+	}
 }
 
 // few multiplies a row tile by rows of activations, four at a time.

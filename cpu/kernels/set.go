@@ -39,7 +39,7 @@ type panels struct {
 }
 
 // A panelKernel does what a kernel does, but unpacks weights once for all rows. Rows of x are xStride bytes apart,
-// those of out stride bytes.
+// those of out stride bytes. Those for floats multiply two strips, one after the other in w, if lanes are more than 16.
 type panelKernel func(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
 // addPanels adds kernels, to be used before those that the set has.

@@ -2,54 +2,53 @@ package main
 
 import "fmt"
 
-// A panel routine for floats converts some k of the strip into its frame once, and multiplies groups of rows by them.
-// The four partial sums of every row stay in the frame from panel to panel: see panel.go for the rest.
+// A panel routine for floats converts some k of one or two strips into its frame once, and multiplies groups of rows by
+// them: see panel.go for the rest.
+//
+// The four partial sums of an output have nothing to do with each other until the end. So those of k%4 = 0 are
+// computed for the whole panel, then the others: a group's sums are a register for each vector of 32 outputs, which
+// leaves room for many rows. The weights of a part lie together; all sums stay in the frame from panel to panel.
+//
+// R13 is the distance of the two strips: 0 for one, which is then computed twice. AX moves in the next panel's weights.
 
-// floatGroup is how many rows a group has, and how many the routine is given at most: partial sums fill registers.
-func (s isa) floatGroup() (rows, most int) {
+// floatGroup is how many rows a group has, how many it takes for panels to pay, and how many the routine is given at
+// most.
+func (s isa) floatGroup() (rows, least, most int) {
 	if s.wide() {
-		return 6, 60
+		return 12, 24, 60
 	}
-	return 3, 60
+	return 3, 12, 60
 }
 
 const (
-	partsBytes      = 4 * 64  // of a row
-	floatPanelBytes = 8 << 10 // a sixth of L1: the activations of a group's rows may share its sets
+	pairBytes      = 2 * 64            // of one k, and of a row's sums of one part
+	sumsBytesOfRow = 4 * pairBytes     // of its parts
+	partK          = 32                // of a panel
+	partBytes      = partK * pairBytes // of a panel; all parts are a third of L1
 )
 
 func (s source) emitFloatPanel(e *emitter, name string) {
-	rows, most := e.floatGroup()
-	p := panel{source: s, blocks: &blocks{emitter: e, rows: rows}, most: most, bytes: floatPanelBytes}
-	p.words = 64 + p.bytes + partsBytes*most
+	rows, _, most := e.floatGroup()
+	p := panel{source: s, blocks: &blocks{emitter: e, rows: rows}, most: most, bytes: 4 * partBytes}
+	p.words = 64 + p.bytes + sumsBytesOfRow*most
 	e.enter(name, p.words+wordsBytes, 64, fmt.Sprintf("%s is a panelKernel for %s.", name, s.name))
-	parts := [4][]string{}
-	for i := range parts {
-		parts[i] = e.take(rows)
-	}
-	p.tmp, p.t = e.reg(), e.reg()
-	p.place(partsBytes)
+	p.tmp = e.reg()
+	p.place(sumsBytesOfRow)
+	e.f("XORL R13, R13")
+	e.f("MOVQ blocks+56(FP), AX")
+	e.f("IMUL3Q $%d, AX, AX", s.tile)
+	e.f("CMPQ lanes+24(FP), $16")
+	e.f("CMOVQGT AX, R13")
 	e.f("")
 	e.f("panel:")
 	e.f("MOVQ blocks+56(FP), AX")
-	e.f("MOVQ $%d, CX", floatPanelBytes/e.width())
+	e.f("MOVQ $%d, CX", 4*partK)
 	e.f("CMPQ AX, CX")
 	e.f("CMOVQGT CX, AX")
 	e.f("MOVQ AX, %s", p.word(wordTiles))
-	if !e.wide() {
-		e.f("XORL SI, SI")
-		e.f("half:")
-	}
 	p.convertPanel()
-	p.multiplyFloats(parts)
-	if !e.wide() {
-		e.f("ADDQ $2, SI")
-		e.f("CMPQ SI, $4")
-		e.f("JLT half")
-	}
+	p.multiplyFloats()
 	e.f("MOVQ %s, AX", p.word(wordTiles))
-	e.f("IMUL3Q $%d, AX, CX", s.tile)
-	e.f("ADDQ CX, w+32(FP)")
 	e.f("LEAQ (AX*4), CX")
 	e.f("ADDQ CX, x+40(FP)")
 	e.f("SUBQ AX, blocks+56(FP)")
@@ -57,87 +56,127 @@ func (s source) emitFloatPanel(e *emitter, name string) {
 	p.finishFloats()
 }
 
-// convertPanel makes floats of the panel, in ymm form of half of its rows.
+// convertPanel makes floats of the panel, and moves w behind it.
 func (p *panel) convertPanel() {
 	p.f("// convert")
 	p.f("MOVQ w+32(FP), BX")
-	if !p.wide() { // half of the bytes of one k
-		for range p.tile / 32 {
-			p.f("LEAQ (BX)(SI*8), BX")
-		}
-	}
 	p.f("MOVQ %s, R15", p.word(wordBase))
 	p.f("MOVQ %s, CX", p.word(wordTiles))
 	p.f("convert:")
-	p.emitter.ahead(0, "BX")
-	p.convert(p.emitter, "(BX)", p.tmp)
-	p.store(p.tmp, "(R15)")
-	p.f("ADDQ $%d, BX", p.tile)
-	p.f("ADDQ $%d, R15", p.width())
-	p.f("DECQ CX")
-	p.f("JNZ convert")
+	for part := range 4 {
+		for at := 0; at < pairBytes; at += p.width() {
+			from := fmt.Sprintf("%d(BX)", at%64*p.tile/64)
+			if at >= 64 {
+				from += "(R13*1)"
+			}
+			p.convert(p.emitter, from, p.tmp)
+			p.store(p.tmp, fmt.Sprintf("%d(R15)", part*partBytes+at))
+		}
+		p.f("ADDQ $%d, BX", p.tile)
+		p.f("DECQ CX")
+		p.f("JZ converted")
+	}
+	p.f("ADDQ $%d, R15", pairBytes)
+	p.f("JMP convert")
+	p.f("converted:")
+	p.f("MOVQ BX, w+32(FP)")
 }
 
-func (p *panel) multiplyFloats(parts [4][]string) {
+// multiplyFloats adds the panel's products to the sums of all rows.
+func (p *panel) multiplyFloats() {
 	p.f("// multiply")
 	p.f("MOVQ rows+16(FP), AX")
+	p.f("MOVQ AX, %s", p.word(wordRows))
 	p.f("MOVQ x+40(FP), DX")
 	p.f("MOVQ %s, R12", p.word(wordBase))
 	p.f("ADDQ $%d, R12", p.bytes)
-	if !p.wide() {
-		p.f("LEAQ (R12)(SI*8), R12")
-		p.f("LEAQ (R12)(SI*8), R12")
-	}
-	each := func(do func(place, r string)) {
-		for i := range parts {
-			for row, r := range parts[i] {
-				do(fmt.Sprintf("%d(R12)", partsBytes*row+64*i), r)
-			}
-		}
-	}
 	p.f("group:")
-	each(func(place, r string) { p.load(place, r) })
-	p.f("MOVQ DX, DI")
-	p.f("MOVQ %s, R15", p.word(wordBase))
+	p.f("MOVQ %s, BX", p.word(wordBase))
+	p.f("MOVQ w+32(FP), AX")
+	p.f("XORL R11, R11")
+	p.f("part:")
 	p.f("MOVQ %s, CX", p.word(wordTiles))
-	step := func(i int) {
-		p.load(fmt.Sprintf("%d(R15)", p.width()*i), p.tmp)
-		for row, acc := range parts[i] {
-			if p.wide() {
-				p.f("VFMADD231PS.BCST %s, %s, %s", p.emitter.x("DI", 4*i, row), p.tmp, acc)
-				continue
-			}
-			p.f("VBROADCASTSS %s, %s", p.emitter.x("DI", 4*i, row), p.t)
-			p.f("VFMADD231PS %s, %s, %s", p.t, p.tmp, acc)
-		}
-	}
-	p.f("SUBQ $4, CX")
-	p.f("JLT rest")
-	p.f("four:")
-	for i := range 4 {
-		step(i)
-	}
-	p.f("ADDQ $%d, R15", 4*p.width())
-	p.f("ADDQ $16, DI")
-	p.f("SUBQ $4, CX")
-	p.f("JGE four")
-	p.f("rest:")
-	p.f("ADDQ $4, CX")
-	for i := range 3 {
-		p.f("JZ done")
-		step(i)
-		p.f("DECQ CX")
-	}
-	p.f("done:")
-	each(func(place, r string) { p.store(r, place) })
-	p.f("ADDQ $%d, R12", partsBytes*p.rows)
+	p.f("ADDQ $3, CX")
+	p.f("SUBQ R11, CX")
+	p.f("SHRQ $2, CX")
+	p.f("JZ next")
+	p.multiplyPart()
+	p.f("next:")
+	p.f("ADDQ $%d, BX", partBytes)
+	p.f("ADDQ $%d, R12", pairBytes)
+	p.f("INCQ R11")
+	p.f("CMPQ R11, $4")
+	p.f("JLT part")
+	p.f("ADDQ $%d, R12", sumsBytesOfRow*(p.rows-1))
 	p.f("LEAQ (DX)(R9*%d), DX", p.rows/3)
-	p.f("SUBQ $%d, AX", p.rows)
+	p.f("SUBQ $%d, %s", p.rows, p.word(wordRows))
 	p.f("JNZ group")
 }
 
-// finishFloats adds the partial sums of each row, stores lanes outputs, and returns.
+// multiplyPart adds CX products of part R11 to the sums of a group. The fewer operands stay in registers while each of
+// the others is loaded: with 3 or 12 rows there are fewer loads than multiplications, which have as many ports.
+func (p *panel) multiplyPart() {
+	p.used = 0
+	sums := make([][]string, p.rows)
+	each := func(do func(place, r string)) {
+		for row := range sums {
+			for i, r := range sums[row] {
+				do(fmt.Sprintf("%d(R12)", sumsBytesOfRow*row+p.width()*i), r)
+			}
+		}
+	}
+	for row := range sums {
+		sums[row] = p.take(pairBytes / p.width())
+	}
+	each(func(place, r string) { p.load(place, r) })
+	p.f("LEAQ (DX)(R11*4), DI")
+	if p.rows > 8 {
+		p.f("LEAQ (DI)(R8*8), R10")
+	}
+	p.f("MOVQ BX, R15")
+	x := func(row int) string { return p.emitter.x([]string{"DI", "R10"}[row/8], 0, row%8) }
+	w := func(i int) string { return fmt.Sprintf("%d(R15)", p.width()*i) }
+	p.f("step:")
+	p.f("PREFETCHT0 (AX)") // the next panel's, spread over the steps: at once it would fill all buffers
+	p.f("PREFETCHT0 (AX)(R13*1)")
+	p.f("ADDQ $%d, AX", p.tile)
+	if vectors := len(sums[0]); vectors < p.rows {
+		weights, t := p.take(vectors), p.reg()
+		for i, r := range weights {
+			p.load(w(i), r)
+		}
+		for row := range sums {
+			p.f("VBROADCASTSS %s, %s", x(row), t)
+			for i, sum := range sums[row] {
+				p.f("VFMADD231PS %s, %s, %s", t, weights[i], sum)
+			}
+		}
+	} else {
+		values, t := p.take(p.rows), p.reg()
+		for row, r := range values {
+			p.f("VBROADCASTSS %s, %s", x(row), r)
+		}
+		for i := range vectors {
+			p.load(w(i), t)
+			for row := range sums {
+				p.f("VFMADD231PS %s, %s, %s", values[row], t, sums[row][i])
+			}
+		}
+	}
+	p.f("ADDQ $%d, R15", pairBytes)
+	p.f("ADDQ $16, DI")
+	if p.rows > 8 {
+		p.f("ADDQ $16, R10")
+	}
+	p.f("DECQ CX")
+	p.f("JNZ step")
+	each(func(place, r string) { p.store(r, place) })
+}
+
+// finishFloats adds the partial sums of each row, stores outputs strip by strip, and returns.
 func (p *panel) finishFloats() {
+	p.f("")
+	p.f("strip:")
 	p.results()
 	p.f("row:")
 	for half := 0; half < 64; half += p.width() {
@@ -146,7 +185,7 @@ func (p *panel) finishFloats() {
 			r = []string{"Y4", "Y5", "Y6", "Y7"}
 		}
 		for i := range 4 {
-			p.load(fmt.Sprintf("%d(R12)", 64*i+half), r[i])
+			p.load(fmt.Sprintf("%d(R12)", pairBytes*i+half), r[i])
 		}
 		p.f("VADDPS %s, %s, %s", r[1], r[0], r[0])
 		p.f("VADDPS %s, %s, %s", r[3], r[2], r[2])
@@ -157,5 +196,10 @@ func (p *panel) finishFloats() {
 			p.f("VMASKMOVPS %s, Y%d, %d(DI)", r[0], half/32, half)
 		}
 	}
-	p.leave(partsBytes)
+	p.nextRow(sumsBytesOfRow)
+	p.f("ADDQ $64, %s", p.word(wordBase))
+	p.f("ADDQ $64, out+0(FP)")
+	p.f("SUBQ $16, lanes+24(FP)")
+	p.f("JGT strip")
+	p.leave()
 }

@@ -124,7 +124,7 @@ func (e *emitter) constructor(stubs, few, many, floats *bytes.Buffer) {
 	}
 	group, most := e.group()
 	panels(group, group, most, many)
-	group, most = e.floatGroup()
-	panels(4*group, group, most, floats)
+	group, least, most := e.floatGroup()
+	panels(least, group, most, floats)
 	fmt.Fprintf(stubs, "\treturn s\n}\n")
 }

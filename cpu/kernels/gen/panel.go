@@ -210,7 +210,8 @@ func (p *panel) finish() {
 	} else {
 		p.storeLanes(0, "(R12)", "32(R12)")
 	}
-	p.leave(64)
+	p.nextRow(64)
+	p.leave()
 }
 
 // results sets DI and R12 to the outputs and sums of row 0, R8 to the distance of outputs, R10 to the rows.
@@ -220,17 +221,25 @@ func (p *panel) results() {
 	p.f("MOVQ stride+8(FP), R8")
 	p.f("MOVQ rows+16(FP), R10")
 	p.f("MOVQ lanes+24(FP), CX")
+	if p.source.convert != nil { // there may be more, of another strip
+		p.f("MOVL $16, AX")
+		p.f("CMPQ CX, AX")
+		p.f("CMOVQGT AX, CX")
+	}
 	p.f("MOVQ %s, R12", p.word(wordBase))
 	p.f("ADDQ $%d, R12", p.bytes)
 	p.lanesMask()
 }
 
-// leave goes on with the next row, whose sums are size bytes further, or returns.
-func (p *panel) leave(size int) {
+// nextRow goes on with the next row, whose sums are size bytes further.
+func (p *panel) nextRow(size int) {
 	p.f("ADDQ $%d, R12", size)
 	p.f("ADDQ R8, DI")
 	p.f("DECQ R10")
 	p.f("JNZ row")
+}
+
+func (p *panel) leave() {
 	p.f("VZEROUPPER")
 	p.f("RET")
 }
