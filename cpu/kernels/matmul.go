@@ -60,9 +60,9 @@ func (s *Set) strips(out *float32, stride, lanes int, m *Matrix, tile int, x uns
 			out, x = (*float32)(unsafe.Add(unsafe.Pointer(out), 4*n*stride)), unsafe.Add(x, n*size)
 		}
 	}
-	for ; lanes > 0; lanes -= TileRows {
-		s.few(out, stride, min(lanes, TileRows), m, tile, x, size, rows)
-		out, tile = (*float32)(unsafe.Add(unsafe.Pointer(out), 4*TileRows)), tile+1
+	for o := 0; o < lanes; o += TileRows {
+		at := (*float32)(unsafe.Add(unsafe.Pointer(out), 4*o))
+		s.few(at, stride, min(lanes-o, TileRows), m, tile+o/TileRows, x, size, rows)
 	}
 }
 
