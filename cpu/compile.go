@@ -39,7 +39,7 @@ func (m *model) compile(p *ir.Bound) error {
 	for i := range p.Segments {
 		scheduled[i] = schedule(p, &p.Segments[i], v)
 	}
-	room := makeRoom(p, v, scheduled, m.config)
+	room := makeRoom(p, v, scheduled, m.config, m.device.set.Tiled())
 	if err := m.layScratch(p, room.size); err != nil {
 		return err
 	}
@@ -61,8 +61,11 @@ func (m *model) compile(p *ir.Bound) error {
 // layScratch takes the memory for values and for attention: the largest tile of each worker, and what split rows leave.
 func (m *model) layScratch(p *ir.Bound, values int) error {
 	shape, experts, threads := tileShape(p), shapeOfExperts(p), m.device.pool.size()
-	gathered := align(experts.gathered()*experts.rowBytes) / 4
-	size := values + threads*(shape.floats()+gathered) + splitQueries*(shape.stride+2)
+	gathered, tiles := align(experts.gathered()*experts.rowBytes)/4, 0
+	if gathered > 0 && m.device.set.Tiled() {
+		tiles = align(kernels.TileBytes(experts.gathered(), experts.rowBytes)) / 4
+	}
+	size := values + threads*(shape.floats()+gathered+tiles) + splitQueries*(shape.stride+2)
 	memory, err := mem.Alloc(4 * int64(size))
 	if err != nil {
 		return fmt.Errorf("activations: %w", err)
@@ -75,6 +78,9 @@ func (m *model) layScratch(p *ir.Bound, values int) error {
 		m.workers[i] = workspace{
 			tile: shape.carve(cut(shape.floats())), halves: make([]uint16, shape.dim), bytes: make([]int8, shape.dim),
 			choice: newChoice(p), gathered: experts.gathered(), gatherRoom: cut(gathered),
+		}
+		if tiles > 0 {
+			m.workers[i].gatherTiles = bytesOf(cut(tiles))
 		}
 	}
 	m.routing = newRouting(experts, m.config.MaxRows, threads)

@@ -95,7 +95,6 @@ func (x *expansion) run(worker, chunk int) {
 // gather makes the worker's activations those of some rows of the step. A single row is used where it lies.
 func (w *workspace) gather(x *kernels.Acts, rows []int32) {
 	w.acts = kernels.Acts{Form: x.Form, Cols: x.Cols, Rows: len(rows), Stride: x.Cols}
-	size := rowBytes(x.Form, x.Cols)
 	if x.Form == kernels.Plain {
 		w.acts.Float = w.gatherRoom
 		if len(rows) == 1 {
@@ -107,13 +106,21 @@ func (w *workspace) gather(x *kernels.Acts, rows []int32) {
 		}
 		return
 	}
-	w.acts.Blocks = bytesOf(w.gatherRoom)
 	if len(rows) == 1 {
-		w.acts.Blocks = x.Blocks[int(rows[0])*size:]
+		w.acts.Blocks = x.Blocks[int(rows[0])*x.Form.RowBytes(x.Cols):]
 		return
 	}
+	w.placeActs()
 	for i, r := range rows {
-		copy(w.acts.Blocks[i*size:][:size], x.Blocks[int(r)*size:])
+		w.acts.CopyRow(i, x, int(r))
+	}
+}
+
+// placeActs gives the worker's activations their memory.
+func (w *workspace) placeActs() {
+	w.acts.Blocks = bytesOf(w.gatherRoom)
+	if w.acts.Rows >= kernels.TileRows {
+		w.acts.Tiles = w.gatherTiles
 	}
 }
 
@@ -152,7 +159,7 @@ func (c *contraction) prepare(w *workspace, from, to int) error {
 	if c.form == kernels.Plain {
 		w.acts.Float = c.hidden.data[from*width:]
 	} else {
-		w.acts.Blocks = bytesOf(w.gatherRoom)
+		w.placeActs()
 	}
 	for slot := from; slot < to; slot++ {
 		x := c.hidden.data[slot*width:][:width]

@@ -57,7 +57,12 @@ func (b *binder) prepared(v ir.Value, f kernels.Form) *kernels.Acts {
 		a.Float, a.Stride = b.m.scratch[in.off:], in.stride
 	} else {
 		buf := b.room.acts[key]
-		a.Blocks = bytesOf(b.m.scratch[buf.off:][:buf.floats(b.m.config)])
+		memory := bytesOf(b.m.scratch[buf.off:][:buf.floats(b.m.config)])
+		rows, tiles := buf.bytes(b.m.config)
+		a.Blocks = memory[:rows]
+		if tiles > 0 {
+			a.Tiles = memory[rows:]
+		}
 	}
 	b.acts[key] = a
 	return a

@@ -66,10 +66,11 @@ type workspace struct {
 	strips kernels.Room      // of weights in place
 	choice choice
 
-	gathered   int       // rows that gatherRoom has room for
-	gatherRoom []float32 // prepared activations of an expert's rows
-	acts       kernels.Acts
-	_          [64]byte
+	gathered    int       // rows that gatherRoom has room for
+	gatherRoom  []float32 // prepared activations of an expert's rows
+	gatherTiles []byte    // their Acts.Tiles; nil: none
+	acts        kernels.Acts
+	_           [64]byte
 }
 
 // floats views memory as float32.

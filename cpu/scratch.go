@@ -48,7 +48,8 @@ type place struct {
 type buffer struct {
 	place
 	wanted      bool
-	first, last int // phases, counted over the whole program
+	tiles       bool // and for Acts.Tiles behind
+	first, last int  // phases, counted over the whole program
 }
 
 // prepared names activations in the form of a matrix product.
@@ -66,14 +67,15 @@ type room struct {
 	experts map[*ir.Node]*expertBuffers
 	acts    map[prepared]*buffer
 	buffers []*buffer
-	size    int // float32
+	tiles   bool // prepared forms have Acts.Tiles
+	size    int  // float32
 }
 
 // expertBuffers have room for all slots of an Experts node: a row of the step has used of them side by side.
 type expertBuffers struct{ hidden, up, down *buffer }
 
-func makeRoom(p *ir.Bound, v *values, segments [][]phase, c backend.Config) *room {
-	r := &room{p: p, values: v, of: map[ir.Value]*buffer{}, acts: map[prepared]*buffer{},
+func makeRoom(p *ir.Bound, v *values, segments [][]phase, c backend.Config, tiles bool) *room {
+	r := &room{p: p, values: v, tiles: tiles, of: map[ir.Value]*buffer{}, acts: map[prepared]*buffer{},
 		experts: map[*ir.Node]*expertBuffers{}}
 	r.assign(segments, r.lastUses(segments))
 	if out := p.Logits; v.root[out] == out && r.of[out].width == p.Vocab {
@@ -128,7 +130,9 @@ func (r *room) assign(segments [][]phase, last map[ir.Value]int) {
 		switch {
 		case it.verb == prepare && it.form != kernels.Plain:
 			width := it.form.RowBytes(r.p.Widths[it.value]) / 4
-			r.acts[prepared{it.value, it.form}] = r.add(width, ph.wanted, at)
+			b := r.add(width, ph.wanted, at)
+			b.tiles = r.tiles
+			r.acts[prepared{it.value, it.form}] = b
 		case it.verb == compute:
 			n := it.node
 			switch n.Op {
@@ -200,11 +204,20 @@ func (r *room) pack(c backend.Config) {
 
 // floats is a buffer's size, in whole cache lines.
 func (b *buffer) floats(c backend.Config) int {
-	rows := c.MaxRows
+	rows, tiles := b.bytes(c)
+	return (rows + tiles) / 4
+}
+
+// bytes is what a buffer has for rows, and behind them for Acts.Tiles.
+func (b *buffer) bytes(c backend.Config) (rows, tiles int) {
+	n := c.MaxRows
 	if b.wanted {
-		rows = c.MaxWanted
+		n = c.MaxWanted
 	}
-	return align(4*rows*b.stride) / 4
+	if b.tiles {
+		tiles = align(kernels.TileBytes(n, 4*b.stride))
+	}
+	return align(4 * n * b.stride), tiles
 }
 
 // place is where a value lies.

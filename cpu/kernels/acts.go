@@ -52,7 +52,15 @@ type Acts struct {
 	Float      []float32 // Plain: row r starts at r·Stride
 	Stride     int
 	Blocks     []byte // other forms: row r starts at r·Form.RowBytes(Cols); filled by Set.Quantize
+	// Tiles, if not nil, are the rows of Blocks once more, of TileBytes bytes, for a set that is Tiled; better aligned to
+	// 64 bytes. Groups of 16 rows take what their rows take. A group's blocks follow each other along k; each has the
+	// rows' values, for each 64 of k of all rows in turn, then what lies behind the values in each row's block.
+	Tiles []byte
 }
+
+// TileBytes is the size of Acts.Tiles for so many rows of RowBytes bytes. Kernels read whole tiles: two groups, and
+// blocks of 32 behind the last.
+func TileBytes(rows, row int) int { return (rows+31)&^31*row + 3*TileRows*x32Bytes }
 
 // Quantize prepares row r from src, of Cols values; it has nothing to do for Plain. Rows may be prepared at the
 // same time. NaN and infinity have no quantised form and are an error.
@@ -69,6 +77,7 @@ func (s *Set) Quantize(a *Acts, r int, src []float32) error {
 		panic(fmt.Sprintf("kernels: %d activations for a row of %d", len(src), a.Cols))
 	}
 	if len(src) == 0 || s.quantize[a.Form](&dst[0], &src[0], size/blockBytes[a.Form]) {
+		a.tile(r)
 		return nil
 	}
 	for i, x := range src {
@@ -77,6 +86,36 @@ func (s *Set) Quantize(a *Acts, r int, src []float32) error {
 		}
 	}
 	panic("kernels: a quantiser refused finite activations")
+}
+
+// CopyRow makes row r that of another Acts of the same form and width, which is prepared.
+func (a *Acts) CopyRow(r int, from *Acts, row int) {
+	size := a.Form.RowBytes(a.Cols)
+	copy(a.Blocks[r*size:][:size], from.Blocks[row*size:])
+	a.tile(r)
+}
+
+// tile copies row r of Blocks to Tiles.
+func (a *Acts) tile(r int) {
+	if a.Tiles == nil {
+		return
+	}
+	size := a.Form.RowBytes(a.Cols)
+	src, dst := a.Blocks[r*size:][:size], a.Tiles[r/TileRows*TileRows*size:][:TileRows*size]
+	r %= TileRows
+	if a.Form == By32 {
+		for ; len(src) > 0; src, dst = src[x32Bytes:], dst[TileRows*x32Bytes:] {
+			*(*[32]byte)(dst[32*r:]) = [32]byte(src)
+			*(*[x32Bytes - 32]byte)(dst[32*TileRows+(x32Bytes-32)*r:]) = [x32Bytes - 32]byte(src[32:])
+		}
+		return
+	}
+	for ; len(src) > 0; src, dst = src[x256Bytes:], dst[TileRows*x256Bytes:] {
+		for k := 0; k < 256; k += 64 {
+			*(*[64]byte)(dst[TileRows*k+64*r:]) = [64]byte(src[k:])
+		}
+		*(*[x256Bytes - 256]byte)(dst[256*TileRows+(x256Bytes-256)*r:]) = [x256Bytes - 256]byte(src[256:])
+	}
 }
 
 // Of a block: values, bytes, and where dx lies.

@@ -727,7 +727,7 @@ sums3:
 	RET
 
 // f32AVX2Panel is a panelKernel for F32.
-TEXT ·f32AVX2Panel(SB), 0, $47208-64
+TEXT ·f32AVX2Panel(SB), 0, $47216-64
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
 	MOVQ R15, 47168(SP)
@@ -1383,7 +1383,7 @@ sums3:
 	RET
 
 // f16AVX2Panel is a panelKernel for F16.
-TEXT ·f16AVX2Panel(SB), 0, $47208-64
+TEXT ·f16AVX2Panel(SB), 0, $47216-64
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
 	MOVQ R15, 47168(SP)
@@ -2081,7 +2081,7 @@ sums3:
 	RET
 
 // bf16AVX2Panel is a panelKernel for BF16.
-TEXT ·bf16AVX2Panel(SB), 0, $47208-64
+TEXT ·bf16AVX2Panel(SB), 0, $47216-64
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
 	MOVQ R15, 47168(SP)
@@ -2704,7 +2704,7 @@ half:
 	RET
 
 // q8_0AVX2Panel is a panelKernel for Q8_0.
-TEXT ·q8_0AVX2Panel(SB), 0, $7272-64
+TEXT ·q8_0AVX2Panel(SB), 0, $7280-64
 	VMOVDQU ones<>(SB), Y11
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
@@ -3345,7 +3345,7 @@ half:
 	RET
 
 // q4_0AVX2Panel is a panelKernel for Q4_0.
-TEXT ·q4_0AVX2Panel(SB), 0, $7272-64
+TEXT ·q4_0AVX2Panel(SB), 0, $7280-64
 	VMOVDQU low4<>(SB), Y11
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
@@ -3956,7 +3956,7 @@ half:
 	RET
 
 // q4_1AVX2Panel is a panelKernel for Q4_1.
-TEXT ·q4_1AVX2Panel(SB), 0, $7272-64
+TEXT ·q4_1AVX2Panel(SB), 0, $7280-64
 	VMOVDQU low4<>(SB), Y11
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
@@ -4637,7 +4637,7 @@ half:
 	RET
 
 // q5_0AVX2Panel is a panelKernel for Q5_0.
-TEXT ·q5_0AVX2Panel(SB), 0, $7272-64
+TEXT ·q5_0AVX2Panel(SB), 0, $7280-64
 	VMOVDQU low4<>(SB), Y11
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
@@ -5365,7 +5365,7 @@ half:
 	RET
 
 // q5_1AVX2Panel is a panelKernel for Q5_1.
-TEXT ·q5_1AVX2Panel(SB), 0, $7272-64
+TEXT ·q5_1AVX2Panel(SB), 0, $7280-64
 	VMOVDQU low4<>(SB), Y11
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
@@ -6984,7 +6984,7 @@ half128:
 	RET
 
 // q2_KAVX2Panel is a panelKernel for Q2_K.
-TEXT ·q2_KAVX2Panel(SB), 0, $7272-64
+TEXT ·q2_KAVX2Panel(SB), 0, $7280-64
 	VMOVDQU low2<>(SB), Y15
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
@@ -9468,7 +9468,7 @@ half128:
 	RET
 
 // q3_KAVX2Panel is a panelKernel for Q3_K.
-TEXT ·q3_KAVX2Panel(SB), 0, $7400-64
+TEXT ·q3_KAVX2Panel(SB), 0, $7408-64
 	VMOVDQU low2<>(SB), Y15
 	LEAQ 191(SP), R15
 	ANDQ $-64, R15
@@ -11254,7 +11254,7 @@ pair:
 	RET
 
 // q4_KAVX2Panel is a panelKernel for Q4_K.
-TEXT ·q4_KAVX2Panel(SB), 0, $7656-64
+TEXT ·q4_KAVX2Panel(SB), 0, $7664-64
 	VMOVDQU low4<>(SB), Y15
 	LEAQ 447(SP), R15
 	ANDQ $-64, R15
@@ -12747,7 +12747,7 @@ pair:
 	RET
 
 // q5_KAVX2Panel is a panelKernel for Q5_K.
-TEXT ·q5_KAVX2Panel(SB), 0, $7912-64
+TEXT ·q5_KAVX2Panel(SB), 0, $7920-64
 	VMOVDQU low4<>(SB), Y15
 	LEAQ 703(SP), R15
 	ANDQ $-64, R15
@@ -14774,7 +14774,7 @@ half128:
 	RET
 
 // q6_KAVX2Panel is a panelKernel for Q6_K.
-TEXT ·q6_KAVX2Panel(SB), 0, $7272-64
+TEXT ·q6_KAVX2Panel(SB), 0, $7280-64
 	VMOVDQU low4<>(SB), Y15
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
@@ -16234,7 +16234,7 @@ half:
 	RET
 
 // iq4_NLAVX2Panel is a panelKernel for IQ4_NL.
-TEXT ·iq4_NLAVX2Panel(SB), 0, $7272-64
+TEXT ·iq4_NLAVX2Panel(SB), 0, $7280-64
 	VMOVDQU low4<>(SB), Y11
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
@@ -17459,7 +17459,7 @@ pair:
 	RET
 
 // iq4_XSAVX2Panel is a panelKernel for IQ4_XS.
-TEXT ·iq4_XSAVX2Panel(SB), 0, $7528-64
+TEXT ·iq4_XSAVX2Panel(SB), 0, $7536-64
 	VMOVDQU low4<>(SB), Y15
 	LEAQ 319(SP), R15
 	ANDQ $-64, R15
@@ -18466,7 +18466,7 @@ half:
 	RET
 
 // mxfp4AVX2Panel is a panelKernel for MXFP4.
-TEXT ·mxfp4AVX2Panel(SB), 0, $7272-64
+TEXT ·mxfp4AVX2Panel(SB), 0, $7280-64
 	VMOVDQU low4<>(SB), Y11
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
@@ -19675,7 +19675,7 @@ half:
 	RET
 
 // nvfp4AVX2Panel is a panelKernel for NVFP4.
-TEXT ·nvfp4AVX2Panel(SB), 0, $7272-64
+TEXT ·nvfp4AVX2Panel(SB), 0, $7280-64
 	VMOVDQU low4<>(SB), Y11
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
@@ -21299,7 +21299,7 @@ half:
 	RET
 
 // q1_0AVX2Panel is a panelKernel for Q1_0.
-TEXT ·q1_0AVX2Panel(SB), 0, $7272-64
+TEXT ·q1_0AVX2Panel(SB), 0, $7280-64
 	VMOVDQU bytes2<>(SB), Y11
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
@@ -22598,7 +22598,7 @@ half:
 	RET
 
 // q2_0AVX2Panel is a panelKernel for Q2_0.
-TEXT ·q2_0AVX2Panel(SB), 0, $7272-64
+TEXT ·q2_0AVX2Panel(SB), 0, $7280-64
 	VMOVDQU low2<>(SB), Y11
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
@@ -25075,7 +25075,7 @@ half:
 	RET
 
 // tq1_0AVX2Panel is a panelKernel for TQ1_0.
-TEXT ·tq1_0AVX2Panel(SB), 0, $7272-64
+TEXT ·tq1_0AVX2Panel(SB), 0, $7280-64
 	VMOVDQU bytes1<>(SB), Y11
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
@@ -27438,7 +27438,7 @@ half128:
 	RET
 
 // tq2_0AVX2Panel is a panelKernel for TQ2_0.
-TEXT ·tq2_0AVX2Panel(SB), 0, $7272-64
+TEXT ·tq2_0AVX2Panel(SB), 0, $7280-64
 	VMOVDQU low2<>(SB), Y11
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
@@ -28738,7 +28738,7 @@ sub:
 	RET
 
 // iq2_XXSAVX2Panel is a panelKernel for IQ2_XXS.
-TEXT ·iq2_XXSAVX2Panel(SB), 0, $7368-64
+TEXT ·iq2_XXSAVX2Panel(SB), 0, $7376-64
 	VMOVDQU byte0<>(SB), Y15
 	LEAQ 159(SP), R15
 	ANDQ $-64, R15
@@ -29784,7 +29784,7 @@ sub:
 	RET
 
 // iq2_XSAVX2Panel is a panelKernel for IQ2_XS.
-TEXT ·iq2_XSAVX2Panel(SB), 0, $7368-64
+TEXT ·iq2_XSAVX2Panel(SB), 0, $7376-64
 	VMOVDQU byte0<>(SB), Y15
 	LEAQ 159(SP), R15
 	ANDQ $-64, R15
@@ -30831,7 +30831,7 @@ sub:
 	RET
 
 // iq2_SAVX2Panel is a panelKernel for IQ2_S.
-TEXT ·iq2_SAVX2Panel(SB), 0, $7368-64
+TEXT ·iq2_SAVX2Panel(SB), 0, $7376-64
 	VMOVDQU byte0<>(SB), Y15
 	LEAQ 159(SP), R15
 	ANDQ $-64, R15
@@ -31885,7 +31885,7 @@ sub:
 	RET
 
 // iq3_XXSAVX2Panel is a panelKernel for IQ3_XXS.
-TEXT ·iq3_XXSAVX2Panel(SB), 0, $7368-64
+TEXT ·iq3_XXSAVX2Panel(SB), 0, $7376-64
 	VMOVDQU byte0<>(SB), Y15
 	LEAQ 159(SP), R15
 	ANDQ $-64, R15
@@ -32956,7 +32956,7 @@ sub:
 	RET
 
 // iq3_SAVX2Panel is a panelKernel for IQ3_S.
-TEXT ·iq3_SAVX2Panel(SB), 0, $7400-64
+TEXT ·iq3_SAVX2Panel(SB), 0, $7408-64
 	VMOVDQU byte0<>(SB), Y15
 	LEAQ 191(SP), R15
 	ANDQ $-64, R15
@@ -33967,7 +33967,7 @@ sub:
 	RET
 
 // iq1_SAVX2Panel is a panelKernel for IQ1_S.
-TEXT ·iq1_SAVX2Panel(SB), 0, $7368-64
+TEXT ·iq1_SAVX2Panel(SB), 0, $7376-64
 	VMOVDQU byte0<>(SB), Y15
 	LEAQ 159(SP), R15
 	ANDQ $-64, R15
@@ -35086,7 +35086,7 @@ sub:
 	RET
 
 // iq1_MAVX2Panel is a panelKernel for IQ1_M.
-TEXT ·iq1_MAVX2Panel(SB), 0, $7880-64
+TEXT ·iq1_MAVX2Panel(SB), 0, $7888-64
 	VMOVDQU byte0<>(SB), Y15
 	LEAQ 671(SP), R15
 	ANDQ $-64, R15

@@ -636,7 +636,7 @@ sums0:
 	RET
 
 // f32AVX512Panel is a panelKernel for F32.
-TEXT ·f32AVX512Panel(SB), 0, $47208-64
+TEXT ·f32AVX512Panel(SB), 0, $47216-64
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
 	MOVQ R15, 47168(SP)
@@ -1039,7 +1039,7 @@ sums0:
 	RET
 
 // f16AVX512Panel is a panelKernel for F16.
-TEXT ·f16AVX512Panel(SB), 0, $47208-64
+TEXT ·f16AVX512Panel(SB), 0, $47216-64
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
 	MOVQ R15, 47168(SP)
@@ -1456,7 +1456,7 @@ sums0:
 	RET
 
 // bf16AVX512Panel is a panelKernel for BF16.
-TEXT ·bf16AVX512Panel(SB), 0, $47208-64
+TEXT ·bf16AVX512Panel(SB), 0, $47216-64
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
 	MOVQ R15, 47168(SP)
@@ -2062,7 +2062,7 @@ block:
 	RET
 
 // q8_0AVX512Panel is a panelKernel for Q8_0.
-TEXT ·q8_0AVX512Panel(SB), 0, $10344-64
+TEXT ·q8_0AVX512Panel(SB), 0, $10352-64
 	VMOVDQU32 ones<>(SB), Z19
 	VMOVDQU32 bit7<>(SB), Z20
 	LEAQ 63(SP), R15
@@ -2811,7 +2811,7 @@ block:
 	RET
 
 // q4_0AVX512Panel is a panelKernel for Q4_0.
-TEXT ·q4_0AVX512Panel(SB), 0, $10344-64
+TEXT ·q4_0AVX512Panel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z19
 	VMOVDQU32 ones<>(SB), Z20
 	LEAQ 63(SP), R15
@@ -3444,7 +3444,7 @@ block:
 	RET
 
 // q4_1AVX512Panel is a panelKernel for Q4_1.
-TEXT ·q4_1AVX512Panel(SB), 0, $10344-64
+TEXT ·q4_1AVX512Panel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z19
 	VMOVDQU32 ones<>(SB), Z20
 	LEAQ 63(SP), R15
@@ -4141,7 +4141,7 @@ block:
 	RET
 
 // q5_0AVX512Panel is a panelKernel for Q5_0.
-TEXT ·q5_0AVX512Panel(SB), 0, $10344-64
+TEXT ·q5_0AVX512Panel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z19
 	VMOVDQU32 bit4<>(SB), Z20
 	VMOVDQU32 ones<>(SB), Z21
@@ -4845,7 +4845,7 @@ block:
 	RET
 
 // q5_1AVX512Panel is a panelKernel for Q5_1.
-TEXT ·q5_1AVX512Panel(SB), 0, $10344-64
+TEXT ·q5_1AVX512Panel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z19
 	VMOVDQU32 bit4<>(SB), Z20
 	VMOVDQU32 ones<>(SB), Z21
@@ -6450,7 +6450,7 @@ half128:
 	RET
 
 // q2_KAVX512Panel is a panelKernel for Q2_K.
-TEXT ·q2_KAVX512Panel(SB), 0, $10344-64
+TEXT ·q2_KAVX512Panel(SB), 0, $10352-64
 	VMOVDQU32 low2<>(SB), Z27
 	VMOVDQU32 low4<>(SB), Z28
 	VMOVDQU32 ones<>(SB), Z29
@@ -9308,7 +9308,7 @@ half128:
 	RET
 
 // q3_KAVX512Panel is a panelKernel for Q3_K.
-TEXT ·q3_KAVX512Panel(SB), 0, $10600-64
+TEXT ·q3_KAVX512Panel(SB), 0, $10608-64
 	VMOVDQU32 low2<>(SB), Z27
 	VMOVDQU32 bit2<>(SB), Z28
 	VMOVDQU32 low16<>(SB), Z29
@@ -11435,7 +11435,7 @@ pair:
 	RET
 
 // q4_KAVX512Panel is a panelKernel for Q4_K.
-TEXT ·q4_KAVX512Panel(SB), 0, $11112-64
+TEXT ·q4_KAVX512Panel(SB), 0, $11120-64
 	VMOVDQU32 low4<>(SB), Z27
 	VMOVDQU32 bits45<>(SB), Z28
 	VMOVDQU32 even<>(SB), Z29
@@ -13071,7 +13071,7 @@ pair:
 	RET
 
 // q5_KAVX512Panel is a panelKernel for Q5_K.
-TEXT ·q5_KAVX512Panel(SB), 0, $11624-64
+TEXT ·q5_KAVX512Panel(SB), 0, $11632-64
 	VMOVDQU32 low4<>(SB), Z27
 	VMOVDQU32 bits45<>(SB), Z28
 	VMOVDQU32 bit4<>(SB), Z29
@@ -15148,7 +15148,7 @@ half128:
 	RET
 
 // q6_KAVX512Panel is a panelKernel for Q6_K.
-TEXT ·q6_KAVX512Panel(SB), 0, $10344-64
+TEXT ·q6_KAVX512Panel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z27
 	VMOVDQU32 bits45<>(SB), Z28
 	VMOVDQU32 ones<>(SB), Z29
@@ -17042,7 +17042,7 @@ block:
 	RET
 
 // iq4_NLAVX512Panel is a panelKernel for IQ4_NL.
-TEXT ·iq4_NLAVX512Panel(SB), 0, $10344-64
+TEXT ·iq4_NLAVX512Panel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z19
 	VMOVDQU32 nonlinear<>(SB), Z20
 	VMOVDQU32 nonlinear128<>(SB), Z21
@@ -18398,7 +18398,7 @@ pair:
 	RET
 
 // iq4_XSAVX512Panel is a panelKernel for IQ4_XS.
-TEXT ·iq4_XSAVX512Panel(SB), 0, $10856-64
+TEXT ·iq4_XSAVX512Panel(SB), 0, $10864-64
 	VMOVDQU32 low4<>(SB), Z27
 	VMOVDQU32 nonlinear<>(SB), Z28
 	VMOVDQU32 nonlinear128<>(SB), Z29
@@ -19668,7 +19668,7 @@ block:
 	RET
 
 // mxfp4AVX512Panel is a panelKernel for MXFP4.
-TEXT ·mxfp4AVX512Panel(SB), 0, $10344-64
+TEXT ·mxfp4AVX512Panel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z19
 	VMOVDQU32 fp4Doubled16<>(SB), Z20
 	VMOVDQU32 ones<>(SB), Z21
@@ -20896,7 +20896,7 @@ block:
 	RET
 
 // nvfp4AVX512Panel is a panelKernel for NVFP4.
-TEXT ·nvfp4AVX512Panel(SB), 0, $10344-64
+TEXT ·nvfp4AVX512Panel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z19
 	VMOVDQU32 fp4Doubled16<>(SB), Z20
 	VMOVDQU32 fp4Doubled<>(SB), Z21
@@ -22711,7 +22711,7 @@ block:
 	RET
 
 // q1_0AVX512Panel is a panelKernel for Q1_0.
-TEXT ·q1_0AVX512Panel(SB), 0, $10344-64
+TEXT ·q1_0AVX512Panel(SB), 0, $10352-64
 	VMOVDQU32 bytes2<>(SB), Z19
 	VMOVDQU32 ones<>(SB), Z20
 	LEAQ 63(SP), R15
@@ -24330,7 +24330,7 @@ block:
 	RET
 
 // q2_0AVX512Panel is a panelKernel for Q2_0.
-TEXT ·q2_0AVX512Panel(SB), 0, $10344-64
+TEXT ·q2_0AVX512Panel(SB), 0, $10352-64
 	VMOVDQU32 low2<>(SB), Z19
 	VMOVDQU32 ones<>(SB), Z20
 	LEAQ 63(SP), R15
@@ -26966,7 +26966,7 @@ block:
 	RET
 
 // tq1_0AVX512Panel is a panelKernel for TQ1_0.
-TEXT ·tq1_0AVX512Panel(SB), 0, $10344-64
+TEXT ·tq1_0AVX512Panel(SB), 0, $10352-64
 	VMOVDQU32 bytes1<>(SB), Z19
 	VMOVDQU32 bytes85<>(SB), Z20
 	VMOVDQU32 bytes170<>(SB), Z21
@@ -30051,7 +30051,7 @@ half128:
 	RET
 
 // tq2_0AVX512Panel is a panelKernel for TQ2_0.
-TEXT ·tq2_0AVX512Panel(SB), 0, $10344-64
+TEXT ·tq2_0AVX512Panel(SB), 0, $10352-64
 	VMOVDQU32 low2<>(SB), Z19
 	VMOVDQU32 minus1<>(SB), Z20
 	VMOVDQU32 ones<>(SB), Z21
@@ -31653,7 +31653,7 @@ sub:
 	RET
 
 // iq2_XXSAVX512Panel is a panelKernel for IQ2_XXS.
-TEXT ·iq2_XXSAVX512Panel(SB), 0, $10536-64
+TEXT ·iq2_XXSAVX512Panel(SB), 0, $10544-64
 	VMOVDQU32 byte0<>(SB), Z27
 	VMOVDQU32 bytes7<>(SB), Z28
 	VMOVDQU32 bytes8<>(SB), Z29
@@ -32715,7 +32715,7 @@ sub:
 	RET
 
 // iq2_XSAVX512Panel is a panelKernel for IQ2_XS.
-TEXT ·iq2_XSAVX512Panel(SB), 0, $10536-64
+TEXT ·iq2_XSAVX512Panel(SB), 0, $10544-64
 	VMOVDQU32 byte0<>(SB), Z27
 	VMOVDQU32 bytes7<>(SB), Z28
 	VMOVDQU32 bytes8<>(SB), Z29
@@ -33779,7 +33779,7 @@ sub:
 	RET
 
 // iq2_SAVX512Panel is a panelKernel for IQ2_S.
-TEXT ·iq2_SAVX512Panel(SB), 0, $10536-64
+TEXT ·iq2_SAVX512Panel(SB), 0, $10544-64
 	VMOVDQU32 byte0<>(SB), Z27
 	VMOVDQU32 bytes7<>(SB), Z28
 	VMOVDQU32 bytes8<>(SB), Z29
@@ -34849,7 +34849,7 @@ sub:
 	RET
 
 // iq3_XXSAVX512Panel is a panelKernel for IQ3_XXS.
-TEXT ·iq3_XXSAVX512Panel(SB), 0, $10536-64
+TEXT ·iq3_XXSAVX512Panel(SB), 0, $10544-64
 	VMOVDQU32 byte0<>(SB), Z27
 	VMOVDQU32 bytes7<>(SB), Z28
 	VMOVDQU32 bytes8<>(SB), Z29
@@ -35935,7 +35935,7 @@ sub:
 	RET
 
 // iq3_SAVX512Panel is a panelKernel for IQ3_S.
-TEXT ·iq3_SAVX512Panel(SB), 0, $10600-64
+TEXT ·iq3_SAVX512Panel(SB), 0, $10608-64
 	VMOVDQU32 byte0<>(SB), Z27
 	VMOVDQU32 bytes7<>(SB), Z28
 	VMOVDQU32 bytes8<>(SB), Z29
@@ -36941,7 +36941,7 @@ sub:
 	RET
 
 // iq1_SAVX512Panel is a panelKernel for IQ1_S.
-TEXT ·iq1_SAVX512Panel(SB), 0, $10536-64
+TEXT ·iq1_SAVX512Panel(SB), 0, $10544-64
 	VMOVDQU32 byte0<>(SB), Z27
 	VMOVDQU32 bytes7<>(SB), Z28
 	VMOVDQU32 bytes8<>(SB), Z29
@@ -38059,7 +38059,7 @@ sub:
 	RET
 
 // iq1_MAVX512Panel is a panelKernel for IQ1_M.
-TEXT ·iq1_MAVX512Panel(SB), 0, $11560-64
+TEXT ·iq1_MAVX512Panel(SB), 0, $11568-64
 	VMOVDQU32 byte0<>(SB), Z27
 	VMOVDQU32 bytes7<>(SB), Z28
 	VMOVDQU32 bytes8<>(SB), Z29

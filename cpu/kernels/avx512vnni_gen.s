@@ -627,7 +627,7 @@ block:
 	RET
 
 // q8_0VNNIPanel is a panelKernel for Q8_0.
-TEXT ·q8_0VNNIPanel(SB), 0, $10344-64
+TEXT ·q8_0VNNIPanel(SB), 0, $10352-64
 	VMOVDQU32 ones<>(SB), Z19
 	VMOVDQU32 bit7<>(SB), Z20
 	LEAQ 63(SP), R15
@@ -1027,7 +1027,7 @@ block:
 	RET
 
 // q4_0VNNIPanel is a panelKernel for Q4_0.
-TEXT ·q4_0VNNIPanel(SB), 0, $10344-64
+TEXT ·q4_0VNNIPanel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z19
 	VMOVDQU32 ones<>(SB), Z20
 	LEAQ 63(SP), R15
@@ -1449,7 +1449,7 @@ block:
 	RET
 
 // q4_1VNNIPanel is a panelKernel for Q4_1.
-TEXT ·q4_1VNNIPanel(SB), 0, $10344-64
+TEXT ·q4_1VNNIPanel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z19
 	VMOVDQU32 ones<>(SB), Z20
 	LEAQ 63(SP), R15
@@ -1920,7 +1920,7 @@ block:
 	RET
 
 // q5_0VNNIPanel is a panelKernel for Q5_0.
-TEXT ·q5_0VNNIPanel(SB), 0, $10344-64
+TEXT ·q5_0VNNIPanel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z19
 	VMOVDQU32 bit4<>(SB), Z20
 	VMOVDQU32 ones<>(SB), Z21
@@ -2400,7 +2400,7 @@ block:
 	RET
 
 // q5_1VNNIPanel is a panelKernel for Q5_1.
-TEXT ·q5_1VNNIPanel(SB), 0, $10344-64
+TEXT ·q5_1VNNIPanel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z19
 	VMOVDQU32 bit4<>(SB), Z20
 	VMOVDQU32 ones<>(SB), Z21
@@ -3373,7 +3373,7 @@ half128:
 	RET
 
 // q2_KVNNIPanel is a panelKernel for Q2_K.
-TEXT ·q2_KVNNIPanel(SB), 0, $10344-64
+TEXT ·q2_KVNNIPanel(SB), 0, $10352-64
 	VMOVDQU32 low2<>(SB), Z27
 	VMOVDQU32 low4<>(SB), Z28
 	VMOVDQU32 ones<>(SB), Z29
@@ -5023,7 +5023,7 @@ half128:
 	RET
 
 // q3_KVNNIPanel is a panelKernel for Q3_K.
-TEXT ·q3_KVNNIPanel(SB), 0, $10600-64
+TEXT ·q3_KVNNIPanel(SB), 0, $10608-64
 	VMOVDQU32 low2<>(SB), Z27
 	VMOVDQU32 bit2<>(SB), Z28
 	VMOVDQU32 low16<>(SB), Z29
@@ -6280,7 +6280,7 @@ pair:
 	RET
 
 // q4_KVNNIPanel is a panelKernel for Q4_K.
-TEXT ·q4_KVNNIPanel(SB), 0, $11112-64
+TEXT ·q4_KVNNIPanel(SB), 0, $11120-64
 	VMOVDQU32 low4<>(SB), Z27
 	VMOVDQU32 bits45<>(SB), Z28
 	VMOVDQU32 even<>(SB), Z29
@@ -7432,7 +7432,7 @@ pair:
 	RET
 
 // q5_KVNNIPanel is a panelKernel for Q5_K.
-TEXT ·q5_KVNNIPanel(SB), 0, $11624-64
+TEXT ·q5_KVNNIPanel(SB), 0, $11632-64
 	VMOVDQU32 low4<>(SB), Z27
 	VMOVDQU32 bits45<>(SB), Z28
 	VMOVDQU32 bit4<>(SB), Z29
@@ -8711,7 +8711,7 @@ half128:
 	RET
 
 // q6_KVNNIPanel is a panelKernel for Q6_K.
-TEXT ·q6_KVNNIPanel(SB), 0, $10344-64
+TEXT ·q6_KVNNIPanel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z27
 	VMOVDQU32 bits45<>(SB), Z28
 	VMOVDQU32 ones<>(SB), Z29
@@ -9711,7 +9711,7 @@ block:
 	RET
 
 // iq4_NLVNNIPanel is a panelKernel for IQ4_NL.
-TEXT ·iq4_NLVNNIPanel(SB), 0, $10344-64
+TEXT ·iq4_NLVNNIPanel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z19
 	VMOVDQU32 nonlinear<>(SB), Z20
 	VMOVDQU32 nonlinear128<>(SB), Z21
@@ -10417,7 +10417,7 @@ pair:
 	RET
 
 // iq4_XSVNNIPanel is a panelKernel for IQ4_XS.
-TEXT ·iq4_XSVNNIPanel(SB), 0, $10856-64
+TEXT ·iq4_XSVNNIPanel(SB), 0, $10864-64
 	VMOVDQU32 low4<>(SB), Z27
 	VMOVDQU32 nonlinear<>(SB), Z28
 	VMOVDQU32 nonlinear128<>(SB), Z29
@@ -11085,7 +11085,7 @@ block:
 	RET
 
 // mxfp4VNNIPanel is a panelKernel for MXFP4.
-TEXT ·mxfp4VNNIPanel(SB), 0, $10344-64
+TEXT ·mxfp4VNNIPanel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z19
 	VMOVDQU32 fp4Doubled16<>(SB), Z20
 	VMOVDQU32 ones<>(SB), Z21
@@ -11913,7 +11913,7 @@ block:
 	RET
 
 // nvfp4VNNIPanel is a panelKernel for NVFP4.
-TEXT ·nvfp4VNNIPanel(SB), 0, $10344-64
+TEXT ·nvfp4VNNIPanel(SB), 0, $10352-64
 	VMOVDQU32 low4<>(SB), Z19
 	VMOVDQU32 fp4Doubled16<>(SB), Z20
 	VMOVDQU32 fp4Doubled<>(SB), Z21
@@ -13036,7 +13036,7 @@ block:
 	RET
 
 // q1_0VNNIPanel is a panelKernel for Q1_0.
-TEXT ·q1_0VNNIPanel(SB), 0, $10344-64
+TEXT ·q1_0VNNIPanel(SB), 0, $10352-64
 	VMOVDQU32 bytes2<>(SB), Z19
 	VMOVDQU32 ones<>(SB), Z20
 	LEAQ 63(SP), R15
@@ -13893,7 +13893,7 @@ block:
 	RET
 
 // q2_0VNNIPanel is a panelKernel for Q2_0.
-TEXT ·q2_0VNNIPanel(SB), 0, $10344-64
+TEXT ·q2_0VNNIPanel(SB), 0, $10352-64
 	VMOVDQU32 low2<>(SB), Z19
 	VMOVDQU32 ones<>(SB), Z20
 	LEAQ 63(SP), R15
@@ -15568,7 +15568,7 @@ block:
 	RET
 
 // tq1_0VNNIPanel is a panelKernel for TQ1_0.
-TEXT ·tq1_0VNNIPanel(SB), 0, $10344-64
+TEXT ·tq1_0VNNIPanel(SB), 0, $10352-64
 	VMOVDQU32 bytes1<>(SB), Z19
 	VMOVDQU32 bytes85<>(SB), Z20
 	VMOVDQU32 bytes170<>(SB), Z21
@@ -17220,7 +17220,7 @@ half128:
 	RET
 
 // tq2_0VNNIPanel is a panelKernel for TQ2_0.
-TEXT ·tq2_0VNNIPanel(SB), 0, $10344-64
+TEXT ·tq2_0VNNIPanel(SB), 0, $10352-64
 	VMOVDQU32 low2<>(SB), Z19
 	VMOVDQU32 minus1<>(SB), Z20
 	VMOVDQU32 ones<>(SB), Z21
@@ -18114,7 +18114,7 @@ sub:
 	RET
 
 // iq2_XXSVNNIPanel is a panelKernel for IQ2_XXS.
-TEXT ·iq2_XXSVNNIPanel(SB), 0, $10536-64
+TEXT ·iq2_XXSVNNIPanel(SB), 0, $10544-64
 	VMOVDQU32 byte0<>(SB), Z27
 	VMOVDQU32 bytes7<>(SB), Z28
 	VMOVDQU32 bytes8<>(SB), Z29
@@ -18830,7 +18830,7 @@ sub:
 	RET
 
 // iq2_XSVNNIPanel is a panelKernel for IQ2_XS.
-TEXT ·iq2_XSVNNIPanel(SB), 0, $10536-64
+TEXT ·iq2_XSVNNIPanel(SB), 0, $10544-64
 	VMOVDQU32 byte0<>(SB), Z27
 	VMOVDQU32 bytes7<>(SB), Z28
 	VMOVDQU32 bytes8<>(SB), Z29
@@ -19548,7 +19548,7 @@ sub:
 	RET
 
 // iq2_SVNNIPanel is a panelKernel for IQ2_S.
-TEXT ·iq2_SVNNIPanel(SB), 0, $10536-64
+TEXT ·iq2_SVNNIPanel(SB), 0, $10544-64
 	VMOVDQU32 byte0<>(SB), Z27
 	VMOVDQU32 bytes7<>(SB), Z28
 	VMOVDQU32 bytes8<>(SB), Z29
@@ -20272,7 +20272,7 @@ sub:
 	RET
 
 // iq3_XXSVNNIPanel is a panelKernel for IQ3_XXS.
-TEXT ·iq3_XXSVNNIPanel(SB), 0, $10536-64
+TEXT ·iq3_XXSVNNIPanel(SB), 0, $10544-64
 	VMOVDQU32 byte0<>(SB), Z27
 	VMOVDQU32 bytes7<>(SB), Z28
 	VMOVDQU32 bytes8<>(SB), Z29
@@ -21036,7 +21036,7 @@ sub:
 	RET
 
 // iq3_SVNNIPanel is a panelKernel for IQ3_S.
-TEXT ·iq3_SVNNIPanel(SB), 0, $10600-64
+TEXT ·iq3_SVNNIPanel(SB), 0, $10608-64
 	VMOVDQU32 byte0<>(SB), Z27
 	VMOVDQU32 bytes7<>(SB), Z28
 	VMOVDQU32 bytes8<>(SB), Z29
@@ -21754,7 +21754,7 @@ sub:
 	RET
 
 // iq1_SVNNIPanel is a panelKernel for IQ1_S.
-TEXT ·iq1_SVNNIPanel(SB), 0, $10536-64
+TEXT ·iq1_SVNNIPanel(SB), 0, $10544-64
 	VMOVDQU32 byte0<>(SB), Z27
 	VMOVDQU32 bytes7<>(SB), Z28
 	VMOVDQU32 bytes8<>(SB), Z29
@@ -22584,7 +22584,7 @@ sub:
 	RET
 
 // iq1_MVNNIPanel is a panelKernel for IQ1_M.
-TEXT ·iq1_MVNNIPanel(SB), 0, $11560-64
+TEXT ·iq1_MVNNIPanel(SB), 0, $11568-64
 	VMOVDQU32 byte0<>(SB), Z27
 	VMOVDQU32 bytes7<>(SB), Z28
 	VMOVDQU32 bytes8<>(SB), Z29

@@ -8,32 +8,41 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// One matrix is beyond L2 at most; the other is read from memory, if the last-level cache is shared.
-var benchShapes = []struct{ rows, cols int }{{2048, 2048}, {8192, 8192}}
+// Two matrices are beyond L2 at most, one with rows of activations that fill it soon; the third is read from memory, if
+// the last-level cache is shared.
+var benchShapes = []struct{ rows, cols int }{{2048, 2048}, {2048, 8192}, {8192, 8192}}
 
 func benchMatMul(b *testing.B, n int) {
-	rng := rand.New(rand.NewPCG(1, 1))
 	for _, typ := range types {
-		for _, shape := range benchShapes {
-			m := packed(b, typ, shape.rows, shape.cols, nil)
-			strip := packed(b, typ, 256, shape.cols, randomRows(rng, typ, 256, shape.cols, tame)).Data
-			for at := 0; at < len(m.Data); at += len(strip) {
-				copy(m.Data[at:], strip)
-			}
-			values := randomValues(rng, n*shape.cols, tame)
-			out := make([]float32, n*shape.rows)
-			for _, s := range Sets() {
-				x := prepared(b, s, typ, n, shape.cols, values)
-				b.Run(fmt.Sprintf("%s/%s/%dx%d", typ, s.Name, shape.rows, shape.cols), func(b *testing.B) {
-					b.SetBytes(int64(len(m.Data)))
-					for b.Loop() {
-						s.MatMul(out, shape.rows, m, 0, m.Tiles(), x)
-					}
-					macs := float64(n) * float64(shape.rows) * float64(shape.cols) * float64(b.N)
-					b.ReportMetric(macs/b.Elapsed().Seconds()/1e9, "GMAC/s")
+		b.Run(typ.String(), func(b *testing.B) {
+			for _, shape := range benchShapes {
+				b.Run(fmt.Sprintf("%dx%d", shape.rows, shape.cols), func(b *testing.B) {
+					benchSets(b, typ, shape.rows, shape.cols, n)
 				})
 			}
-		}
+		})
+	}
+}
+
+func benchSets(b *testing.B, typ quant.Type, rows, cols, n int) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	m := packed(b, typ, rows, cols, nil)
+	strip := packed(b, typ, 256, cols, randomRows(rng, typ, 256, cols, tame)).Data
+	for at := 0; at < len(m.Data); at += len(strip) {
+		copy(m.Data[at:], strip)
+	}
+	values := randomValues(rng, n*cols, tame)
+	out := make([]float32, n*rows)
+	for _, s := range Sets() {
+		x := prepared(b, s, typ, n, cols, values)
+		b.Run(s.Name, func(b *testing.B) {
+			b.SetBytes(int64(len(m.Data)))
+			for b.Loop() {
+				s.MatMul(out, rows, m, 0, m.Tiles(), x)
+			}
+			macs := float64(n) * float64(rows) * float64(cols) * float64(b.N)
+			b.ReportMetric(macs/b.Elapsed().Seconds()/1e9, "GMAC/s")
+		})
 	}
 }
 

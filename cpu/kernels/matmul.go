@@ -29,40 +29,48 @@ func (s *Set) MatMul(out []float32, stride int, m *Matrix, tile0, tile1 int, x *
 		}
 		return
 	}
-	rows, size := x.pointer(0), x.rowBytes()
-	together, strips := 16, 1 // rows that fill groups of panel kernels, of whatever set, and strips that these take
+	together, strips := 32, 1 // rows that fill groups of panel kernels, of whatever set, and strips that these take
 	if x.Form == Plain {
 		together, strips = 12, 2
 	}
-	step := max(together, rowsInCache/size/together*together)
+	step := max(together, rowsInCache/x.rowBytes()/together*together)
+	passes := (x.Rows + step - 1) / step
+	step = ((x.Rows+passes-1)/passes + together - 1) / together * together // equal ones: each unpacks the weights
 	for r := 0; r < x.Rows; r += step {
-		n := min(step, x.Rows-r)
+		end := min(r+step, x.Rows)
 		for tile := tile0; tile < tile1; tile += strips {
 			o := tile * TileRows
-			s.strips(&out[r*stride+o], stride, min(strips*TileRows, last-o), m, tile, unsafe.Add(rows, r*size), size, n)
+			s.strips(&out[r*stride+o], stride, min(strips*TileRows, last-o), m, tile, x, r, end)
 		}
 	}
 }
 
-// strips multiplies row tiles, of lanes outputs, by rows of activations, size bytes apart: by panels what fills groups
-// of theirs, the rest tile by tile.
-func (s *Set) strips(out *float32, stride, lanes int, m *Matrix, tile int, x unsafe.Pointer, size, rows int) {
-	w, blocks := unsafe.SliceData(m.strip(tile)), m.Cols/m.Type.Block()
+// strips multiplies row tiles, of lanes outputs, by rows [r, end) of activations: by panels what fills groups of
+// theirs, the rest tile by tile.
+func (s *Set) strips(out *float32, stride, lanes int, m *Matrix, tile int, x *Acts, r, end int) {
+	w, blocks, size := unsafe.SliceData(m.strip(tile)), m.Cols/m.Type.Block(), x.rowBytes()
 	for i := range s.panels {
 		p := &s.panels[i]
 		multiply := p.kernel[m.Type]
-		for multiply != nil && rows >= p.least {
-			n := min(rows/p.group*p.group, p.most)
-			multiply(out, 4*stride, n, lanes, w, (*byte)(x), size, blocks)
-			if rows -= n; rows == 0 {
+		if p.tiles && x.Tiles == nil {
+			continue
+		}
+		for multiply != nil && end-r >= p.least {
+			n := min((end-r)/p.group*p.group, p.most)
+			if p.tiles {
+				multiply(out, 4*stride, n, lanes, w, &x.Tiles[r*size], TileRows*size, blocks)
+			} else {
+				multiply(out, 4*stride, n, lanes, w, (*byte)(x.pointer(r)), size, blocks)
+			}
+			if r += n; r == end {
 				return
 			}
-			out, x = (*float32)(unsafe.Add(unsafe.Pointer(out), 4*n*stride)), unsafe.Add(x, n*size)
+			out = (*float32)(unsafe.Add(unsafe.Pointer(out), 4*n*stride))
 		}
 	}
 	for o := 0; o < lanes; o += TileRows {
 		at := (*float32)(unsafe.Add(unsafe.Pointer(out), 4*o))
-		s.few(at, stride, min(lanes-o, TileRows), m, tile+o/TileRows, x, size, rows)
+		s.few(at, stride, min(lanes-o, TileRows), m, tile+o/TileRows, x.pointer(r), size, end-r)
 	}
 }
 
@@ -117,6 +125,8 @@ func disagreement(out, stride int, m *Matrix, tile0, tile1 int, x *Acts, last in
 	case x.Form == Plain && (x.Stride < x.Cols || (x.Rows-1)*x.Stride+x.Cols > len(x.Float)):
 		return fmt.Errorf("kernels: %d rows of %d activations, %d apart, in %d values",
 			x.Rows, x.Cols, x.Stride, len(x.Float))
+	case x.Tiles != nil && TileBytes(x.Rows, x.rowBytes()) > len(x.Tiles):
+		return fmt.Errorf("kernels: %d rows of %d bytes in tiles of %d", x.Rows, x.rowBytes(), len(x.Tiles))
 	case x.Form != Plain && x.Rows*x.rowBytes() > len(x.Blocks):
 		return fmt.Errorf("kernels: %d prepared rows of %d bytes in %d", x.Rows, x.rowBytes(), len(x.Blocks))
 	}

@@ -122,6 +122,9 @@ func packed(t testing.TB, typ quant.Type, rows, cols int, data []byte) *Matrix {
 func prepared(t testing.TB, s *Set, typ quant.Type, rows, cols int, values []float32) *Acts {
 	a := &Acts{Form: FormOf(typ), Rows: rows, Cols: cols, Float: values, Stride: cols}
 	a.Blocks = make([]byte, rows*a.Form.RowBytes(cols))
+	if s.Tiled() && a.Form != Plain {
+		a.Tiles = make([]byte, TileBytes(rows, a.rowBytes()))
+	}
 	for r := range rows {
 		require.NoError(t, s.Quantize(a, r, values[r*cols:][:cols]))
 	}

@@ -35,6 +35,7 @@ type kernel func(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 // panels are kernels for many rows: multiples of group, at most most. Fewer than least are faster without.
 type panels struct {
 	least, group, most int
+	tiles              bool // x is in Acts.Tiles, from a multiple of 16 rows on; xStride is the distance of groups
 	kernel             [len(formats)]panelKernel
 }
 
@@ -84,6 +85,9 @@ func Best(force string) (*Set, error) {
 	}
 	return nil, fmt.Errorf("there are no CPU kernels %q here: this machine can run %s", force, strings.Join(names, ", "))
 }
+
+// Tiled says whether the set is faster for batches if activations come with Acts.Tiles.
+func (s *Set) Tiled() bool { return len(s.panels) > 0 && s.panels[0].tiles }
 
 // Has says whether products of type t run in assembly; otherwise they run in plain Go.
 func (s *Set) Has(t quant.Type) bool { return Supports(t) && s.one[t] != nil && s.four[t] != nil }

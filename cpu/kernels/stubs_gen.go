@@ -1637,7 +1637,7 @@ func iq1_MAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, b
 func newAMX() *Set {
 	s := newVNNI()
 	s.Name = "amx"
-	s.addPanels(16, 16, 128, map[quant.Type]panelKernel{
+	s.addPanels(16, 1, 256, map[quant.Type]panelKernel{
 		quant.Q8_0:    q8_0AMXPanel,
 		quant.Q4_0:    q4_0AMXPanel,
 		quant.Q4_1:    q4_1AMXPanel,
@@ -1659,5 +1659,6 @@ func newAMX() *Set {
 		quant.IQ1_S:   iq1_SAMXPanel,
 		quant.IQ1_M:   iq1_MAMXPanel,
 	})
+	s.panels[0].tiles = true
 	return s
 }

@@ -39,6 +39,9 @@ func checkTwin(t testing.TB, c shape) {
 		x := &Acts{Form: FormOf(c.typ), Rows: c.acts, Cols: cols, Stride: cols}
 		x.Float = floats(guarded(t, rawBytes(values)))
 		x.Blocks = guarded(t, make([]byte, c.acts*x.Form.RowBytes(cols)))
+		if s.Tiled() && x.Form != Plain {
+			x.Tiles = guarded(t, make([]byte, TileBytes(c.acts, x.rowBytes())))
+		}
 		for r := range c.acts {
 			require.NoError(t, s.Quantize(x, r, x.Float[r*cols:][:cols]))
 		}
@@ -86,7 +89,7 @@ func TestTwin(t *testing.T) {
 						checkTwin(t, shape{typ, 17, blocks, acts, 0, kind, seed})
 					}
 				}
-				for _, acts := range []int{33, 63, 155} {
+				for _, acts := range []int{33, 63, 299} {
 					seed++
 					checkTwin(t, shape{typ, 5, 9, acts, 1, kind, seed})
 				}

@@ -1,11 +1,17 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
-// AMX multiplies 16 rows of activations, just as they lie in memory, by the 16 vectors of a panel that hold 64 k of
-// the strip's 16 rows: one tile by another. Scales of sub-blocks are multiplied into the codes beforehand; a product
+// AMX multiplies 16 rows of activations, in the form of Acts.Tiles, by the 16 vectors of a panel that hold 64 k of the
+// strip's 16 rows: one tile by another. Scales of sub-blocks are multiplied into the codes beforehand; a product
 // p, |p| < 2¹⁴ in every format, is p = low + 128·high, two signed bytes, so that a block of 256 is read out once.
 // Panels hold codes, or low bytes; 4096 bytes further high ones.
+//
+// A unit of work has four tiles of sums: two groups of 16 rows with low and high sums of a block of 256, or one group
+// with four blocks of 32. While one unit's tiles are multiplied, the sums of the one before are read out of memory.
 //
 // Tile registers are set up, used and released within a routine: goroutines change threads only between calls.
 
@@ -18,16 +24,18 @@ type planar struct {
 const (
 	tileRows   = 16             // of activations
 	tileBytes  = 64 * tileRows  // a tile register
+	unitTiles  = 4              // of sums: registers 0 to 3
 	planeBytes = 4 * tileBytes  // of a panel
-	sumsAt     = 2 * planeBytes // tiles of sums, from the base
-	sumsBytes  = 8 * tileBytes  // of 16 rows: of each block of 32, or low and high ones of a block of 256
-	halfRows   = tileRows / 2   // that are read out at once
+	sumsAt     = 2 * planeBytes // a unit's sums, from the base
+	sumsBytes  = unitTiles * tileBytes
+	halfRows   = tileRows / 2 // that are read out at once
 )
 
 // excesses are constants of one repeated byte.
 var excesses = map[int]string{4: "bytes4", 8: "bytes8", 16: "bytes16", 32: "bytes32", 64: "bytes64", 128: "bit7"}
 
-// tileDots unpacks vectors to the panel, without their excess; or, where they stand for a whole block, reads its sums.
+// tileDots unpacks vectors to the panel, without their excess if they have no scale; or, where they stand for a whole
+// block, reads its sums.
 func (b *blocks) tileDots(vectors []vector) {
 	if b.stage == readOut {
 		for r, acc := range b.acc {
@@ -37,29 +45,37 @@ func (b *blocks) tileDots(vectors []vector) {
 	}
 	for _, v := range vectors {
 		v.codes()
-		if b.excess != 0 {
+		if b.isum == nil && b.excess != 0 {
 			b.f("VPSUBB %s, %s, %s", b.c(excesses[b.excess]), b.codes, b.codes)
 		}
 		b.store(b.codes, fmt.Sprintf("%d(R15)", b.at))
 		b.at += b.width()
 		b.vectors++
 	}
-	b.excess, b.pending = 0, len(vectors)
+	b.pending = len(vectors)
 }
 
-// scalePlanes replaces the pending codes by the planes of their products with a scale, of which 16 bits count.
+// scalePlanes replaces the pending codes by the planes of their products with a scale, an int8. One byte of two is
+// multiplied at a time; what codes exceed their values by is taken off the products.
 func (b *blocks) scalePlanes(scale string) {
-	twice, even, odd, t := b.acc[0], b.acc[1], b.acc[2], b.acc[3]
+	forEven, forOdd, excess, codes, even, odd, t := b.acc[0], b.acc[1], b.acc[2], b.acc[3], b.acc[4], b.acc[5], b.acc[6]
 	b.f("VPSLLD $16, %s, %s", scale, t)
-	b.f("VPSRLD $16, %s, %s", t, twice)
-	b.or(t, twice, twice)
+	b.f("VPSRLD $16, %s, %s", t, even)
+	b.or(t, even, even)
+	b.and(b.c("even"), even, forEven)
+	b.f("VPSLLW $8, %s, %s", even, forOdd)
+	if b.excess != 0 {
+		b.f("VPSLLW $%d, %s, %s", bits.TrailingZeros(uint(b.excess)), even, excess)
+	}
 	for at := b.at - b.pending*b.width(); at < b.at; at += b.width() {
 		low, high := fmt.Sprintf("%d(R15)", at), fmt.Sprintf("%d(R15)", at+planeBytes)
-		b.f("VPSRAW $8, %s, %s", low, odd)
-		b.f("VPSLLW $8, %s, %s", low, even)
-		b.f("VPSRAW $8, %s, %s", even, even)
-		b.f("VPMULLW %s, %s, %s", twice, even, even)
-		b.f("VPMULLW %s, %s, %s", twice, odd, odd)
+		b.load(low, codes)
+		b.f("VPMADDUBSW %s, %s, %s", forEven, codes, even)
+		b.f("VPMADDUBSW %s, %s, %s", forOdd, codes, odd)
+		if b.excess != 0 {
+			b.f("VPSUBW %s, %s, %s", excess, even, even)
+			b.f("VPSUBW %s, %s, %s", excess, odd, odd)
+		}
 		b.f("VPSLLW $8, %s, %s", odd, t)
 		b.f("VPTERNLOGD $0xd8, %s, %s, %s", b.c("even"), even, t) // even bytes of even, odd ones of t
 		b.and(b.c("low7"), t, t)
@@ -69,12 +85,13 @@ func (b *blocks) scalePlanes(scale string) {
 		b.f("VPTERNLOGD $0xd8, %s, %s, %s", b.c("even"), even, odd)
 		b.store(odd, high)
 	}
+	b.excess = 0
 }
 
 // joinPlanes sets the block's sums to low + 128·high.
 func (b *blocks) joinPlanes() {
 	for r, sum := range b.isum {
-		b.f("VPSLLD $7, %d(R15), %s", tileBytes+64*r, sum)
+		b.f("VPSLLD $7, %d(R15), %s", unitTiles/2*tileBytes+64*r, sum)
 		b.f("VPADDD %d(R15), %s, %s", 64*r, sum, sum)
 	}
 }
@@ -82,11 +99,27 @@ func (b *blocks) joinPlanes() {
 // tiled says whether a block is one of 32 with one sum, or one of 256 with scales.
 func (s source) tiled() bool { return s.x == x32 || s.subs }
 
-// emitTiles writes a panel routine for AMX. Two groups of 16 rows share the weights' tiles, and hide how long a sum
-// takes.
+// metaBytes is what a block of activations has beside the values: sums and a scale.
+func (s source) metaBytes() int {
+	if s.x == x256 {
+		return x256 - 256
+	}
+	return x32 - 32
+}
+
+// unitGroups is how many groups of rows a unit has.
+func (s source) unitGroups() int {
+	if s.x == x256 {
+		return 2
+	}
+	return 1
+}
+
+// emitTiles writes a panel routine for AMX. Multiplying takes few instructions and long, reading out many: the
+// processor does both at once where they alternate in the code.
 func (s source) emitTiles(e *emitter, name string) {
 	_, most := e.group()
-	p := panel{source: s, blocks: &blocks{emitter: e, rows: halfRows}, most: most, bytes: sumsAt + 2*sumsBytes}
+	p := panel{source: s, blocks: &blocks{emitter: e, rows: halfRows}, most: most, bytes: sumsAt + sumsBytes}
 	p.begin(name)
 	config := "blocks32"
 	if s.x == x256 {
@@ -100,112 +133,143 @@ func (s source) emitTiles(e *emitter, name string) {
 		e.f("MOVQ rows+16(FP), AX")
 		e.f("MOVQ AX, %s", p.word(wordRows))
 		e.f("MOVQ x+40(FP), DX")
-		e.f("MOVQ DX, %s", p.word(wordGroup))
+		e.f("MOVQ DX, %s", p.word(wordNext))
+		e.f("MOVQ $0, %s", p.word(wordGroup))
 		e.f("MOVQ %s, R12", p.word(wordBase))
 		e.f("ADDQ $%d, R12", p.bytes)
-		e.f("group:")
-		e.f("CMPQ %s, $%d", p.word(wordRows), 2*tileRows)
-		e.f("JLT last")
-		p.rowsOfTiles(2)
-		e.f("JNZ group")
-		e.f("JMP multiplied")
-		e.f("last:")
-		p.rowsOfTiles(1)
-		e.f("multiplied:")
+		p.unitPointers()
+		p.firstTiles()
+		p.eachUnit()
 	})
 	e.bytes(0xc4, 0xe2, 0x78, 0x49, 0xc0) // TILERELEASE
 	p.finish()
 }
 
-// rowsOfTiles multiplies groups of 16 rows by the panel, and counts them off.
-func (p *panel) rowsOfTiles(groups int) {
-	p.f("// multiply %d rows", groups*tileRows)
-	p.f("MOVQ %s, DX", p.word(wordGroup))
-	p.f("MOVQ %s, R15", p.word(wordBase))
-	p.f("MOVQ R8, R11")
-	p.f("SHLQ $4, R11")
-	p.f("ADDQ DX, R11") // the second group
-	p.f("MOVL $64, R13")
+// eachUnit multiplies all rows by the panel. Those beyond the last fill its unit.
+func (p *panel) eachUnit() {
+	p.f("unit:")
+	p.f("CMPQ %s, $0", p.word(wordRows))
+	p.f("JLE read")
+	p.unitPointers()
 	if p.source.x == x256 {
-		p.multiply256(groups)
+		p.multiply256()
 	} else {
-		p.multiply32(groups)
+		p.multiply32()
 	}
-	for g := range groups {
+	p.f("read:")
+	p.f("CMPQ %s, $0", p.word(wordGroup))
+	p.f("JEQ store")
+	for g := range p.unitGroups() {
 		for half := range 2 {
-			p.readOut(fmt.Sprintf("out%dof%dhalf%d", g, groups, half), sumsAt+g*sumsBytes+half*64*halfRows)
+			p.readOut(g, half)
 		}
 	}
-	p.f("SUBQ $%d, %s", groups*tileRows, p.word(wordRows))
+	p.f("CMPQ %s, $0", p.word(wordRows))
+	p.f("JLE multiplied")
+	p.f("store:")
+	p.f("MOVQ %s, DX", p.word(wordNext))
+	p.f("MOVQ DX, %s", p.word(wordGroup))
+	for range p.unitGroups() {
+		p.f("ADDQ xStride+48(FP), DX")
+	}
+	p.f("MOVQ DX, %s", p.word(wordNext))
+	p.unitPointers()
+	p.f("SUBQ $%d, %s", p.unitGroups()*tileRows, p.word(wordRows))
+	p.f("JLE last")
+	p.firstTiles()
+	p.f("last:")
+	for t := range unitTiles {
+		p.tileMem(tilestore, t, "R15", "R13", sumsAt+tileBytes*t)
+	}
+	p.f("JMP unit")
+	p.f("multiplied:")
 }
 
-// multiply256 leaves the low and high sums of a block in tiles of memory. Tiles 0 to 3 are sums, 4 and 5 activations,
-// 6 and 7 weights.
-func (p *panel) multiply256(groups int) {
-	for t := range 2 * groups {
+// unitPointers sets DX and R11 to the activations of the next unit's groups, R15 to the panel; R13 and, for activations
+// in blocks of 32, R10 to the distance of lines of tiles.
+func (p *panel) unitPointers() {
+	p.f("MOVQ %s, DX", p.word(wordNext))
+	p.f("MOVQ %s, R15", p.word(wordBase))
+	p.f("MOVL $64, R13")
+	if p.source.x == x256 {
+		p.f("MOVQ DX, R11")
+		p.f("ADDQ xStride+48(FP), R11")
+	} else {
+		p.f("MOVL $32, R10")
+	}
+}
+
+// firstTiles loads the four tiles that a unit begins with. That is done before the sums of the unit before are stored,
+// since a load waits for stores before it that look like its own address by the lowest 12 bits.
+func (p *panel) firstTiles() {
+	if p.source.x == x256 {
+		p.tiles256(0)
+		return
+	}
+	p.tiles32(0)
+	p.tiles32(1)
+}
+
+// multiply256 leaves the low sums of two groups in tiles 0 and 1, the high ones in 2 and 3.
+func (p *panel) multiply256() {
+	p.f("// multiply two groups")
+	for t := range unitTiles {
 		p.tileZero(t)
 	}
 	for i := range 4 {
-		p.tileMem(tileload, 6, "R15", "R13", tileBytes*i)
-		p.tileMem(tileload, 7, "R15", "R13", planeBytes+tileBytes*i)
-		for g := range groups {
-			p.tileMem(tileload, 4+g, []string{"DX", "R11"}[g], "R8", 64*i)
-			p.tileDot(2*g, 4+g, 6)
-			p.tileDot(2*g+1, 4+g, 7)
+		if i > 0 {
+			p.tiles256(i)
 		}
-	}
-	for t := range 2 * groups {
-		p.tileMem(tilestore, t, "R15", "R13", sumsAt+t/2*sumsBytes+t%2*tileBytes)
+		for t := range unitTiles {
+			p.tileDot(t, 4+t%2, 6+t/2)
+		}
 	}
 }
 
-// multiply32 leaves the sums of each block of the panel in a tile of memory. A full panel needs no loop.
-func (p *panel) multiply32(groups int) {
-	block := func(n, wAt, xAt, sumsAt int, sums string) {
-		p.tileMem(tileload, 6+n%2, "R15", "R13", wAt)
-		for g := range groups {
-			t := (2*n + g) % 4
-			p.tileZero(t)
-			p.tileMem(tileload, 4+g, []string{"DX", "R11"}[g], "R8", xAt)
-			p.tileDot(t, 4+g, 6+n%2)
-			p.tileMem(tilestore, t, sums, "R13", sumsAt+g*sumsBytes)
-		}
-	}
-	label := func(name string) string { return fmt.Sprintf("%s%d", name, groups) }
-	p.f("MOVQ %s, CX", p.word(wordTiles))
-	p.f("CMPQ CX, $%d", p.tiles())
-	p.f("JNE %s", label("some"))
-	for n := range p.tiles() {
-		block(n, 512*n, x32*n, sumsAt+tileBytes*n, "R15")
-	}
-	p.f("JMP %s", label("read"))
-	p.f("%s:", label("some"))
-	p.f("LEAQ %d(R15), R10", sumsAt)
-	p.f("%s:", label("blocks"))
-	block(0, 0, 0, 0, "R10")
-	p.f("ADDQ $%d, DX", x32)
-	p.f("ADDQ $%d, R11", x32)
-	p.f("ADDQ $512, R15")
-	p.f("ADDQ $%d, R10", tileBytes)
-	p.f("DECQ CX")
-	p.f("JNZ %s", label("blocks"))
-	p.f("%s:", label("read"))
+// tiles256 loads 64 k of the activations of two groups to tiles 4 and 5, and of low and high weights to 6 and 7.
+func (p *panel) tiles256(i int) {
+	p.tileMem(tileload, 6, "R15", "R13", tileBytes*i)
+	p.tileMem(tileload, 4, "DX", "R13", tileBytes*i)
+	p.tileMem(tileload, 5, "R11", "R13", tileBytes*i)
+	p.tileMem(tileload, 7, "R15", "R13", planeBytes+tileBytes*i)
 }
 
-// readOut adds the sums of 8 rows, from bytes after the base, to their totals, and moves to the next 8.
-func (p *panel) readOut(label string, from int) {
+// multiply32 leaves the sums of four blocks in tiles 0 to 3. Of a panel that has fewer those of others are not read.
+func (p *panel) multiply32() {
+	p.f("// multiply four blocks")
+	for n := range unitTiles {
+		if n > 1 {
+			p.tiles32(n)
+		}
+		p.tileZero(n)
+		p.tileDot(n, 4+n%2, 6+n%2)
+	}
+}
+
+// tiles32 loads the activations of a block to tile 4 or 5, and the weights to 6 or 7.
+func (p *panel) tiles32(n int) {
+	p.tileMem(tileload, 6+n%2, "R15", "R13", 512*n)
+	p.tileMem(tileload, 4+n%2, "DX", "R10", p.xBytes()*n)
+}
+
+// readOut adds the sums of half of a group's rows to their totals, and moves to the totals of the next half. Body finds
+// the rows' sums and scales where they lie behind their values, see Acts.Tiles.
+func (p *panel) readOut(group, half int) {
+	p.f("// read out %d rows", halfRows)
 	p.f("MOVQ %s, DX", p.word(wordGroup))
+	if group == 1 {
+		p.f("ADDQ xStride+48(FP), DX")
+	}
+	values := p.source.x - p.metaBytes()
+	p.f("ADDQ $%d, DX", (tileRows-1)*values+half*halfRows*p.metaBytes())
 	for r, t := range p.total {
 		p.load(fmt.Sprintf("%d(R12)", 64*r), t)
 	}
-	p.eachTile(readOut, label, from)
+	p.eachTile(readOut, fmt.Sprintf("half%d", half), sumsAt+group*tileBytes+half*64*halfRows)
 	for r, t := range p.total {
 		p.store(t, fmt.Sprintf("%d(R12)", 64*r))
 	}
 	p.f("ADDQ $%d, R12", 64*halfRows)
-	p.f("MOVQ %s, DX", p.word(wordGroup))
-	p.f("LEAQ (DX)(R8*%d), DX", halfRows)
-	p.f("MOVQ DX, %s", p.word(wordGroup))
 }
 
 // tileConfigs writes how tile registers are cut for blocks of 256 and of 32.

@@ -123,7 +123,12 @@ func (e *emitter) constructor(stubs, few, many, floats *bytes.Buffer) {
 		}
 	}
 	group, most := e.group()
-	panels(group, group, most, many)
+	if e.amx {
+		panels(tileRows, group, most, many)
+		fmt.Fprintf(stubs, "\ts.panels[0].tiles = true\n")
+	} else {
+		panels(group, group, most, many)
+	}
 	group, least, most := e.floatGroup()
 	panels(least, group, most, floats)
 	fmt.Fprintf(stubs, "\treturn s\n}\n")

@@ -19,14 +19,16 @@ const (
 	wordTile              // tiles to go
 	wordRows              // rows to go
 	wordGroup             // activations of the group's first row
+	wordNext              // AMX: and of the unit's to be multiplied next
 	wordsBytes            // all of them
 )
 
-// group is how many rows a panel routine multiplies at once, and how many it is given at most.
+// group is how many rows a panel routine multiplies at once, and how many it is given at most. That of AMX takes any
+// number, and time for multiples of 16 or 32.
 func (s isa) group() (rows, most int) {
 	switch {
 	case s.amx:
-		return 16, 128
+		return 1, 256
 	case s.wide():
 		return 8, 64
 	}
@@ -82,7 +84,11 @@ func (p *panel) place(size int) {
 	p.f("LEAQ %d(SP), R15", p.slots*p.width()+63)
 	p.f("ANDQ $-64, R15")
 	p.f("MOVQ R15, %s", p.word(wordBase))
-	p.f("MOVQ xStride+48(FP), R8")
+	if p.amx {
+		p.f("MOVL $%d, R8", p.metaBytes())
+	} else {
+		p.f("MOVQ xStride+48(FP), R8")
+	}
 	p.f("LEAQ (R8)(R8*2), R9")
 	if p.wide() {
 		p.f("LEAQ (R8)(R8*4), SI")
@@ -90,6 +96,10 @@ func (p *panel) place(size int) {
 	}
 	p.f("LEAQ %d(R15), R12", p.bytes)
 	p.f("MOVQ rows+16(FP), CX")
+	if p.amx { // whole units
+		p.f("ADDQ $31, CX")
+		p.f("ANDQ $-32, CX")
+	}
 	p.zero(p.tmp)
 	p.f("clear:")
 	for at := 0; at < size; at += p.width() {
@@ -116,12 +126,12 @@ func (p *panel) eachPanel(body func()) {
 		p.f("MOVQ %s, AX", p.word(wordTiles))
 		p.f("IMUL3Q $%d, AX, CX", p.tile)
 		p.f("ADDQ CX, w+32(FP)")
-		p.f("IMUL3Q $%d, AX, CX", p.source.x)
+		p.f("IMUL3Q $%d, AX, CX", p.xBytes())
 		p.f("ADDQ CX, x+40(FP)")
 		p.f("SUBQ AX, blocks+56(FP)")
 	} else {
 		p.f("ADDQ $%d, w+32(FP)", p.tile)
-		p.f("ADDQ $%d, x+40(FP)", p.source.x)
+		p.f("ADDQ $%d, x+40(FP)", p.xBytes())
 		p.f("DECQ blocks+56(FP)")
 	}
 	p.f("JNZ panel")
@@ -131,10 +141,21 @@ func (p *panel) word(n int) string { return fmt.Sprintf("%d(SP)", p.words+n) }
 
 // tiles is how many a panel has.
 func (p *panel) tiles() int {
-	if p.source.x == x32 {
-		return panelK / 32
+	switch {
+	case p.source.x != x32:
+		return 1
+	case p.amx:
+		return unitTiles
 	}
-	return 1
+	return panelK / 32
+}
+
+// xBytes is how far a block of activations is from the next one: those of 16 rows lie together for AMX.
+func (p *panel) xBytes() int {
+	if p.amx {
+		return tileRows * p.source.x
+	}
+	return p.source.x
 }
 
 // eachTile writes the body of one stage, for every tile of the panel. R15 begins from bytes after the base.
@@ -158,7 +179,7 @@ func (p *panel) eachTile(s stage, label string, from int) {
 			p.f("ADDQ $%d, R15", tileBytes)
 		}
 		p.f("ADDQ $%d, BX", p.tile)
-		p.f("ADDQ $%d, DX", p.source.x)
+		p.f("ADDQ $%d, DX", p.xBytes())
 		p.f("DECQ %s", p.word(wordTile))
 		p.f("JNZ %s", label)
 	}
