@@ -12,7 +12,7 @@ type Bench struct {
 	Model         string  `json:"model"`
 	Machine       string  `json:"machine"`
 	Device        string  `json:"device"`
-	Commit        string  `json:"commit"`
+	Commit        string  `json:"commit,omitempty"` // or version; empty: not known
 	Threads       int     `json:"threads"`
 	Seqs          int     `json:"seqs"`
 	LoadSeconds   float64 `json:"load_seconds"`

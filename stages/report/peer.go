@@ -2,9 +2,12 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -14,6 +17,31 @@ type Placeholders struct {
 	Threads, Prompt, Tokens, Depth, Seqs int
 }
 
+// placeholder matches what looks like one, known or not. JSON among a command's words does not.
+var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
+
+// fill replaces one placeholder.
+func (v *Placeholders) fill(name string) (string, error) {
+	switch name {
+	case "{model}":
+		if v.Model == "" {
+			return "", errors.New("{model} is not known for the embedded model: name a file with -m")
+		}
+		return v.Model, nil
+	case "{threads}":
+		return strconv.Itoa(v.Threads), nil
+	case "{prompt}":
+		return strconv.Itoa(v.Prompt), nil
+	case "{tokens}":
+		return strconv.Itoa(v.Tokens), nil
+	case "{depth}":
+		return strconv.Itoa(v.Depth), nil
+	case "{seqs}":
+		return strconv.Itoa(v.Seqs), nil
+	}
+	return "", fmt.Errorf("%s is not filled in: want {model}, {threads}, {prompt}, {tokens}, {depth} or {seqs}", name)
+}
+
 // Command fills in a template such as "llama-bench -m {model} -p {prompt}", whose words are separated by blanks. What
 // stands before ": " is not part of the command, but names it; without that the name is the program's.
 func Command(template string, v Placeholders) (name string, words []string, err error) {
@@ -21,17 +49,18 @@ func Command(template string, v Placeholders) (name string, words []string, err 
 	if !named {
 		command = template
 	}
-	replace := strings.NewReplacer("{model}", v.Model, "{threads}", fmt.Sprint(v.Threads),
-		"{prompt}", fmt.Sprint(v.Prompt), "{tokens}", fmt.Sprint(v.Tokens), "{depth}", fmt.Sprint(v.Depth),
-		"{seqs}", fmt.Sprint(v.Seqs))
-	for _, word := range strings.Fields(command) { // before replacing: a path may hold blanks
-		if strings.Contains(word, "{model}") && v.Model == "" {
-			return "", nil, errors.New("{model} is not known for the embedded model: name a file with -m")
-		}
-		words = append(words, replace.Replace(word))
+	for _, word := range strings.Fields(command) { // before filling in: a path may hold blanks
+		words = append(words, placeholder.ReplaceAllStringFunc(word, func(p string) string {
+			text, fault := v.fill(p)
+			err = cmp.Or(err, fault)
+			return text
+		}))
 	}
-	if len(words) == 0 {
-		return "", nil, fmt.Errorf("%q is no command", template)
+	if err == nil && len(words) == 0 {
+		err = fmt.Errorf("%q is no command", template)
+	}
+	if err != nil {
+		return "", nil, err
 	}
 	if !named {
 		name = words[0][strings.LastIndexByte(words[0], '/')+1:]
@@ -39,21 +68,19 @@ func Command(template string, v Placeholders) (name string, words []string, err 
 	return name, words, nil
 }
 
-// ParsePeer finds tokens per second in what a peer printed: a line of JSON with prefill_tps, decode_tps and perhaps
-// decode_step_tps, each a number or an object with a median; or llama-bench's list of tests, of which the last of each
-// kind counts.
+// ParsePeer finds tokens per second in what a peer printed: llama-bench's list of tests, of which the last of each kind
+// counts; or, as its last line, an object with prefill_tps, decode_tps and perhaps decode_step_tps, each a number or an
+// object with a median.
 func ParsePeer(output []byte) (Speeds, error) {
 	text := bytes.TrimSpace(output)
-	parse := parseLine
-	if bytes.HasPrefix(text, []byte("[")) {
-		parse = parseTests
+	last := text[bytes.LastIndexByte(text, '\n')+1:]
+	s, err := parseTests(text)
+	if err != nil { // no list
+		s, err = parseLine(last)
 	}
-	s, err := parse(text)
-	if err != nil {
-		return Speeds{}, err
-	}
-	if !(s.Prefill > 0 && s.Decode > 0 && s.Step >= 0) {
-		return Speeds{}, errors.New("it did not print how many tokens per second it prefills and decodes")
+	if err != nil || !(s.Prefill > 0 && s.Decode > 0 && s.Step >= 0) {
+		return Speeds{}, fmt.Errorf("it printed %.80q at its end: want a line of JSON with prefill_tps and decode_tps, "+
+			"each above 0, or llama-bench's list (-o json)", last)
 	}
 	return s, nil
 }
@@ -65,7 +92,7 @@ func parseTests(text []byte) (s Speeds, err error) {
 		Rate     float64 `json:"avg_ts"`
 	}
 	if err := json.Unmarshal(text, &tests); err != nil {
-		return s, fmt.Errorf("its list of tests: %w", err)
+		return s, err
 	}
 	for _, t := range tests {
 		switch {
@@ -84,8 +111,8 @@ func parseLine(text []byte) (Speeds, error) {
 		Decode  rate `json:"decode_tps"`
 		Step    rate `json:"decode_step_tps"`
 	}
-	if err := json.Unmarshal(text[bytes.LastIndexByte(text, '\n')+1:], &result); err != nil {
-		return Speeds{}, fmt.Errorf("its last line: %w", err)
+	if err := json.Unmarshal(text, &result); err != nil {
+		return Speeds{}, err
 	}
 	return Speeds{float64(result.Prefill), float64(result.Decode), float64(result.Step)}, nil
 }

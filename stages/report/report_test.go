@@ -93,6 +93,18 @@ func TestSVGIsXML(t *testing.T) {
 	})
 }
 
+// What built the program is left out where it is not known.
+func TestUnknownCommit(t *testing.T) {
+	b := example()
+	b.Commit = ""
+	var text strings.Builder
+	require.NoError(t, b.Text(&text))
+	require.Contains(t, text.String(), "\nSome CPU\n")
+	data, err := json.Marshal(b)
+	require.NoError(t, err)
+	require.NotContains(t, string(data), `"commit"`)
+}
+
 func TestSpread(t *testing.T) {
 	runs := []float64{9, 1, 2}
 	require.Equal(t, report.Spread{Median: 2, Min: 1, Max: 9, Runs: runs}, report.SpreadOf(runs))
@@ -154,22 +166,31 @@ func TestCommand(t *testing.T) {
 	require.EqualError(t, err, `" " is no command`)
 	_, _, err = report.Command("peer -m {model}", report.Placeholders{})
 	require.EqualError(t, err, "{model} is not known for the embedded model: name a file with -m")
+	_, _, err = report.Command("peer -p {promt} -m {model}", at)
+	require.EqualError(t, err,
+		"{promt} is not filled in: want {model}, {threads}, {prompt}, {tokens}, {depth} or {seqs}")
+	_, words, err = report.Command(`echo {"n":{tokens}}`, at)
+	require.NoError(t, err)
+	require.Equal(t, []string{"echo", `{"n":128}`}, words)
 }
 
 func TestParsePeer(t *testing.T) {
-	for _, c := range []struct{ output, want string }{
+	for _, c := range []struct{ output, last string }{
 		{"loading\n" + `{"prefill_tps":{"runs":[1,2],"median":81.5},"decode_tps":{"median":9.5}}` + "\n", ""},
+		{"[info] loading\n" + `{"prefill_tps":81.5,"decode_tps":9.5}`, ""},
 		{`{"prefill_tps":81.5,"decode_tps":9.5,"decode_step_tps":-1}`,
-			"it did not print how many tokens per second it prefills and decodes"},
+			`"{\"prefill_tps\":81.5,\"decode_tps\":9.5,\"decode_step_tps\":-1}"`},
 		{`{"prefill_tps":81.5,"decode_tps":9.5}`, ""},
-		{`[{"n_prompt":512,"n_gen":0,"avg_ts":81.5},{"n_prompt":0,"n_gen":128,"avg_ts":9.5}]`, ""},
-		{`{}`, "it did not print how many tokens per second it prefills and decodes"},
-		{``, "its last line: unexpected end of JSON input"},
-		{`[{"n_prompt":"x"}]`, "its list of tests: json: cannot unmarshal string into Go struct field .n_prompt of type int"},
+		{`[{"n_prompt":512,"n_gen":0,"avg_ts":81.5},` + "\n" + `{"n_prompt":0,"n_gen":128,"avg_ts":9.5}]`, ""},
+		{`{}`, `"{}"`},
+		{``, `""`},
+		{"what\n\x1b[2J" + strings.Repeat("x", 1000), `"\x1b[2J` + strings.Repeat("x", 76) + `"`},
+		{`[{"n_prompt":"x"}]`, `"[{\"n_prompt\":\"x\"}]"`},
 	} {
 		got, err := report.ParsePeer([]byte(c.output))
-		if c.want != "" {
-			require.EqualError(t, err, c.want)
+		if c.last != "" {
+			require.EqualError(t, err, "it printed "+c.last+" at its end: want a line of JSON with prefill_tps and "+
+				"decode_tps, each above 0, or llama-bench's list (-o json)")
 			continue
 		}
 		require.NoError(t, err)

@@ -63,7 +63,7 @@ func (b *Bench) Markdown(w io.Writer) error {
 func (b *Bench) about() []string {
 	return []string{
 		fmt.Sprintf("%s: %s, %s, %s", b.Model, count(b.Threads, "thread"), count(b.Seqs, "sequence"), b.Device),
-		fmt.Sprintf("%s, sluice %s", b.Machine, b.Commit),
+		b.Machine + b.program(),
 		fmt.Sprintf("loaded %.2f GB in %.2f s, %.1f GB/s%s", float64(b.WeightBytes)/1e9, b.LoadSeconds,
 			float64(b.WeightBytes)/1e9/max(b.LoadSeconds, 1e-3), b.peak()),
 		fmt.Sprintf("ceilings: reading %.1f GB/s%s", b.ReadBandwidth/1e9, b.multiply()),
@@ -76,6 +76,14 @@ func count(n int, noun string) string {
 		noun += "s"
 	}
 	return fmt.Sprint(n, " ", noun)
+}
+
+// program is which sluice it was, where that is known.
+func (b *Bench) program() string {
+	if b.Commit == "" {
+		return ""
+	}
+	return ", sluice " + b.Commit
 }
 
 func (b *Bench) peak() string {
