@@ -26,8 +26,8 @@ type benchCmd struct {
 	Runs     int      `short:"r" default:"5" placeholder:"N" help:"Runs; medians are reported. One more warms up. Default: 5."`
 	Seqs     int      `default:"1" placeholder:"N" help:"Sequences at once. Default: 1."`
 	Compare  []string `sep:"none" placeholder:"COMMAND" help:"Another engine's command, run in turns with ours. {model} {threads} {prompt} {tokens} {depth} {seqs} are filled in; it prints JSON with prefill_tps and decode_tps, or llama-bench's. NAME: before it names it. May be repeated."`
-	JSON     bool     `name:"json" help:"Print JSON."`
-	Markdown bool     `help:"Print Markdown."`
+	JSON     bool     `name:"json" xor:"format" help:"Print JSON."`
+	Markdown bool     `xor:"format" help:"Print Markdown."`
 	SVG      string   `name:"svg" placeholder:"FILE" help:"Draw a picture of the results too."`
 }
 
@@ -45,7 +45,7 @@ func (c *benchCmd) Run(e *env) error {
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	c.Threads = cmp.Or(c.Threads, runtime.NumCPU())
-	result := &report.Bench{Machine: processorName(&cpuid.CPU), Commit: revision(), Threads: c.Threads, Seqs: c.Seqs}
+	result := &report.Bench{Machine: processorName(&cpuid.CPU), Commit: built(), Threads: c.Threads, Seqs: c.Seqs}
 	began := e.now()
 	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
 		result.Device = cfg.Device.Name()
@@ -56,7 +56,7 @@ func (c *benchCmd) Run(e *env) error {
 		return err
 	}
 	defer shut(engine)
-	result.Model, result.LoadSeconds = engine.Info.Name, e.now().Sub(began).Seconds()
+	result.Model, result.LoadSeconds = printable(engine.Info.Name), e.now().Sub(began).Seconds()
 	_, result.WeightBytes = engine.Loaded()
 	result.PeakBytes = peakMemory(e.root)
 	m := &measurement{benchCmd: c, e: e, engine: engine, result: result}
@@ -67,23 +67,26 @@ func (c *benchCmd) Run(e *env) error {
 }
 
 func (c *benchCmd) check() error {
-	err := cmp.Or(c.engineFlags.check(), within("-n", c.Generate, 1, maxTokens), within("-r", c.Runs, 1, 1000),
+	err := cmp.Or(c.engineFlags.check(), eachWithin("-p", c.Prompt, 1), eachWithin("--depth", c.Depth, 0),
+		within("-n", c.Generate, 1, maxTokens), within("-r", c.Runs, 1, 1000),
 		within("--seqs", c.Seqs, 1, 256)) // as many as an engine takes
-	for _, n := range c.Prompt {
-		err = cmp.Or(err, within("-p", n, 1, maxTokens))
-	}
-	for _, n := range c.Depth {
-		err = cmp.Or(err, within("--depth", n, 0, maxTokens))
-	}
 	if err == nil && c.Ctx > 0 && c.Ctx < c.need() {
 		err = usagef("--ctx is %d, but -p, -n and --depth need %d: leave it out", c.Ctx, c.need())
 	}
-	for _, command := range c.Compare {
-		if _, _, e := report.Command(command, report.Placeholders{Model: c.Model}); e != nil {
-			err = cmp.Or(err, usagef("--compare: %v", e))
-		}
+	if err == nil && c.SVG != "" {
+		err = mayWrite(c.SVG)
+	}
+	if err == nil {
+		err = c.checkPeers()
 	}
 	return err
+}
+
+func eachWithin(flag string, list []int, least int) error {
+	if len(list) == 0 {
+		return usagef("%s is empty: want a number of tokens, or several such as 128,512", flag)
+	}
+	return cmp.Or(within(flag, slices.Min(list), least, maxTokens), within(flag, slices.Max(list), least, maxTokens))
 }
 
 // need is how many positions a sequence takes. One more token is generated than is timed: the first belongs to the
@@ -93,21 +96,24 @@ func (c *benchCmd) need() int { return slices.Max(c.Depth) + slices.Max(c.Prompt
 // blocks is how many blocks of the cache hold n positions, and a started one.
 func blocks(n int) int { return n/64 + 2 }
 
+// print draws the picture last: what was measured is not lost with it.
 func (c *benchCmd) print(e *env, b *report.Bench) error {
-	if c.SVG != "" {
-		var picture strings.Builder
-		_ = b.SVG(&picture) // a Builder takes everything
-		if err := os.WriteFile(c.SVG, []byte(picture.String()), 0o644); err != nil {
-			return onFile(c.SVG, err)
-		}
-	}
+	write := b.Text
 	switch {
 	case c.JSON:
-		return printResult(e.stdout, b)
+		write = func(w io.Writer) error { return printResult(w, b) }
 	case c.Markdown:
-		return b.Markdown(e.stdout)
+		write = b.Markdown
 	}
-	return b.Text(e.stdout)
+	if err := write(e.stdout); err != nil || c.SVG == "" {
+		return err
+	}
+	var picture strings.Builder
+	_ = b.SVG(&picture) // a Builder takes everything
+	if err := os.WriteFile(c.SVG, []byte(picture.String()), 0o644); err != nil {
+		return onFile(c.SVG, err)
+	}
+	return nil
 }
 
 // peakMemory is the most that this process has held so far, in bytes; 0 where the system does not say.

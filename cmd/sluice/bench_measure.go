@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -89,17 +87,17 @@ func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]i
 	ours := make([]report.Speeds, m.Runs)
 	names, theirs := make([]string, len(m.Compare)), make([][]report.Speeds, len(m.Compare))
 	for run := range m.Runs {
-		m.progress(p, run)
+		m.progress(p, run, "")
 		var err error
 		if ours[run], err = m.prompt(ctx, p, prefixes); err != nil {
 			return err
 		}
 		for i, command := range m.Compare {
-			var speeds report.Speeds
-			if names[i], speeds, err = m.peer(ctx, command, p); err != nil {
+			name, speeds, err := m.peer(ctx, command, p, run)
+			if err != nil {
 				return fmt.Errorf("--compare %q: %w", command, err)
 			}
-			theirs[i] = append(theirs[i], speeds)
+			names[i], theirs[i] = name, append(theirs[i], speeds)
 		}
 	}
 	p.Compare(ours, names, theirs)
@@ -108,11 +106,15 @@ func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]i
 	return nil
 }
 
-// progress tells a person who watches how far it is, in a line that the next one replaces.
-func (m *measurement) progress(p *report.Point, run int) {
-	if m.e.isTerminal(m.e.stderr) {
-		fmt.Fprintf(m.e.stderr, "\r\x1b[Kprompt %d at depth %d: run %d of %d", p.Prompt, p.Depth, run+1, m.Runs)
+// progress tells a person who watches how far it is, and which peer it waits for, in a line that the next one replaces.
+func (m *measurement) progress(p *report.Point, run int, peer string) {
+	if !m.e.isTerminal(m.e.stderr) {
+		return
 	}
+	if peer != "" {
+		peer = ", waiting for " + printable(peer)
+	}
+	fmt.Fprintf(m.e.stderr, "\r\x1b[Kprompt %d at depth %d: run %d of %d%s", p.Prompt, p.Depth, run+1, m.Runs, peer)
 }
 
 func (m *measurement) segments(w *actors.Work) []report.Segment {
@@ -208,29 +210,4 @@ func (m *measurement) answer(ctx context.Context, prompt []int32, r *timedAnswer
 			r.tokens = append(r.tokens, time.Now())
 		}
 	}
-}
-
-// peer runs another engine once.
-func (m *measurement) peer(ctx context.Context, command string, p *report.Point) (string, report.Speeds, error) {
-	name, words, err := report.Command(command, report.Placeholders{Model: m.Model, Threads: m.Threads,
-		Prompt: p.Prompt, Tokens: p.Generate, Depth: p.Depth, Seqs: m.Seqs})
-	if err != nil {
-		return "", report.Speeds{}, err
-	}
-	var faults bytes.Buffer
-	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Stderr = &faults
-	output, err := cmd.Output()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, printable(lastLine(faults.String())))
-		return "", report.Speeds{}, errors.Join(ctx.Err(), err)
-	}
-	speeds, err := report.ParsePeer(output)
-	return name, speeds, err
-}
-
-// lastLine is where programs say why they failed.
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return text[strings.LastIndexByte(text, '\n')+1:]
 }

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,11 +49,73 @@ func TestBench(t *testing.T) {
 	require.Contains(t, string(drawn), "</svg>")
 }
 
+// A peer that fails says why in one line, as far as it does.
 func TestBenchPeerFails(t *testing.T) {
-	o := sluice("", "bench", "-p", "4", "-n", "1", "-r", "1", "-t", "1", "--compare", "ls /nonsense")
+	short := []string{"bench", "-p", "4", "-n", "1", "-r", "1", "-t", "1", "--compare"}
+	o := sluice("", append(short, "ls /nonsense")...)
 	require.Equal(t, exitFailed, o.code)
 	require.Contains(t, o.stderr, `--compare "ls /nonsense": exit status`)
 	require.Contains(t, o.stderr, "/nonsense")
+	o = sluice("", append(short, "false")...)
+	require.Equal(t, "sluice: --compare \"false\": exit status 1\n", o.stderr)
+	o = sluice("", append(short, "echo rubbish")...)
+	require.Contains(t, o.stderr, `--compare "echo rubbish": it printed "rubbish" at its end: want a line of JSON`)
+}
+
+// What cannot work is said before a model is loaded.
+func TestBenchUsage(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--depth", ""}, exitUsage, "--depth is empty: want a number of tokens, or several such as 128,512"},
+		{[]string{"-p", ""}, exitUsage, "-p is empty"},
+		{[]string{"-p", "8,0"}, exitUsage, "-p is 0: want 1 to"},
+		{[]string{"--json", "--markdown"}, exitUsage, "--json and --markdown can't be used together"},
+		{[]string{"--svg", dir}, exitFailed, dir + ": is a folder: name a file in it"},
+		{[]string{"--svg", filepath.Join(dir, "none", "b.svg")}, exitFailed, "b.svg: no such file or directory"},
+		{[]string{"--compare", "no-such-engine -p 1"}, exitUsage,
+			"--compare: no-such-engine cannot be run: executable file not found in $PATH"},
+		{[]string{"--compare", "ls {promt}"}, exitUsage, "--compare: {promt} is not filled in: want {model}, {threads}"},
+	} {
+		o := sluice("", append([]string{"bench", "-m", "/no/model"}, c.args...)...)
+		require.Equal(t, c.code, o.code, c.args)
+		require.Contains(t, o.stderr, c.want)
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// A command that leaves something behind is not waited for beyond its end, and one that prints on and on takes no
+// memory for it.
+func TestExecute(t *testing.T) {
+	began := time.Now()
+	output, err := execute(t.Context(), []string{"sh", "-c", "sleep 20 & echo done"})
+	require.NoError(t, err)
+	require.Equal(t, "done\n", string(output))
+	require.Less(t, time.Since(began), 15*time.Second)
+
+	output, err = execute(t.Context(), []string{"sh", "-c", "yes | head -c 4000000; echo end"})
+	require.NoError(t, err)
+	require.Len(t, output, mostOutput)
+	require.Contains(t, string(output[mostOutput-9:]), "y\ny\nend\n")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = execute(ctx, []string{"sleep", "20"})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestBuiltFrom(t *testing.T) {
+	info := &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}
+	require.Empty(t, builtFrom(info))
+	info.Main.Version = "v1.2.3"
+	require.Equal(t, "v1.2.3", builtFrom(info))
+	info.Settings = []debug.BuildSetting{{Key: "vcs.revision", Value: "2e63f8b0123456789"}, {Key: "vcs.modified", Value: "true"}}
+	require.Equal(t, "2e63f8b01234, changed", builtFrom(info))
 }
 
 func TestPeakMemory(t *testing.T) {

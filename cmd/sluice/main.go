@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -141,20 +142,27 @@ func version() string {
 	return info.Main.Version
 }
 
-// revision is the commit that this program was built from, as far as is known.
-func revision() string {
-	revision, changed := "unknown", ""
+// built is the commit that this program was built from, else its version; empty if neither is known.
+func built() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return revision
+		return ""
 	}
+	return builtFrom(info)
+}
+
+func builtFrom(info *debug.BuildInfo) string {
+	commit, changed := "", ""
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision":
-			revision = s.Value[:min(len(s.Value), 12)]
+			commit = s.Value[:min(len(s.Value), 12)]
 		case s.Key == "vcs.modified" && s.Value == "true":
 			changed = ", changed"
 		}
 	}
-	return revision + changed
+	if commit != "" {
+		return commit + changed
+	}
+	return strings.TrimPrefix(info.Main.Version, "(devel)") // which says nothing
 }

@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
@@ -53,38 +50,4 @@ func loadTalk(path string) (chat.Conversation, error) {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, nil
-}
-
-// replaceFile writes a file that only its owner may read. Others see the old one or the whole new one.
-func replaceFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".sluice-*")
-	if err != nil {
-		return onFile(path, err)
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the first error says more
-		return onFile(path, err)
-	}
-	return nil
-}
-
-// onFile says of the file that a person named what went wrong with it, or with the one that was to take its place.
-func onFile(path string, err error) error {
-	var p *fs.PathError
-	var l *os.LinkError
-	switch {
-	case errors.As(err, &p):
-		err = p.Err
-	case errors.As(err, &l):
-		err = l.Err
-	}
-	return fmt.Errorf("%s: %w", path, err)
 }

@@ -2,11 +2,8 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/sluice-ai/sluice/stages/chat"
@@ -57,16 +54,6 @@ func (c *templateCmd) Run(e *env) error {
 	}
 	_, err = io.WriteString(e.stdout, text)
 	return err
-}
-
-// readFile reads a file that the command line names. Its errors begin with the name, as all of ours do.
-func readFile(name string) ([]byte, error) {
-	data, err := os.ReadFile(name)
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return nil, fmt.Errorf("%s: %w", name, path.Err)
-	}
-	return data, err
 }
 
 func (c *templateCmd) date(today time.Time) (time.Time, error) {

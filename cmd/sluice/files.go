@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// readFile reads a file that the command line names. Its errors begin with the name, as all of ours do.
+func readFile(name string) ([]byte, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, onFile(name, err)
+	}
+	return data, nil
+}
+
+// replaceFile writes a file that only its owner may read. Others see the old one or the whole new one.
+func replaceFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".sluice-*")
+	if err != nil {
+		return onFile(path, err)
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the first error says more
+		return onFile(path, err)
+	}
+	return nil
+}
+
+// onFile says of the file that a person named what went wrong with it, or with the one that was to take its place.
+func onFile(path string, err error) error {
+	var p *fs.PathError
+	var l *os.LinkError
+	switch {
+	case errors.As(err, &p):
+		err = p.Err
+	case errors.As(err, &l):
+		err = l.Err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// mayWrite says before long work, and not after it, that its result could not be written to path. It makes a file
+// there, and takes it away again.
+func mayWrite(path string) error {
+	switch info, err := os.Stat(path); {
+	case err != nil: // most often there is nothing yet
+	case info.IsDir():
+		return onFile(path, errors.New("is a folder: name a file in it"))
+	case !info.Mode().IsRegular():
+		return nil // a device or pipe
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return onFile(path, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
