@@ -38,7 +38,7 @@ func (j *Job) openDisk(path string) (disk, error) {
 		return nil, err
 	}
 	if err := lock(f); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: is being written by another run: wait for it", path), f.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	}
 	return f, nil
 }

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -68,12 +69,20 @@ func (j *Job) Run(ctx context.Context, path string) (resumed int64, err error) {
 		err = w.finish(w.work(ctx, max(1, j.Threads)))
 	}
 	if err = errors.Join(err, w.out.Close()); err != nil {
-		return resumed, fmt.Errorf("%s: %w", partial, err)
+		return resumed, fmt.Errorf("%s: %w", partial, withoutPath(err, partial))
 	}
 	if err := os.Rename(partial, path); err != nil {
 		return resumed, err
 	}
 	return resumed, syncDir(filepath.Dir(path))
+}
+
+// withoutPath is an error of a file that will be named in front of it.
+func withoutPath(err error, path string) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok && p.Path == path {
+		return p.Err
+	}
+	return err
 }
 
 // writer is a running job.

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -279,6 +281,25 @@ func TestForeignFile(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, text, string(left))
 	}
+}
+
+// full is a disk without room.
+type full struct{ *os.File }
+
+func (d full) WriteAt([]byte, int64) (int, error) {
+	return 0, &fs.PathError{Op: "write", Path: d.Name(), Err: syscall.ENOSPC}
+}
+
+// The file is named once, and callers can tell what happened.
+func TestDiskFull(t *testing.T) {
+	j, path := job(t), filepath.Join(t.TempDir(), "new.gguf")
+	j.open = func(path string) (disk, error) {
+		f, err := os.Create(path)
+		return full{f}, err
+	}
+	_, err := j.Run(context.Background(), path)
+	require.EqualError(t, err, path+Suffix+": no space left on device")
+	require.ErrorIs(t, err, syscall.ENOSPC)
 }
 
 func TestOneRunAtATime(t *testing.T) {
