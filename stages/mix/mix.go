@@ -9,6 +9,7 @@ package mix
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -73,7 +74,7 @@ func Names() []string {
 }
 
 // Types says which type each tensor gets, in the order given. Where rows do not fill whole blocks of the type that
-// the rules want, it is the nearest one that fits.
+// the rules want, it is the nearest one that fits. An override that decides nothing is an error.
 func (m *Mix) Types(model *meta.Map, tensors []Tensor, o Options) ([]quant.Type, error) {
 	f, err := readFacts(model, tensors, o)
 	if err != nil {
@@ -84,14 +85,24 @@ func (m *Mix) Types(model *meta.Map, tensors []Tensor, o Options) ([]quant.Type,
 	for i := range tensors {
 		names[i] = tensors[i].Name
 	}
-	var seen [roles]int
+	count := counts{overridden: make([]int, len(o.Overrides))}
 	for _, i := range Order(names) { // rules that count tensors count in this order
-		types[i] = m.typeOf(&tensors[i], f, &o, &seen)
+		types[i] = m.typeOf(&tensors[i], f, &o, &count)
+	}
+	if i := slices.Index(count.overridden, 0); i >= 0 {
+		return nil, fmt.Errorf("pattern %q: decides the type of no tensor: norms and other small ones stay as they are, "+
+			"and the first pattern that matches a name counts", o.Overrides[i].Pattern)
 	}
 	return types, nil
 }
 
-func (m *Mix) typeOf(t *Tensor, f *facts, o *Options, seen *[roles]int) quant.Type {
+// counts are how many tensors there have been so far.
+type counts struct {
+	seen       [roles]int // that rules decided, by role
+	overridden []int      // by override
+}
+
+func (m *Mix) typeOf(t *Tensor, f *facts, o *Options, count *counts) quant.Type {
 	r := roleOf(t.Name)
 	if stays(t) || o.LeaveOutput && r == output {
 		return t.Type
@@ -107,9 +118,10 @@ func (m *Mix) typeOf(t *Tensor, f *facts, o *Options, seen *[roles]int) quant.Ty
 		want = *o.Output
 	case i >= 0:
 		want = o.Overrides[i].Type
+		count.overridden[i]++
 	case !o.Pure:
-		want = m.choose(&place{facts: f, tensor: t, role: r, index: seen[r]})
-		seen[r]++
+		want = m.choose(&place{facts: f, tensor: t, role: r, index: count.seen[r]})
+		count.seen[r]++
 	}
 	return fit(want, t.Shape[0])
 }

@@ -116,6 +116,23 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// A pattern that is misspelt, or that another one leaves nothing to, is no wish that was fulfilled.
+func TestUselessOverride(t *testing.T) {
+	m := new(meta.Map)
+	m.Set("general.architecture", "llama")
+	mix, _ := Find("Q4_K_M")
+	q8 := quant.Q8_0
+	for _, patterns := range [][]string{{"blk", "no_such"}, {"blk", "norm"}, {".", "ffn_down"}, {"blk", "output"}} {
+		o := Options{Output: &q8}
+		for _, p := range patterns {
+			o.Overrides = append(o.Overrides, Override{regexp.MustCompile(p), quant.Q5_0})
+		}
+		_, err := mix.Types(m, tiny, o)
+		require.EqualError(t, err, fmt.Sprintf("pattern %q: decides the type of no tensor: norms and other small ones "+
+			"stay as they are, and the first pattern that matches a name counts", patterns[1]))
+	}
+}
+
 // Without an output matrix of its own, a model's embeddings are treated as the output.
 func TestTied(t *testing.T) {
 	m := new(meta.Map)
