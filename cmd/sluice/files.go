@@ -67,3 +67,17 @@ func mayWrite(path string) error {
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
+
+// notOver refuses to write to a file that is read. Empty paths name none.
+func notOver(out string, read ...string) error {
+	to, err := os.Stat(out)
+	if err != nil {
+		return nil // most often there is nothing yet
+	}
+	for _, path := range read {
+		if from, err := os.Stat(path); err == nil && os.SameFile(from, to) {
+			return usagef("%s is a file that is read: choose another name for the new one", out)
+		}
+	}
+	return nil
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/sluice-ai/sluice/internal/meta"
@@ -25,10 +27,10 @@ type quantizeCmd struct {
 	Out        string   `arg:"" help:"File to write. It appears when it is complete; a run that was stopped goes on where it was."`
 	Type       string   `arg:"" help:"File type, such as Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0 or IQ4_XS. A wrong one lists all."`
 	Imatrix    string   `name:"imatrix" placeholder:"FILE" help:"Importance matrix (sluice imatrix makes one): columns with large inputs are rounded more carefully."`
-	TensorType []string `name:"tensor-type" sep:"none" placeholder:"PATTERN=TYPE" help:"Type of the tensors whose names match a regular expression. May be repeated; the first that matches counts."`
+	TensorType []string `name:"tensor-type" sep:"none" placeholder:"PATTERN=TYPE" help:"Type of the tensors whose names match a regular expression. May be repeated; the first that matches counts. Norms and other small ones stay."`
 	OutputType string   `name:"output-type" placeholder:"TYPE" help:"Type of the output matrix."`
 	EmbdType   string   `name:"embd-type" placeholder:"TYPE" help:"Type of the token embeddings."`
-	LeaveOut   bool     `name:"leave-output" help:"Leave the output matrix as it is."`
+	LeaveOut   bool     `name:"leave-output" help:"Leave the output matrix as it is, unless the embeddings serve as one."`
 	Pure       bool     `help:"One type for all matrices, without more bits for some."`
 	Requantize bool     `name:"allow-requantize" help:"Read quantised models too. Errors add up: the original is the better source."`
 	DryRun     bool     `name:"dry-run" help:"Show which type each tensor gets and how large the file becomes, and write nothing."`
@@ -84,18 +86,15 @@ func (c *quantizeCmd) recipe() (*mix.Mix, mix.Options, error) {
 	if err := within("-t", c.Threads, 0, maxThreads); err != nil {
 		return nil, o, err
 	}
-	for flag, f := range map[string]struct {
-		name string
-		to   **quant.Type
-	}{"--output-type": {c.OutputType, &o.Output}, "--embd-type": {c.EmbdType, &o.Embed}} {
-		if f.name == "" {
-			continue
-		}
-		t, err := parseType(flag, f.name)
-		if err != nil {
-			return nil, o, err
-		}
-		*f.to = &t
+	if c.LeaveOut && c.OutputType != "" {
+		return nil, o, usagef("--leave-output and --output-type contradict each other: leave one out")
+	}
+	var err error
+	if o.Output, err = optionalType("--output-type", c.OutputType); err != nil {
+		return nil, o, err
+	}
+	if o.Embed, err = optionalType("--embd-type", c.EmbdType); err != nil {
+		return nil, o, err
 	}
 	for _, text := range c.TensorType {
 		pattern, name, ok := cutLast(text, "=")
@@ -115,6 +114,15 @@ func (c *quantizeCmd) recipe() (*mix.Mix, mix.Options, error) {
 	return recipe, o, nil
 }
 
+// optionalType reads the value of a flag that may be left out.
+func optionalType(flag, name string) (*quant.Type, error) {
+	if name == "" {
+		return nil, nil
+	}
+	t, err := parseType(flag, name)
+	return &t, err
+}
+
 // parseType reads the type of a tensor, which must be one that can be written.
 func parseType(flag, name string) (quant.Type, error) {
 	t, ok := quant.Parse(name)
@@ -132,19 +140,16 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// notItself refuses to write over a part of the model that is read.
+// notItself refuses to write over what is read.
 func (c *quantizeCmd) notItself(f *gguf.File) error {
-	out, err := os.Stat(c.Out)
-	if err != nil {
-		return nil // most often there is nothing yet
-	}
+	read := []string{c.Imatrix}
 	for i := range f.Parts() {
-		in, err := os.Stat(f.Part(i).Path)
-		if err == nil && os.SameFile(in, out) {
-			return usagef("%s is the model that is read: choose another name for the new one", c.Out)
-		}
+		read = append(read, f.Part(i).Path)
 	}
-	if !out.Mode().IsRegular() {
+	if err := cmp.Or(notOver(c.Out, read...), notOver(c.Out+requant.Suffix, read...)); err != nil {
+		return err
+	}
+	if out, err := os.Stat(c.Out); err == nil && !out.Mode().IsRegular() {
 		return usagef("%s is not a regular file: choose another name", c.Out)
 	}
 	return nil
@@ -188,9 +193,15 @@ func (q *quantization) plan(o mix.Options, requantize bool) error {
 	return err
 }
 
-// missing says what the plan lacks to be carried out: an encoder, or the importance of a tensor that would be useless
-// without it.
+// missing says what the plan lacks to be carried out: a matrix of this model, an encoder, or the importance of a tensor
+// that would be useless without it.
 func (q *quantization) missing() error {
+	if q.matrix != nil && !slices.ContainsFunc(q.layout.Tensors, func(t gguf.Tensor) bool {
+		_, ok := q.matrix.Entries[t.Name]
+		return ok
+	}) {
+		return errors.New("the importance matrix has none of its tensors: make one of this model with sluice imatrix")
+	}
 	for _, t := range q.changed() {
 		if !quant.HasEncoder(t.Type) {
 			return fmt.Errorf("tensor %q: would be %s, which cannot be written yet: choose another file type",
@@ -248,6 +259,10 @@ func (c *quantizeCmd) write(e *env, q *quantization) error {
 		job.Progress = bar.show
 	}
 	resumed, err := job.Run(ctx, c.Out)
+	if errors.Is(err, context.Canceled) || errors.Is(err, syscall.ENOSPC) {
+		fmt.Fprintf(e.stderr, "%s holds what is done so far: the same command goes on from there\n",
+			printable(c.Out+requant.Suffix))
+	}
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,6 +103,11 @@ func TestQuantizeUsage(t *testing.T) {
 	require.NoError(t, os.WriteFile(copied, data, 0o666))
 	bad := filepath.Join(dir, "bad.dat")
 	require.NoError(t, os.WriteFile(bad, []byte("no"), 0o666))
+	partial := filepath.Join(dir, "half.gguf"+requant.Suffix)
+	require.NoError(t, os.WriteFile(partial, data, 0o666))
+	other := filepath.Join(dir, "other.gguf")
+	matrix := imatrix.Matrix{Entries: map[string]imatrix.Entry{"x.weight": {Squares: []float32{1}, Counts: []float32{1}}}}
+	require.NoError(t, matrix.Write(other))
 	out := filepath.Join(dir, "new.gguf")
 	for _, c := range []struct {
 		args []string
@@ -115,7 +122,15 @@ func TestQuantizeUsage(t *testing.T) {
 		{[]string{model, out, "Q4_0", "--tensor-type", "(=Q8_0"}, exitUsage, "--tensor-type: error parsing regexp"},
 		{[]string{model, out, "Q4_0", "--embd-type", "Q8_K"}, exitUsage, `--embd-type: "Q8_K" is no type`},
 		{[]string{model, out, "Q4_0", "-t", "2000"}, exitUsage, `-t is 2000: want 0 to 1024`},
-		{[]string{copied, copied, "Q4_0"}, exitUsage, "is the model that is read: choose another name for the new one"},
+		{[]string{model, out, "Q4_0", "--output-type", "Q4_0", "--leave-output"}, exitUsage,
+			"--leave-output and --output-type contradict each other: leave one out"},
+		{[]string{model, out, "Q4_0", "--tensor-type", "no_such=Q8_0"}, exitFailed,
+			`mini-Q4_K_M.gguf: pattern "no_such": decides the type of no tensor`},
+		{[]string{copied, copied, "Q4_0"}, exitUsage, "is a file that is read: choose another name for the new one"},
+		{[]string{partial, strings.TrimSuffix(partial, requant.Suffix), "Q4_0"}, exitUsage, "is a file that is read"},
+		{[]string{model, other, "Q4_0", "--imatrix", other}, exitUsage, "is a file that is read"},
+		{[]string{model, out, "Q4_0", "--imatrix", other, "--allow-requantize"}, exitFailed,
+			"mini-Q4_K_M.gguf: the importance matrix has none of its tensors: make one of this model with sluice imatrix"},
 		{[]string{model, dir, "Q4_0"}, exitUsage, "is not a regular file: choose another name"},
 		{[]string{model + "x", out, "Q4_0"}, exitFailed, "no such file"},
 		{[]string{model, out, "Q4_0"}, exitFailed, "is quantised already, as Q4_K: start from a file in BF16 or F16, " +
@@ -131,6 +146,31 @@ func TestQuantizeUsage(t *testing.T) {
 		require.Empty(t, o.stdout)
 		require.NoFileExists(t, out)
 	}
+}
+
+// Of several faults always the same one is named.
+func TestQuantizeFirstFault(t *testing.T) {
+	for range 20 {
+		o := sluice("", "quantize", "a", "b", "Q4_0", "--embd-type", "x", "--output-type", "y")
+		require.Contains(t, o.stderr, `--output-type: "y"`)
+	}
+}
+
+// Whoever stops it is told that nothing is lost.
+func TestQuantizeStopped(t *testing.T) {
+	f, _ := draft(t)
+	path := filepath.Join(t.TempDir(), "new.gguf")
+	e := testEnv("", "quantize", f.Name, path, "Q8_0")
+	e.interruptible = func(parent context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(parent)
+		cancel()
+		return ctx, cancel
+	}
+	require.Equal(t, exitInterrupted, run(e))
+	require.Equal(t, path+".partial holds what is done so far: the same command goes on from there\nsluice: stopped\n",
+		fmt.Sprint(e.stderr))
+	require.NoFileExists(t, path)
+	require.Equal(t, exitDone, sluice("", e.args...).code)
 }
 
 func TestQuantizeDryRun(t *testing.T) {
