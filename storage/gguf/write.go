@@ -20,9 +20,14 @@ type Layout struct {
 // Plan lays out a GGUF v3 file of m and the tensors in the order given: of those it takes name, type and shape.
 // Data is aligned as general.alignment says, else at 32 bytes.
 func Plan(m *meta.Map, tensors []Tensor) (*Layout, error) {
+	const mostAlignment = 1 << 20 // more than any page: a key of a few bytes must not ask for gigabytes of padding
 	alignment, err := alignmentOf(m)
 	if err != nil {
 		return nil, err
+	}
+	if alignment > mostAlignment {
+		return nil, fmt.Errorf("key %q: alignment is %d, want at most %d to write a file: convert the model again",
+			keyAlignment, alignment, mostAlignment)
 	}
 	placed, err := layOut(tensors, alignment)
 	if err != nil {
@@ -44,7 +49,7 @@ func Plan(m *meta.Map, tensors []Tensor) (*Layout, error) {
 
 // Write writes a file as Plan lays it out to w in one pass. data writes the data of each tensor to its w when asked,
 // exactly as many bytes as the shape takes.
-// A file that must not be seen half written is written beside its place and renamed by the caller.
+// Create is for files that must not be seen half written.
 func Write(w io.Writer, m *meta.Map, tensors []Tensor, data func(t *Tensor, w io.Writer) error) error {
 	l, err := Plan(m, tensors)
 	if err != nil {

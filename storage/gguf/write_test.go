@@ -2,8 +2,11 @@ package gguf
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -140,6 +143,19 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
+// A few bytes of metadata do not make a file of gigabytes.
+func TestPlanRefusesHugePadding(t *testing.T) {
+	m := new(meta.Map)
+	m.Set(keyAlignment, uint32(1<<31))
+	_, err := Plan(m, nil)
+	require.EqualError(t, err, `key "general.alignment": alignment is 2147483648, want at most 1048576 to write a file: `+
+		`convert the model again`)
+	m.Set(keyAlignment, uint32(1<<20))
+	l, err := Plan(m, nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 1<<20, l.Size)
+}
+
 // full is a disk that takes n more bytes.
 type full struct{ n int }
 
@@ -167,4 +183,35 @@ func TestWriteReportsDiskFull(t *testing.T) {
 		require.ErrorIs(t, write(&full{n: n}), io.ErrShortWrite, "disk of %d bytes", n)
 	}
 	require.NoError(t, write(&full{n: whole.Len()}))
+}
+
+// A new file is there when it is complete; until then, and after an error, what was there before is.
+func TestCreate(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "m.gguf")
+	m, tensors := new(meta.Map), []Tensor{{Name: "a", Type: quant.F32, Shape: []int{3}}, {Name: "b", Shape: []int{2}}}
+	var want bytes.Buffer
+	require.NoError(t, Write(&want, m, tensors, fill))
+	require.NoError(t, Create(path, m, tensors, func(x *Tensor, w io.Writer) error {
+		require.NoFileExists(t, path)
+		return fill(x, w)
+	}))
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, want.Bytes(), got)
+
+	broken := errors.New("broken")
+	require.ErrorIs(t, Create(path, m, tensors, func(x *Tensor, w io.Writer) error {
+		if x.Name == "b" {
+			return broken
+		}
+		return fill(x, w)
+	}), broken)
+	again, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, got, again)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.ErrorIs(t, Create(filepath.Join(dir, "none", "m.gguf"), m, tensors, fill), os.ErrNotExist)
 }
