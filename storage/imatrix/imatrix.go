@@ -6,10 +6,11 @@
 package imatrix
 
 import (
+	"encoding/binary"
 	"fmt"
+	"io"
 	"maps"
 	"math"
-	"os"
 	"slices"
 
 	"github.com/sluice-ai/sluice/internal/meta"
@@ -71,7 +72,7 @@ const (
 	countsSuffix = ".counts"
 )
 
-// Write writes m as GGUF, beside its place first.
+// Write writes m as GGUF; the file is there when it is complete.
 func (m *Matrix) Write(path string) error {
 	keys := new(meta.Map)
 	keys.Set(keyType, typeName)
@@ -96,5 +97,7 @@ func (m *Matrix) Write(path string) error {
 		add(name+sumsSuffix, len(e.Squares)/len(e.Counts), len(e.Counts), e.Squares)
 		add(name+countsSuffix, 1, len(e.Counts), e.Counts)
 	}
-	return replace(path, func(f *os.File) error { return writeAll(f, keys, tensors, values) })
+	return gguf.Create(path, keys, tensors, func(t *gguf.Tensor, w io.Writer) error {
+		return binary.Write(w, binary.LittleEndian, values[t.Name])
+	})
 }

@@ -86,8 +86,8 @@ func TestOldFormat(t *testing.T) {
 	require.Equal(t, &Matrix{Entries: want, Chunks: 9, Datasets: []string{"x.txt"}}, m)
 }
 
-// inGGUF is a file with the given tensors, all of F32 unless told, and the marks of an importance matrix.
-func inGGUF(t *testing.T, kind string, typ quant.Type, names ...string) []byte {
+// asGGUF is a file with the given tensors, all of F32 unless told, and the marks of an importance matrix.
+func asGGUF(t *testing.T, kind string, typ quant.Type, names ...string) []byte {
 	m := new(meta.Map)
 	m.Set(keyType, kind)
 	var tensors []gguf.Tensor
@@ -116,6 +116,8 @@ func TestBroken(t *testing.T) {
 		{"negative", old(-1), `i: byte 0: number of entries is -1: the file is damaged, or no importance matrix`},
 		{"long name", old(1, 1000, "a", 1, 1, float32(1)), `i: byte 4: number of bytes of the name is 1000, ` +
 			`more than 13 bytes can hold: the file is damaged, or no importance matrix`},
+		{"name as long as a file", append(old(1, 1<<16), make([]byte, 1<<17)...), `i: byte 4: number of bytes of the name ` +
+			`is 65536, want at most 65535: the file is damaged, or no importance matrix`},
 		{"many columns", old(1, 1, "a", 1, 1<<30, float32(1)), `i: byte 13: number of columns is 1073741824, ` +
 			`more than 4 bytes can hold: the file is damaged, or no importance matrix`},
 		{"cut", old(1, 13, "abcdefghijklm"), `i: byte 21: the file ends before its number of rows: ` +
@@ -124,12 +126,12 @@ func TestBroken(t *testing.T) {
 		{"not finite", old(1, 1, "a", 1, 2, float32(1), nan),
 			`i: importance of "a": number 1 is NaN, want a sum of squares: measure again`},
 		{"no columns", old(1, 5, "abcde", 1, 0), `i: importance of "abcde": 0 sums for 1 counts, want as many columns for each`},
-		{"a model", inGGUF(t, "model", quant.F32), `i: key general.type is "model", want "imatrix": ` +
+		{"a model", asGGUF(t, "model", quant.F32), `i: key general.type is "model", want "imatrix": ` +
 			`this is no importance matrix`},
-		{"no counts", inGGUF(t, "imatrix", quant.F32, "a.in_sum2"), `i: tensor "a.counts": is missing, but "a.in_sum2" is there`},
-		{"halves", inGGUF(t, "imatrix", quant.F16, "a.in_sum2", "a.counts"),
+		{"no counts", asGGUF(t, "imatrix", quant.F32, "a.in_sum2"), `i: tensor "a.counts": is missing, but "a.in_sum2" is there`},
+		{"halves", asGGUF(t, "imatrix", quant.F16, "a.in_sum2", "a.counts"),
 			`i: tensor "a.in_sum2": is of type F16, want F32`},
-		{"NaN in GGUF", inGGUF(t, "imatrix", quant.F32, "a.in_sum2", "a.counts"),
+		{"NaN in GGUF", asGGUF(t, "imatrix", quant.F32, "a.in_sum2", "a.counts"),
 			`i: importance of "a": number 0 is NaN, want a sum of squares: measure again`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -137,6 +139,25 @@ func TestBroken(t *testing.T) {
 			require.EqualError(t, err, c.want)
 		})
 	}
+}
+
+// Of what is no importance matrix only the beginning is read, however large it is.
+func TestReadsNoMore(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Read(dir)
+	require.EqualError(t, err, dir+": is not a regular file: give the path of an importance matrix")
+	path := filepath.Join(dir, "large")
+	require.NoError(t, os.WriteFile(path, old(7, 1<<30), 0o666))
+	require.NoError(t, os.Truncate(path, 1<<33))
+	_, err = Read(path)
+	require.ErrorContains(t, err, "number of bytes of the name is 1073741824, want at most 65535")
+
+	m := &Matrix{Chunks: 1, Entries: map[string]Entry{"a": {[]float32{1}, []float32{2}}}}
+	require.NoError(t, os.WriteFile(path, old(1, 1, "a", 2, 1, float32(1), 1, 0), 0o666))
+	got, err := Read(path)
+	require.NoError(t, err)
+	m.Datasets = []string{""}
+	require.Equal(t, m, got)
 }
 
 func FuzzParse(f *testing.F) {

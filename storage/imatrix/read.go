@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sluice-ai/sluice/internal/meta"
@@ -17,36 +18,64 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// Read reads the file at path, of either format.
+// Read reads the file at path, of either format. A file that is something else is not read to its end.
 func Read(path string) (*Matrix, error) {
-	data, err := os.ReadFile(path)
+	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(path, data)
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: is not a regular file: give the path of an importance matrix", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	in := bufio.NewReader(f)
+	if !inGGUF(in) {
+		m, err := fromDat(in, info.Size())
+		return checked(path, m, err)
+	}
+	model, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer model.Close()
+	m, err := fromGGUF(model)
+	return checked(path, m, err)
 }
 
 // Parse reads a file that is in memory. The result aliases nothing of data.
 func Parse(name string, data []byte) (*Matrix, error) {
-	var m *Matrix
-	var err error
-	if bytes.HasPrefix(data, []byte("GGUF")) {
-		var f *gguf.File
-		if f, err = gguf.Parse(name, data); err != nil {
-			return nil, err // it names the file
-		}
-		m, err = fromGGUF(f)
-	} else {
-		m, err = fromDat(data)
+	in := bufio.NewReader(bytes.NewReader(data))
+	if !inGGUF(in) {
+		m, err := fromDat(in, int64(len(data)))
+		return checked(name, m, err)
+	}
+	model, err := gguf.Parse(name, data)
+	if err != nil {
+		return nil, err // it names the file
+	}
+	m, err := fromGGUF(model)
+	return checked(name, m, err)
+}
+
+func inGGUF(in *bufio.Reader) bool {
+	magic, _ := in.Peek(4) // on failure it is shorter
+	return string(magic) == "GGUF"
+}
+
+// checked returns a matrix that can be used, or what is wrong with it.
+func checked(name string, m *Matrix, err error) (*Matrix, error) {
+	if err == nil && len(m.Entries) == 0 {
+		err = errors.New("it has no entries: measure again")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if len(m.Entries) == 0 {
-		return nil, fmt.Errorf("%s: it has no entries: measure again", name)
-	}
-	for weight, e := range m.Entries {
-		if err := e.check(); err != nil {
+	for _, weight := range slices.Sorted(maps.Keys(m.Entries)) {
+		if err := m.Entries[weight].check(); err != nil {
 			return nil, fmt.Errorf("%s: importance of %q: %w", name, weight, err)
 		}
 	}
@@ -62,12 +91,11 @@ func fromGGUF(f *gguf.File) (*Matrix, error) {
 	if m.Datasets, err = f.Meta.Strings(keyDatasets); err != nil && !errors.Is(err, meta.ErrMissing) {
 		return nil, fmt.Errorf("key %w", err)
 	}
-	for key, to := range map[string]*int{keyChunks: &m.Chunks, keyChunkSize: &m.ChunkSize} {
-		n, err := f.Meta.Int(key)
-		if err != nil && !errors.Is(err, meta.ErrMissing) || n < 0 || n > math.MaxInt32 {
-			return nil, fmt.Errorf("key %s: is not a number of chunks or tokens: measure again", key)
-		}
-		*to = int(n)
+	if m.Chunks, err = number(f, keyChunks); err != nil {
+		return nil, err
+	}
+	if m.ChunkSize, err = number(f, keyChunkSize); err != nil {
+		return nil, err
 	}
 	for i := range f.Tensors {
 		weight, ok := strings.CutSuffix(f.Tensors[i].Name, sumsSuffix)
@@ -90,6 +118,15 @@ func fromGGUF(f *gguf.File) (*Matrix, error) {
 	return m, nil
 }
 
+// number reads a key that may be missing.
+func number(f *gguf.File, key string) (int, error) {
+	n, err := f.Meta.Int(key)
+	if err != nil && !errors.Is(err, meta.ErrMissing) || n < 0 || n > math.MaxInt32 {
+		return 0, fmt.Errorf("key %s: is not a number of chunks or tokens: measure again", key)
+	}
+	return int(n), nil
+}
+
 func floats(f *gguf.File, t *gguf.Tensor) (values []float32, err error) {
 	if t.Type != quant.F32 {
 		return nil, fmt.Errorf("tensor %q: is of type %s, want F32", t.Name, t.Type)
@@ -106,12 +143,13 @@ func floats(f *gguf.File, t *gguf.Tensor) (values []float32, err error) {
 //	entries; for each: length of the name, name, rows, columns, columns × sum of squares
 //	then, in most files: chunks, length of the dataset's name, that name
 type dat struct {
-	data []byte
-	at   int
+	in   io.Reader
+	at   int64
+	left int64
 }
 
-func fromDat(data []byte) (*Matrix, error) {
-	d := &dat{data: data}
+func fromDat(in io.Reader, size int64) (*Matrix, error) {
+	d := &dat{in: in, left: size}
 	const leastEntry = 4 + 1 + 4 + 4 + 4
 	n, err := d.count("entries", leastEntry)
 	if err != nil {
@@ -123,7 +161,7 @@ func fromDat(data []byte) (*Matrix, error) {
 			return nil, err
 		}
 	}
-	if d.at == len(data) {
+	if d.left == 0 {
 		return m, nil
 	}
 	if m.Chunks, err = d.number("chunks"); err != nil {
@@ -148,10 +186,9 @@ func (d *dat) entry(entries map[string]Entry) error {
 		return err
 	}
 	e := Entry{Squares: make([]float32, cols), Counts: []float32{float32(rows)}}
-	for i := range e.Squares {
-		e.Squares[i] = math.Float32frombits(binary.LittleEndian.Uint32(d.data[d.at+4*i:]))
+	if err := d.read(e.Squares); err != nil {
+		return err
 	}
-	d.at += 4 * cols
 	if _, twice := entries[name]; twice {
 		return fmt.Errorf("%q has two entries: measure again", name)
 	}
@@ -159,64 +196,55 @@ func (d *dat) entry(entries map[string]Entry) error {
 	return nil
 }
 
+// read fills to, of which there are enough bytes left.
+func (d *dat) read(to any) error {
+	if err := binary.Read(d.in, binary.LittleEndian, to); err != nil {
+		return fmt.Errorf("byte %d: %w", d.at, err)
+	}
+	n := int64(binary.Size(to))
+	d.at, d.left = d.at+n, d.left-n
+	return nil
+}
+
 // number reads an int32 that is not negative.
 func (d *dat) number(what string) (int, error) {
-	if len(d.data)-d.at < 4 {
+	if d.left < 4 {
 		return 0, fmt.Errorf("byte %d: the file ends before its number of %s: it is damaged, or no importance matrix",
 			d.at, what)
 	}
-	n := int32(binary.LittleEndian.Uint32(d.data[d.at:]))
-	if n < 0 {
-		return 0, fmt.Errorf("byte %d: number of %s is %d: the file is damaged, or no importance matrix", d.at, what, n)
+	at, n := d.at, int32(0)
+	if err := d.read(&n); err != nil {
+		return 0, err
 	}
-	d.at += 4
+	if n < 0 {
+		return 0, fmt.Errorf("byte %d: number of %s is %d: the file is damaged, or no importance matrix", at, what, n)
+	}
 	return int(n), nil
 }
 
 // count reads a number of things that take at least size bytes each, which must be there.
-func (d *dat) count(what string, size int) (int, error) {
+func (d *dat) count(what string, size int64) (int, error) {
 	at := d.at
 	n, err := d.number(what)
-	if err == nil && n > (len(d.data)-d.at)/size {
+	if err == nil && int64(n) > d.left/size {
 		err = fmt.Errorf("byte %d: number of %s is %d, more than %d bytes can hold: the file is damaged, "+
-			"or no importance matrix", at, what, n, len(d.data)-d.at)
+			"or no importance matrix", at, what, n, d.left)
 	}
 	return n, err
 }
 
 func (d *dat) text(what string) (string, error) {
+	const most = 1<<16 - 1 // as in GGUF
+	at := d.at
 	n, err := d.count("bytes of the "+what, 1)
+	if err == nil && n > most {
+		err = fmt.Errorf("byte %d: number of bytes of the %s is %d, want at most %d: the file is damaged, "+
+			"or no importance matrix", at, what, n, most)
+	}
 	if err != nil {
 		return "", err
 	}
-	s := string(d.data[d.at : d.at+n])
-	d.at += n
-	return s, nil
-}
-
-// replace writes a file beside its place and renames it when it is complete.
-func replace(path string, write func(*os.File) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	err = write(f)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the first error says more
-	}
-	return err
-}
-
-func writeAll(f *os.File, keys *meta.Map, tensors []gguf.Tensor, values map[string][]float32) error {
-	w := bufio.NewWriter(f)
-	err := gguf.Write(w, keys, tensors, func(t *gguf.Tensor, w io.Writer) error {
-		return binary.Write(w, binary.LittleEndian, values[t.Name])
-	})
-	return errors.Join(err, w.Flush())
+	s := make([]byte, n)
+	err = d.read(s)
+	return string(s), err
 }
