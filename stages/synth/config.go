@@ -77,6 +77,12 @@ func Parse(text []byte) (*Config, error) {
 	return c, nil
 }
 
+// The largest numbers of a model's layers and of the tokens of its vocabulary.
+const (
+	MostLayers = 1 << 10
+	MostVocab  = 1 << 21
+)
+
 // complete fills in what follows from other fields, and refuses what no file can hold. stages/arch checks the rest.
 func (c *Config) complete() error {
 	if _, ok := families()[c.ModelType]; !ok {
@@ -100,19 +106,36 @@ func (c *Config) complete() error {
 	if c.NoWindow != nil && !*c.NoWindow {
 		c.Window = 0
 	}
+	c.RopeTheta = cmp.Or(c.RopeTheta, 10000)
+	return errors.Join(c.checkCounts(), c.Scaling.check())
+}
+
+func (c *Config) checkCounts() error {
 	var faults []error
 	for _, f := range []struct {
-		name    string
-		n, most int
+		name           string
+		n, least, most int
 	}{
-		{"num_hidden_layers", c.Layers, 1 << 10}, {"hidden_size", c.Width, 1 << 17},
-		{"intermediate_size", c.FFN, 1 << 20}, {"num_attention_heads", c.Heads, 1 << 10},
-		{"num_key_value_heads", c.KVHeads, 1 << 10}, {"head_dim", c.HeadDim, 1 << 10},
-		{"vocab_size", c.Vocab, 1 << 21}, {"max_position_embeddings", c.Context, 1 << 30},
+		{"num_hidden_layers", c.Layers, 1, MostLayers}, {"hidden_size", c.Width, 1, 1 << 17},
+		{"intermediate_size", c.FFN, 1, 1 << 20}, {"num_attention_heads", c.Heads, 1, 1 << 10},
+		{"num_key_value_heads", c.KVHeads, 1, 1 << 10}, {"head_dim", c.HeadDim, 1, 1 << 10},
+		{"vocab_size", c.Vocab, 1, MostVocab}, {"max_position_embeddings", c.Context, 1, 1 << 30},
+		{"sliding_window", c.Window, 0, 1 << 30}, {"num_experts", c.Experts, 0, 1 << 12},
+		{"num_experts_per_tok", c.ExpertsUsed, 0, 1 << 12}, {"moe_intermediate_size", c.ExpertFFN, 0, 1 << 20},
+		{"shared_expert_intermediate_size", c.SharedFFN, 0, 1 << 20},
 	} {
-		if f.n < 1 || f.n > f.most {
-			faults = append(faults, fmt.Errorf("%s: is %d, want 1 to %d", f.name, f.n, f.most))
+		if f.n < f.least || f.n > f.most {
+			faults = append(faults, fmt.Errorf("%s: is %d, want %d to %d", f.name, f.n, f.least, f.most))
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// check refuses what would give divisors that are no numbers.
+func (s *Scaling) check() error {
+	if s.kind() == "llama3" && !(s.Factor > 0 && s.Original > 0 && s.LowFreq > 0 && s.HighFreq > s.LowFreq) {
+		return fmt.Errorf("rope_scaling: is llama3 with factor %v, original_max_position_embeddings %d, low_freq_factor %v "+
+			"and high_freq_factor %v: want all above 0, and the last one the larger", s.Factor, s.Original, s.LowFreq, s.HighFreq)
+	}
+	return nil
 }

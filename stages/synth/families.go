@@ -67,7 +67,7 @@ func (c *Config) Meta(name string) *meta.Map {
 	} else {
 		w.number("attention.layer_norm_rms_epsilon", cmp.Or(c.Eps, 1e-6))
 	}
-	w.number("rope.freq_base", cmp.Or(c.RopeTheta, 10000))
+	w.number("rope.freq_base", c.RopeTheta)
 	if f.window {
 		w.count("attention.sliding_window", c.Window)
 	}

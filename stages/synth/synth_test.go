@@ -113,6 +113,32 @@ max_position_embeddings: is 0, want 1 to 1073741824`)
 	require.ErrorContains(t, err, "not a model's config.json: ")
 }
 
+// TestParseBroken: no number of a configuration becomes another one in a file, or none at all.
+func TestParseBroken(t *testing.T) {
+	parse := func(old, new string) (*synth.Config, error) {
+		require.Contains(t, llama31, old)
+		return synth.Parse([]byte(strings.Replace(llama31, old, new, 1)))
+	}
+	_, err := parse(`"sliding_window": null`, `"sliding_window": -7`)
+	require.EqualError(t, err, "sliding_window: is -7, want 0 to 1073741824")
+	_, err = parse(`"sliding_window": null`, `"num_experts": -1, "moe_intermediate_size": -32`)
+	require.EqualError(t, err, "num_experts: is -1, want 0 to 4096\nmoe_intermediate_size: is -32, want 0 to 1048576")
+	_, err = parse(`"factor": 8.0, "low_freq_factor": 1.0,`, ``)
+	require.EqualError(t, err, "rope_scaling: is llama3 with factor 0, original_max_position_embeddings 8192, "+
+		"low_freq_factor 0 and high_freq_factor 4: want all above 0, and the last one the larger")
+
+	c, err := parse(`"rope_theta": 500000.0,`, ``)
+	require.NoError(t, err)
+	base, err := c.Meta("x").Float("llama.rope.freq_base")
+	require.NoError(t, err)
+	require.Equal(t, 10000.0, base)
+	for _, x := range tensors(t, c) {
+		if x.Name == "rope_freqs.weight" { // of 10000, too: the slowest turn 0.13 times in 8192 positions
+			require.Equal(t, float32(8), x.Values[63])
+		}
+	}
+}
+
 // TestConfigsAsConverted compares with files that llama.cpp's naming was applied to when they were converted: the same
 // tensors, and no key that says something else.
 func TestConfigsAsConverted(t *testing.T) {
