@@ -74,7 +74,7 @@ func (c *benchCmd) check() error {
 		err = usagef("--ctx is %d, but -p, -n and --depth need %d: leave it out", c.Ctx, c.need())
 	}
 	if err == nil && c.SVG != "" {
-		err = mayWrite(c.SVG)
+		err = cmp.Or(notOver(c.SVG, c.Model), mayWrite(c.SVG))
 	}
 	if err == nil {
 		err = c.checkPeers()

@@ -74,7 +74,7 @@ func TestBenchUsage(t *testing.T) {
 		{[]string{"-p", ""}, exitUsage, "-p is empty"},
 		{[]string{"-p", "8,0"}, exitUsage, "-p is 0: want 1 to"},
 		{[]string{"--json", "--markdown"}, exitUsage, "--json and --markdown can't be used together"},
-		{[]string{"--svg", dir}, exitFailed, dir + ": is a folder: name a file in it"},
+		{[]string{"--svg", dir}, exitUsage, dir + " is a folder: name a file in it"},
 		{[]string{"--svg", filepath.Join(dir, "none", "b.svg")}, exitFailed, "b.svg: no such file or directory"},
 		{[]string{"--compare", "no-such-engine -p 1"}, exitUsage,
 			"--compare: no-such-engine cannot be run: executable file not found in $PATH"},

@@ -54,18 +54,27 @@ func onFile(path string, err error) error {
 // mayWrite says before long work, and not after it, that its result could not be written to path. It makes a file
 // there, and takes it away again.
 func mayWrite(path string) error {
-	switch info, err := os.Stat(path); {
-	case err != nil: // most often there is nothing yet
-	case info.IsDir():
-		return onFile(path, errors.New("is a folder: name a file in it"))
-	case !info.Mode().IsRegular():
-		return nil // a device or pipe
+	if err := regular(path); err != nil {
+		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return onFile(path, err)
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// regular refuses names of what is no file: a new one would take the place of a device.
+func regular(path string) error {
+	switch info, err := os.Stat(path); {
+	case err != nil: // most often there is nothing yet
+		return nil
+	case info.IsDir():
+		return usagef("%s is a folder: name a file in it", path)
+	case !info.Mode().IsRegular():
+		return usagef("%s is not a regular file: choose another name", path)
+	}
+	return nil
 }
 
 // notOver refuses to write to a file that is read. Empty paths name none.

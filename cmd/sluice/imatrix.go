@@ -29,7 +29,7 @@ func (imatrixCmd) examples() [2]string {
 }
 
 func (c *imatrixCmd) Run(e *env) error {
-	if err := c.checkChunks(c.Chunk, c.Most); err != nil {
+	if err := cmp.Or(c.checkChunks(c.Chunk, c.Most), notOver(c.Output, c.Model, c.File), mayWrite(c.Output)); err != nil {
 		return err
 	}
 	ctx, cancel := e.interruptible(context.Background())
@@ -55,7 +55,7 @@ func (c *imatrixCmd) Run(e *env) error {
 		return err
 	}
 	if err := matrix.Write(c.Output); err != nil {
-		return err
+		return onFile(c.Output, err)
 	}
 	_, err = fmt.Fprintf(e.stdout, "%s: importance of the columns of %s, by %s of %d tokens\n", printable(c.Output),
 		count(len(matrix.Entries), "weight"), count(matrix.Chunks, "chunk"), c.Chunk)

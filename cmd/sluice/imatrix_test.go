@@ -63,6 +63,10 @@ func TestImatrixUsage(t *testing.T) {
 			"--ctx is 100, but a chunk has 512 tokens (-c): want at least as many"},
 		{[]string{"-f", short, "-o", out}, exitFailed, "short.txt: the text has 4 tokens: want at least 1024, two chunks"},
 		{[]string{"-f", short + "x", "-o", out}, exitFailed, "no such file"},
+		{[]string{"-f", short, "-o", short}, exitUsage, "short.txt is a file that is read: choose another name"},
+		{[]string{"-f", short, "-o", dir}, exitUsage, "is a folder: name a file in it"},
+		{[]string{"-f", short, "-o", os.DevNull}, exitUsage, "is not a regular file: choose another name"},
+		{[]string{"-f", short, "-o", filepath.Join(dir, "none", "i.gguf")}, exitFailed, "i.gguf: no such file or directory"},
 	} {
 		o := sluice("", append([]string{"imatrix"}, c.args...)...)
 		require.Equal(t, c.code, o.code, c.args)

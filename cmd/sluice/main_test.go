@@ -30,6 +30,13 @@ type outcome struct {
 	stdout, stderr string
 }
 
+// interrupted is what a command sees of a person who presses Ctrl-C at once.
+func interrupted(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	cancel()
+	return ctx, cancel
+}
+
 // testEnv is an env that reaches nothing outside: no variables, an empty machine, no terminal.
 func testEnv(stdin string, args ...string) *env {
 	return &env{

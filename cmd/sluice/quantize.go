@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"runtime"
 	"slices"
@@ -146,13 +145,7 @@ func (c *quantizeCmd) notItself(f *gguf.File) error {
 	for i := range f.Parts() {
 		read = append(read, f.Part(i).Path)
 	}
-	if err := cmp.Or(notOver(c.Out, read...), notOver(c.Out+requant.Suffix, read...)); err != nil {
-		return err
-	}
-	if out, err := os.Stat(c.Out); err == nil && !out.Mode().IsRegular() {
-		return usagef("%s is not a regular file: choose another name", c.Out)
-	}
-	return nil
+	return cmp.Or(notOver(c.Out, read...), notOver(c.Out+requant.Suffix, read...), regular(c.Out))
 }
 
 // quantization is a model with the types that its tensors will have.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -131,7 +130,8 @@ func TestQuantizeUsage(t *testing.T) {
 		{[]string{model, other, "Q4_0", "--imatrix", other}, exitUsage, "is a file that is read"},
 		{[]string{model, out, "Q4_0", "--imatrix", other, "--allow-requantize"}, exitFailed,
 			"mini-Q4_K_M.gguf: the importance matrix has none of its tensors: make one of this model with sluice imatrix"},
-		{[]string{model, dir, "Q4_0"}, exitUsage, "is not a regular file: choose another name"},
+		{[]string{model, dir, "Q4_0"}, exitUsage, "is a folder: name a file in it"},
+		{[]string{model, os.DevNull, "Q4_0"}, exitUsage, "is not a regular file: choose another name"},
 		{[]string{model + "x", out, "Q4_0"}, exitFailed, "no such file"},
 		{[]string{model, out, "Q4_0"}, exitFailed, "is quantised already, as Q4_K: start from a file in BF16 or F16, " +
 			"or add --allow-requantize"},
@@ -161,11 +161,7 @@ func TestQuantizeStopped(t *testing.T) {
 	f, _ := draft(t)
 	path := filepath.Join(t.TempDir(), "new.gguf")
 	e := testEnv("", "quantize", f.Name, path, "Q8_0")
-	e.interruptible = func(parent context.Context) (context.Context, context.CancelFunc) {
-		ctx, cancel := context.WithCancel(parent)
-		cancel()
-		return ctx, cancel
-	}
+	e.interruptible = interrupted
 	require.Equal(t, exitInterrupted, run(e))
 	require.Equal(t, path+".partial holds what is done so far: the same command goes on from there\nsluice: stopped\n",
 		fmt.Sprint(e.stderr))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -43,11 +42,11 @@ func (c *synthCmd) Run(e *env) error {
 	if !ok {
 		return usagef("--quant: %q is not a file type, want one of %s", c.Quant, strings.Join(mix.Names(), ", "))
 	}
+	if err := c.check(); err != nil {
+		return err
+	}
 	if c.List {
 		return c.list(e.stdout, m)
-	}
-	if c.Output == "" || (c.Shape == "") == (c.Config == "") {
-		return usagef("want -o FILE, and one of --shape NAME and --config FILE")
 	}
 	name, config, err := c.config()
 	if err != nil {
@@ -55,12 +54,29 @@ func (c *synthCmd) Run(e *env) error {
 	}
 	model, err := c.plan(name, config, m)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", cmp.Or(c.Config, c.Shape), err)
 	}
 	if err := model.vocabulary(config.Vocab); err != nil {
 		return err
 	}
 	return model.write(e, c.Output)
+}
+
+func (c *synthCmd) check() error {
+	if err := cmp.Or(within("--layers", c.Layers, 0, synth.MostLayers),
+		within("--vocab", c.Vocab, 0, synth.MostVocab)); err != nil {
+		return err
+	}
+	if c.List {
+		if cmp.Or(c.Output, c.Shape, c.Config) != "" {
+			return usagef("--list shows all shapes and writes nothing: leave out --shape, --config and -o")
+		}
+		return nil
+	}
+	if c.Output == "" || (c.Shape == "") == (c.Config == "") {
+		return usagef("want -o FILE, and one of --shape NAME and --config FILE")
+	}
+	return cmp.Or(notOver(c.Output, c.Config), mayWrite(c.Output))
 }
 
 // config is the shape that the flags name, and what to call it.
@@ -70,8 +86,8 @@ func (c *synthCmd) config() (name string, config *synth.Config, err error) {
 		config, err = synth.Find(c.Shape)
 	} else {
 		var text []byte
-		if text, err = os.ReadFile(c.Config); err != nil {
-			return "", nil, onFile(c.Config, err)
+		if text, err = readFile(c.Config); err != nil {
+			return "", nil, err
 		}
 		folder, _ := filepath.Abs(filepath.Dir(c.Config)) // on failure the name stays empty
 		name = filepath.Base(folder)
@@ -82,8 +98,13 @@ func (c *synthCmd) config() (name string, config *synth.Config, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	config.Layers, config.Vocab = cmp.Or(c.Layers, config.Layers), cmp.Or(c.Vocab, config.Vocab)
+	c.resize(config)
 	return name, config, nil
+}
+
+// resize applies the flags that change a shape.
+func (c *synthCmd) resize(config *synth.Config) {
+	config.Layers, config.Vocab = cmp.Or(c.Layers, config.Layers), cmp.Or(c.Vocab, config.Vocab)
 }
 
 // synthetic is a model that is about to be written.
@@ -135,27 +156,39 @@ func (c *synthCmd) plan(name string, config *synth.Config, m *mix.Mix) (*synthet
 func (s *synthetic) write(e *env, path string) error {
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
-	f, err := os.Create(path + ".part")
-	if err != nil {
-		return onFile(path, err)
-	}
-	defer os.Remove(f.Name()) // fails once it has its name
-	bar := &loadingBar{e: e, what: "writing " + printable(path), began: e.now()}
-	defer bar.clear()
-	err = gguf.Write(f, s.meta, s.tensors, func(t *gguf.Tensor, w io.Writer) error {
-		if e.isTerminal(e.stderr) {
-			bar.show(t.Offset, s.bytes)
-		}
-		return cmp.Or(ctx.Err(), s.filler.Write(w, s.values[t.Name], t.Type))
+	out := &watched{ctx: ctx, bar: &loadingBar{e: e, what: "writing " + printable(path), began: e.now()},
+		shown: e.isTerminal(e.stderr), total: s.bytes}
+	defer out.bar.clear()
+	err := gguf.Create(path, s.meta, s.tensors, func(t *gguf.Tensor, w io.Writer) error {
+		out.Writer = w
+		return s.filler.Write(out, s.values[t.Name], t.Type)
 	})
-	if err = errors.Join(err, f.Close()); err != nil {
-		return onFile(path, err)
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
+	if err != nil {
 		return onFile(path, err)
 	}
 	_, err = fmt.Fprintf(e.stdout, "%s: %s parameters in %s\n", printable(path), parameters(s.parameters), binarySize(s.bytes))
 	return err
+}
+
+// watched is a writer that shows how far it is, and that can be stopped.
+type watched struct {
+	io.Writer
+	ctx         context.Context
+	bar         *loadingBar
+	shown       bool
+	done, total int64
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if w.shown {
+		w.bar.show(w.done, w.total)
+	}
+	n, err := w.Writer.Write(b)
+	w.done += int64(n)
+	return n, err
 }
 
 // list prints the known shapes, each with what it would be.
@@ -167,7 +200,7 @@ func (c *synthCmd) list(w io.Writer, m *mix.Mix) error {
 		if err != nil {
 			return err
 		}
-		config.Layers = cmp.Or(c.Layers, config.Layers)
+		c.resize(config)
 		model, err := c.plan(s.Name, config, m)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -65,9 +66,67 @@ func TestSynthConfig(t *testing.T) {
 	require.NoFileExists(t, path+"2")
 }
 
+func TestSynthUsage(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "config.json")
+	require.NoError(t, os.WriteFile(config, []byte(`{"model_type": "llama"}`), 0o644))
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--shape", "qwen3-0.6b"}, exitUsage, "want -o FILE, and one of"},
+		{[]string{"--list", "--shape", "qwen3-0.6b"}, exitUsage, "--list shows all shapes and writes nothing: leave out"},
+		{smallSynth(dir)[1:], exitUsage, dir + " is a folder: name a file in it"},
+		{smallSynth(os.DevNull)[1:], exitUsage, os.DevNull + " is not a regular file: choose another name"},
+		{smallSynth(filepath.Join(dir, "none", "m.gguf"))[1:], exitFailed, "m.gguf: no such file or directory"},
+		{smallSynth("m.gguf", "--layers=-5")[1:], exitUsage, "--layers is -5: want 0 to 1024"},
+		{smallSynth("m.gguf", "--vocab=-5")[1:], exitUsage, "--vocab is -5: want 0 to 2097152"},
+		{[]string{"--config", config, "-o", config}, exitUsage, "config.json is a file that is read"},
+		{[]string{"--config", config, "-o", filepath.Join(dir, "m.gguf")}, exitFailed, "config.json: num_hidden_layers: is 0"},
+	} {
+		o := sluice("", append([]string{"synth"}, c.args...)...)
+		require.Equal(t, c.code, o.code, c.args)
+		require.Contains(t, o.stderr, c.want)
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+}
+
+// A run that is stopped leaves nothing, and does not write on to the end of a tensor.
+func TestSynthStopped(t *testing.T) {
+	dir := t.TempDir()
+	e := testEnv("", smallSynth(filepath.Join(dir, "m.gguf"))...)
+	e.interruptible = interrupted
+	require.Equal(t, exitInterrupted, run(e))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	var written countingWriter
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &watched{Writer: &written, ctx: ctx}
+	_, err = w.Write(make([]byte, 3))
+	require.NoError(t, err)
+	cancel()
+	_, err = w.Write(make([]byte, 3))
+	require.ErrorIs(t, err, context.Canceled)
+	require.EqualValues(t, 3, written)
+}
+
+type countingWriter int
+
+func (c *countingWriter) Write(b []byte) (int, error) {
+	*c += countingWriter(len(b))
+	return len(b), nil
+}
+
 func TestSynthList(t *testing.T) {
 	o := sluice("", "synth", "--list", "--quant", "Q8_0")
 	require.Equal(t, exitDone, o.code, o.stderr)
 	require.Contains(t, o.stdout, "llama-3.1-8b     llama         32      4096   8.03 B      7.9 GiB\n")
 	require.Greater(t, strings.Count(o.stdout, "\n"), 20)
+	o = sluice("", "synth", "--list", "--quant", "Q8_0", "--vocab", "8192", "--layers", "2")
+	require.Contains(t, o.stdout, "llama-3.1-8b     llama         2       4096   503.3 M     510.1 MiB\n")
 }
