@@ -275,30 +275,3 @@ func TestFunctionsAgainstMath(t *testing.T) {
 		require.InDelta(t, 5*math.Tanh(X/5), y[0], 5*0x1p-22, "soft cap %g", x)
 	}
 }
-
-func BenchmarkPanel(b *testing.B) {
-	for _, isa := range isas(b) {
-		for _, rows := range []int{1, 2, 4, 32} {
-			p := Product{Rows: rows, K: 128, N: 64, AStride: 128, BStride: 64, CStride: 64}
-			p.A, p.C = make([]float32, rows*128), make([]float32, rows*64)
-			x := make([]float32, 128*64)
-			h := make([]uint16, 128*64)
-			name := map[ISA]string{AVX2: "avx2", AVX512: "avx512"}[isa] + "/rows=" + string(rune('0'+rows/10)) + string(rune('0'+rows%10))
-			report := func(b *testing.B) {
-				b.ReportMetric(float64(b.N)*float64(rows)*128*64/1e9/b.Elapsed().Seconds(), "GMAC/s")
-			}
-			b.Run(name+"/f32", func(b *testing.B) {
-				for range b.N {
-					isa.Panel(&p, x, nil)
-				}
-				report(b)
-			})
-			b.Run(name+"/f16", func(b *testing.B) {
-				for range b.N {
-					isa.PanelHalf(&p, h, nil)
-				}
-				report(b)
-			})
-		}
-	}
-}
