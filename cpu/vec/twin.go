@@ -154,8 +154,9 @@ func softCapTwin(y, x []float32, limit, twice float32) {
 	}
 }
 
-// softMaxTwin: the maximum, then e^(x−max) in place, then their sum by lanes.
-func softMaxTwin(l *[Lanes]float32, x *[Block]float32) (top float32) {
+// softMaxTwin: the maximum, then e^(x−max) in place, then their sum.
+func softMaxTwin(x *[Block]float32) (top, sum float32) {
+	var l [Lanes]float32
 	top = x[0]
 	for _, v := range x[1:] {
 		top = max(top, v)
@@ -164,7 +165,7 @@ func softMaxTwin(l *[Lanes]float32, x *[Block]float32) (top float32) {
 		x[i] = exp(v - top)
 		l[i%Lanes] += x[i]
 	}
-	return top
+	return top, tree(&l)
 }
 
 func halveTwin(y []uint16, x []float32) {

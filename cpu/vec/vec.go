@@ -207,16 +207,13 @@ func (isa ISA) SoftCap(y, x []float32, limit float32) {
 // SoftMax replaces the scores by e^(x−top), where top is their maximum, and adds these up. Scores of −∞ give 0; at
 // least one must be finite.
 func (isa ISA) SoftMax(x *[Block]float32) (top, sum float32) {
-	var l [Lanes]float32
 	switch isa {
 	case AVX512:
 		return softMaxAVX512(x)
 	case AVX2:
-		top = softMaxAVX2(&l, x)
-	default:
-		top = softMaxTwin(&l, x)
+		return softMaxAVX2(x)
 	}
-	return top, tree(&l)
+	return softMaxTwin(x)
 }
 
 // Exp is y = eˣ.

@@ -1,0 +1,192 @@
+package asm
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Vec is an operand of some lanes: parts side by side, each as wide as a register. One of a single part serves all parts
+// of the others.
+type Vec struct {
+	parts   []string
+	partial bool
+}
+
+// Partial is the Vec of which in zmm form only some lanes exist: those of mask K1, in the second part K2 and so on. Who
+// reads the others reads zero; they are not written.
+func (v Vec) Partial() Vec { return Vec{v.parts, true} }
+
+// Part is the text of a part.
+func (v Vec) Part(i int) string { return v.parts[min(i, len(v.parts)-1)] }
+
+// Imm is an immediate operand.
+func Imm(value int) Vec { return Vec{parts: []string{fmt.Sprintf("$%#x", value)}} }
+
+// Mem is memory from offset(place) on, with elements of so many bytes.
+func (e *Emitter) Mem(offset int, place string, size, lanes int) Vec {
+	var v Vec
+	for i := 0; i < lanes; i += e.Lanes {
+		v.parts = append(v.parts, fmt.Sprintf("%d%s", offset+i*size, place))
+	}
+	return v
+}
+
+// Vec takes free registers.
+func (e *Emitter) Vec(lanes int) Vec {
+	var v Vec
+	for range lanes / e.Lanes {
+		v.parts = append(v.parts, e.reg())
+	}
+	return v
+}
+
+// Scalar takes a register for what is the same in all lanes.
+func (e *Emitter) Scalar() Vec { return Vec{parts: []string{e.reg()}} }
+
+func (e *Emitter) reg() string {
+	form, all := "Y%d", 16
+	if e.Wide() {
+		form, all = "Z%d", 32
+	}
+	if e.used == all {
+		panic("out of registers")
+	}
+	e.used++
+	return fmt.Sprintf(form, e.used-1)
+}
+
+// Used counts the registers taken; Free gives back all but the first so many.
+func (e *Emitter) Used() int     { return e.used }
+func (e *Emitter) Free(used int) { e.used = used }
+
+// Op writes an instruction for each part.
+func (e *Emitter) Op(name string, args ...Vec) {
+	to := args[len(args)-1]
+	parts, masked := 1, false
+	for _, a := range args {
+		parts = max(parts, len(a.parts))
+		masked = masked || a.partial && e.Wide()
+	}
+	if masked && !to.partial {
+		name += ".Z"
+	}
+	for i := range parts {
+		var texts []string
+		for _, a := range args {
+			texts = append(texts, a.Part(i))
+		}
+		if masked {
+			texts = append(texts[:len(args)-1], fmt.Sprintf("K%d", 1+i), to.Part(i))
+		}
+		e.F("%s %s", name, strings.Join(texts, ", "))
+	}
+}
+
+// Zero takes registers and clears them.
+func (e *Emitter) Zero(lanes int) Vec {
+	v := e.Vec(lanes)
+	e.Op("VXORPS", v, v, v)
+	return v
+}
+
+// Masks says, by the bits of a word in memory, which lanes of partial Vecs exist.
+func (e *Emitter) Masks(word string, lanes int) {
+	if !e.Wide() {
+		return
+	}
+	e.F("MOVQ %s, AX", word)
+	for i := range lanes / 16 {
+		e.F("KMOVW AX, K%d", 1+i)
+		e.F("SHRQ $16, AX")
+	}
+}
+
+// NotLess is a mask for Where: the lanes in which x is not less than a bound, or is NaN.
+func (e *Emitter) NotLess(x, bound Vec) Vec {
+	var mask Vec
+	for i := range x.parts {
+		if e.Wide() {
+			mask.parts = append(mask.parts, fmt.Sprintf("K%d", 7-i)) // Partial counts from K1 on
+		} else {
+			mask.parts = append(mask.parts, e.reg())
+		}
+	}
+	e.Op("VCMPPS", Imm(5), bound, x, mask)
+	return mask
+}
+
+// Where writes an instruction of floats, and clears the lanes of its result that are not in the mask.
+func (e *Emitter) Where(mask Vec, name string, args ...Vec) {
+	to := args[len(args)-1]
+	if e.Wide() {
+		e.Op(name+".Z", append(args[:len(args)-1:len(args)-1], mask, to)...)
+		return
+	}
+	e.Op(name, args...)
+	e.Op("VANDPS", mask, to, to)
+}
+
+// Fold brings 16 lanes together by an operation, halves onto halves, and returns an X register with the result in front.
+// It uses up v.
+func (e *Emitter) Fold(op string, v Vec) Vec {
+	defer e.Free(e.used)
+	low, high, quarter := v.Part(0)[1:], v.Part(1)[1:], "VEXTRACTF128"
+	if e.Wide() {
+		high, quarter = e.reg()[1:], "VEXTRACTF32X4"
+		e.F("VEXTRACTF64X4 $1, Z%s, Y%s", low, high)
+	}
+	e.F("%s Y%s, Y%s, Y%[3]s", op, high, low)
+	e.F("%s $1, Y%s, X%s", quarter, low, high)
+	e.F("%s X%s, X%s, X%[3]s", op, high, low)
+	for _, order := range []string{"0x4e", "0xb1"} {
+		e.F("VPERMILPS $%s, X%s, X%s", order, low, high)
+		e.F("%s X%s, X%s, X%[3]s", op, high, low)
+	}
+	return Vec{parts: []string{"X" + low}}
+}
+
+// Constant is a word for all lanes.
+type Constant struct {
+	Name string
+	Word uint32
+}
+
+// Constants writes a table. In ymm form its words are whole operands; in zmm form, which has the registers, they must be
+// held.
+func (e *Emitter) Constants(table []Constant) {
+	e.constants = map[string]string{}
+	e.line("")
+	each := 32
+	if e.Wide() {
+		each = 4
+	}
+	for i, c := range table {
+		e.constants[c.Name] = fmt.Sprintf("constants<>+%d(SB)", each*i)
+		for at := 0; at < each; at += 4 {
+			e.line("DATA constants<>+%d(SB)/4, $%#08x", each*i+at, c.Word)
+		}
+	}
+	e.line("GLOBL constants<>(SB), RODATA|NOPTR, $%d", each*len(table))
+}
+
+// Hold loads constants into registers, for the whole routine.
+func (e *Emitter) Hold(names ...string) {
+	for _, name := range names {
+		if _, ok := e.held[name]; !ok {
+			e.held[name] = e.Scalar()
+			e.F("VBROADCASTSS %s, %s", e.constants[name], e.held[name].Part(0))
+		}
+	}
+}
+
+// Const is a constant: its register, else its memory.
+func (e *Emitter) Const(name string) Vec {
+	v, held := e.held[name]
+	switch {
+	case held:
+		return v
+	case e.Wide():
+		panic(name + " is not held")
+	}
+	return Vec{parts: []string{e.constants[name]}}
+}

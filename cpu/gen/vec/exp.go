@@ -1,0 +1,135 @@
+package main
+
+import "github.com/sluice-ai/sluice/cpu/gen/asm"
+
+// constants are, but for the last two, those of exp in package vec.
+var constants = []asm.Constant{
+	{Name: "low", Word: 0xc2ae0000},    // -87
+	{Name: "high", Word: 0x42b00000},   // 88
+	{Name: "perLn2", Word: 0x3fb8aa3b}, // 1/ln 2
+	{Name: "magic", Word: 0x4b400000},  // 1.5·2²³
+	{Name: "ln2a", Word: 0xbf317200},   // -ln 2, upper bits
+	{Name: "ln2b", Word: 0xb5bfbe8e},   // -ln 2, the rest
+	{Name: "q4", Word: 0x3ab688bb},     // q, from the highest power on
+	{Name: "q3", Word: 0x3c0905ed},
+	{Name: "q2", Word: 0x3d2aaa8c},
+	{Name: "q1", Word: 0x3e2aaa6e},
+	{Name: "half", Word: 0x3f000000},
+	{Name: "one", Word: 0x3f800000},
+	{Name: "sign", Word: 0x80000000},
+	{Name: "magnitude", Word: 0x7fffffff},
+}
+
+// holdConstants holds all where there are registers enough.
+func (w writer) holdConstants() {
+	if w.Wide() {
+		for _, c := range constants {
+			w.Hold(c.Name)
+		}
+	}
+}
+
+// exp replaces x by eˣ.
+func (w writer) exp(x asm.Vec) {
+	defer w.Free(w.Used())
+	t, n := w.Vec(16), w.Vec(16)
+	inRange := w.NotLess(x, w.Const("low"))       // elsewhere it is 0
+	w.Op("VMINPS", x, w.inRegister("high", t), x) // gives its last Intel operand for NaN: x
+	w.Op("VMAXPS", x, w.inRegister("low", t), x)
+	w.Op("VMOVUPS", w.Const("perLn2"), t)
+	w.Op("VFMADD213PS", w.Const("magic"), x, t) // t = x/ln 2 + magic
+	w.Op("VSUBPS", w.Const("magic"), t, n)
+	w.Op("VFMADD231PS", w.Const("ln2a"), n, x)
+	w.Op("VFMADD231PS", w.Const("ln2b"), n, x) // x = r
+	w.Op("VMOVUPS", w.Const("q4"), n)
+	for _, c := range []string{"q3", "q2", "q1", "half", "one", "one"} {
+		w.Op("VFMADD213PS", w.Const(c), x, n)
+	}
+	w.Op("VPSLLD", asm.Imm(23), t, t)
+	w.Op("VPADDD", w.Const("one"), t, t) // the bits of 2ⁿ
+	w.Where(inRange, "VMULPS", t, n, x)
+}
+
+// inRegister is a constant in a register: in the given one, if it is not held.
+func (w writer) inRegister(name string, to asm.Vec) asm.Vec {
+	if w.Wide() {
+		return w.Const(name)
+	}
+	w.Op("VMOVUPS", w.Const(name), to)
+	return to
+}
+
+func (w writer) exps() {
+	w.Begin("exp", "(y, x *float32, n int)")
+	w.holdConstants()
+	v := w.Vec(16)
+	w.Rows(func() {
+		w.Op("VMOVUPS", w.Row("x"), v)
+		w.exp(v)
+		w.Op("VMOVUPS", v, w.Row("y"))
+	})
+	w.End()
+}
+
+func (w writer) gate() {
+	w.Begin("gate", "(y, x *float32, c1, c3 float32, n int)")
+	w.holdConstants()
+	c1, c3 := w.Broadcast("c1"), w.Broadcast("c3")
+	x, v := w.Vec(16), w.Vec(16)
+	w.Rows(func() {
+		w.Op("VMOVUPS", w.Row("x"), x)
+		w.Op("VMULPS", x, x, v)
+		w.Op("VMULPS", c3, v, v)
+		w.Op("VADDPS", c1, v, v)
+		w.Op("VMULPS", v, x, v) // z
+		w.Op("VXORPS", w.Const("sign"), v, v)
+		w.exp(v)
+		w.Op("VADDPS", w.Const("one"), v, v)
+		w.Op("VDIVPS", v, x, v)
+		w.Op("VMOVUPS", v, w.Row("y"))
+	})
+	w.End()
+}
+
+func (w writer) softCap() {
+	w.Begin("softCap", "(y, x *float32, limit, twice float32, n int)")
+	w.holdConstants()
+	w.Hold("one")
+	limit, twice := w.Broadcast("limit"), w.Broadcast("twice")
+	one, two, v := w.Const("one"), w.Scalar(), w.Vec(16)
+	w.Op("VADDPS", one, one, two)
+	w.Rows(func() {
+		w.Op("VMULPS", w.Row("x"), twice, v)
+		w.exp(v)
+		w.Op("VADDPS", one, v, v)
+		w.Op("VDIVPS", v, two, v)
+		w.Op("VSUBPS", v, one, v)
+		w.Op("VMULPS", limit, v, v)
+		w.Op("VMOVUPS", v, w.Row("y"))
+	})
+	w.End()
+}
+
+func (w writer) softMax() {
+	w.Begin("softMax", "(x *[Block]float32) (top, sum float32)")
+	w.holdConstants()
+	v, top := w.Vec(16), w.Scalar()
+	w.Op("VMOVUPS", w.At("x", 0, 16), v)
+	for i := 16; i < block; i += 16 {
+		w.Op("VMAXPS", w.At("x", i, 16), v, v)
+	}
+	most := w.Fold("VMAXPS", v)
+	w.Return("top", most)
+	w.Op("VBROADCASTSS", most, top)
+	sums := w.Zero(16)
+	for i := 0; i < block; i += 16 {
+		x := w.At("x", i, 16)
+		w.Op("VMOVUPS", x, v)
+		w.Op("VSUBPS", top, v, v)
+		w.exp(v)
+		w.Op("VMOVUPS", v, x)
+		w.Op("VADDPS", v, sums, sums)
+	}
+	w.Return("sum", w.Fold("VADDPS", sums))
+	w.End()
+}

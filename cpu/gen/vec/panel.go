@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sluice-ai/sluice/cpu/gen/asm"
+)
+
+// panels writes the routines of panels, for groups of 4, 2 and 1 rows and elements of B of 4, 2 and 1 bytes, and returns
+// the cases of Go that choose.
+func (w writer) panels() string {
+	var choice strings.Builder
+	for _, size := range []int{4, 2, 1} {
+		for _, rows := range []int{4, 2, 1} {
+			name := fmt.Sprintf("panel%dx%d", rows, size)
+			w.panel(name, rows, size)
+			fmt.Fprintf(&choice, "\tcase rows == %d && size == %d:\n\t\t%s%s(p)\n", rows, size, name, w.Suffix)
+		}
+	}
+	return choice.String()
+}
+
+// panel writes a routine for groups of so many rows. In ymm form it takes 16 columns; in zmm form up to 64, those of the
+// panel's mask.
+//
+//	R8-R11  rows of A   SI  row of B   DX  its stride   AX  k   CX  end of k   BX  from B to what is read next
+func (w writer) panel(name string, rows, size int) {
+	w.Begin(name, "(p *panel)")
+	columns := 16
+	if w.Wide() {
+		columns = 64
+	}
+	sums := make([]asm.Vec, rows)
+	for r := range sums {
+		sums[r] = w.Vec(columns)
+	}
+	b, a := w.Vec(columns), w.Scalar()
+	w.F("MOVQ panel_bStride(DI), DX")
+	w.F("MOVQ panel_k(DI), CX")
+	w.F("MOVQ panel_ahead(DI), BX")
+	w.Masks("panel_mask(DI)", columns)
+	w.F("group:")
+	w.F("MOVQ panel_b(DI), SI")
+	w.F("MOVQ panel_aStride(DI), AX")
+	w.F("MOVQ panel_a(DI), R8")
+	for r := range rows {
+		w.F("LEAQ (R%d)(AX*1), R%d", 8+r, 9+r) // the last is the next group's first
+		w.Op("VXORPS", sums[r], sums[r], sums[r])
+	}
+	w.F("MOVQ R%d, panel_a(DI)", 8+rows)
+	w.F("XORQ AX, AX")
+	w.F("step:")
+	w.load(size, w.Mem(0, "(SI)", size, columns).Partial(), b)
+	for at := 0; at < columns*size; at += 64 {
+		w.F("PREFETCHT0 %d(SI)(BX*1)", at)
+	}
+	for r, sum := range sums {
+		w.F("VBROADCASTSS (R%d)(AX*4), %s", 8+r, a.Part(0))
+		w.Op("VFMADD231PS", b, a, sum)
+	}
+	w.F("ADDQ DX, SI")
+	w.F("INCQ AX")
+	w.F("CMPQ AX, CX")
+	w.F("JLT step")
+	w.F("MOVQ panel_c(DI), R8")
+	w.Op("VXORPS", a, a, a)
+	for _, sum := range sums {
+		w.Op("VADDPS", a, sum, sum)
+		w.Op("VMOVUPS", sum, w.Mem(0, "(R8)", 4, columns).Partial())
+		w.F("ADDQ panel_cStride(DI), R8")
+	}
+	w.F("MOVQ R8, panel_c(DI)")
+	w.F("DECQ panel_groups(DI)")
+	w.F("JNZ group")
+	w.End()
+}
