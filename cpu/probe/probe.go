@@ -2,6 +2,8 @@
 // with nothing to wait for. Kernels are reported as a share of these ceilings, taken in the same process.
 package probe
 
+//go:generate go run -C ../gen/probe . -o ../../probe
+
 import (
 	"runtime"
 	"slices"

@@ -4,15 +4,15 @@ package probe
 
 import "github.com/klauspost/cpuid/v2"
 
-// readWide and readNarrow read n bytes of each of four ranges, which begin stride bytes apart; n is a multiple of 64.
+// These read n bytes of each of four ranges, which begin stride bytes apart; n is a multiple of 64.
 //
 //go:noescape
-func readWide(p *byte, stride, n int)
+func readAVX512(p *byte, stride, n int)
 
 //go:noescape
-func readNarrow(p *byte, stride, n int)
+func readAVX2(p *byte, stride, n int)
 
-// The multiplications and additions of a kernel's inner loop, on 12 registers that do not depend on each other.
+// The multiplications and additions of a kernel's inner loop, 12 in a round that do not wait for each other.
 func multiplyVNNI(rounds int)
 func multiplyAVX512(rounds int)
 func multiplyAVX2(rounds int)
@@ -25,9 +25,9 @@ func multiplyAMX(config *byte, rounds int)
 func readStreams(p *byte, stride, n int) {
 	switch {
 	case cpuid.CPU.Supports(cpuid.AVX512F):
-		readWide(p, stride, n)
+		readAVX512(p, stride, n)
 	case cpuid.CPU.Supports(cpuid.AVX2):
-		readNarrow(p, stride, n)
+		readAVX2(p, stride, n)
 	default:
 		readWords(p, stride, n)
 	}
