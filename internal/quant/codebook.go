@@ -4,19 +4,22 @@ import "math"
 
 // codebook is the set of whole numbers that codes stand for where a value is scale·number.
 type codebook struct {
-	// The number nearest to v, and its code, at 2·v + 256 rounded down. Half way between two whole numbers lies a
+	// The number nearest to v, and its code, at 2·v + middle rounded down. Half way between two whole numbers lies a
 	// multiple of a half, so that each entry has one answer.
-	number [512]float64
-	code   [512]uint8
-	// The scales tried in a run map its value of largest magnitude to each of these.
+	number [2 * middle]float64
+	code   [2 * middle]uint8
+	// The scales tried in a run map its value of largest magnitude to each of these, within -256…255.
 	tries []float64
 }
+
+// middle is where 0 stands in the tables.
+const middle = 512
 
 // newCodebook takes the numbers of all codes from 0, within -128…127. Of equal ones the first is used.
 func newCodebook(tries []float64, numbers ...float64) *codebook {
 	c := &codebook{tries: tries}
 	for i := range c.number {
-		v, nearest := float64(i-256)/2+0.25, math.Inf(1)
+		v, nearest := float64(i-middle)/2+0.25, math.Inf(1)
 		for code, number := range numbers {
 			if away := math.Abs(number - v); away < nearest {
 				nearest, c.number[i], c.code[i] = away, number, uint8(code)
@@ -43,8 +46,11 @@ func place(v float64) int {
 	if !(v > 0) {
 		v = 0
 	}
-	return int(v) & 511
+	return (int(v) + middle - 256) & (2*middle - 1)
 }
+
+// placeInside is place for numbers within -256…255.
+func placeInside(v float64) int { return (int(v+256) + middle - 256) & (2*middle - 1) }
 
 // sums gives each value of a run the number nearest to x·inverse: Σ w·x·number and Σ w·number².
 func (c *codebook) sums(r *run, inverse float64) (xl, ll float64) {
@@ -58,39 +64,66 @@ func (c *codebook) sums(r *run, inverse float64) (xl, ll float64) {
 	return xl, ll
 }
 
+// sums2 is sums for two scales at once, each of which maps all values into -256…255.
+func (c *codebook) sums2(r *run, inverse, inverse2 float64) (xl, ll, xl2, ll2 float64) {
+	twice, twice2 := 2*inverse, 2*inverse2
+	w, wx := r.w[:len(r.x)], r.wx[:len(r.x)]
+	for i, v := range r.x {
+		l, l2 := c.number[placeInside(float64(v*twice))], c.number[placeInside(float64(v*twice2))]
+		xl += float64(wx[i] * l)
+		ll += float64(float64(w[i]*l) * l)
+		xl2 += float64(wx[i] * l2)
+		ll2 += float64(float64(w[i]*l2) * l2)
+	}
+	return xl, ll, xl2, ll2
+}
+
 // fit finds the scale of a run, of either sign.
 func (c *codebook) fit(r *run) (scale float64) {
 	least, most := r.extremes()
 	if -least > most {
 		most = least
 	}
-	return fit(c, r, c.tries, most)
-}
-
-// fit finds the scale of a run: what the tries lead to, which map most to one number after the other, is solved for
-// the best scale, and the best of these is improved by turns.
-func fit(c chooser, r *run, tries []float64, most float64) (scale float64) {
 	if most == 0 {
 		return 0
 	}
-	var gain float64 // what the scale takes off the error: (Σ w·x·number)² / Σ w·number²
-	better := func(inverse float64) bool {
-		xl, ll := c.sums(r, inverse)
-		if !(ll > 0 && float64(xl*xl) > float64(gain*ll)) {
-			return false
-		}
-		gain, scale = xl*xl/ll, xl/ll
-		return true
+	var b best
+	tries := c.tries
+	for ; len(tries) > 1; tries = tries[2:] {
+		xl, ll, xl2, ll2 := c.sums2(r, tries[0]/most, tries[1]/most)
+		b.take(xl, ll)
+		b.take(xl2, ll2)
 	}
 	for _, number := range tries {
-		better(number / most)
+		b.take(c.sums(r, number/most))
 	}
+	return b.improve(c, r)
+}
+
+// best is the best scale of a run so far. Tries that map its largest value to one number after the other each lead to
+// codes, which are solved for their best scale.
+type best struct {
+	scale float64
+	gain  float64 // what the scale takes off the error: (Σ w·x·number)² / Σ w·number²
+}
+
+// take takes the scale that suits the codes of these sums, if it is better.
+func (b *best) take(xl, ll float64) bool {
+	if !(ll > 0 && float64(xl*xl) > float64(b.gain*ll)) {
+		return false
+	}
+	b.gain, b.scale = xl*xl/ll, xl/ll
+	return true
+}
+
+// improve returns the best scale, which it has led to codes and solved again, by turns.
+func (b *best) improve(c chooser, r *run) (scale float64) {
 	for range 2 {
-		if scale == 0 || !better(1/scale) {
+		if b.scale == 0 || !b.take(c.sums(r, 1/b.scale)) {
 			break
 		}
 	}
-	return scale
+	return b.scale
 }
 
 // error is Σ w·(x - scale·number)², less Σ w·x².

@@ -198,6 +198,29 @@ func FuzzQuantize(f *testing.F) {
 	})
 }
 
+// Two scales at once give the sums of each alone, to the bit, whatever lies between two numbers or beyond the last.
+func TestSums2(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		book := rapid.SampledFrom([]*codebook{bookNonlinear, bookFP4}).Draw(t, "book")
+		x := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(-127.9, 127.9),
+			rapid.Map(rapid.IntRange(-255, 255), func(n int) float64 { return float64(n) / 2 })), 1, 32).Draw(t, "values")
+		w := rapid.SliceOfN(rapid.Float64Range(0, 1e6), len(x), len(x)).Draw(t, "weights")
+		r := &run{x: x, w: w, wx: make([]float64, len(x))}
+		for i, v := range x {
+			r.wx[i] = w[i] * v
+		}
+		var scales [2]float64
+		for i := range scales {
+			scales[i] = rapid.Float64Range(-2, 2).Draw(t, "inverse scale")
+		}
+		xl, ll, xl2, ll2 := book.sums2(r, scales[0], scales[1])
+		wantXL, wantLL := book.sums(r, scales[0])
+		require.Equal(t, [2]float64{wantXL, wantLL}, [2]float64{xl, ll})
+		wantXL, wantLL = book.sums(r, scales[1])
+		require.Equal(t, [2]float64{wantXL, wantLL}, [2]float64{xl2, ll2})
+	})
+}
+
 func BenchmarkQuantize(b *testing.B) {
 	x := make([]float32, 1<<14)
 	for i := range x {

@@ -73,7 +73,15 @@ func (t *gridTable) nearest(corner *[8]float64) []uint16 {
 // fit finds a positive scale.
 func (k *gridBook) fit(r *run) (scale float64) {
 	least, most := r.extremes()
-	return fit(k, r, k.tries, max(most, -least))
+	most = max(most, -least)
+	if most == 0 {
+		return 0
+	}
+	var b best
+	for _, number := range k.tries {
+		b.take(k.sums(r, number/most))
+	}
+	return b.improve(k, r)
 }
 
 func (k *gridBook) sums(r *run, inverse float64) (xl, ll float64) {
