@@ -988,10 +988,11 @@ TEXT ·panel4x4AVX2(SB), NOSPLIT, $0-8
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
 	MOVQ panel_ahead(DI), BX
+	MOVQ panel_a(DI), R8
+	MOVQ panel_c(DI), R13
 group:
 	MOVQ panel_b(DI), SI
 	MOVQ panel_aStride(DI), AX
-	MOVQ panel_a(DI), R8
 	LEAQ (R8)(AX*1), R9
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -1004,8 +1005,7 @@ group:
 	LEAQ (R11)(AX*1), R12
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
-	MOVQ R12, panel_a(DI)
-	XORQ AX, AX
+	XORL AX, AX
 step:
 	VMOVUPS 0(SI), Y8
 	VMOVUPS 32(SI), Y9
@@ -1026,29 +1026,28 @@ step:
 	INCQ AX
 	CMPQ AX, CX
 	JLT step
-	MOVQ panel_c(DI), R8
 	VXORPS Y10, Y10, Y10
 	VADDPS Y10, Y0, Y0
 	VADDPS Y10, Y1, Y1
-	VMOVUPS Y0, 0(R8)
-	VMOVUPS Y1, 32(R8)
-	ADDQ panel_cStride(DI), R8
+	VMOVUPS Y0, 0(R13)
+	VMOVUPS Y1, 32(R13)
+	ADDQ panel_cStride(DI), R13
 	VADDPS Y10, Y2, Y2
 	VADDPS Y10, Y3, Y3
-	VMOVUPS Y2, 0(R8)
-	VMOVUPS Y3, 32(R8)
-	ADDQ panel_cStride(DI), R8
+	VMOVUPS Y2, 0(R13)
+	VMOVUPS Y3, 32(R13)
+	ADDQ panel_cStride(DI), R13
 	VADDPS Y10, Y4, Y4
 	VADDPS Y10, Y5, Y5
-	VMOVUPS Y4, 0(R8)
-	VMOVUPS Y5, 32(R8)
-	ADDQ panel_cStride(DI), R8
+	VMOVUPS Y4, 0(R13)
+	VMOVUPS Y5, 32(R13)
+	ADDQ panel_cStride(DI), R13
 	VADDPS Y10, Y6, Y6
 	VADDPS Y10, Y7, Y7
-	VMOVUPS Y6, 0(R8)
-	VMOVUPS Y7, 32(R8)
-	ADDQ panel_cStride(DI), R8
-	MOVQ R8, panel_c(DI)
+	VMOVUPS Y6, 0(R13)
+	VMOVUPS Y7, 32(R13)
+	ADDQ panel_cStride(DI), R13
+	MOVQ R12, R8
 	DECQ panel_groups(DI)
 	JNZ group
 	VZEROUPPER
@@ -1060,18 +1059,18 @@ TEXT ·panel2x4AVX2(SB), NOSPLIT, $0-8
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
 	MOVQ panel_ahead(DI), BX
+	MOVQ panel_a(DI), R8
+	MOVQ panel_c(DI), R13
 group:
 	MOVQ panel_b(DI), SI
 	MOVQ panel_aStride(DI), AX
-	MOVQ panel_a(DI), R8
 	LEAQ (R8)(AX*1), R9
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	LEAQ (R9)(AX*1), R10
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ R10, panel_a(DI)
-	XORQ AX, AX
+	XORL AX, AX
 step:
 	VMOVUPS 0(SI), Y4
 	VMOVUPS 32(SI), Y5
@@ -1086,19 +1085,18 @@ step:
 	INCQ AX
 	CMPQ AX, CX
 	JLT step
-	MOVQ panel_c(DI), R8
 	VXORPS Y6, Y6, Y6
 	VADDPS Y6, Y0, Y0
 	VADDPS Y6, Y1, Y1
-	VMOVUPS Y0, 0(R8)
-	VMOVUPS Y1, 32(R8)
-	ADDQ panel_cStride(DI), R8
+	VMOVUPS Y0, 0(R13)
+	VMOVUPS Y1, 32(R13)
+	ADDQ panel_cStride(DI), R13
 	VADDPS Y6, Y2, Y2
 	VADDPS Y6, Y3, Y3
-	VMOVUPS Y2, 0(R8)
-	VMOVUPS Y3, 32(R8)
-	ADDQ panel_cStride(DI), R8
-	MOVQ R8, panel_c(DI)
+	VMOVUPS Y2, 0(R13)
+	VMOVUPS Y3, 32(R13)
+	ADDQ panel_cStride(DI), R13
+	MOVQ R10, R8
 	DECQ panel_groups(DI)
 	JNZ group
 	VZEROUPPER
@@ -1110,15 +1108,15 @@ TEXT ·panel1x4AVX2(SB), NOSPLIT, $0-8
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
 	MOVQ panel_ahead(DI), BX
+	MOVQ panel_a(DI), R8
+	MOVQ panel_c(DI), R13
 group:
 	MOVQ panel_b(DI), SI
 	MOVQ panel_aStride(DI), AX
-	MOVQ panel_a(DI), R8
 	LEAQ (R8)(AX*1), R9
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
-	MOVQ R9, panel_a(DI)
-	XORQ AX, AX
+	XORL AX, AX
 step:
 	VMOVUPS 0(SI), Y2
 	VMOVUPS 32(SI), Y3
@@ -1130,14 +1128,13 @@ step:
 	INCQ AX
 	CMPQ AX, CX
 	JLT step
-	MOVQ panel_c(DI), R8
 	VXORPS Y4, Y4, Y4
 	VADDPS Y4, Y0, Y0
 	VADDPS Y4, Y1, Y1
-	VMOVUPS Y0, 0(R8)
-	VMOVUPS Y1, 32(R8)
-	ADDQ panel_cStride(DI), R8
-	MOVQ R8, panel_c(DI)
+	VMOVUPS Y0, 0(R13)
+	VMOVUPS Y1, 32(R13)
+	ADDQ panel_cStride(DI), R13
+	MOVQ R9, R8
 	DECQ panel_groups(DI)
 	JNZ group
 	VZEROUPPER
@@ -1149,10 +1146,11 @@ TEXT ·panel4x2AVX2(SB), NOSPLIT, $0-8
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
 	MOVQ panel_ahead(DI), BX
+	MOVQ panel_a(DI), R8
+	MOVQ panel_c(DI), R13
 group:
 	MOVQ panel_b(DI), SI
 	MOVQ panel_aStride(DI), AX
-	MOVQ panel_a(DI), R8
 	LEAQ (R8)(AX*1), R9
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -1165,8 +1163,7 @@ group:
 	LEAQ (R11)(AX*1), R12
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
-	MOVQ R12, panel_a(DI)
-	XORQ AX, AX
+	XORL AX, AX
 step:
 	VCVTPH2PS 0(SI), Y8
 	VCVTPH2PS 16(SI), Y9
@@ -1187,29 +1184,28 @@ step:
 	INCQ AX
 	CMPQ AX, CX
 	JLT step
-	MOVQ panel_c(DI), R8
 	VXORPS Y10, Y10, Y10
 	VADDPS Y10, Y0, Y0
 	VADDPS Y10, Y1, Y1
-	VMOVUPS Y0, 0(R8)
-	VMOVUPS Y1, 32(R8)
-	ADDQ panel_cStride(DI), R8
+	VMOVUPS Y0, 0(R13)
+	VMOVUPS Y1, 32(R13)
+	ADDQ panel_cStride(DI), R13
 	VADDPS Y10, Y2, Y2
 	VADDPS Y10, Y3, Y3
-	VMOVUPS Y2, 0(R8)
-	VMOVUPS Y3, 32(R8)
-	ADDQ panel_cStride(DI), R8
+	VMOVUPS Y2, 0(R13)
+	VMOVUPS Y3, 32(R13)
+	ADDQ panel_cStride(DI), R13
 	VADDPS Y10, Y4, Y4
 	VADDPS Y10, Y5, Y5
-	VMOVUPS Y4, 0(R8)
-	VMOVUPS Y5, 32(R8)
-	ADDQ panel_cStride(DI), R8
+	VMOVUPS Y4, 0(R13)
+	VMOVUPS Y5, 32(R13)
+	ADDQ panel_cStride(DI), R13
 	VADDPS Y10, Y6, Y6
 	VADDPS Y10, Y7, Y7
-	VMOVUPS Y6, 0(R8)
-	VMOVUPS Y7, 32(R8)
-	ADDQ panel_cStride(DI), R8
-	MOVQ R8, panel_c(DI)
+	VMOVUPS Y6, 0(R13)
+	VMOVUPS Y7, 32(R13)
+	ADDQ panel_cStride(DI), R13
+	MOVQ R12, R8
 	DECQ panel_groups(DI)
 	JNZ group
 	VZEROUPPER
@@ -1221,18 +1217,18 @@ TEXT ·panel2x2AVX2(SB), NOSPLIT, $0-8
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
 	MOVQ panel_ahead(DI), BX
+	MOVQ panel_a(DI), R8
+	MOVQ panel_c(DI), R13
 group:
 	MOVQ panel_b(DI), SI
 	MOVQ panel_aStride(DI), AX
-	MOVQ panel_a(DI), R8
 	LEAQ (R8)(AX*1), R9
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	LEAQ (R9)(AX*1), R10
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ R10, panel_a(DI)
-	XORQ AX, AX
+	XORL AX, AX
 step:
 	VCVTPH2PS 0(SI), Y4
 	VCVTPH2PS 16(SI), Y5
@@ -1247,19 +1243,18 @@ step:
 	INCQ AX
 	CMPQ AX, CX
 	JLT step
-	MOVQ panel_c(DI), R8
 	VXORPS Y6, Y6, Y6
 	VADDPS Y6, Y0, Y0
 	VADDPS Y6, Y1, Y1
-	VMOVUPS Y0, 0(R8)
-	VMOVUPS Y1, 32(R8)
-	ADDQ panel_cStride(DI), R8
+	VMOVUPS Y0, 0(R13)
+	VMOVUPS Y1, 32(R13)
+	ADDQ panel_cStride(DI), R13
 	VADDPS Y6, Y2, Y2
 	VADDPS Y6, Y3, Y3
-	VMOVUPS Y2, 0(R8)
-	VMOVUPS Y3, 32(R8)
-	ADDQ panel_cStride(DI), R8
-	MOVQ R8, panel_c(DI)
+	VMOVUPS Y2, 0(R13)
+	VMOVUPS Y3, 32(R13)
+	ADDQ panel_cStride(DI), R13
+	MOVQ R10, R8
 	DECQ panel_groups(DI)
 	JNZ group
 	VZEROUPPER
@@ -1271,15 +1266,15 @@ TEXT ·panel1x2AVX2(SB), NOSPLIT, $0-8
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
 	MOVQ panel_ahead(DI), BX
+	MOVQ panel_a(DI), R8
+	MOVQ panel_c(DI), R13
 group:
 	MOVQ panel_b(DI), SI
 	MOVQ panel_aStride(DI), AX
-	MOVQ panel_a(DI), R8
 	LEAQ (R8)(AX*1), R9
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
-	MOVQ R9, panel_a(DI)
-	XORQ AX, AX
+	XORL AX, AX
 step:
 	VCVTPH2PS 0(SI), Y2
 	VCVTPH2PS 16(SI), Y3
@@ -1291,14 +1286,13 @@ step:
 	INCQ AX
 	CMPQ AX, CX
 	JLT step
-	MOVQ panel_c(DI), R8
 	VXORPS Y4, Y4, Y4
 	VADDPS Y4, Y0, Y0
 	VADDPS Y4, Y1, Y1
-	VMOVUPS Y0, 0(R8)
-	VMOVUPS Y1, 32(R8)
-	ADDQ panel_cStride(DI), R8
-	MOVQ R8, panel_c(DI)
+	VMOVUPS Y0, 0(R13)
+	VMOVUPS Y1, 32(R13)
+	ADDQ panel_cStride(DI), R13
+	MOVQ R9, R8
 	DECQ panel_groups(DI)
 	JNZ group
 	VZEROUPPER
@@ -1310,10 +1304,11 @@ TEXT ·panel4x1AVX2(SB), NOSPLIT, $0-8
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
 	MOVQ panel_ahead(DI), BX
+	MOVQ panel_a(DI), R8
+	MOVQ panel_c(DI), R13
 group:
 	MOVQ panel_b(DI), SI
 	MOVQ panel_aStride(DI), AX
-	MOVQ panel_a(DI), R8
 	LEAQ (R8)(AX*1), R9
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -1326,8 +1321,7 @@ group:
 	LEAQ (R11)(AX*1), R12
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
-	MOVQ R12, panel_a(DI)
-	XORQ AX, AX
+	XORL AX, AX
 step:
 	VPMOVSXBD 0(SI), Y8
 	VPMOVSXBD 8(SI), Y9
@@ -1350,29 +1344,28 @@ step:
 	INCQ AX
 	CMPQ AX, CX
 	JLT step
-	MOVQ panel_c(DI), R8
 	VXORPS Y10, Y10, Y10
 	VADDPS Y10, Y0, Y0
 	VADDPS Y10, Y1, Y1
-	VMOVUPS Y0, 0(R8)
-	VMOVUPS Y1, 32(R8)
-	ADDQ panel_cStride(DI), R8
+	VMOVUPS Y0, 0(R13)
+	VMOVUPS Y1, 32(R13)
+	ADDQ panel_cStride(DI), R13
 	VADDPS Y10, Y2, Y2
 	VADDPS Y10, Y3, Y3
-	VMOVUPS Y2, 0(R8)
-	VMOVUPS Y3, 32(R8)
-	ADDQ panel_cStride(DI), R8
+	VMOVUPS Y2, 0(R13)
+	VMOVUPS Y3, 32(R13)
+	ADDQ panel_cStride(DI), R13
 	VADDPS Y10, Y4, Y4
 	VADDPS Y10, Y5, Y5
-	VMOVUPS Y4, 0(R8)
-	VMOVUPS Y5, 32(R8)
-	ADDQ panel_cStride(DI), R8
+	VMOVUPS Y4, 0(R13)
+	VMOVUPS Y5, 32(R13)
+	ADDQ panel_cStride(DI), R13
 	VADDPS Y10, Y6, Y6
 	VADDPS Y10, Y7, Y7
-	VMOVUPS Y6, 0(R8)
-	VMOVUPS Y7, 32(R8)
-	ADDQ panel_cStride(DI), R8
-	MOVQ R8, panel_c(DI)
+	VMOVUPS Y6, 0(R13)
+	VMOVUPS Y7, 32(R13)
+	ADDQ panel_cStride(DI), R13
+	MOVQ R12, R8
 	DECQ panel_groups(DI)
 	JNZ group
 	VZEROUPPER
@@ -1384,18 +1377,18 @@ TEXT ·panel2x1AVX2(SB), NOSPLIT, $0-8
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
 	MOVQ panel_ahead(DI), BX
+	MOVQ panel_a(DI), R8
+	MOVQ panel_c(DI), R13
 group:
 	MOVQ panel_b(DI), SI
 	MOVQ panel_aStride(DI), AX
-	MOVQ panel_a(DI), R8
 	LEAQ (R8)(AX*1), R9
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	LEAQ (R9)(AX*1), R10
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ R10, panel_a(DI)
-	XORQ AX, AX
+	XORL AX, AX
 step:
 	VPMOVSXBD 0(SI), Y4
 	VPMOVSXBD 8(SI), Y5
@@ -1412,19 +1405,18 @@ step:
 	INCQ AX
 	CMPQ AX, CX
 	JLT step
-	MOVQ panel_c(DI), R8
 	VXORPS Y6, Y6, Y6
 	VADDPS Y6, Y0, Y0
 	VADDPS Y6, Y1, Y1
-	VMOVUPS Y0, 0(R8)
-	VMOVUPS Y1, 32(R8)
-	ADDQ panel_cStride(DI), R8
+	VMOVUPS Y0, 0(R13)
+	VMOVUPS Y1, 32(R13)
+	ADDQ panel_cStride(DI), R13
 	VADDPS Y6, Y2, Y2
 	VADDPS Y6, Y3, Y3
-	VMOVUPS Y2, 0(R8)
-	VMOVUPS Y3, 32(R8)
-	ADDQ panel_cStride(DI), R8
-	MOVQ R8, panel_c(DI)
+	VMOVUPS Y2, 0(R13)
+	VMOVUPS Y3, 32(R13)
+	ADDQ panel_cStride(DI), R13
+	MOVQ R10, R8
 	DECQ panel_groups(DI)
 	JNZ group
 	VZEROUPPER
@@ -1436,15 +1428,15 @@ TEXT ·panel1x1AVX2(SB), NOSPLIT, $0-8
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
 	MOVQ panel_ahead(DI), BX
+	MOVQ panel_a(DI), R8
+	MOVQ panel_c(DI), R13
 group:
 	MOVQ panel_b(DI), SI
 	MOVQ panel_aStride(DI), AX
-	MOVQ panel_a(DI), R8
 	LEAQ (R8)(AX*1), R9
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
-	MOVQ R9, panel_a(DI)
-	XORQ AX, AX
+	XORL AX, AX
 step:
 	VPMOVSXBD 0(SI), Y2
 	VPMOVSXBD 8(SI), Y3
@@ -1458,14 +1450,13 @@ step:
 	INCQ AX
 	CMPQ AX, CX
 	JLT step
-	MOVQ panel_c(DI), R8
 	VXORPS Y4, Y4, Y4
 	VADDPS Y4, Y0, Y0
 	VADDPS Y4, Y1, Y1
-	VMOVUPS Y0, 0(R8)
-	VMOVUPS Y1, 32(R8)
-	ADDQ panel_cStride(DI), R8
-	MOVQ R8, panel_c(DI)
+	VMOVUPS Y0, 0(R13)
+	VMOVUPS Y1, 32(R13)
+	ADDQ panel_cStride(DI), R13
+	MOVQ R9, R8
 	DECQ panel_groups(DI)
 	JNZ group
 	VZEROUPPER

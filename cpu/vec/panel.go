@@ -16,8 +16,8 @@ type Product struct {
 	BStride int
 }
 
-// panel is a tile of groups of 1, 2 or 4 rows × at most 64 columns, as the assembly takes it. The assembly counts a, c
-// and groups on.
+// panel is a tile of groups of 1, 2 or 4 rows × at most 64 columns, as the assembly takes it, which counts its
+// groups down.
 type panel struct {
 	a, c    *float32       // the first row's; c begins at the tile's first column
 	b       unsafe.Pointer // first column of the tile in row 0 of B
@@ -83,12 +83,13 @@ func (p *Product) run(isa ISA, b unsafe.Pointer, n int, next unsafe.Pointer, siz
 // tile computes n columns from j on.
 func (p *Product) tile(isa ISA, b unsafe.Pointer, j, n, ahead, size int) {
 	t := panel{
-		a: at(p.A), c: at(p.C[j:]), b: b, aStride: 4 * p.AStride, cStride: 4 * p.CStride, bStride: p.BStride * size,
+		b: b, aStride: 4 * p.AStride, cStride: 4 * p.CStride, bStride: p.BStride * size,
 		k: p.K, ahead: ahead, mask: ^uint64(0) >> (64 - n),
 	}
-	for left, rows := p.Rows, 4; left > 0; rows /= 2 {
-		if t.groups = left / rows; t.groups > 0 {
-			left -= t.groups * rows
+	for row, rows := 0, 4; row < p.Rows; rows /= 2 {
+		if t.groups = (p.Rows - row) / rows; t.groups > 0 {
+			t.a, t.c = at(p.A[row*p.AStride:]), at(p.C[row*p.CStride+j:])
+			row += t.groups * rows
 			if isa == AVX2 {
 				runAVX2(&t, rows, size)
 			} else {

@@ -21,8 +21,8 @@ type ISA struct {
 // Wide says whether registers are zmm.
 func (s ISA) Wide() bool { return s.Lanes == 16 }
 
-// Emitter collects the text of a file. Registers belong to the routine being written: arguments lie in those that Arg
-// names. AX, BX and R10 to R13 are free, of which Rows takes BX, R11 and R12.
+// Emitter collects the text of a file. Registers belong to the routine being written: its arguments lie in those that
+// Arg names, from DI on; AX, BX and R10 to R13 are never among them, of which Rows takes BX, R11 and R12.
 type Emitter struct {
 	ISA
 	Declared  []Declaration // all routines so far

@@ -25,6 +25,7 @@ func (w writer) panels() string {
 // panel's mask.
 //
 //	R8-R11  rows of A   SI  row of B   DX  its stride   AX  k   CX  end of k   BX  from B to what is read next
+//	R13  row of C
 func (w writer) panel(name string, rows, size int) {
 	w.Begin(name, "(p *panel)")
 	columns := 16
@@ -39,17 +40,17 @@ func (w writer) panel(name string, rows, size int) {
 	w.F("MOVQ panel_bStride(DI), DX")
 	w.F("MOVQ panel_k(DI), CX")
 	w.F("MOVQ panel_ahead(DI), BX")
+	w.F("MOVQ panel_a(DI), R8")
+	w.F("MOVQ panel_c(DI), R13")
 	w.Masks("panel_mask(DI)", columns)
 	w.F("group:")
 	w.F("MOVQ panel_b(DI), SI")
 	w.F("MOVQ panel_aStride(DI), AX")
-	w.F("MOVQ panel_a(DI), R8")
 	for r := range rows {
 		w.F("LEAQ (R%d)(AX*1), R%d", 8+r, 9+r) // the last is the next group's first
 		w.Op("VXORPS", sums[r], sums[r], sums[r])
 	}
-	w.F("MOVQ R%d, panel_a(DI)", 8+rows)
-	w.F("XORQ AX, AX")
+	w.F("XORL AX, AX")
 	w.F("step:")
 	w.load(size, w.Mem(0, "(SI)", size, columns).Partial(), b)
 	for at := 0; at < columns*size; at += 64 {
@@ -63,14 +64,13 @@ func (w writer) panel(name string, rows, size int) {
 	w.F("INCQ AX")
 	w.F("CMPQ AX, CX")
 	w.F("JLT step")
-	w.F("MOVQ panel_c(DI), R8")
 	w.Op("VXORPS", a, a, a)
 	for _, sum := range sums {
 		w.Op("VADDPS", a, sum, sum)
-		w.Op("VMOVUPS", sum, w.Mem(0, "(R8)", 4, columns).Partial())
-		w.F("ADDQ panel_cStride(DI), R8")
+		w.Op("VMOVUPS", sum, w.Mem(0, "(R13)", 4, columns).Partial())
+		w.F("ADDQ panel_cStride(DI), R13")
 	}
-	w.F("MOVQ R8, panel_c(DI)")
+	w.F("MOVQ R%d, R8", 8+rows)
 	w.F("DECQ panel_groups(DI)")
 	w.F("JNZ group")
 	w.End()
