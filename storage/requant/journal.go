@@ -74,8 +74,8 @@ func (w *writer) identity() (key [keyBytes]byte, err error) {
 	return [keyBytes]byte(h.Sum(nil)), nil
 }
 
-// begin finds out what an earlier run has left, and has the journal say so.
-func (w *writer) begin() error {
+// begin finds out what an earlier run has left at path, and has the journal say so.
+func (w *writer) begin(path string) error {
 	found := make([]byte, len(w.layout.Head))
 	n, err := w.out.ReadAt(found, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -83,7 +83,7 @@ func (w *writer) begin() error {
 	}
 	found = found[:n]
 	if !w.ours(found) {
-		return errors.New("is not what an earlier run has left: move it away, or choose another name")
+		return fmt.Errorf("%s: is not what an earlier run has left: move it away, or choose another name", path)
 	}
 	reached := w.left(found)
 	if reached <= int64(len(w.layout.Head)) {

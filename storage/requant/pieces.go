@@ -131,7 +131,8 @@ func (w *writer) write(p *piece, b *buffers) error {
 	if from.Type != to.Type {
 		b.out = slices.Grow(b.out[:0], int(p.end-p.begin))[:p.rows*int(rowBytes(to))]
 		if err := w.convert(b, from, to, p.row); err != nil {
-			return fmt.Errorf("tensor %q: %w", to.Name, err)
+			return fmt.Errorf("%s: tensor %q: %w: is the file damaged? Else choose a type such as BF16 for this tensor",
+				w.parts[from.Part].name, to.Name, err)
 		}
 		data = b.out
 	}

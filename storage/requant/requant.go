@@ -64,12 +64,12 @@ func (j *Job) Run(ctx context.Context, path string) (resumed int64, err error) {
 	if w.out, err = j.openDisk(partial); err != nil {
 		return 0, err
 	}
-	if err = w.begin(); err == nil {
+	if err = w.begin(partial); err == nil {
 		resumed = w.saved - int64(len(layout.Head))
 		err = w.finish(w.work(ctx, max(1, j.Threads)))
 	}
 	if err = errors.Join(err, w.out.Close()); err != nil {
-		return resumed, fmt.Errorf("%s: %w", partial, withoutPath(err, partial))
+		return resumed, named(err)
 	}
 	if err := os.Rename(partial, path); err != nil {
 		return resumed, err
@@ -77,10 +77,10 @@ func (j *Job) Run(ctx context.Context, path string) (resumed int64, err error) {
 	return resumed, syncDir(filepath.Dir(path))
 }
 
-// withoutPath is an error of a file that will be named in front of it.
-func withoutPath(err error, path string) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok && p.Path == path {
-		return p.Err
+// named puts the name of a file in front of what the system says of it.
+func named(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%s: %w", p.Path, p.Err)
 	}
 	return err
 }

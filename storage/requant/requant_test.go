@@ -246,7 +246,8 @@ func TestErrors(t *testing.T) {
 		want string
 	}{
 		{"not finite", Job{Tensors: as(quant.Q8_0), Source: model(t, tensors, func(_ string, v []float32) { v[70] = nan })},
-			`new.gguf.partial: tensor "a": row 2: value 6 is NaN: Q8_0 holds numbers up to 8.32e+06`},
+			`model.gguf: tensor "a": row 2: value 6 is NaN: Q8_0 holds numbers up to 8.32e+06: ` +
+				`is the file damaged? Else choose a type such as BF16 for this tensor`},
 		{"no tensors", Job{Source: model(t, nil, nil)}, `model.gguf: it has no tensors`},
 		{"other name", Job{Tensors: []gguf.Tensor{{Name: "b", Shape: []int{1}}}, Source: model(t, tensors, nil)},
 			`model.gguf: it has no tensor "b"`},
@@ -323,7 +324,8 @@ func TestSourceCut(t *testing.T) {
 	j.Source, j.Threads = f, 1
 	j.Progress = func(int64, int64) { require.NoError(t, os.Truncate(from, 1000)) }
 	_, err = j.Run(context.Background(), filepath.Join(dir, "new.gguf"))
-	require.ErrorContains(t, err, "was cut to less than")
+	require.ErrorContains(t, err, from+": was cut to less than")
+	require.NotContains(t, err.Error(), Suffix, "which is not to blame")
 }
 
 // Each row is rounded by the importance of its own matrix's columns.
