@@ -25,12 +25,13 @@ func anyMatrix(t *rapid.T) *Matrix {
 		Entries:   map[string]Entry{},
 	}
 	number := rapid.Float32Range(0, math.MaxFloat32)
+	rows := rapid.OneOf(rapid.Just(float32(0)), rapid.Float32Range(1, math.MaxFloat32))
 	for _, name := range rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z.]{1,9}`), 1, 4, rapid.ID[string]).Draw(t, "names") {
 		experts := rapid.IntRange(1, 3).Draw(t, "experts")
 		cols := rapid.IntRange(1, 5).Draw(t, "columns")
 		m.Entries[name] = Entry{
 			Squares: rapid.SliceOfN(number, cols*experts, cols*experts).Draw(t, "sums"),
-			Counts:  rapid.SliceOfN(number, experts, experts).Draw(t, "counts"),
+			Counts:  rapid.SliceOfN(rows, experts, experts).Draw(t, "counts"),
 		}
 	}
 	return m
@@ -141,6 +142,13 @@ func TestBroken(t *testing.T) {
 	}
 }
 
+// Means by part of a row could be no numbers.
+func TestFractionOfARow(t *testing.T) {
+	m := &Matrix{Entries: map[string]Entry{"a": {[]float32{1, 2}, []float32{1, 0x1p-130}}}}
+	require.EqualError(t, m.Write(filepath.Join(t.TempDir(), "i")),
+		"importance of a: count 1 is 7.34684e-40, want a number of rows: measure again")
+}
+
 // Of what is no importance matrix only the beginning is read, however large it is.
 func TestReadsNoMore(t *testing.T) {
 	dir := t.TempDir()
@@ -177,7 +185,11 @@ func FuzzParse(f *testing.F) {
 		}
 		size := 0
 		for _, e := range m.Entries {
-			size += 4 * len(e.Importance())
+			weights := e.Importance()
+			size += 4 * len(weights)
+			for _, w := range weights {
+				require.True(t, w >= 0 && w <= math.MaxFloat32, "%v", w)
+			}
 		}
 		require.LessOrEqual(t, size, len(data), "no more than the file has")
 	})
