@@ -19,7 +19,7 @@ import (
 type engineFlags struct {
 	modelFlag
 	KV       string `name:"kv" enum:"f32,f16,q8,q8_0" default:"f16" help:"Type of the KV cache: f32, f16 or q8, each half as large as the one before."`
-	Ctx      int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what the model was trained for, as memory allows."`
+	Ctx      int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
 	Threads  int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
 	NoRepack bool   `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
 	Log      string `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`
