@@ -22,7 +22,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// source writes a model of random values to memory.
+// model writes a model of random values to memory.
 func model(t require.TestingT, tensors []gguf.Tensor, edit func(name string, values []float32)) *gguf.File {
 	m := new(meta.Map)
 	m.Set("general.name", "test")
