@@ -3,7 +3,9 @@ package requant
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math"
@@ -326,6 +328,41 @@ func TestSourceCut(t *testing.T) {
 	_, err = j.Run(context.Background(), filepath.Join(dir, "new.gguf"))
 	require.ErrorContains(t, err, from+": was cut to less than")
 	require.NotContains(t, err.Error(), Suffix, "which is not to blame")
+}
+
+// The parts of a split model become one file.
+func TestSplitSource(t *testing.T) {
+	dir, names := t.TempDir(), []string{"a", "b", "c"}
+	random := rand.New(rand.NewPCG(3, 4))
+	for part := range names {
+		m := new(meta.Map)
+		m.Set("split.no", uint16(part))
+		m.Set("split.count", uint16(len(names)))
+		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("m-%05d-of-%05d.gguf", part+1, len(names))))
+		require.NoError(t, err)
+		tensors := []gguf.Tensor{{Name: names[part], Type: quant.F32, Shape: []int{32, 5 + part}}}
+		require.NoError(t, gguf.Write(f, m, tensors, func(x *gguf.Tensor, w io.Writer) error {
+			values := make([]float32, x.Size/4)
+			for i := range values {
+				values[i] = random.Float32()
+			}
+			return binary.Write(w, binary.LittleEndian, values)
+		}))
+		require.NoError(t, f.Close())
+	}
+	f, err := gguf.Open(filepath.Join(dir, "m-00001-of-00003.gguf"))
+	require.NoError(t, err)
+	defer f.Close()
+	j := &Job{Source: f, Meta: new(meta.Map), Threads: 2, pieceValues: 64}
+	for i, name := range []string{"c", "a", "b"} {
+		j.Tensors = append(j.Tensors, gguf.Tensor{Name: name, Type: quant.Q8_0, Shape: []int{32, 5 + (i+2)%3}})
+	}
+	path := filepath.Join(dir, "new.gguf")
+	_, err = j.Run(context.Background(), path)
+	require.NoError(t, err)
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, plainly(t, j), got)
 }
 
 // Each row is rounded by the importance of its own matrix's columns.
