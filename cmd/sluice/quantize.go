@@ -239,19 +239,12 @@ func (q *quantization) importance() map[string][]float32 {
 
 // write does the work, and says what came of it.
 func (c *quantizeCmd) write(e *env, q *quantization) error {
-	ctx, cancel := e.interruptible(context.Background())
-	defer cancel()
 	job := requant.Job{
 		Source: q.file, Meta: q.keys, Tensors: q.layout.Tensors, Importance: q.importance(),
 		Threads: cmp.Or(c.Threads, runtime.GOMAXPROCS(0)),
 	}
 	began := e.now()
-	if e.isTerminal(e.stderr) {
-		bar := &loadingBar{e: e, what: "writing " + printable(c.Out), began: began}
-		defer bar.clear()
-		job.Progress = bar.show
-	}
-	resumed, err := job.Run(ctx, c.Out)
+	resumed, err := c.work(e, &job)
 	if errors.Is(err, context.Canceled) || errors.Is(err, syscall.ENOSPC) {
 		fmt.Fprintf(e.stderr, "%s holds what is done so far: the same command goes on from there\n",
 			printable(c.Out+requant.Suffix))
@@ -268,6 +261,18 @@ func (c *quantizeCmd) write(e *env, q *quantization) error {
 	_, err = fmt.Fprintf(e.stdout, "%s: %s\ntook %.1f s on %s\n", printable(c.Out), q.sizes(),
 		e.now().Sub(began).Seconds(), count(job.Threads, "thread"))
 	return err
+}
+
+// work runs a job, until Ctrl-C. The bar is gone when it returns.
+func (c *quantizeCmd) work(e *env, job *requant.Job) (resumed int64, err error) {
+	ctx, cancel := e.interruptible(context.Background())
+	defer cancel()
+	if e.isTerminal(e.stderr) {
+		bar := &loadingBar{e: e, what: "writing " + printable(c.Out), began: e.now()}
+		defer bar.clear()
+		job.Progress = bar.show
+	}
+	return job.Run(ctx, c.Out)
 }
 
 // sizes says how large the new file is, and what it was made from.

@@ -154,20 +154,24 @@ func (c *synthCmd) plan(name string, config *synth.Config, m *mix.Mix) (*synthet
 
 // write makes the file, or leaves nothing.
 func (s *synthetic) write(e *env, path string) error {
+	if err := s.create(e, path); err != nil {
+		return onFile(path, err)
+	}
+	_, err := fmt.Fprintf(e.stdout, "%s: %s parameters in %s\n", printable(path), parameters(s.parameters), binarySize(s.bytes))
+	return err
+}
+
+// create writes until Ctrl-C. The bar is gone when it returns.
+func (s *synthetic) create(e *env, path string) error {
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	out := &watched{ctx: ctx, bar: &loadingBar{e: e, what: "writing " + printable(path), began: e.now()},
 		shown: e.isTerminal(e.stderr), total: s.bytes}
 	defer out.bar.clear()
-	err := gguf.Create(path, s.meta, s.tensors, func(t *gguf.Tensor, w io.Writer) error {
+	return gguf.Create(path, s.meta, s.tensors, func(t *gguf.Tensor, w io.Writer) error {
 		out.Writer = w
 		return s.filler.Write(out, s.values[t.Name], t.Type)
 	})
-	if err != nil {
-		return onFile(path, err)
-	}
-	_, err = fmt.Fprintf(e.stdout, "%s: %s parameters in %s\n", printable(path), parameters(s.parameters), binarySize(s.bytes))
-	return err
 }
 
 // watched is a writer that shows how far it is, and that can be stopped.

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a command has to say stands at the beginning of a line, from which the bar has gone.
+func TestBarIsGone(t *testing.T) {
+	f, _ := draft(t)
+	dir := t.TempDir()
+	model, stopped, shape := filepath.Join(dir, "q.gguf"), filepath.Join(dir, "p.gguf"), filepath.Join(dir, "s.gguf")
+	for _, c := range []struct {
+		args []string
+		stop bool
+		want string
+	}{
+		{[]string{"quantize", "-t", "1", f.Name, model, "Q8_0"}, false, "\r" + model + ": Q8_0"},
+		{[]string{"quantize", "-t", "1", f.Name, stopped, "Q8_0"}, true, "\r" + stopped + ".partial holds"},
+		{smallSynth(shape), false, "\r" + shape + ": 24.1 M"},
+	} {
+		e, screen := testEnv("", c.args...), new(bytes.Buffer)
+		e.stdout, e.stderr, e.isTerminal = screen, screen, func(any) bool { return true }
+		var stop context.CancelFunc
+		e.interruptible = func(parent context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(parent)
+			stop = cancel
+			return ctx, cancel
+		}
+		looks, now := 0, e.now()
+		e.now = func() time.Time { // a second later each time: long enough for a bar, which is the third to look
+			if looks++; looks == 3 && c.stop {
+				stop()
+			}
+			now = now.Add(time.Second)
+			return now
+		}
+		run(e)
+		require.Contains(t, screen.String(), "writing ", "a bar")
+		require.Contains(t, screen.String(), c.want)
+	}
+}
