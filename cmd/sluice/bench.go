@@ -45,7 +45,8 @@ func (c *benchCmd) Run(e *env) error {
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	c.Threads = cmp.Or(c.Threads, runtime.NumCPU())
-	result := &report.Bench{Machine: processorName(&cpuid.CPU), Commit: built(), Threads: c.Threads, Seqs: c.Seqs}
+	result := &report.Bench{Machine: processorName(&cpuid.CPU), Commit: built(), Threads: c.Threads, Seqs: c.Seqs,
+		Cache: c.KV, NoRepack: c.NoRepack}
 	began := e.now()
 	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
 		result.Device = cfg.Device.Name()

@@ -72,6 +72,8 @@ func TestBenchUsage(t *testing.T) {
 		{[]string{"--svg", filepath.Join(dir, "none", "b.svg")}, exitFailed, "b.svg: no such file or directory"},
 		{[]string{"--compare", "no-such-engine -p 1"}, exitUsage,
 			"--compare: no-such-engine cannot be run: executable file not found in $PATH"},
+		{[]string{"--depth", "0,64", "--compare", "ls {prompt}"}, exitUsage,
+			`--compare: "ls {prompt}" does not say {depth}, of which several are measured: it would do the same work`},
 		{[]string{"--compare", "ls {promt}"}, exitUsage, "--compare: {promt} is not filled in: want {model}, {threads}"},
 	} {
 		o := sluice("", append([]string{"bench", "-m", "/no/model"}, c.args...)...)

@@ -12,7 +12,9 @@ type Bench struct {
 	Model         string  `json:"model"`
 	Machine       string  `json:"machine"`
 	Device        string  `json:"device"`
-	Commit        string  `json:"commit,omitempty"` // or version; empty: not known
+	Cache         string  `json:"cache"`               // type of K and V
+	NoRepack      bool    `json:"no_repack,omitempty"` // weights are read as the file has them
+	Commit        string  `json:"commit,omitempty"`    // or version; empty: not known
 	Threads       int     `json:"threads"`
 	Seqs          int     `json:"seqs"`
 	LoadSeconds   float64 `json:"load_seconds"`

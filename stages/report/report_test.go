@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 // example is a bench of two points with two peers.
 func example() *report.Bench {
 	b := &report.Bench{
-		Model: "llama <8B>", Machine: "Some CPU", Device: "cpu avx512vnni", Commit: "4865274", Threads: 2, Seqs: 1,
+		Model: "llama <8B>", Machine: "Some CPU", Device: "cpu avx512vnni", Cache: "f16", Commit: "4865274", Threads: 2, Seqs: 1,
 		LoadSeconds: 2.5, WeightBytes: 4.9e9, PeakBytes: 5.1e9, ActorsShare: 0.001,
 	}
 	for i, depth := range []int{0, 8192} {
@@ -91,6 +91,17 @@ func TestSVGIsXML(t *testing.T) {
 			require.NoError(t, err)
 		}
 	})
+}
+
+// A bench of weights as the file has them says so.
+func TestNoRepack(t *testing.T) {
+	b := example()
+	b.NoRepack = true
+	for _, write := range []func(io.Writer) error{b.Text, b.Markdown, b.SVG} {
+		var text strings.Builder
+		require.NoError(t, write(&text))
+		require.Contains(t, text.String(), "1 sequence, cpu avx512vnni, cache f16, not repacked")
+	}
 }
 
 // What built the program is left out where it is not known.

@@ -33,8 +33,7 @@ func (b *Bench) SVG(w io.Writer) error {
 		`font-family="sans-serif" font-size="12">`, pictureWidth, height)
 	s.f(`<rect width="100%%" height="100%%" fill="white"/>`)
 	s.text(marginLeft, 24, "start", `font-size="16" font-weight="bold"`, b.Model)
-	s.text(marginLeft, 44, "start", `fill="#555"`, fmt.Sprintf("%s, %s, %s, %s",
-		b.Machine, count(b.Threads, "thread"), count(b.Seqs, "sequence"), b.Device))
+	s.text(marginLeft, 44, "start", `fill="#555"`, b.Machine+", "+b.setting())
 	for i, name := range []string{"prefill", "decode"} {
 		x := marginLeft + i*(panelWidth+gap)
 		s.panel(x, marginTop, name+", tokens/s by "+b.axis(), b.labels(), b.series(i))

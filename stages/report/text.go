@@ -62,13 +62,22 @@ func (b *Bench) Markdown(w io.Writer) error {
 // about is what holds for all of it, in lines.
 func (b *Bench) about() []string {
 	return []string{
-		fmt.Sprintf("%s: %s, %s, %s", b.Model, count(b.Threads, "thread"), count(b.Seqs, "sequence"), b.Device),
+		b.Model + ": " + b.setting(),
 		b.Machine + b.program(),
 		fmt.Sprintf("loaded %.2f GB in %.2f s, %.1f GB/s%s", float64(b.WeightBytes)/1e9, b.LoadSeconds,
 			float64(b.WeightBytes)/1e9/max(b.LoadSeconds, 1e-3), b.peak()),
 		fmt.Sprintf("ceilings: reading %.1f GB/s%s", b.ReadBandwidth/1e9, b.multiply()),
 		fmt.Sprintf("the actors' share of a step: %.2f %%", 100*b.ActorsShare),
 	}
+}
+
+// setting is what the figures depend on besides model and machine.
+func (b *Bench) setting() string {
+	s := fmt.Sprintf("%s, %s, %s, cache %s", count(b.Threads, "thread"), count(b.Seqs, "sequence"), b.Device, b.Cache)
+	if b.NoRepack {
+		s += ", not repacked"
+	}
+	return s
 }
 
 func count(n int, noun string) string {
