@@ -19,11 +19,13 @@ import (
 func TestBench(t *testing.T) {
 	picture := filepath.Join(t.TempDir(), "b.svg")
 	o := sluice("", "bench", "-p", "16,32", "-n", "4", "-r", "2", "--depth", "0,100", "--seqs", "2", "-t", "2", "--json",
-		"--svg", picture, "--compare", `twice: echo {"prefill_tps":1e-3,"decode_tps":{"median":{tokens}e-3}}`)
+		"--svg", picture, "--compare",
+		`twice: echo {"prompt":{prompt},"depth":{depth},"prefill_tps":1e-3,"decode_tps":{"median":{tokens}e-3}}`)
 	require.Equal(t, exitDone, o.code, o.stderr)
 	var b report.Bench
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &b))
 	require.Equal(t, 2, b.Seqs)
+	require.Equal(t, "f16", b.Cache)
 	require.Positive(t, b.WeightBytes)
 	require.Positive(t, b.ReadBandwidth)
 	require.Len(t, b.Points, 4)
