@@ -62,7 +62,7 @@ func (j *Job) Run(ctx context.Context, path string) (resumed int64, err error) {
 	defer w.closeSources()
 	partial := path + Suffix
 	if w.out, err = j.openDisk(partial); err != nil {
-		return 0, err
+		return 0, named(err)
 	}
 	if err = w.begin(partial); err == nil {
 		resumed = w.saved - int64(len(layout.Head))

@@ -293,7 +293,7 @@ func (d full) WriteAt([]byte, int64) (int, error) {
 	return 0, &fs.PathError{Op: "write", Path: d.Name(), Err: syscall.ENOSPC}
 }
 
-// The file is named once, and callers can tell what happened.
+// A file that cannot be written is named once, and callers can tell what happened.
 func TestDiskFull(t *testing.T) {
 	j, path := job(t), filepath.Join(t.TempDir(), "new.gguf")
 	j.open = func(path string) (disk, error) {
@@ -303,6 +303,10 @@ func TestDiskFull(t *testing.T) {
 	_, err := j.Run(context.Background(), path)
 	require.EqualError(t, err, path+Suffix+": no space left on device")
 	require.ErrorIs(t, err, syscall.ENOSPC)
+
+	path = filepath.Join(t.TempDir(), "none", "new.gguf")
+	_, err = job(t).Run(context.Background(), path)
+	require.EqualError(t, err, path+Suffix+": no such file or directory")
 }
 
 func TestOneRunAtATime(t *testing.T) {
