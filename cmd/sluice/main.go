@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -107,15 +108,30 @@ func (e *env) report(err error) int {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(e.stderr, "sluice: stopped")
 		return exitInterrupted
+	}
+	fmt.Fprintf(e.stderr, "sluice: %s\n", visible(err.Error()))
+	switch {
 	case errors.As(err, &parse):
-		fmt.Fprintf(e.stderr, "sluice: %v\nSee %s --help.\n", err, commandPath(parse.Context))
+		fmt.Fprintf(e.stderr, "See %s --help.\n", commandPath(parse.Context))
 		return exitUsage
 	case errors.As(err, &usage):
-		fmt.Fprintf(e.stderr, "sluice: %v\n", err)
 		return exitUsage
 	}
-	fmt.Fprintf(e.stderr, "sluice: %v\n", err)
 	return exitFailed
+}
+
+// visible spells out control characters, which a terminal would obey: errors name what stands in files of strangers.
+func visible(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r == '\n' || strconv.IsGraphic(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
 }
 
 // commandPath is the command that was meant, as far as it was understood.

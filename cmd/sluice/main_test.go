@@ -14,6 +14,9 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files of testdata")
@@ -213,6 +216,18 @@ func invocations(line string) (all [][]string) {
 		}
 	}
 	return all
+}
+
+// No error makes a terminal obey a file.
+func TestErrorsAreVisible(t *testing.T) {
+	keys, arch := new(meta.Map), "\x1b[31mred\u202e"
+	keys.Set("general.architecture", arch)
+	keys.Set(arch+".block_count", "x")
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	require.NoError(t, gguf.Create(path, keys, nil, nil))
+	o := sluice("", "quantize", path, path+"2", "Q8_0")
+	require.Equal(t, "sluice: "+path+`: key \x1b[31mred\u202e.block_count: is of type string, want an integer`+"\n", o.stderr)
+	require.Equal(t, `ü \t\x7f`, visible("ü \t\x7f"))
 }
 
 // shellWords splits at blanks outside quotes, up to a redirection.
