@@ -17,16 +17,15 @@ func (c *benchCmd) command(template string, p *report.Point) (name string, words
 		Tokens: p.Generate, Depth: p.Depth, Seqs: c.Seqs})
 }
 
-// checkPeers finds out before anything is loaded whether the commands can be run, and do the same work in each turn.
+// checkPeers finds out before anything is loaded whether the commands can be run, and are told what they must be.
 func (c *benchCmd) checkPeers() error {
 	for _, template := range c.Compare {
 		for _, p := range []struct {
-			name   string
-			values []int
-		}{{"{prompt}", c.Prompt}, {"{depth}", c.Depth}} {
-			if len(p.values) > 1 && !strings.Contains(template, p.name) {
-				return usagef("--compare: %q does not say %s, of which several are measured: it would do the same work each time",
-					template, p.name)
+			name string
+			must bool
+		}{{"{prompt}", len(c.Prompt) > 1}, {"{depth}", len(c.Depth) > 1}, {"{seqs}", c.Seqs > 1}} {
+			if p.must && !strings.Contains(template, p.name) {
+				return usagef("--compare: %q does not say %s: it would do other work than is measured here", template, p.name)
 			}
 		}
 		_, words, err := c.command(template, &report.Point{})

@@ -20,7 +20,7 @@ func TestBench(t *testing.T) {
 	picture := filepath.Join(t.TempDir(), "b.svg")
 	o := sluice("", "bench", "-p", "16,32", "-n", "4", "-r", "2", "--depth", "0,100", "--seqs", "2", "-t", "2", "--json",
 		"--svg", picture, "--compare",
-		`twice: echo {"prompt":{prompt},"depth":{depth},"prefill_tps":1e-3,"decode_tps":{"median":{tokens}e-3}}`)
+		`twice: echo {"of":[{prompt},{depth},{seqs}],"prefill_tps":1e-3,"decode_tps":{"median":{tokens}e-3}}`)
 	require.Equal(t, exitDone, o.code, o.stderr)
 	var b report.Bench
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &b))
@@ -75,7 +75,8 @@ func TestBenchUsage(t *testing.T) {
 		{[]string{"--compare", "no-such-engine -p 1"}, exitUsage,
 			"--compare: no-such-engine cannot be run: executable file not found in $PATH"},
 		{[]string{"--depth", "0,64", "--compare", "ls {prompt}"}, exitUsage,
-			`--compare: "ls {prompt}" does not say {depth}, of which several are measured: it would do the same work`},
+			`--compare: "ls {prompt}" does not say {depth}: it would do other work than is measured here`},
+		{[]string{"--seqs", "2", "--compare", "ls {prompt}"}, exitUsage, `does not say {seqs}`},
 		{[]string{"--compare", "ls {promt}"}, exitUsage, "--compare: {promt} is not filled in: want {model}, {threads}"},
 	} {
 		o := sluice("", append([]string{"bench", "-m", "/no/model"}, c.args...)...)
