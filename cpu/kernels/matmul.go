@@ -29,6 +29,10 @@ func (s *Set) MatMul(out []float32, stride int, m *Matrix, tile0, tile1 int, x *
 		}
 		return
 	}
+	if x.Rows == 1 {
+		s.row(out, m, tile0, tile1, last, (*byte)(x.pointer(0)))
+		return
+	}
 	together, strips := 32, 1 // rows that fill groups of panel kernels, of whatever set, and strips that these take
 	if x.Form == Plain {
 		together, strips = 12, 2
@@ -74,13 +78,33 @@ func (s *Set) strips(out *float32, stride, lanes int, m *Matrix, tile int, x *Ac
 	}
 }
 
+// streams is how many strips a row kernel takes at most.
+const streams = 4
+
+// row multiplies tiles [tile0, tile1), whose outputs end before last, by one row of activations. The tiles are split
+// into streams of neighbours, so that each stream is read in order.
+func (s *Set) row(out []float32, m *Matrix, tile0, tile1, last int, x *byte) {
+	one, blocks, size := s.one[m.Type], m.Cols/m.Type.Block(), m.rowBytes()*TileRows
+	multiply := func(tile, n, apart int) {
+		lanes := min(TileRows, last-(tile+(n-1)*apart)*TileRows)
+		one(&out[tile*TileRows], 4*TileRows*apart, n, lanes, unsafe.SliceData(m.strip(tile)), x, apart*size, blocks)
+	}
+	apart := (tile1 - tile0) / streams
+	for tile := tile0; tile < tile0+apart; tile++ {
+		multiply(tile, streams, apart)
+	}
+	if tile := tile0 + streams*apart; tile < tile1 {
+		multiply(tile, tile1-tile, 1)
+	}
+}
+
 // few multiplies a row tile by rows of activations, four at a time.
 func (s *Set) few(out *float32, stride, lanes int, m *Matrix, tile int, x unsafe.Pointer, size, rows int) {
 	w, blocks := unsafe.SliceData(m.strip(tile)), m.Cols/m.Type.Block()
 	stride *= 4
 	switch rows {
 	case 1:
-		s.one[m.Type](out, 0, 0, lanes, w, (*byte)(x), 0, 0, blocks)
+		s.one[m.Type](out, 0, 1, lanes, w, (*byte)(x), 0, blocks)
 	case 2: // rows 0, 0, 0, 1
 		s.four[m.Type](out, 0, stride, lanes, w, (*byte)(x), 0, size, blocks)
 	case 3: // rows 0, 1, 2, 2

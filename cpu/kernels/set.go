@@ -15,13 +15,17 @@ type Set struct {
 	quantize  [forms]quantizer
 	transpose [5]transposer // by the bytes of a unit
 	// Missing kernels are nil: the twin stands in.
-	one  [len(formats)]kernel // one row of activations
-	four [len(formats)]kernel // four rows
+	one  [len(formats)]rowKernel // one row of activations
+	four [len(formats)]kernel    // four rows
 
 	panels []panels // those to be used first come first
 }
 
-// A kernel multiplies one row tile, over all of k, by one or four rows of activations:
+// A rowKernel multiplies up to four strips, over all of k, by one row of activations. Strips begin wStride bytes apart;
+// their outputs stride bytes apart, 16 of each but the last, which has lanes. Otherwise it is as a kernel.
+type rowKernel func(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
+
+// A kernel multiplies one row tile, over all of k, by four rows of activations:
 // out[r,o] = Σₖ w[o,k]·x[r,k] for the first lanes outputs o.
 //
 //	w  the strip of 16 rows: blocks tiles; any alignment

@@ -6,12 +6,12 @@ package kernels
 
 import "github.com/sluice-ai/sluice/internal/quant"
 
-// f32AVX2x1 is a kernel for F32, rows of activations: 1.
+// f32AVX2x1 is a rowKernel for F32.
 //
 //go:noescape
-func f32AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func f32AVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// f32AVX2x4 is a kernel for F32, rows of activations: 4.
+// f32AVX2x4 is a kernel for F32.
 //
 //go:noescape
 func f32AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -21,12 +21,12 @@ func f32AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast
 //go:noescape
 func f32AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// f16AVX2x1 is a kernel for F16, rows of activations: 1.
+// f16AVX2x1 is a rowKernel for F16.
 //
 //go:noescape
-func f16AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func f16AVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// f16AVX2x4 is a kernel for F16, rows of activations: 4.
+// f16AVX2x4 is a kernel for F16.
 //
 //go:noescape
 func f16AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -36,12 +36,12 @@ func f16AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast
 //go:noescape
 func f16AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// bf16AVX2x1 is a kernel for BF16, rows of activations: 1.
+// bf16AVX2x1 is a rowKernel for BF16.
 //
 //go:noescape
-func bf16AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func bf16AVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// bf16AVX2x4 is a kernel for BF16, rows of activations: 4.
+// bf16AVX2x4 is a kernel for BF16.
 //
 //go:noescape
 func bf16AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -51,12 +51,12 @@ func bf16AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func bf16AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q8_0AVX2x1 is a kernel for Q8_0, rows of activations: 1.
+// q8_0AVX2x1 is a rowKernel for Q8_0.
 //
 //go:noescape
-func q8_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q8_0AVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q8_0AVX2x4 is a kernel for Q8_0, rows of activations: 4.
+// q8_0AVX2x4 is a kernel for Q8_0.
 //
 //go:noescape
 func q8_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -66,12 +66,12 @@ func q8_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q8_0AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q4_0AVX2x1 is a kernel for Q4_0, rows of activations: 1.
+// q4_0AVX2x1 is a rowKernel for Q4_0.
 //
 //go:noescape
-func q4_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q4_0AVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q4_0AVX2x4 is a kernel for Q4_0, rows of activations: 4.
+// q4_0AVX2x4 is a kernel for Q4_0.
 //
 //go:noescape
 func q4_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -81,12 +81,12 @@ func q4_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q4_0AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q4_1AVX2x1 is a kernel for Q4_1, rows of activations: 1.
+// q4_1AVX2x1 is a rowKernel for Q4_1.
 //
 //go:noescape
-func q4_1AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q4_1AVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q4_1AVX2x4 is a kernel for Q4_1, rows of activations: 4.
+// q4_1AVX2x4 is a kernel for Q4_1.
 //
 //go:noescape
 func q4_1AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -96,12 +96,12 @@ func q4_1AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q4_1AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q5_0AVX2x1 is a kernel for Q5_0, rows of activations: 1.
+// q5_0AVX2x1 is a rowKernel for Q5_0.
 //
 //go:noescape
-func q5_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q5_0AVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q5_0AVX2x4 is a kernel for Q5_0, rows of activations: 4.
+// q5_0AVX2x4 is a kernel for Q5_0.
 //
 //go:noescape
 func q5_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -111,12 +111,12 @@ func q5_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q5_0AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q5_1AVX2x1 is a kernel for Q5_1, rows of activations: 1.
+// q5_1AVX2x1 is a rowKernel for Q5_1.
 //
 //go:noescape
-func q5_1AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q5_1AVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q5_1AVX2x4 is a kernel for Q5_1, rows of activations: 4.
+// q5_1AVX2x4 is a kernel for Q5_1.
 //
 //go:noescape
 func q5_1AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -126,12 +126,12 @@ func q5_1AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q5_1AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q2_KAVX2x1 is a kernel for Q2_K, rows of activations: 1.
+// q2_KAVX2x1 is a rowKernel for Q2_K.
 //
 //go:noescape
-func q2_KAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q2_KAVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q2_KAVX2x4 is a kernel for Q2_K, rows of activations: 4.
+// q2_KAVX2x4 is a kernel for Q2_K.
 //
 //go:noescape
 func q2_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -141,12 +141,12 @@ func q2_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q2_KAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q3_KAVX2x1 is a kernel for Q3_K, rows of activations: 1.
+// q3_KAVX2x1 is a rowKernel for Q3_K.
 //
 //go:noescape
-func q3_KAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q3_KAVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q3_KAVX2x4 is a kernel for Q3_K, rows of activations: 4.
+// q3_KAVX2x4 is a kernel for Q3_K.
 //
 //go:noescape
 func q3_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -156,12 +156,12 @@ func q3_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q3_KAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q4_KAVX2x1 is a kernel for Q4_K, rows of activations: 1.
+// q4_KAVX2x1 is a rowKernel for Q4_K.
 //
 //go:noescape
-func q4_KAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q4_KAVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q4_KAVX2x4 is a kernel for Q4_K, rows of activations: 4.
+// q4_KAVX2x4 is a kernel for Q4_K.
 //
 //go:noescape
 func q4_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -171,12 +171,12 @@ func q4_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q4_KAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q5_KAVX2x1 is a kernel for Q5_K, rows of activations: 1.
+// q5_KAVX2x1 is a rowKernel for Q5_K.
 //
 //go:noescape
-func q5_KAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q5_KAVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q5_KAVX2x4 is a kernel for Q5_K, rows of activations: 4.
+// q5_KAVX2x4 is a kernel for Q5_K.
 //
 //go:noescape
 func q5_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -186,12 +186,12 @@ func q5_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q5_KAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q6_KAVX2x1 is a kernel for Q6_K, rows of activations: 1.
+// q6_KAVX2x1 is a rowKernel for Q6_K.
 //
 //go:noescape
-func q6_KAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q6_KAVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q6_KAVX2x4 is a kernel for Q6_K, rows of activations: 4.
+// q6_KAVX2x4 is a kernel for Q6_K.
 //
 //go:noescape
 func q6_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -201,12 +201,12 @@ func q6_KAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q6_KAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq4_NLAVX2x1 is a kernel for IQ4_NL, rows of activations: 1.
+// iq4_NLAVX2x1 is a rowKernel for IQ4_NL.
 //
 //go:noescape
-func iq4_NLAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq4_NLAVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq4_NLAVX2x4 is a kernel for IQ4_NL, rows of activations: 4.
+// iq4_NLAVX2x4 is a kernel for IQ4_NL.
 //
 //go:noescape
 func iq4_NLAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -216,12 +216,12 @@ func iq4_NLAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func iq4_NLAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq4_XSAVX2x1 is a kernel for IQ4_XS, rows of activations: 1.
+// iq4_XSAVX2x1 is a rowKernel for IQ4_XS.
 //
 //go:noescape
-func iq4_XSAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq4_XSAVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq4_XSAVX2x4 is a kernel for IQ4_XS, rows of activations: 4.
+// iq4_XSAVX2x4 is a kernel for IQ4_XS.
 //
 //go:noescape
 func iq4_XSAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -231,12 +231,12 @@ func iq4_XSAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func iq4_XSAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// mxfp4AVX2x1 is a kernel for MXFP4, rows of activations: 1.
+// mxfp4AVX2x1 is a rowKernel for MXFP4.
 //
 //go:noescape
-func mxfp4AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func mxfp4AVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// mxfp4AVX2x4 is a kernel for MXFP4, rows of activations: 4.
+// mxfp4AVX2x4 is a kernel for MXFP4.
 //
 //go:noescape
 func mxfp4AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -246,12 +246,12 @@ func mxfp4AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func mxfp4AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// nvfp4AVX2x1 is a kernel for NVFP4, rows of activations: 1.
+// nvfp4AVX2x1 is a rowKernel for NVFP4.
 //
 //go:noescape
-func nvfp4AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func nvfp4AVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// nvfp4AVX2x4 is a kernel for NVFP4, rows of activations: 4.
+// nvfp4AVX2x4 is a kernel for NVFP4.
 //
 //go:noescape
 func nvfp4AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -261,12 +261,12 @@ func nvfp4AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func nvfp4AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q1_0AVX2x1 is a kernel for Q1_0, rows of activations: 1.
+// q1_0AVX2x1 is a rowKernel for Q1_0.
 //
 //go:noescape
-func q1_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q1_0AVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q1_0AVX2x4 is a kernel for Q1_0, rows of activations: 4.
+// q1_0AVX2x4 is a kernel for Q1_0.
 //
 //go:noescape
 func q1_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -276,12 +276,12 @@ func q1_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q1_0AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q2_0AVX2x1 is a kernel for Q2_0, rows of activations: 1.
+// q2_0AVX2x1 is a rowKernel for Q2_0.
 //
 //go:noescape
-func q2_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q2_0AVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q2_0AVX2x4 is a kernel for Q2_0, rows of activations: 4.
+// q2_0AVX2x4 is a kernel for Q2_0.
 //
 //go:noescape
 func q2_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -291,12 +291,12 @@ func q2_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q2_0AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// tq1_0AVX2x1 is a kernel for TQ1_0, rows of activations: 1.
+// tq1_0AVX2x1 is a rowKernel for TQ1_0.
 //
 //go:noescape
-func tq1_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func tq1_0AVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// tq1_0AVX2x4 is a kernel for TQ1_0, rows of activations: 4.
+// tq1_0AVX2x4 is a kernel for TQ1_0.
 //
 //go:noescape
 func tq1_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -306,12 +306,12 @@ func tq1_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func tq1_0AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// tq2_0AVX2x1 is a kernel for TQ2_0, rows of activations: 1.
+// tq2_0AVX2x1 is a rowKernel for TQ2_0.
 //
 //go:noescape
-func tq2_0AVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func tq2_0AVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// tq2_0AVX2x4 is a kernel for TQ2_0, rows of activations: 4.
+// tq2_0AVX2x4 is a kernel for TQ2_0.
 //
 //go:noescape
 func tq2_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -321,12 +321,12 @@ func tq2_0AVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func tq2_0AVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq2_XXSAVX2x1 is a kernel for IQ2_XXS, rows of activations: 1.
+// iq2_XXSAVX2x1 is a rowKernel for IQ2_XXS.
 //
 //go:noescape
-func iq2_XXSAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq2_XXSAVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq2_XXSAVX2x4 is a kernel for IQ2_XXS, rows of activations: 4.
+// iq2_XXSAVX2x4 is a kernel for IQ2_XXS.
 //
 //go:noescape
 func iq2_XXSAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -336,12 +336,12 @@ func iq2_XXSAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, x
 //go:noescape
 func iq2_XXSAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq2_XSAVX2x1 is a kernel for IQ2_XS, rows of activations: 1.
+// iq2_XSAVX2x1 is a rowKernel for IQ2_XS.
 //
 //go:noescape
-func iq2_XSAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq2_XSAVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq2_XSAVX2x4 is a kernel for IQ2_XS, rows of activations: 4.
+// iq2_XSAVX2x4 is a kernel for IQ2_XS.
 //
 //go:noescape
 func iq2_XSAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -351,12 +351,12 @@ func iq2_XSAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func iq2_XSAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq2_SAVX2x1 is a kernel for IQ2_S, rows of activations: 1.
+// iq2_SAVX2x1 is a rowKernel for IQ2_S.
 //
 //go:noescape
-func iq2_SAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq2_SAVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq2_SAVX2x4 is a kernel for IQ2_S, rows of activations: 4.
+// iq2_SAVX2x4 is a kernel for IQ2_S.
 //
 //go:noescape
 func iq2_SAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -366,12 +366,12 @@ func iq2_SAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func iq2_SAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq3_XXSAVX2x1 is a kernel for IQ3_XXS, rows of activations: 1.
+// iq3_XXSAVX2x1 is a rowKernel for IQ3_XXS.
 //
 //go:noescape
-func iq3_XXSAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq3_XXSAVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq3_XXSAVX2x4 is a kernel for IQ3_XXS, rows of activations: 4.
+// iq3_XXSAVX2x4 is a kernel for IQ3_XXS.
 //
 //go:noescape
 func iq3_XXSAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -381,12 +381,12 @@ func iq3_XXSAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, x
 //go:noescape
 func iq3_XXSAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq3_SAVX2x1 is a kernel for IQ3_S, rows of activations: 1.
+// iq3_SAVX2x1 is a rowKernel for IQ3_S.
 //
 //go:noescape
-func iq3_SAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq3_SAVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq3_SAVX2x4 is a kernel for IQ3_S, rows of activations: 4.
+// iq3_SAVX2x4 is a kernel for IQ3_S.
 //
 //go:noescape
 func iq3_SAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -396,12 +396,12 @@ func iq3_SAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func iq3_SAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq1_SAVX2x1 is a kernel for IQ1_S, rows of activations: 1.
+// iq1_SAVX2x1 is a rowKernel for IQ1_S.
 //
 //go:noescape
-func iq1_SAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq1_SAVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq1_SAVX2x4 is a kernel for IQ1_S, rows of activations: 4.
+// iq1_SAVX2x4 is a kernel for IQ1_S.
 //
 //go:noescape
 func iq1_SAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -411,12 +411,12 @@ func iq1_SAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func iq1_SAVX2Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq1_MAVX2x1 is a kernel for IQ1_M, rows of activations: 1.
+// iq1_MAVX2x1 is a rowKernel for IQ1_M.
 //
 //go:noescape
-func iq1_MAVX2x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq1_MAVX2x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq1_MAVX2x4 is a kernel for IQ1_M, rows of activations: 4.
+// iq1_MAVX2x4 is a kernel for IQ1_M.
 //
 //go:noescape
 func iq1_MAVX2x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -457,62 +457,34 @@ func newAVX2() *Set {
 	s.Name = "avx2"
 	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
 	s.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}
-	s.one[quant.F32] = f32AVX2x1
-	s.four[quant.F32] = f32AVX2x4
-	s.one[quant.F16] = f16AVX2x1
-	s.four[quant.F16] = f16AVX2x4
-	s.one[quant.BF16] = bf16AVX2x1
-	s.four[quant.BF16] = bf16AVX2x4
-	s.one[quant.Q8_0] = q8_0AVX2x1
-	s.four[quant.Q8_0] = q8_0AVX2x4
-	s.one[quant.Q4_0] = q4_0AVX2x1
-	s.four[quant.Q4_0] = q4_0AVX2x4
-	s.one[quant.Q4_1] = q4_1AVX2x1
-	s.four[quant.Q4_1] = q4_1AVX2x4
-	s.one[quant.Q5_0] = q5_0AVX2x1
-	s.four[quant.Q5_0] = q5_0AVX2x4
-	s.one[quant.Q5_1] = q5_1AVX2x1
-	s.four[quant.Q5_1] = q5_1AVX2x4
-	s.one[quant.Q2_K] = q2_KAVX2x1
-	s.four[quant.Q2_K] = q2_KAVX2x4
-	s.one[quant.Q3_K] = q3_KAVX2x1
-	s.four[quant.Q3_K] = q3_KAVX2x4
-	s.one[quant.Q4_K] = q4_KAVX2x1
-	s.four[quant.Q4_K] = q4_KAVX2x4
-	s.one[quant.Q5_K] = q5_KAVX2x1
-	s.four[quant.Q5_K] = q5_KAVX2x4
-	s.one[quant.Q6_K] = q6_KAVX2x1
-	s.four[quant.Q6_K] = q6_KAVX2x4
-	s.one[quant.IQ4_NL] = iq4_NLAVX2x1
-	s.four[quant.IQ4_NL] = iq4_NLAVX2x4
-	s.one[quant.IQ4_XS] = iq4_XSAVX2x1
-	s.four[quant.IQ4_XS] = iq4_XSAVX2x4
-	s.one[quant.MXFP4] = mxfp4AVX2x1
-	s.four[quant.MXFP4] = mxfp4AVX2x4
-	s.one[quant.NVFP4] = nvfp4AVX2x1
-	s.four[quant.NVFP4] = nvfp4AVX2x4
-	s.one[quant.Q1_0] = q1_0AVX2x1
-	s.four[quant.Q1_0] = q1_0AVX2x4
-	s.one[quant.Q2_0] = q2_0AVX2x1
-	s.four[quant.Q2_0] = q2_0AVX2x4
-	s.one[quant.TQ1_0] = tq1_0AVX2x1
-	s.four[quant.TQ1_0] = tq1_0AVX2x4
-	s.one[quant.TQ2_0] = tq2_0AVX2x1
-	s.four[quant.TQ2_0] = tq2_0AVX2x4
-	s.one[quant.IQ2_XXS] = iq2_XXSAVX2x1
-	s.four[quant.IQ2_XXS] = iq2_XXSAVX2x4
-	s.one[quant.IQ2_XS] = iq2_XSAVX2x1
-	s.four[quant.IQ2_XS] = iq2_XSAVX2x4
-	s.one[quant.IQ2_S] = iq2_SAVX2x1
-	s.four[quant.IQ2_S] = iq2_SAVX2x4
-	s.one[quant.IQ3_XXS] = iq3_XXSAVX2x1
-	s.four[quant.IQ3_XXS] = iq3_XXSAVX2x4
-	s.one[quant.IQ3_S] = iq3_SAVX2x1
-	s.four[quant.IQ3_S] = iq3_SAVX2x4
-	s.one[quant.IQ1_S] = iq1_SAVX2x1
-	s.four[quant.IQ1_S] = iq1_SAVX2x4
-	s.one[quant.IQ1_M] = iq1_MAVX2x1
-	s.four[quant.IQ1_M] = iq1_MAVX2x4
+	s.one[quant.F32], s.four[quant.F32] = f32AVX2x1, f32AVX2x4
+	s.one[quant.F16], s.four[quant.F16] = f16AVX2x1, f16AVX2x4
+	s.one[quant.BF16], s.four[quant.BF16] = bf16AVX2x1, bf16AVX2x4
+	s.one[quant.Q8_0], s.four[quant.Q8_0] = q8_0AVX2x1, q8_0AVX2x4
+	s.one[quant.Q4_0], s.four[quant.Q4_0] = q4_0AVX2x1, q4_0AVX2x4
+	s.one[quant.Q4_1], s.four[quant.Q4_1] = q4_1AVX2x1, q4_1AVX2x4
+	s.one[quant.Q5_0], s.four[quant.Q5_0] = q5_0AVX2x1, q5_0AVX2x4
+	s.one[quant.Q5_1], s.four[quant.Q5_1] = q5_1AVX2x1, q5_1AVX2x4
+	s.one[quant.Q2_K], s.four[quant.Q2_K] = q2_KAVX2x1, q2_KAVX2x4
+	s.one[quant.Q3_K], s.four[quant.Q3_K] = q3_KAVX2x1, q3_KAVX2x4
+	s.one[quant.Q4_K], s.four[quant.Q4_K] = q4_KAVX2x1, q4_KAVX2x4
+	s.one[quant.Q5_K], s.four[quant.Q5_K] = q5_KAVX2x1, q5_KAVX2x4
+	s.one[quant.Q6_K], s.four[quant.Q6_K] = q6_KAVX2x1, q6_KAVX2x4
+	s.one[quant.IQ4_NL], s.four[quant.IQ4_NL] = iq4_NLAVX2x1, iq4_NLAVX2x4
+	s.one[quant.IQ4_XS], s.four[quant.IQ4_XS] = iq4_XSAVX2x1, iq4_XSAVX2x4
+	s.one[quant.MXFP4], s.four[quant.MXFP4] = mxfp4AVX2x1, mxfp4AVX2x4
+	s.one[quant.NVFP4], s.four[quant.NVFP4] = nvfp4AVX2x1, nvfp4AVX2x4
+	s.one[quant.Q1_0], s.four[quant.Q1_0] = q1_0AVX2x1, q1_0AVX2x4
+	s.one[quant.Q2_0], s.four[quant.Q2_0] = q2_0AVX2x1, q2_0AVX2x4
+	s.one[quant.TQ1_0], s.four[quant.TQ1_0] = tq1_0AVX2x1, tq1_0AVX2x4
+	s.one[quant.TQ2_0], s.four[quant.TQ2_0] = tq2_0AVX2x1, tq2_0AVX2x4
+	s.one[quant.IQ2_XXS], s.four[quant.IQ2_XXS] = iq2_XXSAVX2x1, iq2_XXSAVX2x4
+	s.one[quant.IQ2_XS], s.four[quant.IQ2_XS] = iq2_XSAVX2x1, iq2_XSAVX2x4
+	s.one[quant.IQ2_S], s.four[quant.IQ2_S] = iq2_SAVX2x1, iq2_SAVX2x4
+	s.one[quant.IQ3_XXS], s.four[quant.IQ3_XXS] = iq3_XXSAVX2x1, iq3_XXSAVX2x4
+	s.one[quant.IQ3_S], s.four[quant.IQ3_S] = iq3_SAVX2x1, iq3_SAVX2x4
+	s.one[quant.IQ1_S], s.four[quant.IQ1_S] = iq1_SAVX2x1, iq1_SAVX2x4
+	s.one[quant.IQ1_M], s.four[quant.IQ1_M] = iq1_MAVX2x1, iq1_MAVX2x4
 	s.addPanels(4, 4, 64, map[quant.Type]panelKernel{
 		quant.Q8_0:    q8_0AVX2Panel,
 		quant.Q4_0:    q4_0AVX2Panel,
@@ -548,12 +520,12 @@ func newAVX2() *Set {
 	return s
 }
 
-// f32AVX512x1 is a kernel for F32, rows of activations: 1.
+// f32AVX512x1 is a rowKernel for F32.
 //
 //go:noescape
-func f32AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func f32AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// f32AVX512x4 is a kernel for F32, rows of activations: 4.
+// f32AVX512x4 is a kernel for F32.
 //
 //go:noescape
 func f32AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -563,12 +535,12 @@ func f32AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func f32AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// f16AVX512x1 is a kernel for F16, rows of activations: 1.
+// f16AVX512x1 is a rowKernel for F16.
 //
 //go:noescape
-func f16AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func f16AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// f16AVX512x4 is a kernel for F16, rows of activations: 4.
+// f16AVX512x4 is a kernel for F16.
 //
 //go:noescape
 func f16AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -578,12 +550,12 @@ func f16AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func f16AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// bf16AVX512x1 is a kernel for BF16, rows of activations: 1.
+// bf16AVX512x1 is a rowKernel for BF16.
 //
 //go:noescape
-func bf16AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func bf16AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// bf16AVX512x4 is a kernel for BF16, rows of activations: 4.
+// bf16AVX512x4 is a kernel for BF16.
 //
 //go:noescape
 func bf16AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -593,12 +565,12 @@ func bf16AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func bf16AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q8_0AVX512x1 is a kernel for Q8_0, rows of activations: 1.
+// q8_0AVX512x1 is a rowKernel for Q8_0.
 //
 //go:noescape
-func q8_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q8_0AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q8_0AVX512x4 is a kernel for Q8_0, rows of activations: 4.
+// q8_0AVX512x4 is a kernel for Q8_0.
 //
 //go:noescape
 func q8_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -608,12 +580,12 @@ func q8_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q8_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q4_0AVX512x1 is a kernel for Q4_0, rows of activations: 1.
+// q4_0AVX512x1 is a rowKernel for Q4_0.
 //
 //go:noescape
-func q4_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q4_0AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q4_0AVX512x4 is a kernel for Q4_0, rows of activations: 4.
+// q4_0AVX512x4 is a kernel for Q4_0.
 //
 //go:noescape
 func q4_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -623,12 +595,12 @@ func q4_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q4_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q4_1AVX512x1 is a kernel for Q4_1, rows of activations: 1.
+// q4_1AVX512x1 is a rowKernel for Q4_1.
 //
 //go:noescape
-func q4_1AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q4_1AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q4_1AVX512x4 is a kernel for Q4_1, rows of activations: 4.
+// q4_1AVX512x4 is a kernel for Q4_1.
 //
 //go:noescape
 func q4_1AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -638,12 +610,12 @@ func q4_1AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q4_1AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q5_0AVX512x1 is a kernel for Q5_0, rows of activations: 1.
+// q5_0AVX512x1 is a rowKernel for Q5_0.
 //
 //go:noescape
-func q5_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q5_0AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q5_0AVX512x4 is a kernel for Q5_0, rows of activations: 4.
+// q5_0AVX512x4 is a kernel for Q5_0.
 //
 //go:noescape
 func q5_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -653,12 +625,12 @@ func q5_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q5_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q5_1AVX512x1 is a kernel for Q5_1, rows of activations: 1.
+// q5_1AVX512x1 is a rowKernel for Q5_1.
 //
 //go:noescape
-func q5_1AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q5_1AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q5_1AVX512x4 is a kernel for Q5_1, rows of activations: 4.
+// q5_1AVX512x4 is a kernel for Q5_1.
 //
 //go:noescape
 func q5_1AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -668,12 +640,12 @@ func q5_1AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q5_1AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q2_KAVX512x1 is a kernel for Q2_K, rows of activations: 1.
+// q2_KAVX512x1 is a rowKernel for Q2_K.
 //
 //go:noescape
-func q2_KAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q2_KAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q2_KAVX512x4 is a kernel for Q2_K, rows of activations: 4.
+// q2_KAVX512x4 is a kernel for Q2_K.
 //
 //go:noescape
 func q2_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -683,12 +655,12 @@ func q2_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q2_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q3_KAVX512x1 is a kernel for Q3_K, rows of activations: 1.
+// q3_KAVX512x1 is a rowKernel for Q3_K.
 //
 //go:noescape
-func q3_KAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q3_KAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q3_KAVX512x4 is a kernel for Q3_K, rows of activations: 4.
+// q3_KAVX512x4 is a kernel for Q3_K.
 //
 //go:noescape
 func q3_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -698,12 +670,12 @@ func q3_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q3_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q4_KAVX512x1 is a kernel for Q4_K, rows of activations: 1.
+// q4_KAVX512x1 is a rowKernel for Q4_K.
 //
 //go:noescape
-func q4_KAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q4_KAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q4_KAVX512x4 is a kernel for Q4_K, rows of activations: 4.
+// q4_KAVX512x4 is a kernel for Q4_K.
 //
 //go:noescape
 func q4_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -713,12 +685,12 @@ func q4_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q4_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q5_KAVX512x1 is a kernel for Q5_K, rows of activations: 1.
+// q5_KAVX512x1 is a rowKernel for Q5_K.
 //
 //go:noescape
-func q5_KAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q5_KAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q5_KAVX512x4 is a kernel for Q5_K, rows of activations: 4.
+// q5_KAVX512x4 is a kernel for Q5_K.
 //
 //go:noescape
 func q5_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -728,12 +700,12 @@ func q5_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q5_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q6_KAVX512x1 is a kernel for Q6_K, rows of activations: 1.
+// q6_KAVX512x1 is a rowKernel for Q6_K.
 //
 //go:noescape
-func q6_KAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q6_KAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q6_KAVX512x4 is a kernel for Q6_K, rows of activations: 4.
+// q6_KAVX512x4 is a kernel for Q6_K.
 //
 //go:noescape
 func q6_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -743,12 +715,12 @@ func q6_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q6_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq4_NLAVX512x1 is a kernel for IQ4_NL, rows of activations: 1.
+// iq4_NLAVX512x1 is a rowKernel for IQ4_NL.
 //
 //go:noescape
-func iq4_NLAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq4_NLAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq4_NLAVX512x4 is a kernel for IQ4_NL, rows of activations: 4.
+// iq4_NLAVX512x4 is a kernel for IQ4_NL.
 //
 //go:noescape
 func iq4_NLAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -758,12 +730,12 @@ func iq4_NLAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, 
 //go:noescape
 func iq4_NLAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq4_XSAVX512x1 is a kernel for IQ4_XS, rows of activations: 1.
+// iq4_XSAVX512x1 is a rowKernel for IQ4_XS.
 //
 //go:noescape
-func iq4_XSAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq4_XSAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq4_XSAVX512x4 is a kernel for IQ4_XS, rows of activations: 4.
+// iq4_XSAVX512x4 is a kernel for IQ4_XS.
 //
 //go:noescape
 func iq4_XSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -773,12 +745,12 @@ func iq4_XSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, 
 //go:noescape
 func iq4_XSAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// mxfp4AVX512x1 is a kernel for MXFP4, rows of activations: 1.
+// mxfp4AVX512x1 is a rowKernel for MXFP4.
 //
 //go:noescape
-func mxfp4AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func mxfp4AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// mxfp4AVX512x4 is a kernel for MXFP4, rows of activations: 4.
+// mxfp4AVX512x4 is a kernel for MXFP4.
 //
 //go:noescape
 func mxfp4AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -788,12 +760,12 @@ func mxfp4AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, x
 //go:noescape
 func mxfp4AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// nvfp4AVX512x1 is a kernel for NVFP4, rows of activations: 1.
+// nvfp4AVX512x1 is a rowKernel for NVFP4.
 //
 //go:noescape
-func nvfp4AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func nvfp4AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// nvfp4AVX512x4 is a kernel for NVFP4, rows of activations: 4.
+// nvfp4AVX512x4 is a kernel for NVFP4.
 //
 //go:noescape
 func nvfp4AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -803,12 +775,12 @@ func nvfp4AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, x
 //go:noescape
 func nvfp4AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q1_0AVX512x1 is a kernel for Q1_0, rows of activations: 1.
+// q1_0AVX512x1 is a rowKernel for Q1_0.
 //
 //go:noescape
-func q1_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q1_0AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q1_0AVX512x4 is a kernel for Q1_0, rows of activations: 4.
+// q1_0AVX512x4 is a kernel for Q1_0.
 //
 //go:noescape
 func q1_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -818,12 +790,12 @@ func q1_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q1_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q2_0AVX512x1 is a kernel for Q2_0, rows of activations: 1.
+// q2_0AVX512x1 is a rowKernel for Q2_0.
 //
 //go:noescape
-func q2_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q2_0AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q2_0AVX512x4 is a kernel for Q2_0, rows of activations: 4.
+// q2_0AVX512x4 is a kernel for Q2_0.
 //
 //go:noescape
 func q2_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -833,12 +805,12 @@ func q2_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func q2_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// tq1_0AVX512x1 is a kernel for TQ1_0, rows of activations: 1.
+// tq1_0AVX512x1 is a rowKernel for TQ1_0.
 //
 //go:noescape
-func tq1_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func tq1_0AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// tq1_0AVX512x4 is a kernel for TQ1_0, rows of activations: 4.
+// tq1_0AVX512x4 is a kernel for TQ1_0.
 //
 //go:noescape
 func tq1_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -848,12 +820,12 @@ func tq1_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, x
 //go:noescape
 func tq1_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// tq2_0AVX512x1 is a kernel for TQ2_0, rows of activations: 1.
+// tq2_0AVX512x1 is a rowKernel for TQ2_0.
 //
 //go:noescape
-func tq2_0AVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func tq2_0AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// tq2_0AVX512x4 is a kernel for TQ2_0, rows of activations: 4.
+// tq2_0AVX512x4 is a kernel for TQ2_0.
 //
 //go:noescape
 func tq2_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -863,12 +835,12 @@ func tq2_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, x
 //go:noescape
 func tq2_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq2_XXSAVX512x1 is a kernel for IQ2_XXS, rows of activations: 1.
+// iq2_XXSAVX512x1 is a rowKernel for IQ2_XXS.
 //
 //go:noescape
-func iq2_XXSAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq2_XXSAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq2_XXSAVX512x4 is a kernel for IQ2_XXS, rows of activations: 4.
+// iq2_XXSAVX512x4 is a kernel for IQ2_XXS.
 //
 //go:noescape
 func iq2_XXSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -878,12 +850,12 @@ func iq2_XXSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride,
 //go:noescape
 func iq2_XXSAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq2_XSAVX512x1 is a kernel for IQ2_XS, rows of activations: 1.
+// iq2_XSAVX512x1 is a rowKernel for IQ2_XS.
 //
 //go:noescape
-func iq2_XSAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq2_XSAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq2_XSAVX512x4 is a kernel for IQ2_XS, rows of activations: 4.
+// iq2_XSAVX512x4 is a kernel for IQ2_XS.
 //
 //go:noescape
 func iq2_XSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -893,12 +865,12 @@ func iq2_XSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, 
 //go:noescape
 func iq2_XSAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq2_SAVX512x1 is a kernel for IQ2_S, rows of activations: 1.
+// iq2_SAVX512x1 is a rowKernel for IQ2_S.
 //
 //go:noescape
-func iq2_SAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq2_SAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq2_SAVX512x4 is a kernel for IQ2_S, rows of activations: 4.
+// iq2_SAVX512x4 is a kernel for IQ2_S.
 //
 //go:noescape
 func iq2_SAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -908,12 +880,12 @@ func iq2_SAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, x
 //go:noescape
 func iq2_SAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq3_XXSAVX512x1 is a kernel for IQ3_XXS, rows of activations: 1.
+// iq3_XXSAVX512x1 is a rowKernel for IQ3_XXS.
 //
 //go:noescape
-func iq3_XXSAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq3_XXSAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq3_XXSAVX512x4 is a kernel for IQ3_XXS, rows of activations: 4.
+// iq3_XXSAVX512x4 is a kernel for IQ3_XXS.
 //
 //go:noescape
 func iq3_XXSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -923,12 +895,12 @@ func iq3_XXSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride,
 //go:noescape
 func iq3_XXSAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq3_SAVX512x1 is a kernel for IQ3_S, rows of activations: 1.
+// iq3_SAVX512x1 is a rowKernel for IQ3_S.
 //
 //go:noescape
-func iq3_SAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq3_SAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq3_SAVX512x4 is a kernel for IQ3_S, rows of activations: 4.
+// iq3_SAVX512x4 is a kernel for IQ3_S.
 //
 //go:noescape
 func iq3_SAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -938,12 +910,12 @@ func iq3_SAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, x
 //go:noescape
 func iq3_SAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq1_SAVX512x1 is a kernel for IQ1_S, rows of activations: 1.
+// iq1_SAVX512x1 is a rowKernel for IQ1_S.
 //
 //go:noescape
-func iq1_SAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq1_SAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq1_SAVX512x4 is a kernel for IQ1_S, rows of activations: 4.
+// iq1_SAVX512x4 is a kernel for IQ1_S.
 //
 //go:noescape
 func iq1_SAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -953,12 +925,12 @@ func iq1_SAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, x
 //go:noescape
 func iq1_SAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq1_MAVX512x1 is a kernel for IQ1_M, rows of activations: 1.
+// iq1_MAVX512x1 is a rowKernel for IQ1_M.
 //
 //go:noescape
-func iq1_MAVX512x1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq1_MAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq1_MAVX512x4 is a kernel for IQ1_M, rows of activations: 4.
+// iq1_MAVX512x4 is a kernel for IQ1_M.
 //
 //go:noescape
 func iq1_MAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -974,62 +946,34 @@ func newAVX512() *Set {
 	s.Name = "avx512"
 	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
 	s.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}
-	s.one[quant.F32] = f32AVX512x1
-	s.four[quant.F32] = f32AVX512x4
-	s.one[quant.F16] = f16AVX512x1
-	s.four[quant.F16] = f16AVX512x4
-	s.one[quant.BF16] = bf16AVX512x1
-	s.four[quant.BF16] = bf16AVX512x4
-	s.one[quant.Q8_0] = q8_0AVX512x1
-	s.four[quant.Q8_0] = q8_0AVX512x4
-	s.one[quant.Q4_0] = q4_0AVX512x1
-	s.four[quant.Q4_0] = q4_0AVX512x4
-	s.one[quant.Q4_1] = q4_1AVX512x1
-	s.four[quant.Q4_1] = q4_1AVX512x4
-	s.one[quant.Q5_0] = q5_0AVX512x1
-	s.four[quant.Q5_0] = q5_0AVX512x4
-	s.one[quant.Q5_1] = q5_1AVX512x1
-	s.four[quant.Q5_1] = q5_1AVX512x4
-	s.one[quant.Q2_K] = q2_KAVX512x1
-	s.four[quant.Q2_K] = q2_KAVX512x4
-	s.one[quant.Q3_K] = q3_KAVX512x1
-	s.four[quant.Q3_K] = q3_KAVX512x4
-	s.one[quant.Q4_K] = q4_KAVX512x1
-	s.four[quant.Q4_K] = q4_KAVX512x4
-	s.one[quant.Q5_K] = q5_KAVX512x1
-	s.four[quant.Q5_K] = q5_KAVX512x4
-	s.one[quant.Q6_K] = q6_KAVX512x1
-	s.four[quant.Q6_K] = q6_KAVX512x4
-	s.one[quant.IQ4_NL] = iq4_NLAVX512x1
-	s.four[quant.IQ4_NL] = iq4_NLAVX512x4
-	s.one[quant.IQ4_XS] = iq4_XSAVX512x1
-	s.four[quant.IQ4_XS] = iq4_XSAVX512x4
-	s.one[quant.MXFP4] = mxfp4AVX512x1
-	s.four[quant.MXFP4] = mxfp4AVX512x4
-	s.one[quant.NVFP4] = nvfp4AVX512x1
-	s.four[quant.NVFP4] = nvfp4AVX512x4
-	s.one[quant.Q1_0] = q1_0AVX512x1
-	s.four[quant.Q1_0] = q1_0AVX512x4
-	s.one[quant.Q2_0] = q2_0AVX512x1
-	s.four[quant.Q2_0] = q2_0AVX512x4
-	s.one[quant.TQ1_0] = tq1_0AVX512x1
-	s.four[quant.TQ1_0] = tq1_0AVX512x4
-	s.one[quant.TQ2_0] = tq2_0AVX512x1
-	s.four[quant.TQ2_0] = tq2_0AVX512x4
-	s.one[quant.IQ2_XXS] = iq2_XXSAVX512x1
-	s.four[quant.IQ2_XXS] = iq2_XXSAVX512x4
-	s.one[quant.IQ2_XS] = iq2_XSAVX512x1
-	s.four[quant.IQ2_XS] = iq2_XSAVX512x4
-	s.one[quant.IQ2_S] = iq2_SAVX512x1
-	s.four[quant.IQ2_S] = iq2_SAVX512x4
-	s.one[quant.IQ3_XXS] = iq3_XXSAVX512x1
-	s.four[quant.IQ3_XXS] = iq3_XXSAVX512x4
-	s.one[quant.IQ3_S] = iq3_SAVX512x1
-	s.four[quant.IQ3_S] = iq3_SAVX512x4
-	s.one[quant.IQ1_S] = iq1_SAVX512x1
-	s.four[quant.IQ1_S] = iq1_SAVX512x4
-	s.one[quant.IQ1_M] = iq1_MAVX512x1
-	s.four[quant.IQ1_M] = iq1_MAVX512x4
+	s.one[quant.F32], s.four[quant.F32] = f32AVX512x1, f32AVX512x4
+	s.one[quant.F16], s.four[quant.F16] = f16AVX512x1, f16AVX512x4
+	s.one[quant.BF16], s.four[quant.BF16] = bf16AVX512x1, bf16AVX512x4
+	s.one[quant.Q8_0], s.four[quant.Q8_0] = q8_0AVX512x1, q8_0AVX512x4
+	s.one[quant.Q4_0], s.four[quant.Q4_0] = q4_0AVX512x1, q4_0AVX512x4
+	s.one[quant.Q4_1], s.four[quant.Q4_1] = q4_1AVX512x1, q4_1AVX512x4
+	s.one[quant.Q5_0], s.four[quant.Q5_0] = q5_0AVX512x1, q5_0AVX512x4
+	s.one[quant.Q5_1], s.four[quant.Q5_1] = q5_1AVX512x1, q5_1AVX512x4
+	s.one[quant.Q2_K], s.four[quant.Q2_K] = q2_KAVX512x1, q2_KAVX512x4
+	s.one[quant.Q3_K], s.four[quant.Q3_K] = q3_KAVX512x1, q3_KAVX512x4
+	s.one[quant.Q4_K], s.four[quant.Q4_K] = q4_KAVX512x1, q4_KAVX512x4
+	s.one[quant.Q5_K], s.four[quant.Q5_K] = q5_KAVX512x1, q5_KAVX512x4
+	s.one[quant.Q6_K], s.four[quant.Q6_K] = q6_KAVX512x1, q6_KAVX512x4
+	s.one[quant.IQ4_NL], s.four[quant.IQ4_NL] = iq4_NLAVX512x1, iq4_NLAVX512x4
+	s.one[quant.IQ4_XS], s.four[quant.IQ4_XS] = iq4_XSAVX512x1, iq4_XSAVX512x4
+	s.one[quant.MXFP4], s.four[quant.MXFP4] = mxfp4AVX512x1, mxfp4AVX512x4
+	s.one[quant.NVFP4], s.four[quant.NVFP4] = nvfp4AVX512x1, nvfp4AVX512x4
+	s.one[quant.Q1_0], s.four[quant.Q1_0] = q1_0AVX512x1, q1_0AVX512x4
+	s.one[quant.Q2_0], s.four[quant.Q2_0] = q2_0AVX512x1, q2_0AVX512x4
+	s.one[quant.TQ1_0], s.four[quant.TQ1_0] = tq1_0AVX512x1, tq1_0AVX512x4
+	s.one[quant.TQ2_0], s.four[quant.TQ2_0] = tq2_0AVX512x1, tq2_0AVX512x4
+	s.one[quant.IQ2_XXS], s.four[quant.IQ2_XXS] = iq2_XXSAVX512x1, iq2_XXSAVX512x4
+	s.one[quant.IQ2_XS], s.four[quant.IQ2_XS] = iq2_XSAVX512x1, iq2_XSAVX512x4
+	s.one[quant.IQ2_S], s.four[quant.IQ2_S] = iq2_SAVX512x1, iq2_SAVX512x4
+	s.one[quant.IQ3_XXS], s.four[quant.IQ3_XXS] = iq3_XXSAVX512x1, iq3_XXSAVX512x4
+	s.one[quant.IQ3_S], s.four[quant.IQ3_S] = iq3_SAVX512x1, iq3_SAVX512x4
+	s.one[quant.IQ1_S], s.four[quant.IQ1_S] = iq1_SAVX512x1, iq1_SAVX512x4
+	s.one[quant.IQ1_M], s.four[quant.IQ1_M] = iq1_MAVX512x1, iq1_MAVX512x4
 	s.addPanels(8, 8, 64, map[quant.Type]panelKernel{
 		quant.Q8_0:    q8_0AVX512Panel,
 		quant.Q4_0:    q4_0AVX512Panel,
@@ -1065,12 +1009,12 @@ func newAVX512() *Set {
 	return s
 }
 
-// q8_0VNNIx1 is a kernel for Q8_0, rows of activations: 1.
+// q8_0VNNIx1 is a rowKernel for Q8_0.
 //
 //go:noescape
-func q8_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q8_0VNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q8_0VNNIx4 is a kernel for Q8_0, rows of activations: 4.
+// q8_0VNNIx4 is a kernel for Q8_0.
 //
 //go:noescape
 func q8_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1080,12 +1024,12 @@ func q8_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q8_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q4_0VNNIx1 is a kernel for Q4_0, rows of activations: 1.
+// q4_0VNNIx1 is a rowKernel for Q4_0.
 //
 //go:noescape
-func q4_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q4_0VNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q4_0VNNIx4 is a kernel for Q4_0, rows of activations: 4.
+// q4_0VNNIx4 is a kernel for Q4_0.
 //
 //go:noescape
 func q4_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1095,12 +1039,12 @@ func q4_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q4_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q4_1VNNIx1 is a kernel for Q4_1, rows of activations: 1.
+// q4_1VNNIx1 is a rowKernel for Q4_1.
 //
 //go:noescape
-func q4_1VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q4_1VNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q4_1VNNIx4 is a kernel for Q4_1, rows of activations: 4.
+// q4_1VNNIx4 is a kernel for Q4_1.
 //
 //go:noescape
 func q4_1VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1110,12 +1054,12 @@ func q4_1VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q4_1VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q5_0VNNIx1 is a kernel for Q5_0, rows of activations: 1.
+// q5_0VNNIx1 is a rowKernel for Q5_0.
 //
 //go:noescape
-func q5_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q5_0VNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q5_0VNNIx4 is a kernel for Q5_0, rows of activations: 4.
+// q5_0VNNIx4 is a kernel for Q5_0.
 //
 //go:noescape
 func q5_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1125,12 +1069,12 @@ func q5_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q5_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q5_1VNNIx1 is a kernel for Q5_1, rows of activations: 1.
+// q5_1VNNIx1 is a rowKernel for Q5_1.
 //
 //go:noescape
-func q5_1VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q5_1VNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q5_1VNNIx4 is a kernel for Q5_1, rows of activations: 4.
+// q5_1VNNIx4 is a kernel for Q5_1.
 //
 //go:noescape
 func q5_1VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1140,12 +1084,12 @@ func q5_1VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q5_1VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q2_KVNNIx1 is a kernel for Q2_K, rows of activations: 1.
+// q2_KVNNIx1 is a rowKernel for Q2_K.
 //
 //go:noescape
-func q2_KVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q2_KVNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q2_KVNNIx4 is a kernel for Q2_K, rows of activations: 4.
+// q2_KVNNIx4 is a kernel for Q2_K.
 //
 //go:noescape
 func q2_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1155,12 +1099,12 @@ func q2_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q2_KVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q3_KVNNIx1 is a kernel for Q3_K, rows of activations: 1.
+// q3_KVNNIx1 is a rowKernel for Q3_K.
 //
 //go:noescape
-func q3_KVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q3_KVNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q3_KVNNIx4 is a kernel for Q3_K, rows of activations: 4.
+// q3_KVNNIx4 is a kernel for Q3_K.
 //
 //go:noescape
 func q3_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1170,12 +1114,12 @@ func q3_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q3_KVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q4_KVNNIx1 is a kernel for Q4_K, rows of activations: 1.
+// q4_KVNNIx1 is a rowKernel for Q4_K.
 //
 //go:noescape
-func q4_KVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q4_KVNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q4_KVNNIx4 is a kernel for Q4_K, rows of activations: 4.
+// q4_KVNNIx4 is a kernel for Q4_K.
 //
 //go:noescape
 func q4_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1185,12 +1129,12 @@ func q4_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q4_KVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q5_KVNNIx1 is a kernel for Q5_K, rows of activations: 1.
+// q5_KVNNIx1 is a rowKernel for Q5_K.
 //
 //go:noescape
-func q5_KVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q5_KVNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q5_KVNNIx4 is a kernel for Q5_K, rows of activations: 4.
+// q5_KVNNIx4 is a kernel for Q5_K.
 //
 //go:noescape
 func q5_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1200,12 +1144,12 @@ func q5_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q5_KVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q6_KVNNIx1 is a kernel for Q6_K, rows of activations: 1.
+// q6_KVNNIx1 is a rowKernel for Q6_K.
 //
 //go:noescape
-func q6_KVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q6_KVNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q6_KVNNIx4 is a kernel for Q6_K, rows of activations: 4.
+// q6_KVNNIx4 is a kernel for Q6_K.
 //
 //go:noescape
 func q6_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1215,12 +1159,12 @@ func q6_KVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q6_KVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq4_NLVNNIx1 is a kernel for IQ4_NL, rows of activations: 1.
+// iq4_NLVNNIx1 is a rowKernel for IQ4_NL.
 //
 //go:noescape
-func iq4_NLVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq4_NLVNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq4_NLVNNIx4 is a kernel for IQ4_NL, rows of activations: 4.
+// iq4_NLVNNIx4 is a kernel for IQ4_NL.
 //
 //go:noescape
 func iq4_NLVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1230,12 +1174,12 @@ func iq4_NLVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func iq4_NLVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq4_XSVNNIx1 is a kernel for IQ4_XS, rows of activations: 1.
+// iq4_XSVNNIx1 is a rowKernel for IQ4_XS.
 //
 //go:noescape
-func iq4_XSVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq4_XSVNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq4_XSVNNIx4 is a kernel for IQ4_XS, rows of activations: 4.
+// iq4_XSVNNIx4 is a kernel for IQ4_XS.
 //
 //go:noescape
 func iq4_XSVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1245,12 +1189,12 @@ func iq4_XSVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func iq4_XSVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// mxfp4VNNIx1 is a kernel for MXFP4, rows of activations: 1.
+// mxfp4VNNIx1 is a rowKernel for MXFP4.
 //
 //go:noescape
-func mxfp4VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func mxfp4VNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// mxfp4VNNIx4 is a kernel for MXFP4, rows of activations: 4.
+// mxfp4VNNIx4 is a kernel for MXFP4.
 //
 //go:noescape
 func mxfp4VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1260,12 +1204,12 @@ func mxfp4VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func mxfp4VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// nvfp4VNNIx1 is a kernel for NVFP4, rows of activations: 1.
+// nvfp4VNNIx1 is a rowKernel for NVFP4.
 //
 //go:noescape
-func nvfp4VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func nvfp4VNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// nvfp4VNNIx4 is a kernel for NVFP4, rows of activations: 4.
+// nvfp4VNNIx4 is a kernel for NVFP4.
 //
 //go:noescape
 func nvfp4VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1275,12 +1219,12 @@ func nvfp4VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func nvfp4VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q1_0VNNIx1 is a kernel for Q1_0, rows of activations: 1.
+// q1_0VNNIx1 is a rowKernel for Q1_0.
 //
 //go:noescape
-func q1_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q1_0VNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q1_0VNNIx4 is a kernel for Q1_0, rows of activations: 4.
+// q1_0VNNIx4 is a kernel for Q1_0.
 //
 //go:noescape
 func q1_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1290,12 +1234,12 @@ func q1_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q1_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q2_0VNNIx1 is a kernel for Q2_0, rows of activations: 1.
+// q2_0VNNIx1 is a rowKernel for Q2_0.
 //
 //go:noescape
-func q2_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func q2_0VNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// q2_0VNNIx4 is a kernel for Q2_0, rows of activations: 4.
+// q2_0VNNIx4 is a kernel for Q2_0.
 //
 //go:noescape
 func q2_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1305,12 +1249,12 @@ func q2_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLas
 //go:noescape
 func q2_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// tq1_0VNNIx1 is a kernel for TQ1_0, rows of activations: 1.
+// tq1_0VNNIx1 is a rowKernel for TQ1_0.
 //
 //go:noescape
-func tq1_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func tq1_0VNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// tq1_0VNNIx4 is a kernel for TQ1_0, rows of activations: 4.
+// tq1_0VNNIx4 is a kernel for TQ1_0.
 //
 //go:noescape
 func tq1_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1320,12 +1264,12 @@ func tq1_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func tq1_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// tq2_0VNNIx1 is a kernel for TQ2_0, rows of activations: 1.
+// tq2_0VNNIx1 is a rowKernel for TQ2_0.
 //
 //go:noescape
-func tq2_0VNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func tq2_0VNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// tq2_0VNNIx4 is a kernel for TQ2_0, rows of activations: 4.
+// tq2_0VNNIx4 is a kernel for TQ2_0.
 //
 //go:noescape
 func tq2_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1335,12 +1279,12 @@ func tq2_0VNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func tq2_0VNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq2_XXSVNNIx1 is a kernel for IQ2_XXS, rows of activations: 1.
+// iq2_XXSVNNIx1 is a rowKernel for IQ2_XXS.
 //
 //go:noescape
-func iq2_XXSVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq2_XXSVNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq2_XXSVNNIx4 is a kernel for IQ2_XXS, rows of activations: 4.
+// iq2_XXSVNNIx4 is a kernel for IQ2_XXS.
 //
 //go:noescape
 func iq2_XXSVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1350,12 +1294,12 @@ func iq2_XXSVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, x
 //go:noescape
 func iq2_XXSVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq2_XSVNNIx1 is a kernel for IQ2_XS, rows of activations: 1.
+// iq2_XSVNNIx1 is a rowKernel for IQ2_XS.
 //
 //go:noescape
-func iq2_XSVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq2_XSVNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq2_XSVNNIx4 is a kernel for IQ2_XS, rows of activations: 4.
+// iq2_XSVNNIx4 is a kernel for IQ2_XS.
 //
 //go:noescape
 func iq2_XSVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1365,12 +1309,12 @@ func iq2_XSVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func iq2_XSVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq2_SVNNIx1 is a kernel for IQ2_S, rows of activations: 1.
+// iq2_SVNNIx1 is a rowKernel for IQ2_S.
 //
 //go:noescape
-func iq2_SVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq2_SVNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq2_SVNNIx4 is a kernel for IQ2_S, rows of activations: 4.
+// iq2_SVNNIx4 is a kernel for IQ2_S.
 //
 //go:noescape
 func iq2_SVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1380,12 +1324,12 @@ func iq2_SVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func iq2_SVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq3_XXSVNNIx1 is a kernel for IQ3_XXS, rows of activations: 1.
+// iq3_XXSVNNIx1 is a rowKernel for IQ3_XXS.
 //
 //go:noescape
-func iq3_XXSVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq3_XXSVNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq3_XXSVNNIx4 is a kernel for IQ3_XXS, rows of activations: 4.
+// iq3_XXSVNNIx4 is a kernel for IQ3_XXS.
 //
 //go:noescape
 func iq3_XXSVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1395,12 +1339,12 @@ func iq3_XXSVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, x
 //go:noescape
 func iq3_XXSVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq3_SVNNIx1 is a kernel for IQ3_S, rows of activations: 1.
+// iq3_SVNNIx1 is a rowKernel for IQ3_S.
 //
 //go:noescape
-func iq3_SVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq3_SVNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq3_SVNNIx4 is a kernel for IQ3_S, rows of activations: 4.
+// iq3_SVNNIx4 is a kernel for IQ3_S.
 //
 //go:noescape
 func iq3_SVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1410,12 +1354,12 @@ func iq3_SVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func iq3_SVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq1_SVNNIx1 is a kernel for IQ1_S, rows of activations: 1.
+// iq1_SVNNIx1 is a rowKernel for IQ1_S.
 //
 //go:noescape
-func iq1_SVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq1_SVNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq1_SVNNIx4 is a kernel for IQ1_S, rows of activations: 4.
+// iq1_SVNNIx4 is a kernel for IQ1_S.
 //
 //go:noescape
 func iq1_SVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1425,12 +1369,12 @@ func iq1_SVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLa
 //go:noescape
 func iq1_SVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// iq1_MVNNIx1 is a kernel for IQ1_M, rows of activations: 1.
+// iq1_MVNNIx1 is a rowKernel for IQ1_M.
 //
 //go:noescape
-func iq1_MVNNIx1(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
+func iq1_MVNNIx1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
-// iq1_MVNNIx4 is a kernel for IQ1_M, rows of activations: 4.
+// iq1_MVNNIx4 is a kernel for IQ1_M.
 //
 //go:noescape
 func iq1_MVNNIx4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
@@ -1446,62 +1390,34 @@ func newVNNI() *Set {
 	s.Name = "avx512vnni"
 	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
 	s.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}
-	s.one[quant.F32] = f32AVX512x1
-	s.four[quant.F32] = f32AVX512x4
-	s.one[quant.F16] = f16AVX512x1
-	s.four[quant.F16] = f16AVX512x4
-	s.one[quant.BF16] = bf16AVX512x1
-	s.four[quant.BF16] = bf16AVX512x4
-	s.one[quant.Q8_0] = q8_0VNNIx1
-	s.four[quant.Q8_0] = q8_0VNNIx4
-	s.one[quant.Q4_0] = q4_0VNNIx1
-	s.four[quant.Q4_0] = q4_0VNNIx4
-	s.one[quant.Q4_1] = q4_1VNNIx1
-	s.four[quant.Q4_1] = q4_1VNNIx4
-	s.one[quant.Q5_0] = q5_0VNNIx1
-	s.four[quant.Q5_0] = q5_0VNNIx4
-	s.one[quant.Q5_1] = q5_1VNNIx1
-	s.four[quant.Q5_1] = q5_1VNNIx4
-	s.one[quant.Q2_K] = q2_KVNNIx1
-	s.four[quant.Q2_K] = q2_KVNNIx4
-	s.one[quant.Q3_K] = q3_KVNNIx1
-	s.four[quant.Q3_K] = q3_KVNNIx4
-	s.one[quant.Q4_K] = q4_KVNNIx1
-	s.four[quant.Q4_K] = q4_KVNNIx4
-	s.one[quant.Q5_K] = q5_KVNNIx1
-	s.four[quant.Q5_K] = q5_KVNNIx4
-	s.one[quant.Q6_K] = q6_KVNNIx1
-	s.four[quant.Q6_K] = q6_KVNNIx4
-	s.one[quant.IQ4_NL] = iq4_NLVNNIx1
-	s.four[quant.IQ4_NL] = iq4_NLVNNIx4
-	s.one[quant.IQ4_XS] = iq4_XSVNNIx1
-	s.four[quant.IQ4_XS] = iq4_XSVNNIx4
-	s.one[quant.MXFP4] = mxfp4VNNIx1
-	s.four[quant.MXFP4] = mxfp4VNNIx4
-	s.one[quant.NVFP4] = nvfp4VNNIx1
-	s.four[quant.NVFP4] = nvfp4VNNIx4
-	s.one[quant.Q1_0] = q1_0VNNIx1
-	s.four[quant.Q1_0] = q1_0VNNIx4
-	s.one[quant.Q2_0] = q2_0VNNIx1
-	s.four[quant.Q2_0] = q2_0VNNIx4
-	s.one[quant.TQ1_0] = tq1_0VNNIx1
-	s.four[quant.TQ1_0] = tq1_0VNNIx4
-	s.one[quant.TQ2_0] = tq2_0VNNIx1
-	s.four[quant.TQ2_0] = tq2_0VNNIx4
-	s.one[quant.IQ2_XXS] = iq2_XXSVNNIx1
-	s.four[quant.IQ2_XXS] = iq2_XXSVNNIx4
-	s.one[quant.IQ2_XS] = iq2_XSVNNIx1
-	s.four[quant.IQ2_XS] = iq2_XSVNNIx4
-	s.one[quant.IQ2_S] = iq2_SVNNIx1
-	s.four[quant.IQ2_S] = iq2_SVNNIx4
-	s.one[quant.IQ3_XXS] = iq3_XXSVNNIx1
-	s.four[quant.IQ3_XXS] = iq3_XXSVNNIx4
-	s.one[quant.IQ3_S] = iq3_SVNNIx1
-	s.four[quant.IQ3_S] = iq3_SVNNIx4
-	s.one[quant.IQ1_S] = iq1_SVNNIx1
-	s.four[quant.IQ1_S] = iq1_SVNNIx4
-	s.one[quant.IQ1_M] = iq1_MVNNIx1
-	s.four[quant.IQ1_M] = iq1_MVNNIx4
+	s.one[quant.F32], s.four[quant.F32] = f32AVX512x1, f32AVX512x4
+	s.one[quant.F16], s.four[quant.F16] = f16AVX512x1, f16AVX512x4
+	s.one[quant.BF16], s.four[quant.BF16] = bf16AVX512x1, bf16AVX512x4
+	s.one[quant.Q8_0], s.four[quant.Q8_0] = q8_0VNNIx1, q8_0VNNIx4
+	s.one[quant.Q4_0], s.four[quant.Q4_0] = q4_0VNNIx1, q4_0VNNIx4
+	s.one[quant.Q4_1], s.four[quant.Q4_1] = q4_1VNNIx1, q4_1VNNIx4
+	s.one[quant.Q5_0], s.four[quant.Q5_0] = q5_0VNNIx1, q5_0VNNIx4
+	s.one[quant.Q5_1], s.four[quant.Q5_1] = q5_1VNNIx1, q5_1VNNIx4
+	s.one[quant.Q2_K], s.four[quant.Q2_K] = q2_KVNNIx1, q2_KVNNIx4
+	s.one[quant.Q3_K], s.four[quant.Q3_K] = q3_KVNNIx1, q3_KVNNIx4
+	s.one[quant.Q4_K], s.four[quant.Q4_K] = q4_KVNNIx1, q4_KVNNIx4
+	s.one[quant.Q5_K], s.four[quant.Q5_K] = q5_KVNNIx1, q5_KVNNIx4
+	s.one[quant.Q6_K], s.four[quant.Q6_K] = q6_KVNNIx1, q6_KVNNIx4
+	s.one[quant.IQ4_NL], s.four[quant.IQ4_NL] = iq4_NLVNNIx1, iq4_NLVNNIx4
+	s.one[quant.IQ4_XS], s.four[quant.IQ4_XS] = iq4_XSVNNIx1, iq4_XSVNNIx4
+	s.one[quant.MXFP4], s.four[quant.MXFP4] = mxfp4VNNIx1, mxfp4VNNIx4
+	s.one[quant.NVFP4], s.four[quant.NVFP4] = nvfp4VNNIx1, nvfp4VNNIx4
+	s.one[quant.Q1_0], s.four[quant.Q1_0] = q1_0VNNIx1, q1_0VNNIx4
+	s.one[quant.Q2_0], s.four[quant.Q2_0] = q2_0VNNIx1, q2_0VNNIx4
+	s.one[quant.TQ1_0], s.four[quant.TQ1_0] = tq1_0VNNIx1, tq1_0VNNIx4
+	s.one[quant.TQ2_0], s.four[quant.TQ2_0] = tq2_0VNNIx1, tq2_0VNNIx4
+	s.one[quant.IQ2_XXS], s.four[quant.IQ2_XXS] = iq2_XXSVNNIx1, iq2_XXSVNNIx4
+	s.one[quant.IQ2_XS], s.four[quant.IQ2_XS] = iq2_XSVNNIx1, iq2_XSVNNIx4
+	s.one[quant.IQ2_S], s.four[quant.IQ2_S] = iq2_SVNNIx1, iq2_SVNNIx4
+	s.one[quant.IQ3_XXS], s.four[quant.IQ3_XXS] = iq3_XXSVNNIx1, iq3_XXSVNNIx4
+	s.one[quant.IQ3_S], s.four[quant.IQ3_S] = iq3_SVNNIx1, iq3_SVNNIx4
+	s.one[quant.IQ1_S], s.four[quant.IQ1_S] = iq1_SVNNIx1, iq1_SVNNIx4
+	s.one[quant.IQ1_M], s.four[quant.IQ1_M] = iq1_MVNNIx1, iq1_MVNNIx4
 	s.panels = newAVX512().panels[:1]
 	s.addPanels(8, 8, 64, map[quant.Type]panelKernel{
 		quant.Q8_0:    q8_0VNNIPanel,

@@ -113,12 +113,28 @@ func TestTwinFloats(t *testing.T) {
 	}
 }
 
+// One row of activations meets several strips at once, some k of each at a time: all numbers of strips, several parts
+// of k and a last one of any length.
+func TestTwinStrips(t *testing.T) {
+	for _, typ := range types {
+		seed := uint64(200)
+		for kind := range natures {
+			for _, rows := range []int{48, 64, 65, 127, 131, 200} {
+				for _, k := range []int{256, 511, 768, 1283} {
+					seed++
+					checkTwin(t, shape{typ, rows, max(1, k/unit(typ)), 1, 1, kind, seed})
+				}
+			}
+		}
+	}
+}
+
 func FuzzTwin(f *testing.F) {
 	f.Add(uint8(0), uint8(0), uint8(0), uint8(0), uint8(0), uint8(0), uint64(1))
 	f.Add(uint8(5), uint8(32), uint8(4), uint8(8), uint8(1), uint8(1), uint64(2))
 	f.Add(uint8(7), uint8(17), uint8(8), uint8(64), uint8(0), uint8(2), uint64(3))
 	f.Fuzz(func(t *testing.T, typ, rows, blocks, acts, pad, kind uint8, seed uint64) {
-		checkTwin(t, shape{types[int(typ)%len(types)], 1 + int(rows)%33, 1 + int(blocks)%19, 1 + int(acts)%75,
+		checkTwin(t, shape{types[int(typ)%len(types)], 1 + int(rows)%80, 1 + int(blocks)%19, 1 + int(acts)%75,
 			int(pad) % 5, nature(kind) % natures, seed})
 	})
 }

@@ -38,7 +38,8 @@ type blocks struct {
 	stage          stage
 	at             int  // bytes from R15 to the next vector of the panel
 	vectors        int  // in the panel
-	small          bool // tiles, see tileAhead
+	line, repeated int  // of the tile: the next to ask for; how many more loops have asked for
+	small          bool // tiles, see tileBody
 	planar              // with AMX
 	rows           int
 	isum           []string // the block's sums, a vector for each row, if sub-blocks have scales
@@ -49,13 +50,15 @@ type blocks struct {
 	frame, totalAt int      // bytes
 }
 
-func (s source) emitBlocks(e *emitter, name string, rows int) {
+// emitBlocks writes a kernel: four rows by one strip.
+func (s source) emitBlocks(e *emitter, name string) {
+	const rows = 4
 	b := &blocks{emitter: e, rows: rows, totalAt: s.slots * e.width()}
 	b.frame = b.totalAt
 	if !e.wide() {
 		b.frame += 64 * rows
 	}
-	e.begin(name, b.frame, fmt.Sprintf("%s is a kernel for %s, rows of activations: %d.", name, s.name, rows))
+	e.begin(name, b.frame, fmt.Sprintf("%s is a kernel for %s.", name, s.name))
 	b.registers(s.subs)
 	if e.wide() {
 		b.total = e.take(rows)
@@ -64,27 +67,15 @@ func (s source) emitBlocks(e *emitter, name string, rows int) {
 		}
 		e.keep(s.keep...)
 	} else {
+		e.clearFrame(b.totalAt, 64*rows)
 		e.keep(s.keep[0])
-		e.zero(b.t)
-		for at := 0; at < 64*rows; at += 32 {
-			e.store(b.t, fmt.Sprintf("%d(SP)", b.totalAt+at))
-		}
 	}
 	e.f("")
-	e.f("block:")
-	b.tileAhead(s.tile)
 	if !e.wide() {
-		e.f("XORL SI, SI")
 		e.f("LEAQ %d(SP), R12", b.totalAt)
-		e.f("half:")
 	}
-	s.body(b)
-	if !e.wide() {
-		e.f("ADDQ $2, SI")
-		e.f("ADDQ $32, R12")
-		e.f("CMPQ SI, $4")
-		e.f("JLT half")
-	}
+	e.f("block:")
+	s.block(b)
 	e.f("ADDQ $%d, BX", s.tile)
 	e.f("ADDQ $%d, DX", s.x)
 	e.f("DECQ blocks+64(FP)")
@@ -95,6 +86,45 @@ func (s source) emitBlocks(e *emitter, name string, rows int) {
 		totals = make([]string, rows)
 	}
 	e.finish(totals, b.totalAt)
+}
+
+// block writes the body for a tile; in ymm form for its halves, one after the other, whose sums are at R12.
+func (s source) block(b *blocks) {
+	if b.wide() {
+		b.tileBody(s)
+		return
+	}
+	b.f("XORL SI, SI")
+	b.f("half:")
+	b.tileBody(s)
+	b.f("ADDQ $2, SI")
+	b.f("ADDQ $32, R12")
+	b.f("CMPQ SI, $4")
+	b.f("JLT half")
+	b.f("SUBQ $64, R12")
+}
+
+// tileBody writes the body for the tile at BX. A small tile's lines are asked for at once: its vectors are not aligned, and
+// those of the body would be too few.
+func (b *blocks) tileBody(s source) {
+	if b.stage.unpacked() {
+		s.body(b)
+		return
+	}
+	b.line, b.repeated, b.small = 0, 0, s.tile <= 16*36
+	lines := (s.tile + 63) / 64
+	if b.small {
+		for i := range lines {
+			b.emitter.ahead(64*i, "BX")
+		}
+		s.body(b)
+		return
+	}
+	b.f("MOVQ BX, %s", b.aheadAt())
+	s.body(b)
+	for b.line+b.repeated < lines {
+		b.ahead()
+	}
 }
 
 // registers takes those that every body uses.
@@ -117,9 +147,13 @@ func (b *blocks) loop(name string, times int, body func()) {
 	label := name + [...]string{fused: "", expand: "Expand", multiply: "Multiply", planes: "Planes"}[b.stage]
 	b.f("MOVL $%d, AX", times)
 	b.f("%s:", label)
-	before := b.vectors
+	before, line := b.vectors, b.line
 	body()
 	b.vectors = before + times*(b.vectors-before)
+	if n := b.line - line; n > 0 {
+		b.f("ADDQ $%d, %s", 64*n, b.aheadAt())
+		b.line, b.repeated = line, b.repeated+times*n
+	}
 	b.step()
 	b.f("DECL AX")
 	b.f("JNZ %s", label)
@@ -163,20 +197,35 @@ func (b *blocks) unpacked(r string, code func()) {
 	}
 }
 
-// ahead asks for weights that are read from memory: not those of a panel, nor those that tileAhead asked for.
-func (b *blocks) ahead(offset int, base string) {
-	if !b.stage.unpacked() && !b.small {
-		b.emitter.ahead(offset, base)
+// ahead asks for a line of the next tiles, if it is not a panel that is read. Bodies call it once for each line of the
+// tile, evenly spread: the hardware fetches ahead by itself where lines are asked for in order, in whatever order
+// they are used.
+func (b *blocks) ahead() {
+	if b.stage.unpacked() || b.small {
+		return
+	}
+	b.emitter.ahead(64*b.line, b.aheadAt())
+	b.line++
+}
+
+// aheadAt is a register that the stage does not need.
+func (b *blocks) aheadAt() string {
+	if b.stage.unpacking() {
+		return "DI"
+	}
+	return "R15"
+}
+
+// activations sets DI to the block's activations.
+func (b *blocks) activations() {
+	if !b.stage.unpacking() {
+		b.f("MOVQ DX, DI")
 	}
 }
 
-// tileAhead asks for a small tile as a whole: its vectors are not aligned, so that asking for each of them misses lines.
-func (b *blocks) tileAhead(bytes int) {
-	if b.small = bytes <= 16*34; !b.small || b.stage.unpacked() {
-		return
-	}
-	for at := 0; at < bytes; at += 64 {
-		b.emitter.ahead(at, "BX")
+func (b *blocks) nextActivations(bytes int) {
+	if !b.stage.unpacking() {
+		b.f("ADDQ $%d, DI", bytes)
 	}
 }
 
@@ -185,7 +234,7 @@ func (b *blocks) slot(vector int) string { return fmt.Sprintf("%d(SP)", vector*b
 // nibbles puts half of the bytes of vector i at R10 into codes.
 func (b *blocks) nibbles(i int, high bool) {
 	if !high {
-		b.ahead(perTile*i, "R10")
+		b.ahead()
 		b.cut(perTile*i, 0, "low4")
 		return
 	}
@@ -195,7 +244,7 @@ func (b *blocks) nibbles(i int, high bool) {
 // twoBits puts the codes of a run, of vector i at R10, into codes.
 func (b *blocks) twoBits(run, i int) {
 	if run == 0 {
-		b.ahead(perTile*i, "R10")
+		b.ahead()
 	}
 	b.cut(perTile*i, 2*run, "low2")
 }

@@ -31,7 +31,7 @@ func (b *blocks) q5_1() {
 // nibbles32 is the 8 vectors of codes of 4 bits at offset; more, if not nil, then changes those of vector i.
 func (b *blocks) nibbles32(offset int, more func(i int)) (v []vector) {
 	b.lane4(offset, "R10")
-	b.f("MOVQ DX, DI")
+	b.activations()
 	for i := range 8 {
 		v = append(v, vector{func() {
 			b.nibbles(i%4, i >= 4)
@@ -48,7 +48,7 @@ func (b *blocks) fifthBits(offset int) func(i int) {
 	b.lane4(offset, "R11")
 	return func(i int) {
 		if i == 0 {
-			b.ahead(0, "R11")
+			b.ahead()
 		}
 		b.bits("0(R11)", 4-i, "bit4")
 	}
@@ -75,11 +75,11 @@ func (b *blocks) minimum32() {
 // q8_0 has signed codes.
 func (b *blocks) q8_0() {
 	b.lane4(32, "R10")
-	b.f("MOVQ DX, DI")
+	b.activations()
 	var v []vector
 	for i := range 8 {
 		v = append(v, vector{func() {
-			b.ahead(perTile*i, "R10")
+			b.ahead()
 			from := fmt.Sprintf("%d(R10)", perTile*i)
 			if b.vnni {
 				b.f("VPXORD %s, %s, %s", from, b.c("bit7"), b.codes)

@@ -32,7 +32,7 @@ func (b *blocks) grid(g *grid) {
 	if b.stage.unpacking() {
 		points = "CX"
 	} else {
-		b.f("MOVQ DX, DI")
+		b.activations()
 		b.f("LEAQ %d(DX), CX", xNeg)
 	}
 	if !b.stage.unpacked() {
@@ -41,8 +41,8 @@ func (b *blocks) grid(g *grid) {
 	shift, most := tableRange(g.codes)
 	b.loop("sub", 8, func() {
 		if !b.stage.unpacked() {
-			for i := range g.step {
-				b.ahead(i*perTile, "R10")
+			for range g.step {
+				b.ahead()
 			}
 			g.sub(b)
 		}
@@ -56,7 +56,7 @@ func (b *blocks) grid(g *grid) {
 		b.f("ADDQ $%d, R10", g.step*perTile)
 		g.next(b)
 		if !b.stage.unpacking() {
-			b.f("ADDQ $32, DI")
+			b.nextActivations(32)
 			b.f("ADDQ $8, CX")
 		}
 	})
@@ -138,7 +138,7 @@ func (b *blocks) odd() {
 // nibbleScale puts the scale of a part into codes, from bytes of two at R13.
 func (b *blocks) nibbleScale(offset, part int) {
 	if part == 0 {
-		b.ahead(offset, "R13")
+		b.ahead()
 	}
 	b.f("VPMOVZXBD %d(R13), %s", offset, b.codes)
 	if part == 0 {

@@ -60,7 +60,7 @@ func (b *blocks) q3_K() {
 	codes := func(run, i int) {
 		b.twoBits(run, i)
 		if run == 0 && i < 4 {
-			b.ahead(perTile*i, "R11")
+			b.ahead()
 		}
 		b.bits(fmt.Sprintf("%d(R11)", perTile*(i%4)), 2-run-i/4*4, "bit2")
 	}
@@ -84,8 +84,8 @@ func (b *blocks) scalesQ3() {
 	}
 	high := b.isum[0]
 	b.lane4(1536, "R10")
-	for at := 0; at < 192; at += 64 {
-		b.ahead(at, "R10")
+	for range 3 {
+		b.ahead()
 	}
 	b.load("128(R10)", high)
 	for group := range 4 {
@@ -112,7 +112,7 @@ type runs struct {
 func (b *blocks) sixteens(h runs, codes func(run, i int), visit func(run, part int, v []vector)) {
 	b.clear()
 	b.lane4(h.codes, "R10")
-	b.f("MOVQ DX, DI")
+	b.activations()
 	b.f("LEAQ %d(DX), CX", xNeg)
 	b.loop("half128", 2, func() {
 		for run := range 4 {
@@ -129,7 +129,7 @@ func (b *blocks) sixteens(h runs, codes func(run, i int), visit func(run, part i
 			b.f("ADDQ $%d, R11", h.bits*perTile)
 		}
 		b.f("ADDQ $%d, R13", h.scales)
-		b.f("ADDQ $128, DI")
+		b.nextActivations(128)
 		b.f("ADDQ $32, CX")
 	})
 }
@@ -137,7 +137,7 @@ func (b *blocks) sixteens(h runs, codes func(run, i int), visit func(run, part i
 // scaleAt widens the bytes of a sub-block's scales at R13.
 func (b *blocks) scaleAt(run, part int, widen string) {
 	if run%2+part == 0 {
-		b.ahead(32*run, "R13")
+		b.ahead()
 	}
 	b.f("%s %d(R13), %s", widen, 16*(2*run+part), b.codes)
 }
@@ -152,7 +152,7 @@ func (b *blocks) q5_K() {
 	bits := func() { // a copy of bit 4 of all codes, which moves down by two bits for each pair of sub-blocks
 		b.lane4(256, "R10")
 		for i := range 8 {
-			b.ahead(perTile*i, "R10")
+			b.ahead()
 			b.load(fmt.Sprintf("%d(R10)", perTile*i), b.tmp)
 			b.store(b.tmp, b.slot(bitsAt+i))
 		}
@@ -180,7 +180,7 @@ func (b *blocks) kBlock(codesAt int, prepare func(), codes func(i int, high bool
 	}
 	b.clear()
 	b.lane4(codesAt, "R10")
-	b.f("MOVQ DX, DI")
+	b.activations()
 	b.f("LEAQ 0(SP), R13")
 	b.loop("pair", 4, func() {
 		for s, high := range []bool{false, true} {
@@ -191,7 +191,7 @@ func (b *blocks) kBlock(codesAt int, prepare func(), codes func(i int, high bool
 			b.scaledDots(v, most, fmt.Sprintf("%d(R13)", s*b.width()))
 		}
 		b.f("ADDQ $%d, R10", 8*perTile)
-		b.f("ADDQ $64, DI")
+		b.nextActivations(64)
 		b.f("ADDQ $%d, R13", 2*b.width())
 	})
 	b.halves(0)
@@ -247,7 +247,7 @@ func (b *blocks) q6_K() {
 func (b *blocks) sixBits(run, i int) {
 	b.nibbles(8*(run%2)+i, run >= 2)
 	if run == 0 {
-		b.ahead(perTile*i, "R11")
+		b.ahead()
 	}
 	b.bits(fmt.Sprintf("%d(R11)", perTile*i), [...]int{4, 2, 0, -2}[run], "bits45")
 }
@@ -257,8 +257,8 @@ func (b *blocks) unpackScales() {
 	b.f("// scales and minima, 6 bits each")
 	high, word, v := b.codes, b.acc[0], b.isum[0]
 	b.lane4(64, "R10")
-	for at := -64; at < 192; at += 64 {
-		b.ahead(at, "R10")
+	for range 4 {
+		b.ahead()
 	}
 	b.load("128(R10)", high)
 	first := func(shift string, n int, to int) { // low nibbles of the word, high bits shifted

@@ -88,7 +88,7 @@ func (b *blocks) exponents() {
 // nvfp4 is four sub-blocks of 16, each with a scale that is no integer: as if they were blocks.
 func (b *blocks) nvfp4() {
 	b.lane4(64, "R10")
-	b.f("MOVQ DX, DI")
+	b.activations()
 	for s := range 4 {
 		var v []vector
 		for i := range 4 {
@@ -160,7 +160,7 @@ func (b *blocks) iq4_XS() {
 	b.scalesXS()
 	b.clear()
 	b.lane4(128, "R10")
-	b.f("MOVQ DX, DI")
+	b.activations()
 	b.f("LEAQ %d(DX), CX", xSums)
 	b.f("LEAQ 0(SP), R13")
 	b.loop("pair", 4, func() {
@@ -181,7 +181,7 @@ func (b *blocks) iq4_XS() {
 			b.scaled(fmt.Sprintf("%d(R13)", s*b.width()))
 		}
 		b.f("ADDQ $%d, R10", 8*perTile)
-		b.f("ADDQ $64, DI")
+		b.nextActivations(64)
 		b.f("ADDQ $4, CX")
 		b.f("ADDQ $%d, R13", 2*b.width())
 	})
@@ -208,8 +208,8 @@ func (b *blocks) scalesXS() {
 	}
 	low, high := b.acc[0], b.isum[0]
 	b.lane4(64, "R10")
-	b.ahead(0, "BX")
-	b.ahead(0, "R10")
+	b.ahead()
+	b.ahead()
 	b.load("0(R10)", low)
 	b.f("VPMOVZXWD %s, %s", b.lane2(32), high)
 	b.f("VPSLLD $4, %s, %s", high, high)

@@ -7,7 +7,7 @@ import "fmt"
 func (b *blocks) q1_0() {
 	b.eachBlock32(4, func(block, i int) {
 		if i == 0 {
-			b.ahead(perTile*block, "R10")
+			b.ahead()
 		}
 		b.cut(perTile*block, i-1, "bytes2")
 	}, 2)
@@ -20,7 +20,7 @@ func (b *blocks) q2_0() {
 // eachBlock32 multiplies the parts of a block that meet one block of 32 activations each.
 func (b *blocks) eachBlock32(blocks int, codes func(block, i int), most int) {
 	b.lane4(32, "R10")
-	b.f("MOVQ DX, DI")
+	b.activations()
 	for block := range blocks {
 		b.startAt("DX", x32*block+x32Neg, 0)
 		var v []vector
@@ -36,7 +36,7 @@ func (b *blocks) eachBlock32(blocks int, codes func(block, i int), most int) {
 func (b *blocks) tq2_0() {
 	b.startLessSum()
 	b.lane4(0, "R10")
-	b.f("MOVQ DX, DI")
+	b.activations()
 	b.loop("half128", 2, func() {
 		var v []vector
 		for run := range 4 {
@@ -46,7 +46,7 @@ func (b *blocks) tq2_0() {
 		}
 		b.dots(v, 3, true)
 		b.f("ADDQ $%d, R10", 8*perTile)
-		b.f("ADDQ $128, DI")
+		b.nextActivations(128)
 	})
 	b.halves(1024)
 	b.addBlock("VFMADD231PS", xScale, b.acc)
@@ -56,7 +56,7 @@ func (b *blocks) tq2_0() {
 func (b *blocks) tq1_0() {
 	b.startLessSum()
 	b.lane4(0, "R10")
-	b.f("MOVQ DX, DI")
+	b.activations()
 	q := b.reg()
 	var v []vector
 	for _, part := range []struct{ from, vectors, digits, k int }{{0, 8, 5, 0}, {8, 4, 5, 160}, {12, 1, 4, 240}} {
@@ -75,7 +75,7 @@ func (b *blocks) tq1_0() {
 // them from one digit to the next.
 func (b *blocks) digit(i, n int, q string) {
 	if n == 0 {
-		b.ahead(perTile*i, "R10")
+		b.ahead()
 		b.load(fmt.Sprintf("%d(R10)", perTile*i), q)
 	} else {
 		b.f("VPADDB %s, %s, %s", q, q, b.tmp)

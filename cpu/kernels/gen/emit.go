@@ -267,6 +267,28 @@ func (e *emitter) lanesMask() {
 	e.f("VMOVDQU 32(AX), Y1")
 }
 
+// storeSums copies the masked lanes of 16 sums at R12 to DI.
+func (e *emitter) storeSums() {
+	if e.wide() {
+		e.load("(R12)", "Z0")
+		e.f("VMOVUPS Z0, K1, (DI)")
+		return
+	}
+	e.storeLanes(0, "(R12)", "32(R12)")
+}
+
+// clearFrame clears bytes of the frame.
+func (e *emitter) clearFrame(at, bytes int) {
+	zero := "Z0"
+	if !e.wide() {
+		zero = "Y0"
+	}
+	e.zero(zero)
+	for end := at + bytes; at < end; at += e.width() {
+		e.store(zero, fmt.Sprintf("%d(SP)", at))
+	}
+}
+
 // storeLanes copies two halves to the masked lanes of row r at DI.
 func (e *emitter) storeLanes(r int, low, high string) {
 	e.f("VMOVUPS %s, Y2", low)
@@ -275,9 +297,11 @@ func (e *emitter) storeLanes(r int, low, high string) {
 	e.f("VMASKMOVPS Y3, Y1, %s", e.x("DI", 32, r))
 }
 
-// distance is how far ahead of the weights in use memory is asked for more: 2 pages, since the hardware's own
-// prefetch stops at each page's end. Less measured slower from memory; more, no faster. Beyond the matrix it
-// has no effect, and no fault.
-const distance = 8 << 10
+// Memory is asked for twice: long before its use, to be brought to L2; then to L1, which has room for little, and few
+// requests at a time. Both were measured; beyond the matrix they have no effect, and no fault.
+const near, far = 2 << 10, 8 << 10
 
-func (e *emitter) ahead(offset int, base string) { e.f("PREFETCHT0 %d(%s)", offset+distance, base) }
+func (e *emitter) ahead(offset int, base string) {
+	e.f("PREFETCHT0 %d(%s)", offset+near, base)
+	e.f("PREFETCHT1 %d(%s)", offset+far, base)
+}

@@ -7,26 +7,23 @@ import "fmt"
 // A pass computes some rows and some halves of the tile over all of k; ymm form needs several for four rows.
 type pass struct{ rows, halves []int }
 
-func (e *emitter) passes(rows int) []pass {
-	switch {
-	case e.wide() && rows == 1:
-		return []pass{{[]int{0}, []int{0}}}
-	case e.wide():
+func (e *emitter) passes() []pass {
+	if e.wide() {
 		return []pass{{[]int{0, 1, 2, 3}, []int{0}}}
-	case rows == 1:
-		return []pass{{[]int{0}, []int{0, 1}}}
 	}
 	return []pass{{[]int{0, 1}, []int{0}}, {[]int{2, 3}, []int{0}}, {[]int{0, 1}, []int{1}}, {[]int{2, 3}, []int{1}}}
 }
 
-func (s source) emitFloat(e *emitter, name string, rows int) {
+// emitFloat writes a kernel: four rows by one strip.
+func (s source) emitFloat(e *emitter, name string) {
+	const rows = 4
 	frame := 0
 	if !e.wide() {
 		frame = 64 * rows
 	}
-	e.begin(name, frame, fmt.Sprintf("%s is a kernel for %s, rows of activations: %d.", name, s.name, rows))
+	e.begin(name, frame, fmt.Sprintf("%s is a kernel for %s.", name, s.name))
 	var totals []string
-	for i, p := range e.passes(rows) {
+	for i, p := range e.passes() {
 		if i > 0 {
 			e.f("")
 			e.f("MOVQ w+32(FP), BX")
@@ -44,13 +41,36 @@ func (s source) emitFloat(e *emitter, name string, rows int) {
 
 // emitPass leaves the sums in the registers it returns, in ymm form also in the frame.
 func (s source) emitPass(e *emitter, p pass, label string) []string {
-	var parts [4][]string // by row, then half
+	parts := e.takeParts(p)
 	for i := range parts {
-		parts[i] = e.take(len(p.rows) * len(p.halves))
 		for _, r := range parts[i] {
 			e.zero(r)
 		}
 	}
+	s.fours(e, p, parts, label)
+	e.addParts(parts)
+	if !e.wide() {
+		for r, row := range p.rows {
+			for h, half := range p.halves {
+				e.f("VMOVUPS %s, %d(SP)", parts[0][r*len(p.halves)+h], 64*row+32*half)
+			}
+		}
+	}
+	return parts[0]
+}
+
+// partial sums of a pass, by row, then half; sum i has every fourth k from i on.
+type partial [4][]string
+
+func (e *emitter) takeParts(p pass) (parts partial) {
+	for i := range parts {
+		parts[i] = e.take(len(p.rows) * len(p.halves))
+	}
+	return parts
+}
+
+// fours adds the products of CX k, from BX and DX on.
+func (s source) fours(e *emitter, p pass, parts partial, label string) {
 	w, t := e.reg(), e.reg()
 	step := func(i, at int) {
 		if offset := s.tile * at; offset%64 == 0 {
@@ -87,19 +107,15 @@ func (s source) emitPass(e *emitter, p pass, label string) []string {
 		e.f("DECQ CX")
 	}
 	e.f("sums%s:", label)
+}
+
+// addParts adds all parts into the first.
+func (e *emitter) addParts(parts partial) {
 	for i, a := range parts[0] {
 		e.f("VADDPS %s, %s, %s", parts[1][i], a, a)
 		e.f("VADDPS %s, %s, %s", parts[3][i], parts[2][i], parts[2][i])
 		e.f("VADDPS %s, %s, %s", parts[2][i], a, a)
 	}
-	if !e.wide() {
-		for r, row := range p.rows {
-			for h, half := range p.halves {
-				e.f("VMOVUPS %s, %d(SP)", parts[0][r*len(p.halves)+h], 64*row+32*half)
-			}
-		}
-	}
-	return parts[0]
 }
 
 func (e *emitter) convertF32(from, to string) { e.f("VMOVUPS %s, %s", from, to) }

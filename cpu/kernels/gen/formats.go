@@ -76,21 +76,37 @@ var formats = []source{
 		keep: []string{"byte0", "bytes7", "bytes8", "levelsIQ1", "bits8to10", "low16"}},
 }
 
-// emit writes the routine of a format for 1 or 4 rows. Float formats need no VNNI: they share a set's routine.
-func (s source) emit(e *emitter, rows int) (name string, own bool) {
-	suffix := e.suffix
-	if own = s.convert == nil || !e.vnni; !own {
-		suffix = "AVX512"
+// k is how many a block has.
+func (s source) k() int {
+	if s.x == x256 {
+		return 256
 	}
-	name = fmt.Sprintf("%s%sx%d", s.stem, suffix, rows)
-	switch {
-	case !own:
-	case s.convert != nil:
-		s.emitFloat(e, name, rows)
-	default:
-		s.emitBlocks(e, name, rows)
+	return s.x / x32 * 32
+}
+
+// emitOne writes the routine of a format for one row of activations. Float formats need no VNNI: they share a set's
+// routine.
+func (s source) emitOne(e *emitter) (name string, own bool) {
+	return s.emit(e, "x1", s.emitFloatRow, s.emitBlocksRow)
+}
+
+// emitFour is for four rows.
+func (s source) emitFour(e *emitter) (name string, own bool) {
+	return s.emit(e, "x4", s.emitFloat, s.emitBlocks)
+}
+
+func (s source) emit(e *emitter, suffix string, float, blocks func(*emitter, string)) (name string, own bool) {
+	if s.convert == nil {
+		name = s.stem + e.suffix + suffix
+		blocks(e, name)
+		return name, true
 	}
-	return name, own
+	if e.vnni {
+		return s.stem + "AVX512" + suffix, false
+	}
+	name = s.stem + e.suffix + suffix
+	float(e, name)
+	return name, true
 }
 
 // emitMany writes the panel routine of a format, where the set has one of its own.

@@ -32,7 +32,7 @@ var gridIQ2_S = grid{
 		b.lane4(544, "R11")
 		b.pointer1(1056, "R13")
 	},
-	sub:   func(b *blocks) { b.ahead(0, "R11") },
+	sub:   func(b *blocks) { b.ahead() },
 	high:  func(b *blocks, k int) { b.highBits("VPMOVZXBD", 2*k-8, "bits89") },
 	sign:  func(_ *blocks, v int) (string, int) { return "0(R11)", v },
 	scale: func(b *blocks, part int) { b.nibbleScale(128, part) },
@@ -46,7 +46,7 @@ var gridIQ3_XXS = grid{
 	points: "gridIQ3_XXS", four: true, codes: "levelsIQ3_XXS", numbers: 32, step: 2, factor: "quarter",
 	begin: func(b *blocks) { b.lane4(1056, "R11") },
 	sub: func(b *blocks) {
-		b.ahead(0, "R11")
+		b.ahead()
 		b.evenSigns("0(R11)")
 		b.scaleOfSigns("0(R11)")
 	},
@@ -67,7 +67,7 @@ var gridIQ3_S = grid{
 		b.pointer1(1056, "R13")
 	},
 	sub: func(b *blocks) {
-		b.ahead(0, "R11")
+		b.ahead()
 		b.load(b.slot(moreAt), b.tmp)
 		b.and(b.c("nibble0"), b.tmp, b.codes)
 		b.odd()
@@ -119,7 +119,7 @@ var gridIQ1_M = grid{
 
 // shifts puts the second byte of words at R13 four times into the slot of signs, and leaves the words in tmp.
 func (b *blocks) shifts() {
-	b.ahead(0, "R13")
+	b.ahead()
 	b.f("VPMOVZXWD 0(R13), %s", b.tmp)
 	b.f("VPSHUFB %s, %s, %s", b.c("second"), b.tmp, b.codes)
 	b.store(b.codes, b.slot(signsAt))

@@ -112,29 +112,39 @@ func (p *panel) place(size int) {
 
 // eachPanel repeats body for each panel of the strip.
 func (p *panel) eachPanel(body func()) {
+	count := ""
+	if p.tiles() > 1 {
+		count = p.word(wordTiles)
+	}
 	p.f("")
-	p.f("panel:")
-	if p.tiles() > 1 {
-		p.f("MOVQ blocks+56(FP), AX")
-		p.f("MOVQ $%d, CX", p.tiles())
-		p.f("CMPQ AX, CX")
-		p.f("CMOVQGT CX, AX")
-		p.f("MOVQ AX, %s", p.word(wordTiles))
+	p.eachPart(p.emitter, p.tiles(), p.xBytes(), count, body)
+}
+
+// eachPart repeats body for parts of the blocks, of at most so many tiles, which it counts in the word count if they can
+// be more than one. Blocks of activations are xBytes apart.
+func (s source) eachPart(e *emitter, tiles, xBytes int, count string, body func()) {
+	e.f("part:")
+	if tiles == 1 {
+		body()
+		e.f("ADDQ $%d, w+32(FP)", s.tile)
+		e.f("ADDQ $%d, x+40(FP)", xBytes)
+		e.f("DECQ blocks+56(FP)")
+		e.f("JNZ part")
+		return
 	}
+	e.f("MOVQ blocks+56(FP), AX")
+	e.f("MOVQ $%d, CX", tiles)
+	e.f("CMPQ AX, CX")
+	e.f("CMOVQGT CX, AX")
+	e.f("MOVQ AX, %s", count)
 	body()
-	if p.tiles() > 1 {
-		p.f("MOVQ %s, AX", p.word(wordTiles))
-		p.f("IMUL3Q $%d, AX, CX", p.tile)
-		p.f("ADDQ CX, w+32(FP)")
-		p.f("IMUL3Q $%d, AX, CX", p.xBytes())
-		p.f("ADDQ CX, x+40(FP)")
-		p.f("SUBQ AX, blocks+56(FP)")
-	} else {
-		p.f("ADDQ $%d, w+32(FP)", p.tile)
-		p.f("ADDQ $%d, x+40(FP)", p.xBytes())
-		p.f("DECQ blocks+56(FP)")
-	}
-	p.f("JNZ panel")
+	e.f("MOVQ %s, AX", count)
+	e.f("IMUL3Q $%d, AX, CX", s.tile)
+	e.f("ADDQ CX, w+32(FP)")
+	e.f("IMUL3Q $%d, AX, CX", xBytes)
+	e.f("ADDQ CX, x+40(FP)")
+	e.f("SUBQ AX, blocks+56(FP)")
+	e.f("JNZ part")
 }
 
 func (p *panel) word(n int) string { return fmt.Sprintf("%d(SP)", p.words+n) }
@@ -171,8 +181,7 @@ func (p *panel) eachTile(s stage, label string, from int) {
 		p.f("MOVQ AX, %s", p.word(wordTile))
 		p.f("%s:", label)
 	}
-	p.tileAhead(p.tile)
-	p.body(p.blocks)
+	p.tileBody(p.source)
 	if p.tiles() > 1 {
 		p.step()
 		if s == readOut {
@@ -225,12 +234,7 @@ func (p *panel) multiply() {
 func (p *panel) finish() {
 	p.results()
 	p.f("row:")
-	if p.wide() {
-		p.load("(R12)", "Z0")
-		p.f("VMOVUPS Z0, K1, (DI)")
-	} else {
-		p.storeLanes(0, "(R12)", "32(R12)")
-	}
+	p.storeSums()
 	p.nextRow(64)
 	p.leave()
 }

@@ -1,0 +1,137 @@
+package main
+
+import "fmt"
+
+// A row routine multiplies one row of activations by up to four strips. It takes them in turn, some k of each at a
+// time, so that memory is read in as many streams: that is faster than one, however long. Sums wait in the frame.
+//
+// Besides the registers of emit.go: R8 leads to the next strip, R9 counts strips, R15 blocks.
+const (
+	maxStrips  = 4
+	rowK       = 256 // of a strip at a time, in formats of blocks
+	rowFloatsK = 64
+)
+
+// row writes one row routine.
+type row struct {
+	*emitter
+	source
+	sums, bytes int // where the sums of strips are, bytes of each; behind them two words
+}
+
+func (s source) emitBlocksRow(e *emitter, name string) {
+	r := row{e, s, s.slots * e.width(), 64}
+	r.begin(name)
+	b := &blocks{emitter: e, rows: 1}
+	b.registers(s.subs)
+	if e.wide() {
+		b.total = e.take(1)
+		e.keep(s.keep...)
+	} else {
+		e.keep(s.keep[0])
+	}
+	r.eachPart(rowK/s.k(), func(count string) {
+		for _, t := range b.total {
+			e.load("(R12)", t)
+		}
+		if count != "" {
+			e.f("MOVQ %s, R15", count)
+			e.f("block:")
+		}
+		s.block(b)
+		if count != "" {
+			e.f("ADDQ $%d, BX", s.tile)
+			e.f("ADDQ $%d, DX", s.x)
+			e.f("DECQ R15")
+			e.f("JNZ block")
+		}
+		for _, t := range b.total {
+			e.store(t, "(R12)")
+		}
+	})
+	r.finish(func() {})
+}
+
+func (s source) emitFloatRow(e *emitter, name string) {
+	r := row{e, s, 0, 4 * 64}
+	r.begin(name)
+	p := pass{rows: []int{0}, halves: []int{0, 1}}
+	if e.wide() {
+		p.halves = p.halves[:1]
+	}
+	parts := e.takeParts(p)
+	each := func(visit func(r, place string)) {
+		for i := range parts {
+			for h, r := range parts[i] {
+				visit(r, fmt.Sprintf("%d(R12)", 64*i+32*h))
+			}
+		}
+	}
+	r.eachPart(rowFloatsK, func(count string) {
+		each(func(r, place string) { e.load(place, r) })
+		e.f("MOVQ %s, CX", count)
+		s.fours(e, p, parts, "")
+		each(func(r, place string) { e.store(r, place) })
+	})
+	r.finish(func() {
+		each(func(r, place string) { e.load(place, r) })
+		e.addParts(parts)
+		for h, r := range parts[0] {
+			e.store(r, fmt.Sprintf("%d(R12)", 32*h))
+		}
+	})
+}
+
+// begin enters the routine and clears the sums.
+func (r *row) begin(name string) {
+	r.enter(name, r.sums+maxStrips*r.bytes+16, 64, fmt.Sprintf("%s is a rowKernel for %s.", name, r.source.name))
+	r.clearFrame(r.sums, maxStrips*r.bytes)
+	r.f("MOVQ wStride+48(FP), R8")
+}
+
+// eachPart repeats body for parts of k, of at most so many tiles, and in each part for every strip. Body finds the
+// strip's sums at R12, and the number of tiles in count, if it can be more than one; it may move BX and DX.
+func (r *row) eachPart(tiles int, body func(count string)) {
+	word := r.sums + maxStrips*r.bytes
+	strip, count := fmt.Sprintf("%d(SP)", word), fmt.Sprintf("%d(SP)", word+8)
+	if tiles == 1 {
+		count = ""
+	}
+	r.f("")
+	r.source.eachPart(r.emitter, tiles, r.source.x, count, func() {
+		r.f("MOVQ w+32(FP), BX")
+		r.f("MOVQ strips+16(FP), R9")
+		r.f("LEAQ %d(SP), R12", r.sums)
+		r.f("strip:")
+		r.f("MOVQ BX, %s", strip)
+		r.f("MOVQ x+40(FP), DX")
+		body(count)
+		r.f("ADDQ $%d, R12", r.bytes)
+		r.f("MOVQ %s, BX", strip)
+		r.f("ADDQ R8, BX")
+		r.f("DECQ R9")
+		r.f("JNZ strip")
+	})
+}
+
+// finish stores what total leaves at R12 for each strip, and returns.
+func (r *row) finish(total func()) {
+	r.f("")
+	r.f("MOVQ out+0(FP), DI")
+	r.f("MOVQ stride+8(FP), R8")
+	r.f("MOVQ strips+16(FP), R9")
+	r.f("LEAQ %d(SP), R12", r.sums)
+	r.f("outputs:")
+	total()
+	r.f("MOVL $16, CX")
+	r.f("CMPQ R9, $1")
+	r.f("CMOVQEQ lanes+24(FP), CX")
+	r.lanesMask()
+	r.storeSums()
+	r.f("ADDQ R8, DI")
+	r.f("ADDQ $%d, R12", r.bytes)
+	r.f("DECQ R9")
+	r.f("JNZ outputs")
+	r.f("VZEROUPPER")
+	r.f("RET")
+}
