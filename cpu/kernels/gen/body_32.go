@@ -93,11 +93,14 @@ func (b *blocks) q8_0() {
 
 // signed32 is a block of signed codes, or, with VNNI, of codes that are 128 too large.
 func (b *blocks) signed32(v []vector) {
-	if b.vnni {
+	switch {
+	case b.vnni:
 		b.startAt("DX", x32Neg, 7)
 		b.dots(v, 255, true)
-	} else {
+	case b.stage == fused:
 		b.signedDots(v)
+	default:
+		b.splitDots(v)
 	}
 	b.end32()
 }

@@ -174,6 +174,53 @@ func (b *blocks) signedDots(vectors []vector) {
 	}
 }
 
+// splitDots sets acc to Σ codes·x for signed codes of a block of 32 without VNNI, by way of a panel. Bytes that are 128
+// too large are high·16 + low: sums of 32 of either nibble's products fit int16, which takes two operations of any port
+// for signedDots' two of few.
+func (b *blocks) splitDots(vectors []vector) {
+	used := b.used
+	product := b.reg()
+	for i, v := range vectors {
+		b.unpacked(b.codes, func() {
+			v.codes()
+			b.xor(b.c("bit7"), b.codes, b.codes)
+			b.f("VPSRLD $4, %s, %s", b.codes, b.tmp)
+			b.and(b.c("low4"), b.tmp, b.tmp)
+			b.and(b.c("low4"), b.codes, b.codes)
+		})
+		b.unpacked(b.tmp, func() {})
+		if b.stage == expand {
+			continue
+		}
+		for r, low := range b.pairs {
+			high := b.acc[r]
+			b.f("VPBROADCASTD %s, %s", b.x("DI", v.x, r), b.t)
+			if i == 0 {
+				b.f("VPMADDUBSW %s, %s, %s", b.t, b.codes, low)
+				b.f("VPMADDUBSW %s, %s, %s", b.t, b.tmp, high)
+				continue
+			}
+			b.f("VPMADDUBSW %s, %s, %s", b.t, b.codes, product)
+			b.f("VPMADDUBSW %s, %s, %s", b.t, b.tmp, b.t)
+			b.f("VPADDW %s, %s, %s", product, low, low)
+			b.f("VPADDW %s, %s, %s", b.t, high, high)
+		}
+	}
+	b.used = used
+	for r, low := range b.pairs {
+		if b.stage == expand {
+			break
+		}
+		high := b.acc[r]
+		b.f("VPMADDWD %s, %s, %s", b.c("ones"), low, low)
+		b.f("VPMADDWD %s, %s, %s", b.c("sixteens"), high, high)
+		b.f("VPADDD %s, %s, %s", low, high, high)
+		b.f("VPBROADCASTD %s, %s", b.x("DX", x32Neg, r), b.t)
+		b.f("VPSLLD $7, %s, %s", b.t, b.t)
+		b.f("VPADDD %s, %s, %s", b.t, high, high)
+	}
+}
+
 // chunkOf is how many sums of two products are added in int16 without VNNI: a power of two, with
 // chunk·2·127·most < 2¹⁵.
 func chunkOf(most int) int {

@@ -55,6 +55,7 @@ var constantWords = []struct {
 	{"bit4", 0x10101010},
 	{"bit7", 0x80808080},
 	{"ones", 0x00010001},
+	{"sixteens", 0x00100010},
 	{"even", 0x00ff00ff},
 	{"byte0", 0x000000ff},
 	{"low16", 0x0000ffff},

@@ -8,7 +8,7 @@ import "fmt"
 // Frame: what bodies keep there; then, from a multiple of 64 on, the panel and the float sums of all rows; at its end
 // the words below.
 const (
-	panelVectors = 64 + 32 // codes and scales
+	panelVectors = 64 + 64 // codes and scales, or two for each code
 	panelK       = 256
 )
 
