@@ -1,33 +1,72 @@
 package actors
 
-import "time"
+import (
+	"time"
 
-// stepTarget bounds how long a step of many rows should take: a cancelled request stops computing, and a waiting
-// one is let in, only between steps (law Cancel: 250 ms).
-const stepTarget = 120 * time.Millisecond
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/batch"
+)
+
+// What a cancelled request computes ends, and a waiting one is let in, only between steps; a step of one sequence is
+// given up between segments as well, when that is cancelled (law Cancel: 250 ms). Long steps are faster: each reads and
+// unpacks all weights.
+const (
+	stepTarget    = 120 * time.Millisecond // of several sequences
+	segmentTarget = 120 * time.Millisecond
+	aloneTarget   = time.Second // of one sequence: a newcomer waits for it
+
+	minRows   = 16  // of a step
+	aloneRows = 128 // of one sequence, even where it takes longer than aloneTarget
+)
 
 // pace learns how long a row takes and bounds the rows of a step by it. Chunks do not change results (law
 // ChunkFree), so measuring time here cannot change an answer.
-type pace struct{ row time.Duration }
-
-const minRows = 16
-
-// rows returns how many rows the next step may have, at most limit.
-func (p *pace) rows(limit int) int {
-	if p.row == 0 {
-		return min(limit, 4*minRows)
-	}
-	return min(limit, max(minRows, int(stepTarget/p.row)))
+type pace struct {
+	row     time.Duration // of a step
+	segment time.Duration // of the slowest kind of segment
 }
 
-// observe takes the duration of a step. Short steps are dominated by reading the weights and say little about a row.
-func (p *pace) observe(rows int, took time.Duration) {
+// budget returns how many rows the next step may have, at most limit.
+func (p *pace) budget(limit int) batch.Budget {
+	if p.row == 0 {
+		first := min(limit, 4*minRows)
+		return batch.Budget{Rows: first, Alone: first}
+	}
+	rows := max(minRows, int(stepTarget/p.row))
+	alone := min(max(aloneRows, int(aloneTarget/p.row)), int(segmentTarget/max(p.segment, 1)))
+	return batch.Budget{Rows: min(limit, rows), Alone: min(limit, max(rows, alone))}
+}
+
+// observe takes the durations of a step and of its slowest segment. Short steps are dominated by reading the weights
+// and say little about a row.
+func (p *pace) observe(rows int, step, segment time.Duration) {
 	if rows < minRows {
 		return
 	}
-	each := max(took/time.Duration(rows), 1)
-	if p.row == 0 {
-		p.row = each
+	p.row = towards(p.row, step/time.Duration(rows))
+	p.segment = towards(p.segment, segment/time.Duration(rows))
+}
+
+// towards moves a mean to what was seen last.
+func towards(mean, seen time.Duration) time.Duration {
+	seen = max(seen, 1)
+	if mean == 0 {
+		return seen
 	}
-	p.row += (each - p.row) / 4
+	return max(mean+(seen-mean)/4, 1)
+}
+
+// slowest is the longest segment of a step, by the mean of its kind.
+func (s *step) slowest(segments []ir.Segment) time.Duration {
+	var count [ir.SegHead + 1]time.Duration
+	for i := range segments {
+		count[segments[i].Kind]++
+	}
+	longest := time.Duration(0)
+	for kind, took := range s.times.segments {
+		if count[kind] > 0 {
+			longest = max(longest, took/count[kind])
+		}
+	}
+	return longest
 }

@@ -110,7 +110,7 @@ func (s *scheduler) pump(c actor.Context) {
 	for {
 		m := s.step
 		var hopeless *batch.Seq
-		m.parts, hopeless = s.state.Plan(&m.compute, m.parts, s.pace.rows(s.limits.Rows))
+		m.parts, hopeless = s.state.Plan(&m.compute, m.parts, s.pace.budget(s.limits.Rows))
 		if hopeless != nil {
 			s.fail(c, hopeless, errNoBlocks)
 			continue
@@ -208,7 +208,8 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 		return
 	}
 	s.stats.stepDone(m)
-	s.pace.observe(len(m.compute.Tokens), m.times.computed.Sub(m.times.started))
+	took := m.times.computed.Sub(m.times.started)
+	s.pace.observe(len(m.compute.Tokens), took, m.slowest(s.bound.Segments))
 	for i, p := range m.parts {
 		s.state.Advance(p)
 		if s.state.Live(p.Seq) && p.Wanted > 0 {

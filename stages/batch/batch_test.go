@@ -139,6 +139,7 @@ func TestHistoryProperty(t *testing.T) {
 		l := Limits{Seqs: rapid.IntRange(1, 5).Draw(t, "seqs"), Rows: rapid.IntRange(8, 96).Draw(t, "rows"), Wanted: 8}
 		l.Beside = rapid.IntRange(6, l.Rows).Draw(t, "beside")
 		m := newSim(t, l, rapid.IntRange(6, 24).Draw(t, "blocks"))
+		m.rows = rapid.IntRange(1, l.Rows).Draw(t, "target")
 		prompts, cancelled := map[ID][]int32{}, map[ID]bool{}
 		for id := ID(1); id <= 12; id++ {
 			for range rapid.IntRange(0, 12).Draw(t, "steps") {
@@ -170,6 +171,25 @@ func TestHistoryProperty(t *testing.T) {
 		require.Zero(t, m.state.Running()+m.state.Waiting())
 		require.Zero(t, m.cache.Stats().Used)
 	})
+}
+
+// A prompt may fill a step alone; with others it keeps to the rows of several.
+func TestAlone(t *testing.T) {
+	m := newSim(t, usual, 64)
+	m.rows, m.alone = 16, 64
+	var steps []string
+	step := func() {
+		m.serveKV()
+		require.True(t, m.plan())
+		steps = append(steps, m.describe())
+		m.finish()
+	}
+	m.submit(1, prompt(100, 0), 3)
+	m.submit(2, prompt(30, 1), 3)
+	for range 5 {
+		step()
+	}
+	require.Equal(t, []string{"1 0+64", "1 64+36*", "1 100+1*, 2 0+16", "1 101+1*, 2 16+14*", "2 30+1*"}, steps)
 }
 
 // Prompts that come while others decode, and decodes that are many, go on however slow a row is.

@@ -9,19 +9,26 @@ type Part struct {
 	Wanted int // how many of the step's wanted rows are this part's
 }
 
-// Plan fills one step with about rows rows. A sequence has no phase of its own here: len(Tokens) positions are
+// Budget is about how many rows a step should have.
+type Budget struct {
+	Rows  int
+	Alone int // if it has one sequence only; not less than Rows
+}
+
+// Plan fills one step. A sequence has no phase of its own here: len(Tokens) positions are
 // known, done of them are computed, and it wants the rest; prefill, decode and recompute are this one rule.
 // Decodes come first, prefill fills what is left, in order of arrival. However few rows are asked for, no decode is
-// left out, and prefill gets leastBeside beside them: else those that came last would stand still. A sequence whose
-// step failed before runs alone, so that a second failure is known to be its own. The slices of step and parts are
-// reused.
+// left out, and prefill gets leastBeside beside them: else those that came last would stand still. Without decodes
+// the first prefill may fill the step alone, since such a step can be given up when its sequence is cancelled, and
+// nobody waits for its next token. A sequence whose step failed before runs alone, so that a second failure is known
+// to be its own. The slices of step and parts are reused.
 //
 // hopeless is a sequence that can never run for want of KV blocks; the caller ends it.
-func (s *State) Plan(step *backend.Step, parts []Part, rows int) (_ []Part, hopeless *Seq) {
+func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hopeless *Seq) {
 	p := planner{step: step, parts: parts[:0], rows: s.limits.Rows, wanted: s.limits.Wanted}
 	step.Tokens, step.Spans, step.Wanted = step.Tokens[:0], step.Spans[:0], step.Wanted[:0]
 	if q := s.suspect(); q != nil {
-		p.rows = min(p.rows, rows)
+		p.rows = min(p.rows, b.Alone)
 		p.add(q)
 		return p.parts, nil
 	}
@@ -30,13 +37,19 @@ func (s *State) Plan(step *backend.Step, parts []Part, rows int) (_ []Part, hope
 			p.add(q)
 		}
 	}
-	if n := len(p.parts); n > 0 {
-		rows = min(max(rows-n, leastBeside), s.limits.Beside)
+	rows, first := b.Rows, len(p.parts) == 0
+	if first {
+		p.rows = min(p.rows, b.Alone)
+	} else {
+		rows = min(max(rows-len(p.parts), leastBeside), s.limits.Beside)
+		p.rows = min(p.rows, rows)
 	}
-	p.rows = min(p.rows, rows)
 	for _, q := range s.seqs {
 		if !q.decoding() {
 			p.add(q)
+		}
+		if first && len(p.parts) > 0 { // what follows would make it a step of several
+			p.rows, first = min(p.rows, max(0, rows-p.parts[0].Rows)), false
 		}
 	}
 	if len(p.parts) == 0 {

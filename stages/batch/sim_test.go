@@ -22,13 +22,14 @@ type sim struct {
 	ended  map[ID]End
 	failed map[ID]bool
 	unread *Seq // whose client does not read
-	rows   int
-	max    int // most rows seen in a step
+	rows   int  // of a step of several sequences
+	alone  int  // and of one
+	max    int  // most rows seen in a step
 }
 
 func newSim(t require.TestingT, l Limits, blocks int) *sim {
 	return &sim{t: t, state: New(l), cache: kv.New(blocks), got: map[ID][]int32{}, ended: map[ID]End{},
-		failed: map[ID]bool{}, rows: l.Rows}
+		failed: map[ID]bool{}, rows: l.Rows, alone: l.Rows}
 }
 
 func next(history []int32) int32 {
@@ -102,7 +103,7 @@ func (m *sim) answer(q *Seq, op KVOp, n int) {
 // plan forms a step and checks what every step must keep.
 func (m *sim) plan() bool {
 	var hopeless *Seq
-	m.parts, hopeless = m.state.Plan(&m.step, m.parts, m.rows)
+	m.parts, hopeless = m.state.Plan(&m.step, m.parts, Budget{m.rows, m.alone})
 	if hopeless != nil {
 		m.failed[hopeless.ID] = true
 		m.state.Finish(hopeless)

@@ -1,0 +1,46 @@
+package actors
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/batch"
+)
+
+func TestPace(t *testing.T) {
+	const limit = 512
+	for name, c := range map[string]struct {
+		row, segment time.Duration // of a row
+		want         batch.Budget
+	}{
+		"a small model fills its steps":        {time.Microsecond, time.Microsecond / 10, batch.Budget{Rows: 512, Alone: 512}},
+		"several keep to the target":           {2 * time.Millisecond, 50 * time.Microsecond, batch.Budget{Rows: 60, Alone: 500}},
+		"one takes a second":                   {5 * time.Millisecond, 100 * time.Microsecond, batch.Budget{Rows: 24, Alone: 200}},
+		"or longer, lest it be inefficient":    {30 * time.Millisecond, 600 * time.Microsecond, batch.Budget{Rows: 16, Alone: 128}},
+		"unless it could not be given up soon": {100 * time.Millisecond, 3 * time.Millisecond, batch.Budget{Rows: 16, Alone: 40}},
+		"but never fewer rows than several":    {time.Second, 20 * time.Millisecond, batch.Budget{Rows: 16, Alone: 16}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p pace
+			require.Equal(t, batch.Budget{Rows: 64, Alone: 64}, p.budget(limit), "nothing is known yet")
+			p.observe(minRows-1, time.Hour, time.Hour)
+			require.Equal(t, batch.Budget{Rows: 64, Alone: 64}, p.budget(limit), "a decode says nothing")
+			p.observe(32, 32*c.row, 32*c.segment)
+			require.Equal(t, c.want, p.budget(limit))
+			for range 50 {
+				p.observe(64, 64*3*c.row, 64*c.segment)
+			}
+			require.InDelta(t, float64(3*c.row), float64(p.row), 0.01*float64(3*c.row)+4, "it follows")
+		})
+	}
+}
+
+func TestSlowestSegment(t *testing.T) {
+	var s step
+	s.times.segments[ir.SegMix], s.times.segments[ir.SegFFN] = 90*time.Millisecond, 80*time.Millisecond
+	segments := []ir.Segment{{Kind: ir.SegMix}, {Kind: ir.SegMix}, {Kind: ir.SegMix}, {Kind: ir.SegFFN}, {Kind: ir.SegFFN}}
+	require.Equal(t, 40*time.Millisecond, s.slowest(segments))
+}
