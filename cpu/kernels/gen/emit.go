@@ -26,7 +26,8 @@ func (s isa) width() int { return 4 * s.lanes }
 //	DI  activations within a block  SI   in ymm form: half of the tile, times 2
 //	R10, R11, R13  places in the tile  R12  float sums in the frame
 //
-// Panel routines have more rows, see panel.go: SI and R14 lead to rows 5 and 7 in zmm form; R15 moves in the panel.
+// Panel routines have more rows, see panel.go: SI and R14 lead to rows 5 and 7 in zmm form; R15 moves in the panel. Where
+// no panel is read, R15 leads to the lines to ask for; DI where there are no activations.
 type emitter struct {
 	isa
 	text bytes.Buffer
