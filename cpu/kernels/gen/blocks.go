@@ -39,6 +39,7 @@ type blocks struct {
 	at             int  // bytes from R15 to the next vector of the panel
 	vectors        int  // in the panel
 	line, repeated int  // of the tile: the next to ask for; how many more loops have asked for
+	distance       int  // of lines asked for into L1
 	small          bool // tiles, see tileBody
 	planar              // with AMX
 	rows           int
@@ -115,11 +116,12 @@ func (b *blocks) tileBody(s source) {
 	lines := (s.tile + 63) / 64
 	if b.small {
 		for i := range lines {
-			b.emitter.ahead(64*i, "BX")
+			b.emitter.ahead(64*i, "BX", near)
 		}
 		s.body(b)
 		return
 	}
+	b.distance = max(near, s.tile) // what is used first was asked for last
 	b.f("MOVQ BX, %s", b.aheadAt())
 	s.body(b)
 	for b.line+b.repeated < lines {
@@ -204,7 +206,7 @@ func (b *blocks) ahead() {
 	if b.stage.unpacked() || b.small {
 		return
 	}
-	b.emitter.ahead(64*b.line, b.aheadAt())
+	b.emitter.ahead(64*b.line, b.aheadAt(), b.distance)
 	b.line++
 }
 
