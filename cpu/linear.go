@@ -14,7 +14,7 @@ type linear struct {
 	wanted   bool
 	products []product
 	tiles    int
-	each     int // tiles of a chunk in the running step
+	split    int // chunks of the running step
 }
 
 type product struct {
@@ -25,7 +25,7 @@ type product struct {
 	from int // number of its first tile
 }
 
-// Chunks are small, so that workers end together, but not so small that claiming one counts.
+// Chunks are small, but not so small that claiming one counts.
 const (
 	chunksPerWorker = 8
 	chunkBytes      = 32 << 10 // at least, of weights times rows
@@ -79,14 +79,21 @@ func (l *linear) chunks() int {
 		p.acts.Rows = rows
 		bytes += len(p.w.Data)
 	}
-	n := min(l.tiles, chunksPerWorker*l.m.device.pool.size(), max(1, bytes*rows/chunkBytes))
-	l.each = (l.tiles + n - 1) / n
-	return (l.tiles + l.each - 1) / l.each
+	l.split = min(l.tiles, chunksPerWorker*l.m.device.pool.size(), max(1, bytes*rows/chunkBytes))
+	return l.split
+}
+
+// start is the first tile of a chunk, an even one: the sizes of chunks fall evenly, so that workers end together.
+func (l *linear) start(chunk int) int {
+	left := l.split - chunk
+	if left == 0 {
+		return l.tiles
+	}
+	return (l.tiles - l.tiles*left*left/(l.split*l.split)) &^ 1
 }
 
 func (l *linear) run(worker, chunk int) {
-	from := chunk * l.each
-	to := min(from+l.each, l.tiles)
+	from, to := l.start(chunk), l.start(chunk+1)
 	for i := range l.products {
 		p := &l.products[i]
 		if a, b := max(from, p.from)-p.from, min(to-p.from, p.w.Tiles()); a < b {
