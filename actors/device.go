@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -101,8 +102,10 @@ func (d *device) answer(c actor.Context) {
 	}
 }
 
-// compute runs a step and hands it to the sampler; a failed or abandoned one goes straight back.
+// compute runs a step and hands it to the sampler; a failed or abandoned one goes straight back. The last step's tokens
+// go first: while threads compute on every core, they would wait until the runtime takes one away, 10 ms and more.
 func (d *device) compute(c actor.Context, m *step) {
+	runtime.Gosched()
 	m.times.started = now()
 	d.computing.Store(m)
 	m.err = d.runSegments(m)

@@ -65,7 +65,7 @@ func (p *workerPanic) Error() string {
 // newPool starts threads-1 threads. They end with close.
 func newPool(threads int) *pool {
 	p := &pool{finished: make(chan struct{}, 1), workers: make([]worker, threads-1)}
-	if threads <= min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) {
+	if threads <= runtime.GOMAXPROCS(0) {
 		p.patience = patience // else spinning would only keep others from working
 	}
 	for i := range p.workers {

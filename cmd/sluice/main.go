@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -52,18 +51,7 @@ type env struct {
 	isTerminal func(stream any) bool
 }
 
-func main() {
-	leaveRoom()
-	os.Exit(run(process()))
-}
-
-// leaveRoom gives the scheduler of goroutines one place more than there are cores. The threads that compute keep theirs
-// from step to step, and a token on its way to its client would wait until one is taken away: 10 ms and more.
-func leaveRoom() {
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
-	}
-}
+func main() { os.Exit(run(process())) }
 
 // process is the env of the running process.
 func process() *env {
