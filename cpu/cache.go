@@ -88,126 +88,54 @@ func (c *cache) lay(config backend.Config, memory []byte) []byte {
 	return memory[elements+4*scales:]
 }
 
-// storeOp appends K and V of a row to the cache.
-type storeOp struct {
-	cache *cache
-	k, v  place
-}
-
-func (b *binder) store(n *ir.Node) *storeOp {
-	return &storeOp{&b.m.caches[n.Attend.KV], b.room.place(n.In[1]), b.room.place(n.In[2])}
-}
-
-func (o *storeOp) row(m *model, worker, r int) error {
-	c, k, v := o.cache, m.at(&o.k, r), m.at(&o.v, r)
-	if err := m.finite(k, "K"); err != nil {
-		return err
-	}
-	if err := m.finite(v, "V"); err != nil {
-		return err
-	}
-	at, w := m.pos[r]%backend.BlockSize, &m.workers[worker]
-	for h := range c.KVHeads {
-		head := int(m.block[r])*c.KVHeads + h
-		key, value := k[h*c.KDim:][:c.KDim], v[h*c.VDim:][:c.VDim]
-		switch m.config.KV {
-		case backend.KVF32:
-			scatter(c.whole[head*c.head():], key, at)
-			copy(c.whole[c.value(head, at):], value)
-		case backend.KVF16:
-			if err := c.storeHalves(m.device.isa, w.halves, head, at, key, value); err != nil {
-				return err
-			}
-		default:
-			c.storeBytes(m.device.isa, w.bytes, head, at, key, value)
-		}
-	}
-	return nil
-}
+// key is where K of a head begins.
+func (c *cache) key(head int) int { return head * c.head() }
 
 // value is where V of a position begins.
 func (c *cache) value(head, at int) int {
-	return head*c.head() + backend.BlockSize*c.KDim + at*c.stride
+	return c.key(head) + backend.BlockSize*c.KDim + at*c.stride
 }
 
-// scatter makes key a column of K.
-func scatter[T float32 | uint16 | int8](block, key []T, at int) {
-	for i, x := range key {
-		block[i*backend.BlockSize+at] = x
-	}
-}
-
-func (c *cache) storeHalves(isa vec.ISA, buf []uint16, head, at int, key, value []float32) error {
-	halves := buf[:len(key)]
-	isa.Halve(halves, key)
-	if err := fits(halves, key, "K"); err != nil {
-		return err
-	}
-	scatter(c.halves[head*c.head():], halves, at)
-	halves = c.halves[c.value(head, at):][:len(value)]
-	isa.Halve(halves, value)
-	return fits(halves, value, "V")
-}
-
-// fits says whether finite values are finite as halves.
-func fits(halves []uint16, x []float32, what string) error {
-	const infinite = 0x7c00
-	for i, h := range halves {
-		if h&infinite == infinite {
-			return fmt.Errorf("value %v of %s does not fit: a half holds at most 65504: keep the cache in f32 or q8",
-				x[i], what)
-		}
-	}
-	return nil
-}
-
-func (c *cache) storeBytes(isa vec.ISA, buf []int8, head, at int, key, value []float32) {
-	for g := range c.groups() {
-		from := g * backend.KVGroup
-		to := min(from+backend.KVGroup, c.KDim)
-		c.scale(head, g)[at] = isa.Bytes(buf[from:to], key[from:to], backend.KVTiny)
-	}
-	scatter(c.bytes[head*c.head():], buf[:c.KDim], at)
-	c.scale(head, c.groups())[at] = isa.Bytes(c.bytes[c.value(head, at):][:len(value)], value, backend.KVTiny)
-}
-
-// scores are those of n queries with K of a head, in t.scores.
-func (c *cache) scores(isa vec.ISA, t *tile, queries []float32, n, head int) {
+// scores are those of n queries with K of a head, in t.scores from row on: those of the positions below hi and some
+// after them. What is at ahead is read next.
+func (c *cache) scores(isa vec.ISA, t *tile, queries []float32, row, n, head, hi, ahead int) {
+	scores := t.scores[row*backend.BlockSize:][:n*backend.BlockSize]
 	p := vec.Product{
-		C: t.scores, A: queries, Rows: n, K: c.KDim, N: backend.BlockSize,
+		C: scores, A: queries[row*c.KDim:], Rows: n, K: c.KDim, N: (hi + vec.Lanes - 1) &^ (vec.Lanes - 1),
 		CStride: backend.BlockSize, AStride: c.KDim, BStride: backend.BlockSize,
 	}
-	base, ahead := head*c.head(), c.value(head, 0) // V comes next
+	base := c.key(head)
 	if c.bytes == nil {
 		c.multiply(isa, t, &p, base, ahead)
 		return
 	}
 	for g := range c.groups() {
 		from := g * backend.KVGroup
-		p.A, p.K = queries[from:], min(backend.KVGroup, c.KDim-from)
+		p.A, p.K = queries[row*c.KDim+from:], min(backend.KVGroup, c.KDim-from)
 		if g > 0 {
 			p.C = t.some
 		}
-		c.multiply(isa, t, &p, base+from*backend.BlockSize, ahead+min(from, c.stride)*backend.BlockSize)
+		c.multiply(isa, t, &p, base+from*backend.BlockSize, ahead+from*backend.BlockSize)
 		if g == 0 {
-			isa.MulRows(t.scores[:n*backend.BlockSize], c.scale(head, g))
+			isa.MulRows(scores, c.scale(head, g))
 		} else {
-			isa.MulAddRows(t.scores[:n*backend.BlockSize], t.some, c.scale(head, g))
+			isa.MulAddRows(scores, t.some, c.scale(head, g))
 		}
 	}
 }
 
-// values adds up V of the positions [lo, hi) of a head, by the weights of n queries in t.scores, in t.block. The head
-// next is likely to be the next one.
-func (c *cache) values(isa vec.ISA, t *tile, n, head, lo, hi, next int) {
+// values adds up V of the positions [lo, hi) of a head, by the weights of n queries in t.scores from row on, in the
+// same rows of t.block. What is at ahead is read next.
+func (c *cache) values(isa vec.ISA, t *tile, row, n, head, lo, hi, ahead int) {
+	weights := t.scores[row*backend.BlockSize:][:n*backend.BlockSize]
 	if c.bytes != nil {
-		isa.MulRows(t.scores[:n*backend.BlockSize], c.scale(head, c.groups()))
+		isa.MulRows(weights, c.scale(head, c.groups()))
 	}
 	p := vec.Product{
-		C: t.block.acc, A: t.scores[lo:], Rows: n, K: hi - lo, N: c.stride,
+		C: t.block.acc[row*c.stride:], A: weights[lo:], Rows: n, K: hi - lo, N: c.stride,
 		CStride: c.stride, AStride: backend.BlockSize, BStride: c.stride,
 	}
-	c.multiply(isa, t, &p, c.value(head, lo), next*c.head()+lo*c.stride)
+	c.multiply(isa, t, &p, c.value(head, lo), ahead)
 }
 
 // worthWidening is the number of rows from which elements are better widened once than in each pass of four rows.

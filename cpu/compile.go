@@ -19,7 +19,7 @@ func compile(d *device, p *ir.Bound, c backend.Config) (backend.Model, error) {
 		return nil, fmt.Errorf("%d KV blocks, %d rows, %d wanted: want at least one block and one row",
 			c.Blocks, c.MaxRows, c.MaxWanted)
 	}
-	m := &model{device: d, config: c, vocab: p.Vocab, pos: make([]int, c.MaxRows), block: make([]int32, c.MaxRows)}
+	m := &model{device: d, config: c, vocab: p.Vocab, pos: make([]int, c.MaxRows), span: make([]int, c.MaxRows)}
 	if err := m.compile(p); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}

@@ -21,7 +21,7 @@ import (
 // embedding is tied.
 func toy(t testing.TB, typ quant.Type, window int) *backendtest.Model {
 	t.Helper()
-	const vocab, width, heads, kvHeads, dim, ffn = 300, 64, 4, 2, 16, 96
+	const vocab, width, dim, ffn = 300, 64, 16, 96
 	b := ir.NewBuilder("toy", func(string) bool { return false })
 	freq := make([]float64, dim/2)
 	for i := range freq {
@@ -30,6 +30,8 @@ func toy(t testing.TB, typ quant.Type, window int) *backendtest.Model {
 	rope := ir.RoPEArgs{HeadDim: dim, Dims: dim, Freq: freq, Mscale: 1}
 	x := b.Embed("token_embd", vocab, width)
 	for l := range 2 {
+		const kvHeads = 14 // on one thread several for a unit of attention, and some are left
+		heads := kvHeads * (l + 1)
 		a := ir.AttendArgs{Heads: heads, KVHeads: kvHeads, KDim: dim, VDim: dim, Scale: 0.4, Window: window * l}
 		b.Layer(l)
 		n := b.RMSNorm(x, "attn_norm", 1e-5)

@@ -35,8 +35,8 @@ type model struct {
 
 	// The running step.
 	step   *backend.Step
-	pos    []int   // by row
-	block  []int32 // by row: the KV block of its position
+	pos    []int // by row
+	span   []int // by row
 	logits []float32
 
 	failed  atomic.Bool
@@ -161,14 +161,13 @@ func (m *model) runPhases(seg *segment) error {
 	return nil
 }
 
-// load finds the position and the KV block of every row.
+// load finds the position and the span of every row.
 func (m *model) load(s *backend.Step) {
 	m.step, m.logits = s, s.Logits
 	for i := range s.Spans {
 		span := &s.Spans[i]
 		for j := range span.Rows {
-			pos := span.Pos + j
-			m.pos[span.Row+j], m.block[span.Row+j] = pos, span.Table[pos/backend.BlockSize]
+			m.pos[span.Row+j], m.span[span.Row+j] = span.Pos+j, i
 		}
 	}
 }

@@ -18,6 +18,7 @@ type tile struct {
 	block  softmax   // of those queries that see some of the block, from 0 on
 	part   softmax   // of a stretch
 	total  softmax
+	after  int // the head that is read after those of the unit
 }
 
 // shape is the size of the largest tile that a program needs.
@@ -81,9 +82,25 @@ func (s *softmax) reset(queries int) {
 // empty says whether query i has seen no position.
 func (s *softmax) empty(i int) bool { return math.IsInf(float64(s.top[i]), -1) }
 
+// none says whether none of the queries [from, to) has seen a position.
+func (s *softmax) none(from, to int) bool {
+	for i := from; i < to; i++ {
+		if !s.empty(i) {
+			return false
+		}
+	}
+	return true
+}
+
 // merge adds positions after those of s for queries [from, to): o has their results from its first row on. shrink is
 // memory for as many values.
 func (s *softmax) merge(isa vec.ISA, o *softmax, from, to, stride int, shrink []float32) {
+	if s.none(from, to) {
+		copy(s.acc[from*stride:to*stride], o.acc)
+		copy(s.top[from:to], o.top)
+		copy(s.sum[from:to], o.sum)
+		return
+	}
 	shrink = shrink[:to-from]
 	for i := range shrink {
 		// The part with the smaller top shrinks, the other stays as it is: e⁰ is 1.

@@ -23,7 +23,7 @@ func BenchmarkRows(b *testing.B) {
 			}{
 				{"sum", func() { isa.Sum(x) }},
 				{"sum of squares", func() { isa.SumSquares(x) }},
-				{"finite", func() { isa.Finite(x) }},
+				{"largest", func() { isa.Largest(x) }},
 				{"add", func() { isa.Add(y, x, z) }},
 				{"scale", func() { isa.Scale(y, x, 1) }},
 				{"divide", func() { isa.Divide(y, x, 1) }},

@@ -8,8 +8,6 @@ func sumAVX2(l *[Lanes]float32, x *float32, n int) { panic(nothing) }
 
 func sumSquaresAVX2(l *[Lanes]float32, x *float32, n int) { panic(nothing) }
 
-func finiteAVX2(l *[Lanes]float32, x *float32, n int) { panic(nothing) }
-
 func largestAVX2(x *float32, n int) float32 { panic(nothing) }
 
 func addAVX2(y, a, b *float32, n int) { panic(nothing) }
@@ -70,8 +68,6 @@ func runAVX2(p *panel, rows, size int) { panic(nothing) }
 func sumAVX512(x *float32, n int) float32 { panic(nothing) }
 
 func sumSquaresAVX512(x *float32, n int) float32 { panic(nothing) }
-
-func finiteAVX512(x *float32, n int) float32 { panic(nothing) }
 
 func largestAVX512(x *float32, n int) float32 { panic(nothing) }
 

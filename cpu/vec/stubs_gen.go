@@ -11,9 +11,6 @@ func sumAVX2(l *[Lanes]float32, x *float32, n int)
 func sumSquaresAVX2(l *[Lanes]float32, x *float32, n int)
 
 //go:noescape
-func finiteAVX2(l *[Lanes]float32, x *float32, n int)
-
-//go:noescape
 func largestAVX2(x *float32, n int) float32
 
 //go:noescape
@@ -123,9 +120,6 @@ func sumAVX512(x *float32, n int) float32
 
 //go:noescape
 func sumSquaresAVX512(x *float32, n int) float32
-
-//go:noescape
-func finiteAVX512(x *float32, n int) float32
 
 //go:noescape
 func largestAVX512(x *float32, n int) float32

@@ -82,13 +82,6 @@ func sumSquaresTwin(l *[Lanes]float32, x []float32) {
 	}
 }
 
-// finiteTwin adds x·0 to the lanes: they stay 0 unless a value is NaN or infinite.
-func finiteTwin(l *[Lanes]float32, x []float32) {
-	for i, v := range x {
-		l[i%Lanes] += float32(v * 0)
-	}
-}
-
 func addTwin(y, a, b []float32) {
 	for i := range y {
 		y[i] = a[i] + b[i]

@@ -82,9 +82,9 @@ var routines = []struct {
 }{
 	{"sum", func(isa ISA, y, x, _ []float32) { y[0] = isa.Sum(x) }},
 	{"sum of squares", func(isa ISA, y, x, _ []float32) { y[0] = isa.SumSquares(x) }},
-	{"finite", func(isa ISA, y, x, _ []float32) {
-		if y[0] = 0; isa.Finite(x) {
-			y[0] = 1
+	{"largest", func(isa ISA, y, x, _ []float32) {
+		if y[0] = isa.Largest(x); y[0] != y[0] {
+			y[0] = -1 // which NaN is not promised
 		}
 	}},
 	{"add", func(isa ISA, y, x, z []float32) { isa.Add(y, x, z) }},

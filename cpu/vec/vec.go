@@ -1,6 +1,9 @@
 package vec
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
 // Block is the number of scores that SoftMax takes: the positions of a KV block.
 const Block = 64
@@ -56,17 +59,19 @@ func (isa ISA) SumSquares(x []float32) float32 {
 }
 
 // Finite says whether x has neither NaN nor an infinity.
-func (isa ISA) Finite(x []float32) bool {
+func (isa ISA) Finite(x []float32) bool { return isa.Largest(x) <= math.MaxFloat32 }
+
+// Largest is the largest magnitude in x, NaN if x has one.
+func (isa ISA) Largest(x []float32) (most float32) {
 	n := isa.whole(len(x))
-	if isa == AVX512 && n > 0 {
-		return finiteAVX512(at(x), len(x)) == 0
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		most = largestAVX512(at(x), n)
+	default:
+		most = largestAVX2(at(x), n)
 	}
-	var l [Lanes]float32
-	if n > 0 {
-		finiteAVX2(&l, at(x), n)
-	}
-	finiteTwin(&l, x[n:])
-	return tree(&l) == 0
+	return max(most, largestTwin(x[n:]))
 }
 
 // Add is y = a + b. As in all that follows, y has the length of its inputs and may be one of them.
@@ -262,7 +267,7 @@ func (isa ISA) Widen(y []float32, x []uint16) {
 // are 0 where amax is below tiny.
 func (isa ISA) Bytes(y []int8, x []float32, tiny float32) (d float32) {
 	y = y[:len(x)]
-	amax := isa.largest(x)
+	amax := isa.Largest(x)
 	if amax < tiny {
 		clear(y)
 		return 0
@@ -278,19 +283,6 @@ func (isa ISA) Bytes(y []int8, x []float32, tiny float32) (d float32) {
 	}
 	roundTwin(y[n:], x[n:], s)
 	return 1 / s
-}
-
-// largest is the largest magnitude.
-func (isa ISA) largest(x []float32) (most float32) {
-	n := isa.whole(len(x))
-	switch {
-	case n == 0:
-	case isa == AVX512:
-		most = largestAVX512(at(x), n)
-	default:
-		most = largestAVX2(at(x), n)
-	}
-	return max(most, largestTwin(x[n:]))
 }
 
 // WidenBytes is exact.

@@ -71,7 +71,6 @@ func writeGo(dir, name string, text *bytes.Buffer) error {
 func (w writer) rows() {
 	w.sum()
 	w.sumSquares()
-	w.finite()
 	w.largest()
 	w.ofTwo("add", "VADDPS")
 	w.ofTwo("mul", "VMULPS")

@@ -54,7 +54,7 @@ func (w writer) panel(name string, rows, size int) {
 	w.F("step:")
 	w.load(size, w.Mem(0, "(SI)", size, columns).Partial(), b)
 	for at := 0; at < columns*size; at += 64 {
-		w.F("PREFETCHT0 %d(SI)(BX*1)", at)
+		w.F("PREFETCHT1 %d(SI)(BX*1)", at)
 	}
 	for r, sum := range sums {
 		w.F("VBROADCASTSS (R%d)(AX*4), %s", 8+r, a.Part(0))

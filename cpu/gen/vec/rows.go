@@ -39,16 +39,6 @@ func (w writer) sumSquares() {
 	w.endSum(sums)
 }
 
-func (w writer) finite() {
-	sums := w.beginSum("finite")
-	zero, v := w.Zero(16), w.Vec(16)
-	w.Rows(func() {
-		w.Op("VMULPS", w.Row("x"), zero, v)
-		w.Op("VADDPS", v, sums, sums)
-	})
-	w.endSum(sums)
-}
-
 // largest compares magnitudes by their bits.
 func (w writer) largest() {
 	w.Begin("largest", "(x *float32, n int) float32")
