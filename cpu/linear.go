@@ -79,7 +79,12 @@ func (l *linear) chunks() int {
 		p.acts.Rows = rows
 		bytes += len(p.w.Data)
 	}
-	l.split = min(l.tiles, chunksPerWorker*l.m.device.pool.size(), max(1, bytes*rows/chunkBytes))
+	workers := l.m.device.pool.size()
+	if workers == 1 && rows == 1 {
+		l.split = 1 // each chunk begins with weights that nobody asked for before
+	} else {
+		l.split = min(l.tiles, chunksPerWorker*workers, max(1, bytes*rows/chunkBytes))
+	}
 	return l.split
 }
 
