@@ -46,14 +46,27 @@ func (c *imatrixCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	defer shut(engine)
-	matrix := &imatrix.Matrix{Datasets: []string{c.File}, ChunkSize: c.Chunk}
-	if matrix.Chunks, err = c.measure(ctx, e, engine, strings.TrimSuffix(string(text), "\n")); err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+	chunks, stopped := c.measure(ctx, e, engine, strings.TrimSuffix(string(text), "\n"))
+	shut(engine) // so that no step adds to the sums
+	if stopped != nil {
+		stopped = fmt.Errorf("%s: %w", c.File, stopped)
 	}
-	if matrix.Entries, err = seen.entries(); err != nil {
+	if chunks == 0 {
+		return stopped
+	}
+	if err := c.write(e, seen, chunks); err != nil {
 		return err
 	}
+	return stopped
+}
+
+// write keeps what was measured: of a long run that was stopped, too, for it serves as well as one of fewer chunks.
+func (c *imatrixCmd) write(e *env, seen *observed, chunks int) error {
+	entries, err := seen.entries()
+	if err != nil {
+		return err
+	}
+	matrix := &imatrix.Matrix{Datasets: []string{c.File}, ChunkSize: c.Chunk, Chunks: chunks, Entries: entries}
 	if err := matrix.Write(c.Output); err != nil {
 		return onFile(c.Output, err)
 	}
@@ -62,7 +75,7 @@ func (c *imatrixCmd) Run(e *env) error {
 	return err
 }
 
-// measure runs the model over the chunks of a text, each on an empty cache, and returns how many there were.
+// measure runs the model over the chunks of a text, each on an empty cache, and returns how many it finished.
 func (c *imatrixCmd) measure(ctx context.Context, e *env, engine *actors.Engine, text string) (int, error) {
 	chunks, _, err := chunksOf(engine.Vocab(), text, c.Chunk, c.Most)
 	if err != nil {
@@ -72,7 +85,7 @@ func (c *imatrixCmd) measure(ctx context.Context, e *env, engine *actors.Engine,
 	defer bar.clear()
 	for i, chunk := range chunks {
 		if err := eachRow(ctx, engine, chunk, func(int, []float32) error { return nil }); err != nil {
-			return 0, err
+			return i, err
 		}
 		if e.isTerminal(e.stderr) {
 			bar.show(int64(i+1), int64(len(chunks)))

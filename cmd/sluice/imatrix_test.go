@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,6 +48,45 @@ func TestImatrix(t *testing.T) {
 	}
 	require.Contains(t, m.Entries, "token_embd.weight", "the output of this model")
 	require.Len(t, m.Entries["blk.2.ffn_down.weight"].Squares, 768)
+}
+
+// stoppingScreen presses Ctrl-C when it reads a word.
+type stoppingScreen struct {
+	text bytes.Buffer
+	at   string
+	stop func()
+}
+
+func (s *stoppingScreen) Write(text []byte) (int, error) {
+	if bytes.Contains(text, []byte(s.at)) {
+		s.stop()
+	}
+	return s.text.Write(text)
+}
+
+// What was measured before Ctrl-C is kept.
+func TestImatrixStopped(t *testing.T) {
+	dir, out := shared.Dir(t), filepath.Join(t.TempDir(), "i.gguf")
+	e := testEnv("", "imatrix", "-m", filepath.Join(dir, "models", "draft-bf16.gguf"),
+		"-f", filepath.Join(dir, "models", "heldout-go.txt"), "-o", out, "-c", "32", "--chunks", "1000")
+	said, screen := new(bytes.Buffer), &stoppingScreen{at: "measuring"}
+	e.stdout, e.stderr, e.isTerminal = said, screen, func(any) bool { return true }
+	e.interruptible = func(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
+		ctx, screen.stop = context.WithCancel(parent)
+		return ctx, screen.stop
+	}
+	now := e.now()
+	e.now = func() time.Time { // a second later each time: long enough for a bar
+		now = now.Add(time.Second)
+		return now
+	}
+	require.Equal(t, exitInterrupted, run(e))
+	m, err := imatrix.Read(out)
+	require.NoError(t, err)
+	require.Positive(t, m.Chunks)
+	require.Less(t, m.Chunks, 1000)
+	require.Contains(t, said.String(), fmt.Sprintf("by %s of 32 tokens", count(m.Chunks, "chunk")))
+	require.Contains(t, screen.text.String(), "sluice: stopped")
 }
 
 func TestImatrixUsage(t *testing.T) {
