@@ -26,7 +26,7 @@ type quantizeCmd struct {
 	Out        string   `arg:"" help:"File to write. It appears when it is complete; a run that was stopped goes on where it was."`
 	Type       string   `arg:"" help:"File type, such as Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0 or IQ4_XS. A wrong one lists all."`
 	Imatrix    string   `name:"imatrix" placeholder:"FILE" help:"Importance matrix (sluice imatrix makes one): columns with large inputs are rounded more carefully."`
-	TensorType []string `name:"tensor-type" sep:"none" placeholder:"PATTERN=TYPE" help:"Type of the tensors whose names match a regular expression. May be repeated; the first that matches counts. Norms and other small ones stay."`
+	TensorType []string `name:"tensor-type" sep:"none" placeholder:"PATTERN=TYPE" help:"Type of the tensors whose names match a regular expression. May be repeated; the first that matches counts. Norms and other small ones stay; rows that do not fill a type's blocks get the nearest that they fill."`
 	OutputType string   `name:"output-type" placeholder:"TYPE" help:"Type of the output matrix."`
 	EmbdType   string   `name:"embd-type" placeholder:"TYPE" help:"Type of the token embeddings."`
 	LeaveOut   bool     `name:"leave-output" help:"Leave the output matrix as it is, unless the embeddings serve as one."`
