@@ -141,9 +141,11 @@ func (c *cache) values(isa vec.ISA, t *tile, row, n, head, lo, hi, ahead int) {
 // worthWidening is the number of rows from which elements are better widened once than in each pass of four rows.
 const worthWidening = 8
 
-// multiply runs a product with the elements from a place on; those at next are read after them.
+// multiply runs a product with the elements from a place on; those at next are read after them, or next is beyond the
+// cache: part of K may be longer than what is left of the V that follows.
 func (c *cache) multiply(isa vec.ISA, t *tile, p *vec.Product, from, next int) {
 	n := (p.K-1)*p.BStride + p.N
+	next = min(next, max(len(c.whole), len(c.halves), len(c.bytes))-1)
 	switch wide := t.wide[:n]; {
 	case c.whole != nil:
 		isa.Panel(p, c.whole[from:][:n], c.whole[next:])

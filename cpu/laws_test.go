@@ -21,7 +21,13 @@ import (
 // embedding is tied.
 func toy(t testing.TB, typ quant.Type, window int) *backendtest.Model {
 	t.Helper()
-	const vocab, width, dim, ffn = 300, 64, 16, 96
+	return toyOf(t, typ, window, 16)
+}
+
+// toyOf has heads of so many features.
+func toyOf(t testing.TB, typ quant.Type, window, dim int) *backendtest.Model {
+	t.Helper()
+	const vocab, width, ffn = 300, 64, 96
 	b := ir.NewBuilder("toy", func(string) bool { return false })
 	freq := make([]float64, dim/2)
 	for i := range freq {
@@ -120,6 +126,19 @@ func TestChunkFree(t *testing.T) {
 				}
 				require.NoError(t, r.Close())
 			}
+		}
+	}
+}
+
+// TestEndOfCache: what is fetched ahead at the last position of the last block is not beyond the cache.
+func TestEndOfCache(t *testing.T) {
+	for _, kv := range []backend.KVType{backend.KVF16, backend.KVF32, backend.KVQ8} {
+		for _, window := range []int{1, 600} {
+			r := start(t, device(t, 1, ""), toyOf(t, quant.Q8_0, window, 96), kv, backend.BlockSize, backend.BlockSize)
+			for _, rows := range []int{1, 3, backend.BlockSize} {
+				logits(t, r, backend.BlockSize, func() int { return rows })
+			}
+			require.NoError(t, r.Close())
 		}
 	}
 }
