@@ -102,10 +102,16 @@ func (d *device) answer(c actor.Context) {
 	}
 }
 
+// crowding is implemented by devices that compute on the processor. It says whether they leave no core to others.
+type crowding interface{ Crowding() bool }
+
 // compute runs a step and hands it to the sampler; a failed or abandoned one goes straight back. The last step's tokens
-// go first: while threads compute on every core, they would wait until the runtime takes one away, 10 ms and more.
+// go first where threads are about to compute on every core: they would wait until the runtime takes one away, 10 ms
+// and more. Where a core is left they go there, and waiting for them would only cost time.
 func (d *device) compute(c actor.Context, m *step) {
-	runtime.Gosched()
+	if b, ok := d.backend.(crowding); ok && b.Crowding() {
+		runtime.Gosched()
+	}
 	m.times.started = now()
 	d.computing.Store(m)
 	m.err = d.runSegments(m)

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
@@ -53,6 +54,9 @@ func (d *device) Name() string { return "cpu " + d.set.Name }
 func (d *device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	return compile(d, p, c)
 }
+
+// Crowding says whether the pool's threads take every core that goroutines may run on.
+func (d *device) Crowding() bool { return d.pool.size() >= runtime.GOMAXPROCS(0) }
 
 func (d *device) Close() error {
 	d.pool.close()
