@@ -53,20 +53,19 @@ func (a *attention) chunks() int {
 	slot, rows := 0, a.store.short
 	for i := range a.m.step.Spans {
 		span := &a.m.step.Spans[i]
-		queries := span.Rows * a.group
 		from, to := a.first(span.Pos)/stretchPositions, (span.Pos+span.Rows-1)/stretchPositions
-		need := queries * (to - from + 1) * a.args.KVHeads
-		if span.Rows <= rows && to > from && slot+need <= splitQueries && a.claimed+a.args.KVHeads <= splitGroups {
-			a.divide(i, from, to, slot)
-			slot += need
-			continue
-		}
+		need := span.Rows * a.group * (to - from + 1) * a.args.KVHeads
+		split := span.Rows <= rows && to > from && slot+need <= splitQueries && a.claimed+a.args.KVHeads <= splitGroups
 		// The last rows see most: they come first, so that the chunks become smaller.
 		for row := (span.Rows - 1) / rows * rows; row >= 0; row -= rows {
 			u := unit{span: i, row: row, rows: min(rows, span.Rows-row), stretch: -1}
 			for u.heads = a.together(u.rows); u.head < a.args.KVHeads; u.head += u.heads {
 				u.heads = min(u.heads, a.args.KVHeads-u.head)
-				a.units = append(a.units, u)
+				if split {
+					slot = a.divide(u, from, to, slot)
+				} else {
+					a.units = append(a.units, u)
+				}
 			}
 		}
 	}
@@ -82,22 +81,20 @@ func (a *attention) together(rows int) int {
 	return max(1, min(headsTogether/a.group, each))
 }
 
-// divide makes a unit of every stretch of a span.
-func (a *attention) divide(span, from, to, slot int) {
-	u := unit{span: span, rows: a.m.step.Spans[span].Rows}
-	for u.heads = a.together(u.rows); u.head < a.args.KVHeads; u.head += u.heads {
-		u.heads, u.group = min(u.heads, a.args.KVHeads-u.head), a.claimed
-		g := &a.groups[u.group]
-		g.from = len(a.units)
-		for u.stretch = from; u.stretch <= to; u.stretch++ {
-			u.slot = slot
-			a.units = append(a.units, u)
-			slot += a.queries(&u)
-		}
-		g.to = len(a.units)
-		g.left.Store(int32(g.to - g.from))
-		a.claimed++
+// divide makes a unit of every stretch of one, and returns the first free slot.
+func (a *attention) divide(u unit, from, to, slot int) int {
+	u.group = a.claimed
+	a.claimed++
+	g := &a.groups[u.group]
+	g.from = len(a.units)
+	for u.stretch = from; u.stretch <= to; u.stretch++ {
+		u.slot = slot
+		a.units = append(a.units, u)
+		slot += a.queries(&u)
 	}
+	g.to = len(a.units)
+	g.left.Store(int32(g.to - g.from))
+	return slot
 }
 
 // queries is the number of queries of a unit.
