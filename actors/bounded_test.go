@@ -95,7 +95,7 @@ func (s *stuck) Receive(c actor.Context) {
 func TestMailboxFlood(t *testing.T) {
 	for _, edge := range Edges() {
 		t.Run(fmt.Sprintf("%s to %s, %s", edge.From, edge.To, edge.Carries), func(t *testing.T) {
-			tr := newTree(zerolog.Nop())
+			tr := newTree(zerolog.Nop(), false)
 			room, refused := capacity(edge.To), 0
 			s := &stuck{entered: make(chan struct{}), free: make(chan struct{})}
 			pid, err := tr.system.Root.SpawnNamed(tr.props(edge.To, "stuck", nil, func(int) actor.Actor { return s }), "stuck")
@@ -118,7 +118,7 @@ func TestMailboxFlood(t *testing.T) {
 }
 
 func TestUrgentOvertakes(t *testing.T) {
-	tr := newTree(zerolog.Nop())
+	tr := newTree(zerolog.Nop(), false)
 	refused := 0
 	s := &stuck{entered: make(chan struct{}), free: make(chan struct{})}
 	pid, err := tr.system.Root.SpawnNamed(tr.props("kv", "stuck", nil, func(int) actor.Actor { return s }), "stuck")
@@ -142,7 +142,7 @@ func (f *fragile) Receive(c actor.Context) { f.t.lifecycle(c) }
 func TestSupervision(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTree(zerolog.Nop())
+		tr := newTree(zerolog.Nop(), false)
 		var gaveUp string
 		strategy := tr.supervisor(func(child *actor.PID, _ any) { gaveUp = child.Id })
 		incarnations := 0

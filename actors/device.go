@@ -3,10 +3,10 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"runtime"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
@@ -55,7 +55,9 @@ func (d *device) Receive(c actor.Context) {
 
 func (d *device) start(c actor.Context) {
 	d.closeModel()
-	model, err := d.backend.Compile(d.bound, d.layout)
+	var model backend.Model
+	var err error
+	d.turns.leave(func() { model, err = d.backend.Compile(d.bound, d.layout) })
 	if err != nil {
 		c.Send(d.engine, &failed{err})
 		return
@@ -102,21 +104,15 @@ func (d *device) answer(c actor.Context) {
 	}
 }
 
-// crowding is implemented by devices that compute on the processor. It says whether they leave no core to others.
-type crowding interface{ Crowding() bool }
-
-// compute runs a step and hands it to the sampler; a failed or abandoned one goes straight back. The last step's tokens
-// go first where threads are about to compute on every core: they would wait until the runtime takes one away, 10 ms
-// and more. Where a core is left they go there, and waiting for them would only cost time.
+// compute runs a step and hands it to the sampler; a failed or abandoned one goes straight back.
 func (d *device) compute(c actor.Context, m *step) {
-	if b, ok := d.backend.(crowding); ok && b.Crowding() {
-		runtime.Gosched()
-	}
-	m.times.started = now()
 	d.computing.Store(m)
-	m.err = d.runSegments(m)
+	d.turns.compute(func() {
+		m.times.started = now()
+		m.err = d.runSegments(m)
+		m.times.computed = now()
+	})
 	d.computing.Store(nil)
-	m.times.computed = now()
 	if m.err != nil {
 		c.Send(d.scheduler, m)
 		return

@@ -136,6 +136,7 @@ func (s *scheduler) dispatch(c actor.Context, m *step) {
 	m.times.planned = now()
 	s.stats.stepPlanned(m)
 	s.stepping = true
+	s.turns.beforeStep(len(m.compute.Tokens) > len(m.parts))
 	c.Send(s.device, m)
 }
 

@@ -98,10 +98,19 @@ func (s *session) start(c actor.Context) {
 		s.end(c, errGone)
 		return
 	}
+	var err error
+	s.turns.leave(func() { err = s.prepare() })
+	if err != nil {
+		s.end(c, err)
+		return
+	}
+	s.submit(c)
+}
+
+func (s *session) prepare() error {
 	if s.tokens == nil {
 		if err := s.encode(s.record); err != nil {
-			s.end(c, err)
-			return
+			return err
 		}
 	}
 	s.stops = stop.New(s.request.Stop)
@@ -109,7 +118,7 @@ func (s *session) start(c actor.Context) {
 	for _, id := range s.tokens[s.prompt:] { // this text is with the stream already
 		s.stops.Push(s.detok.Push(id))
 	}
-	s.submit(c)
+	return nil
 }
 
 // decoder begins the answer's text: a new one after a template or a control token, else a continuation of the

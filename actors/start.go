@@ -63,6 +63,9 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
+// crowding is implemented by devices that compute on the processor. It says whether they do so on every core.
+type crowding interface{ Crowding() bool }
+
 // prepare does all that can fail before an actor runs.
 func prepare(cfg *Config) (*Engine, error) {
 	k := &core{file: cfg.File, backend: cfg.Device}
@@ -98,7 +101,8 @@ func prepare(cfg *Config) (*Engine, error) {
 		return nil, errors.Join(err, k.slabs.Close())
 	}
 	k.logits = floatsOf(area)
-	k.tree = newTree(cfg.Log)
+	onAllCores, ok := k.backend.(crowding)
+	k.tree = newTree(cfg.Log, ok && onAllCores.Crowding())
 	e := &Engine{core: k, Info: info, health: newHealth(), empty: make(chan struct{})}
 	return e, nil
 }

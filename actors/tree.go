@@ -16,6 +16,7 @@ import (
 type tree struct {
 	system *actor.ActorSystem
 	log    zerolog.Logger
+	turns  *turns
 
 	engine, sessions, scheduler, kv, sampler *actor.PID
 	device, uploader, packer, prefetcher     *actor.PID
@@ -28,8 +29,8 @@ type tree struct {
 	loads map[string]*load // by actor id; a session's goes with it
 }
 
-func newTree(log zerolog.Logger) *tree {
-	t := &tree{log: log, loads: make(map[string]*load)}
+func newTree(log zerolog.Logger, crowded bool) *tree {
+	t := &tree{log: log, turns: newTurns(crowded), loads: make(map[string]*load)}
 	t.system = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 			return slog.New(zerolog.NewSlogHandler(log.Level(max(log.GetLevel(), zerolog.WarnLevel))))
@@ -84,6 +85,12 @@ func (t *tree) props(kind, id string, strategy actor.SupervisorStrategy,
 	incarnation := -1
 	options := []actor.PropsOption{
 		actor.WithMailbox(func() actor.Mailbox { return newMailbox(capacity(kind), l) }),
+	}
+	switch kind {
+	case "scheduler", "kv", "device", "sampler":
+		options = append(options, actor.WithDispatcher(&t.turns.steps))
+	case "session":
+		options = append(options, actor.WithDispatcher(&t.turns.sessions))
 	}
 	if strategy != nil {
 		options = append(options, actor.WithSupervisor(strategy))
