@@ -196,6 +196,7 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 	s.stream.push(m.seq, func(e *Event) {
 		e.Text = append(e.Text, s.buf...)
 		e.HasToken, e.Token, e.LogProb, e.Top, e.Finish = true, m.result.ID, m.result.LogProb, m.result.Top, finish
+		e.At = m.at
 	})
 	if finish == Running {
 		return

@@ -26,6 +26,7 @@ type Event struct {
 	Token    int32
 	LogProb  float32
 	Top      []sample.TokenProb
+	At       time.Time // when there was the token: some milliseconds before it is read, where others came soon after
 	Finish   Finish
 
 	Pos    int       // Score: position of the first row

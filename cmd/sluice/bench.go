@@ -61,7 +61,7 @@ func (c *benchCmd) Run(e *env) error {
 	_, result.WeightBytes = engine.Loaded()
 	result.PeakBytes = peakMemory(e.root)
 	m := &measurement{benchCmd: c, e: e, engine: engine, result: result}
-	if err := m.between(ctx); err != nil {
+	if err := m.all(ctx); err != nil {
 		return err
 	}
 	return c.print(e, result)

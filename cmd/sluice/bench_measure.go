@@ -25,29 +25,41 @@ type measurement struct {
 	engine *actors.Engine
 	result *report.Bench
 	random *rand.Rand
+
+	reading, multiplying []probe.Rate
+	looked               time.Time
 }
 
-// between measures between two looks at the ceilings, of which the higher one counts: what disturbs a machine comes and
-// goes.
-func (m *measurement) between(ctx context.Context) error {
-	read, multiply, err := m.ceilings()
-	if err != nil {
-		return err
+// lookEvery is how long a look at the ceilings counts for what follows, at least.
+const lookEvery = time.Second
+
+// look measures the ceilings. It does so before each run and after the last: what disturbs a machine disturbs both.
+func (m *measurement) look() error {
+	if time.Since(m.looked) < lookEvery {
+		return nil
 	}
+	threads := min(m.Threads, runtime.NumCPU())
+	read, err := probe.Read(threads)
+	if err != nil {
+		return fmt.Errorf("measuring the memory: %w", err)
+	}
+	m.reading = append(m.reading, read)
+	m.multiplying = append(m.multiplying, probe.Multiply(strings.TrimPrefix(m.result.Device, "cpu "), threads))
+	m.looked = time.Now()
+	return nil
+}
+
+// all measures, and relates what it finds to the ceilings.
+func (m *measurement) all(ctx context.Context) error {
 	if err := m.run(ctx); err != nil {
 		return err
 	}
-	readAfter, multiplyAfter, err := m.ceilings()
-	m.result.Relate(max(read, readAfter), max(multiply, multiplyAfter))
-	return err
-}
-
-func (m *measurement) ceilings() (read, multiply float64, err error) {
-	threads := min(m.Threads, runtime.NumCPU())
-	if read, err = probe.Read(threads); err != nil {
-		return 0, 0, fmt.Errorf("measuring the memory: %w", err)
+	if err := m.look(); err != nil {
+		return err
 	}
-	return read, probe.Multiply(strings.TrimPrefix(m.result.Device, "cpu "), threads), nil
+	read, multiply := probe.Overall(m.reading), probe.Overall(m.multiplying)
+	m.result.Relate(report.Ceiling(read), report.Ceiling(multiply))
+	return nil
 }
 
 func (m *measurement) run(ctx context.Context) error {
@@ -88,7 +100,10 @@ func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]i
 	names, theirs := make([]string, len(m.Compare)), make([][]report.Speeds, len(m.Compare))
 	for run := range m.Runs {
 		m.progress(p, run, "")
-		var err error
+		err := m.look()
+		if err != nil {
+			return err
+		}
 		if ours[run], err = m.prompt(ctx, p, prefixes); err != nil {
 			return err
 		}
@@ -146,7 +161,7 @@ func (m *measurement) prompt(ctx context.Context, p *report.Point, prefixes [][]
 // timedAnswer is how long an answer took.
 type timedAnswer struct {
 	actors.Usage
-	tokens []time.Time // when each arrived
+	tokens []time.Time // when each was there
 }
 
 // once answers prompts side by side. Prefill, of the tokens that the cache did not hold, lasts until the last sequence
@@ -207,7 +222,7 @@ func (m *measurement) answer(ctx context.Context, prompt []int32, r *timedAnswer
 			return err
 		}
 		if ev.HasToken {
-			r.tokens = append(r.tokens, time.Now())
+			r.tokens = append(r.tokens, ev.At)
 		}
 	}
 }

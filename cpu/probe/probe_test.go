@@ -12,15 +12,25 @@ import (
 func TestCeilings(t *testing.T) {
 	bytes, err := Read(1)
 	require.NoError(t, err)
-	require.Greater(t, bytes, 1e8)
-	require.Less(t, bytes, 1e12)
+	within := func(r Rate, least, most float64, of string) {
+		require.Greater(t, r.Mean, least, of)
+		require.GreaterOrEqual(t, r.Best, r.Mean*(1-1e-9), of)
+		require.Less(t, r.Best, most, of)
+	}
+	within(bytes, 1e8, 1e12, "reading")
 	for _, s := range kernels.Sets() {
-		if ops := Multiply(s.Name, 1); s.Name != "generic" {
-			require.Greater(t, ops, 1e9, s.Name)
-			require.Less(t, ops, 1e14, s.Name)
+		if s.Name != "generic" {
+			within(Multiply(s.Name, 1), 1e9, 1e14, s.Name)
 		}
 	}
 	require.Zero(t, Multiply("generic", 1))
+}
+
+// TestOverall: to do the same amount at 1 and at 3 per second takes 4/3 s.
+func TestOverall(t *testing.T) {
+	all := Overall([]Rate{{1, 2}, {3, 4}})
+	require.InDelta(t, 1.5, all.Mean, 1e-12)
+	require.Equal(t, 4.0, all.Best)
 }
 
 // TestReadAll: whichever instructions read, they stay within the area.

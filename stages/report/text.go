@@ -66,7 +66,7 @@ func (b *Bench) about() []string {
 		b.Machine + b.program(),
 		fmt.Sprintf("loaded %.2f GB in %.2f s, %.1f GB/s%s", float64(b.WeightBytes)/1e9, b.LoadSeconds,
 			float64(b.WeightBytes)/1e9/max(b.LoadSeconds, 1e-3), b.peak()),
-		fmt.Sprintf("ceilings: reading %.1f GB/s%s", b.ReadBandwidth/1e9, b.multiply()),
+		fmt.Sprintf("ceilings: reading %.1f GB/s (at best %.1f)%s", b.ReadBandwidth/1e9, b.ReadBest/1e9, b.multiply()),
 		fmt.Sprintf("the actors' share of a step: %.2f %%", 100*b.ActorsShare),
 	}
 }
@@ -106,7 +106,7 @@ func (b *Bench) multiply() string {
 	if b.MultiplyOps == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", multiplying %.0f GOP/s", b.MultiplyOps/1e9)
+	return fmt.Sprintf(", multiplying %.0f GOP/s (at best %.0f)", b.MultiplyOps/1e9, b.MultiplyBest/1e9)
 }
 
 // tables are the rates, the ratios if there are any, and the segments.
