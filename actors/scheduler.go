@@ -35,6 +35,7 @@ type scheduler struct {
 	state       *batch.State
 	step        *step
 	stepping    bool // it is with the device or the sampler
+	urgent      bool // a session has news that should not wait: an answer begins or ends
 	pace        pace
 }
 
@@ -136,7 +137,9 @@ func (s *scheduler) dispatch(c actor.Context, m *step) {
 	m.times.planned = now()
 	s.stats.stepPlanned(m)
 	s.stepping = true
-	s.turns.beforeStep(len(m.compute.Tokens) > len(m.parts))
+	long := len(m.compute.Tokens) > len(m.parts) // it has rows of prompts
+	s.turns.beforeStep(long || s.urgent)
+	s.urgent = false
 	c.Send(s.device, m)
 }
 
@@ -225,6 +228,7 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, at time.T
 		s.fail(c, p.Seq, r.err)
 		return
 	}
+	first := p.Seq.Sent() == 0
 	m := &h.out[p.Seq.Sent()%batch.Window]
 	*m = tokenMessage{seq: h, cached: max(h.cached, 0), at: at}
 	if p.Seq.Score {
@@ -235,6 +239,7 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, at time.T
 		h.state = r.State
 		m.end = s.state.Append(p.Seq, r.ID)
 	}
+	s.urgent = s.urgent || first || m.end != batch.NotEnded
 	c.Send(h.session, m)
 }
 

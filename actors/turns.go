@@ -171,18 +171,16 @@ func (t *turns) attend() {
 	t.timer.Reset(deliverEvery)
 }
 
-// beforeStep is called by the scheduler before the device gets a step, which may be a long one. Where that takes every
-// core, sessions and their readers go first, or would wait until the runtime takes a core away, 10 ms and more. They
-// are let wait for a few short steps; these are counted because waiting must not use up a client's credit.
-func (t *turns) beforeStep(long bool) {
-	if !t.crowded {
-		return
-	}
+// beforeStep is called by the scheduler before the device gets a step. Sessions and their readers go first if what they
+// wait for is urgent or the step may be long. If it takes every core, they go first after a few short steps as well, or
+// would wait until the runtime takes a core away, 10 ms and more; steps are counted because waiting must not use up a
+// client's credit.
+func (t *turns) beforeStep(urgent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.undelivered++
 	at := now()
-	if long || t.undelivered >= batch.Window/4 || at.Sub(t.delivered) >= deliverEvery {
+	if urgent || t.crowded && (t.undelivered >= batch.Window/4 || at.Sub(t.delivered) >= deliverEvery) {
 		t.delivering, t.delivered, t.undelivered = true, at, 0
 	}
 }

@@ -150,9 +150,34 @@ func TestWaitingKeepsCredit(t *testing.T) {
 			}
 			turns.delivering = false
 		}
-		turns.beforeStep(true)
-		require.True(t, turns.delivering, "a long step comes: nothing waits for its end")
 	})
+}
+
+// TestUrgentNewsDoNotWait: nor does anything wait for the end of a long step.
+func TestUrgentNewsDoNotWait(t *testing.T) {
+	for _, crowded := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			turns := newTurns(crowded)
+			var order []string
+			var step func()
+			step = func() {
+				order = append(order, "step")
+				turns.compute(func() { time.Sleep(100 * time.Microsecond) })
+				if len(order) < 4 {
+					turns.sessions.Schedule(func() { order = append(order, "news") })
+					turns.beforeStep(len(order) > 1)
+					turns.steps.Schedule(step)
+				}
+			}
+			turns.beforeStep(true)
+			turns.steps.Schedule(step)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			turns.turn.Lock()
+			defer turns.turn.Unlock()
+			require.Equal(t, []string{"step", "step", "news", "news", "step"}, order)
+		})
+	}
 }
 
 // TestTurnsAllocateNothing: a decode token takes several turns.
