@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -46,49 +47,63 @@ func (c *imatrixCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	chunks, stopped := c.measure(ctx, e, engine, strings.TrimSuffix(string(text), "\n"))
-	shut(engine) // so that no step adds to the sums
-	if stopped != nil {
-		stopped = fmt.Errorf("%s: %w", c.File, stopped)
+	save := func(chunks int) error {
+		_, err := c.write(seen, chunks)
+		return err
 	}
+	chunks, stopped := c.measure(ctx, e, engine, strings.TrimSuffix(string(text), "\n"), save)
+	shut(engine) // so that no step adds to the sums
 	if chunks == 0 {
 		return stopped
 	}
-	if err := c.write(e, seen, chunks); err != nil {
-		return err
+	weights, err := c.write(seen, chunks)
+	if err == nil {
+		_, err = fmt.Fprintf(e.stdout, "%s: importance of the columns of %s, by %s of %d tokens\n", printable(c.Output),
+			count(weights, "weight"), count(chunks, "chunk"), c.Chunk)
 	}
-	return stopped
+	return cmp.Or(err, stopped)
 }
 
-// write keeps what was measured: of a long run that was stopped, too, for it serves as well as one of fewer chunks.
-func (c *imatrixCmd) write(e *env, seen *observed, chunks int) error {
+// write keeps what was measured, and says of how many weights. A run that was stopped serves as well as one of fewer
+// chunks.
+func (c *imatrixCmd) write(seen *observed, chunks int) (weights int, err error) {
 	entries, err := seen.entries()
-	if err != nil {
-		return err
-	}
-	matrix := &imatrix.Matrix{Datasets: []string{c.File}, ChunkSize: c.Chunk, Chunks: chunks, Entries: entries}
-	if err := matrix.Write(c.Output); err != nil {
-		return onFile(c.Output, err)
-	}
-	_, err = fmt.Fprintf(e.stdout, "%s: importance of the columns of %s, by %s of %d tokens\n", printable(c.Output),
-		count(len(matrix.Entries), "weight"), count(matrix.Chunks, "chunk"), c.Chunk)
-	return err
-}
-
-// measure runs the model over the chunks of a text, each on an empty cache, and returns how many it finished.
-func (c *imatrixCmd) measure(ctx context.Context, e *env, engine *actors.Engine, text string) (int, error) {
-	chunks, _, err := chunksOf(engine.Vocab(), text, c.Chunk, c.Most)
 	if err != nil {
 		return 0, err
 	}
+	matrix := &imatrix.Matrix{Datasets: []string{c.File}, ChunkSize: c.Chunk, Chunks: chunks, Entries: entries}
+	if err := matrix.Write(c.Output); err != nil {
+		return 0, onFile(c.Output, err)
+	}
+	return len(entries), nil
+}
+
+// saveEvery is how long a run may take that is lost if the machine fails.
+const saveEvery = time.Minute
+
+// measure runs the model over the chunks of a text, each on an empty cache, and returns how many it finished. Of a long
+// run it saves now and then what there is.
+func (c *imatrixCmd) measure(ctx context.Context, e *env, engine *actors.Engine, text string,
+	save func(chunks int) error) (int, error) {
+	chunks, _, err := chunksOf(engine.Vocab(), text, c.Chunk, c.Most)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", c.File, err)
+	}
 	bar := &loadingBar{e: e, what: "measuring", count: true, began: e.now()}
 	defer bar.clear()
+	saved := e.now()
 	for i, chunk := range chunks {
 		if err := eachRow(ctx, engine, chunk, func(int, []float32) error { return nil }); err != nil {
-			return i, err
+			return i, fmt.Errorf("%s: %w", c.File, err)
 		}
 		if e.isTerminal(e.stderr) {
 			bar.show(int64(i+1), int64(len(chunks)))
+		}
+		if e.now().Sub(saved) >= saveEvery {
+			if err := save(i + 1); err != nil {
+				return i + 1, err
+			}
+			saved = e.now()
 		}
 	}
 	return len(chunks), nil

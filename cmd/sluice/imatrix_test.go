@@ -89,6 +89,29 @@ func TestImatrixStopped(t *testing.T) {
 	require.Contains(t, screen.text.String(), "sluice: stopped")
 }
 
+// A long run saves what it has each minute, not only at its end.
+func TestImatrixSaves(t *testing.T) {
+	dir, out := shared.Dir(t), filepath.Join(t.TempDir(), "i.gguf")
+	var chunks []int // in the file, whenever the bar is drawn
+	e := testEnv("", "imatrix", "-m", filepath.Join(dir, "models", "draft-bf16.gguf"),
+		"-f", filepath.Join(dir, "models", "heldout-go.txt"), "-o", out, "-c", "32", "--chunks", "6")
+	e.stderr, e.isTerminal = &stoppingScreen{at: "measuring", stop: func() {
+		if m, err := imatrix.Read(out); err == nil {
+			chunks = append(chunks, m.Chunks)
+		}
+	}}, func(any) bool { return true }
+	now := e.now()
+	e.now = func() time.Time {
+		now = now.Add(saveEvery)
+		return now
+	}
+	require.Zero(t, run(e))
+	require.Subset(t, chunks, []int{1, 2, 3})
+	m, err := imatrix.Read(out)
+	require.NoError(t, err)
+	require.Equal(t, 6, m.Chunks)
+}
+
 func TestImatrixUsage(t *testing.T) {
 	dir := t.TempDir()
 	short := filepath.Join(dir, "short.txt")
