@@ -13,6 +13,15 @@ DATA low4<>+40(SB)/8, $0x0f0f0f0f0f0f0f0f
 DATA low4<>+48(SB)/8, $0x0f0f0f0f0f0f0f0f
 DATA low4<>+56(SB)/8, $0x0f0f0f0f0f0f0f0f
 GLOBL low4<>(SB), RODATA|NOPTR, $64
+DATA high4<>+0(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+8(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+16(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+24(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+32(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+40(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+48(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+56(SB)/8, $0xf0f0f0f0f0f0f0f0
+GLOBL high4<>(SB), RODATA|NOPTR, $64
 DATA bits45<>+0(SB)/8, $0x3030303030303030
 DATA bits45<>+8(SB)/8, $0x3030303030303030
 DATA bits45<>+16(SB)/8, $0x3030303030303030

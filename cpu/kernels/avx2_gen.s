@@ -9,6 +9,11 @@ DATA low4<>+8(SB)/8, $0x0f0f0f0f0f0f0f0f
 DATA low4<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
 DATA low4<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
 GLOBL low4<>(SB), RODATA|NOPTR, $32
+DATA high4<>+0(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+8(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+16(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+24(SB)/8, $0xf0f0f0f0f0f0f0f0
+GLOBL high4<>(SB), RODATA|NOPTR, $32
 DATA bits45<>+0(SB)/8, $0x3030303030303030
 DATA bits45<>+8(SB)/8, $0x3030303030303030
 DATA bits45<>+16(SB)/8, $0x3030303030303030

@@ -13,6 +13,15 @@ DATA low4<>+40(SB)/8, $0x0f0f0f0f0f0f0f0f
 DATA low4<>+48(SB)/8, $0x0f0f0f0f0f0f0f0f
 DATA low4<>+56(SB)/8, $0x0f0f0f0f0f0f0f0f
 GLOBL low4<>(SB), RODATA|NOPTR, $64
+DATA high4<>+0(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+8(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+16(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+24(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+32(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+40(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+48(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA high4<>+56(SB)/8, $0xf0f0f0f0f0f0f0f0
+GLOBL high4<>(SB), RODATA|NOPTR, $64
 DATA bits45<>+0(SB)/8, $0x3030303030303030
 DATA bits45<>+8(SB)/8, $0x3030303030303030
 DATA bits45<>+16(SB)/8, $0x3030303030303030
@@ -11498,6 +11507,7 @@ TEXT ·q4_KAVX512x1(SB), 0, $1040-64
 	VMOVDQU32 even<>(SB), Z9
 	VMOVDQU32 byte0<>(SB), Z10
 	VMOVDQU32 ones<>(SB), Z11
+	VMOVDQU32 high4<>(SB), Z12
 
 part:
 	MOVQ w+32(FP), BX
@@ -11751,6 +11761,7 @@ TEXT ·q4_KAVX512x4(SB), 0, $768-72
 	VMOVDQU32 even<>(SB), Z21
 	VMOVDQU32 byte0<>(SB), Z22
 	VMOVDQU32 ones<>(SB), Z23
+	VMOVDQU32 high4<>(SB), Z24
 
 block:
 	MOVQ BX, R15

@@ -70,11 +70,14 @@ func (b *blocks) pairSums(vectors []vector, most int, done func(first bool)) {
 }
 
 // scaledDots adds scale·Σ codes·x of a sub-block to isum. scale is int32 with VNNI, else twice int16. With VNNI sums of
-// 16 that fit int16, and an unsigned scale, need no VPMULLD.
-func (b *blocks) scaledDots(vectors []vector, most int, scale string) {
+// 16 that fit int16, and an unsigned scale, need no VPMULLD; only there may codes be shifted to the left by raised bits.
+func (b *blocks) scaledDots(vectors []vector, most, raised int, scale string) {
 	if b.vnni && 16*127*most < 1<<15 {
 		for ; len(vectors) > 0; vectors = vectors[4:] {
 			b.dots(vectors[:4], most, false)
+			if raised > 0 {
+				b.f("VPSRAD $%d, %s, %s", raised, b.acc[0], b.acc[0])
+			}
 			b.scaledShort(b.inRegister(scale))
 		}
 		return
@@ -103,7 +106,7 @@ func (b *blocks) shortDots(vectors []vector, most int, scale func()) {
 	}
 	twice := b.acc[0]
 	b.unpacked(twice, func() { b.twice(scale, twice) })
-	b.scaledDots(vectors, most, twice)
+	b.scaledDots(vectors, most, 0, twice)
 }
 
 // twice puts the scale that code leaves in codes into both halves of each lane.
@@ -146,7 +149,7 @@ func (b *blocks) offsetDots(vectors []vector, most int, base string, offset, shi
 		b.f("VPMADDWD %s, %s, %s", b.tmp, b.t, b.t)
 		b.f("VPADDD %s, %s, %s", b.t, sum, sum)
 	}
-	b.scaledDots(vectors, most, twice)
+	b.scaledDots(vectors, most, 0, twice)
 }
 
 // signedDots sets acc to Σ codes·x for signed codes without VNNI: |w| times x with the sign of w, and 2·128·127 < 2¹⁵.

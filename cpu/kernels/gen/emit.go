@@ -52,6 +52,7 @@ var constantWords = []struct {
 	word uint32
 }{
 	{"low4", 0x0f0f0f0f},
+	{"high4", 0xf0f0f0f0},
 	{"bits45", 0x30303030},
 	{"bit4", 0x10101010},
 	{"bit7", 0x80808080},

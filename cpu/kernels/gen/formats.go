@@ -31,7 +31,7 @@ var formats = []source{
 	{name: "Q3_K", stem: "q3_K", tile: 16 * 110, x: x256, body: (*blocks).q3_K, subs: true, slots: 4,
 		keep: []string{"low2", "bit2", "low16", "ones", "low4", "bits45"}},
 	{name: "Q4_K", stem: "q4_K", tile: 16 * 144, x: x256, body: (*blocks).q4_K, subs: true, slots: bitsAt,
-		keep: []string{"low4", "bits45", "even", "byte0", "ones"}},
+		keep: []string{"low4", "bits45", "even", "byte0", "ones", "high4"}},
 	{name: "Q5_K", stem: "q5_K", tile: 16 * 176, x: x256, body: (*blocks).q5_K, subs: true, slots: bitsAt + 8,
 		keep: []string{"low4", "bits45", "bit4", "even", "byte0", "ones"}},
 	{name: "Q6_K", stem: "q6_K", tile: 16 * 210, x: x256, body: (*blocks).q6_K, subs: true,
