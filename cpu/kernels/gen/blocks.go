@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 )
 
@@ -47,8 +48,9 @@ type blocks struct {
 	acc            []string // a sub-block's sums, else the block's
 	pairs          []string // sums of products as int16; without VNNI
 	codes, tmp, t  string
-	total          []string // float sums; zmm only
-	frame, totalAt int      // bytes
+	held           map[string]string // vectors of the tile that are used again: place to register, see vector
+	total          []string          // float sums; zmm only
+	frame, totalAt int               // bytes
 }
 
 // emitBlocks writes a kernel: four rows by one strip.
@@ -113,6 +115,7 @@ func (b *blocks) tileBody(s source) {
 		return
 	}
 	b.line, b.repeated, b.small = 0, 0, s.tile <= 16*36
+	defer b.hold()()
 	lines := (s.tile + 63) / 64
 	if b.small {
 		for i := range lines {
@@ -150,7 +153,9 @@ func (b *blocks) loop(name string, times int, body func()) {
 	b.f("MOVL $%d, AX", times)
 	b.f("%s:", label)
 	before, line := b.vectors, b.line
+	release := b.hold()
 	body()
+	release()
 	b.vectors = before + times*(b.vectors-before)
 	if n := b.line - line; n > 0 {
 		b.f("ADDQ $%d, %s", 64*n, b.aheadAt())
@@ -253,7 +258,40 @@ func (b *blocks) twoBits(run, i int) {
 
 // cut is field for a vector at R10, to codes.
 func (b *blocks) cut(offset, right int, constant string) {
-	b.field(fmt.Sprintf("%d(R10)", offset), right, constant, b.codes)
+	b.field(b.vector("R10", offset), right, constant, b.codes)
+}
+
+// vector is the operand for a vector at R10 or R11. Bodies read most of them several times, for some bits each time; with
+// one row of activations there are registers left to keep them in, and loading is what such a routine does most.
+func (b *blocks) vector(base string, offset int) string {
+	const spare = 2 // registers
+	place := fmt.Sprintf("%d(%s)", offset, base)
+	if r, ok := b.held[place]; ok {
+		return r
+	}
+	if !b.wide() || b.rows != 1 || b.stage != fused || b.used >= 32-spare {
+		return place
+	}
+	r := b.reg()
+	b.load(place, r)
+	b.held[place] = r
+	return r
+}
+
+// hold begins code in which vectors are held: what R10 and R11 lead to must stay where it is. The code ends with the
+// function that hold returns.
+func (b *blocks) hold() (release func()) {
+	used := b.used
+	b.held = map[string]string{}
+	return func() {
+		b.used, b.held = used, map[string]string{}
+	}
+}
+
+// lane4 forgets what is held of the places that the register led to.
+func (b *blocks) lane4(offset int, to string) {
+	maps.DeleteFunc(b.held, func(place, _ string) bool { return strings.HasSuffix(place, "("+to+")") })
+	b.emitter.lane4(offset, to)
 }
 
 // field puts those bits of a register or vector in memory, shifted to the right, into to that the constant has.
@@ -274,7 +312,7 @@ func (b *blocks) field(from string, right int, constant, to string) {
 	b.and(b.c(constant), to, to)
 }
 
-// merge sets those bits of codes that are set in v and in the constant; v is destroyed.
+// merge sets those bits of codes that are set in v and in the constant; in ymm form v is destroyed.
 func (b *blocks) merge(v, constant string) {
 	if b.wide() {
 		b.f("VPTERNLOGD $0xf8, %s, %s, %s", b.c(constant), v, b.codes) // codes | v&constant
@@ -284,16 +322,18 @@ func (b *blocks) merge(v, constant string) {
 	b.or(v, b.codes, b.codes)
 }
 
-// bits sets those bits of codes that are set in the constant and in the vector in memory, shifted to the left.
+// bits sets those bits of codes that are set in the constant and in the vector, shifted to the left. In ymm form the
+// vector is in memory.
 func (b *blocks) bits(from string, shift int, constant string) {
-	if !b.wide() || shift == 0 {
+	if memory := strings.HasSuffix(from, ")"); memory && (!b.wide() || shift == 0) {
 		b.load(from, b.tmp)
 		from = b.tmp
 	}
 	if shift != 0 {
 		b.f("%s $%d, %s, %s", shiftName(shift), max(shift, -shift), from, b.tmp)
+		from = b.tmp
 	}
-	b.merge(b.tmp, constant)
+	b.merge(from, constant)
 }
 
 func shiftName(n int) string {

@@ -50,7 +50,7 @@ func (b *blocks) fifthBits(offset int) func(i int) {
 		if i == 0 {
 			b.ahead()
 		}
-		b.bits("0(R11)", 4-i, "bit4")
+		b.bits(b.vector("R11", 0), 4-i, "bit4")
 	}
 }
 

@@ -62,7 +62,7 @@ func (b *blocks) q3_K() {
 		if run == 0 && i < 4 {
 			b.ahead()
 		}
-		b.bits(fmt.Sprintf("%d(R11)", perTile*(i%4)), 2-run-i/4*4, "bit2")
+		b.bits(b.vector("R11", perTile*(i%4)), 2-run-i/4*4, "bit2")
 	}
 	b.sixteens(runs{codes: 512, vectors: 8, bits: 4, scales: 2 * b.width()}, codes, func(run, part int, v []vector) {
 		b.offsetDots(v, 7, "CX", 8*run+4*part, 2, func() { // codes are 4 too large
@@ -259,7 +259,7 @@ func (b *blocks) sixBits(run, i int) {
 	if run == 0 {
 		b.ahead()
 	}
-	b.bits(fmt.Sprintf("%d(R11)", perTile*i), [...]int{4, 2, 0, -2}[run], "bits45")
+	b.bits(b.vector("R11", perTile*i), [...]int{4, 2, 0, -2}[run], "bits45")
 }
 
 // unpackScales puts scales and minima of Q4_K and Q5_K into the frame; see packScales in package kernels.
