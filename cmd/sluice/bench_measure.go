@@ -26,7 +26,7 @@ type measurement struct {
 	result *report.Bench
 	random *rand.Rand
 
-	reading, multiplying []probe.Rate
+	reading, multiplying []float64 // of all passes
 	looked               time.Time
 }
 
@@ -43,8 +43,8 @@ func (m *measurement) look() error {
 	if err != nil {
 		return fmt.Errorf("measuring the memory: %w", err)
 	}
-	m.reading = append(m.reading, read)
-	m.multiplying = append(m.multiplying, probe.Multiply(strings.TrimPrefix(m.result.Device, "cpu "), threads))
+	m.reading = append(m.reading, read...)
+	m.multiplying = append(m.multiplying, probe.Multiply(strings.TrimPrefix(m.result.Device, "cpu "), threads)...)
 	m.looked = time.Now()
 	return nil
 }
@@ -57,8 +57,7 @@ func (m *measurement) all(ctx context.Context) error {
 	if err := m.look(); err != nil {
 		return err
 	}
-	read, multiply := probe.Overall(m.reading), probe.Overall(m.multiplying)
-	m.result.Relate(report.Ceiling(read), report.Ceiling(multiply))
+	m.result.Relate(m.reading, m.multiplying)
 	return nil
 }
 

@@ -23,50 +23,32 @@ const (
 	mostCache = 512 << 20 // what a machine says of its last-level cache is believed up to here
 )
 
-// Rate is what passes measured, per second.
-type Rate struct {
-	Mean float64 // of what all did to the time that they took: a busy machine lowers it as it lowers what it bounds
-	Best float64
-}
-
-// Overall is the rate of several measurements of as many passes each.
-func Overall(measured []Rate) (all Rate) {
-	took := 0.0
-	for _, r := range measured {
-		took += 1 / r.Mean
-		all.Best = max(all.Best, r.Best)
-	}
-	all.Mean = float64(len(measured)) / took
-	return all
-}
-
-// rate measures passes that do an amount each.
-func rate(amount float64, pass func() time.Duration) Rate {
-	each := make([]Rate, passes)
+// rates measures passes that do an amount each.
+func rates(amount float64, pass func() time.Duration) []float64 {
+	each := make([]float64, passes)
 	for i := range each {
-		r := amount / pass().Seconds()
-		each[i] = Rate{r, r}
+		each[i] = amount / pass().Seconds()
 	}
-	return Overall(each)
+	return each
 }
 
-// Read measures how many bytes per second so many threads read from memory, each its own range, in some passes over
-// four times the last-level cache. Where there is no memory for that, it returns the error.
-func Read(threads int) (Rate, error) {
+// Read measures how many bytes per second so many threads read from memory, each its own range, in each of some passes
+// over four times the last-level cache. Where there is no memory for that, it returns the error.
+func Read(threads int) ([]float64, error) {
 	total := max(leastArea, 4*min(cpuid.CPU.Cache.L3, mostCache))
 	each := int64(total / threads &^ (streams*piece - 1))
 	areas := make([][]byte, threads)
 	for i := range areas {
 		area, err := mem.Alloc(each)
 		if err != nil {
-			return Rate{}, err
+			return nil, err
 		}
 		defer mem.Free(area) //nolint:errcheck // nothing to be done about it
 		areas[i] = area
 	}
 	together(threads, func(i int) { touch(areas[i]) })
 	pass := func() time.Duration { return together(threads, func(i int) { read(areas[i]) }) }
-	return rate(float64(threads)*float64(each), pass), nil
+	return rates(float64(threads)*float64(each), pass), nil
 }
 
 // together runs work on so many threads and returns how long the last one took.
@@ -105,16 +87,17 @@ func read(area []byte) {
 }
 
 // Multiply measures how many integer operations per second (a multiplication and an addition are two) so many threads
-// do from registers with the instructions that a set of kernels is built on; zero where that is not known. Without VNNI
+// do from registers, in each of some passes, with the instructions that a set of kernels is built on; nil where that is
+// not known. Without VNNI
 // sums are of 16 bits: what kernels do beside that, widening and scaling, is their own affair.
-func Multiply(set string, threads int) Rate {
+func Multiply(set string, threads int) []float64 {
 	const rounds = 1 << 15 // 0.1 ms or so
 	burst, ops := multiplier(set)
 	if burst == nil {
-		return Rate{}
+		return nil
 	}
 	const bursts = 64
-	return rate(float64(threads)*bursts*rounds*float64(ops), func() time.Duration {
+	return rates(float64(threads)*bursts*rounds*float64(ops), func() time.Duration {
 		return together(threads, func(int) {
 			for range bursts {
 				burst(rounds)

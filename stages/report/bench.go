@@ -20,8 +20,8 @@ type Bench struct {
 	LoadSeconds   float64 `json:"load_seconds"`
 	WeightBytes   int64   `json:"weight_bytes"`
 	PeakBytes     int64   `json:"peak_bytes"`     // of the process, after loading; 0: not known
-	ReadBandwidth float64 `json:"read_bandwidth"` // bytes per second, with as many threads: on average between runs
-	ReadBest      float64 `json:"read_best"`      // of all passes
+	ReadBandwidth float64 `json:"read_bandwidth"` // bytes per second, with as many threads: median of passes between runs
+	ReadBest      float64 `json:"read_best"`      // of the passes
 	MultiplyOps   float64 `json:"multiply_ops"`   // per second, likewise; 0: not known
 	MultiplyBest  float64 `json:"multiply_best"`
 	ActorsShare   float64 `json:"actors_share"` // of a step
@@ -117,20 +117,22 @@ func (w *Work) Segments() (out []Segment) {
 	return out
 }
 
-// Ceiling is what a machine can do per second: on average of the time of a bench, and at best.
-type Ceiling struct{ Mean, Best float64 }
-
-// Relate sets the ceilings, and what share of their averages all segments reach, which are averages too. A multiply of
-// 0 is not known.
-func (b *Bench) Relate(read, multiply Ceiling) {
-	b.ReadBandwidth, b.ReadBest, b.MultiplyOps, b.MultiplyBest = read.Mean, read.Best, multiply.Mean, multiply.Best
+// Relate takes what the passes between the runs reached, sets the ceilings, their medians, and what share of them all
+// segments reach. Without multiply it is not known.
+func (b *Bench) Relate(read, multiply []float64) {
+	r := SpreadOf(read)
+	b.ReadBandwidth, b.ReadBest = r.Median, r.Max
+	if len(multiply) > 0 {
+		m := SpreadOf(multiply)
+		b.MultiplyOps, b.MultiplyBest = m.Median, m.Max
+	}
 	for i := range b.Points {
 		for _, h := range b.Points[i].halves() {
 			for j := range h.Segments {
 				s := &h.Segments[j]
-				s.OfBandwidth = s.BytesRate / read.Mean
-				if multiply.Mean > 0 {
-					s.OfMultiply = s.OpsRate / multiply.Mean
+				s.OfBandwidth = s.BytesRate / b.ReadBandwidth
+				if b.MultiplyOps > 0 {
+					s.OfMultiply = s.OpsRate / b.MultiplyOps
 				}
 			}
 		}
