@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -193,6 +194,7 @@ func naiveChain(logits []float32, p *Params, history []int32, xtc bool) (map[int
 	for i, l := range logits {
 		n.logits[int32(i)] = float64(l)
 	}
+	given := maps.Clone(n.logits)
 	n.adjust(p, history)
 	for i := range logits {
 		if n.logits[int32(i)] > math.Inf(-1) {
@@ -201,7 +203,10 @@ func naiveChain(logits []float32, p *Params, history []int32, xtc bool) (map[int
 	}
 	n.sort()
 	for i := range n.ids[:max(0, len(n.ids)-1)] {
-		n.less(n.logits[n.ids[i+1]], n.logits[n.ids[i]])
+		a, b := n.ids[i], n.ids[i+1]
+		n.less(n.logits[b], n.logits[a])
+		// 2/1.5 - 0.5 and 1.25/1.5 are equal here, and may be neighbours where each operation rounds.
+		n.close = n.close || given[a] != given[b] && n.logits[a] == n.logits[b]
 	}
 	n.sigma(float64(p.TopNSigma))
 	if p.TopK > 0 {
