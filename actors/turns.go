@@ -2,6 +2,7 @@ package actors
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,7 +70,7 @@ func (l *line) pop() func() {
 		return nil
 	}
 	first := l.due[0]
-	l.due = append(l.due[:0], l.due[1:]...) // there are a few, or a few hundred
+	l.due = slices.Delete(l.due, 0, 1) // of a few, or a few hundred; it keeps no mailbox of a session that is gone
 	return first
 }
 

@@ -216,3 +216,18 @@ func TestTokensKnowTheirTime(t *testing.T) {
 	require.True(t, time.Now().After(last))
 	require.Equal(t, Length, ev.Finish)
 }
+
+// TestTurnsForgetWhoIsGone: a line keeps nothing of a mailbox that it ran, or requests that ended would stay in memory.
+func TestTurnsForgetWhoIsGone(t *testing.T) {
+	var l line
+	for range 8 {
+		l.due = append(l.due, func() {})
+	}
+	for range 8 {
+		require.NotNil(t, l.pop())
+	}
+	require.Nil(t, l.pop())
+	for _, mailbox := range l.due[:cap(l.due)] {
+		require.Nil(t, mailbox)
+	}
+}

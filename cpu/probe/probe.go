@@ -88,8 +88,7 @@ func read(area []byte) {
 
 // Multiply measures how many integer operations per second (a multiplication and an addition are two) so many threads
 // do from registers, in each of some passes, with the instructions that a set of kernels is built on; nil where that is
-// not known. Without VNNI
-// sums are of 16 bits: what kernels do beside that, widening and scaling, is their own affair.
+// not known. Without VNNI sums are of 16 bits: what kernels do beside that, widening and scaling, is their own affair.
 func Multiply(set string, threads int) []float64 {
 	const rounds = 1 << 15 // 0.1 ms or so
 	burst, ops := multiplier(set)
