@@ -24,7 +24,6 @@ func InFileOrder(t quant.Type, rows, cols int, data []byte) (*Matrix, error) {
 type Room struct {
 	strips Matrix
 	data   []byte
-	spare  []byte
 }
 
 const (
@@ -33,13 +32,10 @@ const (
 )
 
 // RoomBytes is the memory that a Room needs for matrices with rows of so many bytes.
-func RoomBytes(row int) int { return max(TileRows*row, roomBytes) + spareBytes }
+func RoomBytes(row int) int { return max(TileRows*row, roomBytes) }
 
 // NewRoom makes a room of memory of RoomBytes bytes.
-func NewRoom(memory []byte) Room {
-	n := len(memory) - spareBytes
-	return Room{data: memory[:n:n], spare: memory[n:]}
-}
+func NewRoom(memory []byte) Room { return Room{data: memory} }
 
 // MatMul is Set.MatMul for matrices in file order as well.
 func (o *Room) MatMul(s *Set, out []float32, stride int, m *Matrix, tile0, tile1 int, x *Acts) {
@@ -56,7 +52,7 @@ func (o *Room) MatMul(s *Set, out []float32, stride int, m *Matrix, tile0, tile1
 		row := tile * TileRows
 		rows := min(each*TileRows, tile1*TileRows-row, m.Rows-row)
 		o.strips = Matrix{Type: m.Type, Rows: rows, Cols: m.Cols, Data: o.data[:size*tileCeil(rows)]}
-		s.pack(&o.strips, 0, m.Data[row*size:][:rows*size], o.spare)
+		s.pack(&o.strips, 0, m.Data[row*size:][:rows*size], &s.transpose)
 		s.MatMul(out[row:], stride, &o.strips, 0, o.strips.Tiles(), x)
 	}
 }

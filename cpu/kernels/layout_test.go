@@ -3,7 +3,6 @@ package kernels
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/sluice-ai/sluice/internal/quant"
@@ -49,14 +48,19 @@ func TestRecodingsHaveInverses(t *testing.T) {
 	for _, typ := range types {
 		for _, f := range formats[typ].fields {
 			for i := 0; f.recode != nil && i < 100; i++ {
-				file := make([]byte, f.size)
+				file := make([]byte, TileRows*f.size)
 				for i := range file {
 					file[i] = byte(rng.Uint32())
 				}
-				units := slices.Clone(file)
-				f.recode.pack(units)
-				f.recode.unpack(units)
-				require.Equal(t, file, units, typ)
+				tile := make([]byte, len(file))
+				interleave(tile, rows{file, f.size, TileRows}, 0, f.unit)
+				f.recode.pack(tile)
+				units := make([]byte, f.size)
+				for r := range TileRows {
+					gather(units, tile, f.unit, r)
+					f.recode.unpack(units)
+					require.Equal(t, file[r*f.size:][:f.size], units, "%s, row %d", typ, r)
+				}
 			}
 		}
 	}
@@ -65,12 +69,14 @@ func TestRecodingsHaveInverses(t *testing.T) {
 func TestSplitScales(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 1000 {
-		var file [12]byte
+		var file, packed [12]byte
 		for i := range file {
 			file[i] = byte(rng.Uint32())
 		}
-		packed := file
-		packScales(packed[:])
+		tile := make([]byte, TileRows*len(file))
+		interleave(tile, rows{file[:], len(file), 1}, 0, 4) // 16 times the same row
+		packScales(tile)
+		gather(packed[:], tile, 4, 7)
 		scales, mins := splitScales(&packed)
 		wantScales, wantMins := quant.UnpackScales(&file)
 		require.Equal(t, wantScales, scales)

@@ -10,18 +10,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkMemory multiplies a matrix of 1 GiB, far beyond every cache, by few rows: what decoding does.
-func BenchmarkMemory(b *testing.B) {
-	const size, cols, page = 1 << 30, 4096, 4096
+// touched is memory for a benchmark, present in huge pages where the system has them.
+func touched(b *testing.B, size int) []byte {
+	const page = 4096
 	region, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	require.NoError(b, err)
-	defer func() { require.NoError(b, unix.Munmap(region)) }()
+	b.Cleanup(func() { require.NoError(b, unix.Munmap(region)) })
 	if err := unix.Madvise(region, unix.MADV_HUGEPAGE); err != nil {
 		b.Logf("no huge pages: %v", err)
 	}
 	for at := 0; at < size; at += page {
 		region[at] = 1
 	}
+	return region
+}
+
+// BenchmarkMemory multiplies a matrix of 1 GiB, far beyond every cache, by few rows: what decoding does.
+func BenchmarkMemory(b *testing.B) {
+	const size, cols = 1 << 30, 4096
+	region := touched(b, size)
 	for _, typ := range types {
 		row, err := typ.RowBytes(cols)
 		require.NoError(b, err)
@@ -40,5 +47,26 @@ func BenchmarkMemory(b *testing.B) {
 				})
 			}
 		}
+	}
+}
+
+// BenchmarkPackMemory packs a matrix of 256 MiB into another: what loading does.
+func BenchmarkPackMemory(b *testing.B) {
+	const size, cols = 256 << 20, 4096
+	from, to := touched(b, size), touched(b, size)
+	sets := Sets()
+	s := sets[len(sets)-1]
+	for _, typ := range types {
+		row, err := typ.RowBytes(cols)
+		require.NoError(b, err)
+		rows := size / row / TileRows * TileRows
+		m, err := NewMatrix(typ, rows, cols, to[:rows*row])
+		require.NoError(b, err)
+		b.Run(typ.String(), func(b *testing.B) {
+			b.SetBytes(int64(len(m.Data)))
+			for b.Loop() {
+				require.NoError(b, s.Pack(m, 0, from[:len(m.Data)]))
+			}
+		})
 	}
 }

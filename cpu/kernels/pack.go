@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"unsafe"
 )
 
 // Packing is a transposition: what 16 rows have at one place comes together. Plain Go moves 8 bytes at a time, at 2 to
@@ -27,19 +28,16 @@ func (s *Set) Pack(m *Matrix, row int, src []byte) error {
 	if row%TileRows != 0 || n%TileRows != 0 && row+n != m.Rows {
 		return fmt.Errorf("%s, %d rows: %d rows at row %d: %w", m.Type, m.Rows, n, row, errPieces)
 	}
-	s.pack(m, row, src, make([]byte, spareBytes))
+	s.pack(m, row, src, &s.stream)
 	return nil
 }
 
-// spareBytes is memory for one field of 16 rows while it is recoded.
-const spareBytes = TileRows * 256
-
-// pack packs rows from a multiple of 16 on.
-func (s *Set) pack(m *Matrix, row int, src, spare []byte) {
+// pack packs rows from a multiple of 16 on, with these transposers where they can be used.
+func (s *Set) pack(m *Matrix, row int, src []byte, with *[5]transposer) {
 	size := m.rowBytes()
 	for tile := row / TileRows; len(src) > 0; tile++ {
 		piece := src[:min(len(src), TileRows*size)]
-		s.packStrip(m, m.strip(tile), rows{piece, size, len(piece) / size}, spare)
+		s.packStrip(m, m.strip(tile), rows{piece, size, len(piece) / size}, with)
 		src = src[len(piece):]
 	}
 }
@@ -55,7 +53,7 @@ type rows struct {
 func (x rows) row(r, at, n int) []byte { return x.data[min(r, x.n-1)*x.stride+at:][:n] }
 
 // packStrip interleaves up to 16 rows, field by field.
-func (s *Set) packStrip(m *Matrix, dst []byte, src rows, spare []byte) {
+func (s *Set) packStrip(m *Matrix, dst []byte, src rows, with *[5]transposer) {
 	block, fields := m.Type.Bytes(), formats[m.Type].fields
 	var whole [1]field
 	if m.Type.Block() == 1 { // one value after the other: the row is all units of one field
@@ -63,35 +61,47 @@ func (s *Set) packStrip(m *Matrix, dst []byte, src rows, spare []byte) {
 		block, fields = src.stride, whole[:]
 	}
 	for i := range fields {
-		s.packField(dst, src, &fields[i], block, spare)
+		s.packField(dst, src, &fields[i], block, with)
 	}
 }
 
-// packField interleaves a field of all blocks.
-func (s *Set) packField(dst []byte, src rows, f *field, block int, spare []byte) {
+// packField interleaves a field of all blocks, and then recodes it where it is.
+func (s *Set) packField(dst []byte, src rows, f *field, block int, with *[5]transposer) {
+	s.interleave(dst[TileRows*f.offset:], src, f, block, with)
 	if f.recode == nil {
-		s.interleave(dst[TileRows*f.offset:], src, f.offset, f, block, src.stride/block)
 		return
 	}
-	for at := 0; at < src.stride; at += block {
-		for r := range src.n {
-			copy(spare[r*f.size:][:f.size], src.row(r, at+f.offset, f.size))
-		}
-		f.recode.pack(spare[:src.n*f.size])
-		s.interleave(dst[TileRows*(at+f.offset):], rows{spare, f.size, src.n}, 0, f, f.size, 1)
+	for at := f.offset; at < src.stride; at += block {
+		f.recode.pack(dst[TileRows*at:][:TileRows*f.size])
 	}
 }
 
-// interleave puts a field's units of 16 rows side by side, from byte at of each row on, in so many blocks.
-func (s *Set) interleave(dst []byte, src rows, at int, f *field, block, blocks int) {
-	if transpose := s.transpose[f.unit]; transpose != nil && src.n == TileRows {
-		transpose(&dst[0], &src.data[at], src.stride, f.size/16, f.size%16/f.unit, block, blocks)
+// interleave puts a field's units of 16 rows side by side, in all blocks.
+func (s *Set) interleave(dst []byte, src rows, f *field, block int, with *[5]transposer) {
+	transpose := with[f.unit]
+	if transpose == nil || !f.streams(dst, block) {
+		transpose = s.transpose[f.unit]
+	}
+	if transpose != nil && src.n == TileRows {
+		transpose(&dst[0], &src.data[f.offset], src.stride, f.size/16, f.size%16/f.unit, block, src.stride/block)
 		return
 	}
-	for range blocks {
+	for at := f.offset; at < src.stride; at += block {
 		interleave(dst[:TileRows*f.size], src, at, f.unit)
-		dst, at = dst[min(TileRows*block, len(dst)):], at+block
+		dst = dst[min(TileRows*block, len(dst)):]
 	}
+}
+
+const (
+	streamAlign = 32 // bytes
+	streamBytes = 512
+)
+
+// streams says whether a field in tiles at dst may and should be written past the caches: in runs of whole lines, and
+// not to be recoded right away.
+func (f *field) streams(dst []byte, block int) bool {
+	return TileRows*f.size >= streamBytes && f.recode == nil && TileRows*block%streamAlign == 0 &&
+		uintptr(unsafe.Pointer(&dst[0]))%streamAlign == 0
 }
 
 // interleave puts the units of 16 rows, from byte at of each on, side by side. It fills dst.

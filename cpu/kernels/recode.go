@@ -2,20 +2,24 @@ package kernels
 
 import "encoding/binary"
 
-// recoding rearranges the bits of a field, or of several one after another; unpack is the inverse of pack.
+// recoding rearranges the bits of a field. pack does so with 16 rows of a block, side by side; unpack restores what
+// the file has for one row.
 type recoding struct{ pack, unpack func(units []byte) }
 
 // swapBits exchanges each bit of the mask with the one n further up.
-func swapBits(x, mask uint32, n int) uint32 {
+func swapBits(x, mask uint64, n int) uint64 {
 	t := (x>>n ^ x) & mask
 	return x ^ t ^ t<<n
 }
 
-// words changes units of 4 bytes, each on its own.
-func words(change func(x uint32) uint32) func(units []byte) {
+// words changes units of 4 bytes, two together, each on its own.
+func words(change func(x uint64) uint64) func(units []byte) {
 	return func(units []byte) {
-		for ; len(units) > 0; units = units[4:] {
-			binary.LittleEndian.PutUint32(units, change(binary.LittleEndian.Uint32(units)))
+		for ; len(units) >= 8; units = units[8:] {
+			store8(units, change(load8(units)))
+		}
+		if len(units) > 0 {
+			binary.LittleEndian.PutUint32(units, uint32(change(uint64(binary.LittleEndian.Uint32(units)))))
 		}
 	}
 }
@@ -24,31 +28,37 @@ func words(change func(x uint32) uint32) func(units []byte) {
 // bits of i are exchanged two by two: 4 and 1, 3 and 0, 2 and 1, 1 and 0.
 var bitsOf32 = recoding{pack: words(transpose), unpack: words(transposeBack)}
 
-func transpose(x uint32) uint32 {
-	x = swapBits(swapBits(x, 0x0000cccc, 14), 0x00aa00aa, 7)
-	return swapBits(swapBits(x, 0x0c0c0c0c, 2), 0x22222222, 1)
+func transpose(x uint64) uint64 {
+	x = swapBits(swapBits(x, 0x0000cccc_0000cccc, 14), 0x00aa00aa_00aa00aa, 7)
+	return swapBits(swapBits(x, 0x0c0c0c0c_0c0c0c0c, 2), 0x22222222_22222222, 1)
 }
 
-func transposeBack(x uint32) uint32 {
-	x = swapBits(swapBits(x, 0x22222222, 1), 0x0c0c0c0c, 2)
-	return swapBits(swapBits(x, 0x00aa00aa, 7), 0x0000cccc, 14)
+func transposeBack(x uint64) uint64 {
+	x = swapBits(swapBits(x, 0x22222222_22222222, 1), 0x0c0c0c0c_0c0c0c0c, 2)
+	return swapBits(swapBits(x, 0x00aa00aa_00aa00aa, 7), 0x0000cccc_0000cccc, 14)
 }
+
+// fileBits restores the order of 32 bits that the file has.
+func fileBits(x uint32) uint32 { return uint32(transposeBack(uint64(x))) }
 
 // pairsOf16 moves pair i of 16 pairs of bits to pair i/4 of byte i%4; it is its own inverse.
 var pairsOf16 = recoding{pack: words(swapPairs), unpack: words(swapPairs)}
 
-func swapPairs(x uint32) uint32 { return swapBits(swapBits(x, 0x00cc00cc, 6), 0x0000f0f0, 12) }
+func swapPairs(x uint64) uint64 {
+	return swapBits(swapBits(x, 0x00cc00cc_00cc00cc, 6), 0x0000f0f0_0000f0f0, 12)
+}
 
 // thirdBits swaps nibbles so that 16 bytes have the bits of each half of 128, which loops are made of. Byte k has the
 // four runs of value k in the low nibble and of value 16+k in the high one; it is its own inverse.
 var thirdBits = recoding{pack: swapNibbles, unpack: swapNibbles}
 
+// swapNibbles swaps the high nibbles of the first half of the bytes with the low ones of the second.
 func swapNibbles(units []byte) {
-	for ; len(units) > 0; units = units[32:] {
-		for k := range 16 {
-			a, b := units[k], units[16+k]
-			units[k], units[16+k] = a&15|b<<4, a>>4|b&0xf0
-		}
+	const low4 = 0x0f0f0f0f0f0f0f0f
+	for x, y := units[:len(units)/2], units[len(units)/2:]; len(x) >= 8 && len(y) >= 8; x, y = x[8:], y[8:] {
+		a, b := load8(x), load8(y)
+		store8(x, a&low4|b&low4<<4)
+		store8(y, a>>4&low4|b&^low4)
 	}
 }
 
@@ -62,29 +72,36 @@ func swapNibbles(units []byte) {
 // With σ the even bytes of a word are the minima of one pair of sub-blocks and the odd bytes those of the next.
 var sixBitScales = recoding{pack: packScales, unpack: unpackScales}
 
-// packScales: the bytes of a word are worked on together; see quant.UnpackScales for where the file has them.
+// packScales works on the bytes of words of two rows together; see quant.UnpackScales for where the file has them.
 func packScales(units []byte) {
-	const low2, low4, low6 = 0x03030303, 0x0f0f0f0f, 0x3f3f3f3f
-	order := binary.LittleEndian
-	for ; len(units) >= 12; units = units[12:] {
-		a, b, c := order.Uint32(units[0:]), order.Uint32(units[4:]), order.Uint32(units[8:])
-		scales := uint64(a&low6) | uint64(c&low4|a>>2&0x30303030)<<32 // byte i: scale i
-		m0, m1 := swapMiddle(b&low6), swapMiddle(c>>4&low4|b>>2&0x30303030)
-		low, high := scales&(low4<<32|low4), scales>>4&(low2<<32|low2)
-		order.PutUint32(units[0:], evenBytes(low|low>>4))
-		order.PutUint32(units[4:], m0&low4|m1&low4<<4)
-		order.PutUint32(units[8:], evenBytes(high|high>>6)|m0>>4&low2<<4|m1>>4&low2<<6)
+	const (
+		low2 = 0x0303030303030303
+		low4 = 0x0f0f0f0f0f0f0f0f
+		low6 = 0x3f3f3f3f3f3f3f3f
+		top2 = 0x3030303030303030
+	)
+	third := len(units) / 3
+	for x, y, z := units[:third], units[third:2*third], units[2*third:]; len(x) >= 8 && len(y) >= 8 && len(z) >= 8; {
+		a, b, c := load8(x), load8(y), load8(z)
+		s0, s1 := a&low6, c&low4|a>>2&top2 // scales 0 to 3, 4 to 7
+		m0, m1 := swapMiddle(b&low6), swapMiddle(c>>4&low4|b>>2&top2)
+		l0, l1, h0, h1 := s0&low4, s1&low4, s0>>4&low2, s1>>4&low2
+		store8(x, evenBytes(l0|l0>>4)|evenBytes(l1|l1>>4)<<16)
+		store8(y, m0&low4|m1&low4<<4)
+		store8(z, evenBytes(h0|h0>>6)|evenBytes(h1|h1>>6)<<16|m0>>4&low2<<4|m1>>4&low2<<6)
+		x, y, z = x[8:], y[8:], z[8:]
 	}
 }
 
-// swapMiddle reorders bytes by σ.
-func swapMiddle(x uint32) uint32 { return x&0xff0000ff | x>>8&0xff00 | x&0xff00<<8 }
+// swapMiddle reorders the bytes of both words by σ.
+func swapMiddle(x uint64) uint64 {
+	return x&0xff0000ffff0000ff | x>>8&0x0000ff000000ff00 | x&0x0000ff000000ff00<<8
+}
 
-// evenBytes puts bytes 0, 2, 4 and 6 together.
-func evenBytes(x uint64) uint32 {
+// evenBytes puts bytes 0 and 2 of both words together.
+func evenBytes(x uint64) uint64 {
 	x &= 0x00ff00ff00ff00ff
-	x = (x | x>>8) & 0x0000ffff0000ffff
-	return uint32(x | x>>16)
+	return (x | x>>8) & low16
 }
 
 // splitScales is what packScales packed.

@@ -7,31 +7,31 @@ import "encoding/binary"
 // evenSigns has words of four times 7 signs, then a scale of 4 bits, whose bits take the places of the eighth signs.
 var evenSigns = recoding{pack: words(packSigns), unpack: words(unpackSigns)}
 
-func packSigns(x uint32) uint32 {
-	var natural uint32
+func packSigns(x uint64) uint64 {
+	var natural uint64
 	for k := range 4 {
-		natural |= (x>>(7*k)&127 | x>>(28+k)&1<<7) << (8 * k)
+		natural |= (x>>(7*k)&0x7f_0000007f | x>>(28+k)&0x1_00000001<<7) << (8 * k)
 	}
 	return transpose(natural)
 }
 
-func unpackSigns(x uint32) (file uint32) {
-	for k, natural := 0, transposeBack(x); k < 4; k, natural = k+1, natural>>8 {
-		file |= natural&127<<(7*k) | natural>>7&1<<(28+k)
+func unpackSigns(x uint64) (file uint64) {
+	for k, natural := 0, transposeBack(x); k < 4; k++ {
+		file |= natural>>(8*k)&0x7f_0000007f<<(7*k) | natural>>(8*k+7)&0x1_00000001<<(28+k)
 	}
 	return file
 }
 
 // numbersThenSigns is evenSigns in every second word; the first has 4 numbers of 8 bits.
-var numbersThenSigns = recoding{
-	pack:   func(units []byte) { secondWords(units, packSigns) },
-	unpack: func(units []byte) { secondWords(units, unpackSigns) },
-}
+var numbersThenSigns = recoding{pack: secondWords(4*TileRows, packSigns), unpack: secondWords(4, unpackSigns)}
 
-func secondWords(units []byte, change func(x uint32) uint32) {
-	for ; len(units) > 0; units = units[8:] {
-		word := units[4:8]
-		binary.LittleEndian.PutUint32(word, change(binary.LittleEndian.Uint32(word)))
+// secondWords changes the words of every second run of n bytes.
+func secondWords(n int, change func(x uint64) uint64) func(units []byte) {
+	each := words(change)
+	return func(units []byte) {
+		for ; len(units) > 0; units = units[2*n:] {
+			each(units[n : 2*n])
+		}
 	}
 }
 
@@ -40,21 +40,24 @@ func secondWords(units []byte, change func(x uint32) uint32) {
 var ninthBits = recoding{pack: packNinth, unpack: unpackNinth}
 
 func packNinth(units []byte) {
-	for ; len(units) > 0; units = units[8:] {
-		var numbers, signs uint32
-		for k := range 4 {
-			q := uint32(binary.LittleEndian.Uint16(units[2*k:]))
-			numbers |= q & 255 << (8 * k)
-			signs |= (q>>9 | q>>8&1<<7) << (8 * k)
+	const lane = 4 * TileRows
+	for ; len(units) > 0; units = units[2*lane:] {
+		for x, y := units[:lane], units[lane:2*lane]; len(x) >= 8 && len(y) >= 8; x, y = x[8:], y[8:] {
+			a, b := load8(x), load8(y)
+			store8(x, evenBytes(a)|evenBytes(b)<<16)
+			store8(y, transpose(evenBytes(ninthAbove(a))|evenBytes(ninthAbove(b))<<16))
 		}
-		binary.LittleEndian.PutUint32(units, numbers)
-		binary.LittleEndian.PutUint32(units[4:], transpose(signs))
 	}
+}
+
+// ninthAbove are the signs of half words in their low bytes, and the ninth bits above them.
+func ninthAbove(q uint64) uint64 {
+	return q>>9&0x007f007f007f007f | q>>1&0x0080008000800080
 }
 
 func unpackNinth(units []byte) {
 	for ; len(units) > 0; units = units[8:] {
-		numbers, signs := binary.LittleEndian.Uint32(units), transposeBack(binary.LittleEndian.Uint32(units[4:]))
+		numbers, signs := binary.LittleEndian.Uint32(units), fileBits(binary.LittleEndian.Uint32(units[4:]))
 		for k := range 4 {
 			n, s := numbers>>(8*k)&255, signs>>(8*k)
 			binary.LittleEndian.PutUint16(units[2*k:], uint16(n|s>>7&1<<8|s&127<<9))
@@ -90,18 +93,23 @@ func unpackShifts(units []byte) {
 var halfThenScales = recoding{pack: packHalf, unpack: unpackHalf}
 
 func packHalf(units []byte) {
-	for ; len(units) > 0; units = units[8:] {
-		var words [4]uint16
+	const lane = 2 * TileRows
+	for r := 0; r < lane; r += 2 {
+		var file, words [4]uint16
+		for i := range file {
+			file[i] = binary.LittleEndian.Uint16(units[i*lane+r:])
+			words[0] |= file[i] >> 12 << (4 * i)
+		}
 		for s := range 16 {
-			file := binary.LittleEndian.Uint16(units[s/4*2:])
-			if scale := file >> (s % 4 * 3) & 7; s < 15 {
+			if scale := file[s/4] >> (s % 4 * 3) & 7; s < 15 {
 				words[1+s/5] |= scale << (s % 5 * 3)
 			} else {
 				words[1], words[2], words[3] = words[1]|scale&1<<15, words[2]|scale>>1&1<<15, words[3]|scale>>2<<15
 			}
-			words[0] |= file >> 12 << (s / 4 * 4)
 		}
-		putWords(units, &words)
+		for i, w := range words {
+			binary.LittleEndian.PutUint16(units[i*lane+r:], w)
+		}
 	}
 }
 
@@ -115,13 +123,9 @@ func unpackHalf(units []byte) {
 		for s := range 16 {
 			file[s/4] |= scaleIQ1_M(&words, s) << (s % 4 * 3)
 		}
-		putWords(units, &file)
-	}
-}
-
-func putWords(units []byte, words *[4]uint16) {
-	for i, w := range words {
-		binary.LittleEndian.PutUint16(units[2*i:], w)
+		for i, q := range file {
+			binary.LittleEndian.PutUint16(units[2*i:], q)
+		}
 	}
 }
 

@@ -92,7 +92,7 @@ func unit4(field []byte, u, r int) uint32 {
 
 // even sets signs and what stands in the places of the eighth ones, see evenSigns.
 func (g *gridBlock) even(word uint32) (other uint32) {
-	word = transposeBack(word)
+	word = fileBits(word)
 	for k := range 4 {
 		seven := word >> (8 * k) & 127
 		g.signs |= (seven | uint32(bits.OnesCount32(seven)&1)<<7) << (8 * k)
@@ -131,7 +131,7 @@ func (b *block) unpackIQ2_S(w []byte) {
 		for k := range 4 {
 			g.numbers[k] = unit4(w[32:], s, r)>>(8*k)&255 | unit1(w[1056:], s, r)>>(2*k)&3<<8
 		}
-		g.signs = transposeBack(unit4(w[544:], s, r))
+		g.signs = fileBits(unit4(w[544:], s, r))
 		g.scales(unit1(w[1184:], s, r))
 		return g
 	})
@@ -153,7 +153,7 @@ func (b *block) unpackIQ3_S(w []byte) {
 		for k := range 8 {
 			g.numbers[k] = unit4(w[32:], 2*s+k/4, r)>>(k%4*8)&255 | unit1(w[1056:], s, r)>>k&1<<8
 		}
-		g.signs = transposeBack(unit4(w[1184:], s, r))
+		g.signs = fileBits(unit4(w[1184:], s, r))
 		scale := unit4(w[1696:], 0, r) >> (4 * s) & 15
 		g.scales(scale | scale<<4)
 		return g

@@ -96,7 +96,11 @@ func (e *emitter) set(stubs *bytes.Buffer) {
 		}
 		e.quarterConstants()
 		for _, unit := range []int{1, 2, 4} {
-			declare(e.transposer(unit), fmt.Sprintf("transposer for units of %d bytes", unit), transpose)
+			declare(e.transposer(unit, false), fmt.Sprintf("transposer for units of %d bytes", unit), transpose)
+		}
+		for _, unit := range []int{2, 4} {
+			declare(e.transposer(unit, true), fmt.Sprintf("transposer for units of %d bytes past the caches", unit),
+				transpose)
 		}
 	}
 	e.constructor(stubs, &few, &many, &floats)
@@ -106,7 +110,8 @@ func (e *emitter) set(stubs *bytes.Buffer) {
 // are none.
 func (e *emitter) constructor(stubs, few, many, floats *bytes.Buffer) {
 	base, shared := "generic", "\ts.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2\n"+
-		"\ts.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}\n"
+		"\ts.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}\n"+
+		"\ts.stream = [5]transposer{2: stream2AVX2, 4: stream4AVX2}\n"
 	if e.amx {
 		base, shared = "newVNNI", ""
 	}

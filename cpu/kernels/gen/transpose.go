@@ -3,14 +3,18 @@ package main
 import "fmt"
 
 // transposer writes transpose1, transpose2 or transpose4 for AVX2: it puts units of that many bytes of 16 rows side by
-// side, 16 bytes of each row at a time, and then a few units one by one.
+// side, 16 bytes of each row at a time, and then a few units one by one. Those that stream write columns past the
+// caches: a line that is written as a whole need not be read before.
 //
 //	DI  what is written      SI, R10, R11, R12  rows 0, 4, 8, 12
 //	R8  from a row to the next, R9 three times that
 //	CX  blocks to go         R13  left over of a block
 //	DX  columns, BX units, AX of them to go
-func (e *emitter) transposer(unit int) string {
-	name := fmt.Sprintf("transpose%dAVX2", unit)
+func (e *emitter) transposer(unit int, stream bool) string {
+	name, store := fmt.Sprintf("transpose%dAVX2", unit), "VMOVDQU"
+	if stream {
+		name, store = fmt.Sprintf("stream%dAVX2", unit), "VMOVNTDQ"
+	}
 	e.f("")
 	e.line("// %s is a transposer for units of %d bytes.\nTEXT ·%[1]s(SB), NOSPLIT, $0-56", name, unit)
 	for i, reg := range []string{"DI", "SI", "R8", "DX", "BX", "R13", "CX"} {
@@ -34,7 +38,7 @@ func (e *emitter) transposer(unit int) string {
 		e.f("VPSRLD $16, Y15, Y15")
 	}
 	e.f("block:")
-	e.counted("DX", "column", func() { e.transposeColumn(unit) })
+	e.counted("DX", "column", func() { e.transposeColumn(unit, store) })
 	e.counted("BX", "unit", func() { e.transposeUnit(unit) })
 	e.advanceRows("R13")
 	e.f("MOVQ R13, AX")
@@ -42,6 +46,9 @@ func (e *emitter) transposer(unit int) string {
 	e.f("ADDQ AX, DI")
 	e.f("DECQ CX")
 	e.f("JNZ block")
+	if stream {
+		e.f("SFENCE") // such stores are not ordered otherwise, and others will read what they wrote
+	}
 	e.f("VZEROUPPER")
 	e.f("RET")
 	return name
@@ -75,7 +82,7 @@ func eachRow(visit func(row int, at string)) {
 }
 
 // transposeColumn does 16 bytes of each row.
-func (e *emitter) transposeColumn(unit int) {
+func (e *emitter) transposeColumn(unit int, store string) {
 	e.eightRows("SI", "R10", 8)
 	e.eightRows("R11", "R12", 0)
 	for k := range 4 { // Y(8+k) has word k of rows 0 to 7, Yk that of rows 8 to 15
@@ -83,10 +90,10 @@ func (e *emitter) transposeColumn(unit int) {
 		case 1:
 			e.quarters(8+k, k, 64*k)
 		case 2:
-			e.halves(8+k, k, 64*k)
+			e.halves(8+k, k, 64*k, store)
 		case 4:
-			e.f("VMOVDQU Y%d, %d(DI)", 8+k, 64*k)
-			e.f("VMOVDQU Y%d, %d(DI)", k, 64*k+32)
+			e.f("%s Y%d, %d(DI)", store, 8+k, 64*k)
+			e.f("%s Y%d, %d(DI)", store, k, 64*k+32)
 		}
 	}
 	e.advanceRows("$16")
@@ -128,7 +135,7 @@ func (e *emitter) eightRows(a, b string, to int) {
 }
 
 // halves stores the low halves of a word of rows 0 to 7 in Ya and of rows 8 to 15 in Yb, then the high halves.
-func (e *emitter) halves(a, b, at int) {
+func (e *emitter) halves(a, b, at int, store string) {
 	e.f("VPAND Y15, Y%d, Y12", a)
 	e.f("VPAND Y15, Y%d, Y13", b)
 	e.f("VPSRLD $16, Y%d, Y%d", a, a)
@@ -137,8 +144,8 @@ func (e *emitter) halves(a, b, at int) {
 	e.f("VPACKUSDW Y%d, Y%d, Y13", b, a)
 	e.f("VPERMQ $0xd8, Y12, Y12")
 	e.f("VPERMQ $0xd8, Y13, Y13")
-	e.f("VMOVDQU Y12, %d(DI)", at)
-	e.f("VMOVDQU Y13, %d(DI)", at+32)
+	e.f("%s Y12, %d(DI)", store, at)
+	e.f("%s Y13, %d(DI)", store, at+32)
 }
 
 // quarters stores the bytes of a word of rows 0 to 7 in Ya and of rows 8 to 15 in Yb, one after another.
