@@ -2661,7 +2661,7 @@ TEXT ·q8_0AVX2x1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $8, CX
+	MOVQ $2, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -3493,7 +3493,7 @@ TEXT ·q4_0AVX2x1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $8, CX
+	MOVQ $4, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -4133,7 +4133,7 @@ TEXT ·q4_1AVX2x1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $8, CX
+	MOVQ $3, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -4812,7 +4812,7 @@ TEXT ·q5_0AVX2x1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $8, CX
+	MOVQ $3, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -5572,7 +5572,7 @@ TEXT ·q5_1AVX2x1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $8, CX
+	MOVQ $3, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -16886,7 +16886,7 @@ TEXT ·iq4_NLAVX2x1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $8, CX
+	MOVQ $4, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -19347,7 +19347,7 @@ TEXT ·mxfp4AVX2x1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $8, CX
+	MOVQ $4, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -20059,7 +20059,7 @@ TEXT ·nvfp4AVX2x1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $4, CX
+	MOVQ $2, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -21699,7 +21699,7 @@ TEXT ·q1_0AVX2x1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $2, CX
+	MOVQ $4, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)

@@ -495,7 +495,7 @@ TEXT ·q8_0VNNIx1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $8, CX
+	MOVQ $2, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -958,7 +958,7 @@ TEXT ·q4_0VNNIx1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $8, CX
+	MOVQ $4, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -1413,7 +1413,7 @@ TEXT ·q4_1VNNIx1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $8, CX
+	MOVQ $3, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -1924,7 +1924,7 @@ TEXT ·q5_0VNNIx1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $8, CX
+	MOVQ $3, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -2440,7 +2440,7 @@ TEXT ·q5_1VNNIx1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $8, CX
+	MOVQ $3, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -10295,7 +10295,7 @@ TEXT ·iq4_NLVNNIx1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $8, CX
+	MOVQ $4, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -11780,7 +11780,7 @@ TEXT ·mxfp4VNNIx1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $8, CX
+	MOVQ $4, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -12279,7 +12279,7 @@ TEXT ·nvfp4VNNIx1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $4, CX
+	MOVQ $2, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)
@@ -13605,7 +13605,7 @@ TEXT ·q1_0VNNIx1(SB), 0, $272-64
 
 part:
 	MOVQ blocks+56(FP), AX
-	MOVQ $2, CX
+	MOVQ $4, CX
 	CMPQ AX, CX
 	CMOVQGT CX, AX
 	MOVQ AX, 264(SP)

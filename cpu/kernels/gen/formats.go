@@ -76,14 +76,6 @@ var formats = []source{
 		keep: []string{"byte0", "bytes7", "bytes8", "levelsIQ1", "bits8to10", "low16"}},
 }
 
-// k is how many a block has.
-func (s source) k() int {
-	if s.x == x256 {
-		return 256
-	}
-	return s.x / x32 * 32
-}
-
 // emitOne writes the routine of a format for one row of activations. Float formats need no VNNI: they share a set's
 // routine.
 func (s source) emitOne(e *emitter) (name string, own bool) {

@@ -8,7 +8,7 @@ import "fmt"
 // Besides the registers of emit.go: R8 leads to the next strip, R9 counts strips, R15 blocks.
 const (
 	maxStrips  = 4
-	rowK       = 256 // of a strip at a time, in formats of blocks
+	rowBytes   = 1152 // of a strip at a time, in formats of blocks: longer runs of one stream keep the others waiting
 	rowFloatsK = 64
 )
 
@@ -30,7 +30,7 @@ func (s source) emitBlocksRow(e *emitter, name string) {
 	} else {
 		e.keep(s.keep[0])
 	}
-	r.eachPart(rowK/s.k(), func(count string) {
+	r.eachPart(max(1, rowBytes/s.tile), func(count string) {
 		for _, t := range b.total {
 			e.load("(R12)", t)
 		}
