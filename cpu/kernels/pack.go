@@ -97,7 +97,7 @@ const (
 	streamBytes = 512
 )
 
-// streams says whether a field in tiles at dst may and should be written past the caches: in runs of whole lines, and
+// streams says whether a field in tiles at dst may and should be written past the caches: in long runs of lines, and
 // not to be recoded right away.
 func (f *field) streams(dst []byte, block int) bool {
 	return TileRows*f.size >= streamBytes && f.recode == nil && TileRows*block%streamAlign == 0 &&
