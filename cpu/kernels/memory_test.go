@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/sluice-ai/sluice/internal/quant"
 )
 
 // touched is memory for a benchmark, present in huge pages where the system has them.
@@ -25,16 +27,23 @@ func touched(b *testing.B, size int) []byte {
 	return region
 }
 
+// filling is a matrix of as many whole tiles as memory has room for.
+func filling(b *testing.B, t quant.Type, cols int, memory []byte) *Matrix {
+	row, err := t.RowBytes(cols)
+	require.NoError(b, err)
+	rows := len(memory) / row / TileRows * TileRows
+	m, err := NewMatrix(t, rows, cols, memory[:rows*row])
+	require.NoError(b, err)
+	return m
+}
+
 // BenchmarkMemory multiplies a matrix of 1 GiB, far beyond every cache, by few rows: what decoding does.
 func BenchmarkMemory(b *testing.B) {
 	const size, cols = 1 << 30, 4096
 	region := touched(b, size)
 	for _, typ := range types {
-		row, err := typ.RowBytes(cols)
-		require.NoError(b, err)
-		rows := size / row / TileRows * TileRows
-		m, err := NewMatrix(typ, rows, cols, region[:rows*row])
-		require.NoError(b, err)
+		m := filling(b, typ, cols, region)
+		rows := m.Rows
 		for _, n := range []int{1, 2, 4} {
 			out := make([]float32, n*rows)
 			for _, s := range Sets()[1:] {
@@ -57,11 +66,7 @@ func BenchmarkPackMemory(b *testing.B) {
 	sets := Sets()
 	s := sets[len(sets)-1]
 	for _, typ := range types {
-		row, err := typ.RowBytes(cols)
-		require.NoError(b, err)
-		rows := size / row / TileRows * TileRows
-		m, err := NewMatrix(typ, rows, cols, to[:rows*row])
-		require.NoError(b, err)
+		m := filling(b, typ, cols, to)
 		b.Run(typ.String(), func(b *testing.B) {
 			b.SetBytes(int64(len(m.Data)))
 			for b.Loop() {
