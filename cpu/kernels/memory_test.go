@@ -1,5 +1,3 @@
-//go:build unix
-
 package kernels
 
 import (
@@ -7,20 +5,17 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
+	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
 // touched is memory for a benchmark, present in huge pages where the system has them.
 func touched(b *testing.B, size int) []byte {
 	const page = 4096
-	region, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	region, err := mem.Alloc(int64(size))
 	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, unix.Munmap(region)) })
-	if err := unix.Madvise(region, unix.MADV_HUGEPAGE); err != nil {
-		b.Logf("no huge pages: %v", err)
-	}
+	b.Cleanup(func() { require.NoError(b, mem.Free(region)) })
 	for at := 0; at < size; at += page {
 		region[at] = 1
 	}

@@ -93,8 +93,8 @@ func (s *Set) interleave(dst []byte, src rows, f *field, block int, with *[5]tra
 }
 
 const (
-	streamAlign = 32 // bytes
-	streamBytes = 512
+	streamAlign = 32  // bytes
+	streamBytes = 512 // of a run: 256 (Q4_0) were not faster than stores that stay in the caches
 )
 
 // streams says whether a field in tiles at dst may and should be written past the caches: in long runs of lines, and
