@@ -112,7 +112,7 @@ func (m *Matcher) Push(piece []byte) (emit []byte, stopped bool) {
 		m.at = m.step(m.at, char)
 		if n := int(m.nodes[m.at].match); n > 0 {
 			m.stopped = true
-			return m.text[m.sent : len(m.text)-n], true
+			return m.send(len(m.text) - n), true
 		}
 	}
 	return m.send(len(m.text) - int(m.nodes[m.at].depth)), false

@@ -89,6 +89,7 @@ func TestHoldsBackNoMoreThanNeeded(t *testing.T) {
 	emit, stopped := m.Push([]byte("x<|y"))
 	require.Equal(t, "x", string(emit))
 	require.True(t, stopped)
+	require.Equal(t, "<|", string(m.text[m.sent:len(m.text)]), "nothing but the stop, however long the piece")
 }
 
 // pieces cuts a text between characters.
