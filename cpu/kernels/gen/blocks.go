@@ -36,13 +36,11 @@ func (s stage) unpacked() bool { return s == multiply || s == readOut }
 // the slots of the body; then, in ymm form, 16 float sums for each row.
 type blocks struct {
 	*emitter
-	stage          stage
-	at             int  // bytes from R15 to the next vector of the panel
-	vectors        int  // in the panel
-	line, repeated int  // of the tile: the next to ask for; how many more loops have asked for
-	distance       int  // of lines asked for into L1
-	small          bool // tiles, see tileBody
-	planar              // with AMX
+	stage   stage
+	at      int // bytes from R15 to the next vector of the panel
+	vectors int // in the panel
+	asking
+	planar         // with AMX
 	rows           int
 	isum           []string // the block's sums, a vector for each row, if sub-blocks have scales
 	acc            []string // a sub-block's sums, else the block's
@@ -107,29 +105,12 @@ func (s source) block(b *blocks) {
 	b.f("SUBQ $64, R12")
 }
 
-// tileBody writes the body for the tile at BX. A small tile's lines are asked for at once: its vectors are not aligned, and
-// those of the body would be too few.
+// tileBody writes the body for the tile at BX.
 func (b *blocks) tileBody(s source) {
-	if b.stage.unpacked() {
-		s.body(b)
-		return
-	}
-	b.line, b.repeated, b.small = 0, 0, s.tile <= 16*36
 	defer b.hold()()
-	lines := (s.tile + 63) / 64
-	if b.small {
-		for i := range lines {
-			b.emitter.ahead(64*i, "BX", near)
-		}
-		s.body(b)
-		return
-	}
-	b.distance = max(near, s.tile) // what is used first was asked for last
-	b.f("MOVQ BX, %s", b.aheadAt())
+	b.ask(s)
 	s.body(b)
-	for b.line+b.repeated < lines {
-		b.ahead()
-	}
+	b.askRest()
 }
 
 // registers takes those that every body uses.
@@ -152,15 +133,11 @@ func (b *blocks) loop(name string, times int, body func()) {
 	label := name + [...]string{fused: "", expand: "Expand", multiply: "Multiply", planes: "Planes"}[b.stage]
 	b.f("MOVL $%d, AX", times)
 	b.f("%s:", label)
-	before, line := b.vectors, b.line
-	release := b.hold()
+	before, release, repeat := b.vectors, b.hold(), b.askAgain()
 	body()
+	repeat(times)
 	release()
 	b.vectors = before + times*(b.vectors-before)
-	if n := b.line - line; n > 0 {
-		b.f("ADDQ $%d, %s", 64*n, b.aheadAt())
-		b.line, b.repeated = line, b.repeated+times*n
-	}
 	b.step()
 	b.f("DECL AX")
 	b.f("JNZ %s", label)
@@ -202,25 +179,6 @@ func (b *blocks) unpacked(r string, code func()) {
 	if b.stage == expand || b.stage == multiply {
 		b.at += b.width()
 	}
-}
-
-// ahead asks for a line of the next tiles, if it is not a panel that is read. Bodies call it once for each line of the
-// tile, evenly spread: the hardware fetches ahead by itself where lines are asked for in order, in whatever order
-// they are used.
-func (b *blocks) ahead() {
-	if b.stage.unpacked() || b.small {
-		return
-	}
-	b.emitter.ahead(64*b.line, b.aheadAt(), b.distance)
-	b.line++
-}
-
-// aheadAt is a register that the stage does not need.
-func (b *blocks) aheadAt() string {
-	if b.stage.unpacking() {
-		return "DI"
-	}
-	return "R15"
 }
 
 // activations sets DI to the block's activations.

@@ -299,13 +299,3 @@ func (e *emitter) storeLanes(r int, low, high string) {
 	e.f("VMASKMOVPS Y2, Y0, %s", e.x("DI", 0, r))
 	e.f("VMASKMOVPS Y3, Y1, %s", e.x("DI", 32, r))
 }
-
-// Memory is asked for twice: long before its use, to be brought to L2; then to L1, which has room for little, and few
-// requests at a time. Both distances were measured; beyond the matrix they have no effect, and no fault.
-const near, far = 2 << 10, 8 << 10
-
-// ahead asks for lines far and distance bytes behind offset from base.
-func (e *emitter) ahead(offset int, base string, distance int) {
-	e.f("PREFETCHT0 %d(%s)", offset+distance, base)
-	e.f("PREFETCHT1 %d(%s)", offset+far, base)
-}

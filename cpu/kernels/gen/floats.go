@@ -74,7 +74,7 @@ func (s source) fours(e *emitter, p pass, parts partial, label string) {
 	w, t := e.reg(), e.reg()
 	step := func(i, at int) {
 		if offset := s.tile * at; offset%64 == 0 {
-			e.ahead(offset, "BX", near)
+			e.ahead(offset, "(BX)", near)
 		}
 		for h, half := range p.halves {
 			s.convert(e, fmt.Sprintf("%d(BX)", s.tile*at+s.tile/2*half), w)

@@ -10,6 +10,7 @@ type source struct {
 	body       func(b *blocks) // one block; float formats have convert instead
 	subs       bool            // sub-blocks have scales, so that their sums and the block's are two
 	slots      int             // vectors of the frame that body uses
+	gathers    bool            // from a grid, and is slower where other strips are asked for
 	keep       []string        // constants that stay in registers: in ymm form the first, which has room
 }
 
@@ -53,25 +54,25 @@ var formats = []source{
 	{name: "TQ2_0", stem: "tq2_0", tile: 16 * 66, x: x256, body: (*blocks).tq2_0,
 		keep: []string{"low2", "minus1", "ones"}},
 
-	{name: "IQ2_XXS", stem: "iq2_XXS", tile: 16 * 66, x: x256, subs: true, slots: 3,
+	{name: "IQ2_XXS", stem: "iq2_XXS", tile: 16 * 66, x: x256, subs: true, slots: 3, gathers: true,
 		body: func(b *blocks) { b.grid(&gridIQ2_XXS) },
 		keep: []string{"byte0", "bytes7", "bytes8", "levelsIQ2", "notLast", "last"}},
-	{name: "IQ2_XS", stem: "iq2_XS", tile: 16 * 74, x: x256, subs: true, slots: 3,
+	{name: "IQ2_XS", stem: "iq2_XS", tile: 16 * 74, x: x256, subs: true, slots: 3, gathers: true,
 		body: func(b *blocks) { b.grid(&gridIQ2_XS) },
 		keep: []string{"byte0", "bytes7", "bytes8", "levelsIQ2", "notLast", "last", "bit8"}},
-	{name: "IQ2_S", stem: "iq2_S", tile: 16 * 82, x: x256, subs: true, slots: 3,
+	{name: "IQ2_S", stem: "iq2_S", tile: 16 * 82, x: x256, subs: true, slots: 3, gathers: true,
 		body: func(b *blocks) { b.grid(&gridIQ2_S) },
 		keep: []string{"byte0", "bytes7", "bytes8", "levelsIQ2", "bits89", "nibble0"}},
-	{name: "IQ3_XXS", stem: "iq3_XXS", tile: 16 * 98, x: x256, subs: true, slots: 3,
+	{name: "IQ3_XXS", stem: "iq3_XXS", tile: 16 * 98, x: x256, subs: true, slots: 3, gathers: true,
 		body: func(b *blocks) { b.grid(&gridIQ3_XXS) },
 		keep: []string{"byte0", "bytes7", "bytes8", "levelsIQ3_XXS", "notLast", "last"}},
-	{name: "IQ3_S", stem: "iq3_S", tile: 16 * 110, x: x256, subs: true, slots: 4,
+	{name: "IQ3_S", stem: "iq3_S", tile: 16 * 110, x: x256, subs: true, slots: 4, gathers: true,
 		body: func(b *blocks) { b.grid(&gridIQ3_S) },
 		keep: []string{"byte0", "bytes7", "bytes8", "levelsIQ3_S", "bit8", "low16"}},
-	{name: "IQ1_S", stem: "iq1_S", tile: 16 * 50, x: x256, subs: true, slots: 3,
+	{name: "IQ1_S", stem: "iq1_S", tile: 16 * 50, x: x256, subs: true, slots: 3, gathers: true,
 		body: func(b *blocks) { b.grid(&gridIQ1_S) },
 		keep: []string{"byte0", "bytes7", "bytes8", "levelsIQ1", "bits8to10", "low16"}},
-	{name: "IQ1_M", stem: "iq1_M", tile: 16 * 56, x: x256, subs: true, slots: 19,
+	{name: "IQ1_M", stem: "iq1_M", tile: 16 * 56, x: x256, subs: true, slots: 19, gathers: true,
 		body: func(b *blocks) { b.grid(&gridIQ1_M) },
 		keep: []string{"byte0", "bytes7", "bytes8", "levelsIQ1", "bits8to10", "low16"}},
 }

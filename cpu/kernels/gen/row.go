@@ -5,7 +5,7 @@ import "fmt"
 // A row routine multiplies one row of activations by up to four strips. It takes them in turn, some k of each at a
 // time, so that memory is read in as many streams: that is faster than one, however long. Sums wait in the frame.
 //
-// Besides the registers of emit.go: R8 leads to the next strip, R9 counts strips, R15 blocks.
+// Besides the registers of emit.go: R8 leads to the next strip, R14 three further, R9 counts strips.
 const (
 	maxStrips  = 4
 	rowBytes   = 1152 // of a strip at a time, in formats of blocks: longer runs of one stream keep the others waiting
@@ -22,7 +22,7 @@ type row struct {
 func (s source) emitBlocksRow(e *emitter, name string) {
 	r := row{e, s, s.slots * e.width(), 64}
 	r.begin(name)
-	b := &blocks{emitter: e, rows: 1}
+	b := &blocks{emitter: e, rows: 1, asking: asking{striped: !s.small() && !s.gathers}}
 	b.registers(s.subs)
 	if e.wide() {
 		b.total = e.take(1)
@@ -82,18 +82,21 @@ func (s source) emitFloatRow(e *emitter, name string) {
 	})
 }
 
+// word is one behind the sums: the strip, the number of tiles in a part.
+func (r *row) word(n int) string { return fmt.Sprintf("%d(SP)", r.sums+maxStrips*r.bytes+8*n) }
+
 // begin enters the routine and clears the sums.
 func (r *row) begin(name string) {
 	r.enter(name, r.sums+maxStrips*r.bytes+16, 64, fmt.Sprintf("%s is a rowKernel for %s.", name, r.source.name))
 	r.clearFrame(r.sums, maxStrips*r.bytes)
 	r.f("MOVQ wStride+48(FP), R8")
+	r.f("LEAQ (R8)(R8*2), R14")
 }
 
 // eachPart repeats body for parts of k, of at most so many tiles, and in each part for every strip. Body finds the
 // strip's sums at R12, and the number of tiles in count, if it can be more than one; it may move BX and DX.
 func (r *row) eachPart(tiles int, body func(count string)) {
-	word := r.sums + maxStrips*r.bytes
-	strip, count := fmt.Sprintf("%d(SP)", word), fmt.Sprintf("%d(SP)", word+8)
+	strip, count := r.word(0), r.word(1)
 	if tiles == 1 {
 		count = ""
 	}
@@ -101,6 +104,7 @@ func (r *row) eachPart(tiles int, body func(count string)) {
 	r.source.eachPart(r.emitter, tiles, r.source.x, count, func() {
 		r.f("MOVQ w+32(FP), BX")
 		r.f("MOVQ strips+16(FP), R9")
+		r.f("MOVQ BX, R15")
 		r.f("LEAQ %d(SP), R12", r.sums)
 		r.f("strip:")
 		r.f("MOVQ BX, %s", strip)
