@@ -46,8 +46,8 @@ var (
 		quant.Q2_K: {By256, []field{{0, 16, 1, nil}, {16, 64, 4, nil}, {80, 4, 2, nil}}},
 		// bit 2, codes, scales, d
 		quant.Q3_K: {By256, []field{{0, 32, 4, &thirdBits}, {32, 64, 4, nil}, {96, 12, 4, nil}, {108, 2, 2, nil}}},
-		// codes, bits 4-5, scales int8 [16 sub-blocks][16 rows], d
-		quant.Q6_K: {By256, []field{{0, 192, 4, nil}, {192, 16, 1, nil}, {208, 2, 2, nil}}},
+		// codes, scales int8 [16 sub-blocks][16 rows], d
+		quant.Q6_K: {By256, []field{{0, 192, 4, &fourthCodes}, {192, 16, 1, nil}, {208, 2, 2, nil}}},
 
 		// d, codes
 		quant.IQ4_NL: {By32, []field{{0, 2, 2, nil}, {2, 16, 4, nil}}},

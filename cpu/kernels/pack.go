@@ -15,6 +15,11 @@ import (
 // more blocks: of block bytes in src, of 16 times that in dst. It reads and writes nothing else.
 type transposer func(dst, src *byte, stride, columns, units, block, blocks int)
 
+// transposers are by the bytes of a unit; beside them is one that recodes what it moves.
+type transposers [5]transposer
+
+const fourths = 3 // it does so for fourthCodes
+
 var errPieces = errors.New("rows are packed from a multiple of 16 on, in multiples of 16 up to the last")
 
 // Pack stores rows [row, row+n) of m given in the file's layout; n follows from len(src). row must be a multiple of
@@ -33,7 +38,7 @@ func (s *Set) Pack(m *Matrix, row int, src []byte) error {
 }
 
 // pack packs rows from a multiple of 16 on, with these transposers where they can be used.
-func (s *Set) pack(m *Matrix, row int, src []byte, with *[5]transposer) {
+func (s *Set) pack(m *Matrix, row int, src []byte, with *transposers) {
 	size := m.rowBytes()
 	for tile := row / TileRows; len(src) > 0; tile++ {
 		piece := src[:min(len(src), TileRows*size)]
@@ -53,7 +58,7 @@ type rows struct {
 func (x rows) row(r, at, n int) []byte { return x.data[min(r, x.n-1)*x.stride+at:][:n] }
 
 // packStrip interleaves up to 16 rows, field by field.
-func (s *Set) packStrip(m *Matrix, dst []byte, src rows, with *[5]transposer) {
+func (s *Set) packStrip(m *Matrix, dst []byte, src rows, with *transposers) {
 	block, fields := m.Type.Bytes(), formats[m.Type].fields
 	var whole [1]field
 	if m.Type.Block() == 1 { // one value after the other: the row is all units of one field
@@ -65,31 +70,37 @@ func (s *Set) packStrip(m *Matrix, dst []byte, src rows, with *[5]transposer) {
 	}
 }
 
-// packField interleaves a field of all blocks, and then recodes it where it is.
-func (s *Set) packField(dst []byte, src rows, f *field, block int, with *[5]transposer) {
-	s.interleave(dst[TileRows*f.offset:], src, f, block, with)
-	if f.recode == nil {
-		return
+// packField interleaves a field of all blocks and recodes it: on the way where there is a transposer for that, else
+// where it is then.
+func (s *Set) packField(dst []byte, src rows, f *field, block int, with *transposers) {
+	to := dst[TileRows*f.offset:]
+	if f.recode != nil {
+		if s.transposed(to, src, f, f.recode.by, block, with) {
+			return
+		}
+		with = &s.transpose // to the caches
 	}
-	for at := f.offset; at < src.stride; at += block {
+	if !s.transposed(to, src, f, f.unit, block, with) {
+		for at := f.offset; at < src.stride; at += block {
+			interleave(dst[TileRows*at:][:TileRows*f.size], src, at, f.unit)
+		}
+	}
+	for at := f.offset; f.recode != nil && at < src.stride; at += block {
 		f.recode.pack(dst[TileRows*at:][:TileRows*f.size])
 	}
 }
 
-// interleave puts a field's units of 16 rows side by side, in all blocks.
-func (s *Set) interleave(dst []byte, src rows, f *field, block int, with *[5]transposer) {
-	transpose := with[f.unit]
+// transposed lets a transposer pack a field of all blocks, and says whether there was one.
+func (s *Set) transposed(dst []byte, src rows, f *field, by, block int, with *transposers) bool {
+	transpose := with[by]
 	if transpose == nil || !f.streams(dst, block) {
-		transpose = s.transpose[f.unit]
+		transpose = s.transpose[by]
 	}
-	if transpose != nil && src.n == TileRows {
-		transpose(&dst[0], &src.data[f.offset], src.stride, f.size/16, f.size%16/f.unit, block, src.stride/block)
-		return
+	if transpose == nil || src.n < TileRows {
+		return false
 	}
-	for at := f.offset; at < src.stride; at += block {
-		interleave(dst[:TileRows*f.size], src, at, f.unit)
-		dst = dst[min(TileRows*block, len(dst)):]
-	}
+	transpose(&dst[0], &src.data[f.offset], src.stride, f.size/16, f.size%16/f.unit, block, src.stride/block)
+	return true
 }
 
 const (
@@ -97,10 +108,9 @@ const (
 	streamBytes = 512 // of a run: 256 (Q4_0) were not faster than stores that stay in the caches
 )
 
-// streams says whether a field in tiles at dst may and should be written past the caches: in long runs of lines, and
-// not to be recoded right away.
+// streams says whether a field in tiles at dst may and should be written past the caches: in long runs of lines.
 func (f *field) streams(dst []byte, block int) bool {
-	return TileRows*f.size >= streamBytes && f.recode == nil && TileRows*block%streamAlign == 0 &&
+	return TileRows*f.size >= streamBytes && TileRows*block%streamAlign == 0 &&
 		uintptr(unsafe.Pointer(&dst[0]))%streamAlign == 0
 }
 

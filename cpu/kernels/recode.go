@@ -2,9 +2,22 @@ package kernels
 
 import "encoding/binary"
 
+// Masks for 8 bytes.
+const (
+	low2   = 0x0303030303030303
+	low4   = 0x0f0f0f0f0f0f0f0f
+	low6   = 0x3f3f3f3f3f3f3f3f
+	bits23 = 0x0c0c0c0c0c0c0c0c
+	bits45 = 0x3030303030303030
+	top2   = 0xc0c0c0c0c0c0c0c0
+)
+
 // recoding rearranges the bits of a field. pack does so with 16 rows of a block, side by side; unpack restores what
 // the file has for one row.
-type recoding struct{ pack, unpack func(units []byte) }
+type recoding struct {
+	pack, unpack func(units []byte)
+	by           int // place of the transposer that recodes as well, 0 if there is none
+}
 
 // swapBits exchanges each bit of the mask with the one n further up.
 func swapBits(x, mask uint64, n int) uint64 {
@@ -54,11 +67,43 @@ var thirdBits = recoding{pack: swapNibbles, unpack: swapNibbles}
 
 // swapNibbles swaps the high nibbles of the first half of the bytes with the low ones of the second.
 func swapNibbles(units []byte) {
-	const low4 = 0x0f0f0f0f0f0f0f0f
 	for x, y := units[:len(units)/2], units[len(units)/2:]; len(x) >= 8 && len(y) >= 8; x, y = x[8:], y[8:] {
 		a, b := load8(x), load8(y)
 		store8(x, a&low4|b&low4<<4)
 		store8(y, a>>4&low4|b&^low4)
+	}
+}
+
+// fourthCodes gives three of four codes of 6 bits the low bits of a byte each, whose top bits hold the fourth, so that
+// most codes are one mask away. In each half of 128 bytes i of the two halves of ql and of qh have value i of runs 0,
+// 1 and 2; their top bits, in this order, are bits 4-5, 2-3 and 0-1 of value i of run 3.
+var fourthCodes = recoding{pack: packFourth, unpack: unpackFourth, by: fourths}
+
+// runsOf are the units of three runs in half h of 128.
+func runsOf(units []byte, h int) (a, b, c []byte) {
+	n := len(units) / 6
+	return units[2*n*h:][:n], units[2*n*h+n:][:n], units[(4+h)*n:][:n]
+}
+
+func packFourth(units []byte) {
+	for h := range 2 {
+		for a, b, c := runsOf(units, h); len(a) >= 8 && len(b) >= 8 && len(c) >= 8; a, b, c = a[8:], b[8:], c[8:] {
+			x, y, z := load8(a), load8(b), load8(c)
+			store8(a, x&low4|z&low2<<4|z&top2)
+			store8(b, y&^bits45|z<<2&bits45)
+			store8(c, x>>4&low4|z&bits45|y<<2&top2)
+		}
+	}
+}
+
+func unpackFourth(units []byte) {
+	for h := range 2 {
+		for a, b, c := runsOf(units, h); len(a) >= 8 && len(b) >= 8 && len(c) >= 8; a, b, c = a[8:], b[8:], c[8:] {
+			x, y, z := load8(a), load8(b), load8(c)
+			store8(a, x&low4|z&low4<<4)
+			store8(b, y&^bits45|z>>2&bits45)
+			store8(c, x>>4&low2|y>>2&bits23|z&bits45|x&top2)
+		}
 	}
 }
 
@@ -74,17 +119,11 @@ var sixBitScales = recoding{pack: packScales, unpack: unpackScales}
 
 // packScales works on the bytes of words of two rows together; see quant.UnpackScales for where the file has them.
 func packScales(units []byte) {
-	const (
-		low2 = 0x0303030303030303
-		low4 = 0x0f0f0f0f0f0f0f0f
-		low6 = 0x3f3f3f3f3f3f3f3f
-		top2 = 0x3030303030303030
-	)
 	third := len(units) / 3
 	for x, y, z := units[:third], units[third:2*third], units[2*third:]; len(x) >= 8 && len(y) >= 8 && len(z) >= 8; {
 		a, b, c := load8(x), load8(y), load8(z)
-		s0, s1 := a&low6, c&low4|a>>2&top2 // scales 0 to 3, 4 to 7
-		m0, m1 := swapMiddle(b&low6), swapMiddle(c>>4&low4|b>>2&top2)
+		s0, s1 := a&low6, c&low4|a>>2&bits45 // scales 0 to 3, 4 to 7
+		m0, m1 := swapMiddle(b&low6), swapMiddle(c>>4&low4|b>>2&bits45)
 		l0, l1, h0, h1 := s0&low4, s1&low4, s0>>4&low2, s1>>4&low2
 		store8(x, evenBytes(l0|l0>>4)|evenBytes(l1|l1>>4)<<16)
 		store8(y, m0&low4|m1&low4<<4)

@@ -13,8 +13,8 @@ type Set struct {
 	Name string
 
 	quantize  [forms]quantizer
-	transpose [5]transposer // by the bytes of a unit
-	stream    [5]transposer // the same past the caches; columns are written to multiples of streamAlign
+	transpose transposers
+	stream    transposers // the same past the caches; columns are written to multiples of streamAlign
 	// Missing kernels are nil: the twin stands in.
 	one  [len(formats)]rowKernel // one row of activations
 	four [len(formats)]kernel    // four rows

@@ -461,13 +461,23 @@ func stream2AVX2(dst, src *byte, stride, columns, units, block, blocks int)
 //go:noescape
 func stream4AVX2(dst, src *byte, stride, columns, units, block, blocks int)
 
+// transposeFourthsAVX2 is a transposer for fourthCodes.
+//
+//go:noescape
+func transposeFourthsAVX2(dst, src *byte, stride, columns, units, block, blocks int)
+
+// streamFourthsAVX2 is a transposer for fourthCodes past the caches.
+//
+//go:noescape
+func streamFourthsAVX2(dst, src *byte, stride, columns, units, block, blocks int)
+
 // newAVX2 is the set of avx2, which the machine must have.
 func newAVX2() *Set {
 	s := generic()
 	s.Name = "avx2"
 	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
-	s.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}
-	s.stream = [5]transposer{2: stream2AVX2, 4: stream4AVX2}
+	s.transpose = transposers{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2, fourths: transposeFourthsAVX2}
+	s.stream = transposers{2: stream2AVX2, 4: stream4AVX2, fourths: streamFourthsAVX2}
 	s.one[quant.F32], s.four[quant.F32] = f32AVX2x1, f32AVX2x4
 	s.one[quant.F16], s.four[quant.F16] = f16AVX2x1, f16AVX2x4
 	s.one[quant.BF16], s.four[quant.BF16] = bf16AVX2x1, bf16AVX2x4
@@ -956,8 +966,8 @@ func newAVX512() *Set {
 	s := generic()
 	s.Name = "avx512"
 	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
-	s.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}
-	s.stream = [5]transposer{2: stream2AVX2, 4: stream4AVX2}
+	s.transpose = transposers{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2, fourths: transposeFourthsAVX2}
+	s.stream = transposers{2: stream2AVX2, 4: stream4AVX2, fourths: streamFourthsAVX2}
 	s.one[quant.F32], s.four[quant.F32] = f32AVX512x1, f32AVX512x4
 	s.one[quant.F16], s.four[quant.F16] = f16AVX512x1, f16AVX512x4
 	s.one[quant.BF16], s.four[quant.BF16] = bf16AVX512x1, bf16AVX512x4
@@ -1401,8 +1411,8 @@ func newVNNI() *Set {
 	s := generic()
 	s.Name = "avx512vnni"
 	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
-	s.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}
-	s.stream = [5]transposer{2: stream2AVX2, 4: stream4AVX2}
+	s.transpose = transposers{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2, fourths: transposeFourthsAVX2}
+	s.stream = transposers{2: stream2AVX2, 4: stream4AVX2, fourths: streamFourthsAVX2}
 	s.one[quant.F32], s.four[quant.F32] = f32AVX512x1, f32AVX512x4
 	s.one[quant.F16], s.four[quant.F16] = f16AVX512x1, f16AVX512x4
 	s.one[quant.BF16], s.four[quant.BF16] = bf16AVX512x1, bf16AVX512x4

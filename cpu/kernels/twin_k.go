@@ -58,14 +58,16 @@ func (b *block) unpackQ5_K(w []byte) {
 	}
 }
 
-// unpackQ6_K: byte k of ql has the low nibbles of runs h and h+2 of 32 codes, h = 4·(k/64) + k/32%2; byte k of qh
-// has bits 4-5 of runs 4·(k/32)+j in bits 2j.
+// unpackQ6_K: see fourthCodes.
 func (b *block) unpackQ6_K(w []byte) {
-	b.nibbles(w[:2048], 64)
-	for i, high := range w[2048:3072] {
-		r, k := lane(i)
-		for j := range 4 {
-			b.q[r][k/32*128+32*j+k%32] |= int8(high>>(2*j)&3) << 4
+	for h := range 2 {
+		first, second, third := runsOf(w[:3072], h)
+		for i, x := range first {
+			y, z := second[i], third[i]
+			r, k := lane(i)
+			codes := &b.q[r]
+			codes[128*h+k], codes[128*h+32+k], codes[128*h+64+k] = int8(x&63), int8(y&63), int8(z&63)
+			codes[128*h+96+k] = int8(x>>6<<4 | y>>6<<2 | z>>6)
 		}
 	}
 	b.shift(256, -32)

@@ -51,7 +51,7 @@ func (b *blocks) grid(g *grid) {
 			for i := 4 * part; i < 4*part+4; i++ {
 				v = append(v, vector{func() { b.gridCodes(g, i, points) }, 4 * i})
 			}
-			b.offsetDots(v, most, "CX", 4*part, shift, func() { g.scale(b, part) })
+			b.offsetDots(v, most, 0, "CX", 4*part, shift, func() { g.scale(b, part) })
 		}
 		b.f("ADDQ $%d, R10", g.step*perTile)
 		g.next(b)

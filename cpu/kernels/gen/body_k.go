@@ -65,7 +65,7 @@ func (b *blocks) q3_K() {
 		b.bits(b.vector("R11", perTile*(i%4)), 2-run-i/4*4, "bit2")
 	}
 	b.sixteens(runs{codes: 512, vectors: 8, bits: 4, scales: 2 * b.width()}, codes, func(run, part int, v []vector) {
-		b.offsetDots(v, 7, "CX", 8*run+4*part, 2, func() { // codes are 4 too large
+		b.offsetDots(v, 7, 0, "CX", 8*run+4*part, 2, func() { // codes are 4 too large
 			b.load(fmt.Sprintf("%d(R13)", run/2*b.width()), b.codes)
 			if at := 2*(run%2) + part; at < 3 {
 				b.f("VPSLLD $%d, %s, %s", 24-8*at, b.codes, b.codes)
@@ -115,14 +115,16 @@ func (b *blocks) sixteens(h runs, codes func(run, i int), visit func(run, part i
 	b.activations()
 	b.f("LEAQ %d(DX), CX", xNeg)
 	b.loop("half128", 2, func() {
-		for run := range 4 {
-			for part := range 2 {
+		for part := range 2 {
+			release := b.hold()
+			for run := range 4 {
 				var v []vector
 				for i := 4 * part; i < 4*part+4; i++ {
 					v = append(v, vector{func() { codes(run, i) }, 32*run + 4*i})
 				}
 				visit(run, part, v)
 			}
+			release()
 		}
 		b.f("ADDQ $%d, R10", h.vectors*perTile)
 		if h.bits > 0 {
@@ -241,11 +243,18 @@ func (b *blocks) minima() {
 	}
 }
 
+// q6_K leaves the codes that are in the top bits of others as they are there, where that is cheaper: four times too
+// large.
 func (b *blocks) q6_K() {
+	raised := 0
+	if b.vnni && b.stage == fused && b.rows == 1 {
+		raised = 2
+	}
 	b.lane4(2048, "R11")
 	b.f("LEAQ %s, R13", b.lane1(3072))
-	b.sixteens(runs{codes: 0, vectors: 16, bits: 8, scales: 128}, b.sixBits, func(run, part int, v []vector) {
-		b.offsetDots(v, 63, "CX", 8*run+4*part, 5, func() { // codes are 32 too large
+	codes := func(run, i int) { b.sixBits(run, i, raised) }
+	b.sixteens(runs{codes: 0, vectors: 16, bits: 8, scales: 128}, codes, func(run, part int, v []vector) {
+		b.offsetDots(v, 63, run/3*raised, "CX", 8*run+4*part, 5, func() { // codes are 32 too large
 			b.scaleAt(run, part, "VPMOVSXBD")
 		})
 	})
@@ -253,13 +262,21 @@ func (b *blocks) q6_K() {
 	b.addBlock("VFMADD231PS", xScale, b.isum)
 }
 
-// sixBits joins the nibbles of a run with bits 2·run of R11.
-func (b *blocks) sixBits(run, i int) {
-	b.nibbles(8*(run%2)+i, run >= 2)
-	if run == 0 {
+// sixBits puts codes of a run into codes: three runs lie in the low bits of bytes, the fourth in the top bits of the other
+// three, see fourthCodes in package kernels.
+func (b *blocks) sixBits(run, i, raised int) {
+	if run < 3 {
 		b.ahead()
 	}
-	b.bits(b.vector("R11", perTile*i), [...]int{4, 2, 0, -2}[run], "bits45")
+	three := [...]string{b.vector("R10", perTile*i), b.vector("R10", perTile*(8+i)), b.vector("R11", perTile*i)}
+	if run < 3 {
+		b.field(three[run], 0, "low6", b.codes)
+		return
+	}
+	pairs := []string{"low2", "bits23", "bits45", "bits67"}[raised/2:]
+	b.field(three[2], 6-raised, pairs[0], b.codes)
+	b.bits(three[1], raised-4, pairs[1])
+	b.bits(three[0], raised-2, pairs[2])
 }
 
 // unpackScales puts scales and minima of Q4_K and Q5_K into the frame; see packScales in package kernels.

@@ -75,9 +75,7 @@ func (b *blocks) scaledDots(vectors []vector, most, raised int, scale string) {
 	if b.vnni && 16*127*most < 1<<15 {
 		for ; len(vectors) > 0; vectors = vectors[4:] {
 			b.dots(vectors[:4], most, false)
-			if raised > 0 {
-				b.f("VPSRAD $%d, %s, %s", raised, b.acc[0], b.acc[0])
-			}
+			b.lower(raised)
 			b.scaledShort(b.inRegister(scale))
 		}
 		return
@@ -94,6 +92,15 @@ func (b *blocks) scaledDots(vectors []vector, most, raised int, scale string) {
 			b.f("VPADDD %s, %s, %s", p, b.isum[r], b.isum[r])
 		}
 	})
+}
+
+// lower makes up for codes that were shifted to the left.
+func (b *blocks) lower(raised int) {
+	for _, acc := range b.acc {
+		if raised > 0 {
+			b.f("VPSRAD $%d, %s, %s", raised, acc, acc)
+		}
+	}
 }
 
 // shortDots does what scaledDots does for sums of a sub-block that fit int16; scale leaves a scale in codes.
@@ -118,11 +125,12 @@ func (b *blocks) twice(scale func(), to string) {
 }
 
 // offsetDots adds scale·Σ (codes - 2^shift)·x of a sub-block of 16 to isum, given the place of -Σx; 2^shift·scale is
-// below 2¹⁵. scale leaves int32 in codes.
-func (b *blocks) offsetDots(vectors []vector, most int, base string, offset, shift int, scale func()) {
+// below 2¹⁵. scale leaves int32 in codes. With VNNI codes may be shifted to the left by raised bits.
+func (b *blocks) offsetDots(vectors []vector, most, raised int, base string, offset, shift int, scale func()) {
 	if b.vnni {
-		b.startAt(base, offset, shift)
+		b.startAt(base, offset, shift+raised)
 		b.dots(vectors, most, true)
+		b.lower(raised)
 		if 16*127<<shift >= 1<<15 {
 			b.unpacked(b.codes, scale)
 			b.scaled(b.codes)

@@ -36,7 +36,7 @@ var formats = []source{
 	{name: "Q5_K", stem: "q5_K", tile: 16 * 176, x: x256, body: (*blocks).q5_K, subs: true, slots: bitsAt + 8,
 		keep: []string{"low4", "bits45", "bit4", "even", "byte0", "ones"}},
 	{name: "Q6_K", stem: "q6_K", tile: 16 * 210, x: x256, body: (*blocks).q6_K, subs: true,
-		keep: []string{"low4", "bits45", "ones"}},
+		keep: []string{"low6", "bits45", "bits23", "bits67", "low2", "ones"}},
 
 	{name: "IQ4_NL", stem: "iq4_NL", tile: 16 * 18, x: x32, body: (*blocks).iq4_NL,
 		keep: []string{"low4", "nonlinear", "nonlinear128", "ones"}},

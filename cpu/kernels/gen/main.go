@@ -102,6 +102,8 @@ func (e *emitter) set(stubs *bytes.Buffer) {
 			declare(e.transposer(unit, true), fmt.Sprintf("transposer for units of %d bytes past the caches", unit),
 				transpose)
 		}
+		declare(e.fourths(false), "transposer for fourthCodes", transpose)
+		declare(e.fourths(true), "transposer for fourthCodes past the caches", transpose)
 	}
 	e.constructor(stubs, &few, &many, &floats)
 }
@@ -110,8 +112,8 @@ func (e *emitter) set(stubs *bytes.Buffer) {
 // are none.
 func (e *emitter) constructor(stubs, few, many, floats *bytes.Buffer) {
 	base, shared := "generic", "\ts.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2\n"+
-		"\ts.transpose = [5]transposer{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2}\n"+
-		"\ts.stream = [5]transposer{2: stream2AVX2, 4: stream4AVX2}\n"
+		"\ts.transpose = transposers{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2, fourths: transposeFourthsAVX2}\n"+
+		"\ts.stream = transposers{2: stream2AVX2, 4: stream4AVX2, fourths: streamFourthsAVX2}\n"
 	if e.amx {
 		base, shared = "newVNNI", ""
 	}

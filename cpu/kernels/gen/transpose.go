@@ -11,12 +11,34 @@ import "fmt"
 //	CX  blocks to go         R13  left over of a block
 //	DX  columns, BX units, AX of them to go
 func (e *emitter) transposer(unit int, stream bool) string {
-	name, store := fmt.Sprintf("transpose%dAVX2", unit), "VMOVDQU"
+	name, store := transposerName(fmt.Sprint(unit), stream)
+	e.transposerOf(name, unit, 0, func() {
+		switch unit {
+		case 1:
+			e.f("VMOVDQU bytesOf4<>(SB), Y15")
+			e.f("VMOVDQU lanesOf4<>(SB), Y14")
+		case 2:
+			e.f("VPCMPEQD Y15, Y15, Y15")
+			e.f("VPSRLD $16, Y15, Y15")
+		}
+	}, func() {
+		e.counted("DX", "column", func() { e.transposeColumn(unit, store) })
+		e.counted("BX", "unit", func() { e.transposeUnit(unit) })
+	}, stream)
+	return name
+}
+
+func transposerName(of string, stream bool) (name, store string) {
 	if stream {
-		name, store = fmt.Sprintf("stream%dAVX2", unit), "VMOVNTDQ"
+		return "stream" + of + "AVX2", "VMOVNTDQ"
 	}
+	return "transpose" + of + "AVX2", "VMOVDQU"
+}
+
+// transposerOf writes a transposer that repeats body, which moves on by columns and units, for each block.
+func (e *emitter) transposerOf(name string, unit, frame int, begin, body func(), stream bool) {
 	e.f("")
-	e.line("// %s is a transposer for units of %d bytes.\nTEXT ·%[1]s(SB), NOSPLIT, $0-56", name, unit)
+	e.line("// %s is a transposer.\nTEXT ·%[1]s(SB), NOSPLIT, $%d-56", name, frame)
 	for i, reg := range []string{"DI", "SI", "R8", "DX", "BX", "R13", "CX"} {
 		e.f("MOVQ %s+%d(FP), %s", []string{"dst", "src", "stride", "columns", "units", "block", "blocks"}[i], 8*i, reg)
 	}
@@ -29,17 +51,9 @@ func (e *emitter) transposer(unit int, stream bool) string {
 	e.f("SUBQ AX, R13")
 	e.f("IMUL3Q $%d, BX, AX", unit)
 	e.f("SUBQ AX, R13")
-	switch unit {
-	case 1:
-		e.f("VMOVDQU bytesOf4<>(SB), Y15")
-		e.f("VMOVDQU lanesOf4<>(SB), Y14")
-	case 2:
-		e.f("VPCMPEQD Y15, Y15, Y15")
-		e.f("VPSRLD $16, Y15, Y15")
-	}
+	begin()
 	e.f("block:")
-	e.counted("DX", "column", func() { e.transposeColumn(unit, store) })
-	e.counted("BX", "unit", func() { e.transposeUnit(unit) })
+	body()
 	e.advanceRows("R13")
 	e.f("MOVQ R13, AX")
 	e.f("SHLQ $4, AX")
@@ -51,7 +65,6 @@ func (e *emitter) transposer(unit int, stream bool) string {
 	}
 	e.f("VZEROUPPER")
 	e.f("RET")
-	return name
 }
 
 // counted runs a body as often as a register says, maybe never.
@@ -83,9 +96,8 @@ func eachRow(visit func(row int, at string)) {
 
 // transposeColumn does 16 bytes of each row.
 func (e *emitter) transposeColumn(unit int, store string) {
-	e.eightRows("SI", "R10", 8)
-	e.eightRows("R11", "R12", 0)
-	for k := range 4 { // Y(8+k) has word k of rows 0 to 7, Yk that of rows 8 to 15
+	e.sixteenRows(0)
+	for k := range 4 {
 		switch unit {
 		case 1:
 			e.quarters(8+k, k, 64*k)
@@ -118,11 +130,17 @@ func (e *emitter) transposeUnit(unit int) {
 	e.f("ADDQ $%d, DI", 16*unit)
 }
 
+// sixteenRows transposes the 16 bytes at offset of each row: Y(8+k) becomes word k of rows 0 to 7, Yk of rows 8 to 15.
+func (e *emitter) sixteenRows(offset int) {
+	e.eightRows("SI", "R10", offset, 8)
+	e.eightRows("R11", "R12", offset, 0)
+}
+
 // eightRows transposes 16 bytes of rows 0 to 3 at a and 4 to 7 at b: Y(to+k) becomes word k of the eight.
-func (e *emitter) eightRows(a, b string, to int) {
+func (e *emitter) eightRows(a, b string, offset, to int) {
 	for i, index := range []string{"", "(R8*1)", "(R8*2)", "(R9*1)"} {
-		e.f("VMOVDQU (%s)%s, X%d", a, index, i)
-		e.f("VINSERTI128 $1, (%s)%s, Y%d, Y%d", b, index, i, i)
+		e.f("VMOVDQU %d(%s)%s, X%d", offset, a, index, i)
+		e.f("VINSERTI128 $1, %d(%s)%s, Y%d, Y%d", offset, b, index, i, i)
 	}
 	e.f("VPUNPCKLDQ Y1, Y0, Y4")
 	e.f("VPUNPCKHDQ Y1, Y0, Y5")
