@@ -14,7 +14,16 @@ type linear struct {
 	wanted   bool
 	products []product
 	tiles    int
-	split    int // chunks of the running step
+	cut      cut // of the running step
+}
+
+// cut is how tiles fall into chunks: a chunk is a share of the tiles left. Then workers end together, even if one of them
+// has half of its core.
+type cut struct {
+	tiles int
+	share int
+	least int // tiles of a chunk
+	unit  int // a chunk is a multiple of, if it can
 }
 
 type product struct {
@@ -79,26 +88,50 @@ func (l *linear) chunks() int {
 		p.acts.Rows = rows
 		bytes += len(p.w.Data)
 	}
-	workers := l.m.device.pool.size()
-	if workers == 1 && rows == 1 {
-		l.split = 1 // each chunk begins with weights that nobody asked for before
-	} else {
-		l.split = min(l.tiles, chunksPerWorker*workers, max(1, bytes*rows/chunkBytes))
-	}
-	return l.split
+	l.cut = newCut(l.tiles, rows, l.m.device.pool.size(), bytes)
+	return l.cut.chunks()
 }
 
-// start is the first tile of a chunk, an even one: the sizes of chunks fall evenly, so that workers end together.
-func (l *linear) start(chunk int) int {
-	left := l.split - chunk
-	if left == 0 {
-		return l.tiles
+// newCut cuts tiles of so many bytes for a product with some rows. One row is bound by memory, and each chunk begins with
+// weights that nobody asked for before: chunks are large. More rows shall find a chunk in the cache when they come to
+// it again.
+func newCut(tiles, rows, workers, bytes int) cut {
+	c := cut{tiles: tiles, share: 4 * workers, unit: 2} // strips are multiplied by many rows in pairs
+	if rows == 1 {
+		c.share, c.unit = 3*workers/2, 1
 	}
-	return (l.tiles - l.tiles*left*left/(l.split*l.split)) &^ 1
+	c.least = max(c.unit, chunkBytes*tiles/(bytes*rows))
+	return c
+}
+
+func (c *cut) chunks() (n int) {
+	for left := c.tiles; left > 0; left -= c.next(left) {
+		n++
+	}
+	return n
+}
+
+// next is the size of a chunk when so many tiles are left.
+func (c *cut) next(left int) int {
+	n := max(left/c.share, c.least)
+	unit := c.unit
+	if n >= kernels.Streams { // all of one row's streams are of a length then
+		unit = kernels.Streams
+	}
+	return min(n/unit*unit, left)
+}
+
+// chunk is tiles [from, to) of chunk i.
+func (c *cut) chunk(i int) (from, to int) {
+	left := c.tiles
+	for range i {
+		left -= c.next(left)
+	}
+	return c.tiles - left, c.tiles - left + c.next(left)
 }
 
 func (l *linear) run(worker, chunk int) {
-	from, to := l.start(chunk), l.start(chunk+1)
+	from, to := l.cut.chunk(chunk)
 	for i := range l.products {
 		p := &l.products[i]
 		if a, b := max(from, p.from)-p.from, min(to-p.from, p.w.Tiles()); a < b {

@@ -78,23 +78,25 @@ func (s *Set) strips(out *float32, stride, lanes int, m *Matrix, tile int, x *Ac
 	}
 }
 
-// streams is how many strips a row kernel takes at most.
-const streams = 4
+// Streams is how many strips a row kernel takes together: the most, and the best. It asks for memory ahead in that many
+// streams, so that others are few and lonely.
+const Streams = 4
 
 // row multiplies tiles [tile0, tile1), whose outputs end before last, by one row of activations. The tiles are split
 // into streams of neighbours, so that each stream is read in order.
 func (s *Set) row(out []float32, m *Matrix, tile0, tile1, last int, x *byte) {
 	one, blocks, size := s.one[m.Type], m.Cols/m.Type.Block(), m.rowBytes()*TileRows
-	multiply := func(tile, n, apart int) {
+	apart := (tile1 - tile0) / Streams
+	multiply := func(tile, n, apart, stride int) {
 		lanes := min(TileRows, last-(tile+(n-1)*apart)*TileRows)
-		one(&out[tile*TileRows], 4*TileRows*apart, n, lanes, unsafe.SliceData(m.strip(tile)), x, apart*size, blocks)
+		one(&out[tile*TileRows], 4*TileRows*apart, n, lanes, unsafe.SliceData(m.strip(tile)), x, stride, blocks)
 	}
-	apart := (tile1 - tile0) / streams
 	for tile := tile0; tile < tile0+apart; tile++ {
-		multiply(tile, streams, apart)
+		multiply(tile, Streams, apart, apart*size)
 	}
-	if tile := tile0 + streams*apart; tile < tile1 {
-		multiply(tile, tile1-tile, 1)
+	quarter := (TileRows*m.Type.Bytes()/Streams + 63) &^ 63 // a lone strip is asked for by the quarters of its tiles
+	for tile := tile0 + Streams*apart; tile < tile1; tile++ {
+		multiply(tile, 1, 0, quarter)
 	}
 }
 

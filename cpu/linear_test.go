@@ -1,0 +1,46 @@
+package cpu
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/sluice-ai/sluice/cpu/kernels"
+)
+
+// Chunks are all tiles in a row, none larger than the one before, and of one row's large ones all streams are as long.
+func TestCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tiles := rapid.IntRange(1, 10000).Draw(t, "tiles")
+		rows := rapid.IntRange(1, 600).Draw(t, "rows")
+		workers := rapid.IntRange(1, 64).Draw(t, "workers")
+		tile := rapid.IntRange(64, 1<<20).Draw(t, "bytes of a tile")
+		c := newCut(tiles, rows, workers, tiles*tile)
+		end, before := 0, tiles
+		for i := range c.chunks() {
+			from, to := c.chunk(i)
+			size := to - from
+			require.Equal(t, end, from)
+			require.Positive(t, size)
+			require.LessOrEqual(t, size, before)
+			if to < tiles && size > kernels.Streams {
+				require.Zero(t, size%kernels.Streams)
+			}
+			end, before = to, size
+		}
+		require.Equal(t, tiles, end)
+		require.LessOrEqual(t, before*tile*rows, 2*max(chunkBytes, kernels.Streams*tile*rows), "the last is small")
+	})
+}
+
+// Large chunks first: each asks for its first weights too late.
+func TestCutOfOneRow(t *testing.T) {
+	c := newCut(128, 1, 2, 128*26880) // 2048×2048 in Q6_K
+	var sizes []int
+	for i := range c.chunks() {
+		from, to := c.chunk(i)
+		sizes = append(sizes, to-from)
+	}
+	require.Equal(t, []int{40, 28, 20, 12, 8, 4, 4, 4, 2, 2, 1, 1, 1, 1}, sizes)
+}
