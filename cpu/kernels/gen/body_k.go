@@ -115,17 +115,23 @@ func (b *blocks) sixteens(h runs, codes func(run, i int), visit func(run, part i
 	b.activations()
 	b.f("LEAQ %d(DX), CX", xNeg)
 	b.loop("half128", 2, func() {
-		for part := range 2 {
-			release := b.hold()
-			for run := range 4 {
-				var v []vector
-				for i := 4 * part; i < 4*part+4; i++ {
-					v = append(v, vector{func() { codes(run, i) }, 32*run + 4*i})
-				}
-				visit(run, part, v)
+		release := b.hold()
+		for n := range 8 {
+			run, part := n%4, n/4 // all runs of a part use its vectors
+			if b.stage == planes {
+				run, part = n/2, n%2 // tiles have activations in order
 			}
-			release()
+			if n == 4 {
+				release()
+				release = b.hold()
+			}
+			var v []vector
+			for i := 4 * part; i < 4*part+4; i++ {
+				v = append(v, vector{func() { codes(run, i) }, 32*run + 4*i})
+			}
+			visit(run, part, v)
 		}
+		release()
 		b.f("ADDQ $%d, R10", h.vectors*perTile)
 		if h.bits > 0 {
 			b.f("ADDQ $%d, R11", h.bits*perTile)
