@@ -17,8 +17,8 @@ type linear struct {
 	cut      cut // of the running step
 }
 
-// cut is how tiles fall into chunks: a chunk is a share of the tiles left. Then workers end together, even if one of them
-// has half of its core.
+// cut is how tiles fall into chunks: a chunk is a share of the tiles left. Then workers end together, even if one of
+// them has half of its core.
 type cut struct {
 	tiles int
 	share int
@@ -92,9 +92,9 @@ func (l *linear) chunks() int {
 	return l.cut.chunks()
 }
 
-// newCut cuts tiles of so many bytes for a product with some rows. One row is bound by memory, and each chunk begins with
-// weights that nobody asked for before: chunks are large. More rows shall find a chunk in the cache when they come to
-// it again.
+// newCut cuts tiles of so many bytes for a product with some rows. One row is bound by memory, and each chunk begins
+// with weights that nobody asked for before: chunks are large. More rows shall find a chunk in the cache when they come
+// to it again.
 func newCut(tiles, rows, workers, bytes int) cut {
 	c := cut{tiles: tiles, share: 4 * workers, unit: 2} // strips are multiplied by many rows in pairs
 	if rows == 1 {
