@@ -26,8 +26,8 @@ type measurement struct {
 	result *report.Bench
 	random *rand.Rand
 
-	reading, multiplying []float64 // of all passes
-	looked               time.Time
+	looks  []report.Look
+	looked time.Time
 }
 
 // lookEvery is how long a look at the ceilings counts for what follows, at least.
@@ -43,8 +43,8 @@ func (m *measurement) look() error {
 	if err != nil {
 		return fmt.Errorf("measuring the memory: %w", err)
 	}
-	m.reading = append(m.reading, read...)
-	m.multiplying = append(m.multiplying, probe.Multiply(strings.TrimPrefix(m.result.Device, "cpu "), threads)...)
+	multiply := probe.Multiply(strings.TrimPrefix(m.result.Device, "cpu "), threads)
+	m.looks = append(m.looks, report.Look{Read: read, Multiply: multiply})
 	m.looked = time.Now()
 	return nil
 }
@@ -57,7 +57,7 @@ func (m *measurement) all(ctx context.Context) error {
 	if err := m.look(); err != nil {
 		return err
 	}
-	m.result.Relate(m.reading, m.multiplying)
+	m.result.Relate(m.looks)
 	return nil
 }
 
@@ -94,7 +94,6 @@ func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]i
 	if _, err := m.prompt(ctx, p, prefixes); err != nil { // warms up
 		return err
 	}
-	before := m.engine.Steps()
 	ours := make([]report.Speeds, m.Runs)
 	names, theirs := make([]string, len(m.Compare)), make([][]report.Speeds, len(m.Compare))
 	for run := range m.Runs {
@@ -103,9 +102,13 @@ func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]i
 		if err != nil {
 			return err
 		}
+		before := m.engine.Steps()
 		if ours[run], err = m.prompt(ctx, p, prefixes); err != nil {
 			return err
 		}
+		steps := m.engine.Steps().Sub(before)
+		p.Prefill.Ran(m.work(&steps.Prefill), len(m.looks)-1)
+		p.Decode.Ran(m.work(&steps.Decode), len(m.looks)-1)
 		for i, command := range m.Compare {
 			name, speeds, err := m.peer(ctx, command, p, run)
 			if err != nil {
@@ -115,8 +118,6 @@ func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]i
 		}
 	}
 	p.Compare(ours, names, theirs)
-	steps := m.engine.Steps().Sub(before)
-	p.Prefill.Segments, p.Decode.Segments = m.segments(&steps.Prefill), m.segments(&steps.Decode)
 	return nil
 }
 
@@ -131,12 +132,11 @@ func (m *measurement) progress(p *report.Point, run int, peer string) {
 	fmt.Fprintf(m.e.stderr, "\r\x1b[Kprompt %d at depth %d: run %d of %d%s", p.Prompt, p.Depth, run+1, m.Runs, peer)
 }
 
-func (m *measurement) segments(w *actors.Work) []report.Segment {
+func (m *measurement) work(w *actors.Work) report.Work {
 	info := &m.engine.Info
 	load := report.Load{Steps: float64(w.Steps), Rows: float64(w.Rows), Wanted: float64(w.Wanted),
 		Sequences: float64(w.Sequences), Positions: float64(w.Positions), Seen: float64(w.Seen)}
-	work := report.Work{Steps: load.Steps, Time: w.Time, Cost: report.Cost(info.Program, float64(info.KVBytes), load)}
-	return work.Segments()
+	return report.Work{Steps: load.Steps, Time: w.Time, Cost: report.Cost(info.Program, float64(info.KVBytes), load)}
 }
 
 // tokens are random ones, which no cache has seen.

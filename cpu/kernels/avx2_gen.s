@@ -38080,7 +38080,7 @@ unitEnd:
 	RET
 
 // transposeFourthsAVX2 is a transposer.
-TEXT ·transposeFourthsAVX2(SB), NOSPLIT, $512-56
+TEXT ·transposeFourthsAVX2(SB), 0, $512-56
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ stride+16(FP), R8
@@ -39302,7 +39302,7 @@ block:
 	RET
 
 // streamFourthsAVX2 is a transposer.
-TEXT ·streamFourthsAVX2(SB), NOSPLIT, $512-56
+TEXT ·streamFourthsAVX2(SB), 0, $512-56
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ stride+16(FP), R8

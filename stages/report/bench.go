@@ -74,6 +74,8 @@ type Phase struct {
 	Rate     Spread    `json:"rate"` // tokens per second, of all sequences together
 	Segments []Segment `json:"segments,omitempty"`
 	Peers    []Peer    `json:"peers,omitempty"`
+
+	runs []run
 }
 
 // Segment is where the time of a step goes, for one kind.
@@ -83,8 +85,10 @@ type Segment struct {
 	Share       float64 `json:"share"`         // of the time of all segments
 	BytesRate   float64 `json:"bytes_per_sec"` // that must be read
 	OpsRate     float64 `json:"ops_per_sec"`
-	OfBandwidth float64 `json:"of_bandwidth"` // above 1 where a cache helps
+	OfBandwidth float64 `json:"of_bandwidth"` // above 1 where a cache helps; median of runs, see Relate
 	OfMultiply  float64 `json:"of_multiply"`
+
+	kind ir.SegmentKind
 }
 
 // Peer is another engine that was measured in turns with ours.
@@ -99,44 +103,6 @@ type Work struct {
 	Steps float64
 	Time  [ir.SegHead + 1]time.Duration // by kind of segment
 	Cost  [ir.SegHead + 1]Traffic
-}
-
-// Segments says where the time went, and how fast it was read and multiplied.
-func (w *Work) Segments() (out []Segment) {
-	var all float64
-	for _, t := range w.Time {
-		all += t.Seconds()
-	}
-	for i, name := range kinds() {
-		took, cost := w.Time[int(ir.SegEmbed)+i].Seconds(), w.Cost[int(ir.SegEmbed)+i]
-		if took > 0 && w.Steps > 0 {
-			out = append(out, Segment{Name: name, Seconds: took / w.Steps, Share: took / all,
-				BytesRate: cost.Bytes / took, OpsRate: cost.Ops / took})
-		}
-	}
-	return out
-}
-
-// Relate takes what the passes between the runs reached, sets the ceilings, their medians, and what share of them all
-// segments reach. Without multiply it is not known.
-func (b *Bench) Relate(read, multiply []float64) {
-	r := SpreadOf(read)
-	b.ReadBandwidth, b.ReadBest = r.Median, r.Max
-	if len(multiply) > 0 {
-		m := SpreadOf(multiply)
-		b.MultiplyOps, b.MultiplyBest = m.Median, m.Max
-	}
-	for i := range b.Points {
-		for _, h := range b.Points[i].halves() {
-			for j := range h.Segments {
-				s := &h.Segments[j]
-				s.OfBandwidth = s.BytesRate / b.ReadBandwidth
-				if b.MultiplyOps > 0 {
-					s.OfMultiply = s.OpsRate / b.MultiplyOps
-				}
-			}
-		}
-	}
 }
 
 // kinds are the names of segments, in the order of their numbers.

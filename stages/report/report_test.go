@@ -30,7 +30,7 @@ func example() *report.Bench {
 	}
 	for i, depth := range []int{0, 8192} {
 		slower := float64(i + 1)
-		work := &report.Work{Steps: 10}
+		work := report.Work{Steps: 10}
 		work.Time[ir.SegEmbed], work.Time[ir.SegMix] = time.Millisecond, 40*time.Millisecond
 		work.Time[ir.SegFFN], work.Time[ir.SegHead] = 50*time.Millisecond, 9*time.Millisecond
 		work.Cost[ir.SegMix] = report.Traffic{Bytes: 0.6e9, Ops: 1e9}
@@ -41,10 +41,11 @@ func example() *report.Bench {
 				{{360, 7, 8}, {300, 8, 9}, {350, 7, 8}},
 				{{100, 5, 0}, {120, 6, 0}, {110, 5, 0}}, // which does not say how long a step takes
 			})
-		p.Prefill.Segments, p.Decode.Segments = work.Segments(), work.Segments()
+		p.Prefill.Ran(work, 0)
+		p.Decode.Ran(work, 0)
 		b.Points = append(b.Points, p)
 	}
-	b.Relate([]float64{26.5e9, 12e9, 25e9}, []float64{1.2e12, 1.3e12, 1.4e12})
+	b.Relate([]report.Look{{Read: []float64{26.5e9, 12e9, 25e9}, Multiply: []float64{1.2e12, 1.3e12, 1.4e12}}})
 	return b
 }
 
@@ -124,6 +125,31 @@ func TestSpread(t *testing.T) {
 	r := report.Ratio([]float64{10, 5, 11}, []float64{5, 2.5, 5})
 	require.Equal(t, 2.0, r.Median)
 	require.Equal(t, 2.2, r.Max)
+}
+
+// A machine that is half as fast for a while is so in a run and in the looks around it: the shares do not see it, nor a
+// single run that something else disturbed.
+func TestRelate(t *testing.T) {
+	var b report.Bench
+	b.Points = make([]report.Point, 1)
+	p := &b.Points[0]
+	for look, took := range []int{10, 20, 20, 90, 10} { // ms
+		work := report.Work{Steps: 1}
+		work.Time[ir.SegFFN] = time.Duration(took) * time.Millisecond
+		work.Cost[ir.SegFFN] = report.Traffic{Bytes: 90e6, Ops: 5e9}
+		p.Decode.Ran(work, look)
+	}
+	b.Relate([]report.Look{
+		{[]float64{10e9}, []float64{1e12}}, {[]float64{9e9, 10e9, 11e9}, []float64{1e12}}, {[]float64{0, 5e9, 5e9}, nil},
+		{[]float64{5e9}, []float64{1e12}}, {[]float64{10e9}, []float64{1e12}}, {[]float64{10e9}, []float64{1e12}},
+	})
+	require.Len(t, p.Decode.Segments, 1)
+	s := p.Decode.Segments[0]
+	require.InDelta(t, 0.9, s.OfBandwidth, 1e-9)
+	require.InDelta(t, 0.25, s.OfMultiply, 1e-9)
+	require.InDelta(t, 0.03, s.Seconds, 1e-9, "the mean")
+	require.Empty(t, p.Prefill.Segments)
+	require.Equal(t, 9.5e9, b.ReadBandwidth)
 }
 
 // TestCost counts a model by hand: one layer of attention with a window, one of experts.

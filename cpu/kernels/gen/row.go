@@ -7,7 +7,7 @@ import "fmt"
 //
 // Besides the registers of emit.go: R8 leads to the next strip, R14 three further, R9 counts strips.
 const (
-	maxStrips  = 4
+	maxStrips  = 4    // Streams of package kernels
 	rowBytes   = 1152 // of a strip at a time, in formats of blocks: longer runs of one stream keep the others waiting
 	rowFloatsK = 64
 )

@@ -37,8 +37,12 @@ func transposerName(of string, stream bool) (name, store string) {
 
 // transposerOf writes a transposer that repeats body, which moves on by columns and units, for each block.
 func (e *emitter) transposerOf(name string, unit, frame int, begin, body func(), stream bool) {
+	flags := "NOSPLIT"
+	if frame > 0 {
+		flags = "0"
+	}
 	e.f("")
-	e.line("// %s is a transposer.\nTEXT ·%[1]s(SB), NOSPLIT, $%d-56", name, frame)
+	e.line("// %s is a transposer.\nTEXT ·%[1]s(SB), %s, $%d-56", name, flags, frame)
 	for i, reg := range []string{"DI", "SI", "R8", "DX", "BX", "R13", "CX"} {
 		e.f("MOVQ %s+%d(FP), %s", []string{"dst", "src", "stride", "columns", "units", "block", "blocks"}[i], 8*i, reg)
 	}

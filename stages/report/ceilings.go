@@ -1,0 +1,101 @@
+package report
+
+import "github.com/sluice-ai/sluice/internal/ir"
+
+// Look is what passes at the ceilings reached at one time, per second. Without Multiply it is not known.
+type Look struct{ Read, Multiply []float64 }
+
+// run is what one run did after a look.
+type run struct {
+	work Work
+	look int
+}
+
+// Ran adds what a run did between the look of that number and the next.
+func (p *Phase) Ran(w Work, look int) { p.runs = append(p.runs, run{w, look}) }
+
+// Relate sets the ceilings, the medians of all passes, the segments of all phases, and what share of the ceilings they
+// reach: run by run of what was seen before and after it, and of these shares the median. What disturbs a machine for a
+// while disturbs both.
+func (b *Bench) Relate(looks []Look) {
+	var all Look
+	for _, l := range looks {
+		all.Read, all.Multiply = append(all.Read, l.Read...), append(all.Multiply, l.Multiply...)
+	}
+	r := SpreadOf(all.Read)
+	b.ReadBandwidth, b.ReadBest = r.Median, r.Max
+	if len(all.Multiply) > 0 {
+		m := SpreadOf(all.Multiply)
+		b.MultiplyOps, b.MultiplyBest = m.Median, m.Max
+	}
+	for i := range b.Points {
+		for _, h := range b.Points[i].halves() {
+			h.relate(looks)
+		}
+	}
+}
+
+// relate sets the segments.
+func (p *Phase) relate(looks []Look) {
+	var all Work
+	for i := range p.runs {
+		all.add(&p.runs[i].work)
+	}
+	p.Segments = all.segments()
+	for i := range p.Segments {
+		s := &p.Segments[i]
+		var read, multiply []float64
+		for _, r := range p.runs {
+			took, cost := r.work.Time[s.kind].Seconds(), r.work.Cost[s.kind]
+			if took == 0 {
+				continue
+			}
+			around := looks[r.look:min(r.look+2, len(looks))]
+			read = append(read, cost.Bytes/took/ceiling(around, func(l Look) []float64 { return l.Read }))
+			if m := ceiling(around, func(l Look) []float64 { return l.Multiply }); m > 0 {
+				multiply = append(multiply, cost.Ops/took/m)
+			}
+		}
+		s.OfBandwidth = SpreadOf(read).Median
+		if len(multiply) > 0 {
+			s.OfMultiply = SpreadOf(multiply).Median
+		}
+	}
+}
+
+// ceiling is the mean of what looks saw, 0 if they saw nothing.
+func ceiling(looks []Look, of func(Look) []float64) float64 {
+	var sum, n float64
+	for _, l := range looks {
+		if passes := of(l); len(passes) > 0 {
+			sum, n = sum+SpreadOf(passes).Median, n+1
+		}
+	}
+	return sum / max(n, 1)
+}
+
+func (w *Work) add(more *Work) {
+	w.Steps += more.Steps
+	for kind := range w.Time {
+		w.Time[kind] += more.Time[kind]
+		w.Cost[kind].Bytes += more.Cost[kind].Bytes
+		w.Cost[kind].Ops += more.Cost[kind].Ops
+	}
+}
+
+// segments says where the time went, and how fast it was read and multiplied.
+func (w *Work) segments() (out []Segment) {
+	var all float64
+	for _, t := range w.Time {
+		all += t.Seconds()
+	}
+	for i, name := range kinds() {
+		kind := ir.SegEmbed + ir.SegmentKind(i)
+		took, cost := w.Time[kind].Seconds(), w.Cost[kind]
+		if took > 0 && w.Steps > 0 {
+			out = append(out, Segment{Name: name, Seconds: took / w.Steps, Share: took / all,
+				BytesRate: cost.Bytes / took, OpsRate: cost.Ops / took, kind: kind})
+		}
+	}
+	return out
+}
