@@ -5,7 +5,8 @@ import "fmt"
 // A row routine multiplies one row of activations by up to four strips. It takes them in turn, some k of each at a
 // time, so that memory is read in as many streams: that is faster than one, however long. Sums wait in the frame.
 //
-// Besides the registers of emit.go: R8 leads to the next strip, R14 three further, R9 counts strips.
+// Besides the registers of emit.go: R8 leads to the next strip, R14 three further, R9 counts strips; R15 counts the blocks of
+// small tiles, with others it leads to what to ask for.
 const (
 	maxStrips  = 4    // Streams of package kernels
 	rowBytes   = 1152 // of a strip at a time, in formats of blocks: longer runs of one stream keep the others waiting
