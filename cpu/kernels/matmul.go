@@ -94,11 +94,13 @@ func (s *Set) row(out []float32, m *Matrix, tile0, tile1, last int, x *byte) {
 	for tile := tile0; tile < tile0+apart; tile++ {
 		multiply(tile, Streams, apart, apart*size)
 	}
-	quarter := (TileRows*m.Type.Bytes()/Streams + 63) &^ 63 // a lone strip is asked for by the quarters of its tiles
 	for tile := tile0 + Streams*apart; tile < tile1; tile++ {
-		multiply(tile, 1, 0, quarter)
+		multiply(tile, 1, 0, m.lone())
 	}
 }
+
+// lone is the distance of streams for a lone strip, which is asked for by the quarters of its tiles: in whole lines.
+func (m *Matrix) lone() int { return (TileRows*m.Type.Bytes()/Streams + 63) &^ 63 }
 
 // few multiplies a row tile by rows of activations, four at a time.
 func (s *Set) few(out *float32, stride, lanes int, m *Matrix, tile int, x unsafe.Pointer, size, rows int) {
@@ -106,7 +108,7 @@ func (s *Set) few(out *float32, stride, lanes int, m *Matrix, tile int, x unsafe
 	stride *= 4
 	switch rows {
 	case 1:
-		s.one[m.Type](out, 0, 1, lanes, w, (*byte)(x), 0, blocks)
+		s.one[m.Type](out, 0, 1, lanes, w, (*byte)(x), m.lone(), blocks)
 	case 2: // rows 0, 0, 0, 1
 		s.four[m.Type](out, 0, stride, lanes, w, (*byte)(x), 0, size, blocks)
 	case 3: // rows 0, 1, 2, 2
