@@ -5,3 +5,5 @@ package uring
 import "os"
 
 func drop(*os.File) {}
+
+func exactly(*os.File) {}

@@ -49,7 +49,7 @@ type Ring struct {
 	files    map[string]*file
 	broken   error
 
-	// resident says whether the page cache holds n bytes of a file from an offset on.
+	// resident says whether the page cache holds n bytes of a file from an offset on, or nearly so.
 	resident func(f *os.File, from int64, n int) bool
 }
 
@@ -219,10 +219,13 @@ func (r *Ring) plan(o *op) error {
 		return err
 	}
 	o.file = f
-	block := int64(f.block)
-	if f.direct == nil || !aligned(q.Into, f.block) || f.cached && r.resident(f.plain, q.Offset, q.Length) {
+	if f.direct == nil || !aligned(q.Into, f.block) {
 		return nil
 	}
+	if f.cached.has(q.Offset, q.Length) && r.resident(f.plain, q.Offset, q.Length) {
+		return nil
+	}
+	block := int64(f.block)
 	from := q.Offset &^ (block - 1)
 	if size := (end+block-1)&^(block-1) - from; size <= int64(len(q.Into)) {
 		o.direct, o.from, o.buf = true, from, q.Into[:size]
@@ -298,7 +301,7 @@ func (o *op) completion() Completion {
 type file struct {
 	plain  *os.File
 	direct *os.File // nil where it does not
-	cached bool     // the page cache held all of it when it was opened
+	cached cached   // of what is read past it
 	block  int      // offsets, lengths and addresses of direct reads are multiples of it, a power of two
 }
 
@@ -317,9 +320,7 @@ func openFile(s source.Source) (*file, error) {
 	}
 	f := &file{plain: plain, block: 1}
 	if direct, block := openDirect(s.Path); direct != nil {
-		f.direct, f.block = direct, block
-		// Asked of single pieces only, a kernel that reads ahead of one would make the next one look cached, and so on.
-		f.cached = resident(plain, 0, int(s.Size))
+		f.direct, f.block, f.cached = direct, block, lookup(plain, s.Size)
 	}
 	return f, nil
 }

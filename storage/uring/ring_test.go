@@ -299,7 +299,7 @@ func TestShortReads(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { require.NoError(t, f.close()) }()
 		planned := *f // as if the disk had blocks of 512 bytes, whatever it has
-		planned.direct, planned.block, planned.cached = f.plain, 512, true
+		planned.direct, planned.block, planned.cached = f.plain, 512, cached{true}
 		r.files[s.Path] = &planned
 		r.resident = func(*os.File, int64, int) bool { return rapid.Bool().Draw(t, "resident") }
 
@@ -336,57 +336,6 @@ func TestProbe(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	_, err := Open(0, nil)
 	require.EqualError(t, err, "ring of depth 0: want 1 to 4096")
-}
-
-// TestResident: what was just written or read lies in the page cache, what was dropped does not.
-func TestResident(t *testing.T) {
-	const size = 1<<20 + 100
-	s := dropped(t, t.TempDir(), content(size))
-	f, err := os.Open(s.Path)
-	require.NoError(t, err)
-	defer f.Close()
-	if direct, _ := openDirect(s.Path); direct == nil {
-		t.Skip("no direct reads here")
-	} else {
-		require.NoError(t, direct.Close())
-	}
-	require.False(t, resident(f, 0, size))
-	_, err = f.ReadAt(make([]byte, size), 0)
-	require.NoError(t, err)
-	if !resident(f, 0, size) {
-		t.Skip("this kernel does not say what its page cache holds")
-	}
-	require.True(t, resident(f, 4095, 2))
-	require.True(t, resident(f, size-1, 1))
-	require.False(t, resident(f, 0, size+4096), "there is nothing behind the end")
-}
-
-// TestDirectStaysDirect: reading a file of which the cache holds a part brings no more of it there.
-func TestDirectStaysDirect(t *testing.T) {
-	const size, piece = 8 << 20, 1 << 20
-	s := dropped(t, t.TempDir(), content(size))
-	f, err := os.Open(s.Path)
-	require.NoError(t, err)
-	defer f.Close()
-	arena := slabs(t, 1, piece+Slack)
-	rings(t, 1, func(t *testing.T, open func([]byte) *Ring) {
-		r := open(arena.Memory())
-		defer func() { require.NoError(t, r.Close()) }()
-		_, err = f.ReadAt(make([]byte, piece), 0) // the kernel reads on behind it
-		require.NoError(t, err)
-		out := make([]Completion, 1)
-		for at := int64(0); at < size; at += piece {
-			q := Request{Source: s, Offset: at, Length: piece, Into: arena.Slab(0)}
-			require.NoError(t, r.Submit([]Request{q}))
-			_, err := r.Wait(1, out)
-			require.NoError(t, err)
-			require.NoError(t, out[0].Err)
-		}
-		if r.files[s.Path].direct == nil {
-			t.Skip("no direct reads here")
-		}
-		require.False(t, resident(f, size-piece, piece))
-	})
 }
 
 // BenchmarkRead reads from the page cache and past it.
