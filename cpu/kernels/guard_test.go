@@ -21,3 +21,18 @@ func guarded(t testing.TB, data []byte) []byte {
 	copy(at, data)
 	return at
 }
+
+// scope is a part of a test, with cleanups of its own: a process may have some 65,000 areas of memory, and tests that
+// free theirs at their end run out of them.
+type scope struct {
+	testing.TB
+	cleanups []func()
+}
+
+func (s *scope) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
+
+func (s *scope) end() {
+	for _, f := range s.cleanups {
+		f()
+	}
+}

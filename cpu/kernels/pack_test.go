@@ -15,6 +15,8 @@ import (
 // matrix.
 func TestPackTwin(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
+		memory := &scope{TB: t}
+		defer memory.end()
 		typ := rapid.SampledFrom(types).Draw(rt, "type")
 		nrows := rapid.IntRange(1, 50).Draw(rt, "rows")
 		cols := unit(typ) * rapid.IntRange(1, 40).Draw(rt, "blocks")
@@ -25,9 +27,9 @@ func TestPackTwin(t *testing.T) {
 		}
 		want := packed(t, typ, nrows, cols, data).Data
 		for _, s := range Sets() {
-			m, err := NewMatrix(typ, nrows, cols, guarded(t, make([]byte, len(want))))
+			m, err := NewMatrix(typ, nrows, cols, guarded(memory, make([]byte, len(want))))
 			require.NoError(rt, err)
-			require.NoError(rt, s.Pack(m, 0, guarded(t, data)))
+			require.NoError(rt, s.Pack(m, 0, guarded(memory, data)))
 			require.True(rt, bytes.Equal(want, m.Data), s.Name)
 		}
 	})

@@ -28,19 +28,21 @@ func (c shape) String() string {
 // checkTwin compares every set with the twin by bits. Weights, activations and results lie against pages that
 // fault; what lies between the outputs must not change.
 func checkTwin(t testing.TB, c shape) {
+	memory := &scope{TB: t}
+	defer memory.end()
 	rng := rand.New(rand.NewPCG(c.seed, 0))
 	cols, stride := c.blocks*unit(c.typ), c.rows+c.pad
 	m := packed(t, c.typ, c.rows, cols, randomRows(rng, c.typ, c.rows, cols, c.kind))
 	values := randomValues(rng, c.acts*cols, c.kind)
-	m.Data = guarded(t, m.Data)
+	m.Data = guarded(memory, m.Data)
 	results := make([][]float32, 0, 4)
 	var want *Acts
 	for i, s := range Sets() {
 		x := &Acts{Form: FormOf(c.typ), Rows: c.acts, Cols: cols, Stride: cols}
-		x.Float = floats(guarded(t, rawBytes(values)))
-		x.Blocks = guarded(t, make([]byte, c.acts*x.Form.RowBytes(cols)))
+		x.Float = floats(guarded(memory, rawBytes(values)))
+		x.Blocks = guarded(memory, make([]byte, c.acts*x.Form.RowBytes(cols)))
 		if s.Tiled() && x.Form != Plain {
-			x.Tiles = guarded(t, make([]byte, TileBytes(c.acts, x.rowBytes())))
+			x.Tiles = guarded(memory, make([]byte, TileBytes(c.acts, x.rowBytes())))
 		}
 		for r := range c.acts {
 			require.NoError(t, s.Quantize(x, r, x.Float[r*cols:][:cols]))
@@ -53,7 +55,7 @@ func checkTwin(t testing.TB, c shape) {
 		for i := range out {
 			out[i] = 12345
 		}
-		out = floats(guarded(t, rawBytes(out)))
+		out = floats(guarded(memory, rawBytes(out)))
 		s.MatMul(out, stride, m, 0, m.Tiles(), x)
 		results = append(results, out)
 		for at, v := range out {
