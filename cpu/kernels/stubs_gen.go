@@ -1023,7 +1023,7 @@ func newAVX512() *Set {
 		quant.IQ1_S:   iq1_SAVX512Panel,
 		quant.IQ1_M:   iq1_MAVX512Panel,
 	})
-	s.addPanels(24, 12, 60, map[quant.Type]panelKernel{
+	s.addPanels(24, 12, 72, map[quant.Type]panelKernel{
 		quant.F32:  f32AVX512Panel,
 		quant.F16:  f16AVX512Panel,
 		quant.BF16: bf16AVX512Panel,

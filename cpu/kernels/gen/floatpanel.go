@@ -15,7 +15,7 @@ import "fmt"
 // most.
 func (s isa) floatGroup() (rows, least, most int) {
 	if s.wide() {
-		return 12, 24, 60
+		return 12, 24, 72
 	}
 	return 3, 12, 60
 }
@@ -113,8 +113,7 @@ func (p *panel) multiplyFloats() {
 	p.f("JNZ group")
 }
 
-// multiplyPart adds CX products of part R11 to the sums of a group. The fewer operands stay in registers while each of
-// the others is loaded: with 3 or 12 rows there are fewer loads than multiplications, which have as many ports.
+// multiplyPart adds CX products of part R11 to the sums of a group.
 func (p *panel) multiplyPart() {
 	p.used = 0
 	sums := make([][]string, p.rows)
@@ -134,43 +133,78 @@ func (p *panel) multiplyPart() {
 		p.f("LEAQ (DI)(R8*8), R10")
 	}
 	p.f("MOVQ BX, R15")
-	x := func(row int) string { return p.emitter.x([]string{"DI", "R10"}[row/8], 0, row%8) }
-	w := func(i int) string { return fmt.Sprintf("%d(R15)", p.width()*i) }
+	multiply := p.products(sums)
+	p.f("SUBQ $%d, CX", stepsTogether)
+	p.f("JB few")
+	p.f("steps:")
+	p.steps(stepsTogether, multiply)
+	p.f("SUBQ $%d, CX", stepsTogether)
+	p.f("JAE steps")
+	p.f("few:")
+	p.f("ADDQ $%d, CX", stepsTogether)
+	p.f("JZ summed")
 	p.f("step:")
-	p.f("PREFETCHT0 (AX)") // the next panel's, spread over the steps: at once it would fill all buffers
-	p.f("PREFETCHT0 (AX)(R13*1)")
-	p.f("ADDQ $%d, AX", p.tile)
-	if vectors := len(sums[0]); vectors < p.rows {
-		weights, t := p.take(vectors), p.reg()
+	p.steps(1, multiply)
+	p.f("DECQ CX")
+	p.f("JNZ step")
+	p.f("summed:")
+	each(func(place, r string) { p.store(r, place) })
+}
+
+// stepsTogether is how many k of a part a pass of the loop multiplies: counting and moving on takes twice as many
+// instructions as the products of a row.
+const stepsTogether = 4
+
+// steps multiplies n k of a part, and asks for as many of the next panel: at once they would fill all buffers.
+func (p *panel) steps(n int, multiply func(step int)) {
+	for step := range n {
+		if at := step * p.tile; at%64 == 0 {
+			p.f("PREFETCHT0 %d(AX)", at)
+			p.f("PREFETCHT0 %d(AX)(R13*1)", at)
+		}
+		multiply(step)
+	}
+	p.f("ADDQ $%d, AX", n*p.tile)
+	p.f("ADDQ $%d, R15", n*pairBytes)
+	p.f("ADDQ $%d, DI", n*16)
+	if p.rows > 8 {
+		p.f("ADDQ $%d, R10", n*16)
+	}
+}
+
+// products returns what adds the products of one step, counted from DI, R10 and R15, to sums. The fewer operands stay in
+// registers while each of the others is loaded: with 3 or 12 rows there are fewer loads than multiplications, which have
+// as many ports.
+func (p *panel) products(sums [][]string) func(step int) {
+	x := func(step, row int) string { return p.emitter.x([]string{"DI", "R10"}[row/8], 16*step, row%8) }
+	w := func(step, i int) string { return fmt.Sprintf("%d(R15)", pairBytes*step+p.width()*i) }
+	vectors := len(sums[0])
+	if vectors > p.rows {
+		values, t := p.take(p.rows), p.reg()
+		return func(step int) {
+			for row, r := range values {
+				p.f("VBROADCASTSS %s, %s", x(step, row), r)
+			}
+			for i := range vectors {
+				p.load(w(step, i), t)
+				for row := range sums {
+					p.f("VFMADD231PS %s, %s, %s", values[row], t, sums[row][i])
+				}
+			}
+		}
+	}
+	weights, t := p.take(vectors), p.reg()
+	return func(step int) {
 		for i, r := range weights {
-			p.load(w(i), r)
+			p.load(w(step, i), r)
 		}
 		for row := range sums {
-			p.f("VBROADCASTSS %s, %s", x(row), t)
+			p.f("VBROADCASTSS %s, %s", x(step, row), t)
 			for i, sum := range sums[row] {
 				p.f("VFMADD231PS %s, %s, %s", t, weights[i], sum)
 			}
 		}
-	} else {
-		values, t := p.take(p.rows), p.reg()
-		for row, r := range values {
-			p.f("VBROADCASTSS %s, %s", x(row), r)
-		}
-		for i := range vectors {
-			p.load(w(i), t)
-			for row := range sums {
-				p.f("VFMADD231PS %s, %s, %s", values[row], t, sums[row][i])
-			}
-		}
 	}
-	p.f("ADDQ $%d, R15", pairBytes)
-	p.f("ADDQ $16, DI")
-	if p.rows > 8 {
-		p.f("ADDQ $16, R10")
-	}
-	p.f("DECQ CX")
-	p.f("JNZ step")
-	each(func(place, r string) { p.store(r, place) })
 }
 
 // finishFloats adds the partial sums of each row, stores outputs strip by strip, and returns.
