@@ -64,6 +64,7 @@ func TestResident(t *testing.T) {
 	require.True(t, resident(f, 3*page, size-3*page))
 	require.True(t, resident(f, 4*page-1, 2))
 	require.True(t, resident(f, size-1, 1))
+	require.False(t, resident(f, 2*page, size+page), "there is nothing behind the end")
 	require.False(t, resident(f, 2*page, page), "one page of one")
 	require.False(t, resident(f, 0, size), "three pages of 257")
 	require.True(t, resident(f, page, size-page), "two pages of 256")
@@ -99,7 +100,7 @@ func TestPlanByWhatIsCached(t *testing.T) {
 
 // TestDirectStaysDirect: reading a file of which the cache holds a part brings little more of it there.
 func TestDirectStaysDirect(t *testing.T) {
-	const size, piece = 64 << 20, 1 << 20
+	const size, piece = 8 << 20, 1 << 20
 	s, f := openCold(t, size)
 	arena := slabs(t, 1, piece+Slack)
 	rings(t, 1, func(t *testing.T, open func([]byte) *Ring) {
