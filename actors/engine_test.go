@@ -14,7 +14,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -45,7 +45,7 @@ func fixturePath(t testing.TB, name string) string {
 	if name == fixture {
 		return filepath.Join("testdata", name+".gguf")
 	}
-	return filepath.Join(shared.Dir(t), "fixtures", name+".gguf")
+	return filepath.Join(testref.Dir(t), "fixtures", name+".gguf")
 }
 
 // startFixture runs one of the reference models.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -35,7 +35,7 @@ func with(t testing.TB, kernels string) func(*Config) {
 // readJSON reads a reference file of the shared folder.
 func readJSON[T any](t testing.TB, path ...string) (out T) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(append([]string{shared.Dir(t)}, path...)...))
+	data, err := os.ReadFile(filepath.Join(append([]string{testref.Dir(t)}, path...)...))
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(data, &out))
 	return out
@@ -43,7 +43,7 @@ func readJSON[T any](t testing.TB, path ...string) (out T) {
 
 func readFloats(t testing.TB, path ...string) []float32 {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(append([]string{shared.Dir(t)}, path...)...))
+	data, err := os.ReadFile(filepath.Join(append([]string{testref.Dir(t)}, path...)...))
 	require.NoError(t, err)
 	out := make([]float32, len(data)/4)
 	for i := range out {
@@ -97,7 +97,7 @@ func TestGolden(t *testing.T) {
 				Margins []float64
 			}
 		}](t, "golden", model+".json")
-		f, err := gguf.Open(filepath.Join(shared.Dir(t), "models", model+".gguf"))
+		f, err := gguf.Open(filepath.Join(testref.Dir(t), "models", model+".gguf"))
 		require.NoError(t, err)
 		e := startFile(t, f, nil)
 		for _, c := range g.Greedy {

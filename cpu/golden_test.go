@@ -6,14 +6,14 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // TestGolden: trained models, in K-quants and in bfloat16, one with experts, answer as llama.cpp recorded it, wherever
 // it was sure by a margin of 0.15. See docs/adr/0004 before changing any arithmetic.
 func TestGolden(t *testing.T) {
 	for _, name := range []string{"mini-Q4_K_M", "draft-bf16", "moe-Q4_K_M"} {
-		path := filepath.Join(shared.Dir(t), "models", name+".gguf")
+		path := filepath.Join(testref.Dir(t), "models", name+".gguf")
 		eachDevice(t, false, func(t *testing.T, d backend.Device) {
 			backendtest.Golden(t, d, openModel(t, path, nil), name, 0.15)
 		})

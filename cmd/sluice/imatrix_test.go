@@ -11,14 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/storage/imatrix"
 )
 
 // measured runs the command on the draft model with one set of kernels.
 func measured(t *testing.T, kernels, threads string) (*imatrix.Matrix, string) {
 	t.Helper()
-	dir, out := shared.Dir(t), filepath.Join(t.TempDir(), "i.gguf")
+	dir, out := testref.Dir(t), filepath.Join(t.TempDir(), "i.gguf")
 	e := testEnv("", "imatrix", "-m", filepath.Join(dir, "models", "draft-bf16.gguf"), "--kv", "f32", "-t", threads,
 		"-f", filepath.Join(dir, "models", "heldout-go.txt"), "-o", out, "-c", "32", "--chunks", "2")
 	e.lookup = func(name string) (string, bool) { return kernels, name == "SLUICE_CPU" && kernels != "" }
@@ -66,7 +66,7 @@ func (s *stoppingScreen) Write(text []byte) (int, error) {
 
 // What was measured before Ctrl-C is kept.
 func TestImatrixStopped(t *testing.T) {
-	dir, out := shared.Dir(t), filepath.Join(t.TempDir(), "i.gguf")
+	dir, out := testref.Dir(t), filepath.Join(t.TempDir(), "i.gguf")
 	e := testEnv("", "imatrix", "-m", filepath.Join(dir, "models", "draft-bf16.gguf"),
 		"-f", filepath.Join(dir, "models", "heldout-go.txt"), "-o", out, "-c", "32", "--chunks", "1000")
 	said, screen := new(bytes.Buffer), &stoppingScreen{at: "measuring"}
@@ -91,7 +91,7 @@ func TestImatrixStopped(t *testing.T) {
 
 // A long run saves what it has each minute, not only at its end.
 func TestImatrixSaves(t *testing.T) {
-	dir, out := shared.Dir(t), filepath.Join(t.TempDir(), "i.gguf")
+	dir, out := testref.Dir(t), filepath.Join(t.TempDir(), "i.gguf")
 	var chunks []int // in the file, whenever the bar is drawn
 	e := testEnv("", "imatrix", "-m", filepath.Join(dir, "models", "draft-bf16.gguf"),
 		"-f", filepath.Join(dir, "models", "heldout-go.txt"), "-o", out, "-c", "32", "--chunks", "6")

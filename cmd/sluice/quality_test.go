@@ -13,12 +13,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // Perplexities of the held-out texts are within half a percent of those that llama.cpp measured.
 func TestPerplexity(t *testing.T) {
-	dir := shared.Dir(t)
+	dir := testref.Dir(t)
 	for _, model := range []string{"mini-Q4_K_M", "draft-bf16"} {
 		var golden struct {
 			Perplexity map[string]struct {
@@ -48,7 +48,7 @@ func TestPerplexity(t *testing.T) {
 // TestPerplexityOfBytes: a cache of bytes costs less than a thousandth. Of a model in bfloat16: where activations are
 // rounded to bytes, the perplexity of so short a text moves more than that by chance.
 func TestPerplexityOfBytes(t *testing.T) {
-	models := filepath.Join(shared.Dir(t), "models")
+	models := filepath.Join(testref.Dir(t), "models")
 	var ppl [2]float64
 	for i, kv := range []string{"f16", "q8"} {
 		o := sluice("", "perplexity", "--kv", kv, "-m", filepath.Join(models, "draft-bf16.gguf"),
@@ -65,7 +65,7 @@ func TestPerplexityOfBytes(t *testing.T) {
 // What the quantiser makes predicts text at least as well as what llama.cpp makes: a fast type of each kind.
 func TestQuantizedPerplexity(t *testing.T) {
 	f, golden := draft(t)
-	text := filepath.Join(shared.Dir(t), "models", "heldout-go.txt")
+	text := filepath.Join(testref.Dir(t), "models", "heldout-go.txt")
 	for _, name := range []string{"Q4_0", "Q3_K_S"} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "new.gguf")
@@ -82,7 +82,7 @@ func TestQuantizedPerplexity(t *testing.T) {
 
 // The embedded model finds a number that is mentioned once in a long text.
 func TestNeedle(t *testing.T) {
-	prose, err := os.ReadFile(filepath.Join(shared.Dir(t), "models", "heldout-en.txt"))
+	prose, err := os.ReadFile(filepath.Join(testref.Dir(t), "models", "heldout-en.txt"))
 	require.NoError(t, err)
 	sentences := strings.Split(strings.Join(strings.Fields(string(prose)), " "), ". ")
 	for tokens, name := range map[int]string{1000: "Harbor", 4000: "Maria", 12000: "Alice"} {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/sluice-ai/sluice/stages/mix"
+	"github.com/sluice-ai/sluice/stages/ftype"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/imatrix"
 	"github.com/sluice-ai/sluice/storage/requant"
@@ -76,11 +76,11 @@ func (c *quantizeCmd) Run(e *env) error {
 }
 
 // recipe reads the flags that say what types to use.
-func (c *quantizeCmd) recipe() (*mix.Mix, mix.Options, error) {
-	o := mix.Options{Pure: c.Pure, LeaveOutput: c.LeaveOut}
-	recipe, ok := mix.Find(c.Type)
+func (c *quantizeCmd) recipe() (*ftype.Type, ftype.Options, error) {
+	o := ftype.Options{Pure: c.Pure, LeaveOutput: c.LeaveOut}
+	recipe, ok := ftype.Find(c.Type)
 	if !ok {
-		return nil, o, usagef("%q is no file type: want one of %s", c.Type, strings.Join(mix.Names(), ", "))
+		return nil, o, usagef("%q is no file type: want one of %s", c.Type, strings.Join(ftype.Names(), ", "))
 	}
 	if err := within("-t", c.Threads, 0, maxThreads); err != nil {
 		return nil, o, err
@@ -108,7 +108,7 @@ func (c *quantizeCmd) recipe() (*mix.Mix, mix.Options, error) {
 		if err != nil {
 			return nil, o, usagef("--tensor-type: %v", err)
 		}
-		o.Overrides = append(o.Overrides, mix.Override{Pattern: expr, Type: t})
+		o.Overrides = append(o.Overrides, ftype.Override{Pattern: expr, Type: t})
 	}
 	return recipe, o, nil
 }
@@ -151,25 +151,25 @@ func (c *quantizeCmd) notItself(f *gguf.File) error {
 // quantization is a model with the types that its tensors will have.
 type quantization struct {
 	file   *gguf.File
-	recipe *mix.Mix
+	recipe *ftype.Type
 	matrix *imatrix.Matrix // nil without one
 	layout *gguf.Layout    // of the new file
 	keys   *meta.Map
 }
 
 // plan finds the types, and reports what cannot be done.
-func (q *quantization) plan(o mix.Options, requantize bool) error {
-	tensors := make([]mix.Tensor, len(q.file.Tensors))
+func (q *quantization) plan(o ftype.Options, requantize bool) error {
+	tensors := make([]ftype.Tensor, len(q.file.Tensors))
 	names := make([]string, len(tensors))
 	for i, t := range q.file.Tensors {
-		tensors[i], names[i] = mix.Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape}, t.Name
+		tensors[i], names[i] = ftype.Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape}, t.Name
 	}
 	types, err := q.recipe.Types(&q.file.Meta, tensors, o)
 	if err != nil {
 		return err
 	}
 	var list []gguf.Tensor
-	for _, i := range mix.Order(names) {
+	for _, i := range ftype.Order(names) {
 		from, to := tensors[i], types[i]
 		if from.Type != to && from.Type.Block() > 1 && !requantize {
 			return fmt.Errorf("tensor %q: is quantised already, as %s: start from a file in BF16 or F16, "+

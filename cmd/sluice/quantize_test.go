@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/sluice-ai/sluice/internal/shared"
-	"github.com/sluice-ai/sluice/stages/mix"
+	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/ftype"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/imatrix"
 	"github.com/sluice-ai/sluice/storage/requant"
@@ -30,7 +30,7 @@ type quantized struct {
 // draft opens the model that the golden file is about.
 func draft(t *testing.T) (f *gguf.File, golden map[string]quantized) {
 	t.Helper()
-	dir := shared.Dir(t)
+	dir := testref.Dir(t)
 	text, err := os.ReadFile(filepath.Join(dir, "golden", "quantize.json"))
 	require.NoError(t, err)
 	var file struct{ Types map[string]quantized }
@@ -46,10 +46,10 @@ func draft(t *testing.T) (f *gguf.File, golden map[string]quantized) {
 func TestQuantizePlan(t *testing.T) {
 	f, golden := draft(t)
 	for name, want := range golden {
-		recipe, ok := mix.Find(name)
+		recipe, ok := ftype.Find(name)
 		require.True(t, ok, name)
 		q := &quantization{file: f, recipe: recipe}
-		require.NoError(t, q.plan(mix.Options{}, false), name)
+		require.NoError(t, q.plan(ftype.Options{}, false), name)
 		require.Equal(t, want.FileBytes, q.layout.Size, name)
 		for _, x := range q.layout.Tensors {
 			require.Equal(t, want.Tensors[x.Name][0], x.Type.String(), "%s: %s", name, x.Name)
@@ -87,7 +87,7 @@ func TestQuantizeBytes(t *testing.T) {
 			}
 			fileType, err := got.Meta.Int("general.file_type")
 			require.NoError(t, err)
-			recipe, _ := mix.Find(name)
+			recipe, _ := ftype.Find(name)
 			require.EqualValues(t, recipe.FileType, fileType)
 		})
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/stages/arch"
-	"github.com/sluice-ai/sluice/stages/mix"
+	"github.com/sluice-ai/sluice/stages/ftype"
 	"github.com/sluice-ai/sluice/stages/synth"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -38,9 +38,9 @@ func (synthCmd) examples() [2]string {
 }
 
 func (c *synthCmd) Run(e *env) error {
-	m, ok := mix.Find(c.Quant)
+	m, ok := ftype.Find(c.Quant)
 	if !ok {
-		return usagef("--quant: %q is not a file type, want one of %s", c.Quant, strings.Join(mix.Names(), ", "))
+		return usagef("--quant: %q is not a file type, want one of %s", c.Quant, strings.Join(ftype.Names(), ", "))
 	}
 	if err := c.check(); err != nil {
 		return err
@@ -118,23 +118,23 @@ type synthetic struct {
 }
 
 // plan lists the tensors of the program that the shape's metadata gives, each with its type in the mix.
-func (c *synthCmd) plan(name string, config *synth.Config, m *mix.Mix) (*synthetic, error) {
+func (c *synthCmd) plan(name string, config *synth.Config, m *ftype.Type) (*synthetic, error) {
 	md := config.Meta(name)
 	program, err := arch.Record(md, config.Has, arch.Options{})
 	if err != nil {
 		return nil, err
 	}
 	all := config.Tensors(program)
-	byName, before := map[string]*synth.Tensor{}, make([]mix.Tensor, len(all))
+	byName, before := map[string]*synth.Tensor{}, make([]ftype.Tensor, len(all))
 	for i := range all {
 		t := &all[i]
-		before[i] = mix.Tensor{Name: t.Name, Type: quant.F16, Shape: t.Shape}
+		before[i] = ftype.Tensor{Name: t.Name, Type: quant.F16, Shape: t.Shape}
 		if t.Vector {
 			before[i].Type = quant.F32
 		}
 		byName[t.Name] = t
 	}
-	types, err := m.Types(md, before, mix.Options{})
+	types, err := m.Types(md, before, ftype.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (w *watched) Write(b []byte) (int, error) {
 }
 
 // list prints the known shapes, each with what it would be.
-func (c *synthCmd) list(w io.Writer, m *mix.Mix) error {
+func (c *synthCmd) list(w io.Writer, m *ftype.Type) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "shape\tarchitecture\tlayers\twidth\tparameters\t%s\n", m.Name)
 	for _, s := range synth.Shapes() {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/stretchr/testify/require"
 )
 
@@ -65,7 +65,7 @@ func TestTemplate(t *testing.T) {
 // beside the conversation in the file. All templates are compared in stages/chat.
 func TestTemplateReference(t *testing.T) {
 	const name = "Qwen-Qwen3-0.6B.jinja"
-	dir := filepath.Join(shared.Dir(t), "templates")
+	dir := filepath.Join(testref.Dir(t), "templates")
 	var conversations map[string]map[string]any
 	data, err := os.ReadFile(filepath.Join(dir, "conversations.json"))
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/meta"
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // Loader reads a model file, edits its metadata if edit is not nil, and records and binds the program. It is a
@@ -46,7 +46,7 @@ var variants = []struct {
 // prompt whole, in chunks and token by token; and 32 greedy tokens through the cache. Where a fast device (factor above
 // 1) rounds activations, positions differ as much as llama.cpp's do: half of them are within twice its median.
 func Fixtures(t *testing.T, d backend.Device, open Loader, factor float64) {
-	dir := filepath.Join(shared.Dir(t), "fixtures")
+	dir := filepath.Join(testref.Dir(t), "fixtures")
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			file := v.file

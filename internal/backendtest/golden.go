@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 type golden struct {
@@ -29,7 +29,7 @@ type golden struct {
 // whose sums differ in the last bit round independently after a few layers. On the embedded model both the exact
 // oracle and a device with int8 activations are 0.2 (root mean square) away from its margins.
 func Golden(t *testing.T, d backend.Device, m *Model, model string, margin float64, names ...string) {
-	text, err := os.ReadFile(filepath.Join(shared.Dir(t), "golden", model+".json"))
+	text, err := os.ReadFile(filepath.Join(testref.Dir(t), "golden", model+".json"))
 	require.NoError(t, err)
 	var g golden
 	require.NoError(t, json.Unmarshal(text, &g))

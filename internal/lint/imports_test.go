@@ -26,7 +26,7 @@ var layers = []struct {
 }
 
 // forTests are packages that only tests may import.
-var forTests = []string{"internal/shared", "internal/backendtest", "internal/lint"}
+var forTests = []string{"internal/testref", "internal/backendtest", "internal/lint"}
 
 // thirdParty says who may import a module's packages outside tests; nobody, where the list is empty.
 // Tests may import all of them. What is not here must not be imported: a dependency is a decision.
@@ -70,7 +70,7 @@ var forbidden = []struct {
 	{"math/rand", nil, "math/rand/v2 has sources that stay the same for a seed"},
 	{"plugin", nil, "everything is linked"},
 	{"reflect", []string{"server", "cmd/sluice"}, "plain code can be searched"},
-	{"testing", []string{"internal/shared", "internal/backendtest"}, "it adds flags to the program"},
+	{"testing", []string{"internal/testref", "internal/backendtest"}, "it adds flags to the program"},
 }
 
 // impure are packages that code without I/O, clock and goroutines has no use for: stages may not import them.
@@ -164,7 +164,7 @@ func TestImportsSeesFaults(t *testing.T) {
 		{"stages/kv/kv_test.go", module + "/actors", "not even a test"},
 		{"server/server.go", module + "/cpu", "may import"},
 		{"server/server_test.go", module + "/actors", ""},
-		{"actors/engine.go", module + "/internal/shared", "only tests"},
+		{"actors/engine.go", module + "/internal/testref", "only tests"},
 		{"actors/engine.go", "log", "zerolog"},
 		{"cpu/x.go", "C", "CGO_ENABLED"},
 		{"storage/uring/x.go", "github.com/iceber/iouring-go", "no dependency"},

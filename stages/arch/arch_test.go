@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -24,7 +24,7 @@ var fixtures = []string{
 
 func open(t testing.TB, name string) *gguf.File {
 	t.Helper()
-	f, err := gguf.Open(filepath.Join(shared.Dir(t), "fixtures", name+".gguf"))
+	f, err := gguf.Open(filepath.Join(testref.Dir(t), "fixtures", name+".gguf"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
 	return f

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
@@ -61,7 +61,7 @@ func readConversations(t testing.TB, dir string) map[string]chat.Conversation {
 
 // TestRealTemplates renders the templates of real models over our conversations: every byte, and every refusal.
 func TestRealTemplates(t *testing.T) {
-	dir := filepath.Join(shared.Dir(t), "templates")
+	dir := filepath.Join(testref.Dir(t), "templates")
 	want := readExpected(t, dir)
 	conversations := readConversations(t, dir)
 	require.Len(t, want.Cases, 5904)

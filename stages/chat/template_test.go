@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
@@ -120,7 +120,7 @@ func TestConcurrent(t *testing.T) {
 
 // BenchmarkRender renders ten messages with tools through the template of Qwen3.
 func BenchmarkRender(b *testing.B) {
-	source, err := os.ReadFile(filepath.Join(shared.Dir(b), "templates", "Qwen-Qwen3-0.6B.jinja"))
+	source, err := os.ReadFile(filepath.Join(testref.Dir(b), "templates", "Qwen-Qwen3-0.6B.jinja"))
 	require.NoError(b, err)
 	tmpl := compile(b, string(source))
 	in := chat.Input{AddGenerationPrompt: true}

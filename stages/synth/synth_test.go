@@ -14,7 +14,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/arch"
 	"github.com/sluice-ai/sluice/stages/synth"
 	"github.com/sluice-ai/sluice/stages/token"
@@ -142,7 +142,7 @@ func TestParseBroken(t *testing.T) {
 // TestConfigsAsConverted compares with files that llama.cpp's naming was applied to when they were converted: the same
 // tensors, and no key that says something else.
 func TestConfigsAsConverted(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(shared.Dir(t), "fixtures", "*.json"))
+	paths, err := filepath.Glob(filepath.Join(testref.Dir(t), "fixtures", "*.json"))
 	require.NoError(t, err)
 	compared := 0
 	for _, path := range paths {

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/stretchr/testify/require"
 )
@@ -23,7 +23,7 @@ func BenchmarkNew(b *testing.B) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	prose, err := os.ReadFile(filepath.Join(shared.Dir(b), "models", "heldout-en.txt"))
+	prose, err := os.ReadFile(filepath.Join(testref.Dir(b), "models", "heldout-en.txt"))
 	require.NoError(b, err)
 	text := string(prose)
 	for _, name := range []string{

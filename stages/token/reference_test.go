@@ -14,7 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/sluice-ai/sluice/internal/meta"
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/stretchr/testify/require"
@@ -77,7 +77,7 @@ func unpack(t testing.TB, name string) []byte {
 		file = name + ".gguf.from-" + from + ".zst"
 		opts = append(opts, zstd.WithDecoderDictRaw(0, unpack(t, from)))
 	}
-	packed, err := os.ReadFile(filepath.Join(shared.Dir(t), "vocab", file))
+	packed, err := os.ReadFile(filepath.Join(testref.Dir(t), "vocab", file))
 	require.NoError(t, err)
 	d, err := zstd.NewReader(nil, opts...)
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func (c text) bytes() string {
 
 func texts(t testing.TB) []text {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(shared.Dir(t), "vocab", "cases.json"))
+	data, err := os.ReadFile(filepath.Join(testref.Dir(t), "vocab", "cases.json"))
 	require.NoError(t, err)
 	var out []text
 	require.NoError(t, json.Unmarshal(data, &out))
@@ -148,7 +148,7 @@ type reference struct {
 
 func readGzip(t testing.TB, name string, into any) {
 	t.Helper()
-	f, err := os.Open(filepath.Join(shared.Dir(t), "vocab", name))
+	f, err := os.Open(filepath.Join(testref.Dir(t), "vocab", name))
 	require.NoError(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)

@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/mini"
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // references lists the GGUF files of the reference folder.
 func references(t testing.TB) []string {
-	dir := shared.Dir(t)
+	dir := testref.Dir(t)
 	var all []string
 	for _, folder := range []string{"fixtures", "models"} {
 		paths, err := filepath.Glob(filepath.Join(dir, folder, "*.gguf"))

@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // draft opens the trained model that llama.cpp's quantiser was given.
 func draft(t *testing.T) *File {
-	f, err := Open(filepath.Join(shared.Dir(t), "models", "draft-bf16.gguf"))
+	f, err := Open(filepath.Join(testref.Dir(t), "models", "draft-bf16.gguf"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
 	return f
@@ -51,7 +51,7 @@ func TestQuantizeGolden(t *testing.T) {
 	var golden struct {
 		Types map[string]struct{ Tensors map[string][3]any }
 	}
-	readJSON(t, &golden, shared.Dir(t), "golden", "quantize.json")
+	readJSON(t, &golden, testref.Dir(t), "golden", "quantize.json")
 	f := draft(t)
 	same := []string{"F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"}
 	for _, recipe := range same {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // FuzzRender: no template over no data panics, overruns its limits, changes its input or renders differently the
@@ -21,7 +21,7 @@ func FuzzRender(f *testing.F) {
 		"tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"a": 1}}}]}],
 		"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}],
 		"add_generation_prompt": true, "bos_token": "<s>", "eos_token": "</s>"}`)
-	files, err := filepath.Glob(filepath.Join(shared.Dir(f), "templates", "*.jinja"))
+	files, err := filepath.Glob(filepath.Join(testref.Dir(f), "templates", "*.jinja"))
 	require.NoError(f, err)
 	require.NotEmpty(f, files)
 	for _, file := range files {

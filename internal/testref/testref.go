@@ -1,7 +1,7 @@
-// Package shared finds the reference data (models, fixtures, vocabularies, templates) that tests compare against.
+// Package testref finds the reference data (models, fixtures, vocabularies, templates) that tests compare against.
 //
 // The data lies beside a developer's checkout and in CI, not on a user's machine; only tests import this package.
-package shared
+package testref
 
 import (
 	"os"

@@ -1,11 +1,11 @@
-// Package mix knows llama.cpp's file types: names such as Q4_K_M that stand for a type for every tensor.
+// Package ftype knows llama.cpp's file types: names such as Q4_K_M that stand for a type for every tensor.
 //
 // A file type has a base type, and rules that give more bits where they help most: to values, to the second half of
 // the feed-forward, to the output. Types applies them to the tensors of a model, known by name and shape; nothing
 // here touches data. What a type's bytes are is for internal/quant to know, writing files is storage's business.
 //
 // Source of the rules: llama-quant.cpp of llama.cpp, v0.5.0; TestTypesAsLlamaCpp compares with its files.
-package mix
+package ftype
 
 import (
 	"cmp"
@@ -18,8 +18,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Mix is one file type. There is one of each, in the table of this package, and nobody changes it.
-type Mix struct {
+// Type is one file type. There is one of each, in the table of this package, and nobody changes it.
+type Type struct {
 	Name     string     // as people type it: Q4_K_M
 	FileType uint32     // as files store it, under general.file_type
 	Base     quant.Type // of tensors for which no rule speaks
@@ -50,32 +50,32 @@ type Override struct {
 }
 
 // Find returns the mix of that name, in either case. Q3_K, Q4_K, Q5_K and MXFP4 stand for their usual variants.
-func Find(name string) (*Mix, bool) {
+func Find(name string) (*Type, bool) {
 	for short, long := range aliases {
 		if strings.EqualFold(name, short) {
 			name = long
 		}
 	}
-	for i := range mixes {
-		if strings.EqualFold(mixes[i].Name, name) {
-			return &mixes[i], true
+	for i := range fileTypes {
+		if strings.EqualFold(fileTypes[i].Name, name) {
+			return &fileTypes[i], true
 		}
 	}
 	return nil, false
 }
 
-// Names lists all mixes, from many bits to few.
+// Names lists all file types, from many bits to few.
 func Names() []string {
 	var names []string
-	for i := range mixes {
-		names = append(names, mixes[i].Name)
+	for i := range fileTypes {
+		names = append(names, fileTypes[i].Name)
 	}
 	return names
 }
 
 // Types says which type each tensor gets, in the order given. Where rows do not fill whole blocks of the type that
 // the rules want, it is the nearest one that fits. An override that decides nothing is an error.
-func (m *Mix) Types(model *meta.Map, tensors []Tensor, o Options) ([]quant.Type, error) {
+func (m *Type) Types(model *meta.Map, tensors []Tensor, o Options) ([]quant.Type, error) {
 	f, err := readFacts(model, tensors, o)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ type counts struct {
 	overridden []int      // by override
 }
 
-func (m *Mix) typeOf(t *Tensor, f *facts, o *Options, count *counts) quant.Type {
+func (m *Type) typeOf(t *Tensor, f *facts, o *Options, count *counts) quant.Type {
 	r := roleOf(t.Name)
 	if stays(t) || o.LeaveOutput && r == output {
 		return t.Type
@@ -127,7 +127,7 @@ func (m *Mix) typeOf(t *Tensor, f *facts, o *Options, count *counts) quant.Type 
 }
 
 // NeedsImportance says whether a tensor is useless at that type unless an importance matrix guided its quantiser.
-func (m *Mix) NeedsImportance(name string, t quant.Type) bool {
+func (m *Type) NeedsImportance(name string, t quant.Type) bool {
 	if r := roleOf(name); r == embed || r == output {
 		return false
 	}
@@ -141,7 +141,7 @@ func (m *Mix) NeedsImportance(name string, t quant.Type) bool {
 }
 
 // Meta returns the metadata of a model after quantisation: one file, of this type.
-func (m *Mix) Meta(source *meta.Map) *meta.Map {
+func (m *Type) Meta(source *meta.Map) *meta.Map {
 	const quantizationVersion = 2 // of the block layouts; ggml has changed them twice
 	stamp := new(meta.Map)
 	stamp.Set("general.quantization_version", uint32(quantizationVersion))

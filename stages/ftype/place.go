@@ -1,4 +1,4 @@
-package mix
+package ftype
 
 import (
 	"errors"
@@ -180,7 +180,7 @@ func (p *place) of() int {
 }
 
 // choose applies the rules to one tensor.
-func (m *Mix) choose(p *place) quant.Type {
+func (m *Type) choose(p *place) quant.Type {
 	switch m.Base {
 	case quant.F32, quant.F16, quant.BF16:
 		return m.Base
@@ -206,7 +206,7 @@ func (m *Mix) choose(p *place) quant.Type {
 
 // adjust gives the values of a model of 70 billion parameters more bits: eight heads share each of them.
 // The mixes of one and two bits do not go that far.
-func (m *Mix) adjust(p *place, t quant.Type) quant.Type {
+func (m *Type) adjust(p *place, t quant.Type) quant.Type {
 	if p.role != attnV || !p.is70B || t != quant.Q3_K && t != quant.Q4_K {
 		return t
 	}

@@ -1,4 +1,4 @@
-package mix
+package ftype
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/sluice-ai/sluice/internal/shared"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -33,7 +33,7 @@ func open(t *testing.T, path string) (*gguf.File, []Tensor) {
 
 // TestGoldenTypes compares with what llama.cpp made of a real model.
 func TestGoldenTypes(t *testing.T) {
-	dir := shared.Dir(t)
+	dir := testref.Dir(t)
 	text, err := os.ReadFile(filepath.Join(dir, "golden", "quantize.json"))
 	require.NoError(t, err)
 	var golden struct {

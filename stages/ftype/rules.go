@@ -1,4 +1,4 @@
-package mix
+package ftype
 
 import "github.com/sluice-ai/sluice/internal/quant"
 
@@ -41,8 +41,8 @@ func everywhere(t quant.Type) []rule { return []rule{{always, t}} }
 // aliases are the short names of the usual variants.
 var aliases = map[string]string{"Q3_K": "Q3_K_M", "Q4_K": "Q4_K_M", "Q5_K": "Q5_K_M", "MXFP4": "MXFP4_MOE"}
 
-// mixes is the table. The numbers are those of enum llama_ftype in llama.h.
-var mixes = [...]Mix{
+// fileTypes is the table. The numbers are those of enum llama_ftype in llama.h.
+var fileTypes = [...]Type{
 	{"F32", 0, quant.F32, rules{}},
 	{"F16", 1, quant.F16, rules{}},
 	{"BF16", 32, quant.BF16, rules{}},
@@ -128,14 +128,14 @@ var (
 	// eight is for models of eight experts, whose attention is tiny beside them.
 	eight = rules{attnV: {{experts8, quant.Q8_0}}, attnK: {{experts8, quant.Q8_0}}}
 
-	// eightOut adds the attention's output, for mixes of fewer bits.
+	// eightOut adds the attention's output, for file types of fewer bits.
 	eightOut = rules{attnOut: {{both(experts8, not(falcon)), quant.Q5_K}}}
 
 	// iq4 is what both types of 4-bit codes have in common.
 	iq4 = rules{attnV: {{fewHeads, quant.Q5_K}}, ffnDown: {{both(unguided, early8), quant.Q5_K}}}
 )
 
-// twoBits is for mixes of up to two bits: rich is what embeddings, values and the first layers get.
+// twoBits is for file types of up to two bits: rich is what embeddings, values and the first layers get.
 func twoBits(rich quant.Type) rules {
 	return rules{
 		output:  everywhere(quant.Q5_K),

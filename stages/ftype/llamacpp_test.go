@@ -1,4 +1,4 @@
-package mix
+package ftype
 
 import (
 	"bufio"
