@@ -1,11 +1,11 @@
 package actors
 
 import (
-	"fmt"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/batch"
@@ -43,11 +43,9 @@ type core struct {
 }
 
 // spawn starts a child of c's actor.
-func (k *core) spawn(c actor.Context, kind, name string, strategy actor.SupervisorStrategy,
+func (k *core) spawn(c actor.Context, kind, name string, children *run.Supervisor,
 	produce func(incarnation int) actor.Actor) error {
-	id := c.Self().Id + "/" + name
-	if _, err := c.SpawnNamed(k.props(kind, id, strategy, produce), name); err != nil {
-		return fmt.Errorf("starting actor %s: %w", id, err)
-	}
-	return nil
+	return k.system.Spawn(c, run.Spec{
+		Name: name, Capacity: capacity(kind), Line: k.line(kind), Children: children, Produce: produce,
+	})
 }

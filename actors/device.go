@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/batch"
@@ -17,7 +18,7 @@ type (
 	loaded struct{ incarnation int }
 )
 
-func (*loaded) late() {}
+func (*loaded) Late() {}
 
 // device owns the compiled model: it runs steps, segment by segment. Its children bring the weights. A restart
 // compiles and loads afresh, since what failed may have left anything in memory; the KV cache is lost with it.
@@ -26,7 +27,7 @@ type device struct {
 	incarnation int
 	resident    bool
 	gen         uint64
-	owed        *flush // to be answered when the weights are there
+	owed        *run.Flush // to be answered when the weights are there
 }
 
 func (d *device) Receive(c actor.Context) {
@@ -41,15 +42,15 @@ func (d *device) Receive(c actor.Context) {
 			c.Send(d.engine, m)
 			d.answer(c)
 		}
-	case *flush:
-		d.gen, d.owed = m.gen, m
+	case *run.Flush:
+		d.gen, d.owed = m.Gen, m
 		d.answer(c)
 	case *step:
 		if m.gen == d.gen {
 			d.compute(c, m)
 		}
 	default:
-		d.lifecycle(c)
+		d.system.Lifecycle(c)
 	}
 }
 
@@ -57,7 +58,7 @@ func (d *device) start(c actor.Context) {
 	d.closeModel()
 	var model backend.Model
 	var err error
-	d.turns.leave(func() { model, err = d.backend.Compile(d.bound, d.layout) })
+	d.turns.Leave(func() { model, err = d.backend.Compile(d.bound, d.layout) })
 	if err != nil {
 		c.Send(d.engine, &failed{err})
 		return
@@ -68,7 +69,7 @@ func (d *device) start(c actor.Context) {
 		return
 	}
 	if d.incarnation > 0 {
-		c.Send(d.scheduler, &restarted{from: partyDevice, during: d.computing.Swap(nil)})
+		c.Send(d.scheduler, &restarted{From: partyDevice, During: d.computing.Swap(nil)})
 	}
 }
 
@@ -99,7 +100,7 @@ func (d *device) closeModel() {
 
 func (d *device) answer(c actor.Context) {
 	if d.owed != nil && d.resident {
-		c.Send(d.scheduler, &flushed{d.owed.gen, partyDevice})
+		c.Send(d.scheduler, &run.Flushed{Gen: d.owed.Gen, From: partyDevice})
 		d.owed = nil
 	}
 }
@@ -107,7 +108,7 @@ func (d *device) answer(c actor.Context) {
 // compute runs a step and hands it to the sampler; a failed or abandoned one goes straight back.
 func (d *device) compute(c actor.Context, m *step) {
 	d.computing.Store(m)
-	d.turns.compute(func() {
+	d.turns.Compute(func() {
 		m.times.started = now()
 		m.err = d.runSegments(m)
 		m.times.computed = now()

@@ -1,6 +1,9 @@
 package actors
 
-import "github.com/sluice-ai/sluice/stages/batch"
+import (
+	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/stages/batch"
+)
 
 // Bounds of the tree. Together with the edges below they bound every mailbox.
 const (
@@ -64,7 +67,7 @@ func Edges() []Edge {
 
 // controlCredits bounds what neighbours may say about restarts before the receiver gets to it: one for each
 // restart that supervision allows before it gives up, for each of three neighbours.
-const controlCredits = 3 * (maxRestarts + 1)
+const controlCredits = 3 * (run.MaxRestarts + 1)
 
 // capacity of an actor's mailbox: all credits into it, and room for a test's crash message.
 func capacity(kind string) int {

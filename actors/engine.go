@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/chat"
@@ -89,15 +86,15 @@ func (e *Engine) begin(r Request) (*Stream, error) {
 		id: fmt.Sprint(e.named.Add(1)), request: r, leave: sync.OnceFunc(e.exit), opened: now(),
 		stream: newStream(streamCapacity),
 	}
-	pid := e.system.NewLocalPID(e.sessions.Id + "/" + rec.id)
+	pid := e.system.Address(e.sessions.Id + "/" + rec.id)
 	rec.stream.cancel = sync.OnceFunc(func() {
 		rec.gone.Store(true)
 		if !rec.stream.finished() {
-			e.send(pid, &hangUp{errGone})
+			e.system.Send(pid, &hangUp{errGone})
 		}
 	})
 	e.stats.requests.Add(1)
-	e.send(e.sessions, &open{rec})
+	e.system.Send(e.sessions, &open{rec})
 	return rec.stream, nil
 }
 
@@ -157,14 +154,13 @@ func (e *Engine) close(ctx context.Context) error {
 	case <-e.empty:
 	case <-ctx.Done():
 		cut = ctx.Err()
-		e.send(e.sessions, &hangUpAll{ErrClosed})
+		e.system.Send(e.sessions, &hangUpAll{ErrClosed})
 		<-e.empty
 	}
 	done := make(chan struct{})
-	e.send(e.engine, &shutdown{done})
+	e.system.Send(e.engine, &shutdown{done})
 	<-done
-	stopped := e.system.Root.StopFuture(e.engine)
-	errs := []error{cut, stopped.Wait()}
+	errs := []error{cut, e.system.Stop(e.engine)}
 	e.system.Shutdown()
 	return errors.Join(append(errs, e.free())...)
 }
@@ -180,29 +176,14 @@ func (e *Engine) Snapshot() Snapshot {
 		Running: e.stats.running.Load(), Waiting: e.stats.waiting.Load(), Open: e.open.Load(),
 		Requests: e.stats.requests.Load(), FailedSteps: e.stats.failedSteps.Load(),
 		PromptTokens: e.stats.promptTokens.Load(), Generated: e.stats.generated.Load(),
-		Steps:       e.Steps(),
-		DeadLetters: e.dead.Load(), Unexpected: e.unexpected.Load(),
+		Steps: e.Steps(), Actors: e.system.Status(),
 	}
+	s.DeadLetters, s.Unexpected = e.system.Faults()
 	e.stats.mu.Lock()
 	s.KV = e.stats.kv
 	e.stats.mu.Unlock()
-	s.Actors = e.tree.status()
 	return s
 }
 
 // Steps returns where the time of steps went so far.
 func (e *Engine) Steps() Steps { return e.stats.snapshot() }
-
-func (t *tree) status() []ActorStatus {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	out := make([]ActorStatus, 0, len(t.loads))
-	for id, l := range t.loads {
-		out = append(out, ActorStatus{
-			ID: id, Handled: l.handled.Load(), Refused: l.refused.Load(), Restarts: l.restarts.Load(),
-			Depth: l.depth.Load(), Peak: l.peak.Load(), Busy: time.Duration(l.busy.Load()), Waited: time.Duration(l.waited.Load()),
-		})
-	}
-	slices.SortFunc(out, func(a, b ActorStatus) int { return strings.Compare(a.ID, b.ID) })
-	return out
-}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -81,7 +82,7 @@ func TestPoisonDoesNotWearOut(t *testing.T) {
 	e := startFixture(t, fixture, func(c *Config) {
 		c.Device = faulty{c.Device, func() error { panic("index out of range") }}
 	})
-	for range maxRestarts + 1 {
+	for range run.MaxRestarts + 1 {
 		_, err := drain(begin(t, e, ask([]int32{4, poison, 6}, 20)))
 		require.ErrorContains(t, err, "this request cannot be computed")
 	}
@@ -94,8 +95,8 @@ func TestGivesUp(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	e := startFixture(t, fixture, nil)
 	s := begin(t, e, ask([]int32{1, 2, 3}, 100_000))
-	for range maxRestarts + 1 {
-		e.send(e.tree.kv, &crash{})
+	for range run.MaxRestarts + 1 {
+		e.system.Crash(e.tree.kv)
 	}
 	_, err := drain(s)
 	require.ErrorContains(t, err, "actor engine/kv keeps failing")
@@ -157,11 +158,11 @@ func TestSurviveWhileLoading(t *testing.T) {
 		"uploader reader", "uploader packer", "prefetcher uploader", "reader pool", "packer pool"} {
 		t.Run(victims, func(t *testing.T) {
 			e := startFixture(t, fixture, func(c *Config) { c.Device = slowLoads{c.Device} })
-			e.send(e.tree.device, &crash{}) // it loads again
+			e.system.Crash(e.tree.device) // it loads again
 			for range 4 {
 				time.Sleep(2 * time.Millisecond)
 				for _, victim := range strings.Fields(victims) {
-					e.send(pids(e)[victim], &crash{})
+					e.system.Crash(pids(e)[victim])
 				}
 			}
 			s := begin(t, e, ask(prompts(1)[0], 20))
@@ -182,7 +183,7 @@ func pids(e *Engine) map[string]*actor.PID {
 // A request that arrives when the sessions are gone is answered, and gives its place back.
 func TestOpenWithoutSessions(t *testing.T) {
 	e := startFixture(t, fixture, nil)
-	require.NoError(t, e.system.Root.StopFuture(e.sessions).Wait())
+	require.NoError(t, e.system.Stop(e.sessions))
 	_, err := drain(begin(t, e, ask([]int32{1}, 1)))
 	require.ErrorIs(t, err, ErrClosed)
 	require.Zero(t, e.Snapshot().Open)
@@ -197,7 +198,7 @@ func TestCompleteRequestIsNotResumed(t *testing.T) {
 		tokens: []int32{1, 2, 3}, prompt: 2, limit: 3,
 	}
 	rec.stream.finish(Usage{}, nil)
-	e.send(e.sessions, &open{rec}) // as sessions does for each of its records
+	e.system.Send(e.sessions, &open{rec}) // as sessions does for each of its records
 	require.Eventually(t, func() bool { return e.Snapshot().Open == 0 }, 5*time.Second, time.Millisecond)
 	require.Zero(t, e.Steps().Count)
 	var ev Event

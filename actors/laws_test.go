@@ -181,9 +181,9 @@ func TestSurvive(t *testing.T) {
 			for i, p := range all {
 				streams[i] = begin(t, e, ask(p, 40))
 			}
-			pid := e.system.NewLocalPID("engine/" + victim)
+			pid := e.system.Address("engine/" + victim)
 			if victim == "session" {
-				pid = e.system.NewLocalPID("engine/sessions/3")
+				pid = e.system.Address("engine/sessions/3")
 			}
 			var wg sync.WaitGroup
 			for i, s := range streams {
@@ -196,7 +196,7 @@ func TestSurvive(t *testing.T) {
 			}
 			for range 3 {
 				time.Sleep(15 * time.Millisecond) // a moment, whichever
-				e.send(pid, &crash{})
+				e.system.Crash(pid)
 			}
 			wg.Wait()
 			require.NoError(t, e.Health())
@@ -275,7 +275,7 @@ func TestSurviveInPlace(t *testing.T) {
 	for i, p := range all {
 		streams[i] = begin(t, e, ask(p, 40))
 	}
-	e.send(e.tree.device, &crash{})
+	e.system.Crash(e.tree.device)
 	for i, s := range streams {
 		require.Equal(t, want[i], trace(t, s))
 	}

@@ -1,6 +1,10 @@
 package actors
 
-import "github.com/asynkron/protoactor-go/actor"
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/actors/run"
+)
 
 // All that the pool accepts, from the uploader: flush, and
 type (
@@ -19,9 +23,9 @@ type granted struct {
 	slab int
 }
 
-func (*lease) late()   {}
-func (*release) late() {}
-func (*granted) late() {}
+func (*lease) Late()   {}
+func (*release) Late() {}
+func (*granted) Late() {}
 
 // pool leases the page-locked slabs through which weights travel. The memory is the arena's; the pool
 // holds only which slabs are free.
@@ -37,14 +41,14 @@ func (p *pool) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		if p.incarnation > 0 {
-			c.Send(p.uploader, &restarted{from: partyPool})
+			c.Send(p.uploader, &restarted{From: partyPool})
 		}
-	case *flush:
-		p.gen, p.waiting, p.free = m.gen, 0, p.free[:0]
+	case *run.Flush:
+		p.gen, p.waiting, p.free = m.Gen, 0, p.free[:0]
 		for i := range slabCount {
 			p.free = append(p.free, i)
 		}
-		c.Send(p.uploader, &flushed{m.gen, partyPool})
+		c.Send(p.uploader, &run.Flushed{Gen: m.Gen, From: partyPool})
 	case *lease:
 		if m.gen == p.gen {
 			p.waiting++
@@ -56,7 +60,7 @@ func (p *pool) Receive(c actor.Context) {
 			p.grant(c)
 		}
 	default:
-		p.lifecycle(c)
+		p.system.Lifecycle(c)
 	}
 }
 

@@ -5,7 +5,7 @@ import "github.com/asynkron/protoactor-go/actor"
 // resident, from the uploader: every byte of the group is on the device.
 type resident struct{ group int }
 
-func (*resident) late() {}
+func (*resident) Late() {}
 
 // prefetcher decides which groups of weights travel next. Every group's home is the device here, so it asks for
 // all of them once, in program order, a few ahead of the one that is arriving. Its incarnations share its state:
@@ -34,7 +34,7 @@ func (p *prefetcher) Receive(c actor.Context) {
 			c.Send(p.device, &loaded{p.incarnation})
 		}
 	default:
-		p.lifecycle(c)
+		p.system.Lifecycle(c)
 	}
 }
 

@@ -2,6 +2,8 @@ package actors
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/actors/run"
 )
 
 // All that the reader accepts, from the uploader: flush, and
@@ -19,7 +21,7 @@ type read struct {
 	err  error
 }
 
-func (*read) late() {}
+func (*read) Late() {}
 
 // reader reads the model's files. A thread of its own drives the ring; the actor passes reads on to it and never
 // waits for the disk.
@@ -35,20 +37,20 @@ func (r *reader) Receive(c actor.Context) {
 	case *actor.Started:
 		r.io = startIO(r.core)
 		if r.incarnation > 0 {
-			c.Send(r.uploader, &restarted{from: partyReader})
+			c.Send(r.uploader, &restarted{From: partyReader})
 		}
 	case *actor.Stopping, *actor.Restarting:
 		r.io.stop()
-	case *flush:
-		r.gen = m.gen
+	case *run.Flush:
+		r.gen = m.Gen
 		r.io.stop() // what was being read of an older generation is in no slab any more
 		r.io = startIO(r.core)
-		c.Send(r.uploader, &flushed{m.gen, partyReader})
+		c.Send(r.uploader, &run.Flushed{Gen: m.Gen, From: partyReader})
 	case *read:
 		if m.gen == r.gen {
 			r.io.requests <- m // holds as many as there are slabs: never blocks
 		}
 	default:
-		r.lifecycle(c)
+		r.system.Lifecycle(c)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/actors/run"
 )
 
 // All that the engine's root actor accepts: *loaded (device), and
@@ -16,7 +18,7 @@ type (
 	shutdown struct{ done chan struct{} }
 )
 
-func (*shutdown) urgent() {}
+func (*shutdown) Urgent() {}
 
 // root supervises the tree. It starts the actors, and stops them in order: those who ask before those who answer.
 type root struct {
@@ -71,23 +73,23 @@ func (r *root) Receive(c actor.Context) {
 			r.stopNext(c)
 		}
 	default:
-		r.lifecycle(c)
+		r.system.Lifecycle(c)
 	}
 }
 
 func (r *root) start(c actor.Context) error {
 	s := &sessions{core: r.core, records: make(map[string]*record)}
-	s.supervisor = r.supervisor(s.gaveUp)
+	s.supervisor = r.system.Supervisor(s.gaveUp)
 	children := []struct {
 		name     string
-		strategy actor.SupervisorStrategy
+		strategy *run.Supervisor
 		produce  func(incarnation int) actor.Actor
 	}{
 		{"pool", nil, func(n int) actor.Actor { return &pool{core: r.core, incarnation: n} }},
 		{"reader", nil, func(n int) actor.Actor { return &reader{core: r.core, incarnation: n} }},
 		{"kv", nil, func(n int) actor.Actor { return &kvOwner{core: r.core, incarnation: n} }},
 		{"sampler", nil, func(n int) actor.Actor { return &sampler{core: r.core, incarnation: n} }},
-		{"device", r.supervisor(r.gaveUp), func(n int) actor.Actor { return &device{core: r.core, incarnation: n} }},
+		{"device", r.system.Supervisor(r.gaveUp), func(n int) actor.Actor { return &device{core: r.core, incarnation: n} }},
 		{"scheduler", nil, func(n int) actor.Actor { return &scheduler{core: r.core, incarnation: n} }},
 		{"sessions", s.supervisor, func(int) actor.Actor { return s }},
 	}
@@ -108,7 +110,7 @@ func (r *root) fail(c actor.Context, err error) {
 
 // gaveUp is called by supervision for an actor that keeps failing and that the engine cannot do without.
 func (t *tree) gaveUp(child *actor.PID, reason any) {
-	t.send(t.engine, &failed{fmt.Errorf("actor %s keeps failing: %v", child.Id, reason)})
+	t.system.Send(t.engine, &failed{fmt.Errorf("actor %s keeps failing: %v", child.Id, reason)})
 }
 
 // stopNext stops the next actor that is still alive; when none is left, the tree is down.

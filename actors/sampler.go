@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
@@ -23,11 +24,11 @@ func (s *sampler) Receive(c actor.Context) {
 	case *actor.Started:
 		s.sample = sample.NewSampler(s.bound.Vocab)
 		if s.incarnation > 0 {
-			c.Send(s.scheduler, &restarted{from: partySampler, during: s.sampling.Swap(nil)})
+			c.Send(s.scheduler, &restarted{From: partySampler, During: s.sampling.Swap(nil)})
 		}
-	case *flush:
-		s.gen = m.gen
-		c.Send(s.scheduler, &flushed{m.gen, partySampler})
+	case *run.Flush:
+		s.gen = m.Gen
+		c.Send(s.scheduler, &run.Flushed{Gen: m.Gen, From: partySampler})
 	case *step:
 		if m.gen == s.gen {
 			s.sampling.Store(m)
@@ -38,7 +39,7 @@ func (s *sampler) Receive(c actor.Context) {
 			c.Send(s.scheduler, m)
 		}
 	default:
-		s.lifecycle(c)
+		s.system.Lifecycle(c)
 	}
 }
 

@@ -7,10 +7,11 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
-// All that the scheduler accepts: *kvRequest (kv, the answer), *step (sampler; device, failed), *flushed and
+// All that the scheduler accepts: *kvRequest (kv, the answer), *step (sampler; device, failed), *run.Flushed and
 // *restarted (kv, device, sampler), and
 type (
 	// submit, from a session: work on this sequence.
@@ -21,17 +22,17 @@ type (
 	wake struct{ seq *sequence }
 )
 
-func (*submit) late()   {}
-func (*cancel) urgent() {}
-func (*cancel) late()   {}
-func (*wake) late()     {}
+func (*submit) Late()   {}
+func (*cancel) Urgent() {}
+func (*cancel) Late()   {}
+func (*wake) Late()     {}
 
 // scheduler forms steps, one at a time. What to do is batch.State's decision; this file carries it out.
 type scheduler struct {
 	*core
 	incarnation int
 	gen         uint64
-	unflushed   waiting
+	unflushed   run.Waiting
 	state       *batch.State
 	step        *step
 	stepping    bool // it is with the device or the sampler
@@ -59,15 +60,15 @@ func (s *scheduler) Receive(c actor.Context) {
 		if m.gen == s.gen {
 			s.finish(c, m)
 		}
-	case *flushed:
-		if m.gen == s.gen {
-			s.unflushed.done(m.from)
+	case *run.Flushed:
+		if m.Gen == s.gen {
+			s.unflushed.Done(m.From)
 		}
 	case *restarted:
-		s.strike(c, m.during)
+		s.strike(c, m.During)
 		s.restart(c)
 	default:
-		s.lifecycle(c)
+		s.system.Lifecycle(c)
 		return
 	}
 	s.pump(c)
@@ -77,7 +78,7 @@ func (s *scheduler) start(c actor.Context) {
 	s.state = batch.New(s.limits)
 	s.restart(c)
 	if s.incarnation > 0 {
-		c.Send(s.sessions, &restarted{from: partyScheduler})
+		c.Send(s.sessions, &restarted{From: partyScheduler})
 	}
 }
 
@@ -92,10 +93,10 @@ func (s *scheduler) restart(c actor.Context) {
 		h := q.Owner.(*sequence)
 		h.kv = &kvRequest{seq: h} // the old one may still be in a mailbox
 	}
-	s.unflushed = waitFor(partyKV, partyDevice, partySampler)
-	c.Send(s.kv, &flush{gen: s.gen})
-	c.Send(s.device, &flush{gen: s.gen})
-	c.Send(s.sampler, &flush{gen: s.gen})
+	s.unflushed = run.WaitFor(partyKV, partyDevice, partySampler)
+	c.Send(s.kv, &run.Flush{Gen: s.gen})
+	c.Send(s.device, &run.Flush{Gen: s.gen})
+	c.Send(s.sampler, &run.Flush{Gen: s.gen})
 }
 
 // pump sends what the state wants sent now: requests to the KV owner, and the next step when the last one is back.
@@ -138,7 +139,7 @@ func (s *scheduler) dispatch(c actor.Context, m *step) {
 	s.stats.stepPlanned(m)
 	s.stepping = true
 	long := len(m.compute.Tokens) > len(m.parts) // it has rows of prompts
-	s.turns.beforeStep(long || s.urgent)
+	s.turns.BeforeStep(long || s.urgent)
 	s.urgent = false
 	c.Send(s.device, m)
 }
@@ -193,7 +194,7 @@ func (s *scheduler) markStarved() {
 		h.starved.Store(true)
 		s.state.Consumed(q, h.consumed.Load())
 		if !s.state.Starved(q) && h.starved.CompareAndSwap(true, false) {
-			s.tree.send(s.scheduler, &h.wake)
+			s.tree.system.Send(s.scheduler, &h.wake)
 		}
 	}
 }

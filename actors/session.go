@@ -20,8 +20,8 @@ type (
 	hangUp struct{ err error }
 )
 
-func (*hangUp) urgent() {}
-func (*hangUp) late()   {}
+func (*hangUp) Urgent() {}
+func (*hangUp) Late()   {}
 
 // record is what a request has come to. It outlives the incarnations of its session: a session that restarts
 // takes it up, and submits the rest of the work.
@@ -84,7 +84,7 @@ func (s *session) Receive(c actor.Context) {
 	case *actor.Restarting:
 		s.abandon(c)
 	default:
-		s.lifecycle(c)
+		s.system.Lifecycle(c)
 	}
 }
 
@@ -99,7 +99,7 @@ func (s *session) start(c actor.Context) {
 		return
 	}
 	var err error
-	s.turns.leave(func() { err = s.prepare() })
+	s.turns.Leave(func() { err = s.prepare() })
 	if err != nil {
 		s.end(c, err)
 		return
@@ -139,7 +139,7 @@ func (s *session) submit(c actor.Context) {
 		MaxLen: s.limit, Ends: s.ends(), Score: s.request.score, Owner: q,
 	}
 	q.submit.seq, q.cancel.seq, q.wake.seq = q, q, q
-	q.wakeUp = func() { s.send(s.scheduler, &q.wake) }
+	q.wakeUp = func() { s.system.Send(s.scheduler, &q.wake) }
 	s.seq = q
 	if s.sent.IsZero() {
 		s.sent = now()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/actors/run"
 )
 
 // All that sessions accepts: *restarted (scheduler), and
@@ -14,14 +16,14 @@ type (
 	hangUpAll struct{ err error }
 )
 
-func (*hangUpAll) late() {}
-func (m *open) refused() { m.record.refuse(ErrClosed) }
+func (*hangUpAll) Late() {}
+func (m *open) Refused() { m.record.refuse(ErrClosed) }
 
 // sessions supervises one session for each request. Its incarnations share the records, from which the sessions
 // begin again when it restarts.
 type sessions struct {
 	*core
-	supervisor *supervisor
+	supervisor *run.Supervisor
 	records    map[string]*record // by actor id
 	refusing   error              // why no more sessions are opened
 }
@@ -41,7 +43,7 @@ func (s *sessions) Receive(c actor.Context) {
 		s.open(c, m.record)
 	case *restarted:
 		for _, child := range c.Children() {
-			c.Send(child, &restarted{from: m.from})
+			c.Send(child, &restarted{From: m.From})
 		}
 	case *hangUpAll:
 		s.refusing = m.err
@@ -49,13 +51,13 @@ func (s *sessions) Receive(c actor.Context) {
 			c.Send(child, &hangUp{m.err})
 		}
 	case *actor.Terminated:
-		s.supervisor.forget(m.Who.Id)
-		s.forget(m.Who.Id)
+		s.supervisor.Forget(m.Who.Id)
+		s.system.Forget(m.Who.Id)
 		if r := s.records[m.Who.Id]; r != nil && !r.moving.Load() {
 			delete(s.records, m.Who.Id)
 		}
 	default:
-		s.lifecycle(c)
+		s.system.Lifecycle(c)
 	}
 }
 
@@ -68,7 +70,7 @@ func (s *sessions) open(c actor.Context, r *record) {
 	err := s.spawn(c, "session", r.id, nil, func(int) actor.Actor { return &session{core: s.core, record: r} })
 	if err != nil {
 		delete(s.records, s.tree.sessions.Id+"/"+r.id)
-		s.forget(s.tree.sessions.Id + "/" + r.id)
+		s.system.Forget(s.tree.sessions.Id + "/" + r.id)
 		r.refuse(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/mem"
@@ -49,9 +50,11 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, cfg.Device.Close(), cfg.File.Close())
 	}
-	props := e.props("engine", e.tree.engine.Id, e.supervisor(e.gaveUp),
-		func(int) actor.Actor { return &root{core: e.core, health: e.health} })
-	if _, err := e.system.Root.SpawnNamed(props, e.tree.engine.Id); err != nil {
+	err = e.system.Start(run.Spec{
+		Name: e.tree.engine.Id, Capacity: capacity("engine"), Children: e.system.Supervisor(e.gaveUp),
+		Produce: func(int) actor.Actor { return &root{core: e.core, health: e.health} },
+	})
+	if err != nil {
 		return nil, errors.Join(err, e.free())
 	}
 	if err := e.await(ctx, cfg.Progress); err != nil {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/kv"
 )
@@ -153,16 +154,7 @@ type Snapshot struct {
 	Steps                   Steps
 	KV                      kv.Stats
 	DeadLetters, Unexpected uint64
-	Actors                  []ActorStatus
-}
-
-// ActorStatus is what one actor has done.
-type ActorStatus struct {
-	ID               string
-	Handled, Refused uint64
-	Restarts         uint64
-	Depth, Peak      int64         // messages waiting now, and at most
-	Busy, Waited     time.Duration // handling messages; messages waiting to be handled, summed
+	Actors                  []run.Status
 }
 
 func (s *stats) snapshot() Steps {

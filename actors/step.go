@@ -28,7 +28,8 @@ type step struct {
 
 func newStep(sequences int) *step { return &step{results: make([]outcome, sequences)} }
 
-func (*step) late() {}
+func (*step) Late()      {}
+func (*step) Poisonous() {}
 
 // outcome is what sampling made of a part that wanted a token.
 type outcome struct {
@@ -69,7 +70,7 @@ type tokenMessage struct {
 	at     time.Time // when it was sampled
 }
 
-func (*tokenMessage) late() {}
+func (*tokenMessage) Late() {}
 
 // seqFailed tells a session that its sequence cannot go on.
 type seqFailed struct {
@@ -77,4 +78,4 @@ type seqFailed struct {
 	err error
 }
 
-func (*seqFailed) late() {}
+func (*seqFailed) Late() {}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
@@ -16,7 +17,7 @@ type (
 	fetch struct{ group int }
 )
 
-func (*fetch) late() {}
+func (*fetch) Late() {}
 
 // piece is some rows of one weight: what fits a slab.
 type piece struct {
@@ -34,7 +35,7 @@ type uploader struct {
 	*core
 	incarnation int
 	gen         uint64
-	unflushed   waiting
+	unflushed   run.Waiting
 	todo        []piece
 	moving      map[int]piece // by slab
 	leases      int           // asked for or held
@@ -53,13 +54,13 @@ func (u *uploader) Receive(c actor.Context) {
 		u.recount()
 		u.restart(c)
 		if u.incarnation > 0 {
-			c.Send(u.prefetcher, &restarted{from: partyUploader})
+			c.Send(u.prefetcher, &restarted{From: partyUploader})
 		}
 	case *restarted:
 		u.restart(c)
-	case *flushed:
-		if m.gen == u.gen {
-			u.unflushed.done(m.from)
+	case *run.Flushed:
+		if m.Gen == u.gen {
+			u.unflushed.Done(m.From)
 			u.lease(c)
 		}
 	case *fetch:
@@ -77,7 +78,7 @@ func (u *uploader) Receive(c actor.Context) {
 			u.packed(c, m)
 		}
 	default:
-		u.lifecycle(c)
+		u.system.Lifecycle(c)
 	}
 }
 
@@ -89,10 +90,10 @@ func (u *uploader) restart(c actor.Context) {
 		delete(u.moving, slab)
 	}
 	u.leases = 0
-	u.unflushed = waitFor(partyReader, partyPool, partyPacker)
-	c.Send(u.reader, &flush{gen: u.gen})
-	c.Send(u.pool, &flush{gen: u.gen})
-	c.Send(u.packer, &flush{gen: u.gen})
+	u.unflushed = run.WaitFor(partyReader, partyPool, partyPacker)
+	c.Send(u.reader, &run.Flush{Gen: u.gen})
+	c.Send(u.pool, &run.Flush{Gen: u.gen})
+	c.Send(u.packer, &run.Flush{Gen: u.gen})
 }
 
 // recount corrects the progress of loading: pieces of incomplete groups travel again.

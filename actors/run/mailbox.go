@@ -1,4 +1,4 @@
-package actors
+package run
 
 import (
 	"runtime"
@@ -9,15 +9,18 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// urgent marks messages that overtake the others: cancel, shutdown, restarts of a neighbour.
-type urgent interface{ urgent() }
+// Urgent marks messages that overtake the others: cancel, shutdown, restarts of a neighbour.
+type Urgent interface{ Urgent() }
 
-// refusable is implemented by messages whose sender must learn that they were not taken.
-type refusable interface{ refused() }
+// Late marks messages that may find their receiver gone: answers to who has ended meanwhile, news for it.
+type Late interface{ Late() }
+
+// Refusable is implemented by messages whose sender must learn that they were not taken.
+type Refusable interface{ Refused() }
 
 // mailbox is a bounded mailbox with an urgent lane. It never blocks and never drops silently: what does not fit, or
-// arrives when the actor is stopping, is counted and answered through refusable. Credits (edges.go) keep it from
-// ever being full; a refusal is therefore a defect, and tests fail on it. See docs/adr/0001.
+// arrives when the actor is stopping, is counted and answered through Refusable. The credits of those who send keep it
+// from ever being full; a refusal is therefore a defect, and tests fail on it. See docs/adr/0001.
 type mailbox struct {
 	mu        sync.Mutex
 	user      ring
@@ -33,7 +36,7 @@ type mailbox struct {
 	load       *load
 }
 
-// load is what an actor did, for /debug/actors. It outlives restarts.
+// load is what an actor did. It outlives restarts.
 type load struct {
 	handled, refused, restarts atomic.Uint64
 	busy, waited               atomic.Int64 // nanoseconds
@@ -80,7 +83,7 @@ func (m *mailbox) PostUserMessage(message any) {
 		switch bare.(type) {
 		case *actor.PoisonPill:
 			ok = m.user.force(envelope{message, now()})
-		case urgent:
+		case Urgent:
 			ok = m.urgent.push(envelope{message, now()})
 		default:
 			ok = m.user.push(envelope{message, now()})
@@ -123,11 +126,11 @@ func (m *mailbox) wake() bool {
 // refuse turns a message away. That an actor is stopping may come as a surprise to some senders, and is not
 // counted for messages that allow for it.
 func (m *mailbox) refuse(message any, closed bool) {
-	if _, expected := message.(late); !closed || !expected {
+	if _, expected := message.(Late); !closed || !expected {
 		m.load.refused.Add(1)
 	}
-	if r, ok := message.(refusable); ok {
-		r.refused()
+	if r, ok := message.(Refusable); ok {
+		r.Refused()
 	}
 }
 
