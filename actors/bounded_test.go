@@ -2,10 +2,15 @@ package actors
 
 import (
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/actors/run"
 )
 
 // Law Bounded: more requests than there are places are refused, the others wait, and no mailbox ever holds more
@@ -36,21 +41,72 @@ func TestBounded(t *testing.T) {
 	require.Eventually(t, func() bool { return e.Snapshot().Open == 0 }, 10*time.Second, time.Millisecond)
 	for _, a := range e.Snapshot().Actors {
 		require.Zero(t, a.Refused, a.ID)
-		require.LessOrEqual(t, a.Peak, int64(2*capacity(kindOf(a.ID))), a.ID)
+		require.LessOrEqual(t, a.Peak, int64(2*e.wiring.graph.Capacity(placeOf(e, a.ID))), a.ID)
 	}
 }
 
-// kindOf is the kind of actor that an id names.
-func kindOf(id string) string {
-	kind := id
-	for i := len(id) - 1; i >= 0; i-- {
-		if id[i] == '/' {
-			kind = id[i+1:]
-			break
+// placeOf is where the actor with an id stands.
+func placeOf(e *Engine, id string) run.Place {
+	p := &e.wiring.places
+	for _, at := range []run.Place{p.engine, p.sessions, p.scheduler, p.kv, p.device, p.sampler, p.prefetcher, p.uploader,
+		p.packer, p.reader, p.pool} {
+		if at.Address.Id == id {
+			return at
 		}
 	}
-	if len(kind) > 0 && kind[0] >= '0' && kind[0] <= '9' {
-		return "session"
+	return p.session
+}
+
+// note is a message that stands for another one.
+type note struct{ refused *atomic.Int64 }
+
+func (n *note) Refused() { n.refused.Add(1) }
+
+// blocked is an actor that handles nothing until it is let go.
+type blocked struct{ entered, free chan struct{} }
+
+func (b *blocked) Receive(c actor.Context) {
+	if _, ok := c.Message().(*note); ok && b.entered != nil {
+		close(b.entered)
+		b.entered = nil
+		<-b.free
 	}
-	return kind
+}
+
+// Every mailbox takes what all edges into it may bring at once, one more for a crash, and refuses the next.
+func TestBoundedFlood(t *testing.T) {
+	edges := Edges()
+	kinds := map[string]bool{}
+	for _, edge := range edges {
+		require.Positive(t, edge.Credits, "%s to %s, %s", edge.From, edge.To, edge.Carries)
+		kinds[edge.To] = true
+	}
+	for kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := run.NewSystem(zerolog.Nop())
+			g := wire(s, run.NewTurns(false, 1)).graph
+			at := run.Place{Kind: kind, Address: s.Address("blocked")}
+			room, entered, free := g.Capacity(at), make(chan struct{}), make(chan struct{})
+			require.NoError(t, s.Start(run.Spec{Name: "blocked", Capacity: room,
+				Produce: func(int) actor.Actor { return &blocked{entered, free} }}))
+			to := run.Connect[note](run.NewGraph(s), at, at, run.Most(1), "")
+			var refused atomic.Int64
+			to.Send(&note{&refused})
+			<-entered
+			for _, edge := range edges {
+				for n := 0; edge.To == kind && n < edge.Credits; n++ {
+					to.Send(&note{&refused})
+				}
+			}
+			require.Zero(t, refused.Load())
+			to.Send(&note{&refused})
+			require.Zero(t, refused.Load())
+			to.Send(&note{&refused})
+			require.EqualValues(t, 1, refused.Load())
+			stopped := make(chan error)
+			go func() { stopped <- s.Stop(at.Address) }()
+			close(free)
+			require.NoError(t, <-stopped)
+		})
+	}
 }

@@ -3,7 +3,7 @@ package actors
 import (
 	"sync/atomic"
 
-	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -18,7 +18,11 @@ import (
 // core is what the actors of an engine know in common: the model's description, fixed before they start, and the
 // few things that outlive an actor's restart. Each of the latter has one owner, named beside it.
 type core struct {
-	*tree
+	system *run.System
+	log    zerolog.Logger
+	turns  *run.Turns
+	wiring *wiring
+
 	file     *gguf.File
 	bound    *ir.Bound
 	vocab    *token.Vocab
@@ -40,12 +44,4 @@ type core struct {
 
 	loadedBytes atomic.Int64
 	stats       stats
-}
-
-// spawn starts a child of c's actor.
-func (k *core) spawn(c actor.Context, kind, name string, children *run.Supervisor,
-	produce func(incarnation int) actor.Actor) error {
-	return k.system.Spawn(c, run.Spec{
-		Name: name, Capacity: capacity(kind), Line: k.line(kind), Children: children, Produce: produce,
-	})
 }

@@ -24,6 +24,7 @@ func (*loaded) Late() {}
 // compiles and loads afresh, since what failed may have left anything in memory; the KV cache is lost with it.
 type device struct {
 	*core
+	out         deviceEdges
 	incarnation int
 	resident    bool
 	gen         uint64
@@ -39,7 +40,7 @@ func (d *device) Receive(c actor.Context) {
 	case *loaded:
 		if m.incarnation == d.incarnation {
 			d.resident = true
-			c.Send(d.engine, m)
+			d.out.loaded.Send(m)
 			d.answer(c)
 		}
 	case *run.Flush:
@@ -60,31 +61,35 @@ func (d *device) start(c actor.Context) {
 	var err error
 	d.turns.Leave(func() { model, err = d.backend.Compile(d.bound, d.layout) })
 	if err != nil {
-		c.Send(d.engine, &failed{err})
+		d.out.broken.Send(&failed{err})
 		return
 	}
 	d.model = model
 	if err := d.spawnLoaders(c); err != nil {
-		c.Send(d.engine, &failed{err})
+		d.out.broken.Send(&failed{err})
 		return
 	}
 	if d.incarnation > 0 {
-		c.Send(d.scheduler, &restarted{From: partyDevice, During: d.computing.Swap(nil)})
+		d.out.restarted.Send(&restarted{During: d.computing.Swap(nil)})
 	}
 }
 
 // spawnLoaders starts the actors that bring the weights, if they are not in place.
 func (d *device) spawnLoaders(c actor.Context) error {
 	if d.layout.InPlace != nil {
-		c.Send(c.Self(), &loaded{d.incarnation})
+		d.out.inPlace.Send(&loaded{d.incarnation})
 		return nil
 	}
 	complete := make(map[int]int64)
-	fetcher := &prefetcher{core: d.core, incarnation: d.incarnation, pending: make(map[int]bool)}
+	w, at := d.wiring, &d.wiring.places
+	fetcher := &prefetcher{core: d.core, out: w.prefetcher, incarnation: d.incarnation, pending: make(map[int]bool)}
+	fetcher.out.fetch.Reset()
 	return errors.Join(
-		d.spawn(c, "packer", "packer", nil, func(n int) actor.Actor { return &packer{core: d.core, incarnation: n} }),
-		d.spawn(c, "uploader", "uploader", nil, func(n int) actor.Actor { return newUploader(d.core, n, complete) }),
-		d.spawn(c, "prefetcher", "prefetcher", nil, func(int) actor.Actor { return fetcher }),
+		d.spawn(c, at.packer, "packer", nil,
+			func(n int) actor.Actor { return &packer{core: d.core, out: w.packer, incarnation: n} }),
+		d.spawn(c, at.uploader, "uploader", nil,
+			func(n int) actor.Actor { return newUploader(d.core, n, complete) }),
+		d.spawn(c, at.prefetcher, "prefetcher", nil, func(int) actor.Actor { return fetcher }),
 	)
 }
 
@@ -100,7 +105,7 @@ func (d *device) closeModel() {
 
 func (d *device) answer(c actor.Context) {
 	if d.owed != nil && d.resident {
-		c.Send(d.scheduler, &run.Flushed{Gen: d.owed.Gen, From: partyDevice})
+		d.owed.Done()
 		d.owed = nil
 	}
 }
@@ -115,10 +120,10 @@ func (d *device) compute(c actor.Context, m *step) {
 	})
 	d.computing.Store(nil)
 	if m.err != nil {
-		c.Send(d.scheduler, m)
+		d.out.failed.Send(m)
 		return
 	}
-	c.Send(d.sampler, m)
+	d.out.step.Send(m)
 }
 
 // errAbandoned ends a step of which nobody wants the result any more.

@@ -53,7 +53,6 @@ type Engine struct {
 	Info   Info
 	health *health
 
-	open    atomic.Int64
 	named   atomic.Uint64
 	mu      sync.Mutex
 	closing bool
@@ -86,15 +85,15 @@ func (e *Engine) begin(r Request) (*Stream, error) {
 		id: fmt.Sprint(e.named.Add(1)), request: r, leave: sync.OnceFunc(e.exit), opened: now(),
 		stream: newStream(streamCapacity),
 	}
-	pid := e.system.Address(e.sessions.Id + "/" + rec.id)
+	pid := e.system.Address(e.wiring.places.sessions.Address.Id + "/" + rec.id)
 	rec.stream.cancel = sync.OnceFunc(func() {
 		rec.gone.Store(true)
 		if !rec.stream.finished() {
-			e.system.Send(pid, &hangUp{errGone})
+			e.wiring.facade.hangUp.At(pid).Send(&hangUp{errGone})
 		}
 	})
 	e.stats.requests.Add(1)
-	e.system.Send(e.sessions, &open{rec})
+	e.wiring.facade.open.Send(&open{rec})
 	return rec.stream, nil
 }
 
@@ -104,17 +103,16 @@ func (e *Engine) enter() error {
 	if e.closing {
 		return ErrClosed
 	}
-	if e.open.Load() >= maxSessions {
+	if !e.wiring.facade.open.Take() {
 		return ErrBusy
 	}
-	e.open.Add(1)
 	return nil
 }
 
 func (e *Engine) exit() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.open.Add(-1) == 0 && e.closing {
+	if e.wiring.facade.open.Give() == 0 && e.closing {
 		close(e.empty)
 	}
 }
@@ -144,7 +142,7 @@ func (e *Engine) Close(ctx context.Context) error {
 func (e *Engine) close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closing = true
-	if e.open.Load() == 0 {
+	if e.wiring.facade.open.Held() == 0 {
 		close(e.empty)
 	}
 	e.mu.Unlock()
@@ -154,13 +152,13 @@ func (e *Engine) close(ctx context.Context) error {
 	case <-e.empty:
 	case <-ctx.Done():
 		cut = ctx.Err()
-		e.system.Send(e.sessions, &hangUpAll{ErrClosed})
+		e.wiring.facade.hangUpAll.Send(&hangUpAll{ErrClosed})
 		<-e.empty
 	}
 	done := make(chan struct{})
-	e.system.Send(e.engine, &shutdown{done})
+	e.wiring.facade.shutdown.Send(&shutdown{done})
 	<-done
-	errs := []error{cut, e.system.Stop(e.engine)}
+	errs := []error{cut, e.system.Stop(e.wiring.places.engine.Address)}
 	e.system.Shutdown()
 	return errors.Join(append(errs, e.free())...)
 }
@@ -173,7 +171,7 @@ func (e *Engine) free() error {
 // Snapshot returns the engine's state in numbers.
 func (e *Engine) Snapshot() Snapshot {
 	s := Snapshot{
-		Running: e.stats.running.Load(), Waiting: e.stats.waiting.Load(), Open: e.open.Load(),
+		Running: e.stats.running.Load(), Waiting: e.stats.waiting.Load(), Open: int64(e.wiring.facade.open.Held()),
 		Requests: e.stats.requests.Load(), FailedSteps: e.stats.failedSteps.Load(),
 		PromptTokens: e.stats.promptTokens.Load(), Generated: e.stats.generated.Load(),
 		Steps: e.Steps(), Actors: e.system.Status(),

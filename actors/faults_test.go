@@ -96,7 +96,7 @@ func TestGivesUp(t *testing.T) {
 	e := startFixture(t, fixture, nil)
 	s := begin(t, e, ask([]int32{1, 2, 3}, 100_000))
 	for range run.MaxRestarts + 1 {
-		e.system.Crash(e.tree.kv)
+		e.system.Crash(e.wiring.places.kv.Address)
 	}
 	_, err := drain(s)
 	require.ErrorContains(t, err, "actor engine/kv keeps failing")
@@ -158,7 +158,7 @@ func TestSurviveWhileLoading(t *testing.T) {
 		"uploader reader", "uploader packer", "prefetcher uploader", "reader pool", "packer pool"} {
 		t.Run(victims, func(t *testing.T) {
 			e := startFixture(t, fixture, func(c *Config) { c.Device = slowLoads{c.Device} })
-			e.system.Crash(e.tree.device) // it loads again
+			e.system.Crash(e.wiring.places.device.Address) // it loads again
 			for range 4 {
 				time.Sleep(2 * time.Millisecond)
 				for _, victim := range strings.Fields(victims) {
@@ -175,15 +175,17 @@ func TestSurviveWhileLoading(t *testing.T) {
 }
 
 func pids(e *Engine) map[string]*actor.PID {
+	p := e.wiring.places
 	return map[string]*actor.PID{
-		"uploader": e.uploader, "packer": e.packer, "prefetcher": e.prefetcher, "reader": e.reader, "pool": e.tree.pool,
+		"uploader": p.uploader.Address, "packer": p.packer.Address, "prefetcher": p.prefetcher.Address,
+		"reader": p.reader.Address, "pool": p.pool.Address,
 	}
 }
 
 // A request that arrives when the sessions are gone is answered, and gives its place back.
 func TestOpenWithoutSessions(t *testing.T) {
 	e := startFixture(t, fixture, nil)
-	require.NoError(t, e.system.Stop(e.sessions))
+	require.NoError(t, e.system.Stop(e.wiring.places.sessions.Address))
 	_, err := drain(begin(t, e, ask([]int32{1}, 1)))
 	require.ErrorIs(t, err, ErrClosed)
 	require.Zero(t, e.Snapshot().Open)
@@ -198,7 +200,7 @@ func TestCompleteRequestIsNotResumed(t *testing.T) {
 		tokens: []int32{1, 2, 3}, prompt: 2, limit: 3,
 	}
 	rec.stream.finish(Usage{}, nil)
-	e.system.Send(e.sessions, &open{rec}) // as sessions does for each of its records
+	e.wiring.facade.open.Send(&open{rec}) // as sessions does for each of its records
 	require.Eventually(t, func() bool { return e.Snapshot().Open == 0 }, 5*time.Second, time.Millisecond)
 	require.Zero(t, e.Steps().Count)
 	var ev Event

@@ -114,5 +114,5 @@ func (t *ioThread) finish(slab int, data []byte, err error) {
 
 func (t *ioThread) answer(m *read, data []byte, err error) {
 	m.data, m.err = data, err
-	t.core.system.Send(t.core.uploader, m)
+	m.reply.Send(m)
 }

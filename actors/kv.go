@@ -30,6 +30,7 @@ func (*kvRequest) Late() {}
 // kvOwner holds which blocks of the cache belong to whom. The blocks' memory is the device's.
 type kvOwner struct {
 	*core
+	out         kvEdges
 	incarnation int
 	gen         uint64
 	cache       *kv.Cache
@@ -40,16 +41,16 @@ func (k *kvOwner) Receive(c actor.Context) {
 	case *actor.Started:
 		k.cache = kv.New(k.layout.Blocks)
 		if k.incarnation > 0 {
-			c.Send(k.scheduler, &restarted{From: partyKV})
+			k.out.restarted.Send(&restarted{})
 		}
 	case *run.Flush:
 		k.gen = m.Gen
 		k.cache.Reset()
-		c.Send(k.scheduler, &run.Flushed{Gen: m.Gen, From: partyKV})
+		m.Done()
 	case *kvRequest:
 		if m.gen == k.gen {
 			k.serve(m)
-			c.Send(k.scheduler, m)
+			k.out.answer.Send(m)
 		}
 	default:
 		k.system.Lifecycle(c)

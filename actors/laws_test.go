@@ -275,7 +275,7 @@ func TestSurviveInPlace(t *testing.T) {
 	for i, p := range all {
 		streams[i] = begin(t, e, ask(p, 40))
 	}
-	e.system.Crash(e.tree.device)
+	e.system.Crash(e.wiring.places.device.Address)
 	for i, s := range streams {
 		require.Equal(t, want[i], trace(t, s))
 	}

@@ -32,6 +32,7 @@ func (*pack) Late() {}
 // milliseconds.
 type packer struct {
 	*core
+	out         packerEdges
 	incarnation int
 	gen         uint64
 	crew        *crew
@@ -42,7 +43,7 @@ func (p *packer) Receive(c actor.Context) {
 	case *actor.Started:
 		p.crew = startCrew(p.core)
 		if p.incarnation > 0 {
-			c.Send(p.uploader, &restarted{From: partyPacker})
+			p.out.restarted.Send(&restarted{})
 		}
 	case *actor.Stopping, *actor.Restarting:
 		p.crew.stop()
@@ -50,7 +51,7 @@ func (p *packer) Receive(c actor.Context) {
 		p.gen = m.Gen
 		p.crew.stop() // nobody reads a slab of an older generation any more
 		p.crew = startCrew(p.core)
-		c.Send(p.uploader, &run.Flushed{Gen: m.Gen, From: partyPacker})
+		m.Done()
 	case *pack:
 		if m.gen == p.gen {
 			p.crew.pieces <- m // holds as many as there are slabs: never blocks
@@ -83,7 +84,7 @@ func startCrew(k *core) *crew {
 func (w *crew) work() {
 	for m := range w.pieces {
 		m.err = w.upload(m)
-		w.core.system.Send(w.core.uploader, m)
+		w.core.wiring.packer.packed.Send(m)
 	}
 }
 

@@ -12,6 +12,7 @@ func (*resident) Late() {}
 // weights that a running step reads must not be fetched again.
 type prefetcher struct {
 	*core
+	out         prefetcherEdges
 	incarnation int          // of the device that the weights are for
 	next        int          // first group that was not asked for
 	pending     map[int]bool // groups that were, and have not arrived
@@ -21,27 +22,28 @@ func (p *prefetcher) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started, *restarted:
 		for group := range p.pending { // asking twice does no harm
-			c.Send(p.uploader, &fetch{group})
+			p.out.fetch.Send(&fetch{group})
 		}
-		p.fetch(c)
+		p.fetch()
 	case *resident:
 		if !p.pending[m.group] {
 			return
 		}
 		delete(p.pending, m.group)
-		p.fetch(c)
+		p.out.fetch.Give()
+		p.fetch()
 		if len(p.pending) == 0 {
-			c.Send(p.device, &loaded{p.incarnation})
+			p.out.loaded.Send(&loaded{p.incarnation})
 		}
 	default:
 		p.system.Lifecycle(c)
 	}
 }
 
-func (p *prefetcher) fetch(c actor.Context) {
-	for len(p.pending) < fetchAhead && p.next < len(p.bound.Groups) {
+func (p *prefetcher) fetch() {
+	for p.next < len(p.bound.Groups) && p.out.fetch.Take() {
 		p.pending[p.next] = true
-		c.Send(p.uploader, &fetch{p.next})
+		p.out.fetch.Send(&fetch{p.next})
 		p.next++
 	}
 }

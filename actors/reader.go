@@ -16,6 +16,7 @@ type read struct {
 	part  int
 	from  int64
 	bytes int
+	reply run.Edge[read]
 
 	data []byte
 	err  error
@@ -27,6 +28,7 @@ func (*read) Late() {}
 // waits for the disk.
 type reader struct {
 	*core
+	out         readerEdges
 	incarnation int
 	gen         uint64
 	io          *ioThread
@@ -37,7 +39,7 @@ func (r *reader) Receive(c actor.Context) {
 	case *actor.Started:
 		r.io = startIO(r.core)
 		if r.incarnation > 0 {
-			c.Send(r.uploader, &restarted{From: partyReader})
+			r.out.restarted.Send(&restarted{})
 		}
 	case *actor.Stopping, *actor.Restarting:
 		r.io.stop()
@@ -45,7 +47,7 @@ func (r *reader) Receive(c actor.Context) {
 		r.gen = m.Gen
 		r.io.stop() // what was being read of an older generation is in no slab any more
 		r.io = startIO(r.core)
-		c.Send(r.uploader, &run.Flushed{Gen: m.Gen, From: partyReader})
+		m.Done()
 	case *read:
 		if m.gen == r.gen {
 			r.io.requests <- m // holds as many as there are slabs: never blocks

@@ -14,6 +14,7 @@ import (
 // nothing between steps: whatever sampling depends on travels with the sequence.
 type sampler struct {
 	*core
+	out         samplerEdges
 	incarnation int
 	gen         uint64
 	sample      *sample.Sampler
@@ -24,11 +25,11 @@ func (s *sampler) Receive(c actor.Context) {
 	case *actor.Started:
 		s.sample = sample.NewSampler(s.bound.Vocab)
 		if s.incarnation > 0 {
-			c.Send(s.scheduler, &restarted{From: partySampler, During: s.sampling.Swap(nil)})
+			s.out.restarted.Send(&restarted{During: s.sampling.Swap(nil)})
 		}
 	case *run.Flush:
 		s.gen = m.Gen
-		c.Send(s.scheduler, &run.Flushed{Gen: m.Gen, From: partySampler})
+		m.Done()
 	case *step:
 		if m.gen == s.gen {
 			s.sampling.Store(m)
@@ -36,7 +37,7 @@ func (s *sampler) Receive(c actor.Context) {
 			s.step(m)
 			s.sampling.Store(nil)
 			m.times.sampled = now()
-			c.Send(s.scheduler, m)
+			s.out.step.Send(m)
 		}
 	default:
 		s.system.Lifecycle(c)

@@ -30,12 +30,12 @@ func (*wake) Late()     {}
 // scheduler forms steps, one at a time. What to do is batch.State's decision; this file carries it out.
 type scheduler struct {
 	*core
+	out         schedulerEdges
 	incarnation int
 	gen         uint64
 	unflushed   run.Waiting
 	state       *batch.State
 	step        *step
-	stepping    bool // it is with the device or the sampler
 	urgent      bool // a session has news that should not wait: an answer begins or ends
 	pace        pace
 }
@@ -62,7 +62,7 @@ func (s *scheduler) Receive(c actor.Context) {
 		}
 	case *run.Flushed:
 		if m.Gen == s.gen {
-			s.unflushed.Done(m.From)
+			s.unflushed.Done(m)
 		}
 	case *restarted:
 		s.strike(c, m.During)
@@ -78,7 +78,7 @@ func (s *scheduler) start(c actor.Context) {
 	s.state = batch.New(s.limits)
 	s.restart(c)
 	if s.incarnation > 0 {
-		c.Send(s.sessions, &restarted{From: partyScheduler})
+		s.out.restarted.Send(&restarted{})
 	}
 }
 
@@ -86,17 +86,14 @@ func (s *scheduler) start(c actor.Context) {
 // from its tokens.
 func (s *scheduler) restart(c actor.Context) {
 	s.gen = s.generation.Add(1)
-	s.stepping = false
+	s.out.step.Reset()
 	s.step = newStep(s.limits.Seqs) // the old one may still be in a mailbox
 	s.state.Reset()
 	for _, q := range s.state.Seqs() {
 		h := q.Owner.(*sequence)
 		h.kv = &kvRequest{seq: h} // the old one may still be in a mailbox
 	}
-	s.unflushed = run.WaitFor(partyKV, partyDevice, partySampler)
-	c.Send(s.kv, &run.Flush{Gen: s.gen})
-	c.Send(s.device, &run.Flush{Gen: s.gen})
-	c.Send(s.sampler, &run.Flush{Gen: s.gen})
+	s.unflushed = s.out.partners.Flush(s.gen)
 }
 
 // pump sends what the state wants sent now: requests to the KV owner, and the next step when the last one is back.
@@ -106,7 +103,7 @@ func (s *scheduler) pump(c actor.Context) {
 	}
 	s.collectCredit()
 	s.requestKV(c)
-	if s.stepping {
+	if s.out.step.Held() > 0 {
 		return
 	}
 	for {
@@ -137,11 +134,11 @@ func (s *scheduler) dispatch(c actor.Context, m *step) {
 	m.compute.Logits = s.logits[:len(m.compute.Wanted)*s.bound.Vocab]
 	m.times.planned = now()
 	s.stats.stepPlanned(m)
-	s.stepping = true
+	s.out.step.Take()
 	long := len(m.compute.Tokens) > len(m.parts) // it has rows of prompts
 	s.turns.BeforeStep(long || s.urgent)
 	s.urgent = false
-	c.Send(s.device, m)
+	s.out.step.Send(m)
 }
 
 func (s *scheduler) requestKV(c actor.Context) {
@@ -160,7 +157,7 @@ func (s *scheduler) requestKV(c actor.Context) {
 		default:
 			h.kv.tokens = q.Tokens[:len(q.Tokens):len(q.Tokens)]
 		}
-		c.Send(s.kv, h.kv)
+		s.out.request.Send(h.kv)
 	}
 }
 
@@ -194,14 +191,14 @@ func (s *scheduler) markStarved() {
 		h.starved.Store(true)
 		s.state.Consumed(q, h.consumed.Load())
 		if !s.state.Starved(q) && h.starved.CompareAndSwap(true, false) {
-			s.tree.system.Send(s.scheduler, &h.wake)
+			s.out.wake.Send(&h.wake)
 		}
 	}
 }
 
 // finish takes a step back and gives each sequence its token.
 func (s *scheduler) finish(c actor.Context, m *step) {
-	s.stepping = false
+	s.out.step.Give()
 	switch {
 	case errors.Is(m.err, errAbandoned):
 		s.stats.idle()
@@ -241,7 +238,7 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, at time.T
 		m.end = s.state.Append(p.Seq, r.ID)
 	}
 	s.urgent = s.urgent || first || m.end != batch.NotEnded
-	c.Send(h.session, m)
+	s.out.token.At(h.session).Send(m)
 }
 
 // strike blames the sequences of a step during which a neighbour died.
@@ -260,7 +257,7 @@ func (s *scheduler) strikeParts(c actor.Context, parts []batch.Part, cause error
 func (s *scheduler) fail(c actor.Context, q *batch.Seq, err error) {
 	h := q.Owner.(*sequence)
 	s.state.Finish(q)
-	c.Send(h.session, &seqFailed{h, err})
+	s.out.failure.At(h.session).Send(&seqFailed{h, err})
 }
 
 func (s *scheduler) publishStats() {

@@ -49,6 +49,7 @@ type record struct {
 type session struct {
 	*core
 	*record
+	out   sessionEdges
 	seq   *sequence
 	detok *token.Stream
 	stops *stop.Matcher
@@ -139,14 +140,14 @@ func (s *session) submit(c actor.Context) {
 		MaxLen: s.limit, Ends: s.ends(), Score: s.request.score, Owner: q,
 	}
 	q.submit.seq, q.cancel.seq, q.wake.seq = q, q, q
-	q.wakeUp = func() { s.system.Send(s.scheduler, &q.wake) }
+	q.wakeUp = func() { s.out.wake.Send(&q.wake) }
 	s.seq = q
 	if s.sent.IsZero() {
 		s.sent = now()
 		s.usage.Queue = s.sent.Sub(s.opened)
 		s.stats.promptTokens.Add(uint64(s.prompt))
 	}
-	c.Send(s.scheduler, &q.submit)
+	s.out.submit.Send(&q.submit)
 }
 
 // tokenSlack is room for generated tokens that is allocated at once.
@@ -162,7 +163,7 @@ func (s *session) ends() func(int32) bool {
 // abandon cancels the sequence under way, if any.
 func (s *session) abandon(c actor.Context) {
 	if s.seq != nil && s.seq.cancelled.CompareAndSwap(false, true) {
-		c.Send(s.scheduler, &s.seq.cancel)
+		s.out.cancel.Send(&s.seq.cancel)
 	}
 	s.seq = nil
 }

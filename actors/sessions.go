@@ -23,6 +23,7 @@ func (m *open) Refused() { m.record.refuse(ErrClosed) }
 // begin again when it restarts.
 type sessions struct {
 	*core
+	out        sessionsEdges
 	supervisor *run.Supervisor
 	records    map[string]*record // by actor id
 	refusing   error              // why no more sessions are opened
@@ -43,12 +44,12 @@ func (s *sessions) Receive(c actor.Context) {
 		s.open(c, m.record)
 	case *restarted:
 		for _, child := range c.Children() {
-			c.Send(child, &restarted{From: m.From})
+			s.out.restarted.At(child).Send(&restarted{})
 		}
 	case *hangUpAll:
 		s.refusing = m.err
 		for _, child := range c.Children() {
-			c.Send(child, &hangUp{m.err})
+			s.out.hangUp.At(child).Send(&hangUp{m.err})
 		}
 	case *actor.Terminated:
 		s.supervisor.Forget(m.Who.Id)
@@ -66,11 +67,14 @@ func (s *sessions) open(c actor.Context, r *record) {
 		r.refuse(s.refusing)
 		return
 	}
-	s.records[s.tree.sessions.Id+"/"+r.id] = r
-	err := s.spawn(c, "session", r.id, nil, func(int) actor.Actor { return &session{core: s.core, record: r} })
+	id := s.wiring.places.sessions.Address.Id + "/" + r.id
+	s.records[id] = r
+	err := s.spawn(c, s.wiring.places.session, r.id, nil, func(int) actor.Actor {
+		return &session{core: s.core, out: s.wiring.session, record: r}
+	})
 	if err != nil {
-		delete(s.records, s.tree.sessions.Id+"/"+r.id)
-		s.system.Forget(s.tree.sessions.Id + "/" + r.id)
+		delete(s.records, id)
+		s.system.Forget(id)
 		r.refuse(err)
 	}
 }

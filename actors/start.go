@@ -50,9 +50,10 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, cfg.Device.Close(), cfg.File.Close())
 	}
+	at := e.wiring.places.engine
 	err = e.system.Start(run.Spec{
-		Name: e.tree.engine.Id, Capacity: capacity("engine"), Children: e.system.Supervisor(e.gaveUp),
-		Produce: func(int) actor.Actor { return &root{core: e.core, health: e.health} },
+		Name: at.Address.Id, Capacity: e.wiring.graph.Capacity(at), Children: e.system.Supervisor(e.gaveUp),
+		Produce: func(int) actor.Actor { return &root{core: e.core, out: e.wiring.root, health: e.health} },
 	})
 	if err != nil {
 		return nil, errors.Join(err, e.free())
@@ -105,7 +106,9 @@ func prepare(cfg *Config) (*Engine, error) {
 	}
 	k.logits = floatsOf(area)
 	onAllCores, ok := k.backend.(crowding)
-	k.tree = newTree(cfg.Log, ok && onAllCores.Crowding())
+	k.system, k.log = run.NewSystem(cfg.Log), cfg.Log
+	k.turns = run.NewTurns(ok && onAllCores.Crowding(), batch.Window/4) // waiting must not use up a client's credit
+	k.wiring = wire(k.system, k.turns)
 	e := &Engine{core: k, Info: info, health: newHealth(), empty: make(chan struct{})}
 	return e, nil
 }

@@ -43,8 +43,13 @@ func NewSystem(log zerolog.Logger) *System {
 	return s
 }
 
-// Address returns the address of the actor with this path, which need not exist yet.
-func (s *System) Address(path string) *actor.PID { return s.proto.NewLocalPID(path) }
+// Address returns the address of the actor with this path, which need not exist yet. Without a system there is none.
+func (s *System) Address(path string) *actor.PID {
+	if s == nil {
+		return nil
+	}
+	return s.proto.NewLocalPID(path)
+}
 
 // Spec says what an actor is made of.
 type Spec struct {
@@ -92,9 +97,6 @@ func (s *System) props(id string, spec *Spec) *actor.Props {
 		return produce(incarnation)
 	}, options...)
 }
-
-// Send sends a message to an actor, from anywhere.
-func (s *System) Send(to *actor.PID, message any) { s.proto.Root.Send(to, message) }
 
 // Stop ends an actor and waits until it and its children are gone.
 func (s *System) Stop(who *actor.PID) error { return s.proto.Root.StopFuture(who).Wait() }

@@ -57,13 +57,13 @@ func TestMailboxFlood(t *testing.T) {
 			refused := 0
 			s := &stuck{entered: make(chan struct{}), free: make(chan struct{})}
 			pid := start(t, tr, room, s)
-			tr.Send(pid, &note{"block", &refused})
+			tr.proto.Root.Send(pid, &note{"block", &refused})
 			<-s.entered
 			for range room + 7 {
-				tr.Send(pid, &note{"note", &refused})
+				tr.proto.Root.Send(pid, &note{"note", &refused})
 			}
 			require.Equal(t, 7, refused)
-			tr.Send(pid, &pressing{note{"urgent", &refused}})
+			tr.proto.Root.Send(pid, &pressing{note{"urgent", &refused}})
 			require.EqualValues(t, 7, tr.load("stuck").refused.Load())
 			stopped := tr.proto.Root.StopFuture(pid)
 			close(s.free)
@@ -79,11 +79,11 @@ func TestUrgentOvertakes(t *testing.T) {
 	refused := 0
 	s := &stuck{entered: make(chan struct{}), free: make(chan struct{})}
 	pid := start(t, tr, 3, s)
-	tr.Send(pid, &note{"block", &refused})
+	tr.proto.Root.Send(pid, &note{"block", &refused})
 	<-s.entered
-	tr.Send(pid, &note{"first", &refused})
-	tr.Send(pid, &note{"second", &refused})
-	tr.Send(pid, &pressing{note{"urgent", &refused}})
+	tr.proto.Root.Send(pid, &note{"first", &refused})
+	tr.proto.Root.Send(pid, &note{"second", &refused})
+	tr.proto.Root.Send(pid, &pressing{note{"urgent", &refused}})
 	close(s.free)
 	require.NoError(t, tr.proto.Root.PoisonFuture(pid).Wait())
 	require.Equal(t, []string{"block", "urgent", "first", "second"}, s.handled)
