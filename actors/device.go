@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
@@ -26,6 +27,7 @@ type device struct {
 	*core
 	out         deviceEdges
 	incarnation int
+	spans       *trace.Track // of segments
 	resident    bool
 	gen         uint64
 	owed        *run.Flush // to be answered when the weights are there
@@ -142,6 +144,7 @@ func (d *device) runSegments(m *step) error {
 		}
 		after := now()
 		m.times.segments[d.bound.Segments[i].Kind] += after.Sub(before)
+		d.spans.Record(segmentKind(d.bound.Segments[i].Kind), m.number, before, before, after)
 		before = after
 	}
 	return nil

@@ -207,7 +207,7 @@ func (w *wiring) wireRestarts(g *run.Graph, p *places) {
 	w.packer.restarted, w.uploader.restarted = tell(p.packer, p.uploader), tell(p.uploader, p.prefetcher)
 
 	fail := func(from run.Place) run.Edge[failed] {
-		return run.Connect[failed](g, from, p.engine, run.Most(controlCredits), "what fails is tried again only after a restart")
+		return run.Connect[failed](g, from, p.engine, run.Most(controlCredits), "again only after a restart")
 	}
 	w.root.failed, w.device.broken, w.uploader.broken = fail(p.anybody), fail(p.device), fail(p.uploader)
 	w.root.hangUpAll = run.Connect[hangUpAll](g, p.engine, p.sessions, run.Most(controlCredits), "one a failure")

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/internal/mem"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
@@ -185,3 +186,6 @@ func (e *Engine) Snapshot() Snapshot {
 
 // Steps returns where the time of steps went so far.
 func (e *Engine) Steps() Steps { return e.stats.snapshot() }
+
+// Spans returns what was done last, by whom and for how long, in the order in which it ended.
+func (e *Engine) Spans() []trace.Span { return e.system.Spans().Snapshot(nil) }

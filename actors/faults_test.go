@@ -70,7 +70,7 @@ func TestPoison(t *testing.T) {
 			_, err := drain(begin(t, e, ask([]int32{4, poison, 6}, 20)))
 			require.ErrorContains(t, err, "this request cannot be computed")
 			for i, s := range streams {
-				require.Equal(t, want[i], trace(t, s))
+				require.Equal(t, want[i], spelled(t, s))
 			}
 			require.NoError(t, e.Health())
 		})
@@ -167,7 +167,7 @@ func TestSurviveWhileLoading(t *testing.T) {
 			}
 			s := begin(t, e, ask(prompts(1)[0], 20))
 			defer time.AfterFunc(20*time.Second, s.Close).Stop()
-			require.Equal(t, want, trace(t, s))
+			require.Equal(t, want, spelled(t, s))
 			loaded, total := e.Loaded()
 			require.Equal(t, total, loaded)
 		})

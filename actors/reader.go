@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
@@ -17,6 +19,8 @@ type read struct {
 	from  int64
 	bytes int
 	reply run.Edge[read]
+	asked time.Time // when it was passed on to the thread
+	began time.Time // when that passed it on to the disk
 
 	data []byte
 	err  error
@@ -50,6 +54,7 @@ func (r *reader) Receive(c actor.Context) {
 		m.Done()
 	case *read:
 		if m.gen == r.gen {
+			m.asked = now()
 			r.io.requests <- m // holds as many as there are slabs: never blocks
 		}
 	default:

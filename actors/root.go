@@ -83,6 +83,7 @@ func (r *root) start(c actor.Context) error {
 	w, at := r.wiring, &r.wiring.places
 	s := &sessions{core: r.core, out: w.sessions, records: make(map[string]*record)}
 	s.supervisor = r.system.Supervisor(s.gaveUp)
+	segments := r.system.Spans().Track(at.device.Address.Id + "/segments")
 	children := []struct {
 		at       run.Place
 		children *run.Supervisor
@@ -93,7 +94,9 @@ func (r *root) start(c actor.Context) error {
 		{at.kv, nil, func(n int) actor.Actor { return &kvOwner{core: r.core, out: w.kv, incarnation: n} }},
 		{at.sampler, nil, func(n int) actor.Actor { return &sampler{core: r.core, out: w.sampler, incarnation: n} }},
 		{at.device, r.system.Supervisor(r.gaveUp),
-			func(n int) actor.Actor { return &device{core: r.core, out: w.device, incarnation: n} }},
+			func(n int) actor.Actor {
+				return &device{core: r.core, out: w.device, incarnation: n, spans: segments}
+			}},
 		{at.scheduler, nil,
 			func(n int) actor.Actor { return &scheduler{core: r.core, out: w.scheduler, incarnation: n} }},
 		{at.sessions, s.supervisor, func(int) actor.Actor { return s }},

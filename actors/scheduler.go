@@ -3,7 +3,6 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -215,12 +214,12 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 	for i, p := range m.parts {
 		s.state.Advance(p)
 		if s.state.Live(p.Seq) && p.Wanted > 0 {
-			s.deliver(c, p, &m.results[i], m.times.sampled)
+			s.deliver(c, p, &m.results[i], m)
 		}
 	}
 }
 
-func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, at time.Time) {
+func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step) {
 	h := p.Seq.Owner.(*sequence)
 	if r.err != nil {
 		s.fail(c, p.Seq, r.err)
@@ -228,7 +227,7 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, at time.T
 	}
 	first := p.Seq.Sent() == 0
 	m := &h.out[p.Seq.Sent()%batch.Window]
-	*m = tokenMessage{seq: h, cached: max(h.cached, 0), at: at}
+	*m = tokenMessage{seq: h, cached: max(h.cached, 0), at: of.times.sampled, step: of.number}
 	if p.Seq.Score {
 		m.pos = p.Seq.Done() - p.Rows
 		m.end = s.state.Scored(p.Seq)

@@ -20,6 +20,7 @@ type stats struct {
 	prefill, decode          account
 
 	last struct { // scheduler only
+		number  uint64
 		planned time.Time
 		work    time.Duration
 		sample  time.Duration
@@ -115,6 +116,8 @@ func (s *stats) stepPlanned(m *step) {
 		s.computing.Add(int64(s.last.work))
 		s.sampled.Add(int64(s.last.sample))
 	}
+	s.last.number++
+	m.number = s.last.number
 	s.last.planned, s.last.chained = m.times.planned, false
 }
 

@@ -16,6 +16,7 @@ import (
 // generation, refilled each time: whoever received it last owns it.
 type step struct {
 	gen     uint64
+	number  uint64 // of all steps that were planned
 	compute backend.Step
 	parts   []batch.Part
 	results []outcome // by part
@@ -67,6 +68,7 @@ type tokenMessage struct {
 	end    batch.End
 	pos    int // Score: position of the first row of seq.rows
 	cached int
+	step   uint64    // its number
 	at     time.Time // when it was sampled
 }
 

@@ -1,5 +1,7 @@
 package run
 
+import "github.com/sluice-ai/sluice/internal/trace"
+
 // When a neighbour restarts, messages and answers may be lost with it. Rather than guess which, those who work
 // together start a new generation: one of them sends Flush to its partners, who forget what they held, and answer
 // Flushed. Mailboxes keep order, so that after the answers nothing of an older generation is under way; late messages
@@ -26,6 +28,15 @@ func (*Flush) Late() {}
 
 // Late implements Late.
 func (*Flushed) Late() {}
+
+// Trace implements Traced.
+func (*Flush) Trace() (trace.Kind, uint64) { return trace.Restart, 0 }
+
+// Trace implements Traced.
+func (*Flushed) Trace() (trace.Kind, uint64) { return trace.Restart, 0 }
+
+// Trace implements Traced.
+func (*Restarted[W]) Trace() (trace.Kind, uint64) { return trace.Restart, 0 }
 
 // Urgent implements Urgent: until its receiver knows, it waits for answers that will not come.
 func (*Restarted[W]) Urgent() {}

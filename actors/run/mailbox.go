@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/internal/trace"
 )
 
 // Urgent marks messages that overtake the others: cancel, shutdown, restarts of a neighbour.
@@ -36,11 +38,17 @@ type mailbox struct {
 	load       *load
 }
 
+// Traced is implemented by messages whose spans have a kind, and belong to a step where its number is not 0. Their
+// receiver owns them when it is asked.
+type Traced interface {
+	Trace() (kind trace.Kind, step uint64)
+}
+
 // load is what an actor did. It outlives restarts.
 type load struct {
-	handled, refused, restarts atomic.Uint64
-	busy, waited               atomic.Int64 // nanoseconds
-	depth, peak                atomic.Int64
+	track             *trace.Track // of the messages it handled
+	refused, restarts atomic.Uint64
+	depth, peak       atomic.Int64
 }
 
 type envelope struct {
@@ -167,11 +175,13 @@ func (m *mailbox) process() {
 }
 
 func (m *mailbox) handle(e envelope) {
+	kind, step := trace.Message, uint64(0)
+	if t, ok := e.message.(Traced); ok {
+		kind, step = t.Trace()
+	}
 	start := now()
 	m.invoker.InvokeUserMessage(e.message)
-	m.load.busy.Add(int64(now().Sub(start)))
-	m.load.waited.Add(int64(start.Sub(e.at)))
-	m.load.handled.Add(1)
+	m.load.track.Record(kind, step, e.at, start, now())
 }
 
 // next takes the next message in order: system, urgent, user. Without one the mailbox becomes idle.

@@ -11,12 +11,15 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
+
+	"github.com/sluice-ai/sluice/internal/trace"
 )
 
 // System is a tree of actors: their addresses, their log and the accounts of what they did.
 type System struct {
 	log   zerolog.Logger
 	proto *actor.ActorSystem
+	spans *trace.Ring
 
 	dead       atomic.Uint64 // messages to actors that are gone
 	unexpected atomic.Uint64 // messages that their receiver does not list
@@ -25,9 +28,12 @@ type System struct {
 	loads map[string]*load // by actor id; one that is forgotten goes
 }
 
+// spansKept is some seconds of a small model's tokens, and half a megabyte.
+const spansKept = 8192
+
 // NewSystem returns a system without actors.
 func NewSystem(log zerolog.Logger) *System {
-	s := &System{log: log, loads: make(map[string]*load)}
+	s := &System{log: log, spans: trace.New(spansKept, now()), loads: make(map[string]*load)}
 	s.proto = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 			return slog.New(zerolog.NewSlogHandler(log.Level(max(log.GetLevel(), zerolog.WarnLevel))))
@@ -42,6 +48,9 @@ func NewSystem(log zerolog.Logger) *System {
 	})
 	return s
 }
+
+// Spans is where every message that an actor handled leaves a span, and who works beside actors may leave some too.
+func (s *System) Spans() *trace.Ring { return s.spans }
 
 // Address returns the address of the actor with this path, which need not exist yet. Without a system there is none.
 func (s *System) Address(path string) *actor.PID {
@@ -78,7 +87,7 @@ func (s *System) spawn(parent actor.SpawnerContext, id string, spec Spec) error 
 }
 
 func (s *System) props(id string, spec *Spec) *actor.Props {
-	l := new(load)
+	l := &load{track: s.spans.Track(id)}
 	s.mu.Lock()
 	s.loads[id] = l
 	s.mu.Unlock()
@@ -174,9 +183,10 @@ func (s *System) Status() []Status {
 	defer s.mu.Unlock()
 	out := make([]Status, 0, len(s.loads))
 	for id, l := range s.loads {
+		did := l.track.Total()
 		out = append(out, Status{
-			ID: id, Handled: l.handled.Load(), Refused: l.refused.Load(), Restarts: l.restarts.Load(),
-			Depth: l.depth.Load(), Peak: l.peak.Load(), Busy: time.Duration(l.busy.Load()), Waited: time.Duration(l.waited.Load()),
+			ID: id, Handled: did.Count, Refused: l.refused.Load(), Restarts: l.restarts.Load(),
+			Depth: l.depth.Load(), Peak: l.peak.Load(), Busy: did.Work, Waited: did.Wait,
 		})
 	}
 	slices.SortFunc(out, func(a, b Status) int { return strings.Compare(a.ID, b.ID) })
