@@ -35,6 +35,8 @@ func Edges() []Edge {
 		{"device", "sampler", "step", 1, "one a step"},
 		{"sampler", "scheduler", "step", 1, "one a step"},
 		{"device", "scheduler", "failed step", 1, "one a step"},
+		{"device", "scheduler", "ring", controlCredits, "one a restart, and restarts are bounded"},
+		{"device", "device", "computed", 1, "one a step, from the device's own threads"},
 		{"scheduler", "session", "token", 2 * batch.Window, "a window; then the sequence waits until its client reads; another when it starts again"},
 		{"scheduler", "session", "failure", 2, "one a sequence"},
 		{"prefetcher", "uploader", "fetch", 2 * fetchAhead, "the next group waits"},

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
@@ -171,7 +170,7 @@ func (e *Engine) close(ctx context.Context) error {
 
 // free gives back what the tree stood on. No actor is left.
 func (e *Engine) free() error {
-	return errors.Join(e.backend.Close(), e.slabs.Close(), mem.Free(bytesOf(e.logits)), e.file.Close())
+	return errors.Join(e.backend.Close(), e.slabs.Close(), e.file.Close())
 }
 
 // Snapshot returns the engine's state in numbers.

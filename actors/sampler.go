@@ -29,7 +29,7 @@ func (s *sampler) Receive(c actor.Context) {
 		s.gen = m.gen
 		c.Send(s.scheduler, &flushed{m.gen, partySampler})
 	case *step:
-		if m.gen == s.gen {
+		if m.gen == s.gen && m.compute.Logits != nil {
 			s.sampling.Store(m)
 			m.times.sampling = now()
 			s.step(m)
