@@ -35,7 +35,7 @@ func decodeChat(body []byte, m *model) (order, *Error) {
 		r.Sampling.LogProbs = top
 	}
 	f.format()
-	o.think = f.reasoning()
+	r.Thoughts = f.reasoning()
 	r.Chat = in
 	o.prompts = append(o.prompts, r)
 	return o, f.fault
