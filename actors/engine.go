@@ -25,8 +25,10 @@ type Request struct {
 	Sampling  sample.Params
 	Stop      []string // texts that end the answer and are not part of it
 	IgnoreEOG bool     // end tokens do not end the answer; Sampling should ban them
+	Thoughts  bool     // what the model thinks comes apart from its text, without the tags around it
 
-	score bool
+	prompt *prompt // shared with other choices; nil: of this request alone
+	score  bool
 }
 
 // UserError is a request's fault; its text is meant for the user.
