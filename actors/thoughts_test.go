@@ -30,7 +30,7 @@ type scriptedModel struct {
 	script []int32
 }
 
-func (m scriptedModel) Run(segment int, s *backend.Step) error {
+func (m scriptedModel) Enqueue(segment int, s *backend.Step) error {
 	if segment != m.head {
 		return nil
 	}
