@@ -117,7 +117,7 @@ type synthetic struct {
 	bytes      int64 // of all tensors
 }
 
-// plan lists the tensors of the program that the shape's metadata gives, each with the type that the file type gives it.
+// plan lists the tensors of the program that the shape's metadata gives, each with its type by the recipe.
 func (c *synthCmd) plan(name string, config *synth.Config, recipe *ftype.Type) (*synthetic, error) {
 	md := config.Meta(name)
 	program, err := arch.Record(md, config.Has, arch.Options{})
