@@ -42,11 +42,11 @@ func (d steady) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 
 type steadyModel struct{ backend.Model }
 
-func (m steadyModel) Run(segment int, s *backend.Step) error {
+func (m steadyModel) Enqueue(segment int, s *backend.Step) error {
 	if segment == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	return m.Model.Run(segment, s)
+	return m.Model.Enqueue(segment, s)
 }
 
 // A client that paused goes on when it reads again, also while others keep the device busy.

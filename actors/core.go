@@ -38,7 +38,6 @@ type core struct {
 	generation atomic.Uint64
 	ids        atomic.Uint64        // of sequences
 	model      backend.Model        // device; the uploader, its child, uses it
-	logits     []float32            // the step's output
 	computing  atomic.Pointer[step] // device: what it works on
 	sampling   atomic.Pointer[step] // sampler: what it works on
 

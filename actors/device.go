@@ -17,7 +17,18 @@ import (
 type (
 	// loaded, from the prefetcher, or from itself where nothing has to be loaded: every weight is on the device.
 	loaded struct{ incarnation int }
+	// computed, from the device's own threads: a step that it worked on beside the actors has ended.
+	computed struct{ step *step }
 )
+
+// stepRing, to the scheduler before flushed: the steps of the model, as many as may be in flight.
+type stepRing struct {
+	gen   uint64
+	steps []*step
+}
+
+func (*stepRing) Late() {}
+func (*computed) Late() {}
 
 func (*loaded) Late() {}
 
@@ -51,6 +62,10 @@ func (d *device) Receive(c actor.Context) {
 	case *step:
 		if m.gen == d.gen {
 			d.compute(c, m)
+		}
+	case *computed:
+		if m.step.gen == d.gen {
+			d.computed(c, m.step)
 		}
 	default:
 		d.system.Lifecycle(c)
@@ -99,6 +114,9 @@ func (d *device) closeModel() {
 	if d.model == nil {
 		return
 	}
+	for _, s := range d.model.Steps() { // they may still be on their way to the sampler
+		s.Logits = nil
+	}
 	if err := d.model.Close(); err != nil {
 		d.log.Error().Err(err).Msg("closing the model")
 	}
@@ -107,19 +125,32 @@ func (d *device) closeModel() {
 
 func (d *device) answer(c actor.Context) {
 	if d.owed != nil && d.resident {
+		r := &stepRing{gen: d.owed.Gen}
+		for _, s := range d.model.Steps() {
+			r.steps = append(r.steps, newStep(d.limits.Seqs, s, func(m *step) { d.out.computed.Send(&computed{m}) }))
+		}
+		d.out.ring.Send(r)
 		d.owed.Done()
 		d.owed = nil
 	}
 }
 
-// compute runs a step and hands it to the sampler; a failed or abandoned one goes straight back.
+// compute has the device work on a step. One that computes on the processor is done with it here.
 func (d *device) compute(c actor.Context, m *step) {
 	d.computing.Store(m)
 	d.turns.Compute(func() {
 		m.times.started = now()
-		m.err = d.runSegments(m)
-		m.times.computed = now()
+		m.err = d.enqueue(m)
+		d.model.Finish(m.compute, m.ended)
 	})
+	if m.left() {
+		d.computed(c, m)
+	}
+}
+
+// computed hands a step to the sampler; a failed or abandoned one goes straight back.
+func (d *device) computed(c actor.Context, m *step) {
+	m.times.computed = now()
 	d.computing.Store(nil)
 	if m.err != nil {
 		d.out.failed.Send(m)
@@ -131,15 +162,15 @@ func (d *device) compute(c actor.Context, m *step) {
 // errAbandoned ends a step of which nobody wants the result any more.
 var errAbandoned = errors.New("step abandoned: its sequences are cancelled")
 
-// runSegments keeps account of the time by kind of segment: one look at the clock for each.
-func (d *device) runSegments(m *step) error {
+// enqueue keeps account of the time by kind of segment: one look at the clock for each.
+func (d *device) enqueue(m *step) error {
 	clear(m.times.segments[:])
 	before := m.times.started
 	for i := range d.bound.Segments {
 		if abandoned(m.parts) {
 			return errAbandoned
 		}
-		if err := d.model.Run(i, &m.compute); err != nil {
+		if err := d.model.Enqueue(i, m.compute); err != nil {
 			return fmt.Errorf("%s: %w", segmentName(&d.bound.Segments[i]), err)
 		}
 		after := now()

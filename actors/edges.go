@@ -90,6 +90,8 @@ type (
 	deviceEdges struct {
 		restarted    run.Edge[restarted]
 		step, failed run.Edge[step]
+		ring         run.Edge[stepRing]
+		computed     run.Edge[computed] // from the device's own threads
 		loaded       run.Edge[loaded]
 		inPlace      run.Edge[loaded]
 		broken       run.Edge[failed]
@@ -173,6 +175,9 @@ func (w *wiring) wireSteps(g *run.Graph, p *places) {
 		"one a starved sequence whose client read meanwhile")
 	w.device.step = run.Connect[step](g, p.device, p.sampler, run.Each(w.scheduler.step.Edge), "one a step")
 	w.device.failed = run.Connect[step](g, p.device, p.scheduler, run.Each(w.scheduler.step.Edge), "a failed one returns")
+	w.device.ring = run.Connect[stepRing](g, p.device, p.scheduler, run.Most(controlCredits), restarts)
+	w.device.computed = run.Connect[computed](g, p.device, p.device, run.Each(w.scheduler.step.Edge),
+		"one a step, from the device's own threads")
 	w.sampler.step = run.Connect[step](g, p.sampler, p.scheduler, run.Each(w.device.step), "one a step")
 }
 

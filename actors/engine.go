@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -24,8 +23,10 @@ type Request struct {
 	Sampling  sample.Params
 	Stop      []string // texts that end the answer and are not part of it
 	IgnoreEOG bool     // end tokens do not end the answer; Sampling should ban them
+	Thoughts  bool     // what the model thinks comes apart from its text, without the tags around it
 
-	score bool
+	prompt *prompt // shared with other choices; nil: of this request alone
+	score  bool
 }
 
 // UserError is a request's fault; its text is meant for the user.
@@ -166,7 +167,7 @@ func (e *Engine) close(ctx context.Context) error {
 
 // free gives back what the tree stood on. No actor is left.
 func (e *Engine) free() error {
-	return errors.Join(e.backend.Close(), e.slabs.Close(), mem.Free(bytesOf(e.logits)), e.file.Close())
+	return errors.Join(e.backend.Close(), e.slabs.Close(), e.file.Close())
 }
 
 // Snapshot returns the engine's state in numbers.

@@ -41,11 +41,11 @@ type faultyModel struct {
 	fail func() error
 }
 
-func (m faultyModel) Run(segment int, s *backend.Step) error {
+func (m faultyModel) Enqueue(segment int, s *backend.Step) error {
 	if segment == 2 && slices.Contains(s.Tokens, poison) {
 		return m.fail()
 	}
-	return m.Model.Run(segment, s)
+	return m.Model.Enqueue(segment, s)
 }
 
 // A request that cannot be computed ends with an error, whether the device reports it or dies of it; the others, which

@@ -31,7 +31,7 @@ func (s *sampler) Receive(c actor.Context) {
 		s.gen = m.Gen
 		m.Done()
 	case *step:
-		if m.gen == s.gen {
+		if m.gen == s.gen && m.compute.Logits != nil {
 			s.sampling.Store(m)
 			m.times.sampling = now()
 			s.step(m)

@@ -59,6 +59,10 @@ func (s *scheduler) Receive(c actor.Context) {
 		if m.gen == s.gen {
 			s.finish(c, m)
 		}
+	case *stepRing:
+		if m.gen == s.gen {
+			s.step = m.steps[0]
+		}
 	case *run.Flushed:
 		if m.Gen == s.gen {
 			s.unflushed.Done(m)
@@ -86,7 +90,6 @@ func (s *scheduler) start(c actor.Context) {
 func (s *scheduler) restart(c actor.Context) {
 	s.gen = s.generation.Add(1)
 	s.out.step.Reset()
-	s.step = newStep(s.limits.Seqs) // the old one may still be in a mailbox
 	s.state.Reset()
 	for _, q := range s.state.Seqs() {
 		h := q.Owner.(*sequence)
@@ -108,7 +111,7 @@ func (s *scheduler) pump(c actor.Context) {
 	for {
 		m := s.step
 		var hopeless *batch.Seq
-		m.parts, hopeless = s.state.Plan(&m.compute, m.parts, s.pace.budget(s.limits.Rows))
+		m.parts, hopeless = s.state.Plan(m.compute, m.parts, s.pace.budget(s.limits.Rows))
 		if hopeless != nil {
 			s.fail(c, hopeless, errNoBlocks)
 			continue
@@ -130,7 +133,7 @@ var errNoBlocks = errors.New("the KV cache has too few blocks for this sequence 
 func (s *scheduler) dispatch(c actor.Context, m *step) {
 	m.gen, m.err = s.gen, nil
 	m.results = m.results[:len(m.parts)]
-	m.compute.Logits = s.logits[:len(m.compute.Wanted)*s.bound.Vocab]
+	m.meet.Store(0)
 	m.times.planned = now()
 	s.stats.stepPlanned(m)
 	s.out.step.Take()

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/stop"
 	"github.com/sluice-ai/sluice/stages/token"
@@ -33,19 +34,20 @@ type record struct {
 	gone    atomic.Bool // nobody reads the stream any more
 	moving  atomic.Bool // the session stops only to be started again
 
-	tokens []int32      // prompt, then generated; nil before it was encoded
-	prompt int          // tokens of the prompt
-	limit  int          // most tokens in all
-	state  sample.State // after the last token
-	scored int          // Score: positions handed to the stream
-	usage  Usage
-	opened time.Time
-	sent   time.Time // submitted
-	began  time.Time // first token
+	opening chat.Thinking // as the prompt leaves it
+	tokens  []int32       // prompt, then generated; nil before it was encoded
+	prompt  int           // tokens of the prompt
+	limit   int           // most tokens in all
+	state   sample.State  // after the last token
+	scored  int           // Score: positions handed to the stream
+	usage   Usage
+	opened  time.Time
+	sent    time.Time // submitted
+	began   time.Time // first token
 }
 
 // session is the life of one request: it encodes the prompt, submits it, turns tokens into text by the stop rules,
-// and feeds the stream.
+// tells thinking from the answer, and feeds the stream.
 type session struct {
 	*core
 	*record
@@ -53,6 +55,7 @@ type session struct {
 	seq   *sequence
 	detok *token.Stream
 	stops *stop.Matcher
+	think chat.Thinking
 	buf   []byte // text of the token at hand
 }
 
@@ -115,9 +118,11 @@ func (s *session) prepare() error {
 		}
 	}
 	s.stops = stop.New(s.request.Stop)
+	s.think = s.opening
 	s.detok = s.decoder()
 	for _, id := range s.tokens[s.prompt:] { // this text is with the stream already
-		s.stops.Push(s.detok.Push(id))
+		text, _ := s.stops.Push(s.detok.Push(id))
+		s.think.Push(text)
 	}
 	return nil
 }
@@ -195,7 +200,7 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 	stopped := s.decode(m)
 	finish := finishOf(m.end, stopped)
 	s.stream.push(m.seq, func(e *Event) {
-		e.Text = append(e.Text, s.buf...)
+		s.label(e, finish != Running)
 		e.HasToken, e.Token, e.LogProb, e.Top, e.Finish = true, m.result.ID, m.result.LogProb, m.result.Top, finish
 		e.At = m.at
 	})
@@ -221,6 +226,21 @@ func (s *session) decode(m *tokenMessage) (stopped bool) {
 		s.buf = append(s.buf, s.stops.Flush()...)
 	}
 	return stopped
+}
+
+// label puts the text at hand where it belongs; the last text leaves nothing held back.
+func (s *session) label(e *Event, last bool) {
+	if !s.request.Thoughts {
+		e.Text = append(e.Text, s.buf...)
+		return
+	}
+	add := func(thought, text []byte) {
+		e.Thought, e.Text = append(e.Thought, thought...), append(e.Text, text...)
+	}
+	add(s.think.Push(s.buf))
+	if last {
+		add(s.think.End())
+	}
 }
 
 func (s *session) emit(piece []byte) (stopped bool) {
@@ -260,10 +280,11 @@ func (s *session) rows(c actor.Context, m *tokenMessage) {
 
 // encode turns the request's prompt into tokens and checks that they fit.
 func (k *core) encode(r *record) error {
-	ids, err := k.promptTokens(&r.request)
+	p, err := k.promptOf(&r.request)
 	if err != nil {
 		return err
 	}
+	ids := p.tokens
 	if len(ids) == 0 {
 		return refuse("the prompt has no tokens: give it some text")
 	}
@@ -282,7 +303,7 @@ func (k *core) encode(r *record) error {
 			return err
 		}
 	}
-	r.prompt, r.tokens = len(ids), ids
+	r.prompt, r.tokens, r.opening = len(ids), ids[:len(ids):len(ids)], p.thinking // others share the array
 	r.usage.Prompt = len(ids)
 	return nil
 }

@@ -15,6 +15,7 @@ func (*hangUp) Trace() (trace.Kind, uint64)         { return trace.Request, 0 }
 func (*seqFailed) Trace() (trace.Kind, uint64)      { return trace.Request, 0 }
 func (*kvRequest) Trace() (trace.Kind, uint64)      { return trace.Blocks, 0 }
 func (m *step) Trace() (trace.Kind, uint64)         { return trace.Step, m.number }
+func (m *computed) Trace() (trace.Kind, uint64)     { return trace.Step, m.step.number }
 func (m *tokenMessage) Trace() (trace.Kind, uint64) { return trace.Token, m.step }
 func (*fetch) Trace() (trace.Kind, uint64)          { return trace.Weights, 0 }
 func (*resident) Trace() (trace.Kind, uint64)       { return trace.Weights, 0 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
@@ -12,7 +11,6 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/arch"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/token"
@@ -67,9 +65,6 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// crowding is implemented by devices that compute on the processor. It says whether they do so on every core.
-type crowding interface{ Crowding() bool }
-
 // prepare does all that can fail before an actor runs.
 func prepare(cfg *Config) (*Engine, error) {
 	k := &core{file: cfg.File, backend: cfg.Device}
@@ -100,14 +95,8 @@ func prepare(cfg *Config) (*Engine, error) {
 	if k.slabs, err = pin.New(slabCount, k.slabBytes); err != nil {
 		return nil, err
 	}
-	area, err := mem.Alloc(int64(k.layout.MaxWanted) * int64(k.bound.Vocab) * 4)
-	if err != nil {
-		return nil, errors.Join(err, k.slabs.Close())
-	}
-	k.logits = floatsOf(area)
-	onAllCores, ok := k.backend.(crowding)
 	k.system, k.log = run.NewSystem(cfg.Log), cfg.Log
-	k.turns = run.NewTurns(ok && onAllCores.Crowding(), batch.Window/4) // waiting must not use up a client's credit
+	k.turns = run.NewTurns(k.backend.Traits().Crowded, batch.Window/4) // waiting must not use up a client's credit
 	k.wiring = wire(k.system, k.turns)
 	e := &Engine{core: k, Info: info, health: newHealth(), empty: make(chan struct{})}
 	return e, nil
@@ -149,18 +138,4 @@ func (e *Engine) await(ctx context.Context, progress func(done, total int64)) er
 			return ctx.Err()
 		}
 	}
-}
-
-func floatsOf(area []byte) []float32 {
-	if len(area) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*float32)(unsafe.Pointer(&area[0])), len(area)/4)
-}
-
-func bytesOf(floats []float32) []byte {
-	if len(floats) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(&floats[0])), len(floats)*4)
 }

@@ -94,7 +94,7 @@ func (m *model) benchmark(b *testing.B, depth, rows, features int) {
 	}
 	run := func() {
 		for i := range m.segments {
-			require.NoError(b, m.Run(i, &step))
+			require.NoError(b, m.Enqueue(i, &step))
 		}
 	}
 	run()

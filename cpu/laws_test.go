@@ -183,7 +183,7 @@ func TestRowAlone(t *testing.T) {
 		}
 	}
 	for i := range m.Segments {
-		require.NoError(t, together.Run(i, &step))
+		require.NoError(t, together.Enqueue(i, &step))
 	}
 	for i, n := range lengths {
 		alone := start(t, device(t, 1, ""), m, backend.KVF16, n+2, n+2)

@@ -56,7 +56,7 @@ func TestScheduleExperts(t *testing.T) {
 3 products linear
 `, text(segments))
 	c := backend.Config{KV: backend.KVF16, Blocks: 1, MaxRows: 7, MaxWanted: 3}
-	apart(t, makeRoom(p, v, segments, c, true), c)
+	apart(t, makeRoom(p, v, segments, handed(p), c, true), c)
 }
 
 // TestRouting: every slot is one row at one of its experts, slots of an expert lie together in the order of rows, and

@@ -101,7 +101,7 @@ func TestRoom(t *testing.T) {
 	p := layer(t)
 	c := backend.Config{KV: backend.KVF16, Blocks: 1, MaxRows: 7, MaxWanted: 3}
 	v, segments := scheduleAll(p)
-	r := makeRoom(p, v, segments, c, false)
+	r := makeRoom(p, v, segments, handed(p), c, false)
 	apart(t, r, c)
 	require.True(t, r.place(p.Logits).logits)
 	require.True(t, r.place(p.Segments[3].Nodes[2].Out).logits, "the product that the soft cap reads")

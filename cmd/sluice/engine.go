@@ -85,7 +85,7 @@ func (f *engineFlags) logger(e *env) zerolog.Logger {
 	if f.Log != "" {
 		level, _ = zerolog.ParseLevel(f.Log) // kong has checked it
 	}
-	out := zerolog.ConsoleWriter{Out: e.stderr, TimeFormat: time.TimeOnly, NoColor: !e.isTerminal(e.stderr)}
+	out := zerolog.ConsoleWriter{Out: e.stderr, TimeFormat: time.TimeOnly, NoColor: !ansi(e, e.stderr)}
 	return zerolog.New(out).Level(level).With().Timestamp().Logger()
 }
 

@@ -51,11 +51,11 @@ func TestWhereItWentWrong(t *testing.T) {
 	data := make([]byte, 24)
 	require.NoError(t, quant.Quantize(quant.F32, data, []float32{1, 2, 3e38, 4, 5, 3e38}))
 	require.NoError(t, m.Upload(0, 0, data[:16]))
-	require.EqualError(t, m.Run(0, &s), "embed, node 0, embed: token_embd.weight: 1 rows were not uploaded")
+	require.EqualError(t, m.Enqueue(0, &s), "embed, node 0, embed: token_embd.weight: 1 rows were not uploaded")
 	require.NoError(t, m.Upload(0, 2, data[16:]))
-	require.NoError(t, m.Run(0, &s))
-	require.EqualError(t, m.Run(1, &s), "head, node 1, linear: row 0, feature 1 is +Inf")
-	require.EqualError(t, m.Run(2, &s), "segment 2 of 2")
+	require.NoError(t, m.Enqueue(0, &s))
+	require.EqualError(t, m.Enqueue(1, &s), "head, node 1, linear: row 0, feature 1 is +Inf")
+	require.EqualError(t, m.Enqueue(2, &s), "segment 2 of 2 is not computed here")
 }
 
 // TestRoute has choices and weights worked out by hand: e⁰ = 1, and logits are logarithms.

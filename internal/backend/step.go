@@ -2,15 +2,15 @@ package backend
 
 import "fmt"
 
-// Check says what is wrong with a step for a model of vocab tokens compiled with c, or nil. It allocates nothing
-// when there is nothing to say.
-func (s *Step) Check(vocab int, c Config) error {
+// Check says what is wrong with a step for a model of vocab tokens compiled with c, or nil; drawn is how many draws the
+// step before had. It allocates nothing when there is nothing to say.
+func (s *Step) Check(vocab int, c *Config, drawn int) error {
 	if len(s.Tokens) == 0 || len(s.Tokens) > c.MaxRows {
 		return fmt.Errorf("step of %d rows, want 1 to %d", len(s.Tokens), c.MaxRows)
 	}
 	for i, t := range s.Tokens {
-		if t < 0 || int(t) >= vocab {
-			return fmt.Errorf("row %d: token %d, want 0 to %d", i, t, vocab-1)
+		if int(t) < -drawn || int(t) >= vocab {
+			return fmt.Errorf("row %d: token %d, want %d to %d", i, t, -drawn, vocab-1)
 		}
 	}
 	row := 0
@@ -43,7 +43,7 @@ func (p *Span) checkTable(blocks int) error {
 	return nil
 }
 
-func (s *Step) checkWanted(vocab int, c Config) error {
+func (s *Step) checkWanted(vocab int, c *Config) error {
 	if len(s.Wanted) > c.MaxWanted {
 		return fmt.Errorf("logits of %d rows wanted, want at most %d", len(s.Wanted), c.MaxWanted)
 	}

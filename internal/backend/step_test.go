@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/ir"
 )
 
 func good() *Step {
@@ -16,10 +18,10 @@ func good() *Step {
 }
 
 func TestStepCheck(t *testing.T) {
-	c := Config{KV: KVF32, Blocks: 3, MaxRows: 4, MaxWanted: 2}
+	c := &Config{KV: KVF32, Blocks: 3, MaxRows: 4, MaxWanted: 2}
 	s := good()
-	require.NoError(t, s.Check(10, c))
-	require.Zero(t, testing.AllocsPerRun(10, func() { _ = s.Check(10, c) }))
+	require.NoError(t, s.Check(10, c, 0))
+	require.Zero(t, testing.AllocsPerRun(10, func() { _ = s.Check(10, c, 0) }))
 	for _, bad := range []struct {
 		edit func(s *Step)
 		want string
@@ -27,6 +29,7 @@ func TestStepCheck(t *testing.T) {
 		{func(s *Step) { s.Tokens = nil }, "step of 0 rows, want 1 to 4"},
 		{func(s *Step) { s.Tokens = make([]int32, 5) }, "step of 5 rows, want 1 to 4"},
 		{func(s *Step) { s.Tokens[2] = 10 }, "row 2: token 10, want 0 to 9"},
+		{func(s *Step) { s.Tokens[2] = DrawOf(0) }, "row 2: token -1, want 0 to 9"},
 		{func(s *Step) { s.Spans[1].Row = 2 }, "span 1: 3 rows from row 2 at position 0, want rows from 1 on"},
 		{func(s *Step) { s.Spans[1].Rows = 2 }, "spans cover 3 rows of 4"},
 		{func(s *Step) { s.Spans[0].Table = s.Spans[0].Table[:1] }, "span 0: 1 KV blocks do not hold 65 positions"},
@@ -37,6 +40,46 @@ func TestStepCheck(t *testing.T) {
 	} {
 		s := good()
 		bad.edit(s)
-		require.EqualError(t, s.Check(10, c), bad.want)
+		require.EqualError(t, s.Check(10, c, 0), bad.want)
+	}
+}
+
+func TestStepCheckDraws(t *testing.T) {
+	c := &Config{KV: KVF32, Blocks: 3, MaxRows: 4, MaxWanted: 2}
+	s := good()
+	s.Tokens[0] = DrawOf(1)
+	require.NoError(t, s.Check(10, c, 2))
+	require.EqualError(t, s.Check(10, c, 1), "row 0: token -2, want -1 to 9")
+}
+
+func TestConfigCheck(t *testing.T) {
+	p := &ir.Bound{Program: &ir.Program{Segments: make([]ir.Segment, 3)},
+		Groups: []ir.Group{{}, {Segment: 1}, {Segment: 2}}}
+	host, own := Traits{Flight: 1, Memory: HostMemory}, Traits{Flight: 3, Shares: true, Memory: OwnMemory}
+	config := func(edit func(*Config)) *Config {
+		c := &Config{KV: KVF32, Blocks: 1, MaxRows: 1}
+		edit(c)
+		return c
+	}
+	require.NoError(t, config(func(*Config) {}).Check(p, host))
+	require.NoError(t, config(func(c *Config) { c.Slots = [][]int{{0}, {1, 2}, {1, 2}} }).Check(p, own))
+	require.NoError(t, config(func(c *Config) { c.Segments, c.Slots = []int{0, 2}, [][]int{{0}, {2}} }).Check(p, host))
+	for _, bad := range []struct {
+		edit   func(*Config)
+		traits Traits
+		want   string
+	}{
+		{func(c *Config) { c.KV = 9 }, host, "KV type 9: want f32, f16 or q8"},
+		{func(c *Config) { c.Blocks = 0 }, host, "0 KV blocks, 1 rows, 0 wanted: want at least one block and one row"},
+		{func(c *Config) { c.Flight = 2 }, host, "2 steps in flight: the device has room for 1"},
+		{func(c *Config) { c.InPlace = [][]byte{} }, own, "weights in place: the device cannot read the program's memory"},
+		{func(c *Config) { c.Segments = []int{1, 0} }, host, "segments [1 0]: want ascending numbers below 3"},
+		{func(c *Config) { c.Segments = []int{3} }, host, "segments [3]: want ascending numbers below 3"},
+		{func(c *Config) { c.Slots = [][]int{{0, 1}, {2}} }, host,
+			"slot 0 is for 2 groups: on this device each group keeps its own"},
+		{func(c *Config) { c.Slots = [][]int{{0}, {3}} }, own, "slot 1 is for group 3 of 3"},
+		{func(c *Config) { c.Slots = [][]int{{0}, {2}} }, own, "no slot is for group 1"},
+	} {
+		require.EqualError(t, config(bad.edit).Check(p, bad.traits), bad.want)
 	}
 }

@@ -21,6 +21,7 @@ func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 	t.Run("Models", func(t *testing.T) { wholeModels(t, d, oracle, matrixTypes) })
 	t.Run("Inputs", func(t *testing.T) { inputs(t, d, oracle) })
 	t.Run("Laws", func(t *testing.T) { laws(t, d, matrixTypes) })
+	t.Run("Parts", func(t *testing.T) { parts(t, d, matrixTypes) })
 	t.Run("Uploads", func(t *testing.T) { uploads(t, d, matrixTypes) })
 	t.Run("Errors", func(t *testing.T) { errorCases(t, d, matrixTypes) })
 }

@@ -16,12 +16,7 @@ import (
 // laws checks, by bits, that what a row's logits are depends on its own sequence only. Small models have matrices
 // of all the types whose blocks fit 32 features; one of 256 has all types, and is run a few times only.
 func laws(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
-	var narrow []quant.Type
-	for _, typ := range matrixTypes {
-		if typ.Block() <= 32 {
-			narrow = append(narrow, typ)
-		}
-	}
+	narrow := narrowest(matrixTypes)
 	s := small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 2, kvHeads: 1, head: 16, used: 3}
 	for _, f := range models {
 		t.Run(f.name, func(t *testing.T) {
@@ -119,7 +114,8 @@ func (w *lawful) rowAlone(t *rapid.T) {
 func (w *lawful) wanted(t *testing.T) {
 	n, v := len(w.tokens), w.m.Vocab
 	rng := rand.New(rand.NewPCG(17, 0))
-	s := backend.Step{Tokens: w.tokens, Spans: []backend.Span{{Rows: n, Table: table(n, 0)}}}
+	s := w.Steps()[0]
+	s.Tokens, s.Spans, s.Wanted = w.tokens, []backend.Span{{Rows: n, Table: table(n, 0)}}, nil
 	var want []float32
 	for i := range n {
 		if rng.IntN(3) == 0 {
@@ -127,11 +123,8 @@ func (w *lawful) wanted(t *testing.T) {
 			want = append(want, w.want[i*v:(i+1)*v]...)
 		}
 	}
-	s.Logits = make([]float32, len(want))
-	for i := range w.m.Segments {
-		require.NoError(t, w.Run(i, &s))
-	}
-	sameBits(t, "wanted rows", v, s.Logits, want)
+	require.NoError(t, w.run(s))
+	sameBits(t, "wanted rows", v, s.Logits[:len(want)], want)
 }
 
 // uploads: weights that arrive in pieces, in any order and several at once, are the same weights, and so are those that

@@ -145,6 +145,27 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
+func TestLongTestsAreFound(t *testing.T) { each(t, asksShort) }
+
+// asksShort finds code that asks for -short where make does not find the test's name: make ci runs what was left out.
+func asksShort(s *source) (faults []string) {
+	for _, decl := range s.ast.Decls {
+		d, ok := decl.(*ast.FuncDecl)
+		if ok && s.test() && d.Recv == nil && strings.HasPrefix(d.Name.Name, "Test") {
+			continue
+		}
+		ast.Inspect(decl, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Short" {
+				if x, _ := sel.X.(*ast.Ident); x != nil && x.Name == "testing" {
+					faults = append(faults, s.at(n.Pos())+": only a test itself asks for -short: make ci runs it by its name")
+				}
+			}
+			return true
+		})
+	}
+	return faults
+}
+
 func TestFunctionsFitAScreen(t *testing.T) { each(t, functions) }
 
 // functions finds bodies of more than 60 lines. Comments, blank lines and tables do not count.
@@ -199,6 +220,7 @@ func mark(lines map[int]bool, from, to int) {
 }
 
 func TestCodeSeesFaults(t *testing.T) {
+	const short = "testing." + "Short()" // make looks for it whole
 	long := "package p\nfunc f() {\n" + strings.Repeat("\tf()\n", 61) + "}\n"
 	for _, c := range []struct {
 		rule             func(*source) []string
@@ -211,6 +233,9 @@ func TestCodeSeesFaults(t *testing.T) {
 		{purity, "stages/kv/a.go", "package p\nfunc f() { rand.IntN(3) }", "random"},
 		{purity, "stages/kv/a.go", "package p\nfunc f(t time.Time) { rand.New(rand.NewPCG(1, 2)) }", ""},
 		{purity, "stages/kv/a_test.go", "package p\nfunc f() { go f() }", ""},
+		{asksShort, "cpu/a_test.go", "package p\nfunc TestA(t *testing.T) { _ = " + short + " }", ""},
+		{asksShort, "cpu/a_test.go", "package p\nfunc slow() bool { return " + short + " }", "by its name"},
+		{asksShort, "internal/backendtest/a.go", "package p\nfunc TestA() bool { return " + short + " }", "by its name"},
 		{clock, "actors/engine.go", "package p\nfunc f() { time.Sleep(1) }", "clock"},
 		{clock, "actors/clock.go", "package p\nfunc f() { time.Sleep(1) }", ""},
 		{clock, "actors/run/turns.go", "package p\nfunc f() { time.Sleep(1) }", "clock"},

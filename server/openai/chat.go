@@ -18,14 +18,6 @@ func (a *API) Chat(rc *fasthttp.RequestCtx, x *exchange.Exchange) {
 		Write(rc, fault)
 		return
 	}
-	if o.think {
-		prompt, err := a.Engine.Prompt(*o.prompts[0].Chat)
-		if err != nil {
-			Write(rc, a.explain(x, err))
-			return
-		}
-		o.ending = prompt
-	}
 	h := newHead("chatcmpl-"+x.ID, time.Now().Unix(), a.Model, "chat.completion.chunk", "chat.completion")
 	a.answer(rc, x, &o, h, chatShape{a.Engine.Vocab()})
 }

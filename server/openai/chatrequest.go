@@ -2,11 +2,9 @@ package openai
 
 import (
 	"encoding/json"
-	"fmt"
-	"strings"
+	"errors"
 
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 // decodeChat reads the body of a chat completion.
@@ -35,7 +33,7 @@ func decodeChat(body []byte, m *model) (order, *Error) {
 		r.Sampling.LogProbs = top
 	}
 	f.format()
-	o.think = f.reasoning()
+	r.Thoughts = f.reasoning()
 	r.Chat = in
 	o.prompts = append(o.prompts, r)
 	return o, f.fault
@@ -58,7 +56,6 @@ func (f *fields) reasoning() (think bool) {
 
 // tools hands the tools to the template. What the model then writes is text.
 func (f *fields) tools(in *chat.Input) {
-	const want = `a list such as [{"type": "function", "function": {"name": ...}}]`
 	raw, ok := f.get("tools")
 	if !ok {
 		return
@@ -72,17 +69,10 @@ func (f *fields) tools(in *chat.Input) {
 			`tool_choice is %s: a call cannot be forced here, want "auto" or "none"`, shown([]byte(choice)))
 		return
 	}
-	v, err := jinja.FromJSON(raw)
-	list, ok := v.(*jinja.List)
-	if err != nil || !ok {
-		f.wrong("tools", raw, want)
+	list, err := chat.ParseTools(raw)
+	if err != nil {
+		f.refuse(err)
 		return
-	}
-	for i, item := range list.Items {
-		if _, ok := item.(*jinja.Dict); !ok {
-			f.fault = Invalid("tools", "invalid_value", "tools[%d] is no object: want %s", i, want)
-			return
-		}
 	}
 	if choice == "auto" && len(list.Items) > 0 {
 		in.Tools = list
@@ -110,103 +100,22 @@ func (f *fields) messages() []chat.Message {
 	if f.fault != nil {
 		return nil
 	}
-	for i := range messages {
-		if fault := settle(fmt.Sprintf("messages[%d]", i), &messages[i]); fault != nil {
-			f.fault = fault
-			return nil
-		}
+	if messages, err = chat.Normalise(messages); err != nil {
+		f.refuse(err)
+		return nil
 	}
 	return messages
 }
 
-// settle gives a message the form that templates expect: a role they know, content as one text, the arguments of
-// tool calls as objects.
-func settle(place string, m *chat.Message) *Error {
-	if m.Role == "" {
-		return Invalid(place+".role", "invalid_value", `%s.role: want "system", "user", "assistant" or "tool"`, place)
-	}
-	if m.Role == "developer" { // OpenAI's newer name
-		m.Role = "system"
-		m.Fields.Set("role", jinja.Str(m.Role))
-	}
-	_, calls := m.Fields.Get("tool_calls")
-	content, _ := m.Fields.Get("content")
-	switch c := content.(type) {
-	case jinja.Str:
-	case *jinja.List:
-		text, fault := joinParts(place, c)
-		if fault != nil {
-			return fault
-		}
-		m.Content = text
-		m.Fields.Set("content", jinja.Str(text))
-	case nil, jinja.None:
-		if !calls {
-			return Invalid(place+".content", "invalid_value", "%s.content is missing: want a string or a list of text parts", place)
-		}
-		m.Fields.Set("content", jinja.Str(""))
+// refuse takes over what is wrong with the conversation.
+func (f *fields) refuse(err error) {
+	var fault *chat.Fault
+	switch {
+	case !errors.As(err, &fault):
+		f.fault = Invalid("messages", "invalid_value", "%v", err)
+	case fault.Unsupported:
+		f.fault = Invalid(fault.Place, "unsupported_value", "%s", fault.Text)
 	default:
-		return Invalid(place+".content", "invalid_value", "%s.content: want a string or a list of text parts", place)
-	}
-	if calls {
-		openArguments(m)
-	}
-	return nil
-}
-
-// joinParts makes one text of a content in parts: most templates know nothing else. A line break separates them,
-// as llama.cpp has it.
-func joinParts(place string, parts *jinja.List) (string, *Error) {
-	var texts []string
-	for i, part := range parts.Items {
-		d, ok := part.(*jinja.Dict)
-		if !ok {
-			return "", Invalid(place+".content", "invalid_value", `%s.content[%d]: want {"type": "text", "text": "..."}`, place, i)
-		}
-		kind, _ := d.Get("type")
-		text, _ := d.Get("text")
-		if kind == jinja.Str("refusal") {
-			text, _ = d.Get("refusal")
-		} else if kind != jinja.Str("text") {
-			name, _ := kind.(jinja.Str)
-			return "", Invalid(place+".content", "unsupported_value",
-				"%s.content[%d].type is %q: this model reads text only, leave other parts out", place, i, shown([]byte(name)))
-		}
-		s, ok := text.(jinja.Str)
-		if !ok {
-			return "", Invalid(place+".content", "invalid_value", "%s.content[%d].text: want a string", place, i)
-		}
-		texts = append(texts, string(s))
-	}
-	return strings.Join(texts, "\n"), nil
-}
-
-// openArguments parses the arguments of tool calls, which are JSON in a string here and objects in templates.
-func openArguments(m *chat.Message) {
-	calls, _ := m.Fields.Get("tool_calls")
-	list, _ := calls.(*jinja.List)
-	if list == nil {
-		return
-	}
-	for _, item := range list.Items {
-		call, _ := item.(*jinja.Dict)
-		if call == nil {
-			continue
-		}
-		function, _ := call.Get("function")
-		d, _ := function.(*jinja.Dict)
-		if d == nil {
-			continue
-		}
-		arguments, _ := d.Get("arguments")
-		text, ok := arguments.(jinja.Str)
-		if !ok {
-			continue
-		}
-		if v, err := jinja.FromJSON([]byte(text)); err == nil {
-			if object, ok := v.(*jinja.Dict); ok {
-				d.Set("arguments", object)
-			}
-		}
+		f.fault = Invalid(fault.Place, "invalid_value", "%s", fault.Text)
 	}
 }

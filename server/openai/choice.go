@@ -1,15 +1,14 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
-	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -27,13 +26,12 @@ type choice struct {
 	thought []byte
 	probs   []tokenProb
 
-	thinking *chat.Thinking // nil: text is text
-	within   bool           // the last piece was thinking
-	leading  bool           // white space is left out until there is something else
-	wants    bool           // log-probabilities are wanted
-	offset   int            // in the text, of the next token with a log-probability
-	finish   actors.Finish
-	usage    actors.Usage // complete with finish
+	within  bool // the last piece was thinking
+	leading bool // white space is left out until there is something else
+	wants   bool // log-probabilities are wanted
+	offset  int  // in the text, of the next token with a log-probability
+	finish  actors.Finish
+	usage   actors.Usage // complete with finish
 }
 
 // tokenProb is a token with its log-probability and the likeliest ones in its place.
@@ -44,11 +42,7 @@ type tokenProb struct {
 }
 
 func newChoice(index, prompt int, o *order, stream *actors.Stream, vocab *token.Vocab) *choice {
-	c := &choice{index: index, prompt: prompt, stream: stream, vocab: vocab, wants: o.probs}
-	if o.think {
-		c.thinking = chat.NewThinking(o.ending)
-	}
-	return c
+	return &choice{index: index, prompt: prompt, stream: stream, vocab: vocab, wants: o.probs}
 }
 
 // next waits for the next part of the answer.
@@ -61,9 +55,6 @@ func (c *choice) next(ctx context.Context) error {
 		return nil
 	}
 	c.finish = c.event.Finish
-	if c.thinking != nil {
-		c.label(c.thinking.End())
-	}
 	for { // the counts are complete at the end of the stream
 		err := c.stream.Next(ctx, &c.event)
 		if errors.Is(err, io.EOF) {
@@ -98,12 +89,8 @@ func all(ctx context.Context, c *choice) error {
 }
 
 func (c *choice) add(e *actors.Event) {
-	switch {
-	case c.thinking == nil:
-		c.text = append(c.text, e.Text...)
-	case len(e.Text) > 0:
-		c.label(c.thinking.Push(string(e.Text)))
-	}
+	c.thought = c.label(c.thought, e.Thought, true)
+	c.text = c.label(c.text, e.Text, false)
 	ended := e.Finish == actors.Stopped && c.vocab.IsEOG(e.Token)
 	if c.wants && e.HasToken && !ended {
 		c.probs = append(c.probs, tokenProb{sample.TokenProb{ID: e.Token, LogProb: e.LogProb}, e.Top, c.offset})
@@ -111,24 +98,19 @@ func (c *choice) add(e *actors.Event) {
 	}
 }
 
-// label puts pieces where they belong, without the white space that sets thinking apart from its tags and the answer.
-func (c *choice) label(pieces []chat.Piece) {
-	for _, p := range pieces {
-		if p.Thinking != c.within {
-			c.leading = true
-		}
-		c.within = p.Thinking
-		text := p.Text
-		if c.leading {
-			text = strings.TrimLeftFunc(text, unicode.IsSpace)
-			c.leading = text == ""
-		}
-		if p.Thinking {
-			c.thought = append(c.thought, text...)
-		} else {
-			c.text = append(c.text, text...)
-		}
+// label adds a piece without the white space that sets thinking apart from its tags and the answer.
+func (c *choice) label(to, piece []byte, thinking bool) []byte {
+	if len(piece) == 0 {
+		return to
 	}
+	if thinking != c.within {
+		c.within, c.leading = thinking, true
+	}
+	if c.leading {
+		piece = bytes.TrimLeftFunc(piece, unicode.IsSpace)
+		c.leading = len(piece) == 0
+	}
+	return append(to, piece...)
 }
 
 // news says that something came since the last sent.

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,25 +9,23 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 )
 
-// TestThinking: what a model thinks goes to its own field, however the text is cut.
+// TestThinking: white space that sets thinking apart is left out, however the text is cut.
 func TestThinking(t *testing.T) {
-	const text = "<think>\nHm, 2.\n</think>\n\nTwo"
-	for size := 1; size <= len(text); size++ {
-		c := newChoice(0, 0, &order{think: true}, nil, nil)
-		for from := 0; from < len(text); from += size {
-			c.add(&actors.Event{Text: []byte(text[from:min(from+size, len(text))])})
+	const thought, text = " \nHm, 2.\n", "\n\nTwo\n"
+	for size := 1; size <= len(thought); size++ {
+		c := newChoice(0, 0, &order{}, nil, nil)
+		for piece := range slices.Chunk([]byte(thought), size) {
+			c.add(&actors.Event{Thought: piece})
 		}
-		c.label(c.thinking.End())
+		for piece := range slices.Chunk([]byte(text), size) {
+			c.add(&actors.Event{Text: piece})
+		}
 		require.Equal(t, "Hm, 2.\n", string(c.thought))
-		require.Equal(t, "Two", string(c.text))
+		require.Equal(t, "Two\n", string(c.text))
 	}
-	c := newChoice(0, 0, &order{think: true, ending: "<|im_start|>assistant\n<think>\n"}, nil, nil)
-	c.add(&actors.Event{Text: []byte("Hm.</think>Two")})
-	require.Equal(t, "Hm.", string(c.thought), "the template began the thinking")
-	require.Equal(t, "Two", string(c.text))
-	c = newChoice(0, 0, &order{}, nil, nil)
+	c := newChoice(0, 0, &order{}, nil, nil)
 	c.add(&actors.Event{Text: []byte(text)})
-	require.Equal(t, text, string(c.text))
+	require.Equal(t, text, string(c.text), "without thinking it is the model's")
 }
 
 // TestUsageOf: choices of one prompt share it.

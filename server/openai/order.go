@@ -9,10 +9,8 @@ type order struct {
 	prompts []actors.Request // one for each prompt; n choices are made of each
 	n       int
 	stream  bool
-	usage   bool   // a stream ends with the token counts
-	probs   bool   // log-probabilities are wanted
-	think   bool   // thinking is told apart from the answer
-	ending  string // of the prompt, if so: a template may begin the thinking
+	usage   bool // a stream ends with the token counts
+	probs   bool // log-probabilities are wanted
 }
 
 // common reads what both endpoints have into an order whose requests lack the prompts.
@@ -78,11 +76,7 @@ func (f *fields) format() {
 func (o *order) requests() []actors.Request {
 	out := make([]actors.Request, 0, len(o.prompts)*o.n)
 	for _, r := range o.prompts {
-		for i := range o.n {
-			c := r
-			c.Sampling.Seed += uint64(i)
-			out = append(out, c)
-		}
+		out = append(out, r.Choices(o.n)...)
 	}
 	return out
 }

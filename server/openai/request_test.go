@@ -34,7 +34,7 @@ func TestDecodeChat(t *testing.T) {
 		"chat_template_kwargs":{"enable_thinking":false},"reasoning_format":"none","response_format":{"type":"text"}}`), testModel())
 	require.Nil(t, fault)
 	require.Equal(t, 2, o.n)
-	require.True(t, o.stream && o.usage && o.probs && !o.think)
+	require.True(t, o.stream && o.usage && o.probs && !o.prompts[0].Thoughts)
 	r := o.prompts[0]
 	require.Equal(t, []string{"x"}, r.Stop)
 	require.Equal(t, 7, r.MaxTokens)
@@ -66,7 +66,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, sample.Defaults(), a)
 	require.Equal(t, a, b)
 	require.Zero(t, one.prompts[0].MaxTokens, "as many as the context holds")
-	require.True(t, one.think)
+	require.True(t, one.prompts[0].Thoughts)
 }
 
 // TestMessages: messages reach the template in the form that templates know.

@@ -272,3 +272,30 @@ func TestUnreadSequencesGiveWay(t *testing.T) {
 		})
 	}
 }
+
+// A score has no credit between two chunks, as its client has its rows in hand: it keeps blocks and place meanwhile.
+func TestScoresDoNotGiveWay(t *testing.T) {
+	for name, l := range map[string]Limits{
+		"blocks": {Seqs: 8, Rows: 64, Wanted: 16, Beside: 32},
+		"places": {Seqs: 1, Rows: 64, Wanted: 16, Beside: 32},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newSim(t, l, 5)
+			score := &Seq{ID: 1, Tokens: prompt(200, 0), MaxLen: 200, Score: true}
+			score.Owner = score
+			m.unread = score
+			m.state.Submit(score)
+			m.run()
+			require.Equal(t, 16, score.Done())
+			m.submit(2, prompt(200, 500), 40)
+			for done := 16; done < 200; done += 16 {
+				m.run()
+				require.Equal(t, done, score.Done(), "nothing is computed again")
+				m.state.Consumed(score, score.Sent())
+			}
+			m.run()
+			require.Equal(t, expected(prompt(200, 500), 40), m.got[2])
+			require.Zero(t, m.cache.Stats().Used)
+		})
+	}
+}

@@ -138,7 +138,9 @@ func (m *sim) finish() {
 		}
 		if p.Seq.Score {
 			m.state.Scored(p.Seq)
-			m.state.Consumed(p.Seq, p.Seq.Sent())
+			if p.Seq != m.unread {
+				m.state.Consumed(p.Seq, p.Seq.Sent())
+			}
 			continue
 		}
 		id := next(p.Seq.Tokens)

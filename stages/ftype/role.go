@@ -11,11 +11,11 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// role is what a tensor is for.
-type role uint8
+// kind is what a tensor is for.
+type kind uint8
 
 const (
-	other role = iota
+	other kind = iota
 	embed
 	output
 	attnV // alone, or in one matrix with others
@@ -25,13 +25,13 @@ const (
 	ffnUp
 	ffnGate
 	ffnDown
-	roles // one more than the last
+	kinds // one more than the last
 )
 
-// roleNames are looked for in this order, anywhere in a name; the feed-forward ones match those of experts too.
-var roleNames = []struct {
+// kindNames are looked for in this order, anywhere in a name; the feed-forward ones match those of experts too.
+var kindNames = []struct {
 	part string
-	role role
+	kind kind
 }{
 	{"attn_qkv.weight", attnV},
 	{"attn_kv_b.weight", attnV},
@@ -44,16 +44,16 @@ var roleNames = []struct {
 	{"ffn_down", ffnDown},
 }
 
-func roleOf(name string) role {
+func kindOf(name string) kind {
 	switch name {
 	case "output.weight":
 		return output
 	case "token_embd.weight", "per_layer_token_embd.weight":
 		return embed
 	}
-	for _, r := range roleNames {
-		if strings.Contains(name, r.part) {
-			return r.role
+	for _, k := range kindNames {
+		if strings.Contains(name, k.part) {
+			return k.kind
 		}
 	}
 	return other
@@ -103,7 +103,7 @@ type facts struct {
 	is70B      bool
 	importance bool
 	tied       bool // the token embeddings are the output matrix too
-	values     int  // tensors of role attnV
+	values     int  // tensors of kind attnV
 }
 
 func readFacts(m *meta.Map, tensors []Tensor, o Options) (*facts, error) {
@@ -136,7 +136,7 @@ func readFacts(m *meta.Map, tensors []Tensor, o Options) (*facts, error) {
 		f.is70B = f.layers == 80
 	}
 	for i := range tensors {
-		switch roleOf(tensors[i].Name) {
+		switch kindOf(tensors[i].Name) {
 		case output:
 			f.tied = false
 		case attnV:
@@ -154,63 +154,63 @@ func headOrInt(m *meta.Map, key string) (int64, error) {
 	return m.Int(key)
 }
 
-// place is where a tensor stands in its model.
-type place struct {
+// role is the part a tensor plays in its model: what it is for, and which of its kind it is.
+type role struct {
 	*facts
 	tensor *Tensor
-	role   role
-	index  int // how many tensors of its role came before it
+	kind   kind
+	index  int // how many tensors of its kind came before it
 }
 
 // layer is the number that rules count by: the layer, known by counting, because names need not say it; where there
-// are experts, a layer has several tensors of a role, and the name must.
-func (p *place) layer() int {
-	if n := layerOf(p.tensor.Name); p.role != attnV && p.experts > 1 && n >= 0 {
+// are experts, a layer has several tensors of a kind, and the name must.
+func (r *role) layer() int {
+	if n := layerOf(r.tensor.Name); r.kind != attnV && r.experts > 1 && n >= 0 {
 		return n
 	}
-	return p.index
+	return r.index
 }
 
 // of is how many there are of what layer counts.
-func (p *place) of() int {
-	if p.role == attnV {
-		return p.values
+func (r *role) of() int {
+	if r.kind == attnV {
+		return r.values
 	}
-	return p.layers
+	return r.layers
 }
 
 // choose applies the rules to one tensor.
-func (m *Type) choose(p *place) quant.Type {
-	switch m.Base {
+func (ft *Type) choose(r *role) quant.Type {
+	switch ft.Base {
 	case quant.F32, quant.F16, quant.BF16:
-		return m.Base
+		return ft.Base
 	case quant.MXFP4:
-		if p.role != output && len(p.tensor.Shape) > 2 && p.tensor.Shape[2] > 1 {
+		if r.kind != output && len(r.tensor.Shape) > 2 && r.tensor.Shape[2] > 1 {
 			return quant.MXFP4
 		}
 		return quant.Q8_0 // what every token passes through
 	}
-	if p.role == output && (p.arch == "falcon" || p.tensor.Shape[0]%m.Base.Block() != 0) {
+	if r.kind == output && (r.arch == "falcon" || r.tensor.Shape[0]%ft.Base.Block() != 0) {
 		return quant.Q8_0
 	}
-	for _, r := range m.rules[p.role] {
-		if r.when(p) {
-			return m.adjust(p, r.give)
+	for _, rule := range ft.rules[r.kind] {
+		if rule.when(r) {
+			return ft.adjust(r, rule.give)
 		}
 	}
-	if p.role == output && m.Base != quant.Q8_0 {
+	if r.kind == output && ft.Base != quant.Q8_0 {
 		return quant.Q6_K
 	}
-	return m.adjust(p, m.Base)
+	return ft.adjust(r, ft.Base)
 }
 
 // adjust gives the values of a model of 70 billion parameters more bits: eight heads share each of them.
-// The mixes of one and two bits do not go that far.
-func (m *Type) adjust(p *place, t quant.Type) quant.Type {
-	if p.role != attnV || !p.is70B || t != quant.Q3_K && t != quant.Q4_K {
+// The file types of one and two bits do not go that far.
+func (ft *Type) adjust(r *role, t quant.Type) quant.Type {
+	if r.kind != attnV || !r.is70B || t != quant.Q3_K && t != quant.Q4_K {
 		return t
 	}
-	switch m.Base {
+	switch ft.Base {
 	case quant.IQ1_S, quant.IQ1_M, quant.IQ2_XXS, quant.IQ2_XS, quant.IQ2_S:
 		return t
 	}
