@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/kv"
 )
@@ -19,6 +20,7 @@ type stats struct {
 	prefill, decode          account
 
 	last struct { // scheduler only
+		number  uint64
 		planned time.Time
 		work    time.Duration
 		sample  time.Duration
@@ -114,6 +116,8 @@ func (s *stats) stepPlanned(m *step) {
 		s.computing.Add(int64(s.last.work))
 		s.sampled.Add(int64(s.last.sample))
 	}
+	s.last.number++
+	m.number = s.last.number
 	s.last.planned, s.last.chained = m.times.planned, false
 }
 
@@ -153,16 +157,7 @@ type Snapshot struct {
 	Steps                   Steps
 	KV                      kv.Stats
 	DeadLetters, Unexpected uint64
-	Actors                  []ActorStatus
-}
-
-// ActorStatus is what one actor has done.
-type ActorStatus struct {
-	ID               string
-	Handled, Refused uint64
-	Restarts         uint64
-	Depth, Peak      int64         // messages waiting now, and at most
-	Busy, Waited     time.Duration // handling messages; messages waiting to be handled, summed
+	Actors                  []run.Status
 }
 
 func (s *stats) snapshot() Steps {

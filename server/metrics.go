@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/openai"
 )
@@ -122,10 +123,13 @@ func (s sender) send(kind prometheus.ValueType, name, help string, v float64, la
 	s.out <- prometheus.MustNewConstMetric(prometheus.NewDesc("sluice_"+name, help, nil, labels), kind, v)
 }
 
-// debugActors serves GET /debug/actors: the engine in numbers, and the edges of its tree.
+// debugActors serves GET /debug/actors: the engine in numbers, the edges of its tree, and what was done last.
 func (s *Server) debugActors(rc *fasthttp.RequestCtx, _ *exchange.Exchange) {
+	const shown = 256
+	spans := s.engine.Spans()
 	openai.WriteJSON(rc, struct {
 		Snapshot actors.Snapshot `json:"snapshot"`
 		Edges    []actors.Edge   `json:"edges"`
-	}{s.engine.Snapshot(), actors.Edges()})
+		Spans    []trace.Span    `json:"spans"` // the last ones
+	}{s.engine.Snapshot(), actors.Edges(), spans[max(0, len(spans)-shown):]})
 }

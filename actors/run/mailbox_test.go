@@ -1,10 +1,12 @@
-package actors
+package run
 
 import (
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/trace"
 )
 
 // heard collects the user messages that a mailbox hands over.
@@ -16,7 +18,7 @@ func (heard) EscalateFailure(_ any, _ any) {}
 
 // TestMailboxBeforeStart: protoactor makes an actor known by its name before it gives the mailbox its handlers.
 func TestMailboxBeforeStart(t *testing.T) {
-	m := newMailbox(4, &load{})
+	m := newMailbox(4, &load{track: trace.New(1, now()).Track("a")})
 	posted := make(chan struct{})
 	go func() {
 		m.PostUserMessage("early")

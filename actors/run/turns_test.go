@@ -1,4 +1,4 @@
-package actors
+package run
 
 import (
 	"slices"
@@ -9,16 +9,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/sluice-ai/sluice/stages/batch"
 )
+
+// window is the credit of a reader.
+const window = 32
 
 // TestTurnsAreTakenOneAtATime: whatever is scheduled runs, once, and never beside another, though some leave and some
 // schedule more. The race detector watches the plain counter.
 func TestTurnsAreTakenOneAtATime(t *testing.T) {
 	const senders, each = 8, 500
 	for _, crowded := range []bool{false, true} {
-		turns := newTurns(crowded)
+		turns := NewTurns(crowded, window/4)
 		ran := 0
 		var left sync.WaitGroup
 		left.Add(3 * senders * each)
@@ -30,18 +31,18 @@ func TestTurnsAreTakenOneAtATime(t *testing.T) {
 		for range senders {
 			posting.Go(func() {
 				for i := range each {
-					turns.steps.Schedule(func() {
-						turns.beforeStep(i%5 == 0)
-						turns.sessions.Schedule(count)
+					turns.Steps.Schedule(func() {
+						turns.BeforeStep(i%5 == 0)
+						turns.Outlets.Schedule(count)
 						switch i % 3 {
 						case 0:
-							turns.leave(func() { time.Sleep(time.Microsecond) })
+							turns.Leave(func() { time.Sleep(time.Microsecond) })
 						case 1:
-							turns.compute(func() { time.Sleep(time.Microsecond) })
+							turns.Compute(func() { time.Sleep(time.Microsecond) })
 						}
 						count()
 					})
-					turns.sessions.Schedule(count)
+					turns.Outlets.Schedule(count)
 				}
 			})
 		}
@@ -55,9 +56,9 @@ func TestTurnsAreTakenOneAtATime(t *testing.T) {
 
 // TestTurnsGoOnMeanwhile: who works for long keeps nobody from their turn.
 func TestTurnsGoOnMeanwhile(t *testing.T) {
-	for name, leave := range map[string]func(*turns, func()){"leave": (*turns).leave, "compute": (*turns).compute} {
+	for name, leave := range map[string]func(*Turns, func()){"leave": (*Turns).Leave, "compute": (*Turns).Compute} {
 		synctest.Test(t, func(t *testing.T) {
-			turns := newTurns(false)
+			turns := NewTurns(false, window/4)
 			var log []string
 			logged := func() []string {
 				synctest.Wait()
@@ -65,13 +66,13 @@ func TestTurnsGoOnMeanwhile(t *testing.T) {
 				defer turns.turn.Unlock()
 				return slices.Clone(log)
 			}
-			turns.steps.Schedule(func() {
-				turns.steps.Schedule(func() { log = append(log, "due before") })
+			turns.Steps.Schedule(func() {
+				turns.Steps.Schedule(func() { log = append(log, "due before") })
 				leave(turns, func() { time.Sleep(time.Second) })
 				log = append(log, "back")
 			})
 			time.Sleep(100 * time.Millisecond)
-			turns.steps.Schedule(func() { log = append(log, "due meanwhile") })
+			turns.Steps.Schedule(func() { log = append(log, "due meanwhile") })
 			require.Equal(t, []string{"due before", "due meanwhile"}, logged(), name)
 			time.Sleep(time.Second)
 			require.Equal(t, []string{"due before", "due meanwhile", "back"}, logged(), name)
@@ -81,14 +82,14 @@ func TestTurnsGoOnMeanwhile(t *testing.T) {
 
 // TestTurnsSurviveAPanic: an actor that panics while it is away has its turn again when its mailbox recovers.
 func TestTurnsSurviveAPanic(t *testing.T) {
-	turns := newTurns(true)
+	turns := NewTurns(true, window/4)
 	done := make(chan any, 1)
-	turns.steps.Schedule(func() {
+	turns.Steps.Schedule(func() {
 		defer func() { done <- recover() }()
-		turns.compute(func() { panic("broken kernel") })
+		turns.Compute(func() { panic("broken kernel") })
 	})
 	require.Equal(t, "broken kernel", <-done)
-	turns.steps.Schedule(func() { done <- "alive" })
+	turns.Steps.Schedule(func() { done <- "alive" })
 	require.Equal(t, "alive", <-done)
 }
 
@@ -96,21 +97,21 @@ func TestTurnsSurviveAPanic(t *testing.T) {
 // token is sent after each step.
 func lateness(t *testing.T, crowded bool, length time.Duration, steps int) (late []time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(crowded)
+		turns := NewTurns(crowded, window/4)
 		finished := make(chan struct{})
 		var step func()
 		step = func() {
-			turns.compute(func() { time.Sleep(length) })
+			turns.Compute(func() { time.Sleep(length) })
 			sent := time.Now()
-			turns.sessions.Schedule(func() { late = append(late, time.Since(sent)) })
+			turns.Outlets.Schedule(func() { late = append(late, time.Since(sent)) })
 			if steps--; steps == 0 {
 				close(finished)
 				return
 			}
-			turns.beforeStep(false)
-			turns.steps.Schedule(step)
+			turns.BeforeStep(false)
+			turns.Steps.Schedule(step)
 		}
-		turns.steps.Schedule(step)
+		turns.Steps.Schedule(step)
 		<-finished
 		synctest.Wait()
 	})
@@ -142,11 +143,11 @@ func TestTokensOfLongStepsAreNotKept(t *testing.T) {
 // TestWaitingKeepsCredit: tokens of the shortest steps are delivered while their client has credit left.
 func TestWaitingKeepsCredit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(true)
+		turns := NewTurns(true, window/4)
 		for range 10 {
 			for waited := 0; !turns.delivering; waited++ {
-				require.Less(t, waited, batch.Window/2)
-				turns.beforeStep(false)
+				require.Less(t, waited, window/2)
+				turns.BeforeStep(false)
 			}
 			turns.delivering = false
 		}
@@ -157,20 +158,20 @@ func TestWaitingKeepsCredit(t *testing.T) {
 func TestUrgentNewsDoNotWait(t *testing.T) {
 	for _, crowded := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			turns := newTurns(crowded)
+			turns := NewTurns(crowded, window/4)
 			var order []string
 			var step func()
 			step = func() {
 				order = append(order, "step")
-				turns.compute(func() { time.Sleep(100 * time.Microsecond) })
+				turns.Compute(func() { time.Sleep(100 * time.Microsecond) })
 				if len(order) < 4 {
-					turns.sessions.Schedule(func() { order = append(order, "news") })
-					turns.beforeStep(len(order) > 1)
-					turns.steps.Schedule(step)
+					turns.Outlets.Schedule(func() { order = append(order, "news") })
+					turns.BeforeStep(len(order) > 1)
+					turns.Steps.Schedule(step)
 				}
 			}
-			turns.beforeStep(true)
-			turns.steps.Schedule(step)
+			turns.BeforeStep(true)
+			turns.Steps.Schedule(step)
 			time.Sleep(time.Second)
 			synctest.Wait()
 			turns.turn.Lock()
@@ -183,43 +184,28 @@ func TestUrgentNewsDoNotWait(t *testing.T) {
 // TestTurnsAllocateNothing: a decode token takes several turns.
 func TestTurnsAllocateNothing(t *testing.T) {
 	for _, crowded := range []bool{false, true} {
-		turns := newTurns(crowded)
+		turns := NewTurns(crowded, window/4)
 		done := make(chan struct{}, 1)
 		var got atomic.Int64
 		session := func() { got.Add(1) }
 		work := func() {}
 		step := func() {
-			turns.sessions.Schedule(session)
-			turns.beforeStep(false)
-			turns.compute(work)
+			turns.Outlets.Schedule(session)
+			turns.BeforeStep(false)
+			turns.Compute(work)
 			done <- struct{}{}
 		}
 		require.Zero(t, testing.AllocsPerRun(200, func() {
-			turns.steps.Schedule(step)
+			turns.Steps.Schedule(step)
 			<-done
 		}), "crowded %v", crowded)
 		require.Positive(t, got.Load())
 	}
 }
 
-// TestTokensKnowTheirTime: however tokens are delivered, each says when it was there.
-func TestTokensKnowTheirTime(t *testing.T) {
-	e := startNull(t, nil)
-	s := begin(t, e, plain([]int32{5, 6, 7}, 20))
-	defer s.Close()
-	var ev Event
-	last := time.Now()
-	for s.Next(t.Context(), &ev) == nil {
-		require.True(t, ev.At.After(last), "%v is not after %v", ev.At, last)
-		last = ev.At
-	}
-	require.True(t, time.Now().After(last))
-	require.Equal(t, Length, ev.Finish)
-}
-
 // TestTurnsForgetWhoIsGone: a line keeps nothing of a mailbox that it ran, or requests that ended would stay in memory.
 func TestTurnsForgetWhoIsGone(t *testing.T) {
-	var l line
+	var l Line
 	for range 8 {
 		l.due = append(l.due, func() {})
 	}

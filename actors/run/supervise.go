@@ -1,4 +1,4 @@
-package actors
+package run
 
 import (
 	"fmt"
@@ -11,19 +11,22 @@ import (
 )
 
 const (
-	maxRestarts   = 8               // failures within restartWindow before supervision gives up
-	maxPoisoned   = 8 * maxRestarts // the same, of failures on a step
+	// MaxRestarts is how many failures within restartWindow supervision forgives before it gives up.
+	MaxRestarts   = 8
+	maxPoisoned   = 8 * MaxRestarts // the same, of failures on a Poisonous message
 	restartWindow = time.Minute     // a quieter actor starts afresh
 	firstBackoff  = 10 * time.Millisecond
 	maxBackoff    = 2 * time.Second
 )
 
-// supervisor restarts a failed child: at once the first time, then after a doubling pause with jitter. A child that
-// keeps failing is given up. To die of a step is more likely a request's fault than the actor's: the scheduler
-// finds out whose and ends that request, so such failures are counted apart, and many more are borne. It
-// implements actor.SupervisorStrategy.
-type supervisor struct {
-	tree   *tree
+// Poisonous marks messages that bring work of others. To die of one is more likely the fault of whose work it is than
+// the actor's: somebody finds out whose, and ends that, so such failures are counted apart, and many more are borne.
+type Poisonous interface{ Poisonous() }
+
+// Supervisor restarts a failed child: at once the first time, then after a doubling pause with jitter. A child that
+// keeps failing is given up. It implements actor.SupervisorStrategy.
+type Supervisor struct {
+	system *System
 	gaveUp func(child *actor.PID, reason any)
 
 	mu       sync.Mutex
@@ -33,25 +36,26 @@ type supervisor struct {
 // failures are the times of recent failures.
 type failures struct{ own, poisoned []time.Time }
 
-func (t *tree) supervisor(gaveUp func(child *actor.PID, reason any)) *supervisor {
-	return &supervisor{tree: t, gaveUp: gaveUp, failures: make(map[string]*failures)}
+// Supervisor returns a strategy that calls gaveUp for a child that keeps failing, after stopping it.
+func (s *System) Supervisor(gaveUp func(child *actor.PID, reason any)) *Supervisor {
+	return &Supervisor{system: s, gaveUp: gaveUp, failures: make(map[string]*failures)}
 }
 
 // HandleFailure implements actor.SupervisorStrategy.
-func (s *supervisor) HandleFailure(_ *actor.ActorSystem, parent actor.Supervisor, child *actor.PID,
+func (s *Supervisor) HandleFailure(_ *actor.ActorSystem, parent actor.Supervisor, child *actor.PID,
 	_ *actor.RestartStatistics, reason, message any) {
-	_, poisoned := message.(*step)
-	own, steps := s.note(child.Id, poisoned)
-	log := s.tree.log.Error().Str("actor", child.Id).Str("message", fmt.Sprintf("%T", message)).
-		Str("reason", fmt.Sprint(reason)).Int("failures", own).Int("on_steps", steps)
-	if own > maxRestarts || steps > maxPoisoned {
+	_, poisoned := message.(Poisonous)
+	own, onWork := s.note(child.Id, poisoned)
+	log := s.system.log.Error().Str("actor", child.Id).Str("message", fmt.Sprintf("%T", message)).
+		Str("reason", fmt.Sprint(reason)).Int("failures", own).Int("on_work", onWork)
+	if own > MaxRestarts || onWork > maxPoisoned {
 		log.Msg("actor keeps failing, given up")
 		parent.StopChildren(child)
 		s.gaveUp(child, reason)
 		return
 	}
 	log.Msg("actor failed, restarting")
-	if load := s.tree.load(child.Id); load != nil {
+	if load := s.system.load(child.Id); load != nil {
 		load.restarts.Add(1)
 	}
 	if own <= 1 || poisoned {
@@ -62,7 +66,7 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, parent actor.Supervisor
 }
 
 // note records a failure and returns how many of both kinds there were within the window.
-func (s *supervisor) note(id string, poisoned bool) (own, steps int) {
+func (s *Supervisor) note(id string, poisoned bool) (own, onWork int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.failures[id]
@@ -81,8 +85,8 @@ func (s *supervisor) note(id string, poisoned bool) (own, steps int) {
 	return len(f.own), len(f.poisoned)
 }
 
-// forget drops the record of a child that is gone.
-func (s *supervisor) forget(id string) {
+// Forget drops the record of a child that is gone.
+func (s *Supervisor) Forget(id string) {
 	s.mu.Lock()
 	delete(s.failures, id)
 	s.mu.Unlock()

@@ -1,4 +1,4 @@
-package actors
+package run
 
 import (
 	"runtime"
@@ -7,17 +7,22 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/internal/trace"
 )
 
-// urgent marks messages that overtake the others: cancel, shutdown, restarts of a neighbour.
-type urgent interface{ urgent() }
+// Urgent marks messages that overtake the others: cancel, shutdown, restarts of a neighbour.
+type Urgent interface{ Urgent() }
 
-// refusable is implemented by messages whose sender must learn that they were not taken.
-type refusable interface{ refused() }
+// Late marks messages that may find their receiver gone: answers to who has ended meanwhile, news for it.
+type Late interface{ Late() }
+
+// Refusable is implemented by messages whose sender must learn that they were not taken.
+type Refusable interface{ Refused() }
 
 // mailbox is a bounded mailbox with an urgent lane. It never blocks and never drops silently: what does not fit, or
-// arrives when the actor is stopping, is counted and answered through refusable. Credits (edges.go) keep it from
-// ever being full; a refusal is therefore a defect, and tests fail on it. See docs/adr/0001.
+// arrives when the actor is stopping, is counted and answered through Refusable. The credits of those who send keep it
+// from ever being full; a refusal is therefore a defect, and tests fail on it. See docs/adr/0001.
 type mailbox struct {
 	mu        sync.Mutex
 	user      ring
@@ -33,11 +38,17 @@ type mailbox struct {
 	load       *load
 }
 
-// load is what an actor did, for /debug/actors. It outlives restarts.
+// Traced is implemented by messages whose spans have a kind, and belong to a step where its number is not 0. Their
+// receiver owns them when it is asked.
+type Traced interface {
+	Trace() (kind trace.Kind, step uint64)
+}
+
+// load is what an actor did. It outlives restarts.
 type load struct {
-	handled, refused, restarts atomic.Uint64
-	busy, waited               atomic.Int64 // nanoseconds
-	depth, peak                atomic.Int64
+	track             *trace.Track // of the messages it handled
+	refused, restarts atomic.Uint64
+	depth, peak       atomic.Int64
 }
 
 type envelope struct {
@@ -80,7 +91,7 @@ func (m *mailbox) PostUserMessage(message any) {
 		switch bare.(type) {
 		case *actor.PoisonPill:
 			ok = m.user.force(envelope{message, now()})
-		case urgent:
+		case Urgent:
 			ok = m.urgent.push(envelope{message, now()})
 		default:
 			ok = m.user.push(envelope{message, now()})
@@ -123,11 +134,11 @@ func (m *mailbox) wake() bool {
 // refuse turns a message away. That an actor is stopping may come as a surprise to some senders, and is not
 // counted for messages that allow for it.
 func (m *mailbox) refuse(message any, closed bool) {
-	if _, expected := message.(late); !closed || !expected {
+	if _, expected := message.(Late); !closed || !expected {
 		m.load.refused.Add(1)
 	}
-	if r, ok := message.(refusable); ok {
-		r.refused()
+	if r, ok := message.(Refusable); ok {
+		r.Refused()
 	}
 }
 
@@ -164,11 +175,13 @@ func (m *mailbox) process() {
 }
 
 func (m *mailbox) handle(e envelope) {
+	kind, step := trace.Message, uint64(0)
+	if t, ok := e.message.(Traced); ok {
+		kind, step = t.Trace()
+	}
 	start := now()
 	m.invoker.InvokeUserMessage(e.message)
-	m.load.busy.Add(int64(now().Sub(start)))
-	m.load.waited.Add(int64(start.Sub(e.at)))
-	m.load.handled.Add(1)
+	m.load.track.Record(kind, step, e.at, start, now())
 }
 
 // next takes the next message in order: system, urgent, user. Without one the mailbox becomes idle.
