@@ -21,6 +21,7 @@ type core struct {
 	*tree
 	file     *gguf.File
 	bound    *ir.Bound
+	groups   []ir.Group // what the device holds: each weight once
 	vocab    *token.Vocab
 	template *chat.Template
 	backend  backend.Device

@@ -151,13 +151,11 @@ func abandoned(parts []batch.Part) bool {
 }
 
 func segmentName(s *ir.Segment) string {
-	switch s.Kind {
-	case ir.SegEmbed:
+	switch {
+	case s.Kind == ir.SegEmbed:
 		return "embedding"
-	case ir.SegHead:
-		return "head"
-	case ir.SegMix:
-		return fmt.Sprintf("layer %d mix", s.Layer)
+	case s.Layer < 0:
+		return s.Kind.String()
 	}
-	return fmt.Sprintf("layer %d ffn", s.Layer)
+	return fmt.Sprintf("layer %d %s", s.Layer, s.Kind)
 }

@@ -39,7 +39,7 @@ func (p *prefetcher) Receive(c actor.Context) {
 }
 
 func (p *prefetcher) fetch(c actor.Context) {
-	for len(p.pending) < fetchAhead && p.next < len(p.bound.Groups) {
+	for len(p.pending) < fetchAhead && p.next < len(p.groups) {
 		p.pending[p.next] = true
 		c.Send(p.uploader, &fetch{p.next})
 		p.next++

@@ -22,7 +22,7 @@ type step struct {
 	err     error
 	times   struct {
 		planned, started, computed, sampling, sampled time.Time
-		segments                                      [ir.SegHead + 1]time.Duration // by kind
+		segments                                      [ir.SegmentKinds]time.Duration // by kind
 	}
 }
 

@@ -160,7 +160,7 @@ func (u *uploader) packed(c actor.Context, m *pack) {
 	u.missing[p.group]--
 	if u.missing[p.group] == 0 {
 		delete(u.missing, p.group)
-		u.complete[p.group] = u.bound.Groups[p.group].Bytes
+		u.complete[p.group] = u.groups[p.group].Bytes
 		c.Send(u.prefetcher, &resident{p.group})
 	}
 	u.read(c, m.slab)
@@ -173,7 +173,7 @@ func (u *uploader) fail(c actor.Context, p piece, err error) {
 // cut divides a group's weights into pieces of whole rows that fit a slab.
 func (u *uploader) cut(group int) []piece {
 	var pieces []piece
-	g := &u.bound.Groups[group]
+	g := &u.groups[group]
 	for _, ref := range g.Weights {
 		w, t := u.bound.Weights[ref], u.file.Tensors[u.bound.Tensors[ref]]
 		from, to := g.Rows(&w)

@@ -19,7 +19,8 @@ func compile(d *device, p *ir.Bound, c backend.Config) (backend.Model, error) {
 		return nil, fmt.Errorf("%d KV blocks, %d rows, %d wanted: want at least one block and one row",
 			c.Blocks, c.MaxRows, c.MaxWanted)
 	}
-	m := &model{device: d, config: c, vocab: p.Vocab, pos: make([]int, c.MaxRows), span: make([]int, c.MaxRows)}
+	m := &model{device: d, config: c, vocab: p.Vocab, outputs: p.OutputWidth(),
+		pos: make([]int, c.MaxRows), span: make([]int, c.MaxRows)}
 	if err := m.compile(p); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -37,7 +38,7 @@ func (m *model) compile(p *ir.Bound) error {
 	v.observed = m.config.Inputs != nil
 	scheduled := make([][]phase, len(p.Segments))
 	for i := range p.Segments {
-		scheduled[i] = schedule(p, &p.Segments[i], v)
+		scheduled[i] = schedule(p, i, v)
 	}
 	room := makeRoom(p, v, scheduled, m.config, m.device.set.Tiled())
 	if err := m.layScratch(p, room.size); err != nil {
@@ -164,16 +165,20 @@ func (b *binder) op(it *item) rowOp {
 	panic(fmt.Sprintf("cpu: %s is no operation on rows", n.Op))
 }
 
-// end adds what the head owes its caller: finite logits in the step's memory.
+// end adds what the last segment owes its caller: finite logits, or vectors, in the step's memory.
 func (b *binder) end() {
 	last := &b.m.segments[len(b.m.segments)-1]
-	out := b.room.place(b.p.Logits)
+	out := b.room.place(b.p.Output)
 	c := &chain{m: b.m, wanted: true, grain: 1}
 	if !out.logits {
-		logits := place{logits: true, stride: b.p.Vocab, width: b.p.Vocab}
+		logits := place{logits: true, stride: out.width, width: out.width}
 		c.ops = append(c.ops, &scaleOp{logits, out, 1})
 	}
-	c.ops = append(c.ops, &finiteOp{out, "the logits"})
+	what := "the logits"
+	if b.p.Segments[len(b.p.Segments)-1].Kind == ir.SegPool {
+		what = "the vectors"
+	}
+	c.ops = append(c.ops, &finiteOp{out, what})
 	last.phases = append(last.phases, c)
 }
 

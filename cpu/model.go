@@ -18,6 +18,7 @@ type model struct {
 	device   *device
 	config   backend.Config
 	vocab    int
+	outputs  int // features that the last segment leaves
 	segments []segment
 	weights  []weight
 	caches   []cache
@@ -141,7 +142,7 @@ func (m *model) Run(index int, s *backend.Step) error {
 	if index < 0 || index >= len(m.segments) {
 		return fmt.Errorf("segment %d of %d", index, len(m.segments))
 	}
-	if err := s.Check(m.vocab, m.config); err != nil {
+	if err := s.Check(m.vocab, m.outputs, m.config); err != nil {
 		return err
 	}
 	m.load(s)

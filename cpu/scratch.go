@@ -78,8 +78,8 @@ func makeRoom(p *ir.Bound, v *values, segments [][]phase, c backend.Config, tile
 	r := &room{p: p, values: v, tiles: tiles, of: map[ir.Value]*buffer{}, acts: map[prepared]*buffer{},
 		experts: map[*ir.Node]*expertBuffers{}}
 	r.assign(segments, r.lastUses(segments))
-	if out := p.Logits; v.root[out] == out && r.of[out].width == p.Vocab {
-		r.of[out].place = place{logits: true, stride: p.Vocab, width: p.Vocab}
+	if out, n := p.Output, p.OutputWidth(); v.root[out] == out && r.of[out].width == n {
+		r.of[out].place = place{logits: true, stride: n, width: n}
 	}
 	r.pack(c)
 	return r

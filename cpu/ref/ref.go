@@ -97,7 +97,7 @@ func (m *model) Run(segment int, s *backend.Step) error {
 	if segment < 0 || segment >= len(m.p.Segments) {
 		return fmt.Errorf("segment %d of %d", segment, len(m.p.Segments))
 	}
-	if err := s.Check(m.p.Vocab, m.config); err != nil {
+	if err := s.Check(m.p.Vocab, m.p.OutputWidth(), m.config); err != nil {
 		return err
 	}
 	seg := &m.p.Segments[segment]
@@ -107,8 +107,8 @@ func (m *model) Run(segment int, s *backend.Step) error {
 			return fmt.Errorf("%s, node %d, %s: %w", seg, i, n.Op, err)
 		}
 	}
-	if seg.Kind == ir.SegHead {
-		copy(s.Logits, m.values[m.p.Logits])
+	if seg.Kind.Ends() {
+		copy(s.Logits, m.values[m.p.Output])
 	}
 	return nil
 }

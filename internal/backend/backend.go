@@ -44,7 +44,7 @@ type Model interface {
 	Upload(w ir.Ref, row int, data []byte) error
 	RowGrain() int
 	// Run executes one segment for the rows of s. Segments of a step run in program order. After
-	// the head, s.Logits is filled. A step that Step.Check refuses is an error, and so is NaN or infinity
+	// the last one, s.Logits is filled. A step that Step.Check refuses is an error, and so is NaN or infinity
 	// that reaches a product; the next step is not harmed by either.
 	Run(segment int, s *Step) error
 	Memory() Memory
@@ -58,7 +58,7 @@ type Step struct {
 	Tokens []int32   // one for each row
 	Spans  []Span    // sequences of the step; their rows tile Tokens in order
 	Wanted []int32   // rows whose logits are wanted, ascending
-	Logits []float32 // out: [len(Wanted)][Vocab]; the caller provides the memory
+	Logits []float32 // out: [len(Wanted)][OutputWidth], logits or vectors; the caller provides the memory
 }
 
 // Span is the rows of one sequence in a step: Rows rows from row Row on, at positions Pos, Pos+1, …

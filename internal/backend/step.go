@@ -2,9 +2,9 @@ package backend
 
 import "fmt"
 
-// Check says what is wrong with a step for a model of vocab tokens compiled with c, or nil. It allocates nothing
-// when there is nothing to say.
-func (s *Step) Check(vocab int, c Config) error {
+// Check says what is wrong with a step for a model of vocab tokens, whose last segment leaves outputs features a
+// row, compiled with c; or nil. It allocates nothing when there is nothing to say.
+func (s *Step) Check(vocab, outputs int, c Config) error {
 	if len(s.Tokens) == 0 || len(s.Tokens) > c.MaxRows {
 		return fmt.Errorf("step of %d rows, want 1 to %d", len(s.Tokens), c.MaxRows)
 	}
@@ -28,7 +28,7 @@ func (s *Step) Check(vocab int, c Config) error {
 	if row != len(s.Tokens) {
 		return fmt.Errorf("spans cover %d rows of %d", row, len(s.Tokens))
 	}
-	return s.checkWanted(vocab, c)
+	return s.checkWanted(outputs, c)
 }
 
 func (p *Span) checkTable(blocks int) error {
@@ -43,7 +43,7 @@ func (p *Span) checkTable(blocks int) error {
 	return nil
 }
 
-func (s *Step) checkWanted(vocab int, c Config) error {
+func (s *Step) checkWanted(outputs int, c Config) error {
 	if len(s.Wanted) > c.MaxWanted {
 		return fmt.Errorf("logits of %d rows wanted, want at most %d", len(s.Wanted), c.MaxWanted)
 	}
@@ -54,8 +54,8 @@ func (s *Step) checkWanted(vocab int, c Config) error {
 		}
 		last = r
 	}
-	if len(s.Logits) < len(s.Wanted)*vocab {
-		return fmt.Errorf("memory for %d logits, want %d", len(s.Logits), len(s.Wanted)*vocab)
+	if len(s.Logits) < len(s.Wanted)*outputs {
+		return fmt.Errorf("memory for %d logits, want %d", len(s.Logits), len(s.Wanted)*outputs)
 	}
 	return nil
 }

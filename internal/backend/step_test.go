@@ -18,8 +18,8 @@ func good() *Step {
 func TestStepCheck(t *testing.T) {
 	c := Config{KV: KVF32, Blocks: 3, MaxRows: 4, MaxWanted: 2}
 	s := good()
-	require.NoError(t, s.Check(10, c))
-	require.Zero(t, testing.AllocsPerRun(10, func() { _ = s.Check(10, c) }))
+	require.NoError(t, s.Check(10, 10, c))
+	require.Zero(t, testing.AllocsPerRun(10, func() { _ = s.Check(10, 10, c) }))
 	for _, bad := range []struct {
 		edit func(s *Step)
 		want string
@@ -37,6 +37,6 @@ func TestStepCheck(t *testing.T) {
 	} {
 		s := good()
 		bad.edit(s)
-		require.EqualError(t, s.Check(10, c), bad.want)
+		require.EqualError(t, s.Check(10, 10, c), bad.want)
 	}
 }
