@@ -81,7 +81,7 @@ func (l *loaded) try(parts ...rows) ([]float32, error) {
 	for i := range s.Tokens {
 		s.Wanted = append(s.Wanted, int32(i))
 	}
-	s.Logits = make([]float32, len(s.Tokens)*l.m.Vocab)
+	s.Logits = make([]float32, len(s.Tokens)*l.m.OutputWidth())
 	for i := range l.m.Segments {
 		if err := l.Run(i, &s); err != nil {
 			return nil, err

@@ -17,8 +17,8 @@ func freqs(dims int) []float64 {
 }
 
 // around records a program that computes op, which may open segments of layer 0, between an embedding and logits,
-// unchanged but for a factor of a half and one of two: vocabulary and width are both n, and so must be the width of what
-// op returns.
+// unchanged but for a factor of a half and one of two: vocabulary and width are both n, and so must be the width of
+// what op returns.
 func around(n int, op func(b *ir.Builder, x ir.Value) ir.Value) (*ir.Program, error) {
 	b := ir.NewBuilder("op", hasAll)
 	x := b.Embed("token_embd", n, n)

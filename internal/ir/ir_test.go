@@ -86,6 +86,7 @@ var broken = []struct {
 	{"cap", func(p *Program) { p.Segments[3].Nodes[3].Factor = 0 }, "limit is 0"},
 	{"rows", func(p *Program) { p.Segments[3].Nodes[0].Op = Scale }, "the last segment, and only that, starts with rows"},
 	{"logits", func(p *Program) { p.Output = 0 }, "the head ends with value 15, want the logits, 0"},
+	{"narrow head", func(p *Program) { p.Widths[p.Output] = 19 }, "head ends with 19 features, want 20"},
 	{"vocab", func(p *Program) { p.Vocab = 21 }, "token_embd.weight is 20×8, want 21×8"},
 }
 

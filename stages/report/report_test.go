@@ -193,6 +193,17 @@ func TestCost(t *testing.T) {
 	require.Zero(t, c[ir.SegHead].Ops)
 }
 
+// TestCostOfPool: an encoder's last segment is computed for wanted rows only.
+func TestCostOfPool(t *testing.T) {
+	b := ir.NewBuilder("test", nil)
+	b.Vectors(b.Linear(b.Pool(b.Embed("token_embd", 1000, 64)), "dense_2", 32))
+	p, err := b.Program(4096)
+	require.NoError(t, err)
+	c := report.Cost(&ir.Bound{Program: p, Types: make([]quant.Type, 2)}, 0, report.Load{Steps: 1, Rows: 100, Wanted: 3})
+	require.InDelta(t, 2*3*64*32, c[ir.SegPool].Ops, 1e-6)
+	require.InDelta(t, 4*64*32, c[ir.SegPool].Bytes, 1e-6)
+}
+
 func TestCommand(t *testing.T) {
 	at := report.Placeholders{Model: "/a b/m.gguf", Threads: 2, Prompt: 512, Tokens: 128, Depth: 8192, Seqs: 3}
 	name, words, err := report.Command(
