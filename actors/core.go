@@ -25,6 +25,7 @@ type core struct {
 
 	file     *gguf.File
 	bound    *ir.Bound
+	groups   []ir.Group // what the device holds: each weight once
 	vocab    *token.Vocab
 	template *chat.Template
 	backend  backend.Device

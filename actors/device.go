@@ -175,7 +175,7 @@ func (d *device) enqueue(m *step) error {
 		}
 		after := now()
 		m.times.segments[d.bound.Segments[i].Kind] += after.Sub(before)
-		d.spans.Record(segmentKind(d.bound.Segments[i].Kind), m.number, before, before, after)
+		d.spans.Record(segmentKinds[d.bound.Segments[i].Kind], m.number, before, before, after)
 		before = after
 	}
 	return nil
@@ -191,13 +191,11 @@ func abandoned(parts []batch.Part) bool {
 }
 
 func segmentName(s *ir.Segment) string {
-	switch s.Kind {
-	case ir.SegEmbed:
+	switch {
+	case s.Kind == ir.SegEmbed:
 		return "embedding"
-	case ir.SegHead:
-		return "head"
-	case ir.SegMix:
-		return fmt.Sprintf("layer %d mix", s.Layer)
+	case s.Layer < 0:
+		return s.Kind.String()
 	}
-	return fmt.Sprintf("layer %d ffn", s.Layer)
+	return fmt.Sprintf("layer %d %s", s.Layer, s.Kind)
 }

@@ -124,7 +124,7 @@ func (e *Engine) Health() error { return e.health.get() }
 
 // Loaded returns how many bytes of weights have arrived, of how many.
 func (e *Engine) Loaded() (done, total int64) {
-	for _, g := range e.bound.Groups {
+	for _, g := range e.groups {
 		total += g.Bytes
 	}
 	if e.layout.InPlace != nil {

@@ -41,7 +41,7 @@ func (p *prefetcher) Receive(c actor.Context) {
 }
 
 func (p *prefetcher) fetch() {
-	for p.next < len(p.bound.Groups) && p.out.fetch.Take() {
+	for p.next < len(p.groups) && p.out.fetch.Take() {
 		p.pending[p.next] = true
 		p.out.fetch.Send(&fetch{p.next})
 		p.next++

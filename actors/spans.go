@@ -25,15 +25,8 @@ func (*release) Trace() (trace.Kind, uint64)        { return trace.Weights, 0 }
 func (*read) Trace() (trace.Kind, uint64)           { return trace.Weights, 0 }
 func (*pack) Trace() (trace.Kind, uint64)           { return trace.Weights, 0 }
 
-// segmentKind is what the span of a segment is called.
-func segmentKind(k ir.SegmentKind) trace.Kind {
-	switch k {
-	case ir.SegEmbed:
-		return trace.Embed
-	case ir.SegMix:
-		return trace.Mix
-	case ir.SegHead:
-		return trace.Head
-	}
-	return trace.FFN
+// segmentKinds is what the span of a segment is called.
+var segmentKinds = [ir.SegmentKinds]trace.Kind{
+	ir.SegEmbed: trace.Embed, ir.SegMix: trace.Mix, ir.SegFFN: trace.FFN, ir.SegRoute: trace.Route,
+	ir.SegExperts: trace.Experts, ir.SegHead: trace.Head, ir.SegPool: trace.Pool,
 }

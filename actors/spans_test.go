@@ -47,7 +47,7 @@ func TestSpans(t *testing.T) {
 	for n := uint64(1); n <= 3; n++ {
 		var want []trace.Kind
 		for i := range e.bound.Segments {
-			want = append(want, segmentKind(e.bound.Segments[i].Kind))
+			want = append(want, segmentKinds[e.bound.Segments[i].Kind])
 		}
 		require.Equal(t, want, segments[n], "step %d", n)
 		require.Equal(t, map[string]int{"engine/scheduler": 1, "engine/device": 1, "engine/sampler": 1}, handled[n], "step %d", n)

@@ -75,6 +75,7 @@ func prepare(cfg *Config) (*Engine, error) {
 	if k.bound, err = bind(cfg); err != nil {
 		return nil, err
 	}
+	k.groups = k.bound.On(k.bound.All())
 	if have, want := k.vocab.Size(), k.bound.Vocab; have > want {
 		return nil, fmt.Errorf("%s: the vocabulary has %d tokens, but the model computes logits for %d: convert it again",
 			cfg.File.Name, have, want)

@@ -41,10 +41,10 @@ type Steps struct {
 // Work is what steps of one kind computed, and for how long.
 type Work struct {
 	Steps, Rows, Wanted uint64
-	Sequences           uint64                        // summed over steps
-	Positions           uint64                        // of their caches, read by a step
-	Seen                uint64                        // by rows: the positions that each attended to
-	Time                [ir.SegHead + 1]time.Duration // by kind of segment
+	Sequences           uint64                         // summed over steps
+	Positions           uint64                         // of their caches, read by a step
+	Seen                uint64                         // by rows: the positions that each attended to
+	Time                [ir.SegmentKinds]time.Duration // by kind of segment
 }
 
 // ActorsShare is the part of the wall time that was neither computing nor sampling.
@@ -78,7 +78,7 @@ func (w Work) sub(earlier *Work) Work {
 // account is a Work that is being added to.
 type account struct {
 	steps, rows, wanted, sequences, positions, seen atomic.Uint64
-	time                                            [ir.SegHead + 1]atomic.Int64
+	time                                            [ir.SegmentKinds]atomic.Int64
 }
 
 func (a *account) add(m *step) {

@@ -27,7 +27,7 @@ type step struct {
 
 	times struct {
 		planned, started, computed, sampling, sampled time.Time
-		segments                                      [ir.SegHead + 1]time.Duration // by kind
+		segments                                      [ir.SegmentKinds]time.Duration // by kind
 	}
 }
 

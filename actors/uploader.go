@@ -157,7 +157,7 @@ func (u *uploader) packed(m *pack) {
 	u.missing[p.group]--
 	if u.missing[p.group] == 0 {
 		delete(u.missing, p.group)
-		u.complete[p.group] = u.bound.Groups[p.group].Bytes
+		u.complete[p.group] = u.groups[p.group].Bytes
 		u.out.resident.Send(&resident{p.group})
 	}
 	u.read(m.slab)
@@ -170,7 +170,7 @@ func (u *uploader) fail(p piece, err error) {
 // cut divides a group's weights into pieces of whole rows that fit a slab.
 func (u *uploader) cut(group int) []piece {
 	var pieces []piece
-	g := &u.bound.Groups[group]
+	g := &u.groups[group]
 	for _, ref := range g.Weights {
 		w, t := u.bound.Weights[ref], u.file.Tensors[u.bound.Tensors[ref]]
 		from, to := g.Rows(&w)

@@ -86,8 +86,8 @@ func makeRoom(p *ir.Bound, v *values, segments [][]phase, handed [][]ir.Value, c
 	r.take(segments)
 	r.assign(segments, last)
 	r.keep(segments, handed)
-	if out := p.Logits; v.root[out] == out && r.of[out] != nil && r.of[out].width == p.Vocab {
-		r.of[out].place = place{logits: true, stride: p.Vocab, width: p.Vocab}
+	if out, n := p.Output, p.OutputWidth(); v.root[out] == out && r.of[out] != nil && r.of[out].width == n {
+		r.of[out].place = place{logits: true, stride: n, width: n}
 	}
 	r.pack(c)
 	return r

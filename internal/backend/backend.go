@@ -167,8 +167,9 @@ type Step struct {
 	Wanted []int32 // rows whose logits are wanted, ascending
 	Draws  []Draw  // how each wanted row's token is drawn, by a device that draws; else empty
 
-	Logits []float32 // out: [len(Wanted)][Vocab], the rows that are not drawn; room for Config.MaxWanted of them
-	Drawn  []int32   // out: a token for each of Draws
+	// Out: [len(Wanted)][OutputWidth], logits of the rows that are not drawn, or vectors; room for MaxWanted of them.
+	Logits []float32
+	Drawn  []int32 // out: a token for each of Draws
 }
 
 // Draw says how a device picks the token of a row. Equal draws from equal logits pick the same token on one device.

@@ -20,8 +20,9 @@ func good() *Step {
 func TestStepCheck(t *testing.T) {
 	c := &Config{KV: KVF32, Blocks: 3, MaxRows: 4, MaxWanted: 2}
 	s := good()
-	require.NoError(t, s.Check(10, c, 0))
-	require.Zero(t, testing.AllocsPerRun(10, func() { _ = s.Check(10, c, 0) }))
+	p := toTens()
+	require.NoError(t, s.Check(p, c, 0))
+	require.Zero(t, testing.AllocsPerRun(10, func() { _ = s.Check(p, c, 0) }))
 	for _, bad := range []struct {
 		edit func(s *Step)
 		want string
@@ -40,16 +41,19 @@ func TestStepCheck(t *testing.T) {
 	} {
 		s := good()
 		bad.edit(s)
-		require.EqualError(t, s.Check(10, c, 0), bad.want)
+		require.EqualError(t, s.Check(p, c, 0), bad.want)
 	}
 }
 
+// toTens has ten tokens.
+func toTens() *ir.Program { return &ir.Program{Vocab: 10, Widths: []int{10}} }
+
 func TestStepCheckDraws(t *testing.T) {
-	c := &Config{KV: KVF32, Blocks: 3, MaxRows: 4, MaxWanted: 2}
+	p, c := toTens(), &Config{KV: KVF32, Blocks: 3, MaxRows: 4, MaxWanted: 2}
 	s := good()
 	s.Tokens[0] = DrawOf(1)
-	require.NoError(t, s.Check(10, c, 2))
-	require.EqualError(t, s.Check(10, c, 1), "row 0: token -2, want -1 to 9")
+	require.NoError(t, s.Check(p, c, 2))
+	require.EqualError(t, s.Check(p, c, 1), "row 0: token -2, want -1 to 9")
 }
 
 func TestConfigCheck(t *testing.T) {

@@ -25,7 +25,10 @@ const (
 	Embed               // segments of a step, on a device
 	Mix
 	FFN
+	Route
+	Experts
 	Head
+	Pool
 	Disk // a read, from asking for it to its end
 	kinds
 )
@@ -36,7 +39,7 @@ func (k Kind) String() string {
 		return "?"
 	}
 	return [kinds]string{"message", "request", "blocks", "step", "token", "weights", "restart", "embed", "mix", "ffn",
-		"head", "disk"}[k]
+		"route", "experts", "head", "pool", "disk"}[k]
 }
 
 // MarshalText implements encoding.TextMarshaler.
