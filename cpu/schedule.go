@@ -62,7 +62,7 @@ func schedule(p *ir.Bound, segment int, v *values) []phase {
 			panic("cpu: a segment's nodes wait for each other")
 		}
 	}
-	if seg.Kind == ir.SegRoute {
+	if seg.Kind == ir.SegRoute && len(seg.Nodes) > 0 && len(p.Segments[segment+1].Nodes) > 0 { // both are computed here
 		s.ahead(&p.Segments[segment+1])
 	}
 	return s.phases
