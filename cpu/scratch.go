@@ -235,7 +235,8 @@ func (r *room) inPlace(n *ir.Node, number int, last map[ir.Value]int) bool {
 // pack places the buffers, first fit, so that none overlap while they live. Freed room is used again from the next
 // phase on only: inside a phase rows are at different items.
 func (r *room) pack(c backend.Config) {
-	var live []*buffer // by offset
+	slices.SortStableFunc(r.buffers, func(a, b *buffer) int { return a.first - b.first }) // those taken in came first
+	var live []*buffer                                                                    // by offset
 	for _, b := range r.buffers {
 		if b.logits {
 			continue
