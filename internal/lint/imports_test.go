@@ -18,6 +18,10 @@ var layers = []struct {
 	may []string
 }{
 	{"cmd/sluice", []string{"server", "actors", "stages", "storage", "cpu", "gpu", "internal"}},
+	{"server/wire", nil},
+	{"server/exchange", nil},
+	{"server/answer", []string{"server/exchange", "server/wire", "actors", "stages/sample", "stages/token"}},
+	{"server/openai", []string{"server/answer", "server/exchange", "server/wire", "actors", "stages/chat", "stages/sample"}},
 	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/token", "internal"}},
 	{"actors/run", []string{"internal/trace"}}, // it knows no model, no device and no file
 	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},

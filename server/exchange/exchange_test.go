@@ -106,7 +106,7 @@ func TestKeepAlive(t *testing.T) {
 		n++
 		body := fmt.Sprintf("answer %d", n)
 		if n%2 == 0 {
-			x.Stream(rc, nil, func(w *Writer) { w.Send([]byte(body)) })
+			x.Stream(rc, "text/plain", nil, func(w *Writer) { w.Send([]byte(body)) })
 			return
 		}
 		rc.SetBodyString(body)
@@ -130,7 +130,7 @@ func TestKeepAlive(t *testing.T) {
 func TestPanicInWriter(t *testing.T) {
 	addr, statuses := serve(t, func(rc *fasthttp.RequestCtx, x *Exchange) {
 		x.Watch()
-		x.Stream(rc, []byte("broken"), func(w *Writer) {
+		x.Stream(rc, "text/plain", []byte("broken"), func(w *Writer) {
 			w.Send([]byte("first "))
 			panic("on purpose")
 		})
@@ -149,7 +149,7 @@ func TestPanicInWriter(t *testing.T) {
 func TestFrozen(t *testing.T) {
 	addr, statuses := serve(t, func(rc *fasthttp.RequestCtx, x *Exchange) {
 		x.Watch()
-		x.Stream(rc, nil, func(w *Writer) {
+		x.Stream(rc, "text/plain", nil, func(w *Writer) {
 			for w.Send([]byte(strings.Repeat("x", 10_000))) == nil {
 			}
 		})
@@ -188,7 +188,7 @@ func TestLastWords(t *testing.T) {
 			defer end()
 			began := make(chan time.Time, 1)
 			addr, statuses := serveUntil(t, base, time.Minute, func(rc *fasthttp.RequestCtx, x *Exchange) {
-				x.Stream(rc, nil, func(w *Writer) {
+				x.Stream(rc, "text/plain", nil, func(w *Writer) {
 					began <- time.Now()
 					write(w, end)
 				})

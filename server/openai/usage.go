@@ -3,64 +3,9 @@ package openai
 import (
 	"math"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/sluice-ai/sluice/actors"
 )
-
-const hex = "0123456789abcdef"
-
-// appendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as encoding/json does it; no
-// line break of any kind is left, so that the result is one line of an event.
-func appendString[T string | []byte](dst []byte, s T) []byte {
-	dst = append(dst, '"')
-	from := 0
-	for i := 0; i < len(s); {
-		b := s[i]
-		if b >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
-			if escaped := wideEscape(r, n); escaped != "" {
-				dst = append(append(dst, s[from:i]...), escaped...)
-				from = i + n
-			}
-			i += n
-			continue
-		}
-		if b < ' ' || b == '"' || b == '\\' || b == 0x7F {
-			dst = appendEscape(append(dst, s[from:i]...), b)
-			from = i + 1
-		}
-		i++
-	}
-	return append(append(dst, s[from:]...), '"')
-}
-
-// wideEscape is how a character beyond ASCII is written, if not as it is.
-func wideEscape(r rune, n int) string {
-	switch {
-	case r == utf8.RuneError && n == 1:
-		return `\ufffd`
-	case r == '\u2028':
-		return `\u2028` // line breaks in JavaScript
-	case r == '\u2029':
-		return `\u2029`
-	}
-	return ""
-}
-
-func appendEscape(dst []byte, b byte) []byte {
-	switch b {
-	case '"', '\\':
-		return append(dst, '\\', b)
-	case '\n':
-		return append(dst, `\n`...)
-	case '\r':
-		return append(dst, `\r`...)
-	case '\t':
-		return append(dst, `\t`...)
-	}
-	return append(dst, '\\', 'u', '0', '0', hex[b>>4], hex[b&15])
-}
 
 // leastLogProb stands for −∞, which JSON has no number for.
 const leastLogProb = -9999
