@@ -22,6 +22,13 @@ func parts(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 		require.NoError(t, err)
 		t.Run(f.name, func(t *testing.T) { m.inParts(t, d) })
 	}
+	for _, o := range orders {
+		p, err := ordered(s, o.record)
+		require.NoError(t, err)
+		m, err := randomModel(p, 21, inTurn(narrowest(matrixTypes)))
+		require.NoError(t, err)
+		t.Run(o.name, func(t *testing.T) { m.inParts(t, d) })
+	}
 	t.Run("Refused", func(t *testing.T) { badParts(t, d) })
 }
 
@@ -52,7 +59,7 @@ func (m *Model) inParts(t *testing.T, d backend.Device) {
 		for _, chunk := range [][2]int{{0, 13}, {13, n}} {
 			got = append(got, x.step(t, tokens[chunk[0]:chunk[1]], chunk[0])...)
 		}
-		sameBits(t, "in parts", m.Vocab, got, want)
+		sameBits(t, "in parts", m.OutputWidth(), got, want)
 	}
 }
 
@@ -116,7 +123,7 @@ func (x *halves) step(t *testing.T, tokens []int32, pos int) []float32 {
 	for i, model := range x.of {
 		require.NoError(t, finish(model, steps[i]))
 	}
-	return append([]float32(nil), steps[1].Logits[:len(tokens)*x.m.Vocab]...)
+	return append([]float32(nil), steps[1].Logits[:len(tokens)*x.m.OutputWidth()]...)
 }
 
 // badParts: what is not compiled is refused, and so are values that do not cross.
