@@ -1,6 +1,6 @@
 package main
 
-import "fmt"
+import "github.com/sluice-ai/sluice/cpu/gen/asm"
 
 // source is one format of weights: a row of the table.
 type source struct {
@@ -79,41 +79,40 @@ var formats = []source{
 
 // emitOne writes the routine of a format for one row of activations. Float formats need no VNNI: they share a set's
 // routine.
-func (s source) emitOne(e *emitter) (name string, own bool) {
+func (s source) emitOne(e *emitter) (name string) {
 	return s.emit(e, "x1", s.emitFloatRow, s.emitBlocksRow)
 }
 
 // emitFour is for four rows.
-func (s source) emitFour(e *emitter) (name string, own bool) {
+func (s source) emitFour(e *emitter) (name string) {
 	return s.emit(e, "x4", s.emitFloat, s.emitBlocks)
 }
 
-func (s source) emit(e *emitter, suffix string, float, blocks func(*emitter, string)) (name string, own bool) {
-	if s.convert == nil {
-		name = s.stem + e.suffix + suffix
+func (s source) emit(e *emitter, suffix string, float, blocks func(*emitter, string)) (name string) {
+	name = s.stem + e.Suffix + suffix
+	switch {
+	case s.convert == nil:
 		blocks(e, name)
-		return name, true
+	case e.VNNI:
+		return s.stem + asm.AVX512.Suffix + suffix
+	default:
+		float(e, name)
 	}
-	if e.vnni {
-		return s.stem + "AVX512" + suffix, false
-	}
-	name = s.stem + e.suffix + suffix
-	float(e, name)
-	return name, true
+	return name
 }
 
 // emitMany writes the panel routine of a format, where the set has one of its own.
-func (s source) emitMany(e *emitter) (name string, own bool) {
-	name = fmt.Sprintf("%s%sPanel", s.stem, e.suffix)
+func (s source) emitMany(e *emitter) (name string) {
+	name = s.stem + e.Suffix + "Panel"
 	switch {
-	case e.amx && s.tiled():
+	case e.AMX && s.tiled():
 		s.emitTiles(e, name)
-	case e.amx || s.body == nil && e.vnni:
-		return "", false
+	case e.AMX || s.body == nil && e.VNNI:
+		return ""
 	case s.body == nil:
 		s.emitFloatPanel(e, name)
 	default:
 		s.emitPanel(e, name)
 	}
-	return name, true
+	return name
 }
