@@ -475,9 +475,6 @@ func streamFourthsAVX2(dst, src *byte, stride, columns, units, block, blocks int
 func newAVX2() *Set {
 	s := generic()
 	s.Name = "avx2"
-	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
-	s.transpose = transposers{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2, fourths: transposeFourthsAVX2}
-	s.stream = transposers{2: stream2AVX2, 4: stream4AVX2, fourths: streamFourthsAVX2}
 	s.one[quant.F32], s.four[quant.F32] = f32AVX2x1, f32AVX2x4
 	s.one[quant.F16], s.four[quant.F16] = f16AVX2x1, f16AVX2x4
 	s.one[quant.BF16], s.four[quant.BF16] = bf16AVX2x1, bf16AVX2x4
@@ -506,7 +503,10 @@ func newAVX2() *Set {
 	s.one[quant.IQ3_S], s.four[quant.IQ3_S] = iq3_SAVX2x1, iq3_SAVX2x4
 	s.one[quant.IQ1_S], s.four[quant.IQ1_S] = iq1_SAVX2x1, iq1_SAVX2x4
 	s.one[quant.IQ1_M], s.four[quant.IQ1_M] = iq1_MAVX2x1, iq1_MAVX2x4
-	s.addPanels(4, 4, 64, map[quant.Type]panelKernel{
+	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
+	s.transpose = transposers{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2, fourths: transposeFourthsAVX2}
+	s.stream = transposers{2: stream2AVX2, 4: stream4AVX2, fourths: streamFourthsAVX2}
+	s.setPanels(panels{least: 4, group: 4, most: 64}, map[quant.Type]panelKernel{
 		quant.Q8_0:    q8_0AVX2Panel,
 		quant.Q4_0:    q4_0AVX2Panel,
 		quant.Q4_1:    q4_1AVX2Panel,
@@ -533,7 +533,7 @@ func newAVX2() *Set {
 		quant.IQ1_S:   iq1_SAVX2Panel,
 		quant.IQ1_M:   iq1_MAVX2Panel,
 	})
-	s.addPanels(12, 3, 60, map[quant.Type]panelKernel{
+	s.setPanels(panels{least: 12, group: 3, most: 60}, map[quant.Type]panelKernel{
 		quant.F32:  f32AVX2Panel,
 		quant.F16:  f16AVX2Panel,
 		quant.BF16: bf16AVX2Panel,
@@ -586,444 +586,14 @@ func bf16AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xL
 //go:noescape
 func bf16AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// q8_0AVX512x1 is a rowKernel for Q8_0.
-//
-//go:noescape
-func q8_0AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// q8_0AVX512x4 is a kernel for Q8_0.
-//
-//go:noescape
-func q8_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// q8_0AVX512Panel is a panelKernel for Q8_0.
-//
-//go:noescape
-func q8_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// q4_0AVX512x1 is a rowKernel for Q4_0.
-//
-//go:noescape
-func q4_0AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// q4_0AVX512x4 is a kernel for Q4_0.
-//
-//go:noescape
-func q4_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// q4_0AVX512Panel is a panelKernel for Q4_0.
-//
-//go:noescape
-func q4_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// q4_1AVX512x1 is a rowKernel for Q4_1.
-//
-//go:noescape
-func q4_1AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// q4_1AVX512x4 is a kernel for Q4_1.
-//
-//go:noescape
-func q4_1AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// q4_1AVX512Panel is a panelKernel for Q4_1.
-//
-//go:noescape
-func q4_1AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// q5_0AVX512x1 is a rowKernel for Q5_0.
-//
-//go:noescape
-func q5_0AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// q5_0AVX512x4 is a kernel for Q5_0.
-//
-//go:noescape
-func q5_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// q5_0AVX512Panel is a panelKernel for Q5_0.
-//
-//go:noescape
-func q5_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// q5_1AVX512x1 is a rowKernel for Q5_1.
-//
-//go:noescape
-func q5_1AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// q5_1AVX512x4 is a kernel for Q5_1.
-//
-//go:noescape
-func q5_1AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// q5_1AVX512Panel is a panelKernel for Q5_1.
-//
-//go:noescape
-func q5_1AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// q2_KAVX512x1 is a rowKernel for Q2_K.
-//
-//go:noescape
-func q2_KAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// q2_KAVX512x4 is a kernel for Q2_K.
-//
-//go:noescape
-func q2_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// q2_KAVX512Panel is a panelKernel for Q2_K.
-//
-//go:noescape
-func q2_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// q3_KAVX512x1 is a rowKernel for Q3_K.
-//
-//go:noescape
-func q3_KAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// q3_KAVX512x4 is a kernel for Q3_K.
-//
-//go:noescape
-func q3_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// q3_KAVX512Panel is a panelKernel for Q3_K.
-//
-//go:noescape
-func q3_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// q4_KAVX512x1 is a rowKernel for Q4_K.
-//
-//go:noescape
-func q4_KAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// q4_KAVX512x4 is a kernel for Q4_K.
-//
-//go:noescape
-func q4_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// q4_KAVX512Panel is a panelKernel for Q4_K.
-//
-//go:noescape
-func q4_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// q5_KAVX512x1 is a rowKernel for Q5_K.
-//
-//go:noescape
-func q5_KAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// q5_KAVX512x4 is a kernel for Q5_K.
-//
-//go:noescape
-func q5_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// q5_KAVX512Panel is a panelKernel for Q5_K.
-//
-//go:noescape
-func q5_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// q6_KAVX512x1 is a rowKernel for Q6_K.
-//
-//go:noescape
-func q6_KAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// q6_KAVX512x4 is a kernel for Q6_K.
-//
-//go:noescape
-func q6_KAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// q6_KAVX512Panel is a panelKernel for Q6_K.
-//
-//go:noescape
-func q6_KAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// iq4_NLAVX512x1 is a rowKernel for IQ4_NL.
-//
-//go:noescape
-func iq4_NLAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// iq4_NLAVX512x4 is a kernel for IQ4_NL.
-//
-//go:noescape
-func iq4_NLAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// iq4_NLAVX512Panel is a panelKernel for IQ4_NL.
-//
-//go:noescape
-func iq4_NLAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// iq4_XSAVX512x1 is a rowKernel for IQ4_XS.
-//
-//go:noescape
-func iq4_XSAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// iq4_XSAVX512x4 is a kernel for IQ4_XS.
-//
-//go:noescape
-func iq4_XSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// iq4_XSAVX512Panel is a panelKernel for IQ4_XS.
-//
-//go:noescape
-func iq4_XSAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// mxfp4AVX512x1 is a rowKernel for MXFP4.
-//
-//go:noescape
-func mxfp4AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// mxfp4AVX512x4 is a kernel for MXFP4.
-//
-//go:noescape
-func mxfp4AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// mxfp4AVX512Panel is a panelKernel for MXFP4.
-//
-//go:noescape
-func mxfp4AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// nvfp4AVX512x1 is a rowKernel for NVFP4.
-//
-//go:noescape
-func nvfp4AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// nvfp4AVX512x4 is a kernel for NVFP4.
-//
-//go:noescape
-func nvfp4AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// nvfp4AVX512Panel is a panelKernel for NVFP4.
-//
-//go:noescape
-func nvfp4AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// q1_0AVX512x1 is a rowKernel for Q1_0.
-//
-//go:noescape
-func q1_0AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// q1_0AVX512x4 is a kernel for Q1_0.
-//
-//go:noescape
-func q1_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// q1_0AVX512Panel is a panelKernel for Q1_0.
-//
-//go:noescape
-func q1_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// q2_0AVX512x1 is a rowKernel for Q2_0.
-//
-//go:noescape
-func q2_0AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// q2_0AVX512x4 is a kernel for Q2_0.
-//
-//go:noescape
-func q2_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// q2_0AVX512Panel is a panelKernel for Q2_0.
-//
-//go:noescape
-func q2_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// tq1_0AVX512x1 is a rowKernel for TQ1_0.
-//
-//go:noescape
-func tq1_0AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// tq1_0AVX512x4 is a kernel for TQ1_0.
-//
-//go:noescape
-func tq1_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// tq1_0AVX512Panel is a panelKernel for TQ1_0.
-//
-//go:noescape
-func tq1_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// tq2_0AVX512x1 is a rowKernel for TQ2_0.
-//
-//go:noescape
-func tq2_0AVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// tq2_0AVX512x4 is a kernel for TQ2_0.
-//
-//go:noescape
-func tq2_0AVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// tq2_0AVX512Panel is a panelKernel for TQ2_0.
-//
-//go:noescape
-func tq2_0AVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// iq2_XXSAVX512x1 is a rowKernel for IQ2_XXS.
-//
-//go:noescape
-func iq2_XXSAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// iq2_XXSAVX512x4 is a kernel for IQ2_XXS.
-//
-//go:noescape
-func iq2_XXSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// iq2_XXSAVX512Panel is a panelKernel for IQ2_XXS.
-//
-//go:noescape
-func iq2_XXSAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// iq2_XSAVX512x1 is a rowKernel for IQ2_XS.
-//
-//go:noescape
-func iq2_XSAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// iq2_XSAVX512x4 is a kernel for IQ2_XS.
-//
-//go:noescape
-func iq2_XSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// iq2_XSAVX512Panel is a panelKernel for IQ2_XS.
-//
-//go:noescape
-func iq2_XSAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// iq2_SAVX512x1 is a rowKernel for IQ2_S.
-//
-//go:noescape
-func iq2_SAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// iq2_SAVX512x4 is a kernel for IQ2_S.
-//
-//go:noescape
-func iq2_SAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// iq2_SAVX512Panel is a panelKernel for IQ2_S.
-//
-//go:noescape
-func iq2_SAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// iq3_XXSAVX512x1 is a rowKernel for IQ3_XXS.
-//
-//go:noescape
-func iq3_XXSAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// iq3_XXSAVX512x4 is a kernel for IQ3_XXS.
-//
-//go:noescape
-func iq3_XXSAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// iq3_XXSAVX512Panel is a panelKernel for IQ3_XXS.
-//
-//go:noescape
-func iq3_XXSAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// iq3_SAVX512x1 is a rowKernel for IQ3_S.
-//
-//go:noescape
-func iq3_SAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// iq3_SAVX512x4 is a kernel for IQ3_S.
-//
-//go:noescape
-func iq3_SAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// iq3_SAVX512Panel is a panelKernel for IQ3_S.
-//
-//go:noescape
-func iq3_SAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// iq1_SAVX512x1 is a rowKernel for IQ1_S.
-//
-//go:noescape
-func iq1_SAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// iq1_SAVX512x4 is a kernel for IQ1_S.
-//
-//go:noescape
-func iq1_SAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// iq1_SAVX512Panel is a panelKernel for IQ1_S.
-//
-//go:noescape
-func iq1_SAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
-// iq1_MAVX512x1 is a rowKernel for IQ1_M.
-//
-//go:noescape
-func iq1_MAVX512x1(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
-
-// iq1_MAVX512x4 is a kernel for IQ1_M.
-//
-//go:noescape
-func iq1_MAVX512x4(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
-
-// iq1_MAVX512Panel is a panelKernel for IQ1_M.
-//
-//go:noescape
-func iq1_MAVX512Panel(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
-
 // newAVX512 is the set of avx512, which the machine must have.
 func newAVX512() *Set {
-	s := generic()
+	s := newAVX2()
 	s.Name = "avx512"
-	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
-	s.transpose = transposers{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2, fourths: transposeFourthsAVX2}
-	s.stream = transposers{2: stream2AVX2, 4: stream4AVX2, fourths: streamFourthsAVX2}
 	s.one[quant.F32], s.four[quant.F32] = f32AVX512x1, f32AVX512x4
 	s.one[quant.F16], s.four[quant.F16] = f16AVX512x1, f16AVX512x4
 	s.one[quant.BF16], s.four[quant.BF16] = bf16AVX512x1, bf16AVX512x4
-	s.one[quant.Q8_0], s.four[quant.Q8_0] = q8_0AVX512x1, q8_0AVX512x4
-	s.one[quant.Q4_0], s.four[quant.Q4_0] = q4_0AVX512x1, q4_0AVX512x4
-	s.one[quant.Q4_1], s.four[quant.Q4_1] = q4_1AVX512x1, q4_1AVX512x4
-	s.one[quant.Q5_0], s.four[quant.Q5_0] = q5_0AVX512x1, q5_0AVX512x4
-	s.one[quant.Q5_1], s.four[quant.Q5_1] = q5_1AVX512x1, q5_1AVX512x4
-	s.one[quant.Q2_K], s.four[quant.Q2_K] = q2_KAVX512x1, q2_KAVX512x4
-	s.one[quant.Q3_K], s.four[quant.Q3_K] = q3_KAVX512x1, q3_KAVX512x4
-	s.one[quant.Q4_K], s.four[quant.Q4_K] = q4_KAVX512x1, q4_KAVX512x4
-	s.one[quant.Q5_K], s.four[quant.Q5_K] = q5_KAVX512x1, q5_KAVX512x4
-	s.one[quant.Q6_K], s.four[quant.Q6_K] = q6_KAVX512x1, q6_KAVX512x4
-	s.one[quant.IQ4_NL], s.four[quant.IQ4_NL] = iq4_NLAVX512x1, iq4_NLAVX512x4
-	s.one[quant.IQ4_XS], s.four[quant.IQ4_XS] = iq4_XSAVX512x1, iq4_XSAVX512x4
-	s.one[quant.MXFP4], s.four[quant.MXFP4] = mxfp4AVX512x1, mxfp4AVX512x4
-	s.one[quant.NVFP4], s.four[quant.NVFP4] = nvfp4AVX512x1, nvfp4AVX512x4
-	s.one[quant.Q1_0], s.four[quant.Q1_0] = q1_0AVX512x1, q1_0AVX512x4
-	s.one[quant.Q2_0], s.four[quant.Q2_0] = q2_0AVX512x1, q2_0AVX512x4
-	s.one[quant.TQ1_0], s.four[quant.TQ1_0] = tq1_0AVX512x1, tq1_0AVX512x4
-	s.one[quant.TQ2_0], s.four[quant.TQ2_0] = tq2_0AVX512x1, tq2_0AVX512x4
-	s.one[quant.IQ2_XXS], s.four[quant.IQ2_XXS] = iq2_XXSAVX512x1, iq2_XXSAVX512x4
-	s.one[quant.IQ2_XS], s.four[quant.IQ2_XS] = iq2_XSAVX512x1, iq2_XSAVX512x4
-	s.one[quant.IQ2_S], s.four[quant.IQ2_S] = iq2_SAVX512x1, iq2_SAVX512x4
-	s.one[quant.IQ3_XXS], s.four[quant.IQ3_XXS] = iq3_XXSAVX512x1, iq3_XXSAVX512x4
-	s.one[quant.IQ3_S], s.four[quant.IQ3_S] = iq3_SAVX512x1, iq3_SAVX512x4
-	s.one[quant.IQ1_S], s.four[quant.IQ1_S] = iq1_SAVX512x1, iq1_SAVX512x4
-	s.one[quant.IQ1_M], s.four[quant.IQ1_M] = iq1_MAVX512x1, iq1_MAVX512x4
-	s.addPanels(8, 8, 64, map[quant.Type]panelKernel{
-		quant.Q8_0:    q8_0AVX512Panel,
-		quant.Q4_0:    q4_0AVX512Panel,
-		quant.Q4_1:    q4_1AVX512Panel,
-		quant.Q5_0:    q5_0AVX512Panel,
-		quant.Q5_1:    q5_1AVX512Panel,
-		quant.Q2_K:    q2_KAVX512Panel,
-		quant.Q3_K:    q3_KAVX512Panel,
-		quant.Q4_K:    q4_KAVX512Panel,
-		quant.Q5_K:    q5_KAVX512Panel,
-		quant.Q6_K:    q6_KAVX512Panel,
-		quant.IQ4_NL:  iq4_NLAVX512Panel,
-		quant.IQ4_XS:  iq4_XSAVX512Panel,
-		quant.MXFP4:   mxfp4AVX512Panel,
-		quant.NVFP4:   nvfp4AVX512Panel,
-		quant.Q1_0:    q1_0AVX512Panel,
-		quant.Q2_0:    q2_0AVX512Panel,
-		quant.TQ1_0:   tq1_0AVX512Panel,
-		quant.TQ2_0:   tq2_0AVX512Panel,
-		quant.IQ2_XXS: iq2_XXSAVX512Panel,
-		quant.IQ2_XS:  iq2_XSAVX512Panel,
-		quant.IQ2_S:   iq2_SAVX512Panel,
-		quant.IQ3_XXS: iq3_XXSAVX512Panel,
-		quant.IQ3_S:   iq3_SAVX512Panel,
-		quant.IQ1_S:   iq1_SAVX512Panel,
-		quant.IQ1_M:   iq1_MAVX512Panel,
-	})
-	s.addPanels(24, 12, 72, map[quant.Type]panelKernel{
+	s.setPanels(panels{least: 24, group: 12, most: 72}, map[quant.Type]panelKernel{
 		quant.F32:  f32AVX512Panel,
 		quant.F16:  f16AVX512Panel,
 		quant.BF16: bf16AVX512Panel,
@@ -1408,14 +978,8 @@ func iq1_MVNNIPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, 
 
 // newVNNI is the set of avx512vnni, which the machine must have.
 func newVNNI() *Set {
-	s := generic()
+	s := newAVX512()
 	s.Name = "avx512vnni"
-	s.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2
-	s.transpose = transposers{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2, fourths: transposeFourthsAVX2}
-	s.stream = transposers{2: stream2AVX2, 4: stream4AVX2, fourths: streamFourthsAVX2}
-	s.one[quant.F32], s.four[quant.F32] = f32AVX512x1, f32AVX512x4
-	s.one[quant.F16], s.four[quant.F16] = f16AVX512x1, f16AVX512x4
-	s.one[quant.BF16], s.four[quant.BF16] = bf16AVX512x1, bf16AVX512x4
 	s.one[quant.Q8_0], s.four[quant.Q8_0] = q8_0VNNIx1, q8_0VNNIx4
 	s.one[quant.Q4_0], s.four[quant.Q4_0] = q4_0VNNIx1, q4_0VNNIx4
 	s.one[quant.Q4_1], s.four[quant.Q4_1] = q4_1VNNIx1, q4_1VNNIx4
@@ -1441,8 +1005,7 @@ func newVNNI() *Set {
 	s.one[quant.IQ3_S], s.four[quant.IQ3_S] = iq3_SVNNIx1, iq3_SVNNIx4
 	s.one[quant.IQ1_S], s.four[quant.IQ1_S] = iq1_SVNNIx1, iq1_SVNNIx4
 	s.one[quant.IQ1_M], s.four[quant.IQ1_M] = iq1_MVNNIx1, iq1_MVNNIx4
-	s.panels = newAVX512().panels[:1]
-	s.addPanels(8, 8, 64, map[quant.Type]panelKernel{
+	s.setPanels(panels{least: 8, group: 8, most: 64}, map[quant.Type]panelKernel{
 		quant.Q8_0:    q8_0VNNIPanel,
 		quant.Q4_0:    q4_0VNNIPanel,
 		quant.Q4_1:    q4_1VNNIPanel,
@@ -1576,7 +1139,7 @@ func iq1_MAMXPanel(out *float32, stride, rows, lanes int, w, x *byte, xStride, b
 func newAMX() *Set {
 	s := newVNNI()
 	s.Name = "amx"
-	s.addPanels(16, 1, 256, map[quant.Type]panelKernel{
+	s.setPanels(panels{least: 16, group: 1, most: 256, tiles: true}, map[quant.Type]panelKernel{
 		quant.Q8_0:    q8_0AMXPanel,
 		quant.Q4_0:    q4_0AMXPanel,
 		quant.Q4_1:    q4_1AMXPanel,
@@ -1598,6 +1161,5 @@ func newAMX() *Set {
 		quant.IQ1_S:   iq1_SAMXPanel,
 		quant.IQ1_M:   iq1_MAMXPanel,
 	})
-	s.panels[0].tiles = true
 	return s
 }

@@ -119,7 +119,7 @@ func (s source) unitGroups() int {
 // emitTiles writes a panel routine for AMX. Multiplying takes few instructions and long, reading out many: the
 // processor does both at once where they alternate in the code.
 func (s source) emitTiles(e *emitter, name string) {
-	_, most := e.group()
+	_, _, most := e.group()
 	p := panel{source: s, blocks: &blocks{emitter: e, rows: halfRows}, most: most, bytes: sumsAt + sumsBytes}
 	p.begin(name)
 	config := "blocks32"

@@ -168,17 +168,9 @@ func (b *blocks) signedDots(vectors []vector) {
 			continue
 		}
 		b.F("VPABSB %s, %s", b.codes, b.tmp)
-		if b.Wide() {
-			b.F("VPMOVB2M %s, K2", b.codes)
-			b.zero(b.codes)
-		}
 		for r, p := range b.pairs {
 			b.F("VPBROADCASTD %s, %s", b.x("DI", v.x, r), p)
-			if b.Wide() {
-				b.F("VPSUBB %s, %s, K2, %s", p, b.codes, p)
-			} else {
-				b.F("VPSIGNB %s, %s, %s", b.codes, p, p)
-			}
+			b.F("VPSIGNB %s, %s, %s", b.codes, p, p)
 			b.F("VPMADDUBSW %s, %s, %s", p, b.tmp, p)
 		}
 		b.widen(b.pairs, i > 0)

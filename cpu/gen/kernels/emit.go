@@ -76,6 +76,9 @@ func (e *emitter) constants() {
 	for _, t := range tables {
 		e.Data(t.name, t.words(e.Width())...)
 	}
+	if e.AMX {
+		e.tileConfigs()
+	}
 	if e.Wide() {
 		return
 	}

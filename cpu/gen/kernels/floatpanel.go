@@ -11,13 +11,13 @@ import "fmt"
 //
 // R13 is the distance of the two strips: 0 for one, which is then computed twice. AX moves in the next panel's weights.
 
-// floatGroup is how many rows a group has, how many it takes for panels to pay, and how many the routine is given at
+// floatGroup is how many rows it takes for panels to pay, how many a group has, and how many the routine is given at
 // most.
-func (e *emitter) floatGroup() (rows, least, most int) {
+func (e *emitter) floatGroup() (least, rows, most int) {
 	if e.Wide() {
-		return 12, 24, 72
+		return 24, 12, 72
 	}
-	return 3, 12, 60
+	return 12, 3, 60
 }
 
 const (
@@ -28,7 +28,7 @@ const (
 )
 
 func (s source) emitFloatPanel(e *emitter, name string) {
-	rows, _, most := e.floatGroup()
+	_, rows, most := e.floatGroup()
 	p := panel{source: s, blocks: &blocks{emitter: e, rows: rows}, most: most, bytes: 4 * partBytes}
 	p.words = 64 + p.bytes + sumsBytesOfRow*most
 	e.Enter(name, "panelKernel for "+s.name, p.words+wordsBytes, panelled)

@@ -31,87 +31,93 @@ func main() {
 	}
 }
 
-// run writes an assembly file for each instruction set, and one of Go: declarations and sets.
+// run writes an assembly file for each instruction set, and one of Go: declarations and sets. Every set has what the one
+// before has, but for routines of its own.
 func run(dir string) error {
 	var stubs strings.Builder
 	stubs.WriteString(asm.Header(generator, "amd64 && !purego") +
 		"package kernels\n\nimport \"github.com/sluice-ai/sluice/internal/quant\"\n")
+	below := "generic"
 	for _, isa := range []asm.ISA{asm.AVX2, asm.AVX512, asm.VNNI, asm.AMX} {
 		e := &emitter{asm.New(isa, generator)}
-		e.constants()
-		if e.AMX {
-			e.tileConfigs()
+		if e.ownBlocks() {
+			e.constants()
 		}
-		e.set(&stubs)
+		set := "new" + isa.Suffix
+		text := fmt.Sprintf("\n// %s is the set of %s, which the machine must have.\nfunc %[1]s() *Set {\n"+
+			"\ts := %[3]s()\n\ts.Name = %[2]q\n%[4]s\treturn s\n}\n", set, isa.Name, below, e.routines())
+		for _, d := range e.Declared {
+			fmt.Fprintf(&stubs, "\n// %s is a %s.\n//\n//go:noescape\nfunc %[1]s%[3]s\n", d.Name, d.What, d.Signature)
+		}
+		stubs.WriteString(text)
 		if err := e.Write(dir, isa.Name+"_gen.s"); err != nil {
 			return err
 		}
+		below = set
 	}
 	return asm.WriteGo(dir, "stubs_gen.go", stubs.String())
 }
 
-// set writes the routines of an instruction set, declares those that are its own and collects them in a Set.
-func (e *emitter) set(stubs *strings.Builder) {
-	var few, many, floats strings.Builder
+// ownFloats and ownBlocks say which formats a set multiplies by routines of its own. Few processors have AVX-512 without
+// VNNI: theirs for blocks would be a third of all assembly. VNNI and AMX bring nothing to floats.
+func (e *emitter) ownFloats() bool { return !e.VNNI }
+func (e *emitter) ownBlocks() bool { return e.VNNI || !e.Wide() }
+
+// routines writes those of an instruction set, and returns the code that puts them into a Set.
+func (e *emitter) routines() string {
+	var set, floats, blocks strings.Builder
 	for _, f := range formats {
-		if !e.AMX {
-			fmt.Fprintf(&few, "\ts.one[quant.%s], s.four[quant.%[1]s] = %s, %s\n", f.name, f.emitOne(e), f.emitFour(e))
-		}
-		if name := f.emitMany(e); name != "" {
-			table := &many
-			if f.body == nil {
-				table = &floats
-			}
-			fmt.Fprintf(table, "\t\tquant.%s: %s,\n", f.name, name)
+		switch {
+		case f.floats() && e.ownFloats():
+			e.fewRows(&set, f)
+			fmt.Fprintf(&floats, "\t\tquant.%s: %s,\n", f.name, f.emitMany(e))
+		case f.floats() || !e.ownBlocks() || e.AMX && !f.tiled():
+		default:
+			e.fewRows(&set, f)
+			fmt.Fprintf(&blocks, "\t\tquant.%s: %s,\n", f.name, f.emitMany(e))
 		}
 	}
-	if e.ISA == asm.AVX2 { // whose quantisers serve all sets: they are a small part of any product; packing as well
-		e.dealConstant()
-		e.quantizer(32)
-		e.quantizer(256)
-		e.quarterConstants()
-		for _, unit := range []int{1, 2, 4} {
-			e.transposer(unit, false)
+	if e.ISA == asm.AVX2 {
+		set.WriteString(e.preparing())
+	}
+	panels := func(least, group, most int, kernels string) {
+		more := ""
+		if e.AMX {
+			more = ", tiles: true"
 		}
-		e.transposer(2, true)
-		e.transposer(4, true)
-		e.fourths(false)
-		e.fourths(true)
+		if kernels != "" {
+			fmt.Fprintf(&set, "\ts.setPanels(panels{least: %d, group: %d, most: %d%s}, map[quant.Type]panelKernel{\n%s\t})\n",
+				least, group, most, more, kernels)
+		}
 	}
-	for _, d := range e.Declared {
-		fmt.Fprintf(stubs, "\n// %s is a %s.\n//\n//go:noescape\nfunc %[1]s%[3]s\n", d.Name, d.What, d.Signature)
-	}
-	e.constructor(stubs, few.String(), many.String(), floats.String())
+	least, group, most := e.group()
+	panels(least, group, most, blocks.String())
+	least, group, most = e.floatGroup()
+	panels(least, group, most, floats.String())
+	return set.String()
 }
 
-// constructor writes the function that collects the routines. Those for floats are the ones of the set below if there
-// are none.
-func (e *emitter) constructor(stubs *strings.Builder, few, many, floats string) {
-	base, shared := "generic", "\ts.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2\n"+
-		"\ts.transpose = transposers{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2, fourths: transposeFourthsAVX2}\n"+
+// fewRows writes the routines for one row and four. AMX has none: there is nothing in it for fewer rows than a tile has.
+func (e *emitter) fewRows(set *strings.Builder, f source) {
+	if !e.AMX {
+		fmt.Fprintf(set, "\ts.one[quant.%s], s.four[quant.%[1]s] = %s, %s\n", f.name, f.emitOne(e), f.emitFour(e))
+	}
+}
+
+// preparing writes what quantises and packs. AVX2's serve all sets: that is a small part of any product.
+func (e *emitter) preparing() string {
+	e.dealConstant()
+	e.quantizer(32)
+	e.quantizer(256)
+	e.quarterConstants()
+	for _, unit := range []int{1, 2, 4} {
+		e.transposer(unit, false)
+	}
+	e.transposer(2, true)
+	e.transposer(4, true)
+	e.fourths(false)
+	e.fourths(true)
+	return "\ts.quantize[By32], s.quantize[By256] = quantize32AVX2, quantize256AVX2\n" +
+		"\ts.transpose = transposers{1: transpose1AVX2, 2: transpose2AVX2, 4: transpose4AVX2, fourths: transposeFourthsAVX2}\n" +
 		"\ts.stream = transposers{2: stream2AVX2, 4: stream4AVX2, fourths: streamFourthsAVX2}\n"
-	if e.AMX {
-		base, shared = "newVNNI", ""
-	}
-	fmt.Fprintf(stubs, "\n// new%s is the set of %s, which the machine must have.\nfunc new%[1]s() *Set {\n"+
-		"\ts := %[3]s()\n\ts.Name = %[2]q\n%[4]s%[5]s", e.Suffix, e.Name, base, shared, few)
-	if e.VNNI && !e.AMX {
-		fmt.Fprintf(stubs, "\ts.panels = newAVX512().panels[:1]\n")
-	}
-	panels := func(least, group, most int, table string) {
-		if table != "" {
-			fmt.Fprintf(stubs, "\ts.addPanels(%d, %d, %d, map[quant.Type]panelKernel{\n%s\t})\n",
-				least, group, most, table)
-		}
-	}
-	group, most := e.group()
-	if e.AMX {
-		panels(tileRows, group, most, many)
-		fmt.Fprintf(stubs, "\ts.panels[0].tiles = true\n")
-	} else {
-		panels(group, group, most, many)
-	}
-	group, least, most := e.floatGroup()
-	panels(least, group, most, floats)
-	fmt.Fprintf(stubs, "\treturn s\n}\n")
 }

@@ -23,16 +23,16 @@ const (
 	wordsBytes            // all of them
 )
 
-// group is how many rows a panel routine multiplies at once, and how many it is given at most. That of AMX takes any
-// number, and time for multiples of 16 or 32.
-func (e *emitter) group() (rows, most int) {
+// group is how many rows it takes for panels to pay, how many a routine multiplies at once, and how many it is given at
+// most. That of AMX takes any number, and time for multiples of 16 or 32.
+func (e *emitter) group() (least, rows, most int) {
 	switch {
 	case e.AMX:
-		return 1, 256
+		return tileRows, 1, 256
 	case e.Wide():
-		return 8, 64
+		return 8, 8, 64
 	}
-	return 4, 64
+	return 4, 4, 64
 }
 
 // panel writes one panel routine.
@@ -44,7 +44,7 @@ type panel struct {
 }
 
 func (s source) emitPanel(e *emitter, name string) {
-	rows, most := e.group()
+	_, rows, most := e.group()
 	p := panel{source: s, blocks: &blocks{emitter: e, rows: rows}, most: most, bytes: panelVectors * e.Width()}
 	p.begin(name)
 	p.eachPanel(func() {

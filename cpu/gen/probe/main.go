@@ -19,7 +19,6 @@ func main() {
 	w.multiplyWords()
 	w.ISA = asm.AVX512
 	w.read()
-	w.multiplyWords()
 	w.ISA = asm.VNNI
 	w.multiplyVNNI()
 	w.ISA = asm.AMX
