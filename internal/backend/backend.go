@@ -37,7 +37,8 @@ type Config struct {
 	Segments []int // which segments of the program it computes, ascending; nil: all
 	Flight   int   // steps in flight, at most what the device's traits allow; 0: 1
 
-	// Slots are places that hold one group (of ir.Bound.Groups) at a time: by slot, the groups that may be placed in it.
+	// Slots are places that hold one group at a time: by slot, which of the groups that ir.Bound.On lists for Segments may
+	// be placed in it.
 	// nil: each group has a slot of its own, where it is from the start and stays.
 	Slots [][]int
 
@@ -89,20 +90,25 @@ func (c *Config) checkSlots(p *ir.Bound, t Traits) error {
 	if c.Slots == nil {
 		return nil
 	}
-	slots := make([]int, len(p.Groups)) // of each group
-	for s, groups := range c.Slots {
-		if len(groups) > 1 && !t.Shares {
-			return fmt.Errorf("slot %d is for %d groups: on this device each group keeps its own", s, len(groups))
+	segments := c.Segments
+	if segments == nil {
+		segments = p.All()
+	}
+	groups := len(p.On(segments))
+	slots := make([]int, groups) // of each group
+	for s, fit := range c.Slots {
+		if len(fit) > 1 && !t.Shares {
+			return fmt.Errorf("slot %d is for %d groups: on this device each group keeps its own", s, len(fit))
 		}
-		for _, g := range groups {
-			if g < 0 || g >= len(p.Groups) {
-				return fmt.Errorf("slot %d is for group %d of %d", s, g, len(p.Groups))
+		for _, g := range fit {
+			if g < 0 || g >= groups {
+				return fmt.Errorf("slot %d is for group %d of %d", s, g, groups)
 			}
 			slots[g]++
 		}
 	}
 	for g, n := range slots {
-		if n == 0 && c.Computes(p.Groups[g].Segment) {
+		if n == 0 {
 			return fmt.Errorf("no slot is for group %d", g)
 		}
 	}

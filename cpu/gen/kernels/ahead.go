@@ -13,8 +13,8 @@ func linesOf(bytes int) int { return (bytes + lineBytes - 1) / lineBytes }
 
 // ahead asks for lines far and distance bytes behind a place.
 func (e *emitter) ahead(offset int, place string, distance int) {
-	e.f("PREFETCHT0 %d%s", offset+distance, place)
-	e.f("PREFETCHT1 %d%s", offset+far, place)
+	e.F("PREFETCHT0 %d%s", offset+distance, place)
+	e.F("PREFETCHT1 %d%s", offset+far, place)
 }
 
 // small says whether the lines of a tile are asked for at once: its vectors are not aligned, and those of a body would be
@@ -48,7 +48,7 @@ func (b *blocks) ask(s source) {
 	switch {
 	case b.stage.unpacked():
 	case b.striped:
-		b.every = 16 / b.lanes // bodies for a tile
+		b.every = 16 / b.Lanes // bodies for a tile
 		b.wanted = maxStrips * linesOf(s.tile/maxStrips/b.every)
 	case s.small():
 		for i := range linesOf(s.tile) {
@@ -56,7 +56,7 @@ func (b *blocks) ask(s source) {
 		}
 	default:
 		b.every, b.wanted = 1, linesOf(s.tile)
-		b.f("MOVQ BX, %s", b.aheadAt())
+		b.F("MOVQ BX, %s", b.aheadAt())
 	}
 }
 
@@ -111,7 +111,7 @@ func (b *blocks) asked(first int) int {
 	}
 	n := b.next - first
 	if n > 0 {
-		b.f("ADDQ $%d, %s", lineBytes*n/step, b.aheadAt())
+		b.F("ADDQ $%d, %s", lineBytes*n/step, b.aheadAt())
 	}
 	return n
 }

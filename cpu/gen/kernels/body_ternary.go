@@ -45,7 +45,7 @@ func (b *blocks) tq2_0() {
 			}
 		}
 		b.dots(v, 3, true)
-		b.f("ADDQ $%d, R10", 8*perTile)
+		b.F("ADDQ $%d, R10", 8*perTile)
 		b.nextActivations(128)
 	})
 	b.halves(1024)
@@ -57,7 +57,7 @@ func (b *blocks) tq1_0() {
 	b.startLessSum()
 	b.lane4(0, "R10")
 	b.activations()
-	q := b.reg()
+	q := b.Reg()
 	var v []vector
 	for _, part := range []struct{ from, vectors, digits, k int }{{0, 8, 5, 0}, {8, 4, 5, 160}, {12, 1, 4, 240}} {
 		for i := range part.vectors {
@@ -78,14 +78,14 @@ func (b *blocks) digit(i, n int, q string) {
 		b.ahead()
 		b.load(fmt.Sprintf("%d(R10)", perTile*i), q)
 	} else {
-		b.f("VPADDB %s, %s, %s", q, q, b.tmp)
-		b.f("VPADDB %s, %s, %s", b.tmp, q, q)
+		b.F("VPADDB %s, %s, %s", q, q, b.tmp)
+		b.F("VPADDB %s, %s, %s", b.tmp, q, q)
 	}
-	b.f("VPSUBUSB %s, %s, %s", b.c("bytes85"), q, b.codes)
-	b.f("VPMINUB %s, %s, %s", b.c("bytes1"), b.codes, b.codes)
-	b.f("VPSUBUSB %s, %s, %s", b.c("bytes170"), q, b.tmp)
-	b.f("VPMINUB %s, %s, %s", b.c("bytes1"), b.tmp, b.tmp)
-	b.f("VPADDB %s, %s, %s", b.tmp, b.codes, b.codes)
+	b.F("VPSUBUSB %s, %s, %s", b.Const("bytes85"), q, b.codes)
+	b.F("VPMINUB %s, %s, %s", b.Const("bytes1"), b.codes, b.codes)
+	b.F("VPSUBUSB %s, %s, %s", b.Const("bytes170"), q, b.tmp)
+	b.F("VPMINUB %s, %s, %s", b.Const("bytes1"), b.tmp, b.tmp)
+	b.F("VPADDB %s, %s, %s", b.tmp, b.codes, b.codes)
 }
 
 // startLessSum sets acc to -Σx of the block, from int16 sums of 32.
@@ -93,23 +93,23 @@ func (b *blocks) startLessSum() {
 	if b.stage == expand {
 		return
 	}
-	minus := b.c("minus1")
+	minus := b.Const("minus1")
 	for r, acc := range b.acc {
-		if b.vnni {
+		if b.VNNI {
 			b.zero(acc)
 		}
 		for p := range 4 {
 			sums := b.x("DX", xSums+4*p, r)
 			switch {
-			case b.vnni:
-				b.f("VPDPWSSD.BCST %s, %s, %s", sums, minus, acc)
+			case b.VNNI:
+				b.F("VPDPWSSD.BCST %s, %s, %s", sums, minus, acc)
 			case p == 0:
-				b.f("VPBROADCASTD %s, %s", sums, acc)
-				b.f("VPMADDWD %s, %s, %s", minus, acc, acc)
+				b.F("VPBROADCASTD %s, %s", sums, acc)
+				b.F("VPMADDWD %s, %s, %s", minus, acc, acc)
 			default:
-				b.f("VPBROADCASTD %s, %s", sums, b.t)
-				b.f("VPMADDWD %s, %s, %s", minus, b.t, b.t)
-				b.f("VPADDD %s, %s, %s", b.t, acc, acc)
+				b.F("VPBROADCASTD %s, %s", sums, b.t)
+				b.F("VPMADDWD %s, %s, %s", minus, b.t, b.t)
+				b.F("VPADDD %s, %s, %s", b.t, acc, acc)
 			}
 		}
 	}

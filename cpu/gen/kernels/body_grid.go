@@ -33,10 +33,10 @@ func (b *blocks) grid(g *grid) {
 		points = "CX"
 	} else {
 		b.activations()
-		b.f("LEAQ %d(DX), CX", xNeg)
+		b.F("LEAQ %d(DX), CX", xNeg)
 	}
 	if !b.stage.unpacked() {
-		b.f("LEAQ ·%s(SB), %s", g.points, points)
+		b.F("LEAQ ·%s(SB), %s", g.points, points)
 	}
 	shift, most := tableRange(g.codes)
 	b.loop("sub", 8, func() {
@@ -53,16 +53,16 @@ func (b *blocks) grid(g *grid) {
 			}
 			b.offsetDots(v, most, 0, "CX", 4*part, shift, func() { g.scale(b, part) })
 		}
-		b.f("ADDQ $%d, R10", g.step*perTile)
+		b.F("ADDQ $%d, R10", g.step*perTile)
 		g.next(b)
 		if !b.stage.unpacking() {
 			b.nextActivations(32)
-			b.f("ADDQ $8, CX")
+			b.F("ADDQ $8, CX")
 		}
 	})
 	b.halves(g.d)
 	if g.factor != "" && !b.stage.unpacking() {
-		b.f("VMULPS %s, %s, %s", b.c(g.factor), b.tmp, b.tmp)
+		b.F("VMULPS %s, %s, %s", b.Const(g.factor), b.tmp, b.tmp)
 	}
 	b.addBlock("VFMADD231PS", xScale, b.isum)
 }
@@ -72,11 +72,11 @@ func (b *blocks) gridCodes(g *grid, v int, points string) {
 	switch {
 	case g.four:
 		b.gather(g, v, points)
-		b.and(b.c("bytes7"), b.tmp, b.codes)
+		b.and(b.Const("bytes7"), b.tmp, b.codes)
 	case v%2 == 0:
 		b.gather(g, v/2, points)
 		b.store(b.tmp, b.slot(pointAt))
-		b.and(b.c("bytes7"), b.tmp, b.codes)
+		b.and(b.Const("bytes7"), b.tmp, b.codes)
 	default:
 		b.field(b.slot(pointAt), 4, "bytes7", b.codes)
 	}
@@ -92,13 +92,13 @@ func (b *blocks) gather(g *grid, k int, points string) {
 		g.high(b, k)
 		b.or(b.t, b.codes, b.codes)
 	}
-	if b.wide() {
-		b.f("KXNORW K2, K2, K2")
-		b.f("VPGATHERDD (%s)(%s*4), K2, %s", points, b.codes, b.tmp)
+	if b.Wide() {
+		b.F("KXNORW K2, K2, K2")
+		b.F("VPGATHERDD (%s)(%s*4), K2, %s", points, b.codes, b.tmp)
 		return
 	}
-	b.f("VPCMPEQD %s, %s, %s", b.t, b.t, b.t)
-	b.f("VPGATHERDD %s, (%s)(%s*4), %s", b.t, points, b.codes, b.tmp)
+	b.F("VPCMPEQD %s, %s, %s", b.t, b.t, b.t)
+	b.F("VPGATHERDD %s, (%s)(%s*4), %s", b.t, points, b.codes, b.tmp)
 }
 
 // evenSigns puts 32 signs into their slot, of which the word has 28: the number in each 8 is even.
@@ -109,10 +109,10 @@ func (b *blocks) evenSigns(from string) {
 		if n == 8 {
 			in = b.codes
 		}
-		b.f("VPSLLD $%d, %s, %s", n, in, b.tmp)
+		b.F("VPSLLD $%d, %s, %s", n, in, b.tmp)
 		b.xor(b.tmp, in, b.t)
 	}
-	b.and(b.c("last"), b.t, b.t)
+	b.and(b.Const("last"), b.t, b.t)
 	b.or(b.t, b.codes, b.codes)
 	b.store(b.codes, b.slot(signsAt))
 }
@@ -121,9 +121,9 @@ func (b *blocks) evenSigns(from string) {
 func (b *blocks) scaleOfSigns(from string) {
 	b.field(from, 25, "even7", b.codes) // 4 bits, two apart
 	for n, mask := range []string{"pairs6", "nibble0"} {
-		b.f("VPSRLD $%d, %s, %s", n+1, b.codes, b.tmp)
+		b.F("VPSRLD $%d, %s, %s", n+1, b.codes, b.tmp)
 		b.or(b.tmp, b.codes, b.codes)
-		b.and(b.c(mask), b.codes, b.codes)
+		b.and(b.Const(mask), b.codes, b.codes)
 	}
 	b.odd()
 	b.store(b.codes, b.slot(scaleAt))
@@ -131,8 +131,8 @@ func (b *blocks) scaleOfSigns(from string) {
 
 // odd turns scales into twice themselves and 1.
 func (b *blocks) odd() {
-	b.f("VPADDD %s, %s, %s", b.codes, b.codes, b.codes)
-	b.or(b.c("int1"), b.codes, b.codes)
+	b.F("VPADDD %s, %s, %s", b.codes, b.codes, b.codes)
+	b.or(b.Const("int1"), b.codes, b.codes)
 }
 
 // nibbleScale puts the scale of a part into codes, from bytes of two at R13.
@@ -140,18 +140,18 @@ func (b *blocks) nibbleScale(offset, part int) {
 	if part == 0 {
 		b.ahead()
 	}
-	b.f("VPMOVZXBD %d(R13), %s", offset, b.codes)
+	b.F("VPMOVZXBD %d(R13), %s", offset, b.codes)
 	if part == 0 {
-		b.and(b.c("nibble0"), b.codes, b.codes)
+		b.and(b.Const("nibble0"), b.codes, b.codes)
 	} else {
-		b.f("VPSRLD $4, %s, %s", b.codes, b.codes)
+		b.F("VPSRLD $4, %s, %s", b.codes, b.codes)
 	}
 	b.odd()
 }
 
 // highBits puts those bits of bytes or words at R13 into t that the constant has, shifted to the right.
 func (b *blocks) highBits(widen string, right int, constant string) {
-	b.f("%s 0(R13), %s", widen, b.t)
+	b.F("%s 0(R13), %s", widen, b.t)
 	b.field(b.t, right, constant, b.t)
 }
 
@@ -160,8 +160,8 @@ func slotScale(b *blocks, _ int) { b.load(b.slot(scaleAt), b.codes) }
 
 func slotSigns(b *blocks, v int) (string, int) { return b.slot(signsAt), v }
 
-func (b *blocks) advance(bytes int, pointer string) { b.f("ADDQ $%d, %s", bytes, pointer) }
+func (b *blocks) advance(bytes int, pointer string) { b.F("ADDQ $%d, %s", bytes, pointer) }
 
 // pointer1 and pointer2 lead to units of 1 and 2 bytes.
-func (b *blocks) pointer1(offset int, to string) { b.f("LEAQ %s, %s", b.lane1(offset), to) }
-func (b *blocks) pointer2(offset int, to string) { b.f("LEAQ %s, %s", b.lane2(offset), to) }
+func (b *blocks) pointer1(offset int, to string) { b.F("LEAQ %s, %s", b.lane1(offset), to) }
+func (b *blocks) pointer2(offset int, to string) { b.F("LEAQ %s, %s", b.lane2(offset), to) }

@@ -9,11 +9,11 @@ const minsAt, bitsAt = 8, 12
 
 // q2_K: the sum of a sub-block is at most 16·3·127, an int16.
 func (b *blocks) q2_K() {
-	b.f("LEAQ %s, R13", b.lane1(0))
+	b.F("LEAQ %s, R13", b.lane1(0))
 	b.sixteens(runs{codes: 256, vectors: 8, scales: 128}, b.twoBits, func(run, part int, v []vector) {
 		b.shortDots(v, 3, func() {
 			b.scaleAt(run, part, "VPMOVZXBD")
-			b.and(b.c("low4"), b.codes, b.codes)
+			b.and(b.Const("low4"), b.codes, b.codes)
 		})
 	})
 	b.halves(1280)
@@ -26,28 +26,28 @@ func (b *blocks) q2_K() {
 // minimaOf16 sets acc to the sum over sub-blocks of minimum times -Σx, whose low half is an int16.
 func (b *blocks) minimaOf16() {
 	if !b.stage.unpacking() {
-		b.f("// minima")
+		b.F("// minima")
 		for _, acc := range b.acc {
 			b.zero(acc)
 		}
 	}
 	for s := range 16 {
 		b.unpacked(b.codes, func() {
-			b.f("VPMOVZXBD %s, %s", b.lane1(16*s), b.codes)
-			b.f("VPSRLD $4, %s, %s", b.codes, b.codes)
+			b.F("VPMOVZXBD %s, %s", b.lane1(16*s), b.codes)
+			b.F("VPSRLD $4, %s, %s", b.codes, b.codes)
 		})
 		if b.stage.unpacking() {
 			continue
 		}
 		for r, acc := range b.acc {
 			x := b.x("DX", xNeg+4*s, r)
-			if b.vnni {
-				b.f("VPDPWSSD.BCST %s, %s, %s", x, b.codes, acc)
+			if b.VNNI {
+				b.F("VPDPWSSD.BCST %s, %s, %s", x, b.codes, acc)
 				continue
 			}
-			b.f("VPBROADCASTD %s, %s", x, b.t)
-			b.f("VPMADDWD %s, %s, %s", b.codes, b.t, b.t)
-			b.f("VPADDD %s, %s, %s", b.t, acc, acc)
+			b.F("VPBROADCASTD %s, %s", x, b.t)
+			b.F("VPMADDWD %s, %s, %s", b.codes, b.t, b.t)
+			b.F("VPADDD %s, %s, %s", b.t, acc, acc)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func (b *blocks) minimaOf16() {
 // q3_K: bytes with bit 2 of both parts of a run have those of a half of 128 in 4 vectors.
 func (b *blocks) q3_K() {
 	b.scalesQ3()
-	b.f("LEAQ 0(SP), R13")
+	b.F("LEAQ 0(SP), R13")
 	b.lane4(0, "R11")
 	codes := func(run, i int) {
 		b.twoBits(run, i)
@@ -64,13 +64,13 @@ func (b *blocks) q3_K() {
 		}
 		b.bits(b.vector("R11", perTile*(i%4)), 2-run-i/4*4, "bit2")
 	}
-	b.sixteens(runs{codes: 512, vectors: 8, bits: 4, scales: 2 * b.width()}, codes, func(run, part int, v []vector) {
+	b.sixteens(runs{codes: 512, vectors: 8, bits: 4, scales: 2 * b.Width()}, codes, func(run, part int, v []vector) {
 		b.offsetDots(v, 7, 0, "CX", 8*run+4*part, 2, func() { // codes are 4 too large
-			b.load(fmt.Sprintf("%d(R13)", run/2*b.width()), b.codes)
+			b.load(fmt.Sprintf("%d(R13)", run/2*b.Width()), b.codes)
 			if at := 2*(run%2) + part; at < 3 {
-				b.f("VPSLLD $%d, %s, %s", 24-8*at, b.codes, b.codes)
+				b.F("VPSLLD $%d, %s, %s", 24-8*at, b.codes, b.codes)
 			}
-			b.f("VPSRAD $24, %s, %s", b.codes, b.codes)
+			b.F("VPSRAD $24, %s, %s", b.codes, b.codes)
 		})
 	})
 	b.halves(1728)
@@ -91,12 +91,12 @@ func (b *blocks) scalesQ3() {
 	for group := range 4 {
 		b.cut(64*(group%2), group/2*4, "low4")
 		if group < 2 {
-			b.f("VPSLLD $%d, %s, %s", 4-2*group, high, b.tmp)
+			b.F("VPSLLD $%d, %s, %s", 4-2*group, high, b.tmp)
 		} else {
-			b.f("VPSRLD $%d, %s, %s", 2*group-4, high, b.tmp)
+			b.F("VPSRLD $%d, %s, %s", 2*group-4, high, b.tmp)
 		}
 		b.merge(b.tmp, "bits45")
-		b.f("VPSUBB %s, %s, %s", b.c("bytes32"), b.codes, b.codes)
+		b.F("VPSUBB %s, %s, %s", b.Const("bytes32"), b.codes, b.codes)
 		b.store(b.codes, b.slot(group))
 	}
 }
@@ -113,7 +113,7 @@ func (b *blocks) sixteens(h runs, codes func(run, i int), visit func(run, part i
 	b.clear()
 	b.lane4(h.codes, "R10")
 	b.activations()
-	b.f("LEAQ %d(DX), CX", xNeg)
+	b.F("LEAQ %d(DX), CX", xNeg)
 	b.loop("half128", 2, func() {
 		release := b.hold()
 		for n := range 8 {
@@ -132,13 +132,13 @@ func (b *blocks) sixteens(h runs, codes func(run, i int), visit func(run, part i
 			visit(run, part, v)
 		}
 		release()
-		b.f("ADDQ $%d, R10", h.vectors*perTile)
+		b.F("ADDQ $%d, R10", h.vectors*perTile)
 		if h.bits > 0 {
-			b.f("ADDQ $%d, R11", h.bits*perTile)
+			b.F("ADDQ $%d, R11", h.bits*perTile)
 		}
-		b.f("ADDQ $%d, R13", h.scales)
+		b.F("ADDQ $%d, R13", h.scales)
 		b.nextActivations(128)
-		b.f("ADDQ $32, CX")
+		b.F("ADDQ $32, CX")
 	})
 }
 
@@ -147,13 +147,13 @@ func (b *blocks) scaleAt(run, part int, widen string) {
 	if run%2+part == 0 {
 		b.ahead()
 	}
-	b.f("%s %d(R13), %s", widen, 16*(2*run+part), b.codes)
+	b.F("%s %d(R13), %s", widen, 16*(2*run+part), b.codes)
 }
 
 // q4_K leaves high nibbles where they are, where that is cheaper: one shift of their sums instead of four of codes.
 func (b *blocks) q4_K() {
 	raised := 0
-	if b.vnni && b.stage == fused && b.rows == 1 {
+	if b.VNNI && b.stage == fused && b.rows == 1 {
 		raised = 4
 	}
 	b.kBlock(256, func() {}, func(i int, high bool) {
@@ -178,12 +178,12 @@ func (b *blocks) q5_K() {
 		b.nibbles(i, high)
 		b.load(b.slot(bitsAt+i), b.tmp)
 		if high {
-			b.f("VPSLLD $3, %s, %s", b.tmp, b.t)
-			b.f("VPSRLD $2, %s, %s", b.tmp, b.tmp)
+			b.F("VPSLLD $3, %s, %s", b.tmp, b.t)
+			b.F("VPSRLD $2, %s, %s", b.tmp, b.tmp)
 			b.store(b.tmp, b.slot(bitsAt+i))
 			b.merge(b.t, "bit4")
 		} else {
-			b.f("VPSLLD $4, %s, %s", b.tmp, b.tmp)
+			b.F("VPSLLD $4, %s, %s", b.tmp, b.tmp)
 			b.merge(b.tmp, "bit4")
 		}
 	}, 31, 0)
@@ -199,18 +199,18 @@ func (b *blocks) kBlock(codesAt int, prepare func(), codes func(i int, high bool
 	b.clear()
 	b.lane4(codesAt, "R10")
 	b.activations()
-	b.f("LEAQ 0(SP), R13")
+	b.F("LEAQ 0(SP), R13")
 	b.loop("pair", 4, func() {
 		for s, high := range []bool{false, true} {
 			var v []vector
 			for i := range 8 {
 				v = append(v, vector{func() { codes(i, high) }, 32*s + 4*i})
 			}
-			b.scaledDots(v, most, s*raised, fmt.Sprintf("%d(R13)", s*b.width()))
+			b.scaledDots(v, most, s*raised, fmt.Sprintf("%d(R13)", s*b.Width()))
 		}
-		b.f("ADDQ $%d, R10", 8*perTile)
+		b.F("ADDQ $%d, R10", 8*perTile)
 		b.nextActivations(64)
-		b.f("ADDQ $%d, R13", 2*b.width())
+		b.F("ADDQ $%d, R13", 2*b.Width())
 	})
 	b.halves(0)
 	b.addBlock("VFMADD231PS", xScale, b.isum)
@@ -224,26 +224,26 @@ func (b *blocks) minima() {
 	if b.stage.unpacking() {
 		return
 	}
-	b.f("// minima")
+	b.F("// minima")
 	for p := range 4 {
-		if b.vnni {
+		if b.VNNI {
 			b.load(b.slot(minsAt+p), b.codes)
 		}
 		for r, acc := range b.acc {
 			sums := b.x("DX", xSums+4*p, r)
-			if p == 0 && b.vnni {
+			if p == 0 && b.VNNI {
 				b.zero(acc)
 			}
 			switch {
-			case b.vnni:
-				b.f("VPDPWSSD.BCST %s, %s, %s", sums, b.codes, acc)
+			case b.VNNI:
+				b.F("VPDPWSSD.BCST %s, %s, %s", sums, b.codes, acc)
 			case p == 0:
-				b.f("VPBROADCASTD %s, %s", sums, b.t)
-				b.f("VPMADDWD %s, %s, %s", b.slot(minsAt), b.t, acc)
+				b.F("VPBROADCASTD %s, %s", sums, b.t)
+				b.F("VPMADDWD %s, %s, %s", b.slot(minsAt), b.t, acc)
 			default:
-				b.f("VPBROADCASTD %s, %s", sums, b.t)
-				b.f("VPMADDWD %s, %s, %s", b.slot(minsAt+p), b.t, b.t)
-				b.f("VPADDD %s, %s, %s", b.t, acc, acc)
+				b.F("VPBROADCASTD %s, %s", sums, b.t)
+				b.F("VPMADDWD %s, %s, %s", b.slot(minsAt+p), b.t, b.t)
+				b.F("VPADDD %s, %s, %s", b.t, acc, acc)
 			}
 		}
 	}
@@ -253,11 +253,11 @@ func (b *blocks) minima() {
 // large.
 func (b *blocks) q6_K() {
 	raised := 0
-	if b.vnni && b.stage == fused && b.rows == 1 {
+	if b.VNNI && b.stage == fused && b.rows == 1 {
 		raised = 2
 	}
 	b.lane4(2048, "R11")
-	b.f("LEAQ %s, R13", b.lane1(3072))
+	b.F("LEAQ %s, R13", b.lane1(3072))
 	codes := func(run, i int) { b.sixBits(run, i, raised) }
 	b.sixteens(runs{codes: 0, vectors: 16, bits: 8, scales: 128}, codes, func(run, part int, v []vector) {
 		b.offsetDots(v, 63, run/3*raised, "CX", 8*run+4*part, 5, func() { // codes are 32 too large
@@ -287,7 +287,7 @@ func (b *blocks) sixBits(run, i, raised int) {
 
 // unpackScales puts scales and minima of Q4_K and Q5_K into the frame; see packScales in package kernels.
 func (b *blocks) unpackScales() {
-	b.f("// scales and minima, 6 bits each")
+	b.F("// scales and minima, 6 bits each")
 	high, word, v := b.codes, b.acc[0], b.isum[0]
 	b.lane4(64, "R10")
 	for range 4 {
@@ -295,12 +295,12 @@ func (b *blocks) unpackScales() {
 	}
 	b.load("128(R10)", high)
 	first := func(shift string, n int, to int) { // low nibbles of the word, high bits shifted
-		b.and(b.c("low4"), word, v)
+		b.and(b.Const("low4"), word, v)
 		if n != 0 {
-			b.f("%s $%d, %s, %s", shift, n, high, b.tmp)
-			b.and(b.c("bits45"), b.tmp, b.tmp)
+			b.F("%s $%d, %s, %s", shift, n, high, b.tmp)
+			b.and(b.Const("bits45"), b.tmp, b.tmp)
 		} else {
-			b.and(b.c("bits45"), high, b.tmp)
+			b.and(b.Const("bits45"), high, b.tmp)
 		}
 		b.or(b.tmp, v, v)
 		if to < minsAt {
@@ -311,11 +311,11 @@ func (b *blocks) unpackScales() {
 	}
 	b.load("0(R10)", word)
 	first("VPSLLD", 4, 0)
-	b.f("VPSRLD $4, %s, %s", word, word)
+	b.F("VPSRLD $4, %s, %s", word, word)
 	first("VPSLLD", 2, 1)
 	b.load("64(R10)", word)
 	first("VPSLLD", 0, minsAt)
-	b.f("VPSRLD $4, %s, %s", word, word)
+	b.F("VPSRLD $4, %s, %s", word, word)
 	first("VPSRLD", 2, minsAt+2)
 }
 
@@ -325,15 +325,15 @@ func (b *blocks) spreadScales(v string, first int) {
 		to := b.tmp
 		switch j {
 		case 0:
-			b.and(b.c("byte0"), v, to)
+			b.and(b.Const("byte0"), v, to)
 		case 3:
-			b.f("VPSRLD $24, %s, %s", v, to)
+			b.F("VPSRLD $24, %s, %s", v, to)
 		default:
-			b.f("VPSRLD $%d, %s, %s", 8*j, v, to)
-			b.and(b.c("byte0"), to, to)
+			b.F("VPSRLD $%d, %s, %s", 8*j, v, to)
+			b.and(b.Const("byte0"), to, to)
 		}
-		if !b.vnni {
-			b.f("VPSLLD $16, %s, %s", to, b.t)
+		if !b.VNNI {
+			b.F("VPSLLD $16, %s, %s", to, b.t)
 			b.or(b.t, to, to)
 		}
 		b.store(to, b.slot(first+2*j))
@@ -342,8 +342,8 @@ func (b *blocks) spreadScales(v string, first int) {
 
 // spreadMins widens the bytes of v to two pairs of int16.
 func (b *blocks) spreadMins(v string, to int) {
-	b.and(b.c("even"), v, b.tmp)
+	b.and(b.Const("even"), v, b.tmp)
 	b.store(b.tmp, b.slot(to))
-	b.f("VPSRLW $8, %s, %s", v, v)
+	b.F("VPSRLW $8, %s, %s", v, v)
 	b.store(v, b.slot(to+1))
 }

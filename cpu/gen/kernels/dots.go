@@ -16,7 +16,7 @@ func (b *blocks) dots(vectors []vector, most int, started bool) {
 		b.tileDots(vectors)
 		return
 	}
-	if !b.vnni {
+	if !b.VNNI {
 		b.pairSums(vectors, most, func(first bool) { b.widen(b.pairs, started || !first) })
 		return
 	}
@@ -36,11 +36,11 @@ func (b *blocks) dots(vectors []vector, most int, started bool) {
 			continue
 		}
 		for r, acc := range chains[i%len(chains)] {
-			b.f("VPDPBUSD.BCST %s, %s, %s", b.x("DI", v.x, r), b.codes, acc)
+			b.F("VPDPBUSD.BCST %s, %s, %s", b.x("DI", v.x, r), b.codes, acc)
 		}
 	}
 	if len(chains) > 1 {
-		b.f("VPADDD %s, %s, %s", chains[1][0], b.acc[0], b.acc[0])
+		b.F("VPADDD %s, %s, %s", chains[1][0], b.acc[0], b.acc[0])
 	}
 }
 
@@ -55,13 +55,13 @@ func (b *blocks) pairSums(vectors []vector, most int, done func(first bool)) {
 		for r, p := range b.pairs {
 			x := b.x("DI", v.x, r)
 			if i%chunk == 0 {
-				b.f("VPBROADCASTD %s, %s", x, p)
-				b.f("VPMADDUBSW %s, %s, %s", p, b.codes, p)
+				b.F("VPBROADCASTD %s, %s", x, p)
+				b.F("VPMADDUBSW %s, %s, %s", p, b.codes, p)
 				continue
 			}
-			b.f("VPBROADCASTD %s, %s", x, b.t)
-			b.f("VPMADDUBSW %s, %s, %s", b.t, b.codes, b.t)
-			b.f("VPADDW %s, %s, %s", b.t, p, p)
+			b.F("VPBROADCASTD %s, %s", x, b.t)
+			b.F("VPMADDUBSW %s, %s, %s", b.t, b.codes, b.t)
+			b.F("VPADDW %s, %s, %s", b.t, p, p)
 		}
 		if (i+1)%chunk == 0 || i+1 == len(vectors) {
 			done(i < chunk)
@@ -72,7 +72,7 @@ func (b *blocks) pairSums(vectors []vector, most int, done func(first bool)) {
 // scaledDots adds scale·Σ codes·x of a sub-block to isum. scale is int32 with VNNI, else twice int16. With VNNI sums of
 // 16 that fit int16, and an unsigned scale, need no VPMULLD; only there may codes be shifted to the left by raised bits.
 func (b *blocks) scaledDots(vectors []vector, most, raised int, scale string) {
-	if b.vnni && 16*127*most < 1<<15 {
+	if b.VNNI && 16*127*most < 1<<15 {
 		for ; len(vectors) > 0; vectors = vectors[4:] {
 			b.dots(vectors[:4], most, false)
 			b.lower(raised)
@@ -80,7 +80,7 @@ func (b *blocks) scaledDots(vectors []vector, most, raised int, scale string) {
 		}
 		return
 	}
-	if b.vnni {
+	if b.VNNI {
 		b.dots(vectors, most, false)
 		b.scaled(scale)
 		return
@@ -88,8 +88,8 @@ func (b *blocks) scaledDots(vectors []vector, most, raised int, scale string) {
 	b.pairSums(vectors, most, func(bool) {
 		factor := b.inRegister(scale)
 		for r, p := range b.pairs {
-			b.f("VPMADDWD %s, %s, %s", factor, p, p)
-			b.f("VPADDD %s, %s, %s", p, b.isum[r], b.isum[r])
+			b.F("VPMADDWD %s, %s, %s", factor, p, p)
+			b.F("VPADDD %s, %s, %s", p, b.isum[r], b.isum[r])
 		}
 	})
 }
@@ -98,14 +98,14 @@ func (b *blocks) scaledDots(vectors []vector, most, raised int, scale string) {
 func (b *blocks) lower(raised int) {
 	for _, acc := range b.acc {
 		if raised > 0 {
-			b.f("VPSRAD $%d, %s, %s", raised, acc, acc)
+			b.F("VPSRAD $%d, %s, %s", raised, acc, acc)
 		}
 	}
 }
 
 // shortDots does what scaledDots does for sums of a sub-block that fit int16; scale leaves a scale in codes.
 func (b *blocks) shortDots(vectors []vector, most int, scale func()) {
-	if b.vnni {
+	if b.VNNI {
 		b.dots(vectors, most, false)
 		b.unpacked(b.codes, scale)
 		b.scaledShort(b.codes)
@@ -119,15 +119,15 @@ func (b *blocks) shortDots(vectors []vector, most int, scale func()) {
 // twice puts the scale that code leaves in codes into both halves of each lane.
 func (b *blocks) twice(scale func(), to string) {
 	scale()
-	b.f("VPSLLD $16, %s, %s", b.codes, b.t)
-	b.f("VPSRLD $16, %s, %s", b.t, to)
+	b.F("VPSLLD $16, %s, %s", b.codes, b.t)
+	b.F("VPSRLD $16, %s, %s", b.t, to)
 	b.or(b.t, to, to)
 }
 
 // offsetDots adds scale·Σ (codes - 2^shift)·x of a sub-block of 16 to isum, given the place of -Σx; 2^shift·scale is
 // below 2¹⁵. scale leaves int32 in codes. With VNNI codes may be shifted to the left by raised bits.
 func (b *blocks) offsetDots(vectors []vector, most, raised int, base string, offset, shift int, scale func()) {
-	if b.vnni {
+	if b.VNNI {
 		b.startAt(base, offset, shift+raised)
 		b.dots(vectors, most, true)
 		b.lower(raised)
@@ -138,7 +138,7 @@ func (b *blocks) offsetDots(vectors []vector, most, raised int, base string, off
 		}
 		b.unpacked(b.codes, func() {
 			scale()
-			b.and(b.c("low16"), b.codes, b.codes)
+			b.and(b.Const("low16"), b.codes, b.codes)
 		})
 		b.scaledShort(b.codes)
 		return
@@ -146,16 +146,16 @@ func (b *blocks) offsetDots(vectors []vector, most, raised int, base string, off
 	twice := b.acc[0]
 	b.unpacked(twice, func() { b.twice(scale, twice) })
 	b.unpacked(b.tmp, func() {
-		b.f("VPSLLD $%d, %s, %s", 16+shift, b.codes, b.tmp)
-		b.f("VPSRLD $16, %s, %s", b.tmp, b.tmp)
+		b.F("VPSLLD $%d, %s, %s", 16+shift, b.codes, b.tmp)
+		b.F("VPSRLD $16, %s, %s", b.tmp, b.tmp)
 	})
 	for r, sum := range b.isum {
 		if b.stage == expand {
 			break
 		}
-		b.f("VPBROADCASTD %s, %s", b.x(base, offset, r), b.t)
-		b.f("VPMADDWD %s, %s, %s", b.tmp, b.t, b.t)
-		b.f("VPADDD %s, %s, %s", b.t, sum, sum)
+		b.F("VPBROADCASTD %s, %s", b.x(base, offset, r), b.t)
+		b.F("VPMADDWD %s, %s, %s", b.tmp, b.t, b.t)
+		b.F("VPADDD %s, %s, %s", b.t, sum, sum)
 	}
 	b.scaledDots(vectors, most, 0, twice)
 }
@@ -167,19 +167,11 @@ func (b *blocks) signedDots(vectors []vector) {
 		if b.stage == expand {
 			continue
 		}
-		b.f("VPABSB %s, %s", b.codes, b.tmp)
-		if b.wide() {
-			b.f("VPMOVB2M %s, K2", b.codes)
-			b.zero(b.codes)
-		}
+		b.F("VPABSB %s, %s", b.codes, b.tmp)
 		for r, p := range b.pairs {
-			b.f("VPBROADCASTD %s, %s", b.x("DI", v.x, r), p)
-			if b.wide() {
-				b.f("VPSUBB %s, %s, K2, %s", p, b.codes, p)
-			} else {
-				b.f("VPSIGNB %s, %s, %s", b.codes, p, p)
-			}
-			b.f("VPMADDUBSW %s, %s, %s", p, b.tmp, p)
+			b.F("VPBROADCASTD %s, %s", b.x("DI", v.x, r), p)
+			b.F("VPSIGNB %s, %s, %s", b.codes, p, p)
+			b.F("VPMADDUBSW %s, %s, %s", p, b.tmp, p)
 		}
 		b.widen(b.pairs, i > 0)
 	}
@@ -189,15 +181,15 @@ func (b *blocks) signedDots(vectors []vector) {
 // too large are high·16 + low: sums of 32 of either nibble's products fit int16, which takes two operations of any port
 // for signedDots' two of few.
 func (b *blocks) splitDots(vectors []vector) {
-	used := b.used
-	product := b.reg()
+	used := b.Used()
+	product := b.Reg()
 	for i, v := range vectors {
 		b.unpacked(b.codes, func() {
 			v.codes()
-			b.xor(b.c("bit7"), b.codes, b.codes)
-			b.f("VPSRLD $4, %s, %s", b.codes, b.tmp)
-			b.and(b.c("low4"), b.tmp, b.tmp)
-			b.and(b.c("low4"), b.codes, b.codes)
+			b.xor(b.Const("bit7"), b.codes, b.codes)
+			b.F("VPSRLD $4, %s, %s", b.codes, b.tmp)
+			b.and(b.Const("low4"), b.tmp, b.tmp)
+			b.and(b.Const("low4"), b.codes, b.codes)
 		})
 		b.unpacked(b.tmp, func() {})
 		if b.stage == expand {
@@ -205,30 +197,30 @@ func (b *blocks) splitDots(vectors []vector) {
 		}
 		for r, low := range b.pairs {
 			high := b.acc[r]
-			b.f("VPBROADCASTD %s, %s", b.x("DI", v.x, r), b.t)
+			b.F("VPBROADCASTD %s, %s", b.x("DI", v.x, r), b.t)
 			if i == 0 {
-				b.f("VPMADDUBSW %s, %s, %s", b.t, b.codes, low)
-				b.f("VPMADDUBSW %s, %s, %s", b.t, b.tmp, high)
+				b.F("VPMADDUBSW %s, %s, %s", b.t, b.codes, low)
+				b.F("VPMADDUBSW %s, %s, %s", b.t, b.tmp, high)
 				continue
 			}
-			b.f("VPMADDUBSW %s, %s, %s", b.t, b.codes, product)
-			b.f("VPMADDUBSW %s, %s, %s", b.t, b.tmp, b.t)
-			b.f("VPADDW %s, %s, %s", product, low, low)
-			b.f("VPADDW %s, %s, %s", b.t, high, high)
+			b.F("VPMADDUBSW %s, %s, %s", b.t, b.codes, product)
+			b.F("VPMADDUBSW %s, %s, %s", b.t, b.tmp, b.t)
+			b.F("VPADDW %s, %s, %s", product, low, low)
+			b.F("VPADDW %s, %s, %s", b.t, high, high)
 		}
 	}
-	b.used = used
+	b.Free(used)
 	for r, low := range b.pairs {
 		if b.stage == expand {
 			break
 		}
 		high := b.acc[r]
-		b.f("VPMADDWD %s, %s, %s", b.c("ones"), low, low)
-		b.f("VPMADDWD %s, %s, %s", b.c("sixteens"), high, high)
-		b.f("VPADDD %s, %s, %s", low, high, high)
-		b.f("VPBROADCASTD %s, %s", b.x("DX", x32Neg, r), b.t)
-		b.f("VPSLLD $7, %s, %s", b.t, b.t)
-		b.f("VPADDD %s, %s, %s", b.t, high, high)
+		b.F("VPMADDWD %s, %s, %s", b.Const("ones"), low, low)
+		b.F("VPMADDWD %s, %s, %s", b.Const("sixteens"), high, high)
+		b.F("VPADDD %s, %s, %s", low, high, high)
+		b.F("VPBROADCASTD %s, %s", b.x("DX", x32Neg, r), b.t)
+		b.F("VPSLLD $7, %s, %s", b.t, b.t)
+		b.F("VPADDD %s, %s, %s", b.t, high, high)
 	}
 }
 
@@ -249,11 +241,11 @@ func chunkOf(most int) int {
 func (b *blocks) widen(pairs []string, add bool) {
 	for r, acc := range b.acc {
 		if !add {
-			b.f("VPMADDWD %s, %s, %s", b.c("ones"), pairs[r], acc)
+			b.F("VPMADDWD %s, %s, %s", b.Const("ones"), pairs[r], acc)
 			continue
 		}
-		b.f("VPMADDWD %s, %s, %s", b.c("ones"), pairs[r], pairs[r])
-		b.f("VPADDD %s, %s, %s", pairs[r], acc, acc)
+		b.F("VPMADDWD %s, %s, %s", b.Const("ones"), pairs[r], pairs[r])
+		b.F("VPADDD %s, %s, %s", pairs[r], acc, acc)
 	}
 }
 
@@ -264,12 +256,12 @@ func (b *blocks) startAt(base string, offset, shift int) {
 		return
 	}
 	for r, acc := range b.acc {
-		if b.wide() {
-			b.f("VPSLLD.BCST $%d, %s, %s", shift, b.x(base, offset, r), acc)
+		if b.Wide() {
+			b.F("VPSLLD.BCST $%d, %s, %s", shift, b.x(base, offset, r), acc)
 			continue
 		}
-		b.f("VPBROADCASTD %s, %s", b.x(base, offset, r), acc)
-		b.f("VPSLLD $%d, %s, %s", shift, acc, acc)
+		b.F("VPBROADCASTD %s, %s", b.x(base, offset, r), acc)
+		b.F("VPSLLD $%d, %s, %s", shift, acc, acc)
 	}
 }
 
@@ -292,7 +284,7 @@ func (b *blocks) scaledShort(scale string) {
 		return
 	}
 	for r, acc := range b.acc {
-		b.f("VPDPWSSD %s, %s, %s", scale, acc, b.isum[r])
+		b.F("VPDPWSSD %s, %s, %s", scale, acc, b.isum[r])
 	}
 }
 
@@ -307,7 +299,7 @@ func (b *blocks) scaled(scale string) {
 	}
 	scale = b.inRegister(scale)
 	for r, acc := range b.acc {
-		b.f("VPMULLD %s, %s, %s", scale, acc, acc)
-		b.f("VPADDD %s, %s, %s", acc, b.isum[r], b.isum[r])
+		b.F("VPMULLD %s, %s, %s", scale, acc, acc)
+		b.F("VPADDD %s, %s, %s", acc, b.isum[r], b.isum[r])
 	}
 }

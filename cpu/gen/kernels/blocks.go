@@ -54,14 +54,14 @@ type blocks struct {
 // emitBlocks writes a kernel: four rows by one strip.
 func (s source) emitBlocks(e *emitter, name string) {
 	const rows = 4
-	b := &blocks{emitter: e, rows: rows, totalAt: s.slots * e.width()}
+	b := &blocks{emitter: e, rows: rows, totalAt: s.slots * e.Width()}
 	b.frame = b.totalAt
-	if !e.wide() {
+	if !e.Wide() {
 		b.frame += 64 * rows
 	}
-	e.begin(name, b.frame, fmt.Sprintf("%s is a kernel for %s.", name, s.name))
+	e.begin(name, b.frame, s.name)
 	b.registers(s.subs)
-	if e.wide() {
+	if e.Wide() {
 		b.total = e.take(rows)
 		for _, r := range b.total {
 			e.zero(r)
@@ -71,19 +71,19 @@ func (s source) emitBlocks(e *emitter, name string) {
 		e.clearFrame(b.totalAt, 64*rows)
 		e.keep(s.keep[0])
 	}
-	e.f("")
-	if !e.wide() {
-		e.f("LEAQ %d(SP), R12", b.totalAt)
+	e.F("")
+	if !e.Wide() {
+		e.F("LEAQ %d(SP), R12", b.totalAt)
 	}
-	e.f("block:")
+	e.F("block:")
 	s.block(b)
-	e.f("ADDQ $%d, BX", s.tile)
-	e.f("ADDQ $%d, DX", s.x)
-	e.f("DECQ blocks+64(FP)")
-	e.f("JNZ block")
-	e.f("")
+	e.F("ADDQ $%d, BX", s.tile)
+	e.F("ADDQ $%d, DX", s.x)
+	e.F("DECQ blocks+64(FP)")
+	e.F("JNZ block")
+	e.F("")
 	totals := b.total
-	if !e.wide() {
+	if !e.Wide() {
 		totals = make([]string, rows)
 	}
 	e.finish(totals, b.totalAt)
@@ -91,18 +91,18 @@ func (s source) emitBlocks(e *emitter, name string) {
 
 // block writes the body for a tile; in ymm form for its halves, one after the other, whose sums are at R12.
 func (s source) block(b *blocks) {
-	if b.wide() {
+	if b.Wide() {
 		b.tileBody(s)
 		return
 	}
-	b.f("XORL SI, SI")
-	b.f("half:")
+	b.F("XORL SI, SI")
+	b.F("half:")
 	b.tileBody(s)
-	b.f("ADDQ $2, SI")
-	b.f("ADDQ $32, R12")
-	b.f("CMPQ SI, $4")
-	b.f("JLT half")
-	b.f("SUBQ $64, R12")
+	b.F("ADDQ $2, SI")
+	b.F("ADDQ $32, R12")
+	b.F("CMPQ SI, $4")
+	b.F("JLT half")
+	b.F("SUBQ $64, R12")
 }
 
 // tileBody writes the body for the tile at BX.
@@ -119,10 +119,10 @@ func (b *blocks) registers(subs bool) {
 		b.isum = b.take(b.rows)
 	}
 	b.acc = b.take(b.rows)
-	if !b.vnni {
+	if !b.VNNI {
 		b.pairs = b.take(b.rows)
 	}
-	b.codes, b.tmp, b.t = b.reg(), b.reg(), b.reg()
+	b.codes, b.tmp, b.t = b.Reg(), b.Reg(), b.Reg()
 }
 
 // loop repeats body, which must leave AX alone.
@@ -131,16 +131,16 @@ func (b *blocks) loop(name string, times int, body func()) {
 		return
 	}
 	label := name + [...]string{fused: "", expand: "Expand", multiply: "Multiply", planes: "Planes"}[b.stage]
-	b.f("MOVL $%d, AX", times)
-	b.f("%s:", label)
+	b.F("MOVL $%d, AX", times)
+	b.F("%s:", label)
 	before, release, repeat := b.vectors, b.hold(), b.askAgain()
 	body()
 	repeat(times)
 	release()
 	b.vectors = before + times*(b.vectors-before)
 	b.step()
-	b.f("DECL AX")
-	b.f("JNZ %s", label)
+	b.F("DECL AX")
+	b.F("JNZ %s", label)
 }
 
 // clear starts the block's sums, or with AMX takes them as they are.
@@ -158,7 +158,7 @@ func (b *blocks) clear() {
 // step moves R15 behind the vectors of the panel that were used since it moved last.
 func (b *blocks) step() {
 	if b.at > 0 {
-		b.f("ADDQ $%d, R15", b.at)
+		b.F("ADDQ $%d, R15", b.at)
 	}
 	b.at = 0
 }
@@ -177,24 +177,24 @@ func (b *blocks) unpacked(r string, code func()) {
 		b.load(place, r)
 	}
 	if b.stage == expand || b.stage == multiply {
-		b.at += b.width()
+		b.at += b.Width()
 	}
 }
 
 // activations sets DI to the block's activations.
 func (b *blocks) activations() {
 	if !b.stage.unpacking() {
-		b.f("MOVQ DX, DI")
+		b.F("MOVQ DX, DI")
 	}
 }
 
 func (b *blocks) nextActivations(bytes int) {
 	if !b.stage.unpacking() {
-		b.f("ADDQ $%d, DI", bytes)
+		b.F("ADDQ $%d, DI", bytes)
 	}
 }
 
-func (b *blocks) slot(vector int) string { return fmt.Sprintf("%d(SP)", vector*b.width()) }
+func (b *blocks) slot(vector int) string { return fmt.Sprintf("%d(SP)", vector*b.Width()) }
 
 // nibbles puts half of the bytes of vector i at R10 into codes.
 func (b *blocks) nibbles(i int, high bool) {
@@ -227,10 +227,10 @@ func (b *blocks) vector(base string, offset int) string {
 	if r, ok := b.held[place]; ok {
 		return r
 	}
-	if !b.wide() || b.rows != 1 || b.stage != fused || b.used >= 32-spare {
+	if !b.Wide() || b.rows != 1 || b.stage != fused || b.Used() >= 32-spare {
 		return place
 	}
-	r := b.reg()
+	r := b.Reg()
 	b.load(place, r)
 	b.held[place] = r
 	return r
@@ -239,10 +239,11 @@ func (b *blocks) vector(base string, offset int) string {
 // hold begins code in which vectors are held: what R10 and R11 lead to must stay where it is. The code ends with the
 // function that hold returns.
 func (b *blocks) hold() (release func()) {
-	used := b.used
+	used := b.Used()
 	b.held = map[string]string{}
 	return func() {
-		b.used, b.held = used, map[string]string{}
+		b.Free(used)
+		b.held = map[string]string{}
 	}
 }
 
@@ -254,41 +255,41 @@ func (b *blocks) lane4(offset int, to string) {
 
 // field puts those bits of a register or vector in memory, shifted to the right, into to that the constant has.
 func (b *blocks) field(from string, right int, constant, to string) {
-	_, kept := b.regs[constant]
+	_, kept := b.Held(constant)
 	memory := strings.HasSuffix(from, ")")
 	if right == 0 && (kept || !memory) {
-		b.and(from, b.c(constant), to)
+		b.and(from, b.Const(constant), to)
 		return
 	}
-	if memory && (right == 0 || !b.wide()) {
+	if memory && (right == 0 || !b.Wide()) {
 		b.load(from, to)
 		from = to
 	}
 	if right != 0 {
-		b.f("%s $%d, %s, %s", shiftName(-right), max(right, -right), from, to)
+		b.F("%s $%d, %s, %s", shiftName(-right), max(right, -right), from, to)
 	}
-	b.and(b.c(constant), to, to)
+	b.and(b.Const(constant), to, to)
 }
 
 // merge sets those bits of codes that are set in v and in the constant; in ymm form v is destroyed.
 func (b *blocks) merge(v, constant string) {
-	if b.wide() {
-		b.f("VPTERNLOGD $0xf8, %s, %s, %s", b.c(constant), v, b.codes) // codes | v&constant
+	if b.Wide() {
+		b.F("VPTERNLOGD $0xf8, %s, %s, %s", b.Const(constant), v, b.codes) // codes | v&constant
 		return
 	}
-	b.and(b.c(constant), v, v)
+	b.and(b.Const(constant), v, v)
 	b.or(v, b.codes, b.codes)
 }
 
 // bits sets those bits of codes that are set in the constant and in the vector, shifted to the left. In ymm form the
 // vector is in memory.
 func (b *blocks) bits(from string, shift int, constant string) {
-	if memory := strings.HasSuffix(from, ")"); memory && (!b.wide() || shift == 0) {
+	if memory := strings.HasSuffix(from, ")"); memory && (!b.Wide() || shift == 0) {
 		b.load(from, b.tmp)
 		from = b.tmp
 	}
 	if shift != 0 {
-		b.f("%s $%d, %s, %s", shiftName(shift), max(shift, -shift), from, b.tmp)
+		b.F("%s $%d, %s, %s", shiftName(shift), max(shift, -shift), from, b.tmp)
 		from = b.tmp
 	}
 	b.merge(from, constant)
@@ -304,7 +305,7 @@ func shiftName(n int) string {
 // halves loads what addBlock multiplies: the half-precision scales of the tile at offset.
 func (b *blocks) halves(offset int) {
 	if !b.stage.unpacking() {
-		b.f("VCVTPH2PS %s, %s", b.lane2(offset), b.tmp)
+		b.F("VCVTPH2PS %s, %s", b.lane2(offset), b.tmp)
 	}
 }
 
@@ -314,14 +315,14 @@ func (b *blocks) addBlock(fma string, dx int, sums []string) {
 		return
 	}
 	for r, sum := range sums {
-		b.f("VCVTDQ2PS %s, %s", sum, sum)
+		b.F("VCVTDQ2PS %s, %s", sum, sum)
 		b.broadcast32("VMULPS", b.x("DX", dx, r), b.tmp, b.t)
 		if b.total != nil {
-			b.f("%s %s, %s, %s", fma, b.t, sum, b.total[r])
+			b.F("%s %s, %s, %s", fma, b.t, sum, b.total[r])
 			continue
 		}
-		b.f("VMOVUPS %d(R12), %s", 64*r, b.codes)
-		b.f("%s %s, %s, %s", fma, b.t, sum, b.codes)
-		b.f("VMOVUPS %s, %d(R12)", b.codes, 64*r)
+		b.F("VMOVUPS %d(R12), %s", 64*r, b.codes)
+		b.F("%s %s, %s, %s", fma, b.t, sum, b.codes)
+		b.F("VMOVUPS %s, %d(R12)", b.codes, 64*r)
 	}
 }

@@ -5,16 +5,16 @@ import "fmt"
 // fourths writes a transposer of the codes of Q6_K that recodes them, see fourthCodes in package kernels: 12 columns,
 // three of which at a time, 16 values of three runs, make three of the tile.
 func (e *emitter) fourths(stream bool) string {
-	name, store := transposerName("Fourths", stream)
+	name, what, store := transposerName("Fourths", "fourthCodes", stream)
 	masks := map[string]string{}
 	begin := func() {
 		for i, mask := range []string{"low2", "low4", "bits45", "bits67"} {
 			masks[mask] = fmt.Sprintf("Y%d", 12+i)
-			e.f("VMOVDQU %s<>(SB), %s", mask, masks[mask])
+			e.F("VMOVDQU %s<>(SB), %s", mask, masks[mask])
 		}
 	}
 	const second, half, third = 32, 64, 128 // bytes of ql, in a half; qh
-	e.transposerOf(name, 4, 2*256, begin, func() {
+	e.transposerOf(name, what, 4, 2*256, begin, func() {
 		for h := range 2 {
 			qh := third - h*(half-second)
 			for range 2 {
@@ -26,13 +26,13 @@ func (e *emitter) fourths(stream bool) string {
 					e.fourth(masks, store, [3]int{64*k + 32, 64*k + 32 + 16*second, 64*k + 32 + 16*qh}, 64*k+32, k)
 				}
 				e.advanceRows("$16")
-				e.f("ADDQ $256, DI")
+				e.F("ADDQ $256, DI")
 			}
 			e.advanceRows(fmt.Sprintf("$%d", half-second))
-			e.f("ADDQ $%d, DI", 16*(half-second))
+			e.F("ADDQ $%d, DI", 16*(half-second))
 		}
 		e.advanceRows(fmt.Sprintf("$%d", half)) // qh
-		e.f("ADDQ $%d, DI", 16*half)
+		e.F("ADDQ $%d, DI", 16*half)
 	}, stream)
 	return name
 }
@@ -41,8 +41,8 @@ func (e *emitter) fourths(stream bool) string {
 func (e *emitter) kept(offset, at int) {
 	e.sixteenRows(offset)
 	for k := range 4 {
-		e.f("VMOVDQU Y%d, %d(SP)", 8+k, at+64*k)
-		e.f("VMOVDQU Y%d, %d(SP)", k, at+64*k+32)
+		e.F("VMOVDQU Y%d, %d(SP)", 8+k, at+64*k)
+		e.F("VMOVDQU Y%d, %d(SP)", k, at+64*k+32)
 	}
 }
 
@@ -51,26 +51,26 @@ func (e *emitter) fourth(masks map[string]string, store string, to [3]int, at, z
 	const sum, t = "Y4", "Y5"
 	add := func(shift string, n int, from, mask string) {
 		if n > 0 {
-			e.f("%s $%d, %s, %s", shift, n, from, t)
+			e.F("%s $%d, %s, %s", shift, n, from, t)
 			from = t
 		}
-		e.f("VPAND %s, %s, %s", from, masks[mask], t)
-		e.f("VPOR %s, %s, %s", t, sum, sum)
+		e.F("VPAND %s, %s, %s", from, masks[mask], t)
+		e.F("VPOR %s, %s, %s", t, sum, sum)
 	}
 	x, y := "Y6", "Y7"
-	e.f("VMOVDQU %d(SP), %s", at, x)
-	e.f("VMOVDQU %d(SP), %s", at+256, y)
+	e.F("VMOVDQU %d(SP), %s", at, x)
+	e.F("VMOVDQU %d(SP), %s", at+256, y)
 	from := fmt.Sprintf("Y%d", z)
-	e.f("VPAND %s, %s, %s", from, masks["low2"], sum)
-	e.f("VPSLLD $4, %s, %s", sum, sum)
+	e.F("VPAND %s, %s, %s", from, masks["low2"], sum)
+	e.F("VPSLLD $4, %s, %s", sum, sum)
 	add("", 0, x, "low4")
 	add("", 0, from, "bits67")
-	e.f("%s %s, %d(DI)", store, sum, to[0])
-	e.f("VPANDN %s, %s, %s", y, masks["bits45"], sum)
+	e.F("%s %s, %d(DI)", store, sum, to[0])
+	e.F("VPANDN %s, %s, %s", y, masks["bits45"], sum)
 	add("VPSLLD", 2, from, "bits45")
-	e.f("%s %s, %d(DI)", store, sum, to[1])
-	e.f("VPAND %s, %s, %s", from, masks["bits45"], sum)
+	e.F("%s %s, %d(DI)", store, sum, to[1])
+	e.F("VPAND %s, %s, %s", from, masks["bits45"], sum)
 	add("VPSRLD", 4, x, "low4")
 	add("VPSLLD", 2, y, "bits67")
-	e.f("%s %s, %d(DI)", store, sum, to[2])
+	e.F("%s %s, %d(DI)", store, sum, to[2])
 }

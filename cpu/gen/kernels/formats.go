@@ -1,7 +1,5 @@
 package main
 
-import "fmt"
-
 // source is one format of weights: a row of the table.
 type source struct {
 	name, stem string
@@ -13,6 +11,8 @@ type source struct {
 	gathers    bool            // from a grid, and is slower where other strips are asked for
 	keep       []string        // constants that stay in registers: in ymm form the first, which has room
 }
+
+func (s source) floats() bool { return s.convert != nil }
 
 const x32, x256 = 40, 352 // bytes of activations for 32 and 256 k
 
@@ -77,43 +77,38 @@ var formats = []source{
 		keep: []string{"byte0", "bytes7", "bytes8", "levelsIQ1", "bits8to10", "low16"}},
 }
 
-// emitOne writes the routine of a format for one row of activations. Float formats need no VNNI: they share a set's
-// routine.
-func (s source) emitOne(e *emitter) (name string, own bool) {
-	return s.emit(e, "x1", s.emitFloatRow, s.emitBlocksRow)
+// emitOne writes the routine of a format for one row of activations.
+func (s source) emitOne(e *emitter) (name string) {
+	name = s.stem + e.Suffix + "x1"
+	if s.floats() {
+		s.emitFloatRow(e, name)
+	} else {
+		s.emitBlocksRow(e, name)
+	}
+	return name
 }
 
 // emitFour is for four rows.
-func (s source) emitFour(e *emitter) (name string, own bool) {
-	return s.emit(e, "x4", s.emitFloat, s.emitBlocks)
+func (s source) emitFour(e *emitter) (name string) {
+	name = s.stem + e.Suffix + "x4"
+	if s.floats() {
+		s.emitFloat(e, name)
+	} else {
+		s.emitBlocks(e, name)
+	}
+	return name
 }
 
-func (s source) emit(e *emitter, suffix string, float, blocks func(*emitter, string)) (name string, own bool) {
-	if s.convert == nil {
-		name = s.stem + e.suffix + suffix
-		blocks(e, name)
-		return name, true
-	}
-	if e.vnni {
-		return s.stem + "AVX512" + suffix, false
-	}
-	name = s.stem + e.suffix + suffix
-	float(e, name)
-	return name, true
-}
-
-// emitMany writes the panel routine of a format, where the set has one of its own.
-func (s source) emitMany(e *emitter) (name string, own bool) {
-	name = fmt.Sprintf("%s%sPanel", s.stem, e.suffix)
+// emitMany writes the panel routine of a format.
+func (s source) emitMany(e *emitter) (name string) {
+	name = s.stem + e.Suffix + "Panel"
 	switch {
-	case e.amx && s.tiled():
+	case e.AMX:
 		s.emitTiles(e, name)
-	case e.amx || s.body == nil && e.vnni:
-		return "", false
-	case s.body == nil:
+	case s.floats():
 		s.emitFloatPanel(e, name)
 	default:
 		s.emitPanel(e, name)
 	}
-	return name, true
+	return name
 }

@@ -28,7 +28,7 @@ func (e *emitter) bytes(code ...byte) {
 	for i, b := range code {
 		parts[i] = fmt.Sprintf("BYTE $0x%02x", b)
 	}
-	e.f("%s", strings.Join(parts, "; "))
+	e.F("%s", strings.Join(parts, "; "))
 }
 
 // tileMem writes an instruction on tile and memory: lines begin index bytes apart, the first at base + disp.
@@ -38,19 +38,19 @@ func (e *emitter) tileMem(op tileOp, tile int, base, index string, disp int) {
 		i = registerNumbers[index]
 	}
 	vex := byte(0xe2) &^ (i >> 3 << 6) &^ (b >> 3 << 5)
-	e.f("// %s tile %d, %d(%s)(%s*1)", op.name, tile, disp, base, index)
+	e.F("// %s tile %d, %d(%s)(%s*1)", op.name, tile, disp, base, index)
 	e.bytes(0xc4, vex, 0x78|op.pp, op.opcode, 0x84|byte(tile)<<3, i&7<<3|b&7,
 		byte(disp), byte(disp>>8), byte(disp>>16), byte(disp>>24))
 }
 
 func (e *emitter) tileZero(tile int) {
-	e.f("// TILEZERO tile %d", tile)
+	e.F("// TILEZERO tile %d", tile)
 	e.bytes(0xc4, 0xe2, 0x7b, 0x49, 0xc0|byte(tile)<<3)
 }
 
 // tileDot adds to each dword of tile sum, row m and column n, the four products of signed bytes of dword k of x's row
 // m and dword n of w's row k, for all k.
 func (e *emitter) tileDot(sum, x, w int) {
-	e.f("// TDPBSSD tile %d += tile %d * tile %d", sum, x, w)
+	e.F("// TDPBSSD tile %d += tile %d * tile %d", sum, x, w)
 	e.bytes(0xc4, 0xe2, 0x7b&^(byte(w)<<3), 0x5e, 0xc0|byte(sum)<<3|byte(x))
 }

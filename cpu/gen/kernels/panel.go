@@ -23,16 +23,16 @@ const (
 	wordsBytes            // all of them
 )
 
-// group is how many rows a panel routine multiplies at once, and how many it is given at most. That of AMX takes any
-// number, and time for multiples of 16 or 32.
-func (s isa) group() (rows, most int) {
+// group is how many rows it takes for panels to pay, how many a routine multiplies at once, and how many it is given at
+// most. That of AMX takes any number, and time for multiples of 16 or 32.
+func (e *emitter) group() (least, rows, most int) {
 	switch {
-	case s.amx:
-		return 1, 256
-	case s.wide():
-		return 8, 64
+	case e.AMX:
+		return tileRows, 1, 256
+	case e.Wide():
+		return 8, 8, 64
 	}
-	return 4, 64
+	return 4, 4, 64
 }
 
 // panel writes one panel routine.
@@ -44,20 +44,20 @@ type panel struct {
 }
 
 func (s source) emitPanel(e *emitter, name string) {
-	rows, most := e.group()
-	p := panel{source: s, blocks: &blocks{emitter: e, rows: rows}, most: most, bytes: panelVectors * e.width()}
+	_, rows, most := e.group()
+	p := panel{source: s, blocks: &blocks{emitter: e, rows: rows}, most: most, bytes: panelVectors * e.Width()}
 	p.begin(name)
 	p.eachPanel(func() {
-		if !e.wide() {
-			e.f("XORL SI, SI")
-			e.f("half:")
+		if !e.Wide() {
+			e.F("XORL SI, SI")
+			e.F("half:")
 		}
 		p.expand()
 		p.multiply()
-		if !e.wide() {
-			e.f("ADDQ $2, SI")
-			e.f("CMPQ SI, $4")
-			e.f("JLT half")
+		if !e.Wide() {
+			e.F("ADDQ $2, SI")
+			e.F("CMPQ SI, $4")
+			e.F("JLT half")
 		}
 	})
 	p.finish()
@@ -65,14 +65,14 @@ func (s source) emitPanel(e *emitter, name string) {
 
 // begin enters the routine and takes registers.
 func (p *panel) begin(name string) {
-	p.words = p.slots*p.width() + 64 + p.bytes + 64*p.most
-	p.enter(name, p.words+wordsBytes, 64, fmt.Sprintf("%s is a panelKernel for %s.", name, p.source.name))
+	p.words = p.slots*p.Width() + 64 + p.bytes + 64*p.most
+	p.Enter(name, "panelKernel for "+p.source.name, p.words+wordsBytes, panelled)
 	p.registers(p.subs)
-	if p.vnni {
+	if p.VNNI {
 		p.total = p.take(p.rows)
 	}
-	if p.wide() {
-		p.emitter.keep(p.source.keep[:min(len(p.source.keep), 32-p.used)]...)
+	if p.Wide() {
+		p.emitter.keep(p.source.keep[:min(len(p.source.keep), 32-p.Used())]...)
 	} else {
 		p.emitter.keep(p.source.keep[0])
 	}
@@ -81,33 +81,33 @@ func (p *panel) begin(name string) {
 
 // place aligns the panel, sets distances of rows and clears the sums, of size bytes for each row.
 func (p *panel) place(size int) {
-	p.f("LEAQ %d(SP), R15", p.slots*p.width()+63)
-	p.f("ANDQ $-64, R15")
-	p.f("MOVQ R15, %s", p.word(wordBase))
-	if p.amx {
-		p.f("MOVL $%d, R8", p.metaBytes())
+	p.F("LEAQ %d(SP), R15", p.slots*p.Width()+63)
+	p.F("ANDQ $-64, R15")
+	p.F("MOVQ R15, %s", p.word(wordBase))
+	if p.AMX {
+		p.F("MOVL $%d, R8", p.metaBytes())
 	} else {
-		p.f("MOVQ xStride+48(FP), R8")
+		p.F("MOVQ xStride+48(FP), R8")
 	}
-	p.f("LEAQ (R8)(R8*2), R9")
-	if p.wide() {
-		p.f("LEAQ (R8)(R8*4), SI")
-		p.f("LEAQ (R8)(R9*2), R14")
+	p.F("LEAQ (R8)(R8*2), R9")
+	if p.Wide() {
+		p.F("LEAQ (R8)(R8*4), SI")
+		p.F("LEAQ (R8)(R9*2), R14")
 	}
-	p.f("LEAQ %d(R15), R12", p.bytes)
-	p.f("MOVQ rows+16(FP), CX")
-	if p.amx { // whole units
-		p.f("ADDQ $31, CX")
-		p.f("ANDQ $-32, CX")
+	p.F("LEAQ %d(R15), R12", p.bytes)
+	p.F("MOVQ rows+16(FP), CX")
+	if p.AMX { // whole units
+		p.F("ADDQ $31, CX")
+		p.F("ANDQ $-32, CX")
 	}
 	p.zero(p.tmp)
-	p.f("clear:")
-	for at := 0; at < size; at += p.width() {
+	p.F("clear:")
+	for at := 0; at < size; at += p.Width() {
 		p.store(p.tmp, fmt.Sprintf("%d(R12)", at))
 	}
-	p.f("ADDQ $%d, R12", size)
-	p.f("DECQ CX")
-	p.f("JNZ clear")
+	p.F("ADDQ $%d, R12", size)
+	p.F("DECQ CX")
+	p.F("JNZ clear")
 }
 
 // eachPanel repeats body for each panel of the strip.
@@ -116,35 +116,35 @@ func (p *panel) eachPanel(body func()) {
 	if p.tiles() > 1 {
 		count = p.word(wordTiles)
 	}
-	p.f("")
+	p.F("")
 	p.eachPart(p.emitter, p.tiles(), p.xBytes(), count, body)
 }
 
 // eachPart repeats body for parts of the blocks, of at most so many tiles, which it counts in the word count if they can
 // be more than one. Blocks of activations are xBytes apart.
 func (s source) eachPart(e *emitter, tiles, xBytes int, count string, body func()) {
-	e.f("part:")
+	e.F("part:")
 	if tiles == 1 {
 		body()
-		e.f("ADDQ $%d, w+32(FP)", s.tile)
-		e.f("ADDQ $%d, x+40(FP)", xBytes)
-		e.f("DECQ blocks+56(FP)")
-		e.f("JNZ part")
+		e.F("ADDQ $%d, w+32(FP)", s.tile)
+		e.F("ADDQ $%d, x+40(FP)", xBytes)
+		e.F("DECQ blocks+56(FP)")
+		e.F("JNZ part")
 		return
 	}
-	e.f("MOVQ blocks+56(FP), AX")
-	e.f("MOVQ $%d, CX", tiles)
-	e.f("CMPQ AX, CX")
-	e.f("CMOVQGT CX, AX")
-	e.f("MOVQ AX, %s", count)
+	e.F("MOVQ blocks+56(FP), AX")
+	e.F("MOVQ $%d, CX", tiles)
+	e.F("CMPQ AX, CX")
+	e.F("CMOVQGT CX, AX")
+	e.F("MOVQ AX, %s", count)
 	body()
-	e.f("MOVQ %s, AX", count)
-	e.f("IMUL3Q $%d, AX, CX", s.tile)
-	e.f("ADDQ CX, w+32(FP)")
-	e.f("IMUL3Q $%d, AX, CX", xBytes)
-	e.f("ADDQ CX, x+40(FP)")
-	e.f("SUBQ AX, blocks+56(FP)")
-	e.f("JNZ part")
+	e.F("MOVQ %s, AX", count)
+	e.F("IMUL3Q $%d, AX, CX", s.tile)
+	e.F("ADDQ CX, w+32(FP)")
+	e.F("IMUL3Q $%d, AX, CX", xBytes)
+	e.F("ADDQ CX, x+40(FP)")
+	e.F("SUBQ AX, blocks+56(FP)")
+	e.F("JNZ part")
 }
 
 func (p *panel) word(n int) string { return fmt.Sprintf("%d(SP)", p.words+n) }
@@ -154,7 +154,7 @@ func (p *panel) tiles() int {
 	switch {
 	case p.source.x != x32:
 		return 1
-	case p.amx:
+	case p.AMX:
 		return unitTiles
 	}
 	return panelK / 32
@@ -162,7 +162,7 @@ func (p *panel) tiles() int {
 
 // xBytes is how far a block of activations is from the next one: those of 16 rows lie together for AMX.
 func (p *panel) xBytes() int {
-	if p.amx {
+	if p.AMX {
 		return tileRows * p.source.x
 	}
 	return p.source.x
@@ -171,32 +171,32 @@ func (p *panel) xBytes() int {
 // eachTile writes the body of one stage, for every tile of the panel. R15 begins from bytes after the base.
 func (p *panel) eachTile(s stage, label string, from int) {
 	p.stage = s
-	p.f("MOVQ w+32(FP), BX")
-	p.f("MOVQ %s, R15", p.word(wordBase))
+	p.F("MOVQ w+32(FP), BX")
+	p.F("MOVQ %s, R15", p.word(wordBase))
 	if from > 0 {
-		p.f("ADDQ $%d, R15", from)
+		p.F("ADDQ $%d, R15", from)
 	}
 	if p.tiles() > 1 {
-		p.f("MOVQ %s, AX", p.word(wordTiles))
-		p.f("MOVQ AX, %s", p.word(wordTile))
-		p.f("%s:", label)
+		p.F("MOVQ %s, AX", p.word(wordTiles))
+		p.F("MOVQ AX, %s", p.word(wordTile))
+		p.F("%s:", label)
 	}
 	p.tileBody(p.source)
 	if p.tiles() > 1 {
 		p.step()
 		if s == readOut {
-			p.f("ADDQ $%d, R15", tileBytes)
+			p.F("ADDQ $%d, R15", tileBytes)
 		}
-		p.f("ADDQ $%d, BX", p.tile)
-		p.f("ADDQ $%d, DX", p.xBytes())
-		p.f("DECQ %s", p.word(wordTile))
-		p.f("JNZ %s", label)
+		p.F("ADDQ $%d, BX", p.tile)
+		p.F("ADDQ $%d, DX", p.xBytes())
+		p.F("DECQ %s", p.word(wordTile))
+		p.F("JNZ %s", label)
 	}
 	p.at = 0
 }
 
 func (p *panel) expand() {
-	p.f("// unpack")
+	p.F("// unpack")
 	p.eachTile(expand, "unpack", 0)
 	if p.vectors*p.tiles() > panelVectors {
 		panic(p.name + " unpacks more than a panel")
@@ -204,18 +204,18 @@ func (p *panel) expand() {
 }
 
 func (p *panel) multiply() {
-	p.f("// multiply")
-	p.f("MOVQ rows+16(FP), AX")
-	p.f("MOVQ AX, %s", p.word(wordRows))
-	p.f("MOVQ x+40(FP), DX")
-	p.f("MOVQ %s, R12", p.word(wordBase))
-	p.f("ADDQ $%d, R12", p.bytes)
-	if !p.wide() {
-		p.f("LEAQ (R12)(SI*8), R12")
-		p.f("LEAQ (R12)(SI*8), R12")
+	p.F("// multiply")
+	p.F("MOVQ rows+16(FP), AX")
+	p.F("MOVQ AX, %s", p.word(wordRows))
+	p.F("MOVQ x+40(FP), DX")
+	p.F("MOVQ %s, R12", p.word(wordBase))
+	p.F("ADDQ $%d, R12", p.bytes)
+	if !p.Wide() {
+		p.F("LEAQ (R12)(SI*8), R12")
+		p.F("LEAQ (R12)(SI*8), R12")
 	}
-	p.f("group:")
-	p.f("MOVQ DX, %s", p.word(wordGroup))
+	p.F("group:")
+	p.F("MOVQ DX, %s", p.word(wordGroup))
 	for r, t := range p.total {
 		p.load(fmt.Sprintf("%d(R12)", 64*r), t)
 	}
@@ -223,17 +223,17 @@ func (p *panel) multiply() {
 	for r, t := range p.total {
 		p.store(t, fmt.Sprintf("%d(R12)", 64*r))
 	}
-	p.f("ADDQ $%d, R12", 64*p.rows)
-	p.f("MOVQ %s, DX", p.word(wordGroup))
-	p.f("LEAQ (DX)(R8*%d), DX", p.rows)
-	p.f("SUBQ $%d, %s", p.rows, p.word(wordRows))
-	p.f("JNZ group")
+	p.F("ADDQ $%d, R12", 64*p.rows)
+	p.F("MOVQ %s, DX", p.word(wordGroup))
+	p.F("LEAQ (DX)(R8*%d), DX", p.rows)
+	p.F("SUBQ $%d, %s", p.rows, p.word(wordRows))
+	p.F("JNZ group")
 }
 
 // finish stores the float sums, lanes outputs of each row, and returns.
 func (p *panel) finish() {
 	p.results()
-	p.f("row:")
+	p.F("row:")
 	p.storeSums()
 	p.nextRow(64)
 	p.leave()
@@ -241,30 +241,30 @@ func (p *panel) finish() {
 
 // results sets DI and R12 to the outputs and sums of row 0, R8 to the distance of outputs, R10 to the rows.
 func (p *panel) results() {
-	p.f("")
-	p.f("MOVQ out+0(FP), DI")
-	p.f("MOVQ stride+8(FP), R8")
-	p.f("MOVQ rows+16(FP), R10")
-	p.f("MOVQ lanes+24(FP), CX")
+	p.F("")
+	p.F("MOVQ out+0(FP), DI")
+	p.F("MOVQ stride+8(FP), R8")
+	p.F("MOVQ rows+16(FP), R10")
+	p.F("MOVQ lanes+24(FP), CX")
 	if p.source.convert != nil { // there may be more, of another strip
-		p.f("MOVL $16, AX")
-		p.f("CMPQ CX, AX")
-		p.f("CMOVQGT AX, CX")
+		p.F("MOVL $16, AX")
+		p.F("CMPQ CX, AX")
+		p.F("CMOVQGT AX, CX")
 	}
-	p.f("MOVQ %s, R12", p.word(wordBase))
-	p.f("ADDQ $%d, R12", p.bytes)
+	p.F("MOVQ %s, R12", p.word(wordBase))
+	p.F("ADDQ $%d, R12", p.bytes)
 	p.lanesMask()
 }
 
 // nextRow goes on with the next row, whose sums are size bytes further.
 func (p *panel) nextRow(size int) {
-	p.f("ADDQ $%d, R12", size)
-	p.f("ADDQ R8, DI")
-	p.f("DECQ R10")
-	p.f("JNZ row")
+	p.F("ADDQ $%d, R12", size)
+	p.F("ADDQ R8, DI")
+	p.F("DECQ R10")
+	p.F("JNZ row")
 }
 
 func (p *panel) leave() {
-	p.f("VZEROUPPER")
-	p.f("RET")
+	p.F("VZEROUPPER")
+	p.F("RET")
 }

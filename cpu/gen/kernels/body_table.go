@@ -33,6 +33,15 @@ var (
 	fp4Doubled = [16]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 )
 
+// words are the first bytes of a vector.
+func (t *table) words(bytes int) []uint64 {
+	words := make([]uint64, bytes/8)
+	for i := range bytes {
+		words[i/8] |= uint64(byte(t.values[i%16]+t.excess)) << (i % 8 * 8)
+	}
+	return words
+}
+
 // tableRange says which power of two a table's excess is, and how large its codes are.
 func tableRange(name string) (shift, most int) {
 	i := slices.IndexFunc(tables, func(t table) bool { return t.name == name })
@@ -42,17 +51,17 @@ func tableRange(name string) (shift, most int) {
 
 // lookUp replaces codes by the values of a table.
 func (b *blocks) lookUp(table string) {
-	t, ok := b.regs[table]
+	t, ok := b.Held(table)
 	if !ok {
 		t = b.tmp
 		b.load(table+"<>(SB)", t)
 	}
-	b.f("VPSHUFB %s, %s, %s", b.codes, t, b.codes)
+	b.F("VPSHUFB %s, %s, %s", b.codes, t, b.codes)
 }
 
 // nonlinear looks up signed values, with VNNI 128 too large.
 func (b *blocks) nonlinear() {
-	if b.vnni {
+	if b.VNNI {
 		b.lookUp("nonlinear128")
 	} else {
 		b.lookUp("nonlinear")
@@ -77,12 +86,12 @@ func (b *blocks) exponents() {
 	if b.stage.unpacking() {
 		return
 	}
-	b.f("VPMOVZXBD %s, %s", b.lane1(0), b.codes)
-	b.f("VPSLLD $23, %s, %s", b.codes, b.tmp)
-	b.f("VPSUBD %s, %s, %s", b.c("bit23"), b.tmp, b.tmp)
-	b.f("VPSLLD $21, %s, %s", b.codes, b.codes)
-	b.f("VPADDD %s, %s, %s", b.c("bit21"), b.codes, b.codes)
-	b.f("VPMAXSD %s, %s, %s", b.codes, b.tmp, b.tmp)
+	b.F("VPMOVZXBD %s, %s", b.lane1(0), b.codes)
+	b.F("VPSLLD $23, %s, %s", b.codes, b.tmp)
+	b.F("VPSUBD %s, %s, %s", b.Const("bit23"), b.tmp, b.tmp)
+	b.F("VPSLLD $21, %s, %s", b.codes, b.codes)
+	b.F("VPADDD %s, %s, %s", b.Const("bit21"), b.codes, b.codes)
+	b.F("VPMAXSD %s, %s, %s", b.codes, b.tmp, b.tmp)
 }
 
 // nvfp4 is four sub-blocks of 16, each with a scale that is no integer: as if they were blocks.
@@ -94,14 +103,14 @@ func (b *blocks) nvfp4() {
 		for i := range 4 {
 			v = append(v, vector{func() {
 				b.nibbles(2*s+i%2, i >= 2)
-				if b.vnni {
+				if b.VNNI {
 					b.lookUp("fp4Doubled16")
 				} else {
 					b.lookUp("fp4Doubled")
 				}
 			}, x32*(s/2) + 16*(s%2) + 4*i})
 		}
-		if b.vnni {
+		if b.VNNI {
 			b.startLess16(v)
 			b.dots(v, 28, true)
 		} else {
@@ -120,10 +129,10 @@ func (b *blocks) startLess16(vectors []vector) {
 	for r, acc := range b.acc {
 		b.zero(b.t)
 		for _, v := range vectors {
-			b.f("VPDPBUSD.BCST %s, %s, %s", b.x("DI", v.x, r), b.c("bytes16"), b.t)
+			b.F("VPDPBUSD.BCST %s, %s, %s", b.x("DI", v.x, r), b.Const("bytes16"), b.t)
 		}
 		b.zero(acc)
-		b.f("VPSUBD %s, %s, %s", b.t, acc, acc)
+		b.F("VPSUBD %s, %s, %s", b.t, acc, acc)
 	}
 }
 
@@ -133,27 +142,27 @@ func (b *blocks) scaleE4M3(offset int) {
 	if b.stage == expand {
 		return
 	}
-	b.f("VPMOVZXBD %s, %s", b.lane1(offset), b.codes)
+	b.F("VPMOVZXBD %s, %s", b.lane1(offset), b.codes)
 	b.load("e4m3<>(SB)", b.t)
 	b.and(b.t, b.codes, b.tmp)
-	if b.wide() {
-		b.f("VPCMPD $4, %s, %s, K2", b.t, b.codes) // 0x7f is 0
-		b.f("VMOVDQU32.Z %s, K2, %s", b.tmp, b.tmp)
+	if b.Wide() {
+		b.F("VPCMPD $4, %s, %s, K2", b.t, b.codes) // 0x7f is 0
+		b.F("VMOVDQU32.Z %s, K2, %s", b.tmp, b.tmp)
 	} else {
-		b.f("VPCMPEQD %s, %s, %s", b.t, b.codes, b.t)
-		b.f("VPANDN %s, %s, %s", b.tmp, b.t, b.tmp)
+		b.F("VPCMPEQD %s, %s, %s", b.t, b.codes, b.t)
+		b.F("VPANDN %s, %s, %s", b.tmp, b.t, b.tmp)
 	}
-	b.f("VPSRLD $3, %s, %s", b.tmp, b.codes) // e
-	b.f("VPSLLD $3, %s, %s", b.codes, b.t)
-	b.f("VPSUBD %s, %s, %s", b.t, b.tmp, b.tmp) // m
+	b.F("VPSRLD $3, %s, %s", b.tmp, b.codes) // e
+	b.F("VPSLLD $3, %s, %s", b.codes, b.t)
+	b.F("VPSUBD %s, %s, %s", b.t, b.tmp, b.tmp) // m
 	b.load("int1<>(SB)", b.t)
-	b.f("VPMINUD %s, %s, %s", b.codes, b.t, b.t)
-	b.f("VPSUBD %s, %s, %s", b.t, b.codes, b.codes)
-	b.f("VPSLLD $3, %s, %s", b.t, b.t)
-	b.f("VPADDD %s, %s, %s", b.t, b.tmp, b.tmp)
-	b.f("VPSLLVD %s, %s, %s", b.codes, b.tmp, b.tmp)
-	b.f("VCVTDQ2PS %s, %s", b.tmp, b.tmp)
-	b.f("VMULPS %s, %s, %s", b.c("float2m10"), b.tmp, b.tmp)
+	b.F("VPMINUD %s, %s, %s", b.codes, b.t, b.t)
+	b.F("VPSUBD %s, %s, %s", b.t, b.codes, b.codes)
+	b.F("VPSLLD $3, %s, %s", b.t, b.t)
+	b.F("VPADDD %s, %s, %s", b.t, b.tmp, b.tmp)
+	b.F("VPSLLVD %s, %s, %s", b.codes, b.tmp, b.tmp)
+	b.F("VCVTDQ2PS %s, %s", b.tmp, b.tmp)
+	b.F("VMULPS %s, %s, %s", b.Const("float2m10"), b.tmp, b.tmp)
 }
 
 func (b *blocks) iq4_XS() {
@@ -161,8 +170,8 @@ func (b *blocks) iq4_XS() {
 	b.clear()
 	b.lane4(128, "R10")
 	b.activations()
-	b.f("LEAQ %d(DX), CX", xSums)
-	b.f("LEAQ 0(SP), R13")
+	b.F("LEAQ %d(DX), CX", xSums)
+	b.F("LEAQ 0(SP), R13")
 	b.loop("pair", 4, func() {
 		for s := range 2 {
 			var v []vector
@@ -172,18 +181,18 @@ func (b *blocks) iq4_XS() {
 					b.nonlinear()
 				}, 32*s + 4*i})
 			}
-			if b.vnni {
+			if b.VNNI {
 				b.startLess128(s)
 				b.dots(v, 255, true)
 			} else {
 				b.signedDots(v)
 			}
-			b.scaled(fmt.Sprintf("%d(R13)", s*b.width()))
+			b.scaled(fmt.Sprintf("%d(R13)", s*b.Width()))
 		}
-		b.f("ADDQ $%d, R10", 8*perTile)
+		b.F("ADDQ $%d, R10", 8*perTile)
 		b.nextActivations(64)
-		b.f("ADDQ $4, CX")
-		b.f("ADDQ $%d, R13", 2*b.width())
+		b.F("ADDQ $4, CX")
+		b.F("ADDQ $%d, R13", 2*b.Width())
 	})
 	b.halves(0)
 	b.addBlock("VFMADD231PS", xScale, b.isum)
@@ -197,7 +206,7 @@ func (b *blocks) startLess128(which int) {
 	}
 	for r, acc := range b.acc {
 		b.zero(acc)
-		b.f("VPDPWSSD.BCST %s, %s, %s", b.x("CX", 0, r), b.c([...]string{"less128x0", "less128x1"}[which]), acc)
+		b.F("VPDPWSSD.BCST %s, %s, %s", b.x("CX", 0, r), b.Const([...]string{"less128x0", "less128x1"}[which]), acc)
 	}
 }
 
@@ -211,15 +220,15 @@ func (b *blocks) scalesXS() {
 	b.ahead()
 	b.ahead()
 	b.load("0(R10)", low)
-	b.f("VPMOVZXWD %s, %s", b.lane2(32), high)
-	b.f("VPSLLD $4, %s, %s", high, high)
+	b.F("VPMOVZXWD %s, %s", b.lane2(32), high)
+	b.F("VPSLLD $4, %s, %s", high, high)
 	for s := range 8 {
-		b.f("VPSRLD $%d, %s, %s", 4*s, low, b.codes)
-		b.and(b.c("nibble0"), b.codes, b.codes)
-		b.f("VPSRLD $%d, %s, %s", 2*s, high, b.tmp)
-		b.and(b.c("bits45of0"), b.tmp, b.tmp)
+		b.F("VPSRLD $%d, %s, %s", 4*s, low, b.codes)
+		b.and(b.Const("nibble0"), b.codes, b.codes)
+		b.F("VPSRLD $%d, %s, %s", 2*s, high, b.tmp)
+		b.and(b.Const("bits45of0"), b.tmp, b.tmp)
 		b.or(b.tmp, b.codes, b.codes)
-		b.f("VPSUBD %s, %s, %s", b.c("int32"), b.codes, b.codes)
+		b.F("VPSUBD %s, %s, %s", b.Const("int32"), b.codes, b.codes)
 		b.store(b.codes, b.slot(s))
 	}
 }

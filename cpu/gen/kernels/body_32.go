@@ -66,7 +66,7 @@ func (b *blocks) minimum32() {
 		return
 	}
 	for r, acc := range b.acc {
-		b.f("VPBROADCASTD %s, %s", b.x("DX", x32Neg, r), acc)
+		b.F("VPBROADCASTD %s, %s", b.x("DX", x32Neg, r), acc)
 	}
 	b.halves(32)
 	b.addBlock("VFNMADD231PS", x32Dx, b.acc)
@@ -81,8 +81,8 @@ func (b *blocks) q8_0() {
 		v = append(v, vector{func() {
 			b.ahead()
 			from := fmt.Sprintf("%d(R10)", perTile*i)
-			if b.vnni {
-				b.f("VPXORD %s, %s, %s", from, b.c("bit7"), b.codes)
+			if b.VNNI {
+				b.F("VPXORD %s, %s, %s", from, b.Const("bit7"), b.codes)
 			} else {
 				b.load(from, b.codes)
 			}
@@ -94,7 +94,7 @@ func (b *blocks) q8_0() {
 // signed32 is a block of signed codes, or, with VNNI, of codes that are 128 too large.
 func (b *blocks) signed32(v []vector) {
 	switch {
-	case b.vnni:
+	case b.VNNI:
 		b.startAt("DX", x32Neg, 7)
 		b.dots(v, 255, true)
 	case b.stage == fused:

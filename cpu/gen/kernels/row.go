@@ -21,11 +21,11 @@ type row struct {
 }
 
 func (s source) emitBlocksRow(e *emitter, name string) {
-	r := row{e, s, s.slots * e.width(), 64}
+	r := row{e, s, s.slots * e.Width(), 64}
 	r.begin(name)
 	b := &blocks{emitter: e, rows: 1, asking: asking{striped: !s.small() && !s.gathers}}
 	b.registers(s.subs)
-	if e.wide() {
+	if e.Wide() {
 		b.total = e.take(1)
 		e.keep(s.keep...)
 	} else {
@@ -36,15 +36,15 @@ func (s source) emitBlocksRow(e *emitter, name string) {
 			e.load("(R12)", t)
 		}
 		if count != "" {
-			e.f("MOVQ %s, R15", count)
-			e.f("block:")
+			e.F("MOVQ %s, R15", count)
+			e.F("block:")
 		}
 		s.block(b)
 		if count != "" {
-			e.f("ADDQ $%d, BX", s.tile)
-			e.f("ADDQ $%d, DX", s.x)
-			e.f("DECQ R15")
-			e.f("JNZ block")
+			e.F("ADDQ $%d, BX", s.tile)
+			e.F("ADDQ $%d, DX", s.x)
+			e.F("DECQ R15")
+			e.F("JNZ block")
 		}
 		for _, t := range b.total {
 			e.store(t, "(R12)")
@@ -57,7 +57,7 @@ func (s source) emitFloatRow(e *emitter, name string) {
 	r := row{e, s, 0, 4 * 64}
 	r.begin(name)
 	p := pass{rows: []int{0}, halves: []int{0, 1}}
-	if e.wide() {
+	if e.Wide() {
 		p.halves = p.halves[:1]
 	}
 	parts := e.takeParts(p)
@@ -70,7 +70,7 @@ func (s source) emitFloatRow(e *emitter, name string) {
 	}
 	r.eachPart(rowFloatsK, func(count string) {
 		each(func(r, place string) { e.load(place, r) })
-		e.f("MOVQ %s, CX", count)
+		e.F("MOVQ %s, CX", count)
 		s.fours(e, p, parts, "")
 		each(func(r, place string) { e.store(r, place) })
 	})
@@ -88,10 +88,10 @@ func (r *row) word(n int) string { return fmt.Sprintf("%d(SP)", r.sums+maxStrips
 
 // begin enters the routine and clears the sums.
 func (r *row) begin(name string) {
-	r.enter(name, r.sums+maxStrips*r.bytes+16, 64, fmt.Sprintf("%s is a rowKernel for %s.", name, r.source.name))
+	r.Enter(name, "rowKernel for "+r.source.name, r.sums+maxStrips*r.bytes+16, rowKernel)
 	r.clearFrame(r.sums, maxStrips*r.bytes)
-	r.f("MOVQ wStride+48(FP), R8")
-	r.f("LEAQ (R8)(R8*2), R14")
+	r.F("MOVQ wStride+48(FP), R8")
+	r.F("LEAQ (R8)(R8*2), R14")
 }
 
 // eachPart repeats body for parts of k, of at most so many tiles, and in each part for every strip. Body finds the
@@ -101,42 +101,42 @@ func (r *row) eachPart(tiles int, body func(count string)) {
 	if tiles == 1 {
 		count = ""
 	}
-	r.f("")
+	r.F("")
 	r.source.eachPart(r.emitter, tiles, r.source.x, count, func() {
-		r.f("MOVQ w+32(FP), BX")
-		r.f("MOVQ strips+16(FP), R9")
-		r.f("MOVQ BX, R15")
-		r.f("LEAQ %d(SP), R12", r.sums)
-		r.f("strip:")
-		r.f("MOVQ BX, %s", strip)
-		r.f("MOVQ x+40(FP), DX")
+		r.F("MOVQ w+32(FP), BX")
+		r.F("MOVQ strips+16(FP), R9")
+		r.F("MOVQ BX, R15")
+		r.F("LEAQ %d(SP), R12", r.sums)
+		r.F("strip:")
+		r.F("MOVQ BX, %s", strip)
+		r.F("MOVQ x+40(FP), DX")
 		body(count)
-		r.f("ADDQ $%d, R12", r.bytes)
-		r.f("MOVQ %s, BX", strip)
-		r.f("ADDQ R8, BX")
-		r.f("DECQ R9")
-		r.f("JNZ strip")
+		r.F("ADDQ $%d, R12", r.bytes)
+		r.F("MOVQ %s, BX", strip)
+		r.F("ADDQ R8, BX")
+		r.F("DECQ R9")
+		r.F("JNZ strip")
 	})
 }
 
 // finish stores what total leaves at R12 for each strip, and returns.
 func (r *row) finish(total func()) {
-	r.f("")
-	r.f("MOVQ out+0(FP), DI")
-	r.f("MOVQ stride+8(FP), R8")
-	r.f("MOVQ strips+16(FP), R9")
-	r.f("LEAQ %d(SP), R12", r.sums)
-	r.f("outputs:")
+	r.F("")
+	r.F("MOVQ out+0(FP), DI")
+	r.F("MOVQ stride+8(FP), R8")
+	r.F("MOVQ strips+16(FP), R9")
+	r.F("LEAQ %d(SP), R12", r.sums)
+	r.F("outputs:")
 	total()
-	r.f("MOVL $16, CX")
-	r.f("CMPQ R9, $1")
-	r.f("CMOVQEQ lanes+24(FP), CX")
+	r.F("MOVL $16, CX")
+	r.F("CMPQ R9, $1")
+	r.F("CMOVQEQ lanes+24(FP), CX")
 	r.lanesMask()
 	r.storeSums()
-	r.f("ADDQ R8, DI")
-	r.f("ADDQ $%d, R12", r.bytes)
-	r.f("DECQ R9")
-	r.f("JNZ outputs")
-	r.f("VZEROUPPER")
-	r.f("RET")
+	r.F("ADDQ R8, DI")
+	r.F("ADDQ $%d, R12", r.bytes)
+	r.F("DECQ R9")
+	r.F("JNZ outputs")
+	r.F("VZEROUPPER")
+	r.F("RET")
 }

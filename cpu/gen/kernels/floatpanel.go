@@ -11,13 +11,13 @@ import "fmt"
 //
 // R13 is the distance of the two strips: 0 for one, which is then computed twice. AX moves in the next panel's weights.
 
-// floatGroup is how many rows a group has, how many it takes for panels to pay, and how many the routine is given at
+// floatGroup is how many rows it takes for panels to pay, how many a group has, and how many the routine is given at
 // most.
-func (s isa) floatGroup() (rows, least, most int) {
-	if s.wide() {
-		return 12, 24, 72
+func (e *emitter) floatGroup() (least, rows, most int) {
+	if e.Wide() {
+		return 24, 12, 72
 	}
-	return 3, 12, 60
+	return 12, 3, 60
 }
 
 const (
@@ -28,43 +28,43 @@ const (
 )
 
 func (s source) emitFloatPanel(e *emitter, name string) {
-	rows, _, most := e.floatGroup()
+	_, rows, most := e.floatGroup()
 	p := panel{source: s, blocks: &blocks{emitter: e, rows: rows}, most: most, bytes: 4 * partBytes}
 	p.words = 64 + p.bytes + sumsBytesOfRow*most
-	e.enter(name, p.words+wordsBytes, 64, fmt.Sprintf("%s is a panelKernel for %s.", name, s.name))
-	p.tmp = e.reg()
+	e.Enter(name, "panelKernel for "+s.name, p.words+wordsBytes, panelled)
+	p.tmp = e.Reg()
 	p.place(sumsBytesOfRow)
-	e.f("XORL R13, R13")
-	e.f("MOVQ blocks+56(FP), AX")
-	e.f("IMUL3Q $%d, AX, AX", s.tile)
-	e.f("CMPQ lanes+24(FP), $16")
-	e.f("CMOVQGT AX, R13")
-	e.f("")
-	e.f("panel:")
-	e.f("MOVQ blocks+56(FP), AX")
-	e.f("MOVQ $%d, CX", 4*partK)
-	e.f("CMPQ AX, CX")
-	e.f("CMOVQGT CX, AX")
-	e.f("MOVQ AX, %s", p.word(wordTiles))
+	e.F("XORL R13, R13")
+	e.F("MOVQ blocks+56(FP), AX")
+	e.F("IMUL3Q $%d, AX, AX", s.tile)
+	e.F("CMPQ lanes+24(FP), $16")
+	e.F("CMOVQGT AX, R13")
+	e.F("")
+	e.F("panel:")
+	e.F("MOVQ blocks+56(FP), AX")
+	e.F("MOVQ $%d, CX", 4*partK)
+	e.F("CMPQ AX, CX")
+	e.F("CMOVQGT CX, AX")
+	e.F("MOVQ AX, %s", p.word(wordTiles))
 	p.convertPanel()
 	p.multiplyFloats()
-	e.f("MOVQ %s, AX", p.word(wordTiles))
-	e.f("LEAQ (AX*4), CX")
-	e.f("ADDQ CX, x+40(FP)")
-	e.f("SUBQ AX, blocks+56(FP)")
-	e.f("JNZ panel")
+	e.F("MOVQ %s, AX", p.word(wordTiles))
+	e.F("LEAQ (AX*4), CX")
+	e.F("ADDQ CX, x+40(FP)")
+	e.F("SUBQ AX, blocks+56(FP)")
+	e.F("JNZ panel")
 	p.finishFloats()
 }
 
 // convertPanel makes floats of the panel, and moves w behind it.
 func (p *panel) convertPanel() {
-	p.f("// convert")
-	p.f("MOVQ w+32(FP), BX")
-	p.f("MOVQ %s, R15", p.word(wordBase))
-	p.f("MOVQ %s, CX", p.word(wordTiles))
-	p.f("convert:")
+	p.F("// convert")
+	p.F("MOVQ w+32(FP), BX")
+	p.F("MOVQ %s, R15", p.word(wordBase))
+	p.F("MOVQ %s, CX", p.word(wordTiles))
+	p.F("convert:")
 	for part := range 4 {
-		for at := 0; at < pairBytes; at += p.width() {
+		for at := 0; at < pairBytes; at += p.Width() {
 			from := fmt.Sprintf("%d(BX)", at%64*p.tile/64)
 			if at >= 64 {
 				from += "(R13*1)"
@@ -72,82 +72,82 @@ func (p *panel) convertPanel() {
 			p.convert(p.emitter, from, p.tmp)
 			p.store(p.tmp, fmt.Sprintf("%d(R15)", part*partBytes+at))
 		}
-		p.f("ADDQ $%d, BX", p.tile)
-		p.f("DECQ CX")
-		p.f("JZ converted")
+		p.F("ADDQ $%d, BX", p.tile)
+		p.F("DECQ CX")
+		p.F("JZ converted")
 	}
-	p.f("ADDQ $%d, R15", pairBytes)
-	p.f("JMP convert")
-	p.f("converted:")
-	p.f("MOVQ BX, w+32(FP)")
+	p.F("ADDQ $%d, R15", pairBytes)
+	p.F("JMP convert")
+	p.F("converted:")
+	p.F("MOVQ BX, w+32(FP)")
 }
 
 // multiplyFloats adds the panel's products to the sums of all rows.
 func (p *panel) multiplyFloats() {
-	p.f("// multiply")
-	p.f("MOVQ rows+16(FP), AX")
-	p.f("MOVQ AX, %s", p.word(wordRows))
-	p.f("MOVQ x+40(FP), DX")
-	p.f("MOVQ %s, R12", p.word(wordBase))
-	p.f("ADDQ $%d, R12", p.bytes)
-	p.f("group:")
-	p.f("MOVQ %s, BX", p.word(wordBase))
-	p.f("MOVQ w+32(FP), AX")
-	p.f("XORL R11, R11")
-	p.f("part:")
-	p.f("MOVQ %s, CX", p.word(wordTiles))
-	p.f("ADDQ $3, CX")
-	p.f("SUBQ R11, CX")
-	p.f("SHRQ $2, CX")
-	p.f("JZ next")
+	p.F("// multiply")
+	p.F("MOVQ rows+16(FP), AX")
+	p.F("MOVQ AX, %s", p.word(wordRows))
+	p.F("MOVQ x+40(FP), DX")
+	p.F("MOVQ %s, R12", p.word(wordBase))
+	p.F("ADDQ $%d, R12", p.bytes)
+	p.F("group:")
+	p.F("MOVQ %s, BX", p.word(wordBase))
+	p.F("MOVQ w+32(FP), AX")
+	p.F("XORL R11, R11")
+	p.F("part:")
+	p.F("MOVQ %s, CX", p.word(wordTiles))
+	p.F("ADDQ $3, CX")
+	p.F("SUBQ R11, CX")
+	p.F("SHRQ $2, CX")
+	p.F("JZ next")
 	p.multiplyPart()
-	p.f("next:")
-	p.f("ADDQ $%d, BX", partBytes)
-	p.f("ADDQ $%d, R12", pairBytes)
-	p.f("INCQ R11")
-	p.f("CMPQ R11, $4")
-	p.f("JLT part")
-	p.f("ADDQ $%d, R12", sumsBytesOfRow*(p.rows-1))
-	p.f("LEAQ (DX)(R9*%d), DX", p.rows/3)
-	p.f("SUBQ $%d, %s", p.rows, p.word(wordRows))
-	p.f("JNZ group")
+	p.F("next:")
+	p.F("ADDQ $%d, BX", partBytes)
+	p.F("ADDQ $%d, R12", pairBytes)
+	p.F("INCQ R11")
+	p.F("CMPQ R11, $4")
+	p.F("JLT part")
+	p.F("ADDQ $%d, R12", sumsBytesOfRow*(p.rows-1))
+	p.F("LEAQ (DX)(R9*%d), DX", p.rows/3)
+	p.F("SUBQ $%d, %s", p.rows, p.word(wordRows))
+	p.F("JNZ group")
 }
 
 // multiplyPart adds CX products of part R11 to the sums of a group.
 func (p *panel) multiplyPart() {
-	p.used = 0
+	p.Free(0)
 	sums := make([][]string, p.rows)
 	each := func(do func(place, r string)) {
 		for row := range sums {
 			for i, r := range sums[row] {
-				do(fmt.Sprintf("%d(R12)", sumsBytesOfRow*row+p.width()*i), r)
+				do(fmt.Sprintf("%d(R12)", sumsBytesOfRow*row+p.Width()*i), r)
 			}
 		}
 	}
 	for row := range sums {
-		sums[row] = p.take(pairBytes / p.width())
+		sums[row] = p.take(pairBytes / p.Width())
 	}
 	each(func(place, r string) { p.load(place, r) })
-	p.f("LEAQ (DX)(R11*4), DI")
+	p.F("LEAQ (DX)(R11*4), DI")
 	if p.rows > 8 {
-		p.f("LEAQ (DI)(R8*8), R10")
+		p.F("LEAQ (DI)(R8*8), R10")
 	}
-	p.f("MOVQ BX, R15")
+	p.F("MOVQ BX, R15")
 	multiply := p.products(sums)
-	p.f("SUBQ $%d, CX", stepsTogether)
-	p.f("JB few")
-	p.f("steps:")
+	p.F("SUBQ $%d, CX", stepsTogether)
+	p.F("JB few")
+	p.F("steps:")
 	p.steps(stepsTogether, multiply)
-	p.f("SUBQ $%d, CX", stepsTogether)
-	p.f("JAE steps")
-	p.f("few:")
-	p.f("ADDQ $%d, CX", stepsTogether)
-	p.f("JZ summed")
-	p.f("step:")
+	p.F("SUBQ $%d, CX", stepsTogether)
+	p.F("JAE steps")
+	p.F("few:")
+	p.F("ADDQ $%d, CX", stepsTogether)
+	p.F("JZ summed")
+	p.F("step:")
 	p.steps(1, multiply)
-	p.f("DECQ CX")
-	p.f("JNZ step")
-	p.f("summed:")
+	p.F("DECQ CX")
+	p.F("JNZ step")
+	p.F("summed:")
 	each(func(place, r string) { p.store(r, place) })
 }
 
@@ -159,16 +159,16 @@ const stepsTogether = 4
 func (p *panel) steps(n int, multiply func(step int)) {
 	for step := range n {
 		if at := step * p.tile; at%64 == 0 {
-			p.f("PREFETCHT0 %d(AX)", at)
-			p.f("PREFETCHT0 %d(AX)(R13*1)", at)
+			p.F("PREFETCHT0 %d(AX)", at)
+			p.F("PREFETCHT0 %d(AX)(R13*1)", at)
 		}
 		multiply(step)
 	}
-	p.f("ADDQ $%d, AX", n*p.tile)
-	p.f("ADDQ $%d, R15", n*pairBytes)
-	p.f("ADDQ $%d, DI", n*16)
+	p.F("ADDQ $%d, AX", n*p.tile)
+	p.F("ADDQ $%d, R15", n*pairBytes)
+	p.F("ADDQ $%d, DI", n*16)
 	if p.rows > 8 {
-		p.f("ADDQ $%d, R10", n*16)
+		p.F("ADDQ $%d, R10", n*16)
 	}
 }
 
@@ -177,31 +177,31 @@ func (p *panel) steps(n int, multiply func(step int)) {
 // as many ports.
 func (p *panel) products(sums [][]string) func(step int) {
 	x := func(step, row int) string { return p.emitter.x([]string{"DI", "R10"}[row/8], 16*step, row%8) }
-	w := func(step, i int) string { return fmt.Sprintf("%d(R15)", pairBytes*step+p.width()*i) }
+	w := func(step, i int) string { return fmt.Sprintf("%d(R15)", pairBytes*step+p.Width()*i) }
 	vectors := len(sums[0])
 	if vectors > p.rows {
-		values, t := p.take(p.rows), p.reg()
+		values, t := p.take(p.rows), p.Reg()
 		return func(step int) {
 			for row, r := range values {
-				p.f("VBROADCASTSS %s, %s", x(step, row), r)
+				p.F("VBROADCASTSS %s, %s", x(step, row), r)
 			}
 			for i := range vectors {
 				p.load(w(step, i), t)
 				for row := range sums {
-					p.f("VFMADD231PS %s, %s, %s", values[row], t, sums[row][i])
+					p.F("VFMADD231PS %s, %s, %s", values[row], t, sums[row][i])
 				}
 			}
 		}
 	}
-	weights, t := p.take(vectors), p.reg()
+	weights, t := p.take(vectors), p.Reg()
 	return func(step int) {
 		for i, r := range weights {
 			p.load(w(step, i), r)
 		}
 		for row := range sums {
-			p.f("VBROADCASTSS %s, %s", x(step, row), t)
+			p.F("VBROADCASTSS %s, %s", x(step, row), t)
 			for i, sum := range sums[row] {
-				p.f("VFMADD231PS %s, %s, %s", t, weights[i], sum)
+				p.F("VFMADD231PS %s, %s, %s", t, weights[i], sum)
 			}
 		}
 	}
@@ -209,31 +209,31 @@ func (p *panel) products(sums [][]string) func(step int) {
 
 // finishFloats adds the partial sums of each row, stores outputs strip by strip, and returns.
 func (p *panel) finishFloats() {
-	p.f("")
-	p.f("strip:")
+	p.F("")
+	p.F("strip:")
 	p.results()
-	p.f("row:")
-	for half := 0; half < 64; half += p.width() {
+	p.F("row:")
+	for half := 0; half < 64; half += p.Width() {
 		r := []string{"Z4", "Z5", "Z6", "Z7"}
-		if !p.wide() {
+		if !p.Wide() {
 			r = []string{"Y4", "Y5", "Y6", "Y7"}
 		}
 		for i := range 4 {
 			p.load(fmt.Sprintf("%d(R12)", pairBytes*i+half), r[i])
 		}
-		p.f("VADDPS %s, %s, %s", r[1], r[0], r[0])
-		p.f("VADDPS %s, %s, %s", r[3], r[2], r[2])
-		p.f("VADDPS %s, %s, %s", r[2], r[0], r[0])
-		if p.wide() {
-			p.f("VMOVUPS %s, K1, (DI)", r[0])
+		p.F("VADDPS %s, %s, %s", r[1], r[0], r[0])
+		p.F("VADDPS %s, %s, %s", r[3], r[2], r[2])
+		p.F("VADDPS %s, %s, %s", r[2], r[0], r[0])
+		if p.Wide() {
+			p.F("VMOVUPS %s, K1, (DI)", r[0])
 		} else {
-			p.f("VMASKMOVPS %s, Y%d, %d(DI)", r[0], half/32, half)
+			p.F("VMASKMOVPS %s, Y%d, %d(DI)", r[0], half/32, half)
 		}
 	}
 	p.nextRow(sumsBytesOfRow)
-	p.f("ADDQ $64, %s", p.word(wordBase))
-	p.f("ADDQ $64, out+0(FP)")
-	p.f("SUBQ $16, lanes+24(FP)")
-	p.f("JGT strip")
+	p.F("ADDQ $64, %s", p.word(wordBase))
+	p.F("ADDQ $64, out+0(FP)")
+	p.F("SUBQ $16, lanes+24(FP)")
+	p.F("JGT strip")
 	p.leave()
 }

@@ -8,7 +8,7 @@ import "fmt"
 type pass struct{ rows, halves []int }
 
 func (e *emitter) passes() []pass {
-	if e.wide() {
+	if e.Wide() {
 		return []pass{{[]int{0, 1, 2, 3}, []int{0}}}
 	}
 	return []pass{{[]int{0, 1}, []int{0}}, {[]int{2, 3}, []int{0}}, {[]int{0, 1}, []int{1}}, {[]int{2, 3}, []int{1}}}
@@ -18,22 +18,22 @@ func (e *emitter) passes() []pass {
 func (s source) emitFloat(e *emitter, name string) {
 	const rows = 4
 	frame := 0
-	if !e.wide() {
+	if !e.Wide() {
 		frame = 64 * rows
 	}
-	e.begin(name, frame, fmt.Sprintf("%s is a kernel for %s.", name, s.name))
+	e.begin(name, frame, s.name)
 	var totals []string
 	for i, p := range e.passes() {
 		if i > 0 {
-			e.f("")
-			e.f("MOVQ w+32(FP), BX")
-			e.f("MOVQ x+40(FP), DX")
+			e.F("")
+			e.F("MOVQ w+32(FP), BX")
+			e.F("MOVQ x+40(FP), DX")
 		}
-		e.f("MOVQ blocks+64(FP), CX")
-		e.used = 0
+		e.F("MOVQ blocks+64(FP), CX")
+		e.Free(0)
 		totals = s.emitPass(e, p, fmt.Sprint(i))
 	}
-	if !e.wide() {
+	if !e.Wide() {
 		totals = make([]string, rows)
 	}
 	e.finish(totals, 0)
@@ -49,10 +49,10 @@ func (s source) emitPass(e *emitter, p pass, label string) []string {
 	}
 	s.fours(e, p, parts, label)
 	e.addParts(parts)
-	if !e.wide() {
+	if !e.Wide() {
 		for r, row := range p.rows {
 			for h, half := range p.halves {
-				e.f("VMOVUPS %s, %d(SP)", parts[0][r*len(p.halves)+h], 64*row+32*half)
+				e.F("VMOVUPS %s, %d(SP)", parts[0][r*len(p.halves)+h], 64*row+32*half)
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func (e *emitter) takeParts(p pass) (parts partial) {
 
 // fours adds the products of CX k, from BX and DX on.
 func (s source) fours(e *emitter, p pass, parts partial, label string) {
-	w, t := e.reg(), e.reg()
+	w, t := e.Reg(), e.Reg()
 	step := func(i, at int) {
 		if offset := s.tile * at; offset%64 == 0 {
 			e.ahead(offset, "(BX)", near)
@@ -80,47 +80,47 @@ func (s source) fours(e *emitter, p pass, parts partial, label string) {
 			s.convert(e, fmt.Sprintf("%d(BX)", s.tile*at+s.tile/2*half), w)
 			for r, row := range p.rows {
 				acc := parts[i][r*len(p.halves)+h]
-				if e.wide() {
-					e.f("VFMADD231PS.BCST %s, %s, %s", e.x("DX", 4*at, row), w, acc)
+				if e.Wide() {
+					e.F("VFMADD231PS.BCST %s, %s, %s", e.x("DX", 4*at, row), w, acc)
 					continue
 				}
-				e.f("VBROADCASTSS %s, %s", e.x("DX", 4*at, row), t)
-				e.f("VFMADD231PS %s, %s, %s", t, w, acc)
+				e.F("VBROADCASTSS %s, %s", e.x("DX", 4*at, row), t)
+				e.F("VFMADD231PS %s, %s, %s", t, w, acc)
 			}
 		}
 	}
-	e.f("SUBQ $4, CX")
-	e.f("JLT rest%s", label)
-	e.f("four%s:", label)
+	e.F("SUBQ $4, CX")
+	e.F("JLT rest%s", label)
+	e.F("four%s:", label)
 	for i := range 4 {
 		step(i, i)
 	}
-	e.f("ADDQ $%d, BX", 4*s.tile)
-	e.f("ADDQ $16, DX")
-	e.f("SUBQ $4, CX")
-	e.f("JGE four%s", label)
-	e.f("rest%s:", label)
-	e.f("ADDQ $4, CX")
+	e.F("ADDQ $%d, BX", 4*s.tile)
+	e.F("ADDQ $16, DX")
+	e.F("SUBQ $4, CX")
+	e.F("JGE four%s", label)
+	e.F("rest%s:", label)
+	e.F("ADDQ $4, CX")
 	for i := range 3 {
-		e.f("JZ sums%s", label)
+		e.F("JZ sums%s", label)
 		step(i, i)
-		e.f("DECQ CX")
+		e.F("DECQ CX")
 	}
-	e.f("sums%s:", label)
+	e.F("sums%s:", label)
 }
 
 // addParts adds all parts into the first.
 func (e *emitter) addParts(parts partial) {
 	for i, a := range parts[0] {
-		e.f("VADDPS %s, %s, %s", parts[1][i], a, a)
-		e.f("VADDPS %s, %s, %s", parts[3][i], parts[2][i], parts[2][i])
-		e.f("VADDPS %s, %s, %s", parts[2][i], a, a)
+		e.F("VADDPS %s, %s, %s", parts[1][i], a, a)
+		e.F("VADDPS %s, %s, %s", parts[3][i], parts[2][i], parts[2][i])
+		e.F("VADDPS %s, %s, %s", parts[2][i], a, a)
 	}
 }
 
-func (e *emitter) convertF32(from, to string) { e.f("VMOVUPS %s, %s", from, to) }
-func (e *emitter) convertF16(from, to string) { e.f("VCVTPH2PS %s, %s", from, to) }
+func (e *emitter) convertF32(from, to string) { e.F("VMOVUPS %s, %s", from, to) }
+func (e *emitter) convertF16(from, to string) { e.F("VCVTPH2PS %s, %s", from, to) }
 func (e *emitter) convertBF16(from, to string) {
-	e.f("VPMOVZXWD %s, %s", from, to)
-	e.f("VPSLLD $16, %s, %s", to, to)
+	e.F("VPMOVZXWD %s, %s", from, to)
+	e.F("VPSLLD $16, %s, %s", to, to)
 }

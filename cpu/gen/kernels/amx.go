@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 )
@@ -46,10 +47,10 @@ func (b *blocks) tileDots(vectors []vector) {
 	for _, v := range vectors {
 		v.codes()
 		if b.isum == nil && b.excess != 0 {
-			b.f("VPSUBB %s, %s, %s", b.c(excesses[b.excess]), b.codes, b.codes)
+			b.F("VPSUBB %s, %s, %s", b.Const(excesses[b.excess]), b.codes, b.codes)
 		}
 		b.store(b.codes, fmt.Sprintf("%d(R15)", b.at))
-		b.at += b.width()
+		b.at += b.Width()
 		b.vectors++
 	}
 	b.pending = len(vectors)
@@ -59,30 +60,30 @@ func (b *blocks) tileDots(vectors []vector) {
 // multiplied at a time; what codes exceed their values by is taken off the products.
 func (b *blocks) scalePlanes(scale string) {
 	forEven, forOdd, excess, codes, even, odd, t := b.acc[0], b.acc[1], b.acc[2], b.acc[3], b.acc[4], b.acc[5], b.acc[6]
-	b.f("VPSLLD $16, %s, %s", scale, t)
-	b.f("VPSRLD $16, %s, %s", t, even)
+	b.F("VPSLLD $16, %s, %s", scale, t)
+	b.F("VPSRLD $16, %s, %s", t, even)
 	b.or(t, even, even)
-	b.and(b.c("even"), even, forEven)
-	b.f("VPSLLW $8, %s, %s", even, forOdd)
+	b.and(b.Const("even"), even, forEven)
+	b.F("VPSLLW $8, %s, %s", even, forOdd)
 	if b.excess != 0 {
-		b.f("VPSLLW $%d, %s, %s", bits.TrailingZeros(uint(b.excess)), even, excess)
+		b.F("VPSLLW $%d, %s, %s", bits.TrailingZeros(uint(b.excess)), even, excess)
 	}
-	for at := b.at - b.pending*b.width(); at < b.at; at += b.width() {
+	for at := b.at - b.pending*b.Width(); at < b.at; at += b.Width() {
 		low, high := fmt.Sprintf("%d(R15)", at), fmt.Sprintf("%d(R15)", at+planeBytes)
 		b.load(low, codes)
-		b.f("VPMADDUBSW %s, %s, %s", forEven, codes, even)
-		b.f("VPMADDUBSW %s, %s, %s", forOdd, codes, odd)
+		b.F("VPMADDUBSW %s, %s, %s", forEven, codes, even)
+		b.F("VPMADDUBSW %s, %s, %s", forOdd, codes, odd)
 		if b.excess != 0 {
-			b.f("VPSUBW %s, %s, %s", excess, even, even)
-			b.f("VPSUBW %s, %s, %s", excess, odd, odd)
+			b.F("VPSUBW %s, %s, %s", excess, even, even)
+			b.F("VPSUBW %s, %s, %s", excess, odd, odd)
 		}
-		b.f("VPSLLW $8, %s, %s", odd, t)
-		b.f("VPTERNLOGD $0xd8, %s, %s, %s", b.c("even"), even, t) // even bytes of even, odd ones of t
-		b.and(b.c("low7"), t, t)
+		b.F("VPSLLW $8, %s, %s", odd, t)
+		b.F("VPTERNLOGD $0xd8, %s, %s, %s", b.Const("even"), even, t) // even bytes of even, odd ones of t
+		b.and(b.Const("low7"), t, t)
 		b.store(t, low)
-		b.f("VPSRLW $7, %s, %s", even, even)
-		b.f("VPSLLW $1, %s, %s", odd, odd)
-		b.f("VPTERNLOGD $0xd8, %s, %s, %s", b.c("even"), even, odd)
+		b.F("VPSRLW $7, %s, %s", even, even)
+		b.F("VPSLLW $1, %s, %s", odd, odd)
+		b.F("VPTERNLOGD $0xd8, %s, %s, %s", b.Const("even"), even, odd)
 		b.store(odd, high)
 	}
 	b.excess = 0
@@ -91,8 +92,8 @@ func (b *blocks) scalePlanes(scale string) {
 // joinPlanes sets the block's sums to low + 128·high.
 func (b *blocks) joinPlanes() {
 	for r, sum := range b.isum {
-		b.f("VPSLLD $7, %d(R15), %s", unitTiles/2*tileBytes+64*r, sum)
-		b.f("VPADDD %d(R15), %s, %s", 64*r, sum, sum)
+		b.F("VPSLLD $7, %d(R15), %s", unitTiles/2*tileBytes+64*r, sum)
+		b.F("VPADDD %d(R15), %s, %s", 64*r, sum, sum)
 	}
 }
 
@@ -118,25 +119,25 @@ func (s source) unitGroups() int {
 // emitTiles writes a panel routine for AMX. Multiplying takes few instructions and long, reading out many: the
 // processor does both at once where they alternate in the code.
 func (s source) emitTiles(e *emitter, name string) {
-	_, most := e.group()
+	_, _, most := e.group()
 	p := panel{source: s, blocks: &blocks{emitter: e, rows: halfRows}, most: most, bytes: sumsAt + sumsBytes}
 	p.begin(name)
 	config := "blocks32"
 	if s.x == x256 {
 		config = "blocks256"
 	}
-	e.f("LEAQ %s<>(SB), AX", config)
+	e.F("LEAQ %s<>(SB), AX", config)
 	e.tileMem(ldtilecfg, 0, "AX", "", 0)
 	p.eachPanel(func() {
-		e.f("// unpack")
+		e.F("// unpack")
 		p.eachTile(planes, "unpack", 0)
-		e.f("MOVQ rows+16(FP), AX")
-		e.f("MOVQ AX, %s", p.word(wordRows))
-		e.f("MOVQ x+40(FP), DX")
-		e.f("MOVQ DX, %s", p.word(wordNext))
-		e.f("MOVQ $0, %s", p.word(wordGroup))
-		e.f("MOVQ %s, R12", p.word(wordBase))
-		e.f("ADDQ $%d, R12", p.bytes)
+		e.F("MOVQ rows+16(FP), AX")
+		e.F("MOVQ AX, %s", p.word(wordRows))
+		e.F("MOVQ x+40(FP), DX")
+		e.F("MOVQ DX, %s", p.word(wordNext))
+		e.F("MOVQ $0, %s", p.word(wordGroup))
+		e.F("MOVQ %s, R12", p.word(wordBase))
+		e.F("ADDQ $%d, R12", p.bytes)
 		p.unitPointers()
 		p.firstTiles()
 		p.eachUnit()
@@ -147,55 +148,55 @@ func (s source) emitTiles(e *emitter, name string) {
 
 // eachUnit multiplies all rows by the panel. Those beyond the last fill its unit.
 func (p *panel) eachUnit() {
-	p.f("unit:")
-	p.f("CMPQ %s, $0", p.word(wordRows))
-	p.f("JLE read")
+	p.F("unit:")
+	p.F("CMPQ %s, $0", p.word(wordRows))
+	p.F("JLE read")
 	p.unitPointers()
 	if p.source.x == x256 {
 		p.multiply256()
 	} else {
 		p.multiply32()
 	}
-	p.f("read:")
-	p.f("CMPQ %s, $0", p.word(wordGroup))
-	p.f("JEQ store")
+	p.F("read:")
+	p.F("CMPQ %s, $0", p.word(wordGroup))
+	p.F("JEQ store")
 	for g := range p.unitGroups() {
 		for half := range 2 {
 			p.readOut(g, half)
 		}
 	}
-	p.f("CMPQ %s, $0", p.word(wordRows))
-	p.f("JLE multiplied")
-	p.f("store:")
-	p.f("MOVQ %s, DX", p.word(wordNext))
-	p.f("MOVQ DX, %s", p.word(wordGroup))
+	p.F("CMPQ %s, $0", p.word(wordRows))
+	p.F("JLE multiplied")
+	p.F("store:")
+	p.F("MOVQ %s, DX", p.word(wordNext))
+	p.F("MOVQ DX, %s", p.word(wordGroup))
 	for range p.unitGroups() {
-		p.f("ADDQ xStride+48(FP), DX")
+		p.F("ADDQ xStride+48(FP), DX")
 	}
-	p.f("MOVQ DX, %s", p.word(wordNext))
+	p.F("MOVQ DX, %s", p.word(wordNext))
 	p.unitPointers()
-	p.f("SUBQ $%d, %s", p.unitGroups()*tileRows, p.word(wordRows))
-	p.f("JLE last")
+	p.F("SUBQ $%d, %s", p.unitGroups()*tileRows, p.word(wordRows))
+	p.F("JLE last")
 	p.firstTiles()
-	p.f("last:")
+	p.F("last:")
 	for t := range unitTiles {
 		p.tileMem(tilestore, t, "R15", "R13", sumsAt+tileBytes*t)
 	}
-	p.f("JMP unit")
-	p.f("multiplied:")
+	p.F("JMP unit")
+	p.F("multiplied:")
 }
 
 // unitPointers sets DX and R11 to the activations of the next unit's groups, R15 to the panel; R13 and, for activations
 // in blocks of 32, R10 to the distance of lines of tiles.
 func (p *panel) unitPointers() {
-	p.f("MOVQ %s, DX", p.word(wordNext))
-	p.f("MOVQ %s, R15", p.word(wordBase))
-	p.f("MOVL $64, R13")
+	p.F("MOVQ %s, DX", p.word(wordNext))
+	p.F("MOVQ %s, R15", p.word(wordBase))
+	p.F("MOVL $64, R13")
 	if p.source.x == x256 {
-		p.f("MOVQ DX, R11")
-		p.f("ADDQ xStride+48(FP), R11")
+		p.F("MOVQ DX, R11")
+		p.F("ADDQ xStride+48(FP), R11")
 	} else {
-		p.f("MOVL $32, R10")
+		p.F("MOVL $32, R10")
 	}
 }
 
@@ -212,7 +213,7 @@ func (p *panel) firstTiles() {
 
 // multiply256 leaves the low sums of two groups in tiles 0 and 1, the high ones in 2 and 3.
 func (p *panel) multiply256() {
-	p.f("// multiply two groups")
+	p.F("// multiply two groups")
 	for t := range unitTiles {
 		p.tileZero(t)
 	}
@@ -236,7 +237,7 @@ func (p *panel) tiles256(i int) {
 
 // multiply32 leaves the sums of four blocks in tiles 0 to 3. Of a panel that has fewer those of others are not read.
 func (p *panel) multiply32() {
-	p.f("// multiply four blocks")
+	p.F("// multiply four blocks")
 	for n := range unitTiles {
 		if n > 1 {
 			p.tiles32(n)
@@ -255,13 +256,13 @@ func (p *panel) tiles32(n int) {
 // readOut adds the sums of half of a group's rows to their totals, and moves to the totals of the next half. Body finds
 // the rows' sums and scales where they lie behind their values, see Acts.Tiles.
 func (p *panel) readOut(group, half int) {
-	p.f("// read out %d rows", halfRows)
-	p.f("MOVQ %s, DX", p.word(wordGroup))
+	p.F("// read out %d rows", halfRows)
+	p.F("MOVQ %s, DX", p.word(wordGroup))
 	if group == 1 {
-		p.f("ADDQ xStride+48(FP), DX")
+		p.F("ADDQ xStride+48(FP), DX")
 	}
 	values := p.source.x - p.metaBytes()
-	p.f("ADDQ $%d, DX", (tileRows-1)*values+half*halfRows*p.metaBytes())
+	p.F("ADDQ $%d, DX", (tileRows-1)*values+half*halfRows*p.metaBytes())
 	for r, t := range p.total {
 		p.load(fmt.Sprintf("%d(R12)", 64*r), t)
 	}
@@ -269,7 +270,7 @@ func (p *panel) readOut(group, half int) {
 	for r, t := range p.total {
 		p.store(t, fmt.Sprintf("%d(R12)", 64*r))
 	}
-	p.f("ADDQ $%d, R12", 64*halfRows)
+	p.F("ADDQ $%d, R12", 64*halfRows)
 }
 
 // tileConfigs writes how tile registers are cut for blocks of 256 and of 32.
@@ -289,13 +290,10 @@ func (e *emitter) tileConfigs() {
 		for t := range 2 {
 			config[16+2*(4+t)], config[48+6+t] = byte(c.xK), byte(c.wLines)
 		}
-		for at := 0; at < 64; at += 8 {
-			var word uint64
-			for i := range 8 {
-				word |= uint64(config[at+i]) << (8 * i)
-			}
-			e.line("DATA %s<>+%d(SB)/8, $0x%016x", c.name, at, word)
+		words := make([]uint64, 8)
+		for i := range words {
+			words[i] = binary.LittleEndian.Uint64(config[8*i:])
 		}
-		e.line("GLOBL %s<>(SB), RODATA|NOPTR, $64", c.name)
+		e.Data(c.name, words...)
 	}
 }

@@ -69,10 +69,10 @@ var gridIQ3_S = grid{
 	sub: func(b *blocks) {
 		b.ahead()
 		b.load(b.slot(moreAt), b.tmp)
-		b.and(b.c("nibble0"), b.tmp, b.codes)
+		b.and(b.Const("nibble0"), b.tmp, b.codes)
 		b.odd()
 		b.store(b.codes, b.slot(scaleAt))
-		b.f("VPSRLD $4, %s, %s", b.tmp, b.tmp)
+		b.F("VPSRLD $4, %s, %s", b.tmp, b.tmp)
 		b.store(b.tmp, b.slot(moreAt))
 	},
 	high:  func(b *blocks, k int) { b.highBits("VPMOVZXBD", k-8, "bit8") },
@@ -91,7 +91,7 @@ var gridIQ1_S = grid{
 	sub: func(b *blocks) {
 		b.shifts()
 		b.field(b.tmp, 11, "bits13", b.codes) // twice the scale
-		b.or(b.c("int1"), b.codes, b.codes)
+		b.or(b.Const("int1"), b.codes, b.codes)
 		b.store(b.codes, b.slot(scaleAt))
 	},
 	high:  func(b *blocks, k int) { b.highBits("VPMOVZXWD", 3*k-8, "bits8to10") },
@@ -104,15 +104,15 @@ var gridIQ1_M = grid{
 	points: "gridIQ1", codes: "levelsIQ1", numbers: 0, step: 1, d: 768, factor: "eighth",
 	begin: func(b *blocks) {
 		b.scalesIQ1_M()
-		b.f("LEAQ %s, R11", b.slot(moreAt))
+		b.F("LEAQ %s, R11", b.slot(moreAt))
 		b.pointer2(512, "R13")
 	},
 	sub:   (*blocks).shifts,
 	high:  func(b *blocks, k int) { b.highBits("VPMOVZXWD", 3*k-8, "bits8to10") },
 	sign:  func(b *blocks, v int) (string, int) { return b.slot(signsAt), 4 + v/2 },
-	scale: func(b *blocks, part int) { b.load(fmt.Sprintf("%d(R11)", part*b.width()), b.codes) },
+	scale: func(b *blocks, part int) { b.load(fmt.Sprintf("%d(R11)", part*b.Width()), b.codes) },
 	next: func(b *blocks) {
-		b.advance(2*b.width(), "R11")
+		b.advance(2*b.Width(), "R11")
 		b.advance(32, "R13")
 	},
 }
@@ -120,8 +120,8 @@ var gridIQ1_M = grid{
 // shifts puts the second byte of words at R13 four times into the slot of signs, and leaves the words in tmp.
 func (b *blocks) shifts() {
 	b.ahead()
-	b.f("VPMOVZXWD 0(R13), %s", b.tmp)
-	b.f("VPSHUFB %s, %s, %s", b.c("second"), b.tmp, b.codes)
+	b.F("VPMOVZXWD 0(R13), %s", b.tmp)
+	b.F("VPSHUFB %s, %s, %s", b.Const("second"), b.tmp, b.codes)
 	b.store(b.codes, b.slot(signsAt))
 }
 
@@ -132,16 +132,16 @@ func (b *blocks) scalesIQ1_M() {
 	}
 	word, last := b.acc[0], b.isum[0]
 	for i := range 3 {
-		b.f("VPMOVZXWD %s, %s", b.lane2(768+32*(1+i)), word)
+		b.F("VPMOVZXWD %s, %s", b.lane2(768+32*(1+i)), word)
 		for j := range 5 {
 			b.field(word, 3*j-1, "bits13", b.codes)
-			b.or(b.c("int1"), b.codes, b.codes)
+			b.or(b.Const("int1"), b.codes, b.codes)
 			b.store(b.codes, b.slot(moreAt+5*i+j))
 		}
-		b.f("VPSRLD $15, %s, %s", word, b.tmp)
-		b.f("VPSLLD $%d, %s, %s", i+1, b.tmp, b.tmp)
+		b.F("VPSRLD $15, %s, %s", word, b.tmp)
+		b.F("VPSLLD $%d, %s, %s", i+1, b.tmp, b.tmp)
 		if i == 0 {
-			b.or(b.c("int1"), b.tmp, last)
+			b.or(b.Const("int1"), b.tmp, last)
 		} else {
 			b.or(b.tmp, last, last)
 		}
