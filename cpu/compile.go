@@ -15,7 +15,7 @@ func compile(d *device, p *ir.Bound, c backend.Config) (backend.Model, error) {
 	if err := c.Check(p, d.Traits()); err != nil {
 		return nil, err
 	}
-	m := &model{device: d, config: c, vocab: p.Vocab, pos: make([]int, c.MaxRows), span: make([]int, c.MaxRows)}
+	m := &model{device: d, config: c, program: p.Program, pos: make([]int, c.MaxRows), span: make([]int, c.MaxRows)}
 	if err := m.compile(p.Only(c.Segments), handed(p)); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -69,7 +69,7 @@ func (m *model) compile(p *ir.Bound, handed [][]ir.Value) error {
 
 // layStep makes the only step of the ring, with memory for its logits.
 func (m *model) layStep() (err error) {
-	if m.logitMemory, err = mem.Alloc(4 * int64(m.config.MaxWanted) * int64(m.vocab)); err != nil {
+	if m.logitMemory, err = mem.Alloc(4 * int64(m.config.MaxWanted) * int64(m.program.Vocab)); err != nil {
 		return fmt.Errorf("logits: %w", err)
 	}
 	m.ring = []*backend.Step{{Logits: floats(m.logitMemory)}}

@@ -116,7 +116,7 @@ func (m *model) Enqueue(segment int, s *backend.Step) error {
 	if segment < 0 || segment >= len(m.p.Segments) || !m.config.Computes(segment) {
 		return fmt.Errorf("segment %d of %d is not computed here", segment, len(m.p.Segments))
 	}
-	if err := s.Check(m.p.Vocab, &m.config, 0); err != nil {
+	if err := s.Check(m.p.Program, &m.config, 0); err != nil {
 		return err
 	}
 	seg := &m.p.Segments[segment]

@@ -49,11 +49,26 @@ type Segment struct {
 	Nodes []Node
 }
 
+// Class is a cache class: layers whose state lives equally long. They share a block table, whose blocks they each have
+// memory for.
+type Class struct {
+	Window int // positions that a row can see, itself included; 0 = all
+}
+
+// First is the first position that a row at pos sees; what lies before the row of a sequence that is computed next is
+// of no use to it any more.
+func (c Class) First(pos int) int {
+	if c.Window == 0 {
+		return 0
+	}
+	return max(0, pos-c.Window+1)
+}
+
 // KVLayer is the shape of one attention layer's cache: per position KVHeads×KDim values for K and
 // KVHeads×VDim for V.
 type KVLayer struct {
 	KVHeads, KDim, VDim int
-	Window              int // positions that a row can see, itself included; 0 = all
+	Class               int // index into Program.Classes
 }
 
 // Program is a whole model: embed, then mix and ffn for each layer, then head.
@@ -65,6 +80,7 @@ type Program struct {
 	Widths   []int
 	Weights  []Weight
 	KV       []KVLayer
+	Classes  []Class // of KV, each different
 	Segments []Segment
 	Logits   Value // output of the head: [wanted rows][Vocab]
 	// Ignore names tensors that a file may hold and that this program has no use for.
