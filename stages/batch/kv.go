@@ -98,7 +98,7 @@ func (s *State) KVDone(q *Seq, r KVRequest, tables []backend.Table, cached int) 
 			s.roomMade()
 		}
 	case KVClose:
-		q.kv.open, q.kv.passed, q.kv.end, q.done, q.planned, q.tables = false, 0, 0, 0, 0, nil
+		q.kv.open, q.kv.passed, q.kv.end, q.done, q.planned = false, 0, 0, 0, 0
 		s.roomMade()
 	}
 	if q.phase == ended && !q.kv.open {

@@ -20,6 +20,7 @@ type sim struct {
 	flight int          // steps in flight, at most
 	flying []*simStep   // in the order of their plans
 	spare  []*simStep   // back, to be used again
+	asked  []request    // of the KV owner, not answered
 	step   backend.Step // the newest one
 	parts  []Part
 	got    map[ID][]int32
@@ -58,18 +59,34 @@ func (m *sim) submit(id ID, prompt []int32, most int) *Seq {
 
 // serveKV answers every request that the state wants made. It reports whether there was any.
 func (m *sim) serveKV() bool {
-	any := false
-	for _, q := range append([]*Seq{}, m.state.Seqs()...) {
-		r := m.state.NextKV(q)
-		if r.Op == KVNone {
-			continue
+	m.askKV()
+	return m.answerKV(len(m.asked))
+}
+
+// askKV makes the requests that the state wants made.
+func (m *sim) askKV() {
+	for _, q := range m.state.Seqs() {
+		if r := m.state.NextKV(q); r.Op != KVNone {
+			require.Equal(m.t, KVNone, m.state.NextKV(q).Op, "two requests of one sequence under way")
+			m.asked = append(m.asked, request{q, r})
 		}
-		any = true
-		require.Equal(m.t, KVNone, m.state.NextKV(q).Op, "two requests of one sequence under way")
-		m.answer(q, r)
 	}
+}
+
+// answerKV answers the first n of the requests that were made. It reports whether there was any.
+func (m *sim) answerKV(n int) bool {
+	for _, r := range m.asked[:n] {
+		m.answer(r.seq, r.KVRequest)
+	}
+	m.asked = m.asked[n:]
 	m.checkBlocks()
-	return any
+	return n > 0
+}
+
+// request is one under way to the KV owner.
+type request struct {
+	seq *Seq
+	KVRequest
 }
 
 func (m *sim) answer(q *Seq, r KVRequest) {
@@ -89,6 +106,7 @@ func (m *sim) answer(q *Seq, r KVRequest) {
 	case KVGrow:
 		err = m.cache.Grow(id, r.End, r.Soon)
 	case KVPass:
+		require.LessOrEqual(m.t, r.End, len(q.Tokens), "only what is known is shared")
 		if !q.Score {
 			require.NoError(m.t, m.cache.Publish(id, q.Tokens[:r.End]))
 		}
@@ -115,7 +133,9 @@ func (m *sim) checkBlocks() {
 			for c, class := range m.device.classes {
 				first := seen(class, span.Pos) / backend.BlockSize
 				for b := first; b < backend.BlocksFor(span.Pos+span.Rows); b++ {
-					require.Equal(m.t, span.Tables[c].At(b), tables[c].At(b))
+					if span.Tables[c].At(b) != tables[c].At(b) {
+						require.FailNow(m.t, "a step reads a block that its sequence has no more")
+					}
 				}
 			}
 		}
@@ -133,8 +153,12 @@ func (m *sim) plan() bool {
 	}
 	f.ran = false
 	var hopeless *Seq
+	running := m.state.Running()
 	f.parts, hopeless = m.state.Plan(&f.step, f.parts, Budget{m.rows, m.alone})
 	m.step, m.parts = f.step, f.parts
+	if len(m.flying) > 0 {
+		require.Equal(m.t, running, m.state.Running(), "somebody gave way while others may give blocks back")
+	}
 	if hopeless != nil {
 		require.Empty(m.t, m.flying, "hopeless while others may give blocks back")
 		m.failed[hopeless.ID] = true
@@ -232,7 +256,7 @@ func (m *sim) strike() *Seq {
 
 // reset loses the cache and what is in flight.
 func (m *sim) reset() {
-	m.flying = nil
+	m.flying, m.asked = nil, nil
 	m.cache.Reset()
 	m.state.Reset()
 }

@@ -85,7 +85,7 @@ func (s *State) Starved(q *Seq) bool { return q.phase != ended && !q.credit() }
 func (s *State) Reset() {
 	s.flying = 0
 	for _, q := range slices.Clone(s.seqs) {
-		q.kv, q.tables, q.done = kvState{}, nil, 0
+		q.kv, q.tables, q.done = kvState{}, q.tables[:0], 0
 		q.planned, q.flying, q.pending = 0, 0, 0
 		if q.phase == ended {
 			s.forget(q)

@@ -109,6 +109,7 @@ func TestSnapshotsComeBack(t *testing.T) {
 	require.Equal(t, 128, begin(t, c, 2, "abc"))
 	require.NoError(t, c.Close(2))
 	require.Len(t, c.free[1], 2, "one that was never read")
+	require.Zero(t, c.Stats().Used)
 }
 
 func TestSnapshotErrors(t *testing.T) {

@@ -110,6 +110,52 @@ func TestTwinsInAWindow(t *testing.T) {
 	require.Equal(t, mine[1:2], blocks(c, 3))
 }
 
+// A window's last block alone is no window: what lies before it was evicted while somebody still used the last.
+func TestHitNeedsTheWholeWindow(t *testing.T) {
+	c := New(Class{Blocks: 20}, Class{Blocks: 4, Window: 100})
+	advance(t, c, 1, "ab")
+	require.NoError(t, c.Grow(1, 256, 192))
+	_, err := c.Pass(1, 190)
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 64}, firsts(c, 1), "b is in use, a is not")
+	_, err = c.Open(2, 0, nil)
+	require.NoError(t, err)
+	require.NoError(t, c.Grow(2, 128, 128), "which takes a's block of the window")
+	cached, err := c.Open(3, 0, text("abc"))
+	require.NoError(t, err)
+	require.Equal(t, 0, cached)
+}
+
+// Without a class that keeps all, a text is found by its end, also where nothing is left of its beginning.
+func TestFindsTheEndOfAText(t *testing.T) {
+	c := New(Class{Blocks: 3, Window: 65})
+	advance(t, c, 1, "abc")
+	require.NoError(t, c.Close(1))
+	for id := Seq(2); id < 4; id++ {
+		_, err := c.Open(id, 0, nil)
+		require.NoError(t, err)
+		require.NoError(t, c.Grow(id, 64, 64))
+		cached, err := c.Open(9, 0, text("abcd"))
+		require.NoError(t, err)
+		require.Equal(t, 192, cached)
+		require.NoError(t, c.Close(9))
+	}
+	require.NoError(t, c.Close(2))
+	require.NoError(t, c.Close(3))
+	_, err := c.Open(2, 0, nil)
+	require.NoError(t, err)
+	require.NoError(t, c.Grow(2, 192, 192))
+	require.Equal(t, len(c.tree.nodes), spares(c), "nothing is left")
+}
+
+// spares counts the nodes that no text uses.
+func spares(c *Cache) (n int) {
+	for at := c.tree.spare; at != noNode; at = c.tree.nodes[at].chain {
+		n++
+	}
+	return n
+}
+
 // A full block that goes takes the window's with it: nobody can find them any more.
 func TestWindowGoesWithTheFullBlock(t *testing.T) {
 	c := New(Class{Blocks: 2}, Class{Blocks: 8, Window: 200})
