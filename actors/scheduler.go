@@ -145,17 +145,17 @@ func (s *scheduler) dispatch(c actor.Context, m *step) {
 
 func (s *scheduler) requestKV(c actor.Context) {
 	for _, q := range s.state.Seqs() {
-		op, n := s.state.NextKV(q)
-		if op == batch.KVNone {
+		want := s.state.NextKV(q)
+		if want.Op == batch.KVNone {
 			continue
 		}
 		h := q.Owner.(*sequence)
-		h.kv.gen, h.kv.op, h.kv.n = s.gen, op, n
+		h.kv.gen, h.kv.want = s.gen, want
 		switch {
-		case op == batch.KVOpen && q.Score:
+		case q.Score:
 			h.kv.tokens = nil // every position is wanted: nothing may come from the cache
-		case op == batch.KVPublish:
-			h.kv.tokens = q.Tokens[:n:n]
+		case want.Op == batch.KVPass:
+			h.kv.tokens = q.Tokens[:want.End:want.End]
 		default:
 			h.kv.tokens = q.Tokens[:len(q.Tokens):len(q.Tokens)]
 		}
@@ -169,10 +169,10 @@ func (s *scheduler) kvAnswer(m *kvRequest) {
 		s.state.KVRefused(q)
 		return
 	}
-	if m.op == batch.KVOpen && m.seq.cached < 0 {
-		m.seq.cached = m.n
+	if m.want.Op == batch.KVOpen && m.seq.cached < 0 {
+		m.seq.cached = m.cached
 	}
-	s.state.KVDone(q, m.op, m.blocks, m.n)
+	s.state.KVDone(q, m.want, m.tables, m.cached)
 }
 
 // collectCredit learns what clients have read. Those who wait for it are not woken while others keep steps going.
@@ -203,6 +203,7 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 	s.out.step.Give()
 	switch {
 	case errors.Is(m.err, errAbandoned):
+		s.state.Drop(m.parts)
 		s.stats.idle()
 		return
 	case m.err != nil:

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,7 +70,7 @@ func TestScheduleExperts(t *testing.T) {
 4 chain rows norm prepare
 4 products linear
 `, text(segments))
-	c := backend.Config{KV: backend.KVF16, Blocks: 1, MaxRows: 7, MaxWanted: 3}
+	c := backend.Config{KV: backend.KVF16, Blocks: slices.Repeat([]int{1}, len(p.Classes)), MaxRows: 7, MaxWanted: 3}
 	apart(t, makeRoom(p, v, segments, handed(p), c, true), c)
 }
 
@@ -170,7 +171,7 @@ func TestOddExperts(t *testing.T) {
 	d, err := New(1, "")
 	require.NoError(t, err)
 	defer d.Close()
-	_, err = d.Compile(p, backend.Config{KV: backend.KVF32, Blocks: 1, MaxRows: 1})
+	_, err = d.Compile(p, backend.Config{KV: backend.KVF32, Blocks: slices.Repeat([]int{1}, len(p.Classes)), MaxRows: 1})
 	require.EqualError(t, err, "blk.0.gate.weight: matrices of 24 rows for each expert: want a multiple of 16\n"+
 		"blk.0.up.weight: matrices of 24 rows for each expert: want a multiple of 16")
 }

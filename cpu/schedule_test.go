@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,7 +100,7 @@ func TestSchedule(t *testing.T) {
 // where the caller wants them.
 func TestRoom(t *testing.T) {
 	p := layer(t)
-	c := backend.Config{KV: backend.KVF16, Blocks: 1, MaxRows: 7, MaxWanted: 3}
+	c := backend.Config{KV: backend.KVF16, Blocks: slices.Repeat([]int{1}, len(p.Classes)), MaxRows: 7, MaxWanted: 3}
 	v, segments := scheduleAll(p)
 	r := makeRoom(p, v, segments, handed(p), c, false)
 	apart(t, r, c)

@@ -25,7 +25,7 @@ func (s *Step) Check(p *ir.Program, c *Config, drawn int) error {
 				i, span.Rows, span.Row, span.Pos, row)
 		}
 		row += span.Rows
-		if err := span.checkTable(c.Blocks); err != nil {
+		if err := span.checkTables(p.Classes, c.Blocks); err != nil {
 			return fmt.Errorf("span %d: %w", i, err)
 		}
 	}
@@ -35,13 +35,24 @@ func (s *Step) Check(p *ir.Program, c *Config, drawn int) error {
 	return s.checkWanted(p.OutputWidth(), c)
 }
 
-func (p *Span) checkTable(blocks int) error {
-	if end := p.Pos + p.Rows; len(p.Table) < (end+BlockSize-1)/BlockSize {
-		return fmt.Errorf("%d KV blocks do not hold %d positions", len(p.Table), end)
+// checkTables wants all that the span's rows see, and write, in blocks that there are.
+func (p *Span) checkTables(classes []ir.Class, blocks []int) error {
+	if len(p.Tables) != len(classes) {
+		return fmt.Errorf("KV tables of %d cache classes, want %d", len(p.Tables), len(classes))
 	}
-	for _, b := range p.Table {
-		if b < 0 || int(b) >= blocks {
-			return fmt.Errorf("KV block %d, want 0 to %d", b, blocks-1)
+	for i, class := range classes {
+		t, end := &p.Tables[i], p.Pos+p.Rows
+		if t.Room() < end {
+			return fmt.Errorf("%d KV blocks from %d on do not hold %d positions", len(t.Blocks), t.First, end)
+		}
+		if seen := class.First(p.Pos) / BlockSize; t.First < 0 || t.First > seen {
+			return fmt.Errorf("KV blocks before %d are not there, the row at position %d sees them from %d on",
+				t.First, p.Pos, seen)
+		}
+		for _, b := range t.Blocks {
+			if b < 0 || int(b) >= blocks[i] {
+				return fmt.Errorf("KV block %d, want 0 to %d", b, blocks[i]-1)
+			}
 		}
 	}
 	return nil

@@ -45,7 +45,7 @@ func narrowest(all []quant.Type) (narrow []quant.Type) {
 func (m *Model) inParts(t *testing.T, d backend.Device) {
 	const n = 20
 	tokens := prompt(22, n, m.Vocab)
-	c := backend.Config{KV: backend.KVF32, Blocks: 1, MaxRows: n, MaxWanted: n}
+	c := backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: n, MaxWanted: n}
 	want := load(t, d, m, c).sequence(t, tokens, table(n, 0), n)
 	rng := rand.New(rand.NewPCG(23, 0))
 	for range 4 {
@@ -104,7 +104,7 @@ func (x *halves) step(t *testing.T, tokens []int32, pos int) []float32 {
 	for i, model := range x.of {
 		s := model.Steps()[0]
 		s.Tokens, s.Wanted = tokens, nil
-		s.Spans = []backend.Span{{Rows: len(tokens), Pos: pos, Table: table(pos+len(tokens), 0)}}
+		s.Spans = []backend.Span{{Rows: len(tokens), Pos: pos, Tables: Tables(x.m.Program, table(pos+len(tokens), 0))}}
 		for r := range tokens {
 			s.Wanted = append(s.Wanted, int32(r))
 		}
@@ -129,12 +129,12 @@ func (x *halves) step(t *testing.T, tokens []int32, pos int) []float32 {
 // badParts: what is not compiled is refused, and so are values that do not cross.
 func badParts(t *testing.T, d backend.Device) {
 	m := tiny(t)
-	c := backend.Config{KV: backend.KVF32, Blocks: 1, MaxRows: 2, MaxWanted: 2, Segments: []int{0, 2}}
+	c := backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: 2, MaxWanted: 2, Segments: []int{0, 2}}
 	model, err := d.Compile(m.Bound, c)
 	require.NoError(t, err)
 	defer model.Close()
 	s := model.Steps()[0]
-	s.Tokens, s.Spans = []int32{1}, []backend.Span{{Rows: 1, Table: []int32{0}}}
+	s.Tokens, s.Spans = []int32{1}, []backend.Span{{Rows: 1, Tables: Tables(m.Program, []int32{0})}}
 	require.Error(t, model.Enqueue(1, s), "a segment of others")
 	require.Error(t, model.Out(m.Output, s, make([]float32, m.OutputWidth())), "a value of others")
 	require.NoError(t, finish(model, s))

@@ -137,6 +137,7 @@ func attended(b *ir.Builder, x ir.Value, a ir.AttendArgs) ir.Value {
 type small struct {
 	layers, width, ffn, vocab, heads, kvHeads, head int
 	used                                            int // of 8 experts; 0: all, so that rounding cannot change the choice
+	window                                          int // of the gemma-like one's; 0: 20
 }
 
 // llamaLike has GQA, RoPE of neighbours, SwiGLU and an output matrix of its own.
@@ -167,7 +168,7 @@ func gemmaLike(s small) (*ir.Program, error) {
 	for l := range s.layers {
 		a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3, SoftCap: 4}
 		if l%2 == 0 {
-			a.Window = 20
+			a.Window = cmp.Or(s.window, 20)
 		}
 		b.Layer(l)
 		n := b.RMSNorm(x, "attn_norm", 1e-6)

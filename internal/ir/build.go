@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -147,8 +148,17 @@ func (b *Builder) Rope(x Value, a RoPEArgs, factors string) Value {
 // Attend gives the layer its KV cache and attends to it. a.KV is set here.
 func (b *Builder) Attend(q, k, v Value, a AttendArgs) Value {
 	a.KV = len(b.p.KV)
-	b.p.KV = append(b.p.KV, KVLayer{KVHeads: a.KVHeads, KDim: a.KDim, VDim: a.VDim, Window: a.Window})
+	b.p.KV = append(b.p.KV, KVLayer{KVHeads: a.KVHeads, KDim: a.KDim, VDim: a.VDim, Class: b.class(Class{a.Window})})
 	return b.add(Node{Op: Attend, In: []Value{q, k, v}, W: NoRef, B: NoRef, Attend: &a}, a.Heads*a.VDim)
+}
+
+// class is the number of a cache class.
+func (b *Builder) class(c Class) int {
+	if i := slices.Index(b.p.Classes, c); i >= 0 {
+		return i
+	}
+	b.p.Classes = append(b.p.Classes, c)
+	return len(b.p.Classes) - 1
 }
 
 // AttendSinks is Attend with a sink for each head, the vector name.

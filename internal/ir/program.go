@@ -74,11 +74,26 @@ func (s *Segment) inputs() []Value {
 	return slices.DeleteFunc(slices.Compact(read), func(v Value) bool { return slices.Contains(written, v) })
 }
 
+// Class is a cache class: layers whose state lives equally long. They share a block table, whose blocks they each have
+// memory for.
+type Class struct {
+	Window int // positions that a row can see, itself included; 0 = all
+}
+
+// First is the first position that a row at pos sees; what lies before the row of a sequence that is computed next is
+// of no use to it any more.
+func (c Class) First(pos int) int {
+	if c.Window == 0 {
+		return 0
+	}
+	return max(0, pos-c.Window+1)
+}
+
 // KVLayer is the shape of one attention layer's cache: per position KVHeads×KDim values for K and
 // KVHeads×VDim for V.
 type KVLayer struct {
 	KVHeads, KDim, VDim int
-	Window              int // positions that a row can see, itself included; 0 = all
+	Class               int // index into Program.Classes
 }
 
 // Program is a whole model: embed, the layers in ascending order, then head or pool. A layer has a mix or none, then a
@@ -91,6 +106,7 @@ type Program struct {
 	Widths   []int
 	Weights  []Weight
 	KV       []KVLayer
+	Classes  []Class // of KV, each different
 	Segments []Segment
 	Output   Value // of the last segment: [wanted rows][Vocab] logits of a head, or a pool's vectors
 	// Ignore names tensors that a file may hold and that this program has no use for.
