@@ -31,7 +31,7 @@ func TestEndpoints(t *testing.T) {
 	require.Equal(t, 200, status)
 	for _, want := range []string{
 		`sluice_http_requests_total{route="/v1/completions",status="200"} 1`, "sluice_requests_total 1",
-		`sluice_kv_blocks{state="free"}`, `sluice_actor_restarts_total{actor="engine/device"} 0`,
+		`sluice_kv_blocks{state="free"}`, `sluice_actor_restarts_total{actor="house/device"} 0`,
 		`sluice_step_seconds_total{on="compute"}`, "go_goroutines", "process_resident_memory_bytes",
 	} {
 		require.Contains(t, body, want)
