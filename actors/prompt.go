@@ -5,9 +5,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/kv"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -36,7 +36,7 @@ func describe(k *core) (Info, *chat.Template, error) {
 	info := Info{
 		Name: k.file.Name, Architecture: k.bound.Arch, Vocab: k.bound.Vocab,
 		Trained: k.bound.Context, Context: k.ctx, Sampling: ownSampling(m),
-		Program: k.bound, KVBytes: k.blockBytes() / kv.BlockSize,
+		Program: k.bound, KVBytes: k.blockBytes() / backend.BlockSize,
 	}
 	if name, err := m.String("general.name"); err == nil && name != "" {
 		info.Name = name

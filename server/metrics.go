@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
@@ -137,17 +138,20 @@ func (s sender) send(kind prometheus.ValueType, name, help string, v float64, la
 	s.out <- prometheus.MustNewConstMetric(prometheus.NewDesc("sluice_"+name, help, nil, labels), kind, v)
 }
 
-// debugActors serves GET /debug/actors: the engine in numbers, and the edges of its tree. Of several engines, each has
-// its numbers under its name.
+// debugActors serves GET /debug/actors: the engine in numbers, the edges of its tree, and what was done last. Of
+// several engines, each has its numbers under its name.
 func (s *Server) debugActors(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+	const shown = 256
 	var about struct {
 		Snapshot *actors.Snapshot           `json:"snapshot,omitempty"`
 		Models   map[string]actors.Snapshot `json:"models,omitempty"`
 		Edges    []actors.Edge              `json:"edges"`
+		Spans    []trace.Span               `json:"spans"` // the last ones
 	}
 	about.Edges = actors.Edges()
 	for name, engine := range engines(s.models) {
-		snapshot := engine.Snapshot()
+		snapshot, spans := engine.Snapshot(), engine.Spans()
+		about.Spans = spans[max(0, len(spans)-shown):] // all engines have the same
 		if name == "" {
 			about.Snapshot = &snapshot
 			break

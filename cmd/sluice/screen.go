@@ -13,10 +13,12 @@ type pane struct {
 	ansi bool // it understands escape sequences
 }
 
-// ansi says whether a stream is a terminal that understands escape sequences.
+// ansi says whether a stream is a terminal that understands escape sequences, and whose owner wants them:
+// NO_COLOR, whatever it is set to, says no (no-color.org).
 func ansi(e *env, stream io.Writer) bool {
 	term, _ := e.lookup("TERM")
-	return e.isTerminal(stream) && term != "" && term != "dumb"
+	plain, _ := e.lookup("NO_COLOR")
+	return e.isTerminal(stream) && term != "" && term != "dumb" && plain == ""
 }
 
 // The escape sequences that are used: ECMA-48, SGR.

@@ -34,7 +34,8 @@ func serveUntil(t *testing.T, base context.Context, patience time.Duration,
 	t.Helper()
 	statuses = make(chan int, 16)
 	s := &fasthttp.Server{
-		NoDefaultDate: true, ReadTimeout: 200 * time.Millisecond, IdleTimeout: time.Minute, MaxIdleWorkerDuration: 100 * time.Millisecond,
+		NoDefaultDate: true, ReadTimeout: 200 * time.Millisecond, IdleTimeout: time.Minute,
+		MaxIdleWorkerDuration: 100 * time.Millisecond,
 		Handler: func(rc *fasthttp.RequestCtx) {
 			x := Begin(base, rc, "id", patience, zerolog.Nop(), func(_ *Exchange, status int) { statuses <- status })
 			handle(rc, x)

@@ -92,6 +92,7 @@ func TestWithoutCreditASequenceWaits(t *testing.T) {
 	}
 	for range Window {
 		require.True(t, m.plan())
+		m.flying = nil
 		for _, p := range m.parts {
 			m.state.Advance(p)
 			m.state.Append(p.Seq, 7)
@@ -120,13 +121,13 @@ func TestSuspectsRunAlone(t *testing.T) {
 	}
 	require.True(t, m.plan())
 	require.Len(t, m.parts, 2)
-	require.Nil(t, m.state.Strike(m.parts), "which one it was is not known yet")
+	require.Nil(t, m.strike(), "which one it was is not known yet")
 	require.True(t, m.plan())
 	require.Equal(t, "1 0+4*", m.describe())
 	m.finish() // innocent
 	require.True(t, m.plan())
 	require.Equal(t, "2 0+4*", m.describe())
-	require.Same(t, b, m.state.Strike(m.parts))
+	require.Same(t, b, m.strike())
 	m.state.Finish(b)
 	m.run()
 	require.Equal(t, expected(prompt(4, 0), 4), m.got[a.ID])
@@ -157,8 +158,7 @@ func TestHistoryProperty(t *testing.T) {
 				cancelled[victim] = true
 				m.state.Cancel(victim)
 			case "reset":
-				m.cache.Reset()
-				m.state.Reset()
+				m.reset()
 			}
 		}
 		m.run()
@@ -234,9 +234,8 @@ func TestPoisonInALaterChunk(t *testing.T) {
 			continue
 		}
 		deaths++
-		q := m.state.Strike(m.parts)
-		m.cache.Reset()
-		m.state.Reset()
+		q := m.strike()
+		m.reset()
 		if q != nil {
 			require.Same(t, bad, q)
 			m.state.Finish(q)
