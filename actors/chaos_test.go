@@ -134,11 +134,15 @@ func (x *chaos) score(i int) error {
 	}
 }
 
+// Actors of a model, and those that models share.
+var (
+	ofModel = []string{"scheduler", "kv", "sampler", "sessions", "session", "model"}
+	ofHouse = []string{"device", "device/uploader", "device/packer", "device/prefetcher", "reader", "pool"}
+)
+
 // killer ends actors, sometimes several at once, each as often as supervision forgives.
-func (x *chaos) killer(r *rand.Rand) {
+func (x *chaos) killer(r *rand.Rand, victims []string) {
 	deaths := make(map[string]int)
-	victims := []string{"scheduler", "kv", "sampler", "device", "device/uploader", "device/packer", "device/prefetcher", "reader",
-		"pool", "sessions", "session", "model"}
 	for x.over.Err() == nil {
 		for range 1 + r.IntN(3) {
 			victim := victims[r.IntN(len(victims))]
@@ -153,8 +157,44 @@ func (x *chaos) killer(r *rand.Rand) {
 				x.crash(victim)
 			}
 		}
-		time.Sleep(time.Duration(r.IntN(60)) * time.Millisecond)
+		time.Sleep(rand.N(chaosTime() / 32))
 	}
+}
+
+// chaosTime is how long actors are killed: SLUICE_CHAOS_TIME, such as 1m, else a moment.
+func chaosTime() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("SLUICE_CHAOS_TIME")); err == nil && d > 0 {
+		return d
+	}
+	return 2 * time.Second
+}
+
+// chaosSeed is SLUICE_CHAOS_SEED, else another one each time.
+func chaosSeed() uint64 {
+	if s, err := strconv.ParseUint(os.Getenv("SLUICE_CHAOS_SEED"), 10, 64); err == nil {
+		return s
+	}
+	return uint64(time.Now().UnixNano())
+}
+
+// learn finds out what the answers of an undisturbed engine are.
+func (x *chaos) learn(t *testing.T, fixture string) {
+	quiet := startFixture(t, fixture, nil)
+	x.want = alone(t, quiet, x.prompts, 60)
+	for _, p := range x.prompts {
+		x.scores = append(x.scores, score(t, quiet, p))
+	}
+}
+
+// idle waits until everything is given back.
+func (x *chaos) idle(t *testing.T) {
+	require.NoError(t, x.Health())
+	require.Eventually(t, func() bool {
+		s := x.Snapshot()
+		return s.Open == 0 && s.Running+s.Waiting == 0 && s.KV.Used == 0
+	}, 10*time.Second, time.Millisecond, "everything is given back")
+	loaded, total := x.Loaded()
+	require.Equal(t, total, loaded)
 }
 
 // waiting says whether an actor has messages that it has not handled.
@@ -167,35 +207,21 @@ func (x *chaos) waiting(name string) bool {
 // Law Survive, with everything at once: every answer is right as far as it was read, and everything is given back.
 func TestSurviveChaos(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
-	seed := uint64(time.Now().UnixNano())
-	if s, err := strconv.ParseUint(os.Getenv("SLUICE_CHAOS_SEED"), 10, 64); err == nil {
-		seed = s
-	}
-	x := &chaos{seed: seed, prompts: prompts(8), t: t}
-	quiet := startFixture(t, fixture, nil)
-	x.want = alone(t, quiet, x.prompts, 60)
-	for _, p := range x.prompts {
-		x.scores = append(x.scores, score(t, quiet, p))
-	}
+	x := &chaos{seed: chaosSeed(), prompts: prompts(8), t: t}
+	x.learn(t, fixture)
 	x.Engine = startFixture(t, fixture, func(c *Config) {
 		c.Device, c.Context, c.Blocks, c.Sequences, c.Rows = slowLoads{c.Device}, 256, 9, 4, 64
 	})
 	var done context.CancelFunc
-	x.over, done = context.WithTimeout(context.Background(), 2*time.Second)
+	x.over, done = context.WithTimeout(context.Background(), chaosTime())
 	defer done()
 	var wg sync.WaitGroup
-	wg.Go(func() { x.killer(rand.New(rand.NewPCG(seed, 0))) })
+	wg.Go(func() { x.killer(rand.New(rand.NewPCG(x.seed, 0)), slices.Concat(ofModel, ofHouse)) })
 	for n := range 8 {
-		wg.Go(func() { x.client(rand.New(rand.NewPCG(seed, uint64(n+1)))) })
+		wg.Go(func() { x.client(rand.New(rand.NewPCG(x.seed, uint64(n+1)))) })
 	}
 	wg.Wait()
-	require.NoError(t, x.Health())
-	require.Eventually(t, func() bool {
-		s := x.Snapshot()
-		return s.Open == 0 && s.Running+s.Waiting == 0 && s.KV.Used == 0
-	}, 10*time.Second, time.Millisecond, "everything is given back")
-	loaded, total := x.Loaded()
-	require.Equal(t, total, loaded)
+	x.idle(t)
 }
 
 // brokenLoads is a device that dies of weights.

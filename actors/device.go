@@ -95,7 +95,9 @@ func (d *device) Receive(c actor.Context) {
 	case *pass:
 		d.order.Idle(m.guest.index)
 	case *computed:
-		d.computed(m.step)
+		if m.step.guest.owns(m.step) {
+			d.over(m.step)
+		}
 	default:
 		d.system.Lifecycle(c)
 		return
@@ -171,7 +173,7 @@ func (d *device) flush(m *run.Flush) {
 	i := slices.IndexFunc(d.kept.guests, func(g *guest) bool { return g.out.scheduler.Address.Id == m.Of.Id })
 	g := d.kept.guests[i]
 	g.gen, g.owed, g.queue = m.Gen, m, nil
-	if g.flying == 0 {
+	if len(g.flying) == 0 {
 		d.order.Idle(g.index)
 	}
 	g.answer(d)
@@ -199,14 +201,26 @@ func (d *device) compute(m *step) {
 	g := m.guest
 	d.kept.working.Store(m)
 	d.flying++
-	g.flying++
+	g.flying = append(g.flying, m)
+	m.over = false
 	d.turns.Compute(func() {
 		m.times.started = now()
 		m.err = d.enqueue(m)
 		g.model.Finish(m.compute, m.ended)
 	})
 	if m.left() {
-		d.computed(m)
+		d.over(m)
+	}
+}
+
+// over hears that a step has ended, here or by a message: which of two comes first is chance, so they go on in order.
+func (d *device) over(m *step) {
+	m.over = true
+	d.kept.working.CompareAndSwap(m, nil)
+	for g := m.guest; len(g.flying) > 0 && g.flying[0].over; {
+		first := g.flying[0]
+		g.flying = append(g.flying[:0], g.flying[1:]...)
+		d.computed(first)
 	}
 }
 
@@ -215,14 +229,15 @@ func (d *device) compute(m *step) {
 func (d *device) computed(m *step) {
 	g := m.guest
 	m.times.computed = now()
-	d.kept.working.CompareAndSwap(m, nil)
 	d.flying--
-	g.flying--
 	d.order.Took(g.index, m.times.computed.Sub(m.times.started))
 	m.contended = d.order.Contended(g.index)
+	if len(g.queue) > 0 {
+		d.order.Wait(g.index)
+	}
 	switch {
 	case m.gen != g.gen:
-		if g.flying == 0 {
+		if len(g.flying) == 0 {
 			d.order.Idle(g.index)
 		}
 		g.answer(d)

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/actors/run"
@@ -22,33 +23,37 @@ type guest struct {
 	gen      uint64  // of its scheduler
 	owed     *run.Flush
 	queue    []*step
-	flying   int // steps that the device works on
+	flying   []*step // that the device works on, the oldest first
 }
 
 // furnish makes a guest whose model was just compiled ready for weights.
 func (g *guest) furnish(d *device) {
-	g.resident, g.gen, g.owed, g.queue, g.flying, g.steps = false, 0, nil, nil, 0, nil
+	g.resident, g.gen, g.owed, g.queue, g.flying, g.steps = false, 0, nil, nil, nil, nil
 	for _, s := range g.model.Steps() {
 		g.steps = append(g.steps, newStep(g, s, func(m *step) { d.house.computed.Send(&computed{m}) }))
 	}
 }
+
+// owns says whether a step is of the present model's ring. Those of one that was closed may still be heard of.
+func (g *guest) owns(m *step) bool { return slices.Contains(g.steps, m) }
 
 // leave closes the model.
 func (g *guest) leave() error {
 	if g.model == nil {
 		return nil
 	}
-	for _, s := range g.model.Steps() { // they may still be on their way to the sampler
+	ring := g.model.Steps()
+	err := g.model.Close()
+	for _, s := range ring { // they may still be on their way to the sampler, which has no turn now
 		s.Logits = nil
 	}
-	err := g.model.Close()
 	g.model, g.steps = nil, nil
 	return err
 }
 
 // answer tells the scheduler that its generation has begun, when the weights are there and nothing older runs.
 func (g *guest) answer(d *device) {
-	if g.owed == nil || !g.resident || g.flying > 0 {
+	if g.owed == nil || !g.resident || len(g.flying) > 0 {
 		return
 	}
 	r := &stepRing{gen: g.gen, steps: g.steps}

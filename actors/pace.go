@@ -61,13 +61,13 @@ func towards(mean, seen time.Duration) time.Duration {
 }
 
 // slowest is the longest segment of a step, by the mean of its kind.
-func (s *step) slowest(segments []ir.Segment) time.Duration {
+func (m *step) slowest(segments []ir.Segment) time.Duration {
 	var count [ir.SegmentKinds]time.Duration
 	for i := range segments {
 		count[segments[i].Kind]++
 	}
 	longest := time.Duration(0)
-	for kind, took := range s.times.segments {
+	for kind, took := range m.times.segments {
 		if count[kind] > 0 {
 			longest = max(longest, took/count[kind])
 		}

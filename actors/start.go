@@ -108,7 +108,7 @@ func prepare(c *HouseConfig) (*House, error) {
 		asks[i] = place.Ask{Program: specs[i].bound, InPlace: m.NoRepack, KV: m.KV,
 			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows}
 	}
-	plan, err := place.Make(asks, place.Machine{Memory: mem.Available(), Devices: 1})
+	plan, err := place.Make(asks, place.Machine{Memory: mem.Available(), Devices: 1, Flight: traits.Flight})
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ type step struct {
 	results []outcome // by part
 	err     error
 
+	over      bool // the device's actor knows that it has ended
 	contended bool // other models had work for the device when it ended
 
 	meet  atomic.Uint32 // where the device's actor and whoever calls ended find out which of them comes second

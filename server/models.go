@@ -1,29 +1,33 @@
 package server
 
 import (
-	"cmp"
 	"iter"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
 )
 
-// one is a single model.
-type one struct {
-	name   string
-	engine *actors.Engine
+// fixed is engines that are there for good.
+type fixed []*actors.Engine
+
+// Engines serves some engines by their names, all of them different.
+func Engines(all ...*actors.Engine) answer.Models { return fixed(all) }
+
+func (f fixed) Names() []string {
+	names := make([]string, len(f))
+	for i, e := range f {
+		names[i] = e.Info.Name
+	}
+	return names
 }
 
-// One serves a single model; name is how clients know it, by default as its file does.
-func One(e *actors.Engine, name string) answer.Models { return one{cmp.Or(name, e.Info.Name), e} }
-
-func (o one) Names() []string { return []string{o.name} }
-
-func (o one) Engine(name string) *actors.Engine {
-	if name != o.name {
-		return nil
+func (f fixed) Engine(name string) *actors.Engine {
+	for _, e := range f {
+		if e.Info.Name == name {
+			return e
+		}
 	}
-	return o.engine
+	return nil
 }
 
 // engines are those that run now. The name tells one from another: it is empty if there is only one.

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/actors"
 )
 
 func TestEndpoints(t *testing.T) {
-	engine := startEngine(t, nil)
-	r := startServer(t, engine, Options{}, func(o Options) *Server { return New(One(engine, "org/name"), o) })
+	r := start(t, Options{}, func(c *actors.Config) { c.Name = "org/name" })
 	status, body := r.post(t, "/v1/completions", `{"prompt":"one two","max_tokens":3}`)
 	require.Equal(t, 200, status, body)
 	for path, want := range map[string]string{

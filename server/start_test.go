@@ -67,7 +67,7 @@ func (b *lockedBuffer) forget() {
 func start(t *testing.T, o Options, edit func(*actors.Config)) *running {
 	t.Helper()
 	engine := startEngine(t, edit)
-	return startServer(t, engine, o, func(o Options) *Server { return New(One(engine, ""), o) })
+	return startServer(t, engine, o, func(o Options) *Server { return New(Engines(engine), o) })
 }
 
 // startEngine runs the embedded model.

@@ -107,7 +107,7 @@ func (toyLines) Whole(dst []byte, all []*answer.Choice) []byte {
 func startToy(t *testing.T, o Options) *running {
 	engine := startEngine(t, nil)
 	return startServer(t, engine, o, func(o Options) *Server {
-		return speaking(One(engine, ""), o, func(s *answer.Service) []answer.Dialect { return append(dialects(s), toy(s)) })
+		return speaking(Engines(engine), o, func(s *answer.Service) []answer.Dialect { return append(dialects(s), toy(s)) })
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 // engineFlags are what every command that runs one model spells the same way.
@@ -49,40 +50,90 @@ func (f *computeFlags) check() error {
 
 // start loads the model, with a progress bar if a person is watching. edit may change what the flags do not say.
 func (f *engineFlags) start(ctx context.Context, e *env, edit func(*actors.Config)) (*actors.Engine, error) {
+	house, err := f.open(ctx, e, []namedFile{{path: f.Model}}, func(h *actors.HouseConfig) {
+		if edit == nil {
+			return
+		}
+		one := actors.Config{Model: h.Models[0], Device: h.Device}
+		edit(&one)
+		h.Models[0], h.Device = one.Model, one.Device
+	})
+	if err != nil {
+		return nil, err
+	}
+	return house.Engines()[0], nil
+}
+
+// open loads models, with a progress bar if a person is watching. edit may change what the flags do not say.
+func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit func(*actors.HouseConfig)) (
+	*actors.House, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	file, err := openModel(f.Model)
-	if err != nil {
-		return nil, err
-	}
-	if len(file.Tensors) == 0 {
-		err := fmt.Errorf("%s: it has no weights: sluice tokenize and detokenize can use its vocabulary", file.Name)
-		return nil, errors.Join(err, file.Close())
+	cfg := actors.HouseConfig{Log: f.logger(e)}
+	kv, _ := backend.ParseKV(f.KV) // kong has checked it
+	for _, m := range files {
+		file, err := openWeights(m.path)
+		if err != nil {
+			return nil, errors.Join(err, closeFiles(cfg.Models))
+		}
+		cfg.Models = append(cfg.Models, actors.Model{
+			Name: m.name, File: file, KV: kv, Context: f.Ctx, NoRepack: f.NoRepack,
+		})
 	}
 	force, _ := e.lookup("SLUICE_CPU")
-	device, err := cpu.New(f.Threads, force)
-	if err != nil {
-		file.Close()
-		return nil, fmt.Errorf("SLUICE_CPU: %w", err)
+	var err error
+	if cfg.Device, err = cpu.New(f.Threads, force); err != nil {
+		return nil, errors.Join(fmt.Errorf("SLUICE_CPU: %w", err), closeFiles(cfg.Models))
 	}
-	kv, _ := backend.ParseKV(f.KV) // kong has checked it
-	model := actors.Model{File: file, KV: kv, Context: f.Ctx, NoRepack: f.NoRepack}
-	cfg := actors.Config{Model: model, Device: device, Log: f.logger(e)}
-	if edit != nil {
-		edit(&cfg)
-	}
+	edit(&cfg)
 	if e.isTerminal(e.stderr) {
-		bar := &loadingBar{e: e, what: "loading " + printable(file.Name), began: e.now()}
+		what := printable(cfg.Models[0].File.Name)
+		if len(cfg.Models) > 1 {
+			what = fmt.Sprintf("%d models", len(cfg.Models))
+		}
+		bar := &loadingBar{e: e, what: "loading " + what, began: e.now()}
 		defer bar.clear()
 		cfg.Progress = bar.show
 	}
-	engine, err := actors.Start(ctx, cfg)
-	if err == nil && f.Ctx > engine.Info.Trained {
-		fmt.Fprintf(e.stderr, "sluice: --ctx is %d, but the model was trained for %d tokens: expect worse answers beyond\n",
-			f.Ctx, engine.Info.Trained)
+	house, err := actors.Open(ctx, cfg)
+	if err != nil {
+		return nil, err
 	}
-	return engine, err
+	for _, engine := range house.Engines() {
+		f.warn(e, engine, len(files) > 1)
+	}
+	return house, nil
+}
+
+// warn says what to expect of a context beyond the trained one.
+func (f *computeFlags) warn(e *env, engine *actors.Engine, several bool) {
+	if f.Ctx <= engine.Info.Trained {
+		return
+	}
+	of := "the model"
+	if several {
+		of = printable(engine.Info.Name)
+	}
+	fmt.Fprintf(e.stderr, "sluice: --ctx is %d, but %s was trained for %d tokens: expect worse answers beyond\n",
+		f.Ctx, of, engine.Info.Trained)
+}
+
+// openWeights opens a model file that can be run.
+func openWeights(path string) (*gguf.File, error) {
+	file, err := openModel(path)
+	if err == nil && len(file.Tensors) == 0 {
+		err = fmt.Errorf("%s: it has no weights: sluice tokenize and detokenize can use its vocabulary", file.Name)
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, err
+}
+
+func closeFiles(models []actors.Model) (err error) {
+	for _, m := range models {
+		err = errors.Join(err, m.File.Close())
+	}
+	return err
 }
 
 // logger writes what the engine has to say: for a person, on standard error, errors unless told otherwise.

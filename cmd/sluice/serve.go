@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluice-ai/sluice/actors"
@@ -14,15 +15,16 @@ import (
 )
 
 type serveCmd struct {
-	engineFlags
+	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]FILE" help:"Model file (GGUF), and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Without it: the small embedded model."`
+	computeFlags
 	Addr     string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
 	APIKey   []string `name:"api-key" sep:"none" placeholder:"KEY" help:"Key that clients must send. May be repeated. Without one, anybody who reaches the address may ask."`
-	Name     string   `placeholder:"NAME" help:"Name of the model for clients. Default: the one in its file."`
+	Name     string   `placeholder:"NAME" help:"Name of the only model for clients. Default: the one in its file."`
 	Parallel int      `placeholder:"N" help:"Answers computed at once; more wait. Default: 32."`
 }
 
 func (serveCmd) examples() [2]string {
-	return [2]string{`sluice serve`, `sluice serve -m model.gguf --addr :8080 --api-key "$KEY"`}
+	return [2]string{`sluice serve -m model.gguf --addr :8080 --api-key "$KEY"`, `sluice serve -m large=a.gguf -m small=b.gguf`}
 }
 
 // Help is what the flags do not say.
@@ -42,6 +44,10 @@ func (c *serveCmd) Run(e *env) error {
 	if slices.Contains(c.APIKey, "") {
 		return usagef("--api-key is empty: want a text that is hard to guess")
 	}
+	files, err := c.files()
+	if err != nil {
+		return err
+	}
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	ln, err := net.Listen("tcp", c.Addr)
@@ -53,15 +59,20 @@ func (c *serveCmd) Run(e *env) error {
 	}
 	defer ln.Close()
 	c.Log = cmp.Or(c.Log, "warn")
-	engine, err := c.start(ctx, e, func(cfg *actors.Config) { cfg.Sequences = c.Parallel })
+	house, err := c.open(ctx, e, files, func(cfg *actors.HouseConfig) {
+		for i := range cfg.Models {
+			cfg.Models[i].Sequences = c.Parallel
+		}
+	})
 	if err != nil {
 		return err
 	}
-	defer shut(engine)
-	s := server.New(server.One(engine, c.Name), server.Options{APIKeys: c.APIKey, Log: c.logger(e)})
+	engines := house.Engines()
+	defer shut(engines[0])
+	s := server.New(server.Engines(engines...), server.Options{APIKeys: c.APIKey, Log: c.logger(e)})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
-	if err := c.announce(e, engine, ln.Addr()); err != nil {
+	if err := c.announce(e, engines, ln.Addr()); err != nil {
 		return err
 	}
 	select {
@@ -72,14 +83,40 @@ func (c *serveCmd) Run(e *env) error {
 	}
 }
 
+// files are the models to be run.
+func (c *serveCmd) files() ([]namedFile, error) {
+	if len(c.Models) == 0 {
+		return []namedFile{{name: c.Name}}, nil
+	}
+	if len(c.Models) > 1 && c.Name != "" {
+		return nil, usagef("--name names one model, and there are %d: name each with -m NAME=FILE", len(c.Models))
+	}
+	files := make([]namedFile, len(c.Models))
+	for i, value := range c.Models {
+		m, err := parseNamed(value)
+		if err != nil {
+			return nil, err
+		}
+		if c.Name != "" && m.name != "" {
+			return nil, usagef("--name is %q and -m says %q: give the model one name", c.Name, m.name)
+		}
+		m.name = cmp.Or(m.name, c.Name)
+		files[i] = m
+	}
+	return files, nil
+}
+
 // announce prints the URL, and for a person what to do with it.
-func (c *serveCmd) announce(e *env, engine *actors.Engine, addr net.Addr) error {
-	if engine.Info.TemplateNote != "" {
-		fmt.Fprintln(e.stderr, "sluice: "+engine.Info.TemplateNote)
+func (c *serveCmd) announce(e *env, engines []*actors.Engine, addr net.Addr) error {
+	names := make([]string, len(engines))
+	for i, engine := range engines {
+		if engine.Info.TemplateNote != "" {
+			fmt.Fprintln(e.stderr, "sluice: "+engine.Info.TemplateNote)
+		}
+		names[i] = printable(engine.Info.Name)
 	}
 	url := "http://" + reachable(addr)
-	name := printable(cmp.Or(c.Name, engine.Info.Name))
-	if _, err := fmt.Fprintf(e.stdout, "%s serves %s\n", url, name); err != nil {
+	if _, err := fmt.Fprintf(e.stdout, "%s serves %s\n", url, strings.Join(names, ", ")); err != nil {
 		return fmt.Errorf("writing the URL: %w", err)
 	}
 	if !e.isTerminal(e.stdout) {
@@ -89,10 +126,14 @@ func (c *serveCmd) announce(e *env, engine *actors.Engine, addr net.Addr) error 
 	if len(c.APIKey) > 0 {
 		key = "\n  -H 'Authorization: Bearer KEY' \\"
 	}
+	chosen := ""
+	if len(names) > 1 {
+		chosen = fmt.Sprintf(`"model": %q, `, names[0])
+	}
 	p := pane{e.stdout, ansi(e, e.stdout)}
 	_, err := fmt.Fprintln(p.w, p.dimmed(fmt.Sprintf(`Ctrl-C stops it. To try it:
 curl %s/v1/chat/completions \%s
-  -d '{"messages": [{"role": "user", "content": "What is the capital of France?"}]}'`, url, key)))
+  -d '{%s"messages": [{"role": "user", "content": "What is the capital of France?"}]}'`, url, key, chosen)))
 	return err
 }
 

@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/sluice-ai/sluice/internal/mini"
 )
 
 // sleeper is fasthttp's cleaner of idle workers. It wakes up every half second and ends when its server has: later
@@ -162,6 +167,58 @@ func TestServeKeys(t *testing.T) {
 	}
 }
 
+// TestServeSeveral: each -m is a model, by the name that it is given or the one in its file; model chooses.
+func TestServeSeveral(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mini.gguf")
+	require.NoError(t, os.WriteFile(file, mini.GGUF, 0o600))
+	s := serve(t, "-m", "first="+file, "-m", file, "-m", file, "--ctx", "512")
+	const own = "Sluice Mini Dense"
+	const question = `{"model": %q, "temperature": 0, "messages": [{"role": "user", "content": "12 + 30"}]}`
+	for _, model := range []string{"first", own, own + "-2"} {
+		answer, err := io.ReadAll(s.open(t, fmt.Sprintf(question, model)))
+		require.NoError(t, err)
+		require.Contains(t, string(answer), `"12 + 30 = 42."`)
+		require.Contains(t, string(answer), fmt.Sprintf(`"model":%q`, model))
+	}
+	refused, err := http.Post(s.url+"/v1/chat/completions", "application/json",
+		strings.NewReader(fmt.Sprintf(question, "another")))
+	require.NoError(t, err)
+	defer refused.Body.Close()
+	said, err := io.ReadAll(refused.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusNotFound, refused.StatusCode)
+	for _, name := range []string{"first", own, own + "-2"} {
+		require.Contains(t, string(said), name)
+	}
+	r, err := http.Get(s.url + "/v1/models")
+	require.NoError(t, err)
+	defer r.Body.Close()
+	list, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	for _, name := range []string{"first", own, own + "-2"} {
+		require.Contains(t, string(list), fmt.Sprintf(`"id":%q`, name))
+	}
+	s.ctrlC()
+	require.Equal(t, exitDone, <-s.code)
+}
+
+func TestParseNamed(t *testing.T) {
+	there := filepath.Join(t.TempDir(), "a=b.gguf")
+	require.NoError(t, os.WriteFile(there, nil, 0o600))
+	for value, want := range map[string]namedFile{
+		"m.gguf": {path: "m.gguf"}, "n=m.gguf": {"n", "m.gguf"}, "n=a=b": {"n", "a=b"}, there: {path: there},
+		"x=" + there: {"x", there},
+	} {
+		got, err := parseNamed(value)
+		require.NoError(t, err, value)
+		require.Equal(t, want, got, value)
+	}
+	for value, says := range map[string]string{"": "names no file", "n=": "names no file", "=m.gguf": "empty name"} {
+		_, err := parseNamed(value)
+		require.ErrorContains(t, err, says, value)
+	}
+}
+
 func TestServeRefuses(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -176,6 +233,9 @@ func TestServeRefuses(t *testing.T) {
 		{exitFailed, "no-such-file.gguf", []string{"--addr", "127.0.0.1:0", "-m", "no-such-file.gguf"}},
 		{exitUsage, "--parallel is -1: want a number of answers", []string{"--parallel=-1"}},
 		{exitUsage, "--api-key is empty", []string{"--api-key", ""}},
+		{exitUsage, "--name names one model, and there are 2", []string{"--name", "n", "-m", "a", "-m", "b"}},
+		{exitUsage, "give the model one name", []string{"--name", "n", "-m", "o=a"}},
+		{exitUsage, "names no file: want FILE or NAME=FILE", []string{"-m", ""}},
 	} {
 		o := sluice("", append([]string{"serve"}, c.flags...)...)
 		require.Equal(t, c.code, o.code, "%v: %s", c.flags, o.stderr)

@@ -164,7 +164,7 @@ type Model interface {
 	Out(v ir.Value, s *Step, rows []float32) error
 
 	Memory() Memory
-	// Close frees the memory. Nothing may be running.
+	// Close waits for steps in flight, whose ends are told, and frees the memory. Nothing is uploaded meanwhile.
 	Close() error
 }
 
@@ -193,7 +193,8 @@ type Draw struct {
 	Position uint64  // tokens before the one that is drawn: which of those numbers
 }
 
-// DrawOf stands in Tokens for what draw i of the step enqueued just before gave.
+// DrawOf stands in Tokens for what draw i of the step enqueued just before gave. Where that step failed or was given up
+// there may be no such draw: what the row computes then is thrown away, and the device only has to survive it.
 func DrawOf(i int) int32 { return int32(-1 - i) }
 
 // Span is the rows of one sequence in a step: Rows rows from row Row on, at positions Pos, Pos+1, …

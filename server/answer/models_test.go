@@ -33,7 +33,7 @@ func TestDirectory(t *testing.T) {
 	require.NoError(t, err)
 	f, err := gguf.Parse(mini.Name, mini.GGUF)
 	require.NoError(t, err)
-	engine, err := actors.Start(t.Context(), actors.Config{File: f, Device: device, Context: 256})
+	engine, err := actors.Start(t.Context(), actors.Config{Model: actors.Model{File: f, Context: 256}, Device: device})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, engine.Close(context.Background())) }()
 

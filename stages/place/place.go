@@ -34,6 +34,7 @@ type Ask struct {
 type Machine struct {
 	Memory  int64 // bytes available to KV caches
 	Devices int   // at least 1; the first one computes everything
+	Flight  int   // steps that it may have in flight; 0: 1
 }
 
 // Plan is where everything lies.
@@ -84,7 +85,7 @@ func Make(asks []Ask, m Machine) (*Plan, error) {
 	p := &Plan{}
 	free := m.Memory
 	for i := range asks {
-		model, err := asks[i].plan(free, m.Memory/4/int64(len(asks)))
+		model, err := asks[i].plan(free, m.Memory/4/int64(len(asks)), max(m.Flight, 1))
 		if err != nil {
 			return nil, err
 		}
@@ -95,8 +96,9 @@ func Make(asks []Ask, m Machine) (*Plan, error) {
 	return p, nil
 }
 
-// plan fixes the sizes of one model: its cache gets at most share by default and free if asked.
-func (a *Ask) plan(free, share int64) (*Model, error) {
+// plan fixes the sizes of one model: its cache gets at most share by default and free if asked. Each step in flight has
+// asked for the positions of its rows, and so has the next one.
+func (a *Ask) plan(free, share int64, flight int) (*Model, error) {
 	m := &Model{Sequences: or(a.Sequences, defaultSequences)}
 	rows := or(a.Rows, defaultRows)
 	m.Rows = max(rows, m.Sequences)
@@ -106,7 +108,8 @@ func (a *Ask) plan(free, share int64) (*Model, error) {
 	if layout.KV == 0 {
 		layout.KV = backend.KVF16
 	}
-	c := cache{program: a.Program.Program, kv: layout.KV, sequences: min(m.Sequences, spareContexts), ahead: 2 * m.Rows}
+	c := cache{program: a.Program.Program, kv: layout.KV, sequences: min(m.Sequences, spareContexts),
+		ahead: (flight + 1) * m.Rows}
 	if err := c.plan(a, m, &layout, free, share); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,210 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// tenants are the fixtures of a house of two models of different architectures.
+var tenants = []string{fixture, "gemma3"}
+
+// openHouse runs fixtures together.
+func openHouse(t *testing.T, d backend.Device, names []string, edit func(*Model)) *House {
+	t.Helper()
+	c := HouseConfig{Device: d, Log: zerolog.New(zerolog.NewTestWriter(t))}
+	for _, name := range names {
+		f, err := gguf.Open(fixturePath(t, name))
+		require.NoError(t, err)
+		m := Model{File: f, KV: backend.KVF32}
+		if edit != nil {
+			edit(&m)
+		}
+		c.Models = append(c.Models, m)
+	}
+	h, err := Open(context.Background(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		require.NoError(t, h.Close(ctx))
+		dead, unexpected := h.system.Faults()
+		require.Zero(t, dead, "dead letters")
+		require.Zero(t, unexpected, "unexpected messages")
+	})
+	return h
+}
+
+// Law RowAlone, for models: two that share a device answer as each does alone, whatever dies of either.
+func TestSurviveTwoModels(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	all := prompts(5)
+	var want [][]string
+	for _, name := range tenants {
+		want = append(want, alone(t, startFixture(t, name, nil), all, 40))
+	}
+	victims := append([]string{"nobody"}, append(ofModel, ofHouse...)...)
+	for _, victim := range victims {
+		t.Run(victim, func(t *testing.T) {
+			h := openHouse(t, newDevice(t), tenants, nil)
+			var wg sync.WaitGroup
+			for m, e := range h.Engines() {
+				for i, p := range all {
+					s := begin(t, e, ask(p, 40))
+					wg.Go(func() {
+						if got, err := trySpelled(s); err != nil || got != want[m][i] {
+							t.Errorf("%s, prompt %d: error %v\n got %s\nwant %s", e.Info.Name, i, err, got, want[m][i])
+						}
+					})
+				}
+			}
+			for range 3 {
+				time.Sleep(10 * time.Millisecond) // a moment, whichever
+				switch victim {
+				case "nobody":
+				case "session":
+					h.Engines()[0].crash("sessions/2")
+				default:
+					h.Engines()[0].crash(victim)
+				}
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// Law Survive, over two models with everything at once.
+func TestSurviveChaosOfTwo(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	seed := chaosSeed()
+	over, done := context.WithCancel(context.Background())
+	defer done()
+	both := make([]*chaos, len(tenants))
+	for m, name := range tenants {
+		both[m] = &chaos{seed: seed, prompts: prompts(6), t: t, over: over}
+		both[m].learn(t, name)
+	}
+	h := openHouse(t, slowLoads{newDevice(t)}, tenants, func(m *Model) {
+		m.Context, m.Blocks, m.Sequences, m.Rows = 256, 9, 4, 64
+	})
+	time.AfterFunc(chaosTime(), done)
+	var wg sync.WaitGroup
+	for m, x := range both {
+		x.Engine = h.Engines()[m]
+		wg.Go(func() { x.killer(rand.New(rand.NewPCG(seed, uint64(100*m))), ofModel) })
+		for n := range 4 {
+			wg.Go(func() { x.client(rand.New(rand.NewPCG(seed, uint64(100*m+n+1)))) })
+		}
+	}
+	wg.Go(func() { both[0].killer(rand.New(rand.NewPCG(seed, 999)), ofHouse) })
+	wg.Wait()
+	for _, x := range both {
+		x.idle(t)
+		t.Logf("%s: %d requests, %d steps failed", x.Info.Name, x.named.Load(), x.Snapshot().FailedSteps)
+	}
+}
+
+// Models of the same name are told apart by a number, and keep the names they are given.
+func TestNames(t *testing.T) {
+	var specs []*spec
+	for _, name := range []string{"a", "a", "b", "a-2", "a"} {
+		specs = append(specs, &spec{info: Info{Name: name}})
+	}
+	distinguish(specs)
+	got := ""
+	for _, s := range specs {
+		got += s.info.Name + " "
+	}
+	require.Equal(t, "a a-2 b a-2-2 a-3 ", got)
+}
+
+// A model that dies for good takes nobody with it.
+func TestOneModelGivesUp(t *testing.T) {
+	h := openHouse(t, newDevice(t), tenants, nil)
+	first, second := h.Engines()[0], h.Engines()[1]
+	want := spelled(t, begin(t, second, ask([]int32{5, 6, 7}, 20)))
+	require.Eventually(t, func() bool {
+		if first.Health() == nil {
+			first.crash("kv")
+		}
+		return first.Health() != nil
+	}, time.Minute, 20*time.Millisecond)
+	_, err := first.Generate(ask([]int32{1}, 1))
+	require.ErrorContains(t, err, "keeps failing")
+	require.NoError(t, second.Health())
+	require.NoError(t, h.Health())
+	require.Equal(t, want, spelled(t, begin(t, second, ask([]int32{5, 6, 7}, 20))))
+}
+
+// What was asked for too much is refused before anything starts, and every file is closed.
+func TestHouseRefuses(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	var models []Model
+	for range 2 {
+		f, err := gguf.Open(fixturePath(t, fixture))
+		require.NoError(t, err)
+		models = append(models, Model{File: f})
+	}
+	models[1].Context = 1 << 40
+	_, err := Open(context.Background(), HouseConfig{Models: models, Device: newDevice(t), Log: zerolog.Nop()})
+	require.ErrorContains(t, err, fmt.Sprintf("a context of %d tokens needs a KV cache of", 1<<40))
+}
+
+// Two models that always have work get about the same time of the device, however long their steps are.
+func TestTurnsByCost(t *testing.T) {
+	pauses := []time.Duration{8 * time.Millisecond, 2 * time.Millisecond}
+	h := openHouse(t, &uneven{pauses: pauses}, []string{fixture, fixture}, func(m *Model) {
+		m.Context, m.Blocks = 1<<20, 1<<12
+	})
+	for _, e := range h.Engines() {
+		s := begin(t, e, plain([]int32{5, 6, 7}, 1<<17))
+		defer s.Close()
+		go func() {
+			var ev Event
+			for s.Next(context.Background(), &ev) == nil {
+			}
+		}()
+	}
+	time.Sleep(1500 * time.Millisecond)
+	slow, fast := h.Engines()[0].Steps().Count, h.Engines()[1].Steps().Count
+	t.Logf("%d steps of %v, %d of %v", slow, pauses[0], fast, pauses[1])
+	require.Greater(t, float64(fast)/float64(slow), 2.0, "in turns it would be 1, by cost it is 4")
+	require.Less(t, float64(fast)/float64(slow), 8.0)
+}
+
+// uneven compiles models whose steps take different times, in order.
+type uneven struct {
+	nullDevice
+	pauses   []time.Duration
+	compiled int
+}
+
+func (d *uneven) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	m, err := d.nullDevice.Compile(p, c)
+	pause := d.pauses[d.compiled]
+	d.compiled++
+	return unevenModel{m, pause}, err
+}
+
+type unevenModel struct {
+	backend.Model
+	pause time.Duration
+}
+
+func (m unevenModel) Enqueue(segment int, s *backend.Step) error {
+	if segment == 0 {
+		time.Sleep(m.pause)
+	}
+	return m.Model.Enqueue(segment, s)
+}
