@@ -198,9 +198,9 @@ func (m lastStepModel) Enqueue(segment int, s *backend.Step) error {
 // A client that reads all it has just as the scheduler falls asleep, because nobody reads, is not forgotten: it wakes
 // the scheduler, or the scheduler sees what it read. Else it waits for ever.
 //
-// That moment is short. Many clients that never read make it longer, some 15 µs; and there are many tries, each at another
-// time after the last step of the one request that kept the scheduler awake: it comes some 200 to 400 µs later. A lost
-// wake-up is found in two runs of three.
+// That moment is short. Many clients that never read make it longer, some 15 µs; and there are many tries, each at
+// another time after the last step of the one request that kept the scheduler awake: it comes some 200 to 400 µs later.
+// A lost wake-up is found by about every second run.
 func TestWakeUpIsNotLost(t *testing.T) {
 	const idle, tries = maxSessions - 16, 700
 	d := lastStep{pos: batch.Window, done: new(atomic.Bool), any: new(atomic.Int64)}

@@ -6,6 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 // TestThinking: what a model thinks goes to its own field, however the text is cut.
@@ -34,4 +37,32 @@ func TestUsageOf(t *testing.T) {
 	u := actors.Usage{Prompt: 10, Cached: 3, Generated: 2}
 	sum := usageOf([]*choice{{prompt: 0, usage: u}, {prompt: 0, usage: u}, {prompt: 1, usage: u}})
 	require.Equal(t, actors.Usage{Prompt: 20, Cached: 6, Generated: 6}, sum)
+}
+
+// TestProbsOfTheLastToken: a token that ends the answer is no part of it and has no log-probability; the one that
+// completes a stop string has, and so has an end token that was told not to end it.
+func TestProbsOfTheLastToken(t *testing.T) {
+	f, err := gguf.Parse(mini.Name, mini.GGUF)
+	require.NoError(t, err)
+	defer f.Close()
+	vocab, err := token.New(&f.Meta)
+	require.NoError(t, err)
+	eog, other := int32(-1), int32(-1)
+	for id := range int32(vocab.Size()) {
+		if vocab.IsEOG(id) {
+			eog = id
+		} else if !vocab.IsControl(id) {
+			other = id
+		}
+	}
+	for _, c := range []struct {
+		token  int32
+		finish actors.Finish
+		want   int
+	}{{other, actors.Running, 1}, {other, actors.Stopped, 1}, {other, actors.Length, 1}, {eog, actors.Stopped, 0},
+		{eog, actors.Length, 1}, {eog, actors.Running, 1}} {
+		choice := newChoice(0, 0, &order{probs: true}, nil, vocab)
+		choice.add(&actors.Event{HasToken: true, Token: c.token, Finish: c.finish})
+		require.Len(t, choice.probs, c.want, "%+v", c)
+	}
 }
