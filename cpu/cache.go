@@ -67,7 +67,7 @@ func (m *model) layCaches(p *ir.Bound) error {
 
 // size is the bytes of all elements and the number of all scales.
 func (c *cache) size(config backend.Config) (elements, scales int) {
-	heads := config.Blocks * c.KVHeads
+	heads := config.Blocks[c.Class] * c.KVHeads
 	n := heads * c.head()
 	switch config.KV {
 	case backend.KVF32:

@@ -17,7 +17,7 @@ import (
 type model struct {
 	device   *device
 	config   backend.Config
-	vocab    int
+	program  *ir.Program // all of it
 	segments []segment
 	weights  []weight
 	caches   []cache
@@ -153,7 +153,7 @@ func (m *model) Enqueue(index int, s *backend.Step) error {
 	if index < 0 || index >= len(m.segments) || !m.config.Computes(index) {
 		return fmt.Errorf("segment %d of %d is not computed here", index, len(m.segments))
 	}
-	if err := s.Check(m.vocab, &m.config, 0); err != nil {
+	if err := s.Check(m.program, &m.config, 0); err != nil {
 		return err
 	}
 	m.load(s)

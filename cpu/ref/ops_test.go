@@ -41,11 +41,11 @@ func TestWhereItWentWrong(t *testing.T) {
 	require.NoError(t, err)
 	bound, err := ir.Bind(p, []ir.Tensor{{Name: "token_embd.weight", Type: quant.F32, Shape: []int{2, 3}}})
 	require.NoError(t, err)
-	m, err := New().Compile(bound, backend.Config{KV: backend.KVF32, Blocks: 1, MaxRows: 2, MaxWanted: 2})
+	m, err := New().Compile(bound, backend.Config{KV: backend.KVF32, MaxRows: 2, MaxWanted: 2})
 	require.NoError(t, err)
 	defer m.Close()
 	s := backend.Step{
-		Tokens: []int32{0, 1}, Spans: []backend.Span{{Rows: 2, Table: []int32{0}}}, Wanted: []int32{1},
+		Tokens: []int32{0, 1}, Spans: []backend.Span{{Rows: 2}}, Wanted: []int32{1},
 		Logits: make([]float32, 3),
 	}
 	data := make([]byte, 24)

@@ -37,14 +37,15 @@ type Config struct {
 	Segments []int // which segments of the program it computes, ascending; nil: all
 	Flight   int   // steps in flight, at most what the device's traits allow; 0: 1
 
-	// Slots are places that hold one group (of ir.Bound.Groups) at a time: by slot, the groups that may be placed in it.
+	// Slots are places that hold one group at a time: by slot, which of the groups that ir.Bound.On lists for Segments may
+	// be placed in it.
 	// nil: each group has a slot of its own, where it is from the start and stays.
 	Slots [][]int
 
 	KV        KVType
-	Blocks    int // KV blocks of BlockSize positions, for all layers
-	MaxRows   int // most rows of a step
-	MaxWanted int // most rows of a step whose logits are wanted
+	Blocks    []int // by cache class: KV blocks of BlockSize positions, for all layers of the class
+	MaxRows   int   // most rows of a step
+	MaxWanted int   // most rows of a step whose logits are wanted
 
 	// InPlace, if set, is every weight by Ref, in the file's layout and type. The device takes them from there and
 	// nothing is uploaded. What it does not copy it reads where it lies, until the model is closed. It may be the
@@ -67,9 +68,12 @@ func (c *Config) Check(p *ir.Bound, t Traits) error {
 	if err := c.KV.Check(); err != nil {
 		return err
 	}
-	if c.Blocks < 1 || c.MaxRows < 1 || c.MaxWanted < 0 {
+	if c.MaxRows < 1 || c.MaxWanted < 0 || slices.ContainsFunc(c.Blocks, func(n int) bool { return n < 1 }) {
 		return fmt.Errorf("%d KV blocks, %d rows, %d wanted: want at least one block and one row",
 			c.Blocks, c.MaxRows, c.MaxWanted)
+	}
+	if len(c.Blocks) != len(p.Classes) {
+		return fmt.Errorf("KV blocks of %d cache classes: the program has %d", len(c.Blocks), len(p.Classes))
 	}
 	if c.Flight > t.Flight {
 		return fmt.Errorf("%d steps in flight: the device has room for %d", c.Flight, t.Flight)
@@ -89,20 +93,25 @@ func (c *Config) checkSlots(p *ir.Bound, t Traits) error {
 	if c.Slots == nil {
 		return nil
 	}
-	slots := make([]int, len(p.Groups)) // of each group
-	for s, groups := range c.Slots {
-		if len(groups) > 1 && !t.Shares {
-			return fmt.Errorf("slot %d is for %d groups: on this device each group keeps its own", s, len(groups))
+	segments := c.Segments
+	if segments == nil {
+		segments = p.All()
+	}
+	groups := len(p.On(segments))
+	slots := make([]int, groups) // of each group
+	for s, fit := range c.Slots {
+		if len(fit) > 1 && !t.Shares {
+			return fmt.Errorf("slot %d is for %d groups: on this device each group keeps its own", s, len(fit))
 		}
-		for _, g := range groups {
-			if g < 0 || g >= len(p.Groups) {
-				return fmt.Errorf("slot %d is for group %d of %d", s, g, len(p.Groups))
+		for _, g := range fit {
+			if g < 0 || g >= groups {
+				return fmt.Errorf("slot %d is for group %d of %d", s, g, groups)
 			}
 			slots[g]++
 		}
 	}
 	for g, n := range slots {
-		if n == 0 && c.Computes(p.Groups[g].Segment) {
+		if n == 0 {
 			return fmt.Errorf("no slot is for group %d", g)
 		}
 	}
@@ -167,8 +176,9 @@ type Step struct {
 	Wanted []int32 // rows whose logits are wanted, ascending
 	Draws  []Draw  // how each wanted row's token is drawn, by a device that draws; else empty
 
-	Logits []float32 // out: [len(Wanted)][Vocab], the rows that are not drawn; room for Config.MaxWanted of them
-	Drawn  []int32   // out: a token for each of Draws
+	// Out: [len(Wanted)][OutputWidth], logits of the rows that are not drawn, or vectors; room for MaxWanted of them.
+	Logits []float32
+	Drawn  []int32 // out: a token for each of Draws
 }
 
 // Draw says how a device picks the token of a row. Equal draws from equal logits pick the same token on one device.
@@ -187,10 +197,23 @@ type Draw struct {
 func DrawOf(i int) int32 { return int32(-1 - i) }
 
 // Span is the rows of one sequence in a step: Rows rows from row Row on, at positions Pos, Pos+1, …
-// Positions 0…Pos−1 are in the cache. Table[i] is the KV block of positions i·BlockSize…, and covers
-// Pos+Rows positions. Two spans never write the same block.
+// Positions 0…Pos−1 are in the cache, as far as the class of a cache sees them. Each table reaches over Pos+Rows
+// positions. Two spans never write the same block.
 type Span struct {
 	Row, Rows int
 	Pos       int
-	Table     []int32
+	Tables    []Table // by cache class
 }
+
+// Table is the KV blocks of a sequence in one cache class: Blocks[i] holds the BlockSize positions from
+// (First+i)·BlockSize on. What lies before First was given back behind a window, and may be another's by now.
+type Table struct {
+	First  int
+	Blocks []int32
+}
+
+// At is the block of the positions from i·BlockSize on. One that was given back is a bug of the caller, and panics.
+func (t *Table) At(i int) int32 { return t.Blocks[i-t.First] }
+
+// Room is the number of positions that the table reaches over, those before First included.
+func (t *Table) Room() int { return (t.First + len(t.Blocks)) * BlockSize }

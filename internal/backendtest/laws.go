@@ -63,7 +63,7 @@ const lawBlocks = 12
 
 func newLawful(t *testing.T, d backend.Device, m *Model) *lawful {
 	n := 2*backend.BlockSize + 5
-	c := backend.Config{KV: backend.KVF16, Blocks: lawBlocks, MaxRows: 2 * n, MaxWanted: 2 * n}
+	c := backend.Config{KV: backend.KVF16, Blocks: Blocks(m.Program, lawBlocks), MaxRows: 2 * n, MaxWanted: 2 * n}
 	w := &lawful{loaded: load(t, d, m, c), tokens: prompt(10, n, m.Vocab)}
 	w.want = w.sequence(t, w.tokens, table(n, 0), n)
 	return w
@@ -71,11 +71,11 @@ func newLawful(t *testing.T, d backend.Device, m *Model) *lawful {
 
 // fewTimes is both laws for models that take long to run.
 func (w *lawful) fewTimes(t *testing.T) {
-	v, n := w.m.Vocab, len(w.tokens)
+	vocab, v, n := w.m.Vocab, w.m.OutputWidth(), len(w.tokens)
 	sameBits(t, "in chunks", v, w.sequence(t, w.tokens, []int32{7, 2, 9}, 5, 60, 1, 3, 1), w.want)
 	w.step(t, rows{w.tokens[:n-3], 0, []int32{4, 3, 2}})
-	got := w.step(t, rows{prompt(11, 6, v), 0, []int32{5}}, rows{w.tokens[n-3:], n - 3, []int32{4, 3, 2}},
-		rows{prompt(12, 1, v), 0, []int32{6}})
+	got := w.step(t, rows{prompt(11, 6, vocab), 0, []int32{5}}, rows{w.tokens[n-3:], n - 3, []int32{4, 3, 2}},
+		rows{prompt(12, 1, vocab), 0, []int32{6}})
 	sameBits(t, "beside others", v, got[6*v:9*v], w.want[(n-3)*v:])
 }
 
@@ -112,10 +112,10 @@ func (w *lawful) rowAlone(t *rapid.T) {
 
 // wanted: asking for the logits of some rows gives those rows' logits.
 func (w *lawful) wanted(t *testing.T) {
-	n, v := len(w.tokens), w.m.Vocab
+	n, v := len(w.tokens), w.m.OutputWidth()
 	rng := rand.New(rand.NewPCG(17, 0))
 	s := w.Steps()[0]
-	s.Tokens, s.Spans, s.Wanted = w.tokens, []backend.Span{{Rows: n, Table: table(n, 0)}}, nil
+	s.Tokens, s.Spans, s.Wanted = w.tokens, []backend.Span{{Rows: n, Tables: Tables(w.m.Program, table(n, 0))}}, nil
 	var want []float32
 	for i := range n {
 		if rng.IntN(3) == 0 {
@@ -137,7 +137,7 @@ func uploads(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 			m, err := randomModel(p, 13, all(typ))
 			require.NoError(t, err)
 			tokens := prompt(14, 9, m.Vocab)
-			c := backend.Config{KV: backend.KVF32, Blocks: 1, MaxRows: 9, MaxWanted: 9}
+			c := backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: 9, MaxWanted: 9}
 			want := load(t, d, m, c).sequence(t, tokens, table(9, 0), 9)
 
 			model, err := d.Compile(m.Bound, c)

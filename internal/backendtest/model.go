@@ -59,7 +59,15 @@ func load(t testing.TB, d backend.Device, m *Model, c backend.Config) *loaded {
 	return &loaded{Model: model, m: m, config: c}
 }
 
-// rows are consecutive tokens of one sequence, from position pos on, its cache in the blocks of table.
+// Blocks is so many KV blocks in each cache class.
+func Blocks(p *ir.Program, n int) []int { return slices.Repeat([]int{n}, len(p.Classes)) }
+
+// Tables has the same blocks in each cache class.
+func Tables(p *ir.Program, blocks []int32) []backend.Table {
+	return slices.Repeat([]backend.Table{{Blocks: blocks}}, len(p.Classes))
+}
+
+// rows are consecutive tokens of one sequence, from position pos on, its cache in the blocks of table, in all classes.
 type rows struct {
 	tokens []int32
 	pos    int
@@ -78,7 +86,8 @@ func (l *loaded) try(parts ...rows) ([]float32, error) {
 	s := l.Steps()[0]
 	s.Tokens, s.Spans, s.Wanted = nil, nil, nil
 	for _, p := range parts {
-		s.Spans = append(s.Spans, backend.Span{Row: len(s.Tokens), Rows: len(p.tokens), Pos: p.pos, Table: p.table})
+		tables := Tables(l.m.Program, p.table)
+		s.Spans = append(s.Spans, backend.Span{Row: len(s.Tokens), Rows: len(p.tokens), Pos: p.pos, Tables: tables})
 		s.Tokens = append(s.Tokens, p.tokens...)
 	}
 	for i := range s.Tokens {
@@ -87,7 +96,7 @@ func (l *loaded) try(parts ...rows) ([]float32, error) {
 	if err := l.run(s); err != nil {
 		return nil, err
 	}
-	return slices.Clone(s.Logits[:len(s.Tokens)*l.m.Vocab]), nil
+	return slices.Clone(s.Logits[:len(s.Tokens)*l.m.OutputWidth()]), nil
 }
 
 // run takes a step through the whole program.

@@ -4,7 +4,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
 )
+
+// oneTable is that of a cache of one class.
+func oneTable(blocks ...int32) []backend.Table { return []backend.Table{{Blocks: blocks}} }
 
 // A short request does not pass a long one that waits for blocks, or the long one might wait for ever.
 func TestNobodyPassesWhoWaitsForBlocks(t *testing.T) {
@@ -13,6 +18,7 @@ func TestNobodyPassesWhoWaitsForBlocks(t *testing.T) {
 	for m.serveKV() {
 	}
 	m.submit(2, prompt(200, 500), 4) // 4 blocks, of which 2 are there
+	m.serveKV()
 	m.submit(3, prompt(20, 900), 4)
 	for m.state.Live(m.state.Seqs()[0]) {
 		for m.serveKV() {
@@ -31,19 +37,18 @@ func TestNobodyGivesWayWhileAnAnswerIsDue(t *testing.T) {
 	m := newSim(t, usual, 64)
 	for id := ID(1); id <= 2; id++ {
 		q := m.submit(id, prompt(64, int32(id)*100), 40)
-		op, _ := m.state.NextKV(q)
-		require.Equal(t, KVOpen, op)
-		m.state.KVDone(q, op, []int32{int32(id)}, 0) // one block, which the prompt fills
+		r := m.state.NextKV(q)
+		require.Equal(t, KVOpen, r.Op)
+		m.state.KVDone(q, r, oneTable(int32(id)), 0) // one block, which the prompt fills
 	}
 	require.True(t, m.plan())
 	m.finish()
 	first, second := m.state.Seqs()[0], m.state.Seqs()[1]
 	for _, q := range m.state.Seqs() {
-		op, n := m.state.NextKV(q)
-		require.Equal(t, KVPublish, op)
-		m.state.KVDone(q, op, nil, n)
-		op, _ = m.state.NextKV(q)
-		require.Equal(t, KVGrow, op)
+		r := m.state.NextKV(q)
+		require.Equal(t, KVPass, r.Op)
+		m.state.KVDone(q, r, oneTable(int32(q.ID)), 0)
+		require.Equal(t, KVGrow, m.state.NextKV(q).Op)
 	}
 	m.state.KVRefused(first)
 	require.False(t, m.plan())
@@ -92,14 +97,14 @@ func TestScoresShareTheLogits(t *testing.T) {
 func TestNothingIsToldTwice(t *testing.T) {
 	m := newSim(t, usual, 64)
 	q := m.submit(1, prompt(130, 0), 100)
-	op, _ := m.state.NextKV(q)
-	require.Equal(t, KVOpen, op)
-	m.state.KVDone(q, op, []int32{1, 2, 3}, 128)
-	op, _ = m.state.NextKV(q)
-	require.Equal(t, KVNone, op)
+	r := m.state.NextKV(q)
+	require.Equal(t, KVOpen, r.Op)
+	m.state.KVDone(q, r, oneTable(1, 2, 3), 128)
+	require.Equal(t, KVNone, m.state.NextKV(q).Op)
 
 	for range Window {
 		require.True(t, m.plan())
+		m.flying = nil
 		m.state.Advance(m.parts[0])
 		m.state.Append(q, 7)
 	}
