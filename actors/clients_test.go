@@ -86,3 +86,18 @@ func TestUnreadClientGivesWay(t *testing.T) {
 		})
 	}
 }
+
+// TestTokensKnowTheirTime: however tokens are delivered, each says when it was there.
+func TestTokensKnowTheirTime(t *testing.T) {
+	e := startNull(t, nil)
+	s := begin(t, e, plain([]int32{5, 6, 7}, 20))
+	defer s.Close()
+	var ev Event
+	last := time.Now()
+	for s.Next(t.Context(), &ev) == nil {
+		require.True(t, ev.At.After(last), "%v is not after %v", ev.At, last)
+		last = ev.At
+	}
+	require.True(t, time.Now().After(last))
+	require.Equal(t, Length, ev.Finish)
+}

@@ -6,8 +6,10 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
@@ -25,19 +27,21 @@ type stepRing struct {
 	steps []*step
 }
 
-func (*stepRing) late() {}
-func (*computed) late() {}
+func (*stepRing) Late() {}
+func (*computed) Late() {}
 
-func (*loaded) late() {}
+func (*loaded) Late() {}
 
 // device owns the compiled model: it runs steps, segment by segment. Its children bring the weights. A restart
 // compiles and loads afresh, since what failed may have left anything in memory; the KV cache is lost with it.
 type device struct {
 	*core
+	out         deviceEdges
 	incarnation int
+	spans       *trace.Track // of segments
 	resident    bool
 	gen         uint64
-	owed        *flush // to be answered when the weights are there
+	owed        *run.Flush // to be answered when the weights are there
 }
 
 func (d *device) Receive(c actor.Context) {
@@ -49,11 +53,11 @@ func (d *device) Receive(c actor.Context) {
 	case *loaded:
 		if m.incarnation == d.incarnation {
 			d.resident = true
-			c.Send(d.engine, m)
+			d.out.loaded.Send(m)
 			d.answer(c)
 		}
-	case *flush:
-		d.gen, d.owed = m.gen, m
+	case *run.Flush:
+		d.gen, d.owed = m.Gen, m
 		d.answer(c)
 	case *step:
 		if m.gen == d.gen {
@@ -64,7 +68,7 @@ func (d *device) Receive(c actor.Context) {
 			d.computed(c, m.step)
 		}
 	default:
-		d.lifecycle(c)
+		d.system.Lifecycle(c)
 	}
 }
 
@@ -72,33 +76,37 @@ func (d *device) start(c actor.Context) {
 	d.closeModel()
 	var model backend.Model
 	var err error
-	d.turns.leave(func() { model, err = d.backend.Compile(d.bound, d.layout) })
+	d.turns.Leave(func() { model, err = d.backend.Compile(d.bound, d.layout) })
 	if err != nil {
-		c.Send(d.engine, &failed{err})
+		d.out.broken.Send(&failed{err})
 		return
 	}
 	d.model = model
 	if err := d.spawnLoaders(c); err != nil {
-		c.Send(d.engine, &failed{err})
+		d.out.broken.Send(&failed{err})
 		return
 	}
 	if d.incarnation > 0 {
-		c.Send(d.scheduler, &restarted{from: partyDevice, during: d.computing.Swap(nil)})
+		d.out.restarted.Send(&restarted{During: d.computing.Swap(nil)})
 	}
 }
 
 // spawnLoaders starts the actors that bring the weights, if they are not in place.
 func (d *device) spawnLoaders(c actor.Context) error {
 	if d.layout.InPlace != nil {
-		c.Send(c.Self(), &loaded{d.incarnation})
+		d.out.inPlace.Send(&loaded{d.incarnation})
 		return nil
 	}
 	complete := make(map[int]int64)
-	fetcher := &prefetcher{core: d.core, incarnation: d.incarnation, pending: make(map[int]bool)}
+	w, at := d.wiring, &d.wiring.places
+	fetcher := &prefetcher{core: d.core, out: w.prefetcher, incarnation: d.incarnation, pending: make(map[int]bool)}
+	fetcher.out.fetch.Reset()
 	return errors.Join(
-		d.spawn(c, "packer", "packer", nil, func(n int) actor.Actor { return &packer{core: d.core, incarnation: n} }),
-		d.spawn(c, "uploader", "uploader", nil, func(n int) actor.Actor { return newUploader(d.core, n, complete) }),
-		d.spawn(c, "prefetcher", "prefetcher", nil, func(int) actor.Actor { return fetcher }),
+		d.spawn(c, at.packer, "packer", nil,
+			func(n int) actor.Actor { return &packer{core: d.core, out: w.packer, incarnation: n} }),
+		d.spawn(c, at.uploader, "uploader", nil,
+			func(n int) actor.Actor { return newUploader(d.core, n, complete) }),
+		d.spawn(c, at.prefetcher, "prefetcher", nil, func(int) actor.Actor { return fetcher }),
 	)
 }
 
@@ -117,12 +125,12 @@ func (d *device) closeModel() {
 
 func (d *device) answer(c actor.Context) {
 	if d.owed != nil && d.resident {
-		r := &stepRing{gen: d.owed.gen}
+		r := &stepRing{gen: d.owed.Gen}
 		for _, s := range d.model.Steps() {
-			r.steps = append(r.steps, newStep(d.limits.Seqs, s, func(m *step) { d.send(d.tree.device, &computed{m}) }))
+			r.steps = append(r.steps, newStep(d.limits.Seqs, s, func(m *step) { d.out.computed.Send(&computed{m}) }))
 		}
-		c.Send(d.scheduler, r)
-		c.Send(d.scheduler, &flushed{d.owed.gen, partyDevice})
+		d.out.ring.Send(r)
+		d.owed.Done()
 		d.owed = nil
 	}
 }
@@ -130,7 +138,7 @@ func (d *device) answer(c actor.Context) {
 // compute has the device work on a step. One that computes on the processor is done with it here.
 func (d *device) compute(c actor.Context, m *step) {
 	d.computing.Store(m)
-	d.turns.compute(func() {
+	d.turns.Compute(func() {
 		m.times.started = now()
 		m.err = d.enqueue(m)
 		d.model.Finish(m.compute, m.ended)
@@ -145,10 +153,10 @@ func (d *device) computed(c actor.Context, m *step) {
 	m.times.computed = now()
 	d.computing.Store(nil)
 	if m.err != nil {
-		c.Send(d.scheduler, m)
+		d.out.failed.Send(m)
 		return
 	}
-	c.Send(d.sampler, m)
+	d.out.step.Send(m)
 }
 
 // errAbandoned ends a step of which nobody wants the result any more.
@@ -167,6 +175,7 @@ func (d *device) enqueue(m *step) error {
 		}
 		after := now()
 		m.times.segments[d.bound.Segments[i].Kind] += after.Sub(before)
+		d.spans.Record(segmentKinds[d.bound.Segments[i].Kind], m.number, before, before, after)
 		before = after
 	}
 	return nil
@@ -182,13 +191,11 @@ func abandoned(parts []batch.Part) bool {
 }
 
 func segmentName(s *ir.Segment) string {
-	switch s.Kind {
-	case ir.SegEmbed:
+	switch {
+	case s.Kind == ir.SegEmbed:
 		return "embedding"
-	case ir.SegHead:
-		return "head"
-	case ir.SegMix:
-		return fmt.Sprintf("layer %d mix", s.Layer)
+	case s.Layer < 0:
+		return s.Kind.String()
 	}
-	return fmt.Sprintf("layer %d ffn", s.Layer)
+	return fmt.Sprintf("layer %d %s", s.Layer, s.Kind)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/kv"
@@ -25,11 +26,12 @@ type kvRequest struct {
 	full   bool            // answer: there was no room
 }
 
-func (*kvRequest) late() {}
+func (*kvRequest) Late() {}
 
 // kvOwner holds which blocks of the cache belong to whom. The blocks' memory is the device's.
 type kvOwner struct {
 	*core
+	out         kvEdges
 	incarnation int
 	gen         uint64
 	cache       *kv.Cache
@@ -40,19 +42,19 @@ func (k *kvOwner) Receive(c actor.Context) {
 	case *actor.Started:
 		k.cache = kv.New(k.classes()...)
 		if k.incarnation > 0 {
-			c.Send(k.scheduler, &restarted{from: partyKV})
+			k.out.restarted.Send(&restarted{})
 		}
-	case *flush:
-		k.gen = m.gen
+	case *run.Flush:
+		k.gen = m.Gen
 		k.cache.Reset()
-		c.Send(k.scheduler, &flushed{m.gen, partyKV})
+		m.Done()
 	case *kvRequest:
 		if m.gen == k.gen {
 			k.serve(m)
-			c.Send(k.scheduler, m)
+			k.out.answer.Send(m)
 		}
 	default:
-		k.lifecycle(c)
+		k.system.Lifecycle(c)
 	}
 	k.stats.setKV(k.cache.Stats())
 }

@@ -108,7 +108,7 @@ func (k *core) planSlabs() int {
 		return uring.Slack // nothing travels
 	}
 	total := int64(0)
-	for _, g := range k.bound.Groups {
+	for _, g := range k.groups {
 		total += g.Bytes
 	}
 	bytes := int(min(max(total/slabShare/slabCount, leastSlabBytes), fullSlabBytes))

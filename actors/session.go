@@ -21,8 +21,8 @@ type (
 	hangUp struct{ err error }
 )
 
-func (*hangUp) urgent() {}
-func (*hangUp) late()   {}
+func (*hangUp) Urgent() {}
+func (*hangUp) Late()   {}
 
 // record is what a request has come to. It outlives the incarnations of its session: a session that restarts
 // takes it up, and submits the rest of the work.
@@ -51,6 +51,7 @@ type record struct {
 type session struct {
 	*core
 	*record
+	out   sessionEdges
 	seq   *sequence
 	detok *token.Stream
 	stops *stop.Matcher
@@ -87,7 +88,7 @@ func (s *session) Receive(c actor.Context) {
 	case *actor.Restarting:
 		s.abandon(c)
 	default:
-		s.lifecycle(c)
+		s.system.Lifecycle(c)
 	}
 }
 
@@ -102,7 +103,7 @@ func (s *session) start(c actor.Context) {
 		return
 	}
 	var err error
-	s.turns.leave(func() { err = s.prepare() })
+	s.turns.Leave(func() { err = s.prepare() })
 	if err != nil {
 		s.end(c, err)
 		return
@@ -144,14 +145,14 @@ func (s *session) submit(c actor.Context) {
 		MaxLen: s.limit, Ends: s.ends(), Score: s.request.score, Owner: q,
 	}
 	q.submit.seq, q.cancel.seq, q.wake.seq = q, q, q
-	q.wakeUp = func() { s.send(s.scheduler, &q.wake) }
+	q.wakeUp = func() { s.out.wake.Send(&q.wake) }
 	s.seq = q
 	if s.sent.IsZero() {
 		s.sent = now()
 		s.usage.Queue = s.sent.Sub(s.opened)
 		s.stats.promptTokens.Add(uint64(s.prompt))
 	}
-	c.Send(s.scheduler, &q.submit)
+	s.out.submit.Send(&q.submit)
 }
 
 // tokenSlack is room for generated tokens that is allocated at once.
@@ -167,7 +168,7 @@ func (s *session) ends() func(int32) bool {
 // abandon cancels the sequence under way, if any.
 func (s *session) abandon(c actor.Context) {
 	if s.seq != nil && s.seq.cancelled.CompareAndSwap(false, true) {
-		c.Send(s.scheduler, &s.seq.cancel)
+		s.out.cancel.Send(&s.seq.cancel)
 	}
 	s.seq = nil
 }

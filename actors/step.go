@@ -16,6 +16,7 @@ import (
 // the device's model. It is refilled each time: whoever received it last owns it.
 type step struct {
 	gen     uint64
+	number  uint64        // of all steps that were planned
 	compute *backend.Step // its logits are nil once the model is closed
 	parts   []batch.Part
 	results []outcome // by part
@@ -26,7 +27,7 @@ type step struct {
 
 	times struct {
 		planned, started, computed, sampling, sampled time.Time
-		segments                                      [ir.SegHead + 1]time.Duration // by kind
+		segments                                      [ir.SegmentKinds]time.Duration // by kind
 	}
 }
 
@@ -48,7 +49,8 @@ func newStep(sequences int, compute *backend.Step, late func(*step)) *step {
 // left is called once the step is enqueued and its end was asked for; it says whether the device ended it already.
 func (m *step) left() bool { return m.meet.Swap(1) == 1 }
 
-func (*step) late() {}
+func (*step) Late()      {}
+func (*step) Poisonous() {}
 
 // outcome is what sampling made of a part that wanted a token.
 type outcome struct {
@@ -86,10 +88,11 @@ type tokenMessage struct {
 	end    batch.End
 	pos    int // Score: position of the first row of seq.rows
 	cached int
+	step   uint64    // its number
 	at     time.Time // when it was sampled
 }
 
-func (*tokenMessage) late() {}
+func (*tokenMessage) Late() {}
 
 // seqFailed tells a session that its sequence cannot go on.
 type seqFailed struct {
@@ -97,4 +100,4 @@ type seqFailed struct {
 	err error
 }
 
-func (*seqFailed) late() {}
+func (*seqFailed) Late() {}

@@ -94,7 +94,7 @@ func TestThoughts(t *testing.T) {
 				id := e.named.Load()
 				thought, text := listen(t, s, func(n int) {
 					if n == at {
-						e.send(e.system.NewLocalPID(e.sessions.Id+"/"+strconv.FormatUint(id, 10)), &crash{})
+						e.system.Crash(e.system.Address(e.wiring.places.sessions.Address.Id + "/" + strconv.FormatUint(id, 10)))
 					}
 				})
 				require.Equal(t, c.thought, thought, "dead at %d", at)

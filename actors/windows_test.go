@@ -102,7 +102,7 @@ func together(t *testing.T, e *Engine, all [][]int32, want []string) {
 	var wg sync.WaitGroup
 	for i, s := range streams {
 		wg.Go(func() {
-			if got, err := tryTrace(s); err != nil || got != want[i] {
+			if got, err := trySpelled(s); err != nil || got != want[i] {
 				t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
 			}
 		})

@@ -42,7 +42,7 @@ func (m *model) compile(p *ir.Bound, handed [][]ir.Value) error {
 	v.observed = m.config.Inputs != nil
 	scheduled := make([][]phase, len(p.Segments))
 	for i := range p.Segments {
-		scheduled[i] = schedule(p, &p.Segments[i], v)
+		scheduled[i] = schedule(p, i, v)
 	}
 	room := makeRoom(p, v, scheduled, handed, m.config, m.device.set.Tiled())
 	if err := m.layScratch(p, room.size); err != nil {
@@ -69,7 +69,7 @@ func (m *model) compile(p *ir.Bound, handed [][]ir.Value) error {
 
 // layStep makes the only step of the ring, with memory for its logits.
 func (m *model) layStep() (err error) {
-	if m.logitMemory, err = mem.Alloc(4 * int64(m.config.MaxWanted) * int64(m.program.Vocab)); err != nil {
+	if m.logitMemory, err = mem.Alloc(4 * int64(m.config.MaxWanted) * int64(m.program.OutputWidth())); err != nil {
 		return fmt.Errorf("logits: %w", err)
 	}
 	m.ring = []*backend.Step{{Logits: floats(m.logitMemory)}}
@@ -182,19 +182,23 @@ func (b *binder) op(it *item) rowOp {
 	panic(fmt.Sprintf("cpu: %s is no operation on rows", n.Op))
 }
 
-// end adds what the head owes its caller: finite logits in the step's memory.
+// end adds what the last segment owes its caller: finite logits, or vectors, in the step's memory.
 func (b *binder) end() {
-	if b.room.of[b.room.values.root[b.p.Logits]] == nil {
+	if b.room.of[b.room.values.root[b.p.Output]] == nil {
 		return // somebody else computes the head
 	}
 	last := &b.m.segments[len(b.m.segments)-1]
-	out := b.room.place(b.p.Logits)
+	out := b.room.place(b.p.Output)
 	c := &chain{m: b.m, wanted: true, grain: 1}
 	if !out.logits {
-		logits := place{logits: true, stride: b.p.Vocab, width: b.p.Vocab}
+		logits := place{logits: true, stride: out.width, width: out.width}
 		c.ops = append(c.ops, &scaleOp{logits, out, 1})
 	}
-	c.ops = append(c.ops, &finiteOp{out, "the logits"})
+	what := "the logits"
+	if b.p.Segments[len(b.p.Segments)-1].Kind == ir.SegPool {
+		what = "the vectors"
+	}
+	c.ops = append(c.ops, &finiteOp{out, what})
 	last.phases = append(last.phases, c)
 }
 

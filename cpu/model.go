@@ -17,7 +17,7 @@ import (
 type model struct {
 	device   *device
 	config   backend.Config
-	program  *ir.Program
+	program  *ir.Program // all of it
 	segments []segment
 	weights  []weight
 	caches   []cache

@@ -50,7 +50,7 @@ func scheduleAll(p *ir.Bound) (*values, [][]phase) {
 	v := newValues(p)
 	segments := make([][]phase, len(p.Segments))
 	for i := range p.Segments {
-		segments[i] = schedule(p, &p.Segments[i], v)
+		segments[i] = schedule(p, i, v)
 	}
 	return v, segments
 }
@@ -104,7 +104,7 @@ func TestRoom(t *testing.T) {
 	v, segments := scheduleAll(p)
 	r := makeRoom(p, v, segments, handed(p), c, false)
 	apart(t, r, c)
-	require.True(t, r.place(p.Logits).logits)
+	require.True(t, r.place(p.Output).logits)
 	require.True(t, r.place(p.Segments[3].Nodes[2].Out).logits, "the product that the soft cap reads")
 	add := p.Segments[2].Nodes[len(p.Segments[2].Nodes)-1]
 	require.Equal(t, r.place(add.In[0]), r.place(add.Out), "the residual stream stays where it is")

@@ -86,8 +86,8 @@ func makeRoom(p *ir.Bound, v *values, segments [][]phase, handed [][]ir.Value, c
 	r.take(segments)
 	r.assign(segments, last)
 	r.keep(segments, handed)
-	if out := p.Logits; v.root[out] == out && r.of[out] != nil && r.of[out].width == p.Vocab {
-		r.of[out].place = place{logits: true, stride: p.Vocab, width: p.Vocab}
+	if out, n := p.Output, p.OutputWidth(); v.root[out] == out && r.of[out] != nil && r.of[out].width == n {
+		r.of[out].place = place{logits: true, stride: n, width: n}
 	}
 	r.pack(c)
 	return r
@@ -235,7 +235,8 @@ func (r *room) inPlace(n *ir.Node, number int, last map[ir.Value]int) bool {
 // pack places the buffers, first fit, so that none overlap while they live. Freed room is used again from the next
 // phase on only: inside a phase rows are at different items.
 func (r *room) pack(c backend.Config) {
-	var live []*buffer // by offset
+	slices.SortStableFunc(r.buffers, func(a, b *buffer) int { return a.first - b.first }) // those taken in came first
+	var live []*buffer                                                                    // by offset
 	for _, b := range r.buffers {
 		if b.logits {
 			continue

@@ -152,7 +152,7 @@ func TestNoColor(t *testing.T) {
 		e.lookup = func(name string) (string, bool) {
 			return map[string]string{"TERM": "xterm-256color", "NO_COLOR": value}[name], true
 		}
-		flags := engineFlags{Log: "info"}
+		flags := computeFlags{Log: "info"}
 		log := flags.logger(e)
 		log.Info().Str("file", "m.gguf").Msg("loaded")
 		require.Equal(t, coloured, ansi(e, screen))

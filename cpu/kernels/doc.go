@@ -6,4 +6,4 @@
 // work was split. No goroutines here: workers call MatMul for disjoint ranges of tiles.
 package kernels
 
-//go:generate go run -C gen . -o ..
+//go:generate go run -C ../gen/kernels . -o ../../kernels

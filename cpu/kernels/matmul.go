@@ -53,18 +53,16 @@ func (s *Set) MatMul(out []float32, stride int, m *Matrix, tile0, tile1 int, x *
 // theirs, the rest tile by tile.
 func (s *Set) strips(out *float32, stride, lanes int, m *Matrix, tile int, x *Acts, r, end int) {
 	w, blocks, size := unsafe.SliceData(m.strip(tile)), m.Cols/m.Type.Block(), x.rowBytes()
-	for i := range s.panels {
-		p := &s.panels[i]
-		multiply := p.kernel[m.Type]
+	for _, p := range s.panels[m.Type] {
 		if p.tiles && x.Tiles == nil {
 			continue
 		}
-		for multiply != nil && end-r >= p.least {
+		for end-r >= p.least {
 			n := min((end-r)/p.group*p.group, p.most)
 			if p.tiles {
-				multiply(out, 4*stride, n, lanes, w, &x.Tiles[r*size], TileRows*size, blocks)
+				p.multiply(out, 4*stride, n, lanes, w, &x.Tiles[r*size], TileRows*size, blocks)
 			} else {
-				multiply(out, 4*stride, n, lanes, w, (*byte)(x.pointer(r)), size, blocks)
+				p.multiply(out, 4*stride, n, lanes, w, (*byte)(x.pointer(r)), size, blocks)
 			}
 			if r += n; r == end {
 				return

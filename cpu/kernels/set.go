@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Set is the kernels of one instruction set. All sets give the same bits. A Set is read-only and shared.
+// Set is the kernels of one instruction set: where it has none of its own, those of the one below. All sets give the
+// same bits. A Set is read-only and shared.
 type Set struct {
 	Name string
 
@@ -19,7 +20,8 @@ type Set struct {
 	one  [len(formats)]rowKernel // one row of activations
 	four [len(formats)]kernel    // four rows
 
-	panels []panels // those to be used first come first
+	panels [len(formats)][]panels // those to be used first come first
+	tiled  bool                   // some are for Acts.Tiles
 }
 
 // A rowKernel multiplies up to four strips, over all of k, by one row of activations. Strips begin wStride bytes apart;
@@ -37,24 +39,28 @@ type rowKernel func(out *float32, stride, strips, lanes int, w, x *byte, wStride
 // and writes lanes float32 for each row.
 type kernel func(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
-// panels are kernels for many rows: multiples of group, at most most. Fewer than least are faster without.
+// panels is a kernel for many rows: multiples of group, at most most. Fewer than least are faster without.
 type panels struct {
 	least, group, most int
 	tiles              bool // x is in Acts.Tiles, from a multiple of 16 rows on; xStride is the distance of groups
-	kernel             [len(formats)]panelKernel
+	multiply           panelKernel
 }
 
 // A panelKernel does what a kernel does, but unpacks weights once for all rows. Rows of x are xStride bytes apart,
 // those of out stride bytes. Those for floats multiply two strips, one after the other in w, if lanes are more than 16.
 type panelKernel func(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// addPanels adds kernels, to be used before those that the set has.
-func (s *Set) addPanels(least, group, most int, kernels map[quant.Type]panelKernel) {
-	p := panels{least: least, group: group, most: most}
-	for t, k := range kernels {
-		p.kernel[t] = k
+// setPanels sets the kernels of some types. Those for tiles leave what the set has to activations without.
+func (s *Set) setPanels(p panels, kernels map[quant.Type]panelKernel) {
+	s.tiled = s.tiled || p.tiles
+	for t, multiply := range kernels {
+		p.multiply = multiply
+		if p.tiles {
+			s.panels[t] = append([]panels{p}, s.panels[t]...)
+		} else {
+			s.panels[t] = []panels{p}
+		}
 	}
-	s.panels = append([]panels{p}, s.panels...)
 }
 
 // generic is plain Go: the twins, which define the bits of every other set.
@@ -92,7 +98,7 @@ func Best(force string) (*Set, error) {
 }
 
 // Tiled says whether the set is faster for batches if activations come with Acts.Tiles.
-func (s *Set) Tiled() bool { return len(s.panels) > 0 && s.panels[0].tiles }
+func (s *Set) Tiled() bool { return s.tiled }
 
 // Has says whether products of type t run in assembly; otherwise they run in plain Go.
 func (s *Set) Has(t quant.Type) bool { return Supports(t) && s.one[t] != nil && s.four[t] != nil }

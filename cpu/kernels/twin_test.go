@@ -25,9 +25,9 @@ func (c shape) String() string {
 		c.typ, c.rows, c.blocks, c.acts, c.pad, c.kind, c.seed)
 }
 
-// checkTwin compares every set with the twin by bits. Weights, activations and results lie against pages that
-// fault; what lies between the outputs must not change.
-func checkTwin(t testing.TB, c shape) {
+// checkTwin compares every set with the twin by bits, and returns those that did it in assembly. Weights, activations
+// and results lie against pages that fault; what lies between the outputs must not change.
+func checkTwin(t testing.TB, c shape) (assembly []string) {
 	memory := &scope{TB: t}
 	defer memory.end()
 	rng := rand.New(rand.NewPCG(c.seed, 0))
@@ -64,7 +64,11 @@ func checkTwin(t testing.TB, c shape) {
 			}
 		}
 		require.NoError(t, sameBits(results[0], out), "%s: %s", c, s.Name)
+		if s.Has(c.typ) {
+			assembly = append(assembly, s.Name)
+		}
 	}
+	return assembly
 }
 
 func rawBytes(values []float32) []byte {

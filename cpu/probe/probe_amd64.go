@@ -14,7 +14,6 @@ func readAVX2(p *byte, stride, n int)
 
 // The multiplications and additions of a kernel's inner loop, 12 in a round that do not wait for each other.
 func multiplyVNNI(rounds int)
-func multiplyAVX512(rounds int)
 func multiplyAVX2(rounds int)
 
 // multiplyAMX multiplies tiles of 16 rows of 64 bytes. The system must have granted their use.
@@ -40,9 +39,7 @@ func multiplier(set string) (burst func(rounds int), ops int) {
 		return multiplyTiles, 6 * 16 * 16 * 64 * 2
 	case "avx512vnni":
 		return multiplyVNNI, 12 * 64 * 2
-	case "avx512":
-		return multiplyAVX512, 12 * 64 * 2
-	case "avx2":
+	case "avx512", "avx2": // alike but for floats
 		return multiplyAVX2, 12 * 32 * 2
 	}
 	return nil, 0

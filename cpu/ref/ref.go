@@ -27,7 +27,7 @@ func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 		return nil, err
 	}
 	m := &model{p: p, config: c, values: make([][]float32, len(p.Widths)), weights: make([]weight, len(p.Weights)),
-		steps: []*backend.Step{{Logits: make([]float32, c.MaxWanted*p.Vocab)}}}
+		steps: []*backend.Step{{Logits: make([]float32, c.MaxWanted*p.OutputWidth())}}}
 	var faults []error
 	weights, caches := p.Only(c.Segments).Used()
 	for r := range p.Weights {
@@ -126,8 +126,8 @@ func (m *model) Enqueue(segment int, s *backend.Step) error {
 			return fmt.Errorf("%s, node %d, %s: %w", seg, i, n.Op, err)
 		}
 	}
-	if seg.Kind == ir.SegHead {
-		copy(s.Logits, m.values[m.p.Logits])
+	if seg.Kind.Ends() {
+		copy(s.Logits, m.values[m.p.Output])
 	}
 	return nil
 }

@@ -5,119 +5,76 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-DATA constants<>+0(SB)/4, $0xc2ae0000
-DATA constants<>+4(SB)/4, $0xc2ae0000
-DATA constants<>+8(SB)/4, $0xc2ae0000
-DATA constants<>+12(SB)/4, $0xc2ae0000
-DATA constants<>+16(SB)/4, $0xc2ae0000
-DATA constants<>+20(SB)/4, $0xc2ae0000
-DATA constants<>+24(SB)/4, $0xc2ae0000
-DATA constants<>+28(SB)/4, $0xc2ae0000
-DATA constants<>+32(SB)/4, $0x42b00000
-DATA constants<>+36(SB)/4, $0x42b00000
-DATA constants<>+40(SB)/4, $0x42b00000
-DATA constants<>+44(SB)/4, $0x42b00000
-DATA constants<>+48(SB)/4, $0x42b00000
-DATA constants<>+52(SB)/4, $0x42b00000
-DATA constants<>+56(SB)/4, $0x42b00000
-DATA constants<>+60(SB)/4, $0x42b00000
-DATA constants<>+64(SB)/4, $0x3fb8aa3b
-DATA constants<>+68(SB)/4, $0x3fb8aa3b
-DATA constants<>+72(SB)/4, $0x3fb8aa3b
-DATA constants<>+76(SB)/4, $0x3fb8aa3b
-DATA constants<>+80(SB)/4, $0x3fb8aa3b
-DATA constants<>+84(SB)/4, $0x3fb8aa3b
-DATA constants<>+88(SB)/4, $0x3fb8aa3b
-DATA constants<>+92(SB)/4, $0x3fb8aa3b
-DATA constants<>+96(SB)/4, $0x4b400000
-DATA constants<>+100(SB)/4, $0x4b400000
-DATA constants<>+104(SB)/4, $0x4b400000
-DATA constants<>+108(SB)/4, $0x4b400000
-DATA constants<>+112(SB)/4, $0x4b400000
-DATA constants<>+116(SB)/4, $0x4b400000
-DATA constants<>+120(SB)/4, $0x4b400000
-DATA constants<>+124(SB)/4, $0x4b400000
-DATA constants<>+128(SB)/4, $0xbf317200
-DATA constants<>+132(SB)/4, $0xbf317200
-DATA constants<>+136(SB)/4, $0xbf317200
-DATA constants<>+140(SB)/4, $0xbf317200
-DATA constants<>+144(SB)/4, $0xbf317200
-DATA constants<>+148(SB)/4, $0xbf317200
-DATA constants<>+152(SB)/4, $0xbf317200
-DATA constants<>+156(SB)/4, $0xbf317200
-DATA constants<>+160(SB)/4, $0xb5bfbe8e
-DATA constants<>+164(SB)/4, $0xb5bfbe8e
-DATA constants<>+168(SB)/4, $0xb5bfbe8e
-DATA constants<>+172(SB)/4, $0xb5bfbe8e
-DATA constants<>+176(SB)/4, $0xb5bfbe8e
-DATA constants<>+180(SB)/4, $0xb5bfbe8e
-DATA constants<>+184(SB)/4, $0xb5bfbe8e
-DATA constants<>+188(SB)/4, $0xb5bfbe8e
-DATA constants<>+192(SB)/4, $0x3ab688bb
-DATA constants<>+196(SB)/4, $0x3ab688bb
-DATA constants<>+200(SB)/4, $0x3ab688bb
-DATA constants<>+204(SB)/4, $0x3ab688bb
-DATA constants<>+208(SB)/4, $0x3ab688bb
-DATA constants<>+212(SB)/4, $0x3ab688bb
-DATA constants<>+216(SB)/4, $0x3ab688bb
-DATA constants<>+220(SB)/4, $0x3ab688bb
-DATA constants<>+224(SB)/4, $0x3c0905ed
-DATA constants<>+228(SB)/4, $0x3c0905ed
-DATA constants<>+232(SB)/4, $0x3c0905ed
-DATA constants<>+236(SB)/4, $0x3c0905ed
-DATA constants<>+240(SB)/4, $0x3c0905ed
-DATA constants<>+244(SB)/4, $0x3c0905ed
-DATA constants<>+248(SB)/4, $0x3c0905ed
-DATA constants<>+252(SB)/4, $0x3c0905ed
-DATA constants<>+256(SB)/4, $0x3d2aaa8c
-DATA constants<>+260(SB)/4, $0x3d2aaa8c
-DATA constants<>+264(SB)/4, $0x3d2aaa8c
-DATA constants<>+268(SB)/4, $0x3d2aaa8c
-DATA constants<>+272(SB)/4, $0x3d2aaa8c
-DATA constants<>+276(SB)/4, $0x3d2aaa8c
-DATA constants<>+280(SB)/4, $0x3d2aaa8c
-DATA constants<>+284(SB)/4, $0x3d2aaa8c
-DATA constants<>+288(SB)/4, $0x3e2aaa6e
-DATA constants<>+292(SB)/4, $0x3e2aaa6e
-DATA constants<>+296(SB)/4, $0x3e2aaa6e
-DATA constants<>+300(SB)/4, $0x3e2aaa6e
-DATA constants<>+304(SB)/4, $0x3e2aaa6e
-DATA constants<>+308(SB)/4, $0x3e2aaa6e
-DATA constants<>+312(SB)/4, $0x3e2aaa6e
-DATA constants<>+316(SB)/4, $0x3e2aaa6e
-DATA constants<>+320(SB)/4, $0x3f000000
-DATA constants<>+324(SB)/4, $0x3f000000
-DATA constants<>+328(SB)/4, $0x3f000000
-DATA constants<>+332(SB)/4, $0x3f000000
-DATA constants<>+336(SB)/4, $0x3f000000
-DATA constants<>+340(SB)/4, $0x3f000000
-DATA constants<>+344(SB)/4, $0x3f000000
-DATA constants<>+348(SB)/4, $0x3f000000
-DATA constants<>+352(SB)/4, $0x3f800000
-DATA constants<>+356(SB)/4, $0x3f800000
-DATA constants<>+360(SB)/4, $0x3f800000
-DATA constants<>+364(SB)/4, $0x3f800000
-DATA constants<>+368(SB)/4, $0x3f800000
-DATA constants<>+372(SB)/4, $0x3f800000
-DATA constants<>+376(SB)/4, $0x3f800000
-DATA constants<>+380(SB)/4, $0x3f800000
-DATA constants<>+384(SB)/4, $0x80000000
-DATA constants<>+388(SB)/4, $0x80000000
-DATA constants<>+392(SB)/4, $0x80000000
-DATA constants<>+396(SB)/4, $0x80000000
-DATA constants<>+400(SB)/4, $0x80000000
-DATA constants<>+404(SB)/4, $0x80000000
-DATA constants<>+408(SB)/4, $0x80000000
-DATA constants<>+412(SB)/4, $0x80000000
-DATA constants<>+416(SB)/4, $0x7fffffff
-DATA constants<>+420(SB)/4, $0x7fffffff
-DATA constants<>+424(SB)/4, $0x7fffffff
-DATA constants<>+428(SB)/4, $0x7fffffff
-DATA constants<>+432(SB)/4, $0x7fffffff
-DATA constants<>+436(SB)/4, $0x7fffffff
-DATA constants<>+440(SB)/4, $0x7fffffff
-DATA constants<>+444(SB)/4, $0x7fffffff
-GLOBL constants<>(SB), RODATA|NOPTR, $448
+DATA low<>+0(SB)/8, $0xc2ae0000c2ae0000
+DATA low<>+8(SB)/8, $0xc2ae0000c2ae0000
+DATA low<>+16(SB)/8, $0xc2ae0000c2ae0000
+DATA low<>+24(SB)/8, $0xc2ae0000c2ae0000
+GLOBL low<>(SB), RODATA|NOPTR, $32
+DATA high<>+0(SB)/8, $0x42b0000042b00000
+DATA high<>+8(SB)/8, $0x42b0000042b00000
+DATA high<>+16(SB)/8, $0x42b0000042b00000
+DATA high<>+24(SB)/8, $0x42b0000042b00000
+GLOBL high<>(SB), RODATA|NOPTR, $32
+DATA perLn2<>+0(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA perLn2<>+8(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA perLn2<>+16(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA perLn2<>+24(SB)/8, $0x3fb8aa3b3fb8aa3b
+GLOBL perLn2<>(SB), RODATA|NOPTR, $32
+DATA magic<>+0(SB)/8, $0x4b4000004b400000
+DATA magic<>+8(SB)/8, $0x4b4000004b400000
+DATA magic<>+16(SB)/8, $0x4b4000004b400000
+DATA magic<>+24(SB)/8, $0x4b4000004b400000
+GLOBL magic<>(SB), RODATA|NOPTR, $32
+DATA ln2a<>+0(SB)/8, $0xbf317200bf317200
+DATA ln2a<>+8(SB)/8, $0xbf317200bf317200
+DATA ln2a<>+16(SB)/8, $0xbf317200bf317200
+DATA ln2a<>+24(SB)/8, $0xbf317200bf317200
+GLOBL ln2a<>(SB), RODATA|NOPTR, $32
+DATA ln2b<>+0(SB)/8, $0xb5bfbe8eb5bfbe8e
+DATA ln2b<>+8(SB)/8, $0xb5bfbe8eb5bfbe8e
+DATA ln2b<>+16(SB)/8, $0xb5bfbe8eb5bfbe8e
+DATA ln2b<>+24(SB)/8, $0xb5bfbe8eb5bfbe8e
+GLOBL ln2b<>(SB), RODATA|NOPTR, $32
+DATA q4<>+0(SB)/8, $0x3ab688bb3ab688bb
+DATA q4<>+8(SB)/8, $0x3ab688bb3ab688bb
+DATA q4<>+16(SB)/8, $0x3ab688bb3ab688bb
+DATA q4<>+24(SB)/8, $0x3ab688bb3ab688bb
+GLOBL q4<>(SB), RODATA|NOPTR, $32
+DATA q3<>+0(SB)/8, $0x3c0905ed3c0905ed
+DATA q3<>+8(SB)/8, $0x3c0905ed3c0905ed
+DATA q3<>+16(SB)/8, $0x3c0905ed3c0905ed
+DATA q3<>+24(SB)/8, $0x3c0905ed3c0905ed
+GLOBL q3<>(SB), RODATA|NOPTR, $32
+DATA q2<>+0(SB)/8, $0x3d2aaa8c3d2aaa8c
+DATA q2<>+8(SB)/8, $0x3d2aaa8c3d2aaa8c
+DATA q2<>+16(SB)/8, $0x3d2aaa8c3d2aaa8c
+DATA q2<>+24(SB)/8, $0x3d2aaa8c3d2aaa8c
+GLOBL q2<>(SB), RODATA|NOPTR, $32
+DATA q1<>+0(SB)/8, $0x3e2aaa6e3e2aaa6e
+DATA q1<>+8(SB)/8, $0x3e2aaa6e3e2aaa6e
+DATA q1<>+16(SB)/8, $0x3e2aaa6e3e2aaa6e
+DATA q1<>+24(SB)/8, $0x3e2aaa6e3e2aaa6e
+GLOBL q1<>(SB), RODATA|NOPTR, $32
+DATA half<>+0(SB)/8, $0x3f0000003f000000
+DATA half<>+8(SB)/8, $0x3f0000003f000000
+DATA half<>+16(SB)/8, $0x3f0000003f000000
+DATA half<>+24(SB)/8, $0x3f0000003f000000
+GLOBL half<>(SB), RODATA|NOPTR, $32
+DATA one<>+0(SB)/8, $0x3f8000003f800000
+DATA one<>+8(SB)/8, $0x3f8000003f800000
+DATA one<>+16(SB)/8, $0x3f8000003f800000
+DATA one<>+24(SB)/8, $0x3f8000003f800000
+GLOBL one<>(SB), RODATA|NOPTR, $32
+DATA sign<>+0(SB)/8, $0x8000000080000000
+DATA sign<>+8(SB)/8, $0x8000000080000000
+DATA sign<>+16(SB)/8, $0x8000000080000000
+DATA sign<>+24(SB)/8, $0x8000000080000000
+GLOBL sign<>(SB), RODATA|NOPTR, $32
+DATA magnitude<>+0(SB)/8, $0x7fffffff7fffffff
+DATA magnitude<>+8(SB)/8, $0x7fffffff7fffffff
+DATA magnitude<>+16(SB)/8, $0x7fffffff7fffffff
+DATA magnitude<>+24(SB)/8, $0x7fffffff7fffffff
+GLOBL magnitude<>(SB), RODATA|NOPTR, $32
 
 // func sumAVX2(l *[Lanes]float32, x *float32, n int)
 TEXT ·sumAVX2(SB), NOSPLIT, $0-24
@@ -163,7 +120,7 @@ rows:
 TEXT ·largestAVX2(SB), NOSPLIT, $0-20
 	MOVQ x+0(FP), DI
 	MOVQ n+8(FP), SI
-	VBROADCASTSS constants<>+416(SB), Y0
+	VBROADCASTSS magnitude<>(SB), Y0
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 rows:
@@ -372,44 +329,44 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-24
 rows:
 	VMOVUPS 0(SI), Y0
 	VMOVUPS 32(SI), Y1
-	VCMPPS $0x5, constants<>+0(SB), Y0, Y6
-	VCMPPS $0x5, constants<>+0(SB), Y1, Y7
-	VMOVUPS constants<>+32(SB), Y2
-	VMOVUPS constants<>+32(SB), Y3
+	VCMPPS $0x5, low<>(SB), Y0, Y6
+	VCMPPS $0x5, low<>(SB), Y1, Y7
+	VMOVUPS high<>(SB), Y2
+	VMOVUPS high<>(SB), Y3
 	VMINPS Y0, Y2, Y0
 	VMINPS Y1, Y3, Y1
-	VMOVUPS constants<>+0(SB), Y2
-	VMOVUPS constants<>+0(SB), Y3
+	VMOVUPS low<>(SB), Y2
+	VMOVUPS low<>(SB), Y3
 	VMAXPS Y0, Y2, Y0
 	VMAXPS Y1, Y3, Y1
-	VMOVUPS constants<>+64(SB), Y2
-	VMOVUPS constants<>+64(SB), Y3
-	VFMADD213PS constants<>+96(SB), Y0, Y2
-	VFMADD213PS constants<>+96(SB), Y1, Y3
-	VSUBPS constants<>+96(SB), Y2, Y4
-	VSUBPS constants<>+96(SB), Y3, Y5
-	VFMADD231PS constants<>+128(SB), Y4, Y0
-	VFMADD231PS constants<>+128(SB), Y5, Y1
-	VFMADD231PS constants<>+160(SB), Y4, Y0
-	VFMADD231PS constants<>+160(SB), Y5, Y1
-	VMOVUPS constants<>+192(SB), Y4
-	VMOVUPS constants<>+192(SB), Y5
-	VFMADD213PS constants<>+224(SB), Y0, Y4
-	VFMADD213PS constants<>+224(SB), Y1, Y5
-	VFMADD213PS constants<>+256(SB), Y0, Y4
-	VFMADD213PS constants<>+256(SB), Y1, Y5
-	VFMADD213PS constants<>+288(SB), Y0, Y4
-	VFMADD213PS constants<>+288(SB), Y1, Y5
-	VFMADD213PS constants<>+320(SB), Y0, Y4
-	VFMADD213PS constants<>+320(SB), Y1, Y5
-	VFMADD213PS constants<>+352(SB), Y0, Y4
-	VFMADD213PS constants<>+352(SB), Y1, Y5
-	VFMADD213PS constants<>+352(SB), Y0, Y4
-	VFMADD213PS constants<>+352(SB), Y1, Y5
+	VMOVUPS perLn2<>(SB), Y2
+	VMOVUPS perLn2<>(SB), Y3
+	VFMADD213PS magic<>(SB), Y0, Y2
+	VFMADD213PS magic<>(SB), Y1, Y3
+	VSUBPS magic<>(SB), Y2, Y4
+	VSUBPS magic<>(SB), Y3, Y5
+	VFMADD231PS ln2a<>(SB), Y4, Y0
+	VFMADD231PS ln2a<>(SB), Y5, Y1
+	VFMADD231PS ln2b<>(SB), Y4, Y0
+	VFMADD231PS ln2b<>(SB), Y5, Y1
+	VMOVUPS q4<>(SB), Y4
+	VMOVUPS q4<>(SB), Y5
+	VFMADD213PS q3<>(SB), Y0, Y4
+	VFMADD213PS q3<>(SB), Y1, Y5
+	VFMADD213PS q2<>(SB), Y0, Y4
+	VFMADD213PS q2<>(SB), Y1, Y5
+	VFMADD213PS q1<>(SB), Y0, Y4
+	VFMADD213PS q1<>(SB), Y1, Y5
+	VFMADD213PS half<>(SB), Y0, Y4
+	VFMADD213PS half<>(SB), Y1, Y5
+	VFMADD213PS one<>(SB), Y0, Y4
+	VFMADD213PS one<>(SB), Y1, Y5
+	VFMADD213PS one<>(SB), Y0, Y4
+	VFMADD213PS one<>(SB), Y1, Y5
 	VPSLLD $0x17, Y2, Y2
 	VPSLLD $0x17, Y3, Y3
-	VPADDD constants<>+352(SB), Y2, Y2
-	VPADDD constants<>+352(SB), Y3, Y3
+	VPADDD one<>(SB), Y2, Y2
+	VPADDD one<>(SB), Y3, Y3
 	VMULPS Y2, Y4, Y0
 	VMULPS Y3, Y5, Y1
 	VANDPS Y6, Y0, Y0
@@ -441,52 +398,52 @@ rows:
 	VADDPS Y0, Y5, Y5
 	VMULPS Y4, Y2, Y4
 	VMULPS Y5, Y3, Y5
-	VXORPS constants<>+384(SB), Y4, Y4
-	VXORPS constants<>+384(SB), Y5, Y5
-	VCMPPS $0x5, constants<>+0(SB), Y4, Y10
-	VCMPPS $0x5, constants<>+0(SB), Y5, Y11
-	VMOVUPS constants<>+32(SB), Y6
-	VMOVUPS constants<>+32(SB), Y7
+	VXORPS sign<>(SB), Y4, Y4
+	VXORPS sign<>(SB), Y5, Y5
+	VCMPPS $0x5, low<>(SB), Y4, Y10
+	VCMPPS $0x5, low<>(SB), Y5, Y11
+	VMOVUPS high<>(SB), Y6
+	VMOVUPS high<>(SB), Y7
 	VMINPS Y4, Y6, Y4
 	VMINPS Y5, Y7, Y5
-	VMOVUPS constants<>+0(SB), Y6
-	VMOVUPS constants<>+0(SB), Y7
+	VMOVUPS low<>(SB), Y6
+	VMOVUPS low<>(SB), Y7
 	VMAXPS Y4, Y6, Y4
 	VMAXPS Y5, Y7, Y5
-	VMOVUPS constants<>+64(SB), Y6
-	VMOVUPS constants<>+64(SB), Y7
-	VFMADD213PS constants<>+96(SB), Y4, Y6
-	VFMADD213PS constants<>+96(SB), Y5, Y7
-	VSUBPS constants<>+96(SB), Y6, Y8
-	VSUBPS constants<>+96(SB), Y7, Y9
-	VFMADD231PS constants<>+128(SB), Y8, Y4
-	VFMADD231PS constants<>+128(SB), Y9, Y5
-	VFMADD231PS constants<>+160(SB), Y8, Y4
-	VFMADD231PS constants<>+160(SB), Y9, Y5
-	VMOVUPS constants<>+192(SB), Y8
-	VMOVUPS constants<>+192(SB), Y9
-	VFMADD213PS constants<>+224(SB), Y4, Y8
-	VFMADD213PS constants<>+224(SB), Y5, Y9
-	VFMADD213PS constants<>+256(SB), Y4, Y8
-	VFMADD213PS constants<>+256(SB), Y5, Y9
-	VFMADD213PS constants<>+288(SB), Y4, Y8
-	VFMADD213PS constants<>+288(SB), Y5, Y9
-	VFMADD213PS constants<>+320(SB), Y4, Y8
-	VFMADD213PS constants<>+320(SB), Y5, Y9
-	VFMADD213PS constants<>+352(SB), Y4, Y8
-	VFMADD213PS constants<>+352(SB), Y5, Y9
-	VFMADD213PS constants<>+352(SB), Y4, Y8
-	VFMADD213PS constants<>+352(SB), Y5, Y9
+	VMOVUPS perLn2<>(SB), Y6
+	VMOVUPS perLn2<>(SB), Y7
+	VFMADD213PS magic<>(SB), Y4, Y6
+	VFMADD213PS magic<>(SB), Y5, Y7
+	VSUBPS magic<>(SB), Y6, Y8
+	VSUBPS magic<>(SB), Y7, Y9
+	VFMADD231PS ln2a<>(SB), Y8, Y4
+	VFMADD231PS ln2a<>(SB), Y9, Y5
+	VFMADD231PS ln2b<>(SB), Y8, Y4
+	VFMADD231PS ln2b<>(SB), Y9, Y5
+	VMOVUPS q4<>(SB), Y8
+	VMOVUPS q4<>(SB), Y9
+	VFMADD213PS q3<>(SB), Y4, Y8
+	VFMADD213PS q3<>(SB), Y5, Y9
+	VFMADD213PS q2<>(SB), Y4, Y8
+	VFMADD213PS q2<>(SB), Y5, Y9
+	VFMADD213PS q1<>(SB), Y4, Y8
+	VFMADD213PS q1<>(SB), Y5, Y9
+	VFMADD213PS half<>(SB), Y4, Y8
+	VFMADD213PS half<>(SB), Y5, Y9
+	VFMADD213PS one<>(SB), Y4, Y8
+	VFMADD213PS one<>(SB), Y5, Y9
+	VFMADD213PS one<>(SB), Y4, Y8
+	VFMADD213PS one<>(SB), Y5, Y9
 	VPSLLD $0x17, Y6, Y6
 	VPSLLD $0x17, Y7, Y7
-	VPADDD constants<>+352(SB), Y6, Y6
-	VPADDD constants<>+352(SB), Y7, Y7
+	VPADDD one<>(SB), Y6, Y6
+	VPADDD one<>(SB), Y7, Y7
 	VMULPS Y6, Y8, Y4
 	VMULPS Y7, Y9, Y5
 	VANDPS Y10, Y4, Y4
 	VANDPS Y11, Y5, Y5
-	VADDPS constants<>+352(SB), Y4, Y4
-	VADDPS constants<>+352(SB), Y5, Y5
+	VADDPS one<>(SB), Y4, Y4
+	VADDPS one<>(SB), Y5, Y5
 	VDIVPS Y4, Y2, Y4
 	VDIVPS Y5, Y3, Y5
 	VMOVUPS Y4, 0(DI)
@@ -503,43 +460,43 @@ TEXT ·softCapAVX2(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+24(FP), DX
-	VBROADCASTSS constants<>+352(SB), Y0
+	VBROADCASTSS one<>(SB), Y0
 	VBROADCASTSS limit+16(FP), Y1
 	VBROADCASTSS twice+20(FP), Y2
 	VADDPS Y0, Y0, Y3
 rows:
 	VMULPS 0(SI), Y2, Y4
 	VMULPS 32(SI), Y2, Y5
-	VCMPPS $0x5, constants<>+0(SB), Y4, Y10
-	VCMPPS $0x5, constants<>+0(SB), Y5, Y11
-	VMOVUPS constants<>+32(SB), Y6
-	VMOVUPS constants<>+32(SB), Y7
+	VCMPPS $0x5, low<>(SB), Y4, Y10
+	VCMPPS $0x5, low<>(SB), Y5, Y11
+	VMOVUPS high<>(SB), Y6
+	VMOVUPS high<>(SB), Y7
 	VMINPS Y4, Y6, Y4
 	VMINPS Y5, Y7, Y5
-	VMOVUPS constants<>+0(SB), Y6
-	VMOVUPS constants<>+0(SB), Y7
+	VMOVUPS low<>(SB), Y6
+	VMOVUPS low<>(SB), Y7
 	VMAXPS Y4, Y6, Y4
 	VMAXPS Y5, Y7, Y5
-	VMOVUPS constants<>+64(SB), Y6
-	VMOVUPS constants<>+64(SB), Y7
-	VFMADD213PS constants<>+96(SB), Y4, Y6
-	VFMADD213PS constants<>+96(SB), Y5, Y7
-	VSUBPS constants<>+96(SB), Y6, Y8
-	VSUBPS constants<>+96(SB), Y7, Y9
-	VFMADD231PS constants<>+128(SB), Y8, Y4
-	VFMADD231PS constants<>+128(SB), Y9, Y5
-	VFMADD231PS constants<>+160(SB), Y8, Y4
-	VFMADD231PS constants<>+160(SB), Y9, Y5
-	VMOVUPS constants<>+192(SB), Y8
-	VMOVUPS constants<>+192(SB), Y9
-	VFMADD213PS constants<>+224(SB), Y4, Y8
-	VFMADD213PS constants<>+224(SB), Y5, Y9
-	VFMADD213PS constants<>+256(SB), Y4, Y8
-	VFMADD213PS constants<>+256(SB), Y5, Y9
-	VFMADD213PS constants<>+288(SB), Y4, Y8
-	VFMADD213PS constants<>+288(SB), Y5, Y9
-	VFMADD213PS constants<>+320(SB), Y4, Y8
-	VFMADD213PS constants<>+320(SB), Y5, Y9
+	VMOVUPS perLn2<>(SB), Y6
+	VMOVUPS perLn2<>(SB), Y7
+	VFMADD213PS magic<>(SB), Y4, Y6
+	VFMADD213PS magic<>(SB), Y5, Y7
+	VSUBPS magic<>(SB), Y6, Y8
+	VSUBPS magic<>(SB), Y7, Y9
+	VFMADD231PS ln2a<>(SB), Y8, Y4
+	VFMADD231PS ln2a<>(SB), Y9, Y5
+	VFMADD231PS ln2b<>(SB), Y8, Y4
+	VFMADD231PS ln2b<>(SB), Y9, Y5
+	VMOVUPS q4<>(SB), Y8
+	VMOVUPS q4<>(SB), Y9
+	VFMADD213PS q3<>(SB), Y4, Y8
+	VFMADD213PS q3<>(SB), Y5, Y9
+	VFMADD213PS q2<>(SB), Y4, Y8
+	VFMADD213PS q2<>(SB), Y5, Y9
+	VFMADD213PS q1<>(SB), Y4, Y8
+	VFMADD213PS q1<>(SB), Y5, Y9
+	VFMADD213PS half<>(SB), Y4, Y8
+	VFMADD213PS half<>(SB), Y5, Y9
 	VFMADD213PS Y0, Y4, Y8
 	VFMADD213PS Y0, Y5, Y9
 	VFMADD213PS Y0, Y4, Y8
@@ -595,44 +552,44 @@ TEXT ·softMaxAVX2(SB), NOSPLIT, $0-16
 	VMOVUPS 32(DI), Y1
 	VSUBPS Y2, Y0, Y0
 	VSUBPS Y2, Y1, Y1
-	VCMPPS $0x5, constants<>+0(SB), Y0, Y9
-	VCMPPS $0x5, constants<>+0(SB), Y1, Y10
-	VMOVUPS constants<>+32(SB), Y5
-	VMOVUPS constants<>+32(SB), Y6
+	VCMPPS $0x5, low<>(SB), Y0, Y9
+	VCMPPS $0x5, low<>(SB), Y1, Y10
+	VMOVUPS high<>(SB), Y5
+	VMOVUPS high<>(SB), Y6
 	VMINPS Y0, Y5, Y0
 	VMINPS Y1, Y6, Y1
-	VMOVUPS constants<>+0(SB), Y5
-	VMOVUPS constants<>+0(SB), Y6
+	VMOVUPS low<>(SB), Y5
+	VMOVUPS low<>(SB), Y6
 	VMAXPS Y0, Y5, Y0
 	VMAXPS Y1, Y6, Y1
-	VMOVUPS constants<>+64(SB), Y5
-	VMOVUPS constants<>+64(SB), Y6
-	VFMADD213PS constants<>+96(SB), Y0, Y5
-	VFMADD213PS constants<>+96(SB), Y1, Y6
-	VSUBPS constants<>+96(SB), Y5, Y7
-	VSUBPS constants<>+96(SB), Y6, Y8
-	VFMADD231PS constants<>+128(SB), Y7, Y0
-	VFMADD231PS constants<>+128(SB), Y8, Y1
-	VFMADD231PS constants<>+160(SB), Y7, Y0
-	VFMADD231PS constants<>+160(SB), Y8, Y1
-	VMOVUPS constants<>+192(SB), Y7
-	VMOVUPS constants<>+192(SB), Y8
-	VFMADD213PS constants<>+224(SB), Y0, Y7
-	VFMADD213PS constants<>+224(SB), Y1, Y8
-	VFMADD213PS constants<>+256(SB), Y0, Y7
-	VFMADD213PS constants<>+256(SB), Y1, Y8
-	VFMADD213PS constants<>+288(SB), Y0, Y7
-	VFMADD213PS constants<>+288(SB), Y1, Y8
-	VFMADD213PS constants<>+320(SB), Y0, Y7
-	VFMADD213PS constants<>+320(SB), Y1, Y8
-	VFMADD213PS constants<>+352(SB), Y0, Y7
-	VFMADD213PS constants<>+352(SB), Y1, Y8
-	VFMADD213PS constants<>+352(SB), Y0, Y7
-	VFMADD213PS constants<>+352(SB), Y1, Y8
+	VMOVUPS perLn2<>(SB), Y5
+	VMOVUPS perLn2<>(SB), Y6
+	VFMADD213PS magic<>(SB), Y0, Y5
+	VFMADD213PS magic<>(SB), Y1, Y6
+	VSUBPS magic<>(SB), Y5, Y7
+	VSUBPS magic<>(SB), Y6, Y8
+	VFMADD231PS ln2a<>(SB), Y7, Y0
+	VFMADD231PS ln2a<>(SB), Y8, Y1
+	VFMADD231PS ln2b<>(SB), Y7, Y0
+	VFMADD231PS ln2b<>(SB), Y8, Y1
+	VMOVUPS q4<>(SB), Y7
+	VMOVUPS q4<>(SB), Y8
+	VFMADD213PS q3<>(SB), Y0, Y7
+	VFMADD213PS q3<>(SB), Y1, Y8
+	VFMADD213PS q2<>(SB), Y0, Y7
+	VFMADD213PS q2<>(SB), Y1, Y8
+	VFMADD213PS q1<>(SB), Y0, Y7
+	VFMADD213PS q1<>(SB), Y1, Y8
+	VFMADD213PS half<>(SB), Y0, Y7
+	VFMADD213PS half<>(SB), Y1, Y8
+	VFMADD213PS one<>(SB), Y0, Y7
+	VFMADD213PS one<>(SB), Y1, Y8
+	VFMADD213PS one<>(SB), Y0, Y7
+	VFMADD213PS one<>(SB), Y1, Y8
 	VPSLLD $0x17, Y5, Y5
 	VPSLLD $0x17, Y6, Y6
-	VPADDD constants<>+352(SB), Y5, Y5
-	VPADDD constants<>+352(SB), Y6, Y6
+	VPADDD one<>(SB), Y5, Y5
+	VPADDD one<>(SB), Y6, Y6
 	VMULPS Y5, Y7, Y0
 	VMULPS Y6, Y8, Y1
 	VANDPS Y9, Y0, Y0
@@ -645,44 +602,44 @@ TEXT ·softMaxAVX2(SB), NOSPLIT, $0-16
 	VMOVUPS 96(DI), Y1
 	VSUBPS Y2, Y0, Y0
 	VSUBPS Y2, Y1, Y1
-	VCMPPS $0x5, constants<>+0(SB), Y0, Y9
-	VCMPPS $0x5, constants<>+0(SB), Y1, Y10
-	VMOVUPS constants<>+32(SB), Y5
-	VMOVUPS constants<>+32(SB), Y6
+	VCMPPS $0x5, low<>(SB), Y0, Y9
+	VCMPPS $0x5, low<>(SB), Y1, Y10
+	VMOVUPS high<>(SB), Y5
+	VMOVUPS high<>(SB), Y6
 	VMINPS Y0, Y5, Y0
 	VMINPS Y1, Y6, Y1
-	VMOVUPS constants<>+0(SB), Y5
-	VMOVUPS constants<>+0(SB), Y6
+	VMOVUPS low<>(SB), Y5
+	VMOVUPS low<>(SB), Y6
 	VMAXPS Y0, Y5, Y0
 	VMAXPS Y1, Y6, Y1
-	VMOVUPS constants<>+64(SB), Y5
-	VMOVUPS constants<>+64(SB), Y6
-	VFMADD213PS constants<>+96(SB), Y0, Y5
-	VFMADD213PS constants<>+96(SB), Y1, Y6
-	VSUBPS constants<>+96(SB), Y5, Y7
-	VSUBPS constants<>+96(SB), Y6, Y8
-	VFMADD231PS constants<>+128(SB), Y7, Y0
-	VFMADD231PS constants<>+128(SB), Y8, Y1
-	VFMADD231PS constants<>+160(SB), Y7, Y0
-	VFMADD231PS constants<>+160(SB), Y8, Y1
-	VMOVUPS constants<>+192(SB), Y7
-	VMOVUPS constants<>+192(SB), Y8
-	VFMADD213PS constants<>+224(SB), Y0, Y7
-	VFMADD213PS constants<>+224(SB), Y1, Y8
-	VFMADD213PS constants<>+256(SB), Y0, Y7
-	VFMADD213PS constants<>+256(SB), Y1, Y8
-	VFMADD213PS constants<>+288(SB), Y0, Y7
-	VFMADD213PS constants<>+288(SB), Y1, Y8
-	VFMADD213PS constants<>+320(SB), Y0, Y7
-	VFMADD213PS constants<>+320(SB), Y1, Y8
-	VFMADD213PS constants<>+352(SB), Y0, Y7
-	VFMADD213PS constants<>+352(SB), Y1, Y8
-	VFMADD213PS constants<>+352(SB), Y0, Y7
-	VFMADD213PS constants<>+352(SB), Y1, Y8
+	VMOVUPS perLn2<>(SB), Y5
+	VMOVUPS perLn2<>(SB), Y6
+	VFMADD213PS magic<>(SB), Y0, Y5
+	VFMADD213PS magic<>(SB), Y1, Y6
+	VSUBPS magic<>(SB), Y5, Y7
+	VSUBPS magic<>(SB), Y6, Y8
+	VFMADD231PS ln2a<>(SB), Y7, Y0
+	VFMADD231PS ln2a<>(SB), Y8, Y1
+	VFMADD231PS ln2b<>(SB), Y7, Y0
+	VFMADD231PS ln2b<>(SB), Y8, Y1
+	VMOVUPS q4<>(SB), Y7
+	VMOVUPS q4<>(SB), Y8
+	VFMADD213PS q3<>(SB), Y0, Y7
+	VFMADD213PS q3<>(SB), Y1, Y8
+	VFMADD213PS q2<>(SB), Y0, Y7
+	VFMADD213PS q2<>(SB), Y1, Y8
+	VFMADD213PS q1<>(SB), Y0, Y7
+	VFMADD213PS q1<>(SB), Y1, Y8
+	VFMADD213PS half<>(SB), Y0, Y7
+	VFMADD213PS half<>(SB), Y1, Y8
+	VFMADD213PS one<>(SB), Y0, Y7
+	VFMADD213PS one<>(SB), Y1, Y8
+	VFMADD213PS one<>(SB), Y0, Y7
+	VFMADD213PS one<>(SB), Y1, Y8
 	VPSLLD $0x17, Y5, Y5
 	VPSLLD $0x17, Y6, Y6
-	VPADDD constants<>+352(SB), Y5, Y5
-	VPADDD constants<>+352(SB), Y6, Y6
+	VPADDD one<>(SB), Y5, Y5
+	VPADDD one<>(SB), Y6, Y6
 	VMULPS Y5, Y7, Y0
 	VMULPS Y6, Y8, Y1
 	VANDPS Y9, Y0, Y0
@@ -695,44 +652,44 @@ TEXT ·softMaxAVX2(SB), NOSPLIT, $0-16
 	VMOVUPS 160(DI), Y1
 	VSUBPS Y2, Y0, Y0
 	VSUBPS Y2, Y1, Y1
-	VCMPPS $0x5, constants<>+0(SB), Y0, Y9
-	VCMPPS $0x5, constants<>+0(SB), Y1, Y10
-	VMOVUPS constants<>+32(SB), Y5
-	VMOVUPS constants<>+32(SB), Y6
+	VCMPPS $0x5, low<>(SB), Y0, Y9
+	VCMPPS $0x5, low<>(SB), Y1, Y10
+	VMOVUPS high<>(SB), Y5
+	VMOVUPS high<>(SB), Y6
 	VMINPS Y0, Y5, Y0
 	VMINPS Y1, Y6, Y1
-	VMOVUPS constants<>+0(SB), Y5
-	VMOVUPS constants<>+0(SB), Y6
+	VMOVUPS low<>(SB), Y5
+	VMOVUPS low<>(SB), Y6
 	VMAXPS Y0, Y5, Y0
 	VMAXPS Y1, Y6, Y1
-	VMOVUPS constants<>+64(SB), Y5
-	VMOVUPS constants<>+64(SB), Y6
-	VFMADD213PS constants<>+96(SB), Y0, Y5
-	VFMADD213PS constants<>+96(SB), Y1, Y6
-	VSUBPS constants<>+96(SB), Y5, Y7
-	VSUBPS constants<>+96(SB), Y6, Y8
-	VFMADD231PS constants<>+128(SB), Y7, Y0
-	VFMADD231PS constants<>+128(SB), Y8, Y1
-	VFMADD231PS constants<>+160(SB), Y7, Y0
-	VFMADD231PS constants<>+160(SB), Y8, Y1
-	VMOVUPS constants<>+192(SB), Y7
-	VMOVUPS constants<>+192(SB), Y8
-	VFMADD213PS constants<>+224(SB), Y0, Y7
-	VFMADD213PS constants<>+224(SB), Y1, Y8
-	VFMADD213PS constants<>+256(SB), Y0, Y7
-	VFMADD213PS constants<>+256(SB), Y1, Y8
-	VFMADD213PS constants<>+288(SB), Y0, Y7
-	VFMADD213PS constants<>+288(SB), Y1, Y8
-	VFMADD213PS constants<>+320(SB), Y0, Y7
-	VFMADD213PS constants<>+320(SB), Y1, Y8
-	VFMADD213PS constants<>+352(SB), Y0, Y7
-	VFMADD213PS constants<>+352(SB), Y1, Y8
-	VFMADD213PS constants<>+352(SB), Y0, Y7
-	VFMADD213PS constants<>+352(SB), Y1, Y8
+	VMOVUPS perLn2<>(SB), Y5
+	VMOVUPS perLn2<>(SB), Y6
+	VFMADD213PS magic<>(SB), Y0, Y5
+	VFMADD213PS magic<>(SB), Y1, Y6
+	VSUBPS magic<>(SB), Y5, Y7
+	VSUBPS magic<>(SB), Y6, Y8
+	VFMADD231PS ln2a<>(SB), Y7, Y0
+	VFMADD231PS ln2a<>(SB), Y8, Y1
+	VFMADD231PS ln2b<>(SB), Y7, Y0
+	VFMADD231PS ln2b<>(SB), Y8, Y1
+	VMOVUPS q4<>(SB), Y7
+	VMOVUPS q4<>(SB), Y8
+	VFMADD213PS q3<>(SB), Y0, Y7
+	VFMADD213PS q3<>(SB), Y1, Y8
+	VFMADD213PS q2<>(SB), Y0, Y7
+	VFMADD213PS q2<>(SB), Y1, Y8
+	VFMADD213PS q1<>(SB), Y0, Y7
+	VFMADD213PS q1<>(SB), Y1, Y8
+	VFMADD213PS half<>(SB), Y0, Y7
+	VFMADD213PS half<>(SB), Y1, Y8
+	VFMADD213PS one<>(SB), Y0, Y7
+	VFMADD213PS one<>(SB), Y1, Y8
+	VFMADD213PS one<>(SB), Y0, Y7
+	VFMADD213PS one<>(SB), Y1, Y8
 	VPSLLD $0x17, Y5, Y5
 	VPSLLD $0x17, Y6, Y6
-	VPADDD constants<>+352(SB), Y5, Y5
-	VPADDD constants<>+352(SB), Y6, Y6
+	VPADDD one<>(SB), Y5, Y5
+	VPADDD one<>(SB), Y6, Y6
 	VMULPS Y5, Y7, Y0
 	VMULPS Y6, Y8, Y1
 	VANDPS Y9, Y0, Y0
@@ -745,44 +702,44 @@ TEXT ·softMaxAVX2(SB), NOSPLIT, $0-16
 	VMOVUPS 224(DI), Y1
 	VSUBPS Y2, Y0, Y0
 	VSUBPS Y2, Y1, Y1
-	VCMPPS $0x5, constants<>+0(SB), Y0, Y9
-	VCMPPS $0x5, constants<>+0(SB), Y1, Y10
-	VMOVUPS constants<>+32(SB), Y5
-	VMOVUPS constants<>+32(SB), Y6
+	VCMPPS $0x5, low<>(SB), Y0, Y9
+	VCMPPS $0x5, low<>(SB), Y1, Y10
+	VMOVUPS high<>(SB), Y5
+	VMOVUPS high<>(SB), Y6
 	VMINPS Y0, Y5, Y0
 	VMINPS Y1, Y6, Y1
-	VMOVUPS constants<>+0(SB), Y5
-	VMOVUPS constants<>+0(SB), Y6
+	VMOVUPS low<>(SB), Y5
+	VMOVUPS low<>(SB), Y6
 	VMAXPS Y0, Y5, Y0
 	VMAXPS Y1, Y6, Y1
-	VMOVUPS constants<>+64(SB), Y5
-	VMOVUPS constants<>+64(SB), Y6
-	VFMADD213PS constants<>+96(SB), Y0, Y5
-	VFMADD213PS constants<>+96(SB), Y1, Y6
-	VSUBPS constants<>+96(SB), Y5, Y7
-	VSUBPS constants<>+96(SB), Y6, Y8
-	VFMADD231PS constants<>+128(SB), Y7, Y0
-	VFMADD231PS constants<>+128(SB), Y8, Y1
-	VFMADD231PS constants<>+160(SB), Y7, Y0
-	VFMADD231PS constants<>+160(SB), Y8, Y1
-	VMOVUPS constants<>+192(SB), Y7
-	VMOVUPS constants<>+192(SB), Y8
-	VFMADD213PS constants<>+224(SB), Y0, Y7
-	VFMADD213PS constants<>+224(SB), Y1, Y8
-	VFMADD213PS constants<>+256(SB), Y0, Y7
-	VFMADD213PS constants<>+256(SB), Y1, Y8
-	VFMADD213PS constants<>+288(SB), Y0, Y7
-	VFMADD213PS constants<>+288(SB), Y1, Y8
-	VFMADD213PS constants<>+320(SB), Y0, Y7
-	VFMADD213PS constants<>+320(SB), Y1, Y8
-	VFMADD213PS constants<>+352(SB), Y0, Y7
-	VFMADD213PS constants<>+352(SB), Y1, Y8
-	VFMADD213PS constants<>+352(SB), Y0, Y7
-	VFMADD213PS constants<>+352(SB), Y1, Y8
+	VMOVUPS perLn2<>(SB), Y5
+	VMOVUPS perLn2<>(SB), Y6
+	VFMADD213PS magic<>(SB), Y0, Y5
+	VFMADD213PS magic<>(SB), Y1, Y6
+	VSUBPS magic<>(SB), Y5, Y7
+	VSUBPS magic<>(SB), Y6, Y8
+	VFMADD231PS ln2a<>(SB), Y7, Y0
+	VFMADD231PS ln2a<>(SB), Y8, Y1
+	VFMADD231PS ln2b<>(SB), Y7, Y0
+	VFMADD231PS ln2b<>(SB), Y8, Y1
+	VMOVUPS q4<>(SB), Y7
+	VMOVUPS q4<>(SB), Y8
+	VFMADD213PS q3<>(SB), Y0, Y7
+	VFMADD213PS q3<>(SB), Y1, Y8
+	VFMADD213PS q2<>(SB), Y0, Y7
+	VFMADD213PS q2<>(SB), Y1, Y8
+	VFMADD213PS q1<>(SB), Y0, Y7
+	VFMADD213PS q1<>(SB), Y1, Y8
+	VFMADD213PS half<>(SB), Y0, Y7
+	VFMADD213PS half<>(SB), Y1, Y8
+	VFMADD213PS one<>(SB), Y0, Y7
+	VFMADD213PS one<>(SB), Y1, Y8
+	VFMADD213PS one<>(SB), Y0, Y7
+	VFMADD213PS one<>(SB), Y1, Y8
 	VPSLLD $0x17, Y5, Y5
 	VPSLLD $0x17, Y6, Y6
-	VPADDD constants<>+352(SB), Y5, Y5
-	VPADDD constants<>+352(SB), Y6, Y6
+	VPADDD one<>(SB), Y5, Y5
+	VPADDD one<>(SB), Y6, Y6
 	VMULPS Y5, Y7, Y0
 	VMULPS Y6, Y8, Y1
 	VANDPS Y9, Y0, Y0

@@ -5,21 +5,34 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-DATA constants<>+0(SB)/4, $0xc2ae0000
-DATA constants<>+4(SB)/4, $0x42b00000
-DATA constants<>+8(SB)/4, $0x3fb8aa3b
-DATA constants<>+12(SB)/4, $0x4b400000
-DATA constants<>+16(SB)/4, $0xbf317200
-DATA constants<>+20(SB)/4, $0xb5bfbe8e
-DATA constants<>+24(SB)/4, $0x3ab688bb
-DATA constants<>+28(SB)/4, $0x3c0905ed
-DATA constants<>+32(SB)/4, $0x3d2aaa8c
-DATA constants<>+36(SB)/4, $0x3e2aaa6e
-DATA constants<>+40(SB)/4, $0x3f000000
-DATA constants<>+44(SB)/4, $0x3f800000
-DATA constants<>+48(SB)/4, $0x80000000
-DATA constants<>+52(SB)/4, $0x7fffffff
-GLOBL constants<>(SB), RODATA|NOPTR, $56
+DATA low<>+0(SB)/8, $0xc2ae0000c2ae0000
+GLOBL low<>(SB), RODATA|NOPTR, $8
+DATA high<>+0(SB)/8, $0x42b0000042b00000
+GLOBL high<>(SB), RODATA|NOPTR, $8
+DATA perLn2<>+0(SB)/8, $0x3fb8aa3b3fb8aa3b
+GLOBL perLn2<>(SB), RODATA|NOPTR, $8
+DATA magic<>+0(SB)/8, $0x4b4000004b400000
+GLOBL magic<>(SB), RODATA|NOPTR, $8
+DATA ln2a<>+0(SB)/8, $0xbf317200bf317200
+GLOBL ln2a<>(SB), RODATA|NOPTR, $8
+DATA ln2b<>+0(SB)/8, $0xb5bfbe8eb5bfbe8e
+GLOBL ln2b<>(SB), RODATA|NOPTR, $8
+DATA q4<>+0(SB)/8, $0x3ab688bb3ab688bb
+GLOBL q4<>(SB), RODATA|NOPTR, $8
+DATA q3<>+0(SB)/8, $0x3c0905ed3c0905ed
+GLOBL q3<>(SB), RODATA|NOPTR, $8
+DATA q2<>+0(SB)/8, $0x3d2aaa8c3d2aaa8c
+GLOBL q2<>(SB), RODATA|NOPTR, $8
+DATA q1<>+0(SB)/8, $0x3e2aaa6e3e2aaa6e
+GLOBL q1<>(SB), RODATA|NOPTR, $8
+DATA half<>+0(SB)/8, $0x3f0000003f000000
+GLOBL half<>(SB), RODATA|NOPTR, $8
+DATA one<>+0(SB)/8, $0x3f8000003f800000
+GLOBL one<>(SB), RODATA|NOPTR, $8
+DATA sign<>+0(SB)/8, $0x8000000080000000
+GLOBL sign<>(SB), RODATA|NOPTR, $8
+DATA magnitude<>+0(SB)/8, $0x7fffffff7fffffff
+GLOBL magnitude<>(SB), RODATA|NOPTR, $8
 
 // func sumAVX512(x *float32, n int) float32
 TEXT ·sumAVX512(SB), NOSPLIT, $0-20
@@ -85,7 +98,7 @@ rows:
 TEXT ·largestAVX512(SB), NOSPLIT, $0-20
 	MOVQ x+0(FP), DI
 	MOVQ n+8(FP), SI
-	VBROADCASTSS constants<>+52(SB), Z0
+	VBROADCASTSS magnitude<>(SB), Z0
 	VXORPS Z2, Z2, Z2
 	MOVQ $16, R11
 	MOVL $-1, R12
@@ -276,20 +289,20 @@ TEXT ·expAVX512(SB), NOSPLIT, $0-24
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+16(FP), DX
-	VBROADCASTSS constants<>+0(SB), Z0
-	VBROADCASTSS constants<>+4(SB), Z1
-	VBROADCASTSS constants<>+8(SB), Z2
-	VBROADCASTSS constants<>+12(SB), Z3
-	VBROADCASTSS constants<>+16(SB), Z4
-	VBROADCASTSS constants<>+20(SB), Z5
-	VBROADCASTSS constants<>+24(SB), Z6
-	VBROADCASTSS constants<>+28(SB), Z7
-	VBROADCASTSS constants<>+32(SB), Z8
-	VBROADCASTSS constants<>+36(SB), Z9
-	VBROADCASTSS constants<>+40(SB), Z10
-	VBROADCASTSS constants<>+44(SB), Z11
-	VBROADCASTSS constants<>+48(SB), Z12
-	VBROADCASTSS constants<>+52(SB), Z13
+	VBROADCASTSS low<>(SB), Z0
+	VBROADCASTSS high<>(SB), Z1
+	VBROADCASTSS perLn2<>(SB), Z2
+	VBROADCASTSS magic<>(SB), Z3
+	VBROADCASTSS ln2a<>(SB), Z4
+	VBROADCASTSS ln2b<>(SB), Z5
+	VBROADCASTSS q4<>(SB), Z6
+	VBROADCASTSS q3<>(SB), Z7
+	VBROADCASTSS q2<>(SB), Z8
+	VBROADCASTSS q1<>(SB), Z9
+	VBROADCASTSS half<>(SB), Z10
+	VBROADCASTSS one<>(SB), Z11
+	VBROADCASTSS sign<>(SB), Z12
+	VBROADCASTSS magnitude<>(SB), Z13
 	MOVQ $16, R11
 	MOVL $-1, R12
 rows:
@@ -330,20 +343,20 @@ TEXT ·gateAVX512(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+24(FP), DX
-	VBROADCASTSS constants<>+0(SB), Z0
-	VBROADCASTSS constants<>+4(SB), Z1
-	VBROADCASTSS constants<>+8(SB), Z2
-	VBROADCASTSS constants<>+12(SB), Z3
-	VBROADCASTSS constants<>+16(SB), Z4
-	VBROADCASTSS constants<>+20(SB), Z5
-	VBROADCASTSS constants<>+24(SB), Z6
-	VBROADCASTSS constants<>+28(SB), Z7
-	VBROADCASTSS constants<>+32(SB), Z8
-	VBROADCASTSS constants<>+36(SB), Z9
-	VBROADCASTSS constants<>+40(SB), Z10
-	VBROADCASTSS constants<>+44(SB), Z11
-	VBROADCASTSS constants<>+48(SB), Z12
-	VBROADCASTSS constants<>+52(SB), Z13
+	VBROADCASTSS low<>(SB), Z0
+	VBROADCASTSS high<>(SB), Z1
+	VBROADCASTSS perLn2<>(SB), Z2
+	VBROADCASTSS magic<>(SB), Z3
+	VBROADCASTSS ln2a<>(SB), Z4
+	VBROADCASTSS ln2b<>(SB), Z5
+	VBROADCASTSS q4<>(SB), Z6
+	VBROADCASTSS q3<>(SB), Z7
+	VBROADCASTSS q2<>(SB), Z8
+	VBROADCASTSS q1<>(SB), Z9
+	VBROADCASTSS half<>(SB), Z10
+	VBROADCASTSS one<>(SB), Z11
+	VBROADCASTSS sign<>(SB), Z12
+	VBROADCASTSS magnitude<>(SB), Z13
 	VBROADCASTSS c1+16(FP), Z14
 	VBROADCASTSS c3+20(FP), Z15
 	MOVQ $16, R11
@@ -393,20 +406,20 @@ TEXT ·softCapAVX512(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+24(FP), DX
-	VBROADCASTSS constants<>+0(SB), Z0
-	VBROADCASTSS constants<>+4(SB), Z1
-	VBROADCASTSS constants<>+8(SB), Z2
-	VBROADCASTSS constants<>+12(SB), Z3
-	VBROADCASTSS constants<>+16(SB), Z4
-	VBROADCASTSS constants<>+20(SB), Z5
-	VBROADCASTSS constants<>+24(SB), Z6
-	VBROADCASTSS constants<>+28(SB), Z7
-	VBROADCASTSS constants<>+32(SB), Z8
-	VBROADCASTSS constants<>+36(SB), Z9
-	VBROADCASTSS constants<>+40(SB), Z10
-	VBROADCASTSS constants<>+44(SB), Z11
-	VBROADCASTSS constants<>+48(SB), Z12
-	VBROADCASTSS constants<>+52(SB), Z13
+	VBROADCASTSS low<>(SB), Z0
+	VBROADCASTSS high<>(SB), Z1
+	VBROADCASTSS perLn2<>(SB), Z2
+	VBROADCASTSS magic<>(SB), Z3
+	VBROADCASTSS ln2a<>(SB), Z4
+	VBROADCASTSS ln2b<>(SB), Z5
+	VBROADCASTSS q4<>(SB), Z6
+	VBROADCASTSS q3<>(SB), Z7
+	VBROADCASTSS q2<>(SB), Z8
+	VBROADCASTSS q1<>(SB), Z9
+	VBROADCASTSS half<>(SB), Z10
+	VBROADCASTSS one<>(SB), Z11
+	VBROADCASTSS sign<>(SB), Z12
+	VBROADCASTSS magnitude<>(SB), Z13
 	VBROADCASTSS limit+16(FP), Z14
 	VBROADCASTSS twice+20(FP), Z15
 	VADDPS Z11, Z11, Z16
@@ -452,20 +465,20 @@ rows:
 // func softMaxAVX512(x *[Block]float32) (top, sum float32)
 TEXT ·softMaxAVX512(SB), NOSPLIT, $0-16
 	MOVQ x+0(FP), DI
-	VBROADCASTSS constants<>+0(SB), Z0
-	VBROADCASTSS constants<>+4(SB), Z1
-	VBROADCASTSS constants<>+8(SB), Z2
-	VBROADCASTSS constants<>+12(SB), Z3
-	VBROADCASTSS constants<>+16(SB), Z4
-	VBROADCASTSS constants<>+20(SB), Z5
-	VBROADCASTSS constants<>+24(SB), Z6
-	VBROADCASTSS constants<>+28(SB), Z7
-	VBROADCASTSS constants<>+32(SB), Z8
-	VBROADCASTSS constants<>+36(SB), Z9
-	VBROADCASTSS constants<>+40(SB), Z10
-	VBROADCASTSS constants<>+44(SB), Z11
-	VBROADCASTSS constants<>+48(SB), Z12
-	VBROADCASTSS constants<>+52(SB), Z13
+	VBROADCASTSS low<>(SB), Z0
+	VBROADCASTSS high<>(SB), Z1
+	VBROADCASTSS perLn2<>(SB), Z2
+	VBROADCASTSS magic<>(SB), Z3
+	VBROADCASTSS ln2a<>(SB), Z4
+	VBROADCASTSS ln2b<>(SB), Z5
+	VBROADCASTSS q4<>(SB), Z6
+	VBROADCASTSS q3<>(SB), Z7
+	VBROADCASTSS q2<>(SB), Z8
+	VBROADCASTSS q1<>(SB), Z9
+	VBROADCASTSS half<>(SB), Z10
+	VBROADCASTSS one<>(SB), Z11
+	VBROADCASTSS sign<>(SB), Z12
+	VBROADCASTSS magnitude<>(SB), Z13
 	VMOVUPS 0(DI), Z14
 	VMAXPS 64(DI), Z14, Z14
 	VMAXPS 128(DI), Z14, Z14

@@ -10,7 +10,7 @@ var isaNames = map[ISA]string{AVX2: "avx2", AVX512: "avx512"}
 
 // BenchmarkRows reports bytes of float32 a second: those of one operand.
 func BenchmarkRows(b *testing.B) {
-	for _, isa := range isas(b) {
+	for _, isa := range isas() {
 		for _, n := range []int{Block, 4096} {
 			y, x, z := make([]float32, n), make([]float32, n), make([]float32, n)
 			halves, bytes := make([]uint16, n), make([]int8, n)
@@ -54,7 +54,7 @@ func BenchmarkRows(b *testing.B) {
 }
 
 func BenchmarkPanel(b *testing.B) {
-	for _, isa := range isas(b) {
+	for _, isa := range isas() {
 		for _, rows := range []int{1, 2, 4, 32} {
 			p := Product{Rows: rows, K: 128, N: 64, AStride: 128, BStride: 64, CStride: 64}
 			p.A, p.C = make([]float32, rows*128), make([]float32, rows*64)

@@ -37,7 +37,8 @@ type Config struct {
 	Segments []int // which segments of the program it computes, ascending; nil: all
 	Flight   int   // steps in flight, at most what the device's traits allow; 0: 1
 
-	// Slots are places that hold one group (of ir.Bound.Groups) at a time: by slot, the groups that may be placed in it.
+	// Slots are places that hold one group at a time: by slot, which of the groups that ir.Bound.On lists for Segments may
+	// be placed in it.
 	// nil: each group has a slot of its own, where it is from the start and stays.
 	Slots [][]int
 
@@ -92,20 +93,25 @@ func (c *Config) checkSlots(p *ir.Bound, t Traits) error {
 	if c.Slots == nil {
 		return nil
 	}
-	slots := make([]int, len(p.Groups)) // of each group
-	for s, groups := range c.Slots {
-		if len(groups) > 1 && !t.Shares {
-			return fmt.Errorf("slot %d is for %d groups: on this device each group keeps its own", s, len(groups))
+	segments := c.Segments
+	if segments == nil {
+		segments = p.All()
+	}
+	groups := len(p.On(segments))
+	slots := make([]int, groups) // of each group
+	for s, fit := range c.Slots {
+		if len(fit) > 1 && !t.Shares {
+			return fmt.Errorf("slot %d is for %d groups: on this device each group keeps its own", s, len(fit))
 		}
-		for _, g := range groups {
-			if g < 0 || g >= len(p.Groups) {
-				return fmt.Errorf("slot %d is for group %d of %d", s, g, len(p.Groups))
+		for _, g := range fit {
+			if g < 0 || g >= groups {
+				return fmt.Errorf("slot %d is for group %d of %d", s, g, groups)
 			}
 			slots[g]++
 		}
 	}
 	for g, n := range slots {
-		if n == 0 && c.Computes(p.Groups[g].Segment) {
+		if n == 0 {
 			return fmt.Errorf("no slot is for group %d", g)
 		}
 	}
@@ -170,8 +176,9 @@ type Step struct {
 	Wanted []int32 // rows whose logits are wanted, ascending
 	Draws  []Draw  // how each wanted row's token is drawn, by a device that draws; else empty
 
-	Logits []float32 // out: [len(Wanted)][Vocab], the rows that are not drawn; room for Config.MaxWanted of them
-	Drawn  []int32   // out: a token for each of Draws
+	// Out: [len(Wanted)][OutputWidth], logits of the rows that are not drawn, or vectors; room for MaxWanted of them.
+	Logits []float32
+	Drawn  []int32 // out: a token for each of Draws
 }
 
 // Draw says how a device picks the token of a row. Equal draws from equal logits pick the same token on one device.

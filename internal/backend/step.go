@@ -9,13 +9,12 @@ import (
 // Check says what is wrong with a step for a model of p compiled with c, or nil; drawn is how many draws the step
 // before had. It allocates nothing when there is nothing to say.
 func (s *Step) Check(p *ir.Program, c *Config, drawn int) error {
-	vocab := p.Vocab
 	if len(s.Tokens) == 0 || len(s.Tokens) > c.MaxRows {
 		return fmt.Errorf("step of %d rows, want 1 to %d", len(s.Tokens), c.MaxRows)
 	}
 	for i, t := range s.Tokens {
-		if int(t) < -drawn || int(t) >= vocab {
-			return fmt.Errorf("row %d: token %d, want %d to %d", i, t, -drawn, vocab-1)
+		if int(t) < -drawn || int(t) >= p.Vocab {
+			return fmt.Errorf("row %d: token %d, want %d to %d", i, t, -drawn, p.Vocab-1)
 		}
 	}
 	row := 0
@@ -33,7 +32,7 @@ func (s *Step) Check(p *ir.Program, c *Config, drawn int) error {
 	if row != len(s.Tokens) {
 		return fmt.Errorf("spans cover %d rows of %d", row, len(s.Tokens))
 	}
-	return s.checkWanted(vocab, c)
+	return s.checkWanted(p.OutputWidth(), c)
 }
 
 // checkTables wants all that the span's rows see, and write, in blocks that there are.
@@ -59,7 +58,7 @@ func (p *Span) checkTables(classes []ir.Class, blocks []int) error {
 	return nil
 }
 
-func (s *Step) checkWanted(vocab int, c *Config) error {
+func (s *Step) checkWanted(outputs int, c *Config) error {
 	if len(s.Wanted) > c.MaxWanted {
 		return fmt.Errorf("logits of %d rows wanted, want at most %d", len(s.Wanted), c.MaxWanted)
 	}
@@ -70,8 +69,8 @@ func (s *Step) checkWanted(vocab int, c *Config) error {
 		}
 		last = r
 	}
-	if len(s.Logits) < len(s.Wanted)*vocab {
-		return fmt.Errorf("memory for %d logits, want %d", len(s.Logits), len(s.Wanted)*vocab)
+	if len(s.Logits) < len(s.Wanted)*outputs {
+		return fmt.Errorf("memory for %d logits, want %d", len(s.Logits), len(s.Wanted)*outputs)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
 )
 
 func good() *Step {
@@ -59,7 +60,7 @@ func TestStepCheck(t *testing.T) {
 
 // toTens has ten tokens, a class that sees all, and one of which the row at 130 sees no position before 64.
 func toTens() *ir.Program {
-	return &ir.Program{Vocab: 10, Classes: []ir.Class{{}, {Window: 67}}}
+	return &ir.Program{Vocab: 10, Widths: []int{10}, Classes: []ir.Class{{}, {Window: 67}}}
 }
 
 func TestStepCheckDraws(t *testing.T) {
@@ -70,9 +71,18 @@ func TestStepCheckDraws(t *testing.T) {
 	require.EqualError(t, s.Check(p, c, 1), "row 0: token -2, want -1 to 9")
 }
 
+// threeGroups has a weight in each of three segments, and two cache classes.
+func threeGroups() *ir.Bound {
+	p := &ir.Bound{Program: &ir.Program{Segments: make([]ir.Segment, 3), Weights: make([]ir.Weight, 3),
+		Classes: make([]ir.Class, 2)}, Types: []quant.Type{quant.F32, quant.F32, quant.F32}}
+	for s := range p.Segments {
+		p.Segments[s].Nodes = []ir.Node{{Op: ir.Linear, W: ir.Ref(s), B: ir.NoRef}}
+	}
+	return p
+}
+
 func TestConfigCheck(t *testing.T) {
-	p := &ir.Bound{Program: &ir.Program{Segments: make([]ir.Segment, 3), Classes: make([]ir.Class, 2)},
-		Groups: []ir.Group{{}, {Segment: 1}, {Segment: 2}}}
+	p := threeGroups()
 	host, own := Traits{Flight: 1, Memory: HostMemory}, Traits{Flight: 3, Shares: true, Memory: OwnMemory}
 	config := func(edit func(*Config)) *Config {
 		c := &Config{KV: KVF32, Blocks: []int{1, 1}, MaxRows: 1}
@@ -81,7 +91,7 @@ func TestConfigCheck(t *testing.T) {
 	}
 	require.NoError(t, config(func(*Config) {}).Check(p, host))
 	require.NoError(t, config(func(c *Config) { c.Slots = [][]int{{0}, {1, 2}, {1, 2}} }).Check(p, own))
-	require.NoError(t, config(func(c *Config) { c.Segments, c.Slots = []int{0, 2}, [][]int{{0}, {2}} }).Check(p, host))
+	require.NoError(t, config(func(c *Config) { c.Segments, c.Slots = []int{0, 2}, [][]int{{0}, {1}} }).Check(p, host))
 	for _, bad := range []struct {
 		edit   func(*Config)
 		traits Traits

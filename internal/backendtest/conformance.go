@@ -19,6 +19,7 @@ func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 	t.Run("Attention", func(t *testing.T) { attention(t, d, oracle) })
 	t.Run("Types", func(t *testing.T) { Products(t, d, oracle, matrixTypes) })
 	t.Run("Models", func(t *testing.T) { wholeModels(t, d, oracle, matrixTypes) })
+	t.Run("Orders", func(t *testing.T) { allOrders(t, d, oracle, matrixTypes) })
 	t.Run("Inputs", func(t *testing.T) { inputs(t, d, oracle) })
 	t.Run("Laws", func(t *testing.T) { laws(t, d, matrixTypes) })
 	t.Run("Parts", func(t *testing.T) { parts(t, d, matrixTypes) })

@@ -71,11 +71,11 @@ func newLawful(t *testing.T, d backend.Device, m *Model) *lawful {
 
 // fewTimes is both laws for models that take long to run.
 func (w *lawful) fewTimes(t *testing.T) {
-	v, n := w.m.Vocab, len(w.tokens)
+	vocab, v, n := w.m.Vocab, w.m.OutputWidth(), len(w.tokens)
 	sameBits(t, "in chunks", v, w.sequence(t, w.tokens, []int32{7, 2, 9}, 5, 60, 1, 3, 1), w.want)
 	w.step(t, rows{w.tokens[:n-3], 0, []int32{4, 3, 2}})
-	got := w.step(t, rows{prompt(11, 6, v), 0, []int32{5}}, rows{w.tokens[n-3:], n - 3, []int32{4, 3, 2}},
-		rows{prompt(12, 1, v), 0, []int32{6}})
+	got := w.step(t, rows{prompt(11, 6, vocab), 0, []int32{5}}, rows{w.tokens[n-3:], n - 3, []int32{4, 3, 2}},
+		rows{prompt(12, 1, vocab), 0, []int32{6}})
 	sameBits(t, "beside others", v, got[6*v:9*v], w.want[(n-3)*v:])
 }
 
@@ -112,7 +112,7 @@ func (w *lawful) rowAlone(t *rapid.T) {
 
 // wanted: asking for the logits of some rows gives those rows' logits.
 func (w *lawful) wanted(t *testing.T) {
-	n, v := len(w.tokens), w.m.Vocab
+	n, v := len(w.tokens), w.m.OutputWidth()
 	rng := rand.New(rand.NewPCG(17, 0))
 	s := w.Steps()[0]
 	s.Tokens, s.Spans, s.Wanted = w.tokens, []backend.Span{{Rows: n, Tables: Tables(w.m.Program, table(n, 0))}}, nil

@@ -96,7 +96,7 @@ func (l *loaded) try(parts ...rows) ([]float32, error) {
 	if err := l.run(s); err != nil {
 		return nil, err
 	}
-	return slices.Clone(s.Logits[:len(s.Tokens)*l.m.Vocab]), nil
+	return slices.Clone(s.Logits[:len(s.Tokens)*l.m.OutputWidth()]), nil
 }
 
 // run takes a step through the whole program.

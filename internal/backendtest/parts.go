@@ -22,6 +22,13 @@ func parts(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 		require.NoError(t, err)
 		t.Run(f.name, func(t *testing.T) { m.inParts(t, d) })
 	}
+	for _, o := range orders {
+		p, err := ordered(s, o.record)
+		require.NoError(t, err)
+		m, err := randomModel(p, 21, inTurn(narrowest(matrixTypes)))
+		require.NoError(t, err)
+		t.Run(o.name, func(t *testing.T) { m.inParts(t, d) })
+	}
 	t.Run("Refused", func(t *testing.T) { badParts(t, d) })
 }
 
@@ -52,7 +59,7 @@ func (m *Model) inParts(t *testing.T, d backend.Device) {
 		for _, chunk := range [][2]int{{0, 13}, {13, n}} {
 			got = append(got, x.step(t, tokens[chunk[0]:chunk[1]], chunk[0])...)
 		}
-		sameBits(t, "in parts", m.Vocab, got, want)
+		sameBits(t, "in parts", m.OutputWidth(), got, want)
 	}
 }
 
@@ -116,7 +123,7 @@ func (x *halves) step(t *testing.T, tokens []int32, pos int) []float32 {
 	for i, model := range x.of {
 		require.NoError(t, finish(model, steps[i]))
 	}
-	return append([]float32(nil), steps[1].Logits[:len(tokens)*x.m.Vocab]...)
+	return append([]float32(nil), steps[1].Logits[:len(tokens)*x.m.OutputWidth()]...)
 }
 
 // badParts: what is not compiled is refused, and so are values that do not cross.
@@ -129,7 +136,7 @@ func badParts(t *testing.T, d backend.Device) {
 	s := model.Steps()[0]
 	s.Tokens, s.Spans = []int32{1}, []backend.Span{{Rows: 1, Tables: Tables(m.Program, []int32{0})}}
 	require.Error(t, model.Enqueue(1, s), "a segment of others")
-	require.Error(t, model.Out(m.Logits, s, make([]float32, m.Vocab)), "a value of others")
+	require.Error(t, model.Out(m.Output, s, make([]float32, m.OutputWidth())), "a value of others")
 	require.NoError(t, finish(model, s))
 	flight := d.Traits().Flight
 	require.Positive(t, flight)

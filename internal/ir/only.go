@@ -56,16 +56,9 @@ func (p *Program) Taken() []Value {
 	return taken
 }
 
-// Handed lists the values that segment s writes and others read.
+// Handed lists what segment s carries on of its own: the other values that it carries were there before it.
 func (p *Program) Handed(s int) []Value {
-	var handed []Value
-	for i := range p.Segments[s].Nodes {
-		out := p.Segments[s].Nodes[i].Out
-		if slices.ContainsFunc(p.Segments[s+1:], func(o Segment) bool {
-			return slices.ContainsFunc(o.Nodes, func(n Node) bool { return slices.Contains(n.In, out) })
-		}) {
-			handed = append(handed, out)
-		}
-	}
-	return handed
+	return slices.DeleteFunc(slices.Clone(p.Segments[s].Carries), func(v Value) bool {
+		return !slices.ContainsFunc(p.Segments[s].Nodes, func(n Node) bool { return n.Out == v })
+	})
 }

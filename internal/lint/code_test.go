@@ -68,14 +68,37 @@ func selectorFault(n *ast.SelectorExpr) string {
 
 func TestActorsUseTheClock(t *testing.T) { each(t, clock) }
 
-// clock finds actors that read the time past actors/clock.go, which tests put under virtual time.
+// clock finds actors that read the time past their package's clock.go, which tests put under virtual time.
 func clock(s *source) (faults []string) {
-	if s.test() || s.dir() != "actors" || s.path == "actors/clock.go" {
+	if s.test() || !under(s.dir(), "actors") || path.Base(s.path) == "clock.go" {
 		return nil
 	}
 	ast.Inspect(s.ast, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok && selectorFault(sel) == "reads the clock" {
-			faults = append(faults, s.at(n.Pos())+": reads the clock past actors/clock.go")
+			faults = append(faults, s.at(n.Pos())+": reads the clock past clock.go")
+		}
+		return true
+	})
+	return faults
+}
+
+func TestActorsSendThroughEdges(t *testing.T) { each(t, sends) }
+
+// sends finds messages that go past the edges that actors were built with: protoactor's context would send anything to
+// anybody.
+func sends(s *source) (faults []string) {
+	if s.test() || s.dir() != "actors" {
+		return nil
+	}
+	ast.Inspect(s.ast, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		x, _ := sel.X.(*ast.Ident)
+		past := []string{"Send", "Request", "RequestWithCustomSender", "RequestFuture", "Respond", "Forward"}
+		if x != nil && x.Name == "c" && slices.Contains(past, sel.Sel.Name) {
+			faults = append(faults, s.at(sel.Pos())+": sends past the edges declared in actors/edges.go")
 		}
 		return true
 	})
@@ -215,6 +238,9 @@ func TestCodeSeesFaults(t *testing.T) {
 		{asksShort, "internal/backendtest/a.go", "package p\nfunc TestA() bool { return " + short + " }", "by its name"},
 		{clock, "actors/engine.go", "package p\nfunc f() { time.Sleep(1) }", "clock"},
 		{clock, "actors/clock.go", "package p\nfunc f() { time.Sleep(1) }", ""},
+		{clock, "actors/run/turns.go", "package p\nfunc f() { time.Sleep(1) }", "clock"},
+		{sends, "actors/kv.go", "package p\nfunc f(c actor.Context) { c.Send(p, m) }", "past the edges"},
+		{sends, "actors/kv.go", "package p\nfunc f(c actor.Context) { k.out.answer.Send(m) }", ""},
 		{names, "actors/a.go", "package p\nfunc init() {}", "init"},
 		{names, "actors/a.go", "package p\ntype poolManager int", "poolManager"},
 		{names, "internal/util/a.go", "package util", "package util"},

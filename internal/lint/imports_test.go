@@ -18,7 +18,12 @@ var layers = []struct {
 	may []string
 }{
 	{"cmd/sluice", []string{"server", "actors", "stages", "storage", "cpu", "gpu", "internal"}},
+	{"server/wire", nil},
+	{"server/exchange", nil},
+	{"server/answer", []string{"server/exchange", "server/wire", "actors", "stages/sample", "stages/token"}},
+	{"server/openai", []string{"server/answer", "server/exchange", "server/wire", "actors", "stages/chat", "stages/sample"}},
 	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/token", "internal"}},
+	{"actors/run", []string{"internal/trace"}}, // it knows no model, no device and no file
 	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},
 	{"stages", []string{"internal"}},
 	{"cpu", []string{"internal"}},
@@ -221,6 +226,9 @@ func TestImportsSeesFaults(t *testing.T) {
 		{"stages/kv/kv_test.go", module + "/actors", "not even a test"},
 		{"server/server.go", module + "/cpu", "may import"},
 		{"server/server_test.go", module + "/actors", ""},
+		{"actors/run/mailbox.go", module + "/stages/batch", "may import [internal/trace]"},
+		{"actors/run/mailbox.go", module + "/internal/backend", "may import [internal/trace]"},
+		{"actors/run/mailbox.go", module + "/actors", "may import [internal/trace]"},
 		{"actors/engine.go", module + "/internal/testref", "only tests"},
 		{"actors/engine.go", "log", "zerolog"},
 		{"cpu/x.go", "C", "CGO_ENABLED"},

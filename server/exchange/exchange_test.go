@@ -29,12 +29,13 @@ func serve(t *testing.T, handle func(*fasthttp.RequestCtx, *Exchange)) (addr str
 }
 
 // serveUntil ends the Context of all exchanges with base.
-func serveUntil(t *testing.T, base context.Context, patience time.Duration, handle func(*fasthttp.RequestCtx, *Exchange)) (
-	addr string, statuses chan int) {
+func serveUntil(t *testing.T, base context.Context, patience time.Duration,
+	handle func(*fasthttp.RequestCtx, *Exchange)) (addr string, statuses chan int) {
 	t.Helper()
 	statuses = make(chan int, 16)
 	s := &fasthttp.Server{
-		NoDefaultDate: true, ReadTimeout: 200 * time.Millisecond, IdleTimeout: time.Minute, MaxIdleWorkerDuration: 100 * time.Millisecond,
+		NoDefaultDate: true, ReadTimeout: 200 * time.Millisecond, IdleTimeout: time.Minute,
+		MaxIdleWorkerDuration: 100 * time.Millisecond,
 		Handler: func(rc *fasthttp.RequestCtx) {
 			x := Begin(base, rc, "id", patience, zerolog.Nop(), func(_ *Exchange, status int) { statuses <- status })
 			handle(rc, x)
@@ -105,7 +106,7 @@ func TestKeepAlive(t *testing.T) {
 		n++
 		body := fmt.Sprintf("answer %d", n)
 		if n%2 == 0 {
-			x.Stream(rc, nil, func(w *Writer) { w.Send([]byte(body)) })
+			x.Stream(rc, "text/plain", nil, func(w *Writer) { w.Send([]byte(body)) })
 			return
 		}
 		rc.SetBodyString(body)
@@ -129,7 +130,7 @@ func TestKeepAlive(t *testing.T) {
 func TestPanicInWriter(t *testing.T) {
 	addr, statuses := serve(t, func(rc *fasthttp.RequestCtx, x *Exchange) {
 		x.Watch()
-		x.Stream(rc, []byte("broken"), func(w *Writer) {
+		x.Stream(rc, "text/plain", []byte("broken"), func(w *Writer) {
 			w.Send([]byte("first "))
 			panic("on purpose")
 		})
@@ -148,7 +149,7 @@ func TestPanicInWriter(t *testing.T) {
 func TestFrozen(t *testing.T) {
 	addr, statuses := serve(t, func(rc *fasthttp.RequestCtx, x *Exchange) {
 		x.Watch()
-		x.Stream(rc, nil, func(w *Writer) {
+		x.Stream(rc, "text/plain", nil, func(w *Writer) {
 			for w.Send([]byte(strings.Repeat("x", 10_000))) == nil {
 			}
 		})
@@ -187,7 +188,7 @@ func TestLastWords(t *testing.T) {
 			defer end()
 			began := make(chan time.Time, 1)
 			addr, statuses := serveUntil(t, base, time.Minute, func(rc *fasthttp.RequestCtx, x *Exchange) {
-				x.Stream(rc, nil, func(w *Writer) {
+				x.Stream(rc, "text/plain", nil, func(w *Writer) {
 					began <- time.Now()
 					write(w, end)
 				})

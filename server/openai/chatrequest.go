@@ -4,69 +4,74 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
 // decodeChat reads the body of a chat completion.
-func decodeChat(body []byte, m *model) (order, *Error) {
-	f := readFields(body)
+func decodeChat(body []byte, find finder) (request, *wire.Fault) {
+	f, m := readRequest(body, find)
+	if m == nil {
+		return request{}, f.Fault
+	}
 	o, r := f.common(m)
 	in := &chat.Input{Messages: f.messages(), AddGenerationPrompt: true}
-	f.flag("add_generation_prompt", &in.AddGenerationPrompt)
-	f.flag("continue_final_message", &in.ContinueFinalMessage)
+	f.Flag("add_generation_prompt", &in.AddGenerationPrompt)
+	f.Flag("continue_final_message", &in.ContinueFinalMessage)
 	in.AddGenerationPrompt = in.AddGenerationPrompt && !in.ContinueFinalMessage
 	f.tools(in)
-	if raw, ok := f.get("chat_template_kwargs"); ok {
+	if raw, ok := f.Get("chat_template_kwargs"); ok {
 		var err error
 		if in.Extra, err = chat.ParseVariables(raw); err != nil {
-			f.wrong("chat_template_kwargs", raw, `an object such as {"enable_thinking": false}`)
+			f.Wrong("chat_template_kwargs", raw, `an object such as {"enable_thinking": false}`)
 		}
 	}
-	f.flag("logprobs", &o.probs)
-	top := 0
-	f.count("top_logprobs", 0, maxTopProbs, &top)
-	if _, asked := f.get("top_logprobs"); asked && top > 0 && !o.probs {
-		f.fault = Invalid("top_logprobs", "invalid_value", "top_logprobs is %d, but logprobs is not true: set it as well", top)
+	probs, top := false, 0
+	f.Flag("logprobs", &probs)
+	f.Count("top_logprobs", 0, answer.MaxTopProbs, &top)
+	if _, asked := f.Get("top_logprobs"); asked && top > 0 && !probs {
+		f.Fault = wire.Invalid("top_logprobs", "invalid_value", "top_logprobs is %d, but logprobs is not true: set it as well", top)
 	}
 	r.Sampling.LogProbs = -1
-	if o.probs {
+	if probs {
 		r.Sampling.LogProbs = top
 	}
 	f.format()
 	r.Thoughts = f.reasoning()
 	r.Chat = in
-	o.prompts = append(o.prompts, r)
-	return o, f.fault
+	o.Prompts = append(o.Prompts, r)
+	return o, f.Fault
 }
 
 // reasoning reads reasoning_format: as with llama.cpp, "none" leaves the thinking in the text.
-func (f *fields) reasoning() (think bool) {
+func (f fields) reasoning() (think bool) {
 	format := "auto"
-	f.text("reasoning_format", &format)
+	f.Text("reasoning_format", &format)
 	switch format {
 	case "none":
 		return false
 	case "auto", "deepseek":
 		return true
 	}
-	raw, _ := f.get("reasoning_format")
-	f.wrong("reasoning_format", raw, `"auto", or "none" to leave the thinking in the text`)
+	raw, _ := f.Get("reasoning_format")
+	f.Wrong("reasoning_format", raw, `"auto", or "none" to leave the thinking in the text`)
 	return false
 }
 
 // tools hands the tools to the template. What the model then writes is text.
-func (f *fields) tools(in *chat.Input) {
-	raw, ok := f.get("tools")
+func (f fields) tools(in *chat.Input) {
+	raw, ok := f.Get("tools")
 	if !ok {
 		return
 	}
 	choice := "auto"
-	if c, ok := f.get("tool_choice"); ok && json.Unmarshal(c, &choice) != nil {
+	if c, ok := f.Get("tool_choice"); ok && json.Unmarshal(c, &choice) != nil {
 		choice = string(c)
 	}
 	if choice != "auto" && choice != "none" {
-		f.fault = Invalid("tool_choice", "unsupported_value",
-			`tool_choice is %s: a call cannot be forced here, want "auto" or "none"`, shown([]byte(choice)))
+		f.Fault = wire.Invalid("tool_choice", "unsupported_value",
+			`tool_choice is %s: a call cannot be forced here, want "auto" or "none"`, wire.Shown([]byte(choice)))
 		return
 	}
 	list, err := chat.ParseTools(raw)
@@ -79,25 +84,25 @@ func (f *fields) tools(in *chat.Input) {
 	}
 }
 
-func (f *fields) messages() []chat.Message {
+func (f fields) messages() []chat.Message {
 	const want = `want a list such as [{"role": "user", "content": "..."}]`
-	raw, ok := f.get("messages")
+	raw, ok := f.Get("messages")
 	if !ok {
-		if f.fault == nil {
-			f.fault = Invalid("messages", "missing_required_parameter", "messages is missing: "+want)
+		if f.Fault == nil {
+			f.Fault = wire.Invalid("messages", "missing_required_parameter", "messages is missing: "+want)
 		}
 		return nil
 	}
 	messages, err := chat.ParseMessages(raw)
 	switch {
 	case err != nil:
-		f.fault = Invalid("messages", "invalid_value", "%v", err)
+		f.refuse(err)
 	case len(messages) == 0:
-		f.fault = Invalid("messages", "invalid_value", "messages is empty: "+want)
-	case len(messages) > maxMessages:
-		f.fault = Invalid("messages", "invalid_value", "messages has %d entries: want at most %d", len(messages), maxMessages)
+		f.Fault = wire.Invalid("messages", "invalid_value", "messages is empty: "+want)
+	case len(messages) > answer.MaxMessages:
+		f.Fault = wire.Invalid("messages", "invalid_value", "messages has %d entries: want at most %d", len(messages), answer.MaxMessages)
 	}
-	if f.fault != nil {
+	if f.Fault != nil {
 		return nil
 	}
 	if messages, err = chat.Normalise(messages); err != nil {
@@ -108,14 +113,13 @@ func (f *fields) messages() []chat.Message {
 }
 
 // refuse takes over what is wrong with the conversation.
-func (f *fields) refuse(err error) {
-	var fault *chat.Fault
-	switch {
-	case !errors.As(err, &fault):
-		f.fault = Invalid("messages", "invalid_value", "%v", err)
-	case fault.Unsupported:
-		f.fault = Invalid(fault.Place, "unsupported_value", "%s", fault.Text)
-	default:
-		f.fault = Invalid(fault.Place, "invalid_value", "%s", fault.Text)
+func (f fields) refuse(err error) {
+	param, code := "messages", "invalid_value"
+	if fault := (*chat.Fault)(nil); errors.As(err, &fault) {
+		param = fault.Place
+		if fault.Unsupported {
+			code = "unsupported_value"
+		}
 	}
+	f.Fault = wire.Invalid(param, code, "%v", err)
 }

@@ -1,40 +1,56 @@
-// Package asm writes Go assembly for vectors of 8 or of 16 lanes of 32 bits.
+// Package asm writes Go assembly for vectors of 8 or of 16 lanes of 32 bits: routines and their declarations, constants,
+// registers.
 //
-// A routine is written once, in terms of rows of lanes, mostly 16, that are one zmm register, two ymm registers side by
-// side, or as much memory (vec.go). An instruction on them becomes one for each part. Operands stand in the order of
-// Go's assembler: the result is last. What the instruction sets do not spell alike is a word here: the end of a row by
-// masks (Partial), comparisons (NotLess, Where), halves of a row onto each other (Fold), constants (Constants).
+// A routine is written once for all instruction sets. Operands stand in the order of Go's assembler: the result is last.
+// Where routines work on rows of lanes, mostly 16, these are one zmm register, two ymm registers side by side, or as much
+// memory (vec.go): an instruction on them becomes one for each part. What the instruction sets do not spell alike is a word
+// there: the end of a row by masks (Partial), comparisons (NotLess, Where), halves of a row onto each other (Fold).
 package asm
 
 import (
 	"bytes"
 	"fmt"
+	"go/format"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
 // ISA is an instruction set.
 type ISA struct {
-	Suffix string // of routines' names
+	Name   string // of files
+	Suffix string // of routines
 	Lanes  int    // of a register
+	VNNI   bool   // VPDPBUSD and VPDPWSSD
+	AMX    bool   // tiles of int8; all else is VNNI's
 }
+
+var (
+	AVX2   = ISA{Name: "avx2", Suffix: "AVX2", Lanes: 8}
+	AVX512 = ISA{Name: "avx512", Suffix: "AVX512", Lanes: 16}
+	VNNI   = ISA{Name: "avx512vnni", Suffix: "VNNI", Lanes: 16, VNNI: true}
+	AMX    = ISA{Name: "amx", Suffix: "AMX", Lanes: 16, VNNI: true, AMX: true}
+)
 
 // Wide says whether registers are zmm.
 func (s ISA) Wide() bool { return s.Lanes == 16 }
 
-// Emitter collects the text of a file. Registers belong to the routine being written: its arguments lie in those that
-// Arg names, from DI on; AX, BX and R10 to R13 are never among them, of which Rows takes BX, R11 and R12.
+// Width is the bytes of a register.
+func (s ISA) Width() int { return 4 * s.Lanes }
+
+// Emitter collects the text of a file. Vector registers are taken in order, and belong to the routine being written.
 type Emitter struct {
 	ISA
-	Declared  []Declaration // all routines so far
-	text      bytes.Buffer
-	args      []arg
-	used      int               // vector registers
-	constants map[string]string // where each lies
-	held      map[string]Vec    // constants in registers
+	Declared []Declaration // all routines so far
+	text     bytes.Buffer
+	args     []arg
+	used     int               // vector registers
+	bytes    int               // of a constant
+	held     map[string]string // constants in registers
 }
 
 // Declaration is what Go code must know of a routine.
-type Declaration struct{ Name, Signature string }
+type Declaration struct{ Name, What, Signature string }
 
 // Header begins a file that a generator writes.
 func Header(generator, constraint string) string {
@@ -48,15 +64,44 @@ func New(s ISA, generator string) *Emitter {
 	return e
 }
 
-// Bytes is the file.
-func (e *Emitter) Bytes() []byte { return e.text.Bytes() }
+// Write makes the file.
+func (e *Emitter) Write(dir, name string) error {
+	return os.WriteFile(filepath.Join(dir, name), e.text.Bytes(), 0o644)
+}
 
-func (e *Emitter) line(format string, args ...any) { fmt.Fprintf(&e.text, format+"\n", args...) }
+// WriteGo makes a file of Go.
+func WriteGo(dir, name, text string) error {
+	formatted, err := format.Source([]byte(text))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, name), formatted, 0o644)
+}
 
-// F writes an instruction or a label.
+// Line writes a line as it is.
+func (e *Emitter) Line(format string, args ...any) { fmt.Fprintf(&e.text, format+"\n", args...) }
+
+// F writes an instruction, a label, or an empty line.
 func (e *Emitter) F(format string, args ...any) {
-	if !strings.HasSuffix(format, ":") {
+	if !strings.HasSuffix(format, ":") && format != "" {
 		format = "\t" + format
 	}
-	e.line(format, args...)
+	e.Line(format, args...)
 }
+
+// Reg takes a free vector register.
+func (e *Emitter) Reg() string {
+	form, all := "Y%d", 16
+	if e.Wide() {
+		form, all = "Z%d", 32
+	}
+	if e.used == all {
+		panic("out of registers")
+	}
+	e.used++
+	return fmt.Sprintf(form, e.used-1)
+}
+
+// Used counts the registers taken; Free gives back all but the first so many.
+func (e *Emitter) Used() int     { return e.used }
+func (e *Emitter) Free(used int) { e.used = used }

@@ -9,35 +9,58 @@ import (
 // arg is an argument or a result of a routine.
 type arg struct {
 	name   string
-	offset int    // in the frame
-	float  bool   // a float32; all else has 8 bytes
-	size   int    // of an element behind a pointer to numbers
-	row    bool   // a pointer to n elements
-	reg    string // empty for floats and results
+	offset int  // in the frame
+	float  bool // a float32, of 4 bytes; a bool has 1, all else 8
+	size   int  // of an element behind a pointer to numbers
+	row    bool // a pointer to n elements
+	result bool
+	reg    string // once it is loaded
 }
 
-// Begin starts a routine with a signature as Go has it, and loads its arguments, but for those that are floats. A
-// pointer to a number is one to a row of n elements, which Rows moves on; one to an array stays.
-func (e *Emitter) Begin(name, signature string) {
-	e.used, e.args, e.held = 0, nil, map[string]Vec{}
+// Enter starts a routine with a frame and a signature as Go has it. What says, for Go, what it is.
+func (e *Emitter) Enter(name, what string, frame int, signature string) {
+	e.used, e.args, e.held = 0, nil, map[string]string{}
 	expr, err := parser.ParseExpr("func" + signature)
 	if err != nil {
 		panic(fmt.Sprintf("%s: %v", name, err))
 	}
 	f := expr.(*ast.FuncType)
 	end := e.fields(f.Params, 0)
-	params := len(e.args)
 	if f.Results != nil {
+		params := len(e.args)
 		end = e.fields(f.Results, (end+7)&^7)
+		for i := range e.args[params:] {
+			e.args[params+i].result = true
+		}
 	}
-	name += e.Suffix
-	e.Declared = append(e.Declared, Declaration{name, signature})
-	e.line("\n// func %s%s\nTEXT ·%[1]s(SB), NOSPLIT, $0-%[3]d", name, signature, end)
+	e.Declared = append(e.Declared, Declaration{name, what, signature})
+	comment, flags := "func "+name+signature, "NOSPLIT"
+	if what != "" {
+		comment = name + " is a " + what + "."
+	}
+	if frame > 0 {
+		flags = "0"
+	}
+	e.Line("\n// %s\nTEXT ·%s(SB), %s, $%d-%d", comment, name, flags, frame, end)
+}
+
+// Load loads an argument.
+func (e *Emitter) Load(name, register string) {
+	a := e.arg(name)
+	a.reg = register
+	e.F("MOVQ %s+%d(FP), %s", name, a.offset, register)
+}
+
+// Begin starts a routine of this instruction set without a frame, and loads its arguments, but for those that are floats,
+// into registers that Arg names, from DI on; AX, BX and R10 to R13 are never among them, of which Rows takes BX, R11 and
+// R12. A pointer to a number is one to a row of n elements, which Rows moves on; one to an array stays.
+func (e *Emitter) Begin(name, signature string) {
+	e.Enter(name+e.Suffix, "", 0, signature)
 	free := []string{"DI", "SI", "DX", "CX", "R8", "R9"}
-	for i := range e.args[:params] {
-		if a := &e.args[i]; !a.float {
-			a.reg, free = free[0], free[1:]
-			e.F("MOVQ %s+%d(FP), %s", a.name, a.offset, a.reg)
+	for i := range e.args {
+		if a := &e.args[i]; !a.float && !a.result {
+			e.Load(a.name, free[0])
+			free = free[1:]
 		}
 	}
 }
@@ -51,6 +74,9 @@ func (e *Emitter) fields(list *ast.FieldList, at int) int {
 		case *ast.Ident:
 			if a.float = t.Name == "float32"; a.float {
 				size = 4
+			}
+			if t.Name == "bool" {
+				size = 1
 			}
 		case *ast.StarExpr:
 			switch t := t.X.(type) {

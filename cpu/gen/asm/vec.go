@@ -35,29 +35,13 @@ func (e *Emitter) Mem(offset int, place string, size, lanes int) Vec {
 func (e *Emitter) Vec(lanes int) Vec {
 	var v Vec
 	for range lanes / e.Lanes {
-		v.parts = append(v.parts, e.reg())
+		v.parts = append(v.parts, e.Reg())
 	}
 	return v
 }
 
 // Scalar takes a register for what is the same in all lanes.
-func (e *Emitter) Scalar() Vec { return Vec{parts: []string{e.reg()}} }
-
-func (e *Emitter) reg() string {
-	form, all := "Y%d", 16
-	if e.Wide() {
-		form, all = "Z%d", 32
-	}
-	if e.used == all {
-		panic("out of registers")
-	}
-	e.used++
-	return fmt.Sprintf(form, e.used-1)
-}
-
-// Used counts the registers taken; Free gives back all but the first so many.
-func (e *Emitter) Used() int     { return e.used }
-func (e *Emitter) Free(used int) { e.used = used }
+func (e *Emitter) Scalar() Vec { return Vec{parts: []string{e.Reg()}} }
 
 // Op writes an instruction for each part.
 func (e *Emitter) Op(name string, args ...Vec) {
@@ -108,7 +92,7 @@ func (e *Emitter) NotLess(x, bound Vec) Vec {
 		if e.Wide() {
 			mask.parts = append(mask.parts, fmt.Sprintf("K%d", 7-i)) // Partial counts from K1 on
 		} else {
-			mask.parts = append(mask.parts, e.reg())
+			mask.parts = append(mask.parts, e.Reg())
 		}
 	}
 	e.Op("VCMPPS", Imm(5), bound, x, mask)
@@ -132,7 +116,7 @@ func (e *Emitter) Fold(op string, v Vec) Vec {
 	defer e.Free(e.used)
 	low, high, quarter := v.Part(0)[1:], v.Part(1)[1:], "VEXTRACTF128"
 	if e.Wide() {
-		high, quarter = e.reg()[1:], "VEXTRACTF32X4"
+		high, quarter = e.Reg()[1:], "VEXTRACTF32X4"
 		e.F("VEXTRACTF64X4 $1, Z%s, Y%s", low, high)
 	}
 	e.F("%s Y%s, Y%s, Y%[3]s", op, high, low)
@@ -145,48 +129,5 @@ func (e *Emitter) Fold(op string, v Vec) Vec {
 	return Vec{parts: []string{"X" + low}}
 }
 
-// Constant is a word for all lanes.
-type Constant struct {
-	Name string
-	Word uint32
-}
-
-// Constants writes a table. In ymm form its words are whole operands; in zmm form, which has the registers, they must be
-// held.
-func (e *Emitter) Constants(table []Constant) {
-	e.constants = map[string]string{}
-	e.line("")
-	each := 32
-	if e.Wide() {
-		each = 4
-	}
-	for i, c := range table {
-		e.constants[c.Name] = fmt.Sprintf("constants<>+%d(SB)", each*i)
-		for at := 0; at < each; at += 4 {
-			e.line("DATA constants<>+%d(SB)/4, $%#08x", each*i+at, c.Word)
-		}
-	}
-	e.line("GLOBL constants<>(SB), RODATA|NOPTR, $%d", each*len(table))
-}
-
-// Hold loads constants into registers, for the whole routine.
-func (e *Emitter) Hold(names ...string) {
-	for _, name := range names {
-		if _, ok := e.held[name]; !ok {
-			e.held[name] = e.Scalar()
-			e.F("VBROADCASTSS %s, %s", e.constants[name], e.held[name].Part(0))
-		}
-	}
-}
-
-// Const is a constant: its register, else its memory.
-func (e *Emitter) Const(name string) Vec {
-	v, held := e.held[name]
-	switch {
-	case held:
-		return v
-	case e.Wide():
-		panic(name + " is not held")
-	}
-	return Vec{parts: []string{e.constants[name]}}
-}
+// Constant is a constant for all lanes.
+func (e *Emitter) Constant(name string) Vec { return Vec{parts: []string{e.Const(name)}} }

@@ -4,17 +4,8 @@ package main
 import (
 	"flag"
 	"log"
-	"os"
-	"path/filepath"
 
 	"github.com/sluice-ai/sluice/cpu/gen/asm"
-)
-
-var (
-	avx2   = asm.ISA{Suffix: "AVX2", Lanes: 8}
-	avx512 = asm.ISA{Suffix: "AVX512", Lanes: 16}
-	vnni   = asm.ISA{Suffix: "VNNI", Lanes: 16}
-	amx    = asm.ISA{Suffix: "AMX", Lanes: 16}
 )
 
 // writer writes loops for one instruction set after another.
@@ -23,17 +14,16 @@ type writer struct{ *asm.Emitter }
 func main() {
 	dir := flag.String("o", ".", "folder to write to")
 	flag.Parse()
-	w := writer{asm.New(avx2, "cpu/gen/probe")}
+	w := writer{asm.New(asm.AVX2, "cpu/gen/probe")}
 	w.read()
 	w.multiplyWords()
-	w.ISA = avx512
+	w.ISA = asm.AVX512
 	w.read()
-	w.multiplyWords()
-	w.ISA = vnni
+	w.ISA = asm.VNNI
 	w.multiplyVNNI()
-	w.ISA = amx
+	w.ISA = asm.AMX
 	w.multiplyAMX()
-	if err := os.WriteFile(filepath.Join(*dir, "probe_gen.s"), w.Bytes(), 0o644); err != nil {
+	if err := w.Write(*dir, "probe_gen.s"); err != nil {
 		log.Fatal(err)
 	}
 }

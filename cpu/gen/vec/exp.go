@@ -20,11 +20,14 @@ var constants = []asm.Constant{
 	{Name: "magnitude", Word: 0x7fffffff},
 }
 
+// constantBytes are those of a constant, by lanes: an operand in ymm form; zmm form has the registers to hold all.
+var constantBytes = map[int]int{8: 32, 16: 8}
+
 // holdConstants holds all where there are registers enough.
 func (w writer) holdConstants() {
 	if w.Wide() {
 		for _, c := range constants {
-			w.Hold(c.Name)
+			w.Hold("VBROADCASTSS", c.Name)
 		}
 	}
 }
@@ -33,29 +36,29 @@ func (w writer) holdConstants() {
 func (w writer) exp(x asm.Vec) {
 	defer w.Free(w.Used())
 	t, n := w.Vec(16), w.Vec(16)
-	inRange := w.NotLess(x, w.Const("low"))       // elsewhere it is 0
+	inRange := w.NotLess(x, w.Constant("low"))    // elsewhere it is 0
 	w.Op("VMINPS", x, w.inRegister("high", t), x) // gives its last Intel operand for NaN: x
 	w.Op("VMAXPS", x, w.inRegister("low", t), x)
-	w.Op("VMOVUPS", w.Const("perLn2"), t)
-	w.Op("VFMADD213PS", w.Const("magic"), x, t) // t = x/ln 2 + magic
-	w.Op("VSUBPS", w.Const("magic"), t, n)
-	w.Op("VFMADD231PS", w.Const("ln2a"), n, x)
-	w.Op("VFMADD231PS", w.Const("ln2b"), n, x) // x = r
-	w.Op("VMOVUPS", w.Const("q4"), n)
+	w.Op("VMOVUPS", w.Constant("perLn2"), t)
+	w.Op("VFMADD213PS", w.Constant("magic"), x, t) // t = x/ln 2 + magic
+	w.Op("VSUBPS", w.Constant("magic"), t, n)
+	w.Op("VFMADD231PS", w.Constant("ln2a"), n, x)
+	w.Op("VFMADD231PS", w.Constant("ln2b"), n, x) // x = r
+	w.Op("VMOVUPS", w.Constant("q4"), n)
 	for _, c := range []string{"q3", "q2", "q1", "half", "one", "one"} {
-		w.Op("VFMADD213PS", w.Const(c), x, n)
+		w.Op("VFMADD213PS", w.Constant(c), x, n)
 	}
 	w.Op("VPSLLD", asm.Imm(23), t, t)
-	w.Op("VPADDD", w.Const("one"), t, t) // the bits of 2ⁿ
+	w.Op("VPADDD", w.Constant("one"), t, t) // the bits of 2ⁿ
 	w.Where(inRange, "VMULPS", t, n, x)
 }
 
 // inRegister is a constant in a register: in the given one, if it is not held.
 func (w writer) inRegister(name string, to asm.Vec) asm.Vec {
 	if w.Wide() {
-		return w.Const(name)
+		return w.Constant(name)
 	}
-	w.Op("VMOVUPS", w.Const(name), to)
+	w.Op("VMOVUPS", w.Constant(name), to)
 	return to
 }
 
@@ -82,9 +85,9 @@ func (w writer) gate() {
 		w.Op("VMULPS", c3, v, v)
 		w.Op("VADDPS", c1, v, v)
 		w.Op("VMULPS", v, x, v) // z
-		w.Op("VXORPS", w.Const("sign"), v, v)
+		w.Op("VXORPS", w.Constant("sign"), v, v)
 		w.exp(v)
-		w.Op("VADDPS", w.Const("one"), v, v)
+		w.Op("VADDPS", w.Constant("one"), v, v)
 		w.Op("VDIVPS", v, x, v)
 		w.Op("VMOVUPS", v, w.Row("y"))
 	})
@@ -94,9 +97,9 @@ func (w writer) gate() {
 func (w writer) softCap() {
 	w.Begin("softCap", "(y, x *float32, limit, twice float32, n int)")
 	w.holdConstants()
-	w.Hold("one")
+	w.Hold("VBROADCASTSS", "one")
 	limit, twice := w.Broadcast("limit"), w.Broadcast("twice")
-	one, two, v := w.Const("one"), w.Scalar(), w.Vec(16)
+	one, two, v := w.Constant("one"), w.Scalar(), w.Vec(16)
 	w.Op("VADDPS", one, one, two)
 	w.Rows(func() {
 		w.Op("VMULPS", w.Row("x"), twice, v)

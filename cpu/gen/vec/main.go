@@ -4,14 +4,10 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
-	"go/format"
 	"log"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/sluice-ai/sluice/cpu/gen/asm"
@@ -36,35 +32,27 @@ func main() {
 // run writes an assembly file for each instruction set, and declarations for Go: of the routines, and of what stands for
 // them where there is no assembly.
 func run(dir string) error {
-	stubs := bytes.NewBufferString(asm.Header(generator, "amd64 && !purego") + "package vec\n")
-	others := bytes.NewBufferString(asm.Header(generator, "!amd64 || purego") + "package vec\n")
-	for _, isa := range []asm.ISA{{Suffix: "AVX2", Lanes: 8}, {Suffix: "AVX512", Lanes: 16}} {
+	var stubs, others strings.Builder
+	stubs.WriteString(asm.Header(generator, "amd64 && !purego") + "package vec\n")
+	others.WriteString(asm.Header(generator, "!amd64 || purego") + "package vec\n")
+	for _, isa := range []asm.ISA{asm.AVX2, asm.AVX512} {
 		w := writer{asm.New(isa, generator)}
-		w.Constants(constants)
+		w.Constants(constants, constantBytes[isa.Lanes])
 		w.rows()
 		choice := w.panels()
 		for _, d := range w.Declared {
-			fmt.Fprintf(stubs, "\n//go:noescape\nfunc %s%s\n", d.Name, d.Signature)
-			fmt.Fprintf(others, "\nfunc %s%s { panic(nothing) }\n", d.Name, d.Signature)
+			fmt.Fprintf(&stubs, "\n//go:noescape\nfunc %s%s\n", d.Name, d.Signature)
+			fmt.Fprintf(&others, "\nfunc %s%s { panic(nothing) }\n", d.Name, d.Signature)
 		}
 		panel := fmt.Sprintf("\n// run%s multiplies groups of so many rows by elements of so many bytes.\n"+
 			"func run%[1]s(p *panel, rows, size int)", isa.Suffix)
-		fmt.Fprintf(stubs, "%s {\n\tswitch {\n%s\t}\n}\n", panel, choice)
-		fmt.Fprintf(others, "%s { panic(nothing) }\n", panel)
-		name := filepath.Join(dir, strings.ToLower(isa.Suffix)+"_gen.s")
-		if err := os.WriteFile(name, w.Bytes(), 0o644); err != nil {
+		fmt.Fprintf(&stubs, "%s {\n\tswitch {\n%s\t}\n}\n", panel, choice)
+		fmt.Fprintf(&others, "%s { panic(nothing) }\n", panel)
+		if err := w.Write(dir, isa.Name+"_gen.s"); err != nil {
 			return err
 		}
 	}
-	return errors.Join(writeGo(dir, "stubs_gen.go", stubs), writeGo(dir, "others_gen.go", others))
-}
-
-func writeGo(dir, name string, text *bytes.Buffer) error {
-	formatted, err := format.Source(text.Bytes())
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, name), formatted, 0o644)
+	return errors.Join(asm.WriteGo(dir, "stubs_gen.go", stubs.String()), asm.WriteGo(dir, "others_gen.go", others.String()))
 }
 
 // rows writes all that works on rows.

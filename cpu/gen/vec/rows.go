@@ -42,10 +42,10 @@ func (w writer) sumSquares() {
 // largest compares magnitudes by their bits.
 func (w writer) largest() {
 	w.Begin("largest", "(x *float32, n int) float32")
-	w.Hold("magnitude")
+	w.Hold("VBROADCASTSS", "magnitude")
 	v, most := w.Vec(16), w.Zero(16)
 	w.Rows(func() {
-		w.Op("VANDPS", w.Row("x"), w.Const("magnitude"), v)
+		w.Op("VANDPS", w.Row("x"), w.Constant("magnitude"), v)
 		w.Op("VPMAXUD", v, most, most)
 	})
 	w.Return("ret", w.Fold("VPMAXUD", most))

@@ -1,0 +1,82 @@
+//go:build amd64 && !purego
+
+package kernels
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/cpu"
+
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// processorHas says which sets the processor has the instructions for, slowest first, and which not: asked by other
+// code than that of Sets, so that one that forgets a set is found.
+func processorHas() (here, missing []string) {
+	x := &cpu.X86
+	has := x.HasAVX2 && x.HasFMA
+	for _, set := range []struct {
+		name string
+		more bool
+	}{
+		{"avx2", true},
+		{"avx512", x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL},
+		{"avx512vnni", x.HasAVX512VNNI},
+		{"amx", x.HasAMXTile && x.HasAMXInt8},
+	} {
+		if has = has && set.more; has {
+			here = append(here, set.name)
+		} else {
+			missing = append(missing, set.name)
+		}
+	}
+	return here, missing
+}
+
+// TestTwinRanWhatTheMachineHas: Twin says nothing of a set that is not there. What the processor lacks is named, for
+// who reads CI's last lines; what it has and no test could run is a fault there.
+func TestTwinRanWhatTheMachineHas(t *testing.T) {
+	here, missing := processorHas()
+	for _, typ := range types {
+		ran := checkTwin(t, shape{typ, 33, 2, 64, 0, tame, 1})
+		if slices.Equal(here, ran) {
+			continue
+		}
+		fault := fmt.Sprintf("%s: the processor has %v, assembly ran of %v", typ, here, ran)
+		if os.Getenv("CI") == "true" {
+			t.Fatal(fault)
+		}
+		t.Skip(fault)
+	}
+	t.Logf("products of cpu/kernels: RAN %v", here)
+	if len(missing) > 0 {
+		t.Logf("products of cpu/kernels: NOT RUN, this processor lacks the instructions: %v", missing)
+	}
+}
+
+// TestSetsBuildOnTheOneBelow: without VNNI, AVX-512 is for floats; with VNNI, for blocks besides.
+func TestSetsBuildOnTheOneBelow(t *testing.T) {
+	same := func(a, b any) bool { return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() }
+	avx2, avx512, vnni, amx := newAVX2(), newAVX512(), newVNNI(), newAMX()
+	for _, typ := range types {
+		float := FormOf(typ) == Plain
+		for _, c := range []struct {
+			a, b  *Set
+			alike bool
+		}{{avx2, avx512, !float}, {avx512, vnni, float}, {vnni, amx, true}} {
+			what := fmt.Sprintf("%s of %s and %s", typ, c.a.Name, c.b.Name)
+			require.Equal(t, c.alike, same(c.a.one[typ], c.b.one[typ]), what)
+			require.Equal(t, c.alike, same(c.a.four[typ], c.b.four[typ]), what)
+			last := len(c.b.panels[typ]) - 1
+			require.Len(t, c.a.panels[typ], 1, what)
+			require.Equal(t, c.alike, same(c.a.panels[typ][0].multiply, c.b.panels[typ][last].multiply), what)
+		}
+	}
+	require.True(t, amx.Tiled() && amx.panels[quant.Q4_K][0].tiles && !vnni.Tiled())
+	require.Len(t, amx.panels[quant.F32], 1)
+}
