@@ -121,7 +121,10 @@ func TestSlabsHoldTheGrain(t *testing.T) {
 	f, err := gguf.Open(path)
 	require.NoError(t, err)
 	d := &uploads{weights: new(sync.Map)}
-	startFile(t, f, func(c *Config) { c.Device, c.Log = d, zerolog.Nop() })
+	startFile(t, f, func(c *Config) {
+		require.NoError(t, c.Device.Close())
+		c.Device, c.Log = d, zerolog.Nop()
+	})
 	for ref, w := range d.bound.Weights {
 		tensor := &f.Tensors[d.bound.Tensors[ref]]
 		want, row := f.Bytes(tensor), 0
