@@ -3,45 +3,74 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
-// All that the device accepts: flush and *step (scheduler), and
+// All that the device accepts: run.Flush and *step (schedulers), and
 type (
-	// loaded, from the prefetcher, or from itself where nothing has to be loaded: every weight is on the device.
-	loaded struct{ incarnation int }
+	// loaded, from the prefetcher, or from itself where nothing has to be loaded: all weights of a model are there.
+	loaded struct {
+		guest       *guest
+		incarnation int
+	}
 	// computed, from the device's own threads: a step that it worked on beside the actors has ended.
 	computed struct{ step *step }
+	// pass, from a scheduler whose model shares the device: there is no further step for now.
+	pass struct{ guest *guest }
 )
 
-// stepRing, to the scheduler before flushed: the steps of the model, as many as may be in flight.
+func (*loaded) Late()   {}
+func (*computed) Late() {}
+func (*pass) Late()     {}
+
+// stepRing, to a scheduler before flushed: the steps of its model, as many as may be in flight.
 type stepRing struct {
-	gen   uint64
-	steps []*step
+	gen    uint64
+	steps  []*step
+	shared *guest // whose turns it takes with other models'; nil: it is alone
 }
 
 func (*stepRing) Late() {}
-func (*computed) Late() {}
 
-func (*loaded) Late() {}
-
-// device owns the compiled model: it runs steps, segment by segment. Its children bring the weights. A restart
-// compiles and loads afresh, since what failed may have left anything in memory; the KV cache is lost with it.
+// device owns the compiled models: it runs their steps, segment by segment, one model's after the other's. Its children
+// bring the weights. A restart compiles and loads afresh, since what failed may have left anything in memory; the KV
+// caches are lost with it.
 type device struct {
-	*core
-	out         deviceEdges
+	house       *houseWiring
+	system      *run.System
+	turns       *run.Turns
+	log         zerolog.Logger
+	backend     backend.Device
+	slabBytes   int
+	kept        *deviceMemory
 	incarnation int
-	spans       *trace.Track // of segments
-	resident    bool
-	gen         uint64
-	owed        *run.Flush // to be answered when the weights are there
+	order       *batch.Turns
+	flying      int // steps of all models
+	flight      int // most of them
+}
+
+// deviceMemory is what outlives a device's incarnations.
+type deviceMemory struct {
+	guests      []*guest
+	generations atomic.Uint64        // of the uploader
+	working     atomic.Pointer[step] // what the device died of, if it died of a step
+	spans       *trace.Track         // of segments
+}
+
+func makeDevice(h *House, kept *deviceMemory, incarnation int) *device {
+	return &device{
+		house: h.wiring, system: h.system, turns: h.turns, log: h.log, backend: h.device, slabBytes: len(h.slabs.Slab(0)),
+		kept: kept, incarnation: incarnation, order: batch.NewTurns(len(kept.guests)), flight: h.device.Traits().Flight,
+	}
 }
 
 func (d *device) Receive(c actor.Context) {
@@ -49,114 +78,159 @@ func (d *device) Receive(c actor.Context) {
 	case *actor.Started:
 		d.start(c)
 	case *actor.Stopped:
-		d.closeModel()
+		d.closeModels()
 	case *loaded:
 		if m.incarnation == d.incarnation {
-			d.resident = true
-			d.out.loaded.Send(m)
-			d.answer(c)
+			m.guest.resident = true
+			d.house.loaded.Send(m)
+			m.guest.answer(d)
 		}
 	case *run.Flush:
-		d.gen, d.owed = m.Gen, m
-		d.answer(c)
+		d.flush(m)
 	case *step:
-		if m.gen == d.gen {
-			d.compute(c, m)
+		if g := m.guest; m.gen == g.gen {
+			g.queue = append(g.queue, m)
+			d.order.Wait(g.index)
 		}
+	case *pass:
+		d.order.Idle(m.guest.index)
 	case *computed:
-		if m.step.gen == d.gen {
-			d.computed(c, m.step)
-		}
+		d.computed(m.step)
 	default:
 		d.system.Lifecycle(c)
+		return
 	}
+	d.next()
 }
 
 func (d *device) start(c actor.Context) {
-	d.closeModel()
-	var model backend.Model
-	var err error
-	d.turns.Leave(func() { model, err = d.backend.Compile(d.bound, d.layout) })
-	if err != nil {
-		d.out.broken.Send(&failed{err})
-		return
+	d.closeModels()
+	for _, g := range d.kept.guests {
+		var err error
+		d.turns.Leave(func() { g.model, err = d.backend.Compile(g.spec.bound, g.spec.layout) })
+		if err != nil {
+			d.house.broken.Send(&failed{err})
+			return
+		}
+		g.furnish(d)
 	}
-	d.model = model
 	if err := d.spawnLoaders(c); err != nil {
-		d.out.broken.Send(&failed{err})
+		d.house.broken.Send(&failed{err})
 		return
 	}
 	if d.incarnation > 0 {
-		d.out.restarted.Send(&restarted{During: d.computing.Swap(nil)})
+		during := d.kept.working.Swap(nil)
+		for _, g := range d.kept.guests {
+			lost := &restarted{}
+			if during != nil && during.guest == g {
+				lost.During = during
+			}
+			g.out.restarted.Send(lost)
+		}
 	}
 }
 
 // spawnLoaders starts the actors that bring the weights, if they are not in place.
 func (d *device) spawnLoaders(c actor.Context) error {
-	if d.layout.InPlace != nil {
-		d.out.inPlace.Send(&loaded{d.incarnation})
+	var all []*cargo
+	for _, g := range d.kept.guests {
+		if g.spec.layout.InPlace != nil {
+			d.house.inPlace.Send(&loaded{g, d.incarnation})
+			continue
+		}
+		all = append(all, &cargo{guest: g, model: g.model, homes: g.spec.plan.Homes})
+	}
+	if len(all) == 0 {
 		return nil
 	}
-	complete := make(map[int]int64)
-	w, at := d.wiring, &d.wiring.places
-	fetcher := &prefetcher{core: d.core, out: w.prefetcher, incarnation: d.incarnation, pending: make(map[int]bool)}
+	w, complete := d.house, make(map[item]int64)
+	fetcher := &prefetcher{system: d.system, out: w.prefetcherEdges, incarnation: d.incarnation, all: all,
+		pending: make(map[item]bool)}
 	fetcher.out.fetch.Reset()
-	return errors.Join(
-		d.spawn(c, at.packer, "packer", nil,
-			func(n int) actor.Actor { return &packer{core: d.core, out: w.packer, incarnation: n} }),
-		d.spawn(c, at.uploader, "uploader", nil,
-			func(n int) actor.Actor { return newUploader(d.core, n, complete) }),
-		d.spawn(c, at.prefetcher, "prefetcher", nil, func(int) actor.Actor { return fetcher }),
-	)
+	return spawnAll(c, d.system, w.graph, []child{
+		{at: w.packer, produce: func(n int) actor.Actor {
+			return &packer{system: d.system, out: w.packerEdges, incarnation: n}
+		}},
+		{at: w.uploader, produce: func(n int) actor.Actor {
+			return newUploader(d, n, complete)
+		}},
+		{at: w.prefetcher, produce: func(int) actor.Actor { return fetcher }},
+	})
 }
 
-func (d *device) closeModel() {
-	if d.model == nil {
-		return
-	}
-	for _, s := range d.model.Steps() { // they may still be on their way to the sampler
-		s.Logits = nil
-	}
-	if err := d.model.Close(); err != nil {
-		d.log.Error().Err(err).Msg("closing the model")
-	}
-	d.model = nil
-}
-
-func (d *device) answer(c actor.Context) {
-	if d.owed != nil && d.resident {
-		r := &stepRing{gen: d.owed.Gen}
-		for _, s := range d.model.Steps() {
-			r.steps = append(r.steps, newStep(d.limits.Seqs, s, func(m *step) { d.out.computed.Send(&computed{m}) }))
+func (d *device) closeModels() {
+	for _, g := range d.kept.guests {
+		if err := g.leave(); err != nil {
+			d.log.Error().Err(err).Msg("closing the model")
 		}
-		d.out.ring.Send(r)
-		d.owed.Done()
-		d.owed = nil
+	}
+}
+
+// flush begins a generation of one model: what it had here is forgotten, once nothing of it runs any more.
+func (d *device) flush(m *run.Flush) {
+	i := slices.IndexFunc(d.kept.guests, func(g *guest) bool { return g.out.scheduler.Address.Id == m.Of.Id })
+	g := d.kept.guests[i]
+	g.gen, g.owed, g.queue = m.Gen, m, nil
+	if g.flying == 0 {
+		d.order.Idle(g.index)
+	}
+	g.answer(d)
+}
+
+// next begins the steps that there is room for, those of the model first whose turn it is.
+func (d *device) next() {
+	for d.flying < d.flight {
+		i, ok := d.order.Next()
+		if !ok {
+			return
+		}
+		g := d.kept.guests[i]
+		m := g.queue[0]
+		g.queue = append(g.queue[:0], g.queue[1:]...)
+		d.compute(m)
+		if len(g.queue) > 0 {
+			d.order.Wait(i)
+		}
 	}
 }
 
 // compute has the device work on a step. One that computes on the processor is done with it here.
-func (d *device) compute(c actor.Context, m *step) {
-	d.computing.Store(m)
+func (d *device) compute(m *step) {
+	g := m.guest
+	d.kept.working.Store(m)
+	d.flying++
+	g.flying++
 	d.turns.Compute(func() {
 		m.times.started = now()
 		m.err = d.enqueue(m)
-		d.model.Finish(m.compute, m.ended)
+		g.model.Finish(m.compute, m.ended)
 	})
 	if m.left() {
-		d.computed(c, m)
+		d.computed(m)
 	}
 }
 
-// computed hands a step to the sampler; a failed or abandoned one goes straight back.
-func (d *device) computed(c actor.Context, m *step) {
+// computed hands a step to the sampler; a failed or abandoned one goes straight back. What belongs to an older
+// generation goes nowhere.
+func (d *device) computed(m *step) {
+	g := m.guest
 	m.times.computed = now()
-	d.computing.Store(nil)
-	if m.err != nil {
-		d.out.failed.Send(m)
-		return
+	d.kept.working.CompareAndSwap(m, nil)
+	d.flying--
+	g.flying--
+	d.order.Took(g.index, m.times.computed.Sub(m.times.started))
+	m.contended = d.order.Contended(g.index)
+	switch {
+	case m.gen != g.gen:
+		if g.flying == 0 {
+			d.order.Idle(g.index)
+		}
+		g.answer(d)
+	case m.err != nil:
+		g.out.failed.Send(m)
+	default:
+		g.out.step.Send(m)
 	}
-	d.out.step.Send(m)
 }
 
 // errAbandoned ends a step of which nobody wants the result any more.
@@ -165,17 +239,17 @@ var errAbandoned = errors.New("step abandoned: its sequences are cancelled")
 // enqueue keeps account of the time by kind of segment: one look at the clock for each.
 func (d *device) enqueue(m *step) error {
 	clear(m.times.segments[:])
-	before := m.times.started
-	for i := range d.bound.Segments {
+	before, segments := m.times.started, m.guest.spec.bound.Segments
+	for i := range segments {
 		if abandoned(m.parts) {
 			return errAbandoned
 		}
-		if err := d.model.Enqueue(i, m.compute); err != nil {
-			return fmt.Errorf("%s: %w", segmentName(&d.bound.Segments[i]), err)
+		if err := m.guest.model.Enqueue(i, m.compute); err != nil {
+			return fmt.Errorf("%s: %w", segmentName(&segments[i]), err)
 		}
 		after := now()
-		m.times.segments[d.bound.Segments[i].Kind] += after.Sub(before)
-		d.spans.Record(segmentKinds[d.bound.Segments[i].Kind], m.number, before, before, after)
+		m.times.segments[segments[i].Kind] += after.Sub(before)
+		d.kept.spans.Record(segmentKinds[segments[i].Kind], m.number, before, before, after)
 		before = after
 	}
 	return nil
@@ -188,14 +262,4 @@ func abandoned(parts []batch.Part) bool {
 		}
 	}
 	return true
-}
-
-func segmentName(s *ir.Segment) string {
-	switch {
-	case s.Kind == ir.SegEmbed:
-		return "embedding"
-	case s.Layer < 0:
-		return s.Kind.String()
-	}
-	return fmt.Sprintf("layer %d %s", s.Layer, s.Kind)
 }

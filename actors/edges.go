@@ -1,17 +1,15 @@
 package actors
 
 import (
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/place"
 )
 
-// Bounds of the tree. Together with the edges below they bound every mailbox.
+// Bounds of the tree. Together with the edges they bound every mailbox.
 const (
-	maxSessions = 256 // open requests, queued ones included; more are answered ErrBusy
-	slabCount   = 12  // page-locked slabs between disk and device: some are filled while others are emptied
-	packers     = 8   // goroutines that empty them, if there are as many cores
+	maxSessions = 256 // open requests of a model, queued ones included; more are answered ErrBusy
+	packers     = 8   // goroutines that empty slabs, if there are as many cores
 	fetchAhead  = 2   // groups that the uploader works on at once
 )
 
@@ -24,34 +22,138 @@ const restarts = "one a restart, and restarts are bounded"
 // restarted may say which step its sender died of.
 type restarted = run.Restarted[step]
 
-// wiring is the whole graph: where the actors stand, and what each may send. An actor is built with its own edges and
-// has no others, but for those that come with a request to be answered.
-type wiring struct {
-	graph  *run.Graph
-	places places
+// anybody stands for actors of any kind.
+var anybody = run.Place{Kind: "any"}
 
-	facade     facadeEdges
-	root       rootEdges
-	sessions   sessionsEdges
-	session    sessionEdges
-	scheduler  schedulerEdges
-	kv         kvEdges
-	device     deviceEdges
-	sampler    samplerEdges
-	prefetcher prefetcherEdges
-	uploader   uploaderEdges
-	packer     packerEdges
-	reader     readerEdges
-	pool       poolEdges
+// Edge is one way for messages from an actor to another, as it is declared.
+type Edge = run.Declared
+
+// Edges lists the edges of a house of one model.
+func Edges() []Edge {
+	turns := run.NewTurns(false, 0)
+	house := wireHouse(nil, turns)
+	model := wireModel(nil, turns, house, "", 1)
+	return append(model.graph.Edges(), house.graph.Edges()...)
 }
 
-// places are where the actors stand, and on which line they take turns: those of a step, and those that deliver its
-// tokens.
-type places struct {
-	anybody, facade, stream                    run.Place // no actors, or any
-	engine, sessions, session                  run.Place
-	scheduler, kv, device, sampler             run.Place
-	prefetcher, uploader, packer, reader, pool run.Place
+// tell declares that an actor may say that it has restarted.
+func tell(g *run.Graph, from, to run.Place) run.Edge[restarted] {
+	return run.Connect[restarted](g, from, to, run.Most(controlCredits), restarts)
+}
+
+// houseWiring is what models share: where those actors stand, and what each may send. An actor is built with its own
+// edges and has no others, but for those that come with a request to be answered.
+type houseWiring struct {
+	graph                                                     *run.Graph
+	house, pool, reader, device, prefetcher, uploader, packer run.Place
+
+	shutdown run.Edge[shutdown] // the facade's
+	failed   run.Edge[failed]   // supervision's
+
+	deviceEdges
+	prefetcherEdges prefetcherEdges
+	uploaderEdges   uploaderEdges
+	packerEdges     packerEdges
+	readerUsers     readerUsers
+	poolUsers       poolUsers
+}
+
+type (
+	deviceEdges struct {
+		computed run.Edge[computed] // from the device's own threads
+		loaded   run.Edge[loaded]
+		inPlace  run.Edge[loaded]
+		broken   run.Edge[failed]
+	}
+	prefetcherEdges struct {
+		fetch  run.Counted[fetch]
+		loaded run.Edge[loaded]
+	}
+	uploaderEdges struct {
+		partners  run.Partners // reader, pool, packer
+		restarted run.Edge[restarted]
+		resident  run.Edge[resident]
+		lease     run.Counted[lease]
+		granted   run.Edge[granted] // the pool's answer
+		release   run.Edge[release]
+		settled   run.Edge[settled]
+		read      run.Edge[read]
+		data      run.Edge[read] // the reader's answer
+		pack      run.Edge[pack]
+		broken    run.Edge[failed]
+	}
+	packerEdges struct {
+		restarted run.Edge[restarted]
+		packed    run.Edge[pack]
+	}
+	readerUsers struct{ restarted []run.Edge[restarted] } // by uploader
+	poolUsers   struct{ restarted []run.Edge[restarted] } // by uploader
+)
+
+// wireHouse declares the edges between the actors that models share.
+func wireHouse(s *run.System, turns *run.Turns) *houseWiring {
+	at := func(kind, path string) run.Place { return run.Place{Kind: kind, Address: s.Address(path)} }
+	w := &houseWiring{
+		graph: run.NewGraph(s),
+		house: at("house", "house"), pool: at("pool", "house/pool"), reader: at("reader", "house/reader"),
+		device:     run.Place{Kind: "device", Address: s.Address("house/device"), Line: &turns.Steps},
+		prefetcher: at("prefetcher", "house/device/prefetcher"), uploader: at("uploader", "house/device/uploader"),
+		packer: at("packer", "house/device/packer"),
+	}
+	w.wireLoading(w.graph)
+	w.wireFaults(w.graph)
+	return w
+}
+
+// wireLoading declares what brings the weights.
+func (w *houseWiring) wireLoading(g *run.Graph) {
+	f := &w.prefetcherEdges
+	f.fetch = run.Count[fetch](g, w.prefetcher, w.uploader, fetchAhead, "the next group waits").Twice()
+	f.loaded = run.Connect[loaded](g, w.prefetcher, w.device, run.Most(controlCredits), "once a load and model")
+	u := &w.uploaderEdges
+	u.resident = run.Connect[resident](g, w.uploader, w.prefetcher, run.Each(f.fetch.Edge), "one a fetch")
+	u.lease = run.Count[lease](g, w.uploader, w.pool, place.Slabs, "the piece waits for a slab")
+	u.granted = run.Connect[granted](g, w.pool, w.uploader, run.Each(u.lease.Edge), "an answer to each")
+	u.release = run.Connect[release](g, w.uploader, w.pool, run.Each(u.lease.Edge), "one a slab")
+	u.settled = run.Connect[settled](g, w.uploader, w.pool, run.Most(controlCredits), restarts)
+	u.read = run.Connect[read](g, w.uploader, w.reader, run.Each(u.lease.Edge), "one a slab")
+	u.data = run.Connect[read](g, w.reader, w.uploader, run.Each(u.read), "an answer to each")
+	u.pack = run.Connect[pack](g, w.uploader, w.packer, run.Each(u.lease.Edge), "one a slab")
+	w.packerEdges.packed = run.Connect[pack](g, w.packer, w.uploader, run.Each(u.pack), "an answer to each")
+	d := &w.deviceEdges
+	d.computed = run.Connect[computed](g, w.device, w.device, run.Most(controlCredits), "one a step in flight")
+	d.inPlace = run.Connect[loaded](g, w.device, w.device, run.Most(controlCredits), "once, where weights stay in place")
+	d.loaded = run.Connect[loaded](g, w.device, w.house, run.Most(controlCredits), "once a load and model")
+}
+
+// wireFaults declares who hears of whose end: a neighbour's, or the house's.
+func (w *houseWiring) wireFaults(g *run.Graph) {
+	u := &w.uploaderEdges
+	u.partners = run.Partner(g, w.uploader, controlCredits, w.reader, w.pool, w.packer)
+	w.readerUsers.restarted = []run.Edge[restarted]{tell(g, w.reader, w.uploader)}
+	w.poolUsers.restarted = []run.Edge[restarted]{tell(g, w.pool, w.uploader)}
+	w.packerEdges.restarted, u.restarted = tell(g, w.packer, w.uploader), tell(g, w.uploader, w.prefetcher)
+	fail := func(from run.Place) run.Edge[failed] {
+		return run.Connect[failed](g, from, w.house, run.Most(controlCredits), "again only after a restart")
+	}
+	w.failed, w.deviceEdges.broken, u.broken = fail(anybody), fail(w.device), fail(w.uploader)
+	w.shutdown = run.Connect[shutdown](g, run.Place{Kind: "facade"}, w.house, run.Most(1), "once, at the end")
+}
+
+// modelWiring is the same of one model.
+type modelWiring struct {
+	graph                                            *run.Graph
+	model, sessions, session, scheduler, kv, sampler run.Place
+
+	hangUpAll      run.Edge[hangUpAll] // the house's, and supervision's
+	facade         facadeEdges
+	modelEdges     modelEdges
+	sessionsEdges  sessionsEdges
+	sessionEdges   sessionEdges
+	schedulerEdges schedulerEdges
+	kvEdges        kvEdges
+	samplerEdges   samplerEdges
+	guest          guestEdges
 }
 
 type (
@@ -59,11 +161,10 @@ type (
 		open      run.Counted[open]
 		hangUp    run.Edge[hangUp] // at a session
 		hangUpAll run.Edge[hangUpAll]
-		shutdown  run.Edge[shutdown]
 	}
-	rootEdges struct {
+	modelEdges struct {
+		open      run.Edge[open]
 		hangUpAll run.Edge[hangUpAll]
-		failed    run.Edge[failed]
 	}
 	sessionsEdges struct { // at a session
 		restarted run.Edge[restarted]
@@ -79,6 +180,7 @@ type (
 		restarted run.Edge[restarted]
 		request   run.Edge[kvRequest]
 		step      run.Counted[step]
+		pass      run.Edge[pass]
 		wake      run.Edge[wake]
 		token     run.Edge[tokenMessage] // at a session
 		failure   run.Edge[seqFailed]    // at a session
@@ -87,150 +189,82 @@ type (
 		restarted run.Edge[restarted]
 		answer    run.Edge[kvRequest]
 	}
-	deviceEdges struct {
-		restarted    run.Edge[restarted]
-		step, failed run.Edge[step]
-		ring         run.Edge[stepRing]
-		computed     run.Edge[computed] // from the device's own threads
-		loaded       run.Edge[loaded]
-		inPlace      run.Edge[loaded]
-		broken       run.Edge[failed]
-	}
 	samplerEdges struct {
 		restarted run.Edge[restarted]
 		step      run.Edge[step]
 	}
-	prefetcherEdges struct {
-		fetch  run.Counted[fetch]
-		loaded run.Edge[loaded]
+	// guestEdges are the device's to one of its models.
+	guestEdges struct {
+		scheduler    run.Place
+		restarted    run.Edge[restarted]
+		step, failed run.Edge[step]
+		ring         run.Edge[stepRing]
 	}
-	uploaderEdges struct {
-		partners  run.Partners // reader, pool, packer
-		restarted run.Edge[restarted]
-		resident  run.Edge[resident]
-		lease     run.Counted[lease]
-		granted   run.Edge[granted] // the pool's answer
-		release   run.Edge[release]
-		read      run.Edge[read]
-		data      run.Edge[read] // the reader's answer
-		pack      run.Edge[pack]
-		broken    run.Edge[failed]
-	}
-	packerEdges struct {
-		restarted run.Edge[restarted]
-		packed    run.Edge[pack]
-	}
-	readerEdges struct{ restarted run.Edge[restarted] }
-	poolEdges   struct{ restarted run.Edge[restarted] }
 )
 
-func placesIn(s *run.System, turns *run.Turns) (p places) {
-	place := func(kind, path string) run.Place { return run.Place{Kind: kind, Address: s.Address(path)} }
-	inStep := func(kind string) run.Place {
-		return run.Place{Kind: kind, Address: s.Address("engine/" + kind), Line: &turns.Steps}
+// wireModel declares the edges of a model's actors: those into the house's belong to its graph, since they take room
+// there for each model. So many steps may be in flight.
+func wireModel(s *run.System, turns *run.Turns, h *houseWiring, path string, flight int) *modelWiring {
+	at := func(kind string, line *run.Line) run.Place {
+		return run.Place{Kind: kind, Address: s.Address(path + "/" + kind), Line: line}
 	}
-	p.anybody, p.facade, p.stream = run.Place{Kind: "any"}, run.Place{Kind: "facade"}, run.Place{Kind: "stream"}
-	p.engine = place("engine", "engine")
-	p.sessions = place("sessions", "engine/sessions")
-	p.session = run.Place{Kind: "session", Line: &turns.Outlets}
-	p.scheduler, p.kv, p.device, p.sampler = inStep("scheduler"), inStep("kv"), inStep("device"), inStep("sampler")
-	p.prefetcher = place("prefetcher", "engine/device/prefetcher")
-	p.uploader = place("uploader", "engine/device/uploader")
-	p.packer = place("packer", "engine/device/packer")
-	p.reader, p.pool = place("reader", "engine/reader"), place("pool", "engine/pool")
-	return p
-}
-
-// wire declares every edge.
-func wire(s *run.System, turns *run.Turns) *wiring {
-	w := &wiring{graph: run.NewGraph(s), places: placesIn(s, turns)}
-	w.wireRequests(w.graph, &w.places)
-	w.wireSteps(w.graph, &w.places)
-	w.wireLoading(w.graph, &w.places)
-	w.wireRestarts(w.graph, &w.places)
+	w := &modelWiring{
+		graph: run.NewGraph(s),
+		model: run.Place{Kind: "model", Address: s.Address(path)}, sessions: at("sessions", nil),
+		session:   run.Place{Kind: "session", Line: &turns.Outlets},
+		scheduler: at("scheduler", &turns.Steps), kv: at("kv", &turns.Steps), sampler: at("sampler", &turns.Steps),
+	}
+	w.wireRequests(w.graph, h)
+	w.wireSteps(w.graph, h, flight)
+	w.wireFaults(w.graph, h)
 	return w
 }
 
 // wireRequests declares what carries requests and their answers.
-func (w *wiring) wireRequests(g *run.Graph, p *places) {
+func (w *modelWiring) wireRequests(g *run.Graph, h *houseWiring) {
 	const once = "one a request, and one when it starts again"
-	w.facade.open = run.Count[open](g, p.facade, p.sessions, maxSessions, "the request is refused: busy")
-	w.session.submit = run.Connect[submit](g, p.session, p.scheduler, run.Each(w.facade.open.Edge).Again(), once)
-	w.session.cancel = run.Connect[cancel](g, p.session, p.scheduler, run.Each(w.facade.open.Edge).Again(), once)
-	w.session.wake = run.Connect[wake](g, p.stream, p.scheduler, run.Each(w.facade.open.Edge).Again(),
-		"one a request, sent only when it was starved")
-	w.facade.hangUp = run.Connect[hangUp](g, p.stream, p.session, run.Most(1), "repeated cancels are one")
-	w.scheduler.token = run.Connect[tokenMessage](g, p.scheduler, p.session, run.Most(batch.Window).Again(),
+	facade, stream := run.Place{Kind: "facade"}, run.Place{Kind: "stream"}
+	w.facade.open = run.Count[open](g, facade, w.model, maxSessions, "the request is refused: busy")
+	w.modelEdges.open = run.Connect[open](g, w.model, w.sessions, run.Each(w.facade.open.Edge), "passed on")
+	each := run.Each(w.facade.open.Edge).Again()
+	w.sessionEdges = sessionEdges{
+		submit: run.Connect[submit](g, w.session, w.scheduler, each, once),
+		cancel: run.Connect[cancel](g, w.session, w.scheduler, each, once),
+		wake:   run.Connect[wake](g, stream, w.scheduler, each, "one a request, sent only when it was starved"),
+	}
+	w.facade.hangUp = run.Connect[hangUp](g, stream, w.session, run.Most(1), "repeated cancels are one")
+	w.facade.hangUpAll = run.Connect[hangUpAll](g, facade, w.model, run.Most(1), "once, at the end")
+	w.hangUpAll = run.Connect[hangUpAll](g, h.house, w.model, run.Most(controlCredits), "one a failure")
+	w.modelEdges.hangUpAll = run.Connect[hangUpAll](g, w.model, w.sessions, run.Most(controlCredits), "passed on")
+	w.sessionsEdges.hangUp = run.Connect[hangUp](g, w.sessions, w.session, run.Most(controlCredits), "one a failure")
+	w.schedulerEdges.token = run.Connect[tokenMessage](g, w.scheduler, w.session, run.Most(batch.Window).Again(),
 		"a window; then the sequence waits until its client reads; another when it starts again")
-	w.scheduler.failure = run.Connect[seqFailed](g, p.scheduler, p.session, run.Most(1).Again(), "one a sequence")
+	w.schedulerEdges.failure = run.Connect[seqFailed](g, w.scheduler, w.session, run.Most(1).Again(), "one a sequence")
 }
 
 // wireSteps declares what a step takes.
-func (w *wiring) wireSteps(g *run.Graph, p *places) {
-	w.scheduler.request = run.Connect[kvRequest](g, p.scheduler, p.kv, run.Each(w.session.submit),
+func (w *modelWiring) wireSteps(g *run.Graph, h *houseWiring, flight int) {
+	c, d := &w.schedulerEdges, &w.guest
+	c.request = run.Connect[kvRequest](g, w.scheduler, w.kv, run.Each(w.sessionEdges.submit),
 		"the sequence waits for its last answer")
-	w.kv.answer = run.Connect[kvRequest](g, p.kv, p.scheduler, run.Each(w.scheduler.request), "an answer to each")
-	w.scheduler.step = run.Count[step](g, p.scheduler, p.device, 1, "the next step waits")
-	w.scheduler.wake = run.Connect[wake](g, p.scheduler, p.scheduler, run.Each(w.session.wake),
+	w.kvEdges.answer = run.Connect[kvRequest](g, w.kv, w.scheduler, run.Each(c.request), "an answer to each")
+	c.step = run.Count[step](h.graph, w.scheduler, h.device, flight, "the next step waits")
+	c.pass = run.Connect[pass](h.graph, w.scheduler, h.device, run.Each(c.step.Edge), "one a step that none follows")
+	c.wake = run.Connect[wake](g, w.scheduler, w.scheduler, run.Each(w.sessionEdges.wake),
 		"one a starved sequence whose client read meanwhile")
-	w.device.step = run.Connect[step](g, p.device, p.sampler, run.Each(w.scheduler.step.Edge), "one a step")
-	w.device.failed = run.Connect[step](g, p.device, p.scheduler, run.Each(w.scheduler.step.Edge), "a failed one returns")
-	w.device.ring = run.Connect[stepRing](g, p.device, p.scheduler, run.Most(controlCredits), restarts)
-	w.device.computed = run.Connect[computed](g, p.device, p.device, run.Each(w.scheduler.step.Edge),
-		"one a step, from the device's own threads")
-	w.sampler.step = run.Connect[step](g, p.sampler, p.scheduler, run.Each(w.device.step), "one a step")
+	d.scheduler = w.scheduler
+	d.step = run.Connect[step](g, h.device, w.sampler, run.Each(c.step.Edge), "one a step")
+	d.failed = run.Connect[step](g, h.device, w.scheduler, run.Each(c.step.Edge), "a failed one returns")
+	d.ring = run.Connect[stepRing](g, h.device, w.scheduler, run.Most(controlCredits), restarts)
+	w.samplerEdges.step = run.Connect[step](g, w.sampler, w.scheduler, run.Each(d.step), "one a step")
 }
 
-// wireLoading declares what brings the weights.
-func (w *wiring) wireLoading(g *run.Graph, p *places) {
-	w.prefetcher.fetch = run.Count[fetch](g, p.prefetcher, p.uploader, fetchAhead, "the next group waits").Twice()
-	w.uploader.resident = run.Connect[resident](g, p.uploader, p.prefetcher, run.Each(w.prefetcher.fetch.Edge), "one a fetch")
-	u := &w.uploader
-	u.lease = run.Count[lease](g, p.uploader, p.pool, slabCount, "the piece waits for a slab")
-	u.granted = run.Connect[granted](g, p.pool, p.uploader, run.Each(u.lease.Edge), "an answer to each")
-	u.release = run.Connect[release](g, p.uploader, p.pool, run.Each(u.lease.Edge), "one a slab")
-	u.read = run.Connect[read](g, p.uploader, p.reader, run.Each(u.lease.Edge), "one a slab")
-	u.data = run.Connect[read](g, p.reader, p.uploader, run.Each(u.read), "an answer to each")
-	u.pack = run.Connect[pack](g, p.uploader, p.packer, run.Each(u.lease.Edge), "one a slab")
-	w.packer.packed = run.Connect[pack](g, p.packer, p.uploader, run.Each(u.pack), "an answer to each")
-	w.prefetcher.loaded = run.Connect[loaded](g, p.prefetcher, p.device, run.Most(1), "once a load")
-	w.device.inPlace = run.Connect[loaded](g, p.device, p.device, run.Most(1), "once, where weights stay in place")
-	w.device.loaded = run.Connect[loaded](g, p.device, p.engine, run.Most(controlCredits), "once a load")
-}
-
-// wireRestarts declares who hears of whose end: a neighbour's, or the engine's.
-func (w *wiring) wireRestarts(g *run.Graph, p *places) {
-	w.scheduler.partners = run.Partner(g, p.scheduler, controlCredits, p.kv, p.device, p.sampler)
-	w.uploader.partners = run.Partner(g, p.uploader, controlCredits, p.reader, p.pool, p.packer)
-	tell := func(from, to run.Place) run.Edge[restarted] {
-		return run.Connect[restarted](g, from, to, run.Most(controlCredits), restarts)
-	}
-	w.kv.restarted, w.device.restarted = tell(p.kv, p.scheduler), tell(p.device, p.scheduler)
-	w.sampler.restarted = tell(p.sampler, p.scheduler)
-	w.scheduler.restarted, w.sessions.restarted = tell(p.scheduler, p.sessions), tell(p.sessions, p.session)
-	w.reader.restarted, w.pool.restarted = tell(p.reader, p.uploader), tell(p.pool, p.uploader)
-	w.packer.restarted, w.uploader.restarted = tell(p.packer, p.uploader), tell(p.uploader, p.prefetcher)
-
-	fail := func(from run.Place) run.Edge[failed] {
-		return run.Connect[failed](g, from, p.engine, run.Most(controlCredits), "again only after a restart")
-	}
-	w.root.failed, w.device.broken, w.uploader.broken = fail(p.anybody), fail(p.device), fail(p.uploader)
-	w.root.hangUpAll = run.Connect[hangUpAll](g, p.engine, p.sessions, run.Most(controlCredits), "one a failure")
-	w.facade.hangUpAll = run.Connect[hangUpAll](g, p.facade, p.sessions, run.Most(1), "once, at the end")
-	w.sessions.hangUp = run.Connect[hangUp](g, p.sessions, p.session, run.Most(controlCredits), "one a failure")
-	w.facade.shutdown = run.Connect[shutdown](g, p.facade, p.engine, run.Most(1), "once, at the end")
-}
-
-// Edge is one way for messages from an actor to another, as it is declared.
-type Edge = run.Declared
-
-// Edges lists them all.
-func Edges() []Edge { return wire(nil, run.NewTurns(false, 0)).graph.Edges() }
-
-// spawn starts a child of c's actor at its place.
-func (k *core) spawn(c actor.Context, at run.Place, name string, children *run.Supervisor,
-	produce func(incarnation int) actor.Actor) error {
-	return k.system.Spawn(c, run.Spec{
-		Name: name, Capacity: k.wiring.graph.Capacity(at), Line: at.Line, Children: children, Produce: produce,
-	})
+// wireFaults declares who hears of whose end.
+func (w *modelWiring) wireFaults(g *run.Graph, h *houseWiring) {
+	c := &w.schedulerEdges
+	c.partners = run.Partner(g, w.scheduler, controlCredits, w.kv, w.sampler).
+		And(h.graph, g, w.scheduler, controlCredits, h.device)
+	w.kvEdges.restarted, w.guest.restarted = tell(g, w.kv, w.scheduler), tell(g, h.device, w.scheduler)
+	w.samplerEdges.restarted = tell(g, w.sampler, w.scheduler)
+	c.restarted, w.sessionsEdges.restarted = tell(g, w.scheduler, w.sessions), tell(g, w.sessions, w.session)
 }

@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/token"
 )
 
 // Request asks for an answer. One of Tokens, Chat and Text is the prompt, in this order of precedence.
@@ -49,23 +54,29 @@ var (
 	ErrClosed = errors.New("the engine is shutting down")
 )
 
-// Engine runs one model. Its methods may be called from any goroutine.
+// Engine is the facade of one model of a house. Its methods may be called from any goroutine.
 type Engine struct {
-	*core
 	Info   Info
-	health *health
-
-	named   atomic.Uint64
-	mu      sync.Mutex
-	closing bool
-	empty   chan struct{} // closed when closing and no request is open
-	closed  sync.Once
+	house  *House
+	spec   *spec
+	wiring *modelWiring
+	kept   modelMemory
+	health *health // why this model alone cannot serve
+	stats  stats
+	loaded atomic.Int64 // bytes of weights that have arrived
+	named  atomic.Uint64
 }
+
+// House is where the model runs.
+func (e *Engine) House() *House { return e.house }
+
+// Vocab is the model's vocabulary.
+func (e *Engine) Vocab() *token.Vocab { return e.spec.vocab }
 
 // Generate opens a request. Its answer, and any error of its prompt, comes through the stream, which the caller
 // closes.
 func (e *Engine) Generate(r Request) (*Stream, error) {
-	if err := r.Sampling.Check(e.bound.Vocab); err != nil {
+	if err := r.Sampling.Check(e.spec.bound.Vocab); err != nil {
 		return nil, refuse("%v", err)
 	}
 	return e.begin(r)
@@ -77,7 +88,7 @@ func (e *Engine) Score(tokens []int32) (*Stream, error) {
 }
 
 func (e *Engine) begin(r Request) (*Stream, error) {
-	if err := e.health.get(); err != nil {
+	if err := e.Health(); err != nil {
 		return nil, err
 	}
 	if err := e.enter(); err != nil {
@@ -87,7 +98,7 @@ func (e *Engine) begin(r Request) (*Stream, error) {
 		id: fmt.Sprint(e.named.Add(1)), request: r, leave: sync.OnceFunc(e.exit), opened: now(),
 		stream: newStream(streamCapacity),
 	}
-	pid := e.system.Address(e.wiring.places.sessions.Address.Id + "/" + rec.id)
+	pid := e.session(rec.id)
 	rec.stream.cancel = sync.OnceFunc(func() {
 		rec.gone.Store(true)
 		if !rec.stream.finished() {
@@ -99,76 +110,58 @@ func (e *Engine) begin(r Request) (*Stream, error) {
 	return rec.stream, nil
 }
 
+// session is the address of a request's session.
+func (e *Engine) session(id string) *actor.PID {
+	return e.house.system.Address(e.wiring.sessions.Address.Id + "/" + id)
+}
+
 func (e *Engine) enter() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closing {
-		return ErrClosed
+	if err := e.house.enter(); err != nil {
+		return err
 	}
 	if !e.wiring.facade.open.Take() {
+		e.house.leave()
 		return ErrBusy
 	}
 	return nil
 }
 
 func (e *Engine) exit() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.wiring.facade.open.Give() == 0 && e.closing {
-		close(e.empty)
-	}
+	e.wiring.facade.open.Give()
+	e.house.leave()
 }
 
-// Health returns nil while the engine can serve, else why it cannot.
-func (e *Engine) Health() error { return e.health.get() }
+// Health returns nil while the model can serve, else why it cannot.
+func (e *Engine) Health() error {
+	if err := e.house.health.get(); err != nil {
+		return err
+	}
+	return e.health.get()
+}
+
+// gaveUp is called by supervision for an actor that keeps failing and that the model cannot do without.
+func (e *Engine) gaveUp(child *actor.PID, reason any) {
+	e.fail(fmt.Errorf("actor %s keeps failing: %v", child.Id, reason))
+}
+
+// fail makes the model unhealthy, and no other, and ends what it was asked for.
+func (e *Engine) fail(err error) {
+	e.house.log.Error().Err(err).Str("model", e.Info.Name).Msg("the model cannot go on")
+	e.health.set(err)
+	e.wiring.hangUpAll.Send(&hangUpAll{err})
+}
 
 // Loaded returns how many bytes of weights have arrived, of how many.
 func (e *Engine) Loaded() (done, total int64) {
-	for _, g := range e.groups {
-		total += g.Bytes
-	}
-	if e.layout.InPlace != nil {
+	total = e.spec.bytes()
+	if e.spec.layout.InPlace != nil {
 		return total, total
 	}
-	return e.loadedBytes.Load(), total
+	return e.loaded.Load(), total
 }
 
-// Close stops the engine: no new requests, those that are open may finish until ctx ends and are cut then; after
-// them the actors in order, and the memory. It returns ctx's error if requests were cut.
-func (e *Engine) Close(ctx context.Context) error {
-	var err error
-	e.closed.Do(func() { err = e.close(ctx) })
-	return err
-}
-
-func (e *Engine) close(ctx context.Context) error {
-	e.mu.Lock()
-	e.closing = true
-	if e.wiring.facade.open.Held() == 0 {
-		close(e.empty)
-	}
-	e.mu.Unlock()
-
-	var cut error
-	select {
-	case <-e.empty:
-	case <-ctx.Done():
-		cut = ctx.Err()
-		e.wiring.facade.hangUpAll.Send(&hangUpAll{ErrClosed})
-		<-e.empty
-	}
-	done := make(chan struct{})
-	e.wiring.facade.shutdown.Send(&shutdown{done})
-	<-done
-	errs := []error{cut, e.system.Stop(e.wiring.places.engine.Address)}
-	e.system.Shutdown()
-	return errors.Join(append(errs, e.free())...)
-}
-
-// free gives back what the tree stood on. No actor is left.
-func (e *Engine) free() error {
-	return errors.Join(e.backend.Close(), e.slabs.Close(), e.file.Close())
-}
+// Close closes the house, with all its models.
+func (e *Engine) Close(ctx context.Context) error { return e.house.Close(ctx) }
 
 // Snapshot returns the engine's state in numbers.
 func (e *Engine) Snapshot() Snapshot {
@@ -176,9 +169,10 @@ func (e *Engine) Snapshot() Snapshot {
 		Running: e.stats.running.Load(), Waiting: e.stats.waiting.Load(), Open: int64(e.wiring.facade.open.Held()),
 		Requests: e.stats.requests.Load(), FailedSteps: e.stats.failedSteps.Load(),
 		PromptTokens: e.stats.promptTokens.Load(), Generated: e.stats.generated.Load(),
-		Steps: e.Steps(), Actors: e.system.Status(),
+		Steps: e.Steps(), Actors: e.house.system.Status(),
 	}
-	s.DeadLetters, s.Unexpected = e.system.Faults()
+	s.Actors = slices.DeleteFunc(s.Actors, func(a run.Status) bool { return e.house.elsewhere(a.ID, e) })
+	s.DeadLetters, s.Unexpected = e.house.system.Faults()
 	e.stats.mu.Lock()
 	s.KV = e.stats.kv
 	e.stats.mu.Unlock()
@@ -189,4 +183,4 @@ func (e *Engine) Snapshot() Snapshot {
 func (e *Engine) Steps() Steps { return e.stats.snapshot() }
 
 // Spans returns what was done last, by whom and for how long, in the order in which it ended.
-func (e *Engine) Spans() []trace.Span { return e.system.Spans().Snapshot(nil) }
+func (e *Engine) Spans() []trace.Span { return e.house.system.Spans().Snapshot(nil) }

@@ -58,7 +58,8 @@ func startFixture(t *testing.T, name string, edit func(*Config)) *Engine {
 
 func startFile(t *testing.T, f *gguf.File, edit func(*Config)) *Engine {
 	t.Helper()
-	cfg := Config{File: f, Device: newDevice(t), KV: backend.KVF32, Log: zerolog.New(zerolog.NewTestWriter(t))}
+	log := zerolog.New(zerolog.NewTestWriter(t))
+	cfg := Config{Model: Model{File: f, KV: backend.KVF32}, Device: newDevice(t), Log: log}
 	if edit != nil {
 		edit(&cfg)
 	}

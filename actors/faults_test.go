@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -96,11 +95,11 @@ func TestGivesUp(t *testing.T) {
 	e := startFixture(t, fixture, nil)
 	s := begin(t, e, ask([]int32{1, 2, 3}, 100_000))
 	for range run.MaxRestarts + 1 {
-		e.system.Crash(e.wiring.places.kv.Address)
+		e.crash("kv")
 	}
 	_, err := drain(s)
-	require.ErrorContains(t, err, "actor engine/kv keeps failing")
-	require.ErrorContains(t, e.Health(), "actor engine/kv keeps failing")
+	require.ErrorContains(t, err, "keeps failing: crashed on demand")
+	require.ErrorContains(t, e.Health(), "keeps failing: crashed on demand")
 	_, err = e.Generate(ask([]int32{1}, 1))
 	require.ErrorContains(t, err, "keeps failing")
 }
@@ -115,7 +114,7 @@ func TestTruncatedWhileLoading(t *testing.T) {
 	f, err := gguf.Open(path)
 	require.NoError(t, err)
 	require.NoError(t, os.Truncate(path, int64(len(data)/2)))
-	_, err = Start(context.Background(), Config{File: f, Device: newDevice(t), Log: zerolog.Nop()})
+	_, err = Start(context.Background(), Config{Model: Model{File: f}, Device: newDevice(t), Log: zerolog.Nop()})
 	require.ErrorContains(t, err, `tensor "`)
 	require.ErrorContains(t, err, "m.gguf")
 }
@@ -154,15 +153,16 @@ func TestRequestFaults(t *testing.T) {
 func TestSurviveWhileLoading(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	want := alone(t, startFixture(t, fixture, nil), prompts(1), 20)[0]
-	for _, victims := range []string{"uploader", "packer", "prefetcher", "reader", "pool", "prefetcher pool",
-		"uploader reader", "uploader packer", "prefetcher uploader", "reader pool", "packer pool"} {
+	for _, victims := range []string{"device/uploader", "device/packer", "device/prefetcher", "reader", "pool",
+		"device/prefetcher pool", "device/uploader reader", "device/uploader device/packer",
+		"device/prefetcher device/uploader", "reader pool", "device/packer pool"} {
 		t.Run(victims, func(t *testing.T) {
 			e := startFixture(t, fixture, func(c *Config) { c.Device = slowLoads{c.Device} })
-			e.system.Crash(e.wiring.places.device.Address) // it loads again
+			e.crash("device") // it loads again
 			for range 4 {
 				time.Sleep(2 * time.Millisecond)
 				for _, victim := range strings.Fields(victims) {
-					e.system.Crash(pids(e)[victim])
+					e.crash(victim)
 				}
 			}
 			s := begin(t, e, ask(prompts(1)[0], 20))
@@ -174,18 +174,10 @@ func TestSurviveWhileLoading(t *testing.T) {
 	}
 }
 
-func pids(e *Engine) map[string]*actor.PID {
-	p := e.wiring.places
-	return map[string]*actor.PID{
-		"uploader": p.uploader.Address, "packer": p.packer.Address, "prefetcher": p.prefetcher.Address,
-		"reader": p.reader.Address, "pool": p.pool.Address,
-	}
-}
-
 // A request that arrives when the sessions are gone is answered, and gives its place back.
 func TestOpenWithoutSessions(t *testing.T) {
 	e := startFixture(t, fixture, nil)
-	require.NoError(t, e.system.Stop(e.wiring.places.sessions.Address))
+	require.NoError(t, e.house.system.Stop(e.at("sessions")))
 	_, err := drain(begin(t, e, ask([]int32{1}, 1)))
 	require.ErrorIs(t, err, ErrClosed)
 	require.Zero(t, e.Snapshot().Open)

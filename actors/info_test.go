@@ -15,7 +15,7 @@ func TestWeightBytes(t *testing.T) {
 		var want int64
 		e := startFixture(t, name, nil)
 		tied := true
-		for _, tensor := range e.file.Tensors {
+		for _, tensor := range e.spec.file.Tensors {
 			want += tensor.Size
 			tied = tied && tensor.Name != "output.weight"
 		}

@@ -3,24 +3,29 @@ package actors
 import (
 	"fmt"
 
+	"github.com/rs/zerolog"
+
 	"github.com/sluice-ai/sluice/internal/trace"
+	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/storage/pin"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
 // ioThread is a goroutine on a thread of its own that keeps a ring of reads going: it alone may touch the ring,
 // and it alone waits for the disk. Requests come over a channel that holds as many as can exist.
 type ioThread struct {
-	core     *core
+	log      zerolog.Logger
+	slabs    *pin.Arena
 	spans    *trace.Track
 	requests chan *read
 	ended    chan struct{}
-	pending  [slabCount]*read // by slab, which is also the request's id
+	pending  [place.Slabs]*read // by slab, which is also the request's id
 	count    int
 }
 
-func startIO(k *core) *ioThread {
-	t := &ioThread{core: k, requests: make(chan *read, slabCount), ended: make(chan struct{})}
-	t.spans = k.system.Spans().Track(k.wiring.places.reader.Address.Id + "/disk")
+func (r *reader) startIO() *ioThread {
+	t := &ioThread{log: r.log, slabs: r.slabs, spans: r.disk,
+		requests: make(chan *read, place.Slabs), ended: make(chan struct{})}
 	go t.run()
 	return t
 }
@@ -38,7 +43,7 @@ func (t *ioThread) stop() {
 
 func (t *ioThread) run() {
 	defer close(t.ended)
-	ring, err := uring.Open(slabCount, t.core.slabs.Memory())
+	ring, err := uring.Open(place.Slabs, t.slabs.Memory())
 	if err != nil {
 		for m := range t.requests {
 			t.answer(m, nil, err)
@@ -47,7 +52,7 @@ func (t *ioThread) run() {
 	}
 	defer func() {
 		if err := ring.Close(); err != nil {
-			t.core.log.Error().Err(err).Msg("closing the ring of reads")
+			t.log.Error().Err(err).Msg("closing the ring of reads")
 		}
 	}()
 	for t.submit(ring) {
@@ -78,8 +83,8 @@ func (t *ioThread) submit(ring *uring.Ring) bool {
 		}
 		m.began = now()
 		request := uring.Request{
-			ID: uint64(m.slab), Source: t.core.file.Part(m.part), Offset: m.from, Length: m.bytes,
-			Into: t.core.slabs.Slab(m.slab),
+			ID: uint64(m.slab), Source: m.source, Offset: m.from, Length: m.bytes,
+			Into: t.slabs.Slab(m.slab),
 		}
 		if err := ring.Submit([]uring.Request{request}); err != nil {
 			t.answer(m, nil, err)
@@ -93,7 +98,7 @@ func (t *ioThread) submit(ring *uring.Ring) bool {
 
 // collect waits for so many reads to end and answers those that did.
 func (t *ioThread) collect(ring *uring.Ring, least int) {
-	var done [slabCount]uring.Completion
+	var done [place.Slabs]uring.Completion
 	n, err := ring.Wait(least, done[:])
 	for _, d := range done[:n] {
 		t.finish(int(d.ID), d.Data, d.Err)

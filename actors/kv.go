@@ -30,8 +30,10 @@ func (*kvRequest) Late() {}
 
 // kvOwner holds which blocks of the cache belong to whom. The blocks' memory is the device's.
 type kvOwner struct {
-	*core
+	system      *run.System
 	out         kvEdges
+	classes     []kv.Class
+	stats       *stats
 	incarnation int
 	gen         uint64
 	cache       *kv.Cache
@@ -40,7 +42,7 @@ type kvOwner struct {
 func (k *kvOwner) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		k.cache = kv.New(k.classes()...)
+		k.cache = kv.New(k.classes...)
 		if k.incarnation > 0 {
 			k.out.restarted.Send(&restarted{})
 		}

@@ -174,16 +174,16 @@ func TestSurvive(t *testing.T) {
 	all := prompts(6)
 	want := alone(t, startFixture(t, fixture, nil), all, 40)
 	for _, victim := range []string{"scheduler", "kv", "sampler", "device", "device/uploader", "device/packer",
-		"device/prefetcher", "reader", "pool", "sessions", "session"} {
+		"device/prefetcher", "reader", "pool", "sessions", "session", "model"} {
 		t.Run(victim, func(t *testing.T) {
 			e := startFixture(t, fixture, nil)
 			streams := make([]*Stream, len(all))
 			for i, p := range all {
 				streams[i] = begin(t, e, ask(p, 40))
 			}
-			pid := e.system.Address("engine/" + victim)
-			if victim == "session" {
-				pid = e.system.Address("engine/sessions/3")
+			name := victim
+			if name == "session" {
+				name = "sessions/3"
 			}
 			var wg sync.WaitGroup
 			for i, s := range streams {
@@ -196,7 +196,7 @@ func TestSurvive(t *testing.T) {
 			}
 			for range 3 {
 				time.Sleep(15 * time.Millisecond) // a moment, whichever
-				e.system.Crash(pid)
+				e.crash(name)
 			}
 			wg.Wait()
 			require.NoError(t, e.Health())
@@ -275,7 +275,7 @@ func TestSurviveInPlace(t *testing.T) {
 	for i, p := range all {
 		streams[i] = begin(t, e, ask(p, 40))
 	}
-	e.system.Crash(e.wiring.places.device.Address)
+	e.crash("device")
 	for i, s := range streams {
 		require.Equal(t, want[i], spelled(t, s))
 	}

@@ -61,7 +61,7 @@ func (m *nullModel) Enqueue(segment int, s *backend.Step) error {
 func startNull(tb testing.TB, edit func(*Config)) *Engine {
 	f, err := gguf.Open(fixturePath(tb, fixture))
 	require.NoError(tb, err)
-	cfg := Config{File: f, Device: nullDevice{}, Log: zerolog.Nop(), Context: 1 << 20, Blocks: 1 << 15}
+	cfg := Config{Model: Model{File: f, Context: 1 << 20, Blocks: 1 << 15}, Device: nullDevice{}, Log: zerolog.Nop()}
 	if edit != nil {
 		edit(&cfg)
 	}

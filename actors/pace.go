@@ -26,14 +26,18 @@ type pace struct {
 	segment time.Duration // of the slowest kind of segment
 }
 
-// budget returns how many rows the next step may have, at most limit.
-func (p *pace) budget(limit int) batch.Budget {
+// budget returns how many rows the next step may have, at most limit. Where others wait for the device, a sequence
+// alone gets no more than several would.
+func (p *pace) budget(limit int, contended bool) batch.Budget {
 	if p.row == 0 {
 		first := min(limit, 4*minRows)
 		return batch.Budget{Rows: first, Alone: first}
 	}
 	rows := max(minRows, int(stepTarget/p.row))
 	alone := min(max(aloneRows, int(aloneTarget/p.row)), int(segmentTarget/max(p.segment, 1)))
+	if contended {
+		alone = rows
+	}
 	return batch.Budget{Rows: min(limit, rows), Alone: min(limit, max(rows, alone))}
 }
 

@@ -25,11 +25,11 @@ func TestPace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var p pace
-			require.Equal(t, batch.Budget{Rows: 64, Alone: 64}, p.budget(limit), "nothing is known yet")
+			require.Equal(t, batch.Budget{Rows: 64, Alone: 64}, p.budget(limit, false), "nothing is known yet")
 			p.observe(minRows-1, time.Hour, time.Hour)
-			require.Equal(t, batch.Budget{Rows: 64, Alone: 64}, p.budget(limit), "a decode says nothing")
+			require.Equal(t, batch.Budget{Rows: 64, Alone: 64}, p.budget(limit, false), "a decode says nothing")
 			p.observe(32, 32*c.row, 32*c.segment)
-			require.Equal(t, c.want, p.budget(limit))
+			require.Equal(t, c.want, p.budget(limit, false))
 			for range 50 {
 				p.observe(64, 64*3*c.row, 64*c.segment)
 			}

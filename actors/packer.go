@@ -9,18 +9,21 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/place"
 )
 
 // All that the packer accepts, from the uploader: flush, and
 //
 // pack asks for rows of a weight to be copied from a slab to the device. The same struct returns as the answer.
 type pack struct {
-	gen  uint64
-	slab int
-	ref  ir.Ref
-	row  int
-	data []byte // the part of the slab that holds the rows
+	gen   uint64
+	slab  int
+	model backend.Model
+	ref   ir.Ref
+	row   int
+	data  []byte // the part of the slab that holds the rows
 
 	err error
 }
@@ -31,7 +34,7 @@ func (*pack) Late() {}
 // it; the actor passes pieces on to them, and waits only for those under way when it ends or is flushed, a few
 // milliseconds.
 type packer struct {
-	*core
+	system      *run.System
 	out         packerEdges
 	incarnation int
 	gen         uint64
@@ -41,7 +44,7 @@ type packer struct {
 func (p *packer) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		p.crew = startCrew(p.core)
+		p.crew = startCrew(p.out)
 		if p.incarnation > 0 {
 			p.out.restarted.Send(&restarted{})
 		}
@@ -50,7 +53,7 @@ func (p *packer) Receive(c actor.Context) {
 	case *run.Flush:
 		p.gen = m.Gen
 		p.crew.stop() // nobody reads a slab of an older generation any more
-		p.crew = startCrew(p.core)
+		p.crew = startCrew(p.out)
 		m.Done()
 	case *pack:
 		if m.gen == p.gen {
@@ -63,13 +66,13 @@ func (p *packer) Receive(c actor.Context) {
 
 // crew is goroutines that copy pieces to the device.
 type crew struct {
-	core   *core
+	out    packerEdges
 	pieces chan *pack
 	stop   func() // lets the pieces under way end, and the goroutines with them; it may be called twice
 }
 
-func startCrew(k *core) *crew {
-	w := &crew{core: k, pieces: make(chan *pack, slabCount)}
+func startCrew(out packerEdges) *crew {
+	w := &crew{out: out, pieces: make(chan *pack, place.Slabs)}
 	var running sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), packers) {
 		running.Go(w.work)
@@ -83,17 +86,17 @@ func startCrew(k *core) *crew {
 
 func (w *crew) work() {
 	for m := range w.pieces {
-		m.err = w.upload(m)
-		w.core.wiring.packer.packed.Send(m)
+		m.err = upload(m)
+		w.out.packed.Send(m)
 	}
 }
 
 // upload returns a panic of the device as an error: no supervisor would see it here.
-func (w *crew) upload(m *pack) (err error) {
+func upload(m *pack) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("the device failed on rows from %d on: %v\n%s", m.row, reason, debug.Stack())
 		}
 	}()
-	return w.core.model.Upload(m.ref, m.row, m.data)
+	return m.model.Upload(m.ref, m.row, m.data)
 }

@@ -4,23 +4,28 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/source"
+	"github.com/sluice-ai/sluice/internal/trace"
+	"github.com/sluice-ai/sluice/storage/pin"
 )
 
-// All that the reader accepts, from the uploader: flush, and
+// All that the reader accepts, from uploaders: flush, and
 //
-// read asks for bytes of the model's file in a slab. The same struct returns as the answer, data being the part of
+// read asks for bytes of a file in a slab. The same struct returns as the answer, data being the part of
 // the slab that holds exactly those bytes.
 type read struct {
-	gen   uint64
-	slab  int
-	part  int
-	from  int64
-	bytes int
-	reply run.Edge[read]
-	asked time.Time // when it was passed on to the thread
-	began time.Time // when that passed it on to the disk
+	by     string
+	gen    uint64
+	slab   int
+	source source.Source
+	from   int64
+	bytes  int
+	reply  run.Edge[read]
+	asked  time.Time // when it was passed on to the thread
+	began  time.Time // when that passed it on to the disk
 
 	data []byte
 	err  error
@@ -28,32 +33,37 @@ type read struct {
 
 func (*read) Late() {}
 
-// reader reads the model's files. A thread of its own drives the ring; the actor passes reads on to it and never
+// reader reads the models' files. A thread of its own drives the ring; the actor passes reads on to it and never
 // waits for the disk.
 type reader struct {
-	*core
-	out         readerEdges
+	system      *run.System
+	log         zerolog.Logger
+	slabs       *pin.Arena
+	disk        *trace.Track
+	out         readerUsers
 	incarnation int
-	gen         uint64
+	gens        map[string]uint64 // by uploader
 	io          *ioThread
 }
 
 func (r *reader) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		r.io = startIO(r.core)
-		if r.incarnation > 0 {
-			r.out.restarted.Send(&restarted{})
+		r.io = r.startIO()
+		for _, user := range r.out.restarted {
+			if r.incarnation > 0 {
+				user.Send(&restarted{})
+			}
 		}
 	case *actor.Stopping, *actor.Restarting:
 		r.io.stop()
 	case *run.Flush:
-		r.gen = m.Gen
-		r.io.stop() // what was being read of an older generation is in no slab any more
-		r.io = startIO(r.core)
+		r.gens[m.Of.Id] = m.Gen
+		r.io.stop() // nothing of an older generation is being read any more; what others asked for is answered
+		r.io = r.startIO()
 		m.Done()
 	case *read:
-		if m.gen == r.gen {
+		if m.gen == r.gens[m.by] {
 			m.asked = now()
 			r.io.requests <- m // holds as many as there are slabs: never blocks
 		}

@@ -1,18 +1,16 @@
 package actors
 
 import (
-	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
 )
 
-// All that the engine's root actor accepts: *loaded (device), and
+// All that the house's root actor accepts: *loaded (device), and
 type (
-	// failed, from whoever cannot do its part: the engine cannot serve.
+	// failed, from whoever cannot do its part: the house cannot serve.
 	failed struct{ err error }
 	// shutdown, from the facade: stop the tree in order, then close done.
 	shutdown struct{ done chan struct{} }
@@ -22,52 +20,31 @@ func (*shutdown) Urgent() {}
 
 // root supervises the tree. It starts the actors, and stops them in order: those who ask before those who answer.
 type root struct {
-	*core
-	out      rootEdges
-	health   *health
+	house    *House
+	loaded   map[*guest]bool // whose weights are there
 	stopping *shutdown
 	left     []run.Place // to be stopped, first one first
-}
-
-// health is whether the engine can serve. Any goroutine may read it.
-type health struct {
-	mu    sync.Mutex
-	err   error
-	ready chan struct{} // closed when the model is loaded, or cannot be
-	once  sync.Once
-}
-
-func newHealth() *health { return &health{ready: make(chan struct{})} }
-
-func (h *health) set(err error) {
-	h.mu.Lock()
-	if h.err == nil {
-		h.err = err
-	}
-	h.mu.Unlock()
-	h.once.Do(func() { close(h.ready) })
-}
-
-func (h *health) get() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.err
 }
 
 func (r *root) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		if err := r.start(c); err != nil {
-			r.fail(c, err)
+			r.fail(err)
 		}
 	case *loaded:
-		r.health.set(nil)
+		if r.loaded[m.guest] = true; len(r.loaded) == len(r.house.engines) {
+			r.house.health.set(nil)
+		}
 	case *failed:
-		r.fail(c, m.err)
+		r.fail(m.err)
 	case *shutdown:
 		r.stopping = m
-		p := &r.wiring.places
-		r.left = []run.Place{p.sessions, p.scheduler, p.sampler, p.kv, p.device, p.reader, p.pool}
+		for _, e := range r.house.engines {
+			r.left = append(r.left, e.wiring.model)
+		}
+		w := r.house.wiring
+		r.left = append(r.left, w.device, w.reader, w.pool)
 		r.stopNext(c)
 	case *actor.Terminated:
 		if r.stopping != nil && len(r.left) > 0 && m.Who.Id == r.left[0].Address.Id {
@@ -75,50 +52,76 @@ func (r *root) Receive(c actor.Context) {
 			r.stopNext(c)
 		}
 	default:
-		r.system.Lifecycle(c)
+		r.house.system.Lifecycle(c)
 	}
 }
 
 func (r *root) start(c actor.Context) error {
-	w, at := r.wiring, &r.wiring.places
-	s := &sessions{core: r.core, out: w.sessions, records: make(map[string]*record)}
-	s.supervisor = r.system.Supervisor(s.gaveUp)
-	segments := r.system.Spans().Track(at.device.Address.Id + "/segments")
-	children := []struct {
-		at       run.Place
-		children *run.Supervisor
-		produce  func(incarnation int) actor.Actor
-	}{
-		{at.pool, nil, func(n int) actor.Actor { return &pool{core: r.core, out: w.pool, incarnation: n} }},
-		{at.reader, nil, func(n int) actor.Actor { return &reader{core: r.core, out: w.reader, incarnation: n} }},
-		{at.kv, nil, func(n int) actor.Actor { return &kvOwner{core: r.core, out: w.kv, incarnation: n} }},
-		{at.sampler, nil, func(n int) actor.Actor { return &sampler{core: r.core, out: w.sampler, incarnation: n} }},
-		{at.device, r.system.Supervisor(r.gaveUp),
-			func(n int) actor.Actor {
-				return &device{core: r.core, out: w.device, incarnation: n, spans: segments}
-			}},
-		{at.scheduler, nil,
-			func(n int) actor.Actor { return &scheduler{core: r.core, out: w.scheduler, incarnation: n} }},
-		{at.sessions, s.supervisor, func(int) actor.Actor { return s }},
+	h, w := r.house, r.house.wiring
+	guests := make([]*guest, len(h.engines))
+	for i, e := range h.engines {
+		guests[i] = &guest{index: i, spec: e.spec, out: e.wiring.guest, progress: &e.loaded}
 	}
-	for _, child := range children {
-		if err := r.spawn(c, child.at, child.at.Kind, child.children, child.produce); err != nil {
+	kept := &deviceMemory{guests: guests, spans: h.system.Spans().Track(w.device.Address.Id + "/segments")}
+	children := []child{
+		{at: w.pool, produce: func(n int) actor.Actor {
+			return newPool(h.system, w.poolUsers, n)
+		}},
+		{at: w.reader, produce: func(n int) actor.Actor {
+			return &reader{system: h.system, log: h.log, slabs: h.slabs, out: w.readerUsers, incarnation: n,
+				disk: h.system.Spans().Track(w.reader.Address.Id + "/disk"), gens: map[string]uint64{}}
+		}},
+		{at: w.device, children: h.system.Supervisor(h.gaveUp), produce: func(n int) actor.Actor {
+			return makeDevice(h, kept, n)
+		}},
+	}
+	for _, e := range h.engines {
+		m := &modelActor{engine: e, records: newRecords()}
+		children = append(children, child{at: e.wiring.model, graph: e.wiring.graph, name: "model/" + pathOf(e.Info.Name),
+			children: h.system.Supervisor(e.gaveUp), produce: m.begin})
+	}
+	return spawnAll(c, h.system, w.graph, children)
+}
+
+// child is an actor to be started.
+type child struct {
+	at       run.Place
+	name     string     // by default its kind
+	graph    *run.Graph // by default its parent's
+	children *run.Supervisor
+	produce  func(incarnation int) actor.Actor
+}
+
+func spawnAll(c actor.Context, s *run.System, g *run.Graph, children []child) error {
+	for _, x := range children {
+		if err := spawn(c, s, g, x); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fail makes the engine unhealthy and ends what it was asked for.
-func (r *root) fail(c actor.Context, err error) {
-	r.log.Error().Err(err).Msg("the engine cannot go on")
-	r.health.set(err)
-	r.out.hangUpAll.Send(&hangUpAll{err})
+// spawn starts a child of c's actor.
+func spawn(c actor.Context, s *run.System, g *run.Graph, x child) error {
+	name := x.name
+	if name == "" {
+		name = x.at.Kind
+	}
+	if x.graph != nil {
+		g = x.graph
+	}
+	return s.Spawn(c, run.Spec{
+		Name: name, Capacity: g.Capacity(x.at), Line: x.at.Line, Children: x.children, Produce: x.produce,
+	})
 }
 
-// gaveUp is called by supervision for an actor that keeps failing and that the engine cannot do without.
-func (k *core) gaveUp(child *actor.PID, reason any) {
-	k.wiring.root.failed.Send(&failed{fmt.Errorf("actor %s keeps failing: %v", child.Id, reason)})
+// fail makes the house unhealthy and ends what it was asked for.
+func (r *root) fail(err error) {
+	r.house.log.Error().Err(err).Msg("the engine cannot go on")
+	r.house.health.set(err)
+	for _, e := range r.house.engines {
+		e.wiring.hangUpAll.Send(&hangUpAll{err})
+	}
 }
 
 // stopNext stops the next actor that is still alive; when none is left, the tree is down.

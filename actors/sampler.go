@@ -13,8 +13,10 @@ import (
 // sampler turns the logits of a step into tokens. It accepts flush (scheduler) and *step (device), and keeps
 // nothing between steps: whatever sampling depends on travels with the sequence.
 type sampler struct {
-	*core
+	system      *run.System
 	out         samplerEdges
+	vocab       int
+	kept        *modelMemory
 	incarnation int
 	gen         uint64
 	sample      *sample.Sampler
@@ -23,19 +25,19 @@ type sampler struct {
 func (s *sampler) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		s.sample = sample.NewSampler(s.bound.Vocab)
+		s.sample = sample.NewSampler(s.vocab)
 		if s.incarnation > 0 {
-			s.out.restarted.Send(&restarted{During: s.sampling.Swap(nil)})
+			s.out.restarted.Send(&restarted{During: s.kept.sampling.Swap(nil)})
 		}
 	case *run.Flush:
 		s.gen = m.Gen
 		m.Done()
 	case *step:
 		if m.gen == s.gen && m.compute.Logits != nil {
-			s.sampling.Store(m)
+			s.kept.sampling.Store(m)
 			m.times.sampling = now()
 			s.step(m)
-			s.sampling.Store(nil)
+			s.kept.sampling.Store(nil)
 			m.times.sampled = now()
 			s.out.step.Send(m)
 		}
@@ -48,11 +50,13 @@ func (s *sampler) step(m *step) {
 	row := 0
 	for i, p := range m.parts {
 		q := p.Seq.Owner.(*sequence)
-		logits := m.compute.Logits[row*s.bound.Vocab : (row+p.Wanted)*s.bound.Vocab]
+		logits, first := m.compute.Logits[row*s.vocab:(row+p.Wanted)*s.vocab], row
 		row += p.Wanted
 		m.results[i] = outcome{}
 		switch {
 		case p.Wanted == 0 || q.cancelled.Load():
+		case first < len(m.compute.Draws) && !m.compute.Draws[first].Host: // the device has done it
+			m.results[i] = outcome{Result: sample.Result{ID: m.compute.Drawn[first], State: q.state}}
 		case q.Score:
 			q.rows = append(q.rows[:0], logits...)
 		default:

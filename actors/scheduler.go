@@ -3,10 +3,13 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
@@ -26,17 +29,33 @@ func (*cancel) Urgent() {}
 func (*cancel) Late()   {}
 func (*wake) Late()     {}
 
-// scheduler forms steps, one at a time. What to do is batch.State's decision; this file carries it out.
+// scheduler forms steps, as many as the device takes at a time. What to do is batch.State's decision; this file carries
+// it out.
 type scheduler struct {
-	*core
+	system      *run.System
+	turns       *run.Turns
+	log         zerolog.Logger
 	out         schedulerEdges
+	spec        *spec
+	stats       *stats
+	kept        *modelMemory
 	incarnation int
 	gen         uint64
 	unflushed   run.Waiting
 	state       *batch.State
-	step        *step
-	urgent      bool // a session has news that should not wait: an answer begins or ends
+	ring        []*step // the next one first; those in flight are the last ones
+	shared      *guest  // whose turns it takes with other models'; nil: it is alone
+	waits       bool    // the device may wait for word of it
+	contended   bool    // others wanted the device when the last step ended
+	urgent      bool    // a session has news that should not wait: an answer begins or ends
+	failing     failing
 	pace        pace
+}
+
+// failing is what came back since a step failed: all that was in flight with it is struck together.
+type failing struct {
+	parts []batch.Part
+	err   error // the first one; nil: none failed
 }
 
 func (s *scheduler) Receive(c actor.Context) {
@@ -46,6 +65,7 @@ func (s *scheduler) Receive(c actor.Context) {
 	case *submit:
 		if !m.seq.cancelled.Load() {
 			m.seq.kv = &kvRequest{seq: m.seq}
+			m.seq.Host = m.seq.params.Draw(0).Host
 			s.state.Submit(&m.seq.Seq)
 		}
 	case *cancel:
@@ -61,7 +81,7 @@ func (s *scheduler) Receive(c actor.Context) {
 		}
 	case *stepRing:
 		if m.gen == s.gen {
-			s.step = m.steps[0]
+			s.ring, s.shared = slices.Clone(m.steps), m.shared
 		}
 	case *run.Flushed:
 		if m.Gen == s.gen {
@@ -78,7 +98,7 @@ func (s *scheduler) Receive(c actor.Context) {
 }
 
 func (s *scheduler) start(c actor.Context) {
-	s.state = batch.New(s.limits)
+	s.state = batch.New(s.spec.limits)
 	s.restart(c)
 	if s.incarnation > 0 {
 		s.out.restarted.Send(&restarted{})
@@ -88,8 +108,10 @@ func (s *scheduler) start(c actor.Context) {
 // restart begins a new generation: the KV cache is empty, no step is under way, every sequence is computed again
 // from its tokens.
 func (s *scheduler) restart(c actor.Context) {
-	s.gen = s.generation.Add(1)
+	s.gen = s.kept.generations.Add(1)
 	s.out.step.Reset()
+	s.failing = failing{}
+	s.waits = false // the device forgets this model's turn with its generation
 	s.state.Reset()
 	for _, q := range s.state.Seqs() {
 		h := q.Owner.(*sequence)
@@ -98,39 +120,51 @@ func (s *scheduler) restart(c actor.Context) {
 	s.unflushed = s.out.partners.Flush(s.gen)
 }
 
-// pump sends what the state wants sent now: requests to the KV owner, and the next step when the last one is back.
+// pump sends what the state wants sent now: requests to the KV owner, and steps while the device takes more.
 func (s *scheduler) pump(c actor.Context) {
 	if s.unflushed != 0 {
 		return
 	}
 	s.collectCredit()
 	s.requestKV(c)
-	if s.out.step.Held() > 0 {
-		return
-	}
-	for {
-		m := s.step
+	for s.failing.err == nil && s.out.step.Held() < len(s.ring) {
+		m := s.ring[0]
 		var hopeless *batch.Seq
-		m.parts, hopeless = s.state.Plan(m.compute, m.parts, s.pace.budget(s.limits.Rows))
+		m.parts, hopeless = s.state.Plan(m.compute, m.parts, s.pace.budget(s.spec.limits.Rows, s.contended))
 		if hopeless != nil {
 			s.fail(c, hopeless, errNoBlocks)
 			continue
 		}
-		if len(m.parts) > 0 {
-			s.dispatch(c, m)
-		} else {
-			s.requestKV(c) // planning may have preempted a sequence
-			s.markStarved()
-			s.stats.idle()
+		if len(m.parts) == 0 {
+			s.idle(c)
+			break
 		}
-		break
+		s.dispatch(m)
 	}
 	s.publishStats()
 }
 
+// idle is what there is to do when there is no step to form.
+func (s *scheduler) idle(c actor.Context) {
+	s.requestKV(c) // planning may have preempted a sequence
+	s.markStarved()
+	if s.out.step.Held() > 0 {
+		return
+	}
+	s.stats.idle()
+	if s.waits {
+		s.waits = false
+		s.out.pass.Send(&pass{s.shared})
+	}
+}
+
 var errNoBlocks = errors.New("the KV cache has too few blocks for this sequence alone: start with a larger --ctx")
 
-func (s *scheduler) dispatch(c actor.Context, m *step) {
+func (s *scheduler) dispatch(m *step) {
+	copy(s.ring, s.ring[1:])
+	s.ring[len(s.ring)-1] = m
+	s.waits = s.shared != nil
+	s.draws(m)
 	m.gen, m.err = s.gen, nil
 	m.results = m.results[:len(m.parts)]
 	m.meet.Store(0)
@@ -141,6 +175,23 @@ func (s *scheduler) dispatch(c actor.Context, m *step) {
 	s.turns.BeforeStep(long || s.urgent)
 	s.urgent = false
 	s.out.step.Send(m)
+}
+
+// draws says how the step's tokens are drawn, by a device that draws.
+func (s *scheduler) draws(m *step) {
+	m.compute.Draws = m.compute.Draws[:0]
+	if !s.spec.limits.Draws {
+		return
+	}
+	for i, p := range m.parts {
+		for range p.Wanted {
+			d := backend.Draw{Host: true}
+			if !p.Seq.Score {
+				d = p.Seq.Owner.(*sequence).params.Draw(m.compute.Spans[i].Pos + p.Rows)
+			}
+			m.compute.Draws = append(m.compute.Draws, d)
+		}
+	}
 }
 
 func (s *scheduler) requestKV(c actor.Context) {
@@ -201,20 +252,19 @@ func (s *scheduler) markStarved() {
 // finish takes a step back and gives each sequence its token.
 func (s *scheduler) finish(c actor.Context, m *step) {
 	s.out.step.Give()
+	s.contended = m.contended
 	switch {
-	case errors.Is(m.err, errAbandoned):
-		s.state.Drop(m.parts)
-		s.stats.idle()
+	case s.failing.err != nil || m.err != nil && !errors.Is(m.err, errAbandoned):
+		s.failed(c, m)
 		return
 	case m.err != nil:
-		s.stats.stepFailed()
-		s.log.Error().Err(m.err).Int("sequences", len(m.parts)).Msg("step failed")
-		s.strikeParts(c, m.parts, m.err)
+		s.state.Drop(m.parts)
+		s.stats.idle()
 		return
 	}
 	s.stats.stepDone(m)
 	took := m.times.computed.Sub(m.times.started)
-	s.pace.observe(len(m.compute.Tokens), took, m.slowest(s.bound.Segments))
+	s.pace.observe(len(m.compute.Tokens), took, m.slowest(s.spec.bound.Segments))
 	for i, p := range m.parts {
 		s.state.Advance(p)
 		if s.state.Live(p.Seq) && p.Wanted > 0 {
@@ -244,11 +294,29 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step)
 	s.out.token.At(h.session).Send(m)
 }
 
+// failed takes back a step that failed, or was in flight when another one did. When all are back, they are struck.
+func (s *scheduler) failed(c actor.Context, m *step) {
+	if s.failing.err == nil {
+		s.stats.stepFailed()
+		s.log.Error().Err(m.err).Int("sequences", len(m.parts)).Msg("step failed")
+		s.failing.err = m.err
+	}
+	s.failing.parts = append(s.failing.parts, m.parts...)
+	if s.out.step.Held() == 0 {
+		s.strikeParts(c, s.failing.parts, s.failing.err)
+		s.failing = failing{}
+	}
+}
+
 // strike blames the sequences of a step during which a neighbour died.
 func (s *scheduler) strike(c actor.Context, during *step) {
-	if during != nil && during.gen == s.gen {
-		s.strikeParts(c, during.parts, errors.New("computing it failed twice"))
+	if during == nil || during.gen != s.gen {
+		return
 	}
+	for _, m := range s.ring[len(s.ring)-s.out.step.Held():] {
+		s.failing.parts = append(s.failing.parts, m.parts...)
+	}
+	s.strikeParts(c, s.failing.parts, errors.New("computing it failed twice"))
 }
 
 func (s *scheduler) strikeParts(c actor.Context, parts []batch.Part, cause error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -49,7 +50,11 @@ type record struct {
 // session is the life of one request: it encodes the prompt, submits it, turns tokens into text by the stop rules,
 // tells thinking from the answer, and feeds the stream.
 type session struct {
-	*core
+	system *run.System
+	turns  *run.Turns
+	*spec
+	stats *stats
+	ids   *atomic.Uint64 // of sequences
 	*record
 	out   sessionEdges
 	seq   *sequence
@@ -279,8 +284,8 @@ func (s *session) rows(c actor.Context, m *tokenMessage) {
 }
 
 // encode turns the request's prompt into tokens and checks that they fit.
-func (k *core) encode(r *record) error {
-	p, err := k.promptOf(&r.request)
+func (s *spec) encode(r *record) error {
+	p, err := s.promptOf(&r.request)
 	if err != nil {
 		return err
 	}
@@ -289,17 +294,17 @@ func (k *core) encode(r *record) error {
 		return refuse("the prompt has no tokens: give it some text")
 	}
 	for i, id := range ids {
-		if id < 0 || int(id) >= k.bound.Vocab {
-			return refuse("token %d of the prompt is %d, the vocabulary has 0 to %d", i, id, k.bound.Vocab-1)
+		if id < 0 || int(id) >= s.bound.Vocab {
+			return refuse("token %d of the prompt is %d, the vocabulary has 0 to %d", i, id, s.bound.Vocab-1)
 		}
 	}
 	if r.request.score {
-		if len(ids) > k.ctx {
-			return tooLong("there are %d tokens, the context holds %d: ask for a larger one", len(ids), k.ctx)
+		if len(ids) > s.plan.Context {
+			return tooLong("there are %d tokens, the context holds %d: ask for a larger one", len(ids), s.plan.Context)
 		}
 		r.limit = len(ids)
 	} else {
-		if r.limit, err = limitFor(len(ids), r.request.MaxTokens, k.ctx); err != nil {
+		if r.limit, err = limitFor(len(ids), r.request.MaxTokens, s.plan.Context); err != nil {
 			return err
 		}
 	}

@@ -10,36 +10,41 @@ import (
 
 // All that sessions accepts: *restarted (scheduler), and
 type (
-	// open, from the engine's facade: begin a session for the record.
+	// open, from the engine's facade by way of the model: begin a session for the record.
 	open struct{ record *record }
-	// hangUpAll, from the engine at shutdown: give every request up.
+	// hangUpAll, from the house by way of the model: give every request up.
 	hangUpAll struct{ err error }
 )
 
 func (*hangUpAll) Late() {}
-func (m *open) Refused() { m.record.refuse(ErrClosed) }
+
+// Refused ends the request: there are no sessions, unless they only stopped to be started again.
+func (m *open) Refused() {
+	if !m.record.moving.Load() {
+		m.record.refuse(ErrClosed)
+	}
+}
 
 // sessions supervises one session for each request. Its incarnations share the records, from which the sessions
 // begin again when it restarts.
 type sessions struct {
-	*core
+	engine     *Engine
 	out        sessionsEdges
 	supervisor *run.Supervisor
-	records    map[string]*record // by actor id
-	refusing   error              // why no more sessions are opened
+	records    *records
+	live       map[string]bool // sessions of this incarnation, by id
 }
 
 func (s *sessions) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		for _, r := range s.records {
+		s.live = make(map[string]bool)
+		for _, r := range s.records.all() {
 			r.moving.Store(false)
 			s.open(c, r)
 		}
 	case *actor.Restarting:
-		for _, r := range s.records {
-			r.moving.Store(true)
-		}
+		s.records.move()
 	case *open:
 		s.open(c, m.record)
 	case *restarted:
@@ -47,41 +52,47 @@ func (s *sessions) Receive(c actor.Context) {
 			s.out.restarted.At(child).Send(&restarted{})
 		}
 	case *hangUpAll:
-		s.refusing = m.err
 		for _, child := range c.Children() {
 			s.out.hangUp.At(child).Send(&hangUp{m.err})
 		}
 	case *actor.Terminated:
+		delete(s.live, m.Who.Id)
 		s.supervisor.Forget(m.Who.Id)
-		s.system.Forget(m.Who.Id)
-		if r := s.records[m.Who.Id]; r != nil && !r.moving.Load() {
-			delete(s.records, m.Who.Id)
+		s.engine.house.system.Forget(m.Who.Id)
+		if r := s.records.get(m.Who.Id); r != nil && !r.moving.Load() {
+			s.records.drop(m.Who.Id)
 		}
 	default:
-		s.system.Lifecycle(c)
+		s.engine.house.system.Lifecycle(c)
 	}
 }
 
 func (s *sessions) open(c actor.Context, r *record) {
-	if s.refusing != nil {
-		r.refuse(s.refusing)
+	e, id := s.engine, s.engine.session(r.id).Id
+	if err := s.records.refused(); err != nil {
+		s.records.drop(id)
+		r.refuse(err)
 		return
 	}
-	id := s.wiring.places.sessions.Address.Id + "/" + r.id
-	s.records[id] = r
-	err := s.spawn(c, s.wiring.places.session, r.id, nil, func(int) actor.Actor {
-		return &session{core: s.core, out: s.wiring.session, record: r}
-	})
+	if s.live[id] {
+		return // it was among the records when this incarnation started
+	}
+	s.live[id] = true
+	produce := func(int) actor.Actor {
+		return &session{system: e.house.system, turns: e.house.turns, spec: e.spec, stats: &e.stats, ids: &e.kept.ids,
+			out: e.wiring.sessionEdges, record: r}
+	}
+	err := spawn(c, e.house.system, e.wiring.graph, child{at: e.wiring.session, name: r.id, produce: produce})
 	if err != nil {
-		delete(s.records, id)
-		s.system.Forget(id)
+		s.records.drop(id)
+		e.house.system.Forget(id)
 		r.refuse(err)
 	}
 }
 
 // gaveUp ends the request of a session that keeps failing.
 func (s *sessions) gaveUp(child *actor.PID, reason any) {
-	if r := s.records[child.Id]; r != nil {
+	if r := s.records.get(child.Id); r != nil {
 		r.stream.finish(r.usage, fmt.Errorf("this request cannot be served: its session keeps failing: %v", reason))
 	}
 }

@@ -13,13 +13,13 @@ import (
 func TestSpans(t *testing.T) {
 	e := startFixture(t, fixture, nil)
 	collect(t, begin(t, e, plain([]int32{5, 6, 7}, 3)))
-	require.NoError(t, e.system.Stop(e.wiring.places.scheduler.Address)) // it has handled the last step
+	require.NoError(t, e.house.system.Stop(e.at("scheduler"))) // it has handled the last step
 	segments := map[uint64][]trace.Kind{}
 	within, device, handled := map[uint64]trace.Span{}, map[uint64]trace.Span{}, map[uint64]map[string]int{}
 	tokens, disk := 0, 0
 	for _, s := range e.Spans() {
 		switch {
-		case s.Track == "engine/device/segments":
+		case s.Track == "house/device/segments":
 			require.NotZero(t, s.Step)
 			segments[s.Step] = append(segments[s.Step], s.Kind)
 			if _, ok := within[s.Step]; !ok {
@@ -30,7 +30,7 @@ func TestSpans(t *testing.T) {
 				handled[s.Step] = map[string]int{}
 			}
 			handled[s.Step][s.Track]++
-			if s.Track == "engine/device" {
+			if s.Track == "house/device" {
 				device[s.Step] = s
 			}
 		case s.Kind == trace.Token:
@@ -38,7 +38,7 @@ func TestSpans(t *testing.T) {
 			require.EqualValues(t, tokens, s.Step)
 		case s.Kind == trace.Disk:
 			disk++
-			require.Equal(t, "engine/reader/disk", s.Track)
+			require.Equal(t, "house/reader/disk", s.Track)
 		}
 	}
 	require.Positive(t, disk)
@@ -46,11 +46,11 @@ func TestSpans(t *testing.T) {
 	require.Len(t, segments, 3)
 	for n := uint64(1); n <= 3; n++ {
 		var want []trace.Kind
-		for i := range e.bound.Segments {
-			want = append(want, segmentKinds[e.bound.Segments[i].Kind])
+		for i := range e.spec.bound.Segments {
+			want = append(want, segmentKinds[e.spec.bound.Segments[i].Kind])
 		}
 		require.Equal(t, want, segments[n], "step %d", n)
-		require.Equal(t, map[string]int{"engine/scheduler": 1, "engine/device": 1, "engine/sampler": 1}, handled[n], "step %d", n)
+		require.Equal(t, map[string]int{e.at("scheduler").Id: 1, "house/device": 1, e.at("sampler").Id: 1}, handled[n], "step %d", n)
 		require.LessOrEqual(t, device[n].At, within[n].At)
 		require.Less(t, within[n].At+within[n].Work, device[n].At+device[n].Work)
 	}

@@ -4,26 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/stages/arch"
+	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/batch"
-	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/pin"
+	"github.com/sluice-ai/sluice/storage/uring"
 )
 
-// Config says what an engine runs, and on what. The zero value of a field that has a default stands for it.
-type Config struct {
-	File   *gguf.File     // the model; the engine closes it
-	Device backend.Device // where it runs; the engine closes it
-	Log    zerolog.Logger
-	KV     backend.KVType // default: KVF16
+// Model says which model is run, and how. The zero value of a field that has a default stands for it.
+type Model struct {
+	Name string         // by which it is known; default: as its file says
+	File *gguf.File     // the house closes it
+	KV   backend.KVType // default: KVF16
 
 	// Context is how many positions one request may hold. Default: what the model was trained for, as memory allows.
 	Context int
@@ -35,106 +35,130 @@ type Config struct {
 	Rows int
 	// NoRepack computes from the file's own bytes, where they are mapped: no loading, no memory for weights, slower.
 	NoRepack bool
+}
+
+// HouseConfig says which models are run, and on what.
+type HouseConfig struct {
+	Models []Model        // at least one; of equal names the later ones get a number
+	Device backend.Device // where they run; the house closes it
+	Log    zerolog.Logger
 	// Progress, if set, is called from time to time while weights are loaded, and at the end.
+	Progress func(done, total int64)
+}
+
+// Config is a house of one model.
+type Config struct {
+	Model
+	Device   backend.Device
+	Log      zerolog.Logger
 	Progress func(done, total int64)
 }
 
 const streamCapacity = batch.Window + 2
 
-// Start validates the model, starts the actors, loads the weights and returns when the engine can serve. On an
-// error, File and Device are closed too.
-func Start(ctx context.Context, cfg Config) (*Engine, error) {
-	e, err := prepare(&cfg)
+// Start opens a house of one model. To close its engine closes the house.
+func Start(ctx context.Context, c Config) (*Engine, error) {
+	h, err := Open(ctx, HouseConfig{Models: []Model{c.Model}, Device: c.Device, Log: c.Log, Progress: c.Progress})
 	if err != nil {
-		return nil, errors.Join(err, cfg.Device.Close(), cfg.File.Close())
-	}
-	at := e.wiring.places.engine
-	err = e.system.Start(run.Spec{
-		Name: at.Address.Id, Capacity: e.wiring.graph.Capacity(at), Children: e.system.Supervisor(e.gaveUp),
-		Produce: func(int) actor.Actor { return &root{core: e.core, out: e.wiring.root, health: e.health} },
-	})
-	if err != nil {
-		return nil, errors.Join(err, e.free())
-	}
-	if err := e.await(ctx, cfg.Progress); err != nil {
-		cut, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = e.Close(cut) // the first error says more
 		return nil, err
 	}
-	return e, nil
+	return h.engines[0], nil
+}
+
+// Open validates the models, starts the actors, loads the weights and returns when all can serve. On an error, files
+// and device are closed too.
+func Open(ctx context.Context, c HouseConfig) (*House, error) {
+	h, err := prepare(&c)
+	if err != nil {
+		errs := []error{err, c.Device.Close()}
+		for _, m := range c.Models {
+			errs = append(errs, m.File.Close())
+		}
+		return nil, errors.Join(errs...)
+	}
+	at := h.wiring.house
+	r := &root{house: h, loaded: map[*guest]bool{}}
+	err = h.system.Start(run.Spec{
+		Name: at.Address.Id, Capacity: h.wiring.graph.Capacity(at), Children: h.system.Supervisor(h.gaveUp),
+		Produce: func(int) actor.Actor { return r },
+	})
+	if err != nil {
+		return nil, errors.Join(err, h.free())
+	}
+	if err := h.await(ctx, c.Progress); err != nil {
+		cut, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = h.Close(cut) // the first error says more
+		return nil, err
+	}
+	return h, nil
 }
 
 // prepare does all that can fail before an actor runs.
-func prepare(cfg *Config) (*Engine, error) {
-	k := &core{file: cfg.File, backend: cfg.Device}
-	var err error
-	if k.vocab, err = token.New(&cfg.File.Meta); err != nil {
-		return nil, fmt.Errorf("%s: %w", cfg.File.Name, err)
-	}
-	if k.bound, err = bind(cfg); err != nil {
-		return nil, err
-	}
-	k.groups = k.bound.On(k.bound.All())
-	if have, want := k.vocab.Size(), k.bound.Vocab; have > want {
-		return nil, fmt.Errorf("%s: the vocabulary has %d tokens, but the model computes logits for %d: convert it again",
-			cfg.File.Name, have, want)
-	}
-	if cfg.NoRepack {
-		for _, i := range k.bound.Tensors {
-			k.layout.InPlace = append(k.layout.InPlace, k.file.Bytes(&k.file.Tensors[i]))
+func prepare(c *HouseConfig) (*House, error) {
+	traits := c.Device.Traits()
+	specs := make([]*spec, len(c.Models))
+	asks := make([]place.Ask, len(c.Models))
+	for i := range c.Models {
+		m := &c.Models[i]
+		var err error
+		if specs[i], err = specOf(m); err != nil {
+			return nil, err
 		}
+		asks[i] = place.Ask{Program: specs[i].bound, InPlace: m.NoRepack, KV: m.KV,
+			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows}
 	}
-	if err := k.plan(cfg); err != nil {
-		return nil, err
-	}
-	info, template, err := describe(k)
+	plan, err := place.Make(asks, place.Machine{Memory: mem.Available(), Devices: 1})
 	if err != nil {
 		return nil, err
 	}
-	k.template = template
-	if k.slabs, err = pin.New(slabCount, k.slabBytes); err != nil {
+	for i, s := range specs {
+		s.settle(&plan.Models[i], &c.Models[i], traits)
+	}
+	distinguish(specs)
+	// Reads round outwards to the disk's blocks.
+	slabs, err := pin.New(place.Slabs, plan.Slab+uring.Slack)
+	if err != nil {
 		return nil, err
 	}
-	k.system, k.log = run.NewSystem(cfg.Log), cfg.Log
-	k.turns = run.NewTurns(k.backend.Traits().Crowded, batch.Window/4) // waiting must not use up a client's credit
-	k.wiring = wire(k.system, k.turns)
-	e := &Engine{core: k, Info: info, health: newHealth(), empty: make(chan struct{})}
-	return e, nil
+	return newHouse(c, specs, slabs), nil
 }
 
-// bind records the model's program and finds its weights in the file.
-func bind(cfg *Config) (*ir.Bound, error) {
-	f := cfg.File
-	has := func(name string) bool { _, ok := f.Tensor(name); return ok }
-	program, err := arch.Record(&f.Meta, has, arch.Options{Context: cfg.Context})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name, err)
+// distinguish numbers models of the same name from the second one on: a, a-2, a-3.
+func distinguish(specs []*spec) {
+	taken := map[string]bool{}
+	for _, s := range specs {
+		name := s.info.Name
+		for n := 2; taken[s.info.Name]; n++ {
+			s.info.Name = fmt.Sprintf("%s-%d", name, n)
+		}
+		taken[s.info.Name] = true
 	}
-	tensors := make([]ir.Tensor, len(f.Tensors))
-	for i, t := range f.Tensors {
-		tensors[i] = ir.Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape}
-	}
-	bound, err := ir.Bind(program, tensors)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name, err)
-	}
-	return bound, nil
 }
 
-// await waits until the model is loaded.
-func (e *Engine) await(ctx context.Context, progress func(done, total int64)) error {
+// pathOf is a name as a part of an actor's path.
+func pathOf(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r == '/' || r == 0x7f {
+			return '_'
+		}
+		return r
+	}, name)
+}
+
+// await waits until the models are loaded.
+func (h *House) await(ctx context.Context, progress func(done, total int64)) error {
 	tick := ticker(progress != nil)
 	defer tick.Stop()
 	for {
 		select {
-		case <-e.health.ready:
+		case <-h.health.ready:
 			if progress != nil {
-				progress(e.Loaded())
+				progress(h.Loaded())
 			}
-			return e.health.get()
+			return h.health.get()
 		case <-tick.C:
-			progress(e.Loaded())
+			progress(h.Loaded())
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -15,12 +15,15 @@ import (
 // step is one pass over the model on its way scheduler → device → sampler → scheduler, with its place in the ring of
 // the device's model. It is refilled each time: whoever received it last owns it.
 type step struct {
+	guest   *guest // whose model's it is
 	gen     uint64
 	number  uint64        // of all steps that were planned
 	compute *backend.Step // its logits are nil once the model is closed
 	parts   []batch.Part
 	results []outcome // by part
 	err     error
+
+	contended bool // other models had work for the device when it ended
 
 	meet  atomic.Uint32 // where the device's actor and whoever calls ended find out which of them comes second
 	ended func(error)   // told by the device that nothing of the step runs any more; bound once
@@ -31,10 +34,9 @@ type step struct {
 	}
 }
 
-// newStep makes a step for so many sequences at most. late is called where the device ends
-// it only after left was called.
-func newStep(sequences int, compute *backend.Step, late func(*step)) *step {
-	m := &step{compute: compute, results: make([]outcome, sequences)}
+// newStep makes a step of a guest. late is called where the device ends it only after left was called.
+func newStep(g *guest, compute *backend.Step, late func(*step)) *step {
+	m := &step{guest: g, compute: compute, results: make([]outcome, g.spec.limits.Seqs)}
 	m.ended = func(err error) {
 		if m.err == nil {
 			m.err = err

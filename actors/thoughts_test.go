@@ -49,9 +49,9 @@ func (m scriptedModel) Enqueue(segment int, s *backend.Step) error {
 func saying(t *testing.T, prompt, text string) (e *Engine, r Request) {
 	var script []int32
 	e = startNull(t, nil)
-	before, err := e.vocab.Encode(nil, prompt, token.Options{AddSpecial: true})
+	before, err := e.spec.vocab.Encode(nil, prompt, token.Options{AddSpecial: true})
 	require.NoError(t, err)
-	said, err := e.vocab.Encode(nil, text, token.Options{})
+	said, err := e.spec.vocab.Encode(nil, text, token.Options{})
 	require.NoError(t, err)
 	require.Greater(t, len(said), 5)
 	script = append(before, said...)
@@ -94,7 +94,7 @@ func TestThoughts(t *testing.T) {
 				id := e.named.Load()
 				thought, text := listen(t, s, func(n int) {
 					if n == at {
-						e.system.Crash(e.system.Address(e.wiring.places.sessions.Address.Id + "/" + strconv.FormatUint(id, 10)))
+						e.crash("sessions/" + strconv.FormatUint(id, 10))
 					}
 				})
 				require.Equal(t, c.thought, thought, "dead at %d", at)
@@ -117,11 +117,11 @@ func TestChoicesShareThePrompt(t *testing.T) {
 	}
 	r.Sampling.Seed = 7
 	all := r.Choices(3)
-	first, err := e.promptOf(&all[0])
+	first, err := e.spec.promptOf(&all[0])
 	require.NoError(t, err)
 	for i, c := range all {
 		require.EqualValues(t, 7+i, c.Sampling.Seed)
-		p, err := e.promptOf(&c)
+		p, err := e.spec.promptOf(&c)
 		require.NoError(t, err)
 		require.Same(t, &first.tokens[0], &p.tokens[0])
 		a := collect(t, begin(t, e, c))
@@ -131,7 +131,7 @@ func TestChoicesShareThePrompt(t *testing.T) {
 	room := make([]int32, 8)
 	collect(t, begin(t, e, plain(room[:2], 4)))
 	require.Equal(t, make([]int32, 8), room, "an answer is written beside the prompt, which is others' too")
-	other, err := e.promptOf(&r)
+	other, err := e.spec.promptOf(&r)
 	require.NoError(t, err)
 	require.NotSame(t, &first.tokens[0], &other.tokens[0], "another request has its own")
 

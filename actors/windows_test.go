@@ -12,7 +12,9 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/stages/arch"
+	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/synth"
 )
 
@@ -56,7 +58,7 @@ func TestChunkFreeBeyondWindows(t *testing.T) {
 			}
 			for _, rows := range []int{7, 64} {
 				few := startFixture(t, name, func(c *Config) { tight(c); c.Rows, c.Sequences, c.Blocks = rows, 1, 16 })
-				require.Less(t, slices.Min(few.layout.Blocks), backend.BlocksFor(len(tokens)))
+				require.Less(t, slices.Min(few.spec.layout.Blocks), backend.BlocksFor(len(tokens)))
 				requireSameBits(t, want, score(t, few, tokens), fmt.Sprintf("%d rows a step", rows))
 			}
 		})
@@ -69,9 +71,9 @@ func TestRowAloneBeyondWindows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := alone(t, startFixture(t, name, wide), longPrompts(6), 60)
 			e := startFixture(t, name, tight)
-			require.Len(t, e.layout.Blocks, 2)
-			require.Equal(t, 14, slices.Min(e.layout.Blocks))
-			require.Equal(t, 40, slices.Max(e.layout.Blocks))
+			require.Len(t, e.spec.layout.Blocks, 2)
+			require.Equal(t, 14, slices.Min(e.spec.layout.Blocks))
+			require.Equal(t, 40, slices.Max(e.spec.layout.Blocks))
 			together(t, e, longPrompts(6), want)
 			require.Positive(t, e.Snapshot().KV.Evictions)
 			require.Eventually(t, func() bool { return e.Snapshot().KV.Used == 0 }, 5*time.Second, time.Millisecond)
@@ -155,18 +157,23 @@ func TestWindowedMemory(t *testing.T) {
 			require.NoError(t, err)
 			program, err := arch.Record(c.Meta(test.shape), func(string) bool { return true }, arch.Options{})
 			require.NoError(t, err)
-			k := &core{bound: &ir.Bound{Program: program}}
-			k.layout.KV, k.limits.Rows = backend.KVF16, defaultRows
-			require.NoError(t, k.planKV(&Config{Context: 32768}, test.seqs, 1<<50))
+			types := make([]quant.Type, len(program.Weights))
+			for i := range types {
+				types[i] = quant.F32
+			}
+			ask := place.Ask{Program: &ir.Bound{Program: program, Types: types}, Context: 32768, Sequences: test.seqs}
+			p, err := place.Make([]place.Ask{ask}, place.Machine{Memory: 1 << 50, Devices: 1})
+			require.NoError(t, err)
+			layout := p.Models[0].Parts[0].Layout
 			var bytes, all int64
 			for _, l := range program.KV {
-				bytes += int64(k.layout.Blocks[l.Class]) * int64(k.layout.KV.BlockBytes(l))
-				all += 512 * int64(k.layout.KV.BlockBytes(l))
+				bytes += int64(layout.Blocks[l.Class]) * int64(layout.KV.BlockBytes(l))
+				all += 512 * int64(layout.KV.BlockBytes(l))
 			}
-			t.Logf("%d MiB, %d MiB with all blocks kept; blocks %v", bytes/mib, all/mib, k.layout.Blocks)
+			t.Logf("%d MiB, %d MiB with all blocks kept; blocks %v", bytes/mib, all/mib, layout.Blocks)
 			require.EqualValues(t, test.all, all/mib)
 			require.EqualValues(t, test.mib, bytes/mib)
-			require.Equal(t, test.sequence, slices.Min(k.layout.Blocks))
+			require.Equal(t, test.sequence, slices.Min(layout.Blocks))
 		})
 	}
 }

@@ -98,7 +98,7 @@ func collect(send sender, s actors.Snapshot) {
 	send.count("dead_letters_total", "Messages to actors that were gone.", float64(s.DeadLetters))
 	send.count("unexpected_messages_total", "Messages that their receiver does not list.", float64(s.Unexpected))
 	for _, a := range s.Actors {
-		if strings.HasPrefix(a.ID, sessionPrefix) {
+		if strings.Contains(a.ID, "/sessions/") {
 			continue // they come and go with the requests
 		}
 		send.count("actor_messages_total", "Messages handled.", float64(a.Handled), "actor", a.ID)
@@ -108,9 +108,6 @@ func collect(send sender, s actors.Snapshot) {
 		send.count("actor_busy_seconds_total", "Time spent handling messages.", a.Busy.Seconds(), "actor", a.ID)
 	}
 }
-
-// sessionPrefix begins the names of actors that live as long as a request.
-const sessionPrefix = "engine/sessions/"
 
 // sender makes metrics of values.
 type sender struct {

@@ -61,7 +61,7 @@ func (r *routes) find(path string) target {
 	nowhere := answer.Route{Name: unknown, Public: true, Handle: notFound}
 	for i := range r.dialects {
 		for _, t := range r.dialects[i].Routes {
-			if begin := beginning(t.Path); begin != "/" && strings.HasPrefix(path, begin) {
+			if strings.HasPrefix(path, beginning(t.Path)) {
 				return target{nowhere, &r.dialects[i]}
 			}
 		}

@@ -31,7 +31,7 @@ func TestEndpoints(t *testing.T) {
 	require.Equal(t, 200, status)
 	for _, want := range []string{
 		`sluice_http_requests_total{route="/v1/completions",status="200"} 1`, "sluice_requests_total 1",
-		`sluice_kv_blocks{state="free"}`, `sluice_actor_restarts_total{actor="engine/device"} 0`,
+		`sluice_kv_blocks{state="free"}`, `sluice_actor_restarts_total{actor="house/device"} 0`,
 		`sluice_step_seconds_total{on="compute"}`, "go_goroutines", "process_resident_memory_bytes",
 	} {
 		require.Contains(t, body, want)
@@ -43,13 +43,17 @@ func TestEndpoints(t *testing.T) {
 // TestBusy opens more requests than the engine takes.
 func TestBusy(t *testing.T) {
 	r := start(t, Options{}, nil)
-	for range 2 {
-		go readAll(r.dial(t, "/v1/completions", endless(true, `,"n":128`)))
-	}
+	go readAll(r.dial(t, "/v1/completions", endless(true, `,"n":128`)))
+	go readAll(r.dial(t, "/v1/completions", endless(true, `,"n":126`)))
+	r.open(t, 254)
+	status, body := r.post(t, "/v1/completions", endless(false, `,"n":3`))
+	require.Equal(t, 503, status, body)
+	r.open(t, 254) // all of its choices, or none
+	go readAll(r.dial(t, "/v1/completions", endless(true, `,"n":2`)))
 	r.open(t, 256)
 	answer, err := r.http.Post(r.url+"/v1/completions", "", strings.NewReader(endless(false, "")))
 	require.NoError(t, err)
-	status, body := read(t, answer)
+	status, body = read(t, answer)
 	require.Equal(t, 503, status, body)
 	require.Equal(t, "1", answer.Header.Get("Retry-After"))
 	require.Contains(t, body, "try again later")

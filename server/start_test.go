@@ -77,7 +77,7 @@ func startEngine(t *testing.T, edit func(*actors.Config)) *actors.Engine {
 	require.NoError(t, err)
 	f, err := gguf.Parse(mini.Name, mini.GGUF)
 	require.NoError(t, err)
-	cfg := actors.Config{File: f, Device: device, Context: 4096}
+	cfg := actors.Config{Model: actors.Model{File: f, Context: 4096}, Device: device}
 	if edit != nil {
 		edit(&cfg)
 	}

@@ -1,6 +1,10 @@
 package run
 
-import "github.com/sluice-ai/sluice/internal/trace"
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/internal/trace"
+)
 
 // When a neighbour restarts, messages and answers may be lost with it. Rather than guess which, those who work
 // together start a new generation: one of them sends Flush to its partners, who forget what they held, and answer
@@ -10,6 +14,7 @@ import "github.com/sluice-ai/sluice/internal/trace"
 // Flush starts generation Gen at its receiver, which calls Done when it holds nothing older.
 type Flush struct {
 	Gen   uint64
+	Of    *actor.PID // whose generation it is
 	party uint8
 	reply Edge[Flushed]
 }
@@ -49,18 +54,26 @@ func (m *Flush) Done() { m.reply.Send(&Flushed{Gen: m.Gen, party: m.party}) }
 
 // Partners are the actors that an actor starts generations with, at most 8.
 type Partners struct {
+	of      *actor.PID
 	flush   []Edge[Flush]
 	flushed []Edge[Flushed]
 }
 
 // Partner declares the edges between an actor and those that it starts generations with. At most restarts generations
 // are begun before all have heard of the first.
-func Partner(g *Graph, of Place, restarts int, with ...Place) (p Partners) {
+func Partner(g *Graph, of Place, restarts int, with ...Place) Partners {
+	p := Partners{of: of.Address}
 	for _, w := range with {
-		flush := Connect[Flush](g, of, w, Most(restarts), "one a restart, and restarts are bounded")
-		p.flush = append(p.flush, flush)
-		p.flushed = append(p.flushed, Connect[Flushed](g, w, of, Each(flush), "an answer to each"))
+		p = p.And(g, g, of, restarts, w)
 	}
+	return p
+}
+
+// And adds a partner that stands in another graph than the actor, there.
+func (p Partners) And(there, here *Graph, of Place, restarts int, with Place) Partners {
+	flush := Connect[Flush](there, of, with, Most(restarts), "one a restart, and restarts are bounded")
+	p.flush = append(p.flush, flush)
+	p.flushed = append(p.flushed, Connect[Flushed](here, with, of, Each(flush), "an answer to each"))
 	return p
 }
 
@@ -68,7 +81,7 @@ func Partner(g *Graph, of Place, restarts int, with ...Place) (p Partners) {
 func (p *Partners) Flush(gen uint64) (w Waiting) {
 	for i, to := range p.flush {
 		w |= 1 << i
-		to.Send(&Flush{Gen: gen, party: uint8(i), reply: p.flushed[i]})
+		to.Send(&Flush{Gen: gen, Of: p.of, party: uint8(i), reply: p.flushed[i]})
 	}
 	return w
 }

@@ -67,7 +67,8 @@ func (f *engineFlags) start(ctx context.Context, e *env, edit func(*actors.Confi
 		return nil, fmt.Errorf("SLUICE_CPU: %w", err)
 	}
 	kv, _ := backend.ParseKV(f.KV) // kong has checked it
-	cfg := actors.Config{File: file, Device: device, KV: kv, Context: f.Ctx, NoRepack: f.NoRepack, Log: f.logger(e)}
+	model := actors.Model{File: file, KV: kv, Context: f.Ctx, NoRepack: f.NoRepack}
+	cfg := actors.Config{Model: model, Device: device, Log: f.logger(e)}
 	if edit != nil {
 		edit(&cfg)
 	}

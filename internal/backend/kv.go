@@ -12,6 +12,11 @@ const BlockSize = 64
 // BlocksFor is the number of blocks that hold so many positions.
 func BlocksFor(positions int) int { return (positions + BlockSize - 1) / BlockSize }
 
+// WindowBlocks is how many blocks of a cache class with a window one sequence alone needs to go on for ever, if it asks
+// for so many positions beyond what is computed, and tells of what is computed once a block: what the next row sees
+// comes to that, and parts of blocks at both ends.
+func WindowBlocks(window, ahead int) int { return BlocksFor(window+ahead) + 3 }
+
 // KVType is the element type of the KV cache.
 type KVType uint8
 

@@ -40,13 +40,10 @@ func TestUsageOf(t *testing.T) {
 	require.Equal(t, actors.Usage{Prompt: 20, Cached: 6, Generated: 6}, sum)
 }
 
-// TestOffsets: a token begins where the text of those before it ends, in characters. Where nobody asked,
-// nothing is kept.
+// TestOffsets: a token begins where the text of those before it ends, in characters. Where nobody asked, nothing is
+// kept.
 func TestOffsets(t *testing.T) {
-	f, err := gguf.Parse(mini.Name, mini.GGUF)
-	require.NoError(t, err)
-	v, err := token.New(&f.Meta)
-	require.NoError(t, err)
+	v := miniVocab(t)
 	var ids []int32
 	for id := range int32(v.Size()) { // tokens of whole characters, not all of one byte
 		piece := v.Piece(id)
@@ -80,25 +77,26 @@ func TestOffsets(t *testing.T) {
 // TestProbsOfTheLastToken: a token that ends the answer is no part of it and has no log-probability; the one that
 // completes a stop string has, and so has an end token that was told not to end it.
 func TestProbsOfTheLastToken(t *testing.T) {
-	f, err := gguf.Parse(mini.Name, mini.GGUF)
+	v := miniVocab(t)
+	other, err := v.Encode(nil, "a", token.Options{})
 	require.NoError(t, err)
-	defer f.Close()
-	vocab, err := token.New(&f.Meta)
-	require.NoError(t, err)
-	eog, other := vocab.EOG()[0], int32(-1)
-	for id := range int32(vocab.Size()) {
-		if !vocab.IsEOG(id) && !vocab.IsControl(id) {
-			other = id
-		}
-	}
-	for _, test := range []struct {
+	eog := v.EOG()[0]
+	for _, c := range []struct {
 		token  int32
 		finish actors.Finish
 		want   int
-	}{{other, actors.Running, 1}, {other, actors.Stopped, 1}, {other, actors.Length, 1}, {eog, actors.Stopped, 0},
+	}{{other[0], actors.Running, 1}, {other[0], actors.Stopped, 1}, {other[0], actors.Length, 1}, {eog, actors.Stopped, 0},
 		{eog, actors.Length, 1}, {eog, actors.Running, 1}} {
-		c := &Choice{Probs: true, vocab: vocab}
-		c.add(&actors.Event{HasToken: true, Token: test.token, Finish: test.finish})
-		require.Len(t, c.New.Probs, test.want, "%+v", test)
+		choice := &Choice{vocab: v, Probs: true}
+		choice.add(&actors.Event{HasToken: true, Token: c.token, Finish: c.finish})
+		require.Len(t, choice.New.Probs, c.want, "%+v", c)
 	}
+}
+
+func miniVocab(t *testing.T) *token.Vocab {
+	f, err := gguf.Parse(mini.Name, mini.GGUF)
+	require.NoError(t, err)
+	v, err := token.New(&f.Meta)
+	require.NoError(t, err)
+	return v
 }

@@ -17,10 +17,8 @@ type Class struct {
 	State  bool // a recurrent state: a sequence has one slot, however long it is; snapshots lie in others
 }
 
-// Least is how many blocks of a class with a window one sequence alone needs to go on for ever, if it asks for so many
-// positions beyond what is computed, and tells of what is computed once a block: what the next row sees comes to that,
-// and parts of blocks at both ends.
-func (c Class) Least(ahead int) int { return backend.BlocksFor(c.Window+ahead) + 3 }
+// Least is how many blocks of a class with a window one sequence alone needs: see backend.WindowBlocks.
+func (c Class) Least(ahead int) int { return backend.WindowBlocks(c.Window, ahead) }
 
 // first is the first block that the row at position pos sees.
 func (c Class) first(pos int) int {

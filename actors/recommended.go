@@ -5,9 +5,9 @@ import (
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
-// ownSampling returns the sampling that the model's makers recommend in its metadata (general.sampling.*), where they
+// recommended returns the sampling that the model's makers recommend in its metadata (general.sampling.*), where they
 // do, on top of the usual defaults.
-func ownSampling(m *meta.Map) sample.Params {
+func recommended(m *meta.Map) sample.Params {
 	p := sample.Defaults()
 	float := func(key string, to *float32) {
 		if x, err := m.Float("general.sampling." + key); err == nil {

@@ -1,0 +1,71 @@
+package actors
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// guest is a model on a device. What changes belongs to the device's actor.
+type guest struct {
+	index    int // among the device's
+	spec     *spec
+	out      guestEdges
+	progress *atomic.Int64 // bytes of weights that have arrived
+
+	model    backend.Model
+	steps    []*step // its ring
+	resident bool    // all weights are there
+	gen      uint64  // of its scheduler
+	owed     *run.Flush
+	queue    []*step
+	flying   int // steps that the device works on
+}
+
+// furnish makes a guest whose model was just compiled ready for weights.
+func (g *guest) furnish(d *device) {
+	g.resident, g.gen, g.owed, g.queue, g.flying, g.steps = false, 0, nil, nil, 0, nil
+	for _, s := range g.model.Steps() {
+		g.steps = append(g.steps, newStep(g, s, func(m *step) { d.house.computed.Send(&computed{m}) }))
+	}
+}
+
+// leave closes the model.
+func (g *guest) leave() error {
+	if g.model == nil {
+		return nil
+	}
+	for _, s := range g.model.Steps() { // they may still be on their way to the sampler
+		s.Logits = nil
+	}
+	err := g.model.Close()
+	g.model, g.steps = nil, nil
+	return err
+}
+
+// answer tells the scheduler that its generation has begun, when the weights are there and nothing older runs.
+func (g *guest) answer(d *device) {
+	if g.owed == nil || !g.resident || g.flying > 0 {
+		return
+	}
+	r := &stepRing{gen: g.gen, steps: g.steps}
+	if len(d.kept.guests) > 1 {
+		r.shared = g
+	}
+	g.out.ring.Send(r)
+	g.owed.Done()
+	g.owed = nil
+}
+
+func segmentName(s *ir.Segment) string {
+	switch {
+	case s.Kind == ir.SegEmbed:
+		return "embedding"
+	case s.Layer < 0:
+		return s.Kind.String()
+	}
+	return fmt.Sprintf("layer %d %s", s.Layer, s.Kind)
+}

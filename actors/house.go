@@ -1,0 +1,167 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
+
+	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/storage/pin"
+)
+
+// House is the facade of all that runs: models, and the device, pool and reader that they share. Its methods may be
+// called from any goroutine.
+type House struct {
+	system  *run.System
+	turns   *run.Turns
+	log     zerolog.Logger
+	wiring  *houseWiring
+	health  *health
+	device  backend.Device
+	slabs   *pin.Arena
+	engines []*Engine
+
+	mu      sync.Mutex
+	closing bool
+	open    int           // requests of all models
+	empty   chan struct{} // closed when closing and no request is open
+	closed  sync.Once
+}
+
+func newHouse(c *HouseConfig, specs []*spec, slabs *pin.Arena) *House {
+	h := &House{
+		system: run.NewSystem(c.Log), log: c.Log, device: c.Device, slabs: slabs,
+		health: newHealth(), empty: make(chan struct{}),
+	}
+	h.turns = run.NewTurns(c.Device.Traits().Crowded, batch.Window/4) // waiting must not use up a client's credit
+	h.wiring = wireHouse(h.system, h.turns)
+	for _, s := range specs {
+		path := h.wiring.house.Address.Id + "/model/" + pathOf(s.info.Name)
+		e := &Engine{Info: s.info, house: h, spec: s, health: newHealth(),
+			wiring: wireModel(h.system, h.turns, h.wiring, path, s.layout.Ring())}
+		h.engines = append(h.engines, e)
+	}
+	return h
+}
+
+// Engines are the models of the house, in the order of their configuration.
+func (h *House) Engines() []*Engine { return h.engines }
+
+// Health returns nil while the house can serve, else why it cannot.
+func (h *House) Health() error { return h.health.get() }
+
+// Loaded returns how many bytes of weights have arrived, of how many.
+func (h *House) Loaded() (done, total int64) {
+	for _, e := range h.engines {
+		d, t := e.Loaded()
+		done, total = done+d, total+t
+	}
+	return done, total
+}
+
+// elsewhere says whether an actor is of a model other than e.
+func (h *House) elsewhere(id string, e *Engine) bool {
+	return slices.ContainsFunc(h.engines, func(o *Engine) bool {
+		return o != e && (id == o.wiring.model.Address.Id || strings.HasPrefix(id, o.wiring.model.Address.Id+"/"))
+	})
+}
+
+// enter takes a place in the house for a request, unless it is closing.
+func (h *House) enter() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing {
+		return ErrClosed
+	}
+	h.open++
+	return nil
+}
+
+func (h *House) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.open--; h.open == 0 && h.closing {
+		close(h.empty)
+	}
+}
+
+// Close stops everything: no new requests, those that are open may finish until ctx ends and are cut then; after
+// them the actors in order, and the memory. It returns ctx's error if requests were cut.
+func (h *House) Close(ctx context.Context) error {
+	var err error
+	h.closed.Do(func() { err = h.close(ctx) })
+	return err
+}
+
+func (h *House) close(ctx context.Context) error {
+	h.mu.Lock()
+	h.closing = true
+	if h.open == 0 {
+		close(h.empty)
+	}
+	h.mu.Unlock()
+
+	var cut error
+	select {
+	case <-h.empty:
+	case <-ctx.Done():
+		cut = ctx.Err()
+		for _, e := range h.engines {
+			e.wiring.facade.hangUpAll.Send(&hangUpAll{ErrClosed})
+		}
+		<-h.empty
+	}
+	done := make(chan struct{})
+	h.wiring.shutdown.Send(&shutdown{done})
+	<-done
+	errs := []error{cut, h.system.Stop(h.wiring.house.Address)}
+	h.system.Shutdown()
+	return errors.Join(append(errs, h.free())...)
+}
+
+// free gives back what the tree stood on. No actor is left.
+func (h *House) free() error {
+	errs := []error{h.device.Close(), h.slabs.Close()}
+	for _, e := range h.engines {
+		errs = append(errs, e.spec.file.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// gaveUp is called by supervision for an actor that keeps failing and that the house cannot do without.
+func (h *House) gaveUp(child *actor.PID, reason any) {
+	h.wiring.failed.Send(&failed{fmt.Errorf("actor %s keeps failing: %v", child.Id, reason)})
+}
+
+// health is whether all, or a model, can serve. Any goroutine may read it.
+type health struct {
+	mu    sync.Mutex
+	err   error
+	ready chan struct{} // closed when everything is loaded, or cannot be
+	once  sync.Once
+}
+
+func newHealth() *health { return &health{ready: make(chan struct{})} }
+
+func (h *health) set(err error) {
+	h.mu.Lock()
+	if h.err == nil {
+		h.err = err
+	}
+	h.mu.Unlock()
+	h.once.Do(func() { close(h.ready) })
+}
+
+func (h *health) get() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}

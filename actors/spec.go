@@ -1,0 +1,136 @@
+package actors
+
+import (
+	"fmt"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/arch"
+	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/kv"
+	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// spec is all that is known of a model before anything of it runs. Nobody changes it.
+type spec struct {
+	info     Info
+	file     *gguf.File
+	bound    *ir.Bound
+	vocab    *token.Vocab
+	template *chat.Template
+	plan     place.Model
+	layout   backend.Config // what the device compiles
+	limits   batch.Limits
+}
+
+// Info describes a model.
+type Info struct {
+	Name         string // by which it is known: as asked for, else general.name, or the file's
+	Architecture string
+	Parameters   int64
+	WeightBytes  int64 // of all weights
+	Vocab        int
+	Trained      int           // positions the model was trained for
+	Context      int           // positions one request may hold here
+	KVBytes      int64         // of a position, in all layers
+	Program      *ir.Bound     // what is computed; not to be changed
+	TemplateNote string        // how the chat template was found, if not in the file; for the user
+	Sampling     sample.Params // the model's own defaults, or the usual ones
+}
+
+// specOf finds out about a model all that its file says.
+func specOf(m *Model) (*spec, error) {
+	s := &spec{file: m.File}
+	var err error
+	if s.vocab, err = token.New(&m.File.Meta); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.File.Name, err)
+	}
+	if s.bound, err = bind(m); err != nil {
+		return nil, err
+	}
+	if have, want := s.vocab.Size(), s.bound.Vocab; have > want {
+		return nil, fmt.Errorf("%s: the vocabulary has %d tokens, but the model computes logits for %d: convert it again",
+			m.File.Name, have, want)
+	}
+	return s, s.describe(m.Name)
+}
+
+// bind records the model's program and finds its weights in the file.
+func bind(m *Model) (*ir.Bound, error) {
+	f := m.File
+	has := func(name string) bool { _, ok := f.Tensor(name); return ok }
+	program, err := arch.Record(&f.Meta, has, arch.Options{Context: m.Context})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	tensors := make([]ir.Tensor, len(f.Tensors))
+	for i, t := range f.Tensors {
+		tensors[i] = ir.Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape}
+	}
+	bound, err := ir.Bind(program, tensors)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	return bound, nil
+}
+
+// describe collects what users are told about the model, and finds its chat template.
+func (s *spec) describe(name string) (err error) {
+	m := &s.file.Meta
+	s.info = Info{
+		Name: s.file.Name, Architecture: s.bound.Arch, Vocab: s.bound.Vocab, Trained: s.bound.Context,
+		Sampling: recommended(m), Program: s.bound,
+	}
+	if own, err := m.String("general.name"); err == nil && own != "" {
+		s.info.Name = own
+	}
+	if name != "" {
+		s.info.Name = name
+	}
+	for ref, w := range s.bound.Weights {
+		s.info.Parameters += int64(w.Rows) * int64(w.Cols)
+		s.info.WeightBytes += s.bound.Size(ir.Ref(ref))
+	}
+	source, _ := m.String("tokenizer.chat_template") // a file without one is the next line's matter
+	s.template, s.info.TemplateNote, err = chat.ForModel(source, s.bound.Arch, func(text string) bool {
+		_, ok := s.vocab.Lookup(text)
+		return ok
+	})
+	if err != nil {
+		return fmt.Errorf("%s: tokenizer.chat_template: %w", s.file.Name, err)
+	}
+	return nil
+}
+
+// settle takes over what was planned for the model.
+func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
+	s.plan, s.layout = *p, p.Parts[0].Layout
+	s.layout.Flight = traits.Flight
+	if m.NoRepack {
+		for _, i := range s.bound.Tensors {
+			s.layout.InPlace = append(s.layout.InPlace, s.file.Bytes(&s.file.Tensors[i]))
+		}
+	}
+	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside, Draws: traits.Draws}
+	s.info.Context, s.info.KVBytes = p.Context, place.BlockBytes(s.bound.Program, s.layout.KV)/backend.BlockSize
+}
+
+// classes are the sizes of the KV cache's classes.
+func (s *spec) classes() (all []kv.Class) {
+	for i, class := range s.bound.Classes {
+		all = append(all, kv.Class{Blocks: s.layout.Blocks[i], Window: class.Window})
+	}
+	return all
+}
+
+// bytes is what the homes of the model's weights hold.
+func (s *spec) bytes() (total int64) {
+	for _, h := range s.plan.Homes {
+		total += h.Group.Bytes
+	}
+	return total
+}

@@ -1,0 +1,98 @@
+package batch
+
+import "time"
+
+// Turns decides whose step a device computes next when several models share it: the model's that has had least of the
+// device's time; of equals, the one's that has waited longest. A model that was idle gets no credit for that: it begins
+// with what the busy one has had that had least.
+type Turns struct {
+	models []claim
+	clock  uint64
+}
+
+// claim is one model's.
+type claim struct {
+	stage stage
+	had   time.Duration
+	since uint64 // when it began to wait
+}
+
+// stage is what a model does between two steps.
+type stage uint8
+
+const (
+	idle      stage = iota
+	queued          // it has a step for the device
+	computing       // the device has it
+	thinking        // the next one may follow, or word that there is none
+)
+
+// NewTurns is for so many models.
+func NewTurns(models int) *Turns { return &Turns{models: make([]claim, models)} }
+
+// Wait says that a model has a step for the device.
+func (t *Turns) Wait(model int) {
+	c := &t.models[model]
+	if c.stage == idle {
+		c.had = max(c.had, t.least())
+	}
+	t.clock++
+	c.stage, c.since = queued, t.clock
+}
+
+// least is what the busy model has had that had least; 0 if none is busy.
+func (t *Turns) least() (least time.Duration) {
+	found := false
+	for i := range t.models {
+		if c := &t.models[i]; c.stage != idle && (!found || c.had < least) {
+			least, found = c.had, true
+		}
+	}
+	return least
+}
+
+// Idle says that no step of the model follows for now, or that its step was taken back.
+func (t *Turns) Idle(model int) { t.models[model].stage = idle }
+
+// Took says how long the model's step took; it may have another soon.
+func (t *Turns) Took(model int, d time.Duration) {
+	t.models[model].had += d
+	t.models[model].stage = thinking
+}
+
+// Contended says whether models besides this one have work for the device.
+func (t *Turns) Contended(model int) bool {
+	for i := range t.models {
+		if i != model && t.models[i].stage != idle {
+			return true
+		}
+	}
+	return false
+}
+
+// Next is the model whose step is computed now. There is none if none waits, or if the one whose turn it is has yet to
+// say what follows: that takes it microseconds, and steps of others may take a second.
+func (t *Turns) Next() (model int, ok bool) {
+	best := -1
+	for i := range t.models {
+		if c := &t.models[i]; (c.stage == queued || c.stage == thinking) && (best < 0 || t.before(c, &t.models[best])) {
+			best = i
+		}
+	}
+	if best < 0 || t.models[best].stage == thinking {
+		return 0, false
+	}
+	t.models[best].stage = computing
+	return best, true
+}
+
+// before says whose turn comes first. A model that thinks and has had as much as one that waits does not hold it up.
+func (t *Turns) before(a, b *claim) bool {
+	switch {
+	case a.had != b.had:
+		return a.had < b.had
+	case a.stage != b.stage:
+		return a.stage == queued
+	}
+	return a.since < b.since
+}

@@ -1,0 +1,82 @@
+package place
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// cache is what decides how large a KV cache is.
+type cache struct {
+	program   *ir.Program
+	kv        backend.KVType
+	sequences int // that go on at once, or wait in the prefix tree to be continued, at least
+	ahead     int // positions beyond what is computed that each asks for
+	context   int // blocks of the longest one; 0: as many as a class that keeps all has
+}
+
+// plan fixes the context of a model and the blocks of each cache class. What was not asked for takes at most share
+// bytes; what was asked for, free.
+func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share int64) error {
+	m.Context = a.Context
+	if m.Context <= 0 {
+		m.Context = min(c.program.Context, max(c.fit(share), leastBlocks)*backend.BlockSize)
+	}
+	c.context = backend.BlocksFor(m.Context)
+	blocks := a.Blocks
+	if blocks <= 0 {
+		blocks = min(c.context*c.sequences, c.fit(share))
+	}
+	blocks = max(blocks, c.context)
+	if most := max(c.fit(free), leastBlocks); blocks > most {
+		const mib = 1 << 20
+		return fmt.Errorf("a context of %d tokens needs a KV cache of %d MiB with what else was asked for, %d MiB are "+
+			"available: ask for a context of at most %d tokens", m.Context, c.bytes(blocks)/mib, free/mib,
+			most*c.context/blocks*backend.BlockSize)
+	}
+	for _, class := range c.program.Classes {
+		layout.Blocks = append(layout.Blocks, c.blocks(class.Window, blocks))
+	}
+	m.KV = c.bytes(blocks)
+	return nil
+}
+
+// fit is how many blocks classes that keep all may have so that the whole cache takes no more than so many bytes.
+func (c *cache) fit(bytes int64) int {
+	const beyondAll = 1 << 31
+	return sort.Search(beyondAll, func(blocks int) bool { return c.bytes(blocks+1) > bytes })
+}
+
+// bytes is what the cache takes where classes that keep all have so many blocks.
+func (c *cache) bytes(all int) (bytes int64) {
+	for _, l := range c.program.KV {
+		bytes += int64(c.blocks(c.program.Classes[l.Class].Window, all)) * int64(c.kv.BlockBytes(l))
+	}
+	return bytes
+}
+
+// blocks is the number of blocks of a class with a window, or without (0), where classes that keep all have so many. A
+// sequence holds a window and a little more, however long it is: a class needs that for as many sequences as the others
+// hold contexts, room for one of them to prefill, and never more than the others have.
+func (c *cache) blocks(window, all int) int {
+	if window == 0 {
+		return all
+	}
+	context := c.context
+	if context == 0 {
+		context = all
+	}
+	contexts := max(c.sequences, (all+context-1)/max(context, 1), 1)
+	each := backend.BlocksFor(window) + 2
+	return min(all, backend.WindowBlocks(window, c.ahead)+(contexts-1)*each)
+}
+
+// BlockBytes is what a block of KV holds, in all layers.
+func BlockBytes(p *ir.Program, kv backend.KVType) (bytes int64) {
+	for _, l := range p.KV {
+		bytes += int64(kv.BlockBytes(l))
+	}
+	return bytes
+}

@@ -1,0 +1,154 @@
+package place
+
+import (
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// Tier is a kind of memory that weights can have their home in.
+type Tier uint8
+
+const (
+	Device Tier = iota + 1 // the memory that a device computes from
+	Host                   // the program's own, page-locked
+	Disk                   // the model's file
+)
+
+var tierNames = [...]string{Device: "device", Host: "host", Disk: "disk"}
+
+func (t Tier) String() string { return tierNames[t] }
+
+// Ask is one model and what is asked of it. 0 stands for a default.
+type Ask struct {
+	Program *ir.Bound
+	InPlace bool // weights are used where the file is mapped: nothing is loaded
+	KV      backend.KVType
+
+	Context   int // positions that one request may hold
+	Sequences int // computed at once
+	Blocks    int // of the KV cache
+	Rows      int // of a step, at most
+}
+
+// Machine is what there is to place models on.
+type Machine struct {
+	Memory  int64 // bytes available to KV caches
+	Devices int   // at least 1; the first one computes everything
+}
+
+// Plan is where everything lies.
+type Plan struct {
+	Models []Model
+	Slab   int // bytes through which weights travel; 0: none does
+}
+
+// Model is the plan of one model.
+type Model struct {
+	Context int // positions that one request may hold
+
+	// The bounds of a step and of what runs at once; see batch.Limits.
+	Sequences, Rows, Wanted, Beside int
+
+	Parts []Part // by device
+	Homes []Home // of the groups of all parts
+	KV    int64  // bytes of the cache
+}
+
+// Part is what one device computes of a model.
+type Part struct {
+	Device   int
+	Segments []int          // nil: all
+	Layout   backend.Config // what it is compiled for
+}
+
+// Home is where a group of weights lies when nothing moves.
+type Home struct {
+	Group ir.Group
+	Tier  Tier
+	Part  int // whose device computes it
+	Slot  int // of that part: its own, where every group has one
+}
+
+const (
+	defaultSequences = 32
+	defaultRows      = 512
+	leastBeside      = 16       // prefill rows beside decodes, at least
+	maxLogits        = 64 << 20 // bytes of a step's logits
+	leastBlocks      = 8        // of KV, however little memory there is
+	spareContexts    = 4        // full contexts that the KV cache holds by default, as memory allows
+)
+
+// Make plans the models, all resident on the first device, or says what cannot work and what would. What was not asked
+// for of the KV caches takes a quarter of the memory in all; what was asked for, as much as there is.
+func Make(asks []Ask, m Machine) (*Plan, error) {
+	p := &Plan{}
+	free := m.Memory
+	for i := range asks {
+		model, err := asks[i].plan(free, m.Memory/4/int64(len(asks)))
+		if err != nil {
+			return nil, err
+		}
+		free -= model.KV
+		p.Models = append(p.Models, *model)
+		p.Slab = max(p.Slab, asks[i].slab())
+	}
+	return p, nil
+}
+
+// plan fixes the sizes of one model: its cache gets at most share by default and free if asked.
+func (a *Ask) plan(free, share int64) (*Model, error) {
+	m := &Model{Sequences: or(a.Sequences, defaultSequences)}
+	rows := or(a.Rows, defaultRows)
+	m.Rows = max(rows, m.Sequences)
+	m.Wanted = max(min(rows, maxLogits/4/a.Program.Vocab), m.Sequences)
+	m.Beside = max(rows/4, m.Sequences+leastBeside)
+	layout := backend.Config{KV: a.KV, MaxRows: m.Rows, MaxWanted: m.Wanted}
+	if layout.KV == 0 {
+		layout.KV = backend.KVF16
+	}
+	c := cache{program: a.Program.Program, kv: layout.KV, sequences: min(m.Sequences, spareContexts), ahead: 2 * m.Rows}
+	if err := c.plan(a, m, &layout, free, share); err != nil {
+		return nil, err
+	}
+	m.Parts = []Part{{Layout: layout}}
+	for g, group := range a.Program.On(a.Program.All()) {
+		home := Home{Group: group, Tier: Device, Slot: g}
+		if a.InPlace {
+			home.Tier = Disk
+		}
+		m.Homes = append(m.Homes, home)
+	}
+	return m, nil
+}
+
+func or(n, otherwise int) int {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// Slabs between disk and device: some are filled while others are emptied.
+const (
+	Slabs     = 12
+	fullSlab  = 1 << 20 // bytes, of most models; smaller where the slabs would be more than slabShare of all weights
+	leastSlab = 64 << 10
+	slabShare = 32
+	slabRows  = 64 // a slab holds so many rows of any weight: a multiple of every device's row grain
+)
+
+// slab is how large the slabs are that the model's weights travel in.
+func (a *Ask) slab() int {
+	if a.InPlace {
+		return 0
+	}
+	total := int64(0)
+	for _, g := range a.Program.On(a.Program.All()) {
+		total += g.Bytes
+	}
+	bytes := int(min(max(total/slabShare/Slabs, leastSlab), fullSlab))
+	for ref, w := range a.Program.Weights {
+		bytes = max(bytes, int(a.Program.Size(ir.Ref(ref)))/w.Rows*slabRows)
+	}
+	return bytes
+}
