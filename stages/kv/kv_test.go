@@ -162,3 +162,24 @@ func TestPublishIsCheap(t *testing.T) {
 	}))
 	require.Len(t, c.seqs[1].path, n/backend.BlockSize)
 }
+
+// Of several that computed the same at once, each keeps its block until it closes, whoever closes first.
+func TestManyTwins(t *testing.T) {
+	for _, order := range [][]Seq{{1, 2, 3, 4}, {4, 3, 2, 1}, {2, 1, 4, 3}, {1, 4, 2, 3}} {
+		c := New(Class{Blocks: 4})
+		for id := Seq(1); id <= 4; id++ {
+			_, err := c.Open(id, 0, text("ab"))
+			require.NoError(t, err)
+			require.NoError(t, c.Grow(id, 1, 1))
+		}
+		for id := Seq(1); id <= 4; id++ {
+			require.NoError(t, c.Publish(id, text("a")))
+		}
+		for i, id := range order {
+			require.NoError(t, c.Close(id))
+			require.Equal(t, 3-i, c.Stats().Used)
+		}
+		require.Equal(t, 1, c.Stats().Cached)
+		require.Equal(t, 3, c.Stats().Free)
+	}
+}
