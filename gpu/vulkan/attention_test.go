@@ -244,6 +244,18 @@ func TestAttention(t *testing.T) {
 	}
 }
 
+// TestFewLanes takes the path of devices whose subgroups have eight lanes, and that of small workgroups.
+func TestFewLanes(t *testing.T) {
+	g := open(t)
+	lanes, threads := g.d.Facts.Subgroup.Min, g.d.Facts.Invocations
+	defer func() { g.d.Facts.Subgroup.Min, g.d.Facts.Invocations = lanes, threads }()
+	g.d.Facts.Subgroup.Min, g.d.Facts.Invocations = 8, 128
+	s := newScene(Heads{Query: 4, KV: 2, Features: 128, Dims: 128}, []int{9, 640}, false, 31)
+	s.compute()
+	y, keys, values := s.run(g, true)
+	s.check(g, y, keys, values)
+}
+
 // TestRowAloneAttention compares a row alone with the same row among others, by bits.
 func TestRowAloneAttention(t *testing.T) {
 	g := open(t)

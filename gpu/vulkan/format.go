@@ -60,6 +60,9 @@ func NewMatrix(t quant.Type, rows, cols int, pair bool) (Matrix, error) {
 	return m, nil
 }
 
+// float says whether activations are float32, not quantised.
+func (m *Matrix) float() bool { return formats[m.Type].float }
+
 // kTiles is the tiles of a row.
 func (m *Matrix) kTiles() int { return tiles(m.Cols) }
 

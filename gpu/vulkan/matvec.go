@@ -29,8 +29,8 @@ type MatVec struct {
 	W       *Matrix
 	Columns int
 	Count   uint64 // of a uint32: how many of the columns are there; the others are not stored
-	// X is quantised rows; float32 rows, zero past their end up to whole 256, for float weights; and float32 rows that
-	// are normalised first where Gain is given.
+	// X is quantised rows; for float weights, float32 rows of PaddedWidth values, zero past their end; and float32 rows,
+	// XStride apart, that are normalised first where Gain is given.
 	X       uint64
 	XStride int // of float32 rows, a multiple of 4
 	Gain    uint64
@@ -50,10 +50,13 @@ type MatVec struct {
 // Fits says whether the device has the shared memory for it. The norm needs most: see Norm for one on its own.
 func (k *Kernels) Fits(m *MatVec) bool { return m.shared(k.threads(m)) <= k.d.Facts.Shared }
 
-// threads is one slot of 32 for each segment, within the device's limit.
+// threads is one slot of 32 for each segment, within the device's limits. It is no part of the bits.
 func (k *Kernels) threads(m *MatVec) uint32 {
-	segments := uint32((m.W.kTiles() + m.W.Segment - 1) / m.W.Segment)
-	return 32 * min(segments, k.d.Facts.Invocations/32)
+	slots := min(uint32((m.W.kTiles()+m.W.Segment-1)/m.W.Segment), k.d.Facts.Invocations/32)
+	for slots > 1 && m.shared(32*slots) > k.d.Facts.Shared {
+		slots--
+	}
+	return 32 * slots
 }
 
 func (m *MatVec) tiles() uint32 {
@@ -68,17 +71,20 @@ func (m *MatVec) tiles() uint32 {
 
 // shared is the bytes of shared memory, as matvec.comp says.
 func (m *MatVec) shared(threads uint32) uint32 {
-	columns, k := uint32(m.Columns), uint32(m.W.kTiles()*tileCols)
-	n := threads*m.tiles()*columns*4 + 64
+	n := threads*m.tiles()*uint32(m.Columns)*4 + 64
 	if m.Gain != 0 {
-		n += columns * (k / 8) // sums of blocks
-		if formats[m.W.Type].float {
-			n += columns * k * 4
-		} else {
-			n += columns * k * 5 / 4
-		}
+		n += m.prologue()
 	}
 	return n
+}
+
+// prologue is the bytes that activations take in shared memory, with the sums of their blocks.
+func (m *MatVec) prologue() uint32 {
+	columns, k := uint32(m.Columns), uint32(m.W.kTiles()*tileCols)
+	if m.W.float() {
+		return columns * (k*4 + k/8)
+	}
+	return columns * (k*5/4 + k/8)
 }
 
 func (k *Kernels) checkMatVec(m *MatVec) error {
@@ -89,6 +95,8 @@ func (k *Kernels) checkMatVec(m *MatVec) error {
 		return errors.New("a pair of matrices, and no other, needs a glue")
 	case m.W.Pair && m.tiles() != 2:
 		return errors.New("a pair of matrices is two tiles")
+	case m.W.float() && m.Gain == 0 && m.Columns > 1 && m.XStride != PaddedWidth(m.W.Cols):
+		return fmt.Errorf("rows of activations are %d values apart, want %d", m.XStride, PaddedWidth(m.W.Cols))
 	case m.XStride%4 != 0:
 		return fmt.Errorf("rows of %d values do not begin at multiples of 16 bytes", m.XStride)
 	case !k.Fits(m):
@@ -112,6 +120,8 @@ func (k *Kernels) MatVec(r *vk.Recording, m *MatVec) error {
 		Columns: uint32(m.Columns), Tiles: m.tiles(), Epilogue: uint32(m.Glue)}
 	if m.Gain != 0 {
 		c.Prologue = 1
+	} else if m.Columns == 1 && m.shared(c.Threads)+m.prologue() <= k.d.Facts.Shared {
+		c.Prologue = 2
 	}
 	if m.Bias != 0 {
 		c.Extras |= 1
@@ -134,15 +144,16 @@ func (k *Kernels) MatVec(r *vk.Recording, m *MatVec) error {
 	return nil
 }
 
-// Project is MatVec of normalised rows. The norm is part of it where shared memory has room and few workgroups would
-// repeat it; else scratch takes the normalised rows first: QuantisedBytes each, or PaddedWidth float32.
+// Project is MatVec of normalised rows. The norm is part of it for one row, where shared memory has room and few
+// workgroups would repeat it; else scratch takes the normalised rows first: QuantisedBytes each, or PaddedWidth
+// float32. The bits are the same.
 func (k *Kernels) Project(r *vk.Recording, m MatVec, scratch uint64) error {
 	const mostGroups = 512 // a norm of 4096 costs each of them a µs
-	if m.W.rowTiles()/int(m.tiles()) <= mostGroups && k.Fits(&m) {
+	if m.Columns == 1 && m.W.rowTiles()/int(m.tiles()) <= mostGroups && k.Fits(&m) {
 		return k.MatVec(r, &m)
 	}
 	err := k.Norm(r, &Norm{X: m.X, Y: scratch, Gain: m.Gain, Width: m.W.Cols, XStride: m.XStride,
-		Stride: PaddedWidth(m.W.Cols), Rows: m.Columns, Eps: m.Eps, Quantise: !formats[m.W.Type].float})
+		Stride: PaddedWidth(m.W.Cols), Rows: m.Columns, Eps: m.Eps, Quantise: !m.W.float()})
 	if err != nil {
 		return err
 	}
@@ -186,7 +197,7 @@ func (k *Kernels) Embed(r *vk.Recording, m *Matrix, ids, y uint64, yStride, n in
 	}
 	vk.Use(r, kernel, &shaders.EmbedPush{Weights: m.Address, Ids: ids, Y: y, Width: uint32(m.Cols),
 		YStride: uint32(yStride), Tiles: uint32(m.kTiles())})
-	r.Dispatch(uint32(n), 1, 1)
+	r.Dispatch(uint32((m.Cols+255)/256), uint32(n), 1)
 	return nil
 }
 

@@ -152,6 +152,31 @@ func TestRowAlone(t *testing.T) {
 	}
 }
 
+// TestFewThreads compares workgroups of all sizes that a device may allow, by bits.
+func TestFewThreads(t *testing.T) {
+	g := open(t)
+	limit, shared := g.d.Facts.Invocations, g.d.Facts.Shared
+	defer func() { g.d.Facts.Invocations, g.d.Facts.Shared = limit, shared }()
+	for _, typ := range []quant.Type{quant.Q6_K, quant.F16} {
+		const rows, cols = 64, 1280
+		m, _, _ := g.with(t).matrixOf(typ, rows, cols, 5)
+		x := g.activations(typ, [][]float32{randomRow(cols, 6), randomRow(cols, 7)})
+		var first []float32
+		for _, c := range [][2]uint32{{limit, shared}, {32, shared}, {96, shared}, {128, shared}, {limit, 1100}} {
+			g.d.Facts.Invocations, g.d.Facts.Shared = c[0], c[1]
+			y := g.room(4 * 2 * rows)
+			g.run(func(r *vk.Recording) {
+				require.NoError(t, g.k.MatVec(r, &MatVec{W: &m, Columns: 2, X: x.Address, XStride: cols, Y: y.Address,
+					YStride: rows}))
+			})
+			if first == nil {
+				first = floats(y.Bytes)
+			}
+			require.True(t, g.sameBits(first, floats(y.Bytes)), "%s: %d threads, %d bytes", typ, c[0], c[1])
+		}
+	}
+}
+
 // fma32 is a·b + c rounded once: the exact product and its sum with c in 64 bits, rounded to odd, then to 32 bits.
 func fma32(a, b, c float32) float32 {
 	p, d := float64(a)*float64(b), float64(c)

@@ -5,6 +5,7 @@ package vulkan
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
@@ -24,6 +25,7 @@ type stepShape struct {
 	x, qkv, a, hidden, logits       uint64
 	parts, rowsAt, tables, angles   uint64
 	scratch, ids, best, normWeights uint64
+	stamped                         []string // what each timestamp but the first follows
 }
 
 // stepLayer is a layer's weights and caches.
@@ -36,6 +38,14 @@ type stepLayer struct {
 func eightB(typ quant.Type, rows, depth int) *stepShape {
 	return &stepShape{typ: typ, layers: 32, width: 4096, ffn: 14336, vocabulary: 49152,
 		rows: rows, depth: depth, h: Heads{Query: 32, KV: 8, Features: 128, Dims: 128}, eps: 1e-5}
+}
+
+// shrink makes a shape that a CPU finishes: it shows that the benchmark runs.
+func (s *stepShape) shrink(g *gpu) {
+	if g.d.Facts.Kind == vk.CPU {
+		s.layers, s.width, s.ffn, s.vocabulary, s.depth = 1, 512, 1024, 2048, min(s.depth, 512)
+		s.h = Heads{Query: 4, KV: 2, Features: 128, Dims: 128}
+	}
 }
 
 // prepare gives all of it memory of random bytes. What kernels read as addresses and positions is right.
@@ -99,55 +109,60 @@ func (g *gpu) stepwise(data any) *vk.Buffer {
 	return b
 }
 
+// normed is a mat-vec of the normalised residual stream.
+func (s *stepShape) normed(w *Matrix, y uint64, stride int, glue Glue) MatVec {
+	return MatVec{W: w, Columns: s.rows, X: s.x, XStride: s.width, Gain: s.normWeights, Eps: s.eps, Y: y, YStride: stride,
+		Glue: glue}
+}
+
 // record records the whole step: from ids to ids.
-func (s *stepShape) record(g *gpu, r *vk.Recording) {
-	check := func(err error) {
+func (s *stepShape) record(g *gpu, r *vk.Recording, stamp bool) {
+	s.stamped = nil
+	check := func(name string, err error) {
 		require.NoError(g.t, err)
 		r.Barrier()
+		if stamp {
+			r.Stamp()
+			s.stamped = append(s.stamped, name)
+		}
 	}
 	float := formats[s.typ].float
-	check(g.k.Embed(r, &s.embedding, s.ids, s.x, s.width, s.rows))
+	check("embed", g.k.Embed(r, &s.embedding, s.ids, s.x, s.width, s.rows))
 	heads := (s.h.Query + 2*s.h.KV) * s.h.Features
 	for i := range s.layer {
 		l := &s.layer[i]
-		check(g.k.Project(r, MatVec{W: &l.qkv, Columns: s.rows, X: s.x, XStride: s.width, Gain: s.normWeights, Eps: s.eps,
-			Y: s.qkv, YStride: heads}, s.scratch))
-		check(g.k.Attend(r, &s.h, &Attention{X: s.qkv, Y: s.a, Keys: l.keys, Values: l.values, Parts: s.parts,
+		check("qkv", g.k.Project(r, s.normed(&l.qkv, s.qkv, heads, Store), s.scratch))
+		check("attention", g.k.Attend(r, &s.h, &Attention{X: s.qkv, Y: s.a, Keys: l.keys, Values: l.values, Parts: s.parts,
 			Rows: s.rowsAt, Tables: s.tables, Angles: s.angles, XStride: heads, YStride: s.h.Query * s.h.Features,
 			N: s.rows, Alone: true, Quantise: !float, Scale: float32(1 / math.Sqrt(float64(s.h.Features))),
 			Depth: s.depth - 1}))
-		check(g.k.MatVec(r, &MatVec{W: &l.o, Columns: s.rows, X: s.a, XStride: s.h.Query * s.h.Features,
+		check("o", g.k.MatVec(r, &MatVec{W: &l.o, Columns: s.rows, X: s.a, XStride: s.h.Query * s.h.Features,
 			Y: s.x, YStride: s.width, Residual: s.x}))
 		glue := SwiGLUToInt8
 		if float {
 			glue = SwiGLU
 		}
-		check(g.k.Project(r, MatVec{W: &l.gateUp, Columns: s.rows, X: s.x, XStride: s.width, Gain: s.normWeights, Eps: s.eps,
-			Y: s.hidden, YStride: PaddedWidth(s.ffn), Glue: glue}, s.scratch))
-		check(g.k.MatVec(r, &MatVec{W: &l.down, Columns: s.rows, X: s.hidden, XStride: PaddedWidth(s.ffn), Y: s.x,
+		check("gate, up", g.k.Project(r, s.normed(&l.gateUp, s.hidden, PaddedWidth(s.ffn), glue), s.scratch))
+		check("down", g.k.MatVec(r, &MatVec{W: &l.down, Columns: s.rows, X: s.hidden, XStride: PaddedWidth(s.ffn), Y: s.x,
 			YStride: s.width, Residual: s.x}))
 	}
-	check(g.k.Project(r, MatVec{W: &s.output, Columns: s.rows, X: s.x, XStride: s.width, Gain: s.normWeights, Eps: s.eps,
-		Y: s.logits, YStride: s.vocabulary}, s.scratch))
-	check(g.k.ArgMax(r, s.logits, s.ids, s.best, s.vocabulary, s.vocabulary, s.rows))
+	check("head", g.k.Project(r, s.normed(&s.output, s.logits, s.vocabulary, Store), s.scratch))
+	check("arg-max", g.k.ArgMax(r, s.logits, s.ids, s.best, s.vocabulary, s.vocabulary, s.rows))
 }
 
 // BenchmarkStep is a whole decode step of an 8B shape.
 func BenchmarkStep(b *testing.B) {
 	for _, typ := range []quant.Type{quant.Q4_0, quant.Q4_K, quant.Q8_0, quant.F16, quant.Q6_K} {
-		for _, c := range [][2]int{{1, 512}, {1, 8192}, {2, 512}, {4, 512}, {8, 512}} {
+		for _, c := range [][2]int{{1, 512}, {1, 8192}, {4, 512}, {8, 512}} {
 			b.Run(fmt.Sprintf("%s/rows%d/depth%d", typ, c[0], c[1]), func(b *testing.B) {
 				g := open(b)
 				s := eightB(typ, c[0], c[1])
-				if g.d.Facts.Kind == vk.CPU {
-					s.layers, s.width, s.ffn, s.vocabulary = 1, 512, 1024, 2048
-					s.h = Heads{Query: 4, KV: 2, Features: 128, Dims: 128}
-				}
+				s.shrink(g)
 				s.prepare(g)
 				for range b.N {
 					us := g.times(9, 2, func(r *vk.Recording) {
 						r.Stamp()
-						s.record(g, r)
+						s.record(g, r, false)
 						r.Stamp()
 					})
 					b.ReportMetric(us[0], "µs")
@@ -182,5 +197,38 @@ func BenchmarkAttention(b *testing.B) {
 				b.ReportMetric(float64(depth*4096)/us[0]*float64(len(s.layer))/1e3, "GB/s")
 			}
 		})
+	}
+}
+
+// BenchmarkParts is a decode step with a timestamp after each part: the sum of each kind.
+func BenchmarkParts(b *testing.B) {
+	for _, typ := range []quant.Type{quant.Q4_0, quant.Q8_0, quant.F16} {
+		for _, rows := range []int{1, 4, 8} {
+			b.Run(fmt.Sprintf("%s/rows%d", typ, rows), func(b *testing.B) {
+				g := open(b)
+				s := eightB(typ, rows, 512)
+				s.shrink(g)
+				s.prepare(g)
+				for range b.N {
+					us := g.times(9, 4+5*s.layers, func(r *vk.Recording) {
+						r.Stamp()
+						s.record(g, r, true)
+					})
+					sums := map[string]float64{}
+					for i, name := range s.stamped {
+						sums[name] += us[i]
+					}
+					total := 0.0
+					for name, v := range sums {
+						total += v
+						if name != "embed" && name != "head" && name != "arg-max" {
+							v /= float64(s.layers)
+						}
+						b.ReportMetric(v, "µs-"+strings.ReplaceAll(name, ", ", "-"))
+					}
+					b.ReportMetric(total, "µs")
+				}
+			})
+		}
 	}
 }

@@ -196,11 +196,11 @@ void join(uint q, uint split) {
 	for (uint o = gl_LocalInvocationID.x; o < AT_ONCE * FEATURES; o += THREADS) {
 		uint j = o / FEATURES, d = o % FEATURES;
 		float most = NOTHING;
-		for (uint g = 0; g < GROUPS; g++) {
+		[[unroll]] for (uint g = 0; g < GROUPS; g++) {
 			most = max(most, joinedScores[(j * GROUPS + g) * 2]);
 		}
 		precise float value = 0, sum = 0;
-		for (uint g = 0; g < GROUPS; g++) {
+		[[unroll]] for (uint g = 0; g < GROUPS; g++) {
 			float weight = exp2(joinedScores[(j * GROUPS + g) * 2] - most);
 			sum = fma(weight, joinedScores[(j * GROUPS + g) * 2 + 1], sum);
 			value = fma(weight, joinedValues[(j * GROUPS + g) * FEATURES + d], value);

@@ -9,7 +9,7 @@
 // order of k; the segments' sums in order of k, from 0. So a column alone has the bits of the same column among
 // others, and any device that multiplies and adds as IEEE 754 says has the same bits.
 //
-// Shared memory: COLUMNS·KTILES·320 bytes with a PROLOGUE, and THREADS·TILES·COLUMNS·4 bytes.
+// Shared memory: COLUMNS·KTILES·352 bytes with a PROLOGUE (1056 for F16), and THREADS·TILES·COLUMNS·4 bytes.
 // Subgroups: at least 8 lanes, where something is quantised.
 //
 // variant: matvec_q4_0 -DQ4_0 -DDOT4
@@ -30,7 +30,8 @@ layout(constant_id = 1) const uint KTILES = 1;   // 256 k each
 layout(constant_id = 2) const uint SEGMENT = 1;  // tiles of k
 layout(constant_id = 3) const uint COLUMNS = 1;
 layout(constant_id = 4) const uint TILES = 1;    // of rows at once
-layout(constant_id = 5) const uint PROLOGUE = 0; // 0: x is ready; 1: it is normalised here, and quantised if that is used
+// 0: x is read where it is; 1: it is normalised here, and quantised if that is used; 2: it is copied to shared memory
+layout(constant_id = 5) const uint PROLOGUE = 0;
 layout(constant_id = 6) const uint EPILOGUE = 0; // 0: store; 1: SiLU(gate)·up, store; 2: the same, quantised
 layout(constant_id = 7) const uint EXTRAS = 0;   // 1: add a bias; 2: add a residual; 3: both
 
@@ -44,7 +45,7 @@ layout(push_constant, scalar) uniform Push {
 	Words count;     // columns that are there; 0: all
 	uint rows;       // outputs; of gate and of up, each, for a GLU
 	uint width;      // k as the model has it
-	uint xStride;    // from row to row of x, in 4 bytes
+	uint xStride;    // from row to row of x where PROLOGUE is 1, in 4 bytes; else rows follow each other, padded to K
 	uint yStride;    // of y and residual, in 4 bytes
 	float eps;
 };
@@ -54,20 +55,22 @@ const uint SLOTS = THREADS / 32;
 const uint SEGMENTS = (KTILES + SEGMENT - 1) / SEGMENT;
 const uint ROUNDS = (SEGMENTS + SLOTS - 1) / SLOTS;
 
+const uint WITH = PROLOGUE != 0 ? 1 : 0;
+
 shared float partial[SLOTS * TILES * COLUMNS * 32];
-shared float blockSums[PROLOGUE * COLUMNS * KTILES * 8 + 1];
+shared float blockSums[WITH * COLUMNS * KTILES * 8 + 1];
 
 #include "lib/norm.glsl"
 #include "lib/tile.glsl"
 
 #if defined(F16)
-shared vec4 values[PROLOGUE * COLUMNS * K / 4 + 1];
+shared vec4 values[WITH * COLUMNS * K / 4 + 1];
 
 vec4 xAt(uint column, uint quad) {
 	if (PROLOGUE != 0) {
 		return values[column * (K / 4) + quad];
 	}
-	return Vectors(x).v[column * (xStride / 4) + quad];
+	return Vectors(x).v[column * (K / 4) + quad];
 }
 
 // Four sums, of every fourth k: they are joined at the segment's end.
@@ -78,24 +81,24 @@ float total(Sum s) {
 	return r;
 }
 
-Sum acc[TILES * COLUMNS];
+Sum acc[COLUMNS];
 
 // multiply adds a part, counted from the row's first, to the sums of all columns.
-void multiply(uint t, Packed p, uint part) {
-	[[unroll]] for (uint i = 0; i < 8; i++) {
+void multiply(Packed p, uint part) {
+	[[unroll]] for (uint i = 0; i < WORDS; i++) {
 		vec4 w0 = vec4(unpackHalf2x16(p.q[i].x), unpackHalf2x16(p.q[i].y));
 		vec4 w1 = vec4(unpackHalf2x16(p.q[i].z), unpackHalf2x16(p.q[i].w));
 		[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-			precise vec4 v = acc[t * COLUMNS + c].v;
-			v = fma(w0, xAt(c, part * 16 + 2 * i), v);
-			v = fma(w1, xAt(c, part * 16 + 2 * i + 1), v);
-			acc[t * COLUMNS + c].v = v;
+			precise vec4 v = acc[c].v;
+			v = fma(w0, xAt(c, (part * WORDS + i) * 2), v);
+			v = fma(w1, xAt(c, (part * WORDS + i) * 2 + 1), v);
+			acc[c].v = v;
 		}
 	}
 }
 #else
-shared uvec4 values[PROLOGUE * COLUMNS * K / 16 + 1];
-shared uvec2 scales[PROLOGUE * COLUMNS * K / 32 + 1];
+shared uvec4 values[WITH * COLUMNS * K / 16 + 1];
+shared uvec2 scales[WITH * COLUMNS * K / 32 + 1];
 
 uvec4 xAt(uint column, uint quad) {
 	if (PROLOGUE != 0) {
@@ -115,16 +118,16 @@ struct Sum { float v; };
 Sum zero() { return Sum(0.0); }
 float total(Sum s) { return s.v; }
 
-Sum acc[TILES * COLUMNS];
+Sum acc[COLUMNS];
 
 // multiply adds a part, counted from the row's first, to the sums of all columns.
-void multiply(uint t, Packed p, uint part) {
+void multiply(Packed p, uint part) {
 	[[unroll]] for (uint b = 0; b < BLOCKS; b++) {
 		Block u = unpack(p, part % PARTS, b);
 		uint at = part * BLOCKS + b; // block of the row
 		[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
 			uvec2 s = scaleAt(c, at);
-			acc[t * COLUMNS + c].v = add(acc[t * COLUMNS + c].v, u, xAt(c, 2 * at), xAt(c, 2 * at + 1),
+			acc[c].v = add(acc[c].v, u, xAt(c, 2 * at), xAt(c, 2 * at + 1),
 				uintBitsToFloat(s.x), bitfieldExtract(int(s.y), 0, 16), int(s.y) >> 16);
 		}
 	}
@@ -133,15 +136,23 @@ void multiply(uint t, Packed p, uint part) {
 
 // prologue normalises x: eight lanes for 32 values.
 void prologue() {
-	uint lane = gl_LocalInvocationID.x % 8, first = gl_LocalInvocationID.x / 8;
-	for (uint c = 0; c < COLUMNS; c++) {
-		sumSquares(x + 4ul * (c * xStride), c * (K / 32));
+	uint lane = gl_LocalInvocationID.x % 8;
+	readGain();
+	[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+		read(c, x + 4ul * (c * xStride));
+	}
+	[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+		sumSquares(c);
 	}
 	barrier();
-	for (uint c = 0; c < COLUMNS; c++) {
-		float scale = normScale(c * (K / 32));
-		for (uint b = first; b < K / 32; b += THREADS / 8) {
-			vec4 v = normed(x + 4ul * (c * xStride), b * 32 + lane * 4, scale);
+	[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+		float scale = normScale(c);
+		[[unroll]] for (uint i = 0; i < EACH; i++) {
+			uint b = own(i);
+			if (b >= K / 32) {
+				break;
+			}
+			vec4 v = normed(c, i, scale);
 #if defined(F16)
 			values[c * (K / 4) + b * 8 + lane] = v;
 #else
@@ -152,6 +163,25 @@ void prologue() {
 			}
 #endif
 		}
+	}
+	barrier();
+}
+
+// stage copies x as it is.
+void stage() {
+	for (uint c = 0; c < COLUMNS; c++) {
+#if defined(F16)
+		for (uint i = gl_LocalInvocationID.x; i < K / 4; i += THREADS) {
+			values[c * (K / 4) + i] = Vectors(x).v[c * (K / 4) + i];
+		}
+#else
+		for (uint i = gl_LocalInvocationID.x; i < K / 16; i += THREADS) {
+			values[c * (K / 16) + i] = Quads(x).v[c * (K * 5 / 64) + i];
+		}
+		for (uint i = gl_LocalInvocationID.x; i < K / 32; i += THREADS) {
+			scales[c * (K / 32) + i] = Pairs(x).v[c * (K * 5 / 32) + K / 8 + i];
+		}
+#endif
 	}
 	barrier();
 }
@@ -190,9 +220,9 @@ float joined(float sum, uint round, uint t, uint o) {
 	return s;
 }
 
-// loadPart takes a part of a row tile, counted from the row's first.
-Packed loadPart(uint rowTile, uint part, uint lane) {
-	return load(weights, (rowTile * KTILES + part / PARTS) * TILE, lane, part % PARTS);
+// loadPart takes a part of a row tile, counted from the row's first. Beyond the last tile of rows it takes the last.
+Packed loadPart(uint rowTile, uint rowTiles, uint part, uint lane) {
+	return load(weights, (min(rowTile, rowTiles - 1) * KTILES + part / PARTS) * TILE, lane, part % PARTS);
 }
 
 void main() {
@@ -202,9 +232,13 @@ void main() {
 	const uint OUTPUTS = (COLUMNS * 32 + THREADS - 1) / THREADS; // of a thread
 	bool ready = PROLOGUE == 0;
 	for (uint tile = gl_WorkGroupID.x * TILES; tile < rowTiles; tile += gl_NumWorkGroups.x * TILES) {
-		Packed next = loadPart(tile, min(slot * SEGMENT, KTILES - 1) * PARTS, lane);
+		Packed next = loadPart(tile, rowTiles, min(slot * SEGMENT, KTILES - 1) * PARTS, lane);
 		if (!ready) {
-			prologue();
+			if (PROLOGUE == 1) {
+				prologue();
+			} else {
+				stage();
+			}
 			ready = true;
 		}
 		float sum[OUTPUTS * TILES];
@@ -213,24 +247,24 @@ void main() {
 		}
 		[[unroll]] for (uint round = 0; round < ROUNDS; round++) {
 			uint from = (round * SLOTS + slot) * SEGMENT * PARTS, to = min(from + SEGMENT * PARTS, KTILES * PARTS);
-			[[unroll]] for (uint i = 0; i < TILES * COLUMNS; i++) {
-				acc[i] = zero();
-			}
-			[[unroll]] for (uint t = 0; t < TILES; t++) {
+			for (uint t = 0; t < TILES; t++) {
+				[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+					acc[c] = zero();
+				}
 				for (uint i = from; i < to; i++) {
 					Packed p = next;
 					if (i + 1 < to) {
-						next = loadPart(tile + t, i + 1, lane);
+						next = loadPart(tile + t, rowTiles, i + 1, lane);
 					} else if (t + 1 < TILES) {
-						next = loadPart(min(tile + t + 1, rowTiles - 1), from, lane);
+						next = loadPart(tile + t + 1, rowTiles, from, lane);
 					} else if (round + 1 < ROUNDS) {
-						next = loadPart(tile, min(from + SLOTS * SEGMENT * PARTS, KTILES * PARTS - 1), lane);
+						next = loadPart(tile, rowTiles, min(from + SLOTS * SEGMENT * PARTS, KTILES * PARTS - 1), lane);
 					}
-					multiply(t, p, i);
+					multiply(p, i);
 				}
-			}
-			[[unroll]] for (uint i = 0; i < TILES * COLUMNS; i++) {
-				partial[(slot * TILES * COLUMNS + i) * 32 + lane] = total(acc[i]);
+				[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+					partial[((slot * TILES + t) * COLUMNS + c) * 32 + lane] = total(acc[c]);
+				}
 			}
 			barrier();
 			[[unroll]] for (uint i = 0; i < OUTPUTS; i++) {

@@ -30,17 +30,26 @@ void main() {
 	}
 	uint head = at / FEATURES, d = at % FEATURES, n = splits(rows.v[r].position);
 	uint from = (r * HEADS + head) * MAXSPLITS * (FEATURES + 4);
+	// All parts are loaded at once: one after the other would wait for memory as often.
+	float best[MAXSPLITS], sums[MAXSPLITS];
+	vec4 values[MAXSPLITS];
+	[[unroll]] for (uint s = 0; s < MAXSPLITS; s++) {
+		uint part = from + s * (FEATURES + 4);
+		bool there = s < n;
+		best[s] = there ? parts.v[part + FEATURES] : -1e30;
+		sums[s] = there ? parts.v[part + FEATURES + 1] : 0.0;
+		values[s] = there ? Vectors(uint64_t(parts)).v[(part + d) / 4] : vec4(0);
+	}
 	float most = uint64_t(sinks) == 0 ? -1e30 : sinks.v[head];
-	for (uint s = 0; s < n; s++) {
-		most = max(most, parts.v[from + s * (FEATURES + 4) + FEATURES]);
+	[[unroll]] for (uint s = 0; s < MAXSPLITS; s++) {
+		most = max(most, best[s]);
 	}
 	precise float sum = uint64_t(sinks) == 0 ? 0.0 : exp2(sinks.v[head] - most);
 	precise vec4 v = vec4(0);
-	for (uint s = 0; s < n; s++) {
-		uint part = from + s * (FEATURES + 4);
-		float weight = exp2(parts.v[part + FEATURES] - most);
-		sum = fma(weight, parts.v[part + FEATURES + 1], sum);
-		v = fma(vec4(weight), Vectors(uint64_t(parts)).v[(part + d) / 4], v);
+	[[unroll]] for (uint s = 0; s < MAXSPLITS; s++) {
+		float weight = s < n ? exp2(best[s] - most) : 0.0;
+		sum = fma(weight, sums[s], sum);
+		v = fma(vec4(weight), values[s], v);
 	}
 	v = v / sum;
 	if (QUANTISE == 0) {

@@ -25,24 +25,28 @@ layout(push_constant, scalar) uniform Push {
 	float eps;
 };
 
-const uint K = KTILES * 256;
+const uint K = KTILES * 256, COLUMNS = 1;
 shared float blockSums[K / 32];
 #include "lib/norm.glsl"
 
 void main() {
 	uint lane = gl_LocalInvocationID.x % 8, row = gl_WorkGroupID.x;
-	uint64_t from = x + 4ul * (row * xStride);
 	float scale = 1.0;
+	read(0, x + 4ul * (row * xStride));
 	if (NORM != 0) {
-		sumSquares(from, 0);
+		readGain();
+		sumSquares(0);
 		barrier();
 		scale = normScale(0);
 	}
-	for (uint b = gl_LocalInvocationID.x / 8; b < K / 32; b += THREADS / 8) {
-		uint at = b * 32 + lane * 4;
-		vec4 v = NORM != 0 ? normed(from, at, scale) : input4(from, at);
+	[[unroll]] for (uint i = 0; i < EACH; i++) {
+		uint b = own(i);
+		if (b >= K / 32) {
+			break;
+		}
+		vec4 v = NORM != 0 ? normed(0, i, scale) : held[i];
 		if (QUANTISE == 0) {
-			Vectors(y).v[(row * yStride + at) / 4] = v;
+			Vectors(y).v[(row * yStride + b * 32) / 4 + lane] = v;
 			continue;
 		}
 		Quantised q = quantise8(v);

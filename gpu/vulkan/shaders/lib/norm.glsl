@@ -16,34 +16,57 @@ vec4 input4(uint64_t row, uint at) {
 	return v;
 }
 
-// sumSquares sets blockSums[at…] to the sums of a row's blocks. A barrier must follow.
-void sumSquares(uint64_t row, uint at) {
-	uint lane = gl_LocalInvocationID.x % 8;
-	for (uint b = gl_LocalInvocationID.x / 8; b < K / 32; b += THREADS / 8) {
-		vec4 v = input4(row, b * 32 + lane * 4);
+// A thread has four values of every THREADS/8th block, from its own on: EACH at most, of each of COLUMNS rows.
+const uint EACH = (K / 32 + THREADS / 8 - 1) / (THREADS / 8);
+vec4 held[COLUMNS * EACH];
+vec4 gains[EACH];
+
+// own is the number of this thread's i-th block. It may be beyond the last.
+uint own(uint i) { return gl_LocalInvocationID.x / 8 + i * (THREADS / 8); }
+
+// read loads this thread's values of a row.
+void read(uint column, uint64_t row) {
+	[[unroll]] for (uint i = 0; i < EACH; i++) {
+		held[column * EACH + i] = input4(row, own(i) * 32 + gl_LocalInvocationID.x % 8 * 4);
+	}
+}
+
+void readGain() {
+	[[unroll]] for (uint i = 0; i < EACH; i++) {
+		gains[i] = input4(uint64_t(gain), own(i) * 32 + gl_LocalInvocationID.x % 8 * 4);
+	}
+}
+
+// sumSquares sets blockSums to the sums of a row's blocks. A barrier must follow.
+void sumSquares(uint column) {
+	[[unroll]] for (uint i = 0; i < EACH; i++) {
+		if (own(i) >= K / 32) {
+			break;
+		}
+		vec4 v = held[column * EACH + i];
 		precise float s = v.x * v.x;
 		s = fma(v.y, v.y, s);
 		s = fma(v.z, v.z, s);
 		s = fma(v.w, v.w, s);
 		s = sum8(s);
-		if (lane == 0) {
-			blockSums[at + b] = s;
+		if (gl_LocalInvocationID.x % 8 == 0) {
+			blockSums[column * (K / 32) + own(i)] = s;
 		}
 	}
 }
 
 // normScale is what the row is multiplied by.
-float normScale(uint at) {
+float normScale(uint column) {
 	precise float s = 0;
 	for (uint b = gl_LocalInvocationID.x % 8; b < K / 32; b += 8) {
-		s = s + blockSums[at + b];
+		s = s + blockSums[column * (K / 32) + b];
 	}
 	precise float scale = 1.0 / sqrt(sum8(s) / float(width) + eps);
 	return scale;
 }
 
 // normed is four values of the result.
-vec4 normed(uint64_t row, uint at, float scale) {
-	precise vec4 v = input4(row, at) * scale * input4(uint64_t(gain), at);
+vec4 normed(uint column, uint i, float scale) {
+	precise vec4 v = held[column * EACH + i] * scale * gains[i];
 	return v;
 }

@@ -26,18 +26,23 @@ const uint NQ = 8, TILE = 13 * 32 + 4;
 const uint NQ = 32, TILE = 32 * 32;
 #endif
 
-// A lane takes a tile in parts of eight words, which fit its registers; BLOCKS are the blocks of 32 of a part.
-const uint PARTS = NQ / 8, BLOCKS = 8 / PARTS;
+// A lane takes a tile in parts of a few words, so that what it computes with and what it loads meanwhile fit its
+// registers; BLOCKS are the blocks of 32 of a part.
+#if defined(F16)
+const uint WORDS = 8, PARTS = NQ / WORDS;
+#else
+const uint WORDS = 4, PARTS = NQ / WORDS, BLOCKS = 8 / PARTS;
+#endif
 
 struct Packed {
-	uvec4 q[8];
+	uvec4 q[WORDS];
 #if !defined(F16)
 	uvec4 scales;
 #endif
 #if defined(Q4_K)
 	uint d;
 #elif defined(Q6_K)
-	uvec2 high[8];
+	uvec2 high[BLOCKS];
 	uint d;
 #endif
 };
@@ -45,13 +50,13 @@ struct Packed {
 // load takes a part of a row of the tile that begins at 16-byte word at.
 Packed load(Quads w, uint at, uint row, uint part) {
 	Packed p;
-	[[unroll]] for (uint i = 0; i < 8; i++) {
-		p.q[i] = w.v[at + (part * 8 + i) * 32 + row];
+	[[unroll]] for (uint i = 0; i < WORDS; i++) {
+		p.q[i] = w.v[at + (part * WORDS + i) * 32 + row];
 	}
 #if defined(Q6_K)
 	Pairs high = Pairs(uint64_t(w) + uint64_t(at + 8 * 32) * 16);
-	[[unroll]] for (uint i = 0; i < 8; i++) {
-		p.high[i] = high.v[i * 32 + row];
+	[[unroll]] for (uint i = 0; i < BLOCKS; i++) {
+		p.high[i] = high.v[(part * BLOCKS + i) * 32 + row];
 	}
 	p.scales = w.v[at + 12 * 32 + row];
 	p.d = uint(Halves(uint64_t(w) + uint64_t(at + 13 * 32) * 16).v[row]);
@@ -88,16 +93,17 @@ Block unpack(Packed p, uint part, uint b) {
 	u.scale = fromHalf(p.scales[(part * BLOCKS + b) / 2] >> (b % 2) * 16);
 #elif defined(Q4_K)
 	vec2 d = unpackHalf2x16(p.d);
-	u.scale = d.x * float(byteOf(p.scales, b));
-	u.low = d.y * float(byteOf(p.scales, 8 + b));
+	u.scale = d.x * float(byteOf(p.scales, part * BLOCKS + b));
+	u.low = d.y * float(byteOf(p.scales, 8 + part * BLOCKS + b));
 #elif defined(Q6_K)
 	// Words 0 and 1 of lo and hi take their pairs from high.x, 2 and 3 from high.y.
 	uvec4 pairs = uvec4(p.high[b].x, p.high[b].x >> 2, p.high[b].y, p.high[b].y >> 2);
 	u.lo |= (pairs & 0x03030303u) << 4;
 	u.hi |= pairs & 0x30303030u;
 	u.scale = fromHalf(p.d);
-	u.s0 = bitfieldExtract(int(p.scales[b / 2]), int(b % 2) * 16, 8);
-	u.s1 = bitfieldExtract(int(p.scales[b / 2]), int(b % 2) * 16 + 8, 8);
+	int s = int(p.scales[(part * BLOCKS + b) / 2]);
+	u.s0 = bitfieldExtract(s, int(b % 2) * 16, 8);
+	u.s1 = bitfieldExtract(s, int(b % 2) * 16 + 8, 8);
 #endif
 	return u;
 }
