@@ -71,7 +71,7 @@ func (f function) call(args ...uint64) Result {
 	return Result(int32(C.sluice_call(C.u64(f), (*C.u64)(&a[0]))))
 }
 
-// word is call for functions that return 64 bits.
+// word is call for functions that return 64 bits, or nothing.
 func (f function) word(args ...uint64) uint64 {
 	var a [10]uint64
 	copy(a[:], args)

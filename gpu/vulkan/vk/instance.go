@@ -99,9 +99,8 @@ func (l *Library) version() Version {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	v := new(Version)
-	*v = version(1, 0)
-	if f := l.function("vkEnumerateInstanceVersion"); f != 0 {
-		f.call(address(&pin, v))
+	if f := l.function("vkEnumerateInstanceVersion"); f == 0 || f.call(address(&pin, v)) < 0 {
+		return version(1, 0)
 	}
 	return *v
 }
@@ -160,9 +159,13 @@ func (l *Library) hasValidation() bool {
 	defer pin.Unpin()
 	f := l.function("vkEnumerateInstanceLayerProperties")
 	n := new(uint32)
-	f.call(address(&pin, n), 0)
+	if f.call(address(&pin, n), 0) < 0 {
+		return false
+	}
 	layers := make([]layerProperties, *n)
-	f.call(address(&pin, n), slice(&pin, layers))
+	if f.call(address(&pin, n), slice(&pin, layers)) < 0 {
+		return false
+	}
 	return slices.ContainsFunc(layers[:min(int(*n), len(layers))], func(p layerProperties) bool {
 		return cString(p.name[:]) == validationLayer
 	})
@@ -183,7 +186,7 @@ func (l *Library) Messages() []string {
 // its functions for the whole process.
 func (l *Library) Close() error {
 	if l.messager != 0 {
-		l.f.destroyMessenger.call(number(l.instance), l.messager, 0)
+		l.f.destroyMessenger.word(number(l.instance), l.messager, 0)
 		l.messager = 0
 	}
 	if number(l.instance) != 0 {

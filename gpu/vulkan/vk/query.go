@@ -124,10 +124,14 @@ func (p *Physical) queryExtensions() {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	n := new(uint32)
-	p.library.f.extensions.call(number(p.handle), 0, address(&pin, n), 0)
-	all := make([]extensionProperties, *n)
-	p.library.f.extensions.call(number(p.handle), 0, address(&pin, n), slice(&pin, all))
 	p.extensions = map[string]bool{}
+	if p.library.f.extensions.call(number(p.handle), 0, address(&pin, n), 0) < 0 {
+		return
+	}
+	all := make([]extensionProperties, *n)
+	if p.library.f.extensions.call(number(p.handle), 0, address(&pin, n), slice(&pin, all)) < 0 {
+		return
+	}
 	for i := range all {
 		p.extensions[cString(all[i].name[:])] = true
 	}
@@ -154,7 +158,7 @@ func (p *Physical) queryProperties() {
 	core, p11 := &properties2{head: head{kind: isProperties2}}, &properties11{head: head{kind: isProperties11}}
 	p12, p13 := &properties12{head: head{kind: isProperties12}}, &properties13{head: head{kind: isProperties13}}
 	hostMemory := &hostMemoryProperties{head: head{kind: isHostMemory}}
-	p.library.f.properties.call(number(p.handle), address(&pin, core))
+	p.library.f.properties.word(number(p.handle), address(&pin, core))
 	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(core.properties[at:]) }
 	f := &p.Facts
 	f.API, f.Vendor, f.Device, f.Kind = Version(u32(atAPI)), u32(atVendor), u32(atDevice), Kind(u32(atKind))
@@ -169,7 +173,7 @@ func (p *Physical) queryProperties() {
 	if p.extensions["VK_EXT_external_memory_host"] {
 		p13.next = address(&pin, hostMemory)
 	}
-	p.library.f.properties.call(number(p.handle), address(&pin, core))
+	p.library.f.properties.word(number(p.handle), address(&pin, core))
 	f.DeviceUUID, f.DriverUUID = p11.deviceUUID, p11.driverUUID
 	f.MaxAllocation, f.MaxBuffer, f.HostAlignment = p11.maxAllocation, p13.maxBuffer, hostMemory.alignment
 	f.Driver = strings.TrimSpace(cString(p12.driverName[:]) + " " + cString(p12.driverInfo[:]))
@@ -183,7 +187,7 @@ func (p *Physical) queryFeatures() {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	all := new(features)
-	p.library.f.features.call(number(p.handle), all.chain(&pin, p.extensions["VK_KHR_cooperative_matrix"]))
+	p.library.f.features.word(number(p.handle), all.chain(&pin, p.extensions["VK_KHR_cooperative_matrix"]))
 	has := &p.Facts.Has
 	for _, f := range flags {
 		if f.has != nil {
@@ -203,7 +207,7 @@ func (p *Physical) queryMemory() {
 	if p.Facts.Has.Budget {
 		m.next = address(&pin, budget)
 	}
-	p.library.f.memory.call(number(p.handle), address(&pin, m))
+	p.library.f.memory.word(number(p.handle), address(&pin, m))
 	p.Facts.Heaps, p.Facts.MemoryTypes = nil, nil
 	for i, h := range m.heaps[:m.heapCount] {
 		heap := Heap{Size: h.size, Budget: h.size, Local: h.flags&1 != 0}
@@ -228,9 +232,9 @@ func (p *Physical) queryQueues() {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	n := new(uint32)
-	p.library.f.queues.call(number(p.handle), address(&pin, n), 0)
+	p.library.f.queues.word(number(p.handle), address(&pin, n), 0)
 	all := make([]queueFamilyProperties, *n)
-	p.library.f.queues.call(number(p.handle), address(&pin, n), slice(&pin, all))
+	p.library.f.queues.word(number(p.handle), address(&pin, n), slice(&pin, all))
 	for _, q := range all {
 		p.Facts.Queues = append(p.Facts.Queues, QueueFamily{Count: q.count, Graphics: q.flags&1 != 0,
 			Compute: q.flags&2 != 0, Transfer: q.flags&7 != 0, StampBits: q.stampBits})
@@ -245,12 +249,16 @@ func (p *Physical) queryMatrices() {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	n := new(uint32)
-	p.library.f.matrices.call(number(p.handle), address(&pin, n), 0)
+	if p.library.f.matrices.call(number(p.handle), address(&pin, n), 0) < 0 {
+		return
+	}
 	all := make([]matrixProperties, *n)
 	for i := range all {
 		all[i].kind = isMatrixProperties
 	}
-	p.library.f.matrices.call(number(p.handle), address(&pin, n), slice(&pin, all))
+	if p.library.f.matrices.call(number(p.handle), address(&pin, n), slice(&pin, all)) < 0 {
+		return
+	}
 	for _, m := range all {
 		if m.scope == subgroup {
 			p.Facts.Matrices = append(p.Facts.Matrices, MatrixShape{m.m, m.n, m.k, m.a, m.b, m.c, m.d, m.saturating != 0})

@@ -50,7 +50,7 @@ func (d *Device) Record(stamps int) (*Recording, error) {
 			r.Close()
 			return nil, Result(result).err("creating a query pool")
 		}
-		d.f.resetQueries.call(number(d.handle), number(r.stamps), 0, uint64(stamps))
+		d.f.resetQueries.word(number(d.handle), number(r.stamps), 0, uint64(stamps))
 	}
 	return r, nil
 }
@@ -154,7 +154,7 @@ func (r *Recording) End() error {
 
 // ResetStamps prepares the timestamps for another run. The recording must not be running.
 func (r *Recording) ResetStamps() {
-	r.d.f.resetQueries.call(number(r.d.handle), number(r.stamps), 0, uint64(r.marks))
+	r.d.f.resetQueries.word(number(r.d.handle), number(r.stamps), 0, uint64(r.marks))
 }
 
 // Stamps reads the timestamps of a recording that is done, in nanoseconds of the device's clock.
