@@ -3,6 +3,7 @@
 package vk
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -28,7 +29,8 @@ type Library struct {
 
 // Options are for tests.
 type Options struct {
-	Validate bool // run under the validation layer; Validating says whether it is there
+	Validate bool   // run under the validation layer; Validating says whether it is there
+	loader   string // in place of loaderName
 }
 
 const validationLayer = "VK_LAYER_KHRONOS_validation"
@@ -41,10 +43,11 @@ func Open() (*Library, error) { return OpenWith(Options{}) }
 
 // OpenWith is Open with options.
 func OpenWith(o Options) (*Library, error) {
-	handle, err := purego.Dlopen(loaderName, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	name := cmp.Or(o.loader, loaderName)
+	handle, err := purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		return nil, fmt.Errorf("the Vulkan loader %s cannot be opened (%w): install it (Debian, Ubuntu: apt install libvulkan1; "+
-			"Fedora: dnf install vulkan-loader; Arch: pacman -S vulkan-icd-loader) and your card's driver", loaderName, err)
+			"Fedora: dnf install vulkan-loader; Arch: pacman -S vulkan-icd-loader) and your card's driver", name, err)
 	}
 	l := &Library{handle: handle}
 	if err := l.open(o); err != nil {

@@ -317,6 +317,22 @@ func TestChoose(t *testing.T) {
 	require.ErrorContains(t, err, "there is no Vulkan device 6: 6 were found, numbered from 0")
 }
 
+// TestNothingThere says what to install where the loader or every driver is missing.
+func TestNothingThere(t *testing.T) {
+	_, err := OpenWith(Options{loader: "libvulkan-is-not-here.so.1"})
+	require.ErrorContains(t, err, "the Vulkan loader libvulkan-is-not-here.so.1 cannot be opened")
+	require.ErrorContains(t, err, "apt install libvulkan1")
+	_, err = OpenWith(Options{loader: "libc.so.6"})
+	require.ErrorContains(t, err, "is no Vulkan loader")
+	l, d := open(t) // the loader is there
+	shut(t, l, d)
+	t.Setenv("VK_ICD_FILENAMES", "/nowhere.json")
+	t.Setenv("VK_DRIVER_FILES", "/nowhere.json")
+	_, err = Open()
+	require.ErrorContains(t, err, "the Vulkan loader finds no driver")
+	require.ErrorContains(t, err, "mesa-vulkan-drivers")
+}
+
 // TestVulkanGo holds this package to what vulkan-go does safely: structures by reference, and none of its functions
 // that convert slices of structures, which it frees before they are used (ADR 10).
 func TestVulkanGo(t *testing.T) {
