@@ -3,6 +3,7 @@
 package vulkan
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"os"
@@ -74,14 +75,21 @@ func (g *gpu) with(t testing.TB) *gpu {
 	return &h
 }
 
-// room is memory that both sides reach, zeroed, until the test's end.
+// room is memory that both sides reach, zeroed, until the test's end. What lies behind it must stay as it is.
 func (g *gpu) room(n uint64) *vk.Buffer {
 	g.t.Helper()
-	b, err := g.d.Allocate(vk.Staging, n)
+	guard := bytes.Repeat([]byte{0xa5}, 4096)
+	b, err := g.d.Allocate(vk.Staging, n+uint64(len(guard)))
 	require.NoError(g.t, err)
 	clear(b.Bytes)
-	g.t.Cleanup(func() { g.d.Free(b) })
-	return b
+	copy(b.Bytes[n:], guard)
+	inside := *b
+	inside.Size, inside.Bytes = n, b.Bytes[:n:n]
+	g.t.Cleanup(func() {
+		require.True(g.t, bytes.Equal(guard, b.Bytes[n:]), "a kernel wrote behind %d bytes", n)
+		g.d.Free(b)
+	})
+	return &inside
 }
 
 func (g *gpu) bytes(data []byte) *vk.Buffer {
