@@ -1,4 +1,4 @@
-# Everything here needs Go alone, but for the race detector, which needs a C compiler. golangci-lint runs
+# Everything here needs Go alone, but for the race detector and the GPU, which need a C compiler. golangci-lint runs
 # where it is installed.
 
 GO ?= go
@@ -27,7 +27,7 @@ BASELINE ?= bench.baseline
 BENCHSTAT ?= $(GO) run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 BENCHED = $(GO) test -timeout 0 -run '^$$' -bench '$(BENCH)' -count $(BENCHCOUNT) ./cpu/...
 
-.PHONY: build check ci fmt vet lint portable test long race bench bench-baseline bench-compare fuzz gen golden
+.PHONY: build check ci fmt vet lint portable test long race bench bench-baseline bench-compare gpu-bench fuzz gen golden
 
 build: ## ./sluice
 	$(GO) build -trimpath -o sluice ./cmd/sluice
@@ -79,6 +79,9 @@ bench-compare: ## measure again, against bench-baseline's result
 	@test -f $(BASELINE) || { echo "$(BASELINE) is missing: make bench-baseline, on the commit to compare with"; exit 1; }
 	$(BENCHED) | tee bench.now
 	$(BENCHSTAT) $(BASELINE) bench.now
+
+gpu-bench: ## ./vulkan.test: tests and benchmarks of the GPU's kernels, to carry to a machine with a card (docs/gpu.md)
+	CGO_ENABLED=1 $(GO) test -c -o vulkan.test ./gpu/vulkan
 
 fuzz: ## every fuzz target for FUZZTIME
 	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r dirname | sort -u); do \

@@ -11,11 +11,11 @@ import (
 )
 
 var (
-	makeTarget = regexp.MustCompile(`(?m)^([a-z]+):`)
-	makeUse    = regexp.MustCompile("(?m)(?:^|`)make ([a-z]+)")
+	makeTarget = regexp.MustCompile(`(?m)^([a-z-]+):`)
+	makeUse    = regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)")
 	linked     = regexp.MustCompile(`\]\(([^)#:]+)\)`)
 	// placed matches folders and files of this module that a document names in code style.
-	placed = regexp.MustCompile("`((?:actors|cmd|cpu|docs|internal|server|stages|storage)(?:/[\\w.-]+)*)`")
+	placed = regexp.MustCompile("`((?:actors|cmd|cpu|docs|gpu|internal|server|stages|storage)(?:/[\\w.-]+)*)`")
 )
 
 // TestDocuments checks what the documents name: make's targets, links, folders and files. That the commands

@@ -1,0 +1,166 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+)
+
+// maxSplits is the most parts that a row's positions are divided into (shaders/lib/step.glsl).
+const maxSplits = 16
+
+// Row is one row of a step, as kernels read it.
+type Row struct {
+	Position uint32 // in its sequence
+	Table    uint32 // index in the block tables of its sequence's first block
+}
+
+// Heads is the shape of attention.
+type Heads struct {
+	Query, KV, Features int
+	Dims                int // that rotate, from the first; 0: none
+	Interleaved         bool
+}
+
+// CacheBytes is the memory of so many blocks of keys, or of values, of one layer.
+func (h *Heads) CacheBytes(blocks int) uint64 {
+	return uint64(blocks) * uint64(h.KV) * 64 * uint64(h.Features) * 2
+}
+
+// PartBytes is the memory that Attend needs for its parts, for so many rows.
+func (h *Heads) PartBytes(rows int) uint64 {
+	return uint64(rows*h.Query*maxSplits) * uint64(h.Features+4) * 4
+}
+
+// Attention is one layer's attention for the rows of a step. All but the last three fields are addresses.
+type Attention struct {
+	X            uint64 // float32 rows: query heads, key heads, value heads
+	Y            uint64 // rows for the projection: quantised, or float32
+	Keys, Values uint64 // the layer's
+	Parts        uint64
+	Rows         uint64 // of Row
+	Tables       uint64 // of uint32 block numbers
+	Angles       uint64 // [row][Dims/2] cosine and sine, float32
+	Count        uint64 // of a uint32: rows that are there; 0: all
+	Sinks        uint64 // a logit for each query head, times log2(e); 0: none
+
+	XStride, YStride int // in float32
+	N                int // rows
+	// Alone says that no two rows are of one sequence: then rotation and storing are part of attention. Else Rotate
+	// must be recorded before, with a barrier between.
+	Alone    bool
+	Quantise bool
+	Scale    float32
+	Cap      float32 // of scores; 0: none
+	Window   int     // positions that are seen; 0: all
+	Depth    int     // no row's position is beyond it
+}
+
+// Splits is how many parts a row at a position has.
+func Splits(position int) int {
+	depth := 512
+	for depth <= position {
+		depth *= 2
+	}
+	parts := 16
+	if depth < 2048 {
+		parts = 8
+	}
+	return position/(depth/parts) + 1
+}
+
+// Rotate records the rotation of queries, in place, and of keys, and the storing of keys and values.
+func (k *Kernels) Rotate(r *vk.Recording, h *Heads, a *Attention) error {
+	c := shaders.RopeConstants{Features: uint32(h.Features), Dims: uint32(h.Dims), Heads: uint32(h.Query),
+		Kvheads: uint32(h.KV)}
+	if h.Interleaved {
+		c.Interleaved = 1
+	}
+	kernel, err := k.kernel(shaders.Rope, c.List())
+	if err != nil {
+		return err
+	}
+	vk.Use(r, kernel, &shaders.RopePush{X: a.X, Q: a.X, Keys: a.Keys, Values: a.Values, Rows: a.Rows, Tables: a.Tables,
+		Angles: a.Angles, XStride: uint32(a.XStride), QStride: uint32(a.XStride)})
+	r.Dispatch(uint32(h.Query+2*h.KV), uint32(a.N), 1)
+	return nil
+}
+
+// lanes is how many threads share a position: as many as a subgroup has, 16 at most, with whole words of 16 bytes.
+func (k *Kernels) lanes(h *Heads) uint32 {
+	n := uint32(16)
+	for n > max(8, k.d.Facts.Subgroup.Min) || h.Features%(8*int(n)) != 0 {
+		n /= 2
+	}
+	return n
+}
+
+// attend chooses the constants: as many query heads are joined at once as shared memory has room for.
+func (k *Kernels) attend(h *Heads) (shaders.AttendConstants, error) {
+	c := shaders.AttendConstants{Lanes: k.lanes(h), Features: uint32(h.Features), Queries: uint32(h.Query / h.KV),
+		Dims: uint32(h.Dims)}
+	if h.Query%h.KV != 0 || c.Lanes == 0 {
+		return c, fmt.Errorf("attention of %d query heads, %d KV heads of %d features has no kernel",
+			h.Query, h.KV, h.Features)
+	}
+	shared := func(once uint32) uint32 {
+		return 4*(c.Queries+2)*c.Features + 4*once*(c.Threads/c.Lanes)*(c.Features+2)
+	}
+	for c.Threads = min(256, k.d.Facts.Invocations); c.Threads >= max(64, c.Lanes); c.Threads /= 2 {
+		for once := c.Queries; once > 0; once-- {
+			if c.Queries%once == 0 && shared(once) <= k.d.Facts.Shared {
+				c.AtOnce = once
+				return c, nil
+			}
+		}
+	}
+	return c, fmt.Errorf("attention of heads of %d features needs %d bytes of shared memory, the device has %d",
+		h.Features, shared(1), k.d.Facts.Shared)
+}
+
+// Attend records attention and the joining of its parts.
+func (k *Kernels) Attend(r *vk.Recording, h *Heads, a *Attention) error {
+	c, err := k.attend(h)
+	if err != nil {
+		return err
+	}
+	if a.Alone {
+		c.Fused = 1
+	}
+	if h.Interleaved {
+		c.Interleaved = 1
+	}
+	attend, err := k.kernel(shaders.Attend, c.List())
+	if err != nil {
+		return err
+	}
+	m := shaders.MergeConstants{Features: c.Features, Heads: uint32(h.Query)}
+	if a.Quantise {
+		m.Quantise = 1
+	}
+	merge, err := k.kernel(shaders.Merge, m.List())
+	if err != nil {
+		return err
+	}
+	vk.Use(r, attend, &shaders.AttendPush{X: a.X, Keys: a.Keys, Values: a.Values, Parts: a.Parts, Rows: a.Rows,
+		Tables: a.Tables, Angles: a.Angles, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
+		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E})
+	r.Dispatch(uint32(h.KV), uint32(maxParts(a.Depth)), uint32(a.N))
+	r.Barrier()
+	vk.Use(r, merge, &shaders.MergePush{Parts: a.Parts, Y: a.Y, Rows: a.Rows, Sinks: a.Sinks, YStride: uint32(a.YStride)})
+	r.Dispatch(uint32((h.Query*h.Features+255)/256), uint32(a.N), 1)
+	return nil
+}
+
+// maxParts is the most parts that any row up to a position has: not the last one's, where lengths double.
+func maxParts(position int) int {
+	most := 8
+	if position >= 2047 {
+		most = maxSplits
+	}
+	return max(most, Splits(position))
+}

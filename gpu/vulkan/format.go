@@ -1,0 +1,90 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"fmt"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// A tile is tileRows × tileCols weights.
+const (
+	tileRows = 32
+	tileCols = 256
+)
+
+// format is what a type of weights is computed with.
+type format struct {
+	bytes        int            // of a tile
+	dot, plain   shaders.Module // mat-vec with the device's dot products, and without
+	pack, lookup shaders.Module
+	float        bool // activations are float32, not quantised
+}
+
+var formats = map[quant.Type]format{
+	quant.Q4_0: {bytes: 32 * 144, dot: shaders.MatvecQ4_0, plain: shaders.MatvecQ4_0Plain, pack: shaders.RepackQ4_0, lookup: shaders.EmbedQ4_0},
+	quant.Q8_0: {bytes: 32 * 272, dot: shaders.MatvecQ8_0, plain: shaders.MatvecQ8_0Plain, pack: shaders.RepackQ8_0, lookup: shaders.EmbedQ8_0},
+	quant.Q4_K: {bytes: 32 * 148, dot: shaders.MatvecQ4_K, plain: shaders.MatvecQ4_KPlain, pack: shaders.RepackQ4_K, lookup: shaders.EmbedQ4_K},
+	quant.Q6_K: {bytes: 32 * 210, dot: shaders.MatvecQ6_K, plain: shaders.MatvecQ6_KPlain, pack: shaders.RepackQ6_K, lookup: shaders.EmbedQ6_K},
+	quant.F16:  {bytes: 32 * 512, dot: shaders.MatvecF16, plain: shaders.MatvecF16, pack: shaders.RepackF16, lookup: shaders.EmbedF16, float: true},
+}
+
+// Supported says whether weights of a type can be computed with.
+func Supported(t quant.Type) bool {
+	_, ok := formats[t]
+	return ok
+}
+
+// Matrix is weights in tiles. Its memory belongs to whoever made it.
+type Matrix struct {
+	Type       quant.Type
+	Rows, Cols int
+	// Pair says that tiles of two matrices of Rows × Cols alternate: gate, up, gate, up, …
+	Pair    bool
+	Segment int    // tiles of k that are added up before segments are: part of the result's bits
+	Address uint64 // of the first tile
+}
+
+// NewMatrix describes a matrix. Segment is chosen by the shape: about 16 segments, so that 512 threads share a row.
+func NewMatrix(t quant.Type, rows, cols int, pair bool) (Matrix, error) {
+	if !Supported(t) {
+		return Matrix{}, fmt.Errorf("%s has no kernels on Vulkan", t)
+	}
+	if _, err := t.RowBytes(cols); err != nil {
+		return Matrix{}, err
+	}
+	m := Matrix{Type: t, Rows: rows, Cols: cols, Pair: pair}
+	m.Segment = max(1, (m.kTiles()+15)/16)
+	return m, nil
+}
+
+// float says whether activations are float32, not quantised.
+func (m *Matrix) float() bool { return formats[m.Type].float }
+
+// kTiles is the tiles of a row.
+func (m *Matrix) kTiles() int { return tiles(m.Cols) }
+
+// tiles is how many tiles hold so many columns.
+func tiles(cols int) int { return (cols + tileCols - 1) / tileCols }
+
+// rowTiles is the tiles of a column, of both matrices of a pair.
+func (m *Matrix) rowTiles() int {
+	n := (m.Rows + tileRows - 1) / tileRows
+	if m.Pair {
+		n *= 2
+	}
+	return n
+}
+
+// Bytes is the memory that the matrix takes.
+func (m *Matrix) Bytes() uint64 {
+	return uint64(m.rowTiles()) * uint64(m.kTiles()) * uint64(formats[m.Type].bytes)
+}
+
+// QuantisedBytes is the size of a row of quantised activations of a width.
+func QuantisedBytes(width int) int { return tiles(width) * tileCols * 5 / 4 }
+
+// PaddedWidth is the float32 values that a row of activations of a width takes: those past its end are zero.
+func PaddedWidth(width int) int { return tiles(width) * tileCols }

@@ -1,0 +1,63 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+)
+
+// Kernels compiles kernels for a device when they are first recorded, and keeps them.
+type Kernels struct {
+	d     *vk.Device
+	Plain bool // do without the device's dot products; for tests, the bits are the same
+
+	mu       sync.Mutex
+	compiled map[variant]*vk.Kernel
+}
+
+// variant is a module with its constants.
+type variant struct {
+	module    shaders.Module
+	constants [10]uint32
+}
+
+// NewKernels prepares kernels for a device.
+func NewKernels(d *vk.Device) *Kernels {
+	return &Kernels{d: d, Plain: !d.Facts.Has.Dot4, compiled: map[variant]*vk.Kernel{}}
+}
+
+// kernel returns a module compiled with constants. Kernels run with any subgroups of 8 lanes or more.
+func (k *Kernels) kernel(m shaders.Module, constants []uint32) (*vk.Kernel, error) {
+	v := variant{module: m}
+	subgroup := uint32(0)
+	if s := k.d.Facts.Subgroup; s.Min < 8 {
+		subgroup = s.Max
+	}
+	if copy(v.constants[:], constants) < len(constants) {
+		return nil, fmt.Errorf("%s has %d constants, want at most %d", m, len(constants), len(v.constants))
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if c := k.compiled[v]; c != nil {
+		return c, nil
+	}
+	c, err := k.d.Compile(vk.KernelSource{Name: m.String(), Code: m.Code(), Constants: constants, Subgroup: subgroup})
+	if err == nil {
+		k.compiled[v] = c
+	}
+	return c, err
+}
+
+// Close releases all kernels. No work may be under way.
+func (k *Kernels) Close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range k.compiled {
+		k.d.Release(c)
+	}
+	clear(k.compiled)
+}

@@ -1,0 +1,249 @@
+#version 460
+#extension GL_GOOGLE_include_directive : require
+// One split of attention: the positions of a few blocks, for all query heads of a KV head. merge.comp joins splits.
+//
+// A workgroup owns (KV head, split, row). LANES threads share a position, each FEATURES/LANES of its features in
+// words of 16 bytes; GROUPS of them take positions in turn. A group keeps for each query head the largest score, the
+// sum of weights and the weighted values; groups are joined in order at the end. The logarithms are of base 2.
+// With FUSED the step has one row a sequence: queries are rotated here, and the split that ends at the row's own
+// position rotates its key, stores key and value, and uses them as stored.
+//
+// Shared memory: (QUERIES + 2)·FEATURES·4 bytes, and AT_ONCE·GROUPS·(FEATURES + 2)·4. Subgroups: LANES or more.
+//
+// variant: attend
+#include "lib/buffers.glsl"
+#include "lib/step.glsl"
+#include "lib/rope.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint THREADS = 256;
+layout(constant_id = 1) const uint LANES = 16;
+layout(constant_id = 2) const uint FEATURES = 128; // of a head
+layout(constant_id = 3) const uint QUERIES = 4;    // heads of a KV head
+layout(constant_id = 4) const uint AT_ONCE = 1;    // query heads that are joined at once
+layout(constant_id = 5) const uint FUSED = 0;
+layout(constant_id = 6) const uint DIMS = 128;     // that rotate, if FUSED; 0: none
+layout(constant_id = 7) const uint INTERLEAVED = 0;
+
+layout(push_constant, scalar) uniform Push {
+	uint64_t x;      // float32 rows: query heads, and if FUSED key heads and value heads
+	Quads keys;      // the layer's, half precision
+	Quads values;
+	Floats parts;    // [row][head][MAXSPLITS][FEATURES + 4]: values, largest score, sum
+	StepRows rows;
+	Words tables;
+	uint64_t angles;
+	Words count;     // rows that are there; 0: all
+	uint xStride;    // in float32
+	uint window;     // positions that are seen; 0: all
+	float scale;     // of scores, times log2(e)
+	float cap;       // scores s become cap·tanh(s/cap), cap times log2(e); 0: they stay
+};
+
+const uint WORDS = FEATURES / (8 * LANES); // of 16 bytes, a lane's
+const uint GROUPS = THREADS / LANES;
+const uint EACH = 64 / GROUPS; // positions of a block, a group's
+const float NOTHING = -1e30;
+
+shared vec4 query[QUERIES * FEATURES / 4];
+shared uvec4 ownKey[FEATURES / 8];
+shared uvec4 ownValue[FEATURES / 8];
+shared float joinedValues[AT_ONCE * GROUPS * FEATURES];
+shared float joinedScores[AT_ONCE * GROUPS * 2];
+
+uvec4 nextKeys[EACH * WORDS]; // of the block that comes next, as loaded
+uvec4 nextValues[EACH * WORDS];
+float best[QUERIES];
+float total[QUERIES];
+vec4 sums[QUERIES * WORDS * 2];
+
+vec4 low(uvec4 h) { return vec4(unpackHalf2x16(h.x), unpackHalf2x16(h.y)); }
+vec4 high(uvec4 h) { return vec4(unpackHalf2x16(h.z), unpackHalf2x16(h.w)); }
+
+void prepare(Row row, bool owner) {
+	uint kv = gl_WorkGroupID.x, heads = gl_NumWorkGroups.x;
+	uint64_t from = x + 4ul * (gl_WorkGroupID.z * xStride), mine = angles + 4ul * (gl_WorkGroupID.z * DIMS);
+	bool rotate = FUSED != 0 && DIMS > 0;
+	for (uint i = gl_LocalInvocationID.x; i < QUERIES * FEATURES; i += THREADS) {
+		Floats head = Floats(from + 4ul * ((kv * QUERIES + i / FEATURES) * FEATURES));
+		query[i / 4][i % 4] = (rotate ? turned(head, mine, i % FEATURES, DIMS, INTERLEAVED != 0) : head.v[i % FEATURES]) * scale;
+	}
+	if (FUSED != 0 && owner) {
+		uint at = cacheAt(block(tables, row, row.position), heads, kv, row.position, FEATURES) / 8;
+		Floats key = Floats(from + 4ul * ((heads * QUERIES + kv) * FEATURES));
+		Floats value = Floats(from + 4ul * ((heads * QUERIES + heads + kv) * FEATURES));
+		for (uint i = gl_LocalInvocationID.x; i < FEATURES / 8; i += THREADS) {
+			float k[8], v[8];
+			[[unroll]] for (uint j = 0; j < 8; j++) {
+				k[j] = rotate ? turned(key, mine, i * 8 + j, DIMS, INTERLEAVED != 0) : key.v[i * 8 + j];
+				v[j] = value.v[i * 8 + j];
+			}
+			uvec4 kw, vw;
+			[[unroll]] for (uint j = 0; j < 4; j++) {
+				kw[j] = packHalf2x16(vec2(k[2 * j], k[2 * j + 1]));
+				vw[j] = packHalf2x16(vec2(v[2 * j], v[2 * j + 1]));
+			}
+			ownKey[i] = kw;
+			ownValue[i] = vw;
+			keys.v[at + i] = kw;
+			values.v[at + i] = vw;
+		}
+	}
+	barrier();
+}
+
+// fetch loads what this group owns of the block that begins at position first.
+void fetch(Row row, uint first) {
+	uint group = gl_LocalInvocationID.x / LANES, lane = gl_LocalInvocationID.x % LANES;
+	uint at = cacheAt(block(tables, row, first), gl_NumWorkGroups.x, gl_WorkGroupID.x, first, FEATURES) / 8;
+	[[unroll]] for (uint i = 0; i < EACH; i++) {
+		[[unroll]] for (uint w = 0; w < WORDS; w++) {
+			uint word = (i * GROUPS + group) * (FEATURES / 8) + lane * WORDS + w;
+			nextKeys[i * WORDS + w] = keys.v[at + word];
+			nextValues[i * WORDS + w] = values.v[at + word];
+		}
+	}
+}
+
+// attendBlock takes the positions of the block fetched, from first, that are between from and to.
+void attendBlock(Row row, uint first, uint from, uint to, bool owner) {
+	uint group = gl_LocalInvocationID.x / LANES, lane = gl_LocalInvocationID.x % LANES;
+	uvec4 v[EACH * WORDS];
+	float s[QUERIES * EACH];
+	[[unroll]] for (uint i = 0; i < EACH; i++) {
+		uint p = first + i * GROUPS + group;
+		bool own = FUSED != 0 && owner && p == row.position, seen = p >= from && p < to;
+		[[unroll]] for (uint q = 0; q < QUERIES; q++) {
+			s[q * EACH + i] = 0.0;
+		}
+		[[unroll]] for (uint w = 0; w < WORDS; w++) {
+			uint word = lane * WORDS + w;
+			uvec4 k = own ? ownKey[word] : nextKeys[i * WORDS + w];
+			v[i * WORDS + w] = own ? ownValue[word] : nextValues[i * WORDS + w];
+			if (!seen) {
+				v[i * WORDS + w] = uvec4(0); // the cache may hold anything there
+			}
+			vec4 a = low(k), b = high(k);
+			[[unroll]] for (uint q = 0; q < QUERIES; q++) {
+				uint at = (q * FEATURES + word * 8) / 4;
+				precise vec4 part = a * query[at];
+				part = fma(b, query[at + 1], part);
+				precise float sum = s[q * EACH + i] + ((part.x + part.y) + (part.z + part.w));
+				s[q * EACH + i] = sum;
+			}
+		}
+	}
+	if (first + 64 < to) {
+		fetch(row, first + 64);
+	}
+	[[unroll]] for (uint n = 1; n < LANES; n *= 2) {
+		[[unroll]] for (uint i = 0; i < QUERIES * EACH; i++) {
+			precise float sum = s[i] + subgroupShuffleXor(s[i], n);
+			s[i] = sum;
+		}
+	}
+	[[unroll]] for (uint q = 0; q < QUERIES; q++) {
+		float most = best[q];
+		[[unroll]] for (uint i = 0; i < EACH; i++) {
+			uint p = first + i * GROUPS + group;
+			float score = cap > 0.0 ? cap * tanh(s[q * EACH + i] / cap) : s[q * EACH + i];
+			s[q * EACH + i] = p >= from && p < to ? score : 2 * NOTHING;
+			most = max(most, s[q * EACH + i]);
+		}
+		float keep = exp2(best[q] - most);
+		best[q] = most;
+		precise float t = total[q] * keep;
+		[[unroll]] for (uint w = 0; w < WORDS * 2; w++) {
+			sums[q * WORDS * 2 + w] *= keep;
+		}
+		[[unroll]] for (uint i = 0; i < EACH; i++) {
+			s[q * EACH + i] = exp2(s[q * EACH + i] - most);
+			t = t + s[q * EACH + i];
+		}
+		total[q] = t;
+	}
+	[[unroll]] for (uint i = 0; i < EACH * WORDS; i++) {
+		vec4 a = low(v[i]), b = high(v[i]);
+		[[unroll]] for (uint q = 0; q < QUERIES; q++) {
+			uint at = (q * WORDS + i % WORDS) * 2;
+			vec4 weight = vec4(s[q * EACH + i / WORDS]);
+			precise vec4 c = sums[at], d = sums[at + 1];
+			c = fma(weight, a, c);
+			d = fma(weight, b, d);
+			sums[at] = c;
+			sums[at + 1] = d;
+		}
+	}
+}
+
+// join adds up what the groups have of a few query heads, from q on, and stores it.
+void join(uint q, uint split) {
+	uint group = gl_LocalInvocationID.x / LANES, lane = gl_LocalInvocationID.x % LANES;
+	[[unroll]] for (uint j = 0; j < AT_ONCE; j++) {
+		[[unroll]] for (uint w = 0; w < WORDS * 2; w++) {
+			uint at = (j * GROUPS + group) * FEATURES + lane * WORDS * 8 + w * 4;
+			[[unroll]] for (uint i = 0; i < 4; i++) {
+				joinedValues[at + i] = sums[(q + j) * WORDS * 2 + w][i];
+			}
+		}
+		if (lane == 0) {
+			joinedScores[(j * GROUPS + group) * 2] = best[q + j];
+			joinedScores[(j * GROUPS + group) * 2 + 1] = total[q + j];
+		}
+	}
+	barrier();
+	uint heads = gl_NumWorkGroups.x * QUERIES;
+	for (uint o = gl_LocalInvocationID.x; o < AT_ONCE * FEATURES; o += THREADS) {
+		uint j = o / FEATURES, d = o % FEATURES;
+		float most = NOTHING;
+		[[unroll]] for (uint g = 0; g < GROUPS; g++) {
+			most = max(most, joinedScores[(j * GROUPS + g) * 2]);
+		}
+		precise float value = 0, sum = 0;
+		[[unroll]] for (uint g = 0; g < GROUPS; g++) {
+			float weight = exp2(joinedScores[(j * GROUPS + g) * 2] - most);
+			sum = fma(weight, joinedScores[(j * GROUPS + g) * 2 + 1], sum);
+			value = fma(weight, joinedValues[(j * GROUPS + g) * FEATURES + d], value);
+		}
+		uint head = gl_WorkGroupID.x * QUERIES + q + j;
+		uint at = ((gl_WorkGroupID.z * heads + head) * MAXSPLITS + split) * (FEATURES + 4);
+		parts.v[at + d] = value;
+		if (d == 0) {
+			parts.v[at + FEATURES] = most;
+			parts.v[at + FEATURES + 1] = sum;
+		}
+	}
+	barrier();
+}
+
+void main() {
+	uint split = gl_WorkGroupID.y;
+	if (uint64_t(count) != 0 && gl_WorkGroupID.z >= count.v[0]) {
+		return;
+	}
+	Row row = rows.v[gl_WorkGroupID.z];
+	uint length = splitLength(row.position), begin = split * length;
+	if (begin > row.position) {
+		return;
+	}
+	uint to = min(begin + length, row.position + 1);
+	uint from = window > 0 && row.position >= window ? max(begin, row.position + 1 - window) : begin;
+	bool owner = to == row.position + 1;
+	if (from < to) {
+		fetch(row, from / 64 * 64);
+	}
+	prepare(row, owner);
+	[[unroll]] for (uint q = 0; q < QUERIES; q++) {
+		best[q] = NOTHING;
+		total[q] = 0.0;
+		[[unroll]] for (uint w = 0; w < WORDS * 2; w++) {
+			sums[q * WORDS * 2 + w] = vec4(0);
+		}
+	}
+	for (uint first = from / 64 * 64; first < to; first += 64) {
+		attendBlock(row, first, from, to, owner);
+	}
+	[[unroll]] for (uint q = 0; q < QUERIES; q += AT_ONCE) {
+		join(q, split);
+	}
+}

@@ -1,0 +1,142 @@
+// Tiles of weights: 32 rows × 256 k, all 16-byte words of the 32 rows side by side, so that a row is a lane and 32
+// lanes read 512 bytes in one go. A matrix is tiles of rows, each with its tiles of k in order; rows are padded to 32
+// and k to 256 with zeros.
+//
+//	quants  NQ words of 16 bytes for each row: [word][row]
+//	scales  what the type says below, [row]
+//
+// Packed is what a lane loads of a tile, Block 32 weights of it as eight words of four signed bytes.
+//
+//	Q4_0  word b: block b, the file's nibble order; scales: 8 halves d, 16 bytes.         y = d·(q-8)
+//	Q8_0  words 2b, 2b+1: block b; scales: 8 halves d, 16 bytes.                          y = d·q
+//	Q4_K  word b: sub-block b as in Q4_0; 8 scales, 8 minima, 16 bytes; d, dmin, 4 bytes. y = d·scale·q - dmin·min
+//	Q6_K  word b: low nibbles of run b as in Q4_0; for each b 8 bytes of high pairs [b][row]: that of weight
+//	      16s+4i+j is bits 4s+2·(i%2) of byte j of word i/2; 16 signed scales, 16 bytes; d, 2 bytes. y = d·scale·(q-32)
+//	F16   word i: k 8i to 8i+7 (matvec.comp has its own Packed)
+
+#if defined(Q4_0)
+const uint NQ = 8, TILE = 9 * 32;
+#elif defined(Q8_0)
+const uint NQ = 16, TILE = 17 * 32;
+#elif defined(Q4_K)
+const uint NQ = 8, TILE = 9 * 32 + 8;
+#elif defined(Q6_K)
+const uint NQ = 8, TILE = 13 * 32 + 4;
+#elif defined(F16)
+const uint NQ = 32, TILE = 32 * 32;
+#endif
+
+// A lane takes a tile in parts of a few words, so that what it computes with and what it loads meanwhile fit its
+// registers; BLOCKS are the blocks of 32 of a part.
+#if defined(F16)
+const uint WORDS = 8, PARTS = NQ / WORDS;
+#else
+const uint WORDS = 4, PARTS = NQ / WORDS, BLOCKS = 8 / PARTS;
+#endif
+
+struct Packed {
+	uvec4 q[WORDS];
+#if !defined(F16)
+	uvec4 scales;
+#endif
+#if defined(Q4_K)
+	uint d;
+#elif defined(Q6_K)
+	uvec2 high[BLOCKS];
+	uint d;
+#endif
+};
+
+// load takes a part of a row of the tile that begins at 16-byte word at.
+Packed load(Quads w, uint at, uint row, uint part) {
+	Packed p;
+	[[unroll]] for (uint i = 0; i < WORDS; i++) {
+		p.q[i] = w.v[at + (part * WORDS + i) * 32 + row];
+	}
+#if defined(Q6_K)
+	Pairs high = Pairs(uint64_t(w) + uint64_t(at + 8 * 32) * 16);
+	[[unroll]] for (uint i = 0; i < BLOCKS; i++) {
+		p.high[i] = high.v[(part * BLOCKS + i) * 32 + row];
+	}
+	p.scales = w.v[at + 12 * 32 + row];
+	p.d = uint(Halves(uint64_t(w) + uint64_t(at + 13 * 32) * 16).v[row]);
+#elif !defined(F16)
+	p.scales = w.v[at + NQ * 32 + row];
+#endif
+#if defined(Q4_K)
+	p.d = Words(uint64_t(w) + uint64_t(at + 9 * 32) * 16).v[row];
+#endif
+	return p;
+}
+
+#if !defined(F16)
+struct Block {
+	uvec4 lo, hi; // weights 0 to 15, 16 to 31
+	float scale, low;
+	int s0, s1;
+};
+
+// byte b of four words, in order.
+uint byteOf(uvec4 v, uint b) { return bitfieldExtract(v[b / 4], int(b % 4) * 8, 8); }
+
+// unpack takes block b of a part.
+Block unpack(Packed p, uint part, uint b) {
+	Block u;
+#if defined(Q8_0)
+	u.lo = p.q[2 * b];
+	u.hi = p.q[2 * b + 1];
+#else
+	u.lo = p.q[b] & 0x0f0f0f0fu;
+	u.hi = (p.q[b] >> 4) & 0x0f0f0f0fu;
+#endif
+#if defined(Q4_0) || defined(Q8_0)
+	u.scale = fromHalf(p.scales[(part * BLOCKS + b) / 2] >> (b % 2) * 16);
+#elif defined(Q4_K)
+	vec2 d = unpackHalf2x16(p.d);
+	u.scale = d.x * float(byteOf(p.scales, part * BLOCKS + b));
+	u.low = d.y * float(byteOf(p.scales, 8 + part * BLOCKS + b));
+#elif defined(Q6_K)
+	// Words 0 and 1 of lo and hi take their pairs from high.x, 2 and 3 from high.y.
+	uvec4 pairs = uvec4(p.high[b].x, p.high[b].x >> 2, p.high[b].y, p.high[b].y >> 2);
+	u.lo |= (pairs & 0x03030303u) << 4;
+	u.hi |= pairs & 0x30303030u;
+	u.scale = fromHalf(p.d);
+	int s = int(p.scales[(part * BLOCKS + b) / 2]);
+	u.s0 = bitfieldExtract(s, int(b % 2) * 16, 8);
+	u.s1 = bitfieldExtract(s, int(b % 2) * 16 + 8, 8);
+#endif
+	return u;
+}
+
+#if defined(DOT4)
+#extension GL_EXT_integer_dot_product : require
+int dot4(uint a, uint b) { return dotPacked4x8EXT(int(a), int(b)); }
+#else
+int dot4(uint a, uint b) {
+	ivec4 x = bitfieldExtract(ivec4(int(a)) >> ivec4(0, 8, 16, 24), 0, 8);
+	ivec4 y = bitfieldExtract(ivec4(int(b)) >> ivec4(0, 8, 16, 24), 0, 8);
+	return (x.x * y.x + x.y * y.y) + (x.z * y.z + x.w * y.w);
+}
+#endif
+
+int dot16(uvec4 a, uvec4 b) {
+	return dot4(a.x, b.x) + dot4(a.y, b.y) + dot4(a.z, b.z) + dot4(a.w, b.w);
+}
+
+// add is acc plus a block's product with activations x0, x1 of scale d and sums of 16. The whole numbers are exact
+// and below 2²⁴ in magnitude, so their conversion to float is exact too.
+float add(float acc, Block u, uvec4 x0, uvec4 x1, float d, int sum0, int sum1) {
+	precise float r = acc;
+#if defined(Q4_0)
+	r = fma(u.scale * d, float(dot16(u.lo, x0) + dot16(u.hi, x1) - 8 * (sum0 + sum1)), r);
+#elif defined(Q8_0)
+	r = fma(u.scale * d, float(dot16(u.lo, x0) + dot16(u.hi, x1)), r);
+#elif defined(Q4_K)
+	r = fma(u.scale * d, float(dot16(u.lo, x0) + dot16(u.hi, x1)), r);
+	r = fma(-(u.low * d), float(sum0 + sum1), r);
+#elif defined(Q6_K)
+	r = fma(u.scale * d, float(u.s0 * (dot16(u.lo, x0) - 32 * sum0) + u.s1 * (dot16(u.hi, x1) - 32 * sum1)), r);
+#endif
+	return r;
+}
+#endif

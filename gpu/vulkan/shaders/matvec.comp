@@ -1,0 +1,310 @@
+#version 460
+#extension GL_GOOGLE_include_directive : require
+// y[c][o] = Σ w[o][k]·x[c][k] for 1 to 8 columns c, with what stands before and after it in a layer.
+//
+// A workgroup owns TILES tiles of 32 rows (gate and up of the same outputs, where EPILOGUE is a GLU), and takes the
+// next ones by strides of the grid. Lane: a row. Slot (32 threads): every SLOTS-th segment of SEGMENT tiles of k.
+//
+// Order of addition, the same for every number of columns, threads and tiles: within a segment, blocks of 32 k in
+// order of k; the segments' sums in order of k, from 0. So a column alone has the bits of the same column among
+// others, and any device that multiplies and adds as IEEE 754 says has the same bits.
+//
+// Shared memory: COLUMNS·KTILES·352 bytes with a PROLOGUE (1056 for F16), and THREADS·TILES·COLUMNS·4 bytes.
+// Subgroups: at least 8 lanes, where something is quantised.
+//
+// variant: matvec_q4_0 -DQ4_0 -DDOT4
+// variant: matvec_q4_0_plain -DQ4_0
+// variant: matvec_q8_0 -DQ8_0 -DDOT4
+// variant: matvec_q8_0_plain -DQ8_0
+// variant: matvec_q4_k -DQ4_K -DDOT4
+// variant: matvec_q4_k_plain -DQ4_K
+// variant: matvec_q6_k -DQ6_K -DDOT4
+// variant: matvec_q6_k_plain -DQ6_K
+// variant: matvec_f16 -DF16
+#include "lib/buffers.glsl"
+#include "lib/quantise.glsl"
+
+layout(local_size_x_id = 0) in; // 32 · SLOTS
+layout(constant_id = 0) const uint THREADS = 32;
+layout(constant_id = 1) const uint KTILES = 1;   // 256 k each
+layout(constant_id = 2) const uint SEGMENT = 1;  // tiles of k
+layout(constant_id = 3) const uint COLUMNS = 1;
+layout(constant_id = 4) const uint TILES = 1;    // of rows at once
+// 0: x is read where it is; 1: it is normalised here, and quantised if that is used; 2: it is copied to shared memory
+layout(constant_id = 5) const uint PROLOGUE = 0;
+layout(constant_id = 6) const uint EPILOGUE = 0; // 0: store; 1: SiLU(gate)·up, store; 2: the same, quantised
+layout(constant_id = 7) const uint EXTRAS = 0;   // 1: add a bias; 2: add a residual; 3: both
+
+layout(push_constant, scalar) uniform Push {
+	Quads weights;
+	uint64_t x;      // quantised rows, or float32 where PROLOGUE or F16
+	uint64_t y;      // float32 rows, or quantised ones
+	Floats gain;     // of the norm
+	Floats bias;
+	Floats residual; // rows like y
+	Words count;     // columns that are there; 0: all
+	uint rows;       // outputs; of gate and of up, each, for a GLU
+	uint width;      // k as the model has it
+	uint xStride;    // from row to row of x where PROLOGUE is 1, in 4 bytes; else rows follow each other, padded to K
+	uint yStride;    // of y and residual, in 4 bytes
+	float eps;
+};
+
+const uint K = KTILES * 256;
+const uint SLOTS = THREADS / 32;
+const uint SEGMENTS = (KTILES + SEGMENT - 1) / SEGMENT;
+const uint ROUNDS = (SEGMENTS + SLOTS - 1) / SLOTS;
+
+const uint WITH = PROLOGUE != 0 ? 1 : 0;
+
+shared float partial[SLOTS * TILES * COLUMNS * 32];
+shared float blockSums[WITH * COLUMNS * KTILES * 8 + 1];
+
+#include "lib/norm.glsl"
+#include "lib/tile.glsl"
+
+#if defined(F16)
+shared vec4 values[WITH * COLUMNS * K / 4 + 1];
+
+vec4 xAt(uint column, uint quad) {
+	if (PROLOGUE != 0) {
+		return values[column * (K / 4) + quad];
+	}
+	return Vectors(x).v[column * (K / 4) + quad];
+}
+
+// Four sums, of every fourth k: they are joined at the segment's end.
+struct Sum { vec4 v; };
+Sum zero() { return Sum(vec4(0)); }
+float total(Sum s) {
+	precise float r = (s.v.x + s.v.y) + (s.v.z + s.v.w);
+	return r;
+}
+
+Sum acc[COLUMNS];
+
+// multiply adds a part, counted from the row's first, to the sums of all columns.
+void multiply(Packed p, uint part) {
+	[[unroll]] for (uint i = 0; i < WORDS; i++) {
+		vec4 w0 = vec4(unpackHalf2x16(p.q[i].x), unpackHalf2x16(p.q[i].y));
+		vec4 w1 = vec4(unpackHalf2x16(p.q[i].z), unpackHalf2x16(p.q[i].w));
+		[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+			precise vec4 v = acc[c].v;
+			v = fma(w0, xAt(c, (part * WORDS + i) * 2), v);
+			v = fma(w1, xAt(c, (part * WORDS + i) * 2 + 1), v);
+			acc[c].v = v;
+		}
+	}
+}
+#else
+shared uvec4 values[WITH * COLUMNS * K / 16 + 1];
+shared uvec2 scales[WITH * COLUMNS * K / 32 + 1];
+
+uvec4 xAt(uint column, uint quad) {
+	if (PROLOGUE != 0) {
+		return values[column * (K / 16) + quad];
+	}
+	return Quads(x).v[column * (K * 5 / 64) + quad];
+}
+
+uvec2 scaleAt(uint column, uint block) {
+	if (PROLOGUE != 0) {
+		return scales[column * (K / 32) + block];
+	}
+	return Pairs(x).v[column * (K * 5 / 32) + K / 8 + block];
+}
+
+struct Sum { float v; };
+Sum zero() { return Sum(0.0); }
+float total(Sum s) { return s.v; }
+
+Sum acc[COLUMNS];
+
+// multiply adds a part, counted from the row's first, to the sums of all columns.
+void multiply(Packed p, uint part) {
+	[[unroll]] for (uint b = 0; b < BLOCKS; b++) {
+		Block u = unpack(p, part % PARTS, b);
+		uint at = part * BLOCKS + b; // block of the row
+		[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+			uvec2 s = scaleAt(c, at);
+			acc[c].v = add(acc[c].v, u, xAt(c, 2 * at), xAt(c, 2 * at + 1),
+				uintBitsToFloat(s.x), bitfieldExtract(int(s.y), 0, 16), int(s.y) >> 16);
+		}
+	}
+}
+#endif
+
+// prologue normalises x: eight lanes for 32 values.
+void prologue() {
+	uint lane = gl_LocalInvocationID.x % 8;
+	readGain();
+	[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+		read(c, x + 4ul * (c * xStride));
+	}
+	[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+		sumSquares(c);
+	}
+	barrier();
+	[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+		float scale = normScale(c);
+		[[unroll]] for (uint i = 0; i < EACH; i++) {
+			uint b = own(i);
+			if (b >= K / 32) {
+				break;
+			}
+			vec4 v = normed(c, i, scale);
+#if defined(F16)
+			values[c * (K / 4) + b * 8 + lane] = v;
+#else
+			Quantised q = quantise8(v);
+			values[c * (K / 16) + b * 2 + lane / 4][lane % 4] = q.bytes;
+			if (lane == 0) {
+				scales[c * (K / 32) + b] = q.scale;
+			}
+#endif
+		}
+	}
+	barrier();
+}
+
+// stage copies x as it is.
+void stage() {
+	for (uint c = 0; c < COLUMNS; c++) {
+#if defined(F16)
+		for (uint i = gl_LocalInvocationID.x; i < K / 4; i += THREADS) {
+			values[c * (K / 4) + i] = Vectors(x).v[c * (K / 4) + i];
+		}
+#else
+		for (uint i = gl_LocalInvocationID.x; i < K / 16; i += THREADS) {
+			values[c * (K / 16) + i] = Quads(x).v[c * (K * 5 / 64) + i];
+		}
+		for (uint i = gl_LocalInvocationID.x; i < K / 32; i += THREADS) {
+			scales[c * (K / 32) + i] = Pairs(x).v[c * (K * 5 / 32) + K / 8 + i];
+		}
+#endif
+	}
+	barrier();
+}
+
+// finish is what becomes of an output's sum.
+float finish(float v, uint column, uint row) {
+	precise float r = v;
+	if ((EXTRAS & 1) != 0) {
+		r = r + bias.v[row];
+	}
+	if ((EXTRAS & 2) != 0) {
+		r = r + residual.v[column * yStride + row];
+	}
+	return r;
+}
+
+float silu(float v) { return v / (1.0 + exp(-v)); }
+
+// storeQuantised writes 32 outputs of a column as quantised activations: eight threads, four values each, taken from partial.
+void storeQuantised(uint tile, uint column, uint lane) {
+	uint padded = (rows + 255) / 256 * 256, at = column * 32 + lane * 4;
+	Quantised q = quantise8(vec4(partial[at], partial[at + 1], partial[at + 2], partial[at + 3]));
+	Words(y).v[column * (padded * 5 / 16) + tile * 8 + lane] = q.bytes;
+	if (lane == 0) {
+		Pairs(y).v[column * (padded * 5 / 32) + padded / 8 + tile] = q.scale;
+	}
+}
+
+// joined adds a round's segments to an output's sum.
+float joined(float sum, uint round, uint t, uint o) {
+	precise float s = sum;
+	uint n = min(SLOTS, SEGMENTS - round * SLOTS);
+	for (uint i = 0; i < n; i++) {
+		s = s + partial[(i * TILES + t) * COLUMNS * 32 + o];
+	}
+	return s;
+}
+
+// loadPart takes a part of a row tile, counted from the row's first. Beyond the last tile of rows it takes the last.
+Packed loadPart(uint rowTile, uint rowTiles, uint part, uint lane) {
+	return load(weights, (min(rowTile, rowTiles - 1) * KTILES + part / PARTS) * TILE, lane, part % PARTS);
+}
+
+void main() {
+	uint lane = gl_LocalInvocationID.x % 32, slot = gl_LocalInvocationID.x / 32, thread = gl_LocalInvocationID.x;
+	uint rowTiles = (rows + 31) / 32 * (EPILOGUE == 0 ? 1 : 2);
+	uint present = uint64_t(count) == 0 ? COLUMNS : min(count.v[0], COLUMNS);
+	const uint OUTPUTS = (COLUMNS * 32 + THREADS - 1) / THREADS; // of a thread
+	bool ready = PROLOGUE == 0;
+	for (uint tile = gl_WorkGroupID.x * TILES; tile < rowTiles; tile += gl_NumWorkGroups.x * TILES) {
+		Packed next = loadPart(tile, rowTiles, min(slot * SEGMENT, KTILES - 1) * PARTS, lane);
+		if (!ready) {
+			if (PROLOGUE == 1) {
+				prologue();
+			} else {
+				stage();
+			}
+			ready = true;
+		}
+		float sum[OUTPUTS * TILES];
+		[[unroll]] for (uint i = 0; i < OUTPUTS * TILES; i++) {
+			sum[i] = 0.0;
+		}
+		[[unroll]] for (uint round = 0; round < ROUNDS; round++) {
+			uint from = (round * SLOTS + slot) * SEGMENT * PARTS, to = min(from + SEGMENT * PARTS, KTILES * PARTS);
+			for (uint t = 0; t < TILES; t++) {
+				[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+					acc[c] = zero();
+				}
+				for (uint i = from; i < to; i++) {
+					Packed p = next;
+					if (i + 1 < to) {
+						next = loadPart(tile + t, rowTiles, i + 1, lane);
+					} else if (t + 1 < TILES) {
+						next = loadPart(tile + t + 1, rowTiles, from, lane);
+					} else if (round + 1 < ROUNDS) {
+						next = loadPart(tile, rowTiles, min(from + SLOTS * SEGMENT * PARTS, KTILES * PARTS - 1), lane);
+					}
+					multiply(p, i);
+				}
+				[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+					partial[((slot * TILES + t) * COLUMNS + c) * 32 + lane] = total(acc[c]);
+				}
+			}
+			barrier();
+			[[unroll]] for (uint i = 0; i < OUTPUTS; i++) {
+				uint o = thread + i * THREADS;
+				if (o < COLUMNS * 32) {
+					[[unroll]] for (uint t = 0; t < TILES; t++) {
+						sum[i * TILES + t] = joined(sum[i * TILES + t], round, t, o);
+					}
+				}
+			}
+			barrier();
+		}
+		[[unroll]] for (uint i = 0; i < OUTPUTS; i++) {
+			uint o = thread + i * THREADS, column = o / 32, row = o % 32;
+			if (o >= COLUMNS * 32) {
+				break;
+			}
+			if (EPILOGUE == 0) {
+				[[unroll]] for (uint t = 0; t < TILES; t++) {
+					uint at = (tile + t) * 32 + row;
+					if (at < rows && column < present) {
+						Floats(y).v[column * yStride + at] = finish(sum[i * TILES + t], column, at);
+					}
+				}
+			} else {
+				uint at = tile / 2 * 32 + row;
+				float h = silu(sum[i * TILES]) * sum[i * TILES + TILES - 1];
+				if (EPILOGUE == 2) {
+					partial[o] = h;
+				} else if (at < rows && column < present) {
+					Floats(y).v[column * yStride + at] = h;
+				}
+			}
+		}
+		if (EPILOGUE == 2) {
+			barrier();
+			for (uint i = thread; i < present * 8; i += THREADS) {
+				storeQuantised(tile / 2, i / 8, i % 8);
+			}
+			barrier();
+		}
+	}
+}

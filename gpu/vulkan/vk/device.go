@@ -1,0 +1,165 @@
+//go:build cgo && linux
+
+package vk
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	vulkan "github.com/vulkan-go/vulkan"
+)
+
+// Device is an opened device with one queue for computing. Its methods may be called from any goroutine, but a
+// Recording, and Submit, from one at a time.
+type Device struct {
+	Facts    Facts
+	physical *Physical
+	handle   vulkan.Device
+	queue    vulkan.Queue
+	layout   vulkan.PipelineLayout
+	pool     vulkan.CommandPool
+	cache    vulkan.PipelineCache
+	family   uint32
+	memory   memory
+	live     atomic.Int64 // objects of ours that were not closed
+	f        struct {
+		createPipelines, allocateBuffers, submit, resetQueries, queryResults function
+		bufferAddress, wait, value, signal                                   function
+		bind, push, dispatch, indirect, barrier, copy, stamp                 function
+	}
+}
+
+// PushSize is the push constants of every pipeline: the least that Vulkan guarantees. What is larger goes to memory.
+const PushSize = 128
+
+// extensions are enabled where they are known.
+var extensions = []string{"VK_EXT_memory_budget", "VK_KHR_cooperative_matrix", "VK_EXT_external_memory_host"}
+
+// Open opens the device with all features that kernels may use.
+func (p *Physical) Open() (*Device, error) {
+	if err := p.Missing(); err != nil {
+		return nil, err
+	}
+	family := slices.IndexFunc(p.Facts.Queues, func(q QueueFamily) bool { return q.Compute })
+	if family < 0 {
+		return nil, fmt.Errorf("%s has no queue that computes", p.Facts.Name)
+	}
+	d := &Device{Facts: p.Facts, physical: p, family: uint32(family)}
+	if err := d.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening %s: %w", p.Facts.Name, err), d.Close())
+	}
+	return d, nil
+}
+
+func (d *Device) open() error {
+	if err := d.create(); err != nil {
+		return err
+	}
+	queue := new(vulkan.Queue)
+	vulkan.GetDeviceQueue(d.handle, d.family, 0, queue)
+	d.queue = *queue
+	for name, f := range map[string]*function{
+		"vkCreateComputePipelines": &d.f.createPipelines, "vkAllocateCommandBuffers": &d.f.allocateBuffers,
+		"vkQueueSubmit": &d.f.submit, "vkResetQueryPool": &d.f.resetQueries, "vkGetQueryPoolResults": &d.f.queryResults,
+		"vkGetBufferDeviceAddress": &d.f.bufferAddress, "vkWaitSemaphores": &d.f.wait,
+		"vkGetSemaphoreCounterValue": &d.f.value, "vkSignalSemaphore": &d.f.signal,
+		"vkCmdBindPipeline": &d.f.bind, "vkCmdPushConstants": &d.f.push, "vkCmdDispatch": &d.f.dispatch,
+		"vkCmdDispatchIndirect": &d.f.indirect, "vkCmdPipelineBarrier": &d.f.barrier, "vkCmdCopyBuffer": &d.f.copy,
+		"vkCmdWriteTimestamp": &d.f.stamp,
+	} {
+		if *f = d.function(name); *f == 0 {
+			return fmt.Errorf("the driver lacks %s", name)
+		}
+	}
+	if err := d.createLayout(); err != nil {
+		return err
+	}
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	const resettable = 2 // VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
+	info := &commandPoolInfo{head: head{kind: isCommandPool}, flags: resettable, family: d.family}
+	pool := new(vulkan.CommandPool)
+	r := vulkan.CreateCommandPool(d.handle, vulkan.NewCommandPoolCreateInfoRef(pinned(&pin, info)), nil, pool)
+	d.pool = *pool
+	return Result(r).err("creating a command pool")
+}
+
+// pinned is a structure as vulkan-go takes it by reference.
+func pinned[T any](pin *runtime.Pinner, p *T) unsafe.Pointer {
+	pin.Pin(p)
+	return unsafe.Pointer(p)
+}
+
+func (d *Device) create() error {
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	has := d.Facts.Has
+	enabled := new(features)
+	chain := enabled.chain(&pin, has.Matrix)
+	for _, f := range flags {
+		if f.has != nil && *f.has(&has) || f.has == nil && d.Facts.Subgroup.Selectable {
+			*f.at(enabled) = 1
+		}
+	}
+	known := slices.DeleteFunc(slices.Clone(extensions), func(name string) bool { return !d.physical.extensions[name] })
+	queue := &queueInfo{head: head{kind: isQueue}, family: d.family, count: 1, priorities: slice(&pin, []float32{1})}
+	info := &deviceInfo{head: head{kind: isDevice, next: chain}, queueCount: 1, queues: address(&pin, queue),
+		extensionCount: uint64(len(known)), extensions: texts(&pin, known)}
+	device := new(vulkan.Device)
+	r := vulkan.CreateDevice(d.physical.handle, vulkan.NewDeviceCreateInfoRef(pinned(&pin, info)), nil, device)
+	d.handle = *device
+	return Result(r).err("creating a device")
+}
+
+func (d *Device) function(name string) function {
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	get := d.physical.library.function("vkGetDeviceProcAddr")
+	return function(get.word(number(d.handle), text(&pin, name)))
+}
+
+// createLayout makes the one layout of all pipelines: push constants, which hold addresses of buffers, and no sets.
+func (d *Device) createLayout() error {
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	ranges := &pushRange{stages: computeStage, size: PushSize}
+	info := &layoutInfo{head: head{kind: isLayout}, rangeCount: 1, ranges: address(&pin, ranges)}
+	layout := new(vulkan.PipelineLayout)
+	r := vulkan.CreatePipelineLayout(d.handle, vulkan.NewPipelineLayoutCreateInfoRef(pinned(&pin, info)), nil, layout)
+	d.layout = *layout
+	return Result(r).err("creating a pipeline layout")
+}
+
+// Idle waits until the queue has done all that was submitted.
+func (d *Device) Idle() error {
+	return Result(vulkan.QueueWaitIdle(d.queue)).err("waiting for the queue")
+}
+
+// Close waits for the device and closes it. What was made on it must have been closed: an error says if not.
+func (d *Device) Close() error {
+	if number(d.handle) == 0 {
+		return nil
+	}
+	vulkan.DeviceWaitIdle(d.handle) // a lost device is closed all the same
+	var err error
+	if n := d.live.Load(); n != 0 {
+		err = fmt.Errorf("%d objects of %s are still open", n, d.Facts.Name)
+	}
+	err = errors.Join(err, d.memory.close(d))
+	if number(d.cache) != 0 {
+		vulkan.DestroyPipelineCache(d.handle, d.cache, nil)
+	}
+	if number(d.pool) != 0 {
+		vulkan.DestroyCommandPool(d.handle, d.pool, nil)
+	}
+	if number(d.layout) != 0 {
+		vulkan.DestroyPipelineLayout(d.handle, d.layout, nil)
+	}
+	vulkan.DestroyDevice(d.handle, nil)
+	d.handle = handle[vulkan.Device](0)
+	return err
+}

@@ -1,0 +1,228 @@
+//go:build cgo && linux
+
+package vk
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"unsafe"
+
+	vulkan "github.com/vulkan-go/vulkan"
+)
+
+// Place is where a buffer lies.
+type Place uint8
+
+// Places. Stepwise and Staging are mapped: Buffer.Bytes is their memory.
+const (
+	Local    Place = iota // the device's own memory
+	Stepwise              // written by the host, read by kernels: the device's own memory if the host reaches it
+	Staging               // the host's memory, cached: what is copied from and to, and read back
+	places
+)
+
+func (p Place) String() string {
+	return [...]string{"device memory", "shared memory", "host memory"}[p]
+}
+
+// Buffer is a range of memory that kernels reach by its address. It begins at a multiple of 256 bytes.
+type Buffer struct {
+	Address uint64
+	Size    uint64
+	Bytes   []byte // of mapped places, else nil
+	block   *block
+	at      uint64
+}
+
+// block is one allocation of the driver, divided among buffers, with one Vulkan buffer over all of it.
+type block struct {
+	place   Place
+	memory  vulkan.DeviceMemory
+	buffer  vulkan.Buffer
+	address uint64
+	bytes   []byte
+	arena   arena
+}
+
+// memory is all blocks of a device.
+type memory struct {
+	mu     sync.Mutex
+	blocks []*block
+}
+
+// blockSize is how much is asked of the driver at once: drivers allow few allocations, and large ones are faster to
+// reach. A buffer that is larger has a block of its own.
+func (d *Device) blockSize(p Place, size uint64) uint64 {
+	n := uint64(1 << 30)
+	if p != Local {
+		n = 16 << 20
+	}
+	if heap := d.Facts.Heaps[d.Facts.MemoryTypes[d.memoryType(p)].Heap]; n > heap.Size/64 {
+		n = heap.Size / 64
+	}
+	return max(round(min(n, d.Facts.MaxAllocation), grain), round(size, grain))
+}
+
+// memoryType is the best type for a place: the types that have all it needs, the one with most of what it likes.
+func (d *Device) memoryType(p Place) int {
+	score := func(t MemoryType) int {
+		switch {
+		case p == Local && t.Local:
+			return 4 - truth(t.Visible)
+		case p == Stepwise && t.Visible && t.Coherent:
+			return 1 + 2*truth(t.Local) - truth(t.Cache)
+		case p == Staging && t.Visible && t.Coherent:
+			return 2 + 2*truth(t.Cache) - truth(t.Local)
+		case p == Local:
+			return 1
+		}
+		return 0
+	}
+	best, most := -1, 0
+	for i, t := range d.Facts.MemoryTypes {
+		if s := score(t); s > most && d.Facts.Heaps[t.Heap].Size >= 64<<20 {
+			best, most = i, s
+		}
+	}
+	return best
+}
+
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Allocate makes a buffer of size bytes. Its contents are not defined.
+func (d *Device) Allocate(p Place, size uint64) (*Buffer, error) {
+	d.memory.mu.Lock()
+	defer d.memory.mu.Unlock()
+	for _, b := range d.memory.blocks {
+		if b.place != p {
+			continue
+		}
+		if at, ok := b.arena.take(size); ok {
+			return d.buffer(b, at, size), nil
+		}
+	}
+	b, err := d.newBlock(p, d.blockSize(p, size))
+	if err != nil {
+		return nil, fmt.Errorf("%d bytes of %s on %s: %w", size, p, d.Facts.Name, err)
+	}
+	d.memory.blocks = append(d.memory.blocks, b)
+	at, _ := b.arena.take(size)
+	return d.buffer(b, at, size), nil
+}
+
+func (d *Device) buffer(b *block, at, size uint64) *Buffer {
+	d.live.Add(1)
+	buffer := &Buffer{Address: b.address + at, Size: size, block: b, at: at}
+	if b.bytes != nil {
+		buffer.Bytes = b.bytes[at : at+size : at+size]
+	}
+	return buffer
+}
+
+// Free gives a buffer's memory back. No work that uses it may be under way. A nil buffer is none.
+func (d *Device) Free(buffers ...*Buffer) {
+	d.memory.mu.Lock()
+	defer d.memory.mu.Unlock()
+	for _, b := range buffers {
+		if b == nil || b.block == nil {
+			continue
+		}
+		b.block.arena.give(b.at, b.Size)
+		d.live.Add(-1)
+		if b.block.arena.empty() {
+			d.memory.blocks = slices.DeleteFunc(d.memory.blocks, func(x *block) bool { return x == b.block })
+			b.block.free(d)
+		}
+		b.block, b.Bytes = nil, nil
+	}
+}
+
+// Allocated is how many bytes of a place were asked of the driver.
+func (d *Device) Allocated(p Place) (n uint64) {
+	d.memory.mu.Lock()
+	defer d.memory.mu.Unlock()
+	for _, b := range d.memory.blocks {
+		if b.place == p {
+			n += b.arena.size
+		}
+	}
+	return n
+}
+
+func (d *Device) newBlock(p Place, size uint64) (*block, error) {
+	b := &block{place: p, arena: newArena(size)}
+	if err := b.create(d, size); err != nil {
+		b.free(d)
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *block) create(d *Device, size uint64) error {
+	const transfer, storage, indirect, addressed = 0x3, 0x20, 0x100, 0x20000 // VkBufferUsageFlagBits
+	const deviceAddress = 2                                                  // VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	info := &bufferInfo{head: head{kind: isBuffer}, size: size, usage: transfer | storage | indirect | addressed}
+	buffer, memory := new(vulkan.Buffer), new(vulkan.DeviceMemory)
+	r := vulkan.CreateBuffer(d.handle, vulkan.NewBufferCreateInfoRef(pinned(&pin, info)), nil, buffer)
+	b.buffer = *buffer
+	if r < 0 {
+		return Result(r).err("creating a buffer")
+	}
+	t := d.memoryType(b.place)
+	if t < 0 {
+		return errors.New("the device has no memory for it")
+	}
+	flags := &allocateFlags{head: head{kind: isAllocateFlags}, flags: deviceAddress}
+	allocate := &allocateInfo{head: head{kind: isAllocate, next: address(&pin, flags)}, size: size, memoryType: uint32(t)}
+	r = vulkan.AllocateMemory(d.handle, vulkan.NewMemoryAllocateInfoRef(pinned(&pin, allocate)), nil, memory)
+	b.memory = *memory
+	if r < 0 {
+		return Result(r).err("allocating")
+	}
+	if r := vulkan.BindBufferMemory(d.handle, b.buffer, b.memory, 0); r < 0 {
+		return Result(r).err("binding memory")
+	}
+	b.address = d.f.bufferAddress.word(number(d.handle),
+		address(&pin, &addressInfo{head: head{kind: isAddress}, buffer: number(b.buffer)}))
+	if b.place == Local {
+		return nil
+	}
+	var data unsafe.Pointer
+	if r := vulkan.MapMemory(d.handle, b.memory, 0, vulkan.DeviceSize(size), 0, &data); r < 0 {
+		return Result(r).err("mapping")
+	}
+	b.bytes = unsafe.Slice((*byte)(data), size)
+	return nil
+}
+
+func (b *block) free(d *Device) {
+	if number(b.buffer) != 0 {
+		vulkan.DestroyBuffer(d.handle, b.buffer, nil)
+	}
+	if number(b.memory) != 0 {
+		vulkan.FreeMemory(d.handle, b.memory, nil)
+	}
+}
+
+// close frees what was not given back.
+func (m *memory) close(d *Device) error {
+	for _, b := range m.blocks {
+		b.free(d)
+	}
+	n := len(m.blocks)
+	m.blocks = nil
+	if n > 0 {
+		return fmt.Errorf("%d blocks of memory were still in use", n)
+	}
+	return nil
+}

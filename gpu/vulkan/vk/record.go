@@ -1,0 +1,192 @@
+//go:build cgo && linux
+
+package vk
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	vulkan "github.com/vulkan-go/vulkan"
+)
+
+// Recording is a command buffer: commands are gathered in Go and recorded in one crossing to C by End. It can then be
+// submitted any number of times, also while it runs.
+type Recording struct {
+	d      *Device
+	buffer uint64
+	stamps vulkan.QueryPool
+	marks  int
+	ops    []operation
+	fixes  []fix
+	data   []byte // push constants and structures, one after the other
+	bound  *Kernel
+}
+
+// fix is an argument that is an offset into data until data stays where it is.
+type fix struct{ op, arg int }
+
+// Record begins a recording with room for so many timestamps.
+func (d *Device) Record(stamps int) (*Recording, error) {
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	r := &Recording{d: d}
+	info := &commandBuffersInfo{head: head{kind: isCommandBuffers}, pool: number(d.pool), count: 1}
+	buffer := new(uint64)
+	if err := d.f.allocateBuffers.call(number(d.handle), address(&pin, info), address(&pin, buffer)).
+		err("allocating a command buffer"); err != nil {
+		return nil, err
+	}
+	r.buffer = *buffer
+	d.live.Add(1)
+	if stamps > 0 {
+		const timestamps = 2 // VK_QUERY_TYPE_TIMESTAMP
+		info := &queryPoolInfo{head: head{kind: isQueryPool}, kind: timestamps, count: uint32(stamps)}
+		pool := new(vulkan.QueryPool)
+		result := vulkan.CreateQueryPool(d.handle, vulkan.NewQueryPoolCreateInfoRef(pinned(&pin, info)), nil, pool)
+		r.stamps = *pool
+		if result < 0 {
+			r.Close()
+			return nil, Result(result).err("creating a query pool")
+		}
+		d.f.resetQueries.word(number(d.handle), number(r.stamps), 0, uint64(stamps))
+	}
+	return r, nil
+}
+
+func (r *Recording) add(f function, args ...uint64) {
+	op := operation{f: f}
+	op.args[0] = r.buffer
+	copy(op.args[1:], args)
+	r.ops = append(r.ops, op)
+}
+
+// keep stores bytes that the last command's argument arg points to.
+func (r *Recording) keep(arg int, bytes []byte) {
+	r.ops[len(r.ops)-1].args[arg] = uint64(len(r.data))
+	r.fixes = append(r.fixes, fix{len(r.ops) - 1, arg})
+	r.data = append(r.data, bytes...)
+	for len(r.data)%8 != 0 {
+		r.data = append(r.data, 0)
+	}
+}
+
+// raw is the memory of a value without pointers.
+func raw[T any](p *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)) }
+
+// Use binds a kernel, and gives it its push constants.
+func Use[P any](r *Recording, k *Kernel, push *P) {
+	const compute = 1 // VK_PIPELINE_BIND_POINT_COMPUTE
+	if r.bound != k {
+		r.add(r.d.f.bind, compute, number(k.pipeline))
+		r.bound = k
+	}
+	r.add(r.d.f.push, number(r.d.layout), computeStage, 0, uint64(unsafe.Sizeof(*push)), 0)
+	r.keep(5, raw(push))
+}
+
+// Dispatch runs the bound kernel with so many workgroups.
+func (r *Recording) Dispatch(x, y, z uint32) { r.add(r.d.f.dispatch, uint64(x), uint64(y), uint64(z)) }
+
+// DispatchFrom runs the bound kernel with as many workgroups as three uint32 at an offset of a buffer say then.
+func (r *Recording) DispatchFrom(b *Buffer, offset uint64) {
+	r.add(r.d.f.indirect, number(b.block.buffer), b.at+offset)
+}
+
+// Barrier makes later dispatches wait for earlier ones and see what they wrote. It names nothing but shaders: each
+// further stage makes drivers empty more caches.
+func (r *Recording) Barrier() {
+	const shaders, write, read = 0x800, 0x40, 0x20
+	r.barrier(shaders, shaders, write, read|write)
+}
+
+// BarrierAll is Barrier for copies and the sizes of indirect dispatches too.
+func (r *Recording) BarrierAll() {
+	const stages = 0x800 | 0x1000 | 0x2 // compute, transfer, indirect commands
+	const writes = 0x40 | 0x1000        // by shaders, by transfers
+	r.barrier(stages, stages, writes, writes|0x20|0x800|0x1)
+}
+
+// BarrierToHost makes what was written visible to the host once the recording is done.
+func (r *Recording) BarrierToHost() {
+	const stages, host, writes, read = 0x800 | 0x1000, 0x4000, 0x40 | 0x1000, 0x2000
+	r.barrier(stages, host, writes, read)
+}
+
+// barrier orders two sets of stages, with what the first wrote and the second accesses.
+func (r *Recording) barrier(before, after uint64, writes, accesses uint32) {
+	r.add(r.d.f.barrier, before, after, 0, 1, 0, 0, 0, 0, 0)
+	r.keep(5, raw(&memoryBarrier{head: head{kind: isBarrier}, from: writes, to: accesses}))
+}
+
+// Copy copies n bytes between buffers.
+func (r *Recording) Copy(to *Buffer, at uint64, from *Buffer, offset, n uint64) {
+	r.add(r.d.f.copy, number(from.block.buffer), number(to.block.buffer), 1, 0)
+	r.keep(4, raw(&bufferCopy{from.at + offset, to.at + at, n}))
+}
+
+// Stamp notes the time when all before it is done, and returns the number of the note.
+func (r *Recording) Stamp() int {
+	const bottom = 0x2000 // VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
+	r.add(r.d.f.stamp, bottom, number(r.stamps), uint64(r.marks))
+	r.marks++
+	return r.marks - 1
+}
+
+// End records all commands.
+func (r *Recording) End() error {
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	begin := &beginInfo{head: head{kind: isBegin}, flags: 4} // VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
+	buffer := handle[vulkan.CommandBuffer](r.buffer)
+	if n := vulkan.BeginCommandBuffer(buffer, vulkan.NewCommandBufferBeginInfoRef(pinned(&pin, begin))); n < 0 {
+		return Result(n).err("beginning a recording")
+	}
+	base := slice(&pin, r.data)
+	for _, f := range r.fixes {
+		r.ops[f.op].args[f.arg] += base
+	}
+	batch(r.ops)
+	r.ops, r.fixes, r.data = nil, nil, nil
+	return Result(vulkan.EndCommandBuffer(buffer)).err("ending a recording")
+}
+
+// ResetStamps prepares the timestamps for another run. The recording must not be running.
+func (r *Recording) ResetStamps() {
+	r.d.f.resetQueries.word(number(r.d.handle), number(r.stamps), 0, uint64(r.marks))
+}
+
+// Stamps reads the timestamps of a recording that is done, in nanoseconds of the device's clock.
+func (r *Recording) Stamps() ([]float64, error) {
+	const wide = 1 // VK_QUERY_RESULT_64_BIT
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	ticks := make([]uint64, r.marks)
+	if r.marks == 0 {
+		return nil, errors.New("no timestamps were recorded")
+	}
+	result := r.d.f.queryResults.call(number(r.d.handle), number(r.stamps), 0, uint64(r.marks), uint64(8*r.marks),
+		slice(&pin, ticks), 8, wide)
+	if result != Success {
+		return nil, fmt.Errorf("reading %d timestamps: %w", r.marks, result)
+	}
+	ns := make([]float64, r.marks)
+	for i, t := range ticks {
+		ns[i] = float64(t-ticks[0]) * r.d.Facts.Tick
+	}
+	return ns, nil
+}
+
+// Close frees the recording. It must not be running.
+func (r *Recording) Close() {
+	if r.buffer == 0 {
+		return
+	}
+	if number(r.stamps) != 0 {
+		vulkan.DestroyQueryPool(r.d.handle, r.stamps, nil)
+	}
+	vulkan.FreeCommandBuffers(r.d.handle, r.d.pool, 1, []vulkan.CommandBuffer{handle[vulkan.CommandBuffer](r.buffer)})
+	r.buffer = 0
+	r.d.live.Add(-1)
+}

@@ -1,0 +1,52 @@
+package vk
+
+import "fmt"
+
+// Result is what a Vulkan function returned: 0 or more is success, less an error.
+type Result int32
+
+// Results that callers tell apart.
+const (
+	Success         Result = 0
+	NotReady        Result = 1
+	Timeout         Result = 2
+	outOfHostMemory Result = -1
+	OutOfMemory     Result = -2
+	Lost            Result = -4
+	noLayer         Result = -6
+	noExtension     Result = -7
+	noFeature       Result = -8
+	noDriver        Result = -9
+)
+
+func (r Result) Error() string {
+	switch r {
+	case NotReady:
+		return "not ready (VK_NOT_READY)"
+	case Timeout:
+		return "still running after the time given (VK_TIMEOUT)"
+	case outOfHostMemory:
+		return "out of host memory (VK_ERROR_OUT_OF_HOST_MEMORY)"
+	case OutOfMemory:
+		return "out of device memory (VK_ERROR_OUT_OF_DEVICE_MEMORY)"
+	case Lost:
+		return "the device was lost: reset, unplugged, or a kernel ran too long (VK_ERROR_DEVICE_LOST)"
+	case noLayer:
+		return "a layer is missing (VK_ERROR_LAYER_NOT_PRESENT)"
+	case noExtension:
+		return "an extension is missing (VK_ERROR_EXTENSION_NOT_PRESENT)"
+	case noFeature:
+		return "a feature is missing (VK_ERROR_FEATURE_NOT_PRESENT)"
+	case noDriver:
+		return "no driver fits (VK_ERROR_INCOMPATIBLE_DRIVER)"
+	}
+	return fmt.Sprintf("Vulkan's result %d", int32(r))
+}
+
+// err is nil for success, else the result with the name of what failed.
+func (r Result) err(what string) error {
+	if r >= 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, r)
+}
