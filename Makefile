@@ -4,7 +4,12 @@
 GO ?= go
 
 # The packages whose code runs on several goroutines: these are tested a second time under the race detector.
-RACE := $(patsubst %,./%/...,$(wildcard actors cpu server storage)) ./cmd/sluice
+RACE := $(patsubst %,./%/...,$(wildcard actors cpu gpu server storage)) ./cmd/sluice
+
+# The tests that -short leaves out, and the folders they are in. internal/lint sees to it that only tests ask.
+ASKING := $(shell grep -rl --include='*_test.go' 'testing[.]Short()' .)
+LONG = $(sort $(dir $(ASKING)))
+LONG_TESTS = $(shell awk -F '[^A-Za-z0-9_]+' '/^func / { name = $$2 } /testing[.]Short/ { print name }' $(ASKING))
 
 # The folders whose tests keep golden files: those that define the flag -update.
 GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' '"update"' .)))
@@ -22,12 +27,14 @@ BASELINE ?= bench.baseline
 BENCHSTAT ?= $(GO) run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 BENCHED = $(GO) test -timeout 0 -run '^$$' -bench '$(BENCH)' -count $(BENCHCOUNT) ./cpu/...
 
-.PHONY: build check fmt vet lint portable test race bench bench-baseline bench-compare fuzz gen golden
+.PHONY: build check ci fmt vet lint portable test long race bench bench-baseline bench-compare fuzz gen golden
 
 build: ## ./sluice
 	$(GO) build -trimpath -o sluice ./cmd/sluice
 
-check: fmt vet lint build portable test race ## all that a change must pass
+check: fmt vet portable test ## what to run before a commit: two to four minutes the first time
+
+ci: build lint long race ## what takes longer; together with check, all that a change must pass
 
 fmt:
 	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
@@ -38,22 +45,28 @@ vet:
 
 lint:
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; \
-	else echo "golangci-lint is not on PATH: its part of the check is left out"; fi
+	else echo "golangci-lint is not on PATH: its part is left out"; fi
 
-# Without cgo, and on a machine without our assembly.
+# Everything, here and on a machine without our assembly. internal/lint builds and starts the program without cgo.
 portable:
-	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/sluice
-	CGO_ENABLED=0 GOARCH=arm64 $(GO) build ./...
+	$(GO) build ./...
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./...
 
-# Unit tests, laws, goldens, the seeds of every fuzz target, and internal/lint.
+# Unit tests, laws, goldens, the seeds of every fuzz target, and internal/lint. vet has just been.
 test:
-	$(GO) test $(FRESH) -timeout 15m ./...
+	$(GO) test $(FRESH) -short -vet=off -timeout 15m ./...
+
+# What test left out, and nothing else.
+empty :=
+space := $(empty) $(empty)
+long:
+	$(if $(ASKING),$(GO) test -count=1 -vet=off -timeout 15m -run '^($(subst $(space),|,$(sort $(LONG_TESTS))))$$' $(LONG))
 
 race:
 	@if CGO_ENABLED=1 $(GO) env CC >/dev/null && command -v $$($(GO) env CC) >/dev/null; then \
-		echo $(GO) test -race $(RACE); CGO_ENABLED=1 $(GO) test -race $(FRESH) -timeout 15m $(RACE); \
+		echo $(GO) test -race $(RACE); CGO_ENABLED=1 $(GO) test -race -count=1 -vet=off -timeout 15m $(RACE); \
 	elif [ "$$CI" = true ]; then echo "no C compiler for the race detector"; exit 1; \
-	else echo "no C compiler: the race detector's part of the check is left out"; fi
+	else echo "no C compiler: the race detector's part is left out"; fi
 
 bench: build ## kernels first, then the whole engine on the embedded model
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...

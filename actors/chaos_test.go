@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -143,9 +144,9 @@ func (x *chaos) killer(r *rand.Rand) {
 			if victim == "session" {
 				victim = fmt.Sprintf("sessions/%d", max(1, int(x.named.Load())-r.IntN(6)))
 			}
-			if deaths[victim] < maxRestarts {
+			if deaths[victim] < run.MaxRestarts {
 				deaths[victim]++
-				x.send(x.system.NewLocalPID("engine/"+victim), &crash{})
+				x.system.Crash(x.system.Address("engine/" + victim))
 			}
 		}
 		time.Sleep(time.Duration(r.IntN(60)) * time.Millisecond)

@@ -42,11 +42,11 @@ func (d steady) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 
 type steadyModel struct{ backend.Model }
 
-func (m steadyModel) Run(segment int, s *backend.Step) error {
+func (m steadyModel) Enqueue(segment int, s *backend.Step) error {
 	if segment == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	return m.Model.Run(segment, s)
+	return m.Model.Enqueue(segment, s)
 }
 
 // A client that paused goes on when it reads again, also while others keep the device busy.
@@ -85,4 +85,19 @@ func TestUnreadClientGivesWay(t *testing.T) {
 			next(t, s, 200)
 		})
 	}
+}
+
+// TestTokensKnowTheirTime: however tokens are delivered, each says when it was there.
+func TestTokensKnowTheirTime(t *testing.T) {
+	e := startNull(t, nil)
+	s := begin(t, e, plain([]int32{5, 6, 7}, 20))
+	defer s.Close()
+	var ev Event
+	last := time.Now()
+	for s.Next(t.Context(), &ev) == nil {
+		require.True(t, ev.At.After(last), "%v is not after %v", ev.At, last)
+		last = ev.At
+	}
+	require.True(t, time.Now().After(last))
+	require.Equal(t, Length, ev.Finish)
 }

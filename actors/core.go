@@ -1,11 +1,11 @@
 package actors
 
 import (
-	"fmt"
 	"sync/atomic"
 
-	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/batch"
@@ -18,9 +18,14 @@ import (
 // core is what the actors of an engine know in common: the model's description, fixed before they start, and the
 // few things that outlive an actor's restart. Each of the latter has one owner, named beside it.
 type core struct {
-	*tree
+	system *run.System
+	log    zerolog.Logger
+	turns  *run.Turns
+	wiring *wiring
+
 	file     *gguf.File
 	bound    *ir.Bound
+	groups   []ir.Group // what the device holds: each weight once
 	vocab    *token.Vocab
 	template *chat.Template
 	backend  backend.Device
@@ -34,20 +39,9 @@ type core struct {
 	generation atomic.Uint64
 	ids        atomic.Uint64        // of sequences
 	model      backend.Model        // device; the uploader, its child, uses it
-	logits     []float32            // the step's output
 	computing  atomic.Pointer[step] // device: what it works on
 	sampling   atomic.Pointer[step] // sampler: what it works on
 
 	loadedBytes atomic.Int64
 	stats       stats
-}
-
-// spawn starts a child of c's actor.
-func (k *core) spawn(c actor.Context, kind, name string, strategy actor.SupervisorStrategy,
-	produce func(incarnation int) actor.Actor) error {
-	id := c.Self().Id + "/" + name
-	if _, err := c.SpawnNamed(k.props(kind, id, strategy, produce), name); err != nil {
-		return fmt.Errorf("starting actor %s: %w", id, err)
-	}
-	return nil
 }

@@ -6,8 +6,10 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
@@ -15,18 +17,31 @@ import (
 type (
 	// loaded, from the prefetcher, or from itself where nothing has to be loaded: every weight is on the device.
 	loaded struct{ incarnation int }
+	// computed, from the device's own threads: a step that it worked on beside the actors has ended.
+	computed struct{ step *step }
 )
 
-func (*loaded) late() {}
+// stepRing, to the scheduler before flushed: the steps of the model, as many as may be in flight.
+type stepRing struct {
+	gen   uint64
+	steps []*step
+}
+
+func (*stepRing) Late() {}
+func (*computed) Late() {}
+
+func (*loaded) Late() {}
 
 // device owns the compiled model: it runs steps, segment by segment. Its children bring the weights. A restart
 // compiles and loads afresh, since what failed may have left anything in memory; the KV cache is lost with it.
 type device struct {
 	*core
+	out         deviceEdges
 	incarnation int
+	spans       *trace.Track // of segments
 	resident    bool
 	gen         uint64
-	owed        *flush // to be answered when the weights are there
+	owed        *run.Flush // to be answered when the weights are there
 }
 
 func (d *device) Receive(c actor.Context) {
@@ -38,18 +53,22 @@ func (d *device) Receive(c actor.Context) {
 	case *loaded:
 		if m.incarnation == d.incarnation {
 			d.resident = true
-			c.Send(d.engine, m)
+			d.out.loaded.Send(m)
 			d.answer(c)
 		}
-	case *flush:
-		d.gen, d.owed = m.gen, m
+	case *run.Flush:
+		d.gen, d.owed = m.Gen, m
 		d.answer(c)
 	case *step:
 		if m.gen == d.gen {
 			d.compute(c, m)
 		}
+	case *computed:
+		if m.step.gen == d.gen {
+			d.computed(c, m.step)
+		}
 	default:
-		d.lifecycle(c)
+		d.system.Lifecycle(c)
 	}
 }
 
@@ -57,39 +76,46 @@ func (d *device) start(c actor.Context) {
 	d.closeModel()
 	var model backend.Model
 	var err error
-	d.turns.leave(func() { model, err = d.backend.Compile(d.bound, d.layout) })
+	d.turns.Leave(func() { model, err = d.backend.Compile(d.bound, d.layout) })
 	if err != nil {
-		c.Send(d.engine, &failed{err})
+		d.out.broken.Send(&failed{err})
 		return
 	}
 	d.model = model
 	if err := d.spawnLoaders(c); err != nil {
-		c.Send(d.engine, &failed{err})
+		d.out.broken.Send(&failed{err})
 		return
 	}
 	if d.incarnation > 0 {
-		c.Send(d.scheduler, &restarted{from: partyDevice, during: d.computing.Swap(nil)})
+		d.out.restarted.Send(&restarted{During: d.computing.Swap(nil)})
 	}
 }
 
 // spawnLoaders starts the actors that bring the weights, if they are not in place.
 func (d *device) spawnLoaders(c actor.Context) error {
 	if d.layout.InPlace != nil {
-		c.Send(c.Self(), &loaded{d.incarnation})
+		d.out.inPlace.Send(&loaded{d.incarnation})
 		return nil
 	}
 	complete := make(map[int]int64)
-	fetcher := &prefetcher{core: d.core, incarnation: d.incarnation, pending: make(map[int]bool)}
+	w, at := d.wiring, &d.wiring.places
+	fetcher := &prefetcher{core: d.core, out: w.prefetcher, incarnation: d.incarnation, pending: make(map[int]bool)}
+	fetcher.out.fetch.Reset()
 	return errors.Join(
-		d.spawn(c, "packer", "packer", nil, func(n int) actor.Actor { return &packer{core: d.core, incarnation: n} }),
-		d.spawn(c, "uploader", "uploader", nil, func(n int) actor.Actor { return newUploader(d.core, n, complete) }),
-		d.spawn(c, "prefetcher", "prefetcher", nil, func(int) actor.Actor { return fetcher }),
+		d.spawn(c, at.packer, "packer", nil,
+			func(n int) actor.Actor { return &packer{core: d.core, out: w.packer, incarnation: n} }),
+		d.spawn(c, at.uploader, "uploader", nil,
+			func(n int) actor.Actor { return newUploader(d.core, n, complete) }),
+		d.spawn(c, at.prefetcher, "prefetcher", nil, func(int) actor.Actor { return fetcher }),
 	)
 }
 
 func (d *device) closeModel() {
 	if d.model == nil {
 		return
+	}
+	for _, s := range d.model.Steps() { // they may still be on their way to the sampler
+		s.Logits = nil
 	}
 	if err := d.model.Close(); err != nil {
 		d.log.Error().Err(err).Msg("closing the model")
@@ -99,43 +125,57 @@ func (d *device) closeModel() {
 
 func (d *device) answer(c actor.Context) {
 	if d.owed != nil && d.resident {
-		c.Send(d.scheduler, &flushed{d.owed.gen, partyDevice})
+		r := &stepRing{gen: d.owed.Gen}
+		for _, s := range d.model.Steps() {
+			r.steps = append(r.steps, newStep(d.limits.Seqs, s, func(m *step) { d.out.computed.Send(&computed{m}) }))
+		}
+		d.out.ring.Send(r)
+		d.owed.Done()
 		d.owed = nil
 	}
 }
 
-// compute runs a step and hands it to the sampler; a failed or abandoned one goes straight back.
+// compute has the device work on a step. One that computes on the processor is done with it here.
 func (d *device) compute(c actor.Context, m *step) {
 	d.computing.Store(m)
-	d.turns.compute(func() {
+	d.turns.Compute(func() {
 		m.times.started = now()
-		m.err = d.runSegments(m)
-		m.times.computed = now()
+		m.err = d.enqueue(m)
+		d.model.Finish(m.compute, m.ended)
 	})
+	if m.left() {
+		d.computed(c, m)
+	}
+}
+
+// computed hands a step to the sampler; a failed or abandoned one goes straight back.
+func (d *device) computed(c actor.Context, m *step) {
+	m.times.computed = now()
 	d.computing.Store(nil)
 	if m.err != nil {
-		c.Send(d.scheduler, m)
+		d.out.failed.Send(m)
 		return
 	}
-	c.Send(d.sampler, m)
+	d.out.step.Send(m)
 }
 
 // errAbandoned ends a step of which nobody wants the result any more.
 var errAbandoned = errors.New("step abandoned: its sequences are cancelled")
 
-// runSegments keeps account of the time by kind of segment: one look at the clock for each.
-func (d *device) runSegments(m *step) error {
+// enqueue keeps account of the time by kind of segment: one look at the clock for each.
+func (d *device) enqueue(m *step) error {
 	clear(m.times.segments[:])
 	before := m.times.started
 	for i := range d.bound.Segments {
 		if abandoned(m.parts) {
 			return errAbandoned
 		}
-		if err := d.model.Run(i, &m.compute); err != nil {
+		if err := d.model.Enqueue(i, m.compute); err != nil {
 			return fmt.Errorf("%s: %w", segmentName(&d.bound.Segments[i]), err)
 		}
 		after := now()
 		m.times.segments[d.bound.Segments[i].Kind] += after.Sub(before)
+		d.spans.Record(segmentKinds[d.bound.Segments[i].Kind], m.number, before, before, after)
 		before = after
 	}
 	return nil
@@ -151,13 +191,11 @@ func abandoned(parts []batch.Part) bool {
 }
 
 func segmentName(s *ir.Segment) string {
-	switch s.Kind {
-	case ir.SegEmbed:
+	switch {
+	case s.Kind == ir.SegEmbed:
 		return "embedding"
-	case ir.SegHead:
-		return "head"
-	case ir.SegMix:
-		return fmt.Sprintf("layer %d mix", s.Layer)
+	case s.Layer < 0:
+		return s.Kind.String()
 	}
-	return fmt.Sprintf("layer %d ffn", s.Layer)
+	return fmt.Sprintf("layer %d %s", s.Layer, s.Kind)
 }

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/sluice-ai/sluice/internal/mem"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
@@ -26,8 +23,10 @@ type Request struct {
 	Sampling  sample.Params
 	Stop      []string // texts that end the answer and are not part of it
 	IgnoreEOG bool     // end tokens do not end the answer; Sampling should ban them
+	Thoughts  bool     // what the model thinks comes apart from its text, without the tags around it
 
-	score bool
+	prompt *prompt // shared with other choices; nil: of this request alone
+	score  bool
 }
 
 // UserError is a request's fault; its text is meant for the user.
@@ -56,7 +55,6 @@ type Engine struct {
 	Info   Info
 	health *health
 
-	open    atomic.Int64
 	named   atomic.Uint64
 	mu      sync.Mutex
 	closing bool
@@ -89,15 +87,15 @@ func (e *Engine) begin(r Request) (*Stream, error) {
 		id: fmt.Sprint(e.named.Add(1)), request: r, leave: sync.OnceFunc(e.exit), opened: now(),
 		stream: newStream(streamCapacity),
 	}
-	pid := e.system.NewLocalPID(e.sessions.Id + "/" + rec.id)
+	pid := e.system.Address(e.wiring.places.sessions.Address.Id + "/" + rec.id)
 	rec.stream.cancel = sync.OnceFunc(func() {
 		rec.gone.Store(true)
 		if !rec.stream.finished() {
-			e.send(pid, &hangUp{errGone})
+			e.wiring.facade.hangUp.At(pid).Send(&hangUp{errGone})
 		}
 	})
 	e.stats.requests.Add(1)
-	e.send(e.sessions, &open{rec})
+	e.wiring.facade.open.Send(&open{rec})
 	return rec.stream, nil
 }
 
@@ -107,17 +105,16 @@ func (e *Engine) enter() error {
 	if e.closing {
 		return ErrClosed
 	}
-	if e.open.Load() >= maxSessions {
+	if !e.wiring.facade.open.Take() {
 		return ErrBusy
 	}
-	e.open.Add(1)
 	return nil
 }
 
 func (e *Engine) exit() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.open.Add(-1) == 0 && e.closing {
+	if e.wiring.facade.open.Give() == 0 && e.closing {
 		close(e.empty)
 	}
 }
@@ -127,7 +124,7 @@ func (e *Engine) Health() error { return e.health.get() }
 
 // Loaded returns how many bytes of weights have arrived, of how many.
 func (e *Engine) Loaded() (done, total int64) {
-	for _, g := range e.bound.Groups {
+	for _, g := range e.groups {
 		total += g.Bytes
 	}
 	if e.layout.InPlace != nil {
@@ -147,7 +144,7 @@ func (e *Engine) Close(ctx context.Context) error {
 func (e *Engine) close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closing = true
-	if e.open.Load() == 0 {
+	if e.wiring.facade.open.Held() == 0 {
 		close(e.empty)
 	}
 	e.mu.Unlock()
@@ -157,52 +154,39 @@ func (e *Engine) close(ctx context.Context) error {
 	case <-e.empty:
 	case <-ctx.Done():
 		cut = ctx.Err()
-		e.send(e.sessions, &hangUpAll{ErrClosed})
+		e.wiring.facade.hangUpAll.Send(&hangUpAll{ErrClosed})
 		<-e.empty
 	}
 	done := make(chan struct{})
-	e.send(e.engine, &shutdown{done})
+	e.wiring.facade.shutdown.Send(&shutdown{done})
 	<-done
-	stopped := e.system.Root.StopFuture(e.engine)
-	errs := []error{cut, stopped.Wait()}
+	errs := []error{cut, e.system.Stop(e.wiring.places.engine.Address)}
 	e.system.Shutdown()
 	return errors.Join(append(errs, e.free())...)
 }
 
 // free gives back what the tree stood on. No actor is left.
 func (e *Engine) free() error {
-	return errors.Join(e.backend.Close(), e.slabs.Close(), mem.Free(bytesOf(e.logits)), e.file.Close())
+	return errors.Join(e.backend.Close(), e.slabs.Close(), e.file.Close())
 }
 
 // Snapshot returns the engine's state in numbers.
 func (e *Engine) Snapshot() Snapshot {
 	s := Snapshot{
-		Running: e.stats.running.Load(), Waiting: e.stats.waiting.Load(), Open: e.open.Load(),
+		Running: e.stats.running.Load(), Waiting: e.stats.waiting.Load(), Open: int64(e.wiring.facade.open.Held()),
 		Requests: e.stats.requests.Load(), FailedSteps: e.stats.failedSteps.Load(),
 		PromptTokens: e.stats.promptTokens.Load(), Generated: e.stats.generated.Load(),
-		Steps:       e.Steps(),
-		DeadLetters: e.dead.Load(), Unexpected: e.unexpected.Load(),
+		Steps: e.Steps(), Actors: e.system.Status(),
 	}
+	s.DeadLetters, s.Unexpected = e.system.Faults()
 	e.stats.mu.Lock()
 	s.KV = e.stats.kv
 	e.stats.mu.Unlock()
-	s.Actors = e.tree.status()
 	return s
 }
 
 // Steps returns where the time of steps went so far.
 func (e *Engine) Steps() Steps { return e.stats.snapshot() }
 
-func (t *tree) status() []ActorStatus {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	out := make([]ActorStatus, 0, len(t.loads))
-	for id, l := range t.loads {
-		out = append(out, ActorStatus{
-			ID: id, Handled: l.handled.Load(), Refused: l.refused.Load(), Restarts: l.restarts.Load(),
-			Depth: l.depth.Load(), Peak: l.peak.Load(), Busy: time.Duration(l.busy.Load()), Waited: time.Duration(l.waited.Load()),
-		})
-	}
-	slices.SortFunc(out, func(a, b ActorStatus) int { return strings.Compare(a.ID, b.ID) })
-	return out
-}
+// Spans returns what was done last, by whom and for how long, in the order in which it ended.
+func (e *Engine) Spans() []trace.Span { return e.system.Spans().Snapshot(nil) }

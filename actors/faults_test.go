@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -40,11 +41,11 @@ type faultyModel struct {
 	fail func() error
 }
 
-func (m faultyModel) Run(segment int, s *backend.Step) error {
+func (m faultyModel) Enqueue(segment int, s *backend.Step) error {
 	if segment == 2 && slices.Contains(s.Tokens, poison) {
 		return m.fail()
 	}
-	return m.Model.Run(segment, s)
+	return m.Model.Enqueue(segment, s)
 }
 
 // A request that cannot be computed ends with an error, whether the device reports it or dies of it; the others, which
@@ -69,7 +70,7 @@ func TestPoison(t *testing.T) {
 			_, err := drain(begin(t, e, ask([]int32{4, poison, 6}, 20)))
 			require.ErrorContains(t, err, "this request cannot be computed")
 			for i, s := range streams {
-				require.Equal(t, want[i], trace(t, s))
+				require.Equal(t, want[i], spelled(t, s))
 			}
 			require.NoError(t, e.Health())
 		})
@@ -81,7 +82,7 @@ func TestPoisonDoesNotWearOut(t *testing.T) {
 	e := startFixture(t, fixture, func(c *Config) {
 		c.Device = faulty{c.Device, func() error { panic("index out of range") }}
 	})
-	for range maxRestarts + 1 {
+	for range run.MaxRestarts + 1 {
 		_, err := drain(begin(t, e, ask([]int32{4, poison, 6}, 20)))
 		require.ErrorContains(t, err, "this request cannot be computed")
 	}
@@ -94,8 +95,8 @@ func TestGivesUp(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	e := startFixture(t, fixture, nil)
 	s := begin(t, e, ask([]int32{1, 2, 3}, 100_000))
-	for range maxRestarts + 1 {
-		e.send(e.tree.kv, &crash{})
+	for range run.MaxRestarts + 1 {
+		e.system.Crash(e.wiring.places.kv.Address)
 	}
 	_, err := drain(s)
 	require.ErrorContains(t, err, "actor engine/kv keeps failing")
@@ -157,16 +158,16 @@ func TestSurviveWhileLoading(t *testing.T) {
 		"uploader reader", "uploader packer", "prefetcher uploader", "reader pool", "packer pool"} {
 		t.Run(victims, func(t *testing.T) {
 			e := startFixture(t, fixture, func(c *Config) { c.Device = slowLoads{c.Device} })
-			e.send(e.tree.device, &crash{}) // it loads again
+			e.system.Crash(e.wiring.places.device.Address) // it loads again
 			for range 4 {
 				time.Sleep(2 * time.Millisecond)
 				for _, victim := range strings.Fields(victims) {
-					e.send(pids(e)[victim], &crash{})
+					e.system.Crash(pids(e)[victim])
 				}
 			}
 			s := begin(t, e, ask(prompts(1)[0], 20))
 			defer time.AfterFunc(20*time.Second, s.Close).Stop()
-			require.Equal(t, want, trace(t, s))
+			require.Equal(t, want, spelled(t, s))
 			loaded, total := e.Loaded()
 			require.Equal(t, total, loaded)
 		})
@@ -174,15 +175,17 @@ func TestSurviveWhileLoading(t *testing.T) {
 }
 
 func pids(e *Engine) map[string]*actor.PID {
+	p := e.wiring.places
 	return map[string]*actor.PID{
-		"uploader": e.uploader, "packer": e.packer, "prefetcher": e.prefetcher, "reader": e.reader, "pool": e.tree.pool,
+		"uploader": p.uploader.Address, "packer": p.packer.Address, "prefetcher": p.prefetcher.Address,
+		"reader": p.reader.Address, "pool": p.pool.Address,
 	}
 }
 
 // A request that arrives when the sessions are gone is answered, and gives its place back.
 func TestOpenWithoutSessions(t *testing.T) {
 	e := startFixture(t, fixture, nil)
-	require.NoError(t, e.system.Root.StopFuture(e.sessions).Wait())
+	require.NoError(t, e.system.Stop(e.wiring.places.sessions.Address))
 	_, err := drain(begin(t, e, ask([]int32{1}, 1)))
 	require.ErrorIs(t, err, ErrClosed)
 	require.Zero(t, e.Snapshot().Open)
@@ -197,7 +200,7 @@ func TestCompleteRequestIsNotResumed(t *testing.T) {
 		tokens: []int32{1, 2, 3}, prompt: 2, limit: 3,
 	}
 	rec.stream.finish(Usage{}, nil)
-	e.send(e.sessions, &open{rec}) // as sessions does for each of its records
+	e.wiring.facade.open.Send(&open{rec}) // as sessions does for each of its records
 	require.Eventually(t, func() bool { return e.Snapshot().Open == 0 }, 5*time.Second, time.Millisecond)
 	require.Zero(t, e.Steps().Count)
 	var ev Event

@@ -3,6 +3,7 @@ package actors
 import (
 	"fmt"
 
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
@@ -10,6 +11,7 @@ import (
 // and it alone waits for the disk. Requests come over a channel that holds as many as can exist.
 type ioThread struct {
 	core     *core
+	spans    *trace.Track
 	requests chan *read
 	ended    chan struct{}
 	pending  [slabCount]*read // by slab, which is also the request's id
@@ -18,6 +20,7 @@ type ioThread struct {
 
 func startIO(k *core) *ioThread {
 	t := &ioThread{core: k, requests: make(chan *read, slabCount), ended: make(chan struct{})}
+	t.spans = k.system.Spans().Track(k.wiring.places.reader.Address.Id + "/disk")
 	go t.run()
 	return t
 }
@@ -73,6 +76,7 @@ func (t *ioThread) submit(ring *uring.Ring) bool {
 		if !ok {
 			return false
 		}
+		m.began = now()
 		request := uring.Request{
 			ID: uint64(m.slab), Source: t.core.file.Part(m.part), Offset: m.from, Length: m.bytes,
 			Into: t.core.slabs.Slab(m.slab),
@@ -109,10 +113,11 @@ func (t *ioThread) finish(slab int, data []byte, err error) {
 	}
 	t.pending[slab] = nil
 	t.count--
+	t.spans.Record(trace.Disk, 0, m.asked, m.began, now())
 	t.answer(m, data, err)
 }
 
 func (t *ioThread) answer(m *read, data []byte, err error) {
 	m.data, m.err = data, err
-	t.core.send(t.core.uploader, m)
+	m.reply.Send(m)
 }

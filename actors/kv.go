@@ -5,6 +5,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/kv"
 )
@@ -16,19 +18,20 @@ import (
 type kvRequest struct {
 	gen    uint64
 	seq    *sequence
-	op     batch.KVOp
-	n      int
+	want   batch.KVRequest
 	tokens []int32
 
-	blocks []int32 // answer: granted blocks
-	full   bool    // answer: there was no room
+	tables []backend.Table // answer: the sequence's blocks, by cache class
+	cached int             // answer to KVOpen: positions that need not be computed
+	full   bool            // answer: there was no room
 }
 
-func (*kvRequest) late() {}
+func (*kvRequest) Late() {}
 
 // kvOwner holds which blocks of the cache belong to whom. The blocks' memory is the device's.
 type kvOwner struct {
 	*core
+	out         kvEdges
 	incarnation int
 	gen         uint64
 	cache       *kv.Cache
@@ -37,21 +40,21 @@ type kvOwner struct {
 func (k *kvOwner) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		k.cache = kv.New(k.layout.Blocks)
+		k.cache = kv.New(k.classes()...)
 		if k.incarnation > 0 {
-			c.Send(k.scheduler, &restarted{from: partyKV})
+			k.out.restarted.Send(&restarted{})
 		}
-	case *flush:
-		k.gen = m.gen
+	case *run.Flush:
+		k.gen = m.Gen
 		k.cache.Reset()
-		c.Send(k.scheduler, &flushed{m.gen, partyKV})
+		m.Done()
 	case *kvRequest:
 		if m.gen == k.gen {
 			k.serve(m)
-			c.Send(k.scheduler, m)
+			k.out.answer.Send(m)
 		}
 	default:
-		k.lifecycle(c)
+		k.system.Lifecycle(c)
 	}
 	k.stats.setKV(k.cache.Stats())
 }
@@ -59,53 +62,44 @@ func (k *kvOwner) Receive(c actor.Context) {
 // serve carries out a request. The cache's errors other than “full” are broken invariants of ours.
 func (k *kvOwner) serve(m *kvRequest) {
 	id := kv.Seq(m.seq.ID)
-	m.blocks, m.full = m.blocks[:0], false
+	m.full = false
 	var err error
-	switch m.op {
+	switch m.want.Op {
 	case batch.KVOpen:
 		err = k.open(id, m)
 	case batch.KVGrow:
-		err = k.grow(id, m, m.n)
-	case batch.KVPublish:
-		err = k.cache.Publish(id, m.tokens)
+		err = k.grow(id, m, m.want.Soon)
+	case batch.KVPass:
+		if err = k.cache.Publish(id, m.tokens); err == nil {
+			_, err = k.cache.Pass(id, m.want.End)
+		}
 	case batch.KVClose:
 		err = k.cache.Close(id)
 	}
 	if err != nil {
 		panic(err)
 	}
+	m.tables = append(m.tables[:0], k.cache.Tables(id)...)
 }
 
-// open pins what is cached of the tokens and grants the rest of m.n blocks, or nothing at all.
+// open pins what is cached of the tokens and grants the rest, or nothing at all.
 func (k *kvOwner) open(id kv.Seq, m *kvRequest) error {
-	shared, cached, err := k.cache.Open(id, m.tokens)
-	if err != nil {
+	const salt = 0 // all requests share
+	var err error
+	if m.cached, err = k.cache.Open(id, salt, m.tokens); err != nil {
 		return err
 	}
-	for _, b := range shared {
-		m.blocks = append(m.blocks, int32(b))
-	}
-	if err := k.grow(id, m, m.n-len(shared)); err != nil {
+	if err := k.grow(id, m, m.cached+m.want.Soon); err != nil || !m.full {
 		return err
 	}
-	m.n = cached
-	if m.full {
-		return k.cache.Close(id)
-	}
-	return nil
+	return k.cache.Close(id)
 }
 
-func (k *kvOwner) grow(id kv.Seq, m *kvRequest, n int) error {
-	if n <= 0 {
-		return nil
-	}
-	more, err := k.cache.Grow(id, n)
+func (k *kvOwner) grow(id kv.Seq, m *kvRequest, soon int) error {
+	err := k.cache.Grow(id, m.want.End, soon)
 	if errors.Is(err, kv.ErrFull) {
 		m.full = true
 		return nil
-	}
-	for _, b := range more {
-		m.blocks = append(m.blocks, int32(b))
 	}
 	return err
 }

@@ -41,14 +41,14 @@ func ask(tokens []int32, most int) Request {
 	return Request{Tokens: tokens, MaxTokens: most, Sampling: p, IgnoreEOG: true}
 }
 
-// trace is an answer in a form that differs if a single bit of a probability does.
-func trace(t require.TestingT, s *Stream) string {
-	out, err := tryTrace(s)
+// spelled is an answer in a form that differs if a single bit of a probability does.
+func spelled(t require.TestingT, s *Stream) string {
+	out, err := trySpelled(s)
 	require.NoError(t, err)
 	return out
 }
 
-func tryTrace(s *Stream) (string, error) {
+func trySpelled(s *Stream) (string, error) {
 	defer s.Close()
 	var e Event
 	out := ""
@@ -74,7 +74,7 @@ func begin(t require.TestingT, e *Engine, r Request) *Stream {
 func alone(t *testing.T, e *Engine, all [][]int32, most int) []string {
 	out := make([]string, len(all))
 	for i, p := range all {
-		out[i] = trace(t, begin(t, e, ask(p, most)))
+		out[i] = spelled(t, begin(t, e, ask(p, most)))
 	}
 	return out
 }
@@ -115,7 +115,7 @@ func TestRowAlone(t *testing.T) {
 		streams[i] = begin(t, e, ask(p, 24))
 	}
 	for i, s := range streams {
-		require.Equal(t, want[i], trace(t, s), "prompt %d", i)
+		require.Equal(t, want[i], spelled(t, s), "prompt %d", i)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestRecompute(t *testing.T) {
 	var wg sync.WaitGroup
 	for i, s := range streams {
 		wg.Go(func() {
-			got, err := tryTrace(s)
+			got, err := trySpelled(s)
 			if err != nil || got != want[i] {
 				t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
 			}
@@ -181,14 +181,14 @@ func TestSurvive(t *testing.T) {
 			for i, p := range all {
 				streams[i] = begin(t, e, ask(p, 40))
 			}
-			pid := e.system.NewLocalPID("engine/" + victim)
+			pid := e.system.Address("engine/" + victim)
 			if victim == "session" {
-				pid = e.system.NewLocalPID("engine/sessions/3")
+				pid = e.system.Address("engine/sessions/3")
 			}
 			var wg sync.WaitGroup
 			for i, s := range streams {
 				wg.Go(func() {
-					got, err := tryTrace(s)
+					got, err := trySpelled(s)
 					if err != nil || got != want[i] {
 						t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
 					}
@@ -196,7 +196,7 @@ func TestSurvive(t *testing.T) {
 			}
 			for range 3 {
 				time.Sleep(15 * time.Millisecond) // a moment, whichever
-				e.send(pid, &crash{})
+				e.system.Crash(pid)
 			}
 			wg.Wait()
 			require.NoError(t, e.Health())
@@ -275,8 +275,8 @@ func TestSurviveInPlace(t *testing.T) {
 	for i, p := range all {
 		streams[i] = begin(t, e, ask(p, 40))
 	}
-	e.send(e.tree.device, &crash{})
+	e.system.Crash(e.wiring.places.device.Address)
 	for i, s := range streams {
-		require.Equal(t, want[i], trace(t, s))
+		require.Equal(t, want[i], spelled(t, s))
 	}
 }

@@ -13,7 +13,9 @@ import (
 // Law NoAlloc: in the steady state, a token costs no allocation anywhere in the process.
 func TestNoAlloc(t *testing.T) {
 	e := startFixture(t, fixture, nil)
-	s := begin(t, e, plain([]int32{5, 6, 7}, 500))
+	r := plain([]int32{5, 6, 7}, 500)
+	r.Thoughts = true
+	s := begin(t, e, r)
 	defer s.Close()
 	var ev Event
 	read := func(n int) (mallocs uint64) {

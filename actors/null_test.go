@@ -17,29 +17,41 @@ import (
 type nullDevice struct{ weights []uint64 }
 
 func (nullDevice) Name() string { return "null" }
+func (nullDevice) Traits() backend.Traits {
+	return backend.Traits{Flight: 1, Memory: backend.HostMemory}
+}
 func (nullDevice) Close() error { return nil }
-func (d nullDevice) Compile(p *ir.Bound, _ backend.Config) (backend.Model, error) {
-	return &nullModel{vocab: p.Vocab, head: len(p.Segments) - 1, weights: d.weights}, nil
+func (d nullDevice) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	return &nullModel{vocab: p.Vocab, head: len(p.Segments) - 1, weights: d.weights,
+		ring: []*backend.Step{{Logits: make([]float32, c.MaxWanted*p.Vocab)}}}, nil
 }
 
 type nullModel struct {
 	vocab, head int
 	weights     []uint64
 	sum         uint64
+	ring        []*backend.Step
 }
+
+func (*nullModel) Place(group, slot int) error                  { return nil }
+func (m *nullModel) Steps() []*backend.Step                     { return m.ring }
+func (*nullModel) Finish(_ *backend.Step, done func(error))     { done(nil) }
+func (*nullModel) In(ir.Value, *backend.Step, []float32) error  { return nil }
+func (*nullModel) Out(ir.Value, *backend.Step, []float32) error { return nil }
 
 func (*nullModel) Upload(ir.Ref, int, []byte) error { return nil }
 func (*nullModel) RowGrain() int                    { return 16 }
 func (*nullModel) Memory() backend.Memory           { return backend.Memory{} }
 func (*nullModel) Close() error                     { return nil }
 
-// Run makes the token after the row's own the likeliest.
-func (m *nullModel) Run(segment int, s *backend.Step) error {
+// Enqueue makes the token after the row's own the likeliest.
+func (m *nullModel) Enqueue(segment int, s *backend.Step) error {
 	for i := 0; segment == 0 && i < len(m.weights); i += 8 { // one of each cache line
 		m.sum += m.weights[i]
 	}
 	if segment == m.head {
 		for i, row := range s.Wanted {
+			clear(s.Logits[i*m.vocab:][:m.vocab])
 			s.Logits[i*m.vocab+(int(s.Tokens[row])+1)%m.vocab] = 1
 		}
 	}

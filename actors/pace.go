@@ -58,7 +58,7 @@ func towards(mean, seen time.Duration) time.Duration {
 
 // slowest is the longest segment of a step, by the mean of its kind.
 func (s *step) slowest(segments []ir.Segment) time.Duration {
-	var count [ir.SegHead + 1]time.Duration
+	var count [ir.SegmentKinds]time.Duration
 	for i := range segments {
 		count[segments[i].Kind]++
 	}

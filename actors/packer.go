@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
@@ -24,13 +25,14 @@ type pack struct {
 	err error
 }
 
-func (*pack) late() {}
+func (*pack) Late() {}
 
 // packer copies weights to the device, which repacks them on the way: work for every core. Goroutines of its own do
 // it; the actor passes pieces on to them, and waits only for those under way when it ends or is flushed, a few
 // milliseconds.
 type packer struct {
 	*core
+	out         packerEdges
 	incarnation int
 	gen         uint64
 	crew        *crew
@@ -41,21 +43,21 @@ func (p *packer) Receive(c actor.Context) {
 	case *actor.Started:
 		p.crew = startCrew(p.core)
 		if p.incarnation > 0 {
-			c.Send(p.uploader, &restarted{from: partyPacker})
+			p.out.restarted.Send(&restarted{})
 		}
 	case *actor.Stopping, *actor.Restarting:
 		p.crew.stop()
-	case *flush:
-		p.gen = m.gen
+	case *run.Flush:
+		p.gen = m.Gen
 		p.crew.stop() // nobody reads a slab of an older generation any more
 		p.crew = startCrew(p.core)
-		c.Send(p.uploader, &flushed{m.gen, partyPacker})
+		m.Done()
 	case *pack:
 		if m.gen == p.gen {
 			p.crew.pieces <- m // holds as many as there are slabs: never blocks
 		}
 	default:
-		p.lifecycle(c)
+		p.system.Lifecycle(c)
 	}
 }
 
@@ -82,7 +84,7 @@ func startCrew(k *core) *crew {
 func (w *crew) work() {
 	for m := range w.pieces {
 		m.err = w.upload(m)
-		w.core.send(w.core.uploader, m)
+		w.core.wiring.packer.packed.Send(m)
 	}
 }
 

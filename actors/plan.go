@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"sort"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/mem"
@@ -29,12 +30,12 @@ func (k *core) plan(cfg *Config) error {
 		k.layout.KV = backend.KVF16
 	}
 	seqs, rows := orDefault(cfg.Sequences, defaultSequences), orDefault(cfg.Rows, defaultRows)
-	if err := k.planKV(cfg, seqs, mem.Available()); err != nil {
-		return err
-	}
 	wanted := max(min(rows, maxLogitsBytes/4/k.bound.Vocab), seqs)
 	k.limits = batch.Limits{Seqs: seqs, Rows: max(rows, seqs), Wanted: wanted, Beside: max(rows/4, seqs+minRows)}
 	k.layout.MaxRows, k.layout.MaxWanted = k.limits.Rows, wanted
+	if err := k.planKV(cfg, seqs, mem.Available()); err != nil {
+		return err
+	}
 	k.slabBytes = k.planSlabs()
 	return nil
 }
@@ -42,31 +43,60 @@ func (k *core) plan(cfg *Config) error {
 // planKV fixes the context and the size of the KV cache. What was not asked for takes at most a quarter of the
 // memory that is available; what was asked for, all of it.
 func (k *core) planKV(cfg *Config, seqs int, available int64) error {
-	each := max(k.blockBytes(), 1)
-	budget := available / 4 / each
+	spare := min(seqs, spareContexts)
+	z := kv.Sizing{Sequences: spare, Ahead: 2 * k.limits.Rows}
 	k.ctx = cfg.Context
 	if k.ctx <= 0 {
-		k.ctx = int(min(int64(k.bound.Context), max(budget, leastBlocks)*kv.BlockSize))
+		k.ctx = min(k.bound.Context, max(k.fit(z, available/4), leastBlocks)*backend.BlockSize)
 	}
-	full := (int64(k.ctx) + kv.BlockSize - 1) / kv.BlockSize
-	blocks := int64(cfg.Blocks)
+	z.Context = backend.BlocksFor(k.ctx)
+	blocks := cfg.Blocks
 	if blocks <= 0 {
-		blocks = max(full, min(full*int64(min(seqs, spareContexts)), budget))
+		blocks = min(z.Context*spare, k.fit(z, available/4))
 	}
-	blocks = max(blocks, full)
-	if most := max(available/each, leastBlocks); blocks > most {
+	blocks = max(blocks, z.Context)
+	if most := max(k.fit(z, available), leastBlocks); blocks > most {
 		const mib = 1 << 20
 		return fmt.Errorf("a context of %d tokens needs a KV cache of %d MiB with what else was asked for, %d MiB are "+
-			"available: ask for a context of at most %d tokens", k.ctx, blocks*each/mib, available/mib,
-			most*full/blocks*kv.BlockSize)
+			"available: ask for a context of at most %d tokens", k.ctx, k.kvBytes(z, blocks)/mib, available/mib,
+			most*z.Context/blocks*backend.BlockSize)
 	}
-	k.layout.Blocks = int(blocks)
+	k.layout.Blocks = nil
+	for _, class := range k.bound.Classes {
+		k.layout.Blocks = append(k.layout.Blocks, z.Blocks(class.Window, blocks))
+	}
 	return nil
 }
 
-// blockBytes is what a block of KV holds, for all layers.
-func (k *core) blockBytes() int64 {
-	var bytes int64
+// fit is how many blocks classes that keep all may have so that the whole cache takes no more than so many bytes.
+// Without a context there is one, of all these blocks.
+func (k *core) fit(z kv.Sizing, bytes int64) int {
+	const beyondAll = 1 << 31
+	return sort.Search(beyondAll, func(blocks int) bool { return k.kvBytes(z, blocks+1) > bytes })
+}
+
+// kvBytes is what the cache takes where classes that keep all have so many blocks.
+func (k *core) kvBytes(z kv.Sizing, blocks int) (bytes int64) {
+	if z.Context == 0 {
+		z.Context = blocks
+	}
+	for _, l := range k.bound.KV {
+		n := z.Blocks(k.bound.Classes[l.Class].Window, blocks)
+		bytes += int64(n) * int64(k.layout.KV.BlockBytes(l))
+	}
+	return bytes
+}
+
+// classes are the sizes of the cache's classes.
+func (k *core) classes() (all []kv.Class) {
+	for i, class := range k.bound.Classes {
+		all = append(all, kv.Class{Blocks: k.layout.Blocks[i], Window: class.Window})
+	}
+	return all
+}
+
+// blockBytes is what a block of KV holds, in all layers.
+func (k *core) blockBytes() (bytes int64) {
 	for _, l := range k.bound.KV {
 		bytes += int64(k.layout.KV.BlockBytes(l))
 	}
@@ -78,7 +108,7 @@ func (k *core) planSlabs() int {
 		return uring.Slack // nothing travels
 	}
 	total := int64(0)
-	for _, g := range k.bound.Groups {
+	for _, g := range k.groups {
 		total += g.Bytes
 	}
 	bytes := int(min(max(total/slabShare/slabCount, leastSlabBytes), fullSlabBytes))

@@ -35,7 +35,7 @@ func TestPlanKV(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			k := &core{bound: &ir.Bound{Program: &ir.Program{
-				Context: 4096, KV: []ir.KVLayer{{KVHeads: 2, KDim: 64, VDim: 64}},
+				Context: 4096, KV: []ir.KVLayer{{KVHeads: 2, KDim: 64, VDim: 64}}, Classes: []ir.Class{{}},
 			}}}
 			k.layout.KV = backend.KVF16
 			err := k.planKV(&test.cfg, test.seqs, test.available)
@@ -45,7 +45,7 @@ func TestPlanKV(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, test.ctx, k.ctx)
-			require.Equal(t, test.blocks, k.layout.Blocks)
+			require.Equal(t, []int{test.blocks}, k.layout.Blocks)
 		})
 	}
 }

@@ -1,11 +1,20 @@
 package actors
 
-import "github.com/asynkron/protoactor-go/actor"
+import (
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/actors/run"
+)
 
 // All that the pool accepts, from the uploader: flush, and
 type (
 	// lease asks for a slab; it is answered by granted, in order of asking.
-	lease struct{ gen uint64 }
+	lease struct {
+		gen   uint64
+		reply run.Edge[granted]
+	}
 	// release gives a slab back.
 	release struct {
 		gen  uint64
@@ -19,52 +28,53 @@ type granted struct {
 	slab int
 }
 
-func (*lease) late()   {}
-func (*release) late() {}
-func (*granted) late() {}
+func (*lease) Late()   {}
+func (*release) Late() {}
+func (*granted) Late() {}
 
 // pool leases the page-locked slabs through which weights travel. The memory is the arena's; the pool
 // holds only which slabs are free.
 type pool struct {
 	*core
+	out         poolEdges
 	incarnation int
 	gen         uint64
 	free        []int
-	waiting     int
+	waiting     []run.Edge[granted] // whose turn is first
 }
 
 func (p *pool) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		if p.incarnation > 0 {
-			c.Send(p.uploader, &restarted{from: partyPool})
+			p.out.restarted.Send(&restarted{})
 		}
-	case *flush:
-		p.gen, p.waiting, p.free = m.gen, 0, p.free[:0]
+	case *run.Flush:
+		p.gen, p.waiting, p.free = m.Gen, p.waiting[:0], p.free[:0]
 		for i := range slabCount {
 			p.free = append(p.free, i)
 		}
-		c.Send(p.uploader, &flushed{m.gen, partyPool})
+		m.Done()
 	case *lease:
 		if m.gen == p.gen {
-			p.waiting++
-			p.grant(c)
+			p.waiting = append(p.waiting, m.reply)
+			p.grant()
 		}
 	case *release:
 		if m.gen == p.gen {
 			p.free = append(p.free, m.slab)
-			p.grant(c)
+			p.grant()
 		}
 	default:
-		p.lifecycle(c)
+		p.system.Lifecycle(c)
 	}
 }
 
-func (p *pool) grant(c actor.Context) {
-	for p.waiting > 0 && len(p.free) > 0 {
+func (p *pool) grant() {
+	for len(p.waiting) > 0 && len(p.free) > 0 {
 		last := len(p.free) - 1
-		c.Send(p.uploader, &granted{p.gen, p.free[last]})
+		p.waiting[0].Send(&granted{p.gen, p.free[last]})
 		p.free = p.free[:last]
-		p.waiting--
+		p.waiting = slices.Delete(p.waiting, 0, 1)
 	}
 }

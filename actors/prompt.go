@@ -3,10 +3,11 @@ package actors
 import (
 	"fmt"
 	"strings"
+	"sync"
 
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/kv"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -16,7 +17,7 @@ type Info struct {
 	Name         string // general.name, or the file's
 	Architecture string
 	Parameters   int64
-	WeightBytes  int64 // what a token reads of the weights
+	WeightBytes  int64 // of all weights
 	Vocab        int
 	Trained      int           // positions the model was trained for
 	Context      int           // positions one request may hold here
@@ -35,16 +36,14 @@ func describe(k *core) (Info, *chat.Template, error) {
 	info := Info{
 		Name: k.file.Name, Architecture: k.bound.Arch, Vocab: k.bound.Vocab,
 		Trained: k.bound.Context, Context: k.ctx, Sampling: ownSampling(m),
-		Program: k.bound, KVBytes: k.blockBytes() / kv.BlockSize,
+		Program: k.bound, KVBytes: k.blockBytes() / backend.BlockSize,
 	}
 	if name, err := m.String("general.name"); err == nil && name != "" {
 		info.Name = name
 	}
 	for ref, w := range k.bound.Weights {
 		info.Parameters += int64(w.Rows) * int64(w.Cols)
-		if w.Use != ir.Table { // of an embedding table, a token reads one row
-			info.WeightBytes += k.file.Tensors[k.bound.Tensors[ref]].Size
-		}
+		info.WeightBytes += k.file.Tensors[k.bound.Tensors[ref]].Size
 	}
 	source, _ := m.String("tokenizer.chat_template") // a file without one is the next line's matter
 	template, note, err := chat.ForModel(source, k.bound.Arch, func(text string) bool {
@@ -58,15 +57,51 @@ func describe(k *core) (Info, *chat.Template, error) {
 	return info, template, nil
 }
 
-func (k *core) promptTokens(r *Request) ([]int32, error) {
+// prompt is what the model reads. The first session that needs it makes it, for all choices of the request.
+type prompt struct {
+	mu       sync.Mutex
+	made     bool
+	err      error
+	tokens   []int32       // nobody changes them
+	thinking chat.Thinking // as the prompt's end leaves it; nobody pushes to it
+}
+
+// Choices returns n requests for answers to the same prompt, which is rendered and encoded once for all of them. The
+// i-th has i added to its seed.
+func (r Request) Choices(n int) []Request {
+	r.prompt = &prompt{}
+	all := make([]Request, n)
+	for i := range all {
+		all[i] = r
+		all[i].Sampling.Seed += uint64(i)
+	}
+	return all
+}
+
+func (k *core) promptOf(r *Request) (*prompt, error) {
+	if r.prompt == nil {
+		r.prompt = &prompt{}
+	}
+	p := r.prompt
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.made { // nor is it after a panic
+		p.err = k.makePrompt(p, r)
+		p.made = true
+	}
+	return p, p.err
+}
+
+func (k *core) makePrompt(p *prompt, r *Request) error {
 	if r.Tokens != nil {
-		return r.Tokens, nil
+		p.tokens = r.Tokens
+		return nil
 	}
 	text, options := r.Text, token.Options{AddSpecial: true, ParseSpecial: !r.PlainText}
 	if r.Chat != nil {
 		var err error
 		if text, err = k.render(*r.Chat); err != nil {
-			return nil, err
+			return err
 		}
 		// A template may spell out the BOS that encoding would add: there must be one.
 		again := k.vocab.BOSText() != "" && strings.HasPrefix(text, k.vocab.BOSText())
@@ -74,13 +109,11 @@ func (k *core) promptTokens(r *Request) ([]int32, error) {
 	}
 	ids, err := k.vocab.Encode(nil, text, options)
 	if err != nil {
-		return nil, refuse("the prompt cannot be put into tokens: %v", err)
+		return refuse("the prompt cannot be put into tokens: %v", err)
 	}
-	return ids, nil
+	p.tokens, p.thinking = ids, chat.NewThinking(text)
+	return nil
 }
-
-// Prompt renders a conversation as Generate does, for those who must know how the prompt ends.
-func (e *Engine) Prompt(in chat.Input) (string, error) { return e.render(in) }
 
 // render turns a conversation into the prompt.
 func (k *core) render(in chat.Input) (string, error) {

@@ -1,7 +1,11 @@
 package actors
 
 import (
+	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/actors/run"
 )
 
 // All that the reader accepts, from the uploader: flush, and
@@ -14,17 +18,21 @@ type read struct {
 	part  int
 	from  int64
 	bytes int
+	reply run.Edge[read]
+	asked time.Time // when it was passed on to the thread
+	began time.Time // when that passed it on to the disk
 
 	data []byte
 	err  error
 }
 
-func (*read) late() {}
+func (*read) Late() {}
 
 // reader reads the model's files. A thread of its own drives the ring; the actor passes reads on to it and never
 // waits for the disk.
 type reader struct {
 	*core
+	out         readerEdges
 	incarnation int
 	gen         uint64
 	io          *ioThread
@@ -35,20 +43,21 @@ func (r *reader) Receive(c actor.Context) {
 	case *actor.Started:
 		r.io = startIO(r.core)
 		if r.incarnation > 0 {
-			c.Send(r.uploader, &restarted{from: partyReader})
+			r.out.restarted.Send(&restarted{})
 		}
 	case *actor.Stopping, *actor.Restarting:
 		r.io.stop()
-	case *flush:
-		r.gen = m.gen
+	case *run.Flush:
+		r.gen = m.Gen
 		r.io.stop() // what was being read of an older generation is in no slab any more
 		r.io = startIO(r.core)
-		c.Send(r.uploader, &flushed{m.gen, partyReader})
+		m.Done()
 	case *read:
 		if m.gen == r.gen {
+			m.asked = now()
 			r.io.requests <- m // holds as many as there are slabs: never blocks
 		}
 	default:
-		r.lifecycle(c)
+		r.system.Lifecycle(c)
 	}
 }

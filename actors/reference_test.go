@@ -32,7 +32,7 @@ func with(t testing.TB, kernels string) func(*Config) {
 	}
 }
 
-// readJSON reads a reference file of the shared folder.
+// readJSON reads a reference file of the reference folder.
 func readJSON[T any](t testing.TB, path ...string) (out T) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(append([]string{testref.Dir(t)}, path...)...))

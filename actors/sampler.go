@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
@@ -13,6 +14,7 @@ import (
 // nothing between steps: whatever sampling depends on travels with the sequence.
 type sampler struct {
 	*core
+	out         samplerEdges
 	incarnation int
 	gen         uint64
 	sample      *sample.Sampler
@@ -23,22 +25,22 @@ func (s *sampler) Receive(c actor.Context) {
 	case *actor.Started:
 		s.sample = sample.NewSampler(s.bound.Vocab)
 		if s.incarnation > 0 {
-			c.Send(s.scheduler, &restarted{from: partySampler, during: s.sampling.Swap(nil)})
+			s.out.restarted.Send(&restarted{During: s.sampling.Swap(nil)})
 		}
-	case *flush:
-		s.gen = m.gen
-		c.Send(s.scheduler, &flushed{m.gen, partySampler})
+	case *run.Flush:
+		s.gen = m.Gen
+		m.Done()
 	case *step:
-		if m.gen == s.gen {
+		if m.gen == s.gen && m.compute.Logits != nil {
 			s.sampling.Store(m)
 			m.times.sampling = now()
 			s.step(m)
 			s.sampling.Store(nil)
 			m.times.sampled = now()
-			c.Send(s.scheduler, m)
+			s.out.step.Send(m)
 		}
 	default:
-		s.lifecycle(c)
+		s.system.Lifecycle(c)
 	}
 }
 

@@ -3,14 +3,14 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
-// All that the scheduler accepts: *kvRequest (kv, the answer), *step (sampler; device, failed), *flushed and
+// All that the scheduler accepts: *kvRequest (kv, the answer), *step (sampler; device, failed), *run.Flushed and
 // *restarted (kv, device, sampler), and
 type (
 	// submit, from a session: work on this sequence.
@@ -21,20 +21,20 @@ type (
 	wake struct{ seq *sequence }
 )
 
-func (*submit) late()   {}
-func (*cancel) urgent() {}
-func (*cancel) late()   {}
-func (*wake) late()     {}
+func (*submit) Late()   {}
+func (*cancel) Urgent() {}
+func (*cancel) Late()   {}
+func (*wake) Late()     {}
 
 // scheduler forms steps, one at a time. What to do is batch.State's decision; this file carries it out.
 type scheduler struct {
 	*core
+	out         schedulerEdges
 	incarnation int
 	gen         uint64
-	unflushed   waiting
+	unflushed   run.Waiting
 	state       *batch.State
 	step        *step
-	stepping    bool // it is with the device or the sampler
 	urgent      bool // a session has news that should not wait: an answer begins or ends
 	pace        pace
 }
@@ -59,15 +59,19 @@ func (s *scheduler) Receive(c actor.Context) {
 		if m.gen == s.gen {
 			s.finish(c, m)
 		}
-	case *flushed:
+	case *stepRing:
 		if m.gen == s.gen {
-			s.unflushed.done(m.from)
+			s.step = m.steps[0]
+		}
+	case *run.Flushed:
+		if m.Gen == s.gen {
+			s.unflushed.Done(m)
 		}
 	case *restarted:
-		s.strike(c, m.during)
+		s.strike(c, m.During)
 		s.restart(c)
 	default:
-		s.lifecycle(c)
+		s.system.Lifecycle(c)
 		return
 	}
 	s.pump(c)
@@ -77,7 +81,7 @@ func (s *scheduler) start(c actor.Context) {
 	s.state = batch.New(s.limits)
 	s.restart(c)
 	if s.incarnation > 0 {
-		c.Send(s.sessions, &restarted{from: partyScheduler})
+		s.out.restarted.Send(&restarted{})
 	}
 }
 
@@ -85,17 +89,13 @@ func (s *scheduler) start(c actor.Context) {
 // from its tokens.
 func (s *scheduler) restart(c actor.Context) {
 	s.gen = s.generation.Add(1)
-	s.stepping = false
-	s.step = newStep(s.limits.Seqs) // the old one may still be in a mailbox
+	s.out.step.Reset()
 	s.state.Reset()
 	for _, q := range s.state.Seqs() {
 		h := q.Owner.(*sequence)
 		h.kv = &kvRequest{seq: h} // the old one may still be in a mailbox
 	}
-	s.unflushed = waitFor(partyKV, partyDevice, partySampler)
-	c.Send(s.kv, &flush{gen: s.gen})
-	c.Send(s.device, &flush{gen: s.gen})
-	c.Send(s.sampler, &flush{gen: s.gen})
+	s.unflushed = s.out.partners.Flush(s.gen)
 }
 
 // pump sends what the state wants sent now: requests to the KV owner, and the next step when the last one is back.
@@ -105,13 +105,13 @@ func (s *scheduler) pump(c actor.Context) {
 	}
 	s.collectCredit()
 	s.requestKV(c)
-	if s.stepping {
+	if s.out.step.Held() > 0 {
 		return
 	}
 	for {
 		m := s.step
 		var hopeless *batch.Seq
-		m.parts, hopeless = s.state.Plan(&m.compute, m.parts, s.pace.budget(s.limits.Rows))
+		m.parts, hopeless = s.state.Plan(m.compute, m.parts, s.pace.budget(s.limits.Rows))
 		if hopeless != nil {
 			s.fail(c, hopeless, errNoBlocks)
 			continue
@@ -133,33 +133,33 @@ var errNoBlocks = errors.New("the KV cache has too few blocks for this sequence 
 func (s *scheduler) dispatch(c actor.Context, m *step) {
 	m.gen, m.err = s.gen, nil
 	m.results = m.results[:len(m.parts)]
-	m.compute.Logits = s.logits[:len(m.compute.Wanted)*s.bound.Vocab]
+	m.meet.Store(0)
 	m.times.planned = now()
 	s.stats.stepPlanned(m)
-	s.stepping = true
+	s.out.step.Take()
 	long := len(m.compute.Tokens) > len(m.parts) // it has rows of prompts
-	s.turns.beforeStep(long || s.urgent)
+	s.turns.BeforeStep(long || s.urgent)
 	s.urgent = false
-	c.Send(s.device, m)
+	s.out.step.Send(m)
 }
 
 func (s *scheduler) requestKV(c actor.Context) {
 	for _, q := range s.state.Seqs() {
-		op, n := s.state.NextKV(q)
-		if op == batch.KVNone {
+		want := s.state.NextKV(q)
+		if want.Op == batch.KVNone {
 			continue
 		}
 		h := q.Owner.(*sequence)
-		h.kv.gen, h.kv.op, h.kv.n = s.gen, op, n
+		h.kv.gen, h.kv.want = s.gen, want
 		switch {
-		case op == batch.KVOpen && q.Score:
+		case q.Score:
 			h.kv.tokens = nil // every position is wanted: nothing may come from the cache
-		case op == batch.KVPublish:
-			h.kv.tokens = q.Tokens[:n:n]
+		case want.Op == batch.KVPass:
+			h.kv.tokens = q.Tokens[:want.End:want.End]
 		default:
 			h.kv.tokens = q.Tokens[:len(q.Tokens):len(q.Tokens)]
 		}
-		c.Send(s.kv, h.kv)
+		s.out.request.Send(h.kv)
 	}
 }
 
@@ -169,10 +169,10 @@ func (s *scheduler) kvAnswer(m *kvRequest) {
 		s.state.KVRefused(q)
 		return
 	}
-	if m.op == batch.KVOpen && m.seq.cached < 0 {
-		m.seq.cached = m.n
+	if m.want.Op == batch.KVOpen && m.seq.cached < 0 {
+		m.seq.cached = m.cached
 	}
-	s.state.KVDone(q, m.op, m.blocks, m.n)
+	s.state.KVDone(q, m.want, m.tables, m.cached)
 }
 
 // collectCredit learns what clients have read. Those who wait for it are not woken while others keep steps going.
@@ -193,16 +193,17 @@ func (s *scheduler) markStarved() {
 		h.starved.Store(true)
 		s.state.Consumed(q, h.consumed.Load())
 		if !s.state.Starved(q) && h.starved.CompareAndSwap(true, false) {
-			s.tree.send(s.scheduler, &h.wake)
+			s.out.wake.Send(&h.wake)
 		}
 	}
 }
 
 // finish takes a step back and gives each sequence its token.
 func (s *scheduler) finish(c actor.Context, m *step) {
-	s.stepping = false
+	s.out.step.Give()
 	switch {
 	case errors.Is(m.err, errAbandoned):
+		s.state.Drop(m.parts)
 		s.stats.idle()
 		return
 	case m.err != nil:
@@ -217,12 +218,12 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 	for i, p := range m.parts {
 		s.state.Advance(p)
 		if s.state.Live(p.Seq) && p.Wanted > 0 {
-			s.deliver(c, p, &m.results[i], m.times.sampled)
+			s.deliver(c, p, &m.results[i], m)
 		}
 	}
 }
 
-func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, at time.Time) {
+func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step) {
 	h := p.Seq.Owner.(*sequence)
 	if r.err != nil {
 		s.fail(c, p.Seq, r.err)
@@ -230,7 +231,7 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, at time.T
 	}
 	first := p.Seq.Sent() == 0
 	m := &h.out[p.Seq.Sent()%batch.Window]
-	*m = tokenMessage{seq: h, cached: max(h.cached, 0), at: at}
+	*m = tokenMessage{seq: h, cached: max(h.cached, 0), at: of.times.sampled, step: of.number}
 	if p.Seq.Score {
 		m.pos = p.Seq.Done() - p.Rows
 		m.end = s.state.Scored(p.Seq)
@@ -240,7 +241,7 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, at time.T
 		m.end = s.state.Append(p.Seq, r.ID)
 	}
 	s.urgent = s.urgent || first || m.end != batch.NotEnded
-	c.Send(h.session, m)
+	s.out.token.At(h.session).Send(m)
 }
 
 // strike blames the sequences of a step during which a neighbour died.
@@ -259,7 +260,7 @@ func (s *scheduler) strikeParts(c actor.Context, parts []batch.Part, cause error
 func (s *scheduler) fail(c actor.Context, q *batch.Seq, err error) {
 	h := q.Owner.(*sequence)
 	s.state.Finish(q)
-	c.Send(h.session, &seqFailed{h, err})
+	s.out.failure.At(h.session).Send(&seqFailed{h, err})
 }
 
 func (s *scheduler) publishStats() {

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/stop"
 	"github.com/sluice-ai/sluice/stages/token"
@@ -20,8 +21,8 @@ type (
 	hangUp struct{ err error }
 )
 
-func (*hangUp) urgent() {}
-func (*hangUp) late()   {}
+func (*hangUp) Urgent() {}
+func (*hangUp) Late()   {}
 
 // record is what a request has come to. It outlives the incarnations of its session: a session that restarts
 // takes it up, and submits the rest of the work.
@@ -33,25 +34,28 @@ type record struct {
 	gone    atomic.Bool // nobody reads the stream any more
 	moving  atomic.Bool // the session stops only to be started again
 
-	tokens []int32      // prompt, then generated; nil before it was encoded
-	prompt int          // tokens of the prompt
-	limit  int          // most tokens in all
-	state  sample.State // after the last token
-	scored int          // Score: positions handed to the stream
-	usage  Usage
-	opened time.Time
-	sent   time.Time // submitted
-	began  time.Time // first token
+	opening chat.Thinking // as the prompt leaves it
+	tokens  []int32       // prompt, then generated; nil before it was encoded
+	prompt  int           // tokens of the prompt
+	limit   int           // most tokens in all
+	state   sample.State  // after the last token
+	scored  int           // Score: positions handed to the stream
+	usage   Usage
+	opened  time.Time
+	sent    time.Time // submitted
+	began   time.Time // first token
 }
 
 // session is the life of one request: it encodes the prompt, submits it, turns tokens into text by the stop rules,
-// and feeds the stream.
+// tells thinking from the answer, and feeds the stream.
 type session struct {
 	*core
 	*record
+	out   sessionEdges
 	seq   *sequence
 	detok *token.Stream
 	stops *stop.Matcher
+	think chat.Thinking
 	buf   []byte // text of the token at hand
 }
 
@@ -84,7 +88,7 @@ func (s *session) Receive(c actor.Context) {
 	case *actor.Restarting:
 		s.abandon(c)
 	default:
-		s.lifecycle(c)
+		s.system.Lifecycle(c)
 	}
 }
 
@@ -99,7 +103,7 @@ func (s *session) start(c actor.Context) {
 		return
 	}
 	var err error
-	s.turns.leave(func() { err = s.prepare() })
+	s.turns.Leave(func() { err = s.prepare() })
 	if err != nil {
 		s.end(c, err)
 		return
@@ -114,9 +118,11 @@ func (s *session) prepare() error {
 		}
 	}
 	s.stops = stop.New(s.request.Stop)
+	s.think = s.opening
 	s.detok = s.decoder()
 	for _, id := range s.tokens[s.prompt:] { // this text is with the stream already
-		s.stops.Push(s.detok.Push(id))
+		text, _ := s.stops.Push(s.detok.Push(id))
+		s.think.Push(text)
 	}
 	return nil
 }
@@ -139,14 +145,14 @@ func (s *session) submit(c actor.Context) {
 		MaxLen: s.limit, Ends: s.ends(), Score: s.request.score, Owner: q,
 	}
 	q.submit.seq, q.cancel.seq, q.wake.seq = q, q, q
-	q.wakeUp = func() { s.send(s.scheduler, &q.wake) }
+	q.wakeUp = func() { s.out.wake.Send(&q.wake) }
 	s.seq = q
 	if s.sent.IsZero() {
 		s.sent = now()
 		s.usage.Queue = s.sent.Sub(s.opened)
 		s.stats.promptTokens.Add(uint64(s.prompt))
 	}
-	c.Send(s.scheduler, &q.submit)
+	s.out.submit.Send(&q.submit)
 }
 
 // tokenSlack is room for generated tokens that is allocated at once.
@@ -162,7 +168,7 @@ func (s *session) ends() func(int32) bool {
 // abandon cancels the sequence under way, if any.
 func (s *session) abandon(c actor.Context) {
 	if s.seq != nil && s.seq.cancelled.CompareAndSwap(false, true) {
-		c.Send(s.scheduler, &s.seq.cancel)
+		s.out.cancel.Send(&s.seq.cancel)
 	}
 	s.seq = nil
 }
@@ -194,7 +200,7 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 	stopped := s.decode(m)
 	finish := finishOf(m.end, stopped)
 	s.stream.push(m.seq, func(e *Event) {
-		e.Text = append(e.Text, s.buf...)
+		s.label(e, finish != Running)
 		e.HasToken, e.Token, e.LogProb, e.Top, e.Finish = true, m.result.ID, m.result.LogProb, m.result.Top, finish
 		e.At = m.at
 	})
@@ -220,6 +226,21 @@ func (s *session) decode(m *tokenMessage) (stopped bool) {
 		s.buf = append(s.buf, s.stops.Flush()...)
 	}
 	return stopped
+}
+
+// label puts the text at hand where it belongs; the last text leaves nothing held back.
+func (s *session) label(e *Event, last bool) {
+	if !s.request.Thoughts {
+		e.Text = append(e.Text, s.buf...)
+		return
+	}
+	add := func(thought, text []byte) {
+		e.Thought, e.Text = append(e.Thought, thought...), append(e.Text, text...)
+	}
+	add(s.think.Push(s.buf))
+	if last {
+		add(s.think.End())
+	}
 }
 
 func (s *session) emit(piece []byte) (stopped bool) {
@@ -259,10 +280,11 @@ func (s *session) rows(c actor.Context, m *tokenMessage) {
 
 // encode turns the request's prompt into tokens and checks that they fit.
 func (k *core) encode(r *record) error {
-	ids, err := k.promptTokens(&r.request)
+	p, err := k.promptOf(&r.request)
 	if err != nil {
 		return err
 	}
+	ids := p.tokens
 	if len(ids) == 0 {
 		return refuse("the prompt has no tokens: give it some text")
 	}
@@ -281,7 +303,7 @@ func (k *core) encode(r *record) error {
 			return err
 		}
 	}
-	r.prompt, r.tokens = len(ids), ids
+	r.prompt, r.tokens, r.opening = len(ids), ids[:len(ids):len(ids)], p.thinking // others share the array
 	r.usage.Prompt = len(ids)
 	return nil
 }

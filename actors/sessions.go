@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/actors/run"
 )
 
 // All that sessions accepts: *restarted (scheduler), and
@@ -14,14 +16,15 @@ type (
 	hangUpAll struct{ err error }
 )
 
-func (*hangUpAll) late() {}
-func (m *open) refused() { m.record.refuse(ErrClosed) }
+func (*hangUpAll) Late() {}
+func (m *open) Refused() { m.record.refuse(ErrClosed) }
 
 // sessions supervises one session for each request. Its incarnations share the records, from which the sessions
 // begin again when it restarts.
 type sessions struct {
 	*core
-	supervisor *supervisor
+	out        sessionsEdges
+	supervisor *run.Supervisor
 	records    map[string]*record // by actor id
 	refusing   error              // why no more sessions are opened
 }
@@ -41,21 +44,21 @@ func (s *sessions) Receive(c actor.Context) {
 		s.open(c, m.record)
 	case *restarted:
 		for _, child := range c.Children() {
-			c.Send(child, &restarted{from: m.from})
+			s.out.restarted.At(child).Send(&restarted{})
 		}
 	case *hangUpAll:
 		s.refusing = m.err
 		for _, child := range c.Children() {
-			c.Send(child, &hangUp{m.err})
+			s.out.hangUp.At(child).Send(&hangUp{m.err})
 		}
 	case *actor.Terminated:
-		s.supervisor.forget(m.Who.Id)
-		s.forget(m.Who.Id)
+		s.supervisor.Forget(m.Who.Id)
+		s.system.Forget(m.Who.Id)
 		if r := s.records[m.Who.Id]; r != nil && !r.moving.Load() {
 			delete(s.records, m.Who.Id)
 		}
 	default:
-		s.lifecycle(c)
+		s.system.Lifecycle(c)
 	}
 }
 
@@ -64,11 +67,14 @@ func (s *sessions) open(c actor.Context, r *record) {
 		r.refuse(s.refusing)
 		return
 	}
-	s.records[s.tree.sessions.Id+"/"+r.id] = r
-	err := s.spawn(c, "session", r.id, nil, func(int) actor.Actor { return &session{core: s.core, record: r} })
+	id := s.wiring.places.sessions.Address.Id + "/" + r.id
+	s.records[id] = r
+	err := s.spawn(c, s.wiring.places.session, r.id, nil, func(int) actor.Actor {
+		return &session{core: s.core, out: s.wiring.session, record: r}
+	})
 	if err != nil {
-		delete(s.records, s.tree.sessions.Id+"/"+r.id)
-		s.forget(s.tree.sessions.Id + "/" + r.id)
+		delete(s.records, id)
+		s.system.Forget(id)
 		r.refuse(err)
 	}
 }

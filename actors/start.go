@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/arch"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/token"
@@ -49,9 +48,12 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, cfg.Device.Close(), cfg.File.Close())
 	}
-	props := e.props("engine", e.tree.engine.Id, e.supervisor(e.gaveUp),
-		func(int) actor.Actor { return &root{core: e.core, health: e.health} })
-	if _, err := e.system.Root.SpawnNamed(props, e.tree.engine.Id); err != nil {
+	at := e.wiring.places.engine
+	err = e.system.Start(run.Spec{
+		Name: at.Address.Id, Capacity: e.wiring.graph.Capacity(at), Children: e.system.Supervisor(e.gaveUp),
+		Produce: func(int) actor.Actor { return &root{core: e.core, out: e.wiring.root, health: e.health} },
+	})
+	if err != nil {
 		return nil, errors.Join(err, e.free())
 	}
 	if err := e.await(ctx, cfg.Progress); err != nil {
@@ -63,9 +65,6 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// crowding is implemented by devices that compute on the processor. It says whether they do so on every core.
-type crowding interface{ Crowding() bool }
-
 // prepare does all that can fail before an actor runs.
 func prepare(cfg *Config) (*Engine, error) {
 	k := &core{file: cfg.File, backend: cfg.Device}
@@ -76,6 +75,7 @@ func prepare(cfg *Config) (*Engine, error) {
 	if k.bound, err = bind(cfg); err != nil {
 		return nil, err
 	}
+	k.groups = k.bound.On(k.bound.All())
 	if have, want := k.vocab.Size(), k.bound.Vocab; have > want {
 		return nil, fmt.Errorf("%s: the vocabulary has %d tokens, but the model computes logits for %d: convert it again",
 			cfg.File.Name, have, want)
@@ -96,13 +96,9 @@ func prepare(cfg *Config) (*Engine, error) {
 	if k.slabs, err = pin.New(slabCount, k.slabBytes); err != nil {
 		return nil, err
 	}
-	area, err := mem.Alloc(int64(k.layout.MaxWanted) * int64(k.bound.Vocab) * 4)
-	if err != nil {
-		return nil, errors.Join(err, k.slabs.Close())
-	}
-	k.logits = floatsOf(area)
-	onAllCores, ok := k.backend.(crowding)
-	k.tree = newTree(cfg.Log, ok && onAllCores.Crowding())
+	k.system, k.log = run.NewSystem(cfg.Log), cfg.Log
+	k.turns = run.NewTurns(k.backend.Traits().Crowded, batch.Window/4) // waiting must not use up a client's credit
+	k.wiring = wire(k.system, k.turns)
 	e := &Engine{core: k, Info: info, health: newHealth(), empty: make(chan struct{})}
 	return e, nil
 }
@@ -143,18 +139,4 @@ func (e *Engine) await(ctx context.Context, progress func(done, total int64)) er
 			return ctx.Err()
 		}
 	}
-}
-
-func floatsOf(area []byte) []float32 {
-	if len(area) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*float32)(unsafe.Pointer(&area[0])), len(area)/4)
-}
-
-func bytesOf(floats []float32) []byte {
-	if len(floats) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(&floats[0])), len(floats)*4)
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/kv"
 )
@@ -19,6 +20,7 @@ type stats struct {
 	prefill, decode          account
 
 	last struct { // scheduler only
+		number  uint64
 		planned time.Time
 		work    time.Duration
 		sample  time.Duration
@@ -39,10 +41,10 @@ type Steps struct {
 // Work is what steps of one kind computed, and for how long.
 type Work struct {
 	Steps, Rows, Wanted uint64
-	Sequences           uint64                        // summed over steps
-	Positions           uint64                        // of their caches, read by a step
-	Seen                uint64                        // by rows: the positions that each attended to
-	Time                [ir.SegHead + 1]time.Duration // by kind of segment
+	Sequences           uint64                         // summed over steps
+	Positions           uint64                         // of their caches, read by a step
+	Seen                uint64                         // by rows: the positions that each attended to
+	Time                [ir.SegmentKinds]time.Duration // by kind of segment
 }
 
 // ActorsShare is the part of the wall time that was neither computing nor sampling.
@@ -76,7 +78,7 @@ func (w Work) sub(earlier *Work) Work {
 // account is a Work that is being added to.
 type account struct {
 	steps, rows, wanted, sequences, positions, seen atomic.Uint64
-	time                                            [ir.SegHead + 1]atomic.Int64
+	time                                            [ir.SegmentKinds]atomic.Int64
 }
 
 func (a *account) add(m *step) {
@@ -114,6 +116,8 @@ func (s *stats) stepPlanned(m *step) {
 		s.computing.Add(int64(s.last.work))
 		s.sampled.Add(int64(s.last.sample))
 	}
+	s.last.number++
+	m.number = s.last.number
 	s.last.planned, s.last.chained = m.times.planned, false
 }
 
@@ -153,16 +157,7 @@ type Snapshot struct {
 	Steps                   Steps
 	KV                      kv.Stats
 	DeadLetters, Unexpected uint64
-	Actors                  []ActorStatus
-}
-
-// ActorStatus is what one actor has done.
-type ActorStatus struct {
-	ID               string
-	Handled, Refused uint64
-	Restarts         uint64
-	Depth, Peak      int64         // messages waiting now, and at most
-	Busy, Waited     time.Duration // handling messages; messages waiting to be handled, summed
+	Actors                  []run.Status
 }
 
 func (s *stats) snapshot() Steps {

@@ -12,23 +12,45 @@ import (
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
-// step is one pass over the model on its way scheduler → device → sampler → scheduler. There is one in a
-// generation, refilled each time: whoever received it last owns it.
+// step is one pass over the model on its way scheduler → device → sampler → scheduler, with its place in the ring of
+// the device's model. It is refilled each time: whoever received it last owns it.
 type step struct {
 	gen     uint64
-	compute backend.Step
+	number  uint64        // of all steps that were planned
+	compute *backend.Step // its logits are nil once the model is closed
 	parts   []batch.Part
 	results []outcome // by part
 	err     error
-	times   struct {
+
+	meet  atomic.Uint32 // where the device's actor and whoever calls ended find out which of them comes second
+	ended func(error)   // told by the device that nothing of the step runs any more; bound once
+
+	times struct {
 		planned, started, computed, sampling, sampled time.Time
-		segments                                      [ir.SegHead + 1]time.Duration // by kind
+		segments                                      [ir.SegmentKinds]time.Duration // by kind
 	}
 }
 
-func newStep(sequences int) *step { return &step{results: make([]outcome, sequences)} }
+// newStep makes a step for so many sequences at most. late is called where the device ends
+// it only after left was called.
+func newStep(sequences int, compute *backend.Step, late func(*step)) *step {
+	m := &step{compute: compute, results: make([]outcome, sequences)}
+	m.ended = func(err error) {
+		if m.err == nil {
+			m.err = err
+		}
+		if m.meet.Swap(1) == 1 {
+			late(m)
+		}
+	}
+	return m
+}
 
-func (*step) late() {}
+// left is called once the step is enqueued and its end was asked for; it says whether the device ended it already.
+func (m *step) left() bool { return m.meet.Swap(1) == 1 }
+
+func (*step) Late()      {}
+func (*step) Poisonous() {}
 
 // outcome is what sampling made of a part that wanted a token.
 type outcome struct {
@@ -66,10 +88,11 @@ type tokenMessage struct {
 	end    batch.End
 	pos    int // Score: position of the first row of seq.rows
 	cached int
+	step   uint64    // its number
 	at     time.Time // when it was sampled
 }
 
-func (*tokenMessage) late() {}
+func (*tokenMessage) Late() {}
 
 // seqFailed tells a session that its sequence cannot go on.
 type seqFailed struct {
@@ -77,4 +100,4 @@ type seqFailed struct {
 	err error
 }
 
-func (*seqFailed) late() {}
+func (*seqFailed) Late() {}

@@ -18,9 +18,10 @@ const (
 	Length  Finish = "length" // the limit asked for, or the context, is used up
 )
 
-// Event is a part of an answer: one token and the text that it completed, which may be empty while a character or
-// a possible stop string is incomplete. The last event has a Finish and may bring the last text without a token.
+// Event is a part of an answer: one token and what it completed, which may be nothing while a character, a possible
+// stop string or a tag is incomplete. The last event has a Finish and may bring the last text without a token.
 type Event struct {
+	Thought  []byte // Request.Thoughts: what the model says to itself; all of it comes before Text
 	Text     []byte
 	HasToken bool
 	Token    int32
@@ -68,8 +69,8 @@ func newStream(capacity int) *Stream {
 	return &Stream{queue: make([]slot, capacity), notify: make(chan struct{}, 1)}
 }
 
-// Next waits for the next event and copies it to e, whose Text is reused. After the last event it returns io.EOF,
-// or the error that ended the answer.
+// Next waits for the next event and copies it to e, whose Thought and Text are reused. After the last event it returns
+// io.EOF, or the error that ended the answer.
 func (s *Stream) Next(ctx context.Context, e *Event) error {
 	for {
 		ok, err := s.take(e)
@@ -101,9 +102,9 @@ func (s *Stream) take(e *Event) (bool, error) {
 		return false, nil
 	}
 	from := &s.queue[s.first]
-	text := append(e.Text[:0], from.event.Text...)
+	thought, text := append(e.Thought[:0], from.event.Thought...), append(e.Text[:0], from.event.Text...)
 	*e = from.event
-	e.Text = text
+	e.Thought, e.Text = thought, text
 	if e.Logits != nil {
 		s.owed = from.seq // the rows stay the reader's until it comes back
 	} else if from.seq != nil {
@@ -130,7 +131,7 @@ func (s *Stream) push(seq *sequence, fill func(*Event)) {
 		s.grow() // a request that started again may hold credit of both its sequences
 	}
 	to := &s.queue[(s.first+s.size)%len(s.queue)]
-	to.event = Event{Text: to.event.Text[:0]}
+	to.event = Event{Thought: to.event.Thought[:0], Text: to.event.Text[:0]}
 	to.seq = seq
 	fill(&to.event)
 	s.size++

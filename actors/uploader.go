@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
@@ -16,7 +17,7 @@ type (
 	fetch struct{ group int }
 )
 
-func (*fetch) late() {}
+func (*fetch) Late() {}
 
 // piece is some rows of one weight: what fits a slab.
 type piece struct {
@@ -32,18 +33,18 @@ type piece struct {
 // with the slab or gives it back. What was under way when one of them restarts is asked for again.
 type uploader struct {
 	*core
+	out         uploaderEdges
 	incarnation int
 	gen         uint64
-	unflushed   waiting
+	unflushed   run.Waiting
 	todo        []piece
 	moving      map[int]piece // by slab
-	leases      int           // asked for or held
 	missing     map[int]int   // pieces that have not arrived, of each group asked for
 	complete    map[int]int64 // bytes of the groups that the device has; shared by the incarnations
 }
 
 func newUploader(k *core, incarnation int, complete map[int]int64) *uploader {
-	return &uploader{core: k, incarnation: incarnation, complete: complete,
+	return &uploader{core: k, out: k.wiring.uploader, incarnation: incarnation, complete: complete,
 		moving: make(map[int]piece), missing: make(map[int]int)}
 }
 
@@ -51,48 +52,45 @@ func (u *uploader) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		u.recount()
-		u.restart(c)
+		u.restart()
 		if u.incarnation > 0 {
-			c.Send(u.prefetcher, &restarted{from: partyUploader})
+			u.out.restarted.Send(&restarted{})
 		}
 	case *restarted:
-		u.restart(c)
-	case *flushed:
-		if m.gen == u.gen {
-			u.unflushed.done(m.from)
-			u.lease(c)
+		u.restart()
+	case *run.Flushed:
+		if m.Gen == u.gen {
+			u.unflushed.Done(m)
+			u.lease()
 		}
 	case *fetch:
-		u.take(c, m.group)
+		u.take(m.group)
 	case *granted:
 		if m.gen == u.gen {
-			u.read(c, m.slab)
+			u.read(m.slab)
 		}
 	case *read:
 		if m.gen == u.gen {
-			u.arrived(c, m)
+			u.arrived(m)
 		}
 	case *pack:
 		if m.gen == u.gen {
-			u.packed(c, m)
+			u.packed(m)
 		}
 	default:
-		u.lifecycle(c)
+		u.system.Lifecycle(c)
 	}
 }
 
 // restart starts a new generation with the others; pieces that were under way go back to the queue.
-func (u *uploader) restart(c actor.Context) {
+func (u *uploader) restart() {
 	u.gen = u.generation.Add(1)
 	for slab, p := range u.moving {
 		u.todo = append(u.todo, p)
 		delete(u.moving, slab)
 	}
-	u.leases = 0
-	u.unflushed = waitFor(partyReader, partyPool, partyPacker)
-	c.Send(u.reader, &flush{gen: u.gen})
-	c.Send(u.pool, &flush{gen: u.gen})
-	c.Send(u.packer, &flush{gen: u.gen})
+	u.out.lease.Reset()
+	u.unflushed = u.out.partners.Flush(u.gen)
 }
 
 // recount corrects the progress of loading: pieces of incomplete groups travel again.
@@ -106,9 +104,9 @@ func (u *uploader) recount() {
 
 // take queues a group's pieces, unless that was done before. A complete group is never written again, whatever
 // restarts: a step may be reading it.
-func (u *uploader) take(c actor.Context, group int) {
+func (u *uploader) take(group int) {
 	if _, ok := u.complete[group]; ok {
-		c.Send(u.prefetcher, &resident{group})
+		u.out.resident.Send(&resident{group})
 		return
 	}
 	if _, known := u.missing[group]; known {
@@ -117,63 +115,62 @@ func (u *uploader) take(c actor.Context, group int) {
 	pieces := u.cut(group)
 	u.missing[group] = len(pieces)
 	u.todo = append(u.todo, pieces...)
-	u.lease(c)
+	u.lease()
 }
 
 // lease asks for as many slabs as there is work for.
-func (u *uploader) lease(c actor.Context) {
-	for u.unflushed == 0 && u.leases < min(slabCount, len(u.moving)+len(u.todo)) {
-		u.leases++
-		c.Send(u.pool, &lease{gen: u.gen})
+func (u *uploader) lease() {
+	for u.unflushed == 0 && u.out.lease.Held() < len(u.moving)+len(u.todo) && u.out.lease.Take() {
+		u.out.lease.Send(&lease{gen: u.gen, reply: u.out.granted})
 	}
 }
 
-func (u *uploader) read(c actor.Context, slab int) {
+func (u *uploader) read(slab int) {
 	if len(u.todo) == 0 {
-		u.leases--
-		c.Send(u.pool, &release{gen: u.gen, slab: slab})
+		u.out.lease.Give()
+		u.out.release.Send(&release{gen: u.gen, slab: slab})
 		return
 	}
 	p := u.todo[0]
 	u.todo = u.todo[1:]
 	u.moving[slab] = p
-	c.Send(u.reader, &read{gen: u.gen, slab: slab, part: p.part, from: p.from, bytes: p.bytes})
+	u.out.read.Send(&read{gen: u.gen, slab: slab, part: p.part, from: p.from, bytes: p.bytes, reply: u.out.data})
 }
 
-func (u *uploader) arrived(c actor.Context, m *read) {
+func (u *uploader) arrived(m *read) {
 	p := u.moving[m.slab]
 	if m.err != nil {
-		u.fail(c, p, m.err)
+		u.fail(p, m.err)
 		return
 	}
-	c.Send(u.packer, &pack{gen: u.gen, slab: m.slab, ref: p.ref, row: p.row, data: m.data})
+	u.out.pack.Send(&pack{gen: u.gen, slab: m.slab, ref: p.ref, row: p.row, data: m.data})
 }
 
-func (u *uploader) packed(c actor.Context, m *pack) {
+func (u *uploader) packed(m *pack) {
 	p := u.moving[m.slab]
 	delete(u.moving, m.slab)
 	if m.err != nil {
-		u.fail(c, p, m.err)
+		u.fail(p, m.err)
 		return
 	}
 	u.loadedBytes.Add(int64(p.bytes))
 	u.missing[p.group]--
 	if u.missing[p.group] == 0 {
 		delete(u.missing, p.group)
-		u.complete[p.group] = u.bound.Groups[p.group].Bytes
-		c.Send(u.prefetcher, &resident{p.group})
+		u.complete[p.group] = u.groups[p.group].Bytes
+		u.out.resident.Send(&resident{p.group})
 	}
-	u.read(c, m.slab)
+	u.read(m.slab)
 }
 
-func (u *uploader) fail(c actor.Context, p piece, err error) {
-	c.Send(u.engine, &failed{fmt.Errorf("%s: tensor %q: %w", u.file.Name, u.bound.Weights[p.ref].Name, err)})
+func (u *uploader) fail(p piece, err error) {
+	u.out.broken.Send(&failed{fmt.Errorf("%s: tensor %q: %w", u.file.Name, u.bound.Weights[p.ref].Name, err)})
 }
 
 // cut divides a group's weights into pieces of whole rows that fit a slab.
 func (u *uploader) cut(group int) []piece {
 	var pieces []piece
-	g := &u.bound.Groups[group]
+	g := &u.groups[group]
 	for _, ref := range g.Weights {
 		w, t := u.bound.Weights[ref], u.file.Tensors[u.bound.Tensors[ref]]
 		from, to := g.Rows(&w)

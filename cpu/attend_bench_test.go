@@ -37,7 +37,7 @@ func attending(b *testing.B, threads int, kv backend.KVType, heads, kvHeads, dim
 	d, err := New(threads, "")
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, d.Close()) })
-	c := backend.Config{KV: kv, Blocks: context / backend.BlockSize, MaxRows: rows, MaxWanted: 1}
+	c := backend.Config{KV: kv, Blocks: []int{context / backend.BlockSize}, MaxRows: rows, MaxWanted: 1}
 	compiled, err := d.Compile(bound, c)
 	require.NoError(b, err)
 	m := compiled.(*model)
@@ -89,12 +89,14 @@ func BenchmarkAttend(b *testing.B) {
 
 func (m *model) benchmark(b *testing.B, depth, rows, features int) {
 	step := backend.Step{Tokens: make([]int32, rows), Spans: []backend.Span{{Rows: rows, Pos: depth}}}
-	for i := range m.config.Blocks {
-		step.Spans[0].Table = append(step.Spans[0].Table, int32(i))
+	var blocks []int32
+	for i := range m.config.Blocks[0] {
+		blocks = append(blocks, int32(i))
 	}
+	step.Spans[0].Tables = []backend.Table{{Blocks: blocks}}
 	run := func() {
 		for i := range m.segments {
-			require.NoError(b, m.Run(i, &step))
+			require.NoError(b, m.Enqueue(i, &step))
 		}
 	}
 	run()

@@ -3,6 +3,7 @@ package cpu_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,6 +28,7 @@ type running struct {
 	step     backend.Step
 	segments int
 	vocab    int
+	program  *ir.Program
 	table    []int32
 }
 
@@ -34,7 +36,9 @@ type running struct {
 func start(t testing.TB, d backend.Device, m *backendtest.Model, kv backend.KVType, context, rows int) *running {
 	t.Helper()
 	blocks := (context + backend.BlockSize - 1) / backend.BlockSize
-	return startWith(t, d, m, backend.Config{KV: kv, Blocks: blocks, MaxRows: rows, MaxWanted: rows})
+	return startWith(t, d, m, backend.Config{
+		KV: kv, Blocks: backendtest.Blocks(m.Program, blocks), MaxRows: rows, MaxWanted: rows,
+	})
 }
 
 // startWith uploads the weights that are not in place.
@@ -45,13 +49,13 @@ func startWith(t testing.TB, d backend.Device, m *backendtest.Model, c backend.C
 	for r, data := range m.Weights[len(c.InPlace):] {
 		require.NoError(t, model.Upload(ir.Ref(r), 0, data))
 	}
-	blocks, rows := c.Blocks, c.MaxRows
-	run := &running{Model: model, segments: len(m.Segments), vocab: m.Vocab}
+	blocks, rows := slices.Max(c.Blocks), c.MaxRows
+	run := &running{Model: model, segments: len(m.Segments), vocab: m.Vocab, program: m.Program}
 	for i := range blocks {
 		run.table = append(run.table, int32(blocks-1-i))
 	}
 	run.step.Logits = make([]float32, rows*m.Vocab)
-	run.step.Spans = []backend.Span{{Table: run.table}}
+	run.step.Spans = make([]backend.Span, 1)
 	run.step.Tokens = make([]int32, 0, rows)
 	run.step.Wanted = make([]int32, 0, rows)
 	return run
@@ -59,7 +63,7 @@ func startWith(t testing.TB, d backend.Device, m *backendtest.Model, c backend.C
 
 // at prepares a step of n rows from position pos on, of which the last wanted ones give logits.
 func (r *running) at(pos, n, wanted int) {
-	r.step.Spans[0] = backend.Span{Rows: n, Pos: pos, Table: r.table}
+	r.step.Spans[0] = backend.Span{Rows: n, Pos: pos, Tables: backendtest.Tables(r.program, r.table)}
 	r.step.Tokens, r.step.Wanted = r.step.Tokens[:0], r.step.Wanted[:0]
 	for i := range n {
 		r.step.Tokens = append(r.step.Tokens, token(pos+i, r.vocab))
@@ -74,7 +78,7 @@ func token(pos, vocab int) int32 { return int32(pos * 2654435761 >> 7 % vocab) }
 
 func (r *running) run() error {
 	for i := range r.segments {
-		if err := r.Run(i, &r.step); err != nil {
+		if err := r.Enqueue(i, &r.step); err != nil {
 			return err
 		}
 	}

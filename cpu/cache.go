@@ -42,8 +42,12 @@ func (c *cache) scale(head, group int) *[backend.BlockSize]float32 {
 func (m *model) layCaches(p *ir.Bound) error {
 	m.caches = make([]cache, len(p.KV))
 	total := 0
+	_, used := p.Used()
 	for i, kv := range p.KV {
 		c := &m.caches[i]
+		if !used[i] {
+			continue
+		}
 		c.KVLayer, c.stride = kv, (kv.VDim+vec.Lanes-1)&^(vec.Lanes-1)
 		elements, scales := c.size(m.config)
 		total += elements + 4*scales
@@ -54,14 +58,16 @@ func (m *model) layCaches(p *ir.Bound) error {
 	}
 	m.kvMemory = memory
 	for i := range m.caches {
-		memory = m.caches[i].lay(m.config, memory)
+		if used[i] {
+			memory = m.caches[i].lay(m.config, memory)
+		}
 	}
 	return nil
 }
 
 // size is the bytes of all elements and the number of all scales.
 func (c *cache) size(config backend.Config) (elements, scales int) {
-	heads := config.Blocks * c.KVHeads
+	heads := config.Blocks[c.Class] * c.KVHeads
 	n := heads * c.head()
 	switch config.KV {
 	case backend.KVF32:

@@ -12,21 +12,26 @@ import (
 
 // compile schedules every segment, places its values, takes the memory and binds the work to it.
 func compile(d *device, p *ir.Bound, c backend.Config) (backend.Model, error) {
-	if err := c.KV.Check(); err != nil {
+	if err := c.Check(p, d.Traits()); err != nil {
 		return nil, err
 	}
-	if c.Blocks < 1 || c.MaxRows < 1 || c.MaxWanted < 0 {
-		return nil, fmt.Errorf("%d KV blocks, %d rows, %d wanted: want at least one block and one row",
-			c.Blocks, c.MaxRows, c.MaxWanted)
-	}
-	m := &model{device: d, config: c, vocab: p.Vocab, pos: make([]int, c.MaxRows), span: make([]int, c.MaxRows)}
-	if err := m.compile(p); err != nil {
+	m := &model{device: d, config: c, program: p.Program, pos: make([]int, c.MaxRows), span: make([]int, c.MaxRows)}
+	if err := m.compile(p.Only(c.Segments), handed(p)); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
 }
 
-func (m *model) compile(p *ir.Bound) error {
+// handed lists what each segment of the whole program hands on.
+func handed(p *ir.Bound) [][]ir.Value {
+	all := make([][]ir.Value, len(p.Segments))
+	for s := range all {
+		all[s] = p.Handed(s)
+	}
+	return all
+}
+
+func (m *model) compile(p *ir.Bound, handed [][]ir.Value) error {
 	if err := m.layWeights(p); err != nil {
 		return err
 	}
@@ -37,10 +42,13 @@ func (m *model) compile(p *ir.Bound) error {
 	v.observed = m.config.Inputs != nil
 	scheduled := make([][]phase, len(p.Segments))
 	for i := range p.Segments {
-		scheduled[i] = schedule(p, &p.Segments[i], v)
+		scheduled[i] = schedule(p, i, v)
 	}
-	room := makeRoom(p, v, scheduled, m.config, m.device.set.Tiled())
+	room := makeRoom(p, v, scheduled, handed, m.config, m.device.set.Tiled())
 	if err := m.layScratch(p, room.size); err != nil {
+		return err
+	}
+	if err := m.layStep(); err != nil {
 		return err
 	}
 	if err := m.layRooms(); err != nil {
@@ -55,6 +63,16 @@ func (m *model) compile(p *ir.Bound) error {
 		m.segments = append(m.segments, seg)
 	}
 	b.end()
+	m.borders = room.borders(handed)
+	return nil
+}
+
+// layStep makes the only step of the ring, with memory for its logits.
+func (m *model) layStep() (err error) {
+	if m.logitMemory, err = mem.Alloc(4 * int64(m.config.MaxWanted) * int64(m.program.OutputWidth())); err != nil {
+		return fmt.Errorf("logits: %w", err)
+	}
+	m.ring = []*backend.Step{{Logits: floats(m.logitMemory)}}
 	return nil
 }
 
@@ -164,16 +182,23 @@ func (b *binder) op(it *item) rowOp {
 	panic(fmt.Sprintf("cpu: %s is no operation on rows", n.Op))
 }
 
-// end adds what the head owes its caller: finite logits in the step's memory.
+// end adds what the last segment owes its caller: finite logits, or vectors, in the step's memory.
 func (b *binder) end() {
+	if b.room.of[b.room.values.root[b.p.Output]] == nil {
+		return // somebody else computes the head
+	}
 	last := &b.m.segments[len(b.m.segments)-1]
-	out := b.room.place(b.p.Logits)
+	out := b.room.place(b.p.Output)
 	c := &chain{m: b.m, wanted: true, grain: 1}
 	if !out.logits {
-		logits := place{logits: true, stride: b.p.Vocab, width: b.p.Vocab}
+		logits := place{logits: true, stride: out.width, width: out.width}
 		c.ops = append(c.ops, &scaleOp{logits, out, 1})
 	}
-	c.ops = append(c.ops, &finiteOp{out, "the logits"})
+	what := "the logits"
+	if b.p.Segments[len(b.p.Segments)-1].Kind == ir.SegPool {
+		what = "the vectors"
+	}
+	c.ops = append(c.ops, &finiteOp{out, what})
 	last.phases = append(last.phases, c)
 }
 

@@ -55,8 +55,10 @@ func (d *device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	return compile(d, p, c)
 }
 
-// Crowding says whether the pool's threads take every core that goroutines may run on.
-func (d *device) Crowding() bool { return d.pool.size() >= runtime.GOMAXPROCS(0) }
+// Traits: a step computes while it is enqueued, so there is one in flight.
+func (d *device) Traits() backend.Traits {
+	return backend.Traits{Flight: 1, Crowded: d.pool.size() >= runtime.GOMAXPROCS(0), Memory: backend.HostMemory}
+}
 
 func (d *device) Close() error {
 	d.pool.close()

@@ -86,12 +86,12 @@ func openModel(t testing.TB, path string, edit func(*meta.Map)) *backendtest.Mod
 	return m
 }
 
-// TestCrowding: only a pool with a thread for every core leaves none to goroutines.
-func TestCrowding(t *testing.T) {
+// TestCrowded: only a pool with a thread for every core leaves none to goroutines.
+func TestCrowded(t *testing.T) {
 	cores := runtime.GOMAXPROCS(0)
 	for threads, want := range map[int]bool{cores - 1: false, cores: true, cores + 1: true} {
 		if threads > 0 {
-			require.Equal(t, want, device(t, threads, "").(interface{ Crowding() bool }).Crowding(), "%d threads", threads)
+			require.Equal(t, want, device(t, threads, "").Traits().Crowded, "%d threads", threads)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func inPlace(t *testing.T, m *backendtest.Model, rows int) (r *running, path str
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, unix.Munmap(mapped)) })
 	rest := mapped
-	c := backend.Config{KV: backend.KVF16, Blocks: 1, MaxRows: rows, MaxWanted: rows}
+	c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 1), MaxRows: rows, MaxWanted: rows}
 	for _, w := range m.Weights {
 		c.InPlace, rest = append(c.InPlace, rest[:len(w):len(w)]), rest[len(w):]
 	}

@@ -176,14 +176,15 @@ func TestRowAlone(t *testing.T) {
 	}
 	step := backend.Step{Logits: make([]float32, 5*m.Vocab), Wanted: []int32{0, 1, 2, 3, 4}}
 	for i, n := range lengths { // two rows of the first and the last
-		span := backend.Span{Row: len(step.Tokens), Rows: 1 + (i+1)%2, Pos: n, Table: tables[i]}
+		span := backend.Span{Row: len(step.Tokens), Rows: 1 + (i+1)%2, Pos: n}
+		span.Tables = backendtest.Tables(m.Program, tables[i])
 		step.Spans = append(step.Spans, span)
 		for j := range span.Rows {
 			step.Tokens = append(step.Tokens, token(n+j, m.Vocab))
 		}
 	}
 	for i := range m.Segments {
-		require.NoError(t, together.Run(i, &step))
+		require.NoError(t, together.Enqueue(i, &step))
 	}
 	for i, n := range lengths {
 		alone := start(t, device(t, 1, ""), m, backend.KVF16, n+2, n+2)

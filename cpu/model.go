@@ -17,7 +17,7 @@ import (
 type model struct {
 	device   *device
 	config   backend.Config
-	vocab    int
+	program  *ir.Program // all of it
 	segments []segment
 	weights  []weight
 	caches   []cache
@@ -25,7 +25,10 @@ type model struct {
 	populated sync.WaitGroup // the weights' pages are being taken from the system until then, or until closing
 	closing   atomic.Bool
 
-	weightMemory, kvMemory, scratchMemory, roomMemory []byte
+	weightMemory, kvMemory, scratchMemory, roomMemory, logitMemory []byte
+
+	ring    []*backend.Step
+	borders map[ir.Value]place // of values that cross to other devices, or come from them
 
 	scratch []float32    // values of the step and prepared activations, by place
 	ropes   []*ropeTable // of all layers, without repetition
@@ -117,31 +120,40 @@ func (m *model) Upload(r ir.Ref, row int, data []byte) error {
 	if r < 0 || int(r) >= len(m.weights) {
 		return fmt.Errorf("weight %d of %d", r, len(m.weights))
 	}
+	if m.weights[r].name == "" {
+		return fmt.Errorf("weight %d is of no segment that is computed here", r)
+	}
 	return m.weights[r].upload(m.device.set, row, data)
 }
+
+// Place has nothing to do: every group has its own slot.
+func (*model) Place(group, slot int) error { return nil }
+
+func (m *model) Steps() []*backend.Step { return m.ring }
 
 func (m *model) Memory() backend.Memory {
 	return backend.Memory{
 		Weights: int64(len(m.weightMemory)),
 		KV:      int64(len(m.kvMemory)),
-		Scratch: int64(len(m.scratchMemory) + len(m.roomMemory)),
+		Scratch: int64(len(m.scratchMemory) + len(m.roomMemory) + len(m.logitMemory)),
 	}
 }
 
 func (m *model) Close() error {
 	m.closing.Store(true)
 	m.populated.Wait()
-	err := errors.Join(mem.Free(m.weightMemory), mem.Free(m.kvMemory), mem.Free(m.scratchMemory), mem.Free(m.roomMemory))
+	err := errors.Join(mem.Free(m.weightMemory), mem.Free(m.kvMemory), mem.Free(m.scratchMemory), mem.Free(m.roomMemory),
+		mem.Free(m.logitMemory))
 	*m = model{}
 	return err
 }
 
-// Run runs the phases of a segment one after another. It allocates nothing unless it fails.
-func (m *model) Run(index int, s *backend.Step) error {
-	if index < 0 || index >= len(m.segments) {
-		return fmt.Errorf("segment %d of %d", index, len(m.segments))
+// Enqueue runs the phases of a segment one after another. It allocates nothing unless it fails.
+func (m *model) Enqueue(index int, s *backend.Step) error {
+	if index < 0 || index >= len(m.segments) || !m.config.Computes(index) {
+		return fmt.Errorf("segment %d of %d is not computed here", index, len(m.segments))
 	}
-	if err := s.Check(m.vocab, m.config); err != nil {
+	if err := s.Check(m.program, &m.config, 0); err != nil {
 		return err
 	}
 	m.load(s)
@@ -149,6 +161,33 @@ func (m *model) Run(index int, s *backend.Step) error {
 		return m.guarded(&m.segments[index])
 	}
 	return m.runPhases(&m.segments[index])
+}
+
+// Finish has nothing to wait for.
+func (*model) Finish(_ *backend.Step, done func(error)) { done(nil) }
+
+// In copies a value from elsewhere to where the segment that reads it expects it.
+func (m *model) In(v ir.Value, s *backend.Step, rows []float32) error {
+	return m.cross(v, s, rows, func(here, there []float32) { copy(here, there) })
+}
+
+// Out copies what a segment computed.
+func (m *model) Out(v ir.Value, s *backend.Step, rows []float32) error {
+	return m.cross(v, s, rows, func(here, there []float32) { copy(there, here) })
+}
+
+func (m *model) cross(v ir.Value, s *backend.Step, rows []float32, move func(here, there []float32)) error {
+	at, ok := m.borders[v]
+	if !ok {
+		return fmt.Errorf("value %d crosses no border of what is computed here", v)
+	}
+	if len(rows) != len(s.Tokens)*at.width {
+		return fmt.Errorf("value %d: %d numbers, want %d rows of %d", v, len(rows), len(s.Tokens), at.width)
+	}
+	for r := range s.Tokens {
+		move(m.at(&at, r), rows[r*at.width:][:at.width])
+	}
+	return nil
 }
 
 func (m *model) runPhases(seg *segment) error {

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,9 +13,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// routedLayer has 8 experts, of which rows use 3, and one that all rows share. The router is float32, what it chooses
-// among is Q8_0 but for one matrix.
-func routedLayer(t *testing.T) *ir.Bound {
+// routedLayer has 8 experts, of which rows use 3, and, if asked, one that all rows share. The router is float32,
+// what it chooses among is Q8_0 but for one matrix.
+func routedLayer(t *testing.T, shared bool) *ir.Bound {
 	const width, experts, used, ffn = 64, 8, 3, 32
 	b := ir.NewBuilder("routed", func(string) bool { return false })
 	x := b.Embed("token_embd", 100, width)
@@ -23,10 +24,14 @@ func routedLayer(t *testing.T) *ir.Bound {
 	x = b.Add(x, b.AttendSinks(x, x, x, "attn_sinks", a))
 	b.FFN()
 	n := b.RMSNorm(x, "ffn_norm", 1e-5)
+	both := n
+	if shared {
+		g := b.SwiGLU(b.Linear(n, "ffn_gate_shexp", ffn), b.Linear(n, "ffn_up_shexp", ffn))
+		both = b.Linear(g, "ffn_down_shexp", width)
+	}
 	w := b.Route(b.Linear(n, "ffn_gate_inp", experts), "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: used, Scale: 1})
 	y := b.Experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", ffn, used, ir.SiLU)
-	g := b.SwiGLU(b.Linear(n, "ffn_gate_shexp", ffn), b.Linear(n, "ffn_up_shexp", ffn))
-	x = b.Add(x, b.Add(y, b.Linear(g, "ffn_down_shexp", width)))
+	x = b.Add(x, b.Add(y, both))
 	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
 	p := bind(t, b)
 	for r, w := range p.Weights {
@@ -37,9 +42,19 @@ func routedLayer(t *testing.T) *ir.Bound {
 	return p
 }
 
-// TestScheduleExperts: the shared expert runs beside the router; the chosen ones take two phases.
+// TestScheduleExperts: the shared expert runs beside the router; the chosen ones take two phases. What they multiply
+// is prepared in the route's last chain: the border costs no phase.
 func TestScheduleExperts(t *testing.T) {
-	p := routedLayer(t)
+	_, alone := scheduleAll(routedLayer(t, false))
+	require.Equal(t, `0 chain norm prepare
+0 products linear
+0 chain route prepare
+1 routed expand
+1 routed contract
+1 chain experts add add
+`, text(alone[2:4]))
+
+	p := routedLayer(t, true)
 	v, segments := scheduleAll(p)
 	require.Equal(t, `0 chain embed
 1 chain store
@@ -47,16 +62,16 @@ func TestScheduleExperts(t *testing.T) {
 1 chain add
 2 chain norm prepare prepare
 2 products linear linear linear
-2 chain route glu prepare
+2 chain glu route prepare
 2 products linear
-2 routed expand
-2 routed contract
-2 chain experts add add
-3 chain rows norm prepare
-3 products linear
+3 routed expand
+3 routed contract
+3 chain experts add add
+4 chain rows norm prepare
+4 products linear
 `, text(segments))
-	c := backend.Config{KV: backend.KVF16, Blocks: 1, MaxRows: 7, MaxWanted: 3}
-	apart(t, makeRoom(p, v, segments, c, true), c)
+	c := backend.Config{KV: backend.KVF16, Blocks: slices.Repeat([]int{1}, len(p.Classes)), MaxRows: 7, MaxWanted: 3}
+	apart(t, makeRoom(p, v, segments, handed(p), c, true), c)
 }
 
 // TestRouting: every slot is one row at one of its experts, slots of an expert lie together in the order of rows, and
@@ -147,7 +162,8 @@ func TestOddExperts(t *testing.T) {
 	b.Layer(0)
 	x = b.Scale(x, 2)
 	b.FFN()
-	b.Head(b.Rows(b.Experts(x, b.Slice(x, 0, 4), "gate", "up", "down", 24, 4, ir.SiLU)), "output", "token_embd")
+	w := b.Route(b.Slice(x, 0, 4), "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 4, Scale: 1})
+	b.Head(b.Rows(b.Experts(x, w, "gate", "up", "down", 24, 4, ir.SiLU)), "output", "token_embd")
 	p := bind(t, b)
 	for r := range p.Types {
 		p.Types[r] = quant.F32
@@ -155,7 +171,7 @@ func TestOddExperts(t *testing.T) {
 	d, err := New(1, "")
 	require.NoError(t, err)
 	defer d.Close()
-	_, err = d.Compile(p, backend.Config{KV: backend.KVF32, Blocks: 1, MaxRows: 1})
+	_, err = d.Compile(p, backend.Config{KV: backend.KVF32, Blocks: slices.Repeat([]int{1}, len(p.Classes)), MaxRows: 1})
 	require.EqualError(t, err, "blk.0.gate.weight: matrices of 24 rows for each expert: want a multiple of 16\n"+
 		"blk.0.up.weight: matrices of 24 rows for each expert: want a multiple of 16")
 }

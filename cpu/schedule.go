@@ -47,8 +47,8 @@ type phase struct {
 
 // schedule orders the nodes of a segment into few phases: chains as long as possible, then all products that are
 // ready (Q, K and V; gate and up), so that matrices that read the same input share its preparation and one barrier.
-func schedule(p *ir.Bound, seg *ir.Segment, v *values) []phase {
-	s := scheduler{p: p, values: v}
+func schedule(p *ir.Bound, segment int, v *values) []phase {
+	seg, s := &p.Segments[segment], scheduler{p: p, values: v}
 	for i := range seg.Nodes {
 		s.pending = append(s.pending, &seg.Nodes[i])
 	}
@@ -61,6 +61,9 @@ func schedule(p *ir.Bound, seg *ir.Segment, v *values) []phase {
 		if len(s.pending) == before {
 			panic("cpu: a segment's nodes wait for each other")
 		}
+	}
+	if seg.Kind == ir.SegRoute && len(seg.Nodes) > 0 && len(p.Segments[segment+1].Nodes) > 0 { // both are computed here
+		s.ahead(&p.Segments[segment+1])
 	}
 	return s.phases
 }
@@ -186,6 +189,18 @@ func (s *scheduler) attend() bool {
 	return true
 }
 
+// ahead prepares what the experts after a route multiply in its last chain: in one of their own it would cost a
+// barrier.
+func (s *scheduler) ahead(experts *ir.Segment) {
+	n := &experts.Nodes[0]
+	s.prepareExperts(n, s.values.wanted[n.In[0]])
+}
+
+func (s *scheduler) prepareExperts(n *ir.Node, wanted bool) {
+	s.prepare(wanted, n.In[0], n.Experts.Gate)
+	s.prepare(wanted, n.In[0], n.Experts.Up)
+}
+
 // experts spreads an Experts node over two phases of products and the chain after them.
 func (s *scheduler) experts() {
 	n := s.one(ir.Experts)
@@ -193,8 +208,7 @@ func (s *scheduler) experts() {
 		return
 	}
 	wanted := s.values.wanted[n.Out]
-	s.prepare(wanted, n.In[0], n.Experts.Gate)
-	s.prepare(wanted, n.In[0], n.Experts.Up)
+	s.prepareExperts(n, wanted)
 	for _, v := range []verb{expand, contract} {
 		s.phases = append(s.phases, phase{kind: routed, wanted: wanted, items: []item{{verb: v, node: n}}})
 	}

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,7 +50,7 @@ func scheduleAll(p *ir.Bound) (*values, [][]phase) {
 	v := newValues(p)
 	segments := make([][]phase, len(p.Segments))
 	for i := range p.Segments {
-		segments[i] = schedule(p, &p.Segments[i], v)
+		segments[i] = schedule(p, i, v)
 	}
 	return v, segments
 }
@@ -99,11 +100,11 @@ func TestSchedule(t *testing.T) {
 // where the caller wants them.
 func TestRoom(t *testing.T) {
 	p := layer(t)
-	c := backend.Config{KV: backend.KVF16, Blocks: 1, MaxRows: 7, MaxWanted: 3}
+	c := backend.Config{KV: backend.KVF16, Blocks: slices.Repeat([]int{1}, len(p.Classes)), MaxRows: 7, MaxWanted: 3}
 	v, segments := scheduleAll(p)
-	r := makeRoom(p, v, segments, c, false)
+	r := makeRoom(p, v, segments, handed(p), c, false)
 	apart(t, r, c)
-	require.True(t, r.place(p.Logits).logits)
+	require.True(t, r.place(p.Output).logits)
 	require.True(t, r.place(p.Segments[3].Nodes[2].Out).logits, "the product that the soft cap reads")
 	add := p.Segments[2].Nodes[len(p.Segments[2].Nodes)-1]
 	require.Equal(t, r.place(add.In[0]), r.place(add.Out), "the residual stream stays where it is")

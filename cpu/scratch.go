@@ -25,6 +25,9 @@ func newValues(p *ir.Bound) *values {
 		written: make([]bool, n), wanted: make([]bool, n), root: make([]ir.Value, n), from: make([]int, n),
 		prepared: map[item]bool{},
 	}
+	for _, taken := range p.Taken() {
+		v.root[taken], v.written[taken] = taken, true
+	}
 	for s := range p.Segments {
 		for i := range p.Segments[s].Nodes {
 			n := &p.Segments[s].Nodes[i]
@@ -74,12 +77,17 @@ type room struct {
 // expertBuffers have room for all slots of an Experts node: a row of the step has used of them side by side.
 type expertBuffers struct{ hidden, up, down *buffer }
 
-func makeRoom(p *ir.Bound, v *values, segments [][]phase, c backend.Config, tiles bool) *room {
+// handed are the values that each segment hands on.
+func makeRoom(p *ir.Bound, v *values, segments [][]phase, handed [][]ir.Value, c backend.Config, tiles bool) *room {
 	r := &room{p: p, values: v, tiles: tiles, of: map[ir.Value]*buffer{}, acts: map[prepared]*buffer{},
 		experts: map[*ir.Node]*expertBuffers{}}
-	r.assign(segments, r.lastUses(segments))
-	if out := p.Logits; v.root[out] == out && r.of[out].width == p.Vocab {
-		r.of[out].place = place{logits: true, stride: p.Vocab, width: p.Vocab}
+	last := r.lastUses(segments)
+	r.handOn(segments, handed, last)
+	r.take(segments)
+	r.assign(segments, last)
+	r.keep(segments, handed)
+	if out, n := p.Output, p.OutputWidth(); v.root[out] == out && r.of[out] != nil && r.of[out].width == n {
+		r.of[out].place = place{logits: true, stride: n, width: n}
 	}
 	r.pack(c)
 	return r
@@ -119,6 +127,47 @@ func (r *room) lastUses(segments [][]phase) map[ir.Value]int {
 		}
 	})
 	return last
+}
+
+// take gives values that come from elsewhere room from the first phase of the segment that reads them first.
+func (r *room) take(segments [][]phase) {
+	starts, at := make([]int, len(segments)), 0
+	for s, phases := range segments {
+		starts[s] = at
+		at += len(phases)
+	}
+	for _, v := range r.p.Taken() {
+		s := slices.IndexFunc(r.p.Segments, func(s ir.Segment) bool {
+			return slices.ContainsFunc(s.Nodes, func(n ir.Node) bool { return slices.Contains(n.In, v) })
+		})
+		r.of[v] = r.add(r.p.Widths[v], r.values.wanted[v], starts[s])
+	}
+}
+
+// handOn counts the end of a segment as a use of what it hands on: whoever computes the next one copies it then.
+func (r *room) handOn(segments [][]phase, handed [][]ir.Value, last map[ir.Value]int) {
+	number := 0
+	for s, phases := range segments {
+		for i := range phases {
+			number += len(phases[i].items)
+		}
+		for _, v := range handed[s] {
+			last[r.values.root[v]] = max(last[r.values.root[v]], number)
+		}
+	}
+}
+
+// keep has the buffers of what a segment hands on live until its last phase.
+func (r *room) keep(segments [][]phase, handed [][]ir.Value) {
+	at := 0
+	for s, phases := range segments {
+		at += len(phases)
+		for _, v := range handed[s] {
+			if b := r.of[r.values.root[v]]; b != nil {
+				b.last = max(b.last, at-1)
+			}
+		}
+	}
 }
 
 // assign gives every root and every prepared form a buffer, and finds how long each one lives.
@@ -186,7 +235,8 @@ func (r *room) inPlace(n *ir.Node, number int, last map[ir.Value]int) bool {
 // pack places the buffers, first fit, so that none overlap while they live. Freed room is used again from the next
 // phase on only: inside a phase rows are at different items.
 func (r *room) pack(c backend.Config) {
-	var live []*buffer // by offset
+	slices.SortStableFunc(r.buffers, func(a, b *buffer) int { return a.first - b.first }) // those taken in came first
+	var live []*buffer                                                                    // by offset
 	for _, b := range r.buffers {
 		if b.logits {
 			continue
@@ -218,6 +268,17 @@ func (b *buffer) bytes(c backend.Config) (rows, tiles int) {
 		tiles = align(kernels.TileBytes(n, 4*b.stride))
 	}
 	return align(4 * n * b.stride), tiles
+}
+
+// borders are the places of values that come from other segments or go to them.
+func (r *room) borders(handed [][]ir.Value) map[ir.Value]place {
+	at := map[ir.Value]place{}
+	for _, v := range append(slices.Concat(handed...), r.p.Taken()...) {
+		if r.of[r.values.root[v]] != nil {
+			at[v] = r.place(v)
+		}
+	}
+	return at
 }
 
 // place is where a value lies.

@@ -49,7 +49,7 @@ func (o *storeOp) head(m *model, worker, r, h int) error {
 	}
 	isa, w := m.device.isa, &m.workers[worker]
 	at := m.pos[r] % backend.BlockSize
-	head := int(m.step.Spans[m.span[r]].Table[m.pos[r]/backend.BlockSize])*c.KVHeads + h
+	head := int(m.step.Spans[m.span[r]].Tables[c.Class].At(m.pos[r]/backend.BlockSize))*c.KVHeads + h
 	switch m.config.KV {
 	case backend.KVF32:
 		scatter(c.whole[c.key(head):], key, at)

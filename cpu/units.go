@@ -118,7 +118,7 @@ func (a *attention) view(u *unit, b, pos int) view {
 	}
 	return view{
 		block: b, r0: r0, r1: r1, queries: (r1 - r0) * a.group,
-		head: int(a.m.step.Spans[u.span].Table[b])*a.cache.KVHeads + u.head,
+		head: a.head(u, b),
 		lo:   max(0, a.first(pos+r0)-first), hi: min(backend.BlockSize, pos+r1-first),
 	}
 }
@@ -129,12 +129,17 @@ func (a *attention) next(t *tile, u *unit, b int) int {
 	if last := (span.Pos + u.row + u.rows - 1) / backend.BlockSize; b == last || u.stretch >= 0 && b%stretch == stretch-1 {
 		return t.after
 	}
-	return int(span.Table[b+1])*a.cache.KVHeads + u.head
+	return a.head(u, b+1)
 }
 
 // firstHead is the head that a unit reads first.
 func (a *attention) firstHead(u *unit) int {
 	span := &a.m.step.Spans[u.span]
 	b := max(u.stretch*stretch, a.first(span.Pos+u.row)/backend.BlockSize)
-	return int(span.Table[b])*a.cache.KVHeads + u.head
+	return a.head(u, b)
+}
+
+// head is the first head of a unit in position block b.
+func (a *attention) head(u *unit, b int) int {
+	return int(a.m.step.Spans[u.span].Tables[a.cache.Class].At(b))*a.cache.KVHeads + u.head
 }

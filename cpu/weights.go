@@ -29,8 +29,12 @@ func (m *model) layWeights(p *ir.Bound) error {
 	var faults []error
 	total := 0
 	m.weights = make([]weight, len(p.Weights))
+	used, _ := p.Used()
 	for r := range p.Weights {
 		w := &m.weights[r]
+		if !used[r] {
+			continue
+		}
 		if err := w.measure(&p.Weights[r], p.Types[r], m.config.InPlace != nil); err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", p.Weights[r].Name, err))
 		}
@@ -47,6 +51,9 @@ func (m *model) layWeights(p *ir.Bound) error {
 	m.populated.Go(func() { mem.Populate(m.weightMemory, &m.closing) })
 	for r := range m.weights {
 		w := &m.weights[r]
+		if !used[r] {
+			continue
+		}
 		use, own := p.Weights[r].Use, memory[:w.size:w.size]
 		if w.size > 0 {
 			err = w.place(own, use)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/sluice-ai/sluice/server/openai"
+	"github.com/sluice-ai/sluice/server/wire"
 )
 
 // access says who may ask.
@@ -47,23 +47,23 @@ func (a *access) key(h *fasthttp.RequestHeader) bool {
 	return good == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
-func (a *access) denied(rc *fasthttp.RequestCtx) *openai.Error {
+func (a *access) denied(rc *fasthttp.RequestCtx) *wire.Fault {
 	rc.Response.Header.Set("WWW-Authenticate", `Bearer realm="sluice"`)
-	return openai.Refused(fasthttp.StatusUnauthorized, "invalid_api_key",
+	return wire.Refused(fasthttp.StatusUnauthorized, "invalid_api_key",
 		`the API key is missing or not one of the server's: send the header "Authorization: Bearer KEY"`)
 }
 
 // browser refuses requests that web pages of other origins make. A page whose host name was pointed at this machine
 // (DNS rebinding) is betrayed by the Host header; other pages by Origin, which browsers send along with each POST.
-func (a *access) browser(rc *fasthttp.RequestCtx) *openai.Error {
+func (a *access) browser(rc *fasthttp.RequestCtx) *wire.Fault {
 	host := string(rc.Host())
 	if a.loopback && !a.local(host) {
-		return openai.Refused(fasthttp.StatusForbidden, "wrong_host",
+		return wire.Refused(fasthttp.StatusForbidden, "wrong_host",
 			"the Host header is %.80q, but only this machine is served: ask for localhost or 127.0.0.1, or serve on another address", host)
 	}
 	origin := string(rc.Request.Header.Peek("Origin"))
 	if u, err := url.Parse(origin); origin != "" && (err != nil || u.Host != host) {
-		return openai.Refused(fasthttp.StatusForbidden, "wrong_origin",
+		return wire.Refused(fasthttp.StatusForbidden, "wrong_origin",
 			"the request comes from a web page of %.80q: pages of other origins are not served", origin)
 	}
 	return nil

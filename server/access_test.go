@@ -36,6 +36,22 @@ func TestAPIKeys(t *testing.T) {
 	require.NotContains(t, r.log.String(), "secret", "keys do not belong into the log")
 }
 
+// TestScheme: a key counts only where it is said to be one.
+func TestScheme(t *testing.T) {
+	r := start(t, Options{APIKeys: []string{"secret"}}, nil)
+	for header, want := range map[string]int{
+		"Bearer secret": 200, "bearer  secret ": 200, "Basic secret": 401, "secret": 401, "Bearer": 401, "Bearersecret": 401,
+		"Token secret": 401, "Bearer Bearer secret": 401, "": 401,
+	} {
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/v1/models", http.NoBody)
+		request.Header.Set("Authorization", header)
+		answer, err := r.http.Do(request)
+		require.NoError(t, err)
+		got, body := read(t, answer)
+		require.Equal(t, want, got, "%q: %s", header, body)
+	}
+}
+
 // TestHost refuses what a browser may be made to send.
 func TestHost(t *testing.T) {
 	r := start(t, Options{}, nil)

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -109,6 +110,26 @@ func TestOfficialClient(t *testing.T) {
 		require.NoError(t, stream.Err())
 		require.Equal(t, answer.Choices[1].Text, text)
 	})
+	t.Run("text_offset", func(t *testing.T) {
+		p := openai.CompletionNewParams{Model: "x", Temperature: openai.Float(0), MaxTokens: openai.Int(12)}
+		p.Logprobs = openai.Int(0)
+		p.Prompt.OfArrayOfStrings = []string{"The capital of", "one two three"}
+		answer, err := client.Completions.New(t.Context(), p)
+		require.NoError(t, err)
+		for _, c := range answer.Choices {
+			requireOffsets(t, 12, c.Logprobs.Tokens, c.Logprobs.TextOffset)
+		}
+		p.Prompt.OfArrayOfStrings, p.Prompt.OfString = nil, openai.String("one two three")
+		var tokens []string
+		var offsets []int64
+		stream := client.Completions.NewStreaming(t.Context(), p)
+		for stream.Next() {
+			probs := stream.Current().Choices[0].Logprobs
+			tokens, offsets = append(tokens, probs.Tokens...), append(offsets, probs.TextOffset...)
+		}
+		require.NoError(t, stream.Err())
+		requireOffsets(t, 12, tokens, offsets)
+	})
 	t.Run("models", func(t *testing.T) {
 		models, err := client.Models.List(t.Context())
 		require.NoError(t, err)
@@ -128,6 +149,18 @@ func TestOfficialClient(t *testing.T) {
 		require.False(t, stream.Next())
 		requireError(t, stream.Err(), 400, "invalid_value", "temperature")
 	})
+}
+
+// requireOffsets: a token begins where those before it end.
+func requireOffsets(t *testing.T, n int, tokens []string, offsets []int64) {
+	t.Helper()
+	require.Len(t, tokens, n)
+	require.Len(t, offsets, n)
+	at := 0
+	for i, token := range tokens {
+		require.EqualValues(t, at, offsets[i], "token %d of %q", i, tokens)
+		at += utf8.RuneCountInString(token)
+	}
 }
 
 func requireError(t *testing.T, err error, status int, code, param string) {

@@ -1,5 +1,6 @@
-// Package server puts HTTP in front of an engine: listening, routing, keys, limits, metrics, and stopping in order.
+// Package server puts HTTP in front of models: listening, routing, keys, limits, metrics, and stopping in order.
 //
-// What an API's requests and answers look like is in a folder for each (server/openai); the care for connections
-// is in server/exchange. Not here: anything that decides how answers are computed.
+// The APIs that are spoken are in a folder for each (server/openai) and a list of them (dialects.go). What all of them
+// do is in server/answer and server/wire, the care for connections in server/exchange. Not here: anything that decides
+// how answers are computed.
 package server

@@ -12,8 +12,10 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/trace"
+	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
-	"github.com/sluice-ai/sluice/server/openai"
+	"github.com/sluice-ai/sluice/server/wire"
 )
 
 // metrics are the counts behind GET /metrics.
@@ -24,7 +26,7 @@ type metrics struct {
 	write    fasthttp.RequestHandler
 }
 
-func newMetrics(e *actors.Engine) *metrics {
+func newMetrics(models answer.Models) *metrics {
 	registry := prometheus.NewRegistry()
 	m := &metrics{
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -39,7 +41,7 @@ func newMetrics(e *actors.Engine) *metrics {
 		}, []string{"route"}),
 		write: fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})),
 	}
-	registry.MustRegister(m.inFlight, m.requests, m.seconds, engineCollector{e},
+	registry.MustRegister(m.inFlight, m.requests, m.seconds, engineCollector{models},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -49,17 +51,25 @@ func (m *metrics) answered(route string, status int, took time.Duration) {
 	m.seconds.WithLabelValues(route).Observe(took.Seconds())
 }
 
-func (s *Server) measured(rc *fasthttp.RequestCtx, _ *exchange.Exchange) { s.metrics.write(rc) }
+func (s *Server) measured(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+	s.metrics.write(rc)
+	return nil
+}
 
-// engineCollector turns the engine's snapshot into metrics each time they are asked for.
-type engineCollector struct{ engine *actors.Engine }
+// engineCollector turns the engines' snapshots into metrics each time they are asked for. A label says whose they are
+// if there are several.
+type engineCollector struct{ models answer.Models }
 
 // Describe says nothing: the set of actors changes.
 func (engineCollector) Describe(chan<- *prometheus.Desc) {}
 
 func (c engineCollector) Collect(out chan<- prometheus.Metric) {
-	s := c.engine.Snapshot()
-	send := sender{out}
+	for name, engine := range engines(c.models) {
+		collect(sender{out, name}, engine.Snapshot())
+	}
+}
+
+func collect(send sender, s actors.Snapshot) {
 	send.gauge("requests_open", "Requests that are not finished.", float64(s.Open))
 	send.count("requests_total", "Requests opened.", float64(s.Requests))
 	send.count("prompt_tokens_total", "Tokens of prompts.", float64(s.PromptTokens))
@@ -103,7 +113,10 @@ func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 const sessionPrefix = "engine/sessions/"
 
 // sender makes metrics of values.
-type sender struct{ out chan<- prometheus.Metric }
+type sender struct {
+	out   chan<- prometheus.Metric
+	model string // "": there is only one
+}
 
 func (s sender) gauge(name, help string, v float64, label ...string) {
 	s.send(prometheus.GaugeValue, name, help, v, label)
@@ -113,19 +126,41 @@ func (s sender) count(name, help string, v float64, label ...string) {
 	s.send(prometheus.CounterValue, name, help, v, label)
 }
 
-// send takes at most one label: its name and value.
+// send takes at most one label beside the model's: its name and value.
 func (s sender) send(kind prometheus.ValueType, name, help string, v float64, label []string) {
-	var labels prometheus.Labels
+	labels := prometheus.Labels{}
 	if len(label) == 2 {
-		labels = prometheus.Labels{label[0]: label[1]}
+		labels[label[0]] = label[1]
+	}
+	if s.model != "" {
+		labels["model"] = s.model
 	}
 	s.out <- prometheus.MustNewConstMetric(prometheus.NewDesc("sluice_"+name, help, nil, labels), kind, v)
 }
 
-// debugActors serves GET /debug/actors: the engine in numbers, and the edges of its tree.
-func (s *Server) debugActors(rc *fasthttp.RequestCtx, _ *exchange.Exchange) {
-	openai.WriteJSON(rc, struct {
-		Snapshot actors.Snapshot `json:"snapshot"`
-		Edges    []actors.Edge   `json:"edges"`
-	}{s.engine.Snapshot(), actors.Edges()})
+// debugActors serves GET /debug/actors: the engine in numbers, the edges of its tree, and what was done last. Of
+// several engines, each has its numbers under its name.
+func (s *Server) debugActors(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+	const shown = 256
+	var about struct {
+		Snapshot *actors.Snapshot           `json:"snapshot,omitempty"`
+		Models   map[string]actors.Snapshot `json:"models,omitempty"`
+		Edges    []actors.Edge              `json:"edges"`
+		Spans    []trace.Span               `json:"spans"` // the last ones
+	}
+	about.Edges = actors.Edges()
+	for name, engine := range engines(s.models) {
+		snapshot, spans := engine.Snapshot(), engine.Spans()
+		about.Spans = spans[max(0, len(spans)-shown):] // all engines have the same
+		if name == "" {
+			about.Snapshot = &snapshot
+			break
+		}
+		if about.Models == nil {
+			about.Models = map[string]actors.Snapshot{}
+		}
+		about.Models[name] = snapshot
+	}
+	wire.WriteJSON(rc, about)
+	return nil
 }

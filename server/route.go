@@ -1,105 +1,174 @@
 package server
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
-	"github.com/sluice-ai/sluice/server/openai"
+	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// route is where a path leads.
-type route struct {
-	name   string // in metrics
-	method string
-	public bool // needs no key
-	handle func(*Server, *fasthttp.RequestCtx, *exchange.Exchange)
+// target is where a request goes.
+type target struct {
+	answer.Route
+	dialect *answer.Dialect // whose faults it is told
 }
 
-// unknown is the route of paths that lead nowhere.
-var unknown = route{name: "other", public: true, handle: (*Server).notFound}
+// routes are all paths. They never change.
+type routes struct {
+	dialects []answer.Dialect // the last one is the server itself
+	exact    map[string]target
+	below    []target // of paths that end in a slash
+}
 
-// find tells a request's route by its path.
-func find(path []byte) route {
-	const get, post = fasthttp.MethodGet, fasthttp.MethodPost
-	api := func(name, method string, handle func(*openai.API, *fasthttp.RequestCtx, *exchange.Exchange)) route {
-		return route{name, method, false, func(s *Server, rc *fasthttp.RequestCtx, x *exchange.Exchange) {
-			handle(s.api, rc, x)
-		}}
+func newRoutes(dialects []answer.Dialect) *routes {
+	r := &routes{dialects: dialects, exact: map[string]target{}}
+	for i := range dialects {
+		for _, to := range dialects[i].Routes {
+			t := target{to, &dialects[i]}
+			if t.Name == "" {
+				t.Name = t.Path
+			}
+			switch _, taken := r.exact[t.Path]; {
+			case taken:
+				panic(fmt.Sprintf("two routes lead from %s", t.Path))
+			case len(t.Path) > 1 && strings.HasSuffix(t.Path, "/"):
+				r.below = append(r.below, t)
+			default:
+				r.exact[t.Path] = t
+			}
+		}
 	}
-	switch p := string(path); {
-	case p == "/":
-		return route{p, get, true, (*Server).welcome}
-	case p == "/health":
-		return route{p, get, true, (*Server).healthy}
-	case p == "/metrics":
-		return route{p, get, false, (*Server).measured}
-	case p == "/debug/actors":
-		return route{p, get, false, (*Server).debugActors}
-	case p == "/v1/chat/completions":
-		return api(p, post, (*openai.API).Chat)
-	case p == "/v1/completions":
-		return api(p, post, (*openai.API).Completions)
-	case p == "/v1/models":
-		return api(p, get, (*openai.API).Models)
-	case strings.HasPrefix(p, openai.ModelPath):
-		return api("/v1/models/{name}", get, (*openai.API).OneModel)
+	return r
+}
+
+// unknown is the name of paths that lead nowhere.
+const unknown = "other"
+
+// find tells where a path leads. One that leads nowhere belongs to the first dialect with such a beginning.
+func (r *routes) find(path string) target {
+	if t, ok := r.exact[path]; ok {
+		return t
 	}
-	return unknown
+	for _, t := range r.below {
+		if strings.HasPrefix(path, t.Path) {
+			return t
+		}
+	}
+	nowhere := answer.Route{Name: unknown, Public: true, Handle: notFound}
+	for i := range r.dialects {
+		for _, t := range r.dialects[i].Routes {
+			if begin := beginning(t.Path); begin != "/" && strings.HasPrefix(path, begin) {
+				return target{nowhere, &r.dialects[i]}
+			}
+		}
+	}
+	return target{nowhere, &r.dialects[len(r.dialects)-1]}
+}
+
+// beginning is what a path has up to its second slash.
+func beginning(path string) string {
+	if at := strings.IndexByte(path[1:], '/'); at >= 0 {
+		return path[:at+2]
+	}
+	return path
+}
+
+// list is what GET / says there is.
+func (r *routes) list() string {
+	var text strings.Builder
+	for i := range r.dialects {
+		for _, t := range r.dialects[i].Routes {
+			if t.Help != "" {
+				fmt.Fprintf(&text, "%-4s %-22s %s\n", t.Method, t.Path, t.Help)
+			}
+		}
+	}
+	return text.String()
+}
+
+// refuse answers with a fault.
+func (t *target) refuse(rc *fasthttp.RequestCtx, f *wire.Fault) {
+	rc.SetStatusCode(f.Status)
+	rc.SetContentType("application/json")
+	if f.RetryAfter > 0 {
+		rc.Response.Header.Set("Retry-After", fmt.Sprint(f.RetryAfter))
+	}
+	rc.SetBody(t.dialect.Fault(nil, f))
+}
+
+// own are the server's own routes.
+func (s *Server) own() []answer.Route {
+	const get = fasthttp.MethodGet
+	return []answer.Route{
+		{Method: get, Path: "/", Public: true, Handle: s.welcome},
+		{Method: get, Path: "/health", Public: true, Help: "whether it can answer", Handle: s.healthy},
+		{Method: get, Path: "/metrics", Help: "counts for Prometheus", Handle: s.measured},
+		{Method: get, Path: "/debug/actors", Help: "what happens inside", Handle: s.debugActors},
+	}
 }
 
 // admit says why a request is not handled, if it is not.
-func (s *Server) admit(rc *fasthttp.RequestCtx, target route) *openai.Error {
+func (s *Server) admit(rc *fasthttp.RequestCtx, to *target) *wire.Fault {
 	if fault := s.access.browser(rc); fault != nil {
 		return fault
 	}
-	if !target.public && !s.access.key(&rc.Request.Header) {
+	if !to.Public && !s.access.key(&rc.Request.Header) {
 		return s.access.denied(rc)
 	}
 	method := string(rc.Method())
-	if head := method == fasthttp.MethodHead && target.method == fasthttp.MethodGet; target.method != "" &&
-		method != target.method && !head {
-		rc.Response.Header.Set("Allow", target.method)
-		return openai.Refused(fasthttp.StatusMethodNotAllowed, "method_not_allowed", "%s is not possible here: use %s",
-			method, target.method)
+	head := method == fasthttp.MethodHead && to.Method == fasthttp.MethodGet
+	if to.Method != "" && method != to.Method && !head {
+		rc.Response.Header.Set("Allow", to.Method)
+		return wire.Refused(fasthttp.StatusMethodNotAllowed, "method_not_allowed", "%s is not possible here: use %s",
+			method, to.Method)
 	}
 	if encoding := rc.Request.Header.ContentEncoding(); len(encoding) > 0 && string(encoding) != "identity" {
-		return openai.Refused(fasthttp.StatusUnsupportedMediaType, "unsupported_encoding",
+		return wire.Refused(fasthttp.StatusUnsupportedMediaType, "unsupported_encoding",
 			"the body's Content-Encoding is %.20q: send it as it is", encoding)
 	}
-	if s.stopping.Load() && target.method == fasthttp.MethodPost {
-		return openai.Stopping()
+	if s.stopping.Load() && to.Method == fasthttp.MethodPost {
+		return wire.Stopping()
 	}
 	return nil
 }
 
-func (s *Server) notFound(rc *fasthttp.RequestCtx, _ *exchange.Exchange) {
-	openai.Write(rc, openai.Refused(fasthttp.StatusNotFound, "not_found",
-		"there is nothing at %.80q: GET / lists what there is", rc.Path()))
+func notFound(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+	return wire.Refused(fasthttp.StatusNotFound, "not_found", "there is nothing at %.80q: GET / lists what there is", rc.Path())
 }
 
-func (s *Server) welcome(rc *fasthttp.RequestCtx, _ *exchange.Exchange) {
-	rc.SetContentType("text/plain; charset=utf-8")
-	rc.SetBodyString("sluice serves the model " + s.api.Model + ` with OpenAI's API.
-
-POST /v1/chat/completions   an answer to a conversation
-POST /v1/completions        the continuation of a text
-GET  /v1/models             the model
-GET  /health                whether it can answer
-GET  /metrics               counts for Prometheus
-GET  /debug/actors          what happens inside
-`)
-}
-
-// healthy answers 200 while the engine can serve, else 503 and why not.
-func (s *Server) healthy(rc *fasthttp.RequestCtx, _ *exchange.Exchange) {
-	switch err := s.engine.Health(); {
-	case err != nil:
-		openai.Write(rc, openai.Unavailable("engine_failed", "the engine has failed: %v: see the log, and restart it", err))
-	case s.stopping.Load():
-		openai.Write(rc, openai.Stopping())
-	default:
-		openai.WriteJSON(rc, map[string]string{"status": "ok"})
+func (s *Server) welcome(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+	names, apis := s.models.Names(), []string{}
+	for _, d := range s.routes.dialects[:len(s.routes.dialects)-1] {
+		apis = append(apis, d.Name)
 	}
+	what := "the model "
+	if len(names) > 1 {
+		what = "the models "
+	}
+	rc.SetContentType("text/plain; charset=utf-8")
+	rc.SetBodyString("sluice serves " + what + strings.Join(names, ", ") + " with " + strings.Join(apis, ", ") + ".\n\n" +
+		s.routes.list())
+	return nil
+}
+
+// healthy answers 200 while all engines can serve, else 503 and why not.
+func (s *Server) healthy(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+	for name, engine := range engines(s.models) {
+		if err := engine.Health(); err != nil {
+			which := "the engine"
+			if name != "" {
+				which = fmt.Sprintf("the engine of %q", name)
+			}
+			return wire.Unavailable("engine_failed", "%s has failed: %v: see the log, and restart it", which, err)
+		}
+	}
+	if s.stopping.Load() {
+		return wire.Stopping()
+	}
+	wire.WriteJSON(rc, map[string]string{"status": "ok"})
+	return nil
 }

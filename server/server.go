@@ -12,16 +12,15 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
-	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
-	"github.com/sluice-ai/sluice/server/openai"
+	"github.com/sluice-ai/sluice/server/wire"
 )
 
 // Options say how a server behaves. The zero value of a field that has a default stands for it.
 type Options struct {
-	APIKeys   []string // one of them must come with a request; none: anybody may ask
-	ModelName string   // how clients know the model; default: the name in its file
-	Log       zerolog.Logger
+	APIKeys []string // one of them must come with a request; none: anybody may ask
+	Log     zerolog.Logger
 
 	Patience time.Duration // how long a client may leave a write waiting; default 1 min
 	Reading  time.Duration // how long a request may take to arrive; default 30 s
@@ -38,10 +37,10 @@ const (
 	cutting         = 3 * time.Second // how long answers that are cut at shutdown may take to say so
 )
 
-// Server serves one engine.
+// Server serves models in several dialects.
 type Server struct {
-	engine  *actors.Engine
-	api     *openai.API
+	models  answer.Models
+	routes  *routes
 	access  access
 	log     zerolog.Logger
 	metrics *metrics
@@ -56,20 +55,22 @@ type Server struct {
 	prefix   uint32 // of request ids, so that those of two runs differ
 }
 
-// New makes a server for an engine, which stays the caller's.
-func New(e *actors.Engine, o Options) *Server {
-	if o.ModelName == "" {
-		o.ModelName = e.Info.Name
-	}
+// New makes a server for models, which stay the caller's.
+func New(models answer.Models, o Options) *Server { return speaking(models, o, dialects) }
+
+// speaking makes a server that speaks a list of dialects.
+func speaking(models answer.Models, o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	if o.Patience <= 0 {
 		o.Patience = time.Minute
 	}
 	if o.Reading <= 0 {
 		o.Reading = 30 * time.Second
 	}
-	s := &Server{engine: e, api: openai.New(e, o.ModelName), log: o.Log, options: o, prefix: rand.Uint32()}
+	s := &Server{models: models, log: o.Log, options: o, prefix: rand.Uint32()}
+	spoken := list(answer.New(models))
+	s.routes = newRoutes(append(spoken, answer.Dialect{Routes: s.own(), Fault: spoken[0].Fault}))
 	s.access.keys = digests(o.APIKeys)
-	s.metrics = newMetrics(e)
+	s.metrics = newMetrics(models)
 	s.base, s.cut = context.WithCancelCause(context.Background())
 	s.http = fasthttp.Server{
 		Handler:      s.serve,
@@ -138,31 +139,33 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	id := fmt.Sprintf("%08x%06x", s.prefix, s.named.Add(1))
 	began := time.Now()
 	s.fresh.arrived(rc.Conn())
-	target := find(rc.Path())
+	to := s.routes.find(string(rc.Path()))
 	method, path := string(rc.Method()), string(rc.Path()) // rc is recycled before a stream ends
 	s.metrics.inFlight.Inc()
 	x := exchange.Begin(s.base, rc, id, s.options.Patience, s.log.With().Str("request", id).Logger(),
 		func(x *exchange.Exchange, status int) {
 			took := time.Since(began)
 			s.metrics.inFlight.Dec()
-			s.metrics.answered(target.name, status, took)
+			s.metrics.answered(to.Name, status, took)
 			x.Log.Info().Str("method", method).Str("path", path).Int("status", status).Int("prompt_tokens", x.Prompt).
 				Int("generated_tokens", x.Generated).Dur("ms", took).Msg("answered")
 		})
 	defer func() {
 		if p := recover(); p != nil {
 			x.Panicked(p)
-			rc.Response.Reset()
-			openai.Write(rc, openai.Internal(id))
+			rc.Response.ResetBody() // all of it would forget that no date is wanted
+			to.refuse(rc, wire.Internal(id))
 		}
 		x.Answered(rc.Response.StatusCode())
 	}()
 	rc.Response.Header.Set("X-Request-Id", id)
-	if fault := s.admit(rc, target); fault != nil {
-		openai.Write(rc, fault)
-		return
+	fault := s.admit(rc, &to)
+	if fault == nil {
+		fault = to.Handle(rc, x)
 	}
-	target.handle(s, rc, x)
+	if fault != nil {
+		to.refuse(rc, fault)
+	}
 }
 
 // unreadable answers what never became a request.
@@ -170,22 +173,23 @@ func (s *Server) unreadable(rc *fasthttp.RequestCtx, err error) {
 	rc.Conn().SetWriteDeadline(time.Now().Add(s.options.Patience)) //nolint:errcheck // the write will fail as well
 	var header *fasthttp.ErrSmallBuffer
 	var network net.Error
-	fault := openai.Invalid("", "invalid_http", "the request is not HTTP as we know it: want HTTP/1.1")
+	fault := wire.Invalid("", "invalid_http", "the request is not HTTP as we know it: want HTTP/1.1")
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge) && !s.access.key(&rc.Request.Header):
 		fault = s.access.denied(rc)
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		fault = openai.Refused(fasthttp.StatusRequestEntityTooLarge, "body_too_large",
+		fault = wire.Refused(fasthttp.StatusRequestEntityTooLarge, "body_too_large",
 			"the body has more than %d bytes, which is the most that is read: send less", maxBody)
 	case errors.As(err, &header):
-		fault = openai.Refused(fasthttp.StatusRequestHeaderFieldsTooLarge, "header_too_large",
+		fault = wire.Refused(fasthttp.StatusRequestHeaderFieldsTooLarge, "header_too_large",
 			"the header has more than %d bytes, which is the most that is read: send less", maxHeader)
 	case errors.As(err, &network) && network.Timeout():
-		fault = openai.Refused(fasthttp.StatusRequestTimeout, "timeout",
+		fault = wire.Refused(fasthttp.StatusRequestTimeout, "timeout",
 			"the request was not complete after %v: send it faster", s.options.Reading)
 	}
-	openai.Write(rc, fault)
-	s.metrics.answered(unknown.name, fault.Status, 0)
+	to := s.routes.find(string(rc.Path())) // nothing is left of a request that broke off: it gets the first dialect's
+	to.refuse(rc, fault)
+	s.metrics.answered(unknown, fault.Status, 0)
 	s.log.Debug().Err(err).Int("status", fault.Status).Msg("not a request")
 }
 

@@ -12,7 +12,8 @@ import (
 )
 
 func TestEndpoints(t *testing.T) {
-	r := start(t, Options{ModelName: "org/name"}, nil)
+	engine := startEngine(t, nil)
+	r := startServer(t, engine, Options{}, func(o Options) *Server { return New(One(engine, "org/name"), o) })
 	status, body := r.post(t, "/v1/completions", `{"prompt":"one two","max_tokens":3}`)
 	require.Equal(t, 200, status, body)
 	for path, want := range map[string]string{

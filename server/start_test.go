@@ -57,7 +57,21 @@ func (b *lockedBuffer) String() string {
 	return b.Buffer.String()
 }
 
+// forget drops what was written so far: errors that a test wanted.
+func (b *lockedBuffer) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.Buffer.Reset()
+}
+
 func start(t *testing.T, o Options, edit func(*actors.Config)) *running {
+	t.Helper()
+	engine := startEngine(t, edit)
+	return startServer(t, engine, o, func(o Options) *Server { return New(One(engine, ""), o) })
+}
+
+// startEngine runs the embedded model.
+func startEngine(t *testing.T, edit func(*actors.Config)) *actors.Engine {
 	t.Helper()
 	device, err := cpu.New(2, "")
 	require.NoError(t, err)
@@ -69,9 +83,23 @@ func start(t *testing.T, o Options, edit func(*actors.Config)) *running {
 	}
 	engine, err := actors.Start(t.Context(), cfg)
 	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		require.NoError(t, engine.Close(ctx))
+		s := engine.Snapshot()
+		require.Zero(t, s.DeadLetters)
+		require.Zero(t, s.Unexpected)
+	})
+	return engine
+}
+
+// startServer serves on a loopback port; it ends before its engines.
+func startServer(t *testing.T, engine *actors.Engine, o Options, serve func(Options) *Server) *running {
+	t.Helper()
 	r := &running{engine: engine, log: &lockedBuffer{}}
 	o.Log = zerolog.New(r.log)
-	r.Server = New(engine, o)
+	r.Server = serve(o)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	r.addr, r.url = ln.Addr().String(), "http://"+ln.Addr().String()
@@ -84,10 +112,6 @@ func start(t *testing.T, o Options, edit func(*actors.Config)) *running {
 		r.http.CloseIdleConnections()
 		require.NoError(t, r.Shutdown(ctx))
 		require.NoError(t, <-served)
-		require.NoError(t, engine.Close(ctx))
-		s := engine.Snapshot()
-		require.Zero(t, s.DeadLetters)
-		require.Zero(t, s.Unexpected)
 		require.NotContains(t, r.log.String(), `"level":"error"`)
 	})
 	return r

@@ -25,6 +25,7 @@ type measurement struct {
 	engine *actors.Engine
 	result *report.Bench
 	random *rand.Rand
+	line   statusLine
 
 	looks  []report.Look
 	looked time.Time
@@ -63,9 +64,7 @@ func (m *measurement) all(ctx context.Context) error {
 
 func (m *measurement) run(ctx context.Context) error {
 	m.random = rand.New(rand.NewPCG(1, 2))
-	if m.e.isTerminal(m.e.stderr) {
-		defer fmt.Fprint(m.e.stderr, "\r\x1b[K")
-	}
+	defer m.line.clear()
 	before := m.engine.Steps()
 	for _, depth := range m.Depth {
 		prefixes := make([][]int32, m.Seqs) // of each sequence its own, as real ones have
@@ -121,7 +120,7 @@ func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]i
 	return nil
 }
 
-// progress tells a person who watches how far it is, and which peer it waits for, in a line that the next one replaces.
+// progress tells a person who watches how far it is, and which peer it waits for, in a line of the screen.
 func (m *measurement) progress(p *report.Point, run int, peer string) {
 	if !m.e.isTerminal(m.e.stderr) {
 		return
@@ -129,7 +128,8 @@ func (m *measurement) progress(p *report.Point, run int, peer string) {
 	if peer != "" {
 		peer = ", waiting for " + printable(peer)
 	}
-	fmt.Fprintf(m.e.stderr, "\r\x1b[Kprompt %d at depth %d: run %d of %d%s", p.Prompt, p.Depth, run+1, m.Runs, peer)
+	m.line.show(m.e.stderr, fmt.Sprintf("prompt %d at depth %d: run %d of %d%s", p.Prompt, p.Depth, run+1, m.Runs, peer),
+		m.e.columns(m.e.stderr))
 }
 
 func (m *measurement) work(w *actors.Work) report.Work {

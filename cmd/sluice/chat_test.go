@@ -195,19 +195,19 @@ type broken struct{}
 func (broken) Write([]byte) (int, error) { return 0, errors.New("the pipe is broken") }
 
 func TestVoice(t *testing.T) {
-	pieces := []chat.Piece{
-		{Text: "\n", Thinking: true}, {Text: "Let me", Thinking: true}, {Text: " see.\n\n", Thinking: true},
-		{Text: "\n\n"}, {Text: "  a\x1b[2J\n\n"}, {Text: "b\n"}, {Text: "\n"},
+	pieces := []piece{
+		{text: "\n", thinking: true}, {text: "Let me", thinking: true}, {text: " see.\n\n", thinking: true},
+		{text: "\n\n"}, {text: "  a\x1b[2J\n\n"}, {text: "b\n"}, {text: "\n"},
 	}
 	for _, c := range []struct {
 		name   string
 		ansi   bool
-		pieces []chat.Piece
+		pieces []piece
 		want   string
 	}{
 		{"terminal", true, pieces, dim + "Let me" + normal + dim + " see." + normal + "\n\n  a[2J\n\nb\n"},
 		{"file", false, pieces, "  a\x1b[2J\n\nb\n"},
-		{"nothing", true, []chat.Piece{{Text: "\n", Thinking: true}, {Text: "\n"}}, ""},
+		{"nothing", true, []piece{{text: "\n", thinking: true}, {text: "\n"}}, ""},
 		{"only thinking", true, pieces[:3], dim + "Let me" + normal + dim + " see." + normal + "\n"},
 	} {
 		var w bytes.Buffer

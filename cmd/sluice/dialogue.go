@@ -40,12 +40,12 @@ func (t *tally) add(u actors.Usage) {
 }
 
 // ask adds a question and the model's answer.
-func (d *dialogue) ask(ctx context.Context, text string, show func(chat.Piece) error) (reply, error) {
+func (d *dialogue) ask(ctx context.Context, text string, show func(piece) error) (reply, error) {
 	return d.answer(ctx, with(d.Messages, chat.Message{Role: "user", Content: text}), show)
 }
 
 // again replaces the last answer by another one.
-func (d *dialogue) again(ctx context.Context, show func(chat.Piece) error) (reply, error) {
+func (d *dialogue) again(ctx context.Context, show func(piece) error) (reply, error) {
 	n := len(d.Messages)
 	for n > 0 && d.Messages[n-1].Role == "assistant" {
 		n--
@@ -64,21 +64,17 @@ type reply struct {
 
 // answer lets the model answer messages, which become the conversation together with the answer. show gets it as it
 // comes. An answer that is cut, by ctx or a fault, is kept as far as it came, if at all.
-func (d *dialogue) answer(ctx context.Context, messages []chat.Message, show func(chat.Piece) error) (reply, error) {
+func (d *dialogue) answer(ctx context.Context, messages []chat.Message, show func(piece) error) (reply, error) {
 	r := actors.Request{
 		Chat:      &chat.Input{Messages: messages, Tools: d.Tools, Documents: d.Documents, AddGenerationPrompt: true},
-		MaxTokens: d.most, Sampling: d.sampling,
+		MaxTokens: d.most, Sampling: d.sampling, Thoughts: true,
 	}
 	r.Sampling.Seed += d.tally.answers
-	prompt, err := d.engine.Prompt(*r.Chat) // some templates begin the thinking themselves
-	if err != nil {
-		return reply{}, err
-	}
 	stream, err := d.engine.Generate(r)
 	if err != nil {
 		return reply{}, err
 	}
-	said, finish, err := listen(ctx, stream, chat.NewThinking(prompt), show)
+	said, finish, err := listen(ctx, stream, show)
 	used := settle(stream)
 	if used.Generated > 0 {
 		d.tally.add(used)
@@ -96,34 +92,23 @@ func with(messages []chat.Message, m chat.Message) []chat.Message {
 }
 
 // listen reads an answer to its end, or to its cut.
-func listen(ctx context.Context, s *actors.Stream, thinking *chat.Thinking, show func(chat.Piece) error) (
-	chat.Message, actors.Finish, error) {
+func listen(ctx context.Context, s *actors.Stream, show func(piece) error) (chat.Message, actors.Finish, error) {
 	var thought, text strings.Builder
-	take := func(pieces []chat.Piece) error {
-		for _, p := range pieces {
-			if p.Thinking {
-				thought.WriteString(p.Text)
-			} else {
-				text.WriteString(p.Text)
-			}
-			if err := show(p); err != nil {
-				return fmt.Errorf("writing the answer: %w", err)
-			}
-		}
-		return nil
-	}
 	var ev actors.Event
 	err := s.Next(ctx, &ev)
 	for ; err == nil; err = s.Next(ctx, &ev) {
-		if err = take(thinking.Push(string(ev.Text))); err != nil {
+		thought.Write(ev.Thought)
+		text.Write(ev.Text)
+		if err = show(piece{string(ev.Thought), true}); err == nil {
+			err = show(piece{string(ev.Text), false})
+		}
+		if err != nil {
+			err = fmt.Errorf("writing the answer: %w", err)
 			break
 		}
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil
-	}
-	if last := take(thinking.End()); err == nil {
-		err = last
 	}
 	return spoken(thought.String(), text.String()), ev.Finish, err
 }

@@ -44,9 +44,9 @@ func (c *doctorCmd) Run(e *env) error {
 
 func printEdges(w io.Writer, edges []actors.Edge) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "FROM\tTO\tCARRIES\tCREDITS\tWITHOUT CREDIT")
+	fmt.Fprintln(t, "FROM\tTO\tCARRIES\tCREDITS\tCOUNTED BY\tWITHOUT CREDIT")
 	for _, d := range edges {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", d.From, d.To, d.Carries, d.Credits, d.Full)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\n", d.From, d.To, d.Carries, d.Credits, d.By, d.Full)
 	}
 	return t.Flush()
 }

@@ -15,9 +15,14 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// engineFlags are what every command that runs a model spells the same way.
+// engineFlags are what every command that runs one model spells the same way.
 type engineFlags struct {
 	modelFlag
+	computeFlags
+}
+
+// computeFlags say how models are run.
+type computeFlags struct {
 	KV       string `name:"kv" enum:"f32,f16,q8,q8_0" default:"f16" help:"Type of the KV cache: f32, f16 or q8, each half as large as the one before."`
 	Ctx      int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
 	Threads  int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
@@ -38,7 +43,7 @@ func within(flag string, n, least, most int) error {
 	return nil
 }
 
-func (f *engineFlags) check() error {
+func (f *computeFlags) check() error {
 	return cmp.Or(within("--ctx", f.Ctx, 0, maxTokens), within("-t", f.Threads, 0, maxThreads))
 }
 
@@ -80,12 +85,12 @@ func (f *engineFlags) start(ctx context.Context, e *env, edit func(*actors.Confi
 }
 
 // logger writes what the engine has to say: for a person, on standard error, errors unless told otherwise.
-func (f *engineFlags) logger(e *env) zerolog.Logger {
+func (f *computeFlags) logger(e *env) zerolog.Logger {
 	level := zerolog.ErrorLevel
 	if f.Log != "" {
 		level, _ = zerolog.ParseLevel(f.Log) // kong has checked it
 	}
-	out := zerolog.ConsoleWriter{Out: e.stderr, TimeFormat: time.TimeOnly, NoColor: !e.isTerminal(e.stderr)}
+	out := zerolog.ConsoleWriter{Out: e.stderr, TimeFormat: time.TimeOnly, NoColor: !ansi(e, e.stderr)}
 	return zerolog.New(out).Level(level).With().Timestamp().Logger()
 }
 

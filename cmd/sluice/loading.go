@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
 )
 
 // barDelay is how long loading may take unseen: a bar that flashes up tells nobody anything.
@@ -15,27 +17,121 @@ type loadingBar struct {
 	what  string
 	count bool // what is counted is no bytes
 	began time.Time
-	bar   *progressbar.ProgressBar // nil: not shown yet
+	line  statusLine
 }
 
 func (l *loadingBar) show(done, total int64) {
-	if l.bar == nil {
-		if done >= total || l.e.now().Sub(l.began) < barDelay {
-			return
-		}
-		l.bar = progressbar.NewOptions64(total,
-			progressbar.OptionSetWriter(l.e.stderr), progressbar.OptionSetDescription(l.what),
-			progressbar.OptionShowBytes(!l.count), progressbar.OptionUseIECUnits(true), progressbar.OptionSetWidth(30),
-			progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true),
-			progressbar.OptionShowCount(),
-			progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "▕", BarEnd: "▏"}))
+	took := l.e.now().Sub(l.began)
+	switch {
+	case done >= total:
+		l.clear()
+	case took >= barDelay:
+		width := l.e.columns(l.e.stderr)
+		l.line.show(l.e.stderr, l.text(done, total, took, width), width)
 	}
-	_ = l.bar.Set64(done) // a bar that cannot be drawn is no reason to stop
 }
 
 // clear takes the bar away, however far it came.
-func (l *loadingBar) clear() {
-	if l.bar != nil {
-		_ = l.bar.Clear()
+func (l *loadingBar) clear() { l.line.clear() }
+
+// The columns of a bar, and what the name of something should have beside it.
+const (
+	longBar, shortBar = 30, 8
+	shortName         = 12
+)
+
+// text is what a screen of so many columns has room for: how much of it is done before all else, then the name, the
+// figures, a bar. Neither fills the last column, behind which some terminals begin a line.
+func (l *loadingBar) text(done, total int64, took time.Duration, width int) string {
+	size := binarySize
+	if l.count {
+		size = func(n int64) string { return strconv.FormatInt(n, 10) }
 	}
+	share := float64(max(done, 0)) / float64(total)
+	percent, figures, bar := fmt.Sprintf(" %d%%", int(100*share)), fmt.Sprintf(" %s of %s", size(done), size(total)), ""
+	if done > 0 {
+		left := time.Duration(float64(took) / share * (1 - share))
+		figures += fmt.Sprintf(", %v left", left.Round(time.Second))
+	}
+	room := width - 1 - len(percent)
+	if room-len(figures) < shortName {
+		figures = ""
+	}
+	room -= len(figures)
+	if n := min(room-columns(l.what)-3, longBar); n >= shortBar {
+		full := int(share * float64(n))
+		bar = " ▕" + strings.Repeat("█", full) + strings.Repeat("░", n-full) + "▏"
+	}
+	return shorten(l.what, room) + percent + bar + figures
+}
+
+// statusLine is a line of a terminal that is written again and again, and then taken away. It does with spaces what
+// others do with escape sequences, which not every terminal wants (no-color.org).
+type statusLine struct {
+	w     io.Writer // nil: nothing is shown
+	text  string
+	width int // of the screen, in columns
+}
+
+// show replaces the line. What the screen has no room for would stay on it, in lines of its own: that is cut off.
+func (s *statusLine) show(w io.Writer, text string, width int) {
+	text = shorten(text, width-1)
+	if text == s.text {
+		return
+	}
+	left := min(columns(s.text), width-1) - columns(text) // of the line before
+	fmt.Fprint(w, "\r", text, strings.Repeat(" ", max(left, 0)))
+	s.w, s.text, s.width = w, text, width
+}
+
+func (s *statusLine) clear() {
+	if s.w != nil {
+		fmt.Fprint(s.w, "\r", strings.Repeat(" ", min(columns(s.text), s.width-1)), "\r")
+	}
+	*s = statusLine{}
+}
+
+// columns is how many columns of a screen text takes at most.
+func columns(text string) (n int) {
+	for _, r := range text {
+		n += columnsOf(r)
+	}
+	return n
+}
+
+// columnsOf counts two for what may be wide, such as Chinese (Unicode Standard Annex 11): from Hangul on, but for
+// punctuation and the blocks that bars are made of.
+func columnsOf(r rune) int {
+	if r < 0x1100 || r >= 0x2000 && r < 0x2600 {
+		return 1
+	}
+	return 2
+}
+
+// shorten leaves out the middle of a text that takes more than room columns: a path ends in its file.
+func shorten(text string, room int) string {
+	if columns(text) <= room {
+		return text
+	}
+	if room < 1 {
+		return ""
+	}
+	runes := []rune(text)
+	head, tail, left := 0, len(runes), room-1
+	for head < tail {
+		next := runes[head]
+		fromTail := head >= shortName
+		if fromTail {
+			next = runes[tail-1]
+		}
+		if left -= columnsOf(next); left < 0 {
+			break
+		}
+		if fromTail {
+			tail--
+		} else {
+			head++
+		}
+	}
+	return string(runes[:head]) + "…" + string(runes[tail:])
 }

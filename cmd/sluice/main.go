@@ -31,6 +31,9 @@ const (
 	exitInterrupted = 130 // 128 + SIGINT, as shells have it
 )
 
+// usualColumns is the width of a terminal that does not say: a serial line's, some containers'.
+const usualColumns = 80
+
 // env is what the program sees of the world around it.
 type env struct {
 	args           []string // without the program's name
@@ -49,6 +52,9 @@ type env struct {
 
 	// isTerminal says whether stdin, stdout or stderr is a person's terminal.
 	isTerminal func(stream any) bool
+
+	// columns is how wide the terminal behind a stream is.
+	columns func(stream any) int
 }
 
 func main() { os.Exit(run(process())) }
@@ -72,6 +78,14 @@ func process() *env {
 		isTerminal: func(stream any) bool {
 			f, ok := stream.(*os.File)
 			return ok && term.IsTerminal(int(f.Fd()))
+		},
+		columns: func(stream any) int {
+			if f, ok := stream.(*os.File); ok {
+				if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+					return width
+				}
+			}
+			return usualColumns
 		},
 	}
 }

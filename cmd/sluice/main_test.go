@@ -53,6 +53,7 @@ func testEnv(stdin string, args ...string) *env {
 		interruptible: context.WithCancel,
 		terminable:    context.WithCancel,
 		isTerminal:    func(any) bool { return false },
+		columns:       func(any) int { return usualColumns },
 	}
 }
 

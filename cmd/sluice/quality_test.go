@@ -18,6 +18,9 @@ import (
 
 // Perplexities of the held-out texts are within half a percent of those that llama.cpp measured.
 func TestPerplexity(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads two texts with two models: make ci runs it")
+	}
 	dir := testref.Dir(t)
 	for _, model := range []string{"mini-Q4_K_M", "draft-bf16"} {
 		var golden struct {
@@ -82,6 +85,9 @@ func TestQuantizedPerplexity(t *testing.T) {
 
 // The embedded model finds a number that is mentioned once in a long text.
 func TestNeedle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 17,000 tokens: make ci runs it")
+	}
 	prose, err := os.ReadFile(filepath.Join(testref.Dir(t), "models", "heldout-en.txt"))
 	require.NoError(t, err)
 	sentences := strings.Split(strings.Join(strings.Fields(string(prose)), " "), ". ")

@@ -5,8 +5,6 @@ import (
 	"io"
 	"strings"
 	"unicode"
-
-	"github.com/sluice-ai/sluice/stages/chat"
 )
 
 // pane is where text is shown.
@@ -15,10 +13,12 @@ type pane struct {
 	ansi bool // it understands escape sequences
 }
 
-// ansi says whether a stream is a terminal that understands escape sequences.
+// ansi says whether a stream is a terminal that understands escape sequences, and whose owner wants them:
+// NO_COLOR, whatever it is set to, says no (no-color.org).
 func ansi(e *env, stream io.Writer) bool {
 	term, _ := e.lookup("TERM")
-	return e.isTerminal(stream) && term != "" && term != "dumb"
+	plain, _ := e.lookup("NO_COLOR")
+	return e.isTerminal(stream) && term != "" && term != "dumb" && plain == ""
 }
 
 // The escape sequences that are used: ECMA-48, SGR.
@@ -36,6 +36,12 @@ func (p pane) dimmed(text string) string {
 	return dim + text + normal
 }
 
+// piece is a part of an answer.
+type piece struct {
+	text     string
+	thinking bool // the model talks to itself
+}
+
 // voice writes one answer as it comes: thinking dimmed on a terminal and left out elsewhere, neither with empty lines
 // around it.
 type voice struct {
@@ -45,17 +51,17 @@ type voice struct {
 	blank    string // white space at its end, written only if more follows
 }
 
-func (v *voice) say(p chat.Piece) error {
-	if p.Thinking && !v.ansi {
+func (v *voice) say(p piece) error {
+	if p.text == "" || p.thinking && !v.ansi {
 		return nil
 	}
-	if p.Thinking != v.thinking {
+	if p.thinking != v.thinking {
 		if v.begun {
 			fmt.Fprint(v.w, "\n\n")
 		}
-		*v = voice{pane: v.pane, thinking: p.Thinking}
+		*v = voice{pane: v.pane, thinking: p.thinking}
 	}
-	text := v.blank + p.Text
+	text := v.blank + p.text
 	if !v.begun {
 		text = strings.TrimLeft(text, "\r\n")
 	}
@@ -68,7 +74,7 @@ func (v *voice) say(p chat.Piece) error {
 	if v.ansi {
 		body = strings.Map(harmless, body)
 	}
-	if p.Thinking {
+	if p.thinking {
 		body = v.dimmed(body)
 	}
 	_, err := io.WriteString(v.w, body)

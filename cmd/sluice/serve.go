@@ -58,7 +58,7 @@ func (c *serveCmd) Run(e *env) error {
 		return err
 	}
 	defer shut(engine)
-	s := server.New(engine, server.Options{APIKeys: c.APIKey, ModelName: c.Name, Log: c.logger(e)})
+	s := server.New(server.One(engine, c.Name), server.Options{APIKeys: c.APIKey, Log: c.logger(e)})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
 	if err := c.announce(e, engine, ln.Addr()); err != nil {

@@ -38,7 +38,7 @@ func (synthCmd) examples() [2]string {
 }
 
 func (c *synthCmd) Run(e *env) error {
-	m, ok := ftype.Find(c.Quant)
+	recipe, ok := ftype.Find(c.Quant)
 	if !ok {
 		return usagef("--quant: %q is not a file type, want one of %s", c.Quant, strings.Join(ftype.Names(), ", "))
 	}
@@ -46,13 +46,13 @@ func (c *synthCmd) Run(e *env) error {
 		return err
 	}
 	if c.List {
-		return c.list(e.stdout, m)
+		return c.list(e.stdout, recipe)
 	}
 	name, config, err := c.config()
 	if err != nil {
 		return err
 	}
-	model, err := c.plan(name, config, m)
+	model, err := c.plan(name, config, recipe)
 	if err != nil {
 		return fmt.Errorf("%s: %w", cmp.Or(c.Config, c.Shape), err)
 	}
@@ -117,8 +117,8 @@ type synthetic struct {
 	bytes      int64 // of all tensors
 }
 
-// plan lists the tensors of the program that the shape's metadata gives, each with its type in the mix.
-func (c *synthCmd) plan(name string, config *synth.Config, m *ftype.Type) (*synthetic, error) {
+// plan lists the tensors of the program that the shape's metadata gives, each with its type by the recipe.
+func (c *synthCmd) plan(name string, config *synth.Config, recipe *ftype.Type) (*synthetic, error) {
 	md := config.Meta(name)
 	program, err := arch.Record(md, config.Has, arch.Options{})
 	if err != nil {
@@ -134,11 +134,11 @@ func (c *synthCmd) plan(name string, config *synth.Config, m *ftype.Type) (*synt
 		}
 		byName[t.Name] = t
 	}
-	types, err := m.Types(md, before, ftype.Options{})
+	types, err := recipe.Types(md, before, ftype.Options{})
 	if err != nil {
 		return nil, err
 	}
-	s := &synthetic{meta: m.Meta(md), values: byName, filler: synth.Filler{Seed: c.Seed}}
+	s := &synthetic{meta: recipe.Meta(md), values: byName, filler: synth.Filler{Seed: c.Seed}}
 	for i, t := range all {
 		row, err := types[i].RowBytes(t.Shape[0])
 		if err != nil {
@@ -196,16 +196,16 @@ func (w *watched) Write(b []byte) (int, error) {
 }
 
 // list prints the known shapes, each with what it would be.
-func (c *synthCmd) list(w io.Writer, m *ftype.Type) error {
+func (c *synthCmd) list(w io.Writer, recipe *ftype.Type) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "shape\tarchitecture\tlayers\twidth\tparameters\t%s\n", m.Name)
+	fmt.Fprintf(t, "shape\tarchitecture\tlayers\twidth\tparameters\t%s\n", recipe.Name)
 	for _, s := range synth.Shapes() {
 		config, err := synth.Find(s.Name)
 		if err != nil {
 			return err
 		}
 		c.resize(config)
-		model, err := c.plan(s.Name, config, m)
+		model, err := c.plan(s.Name, config, recipe)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}

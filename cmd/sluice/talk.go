@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/stages/chat"
 )
 
 // talk reads messages and commands, and shows what becomes of them.
@@ -116,14 +115,14 @@ func (t *talk) respond(ctx context.Context, text string) error {
 	if text == "" {
 		return nil
 	}
-	return t.speak(ctx, func(ctx context.Context, show func(chat.Piece) error) (reply, error) {
+	return t.speak(ctx, func(ctx context.Context, show func(piece) error) (reply, error) {
 		return t.ask(ctx, text, show)
 	})
 }
 
 // speak shows an answer while it comes. A person's Ctrl-C ends it, and is no failure.
 func (t *talk) speak(ctx context.Context,
-	answer func(ctx context.Context, show func(chat.Piece) error) (reply, error),
+	answer func(ctx context.Context, show func(piece) error) (reply, error),
 ) error {
 	heard, done := t.interruptible(ctx)
 	defer done()

@@ -13,7 +13,7 @@ func (m *model) attend(n *ir.Node, s *backend.Step) {
 	for _, span := range s.Spans {
 		for i := range span.Rows {
 			r := span.Row + i
-			c.put(slot(span.Table, span.Pos+i), m.row(n.In[1], r), m.row(n.In[2], r))
+			c.put(slot(&span.Tables[c.Class], span.Pos+i), m.row(n.In[1], r), m.row(n.In[2], r))
 		}
 	}
 	sinks := m.vector(n.W, n.Attend.Heads, float32(math.Inf(-1)))
@@ -21,14 +21,14 @@ func (m *model) attend(n *ir.Node, s *backend.Step) {
 		for i := range span.Rows {
 			q, y := m.row(n.In[0], span.Row+i), m.row(n.Out, span.Row+i)
 			for h, sink := range sinks {
-				c.attend(n.Attend, h, float64(sink), q, y, span.Table, span.Pos+i)
+				c.attend(n.Attend, h, float64(sink), q, y, &span.Tables[c.Class], span.Pos+i)
 			}
 		}
 	}
 }
 
 // attend computes head h of the row at position pos: a softmax over the sink and the positions it sees.
-func (c *cache) attend(a *ir.AttendArgs, h int, sink float64, q, y []float32, table []int32, pos int) {
+func (c *cache) attend(a *ir.AttendArgs, h int, sink float64, q, y []float32, table *backend.Table, pos int) {
 	head := h / (a.Heads / a.KVHeads)
 	q, y = q[h*a.KDim:(h+1)*a.KDim], y[h*a.VDim:(h+1)*a.VDim]
 	from := 0

@@ -71,7 +71,7 @@ type cache struct {
 }
 
 func newCache(l ir.KVLayer, c backend.Config) cache {
-	positions := c.Blocks * backend.BlockSize
+	positions := c.Blocks[l.Class] * backend.BlockSize
 	return cache{
 		KVLayer: l, typ: c.KV,
 		k: make([]float32, positions*l.KVHeads*l.KDim),
@@ -82,8 +82,8 @@ func newCache(l ir.KVLayer, c backend.Config) cache {
 func (c *cache) bytes() int64 { return 4 * int64(len(c.k)+len(c.v)) }
 
 // slot is the index of position pos among all positions of all blocks.
-func slot(table []int32, pos int) int {
-	return int(table[pos/backend.BlockSize])*backend.BlockSize + pos%backend.BlockSize
+func slot(t *backend.Table, pos int) int {
+	return int(t.At(pos/backend.BlockSize))*backend.BlockSize + pos%backend.BlockSize
 }
 
 // put stores k and v, all heads of one position.

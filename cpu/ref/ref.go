@@ -16,20 +16,24 @@ type device struct{}
 
 func (device) Name() string { return "ref" }
 
+// Traits: one step at a time, in the program's memory, on the one goroutine that calls.
+func (device) Traits() backend.Traits { return backend.Traits{Flight: 1, Memory: backend.HostMemory} }
+
 func (device) Close() error { return nil }
 
 // Compile takes any program whose weight types have a decoder.
-func (device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
-	if err := c.KV.Check(); err != nil {
+func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	if err := c.Check(p, d.Traits()); err != nil {
 		return nil, err
 	}
-	if c.Blocks < 1 || c.MaxRows < 1 || c.MaxWanted < 0 {
-		return nil, fmt.Errorf("%d KV blocks, %d rows, %d wanted: want at least one block and one row",
-			c.Blocks, c.MaxRows, c.MaxWanted)
-	}
-	m := &model{p: p, config: c, values: make([][]float32, len(p.Widths)), weights: make([]weight, len(p.Weights))}
+	m := &model{p: p, config: c, values: make([][]float32, len(p.Widths)), weights: make([]weight, len(p.Weights)),
+		steps: []*backend.Step{{Logits: make([]float32, c.MaxWanted*p.OutputWidth())}}}
 	var faults []error
+	weights, caches := p.Only(c.Segments).Used()
 	for r := range p.Weights {
+		if !weights[r] {
+			continue
+		}
 		w, err := newWeight(&p.Weights[r], p.Types[r])
 		if err != nil {
 			faults = append(faults, err)
@@ -39,8 +43,11 @@ func (device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
-	for _, kv := range p.KV {
-		m.caches = append(m.caches, newCache(kv, c))
+	m.caches = make([]cache, len(p.KV))
+	for i, kv := range p.KV {
+		if caches[i] {
+			m.caches[i] = newCache(kv, c)
+		}
 	}
 	return m, m.adopt(c.InPlace)
 }
@@ -48,6 +55,9 @@ func (device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 // adopt takes weights that need no upload.
 func (m *model) adopt(weights [][]byte) error {
 	for r, data := range weights {
+		if m.weights[r].Weight == nil {
+			continue
+		}
 		if err := m.Upload(ir.Ref(r), 0, data); err != nil {
 			return err
 		}
@@ -62,6 +72,7 @@ type model struct {
 	weights []weight
 	caches  []cache
 	values  [][]float32
+	steps   []*backend.Step
 }
 
 func (*model) RowGrain() int { return 1 }
@@ -69,6 +80,9 @@ func (*model) RowGrain() int { return 1 }
 func (m *model) Upload(r ir.Ref, row int, data []byte) error {
 	if r < 0 || int(r) >= len(m.weights) {
 		return fmt.Errorf("weight %d of %d", r, len(m.weights))
+	}
+	if m.weights[r].Weight == nil {
+		return fmt.Errorf("weight %d is of no segment that is computed here", r)
 	}
 	return m.weights[r].upload(row, data)
 }
@@ -92,12 +106,17 @@ func (m *model) Close() error {
 	return nil
 }
 
-// Run executes one segment. A value that is not finite is an error: it says where the numbers went wrong.
-func (m *model) Run(segment int, s *backend.Step) error {
-	if segment < 0 || segment >= len(m.p.Segments) {
-		return fmt.Errorf("segment %d of %d", segment, len(m.p.Segments))
+// Place has nothing to do: every group has its own slot.
+func (*model) Place(group, slot int) error { return nil }
+
+func (m *model) Steps() []*backend.Step { return m.steps }
+
+// Enqueue executes one segment. A value that is not finite is an error: it says where the numbers went wrong.
+func (m *model) Enqueue(segment int, s *backend.Step) error {
+	if segment < 0 || segment >= len(m.p.Segments) || !m.config.Computes(segment) {
+		return fmt.Errorf("segment %d of %d is not computed here", segment, len(m.p.Segments))
 	}
-	if err := s.Check(m.p.Vocab, m.config); err != nil {
+	if err := s.Check(m.p.Program, &m.config, 0); err != nil {
 		return err
 	}
 	seg := &m.p.Segments[segment]
@@ -107,8 +126,25 @@ func (m *model) Run(segment int, s *backend.Step) error {
 			return fmt.Errorf("%s, node %d, %s: %w", seg, i, n.Op, err)
 		}
 	}
-	if seg.Kind == ir.SegHead {
-		copy(s.Logits, m.values[m.p.Logits])
+	if seg.Kind.Ends() {
+		copy(s.Logits, m.values[m.p.Output])
+	}
+	return nil
+}
+
+// Finish has nothing to wait for.
+func (m *model) Finish(_ *backend.Step, done func(error)) { done(nil) }
+
+// In keeps a copy of rows as the value.
+func (m *model) In(v ir.Value, _ *backend.Step, rows []float32) error {
+	m.values[v] = append([]float32(nil), rows...)
+	return nil
+}
+
+// Out copies the value to rows.
+func (m *model) Out(v ir.Value, _ *backend.Step, rows []float32) error {
+	if n := copy(rows, m.values[v]); n != len(rows) {
+		return fmt.Errorf("value %d has %d numbers, want %d", v, n, len(rows))
 	}
 	return nil
 }

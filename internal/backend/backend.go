@@ -1,25 +1,121 @@
 // Package backend is the contract between the actors and a device that computes.
 //
-// A device compiles a bound program for itself: layout, fusion and scratch are its own business. It is driven
-// by one goroutine at a time (the device actor); only Upload may run beside Run, for weights that Run does
-// not need yet. internal/backendtest holds every device against the oracle cpu/ref.
+// A device compiles some segments of a bound program for itself: layout, fusion and scratch are its own business. A
+// compiled model is driven by one goroutine at a time (the device actor); only Upload may run beside it, for weights
+// that no step in flight reads. internal/backendtest holds every device against the oracle cpu/ref.
 package backend
 
-import "github.com/sluice-ai/sluice/internal/ir"
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// Traits are what a device says of itself to those who drive it.
+type Traits struct {
+	Flight  int  // steps that may be in flight, enqueued and not finished; at least 1
+	Draws   bool // it draws tokens from the logits itself, as Step.Draws asks
+	Shares  bool // groups can share a slot, one after the other: see Config.Slots
+	Crowded bool // its threads take every core that goroutines may run on
+	Memory  Reach
+}
+
+// Reach is how a device's memory is reached.
+type Reach uint8
+
+const (
+	// HostMemory: the device computes in the memory of the program, and from weights where they lie (Config.InPlace).
+	HostMemory Reach = iota + 1
+	// OwnMemory: all that it computes from is copied to it.
+	OwnMemory
+)
 
 // Config is what a compiled model must hold besides its weights.
 type Config struct {
+	Segments []int // which segments of the program it computes, ascending; nil: all
+	Flight   int   // steps in flight, at most what the device's traits allow; 0: 1
+
+	// Slots are places that hold one group at a time: by slot, which of the groups that ir.Bound.On lists for Segments may
+	// be placed in it.
+	// nil: each group has a slot of its own, where it is from the start and stays.
+	Slots [][]int
+
 	KV        KVType
-	Blocks    int // KV blocks of BlockSize positions, for all layers
-	MaxRows   int // most rows of a step
-	MaxWanted int // most rows of a step whose logits are wanted
+	Blocks    []int // by cache class: KV blocks of BlockSize positions, for all layers of the class
+	MaxRows   int   // most rows of a step
+	MaxWanted int   // most rows of a step whose logits are wanted
 
 	// InPlace, if set, is every weight by Ref, in the file's layout and type. The device takes them from there and
 	// nothing is uploaded. What it does not copy it reads where it lies, until the model is closed. It may be the
-	// mapping of a file: a fault there is an error of Run, not a crash.
+	// mapping of a file: a fault there is an error of the step, not a crash. For devices of HostMemory.
 	InPlace [][]byte
 
 	Inputs *Inputs // what goes into products is added up here; nil: nobody asks, and it costs nothing
+}
+
+// Computes says whether the model is compiled for a segment.
+func (c *Config) Computes(segment int) bool {
+	return c.Segments == nil || slices.Contains(c.Segments, segment)
+}
+
+// Ring is how many steps a model has.
+func (c *Config) Ring() int { return max(1, c.Flight) }
+
+// Check finds what no device of these traits can compile p for.
+func (c *Config) Check(p *ir.Bound, t Traits) error {
+	if err := c.KV.Check(); err != nil {
+		return err
+	}
+	if c.MaxRows < 1 || c.MaxWanted < 0 || slices.ContainsFunc(c.Blocks, func(n int) bool { return n < 1 }) {
+		return fmt.Errorf("%d KV blocks, %d rows, %d wanted: want at least one block and one row",
+			c.Blocks, c.MaxRows, c.MaxWanted)
+	}
+	if len(c.Blocks) != len(p.Classes) {
+		return fmt.Errorf("KV blocks of %d cache classes: the program has %d", len(c.Blocks), len(p.Classes))
+	}
+	if c.Flight > t.Flight {
+		return fmt.Errorf("%d steps in flight: the device has room for %d", c.Flight, t.Flight)
+	}
+	if c.InPlace != nil && t.Memory != HostMemory {
+		return errors.New("weights in place: the device cannot read the program's memory")
+	}
+	for i, s := range c.Segments {
+		if s < 0 || s >= len(p.Segments) || i > 0 && s <= c.Segments[i-1] {
+			return fmt.Errorf("segments %v: want ascending numbers below %d", c.Segments, len(p.Segments))
+		}
+	}
+	return c.checkSlots(p, t)
+}
+
+func (c *Config) checkSlots(p *ir.Bound, t Traits) error {
+	if c.Slots == nil {
+		return nil
+	}
+	segments := c.Segments
+	if segments == nil {
+		segments = p.All()
+	}
+	groups := len(p.On(segments))
+	slots := make([]int, groups) // of each group
+	for s, fit := range c.Slots {
+		if len(fit) > 1 && !t.Shares {
+			return fmt.Errorf("slot %d is for %d groups: on this device each group keeps its own", s, len(fit))
+		}
+		for _, g := range fit {
+			if g < 0 || g >= groups {
+				return fmt.Errorf("slot %d is for group %d of %d", s, g, groups)
+			}
+			slots[g]++
+		}
+	}
+	for g, n := range slots {
+		if n == 0 {
+			return fmt.Errorf("no slot is for group %d", g)
+		}
+	}
+	return nil
 }
 
 // Memory is what a compiled model occupies, in bytes.
@@ -28,25 +124,45 @@ type Memory struct{ Weights, KV, Scratch int64 }
 // Device compiles programs.
 type Device interface {
 	Name() string
-	// Compile lays out memory for the program. Weights are then uploaded, unless they are in place; Run needs those of
-	// its segment.
+	Traits() Traits
+	// Compile lays out memory for some segments of the program. Weights are then uploaded, unless they are in place;
+	// a segment needs its own when it is enqueued.
 	// An unsupported type or shape is reported for all weights at once.
 	Compile(p *ir.Bound, c Config) (Model, error)
 	// Close ends the device's workers. Its models were closed before.
 	Close() error
 }
 
-// Model is a compiled program with its weights, KV cache and scratch memory.
+// Model is compiled segments of a program with their weights, KV cache, scratch memory and a ring of steps.
+//
+// A step runs so: its fields are filled, its segments are enqueued in program order, values that cross to and from
+// other devices are copied at the borders, and it is finished, wherever it got to. Steps are enqueued one after
+// another, whole; the next one may be enqueued while some are in flight, as many as the ring is long.
 type Model interface {
+	// Place makes a slot the group's, for Upload and the segments that follow. No step in flight may read the group that
+	// was there. It is not called for groups that have slots of their own.
+	Place(group, slot int) error
 	// Upload copies rows [row, row+n) of w from data, in the file's layout and type. row is a multiple of
 	// RowGrain; so is n, except for the last piece of a weight. data is not kept. Safe for
 	// concurrent use on different pieces.
 	Upload(w ir.Ref, row int, data []byte) error
 	RowGrain() int
-	// Run executes one segment for the rows of s. Segments of a step run in program order. After
-	// the head, s.Logits is filled. A step that Step.Check refuses is an error, and so is NaN or infinity
-	// that reaches a product; the next step is not harmed by either.
-	Run(segment int, s *Step) error
+
+	// Steps is the ring. Its steps, and the memory of their logits, are the model's until it is closed.
+	Steps() []*Step
+	// Enqueue executes a segment for the rows of s, or begins to: it does not wait for a device that works beside the
+	// program. A step that Step.Check refuses is an error, and so is NaN or infinity that reaches a product; such
+	// errors come from here or from Finish, and the next step is not harmed by either.
+	Enqueue(segment int, s *Step) error
+	// Finish ends a step, whether or not all its segments were enqueued. done is called once, when nothing of it is
+	// running any more and what it computed is there: by any goroutine, and maybe before Finish returns. Its error
+	// strikes the steps that were enqueued after this one, too.
+	Finish(s *Step, done func(error))
+	// In sets a value that a segment takes from one that is computed elsewhere, just before it is enqueued: row after
+	// row. Out copies a value that a segment hands on, just after it was enqueued, and waits for it.
+	In(v ir.Value, s *Step, rows []float32) error
+	Out(v ir.Value, s *Step, rows []float32) error
+
 	Memory() Memory
 	// Close frees the memory. Nothing may be running.
 	Close() error
@@ -55,17 +171,49 @@ type Model interface {
 // Step is one pass over the program for rows of several sequences. It is reused from step to step: slices are
 // refilled, not reallocated.
 type Step struct {
-	Tokens []int32   // one for each row
-	Spans  []Span    // sequences of the step; their rows tile Tokens in order
-	Wanted []int32   // rows whose logits are wanted, ascending
-	Logits []float32 // out: [len(Wanted)][Vocab]; the caller provides the memory
+	Tokens []int32 // one for each row; below 0, see DrawOf
+	Spans  []Span  // sequences of the step; their rows tile Tokens in order
+	Wanted []int32 // rows whose logits are wanted, ascending
+	Draws  []Draw  // how each wanted row's token is drawn, by a device that draws; else empty
+
+	// Out: [len(Wanted)][OutputWidth], logits of the rows that are not drawn, or vectors; room for MaxWanted of them.
+	Logits []float32
+	Drawn  []int32 // out: a token for each of Draws
 }
 
+// Draw says how a device picks the token of a row. Equal draws from equal logits pick the same token on one device.
+type Draw struct {
+	Host bool // not at all: the row's logits are sampled by the host
+
+	Temp     float32 // 0: the likeliest token, the lower id of equals
+	TopK     int32   // 0: all
+	TopP     float32 // 1: all
+	MinP     float32 // 0: all
+	Seed     uint64  // of the sequence's random numbers
+	Position uint64  // tokens before the one that is drawn: which of those numbers
+}
+
+// DrawOf stands in Tokens for what draw i of the step enqueued just before gave.
+func DrawOf(i int) int32 { return int32(-1 - i) }
+
 // Span is the rows of one sequence in a step: Rows rows from row Row on, at positions Pos, Pos+1, …
-// Positions 0…Pos−1 are in the cache. Table[i] is the KV block of positions i·BlockSize…, and covers
-// Pos+Rows positions. Two spans never write the same block.
+// Positions 0…Pos−1 are in the cache, as far as the class of a cache sees them. Each table reaches over Pos+Rows
+// positions. Two spans never write the same block.
 type Span struct {
 	Row, Rows int
 	Pos       int
-	Table     []int32
+	Tables    []Table // by cache class
 }
+
+// Table is the KV blocks of a sequence in one cache class: Blocks[i] holds the BlockSize positions from
+// (First+i)·BlockSize on. What lies before First was given back behind a window, and may be another's by now.
+type Table struct {
+	First  int
+	Blocks []int32
+}
+
+// At is the block of the positions from i·BlockSize on. One that was given back is a bug of the caller, and panics.
+func (t *Table) At(i int) int32 { return t.Blocks[i-t.First] }
+
+// Room is the number of positions that the table reaches over, those before First included.
+func (t *Table) Room() int { return (t.First + len(t.Blocks)) * BlockSize }

@@ -9,6 +9,9 @@ import (
 // BlockSize is the number of positions in a KV block.
 const BlockSize = 64
 
+// BlocksFor is the number of blocks that hold so many positions.
+func BlocksFor(positions int) int { return (positions + BlockSize - 1) / BlockSize }
+
 // KVType is the element type of the KV cache.
 type KVType uint8
 

@@ -1,49 +1,64 @@
 package backend
 
-import "fmt"
+import (
+	"fmt"
 
-// Check says what is wrong with a step for a model of vocab tokens compiled with c, or nil. It allocates nothing
-// when there is nothing to say.
-func (s *Step) Check(vocab int, c Config) error {
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// Check says what is wrong with a step for a model of p compiled with c, or nil; drawn is how many draws the step
+// before had. It allocates nothing when there is nothing to say.
+func (s *Step) Check(p *ir.Program, c *Config, drawn int) error {
 	if len(s.Tokens) == 0 || len(s.Tokens) > c.MaxRows {
 		return fmt.Errorf("step of %d rows, want 1 to %d", len(s.Tokens), c.MaxRows)
 	}
 	for i, t := range s.Tokens {
-		if t < 0 || int(t) >= vocab {
-			return fmt.Errorf("row %d: token %d, want 0 to %d", i, t, vocab-1)
+		if int(t) < -drawn || int(t) >= p.Vocab {
+			return fmt.Errorf("row %d: token %d, want %d to %d", i, t, -drawn, p.Vocab-1)
 		}
 	}
 	row := 0
 	for i := range s.Spans {
-		p := &s.Spans[i]
-		if p.Row != row || p.Rows <= 0 || p.Pos < 0 {
+		span := &s.Spans[i]
+		if span.Row != row || span.Rows <= 0 || span.Pos < 0 {
 			return fmt.Errorf("span %d: %d rows from row %d at position %d, want rows from %d on",
-				i, p.Rows, p.Row, p.Pos, row)
+				i, span.Rows, span.Row, span.Pos, row)
 		}
-		row += p.Rows
-		if err := p.checkTable(c.Blocks); err != nil {
+		row += span.Rows
+		if err := span.checkTables(p.Classes, c.Blocks); err != nil {
 			return fmt.Errorf("span %d: %w", i, err)
 		}
 	}
 	if row != len(s.Tokens) {
 		return fmt.Errorf("spans cover %d rows of %d", row, len(s.Tokens))
 	}
-	return s.checkWanted(vocab, c)
+	return s.checkWanted(p.OutputWidth(), c)
 }
 
-func (p *Span) checkTable(blocks int) error {
-	if end := p.Pos + p.Rows; len(p.Table) < (end+BlockSize-1)/BlockSize {
-		return fmt.Errorf("%d KV blocks do not hold %d positions", len(p.Table), end)
+// checkTables wants all that the span's rows see, and write, in blocks that there are.
+func (p *Span) checkTables(classes []ir.Class, blocks []int) error {
+	if len(p.Tables) != len(classes) {
+		return fmt.Errorf("KV tables of %d cache classes, want %d", len(p.Tables), len(classes))
 	}
-	for _, b := range p.Table {
-		if b < 0 || int(b) >= blocks {
-			return fmt.Errorf("KV block %d, want 0 to %d", b, blocks-1)
+	for i, class := range classes {
+		t, end := &p.Tables[i], p.Pos+p.Rows
+		if t.Room() < end {
+			return fmt.Errorf("%d KV blocks from %d on do not hold %d positions", len(t.Blocks), t.First, end)
+		}
+		if seen := class.First(p.Pos) / BlockSize; t.First < 0 || t.First > seen {
+			return fmt.Errorf("KV blocks before %d are not there, the row at position %d sees them from %d on",
+				t.First, p.Pos, seen)
+		}
+		for _, b := range t.Blocks {
+			if b < 0 || int(b) >= blocks[i] {
+				return fmt.Errorf("KV block %d, want 0 to %d", b, blocks[i]-1)
+			}
 		}
 	}
 	return nil
 }
 
-func (s *Step) checkWanted(vocab int, c Config) error {
+func (s *Step) checkWanted(outputs int, c *Config) error {
 	if len(s.Wanted) > c.MaxWanted {
 		return fmt.Errorf("logits of %d rows wanted, want at most %d", len(s.Wanted), c.MaxWanted)
 	}
@@ -54,8 +69,8 @@ func (s *Step) checkWanted(vocab int, c Config) error {
 		}
 		last = r
 	}
-	if len(s.Logits) < len(s.Wanted)*vocab {
-		return fmt.Errorf("memory for %d logits, want %d", len(s.Logits), len(s.Wanted)*vocab)
+	if len(s.Logits) < len(s.Wanted)*outputs {
+		return fmt.Errorf("memory for %d logits, want %d", len(s.Logits), len(s.Wanted)*outputs)
 	}
 	return nil
 }

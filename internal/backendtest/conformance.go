@@ -19,8 +19,11 @@ func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 	t.Run("Attention", func(t *testing.T) { attention(t, d, oracle) })
 	t.Run("Types", func(t *testing.T) { Products(t, d, oracle, matrixTypes) })
 	t.Run("Models", func(t *testing.T) { wholeModels(t, d, oracle, matrixTypes) })
+	t.Run("Orders", func(t *testing.T) { allOrders(t, d, oracle, matrixTypes) })
 	t.Run("Inputs", func(t *testing.T) { inputs(t, d, oracle) })
 	t.Run("Laws", func(t *testing.T) { laws(t, d, matrixTypes) })
+	t.Run("Parts", func(t *testing.T) { parts(t, d, matrixTypes) })
+	t.Run("Windows", func(t *testing.T) { windows(t, d) })
 	t.Run("Uploads", func(t *testing.T) { uploads(t, d, matrixTypes) })
 	t.Run("Errors", func(t *testing.T) { errorCases(t, d, matrixTypes) })
 }
@@ -56,7 +59,7 @@ func ops(t *testing.T, d, oracle backend.Device) {
 func both(t *testing.T, d, oracle backend.Device, m *Model, kv backend.KVType, tokens []int32) (got, want []float32) {
 	t.Helper()
 	n := len(tokens)
-	c := backend.Config{KV: kv, Blocks: len(table(n, 0)), MaxRows: n, MaxWanted: n}
+	c := backend.Config{KV: kv, Blocks: Blocks(m.Program, len(table(n, 0))), MaxRows: n, MaxWanted: n}
 	got = load(t, d, m, c).sequence(t, tokens, table(n, 0), n)
 	want = load(t, oracle, m, c).sequence(t, tokens, table(n, 0), n)
 	return got, want

@@ -72,7 +72,7 @@ func Fixtures(t *testing.T, d backend.Device, open Loader, factor float64) {
 // whole is the logits of all positions, the same bits in any chunks.
 func (f *fixture) whole(t *testing.T, d backend.Device, m *Model) []float32 {
 	n := len(f.Tokens)
-	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: 3, MaxRows: n, MaxWanted: n})
+	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 3), MaxRows: n, MaxWanted: n})
 	whole := l.sequence(t, f.Tokens, table(n, 0), n)
 	sameBits(t, "in chunks", f.Vocab, l.sequence(t, f.Tokens, table(n, 1), 5, 1, 7), whole)
 	sameBits(t, "token by token", f.Vocab, l.sequence(t, f.Tokens, table(n, 2), 1), whole)
@@ -100,7 +100,7 @@ func (f *fixture) median(got, want []float32) float64 {
 // greedy continues the prompt by the most likely token. The reference's margins are far above the tolerance.
 func (f *fixture) greedy(t *testing.T, d backend.Device, m *Model) {
 	n := len(f.Greedy.Prompt)
-	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: 1, MaxRows: n, MaxWanted: n})
+	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: n, MaxWanted: n})
 	logits := l.sequence(t, f.Greedy.Prompt, table(64, 0), n)
 	var got []int32
 	for pos := n; ; pos++ {

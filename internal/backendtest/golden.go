@@ -39,7 +39,9 @@ func Golden(t *testing.T, d backend.Device, m *Model, model string, margin float
 		longest = max(longest, len(p.Prompt)+len(p.Tokens))
 	}
 	blocks := table(longest, 0)
-	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: len(blocks), MaxRows: chunk, MaxWanted: chunk})
+	l := load(t, d, m, backend.Config{
+		KV: backend.KVF32, Blocks: Blocks(m.Program, len(blocks)), MaxRows: chunk, MaxWanted: chunk,
+	})
 	ran := 0
 	for _, p := range g.Greedy {
 		if len(names) > 0 && !slices.Contains(names, p.Name) {

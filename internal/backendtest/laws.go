@@ -16,12 +16,7 @@ import (
 // laws checks, by bits, that what a row's logits are depends on its own sequence only. Small models have matrices
 // of all the types whose blocks fit 32 features; one of 256 has all types, and is run a few times only.
 func laws(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
-	var narrow []quant.Type
-	for _, typ := range matrixTypes {
-		if typ.Block() <= 32 {
-			narrow = append(narrow, typ)
-		}
-	}
+	narrow := narrowest(matrixTypes)
 	s := small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 2, kvHeads: 1, head: 16, used: 3}
 	for _, f := range models {
 		t.Run(f.name, func(t *testing.T) {
@@ -68,7 +63,7 @@ const lawBlocks = 12
 
 func newLawful(t *testing.T, d backend.Device, m *Model) *lawful {
 	n := 2*backend.BlockSize + 5
-	c := backend.Config{KV: backend.KVF16, Blocks: lawBlocks, MaxRows: 2 * n, MaxWanted: 2 * n}
+	c := backend.Config{KV: backend.KVF16, Blocks: Blocks(m.Program, lawBlocks), MaxRows: 2 * n, MaxWanted: 2 * n}
 	w := &lawful{loaded: load(t, d, m, c), tokens: prompt(10, n, m.Vocab)}
 	w.want = w.sequence(t, w.tokens, table(n, 0), n)
 	return w
@@ -76,11 +71,11 @@ func newLawful(t *testing.T, d backend.Device, m *Model) *lawful {
 
 // fewTimes is both laws for models that take long to run.
 func (w *lawful) fewTimes(t *testing.T) {
-	v, n := w.m.Vocab, len(w.tokens)
+	vocab, v, n := w.m.Vocab, w.m.OutputWidth(), len(w.tokens)
 	sameBits(t, "in chunks", v, w.sequence(t, w.tokens, []int32{7, 2, 9}, 5, 60, 1, 3, 1), w.want)
 	w.step(t, rows{w.tokens[:n-3], 0, []int32{4, 3, 2}})
-	got := w.step(t, rows{prompt(11, 6, v), 0, []int32{5}}, rows{w.tokens[n-3:], n - 3, []int32{4, 3, 2}},
-		rows{prompt(12, 1, v), 0, []int32{6}})
+	got := w.step(t, rows{prompt(11, 6, vocab), 0, []int32{5}}, rows{w.tokens[n-3:], n - 3, []int32{4, 3, 2}},
+		rows{prompt(12, 1, vocab), 0, []int32{6}})
 	sameBits(t, "beside others", v, got[6*v:9*v], w.want[(n-3)*v:])
 }
 
@@ -117,9 +112,10 @@ func (w *lawful) rowAlone(t *rapid.T) {
 
 // wanted: asking for the logits of some rows gives those rows' logits.
 func (w *lawful) wanted(t *testing.T) {
-	n, v := len(w.tokens), w.m.Vocab
+	n, v := len(w.tokens), w.m.OutputWidth()
 	rng := rand.New(rand.NewPCG(17, 0))
-	s := backend.Step{Tokens: w.tokens, Spans: []backend.Span{{Rows: n, Table: table(n, 0)}}}
+	s := w.Steps()[0]
+	s.Tokens, s.Spans, s.Wanted = w.tokens, []backend.Span{{Rows: n, Tables: Tables(w.m.Program, table(n, 0))}}, nil
 	var want []float32
 	for i := range n {
 		if rng.IntN(3) == 0 {
@@ -127,11 +123,8 @@ func (w *lawful) wanted(t *testing.T) {
 			want = append(want, w.want[i*v:(i+1)*v]...)
 		}
 	}
-	s.Logits = make([]float32, len(want))
-	for i := range w.m.Segments {
-		require.NoError(t, w.Run(i, &s))
-	}
-	sameBits(t, "wanted rows", v, s.Logits, want)
+	require.NoError(t, w.run(s))
+	sameBits(t, "wanted rows", v, s.Logits[:len(want)], want)
 }
 
 // uploads: weights that arrive in pieces, in any order and several at once, are the same weights, and so are those that
@@ -144,7 +137,7 @@ func uploads(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 			m, err := randomModel(p, 13, all(typ))
 			require.NoError(t, err)
 			tokens := prompt(14, 9, m.Vocab)
-			c := backend.Config{KV: backend.KVF32, Blocks: 1, MaxRows: 9, MaxWanted: 9}
+			c := backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: 9, MaxWanted: 9}
 			want := load(t, d, m, c).sequence(t, tokens, table(9, 0), 9)
 
 			model, err := d.Compile(m.Bound, c)

@@ -1,6 +1,8 @@
 package backendtest
 
 import (
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,7 +59,15 @@ func load(t testing.TB, d backend.Device, m *Model, c backend.Config) *loaded {
 	return &loaded{Model: model, m: m, config: c}
 }
 
-// rows are consecutive tokens of one sequence, from position pos on, its cache in the blocks of table.
+// Blocks is so many KV blocks in each cache class.
+func Blocks(p *ir.Program, n int) []int { return slices.Repeat([]int{n}, len(p.Classes)) }
+
+// Tables has the same blocks in each cache class.
+func Tables(p *ir.Program, blocks []int32) []backend.Table {
+	return slices.Repeat([]backend.Table{{Blocks: blocks}}, len(p.Classes))
+}
+
+// rows are consecutive tokens of one sequence, from position pos on, its cache in the blocks of table, in all classes.
 type rows struct {
 	tokens []int32
 	pos    int
@@ -73,21 +83,35 @@ func (l *loaded) step(t rapid.TB, parts ...rows) []float32 {
 }
 
 func (l *loaded) try(parts ...rows) ([]float32, error) {
-	var s backend.Step
+	s := l.Steps()[0]
+	s.Tokens, s.Spans, s.Wanted = nil, nil, nil
 	for _, p := range parts {
-		s.Spans = append(s.Spans, backend.Span{Row: len(s.Tokens), Rows: len(p.tokens), Pos: p.pos, Table: p.table})
+		tables := Tables(l.m.Program, p.table)
+		s.Spans = append(s.Spans, backend.Span{Row: len(s.Tokens), Rows: len(p.tokens), Pos: p.pos, Tables: tables})
 		s.Tokens = append(s.Tokens, p.tokens...)
 	}
 	for i := range s.Tokens {
 		s.Wanted = append(s.Wanted, int32(i))
 	}
-	s.Logits = make([]float32, len(s.Tokens)*l.m.Vocab)
-	for i := range l.m.Segments {
-		if err := l.Run(i, &s); err != nil {
-			return nil, err
-		}
+	if err := l.run(s); err != nil {
+		return nil, err
 	}
-	return s.Logits, nil
+	return slices.Clone(s.Logits[:len(s.Tokens)*l.m.OutputWidth()]), nil
+}
+
+// run takes a step through the whole program.
+func (l *loaded) run(s *backend.Step) (err error) {
+	for i := 0; i < len(l.m.Segments) && err == nil; i++ {
+		err = l.Enqueue(i, s)
+	}
+	return errors.Join(err, finish(l.Model, s))
+}
+
+// finish ends a step and waits for it.
+func finish(m backend.Model, s *backend.Step) error {
+	done := make(chan error, 1)
+	m.Finish(s, func(err error) { done <- err })
+	return <-done
 }
 
 // sequence runs tokens from position 0 in chunks of the given sizes, the last one repeated.

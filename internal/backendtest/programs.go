@@ -16,13 +16,15 @@ func freqs(dims int) []float64 {
 	return f
 }
 
-// around records a program that computes op between an embedding and the logits, unchanged but for a factor of
-// a half and one of two: vocabulary and width are both n, and so must be the width of what op returns.
+// around records a program that computes op, which may open segments of layer 0, between an embedding and logits,
+// unchanged but for a factor of a half and one of two: vocabulary and width are both n, and so must be the width of
+// what op returns.
 func around(n int, op func(b *ir.Builder, x ir.Value) ir.Value) (*ir.Program, error) {
 	b := ir.NewBuilder("op", hasAll)
 	x := b.Embed("token_embd", n, n)
 	b.Layer(0)
 	x = op(b, x)
+	b.Layer(1)
 	b.FFN()
 	x = b.Scale(x, 0.5)
 	b.Logits(b.Scale(b.Rows(x), 2))
@@ -113,6 +115,7 @@ var opCases = []struct {
 
 // mixed is x through used of so many experts of 64 features, with biases if the builder has all.
 func mixed(b *ir.Builder, x ir.Value, experts, used int, act ir.Act) ir.Value {
+	b.FFN()
 	a := ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: used, Normalise: true, Scale: 1}
 	w := b.Route(b.Linear(x, "ffn_gate_inp", experts), "", a)
 	return b.Experts(x, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", 64, used, act)
@@ -134,6 +137,7 @@ func attended(b *ir.Builder, x ir.Value, a ir.AttendArgs) ir.Value {
 type small struct {
 	layers, width, ffn, vocab, heads, kvHeads, head int
 	used                                            int // of 8 experts; 0: all, so that rounding cannot change the choice
+	window                                          int // of the gemma-like one's; 0: 20
 }
 
 // llamaLike has GQA, RoPE of neighbours, SwiGLU and an output matrix of its own.
@@ -164,7 +168,7 @@ func gemmaLike(s small) (*ir.Program, error) {
 	for l := range s.layers {
 		a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3, SoftCap: 4}
 		if l%2 == 0 {
-			a.Window = 20
+			a.Window = cmp.Or(s.window, 20)
 		}
 		b.Layer(l)
 		n := b.RMSNorm(x, "attn_norm", 1e-6)
@@ -220,10 +224,10 @@ func mixtureLike(s small) (*ir.Program, error) {
 		x = b.Add(x, b.Linear(o, "attn_output", s.width))
 		b.FFN()
 		n = b.RMSNorm(x, "ffn_norm", 1e-5)
-		w := b.Route(b.Linear(n, "ffn_gate_inp", 8), "", route)
-		y := b.Experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", s.ffn, route.Used, ir.SiLU)
 		g := b.SwiGLU(b.Linear(n, "ffn_gate_shexp", s.ffn), b.Linear(n, "ffn_up_shexp", s.ffn))
 		shared := b.Mul(b.Linear(g, "ffn_down_shexp", s.width), b.Act(ir.Sigmoid, b.Linear(n, "ffn_gate_inp_shexp", 1)))
+		w := b.Route(b.Linear(n, "ffn_gate_inp", 8), "", route)
+		y := b.Experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", s.ffn, route.Used, ir.SiLU)
 		x = b.Add(x, b.Add(y, shared))
 	}
 	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")

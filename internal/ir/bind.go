@@ -22,11 +22,12 @@ type Bound struct {
 	*Program
 	Types   []quant.Type // by Ref
 	Tensors []int        // by Ref: index into the file's tensor list
-	Groups  []Group
+	Groups  []Group      // of all segments, in program order
 }
 
-// Group is the bytes that move together: a segment's dense weights, or one expert of it. A weight used by several
-// segments belongs to the first of them.
+// Group is the bytes that move together: a segment's dense weights, or one expert of it; there is none without
+// weights. A weight used by several segments belongs to each of them: which groups a device holds is for Bound.On to
+// say.
 type Group struct {
 	Segment int
 	Expert  int // Dense, or whose rows of Weights these are
@@ -68,7 +69,6 @@ func Bind(p *Program, tensors []Tensor) (*Bound, error) {
 		Bound:  Bound{Program: p, Types: make([]quant.Type, len(p.Weights)), Tensors: make([]int, len(p.Weights))},
 		byName: make(map[string]int, len(tensors)),
 		known:  make(map[string]bool, len(p.Weights)),
-		sizes:  make([]int64, len(p.Weights)),
 	}
 	for i, t := range tensors {
 		if _, ok := b.byName[t.Name]; ok {
@@ -91,7 +91,9 @@ func Bind(p *Program, tensors []Tensor) (*Bound, error) {
 		slices.Sort(b.faults)
 		return nil, &BindError{slices.Compact(b.faults)}
 	}
-	b.group()
+	for s := range p.Segments {
+		b.Groups = append(b.Groups, b.groupsOf(s, make([]bool, len(p.Weights)))...)
+	}
 	return &b.Bound, nil
 }
 
@@ -99,7 +101,6 @@ type binder struct {
 	Bound
 	byName map[string]int // index into the file's tensors
 	known  map[string]bool
-	sizes  []int64 // bytes, by Ref
 	faults []string
 }
 
@@ -132,45 +133,60 @@ func (b *binder) weight(r Ref, tensors []Tensor) {
 	}
 	if row > 0 && w.Rows > math.MaxInt64/row {
 		b.fault(w.Name, "is %s: more bytes than can be addressed", dims(t.Shape))
-		return
 	}
-	b.sizes[r] = int64(row) * int64(w.Rows)
 }
 
-// group gives every weight to the first segment that uses it: first what is dense, then expert by expert.
-func (b *binder) group() {
-	owned := make([]bool, len(b.Weights))
-	for s, seg := range b.Segments {
-		dense := Group{Segment: s, Expert: Dense}
-		var experts []Group
-		for i := range seg.Nodes {
-			for _, r := range seg.Nodes[i].Weights() {
-				if owned[r] {
-					continue
+// On lists the groups that a device holds which runs the given segments, in that order: of a weight that several of
+// them use, only the first has a share. A group keeps its Segment and Expert, by which it is known everywhere.
+func (b *Bound) On(segments []int) []Group {
+	var groups []Group
+	held := make([]bool, len(b.Weights))
+	for _, s := range segments {
+		groups = append(groups, b.groupsOf(s, held)...)
+	}
+	return groups
+}
+
+// groupsOf makes groups of the weights that a segment uses and that are not held, and notes that they are: first what
+// is dense, then expert by expert.
+func (b *Bound) groupsOf(s int, held []bool) []Group {
+	groups := []Group{{Segment: s, Expert: Dense}}
+	for i := range b.Segments[s].Nodes {
+		for _, r := range b.Segments[s].Nodes[i].Weights() {
+			if held[r] {
+				continue
+			}
+			held[r] = true
+			n := b.Weights[r].Experts
+			if n == 0 {
+				groups[0].add(r, b.Size(r))
+			}
+			for e := range n {
+				if len(groups) == 1+e {
+					groups = append(groups, Group{Segment: s, Expert: e})
 				}
-				owned[r] = true
-				if n := b.Weights[r].Experts; n > 0 {
-					experts = b.deal(experts, s, n, r)
-					continue
-				}
-				dense.Weights = append(dense.Weights, r)
-				dense.Bytes += b.sizes[r]
+				groups[1+e].add(r, b.Size(r)/int64(n))
 			}
 		}
-		b.Groups = append(append(b.Groups, dense), experts...)
 	}
+	if len(groups[0].Weights) == 0 {
+		return groups[1:]
+	}
+	return groups
 }
 
-// deal gives each of n experts of a segment its rows of a weight.
-func (b *binder) deal(experts []Group, segment, n int, r Ref) []Group {
-	for len(experts) < n {
-		experts = append(experts, Group{Segment: segment, Expert: len(experts)})
+// Size is the bytes of a weight, as in the file.
+func (b *Bound) Size(r Ref) int64 {
+	row, err := b.Types[r].RowBytes(b.Weights[r].Cols)
+	if err != nil {
+		panic(err) // Bind reported it
 	}
-	for e := range n {
-		experts[e].Weights = append(experts[e].Weights, r)
-		experts[e].Bytes += b.sizes[r] / int64(n)
-	}
-	return experts
+	return int64(row) * int64(b.Weights[r].Rows)
+}
+
+func (g *Group) add(r Ref, bytes int64) {
+	g.Weights = append(g.Weights, r)
+	g.Bytes += bytes
 }
 
 // Shape is the weight's shape in a file: contiguous dimension first.

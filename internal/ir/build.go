@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -9,12 +10,15 @@ import (
 // file, without ".weight" and, inside a layer, without "blk.N."; each one is recorded with the shape it must
 // have, and Bind compares. Nothing is checked here: Program runs Check on the whole.
 //
-// Embed opens the embed segment, Layer a mix, FFN the ffn of the same layer, Rows the head.
+// Embed opens the embed segment, Layer a mix, FFN the feed-forward part of the same layer, Rows the head, Pool a
+// pool. Experts makes a route of the feed-forward part so far, and opens the experts. A segment without nodes is
+// left out, and with it what a layer does not have.
 type Builder struct {
 	p    Program
 	has  func(name string) bool
 	refs map[string]Ref
-	at   string // prefix of weight names: "" or "blk.N."
+	at   string  // prefix of weight names: "" or "blk.N."
+	next Segment // opened, and without nodes; its kind is 0 if there is none
 }
 
 // NewBuilder starts a program. has says which tensors the file holds, for those that are optional.
@@ -25,6 +29,7 @@ func NewBuilder(arch string, has func(name string) bool) *Builder {
 // Program ends the recording. context is the number of positions the model was trained for.
 func (b *Builder) Program(context int) (*Program, error) {
 	b.p.Context = context
+	b.carry()
 	if err := Check(&b.p); err != nil {
 		return nil, err
 	}
@@ -44,13 +49,7 @@ func (b *Builder) Layer(l int) {
 }
 
 // FFN opens the feed-forward segment of the current layer.
-func (b *Builder) FFN() {
-	layer := -1
-	if n := len(b.p.Segments); n > 0 {
-		layer = b.p.Segments[n-1].Layer
-	}
-	b.open(SegFFN, layer)
-}
+func (b *Builder) FFN() { b.open(SegFFN, b.segment().Layer) }
 
 // Embed opens the program: the residual stream is the rows of the vocab × width table.
 func (b *Builder) Embed(name string, vocab, width int) Value {
@@ -60,9 +59,14 @@ func (b *Builder) Embed(name string, vocab, width int) Value {
 }
 
 // Rows opens the head: from here on rows are those whose logits are wanted.
-func (b *Builder) Rows(x Value) Value {
+func (b *Builder) Rows(x Value) Value { return b.wanted(SegHead, x) }
+
+// Pool opens a pool: from here on rows are those whose vectors are wanted, such as the last of each text.
+func (b *Builder) Pool(x Value) Value { return b.wanted(SegPool, x) }
+
+func (b *Builder) wanted(kind SegmentKind, x Value) Value {
 	b.at = ""
-	b.open(SegHead, -1)
+	b.open(kind, -1)
 	return b.pointwise(Node{Op: Rows, In: []Value{x}})
 }
 
@@ -76,7 +80,13 @@ func (b *Builder) Head(x Value, output, embedding string) Value {
 
 // Logits ends the program with x, for heads that do something to the product.
 func (b *Builder) Logits(x Value) Value {
-	b.p.Logits = x
+	b.p.Output = x
+	return x
+}
+
+// Vectors ends a program that pools with x.
+func (b *Builder) Vectors(x Value) Value {
+	b.p.Output = x
 	return x
 }
 
@@ -138,14 +148,23 @@ func (b *Builder) Rope(x Value, a RoPEArgs, factors string) Value {
 // Attend gives the layer its KV cache and attends to it. a.KV is set here.
 func (b *Builder) Attend(q, k, v Value, a AttendArgs) Value {
 	a.KV = len(b.p.KV)
-	b.p.KV = append(b.p.KV, KVLayer{KVHeads: a.KVHeads, KDim: a.KDim, VDim: a.VDim, Window: a.Window})
+	b.p.KV = append(b.p.KV, KVLayer{KVHeads: a.KVHeads, KDim: a.KDim, VDim: a.VDim, Class: b.class(Class{a.Window})})
 	return b.add(Node{Op: Attend, In: []Value{q, k, v}, W: NoRef, B: NoRef, Attend: &a}, a.Heads*a.VDim)
+}
+
+// class is the number of a cache class.
+func (b *Builder) class(c Class) int {
+	if i := slices.Index(b.p.Classes, c); i >= 0 {
+		return i
+	}
+	b.p.Classes = append(b.p.Classes, c)
+	return len(b.p.Classes) - 1
 }
 
 // AttendSinks is Attend with a sink for each head, the vector name.
 func (b *Builder) AttendSinks(q, k, v Value, name string, a AttendArgs) Value {
 	out := b.Attend(q, k, v, a)
-	nodes := b.p.Segments[len(b.p.Segments)-1].Nodes
+	nodes := b.segment().Nodes
 	nodes[len(nodes)-1].W = b.vector(name+".weight", a.Heads)
 	return out
 }
@@ -159,9 +178,14 @@ func (b *Builder) Route(logits Value, bias string, a RouteArgs) Value {
 	return b.add(n, b.Width(logits))
 }
 
-// Experts is the gated feed-forward networks of ffn features that Route chose, at most used for each row, summed by its
-// weights. The names are those of the stacked matrices; each one's bias is added if the file has it.
+// Experts is the gated feed-forward networks of ffn features that Route chose, at most used for each row, summed by
+// its weights. The names are those of the stacked matrices; each one's bias is added if the file has it. What all
+// rows share is recorded before, and so is part of the route.
 func (b *Builder) Experts(x, weights Value, gate, up, down string, ffn, used int, act Act) Value {
+	if s := b.segment(); s.Kind == SegFFN {
+		s.Kind = SegRoute
+	}
+	b.open(SegExperts, b.segment().Layer)
 	width := b.Width(x)
 	e := ExpertsArgs{Used: used}
 	e.Gate, e.GateBias = b.stack(gate, b.Width(weights), ffn, width)
@@ -237,15 +261,37 @@ func (b *Builder) pointwise(n Node) Value {
 }
 
 func (b *Builder) add(n Node, width int) Value {
+	if b.next.Kind != 0 {
+		b.p.Segments = append(b.p.Segments, b.next)
+		b.next = Segment{}
+	}
 	n.Out = Value(len(b.p.Widths))
 	b.p.Widths = append(b.p.Widths, width)
-	s := &b.p.Segments[len(b.p.Segments)-1]
+	s := b.segment()
 	s.Nodes = append(s.Nodes, n)
 	return n.Out
 }
 
-func (b *Builder) open(kind SegmentKind, layer int) {
-	b.p.Segments = append(b.p.Segments, Segment{Kind: kind, Layer: layer})
+// open begins a segment with the node that is recorded next.
+func (b *Builder) open(kind SegmentKind, layer int) { b.next = Segment{Kind: kind, Layer: layer} }
+
+// segment is the one that was opened last.
+func (b *Builder) segment() *Segment {
+	if n := len(b.p.Segments); b.next.Kind == 0 && n > 0 {
+		return &b.p.Segments[n-1]
+	}
+	return &b.next
+}
+
+// carry lists what segments hand on.
+func (b *Builder) carry() {
+	for i := range b.p.Segments[:max(len(b.p.Segments)-1, 0)] {
+		s := &b.p.Segments[i]
+		s.Carries = []Value{s.Nodes[len(s.Nodes)-1].Out}
+		if s.Kind == SegRoute {
+			s.Carries = b.p.Segments[i+1].inputs()
+		}
+	}
 }
 
 func (b *Builder) vector(name string, n int) Ref { return b.weight(name, 1, n, Vector) }

@@ -9,7 +9,9 @@ import (
 // Check says what is wrong with a program, all of it, or nil. It is run after recording and by devices' tests
 // after rewriting; a fault here is a bug of ours, except where a file's numbers contradict each other.
 func Check(p *Program) error {
-	c := checker{p: p, writer: make([]int, len(p.Widths)), used: make([]bool, len(p.Weights))}
+	c := checker{
+		p: p, writer: make([]int, len(p.Widths)), op: make([]Op, len(p.Widths)), used: make([]bool, len(p.Weights)),
+	}
 	for i := range c.writer {
 		c.writer[i] = unwritten
 	}
@@ -21,6 +23,7 @@ func Check(p *Program) error {
 	}
 	for s := range p.Segments {
 		c.segment(s)
+		c.carries(s)
 	}
 	for r, used := range c.used {
 		if !used {
@@ -39,6 +42,7 @@ const unwritten = -1
 type checker struct {
 	p      *Program
 	writer []int  // segment that wrote a Value
+	op     []Op   // that did
 	used   []bool // by Ref
 	faults []error
 }
@@ -47,38 +51,52 @@ func (c *checker) faultf(format string, args ...any) {
 	c.faults = append(c.faults, fmt.Errorf(format, args...))
 }
 
-// order checks that segments are embed, then mix and ffn for each layer, then head.
+// order checks that segments are those of a Program, in their order.
 func (c *checker) order() {
-	last := len(c.p.Segments) - 1
-	for i, s := range c.p.Segments {
-		kind, layer := SegMix, (i-1)/2
+	before := Segment{Layer: -1}
+	for _, s := range c.p.Segments {
 		switch {
-		case i == 0:
-			kind, layer = SegEmbed, -1
-		case i == last:
-			kind, layer = SegHead, -1
-		case i%2 == 0:
-			kind = SegFFN
+		case s.follows(&before):
+		case before.Kind == 0:
+			c.faultf("the first segment is %s, want embed", &s)
+		default:
+			c.faultf("%s cannot follow %s", &s, &before)
 		}
-		if s.Kind != kind || s.Layer != layer {
-			c.faultf("segment %d is %s, want %s", i, place(s.Kind, s.Layer), place(kind, layer))
-		}
+		before = s
 	}
-	if last < 1 || last%2 == 0 {
-		c.faultf("%d segments, want embed, two for each layer, and head", last+1)
+	if !before.Kind.Ends() {
+		c.faultf("%d segments, the last is %s, want head or pool", len(c.p.Segments), &before)
 	}
+}
+
+// follows says whether s may come after another segment, whose kind is 0 if there is none.
+func (s *Segment) follows(a *Segment) bool {
+	whole := a.Kind != 0 && a.Kind != SegRoute && !a.Kind.Ends() // the next layer may begin, or the end
+	switch s.Kind {
+	case SegEmbed:
+		return a.Kind == 0 && s.Layer == -1
+	case SegMix:
+		return whole && s.Layer > a.Layer
+	case SegFFN, SegRoute:
+		return whole && (s.Layer > a.Layer || s.Layer == a.Layer && a.Kind == SegMix)
+	case SegExperts:
+		return a.Kind == SegRoute && s.Layer == a.Layer
+	case SegHead, SegPool:
+		return whole && s.Layer == -1
+	}
+	return false
 }
 
 func (c *checker) segment(s int) {
 	seg := &c.p.Segments[s]
 	if len(seg.Nodes) == 0 {
-		c.faultf("%s: no nodes", place(seg.Kind, seg.Layer))
+		c.faultf("%s: no nodes", seg)
 		return
 	}
 	for i := range seg.Nodes {
 		n := &seg.Nodes[i]
 		if err := c.node(s, i, n); err != nil {
-			c.faultf("%s, node %d, %s: %w", place(seg.Kind, seg.Layer), i, n.Op, err)
+			c.faultf("%s, node %d, %s: %w", seg, i, n.Op, err)
 		}
 	}
 }
@@ -94,7 +112,11 @@ func (c *checker) node(s, i int, n *Node) error {
 	if c.writer[n.Out] != unwritten {
 		return fmt.Errorf("writes value %d a second time", n.Out)
 	}
-	c.writer[n.Out] = s
+	c.writer[n.Out], c.op[n.Out] = s, n.Op
+	kind := c.p.Segments[s].Kind
+	if (n.Op == Rows) != (kind.Ends() && i == 0) {
+		return errors.New("the last segment, and only that, starts with rows")
+	}
 	if len(n.In) < rule.inputs[0] || len(n.In) > rule.inputs[1] {
 		return fmt.Errorf("%d inputs, want %d to %d", len(n.In), rule.inputs[0], rule.inputs[1])
 	}
@@ -103,8 +125,8 @@ func (c *checker) node(s, i int, n *Node) error {
 			return err
 		}
 	}
-	if (n.Op == Rows) != (c.p.Segments[s].Kind == SegHead && i == 0) {
-		return errors.New("the head, and only the head, starts with rows")
+	if err := c.mixture(s, i, n); err != nil {
+		return err
 	}
 	if err := errors.Join(c.weight(n.W, rule.w, rule.use), c.weight(n.B, rule.b, Vector), c.experts(n)); err != nil {
 		return err
@@ -112,8 +134,22 @@ func (c *checker) node(s, i int, n *Node) error {
 	return rule.fits(c.p, n)
 }
 
-// reads checks that a value was written before, in this segment or, as the residual stream, by the last node of
-// the one before it.
+// mixture checks that segments of experts are those, and have nothing that could be computed before them.
+func (c *checker) mixture(s, i int, n *Node) error {
+	here := func(v Value) bool { return c.writer[v] == s }
+	switch kind := c.p.Segments[s].Kind; {
+	case (n.Op == Experts) != (kind == SegExperts && i == 0):
+		return errors.New("a segment of experts, and only that, starts with experts")
+	case n.Op == Experts && c.op[n.In[1]] != Route:
+		return fmt.Errorf("takes its weights from value %d, which no route wrote", n.In[1])
+	case kind == SegExperts && i > 0 && !slices.ContainsFunc(n.In, here):
+		return errors.New("does not need the experts: record it before them, as part of the route")
+	}
+	return nil
+}
+
+// reads checks that a value was written before: in this segment, or else that the one before carries it. In the last
+// segment only rows read what was carried.
 func (c *checker) reads(s int, v, out Value) error {
 	if v < 0 || int(v) >= len(c.writer) || c.writer[v] == unwritten || v == out {
 		return fmt.Errorf("reads value %d before it is written", v)
@@ -121,11 +157,42 @@ func (c *checker) reads(s int, v, out Value) error {
 	if c.writer[v] == s {
 		return nil
 	}
-	nodes := c.p.Segments[s-1].Nodes
-	if len(nodes) == 0 || nodes[len(nodes)-1].Out != v {
-		return fmt.Errorf("reads value %d, which did not outlive its segment", v)
+	if !slices.Contains(c.p.Takes(s), v) {
+		return fmt.Errorf("reads value %d, which %s does not carry", v, &c.p.Segments[s-1])
+	}
+	if c.p.Segments[s].Kind.Ends() && c.op[out] != Rows {
+		return fmt.Errorf("reads value %d of all rows", v)
 	}
 	return nil
+}
+
+// carries checks what a segment hands to the next: the residual stream and nothing else, and of a route exactly what
+// the experts read.
+func (c *checker) carries(s int) {
+	seg := &c.p.Segments[s]
+	switch {
+	case s == len(c.p.Segments)-1:
+		if len(seg.Carries) > 0 {
+			c.faultf("%s carries%s, and nothing follows it", seg, list(seg.Carries))
+		}
+	case seg.Kind == SegRoute:
+		if want := c.p.Segments[s+1].inputs(); !slices.Equal(seg.Carries, want) {
+			c.faultf("%s carries%s, and %s reads%s", seg, list(seg.Carries), &c.p.Segments[s+1], list(want))
+		}
+		for _, v := range seg.Carries {
+			if !slices.Contains(c.p.Takes(s), v) && (v < 0 || int(v) >= len(c.writer) || c.writer[v] != s) {
+				c.faultf("%s carries value %d, which it neither takes nor writes", seg, v)
+			}
+		}
+	case len(seg.Nodes) > 0:
+		out := seg.Nodes[len(seg.Nodes)-1].Out
+		if !slices.Equal(seg.Carries, []Value{out}) {
+			c.faultf("%s carries%s, want the residual stream alone, %%%d", seg, list(seg.Carries), out)
+		}
+		if out >= 0 && int(out) < len(c.p.Widths) && c.p.Widths[out] != c.p.Width {
+			c.faultf("%s ends with %d features, want %d", seg, c.p.Widths[out], c.p.Width)
+		}
+	}
 }
 
 func (c *checker) weight(r Ref, need need, use Use) error {
@@ -162,21 +229,16 @@ func (c *checker) experts(n *Node) error {
 		c.weight(e.DownBias, optional, Vector))
 }
 
-// ends checks what the segments hand to each other and to the sampler.
+// ends checks what the last segment leaves, and that nothing is left out.
 func (c *checker) ends() {
-	for i, s := range c.p.Segments {
-		if len(s.Nodes) == 0 {
-			continue
+	if n := len(c.p.Segments); n > 0 && len(c.p.Segments[n-1].Nodes) > 0 {
+		last := &c.p.Segments[n-1]
+		out := last.Nodes[len(last.Nodes)-1].Out
+		if out != c.p.Output {
+			c.faultf("the %s ends with value %d, want the %s, %d", last, out, c.p.outputName(), c.p.Output)
 		}
-		want, out := c.p.Width, s.Nodes[len(s.Nodes)-1].Out
-		if i == len(c.p.Segments)-1 {
-			want = c.p.Vocab
-			if out != c.p.Logits {
-				c.faultf("the head ends with value %d, want the logits, %d", out, c.p.Logits)
-			}
-		}
-		if out >= 0 && int(out) < len(c.p.Widths) && c.p.Widths[out] != want {
-			c.faultf("%s ends with %d features, want %d", place(s.Kind, s.Layer), c.p.Widths[out], want)
+		if last.Kind == SegHead && out >= 0 && int(out) < len(c.p.Widths) && c.p.Widths[out] != c.p.Vocab {
+			c.faultf("%s ends with %d features, want %d", last, c.p.Widths[out], c.p.Vocab)
 		}
 	}
 	if slices.Contains(c.writer, unwritten) {

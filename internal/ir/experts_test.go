@@ -2,6 +2,7 @@ package ir
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,11 +19,13 @@ func mixture(t *testing.T, has func(string) bool) *Program {
 	o := b.AttendSinks(x, x, x, "attn_sinks", AttendArgs{Heads: 2, KVHeads: 2, KDim: 4, VDim: 4, Scale: 0.5})
 	x = b.Add(x, o)
 	b.FFN()
-	w := b.Route(b.Linear(x, "ffn_gate_inp", 6), "exp_probs_b",
+	n := b.RMSNorm(x, "ffn_norm", 1e-5)
+	shared := b.GLU(Clamped, b.Linear(n, "ffn_gate_shexp", 8), b.Linear(n, "ffn_up_shexp", 8))
+	shared = b.Mul(shared, b.Act(Sigmoid, b.Linear(n, "ffn_gate_inp_shexp", 1)))
+	w := b.Route(b.Linear(n, "ffn_gate_inp", 6), "exp_probs_b",
 		RouteArgs{Scoring: SigmoidEach, Used: 2, Groups: 3, GroupsUsed: 2, Normalise: true, Scale: 2.5})
-	y := b.Experts(x, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", 5, 2, Clamped)
-	shared := b.GLU(Clamped, b.Linear(x, "ffn_gate_shexp", 8), b.Linear(x, "ffn_up_shexp", 8))
-	x = b.Add(y, b.Mul(shared, b.Act(Sigmoid, b.Linear(x, "ffn_gate_inp_shexp", 1))))
+	y := b.Experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", 5, 2, Clamped)
+	x = b.Add(x, b.Add(y, shared))
 	b.Head(b.Rows(x), "output", "token_embd")
 	p, err := b.Program(100)
 	require.NoError(t, err)
@@ -38,27 +41,31 @@ embed
 mix 0
   %1[8] = attend %0 %0 %0  blk.0.attn_sinks.weight  kv=0 heads=2/2 dims=4/4 scale=0.5 cap=0 window=0
   %2[8] = add %0 %1
-ffn 0
-  %3[6] = linear %2  blk.0.ffn_gate_inp.weight
-  %4[6] = route %3  blk.0.exp_probs_b.bias  sigmoid used=2 groups=2/3 normalise=true scale=2.5
-  %5[8] = experts %2 %4  blk.0.ffn_gate_exps.weight  blk.0.ffn_up_exps.weight  blk.0.ffn_down_exps.weight`+
+route 0
+  %3[8] = norm %2  blk.0.ffn_norm.weight  rms eps=1e-05 group=8
+  %4[8] = linear %3  blk.0.ffn_gate_shexp.weight
+  %5[8] = linear %3  blk.0.ffn_up_shexp.weight
+  %6[8] = glu %4 %5  clamped
+  %7[1] = linear %3  blk.0.ffn_gate_inp_shexp.weight
+  %8[1] = glu %7  sigmoid
+  %9[8] = mul %6 %8
+  %10[6] = linear %3  blk.0.ffn_gate_inp.weight
+  %11[6] = route %10  blk.0.exp_probs_b.bias  sigmoid used=2 groups=2/3 normalise=true scale=2.5
+  carries %2 %3 %9 %11
+experts 0
+  %12[8] = experts %3 %11  blk.0.ffn_gate_exps.weight  blk.0.ffn_up_exps.weight  blk.0.ffn_down_exps.weight`+
 		`  blk.0.ffn_up_exps.bias  clamped used=2
-  %6[8] = linear %2  blk.0.ffn_gate_shexp.weight
-  %7[8] = linear %2  blk.0.ffn_up_shexp.weight
-  %8[8] = glu %6 %7  clamped
-  %9[1] = linear %2  blk.0.ffn_gate_inp_shexp.weight
-  %10[1] = glu %9  sigmoid
-  %11[8] = mul %8 %10
-  %12[8] = add %5 %11
+  %13[8] = add %12 %9
+  %14[8] = add %2 %13
 head
-  %13[8] = rows %12
-  %14[20] = linear %13  token_embd.weight
-logits %14
+  %15[8] = rows %14
+  %16[20] = linear %15  token_embd.weight
+logits %16
 `, mixture(t, biased).String())
 }
 
 func TestCheckFindsFaultsOfMixtures(t *testing.T) {
-	const route, experts, glu, mul = 1, 2, 5, 8
+	const glu, route, experts, sum = 3, 8, 9, 10
 	for _, c := range []struct {
 		name string
 		edit func(p *Program, nodes []Node)
@@ -71,9 +78,9 @@ func TestCheckFindsFaultsOfMixtures(t *testing.T) {
 		{"no groups", func(_ *Program, n []Node) { n[route].Route.GroupsUsed = 0 }, "0 of 3 groups of 6 experts"},
 		{"too few", func(_ *Program, n []Node) { n[route].Route.Used = 5 }, "5 experts used of 4"},
 		{"scale", func(_ *Program, n []Node) { n[route].Route.Scale = float32(math.NaN()) }, "scale is NaN"},
-		{"bias", func(p *Program, _ []Node) { p.Weights[3].Cols = 5 }, "exp_probs_b.bias is 1×5, want a vector of 6"},
+		{"bias", func(p *Program, n []Node) { p.Weights[n[route].B].Cols = 5 }, "exp_probs_b.bias is 1×5, want a vector of 6"},
 		{"no experts", func(_ *Program, n []Node) { n[experts].Experts = nil }, "experts, and only experts, have"},
-		{"experts", func(_ *Program, n []Node) { n[glu].Experts = n[experts].Experts }, "experts, and only experts, have"},
+		{"experts of glu", func(_ *Program, n []Node) { n[glu].Experts = n[experts].Experts }, "experts, and only experts, have"},
 		{"no matrix", func(_ *Program, n []Node) { n[experts].Experts.Gate = NoRef }, "a weight is missing"},
 		{"used", func(_ *Program, n []Node) { n[experts].Experts.Used = 7 }, "7 experts used of 6"},
 		{"act", func(_ *Program, n []Node) { n[experts].Act = 0 }, "activation 0"},
@@ -84,10 +91,38 @@ func TestCheckFindsFaultsOfMixtures(t *testing.T) {
 		{"expert bias", func(p *Program, n []Node) { p.Weights[n[experts].Experts.UpBias].Cols = 4 },
 			"ffn_up_exps.bias is 6×4, want 6×5"},
 		{"one input", func(_ *Program, n []Node) { n[glu].In = n[glu].In[:1] }, "activation 6 of 1 inputs"},
-		{"factor", func(_ *Program, n []Node) { n[mul].In[1] = 4 }, "input of 6 features, output of 8"},
+		{"factor", func(p *Program, _ []Node) { p.Widths[8] = 6 }, "input of 6 features, output of 8"},
+		{"no router", func(_ *Program, n []Node) { n[experts].In[1] = 3 }, "takes its weights from value 3, which no"},
+		{"shared late", func(_ *Program, n []Node) { n[sum].In[0] = 9 }, "add: does not need the experts: record it before"},
+		{"experts late", func(_ *Program, n []Node) { n[experts], n[sum] = n[sum], n[experts] },
+			"a segment of experts, and only that, starts with experts"},
+		{"carries nothing", func(p *Program, _ []Node) { p.Segments[2].Carries = nil },
+			"route 0 carries, and experts 0 reads %2 %3 %9 %11"},
+		{"carries too little", func(p *Program, _ []Node) { p.Segments[2].Carries = []Value{2, 3, 11} },
+			"experts 0, node 1, add: reads value 9, which route 0 does not carry"},
+		{"carries too much", func(p *Program, _ []Node) { p.Segments[2].Carries = []Value{2, 3, 4, 9, 11} },
+			"route 0 carries %2 %3 %4 %9 %11, and experts 0 reads %2 %3 %9 %11"},
+		{"carries twice", func(p *Program, _ []Node) { p.Segments[2].Carries = []Value{2, 3, 3, 9, 11} },
+			"route 0 carries %2 %3 %3 %9 %11, and experts 0 reads %2 %3 %9 %11"},
+		{"carries an older value", func(p *Program, n []Node) { n[sum].In[1], p.Segments[2].Carries = 1, []Value{1, 2, 3, 11} },
+			"route 0 carries value 1, which it neither takes nor writes"},
+		{"mix carries too much", func(p *Program, _ []Node) { p.Segments[1].Carries = []Value{2, 1} },
+			"mix 0 carries %2 %1, want the residual stream alone, %2"},
+		{"mix carries another value", func(p *Program, _ []Node) { p.Segments[1].Carries = []Value{1} },
+			"mix 0 carries %1, want the residual stream alone, %2"},
+		{"narrow stream", func(p *Program, _ []Node) { p.Widths[14] = 7 }, "experts 0 ends with 7 features, want 8"},
+		{"head carries", func(p *Program, _ []Node) { p.Segments[4].Carries = []Value{16} },
+			"head carries %16, and nothing follows it"},
+		{"head of all rows", func(p *Program, _ []Node) { p.Segments[4].Nodes[1].In[0] = 14 }, "reads value 14 of all rows"},
+		{"no route", func(p *Program, _ []Node) { p.Segments[2].Kind = SegFFN }, "experts 0 cannot follow ffn 0"},
+		{"no experts", func(p *Program, _ []Node) { p.Segments[3].Kind = SegFFN }, "ffn 0 cannot follow route 0"},
+		{"others' experts", func(p *Program, _ []Node) { p.Segments[3].Layer = 1 }, "experts 1 cannot follow route 0"},
 	} {
 		p := mixture(t, biased)
-		c.edit(p, p.Segments[2].Nodes)
+		nodes := slices.Concat(p.Segments[2].Nodes, p.Segments[3].Nodes)
+		c.edit(p, nodes)
+		n := copy(p.Segments[2].Nodes, nodes)
+		copy(p.Segments[3].Nodes, nodes[n:])
 		require.ErrorContains(t, Check(p), c.want, c.name)
 	}
 }
@@ -100,13 +135,14 @@ func TestGroupsOfExperts(t *testing.T) {
 	require.Contains(t, tensors, Tensor{Name: "blk.0.ffn_up_exps.bias", Type: quant.F16, Shape: []int{5, 6}})
 	b, err := Bind(p, tensors)
 	require.NoError(t, err)
-	require.Len(t, b.Groups, 4+6)
-	dense := b.Groups[2]
-	require.Equal(t, Dense, dense.Expert)
-	require.EqualValues(t, 2*(6*8+6+6*5+8*8+8*8+8), dense.Bytes)
+	require.Len(t, b.Groups, 5+6)
+	route, biases := b.Groups[2], b.Groups[3]
+	require.Equal(t, []int{2, Dense, 3, Dense}, []int{route.Segment, route.Expert, biases.Segment, biases.Expert})
+	require.EqualValues(t, 2*(8+8*8+8*8+8+6*8+6), route.Bytes)
+	require.EqualValues(t, 2*6*5, biases.Bytes)
 	rows := make(map[Ref]int)
-	for e, g := range b.Groups[3:9] {
-		require.Equal(t, 2, g.Segment)
+	for e, g := range b.Groups[4:10] {
+		require.Equal(t, 3, g.Segment)
 		require.Equal(t, e, g.Expert)
 		require.EqualValues(t, 2*3*5*8, g.Bytes)
 		for _, r := range g.Weights {
@@ -119,9 +155,9 @@ func TestGroupsOfExperts(t *testing.T) {
 	for r, n := range rows {
 		require.Equal(t, p.Weights[r].Rows, n)
 	}
-	require.Equal(t, Dense, b.Groups[9].Expert)
+	require.Equal(t, Dense, b.Groups[10].Expert)
 
-	tensors[p.Segments[2].Nodes[2].Experts.Gate].Shape = []int{8, 30}
+	tensors[p.Segments[3].Nodes[0].Experts.Gate].Shape = []int{8, 30}
 	_, err = Bind(p, tensors)
 	require.ErrorContains(t, err, `"blk.0.ffn_gate_exps.weight" is 8×30, want 8×5×6`)
 }

@@ -55,15 +55,16 @@ var broken = []struct {
 	edit func(p *Program)
 	want string
 }{
-	{"no segments", func(p *Program) { p.Segments = nil }, "0 segments, want embed"},
-	{"no head", func(p *Program) { p.Segments = p.Segments[:3] }, "segment 2 is ffn 0, want head"},
-	{"layer number", func(p *Program) { p.Segments[2].Layer = 1 }, "segment 2 is ffn 1, want ffn 0"},
+	{"no segments", func(p *Program) { p.Segments = nil }, "0 segments, the last is segment kind 0, want head or pool"},
+	{"no head", func(p *Program) { p.Segments = p.Segments[:3] }, "3 segments, the last is ffn 0, want head or pool"},
+	{"no embed", func(p *Program) { p.Segments = p.Segments[1:] }, "the first segment is mix 0, want embed"},
+	{"layer number", func(p *Program) { p.Segments[1].Layer = 1 }, "ffn 0 cannot follow mix 1"},
 	{"empty segment", func(p *Program) { p.Segments[2].Nodes = nil }, "ffn 0: no nodes"},
 	{"unknown op", func(p *Program) { p.Segments[2].Nodes[0].Op = lastOp }, "op 15: unknown"},
 	{"written twice", func(p *Program) { p.Segments[2].Nodes[1].Out = p.Segments[2].Nodes[0].Out }, "a second time"},
 	{"not written", func(p *Program) { p.Segments[1].Nodes[0].In[0] = 5 }, "reads value 5 before it is written"},
 	{"outside", func(p *Program) { p.Segments[1].Nodes[0].In[0] = 99 }, "reads value 99 before"},
-	{"outlived", func(p *Program) { p.Segments[2].Nodes[0].In[0] = 1 }, "reads value 1, which did not outlive"},
+	{"outlived", func(p *Program) { p.Segments[2].Nodes[0].In[0] = 1 }, "glu: reads value 1, which mix 0 does not carry"},
 	{"no such output", func(p *Program) { p.Segments[1].Nodes[0].Out = -1 }, "writes value -1"},
 	{"inputs", func(p *Program) { n := &p.Segments[1].Nodes[0]; n.In = append(n.In, 0) }, "2 inputs, want 1 to 1"},
 	{"width", func(p *Program) { p.Widths[2] = 0 }, "a value has 0 features"},
@@ -80,11 +81,14 @@ var broken = []struct {
 	{"rope freq", func(p *Program) { p.Segments[1].Nodes[2].RoPE.Freq[0] = math.Inf(1) }, "a frequency is +Inf"},
 	{"rope args", func(p *Program) { p.Segments[1].Nodes[2].RoPE = nil }, "no arguments"},
 	{"heads", func(p *Program) { p.Segments[1].Nodes[6].Attend.KVHeads = 0 }, "cannot share 0 KV heads"},
-	{"cache", func(p *Program) { p.KV[0].Window = 3 }, "cache 0 is"},
+	{"cache", func(p *Program) { p.KV[0].KDim = 3 }, "cache 0 is {KVHeads:1 KDim:3"},
+	{"class", func(p *Program) { p.Classes[0].Window = 3 }, "cache 0 is of class 0 of [{Window:3}], want one of window"},
+	{"no class", func(p *Program) { p.KV[0].Class = 1 }, "cache 0 is of class 1"},
 	{"act", func(p *Program) { p.Segments[2].Nodes[0].Act = 77 }, "activation 77"},
 	{"cap", func(p *Program) { p.Segments[3].Nodes[3].Factor = 0 }, "limit is 0"},
-	{"rows", func(p *Program) { p.Segments[3].Nodes[0].Op = Scale }, "the head, and only the head, starts with rows"},
-	{"logits", func(p *Program) { p.Logits = 0 }, "want the logits, 0"},
+	{"rows", func(p *Program) { p.Segments[3].Nodes[0].Op = Scale }, "the last segment, and only that, starts with rows"},
+	{"logits", func(p *Program) { p.Output = 0 }, "the head ends with value 15, want the logits, 0"},
+	{"narrow head", func(p *Program) { p.Widths[p.Output] = 19 }, "head ends with 19 features, want 20"},
 	{"vocab", func(p *Program) { p.Vocab = 21 }, "token_embd.weight is 20×8, want 21×8"},
 }
 
@@ -120,12 +124,12 @@ func TestBind(t *testing.T) {
 		require.Equal(t, p.Weights[r].Name, tensors[i].Name)
 		require.Equal(t, quant.F16, b.Types[r])
 	}
-	// The tied table belongs to the embedding, the divisors to the first RoPE; the ffn has no weights.
-	require.Len(t, b.Groups, 4)
+	// The tied table belongs to the embedding and the head; the ffn has no weights, and so no group.
+	require.Len(t, b.Groups, 3)
 	require.Equal(t, Group{Segment: 0, Expert: Dense, Weights: []Ref{0}, Bytes: 2 * 20 * 8}, b.Groups[0])
 	require.EqualValues(t, 2*(8+8*8+2+4*8+4*8+8*8), b.Groups[1].Bytes)
-	require.Equal(t, Group{Segment: 2, Expert: Dense}, b.Groups[2])
-	require.EqualValues(t, 2*(8+8), b.Groups[3].Bytes)
+	norm := []Ref{Ref(len(p.Weights) - 2), Ref(len(p.Weights) - 1)}
+	require.Equal(t, Group{Segment: 3, Expert: Dense, Weights: append(norm, 0), Bytes: 2 * (8 + 8 + 20*8)}, b.Groups[2])
 }
 
 func TestBindReportsAllFaults(t *testing.T) {

@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // Value names one symbolic matrix [rows][width] of float32. Rows are those of the running step; the width
 // is Program.Widths[v]. Every Value is written by exactly one Node.
 type Value int32
@@ -35,38 +37,99 @@ type Weight struct {
 type SegmentKind uint8
 
 const (
-	SegEmbed SegmentKind = iota + 1 // tokens → residual stream
-	SegMix                          // attention or a recurrent mixer of one layer
-	SegFFN                          // the feed-forward part of one layer
-	SegHead                         // residual stream of the wanted rows → logits
+	SegEmbed   SegmentKind = iota + 1 // tokens → residual stream
+	SegMix                            // attention or a recurrent mixer of one layer
+	SegFFN                            // the feed-forward part of one layer, if it is dense
+	SegRoute                          // of a mixture: the router, and what all rows share
+	SegExperts                        // of a mixture: the chosen experts, and the sum into the residual stream
+	SegHead                           // residual stream of the wanted rows → logits
+	SegPool                           // residual stream of the wanted rows → vectors: an encoder has no logits
+	lastKind
 )
 
-// Segment is the smallest part that is placed, streamed, timed and recorded on its own. Nodes run in
-// order; a value that outlives its segment is the residual stream.
+// SegmentKinds is the length of an array by SegmentKind.
+const SegmentKinds = int(lastKind)
+
+// Ends says whether a segment of this kind is a program's last: its rows are the wanted ones.
+func (k SegmentKind) Ends() bool { return k == SegHead || k == SegPool }
+
+// Segment is the smallest part that is placed, streamed, timed and recorded on its own. Nodes run in order.
 type Segment struct {
 	Kind  SegmentKind
-	Layer int // −1 for embed and head
+	Layer int // −1 for embed, head and pool
 	Nodes []Node
+	// Carries is all that the next segment may read: the residual stream, which the last node wrote. A route carries
+	// instead exactly what its experts read, in ascending order: the stream as it took it in, the normed input, the
+	// weights, what all rows share. A program's last segment carries nothing: it leaves the Output.
+	Carries []Value
+}
+
+// inputs lists, in ascending order, the values that nodes read and that no node of the segment writes.
+func (s *Segment) inputs() []Value {
+	var read, written []Value
+	for i := range s.Nodes {
+		read, written = append(read, s.Nodes[i].In...), append(written, s.Nodes[i].Out)
+	}
+	slices.Sort(read)
+	return slices.DeleteFunc(slices.Compact(read), func(v Value) bool { return slices.Contains(written, v) })
+}
+
+// Class is a cache class: layers whose state lives equally long. They share a block table, whose blocks they each have
+// memory for.
+type Class struct {
+	Window int // positions that a row can see, itself included; 0 = all
+}
+
+// First is the first position that a row at pos sees; what lies before the row of a sequence that is computed next is
+// of no use to it any more.
+func (c Class) First(pos int) int {
+	if c.Window == 0 {
+		return 0
+	}
+	return max(0, pos-c.Window+1)
 }
 
 // KVLayer is the shape of one attention layer's cache: per position KVHeads×KDim values for K and
 // KVHeads×VDim for V.
 type KVLayer struct {
 	KVHeads, KDim, VDim int
-	Window              int // positions that a row can see, itself included; 0 = all
+	Class               int // index into Program.Classes
 }
 
-// Program is a whole model: embed, then mix and ffn for each layer, then head.
+// Program is a whole model: embed, the layers in ascending order, then head or pool. A layer has a mix or none, then a
+// feed-forward part or none: an ffn, or a route and its experts. All values that cross a border are Carries.
 type Program struct {
 	Arch     string
 	Width    int // features of the residual stream
-	Vocab    int // columns of the logits
+	Vocab    int // tokens that there are, and columns of the logits
 	Context  int // positions the model was trained for
 	Widths   []int
 	Weights  []Weight
 	KV       []KVLayer
+	Classes  []Class // of KV, each different
 	Segments []Segment
-	Logits   Value // output of the head: [wanted rows][Vocab]
+	Output   Value // of the last segment: [wanted rows][Vocab] logits of a head, or a pool's vectors
 	// Ignore names tensors that a file may hold and that this program has no use for.
 	Ignore []string
 }
+
+// Takes lists the values that a segment may read and does not write: what the one before it carries. A device that did
+// not run that one must be given them, Widths[v] features for every row of the step.
+func (p *Program) Takes(segment int) []Value {
+	if segment == 0 {
+		return nil
+	}
+	return p.Segments[segment-1].Carries
+}
+
+// All lists every segment.
+func (p *Program) All() []int {
+	all := make([]int, len(p.Segments))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// OutputWidth is the number of features of the Output: Vocab, or that of a pool's vectors.
+func (p *Program) OutputWidth() int { return p.Widths[p.Output] }

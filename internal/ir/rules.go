@@ -138,8 +138,12 @@ func fitsAttend(p *Program, n *Node) error {
 	if a.KV < 0 || a.KV >= len(p.KV) {
 		return fmt.Errorf("cache %d of %d", a.KV, len(p.KV))
 	}
-	if kv := (KVLayer{a.KVHeads, a.KDim, a.VDim, a.Window}); kv != p.KV[a.KV] {
-		return fmt.Errorf("cache %d is %+v, want %+v", a.KV, p.KV[a.KV], kv)
+	kv := p.KV[a.KV]
+	if want := (KVLayer{a.KVHeads, a.KDim, a.VDim, kv.Class}); kv != want {
+		return fmt.Errorf("cache %d is %+v, want %+v", a.KV, kv, want)
+	}
+	if kv.Class < 0 || kv.Class >= len(p.Classes) || p.Classes[kv.Class].Window != a.Window {
+		return fmt.Errorf("cache %d is of class %d of %+v, want one of window %d", a.KV, kv.Class, p.Classes, a.Window)
 	}
 	if a.Window < 0 || a.SoftCap < 0 || !finite(float64(a.SoftCap)) || !finite(float64(a.Scale)) {
 		return fmt.Errorf("window %d, soft cap %v, scale %v", a.Window, a.SoftCap, a.Scale)

@@ -9,6 +9,8 @@ import (
 //
 //	mix 0
 //	  %1[64] = norm %0  blk.0.attn_norm.weight  rms eps=1e-05
+//
+// What a segment carries is shown where it is more than the value of its last node.
 func (p *Program) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s: width %d, vocab %d, context %d\n", p.Arch, p.Width, p.Vocab, p.Context)
@@ -17,19 +19,36 @@ func (p *Program) String() string {
 		for i := range seg.Nodes {
 			p.node(&s, &seg.Nodes[i])
 		}
+		if seg.Kind == SegRoute {
+			fmt.Fprintln(&s, "  carries"+list(seg.Carries))
+		}
 	}
-	fmt.Fprintf(&s, "logits %%%d\n", p.Logits)
+	fmt.Fprintf(&s, "%s %%%d\n", p.outputName(), p.Output)
 	for _, name := range p.Ignore {
 		fmt.Fprintf(&s, "ignores %s\n", name)
 	}
 	return s.String()
 }
 
-func (p *Program) node(s *strings.Builder, n *Node) {
-	fmt.Fprintf(s, "  %%%d[%d] = %s", n.Out, p.Widths[n.Out], n.Op)
-	for _, v := range n.In {
-		fmt.Fprintf(s, " %%%d", v)
+// outputName says what the last segment leaves.
+func (p *Program) outputName() string {
+	if n := len(p.Segments); n > 0 && p.Segments[n-1].Kind == SegPool {
+		return "vectors"
 	}
+	return "logits"
+}
+
+// list shows values, each after a space.
+func list(values []Value) string {
+	var s strings.Builder
+	for _, v := range values {
+		fmt.Fprintf(&s, " %%%d", v)
+	}
+	return s.String()
+}
+
+func (p *Program) node(s *strings.Builder, n *Node) {
+	fmt.Fprintf(s, "  %%%d[%d] = %s%s", n.Out, p.Widths[n.Out], n.Op, list(n.In))
 	for _, r := range n.Weights() {
 		fmt.Fprintf(s, "  %s", p.Weights[r].Name)
 	}
@@ -113,7 +132,10 @@ func (a Act) String() string {
 
 // String is the segment's role.
 func (k SegmentKind) String() string {
-	names := [...]string{SegEmbed: "embed", SegMix: "mix", SegFFN: "ffn", SegHead: "head"}
+	names := [...]string{
+		SegEmbed: "embed", SegMix: "mix", SegFFN: "ffn", SegRoute: "route", SegExperts: "experts", SegHead: "head",
+		SegPool: "pool",
+	}
 	if k == 0 || int(k) >= len(names) {
 		return fmt.Sprintf("segment kind %d", uint8(k))
 	}

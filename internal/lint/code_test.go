@@ -68,14 +68,37 @@ func selectorFault(n *ast.SelectorExpr) string {
 
 func TestActorsUseTheClock(t *testing.T) { each(t, clock) }
 
-// clock finds actors that read the time past actors/clock.go, which tests put under virtual time.
+// clock finds actors that read the time past their package's clock.go, which tests put under virtual time.
 func clock(s *source) (faults []string) {
-	if s.test() || s.dir() != "actors" || s.path == "actors/clock.go" {
+	if s.test() || !under(s.dir(), "actors") || path.Base(s.path) == "clock.go" {
 		return nil
 	}
 	ast.Inspect(s.ast, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok && selectorFault(sel) == "reads the clock" {
-			faults = append(faults, s.at(n.Pos())+": reads the clock past actors/clock.go")
+			faults = append(faults, s.at(n.Pos())+": reads the clock past clock.go")
+		}
+		return true
+	})
+	return faults
+}
+
+func TestActorsSendThroughEdges(t *testing.T) { each(t, sends) }
+
+// sends finds messages that go past the edges that actors were built with: protoactor's context would send anything to
+// anybody.
+func sends(s *source) (faults []string) {
+	if s.test() || s.dir() != "actors" {
+		return nil
+	}
+	ast.Inspect(s.ast, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		x, _ := sel.X.(*ast.Ident)
+		past := []string{"Send", "Request", "RequestWithCustomSender", "RequestFuture", "Respond", "Forward"}
+		if x != nil && x.Name == "c" && slices.Contains(past, sel.Sel.Name) {
+			faults = append(faults, s.at(sel.Pos())+": sends past the edges declared in actors/edges.go")
 		}
 		return true
 	})
@@ -120,6 +143,27 @@ func TestPackageComments(t *testing.T) {
 			t.Errorf("%s: no package comment: say in five lines what lives there and what does not", dir)
 		}
 	}
+}
+
+func TestLongTestsAreFound(t *testing.T) { each(t, asksShort) }
+
+// asksShort finds code that asks for -short where make does not find the test's name: make ci runs what was left out.
+func asksShort(s *source) (faults []string) {
+	for _, decl := range s.ast.Decls {
+		d, ok := decl.(*ast.FuncDecl)
+		if ok && s.test() && d.Recv == nil && strings.HasPrefix(d.Name.Name, "Test") {
+			continue
+		}
+		ast.Inspect(decl, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Short" {
+				if x, _ := sel.X.(*ast.Ident); x != nil && x.Name == "testing" {
+					faults = append(faults, s.at(n.Pos())+": only a test itself asks for -short: make ci runs it by its name")
+				}
+			}
+			return true
+		})
+	}
+	return faults
 }
 
 func TestFunctionsFitAScreen(t *testing.T) { each(t, functions) }
@@ -176,6 +220,7 @@ func mark(lines map[int]bool, from, to int) {
 }
 
 func TestCodeSeesFaults(t *testing.T) {
+	const short = "testing." + "Short()" // make looks for it whole
 	long := "package p\nfunc f() {\n" + strings.Repeat("\tf()\n", 61) + "}\n"
 	for _, c := range []struct {
 		rule             func(*source) []string
@@ -188,8 +233,14 @@ func TestCodeSeesFaults(t *testing.T) {
 		{purity, "stages/kv/a.go", "package p\nfunc f() { rand.IntN(3) }", "random"},
 		{purity, "stages/kv/a.go", "package p\nfunc f(t time.Time) { rand.New(rand.NewPCG(1, 2)) }", ""},
 		{purity, "stages/kv/a_test.go", "package p\nfunc f() { go f() }", ""},
+		{asksShort, "cpu/a_test.go", "package p\nfunc TestA(t *testing.T) { _ = " + short + " }", ""},
+		{asksShort, "cpu/a_test.go", "package p\nfunc slow() bool { return " + short + " }", "by its name"},
+		{asksShort, "internal/backendtest/a.go", "package p\nfunc TestA() bool { return " + short + " }", "by its name"},
 		{clock, "actors/engine.go", "package p\nfunc f() { time.Sleep(1) }", "clock"},
 		{clock, "actors/clock.go", "package p\nfunc f() { time.Sleep(1) }", ""},
+		{clock, "actors/run/turns.go", "package p\nfunc f() { time.Sleep(1) }", "clock"},
+		{sends, "actors/kv.go", "package p\nfunc f(c actor.Context) { c.Send(p, m) }", "past the edges"},
+		{sends, "actors/kv.go", "package p\nfunc f(c actor.Context) { k.out.answer.Send(m) }", ""},
 		{names, "actors/a.go", "package p\nfunc init() {}", "init"},
 		{names, "actors/a.go", "package p\ntype poolManager int", "poolManager"},
 		{names, "internal/util/a.go", "package util", "package util"},

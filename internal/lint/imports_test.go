@@ -2,6 +2,8 @@ package lint
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,7 +18,12 @@ var layers = []struct {
 	may []string
 }{
 	{"cmd/sluice", []string{"server", "actors", "stages", "storage", "cpu", "gpu", "internal"}},
+	{"server/wire", nil},
+	{"server/exchange", nil},
+	{"server/answer", []string{"server/exchange", "server/wire", "actors", "stages/sample", "stages/token"}},
+	{"server/openai", []string{"server/answer", "server/exchange", "server/wire", "actors", "stages/chat", "stages/sample"}},
 	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/token", "internal"}},
+	{"actors/run", []string{"internal/trace"}}, // it knows no model, no device and no file
 	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},
 	{"stages", []string{"internal"}},
 	{"cpu", []string{"internal"}},
@@ -28,34 +35,47 @@ var layers = []struct {
 // forTests are packages that only tests may import.
 var forTests = []string{"internal/testref", "internal/backendtest", "internal/lint"}
 
-// thirdParty says who may import a module's packages outside tests; nobody, where the list is empty.
-// Tests may import all of them. What is not here must not be imported: a dependency is a decision.
-var thirdParty = []struct {
+// thirdParty says who may import a module's packages outside tests (nobody, where the list is empty), and why we do
+// not write them ourselves. Tests may import all of them. What is not here must not be imported: a dependency is a
+// decision, and its reason stands beside it.
+var thirdParty = []dependency{
+	{"github.com/alecthomas/kong", []string{"cmd/sluice"},
+		"flags and help of fourteen commands from structs, so that a command is one file"},
+	{"github.com/anthropics/anthropic-sdk-go", nil, "a client that we did not write judges the dialect"},
+	{"github.com/asynkron/protoactor-go/actor", []string{"actors"},
+		"supervision, life cycle and dead letters, with room for a mailbox of our own"},
+	{"github.com/dlclark/regexp2", nil,
+		"look-ahead, which Go's regexp lacks: tests run the published pre-tokenizer patterns against our cutters"},
+	{"github.com/ebitengine/purego", []string{"gpu"}, "calls drivers' libraries where cgo is off"},
+	{"github.com/goccy/go-yaml", []string{"cmd/sluice"}, "configuration files; faults are shown with their line"},
+	{"github.com/iceber/iouring-go/syscall", []string{"storage/uring"}, // the module's root does not link
+		"the kernel's numbers and structures of io_uring, which x/sys lacks"},
+	{"github.com/klauspost/compress", nil, "tests unpack reference data, which is stored as zstd"},
+	{"github.com/klauspost/cpuid/v2", []string{"cpu", "cmd/sluice"},
+		"instruction sets that x/sys/cpu does not tell apart, names of processors and sizes of caches"},
+	{"github.com/openai/openai-go/v3", nil, "a client that we did not write judges the dialect"},
+	{"github.com/peterh/liner", []string{"cmd/sluice"},
+		"a line editor with history and completion for every terminal: years of other people's corner cases"},
+	{"github.com/prometheus/client_golang", []string{"actors", "server"}, "the format that monitors scrape, histograms too"},
+	{"github.com/rs/zerolog", []string{"actors", "server", "cmd/sluice"},
+		"a log for people or programs that allocates nothing where its level is off"},
+	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"server"}, "a schema is judged by the standard's own tests"},
+	{"github.com/stretchr/testify", []string{"internal/backendtest"}, "failures print both sides and their difference"},
+	{"github.com/valyala/fasthttp", []string{"server"},
+		"requests without an allocation for each header, and bodies as streams: many clients at once"},
+	{"github.com/vulkan-go/vulkan", []string{"gpu"}, "Vulkan's structures and loader, generated from its registry"},
+	{"go.uber.org/goleak", nil, "tests fail on goroutines that were left behind"},
+	{"golang.org/x/sys", []string{"actors", "server", "cpu", "gpu", "storage", "internal", "cmd/sluice"},
+		"system calls that package syscall froze without: mapping, locking, io_uring, affinity"},
+	{"golang.org/x/term", []string{"cmd/sluice"}, "whether a person watches, and how wide the screen is, on every system"},
+	{"pgregory.net/rapid", []string{"internal/backendtest"}, "random cases that shrink to the smallest that fails"},
+}
+
+// dependency is a module that was decided on.
+type dependency struct {
 	path string
 	dirs []string
-}{
-	{"github.com/alecthomas/kong", []string{"cmd/sluice"}},
-	{"github.com/anthropics/anthropic-sdk-go", nil},
-	{"github.com/asynkron/protoactor-go/actor", []string{"actors"}},
-	{"github.com/dlclark/regexp2", nil},
-	{"github.com/ebitengine/purego", []string{"gpu"}},
-	{"github.com/goccy/go-yaml", []string{"cmd/sluice"}},
-	{"github.com/iceber/iouring-go/syscall", []string{"storage/uring"}}, // the module's root does not link
-	{"github.com/klauspost/compress", nil},
-	{"github.com/klauspost/cpuid/v2", []string{"cpu", "cmd/sluice"}},
-	{"github.com/openai/openai-go/v3", nil},
-	{"github.com/peterh/liner", []string{"cmd/sluice"}},
-	{"github.com/prometheus/client_golang", []string{"actors", "server"}},
-	{"github.com/rs/zerolog", []string{"actors", "server", "cmd/sluice"}},
-	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"server"}},
-	{"github.com/schollz/progressbar/v3", []string{"cmd/sluice"}},
-	{"github.com/stretchr/testify", []string{"internal/backendtest"}},
-	{"github.com/valyala/fasthttp", []string{"server"}},
-	{"github.com/vulkan-go/vulkan", []string{"gpu"}},
-	{"go.uber.org/goleak", nil},
-	{"golang.org/x/sys", []string{"actors", "server", "cpu", "gpu", "storage", "internal", "cmd/sluice"}},
-	{"golang.org/x/term", []string{"cmd/sluice"}},
-	{"pgregory.net/rapid", []string{"internal/backendtest"}},
+	why  string
 }
 
 // forbidden are packages of the standard library that product code may not import, with the reason.
@@ -151,6 +171,48 @@ func thirdPartyFault(s *source, path string) string {
 	return "no dependency that was decided on: see thirdParty in internal/lint"
 }
 
+// TestDependencies: each module has its reason and its pin, and go.mod requires none that nothing imports.
+func TestDependencies(t *testing.T) {
+	require.Empty(t, unreasoned(thirdParty))
+	used := map[string]bool{}
+	each(t, func(s *source) []string {
+		for _, spec := range s.ast.Imports {
+			path, _ := strconv.Unquote(spec.Path.Value)
+			for _, dep := range thirdParty {
+				used[dep.path] = used[dep.path] || under(path, dep.path)
+			}
+		}
+		return nil
+	})
+	for _, r := range readModuleFile(t).Require {
+		ours := func(dep dependency) bool { return under(dep.path, r.Path) && used[dep.path] }
+		if !r.Indirect && !slices.ContainsFunc(thirdParty, ours) {
+			t.Errorf("go.mod: %s: nothing here imports it: go mod tidy", r.Path)
+		}
+	}
+}
+
+// unreasoned lists the modules that say too little of why they are here, or what another one says.
+func unreasoned(deps []dependency) (faults []string) {
+	for _, dep := range deps {
+		module := func(path string) bool { return under(dep.path, path) }
+		switch {
+		case len(strings.Fields(dep.why)) < 5:
+			faults = append(faults, fmt.Sprintf("%s: say what it does that we should not write ourselves", dep.path))
+		case !slices.ContainsFunc(slices.Collect(maps.Keys(pins)), module):
+			faults = append(faults, dep.path+": has no version in pins")
+		}
+	}
+	return faults
+}
+
+func TestDependenciesSeesFaults(t *testing.T) {
+	const path = "github.com/alecthomas/kong"
+	require.Empty(t, unreasoned([]dependency{{path, nil, "flags and help from structs"}}))
+	require.Len(t, unreasoned([]dependency{{path, nil, ""}, {path, nil, "we need it"}}), 2)
+	require.Len(t, unreasoned([]dependency{{"example.com/new", nil, "it does what we should not"}}), 1)
+}
+
 func TestImportsSeesFaults(t *testing.T) {
 	for _, c := range []struct{ file, path, want string }{
 		{"stages/kv/kv.go", module + "/internal/ir", ""},
@@ -164,6 +226,9 @@ func TestImportsSeesFaults(t *testing.T) {
 		{"stages/kv/kv_test.go", module + "/actors", "not even a test"},
 		{"server/server.go", module + "/cpu", "may import"},
 		{"server/server_test.go", module + "/actors", ""},
+		{"actors/run/mailbox.go", module + "/stages/batch", "may import [internal/trace]"},
+		{"actors/run/mailbox.go", module + "/internal/backend", "may import [internal/trace]"},
+		{"actors/run/mailbox.go", module + "/actors", "may import [internal/trace]"},
 		{"actors/engine.go", module + "/internal/testref", "only tests"},
 		{"actors/engine.go", "log", "zerolog"},
 		{"cpu/x.go", "C", "CGO_ENABLED"},

@@ -25,7 +25,6 @@ var pins = map[string]string{
 	"github.com/prometheus/client_golang":      "v1.23.2",
 	"github.com/rs/zerolog":                    "v1.35.1",
 	"github.com/santhosh-tekuri/jsonschema/v6": "v6.0.3",
-	"github.com/schollz/progressbar/v3":        "v3.19.1",
 	"github.com/stretchr/testify":              "v1.12.1",
 	"github.com/valyala/fasthttp":              "v1.74.0",
 	"github.com/vulkan-go/vulkan":              "v0.0.0-20221209234627-c0a353ae26c8",
@@ -35,20 +34,30 @@ var pins = map[string]string{
 	"pgregory.net/rapid":                       "v1.3.0",
 }
 
-func TestPins(t *testing.T) {
+// requirement is a module that go.mod names.
+type requirement struct {
+	Path, Version string
+	Indirect      bool
+}
+
+// moduleFile is go.mod.
+type moduleFile struct {
+	Module                 struct{ Path string }
+	Require                []requirement
+	Replace, Exclude, Tool []any
+}
+
+func readModuleFile(t *testing.T) (mod moduleFile) {
 	cmd := exec.Command("go", "mod", "edit", "-json")
 	cmd.Dir = root
 	out, err := cmd.Output()
 	require.NoError(t, err)
-	var mod struct {
-		Module  struct{ Path string }
-		Require []struct {
-			Path, Version string
-			Indirect      bool
-		}
-		Replace, Exclude, Tool []any
-	}
 	require.NoError(t, json.Unmarshal(out, &mod))
+	return mod
+}
+
+func TestPins(t *testing.T) {
+	mod := readModuleFile(t)
 	require.Equal(t, module, mod.Module.Path)
 	require.Empty(t, mod.Replace, "go.mod: a replacement holds only inside this module")
 	require.Empty(t, mod.Exclude)

@@ -60,14 +60,14 @@ func (x *Exchange) Watch() {
 	}
 }
 
-// Stream answers with server-sent events, which write sends from another goroutine after the handler has returned.
-// If write panics, the event broken is sent last.
-func (x *Exchange) Stream(rc *fasthttp.RequestCtx, broken []byte, write func(*Writer)) {
+// Stream answers with events of a Content-Type, which write sends from another goroutine after the handler has
+// returned. If write panics, the event broken is sent last.
+func (x *Exchange) Stream(rc *fasthttp.RequestCtx, media string, broken []byte, write func(*Writer)) {
 	x.streams = true
 	if c, ok := x.conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
 		c.SetWriteBuffer(sendBuffer) //nolint:errcheck // a wish
 	}
-	rc.SetContentType("text/event-stream")
+	rc.SetContentType(media)
 	rc.Response.Header.Set("Cache-Control", "no-cache")
 	rc.Response.Header.Set("X-Accel-Buffering", "no") // proxies hand each event on at once
 	// A write that waits already, when the Context ends, must not wait for long.

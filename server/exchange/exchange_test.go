@@ -25,11 +25,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(
 // serve runs a handler on a loopback port. Each exchange that ends sends its status.
 func serve(t *testing.T, handle func(*fasthttp.RequestCtx, *Exchange)) (addr string, statuses chan int) {
 	t.Helper()
+	return serveUntil(t, context.Background(), time.Second, handle)
+}
+
+// serveUntil ends the Context of all exchanges with base.
+func serveUntil(t *testing.T, base context.Context, patience time.Duration,
+	handle func(*fasthttp.RequestCtx, *Exchange)) (addr string, statuses chan int) {
+	t.Helper()
 	statuses = make(chan int, 16)
 	s := &fasthttp.Server{
-		NoDefaultDate: true, ReadTimeout: 200 * time.Millisecond, IdleTimeout: time.Minute, MaxIdleWorkerDuration: 100 * time.Millisecond,
+		NoDefaultDate: true, ReadTimeout: 200 * time.Millisecond, IdleTimeout: time.Minute,
+		MaxIdleWorkerDuration: 100 * time.Millisecond,
 		Handler: func(rc *fasthttp.RequestCtx) {
-			x := Begin(context.Background(), rc, "id", time.Second, zerolog.Nop(), func(_ *Exchange, status int) { statuses <- status })
+			x := Begin(base, rc, "id", patience, zerolog.Nop(), func(_ *Exchange, status int) { statuses <- status })
 			handle(rc, x)
 			x.Answered(rc.Response.StatusCode())
 		},
@@ -98,7 +106,7 @@ func TestKeepAlive(t *testing.T) {
 		n++
 		body := fmt.Sprintf("answer %d", n)
 		if n%2 == 0 {
-			x.Stream(rc, nil, func(w *Writer) { w.Send([]byte(body)) })
+			x.Stream(rc, "text/plain", nil, func(w *Writer) { w.Send([]byte(body)) })
 			return
 		}
 		rc.SetBodyString(body)
@@ -122,7 +130,7 @@ func TestKeepAlive(t *testing.T) {
 func TestPanicInWriter(t *testing.T) {
 	addr, statuses := serve(t, func(rc *fasthttp.RequestCtx, x *Exchange) {
 		x.Watch()
-		x.Stream(rc, []byte("broken"), func(w *Writer) {
+		x.Stream(rc, "text/plain", []byte("broken"), func(w *Writer) {
 			w.Send([]byte("first "))
 			panic("on purpose")
 		})
@@ -141,7 +149,7 @@ func TestPanicInWriter(t *testing.T) {
 func TestFrozen(t *testing.T) {
 	addr, statuses := serve(t, func(rc *fasthttp.RequestCtx, x *Exchange) {
 		x.Watch()
-		x.Stream(rc, nil, func(w *Writer) {
+		x.Stream(rc, "text/plain", nil, func(w *Writer) {
 			for w.Send([]byte(strings.Repeat("x", 10_000))) == nil {
 			}
 		})
@@ -154,5 +162,48 @@ func TestFrozen(t *testing.T) {
 		require.Equal(t, StatusGone, status)
 	case <-time.After(20 * time.Second):
 		t.Fatal("the stream goes on for nobody")
+	}
+}
+
+// TestLastWords: once the Context has ended, a client that reads nothing costs a second, however long our patience is,
+// whether a write waits for it already or begins then.
+func TestLastWords(t *testing.T) {
+	fill := func(w *Writer) {
+		for w.Send([]byte(strings.Repeat("x", 10_000))) == nil {
+		}
+	}
+	for name, write := range map[string]func(w *Writer, end func()){
+		"waiting": func(w *Writer, end func()) {
+			time.AfterFunc(200*time.Millisecond, end)
+			fill(w)
+		},
+		"afterwards": func(w *Writer, end func()) {
+			end()
+			time.Sleep(lastWords / 4) // what the end of the Context sets off is done
+			fill(w)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, end := context.WithCancel(context.Background())
+			defer end()
+			began := make(chan time.Time, 1)
+			addr, statuses := serveUntil(t, base, time.Minute, func(rc *fasthttp.RequestCtx, x *Exchange) {
+				x.Stream(rc, "text/plain", nil, func(w *Writer) {
+					began <- time.Now()
+					write(w, end)
+				})
+			})
+			conn := dial(t, addr)
+			require.NoError(t, conn.SetReadBuffer(4096))
+			io.WriteString(conn, request)
+			select {
+			case <-statuses:
+				took := time.Since(<-began)
+				require.Greater(t, took, lastWords/2, "it had time to read them")
+			case <-time.After(10 * lastWords):
+				t.Error("the write waits as if there were all the time in the world")
+				conn.Close()
+			}
+		})
 	}
 }

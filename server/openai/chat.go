@@ -2,99 +2,91 @@ package openai
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/sample"
-	"github.com/sluice-ai/sluice/stages/token"
 )
 
-// Chat serves POST /v1/chat/completions.
-func (a *API) Chat(rc *fasthttp.RequestCtx, x *exchange.Exchange) {
-	o, fault := decodeChat(rc.PostBody(), &a.model)
+// chat serves POST /v1/chat/completions.
+func (a *api) chat(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	o, fault := decodeChat(rc.PostBody(), a.Asked)
 	if fault != nil {
-		Write(rc, fault)
-		return
+		return fault
 	}
-	if o.think {
-		prompt, err := a.Engine.Prompt(*o.prompts[0].Chat)
-		if err != nil {
-			Write(rc, a.explain(x, err))
-			return
-		}
-		o.ending = prompt
-	}
-	h := newHead("chatcmpl-"+x.ID, time.Now().Unix(), a.Model, "chat.completion.chunk", "chat.completion")
-	a.answer(rc, x, &o, h, chatShape{a.Engine.Vocab()})
+	e := newEncoder(&o, "chatcmpl-"+x.ID, "chat.completion.chunk", "chat.completion", chatShape{})
+	return a.Answer(rc, x, &o.Order, e)
 }
 
-type chatShape struct{ vocab *token.Vocab }
+// chatShape spells choices of a conversation.
+type chatShape struct{}
 
-func (chatShape) first(dst []byte, c *choice) []byte {
-	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(c.index), 10)
+func (chatShape) first(dst []byte, c *answer.Choice) []byte {
+	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(c.Index), 10)
 	return append(dst, `,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`...)
 }
 
-func (s chatShape) part(dst []byte, c *choice) []byte {
-	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(c.index), 10)
+func (s chatShape) part(dst []byte, c *answer.Choice) []byte {
+	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(c.Index), 10)
 	dst = append(dst, `,"delta":{`...)
-	if len(c.thought) > 0 {
-		dst = appendString(append(dst, `"reasoning_content":`...), c.thought)
-		if len(c.text) > 0 {
+	if len(c.New.Thought) > 0 {
+		dst = wire.AppendString(append(dst, `"reasoning_content":`...), c.New.Thought)
+		if len(c.New.Text) > 0 {
 			dst = append(dst, ',')
 		}
 	}
-	if len(c.text) > 0 || len(c.thought) == 0 {
-		dst = appendString(append(dst, `"content":`...), c.text)
+	if len(c.New.Text) > 0 || len(c.New.Thought) == 0 {
+		dst = wire.AppendString(append(dst, `"content":`...), c.New.Text)
 	}
 	dst = s.probs(append(dst, '}'), c)
 	return append(dst, `,"finish_reason":null}`...)
 }
 
-func (chatShape) last(dst []byte, c *choice) []byte {
-	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(c.index), 10)
+func (chatShape) last(dst []byte, c *answer.Choice) []byte {
+	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(c.Index), 10)
 	return appendFinish(append(dst, `,"delta":{},"logprobs":null`...), c)
 }
 
-func (s chatShape) whole(dst []byte, c *choice) []byte {
-	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(c.index), 10)
-	dst = appendString(append(dst, `,"message":{"role":"assistant","content":`...), c.text)
-	if len(c.thought) > 0 {
-		dst = appendString(append(dst, `,"reasoning_content":`...), c.thought)
+func (s chatShape) whole(dst []byte, c *answer.Choice) []byte {
+	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(c.Index), 10)
+	dst = wire.AppendString(append(dst, `,"message":{"role":"assistant","content":`...), c.New.Text)
+	if len(c.New.Thought) > 0 {
+		dst = wire.AppendString(append(dst, `,"reasoning_content":`...), c.New.Thought)
 	}
 	dst = s.probs(append(dst, `,"refusal":null}`...), c)
 	return appendFinish(dst, c)
 }
 
 // probs writes the log-probabilities of the tokens since the last part.
-func (s chatShape) probs(dst []byte, c *choice) []byte {
+func (chatShape) probs(dst []byte, c *answer.Choice) []byte {
 	dst = append(dst, `,"logprobs":`...)
-	if !c.wants {
+	if !c.Probs {
 		return append(dst, "null"...)
 	}
 	dst = append(dst, `{"content":[`...)
-	for i, p := range c.probs {
+	for i, p := range c.New.Probs {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(s.prob(dst, p.TokenProb), `,"top_logprobs":[`...)
-		for j, t := range p.top {
+		dst = append(appendProb(dst, c, p.TokenProb), `,"top_logprobs":[`...)
+		for j, t := range p.Top {
 			if j > 0 {
 				dst = append(dst, ',')
 			}
-			dst = append(s.prob(dst, t), '}')
+			dst = append(appendProb(dst, c, t), '}')
 		}
 		dst = append(dst, "]}"...)
 	}
 	return append(dst, `],"refusal":null}`...)
 }
 
-// prob writes a token without the closing brace. Its text may be part of a character; the bytes tell which.
-func (s chatShape) prob(dst []byte, p sample.TokenProb) []byte {
-	piece := s.vocab.Piece(p.ID)
-	dst = appendString(append(dst, `{"token":`...), piece)
+// appendProb writes a token without the closing brace. Its text may be part of a character; the bytes tell which.
+func appendProb(dst []byte, c *answer.Choice, p sample.TokenProb) []byte {
+	piece := c.Piece(p.ID)
+	dst = wire.AppendString(append(dst, `{"token":`...), piece)
 	dst = appendLogProb(append(dst, `,"logprob":`...), p.LogProb)
 	dst = append(dst, `,"bytes":[`...)
 	for i, b := range piece {

@@ -1,6 +1,6 @@
-// Package openai speaks OpenAI's API: chat completions, completions, models.
+// Package openai says how OpenAI spells things: chat completions, completions, models, errors.
 //
-// A handler decodes, opens streams of the engine and writes what comes; it decides nothing. fields.go and its
-// users read requests, append.go writes answers, choice.go follows one stream. The extensions are llama.cpp's
-// (see docs/api.md). Not here: connections and their clients (server/exchange), sampling, templates.
+// Requests are decoded by *request.go and sampling.go into an answer.Order; chat.go, completions.go and encode.go
+// spell the parts of an answer. The extensions are llama.cpp's (see docs/api.md). Not here: what happens between the
+// two (server/answer), JSON as such (server/wire), connections and their clients (server/exchange).
 package openai

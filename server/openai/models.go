@@ -1,12 +1,13 @@
 package openai
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
 )
 
 // modelObject describes a model; meta has llama.cpp's names.
@@ -27,44 +28,36 @@ type modelMeta struct {
 	Size         int64  `json:"size"`
 }
 
-func (a *API) object() modelObject {
-	i := &a.Engine.Info
+func (a *api) object(m *answer.Model) modelObject {
+	i := &m.Engine.Info
 	return modelObject{
-		a.Model, "model", a.created, "sluice",
+		m.Name, "model", a.created, "sluice",
 		modelMeta{i.Architecture, i.Vocab, i.Trained, i.Context, i.Parameters, i.WeightBytes},
 	}
 }
 
-// Models serves GET /v1/models.
-func (a *API) Models(rc *fasthttp.RequestCtx, _ *exchange.Exchange) {
-	WriteJSON(rc, struct {
+// list serves GET /v1/models.
+func (a *api) list(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+	all := []modelObject{}
+	for _, m := range a.Models() {
+		all = append(all, a.object(m))
+	}
+	wire.WriteJSON(rc, struct {
 		Object string        `json:"object"`
 		Data   []modelObject `json:"data"`
-	}{"list", []modelObject{a.object()}})
+	}{"list", all})
+	return nil
 }
 
-// ModelPath is where single models are, by name.
-const ModelPath = "/v1/models/"
+// modelPath is where single models are, by name; names may hold slashes.
+const modelPath = "/v1/models/"
 
-// OneModel serves GET /v1/models/{name}; names may hold slashes.
-func (a *API) OneModel(rc *fasthttp.RequestCtx, _ *exchange.Exchange) {
-	name := strings.TrimPrefix(string(rc.Path()), ModelPath)
-	if name != a.Model {
-		e := Refused(fasthttp.StatusNotFound, "model_not_found", "the model %s is not here: the one that is has the name %q",
-			shown([]byte(name)), a.Model)
-		e.Param = "model"
-		Write(rc, e)
-		return
+// describe serves GET /v1/models/{name}.
+func (a *api) describe(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+	m, fault := a.Named(strings.TrimPrefix(string(rc.Path()), modelPath))
+	if fault != nil {
+		return fault
 	}
-	WriteJSON(rc, a.object())
-}
-
-// WriteJSON answers with a value that cannot fail to be encoded.
-func WriteJSON(rc *fasthttp.RequestCtx, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	rc.SetContentType("application/json")
-	rc.SetBody(body)
+	wire.WriteJSON(rc, a.object(m))
+	return nil
 }

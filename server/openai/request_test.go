@@ -11,15 +11,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
-func testModel() *model {
-	return &model{
-		sampling: sample.Defaults(), vocab: 512, endTokens: []int32{2, 7},
-		breakers: func(texts []string) *sample.Breakers { return sample.NewBreakers(nil) },
-	}
+func testModel(string) (*answer.Model, *wire.Fault) {
+	return &answer.Model{
+		Sampling: sample.Defaults(), Vocab: 512, EndTokens: []int32{2, 7},
+		Breakers: func(texts []string) *sample.Breakers { return sample.NewBreakers(nil) },
+	}, nil
 }
 
 const user = `"messages":[{"role":"user","content":"Hi"}]`
@@ -31,11 +33,11 @@ func TestDecodeChat(t *testing.T) {
 		"mirostat_eta":0.5,"xtc_probability":0.1,"xtc_threshold":0.2,"dry_multiplier":1,"dry_base":2,"dry_allowed_length":3,
 		"dry_penalty_last_n":4,"dynatemp_range":0.5,"dynatemp_exponent":2,"top_n_sigma":1,"min_keep":1,"ignore_eos":true,
 		"logit_bias":{"5":-100,"3":2},"logprobs":true,"top_logprobs":4,"unknown":{"a":[1]},"user":null,
-		"chat_template_kwargs":{"enable_thinking":false},"reasoning_format":"none","response_format":{"type":"text"}}`), testModel())
+		"chat_template_kwargs":{"enable_thinking":false},"reasoning_format":"none","response_format":{"type":"text"}}`), testModel)
 	require.Nil(t, fault)
-	require.Equal(t, 2, o.n)
-	require.True(t, o.stream && o.usage && o.probs && !o.think)
-	r := o.prompts[0]
+	require.Equal(t, 2, o.N)
+	require.True(t, o.Stream && o.usage && o.Prompts[0].Sampling.LogProbs == 4 && !o.Prompts[0].Thoughts)
+	r := o.Prompts[0]
 	require.Equal(t, []string{"x"}, r.Stop)
 	require.Equal(t, 7, r.MaxTokens)
 	require.True(t, r.IgnoreEOG)
@@ -50,23 +52,23 @@ func TestDecodeChat(t *testing.T) {
 	thinking, _ := r.Chat.Extra.Get("enable_thinking")
 	require.Equal(t, jinja.Bool(false), thinking)
 	require.True(t, r.Chat.AddGenerationPrompt)
-	seeds := o.requests()
+	seeds := o.Requests()
 	require.EqualValues(t, 42, seeds[0].Sampling.Seed)
 	require.EqualValues(t, 43, seeds[1].Sampling.Seed)
 }
 
 // TestDefaults: a request that says nothing gets the model's own sampling, and another seed each time.
 func TestDefaults(t *testing.T) {
-	one, fault := decodeChat([]byte(`{`+user+`}`), testModel())
+	one, fault := decodeChat([]byte(`{`+user+`}`), testModel)
 	require.Nil(t, fault)
-	two, _ := decodeChat([]byte(`{`+user+`,"temperature":null,"seed":-1}`), testModel())
-	a, b := one.prompts[0].Sampling, two.prompts[0].Sampling
+	two, _ := decodeChat([]byte(`{`+user+`,"temperature":null,"seed":-1}`), testModel)
+	a, b := one.Prompts[0].Sampling, two.Prompts[0].Sampling
 	require.NotEqual(t, a.Seed, b.Seed)
 	a.Seed, b.Seed = 0, 0
 	require.Equal(t, sample.Defaults(), a)
 	require.Equal(t, a, b)
-	require.Zero(t, one.prompts[0].MaxTokens, "as many as the context holds")
-	require.True(t, one.think)
+	require.Zero(t, one.Prompts[0].MaxTokens, "as many as the context holds")
+	require.True(t, one.Prompts[0].Thoughts)
 }
 
 // TestMessages: messages reach the template in the form that templates know.
@@ -77,21 +79,21 @@ func TestMessages(t *testing.T) {
 		{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",
 			"function":{"name":"f","arguments":"{\"z\": 1, \"a\": [2]}"}}]},
 		{"role":"tool","content":"3","tool_call_id":"1"}],
-		"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"auto"}`), testModel())
+		"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"auto"}`), testModel)
 	require.Nil(t, fault)
-	got, err := json.Marshal(o.prompts[0].Chat.Messages)
+	got, err := json.Marshal(o.Prompts[0].Chat.Messages)
 	require.NoError(t, err)
 	require.Equal(t, `[{"role":"system","content":"Be brief."},{"role":"user","content":"a\nb"},`+
 		`{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":{"z":1,"a":[2]}}}]},`+
 		`{"role":"tool","content":"3","tool_call_id":"1"}]`, string(got))
-	require.NotNil(t, o.prompts[0].Chat.Tools)
+	require.NotNil(t, o.Prompts[0].Chat.Tools)
 }
 
 func TestDecodeCompletion(t *testing.T) {
 	decode := func(body string) []actors.Request {
-		o, fault := decodeCompletion([]byte(body), testModel())
+		o, fault := decodeCompletion([]byte(body), testModel)
 		require.Nil(t, fault, body)
-		return o.prompts
+		return o.Prompts
 	}
 	require.Equal(t, "Hi", decode(`{"prompt":"Hi"}`)[0].Text)
 	require.Equal(t, []int32{1, 2}, decode(`{"prompt":[1,2]}`)[0].Tokens)
@@ -154,7 +156,7 @@ func TestFaults(t *testing.T) {
 		if c.chat != "" {
 			decode = decodeChat
 		}
-		_, fault := decode([]byte(c.body), testModel())
+		_, fault := decode([]byte(c.body), testModel)
 		require.NotNil(t, fault, c.body)
 		require.Equal(t, c.text, fault.Text, c.body)
 		require.Equal(t, c.param, fault.Param, c.body)
@@ -167,16 +169,16 @@ func FuzzChatRequest(f *testing.F) { fuzzRequest(f, decodeChat, "c") }
 func FuzzCompletionRequest(f *testing.F) { fuzzRequest(f, decodeCompletion, "") }
 
 // fuzzRequest: a body is refused with an error in OpenAI's shape, or what was decoded keeps all limits.
-func fuzzRequest(f *testing.F, decode func([]byte, *model) (order, *Error), which string) {
+func fuzzRequest(f *testing.F, decode func([]byte, finder) (request, *wire.Fault), which string) {
 	for _, c := range faults {
 		if c.chat == which {
 			f.Add([]byte(c.body))
 		}
 	}
 	f.Add([]byte(`{` + user + `,"prompt":[[1,2],"x"],"seed":1e3,"stop":["a","b"],"logit_bias":[[1,false]],"dry_multiplier":1}`))
-	m := testModel()
+	m, _ := testModel("")
 	f.Fuzz(func(t *testing.T, body []byte) {
-		o, fault := decode(body, m)
+		o, fault := decode(body, testModel)
 		if fault != nil {
 			require.NotEmpty(t, fault.Text)
 			require.Equal(t, 400, fault.Status)
@@ -184,23 +186,23 @@ func fuzzRequest(f *testing.F, decode func([]byte, *model) (order, *Error), whic
 			var shape struct {
 				Error struct{ Message, Type string }
 			}
-			require.NoError(t, json.Unmarshal(fault.append(nil), &shape))
-			require.Equal(t, invalidRequest, shape.Error.Type)
+			require.NoError(t, json.Unmarshal(appendFault(nil, fault), &shape))
+			require.Equal(t, "invalid_request_error", shape.Error.Type)
 			for _, foreign := range []string{"json:", "strconv", "unmarshal", "cannot parse"} {
 				require.True(t, bytes.Contains(body, []byte(foreign)) || !strings.Contains(fault.Text, foreign), fault.Text)
 			}
 			return
 		}
-		require.NotEmpty(t, o.prompts)
-		require.LessOrEqual(t, len(o.prompts)*o.n, maxChoices)
-		require.GreaterOrEqual(t, o.n, 1)
-		for _, r := range o.requests() {
-			require.LessOrEqual(t, len(r.Stop), maxStops)
+		require.NotEmpty(t, o.Prompts)
+		require.LessOrEqual(t, len(o.Prompts)*o.N, answer.MaxChoices)
+		require.GreaterOrEqual(t, o.N, 1)
+		for _, r := range o.Requests() {
+			require.LessOrEqual(t, len(r.Stop), answer.MaxStops)
 			require.GreaterOrEqual(t, r.MaxTokens, 0)
-			require.NoError(t, r.Sampling.Check(m.vocab), fmt.Sprintf("%q", body))
+			require.NoError(t, r.Sampling.Check(m.Vocab), fmt.Sprintf("%q", body))
 			if r.Chat != nil {
 				require.NotEmpty(t, r.Chat.Messages)
-				require.LessOrEqual(t, len(r.Chat.Messages), maxMessages)
+				require.LessOrEqual(t, len(r.Chat.Messages), answer.MaxMessages)
 			}
 		}
 	})

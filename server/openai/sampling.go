@@ -8,77 +8,66 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
-// Limits of a request.
+// Limits of a request beside those of every dialect.
 const (
-	maxChoices    = 128 // n times the number of prompts
-	maxStops      = 16
-	maxStopBytes  = 1024
-	maxTopProbs   = 20
 	maxBiases     = 4096
 	maxBreakers   = 16
-	maxMessages   = 4096
-	maxPrompts    = maxChoices
+	maxPrompts    = answer.MaxChoices
 	anyLength     = math.MaxInt32
 	breakersBytes = 40
 )
 
-// model is what decoding needs to know of the model.
-type model struct {
-	sampling  sample.Params // its defaults
-	vocab     int
-	endTokens []int32
-	breakers  func(texts []string) *sample.Breakers
-}
-
 // sampling reads everything that says how tokens are chosen. The bounds are those of sample.Params.Check.
-func (f *fields) sampling(m *model) sample.Params {
-	p := m.sampling
-	f.number("temperature", 0, 100, &p.Temp)
-	f.number("dynatemp_range", 0, 100, &p.DynTempRange)
-	f.number("dynatemp_exponent", 0, 100, &p.DynTempExponent)
-	f.number("top_n_sigma", -1, 1000, &p.TopNSigma)
-	f.count("top_k", -1, anyLength, &p.TopK)
-	f.number("top_p", 0, 1, &p.TopP)
-	f.number("min_p", 0, 1, &p.MinP)
-	f.number("typical_p", 0, 1, &p.TypicalP)
-	f.count("min_keep", 0, anyLength, &p.MinKeep)
-	f.number("xtc_probability", 0, 1, &p.XTCProbability)
-	f.number("xtc_threshold", 0, 1, &p.XTCThreshold)
-	f.number("repeat_penalty", 0.01, 100, &p.RepeatPenalty)
-	f.number("frequency_penalty", -100, 100, &p.FrequencyPenalty)
-	f.number("presence_penalty", -100, 100, &p.PresencePenalty)
-	f.count("repeat_last_n", -1, anyLength, &p.PenaltyLastN)
-	f.count("mirostat", 0, 2, &p.Mirostat)
+func (f fields) sampling(m *answer.Model) sample.Params {
+	p := m.Sampling
+	f.Number("temperature", 0, 100, &p.Temp)
+	f.Number("dynatemp_range", 0, 100, &p.DynTempRange)
+	f.Number("dynatemp_exponent", 0, 100, &p.DynTempExponent)
+	f.Number("top_n_sigma", -1, 1000, &p.TopNSigma)
+	f.Count("top_k", -1, anyLength, &p.TopK)
+	f.Number("top_p", 0, 1, &p.TopP)
+	f.Number("min_p", 0, 1, &p.MinP)
+	f.Number("typical_p", 0, 1, &p.TypicalP)
+	f.Count("min_keep", 0, anyLength, &p.MinKeep)
+	f.Number("xtc_probability", 0, 1, &p.XTCProbability)
+	f.Number("xtc_threshold", 0, 1, &p.XTCThreshold)
+	f.Number("repeat_penalty", 0.01, 100, &p.RepeatPenalty)
+	f.Number("frequency_penalty", -100, 100, &p.FrequencyPenalty)
+	f.Number("presence_penalty", -100, 100, &p.PresencePenalty)
+	f.Count("repeat_last_n", -1, anyLength, &p.PenaltyLastN)
+	f.Count("mirostat", 0, 2, &p.Mirostat)
 	if p.Mirostat == 1 {
-		f.wrong("mirostat", []byte("1"), "0 (off) or 2")
+		f.Wrong("mirostat", []byte("1"), "0 (off) or 2")
 	}
-	f.number("mirostat_tau", 0, 100, &p.Tau)
-	f.number("mirostat_eta", 0, 1, &p.Eta)
+	f.Number("mirostat_tau", 0, 100, &p.Tau)
+	f.Number("mirostat_eta", 0, 1, &p.Eta)
 	f.dry(m, &p.DRY)
 	f.seed(&p)
 	f.bias(m, &p)
 	return p
 }
 
-func (f *fields) dry(m *model, d *sample.DRY) {
-	f.number("dry_multiplier", 0, 1000, &d.Multiplier)
-	f.number("dry_base", 0, 1000, &d.Base)
-	f.count("dry_allowed_length", 0, anyLength, &d.AllowedLength)
-	f.count("dry_penalty_last_n", -1, anyLength, &d.PenaltyLastN)
+func (f fields) dry(m *answer.Model, d *sample.DRY) {
+	f.Number("dry_multiplier", 0, 1000, &d.Multiplier)
+	f.Number("dry_base", 0, 1000, &d.Base)
+	f.Count("dry_allowed_length", 0, anyLength, &d.AllowedLength)
+	f.Count("dry_penalty_last_n", -1, anyLength, &d.PenaltyLastN)
 	var texts []string
-	f.texts("dry_sequence_breakers", maxBreakers, breakersBytes, &texts)
-	if d.Multiplier > 0 && f.fault == nil {
-		d.Breakers = m.breakers(texts)
+	f.Texts("dry_sequence_breakers", maxBreakers, breakersBytes, &texts)
+	if d.Multiplier > 0 && f.Fault == nil {
+		d.Breakers = m.Breakers(texts)
 	}
 }
 
 // seed takes any integer; without one, and for negative ones, the answer is different each time.
-func (f *fields) seed(p *sample.Params) {
+func (f fields) seed(p *sample.Params) {
 	seed := int64(-1)
-	f.integer("seed", math.MinInt64, math.MaxInt64, &seed)
+	f.Integer("seed", math.MinInt64, math.MaxInt64, &seed)
 	p.Seed = uint64(seed)
 	if seed < 0 {
 		p.Seed = rand.Uint64()
@@ -86,9 +75,9 @@ func (f *fields) seed(p *sample.Params) {
 }
 
 // bias reads logit_bias: OpenAI's {"id": bias}, or llama.cpp's [[id, bias]], where false bans the token.
-func (f *fields) bias(m *model, p *sample.Params) {
+func (f fields) bias(m *answer.Model, p *sample.Params) {
 	const want = `an object {"token id": bias} or a list [[token id, bias]] with ids of the model, and numbers or false`
-	raw, ok := f.get("logit_bias")
+	raw, ok := f.Get("logit_bias")
 	if !ok {
 		return
 	}
@@ -99,18 +88,18 @@ func (f *fields) bias(m *model, p *sample.Params) {
 			pairs = append(pairs, [2]json.RawMessage{json.RawMessage(id), add})
 		}
 	} else if json.Unmarshal(raw, &pairs) != nil {
-		f.wrong("logit_bias", raw, want)
+		f.Wrong("logit_bias", raw, want)
 		return
 	}
 	if len(pairs) > maxBiases {
-		f.fault = Invalid("logit_bias", "invalid_value", "logit_bias has %d entries: want at most %d", len(pairs), maxBiases)
+		f.Fault = wire.Invalid("logit_bias", "invalid_value", "logit_bias has %d entries: want at most %d", len(pairs), maxBiases)
 		return
 	}
 	p.Bias = append([]sample.Bias(nil), p.Bias...)
 	for _, pair := range pairs {
-		b, ok := parseBias(pair, m.vocab)
+		b, ok := parseBias(pair, m.Vocab)
 		if !ok {
-			f.wrong("logit_bias", raw, want)
+			f.Wrong("logit_bias", raw, want)
 			return
 		}
 		p.Bias = append(p.Bias, b)

@@ -101,7 +101,7 @@ func windows(t *testing.T, m *meta.Map, has func(string) bool) (w []int) {
 	p, err := Record(m, has, Options{})
 	require.NoError(t, err)
 	for _, kv := range p.KV {
-		w = append(w, kv.Window)
+		w = append(w, p.Classes[kv.Class].Window)
 	}
 	return w
 }

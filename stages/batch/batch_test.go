@@ -92,6 +92,7 @@ func TestWithoutCreditASequenceWaits(t *testing.T) {
 	}
 	for range Window {
 		require.True(t, m.plan())
+		m.flying = nil
 		for _, p := range m.parts {
 			m.state.Advance(p)
 			m.state.Append(p.Seq, 7)
@@ -120,13 +121,13 @@ func TestSuspectsRunAlone(t *testing.T) {
 	}
 	require.True(t, m.plan())
 	require.Len(t, m.parts, 2)
-	require.Nil(t, m.state.Strike(m.parts), "which one it was is not known yet")
+	require.Nil(t, m.strike(), "which one it was is not known yet")
 	require.True(t, m.plan())
 	require.Equal(t, "1 0+4*", m.describe())
 	m.finish() // innocent
 	require.True(t, m.plan())
 	require.Equal(t, "2 0+4*", m.describe())
-	require.Same(t, b, m.state.Strike(m.parts))
+	require.Same(t, b, m.strike())
 	m.state.Finish(b)
 	m.run()
 	require.Equal(t, expected(prompt(4, 0), 4), m.got[a.ID])
@@ -157,8 +158,7 @@ func TestHistoryProperty(t *testing.T) {
 				cancelled[victim] = true
 				m.state.Cancel(victim)
 			case "reset":
-				m.cache.Reset()
-				m.state.Reset()
+				m.reset()
 			}
 		}
 		m.run()
@@ -234,9 +234,8 @@ func TestPoisonInALaterChunk(t *testing.T) {
 			continue
 		}
 		deaths++
-		q := m.state.Strike(m.parts)
-		m.cache.Reset()
-		m.state.Reset()
+		q := m.strike()
+		m.reset()
 		if q != nil {
 			require.Same(t, bad, q)
 			m.state.Finish(q)
@@ -268,6 +267,33 @@ func TestUnreadSequencesGiveWay(t *testing.T) {
 			m.state.Consumed(slow, slow.Sent()-Window/2)
 			m.run()
 			require.Equal(t, expected(prompt(200, 0), 100), m.got[1])
+			require.Zero(t, m.cache.Stats().Used)
+		})
+	}
+}
+
+// A score has no credit between two chunks, as its client has its rows in hand: it keeps blocks and place meanwhile.
+func TestScoresDoNotGiveWay(t *testing.T) {
+	for name, l := range map[string]Limits{
+		"blocks": {Seqs: 8, Rows: 64, Wanted: 16, Beside: 32},
+		"places": {Seqs: 1, Rows: 64, Wanted: 16, Beside: 32},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newSim(t, l, 5)
+			score := &Seq{ID: 1, Tokens: prompt(200, 0), MaxLen: 200, Score: true}
+			score.Owner = score
+			m.unread = score
+			m.state.Submit(score)
+			m.run()
+			require.Equal(t, 16, score.Done())
+			m.submit(2, prompt(200, 500), 40)
+			for done := 16; done < 200; done += 16 {
+				m.run()
+				require.Equal(t, done, score.Done(), "nothing is computed again")
+				m.state.Consumed(score, score.Sent())
+			}
+			m.run()
+			require.Equal(t, expected(prompt(200, 500), 40), m.got[2])
 			require.Zero(t, m.cache.Stats().Used)
 		})
 	}

@@ -6,43 +6,54 @@ import "github.com/sluice-ai/sluice/internal/backend"
 type KVOp uint8
 
 const (
-	KVNone    KVOp = iota
-	KVOpen         // pin the cached prefix of Tokens, and grant blocks up to N in all
-	KVGrow         // grant N more blocks
-	KVPublish      // positions before N are computed: make their whole blocks shareable
-	KVClose        // give everything back
+	KVNone  KVOp = iota
+	KVOpen       // pin the cached prefix of Tokens, and grant blocks up to End, and up to Soon after the prefix
+	KVGrow       // grant blocks up to End, and up to Soon
+	KVPass       // positions before End are computed: share their whole blocks, give back what no row sees any more
+	KVClose      // give everything back
 )
+
+// KVRequest is a request to the KV owner. Blocks that are kept to the end are granted up to position End at once; those
+// that are given back on the way, only as far as the next steps reach.
+type KVRequest struct {
+	Op        KVOp
+	End, Soon int
+}
 
 // ahead is how many free positions a decoding sequence keeps, so that a grant is there before it is needed.
 const ahead = 16
 
 // NextKV returns the request that the sequence should make now, if any, and marks it as under way. The answer
 // comes back through KVDone or KVRefused.
-func (s *State) NextKV(q *Seq) (op KVOp, n int) {
+func (s *State) NextKV(q *Seq) KVRequest {
 	if q.kv.asked {
-		return KVNone, 0
+		return KVRequest{}
 	}
-	op, n = s.wantKV(q)
-	q.kv.asked = op != KVNone
-	return op, n
+	r := s.wantKV(q)
+	q.kv.asked = r.Op != KVNone
+	return r
 }
 
-func (s *State) wantKV(q *Seq) (KVOp, int) {
+func (s *State) wantKV(q *Seq) KVRequest {
+	// A token that was drawn after the sequence's end has no place in Tokens.
+	done, end := min(q.done, len(q.Tokens)), min(len(q.Tokens)+q.pending+ahead, q.MaxLen)
 	switch {
 	case q.phase == ended && !q.kv.open:
-		return KVNone, 0
-	case q.kv.open && q.done/backend.BlockSize > q.kv.published/backend.BlockSize && !q.Score:
-		return KVPublish, q.done
-	case q.phase != running && q.kv.open:
-		return KVClose, 0 // ended, or preempted
+	case q.kv.open && done/backend.BlockSize > q.kv.passed/backend.BlockSize:
+		return KVRequest{Op: KVPass, End: done}
+	case q.phase != running && q.kv.open: // ended, or preempted
+		if q.flying == 0 {
+			return KVRequest{Op: KVClose}
+		}
 	case q.phase == waiting && !q.kv.refused && q.credit() && s.admits(q):
-		return KVOpen, blocksFor(min(len(q.Tokens)+ahead, q.MaxLen))
+		return KVRequest{KVOpen, end, s.limits.Rows}
 	case q.phase == running && !q.kv.refused:
-		if n := blocksFor(min(len(q.Tokens)+ahead, q.MaxLen)) - len(q.table); n > 0 {
-			return KVGrow, n
+		soon := q.planned + s.limits.Rows
+		if backend.BlocksFor(end) > backend.BlocksFor(q.kv.end) || q.room() < min(end, soon) {
+			return KVRequest{KVGrow, end, soon}
 		}
 	}
-	return KVNone, 0
+	return KVRequest{}
 }
 
 // admits says whether the waiting sequence is next in line and a place is free. Order of arrival is kept: a
@@ -66,25 +77,28 @@ func (s *State) admits(q *Seq) bool {
 	return false
 }
 
-// KVDone takes the answer to a request. For KVOpen, blocks is the table and cached the number of positions
-// that need not be computed; for KVGrow, blocks are the new ones.
-func (s *State) KVDone(q *Seq, op KVOp, blocks []int32, n int) {
+// KVDone takes the answer to a request. tables are the sequence's blocks now, by class, whose numbers nobody changes
+// any more; cached is the number of positions that need not be computed, for KVOpen.
+func (s *State) KVDone(q *Seq, r KVRequest, tables []backend.Table, cached int) {
 	q.kv.asked = false
-	switch op {
+	gave := q.begins() // of the old tables
+	q.tables = append(q.tables[:0], tables...)
+	switch r.Op {
 	case KVOpen:
-		q.kv.open = true
-		q.kv.published = n
-		q.table = append(q.table[:0], blocks...)
-		q.done = n
+		q.kv.open, q.kv.passed, q.kv.end = true, cached, r.End
+		q.done, q.planned = cached, cached
 		if q.phase == waiting {
 			s.move(q, running)
 		}
 	case KVGrow:
-		q.table = append(q.table, blocks...)
-	case KVPublish:
-		q.kv.published = n
+		q.kv.end = r.End
+	case KVPass:
+		q.kv.passed = r.End
+		if q.begins() != gave {
+			s.roomMade()
+		}
 	case KVClose:
-		q.kv.open, q.kv.published, q.done, q.table = false, 0, 0, nil
+		q.kv.open, q.kv.passed, q.kv.end, q.done, q.planned = false, 0, 0, 0, 0
 		s.roomMade()
 	}
 	if q.phase == ended && !q.kv.open {
@@ -104,6 +118,14 @@ func (s *State) roomMade() {
 	for _, q := range s.seqs {
 		q.kv.refused = false
 	}
+}
+
+// begins adds up where the tables begin: it grows when blocks were given back.
+func (q *Seq) begins() (sum int) {
+	for i := range q.tables {
+		sum += q.tables[i].First
+	}
+	return sum
 }
 
 // relieve breaks a deadlock: a sequence could go on but for blocks or a place, and nothing else can run. Who holds

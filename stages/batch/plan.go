@@ -1,6 +1,10 @@
 package batch
 
-import "github.com/sluice-ai/sluice/internal/backend"
+import (
+	"slices"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+)
 
 // Part is one sequence's share of a step.
 type Part struct {
@@ -15,8 +19,9 @@ type Budget struct {
 	Alone int // if it has one sequence only; not less than Rows
 }
 
-// Plan fills one step. A sequence has no phase of its own here: len(Tokens) positions are
-// known, done of them are computed, and it wants the rest; prefill, decode and recompute are this one rule.
+// Plan fills one step, and counts it as in flight until its parts come back by Advance, Drop or Strike; steps come back
+// in the order of their plans. A sequence has no phase of its own here: len(Tokens) positions are known, some of them
+// are computed or in flight, and it wants the rest; prefill, decode and recompute are this one rule.
 // Decodes come first, prefill fills what is left, in order of arrival. However few rows are asked for, no decode is
 // left out, and prefill gets leastBeside beside them: else those that came last would stand still. Without decodes
 // the first prefill may fill the step alone, since such a step can be given up when its sequence is cancelled, and
@@ -25,19 +30,23 @@ type Budget struct {
 //
 // hopeless is a sequence that can never run for want of KV blocks; the caller ends it.
 func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hopeless *Seq) {
-	p := planner{step: step, parts: parts[:0], rows: s.limits.Rows, wanted: s.limits.Wanted}
+	p := planner{s: s, step: step, parts: parts[:0], rows: s.limits.Rows, wanted: s.limits.Wanted}
 	step.Tokens, step.Spans, step.Wanted = step.Tokens[:0], step.Spans[:0], step.Wanted[:0]
 	if q := s.suspect(); q != nil {
-		p.rows = min(p.rows, b.Alone)
-		p.add(q)
-		return p.parts, nil
-	}
-	for _, q := range s.seqs {
-		if q.decoding() {
+		if s.flying == q.flying { // else others are in flight
+			p.rows = min(p.rows, b.Alone)
 			p.add(q)
 		}
+		return p.end(), nil
 	}
-	rows, first := b.Rows, len(p.parts) == 0
+	decodes := false
+	for _, q := range s.seqs {
+		if s.decoding(q) {
+			p.add(q)
+		}
+		decodes = decodes || q.pending > 0 && !q.Score // its next row has to wait for this step
+	}
+	rows, first := b.Rows, !decodes
 	if first {
 		p.rows = min(p.rows, b.Alone)
 	} else {
@@ -45,26 +54,26 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 		p.rows = min(p.rows, rows)
 	}
 	for _, q := range s.seqs {
-		if !q.decoding() {
+		if !s.decoding(q) {
 			p.add(q)
 		}
 		if first && len(p.parts) > 0 { // what follows would make it a step of several
 			p.rows, first = min(p.rows, max(0, rows-p.parts[0].Rows)), false
 		}
 	}
-	if len(p.parts) == 0 {
+	if len(p.parts) == 0 && s.flying == 0 {
 		hopeless = s.relieve()
 	}
-	return p.parts, hopeless
+	return p.end(), hopeless
 }
 
 // leastBeside is how many prefill rows a step takes beside however many decodes, as far as its limits allow.
 const leastBeside = 16
 
-// suspect returns the oldest sequence that is ready and was in a failed step.
+// suspect returns the oldest sequence that is ready, or in flight, and was in a failed step.
 func (s *State) suspect() *Seq {
 	for _, q := range s.seqs {
-		if q.strikes > 0 && q.ready() {
+		if q.strikes > 0 && (q.flying > 0 || s.ready(q)) {
 			return q
 		}
 	}
@@ -72,11 +81,12 @@ func (s *State) suspect() *Seq {
 }
 
 // ready says that the sequence could be given a row.
-func (q *Seq) ready() bool {
-	return q.phase == running && q.kv.open && q.credit() && min(q.left(), q.room()-q.done) > 0
+func (s *State) ready(q *Seq) bool {
+	return q.phase == running && q.kv.open && q.credit() && min(s.left(q), q.room()-q.planned) > 0
 }
 
 type planner struct {
+	s      *State
 	step   *backend.Step
 	parts  []Part
 	rows   int
@@ -84,37 +94,82 @@ type planner struct {
 }
 
 func (p *planner) add(q *Seq) {
-	if !q.ready() {
+	if !p.s.ready(q) {
 		return
 	}
-	n := min(q.left(), q.room()-q.done, p.rows)
+	left := p.s.left(q)
+	n := min(left, q.room()-q.planned, p.rows)
 	want := 0
 	if q.Score {
 		n = min(n, p.wanted)
 		want = n
-	} else if n == q.left() {
+	} else if n == left {
 		want = 1
 	}
 	if n <= 0 || want > p.wanted {
 		return
 	}
 	row := len(p.step.Tokens)
-	p.step.Tokens = append(p.step.Tokens, q.Tokens[q.done:q.done+n]...)
-	p.step.Spans = append(p.step.Spans, backend.Span{Row: row, Rows: n, Pos: q.done, Table: q.table})
+	if q.pending > 0 && !q.Score {
+		p.step.Tokens = append(p.step.Tokens, backend.DrawOf(q.drew.index))
+	} else {
+		p.step.Tokens = append(p.step.Tokens, q.Tokens[q.planned:q.planned+n]...)
+	}
+	p.span(q, row, n)
+	if want > 0 {
+		q.pending++
+		q.drew = draw{p.s.steps + 1, len(p.step.Wanted)}
+	}
 	for i := n - want; i < n; i++ {
 		p.step.Wanted = append(p.step.Wanted, int32(row+i))
 	}
 	p.parts = append(p.parts, Part{Seq: q, Rows: n, Wanted: want})
+	q.planned += n
+	q.flying++
 	p.rows -= n
 	p.wanted -= want
+}
+
+// span adds the rows' place in the sequence. The tables are copied: the sequence's own change while the step runs.
+func (p *planner) span(q *Seq, row, n int) {
+	i := len(p.step.Spans)
+	p.step.Spans = slices.Grow(p.step.Spans, 1)[:i+1]
+	s := &p.step.Spans[i]
+	*s = backend.Span{Row: row, Rows: n, Pos: q.planned, Tables: append(s.Tables[:0], q.tables...)}
+}
+
+// end counts what was planned as in flight.
+func (p *planner) end() []Part {
+	p.s.flying += len(p.parts)
+	if len(p.parts) > 0 {
+		p.s.steps++
+	}
+	return p.parts
 }
 
 // Advance tells that the rows of a part were computed, without a token. What failed before is forgiven only when it
 // has been passed: a restart of the device begins again at position 0, which may be many steps before the failure.
 func (s *State) Advance(p Part) {
+	s.back(p)
 	p.Seq.done += p.Rows
 	if p.Seq.done >= p.Seq.failed {
 		p.Seq.strikes, p.Seq.failed = 0, 0
+	}
+}
+
+// Drop tells that a step with these parts came back without having been computed, because all its sequences have ended.
+func (s *State) Drop(parts []Part) {
+	for _, p := range parts {
+		s.back(p)
+	}
+}
+
+// back takes a part out of flight.
+func (s *State) back(p Part) {
+	s.flying--
+	p.Seq.flying--
+	if p.Wanted > 0 {
+		p.Seq.pending--
 	}
 }
 
@@ -138,7 +193,7 @@ func (s *State) Append(q *Seq, token int32) End {
 // Scored tells that a chunk of rows is delivered and says whether it was the last.
 func (s *State) Scored(q *Seq) End {
 	q.sent++
-	if q.left() > 0 {
+	if q.done < len(q.Tokens) {
 		return NotEnded
 	}
 	s.end(q)
@@ -148,15 +203,26 @@ func (s *State) Scored(q *Seq) End {
 // Finish ends a sequence that is complete or cannot go on.
 func (s *State) Finish(q *Seq) { s.end(q) }
 
-// Strike notes that a step failed with these parts in it, and returns the sequence to be given up: one that
-// failed alone after it had failed before.
+// Strike notes that the oldest step in flight failed, and those after it with it. parts are those of all of them, in
+// order. Their sequences go on from what was computed before. It returns the sequence to be given up: one that failed
+// alone after it had failed before.
 func (s *State) Strike(parts []Part) *Seq {
 	for _, p := range parts {
-		p.Seq.strikes++
-		p.Seq.failed = max(p.Seq.failed, p.Seq.done+p.Rows)
+		q := p.Seq
+		s.back(p)
+		q.failed = max(q.failed, q.planned)
+		if q.flying == 0 {
+			q.strikes++
+			q.planned = q.done
+		}
 	}
-	if len(parts) == 1 && parts[0].Seq.strikes >= 2 {
-		return parts[0].Seq
+	for _, p := range parts {
+		if p.Seq != parts[0].Seq || p.Seq.strikes < 2 {
+			return nil
+		}
 	}
-	return nil
+	if len(parts) == 0 {
+		return nil
+	}
+	return parts[0].Seq
 }

@@ -1,6 +1,10 @@
 package batch
 
-import "github.com/sluice-ai/sluice/internal/backend"
+import (
+	"math"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+)
 
 // ID names a sequence; it is never used again.
 type ID uint64
@@ -15,18 +19,29 @@ type Seq struct {
 	Tokens []int32 // prompt, then what was generated
 	MaxLen int     // the sequence ends when it holds so many tokens
 	Ends   func(token int32) bool
+	Host   bool // its tokens are sampled by the host, also where the device draws
 	Score  bool // every position's logits are wanted, nothing is generated, the prefix cache is not used
 	Owner  any  // the scheduler's handle of it
 
 	phase   phase
 	arrival uint64
-	done    int     // positions computed
-	table   []int32 // granted KV blocks
+	done    int             // positions computed
+	planned int             // positions that are computed or in steps in flight
+	flying  int             // steps in flight with rows of it
+	pending int             // of them, those that will give it a token, or a chunk of a score
+	drew    draw            // where the newest of these tokens is drawn
+	tables  []backend.Table // granted KV blocks, by cache class
 	kv      kvState
 	strikes int // steps that failed with this sequence in them
 	failed  int // positions it had to reach in them
 	sent    uint64
 	got     uint64 // tokens that the session consumed, as last told
+}
+
+// draw is a token that a step in flight draws.
+type draw struct {
+	step  uint64 // number of the step
+	index int    // among its wanted rows
 }
 
 type phase uint8
@@ -39,25 +54,33 @@ const (
 
 // kvState mirrors what the KV owner holds for the sequence. At most one request is under way.
 type kvState struct {
-	open      bool
-	asked     bool
-	refused   bool // the last request found no room; asked again when room was made
-	published int  // positions offered to the prefix tree
+	open    bool
+	asked   bool
+	refused bool // the last request found no room; asked again when room was made
+	passed  int  // positions that it was told are computed
+	end     int  // position up to which all is granted that is kept
 }
 
 // Done returns the number of positions computed.
 func (q *Seq) Done() int { return q.done }
 
-// room is the number of positions that the granted blocks hold.
-func (q *Seq) room() int { return len(q.table) * backend.BlockSize }
+// room is the number of positions that the granted blocks reach over in every class; all, if there are no classes.
+func (q *Seq) room() int {
+	room := math.MaxInt
+	for i := range q.tables {
+		room = min(room, q.tables[i].Room())
+	}
+	return room
+}
 
 // Sent returns how many tokens, or chunks of a score, were delivered.
 func (q *Seq) Sent() uint64 { return q.sent }
 
-// credit says whether one more token may be sent. A score has one chunk of rows under way. A sequence that waits is
-// let in again when its client has read half a window: less would not be worth computing it again.
+// credit says whether one more token may be sent, after those that are on their way. A score has one chunk of rows
+// under way. A sequence that waits is let in again when its client has read half a window: less would not be worth
+// computing it again.
 func (q *Seq) credit() bool {
-	unread := q.sent - q.got
+	unread := q.sent + uint64(q.pending) - q.got
 	switch {
 	case q.Score:
 		return unread == 0
@@ -67,12 +90,17 @@ func (q *Seq) credit() bool {
 	return unread < Window
 }
 
-// left is the number of positions that are known and not computed.
-func (q *Seq) left() int { return len(q.Tokens) - q.done }
+// left is the number of positions that can be planned. While the newest token is on its way, it is known to the step
+// right after the one that draws it, and to no other.
+func (s *State) left(q *Seq) int {
+	switch {
+	case q.pending == 0 || q.Score:
+		return len(q.Tokens) - q.planned
+	case s.limits.Draws && !q.Host && q.drew.step == s.steps && len(q.Tokens)+q.pending < q.MaxLen:
+		return 1
+	}
+	return 0
+}
 
 // decoding says that only the newest token is missing.
-func (q *Seq) decoding() bool { return q.left() == 1 && !q.Score }
-
-func blocksFor(positions int) int {
-	return (positions + backend.BlockSize - 1) / backend.BlockSize
-}
+func (s *State) decoding(q *Seq) bool { return s.left(q) == 1 && !q.Score }

@@ -16,7 +16,12 @@ type sim struct {
 	t      require.TestingT
 	state  *State
 	cache  *kv.Cache
-	step   backend.Step
+	device *simDevice
+	flight int          // steps in flight, at most
+	flying []*simStep   // in the order of their plans
+	spare  []*simStep   // back, to be used again
+	asked  []request    // of the KV owner, not answered
+	step   backend.Step // the newest one
 	parts  []Part
 	got    map[ID][]int32
 	ended  map[ID]End
@@ -28,8 +33,13 @@ type sim struct {
 }
 
 func newSim(t require.TestingT, l Limits, blocks int) *sim {
-	return &sim{t: t, state: New(l), cache: kv.New(blocks), got: map[ID][]int32{}, ended: map[ID]End{},
-		failed: map[ID]bool{}, rows: l.Rows, alone: l.Rows}
+	return newSimOf(t, l, 1, kv.Class{Blocks: blocks})
+}
+
+// newSimOf has so many steps in flight. The last class keeps all.
+func newSimOf(t require.TestingT, l Limits, flight int, classes ...kv.Class) *sim {
+	return &sim{t: t, state: New(l), cache: kv.New(classes...), device: newSimDevice(t, classes), flight: flight,
+		got: map[ID][]int32{}, ended: map[ID]End{}, failed: map[ID]bool{}, rows: l.Rows, alone: l.Rows}
 }
 
 func next(history []int32) int32 {
@@ -49,99 +59,181 @@ func (m *sim) submit(id ID, prompt []int32, most int) *Seq {
 
 // serveKV answers every request that the state wants made. It reports whether there was any.
 func (m *sim) serveKV() bool {
-	any := false
-	for _, q := range append([]*Seq{}, m.state.Seqs()...) {
-		op, n := m.state.NextKV(q)
-		if op == KVNone {
-			continue
-		}
-		any = true
-		again, _ := m.state.NextKV(q)
-		require.Equal(m.t, KVNone, again, "two requests of one sequence under way")
-		m.answer(q, op, n)
-	}
-	return any
+	m.askKV()
+	return m.answerKV(len(m.asked))
 }
 
-func (m *sim) answer(q *Seq, op KVOp, n int) {
-	id, blocks, full := kv.Seq(q.ID), []int32{}, false
-	grow := func(n int) {
-		if n <= 0 {
-			return
-		}
-		more, err := m.cache.Grow(id, n)
-		full = err != nil
-		for _, b := range more {
-			blocks = append(blocks, int32(b))
+// askKV makes the requests that the state wants made.
+func (m *sim) askKV() {
+	for _, q := range m.state.Seqs() {
+		if r := m.state.NextKV(q); r.Op != KVNone {
+			require.Equal(m.t, KVNone, m.state.NextKV(q).Op, "two requests of one sequence under way")
+			m.asked = append(m.asked, request{q, r})
 		}
 	}
-	switch op {
+}
+
+// answerKV answers the first n of the requests that were made. It reports whether there was any.
+func (m *sim) answerKV(n int) bool {
+	for _, r := range m.asked[:n] {
+		m.answer(r.seq, r.KVRequest)
+	}
+	m.asked = m.asked[n:]
+	m.checkBlocks()
+	return n > 0
+}
+
+// request is one under way to the KV owner.
+type request struct {
+	seq *Seq
+	KVRequest
+}
+
+func (m *sim) answer(q *Seq, r KVRequest) {
+	id, cached := kv.Seq(q.ID), 0
+	var err error
+	switch r.Op {
 	case KVOpen:
-		shared, cached, err := m.cache.Open(id, q.Tokens)
-		require.NoError(m.t, err)
-		for _, b := range shared {
-			blocks = append(blocks, int32(b))
+		tokens := q.Tokens
+		if q.Score {
+			tokens = nil
 		}
-		grow(n - len(shared))
-		if n = cached; full {
+		cached, err = m.cache.Open(id, 0, tokens)
+		require.NoError(m.t, err)
+		if err = m.cache.Grow(id, r.End, cached+r.Soon); err != nil {
 			require.NoError(m.t, m.cache.Close(id))
 		}
 	case KVGrow:
-		grow(n)
-	case KVPublish:
-		require.NoError(m.t, m.cache.Publish(id, q.Tokens[:n]))
+		err = m.cache.Grow(id, r.End, r.Soon)
+	case KVPass:
+		require.LessOrEqual(m.t, r.End, len(q.Tokens), "only what is known is shared")
+		if !q.Score {
+			require.NoError(m.t, m.cache.Publish(id, q.Tokens[:r.End]))
+		}
+		_, passed := m.cache.Pass(id, r.End)
+		require.NoError(m.t, passed)
 	case KVClose:
 		require.NoError(m.t, m.cache.Close(id))
 	}
-	if full {
+	if err != nil {
+		require.ErrorIs(m.t, err, kv.ErrFull)
 		m.state.KVRefused(q)
 		return
 	}
-	m.state.KVDone(q, op, blocks, n)
+	m.state.KVDone(q, r, m.cache.Tables(id), cached)
+}
+
+// checkBlocks: what steps in flight read or write is their sequences' own, also of those that ended meanwhile.
+func (m *sim) checkBlocks() {
+	for _, f := range m.flying {
+		for i := range f.step.Spans {
+			span := &f.step.Spans[i]
+			tables := m.cache.Tables(kv.Seq(f.parts[i].Seq.ID))
+			require.NotNil(m.t, tables, "the blocks of sequence %d were given back", f.parts[i].Seq.ID)
+			for c, class := range m.device.classes {
+				first := seen(class, span.Pos) / backend.BlockSize
+				for b := first; b < backend.BlocksFor(span.Pos+span.Rows); b++ {
+					if span.Tables[c].At(b) != tables[c].At(b) {
+						require.FailNow(m.t, "a step reads a block that its sequence has no more")
+					}
+				}
+			}
+		}
+	}
 }
 
 // plan forms a step and checks what every step must keep.
 func (m *sim) plan() bool {
+	if len(m.flying) == m.flight {
+		return false
+	}
+	f := &simStep{}
+	if n := len(m.spare); n > 0 {
+		f, m.spare = m.spare[n-1], m.spare[:n-1]
+	}
+	f.ran = false
 	var hopeless *Seq
-	m.parts, hopeless = m.state.Plan(&m.step, m.parts, Budget{m.rows, m.alone})
+	running := m.state.Running()
+	f.parts, hopeless = m.state.Plan(&f.step, f.parts, Budget{m.rows, m.alone})
+	m.step, m.parts = f.step, f.parts
+	if len(m.flying) > 0 {
+		require.Equal(m.t, running, m.state.Running(), "somebody gave way while others may give blocks back")
+	}
 	if hopeless != nil {
+		require.Empty(m.t, m.flying, "hopeless while others may give blocks back")
 		m.failed[hopeless.ID] = true
 		m.state.Finish(hopeless)
 		return true
 	}
+	m.checkStep(f)
+	if len(f.parts) == 0 {
+		m.spare = append(m.spare, f)
+		return false
+	}
+	m.flying = append(m.flying, f)
+	return true
+}
+
+func (m *sim) checkStep(f *simStep) {
 	rows, wanted := 0, 0
 	seen := map[*Seq]bool{}
-	for i, p := range m.parts {
-		span := m.step.Spans[i]
+	for i, p := range f.parts {
+		span := f.step.Spans[i]
 		require.False(m.t, seen[p.Seq])
 		seen[p.Seq] = true
 		require.Equal(m.t, rows, span.Row)
 		require.Equal(m.t, p.Rows, span.Rows)
-		require.Equal(m.t, p.Seq.Done(), span.Pos)
-		require.GreaterOrEqual(m.t, len(span.Table)*backend.BlockSize, span.Pos+span.Rows)
-		require.Equal(m.t, p.Seq.Tokens[span.Pos:span.Pos+span.Rows], m.step.Tokens[rows:rows+span.Rows])
+		require.Equal(m.t, p.Seq.planned, span.Pos+span.Rows)
+		if len(m.flying) == 0 {
+			require.Equal(m.t, p.Seq.Done(), span.Pos)
+		}
+		for _, table := range span.Tables {
+			require.GreaterOrEqual(m.t, table.Room(), span.Pos+span.Rows)
+		}
+		if tokens := f.step.Tokens[rows : rows+span.Rows]; tokens[0] >= 0 {
+			require.Equal(m.t, p.Seq.Tokens[span.Pos:span.Pos+span.Rows], tokens)
+		} else {
+			require.Len(m.t, tokens, 1)
+			require.True(m.t, m.state.limits.Draws && !p.Seq.Host)
+			before := m.flying[len(m.flying)-1]
+			require.Equal(m.t, p.Seq, before.owner(int(-1-tokens[0])), "whose token it goes on from")
+		}
 		rows += p.Rows
 		wanted += p.Wanted
 	}
-	require.Len(m.t, m.step.Wanted, wanted)
+	require.Len(m.t, f.step.Wanted, wanted)
 	require.LessOrEqual(m.t, rows, m.state.limits.Rows)
 	m.max = max(m.max, rows)
-	return len(m.parts) > 0
 }
 
-// finish completes the planned step: each wanted row yields a token, which the client takes at once.
+// finish completes all steps in flight.
 func (m *sim) finish() {
-	for _, p := range m.parts {
+	for len(m.flying) > 0 {
+		m.back()
+	}
+}
+
+// back completes the oldest step in flight: each wanted row yields a token, which the client takes at once.
+func (m *sim) back() {
+	f := m.flying[0]
+	m.device.run(f, m.flying)
+	m.flying = m.flying[1:]
+	m.spare = append(m.spare, f)
+	at := 0
+	for _, p := range f.parts {
 		m.state.Advance(p)
+		at += p.Wanted
 		if p.Wanted == 0 || !m.state.Live(p.Seq) {
 			continue
 		}
 		if p.Seq.Score {
 			m.state.Scored(p.Seq)
-			m.state.Consumed(p.Seq, p.Seq.Sent())
+			if p.Seq != m.unread {
+				m.state.Consumed(p.Seq, p.Seq.Sent())
+			}
 			continue
 		}
-		id := next(p.Seq.Tokens)
+		id := f.drawn[at-1]
 		m.got[p.Seq.ID] = append(m.got[p.Seq.ID], id)
 		if end := m.state.Append(p.Seq, id); end != NotEnded {
 			m.ended[p.Seq.ID] = end
@@ -152,13 +244,33 @@ func (m *sim) finish() {
 	}
 }
 
+// strike fails the oldest step in flight, and those after it.
+func (m *sim) strike() *Seq {
+	var parts []Part
+	for _, f := range m.flying {
+		parts = append(parts, f.parts...)
+	}
+	m.flying = nil
+	return m.state.Strike(parts)
+}
+
+// reset loses the cache and what is in flight.
+func (m *sim) reset() {
+	m.flying, m.asked = nil, nil
+	m.cache.Reset()
+	m.state.Reset()
+}
+
 // run goes on until nothing is left to do.
 func (m *sim) run() {
 	for range 100_000 {
 		busy := m.serveKV()
-		if m.plan() {
+		for m.plan() {
 			busy = true
-			m.finish()
+		}
+		if len(m.flying) > 0 {
+			busy = true
+			m.back()
 		}
 		if !busy && !m.serveKV() { // planning may have preempted a sequence
 			return
@@ -167,14 +279,18 @@ func (m *sim) run() {
 	require.FailNow(m.t, "the scheduler does not come to rest")
 }
 
-// describe prints a step for the text tests.
+// describe prints the newest step for the text tests.
 func (m *sim) describe() string {
 	var b strings.Builder
 	for i, p := range m.parts {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%d %d+%d", p.Seq.ID, m.step.Spans[i].Pos, p.Rows)
+		span := m.step.Spans[i]
+		fmt.Fprintf(&b, "%d %d+%d", p.Seq.ID, span.Pos, p.Rows)
+		if token := m.step.Tokens[span.Row]; token < 0 {
+			fmt.Fprintf(&b, "@%d", -1-token)
+		}
 		if p.Wanted > 0 {
 			b.WriteString("*")
 		}

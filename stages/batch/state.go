@@ -4,10 +4,11 @@ import "slices"
 
 // Limits bounds what a step and the running set may hold.
 type Limits struct {
-	Seqs   int // sequences that run at once
-	Rows   int // rows of a step
-	Wanted int // rows of a step whose logits are wanted
-	Beside int // prefill rows of a step that also decodes: bounds the pause that others' prompts cause
+	Seqs   int  // sequences that run at once
+	Rows   int  // rows of a step
+	Wanted int  // rows of a step whose logits are wanted
+	Draws  bool // the device draws tokens: a step may go on from what the one before it draws
+	Beside int  // prefill rows of a step that also decodes: bounds the pause that others' prompts cause
 }
 
 // End says why a sequence ended.
@@ -27,6 +28,8 @@ type State struct {
 	byID     map[ID]*Seq
 	counts   [ended + 1]int // of seqs, by phase
 	arrivals uint64
+	steps    uint64 // planned in all: the newest one's number
+	flying   int    // parts of steps in flight
 }
 
 // New returns an empty State.
@@ -77,11 +80,13 @@ func (s *State) Live(q *Seq) bool { return q.phase != ended }
 // Starved says that the sequence waits for its client to read.
 func (s *State) Starved(q *Seq) bool { return q.phase != ended && !q.credit() }
 
-// Reset forgets all progress: the KV cache is gone. Every living sequence waits again, in its old order, and will
-// be recomputed from its tokens.
+// Reset forgets all progress: the KV cache is gone, and what steps in flight compute is nobody's. Every living sequence
+// waits again, in its old order, and will be recomputed from its tokens.
 func (s *State) Reset() {
+	s.flying = 0
 	for _, q := range slices.Clone(s.seqs) {
-		q.kv, q.table, q.done = kvState{}, nil, 0 // a step under way may still read the old table
+		q.kv, q.tables, q.done = kvState{}, q.tables[:0], 0
+		q.planned, q.flying, q.pending = 0, 0, 0
 		if q.phase == ended {
 			s.forget(q)
 		} else {

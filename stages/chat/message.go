@@ -29,12 +29,7 @@ func (m *Message) value() jinja.Value {
 
 // With returns the message with one more field, such as reasoning_content.
 func (m Message) With(field string, v jinja.Value) Message {
-	d := &jinja.Dict{}
-	for k, old := range m.value().(*jinja.Dict).All() {
-		d.Set(k, old)
-	}
-	d.Set(field, v)
-	m.Fields = d
+	m.Fields = replaced(m.value().(*jinja.Dict), field, v)
 	return m
 }
 

@@ -1,15 +1,10 @@
 package chat
 
 import (
+	"bytes"
 	"strings"
 	"unicode"
 )
-
-// Piece is a part of what a model wrote. Tags belong to no piece.
-type Piece struct {
-	Text     string
-	Thinking bool // the model talks to itself; else it is the answer
-}
 
 // thinkTags are the marks around thinking, opening and closing.
 var thinkTags = [...][2]string{
@@ -23,94 +18,98 @@ var thinkTags = [...][2]string{
 	{"<|channel>thought", "<channel|>"},
 }
 
-// Thinking splits a stream of text into thinking and answer. Thinking begins where nothing but white space (or
-// earlier thinking) came before, so an answer may mention a tag. Text that may be the beginning of a tag is held
-// back until it is known: how the stream is cut changes nothing.
+// Thinking splits a stream of text into what the model says to itself and its answer; the tags belong to neither.
+// Thinking begins where nothing but white space (or earlier thinking) came before, so an answer may mention a tag, and
+// all thinking comes before the answer. Text that may be the beginning of a tag is held back until it is known: how
+// the stream is cut changes nothing. It may be copied until the first Push.
 type Thinking struct {
-	held    string // not yet labelled
-	closing string // the tag that ends the thinking that we are in; "" outside
+	held    []byte // not yet labelled
+	thought []byte // what Push found
+	closing []byte // the tag that ends the thinking that we are in; nil outside
 	answer  bool   // the answer has begun: no tag means anything any more
 }
 
 // NewThinking begins after a prompt. Templates may end it with an opening tag: then the model starts thinking.
-func NewThinking(prompt string) *Thinking {
+func NewThinking(prompt string) Thinking {
 	end := strings.TrimRightFunc(prompt, unicode.IsSpace)
 	for _, tag := range thinkTags {
 		if strings.HasSuffix(end, tag[0]) {
-			return &Thinking{closing: tag[1]}
+			return Thinking{closing: []byte(tag[1])}
 		}
 	}
-	return &Thinking{}
+	return Thinking{}
 }
 
-// Push takes the next text and returns what can be labelled by now.
-func (t *Thinking) Push(text string) []Piece {
-	t.held += text
-	var out []Piece
-	for {
-		n, done := t.step()
-		if n.Text != "" {
-			out = append(out, n)
-		}
-		if done {
-			return out
-		}
+// Push takes the next text and returns what can be labelled by now. Both are valid until the next call, and while
+// text is.
+func (t *Thinking) Push(text []byte) (thought, answer []byte) {
+	if t.answer {
+		return nil, text
 	}
+	t.held = append(t.held, text...)
+	t.thought = t.thought[:0]
+	for t.step() {
+	}
+	if t.answer {
+		answer, t.held = t.held, nil
+	}
+	return t.thought, answer
 }
 
 // End returns what is still held back: it is no tag after all.
-func (t *Thinking) End() []Piece {
-	p := Piece{t.held, t.closing != ""}
-	t.held = ""
-	if p.Text == "" {
-		return nil
+func (t *Thinking) End() (thought, answer []byte) {
+	rest := t.held
+	t.held = nil
+	if t.closing != nil {
+		return rest, nil
 	}
-	return []Piece{p}
+	return nil, rest
 }
 
-// step labels one piece; done means that more text is needed for the next.
-func (t *Thinking) step() (p Piece, done bool) {
-	switch {
-	case t.answer:
-		p, t.held = Piece{Text: t.held}, ""
-		return p, true
-	case t.closing != "":
-		return t.thought()
+// step labels what it can up to the next tag, and says whether there may be more.
+func (t *Thinking) step() (more bool) {
+	if t.closing != nil {
+		return t.think()
 	}
-	start := strings.TrimLeftFunc(t.held, unicode.IsSpace)
-	if start == "" {
-		return p, true
+	start := bytes.TrimLeftFunc(t.held, unicode.IsSpace)
+	if len(start) == 0 {
+		return false
 	}
 	for _, tag := range thinkTags {
-		if strings.HasPrefix(start, tag[0]) {
-			p = Piece{t.held[:len(t.held)-len(start)], true}
-			t.held, t.closing = start[len(tag[0]):], tag[1]
-			return p, false
+		if bytes.HasPrefix(start, []byte(tag[0])) {
+			t.thought = append(t.thought, t.held[:len(t.held)-len(start)]...)
+			t.drop(len(t.held) - len(start) + len(tag[0]))
+			t.closing = []byte(tag[1])
+			return true
 		}
 	}
 	for _, tag := range thinkTags {
-		if strings.HasPrefix(tag[0], start) {
-			return p, true
+		if bytes.HasPrefix([]byte(tag[0]), start) {
+			return false
 		}
 	}
 	t.answer = true
-	return p, false
+	return false
 }
 
-// thought labels text up to the closing tag, or up to where one may begin.
-func (t *Thinking) thought() (p Piece, done bool) {
-	if at := strings.Index(t.held, t.closing); at >= 0 {
-		p = Piece{t.held[:at], true}
-		t.held, t.closing = t.held[at+len(t.closing):], ""
-		return p, false
+// think labels text up to the closing tag, or up to where one may begin.
+func (t *Thinking) think() (closed bool) {
+	if at := bytes.Index(t.held, t.closing); at >= 0 {
+		t.thought = append(t.thought, t.held[:at]...)
+		t.drop(at + len(t.closing))
+		t.closing = nil
+		return true
 	}
 	keep := min(len(t.closing)-1, len(t.held))
 	for ; keep > 0; keep-- {
-		if strings.HasPrefix(t.closing, t.held[len(t.held)-keep:]) {
+		if bytes.HasPrefix(t.closing, t.held[len(t.held)-keep:]) {
 			break
 		}
 	}
-	p = Piece{t.held[:len(t.held)-keep], true}
-	t.held = t.held[len(p.Text):]
-	return p, true
+	t.thought = append(t.thought, t.held[:len(t.held)-keep]...)
+	t.drop(len(t.held) - keep)
+	return false
 }
+
+// drop forgets the first n bytes of what is held.
+func (t *Thinking) drop(n int) { t.held = t.held[:copy(t.held, t.held[n:])] }

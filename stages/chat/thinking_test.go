@@ -10,49 +10,50 @@ import (
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
-// split labels a whole stream, neighbouring pieces of one kind joined.
-func split(prompt string, stream ...string) (out []chat.Piece) {
-	t := chat.NewThinking(prompt)
-	var pieces []chat.Piece
-	for _, s := range stream {
-		pieces = append(pieces, t.Push(s)...)
-	}
-	for _, p := range append(pieces, t.End()...) {
-		if n := len(out); n > 0 && out[n-1].Thinking == p.Thinking {
-			out[n-1].Text += p.Text
-			continue
+// labelled is a stream apart: what was thought, and what was said.
+type labelled struct{ thought, answer string }
+
+// split labels a whole stream.
+func split(t require.TestingT, prompt string, stream ...string) (out labelled) {
+	add := func(thought, answer []byte) {
+		if len(thought) > 0 {
+			require.Empty(t, out.answer, "all thinking comes first")
 		}
-		out = append(out, p)
+		out.thought += string(thought)
+		out.answer += string(answer)
 	}
+	thinking := chat.NewThinking(prompt)
+	for _, s := range stream {
+		add(thinking.Push([]byte(s)))
+	}
+	add(thinking.End())
 	return out
 }
 
 func TestThinking(t *testing.T) {
-	think := func(s string) chat.Piece { return chat.Piece{Text: s, Thinking: true} }
-	say := func(s string) chat.Piece { return chat.Piece{Text: s} }
 	for _, c := range []struct {
 		name, prompt, stream string
-		want                 []chat.Piece
+		want                 labelled
 	}{
-		{"no tags", "", "Four.", []chat.Piece{say("Four.")}},
-		{"thinking first", "", "<think>2+2</think>Four.", []chat.Piece{think("2+2"), say("Four.")}},
-		{"white space before", "", "\n <think>a</think>\n\nb", []chat.Piece{think("\n a"), say("\n\nb")}},
-		{"opened by the prompt", "<|im_start|>assistant\n<think>\n", "a</think>b", []chat.Piece{think("a"), say("b")}},
-		{"a prompt that closed it", "<think>\n\n</think>\n\n", "b", []chat.Piece{say("b")}},
-		{"never closed", "", "<think>a</thin", []chat.Piece{think("a</thin")}},
-		{"twice", "", "<think>a</think> <think>b</think>c", []chat.Piece{think("a b"), say("c")}},
-		{"an answer about tags", "", "Use <think>x</think>.", []chat.Piece{say("Use <think>x</think>.")}},
-		{"half a tag is the answer", "", "<thi", []chat.Piece{say("<thi")}},
-		{"other tags", "", "[THINK]a[/THINK]b", []chat.Piece{think("a"), say("b")}},
+		{"no tags", "", "Four.", labelled{answer: "Four."}},
+		{"thinking first", "", "<think>2+2</think>Four.", labelled{"2+2", "Four."}},
+		{"white space before", "", "\n <think>a</think>\n\nb", labelled{"\n a", "\n\nb"}},
+		{"opened by the prompt", "<|im_start|>assistant\n<think>\n", "a</think>b", labelled{"a", "b"}},
+		{"a prompt that closed it", "<think>\n\n</think>\n\n", "b", labelled{answer: "b"}},
+		{"never closed", "", "<think>a</thin", labelled{thought: "a</thin"}},
+		{"twice", "", "<think>a</think> <think>b</think>c", labelled{"a b", "c"}},
+		{"an answer about tags", "", "Use <think>x</think>.", labelled{answer: "Use <think>x</think>."}},
+		{"half a tag is the answer", "", "<thi", labelled{answer: "<thi"}},
+		{"other tags", "", "[THINK]a[/THINK]b", labelled{"a", "b"}},
 		{"a longer tag with the same beginning", "", "<thinking>a</think></thinking>b",
-			[]chat.Piece{think("a</think>"), say("b")}},
-		{"harmony", "", "<|channel|>analysis<|message|>a<|end|>b", []chat.Piece{think("a"), say("b")}},
-		{"only white space", "", " \n", []chat.Piece{say(" \n")}},
-		{"nothing", "", "", nil},
+			labelled{"a</think>", "b"}},
+		{"harmony", "", "<|channel|>analysis<|message|>a<|end|>b", labelled{"a", "b"}},
+		{"only white space", "", " \n", labelled{answer: " \n"}},
+		{"nothing", "", "", labelled{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, split(c.prompt, c.stream))
-			require.Equal(t, c.want, split(c.prompt, strings.Split(c.stream, "")...), "byte by byte")
+			require.Equal(t, c.want, split(t, c.prompt, c.stream))
+			require.Equal(t, c.want, split(t, c.prompt, strings.Split(c.stream, "")...), "byte by byte")
 		})
 	}
 }
@@ -71,6 +72,16 @@ func TestThinkingChunkFree(t *testing.T) {
 			chunks = append(chunks, rest[:n])
 			rest = rest[n:]
 		}
-		require.Equal(t, split(p, whole), split(p, chunks...))
+		require.Equal(t, split(t, p, whole), split(t, p, chunks...))
 	})
+}
+
+// TestThinkingNoAlloc: a token of an answer, or of thinking, costs no memory.
+func TestThinkingNoAlloc(t *testing.T) {
+	for _, begin := range []string{"<think>\n", ""} {
+		thinking := chat.NewThinking(begin)
+		token := []byte(" word </thin")
+		thinking.Push(token)
+		require.Zero(t, testing.AllocsPerRun(100, func() { thinking.Push(token) }), "after %q", begin)
+	}
 }

@@ -26,14 +26,14 @@ type Type struct {
 	rules    rules
 }
 
-// Tensor is what a mix sees of a tensor.
+// Tensor is what the rules see of a tensor.
 type Tensor struct {
 	Name  string
 	Type  quant.Type // at present; what is not quantised keeps it
 	Shape []int      // Shape[0] is the length of a row
 }
 
-// Options change what a mix does. The zero value changes nothing.
+// Options change what a file type does. The zero value changes nothing.
 type Options struct {
 	Pure        bool        // the base type everywhere, no rules
 	LeaveOutput bool        // the output matrix stays as it is, if it is not the embeddings too
@@ -49,7 +49,7 @@ type Override struct {
 	Type    quant.Type
 }
 
-// Find returns the mix of that name, in either case. Q3_K, Q4_K, Q5_K and MXFP4 stand for their usual variants.
+// Find returns the file type of that name, in either case. Q3_K, Q4_K, Q5_K and MXFP4 stand for their usual variants.
 func Find(name string) (*Type, bool) {
 	for short, long := range aliases {
 		if strings.EqualFold(name, short) {
@@ -75,7 +75,7 @@ func Names() []string {
 
 // Types says which type each tensor gets, in the order given. Where rows do not fill whole blocks of the type that
 // the rules want, it is the nearest one that fits. An override that decides nothing is an error.
-func (m *Type) Types(model *meta.Map, tensors []Tensor, o Options) ([]quant.Type, error) {
+func (ft *Type) Types(model *meta.Map, tensors []Tensor, o Options) ([]quant.Type, error) {
 	f, err := readFacts(model, tensors, o)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (m *Type) Types(model *meta.Map, tensors []Tensor, o Options) ([]quant.Type
 	}
 	count := counts{overridden: make([]int, len(o.Overrides))}
 	for _, i := range Order(names) { // rules that count tensors count in this order
-		types[i] = m.typeOf(&tensors[i], f, &o, &count)
+		types[i] = ft.typeOf(&tensors[i], f, &o, &count)
 	}
 	if i := slices.Index(count.overridden, 0); i >= 0 {
 		return nil, fmt.Errorf("pattern %q: decides the type of no tensor: norms and other small ones stay as they are, "+
@@ -98,54 +98,54 @@ func (m *Type) Types(model *meta.Map, tensors []Tensor, o Options) ([]quant.Type
 
 // counts are how many tensors there have been so far.
 type counts struct {
-	seen       [roles]int // that rules decided, by role
+	seen       [kinds]int // that rules decided, by kind
 	overridden []int      // by override
 }
 
-func (m *Type) typeOf(t *Tensor, f *facts, o *Options, count *counts) quant.Type {
-	r := roleOf(t.Name)
-	if stays(t) || o.LeaveOutput && r == output {
+func (ft *Type) typeOf(t *Tensor, f *facts, o *Options, count *counts) quant.Type {
+	kind := kindOf(t.Name)
+	if stays(t) || o.LeaveOutput && kind == output {
 		return t.Type
 	}
-	if r == embed && f.tied && o.Embed == nil {
-		r = output // the matrix serves as both: as the output it needs more bits
+	if kind == embed && f.tied && o.Embed == nil {
+		kind = output // the matrix serves as both: as the output it needs more bits
 	}
-	want := m.Base
+	want := ft.Base
 	switch i := slices.IndexFunc(o.Overrides, func(v Override) bool { return v.Pattern.MatchString(t.Name) }); {
-	case r == embed && o.Embed != nil:
+	case kind == embed && o.Embed != nil:
 		want = *o.Embed
-	case r == output && o.Output != nil:
+	case kind == output && o.Output != nil:
 		want = *o.Output
 	case i >= 0:
 		want = o.Overrides[i].Type
 		count.overridden[i]++
 	case !o.Pure:
-		want = m.choose(&place{facts: f, tensor: t, role: r, index: count.seen[r]})
-		count.seen[r]++
+		want = ft.choose(&role{facts: f, tensor: t, kind: kind, index: count.seen[kind]})
+		count.seen[kind]++
 	}
 	return fit(want, t.Shape[0])
 }
 
 // NeedsImportance says whether a tensor is useless at that type unless an importance matrix guided its quantiser.
-func (m *Type) NeedsImportance(name string, t quant.Type) bool {
-	if r := roleOf(name); r == embed || r == output {
+func (ft *Type) NeedsImportance(name string, t quant.Type) bool {
+	if kind := kindOf(name); kind == embed || kind == output {
 		return false
 	}
 	switch t {
 	case quant.IQ3_XXS, quant.IQ2_XXS, quant.IQ2_XS, quant.IQ2_S, quant.IQ1_M, quant.IQ1_S:
 		return true
 	case quant.Q2_K:
-		return m.Name == "Q2_K_S"
+		return ft.Name == "Q2_K_S"
 	}
 	return false
 }
 
 // Meta returns the metadata of a model after quantisation: one file, of this type.
-func (m *Type) Meta(source *meta.Map) *meta.Map {
+func (ft *Type) Meta(source *meta.Map) *meta.Map {
 	const quantizationVersion = 2 // of the block layouts; ggml has changed them twice
 	stamp := new(meta.Map)
 	stamp.Set("general.quantization_version", uint32(quantizationVersion))
-	stamp.Set("general.file_type", m.FileType)
+	stamp.Set("general.file_type", ft.FileType)
 	result := new(meta.Map)
 	for _, key := range source.Keys() {
 		if v, _ := source.Get(key); !stamp.Has(key) && !strings.HasPrefix(key, "split.") {

@@ -88,10 +88,10 @@ func TestOptions(t *testing.T) {
 	m.Set("llama.block_count", uint32(1))
 	q8, f16 := quant.Q8_0, quant.F16
 	for _, c := range []struct {
-		name string
-		mix  string
-		o    Options
-		want string
+		name     string
+		fileType string
+		o        Options
+		want     string
 	}{
 		{"none", "Q4_K_M", Options{}, "Q4_K Q6_K F32 Q4_K F32 F32 Q8_0 F16"},
 		{"pure", "Q4_K_M", Options{Pure: true}, "Q4_K Q4_K F32 Q4_K F32 F32 Q5_0 F16"},
@@ -107,9 +107,9 @@ func TestOptions(t *testing.T) {
 		}}, "F16 F16 F32 Q8_0 F32 F32 F16 F16"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			mix, ok := Find(c.mix)
+			ft, ok := Find(c.fileType)
 			require.True(t, ok)
-			types, err := mix.Types(m, tiny, c.o)
+			types, err := ft.Types(m, tiny, c.o)
 			require.NoError(t, err)
 			require.Equal(t, c.want, strings.Trim(fmt.Sprint(types), "[]"))
 		})
@@ -120,14 +120,14 @@ func TestOptions(t *testing.T) {
 func TestUselessOverride(t *testing.T) {
 	m := new(meta.Map)
 	m.Set("general.architecture", "llama")
-	mix, _ := Find("Q4_K_M")
+	ft, _ := Find("Q4_K_M")
 	q8 := quant.Q8_0
 	for _, patterns := range [][]string{{"blk", "no_such"}, {"blk", "norm"}, {".", "ffn_down"}, {"blk", "output"}} {
 		o := Options{Output: &q8}
 		for _, p := range patterns {
 			o.Overrides = append(o.Overrides, Override{regexp.MustCompile(p), quant.Q5_0})
 		}
-		_, err := mix.Types(m, tiny, o)
+		_, err := ft.Types(m, tiny, o)
 		require.EqualError(t, err, fmt.Sprintf("pattern %q: decides the type of no tensor: norms and other small ones "+
 			"stay as they are, and the first pattern that matches a name counts", patterns[1]))
 	}
@@ -138,23 +138,23 @@ func TestTied(t *testing.T) {
 	m := new(meta.Map)
 	m.Set("general.architecture", "llama")
 	q8 := quant.Q8_0
-	mix, _ := Find("Q4_K_M")
+	ft, _ := Find("Q4_K_M")
 	for want, o := range map[quant.Type]Options{quant.Q6_K: {LeaveOutput: true}, quant.Q8_0: {Output: &q8}} {
-		types, err := mix.Types(m, tiny[:1], o)
+		types, err := ft.Types(m, tiny[:1], o)
 		require.NoError(t, err)
 		require.Equal(t, want, types[0])
 	}
 }
 
 func TestBadMetadata(t *testing.T) {
-	mix, _ := Find("Q4_K_M")
+	ft, _ := Find("Q4_K_M")
 	m := new(meta.Map)
-	_, err := mix.Types(m, tiny, Options{})
+	_, err := ft.Types(m, tiny, Options{})
 	require.EqualError(t, err, "key general.architecture: missing from the metadata: "+
 		"the rules of a file type depend on it, so only a model's file can have one")
 	m.Set("general.architecture", "llama")
 	m.Set("llama.block_count", "seven")
-	_, err = mix.Types(m, tiny, Options{})
+	_, err = ft.Types(m, tiny, Options{})
 	require.EqualError(t, err, "key llama.block_count: is of type string, want an integer")
 }
 
@@ -163,8 +163,8 @@ func TestMeta(t *testing.T) {
 	for _, key := range []string{"a", "general.file_type", "split.no", "split.count", "b"} {
 		m.Set(key, uint32(1))
 	}
-	mix, _ := Find("Q5_K_S")
-	got := mix.Meta(m)
+	ft, _ := Find("Q5_K_S")
+	got := ft.Meta(m)
 	require.Equal(t, []string{"a", "b", "general.quantization_version", "general.file_type"}, got.Keys())
 	n, err := got.Int("general.file_type")
 	require.NoError(t, err)

@@ -103,8 +103,8 @@ func runs(types []string) string {
 }
 
 // TestTypesAsLlamaCpp compares with what llama.cpp v0.5.0 made of skeletons of all shapes that its rules look at.
-// The file has a line for each kind of tensor: model, mix, kind: types from the first layer to the last. Where the mix
-// has "+imatrix" behind it, every tensor had an importance matrix.
+// The file has a line for each kind of tensor: model, file type, kind: types from the first layer to the last. Where
+// the file type has "+imatrix" behind it, every tensor had an importance matrix.
 func TestTypesAsLlamaCpp(t *testing.T) {
 	if *skeletonsTo != "" {
 		writeSkeletons(t, *skeletonsTo)

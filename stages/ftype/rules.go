@@ -8,32 +8,32 @@ type rule struct {
 	give quant.Type
 }
 
-// rules has, for each role, what differs from the base type. The first rule that holds decides.
-type rules [roles][]rule
+// rules has, for each kind, what differs from the base type. The first rule that holds decides.
+type rules [kinds][]rule
 
-// condition is a question about the place of a tensor.
-type condition func(p *place) bool
+// condition is a question about the role of a tensor.
+type condition func(r *role) bool
 
-func always(*place) bool     { return true }
-func falcon(p *place) bool   { return p.arch == "falcon" }
-func unguided(p *place) bool { return !p.importance }
-func guided(p *place) bool   { return p.importance }
-func fewHeads(p *place) bool { return p.gqa >= 4 } // keys and values are small beside the rest
-func experts8(p *place) bool { return p.experts == 8 }
-func anySmall(p *place) bool { return p.gqa >= 4 || p.experts >= 4 }
-func moreBits(p *place) bool {
-	n := p.layer()
-	return n < p.of()/8 || n >= 7*p.of()/8 || (n-p.of()/8)%3 == 2
+func always(*role) bool     { return true }
+func falcon(r *role) bool   { return r.arch == "falcon" }
+func unguided(r *role) bool { return !r.importance }
+func guided(r *role) bool   { return r.importance }
+func fewHeads(r *role) bool { return r.gqa >= 4 } // keys and values are small beside the rest
+func experts8(r *role) bool { return r.experts == 8 }
+func anySmall(r *role) bool { return r.gqa >= 4 || r.experts >= 4 }
+func moreBits(r *role) bool {
+	n := r.layer()
+	return n < r.of()/8 || n >= 7*r.of()/8 || (n-r.of()/8)%3 == 2
 }
-func middle(p *place) bool    { n := p.layer(); return n >= p.of()/8 && n < 7*p.of()/8 }
-func early8(p *place) bool    { return p.layer() < p.of()/8 }
-func early16(p *place) bool   { return p.layer() < p.of()/16 }
-func counted8(p *place) bool  { return p.index < p.of()/8 }
-func firstTwo(p *place) bool  { return p.index < 2 }
-func firstFour(p *place) bool { return p.index < 4 }
+func middle(r *role) bool    { n := r.layer(); return n >= r.of()/8 && n < 7*r.of()/8 }
+func early8(r *role) bool    { return r.layer() < r.of()/8 }
+func early16(r *role) bool   { return r.layer() < r.of()/16 }
+func counted8(r *role) bool  { return r.index < r.of()/8 }
+func firstTwo(r *role) bool  { return r.index < 2 }
+func firstFour(r *role) bool { return r.index < 4 }
 
-func both(a, b condition) condition { return func(p *place) bool { return a(p) && b(p) } }
-func not(a condition) condition     { return func(p *place) bool { return !a(p) } }
+func both(a, b condition) condition { return func(r *role) bool { return a(r) && b(r) } }
+func not(a condition) condition     { return func(r *role) bool { return !a(r) } }
 
 // everywhere is a rule without exception.
 func everywhere(t quant.Type) []rule { return []rule{{always, t}} }
@@ -149,8 +149,8 @@ func twoBits(rich quant.Type) rules {
 
 // and joins two sets of rules; those of r come first.
 func (r rules) and(more rules) rules {
-	for role := range r {
-		r[role] = append(r[role][:len(r[role]):len(r[role])], more[role]...)
+	for kind := range r {
+		r[kind] = append(r[kind][:len(r[kind]):len(r[kind])], more[kind]...)
 	}
 	return r
 }

@@ -2,6 +2,7 @@ package kv
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -9,88 +10,110 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/sluice-ai/sluice/internal/backend"
 )
 
 // model is the obvious way to keep the same books: texts as strings, everything recomputed from scratch.
 type model struct {
-	blocks int
-	open   map[Seq]*modelSeq
-	cached map[string]*entry // by the whole text from position 0 to the block's end
-	clock  int
+	classes []Class
+	open    map[Seq]*modelSeq
+	cached  []map[string]*entryOf // by class, by the whole text from position 0 to the block's end
+	clock   int
 }
 
 type modelSeq struct {
+	salt      uint64
 	text      []int32
-	table     []Block
-	published int // blocks
+	tables    []map[int]int32 // by class: block by its number in the text
+	published int             // blocks
+	done      int             // positions that were passed
 }
 
-type entry struct {
-	block Block
-	idle  int // when its last user closed; meaningless while used
+type entryOf struct {
+	block int32
+	idle  int // when its last user let go of it; meaningless while used
 }
 
-// key is the text of the first n blocks, a character for each token.
-func key(text []int32, n int) string {
+func newModel(classes []Class) *model {
+	m := &model{classes: classes, open: map[Seq]*modelSeq{}}
+	for range classes {
+		m.cached = append(m.cached, map[string]*entryOf{})
+	}
+	return m
+}
+
+// key is the salt and the text of the first n blocks, a character for each token.
+func (s *modelSeq) key(n int) string {
 	var b strings.Builder
-	for _, id := range text[:n*BlockSize] {
+	b.WriteByte('0' + byte(s.salt))
+	for _, id := range s.text[:n*backend.BlockSize] {
 		b.WriteByte('a' + byte(id))
 	}
 	return b.String()
 }
 
+// sees is the first block that the row at pos sees.
+func sees(class Class, pos int) int {
+	first := 0
+	for class.Window > 0 && (first+1)*backend.BlockSize <= pos-class.Window+1 {
+		first++
+	}
+	return first
+}
+
 // used is the set of blocks in tables of open sequences.
-func (m *model) used() map[Block]bool {
-	set := map[Block]bool{}
+func (m *model) used(class int) map[int32]bool {
+	set := map[int32]bool{}
 	for _, s := range m.open {
-		for _, b := range s.table {
+		for _, b := range s.tables[class] {
 			set[b] = true
 		}
 	}
 	return set
 }
 
-// lru lists the cached blocks that no open sequence uses, in the order in which they may be evicted: always
-// the longest idle among those that no other cached text continues.
-func (m *model) lru() []Block {
-	left, used := map[string]*entry{}, m.used()
-	for k, e := range m.cached {
+// lru lists the texts whose blocks no open sequence uses, in the order in which they may be evicted.
+func (m *model) lru(class int) []string {
+	used := m.used(class)
+	var idle []string
+	for k, e := range m.cached[class] {
 		if !used[e.block] {
-			left[k] = e
+			idle = append(idle, k)
 		}
 	}
-	var order []Block
-	for len(left) > 0 {
-		best := ""
-		for k, e := range left {
-			leaf := true
-			for other := range m.cached {
-				_, there := left[other]
-				continues := other != k && strings.HasPrefix(other, k)
-				leaf = leaf && !(continues && (there || used[m.cached[other].block]))
-			}
-			if leaf && (best == "" || e.idle < left[best].idle) {
-				best = k
-			}
-		}
-		order = append(order, left[best].block)
-		delete(left, best)
-	}
-	return order
+	slices.SortFunc(idle, func(a, b string) int { return m.cached[class][a].idle - m.cached[class][b].idle })
+	return idle
 }
 
-func (m *model) free() []Block {
-	taken := m.used()
-	for _, e := range m.cached {
+func (m *model) free(class int) []int32 {
+	taken := m.used(class)
+	for _, e := range m.cached[class] {
 		taken[e.block] = true
 	}
-	var free []Block
-	for b := range Block(m.blocks) {
+	free := []int32{}
+	for b := range int32(m.classes[class].Blocks) {
 		if !taken[b] {
 			free = append(free, b)
 		}
 	}
 	return free
+}
+
+// longest is how many blocks of the text a new sequence finds.
+func (m *model) longest(s *modelSeq) (found int) {
+	for n := 1; n*backend.BlockSize < len(s.text); n++ {
+		all := true
+		for c, class := range m.classes {
+			for i := sees(class, n*backend.BlockSize); i < n; i++ {
+				all = all && m.cached[c][s.key(i+1)] != nil
+			}
+		}
+		if all {
+			found = n
+		}
+	}
+	return found
 }
 
 // machine drives a Cache and the model with the same calls.
@@ -102,43 +125,61 @@ type machine struct {
 // texts draws from few distinct blocks, so that prefixes meet often, and ends anywhere in a block.
 var texts = rapid.Custom(func(t *rapid.T) []int32 {
 	var text []int32
-	for range rapid.SampledFrom([]int{0, 1, 2, 3, 4}).Draw(t, "blocks") {
-		text = append(text, slices.Repeat([]int32{rapid.SampledFrom([]int32{0, 0, 0, 1, 2}).Draw(t, "token")}, BlockSize)...)
+	for range rapid.SampledFrom([]int{0, 1, 2, 3, 4, 6}).Draw(t, "blocks") {
+		token := rapid.SampledFrom([]int32{0, 0, 0, 1, 2}).Draw(t, "token")
+		text = append(text, slices.Repeat([]int32{token}, backend.BlockSize)...)
 	}
 	return append(text, slices.Repeat([]int32{0}, rapid.SampledFrom([]int{0, 1, 63}).Draw(t, "rest"))...)
 })
 
 // pick chooses an open sequence, if there is one.
 func (x *machine) pick(t *rapid.T) (Seq, bool) {
-	if len(x.m.open) == 0 {
+	ids := slices.Sorted(maps.Keys(x.m.open))
+	if len(ids) == 0 {
 		return 0, false
 	}
-	var ids []Seq
-	for id := range x.m.open {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
 	return rapid.SampledFrom(ids).Draw(t, "seq"), true
 }
 
 func (x *machine) open(t *rapid.T) {
-	id, text := Seq(rapid.SampledFrom([]int{0, 1, 2, 3, 4}).Draw(t, "id")), texts.Draw(t, "text")
+	id := Seq(rapid.SampledFrom([]int{0, 1, 2, 3, 4}).Draw(t, "id"))
+	s := &modelSeq{text: texts.Draw(t, "text"), salt: rapid.SampledFrom([]uint64{0, 0, 0, 1}).Draw(t, "salt")}
 	if twin, ok := x.pick(t); ok && rapid.Bool().Draw(t, "same text") {
-		text = slices.Clone(x.m.open[twin].text)
+		s.text = slices.Clone(x.m.open[twin].text)
 	}
-	blocks, cached, err := x.c.Open(id, text)
+	cached, err := x.c.Open(id, s.salt, s.text)
 	if x.m.open[id] != nil {
 		require.EqualError(t, err, fmt.Sprintf("sequence %d is already open: close it first", id))
 		return
 	}
 	require.NoError(t, err)
-	var want []Block
-	for n := 1; n*BlockSize < len(text) && x.m.cached[key(text, n)] != nil; n++ {
-		want = append(want, x.m.cached[key(text, n)].block)
+	s.published = x.m.longest(s)
+	s.done = s.published * backend.BlockSize
+	require.Equal(t, s.done, cached)
+	for c, class := range x.m.classes {
+		s.tables = append(s.tables, map[int]int32{})
+		for i := sees(class, s.done); i < s.published; i++ {
+			s.tables[c][i] = x.m.cached[c][s.key(i+1)].block
+		}
 	}
-	require.Equal(t, want, slices.Clone(blocks[:len(blocks):len(blocks)]))
-	require.Equal(t, len(want)*BlockSize, cached)
-	x.m.open[id] = &modelSeq{text: text, table: want, published: len(want)}
+	x.m.open[id] = s
+}
+
+// evict takes the block of a class that is idle longest. With one of a class that keeps all, those of the others that
+// have the same text go.
+func (x *machine) evict(t *rapid.T, class int) {
+	k := x.m.lru(class)[0]
+	if x.m.classes[class].Window == 0 {
+		for other := range x.m.cached[class] {
+			require.False(t, other != k && strings.HasPrefix(other, k), "only leaves are evicted")
+		}
+		for c := range x.m.classes {
+			if x.m.classes[c].Window > 0 && slices.Contains(x.m.lru(c), k) {
+				delete(x.m.cached[c], k)
+			}
+		}
+	}
+	delete(x.m.cached[class], k)
 }
 
 func (x *machine) grow(t *rapid.T) {
@@ -147,28 +188,50 @@ func (x *machine) grow(t *rapid.T) {
 		return
 	}
 	s := x.m.open[id]
-	missing := max(0, (len(s.text)+BlockSize-1)/BlockSize-len(s.table))
-	n := rapid.SampledFrom([]int{0, 1, 2, missing, missing}).Draw(t, "n")
-	free, lru := x.m.free(), x.m.lru()
-	got, err := x.c.Grow(id, n)
-	if n > len(free)+len(lru) {
+	end := len(s.text) + rapid.SampledFrom([]int{0, 0, 16, 70}).Draw(t, "more")
+	soon := s.done + rapid.SampledFrom([]int{1, 64, 130, 1000}).Draw(t, "soon")
+	want, full := make([]int, len(x.m.classes)), false
+	for c, class := range x.m.classes {
+		reach := end
+		if class.Window > 0 {
+			reach = min(end, soon)
+		}
+		for i := sees(class, s.done); i*backend.BlockSize < reach; i++ {
+			if _, ok := s.tables[c][i]; !ok {
+				want[c]++
+			}
+		}
+		full = full || want[c] > len(x.m.free(c))+len(x.m.lru(c))
+	}
+	err := x.c.Grow(id, end, soon)
+	if full {
 		require.ErrorIs(t, err, ErrFull)
 		return
 	}
 	require.NoError(t, err)
-	require.Len(t, got, n)
-	if n <= len(free) {
-		require.Subset(t, free, got)
-	} else {
-		evicted := lru[:n-len(free)]
-		require.ElementsMatch(t, append(free, evicted...), got, "evicts the least recently used")
-		for k, e := range x.m.cached {
-			if slices.Contains(evicted, e.block) {
-				delete(x.m.cached, k)
-			}
+	for c, n := range want {
+		for len(x.m.free(c)) < n {
+			x.evict(t, c)
+		}
+		got := x.c.Tables(id)[c]
+		for i, b := range got.Blocks[len(got.Blocks)-n:] {
+			require.Contains(t, x.m.free(c), b)
+			s.tables[c][got.First+len(got.Blocks)-n+i] = b
 		}
 	}
-	s.table = append(s.table, got...)
+}
+
+// room is how many positions the sequence has blocks for in all classes.
+func (x *machine) room(s *modelSeq) int {
+	room := 1 << 20
+	for c, class := range x.m.classes {
+		reach := sees(class, s.done)
+		for i := range s.tables[c] {
+			reach = max(reach, i+1)
+		}
+		room = min(room, reach*backend.BlockSize)
+	}
+	return room
 }
 
 func (x *machine) publish(t *rapid.T) {
@@ -177,7 +240,7 @@ func (x *machine) publish(t *rapid.T) {
 		return
 	}
 	s := x.m.open[id]
-	for len(s.text) < len(s.table)*BlockSize && rapid.Bool().Draw(t, "generate") {
+	for len(s.text) < x.room(s) && rapid.Bool().Draw(t, "generate") {
 		s.text = append(s.text, slices.Repeat([]int32{rapid.Int32Range(0, 1).Draw(t, "new")}, 32)...)
 	}
 	n := len(s.text)
@@ -185,18 +248,80 @@ func (x *machine) publish(t *rapid.T) {
 		n = rapid.IntRange(0, n).Draw(t, "computed")
 	}
 	err := x.c.Publish(id, s.text[:n])
-	if n > len(s.table)*BlockSize {
+	if n > x.room(s) {
 		require.ErrorContains(t, err, "grow it first")
 		return
 	}
 	require.NoError(t, err)
-	used := x.m.used()
-	for ; (s.published+1)*BlockSize <= n; s.published++ {
-		k, mine := key(s.text, s.published+1), s.table[s.published]
-		if e := x.m.cached[k]; e == nil || !used[e.block] {
-			x.m.cached[k] = &entry{block: mine}
+	for ; (s.published+1)*backend.BlockSize <= n; s.published++ {
+		for c := range x.m.classes {
+			mine, ok := s.tables[c][s.published]
+			k := s.key(s.published + 1)
+			if e := x.m.cached[c][k]; ok && (e == nil || !x.m.used(c)[e.block]) {
+				x.m.cached[c][k] = &entryOf{block: mine}
+			}
 		}
 	}
+}
+
+func (x *machine) pass(t *rapid.T) {
+	id, ok := x.pick(t)
+	if !ok {
+		return
+	}
+	s := x.m.open[id]
+	done := rapid.IntRange(s.done, max(s.done, min(len(s.text), x.room(s)))).Draw(t, "done")
+	gave, err := x.c.Pass(id, done)
+	require.NoError(t, err)
+	s.done = done
+	any := false
+	for c, class := range x.m.classes {
+		for _, i := range slices.Sorted(maps.Keys(s.tables[c])) {
+			if i < sees(class, done) {
+				x.release(s, c, i)
+				any = true
+			}
+		}
+	}
+	require.Equal(t, any, gave)
+}
+
+// release takes a block out of a sequence's table.
+func (x *machine) release(s *modelSeq, c, i int) {
+	b := s.tables[c][i]
+	delete(s.tables[c], i)
+	if i >= s.published {
+		return
+	}
+	k := s.key(i + 1)
+	e := x.m.cached[c][k]
+	if e == nil || e.block != b || x.m.used(c)[b] {
+		return // a twin, or another sequence uses it
+	}
+	if heir, ok := x.heir(k, c, i); ok {
+		e.block = heir
+		return
+	}
+	e.idle = x.m.clock
+	x.m.clock++
+}
+
+// heir finds an open sequence's private block with the same text: it takes the place of one that fell idle.
+// Of several, the cache's choice is taken over, after a check that it is one of them.
+func (x *machine) heir(k string, c, i int) (int32, bool) {
+	var heirs []int32
+	for _, s := range x.m.open {
+		if b, ok := s.tables[c][i]; ok && s.published > i && s.key(i+1) == k {
+			heirs = append(heirs, b)
+		}
+	}
+	for n := range x.c.tree.nodes {
+		e := x.c.tree.at(c, int32(n))
+		if e.users > 0 && slices.Contains(heirs, e.block) {
+			return e.block, true
+		}
+	}
+	return 0, false
 }
 
 func (x *machine) close(t *rapid.T) {
@@ -206,35 +331,13 @@ func (x *machine) close(t *rapid.T) {
 	}
 	require.NoError(t, x.c.Close(id))
 	s := x.m.open[id]
+	for c := range x.m.classes {
+		numbers := slices.Sorted(maps.Keys(s.tables[c]))
+		for _, i := range slices.Backward(numbers) {
+			x.release(s, c, i)
+		}
+	}
 	delete(x.m.open, id)
-	for i := s.published - 1; i >= 0; i-- {
-		e := x.m.cached[key(s.text, i+1)]
-		if x.m.used()[e.block] {
-			continue // another sequence uses it
-		}
-		e.idle = x.m.clock
-		x.m.clock++
-		if heir, ok := x.heir(key(s.text, i+1), i); ok {
-			e.block = heir
-		}
-	}
-}
-
-// heir finds an open sequence's private block with the same text: it takes the place of one that fell idle.
-// Of several, the cache's choice is taken over, after a check that it is one of them.
-func (x *machine) heir(k string, i int) (Block, bool) {
-	var heirs []Block
-	for _, s := range x.m.open {
-		if s.published > i && key(s.text, i+1) == k {
-			heirs = append(heirs, s.table[i])
-		}
-	}
-	for _, d := range x.c.tree.nodes {
-		if slices.Contains(heirs, d.block) && d.refs > 0 {
-			return d.block, true
-		}
-	}
-	return 0, false
 }
 
 func (x *machine) reset(t *rapid.T) {
@@ -242,25 +345,48 @@ func (x *machine) reset(t *rapid.T) {
 		return
 	}
 	x.c.Reset()
-	x.m = newModel(x.m.blocks)
+	x.m = newModel(x.m.classes)
 }
 
 // check compares the books after each call.
 func (x *machine) check(t *rapid.T) {
-	used := x.m.used()
+	var want Stats
+	for c, class := range x.m.classes {
+		used, free, idle := x.m.used(c), x.m.free(c), x.m.lru(c)
+		want.Blocks += class.Blocks
+		want.Free += len(free)
+		want.Used += len(used)
+		want.Cached += len(idle)
+		require.Equal(t, class.Blocks, len(free)+len(used)+len(idle), "every block is in one state")
+		require.ElementsMatch(t, free, x.c.free[c])
+		var blocks, list []int32
+		for _, k := range idle {
+			blocks = append(blocks, x.m.cached[c][k].block)
+		}
+		for n := x.c.tree.idle[c].oldest; n != noNode; n = x.c.tree.at(c, n).newer {
+			list = append(list, x.c.tree.at(c, n).block)
+		}
+		require.Equal(t, blocks, list, "the order in which they are evicted")
+		x.checkTables(t, c)
+	}
 	got := x.c.Stats()
-	require.Equal(t, got.Blocks, got.Free+got.Cached+got.Used, "every block is in one state")
-	require.Equal(t, len(used), got.Used)
-	require.Equal(t, len(x.m.free()), got.Free)
-	require.Equal(t, len(x.m.lru()), got.Cached)
-	require.ElementsMatch(t, x.m.free(), x.c.free)
-	holders := map[Block]string{}
+	got.Hits, got.Misses, got.Evictions = 0, 0, 0
+	require.Equal(t, want, got)
+	x.checkTree(t)
+}
+
+// checkTables: no block has two writers, and what a sequence sees next is there.
+func (x *machine) checkTables(t *rapid.T, c int) {
+	holders := map[int32]string{}
 	for id, s := range x.m.open {
-		require.Equal(t, s.table, slices.Clone(x.c.Table(id)), "a table keeps its entries")
-		for i, b := range s.table {
+		got := x.c.Tables(id)[c]
+		require.Len(t, got.Blocks, len(s.tables[c]))
+		require.LessOrEqual(t, got.First, sees(x.m.classes[c], s.done), "what it sees is there")
+		for i, b := range got.Blocks {
+			require.Equal(t, s.tables[c][got.First+i], b, "a table keeps its entries")
 			text := fmt.Sprintf("private to %d", id)
-			if i < s.published {
-				text = key(s.text, i+1)
+			if got.First+i < s.published {
+				text = s.key(got.First + i + 1)
 			}
 			if other, ok := holders[b]; ok {
 				require.Equal(t, other, text, "block %d is shared by different texts", b)
@@ -268,39 +394,66 @@ func (x *machine) check(t *rapid.T) {
 			holders[b] = text
 		}
 	}
-	x.checkRefs(t)
 }
 
-// checkRefs counts the users of every node again.
-func (x *machine) checkRefs(t *rapid.T) {
-	refs, twins := map[int32]int32{}, map[int32]int{}
+// checkTree counts the users of every node again, and the nodes.
+func (x *machine) checkTree(t *rapid.T) {
+	paths, children, nodes := map[int32]int32{}, map[int32]int32{}, 0
 	for _, s := range x.c.seqs {
-		for i, n := range s.path {
-			if x.c.tree.nodes[n].block == s.table[i] {
-				refs[n]++
-			} else {
-				twins[n]++
+		for _, n := range s.path {
+			paths[n]++
+		}
+	}
+	for n := range x.live {
+		nodes++
+		children[x.c.tree.nodes[n].parent]++
+	}
+	for n := range x.live {
+		d, blocks := &x.c.tree.nodes[n], 0
+		require.Equal(t, paths[n], d.paths)
+		require.Equal(t, children[n], d.children)
+		for c := range x.m.classes {
+			e := x.c.tree.at(c, n)
+			if e.block != noBlock {
+				blocks++
+			}
+			require.True(t, e.block != noBlock || e.users == 0, "nobody uses nothing")
+			require.True(t, e.users > 0 || len(e.twins) == 0, "twins of an idle block")
+		}
+		require.Positive(t, blocks+int(d.paths+d.children), "a node that nothing needs")
+	}
+	spare := 0
+	for n := x.c.tree.spare; n != noNode; n = x.c.tree.nodes[n].chain {
+		spare++
+	}
+	require.Equal(t, len(x.c.tree.nodes), nodes+spare, "no node is lost")
+}
+
+// live goes over the nodes of the tree.
+func (x *machine) live(yield func(int32) bool) {
+	for _, first := range x.c.tree.buckets {
+		for n := first; n != noNode; n = x.c.tree.nodes[n].chain {
+			if !yield(n) {
+				return
 			}
 		}
 	}
-	for _, first := range x.c.tree.buckets {
-		for n := first; n != noNode; n = x.c.tree.nodes[n].chain {
-			require.Equal(t, refs[n], x.c.tree.nodes[n].refs)
-			require.Len(t, x.c.tree.nodes[n].twins, twins[n])
-		}
-	}
-}
-
-func newModel(blocks int) *model {
-	return &model{blocks: blocks, open: map[Seq]*modelSeq{}, cached: map[string]*entry{}}
 }
 
 func property(t *rapid.T) {
-	blocks := rapid.SampledFrom([]int{0, 1, 2, 5, 8, 12, 16}).Draw(t, "blocks")
-	x := &machine{c: New(blocks), m: newModel(blocks)}
-	calls := []func(*rapid.T){x.open, x.open, x.grow, x.grow, x.publish, x.publish, x.close, x.reset}
+	blocks := func(name string) int { return rapid.SampledFrom([]int{0, 1, 2, 5, 8, 12, 16}).Draw(t, name) }
+	var classes []Class
+	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "windows") {
+		window := rapid.SampledFrom([]int{2, 64, 65, 66, 130, 300}).Draw(t, "window")
+		classes = append(classes, Class{Blocks: blocks("blocks of a window"), Window: window})
+	}
+	if len(classes) == 0 || rapid.Bool().Draw(t, "full") {
+		classes = append(classes, Class{Blocks: blocks("blocks")})
+	}
+	x := &machine{c: New(classes...), m: newModel(classes)}
+	calls := []func(*rapid.T){x.open, x.open, x.grow, x.grow, x.publish, x.publish, x.pass, x.close, x.reset}
 	for range rapid.IntRange(100, 300).Draw(t, "calls") {
-		calls[rapid.SampledFrom([]int{0, 1, 2, 3, 4, 5, 6, 7}).Draw(t, "call")](t)
+		calls[rapid.IntRange(0, len(calls)-1).Draw(t, "call")](t)
 		x.check(t)
 	}
 }

@@ -1,61 +1,115 @@
 package kv
 
+import (
+	"slices"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
 // tokenBlock is the text of one block.
-type tokenBlock = [BlockSize]int32
+type tokenBlock = [backend.BlockSize]int32
 
-// noNode stands for "none": the parent of a text's first block, the end of a list, the result of a miss.
-const noNode = int32(-1)
+const (
+	// noNode stands for "none": the parent of a text's first block, the end of a list, the result of a miss.
+	noNode = int32(-1)
+	// noBlock is what an entry has that has none.
+	noBlock = int32(-1)
+)
 
-// node is one block of text after its parent's text, and the block that holds its keys and values.
-//
-// An open sequence with a node on its path has, for that node, either the node's block in its table (counted
-// in refs) or a twin. Twins exist only while refs > 0, so a node in use has all its ancestors in use.
+// node is one block of text after its parent's text. It is there as long as an open sequence, another node or a block
+// of some class needs it.
 type node struct {
-	tokens tokenBlock
-	parent int32
-	block  Block
-	refs   int32   // open sequences whose table holds block
-	twins  []Block // equal private blocks of open sequences, in order of arrival
-	chain  int32   // next node of the same hash bucket, or next spare node
-	older  int32   // neighbours in the idle list while refs == 0
-	newer  int32
+	tokens   tokenBlock
+	salt     uint64 // of the first block of a text; those after it are told apart by their parents
+	parent   int32
+	paths    int32 // open sequences that go through it
+	children int32
+	chain    int32 // next node of the same hash bucket, or next spare node
+}
+
+// entry is what one class has of a node: the block that holds its keys and values, or the snapshot after it.
+//
+// An open sequence that has the node's text in its table has there either the entry's block (counted in users) or a
+// twin. Twins exist only while users > 0.
+type entry struct {
+	block int32
+	users int32   // open sequences whose table holds block
+	twins []int32 // equal private blocks of open sequences, in order of arrival
+	older int32   // neighbours in the class's idle list while users == 0
+	newer int32
+}
+
+// idleList is the nodes whose block of a class nobody uses, in the order in which they fell idle. In a class that keeps
+// all blocks, a node on a path falls idle after its descendants on that path, hence every idle node stands behind its
+// children in the list, and the oldest is always a leaf.
+type idleList struct {
+	length         int
+	oldest, newest int32
 }
 
 // tree is the prefix tree: a radix tree whose edges are whole blocks, stored as a hash table keyed by parent
-// and text. Nodes come from a fixed array, one for each block there is, so that it allocates nothing later.
-//
-// The idle list holds the nodes with refs == 0 in the order in which they fell idle. A node on a path falls
-// idle after its descendants on that path, hence every idle node stands behind its children in the list, and
-// the oldest is always a leaf.
+// and text. Nodes are reused; a tree whose texts all have blocks of a class that keeps all allocates none later.
 type tree struct {
+	classes int
 	nodes   []node
+	entries []entry // [node][class]
 	buckets []int32 // first node by hash; length a power of two
 	spare   int32   // first unused node
-	idle    int     // length of the idle list
-	oldest  int32
-	newest  int32
+	idle    []idleList
 }
 
-func newTree(blocks int) tree {
-	size := 1
-	for size < blocks {
-		size *= 2
+func newTree(classes, nodes int) tree {
+	t := tree{classes: classes, spare: noNode, idle: make([]idleList, classes)}
+	for i := range t.idle {
+		t.idle[i] = idleList{oldest: noNode, newest: noNode}
 	}
-	t := tree{nodes: make([]node, blocks), buckets: make([]int32, size), spare: noNode, oldest: noNode, newest: noNode}
-	for i := range t.buckets {
-		t.buckets[i] = noNode
-	}
-	for i := blocks - 1; i >= 0; i-- {
-		t.nodes[i].chain = t.spare
-		t.spare = int32(i)
-	}
+	t.extend(max(nodes, 1))
 	return t
 }
 
-// bucket hashes parent and text. Equality is always checked, so that a collision costs time only.
-func (t *tree) bucket(parent int32, text *tokenBlock) *int32 {
+// extend makes room for more nodes.
+func (t *tree) extend(nodes int) {
+	had := len(t.nodes)
+	t.nodes = append(t.nodes, make([]node, nodes-had)...)
+	t.entries = append(t.entries, make([]entry, (nodes-had)*t.classes)...)
+	size := 1
+	for size < nodes {
+		size *= 2
+	}
+	t.buckets = slices.Repeat([]int32{noNode}, size)
+	for n := range had { // all are in use: it is why there must be more
+		head := t.bucket(t.nodes[n].salt, t.nodes[n].parent, &t.nodes[n].tokens)
+		t.nodes[n].chain, *head = *head, int32(n)
+	}
+	for n := nodes - 1; n >= had; n-- {
+		t.nodes[n].chain, t.spare = t.spare, int32(n)
+	}
+}
+
+// at is the entry of a class at a node.
+func (t *tree) at(class int, n int32) *entry { return &t.entries[int(n)*t.classes+class] }
+
+// has says whether a class has a block at a node.
+func (t *tree) has(class int, n int32) bool { return t.at(class, n).block != noBlock }
+
+// isIdle says that a class has a block there, which nobody uses.
+func (t *tree) isIdle(class int, n int32) bool { return t.has(class, n) && t.at(class, n).users == 0 }
+
+// depth is the number of blocks of the node's text.
+func (t *tree) depth(n int32) (blocks int) {
+	for ; n != noNode; n = t.nodes[n].parent {
+		blocks++
+	}
+	return blocks
+}
+
+// bucket hashes salt, parent and text. Equality is always checked, so that a collision costs time only.
+func (t *tree) bucket(salt uint64, parent int32, text *tokenBlock) *int32 {
 	const odd = 0x9e3779b97f4a7c15 // 2⁶⁴ over the golden ratio
 	h := (uint64(uint32(parent)) + 1) * odd
+	if parent == noNode {
+		h = (h ^ salt) * odd
+	}
 	for _, id := range text {
 		h = (h ^ h>>29 ^ uint64(uint32(id))) * odd
 	}
@@ -63,102 +117,130 @@ func (t *tree) bucket(parent int32, text *tokenBlock) *int32 {
 }
 
 // find returns the node of text after parent, or noNode.
-func (t *tree) find(parent int32, text *tokenBlock) int32 {
-	if len(t.nodes) == 0 {
-		return noNode
-	}
-	for n := *t.bucket(parent, text); n != noNode; n = t.nodes[n].chain {
-		if t.nodes[n].parent == parent && t.nodes[n].tokens == *text {
+func (t *tree) find(salt uint64, parent int32, text *tokenBlock) int32 {
+	for n := *t.bucket(salt, parent, text); n != noNode; n = t.nodes[n].chain {
+		d := &t.nodes[n]
+		if d.parent == parent && d.tokens == *text && (parent != noNode || d.salt == salt) {
 			return n
 		}
 	}
 	return noNode
 }
 
-// insert adds the node of text after parent, which find missed, with its one user. There is always a spare
-// node: each node backs a block, and b backs none yet.
-func (t *tree) insert(parent int32, text *tokenBlock, b Block) int32 {
-	n, head := t.spare, t.bucket(parent, text)
+// insert adds the node of text after parent, which find missed. It has no block yet.
+func (t *tree) insert(salt uint64, parent int32, text *tokenBlock) int32 {
+	if t.spare == noNode {
+		t.extend(2 * len(t.nodes))
+	}
+	n, head := t.spare, t.bucket(salt, parent, text)
 	t.spare = t.nodes[n].chain
-	t.nodes[n] = node{tokens: *text, parent: parent, block: b, refs: 1, twins: t.nodes[n].twins[:0], chain: *head}
+	t.nodes[n] = node{tokens: *text, salt: salt, parent: parent, chain: *head}
 	*head = n
+	for i := range t.classes {
+		e := t.at(i, n)
+		*e = entry{block: noBlock, twins: e.twins[:0]}
+	}
+	if parent != noNode {
+		t.nodes[parent].children++
+	}
 	return n
 }
 
-// pin adds a user to n's block.
-func (t *tree) pin(n int32) {
-	if t.nodes[n].refs == 0 {
-		t.unlink(n)
+// prune removes a node that nothing needs any more, and then maybe its parent.
+func (t *tree) prune(n int32) {
+	for n != noNode {
+		d := &t.nodes[n]
+		if d.paths > 0 || d.children > 0 {
+			return
+		}
+		for i := range t.classes {
+			if t.has(i, n) {
+				return
+			}
+		}
+		at := t.bucket(d.salt, d.parent, &d.tokens)
+		for *at != n {
+			at = &t.nodes[*at].chain
+		}
+		*at = d.chain
+		d.chain, t.spare = t.spare, n
+		if n = d.parent; n != noNode {
+			t.nodes[n].children--
+		}
 	}
-	t.nodes[n].refs++
 }
 
-// replace lets b, a user's equal block, back the idle node n, and returns the block that backed it.
-func (t *tree) replace(n int32, b Block) (old Block) {
-	t.pin(n)
-	old, t.nodes[n].block = t.nodes[n].block, b
+// pin adds a user to the block of a class at n, and returns it.
+func (t *tree) pin(class int, n int32) int32 {
+	e := t.at(class, n)
+	if e.users == 0 {
+		t.unlink(class, n)
+	}
+	e.users++
+	return e.block
+}
+
+// replace lets b, a user's equal block, back the idle entry of n, and returns the block that backed it.
+func (t *tree) replace(class int, n, b int32) (old int32) {
+	old = t.pin(class, n)
+	t.at(class, n).block = b
 	return old
 }
 
-// release ends one sequence's use of n, for which it had block b in its table. Exactly one block may become
-// free by that: the one returned, unless kept.
-func (t *tree) release(n int32, b Block) (freed Block, kept bool) {
-	d := &t.nodes[n]
-	if d.block != b {
-		for i, twin := range d.twins {
-			if twin == b {
-				d.twins = append(d.twins[:i], d.twins[i+1:]...)
-				return b, false
-			}
+// drop takes the idle block of a class from n.
+func (t *tree) drop(class int, n int32) int32 {
+	t.unlink(class, n)
+	e := t.at(class, n)
+	b := e.block
+	e.block = noBlock
+	return b
+}
+
+// release ends one sequence's use of n, for which it had block b in its table, and says whether b stays where it is,
+// cached or used by others. Else it is free.
+func (t *tree) release(class int, n, b int32) (kept bool) {
+	e := t.at(class, n)
+	if e.block != b {
+		i := slices.Index(e.twins, b)
+		if i < 0 {
+			panic("kv: a sequence's block is neither its node's nor a twin")
 		}
-		panic("kv: a sequence's block is neither its node's nor a twin")
+		e.twins = slices.Delete(e.twins, i, i+1)
+		return false
 	}
-	d.refs--
+	e.users--
 	switch {
-	case d.refs > 0:
-		return b, true
-	case len(d.twins) > 0: // its owner becomes the node's user
-		d.block, d.refs = d.twins[0], 1
-		d.twins = append(d.twins[:0], d.twins[1:]...)
-		return b, false
+	case e.users > 0:
+		return true
+	case len(e.twins) > 0: // its owner becomes the entry's user
+		e.block, e.users = e.twins[0], 1
+		e.twins = slices.Delete(e.twins, 0, 1)
+		return false
 	}
-	d.older, d.newer = t.newest, noNode
-	if t.newest != noNode {
-		t.nodes[t.newest].newer = n
+	l := &t.idle[class]
+	e.older, e.newer = l.newest, noNode
+	if l.newest != noNode {
+		t.at(class, l.newest).newer = n
 	} else {
-		t.oldest = n
+		l.oldest = n
 	}
-	t.newest = n
-	t.idle++
-	return b, true
+	l.newest = n
+	l.length++
+	return true
 }
 
-// evict removes the node that has been idle longest, and returns its block. The idle list is not empty.
-func (t *tree) evict() Block {
-	n := t.oldest
-	t.unlink(n)
-	d := &t.nodes[n]
-	at := t.bucket(d.parent, &d.tokens)
-	for *at != n {
-		at = &t.nodes[*at].chain
-	}
-	*at = d.chain
-	d.chain, t.spare = t.spare, n
-	return d.block
-}
-
-// unlink takes n out of the idle list.
-func (t *tree) unlink(n int32) {
-	d := &t.nodes[n]
-	if d.older != noNode {
-		t.nodes[d.older].newer = d.newer
+// unlink takes n out of a class's idle list.
+func (t *tree) unlink(class int, n int32) {
+	l, e := &t.idle[class], t.at(class, n)
+	if e.older != noNode {
+		t.at(class, e.older).newer = e.newer
 	} else {
-		t.oldest = d.newer
+		l.oldest = e.newer
 	}
-	if d.newer != noNode {
-		t.nodes[d.newer].older = d.older
+	if e.newer != noNode {
+		t.at(class, e.newer).older = e.older
 	} else {
-		t.newest = d.older
+		l.newest = e.older
 	}
-	t.idle--
+	l.length--
 }

@@ -101,9 +101,14 @@ type Peer struct {
 // Work is what steps of one kind did: for how long, and what it must have taken.
 type Work struct {
 	Steps float64
-	Time  [ir.SegHead + 1]time.Duration // by kind of segment
-	Cost  [ir.SegHead + 1]Traffic
+	Time  [ir.SegmentKinds]time.Duration // by kind of segment
+	Cost  [ir.SegmentKinds]Traffic
 }
 
 // kinds are the names of segments, in the order of their numbers.
-func kinds() []string { return []string{"embed", "mix", "ffn", "head"} }
+func kinds() (names []string) {
+	for kind := ir.SegEmbed; int(kind) < ir.SegmentKinds; kind++ {
+		names = append(names, kind.String())
+	}
+	return names
+}

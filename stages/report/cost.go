@@ -19,7 +19,7 @@ type Traffic struct{ Bytes, Ops float64 }
 
 // Cost counts the traffic of a load by kind of segment: weights once a step, the cache once a sequence. Which experts
 // rows choose is not known; they are taken to choose evenly. positionBytes is the cache of a position, in all layers.
-func Cost(p *ir.Bound, positionBytes float64, l Load) (cost [ir.SegHead + 1]Traffic) {
+func Cost(p *ir.Bound, positionBytes float64, l Load) (cost [ir.SegmentKinds]Traffic) {
 	var cached float64 // values of a position
 	for _, k := range p.KV {
 		cached += float64(k.KVHeads * (k.KDim + k.VDim))
@@ -28,7 +28,7 @@ func Cost(p *ir.Bound, positionBytes float64, l Load) (cost [ir.SegHead + 1]Traf
 	for i := range p.Segments {
 		s := &p.Segments[i]
 		c.rows, c.steps = l.Rows, l.Steps
-		if s.Kind == ir.SegHead {
+		if s.Kind.Ends() {
 			c.rows, c.steps = l.Wanted, min(l.Steps, l.Wanted)
 		}
 		for j := range s.Nodes {

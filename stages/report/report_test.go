@@ -178,15 +178,30 @@ func TestCost(t *testing.T) {
 	require.InDelta(t, 64*bytes, c[ir.SegEmbed].Bytes, 1e-6)
 	require.InDelta(t, (128+64+64+128)*64*bytes+50*256, c[ir.SegMix].Bytes, 1e-6)
 	require.InDelta(t, 2*(128+64+64+128)*64+2*50*4*64, c[ir.SegMix].Ops, 1e-6)
-	require.InDelta(t, 8*64*bytes+2*3*32*64*bytes, c[ir.SegFFN].Bytes, 1e-6, "two of eight experts")
-	require.InDelta(t, 2*8*64+2*2*3*32*64, c[ir.SegFFN].Ops, 1e-6)
+	require.InDelta(t, 8*64*bytes, c[ir.SegRoute].Bytes, 1e-6)
+	require.InDelta(t, 2*8*64, c[ir.SegRoute].Ops, 1e-6)
+	require.InDelta(t, 2*3*32*64*bytes, c[ir.SegExperts].Bytes, 1e-6, "two of eight experts")
+	require.InDelta(t, 2*2*3*32*64, c[ir.SegExperts].Ops, 1e-6)
+	require.Zero(t, c[ir.SegFFN])
 	require.InDelta(t, 1000*64*bytes, c[ir.SegHead].Bytes, 1e-6)
 
 	// Many rows touch all experts, and the head is read for wanted rows only.
 	c = report.Cost(bound, 256, report.Load{Steps: 2, Rows: 1000, Sequences: 2, Positions: 1000, Seen: 1000})
-	require.InDelta(t, 2*(8*64*bytes+8*3*32*64*bytes), c[ir.SegFFN].Bytes, 1e-3)
+	require.InDelta(t, 2*8*64*bytes, c[ir.SegRoute].Bytes, 1e-3)
+	require.InDelta(t, 2*8*3*32*64*bytes, c[ir.SegExperts].Bytes, 1e-3)
 	require.Zero(t, c[ir.SegHead].Bytes)
 	require.Zero(t, c[ir.SegHead].Ops)
+}
+
+// TestCostOfPool: an encoder's last segment is computed for wanted rows only.
+func TestCostOfPool(t *testing.T) {
+	b := ir.NewBuilder("test", nil)
+	b.Vectors(b.Linear(b.Pool(b.Embed("token_embd", 1000, 64)), "dense_2", 32))
+	p, err := b.Program(4096)
+	require.NoError(t, err)
+	c := report.Cost(&ir.Bound{Program: p, Types: make([]quant.Type, 2)}, 0, report.Load{Steps: 1, Rows: 100, Wanted: 3})
+	require.InDelta(t, 2*3*64*32, c[ir.SegPool].Ops, 1e-6)
+	require.InDelta(t, 4*64*32, c[ir.SegPool].Bytes, 1e-6)
 }
 
 func TestCommand(t *testing.T) {

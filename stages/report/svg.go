@@ -20,9 +20,25 @@ const (
 )
 
 // colours tell series and segments apart, also for people who see red and green alike.
-var colours = [...]string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"}
+var colours = [...]string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"}
 
 func colour(i int) string { return colours[max(i, 0)%len(colours)] }
+
+// kindColour is the same for a kind of segment in all pictures.
+func kindColour(name string) string {
+	return colour(slices.Index([]string{"embed", "mix", "ffn", "head", "route", "experts", "pool"}, name))
+}
+
+// kinds are the names of the segments that the results have, in the order of their numbers.
+func (b *Bench) kinds() []string {
+	return slices.DeleteFunc(kinds(), func(name string) bool {
+		return !slices.ContainsFunc(b.Points, func(p Point) bool {
+			return slices.ContainsFunc(p.halves(), func(h half) bool {
+				return slices.ContainsFunc(h.Segments, func(s Segment) bool { return s.Name == name })
+			})
+		})
+	})
+}
 
 // SVG draws the results.
 func (b *Bench) SVG(w io.Writer) error {
@@ -38,9 +54,9 @@ func (b *Bench) SVG(w io.Writer) error {
 		x := marginLeft + i*(panelWidth+gap)
 		s.panel(x, marginTop, name+", tokens/s by "+b.axis(), b.labels(), b.series(i))
 	}
-	s.legend(marginLeft, marginTop+panelHeight+45, names(b.series(0)))
+	s.legend(marginLeft, marginTop+panelHeight+45, names(b.series(0)), colour)
 	s.text(marginLeft, bars-20, "start", `font-weight="bold"`, "where the time of a step goes")
-	s.legend(marginLeft+260, bars-20, kinds())
+	s.legend(marginLeft+260, bars-20, b.kinds(), func(i int) string { return kindColour(b.kinds()[i]) })
 	y := bars
 	for i := range b.Points {
 		for _, h := range b.Points[i].halves() {
@@ -166,7 +182,7 @@ func nice(x float64) float64 {
 }
 
 // legend names colours in a row.
-func (p *picture) legend(x, y int, names []string) {
+func (p *picture) legend(x, y int, names []string, colour func(i int) string) {
 	for i, name := range names {
 		p.f(`<rect x="%d" y="%d" width="12" height="12" fill="%s"/>`, x, y-10, colour(i))
 		p.text(x+18, y, "start", "", name)
@@ -183,7 +199,7 @@ func (p *picture) bar(y int, label string, segments []Segment) {
 	for i := range segments {
 		s := &segments[i]
 		w := s.Share * width
-		fill := colour(slices.Index(kinds(), s.Name))
+		fill := kindColour(s.Name)
 		p.f(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`, at, y, w, barHeight, fill)
 		what, of := "reading", s.OfBandwidth
 		if s.OfMultiply > of {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// langCase is a small template with what Jinja2 3.1.2 makes of it. testdata/lang.json is the set of the shared
+// langCase is a small template with what Jinja2 3.1.2 makes of it. testdata/lang.json is the set of the
 // reference data; see the README there.
 type langCase struct {
 	Name      string          `json:"name"`

@@ -1,0 +1,143 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Place is where actors of one kind stand in the tree.
+type Place struct {
+	Kind    string
+	Address *actor.PID // nil where there are several of the kind: their edges are addressed by At
+	Line    *Line      // on which they take turns; nil: a goroutine of their own
+}
+
+// Bound says how many messages may be under way on an edge, and what keeps to it.
+type Bound struct {
+	Credits int    `json:"credits"`
+	By      string `json:"by"` // who counts
+}
+
+// Most is a bound that the sender's work implies: it has no more to say at a time.
+func Most(n int) Bound { return Bound{n, "protocol"} }
+
+// Each bounds an edge by another one, whose credits it uses: an answer to each message, or a message for each of its
+// credits that the sender holds.
+func Each[M any](of Edge[M]) Bound { return Bound{of.edge.Credits, "each " + of.edge.Carries} }
+
+// Again allows for senders that lose their state and say everything once more while the receiver has not heard yet.
+func (b Bound) Again() Bound { return Bound{2 * b.Credits, b.By + ", twice"} }
+
+// Declared is what is known of an edge before any message: a row of the printed table.
+type Declared struct {
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Carries string `json:"carries"`
+	Bound
+	Full string `json:"full"` // what the sender does without credit
+}
+
+// Graph is the edges of a tree of actors. It is complete before the first actor starts.
+type Graph struct {
+	system *System
+	edges  []*Declared
+}
+
+// NewGraph returns a graph without edges. Without a system nothing can be sent, but everything is declared.
+func NewGraph(s *System) *Graph { return &Graph{system: s} }
+
+// Edges lists what was declared, in this order.
+func (g *Graph) Edges() []Declared {
+	all := make([]Declared, len(g.edges))
+	for i, d := range g.edges {
+		all[i] = *d
+	}
+	return all
+}
+
+// Capacity is how many messages the mailbox of an actor at p must hold: the credits of all edges to it, and one more
+// for a Crash. A full mailbox is therefore a defect.
+func (g *Graph) Capacity(p Place) int {
+	n := 1
+	for _, d := range g.edges {
+		if d.To == p.Kind {
+			n += d.Credits
+		}
+	}
+	return n
+}
+
+// Edge is the right to send messages of one type from one place to another. To have it is the only way to send. It is
+// copied freely; sending costs what the mailbox costs.
+type Edge[M any] struct {
+	edge   *Declared
+	system *System
+	to     *actor.PID
+}
+
+// Connect declares an edge whose bound is kept by what its sender does; full says how.
+func Connect[M any](g *Graph, from, to Place, bound Bound, full string) Edge[M] {
+	d := &Declared{From: from.Kind, To: to.Kind, Carries: nameOf[M](), Bound: bound, Full: full}
+	g.edges = append(g.edges, d)
+	return Edge[M]{edge: d, system: g.system, to: to.Address}
+}
+
+// nameOf is the name of a message type without its package.
+func nameOf[M any]() string {
+	name := fmt.Sprintf("%T", *new(M))
+	name, _, _ = strings.Cut(name, "[")
+	return name[strings.LastIndexByte(name, '.')+1:]
+}
+
+// Send sends a message. The caller has credit for it.
+func (e Edge[M]) Send(m *M) { e.system.proto.Root.Send(e.to, m) }
+
+// At returns the edge to one of several actors of the same kind.
+func (e Edge[M]) At(to *actor.PID) Edge[M] {
+	e.to = to
+	return e
+}
+
+// Counted is an edge that counts its credits: who sends takes one, and gives it back when the answer or the end of the
+// work says that there is room. Copies share the count.
+type Counted[M any] struct {
+	Edge[M]
+	held  *atomic.Int64
+	limit int
+}
+
+// Count declares an edge that counts.
+func Count[M any](g *Graph, from, to Place, credits int, full string) Counted[M] {
+	return Counted[M]{Connect[M](g, from, to, Bound{credits, "counted"}, full), new(atomic.Int64), credits}
+}
+
+// Twice makes room at the receiver for all credits once more, for who sends again what it has lost; see Again.
+func (c Counted[M]) Twice() Counted[M] {
+	c.edge.Bound = c.edge.Again()
+	return c
+}
+
+// Take takes a credit, if there is one.
+func (c Counted[M]) Take() bool {
+	for {
+		n := c.held.Load()
+		if n >= int64(c.limit) {
+			return false
+		}
+		if c.held.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Give gives a credit back and returns how many are still held.
+func (c Counted[M]) Give() int { return int(c.held.Add(-1)) }
+
+// Held returns how many credits are taken.
+func (c Counted[M]) Held() int { return int(c.held.Load()) }
+
+// Reset gives all credits back: a new generation has nothing under way.
+func (c Counted[M]) Reset() { c.held.Store(0) }

@@ -1,0 +1,140 @@
+package run
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// start starts an actor named stuck.
+func start(t *testing.T, s *System, capacity int, a actor.Actor) *actor.PID {
+	require.NoError(t, s.Start(Spec{Name: "stuck", Capacity: capacity, Produce: func(int) actor.Actor { return a }}))
+	return s.Address("stuck")
+}
+
+// stuck is an actor that handles nothing until it is let go.
+type stuck struct {
+	entered, free chan struct{}
+	handled       []string
+}
+
+type note struct {
+	text   string
+	answer *int
+}
+
+func (n *note) Refused() { *n.answer++ }
+
+type pressing struct{ note }
+
+func (*pressing) Urgent() {}
+
+func (s *stuck) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *note:
+		if m.text == "block" {
+			close(s.entered)
+			<-s.free
+		}
+		s.handled = append(s.handled, m.text)
+	case *pressing:
+		s.handled = append(s.handled, m.text)
+	}
+}
+
+// Every mailbox takes exactly what it was made for, answers what it refuses, lets urgent messages overtake, and is
+// stopped even when it is full; what it had not handled then is answered too.
+func TestMailboxFlood(t *testing.T) {
+	for _, room := range []int{1, 2, 13, 600} {
+		t.Run(fmt.Sprint(room), func(t *testing.T) {
+			tr := NewSystem(zerolog.Nop())
+			refused := 0
+			s := &stuck{entered: make(chan struct{}), free: make(chan struct{})}
+			pid := start(t, tr, room, s)
+			tr.proto.Root.Send(pid, &note{"block", &refused})
+			<-s.entered
+			for range room + 7 {
+				tr.proto.Root.Send(pid, &note{"note", &refused})
+			}
+			require.Equal(t, 7, refused)
+			tr.proto.Root.Send(pid, &pressing{note{"urgent", &refused}})
+			require.EqualValues(t, 7, tr.load("stuck").refused.Load())
+			stopped := tr.proto.Root.StopFuture(pid)
+			close(s.free)
+			require.NoError(t, stopped.Wait())
+			require.Equal(t, []string{"block"}, s.handled)
+			require.Equal(t, 7+room+1, refused, "stopping answers what was waiting")
+		})
+	}
+}
+
+func TestUrgentOvertakes(t *testing.T) {
+	tr := NewSystem(zerolog.Nop())
+	refused := 0
+	s := &stuck{entered: make(chan struct{}), free: make(chan struct{})}
+	pid := start(t, tr, 3, s)
+	tr.proto.Root.Send(pid, &note{"block", &refused})
+	<-s.entered
+	tr.proto.Root.Send(pid, &note{"first", &refused})
+	tr.proto.Root.Send(pid, &note{"second", &refused})
+	tr.proto.Root.Send(pid, &pressing{note{"urgent", &refused}})
+	close(s.free)
+	require.NoError(t, tr.proto.Root.PoisonFuture(pid).Wait())
+	require.Equal(t, []string{"block", "urgent", "first", "second"}, s.handled)
+}
+
+// fragile fails whenever it is told to.
+type fragile struct{ t *System }
+
+func (f *fragile) Receive(c actor.Context) { f.t.Lifecycle(c) }
+
+// Supervision restarts at once, then after growing pauses, and gives up an actor that keeps failing. In virtual time.
+func TestSupervision(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	synctest.Test(t, func(t *testing.T) {
+		tr := NewSystem(zerolog.Nop())
+		var gaveUp string
+		strategy := tr.Supervisor(func(child *actor.PID, _ any) { gaveUp = child.Id })
+		incarnations := 0
+		parent := actor.ReceiveFunc(func(c actor.Context) {
+			if _, ok := c.Message().(*actor.Started); ok {
+				require.NoError(t, tr.Spawn(c, Spec{Name: "child", Capacity: 1, Produce: func(n int) actor.Actor {
+					incarnations = n + 1
+					return &fragile{tr}
+				}}))
+			}
+		})
+		require.NoError(t, tr.Start(Spec{Name: "parent", Capacity: 1, Children: strategy,
+			Produce: func(int) actor.Actor { return parent }}))
+		synctest.Wait()
+		child := tr.Address("parent/child")
+
+		began := now()
+		for range MaxRestarts {
+			tr.Crash(child)
+			time.Sleep(2 * maxBackoff)
+			synctest.Wait()
+		}
+		require.Equal(t, MaxRestarts+1, incarnations)
+		require.Empty(t, gaveUp)
+		require.Less(t, now().Sub(began), restartWindow)
+
+		time.Sleep(restartWindow) // a quiet time is forgiven
+		for range MaxRestarts {
+			tr.Crash(child)
+			time.Sleep(2 * maxBackoff)
+			synctest.Wait()
+		}
+		require.Empty(t, gaveUp)
+		tr.Crash(child)
+		synctest.Wait()
+		require.Equal(t, "parent/child", gaveUp)
+		require.EqualValues(t, 2*MaxRestarts, tr.load("parent/child").restarts.Load())
+	})
+}

@@ -1,0 +1,172 @@
+package actors
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/arch"
+	"github.com/sluice-ai/sluice/stages/synth"
+)
+
+// windowed are fixtures with layers that see 24 positions, beside others that see all.
+var windowed = []string{"gemma3", "gptoss"}
+
+// longPrompts are n prompts of several blocks, all well beyond the windows. The first and the last begin alike.
+func longPrompts(n int) [][]int32 {
+	r := rand.New(rand.NewPCG(5, 6))
+	out := make([][]int32, n)
+	for i := range out {
+		out[i] = make([]int32, 150+r.IntN(150))
+		for j := range out[i] {
+			out[i][j] = int32(1 + r.IntN(200))
+		}
+	}
+	copy(out[n-1], out[0][:140])
+	return out
+}
+
+// tight has blocks for all positions of six sequences where these are kept; of a window fewer than six use at once.
+func tight(c *Config) { c.Context, c.Blocks, c.Sequences, c.Rows = 1024, 40, 6, 32 }
+
+// wide computes a prompt in one piece, before anything is given back.
+func wide(c *Config) { c.Context, c.Sequences, c.Rows = 1024, 1, 512 }
+
+// Law ChunkFree: far beyond their windows, with blocks given back behind them, models give the bits that they give in
+// one piece, when nothing was given back. What they decode is the likeliest token of the whole.
+func TestChunkFreeBeyondWindows(t *testing.T) {
+	for _, name := range windowed {
+		t.Run(name, func(t *testing.T) {
+			whole := startFixture(t, name, wide)
+			prompt := longPrompts(1)[0]
+			answer := collect(t, begin(t, startFixture(t, name, tight), plain(prompt, 200)))
+			tokens := slices.Concat(prompt, answer.tokens)
+			want := score(t, whole, tokens)
+			vocab := len(want) / len(tokens)
+			for i, token := range answer.tokens {
+				row := want[(len(prompt)+i-1)*vocab:][:vocab]
+				require.EqualValues(t, slices.Index(row, slices.Max(row)), token, "token %d", i)
+			}
+			for _, rows := range []int{7, 64} {
+				few := startFixture(t, name, func(c *Config) { tight(c); c.Rows, c.Sequences, c.Blocks = rows, 1, 16 })
+				require.Less(t, slices.Min(few.layout.Blocks), backend.BlocksFor(len(tokens)))
+				requireSameBits(t, want, score(t, few, tokens), fmt.Sprintf("%d rows a step", rows))
+			}
+		})
+	}
+}
+
+// Law RowAlone: six sequences that share too few blocks of a window for all of them give the answers of each alone.
+func TestRowAloneBeyondWindows(t *testing.T) {
+	for _, name := range windowed {
+		t.Run(name, func(t *testing.T) {
+			want := alone(t, startFixture(t, name, wide), longPrompts(6), 60)
+			e := startFixture(t, name, tight)
+			require.Len(t, e.layout.Blocks, 2)
+			require.Equal(t, 14, slices.Min(e.layout.Blocks))
+			require.Equal(t, 40, slices.Max(e.layout.Blocks))
+			together(t, e, longPrompts(6), want)
+			require.Positive(t, e.Snapshot().KV.Evictions)
+			require.Eventually(t, func() bool { return e.Snapshot().KV.Used == 0 }, 5*time.Second, time.Millisecond)
+		})
+	}
+}
+
+// Law Recompute: with too few blocks for all, of any class, sequences are evicted and computed again.
+func TestRecomputeWindows(t *testing.T) {
+	for _, name := range windowed {
+		t.Run(name, func(t *testing.T) {
+			all := longPrompts(6)
+			want := alone(t, startFixture(t, name, wide), all, 60)
+			e := startFixture(t, name, func(c *Config) { c.Context, c.Blocks, c.Sequences, c.Rows = 512, 9, 6, 32 })
+			together(t, e, all, want)
+			require.Positive(t, e.Snapshot().KV.Evictions)
+		})
+	}
+}
+
+// together asks for all answers at once.
+func together(t *testing.T, e *Engine, all [][]int32, want []string) {
+	streams := make([]*Stream, len(all))
+	n := lines(want[0])
+	for i, p := range all {
+		streams[i] = begin(t, e, ask(p, n))
+	}
+	var wg sync.WaitGroup
+	for i, s := range streams {
+		wg.Go(func() {
+			if got, err := trySpelled(s); err != nil || got != want[i] {
+				t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// lines counts the tokens of a trace.
+func lines(trace string) (n int) {
+	for _, c := range trace {
+		if c == '\n' {
+			n++
+		}
+	}
+	return n
+}
+
+// A prompt that was answered is found again as far as its window's blocks are still there, and says so.
+func TestPrefixIsSharedBehindWindows(t *testing.T) {
+	for _, name := range windowed {
+		t.Run(name, func(t *testing.T) {
+			e := startFixture(t, name, tight)
+			tokens := longPrompts(1)[0][:150]
+			first := collect(t, begin(t, e, ask(tokens, 4)))
+			second := collect(t, begin(t, e, ask(tokens, 4)))
+			require.Equal(t, 0, first.usage.Cached)
+			require.Equal(t, 128, second.usage.Cached)
+			require.Equal(t, first.tokens, second.tokens)
+		})
+	}
+}
+
+// The KV cache of real shapes at a context of 32768, in f16: one sequence at once, and as many as by default.
+func TestWindowedMemory(t *testing.T) {
+	const mib = 1 << 20
+	for _, test := range []struct {
+		shape              string
+		seqs               int
+		all, mib, sequence int // MiB with all blocks kept; now; blocks of the windowed class
+	}{
+		{"gemma-3-1b", 1, 832, 165, 27},
+		{"gemma-3-4b", 1, 4352, 893, 35},
+		{"gemma-3-12b", 1, 12288, 2748, 35},
+		{"gpt-oss-20b", 1, 1536, 799, 21},
+		{"gpt-oss-120b", 1, 2304, 1199, 21},
+		{"qwen3-8b", 1, 4608, 4608, 512},
+	} {
+		t.Run(test.shape, func(t *testing.T) {
+			c, err := synth.Find(test.shape)
+			require.NoError(t, err)
+			program, err := arch.Record(c.Meta(test.shape), func(string) bool { return true }, arch.Options{})
+			require.NoError(t, err)
+			k := &core{bound: &ir.Bound{Program: program}}
+			k.layout.KV, k.limits.Rows = backend.KVF16, defaultRows
+			require.NoError(t, k.planKV(&Config{Context: 32768}, test.seqs, 1<<50))
+			var bytes, all int64
+			for _, l := range program.KV {
+				bytes += int64(k.layout.Blocks[l.Class]) * int64(k.layout.KV.BlockBytes(l))
+				all += 512 * int64(k.layout.KV.BlockBytes(l))
+			}
+			t.Logf("%d MiB, %d MiB with all blocks kept; blocks %v", bytes/mib, all/mib, k.layout.Blocks)
+			require.EqualValues(t, test.all, all/mib)
+			require.EqualValues(t, test.mib, bytes/mib)
+			require.Equal(t, test.sequence, slices.Min(k.layout.Blocks))
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package backendtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// windows: blocks that were given back behind a window, and that another sequence writes at once, change no bit. Each
+// class has its own number of blocks, and its own memory for them.
+func windows(t *testing.T, d backend.Device) {
+	const n, chunk = 5*backend.BlockSize + 9, 70
+	for _, window := range []int{1, 20, 64, 65, 130} {
+		for _, kv := range []backend.KVType{backend.KVF32, backend.KVF16, backend.KVQ8} {
+			t.Run(fmt.Sprintf("%d %s", window, kv), func(t *testing.T) {
+				p, err := gemmaLike(small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 2, kvHeads: 1, head: 16, window: window})
+				require.NoError(t, err)
+				m, err := randomModel(p, 9, all(quant.F32))
+				require.NoError(t, err)
+				require.Len(t, p.Classes, 2)
+				require.Equal(t, window, p.Classes[0].Window, "the first layer's")
+				c := backend.Config{KV: kv, Blocks: Blocks(p, 8), MaxRows: chunk + 9, MaxWanted: chunk + 9}
+				tokens := prompt(10, n, m.Vocab)
+				whole := load(t, d, m, c)
+				want := whole.sequence(t, tokens, table(n, 0), chunk)
+
+				c.Blocks = []int{backend.BlocksFor(window-1+chunk+2*(backend.BlockSize-1)) + 1, 8}
+				few := load(t, d, m, c)
+				require.Less(t, few.Memory().KV, whole.Memory().KV)
+				sameBits(t, "blocks given back", m.Vocab, few.givingBack(t, tokens, chunk), want)
+			})
+		}
+	}
+}
+
+// givingBack runs tokens in chunks, with no more blocks of the first class than its window sees. In each step another
+// sequence writes the blocks that are not the first one's.
+func (l *loaded) givingBack(t *testing.T, tokens []int32, chunk int) []float32 {
+	window := l.m.Classes[0]
+	free := table(l.config.Blocks[0]*backend.BlockSize, 0)
+	rng := rand.New(rand.NewPCG(3, 4))
+	var seen backend.Table
+	var logits []float32
+	for pos := 0; pos < len(tokens); pos += chunk {
+		rows := tokens[pos:min(pos+chunk, len(tokens))]
+		for window.First(pos)/backend.BlockSize > seen.First && len(seen.Blocks) > 0 {
+			free, seen.First, seen.Blocks = append(free, seen.Blocks[0]), seen.First+1, seen.Blocks[1:]
+		}
+		rng.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
+		for seen.Room() < pos+len(rows) {
+			seen.Blocks, free = append(seen.Blocks, free[0]), free[1:]
+		}
+		s := l.Steps()[0]
+		s.Tokens = append(slices.Clone(rows), prompt(uint64(pos), 9, l.m.Vocab)...)
+		s.Spans = []backend.Span{
+			{Rows: len(rows), Pos: pos, Tables: []backend.Table{seen, {Blocks: table(len(tokens), 1)}}},
+			{Row: len(rows), Rows: 9, Tables: []backend.Table{{Blocks: free[:1]}, {Blocks: []int32{0}}}},
+		}
+		s.Wanted = s.Wanted[:0]
+		for i := range rows {
+			s.Wanted = append(s.Wanted, int32(i))
+		}
+		for i := range l.m.Segments {
+			require.NoError(t, l.Enqueue(i, s))
+		}
+		require.NoError(t, finish(l.Model, s))
+		logits = append(logits, s.Logits[:len(rows)*l.m.Vocab]...)
+	}
+	return logits
+}

@@ -1,0 +1,64 @@
+package ir
+
+import "slices"
+
+// Only is the program reduced to some segments: numbers of segments, weights, values and caches stay, the nodes of the
+// other segments are left out. nil is all segments.
+func (b *Bound) Only(segments []int) *Bound {
+	if segments == nil {
+		return b
+	}
+	p := *b.Program
+	p.Segments = slices.Clone(p.Segments)
+	for i := range p.Segments {
+		if !slices.Contains(segments, i) {
+			p.Segments[i].Nodes = nil
+		}
+	}
+	part := *b
+	part.Program = &p
+	return &part
+}
+
+// Used says which weights and which caches the nodes of the program name. A program that Only reduced has others.
+func (p *Program) Used() (weights, caches []bool) {
+	weights, caches = make([]bool, len(p.Weights)), make([]bool, len(p.KV))
+	for s := range p.Segments {
+		for i := range p.Segments[s].Nodes {
+			n := &p.Segments[s].Nodes[i]
+			for _, r := range n.Weights() {
+				weights[r] = true
+			}
+			if n.Op == Attend {
+				caches[n.Attend.KV] = true
+			}
+		}
+	}
+	return weights, caches
+}
+
+// Taken lists the values that the nodes read and none of them writes: what segments that Only left out hand on.
+func (p *Program) Taken() []Value {
+	written := make([]bool, len(p.Widths))
+	var taken []Value
+	for s := range p.Segments {
+		for i := range p.Segments[s].Nodes {
+			n := &p.Segments[s].Nodes[i]
+			for _, v := range n.In {
+				if !written[v] {
+					written[v] = true
+					taken = append(taken, v)
+				}
+			}
+			written[n.Out] = true
+		}
+	}
+	return taken
+}
+
+// Handed lists what segment s carries on of its own: the other values that it carries were there before it.
+func (p *Program) Handed(s int) []Value {
+	return slices.DeleteFunc(slices.Clone(p.Segments[s].Carries), func(v Value) bool {
+		return !slices.ContainsFunc(p.Segments[s].Nodes, func(n Node) bool { return n.Out == v })
+	})
+}

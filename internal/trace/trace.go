@@ -1,0 +1,150 @@
+// Package trace keeps the last spans of a process in a fixed ring: what an actor handled, a device computed or a disk
+// read, for how long, and how long that had waited before.
+//
+// It is always on: to record a span takes no lock, allocates nothing and never waits. It knows no actor and no model;
+// what to do with spans, and how to write them down, is its readers' business.
+package trace
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Kind is what a span was spent on.
+type Kind uint8
+
+const (
+	Message Kind = iota // a message of no other kind
+	Request             // a request or its sequence begins, ends, or goes on
+	Blocks              // blocks of the KV cache asked for or answered
+	Step                // a step planned, computed, sampled or finished
+	Token               // a token brought to its session
+	Weights             // weights asked for, leased, read or packed
+	Restart             // a generation begins
+	Embed               // segments of a step, on a device
+	Mix
+	FFN
+	Route
+	Experts
+	Head
+	Pool
+	Disk // a read, from asking for it to its end
+	kinds
+)
+
+// String implements fmt.Stringer.
+func (k Kind) String() string {
+	if k >= kinds {
+		return "?"
+	}
+	return [kinds]string{"message", "request", "blocks", "step", "token", "weights", "restart", "embed", "mix", "ffn",
+		"route", "experts", "head", "pool", "disk"}[k]
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// Span is one stretch of work.
+type Span struct {
+	Track string // who worked
+	Kind  Kind
+	Step  uint64        // the number of the step that it was for; 0: for none
+	At    time.Duration // its begin, from the ring's origin
+	Wait  time.Duration // before it, since it was asked for
+	Work  time.Duration
+}
+
+// Ring holds the last spans of all its tracks. Any goroutine may write or read.
+type Ring struct {
+	origin time.Time
+	next   atomic.Uint64
+	lost   atomic.Uint64
+	slots  []slot
+}
+
+// slot holds span n of the ring when its turn is 2n+2. While it is written the turn is odd.
+type slot struct {
+	turn  atomic.Uint64
+	track atomic.Pointer[Track]
+	what  atomic.Uint64 // step<<8 | kind
+	at    atomic.Int64
+	wait  atomic.Int64
+	work  atomic.Int64
+}
+
+// New returns a ring of so many spans, whose times count from origin.
+func New(size int, origin time.Time) *Ring { return &Ring{origin: origin, slots: make([]slot, size)} }
+
+// Origin is the time from which spans count.
+func (r *Ring) Origin() time.Time { return r.origin }
+
+// Lost returns how many spans were not kept because the ring went round while one was being written.
+func (r *Ring) Lost() uint64 { return r.lost.Load() }
+
+// Track is one who works: it writes spans, and knows the sums of all that it ever wrote.
+type Track struct {
+	ring       *Ring
+	name       string
+	count      atomic.Uint64
+	wait, work atomic.Int64 // nanoseconds
+}
+
+// Track returns a new track of the ring.
+func (r *Ring) Track(name string) *Track { return &Track{ring: r, name: name} }
+
+// Record writes a span.
+func (t *Track) Record(kind Kind, step uint64, asked, began, ended time.Time) {
+	wait, work := int64(began.Sub(asked)), int64(ended.Sub(began))
+	t.count.Add(1)
+	t.wait.Add(wait)
+	t.work.Add(work)
+	r := t.ring
+	n := r.next.Add(1) - 1
+	s := &r.slots[n%uint64(len(r.slots))]
+	before := s.turn.Load()
+	if before&1 != 0 || before > 2*n || !s.turn.CompareAndSwap(before, 2*n+1) { // another writer has it, a round apart
+		r.lost.Add(1)
+		return
+	}
+	s.track.Store(t)
+	s.what.Store(step<<8 | uint64(kind))
+	s.at.Store(int64(began.Sub(r.origin)))
+	s.wait.Store(wait)
+	s.work.Store(work)
+	s.turn.Store(2*n + 2)
+}
+
+// Total is the sum of a track's spans.
+type Total struct {
+	Count      uint64
+	Wait, Work time.Duration
+}
+
+// Total returns the sum of all spans so far.
+func (t *Track) Total() Total {
+	return Total{t.count.Load(), time.Duration(t.wait.Load()), time.Duration(t.work.Load())}
+}
+
+// Snapshot appends the spans in the ring to spans, in the order in which they ended. What is overwritten meanwhile is
+// left out.
+func (r *Ring) Snapshot(spans []Span) []Span {
+	end := r.next.Load()
+	size := uint64(len(r.slots))
+	spans = slices.Grow(spans, int(min(end, size)))
+	for n := end - min(end, size); n < end; n++ {
+		s := &r.slots[n%size]
+		if s.turn.Load() != 2*n+2 {
+			continue
+		}
+		what := s.what.Load()
+		span := Span{
+			Track: s.track.Load().name, Kind: Kind(what & 0xff), Step: what >> 8,
+			At: time.Duration(s.at.Load()), Wait: time.Duration(s.wait.Load()), Work: time.Duration(s.work.Load()),
+		}
+		if s.turn.Load() == 2*n+2 {
+			spans = append(spans, span)
+		}
+	}
+	return spans
+}

@@ -1,0 +1,121 @@
+package answer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/token"
+)
+
+// Part is what came of an answer, in the order in which it was written: all thinking is before the text.
+type Part struct {
+	Thought []byte
+	Text    []byte
+	Probs   []Prob // of the tokens, if they are wanted
+}
+
+// Prob is a token with its log-probability and the likeliest ones in its place.
+type Prob struct {
+	sample.TokenProb
+	Top    []sample.TokenProb
+	Offset int // of the token's text, in characters of all tokens' text
+}
+
+// Choice is one of the answers to a request, as it comes. One goroutine owns it.
+type Choice struct {
+	Index  int  // among all of the request
+	Prompt int  // which one it answers
+	Probs  bool // log-probabilities are wanted
+	New    Part // what came since the last part; of an answer that is no stream: all of it
+	Finish actors.Finish
+	Usage  actors.Usage // complete with Finish
+
+	stream  *actors.Stream
+	vocab   *token.Vocab
+	event   actors.Event
+	within  bool // the last piece was thinking
+	leading bool // white space is left out until there is something else
+	offset  int  // of the next token
+}
+
+// Piece is the text of a token, which may be a part of a character.
+func (c *Choice) Piece(id int32) []byte { return c.vocab.Piece(id) }
+
+// next waits for the next part of the answer.
+func (c *Choice) next(ctx context.Context) error {
+	if err := c.read(ctx); err != nil {
+		return err
+	}
+	c.add(&c.event)
+	if c.event.Finish == actors.Running {
+		return nil
+	}
+	c.Finish = c.event.Finish
+	for { // the counts are complete at the end of the stream
+		err := c.stream.Next(ctx, &c.event)
+		if errors.Is(err, io.EOF) {
+			c.Usage = c.stream.Usage()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Choice) read(ctx context.Context) error {
+	err := c.stream.Next(ctx, &c.event)
+	switch {
+	case errors.Is(err, io.EOF):
+		return errUnfinished
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// all waits for the whole answer.
+func all(ctx context.Context, c *Choice) error {
+	for c.Finish == actors.Running {
+		if err := c.next(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Choice) add(e *actors.Event) {
+	c.New.Thought = c.label(c.New.Thought, e.Thought, true)
+	c.New.Text = c.label(c.New.Text, e.Text, false)
+	ended := e.Finish == actors.Stopped && c.vocab.IsEOG(e.Token)
+	if c.Probs && e.HasToken && !ended {
+		c.New.Probs = append(c.New.Probs, Prob{sample.TokenProb{ID: e.Token, LogProb: e.LogProb}, e.Top, c.offset})
+		c.offset += utf8.RuneCount(c.Piece(e.Token))
+	}
+}
+
+// label adds a piece without the white space that sets thinking apart from its tags and the answer.
+func (c *Choice) label(to, piece []byte, thinking bool) []byte {
+	if len(piece) == 0 {
+		return to
+	}
+	if thinking != c.within {
+		c.within, c.leading = thinking, true
+	}
+	if c.leading {
+		piece = bytes.TrimLeftFunc(piece, unicode.IsSpace)
+		c.leading = len(piece) == 0
+	}
+	return append(to, piece...)
+}
+
+// news says that something came since the last sent.
+func (c *Choice) news() bool { return len(c.New.Text)+len(c.New.Thought)+len(c.New.Probs) > 0 }
+
+func (c *Choice) sent() { c.New = Part{c.New.Thought[:0], c.New.Text[:0], c.New.Probs[:0]} }

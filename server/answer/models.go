@@ -1,0 +1,127 @@
+package answer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/token"
+)
+
+// Models are those that can be asked, by the names that clients know. Which they are may change at any time.
+type Models interface {
+	// Names lists them, the first one first. There is at least one.
+	Names() []string
+	// Engine runs the model of that name; nil if there is none.
+	Engine(name string) *actors.Engine
+}
+
+// Model is one of them, with what must be known of it to decode a request.
+type Model struct {
+	Name   string
+	Engine *actors.Engine
+
+	Sampling  sample.Params // its own defaults
+	Vocab     int           // tokens have ids below it
+	EndTokens []int32
+	Breakers  func(texts []string) *sample.Breakers // of DRY; nil: the usual ones
+}
+
+// describe collects what decoding needs.
+func describe(name string, e *actors.Engine) *Model {
+	usual := sync.OnceValue(func() *sample.Breakers { return breakers(e.Vocab(), []string{"\n", ":", `"`, "*"}) })
+	return &Model{
+		Name: name, Engine: e, Sampling: e.Info.Sampling, Vocab: e.Info.Vocab, EndTokens: e.Vocab().EOG(),
+		Breakers: func(texts []string) *sample.Breakers {
+			if texts == nil {
+				return usual()
+			}
+			return breakers(e.Vocab(), texts)
+		},
+	}
+}
+
+// breakers finds the tokens at which DRY starts anew.
+func breakers(v *token.Vocab, texts []string) *sample.Breakers {
+	return sample.TextBreakers(texts, v.Size(), v.Piece, func(text string) []int32 {
+		ids, _ := v.Encode(nil, text, token.Options{}) // a text without tokens breaks nothing
+		return ids
+	})
+}
+
+// directory remembers what was found out about models.
+type directory struct {
+	models Models
+	mu     sync.Mutex
+	known  map[string]*Model
+}
+
+// Models lists all.
+func (d *directory) Models() (all []*Model) {
+	for _, name := range d.models.Names() {
+		if m := d.lookup(name); m != nil {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// Named finds a model by its name.
+func (d *directory) Named(name string) (*Model, *wire.Fault) {
+	if m := d.lookup(name); m != nil {
+		return m, nil
+	}
+	f := wire.Refused(fasthttp.StatusNotFound, "model_not_found", "the model %s is not here: %s",
+		wire.Shown([]byte(name)), d.offer())
+	f.Param = "model"
+	return nil, f
+}
+
+// Asked finds the model that a request wants. If there is only one, it is that, whichever name the client knows it by.
+func (d *directory) Asked(name string) (*Model, *wire.Fault) {
+	if names := d.models.Names(); len(names) == 1 {
+		return d.Named(names[0])
+	}
+	if name == "" {
+		return nil, wire.Invalid("model", "missing_required_parameter", "model is missing: %s", d.offer())
+	}
+	return d.Named(name)
+}
+
+// offer says which names there are.
+func (d *directory) offer() string {
+	names := d.models.Names()
+	if len(names) == 1 {
+		return fmt.Sprintf("the one that is has the name %q", names[0])
+	}
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = strconv.Quote(name)
+	}
+	return "those that are have the names " + strings.Join(quoted, ", ")
+}
+
+func (d *directory) lookup(name string) *Model {
+	e := d.models.Engine(name)
+	if e == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := d.known[name]
+	if m == nil || m.Engine != e {
+		names := d.models.Names()
+		maps.DeleteFunc(d.known, func(old string, _ *Model) bool { return !slices.Contains(names, old) })
+		m = describe(name, e)
+		d.known[name] = m
+	}
+	return m
+}

@@ -1,0 +1,13 @@
+package server
+
+import (
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/openai"
+)
+
+// dialects are the APIs that are spoken. The first one's faults are told where no path says which is.
+func dialects(s *answer.Service) []answer.Dialect {
+	return []answer.Dialect{
+		openai.Dialect(s),
+	}
+}

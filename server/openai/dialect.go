@@ -1,0 +1,51 @@
+package openai
+
+import (
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/wire"
+)
+
+// api answers requests in this dialect.
+type api struct {
+	*answer.Service
+	created int64 // what it says of every model, in Unix seconds
+}
+
+// Dialect is OpenAI's API for the models of a service.
+func Dialect(s *answer.Service) answer.Dialect {
+	a := &api{s, time.Now().Unix()}
+	const get, post = fasthttp.MethodGet, fasthttp.MethodPost
+	return answer.Dialect{
+		Name: "OpenAI's API", Fault: appendFault,
+		Routes: []answer.Route{
+			{Method: post, Path: "/v1/chat/completions", Help: "an answer to a conversation", Handle: a.chat},
+			{Method: post, Path: "/v1/completions", Help: "the continuation of a text", Handle: a.complete},
+			{Method: get, Path: "/v1/models", Help: "the model", Handle: a.list},
+			{Method: get, Path: modelPath, Name: "/v1/models/{name}", Handle: a.describe},
+		},
+	}
+}
+
+// appendFault writes {"error": {…}}.
+func appendFault(dst []byte, f *wire.Fault) []byte {
+	kind := "invalid_request_error"
+	if f.Ours() {
+		kind = "server_error"
+	}
+	dst = wire.AppendString(append(dst, `{"error":{"message":`...), f.Text)
+	dst = wire.AppendString(append(dst, `,"type":`...), kind)
+	dst = appendOrNull(append(dst, `,"param":`...), f.Param)
+	dst = appendOrNull(append(dst, `,"code":`...), f.Code)
+	return append(dst, "}}"...)
+}
+
+func appendOrNull(dst []byte, s string) []byte {
+	if s == "" {
+		return append(dst, "null"...)
+	}
+	return wire.AppendString(dst, s)
+}

@@ -1,0 +1,107 @@
+package openai
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/wire"
+)
+
+// shape spells choices as one of the endpoints has them: one element of "choices".
+type shape interface {
+	first(dst []byte, c *answer.Choice) []byte // stream: before the first text; may be nothing
+	part(dst []byte, c *answer.Choice) []byte  // stream: what came since the last part
+	last(dst []byte, c *answer.Choice) []byte  // stream: the end
+	whole(dst []byte, c *answer.Choice) []byte // no stream: all of it
+}
+
+// encoder spells one answer. What its events begin with is written once.
+type encoder struct {
+	chunk []byte // of an event: {"id":…,"object":…,"created":…,"model":…
+	full  []byte // of a whole answer
+	usage bool   // a stream ends with the token counts
+	shape shape
+}
+
+func newEncoder(o *request, id, chunk, full string, s shape) *encoder {
+	now := time.Now().Unix()
+	head := func(object string) []byte {
+		b := wire.AppendString([]byte(`{"id":`), id)
+		b = wire.AppendString(append(b, `,"object":`...), object)
+		b = strconv.AppendInt(append(b, `,"created":`...), now, 10)
+		return wire.AppendString(append(b, `,"model":`...), o.Model.Name)
+	}
+	return &encoder{head(chunk), head(full), o.usage, s}
+}
+
+// Media implements answer.Encoder.
+func (*encoder) Media() string { return "text/event-stream" }
+
+func (e *encoder) open(dst []byte) []byte {
+	return append(append(append(dst, "data: "...), e.chunk...), `,"choices":[`...)
+}
+
+// Begin implements answer.Encoder.
+func (e *encoder) Begin(dst []byte, c *answer.Choice) []byte {
+	from := len(dst)
+	dst = e.open(dst)
+	before := len(dst)
+	dst = e.shape.first(dst, c)
+	if len(dst) == before {
+		return dst[:from]
+	}
+	return append(dst, "]}\n\n"...)
+}
+
+// Part implements answer.Encoder.
+func (e *encoder) Part(dst []byte, c *answer.Choice) []byte {
+	return append(e.shape.part(e.open(dst), c), "]}\n\n"...)
+}
+
+// End implements answer.Encoder. The last event of a choice brings its timings.
+func (e *encoder) End(dst []byte, c *answer.Choice) []byte {
+	dst = append(e.shape.last(e.open(dst), c), `],"timings":`...)
+	return append(appendTimings(dst, c.Usage), "}\n\n"...)
+}
+
+// Close implements answer.Encoder.
+func (e *encoder) Close(dst []byte, choices []*answer.Choice) []byte {
+	if e.usage {
+		dst = append(e.open(dst), `],"usage":`...)
+		dst = append(appendUsage(dst, answer.Total(choices)), "}\n\n"...)
+	}
+	return append(dst, "data: [DONE]\n\n"...)
+}
+
+// Fault implements answer.Encoder.
+func (*encoder) Fault(dst []byte, f *wire.Fault) []byte {
+	return append(appendFault(append(dst, "data: "...), f), "\n\n"...)
+}
+
+// Whole implements answer.Encoder.
+func (e *encoder) Whole(dst []byte, choices []*answer.Choice) []byte {
+	dst = append(append(dst, e.full...), `,"choices":[`...)
+	for i, c := range choices {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = e.shape.whole(dst, c)
+	}
+	dst = appendUsage(append(dst, `],"usage":`...), answer.Total(choices))
+	if len(choices) == 1 {
+		dst = appendTimings(append(dst, `,"timings":`...), choices[0].Usage)
+	}
+	return append(dst, '}')
+}
+
+// appendFinish ends a choice.
+func appendFinish(dst []byte, c *answer.Choice) []byte {
+	reason := "stop"
+	if c.Finish == actors.Length {
+		reason = "length"
+	}
+	dst = append(dst, `,"finish_reason":`...)
+	return append(wire.AppendString(dst, reason), '}')
+}

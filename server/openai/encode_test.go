@@ -1,0 +1,42 @@
+package openai
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
+)
+
+func TestLogProbIsJSON(t *testing.T) {
+	for _, p := range []float32{0, -0.5, float32(math.Inf(-1)), float32(math.Inf(1)), float32(math.NaN()), -1e30, -1e-30} {
+		var x float64
+		require.NoError(t, json.Unmarshal(appendLogProb(nil, p), &x))
+		require.GreaterOrEqual(t, x, float64(leastLogProb))
+	}
+}
+
+func TestTimings(t *testing.T) {
+	u := actors.Usage{Prompt: 10, Cached: 4, Generated: 5, Prefill: 3 * time.Millisecond, Decode: 10 * time.Millisecond}
+	require.JSONEq(t, `{"cache_n":4,"prompt_n":6,"prompt_ms":3,"prompt_per_token_ms":0.5,"prompt_per_second":2000,
+		"predicted_n":5,"predicted_ms":10,"predicted_per_token_ms":2,"predicted_per_second":500}`, string(appendTimings(nil, u)))
+	require.True(t, json.Valid(appendTimings(nil, actors.Usage{})))
+}
+
+// TestNoAlloc: an event of a stream is written into a buffer that is used again.
+func TestNoAlloc(t *testing.T) {
+	c := &answer.Choice{New: answer.Part{Text: []byte(`some "text" of a token, ` + strings.Repeat("é\n", 8))}}
+	buf := make([]byte, 0, 4096)
+	for _, s := range []shape{chatShape{}, textShape{}} {
+		e := newEncoder(&request{Order: answer.Order{Model: &answer.Model{Name: "model"}}}, "cmpl-1", "text_completion", "x", s)
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			buf = e.Part(buf[:0], c)
+		}), "%T", s)
+		require.True(t, json.Valid(buf[len("data: "):]))
+	}
+}

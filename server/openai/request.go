@@ -1,0 +1,75 @@
+package openai
+
+import (
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/wire"
+)
+
+// request is what a client asks for: an order, and how the answer is to be spelled.
+type request struct {
+	answer.Order
+	usage bool // a stream ends with the token counts
+}
+
+// finder finds the model that a request names.
+type finder func(name string) (*answer.Model, *wire.Fault)
+
+// fields are the members of a request's body.
+type fields struct{ *wire.Fields }
+
+// readRequest reads a body as far as the model that it is for; nil after a fault.
+func readRequest(body []byte, find finder) (fields, *answer.Model) {
+	f := fields{wire.ReadFields(body)}
+	name := ""
+	f.Text("model", &name)
+	if f.Fault != nil {
+		return f, nil
+	}
+	m, fault := find(name)
+	f.Fault = fault
+	return f, m
+}
+
+// common reads what both endpoints have. The engine's request lacks the prompt.
+func (f fields) common(m *answer.Model) (request, actors.Request) {
+	o := request{Order: answer.Order{Model: m, N: 1}}
+	r := actors.Request{Sampling: f.sampling(m)}
+	f.Count("n", 1, answer.MaxChoices, &o.N)
+	f.Flag("stream", &o.Stream)
+	f.Object("stream_options", `an object such as {"include_usage": true}`, func(options *wire.Fields) {
+		options.Flag("include_usage", &o.usage)
+	})
+	f.Texts("stop", answer.MaxStops, answer.MaxStopBytes, &r.Stop)
+	r.MaxTokens = -1
+	f.Count("max_tokens", -1, anyLength, &r.MaxTokens)
+	f.Count("max_completion_tokens", -1, anyLength, &r.MaxTokens)
+	if r.MaxTokens == 0 {
+		f.Wrong("max_tokens", []byte("0"), "at least 1, or -1 for as many as the context holds")
+	}
+	r.MaxTokens = max(r.MaxTokens, 0)
+	f.Flag("ignore_eos", &r.IgnoreEOG)
+	if r.IgnoreEOG {
+		r.Sampling.IgnoreEOG = m.EndTokens
+	}
+	f.Text("user", new(string))
+	return o, r
+}
+
+// format refuses shapes of the answer that are not plain text.
+func (f fields) format() {
+	raw, ok := f.Get("response_format")
+	if !ok {
+		return
+	}
+	kind := "text"
+	format := wire.ReadFields(raw)
+	format.Text("type", &kind)
+	switch {
+	case format.Fault != nil:
+		f.Wrong("response_format", raw, `{"type": "text"}`)
+	case kind != "text":
+		f.Fault = wire.Invalid("response_format", "unsupported_value",
+			`response_format.type is %q, which is not supported here: leave it out and ask for the format in the prompt`, kind)
+	}
+}

@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+
+	"github.com/valyala/fasthttp"
+)
+
+const hex = "0123456789abcdef"
+
+// AppendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as encoding/json does it; no
+// line break of any kind is left, so that the result is one line of an event.
+func AppendString[T string | []byte](dst []byte, s T) []byte {
+	dst = append(dst, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		b := s[i]
+		if b >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
+			if escaped := wideEscape(r, n); escaped != "" {
+				dst = append(append(dst, s[from:i]...), escaped...)
+				from = i + n
+			}
+			i += n
+			continue
+		}
+		if b < ' ' || b == '"' || b == '\\' || b == 0x7F {
+			dst = appendEscape(append(dst, s[from:i]...), b)
+			from = i + 1
+		}
+		i++
+	}
+	return append(append(dst, s[from:]...), '"')
+}
+
+// wideEscape is how a character beyond ASCII is written, if not as it is.
+func wideEscape(r rune, n int) string {
+	switch {
+	case r == utf8.RuneError && n == 1:
+		return `\ufffd`
+	case r == '\u2028':
+		return `\u2028` // line breaks in JavaScript
+	case r == '\u2029':
+		return `\u2029`
+	}
+	return ""
+}
+
+func appendEscape(dst []byte, b byte) []byte {
+	switch b {
+	case '"', '\\':
+		return append(dst, '\\', b)
+	case '\n':
+		return append(dst, `\n`...)
+	case '\r':
+		return append(dst, `\r`...)
+	case '\t':
+		return append(dst, `\t`...)
+	}
+	return append(dst, '\\', 'u', '0', '0', hex[b>>4], hex[b&15])
+}
+
+// WriteJSON answers with a value that cannot fail to be encoded.
+func WriteJSON(rc *fasthttp.RequestCtx, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	rc.SetContentType("application/json")
+	rc.SetBody(body)
+}

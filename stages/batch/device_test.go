@@ -1,0 +1,105 @@
+package batch
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/stages/kv"
+)
+
+// simStep is a step in flight.
+type simStep struct {
+	step  backend.Step
+	parts []Part
+	ran   bool
+	drawn []int32 // by wanted row
+}
+
+// owner is the sequence that a wanted row belongs to.
+func (f *simStep) owner(wanted int) *Seq {
+	for _, p := range f.parts {
+		if wanted < p.Wanted {
+			return p.Seq
+		}
+		wanted -= p.Wanted
+	}
+	return nil
+}
+
+// simDevice remembers in each block the tokens of its positions, and reads what a row sees through the tables: a block
+// that was given to somebody else too early gives a wrong token.
+type simDevice struct {
+	t       require.TestingT
+	classes []kv.Class
+	blocks  [][][backend.BlockSize]int32 // by class
+	drawn   []int32                      // of the step before
+}
+
+func newSimDevice(t require.TestingT, classes []kv.Class) *simDevice {
+	d := &simDevice{t: t, classes: classes}
+	for _, class := range classes {
+		d.blocks = append(d.blocks, make([][backend.BlockSize]int32, class.Blocks))
+	}
+	return d
+}
+
+// seen is the first position that a row at pos sees.
+func seen(class kv.Class, pos int) int {
+	if class.Window == 0 {
+		return 0
+	}
+	return max(0, pos-class.Window+1)
+}
+
+// run executes the steps up to f, in order: as late as a device may.
+func (d *simDevice) run(f *simStep, flying []*simStep) {
+	for _, g := range flying {
+		if !g.ran {
+			d.execute(g)
+		}
+		if g == f {
+			return
+		}
+	}
+}
+
+func (d *simDevice) execute(f *simStep) {
+	f.ran, f.drawn = true, nil
+	for i := range f.step.Spans {
+		span := &f.step.Spans[i]
+		for r := range span.Rows {
+			token := f.step.Tokens[span.Row+r]
+			if token < 0 {
+				token = d.drawn[-1-token]
+			}
+			for c := range d.classes {
+				*d.at(c, span, span.Pos+r) = token
+			}
+		}
+		for r := span.Rows - f.parts[i].Wanted; r < span.Rows; r++ {
+			f.drawn = append(f.drawn, next(d.history(span, span.Pos+r)))
+		}
+	}
+	d.drawn = f.drawn
+}
+
+func (d *simDevice) at(class int, span *backend.Span, pos int) *int32 {
+	return &d.blocks[class][span.Tables[class].At(pos/backend.BlockSize)][pos%backend.BlockSize]
+}
+
+// history is what the last class, which keeps all, has up to pos. The others have the same, as far as they see.
+func (d *simDevice) history(span *backend.Span, pos int) []int32 {
+	all := make([]int32, pos+1)
+	for c := len(d.classes) - 1; c >= 0; c-- {
+		for p := seen(d.classes[c], pos); p <= pos; p++ {
+			token := *d.at(c, span, p)
+			if c == len(d.classes)-1 {
+				all[p] = token
+			}
+			if token != all[p] {
+				require.FailNow(d.t, "another's block", "position %d in class %d is %d, want %d", p, c, token, all[p])
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,81 @@
+package kv
+
+import (
+	"fmt"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// Publish says that the first len(tokens) positions of the sequence are computed and hold these tokens: each
+// whole block of them becomes shareable. Call it again with more tokens as the sequence goes on; blocks that
+// it has seen cost nothing and are not compared again.
+//
+// Where another sequence published an equal block first and still uses it, this one's stays private (a twin):
+// it takes the other's place in the tree when that one is closed first, else Close frees it.
+func (c *Cache) Publish(id Seq, tokens []int32) error {
+	s, err := c.seq(id)
+	if err != nil {
+		return err
+	}
+	for i := range c.classes {
+		if room := s.tables[i].Room(); len(tokens) > room && !c.classes[i].State {
+			return fmt.Errorf("publish %d positions of sequence %d: its blocks of class %d hold %d: grow it first",
+				len(tokens), id, i, room)
+		}
+	}
+	parent := noNode
+	if len(s.path) > 0 {
+		parent = s.path[len(s.path)-1]
+	}
+	for k := len(s.path); (k+1)*backend.BlockSize <= len(tokens); k++ {
+		text := (*tokenBlock)(tokens[k*backend.BlockSize : (k+1)*backend.BlockSize])
+		n := c.tree.find(s.salt, parent, text)
+		if n == noNode {
+			n = c.tree.insert(s.salt, parent, text)
+		}
+		c.tree.nodes[n].paths++
+		s.path = append(s.path, n)
+		parent = n
+		for i := range c.classes {
+			if t := &s.tables[i]; !c.classes[i].State && k >= t.First {
+				c.adopt(i, n, t.At(k))
+			}
+		}
+		c.keepStates(s)
+	}
+	return nil
+}
+
+// adopt lets a computed block back a node, with its sequence as its user, unless an equal one that is used does.
+func (c *Cache) adopt(class int, n, b int32) {
+	switch e := c.tree.at(class, n); {
+	case e.block == noBlock:
+		e.block, e.users = b, 1
+	case e.users == 0: // two equal blocks, one unused: keep ours
+		c.free[class] = append(c.free[class], c.tree.replace(class, n, b))
+	default:
+		e.twins = append(e.twins, b)
+	}
+}
+
+// Pass says that all positions before done are computed: blocks that no later row sees are given back. Those that were
+// published stay cached, as long as nobody needs them for something else. It reports whether it gave back any.
+func (c *Cache) Pass(id Seq, done int) (gave bool, err error) {
+	s, err := c.seq(id)
+	if err != nil {
+		return false, err
+	}
+	for i, class := range c.classes {
+		if class.State {
+			gave = c.passState(s, i, done) || gave
+			continue
+		}
+		t := &s.tables[i]
+		for len(t.Blocks) > 0 && t.First < class.first(done) {
+			c.release(s, i, t.First, t.Blocks[0])
+			t.First, t.Blocks = t.First+1, t.Blocks[1:]
+			gave = true
+		}
+	}
+	return gave, nil
+}
