@@ -7,7 +7,6 @@ import (
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/mem"
 )
 
 // compile schedules every segment, places its values, takes the memory and binds the work to it.
@@ -44,17 +43,17 @@ func (m *model) compile(p *ir.Bound, handed [][]ir.Value) error {
 	for i := range p.Segments {
 		scheduled[i] = schedule(p, i, v)
 	}
-	room := makeRoom(p, v, scheduled, handed, m.config, m.device.set.Tiled())
-	if err := m.layScratch(p, room.size); err != nil {
+	layout := newLayout(p, v, scheduled, handed, m.config, m.device.set.Tiled())
+	if err := m.layScratch(p, layout.size); err != nil {
 		return err
 	}
 	if err := m.layStep(); err != nil {
 		return err
 	}
-	if err := m.layRooms(); err != nil {
+	if err := m.layStrips(); err != nil {
 		return err
 	}
-	b := binder{m: m, p: p, room: room, acts: map[prepared]*kernels.Acts{}}
+	b := binder{m: m, p: p, layout: layout, known: map[preparedKey]*kernels.Acts{}}
 	for i := range p.Segments {
 		seg := segment{name: p.Segments[i].String()}
 		for j := range scheduled[i] {
@@ -63,59 +62,16 @@ func (m *model) compile(p *ir.Bound, handed [][]ir.Value) error {
 		m.segments = append(m.segments, seg)
 	}
 	b.end()
-	m.borders = room.borders(handed)
-	return nil
-}
-
-// layStep makes the only step of the ring, with memory for its logits.
-func (m *model) layStep() (err error) {
-	if m.logitMemory, err = mem.Alloc(4 * int64(m.config.MaxWanted) * int64(m.program.OutputWidth())); err != nil {
-		return fmt.Errorf("logits: %w", err)
-	}
-	m.ring = []*backend.Step{{Logits: floats(m.logitMemory)}}
-	return nil
-}
-
-// layScratch takes the memory for values and for attention: the largest tile of each worker, and what split rows leave.
-func (m *model) layScratch(p *ir.Bound, values int) error {
-	shape, experts, threads := tileShape(p), shapeOfExperts(p), m.device.pool.size()
-	gathered, tiles := align(experts.gathered()*experts.rowBytes)/4, 0
-	if gathered > 0 && m.device.set.Tiled() {
-		tiles = align(kernels.TileBytes(experts.gathered(), experts.rowBytes)) / 4
-	}
-	size := values + threads*(shape.floats()+gathered+tiles) + splitQueries*(shape.stride+2)
-	memory, err := mem.Alloc(4 * int64(size))
-	if err != nil {
-		return fmt.Errorf("activations: %w", err)
-	}
-	m.scratchMemory = memory
-	cut := cutter(floats(memory))
-	m.scratch = cut(values)
-	m.workers = make([]workspace, threads)
-	for i := range m.workers {
-		m.workers[i] = workspace{
-			tile: shape.carve(cut(shape.floats())), halves: make([]uint16, shape.dim), bytes: make([]int8, shape.dim),
-			choice: newChoice(p), gathered: experts.gathered(), gatherRoom: cut(gathered),
-		}
-		if tiles > 0 {
-			m.workers[i].gatherTiles = bytesOf(cut(tiles))
-		}
-	}
-	m.routing = newRouting(experts, m.config.MaxRows, threads)
-	m.split = split{
-		units:    make([]unit, 0, m.config.MaxRows*shape.kvHeads+splitQueries),
-		groups:   make([]group, splitGroups),
-		partials: newSoftmax(splitQueries, shape.stride, cut),
-	}
+	m.borders = layout.borders(handed)
 	return nil
 }
 
 // binder turns scheduled phases into runners that know their memory.
 type binder struct {
-	m    *model
-	p    *ir.Bound
-	room *room
-	acts map[prepared]*kernels.Acts
+	m      *model
+	p      *ir.Bound
+	layout *layout
+	known  map[preparedKey]*kernels.Acts
 }
 
 func (b *binder) phase(ph *phase) runner {
@@ -126,7 +82,7 @@ func (b *binder) phase(ph *phase) runner {
 		return b.attention(ph.items[0].node)
 	case observed:
 		return b.observation(ph)
-	case routed:
+	case expertProducts:
 		return b.experts(ph)
 	}
 	c := &chain{m: b.m, wanted: ph.wanted}
@@ -150,10 +106,10 @@ func (b *binder) op(it *item) rowOp {
 	case store:
 		return b.store(n)
 	}
-	out := b.room.place(n.Out)
+	out := b.layout.place(n.Out)
 	var in [2]place
 	for i, v := range n.In {
-		in[i] = b.room.place(v)
+		in[i] = b.layout.place(v)
 	}
 	switch n.Op {
 	case ir.Embed:
@@ -175,7 +131,7 @@ func (b *binder) op(it *item) rowOp {
 	case ir.Rows:
 		return &rowsOp{out, in[0]}
 	case ir.Route:
-		return &routeOp{out: out, x: in[0], args: n.Route, bias: b.vector(n.B)}
+		return &routerOp{out: out, x: in[0], args: n.Route, bias: b.vector(n.B)}
 	case ir.Experts:
 		return b.combine(n, out, in[1])
 	}
@@ -184,11 +140,11 @@ func (b *binder) op(it *item) rowOp {
 
 // end adds what the last segment owes its caller: finite logits, or vectors, in the step's memory.
 func (b *binder) end() {
-	if b.room.of[b.room.values.root[b.p.Output]] == nil {
+	if b.layout.of[b.layout.values.root[b.p.Output]] == nil {
 		return // somebody else computes the head
 	}
 	last := &b.m.segments[len(b.m.segments)-1]
-	out := b.room.place(b.p.Output)
+	out := b.layout.place(b.p.Output)
 	c := &chain{m: b.m, wanted: true, grain: 1}
 	if !out.logits {
 		logits := place{logits: true, stride: out.width, width: out.width}
@@ -212,12 +168,12 @@ func (b *binder) vector(r ir.Ref) []float32 {
 
 // prepare quantises activations; those that stay float32 are only checked.
 func (b *binder) prepare(it *item) rowOp {
-	in := b.room.place(it.value)
+	in := b.layout.place(it.value)
 	what := fmt.Sprintf("the input of %s", b.readers(it))
 	if it.form == kernels.Plain {
 		return &finiteOp{in, what}
 	}
-	return &quantizeOp{in: in, acts: b.prepared(it.value, it.form), what: what}
+	return &quantizeOp{in: in, acts: b.acts(it.value, it.form), what: what}
 }
 
 // readers names the first product that reads a prepared value.

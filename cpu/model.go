@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -25,16 +24,16 @@ type model struct {
 	populated sync.WaitGroup // the weights' pages are being taken from the system until then, or until closing
 	closing   atomic.Bool
 
-	weightMemory, kvMemory, scratchMemory, roomMemory, logitMemory []byte
+	weightMemory, kvMemory, scratchMemory, stripMemory, logitMemory []byte
 
 	ring    []*backend.Step
 	borders map[ir.Value]place // of values that cross to other devices, or come from them
 
-	scratch []float32    // values of the step and prepared activations, by place
-	ropes   []*ropeTable // of all layers, without repetition
-	workers []workspace  // by worker
-	split   split
-	routing routing
+	scratch  []float32    // values of the step and prepared activations, by place
+	ropes    []*ropeTable // of all layers, without repetition
+	workers  []workspace  // by worker
+	split    split
+	dispatch dispatch
 
 	// The running step.
 	step   *backend.Step
@@ -58,27 +57,6 @@ type runner interface {
 	task
 	// chunks prepares the phase for the running step and says into how many chunks it falls.
 	chunks() int
-}
-
-// workspace is the memory of one worker.
-type workspace struct {
-	tile   tile
-	halves []uint16          // one head of K on its way into the cache
-	bytes  []int8            // or it
-	row    kernels.RowBuffer // of an embedding
-	strips kernels.Room      // of weights in place
-	choice choice
-
-	gathered    int       // rows that gatherRoom has room for
-	gatherRoom  []float32 // prepared activations of an expert's rows
-	gatherTiles []byte    // their Acts.Tiles; nil: none
-	acts        kernels.Acts
-	_           [64]byte
-}
-
-// floats views memory as float32.
-func floats(memory []byte) []float32 {
-	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/4)
 }
 
 // at is row r of a place.
@@ -135,14 +113,14 @@ func (m *model) Memory() backend.Memory {
 	return backend.Memory{
 		Weights: int64(len(m.weightMemory)),
 		KV:      int64(len(m.kvMemory)),
-		Scratch: int64(len(m.scratchMemory) + len(m.roomMemory) + len(m.logitMemory)),
+		Scratch: int64(len(m.scratchMemory) + len(m.stripMemory) + len(m.logitMemory)),
 	}
 }
 
 func (m *model) Close() error {
 	m.closing.Store(true)
 	m.populated.Wait()
-	err := errors.Join(mem.Free(m.weightMemory), mem.Free(m.kvMemory), mem.Free(m.scratchMemory), mem.Free(m.roomMemory),
+	err := errors.Join(mem.Free(m.weightMemory), mem.Free(m.kvMemory), mem.Free(m.scratchMemory), mem.Free(m.stripMemory),
 		mem.Free(m.logitMemory))
 	*m = model{}
 	return err

@@ -22,7 +22,7 @@ type seen struct {
 func (b *binder) observation(ph *phase) *observation {
 	o := &observation{m: b.m, wanted: ph.wanted}
 	for _, it := range ph.items {
-		o.seen = append(o.seen, seen{it.node.W, b.room.place(it.node.In[0])})
+		o.seen = append(o.seen, seen{it.node.W, b.layout.place(it.node.In[0])})
 	}
 	return o
 }

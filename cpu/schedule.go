@@ -31,11 +31,11 @@ type item struct {
 type phaseKind uint8
 
 const (
-	chained  phaseKind = iota + 1 // by rows: each row passes through all items
-	products                      // by tiles of the items' matrices
-	attended                      // by spans, heads and positions
-	observed                      // by columns of the items' inputs
-	routed                        // by experts and tiles of their matrices
+	chained        phaseKind = iota + 1 // by rows: each row passes through all items
+	products                            // by tiles of the items' matrices
+	attended                            // by spans, heads and positions
+	observed                            // by columns of the items' inputs
+	expertProducts                      // by experts and tiles of their matrices
 )
 
 // phase is a list of items that needs no barrier inside.
@@ -210,7 +210,7 @@ func (s *scheduler) experts() {
 	wanted := s.values.wanted[n.Out]
 	s.prepareExperts(n, wanted)
 	for _, v := range []verb{expand, contract} {
-		s.phases = append(s.phases, phase{kind: routed, wanted: wanted, items: []item{{verb: v, node: n}}})
+		s.phases = append(s.phases, phase{kind: expertProducts, wanted: wanted, items: []item{{verb: v, node: n}}})
 	}
 	s.chain(wanted, item{verb: compute, node: n})
 }

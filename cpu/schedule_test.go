@@ -60,7 +60,8 @@ func text(segments [][]phase) string {
 	var s strings.Builder
 	for i, phases := range segments {
 		for _, ph := range phases {
-			fmt.Fprint(&s, i, " ", [...]string{chained: "chain", products: "products", attended: "attended", routed: "routed"}[ph.kind])
+			fmt.Fprint(&s, i, " ", [...]string{chained: "chain", products: "products",
+				attended: "attended", expertProducts: "experts"}[ph.kind])
 			for _, it := range ph.items {
 				switch it.verb {
 				case compute:
@@ -96,34 +97,34 @@ func TestSchedule(t *testing.T) {
 `, text(segments))
 }
 
-// TestRoom: buffers that live at the same time do not overlap, what can be done in place is, and the logits lie
+// TestLayout: buffers that live at the same time do not overlap, what can be done in place is, and the logits lie
 // where the caller wants them.
-func TestRoom(t *testing.T) {
+func TestLayout(t *testing.T) {
 	p := layer(t)
 	c := backend.Config{KV: backend.KVF16, Blocks: slices.Repeat([]int{1}, len(p.Classes)), MaxRows: 7, MaxWanted: 3}
 	v, segments := scheduleAll(p)
-	r := makeRoom(p, v, segments, handed(p), c, false)
-	apart(t, r, c)
-	require.True(t, r.place(p.Output).logits)
-	require.True(t, r.place(p.Segments[3].Nodes[2].Out).logits, "the product that the soft cap reads")
+	l := newLayout(p, v, segments, handed(p), c, false)
+	apart(t, l, c)
+	require.True(t, l.place(p.Output).logits)
+	require.True(t, l.place(p.Segments[3].Nodes[2].Out).logits, "the product that the soft cap reads")
 	add := p.Segments[2].Nodes[len(p.Segments[2].Nodes)-1]
-	require.Equal(t, r.place(add.In[0]), r.place(add.Out), "the residual stream stays where it is")
+	require.Equal(t, l.place(add.In[0]), l.place(add.Out), "the residual stream stays where it is")
 	slice := p.Segments[2].Nodes[3]
 	require.Equal(t, ir.Slice, slice.Op)
-	require.Equal(t, r.place(slice.In[0]).off+slice.From, r.place(slice.Out).off)
+	require.Equal(t, l.place(slice.In[0]).off+slice.From, l.place(slice.Out).off)
 }
 
 // apart: buffers that live at the same time do not overlap.
-func apart(t *testing.T, r *room, c backend.Config) {
+func apart(t *testing.T, l *layout, c backend.Config) {
 	t.Helper()
-	for i, a := range r.buffers {
-		for _, b := range r.buffers[:i] {
+	for i, a := range l.buffers {
+		for _, b := range l.buffers[:i] {
 			if a.logits || b.logits || a.last < b.first || b.last < a.first {
 				continue
 			}
 			apart := a.off+a.floats(c) <= b.off || b.off+b.floats(c) <= a.off
 			require.True(t, apart, "%+v and %+v", a, b)
 		}
-		require.LessOrEqual(t, a.off+a.floats(c), max(r.size, a.floats(c)))
+		require.LessOrEqual(t, a.off+a.floats(c), max(l.size, a.floats(c)))
 	}
 }

@@ -55,20 +55,20 @@ type buffer struct {
 	first, last int  // phases, counted over the whole program
 }
 
-// prepared names activations in the form of a matrix product.
-type prepared struct {
+// preparedKey names activations in the form of a matrix product.
+type preparedKey struct {
 	value ir.Value
 	form  kernels.Form
 }
 
-// room decides where everything lies. Buffers are shared over time, and an operation on single elements writes over its
-// first input if nobody else reads that.
-type room struct {
+// layout decides where everything lies. Buffers are shared over time, and an operation on single elements writes over
+// its first input if nobody else reads that.
+type layout struct {
 	p       *ir.Bound
 	values  *values
 	of      map[ir.Value]*buffer // by root
 	experts map[*ir.Node]*expertBuffers
-	acts    map[prepared]*buffer
+	acts    map[preparedKey]*buffer
 	buffers []*buffer
 	tiles   bool // prepared forms have Acts.Tiles
 	size    int  // float32
@@ -78,19 +78,19 @@ type room struct {
 type expertBuffers struct{ hidden, up, down *buffer }
 
 // handed are the values that each segment hands on.
-func makeRoom(p *ir.Bound, v *values, segments [][]phase, handed [][]ir.Value, c backend.Config, tiles bool) *room {
-	r := &room{p: p, values: v, tiles: tiles, of: map[ir.Value]*buffer{}, acts: map[prepared]*buffer{},
+func newLayout(p *ir.Bound, v *values, segments [][]phase, handed [][]ir.Value, c backend.Config, tiles bool) *layout {
+	l := &layout{p: p, values: v, tiles: tiles, of: map[ir.Value]*buffer{}, acts: map[preparedKey]*buffer{},
 		experts: map[*ir.Node]*expertBuffers{}}
-	last := r.lastUses(segments)
-	r.handOn(segments, handed, last)
-	r.take(segments)
-	r.assign(segments, last)
-	r.keep(segments, handed)
-	if out, n := p.Output, p.OutputWidth(); v.root[out] == out && r.of[out] != nil && r.of[out].width == n {
-		r.of[out].place = place{logits: true, stride: n, width: n}
+	last := l.lastUses(segments)
+	l.handOn(segments, handed, last)
+	l.take(segments)
+	l.assign(segments, last)
+	l.keep(segments, handed)
+	if out, n := p.Output, p.OutputWidth(); v.root[out] == out && l.of[out] != nil && l.of[out].width == n {
+		l.of[out].place = place{logits: true, stride: n, width: n}
 	}
-	r.pack(c)
-	return r
+	l.pack(c)
+	return l
 }
 
 // eachItem visits all items with their number and their phase's.
@@ -119,51 +119,51 @@ func (it *item) reads() []ir.Value {
 }
 
 // lastUses is the number of the last item that reads each root.
-func (r *room) lastUses(segments [][]phase) map[ir.Value]int {
+func (l *layout) lastUses(segments [][]phase) map[ir.Value]int {
 	last := map[ir.Value]int{}
 	eachItem(segments, func(number, _ int, _ *phase, it *item) {
 		for _, v := range it.reads() {
-			last[r.values.root[v]] = number
+			last[l.values.root[v]] = number
 		}
 	})
 	return last
 }
 
 // take gives values that come from elsewhere room from the first phase of the segment that reads them first.
-func (r *room) take(segments [][]phase) {
+func (l *layout) take(segments [][]phase) {
 	starts, at := make([]int, len(segments)), 0
 	for s, phases := range segments {
 		starts[s] = at
 		at += len(phases)
 	}
-	for _, v := range r.p.Taken() {
-		s := slices.IndexFunc(r.p.Segments, func(s ir.Segment) bool {
+	for _, v := range l.p.Taken() {
+		s := slices.IndexFunc(l.p.Segments, func(s ir.Segment) bool {
 			return slices.ContainsFunc(s.Nodes, func(n ir.Node) bool { return slices.Contains(n.In, v) })
 		})
-		r.of[v] = r.add(r.p.Widths[v], r.values.wanted[v], starts[s])
+		l.of[v] = l.add(l.p.Widths[v], l.values.wanted[v], starts[s])
 	}
 }
 
 // handOn counts the end of a segment as a use of what it hands on: whoever computes the next one copies it then.
-func (r *room) handOn(segments [][]phase, handed [][]ir.Value, last map[ir.Value]int) {
+func (l *layout) handOn(segments [][]phase, handed [][]ir.Value, last map[ir.Value]int) {
 	number := 0
 	for s, phases := range segments {
 		for i := range phases {
 			number += len(phases[i].items)
 		}
 		for _, v := range handed[s] {
-			last[r.values.root[v]] = max(last[r.values.root[v]], number)
+			last[l.values.root[v]] = max(last[l.values.root[v]], number)
 		}
 	}
 }
 
 // keep has the buffers of what a segment hands on live until its last phase.
-func (r *room) keep(segments [][]phase, handed [][]ir.Value) {
+func (l *layout) keep(segments [][]phase, handed [][]ir.Value) {
 	at := 0
 	for s, phases := range segments {
 		at += len(phases)
 		for _, v := range handed[s] {
-			if b := r.of[r.values.root[v]]; b != nil {
+			if b := l.of[l.values.root[v]]; b != nil {
 				b.last = max(b.last, at-1)
 			}
 		}
@@ -171,73 +171,73 @@ func (r *room) keep(segments [][]phase, handed [][]ir.Value) {
 }
 
 // assign gives every root and every prepared form a buffer, and finds how long each one lives.
-func (r *room) assign(segments [][]phase, last map[ir.Value]int) {
+func (l *layout) assign(segments [][]phase, last map[ir.Value]int) {
 	eachItem(segments, func(number, at int, ph *phase, it *item) {
 		for _, v := range it.reads() {
-			r.of[r.values.root[v]].last = at
+			l.of[l.values.root[v]].last = at
 		}
 		switch {
 		case it.verb == prepare && it.form != kernels.Plain:
-			width := it.form.RowBytes(r.p.Widths[it.value]) / 4
-			b := r.add(width, ph.wanted, at)
-			b.tiles = r.tiles
-			r.acts[prepared{it.value, it.form}] = b
+			width := it.form.RowBytes(l.p.Widths[it.value]) / 4
+			b := l.add(width, ph.wanted, at)
+			b.tiles = l.tiles
+			l.acts[preparedKey{it.value, it.form}] = b
 		case it.verb == compute:
 			n := it.node
 			switch n.Op {
 			case ir.Linear:
-				r.meets(n.In[0], n.W, at)
+				l.meets(n.In[0], n.W, at)
 			case ir.Experts:
-				r.experts[n].down.last = at
+				l.experts[n].down.last = at
 			}
-			if r.inPlace(n, number, last) {
-				r.of[n.Out] = r.of[n.In[0]]
+			if l.inPlace(n, number, last) {
+				l.of[n.Out] = l.of[n.In[0]]
 			} else {
-				r.of[n.Out] = r.add(r.p.Widths[n.Out], ph.wanted, at)
+				l.of[n.Out] = l.add(l.p.Widths[n.Out], ph.wanted, at)
 			}
 		case it.verb == expand:
 			e := it.node.Experts
-			r.meets(it.node.In[0], e.Gate, at)
-			r.meets(it.node.In[0], e.Up, at)
-			width := e.Used * r.p.Weights[e.Down].Cols
-			r.experts[it.node] = &expertBuffers{hidden: r.add(width, ph.wanted, at), up: r.add(width, ph.wanted, at)}
+			l.meets(it.node.In[0], e.Gate, at)
+			l.meets(it.node.In[0], e.Up, at)
+			width := e.Used * l.p.Weights[e.Down].Cols
+			l.experts[it.node] = &expertBuffers{hidden: l.add(width, ph.wanted, at), up: l.add(width, ph.wanted, at)}
 		case it.verb == contract:
-			b := r.experts[it.node]
+			b := l.experts[it.node]
 			b.hidden.last = at
-			b.down = r.add(it.node.Experts.Used*r.p.Widths[it.node.Out], ph.wanted, at)
+			b.down = l.add(it.node.Experts.Used*l.p.Widths[it.node.Out], ph.wanted, at)
 		}
 	})
 }
 
 // meets notes that a matrix reads the prepared form of a value.
-func (r *room) meets(v ir.Value, w ir.Ref, at int) {
-	if b := r.acts[prepared{v, kernels.FormOf(r.p.Types[w])}]; b != nil {
+func (l *layout) meets(v ir.Value, w ir.Ref, at int) {
+	if b := l.acts[preparedKey{v, kernels.FormOf(l.p.Types[w])}]; b != nil {
 		b.last = at
 	}
 }
 
-func (r *room) add(width int, wanted bool, at int) *buffer {
+func (l *layout) add(width int, wanted bool, at int) *buffer {
 	b := &buffer{place: place{stride: width, width: width}, wanted: wanted, first: at, last: at}
-	r.buffers = append(r.buffers, b)
+	l.buffers = append(l.buffers, b)
 	return b
 }
 
 // inPlace says whether a node may write over its first input.
-func (r *room) inPlace(n *ir.Node, number int, last map[ir.Value]int) bool {
+func (l *layout) inPlace(n *ir.Node, number int, last map[ir.Value]int) bool {
 	switch n.Op {
 	case ir.Norm, ir.RoPE, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap:
 		x := n.In[0]
-		return r.values.root[x] == x && last[x] == number && r.p.Widths[x] == r.p.Widths[n.Out]
+		return l.values.root[x] == x && last[x] == number && l.p.Widths[x] == l.p.Widths[n.Out]
 	}
 	return false
 }
 
 // pack places the buffers, first fit, so that none overlap while they live. Freed room is used again from the next
 // phase on only: inside a phase rows are at different items.
-func (r *room) pack(c backend.Config) {
-	slices.SortStableFunc(r.buffers, func(a, b *buffer) int { return a.first - b.first }) // those taken in came first
+func (l *layout) pack(c backend.Config) {
+	slices.SortStableFunc(l.buffers, func(a, b *buffer) int { return a.first - b.first }) // those taken in came first
 	var live []*buffer                                                                    // by offset
-	for _, b := range r.buffers {
+	for _, b := range l.buffers {
 		if b.logits {
 			continue
 		}
@@ -248,7 +248,7 @@ func (r *room) pack(c backend.Config) {
 		}
 		b.off = at
 		live = slices.Insert(live, i, b)
-		r.size = max(r.size, at+size)
+		l.size = max(l.size, at+size)
 	}
 }
 
@@ -271,20 +271,20 @@ func (b *buffer) bytes(c backend.Config) (rows, tiles int) {
 }
 
 // borders are the places of values that come from other segments or go to them.
-func (r *room) borders(handed [][]ir.Value) map[ir.Value]place {
+func (l *layout) borders(handed [][]ir.Value) map[ir.Value]place {
 	at := map[ir.Value]place{}
-	for _, v := range append(slices.Concat(handed...), r.p.Taken()...) {
-		if r.of[r.values.root[v]] != nil {
-			at[v] = r.place(v)
+	for _, v := range append(slices.Concat(handed...), l.p.Taken()...) {
+		if l.of[l.values.root[v]] != nil {
+			at[v] = l.place(v)
 		}
 	}
 	return at
 }
 
 // place is where a value lies.
-func (r *room) place(v ir.Value) place {
-	pl := r.of[r.values.root[v]].place
-	pl.off += r.values.from[v]
-	pl.width = r.p.Widths[v]
+func (l *layout) place(v ir.Value) place {
+	pl := l.of[l.values.root[v]].place
+	pl.off += l.values.from[v]
+	pl.width = l.p.Widths[v]
 	return pl
 }

@@ -20,8 +20,8 @@ type storeOp struct {
 
 func (b *binder) store(n *ir.Node) *storeOp {
 	return &storeOp{
-		cache: &b.m.caches[n.Attend.KV], k: b.room.place(n.In[1]), v: b.room.place(n.In[2]),
-		short: tileRows(n.Attend.Heads / n.Attend.KVHeads),
+		cache: &b.m.caches[n.Attend.KV], k: b.layout.place(n.In[1]), v: b.layout.place(n.In[2]),
+		short: rowsTogether(n.Attend.Heads / n.Attend.KVHeads),
 	}
 }
 
@@ -91,11 +91,11 @@ func (c *cache) storeHalves(isa vec.ISA, buf []uint16, head, at int, key, value 
 }
 
 func (c *cache) storeBytes(isa vec.ISA, buf []int8, head, at int, key, value []float32) {
-	for g := range c.groups() {
-		from := g * backend.KVGroup
-		to := min(from+backend.KVGroup, c.KDim)
-		c.scale(head, g)[at] = isa.Bytes(buf[from:to], key[from:to], backend.KVTiny)
+	for i := range c.keyScales() {
+		from := i * backend.KVScaled
+		to := min(from+backend.KVScaled, c.KDim)
+		c.scale(head, i)[at] = isa.Bytes(buf[from:to], key[from:to], backend.KVTiny)
 	}
 	scatter(c.bytes[c.key(head):], buf[:c.KDim], at)
-	c.scale(head, c.groups())[at] = isa.Bytes(c.bytes[c.value(head, at):][:len(value)], value, backend.KVTiny)
+	c.scale(head, c.keyScales())[at] = isa.Bytes(c.bytes[c.value(head, at):][:len(value)], value, backend.KVTiny)
 }

@@ -69,9 +69,6 @@ func (m *model) layWeights(p *ir.Bound) error {
 	return nil
 }
 
-// align rounds bytes up to cache lines.
-func align(n int) int { return (n + 63) &^ 63 }
-
 func (w *weight) measure(want *ir.Weight, t quant.Type, inPlace bool) (err error) {
 	w.name, w.typ, w.rows, w.cols = want.Name, t, want.Rows, want.Cols
 	if w.row, err = t.RowBytes(want.Cols); err != nil {

@@ -49,8 +49,8 @@ func TestScheduleExperts(t *testing.T) {
 	require.Equal(t, `0 chain norm prepare
 0 products linear
 0 chain route prepare
-1 routed expand
-1 routed contract
+1 experts expand
+1 experts contract
 1 chain experts add add
 `, text(alone[2:4]))
 
@@ -64,19 +64,19 @@ func TestScheduleExperts(t *testing.T) {
 2 products linear linear linear
 2 chain glu route prepare
 2 products linear
-3 routed expand
-3 routed contract
+3 experts expand
+3 experts contract
 3 chain experts add add
 4 chain rows norm prepare
 4 products linear
 `, text(segments))
 	c := backend.Config{KV: backend.KVF16, Blocks: slices.Repeat([]int{1}, len(p.Classes)), MaxRows: 7, MaxWanted: 3}
-	apart(t, makeRoom(p, v, segments, handed(p), c, true), c)
+	apart(t, newLayout(p, v, segments, handed(p), c, true), c)
 }
 
-// TestRouting: every slot is one row at one of its experts, slots of an expert lie together in the order of rows, and
-// the units of a phase are all tiles of all experts that have rows, once.
-func TestRouting(t *testing.T) {
+// TestDispatch: every slot is one row at one of its experts, slots of an expert lie together in the order of rows, and
+// the chunks of a phase are all tiles of all experts that have rows, once.
+func TestDispatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		experts := rapid.IntRange(1, 20).Draw(t, "experts")
 		used := rapid.IntRange(1, min(experts, 5)).Draw(t, "used")
@@ -89,8 +89,8 @@ func TestRouting(t *testing.T) {
 			stack[e] = &matrix
 		}
 		m := &model{device: &device{pool: &pool{workers: make([]worker, threads-1)}}}
-		m.routing = newRouting(expertShape{experts: experts, used: used}, rows, threads)
-		units := cap(m.routing.units)
+		m.dispatch = newDispatch(expertShape{experts: experts, used: used}, rows, threads)
+		chunks := cap(m.dispatch.chunks)
 		m.scratch = make([]float32, rows*experts)
 		for r := range rows {
 			for range used { // some fall on the same expert
@@ -98,19 +98,19 @@ func TestRouting(t *testing.T) {
 			}
 		}
 		at := place{stride: experts, width: experts}
-		require.NoError(t, m.routing.sort(m, &at, rows, used))
+		require.NoError(t, m.dispatch.sort(m, &at, rows, used))
 		checkSlots(t, m, experts, used, rows)
 
-		n := m.routing.divide(m, stack, stack)
-		require.Equal(t, units, cap(m.routing.units), "units were allocated")
+		n := m.dispatch.divide(m, stack, stack)
+		require.Equal(t, chunks, cap(m.dispatch.chunks), "chunks were allocated")
 		done := make([]int, experts)
-		for _, u := range m.routing.units[:n] {
-			require.Equal(t, done[u.expert], u.from)
-			require.Less(t, u.from, u.to)
-			done[u.expert] = u.to
+		for _, c := range m.dispatch.chunks[:n] {
+			require.Equal(t, done[c.expert], c.from)
+			require.Less(t, c.from, c.to)
+			done[c.expert] = c.to
 		}
 		for e, to := range done {
-			if from, end := m.routing.slots(e); from < end {
+			if from, end := m.dispatch.slots(e); from < end {
 				require.Equal(t, matrix.Tiles(), to)
 			} else {
 				require.Zero(t, to)
@@ -122,13 +122,13 @@ func TestRouting(t *testing.T) {
 func checkSlots(t *rapid.T, m *model, experts, used, rows int) {
 	next := make([]int, rows) // of the row's list
 	for e := range experts {
-		from, to := m.routing.slots(e)
+		from, to := m.dispatch.slots(e)
 		last := int32(-1)
 		for slot := from; slot < to; slot++ {
-			r := m.routing.row[slot]
+			r := m.dispatch.row[slot]
 			require.Greater(t, r, last)
 			require.NotZero(t, m.scratch[int(r)*experts+e])
-			require.EqualValues(t, slot, m.routing.slot[int(r)*used+next[r]])
+			require.EqualValues(t, slot, m.dispatch.slot[int(r)*used+next[r]])
 			last = r
 			next[r]++
 		}
@@ -142,7 +142,7 @@ func checkSlots(t *rapid.T, m *model, experts, used, rows int) {
 		}
 		require.Equal(t, n, next[r])
 		for ; n < used; n++ {
-			require.EqualValues(t, -1, m.routing.slot[r*used+n])
+			require.EqualValues(t, -1, m.dispatch.slot[r*used+n])
 		}
 	}
 }
@@ -150,8 +150,8 @@ func checkSlots(t *rapid.T, m *model, experts, used, rows int) {
 // TestTooManyExperts: a program whose weights choose more experts than it says is told, not run.
 func TestTooManyExperts(t *testing.T) {
 	m := &model{scratch: []float32{1, 1, 1}}
-	m.routing = newRouting(expertShape{experts: 3, used: 2}, 1, 1)
-	err := m.routing.sort(m, &place{stride: 3, width: 3}, 1, 2)
+	m.dispatch = newDispatch(expertShape{experts: 3, used: 2}, 1, 1)
+	err := m.dispatch.sort(m, &place{stride: 3, width: 3}, 1, 2)
 	require.EqualError(t, err, "row 0 has 3 experts, want at most 2")
 }
 

@@ -6,14 +6,14 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// routeOp chooses the experts of a row and writes their weights.
-type routeOp struct {
+// routerOp chooses the experts of a row and writes their weights.
+type routerOp struct {
 	out, x place
 	args   *ir.RouteArgs
 	bias   []float32 // nil: none
 }
 
-// choice is a worker's memory for routing one row.
+// choice is a worker's memory for the choice of one row.
 type choice struct {
 	scores  []float32 // by expert
 	keys    []float32 // by expert: what the choice goes by
@@ -38,7 +38,7 @@ func newChoice(p *ir.Bound) choice {
 	}
 }
 
-func (o *routeOp) row(m *model, worker, r int) error {
+func (o *routerOp) row(m *model, worker, r int) error {
 	logits, y := m.at(&o.x, r), m.at(&o.out, r)
 	if err := m.finite(logits, "the router's logits"); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (o *routeOp) row(m *model, worker, r int) error {
 }
 
 // weigh makes weights of the scores of the chosen experts.
-func (o *routeOp) weigh(m *model, w []float32) {
+func (o *routerOp) weigh(m *model, w []float32) {
 	isa := m.device.isa
 	if o.args.Scoring == ir.SoftmaxChosen {
 		m.softmax(w)
