@@ -13,67 +13,6 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// routedLayer has 8 experts, of which rows use 3, and, if asked, one that all rows share. The router is float32,
-// what it chooses among is Q8_0 but for one matrix.
-func routedLayer(t *testing.T, shared bool) *ir.Bound {
-	const width, experts, used, ffn = 64, 8, 3, 32
-	b := ir.NewBuilder("routed", func(string) bool { return false })
-	x := b.Embed("token_embd", 100, width)
-	b.Layer(0)
-	a := ir.AttendArgs{Heads: 2, KVHeads: 2, KDim: 32, VDim: 32, Scale: 1}
-	x = b.Add(x, b.AttendSinks(x, x, x, "attn_sinks", a))
-	b.FFN()
-	n := b.RMSNorm(x, "ffn_norm", 1e-5)
-	both := n
-	if shared {
-		g := b.SwiGLU(b.Linear(n, "ffn_gate_shexp", ffn), b.Linear(n, "ffn_up_shexp", ffn))
-		both = b.Linear(g, "ffn_down_shexp", width)
-	}
-	w := b.Route(b.Linear(n, "ffn_gate_inp", experts), "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: used, Scale: 1})
-	y := b.Experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", ffn, used, ir.SiLU)
-	x = b.Add(x, b.Add(y, both))
-	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
-	p := bind(t, b)
-	for r, w := range p.Weights {
-		if w.Name == "blk.0.ffn_gate_inp.weight" || w.Name == "blk.0.ffn_up_exps.weight" {
-			p.Types[r] = quant.F32
-		}
-	}
-	return p
-}
-
-// TestScheduleExperts: the shared expert runs beside the router; the chosen ones take two phases. What they multiply
-// is prepared in the route's last chain: the border costs no phase.
-func TestScheduleExperts(t *testing.T) {
-	_, alone := scheduleAll(routedLayer(t, false))
-	require.Equal(t, `0 chain norm prepare
-0 products linear
-0 chain route prepare
-1 experts expand
-1 experts contract
-1 chain experts add add
-`, text(alone[2:4]))
-
-	p := routedLayer(t, true)
-	v, segments := scheduleAll(p)
-	require.Equal(t, `0 chain embed
-1 chain store
-1 attended attend
-1 chain add
-2 chain norm prepare prepare
-2 products linear linear linear
-2 chain glu route prepare
-2 products linear
-3 experts expand
-3 experts contract
-3 chain experts add add
-4 chain rows norm prepare
-4 products linear
-`, text(segments))
-	c := backend.Config{KV: backend.KVF16, Blocks: slices.Repeat([]int{1}, len(p.Classes)), MaxRows: 7, MaxWanted: 3}
-	apart(t, newLayout(p, v, segments, handed(p), c, true), c)
-}
-
 // TestDispatch: every slot is one row at one of its experts, slots of an expert lie together in the order of rows, and
 // the chunks of a phase are all tiles of all experts that have rows, once.
 func TestDispatch(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/ir/live"
 )
 
 // slots is memory with a row of width values for each slot of a dispatch.
@@ -196,35 +197,36 @@ func (o *combineOp) row(m *model, _, r int) error {
 	return nil
 }
 
-// experts binds one of the two phases of products.
-func (b *binder) experts(ph *phase) runner {
-	n, buffers := ph.items[0].node, b.layout.experts[ph.items[0].node]
+// experts binds a pass.
+func (b *binder) experts(ph *live.Phase) runner {
+	n, it := ph.Items[0].Node, &ph.Items[0]
 	e := n.Experts
-	ffn := b.p.Weights[e.Down].Cols
-	hidden := b.slots(buffers.hidden, ffn)
-	if ph.items[0].verb == contract {
+	hidden := b.slots(n, expand, leftHidden)
+	if it.Pass == contract {
 		return &contraction{
 			m: b.m, hidden: hidden, form: kernels.FormOf(b.p.Types[e.Down]),
-			down: b.stack(e.Down, e.DownBias, b.slots(buffers.down, b.p.Widths[n.Out])),
+			down: b.stack(e.Down, e.DownBias, b.slots(n, contract, leftDown)),
 			what: "the input of " + b.p.Weights[e.Down].Name,
 		}
 	}
 	return &expansion{
-		m: b.m, wanted: ph.wanted, used: e.Used, in: b.layout.place(n.In[0]), weights: b.layout.place(n.In[1]), act: n.Act,
+		m: b.m, wanted: ph.Wanted, used: e.Used, in: b.layout.place(n.In[0]), weights: b.layout.place(n.In[1]), act: n.Act,
 		gate:  b.stack(e.Gate, e.GateBias, hidden),
-		up:    b.stack(e.Up, e.UpBias, b.slots(buffers.up, ffn)),
-		xGate: b.acts(n.In[0], kernels.FormOf(b.p.Types[e.Gate])),
-		xUp:   b.acts(n.In[0], kernels.FormOf(b.p.Types[e.Up])),
+		up:    b.stack(e.Up, e.UpBias, b.slots(n, expand, leftUp)),
+		xGate: b.acts(b.input(n.In[0], e.Gate)),
+		xUp:   b.acts(b.input(n.In[0], e.Up)),
 	}
 }
 
 func (b *binder) combine(n *ir.Node, out, weights place) rowOp {
-	down := b.slots(b.layout.experts[n].down, b.p.Widths[n.Out])
-	return &combineOp{out: out, weights: weights, used: n.Experts.Used, down: down}
+	return &combineOp{out: out, weights: weights, used: n.Experts.Used, down: b.slots(n, contract, leftDown)}
 }
 
-func (b *binder) slots(buf *buffer, width int) slots {
-	return slots{b.m.scratch[buf.off:][:buf.floats(b.m.config)], width}
+// slots is where a pass leaves rows: those of a row of the step lie side by side.
+func (b *binder) slots(n *ir.Node, pass, left int) slots {
+	buf := b.layout.buffers.Left(n, pass)[left]
+	rows, _ := b.layout.bytes(buf)
+	return slots{b.m.scratch[buf.Offset:][:rows/4], buf.Width / n.Experts.Used}
 }
 
 // stack cuts a weight into the matrices of its experts.

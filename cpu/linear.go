@@ -2,7 +2,7 @@ package cpu
 
 import (
 	"github.com/sluice-ai/sluice/cpu/kernels"
-	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/ir/live"
 )
 
 // linear multiplies several matrices by their inputs. Its work is the tiles of all of them in a row; a worker takes
@@ -38,41 +38,18 @@ const (
 	chunkBytes      = 32 << 10 // at least, of weights times rows
 )
 
-func (b *binder) product(ph *phase) *linear {
-	l := &linear{m: b.m, wanted: ph.wanted}
-	for i := range ph.items {
-		n := ph.items[i].node
+func (b *binder) product(ph *live.Phase) *linear {
+	l := &linear{m: b.m, wanted: ph.Wanted}
+	for i := range ph.Items {
+		n := ph.Items[i].Node
 		w := b.m.weights[n.W].matrix
 		l.products = append(l.products, product{
 			out: b.layout.place(n.Out), w: w, bias: b.vector(n.B), from: l.tiles,
-			acts: b.acts(n.In[0], kernels.FormOf(w.Type)),
+			acts: b.acts(b.input(n.In[0], n.W)),
 		})
 		l.tiles += w.Tiles()
 	}
 	return l
-}
-
-// acts describes activations in the form of a product: the blocks that quantizeOp fills, or the value itself.
-func (b *binder) acts(v ir.Value, f kernels.Form) *kernels.Acts {
-	key := preparedKey{v, f}
-	if a := b.known[key]; a != nil {
-		return a
-	}
-	a := &kernels.Acts{Form: f, Cols: b.p.Widths[v]}
-	if f == kernels.Plain {
-		in := b.layout.place(v)
-		a.Float, a.Stride = b.m.scratch[in.off:], in.stride
-	} else {
-		buf := b.layout.acts[key]
-		memory := bytesOf(b.m.scratch[buf.off:][:buf.floats(b.m.config)])
-		rows, tiles := buf.bytes(b.m.config)
-		a.Blocks = memory[:rows]
-		if tiles > 0 {
-			a.Tiles = memory[rows:]
-		}
-	}
-	b.known[key] = a
-	return a
 }
 
 func (l *linear) chunks() int {

@@ -46,19 +46,6 @@ type model struct {
 	failure error // the first one of the segment; under mu
 }
 
-// segment is a compiled segment.
-type segment struct {
-	name   string
-	phases []runner
-}
-
-// runner is a phase whose work is split over workers.
-type runner interface {
-	task
-	// chunks prepares the phase for the running step and says into how many chunks it falls.
-	chunks() int
-}
-
 // at is row r of a place.
 func (m *model) at(p *place, r int) []float32 {
 	at := p.off + r*p.stride

@@ -1,6 +1,9 @@
 package cpu
 
-import "github.com/sluice-ai/sluice/internal/ir"
+import (
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/ir/live"
+)
 
 // observeGrain is the number of columns of a chunk.
 const observeGrain = 64
@@ -19,10 +22,10 @@ type seen struct {
 	in     place
 }
 
-func (b *binder) observation(ph *phase) *observation {
-	o := &observation{m: b.m, wanted: ph.wanted}
-	for _, it := range ph.items {
-		o.seen = append(o.seen, seen{it.node.W, b.layout.place(it.node.In[0])})
+func (b *binder) observation(ph *live.Phase) *observation {
+	o := &observation{m: b.m, wanted: ph.Wanted}
+	for _, it := range ph.Items {
+		o.seen = append(o.seen, seen{it.Node.W, b.layout.place(it.Node.In[0])})
 	}
 	return o
 }
