@@ -12,7 +12,7 @@ import (
 // in order into stretches of 8, anchored at position 0, and these in order into the whole. How many rows are computed
 // together, and whether stretches are computed at once, therefore never shows (laws RowAlone and ChunkFree).
 type attention struct {
-	m          *model
+	ex         *execution
 	args       *ir.AttendArgs
 	cache      *cache
 	store      *storeOp
@@ -20,14 +20,6 @@ type attention struct {
 	headsPerKV int       // query heads of each
 	sinks      []float32 // by query head; nil: none
 	split      *split
-}
-
-func (b *binder) attention(n *ir.Node) *attention {
-	a := n.Attend
-	return &attention{
-		m: b.m, args: a, cache: &b.m.caches[a.KV], store: b.store(n), q: b.layout.place(n.In[0]), out: b.layout.place(n.Out),
-		headsPerKV: a.Heads / a.KVHeads, sinks: b.vector(n.W), split: &b.m.split,
-	}
 }
 
 // first is the first position that a row at pos sees.
@@ -39,10 +31,10 @@ func (a *attention) first(pos int) int {
 }
 
 func (a *attention) run(worker, chunk int) {
-	c, q, isa := &a.split.chunks[chunk], &a.m.workers[worker].queries, a.m.device.isa
+	c, q, isa := &a.split.chunks[chunk], &a.ex.workers[worker].queries, a.ex.device.isa
 	n, stride := a.count(c), a.cache.stride
 	// Chunks are claimed in order, so the one that this worker claims next is most likely this one.
-	q.after = a.firstHead(&a.split.chunks[min(chunk+a.m.device.pool.size(), len(a.split.chunks)-1)])
+	q.after = a.firstHead(&a.split.chunks[min(chunk+a.ex.device.pool.size(), len(a.split.chunks)-1)])
 	a.load(q, c)
 	if c.stretch >= 0 {
 		part := a.partial(c)
@@ -59,7 +51,7 @@ func (a *attention) run(worker, chunk int) {
 		a.finish(q, c)
 		return
 	}
-	pos := a.m.step.Spans[c.span].Pos + c.row
+	pos := a.ex.step.Spans[c.span].Pos + c.row
 	q.total.reset(n)
 	for s := a.first(pos) / stretchPositions; s <= (pos+c.rows-1)/stretchPositions; s++ {
 		a.stretch(worker, c, s, &q.part)
@@ -80,15 +72,15 @@ func (a *attention) partial(c *attendChunk) softmax {
 func (a *attention) load(q *queries, c *attendChunk) {
 	n := c.heads * a.headsPerKV * a.args.KDim
 	for i := range c.rows {
-		x := a.m.at(&a.q, a.m.step.Spans[c.span].Row+c.row+i)
-		a.m.device.isa.Scale(q.scaled[i*n:][:n], x[c.head*a.headsPerKV*a.args.KDim:][:n], a.args.Scale)
+		x := a.ex.at(&a.q, a.ex.step.Spans[c.span].Row+c.row+i)
+		a.ex.device.isa.Scale(q.scaled[i*n:][:n], x[c.head*a.headsPerKV*a.args.KDim:][:n], a.args.Scale)
 	}
 }
 
 // stretch computes the softmax of all queries of a chunk over one stretch of positions.
 func (a *attention) stretch(worker int, c *attendChunk, s int, to *softmax) {
 	to.reset(a.count(c))
-	span := &a.m.step.Spans[c.span]
+	span := &a.ex.step.Spans[c.span]
 	pos := span.Pos + c.row
 	from := max(s*stretch, a.first(pos)/backend.BlockSize)
 	for b := from; b < (s+1)*stretch && b*backend.BlockSize < pos+c.rows; b++ {
@@ -97,7 +89,7 @@ func (a *attention) stretch(worker int, c *attendChunk, s int, to *softmax) {
 			continue
 		}
 		if err := a.block(worker, c, &v, to); err != nil {
-			a.m.fail(err)
+			a.ex.fail(err)
 			return
 		}
 	}
@@ -108,7 +100,7 @@ func (a *attention) block(worker int, c *attendChunk, v *view, to *softmax) erro
 	if err := a.weigh(worker, c, v); err != nil {
 		return err
 	}
-	q, isa, kv := &a.m.workers[worker].queries, a.m.device.isa, a.cache
+	q, isa, kv := &a.ex.workers[worker].queries, a.ex.device.isa, a.cache
 	for h := range c.heads {
 		ahead := kv.value(v.head+h+1, v.lo)
 		if h == c.heads-1 {
@@ -123,7 +115,7 @@ func (a *attention) block(worker int, c *attendChunk, v *view, to *softmax) erro
 
 // weigh computes the weights of the block's positions, their sums and the largest scores.
 func (a *attention) weigh(worker int, c *attendChunk, v *view) error {
-	q, isa, kv := &a.m.workers[worker].queries, a.m.device.isa, a.cache
+	q, isa, kv := &a.ex.workers[worker].queries, a.ex.device.isa, a.cache
 	for h := range c.heads {
 		if err := a.append(worker, c, c.head+h, v.block); err != nil {
 			return err
@@ -139,7 +131,7 @@ func (a *attention) weigh(worker int, c *attendChunk, v *view) error {
 	if a.args.SoftCap != 0 {
 		isa.SoftCap(scores, scores, a.args.SoftCap)
 	}
-	span, first := &a.m.step.Spans[c.span], v.block*backend.BlockSize
+	span, first := &a.ex.step.Spans[c.span], v.block*backend.BlockSize
 	for i := range queries {
 		row := (*[backend.BlockSize]float32)(scores[i*backend.BlockSize:])
 		r := c.row + v.r0 + i%v.queries/a.headsPerKV
@@ -158,12 +150,12 @@ func (a *attention) weigh(worker int, c *attendChunk, v *view) error {
 // append stores K and V of a head in position block b, those of the chunk's rows that are in it, if that was left to
 // attention: no other chunk reads them.
 func (a *attention) append(worker int, c *attendChunk, head, b int) error {
-	span := &a.m.step.Spans[c.span]
+	span := &a.ex.step.Spans[c.span]
 	if span.Rows > a.store.short {
 		return nil
 	}
 	for r := max(0, b*backend.BlockSize-span.Pos); r < min(span.Rows, (b+1)*backend.BlockSize-span.Pos); r++ {
-		if err := a.store.head(a.m, worker, span.Row+r, head); err != nil {
+		if err := a.store.head(a.ex, worker, span.Row+r, head); err != nil {
 			return fmt.Errorf("row %d: %w", span.Row+r, err)
 		}
 	}
@@ -184,12 +176,12 @@ func mask(row *[backend.BlockSize]float32, lo, hi int) {
 func (a *attention) finish(q *queries, c *attendChunk) {
 	d, n := a.args.VDim, a.count(c)
 	if a.sinks != nil {
-		q.total.sink(a.m.device.isa, a.sinks[c.head*a.headsPerKV:][:c.heads*a.headsPerKV], q.shrink[:n])
+		q.total.sink(a.ex.device.isa, a.sinks[c.head*a.headsPerKV:][:c.heads*a.headsPerKV], q.shrink[:n])
 	}
 	for i := range n {
-		r := a.m.step.Spans[c.span].Row + c.row + i/a.headsPerKV%c.rows
+		r := a.ex.step.Spans[c.span].Row + c.row + i/a.headsPerKV%c.rows
 		h := c.head*a.headsPerKV + i/(c.rows*a.headsPerKV)*a.headsPerKV + i%a.headsPerKV
-		out := a.m.at(&a.out, r)[h*d:][:d]
-		a.m.device.isa.Scale(out, q.total.acc[i*a.cache.stride:], 1/q.total.sum[i])
+		out := a.ex.at(&a.out, r)[h*d:][:d]
+		a.ex.device.isa.Scale(out, q.total.acc[i*a.cache.stride:], 1/q.total.sum[i])
 	}
 }

@@ -51,8 +51,8 @@ const stretchPositions = stretch * backend.BlockSize
 func (a *attention) chunks() int {
 	a.split.chunks, a.split.claimed = a.split.chunks[:0], 0
 	slot, rows := 0, a.store.short
-	for i := range a.m.step.Spans {
-		span := &a.m.step.Spans[i]
+	for i := range a.ex.step.Spans {
+		span := &a.ex.step.Spans[i]
 		from, to := a.first(span.Pos)/stretchPositions, (span.Pos+span.Rows-1)/stretchPositions
 		need := span.Rows * a.headsPerKV * (to - from + 1) * a.args.KVHeads
 		divided := span.Rows <= rows && to > from &&
@@ -78,7 +78,7 @@ func (a *attention) together(rows int) int {
 	if rows > 1 {
 		return 1
 	}
-	each := a.args.KVHeads * len(a.m.step.Spans) / (attendChunksPerWorker * a.m.device.pool.size())
+	each := a.args.KVHeads * len(a.ex.step.Spans) / (attendChunksPerWorker * a.ex.device.pool.size())
 	return max(1, min(headsTogether/a.headsPerKV, each))
 }
 
@@ -126,7 +126,7 @@ func (a *attention) view(c *attendChunk, b, pos int) view {
 
 // next is the head that is read after position block b of a chunk.
 func (a *attention) next(q *queries, c *attendChunk, b int) int {
-	span := &a.m.step.Spans[c.span]
+	span := &a.ex.step.Spans[c.span]
 	if last := (span.Pos + c.row + c.rows - 1) / backend.BlockSize; b == last || c.stretch >= 0 && b%stretch == stretch-1 {
 		return q.after
 	}
@@ -135,12 +135,12 @@ func (a *attention) next(q *queries, c *attendChunk, b int) int {
 
 // firstHead is the head that a chunk reads first.
 func (a *attention) firstHead(c *attendChunk) int {
-	span := &a.m.step.Spans[c.span]
+	span := &a.ex.step.Spans[c.span]
 	b := max(c.stretch*stretch, a.first(span.Pos+c.row)/backend.BlockSize)
 	return a.head(c, b)
 }
 
 // head is the first head of a chunk in position block b.
 func (a *attention) head(c *attendChunk, b int) int {
-	return int(a.m.step.Spans[c.span].Tables[a.cache.Class].At(b))*a.cache.KVHeads + c.head
+	return int(a.ex.step.Spans[c.span].Tables[a.cache.Class].At(b))*a.cache.KVHeads + c.head
 }

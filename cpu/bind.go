@@ -2,24 +2,12 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/ir/live"
 )
-
-// segment is a bound segment.
-type segment struct {
-	name   string
-	phases []runner
-}
-
-// runner is a phase whose work is split over workers.
-type runner interface {
-	task
-	// chunks prepares the phase for the running step and says into how many chunks it falls.
-	chunks() int
-}
 
 // bind makes segments of phases whose memory is there.
 func (m *model) bind(p *ir.Bound, l *layout, phases [][]live.Phase) {
@@ -41,6 +29,7 @@ type binder struct {
 	p      *ir.Bound
 	layout *layout
 	known  map[live.Prepared]*kernels.Acts
+	ropes  []*ropeTable // without repetition
 }
 
 func (b *binder) phase(ph *live.Phase) runner {
@@ -54,7 +43,7 @@ func (b *binder) phase(ph *live.Phase) runner {
 	case live.Experts:
 		return b.experts(ph)
 	}
-	c := &chain{m: b.m, wanted: ph.Wanted}
+	c := &chain{ex: &b.m.execution, wanted: ph.Wanted}
 	width := 1
 	for i := range ph.Items {
 		c.ops = append(c.ops, b.op(&ph.Items[i]))
@@ -114,7 +103,7 @@ func (b *binder) end() {
 	}
 	last := &b.m.segments[len(b.m.segments)-1]
 	out := b.layout.place(b.p.Output)
-	c := &chain{m: b.m, wanted: true, grain: 1}
+	c := &chain{ex: &b.m.execution, wanted: true, grain: 1}
 	if !out.logits {
 		logits := place{logits: true, stride: out.width, width: out.width}
 		c.ops = append(c.ops, &scaleOp{logits, out, 1})
@@ -196,4 +185,116 @@ func (b *binder) acts(input live.Prepared) *kernels.Acts {
 	}
 	b.known[input] = a
 	return a
+}
+
+func (b *binder) attention(n *ir.Node) *attention {
+	a := n.Attend
+	return &attention{
+		ex: &b.m.execution, args: a, cache: &b.m.caches[a.KV], store: b.store(n),
+		q: b.layout.place(n.In[0]), out: b.layout.place(n.Out),
+		headsPerKV: a.Heads / a.KVHeads, sinks: b.vector(n.W), split: &b.m.split,
+	}
+}
+
+func (b *binder) store(n *ir.Node) *storeOp {
+	return &storeOp{
+		cache: &b.m.caches[n.Attend.KV], k: b.layout.place(n.In[1]), v: b.layout.place(n.In[2]),
+		short: rowsTogether(n.Attend.Heads / n.Attend.KVHeads),
+	}
+}
+
+func (b *binder) product(ph *live.Phase) *linear {
+	l := &linear{ex: &b.m.execution, wanted: ph.Wanted}
+	for i := range ph.Items {
+		n := ph.Items[i].Node
+		w := b.m.weights[n.W].matrix
+		l.products = append(l.products, product{
+			out: b.layout.place(n.Out), w: w, bias: b.vector(n.B), from: l.tiles,
+			acts: b.acts(b.input(n.In[0], n.W)),
+		})
+		l.tiles += w.Tiles()
+	}
+	return l
+}
+
+func (b *binder) observation(ph *live.Phase) *observation {
+	o := &observation{ex: &b.m.execution, wanted: ph.Wanted}
+	for _, it := range ph.Items {
+		o.seen = append(o.seen, seen{it.Node.W, b.layout.place(it.Node.In[0])})
+	}
+	return o
+}
+
+func (b *binder) norm(n *ir.Node, out, x place) *normOp {
+	name := "a norm without weight"
+	if n.W != ir.NoRef {
+		name = b.p.Weights[n.W].Name
+	}
+	return &normOp{out: out, x: x, args: n.Norm, g: b.vector(n.W), b: b.vector(n.B), name: name}
+}
+
+func (b *binder) rope(n *ir.Node, out, x place) *ropeOp {
+	return &ropeOp{out: out, x: x, args: n.RoPE, table: b.ropeTable(n.RoPE, b.vector(n.W))}
+}
+
+// ropeTable finds the table of the same angles, or makes one.
+func (b *binder) ropeTable(a *ir.RoPEArgs, divisors []float32) *ropeTable {
+	for _, t := range b.ropes {
+		if slices.Equal(t.args.Freq, a.Freq) && t.args.Mscale == a.Mscale && same(t.divisors, divisors) {
+			return t
+		}
+	}
+	rows, pairs := b.m.config.MaxRows, a.Dims/2
+	t := &ropeTable{
+		args: a, divisors: divisors, pairs: pairs,
+		pos: slices.Repeat([]int{-1}, rows), cos: make([]float32, rows*pairs), sin: make([]float32, rows*pairs),
+	}
+	b.ropes = append(b.ropes, t)
+	return t
+}
+
+// experts binds a pass.
+func (b *binder) experts(ph *live.Phase) runner {
+	n, it := ph.Items[0].Node, &ph.Items[0]
+	e := n.Experts
+	hidden := b.slots(n, expand, leftHidden)
+	if it.Pass == contract {
+		return &contraction{
+			ex: &b.m.execution, hidden: hidden, form: kernels.FormOf(b.p.Types[e.Down]),
+			down: b.stack(e.Down, e.DownBias, b.slots(n, contract, leftDown)),
+			what: "the input of " + b.p.Weights[e.Down].Name,
+		}
+	}
+	return &expansion{
+		ex: &b.m.execution, wanted: ph.Wanted, used: e.Used, act: n.Act,
+		in: b.layout.place(n.In[0]), weights: b.layout.place(n.In[1]),
+		gate:  b.stack(e.Gate, e.GateBias, hidden),
+		up:    b.stack(e.Up, e.UpBias, b.slots(n, expand, leftUp)),
+		xGate: b.acts(b.input(n.In[0], e.Gate)),
+		xUp:   b.acts(b.input(n.In[0], e.Up)),
+	}
+}
+
+func (b *binder) combine(n *ir.Node, out, weights place) rowOp {
+	return &combineOp{out: out, weights: weights, used: n.Experts.Used, down: b.slots(n, contract, leftDown)}
+}
+
+// slots is where a pass leaves rows: those of a row of the step lie side by side.
+func (b *binder) slots(n *ir.Node, pass, left int) slots {
+	buf := b.layout.buffers.Left(n, pass)[left]
+	rows, _ := b.layout.bytes(buf)
+	return slots{b.m.scratch[buf.Offset:][:rows/4], buf.Width / n.Experts.Used}
+}
+
+// stack cuts a weight into the matrices of its experts.
+func (b *binder) stack(r, bias ir.Ref, out slots) stack {
+	w, n := &b.m.weights[r], b.p.Weights[r].Experts
+	s := stack{ref: r, out: out, bias: b.vector(bias)}
+	size := len(w.matrix.Data) / n
+	for e := range n {
+		one := *w.matrix
+		one.Rows, one.Data = w.rows/n, w.matrix.Data[e*size:][:size:size] // whole tiles: measure saw to it
+		s.w = append(s.w, &one)
+	}
+	return s
 }

@@ -1,13 +1,11 @@
 package cpu
 
 import (
-	"fmt"
 	"unsafe"
 
 	"github.com/sluice-ai/sluice/cpu/vec"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/mem"
 )
 
 // cache is K and V of one attention layer, [block][KV head] of two small matrices: K transposed, [KDim][64 positions],
@@ -36,33 +34,6 @@ func (c *cache) keyScales() int { return (c.KDim + backend.KVScaled - 1) / backe
 func (c *cache) scale(head, i int) *[backend.BlockSize]float32 {
 	at := (head*(c.keyScales()+1) + i) * backend.BlockSize
 	return (*[backend.BlockSize]float32)(c.scales[at:])
-}
-
-// layCaches takes the memory of all layers; the system gives pages when they are first written.
-func (m *model) layCaches(p *ir.Bound) error {
-	m.caches = make([]cache, len(p.KV))
-	total := 0
-	_, used := p.Used()
-	for i, kv := range p.KV {
-		c := &m.caches[i]
-		if !used[i] {
-			continue
-		}
-		c.KVLayer, c.stride = kv, (kv.VDim+vec.Lanes-1)&^(vec.Lanes-1)
-		elements, scales := c.size(m.config)
-		total += elements + 4*scales
-	}
-	memory, err := mem.Alloc(int64(total))
-	if err != nil {
-		return fmt.Errorf("KV cache: %w", err)
-	}
-	m.kvMemory = memory
-	for i := range m.caches {
-		if used[i] {
-			memory = m.caches[i].lay(m.config, memory)
-		}
-	}
-	return nil
 }
 
 // size is the bytes of all elements and the number of all scales.

@@ -13,7 +13,9 @@ func compile(d *device, p *ir.Bound, c backend.Config) (backend.Model, error) {
 	if err := c.Check(p, d.Traits()); err != nil {
 		return nil, err
 	}
-	m := &model{device: d, config: c, program: p.Program, pos: make([]int, c.MaxRows), span: make([]int, c.MaxRows)}
+	m := &model{program: p.Program}
+	m.device, m.config = d, c
+	m.pos, m.span = make([]int, c.MaxRows), make([]int, c.MaxRows)
 	if err := m.compile(p.Only(c.Segments)); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}

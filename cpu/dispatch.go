@@ -76,11 +76,11 @@ func newDispatch(s expertShape, rows, threads int) dispatch {
 }
 
 // sort finds the slots of all rows from the weights that route wrote.
-func (d *dispatch) sort(m *model, weights *place, rows, used int) error {
+func (d *dispatch) sort(ex *execution, weights *place, rows, used int) error {
 	clear(d.first)
 	for r := range rows {
 		n := 0
-		for e, w := range m.at(weights, r) {
+		for e, w := range ex.at(weights, r) {
 			if w != 0 {
 				d.first[e+1]++
 				n++
@@ -97,7 +97,7 @@ func (d *dispatch) sort(m *model, weights *place, rows, used int) error {
 	for r := range rows {
 		slots := d.slot[r*used:][:used]
 		n := 0
-		for e, w := range m.at(weights, r) {
+		for e, w := range ex.at(weights, r) {
 			if w != 0 {
 				d.row[d.next[e]], slots[n] = int32(r), d.next[e]
 				d.next[e]++
@@ -116,7 +116,7 @@ func (d *dispatch) slots(e int) (from, to int) { return int(d.first[e]), int(d.f
 
 // divide cuts the experts that have rows into chunks of about the same work. A chunk takes the same tiles of every
 // stack: their matrices have the same number.
-func (d *dispatch) divide(m *model, stacks ...[]*kernels.Matrix) int {
+func (d *dispatch) divide(ex *execution, stacks ...[]*kernels.Matrix) int {
 	d.chunks = d.chunks[:0]
 	total, bytes, tiles := 0, 0, stacks[0][0].Tiles()
 	for _, s := range stacks {
@@ -128,7 +128,7 @@ func (d *dispatch) divide(m *model, stacks ...[]*kernels.Matrix) int {
 			total += tiles * (to - from + unpackRows)
 		}
 	}
-	goal := max(total/(chunksPerWorker*m.device.pool.size()), chunkBytes/bytes*(1+unpackRows), 1)
+	goal := max(total/(chunksPerWorker*ex.device.pool.size()), chunkBytes/bytes*(1+unpackRows), 1)
 	for e := range experts {
 		from, to := d.slots(e)
 		if to == from {

@@ -27,7 +27,7 @@ func TestDispatch(t *testing.T) {
 		for e := range stack {
 			stack[e] = &matrix
 		}
-		m := &model{device: &device{pool: &pool{workers: make([]worker, threads-1)}}}
+		m := &execution{device: &device{pool: &pool{workers: make([]worker, threads-1)}}}
 		m.dispatch = newDispatch(expertShape{experts: experts, used: used}, rows, threads)
 		chunks := cap(m.dispatch.chunks)
 		m.scratch = make([]float32, rows*experts)
@@ -58,7 +58,7 @@ func TestDispatch(t *testing.T) {
 	})
 }
 
-func checkSlots(t *rapid.T, m *model, experts, used, rows int) {
+func checkSlots(t *rapid.T, m *execution, experts, used, rows int) {
 	next := make([]int, rows) // of the row's list
 	for e := range experts {
 		from, to := m.dispatch.slots(e)
@@ -88,7 +88,7 @@ func checkSlots(t *rapid.T, m *model, experts, used, rows int) {
 
 // TestTooManyExperts: a program whose weights choose more experts than it says is told, not run.
 func TestTooManyExperts(t *testing.T) {
-	m := &model{scratch: []float32{1, 1, 1}}
+	m := &execution{scratch: []float32{1, 1, 1}}
 	m.dispatch = newDispatch(expertShape{experts: 3, used: 2}, 1, 1)
 	err := m.dispatch.sort(m, &place{stride: 3, width: 3}, 1, 2)
 	require.EqualError(t, err, "row 0 has 3 experts, want at most 2")

@@ -5,7 +5,6 @@ import (
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/ir/live"
 )
 
 // slots is memory with a row of width values for each slot of a dispatch.
@@ -25,23 +24,23 @@ type stack struct {
 }
 
 // multiply computes a chunk's outputs for the slots from slot on, whose activations the worker has.
-func (s *stack) multiply(m *model, work *workspace, c *expertChunk, slot int) {
+func (s *stack) multiply(ex *execution, work *workspace, c *expertChunk, slot int) {
 	out, x := s.out.data[slot*s.out.width:], &work.acts
-	work.strips.MatMul(m.device.set, out, s.out.width, s.w[c.expert], c.from, c.to, x)
+	work.strips.MatMul(ex.device.set, out, s.out.width, s.w[c.expert], c.from, c.to, x)
 	if s.bias == nil {
 		return
 	}
 	bias := slots{s.bias, s.out.width}
 	for i := range x.Rows {
 		y := s.part(c, slot+i)
-		m.device.isa.Add(y, y, c.outputs(bias.row(c.expert)))
+		ex.device.isa.Add(y, y, c.outputs(bias.row(c.expert)))
 	}
 }
 
 // observe adds a row of inputs to the sums that were asked for. One chunk of each expert does so, row after row.
-func (s *stack) observe(m *model, c *expertChunk, x []float32) {
-	if m.config.Inputs != nil && c.from == 0 {
-		m.config.Inputs.Add(s.ref, c.expert, 0, x)
+func (s *stack) observe(ex *execution, c *expertChunk, x []float32) {
+	if ex.config.Inputs != nil && c.from == 0 {
+		ex.config.Inputs.Add(s.ref, c.expert, 0, x)
 	}
 }
 
@@ -51,7 +50,7 @@ func (s *stack) part(c *expertChunk, slot int) []float32 { return c.outputs(s.ou
 // expansion multiplies the rows of the step by the gate and up matrices of their experts, and activates the results. A
 // chunk does the same tiles of both.
 type expansion struct {
-	m       *model
+	ex      *execution
 	wanted  bool
 	used    int
 	in      place
@@ -64,31 +63,31 @@ type expansion struct {
 }
 
 func (x *expansion) chunks() int {
-	d := &x.m.dispatch
-	if err := d.sort(x.m, &x.weights, x.m.rows(x.wanted), x.used); err != nil {
-		x.m.fail(err)
+	d := &x.ex.dispatch
+	if err := d.sort(x.ex, &x.weights, x.ex.rows(x.wanted), x.used); err != nil {
+		x.ex.fail(err)
 		return 0
 	}
-	return d.divide(x.m, x.gate.w, x.up.w)
+	return d.divide(x.ex, x.gate.w, x.up.w)
 }
 
 func (x *expansion) run(worker, chunk int) {
-	m, work := x.m, &x.m.workers[worker]
-	c := &m.dispatch.chunks[chunk]
-	from, to := m.dispatch.slots(c.expert)
+	ex, work := x.ex, &x.ex.workers[worker]
+	c := &ex.dispatch.chunks[chunk]
+	from, to := ex.dispatch.slots(c.expert)
 	for slot := from; slot < to; slot += work.gathered {
-		rows := m.dispatch.row[slot:min(slot+work.gathered, to)]
+		rows := ex.dispatch.row[slot:min(slot+work.gathered, to)]
 		work.gather(x.xGate, rows)
-		x.gate.multiply(m, work, c, slot)
+		x.gate.multiply(ex, work, c, slot)
 		if x.xUp != x.xGate {
 			work.gather(x.xUp, rows)
 		}
-		x.up.multiply(m, work, c, slot)
+		x.up.multiply(ex, work, c, slot)
 		for i := range rows {
 			gate, up := x.gate.part(c, slot+i), x.up.part(c, slot+i)
-			m.glu(x.act, gate, gate, up)
-			x.gate.observe(m, c, m.at(&x.in, int(rows[i])))
-			x.up.observe(m, c, m.at(&x.in, int(rows[i])))
+			ex.glu(x.act, gate, gate, up)
+			x.gate.observe(ex, c, ex.at(&x.in, int(rows[i])))
+			x.up.observe(ex, c, ex.at(&x.in, int(rows[i])))
 		}
 	}
 }
@@ -128,27 +127,27 @@ func (w *workspace) placeActs() {
 // contraction multiplies what an expansion left by the down matrices. Each chunk prepares its expert's activations
 // again: that costs little, and less than another barrier.
 type contraction struct {
-	m      *model
+	ex     *execution
 	hidden slots
 	form   kernels.Form
 	down   stack
 	what   string
 }
 
-func (o *contraction) chunks() int { return o.m.dispatch.divide(o.m, o.down.w) }
+func (o *contraction) chunks() int { return o.ex.dispatch.divide(o.ex, o.down.w) }
 
 func (o *contraction) run(worker, chunk int) {
-	m, work := o.m, &o.m.workers[worker]
-	c := &m.dispatch.chunks[chunk]
-	from, to := m.dispatch.slots(c.expert)
+	ex, work := o.ex, &o.ex.workers[worker]
+	c := &ex.dispatch.chunks[chunk]
+	from, to := ex.dispatch.slots(c.expert)
 	for slot := from; slot < to; slot += work.gathered {
 		if err := o.prepare(work, slot, min(slot+work.gathered, to)); err != nil {
-			m.fail(err)
+			ex.fail(err)
 			return
 		}
-		o.down.multiply(m, work, c, slot)
+		o.down.multiply(ex, work, c, slot)
 		for i := range work.acts.Rows {
-			o.down.observe(m, c, o.hidden.row(slot+i))
+			o.down.observe(ex, c, o.hidden.row(slot+i))
 		}
 	}
 }
@@ -164,12 +163,12 @@ func (o *contraction) prepare(w *workspace, from, to int) error {
 	}
 	for slot := from; slot < to; slot++ {
 		x := o.hidden.data[slot*width:][:width]
-		err := o.m.device.set.Quantize(&w.acts, slot-from, x)
+		err := o.ex.device.set.Quantize(&w.acts, slot-from, x)
 		if o.form == kernels.Plain {
-			err = o.m.finite(x, o.what)
+			err = o.ex.finite(x, o.what)
 		}
 		if err != nil {
-			return fmt.Errorf("row %d: %s: %w", o.m.dispatch.row[slot], o.what, err)
+			return fmt.Errorf("row %d: %s: %w", o.ex.dispatch.row[slot], o.what, err)
 		}
 	}
 	return nil
@@ -182,62 +181,17 @@ type combineOp struct {
 	down         slots
 }
 
-func (o *combineOp) row(m *model, _, r int) error {
-	y, weights := m.at(&o.out, r), m.at(&o.weights, r)
+func (o *combineOp) row(ex *execution, _, r int) error {
+	y, weights := ex.at(&o.out, r), ex.at(&o.weights, r)
 	clear(y)
 	e := -1
-	for _, slot := range m.dispatch.slot[r*o.used:][:o.used] {
+	for _, slot := range ex.dispatch.slot[r*o.used:][:o.used] {
 		if slot < 0 {
 			break
 		}
 		for e++; weights[e] == 0; e++ {
 		}
-		m.device.isa.Merge(y, o.down.row(int(slot)), 1, weights[e])
+		ex.device.isa.Merge(y, o.down.row(int(slot)), 1, weights[e])
 	}
 	return nil
-}
-
-// experts binds a pass.
-func (b *binder) experts(ph *live.Phase) runner {
-	n, it := ph.Items[0].Node, &ph.Items[0]
-	e := n.Experts
-	hidden := b.slots(n, expand, leftHidden)
-	if it.Pass == contract {
-		return &contraction{
-			m: b.m, hidden: hidden, form: kernels.FormOf(b.p.Types[e.Down]),
-			down: b.stack(e.Down, e.DownBias, b.slots(n, contract, leftDown)),
-			what: "the input of " + b.p.Weights[e.Down].Name,
-		}
-	}
-	return &expansion{
-		m: b.m, wanted: ph.Wanted, used: e.Used, in: b.layout.place(n.In[0]), weights: b.layout.place(n.In[1]), act: n.Act,
-		gate:  b.stack(e.Gate, e.GateBias, hidden),
-		up:    b.stack(e.Up, e.UpBias, b.slots(n, expand, leftUp)),
-		xGate: b.acts(b.input(n.In[0], e.Gate)),
-		xUp:   b.acts(b.input(n.In[0], e.Up)),
-	}
-}
-
-func (b *binder) combine(n *ir.Node, out, weights place) rowOp {
-	return &combineOp{out: out, weights: weights, used: n.Experts.Used, down: b.slots(n, contract, leftDown)}
-}
-
-// slots is where a pass leaves rows: those of a row of the step lie side by side.
-func (b *binder) slots(n *ir.Node, pass, left int) slots {
-	buf := b.layout.buffers.Left(n, pass)[left]
-	rows, _ := b.layout.bytes(buf)
-	return slots{b.m.scratch[buf.Offset:][:rows/4], buf.Width / n.Experts.Used}
-}
-
-// stack cuts a weight into the matrices of its experts.
-func (b *binder) stack(r, bias ir.Ref, out slots) stack {
-	w, n := &b.m.weights[r], b.p.Weights[r].Experts
-	s := stack{ref: r, out: out, bias: b.vector(bias)}
-	size := len(w.matrix.Data) / n
-	for e := range n {
-		one := *w.matrix
-		one.Rows, one.Data = w.rows/n, w.matrix.Data[e*size:][:size:size] // whole tiles: measure saw to it
-		s.w = append(s.w, &one)
-	}
-	return s
 }

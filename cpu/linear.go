@@ -1,14 +1,11 @@
 package cpu
 
-import (
-	"github.com/sluice-ai/sluice/cpu/kernels"
-	"github.com/sluice-ai/sluice/internal/ir/live"
-)
+import "github.com/sluice-ai/sluice/cpu/kernels"
 
 // linear multiplies several matrices by their inputs. Its work is the tiles of all of them in a row; a worker takes
 // some neighbouring ones and multiplies them by every row of the step.
 type linear struct {
-	m        *model
+	ex       *execution
 	wanted   bool
 	products []product
 	tiles    int
@@ -38,22 +35,8 @@ const (
 	chunkBytes      = 32 << 10 // at least, of weights times rows
 )
 
-func (b *binder) product(ph *live.Phase) *linear {
-	l := &linear{m: b.m, wanted: ph.Wanted}
-	for i := range ph.Items {
-		n := ph.Items[i].Node
-		w := b.m.weights[n.W].matrix
-		l.products = append(l.products, product{
-			out: b.layout.place(n.Out), w: w, bias: b.vector(n.B), from: l.tiles,
-			acts: b.acts(b.input(n.In[0], n.W)),
-		})
-		l.tiles += w.Tiles()
-	}
-	return l
-}
-
 func (l *linear) chunks() int {
-	rows := l.m.rows(l.wanted)
+	rows := l.ex.rows(l.wanted)
 	if rows == 0 {
 		return 0
 	}
@@ -63,7 +46,7 @@ func (l *linear) chunks() int {
 		p.acts.Rows = rows
 		bytes += len(p.w.Data)
 	}
-	l.shares = newShares(l.tiles, rows, l.m.device.pool.size(), bytes)
+	l.shares = newShares(l.tiles, rows, l.ex.device.pool.size(), bytes)
 	return l.shares.chunks()
 }
 
@@ -110,21 +93,21 @@ func (l *linear) run(worker, chunk int) {
 	for i := range l.products {
 		p := &l.products[i]
 		if a, b := max(from, p.from)-p.from, min(to-p.from, p.w.Tiles()); a < b {
-			l.multiply(&l.m.workers[worker].strips, p, a, b)
+			l.multiply(&l.ex.workers[worker].strips, p, a, b)
 		}
 	}
 }
 
 // multiply computes the outputs of tiles [a, b).
 func (l *linear) multiply(strips *kernels.Strips, p *product, a, b int) {
-	out := l.m.area(&p.out)[p.out.off:]
-	strips.MatMul(l.m.device.set, out, p.out.stride, p.w, a, b, p.acts)
+	out := l.ex.area(&p.out)[p.out.off:]
+	strips.MatMul(l.ex.device.set, out, p.out.stride, p.w, a, b, p.acts)
 	if p.bias == nil {
 		return
 	}
 	from, to := a*kernels.TileRows, min(b*kernels.TileRows, p.w.Rows)
 	for r := range p.acts.Rows {
 		y := out[r*p.out.stride:][from:to]
-		l.m.device.isa.Add(y, y, p.bias[from:to])
+		l.ex.device.isa.Add(y, y, p.bias[from:to])
 	}
 }

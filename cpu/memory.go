@@ -1,29 +1,87 @@
 package cpu
 
 import (
+	"errors"
 	"fmt"
-	"unsafe"
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/cpu/vec"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/mem"
 )
 
-// workspace is the memory of one worker.
-type workspace struct {
-	queries queries
-	halves  []uint16          // one head of K on its way into the cache
-	bytes   []int8            // or it
-	row     kernels.RowBuffer // of an embedding
-	strips  kernels.Strips    // of weights in place
-	choice  choice
+// layWeights reports what cannot be used, or places all weights: those that are used in place where they are, the
+// others in memory of their own.
+func (m *model) layWeights(p *ir.Bound) error {
+	var faults []error
+	total := 0
+	m.weights = make([]weight, len(p.Weights))
+	used, _ := p.Used()
+	for r := range p.Weights {
+		w := &m.weights[r]
+		if !used[r] {
+			continue
+		}
+		if err := w.measure(&p.Weights[r], p.Types[r], m.config.InPlace != nil); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", p.Weights[r].Name, err))
+		}
+		total += align(w.size)
+	}
+	if len(faults) > 0 {
+		return errors.Join(faults...)
+	}
+	memory, err := mem.Alloc(int64(total))
+	if err != nil {
+		return fmt.Errorf("weights: %w", err)
+	}
+	m.weightMemory = memory
+	m.populated.Go(func() { mem.Populate(m.weightMemory, &m.closing) })
+	for r := range m.weights {
+		w := &m.weights[r]
+		if !used[r] {
+			continue
+		}
+		use, own := p.Weights[r].Use, memory[:w.size:w.size]
+		if w.size > 0 {
+			err = w.place(own, use)
+		}
+		if err == nil && m.config.InPlace != nil {
+			err = w.adopt(m.config.InPlace[r], use)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+		memory = memory[align(w.size):]
+	}
+	return nil
+}
 
-	gathered     int       // rows that gatherFloats can hold
-	gatherFloats []float32 // prepared activations of an expert's rows
-	gatherTiles  []byte    // their Acts.Tiles; nil: none
-	acts         kernels.Acts
-	_            [64]byte
+// layCaches takes the memory of all layers; the system gives pages when they are first written.
+func (m *model) layCaches(p *ir.Bound) error {
+	m.caches = make([]cache, len(p.KV))
+	total := 0
+	_, used := p.Used()
+	for i, kv := range p.KV {
+		c := &m.caches[i]
+		if !used[i] {
+			continue
+		}
+		c.KVLayer, c.stride = kv, (kv.VDim+vec.Lanes-1)&^(vec.Lanes-1)
+		elements, scales := c.size(m.config)
+		total += elements + 4*scales
+	}
+	memory, err := mem.Alloc(int64(total))
+	if err != nil {
+		return fmt.Errorf("KV cache: %w", err)
+	}
+	m.kvMemory = memory
+	for i := range m.caches {
+		if used[i] {
+			memory = m.caches[i].lay(m.config, memory)
+		}
+	}
+	return nil
 }
 
 // layStep makes the only step of the ring, with memory for its logits.
@@ -90,26 +148,4 @@ func (m *model) layStrips() error {
 		m.workers[i].strips = kernels.NewStrips(memory[i*size:][:size:size])
 	}
 	return nil
-}
-
-// arena is memory that is given away piece by piece.
-type arena struct{ left []float32 }
-
-func (a *arena) take(n int) []float32 {
-	part := a.left[:n:n]
-	a.left = a.left[n:]
-	return part
-}
-
-// align rounds bytes up to cache lines.
-func align(n int) int { return (n + 63) &^ 63 }
-
-// floats views memory as float32.
-func floats(memory []byte) []float32 {
-	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/4)
-}
-
-// bytesOf views float32 memory as bytes.
-func bytesOf(x []float32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
 }

@@ -51,12 +51,6 @@ func rulesOf(p *ir.Bound, observed bool) live.Rules {
 func liveForm(f kernels.Form) live.Form { return live.Form(f - kernels.Plain) }
 func formOf(f live.Form) kernels.Form   { return kernels.Form(f) + kernels.Plain }
 
-// place is where rows of float32 lie: in the scratch memory, or in the caller's logits.
-type place struct {
-	logits             bool
-	off, stride, width int // float32
-}
-
 // layout says where everything lies.
 type layout struct {
 	p       *ir.Bound
