@@ -1,13 +1,11 @@
 package cpu
 
 import (
-	"fmt"
 	"unsafe"
 
 	"github.com/sluice-ai/sluice/cpu/vec"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/mem"
 )
 
 // cache is K and V of one attention layer, [block][KV head] of two small matrices: K transposed, [KDim][64 positions],
@@ -19,50 +17,23 @@ import (
 // they are added up, the weights of the positions before they meet V.
 type cache struct {
 	ir.KVLayer
-	stride int       // of V: VDim in whole groups of vec.Lanes
+	stride int       // of V: VDim in whole vectors
 	whole  []float32 // one of these three
 	halves []uint16
 	bytes  []int8
-	scales []float32 // of bytes: [block][KV head][groups of K, then V][64 positions]
+	scales []float32 // of bytes: [block][KV head][K, then V][64 positions]
 }
 
 // head is the number of elements of one head in one block.
 func (c *cache) head() int { return backend.BlockSize * (c.KDim + c.stride) }
 
-// groups is the number of scales that K of one position has.
-func (c *cache) groups() int { return (c.KDim + backend.KVGroup - 1) / backend.KVGroup }
+// keyScales is the number of scales that K of one position has.
+func (c *cache) keyScales() int { return (c.KDim + backend.KVScaled - 1) / backend.KVScaled }
 
-// scale has the scales of a group of K, or of V, which comes after the groups, by position.
-func (c *cache) scale(head, group int) *[backend.BlockSize]float32 {
-	at := (head*(c.groups()+1) + group) * backend.BlockSize
+// scale has scale i of K, or that of V, which comes after them, by position.
+func (c *cache) scale(head, i int) *[backend.BlockSize]float32 {
+	at := (head*(c.keyScales()+1) + i) * backend.BlockSize
 	return (*[backend.BlockSize]float32)(c.scales[at:])
-}
-
-// layCaches takes the memory of all layers; the system gives pages when they are first written.
-func (m *model) layCaches(p *ir.Bound) error {
-	m.caches = make([]cache, len(p.KV))
-	total := 0
-	_, used := p.Used()
-	for i, kv := range p.KV {
-		c := &m.caches[i]
-		if !used[i] {
-			continue
-		}
-		c.KVLayer, c.stride = kv, (kv.VDim+vec.Lanes-1)&^(vec.Lanes-1)
-		elements, scales := c.size(m.config)
-		total += elements + 4*scales
-	}
-	memory, err := mem.Alloc(int64(total))
-	if err != nil {
-		return fmt.Errorf("KV cache: %w", err)
-	}
-	m.kvMemory = memory
-	for i := range m.caches {
-		if used[i] {
-			memory = m.caches[i].lay(m.config, memory)
-		}
-	}
-	return nil
 }
 
 // size is the bytes of all elements and the number of all scales.
@@ -75,7 +46,7 @@ func (c *cache) size(config backend.Config) (elements, scales int) {
 	case backend.KVF16:
 		return 2 * n, 0
 	}
-	return n, heads * (c.groups() + 1) * backend.BlockSize
+	return n, heads * (c.keyScales() + 1) * backend.BlockSize
 }
 
 // lay takes the layer's memory, which begins and ends at whole cache lines, and returns the rest.
@@ -102,46 +73,46 @@ func (c *cache) value(head, at int) int {
 	return c.key(head) + backend.BlockSize*c.KDim + at*c.stride
 }
 
-// scores are those of n queries with K of a head, in t.scores from row on: those of the positions below hi and some
+// scores are those of n queries with K of a head, in q.scores from row on: those of the positions below hi and some
 // after them. What is at ahead is read next.
-func (c *cache) scores(isa vec.ISA, t *tile, queries []float32, row, n, head, hi, ahead int) {
-	scores := t.scores[row*backend.BlockSize:][:n*backend.BlockSize]
+func (c *cache) scores(isa vec.ISA, q *queries, scaled []float32, row, n, head, hi, ahead int) {
+	scores := q.scores[row*backend.BlockSize:][:n*backend.BlockSize]
 	p := vec.Product{
-		C: scores, A: queries[row*c.KDim:], Rows: n, K: c.KDim, N: (hi + vec.Lanes - 1) &^ (vec.Lanes - 1),
+		C: scores, A: scaled[row*c.KDim:], Rows: n, K: c.KDim, N: (hi + vec.Lanes - 1) &^ (vec.Lanes - 1),
 		CStride: backend.BlockSize, AStride: c.KDim, BStride: backend.BlockSize,
 	}
 	base := c.key(head)
 	if c.bytes == nil {
-		c.multiply(isa, t, &p, base, ahead)
+		c.multiply(isa, q, &p, base, ahead)
 		return
 	}
-	for g := range c.groups() {
-		from := g * backend.KVGroup
-		p.A, p.K = queries[row*c.KDim+from:], min(backend.KVGroup, c.KDim-from)
-		if g > 0 {
-			p.C = t.some
+	for i := range c.keyScales() {
+		from := i * backend.KVScaled
+		p.A, p.K = scaled[row*c.KDim+from:], min(backend.KVScaled, c.KDim-from)
+		if i > 0 {
+			p.C = q.some
 		}
-		c.multiply(isa, t, &p, base+from*backend.BlockSize, ahead+from*backend.BlockSize)
-		if g == 0 {
-			isa.MulRows(scores, c.scale(head, g))
+		c.multiply(isa, q, &p, base+from*backend.BlockSize, ahead+from*backend.BlockSize)
+		if i == 0 {
+			isa.MulRows(scores, c.scale(head, i))
 		} else {
-			isa.MulAddRows(scores, t.some, c.scale(head, g))
+			isa.MulAddRows(scores, q.some, c.scale(head, i))
 		}
 	}
 }
 
-// values adds up V of the positions [lo, hi) of a head, by the weights of n queries in t.scores from row on, in the
-// same rows of t.block. What is at ahead is read next.
-func (c *cache) values(isa vec.ISA, t *tile, row, n, head, lo, hi, ahead int) {
-	weights := t.scores[row*backend.BlockSize:][:n*backend.BlockSize]
+// values adds up V of the positions [lo, hi) of a head, by the weights of n queries in q.scores from row on, in the
+// same rows of q.block. What is at ahead is read next.
+func (c *cache) values(isa vec.ISA, q *queries, row, n, head, lo, hi, ahead int) {
+	weights := q.scores[row*backend.BlockSize:][:n*backend.BlockSize]
 	if c.bytes != nil {
-		isa.MulRows(weights, c.scale(head, c.groups()))
+		isa.MulRows(weights, c.scale(head, c.keyScales()))
 	}
 	p := vec.Product{
-		C: t.block.acc[row*c.stride:], A: weights[lo:], Rows: n, K: hi - lo, N: c.stride,
+		C: q.block.acc[row*c.stride:], A: weights[lo:], Rows: n, K: hi - lo, N: c.stride,
 		CStride: c.stride, AStride: backend.BlockSize, BStride: c.stride,
 	}
-	c.multiply(isa, t, &p, c.value(head, lo), ahead)
+	c.multiply(isa, q, &p, c.value(head, lo), ahead)
 }
 
 // worthWidening is the number of rows from which elements are better widened once than in each pass of four rows.
@@ -149,10 +120,10 @@ const worthWidening = 8
 
 // multiply runs a product with the elements from a place on; those at next are read after them, or next is beyond the
 // cache: part of K may be longer than what is left of the V that follows.
-func (c *cache) multiply(isa vec.ISA, t *tile, p *vec.Product, from, next int) {
+func (c *cache) multiply(isa vec.ISA, q *queries, p *vec.Product, from, next int) {
 	n := (p.K-1)*p.BStride + p.N
 	next = min(next, max(len(c.whole), len(c.halves), len(c.bytes))-1)
-	switch wide := t.wide[:n]; {
+	switch wide := q.wide[:n]; {
 	case c.whole != nil:
 		isa.Panel(p, c.whole[from:][:n], c.whole[next:])
 	case c.halves != nil && p.Rows >= worthWidening:

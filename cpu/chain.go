@@ -13,25 +13,25 @@ const chainGrain = 16 << 10
 
 // rowOp computes one row.
 type rowOp interface {
-	row(m *model, worker, r int) error
+	row(ex *execution, worker, r int) error
 }
 
 // chain passes rows through several operations: a row stays in the nearest cache from one to the next.
 type chain struct {
-	m      *model
+	ex     *execution
 	wanted bool
 	ops    []rowOp
 	grain  int // rows of a chunk
 }
 
-func (c *chain) chunks() int { return (c.m.rows(c.wanted) + c.grain - 1) / c.grain }
+func (c *chain) chunks() int { return (c.ex.rows(c.wanted) + c.grain - 1) / c.grain }
 
 func (c *chain) run(worker, chunk int) {
 	from := chunk * c.grain
-	for r := from; r < min(from+c.grain, c.m.rows(c.wanted)); r++ {
+	for r := from; r < min(from+c.grain, c.ex.rows(c.wanted)); r++ {
 		for _, op := range c.ops {
-			if err := op.row(c.m, worker, r); err != nil {
-				c.m.fail(fmt.Errorf("row %d: %w", r, err))
+			if err := op.row(c.ex, worker, r); err != nil {
+				c.ex.fail(fmt.Errorf("row %d: %w", r, err))
 				return
 			}
 		}
@@ -43,24 +43,24 @@ type embedOp struct {
 	w   *weight
 }
 
-func (o *embedOp) row(m *model, worker, r int) error {
-	return o.w.decode(m.at(&o.out, r), int(m.step.Tokens[r]), &m.workers[worker].row)
+func (o *embedOp) row(ex *execution, worker, r int) error {
+	return o.w.decode(ex.at(&o.out, r), int(ex.step.Tokens[r]), &ex.workers[worker].row)
 }
 
 type addOp struct{ out, a, b place }
 
-func (o *addOp) row(m *model, _, r int) error {
-	m.device.isa.Add(m.at(&o.out, r), m.at(&o.a, r), m.at(&o.b, r))
+func (o *addOp) row(ex *execution, _, r int) error {
+	ex.device.isa.Add(ex.at(&o.out, r), ex.at(&o.a, r), ex.at(&o.b, r))
 	return nil
 }
 
 type mulOp struct{ out, a, b place }
 
-func (o *mulOp) row(m *model, _, r int) error {
-	if b := m.at(&o.b, r); len(b) == o.out.width {
-		m.device.isa.Mul(m.at(&o.out, r), m.at(&o.a, r), b)
+func (o *mulOp) row(ex *execution, _, r int) error {
+	if b := ex.at(&o.b, r); len(b) == o.out.width {
+		ex.device.isa.Mul(ex.at(&o.out, r), ex.at(&o.a, r), b)
 	} else {
-		m.device.isa.Scale(m.at(&o.out, r), m.at(&o.a, r), b[0])
+		ex.device.isa.Scale(ex.at(&o.out, r), ex.at(&o.a, r), b[0])
 	}
 	return nil
 }
@@ -70,8 +70,8 @@ type scaleOp struct {
 	factor float32
 }
 
-func (o *scaleOp) row(m *model, _, r int) error {
-	m.device.isa.Scale(m.at(&o.out, r), m.at(&o.x, r), o.factor)
+func (o *scaleOp) row(ex *execution, _, r int) error {
+	ex.device.isa.Scale(ex.at(&o.out, r), ex.at(&o.x, r), o.factor)
 	return nil
 }
 
@@ -80,16 +80,16 @@ type softCapOp struct {
 	limit  float32
 }
 
-func (o *softCapOp) row(m *model, _, r int) error {
-	m.device.isa.SoftCap(m.at(&o.out, r), m.at(&o.x, r), o.limit)
+func (o *softCapOp) row(ex *execution, _, r int) error {
+	ex.device.isa.SoftCap(ex.at(&o.out, r), ex.at(&o.x, r), o.limit)
 	return nil
 }
 
 // rowsOp gathers: row r of the output is that of the r-th wanted row.
 type rowsOp struct{ out, x place }
 
-func (o *rowsOp) row(m *model, _, r int) error {
-	copy(m.at(&o.out, r), m.at(&o.x, int(m.step.Wanted[r])))
+func (o *rowsOp) row(ex *execution, _, r int) error {
+	copy(ex.at(&o.out, r), ex.at(&o.x, int(ex.step.Wanted[r])))
 	return nil
 }
 
@@ -99,18 +99,18 @@ type gluOp struct {
 	act        ir.Act
 }
 
-func (o *gluOp) row(m *model, _, r int) error {
+func (o *gluOp) row(ex *execution, _, r int) error {
 	var up []float32
 	if o.gated {
-		up = m.at(&o.up, r)
+		up = ex.at(&o.up, r)
 	}
-	m.glu(o.act, m.at(&o.out, r), m.at(&o.x, r), up)
+	ex.glu(o.act, ex.at(&o.out, r), ex.at(&o.x, r), up)
 	return nil
 }
 
 // glu is y = act(x)·up, or act(x) if up is nil. y may be x.
-func (m *model) glu(act ir.Act, y, x, up []float32) {
-	isa := m.device.isa
+func (ex *execution) glu(act ir.Act, y, x, up []float32) {
+	isa := ex.device.isa
 	switch act {
 	case ir.SiLU:
 		isa.SiLU(y, x)
@@ -155,8 +155,8 @@ type quantizeOp struct {
 	what string
 }
 
-func (o *quantizeOp) row(m *model, _, r int) error {
-	if err := m.device.set.Quantize(o.acts, r, m.at(&o.in, r)); err != nil {
+func (o *quantizeOp) row(ex *execution, _, r int) error {
+	if err := ex.device.set.Quantize(o.acts, r, ex.at(&o.in, r)); err != nil {
 		return fmt.Errorf("%s: %w", o.what, err)
 	}
 	return nil
@@ -168,17 +168,4 @@ type finiteOp struct {
 	what string
 }
 
-func (o *finiteOp) row(m *model, _, r int) error { return m.finite(m.at(&o.in, r), o.what) }
-
-// finite is an error if x has a value that is not.
-func (m *model) finite(x []float32, what string) error {
-	if m.device.isa.Finite(x) {
-		return nil
-	}
-	for i, v := range x {
-		if v-v != 0 {
-			return fmt.Errorf("%s: value %d is %v: the weights or an earlier result are broken", what, i, v)
-		}
-	}
-	panic("cpu: finite values were taken for others")
-}
+func (o *finiteOp) row(ex *execution, _, r int) error { return ex.finite(ex.at(&o.in, r), o.what) }

@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// slots is memory with a row of width values for each slot of the routing.
+// slots is memory with a row of width values for each slot of a dispatch.
 type slots struct {
 	data  []float32
 	width int
@@ -23,34 +23,34 @@ type stack struct {
 	out  slots
 }
 
-// multiply computes a unit's outputs for the slots from slot on, whose activations the worker has.
-func (s *stack) multiply(m *model, work *workspace, u *expertUnit, slot int) {
+// multiply computes a chunk's outputs for the slots from slot on, whose activations the worker has.
+func (s *stack) multiply(ex *execution, work *workspace, c *expertChunk, slot int) {
 	out, x := s.out.data[slot*s.out.width:], &work.acts
-	work.strips.MatMul(m.device.set, out, s.out.width, s.w[u.expert], u.from, u.to, x)
+	work.strips.MatMul(ex.device.set, out, s.out.width, s.w[c.expert], c.from, c.to, x)
 	if s.bias == nil {
 		return
 	}
 	bias := slots{s.bias, s.out.width}
 	for i := range x.Rows {
-		y := s.part(u, slot+i)
-		m.device.isa.Add(y, y, u.outputs(bias.row(u.expert)))
+		y := s.part(c, slot+i)
+		ex.device.isa.Add(y, y, c.outputs(bias.row(c.expert)))
 	}
 }
 
-// observe adds a row of inputs to the sums that were asked for. One unit of each expert does so, row after row.
-func (s *stack) observe(m *model, u *expertUnit, x []float32) {
-	if m.config.Inputs != nil && u.from == 0 {
-		m.config.Inputs.Add(s.ref, u.expert, 0, x)
+// observe adds a row of inputs to the sums that were asked for. One chunk of each expert does so, row after row.
+func (s *stack) observe(ex *execution, c *expertChunk, x []float32) {
+	if ex.config.Inputs != nil && c.from == 0 {
+		ex.config.Inputs.Add(s.ref, c.expert, 0, x)
 	}
 }
 
-// part is a unit's outputs for one slot.
-func (s *stack) part(u *expertUnit, slot int) []float32 { return u.outputs(s.out.row(slot)) }
+// part is a chunk's outputs for one slot.
+func (s *stack) part(c *expertChunk, slot int) []float32 { return c.outputs(s.out.row(slot)) }
 
 // expansion multiplies the rows of the step by the gate and up matrices of their experts, and activates the results. A
-// unit does the same tiles of both.
+// chunk does the same tiles of both.
 type expansion struct {
-	m       *model
+	ex      *execution
 	wanted  bool
 	used    int
 	in      place
@@ -63,31 +63,31 @@ type expansion struct {
 }
 
 func (x *expansion) chunks() int {
-	t := &x.m.routing
-	if err := t.sort(x.m, &x.weights, x.m.rows(x.wanted), x.used); err != nil {
-		x.m.fail(err)
+	d := &x.ex.dispatch
+	if err := d.sort(x.ex, &x.weights, x.ex.rows(x.wanted), x.used); err != nil {
+		x.ex.fail(err)
 		return 0
 	}
-	return t.divide(x.m, x.gate.w, x.up.w)
+	return d.divide(x.ex, x.gate.w, x.up.w)
 }
 
 func (x *expansion) run(worker, chunk int) {
-	m, work := x.m, &x.m.workers[worker]
-	u := &m.routing.units[chunk]
-	from, to := m.routing.slots(u.expert)
+	ex, work := x.ex, &x.ex.workers[worker]
+	c := &ex.dispatch.chunks[chunk]
+	from, to := ex.dispatch.slots(c.expert)
 	for slot := from; slot < to; slot += work.gathered {
-		rows := m.routing.row[slot:min(slot+work.gathered, to)]
+		rows := ex.dispatch.row[slot:min(slot+work.gathered, to)]
 		work.gather(x.xGate, rows)
-		x.gate.multiply(m, work, u, slot)
+		x.gate.multiply(ex, work, c, slot)
 		if x.xUp != x.xGate {
 			work.gather(x.xUp, rows)
 		}
-		x.up.multiply(m, work, u, slot)
+		x.up.multiply(ex, work, c, slot)
 		for i := range rows {
-			gate, up := x.gate.part(u, slot+i), x.up.part(u, slot+i)
-			m.glu(x.act, gate, gate, up)
-			x.gate.observe(m, u, m.at(&x.in, int(rows[i])))
-			x.up.observe(m, u, m.at(&x.in, int(rows[i])))
+			gate, up := x.gate.part(c, slot+i), x.up.part(c, slot+i)
+			ex.glu(x.act, gate, gate, up)
+			x.gate.observe(ex, c, ex.at(&x.in, int(rows[i])))
+			x.up.observe(ex, c, ex.at(&x.in, int(rows[i])))
 		}
 	}
 }
@@ -96,13 +96,13 @@ func (x *expansion) run(worker, chunk int) {
 func (w *workspace) gather(x *kernels.Acts, rows []int32) {
 	w.acts = kernels.Acts{Form: x.Form, Cols: x.Cols, Rows: len(rows), Stride: x.Cols}
 	if x.Form == kernels.Plain {
-		w.acts.Float = w.gatherRoom
+		w.acts.Float = w.gatherFloats
 		if len(rows) == 1 {
 			w.acts.Float = x.Float[int(rows[0])*x.Stride:]
 			return
 		}
 		for i, r := range rows {
-			copy(w.gatherRoom[i*x.Cols:][:x.Cols], x.Float[int(r)*x.Stride:])
+			copy(w.gatherFloats[i*x.Cols:][:x.Cols], x.Float[int(r)*x.Stride:])
 		}
 		return
 	}
@@ -118,57 +118,57 @@ func (w *workspace) gather(x *kernels.Acts, rows []int32) {
 
 // placeActs gives the worker's activations their memory.
 func (w *workspace) placeActs() {
-	w.acts.Blocks = bytesOf(w.gatherRoom)
+	w.acts.Blocks = bytesOf(w.gatherFloats)
 	if w.acts.Rows >= kernels.TileRows {
 		w.acts.Tiles = w.gatherTiles
 	}
 }
 
-// contraction multiplies what an expansion left by the down matrices. Each unit prepares the activations of its expert
+// contraction multiplies what an expansion left by the down matrices. Each chunk prepares its expert's activations
 // again: that costs little, and less than another barrier.
 type contraction struct {
-	m      *model
+	ex     *execution
 	hidden slots
 	form   kernels.Form
 	down   stack
 	what   string
 }
 
-func (c *contraction) chunks() int { return c.m.routing.divide(c.m, c.down.w) }
+func (o *contraction) chunks() int { return o.ex.dispatch.divide(o.ex, o.down.w) }
 
-func (c *contraction) run(worker, chunk int) {
-	m, work := c.m, &c.m.workers[worker]
-	u := &m.routing.units[chunk]
-	from, to := m.routing.slots(u.expert)
+func (o *contraction) run(worker, chunk int) {
+	ex, work := o.ex, &o.ex.workers[worker]
+	c := &ex.dispatch.chunks[chunk]
+	from, to := ex.dispatch.slots(c.expert)
 	for slot := from; slot < to; slot += work.gathered {
-		if err := c.prepare(work, slot, min(slot+work.gathered, to)); err != nil {
-			m.fail(err)
+		if err := o.prepare(work, slot, min(slot+work.gathered, to)); err != nil {
+			ex.fail(err)
 			return
 		}
-		c.down.multiply(m, work, u, slot)
+		o.down.multiply(ex, work, c, slot)
 		for i := range work.acts.Rows {
-			c.down.observe(m, u, c.hidden.row(slot+i))
+			o.down.observe(ex, c, o.hidden.row(slot+i))
 		}
 	}
 }
 
 // prepare makes the worker's activations those of slots [from, to).
-func (c *contraction) prepare(w *workspace, from, to int) error {
-	width := c.hidden.width
-	w.acts = kernels.Acts{Form: c.form, Cols: width, Rows: to - from, Stride: width}
-	if c.form == kernels.Plain {
-		w.acts.Float = c.hidden.data[from*width:]
+func (o *contraction) prepare(w *workspace, from, to int) error {
+	width := o.hidden.width
+	w.acts = kernels.Acts{Form: o.form, Cols: width, Rows: to - from, Stride: width}
+	if o.form == kernels.Plain {
+		w.acts.Float = o.hidden.data[from*width:]
 	} else {
 		w.placeActs()
 	}
 	for slot := from; slot < to; slot++ {
-		x := c.hidden.data[slot*width:][:width]
-		err := c.m.device.set.Quantize(&w.acts, slot-from, x)
-		if c.form == kernels.Plain {
-			err = c.m.finite(x, c.what)
+		x := o.hidden.data[slot*width:][:width]
+		err := o.ex.device.set.Quantize(&w.acts, slot-from, x)
+		if o.form == kernels.Plain {
+			err = o.ex.finite(x, o.what)
 		}
 		if err != nil {
-			return fmt.Errorf("row %d: %s: %w", c.m.routing.row[slot], c.what, err)
+			return fmt.Errorf("row %d: %s: %w", o.ex.dispatch.row[slot], o.what, err)
 		}
 	}
 	return nil
@@ -181,61 +181,17 @@ type combineOp struct {
 	down         slots
 }
 
-func (o *combineOp) row(m *model, _, r int) error {
-	y, weights := m.at(&o.out, r), m.at(&o.weights, r)
+func (o *combineOp) row(ex *execution, _, r int) error {
+	y, weights := ex.at(&o.out, r), ex.at(&o.weights, r)
 	clear(y)
 	e := -1
-	for _, slot := range m.routing.slot[r*o.used:][:o.used] {
+	for _, slot := range ex.dispatch.slot[r*o.used:][:o.used] {
 		if slot < 0 {
 			break
 		}
 		for e++; weights[e] == 0; e++ {
 		}
-		m.device.isa.Merge(y, o.down.row(int(slot)), 1, weights[e])
+		ex.device.isa.Merge(y, o.down.row(int(slot)), 1, weights[e])
 	}
 	return nil
-}
-
-// experts binds one of the two phases of products.
-func (b *binder) experts(ph *phase) runner {
-	n, rooms := ph.items[0].node, b.room.experts[ph.items[0].node]
-	e := n.Experts
-	ffn := b.p.Weights[e.Down].Cols
-	hidden := b.slots(rooms.hidden, ffn)
-	if ph.items[0].verb == contract {
-		return &contraction{
-			m: b.m, hidden: hidden, form: kernels.FormOf(b.p.Types[e.Down]),
-			down: b.stack(e.Down, e.DownBias, b.slots(rooms.down, b.p.Widths[n.Out])),
-			what: "the input of " + b.p.Weights[e.Down].Name,
-		}
-	}
-	return &expansion{
-		m: b.m, wanted: ph.wanted, used: e.Used, in: b.room.place(n.In[0]), weights: b.room.place(n.In[1]), act: n.Act,
-		gate:  b.stack(e.Gate, e.GateBias, hidden),
-		up:    b.stack(e.Up, e.UpBias, b.slots(rooms.up, ffn)),
-		xGate: b.prepared(n.In[0], kernels.FormOf(b.p.Types[e.Gate])),
-		xUp:   b.prepared(n.In[0], kernels.FormOf(b.p.Types[e.Up])),
-	}
-}
-
-func (b *binder) combine(n *ir.Node, out, weights place) rowOp {
-	down := b.slots(b.room.experts[n].down, b.p.Widths[n.Out])
-	return &combineOp{out: out, weights: weights, used: n.Experts.Used, down: down}
-}
-
-func (b *binder) slots(buf *buffer, width int) slots {
-	return slots{b.m.scratch[buf.off:][:buf.floats(b.m.config)], width}
-}
-
-// stack cuts a weight into the matrices of its experts.
-func (b *binder) stack(r, bias ir.Ref, out slots) stack {
-	w, n := &b.m.weights[r], b.p.Weights[r].Experts
-	s := stack{ref: r, out: out, bias: b.vector(bias)}
-	size := len(w.matrix.Data) / n
-	for e := range n {
-		one := *w.matrix
-		one.Rows, one.Data = w.rows/n, w.matrix.Data[e*size:][:size:size] // whole tiles: measure saw to it
-		s.w = append(s.w, &one)
-	}
-	return s
 }

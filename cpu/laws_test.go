@@ -36,7 +36,7 @@ func toyOf(t testing.TB, typ quant.Type, window, dim int) *backendtest.Model {
 	rope := ir.RoPEArgs{HeadDim: dim, Dims: dim, Freq: freq, Mscale: 1}
 	x := b.Embed("token_embd", vocab, width)
 	for l := range 2 {
-		const kvHeads = 14 // on one thread several for a unit of attention, and some are left
+		const kvHeads = 14 // on one thread several for a chunk of attention, and some are left
 		heads := kvHeads * (l + 1)
 		a := ir.AttendArgs{Heads: heads, KVHeads: kvHeads, KDim: dim, VDim: dim, Scale: 0.4, Window: window * l}
 		b.Layer(l)

@@ -10,16 +10,16 @@ import (
 )
 
 // Chunks are all tiles in a row, none larger than the one before, and of one row's large ones all streams are as long.
-func TestCut(t *testing.T) {
+func TestShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tiles := rapid.IntRange(1, 10000).Draw(t, "tiles")
 		rows := rapid.IntRange(1, 600).Draw(t, "rows")
 		workers := rapid.IntRange(1, 64).Draw(t, "workers")
 		tile := rapid.IntRange(64, 1<<20).Draw(t, "bytes of a tile")
-		c := newCut(tiles, rows, workers, tiles*tile)
+		s := newShares(tiles, rows, workers, tiles*tile)
 		end, before := 0, tiles
-		for i := range c.chunks() {
-			from, to := c.chunk(i)
+		for i := range s.chunks() {
+			from, to := s.chunk(i)
 			size := to - from
 			require.Equal(t, end, from)
 			require.Positive(t, size)
@@ -31,18 +31,18 @@ func TestCut(t *testing.T) {
 		}
 		require.Equal(t, tiles, end)
 		if rows > 1 || workers > 1 {
-			require.LessOrEqual(t, before, c.least, "the last is small")
-			require.LessOrEqual(t, c.least*tile*rows, max(chunkBytes, c.unit*tile*rows))
+			require.LessOrEqual(t, before, s.least, "the last is small")
+			require.LessOrEqual(t, s.least*tile*rows, max(chunkBytes, s.multiple*tile*rows))
 		}
 	})
 }
 
 // Large chunks first: each asks for its first weights too late.
-func TestCutOfOneRow(t *testing.T) {
-	c := newCut(128, 1, 2, 128*26880) // 2048×2048 in Q6_K
+func TestSharesOfOneRow(t *testing.T) {
+	s := newShares(128, 1, 2, 128*26880) // 2048×2048 in Q6_K
 	var sizes []int
-	for i := range c.chunks() {
-		from, to := c.chunk(i)
+	for i := range s.chunks() {
+		from, to := s.chunk(i)
 		sizes = append(sizes, to-from)
 	}
 	require.Equal(t, []int{40, 28, 20, 12, 8, 4, 4, 4, 2, 2, 1, 1, 1, 1}, sizes)

@@ -15,16 +15,8 @@ type normOp struct {
 	name   string
 }
 
-func (b *binder) norm(n *ir.Node, out, x place) *normOp {
-	name := "a norm without weight"
-	if n.W != ir.NoRef {
-		name = b.p.Weights[n.W].Name
-	}
-	return &normOp{out: out, x: x, args: n.Norm, g: b.vector(n.W), b: b.vector(n.B), name: name}
-}
-
-func (o *normOp) row(m *model, _, r int) error {
-	isa, y, x := m.device.isa, m.at(&o.out, r), m.at(&o.x, r)
+func (o *normOp) row(ex *execution, _, r int) error {
+	isa, y, x := ex.device.isa, ex.at(&o.out, r), ex.at(&o.x, r)
 	n := o.args.Group
 	for from := 0; from < len(y); from += n {
 		part, in := y[from:from+n], x[from:from+n]

@@ -8,7 +8,7 @@ const observeGrain = 64
 // observation adds what goes into products to the sums of backend.Inputs. Work is split by columns, so that each sum
 // takes the rows in their order whoever adds it up.
 type observation struct {
-	m      *model
+	ex     *execution
 	wanted bool
 	seen   []seen
 }
@@ -19,16 +19,8 @@ type seen struct {
 	in     place
 }
 
-func (b *binder) observation(ph *phase) *observation {
-	o := &observation{m: b.m, wanted: ph.wanted}
-	for _, it := range ph.items {
-		o.seen = append(o.seen, seen{it.node.W, b.room.place(it.node.In[0])})
-	}
-	return o
-}
-
 func (o *observation) chunks() int {
-	if o.m.rows(o.wanted) == 0 {
+	if o.ex.rows(o.wanted) == 0 {
 		return 0
 	}
 	widest := 0
@@ -45,8 +37,8 @@ func (o *observation) run(_, chunk int) {
 		if from >= to {
 			continue
 		}
-		for r := range o.m.rows(o.wanted) {
-			o.m.config.Inputs.Add(s.weight, 0, from, o.m.at(&s.in, r)[from:to])
+		for r := range o.ex.rows(o.wanted) {
+			o.ex.config.Inputs.Add(s.weight, 0, from, o.ex.at(&s.in, r)[from:to])
 		}
 	}
 }

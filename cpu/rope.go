@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"math"
-	"slices"
 
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -22,26 +21,6 @@ type ropeOp struct {
 	out, x place
 	args   *ir.RoPEArgs
 	table  *ropeTable
-}
-
-func (b *binder) rope(n *ir.Node, out, x place) *ropeOp {
-	return &ropeOp{out: out, x: x, args: n.RoPE, table: b.ropeTable(n.RoPE, b.vector(n.W))}
-}
-
-// ropeTable finds the table of the same angles, or makes one.
-func (b *binder) ropeTable(a *ir.RoPEArgs, divisors []float32) *ropeTable {
-	for _, t := range b.m.ropes {
-		if slices.Equal(t.args.Freq, a.Freq) && t.args.Mscale == a.Mscale && same(t.divisors, divisors) {
-			return t
-		}
-	}
-	rows, pairs := b.m.config.MaxRows, a.Dims/2
-	t := &ropeTable{
-		args: a, divisors: divisors, pairs: pairs,
-		pos: slices.Repeat([]int{-1}, rows), cos: make([]float32, rows*pairs), sin: make([]float32, rows*pairs),
-	}
-	b.m.ropes = append(b.m.ropes, t)
-	return t
 }
 
 // same says whether two weights are one.
@@ -67,16 +46,16 @@ func (t *ropeTable) angles(r, pos int) (cos, sin []float32) {
 	return cos, sin
 }
 
-func (o *ropeOp) row(m *model, _, r int) error {
-	a, y := o.args, m.at(&o.out, r)
-	copy(y, m.at(&o.x, r)) // onto itself, usually
-	cos, sin := o.table.angles(r, m.pos[r])
+func (o *ropeOp) row(ex *execution, _, r int) error {
+	a, y := o.args, ex.at(&o.out, r)
+	copy(y, ex.at(&o.x, r)) // onto itself, usually
+	cos, sin := o.table.angles(r, ex.pos[r])
 	for h := range a.Heads {
 		head := y[h*a.HeadDim:][:a.Dims]
 		if a.Interleaved {
-			m.device.isa.RotatePairs(head, cos, sin)
+			ex.device.isa.RotatePairs(head, cos, sin)
 		} else {
-			m.device.isa.Rotate(head[:a.Dims/2], head[a.Dims/2:], cos, sin)
+			ex.device.isa.Rotate(head[:a.Dims/2], head[a.Dims/2:], cos, sin)
 		}
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 
 	"github.com/sluice-ai/sluice/cpu/vec"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/ir"
 )
 
 // storeOp appends K and V of rows to the cache. K of a position lies in as many cache lines as it has features, so a
@@ -18,19 +17,12 @@ type storeOp struct {
 	short int // rows of the longest short span
 }
 
-func (b *binder) store(n *ir.Node) *storeOp {
-	return &storeOp{
-		cache: &b.m.caches[n.Attend.KV], k: b.room.place(n.In[1]), v: b.room.place(n.In[2]),
-		short: tileRows(n.Attend.Heads / n.Attend.KVHeads),
-	}
-}
-
-func (o *storeOp) row(m *model, worker, r int) error {
-	if m.step.Spans[m.span[r]].Rows <= o.short {
+func (o *storeOp) row(ex *execution, worker, r int) error {
+	if ex.step.Spans[ex.span[r]].Rows <= o.short {
 		return nil
 	}
 	for h := range o.cache.KVHeads {
-		if err := o.head(m, worker, r, h); err != nil {
+		if err := o.head(ex, worker, r, h); err != nil {
 			return err
 		}
 	}
@@ -38,19 +30,19 @@ func (o *storeOp) row(m *model, worker, r int) error {
 }
 
 // head appends K and V of one head of a row.
-func (o *storeOp) head(m *model, worker, r, h int) error {
+func (o *storeOp) head(ex *execution, worker, r, h int) error {
 	c := o.cache
-	key, value := m.at(&o.k, r)[h*c.KDim:][:c.KDim], m.at(&o.v, r)[h*c.VDim:][:c.VDim]
-	if err := m.storable(key, "K"); err != nil {
+	key, value := ex.at(&o.k, r)[h*c.KDim:][:c.KDim], ex.at(&o.v, r)[h*c.VDim:][:c.VDim]
+	if err := ex.storable(key, "K"); err != nil {
 		return fmt.Errorf("head %d: %w", h, err)
 	}
-	if err := m.storable(value, "V"); err != nil {
+	if err := ex.storable(value, "V"); err != nil {
 		return fmt.Errorf("head %d: %w", h, err)
 	}
-	isa, w := m.device.isa, &m.workers[worker]
-	at := m.pos[r] % backend.BlockSize
-	head := int(m.step.Spans[m.span[r]].Tables[c.Class].At(m.pos[r]/backend.BlockSize))*c.KVHeads + h
-	switch m.config.KV {
+	isa, w := ex.device.isa, &ex.workers[worker]
+	at := ex.pos[r] % backend.BlockSize
+	head := int(ex.step.Spans[ex.span[r]].Tables[c.Class].At(ex.pos[r]/backend.BlockSize))*c.KVHeads + h
+	switch ex.config.KV {
 	case backend.KVF32:
 		scatter(c.whole[c.key(head):], key, at)
 		copy(c.whole[c.value(head, at):], value)
@@ -70,13 +62,13 @@ func scatter[T float32 | uint16 | int8](block, key []T, at int) {
 }
 
 // storable checks values on their way into the cache.
-func (m *model) storable(x []float32, what string) error {
+func (ex *execution) storable(x []float32, what string) error {
 	const half = 65520 // from here on the nearest half is infinite
-	largest := m.device.isa.Largest(x)
-	if largest < half || largest <= math.MaxFloat32 && m.config.KV != backend.KVF16 {
+	largest := ex.device.isa.Largest(x)
+	if largest < half || largest <= math.MaxFloat32 && ex.config.KV != backend.KVF16 {
 		return nil
 	}
-	if err := m.finite(x, what); err != nil {
+	if err := ex.finite(x, what); err != nil {
 		return err
 	}
 	return fmt.Errorf("a value of %s is as large as %v, a half holds at most 65504: keep the cache in f32 or q8",
@@ -91,11 +83,11 @@ func (c *cache) storeHalves(isa vec.ISA, buf []uint16, head, at int, key, value 
 }
 
 func (c *cache) storeBytes(isa vec.ISA, buf []int8, head, at int, key, value []float32) {
-	for g := range c.groups() {
-		from := g * backend.KVGroup
-		to := min(from+backend.KVGroup, c.KDim)
-		c.scale(head, g)[at] = isa.Bytes(buf[from:to], key[from:to], backend.KVTiny)
+	for i := range c.keyScales() {
+		from := i * backend.KVScaled
+		to := min(from+backend.KVScaled, c.KDim)
+		c.scale(head, i)[at] = isa.Bytes(buf[from:to], key[from:to], backend.KVTiny)
 	}
 	scatter(c.bytes[c.key(head):], buf[:c.KDim], at)
-	c.scale(head, c.groups())[at] = isa.Bytes(c.bytes[c.value(head, at):][:len(value)], value, backend.KVTiny)
+	c.scale(head, c.keyScales())[at] = isa.Bytes(c.bytes[c.value(head, at):][:len(value)], value, backend.KVTiny)
 }

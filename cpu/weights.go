@@ -1,12 +1,10 @@
 package cpu
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -22,55 +20,6 @@ type weight struct {
 	vector []float32
 	table  []byte // rows as in the file: of an embedding that is nothing else
 }
-
-// layWeights reports what cannot be used, or places all weights: those that are used in place where they are, the
-// others in memory of their own.
-func (m *model) layWeights(p *ir.Bound) error {
-	var faults []error
-	total := 0
-	m.weights = make([]weight, len(p.Weights))
-	used, _ := p.Used()
-	for r := range p.Weights {
-		w := &m.weights[r]
-		if !used[r] {
-			continue
-		}
-		if err := w.measure(&p.Weights[r], p.Types[r], m.config.InPlace != nil); err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", p.Weights[r].Name, err))
-		}
-		total += align(w.size)
-	}
-	if len(faults) > 0 {
-		return errors.Join(faults...)
-	}
-	memory, err := mem.Alloc(int64(total))
-	if err != nil {
-		return fmt.Errorf("weights: %w", err)
-	}
-	m.weightMemory = memory
-	m.populated.Go(func() { mem.Populate(m.weightMemory, &m.closing) })
-	for r := range m.weights {
-		w := &m.weights[r]
-		if !used[r] {
-			continue
-		}
-		use, own := p.Weights[r].Use, memory[:w.size:w.size]
-		if w.size > 0 {
-			err = w.place(own, use)
-		}
-		if err == nil && m.config.InPlace != nil {
-			err = w.adopt(m.config.InPlace[r], use)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", w.name, err)
-		}
-		memory = memory[align(w.size):]
-	}
-	return nil
-}
-
-// align rounds bytes up to cache lines.
-func align(n int) int { return (n + 63) &^ 63 }
 
 func (w *weight) measure(want *ir.Weight, t quant.Type, inPlace bool) (err error) {
 	w.name, w.typ, w.rows, w.cols = want.Name, t, want.Rows, want.Cols

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/storage/pin"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
@@ -141,6 +142,9 @@ func kernelsFor(forced string) finding {
 	defer device.Close()
 	if f.OK {
 		f.State = strings.TrimPrefix(device.Name(), "cpu ")
+	}
+	if set, err := kernels.Best(forced); err == nil && set.Blocks() != set.Name {
+		f.State += fmt.Sprintf("; blocks of integers are multiplied by %s's: they need VNNI to be faster", set.Blocks())
 	}
 	return f
 }

@@ -6,6 +6,8 @@ import (
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cpu/kernels"
 )
 
 func TestDoctor(t *testing.T) {
@@ -42,6 +44,17 @@ func TestDoctorSeesWrongKernels(t *testing.T) {
 	require.False(t, f.OK)
 	require.Contains(t, f.State, `no CPU kernels "sse9"`)
 	require.NotEmpty(t, f.Do)
+}
+
+// TestDoctorSaysWhoseBlocks: the set avx512 has products of floats only.
+func TestDoctorSaysWhoseBlocks(t *testing.T) {
+	for _, set := range kernels.Sets() {
+		if state := kernelsFor(set.Name).State; set.Name == "avx512" {
+			require.Contains(t, state, "blocks of integers are multiplied by avx2's")
+		} else {
+			require.NotContains(t, state, "blocks")
+		}
+	}
 }
 
 func TestDoctorSeesContainers(t *testing.T) {

@@ -251,7 +251,7 @@ sums0:
 	RET
 
 // f32AVX512Panel is a panelKernel for F32.
-TEXT ·f32AVX512Panel(SB), 0, $53360-64
+TEXT ·f32AVX512Panel(SB), 0, $53376-64
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
 	MOVQ R15, 53312(SP)
@@ -895,7 +895,7 @@ sums0:
 	RET
 
 // f16AVX512Panel is a panelKernel for F16.
-TEXT ·f16AVX512Panel(SB), 0, $53360-64
+TEXT ·f16AVX512Panel(SB), 0, $53376-64
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
 	MOVQ R15, 53312(SP)
@@ -1549,7 +1549,7 @@ sums0:
 	RET
 
 // bf16AVX512Panel is a panelKernel for BF16.
-TEXT ·bf16AVX512Panel(SB), 0, $53360-64
+TEXT ·bf16AVX512Panel(SB), 0, $53376-64
 	LEAQ 63(SP), R15
 	ANDQ $-64, R15
 	MOVQ R15, 53312(SP)

@@ -7,7 +7,7 @@ import (
 )
 
 // InFileOrder describes a matrix whose rows lie in data as they lie in the file, and stay there: no packing beforehand,
-// no second copy. Row works as ever; products go through a Room.
+// no second copy. Row works as ever; products go through Strips.
 func InFileOrder(t quant.Type, rows, cols int, data []byte) (*Matrix, error) {
 	if _, err := Size(t, rows, cols); err != nil {
 		return nil, err
@@ -19,26 +19,26 @@ func InFileOrder(t quant.Type, rows, cols int, data []byte) (*Matrix, error) {
 	return m, nil
 }
 
-// Room is one worker's memory for a few strips of matrices in file order: they are packed when they are needed, so
+// Strips are one worker's memory for a few strips of matrices in file order: they are packed when they are needed, so
 // that the same kernels give the same bits.
-type Room struct {
-	strips Matrix
+type Strips struct {
+	packed Matrix
 	data   []byte
 }
 
 const (
-	roomBytes = 512 << 10 // a quarter of L2 where that matters: strips for all rows of a batch
-	fewRows   = 8         // batches below take one strip at a time, which stays in L1
+	stripsBytes = 512 << 10 // a quarter of L2 where that matters: strips for all rows of a batch
+	fewRows     = 8         // batches below take one strip at a time, which stays in L1
 )
 
-// RoomBytes is the memory that a Room needs for matrices with rows of so many bytes.
-func RoomBytes(row int) int { return max(TileRows*row, roomBytes) }
+// StripsBytes is the memory that Strips need for matrices with rows of so many bytes.
+func StripsBytes(row int) int { return max(TileRows*row, stripsBytes) }
 
-// NewRoom makes a room of memory of RoomBytes bytes.
-func NewRoom(memory []byte) Room { return Room{data: memory} }
+// NewStrips makes strips of memory of StripsBytes bytes.
+func NewStrips(memory []byte) Strips { return Strips{data: memory} }
 
 // MatMul is Set.MatMul for matrices in file order as well.
-func (o *Room) MatMul(s *Set, out []float32, stride int, m *Matrix, tile0, tile1 int, x *Acts) {
+func (o *Strips) MatMul(s *Set, out []float32, stride int, m *Matrix, tile0, tile1 int, x *Acts) {
 	if !m.FileOrder {
 		s.MatMul(out, stride, m, tile0, tile1, x)
 		return
@@ -51,8 +51,8 @@ func (o *Room) MatMul(s *Set, out []float32, stride int, m *Matrix, tile0, tile1
 	for tile := tile0; tile < tile1; tile += each {
 		row := tile * TileRows
 		rows := min(each*TileRows, tile1*TileRows-row, m.Rows-row)
-		o.strips = Matrix{Type: m.Type, Rows: rows, Cols: m.Cols, Data: o.data[:size*tileCeil(rows)]}
-		s.pack(&o.strips, 0, m.Data[row*size:][:rows*size], &s.transpose)
-		s.MatMul(out[row:], stride, &o.strips, 0, o.strips.Tiles(), x)
+		o.packed = Matrix{Type: m.Type, Rows: rows, Cols: m.Cols, Data: o.data[:size*tileCeil(rows)]}
+		s.pack(&o.packed, 0, m.Data[row*size:][:rows*size], &s.transpose)
+		s.MatMul(out[row:], stride, &o.packed, 0, o.packed.Tiles(), x)
 	}
 }

@@ -20,14 +20,14 @@ func TestFileOrderIsPacked(t *testing.T) {
 				m := packed(t, typ, rows, cols, data)
 				file, err := InFileOrder(typ, rows, cols, data)
 				require.NoError(t, err)
-				room := NewRoom(make([]byte, RoomBytes(len(data)/rows)))
+				strips := NewStrips(make([]byte, StripsBytes(len(data)/rows)))
 				for _, n := range []int{1, 2, 9, 33} {
 					x := prepared(t, s, typ, n, cols, randomValues(rng, n*cols, tame))
 					want, got := make([]float32, n*rows), make([]float32, n*rows)
 					s.MatMul(want, rows, m, 0, m.Tiles(), x)
 					half := m.Tiles() / 2
-					room.MatMul(s, got, rows, file, 0, half, x)
-					room.MatMul(s, got, rows, file, half, m.Tiles(), x)
+					strips.MatMul(s, got, rows, file, 0, half, x)
+					strips.MatMul(s, got, rows, file, half, m.Tiles(), x)
 					require.NoError(t, sameBits(want, got), "%s/%s, %d rows of %d, times %d", typ, s.Name, rows, cols, n)
 				}
 			}
@@ -59,14 +59,14 @@ func BenchmarkFileOrder(b *testing.B) {
 	for _, typ := range types {
 		m, err := InFileOrder(typ, rows, cols, randomRows(rng, typ, rows, cols, tame))
 		require.NoError(b, err)
-		room := NewRoom(make([]byte, RoomBytes(m.rowBytes())))
+		strips := NewStrips(make([]byte, StripsBytes(m.rowBytes())))
 		for _, n := range []int{1, 64} {
 			x := prepared(b, s, typ, n, cols, randomValues(rng, n*cols, tame))
 			out := make([]float32, n*rows)
 			b.Run(fmt.Sprintf("%s/%d", typ, n), func(b *testing.B) {
 				b.SetBytes(int64(len(m.Data)))
 				for b.Loop() {
-					room.MatMul(s, out, rows, m, 0, m.Tiles(), x)
+					strips.MatMul(s, out, rows, m, 0, m.Tiles(), x)
 				}
 			})
 		}

@@ -77,6 +77,10 @@ func TestSetsBuildOnTheOneBelow(t *testing.T) {
 			require.Equal(t, c.alike, same(c.a.panels[typ][0].multiply, c.b.panels[typ][last].multiply), what)
 		}
 	}
+	require.Equal(t, avx2.Name, avx512.Blocks())
+	for _, own := range []*Set{generic(), avx2, vnni, amx} {
+		require.Equal(t, own.Name, own.Blocks())
+	}
 	require.True(t, amx.Tiled() && amx.panels[quant.Q4_K][0].tiles && !vnni.Tiled())
 	require.Len(t, amx.panels[quant.F32], 1)
 }

@@ -139,7 +139,7 @@ func (a *Acts) rowBytes() int {
 func disagreement(out, stride int, m *Matrix, tile0, tile1 int, x *Acts, last int) error {
 	switch {
 	case m.FileOrder:
-		return fmt.Errorf("kernels: a matrix in file order is multiplied through a Room")
+		return fmt.Errorf("kernels: a matrix in file order is multiplied through Strips")
 	case x.Form != FormOf(m.Type):
 		return fmt.Errorf("kernels: %s meets activations of form %d, want %d", m.Type, x.Form, FormOf(m.Type))
 	case x.Cols != m.Cols:

@@ -102,3 +102,11 @@ func (s *Set) Tiled() bool { return s.tiled }
 
 // Has says whether products of type t run in assembly; otherwise they run in plain Go.
 func (s *Set) Has(t quant.Type) bool { return Supports(t) && s.one[t] != nil && s.four[t] != nil }
+
+// Blocks names the set whose kernels multiply blocks of integers: AVX-512 has none of its own without VNNI.
+func (s *Set) Blocks() string {
+	if s.Name == "avx512" {
+		return "avx2"
+	}
+	return s.Name
+}

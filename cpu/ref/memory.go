@@ -90,8 +90,8 @@ func slot(t *backend.Table, pos int) int {
 func (c *cache) put(slot int, k, v []float32) {
 	keys, values := c.k[slot*len(k):][:len(k)], c.v[slot*len(v):][:len(v)]
 	for h := range c.KVHeads {
-		for from := 0; from < c.KDim; from += backend.KVGroup {
-			i, j := h*c.KDim+from, h*c.KDim+min(from+backend.KVGroup, c.KDim)
+		for from := 0; from < c.KDim; from += backend.KVScaled {
+			i, j := h*c.KDim+from, h*c.KDim+min(from+backend.KVScaled, c.KDim)
 			c.round(keys[i:j], k[i:j])
 		}
 		c.round(values[h*c.VDim:(h+1)*c.VDim], v[h*c.VDim:])

@@ -23,14 +23,14 @@ type KVType uint8
 const (
 	KVF16 KVType = iota + 1
 	KVF32
-	// KVQ8 is int8 with float32 scales: of KVGroup features of K, and of a whole head of V. x is kept as round(x·s) with
+	// KVQ8 is int8 with float32 scales: of KVScaled features of K, and of a whole head of V. x is kept as round(x·s) with
 	// s = 127/amax, and read as that times 1/s, in float32, ties to even. Where amax is below KVTiny all is zero.
 	KVQ8
 )
 
 const (
-	KVGroup = 32
-	KVTiny  = 0x1p-100
+	KVScaled = 32 // features with one scale
+	KVTiny   = 0x1p-100
 )
 
 var kvNames = [...]string{KVF16: "f16", KVF32: "f32", KVQ8: "q8"}
@@ -71,7 +71,7 @@ func (t KVType) BlockBytes(l ir.KVLayer) int {
 	case KVF32:
 		each = 4 * features
 	case KVQ8:
-		each = features + 4*((l.KDim+KVGroup-1)/KVGroup+1)
+		each = features + 4*((l.KDim+KVScaled-1)/KVScaled+1)
 	}
 	return BlockSize * l.KVHeads * each
 }

@@ -29,9 +29,9 @@ var vaguePackages = []string{"util", "utils", "common", "helper", "helpers", "mi
 
 func TestPureStages(t *testing.T) { each(t, purity) }
 
-// purity finds what stages may not do: start goroutines, use channels, read the clock or a global random source.
+// purity finds what pure code may not do: start goroutines, use channels, read the clock or a global random source.
 func purity(s *source) (faults []string) {
-	if s.test() || !under(s.dir(), "stages") {
+	if s.test() || !underAny(s.dir(), pure) {
 		return nil
 	}
 	ast.Inspect(s.ast, func(n ast.Node) bool {
@@ -45,7 +45,7 @@ func purity(s *source) (faults []string) {
 			what = selectorFault(n)
 		}
 		if what != "" {
-			faults = append(faults, s.at(n.Pos())+": "+what+": stages are pure logic")
+			faults = append(faults, s.at(n.Pos())+": "+what+": pure logic does not")
 		}
 		return true
 	})

@@ -130,7 +130,7 @@ func (s source) emitTiles(e *emitter, name string) {
 	e.tileMem(ldtilecfg, 0, "AX", "", 0)
 	p.eachPanel(func() {
 		e.F("// unpack")
-		p.eachTile(planes, "unpack", 0)
+		p.eachTile(planes, "unpack", wordBase, 0)
 		e.F("MOVQ rows+16(FP), AX")
 		e.F("MOVQ AX, %s", p.word(wordRows))
 		e.F("MOVQ x+40(FP), DX")
@@ -160,11 +160,7 @@ func (p *panel) eachUnit() {
 	p.F("read:")
 	p.F("CMPQ %s, $0", p.word(wordGroup))
 	p.F("JEQ store")
-	for g := range p.unitGroups() {
-		for half := range 2 {
-			p.readOut(g, half)
-		}
-	}
+	p.readOut()
 	p.F("CMPQ %s, $0", p.word(wordRows))
 	p.F("JLE multiplied")
 	p.F("store:")
@@ -253,20 +249,45 @@ func (p *panel) tiles32(n int) {
 	p.tileMem(tileload, 4+n%2, "DX", "R10", p.xBytes()*n)
 }
 
-// readOut adds the sums of half of a group's rows to their totals, and moves to the totals of the next half. Body finds
-// the rows' sums and scales where they lie behind their values, see Acts.Tiles.
-func (p *panel) readOut(group, half int) {
-	p.F("// read out %d rows", halfRows)
+// readOut adds the sums of a unit to the totals, half of a group's rows at a time.
+func (p *panel) readOut() {
+	values, half := (tileRows-1)*(p.source.x-p.metaBytes()), halfRows*p.metaBytes()
+	p.F("// read out")
 	p.F("MOVQ %s, DX", p.word(wordGroup))
-	if group == 1 {
-		p.F("ADDQ xStride+48(FP), DX")
+	if p.unitGroups() == 1 { // four blocks for each half: counting halves would cost 3 %
+		p.F("ADDQ $%d, DX", values)
+		p.readHalf("half0", wordBase, sumsAt)
+		p.F("MOVQ %s, DX", p.word(wordGroup))
+		p.F("ADDQ $%d, DX", values+half)
+		p.readHalf("half1", wordBase, sumsAt+64*halfRows)
+		return
 	}
-	values := p.source.x - p.metaBytes()
-	p.F("ADDQ $%d, DX", (tileRows-1)*values+half*halfRows*p.metaBytes())
+	p.F("ADDQ $%d, DX", values)
+	p.F("MOVQ %s, R15", p.word(wordBase))
+	p.F("ADDQ $%d, R15", sumsAt)
+	p.F("MOVQ R15, %s", p.word(wordSums))
+	p.F("MOVQ $%d, %s", 2*p.unitGroups(), p.word(wordHalves))
+	p.F("half:")
+	p.readHalf("", wordSums, 0)
+	p.F("ADDQ $%d, DX", half)
+	p.F("ADDQ $%d, %s", 64*halfRows, p.word(wordSums))
+	p.F("DECQ %s", p.word(wordHalves))
+	p.F("JZ readAll")
+	p.F("TESTQ $1, %s", p.word(wordHalves))
+	p.F("JNZ half")
+	p.F("ADDQ xStride+48(FP), DX") // to the next group
+	p.F("SUBQ $%d, DX", 2*half)
+	p.F("JMP half")
+	p.F("readAll:")
+}
+
+// readHalf adds the sums of half of a group's rows, bytes behind where a word says, and moves to the totals of the next
+// half. Body finds the rows' sums and scales where they lie behind their values, see Acts.Tiles.
+func (p *panel) readHalf(label string, word, bytes int) {
 	for r, t := range p.total {
 		p.load(fmt.Sprintf("%d(R12)", 64*r), t)
 	}
-	p.eachTile(readOut, fmt.Sprintf("half%d", half), sumsAt+group*tileBytes+half*64*halfRows)
+	p.eachTile(readOut, label, word, bytes)
 	for r, t := range p.total {
 		p.store(t, fmt.Sprintf("%d(R12)", 64*r))
 	}

@@ -98,27 +98,38 @@ func (b *blocks) exponents() {
 func (b *blocks) nvfp4() {
 	b.lane4(64, "R10")
 	b.activations()
-	for s := range 4 {
-		var v []vector
-		for i := range 4 {
-			v = append(v, vector{func() {
-				b.nibbles(2*s+i%2, i >= 2)
-				if b.VNNI {
-					b.lookUp("fp4Doubled16")
-				} else {
-					b.lookUp("fp4Doubled")
-				}
-			}, x32*(s/2) + 16*(s%2) + 4*i})
+	b.pointer1(0, "R13")
+	b.each("block32", 2, func(block int) {
+		for s := 2 * block; s < 2*block+2; s++ {
+			b.nvfp4Sub(s)
 		}
-		if b.VNNI {
-			b.startLess16(v)
-			b.dots(v, 28, true)
-		} else {
-			b.signedDots(v)
-		}
-		b.scaleE4M3(16 * s)
-		b.addBlock("VFMADD231PS", x32*(s/2)+x32Dx, b.acc)
+	}, func() {
+		b.advance(32, "R13")
+		b.nextBlock32(4)
+	})
+	b.firstBlock32(2)
+}
+
+func (b *blocks) nvfp4Sub(s int) {
+	var v []vector
+	for i := range 4 {
+		v = append(v, vector{func() {
+			b.nibbles(2*s+i%2, i >= 2)
+			if b.VNNI {
+				b.lookUp("fp4Doubled16")
+			} else {
+				b.lookUp("fp4Doubled")
+			}
+		}, x32*(s/2) + 16*(s%2) + 4*i})
 	}
+	if b.VNNI {
+		b.startLess16(v)
+		b.dots(v, 28, true)
+	} else {
+		b.signedDots(v)
+	}
+	b.scaleE4M3(16 * s)
+	b.addBlock("VFMADD231PS", x32*(s/2)+x32Dx, b.acc)
 }
 
 // startLess16 sets acc to -16·Σx of the vectors' x: activations have no sum of 16 in this form.
@@ -142,7 +153,7 @@ func (b *blocks) scaleE4M3(offset int) {
 	if b.stage == expand {
 		return
 	}
-	b.F("VPMOVZXBD %s, %s", b.lane1(offset), b.codes)
+	b.F("VPMOVZXBD %d(R13), %s", offset, b.codes)
 	b.load("e4m3<>(SB)", b.t)
 	b.and(b.t, b.codes, b.tmp)
 	if b.Wide() {

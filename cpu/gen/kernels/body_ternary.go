@@ -5,7 +5,7 @@ import "fmt"
 // Formats of codes of two to four values, with one scale. Codes are 1 too large.
 
 func (b *blocks) q1_0() {
-	b.eachBlock32(4, func(block, i int) {
+	b.eachBlock32(4, 1, func(block, i int) {
 		if i == 0 {
 			b.ahead()
 		}
@@ -14,14 +14,14 @@ func (b *blocks) q1_0() {
 }
 
 func (b *blocks) q2_0() {
-	b.eachBlock32(2, func(block, i int) { b.twoBits(i%4, 2*block+i/4) }, 3)
+	b.eachBlock32(2, 2, func(block, i int) { b.twoBits(i%4, 2*block+i/4) }, 3)
 }
 
-// eachBlock32 multiplies the parts of a block that meet one block of 32 activations each.
-func (b *blocks) eachBlock32(blocks int, codes func(block, i int), most int) {
+// eachBlock32 multiplies the parts of a block, of so many vectors, that meet one block of 32 activations each.
+func (b *blocks) eachBlock32(blocks, vectors int, codes func(block, i int), most int) {
 	b.lane4(32, "R10")
 	b.activations()
-	for block := range blocks {
+	b.each("block32", blocks, func(block int) {
 		b.startAt("DX", x32*block+x32Neg, 0)
 		var v []vector
 		for i := range 8 {
@@ -30,6 +30,23 @@ func (b *blocks) eachBlock32(blocks int, codes func(block, i int), most int) {
 		b.dots(v, most, true)
 		b.halves(0)
 		b.addBlock("VFMADD231PS", x32*block+x32Dx, b.acc)
+	}, func() { b.nextBlock32(vectors) })
+	b.firstBlock32(blocks)
+}
+
+// nextBlock32 moves by so many vectors of codes, and to the next block of 32 activations.
+func (b *blocks) nextBlock32(vectors int) {
+	b.advance(vectors*perTile, "R10")
+	if !b.stage.unpacking() {
+		b.advance(x32, "DI")
+		b.advance(x32, "DX")
+	}
+}
+
+// firstBlock32 goes back by so many blocks.
+func (b *blocks) firstBlock32(blocks int) {
+	if b.loops() && !b.stage.unpacking() {
+		b.advance(-blocks*x32, "DX")
 	}
 }
 
@@ -58,17 +75,40 @@ func (b *blocks) tq1_0() {
 	b.lane4(0, "R10")
 	b.activations()
 	q := b.Reg()
-	var v []vector
-	for _, part := range []struct{ from, vectors, digits, k int }{{0, 8, 5, 0}, {8, 4, 5, 160}, {12, 1, 4, 240}} {
-		for i := range part.vectors {
-			for n := range part.digits {
-				v = append(v, vector{func() { b.digit(part.from+i, n, q) }, part.k + 4*(n*part.vectors+i)})
+	parts := []digits{{0, 8, 5, 0}, {8, 4, 5, 160}, {12, 1, 4, 240}}
+	if b.stage == fused {
+		var v []vector
+		for _, d := range parts {
+			for i := range d.vectors {
+				v = append(v, d.of(b, d.from+i, d.k+4*i, q)...)
 			}
 		}
+		b.dots(v, 2, true)
+	} else {
+		b.startLong()
+		for _, d := range parts {
+			b.loop(fmt.Sprintf("from%d", d.from), d.vectors, func() {
+				b.addLong(d.of(b, 0, d.k-4*d.from, q))
+				b.advance(perTile, "R10")
+				b.nextActivations(4)
+			})
+		}
+		b.endLong(2, 64)
 	}
-	b.dots(v, 2, true)
 	b.halves(832)
 	b.addBlock("VFMADD231PS", xScale, b.acc)
+}
+
+// digits are a part of a block of TQ1_0: so many vectors, whose first digits have the activations from k on, the second
+// the next as many.
+type digits struct{ from, vectors, digits, k int }
+
+// of are the digits of the vector at place i, the first of which has activations at x.
+func (d digits) of(b *blocks, i, x int, q string) (v []vector) {
+	for n := range d.digits {
+		v = append(v, vector{func() { b.digit(i, n, q) }, x + 4*n*d.vectors})
+	}
+	return v
 }
 
 // digit puts digit n of vector i at R10 into codes: how many of 256/3 and 512/3 are below the bytes of q, which keeps

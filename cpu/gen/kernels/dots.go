@@ -69,6 +69,43 @@ func (b *blocks) pairSums(vectors []vector, most int, done func(first bool)) {
 	}
 }
 
+// startLong begins a sum of dots that has started, of vectors from several loops.
+func (b *blocks) startLong() {
+	for _, p := range b.pairs {
+		if b.stage != expand {
+			b.zero(p)
+		}
+	}
+}
+
+func (b *blocks) addLong(vectors []vector) {
+	if b.VNNI {
+		b.dots(vectors, 0, true)
+		return
+	}
+	for _, v := range vectors {
+		b.unpacked(b.codes, v.codes)
+		if b.stage == expand {
+			continue
+		}
+		for r, p := range b.pairs {
+			b.F("VPBROADCASTD %s, %s", b.x("DI", v.x, r), b.t)
+			b.F("VPMADDUBSW %s, %s, %s", b.t, b.codes, b.t)
+			b.F("VPADDW %s, %s, %s", b.t, p, p)
+		}
+	}
+}
+
+// endLong ends the sum of all vectors, of codes up to most.
+func (b *blocks) endLong(most, vectors int) {
+	if vectors > chunkOf(most) {
+		panic("sums of so many products do not fit int16")
+	}
+	if !b.VNNI && b.stage != expand {
+		b.widen(b.pairs, true)
+	}
+}
+
 // scaledDots adds scale·Σ codes·x of a sub-block to isum. scale is int32 with VNNI, else twice int16. With VNNI sums of
 // 16 that fit int16, and an unsigned scale, need no VPMULLD; only there may codes be shifted to the left by raised bits.
 func (b *blocks) scaledDots(vectors []vector, most, raised int, scale string) {

@@ -17,17 +17,20 @@ func (e *emitter) fourths(stream bool) string {
 	e.transposerOf(name, what, 4, 2*256, begin, func() {
 		for h := range 2 {
 			qh := third - h*(half-second)
-			for range 2 {
-				e.kept(0, 0)
-				e.kept(second, 256)
-				e.sixteenRows(qh)
-				for k := range 4 {
-					e.fourth(masks, store, [3]int{64 * k, 64*k + 16*second, 64*k + 16*qh}, 64*k, 8+k)
-					e.fourth(masks, store, [3]int{64*k + 32, 64*k + 32 + 16*second, 64*k + 32 + 16*qh}, 64*k+32, k)
-				}
-				e.advanceRows("$16")
-				e.F("ADDQ $256, DI")
+			again := fmt.Sprintf("half%d", h)
+			e.F("MOVL $2, AX")
+			e.F("%s:", again)
+			e.kept(0, 0)
+			e.kept(second, 256)
+			e.sixteenRows(qh)
+			for k := range 4 {
+				e.fourth(masks, store, [3]int{64 * k, 64*k + 16*second, 64*k + 16*qh}, 64*k, 8+k)
+				e.fourth(masks, store, [3]int{64*k + 32, 64*k + 32 + 16*second, 64*k + 32 + 16*qh}, 64*k+32, k)
 			}
+			e.advanceRows("$16")
+			e.F("ADDQ $256, DI")
+			e.F("DECL AX")
+			e.F("JNZ %s", again)
 			e.advanceRows(fmt.Sprintf("$%d", half-second))
 			e.F("ADDQ $%d, DI", 16*(half-second))
 		}

@@ -20,6 +20,8 @@ const (
 	wordRows              // rows to go
 	wordGroup             // activations of the group's first row
 	wordNext              // AMX: and of the unit's to be multiplied next
+	wordSums              // AMX: sums of the rows to be read out
+	wordHalves            // AMX: and how many halves of groups to go
 	wordsBytes            // all of them
 )
 
@@ -168,13 +170,13 @@ func (p *panel) xBytes() int {
 	return p.source.x
 }
 
-// eachTile writes the body of one stage, for every tile of the panel. R15 begins from bytes after the base.
-func (p *panel) eachTile(s stage, label string, from int) {
+// eachTile writes the body of one stage, for every tile of the panel. R15 begins bytes behind where a word says.
+func (p *panel) eachTile(s stage, label string, word, bytes int) {
 	p.stage = s
 	p.F("MOVQ w+32(FP), BX")
-	p.F("MOVQ %s, R15", p.word(wordBase))
-	if from > 0 {
-		p.F("ADDQ $%d, R15", from)
+	p.F("MOVQ %s, R15", p.word(word))
+	if bytes > 0 {
+		p.F("ADDQ $%d, R15", bytes)
 	}
 	if p.tiles() > 1 {
 		p.F("MOVQ %s, AX", p.word(wordTiles))
@@ -197,7 +199,7 @@ func (p *panel) eachTile(s stage, label string, from int) {
 
 func (p *panel) expand() {
 	p.F("// unpack")
-	p.eachTile(expand, "unpack", 0)
+	p.eachTile(expand, "unpack", wordBase, 0)
 	if p.vectors*p.tiles() > panelVectors {
 		panic(p.name + " unpacks more than a panel")
 	}
@@ -219,7 +221,7 @@ func (p *panel) multiply() {
 	for r, t := range p.total {
 		p.load(fmt.Sprintf("%d(R12)", 64*r), t)
 	}
-	p.eachTile(multiply, "tile", 0)
+	p.eachTile(multiply, "tile", wordBase, 0)
 	for r, t := range p.total {
 		p.store(t, fmt.Sprintf("%d(R12)", 64*r))
 	}

@@ -7,22 +7,22 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// routing says where rows meet experts in the running step. A slot is one row at one of its experts; slots are sorted
+// dispatch says where rows meet experts in the running step. A slot is one row at one of its experts; slots are sorted
 // by expert, then by row, so that an expert's rows lie together. Layers use the same memory one after another.
-type routing struct {
-	first []int32 // by expert, and one more: its first slot
-	next  []int32 // by expert: a cursor
-	row   []int32 // by slot
-	slot  []int32 // by row, used to a row: its slots in ascending order, −1 where there are fewer
-	units []expertUnit
+type dispatch struct {
+	first  []int32 // by expert, and one more: its first slot
+	next   []int32 // by expert: a cursor
+	row    []int32 // by slot
+	slot   []int32 // by row, used to a row: its slots in ascending order, −1 where there are fewer
+	chunks []expertChunk
 }
 
-// expertUnit is a chunk: tiles [from, to) of an expert's matrices for all of its rows.
-type expertUnit struct{ expert, from, to int }
+// expertChunk is what a worker claims: tiles [from, to) of an expert's matrices for all of its rows.
+type expertChunk struct{ expert, from, to int }
 
-// outputs is a unit's part of a row of results.
-func (u *expertUnit) outputs(y []float32) []float32 {
-	return y[u.from*kernels.TileRows : u.to*kernels.TileRows]
+// outputs is a chunk's part of a row of results.
+func (c *expertChunk) outputs(y []float32) []float32 {
+	return y[c.from*kernels.TileRows : c.to*kernels.TileRows]
 }
 
 // unpackRows is what reading and unpacking a tile costs, in rows that it is multiplied by: roughly.
@@ -67,22 +67,22 @@ func (s expertShape) gathered() int {
 	return max(4, gatherBytes/s.rowBytes&^3)
 }
 
-func newRouting(s expertShape, rows, threads int) routing {
-	return routing{
+func newDispatch(s expertShape, rows, threads int) dispatch {
+	return dispatch{
 		first: make([]int32, s.experts+1), next: make([]int32, s.experts),
 		row: make([]int32, rows*s.used), slot: make([]int32, rows*s.used),
-		units: make([]expertUnit, 0, 2*s.experts+2*chunksPerWorker*threads),
+		chunks: make([]expertChunk, 0, 2*s.experts+2*chunksPerWorker*threads),
 	}
 }
 
 // sort finds the slots of all rows from the weights that route wrote.
-func (t *routing) sort(m *model, weights *place, rows, used int) error {
-	clear(t.first)
+func (d *dispatch) sort(ex *execution, weights *place, rows, used int) error {
+	clear(d.first)
 	for r := range rows {
 		n := 0
-		for e, w := range m.at(weights, r) {
+		for e, w := range ex.at(weights, r) {
 			if w != 0 {
-				t.first[e+1]++
+				d.first[e+1]++
 				n++
 			}
 		}
@@ -90,17 +90,17 @@ func (t *routing) sort(m *model, weights *place, rows, used int) error {
 			return fmt.Errorf("row %d has %d experts, want at most %d", r, n, used)
 		}
 	}
-	for e := range t.next {
-		t.next[e] = t.first[e]
-		t.first[e+1] += t.first[e]
+	for e := range d.next {
+		d.next[e] = d.first[e]
+		d.first[e+1] += d.first[e]
 	}
 	for r := range rows {
-		slots := t.slot[r*used:][:used]
+		slots := d.slot[r*used:][:used]
 		n := 0
-		for e, w := range m.at(weights, r) {
+		for e, w := range ex.at(weights, r) {
 			if w != 0 {
-				t.row[t.next[e]], slots[n] = int32(r), t.next[e]
-				t.next[e]++
+				d.row[d.next[e]], slots[n] = int32(r), d.next[e]
+				d.next[e]++
 				n++
 			}
 		}
@@ -112,33 +112,33 @@ func (t *routing) sort(m *model, weights *place, rows, used int) error {
 }
 
 // slots are the slots of an expert.
-func (t *routing) slots(e int) (from, to int) { return int(t.first[e]), int(t.first[e+1]) }
+func (d *dispatch) slots(e int) (from, to int) { return int(d.first[e]), int(d.first[e+1]) }
 
-// divide cuts the experts that have rows into units of about the same work. A unit takes the same tiles of every stack:
-// their matrices have the same number.
-func (t *routing) divide(m *model, stacks ...[]*kernels.Matrix) int {
-	t.units = t.units[:0]
+// divide cuts the experts that have rows into chunks of about the same work. A chunk takes the same tiles of every
+// stack: their matrices have the same number.
+func (d *dispatch) divide(ex *execution, stacks ...[]*kernels.Matrix) int {
+	d.chunks = d.chunks[:0]
 	total, bytes, tiles := 0, 0, stacks[0][0].Tiles()
 	for _, s := range stacks {
 		bytes += len(s[0].Data) / tiles
 	}
 	experts := len(stacks[0])
 	for e := range experts {
-		if from, to := t.slots(e); to > from {
+		if from, to := d.slots(e); to > from {
 			total += tiles * (to - from + unpackRows)
 		}
 	}
-	goal := max(total/(chunksPerWorker*m.device.pool.size()), chunkBytes/bytes*(1+unpackRows), 1)
+	goal := max(total/(chunksPerWorker*ex.device.pool.size()), chunkBytes/bytes*(1+unpackRows), 1)
 	for e := range experts {
-		from, to := t.slots(e)
+		from, to := d.slots(e)
 		if to == from {
 			continue
 		}
 		pieces := (tiles*(to-from+unpackRows) + goal - 1) / goal
 		each := (tiles + pieces - 1) / pieces
 		for tile := 0; tile < tiles; tile += each {
-			t.units = append(t.units, expertUnit{e, tile, min(tile+each, tiles)})
+			d.chunks = append(d.chunks, expertChunk{e, tile, min(tile+each, tiles)})
 		}
 	}
-	return len(t.units)
+	return len(d.chunks)
 }

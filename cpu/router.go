@@ -6,14 +6,14 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// routeOp chooses the experts of a row and writes their weights.
-type routeOp struct {
+// routerOp chooses the experts of a row and writes their weights.
+type routerOp struct {
 	out, x place
 	args   *ir.RouteArgs
 	bias   []float32 // nil: none
 }
 
-// choice is a worker's memory for routing one row.
+// choice is a worker's memory for the choice of one row.
 type choice struct {
 	scores  []float32 // by expert
 	keys    []float32 // by expert: what the choice goes by
@@ -38,17 +38,17 @@ func newChoice(p *ir.Bound) choice {
 	}
 }
 
-func (o *routeOp) row(m *model, worker, r int) error {
-	logits, y := m.at(&o.x, r), m.at(&o.out, r)
-	if err := m.finite(logits, "the router's logits"); err != nil {
+func (o *routerOp) row(ex *execution, worker, r int) error {
+	logits, y := ex.at(&o.x, r), ex.at(&o.out, r)
+	if err := ex.finite(logits, "the router's logits"); err != nil {
 		return err
 	}
-	c := &m.workers[worker].choice
+	c := &ex.workers[worker].choice
 	scores, keys, weights := c.scores[:len(y)], c.keys[:len(y)], c.weights[:o.args.Used]
 	copy(scores, logits)
 	switch o.args.Scoring {
 	case ir.SoftmaxAll:
-		m.softmax(scores)
+		ex.softmax(scores)
 	case ir.SigmoidEach:
 		for e, x := range scores {
 			scores[e] = activate(ir.Sigmoid, x)
@@ -56,7 +56,7 @@ func (o *routeOp) row(m *model, worker, r int) error {
 	}
 	copy(keys, scores)
 	if o.bias != nil {
-		m.device.isa.Add(keys, keys, o.bias)
+		ex.device.isa.Add(keys, keys, o.bias)
 	}
 	if o.args.Groups > 0 {
 		c.keepGroups(keys, o.args)
@@ -66,7 +66,7 @@ func (o *routeOp) row(m *model, worker, r int) error {
 	for i, e := range chosen {
 		weights[i] = scores[e]
 	}
-	o.weigh(m, weights)
+	o.weigh(ex, weights)
 	for i, e := range chosen {
 		y[e] = weights[i]
 	}
@@ -74,10 +74,10 @@ func (o *routeOp) row(m *model, worker, r int) error {
 }
 
 // weigh makes weights of the scores of the chosen experts.
-func (o *routeOp) weigh(m *model, w []float32) {
-	isa := m.device.isa
+func (o *routerOp) weigh(ex *execution, w []float32) {
+	isa := ex.device.isa
 	if o.args.Scoring == ir.SoftmaxChosen {
-		m.softmax(w)
+		ex.softmax(w)
 	}
 	if o.args.Normalise {
 		isa.Divide(w, w, isa.Sum(w))
@@ -86,8 +86,8 @@ func (o *routeOp) weigh(m *model, w []float32) {
 }
 
 // softmax works in place.
-func (m *model) softmax(x []float32) {
-	isa, top := m.device.isa, x[0]
+func (ex *execution) softmax(x []float32) {
+	isa, top := ex.device.isa, x[0]
 	for _, v := range x[1:] {
 		top = max(top, v)
 	}

@@ -1,0 +1,146 @@
+package cpu
+
+import (
+	"sync/atomic"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// split is how attention is spread over workers in the running step. Layers use the same memory one after another.
+type split struct {
+	chunks   []attendChunk
+	merges   []merge // splitMerges
+	claimed  int     // merges in use
+	partials softmax // what chunks of one stretch leave, by query
+}
+
+// stretch is the number of blocks that are merged first: the grain in which a single row is split over workers.
+const stretch = 8
+
+// Splitting is for few rows; more than these are work enough as they are.
+const (
+	splitMerges  = 64
+	splitQueries = 2048 // of all stretches
+)
+
+// A single row is computed for a few heads at once, as long as there are enough chunks for all workers.
+const (
+	headsTogether         = 8 // query heads
+	attendChunksPerWorker = 4
+)
+
+// attendChunk is what a worker claims: some rows of a span for one KV head, or one row for several, over all stretches
+// or over one. Its queries are rows times query heads of the KV heads; those of one KV head lie together.
+type attendChunk struct {
+	span        int
+	head, heads int // KV heads
+	row, rows   int // of the span
+	stretch     int // −1: all
+	merge       int // of a split one
+	slot        int // of a split one: its first query in partials
+}
+
+// merge counts the chunks of a span and its heads that are not done; the last one merges what they left.
+type merge struct {
+	left     atomic.Int32
+	from, to int // chunks
+}
+
+const stretchPositions = stretch * backend.BlockSize
+
+func (a *attention) chunks() int {
+	a.split.chunks, a.split.claimed = a.split.chunks[:0], 0
+	slot, rows := 0, a.store.short
+	for i := range a.ex.step.Spans {
+		span := &a.ex.step.Spans[i]
+		from, to := a.first(span.Pos)/stretchPositions, (span.Pos+span.Rows-1)/stretchPositions
+		need := span.Rows * a.headsPerKV * (to - from + 1) * a.args.KVHeads
+		divided := span.Rows <= rows && to > from &&
+			slot+need <= splitQueries && a.split.claimed+a.args.KVHeads <= splitMerges
+		// The last rows see most: they come first, so that the chunks become smaller.
+		for row := (span.Rows - 1) / rows * rows; row >= 0; row -= rows {
+			c := attendChunk{span: i, row: row, rows: min(rows, span.Rows-row), stretch: -1}
+			for c.heads = a.together(c.rows); c.head < a.args.KVHeads; c.head += c.heads {
+				c.heads = min(c.heads, a.args.KVHeads-c.head)
+				if divided {
+					slot = a.divide(c, from, to, slot)
+				} else {
+					a.split.chunks = append(a.split.chunks, c)
+				}
+			}
+		}
+	}
+	return len(a.split.chunks)
+}
+
+// together is the number of KV heads of a chunk of so many rows.
+func (a *attention) together(rows int) int {
+	if rows > 1 {
+		return 1
+	}
+	each := a.args.KVHeads * len(a.ex.step.Spans) / (attendChunksPerWorker * a.ex.device.pool.size())
+	return max(1, min(headsTogether/a.headsPerKV, each))
+}
+
+// divide makes a chunk of every stretch of one, and returns the first free slot.
+func (a *attention) divide(c attendChunk, from, to, slot int) int {
+	c.merge = a.split.claimed
+	a.split.claimed++
+	m := &a.split.merges[c.merge]
+	m.from = len(a.split.chunks)
+	for c.stretch = from; c.stretch <= to; c.stretch++ {
+		c.slot = slot
+		a.split.chunks = append(a.split.chunks, c)
+		slot += a.count(&c)
+	}
+	m.to = len(a.split.chunks)
+	m.left.Store(int32(m.to - m.from))
+	return slot
+}
+
+// count is the number of queries of a chunk.
+func (a *attention) count(c *attendChunk) int { return c.rows * c.heads * a.headsPerKV }
+
+// view is what the rows [r0, r1) of a chunk see of a position block, some of it each.
+type view struct {
+	block   int
+	r0, r1  int
+	head    int // the chunk's first one in the cache
+	queries int // of one KV head; if the chunk has several heads, it has one row
+	lo, hi  int // positions of the block that some row sees
+}
+
+// view is what a chunk sees of position block b; pos is the position of its row 0.
+func (a *attention) view(c *attendChunk, b, pos int) view {
+	first := b * backend.BlockSize
+	r0, r1 := max(0, first-pos), c.rows
+	if w := a.args.Window; w > 0 {
+		r1 = min(r1, first+backend.BlockSize-1+w-pos)
+	}
+	return view{
+		block: b, r0: r0, r1: r1, queries: (r1 - r0) * a.headsPerKV,
+		head: a.head(c, b),
+		lo:   max(0, a.first(pos+r0)-first), hi: min(backend.BlockSize, pos+r1-first),
+	}
+}
+
+// next is the head that is read after position block b of a chunk.
+func (a *attention) next(q *queries, c *attendChunk, b int) int {
+	span := &a.ex.step.Spans[c.span]
+	if last := (span.Pos + c.row + c.rows - 1) / backend.BlockSize; b == last || c.stretch >= 0 && b%stretch == stretch-1 {
+		return q.after
+	}
+	return a.head(c, b+1)
+}
+
+// firstHead is the head that a chunk reads first.
+func (a *attention) firstHead(c *attendChunk) int {
+	span := &a.ex.step.Spans[c.span]
+	b := max(c.stretch*stretch, a.first(span.Pos+c.row)/backend.BlockSize)
+	return a.head(c, b)
+}
+
+// head is the first head of a chunk in position block b.
+func (a *attention) head(c *attendChunk, b int) int {
+	return int(a.ex.step.Spans[c.span].Tables[a.cache.Class].At(b))*a.cache.KVHeads + c.head
+}

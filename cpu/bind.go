@@ -1,0 +1,300 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/ir/live"
+)
+
+// bind makes segments of phases whose memory is there.
+func (m *model) bind(p *ir.Bound, l *layout, phases [][]live.Phase) {
+	b := binder{m: m, p: p, layout: l, known: map[live.Prepared]*kernels.Acts{}}
+	for i := range p.Segments {
+		seg := segment{name: p.Segments[i].String()}
+		for j := range phases[i] {
+			seg.phases = append(seg.phases, b.phase(&phases[i][j]))
+		}
+		m.segments = append(m.segments, seg)
+	}
+	b.end()
+	m.borders = l.borders()
+}
+
+// binder turns phases into runners that know their memory.
+type binder struct {
+	m      *model
+	p      *ir.Bound
+	layout *layout
+	known  map[live.Prepared]*kernels.Acts
+	ropes  []*ropeTable // without repetition
+}
+
+func (b *binder) phase(ph *live.Phase) runner {
+	switch ph.Kind {
+	case live.Products:
+		return b.product(ph)
+	case live.Alone:
+		return b.attention(ph.Items[0].Node)
+	case live.Observed:
+		return b.observation(ph)
+	case live.Experts:
+		return b.experts(ph)
+	}
+	c := &chain{ex: &b.m.execution, wanted: ph.Wanted}
+	width := 1
+	for i := range ph.Items {
+		c.ops = append(c.ops, b.op(&ph.Items[i]))
+		for _, v := range ph.Items[i].Reads() {
+			width += b.p.Widths[v]
+		}
+	}
+	c.grain = max(1, chainGrain/width)
+	return c
+}
+
+// op binds an item of a chain.
+func (b *binder) op(it *live.Item) rowOp {
+	n := it.Node
+	switch it.Verb {
+	case live.Prepare:
+		return b.prepare(it)
+	case live.Store:
+		return b.store(n)
+	}
+	out := b.layout.place(n.Out)
+	var in [2]place
+	for i, v := range n.In {
+		in[i] = b.layout.place(v)
+	}
+	switch n.Op {
+	case ir.Embed:
+		return &embedOp{out: out, w: &b.m.weights[n.W]}
+	case ir.Norm:
+		return b.norm(n, out, in[0])
+	case ir.RoPE:
+		return b.rope(n, out, in[0])
+	case ir.GLU:
+		return &gluOp{out: out, x: in[0], up: in[1], gated: len(n.In) == 2, act: n.Act}
+	case ir.Add:
+		return &addOp{out, in[0], in[1]}
+	case ir.Mul:
+		return &mulOp{out, in[0], in[1]}
+	case ir.Scale:
+		return &scaleOp{out, in[0], n.Factor}
+	case ir.SoftCap:
+		return &softCapOp{out, in[0], n.Factor}
+	case ir.Rows:
+		return &rowsOp{out, in[0]}
+	case ir.Route:
+		return &routerOp{out: out, x: in[0], args: n.Route, bias: b.vector(n.B)}
+	case ir.Experts:
+		return b.combine(n, out, in[1])
+	}
+	panic(fmt.Sprintf("cpu: %s is no operation on rows", n.Op))
+}
+
+// end adds what the last segment owes its caller: finite logits, or vectors, in the step's memory.
+func (b *binder) end() {
+	if !b.layout.leaves() {
+		return // somebody else computes the head
+	}
+	last := &b.m.segments[len(b.m.segments)-1]
+	out := b.layout.place(b.p.Output)
+	c := &chain{ex: &b.m.execution, wanted: true, grain: 1}
+	if !out.logits {
+		logits := place{logits: true, stride: out.width, width: out.width}
+		c.ops = append(c.ops, &scaleOp{logits, out, 1})
+	}
+	what := "the logits"
+	if b.p.Segments[len(b.p.Segments)-1].Kind == ir.SegPool {
+		what = "the vectors"
+	}
+	c.ops = append(c.ops, &finiteOp{out, what})
+	last.phases = append(last.phases, c)
+}
+
+// vector is a weight's values, or nil.
+func (b *binder) vector(r ir.Ref) []float32 {
+	if r == ir.NoRef {
+		return nil
+	}
+	return b.m.weights[r].vector
+}
+
+// prepare quantises activations; those that stay float32 are only checked.
+func (b *binder) prepare(it *live.Item) rowOp {
+	in := b.layout.place(it.Input.Value)
+	what := fmt.Sprintf("the input of %s", b.readers(it))
+	if it.Input.Form == 0 {
+		return &finiteOp{in, what}
+	}
+	return &quantizeOp{in: in, acts: b.acts(it.Input), what: what}
+}
+
+// readers names the first product that reads a prepared value.
+func (b *binder) readers(it *live.Item) string {
+	for s := range b.p.Segments {
+		for i := range b.p.Segments[s].Nodes {
+			n := &b.p.Segments[s].Nodes[i]
+			for _, r := range matrices(n) {
+				if b.input(n.In[0], r) == it.Input {
+					return b.p.Weights[r].Name
+				}
+			}
+		}
+	}
+	return "nothing"
+}
+
+// matrices lists the weights that multiply a node's first input.
+func matrices(n *ir.Node) []ir.Ref {
+	switch n.Op {
+	case ir.Linear:
+		return []ir.Ref{n.W}
+	case ir.Experts:
+		return []ir.Ref{n.Experts.Gate, n.Experts.Up}
+	}
+	return nil
+}
+
+// input names the rows that a matrix multiplies.
+func (b *binder) input(v ir.Value, w ir.Ref) live.Prepared {
+	return live.Prepared{Value: v, Form: liveForm(kernels.FormOf(b.p.Types[w]))}
+}
+
+// acts describes the input of products: the blocks that quantizeOp fills, or the value itself.
+func (b *binder) acts(input live.Prepared) *kernels.Acts {
+	if a := b.known[input]; a != nil {
+		return a
+	}
+	a := &kernels.Acts{Form: formOf(input.Form), Cols: b.p.Widths[input.Value]}
+	if input.Form == 0 {
+		in := b.layout.place(input.Value)
+		a.Float, a.Stride = b.m.scratch[in.off:], in.stride
+	} else {
+		buf := b.layout.buffers.Prepared(input)
+		rows, tiles := b.layout.bytes(buf)
+		memory := bytesOf(b.m.scratch[buf.Offset:][:(rows+tiles)/4])
+		a.Blocks = memory[:rows]
+		if tiles > 0 {
+			a.Tiles = memory[rows:]
+		}
+	}
+	b.known[input] = a
+	return a
+}
+
+func (b *binder) attention(n *ir.Node) *attention {
+	a := n.Attend
+	return &attention{
+		ex: &b.m.execution, args: a, cache: &b.m.caches[a.KV], store: b.store(n),
+		q: b.layout.place(n.In[0]), out: b.layout.place(n.Out),
+		headsPerKV: a.Heads / a.KVHeads, sinks: b.vector(n.W), split: &b.m.split,
+	}
+}
+
+func (b *binder) store(n *ir.Node) *storeOp {
+	return &storeOp{
+		cache: &b.m.caches[n.Attend.KV], k: b.layout.place(n.In[1]), v: b.layout.place(n.In[2]),
+		short: rowsTogether(n.Attend.Heads / n.Attend.KVHeads),
+	}
+}
+
+func (b *binder) product(ph *live.Phase) *linear {
+	l := &linear{ex: &b.m.execution, wanted: ph.Wanted}
+	for i := range ph.Items {
+		n := ph.Items[i].Node
+		w := b.m.weights[n.W].matrix
+		l.products = append(l.products, product{
+			out: b.layout.place(n.Out), w: w, bias: b.vector(n.B), from: l.tiles,
+			acts: b.acts(b.input(n.In[0], n.W)),
+		})
+		l.tiles += w.Tiles()
+	}
+	return l
+}
+
+func (b *binder) observation(ph *live.Phase) *observation {
+	o := &observation{ex: &b.m.execution, wanted: ph.Wanted}
+	for _, it := range ph.Items {
+		o.seen = append(o.seen, seen{it.Node.W, b.layout.place(it.Node.In[0])})
+	}
+	return o
+}
+
+func (b *binder) norm(n *ir.Node, out, x place) *normOp {
+	name := "a norm without weight"
+	if n.W != ir.NoRef {
+		name = b.p.Weights[n.W].Name
+	}
+	return &normOp{out: out, x: x, args: n.Norm, g: b.vector(n.W), b: b.vector(n.B), name: name}
+}
+
+func (b *binder) rope(n *ir.Node, out, x place) *ropeOp {
+	return &ropeOp{out: out, x: x, args: n.RoPE, table: b.ropeTable(n.RoPE, b.vector(n.W))}
+}
+
+// ropeTable finds the table of the same angles, or makes one.
+func (b *binder) ropeTable(a *ir.RoPEArgs, divisors []float32) *ropeTable {
+	for _, t := range b.ropes {
+		if slices.Equal(t.args.Freq, a.Freq) && t.args.Mscale == a.Mscale && same(t.divisors, divisors) {
+			return t
+		}
+	}
+	rows, pairs := b.m.config.MaxRows, a.Dims/2
+	t := &ropeTable{
+		args: a, divisors: divisors, pairs: pairs,
+		pos: slices.Repeat([]int{-1}, rows), cos: make([]float32, rows*pairs), sin: make([]float32, rows*pairs),
+	}
+	b.ropes = append(b.ropes, t)
+	return t
+}
+
+// experts binds a pass.
+func (b *binder) experts(ph *live.Phase) runner {
+	n, it := ph.Items[0].Node, &ph.Items[0]
+	e := n.Experts
+	hidden := b.slots(n, expand, leftHidden)
+	if it.Pass == contract {
+		return &contraction{
+			ex: &b.m.execution, hidden: hidden, form: kernels.FormOf(b.p.Types[e.Down]),
+			down: b.stack(e.Down, e.DownBias, b.slots(n, contract, leftDown)),
+			what: "the input of " + b.p.Weights[e.Down].Name,
+		}
+	}
+	return &expansion{
+		ex: &b.m.execution, wanted: ph.Wanted, used: e.Used, act: n.Act,
+		in: b.layout.place(n.In[0]), weights: b.layout.place(n.In[1]),
+		gate:  b.stack(e.Gate, e.GateBias, hidden),
+		up:    b.stack(e.Up, e.UpBias, b.slots(n, expand, leftUp)),
+		xGate: b.acts(b.input(n.In[0], e.Gate)),
+		xUp:   b.acts(b.input(n.In[0], e.Up)),
+	}
+}
+
+func (b *binder) combine(n *ir.Node, out, weights place) rowOp {
+	return &combineOp{out: out, weights: weights, used: n.Experts.Used, down: b.slots(n, contract, leftDown)}
+}
+
+// slots is where a pass leaves rows: those of a row of the step lie side by side.
+func (b *binder) slots(n *ir.Node, pass, left int) slots {
+	buf := b.layout.buffers.Left(n, pass)[left]
+	rows, _ := b.layout.bytes(buf)
+	return slots{b.m.scratch[buf.Offset:][:rows/4], buf.Width / n.Experts.Used}
+}
+
+// stack cuts a weight into the matrices of its experts.
+func (b *binder) stack(r, bias ir.Ref, out slots) stack {
+	w, n := &b.m.weights[r], b.p.Weights[r].Experts
+	s := stack{ref: r, out: out, bias: b.vector(bias)}
+	size := len(w.matrix.Data) / n
+	for e := range n {
+		one := *w.matrix
+		one.Rows, one.Data = w.rows/n, w.matrix.Data[e*size:][:size:size] // whole tiles: measure saw to it
+		s.w = append(s.w, &one)
+	}
+	return s
+}

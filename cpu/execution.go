@@ -1,0 +1,131 @@
+package cpu
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// execution is what the phases of a model share: the memory of values and workers, and the running step.
+type execution struct {
+	device *device
+	config backend.Config
+
+	scratch  []float32   // values of the step and prepared activations, by place
+	workers  []workspace // by worker
+	split    split
+	dispatch dispatch
+
+	// The running step.
+	step   *backend.Step
+	pos    []int // by row
+	span   []int // by row
+	logits []float32
+
+	failed  atomic.Bool
+	mu      sync.Mutex
+	failure error // the first one of the segment; under mu
+}
+
+// segment is a bound segment.
+type segment struct {
+	name   string
+	phases []runner
+}
+
+// runner is a phase whose work is split over workers.
+type runner interface {
+	task
+	// chunks prepares the phase for the running step and says into how many chunks it falls.
+	chunks() int
+}
+
+// workspace is the memory of one worker.
+type workspace struct {
+	queries queries
+	halves  []uint16          // one head of K on its way into the cache
+	bytes   []int8            // or it
+	row     kernels.RowBuffer // of an embedding
+	strips  kernels.Strips    // of weights in place
+	choice  choice
+
+	gathered     int       // rows that gatherFloats can hold
+	gatherFloats []float32 // prepared activations of an expert's rows
+	gatherTiles  []byte    // their Acts.Tiles; nil: none
+	acts         kernels.Acts
+	_            [64]byte
+}
+
+// place is where rows of float32 lie: in the scratch memory, or in the caller's logits.
+type place struct {
+	logits             bool
+	off, stride, width int // float32
+}
+
+// at is row r of a place.
+func (ex *execution) at(p *place, r int) []float32 {
+	at := p.off + r*p.stride
+	return ex.area(p)[at : at+p.width : at+p.width]
+}
+
+// area is the memory that a place is in.
+func (ex *execution) area(p *place) []float32 {
+	if p.logits {
+		return ex.logits
+	}
+	return ex.scratch
+}
+
+// rows is the number of rows of a phase in the running step.
+func (ex *execution) rows(wanted bool) int {
+	if wanted {
+		return len(ex.step.Wanted)
+	}
+	return len(ex.step.Tokens)
+}
+
+// load finds the position and the span of every row.
+func (ex *execution) load(s *backend.Step) {
+	ex.step, ex.logits = s, s.Logits
+	for i := range s.Spans {
+		span := &s.Spans[i]
+		for j := range span.Rows {
+			ex.pos[span.Row+j], ex.span[span.Row+j] = span.Pos+j, i
+		}
+	}
+}
+
+// fail records the first error of a segment. Chunks that run meanwhile finish.
+func (ex *execution) fail(err error) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	if ex.failure == nil {
+		ex.failure = err
+	}
+	ex.failed.Store(true)
+}
+
+func (ex *execution) takeFailure(seg *segment) error {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	err := fmt.Errorf("%s: %w", seg.name, ex.failure)
+	ex.failure = nil
+	ex.failed.Store(false)
+	return err
+}
+
+// finite is an error if x has a value that is not.
+func (ex *execution) finite(x []float32, what string) error {
+	if ex.device.isa.Finite(x) {
+		return nil
+	}
+	for i, v := range x {
+		if v-v != 0 {
+			return fmt.Errorf("%s: value %d is %v: the weights or an earlier result are broken", what, i, v)
+		}
+	}
+	panic("cpu: finite values were taken for others")
+}

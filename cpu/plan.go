@@ -1,0 +1,116 @@
+package cpu
+
+import (
+	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/ir/live"
+)
+
+// Passes of an Experts. The chain after them adds what the chosen experts gave.
+const (
+	expand   = iota // the products by gate and up, and what they activate
+	contract        // the products by down
+	combine
+)
+
+// What expand leaves, and what contract leaves.
+const (
+	leftHidden, leftUp = 0, 1
+	leftDown           = 0
+)
+
+// rulesOf are those of the CPU for a program.
+func rulesOf(p *ir.Bound, observed bool) live.Rules {
+	return live.Rules{
+		ByRow: func(op ir.Op) bool { return op != ir.Attend },
+		InPlace: func(op ir.Op) bool {
+			switch op {
+			case ir.Norm, ir.RoPE, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap:
+				return true
+			}
+			return false
+		},
+		Form: func(w ir.Ref) live.Form { return liveForm(kernels.FormOf(p.Types[w])) },
+		Passes: func(n *ir.Node) []live.Pass {
+			e := n.Experts
+			hidden, down := e.Used*p.Weights[e.Down].Cols, e.Used*p.Widths[n.Out]
+			return []live.Pass{
+				expand: {
+					Matrices: []ir.Ref{e.Gate, e.Up},
+					Leaves:   []live.Left{leftHidden: {Width: hidden, Until: contract}, leftUp: {Width: hidden, Until: expand}},
+				},
+				contract: {Leaves: []live.Left{leftDown: {Width: down, Until: combine}}},
+			}
+		},
+		Observed: observed,
+	}
+}
+
+// liveForm and formOf are each other's inverse: Plain rows are read as they are.
+func liveForm(f kernels.Form) live.Form { return live.Form(f - kernels.Plain) }
+func formOf(f live.Form) kernels.Form   { return kernels.Form(f) + kernels.Plain }
+
+// layout says where everything lies.
+type layout struct {
+	p       *ir.Bound
+	buffers *live.Buffers
+	config  backend.Config
+	tiled   bool         // prepared rows have Acts.Tiles behind them
+	output  *live.Buffer // lies in the caller's logits; nil: none does
+	size    int          // of the scratch memory, float32
+}
+
+func newLayout(p *ir.Bound, buffers *live.Buffers, c backend.Config, tiled bool) *layout {
+	l := &layout{p: p, buffers: buffers, config: c, tiled: tiled}
+	if b, from := buffers.Of(p.Output); b != nil && from == 0 && b.Width == p.OutputWidth() {
+		l.output = b
+	}
+	l.size = live.Place(buffers.All, func(b *live.Buffer) int {
+		if b == l.output {
+			return 0
+		}
+		rows, tiles := l.bytes(b)
+		return (rows + tiles) / 4
+	})
+	return l
+}
+
+// bytes is what a buffer has for rows, and behind them for Acts.Tiles, in whole cache lines.
+func (l *layout) bytes(b *live.Buffer) (rows, tiles int) {
+	n := l.config.MaxRows
+	if b.Wanted {
+		n = l.config.MaxWanted
+	}
+	row := rowBytes(formOf(b.Form), b.Width)
+	if l.tiled && b.Form != 0 {
+		tiles = align(kernels.TileBytes(n, row))
+	}
+	return align(n * row), tiles
+}
+
+// place is where a value lies.
+func (l *layout) place(v ir.Value) place {
+	b, from := l.buffers.Of(v)
+	return place{logits: b == l.output, off: b.Offset + from, stride: b.Width, width: l.p.Widths[v]}
+}
+
+// leaves says whether the program's output is computed here.
+func (l *layout) leaves() bool {
+	b, _ := l.buffers.Of(l.p.Output)
+	return b != nil
+}
+
+// borders are the places of values that come from other segments or go to them.
+func (l *layout) borders() map[ir.Value]place {
+	at := map[ir.Value]place{}
+	for _, v := range l.p.Taken() {
+		at[v] = l.place(v)
+	}
+	for s := range l.p.Segments {
+		for _, v := range l.p.Handed(s) {
+			at[v] = l.place(v)
+		}
+	}
+	return at
+}

@@ -1,0 +1,60 @@
+package cpu
+
+import (
+	"github.com/sluice-ai/sluice/cpu/vec"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// queries is a worker's memory for those that share a KV head: rows of the step times the query heads that read it.
+type queries struct {
+	scaled []float32 // [queries][KDim], times the scale
+	scores []float32 // [queries][64], then the weights of the positions
+	some   []float32 // [queries][64]: scores of some features
+	wide   []float32 // K or V of a block, widened
+	shrink []float32 // [queries]
+	block  softmax   // of those queries that see some of the block, from 0 on
+	part   softmax   // of a stretch
+	total  softmax
+	after  int // the head that is read after those of the chunk
+}
+
+// queryShape is the size of the largest that a program needs.
+type queryShape struct{ count, dim, stride, kvHeads int }
+
+// queriesTogether is their number, where a KV head has no more heads: they share the reading of K and V, and their
+// scores fit the nearest cache.
+const queriesTogether = 128
+
+// rowsTogether is the number of rows of the step whose queries are those, for so many query heads of a KV head.
+func rowsTogether(headsPerKV int) int { return max(1, queriesTogether/headsPerKV) }
+
+func shapeOfQueries(p *ir.Bound) (s queryShape) {
+	for i := range p.Segments {
+		for _, n := range p.Segments[i].Nodes {
+			if n.Op != ir.Attend {
+				continue
+			}
+			// Queries in whole cache lines keep all that is taken from an arena aligned.
+			headsPerKV := n.Attend.Heads / n.Attend.KVHeads
+			s.count = max(s.count, align(headsPerKV*rowsTogether(headsPerKV)))
+			s.dim, s.kvHeads = max(s.dim, n.Attend.KDim), max(s.kvHeads, n.Attend.KVHeads)
+			s.stride = max(s.stride, (n.Attend.VDim+vec.Lanes-1)&^(vec.Lanes-1))
+		}
+	}
+	return s
+}
+
+func (s queryShape) floats() int {
+	return s.count*(s.dim+2*backend.BlockSize+3*(s.stride+2)+1) + backend.BlockSize*max(s.dim, s.stride)
+}
+
+// take takes floats() values of an arena.
+func (s queryShape) take(a *arena) (q queries) {
+	q.scaled, q.scores, q.shrink = a.take(s.count*s.dim), a.take(s.count*backend.BlockSize), a.take(s.count)
+	q.some = a.take(s.count * backend.BlockSize)
+	q.wide = a.take(backend.BlockSize * max(s.dim, s.stride))
+	q.block = newSoftmax(s.count, s.stride, a)
+	q.part, q.total = newSoftmax(s.count, s.stride, a), newSoftmax(s.count, s.stride, a)
+	return q
+}
