@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -123,14 +124,16 @@ func (m *besideModel) compute(s *backend.Step) error {
 	m.drawn = nil
 	clear(s.Logits)
 	for i := range s.Spans {
-		m.span(s, &s.Spans[i], before)
+		if err := m.span(s, &s.Spans[i], before); err != nil {
+			return err
+		}
 	}
 	s.Drawn = append(s.Drawn[:0], m.drawn...)
 	return nil
 }
 
 // span stores the rows' tokens and gives what is wanted of them.
-func (m *besideModel) span(s *backend.Step, p *backend.Span, before []int32) {
+func (m *besideModel) span(s *backend.Step, p *backend.Span, before []int32) error {
 	for row := p.Row; row < p.Row+p.Rows; row++ {
 		id, pos := s.Tokens[row], p.Pos+row-p.Row
 		if drawn := int(-1 - id); id < 0 {
@@ -146,12 +149,16 @@ func (m *besideModel) span(s *backend.Step, p *backend.Span, before []int32) {
 		if !wanted {
 			continue
 		}
+		if i < len(s.Draws) && !s.Draws[i].Host && s.Draws[i].Position != uint64(pos+1) {
+			return fmt.Errorf("row at %d is drawn as for %d", pos, s.Draws[i].Position)
+		}
 		next := m.after(p, pos)
 		s.Logits[i*m.program.Vocab+int(next)] = 1
 		if len(s.Draws) > 0 {
 			m.drawn = append(m.drawn, next)
 		}
 	}
+	return nil
 }
 
 // after is the token that follows the positions up to pos.
@@ -221,6 +228,8 @@ func TestStepsInFlight(t *testing.T) {
 		{"failing", &beside{flight: 3, draws: true, fail: func(n int) bool { return n%37 == 0 }}, 3, nil},
 		{"dying", &beside{flight: 3, draws: true, pause: 200 * time.Microsecond}, 3,
 			[]string{"device", "scheduler", "kv", "sampler", "model", "sessions"}},
+		{"failing and dying", &beside{flight: 3, draws: true, pause: time.Millisecond,
+			fail: func(n int) bool { return n == 12 }}, 3, []string{"kv", "scheduler", "sampler", "kv", "kv"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := startBeside(t, c.device, nil)
@@ -265,4 +274,32 @@ func TestCancelInFlight(t *testing.T) {
 	}
 	got := collect(t, begin(t, e, plain([]int32{4, 5}, 50)))
 	require.Equal(t, expected([]int32{4, 5}, 50, e.Info.Vocab), got.tokens)
+}
+
+// Two models on a device that works beside the program answer as each does alone.
+func TestTwoModelsInFlight(t *testing.T) {
+	d := &beside{flight: 3, draws: true, pause: 100 * time.Microsecond}
+	h := openHouse(t, d, []string{fixture, fixture}, func(m *Model) {
+		m.Context, m.Blocks, m.Sequences, m.Rows = 1024, 400, 6, 32
+	})
+	var wg sync.WaitGroup
+	for _, e := range h.Engines() {
+		for i, p := range prompts(5) {
+			s := begin(t, e, mixed(i, p, 60))
+			wg.Go(func() {
+				defer s.Close()
+				var ev Event
+				for n, id := range expected(p, 60, e.Info.Vocab) {
+					if err := s.Next(context.Background(), &ev); err != nil || ev.Token != id {
+						t.Errorf("%s, prompt %d, token %d: %d, want %d; error %v", e.Info.Name, i, n, ev.Token, id, err)
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for _, e := range h.Engines() {
+		require.Zero(t, e.Snapshot().FailedSteps)
+	}
 }

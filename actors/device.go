@@ -95,9 +95,7 @@ func (d *device) Receive(c actor.Context) {
 	case *pass:
 		d.order.Idle(m.guest.index)
 	case *computed:
-		if m.step.guest.owns(m.step) {
-			d.over(m.step)
-		}
+		d.over(m.step)
 	default:
 		d.system.Lifecycle(c)
 		return
@@ -214,6 +212,7 @@ func (d *device) compute(m *step) {
 }
 
 // over hears that a step has ended, here or by a message: which of two comes first is chance, so they go on in order.
+// One of a model that was closed meanwhile is not among those that fly.
 func (d *device) over(m *step) {
 	m.over = true
 	d.kept.working.CompareAndSwap(m, nil)

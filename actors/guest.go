@@ -2,7 +2,6 @@ package actors
 
 import (
 	"fmt"
-	"slices"
 	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/actors/run"
@@ -33,9 +32,6 @@ func (g *guest) furnish(d *device) {
 		g.steps = append(g.steps, newStep(g, s, func(m *step) { d.house.computed.Send(&computed{m}) }))
 	}
 }
-
-// owns says whether a step is of the present model's ring. Those of one that was closed may still be heard of.
-func (g *guest) owns(m *step) bool { return slices.Contains(g.steps, m) }
 
 // leave closes the model.
 func (g *guest) leave() error {

@@ -77,14 +77,10 @@ func (p *pool) Receive(c actor.Context) {
 			}
 		}
 	case *run.Flush:
-		p.flush(m)
+		p.begin(m.Of.Id, m.Gen)
+		m.Done()
 	case *settled:
-		if u := p.of(m.by, m.gen); u != nil && !u.settled {
-			p.free = append(p.free, u.slabs...)
-			u.settled, u.slabs = true, u.slabs[:0]
-			p.settled++
-			p.grant()
-		}
+		p.settle(m)
 	case *lease:
 		if p.of(m.by, m.gen) != nil {
 			p.waiting = append(p.waiting, m)
@@ -109,18 +105,29 @@ func (p *pool) of(uploader string, gen uint64) *leases {
 	return nil
 }
 
-// flush begins an uploader's generation. Its slabs may still be written to, until it says that it has settled.
-func (p *pool) flush(m *run.Flush) {
-	u := p.users[m.Of.Id]
+// begin starts an uploader's generation. Its slabs may still be written to, until it says that it has settled.
+func (p *pool) begin(uploader string, gen uint64) {
+	u := p.users[uploader]
 	if u == nil {
 		u = &leases{}
-		p.users[m.Of.Id] = u
+		p.users[uploader] = u
 	} else if u.settled {
 		p.settled--
 	}
-	u.gen, u.settled = m.Gen, false
-	p.waiting = slices.DeleteFunc(p.waiting, func(l *lease) bool { return l.by == m.Of.Id })
-	m.Done()
+	u.gen, u.settled = gen, false
+	p.waiting = slices.DeleteFunc(p.waiting, func(l *lease) bool { return l.by == uploader })
+}
+
+// settle takes back what an uploader held in older generations.
+func (p *pool) settle(m *settled) {
+	u := p.of(m.by, m.gen)
+	if u == nil || u.settled {
+		return
+	}
+	p.free = append(p.free, u.slabs...)
+	u.settled, u.slabs = true, u.slabs[:0]
+	p.settled++
+	p.grant()
 }
 
 // grant answers those who wait. After a restart it waits until all have settled: which slabs they held, nobody knows.
