@@ -11,7 +11,6 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
@@ -63,7 +62,6 @@ type deviceMemory struct {
 	guests      []*guest
 	generations atomic.Uint64        // of the uploader
 	working     atomic.Pointer[step] // what the device died of, if it died of a step
-	spans       *trace.Track         // of segments
 }
 
 func makeDevice(h *House, kept *deviceMemory, incarnation int) *device {
@@ -253,7 +251,7 @@ var errAbandoned = errors.New("step abandoned: its sequences are cancelled")
 // enqueue keeps account of the time by kind of segment: one look at the clock for each.
 func (d *device) enqueue(m *step) error {
 	clear(m.times.segments[:])
-	before, segments := m.times.started, m.guest.spec.bound.Segments
+	before, segments, spans := m.times.started, m.guest.spec.bound.Segments, m.guest.stats.of(m).segments
 	for i := range segments {
 		if abandoned(m.parts) {
 			return errAbandoned
@@ -263,7 +261,7 @@ func (d *device) enqueue(m *step) error {
 		}
 		after := now()
 		m.times.segments[segments[i].Kind] += after.Sub(before)
-		d.kept.spans.Record(segmentKinds[segments[i].Kind], m.number, before, before, after)
+		spans.Record(segmentKinds[segments[i].Kind], m.number, before, before, after)
 		before = after
 	}
 	return nil

@@ -14,6 +14,7 @@ type guest struct {
 	index    int // among the device's
 	spec     *spec
 	out      guestEdges
+	stats    *stats        // whose tracks have the spans of its segments
 	progress *atomic.Int64 // bytes of weights that have arrived
 
 	model    backend.Model

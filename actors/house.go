@@ -47,6 +47,9 @@ func newHouse(c *HouseConfig, specs []*spec, slabs *pin.Arena) *House {
 		path := h.wiring.house.Address.Id + "/model/" + pathOf(s.info.Name)
 		e := &Engine{Info: s.info, house: h, spec: s, health: newHealth(),
 			wiring: wireModel(h.system, h.turns, h.wiring, path, s.layout.Ring())}
+		for _, a := range []*account{&e.stats.prefill, &e.stats.decode} {
+			a.segments = h.system.Spans().Track(h.wiring.device.Address.Id + "/segments")
+		}
 		h.engines = append(h.engines, e)
 	}
 	return h

@@ -60,9 +60,9 @@ func (r *root) start(c actor.Context) error {
 	h, w := r.house, r.house.wiring
 	guests := make([]*guest, len(h.engines))
 	for i, e := range h.engines {
-		guests[i] = &guest{index: i, spec: e.spec, out: e.wiring.guest, progress: &e.loaded}
+		guests[i] = &guest{index: i, spec: e.spec, out: e.wiring.guest, stats: &e.stats, progress: &e.loaded}
 	}
-	kept := &deviceMemory{guests: guests, spans: h.system.Spans().Track(w.device.Address.Id + "/segments")}
+	kept := &deviceMemory{guests: guests}
 	children := []child{
 		{at: w.pool, produce: func(n int) actor.Actor {
 			return newPool(h.system, w.poolUsers, n)

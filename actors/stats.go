@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/kv"
 )
 
@@ -75,10 +76,18 @@ func (w Work) sub(earlier *Work) Work {
 	return w
 }
 
-// account is a Work that is being added to.
+// account is a Work that is being added to. Its time is that of the spans of its segments.
 type account struct {
 	steps, rows, wanted, sequences, positions, seen atomic.Uint64
-	time                                            [ir.SegmentKinds]atomic.Int64
+	segments                                        *trace.Track
+}
+
+// of is the account of steps like m.
+func (s *stats) of(m *step) *account {
+	if len(m.compute.Tokens) == len(m.compute.Spans) {
+		return &s.decode
+	}
+	return &s.prefill
 }
 
 func (a *account) add(m *step) {
@@ -94,16 +103,15 @@ func (a *account) add(m *step) {
 	a.sequences.Add(uint64(len(m.compute.Spans)))
 	a.positions.Add(uint64(positions))
 	a.seen.Add(uint64(seen))
-	for kind, took := range m.times.segments {
-		a.time[kind].Add(int64(took))
-	}
 }
 
 func (a *account) load() Work {
 	w := Work{Steps: a.steps.Load(), Rows: a.rows.Load(), Wanted: a.wanted.Load(), Sequences: a.sequences.Load(),
 		Positions: a.positions.Load(), Seen: a.seen.Load()}
-	for kind := range w.Time {
-		w.Time[kind] = time.Duration(a.time[kind].Load())
+	for kind, span := range segmentKinds {
+		if span != trace.Message { // what no segment is
+			w.Time[kind] = a.segments.Work(span)
+		}
 	}
 	return w
 }
@@ -127,11 +135,7 @@ func (s *stats) stepDone(m *step) {
 	s.last.chained = true
 	s.steps.Add(1)
 	s.rows.Add(uint64(len(m.compute.Tokens)))
-	if len(m.compute.Tokens) == len(m.compute.Spans) {
-		s.decode.add(m)
-	} else {
-		s.prefill.add(m)
-	}
+	s.of(m).add(m)
 }
 
 // idle breaks the chain: what follows is not the actors' delay.

@@ -87,7 +87,8 @@ type Track struct {
 	ring       *Ring
 	name       string
 	count      atomic.Uint64
-	wait, work atomic.Int64 // nanoseconds
+	wait, work atomic.Int64        // nanoseconds
+	kinds      [kinds]atomic.Int64 // work, by kind
 }
 
 // Track returns a new track of the ring.
@@ -99,6 +100,7 @@ func (t *Track) Record(kind Kind, step uint64, asked, began, ended time.Time) {
 	t.count.Add(1)
 	t.wait.Add(wait)
 	t.work.Add(work)
+	t.kinds[kind].Add(work)
 	r := t.ring
 	n := r.next.Add(1) - 1
 	s := &r.slots[n%uint64(len(r.slots))]
@@ -125,6 +127,9 @@ type Total struct {
 func (t *Track) Total() Total {
 	return Total{t.count.Load(), time.Duration(t.wait.Load()), time.Duration(t.work.Load())}
 }
+
+// Work returns the sum of the work of all spans of a kind so far.
+func (t *Track) Work(kind Kind) time.Duration { return time.Duration(t.kinds[kind].Load()) }
 
 // Snapshot appends the spans in the ring to spans, in the order in which they ended. What is overwritten meanwhile is
 // left out.

@@ -27,6 +27,9 @@ func TestSnapshot(t *testing.T) {
 	}, r.Snapshot(nil))
 	require.Equal(t, Total{3, 3, 12}, device.Total())
 	require.Equal(t, Total{3, 6, 21}, kv.Total())
+	require.EqualValues(t, 12, device.Work(Mix))
+	require.Zero(t, device.Work(FFN))
+	require.Zero(t, kv.Work(Mix), "of this track")
 	require.Equal(t, after(0), r.Origin())
 	require.Zero(t, r.Lost())
 }
