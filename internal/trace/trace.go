@@ -84,11 +84,11 @@ func (r *Ring) Lost() uint64 { return r.lost.Load() }
 
 // Track is one who works: it writes spans, and knows the sums of all that it ever wrote.
 type Track struct {
-	ring       *Ring
-	name       string
-	count      atomic.Uint64
-	wait, work atomic.Int64        // nanoseconds
-	kinds      [kinds]atomic.Int64 // work, by kind
+	ring  *Ring
+	name  string
+	count atomic.Uint64
+	wait  atomic.Int64        // nanoseconds
+	work  [kinds]atomic.Int64 // nanoseconds, by kind
 }
 
 // Track returns a new track of the ring.
@@ -99,8 +99,7 @@ func (t *Track) Record(kind Kind, step uint64, asked, began, ended time.Time) {
 	wait, work := int64(began.Sub(asked)), int64(ended.Sub(began))
 	t.count.Add(1)
 	t.wait.Add(wait)
-	t.work.Add(work)
-	t.kinds[kind].Add(work)
+	t.work[kind].Add(work)
 	r := t.ring
 	n := r.next.Add(1) - 1
 	s := &r.slots[n%uint64(len(r.slots))]
@@ -125,11 +124,15 @@ type Total struct {
 
 // Total returns the sum of all spans so far.
 func (t *Track) Total() Total {
-	return Total{t.count.Load(), time.Duration(t.wait.Load()), time.Duration(t.work.Load())}
+	total := Total{Count: t.count.Load(), Wait: time.Duration(t.wait.Load())}
+	for kind := range t.work {
+		total.Work += t.Work(Kind(kind))
+	}
+	return total
 }
 
 // Work returns the sum of the work of all spans of a kind so far.
-func (t *Track) Work(kind Kind) time.Duration { return time.Duration(t.kinds[kind].Load()) }
+func (t *Track) Work(kind Kind) time.Duration { return time.Duration(t.work[kind].Load()) }
 
 // Snapshot appends the spans in the ring to spans, in the order in which they ended. What is overwritten meanwhile is
 // left out.
