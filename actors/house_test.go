@@ -131,6 +131,12 @@ func TestNames(t *testing.T) {
 		got += s.info.Name + " "
 	}
 	require.Equal(t, "a a-2 b a-2-2 a-3 ", got)
+	paths := map[string]bool{}
+	for _, name := range []string{"a b", "a_b", "a/b", "a%20b", "a%2Fb"} {
+		require.NotContains(t, pathOf(name), "/")
+		paths[pathOf(name)] = true
+	}
+	require.Len(t, paths, 5, "different names have different paths")
 }
 
 // A model that dies for good takes nobody with it.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"net/url"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
@@ -108,7 +108,7 @@ func prepare(c *HouseConfig) (*House, error) {
 		asks[i] = place.Ask{Program: specs[i].bound, InPlace: m.NoRepack, KV: m.KV,
 			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows}
 	}
-	plan, err := place.Make(asks, place.Machine{Memory: mem.Available(), Devices: 1, Flight: traits.Flight})
+	plan, err := place.Make(asks, place.Machine{Memory: mem.Available(), Flight: traits.Flight})
 	if err != nil {
 		return nil, err
 	}
@@ -136,15 +136,8 @@ func distinguish(specs []*spec) {
 	}
 }
 
-// pathOf is a name as a part of an actor's path.
-func pathOf(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r <= ' ' || r == '/' || r == 0x7f {
-			return '_'
-		}
-		return r
-	}, name)
-}
+// pathOf is a name as a part of an actor's path: another one for each name.
+func pathOf(name string) string { return url.PathEscape(name) }
 
 // await waits until the models are loaded.
 func (h *House) await(ctx context.Context, progress func(done, total int64)) error {

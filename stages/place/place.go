@@ -30,11 +30,10 @@ type Ask struct {
 	Rows      int // of a step, at most
 }
 
-// Machine is what there is to place models on.
+// Machine is what there is to place models on: one device.
 type Machine struct {
-	Memory  int64 // bytes available to KV caches
-	Devices int   // at least 1; the first one computes everything
-	Flight  int   // steps that it may have in flight; 0: 1
+	Memory int64 // bytes available to KV caches
+	Flight int   // steps that the device may have in flight; 0: 1
 }
 
 // Plan is where everything lies.
