@@ -3,7 +3,7 @@ package arch
 import "github.com/sluice-ai/sluice/internal/ir"
 
 // HunYuan dense, version 1. Checked against transformers, modeling_hunyuan_v1_dense.py.
-// Differs from Qwen 3: every head of Q and K is RMS-normalised after RoPE, not before. Converters fold the NTK scaling of
+// Differs from Qwen 3: every head of Q and K is RMS-normalised after RoPE, not before. Converters fold the scaling of
 // long contexts into RoPE's base.
 func hunyuanDense(p *params, b *ir.Builder) {
 	s := p.dense("attention.layer_norm_rms_epsilon")
