@@ -38,7 +38,8 @@ var variants = []struct {
 	{name: "llama"}, {name: "llama3rope"}, {name: "llama_k256"}, {name: "mistral"}, {name: "qwen2"},
 	{name: "qwen3"}, {name: "olmo2"}, {name: "phi3"}, {name: "smollm3"}, {name: "gemma2"}, {name: "gemma3"},
 	{name: "granite"}, {name: "starcoder2_k256"}, {name: "qwen2moe"}, {name: "qwen3moe"}, {name: "mixtral"},
-	{name: "granitemoe"}, {name: "olmoe"}, {name: "gptoss", blocks: true},
+	{name: "granitemoe"}, {name: "olmoe"}, {name: "gptoss", blocks: true}, {name: "commandr"}, {name: "ernie45"},
+	{name: "seedoss"}, {name: "hunyuan"}, {name: "glm4moe"},
 	{name: "phi3.nowindow", file: "phi3", edit: func(m *meta.Map) { m.Set("phi3.attention.sliding_window", uint32(0)) }},
 }
 

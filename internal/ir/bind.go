@@ -79,11 +79,8 @@ func Bind(p *Program, tensors []Tensor) (*Bound, error) {
 	for r := range p.Weights {
 		b.weight(Ref(r), tensors)
 	}
-	for _, name := range p.Ignore {
-		b.known[name] = true
-	}
 	for _, t := range tensors {
-		if !b.known[t.Name] {
+		if !b.known[t.Name] && !p.ignores(t.Name) {
 			b.fault(t.Name, "is surplus: %s has no use for it", p.Arch)
 		}
 	}
@@ -95,6 +92,13 @@ func Bind(p *Program, tensors []Tensor) (*Bound, error) {
 		b.Groups = append(b.Groups, b.groupsOf(s, make([]bool, len(p.Weights)))...)
 	}
 	return &b.Bound, nil
+}
+
+// ignores says whether a file may hold a tensor that the program does not use.
+func (p *Program) ignores(name string) bool {
+	return slices.ContainsFunc(p.Ignore, func(s string) bool {
+		return name == s || strings.HasSuffix(s, ".") && strings.HasPrefix(name, s)
+	})
 }
 
 type binder struct {

@@ -39,7 +39,8 @@ func (b *Builder) Program(context int) (*Program, error) {
 // Has says whether the file holds a tensor; name is relative to the layer and complete, as "attn_q.bias".
 func (b *Builder) Has(name string) bool { return b.has != nil && b.has(b.at+name) }
 
-// Ignore declares tensors, by their full names, that a file may hold without the program using them.
+// Ignore declares tensors that a file may hold without the program using them, by their full names, or all whose names
+// begin with what ends in a dot.
 func (b *Builder) Ignore(names ...string) { b.p.Ignore = append(b.p.Ignore, names...) }
 
 // Layer opens the mix segment of layer l.
@@ -50,6 +51,9 @@ func (b *Builder) Layer(l int) {
 
 // FFN opens the feed-forward segment of the current layer.
 func (b *Builder) FFN() { b.open(SegFFN, b.segment().Layer) }
+
+// IgnoreLayer declares that the file may hold a layer l that the program has no use for.
+func (b *Builder) IgnoreLayer(l int) { b.Ignore("blk." + strconv.Itoa(l) + ".") }
 
 // Embed opens the program: the residual stream is the rows of the vocab × width table.
 func (b *Builder) Embed(name string, vocab, width int) Value {
@@ -126,6 +130,11 @@ func (b *Builder) LayerNorm(x Value, name string, eps float32) Value {
 		Op: Norm, In: []Value{x}, W: b.vector(name+".weight", n), B: b.vector(name+".bias", n),
 		Norm: NormArgs{Layer: true, Eps: eps, Group: n},
 	})
+}
+
+// LayerNormNoBias is LayerNorm with a weight alone.
+func (b *Builder) LayerNormNoBias(x Value, name string, eps float32) Value {
+	return b.norm(x, name, NormArgs{Layer: true, Eps: eps, Group: b.Width(x)})
 }
 
 func (b *Builder) norm(x Value, name string, a NormArgs) Value {

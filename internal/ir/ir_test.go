@@ -117,9 +117,13 @@ func TestBind(t *testing.T) {
 		tensors[i], tensors[j] = tensors[j], tensors[i]
 	}
 	tensors[0].Shape = append(tensors[0].Shape, 1, 1)
-	p.Ignore = []string{"spare"}
-	b, err := Bind(p, append(tensors, Tensor{Name: "spare", Type: 99}))
+	p.Ignore = []string{"spare", "blk.7."}
+	b, err := Bind(p, append(tensors, Tensor{Name: "spare", Type: 99}, Tensor{Name: "blk.7.ffn_up.weight", Type: 99}))
 	require.NoError(t, err)
+	for _, name := range []string{"spare.weight", "blk.77.ffn_up.weight", "blk.7"} {
+		_, err := Bind(p, append(tensors, Tensor{Name: name}))
+		require.ErrorContains(t, err, fmt.Sprintf("%q is surplus", name))
+	}
 	for r, i := range b.Tensors {
 		require.Equal(t, p.Weights[r].Name, tensors[i].Name)
 		require.Equal(t, quant.F16, b.Types[r])

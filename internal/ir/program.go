@@ -109,7 +109,8 @@ type Program struct {
 	Classes  []Class // of KV, each different
 	Segments []Segment
 	Output   Value // of the last segment: [wanted rows][Vocab] logits of a head, or a pool's vectors
-	// Ignore names tensors that a file may hold and that this program has no use for.
+	// Ignore names tensors that a file may hold and that this program has no use for; what ends in a dot begins their
+	// names.
 	Ignore []string
 }
 

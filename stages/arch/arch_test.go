@@ -18,8 +18,9 @@ var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // fixtures are files of each architecture; llama has two kinds of RoPE, and Mixtral.
 var fixtures = []string{
-	"gemma2", "gemma3", "gptoss", "granite", "granitemoe", "llama", "llama3rope", "mixtral", "olmo2", "olmoe", "phi3",
-	"qwen2", "qwen2moe", "qwen3", "qwen3moe", "smollm3", "starcoder2_k256",
+	"commandr", "ernie45", "gemma2", "gemma3", "glm4moe", "gptoss", "granite", "granitemoe", "hunyuan", "llama",
+	"llama3rope", "mixtral", "olmo2", "olmoe", "phi3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "seedoss", "smollm3",
+	"starcoder2_k256",
 }
 
 func open(t testing.TB, name string) *gguf.File {
@@ -74,8 +75,8 @@ func TestUnknownArchitecture(t *testing.T) {
 	m.Set("general.architecture", "mamba")
 	_, err = Record(&m, nil, Options{})
 	require.EqualError(t, err, `general.architecture: "mamba" is not supported, want one of `+
-		"gemma2, gemma3, gpt-oss, granite, granitemoe, llama, olmo2, olmoe, phi3, qwen2, qwen2moe, qwen3, qwen3moe, "+
-		"smollm3, starcoder2")
+		"command-r, ernie4_5, gemma2, gemma3, glm4moe, gpt-oss, granite, granitemoe, hunyuan-dense, llama, olmo2, olmoe, "+
+		"phi3, qwen2, qwen2moe, qwen3, qwen3moe, seed_oss, smollm3, starcoder2")
 }
 
 // llamaMeta is complete metadata of a small model.
@@ -114,4 +115,47 @@ llama.attention.head_count_kv: is 3, want a divisor of llama.attention.head_coun
 llama.expert_used_count: is 9, want at most llama.expert_count, 8
 llama.rope.dimension_count: is 15, want an even number of at most the head size, 15
 llama.rope.scaling.type: is "wild", want none, linear, yarn or longrope`)
+}
+
+// TestLayersAhead leaves out the layers of a file that only predict tokens further on.
+func TestLayersAhead(t *testing.T) {
+	f := open(t, "glm4moe")
+	f.Meta.Set("glm4moe.nextn_predict_layers", uint32(1))
+	p, err := Record(&f.Meta, holds(f), Options{})
+	require.NoError(t, err)
+	require.Len(t, p.KV, 1)
+	_, err = ir.Bind(p, tensorsOf(f))
+	require.NoError(t, err)
+	f.Meta.Set("glm4moe.nextn_predict_layers", uint32(2))
+	_, err = Record(&f.Meta, holds(f), Options{})
+	require.EqualError(t, err, "metadata of glm4moe: glm4moe.nextn_predict_layers: is 2, want 0 to 1")
+}
+
+// TestMixtureOfFile changes what a file says about its routers.
+func TestMixtureOfFile(t *testing.T) {
+	f := open(t, "glm4moe")
+	set := func(name string, value any) { f.Meta.Set("glm4moe."+name, value) }
+	route := func() *ir.RouteArgs {
+		p, err := Record(&f.Meta, holds(f), Options{})
+		require.NoError(t, err)
+		for _, s := range p.Segments {
+			for _, n := range s.Nodes {
+				if n.Op == ir.Route {
+					return n.Route
+				}
+			}
+		}
+		return nil
+	}
+	require.Equal(t, &ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 2, Normalise: true, Scale: 1.5}, route())
+	set("expert_gating_func", uint32(1))
+	set("expert_weights_norm", false)
+	set("expert_group_count", uint32(3))
+	set("expert_group_used_count", uint32(2))
+	require.Equal(t, &ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 2, Scale: 1.5, Groups: 3, GroupsUsed: 2}, route())
+	set("expert_group_count", uint32(4))
+	set("expert_gating_func", uint32(3))
+	_, err := Record(&f.Meta, holds(f), Options{})
+	require.EqualError(t, err, "metadata of glm4moe: glm4moe.expert_gating_func: is 3, want 1 to 2\n"+
+		"glm4moe.expert_group_count: is 4, want a divisor of glm4moe.expert_count, 6")
 }
