@@ -84,6 +84,8 @@ func (b *binder) op(it *live.Item) rowOp {
 		return &mulOp{out, in[0], in[1]}
 	case ir.Scale:
 		return &scaleOp{out, in[0], n.Factor}
+	case ir.Temper:
+		return &temperOp{out, in[0], n.Factor, n.Every}
 	case ir.SoftCap:
 		return &softCapOp{out, in[0], n.Factor}
 	case ir.Rows:

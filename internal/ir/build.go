@@ -157,7 +157,7 @@ func (b *Builder) Rope(x Value, a RoPEArgs, factors string) Value {
 // Attend gives the layer its KV cache and attends to it. a.KV is set here.
 func (b *Builder) Attend(q, k, v Value, a AttendArgs) Value {
 	a.KV = len(b.p.KV)
-	b.p.KV = append(b.p.KV, KVLayer{KVHeads: a.KVHeads, KDim: a.KDim, VDim: a.VDim, Class: b.class(Class{a.Window})})
+	b.p.KV = append(b.p.KV, KVLayer{KVHeads: a.KVHeads, KDim: a.KDim, VDim: a.VDim, Class: b.class(a.Class())})
 	return b.add(Node{Op: Attend, In: []Value{q, k, v}, W: NoRef, B: NoRef, Attend: &a}, a.Heads*a.VDim)
 }
 
@@ -246,6 +246,11 @@ func (b *Builder) SoftCap(x Value, limit float32) Value {
 		return x
 	}
 	return b.pointwise(Node{Op: SoftCap, In: []Value{x}, Factor: limit})
+}
+
+// Temper multiplies x by 1 + factor·ln(1+⌊(position+1)/every⌋): far rows attend more sharply.
+func (b *Builder) Temper(x Value, factor float32, every int) Value {
+	return b.pointwise(Node{Op: Temper, In: []Value{x}, Factor: factor, Every: every})
 }
 
 // Slice is the features [from, from+width) of x.

@@ -16,6 +16,7 @@ const (
 	Mul                   // y = x₀·x₁; an x₁ of one feature multiplies the whole row
 	Scale                 // y = Factor·x
 	SoftCap               // y = Factor·tanh(x/Factor)
+	Temper                // y = x·(1 + Factor·ln(1+⌊(position+1)/Every⌋))
 	Slice                 // y[r] = x[r, From : From+width(y)]
 	Rows                  // y[j] = x[wanted(j)]: from here on rows are the wanted ones
 	Route                 // y[r,e] = weight of expert e in row r, by the logits x; 0: it is not chosen (RouteArgs)
@@ -44,7 +45,8 @@ type Node struct {
 	W      Ref     // Embed, Linear: the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks
 	B      Ref     // Linear, Norm: the bias; Route: what is added to scores for the choice
 	Act    Act
-	Factor float32 // Scale, SoftCap
+	Factor float32 // Scale, SoftCap, Temper
+	Every  int     // Temper: positions
 	From   int     // Slice: first feature
 
 	Norm    NormArgs
@@ -85,7 +87,8 @@ type RoPEArgs struct {
 
 // AttendArgs configures Attend: q [rows][Heads·KDim], k [rows][KVHeads·KDim], v [rows][KVHeads·VDim] →
 // [rows][Heads·VDim]. Query head h reads KV head h/(Heads/KVHeads). A row at position p sees positions
-// max(0, p−Window+1)…p, or 0…p when Window is 0. A sink adds e^(W[h]) to the sum that head h's softmax divides by, as a
+// max(0, p−Window+1)…p, or 0…p when Window is 0; where it is Chunked, those of its own chunk of Window positions up to p.
+// A sink adds e^(W[h]) to the sum that head h's softmax divides by, as a
 // position whose value is 0 would.
 type AttendArgs struct {
 	KV                         int // index into Program.KV
@@ -93,7 +96,11 @@ type AttendArgs struct {
 	Scale                      float32 // multiplies q·k
 	SoftCap                    float32 // s = SoftCap·tanh(s/SoftCap) before the mask; 0 = none
 	Window                     int
+	Chunked                    bool
 }
+
+// Class is the cache class of what a row sees.
+func (a *AttendArgs) Class() Class { return Class{a.Window, a.Chunked} }
 
 // Scoring makes the scores of experts from their logits.
 type Scoring uint8

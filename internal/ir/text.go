@@ -71,8 +71,12 @@ func (n *Node) args() string {
 		return n.RoPE.String()
 	case Attend:
 		a := n.Attend
-		return fmt.Sprintf("kv=%d heads=%d/%d dims=%d/%d scale=%g cap=%g window=%d",
+		s := fmt.Sprintf("kv=%d heads=%d/%d dims=%d/%d scale=%g cap=%g window=%d",
 			a.KV, a.Heads, a.KVHeads, a.KDim, a.VDim, a.Scale, a.SoftCap, a.Window)
+		if a.Chunked {
+			s += " chunked"
+		}
+		return s
 	case GLU:
 		return n.Act.String()
 	case Route:
@@ -81,6 +85,8 @@ func (n *Node) args() string {
 		return fmt.Sprintf("%s used=%d", n.Act, n.Experts.Used)
 	case Scale, SoftCap:
 		return fmt.Sprintf("%g", n.Factor)
+	case Temper:
+		return fmt.Sprintf("%g every=%d", n.Factor, n.Every)
 	case Slice:
 		return fmt.Sprintf("from=%d", n.From)
 	}
