@@ -118,6 +118,11 @@ var opCases = []struct {
 	{"experts", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 7, 3, ir.SiLU) }},
 	{"experts all", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 3, 3, ir.Clamped) }},
 	{"experts one", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 40, 1, ir.GELU) }},
+	{"experts before", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		b.FFN()
+		w := b.Route(b.Linear(x, "ffn_gate_inp", 5), "", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 2, Scale: 1})
+		return b.ExpertsBefore(x, w, "gate", "up", "down", 64, 2, ir.SiLU)
+	}},
 }
 
 // mixed is x through used of so many experts of 64 features, with biases if the builder has all.

@@ -87,9 +87,8 @@ type RoPEArgs struct {
 
 // AttendArgs configures Attend: q [rows][Heads·KDim], k [rows][KVHeads·KDim], v [rows][KVHeads·VDim] →
 // [rows][Heads·VDim]. Query head h reads KV head h/(Heads/KVHeads). A row at position p sees positions
-// max(0, p−Window+1)…p, or 0…p when Window is 0; where it is Chunked, those of its own chunk of Window positions up to p.
-// A sink adds e^(W[h]) to the sum that head h's softmax divides by, as a
-// position whose value is 0 would.
+// max(0, p−Window+1)…p, or 0…p when Window is 0, or, Chunked, those of its own chunk of Window positions up to p. A
+// sink adds e^(W[h]) to the sum that head h's softmax divides by, as a position whose value is 0 would.
 type AttendArgs struct {
 	KV                         int // index into Program.KV
 	Heads, KVHeads, KDim, VDim int
@@ -125,7 +124,8 @@ type RouteArgs struct {
 // ExpertsArgs configures Experts. The matrices of all experts are stacked: [experts·ffn][width] twice, and
 // [experts·width][ffn]. Biases have a row for each expert, or are NoRef.
 type ExpertsArgs struct {
-	Used                       int // most experts of a row
+	Used                       int  // most experts of a row
+	Before                     bool // y[r] = Σₑ Downₑ·act(Gateₑ·w·x₀[r], Upₑ·w·x₀[r]) with w = x₁[r,e]; no biases
 	Gate, Up, Down             Ref
 	GateBias, UpBias, DownBias Ref
 }

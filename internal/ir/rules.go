@@ -146,8 +146,11 @@ func fitsAttend(p *Program, n *Node) error {
 	if kv.Class < 0 || kv.Class >= len(p.Classes) || p.Classes[kv.Class] != a.Class() {
 		return fmt.Errorf("cache %d is of class %d of %+v, want %+v", a.KV, kv.Class, p.Classes, a.Class())
 	}
-	if a.Window < 0 || a.Chunked && a.Window == 0 || a.SoftCap < 0 || !finite(float64(a.SoftCap)) || !finite(float64(a.Scale)) {
-		return fmt.Errorf("window %d, soft cap %v, scale %v", a.Window, a.SoftCap, a.Scale)
+	if a.Window < 0 || a.Chunked && a.Window == 0 {
+		return fmt.Errorf("window %d", a.Window)
+	}
+	if a.SoftCap < 0 || !finite(float64(a.SoftCap)) || !finite(float64(a.Scale)) {
+		return fmt.Errorf("soft cap %v, scale %v", a.SoftCap, a.Scale)
 	}
 	return vector(p, n.W, a.Heads)
 }
@@ -211,6 +214,9 @@ func fitsExperts(p *Program, n *Node) error {
 		}
 		if m.bias == NoRef {
 			continue
+		}
+		if e.Before {
+			return fmt.Errorf("%s: no bias of experts whose input is weighed", p.Weights[m.bias].Name)
 		}
 		if w := &p.Weights[m.bias]; w.Rows != experts || w.Cols != m.rows {
 			return fmt.Errorf("%s is %d×%d, want %d×%d", w.Name, w.Rows, w.Cols, experts, m.rows)

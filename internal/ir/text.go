@@ -82,7 +82,11 @@ func (n *Node) args() string {
 	case Route:
 		return n.Route.String()
 	case Experts:
-		return fmt.Sprintf("%s used=%d", n.Act, n.Experts.Used)
+		s := fmt.Sprintf("%s used=%d", n.Act, n.Experts.Used)
+		if n.Experts.Before {
+			s += " before"
+		}
+		return s
 	case Scale, SoftCap:
 		return fmt.Sprintf("%g", n.Factor)
 	case Temper:
