@@ -122,7 +122,7 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 // classes are the sizes of the KV cache's classes.
 func (s *spec) classes() (all []kv.Class) {
 	for i, class := range s.bound.Classes {
-		all = append(all, kv.Class{Blocks: s.layout.Blocks[i], Window: class.Window})
+		all = append(all, kv.Class{Blocks: s.layout.Blocks[i], Window: class.Window, Chunked: class.Chunked})
 	}
 	return all
 }

@@ -84,6 +84,8 @@ func (b *binder) op(it *live.Item) rowOp {
 		return &mulOp{out, in[0], in[1]}
 	case ir.Scale:
 		return &scaleOp{out, in[0], n.Factor}
+	case ir.Temper:
+		return &temperOp{out, in[0], n.Factor, n.Every}
 	case ir.SoftCap:
 		return &softCapOp{out, in[0], n.Factor}
 	case ir.Rows:
@@ -266,7 +268,7 @@ func (b *binder) experts(ph *live.Phase) runner {
 		}
 	}
 	return &expansion{
-		ex: &b.m.execution, wanted: ph.Wanted, used: e.Used, act: n.Act,
+		ex: &b.m.execution, wanted: ph.Wanted, used: e.Used, act: n.Act, before: e.Before,
 		in: b.layout.place(n.In[0]), weights: b.layout.place(n.In[1]),
 		gate:  b.stack(e.Gate, e.GateBias, hidden),
 		up:    b.stack(e.Up, e.UpBias, b.slots(n, expand, leftUp)),
@@ -276,7 +278,8 @@ func (b *binder) experts(ph *live.Phase) runner {
 }
 
 func (b *binder) combine(n *ir.Node, out, weights place) rowOp {
-	return &combineOp{out: out, weights: weights, used: n.Experts.Used, down: b.slots(n, contract, leftDown)}
+	return &combineOp{out: out, weights: weights, used: n.Experts.Used, down: b.slots(n, contract, leftDown),
+		before: n.Experts.Before}
 }
 
 // slots is where a pass leaves rows: those of a row of the step lie side by side.

@@ -26,7 +26,7 @@ func rulesOf(p *ir.Bound, observed bool) live.Rules {
 		ByRow: func(op ir.Op) bool { return op != ir.Attend },
 		InPlace: func(op ir.Op) bool {
 			switch op {
-			case ir.Norm, ir.RoPE, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap:
+			case ir.Norm, ir.RoPE, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap, ir.Temper:
 				return true
 			}
 			return false

@@ -39,7 +39,8 @@ var variants = []struct {
 	{name: "qwen3"}, {name: "olmo2"}, {name: "phi3"}, {name: "smollm3"}, {name: "gemma2"}, {name: "gemma3"},
 	{name: "granite"}, {name: "starcoder2_k256"}, {name: "qwen2moe"}, {name: "qwen3moe"}, {name: "mixtral"},
 	{name: "granitemoe"}, {name: "olmoe"}, {name: "gptoss", blocks: true}, {name: "commandr"}, {name: "ernie45"},
-	{name: "seedoss"}, {name: "hunyuan"}, {name: "glm4moe"},
+	{name: "seedoss"}, {name: "hunyuan"}, {name: "glm4moe"}, {name: "llama4"},
+	{name: "llama4.chunk24", file: "llama4", edit: func(m *meta.Map) { m.Set("llama4.attention.sliding_window", uint32(24)) }},
 	{name: "phi3.nowindow", file: "phi3", edit: func(m *meta.Map) { m.Set("phi3.attention.sliding_window", uint32(0)) }},
 }
 

@@ -68,6 +68,13 @@ var opCases = []struct {
 		a := ir.AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 0.2, Window: 70}
 		return b.AttendSinks(x, b.Slice(x, 0, 32), b.Slice(x, 32, 32), "sinks", a)
 	}},
+	{"attend chunked", ir.Attend, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return attended(b, x, ir.AttendArgs{Heads: n / 32, KVHeads: 2, KDim: 32, VDim: 32, Scale: 0.2, Window: 70, Chunked: true})
+	}},
+	{"attend chunks", ir.Attend, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return attended(b, x, ir.AttendArgs{Heads: n / 16, KVHeads: 1, KDim: 16, VDim: 16, Scale: 0.2, Window: 24, Chunked: true})
+	}},
+	{"temper", ir.Temper, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Temper(x, 0.3, 3) }},
 	{"swiglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.SwiGLU(x, b.Scale(x, 3)) }},
 	{"geglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.GLU(ir.GELU, x, b.Scale(x, 3)) }},
 	{"silu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Act(ir.SiLU, x) }},
@@ -111,6 +118,11 @@ var opCases = []struct {
 	{"experts", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 7, 3, ir.SiLU) }},
 	{"experts all", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 3, 3, ir.Clamped) }},
 	{"experts one", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 40, 1, ir.GELU) }},
+	{"experts before", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		b.FFN()
+		w := b.Route(b.Linear(x, "ffn_gate_inp", 5), "", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 2, Scale: 1})
+		return b.ExpertsBefore(x, w, "gate", "up", "down", 64, 2, ir.SiLU)
+	}},
 }
 
 // mixed is x through used of so many experts of 64 features, with biases if the builder has all.
@@ -138,6 +150,7 @@ type small struct {
 	layers, width, ffn, vocab, heads, kvHeads, head int
 	used                                            int // of 8 experts; 0: all, so that rounding cannot change the choice
 	window                                          int // of the gemma-like one's; 0: 20
+	chunked                                         bool
 }
 
 // llamaLike has GQA, RoPE of neighbours, SwiGLU and an output matrix of its own.
@@ -168,7 +181,7 @@ func gemmaLike(s small) (*ir.Program, error) {
 	for l := range s.layers {
 		a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3, SoftCap: 4}
 		if l%2 == 0 {
-			a.Window = cmp.Or(s.window, 20)
+			a.Window, a.Chunked = cmp.Or(s.window, 20), s.chunked
 		}
 		b.Layer(l)
 		n := b.RMSNorm(x, "attn_norm", 1e-6)

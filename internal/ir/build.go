@@ -123,6 +123,11 @@ func (b *Builder) HeadNorm(x Value, name string, head int, eps float32) Value {
 	return b.norm(x, name, NormArgs{Eps: eps, Group: head})
 }
 
+// BareHeadNorm is HeadNorm without a weight.
+func (b *Builder) BareHeadNorm(x Value, head int, eps float32) Value {
+	return b.pointwise(Node{Op: Norm, In: []Value{x}, W: NoRef, B: NoRef, Norm: NormArgs{Eps: eps, Group: head}})
+}
+
 // LayerNorm normalises whole rows to mean 0 and variance 1, with weight and bias.
 func (b *Builder) LayerNorm(x Value, name string, eps float32) Value {
 	n := b.Width(x)
@@ -157,7 +162,7 @@ func (b *Builder) Rope(x Value, a RoPEArgs, factors string) Value {
 // Attend gives the layer its KV cache and attends to it. a.KV is set here.
 func (b *Builder) Attend(q, k, v Value, a AttendArgs) Value {
 	a.KV = len(b.p.KV)
-	b.p.KV = append(b.p.KV, KVLayer{KVHeads: a.KVHeads, KDim: a.KDim, VDim: a.VDim, Class: b.class(Class{a.Window})})
+	b.p.KV = append(b.p.KV, KVLayer{KVHeads: a.KVHeads, KDim: a.KDim, VDim: a.VDim, Class: b.class(a.Class())})
 	return b.add(Node{Op: Attend, In: []Value{q, k, v}, W: NoRef, B: NoRef, Attend: &a}, a.Heads*a.VDim)
 }
 
@@ -191,23 +196,31 @@ func (b *Builder) Route(logits Value, bias string, a RouteArgs) Value {
 // its weights. The names are those of the stacked matrices; each one's bias is added if the file has it. What all
 // rows share is recorded before, and so is part of the route.
 func (b *Builder) Experts(x, weights Value, gate, up, down string, ffn, used int, act Act) Value {
+	return b.experts(x, weights, [3]string{gate, up, down}, ffn, act, ExpertsArgs{Used: used})
+}
+
+// ExpertsBefore is Experts whose weights multiply what goes into the networks. They have no biases.
+func (b *Builder) ExpertsBefore(x, weights Value, gate, up, down string, ffn, used int, act Act) Value {
+	return b.experts(x, weights, [3]string{gate, up, down}, ffn, act, ExpertsArgs{Used: used, Before: true})
+}
+
+func (b *Builder) experts(x, weights Value, names [3]string, ffn int, act Act, e ExpertsArgs) Value {
 	if s := b.segment(); s.Kind == SegFFN {
 		s.Kind = SegRoute
 	}
 	b.open(SegExperts, b.segment().Layer)
-	width := b.Width(x)
-	e := ExpertsArgs{Used: used}
-	e.Gate, e.GateBias = b.stack(gate, b.Width(weights), ffn, width)
-	e.Up, e.UpBias = b.stack(up, b.Width(weights), ffn, width)
-	e.Down, e.DownBias = b.stack(down, b.Width(weights), width, ffn)
+	width, n := b.Width(x), b.Width(weights)
+	e.Gate, e.GateBias = b.stack(names[0], n, ffn, width, !e.Before)
+	e.Up, e.UpBias = b.stack(names[1], n, ffn, width, !e.Before)
+	e.Down, e.DownBias = b.stack(names[2], n, width, ffn, !e.Before)
 	return b.add(Node{Op: Experts, In: []Value{x, weights}, W: NoRef, B: NoRef, Act: act, Experts: &e}, width)
 }
 
-// stack names the matrices of experts, rows × cols each, and their biases.
-func (b *Builder) stack(name string, experts, rows, cols int) (w, bias Ref) {
+// stack names the matrices of experts, rows × cols each, and their biases, if they may have them.
+func (b *Builder) stack(name string, experts, rows, cols int, biased bool) (w, bias Ref) {
 	w, bias = b.weight(name+".weight", experts*rows, cols, Matrix), NoRef
 	b.p.Weights[w].Experts = experts
-	if b.Has(name + ".bias") {
+	if biased && b.Has(name+".bias") {
 		bias = b.weight(name+".bias", experts, rows, Vector)
 	}
 	return w, bias
@@ -246,6 +259,11 @@ func (b *Builder) SoftCap(x Value, limit float32) Value {
 		return x
 	}
 	return b.pointwise(Node{Op: SoftCap, In: []Value{x}, Factor: limit})
+}
+
+// Temper multiplies x by 1 + factor·ln(1+⌊(position+1)/every⌋): far rows attend more sharply.
+func (b *Builder) Temper(x Value, factor float32, every int) Value {
+	return b.pointwise(Node{Op: Temper, In: []Value{x}, Factor: factor, Every: every})
 }
 
 // Slice is the features [from, from+width) of x.

@@ -36,6 +36,7 @@ var rules = [lastOp]rule{
 	Mul:     {"mul", [2]int{2, 2}, none, none, 0, fitsMul},
 	Scale:   {"scale", [2]int{1, 1}, none, none, 0, fitsScale},
 	SoftCap: {"softcap", [2]int{1, 1}, none, none, 0, fitsSoftCap},
+	Temper:  {"temper", [2]int{1, 1}, none, none, 0, fitsTemper},
 	Slice:   {"slice", [2]int{1, 1}, none, none, 0, fitsSlice},
 	Rows:    {"rows", [2]int{1, 1}, none, none, 0, sameWidths},
 	Route:   {"route", [2]int{1, 1}, none, optional, 0, fitsRoute},
@@ -142,11 +143,14 @@ func fitsAttend(p *Program, n *Node) error {
 	if want := (KVLayer{a.KVHeads, a.KDim, a.VDim, kv.Class}); kv != want {
 		return fmt.Errorf("cache %d is %+v, want %+v", a.KV, kv, want)
 	}
-	if kv.Class < 0 || kv.Class >= len(p.Classes) || p.Classes[kv.Class].Window != a.Window {
-		return fmt.Errorf("cache %d is of class %d of %+v, want one of window %d", a.KV, kv.Class, p.Classes, a.Window)
+	if kv.Class < 0 || kv.Class >= len(p.Classes) || p.Classes[kv.Class] != a.Class() {
+		return fmt.Errorf("cache %d is of class %d of %+v, want %+v", a.KV, kv.Class, p.Classes, a.Class())
 	}
-	if a.Window < 0 || a.SoftCap < 0 || !finite(float64(a.SoftCap)) || !finite(float64(a.Scale)) {
-		return fmt.Errorf("window %d, soft cap %v, scale %v", a.Window, a.SoftCap, a.Scale)
+	if a.Window < 0 || a.Chunked && a.Window == 0 {
+		return fmt.Errorf("window %d", a.Window)
+	}
+	if a.SoftCap < 0 || !finite(float64(a.SoftCap)) || !finite(float64(a.Scale)) {
+		return fmt.Errorf("soft cap %v, scale %v", a.SoftCap, a.Scale)
 	}
 	return vector(p, n.W, a.Heads)
 }
@@ -211,11 +215,21 @@ func fitsExperts(p *Program, n *Node) error {
 		if m.bias == NoRef {
 			continue
 		}
+		if e.Before {
+			return fmt.Errorf("%s: no bias of experts whose input is weighed", p.Weights[m.bias].Name)
+		}
 		if w := &p.Weights[m.bias]; w.Rows != experts || w.Cols != m.rows {
 			return fmt.Errorf("%s is %d×%d, want %d×%d", w.Name, w.Rows, w.Cols, experts, m.rows)
 		}
 	}
 	return nil
+}
+
+func fitsTemper(p *Program, n *Node) error {
+	if n.Every <= 0 || !finite(float64(n.Factor)) {
+		return fmt.Errorf("factor %v every %d positions", n.Factor, n.Every)
+	}
+	return sameWidths(p, n)
 }
 
 func fitsScale(p *Program, n *Node) error {

@@ -33,6 +33,7 @@ func families() map[string]family {
 		"granitemoe":    granite,
 		"hunyuan-dense": hunyuanDense,
 		"llama":         llama,
+		"llama4":        llama4,
 		"olmo2":         olmo2,
 		"olmoe":         olmoe,
 		"phi3":          phi3,

@@ -7,6 +7,7 @@ type mixture struct {
 	experts, ffn int
 	shared       int // features of the network that all rows share; 0: there is none
 	bias         string
+	before       bool // weights multiply what goes into experts, not what comes out
 	route        ir.RouteArgs
 	act          ir.Act
 }
@@ -37,7 +38,11 @@ func (p *params) mixture(s *shape, route ir.RouteArgs) mixture {
 // network is the experts that the router chooses for x, summed by its weights.
 func (m *mixture) network(b *ir.Builder, x ir.Value) ir.Value {
 	weights := b.Route(b.Linear(x, "ffn_gate_inp", m.experts), m.bias, m.route)
-	return b.Experts(x, weights, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", m.ffn, m.route.Used, m.act)
+	record := b.Experts
+	if m.before {
+		record = b.ExpertsBefore
+	}
+	return record(x, weights, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", m.ffn, m.route.Used, m.act)
 }
 
 // biasedMixture is mixture for families whose files say how logits become weights: route is what holds where one does
