@@ -3,7 +3,7 @@ package arch
 import "github.com/sluice-ai/sluice/internal/ir"
 
 // Llama 4, text. Checked against transformers, modeling_llama4.py.
-// Differs from Llama 3: layers attend within chunks of 8192 positions, and normalise heads after RoPE, without a weight;
+// Differs from Llama 3: layers attend within chunks of 8192 positions, and normalise heads after RoPE, without weights;
 // every fourth sees all, has no RoPE, and sharpens its queries with the position. Some layers have experts, chosen by
 // sigmoids, whose weights multiply what goes into them, and beside them a network that all rows share.
 func llama4(p *params, b *ir.Builder) {
