@@ -23,7 +23,7 @@ const (
 // rulesOf are those of the CPU for a program.
 func rulesOf(p *ir.Bound, observed bool) live.Rules {
 	return live.Rules{
-		ByRow: func(op ir.Op) bool { return op != ir.Attend },
+		ByRow: func(op ir.Op) bool { return op != ir.Attend && op != ir.HeadLinear },
 		InPlace: func(op ir.Op) bool {
 			switch op {
 			case ir.Norm, ir.RoPE, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap, ir.Temper:

@@ -30,6 +30,8 @@ func (w *weight) measure(want *ir.Weight, t quant.Type, inPlace bool) (err error
 	case want.Experts > 0 && want.Rows/want.Experts%kernels.TileRows != 0:
 		err = fmt.Errorf("matrices of %d rows for each expert: want a multiple of %d", want.Rows/want.Experts,
 			kernels.TileRows)
+	case want.Heads > 0 && want.Rows/want.Heads%kernels.TileRows != 0:
+		err = fmt.Errorf("matrices of %d rows for each head: want a multiple of %d", want.Rows/want.Heads, kernels.TileRows)
 	case want.Use&ir.Matrix != 0:
 		w.size, err = kernels.Size(t, want.Rows, want.Cols)
 	case !quant.HasCodec(t):
