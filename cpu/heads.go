@@ -39,8 +39,8 @@ func (o *headJoinOp) row(ex *execution, _, r int) error {
 	return nil
 }
 
-// headLinear multiplies each head of a row by a matrix of its own. A chunk is a head, for all rows of the step: it prepares
-// its activations itself, as nobody else multiplies them.
+// headLinear multiplies each head of a row by a matrix of its own. A chunk is a head, for all rows of the step: it
+// prepares its activations itself, as nobody else multiplies them.
 type headLinear struct {
 	ex     *execution
 	wanted bool
