@@ -17,10 +17,11 @@ func (s *slots) row(slot int) []float32 { return s.data[slot*s.width:][:s.width]
 
 // stack is the same matrix of all experts, and where its results go.
 type stack struct {
-	ref  ir.Ref
-	w    []*kernels.Matrix // by expert
-	bias []float32         // [experts][outputs]; nil: none
-	out  slots
+	ref    ir.Ref
+	w      []*kernels.Matrix // by expert
+	groups []int             // by expert
+	bias   []float32         // [experts][outputs]; nil: none
+	out    slots
 }
 
 // multiply computes a chunk's outputs for the slots from slot on, whose activations the worker has.
@@ -65,11 +66,13 @@ type expansion struct {
 
 func (x *expansion) chunks() int {
 	d := &x.ex.dispatch
-	if err := d.sort(x.ex, &x.weights, x.ex.rows(x.wanted), x.used); err != nil {
-		x.ex.fail(err)
-		return 0
+	if !x.ex.again {
+		if err := d.sort(x.ex, &x.weights, x.ex.rows(x.wanted), x.used); err != nil {
+			x.ex.fail(err)
+			return 0
+		}
 	}
-	return d.divide(x.ex, x.gate.w, x.up.w)
+	return d.divide(x.ex, &x.gate, &x.up)
 }
 
 func (x *expansion) run(worker, chunk int) {
@@ -140,7 +143,7 @@ type contraction struct {
 	what   string
 }
 
-func (o *contraction) chunks() int { return o.ex.dispatch.divide(o.ex, o.down.w) }
+func (o *contraction) chunks() int { return o.ex.dispatch.divide(o.ex, &o.down) }
 
 func (o *contraction) run(worker, chunk int) {
 	ex, work := o.ex, &o.ex.workers[worker]

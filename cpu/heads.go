@@ -45,6 +45,7 @@ type headLinear struct {
 	ex     *execution
 	wanted bool
 	out, x place
+	ref    ir.Ref
 	w      *weight
 	heads  int
 }
@@ -58,9 +59,10 @@ func (l *headLinear) chunks() int {
 
 func (l *headLinear) run(worker, h int) {
 	ex, work := l.ex, &l.ex.workers[worker]
-	size := len(l.w.matrix.Data) / l.heads
-	work.head = *l.w.matrix
-	work.head.Rows, work.head.Data = l.w.rows/l.heads, l.w.matrix.Data[h*size:][:size:size]
+	all := l.w.parts[0] // only an output matrix has more
+	size := len(all.Data) / l.heads
+	work.head = *all
+	work.head.Rows, work.head.Data = l.w.rows/l.heads, all.Data[h*size:][:size:size]
 	rows, n := ex.rows(l.wanted), work.head.Rows
 	for from := 0; from < rows; from += work.gathered {
 		to := min(from+work.gathered, rows)
@@ -90,6 +92,9 @@ func (l *headLinear) prepare(w *workspace, h, from, to int) error {
 		} else {
 			err = l.ex.device.set.Quantize(&w.acts, r-from, x)
 		}
+		if l.ex.config.Inputs != nil {
+			l.ex.config.Inputs.Add(l.ref, h, 0, x)
+		}
 		if err != nil {
 			return fmt.Errorf("row %d: the input of %s: %w", r, l.w.name, err)
 		}
@@ -99,5 +104,5 @@ func (l *headLinear) prepare(w *workspace, h, from, to int) error {
 
 func (b *binder) headLinear(n *ir.Node, wanted bool) *headLinear {
 	return &headLinear{ex: &b.m.execution, wanted: wanted, out: b.layout.place(n.Out), x: b.layout.place(n.In[0]),
-		w: &b.m.weights[n.W], heads: n.Heads}
+		ref: n.W, w: &b.m.weights[n.W], heads: n.Heads}
 }

@@ -11,6 +11,11 @@ func part(row []float32, h, heads int) []float32 {
 func (m *model) headLinear(n *ir.Node) {
 	w := &m.weights[n.W]
 	weights := make([]float32, w.Cols)
+	for r := range m.height(n.Out) {
+		for h := range n.Heads {
+			m.observe(n.W, h, part(m.row(n.In[0], r), h, n.Heads))
+		}
+	}
 	for o := range w.Rows {
 		w.row(weights, o)
 		h := o / (w.Rows / n.Heads)

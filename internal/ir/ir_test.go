@@ -128,12 +128,14 @@ func TestBind(t *testing.T) {
 		require.Equal(t, p.Weights[r].Name, tensors[i].Name)
 		require.Equal(t, quant.F16, b.Types[r])
 	}
-	// The tied table belongs to the embedding and the head; the ffn has no weights, and so no group.
-	require.Len(t, b.Groups, 3)
-	require.Equal(t, Group{Segment: 0, Expert: Dense, Weights: []Ref{0}, Bytes: 2 * 20 * 8}, b.Groups[0])
-	require.EqualValues(t, 2*(8+8*8+2+4*8+4*8+8*8), b.Groups[1].Bytes)
+	// The tied table is the head's; the ffn has no weights, and so no group.
+	groups := b.On(b.All())
+	require.Len(t, groups, 4)
 	norm := []Ref{Ref(len(p.Weights) - 2), Ref(len(p.Weights) - 1)}
-	require.Equal(t, Group{Segment: 3, Expert: Dense, Weights: append(norm, 0), Bytes: 2 * (8 + 8 + 20*8)}, b.Groups[2])
+	require.EqualValues(t, 2*(8+2), groups[0].Bytes)
+	require.Equal(t, Group{Segment: 3, Use: Vector, Expert: Dense, Weights: norm, Bytes: 2 * (8 + 8)}, groups[1])
+	require.EqualValues(t, 2*(8*8+4*8+4*8+8*8), groups[2].Bytes)
+	require.Equal(t, Group{Segment: 3, Use: Matrix, Expert: Dense, Weights: []Ref{0}, Bytes: 2 * 20 * 8}, groups[3])
 }
 
 func TestBindReportsAllFaults(t *testing.T) {

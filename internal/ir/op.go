@@ -45,7 +45,7 @@ type Node struct {
 	Op     Op
 	Out    Value
 	In     []Value // 1 to 3 inputs in the order of the Op's formula; Attend: q, k, v
-	W      Ref     // Embed, Linear, HeadLinear: the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks
+	W      Ref     // the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks
 	B      Ref     // Linear, Norm: the bias; Route: what is added to scores for the choice
 	Act    Act
 	Factor float32 // Scale, SoftCap, Temper

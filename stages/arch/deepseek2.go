@@ -33,9 +33,9 @@ func deepseek2(p *params, b *ir.Builder) {
 	s.head(b, x)
 }
 
-// latent is multi-head latent attention (arXiv:2405.04434, section 2.1): positions keep one vector, from which all heads'
-// keys and values come by matrices, and one key that RoPE turns. It is recorded in its absorbed form alone: the matrix of
-// keys multiplies queries, that of values what the heads attended to, so that all heads read the same latent vector.
+// latent is multi-head latent attention (arXiv:2405.04434, section 2.1): positions keep one vector, from which all
+// heads' keys and values come by matrices, and one key that RoPE turns. It is recorded in its absorbed form alone: the
+// matrix of keys multiplies queries, that of values what heads attended to, so that all of them read the same vector.
 type latent struct {
 	rank       int // features of the latent vector
 	queryRank  int // queries come from so many features; 0: from the row itself
