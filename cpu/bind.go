@@ -60,6 +60,9 @@ func (b *binder) phase(ph *live.Phase) runner {
 	case live.Products:
 		return b.product(ph)
 	case live.Alone:
+		if n := ph.Items[0].Node; n.Op == ir.HeadLinear {
+			return b.headLinear(n, ph.Wanted)
+		}
 		return b.attention(ph.Items[0].Node)
 	case live.Observed:
 		return b.observation(ph)
@@ -109,6 +112,10 @@ func (b *binder) op(it *live.Item) rowOp {
 		return &scaleOp{out, in[0], n.Factor}
 	case ir.Temper:
 		return &temperOp{out, in[0], n.Factor, n.Every}
+	case ir.HeadSlice:
+		return &headSliceOp{out, in[0], n.Heads, n.From}
+	case ir.HeadJoin:
+		return &headJoinOp{out, in[0], in[1], n.Heads}
 	case ir.SoftCap:
 		return &softCapOp{out, in[0], n.Factor}
 	case ir.Rows:

@@ -31,6 +31,12 @@ func (m *model) run(n *ir.Node, s *backend.Step) {
 		m.each(n, func(x []float32) float32 { return n.Factor * x[0] })
 	case ir.SoftCap:
 		m.each(n, func(x []float32) float32 { return softCap(x[0], n.Factor) })
+	case ir.HeadLinear:
+		m.headLinear(n)
+	case ir.HeadSlice:
+		m.headSlice(n)
+	case ir.HeadJoin:
+		m.headJoin(n)
 	case ir.Temper:
 		m.temper(n, s)
 	case ir.Slice:

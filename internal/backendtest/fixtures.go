@@ -40,6 +40,7 @@ var variants = []struct {
 	{name: "granite"}, {name: "starcoder2_k256"}, {name: "qwen2moe"}, {name: "qwen3moe"}, {name: "mixtral"},
 	{name: "granitemoe"}, {name: "olmoe"}, {name: "gptoss", blocks: true}, {name: "commandr"}, {name: "ernie45"},
 	{name: "seedoss"}, {name: "hunyuan"}, {name: "glm4moe"}, {name: "llama4"},
+	{name: "deepseek2"}, {name: "deepseek3"},
 	{name: "llama4.chunk24", file: "llama4", edit: func(m *meta.Map) { m.Set("llama4.attention.sliding_window", uint32(24)) }},
 	{name: "phi3.nowindow", file: "phi3", edit: func(m *meta.Map) { m.Set("phi3.attention.sliding_window", uint32(0)) }},
 }

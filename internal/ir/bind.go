@@ -129,6 +129,8 @@ func (w *Weight) Shape() []int {
 	switch {
 	case w.Experts > 0:
 		return []int{w.Cols, w.Rows / w.Experts, w.Experts}
+	case w.Heads > 0:
+		return []int{w.Cols, w.Rows / w.Heads, w.Heads}
 	case w.Rows == 1 && w.Use == Vector:
 		return []int{w.Cols}
 	}

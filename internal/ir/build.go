@@ -271,6 +271,24 @@ func (b *Builder) Slice(x Value, from, width int) Value {
 	return b.add(Node{Op: Slice, In: []Value{x}, W: NoRef, B: NoRef, From: from}, width)
 }
 
+// HeadLinear multiplies each of so many parts of a row by a matrix of its own, of out rows; they are stacked under one
+// name.
+func (b *Builder) HeadLinear(x Value, name string, heads, out int) Value {
+	w := b.weight(name+".weight", heads*out, b.Width(x)/max(heads, 1), Matrix)
+	b.p.Weights[w].Heads = heads
+	return b.add(Node{Op: HeadLinear, In: []Value{x}, W: w, B: NoRef, Heads: heads}, heads*out)
+}
+
+// HeadSlice is the features [from, from+width) of each of so many parts of a row.
+func (b *Builder) HeadSlice(x Value, heads, from, width int) Value {
+	return b.add(Node{Op: HeadSlice, In: []Value{x}, W: NoRef, B: NoRef, Heads: heads, From: from}, heads*width)
+}
+
+// HeadJoin puts the parts of y behind those of x, part by part.
+func (b *Builder) HeadJoin(x, y Value, heads int) Value {
+	return b.add(Node{Op: HeadJoin, In: []Value{x, y}, W: NoRef, B: NoRef, Heads: heads}, b.Width(x)+b.Width(y))
+}
+
 // Width is the number of features of a value.
 func (b *Builder) Width(x Value) int {
 	if x < 0 || int(x) >= len(b.p.Widths) {

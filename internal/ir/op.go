@@ -6,21 +6,24 @@ import "slices"
 type Op uint8
 
 const (
-	Embed   Op = iota + 1 // y[r] = W[token(r)]
-	Linear                // y[r,o] = Σᵢ W[o,i]·x[r,i] + b[o]
-	Norm                  // y = g·x/√(mean x²+ε) [+ b]; layer: g·(x−mean)/√(var+ε) + b; by groups of Norm.Group
-	RoPE                  // rotates pairs of features of each head by position·frequency
-	Attend                // appends K and V to the cache, then y = softmax(scale·q·Kᵀ)·V over the visible positions
-	GLU                   // y = act(x₀)·x₁; with one input y = act(x₀)
-	Add                   // y = x₀ + x₁
-	Mul                   // y = x₀·x₁; an x₁ of one feature multiplies the whole row
-	Scale                 // y = Factor·x
-	SoftCap               // y = Factor·tanh(x/Factor)
-	Temper                // y = x·(1 + Factor·ln(1+⌊(position+1)/Every⌋))
-	Slice                 // y[r] = x[r, From : From+width(y)]
-	Rows                  // y[j] = x[wanted(j)]: from here on rows are the wanted ones
-	Route                 // y[r,e] = weight of expert e in row r, by the logits x; 0: it is not chosen (RouteArgs)
-	Experts               // y[r] = Σₑ x₁[r,e]·(Downₑ·act(Gateₑ·x₀[r], Upₑ·x₀[r])) over the chosen e, in ascending order
+	Embed      Op = iota + 1 // y[r] = W[token(r)]
+	Linear                   // y[r,o] = Σᵢ W[o,i]·x[r,i] + b[o]
+	Norm                     // y = g·x/√(mean x²+ε) [+ b]; layer: g·(x−mean)/√(var+ε) + b; by groups of Norm.Group
+	RoPE                     // rotates pairs of features of each head by position·frequency
+	Attend                   // appends K and V to the cache, then y = softmax(scale·q·Kᵀ)·V over the visible positions
+	GLU                      // y = act(x₀)·x₁; with one input y = act(x₀)
+	Add                      // y = x₀ + x₁
+	Mul                      // y = x₀·x₁; an x₁ of one feature multiplies the whole row
+	Scale                    // y = Factor·x
+	SoftCap                  // y = Factor·tanh(x/Factor)
+	Temper                   // y = x·(1 + Factor·ln(1+⌊(position+1)/Every⌋))
+	Slice                    // y[r] = x[r, From : From+width(y)]
+	HeadLinear               // y[r,h] = W[h]·x[r,h]: each of Heads parts of a row by a matrix of its own
+	HeadSlice                // y[r,h] = x[r,h, From : From+width(y)/Heads], of each of Heads parts of a row
+	HeadJoin                 // y[r,h] = x₀[r,h] followed by x₁[r,h], part by part of Heads parts of a row
+	Rows                     // y[j] = x[wanted(j)]: from here on rows are the wanted ones
+	Route                    // y[r,e] = weight of expert e in row r, by the logits x; 0: it is not chosen (RouteArgs)
+	Experts                  // y[r] = Σₑ x₁[r,e]·(Downₑ·act(Gateₑ·x₀[r], Upₑ·x₀[r])) over the chosen e, in ascending order
 	lastOp
 )
 
@@ -42,12 +45,13 @@ type Node struct {
 	Op     Op
 	Out    Value
 	In     []Value // 1 to 3 inputs in the order of the Op's formula; Attend: q, k, v
-	W      Ref     // Embed, Linear: the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks
+	W      Ref     // the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks
 	B      Ref     // Linear, Norm: the bias; Route: what is added to scores for the choice
 	Act    Act
 	Factor float32 // Scale, SoftCap, Temper
 	Every  int     // Temper: positions
-	From   int     // Slice: first feature
+	From   int     // Slice, HeadSlice: first feature
+	Heads  int     // HeadLinear, HeadSlice, HeadJoin
 
 	Norm    NormArgs
 	RoPE    *RoPEArgs

@@ -34,6 +34,7 @@ type Weight struct {
 	Rows, Cols int
 	Use        Use
 	Experts    int // Rows is those of so many matrices of the same shape, one after another; 0: of one
+	Heads      int // the same, of matrices that are used together
 }
 
 // SegmentKind is the role of a segment.

@@ -91,6 +91,10 @@ func (n *Node) args() string {
 		return fmt.Sprintf("%g", n.Factor)
 	case Temper:
 		return fmt.Sprintf("%g every=%d", n.Factor, n.Every)
+	case HeadLinear, HeadJoin:
+		return fmt.Sprintf("heads=%d", n.Heads)
+	case HeadSlice:
+		return fmt.Sprintf("heads=%d from=%d", n.Heads, n.From)
 	case Slice:
 		return fmt.Sprintf("from=%d", n.From)
 	}

@@ -24,6 +24,7 @@ type family func(p *params, b *ir.Builder)
 func families() map[string]family {
 	return map[string]family{
 		"command-r":     commandR,
+		"deepseek2":     deepseek2,
 		"ernie4_5":      ernie45,
 		"gemma2":        gemma2,
 		"gemma3":        gemma3,

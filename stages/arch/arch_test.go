@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // fixtures are files of each architecture; llama has two kinds of RoPE, and Mixtral.
 var fixtures = []string{
-	"commandr", "ernie45", "gemma2", "gemma3", "glm4moe", "gptoss", "granite", "granitemoe", "hunyuan", "llama",
+	"commandr", "deepseek2", "deepseek3", "ernie45", "gemma2", "gemma3", "glm4moe", "gptoss", "granite", "granitemoe", "hunyuan", "llama",
 	"llama3rope", "llama4", "mixtral", "olmo2", "olmoe", "phi3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "seedoss", "smollm3",
 	"starcoder2_k256",
 }
@@ -75,7 +75,7 @@ func TestUnknownArchitecture(t *testing.T) {
 	m.Set("general.architecture", "mamba")
 	_, err = Record(&m, nil, Options{})
 	require.EqualError(t, err, `general.architecture: "mamba" is not supported, want one of `+
-		"command-r, ernie4_5, gemma2, gemma3, glm4moe, gpt-oss, granite, granitemoe, hunyuan-dense, llama, llama4, olmo2, olmoe, "+
+		"command-r, deepseek2, ernie4_5, gemma2, gemma3, glm4moe, gpt-oss, granite, granitemoe, hunyuan-dense, llama, llama4, olmo2, olmoe, "+
 		"phi3, qwen2, qwen2moe, qwen3, qwen3moe, seed_oss, smollm3, starcoder2")
 }
 
