@@ -82,6 +82,13 @@ func (f *fixture) whole(t *testing.T, d backend.Device, m *Model) []float32 {
 	return whole
 }
 
+// Logits are those of all positions.
+func Logits(t *testing.T, d backend.Device, m *Model, tokens []int32) []float32 {
+	n := len(tokens)
+	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: n, MaxWanted: n})
+	return l.sequence(t, tokens, table(n, 0), n)
+}
+
 func (f *fixture) near(t *testing.T, got, want []float32, tolerance float64) {
 	worst, at := distance(got, want)
 	t.Logf("largest difference %.3g of %.3g", worst, tolerance)
