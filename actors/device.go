@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
@@ -53,6 +54,7 @@ type device struct {
 	kept        *deviceMemory
 	incarnation int
 	order       *batch.Turns
+	idle        *trace.Wait
 	flying      int // steps of all models
 	flight      int // most of them
 }
@@ -68,6 +70,7 @@ func makeDevice(h *House, kept *deviceMemory, incarnation int) *device {
 	return &device{
 		house: h.wiring, system: h.system, turns: h.turns, log: h.log, backend: h.device, slabBytes: len(h.slabs.Slab(0)),
 		kept: kept, incarnation: incarnation, order: batch.NewTurns(len(kept.guests)), flight: h.device.Traits().Flight,
+		idle: h.idle,
 	}
 }
 
@@ -103,6 +106,7 @@ func (d *device) Receive(c actor.Context) {
 
 func (d *device) start(c actor.Context) {
 	d.closeModels()
+	d.idle.Begin(now(), d.absent(), trace.Nothing())
 	for _, g := range d.kept.guests {
 		var err error
 		d.turns.Leave(func() { g.model, err = d.backend.Compile(g.spec.bound, g.spec.layout) })
@@ -180,6 +184,7 @@ func (d *device) next() {
 	for d.flying < d.flight {
 		i, ok := d.order.Next()
 		if !ok {
+			d.rest()
 			return
 		}
 		g := d.kept.guests[i]
@@ -201,6 +206,7 @@ func (d *device) compute(m *step) {
 	m.over = false
 	d.turns.Compute(func() {
 		m.times.started = now()
+		d.began(m)
 		m.err = d.enqueue(m)
 		g.model.Finish(m.compute, m.ended)
 	})
@@ -227,6 +233,7 @@ func (d *device) computed(m *step) {
 	g := m.guest
 	m.times.computed = now()
 	d.flying--
+	d.ended(m)
 	d.order.Took(g.index, m.times.computed.Sub(m.times.started))
 	m.contended = d.order.Contended(g.index)
 	if len(g.queue) > 0 {
@@ -261,7 +268,7 @@ func (d *device) enqueue(m *step) error {
 		}
 		after := now()
 		m.times.segments[segments[i].Kind] += after.Sub(before)
-		spans.Record(segmentKinds[segments[i].Kind], m.number, before, before, after)
+		spans.Record(segmentKinds[segments[i].Kind], trace.OfSegment(m.number, i, segments[i].Layer), before, before, after)
 		before = after
 	}
 	return nil

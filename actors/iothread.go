@@ -118,7 +118,7 @@ func (t *ioThread) finish(slab int, data []byte, err error) {
 	}
 	t.pending[slab] = nil
 	t.count--
-	t.spans.Record(trace.Disk, 0, m.asked, m.began, now())
+	t.spans.Record(trace.Disk, trace.Nothing(), m.asked, m.began, now())
 	t.answer(m, data, err)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
@@ -49,6 +50,7 @@ type scheduler struct {
 	contended   bool    // others wanted the device when the last step ended
 	urgent      bool    // a session has news that should not wait: an answer begins or ends
 	failing     failing
+	delays      delays // of the next step
 	pace        pace
 }
 
@@ -118,6 +120,7 @@ func (s *scheduler) restart(c actor.Context) {
 		h.kv = &kvRequest{seq: h} // the old one may still be in a mailbox
 	}
 	s.unflushed = s.out.partners.Flush(s.gen)
+	s.lacks(trace.Restarting)
 }
 
 // pump sends what the state wants sent now: requests to the KV owner, and steps while the device takes more.
@@ -151,6 +154,7 @@ func (s *scheduler) idle(c actor.Context) {
 	if s.out.step.Held() > 0 {
 		return
 	}
+	s.lacks(s.lack())
 	s.stats.idle()
 	if s.waits {
 		s.waits = false
@@ -166,6 +170,8 @@ func (s *scheduler) dispatch(m *step) {
 	s.waits = s.shared != nil
 	s.draws(m)
 	m.gen, m.err = s.gen, nil
+	m.delays, s.delays = s.delays, delays{}
+	s.stats.lacking.Store(0)
 	m.results = m.results[:len(m.parts)]
 	m.meet.Store(0)
 	m.times.planned = now()
@@ -253,6 +259,7 @@ func (s *scheduler) markStarved() {
 func (s *scheduler) finish(c actor.Context, m *step) {
 	s.out.step.Give()
 	s.contended = m.contended
+	s.delays = delays{sampled: m.times.sampled}
 	switch {
 	case s.failing.err != nil || m.err != nil && !errors.Is(m.err, errAbandoned):
 		s.failed(c, m)

@@ -22,6 +22,7 @@ type step struct {
 	parts   []batch.Part
 	results []outcome // by part
 	err     error
+	delays  delays // until it was planned
 
 	over      bool // the device's actor knows that it has ended
 	contended bool // other models had work for the device when it ended
