@@ -60,7 +60,7 @@ func (s *stepShape) prepare(g *gpu) {
 	blocks := (s.depth + 63) / 64
 	heads := s.h.Query + 2*s.h.KV
 	for range s.layers {
-		cache := s.h.CacheBytes(blocks * s.rows)
+		cache := s.h.KeyBytes(blocks * s.rows)
 		s.layer = append(s.layer, stepLayer{
 			qkv: matrix(heads*s.h.Features, s.width, false), o: matrix(s.width, s.h.Query*s.h.Features, false),
 			gateUp: matrix(s.ffn, s.width, true), down: matrix(s.width, s.ffn, false),

@@ -15,13 +15,17 @@ type Module uint8
 
 // All modules.
 const (
-	Argmax Module = iota
+	Append Module = iota
+	Argmax
 	Attend
+	AttendAny
+	Each
 	EmbedF16
 	EmbedQ4_0
 	EmbedQ4_K
 	EmbedQ6_K
 	EmbedQ8_0
+	GroupNorm
 	MatvecF16
 	MatvecQ4_0
 	MatvecQ4_0Plain
@@ -32,6 +36,7 @@ const (
 	MatvecQ8_0
 	MatvecQ8_0Plain
 	Merge
+	MergeAny
 	Norm
 	RepackF16
 	RepackQ4_0
@@ -39,17 +44,22 @@ const (
 	RepackQ6_K
 	RepackQ8_0
 	Rope
+	Turn
 	modules
 )
 
 var names = [modules]string{
+	Append:          "append",
 	Argmax:          "argmax",
 	Attend:          "attend",
+	AttendAny:       "attend_any",
+	Each:            "each",
 	EmbedF16:        "embed_f16",
 	EmbedQ4_0:       "embed_q4_0",
 	EmbedQ4_K:       "embed_q4_k",
 	EmbedQ6_K:       "embed_q6_k",
 	EmbedQ8_0:       "embed_q8_0",
+	GroupNorm:       "group_norm",
 	MatvecF16:       "matvec_f16",
 	MatvecQ4_0:      "matvec_q4_0",
 	MatvecQ4_0Plain: "matvec_q4_0_plain",
@@ -60,6 +70,7 @@ var names = [modules]string{
 	MatvecQ8_0:      "matvec_q8_0",
 	MatvecQ8_0Plain: "matvec_q8_0_plain",
 	Merge:           "merge",
+	MergeAny:        "merge_any",
 	Norm:            "norm",
 	RepackF16:       "repack_f16",
 	RepackQ4_0:      "repack_q4_0",
@@ -67,6 +78,41 @@ var names = [modules]string{
 	RepackQ6_K:      "repack_q6_k",
 	RepackQ8_0:      "repack_q8_0",
 	Rope:            "rope",
+	Turn:            "turn",
+}
+
+// AppendPush is the push constants of append.comp.
+type AppendPush struct {
+	X        uint64 // offset 0
+	Cache    uint64 // offset 8
+	Rows     uint64 // offset 16
+	Tables   uint64 // offset 24
+	Count    uint64 // offset 32
+	Features uint32 // offset 40
+	Grouped  uint32 // offset 44
+	XStride  uint32 // offset 48
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.Cache) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.Rows) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.Tables) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.Count) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.Features) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.Grouped) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.XStride) ^ 48)
+)
+
+// AppendConstants is the specialisation constants of append.comp.
+type AppendConstants struct {
+	Type uint32 // id 0
+}
+
+// List is the constants by id.
+func (c AppendConstants) List() []uint32 {
+	return []uint32{c.Type}
 }
 
 // ArgmaxPush is the push constants of argmax.comp.
@@ -144,6 +190,92 @@ func (c AttendConstants) List() []uint32 {
 	return []uint32{c.Threads, c.Lanes, c.Features, c.Queries, c.AtOnce, c.Fused, c.Dims, c.Interleaved}
 }
 
+// AttendAnyPush is the push constants of attend_any.comp.
+type AttendAnyPush struct {
+	X       uint64  // offset 0
+	Keys    uint64  // offset 8
+	Values  uint64  // offset 16
+	Parts   uint64  // offset 24
+	Rows    uint64  // offset 32
+	Tables  uint64  // offset 40
+	Count   uint64  // offset 48
+	XStride uint32  // offset 56
+	Window  uint32  // offset 60
+	Scale   float32 // offset 64
+	Cap     float32 // offset 68
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Keys) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Values) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Parts) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Rows) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Tables) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Count) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.XStride) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Window) ^ 60)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Scale) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Cap) ^ 68)
+)
+
+// AttendAnyConstants is the specialisation constants of attend_any.comp.
+type AttendAnyConstants struct {
+	Type    uint32 // id 0
+	Keys    uint32 // id 1
+	Values  uint32 // id 2
+	Queries uint32 // id 3
+}
+
+// List is the constants by id.
+func (c AttendAnyConstants) List() []uint32 {
+	return []uint32{c.Type, c.Keys, c.Values, c.Queries}
+}
+
+// EachPush is the push constants of each.comp.
+type EachPush struct {
+	A       uint64  // offset 0
+	B       uint64  // offset 8
+	Y       uint64  // offset 16
+	Numbers uint64  // offset 24
+	Count   uint64  // offset 32
+	Width   uint32  // offset 40
+	Filled  uint32  // offset 44
+	BWidth  uint32  // offset 48
+	AStride uint32  // offset 52
+	BStride uint32  // offset 56
+	YStride uint32  // offset 60
+	Factor  float32 // offset 64
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.A) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.B) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.Y) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.Numbers) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.Count) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.Width) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.Filled) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.BWidth) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.AStride) ^ 52)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.BStride) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.YStride) ^ 60)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.Factor) ^ 64)
+)
+
+// EachConstants is the specialisation constants of each.comp.
+type EachConstants struct {
+	Op  uint32 // id 0
+	Act uint32 // id 1
+}
+
+// List is the constants by id.
+func (c EachConstants) List() []uint32 {
+	return []uint32{c.Op, c.Act}
+}
+
 // EmbedPush is the push constants of embed.comp.
 type EmbedPush struct {
 	Weights uint64 // offset 0
@@ -171,6 +303,47 @@ type EmbedConstants struct {
 // List is the constants by id.
 func (c EmbedConstants) List() []uint32 {
 	return []uint32{}
+}
+
+// GroupNormPush is the push constants of group_norm.comp.
+type GroupNormPush struct {
+	X          uint64  // offset 0
+	Y          uint64  // offset 8
+	Gain       uint64  // offset 16
+	Bias       uint64  // offset 24
+	Count      uint64  // offset 32
+	Group      uint32  // offset 40
+	GainGroups uint32  // offset 44
+	BiasGroups uint32  // offset 48
+	XStride    uint32  // offset 52
+	YStride    uint32  // offset 56
+	Eps        float32 // offset 60
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.Y) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.Gain) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.Bias) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.Count) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.Group) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.GainGroups) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.BiasGroups) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.XStride) ^ 52)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.YStride) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.Eps) ^ 60)
+)
+
+// GroupNormConstants is the specialisation constants of group_norm.comp.
+type GroupNormConstants struct {
+	Threads uint32 // id 0
+	Layer   uint32 // id 1
+}
+
+// List is the constants by id.
+func (c GroupNormConstants) List() []uint32 {
+	return []uint32{c.Threads, c.Layer}
 }
 
 // MatvecPush is the push constants of matvec.comp.
@@ -252,6 +425,39 @@ func (c MergeConstants) List() []uint32 {
 	return []uint32{c.Features, c.Heads, c.Quantise}
 }
 
+// MergeAnyPush is the push constants of merge_any.comp.
+type MergeAnyPush struct {
+	Parts    uint64 // offset 0
+	Y        uint64 // offset 8
+	Rows     uint64 // offset 16
+	Sinks    uint64 // offset 24
+	Count    uint64 // offset 32
+	Heads    uint32 // offset 40
+	Features uint32 // offset 44
+	YStride  uint32 // offset 48
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.Parts) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.Y) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.Rows) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.Sinks) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.Count) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.Heads) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.Features) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.YStride) ^ 48)
+)
+
+// MergeAnyConstants is the specialisation constants of merge_any.comp.
+type MergeAnyConstants struct {
+}
+
+// List is the constants by id.
+func (c MergeAnyConstants) List() []uint32 {
+	return []uint32{}
+}
+
 // NormPush is the push constants of norm.comp.
 type NormPush struct {
 	X       uint64  // offset 0
@@ -325,8 +531,9 @@ type RopePush struct {
 	Rows    uint64 // offset 32
 	Tables  uint64 // offset 40
 	Angles  uint64 // offset 48
-	XStride uint32 // offset 56
-	QStride uint32 // offset 60
+	Count   uint64 // offset 56
+	XStride uint32 // offset 64
+	QStride uint32 // offset 68
 }
 
 // These do not compile where an offset is another.
@@ -338,8 +545,9 @@ const (
 	_ uintptr = -(unsafe.Offsetof(RopePush{}.Rows) ^ 32)
 	_ uintptr = -(unsafe.Offsetof(RopePush{}.Tables) ^ 40)
 	_ uintptr = -(unsafe.Offsetof(RopePush{}.Angles) ^ 48)
-	_ uintptr = -(unsafe.Offsetof(RopePush{}.XStride) ^ 56)
-	_ uintptr = -(unsafe.Offsetof(RopePush{}.QStride) ^ 60)
+	_ uintptr = -(unsafe.Offsetof(RopePush{}.Count) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(RopePush{}.XStride) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(RopePush{}.QStride) ^ 68)
 )
 
 // RopeConstants is the specialisation constants of rope.comp.
@@ -354,4 +562,41 @@ type RopeConstants struct {
 // List is the constants by id.
 func (c RopeConstants) List() []uint32 {
 	return []uint32{c.Features, c.Dims, c.Interleaved, c.Heads, c.Kvheads}
+}
+
+// TurnPush is the push constants of turn.comp.
+type TurnPush struct {
+	X           uint64 // offset 0
+	Y           uint64 // offset 8
+	Angles      uint64 // offset 16
+	Count       uint64 // offset 24
+	Heads       uint32 // offset 32
+	Features    uint32 // offset 36
+	Dims        uint32 // offset 40
+	Interleaved uint32 // offset 44
+	XStride     uint32 // offset 48
+	YStride     uint32 // offset 52
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.Y) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.Angles) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.Count) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.Heads) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.Features) ^ 36)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.Dims) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.Interleaved) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.XStride) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.YStride) ^ 52)
+)
+
+// TurnConstants is the specialisation constants of turn.comp.
+type TurnConstants struct {
+}
+
+// List is the constants by id.
+func (c TurnConstants) List() []uint32 {
+	return []uint32{}
 }
