@@ -84,7 +84,7 @@ func (s *anyScene) attend(sequence, head int) []float64 {
 	return y
 }
 
-// build appends random keys and values of all positions up to the rows', 50 positions a dispatch, and returns the caches.
+// build appends random keys and values of all positions up to the rows', a sequence a dispatch, and returns the caches.
 func (s *anyScene) build(g *gpu, positions []int) (keys, values, tables *vk.Buffer) {
 	rnd := rand.New(rand.NewPCG(4, 4))
 	for _, p := range positions {

@@ -162,10 +162,10 @@ func (k *Kernels) Project(r *vk.Recording, m MatVec, scratch uint64) error {
 	return k.MatVec(r, &m)
 }
 
-// Pack records the packing of rows as a file has them, at address file, into a matrix; first is the row of the matrix
-// that they begin at, a multiple of 32. Of a pair, up says which of the two it is.
+// Pack records the packing of rows as a file has them, or Recode makes them, at address file, into a matrix; first is
+// the row of the matrix that they begin at, a multiple of 32. Of a pair, up says which of the two it is.
 func (k *Kernels) Pack(r *vk.Recording, m *Matrix, file uint64, first, rows int, up bool) error {
-	rowBytes, err := m.Type.RowBytes(m.Cols)
+	rowBytes, err := UploadBytes(m.Type, m.Cols)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@
 // order of k; the segments' sums in order of k, from 0. So a column alone has the bits of the same column among
 // others, and any device that multiplies and adds as IEEE 754 says has the same bits.
 //
-// Shared memory: COLUMNS·KTILES·352 bytes with a PROLOGUE (1056 for F16), and THREADS·TILES·COLUMNS·4 bytes.
+// Shared memory: COLUMNS·KTILES·352 bytes with a PROLOGUE (1056 for floats), and THREADS·TILES·COLUMNS·4 bytes.
 // Subgroups: at least 8 lanes, where something is quantised.
 //
 // variant: matvec_q4_0 -DQ4_0 -DDOT4
@@ -20,7 +20,13 @@
 // variant: matvec_q4_k_plain -DQ4_K
 // variant: matvec_q6_k -DQ6_K -DDOT4
 // variant: matvec_q6_k_plain -DQ6_K
+// variant: matvec_split -DSPLIT -DDOT4
+// variant: matvec_split_plain -DSPLIT
+// variant: matvec_split_low -DSPLITLOW -DDOT4
+// variant: matvec_split_low_plain -DSPLITLOW
 // variant: matvec_f16 -DF16
+// variant: matvec_bf16 -DBF16
+// variant: matvec_f32 -DF32
 #include "lib/buffers.glsl"
 #include "lib/quantise.glsl"
 
@@ -37,7 +43,7 @@ layout(constant_id = 7) const uint EXTRAS = 0;   // 1: add a bias; 2: add a resi
 
 layout(push_constant, scalar) uniform Push {
 	Quads weights;
-	uint64_t x;      // quantised rows, or float32 where PROLOGUE or F16
+	uint64_t x;      // quantised rows, or float32 where PROLOGUE or weights are floats
 	uint64_t y;      // float32 rows, or quantised ones
 	Floats gain;     // of the norm
 	Floats bias;
@@ -63,7 +69,7 @@ shared float blockSums[WITH * COLUMNS * KTILES * 8 + 1];
 #include "lib/norm.glsl"
 #include "lib/tile.glsl"
 
-#if defined(F16)
+#if defined(PLAIN)
 shared vec4 values[WITH * COLUMNS * K / 4 + 1];
 
 vec4 xAt(uint column, uint quad) {
@@ -85,13 +91,11 @@ Sum acc[COLUMNS];
 
 // multiply adds a part, counted from the row's first, to the sums of all columns.
 void multiply(Packed p, uint part) {
-	[[unroll]] for (uint i = 0; i < WORDS; i++) {
-		vec4 w0 = vec4(unpackHalf2x16(p.q[i].x), unpackHalf2x16(p.q[i].y));
-		vec4 w1 = vec4(unpackHalf2x16(p.q[i].z), unpackHalf2x16(p.q[i].w));
+	[[unroll]] for (uint i = 0; i < QUADS; i++) {
+		vec4 w = quad(p, i);
 		[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
 			precise vec4 v = acc[c].v;
-			v = fma(w0, xAt(c, (part * WORDS + i) * 2), v);
-			v = fma(w1, xAt(c, (part * WORDS + i) * 2 + 1), v);
+			v = fma(w, xAt(c, part * QUADS + i), v);
 			acc[c].v = v;
 		}
 	}
@@ -153,7 +157,7 @@ void prologue() {
 				break;
 			}
 			vec4 v = normed(c, i, scale);
-#if defined(F16)
+#if defined(PLAIN)
 			values[c * (K / 4) + b * 8 + lane] = v;
 #else
 			Quantised q = quantise8(v);
@@ -170,7 +174,7 @@ void prologue() {
 // stage copies x as it is.
 void stage() {
 	for (uint c = 0; c < COLUMNS; c++) {
-#if defined(F16)
+#if defined(PLAIN)
 		for (uint i = gl_LocalInvocationID.x; i < K / 4; i += THREADS) {
 			values[c * (K / 4) + i] = Vectors(x).v[c * (K / 4) + i];
 		}

@@ -20,13 +20,19 @@ const (
 	Attend
 	AttendAny
 	Each
+	EmbedBf16
 	EmbedF16
+	EmbedF32
 	EmbedQ4_0
 	EmbedQ4_K
 	EmbedQ6_K
 	EmbedQ8_0
+	EmbedSplit
+	EmbedSplitLow
 	GroupNorm
+	MatvecBf16
 	MatvecF16
+	MatvecF32
 	MatvecQ4_0
 	MatvecQ4_0Plain
 	MatvecQ4_K
@@ -35,50 +41,70 @@ const (
 	MatvecQ6_KPlain
 	MatvecQ8_0
 	MatvecQ8_0Plain
+	MatvecSplit
+	MatvecSplitLow
+	MatvecSplitLowPlain
+	MatvecSplitPlain
 	Merge
 	MergeAny
 	Norm
 	RepackF16
+	RepackF32
 	RepackQ4_0
 	RepackQ4_K
 	RepackQ6_K
 	RepackQ8_0
+	RepackSplit
+	RepackSplitLow
 	Rope
 	Turn
 	modules
 )
 
 var names = [modules]string{
-	Append:          "append",
-	Argmax:          "argmax",
-	Attend:          "attend",
-	AttendAny:       "attend_any",
-	Each:            "each",
-	EmbedF16:        "embed_f16",
-	EmbedQ4_0:       "embed_q4_0",
-	EmbedQ4_K:       "embed_q4_k",
-	EmbedQ6_K:       "embed_q6_k",
-	EmbedQ8_0:       "embed_q8_0",
-	GroupNorm:       "group_norm",
-	MatvecF16:       "matvec_f16",
-	MatvecQ4_0:      "matvec_q4_0",
-	MatvecQ4_0Plain: "matvec_q4_0_plain",
-	MatvecQ4_K:      "matvec_q4_k",
-	MatvecQ4_KPlain: "matvec_q4_k_plain",
-	MatvecQ6_K:      "matvec_q6_k",
-	MatvecQ6_KPlain: "matvec_q6_k_plain",
-	MatvecQ8_0:      "matvec_q8_0",
-	MatvecQ8_0Plain: "matvec_q8_0_plain",
-	Merge:           "merge",
-	MergeAny:        "merge_any",
-	Norm:            "norm",
-	RepackF16:       "repack_f16",
-	RepackQ4_0:      "repack_q4_0",
-	RepackQ4_K:      "repack_q4_k",
-	RepackQ6_K:      "repack_q6_k",
-	RepackQ8_0:      "repack_q8_0",
-	Rope:            "rope",
-	Turn:            "turn",
+	Append:              "append",
+	Argmax:              "argmax",
+	Attend:              "attend",
+	AttendAny:           "attend_any",
+	Each:                "each",
+	EmbedBf16:           "embed_bf16",
+	EmbedF16:            "embed_f16",
+	EmbedF32:            "embed_f32",
+	EmbedQ4_0:           "embed_q4_0",
+	EmbedQ4_K:           "embed_q4_k",
+	EmbedQ6_K:           "embed_q6_k",
+	EmbedQ8_0:           "embed_q8_0",
+	EmbedSplit:          "embed_split",
+	EmbedSplitLow:       "embed_split_low",
+	GroupNorm:           "group_norm",
+	MatvecBf16:          "matvec_bf16",
+	MatvecF16:           "matvec_f16",
+	MatvecF32:           "matvec_f32",
+	MatvecQ4_0:          "matvec_q4_0",
+	MatvecQ4_0Plain:     "matvec_q4_0_plain",
+	MatvecQ4_K:          "matvec_q4_k",
+	MatvecQ4_KPlain:     "matvec_q4_k_plain",
+	MatvecQ6_K:          "matvec_q6_k",
+	MatvecQ6_KPlain:     "matvec_q6_k_plain",
+	MatvecQ8_0:          "matvec_q8_0",
+	MatvecQ8_0Plain:     "matvec_q8_0_plain",
+	MatvecSplit:         "matvec_split",
+	MatvecSplitLow:      "matvec_split_low",
+	MatvecSplitLowPlain: "matvec_split_low_plain",
+	MatvecSplitPlain:    "matvec_split_plain",
+	Merge:               "merge",
+	MergeAny:            "merge_any",
+	Norm:                "norm",
+	RepackF16:           "repack_f16",
+	RepackF32:           "repack_f32",
+	RepackQ4_0:          "repack_q4_0",
+	RepackQ4_K:          "repack_q4_k",
+	RepackQ6_K:          "repack_q6_k",
+	RepackQ8_0:          "repack_q8_0",
+	RepackSplit:         "repack_split",
+	RepackSplitLow:      "repack_split_low",
+	Rope:                "rope",
+	Turn:                "turn",
 }
 
 // AppendPush is the push constants of append.comp.
