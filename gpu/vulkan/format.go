@@ -121,8 +121,8 @@ func UploadBytes(t quant.Type, cols int) (int, error) {
 }
 
 // Recode makes of whole rows of a file what Pack takes, in to, which has UploadBytes for each. Formats without kernels
-// of their own become signed bytes with float32 scales, and lows, of 16 values each: 10 or 12 bits a weight. Values stay
-// what they are, bit for bit.
+// of their own become signed bytes with float32 scales, and lows, of 16 values each: 10 or 12 bits a weight. Values
+// stay what they are, bit for bit.
 func Recode(t quant.Type, cols int, to, file []byte) error {
 	size := formats[t].split
 	if size == 0 {
