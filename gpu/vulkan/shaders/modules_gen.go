@@ -22,6 +22,7 @@ const (
 	EmbedQ4_K
 	EmbedQ6_K
 	EmbedQ8_0
+	Finite
 	MatvecF16
 	MatvecQ4_0
 	MatvecQ4_0Plain
@@ -50,6 +51,7 @@ var names = [modules]string{
 	EmbedQ4_K:       "embed_q4_k",
 	EmbedQ6_K:       "embed_q6_k",
 	EmbedQ8_0:       "embed_q8_0",
+	Finite:          "finite",
 	MatvecF16:       "matvec_f16",
 	MatvecQ4_0:      "matvec_q4_0",
 	MatvecQ4_0Plain: "matvec_q4_0_plain",
@@ -73,16 +75,18 @@ var names = [modules]string{
 type ArgmaxPush struct {
 	X       uint64 // offset 0
 	Y       uint64 // offset 8
-	Width   uint32 // offset 16
-	XStride uint32 // offset 20
+	Copy    uint64 // offset 16
+	Width   uint32 // offset 24
+	XStride uint32 // offset 28
 }
 
 // These do not compile where an offset is another.
 const (
 	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.X) ^ 0)
 	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.Y) ^ 8)
-	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.Width) ^ 16)
-	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.XStride) ^ 20)
+	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.Copy) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.Width) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.XStride) ^ 28)
 )
 
 // ArgmaxConstants is the specialisation constants of argmax.comp.
@@ -148,20 +152,22 @@ func (c AttendConstants) List() []uint32 {
 type EmbedPush struct {
 	Weights uint64 // offset 0
 	Ids     uint64 // offset 8
-	Y       uint64 // offset 16
-	Width   uint32 // offset 24
-	YStride uint32 // offset 28
-	Tiles   uint32 // offset 32
+	Drawn   uint64 // offset 16
+	Y       uint64 // offset 24
+	Width   uint32 // offset 32
+	YStride uint32 // offset 36
+	Tiles   uint32 // offset 40
 }
 
 // These do not compile where an offset is another.
 const (
 	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Weights) ^ 0)
 	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Ids) ^ 8)
-	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Y) ^ 16)
-	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Width) ^ 24)
-	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.YStride) ^ 28)
-	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Tiles) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Drawn) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Y) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Width) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.YStride) ^ 36)
+	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Tiles) ^ 40)
 )
 
 // EmbedConstants is the specialisation constants of embed.comp.
@@ -170,6 +176,33 @@ type EmbedConstants struct {
 
 // List is the constants by id.
 func (c EmbedConstants) List() []uint32 {
+	return []uint32{}
+}
+
+// FinitePush is the push constants of finite.comp.
+type FinitePush struct {
+	X       uint64 // offset 0
+	Status  uint64 // offset 8
+	Count   uint64 // offset 16
+	Width   uint32 // offset 24
+	XStride uint32 // offset 28
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(FinitePush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(FinitePush{}.Status) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(FinitePush{}.Count) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(FinitePush{}.Width) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(FinitePush{}.XStride) ^ 28)
+)
+
+// FiniteConstants is the specialisation constants of finite.comp.
+type FiniteConstants struct {
+}
+
+// List is the constants by id.
+func (c FiniteConstants) List() []uint32 {
 	return []uint32{}
 }
 
