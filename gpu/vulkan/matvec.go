@@ -189,14 +189,14 @@ func (k *Kernels) Pack(r *vk.Recording, m *Matrix, file uint64, first, rows int,
 	return nil
 }
 
-// Embed records y[i] = row id[i] of m as float32, for n uint32 ids.
-func (k *Kernels) Embed(r *vk.Recording, m *Matrix, ids, y uint64, yStride, n int) error {
+// Embed records y[i] = row id[i] of m as float32, for n int32 ids. One below 0, -1-j, stands for drawn[j].
+func (k *Kernels) Embed(r *vk.Recording, m *Matrix, ids, drawn, y uint64, yStride, n int) error {
 	kernel, err := k.kernel(formats[m.Type].lookup, nil)
 	if err != nil {
 		return err
 	}
-	vk.Use(r, kernel, &shaders.EmbedPush{Weights: m.Address, Ids: ids, Y: y, Width: uint32(m.Cols),
-		YStride: uint32(yStride), Tiles: uint32(m.kTiles())})
+	vk.Use(r, kernel, &shaders.EmbedPush{Weights: m.Address, Ids: ids, Drawn: drawn, Y: y,
+		Width: uint32(m.Cols), YStride: uint32(yStride), Tiles: uint32(m.kTiles())})
 	r.Dispatch(uint32((m.Cols+255)/256), uint32(n), 1)
 	return nil
 }
@@ -235,8 +235,9 @@ const argMaxParts = 64
 // ArgMaxScratch is the bytes that ArgMax needs for so many rows.
 func ArgMaxScratch(rows int) uint64 { return uint64(rows) * argMaxParts * 8 }
 
-// ArgMax records the index of the largest of each row's values, as uint32, the first of equal ones.
-func (k *Kernels) ArgMax(r *vk.Recording, x, ids, scratch uint64, width, stride, rows int) error {
+// ArgMax records the index of the largest of each row's values, as uint32, the first of equal ones, to ids and to a
+// second place, unless that is 0.
+func (k *Kernels) ArgMax(r *vk.Recording, x, ids, second, scratch uint64, width, stride, rows int) error {
 	first, err := k.kernel(shaders.Argmax, shaders.ArgmaxConstants{}.List())
 	if err != nil {
 		return err
@@ -248,7 +249,7 @@ func (k *Kernels) ArgMax(r *vk.Recording, x, ids, scratch uint64, width, stride,
 	vk.Use(r, first, &shaders.ArgmaxPush{X: x, Y: scratch, Width: uint32(width), XStride: uint32(stride)})
 	r.Dispatch(argMaxParts, uint32(rows), 1)
 	r.Barrier()
-	vk.Use(r, join, &shaders.ArgmaxPush{X: scratch, Y: ids, Width: argMaxParts, XStride: argMaxParts})
+	vk.Use(r, join, &shaders.ArgmaxPush{X: scratch, Y: ids, Copy: second, Width: argMaxParts, XStride: argMaxParts})
 	r.Dispatch(1, uint32(rows), 1)
 	return nil
 }

@@ -199,14 +199,15 @@ func TestEmbed(t *testing.T) {
 	for _, typ := range allTypes() {
 		const rows, cols = 100, 512
 		m, _, values := g.with(t).matrixOf(typ, rows, cols, 8)
-		ids := []uint32{99, 0, 31, 32, 31}
+		ids := []uint32{99, 0, 31, 32, 1<<32 - 3}
+		drawn := g.words(7, 8, 31)
 		y := g.room(uint64(4 * cols * len(ids)))
 		g.run(func(r *vk.Recording) {
-			require.NoError(t, g.k.Embed(r, &m, g.words(ids...).Address, y.Address, cols, len(ids)))
+			require.NoError(t, g.k.Embed(r, &m, g.words(ids...).Address, drawn.Address, y.Address, cols, len(ids)))
 		})
 		got := floats(y.Bytes)
-		for i, id := range ids {
-			for j, v := range values[int(id)*cols : int(id+1)*cols] {
+		for i, id := range []int{99, 0, 31, 32, 31} {
+			for j, v := range values[id*cols : (id+1)*cols] {
 				require.InDelta(t, v, got[i*cols+j], 3e-7*(1+math.Abs(float64(v))), "%s: row %d, value %d", typ, id, j)
 			}
 		}
@@ -224,11 +225,12 @@ func TestArgMax(t *testing.T) {
 		for _, x := range rows {
 			all = append(all, x...)
 		}
-		ids := g.words(9, 9, 9, 9)
+		ids, again := g.words(9, 9, 9, 9), g.words(9, 9, 9, 9)
 		g.run(func(r *vk.Recording) {
 			x, scratch := g.floats(all).Address, g.room(ArgMaxScratch(4)).Address
-			require.NoError(t, g.k.ArgMax(r, x, ids.Address, scratch, width, width, 4))
+			require.NoError(t, g.k.ArgMax(r, x, ids.Address, again.Address, scratch, width, width, 4))
 		})
+		require.Equal(t, ids.Bytes, again.Bytes)
 		for i, x := range rows {
 			best := 0
 			for j, v := range x {

@@ -1,6 +1,6 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-// Rows of a matrix by number, as float32: y[r] = w[id[r]].
+// Rows of a matrix by number, as float32: y[r] = w[id[r]]. An id below 0, -1-i, stands for what drawn[i] is by then.
 //
 // A thread makes four values. Grid: workgroups for a row's values, rows.
 //
@@ -21,6 +21,7 @@ layout(local_size_x = 64) in;
 layout(push_constant, scalar) uniform Push {
 	Quads weights;
 	Words ids;
+	Words drawn; // by the step before
 	Floats y;
 	uint width;
 	uint yStride; // in float32
@@ -65,7 +66,11 @@ float one(Block u, uint i) {
 #endif
 
 void main() {
-	uint id = ids.v[gl_WorkGroupID.y], from = (gl_WorkGroupID.x * 64 + gl_LocalInvocationID.x) * 4;
+	uint id = ids.v[gl_WorkGroupID.y];
+	if (int(id) < 0) {
+		id = drawn.v[-1 - int(id)];
+	}
+	uint from = (gl_WorkGroupID.x * 64 + gl_LocalInvocationID.x) * 4;
 	uint block = from / 32, at = (id / 32 * tiles + block / 8) * TILE, to = gl_WorkGroupID.y * yStride;
 	if (from >= width) {
 		return;

@@ -29,6 +29,7 @@ const (
 	EmbedQ8_0
 	EmbedSplit
 	EmbedSplitLow
+	Finite
 	GroupNorm
 	MatvecBf16
 	MatvecF16
@@ -76,6 +77,7 @@ var names = [modules]string{
 	EmbedQ8_0:           "embed_q8_0",
 	EmbedSplit:          "embed_split",
 	EmbedSplitLow:       "embed_split_low",
+	Finite:              "finite",
 	GroupNorm:           "group_norm",
 	MatvecBf16:          "matvec_bf16",
 	MatvecF16:           "matvec_f16",
@@ -145,16 +147,18 @@ func (c AppendConstants) List() []uint32 {
 type ArgmaxPush struct {
 	X       uint64 // offset 0
 	Y       uint64 // offset 8
-	Width   uint32 // offset 16
-	XStride uint32 // offset 20
+	Copy    uint64 // offset 16
+	Width   uint32 // offset 24
+	XStride uint32 // offset 28
 }
 
 // These do not compile where an offset is another.
 const (
 	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.X) ^ 0)
 	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.Y) ^ 8)
-	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.Width) ^ 16)
-	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.XStride) ^ 20)
+	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.Copy) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.Width) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.XStride) ^ 28)
 )
 
 // ArgmaxConstants is the specialisation constants of argmax.comp.
@@ -306,20 +310,22 @@ func (c EachConstants) List() []uint32 {
 type EmbedPush struct {
 	Weights uint64 // offset 0
 	Ids     uint64 // offset 8
-	Y       uint64 // offset 16
-	Width   uint32 // offset 24
-	YStride uint32 // offset 28
-	Tiles   uint32 // offset 32
+	Drawn   uint64 // offset 16
+	Y       uint64 // offset 24
+	Width   uint32 // offset 32
+	YStride uint32 // offset 36
+	Tiles   uint32 // offset 40
 }
 
 // These do not compile where an offset is another.
 const (
 	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Weights) ^ 0)
 	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Ids) ^ 8)
-	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Y) ^ 16)
-	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Width) ^ 24)
-	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.YStride) ^ 28)
-	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Tiles) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Drawn) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Y) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Width) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.YStride) ^ 36)
+	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Tiles) ^ 40)
 )
 
 // EmbedConstants is the specialisation constants of embed.comp.
@@ -328,6 +334,33 @@ type EmbedConstants struct {
 
 // List is the constants by id.
 func (c EmbedConstants) List() []uint32 {
+	return []uint32{}
+}
+
+// FinitePush is the push constants of finite.comp.
+type FinitePush struct {
+	X       uint64 // offset 0
+	Status  uint64 // offset 8
+	Count   uint64 // offset 16
+	Width   uint32 // offset 24
+	XStride uint32 // offset 28
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(FinitePush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(FinitePush{}.Status) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(FinitePush{}.Count) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(FinitePush{}.Width) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(FinitePush{}.XStride) ^ 28)
+)
+
+// FiniteConstants is the specialisation constants of finite.comp.
+type FiniteConstants struct {
+}
+
+// List is the constants by id.
+func (c FiniteConstants) List() []uint32 {
 	return []uint32{}
 }
 
