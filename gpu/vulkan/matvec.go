@@ -8,9 +8,10 @@ import (
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// MaxColumns is the most columns that a mat-vec takes at once.
+// MaxColumns is the most columns that a workgroup takes at once. More are done by other workgroups.
 const MaxColumns = 8
 
 // Glue is what becomes of a pair of matrices' results.
@@ -19,12 +20,12 @@ type Glue uint32
 // Glues.
 const (
 	Store        Glue = iota // one matrix: stored as it is
-	SwiGLU                   // silu(gate)·up
+	SwiGLU                   // act(gate)·up
 	SwiGLUToInt8             // the same, quantised
 )
 
-// MatVec is y[c] = W·x[c] for a few rows c of activations, with what stands before and after it. Addresses of 0 are
-// of what is not wanted.
+// MatVec is y[c] = W·x[c] for rows c of activations, with what stands before and after it. Addresses of 0 are of what
+// is not wanted.
 type MatVec struct {
 	W       *Matrix
 	Columns int
@@ -38,14 +39,21 @@ type MatVec struct {
 	Y       uint64 // float32 rows, or quantised ones
 	YStride int    // of float32 rows, and of Residual
 	Glue    Glue
-	Bias    uint64 // added to y
+	Act     ir.Act // of a pair; 0: SiLU
+	Bias    uint64 // added to y; of a pair, to gate before it is activated. Of experts, a row for each
+	UpBias  uint64 // where a pair has a Bias
 	// Residual is rows like y that are added; it may be Y.
 	Residual uint64
+
+	Experts *Choice // then W.Address is of the addresses of the experts' matrices, all like W
 
 	// Groups is how many workgroups to use; 0: one for each tile of rows.
 	Groups int
 	Tiles  int // of rows a workgroup owns at once; 0: one, or a pair
 }
+
+// columns is how many columns a workgroup takes at once.
+func (m *MatVec) columns() int { return min(m.Columns, MaxColumns) }
 
 // Fits says whether the device has the shared memory for it. The norm needs most: see Norm for one on its own.
 func (k *Kernels) Fits(m *MatVec) bool { return m.shared(k.threads(m)) <= k.d.Facts.Shared }
@@ -71,7 +79,7 @@ func (m *MatVec) tiles() uint32 {
 
 // shared is the bytes of shared memory, as matvec.comp says.
 func (m *MatVec) shared(threads uint32) uint32 {
-	n := threads*m.tiles()*uint32(m.Columns)*4 + 64
+	n := threads*m.tiles()*uint32(m.columns())*4 + 64
 	if m.Gain != 0 {
 		n += m.prologue()
 	}
@@ -80,7 +88,7 @@ func (m *MatVec) shared(threads uint32) uint32 {
 
 // prologue is the bytes that activations take in shared memory, with the sums of their blocks.
 func (m *MatVec) prologue() uint32 {
-	columns, k := uint32(m.Columns), uint32(m.W.kTiles()*tileCols)
+	columns, k := uint32(m.columns()), uint32(m.W.kTiles()*tileCols)
 	if m.W.float() {
 		return columns * (k*4 + k/8)
 	}
@@ -89,8 +97,12 @@ func (m *MatVec) prologue() uint32 {
 
 func (k *Kernels) checkMatVec(m *MatVec) error {
 	switch {
-	case m.Columns < 1 || m.Columns > MaxColumns:
-		return fmt.Errorf("%d columns, want 1 to %d", m.Columns, MaxColumns)
+	case m.Columns < 1:
+		return errors.New("no columns")
+	case m.Experts != nil && (m.Columns != m.Experts.columns() || m.Gain != 0 || m.Residual != 0):
+		return fmt.Errorf("experts take %d columns, want %d, and neither norm nor residual", m.Columns, m.Experts.columns())
+	case m.Bias == 0 && m.UpBias != 0 || m.Bias != 0 && m.W.Pair != (m.UpBias != 0):
+		return errors.New("a pair of matrices has two biases or none")
 	case (m.Glue != Store) != m.W.Pair:
 		return errors.New("a pair of matrices, and no other, needs a glue")
 	case m.W.Pair && m.tiles() != 2:
@@ -117,7 +129,7 @@ func (k *Kernels) MatVec(r *vk.Recording, m *MatVec) error {
 		module = f.plain
 	}
 	c := shaders.MatvecConstants{Threads: k.threads(m), Ktiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment),
-		Columns: uint32(m.Columns), Tiles: m.tiles(), Epilogue: uint32(m.Glue)}
+		Columns: uint32(m.columns()), Tiles: m.tiles(), Epilogue: uint32(m.Glue), Act: uint32(max(m.Act, ir.SiLU))}
 	if m.Gain != 0 {
 		c.Prologue = 1
 	} else if m.Columns == 1 && m.shared(c.Threads)+m.prologue() <= k.d.Facts.Shared {
@@ -129,18 +141,26 @@ func (k *Kernels) MatVec(r *vk.Recording, m *MatVec) error {
 	if m.Residual != 0 {
 		c.Extras |= 2
 	}
+	p := shaders.MatvecPush{Weights: m.W.Address, X: m.X, Y: m.Y, Gain: m.Gain, Bias: m.Bias, UpBias: m.UpBias,
+		Residual: m.Residual, Count: m.Count, Rows: uint32(m.W.Rows), Width: uint32(m.W.Cols),
+		XStride: uint32(m.XStride), YStride: uint32(m.YStride), Eps: m.Eps, Columns: uint32(m.Columns)}
+	columnGroups := (m.Columns + MaxColumns - 1) / MaxColumns
+	if e := m.Experts; e != nil {
+		c.Groups, columnGroups = e.groups(), e.Entries
+		p.Chosen, p.Share = e.List, uint32(e.Share)
+	} else if columnGroups > 1 {
+		c.Groups = 1
+	}
 	kernel, err := k.kernel(module, c.List())
 	if err != nil {
 		return err
 	}
-	vk.Use(r, kernel, &shaders.MatvecPush{Weights: m.W.Address, X: m.X, Y: m.Y, Gain: m.Gain, Bias: m.Bias,
-		Residual: m.Residual, Count: m.Count, Rows: uint32(m.W.Rows), Width: uint32(m.W.Cols),
-		XStride: uint32(m.XStride), YStride: uint32(m.YStride), Eps: m.Eps})
+	vk.Use(r, kernel, &p)
 	groups := (m.W.rowTiles() + int(c.Tiles) - 1) / int(c.Tiles)
 	if m.Groups > 0 {
 		groups = min(groups, m.Groups)
 	}
-	r.Dispatch(uint32(groups), 1, 1)
+	r.Dispatch(uint32(groups), uint32(columnGroups), 1)
 	return nil
 }
 

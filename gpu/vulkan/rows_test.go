@@ -253,7 +253,8 @@ func TestMatVecFaults(t *testing.T) {
 		want string
 		v    MatVec
 	}{
-		{"Q8_0 32×256: 9 columns, want 1 to 8", MatVec{W: &m, Columns: 9}},
+		{"Q8_0 32×256: no columns", MatVec{W: &m}},
+		{"experts take 2 columns, want 1", MatVec{W: &m, Columns: 2, Experts: &Choice{}}},
 		{"needs a glue", MatVec{W: &pair, Columns: 1}},
 		{"needs a glue", MatVec{W: &m, Columns: 1, Glue: SwiGLU}},
 		{"rows of 7 values do not begin", MatVec{W: &m, Columns: 1, XStride: 7}},

@@ -19,6 +19,7 @@ const (
 	Argmax
 	Attend
 	AttendAny
+	Combine
 	Each
 	EmbedBf16
 	EmbedF16
@@ -30,6 +31,7 @@ const (
 	EmbedSplit
 	EmbedSplitLow
 	Finite
+	Group
 	GroupNorm
 	MatvecBf16
 	MatvecF16
@@ -58,6 +60,7 @@ const (
 	RepackSplit
 	RepackSplitLow
 	Rope
+	Route
 	Turn
 	modules
 )
@@ -67,6 +70,7 @@ var names = [modules]string{
 	Argmax:              "argmax",
 	Attend:              "attend",
 	AttendAny:           "attend_any",
+	Combine:             "combine",
 	Each:                "each",
 	EmbedBf16:           "embed_bf16",
 	EmbedF16:            "embed_f16",
@@ -78,6 +82,7 @@ var names = [modules]string{
 	EmbedSplit:          "embed_split",
 	EmbedSplitLow:       "embed_split_low",
 	Finite:              "finite",
+	Group:               "group",
 	GroupNorm:           "group_norm",
 	MatvecBf16:          "matvec_bf16",
 	MatvecF16:           "matvec_f16",
@@ -106,6 +111,7 @@ var names = [modules]string{
 	RepackSplit:         "repack_split",
 	RepackSplitLow:      "repack_split_low",
 	Rope:                "rope",
+	Route:               "route",
 	Turn:                "turn",
 }
 
@@ -263,6 +269,40 @@ func (c AttendAnyConstants) List() []uint32 {
 	return []uint32{c.Type, c.Keys, c.Values, c.Queries}
 }
 
+// CombinePush is the push constants of combine.comp.
+type CombinePush struct {
+	X        uint64 // offset 0
+	Weights  uint64 // offset 8
+	Residual uint64 // offset 16
+	Y        uint64 // offset 24
+	Count    uint64 // offset 32
+	Width    uint32 // offset 40
+	XStride  uint32 // offset 44
+	YStride  uint32 // offset 48
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.Weights) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.Residual) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.Y) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.Count) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.Width) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.XStride) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.YStride) ^ 48)
+)
+
+// CombineConstants is the specialisation constants of combine.comp.
+type CombineConstants struct {
+	Used uint32 // id 0
+}
+
+// List is the constants by id.
+func (c CombineConstants) List() []uint32 {
+	return []uint32{c.Used}
+}
+
 // EachPush is the push constants of each.comp.
 type EachPush struct {
 	A       uint64  // offset 0
@@ -364,6 +404,33 @@ func (c FiniteConstants) List() []uint32 {
 	return []uint32{}
 }
 
+// GroupPush is the push constants of group.comp.
+type GroupPush struct {
+	Ids     uint64 // offset 0
+	Entries uint64 // offset 8
+	Pairs   uint32 // offset 16
+	Most    uint32 // offset 20
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(GroupPush{}.Ids) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(GroupPush{}.Entries) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(GroupPush{}.Pairs) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(GroupPush{}.Most) ^ 20)
+)
+
+// GroupConstants is the specialisation constants of group.comp.
+type GroupConstants struct {
+	Experts uint32 // id 0
+	Size    uint32 // id 1
+}
+
+// List is the constants by id.
+func (c GroupConstants) List() []uint32 {
+	return []uint32{c.Experts, c.Size}
+}
+
 // GroupNormPush is the push constants of group_norm.comp.
 type GroupNormPush struct {
 	X          uint64  // offset 0
@@ -412,13 +479,17 @@ type MatvecPush struct {
 	Y        uint64  // offset 16
 	Gain     uint64  // offset 24
 	Bias     uint64  // offset 32
-	Residual uint64  // offset 40
-	Count    uint64  // offset 48
-	Rows     uint32  // offset 56
-	Width    uint32  // offset 60
-	XStride  uint32  // offset 64
-	YStride  uint32  // offset 68
-	Eps      float32 // offset 72
+	UpBias   uint64  // offset 40
+	Residual uint64  // offset 48
+	Count    uint64  // offset 56
+	Chosen   uint64  // offset 64
+	Rows     uint32  // offset 72
+	Width    uint32  // offset 76
+	XStride  uint32  // offset 80
+	YStride  uint32  // offset 84
+	Eps      float32 // offset 88
+	Columns  uint32  // offset 92
+	Share    uint32  // offset 96
 }
 
 // These do not compile where an offset is another.
@@ -428,13 +499,17 @@ const (
 	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Y) ^ 16)
 	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Gain) ^ 24)
 	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Bias) ^ 32)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Residual) ^ 40)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Count) ^ 48)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Rows) ^ 56)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Width) ^ 60)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.XStride) ^ 64)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.YStride) ^ 68)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Eps) ^ 72)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.UpBias) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Residual) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Count) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Chosen) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Rows) ^ 72)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Width) ^ 76)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.XStride) ^ 80)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.YStride) ^ 84)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Eps) ^ 88)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Columns) ^ 92)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Share) ^ 96)
 )
 
 // MatvecConstants is the specialisation constants of matvec.comp.
@@ -447,11 +522,13 @@ type MatvecConstants struct {
 	Prologue uint32 // id 5
 	Epilogue uint32 // id 6
 	Extras   uint32 // id 7
+	Act      uint32 // id 8
+	Groups   uint32 // id 9
 }
 
 // List is the constants by id.
 func (c MatvecConstants) List() []uint32 {
-	return []uint32{c.Threads, c.Ktiles, c.Segment, c.Columns, c.Tiles, c.Prologue, c.Epilogue, c.Extras}
+	return []uint32{c.Threads, c.Ktiles, c.Segment, c.Columns, c.Tiles, c.Prologue, c.Epilogue, c.Extras, c.Act, c.Groups}
 }
 
 // MergePush is the push constants of merge.comp.
@@ -621,6 +698,47 @@ type RopeConstants struct {
 // List is the constants by id.
 func (c RopeConstants) List() []uint32 {
 	return []uint32{c.Features, c.Dims, c.Interleaved, c.Heads, c.Kvheads}
+}
+
+// RoutePush is the push constants of route.comp.
+type RoutePush struct {
+	Logits      uint64  // offset 0
+	Bias        uint64  // offset 8
+	Ids         uint64  // offset 16
+	Weights     uint64  // offset 24
+	Dense       uint64  // offset 32
+	Count       uint64  // offset 40
+	XStride     uint32  // offset 48
+	DenseStride uint32  // offset 52
+	Scale       float32 // offset 56
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Logits) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Bias) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Ids) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Weights) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Dense) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Count) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.XStride) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.DenseStride) ^ 52)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Scale) ^ 56)
+)
+
+// RouteConstants is the specialisation constants of route.comp.
+type RouteConstants struct {
+	Experts   uint32 // id 0
+	Used      uint32 // id 1
+	Scoring   uint32 // id 2
+	Teams     uint32 // id 3
+	Teamsused uint32 // id 4
+	Normalise uint32 // id 5
+}
+
+// List is the constants by id.
+func (c RouteConstants) List() []uint32 {
+	return []uint32{c.Experts, c.Used, c.Scoring, c.Teams, c.Teamsused, c.Normalise}
 }
 
 // TurnPush is the push constants of turn.comp.

@@ -1,4 +1,4 @@
-// Activation functions, numbered as internal/ir numbers them.
+// Activation functions, numbered as internal/ir numbers them. NaN stays NaN: min() and max() would forget it.
 const uint SILU = 1, GELU = 2, GELUERF = 3, RELU2 = 4, SIGMOID = 5, CLAMPED = 6;
 
 // sigmoid of what is far below zero divides by infinity, and is 0.
@@ -44,7 +44,7 @@ float activate(uint act, float x) {
 	case GELUERF:
 		return x * normalBelow(x);
 	case RELU2:
-		return max(x, 0.0) * max(x, 0.0);
+		return x < 0.0 ? 0.0 : x * x;
 	case SIGMOID:
 		return sigmoid(x);
 	}
@@ -54,8 +54,8 @@ float activate(uint act, float x) {
 // gated is a GLU of two inputs.
 float gated(uint act, float x, float up) {
 	if (act == CLAMPED) {
-		float g = min(x, 7.0);
-		return g * sigmoid(1.702 * g) * (clamp(up, -7.0, 7.0) + 1.0);
+		float g = x > 7.0 ? 7.0 : x, u = up > 7.0 ? 7.0 : up < -7.0 ? -7.0 : up;
+		return g * sigmoid(1.702 * g) * (u + 1.0);
 	}
 	return activate(act, x) * up;
 }
