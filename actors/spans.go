@@ -18,7 +18,11 @@ func (m *step) Trace() (trace.Kind, uint64)         { return trace.Step, m.numbe
 func (m *computed) Trace() (trace.Kind, uint64)     { return trace.Step, m.step.number }
 func (m *tokenMessage) Trace() (trace.Kind, uint64) { return trace.Token, m.step }
 func (*fetch) Trace() (trace.Kind, uint64)          { return trace.Weights, 0 }
-func (*resident) Trace() (trace.Kind, uint64)       { return trace.Weights, 0 }
+func (*arrived) Trace() (trace.Kind, uint64)        { return trace.Weights, 0 }
+func (*want) Trace() (trace.Kind, uint64)           { return trace.Weights, 0 }
+func (*landed) Trace() (trace.Kind, uint64)         { return trace.Weights, 0 }
+func (*again) Trace() (trace.Kind, uint64)          { return trace.Weights, 0 }
+func (m *told) Trace() (trace.Kind, uint64)         { return trace.Step, m.step.number }
 func (*lease) Trace() (trace.Kind, uint64)          { return trace.Weights, 0 }
 func (*granted) Trace() (trace.Kind, uint64)        { return trace.Weights, 0 }
 func (*release) Trace() (trace.Kind, uint64)        { return trace.Weights, 0 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/place"
@@ -44,6 +45,14 @@ type HouseConfig struct {
 	Log    zerolog.Logger
 	// Progress, if set, is called from time to time while weights are loaded, and at the end.
 	Progress func(done, total int64)
+
+	hooks
+}
+
+// hooks are for tests; a nil one stands for what is usual.
+type hooks struct {
+	plan func(*ir.Bound, *place.Model) // changes what was planned
+	disk openDisk
 }
 
 // Config is a house of one model.
@@ -52,13 +61,16 @@ type Config struct {
 	Device   backend.Device
 	Log      zerolog.Logger
 	Progress func(done, total int64)
+
+	hooks
 }
 
 const streamCapacity = batch.Window + 2
 
 // Start opens a house of one model. To close its engine closes the house.
 func Start(ctx context.Context, c Config) (*Engine, error) {
-	h, err := Open(ctx, HouseConfig{Models: []Model{c.Model}, Device: c.Device, Log: c.Log, Progress: c.Progress})
+	h, err := Open(ctx, HouseConfig{Models: []Model{c.Model}, Device: c.Device, Log: c.Log, Progress: c.Progress,
+		hooks: c.hooks})
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +125,9 @@ func prepare(c *HouseConfig) (*House, error) {
 		return nil, err
 	}
 	for i, s := range specs {
+		if c.plan != nil {
+			c.plan(s.bound, &plan.Models[i])
+		}
 		s.settle(&plan.Models[i], &c.Models[i], traits)
 	}
 	distinguish(specs)

@@ -59,6 +59,18 @@ type Part struct {
 	Device   int
 	Segments []int          // nil: all
 	Layout   backend.Config // what it is compiled for
+
+	Ring    Ring    // of dense groups that share slots
+	Shelves []Shelf // of experts that do
+}
+
+// Ring is slots through which groups go one after another, in the program's order and round again.
+type Ring struct{ Slots, Groups []int }
+
+// Shelf is the slots that the experts of a layer share.
+type Shelf struct {
+	Segment       int
+	Slots, Groups []int
 }
 
 // Home is where a group of weights lies when nothing moves.
