@@ -20,9 +20,9 @@ type guest struct {
 	model    backend.Model
 	cargo    *cargo     // what is brought to it; nil: its weights are in place
 	weights  *residency // of those that share slots; nil: none do
-	steps    []*step // its ring
-	resident bool    // all weights are there
-	gen      uint64  // of its scheduler
+	steps    []*step    // its ring
+	resident bool       // all weights are there
+	gen      uint64     // of its scheduler
 	owed     *run.Flush
 	queue    []*step
 	flying   []*step // that the device works on, the oldest first

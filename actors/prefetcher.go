@@ -113,8 +113,8 @@ func (p *prefetcher) fetch() {
 	}
 }
 
-// choose is what goes next. Demands wait for nothing but credit. Of what is ahead a few groups travel at a time, so that
-// the first of them does not wait for the last; guesses go one by one, while the disk has nothing better to do.
+// choose is what goes next. Demands wait for nothing but credit. Of what is ahead a few groups travel at a time: the
+// first of them must not wait for the last. Guesses go one by one, while the disk has nothing better to do.
 func (p *prefetcher) choose() (x item, u urgency, ok bool) {
 	p.skip()
 	switch {

@@ -65,8 +65,8 @@ type ring struct {
 }
 
 func newResidency(c *cargo, p *place.Part, bound *ir.Bound, out *deviceEdges) *residency {
-	r := &residency{cargo: c, out: out, groups: make([]holding, len(c.homes)), slots: make([]slotState, len(p.Layout.Slots)),
-		segment: make([]shared, len(bound.Segments)), ring: ring{order: p.Ring.Groups, slots: p.Ring.Slots}}
+	r := &residency{cargo: c, out: out, groups: make([]holding, len(c.homes)),
+		slots: make([]slotState, len(p.Layout.Slots)), segment: make([]shared, len(bound.Segments)), ring: ring{order: p.Ring.Groups, slots: p.Ring.Slots}}
 	for i := range r.slots {
 		r.slots[i].group = -1
 	}
@@ -133,8 +133,10 @@ func (r *residency) demand(segment int, groups []int) {
 		case h.there:
 		case h.slot >= 0:
 			r.urge(h.slot)
-		case len(s.shelf) == 0:
-			r.rewind(h.place)
+		case h.place >= 0:
+			if !slices.ContainsFunc(groups, r.inRing) { // else it comes after that one
+				r.rewind(h.place)
+			}
 		default:
 			if victim := s.victim(r, groups); victim >= 0 {
 				r.bring(g, victim, demanded)
@@ -142,6 +144,9 @@ func (r *residency) demand(segment int, groups []int) {
 		}
 	}
 }
+
+// inRing says whether a group has one of the slots of the ring.
+func (r *residency) inRing(g int) bool { return r.groups[g].place >= 0 && r.groups[g].slot >= 0 }
 
 // victim is the slot of a layer that is to be overwritten; -1: all are needed.
 func (s *shared) victim(r *residency, needed []int) int {

@@ -70,7 +70,7 @@ func (r *root) start(c actor.Context) error {
 		{at: w.reader, produce: func(n int) actor.Actor {
 			return &reader{system: h.system, log: h.log, slabs: h.slabs, open: h.disk, out: w.readerUsers,
 				incarnation: n,
-				disk: h.system.Spans().Track(w.reader.Address.Id + "/disk"), gens: map[string]uint64{}}
+				disk:        h.system.Spans().Track(w.reader.Address.Id + "/disk"), gens: map[string]uint64{}}
 		}},
 		{at: w.device, children: h.system.Supervisor(h.gaveUp), produce: func(n int) actor.Actor {
 			return makeDevice(h, kept, n)
