@@ -66,7 +66,8 @@ type ring struct {
 
 func newResidency(c *cargo, p *place.Part, bound *ir.Bound, out *deviceEdges) *residency {
 	r := &residency{cargo: c, out: out, groups: make([]holding, len(c.homes)),
-		slots: make([]slotState, len(p.Layout.Slots)), segment: make([]shared, len(bound.Segments)), ring: ring{order: p.Ring.Groups, slots: p.Ring.Slots}}
+		slots: make([]slotState, len(p.Layout.Slots)), segment: make([]shared, len(bound.Segments)),
+		ring: ring{order: p.Ring.Groups, slots: p.Ring.Slots}}
 	for i := range r.slots {
 		r.slots[i].group = -1
 	}
