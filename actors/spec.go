@@ -108,7 +108,7 @@ func (s *spec) describe(name string) (err error) {
 
 // settle takes over what was planned for the model.
 func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
-	s.plan, s.layout = *p, p.Parts[0].Layout
+	s.plan, s.layout, s.bound.Piece = *p, p.Parts[0].Layout, p.Piece
 	s.layout.Flight = traits.Flight
 	if m.NoRepack {
 		for _, i := range s.bound.Tensors {
@@ -128,10 +128,7 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 }
 
 // streams says whether groups of weights share slots.
-func (s *spec) streams() bool {
-	p := &s.plan.Parts[0]
-	return len(p.Ring.Groups)+len(p.Shelves) > 0
-}
+func (s *spec) streams() bool { return s.plan.Parts[0].Streams() }
 
 // sharedSlots is how many slots they share.
 func (s *spec) sharedSlots() int {

@@ -32,6 +32,9 @@ type Model struct {
 	Sequences int
 	// Blocks is the size of the KV cache. Default: one full context, and more for several sequences as memory allows.
 	Blocks int
+	// Weights is how many bytes weights may take, and the slots and slabs that they come through. What does not fit is
+	// read from the file again for each step. Default: as many as there are.
+	Weights int64
 	// Rows is the most rows of a step. Default: 512.
 	Rows int
 	// NoRepack computes from the file's own bytes, where they are mapped: no loading, no memory for weights, slower.
@@ -117,7 +120,7 @@ func prepare(c *HouseConfig) (*House, error) {
 		if specs[i], err = specOf(m); err != nil {
 			return nil, err
 		}
-		asks[i] = place.Ask{Program: specs[i].bound, InPlace: m.NoRepack, KV: m.KV,
+		asks[i] = place.Ask{Program: specs[i].bound, InPlace: m.NoRepack, Weights: m.Weights, KV: m.KV,
 			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows}
 	}
 	plan, err := place.Make(asks, place.Machine{Memory: mem.Available(), Flight: traits.Flight})

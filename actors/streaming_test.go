@@ -26,7 +26,7 @@ type few struct {
 
 // plan is a hook.
 func (f few) plan(p *ir.Bound, m *place.Model) {
-	p.Piece = f.piece
+	p.Piece, m.Piece = f.piece, f.piece
 	part := &m.Parts[0]
 	part.Layout.Slots = [][]int{}
 	m.Homes = nil
