@@ -38,6 +38,7 @@ type scheduler struct {
 	log         zerolog.Logger
 	out         schedulerEdges
 	spec        *spec
+	streams     bool // steps wait for weights
 	stats       *stats
 	kept        *modelMemory
 	incarnation int
@@ -72,6 +73,9 @@ func (s *scheduler) Receive(c actor.Context) {
 		}
 	case *cancel:
 		s.state.Cancel(m.seq.ID)
+		if s.streams && s.out.step.Held() > 0 {
+			s.out.look.Send(&look{})
+		}
 	case *wake: // pump collects the credit
 	case *kvRequest:
 		if m.gen == s.gen && m == m.seq.kv {
@@ -270,8 +274,8 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 		return
 	}
 	s.stats.stepDone(m)
-	took := m.times.computed.Sub(m.times.started)
-	s.pace.observe(len(m.compute.Tokens), took, m.slowest(s.spec.bound.Segments))
+	took := m.times.computed.Sub(m.times.started) - m.times.waited
+	s.pace.observe(len(m.compute.Tokens), took, m.slowest(s.spec.bound.Segments), m.times.waited)
 	for i, p := range m.parts {
 		s.state.Advance(p)
 		if s.state.Live(p.Seq) && p.Wanted > 0 {

@@ -115,8 +115,29 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 			s.layout.InPlace = append(s.layout.InPlace, s.file.Bytes(&s.file.Tensors[i]))
 		}
 	}
+	if s.layout.Slots != nil { // of what is streamed or stays in the file, rows are looked up there
+		s.layout.Tables = make([][]byte, len(s.bound.Weights))
+		for r, i := range s.bound.Tensors {
+			if s.bound.Weights[r].Use&ir.Table != 0 {
+				s.layout.Tables[r] = s.file.Bytes(&s.file.Tensors[i])
+			}
+		}
+	}
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside, Draws: traits.Draws}
 	s.info.Context, s.info.KVBytes = p.Context, place.BlockBytes(s.bound.Program, s.layout.KV)/backend.BlockSize
+}
+
+// streams says whether groups of weights share slots.
+func (s *spec) streams() bool { return s.plan.Parts[0].Streams() }
+
+// sharedSlots is how many slots they share.
+func (s *spec) sharedSlots() int {
+	p := &s.plan.Parts[0]
+	n := len(p.Ring.Slots)
+	for i := range p.Shelves {
+		n += len(p.Shelves[i].Slots)
+	}
+	return n
 }
 
 // classes are the sizes of the KV cache's classes.
@@ -127,10 +148,12 @@ func (s *spec) classes() (all []kv.Class) {
 	return all
 }
 
-// bytes is what the homes of the model's weights hold.
+// bytes is what the homes of the model's weights hold. What is streamed has none.
 func (s *spec) bytes() (total int64) {
 	for _, h := range s.plan.Homes {
-		total += h.Group.Bytes
+		if h.Slot >= 0 {
+			total += h.Group.Bytes
+		}
 	}
 	return total
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// shared: with fewer slots than groups, whichever these are, in whatever order groups come and go, and in whatever parts
-// segments are computed, a program has the bits of the one that has all its weights.
+// shared: with fewer slots than groups, whichever these are, in whatever order groups come and go, and in whatever
+// parts segments are computed, a program has the bits of the one that has all its weights.
 func shared(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	s := small{layers: 2, width: 32, ffn: 96, vocab: 300, heads: 2, kvHeads: 1, head: 16, used: 3}
 	run := func(name string, p *ir.Program, err error) {
