@@ -2,10 +2,13 @@ package arch
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -77,7 +80,12 @@ func TestUnknownArchitecture(t *testing.T) {
 	require.EqualError(t, err, "general.architecture: missing from the metadata")
 	m.Set("general.architecture", "mamba")
 	_, err = Record(&m, nil, Options{})
-	require.EqualError(t, err, `general.architecture: "mamba" is not supported, want one of `+strings.Join(Names(), ", "))
+	require.EqualError(t, err, `general.architecture: "mamba" is not supported; the nearest name that is: llama. All are: `+
+		strings.Join(Names(), ", "))
+	for name, want := range map[string]string{"qwen4": "qwen2", "qwen3-moe": "qwen3moe", "glm5": "glm4", "deepseek3": "deepseek2",
+		"llama5": "llama", "": "glm4"} {
+		require.Equal(t, want, nearest(name), name)
+	}
 }
 
 // llamaMeta is complete metadata of a small model.
@@ -159,4 +167,39 @@ func TestMixtureOfFile(t *testing.T) {
 	_, err := Record(&f.Meta, holds(f), Options{})
 	require.EqualError(t, err, "metadata of glm4moe: glm4moe.expert_gating_func: is 3, want 1 to 2\n"+
 		"glm4moe.expert_group_count: is 4, want a divisor of glm4moe.expert_count, 6")
+}
+
+// TestReadme compares the README's table with the list. -update rewrites it.
+func TestReadme(t *testing.T) {
+	const path, begin, end = "../../README.md", "<!-- architectures -->\n", "<!-- end -->"
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(text), begin)
+	require.True(t, ok)
+	_, after, ok := strings.Cut(rest, end)
+	require.True(t, ok)
+	table := "| `general.architecture` | CPU | compared with | since |\n| --- | --- | --- | --- |\n"
+	for _, name := range Names() {
+		with := "transformers"
+		if _, err := os.Stat(filepath.Join("..", "..", "cpu", "ref", "testdata", "peer", name+".f32")); err == nil {
+			with = "llama.cpp"
+		}
+		table += fmt.Sprintf("| %s | yes | %s | %s |\n", name, with, Since(name))
+	}
+	want := before + begin + table + end + after
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
+		return
+	}
+	require.Equal(t, want, string(text), "go test ./stages/arch -update")
+}
+
+// TestNames: the list is sorted, so that a new line has one place, and each has a day.
+func TestNames(t *testing.T) {
+	require.True(t, slices.IsSorted(Names()))
+	for _, name := range Names() {
+		_, err := time.Parse(time.DateOnly, Since(name))
+		require.NoError(t, err, name)
+	}
+	require.Empty(t, Since("mamba"))
 }
