@@ -265,7 +265,6 @@ func (d *device) over(m *step) {
 // generation goes nowhere.
 func (d *device) computed(m *step) {
 	g := m.guest
-	m.times.computed = now()
 	d.flying--
 	d.ended(m)
 	d.order.Took(g.index, m.times.computed.Sub(m.times.started))

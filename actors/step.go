@@ -46,6 +46,7 @@ type step struct {
 func newStep(g *guest, compute *backend.Step, out *deviceEdges) *step {
 	m := &step{guest: g, compute: compute, results: make([]outcome, g.spec.limits.Seqs)}
 	m.ended = func(err error) {
+		m.times.computed = now()
 		if m.err == nil {
 			m.err = err
 		}

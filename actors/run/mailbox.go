@@ -49,6 +49,7 @@ type load struct {
 	track             *trace.Track // of the messages it handled
 	refused, restarts atomic.Uint64
 	depth, peak       atomic.Int64
+	slow              atomic.Int64 // see System.Slow
 }
 
 type envelope struct {
@@ -180,6 +181,9 @@ func (m *mailbox) handle(e envelope) {
 		kind, of = t.Trace()
 	}
 	start := now()
+	if d := m.load.slow.Load(); d > 0 {
+		time.Sleep(time.Duration(d))
+	}
 	m.invoker.InvokeUserMessage(e.message)
 	m.load.track.Record(kind, of, e.at, start, now())
 }

@@ -36,6 +36,26 @@ func (k Kind) String() string {
 		"embed", "mix", "ffn", "route", "experts", "head", "pool", "idle", "disk"}[k]
 }
 
+// ParseKind is the kind of this name, if there is one.
+func ParseKind(name string) (Kind, bool) {
+	for k := range kinds {
+		if k.String() == name {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
+// ParseCause is the cause of this name, if there is one.
+func ParseCause(name string) (Cause, bool) {
+	for c := range Causes {
+		if c.String() == name {
+			return c, true
+		}
+	}
+	return 0, false
+}
+
 // MarshalText implements encoding.TextMarshaler.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
