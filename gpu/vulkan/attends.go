@@ -158,4 +158,3 @@ func (m *model) layCaches(p *ir.Bound) error {
 	}
 	return nil
 }
-

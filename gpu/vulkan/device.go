@@ -51,7 +51,7 @@ func (v *Device) Name() string { return "vulkan " + v.d.Facts.Name }
 
 // Traits: steps are computed beside the program, and the likeliest tokens are found here.
 func (v *Device) Traits() backend.Traits {
-	return backend.Traits{Flight: flight, Draws: true, Memory: backend.OwnMemory}
+	return backend.Traits{Flight: flight, Draws: true, Greedy: true, Memory: backend.OwnMemory}
 }
 
 // Compile plans the program's segments, takes the memory and waits for weights.
