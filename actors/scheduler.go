@@ -68,7 +68,7 @@ func (s *scheduler) Receive(c actor.Context) {
 	case *submit:
 		if !m.seq.cancelled.Load() {
 			m.seq.kv = &kvRequest{seq: m.seq}
-			m.seq.Host = m.seq.params.Draw(0).Host
+			m.seq.Host = s.spec.draw(m.seq.params, 0).Host
 			s.state.Submit(&m.seq.Seq)
 		}
 	case *cancel:
@@ -197,7 +197,7 @@ func (s *scheduler) draws(m *step) {
 		for range p.Wanted {
 			d := backend.Draw{Host: true}
 			if !p.Seq.Score {
-				d = p.Seq.Owner.(*sequence).params.Draw(m.compute.Spans[i].Pos + p.Rows)
+				d = s.spec.draw(p.Seq.Owner.(*sequence).params, m.compute.Spans[i].Pos+p.Rows)
 			}
 			m.compute.Draws = append(m.compute.Draws, d)
 		}
