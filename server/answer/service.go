@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -15,16 +16,31 @@ import (
 )
 
 // Service answers for the models of a server.
-type Service struct{ directory }
+type Service struct {
+	directory
+	intake  *exchange.Intake
+	reading time.Duration // how long a body may take to arrive
+}
 
 // New makes a service for models, which stay the caller's.
-func New(models Models) *Service {
-	return &Service{directory{models: models, known: map[string]*Model{}}}
+func New(models Models, intake *exchange.Intake, reading time.Duration) *Service {
+	return &Service{directory{models: models, known: map[string]*Model{}}, intake, reading}
+}
+
+// Body receives the body of a request.
+func (s *Service) Body(rc *fasthttp.RequestCtx, x *exchange.Exchange) (Body, *wire.Fault) {
+	text, fault := x.Receive(rc, s.intake, s.reading)
+	return NewBody(x.Context, text), fault
 }
 
 // Answer computes what was ordered and has it written. If it returns a fault, nothing was.
 func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder) *wire.Fault {
 	x.Watch()
+	err := prepare(x, o)
+	x.Release()
+	if err != nil {
+		return explain(x, o, err)
+	}
 	choices, err := open(o)
 	if err != nil {
 		return explain(x, o, err)
@@ -39,6 +55,17 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 	rc.SetContentType("application/json")
 	rc.SetBody(e.Whole(nil, choices))
 	count(x, choices)
+	return nil
+}
+
+// prepare makes the prompts: from here on there are only tokens.
+func prepare(x *exchange.Exchange, o *Order) (err error) {
+	gone := func() bool { return x.Context.Err() != nil }
+	for i := range o.Prompts {
+		if o.Prompts[i], err = o.Model.Engine.Prepare(o.Prompts[i], gone); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -189,7 +216,7 @@ func explain(x *exchange.Exchange, o *Order, err error) *wire.Fault {
 		errors.Is(context.Cause(x.Context), exchange.ErrStopping):
 		return wire.Stopping()
 	case x.Context.Err() != nil: // nobody will read it
-		return wire.Refused(exchange.StatusGone, "", "the client has gone")
+		return wire.Gone()
 	}
 	x.Log.Error().Err(err).Msg("the engine failed a request")
 	if o.Model.Engine.Health() != nil {

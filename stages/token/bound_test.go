@@ -142,7 +142,8 @@ func TestStop(t *testing.T) {
 		require.ErrorIs(t, err, ErrStopped, model)
 		require.Equal(t, 4, asked, model)
 		asked = 0
-		_, err = v.Encode(nil, strings.Repeat("ab aa ", 1<<18), Options{Most: 1 << 20, Stop: func() bool { asked++; return asked > 1 }})
+		stop := func() bool { asked++; return asked > 1 }
+		_, err = v.Encode(nil, strings.Repeat("ab aa ", 1<<18), Options{Most: 1 << 20, Stop: stop})
 		require.ErrorIs(t, err, ErrStopped, model)
 	}
 }

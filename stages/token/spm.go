@@ -83,8 +83,8 @@ func (p *spm) word(dst []ID, text string, c *chain) []ID {
 	return dst
 }
 
-// glue lists what stands beside what in some token. Elsewhere no token reaches across, and the parts may be merged one by
-// one with the same result as the whole text: short chains are much faster than one long one.
+// glue lists what stands beside what in some token. Elsewhere no token reaches across, and the parts may be merged one
+// by one with the same result as the whole text: short chains are much faster than one long one.
 type glue struct {
 	before [256]bool      // bytes after which some token goes on with U+2581
 	pairs  [256][4]uint64 // by first byte: the bytes that follow it
