@@ -27,6 +27,8 @@ func (r *running) raw(t *testing.T, request string) string {
 	return string(answer)
 }
 
+func reader(conn net.Conn) *bufio.Reader { return bufio.NewReader(conn) }
+
 // TestFraming: a request that two readers could read as two different ones is refused, and the connection ends: what
 // follows on it is not read.
 func TestFraming(t *testing.T) {

@@ -34,13 +34,15 @@ type Model struct {
 	Context   int           // tokens that one request may hold
 	EndTokens []int32
 	Breakers  func(texts []string) *sample.Breakers // of DRY; nil: the usual ones
+
+	places *places
 }
 
 // describe collects what decoding needs.
 func describe(name string, e *actors.Engine) *Model {
 	usual := sync.OnceValue(func() *sample.Breakers { return breakers(e.Vocab(), []string{"\n", ":", `"`, "*"}) })
 	return &Model{
-		Name: name, Engine: e, Sampling: e.Info.Sampling, Vocab: e.Info.Vocab, Context: e.Info.Context, EndTokens: e.Vocab().EOG(),
+		Name: name, Engine: e, places: newPlaces(e), Sampling: e.Info.Sampling, Vocab: e.Info.Vocab, Context: e.Info.Context, EndTokens: e.Vocab().EOG(),
 		Breakers: func(texts []string) *sample.Breakers {
 			if texts == nil {
 				return usual()

@@ -41,15 +41,11 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 	if err != nil {
 		return explain(x, o, err)
 	}
-	choices, err := open(o)
-	if err != nil {
-		return explain(x, o, err)
-	}
-	context.AfterFunc(x.Context, func() { hangUp(choices) }) // at the latest when the answer is complete
+	choices := choicesOf(o)
 	if o.Stream {
 		return stream(rc, x, o, e, choices)
 	}
-	if err := each(x.Context, choices, all); err != nil {
+	if err := each(x, o, choices, all); err != nil {
 		return explain(x, o, err)
 	}
 	rc.SetContentType("application/json")
@@ -69,27 +65,16 @@ func prepare(x *exchange.Exchange, o *Order) (err error) {
 	return nil
 }
 
-// open opens a stream of the engine for each choice, or none.
-func open(o *Order) ([]*Choice, error) {
+// choicesOf are the choices of an order, whose prompts are forgotten with it.
+func choicesOf(o *Order) []*Choice {
 	var choices []*Choice
 	for i, r := range o.Requests() {
-		stream, err := o.Model.Engine.Generate(r)
-		if err != nil {
-			hangUp(choices)
-			return nil, err
-		}
 		choices = append(choices, &Choice{
-			Index: i, Prompt: i / o.N, Probs: r.Sampling.LogProbs >= 0, stream: stream, vocab: o.Model.Engine.Vocab(),
+			Index: i, Prompt: i / o.N, Probs: r.Sampling.LogProbs >= 0, request: r, vocab: o.Model.Engine.Vocab(),
 		})
 	}
-	return choices, nil
-}
-
-// hangUp gives up what is not finished.
-func hangUp(choices []*Choice) {
-	for _, c := range choices {
-		c.stream.Close()
-	}
+	o.Prompts = nil
+	return choices
 }
 
 // stream sends choices as they come. The status is 200 only once a token is there: until then, errors are answered
@@ -103,7 +88,7 @@ func stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, 
 	var err error
 	go func() {
 		defer close(ended)
-		err = each(x.Context, choices, func(ctx context.Context, c *Choice) error {
+		err = each(x, o, choices, func(ctx context.Context, c *Choice) error {
 			if err := c.next(ctx); err != nil {
 				return err
 			}
@@ -160,9 +145,9 @@ func follow(ctx context.Context, w *exchange.Writer, e Encoder, c *Choice) error
 	}
 }
 
-// each works on all choices at once and returns the first error, on which it stops the others.
-func each(ctx context.Context, choices []*Choice, work func(context.Context, *Choice) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+// each works on all choices at once, as places for them come, and returns the first error, on which it stops the others.
+func each(x *exchange.Exchange, o *Order, choices []*Choice, work func(context.Context, *Choice) error) error {
+	ctx, cancel := context.WithCancelCause(x.Context)
 	defer cancel(nil)
 	var all sync.WaitGroup
 	for _, c := range choices {
@@ -172,7 +157,12 @@ func each(ctx context.Context, choices []*Choice, work func(context.Context, *Ch
 					cancel(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 				}
 			}()
-			if err := work(ctx, c); err != nil {
+			end, err := c.begin(ctx, x, o.Model)
+			if err == nil {
+				defer end()
+				err = work(ctx, c)
+			}
+			if err != nil {
 				cancel(err)
 			}
 		})
@@ -210,8 +200,8 @@ func explain(x *exchange.Exchange, o *Order, err error) *wire.Fault {
 			code = "context_length_exceeded"
 		}
 		return wire.Invalid("", code, "%s", user.Text)
-	case errors.Is(err, actors.ErrBusy):
-		return wire.Unavailable("overloaded", "%s", actors.ErrBusy.Error())
+	case errors.Is(err, actors.ErrBusy), errors.Is(err, errQueue):
+		return wire.Unavailable("overloaded", "%v", err)
 	case errors.Is(err, actors.ErrClosed), errors.Is(err, exchange.ErrStopping),
 		errors.Is(context.Cause(x.Context), exchange.ErrStopping):
 		return wire.Stopping()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -21,6 +22,7 @@ import (
 var (
 	ErrGone     = errors.New("the client has gone")
 	ErrStopping = errors.New("the server is stopping")
+	ErrUnread   = errors.New("the client does not read its answer, and others wait for its place")
 )
 
 // StatusGone is logged for requests whose client did not wait for the answer. It is never sent.
@@ -46,6 +48,8 @@ type Exchange struct {
 	complete bool // the request has arrived completely
 
 	arrived, ended func() // Hold's
+
+	sending atomic.Int64 // since when a write waits, in Unix nanoseconds; 0: none does
 
 	mu     sync.Mutex
 	intake *Intake
@@ -90,6 +94,18 @@ func (x *Exchange) Watch() {
 		x.watch = newWatch(x.conn, func() { x.end(ErrGone) })
 	}
 }
+
+// Unread is for how long the client has kept a write waiting.
+func (x *Exchange) Unread() time.Duration {
+	since := x.sending.Load()
+	if since == 0 {
+		return 0
+	}
+	return time.Since(time.Unix(0, since))
+}
+
+// GiveUp ends the Context, because the answer is not read.
+func (x *Exchange) GiveUp() { x.end(ErrUnread) }
 
 // Stream answers with events of a Content-Type, which write sends from another goroutine after the handler has
 // returned. If write panics, the event broken is sent last.
@@ -148,7 +164,11 @@ func (x *Exchange) close(status int) {
 		if x.watch != nil {
 			x.watch.stop()
 		}
-		if errors.Is(context.Cause(x.Context), ErrGone) {
+		switch cause := context.Cause(x.Context); {
+		case errors.Is(cause, ErrUnread):
+			x.Log.Warn().Err(cause).Msg("an answer gave its place up")
+			status = StatusGone
+		case errors.Is(cause, ErrGone):
 			status = StatusGone
 		}
 		x.end(context.Canceled)
@@ -185,7 +205,9 @@ func (w *Writer) Send(events []byte) error {
 		patience = min(patience, lastWords)
 	}
 	w.x.conn.SetWriteDeadline(time.Now().Add(patience)) //nolint:errcheck // the write will fail as well
-	w.buffer.Write(events)                              //nolint:errcheck // Flush returns the same error
+	w.x.sending.Store(time.Now().UnixNano())
+	defer w.x.sending.Store(0)
+	w.buffer.Write(events) //nolint:errcheck // Flush returns the same error
 	if err := w.buffer.Flush(); err != nil {
 		w.x.end(ErrGone)
 		return ErrGone
