@@ -12,6 +12,7 @@ type chatCmd struct {
 	engineFlags
 	System string `placeholder:"TEXT" help:"System message: who the model should be, or what it should mind."`
 	N      int    `short:"n" placeholder:"N" help:"Most tokens of an answer. Default: until it ends."`
+	forceFlag
 	samplingFlags
 }
 
@@ -45,11 +46,19 @@ func (c *chatCmd) Run(e *env) error {
 	if e.isTerminal(e.stdin) && e.isTerminal(e.stdout) {
 		return c.converse(e, d)
 	}
-	t := &talk{dialogue: d, read: lines(e.stdin), now: e.now, interruptible: e.interruptible,
+	t := &talk{dialogue: d, read: lines(e.stdin), replace: c.mayReplace, now: e.now, interruptible: e.interruptible,
 		answers: pane{e.stdout, ansi(e, e.stdout)}, notes: pane{w: e.stderr}}
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	return t.run(ctx)
+}
+
+// mayReplace is what /save asks where nobody can be asked.
+func (c *chatCmd) mayReplace(path string) error {
+	if !c.Force {
+		return fmt.Errorf("%s is there already: chat --force replaces it, or choose another name", path)
+	}
+	return nil
 }
 
 func (c *chatCmd) load(e *env) (*actors.Engine, error) {

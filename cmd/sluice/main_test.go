@@ -225,7 +225,9 @@ func TestErrorsAreVisible(t *testing.T) {
 	keys.Set("general.architecture", arch)
 	keys.Set(arch+".block_count", "x")
 	path := filepath.Join(t.TempDir(), "m.gguf")
-	require.NoError(t, gguf.Create(path, keys, nil, nil))
+	var file bytes.Buffer
+	require.NoError(t, gguf.Write(&file, keys, nil, nil))
+	require.NoError(t, os.WriteFile(path, file.Bytes(), 0o600))
 	o := sluice("", "quantize", path, path+"2", "Q8_0")
 	require.Equal(t, "sluice: "+path+`: key \x1b[31mred\u202e.block_count: is of type string, want an integer`+"\n", o.stderr)
 	require.Equal(t, `ü \t\x7f`, visible("ü \t\x7f"))

@@ -46,12 +46,12 @@ func (c *perplexityCmd) Run(e *env) error {
 	if err := c.checkChunks(c.Chunk, c.Most); err != nil {
 		return err
 	}
-	ctx, cancel := e.interruptible(context.Background())
-	defer cancel()
-	text, err := readFile(c.File)
+	text, err := e.readFile(c.File, mostText)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := e.interruptible(context.Background())
+	defer cancel()
 	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
 		cfg.Sequences = 1
 		if cfg.Context == 0 {

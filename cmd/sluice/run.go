@@ -79,11 +79,8 @@ func (c *runCmd) prompt(e *env) (string, error) {
 	case e.isTerminal(e.stdin):
 		return "", usagef(`there is no prompt: sluice run "What is the capital of France?"`)
 	}
-	text, err := io.ReadAll(e.stdin)
-	if err != nil {
-		return "", fmt.Errorf("standard input: %w", err)
-	}
-	return string(text), nil
+	text, err := e.readInput(mostText)
+	return string(text), err
 }
 
 func (c *runCmd) request(e *env, engine *actors.Engine, prompt string) (actors.Request, error) {

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -28,9 +27,9 @@ func (c *tokenizeCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	text, err := io.ReadAll(e.stdin)
+	text, err := e.readInput(mostText)
 	if err != nil {
-		return fmt.Errorf("standard input: %w", err)
+		return err
 	}
 	ids, err := vocab.Encode([]token.ID{}, string(text), token.Options{
 		AddSpecial:   c.AddBOS,
@@ -60,7 +59,7 @@ func (c *detokenizeCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	ids, err := c.ids(e.stdin, vocab.Size())
+	ids, err := c.ids(e, vocab.Size())
 	if err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func (c *detokenizeCmd) Run(e *env) error {
 	return err
 }
 
-func (c *detokenizeCmd) ids(stdin io.Reader, size int) ([]token.ID, error) {
+func (c *detokenizeCmd) ids(e *env, size int) ([]token.ID, error) {
 	if len(c.IDs) > 0 {
 		ids, err := parseIDs(strings.Join(c.IDs, " "), size)
 		if err != nil {
@@ -76,9 +75,9 @@ func (c *detokenizeCmd) ids(stdin io.Reader, size int) ([]token.ID, error) {
 		}
 		return ids, nil
 	}
-	text, err := io.ReadAll(stdin)
+	text, err := e.readInput(mostText)
 	if err != nil {
-		return nil, fmt.Errorf("standard input: %w", err)
+		return nil, err
 	}
 	ids, err := parseIDs(string(text), size)
 	if err != nil {

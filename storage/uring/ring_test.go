@@ -192,7 +192,7 @@ func TestFaultyRequests(t *testing.T) {
 				"outside the 10000 bytes of the file"},
 			{Request{Source: s, Length: 0}, "m.gguf: bytes 0 to 0: outside the 10000 bytes of the file"},
 			{Request{Source: s, Length: 5000}, "m.gguf: bytes 0 to 5000: the slab has only 4096 bytes"},
-			{Request{Source: gone, Length: 1}, "gone.gguf: bytes 0 to 1: open " + gone.Path + ": no such file or directory"},
+			{Request{Source: gone, Length: 1}, "gone.gguf: bytes 0 to 1: " + gone.Path + ": no such file or directory"},
 			{Request{Source: folder, Length: 1}, ""},
 		} {
 			c.request.Into = into
