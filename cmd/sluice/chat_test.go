@@ -43,7 +43,7 @@ func TestChat(t *testing.T) {
 		talk("/load no-such-file.json", "12 + 30"),
 		talk("/load not.json"),
 		talk("/save no-such-folder/x.json"),
-		args("chat", "--n=-1"),
+		args("chat", "--n=-2"),
 		args("chat", "--temp=-1"),
 		call{[]string{"chat", "--temp", "0", "--ctx", "24"}, "Tell me a short story about a fox."},
 		call{[]string{"chat", "--temp", "0", "--ctx", "8"}, "Tell me a short story about a fox."},

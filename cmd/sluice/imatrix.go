@@ -18,7 +18,7 @@ import (
 
 type imatrixCmd struct {
 	engineFlags
-	File   string `short:"f" required:"" placeholder:"FILE" help:"Text to measure on: as much as possible of what the model will be used for."`
+	File   string `short:"f" required:"" placeholder:"FILE" help:"Text to measure on: as much as possible of what the model will be used for; - is standard input."`
 	Output string `short:"o" required:"" placeholder:"FILE" help:"Importance matrix to write (GGUF, as llama.cpp's)."`
 	forceFlag
 	Chunk int `short:"c" default:"512" placeholder:"N" help:"Tokens of a chunk. Default: 512."`

@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,7 @@ func testEnv(stdin string, args ...string) *env {
 		interruptible: context.WithCancel,
 		terminable:    context.WithCancel,
 		isTerminal:    func(any) bool { return false },
+		hasText:       func(io.Reader) bool { return stdin != "" },
 		columns:       func(any) int { return usualColumns },
 	}
 }
@@ -129,7 +131,9 @@ func TestUsage(t *testing.T) {
 		args("inspect", "--nonsense"),
 		args("inspect", "a.gguf", "b.gguf"),
 		args("tokenize", "-m"),
-		args("run", "--n=-1", "hello"),
+		args("run", "--n=-2", "hello"),
+		args("run", ""),
+		call{[]string{"run", "-"}, " \n"},
 		args("run", "--ctx=99999999999", "hello"),
 		args("run", "-t", "5000", "hello"),
 		args("run", "--tokens", "1,2", "hello"),
