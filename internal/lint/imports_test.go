@@ -95,7 +95,7 @@ var forbidden = []struct {
 }
 
 // pure are the folders of code without I/O, clock and goroutines.
-var pure = []string{"stages", "internal/ir/live"}
+var pure = []string{"stages", "internal/ir/live", "internal/trace/stall"}
 
 // impure are packages that such code has no use for, and may not import.
 var impure = []string{"context", "net", "os", "os/exec", "path/filepath", "runtime", "sync/atomic", "syscall", "unsafe"}
