@@ -57,10 +57,20 @@ func (c *runCmd) Run(e *env) error {
 		return err
 	}
 	defer stream.Close()
+	defer c.note(e, stream)
 	if c.JSON {
 		return c.printJSON(ctx, e, stream, loaded.Sub(began))
 	}
 	return c.printText(ctx, e, stream)
+}
+
+// note says in the log what an answer took.
+func (c *runCmd) note(e *env, s *actors.Stream) {
+	u, log := s.Usage(), c.logger(e)
+	log.Debug().Int("prompt", u.Prompt).Int("cached", u.Cached).Dur("queue_ms", u.Queue).Dur("prefill_ms", u.Prefill).
+		Float64("prefill_tokens_per_second", rate(u.Prompt-u.Cached, u.Prefill)).Int("generated", u.Generated).
+		Dur("decode_ms", u.Decode).Float64("decode_tokens_per_second", rate(u.Generated-1, u.Decode)).
+		Uint64("seed", *c.Seed).Float32("temperature", *c.Temp).Msg("answered")
 }
 
 // prompt is the text to answer; none if ids were given.

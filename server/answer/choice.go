@@ -69,6 +69,13 @@ func (c *Choice) next(ctx context.Context) error {
 	}
 }
 
+// settle reads what is left of an answer that was given up.
+func (c *Choice) settle(ctx context.Context) {
+	for c.stream.Next(ctx, &c.event) == nil { //nolint:revive // it is not wanted
+	}
+	c.Usage = c.stream.Usage()
+}
+
 func (c *Choice) read(ctx context.Context) error {
 	err := c.stream.Next(ctx, &c.event)
 	switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -33,12 +34,13 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 	if o.Stream {
 		return stream(rc, x, o, e, choices)
 	}
-	if err := each(x.Context, choices, all); err != nil {
+	err = each(x.Context, choices, all)
+	count(x, choices)
+	if err != nil {
 		return explain(x, o, err)
 	}
 	rc.SetContentType("application/json")
 	rc.SetBody(e.Whole(nil, choices))
-	count(x, choices)
 	return nil
 }
 
@@ -92,6 +94,7 @@ func stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, 
 	select {
 	case <-begun:
 	case <-ended:
+		count(x, choices)
 		return explain(x, o, err)
 	}
 	x.Stream(rc, e.Media(), e.Fault(nil, wire.Internal(x.ID)), func(writer *exchange.Writer) {
@@ -101,7 +104,9 @@ func stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, 
 		count(x, choices)
 		var end []byte
 		if err != nil {
-			end = e.Fault(nil, explain(x, o, err))
+			fault := explain(x, o, err)
+			x.Failed = fault.Text
+			end = e.Fault(nil, fault)
 		} else {
 			end = e.Close(nil, choices)
 		}
@@ -166,10 +171,21 @@ func Total(choices []*Choice) (sum actors.Usage) {
 	return sum
 }
 
+// count notes what choices took. Those that were cut are given up first, and waited for: their counts are complete at
+// their end.
 func count(x *exchange.Exchange, choices []*Choice) {
+	ctx, cancel := context.WithTimeout(context.Background(), settling)
+	defer cancel()
+	hangUp(choices)
+	for _, c := range choices {
+		c.settle(ctx)
+	}
 	u := Total(choices)
 	x.Prompt, x.Generated = u.Prompt, u.Generated
 }
+
+// settling is how long an answer that was given up may take to end.
+const settling = time.Second
 
 var errUnfinished = errors.New("the stream ended before the answer did")
 
