@@ -28,6 +28,7 @@ type House struct {
 	health  *health
 	device  backend.Device
 	slabs   *pin.Arena
+	disk    openDisk
 	engines []*Engine
 	idle    *trace.Wait // of the device
 
@@ -48,10 +49,17 @@ type House struct {
 func newHouse(c *HouseConfig, specs []*spec, slabs *pin.Arena) *House {
 	h := &House{
 		system: run.NewSystem(c.Log), log: c.Log, device: c.Device, slabs: slabs,
-		health: newHealth(), empty: make(chan struct{}),
+		health: newHealth(), empty: make(chan struct{}), disk: openRing,
+	}
+	if c.disk != nil {
+		h.disk = c.disk
 	}
 	h.turns = run.NewTurns(c.Device.Traits().Crowded, batch.Window/4) // waiting must not use up a client's credit
-	h.wiring = wireHouse(h.system, h.turns)
+	slots := 0
+	for _, s := range specs {
+		slots += s.sharedSlots()
+	}
+	h.wiring = wireHouse(h.system, h.turns, slots)
 	h.idle = h.system.Spans().Track(h.wiring.device.Address.Id + "/compute").Waits()
 	for _, s := range specs {
 		path := h.wiring.house.Address.Id + "/model/" + pathOf(s.info.Name)

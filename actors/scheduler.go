@@ -39,6 +39,7 @@ type scheduler struct {
 	log         zerolog.Logger
 	out         schedulerEdges
 	spec        *spec
+	streams     bool // steps wait for weights
 	stats       *stats
 	kept        *modelMemory
 	incarnation int
@@ -68,11 +69,14 @@ func (s *scheduler) Receive(c actor.Context) {
 	case *submit:
 		if !m.seq.cancelled.Load() {
 			m.seq.kv = &kvRequest{seq: m.seq}
-			m.seq.Host = m.seq.params.Draw(0).Host
+			m.seq.Host = s.spec.draw(m.seq.params, 0).Host
 			s.state.Submit(&m.seq.Seq)
 		}
 	case *cancel:
 		s.state.Cancel(m.seq.ID)
+		if s.streams && s.out.step.Held() > 0 {
+			s.out.look.Send(&look{})
+		}
 	case *wake: // pump collects the credit
 	case *kvRequest:
 		if m.gen == s.gen && m == m.seq.kv {
@@ -209,7 +213,7 @@ func (s *scheduler) draws(m *step) {
 		for range p.Wanted {
 			d := backend.Draw{Host: true}
 			if !p.Seq.Score {
-				d = p.Seq.Owner.(*sequence).params.Draw(m.compute.Spans[i].Pos + p.Rows)
+				d = s.spec.draw(p.Seq.Owner.(*sequence).params, m.compute.Spans[i].Pos+p.Rows)
 			}
 			m.compute.Draws = append(m.compute.Draws, d)
 		}
@@ -286,8 +290,8 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 		return
 	}
 	s.stats.stepDone(m)
-	took := m.times.computed.Sub(m.times.started)
-	s.pace.observe(len(m.compute.Tokens), took, m.slowest(s.spec.bound.Segments))
+	took := m.times.computed.Sub(m.times.started) - m.times.waited
+	s.pace.observe(len(m.compute.Tokens), took, m.slowest(s.spec.bound.Segments), m.times.waited)
 	for i, p := range m.parts {
 		s.state.Advance(p)
 		if s.state.Live(p.Seq) && p.Wanted > 0 {

@@ -11,7 +11,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -26,6 +25,7 @@ type engineFlags struct {
 type computeFlags struct {
 	KV       string `name:"kv" enum:"f32,f16,q8,q8_0" default:"f16" help:"Type of the KV cache: f32, f16 or q8, each half as large as the one before."`
 	Ctx      int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
+	Device   string `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
 	Threads  int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
 	NoRepack bool   `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
 	Log      string `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`
@@ -81,10 +81,9 @@ func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit
 			Name: m.name, File: file, KV: kv, Context: f.Ctx, NoRepack: f.NoRepack,
 		})
 	}
-	force, _ := e.lookup("SLUICE_CPU")
 	var err error
-	if cfg.Device, err = cpu.New(f.Threads, force); err != nil {
-		return nil, errors.Join(fmt.Errorf("SLUICE_CPU: %w", err), closeFiles(cfg.Models))
+	if cfg.Device, err = f.device(e); err != nil {
+		return nil, errors.Join(err, closeFiles(cfg.Models))
 	}
 	edit(&cfg)
 	if e.isTerminal(e.stderr) {

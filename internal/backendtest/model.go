@@ -43,8 +43,9 @@ func (m *Model) rowBytes(r ir.Ref) int { return len(m.Weights[r]) / m.Program.We
 // loaded is a model on a device, all weights uploaded.
 type loaded struct {
 	backend.Model
-	m      *Model
-	config backend.Config
+	m       *Model
+	config  backend.Config
+	through func(*backend.Step) error // how a step is run; nil: segment by segment
 }
 
 // load compiles m for d and uploads its weights, unless they are in place; the test closes both.
@@ -101,6 +102,9 @@ func (l *loaded) try(parts ...rows) ([]float32, error) {
 
 // run takes a step through the whole program.
 func (l *loaded) run(s *backend.Step) (err error) {
+	if l.through != nil {
+		return l.through(s)
+	}
 	for i := 0; i < len(l.m.Segments) && err == nil; i++ {
 		err = l.Enqueue(i, s)
 	}
