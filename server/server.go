@@ -149,20 +149,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // serve answers one request.
 func (s *Server) serve(rc *fasthttp.RequestCtx) {
-	id := fmt.Sprintf("%08x%06x", s.prefix, s.named.Add(1))
-	began := time.Now()
+	id, line := s.identify(rc), entryOf(rc)
 	s.open.Add(1)
 	to := s.routes.find(string(rc.Path()))
-	method, path := string(rc.Method()), string(rc.Path()) // rc is recycled before a stream ends
 	s.metrics.inFlight.Inc()
 	x := exchange.Begin(s.base, rc, id, s.options.Patience, s.log.With().Str("request", id).Logger(),
 		func(x *exchange.Exchange, status int) {
 			defer s.open.Done()
-			took := time.Since(began)
-			s.metrics.inFlight.Dec()
-			s.metrics.answered(to.Name, status, took)
-			x.Log.Info().Str("method", method).Str("path", path).Int("status", status).Int("prompt_tokens", x.Prompt).
-				Int("generated_tokens", x.Generated).Dur("ms", took).Msg("answered")
+			s.answered(x, &line, to.Name, status)
 		})
 	x.Client = s.access.client(rc)
 	if c, ok := rc.Conn().(*conn); ok {
@@ -186,6 +180,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		fault = to.Handle(rc, x)
 	}
 	if fault != nil {
+		x.Failed = fault.Text
 		to.refuse(rc, fault)
 	}
 }

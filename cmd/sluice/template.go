@@ -31,11 +31,11 @@ func (c *templateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	source, err := readFile(c.File)
+	source, err := e.readFile(c.File, mostDescription)
 	if err != nil {
 		return err
 	}
-	talk, err := readFile(c.Conversation)
+	talk, err := e.readFile(c.Conversation, mostDescription)
 	if err != nil {
 		return err
 	}

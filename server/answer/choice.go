@@ -91,6 +91,16 @@ func (c *Choice) next(ctx context.Context) error {
 	}
 }
 
+// settle reads what is left of an answer that was given up.
+func (c *Choice) settle(ctx context.Context) {
+	if c.stream == nil {
+		return // it never had a place
+	}
+	for c.stream.Next(ctx, &c.event) == nil { //nolint:revive // it is not wanted
+	}
+	c.Usage = c.stream.Usage()
+}
+
 func (c *Choice) read(ctx context.Context) error {
 	err := c.stream.Next(ctx, &c.event)
 	switch {

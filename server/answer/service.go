@@ -45,12 +45,13 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 	if o.Stream {
 		return stream(rc, x, o, e, choices)
 	}
-	if err := each(x, o, choices, all); err != nil {
+	err = each(x, o, choices, all)
+	count(x, choices)
+	if err != nil {
 		return explain(x, o, err)
 	}
 	rc.SetContentType("application/json")
 	rc.SetBody(e.Whole(nil, choices))
-	count(x, choices)
 	return nil
 }
 
@@ -104,6 +105,7 @@ func stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, 
 	select {
 	case <-begun:
 	case <-ended:
+		count(x, choices)
 		return explain(x, o, err)
 	}
 	x.Stream(rc, e.Media(), e.Fault(nil, wire.Internal(x.ID)), func(writer *exchange.Writer) {
@@ -113,7 +115,9 @@ func stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, 
 		count(x, choices)
 		var end []byte
 		if err != nil {
-			end = e.Fault(nil, explain(x, o, err))
+			fault := explain(x, o, err)
+			x.Failed = fault.Text
+			end = e.Fault(nil, fault)
 		} else {
 			end = e.Close(nil, choices)
 		}
@@ -183,10 +187,20 @@ func Total(choices []*Choice) (sum actors.Usage) {
 	return sum
 }
 
+// count notes what choices took. Those that were cut are waited for, since they were given up: their counts are complete
+// at their end.
 func count(x *exchange.Exchange, choices []*Choice) {
+	ctx, cancel := context.WithTimeout(context.Background(), settling)
+	defer cancel()
+	for _, c := range choices {
+		c.settle(ctx)
+	}
 	u := Total(choices)
 	x.Prompt, x.Generated = u.Prompt, u.Generated
 }
+
+// settling is how long an answer that was given up may take to end.
+const settling = time.Second
 
 var errUnfinished = errors.New("the stream ended before the answer did")
 

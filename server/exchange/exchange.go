@@ -38,7 +38,9 @@ type Exchange struct {
 	Context context.Context // ends with ErrGone after Watch, with ErrStopping, or when the answer is complete
 	Log     zerolog.Logger  // names the request
 
-	Prompt, Generated int // tokens, for the access log
+	// For the access log.
+	Prompt, Generated int    // tokens
+	Failed            string // what the client was told, or would have been
 
 	end      context.CancelCauseFunc
 	conn     net.Conn
