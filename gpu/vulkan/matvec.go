@@ -123,6 +123,9 @@ func (k *Kernels) MatVec(r *vk.Recording, m *MatVec) error {
 	if err := k.checkMatVec(m); err != nil {
 		return fmt.Errorf("%s %d×%d: %w", m.W.Type, m.W.Rows, m.W.Cols, err)
 	}
+	if mul, wide := k.mulOf(m); wide > 0 {
+		return k.matMul(r, m, mul, wide)
+	}
 	f := formats[m.W.Type]
 	module := f.dot
 	if k.Plain {
