@@ -157,7 +157,8 @@ func BenchmarkMatMul(b *testing.B) {
 					for range b.N {
 						us := g.times(7, 2, func(r *vk.Recording) {
 							r.Stamp()
-							require.NoError(b, g.k.MatVec(r, &MatVec{W: &m, Columns: columns, X: x.Address, Y: y.Address, YStride: shape[0]}))
+							require.NoError(b, g.k.MatVec(r, &MatVec{W: &m, Columns: columns, X: x.Address, Y: y.Address,
+								YStride: shape[0]}))
 							r.Barrier()
 							r.Stamp()
 						})

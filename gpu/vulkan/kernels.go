@@ -16,6 +16,8 @@ type Kernels struct {
 	Plain  bool // do without the device's dot products; for tests, the bits are the same
 	Matrix bool // multiply many columns by cooperative matrices; the bits are the same
 
+	emulate bool // squares of half precision without cooperative matrices, for tests
+
 	mu       sync.Mutex
 	compiled map[variant]*vk.Kernel
 }

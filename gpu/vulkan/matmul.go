@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
 )
 
 // mul is the mat-mat kernels of a format, whose bits are those of its mat-vec, and the shared memory that they take.
@@ -68,13 +69,7 @@ func (k *Kernels) mulOf(m *MatVec) (f mul, wide int) {
 // matMul records a MatVec by matmul.comp.
 func (k *Kernels) matMul(r *vk.Recording, m *MatVec, f mul, wide int) error {
 	c := shaders.MatmulConstants{Threads: uint32(64 * wide), Ktiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment),
-		Wide: uint32(wide), Epilogue: uint32(m.Glue), Act: uint32(max(m.Act, ir.SiLU))}
-	if m.Bias != 0 {
-		c.Extras |= 1
-	}
-	if m.Residual != 0 {
-		c.Extras |= 2
-	}
+		Wide: uint32(wide), Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}
 	module := f.dot
 	switch {
 	case k.Matrix:
@@ -87,6 +82,47 @@ func (k *Kernels) matMul(r *vk.Recording, m *MatVec, f mul, wide int) error {
 		return err
 	}
 	vk.Use(r, kernel, &shaders.MatmulPush{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
+		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns)})
+	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32((m.Columns+32*wide-1)/(32*wide)), 1)
+	return nil
+}
+
+// halfMul is the mat-mat kernel for weights of floats that rounds activations to half precision.
+func (k *Kernels) halfMul(m *MatVec) (module shaders.Module, wide int) {
+	switch {
+	case m.W.Type == quant.F16 && k.Matrix:
+		module = shaders.MatmulF16Matrix
+	case m.W.Type == quant.F16:
+		module = shaders.MatmulF16
+	case m.W.Type == quant.BF16 && k.Matrix:
+		module = shaders.MatmulBf16Matrix
+	case m.W.Type == quant.BF16:
+		module = shaders.MatmulBf16
+	default:
+		return module, 0
+	}
+	if !m.Halves || !k.Matrix && !k.emulate || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
+		return module, 0
+	}
+	for wide = 4; wide > 0; wide /= 2 {
+		const stride, words = 18 * 2, 256
+		shared := uint32(4 * (128*stride + 32*wide*stride + 2*wide*words))
+		if shared <= k.d.Facts.Shared && uint32(64*wide) <= k.d.Facts.Invocations && (wide == 1 || m.Columns > 16*wide) {
+			break
+		}
+	}
+	return module, wide
+}
+
+// matMulHalves records a MatVec by matmul_f16.comp.
+func (k *Kernels) matMulHalves(r *vk.Recording, m *MatVec, module shaders.Module, wide int) error {
+	c := shaders.MatmulF16Constants{Threads: uint32(64 * wide), Ktiles: uint32(m.W.kTiles()), Wide: uint32(wide),
+		Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}
+	kernel, err := k.kernel(module, c.List())
+	if err != nil {
+		return err
+	}
+	vk.Use(r, kernel, &shaders.MatmulF16Push{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
 		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns)})
 	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32((m.Columns+32*wide-1)/(32*wide)), 1)
 	return nil

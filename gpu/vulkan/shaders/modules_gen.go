@@ -33,6 +33,10 @@ const (
 	Finite
 	Group
 	GroupNorm
+	MatmulBf16
+	MatmulBf16Matrix
+	MatmulF16
+	MatmulF16Matrix
 	MatmulQ4_0
 	MatmulQ4_0Matrix
 	MatmulQ4_0Plain
@@ -102,6 +106,10 @@ var names = [modules]string{
 	Finite:               "finite",
 	Group:                "group",
 	GroupNorm:            "group_norm",
+	MatmulBf16:           "matmul_bf16",
+	MatmulBf16Matrix:     "matmul_bf16_matrix",
+	MatmulF16:            "matmul_f16",
+	MatmulF16Matrix:      "matmul_f16_matrix",
 	MatmulQ4_0:           "matmul_q4_0",
 	MatmulQ4_0Matrix:     "matmul_q4_0_matrix",
 	MatmulQ4_0Plain:      "matmul_q4_0_plain",
@@ -506,6 +514,47 @@ type GroupNormConstants struct {
 // List is the constants by id.
 func (c GroupNormConstants) List() []uint32 {
 	return []uint32{c.Threads, c.Layer}
+}
+
+// MatmulF16Push is the push constants of matmul_f16.comp.
+type MatmulF16Push struct {
+	Weights  uint64 // offset 0
+	X        uint64 // offset 8
+	Y        uint64 // offset 16
+	Bias     uint64 // offset 24
+	Residual uint64 // offset 32
+	Count    uint64 // offset 40
+	Rows     uint32 // offset 48
+	YStride  uint32 // offset 52
+	Columns  uint32 // offset 56
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Weights) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.X) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Y) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Bias) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Residual) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Count) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Rows) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.YStride) ^ 52)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Columns) ^ 56)
+)
+
+// MatmulF16Constants is the specialisation constants of matmul_f16.comp.
+type MatmulF16Constants struct {
+	Threads  uint32 // id 0
+	Ktiles   uint32 // id 1
+	Wide     uint32 // id 2
+	Epilogue uint32 // id 3
+	Extras   uint32 // id 4
+	Act      uint32 // id 5
+}
+
+// List is the constants by id.
+func (c MatmulF16Constants) List() []uint32 {
+	return []uint32{c.Threads, c.Ktiles, c.Wide, c.Epilogue, c.Extras, c.Act}
 }
 
 // MatmulPush is the push constants of matmul.comp.
