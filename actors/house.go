@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/storage/pin"
 )
@@ -27,28 +29,43 @@ type House struct {
 	health  *health
 	device  backend.Device
 	slabs   *pin.Arena
+	disk    openDisk
 	engines []*Engine
+	idle    *trace.Wait // of the device
 
 	mu      sync.Mutex
 	closing bool
 	open    int           // requests of all models
 	empty   chan struct{} // closed when closing and no request is open
 	closed  sync.Once
+
+	seen struct {
+		sync.Mutex
+		idle [trace.Causes]time.Duration
+	}
 }
 
 func newHouse(c *HouseConfig, specs []*spec, slabs *pin.Arena) *House {
 	h := &House{
 		system: run.NewSystem(c.Log), log: c.Log, device: c.Device, slabs: slabs,
-		health: newHealth(), empty: make(chan struct{}),
+		health: newHealth(), empty: make(chan struct{}), disk: openRing,
+	}
+	if c.disk != nil {
+		h.disk = c.disk
 	}
 	h.turns = run.NewTurns(c.Device.Traits().Crowded, batch.Window/4) // waiting must not use up a client's credit
-	h.wiring = wireHouse(h.system, h.turns)
+	slots := 0
+	for _, s := range specs {
+		slots += s.sharedSlots()
+	}
+	h.wiring = wireHouse(h.system, h.turns, slots)
+	h.idle = h.system.Spans().Track(h.wiring.device.Address.Id + "/compute").Waits()
 	for _, s := range specs {
 		path := h.wiring.house.Address.Id + "/model/" + pathOf(s.info.Name)
 		e := &Engine{Info: s.info, house: h, spec: s, health: newHealth(),
 			wiring: wireModel(h.system, h.turns, h.wiring, path, s.layout.Ring())}
 		for _, a := range []*account{&e.stats.prefill, &e.stats.decode} {
-			a.segments = h.system.Spans().Track(h.wiring.device.Address.Id + "/segments")
+			a.segments = h.system.Spans().Track(h.wiring.device.Address.Id + "/compute")
 		}
 		h.engines = append(h.engines, e)
 	}

@@ -17,7 +17,8 @@ type stats struct {
 	requests, failedSteps    atomic.Uint64
 	promptTokens, generated  atomic.Uint64
 	steps, rows              atomic.Uint64
-	wall, computing, sampled atomic.Int64 // nanoseconds, of steps that followed one another without idling
+	lacking                  atomic.Uint32 // a trace.Cause: why there is no step to plan; 0: there is one or more
+	wall, computing, sampled atomic.Int64  // nanoseconds, of steps that followed one another without idling
 	prefill, decode          account
 
 	last struct { // scheduler only
@@ -84,7 +85,7 @@ type account struct {
 
 // of is the account of steps like m.
 func (s *stats) of(m *step) *account {
-	if len(m.compute.Tokens) == len(m.compute.Spans) {
+	if m.decodes() {
 		return &s.decode
 	}
 	return &s.prefill
