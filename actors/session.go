@@ -46,6 +46,7 @@ type record struct {
 	opened   time.Time
 	sent     time.Time // submitted
 	began    time.Time // first token
+	last     time.Time // and the last one so far
 }
 
 // session is the life of one request: it encodes the prompt, submits it, turns tokens into text by the stop rules,
@@ -156,6 +157,7 @@ func (s *session) submit(c actor.Context) {
 	if s.sent.IsZero() {
 		s.sent = now()
 		s.usage.Queue = s.sent.Sub(s.opened)
+		q.opened = s.opened
 		s.stats.promptTokens.Add(uint64(s.prompt))
 	}
 	s.out.submit.Send(&q.submit)
@@ -197,6 +199,7 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 		s.rows(c, m)
 		return
 	}
+	s.timed(m.at)
 	s.tokens = append(s.tokens, m.result.ID)
 	s.state = m.result.State
 	s.usage.Generated++
@@ -217,6 +220,16 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 		s.abandon(c)
 	}
 	s.end(c, nil)
+}
+
+// timed keeps account of how long a client waits for tokens.
+func (s *session) timed(at time.Time) {
+	if s.last.IsZero() {
+		s.stats.firstToken.add(at.Sub(s.opened))
+	} else {
+		s.stats.between.add(at.Sub(s.last))
+	}
+	s.last = at
 }
 
 // decode puts the text that the token completes into buf and says whether a stop string was met.

@@ -127,6 +127,7 @@ func (s *Server) own() []answer.Route {
 		{Method: get, Path: "/health", Public: true, Help: "whether it can answer", Handle: s.healthy},
 		{Method: get, Path: "/metrics", Help: "counts for Prometheus", Handle: s.measured},
 		{Method: get, Path: "/debug/actors", Help: "what happens inside", Handle: s.debugActors},
+		{Method: get, Path: "/debug/trace", Help: "what happens from now on, for Perfetto", Handle: s.debugTrace},
 	}
 }
 
