@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
@@ -64,6 +65,8 @@ func (d *device) advance() {
 	if waits {
 		d.kept.working.CompareAndSwap(m, nil) // whatever kills the device meanwhile, it is not the step
 		d.at.waits = now()
+		layer := g.spec.bound.Segments[d.at.segment].Layer
+		d.idle.Begin(d.at.waits, d.lacks(), trace.OfSegment(m.number, d.at.segment, layer))
 		return
 	}
 	d.at.step = nil
@@ -77,8 +80,18 @@ func (d *device) endWait() {
 	if d.at.waits.IsZero() {
 		return
 	}
-	d.at.step.times.waited += now().Sub(d.at.waits)
+	at := now()
+	d.at.step.times.waited += at.Sub(d.at.waits)
 	d.at.waits = time.Time{}
+	d.idle.End(at)
+}
+
+// lacks is what the step waits for.
+func (d *device) lacks() trace.Cause {
+	if kind := d.at.step.guest.spec.bound.Segments[d.at.segment].Kind; kind == ir.SegExperts {
+		return trace.Expert
+	}
+	return trace.Reader
 }
 
 // enqueue has the device compute the segments that follow, until one has to wait for weights.
@@ -115,7 +128,9 @@ func (d *device) enqueue() (waits bool, err error) {
 func (c *cursor) computed(kind ir.SegmentKind) {
 	after, m := now(), c.step
 	m.times.segments[kind] += after.Sub(c.lap)
-	m.guest.stats.of(m).segments.Record(segmentKinds[kind], m.number, c.lap, c.lap, after)
+	segment := m.guest.spec.bound.Segments[c.segment]
+	of := trace.OfSegment(m.number, c.segment, segment.Layer)
+	m.guest.stats.of(m).segments.Record(segmentKinds[kind], of, c.lap, c.lap, after)
 	c.lap = after
 }
 

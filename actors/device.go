@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/storage/pin"
 )
@@ -70,6 +71,7 @@ type device struct {
 	kept        *deviceMemory
 	incarnation int
 	order       *batch.Turns
+	idle        *trace.Wait
 	at          cursor
 	flying      int // steps of all models
 	flight      int // most of them
@@ -86,6 +88,7 @@ func makeDevice(h *House, kept *deviceMemory, incarnation int) *device {
 	return &device{
 		house: h.wiring, system: h.system, turns: h.turns, log: h.log, backend: h.device, slabs: h.slabs,
 		kept: kept, incarnation: incarnation, order: batch.NewTurns(len(kept.guests)), flight: h.device.Traits().Flight,
+		idle: h.idle,
 	}
 }
 
@@ -132,6 +135,7 @@ func (d *device) Receive(c actor.Context) {
 
 func (d *device) start(c actor.Context) {
 	d.closeModels()
+	d.idle.Begin(now(), d.absent(), trace.Nothing())
 	for _, g := range d.kept.guests {
 		var err error
 		d.turns.Leave(func() { g.model, err = d.backend.Compile(g.spec.bound, g.spec.layout) })
@@ -218,6 +222,7 @@ func (d *device) next() {
 	for d.at.step == nil && d.flying < d.flight {
 		i, ok := d.order.Next()
 		if !ok {
+			d.rest()
 			return
 		}
 		g := d.kept.guests[i]
@@ -239,6 +244,7 @@ func (d *device) compute(m *step) {
 	clear(m.times.segments[:])
 	m.times.waited = 0
 	m.times.started = now()
+	d.began(m)
 	d.at.begin(m)
 	d.advance()
 }
@@ -259,8 +265,8 @@ func (d *device) over(m *step) {
 // generation goes nowhere.
 func (d *device) computed(m *step) {
 	g := m.guest
-	m.times.computed = now()
 	d.flying--
+	d.ended(m)
 	d.order.Took(g.index, m.times.computed.Sub(m.times.started))
 	m.contended = d.order.Contended(g.index)
 	if len(g.queue) > 0 {

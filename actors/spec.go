@@ -25,6 +25,7 @@ type spec struct {
 	plan     place.Model
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
+	greedy   bool // the device draws the likeliest tokens alone
 }
 
 // Info describes a model.
@@ -36,6 +37,7 @@ type Info struct {
 	Vocab        int
 	Trained      int           // positions the model was trained for
 	Context      int           // positions one request may hold here
+	Sequences    int           // computed at once; more wait
 	KVBytes      int64         // of a position, in all layers
 	Program      *ir.Bound     // what is computed; not to be changed
 	TemplateNote string        // how the chat template was found, if not in the file; for the user
@@ -124,6 +126,8 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 		}
 	}
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside, Draws: traits.Draws}
+	s.greedy = traits.Greedy
+	s.info.Sequences = p.Sequences
 	s.info.Context, s.info.KVBytes = p.Context, place.BlockBytes(s.bound.Program, s.layout.KV)/backend.BlockSize
 }
 
@@ -143,7 +147,7 @@ func (s *spec) sharedSlots() int {
 // classes are the sizes of the KV cache's classes.
 func (s *spec) classes() (all []kv.Class) {
 	for i, class := range s.bound.Classes {
-		all = append(all, kv.Class{Blocks: s.layout.Blocks[i], Window: class.Window})
+		all = append(all, kv.Class{Blocks: s.layout.Blocks[i], Window: class.Window, Chunked: class.Chunked})
 	}
 	return all
 }
@@ -156,4 +160,13 @@ func (s *spec) bytes() (total int64) {
 		}
 	}
 	return total
+}
+
+// draw says how the token at a position is drawn, here.
+func (s *spec) draw(p *sample.Params, position int) backend.Draw {
+	d := p.Draw(position)
+	if s.greedy && d.Temp > 0 {
+		return backend.Draw{Host: true}
+	}
+	return d
 }

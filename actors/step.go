@@ -22,6 +22,7 @@ type step struct {
 	parts   []batch.Part
 	results []outcome // by part
 	err     error
+	delays  delays // until it was planned
 
 	over      bool // the device's actor knows that it has ended
 	contended bool // other models had work for the device when it ended
@@ -45,6 +46,7 @@ type step struct {
 func newStep(g *guest, compute *backend.Step, out *deviceEdges) *step {
 	m := &step{guest: g, compute: compute, results: make([]outcome, g.spec.limits.Seqs)}
 	m.ended = func(err error) {
+		m.times.computed = now()
 		if m.err == nil {
 			m.err = err
 		}
@@ -82,6 +84,7 @@ type sequence struct {
 	state   sample.State // after the last token
 	rows    []float32    // Score: logits of the rows of the last step
 
+	opened    time.Time  // its request; zero once it had rows in a step
 	kv        *kvRequest // the request under way or the next one
 	cached    int        // positions that the first KV open found in the cache
 	cancelled atomic.Bool

@@ -115,7 +115,7 @@ func TestStreamedAnswers(t *testing.T) {
 
 // reads is how many reads of the disk are remembered.
 func (e *Engine) reads() (n int) {
-	for _, s := range e.Spans() {
+	for _, s := range e.house.Spans() {
 		if s.Kind == trace.Disk {
 			n++
 		}

@@ -34,6 +34,9 @@ func (w *weight) measure(want *ir.Weight, t quant.Type, use ir.Use) (err error) 
 	case want.Experts > 0 && want.Rows/want.Experts%kernels.TileRows != 0:
 		return fmt.Errorf("matrices of %d rows for each expert: want a multiple of %d", want.Rows/want.Experts,
 			kernels.TileRows)
+	case want.Heads > 0 && want.Rows/want.Heads%kernels.TileRows != 0:
+		return fmt.Errorf("matrices of %d rows for each head: want a multiple of %d", want.Rows/want.Heads,
+			kernels.TileRows)
 	case use == ir.Matrix:
 		_, err = kernels.Size(t, want.Rows, want.Cols)
 	case !quant.HasCodec(t):

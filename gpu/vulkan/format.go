@@ -3,7 +3,9 @@
 package vulkan
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/internal/quant"
@@ -21,14 +23,35 @@ type format struct {
 	dot, plain   shaders.Module // mat-vec with the device's dot products, and without
 	pack, lookup shaders.Module
 	float        bool // activations are float32, not quantised
+	split        int  // bytes of a row of a tile, where Recode makes them of the file's; 0: the file's rows are packed
 }
 
-var formats = map[quant.Type]format{
-	quant.Q4_0: {bytes: 32 * 144, dot: shaders.MatvecQ4_0, plain: shaders.MatvecQ4_0Plain, pack: shaders.RepackQ4_0, lookup: shaders.EmbedQ4_0},
-	quant.Q8_0: {bytes: 32 * 272, dot: shaders.MatvecQ8_0, plain: shaders.MatvecQ8_0Plain, pack: shaders.RepackQ8_0, lookup: shaders.EmbedQ8_0},
-	quant.Q4_K: {bytes: 32 * 148, dot: shaders.MatvecQ4_K, plain: shaders.MatvecQ4_KPlain, pack: shaders.RepackQ4_K, lookup: shaders.EmbedQ4_K},
-	quant.Q6_K: {bytes: 32 * 210, dot: shaders.MatvecQ6_K, plain: shaders.MatvecQ6_KPlain, pack: shaders.RepackQ6_K, lookup: shaders.EmbedQ6_K},
-	quant.F16:  {bytes: 32 * 512, dot: shaders.MatvecF16, plain: shaders.MatvecF16, pack: shaders.RepackF16, lookup: shaders.EmbedF16, float: true},
+var formats = allFormats()
+
+func allFormats() map[quant.Type]format {
+	all := map[quant.Type]format{
+		quant.Q4_0: {bytes: 32 * 144, dot: shaders.MatvecQ4_0, plain: shaders.MatvecQ4_0Plain, pack: shaders.RepackQ4_0, lookup: shaders.EmbedQ4_0},
+		quant.Q8_0: {bytes: 32 * 272, dot: shaders.MatvecQ8_0, plain: shaders.MatvecQ8_0Plain, pack: shaders.RepackQ8_0, lookup: shaders.EmbedQ8_0},
+		quant.Q4_K: {bytes: 32 * 148, dot: shaders.MatvecQ4_K, plain: shaders.MatvecQ4_KPlain, pack: shaders.RepackQ4_K, lookup: shaders.EmbedQ4_K},
+		quant.Q6_K: {bytes: 32 * 210, dot: shaders.MatvecQ6_K, plain: shaders.MatvecQ6_KPlain, pack: shaders.RepackQ6_K, lookup: shaders.EmbedQ6_K},
+		quant.F16:  {bytes: 32 * 512, dot: shaders.MatvecF16, plain: shaders.MatvecF16, pack: shaders.RepackF16, lookup: shaders.EmbedF16, float: true},
+		quant.BF16: {bytes: 32 * 512, dot: shaders.MatvecBf16, plain: shaders.MatvecBf16, pack: shaders.RepackF16, lookup: shaders.EmbedBf16, float: true},
+		quant.F32:  {bytes: 32 * 1024, dot: shaders.MatvecF32, plain: shaders.MatvecF32, pack: shaders.RepackF32, lookup: shaders.EmbedF32, float: true},
+	}
+	split := format{bytes: 32 * 320, split: 320, dot: shaders.MatvecSplit, plain: shaders.MatvecSplitPlain,
+		pack: shaders.RepackSplit, lookup: shaders.EmbedSplit}
+	splitLow := format{bytes: 32 * 384, split: 384, dot: shaders.MatvecSplitLow, plain: shaders.MatvecSplitLowPlain,
+		pack: shaders.RepackSplitLow, lookup: shaders.EmbedSplitLow}
+	for t := range quant.Type(64) {
+		switch _, has := all[t]; {
+		case has || !quant.CanSplit(t):
+		case t.Bounds().Low > 0:
+			all[t] = splitLow
+		default:
+			all[t] = split
+		}
+	}
+	return all
 }
 
 // Supported says whether weights of a type can be computed with.
@@ -88,3 +111,47 @@ func QuantisedBytes(width int) int { return tiles(width) * tileCols * 5 / 4 }
 
 // PaddedWidth is the float32 values that a row of activations of a width takes: those past its end are zero.
 func PaddedWidth(width int) int { return tiles(width) * tileCols }
+
+// UploadBytes is the size of a row of weights as Pack takes it: the file's, or what Recode makes of it.
+func UploadBytes(t quant.Type, cols int) (int, error) {
+	if n := formats[t].split; n > 0 {
+		return n * tiles(cols), nil
+	}
+	return t.RowBytes(cols)
+}
+
+// Recode makes of whole rows of a file what Pack takes, in to, which has UploadBytes for each. Formats without kernels
+// of their own become signed bytes with float32 scales, and lows, of 16 values each: 10 or 12 bits a weight. Values
+// stay what they are, bit for bit.
+func Recode(t quant.Type, cols int, to, file []byte) error {
+	size := formats[t].split
+	if size == 0 {
+		copy(to, file)
+		return nil
+	}
+	row, err := t.RowBytes(cols)
+	if err != nil {
+		return err
+	}
+	runs := cols / quant.SplitRun
+	codes, scales, lows := make([]int8, cols), make([]float32, runs), make([]float32, runs)
+	for ; len(file) >= row && row > 0; file = file[row:] {
+		if err := quant.Split(t, codes, scales, lows, file[:row]); err != nil {
+			return err
+		}
+		clear(to[:size*tiles(cols)])
+		for i, c := range codes {
+			to[i/tileCols*size+i%tileCols] = byte(c)
+		}
+		const perTile = tileCols / quant.SplitRun
+		for i := range runs {
+			at := i/perTile*size + tileCols + i%perTile*4
+			binary.LittleEndian.PutUint32(to[at:], math.Float32bits(scales[i]))
+			if size > tileCols+4*perTile {
+				binary.LittleEndian.PutUint32(to[at+4*perTile:], math.Float32bits(lows[i]))
+			}
+		}
+		to = to[size*tiles(cols):]
+	}
+	return nil
+}

@@ -85,7 +85,8 @@ func TestExtentBytes(t *testing.T) {
 
 func TestSlotBytes(t *testing.T) {
 	p := tied()
-	p.Weights[1].Rows, p.Segments[1].Nodes = 2*Sector, append(p.Segments[1].Nodes, ir.Node{Op: ir.Linear, W: 2, B: ir.NoRef})
+	p.Weights[1].Rows = 2 * Sector
+	p.Segments[1].Nodes = append(p.Segments[1].Nodes, ir.Node{Op: ir.Linear, W: 2, B: ir.NoRef})
 	p.Segments[2].Nodes = p.Segments[2].Nodes[1:]
 	groups := p.On(p.All())
 	require.Equal(t, []ir.Ref{1, 2}, groups[0].Weights)

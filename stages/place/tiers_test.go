@@ -93,7 +93,8 @@ func describe(m *Model) string {
 		for _, g := range part.Ring.Groups {
 			read += m.Homes[g].Group.Bytes
 		}
-		text += fmt.Sprintf(", %d of %d dense groups (%.2f GiB) by %d slots", n, dense, float64(read)/gib, len(part.Ring.Slots))
+		text += fmt.Sprintf(", %d of %d dense groups (%.2f GiB) by %d slots", n, dense, float64(read)/gib,
+			len(part.Ring.Slots))
 	}
 	if n := len(part.Shelves); n > 0 {
 		first, last := part.Shelves[0], part.Shelves[n-1]
@@ -146,8 +147,8 @@ func drawn(t *rapid.T) *ir.Bound {
 
 var mentioned = regexp.MustCompile(`ask for at least (\d+)M$`)
 
-// TestTiers: whatever the program and the budget, every group has a home or a place among slots, the budget is kept, the
-// device takes the layout, and what a refusal asks for works.
+// TestTiers: whatever the program and the budget, every group has a home or a place among slots, the budget is kept,
+// the device takes the layout, and what a refusal asks for works.
 func TestTiers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := Ask{Program: drawn(t), Sequences: 1}

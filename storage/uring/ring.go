@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"syscall"
 
+	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/internal/source"
 )
 
@@ -335,12 +336,11 @@ type file struct {
 }
 
 func openFile(s source.Source) (*file, error) {
-	plain, err := os.Open(s.Path)
+	plain, info, err := safefile.Open(s.Path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", s.Path, err)
 	}
-	info, err := plain.Stat()
-	if err == nil && info.Size() != s.Size {
+	if info.Size() != s.Size {
 		err = fmt.Errorf("the file has %d bytes, and had %d when it was opened: restore it and start again",
 			info.Size(), s.Size)
 	}
