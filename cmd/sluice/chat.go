@@ -105,7 +105,7 @@ func (c *chatCmd) converse(e *env, d *dialogue) error {
 		defer release()
 	}
 	t := &talk{dialogue: d, now: e.now, interruptible: e.interruptible, patient: true, answers: screen, notes: screen}
-	d.trims = true
+	d.trims, t.columns = true, func() int { return e.columns(e.stdout) }
 	t.replace = func(path string) error { return c.ask(ctx, t, path) }
 	t.greet(c.Model == "")
 	t.read = plain(e)

@@ -22,7 +22,8 @@ type talk struct {
 	own     string                  // the file that this conversation was saved to or loaded from
 	replace func(path string) error // asks whether a file may be replaced: nil if it may
 	ended   bool
-	cleared time.Time // when Ctrl-C was the last thing that happened
+	columns func() int // of the screen; nil: what is said is not broken into lines
+	cleared time.Time  // when Ctrl-C was the last thing that happened
 	now     func() time.Time
 
 	interruptible func(context.Context) (context.Context, context.CancelFunc) // for the time of an answer
@@ -67,7 +68,7 @@ func (t *talk) run(ctx context.Context) error {
 			return err
 		}
 		if err != nil {
-			fmt.Fprintf(t.notes.w, "%v\n", err)
+			fmt.Fprintln(t.notes.w, t.wrap(err.Error()))
 		}
 	}
 	return nil
@@ -180,7 +181,15 @@ func were(n int, noun string) string {
 
 // note says something in the background.
 func (t *talk) note(format string, a ...any) {
-	fmt.Fprintln(t.notes.w, t.notes.dimmed(fmt.Sprintf(format, a...)))
+	fmt.Fprintln(t.notes.w, t.notes.dimmed(t.wrap(fmt.Sprintf(format, a...))))
+}
+
+// wrap breaks lines between words, where a person reads them.
+func (t *talk) wrap(text string) string {
+	if t.columns == nil {
+		return text
+	}
+	return wrapped(text, t.columns())
 }
 
 // table shows rows whose columns end in tabs.
