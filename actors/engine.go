@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
-	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
@@ -169,6 +169,7 @@ func (e *Engine) Snapshot() Snapshot {
 		Running: e.stats.running.Load(), Waiting: e.stats.waiting.Load(), Open: int64(e.wiring.facade.open.Held()),
 		Requests: e.stats.requests.Load(), FailedSteps: e.stats.failedSteps.Load(),
 		PromptTokens: e.stats.promptTokens.Load(), Generated: e.stats.generated.Load(),
+		FirstToken: e.stats.firstToken.load(), BetweenTokens: e.stats.between.load(), Queue: e.stats.queue.load(),
 		Steps: e.Steps(), Actors: e.house.system.Status(),
 	}
 	s.Actors = slices.DeleteFunc(s.Actors, func(a run.Status) bool { return e.house.elsewhere(a.ID, e) })
@@ -179,8 +180,19 @@ func (e *Engine) Snapshot() Snapshot {
 	return s
 }
 
+// Status says what the model's own actors have done.
+func (e *Engine) Status() []run.Status {
+	return slices.DeleteFunc(e.house.system.Status(), func(a run.Status) bool { return !e.has(a.ID) })
+}
+
+// has says whether an actor is the model's own.
+func (e *Engine) has(id string) bool {
+	path := e.wiring.model.Address.Id
+	return id == path || strings.HasPrefix(id, path+"/")
+}
+
+// Credits lists the credits that the model's actors count, as they are now.
+func (e *Engine) Credits() []run.Credits { return e.wiring.graph.Credits() }
+
 // Steps returns where the time of steps went so far.
 func (e *Engine) Steps() Steps { return e.stats.snapshot() }
-
-// Spans returns what was done last, by whom and for how long, in the order in which it ended.
-func (e *Engine) Spans() []trace.Span { return e.house.system.Spans().Snapshot(nil) }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/internal/trace"
+	"github.com/sluice-ai/sluice/internal/trace/stall"
 )
 
 // A device that has nothing to compute seldom knows why the next step is not there. The scheduler does: it tells with
@@ -46,7 +47,9 @@ func (d *delays) explain(w *trace.Wait, planned, began time.Time) {
 		w.Until(l.since, cause)
 		cause = l.cause
 	}
-	w.Until(planned, cause)
+	if cause != trace.Scheduler {
+		w.Until(planned, cause)
+	}
 	w.Until(began, trace.Scheduler)
 }
 
@@ -135,18 +138,23 @@ func (d *device) ended(m *step) {
 // decodes says whether every sequence of the step has one row.
 func (m *step) decodes() bool { return len(m.compute.Tokens) == len(m.compute.Spans) }
 
-// Idle is for how long the device was idle so far, by cause, and how long it waits now, which is in the sums.
-func (h *House) Idle() (totals [trace.Causes]time.Duration) {
+// DeviceTime says what the device did with its time so far: what it did not wait it computed. The wait at hand is in it.
+func (h *House) DeviceTime() stall.Time {
 	totals, since, cause := h.idle.Total()
+	at := now().Sub(h.system.Spans().Origin())
+	t := stall.Time{Idle: totals}
 	if since >= 0 {
-		totals[h.why(cause)] += max(now().Sub(h.system.Spans().Origin())-since, 0)
+		t.Idle[h.why(cause)] += max(at-since, 0)
 	}
-	h.seen.Lock()
-	defer h.seen.Unlock()
-	for c := range totals { // what an open wait was for is settled only at its end, and sums never sink
-		h.seen.idle[c] = max(h.seen.idle[c], totals[c])
+	t.Computing = max(at-t.Waited(), 0)
+	h.told.Lock()
+	defer h.told.Unlock()
+	last := &h.told.Time
+	for c := range t.Idle { // what an open wait was for is settled only at its end, and sums never sink
+		last.Idle[c] = max(last.Idle[c], t.Idle[c])
 	}
-	return h.seen.idle
+	last.Computing = max(last.Computing, t.Computing)
+	return *last
 }
 
 // why refines the cause of an open wait by what the schedulers lack: the one that lacks least.

@@ -86,8 +86,8 @@ func TestIdle(t *testing.T) {
 	require.NotZero(t, seen[trace.NoWork])
 	require.Equal(t, 29, seen[trace.Sampler])
 	require.NotZero(t, seen[trace.KV])
-	idle := e.house.Idle()
+	idle := e.house.DeviceTime().Idle
 	require.Positive(t, idle[trace.Loading])
 	require.Zero(t, idle[trace.Unknown])
-	require.GreaterOrEqual(t, e.house.Idle()[trace.NoWork], idle[trace.NoWork])
+	require.GreaterOrEqual(t, e.house.DeviceTime().Idle[trace.NoWork], idle[trace.NoWork])
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
@@ -124,7 +125,11 @@ func (s *scheduler) restart(c actor.Context) {
 		h.kv = &kvRequest{seq: h} // the old one may still be in a mailbox
 	}
 	s.unflushed = s.out.partners.Flush(s.gen)
-	s.lacks(trace.Restarting)
+	if s.gen == 1 {
+		s.lacks(trace.Loading)
+	} else {
+		s.lacks(trace.Restarting)
+	}
 }
 
 // pump sends what the state wants sent now: requests to the KV owner, and steps while the device takes more.
@@ -180,11 +185,22 @@ func (s *scheduler) dispatch(m *step) {
 	m.meet.Store(0)
 	m.times.planned = now()
 	s.stats.stepPlanned(m)
+	s.admitted(m)
 	s.out.step.Take()
 	long := len(m.compute.Tokens) > len(m.parts) // it has rows of prompts
 	s.turns.BeforeStep(long || s.urgent)
 	s.urgent = false
 	s.out.step.Send(m)
+}
+
+// admitted notes how long requests waited for their first rows.
+func (s *scheduler) admitted(m *step) {
+	for _, p := range m.parts {
+		if q := p.Seq.Owner.(*sequence); !q.opened.IsZero() {
+			s.stats.queue.add(m.times.planned.Sub(q.opened))
+			q.opened = time.Time{}
+		}
+	}
 }
 
 // draws says how the step's tokens are drawn, by a device that draws.

@@ -17,7 +17,7 @@ func TestSpans(t *testing.T) {
 	segments := map[uint64][]trace.Kind{}
 	within, device, handled := map[uint64]trace.Span{}, map[uint64]trace.Span{}, map[uint64]map[string]int{}
 	tokens, disk, computed := 0, 0, []trace.Span(nil)
-	for _, s := range e.Spans() {
+	for _, s := range e.house.Spans() {
 		switch {
 		case s.Kind == trace.Idle:
 		case s.Kind == trace.Prefill, s.Kind == trace.Decode:

@@ -36,9 +36,9 @@ func TestStallsName(t *testing.T) {
 			e := startFixture(t, fixture, nil)
 			test.slow(e)
 			tap := e.house.system.Spans().Tap()
-			before := e.house.Idle()
+			before := e.house.DeviceTime().Idle
 			test.use(t, e)
-			after := e.house.Idle()
+			after := e.house.DeviceTime().Idle
 			require.NoError(t, e.house.system.Stop(e.at("scheduler")))
 			spans := tap.Drain(nil)
 			require.Zero(t, tap.Missed())

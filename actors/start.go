@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -48,6 +49,8 @@ type HouseConfig struct {
 	Log    zerolog.Logger
 	// Progress, if set, is called from time to time while weights are loaded, and at the end.
 	Progress func(done, total int64)
+	// Trace, if set, gets spans as a trace for Perfetto, from the start until the house is closed.
+	Trace io.Writer
 
 	hooks
 }
@@ -64,6 +67,7 @@ type Config struct {
 	Device   backend.Device
 	Log      zerolog.Logger
 	Progress func(done, total int64)
+	Trace    io.Writer
 
 	hooks
 }
@@ -72,8 +76,9 @@ const streamCapacity = batch.Window + 2
 
 // Start opens a house of one model. To close its engine closes the house.
 func Start(ctx context.Context, c Config) (*Engine, error) {
-	h, err := Open(ctx, HouseConfig{Models: []Model{c.Model}, Device: c.Device, Log: c.Log, Progress: c.Progress,
-		hooks: c.hooks})
+	h, err := Open(ctx, HouseConfig{
+		Models: []Model{c.Model}, Device: c.Device, Log: c.Log, Progress: c.Progress, Trace: c.Trace, hooks: c.hooks,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +96,9 @@ func Open(ctx context.Context, c HouseConfig) (*House, error) {
 		}
 		return nil, errors.Join(errs...)
 	}
+	if c.Trace != nil {
+		h.startRecorder(c.Trace)
+	}
 	at := h.wiring.house
 	r := &root{house: h, loaded: map[*guest]bool{}}
 	err = h.system.Start(run.Spec{
@@ -98,7 +106,7 @@ func Open(ctx context.Context, c HouseConfig) (*House, error) {
 		Produce: func(int) actor.Actor { return r },
 	})
 	if err != nil {
-		return nil, errors.Join(err, h.free())
+		return nil, errors.Join(err, h.recorder.end(), h.free())
 	}
 	if err := h.await(ctx, c.Progress); err != nil {
 		cut, cancel := context.WithCancel(context.Background())

@@ -20,6 +20,8 @@ type stats struct {
 	lacking                  atomic.Uint32 // a trace.Cause: why there is no step to plan; 0: there is one or more
 	wall, computing, sampled atomic.Int64  // nanoseconds, of steps that followed one another without idling
 	prefill, decode          account
+	firstToken, between      histogram // from the request; from one token to the next
+	queue                    histogram // from the request to its first rows in a step
 
 	last struct { // scheduler only
 		number  uint64
@@ -161,6 +163,9 @@ type Snapshot struct {
 	PromptTokens, Generated uint64
 	Steps                   Steps
 	KV                      kv.Stats
+	FirstToken              Histogram // from a request to its answer's first token
+	BetweenTokens           Histogram
+	Queue                   Histogram // from a request to its first rows in a step
 	DeadLetters, Unexpected uint64
 	Actors                  []run.Status
 }

@@ -84,6 +84,7 @@ type sequence struct {
 	state   sample.State // after the last token
 	rows    []float32    // Score: logits of the rows of the last step
 
+	opened    time.Time  // its request; zero once it had rows in a step
 	kv        *kvRequest // the request under way or the next one
 	cached    int        // positions that the first KV open found in the cache
 	cancelled atomic.Bool

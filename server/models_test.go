@@ -114,7 +114,7 @@ func TestSeveralModels(t *testing.T) {
 	require.Contains(t, body, `sluice_requests_total{model="org/large"} 1`)
 	require.Contains(t, body, `sluice_kv_blocks{model="small",state="free"}`)
 	_, body = r.get(t, "/debug/actors")
-	require.Contains(t, body, `{"models":{"org/large":{`)
+	require.Contains(t, body, `"models":[{"name":"org/large",`)
 
 	large, small := m.Engine("org/large"), m.Engine("small")
 	m.set(map[string]*actors.Engine{"small": large, "org/large": small}, "org/large", "small")

@@ -54,7 +54,7 @@ func loadTalk(path string) (chat.Conversation, error) {
 	if err != nil {
 		return chat.Conversation{}, fmt.Errorf("%s: %w", path, err)
 	}
-	c, err := chat.ParseConversation(data)
+	c, err := chat.ParseConversation(string(data))
 	if err != nil {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}

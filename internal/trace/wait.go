@@ -27,6 +27,9 @@ func (t *Track) Waits() *Wait {
 	return w
 }
 
+// Name is that of the track.
+func (w *Wait) Name() string { return w.track.name }
+
 // Begin says that the device is idle from here, because. A wait that is open ends there.
 func (w *Wait) Begin(at time.Time, cause Cause, of Of) {
 	w.change(func() {

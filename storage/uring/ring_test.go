@@ -76,9 +76,10 @@ func rings(t *testing.T, depth int, test func(t *testing.T, open func(memory []b
 			test(t, func(memory []byte) *Ring {
 				r, err := Open(depth, memory)
 				require.NoError(t, err)
-				if kind == "pread" && r.Kind() != kind {
-					require.NoError(t, r.reads.close())
-					r.reads = newPreads(depth)
+				if kind == "pread" {
+					require.NoError(t, r.Close())
+					r, err = OpenPread(depth)
+					require.NoError(t, err)
 				}
 				if r.Kind() != kind {
 					require.NoError(t, r.Close())
@@ -353,6 +354,8 @@ func TestProbe(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	_, err := Open(0, nil)
 	require.EqualError(t, err, "ring of depth 0: want 1 to 4096")
+	_, err = OpenPread(4097)
+	require.EqualError(t, err, "ring of depth 4097: want 1 to 4096")
 }
 
 // BenchmarkRead reads from the page cache and past it.
