@@ -111,12 +111,18 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	s.plan, s.layout, s.bound.Piece = *p, p.Parts[0].Layout, p.Piece
 	s.layout.Flight = traits.Flight
 	if m.NoRepack {
-		for _, i := range s.bound.Tensors {
-			s.layout.InPlace = append(s.layout.InPlace, s.file.Bytes(&s.file.Tensors[i]))
-		}
+		s.layout.InPlace = s.inPlace()
 	}
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside, Draws: traits.Draws}
 	s.info.Context, s.info.KVBytes = p.Context, place.BlockBytes(s.bound.Program, s.layout.KV)/backend.BlockSize
+}
+
+// inPlace are the weights where the file is mapped, by Ref.
+func (s *spec) inPlace() (all [][]byte) {
+	for _, i := range s.bound.Tensors {
+		all = append(all, s.file.Bytes(&s.file.Tensors[i]))
+	}
+	return all
 }
 
 // classes are the sizes of the KV cache's classes.
