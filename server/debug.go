@@ -147,8 +147,8 @@ func lookCredits(all []run.Credits) []credits {
 }
 
 func lookSpan(s *trace.Span) spanInside {
-	out := spanInside{Track: s.Track, Kind: s.Kind.String(), Step: s.Step, Segment: index(s.Segment), Layer: index(s.Layer),
-		Group: index(s.Group), At: s.At.Seconds(), Wait: s.Wait.Seconds(), Work: s.Work.Seconds()}
+	out := spanInside{Track: s.Track, Kind: s.Kind.String(), Step: s.Step, Segment: index(s.Segment),
+		Layer: index(s.Layer), Group: index(s.Group), At: s.At.Seconds(), Wait: s.Wait.Seconds(), Work: s.Work.Seconds()}
 	if s.Kind == trace.Idle {
 		out.Cause = s.Cause.String()
 	}
@@ -176,7 +176,8 @@ func (s *Server) debugTrace(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire
 	if given := rc.QueryArgs().Peek("seconds"); given != nil {
 		n, err := fasthttp.ParseUint(given)
 		if err != nil || n < 1 || n > longTrace {
-			return wire.Invalid("seconds", "invalid_seconds", "seconds is %.20q: want a whole number from 1 to %d", given, longTrace)
+			return wire.Invalid("seconds", "invalid_seconds", "seconds is %.20q: want a whole number from 1 to %d",
+				given, longTrace)
 		}
 		seconds = n
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -28,7 +29,8 @@ type benchCmd struct {
 	Compare  []string `sep:"none" placeholder:"COMMAND" help:"Another engine's command, run in turns with ours. {model} {threads} {prompt} {tokens} {depth} {seqs} are filled in; it prints JSON with prefill_tps and decode_tps, or llama-bench's. NAME: before it names it. May be repeated."`
 	JSON     bool     `name:"json" xor:"format" help:"Print JSON."`
 	Markdown bool     `xor:"format" help:"Print Markdown."`
-	SVG      string   `name:"svg" placeholder:"FILE" help:"Draw a picture of the results too."`
+	traceFlag
+	SVG string `name:"svg" placeholder:"FILE" help:"Draw a picture of the results too."`
 }
 
 func (benchCmd) examples() [2]string {
@@ -38,7 +40,7 @@ func (benchCmd) examples() [2]string {
 	}
 }
 
-func (c *benchCmd) Run(e *env) error {
+func (c *benchCmd) Run(e *env) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -47,9 +49,15 @@ func (c *benchCmd) Run(e *env) error {
 	c.Threads = cmp.Or(c.Threads, runtime.NumCPU())
 	result := &report.Bench{Machine: processorName(&cpuid.CPU), Commit: built(), Threads: c.Threads, Seqs: c.Seqs,
 		Cache: c.KV, NoRepack: c.NoRepack}
+	spans, done, err := c.traceFlag.open(c.Model)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
 	began := e.now()
 	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
 		result.Device = cfg.Device.Name()
+		cfg.Trace = spans
 		cfg.Sequences, cfg.Context = c.Seqs, cmp.Or(c.Ctx, c.need())
 		cfg.Blocks = c.Seqs * (blocks(cfg.Context) + blocks(slices.Max(c.Prompt)+c.Generate))
 	})

@@ -17,10 +17,11 @@ import (
 type serveCmd struct {
 	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]FILE" help:"Model file (GGUF), and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Without it: the small embedded model."`
 	computeFlags
-	Addr     string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
-	APIKey   []string `name:"api-key" sep:"none" placeholder:"KEY" help:"Key that clients must send. May be repeated. Without one, anybody who reaches the address may ask."`
-	Name     string   `placeholder:"NAME" help:"Name of the only model for clients. Default: the one in its file."`
-	Parallel int      `placeholder:"N" help:"Answers computed at once; more wait. Default: 32."`
+	Addr   string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
+	APIKey []string `name:"api-key" sep:"none" placeholder:"KEY" help:"Key that clients must send. May be repeated. Without one, anybody who reaches the address may ask."`
+	Name   string   `placeholder:"NAME" help:"Name of the only model for clients. Default: the one in its file."`
+	traceFlag
+	Parallel int `placeholder:"N" help:"Answers computed at once; more wait. Default: 32."`
 }
 
 func (serveCmd) examples() [2]string {
@@ -37,7 +38,7 @@ func (serveCmd) Help() string {
 // patience is how long open answers may take when the server is told to stop.
 const patience = 10 * time.Second
 
-func (c *serveCmd) Run(e *env) error {
+func (c *serveCmd) Run(e *env) (err error) {
 	if c.Parallel < 0 {
 		return usagef("--parallel is %d: want a number of answers, such as 8", c.Parallel)
 	}
@@ -59,7 +60,13 @@ func (c *serveCmd) Run(e *env) error {
 	}
 	defer ln.Close()
 	c.Log = cmp.Or(c.Log, "warn")
-	house, err := c.open(ctx, e, files, func(cfg *actors.HouseConfig) {
+	spans, done, err := c.traceFlag.open(paths(files)...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	house, err := c.computeFlags.open(ctx, e, files, func(cfg *actors.HouseConfig) {
+		cfg.Trace = spans
 		for i := range cfg.Models {
 			cfg.Models[i].Sequences = c.Parallel
 		}
@@ -104,6 +111,14 @@ func (c *serveCmd) files() ([]namedFile, error) {
 		files[i] = m
 	}
 	return files, nil
+}
+
+// paths are those of the models.
+func paths(files []namedFile) (all []string) {
+	for _, f := range files {
+		all = append(all, f.path)
+	}
+	return all
 }
 
 // announce prints the URL, and for a person what to do with it.
