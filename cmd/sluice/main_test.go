@@ -54,6 +54,7 @@ func testEnv(stdin string, args ...string) *env {
 		terminable:    context.WithCancel,
 		isTerminal:    func(any) bool { return false },
 		columns:       func(any) int { return usualColumns },
+		rows:          func(any) int { return usualRows },
 	}
 }
 
