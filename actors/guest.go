@@ -35,7 +35,7 @@ func (g *guest) furnish(d *device) {
 	if part := &g.spec.plan.Parts[0]; g.spec.layout.InPlace == nil {
 		g.cargo = newCargo(g)
 		if g.spec.streams() {
-			g.weights = newResidency(g.cargo, part, g.spec.bound, &d.house.deviceEdges)
+			g.weights = newResidency(g.cargo, part, g.spec.bound, d.house.want.Send, d.house.returned.Send)
 		}
 	}
 	for _, s := range g.model.Steps() {

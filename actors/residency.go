@@ -21,7 +21,8 @@ import (
 // another one is needed more.
 type residency struct {
 	cargo   *cargo
-	out     *deviceEdges
+	want    func(*want)
+	back    func(*returned)
 	groups  []holding
 	slots   []slotState
 	segment []shared // by segment
@@ -64,8 +65,9 @@ type ring struct {
 	next  int // in order: from where on groups are looked for that have no slot
 }
 
-func newResidency(c *cargo, p *place.Part, bound *ir.Bound, out *deviceEdges) *residency {
-	r := &residency{cargo: c, out: out, groups: make([]holding, len(c.homes)),
+// newResidency returns one that says with want what is to be brought, and with back what the device returns late.
+func newResidency(c *cargo, p *place.Part, bound *ir.Bound, want func(*want), back func(*returned)) *residency {
+	r := &residency{cargo: c, want: want, back: back, groups: make([]holding, len(c.homes)),
 		slots: make([]slotState, len(p.Layout.Slots)), segment: make([]shared, len(bound.Segments)),
 		ring: ring{order: p.Ring.Groups, slots: p.Ring.Slots}}
 	for i := range r.slots {
@@ -179,7 +181,7 @@ func (r *residency) bring(g, at int, u urgency) {
 		r.place(g, at, nil)
 	}
 	s.want = want{item{r.cargo, g, at, s.number}, u}
-	r.out.want.Send(&s.want)
+	r.want(&s.want)
 }
 
 // urge says that a step waits for what is on its way to a slot.
@@ -190,7 +192,7 @@ func (r *residency) urge(at int) {
 	}
 	s.asked = demanded
 	s.urge = want{s.want.item, demanded}
-	r.out.want.Send(&s.urge)
+	r.want(&s.urge)
 }
 
 // clear takes the group from a slot, which is neither leased nor being written to.
@@ -252,7 +254,7 @@ func (r *residency) loan() *loan {
 	l := new(loan)
 	l.done = func() {
 		if l.meet.Swap(1) == 1 {
-			r.out.returned.Send(&returned{r, l})
+			r.back(&returned{r, l})
 		}
 	}
 	return l

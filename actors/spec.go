@@ -37,6 +37,7 @@ type Info struct {
 	Vocab        int
 	Trained      int           // positions the model was trained for
 	Context      int           // positions one request may hold here
+	Sequences    int           // computed at once; more wait
 	KVBytes      int64         // of a position, in all layers
 	Program      *ir.Bound     // what is computed; not to be changed
 	TemplateNote string        // how the chat template was found, if not in the file; for the user
@@ -126,6 +127,7 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	}
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside, Draws: traits.Draws}
 	s.greedy = traits.Greedy
+	s.info.Sequences = p.Sequences
 	s.info.Context, s.info.KVBytes = p.Context, place.BlockBytes(s.bound.Program, s.layout.KV)/backend.BlockSize
 }
 

@@ -1,9 +1,15 @@
 package actors
 
 import (
+	"context"
+	"fmt"
 	"math/rand/v2"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -12,8 +18,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
@@ -138,6 +146,7 @@ type clumsy struct {
 
 // faults say how a drive fails.
 type faults struct {
+	hang  atomic.Pointer[chan struct{}] // reads do not end until it is closed
 	mu    sync.Mutex
 	r     *rand.Rand
 	every int // read, on average, fails; 0: none does
@@ -159,6 +168,9 @@ func (f *faults) open(depth int, memory []byte) (disk, error) {
 func (d *clumsy) Wait(least int, done []uring.Completion) (int, error) {
 	n, err := d.disk.Wait(least, done)
 	f := d.faults
+	if hang := f.hang.Load(); hang != nil && n > 0 {
+		<-*hang
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range done[:n] {
@@ -212,4 +224,114 @@ func TestDriveFails(t *testing.T) {
 			require.Equal(t, want, alone(t, e, all, 16))
 		})
 	}
+}
+
+// Law Cancel while a step waits for a drive that does not answer: what is given up goes at once, and the next request
+// is answered when the drive is back. So does a house that closes wait for what is being read, and for nothing else.
+func TestDriveHangs(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	all := prompts(2)
+	want := alone(t, startFixture(t, fixture, nil), all, 16)
+	f := &faults{r: rand.New(rand.NewPCG(1, 2))}
+	e := startFixture(t, fixture, func(c *Config) { c.hooks.plan, c.hooks.disk = few{ring: 2}.plan, f.open })
+	for _, end := range []string{"cancelled", "scheduler dies", "prefetcher dies", "closed"} {
+		gate := make(chan struct{})
+		s := begin(t, e, ask([]int32{1, 2, 3}, 100_000))
+		next(t, s, 3)
+		f.hang.Store(&gate)
+		time.Sleep(5 * time.Millisecond) // a step waits
+		switch end {
+		case "cancelled":
+			began := now()
+			s.Close()
+			require.Eventually(t, func() bool {
+				n := e.Snapshot()
+				return n.Open == 0 && n.Running+n.Waiting == 0 && n.KV.Used == 0
+			}, 10*time.Second, time.Millisecond)
+			require.Less(t, now().Sub(began), 250*time.Millisecond)
+			require.Zero(t, e.Snapshot().FailedSteps, "a step that nobody waits for is no failure")
+		case "scheduler dies":
+			e.crash("scheduler")
+		case "prefetcher dies":
+			e.crash("device/prefetcher")
+		case "closed":
+			cut, cancel := context.WithCancel(context.Background())
+			cancel()
+			time.AfterFunc(20*time.Millisecond, func() { close(gate) })
+			require.ErrorIs(t, e.Close(cut), context.Canceled)
+			return
+		}
+		f.hang.Store(nil)
+		close(gate)
+		require.Equal(t, want, alone(t, e, all, 16), end)
+		s.Close()
+	}
+}
+
+// Law Recompute under every budget of the trained models: logits and answers are the same bits with all weights in
+// memory, with half, with a quarter and with the least there can be; with io_uring and without; for one sequence and
+// for eight.
+func TestBudgets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	for _, model := range []string{"mini-Q4_K_M", "moe-Q4_K_M"} {
+		open := func(edit func(*Config)) *Engine {
+			f, err := gguf.Open(filepath.Join(testref.Dir(t), "models", model+".gguf"))
+			require.NoError(t, err)
+			return startFile(t, f, func(c *Config) { c.Context = 512; edit(c) })
+		}
+		all := goldenPrompts(t, model)
+		quiet := open(func(*Config) {})
+		want, logits := alone(t, quiet, all, 12), score(t, quiet, all[0])
+		for _, share := range []int64{100, 50, 25, 0} {
+			for name, disk := range map[string]openDisk{"ring": openRing, "pread": openPread} {
+				t.Run(fmt.Sprintf("%s/%d%%/%s", model, share, name), func(t *testing.T) {
+					budget := max(quiet.Info.WeightBytes*share/100, leastBudget(t, model))
+					e := open(func(c *Config) { c.Weights, c.hooks.disk = budget, disk })
+					require.Equal(t, want[0], spelled(t, begin(t, e, ask(all[0], 12))), "alone")
+					requireSameBits(t, logits, score(t, e, all[0]), "logits")
+					var wg sync.WaitGroup
+					for i, p := range all {
+						s := begin(t, e, ask(p, 12))
+						wg.Go(func() {
+							if got, err := trySpelled(s); err != nil || got != want[i] {
+								t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
+							}
+						})
+					}
+					wg.Wait()
+				})
+			}
+		}
+	}
+}
+
+func openPread(depth int, _ []byte) (disk, error) { return uring.OpenPread(depth) }
+
+// leastBudget asks for too little and reads what would do.
+func leastBudget(t *testing.T, model string) int64 {
+	f, err := gguf.Open(filepath.Join(testref.Dir(t), "models", model+".gguf"))
+	require.NoError(t, err)
+	_, err = Start(context.Background(), Config{Model: Model{File: f, Weights: 1}, Device: newDevice(t)})
+	require.Error(t, err)
+	least := regexp.MustCompile(`at least (\d+)M`).FindStringSubmatch(err.Error())
+	require.NotNil(t, least, err)
+	mib, err := strconv.ParseInt(least[1], 10, 64)
+	require.NoError(t, err)
+	return mib << 20
+}
+
+// goldenPrompts are eight prompts that the trained models know how to answer.
+func goldenPrompts(t *testing.T, model string) (all [][]int32) {
+	g := readJSON[struct {
+		Greedy []struct {
+			Prompt []int32 `json:"prompt_tokens"`
+		}
+	}](t, "golden", model+".json")
+	for i := range 8 {
+		p := g.Greedy[i%len(g.Greedy)].Prompt
+		all = append(all, p[:min(len(p), 200)])
+	}
+	return all
 }

@@ -181,3 +181,40 @@ func TestTablesGoAway(t *testing.T) {
 	require.NoError(t, s.run(groups))
 	require.Equal(t, want, s.step.Logits)
 }
+
+// TestPlacing: a group is where it was placed last, until another one is placed there.
+func TestPlacing(t *testing.T) {
+	m := toy(t, quant.Q8_0, 1)
+	s := stream(t, m, 1, m.Weights)
+	defer s.Close()
+	groups := s.m.On(s.m.All())
+	mix, ffn := s.groups[1][0], s.groups[2][0]
+	place := func(g, slot int) {
+		for j, r := range groups[g].Weights {
+			copy(s.data[slot][g][j], s.rowsOf(&groups[g], r))
+		}
+		require.NoError(t, s.Place(g, s.first+slot, s.data[slot][g]))
+	}
+	enqueue := func(segment int) error {
+		defer s.Finish(&s.step, func(error) {})
+		return s.Enqueue(segment, &s.step)
+	}
+	s.at(0, 1, 1)
+	require.NoError(t, enqueue(0))
+	const missing = "mix 0: group 5 (with blk.0.attn_q.weight) is in no slot"
+	require.EqualError(t, enqueue(1), missing)
+	place(mix, 0)
+	require.NoError(t, enqueue(1))
+	place(ffn, 0)
+	require.EqualError(t, enqueue(1), missing)
+	require.NoError(t, enqueue(2))
+	place(ffn, 1)
+	place(mix, 0)
+	require.NoError(t, enqueue(1))
+	require.NoError(t, enqueue(2), "it has moved")
+	place(ffn, 1)
+	require.NoError(t, enqueue(2), "it was placed again")
+	place(mix, 1)
+	require.NoError(t, enqueue(1))
+	require.ErrorContains(t, enqueue(2), "is in no slot")
+}

@@ -77,17 +77,37 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// TestAnyHost: who listens to the network is asked by whatever name.
-func TestAnyHost(t *testing.T) {
-	a := access{}
+// TestNetworkHosts: who listens to the network is asked by addresses, which no page can take for a name, and by names
+// that were given; a key stands in the way of pages as well.
+func TestNetworkHosts(t *testing.T) {
+	a := access{names: []string{"sluice.example"}}
 	a.listening(&net.TCPAddr{IP: net.IPv4zero})
 	require.False(t, a.loopback)
+	asked := func(a *access, host string) bool {
+		rc := &fasthttp.RequestCtx{}
+		rc.Request.Header.SetHost(host)
+		return a.browser(rc) == nil
+	}
+	for _, host := range []string{"sluice.example", "SLUICE.example:8080", "sluice.example.", "localhost:1", "192.168.0.7", "[fd00::1]:80"} {
+		require.True(t, asked(&a, host), host)
+	}
+	for _, host := range []string{"evil.example", "sluice.example.evil.example", "192.168.0.7.evil.example", "", "a b"} {
+		require.False(t, asked(&a, host), host)
+	}
+	require.False(t, asked(&access{}, "sluice.example"))
+	require.True(t, asked(&access{keys: digests([]string{"k"})}, "sluice.example"))
+	require.False(t, asked(&access{keys: digests([]string{"k"}), names: []string{"one"}}, "two"))
+	require.False(t, asked(&access{keys: digests([]string{"k"}), loopback: true}, "two"))
+}
+
+// TestOwnAddress: on loopback only this machine's names are good.
+func TestOwnAddress(t *testing.T) {
+	a := access{}
 	request := func(host string) *fasthttp.RequestCtx {
 		rc := &fasthttp.RequestCtx{}
 		rc.Request.Header.SetHost(host)
 		return rc
 	}
-	require.Nil(t, a.browser(request("sluice.example")))
 	a.listening(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 5)})
 	require.NotNil(t, a.browser(request("sluice.example")))
 	require.Nil(t, a.browser(request("127.0.0.5:80")))

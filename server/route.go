@@ -2,7 +2,9 @@ package server
 
 import (
 	"fmt"
+	"net"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -98,6 +100,23 @@ func (t *target) refuse(rc *fasthttp.RequestCtx, f *wire.Fault) {
 		rc.Response.Header.Set("Retry-After", fmt.Sprint(f.RetryAfter))
 	}
 	rc.SetBody(t.dialect.Fault(nil, f))
+}
+
+// full tells a connection that there is no room for it, in the first dialect's shape and without waiting for what it
+// asks; evicted ones go in silence, as idle connections do at any time.
+func (s *Server) full(c *net.TCPConn, evicted bool) {
+	s.crowded.report(s.log, evicted)
+	if evicted {
+		return
+	}
+	fault := wire.Unavailable("overloaded", "%d connections are open already, and all of them are at work: try again later", maxConnections)
+	body := s.routes.dialects[0].Fault(nil, fault)
+	c.SetDeadline(time.Now().Add(time.Second)) //nolint:errcheck // the write will fail as well
+	fmt.Fprintf(c, "HTTP/1.1 %d Service Unavailable\r\nDate: %s\r\nContent-Type: application/json\r\nRetry-After: %d\r\n"+
+		"Connection: close\r\nContent-Length: %d\r\n\r\n%s", fault.Status, fasthttp.AppendHTTPDate(nil, time.Now()), fault.RetryAfter,
+		len(body), body)
+	s.metrics.answered(unknown, fault.Status, 0)
+	_ = s.crowded.linger(c)
 }
 
 // own are the server's own routes.

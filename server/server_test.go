@@ -44,25 +44,6 @@ func TestEndpoints(t *testing.T) {
 	require.Contains(t, r.log.String(), `"generated_tokens":3`)
 }
 
-// TestBusy opens more requests than the engine takes.
-func TestBusy(t *testing.T) {
-	r := start(t, Options{}, nil)
-	go readAll(r.dial(t, "/v1/completions", endless(true, `,"n":128`)))
-	go readAll(r.dial(t, "/v1/completions", endless(true, `,"n":126`)))
-	r.open(t, 254)
-	status, body := r.post(t, "/v1/completions", endless(false, `,"n":3`))
-	require.Equal(t, 503, status, body)
-	r.open(t, 254) // all of its choices, or none
-	go readAll(r.dial(t, "/v1/completions", endless(true, `,"n":2`)))
-	r.open(t, 256)
-	answer, err := r.http.Post(r.url+"/v1/completions", "", strings.NewReader(endless(false, "")))
-	require.NoError(t, err)
-	status, body = read(t, answer)
-	require.Equal(t, 503, status, body)
-	require.Equal(t, "1", answer.Header.Get("Retry-After"))
-	require.Contains(t, body, "try again later")
-}
-
 // TestSlowClient leaves an answer unread. The others do not notice; it is cut when our patience ends.
 func TestSlowClient(t *testing.T) {
 	r := start(t, Options{Patience: 500 * time.Millisecond}, nil)

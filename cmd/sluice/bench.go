@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/stages/report"
 )
 
@@ -27,10 +27,13 @@ type benchCmd struct {
 	Runs     int      `short:"r" default:"5" placeholder:"N" help:"Runs; medians are reported. One more warms up. Default: 5."`
 	Seqs     int      `default:"1" placeholder:"N" help:"Sequences at once. Default: 1."`
 	Compare  []string `sep:"none" placeholder:"COMMAND" help:"Another engine's command, run in turns with ours. {model} {threads} {prompt} {tokens} {depth} {seqs} are filled in; it prints JSON with prefill_tps and decode_tps, or llama-bench's. NAME: before it names it. May be repeated."`
-	JSON     bool     `name:"json" xor:"format" help:"Print JSON."`
-	Markdown bool     `xor:"format" help:"Print Markdown."`
+	forceFlag
 	traceFlag
-	SVG string `name:"svg" placeholder:"FILE" help:"Draw a picture of the results too."`
+	JSON     bool   `name:"json" xor:"format" help:"Print JSON."`
+	Markdown bool   `xor:"format" help:"Print Markdown."`
+	SVG      string `name:"svg" placeholder:"FILE" help:"Draw a picture of the results too."`
+
+	picture *safefile.File // nil without one
 }
 
 func (benchCmd) examples() [2]string {
@@ -44,16 +47,23 @@ func (c *benchCmd) Run(e *env) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
+	if c.SVG != "" {
+		var err error
+		if c.picture, err = e.create(c.SVG, c.Force, c.Model); err != nil {
+			return err
+		}
+		defer c.picture.Close()
+	}
+	spans, done, err := c.traceFlag.open(e, c.Force, c.Model)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	c.Threads = cmp.Or(c.Threads, runtime.NumCPU())
 	result := &report.Bench{Machine: processorName(&cpuid.CPU), Commit: built(), Threads: c.Threads, Seqs: c.Seqs,
 		Cache: c.KV, NoRepack: c.NoRepack}
-	spans, done, err := c.traceFlag.open(c.Model)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, done()) }()
 	began := e.now()
 	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
 		result.Device = cfg.Device.Name()
@@ -81,9 +91,6 @@ func (c *benchCmd) check() error {
 		within("--seqs", c.Seqs, 1, 256)) // as many as an engine takes
 	if err == nil && c.Ctx > 0 && c.Ctx < c.need() {
 		err = usagef("--ctx is %d, but -p, -n and --depth need %d: leave it out", c.Ctx, c.need())
-	}
-	if err == nil && c.SVG != "" {
-		err = cmp.Or(notOver(c.SVG, c.Model), mayWrite(c.SVG))
 	}
 	if err == nil {
 		err = c.checkPeers()
@@ -114,15 +121,14 @@ func (c *benchCmd) print(e *env, b *report.Bench) error {
 	case c.Markdown:
 		write = b.Markdown
 	}
-	if err := write(e.stdout); err != nil || c.SVG == "" {
+	if err := write(e.stdout); err != nil || c.picture == nil {
 		return err
 	}
-	var picture strings.Builder
-	_ = b.SVG(&picture) // a Builder takes everything
-	if err := os.WriteFile(c.SVG, []byte(picture.String()), 0o644); err != nil {
-		return onFile(c.SVG, err)
+	err := b.SVG(c.picture)
+	if err == nil {
+		err = c.picture.Commit()
 	}
-	return nil
+	return unfit(c.SVG, err)
 }
 
 // peakMemory is the most that this process has held so far, in bytes; 0 where the system does not say.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/sluice-ai/sluice/actors"
 )
@@ -11,7 +10,8 @@ import (
 type chatCmd struct {
 	engineFlags
 	System string `placeholder:"TEXT" help:"System message: who the model should be, or what it should mind."`
-	N      int    `short:"n" placeholder:"N" help:"Most tokens of an answer. Default: until it ends."`
+	N      int    `short:"n" placeholder:"N" help:"Most tokens of an answer; -1: until it ends, as without it."`
+	forceFlag
 	samplingFlags
 }
 
@@ -27,7 +27,7 @@ func (chatCmd) Help() string {
 }
 
 func (c *chatCmd) Run(e *env) error {
-	if err := within("-n", c.N, 0, maxTokens); err != nil {
+	if err := within("-n", c.N, -1, maxTokens); err != nil {
 		return err
 	}
 	engine, err := c.load(e)
@@ -45,11 +45,19 @@ func (c *chatCmd) Run(e *env) error {
 	if e.isTerminal(e.stdin) && e.isTerminal(e.stdout) {
 		return c.converse(e, d)
 	}
-	t := &talk{dialogue: d, read: lines(e.stdin), now: e.now, interruptible: e.interruptible,
+	t := &talk{dialogue: d, read: lines(e.stdin), replace: c.mayReplace, now: e.now, interruptible: e.interruptible,
 		answers: pane{e.stdout, ansi(e, e.stdout)}, notes: pane{w: e.stderr}}
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	return t.run(ctx)
+}
+
+// mayReplace is what /save asks where nobody can be asked.
+func (c *chatCmd) mayReplace(path string) error {
+	if !c.Force {
+		return fmt.Errorf("%s is there already: chat --force replaces it, or choose another name", path)
+	}
+	return nil
 }
 
 func (c *chatCmd) load(e *env) (*actors.Engine, error) {
@@ -59,15 +67,11 @@ func (c *chatCmd) load(e *env) (*actors.Engine, error) {
 }
 
 func (c *chatCmd) dialogue(engine *actors.Engine) (*dialogue, error) {
-	if c.Seed == nil {
-		seed := rand.Uint64()
-		c.Seed = &seed
-	}
 	params, err := c.params(engine)
 	if err != nil {
 		return nil, err
 	}
-	d := &dialogue{engine: engine, sampling: params, most: c.N}
+	d := &dialogue{engine: engine, sampling: params, most: max(c.N, 0)}
 	if c.System != "" {
 		d.setSystem(c.System)
 	}

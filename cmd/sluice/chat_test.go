@@ -43,7 +43,7 @@ func TestChat(t *testing.T) {
 		talk("/load no-such-file.json", "12 + 30"),
 		talk("/load not.json"),
 		talk("/save no-such-folder/x.json"),
-		args("chat", "--n=-1"),
+		args("chat", "--n=-2"),
 		args("chat", "--temp=-1"),
 		call{[]string{"chat", "--temp", "0", "--ctx", "24"}, "Tell me a short story about a fox."},
 		call{[]string{"chat", "--temp", "0", "--ctx", "8"}, "Tell me a short story about a fox."},
@@ -224,7 +224,7 @@ func TestVoice(t *testing.T) {
 func TestSpoken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "talk.json")
 	c := chat.Conversation{Messages: []chat.Message{{Role: "user", Content: "1 < 2?"}, spoken("\nhm\n", "\n\nYes.")}}
-	require.NoError(t, saveTalk(path, c))
+	require.NoError(t, saveTalk(path, c, true))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"messages": [{"role": "user", "content": "1 < 2?"},
@@ -241,7 +241,7 @@ func TestSaveKeepsTools(t *testing.T) {
 	write(t, path, `{"messages": [], "tools": [{"z": 1.0, "a": "<"}], "documents": [{"text": "x"}]}`)
 	c, err := loadTalk(path)
 	require.NoError(t, err)
-	require.NoError(t, saveTalk(path, c))
+	require.NoError(t, saveTalk(path, c, true))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, `{"messages":[],"tools":[{"z":1.0,"a":"<"}],"documents":[{"text":"x"}]}`,

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/peterh/liner"
+
+	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
 // lineReader waits for a line, without its newline. It returns io.EOF after the last one, and errCleared if a person
@@ -117,16 +119,21 @@ func (ed *editor) remember(path string) error {
 	for _, line := range earlier {
 		ed.liner.AppendHistory(line)
 	}
-	ed.history, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	ed.history, err = safefile.Append(path)
 	return err
 }
 
 // recent reads the last lines of a history; of one that has more than twice as many, it drops the others.
 func recent(path string, most int) ([]string, error) {
-	data, err := os.ReadFile(path)
+	f, _, err := safefile.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := safefile.ReadAll(f, mostDescription)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +143,7 @@ func recent(path string, most int) ([]string, error) {
 	}
 	last := all[len(all)-most:]
 	if len(all) > 2*most {
-		err = replaceFile(path, []byte(strings.Join(last, "\n")+"\n"))
+		err = safefile.Write(path, []byte(strings.Join(last, "\n")+"\n"), 0o600, true)
 	}
 	return last, err
 }

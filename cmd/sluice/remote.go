@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,17 +14,18 @@ import (
 // remoteFlags say which running server is asked.
 type remoteFlags struct {
 	Addr   string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the server that is asked. Default: 127.0.0.1:8080."`
-	APIKey string `name:"api-key" placeholder:"KEY" help:"Key that the server wants, if it wants one."`
+	APIKey string `name:"api-key" placeholder:"KEY" help:"Key that the server wants, if it wants one. Default: $SLUICE_API_KEY."`
 }
 
 // get asks the server for a path. The caller closes the body.
-func (f *remoteFlags) get(ctx context.Context, path string) (io.ReadCloser, error) {
+func (f *remoteFlags) get(ctx context.Context, e *env, path string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.Addr+path, nil)
 	if err != nil {
 		return nil, usagef("--addr %q is no address: want HOST:PORT", f.Addr)
 	}
-	if f.APIKey != "" {
-		request.Header.Set("Authorization", "Bearer "+f.APIKey)
+	inherited, _ := e.lookup("SLUICE_API_KEY")
+	if key := cmp.Or(f.APIKey, inherited); key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(request)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,14 +17,17 @@ type serveCmd struct {
 	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]FILE" help:"Model file (GGUF), and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Without it: the small embedded model."`
 	computeFlags
 	Addr   string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
-	APIKey []string `name:"api-key" sep:"none" placeholder:"KEY" help:"Key that clients must send. May be repeated. Without one, anybody who reaches the address may ask."`
-	Name   string   `placeholder:"NAME" help:"Name of the only model for clients. Default: the one in its file."`
+	APIKey []string `name:"api-key" sep:"none" placeholder:"KEY" help:"Key that clients must send. May be repeated. Other users of this machine can read it: better use a file. Without a key, anybody who reaches the address may ask."`
+
+	APIKeyFile []string `name:"api-key-file" sep:"none" placeholder:"FILE" help:"File with such keys, one in each line; - is standard input. May be repeated. SLUICE_API_KEY in the environment is a key too."`
+	Name       string   `placeholder:"NAME" help:"Name of the only model for clients. Default: the one in its file."`
 	traceFlag
+	forceFlag
 	Parallel int `placeholder:"N" help:"Answers computed at once; more wait. Default: 32."`
 }
 
 func (serveCmd) examples() [2]string {
-	return [2]string{`sluice serve -m model.gguf --addr :8080 --api-key "$KEY"`, `sluice serve -m large=a.gguf -m small=b.gguf`}
+	return [2]string{`sluice serve -m model.gguf --addr :8080 --api-key-file keys.txt`, `sluice serve -m large=a.gguf -m small=b.gguf`}
 }
 
 // Help is what the flags do not say.
@@ -42,13 +44,18 @@ func (c *serveCmd) Run(e *env) (err error) {
 	if c.Parallel < 0 {
 		return usagef("--parallel is %d: want a number of answers, such as 8", c.Parallel)
 	}
-	if slices.Contains(c.APIKey, "") {
-		return usagef("--api-key is empty: want a text that is hard to guess")
+	if c.APIKey, err = c.keys(e); err != nil {
+		return err
 	}
 	files, err := c.files()
 	if err != nil {
 		return err
 	}
+	spans, done, err := c.traceFlag.open(e, c.Force, paths(files)...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	ln, err := net.Listen("tcp", c.Addr)
@@ -60,11 +67,6 @@ func (c *serveCmd) Run(e *env) (err error) {
 	}
 	defer ln.Close()
 	c.Log = cmp.Or(c.Log, "warn")
-	spans, done, err := c.traceFlag.open(paths(files)...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, done()) }()
 	house, err := c.computeFlags.open(ctx, e, files, func(cfg *actors.HouseConfig) {
 		cfg.Trace = spans
 		for i := range cfg.Models {

@@ -16,9 +16,11 @@ import (
 type talk struct {
 	*dialogue
 	read    lineReader
-	answers pane // what the model says
-	notes   pane // what is said about it
-	patient bool // a person types: a failure is shown, and the talk goes on
+	answers pane                    // what the model says
+	notes   pane                    // what is said about it
+	patient bool                    // a person types: a failure is shown, and the talk goes on
+	own     string                  // the file that this conversation was saved to or loaded from
+	replace func(path string) error // asks whether a file may be replaced: nil if it may
 	ended   bool
 	now     func() time.Time
 

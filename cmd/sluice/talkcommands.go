@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
 // command is what a line beginning with a slash does.
@@ -95,9 +98,16 @@ func (t *talk) doSystem(_ context.Context, arg string) error {
 }
 
 func (t *talk) doSave(_ context.Context, path string) error {
-	if err := saveTalk(path, t.Conversation); err != nil {
+	err := saveTalk(path, t.Conversation, path == t.own)
+	if errors.Is(err, safefile.ErrTaken) {
+		if err = t.replace(path); err == nil {
+			err = saveTalk(path, t.Conversation, true)
+		}
+	}
+	if err != nil {
 		return err
 	}
+	t.own = path
 	t.note("%s saved", count(len(t.Messages), "message"))
 	return nil
 }
@@ -108,7 +118,7 @@ func (t *talk) doLoad(_ context.Context, path string) error {
 		return err
 	}
 	t.reset()
-	t.Conversation = c
+	t.Conversation, t.own = c, path
 	t.note("%s loaded", count(len(c.Messages), "message"))
 	return nil
 }

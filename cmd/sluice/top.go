@@ -43,7 +43,7 @@ func (c *topCmd) Run(e *env) error {
 	}
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
-	first, err := c.look(ctx)
+	first, err := c.look(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (c *topCmd) watch(ctx context.Context, e *env, t *topView) error {
 		case <-ctx.Done():
 			return nil
 		case <-looks.C:
-			now, err := c.look(ctx)
+			now, err := c.look(ctx, e)
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -103,7 +103,7 @@ func (c *topCmd) once(ctx context.Context, e *env, t *topView) error {
 		return ctx.Err()
 	case <-time.After(time.Duration(c.Every) * time.Second):
 	}
-	now, err := c.look(ctx)
+	now, err := c.look(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -113,10 +113,10 @@ func (c *topCmd) once(ctx context.Context, e *env, t *topView) error {
 }
 
 // look asks the server.
-func (c *topCmd) look(ctx context.Context) (*server.Inside, error) {
+func (c *topCmd) look(ctx context.Context, e *env) (*server.Inside, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	body, err := c.get(ctx, "/debug/actors")
+	body, err := c.get(ctx, e, "/debug/actors")
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +22,7 @@ type recordCmd struct {
 	Out     string `short:"o" required:"" placeholder:"FILE" help:"File to write."`
 	Seconds int    `default:"5" placeholder:"N" help:"For how long, 1 to 300. Default: 5."`
 	remoteFlags
+	forceFlag
 }
 
 func (recordCmd) examples() [2]string {
@@ -33,28 +33,26 @@ func (c *recordCmd) Run(e *env) error {
 	if err := within("--seconds", c.Seconds, 1, 300); err != nil {
 		return err
 	}
-	if err := mayWrite(c.Out); err != nil {
+	f, err := e.create(c.Out, c.Force)
+	if err != nil {
 		return err
 	}
+	defer f.Close()
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
-	body, err := c.get(ctx, fmt.Sprintf("/debug/trace?seconds=%d", c.Seconds))
+	body, err := c.get(ctx, e, fmt.Sprintf("/debug/trace?seconds=%d", c.Seconds))
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	f, err := os.Create(c.Out)
-	if err != nil {
-		return onFile(c.Out, err)
-	}
 	_, err = io.Copy(f, body)
-	if err = errors.Join(err, f.Close()); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err() // what came so far can be read
-		}
-		return onFile(c.Out, err)
+	if ctx.Err() != nil {
+		err = nil // what came so far can be read
 	}
-	return nil
+	if err != nil {
+		err = fmt.Errorf("the server at %s ended the trace: %w", c.Addr, err)
+	}
+	return finish(f, c.Out, err)
 }
 
 type stallsCmd struct {
@@ -107,35 +105,34 @@ type traceFlag struct {
 	Trace string `placeholder:"FILE" help:"Write what happens inside to a file, for Perfetto (ui.perfetto.dev) or sluice trace stalls; the first GiB of it."`
 }
 
-// open begins the file. What it returns is given to the engine, if there is one; done ends it after the engine was
-// closed.
-func (f *traceFlag) open(read ...string) (out io.Writer, done func() error, err error) {
+// open begins the file, if there is to be one: what it returns is given to the engine. done completes it, after the
+// engine was closed.
+func (f *traceFlag) open(e *env, force bool, read ...string) (out io.Writer, done func() error, err error) {
 	if f.Trace == "" {
 		return nil, func() error { return nil }, nil
 	}
-	if err := errors.Join(notOver(f.Trace, read...), regular(f.Trace)); err != nil {
-		return nil, nil, err
-	}
-	file, err := os.Create(f.Trace)
+	file, err := e.create(f.Trace, force, read...)
 	if err != nil {
-		return nil, nil, onFile(f.Trace, err)
+		return nil, nil, err
 	}
 	kept := &failed{w: file}
 	return kept, func() error {
-		if err := errors.Join(kept.err, file.Close()); err != nil {
-			return onFile(f.Trace, err)
+		if !kept.begun { // no engine was started
+			return file.Close()
 		}
-		return nil
+		return finish(file, f.Trace, kept.err)
 	}, nil
 }
 
 // failed remembers why a file could not be written: who writes it is closed without anybody who listens.
 type failed struct {
-	w   io.Writer
-	err error
+	w     io.Writer
+	err   error
+	begun bool
 }
 
 func (f *failed) Write(p []byte) (int, error) {
+	f.begun = true
 	n, err := f.w.Write(p)
 	if err != nil {
 		f.err = err

@@ -51,7 +51,7 @@ func TestTraceOfServer(t *testing.T) {
 		}
 		asked <- err
 	}()
-	o := sluice("", "trace", "-o", path, "--seconds", "1", "--addr", addr, "--api-key", "secret")
+	o := sluice("", "trace", "-o", path, "--force", "--seconds", "1", "--addr", addr, "--api-key", "secret")
 	require.Zero(t, o.code, o.stderr)
 	require.NoError(t, <-asked)
 	http.DefaultClient.CloseIdleConnections()
@@ -61,6 +61,9 @@ func TestTraceOfServer(t *testing.T) {
 	require.Contains(t, o.stdout, "prefill          1")
 
 	o = sluice("", "trace", "-o", path, "--addr", addr)
+	require.Equal(t, exitUsage, o.code)
+	require.Contains(t, o.stderr, "is there already")
+	o = sluice("", "trace", "-o", path, "--force", "--addr", addr)
 	require.Equal(t, exitFailed, o.code)
 	require.Contains(t, o.stderr, "answers 401 to GET /debug/trace?seconds=5: the API key is missing")
 	kept, err := os.Stat(path)
@@ -80,7 +83,7 @@ func TestTraceFaults(t *testing.T) {
 	o = sluice("", "trace", "-o", dir)
 	require.Equal(t, exitUsage, o.code)
 	require.Contains(t, o.stderr, "is a folder")
-	o = sluice("", "trace", "-o", empty, "--addr", "127.0.0.1:1")
+	o = sluice("", "trace", "-o", empty, "--force", "--addr", "127.0.0.1:1")
 	require.Equal(t, exitFailed, o.code)
 	require.Contains(t, o.stderr, "start one with sluice serve, or name another with --addr")
 	o = sluice("", "run", "--trace", dir, "hello")

@@ -60,7 +60,7 @@ func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 		return nil, err
 	}
 	if c.Inputs != nil {
-		return nil, errors.New("a Vulkan device does not add up the inputs of products: use --device cpu")
+		return nil, fmt.Errorf("a Vulkan device does not add up the inputs of products: use --device cpu: %w", errors.ErrUnsupported)
 	}
 	m, err := compile(v, p, c)
 	if err != nil {

@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/cpu/ref"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/stages/arch"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/stretchr/testify/require"
@@ -108,4 +110,8 @@ func TestMini(t *testing.T) {
 	require.Less(t, sum/size, 0.01)
 	require.Equal(t, got, logits(t, d, m, tokens, 5, 1, 7))
 	require.Equal(t, got, logits(t, d, m, tokens, 1))
+}
+
+func TestConformance(t *testing.T) {
+	backendtest.Conformance(t, open(t).device(), ref.New(), []quant.Type{quant.F32, quant.F16, quant.Q8_0, quant.Q4_K, quant.Q6_K})
 }

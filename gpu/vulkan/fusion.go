@@ -175,7 +175,7 @@ func (f *fusion) norm(n *ir.Node) {
 		return
 	}
 	for _, r := range f.readers[n.Out] {
-		if r.Op != ir.Linear {
+		if r.Op != ir.Linear { // experts take it too, but not unprepared
 			return
 		}
 	}

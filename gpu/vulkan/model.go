@@ -24,6 +24,7 @@ type model struct {
 	weights      []weight
 	caches       []cache
 	rotations    []rotation
+	experts      map[ir.Ref]*Matrix // by gate and by down: their address is that of a table
 	launches     []launch
 	borders      map[ir.Value]place
 	values       *live.Values
@@ -41,7 +42,8 @@ type model struct {
 
 // compile plans the segments and takes all memory.
 func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
-	m := &model{device: v, program: p.Program, config: c, memory: buffers{d: v.d}, values: live.ValuesOf(p.Program)}
+	m := &model{device: v, program: p.Program, config: c, memory: buffers{d: v.d}, values: live.ValuesOf(p.Program),
+		experts: map[ir.Ref]*Matrix{}}
 	part := p.Only(c.Segments)
 	f := fuse(part, func(a *ir.AttendArgs) (Heads, bool) {
 		h := m.heads(a)

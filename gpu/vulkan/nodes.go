@@ -42,6 +42,10 @@ func (l *planner) node(n *ir.Node) error {
 		l.each(n, Each{Formula: SoftCap, Factor: n.Factor})
 	case ir.Rows:
 		l.gather(n)
+	case ir.Route:
+		l.route(n)
+	case ir.Experts:
+		l.mixture(n)
 	default:
 		return fmt.Errorf("%s has no kernel", n.Op)
 	}

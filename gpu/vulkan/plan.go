@@ -3,6 +3,7 @@
 package vulkan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -28,7 +29,9 @@ func rulesOf(p *ir.Bound) live.Rules {
 			}
 			return inFloats
 		},
-		Passes: func(*ir.Node) []live.Pass { return nil },
+		Passes: func(n *ir.Node) []live.Pass { // all of it is planned at the end: they only say what it takes
+			return []live.Pass{{Matrices: []ir.Ref{n.Experts.Gate, n.Experts.Up}}}
+		},
 	}
 }
 
@@ -82,13 +85,13 @@ type planner struct {
 	buffers  []*live.Buffer
 	segment  int
 	wanted   bool
-	parts    *live.Buffer // of attention
+	choices  map[ir.Value]*chosen // by route
 }
 
 // plan makes the launches of all segments and places what they leave.
 func plan(m *model, p *ir.Bound, f *fusion) error {
 	l := &planner{fusion: f, m: m, values: live.ValuesOf(p.Program), of: map[ir.Value]place{},
-		rows: map[*row]*live.Buffer{}, inputs: map[live.Prepared]*input{}, done: map[*ir.Node]bool{}}
+		rows: map[*row]*live.Buffer{}, inputs: map[live.Prepared]*input{}, choices: map[ir.Value]*chosen{}, done: map[*ir.Node]bool{}}
 	for s, phases := range live.Order(p.Program, rulesOf(p)) {
 		l.segment = s
 		l.takeIn(s)
@@ -213,16 +216,37 @@ func (m *model) capacity(wanted bool) int {
 	return rowClass(m.config.MaxRows)
 }
 
-// unsupported lists what no kernel computes.
+// unsupported lists all that no kernel computes yet.
 func unsupported(p *ir.Bound) (faults []error) {
+	routed := map[ir.Value]bool{}
 	for s := range p.Segments {
 		for i := range p.Segments[s].Nodes {
 			n := &p.Segments[s].Nodes[i]
-			switch {
-			case n.Op == ir.Route || n.Op == ir.Experts:
-				faults = append(faults, fmt.Errorf("%s: %s has no kernel on Vulkan: use --device cpu", &p.Segments[s], n.Op))
+			what := ""
+			switch n.Op {
+			case ir.Temper, ir.HeadLinear, ir.HeadSlice, ir.HeadJoin:
+				what = n.Op.String()
+			case ir.Attend:
+				if n.Attend.Chunked {
+					what = "attention in chunks"
+				}
+			case ir.Route:
+				routed[n.Out] = true
+			case ir.Experts:
+				switch {
+				case n.Experts.Before:
+					what = "experts whose inputs are weighed"
+				case !routed[n.In[1]]:
+					what = "experts whose route is computed elsewhere"
+				}
+			}
+			if what != "" {
+				faults = append(faults, fmt.Errorf("%s: %s: %w on Vulkan yet: use --device cpu", &p.Segments[s], what,
+					errNoKernel))
 			}
 		}
 	}
 	return faults
 }
+
+var errNoKernel = fmt.Errorf("no kernel: %w", errors.ErrUnsupported)

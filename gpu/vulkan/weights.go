@@ -27,7 +27,9 @@ type weight struct {
 
 	matrix *Matrix // in tiles: its rows from first on; nil for vectors
 	first  int
-	up     bool // of a pair the second
+	up     bool   // of a pair the second
+	each   int    // rows of each expert's matrix; 0: it is one
+	apart  uint64 // bytes from one to the next
 
 	vector *vk.Buffer // float32, from value at on
 	at     int
@@ -98,8 +100,14 @@ func (m *model) upload(w *weight, row, n int, data []byte) error {
 	if err := s.fit(m.device.d, uint64(max(most*w.packBytes, stageBytes))); err != nil {
 		return err
 	}
-	for from := 0; from < n; from += most {
-		rows := min(most, n-from)
+	for from, rows := 0, 0; from < n; from += rows {
+		x, first := *w.matrix, w.first+row+from
+		rows = min(most, n-from)
+		if w.each > 0 {
+			x.Address += uint64(first/w.each) * w.apart
+			first %= w.each
+			rows = min(rows, w.each-first)
+		}
 		piece := data[from*w.rowBytes:][:rows*w.rowBytes]
 		if err := Recode(w.typ, w.cols, s.host.Bytes, piece); err != nil {
 			return err
@@ -107,7 +115,7 @@ func (m *model) upload(w *weight, row, n int, data []byte) error {
 		err := m.device.queue.once(func(r *vk.Recording) error {
 			r.Copy(s.local, 0, s.host, 0, uint64(rows*w.packBytes))
 			r.BarrierAll()
-			err := m.device.kernels.Pack(r, w.matrix, s.local.Address, w.first+row+from, rows, w.up)
+			err := m.device.kernels.Pack(r, &x, s.local.Address, first, rows, w.up)
 			r.BarrierAll()
 			return err
 		})
@@ -166,6 +174,15 @@ func (m *model) layWeights(p *ir.Bound, f *fusion) error {
 	for _, list := range f.stacks {
 		if err := m.layMatrix(p, list); err != nil {
 			return err
+		}
+	}
+	for s := range p.Segments {
+		for i := range p.Segments[s].Nodes {
+			if n := &p.Segments[s].Nodes[i]; n.Op == ir.Experts {
+				if err := m.layExperts(p, n); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	for r := range p.Weights {

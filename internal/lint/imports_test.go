@@ -18,10 +18,13 @@ var layers = []struct {
 	may []string
 }{
 	{"cmd/sluice", []string{"server", "actors", "stages", "storage", "cpu", "gpu", "internal"}},
-	{"server/wire", nil},
-	{"server/exchange", nil},
-	{"server/answer", []string{"server/exchange", "server/wire", "actors", "stages/sample", "stages/token"}},
-	{"server/openai", []string{"server/answer", "server/exchange", "server/wire", "actors", "stages/chat", "stages/sample"}},
+	{"server/wire", []string{"internal/jsontext"}},
+	{"server/share", nil},
+	{"server/exchange", []string{"server/share", "server/wire"}},
+	{"server/answer", []string{"server/exchange", "server/share", "server/wire", "actors", "stages/sample", "stages/token",
+		"internal/jsontext"}},
+	{"server/openai", []string{"server/answer", "server/exchange", "server/wire", "actors", "stages/chat", "stages/sample",
+		"internal/jsontext"}},
 	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/token", "internal"}},
 	{"actors/run", []string{"internal/trace"}}, // it knows no model, no device and no file
 	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},

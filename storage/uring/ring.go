@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"syscall"
 
+	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/internal/source"
 )
 
@@ -86,8 +87,8 @@ type op struct {
 // Open makes a ring for up to depth requests at a time, and locks the goroutine to its thread until Close. Reads
 // into memory, such as an arena's, cost less if the kernel agrees to hold it; it may be nil.
 func Open(depth int, memory []byte) (*Ring, error) {
-	if depth < 1 || depth > 4096 {
-		return nil, fmt.Errorf("ring of depth %d: want 1 to 4096", depth)
+	if err := checkDepth(depth); err != nil {
+		return nil, err
 	}
 	runtime.LockOSThread()
 	reads, err := newKernelRing(depth)
@@ -96,6 +97,22 @@ func Open(depth int, memory []byte) (*Ring, error) {
 	}
 	_ = reads.register(memory) // an advantage, not a need: often refused by the limit of locked memory
 	return newRing(depth, reads), nil
+}
+
+// OpenPread is Open for who wants no io_uring.
+func OpenPread(depth int) (*Ring, error) {
+	if err := checkDepth(depth); err != nil {
+		return nil, err
+	}
+	runtime.LockOSThread()
+	return newRing(depth, newPreads(depth)), nil
+}
+
+func checkDepth(depth int) error {
+	if depth < 1 || depth > 4096 {
+		return fmt.Errorf("ring of depth %d: want 1 to 4096", depth)
+	}
+	return nil
 }
 
 func newRing(depth int, reads engine) *Ring {
@@ -319,12 +336,11 @@ type file struct {
 }
 
 func openFile(s source.Source) (*file, error) {
-	plain, err := os.Open(s.Path)
+	plain, info, err := safefile.Open(s.Path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", s.Path, err)
 	}
-	info, err := plain.Stat()
-	if err == nil && info.Size() != s.Size {
+	if info.Size() != s.Size {
 		err = fmt.Errorf("the file has %d bytes, and had %d when it was opened: restore it and start again",
 			info.Size(), s.Size)
 	}

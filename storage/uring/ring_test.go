@@ -76,9 +76,10 @@ func rings(t *testing.T, depth int, test func(t *testing.T, open func(memory []b
 			test(t, func(memory []byte) *Ring {
 				r, err := Open(depth, memory)
 				require.NoError(t, err)
-				if kind == "pread" && r.Kind() != kind {
-					require.NoError(t, r.reads.close())
-					r.reads = newPreads(depth)
+				if kind == "pread" {
+					require.NoError(t, r.Close())
+					r, err = OpenPread(depth)
+					require.NoError(t, err)
 				}
 				if r.Kind() != kind {
 					require.NoError(t, r.Close())
@@ -208,7 +209,7 @@ func TestFaultyRequests(t *testing.T) {
 			{Request{Source: s, Length: 0}, "m.gguf: bytes 0 to 0: outside the 10000 bytes of the file"},
 			{Request{Source: s, Length: 5000}, "m.gguf: bytes 0 to 5000: the memory has only 4096 bytes from 0 on"},
 			{Request{Source: s, Length: 4000, Head: 97}, "m.gguf: bytes 0 to 4000: the memory has only 3999 bytes from 97 on"},
-			{Request{Source: gone, Length: 1}, "gone.gguf: bytes 0 to 1: open " + gone.Path + ": no such file or directory"},
+			{Request{Source: gone, Length: 1}, "gone.gguf: bytes 0 to 1: " + gone.Path + ": no such file or directory"},
 			{Request{Source: folder, Length: 1}, ""},
 		} {
 			c.request.Into = into
@@ -353,6 +354,8 @@ func TestProbe(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	_, err := Open(0, nil)
 	require.EqualError(t, err, "ring of depth 0: want 1 to 4096")
+	_, err = OpenPread(4097)
+	require.EqualError(t, err, "ring of depth 4097: want 1 to 4096")
 }
 
 // BenchmarkRead reads from the page cache and past it.

@@ -98,8 +98,8 @@ func TestBelady(t *testing.T) {
 	})
 }
 
-// TestCycle: where a cycle does not fit, what was used longest ago is needed next, and LRU has no hits at all. Ours comes
-// close to the best that there is; also where every step uses all experts, as when long prompts are read.
+// TestCycle: where a cycle does not fit, what was used longest ago is needed next, and LRU has no hits at all. Ours
+// comes close to the best that there is; also where every step uses all experts, as when long prompts are read.
 func TestCycle(t *testing.T) {
 	for _, c := range []struct{ experts, used, slots int }{{20, 4, 16}, {32, 4, 16}, {32, 1, 31}, {128, 8, 64}} {
 		uses := [][][]int32{cycle(c.experts, c.used, 2000)}
