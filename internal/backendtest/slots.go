@@ -15,7 +15,8 @@ import (
 )
 
 // shared: with fewer slots than groups, whichever these are, in whatever order groups come and go, and in whatever
-// parts segments are computed, a program has the bits of the one that has all its weights.
+// parts segments are computed, a program has the bits of the one that has all its weights. A device that does not share
+// slots is given one for each group.
 func shared(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	s := small{layers: 2, width: 32, ffn: 96, vocab: 300, heads: 2, kvHeads: 1, head: 16, used: 3}
 	run := func(name string, p *ir.Program, err error) {
@@ -23,7 +24,11 @@ func shared(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 			require.NoError(t, err)
 			m, err := randomModel(p, 31, inTurn(narrowest(matrixTypes)))
 			require.NoError(t, err)
-			for seed := range uint64(4) {
+			seeds := uint64(1)
+			if d.Traits().Shares {
+				seeds = 4
+			}
+			for seed := range seeds {
 				m.inSlots(t, d, seed)
 			}
 		})
@@ -53,8 +58,10 @@ func shared(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 		require.NoError(t, err)
 		m.inSlots(t, d, 33)
 	})
-	t.Run("Refused", func(t *testing.T) { badSlots(t, d) })
-	t.Run("Unready", func(t *testing.T) { unready(t, d) })
+	if d.Traits().Shares {
+		t.Run("Refused", func(t *testing.T) { badSlots(t, d) })
+		t.Run("Unready", func(t *testing.T) { unready(t, d) })
+	}
 }
 
 // biasedHead has no layers, and a bias that is added to the outputs of all pieces.
@@ -115,6 +122,7 @@ func (j *juggler) unwanted(t *testing.T, tokens []int32) {
 // with it part by part, and ruins what is no longer leased.
 type juggler struct {
 	*loaded
+	shares bool // the device shares slots
 	t      *testing.T
 	rng    *rand.Rand
 	groups []ir.Group
@@ -141,7 +149,7 @@ func newJuggler(t *testing.T, d backend.Device, m *Model, c backend.Config, rng 
 	model, err := d.Compile(m.Bound, c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, model.Close()) })
-	j := &juggler{t: t, rng: rng, groups: groups, own: c.Own(len(groups)), slots: make([][]int, len(groups)),
+	j := &juggler{shares: d.Traits().Shares, t: t, rng: rng, groups: groups, own: c.Own(len(groups)), slots: make([][]int, len(groups)),
 		at: slices.Repeat([]int{-1}, len(groups)), holds: slices.Repeat([]int{-1}, len(c.Slots))}
 	j.loaded = &loaded{Model: model, m: m, config: c, through: j.through}
 	for s, fit := range c.Slots {
@@ -154,7 +162,7 @@ func newJuggler(t *testing.T, d backend.Device, m *Model, c backend.Config, rng 
 			j.upload(g)
 		}
 	}
-	if d.Traits().Shares {
+	if j.shares {
 		j.withinBudget()
 	}
 	return j
@@ -168,7 +176,7 @@ func randomSlots(rng *rand.Rand, groups []ir.Group, share bool) (slots [][]int) 
 		switch {
 		case share && groups[g].Use == ir.Matrix && rng.IntN(4) >= keep:
 			streamed = append(streamed, g)
-		case groups[g].Use != ir.Table || rng.IntN(2) == 0:
+		case groups[g].Use != ir.Table || !share || rng.IntN(2) == 0:
 			slots = append(slots, []int{g})
 		}
 	}
@@ -211,6 +219,9 @@ func (j *juggler) withinBudget() {
 
 // through runs a step.
 func (j *juggler) through(s *backend.Step) (err error) {
+	if !j.shares {
+		return j.whole(s)
+	}
 	for i := 0; i < len(j.m.Segments) && err == nil; i++ {
 		err = j.segment(i, s)
 		if j.m.Segments[i].Kind == ir.SegRoute && len(j.m.Segments[i].Nodes) > 0 && err == nil {
