@@ -14,10 +14,10 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// shared: with fewer slots than groups, whichever these are, in whatever order groups come and go, and in whatever
+// Slots: with fewer slots than groups, whichever these are, in whatever order groups come and go, and in whatever
 // parts segments are computed, a program has the bits of the one that has all its weights. A device that does not share
 // slots is given one for each group.
-func shared(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
+func Slots(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	s := small{layers: 2, width: 32, ffn: 96, vocab: 300, heads: 2, kvHeads: 1, head: 16, used: 3}
 	run := func(name string, p *ir.Program, err error) {
 		t.Run(name, func(t *testing.T) {
@@ -149,8 +149,8 @@ func newJuggler(t *testing.T, d backend.Device, m *Model, c backend.Config, rng 
 	model, err := d.Compile(m.Bound, c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, model.Close()) })
-	j := &juggler{shares: d.Traits().Shares, t: t, rng: rng, groups: groups, own: c.Own(len(groups)), slots: make([][]int, len(groups)),
-		at: slices.Repeat([]int{-1}, len(groups)), holds: slices.Repeat([]int{-1}, len(c.Slots))}
+	j := &juggler{shares: d.Traits().Shares, t: t, rng: rng, groups: groups, own: c.Own(len(groups)),
+		slots: make([][]int, len(groups)), at: slices.Repeat([]int{-1}, len(groups)), holds: slices.Repeat([]int{-1}, len(c.Slots))}
 	j.loaded = &loaded{Model: model, m: m, config: c, through: j.through}
 	for s, fit := range c.Slots {
 		for _, g := range fit {
