@@ -13,6 +13,10 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
+// ErrWeights is wrapped by the error of a step whose weights cannot be read any more: no step of the model can be
+// computed until it is loaded again.
+var ErrWeights = errors.New("a page of the weights cannot be read")
+
 // Traits are what a device says of itself to those who drive it.
 type Traits struct {
 	Flight  int  // steps that may be in flight, enqueued and not finished; at least 1
