@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -59,9 +60,25 @@ func Slots(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 		m.inSlots(t, d, 33)
 	})
 	if d.Traits().Shares {
+		t.Run("Laws", func(t *testing.T) { lawsInSlots(t, d, narrowest(matrixTypes)) })
 		t.Run("Refused", func(t *testing.T) { badSlots(t, d) })
 		t.Run("Unready", func(t *testing.T) { unready(t, d) })
 	}
+}
+
+// lawsInSlots: rows depend on their own sequence only, whatever others in the step need, and whoever pushes whom out.
+func lawsInSlots(t *testing.T, d backend.Device, types []quant.Type) {
+	p, err := mixtureLike(small{layers: 2, width: 32, ffn: 96, vocab: 150, heads: 2, kvHeads: 1, head: 16, used: 3})
+	require.NoError(t, err)
+	m, err := randomModel(p, 39, inTurn(types))
+	require.NoError(t, err)
+	m.Piece = 1
+	w := newLawful(t, d, m)
+	w.loaded = juggle(t, d, m, w.config, 40).loaded
+	w.fewTimes(t)
+	t.Run("ChunkFree", func(t *testing.T) { rapid.Check(t, w.chunkFree) })
+	t.Run("RowAlone", func(t *testing.T) { rapid.Check(t, w.rowAlone) })
+	t.Run("Wanted", w.wanted)
 }
 
 // biasedHead has no layers, and a bias that is added to the outputs of all pieces.
