@@ -167,7 +167,8 @@ func newJuggler(t *testing.T, d backend.Device, m *Model, c backend.Config, rng 
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, model.Close()) })
 	j := &juggler{shares: d.Traits().Shares, t: t, rng: rng, groups: groups, own: c.Own(len(groups)),
-		slots: make([][]int, len(groups)), at: slices.Repeat([]int{-1}, len(groups)), holds: slices.Repeat([]int{-1}, len(c.Slots))}
+		slots: make([][]int, len(groups)), at: slices.Repeat([]int{-1}, len(groups)),
+		holds: slices.Repeat([]int{-1}, len(c.Slots))}
 	j.loaded = &loaded{Model: model, m: m, config: c, through: j.through}
 	for s, fit := range c.Slots {
 		for _, g := range fit {
