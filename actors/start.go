@@ -131,7 +131,7 @@ func prepare(c *HouseConfig) (*House, error) {
 		asks[i] = place.Ask{Program: specs[i].bound, InPlace: m.NoRepack, Weights: m.Weights, KV: m.KV,
 			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows}
 	}
-	plan, err := place.Make(asks, place.Machine{Memory: mem.Available(), Flight: traits.Flight})
+	plan, err := place.Make(asks, place.Machine{Memory: available(specs, traits), Flight: traits.Flight})
 	if err != nil {
 		return nil, err
 	}
@@ -148,6 +148,19 @@ func prepare(c *HouseConfig) (*House, error) {
 		return nil, err
 	}
 	return newHouse(c, specs, slabs), nil
+}
+
+// available is what KV caches may take: of a device's own memory what weights, padded there, and steps leave.
+func available(specs []*spec, t backend.Traits) int64 {
+	const steps = 1 << 30
+	if t.Free == 0 {
+		return mem.Available()
+	}
+	left := t.Free - steps
+	for _, s := range specs {
+		left -= s.info.WeightBytes + s.info.WeightBytes/8
+	}
+	return max(left, 0)
 }
 
 // distinguish numbers models of the same name from the second one on: a, a-2, a-3.

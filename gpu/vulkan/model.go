@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -38,6 +39,8 @@ type model struct {
 	draws  int // of the step before
 	ends   chan ended
 	closed sync.WaitGroup
+
+	closing atomic.Bool // nothing more is compiled ahead
 }
 
 // compile plans the segments and takes all memory.
@@ -66,6 +69,9 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	}
 	m.ends = make(chan ended, c.Ring())
 	m.closed.Go(m.watch)
+	if v.ahead {
+		m.closed.Go(m.warm)
+	}
 	return m, nil
 }
 
@@ -292,6 +298,7 @@ func (m *model) crosses(v ir.Value) bool {
 
 // Close waits for the steps in flight and frees the memory.
 func (m *model) Close() error {
+	m.closing.Store(true)
 	if m.ends != nil {
 		close(m.ends)
 		m.closed.Wait()

@@ -21,6 +21,7 @@ type Traits struct {
 	Shares  bool // groups of matrices can share a slot, one after the other: see Config.Slots
 	Crowded bool // its threads take every core that goroutines may run on
 	Memory  Reach
+	Free    int64 // bytes of its own memory that nothing takes yet; 0: it computes in the program's
 }
 
 // Reach is how a device's memory is reached.
