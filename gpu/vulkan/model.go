@@ -40,7 +40,8 @@ type model struct {
 	ends   chan ended
 	closed sync.WaitGroup
 
-	closing atomic.Bool // nothing more is compiled ahead
+	ahead   sync.WaitGroup // kernels are being compiled until then
+	closing atomic.Bool    // nothing more is compiled ahead
 }
 
 // compile plans the segments and takes all memory.
@@ -70,7 +71,7 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	m.ends = make(chan ended, c.Ring())
 	m.closed.Go(m.watch)
 	if v.ahead {
-		m.closed.Go(m.warm)
+		m.ahead.Go(m.warm)
 	}
 	return m, nil
 }
@@ -302,6 +303,7 @@ func (m *model) Close() error {
 	if m.ends != nil {
 		close(m.ends)
 		m.closed.Wait()
+		m.ahead.Wait()
 	}
 	q := m.device.queue
 	err := q.wait(q.last)
