@@ -69,7 +69,8 @@ type besideModel struct {
 	sick  int // steps that are struck by one that failed
 }
 
-func (*besideModel) Place(group, slot int) error                  { return nil }
+func (*besideModel) Slot(int) []byte                              { return nil }
+func (*besideModel) Place(int, int, [][]byte) error               { return nil }
 func (*besideModel) Upload(ir.Ref, int, []byte) error             { return nil }
 func (*besideModel) RowGrain() int                                { return 1 }
 func (*besideModel) Memory() backend.Memory                       { return backend.Memory{} }
@@ -82,6 +83,20 @@ func (m *besideModel) Close() error {
 	m.ended.Wait()
 	return nil
 }
+
+// Part of a segment is nothing before the last.
+func (m *besideModel) Part(w backend.Work, s *backend.Step) (err error) {
+	if w.Last {
+		err = m.Enqueue(w.Segment, s)
+	}
+	if w.Done != nil {
+		w.Done()
+	}
+	return err
+}
+
+// Chosen has no routes.
+func (*besideModel) Chosen(int, *backend.Step, func([]int32)) error { return errors.ErrUnsupported }
 
 // Enqueue only looks at the step: the thread computes it whole.
 func (m *besideModel) Enqueue(segment int, s *backend.Step) error {

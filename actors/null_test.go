@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -33,7 +34,8 @@ type nullModel struct {
 	ring        []*backend.Step
 }
 
-func (*nullModel) Place(group, slot int) error                  { return nil }
+func (*nullModel) Slot(int) []byte                              { return nil }
+func (*nullModel) Place(int, int, [][]byte) error               { return nil }
 func (m *nullModel) Steps() []*backend.Step                     { return m.ring }
 func (*nullModel) Finish(_ *backend.Step, done func(error))     { done(nil) }
 func (*nullModel) In(ir.Value, *backend.Step, []float32) error  { return nil }
@@ -43,6 +45,20 @@ func (*nullModel) Upload(ir.Ref, int, []byte) error { return nil }
 func (*nullModel) RowGrain() int                    { return 16 }
 func (*nullModel) Memory() backend.Memory           { return backend.Memory{} }
 func (*nullModel) Close() error                     { return nil }
+
+// Part of a segment is nothing before the last.
+func (m *nullModel) Part(w backend.Work, s *backend.Step) (err error) {
+	if w.Last {
+		err = m.Enqueue(w.Segment, s)
+	}
+	if w.Done != nil {
+		w.Done()
+	}
+	return err
+}
+
+// Chosen has no routes.
+func (*nullModel) Chosen(int, *backend.Step, func([]int32)) error { return errors.ErrUnsupported }
 
 // Enqueue makes the token after the row's own the likeliest.
 func (m *nullModel) Enqueue(segment int, s *backend.Step) error {

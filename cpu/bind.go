@@ -13,11 +13,7 @@ import (
 func (m *model) bind(p *ir.Bound, l *layout, phases [][]live.Phase) {
 	b := binder{m: m, p: p, layout: l, known: map[live.Prepared]*kernels.Acts{}}
 	for i := range p.Segments {
-		seg := segment{name: p.Segments[i].String()}
-		for j := range phases[i] {
-			seg.phases = append(seg.phases, b.phase(&phases[i][j]))
-		}
-		m.segments = append(m.segments, seg)
+		m.segments = append(m.segments, b.segment(&p.Segments[i], phases[i]))
 	}
 	b.end()
 	m.borders = l.borders()
@@ -32,11 +28,41 @@ type binder struct {
 	ropes  []*ropeTable // without repetition
 }
 
+func (b *binder) segment(s *ir.Segment, phases []live.Phase) segment {
+	seg := segment{name: s.String(), guarded: b.m.config.InPlace != nil, ends: s.Kind.Ends()}
+	for i := range phases {
+		if divides(b.m, &phases[i]) {
+			if seg.parts == 0 {
+				seg.before = i
+			}
+			seg.parts = i + 1 - seg.before
+		}
+		seg.phases = append(seg.phases, b.phase(&phases[i]))
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		seg.guarded = seg.guarded || n.Op == ir.Embed && b.m.weights[n.W].table != nil && b.m.config.Tables != nil
+		if n.Op == ir.Route {
+			seg.route, seg.used = b.layout.place(n.Out), n.Route.Used
+		}
+	}
+	return seg
+}
+
+// divides says whether a phase has work for each of several groups.
+func divides(m *model, ph *live.Phase) bool {
+	return ph.Kind == live.Experts || ph.Kind == live.Products && len(ph.Items) == 1 &&
+		len(m.weights[ph.Items[0].Node.W].parts) > 1
+}
+
 func (b *binder) phase(ph *live.Phase) runner {
 	switch ph.Kind {
 	case live.Products:
 		return b.product(ph)
 	case live.Alone:
+		if n := ph.Items[0].Node; n.Op == ir.HeadLinear {
+			return b.headLinear(n, ph.Wanted)
+		}
 		return b.attention(ph.Items[0].Node)
 	case live.Observed:
 		return b.observation(ph)
@@ -84,6 +110,12 @@ func (b *binder) op(it *live.Item) rowOp {
 		return &mulOp{out, in[0], in[1]}
 	case ir.Scale:
 		return &scaleOp{out, in[0], n.Factor}
+	case ir.Temper:
+		return &temperOp{out, in[0], n.Factor, n.Every}
+	case ir.HeadSlice:
+		return &headSliceOp{out, in[0], n.Heads, n.From}
+	case ir.HeadJoin:
+		return &headJoinOp{out, in[0], in[1], n.Heads}
 	case ir.SoftCap:
 		return &softCapOp{out, in[0], n.Factor}
 	case ir.Rows:
@@ -206,15 +238,24 @@ func (b *binder) store(n *ir.Node) *storeOp {
 func (b *binder) product(ph *live.Phase) *linear {
 	l := &linear{ex: &b.m.execution, wanted: ph.Wanted}
 	for i := range ph.Items {
-		n := ph.Items[i].Node
-		w := b.m.weights[n.W].matrix
-		l.products = append(l.products, product{
-			out: b.layout.place(n.Out), w: w, bias: b.vector(n.B), from: l.tiles,
-			acts: b.acts(b.input(n.In[0], n.W)),
-		})
-		l.tiles += w.Tiles()
+		b.products(l, ph.Items[i].Node)
 	}
+	l.now = make([]product, 0, len(l.products))
 	return l
+}
+
+// products adds those of a node, by group.
+func (b *binder) products(l *linear, n *ir.Node) {
+	w, bias, row := &b.m.weights[n.W], b.vector(n.B), 0
+	for i, part := range w.parts {
+		p := product{group: w.groups[i], out: b.layout.place(n.Out), w: part, acts: b.acts(b.input(n.In[0], n.W))}
+		p.out.off += row
+		if bias != nil {
+			p.bias = bias[row:][:part.Rows]
+		}
+		l.products = append(l.products, p)
+		row += part.Rows
+	}
 }
 
 func (b *binder) observation(ph *live.Phase) *observation {
@@ -257,44 +298,38 @@ func (b *binder) ropeTable(a *ir.RoPEArgs, divisors []float32) *ropeTable {
 func (b *binder) experts(ph *live.Phase) runner {
 	n, it := ph.Items[0].Node, &ph.Items[0]
 	e := n.Experts
-	hidden := b.slots(n, expand, leftHidden)
+	left := b.layout.buffers.Left(n, expand)
+	hidden := b.slots(n, left[leftHidden])
 	if it.Pass == contract {
 		return &contraction{
 			ex: &b.m.execution, hidden: hidden, form: kernels.FormOf(b.p.Types[e.Down]),
-			down: b.stack(e.Down, e.DownBias, b.slots(n, contract, leftDown)),
+			down: b.stack(e.Down, e.DownBias, b.slots(n, b.layout.down(n))),
 			what: "the input of " + b.p.Weights[e.Down].Name,
 		}
 	}
 	return &expansion{
-		ex: &b.m.execution, wanted: ph.Wanted, used: e.Used, act: n.Act,
+		ex: &b.m.execution, wanted: ph.Wanted, used: e.Used, act: n.Act, before: e.Before,
 		in: b.layout.place(n.In[0]), weights: b.layout.place(n.In[1]),
 		gate:  b.stack(e.Gate, e.GateBias, hidden),
-		up:    b.stack(e.Up, e.UpBias, b.slots(n, expand, leftUp)),
+		up:    b.stack(e.Up, e.UpBias, b.slots(n, left[leftUp])),
 		xGate: b.acts(b.input(n.In[0], e.Gate)),
 		xUp:   b.acts(b.input(n.In[0], e.Up)),
 	}
 }
 
 func (b *binder) combine(n *ir.Node, out, weights place) rowOp {
-	return &combineOp{out: out, weights: weights, used: n.Experts.Used, down: b.slots(n, contract, leftDown)}
+	return &combineOp{out: out, weights: weights, used: n.Experts.Used, down: b.slots(n, b.layout.down(n)),
+		before: n.Experts.Before}
 }
 
 // slots is where a pass leaves rows: those of a row of the step lie side by side.
-func (b *binder) slots(n *ir.Node, pass, left int) slots {
-	buf := b.layout.buffers.Left(n, pass)[left]
+func (b *binder) slots(n *ir.Node, buf *live.Buffer) slots {
 	rows, _ := b.layout.bytes(buf)
 	return slots{b.m.scratch[buf.Offset:][:rows/4], buf.Width / n.Experts.Used}
 }
 
-// stack cuts a weight into the matrices of its experts.
+// stack is the matrices of a weight's experts.
 func (b *binder) stack(r, bias ir.Ref, out slots) stack {
-	w, n := &b.m.weights[r], b.p.Weights[r].Experts
-	s := stack{ref: r, out: out, bias: b.vector(bias)}
-	size := len(w.matrix.Data) / n
-	for e := range n {
-		one := *w.matrix
-		one.Rows, one.Data = w.rows/n, w.matrix.Data[e*size:][:size:size] // whole tiles: measure saw to it
-		s.w = append(s.w, &one)
-	}
-	return s
+	w := &b.m.weights[r]
+	return stack{ref: r, w: w.parts, groups: w.groups, out: out, bias: b.vector(bias)}
 }

@@ -13,7 +13,7 @@ func compile(d *device, p *ir.Bound, c backend.Config) (backend.Model, error) {
 	if err := c.Check(p, d.Traits()); err != nil {
 		return nil, err
 	}
-	m := &model{program: p.Program}
+	m := &model{program: p.Program, parts: backend.NewParts(p, c.Segments)}
 	m.device, m.config = d, c
 	m.pos, m.span = make([]int, c.MaxRows), make([]int, c.MaxRows)
 	if err := m.compile(p.Only(c.Segments)); err != nil {
@@ -26,10 +26,13 @@ func (m *model) compile(p *ir.Bound) error {
 	if err := m.layWeights(p); err != nil {
 		return err
 	}
+	if err := m.layRooms(p); err != nil {
+		return err
+	}
 	if err := m.layCaches(p); err != nil {
 		return err
 	}
-	rules := rulesOf(p, m.config.Inputs != nil)
+	rules := rulesOf(p, m.config.Inputs != nil, m.config.Slots != nil)
 	phases := live.Order(p.Program, rules)
 	layout := newLayout(p, live.Lifetimes(p.Program, rules, phases), m.config, m.device.set.Tiled())
 	if err := m.layScratch(p, layout.size); err != nil {

@@ -57,7 +57,9 @@ func (d *device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 
 // Traits: a step computes while it is enqueued, so there is one in flight.
 func (d *device) Traits() backend.Traits {
-	return backend.Traits{Flight: 1, Crowded: d.pool.size() >= runtime.GOMAXPROCS(0), Memory: backend.HostMemory}
+	return backend.Traits{
+		Flight: 1, Shares: true, Crowded: d.pool.size() >= runtime.GOMAXPROCS(0), Memory: backend.HostMemory,
+	}
 }
 
 func (d *device) Close() error {

@@ -31,13 +31,17 @@ const unpackRows = 4
 // gatherBytes is the size of a worker's copy of an expert's rows of activations: they stay in L2.
 const gatherBytes = 256 << 10
 
-// expertShape is the largest that a program's experts need; rowBytes is of prepared activations.
+// expertShape is the largest that a program's experts need; rowBytes is of prepared activations, of heads with matrices
+// of their own, too.
 type expertShape struct{ experts, used, rowBytes int }
 
 func shapeOfExperts(p *ir.Bound) (s expertShape) {
 	for i := range p.Segments {
 		for j := range p.Segments[i].Nodes {
 			n := &p.Segments[i].Nodes[j]
+			if n.Op == ir.HeadLinear { // its rows are gathered, too
+				s.rowBytes = max(s.rowBytes, rowBytes(kernels.FormOf(p.Types[n.W]), p.Weights[n.W].Cols))
+			}
 			if n.Op != ir.Experts {
 				continue
 			}
@@ -115,24 +119,27 @@ func (d *dispatch) sort(ex *execution, weights *place, rows, used int) error {
 func (d *dispatch) slots(e int) (from, to int) { return int(d.first[e]), int(d.first[e+1]) }
 
 // divide cuts the experts that have rows into chunks of about the same work. A chunk takes the same tiles of every
-// stack: their matrices have the same number.
-func (d *dispatch) divide(ex *execution, stacks ...[]*kernels.Matrix) int {
+// stack: their matrices have the same number. Of experts that the running part has not, it takes none.
+func (d *dispatch) divide(ex *execution, stacks ...*stack) int {
 	d.chunks = d.chunks[:0]
-	total, bytes, tiles := 0, 0, stacks[0][0].Tiles()
+	total, bytes, tiles, groups := 0, 0, stacks[0].w[0].Tiles(), stacks[0].groups
 	for _, s := range stacks {
-		bytes += len(s[0].Data) / tiles
+		bytes += s.w[0].StripBytes()
 	}
-	experts := len(stacks[0])
-	for e := range experts {
-		if from, to := d.slots(e); to > from {
+	for e, group := range groups {
+		if from, to := d.slots(e); to > from && ex.takes(group) {
 			total += tiles * (to - from + unpackRows)
 		}
 	}
 	goal := max(total/(chunksPerWorker*ex.device.pool.size()), chunkBytes/bytes*(1+unpackRows), 1)
-	for e := range experts {
+	for e, group := range groups {
 		from, to := d.slots(e)
-		if to == from {
+		if to == from || !ex.takes(group) {
 			continue
+		}
+		if stacks[0].w[e].Data == nil {
+			ex.fail(fmt.Errorf("expert %d (group %d) is in no slot, and rows go there", e, group))
+			return 0
 		}
 		pieces := (tiles*(to-from+unpackRows) + goal - 1) / goal
 		each := (tiles + pieces - 1) / pieces

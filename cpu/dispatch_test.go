@@ -23,9 +23,9 @@ func TestDispatch(t *testing.T) {
 		threads := rapid.IntRange(1, 4).Draw(t, "threads")
 		matrix := kernels.Matrix{Type: quant.F32, Rows: 16 * rapid.IntRange(1, 70).Draw(t, "tiles"), Cols: 64}
 		matrix.Data = make([]byte, 4*matrix.Rows*matrix.Cols)
-		stack := make([]*kernels.Matrix, experts)
-		for e := range stack {
-			stack[e] = &matrix
+		stack := &stack{}
+		for e := range experts {
+			stack.w, stack.groups = append(stack.w, &matrix), append(stack.groups, e)
 		}
 		m := &execution{device: &device{pool: &pool{workers: make([]worker, threads-1)}}}
 		m.dispatch = newDispatch(expertShape{experts: experts, used: used}, rows, threads)

@@ -24,6 +24,8 @@ type execution struct {
 	pos    []int // by row
 	span   []int // by row
 	logits []float32
+	part   []bool // by group: whether the running part of a segment has it; nil: it is whole
+	again  bool   // it is not the segment's first part
 
 	failed  atomic.Bool
 	mu      sync.Mutex
@@ -32,9 +34,18 @@ type execution struct {
 
 // segment is a bound segment.
 type segment struct {
-	name   string
-	phases []runner
+	name    string
+	phases  []runner
+	before  int   // phases before those that parts repeat, each for its groups
+	parts   int   // how many these are; 0: the segment has one part
+	guarded bool  // it reads memory that may go away
+	ends    bool  // its rows are the wanted ones
+	route   place // where a route leaves the weights of experts
+	used    int   // most experts of a row; 0: it is no route
 }
+
+// takes says whether a group is part of what is running.
+func (ex *execution) takes(group int) bool { return ex.part == nil || ex.part[group] }
 
 // runner is a phase whose work is split over workers.
 type runner interface {
@@ -56,6 +67,7 @@ type workspace struct {
 	gatherFloats []float32 // prepared activations of an expert's rows
 	gatherTiles  []byte    // their Acts.Tiles; nil: none
 	acts         kernels.Acts
+	head         kernels.Matrix // of the head that is multiplied
 	_            [64]byte
 }
 

@@ -17,10 +17,11 @@ func (s *slots) row(slot int) []float32 { return s.data[slot*s.width:][:s.width]
 
 // stack is the same matrix of all experts, and where its results go.
 type stack struct {
-	ref  ir.Ref
-	w    []*kernels.Matrix // by expert
-	bias []float32         // [experts][outputs]; nil: none
-	out  slots
+	ref    ir.Ref
+	w      []*kernels.Matrix // by expert
+	groups []int             // by expert
+	bias   []float32         // [experts][outputs]; nil: none
+	out    slots
 }
 
 // multiply computes a chunk's outputs for the slots from slot on, whose activations the worker has.
@@ -60,15 +61,18 @@ type expansion struct {
 	xGate   *kernels.Acts // of the step's rows
 	xUp     *kernels.Acts // the same if both matrices take the same form
 	act     ir.Act
+	before  bool // weights multiply the input: so much for its products, which have no biases
 }
 
 func (x *expansion) chunks() int {
 	d := &x.ex.dispatch
-	if err := d.sort(x.ex, &x.weights, x.ex.rows(x.wanted), x.used); err != nil {
-		x.ex.fail(err)
-		return 0
+	if !x.ex.again {
+		if err := d.sort(x.ex, &x.weights, x.ex.rows(x.wanted), x.used); err != nil {
+			x.ex.fail(err)
+			return 0
+		}
 	}
-	return d.divide(x.ex, x.gate.w, x.up.w)
+	return d.divide(x.ex, &x.gate, &x.up)
 }
 
 func (x *expansion) run(worker, chunk int) {
@@ -85,6 +89,11 @@ func (x *expansion) run(worker, chunk int) {
 		x.up.multiply(ex, work, c, slot)
 		for i := range rows {
 			gate, up := x.gate.part(c, slot+i), x.up.part(c, slot+i)
+			if x.before {
+				weight := ex.at(&x.weights, int(rows[i]))[c.expert]
+				ex.device.isa.Scale(gate, gate, weight)
+				ex.device.isa.Scale(up, up, weight)
+			}
 			ex.glu(x.act, gate, gate, up)
 			x.gate.observe(ex, c, ex.at(&x.in, int(rows[i])))
 			x.up.observe(ex, c, ex.at(&x.in, int(rows[i])))
@@ -134,7 +143,7 @@ type contraction struct {
 	what   string
 }
 
-func (o *contraction) chunks() int { return o.ex.dispatch.divide(o.ex, o.down.w) }
+func (o *contraction) chunks() int { return o.ex.dispatch.divide(o.ex, &o.down) }
 
 func (o *contraction) run(worker, chunk int) {
 	ex, work := o.ex, &o.ex.workers[worker]
@@ -179,6 +188,7 @@ type combineOp struct {
 	out, weights place
 	used         int
 	down         slots
+	before       bool // the weights are in already
 }
 
 func (o *combineOp) row(ex *execution, _, r int) error {
@@ -191,7 +201,11 @@ func (o *combineOp) row(ex *execution, _, r int) error {
 		}
 		for e++; weights[e] == 0; e++ {
 		}
-		ex.device.isa.Merge(y, o.down.row(int(slot)), 1, weights[e])
+		weight := weights[e]
+		if o.before {
+			weight = 1
+		}
+		ex.device.isa.Merge(y, o.down.row(int(slot)), 1, weight)
 	}
 	return nil
 }

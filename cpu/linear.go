@@ -8,8 +8,8 @@ type linear struct {
 	ex       *execution
 	wanted   bool
 	products []product
-	tiles    int
-	shares   shares // of the running step
+	now      []product // of the running step, or of its part
+	shares   shares    // of them
 }
 
 // shares are how tiles fall into chunks: a chunk is a share of the tiles left. Then workers end together, even if one
@@ -21,12 +21,14 @@ type shares struct {
 	multiple int // of which the size of a chunk is one, if it can
 }
 
+// product multiplies what a group has of a matrix.
 type product struct {
-	out  place
-	w    *kernels.Matrix
-	bias []float32 // nil: none
-	acts *kernels.Acts
-	from int // number of its first tile
+	group int
+	out   place
+	w     *kernels.Matrix
+	bias  []float32 // nil: none
+	acts  *kernels.Acts
+	from  int // number of its first tile among those of now
 }
 
 // Chunks are small, but not so small that claiming one counts.
@@ -40,13 +42,19 @@ func (l *linear) chunks() int {
 	if rows == 0 {
 		return 0
 	}
-	bytes := 0
+	bytes, tiles := 0, 0
+	l.now = l.now[:0]
 	for i := range l.products {
-		p := &l.products[i]
-		p.acts.Rows = rows
-		bytes += len(p.w.Data)
+		if p := l.products[i]; l.ex.takes(p.group) {
+			p.acts.Rows, p.from = rows, tiles
+			bytes, tiles = bytes+p.w.Tiles()*p.w.StripBytes(), tiles+p.w.Tiles()
+			l.now = append(l.now, p)
+		}
 	}
-	l.shares = newShares(l.tiles, rows, l.ex.device.pool.size(), bytes)
+	if tiles == 0 {
+		return 0
+	}
+	l.shares = newShares(tiles, rows, l.ex.device.pool.size(), bytes)
 	return l.shares.chunks()
 }
 
@@ -90,8 +98,8 @@ func (s *shares) chunk(i int) (from, to int) {
 
 func (l *linear) run(worker, chunk int) {
 	from, to := l.shares.chunk(chunk)
-	for i := range l.products {
-		p := &l.products[i]
+	for i := range l.now {
+		p := &l.now[i]
 		if a, b := max(from, p.from)-p.from, min(to-p.from, p.w.Tiles()); a < b {
 			l.multiply(&l.ex.workers[worker].strips, p, a, b)
 		}

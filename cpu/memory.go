@@ -3,6 +3,7 @@ package cpu
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/cpu/vec"
@@ -11,23 +12,26 @@ import (
 	"github.com/sluice-ai/sluice/internal/mem"
 )
 
-// layWeights reports what cannot be used, or places all weights: those that are used in place where they are, the
-// others in memory of their own.
+// layWeights reports what cannot be used, or places all weights: what is used in place where it is, what has slots of
+// its own in memory for all of it.
 func (m *model) layWeights(p *ir.Bound) error {
+	m.weights = make([]weight, len(p.Weights))
+	own, groups := m.config.Own(len(m.parts.Groups)), m.parts.Groups
 	var faults []error
 	total := 0
-	m.weights = make([]weight, len(p.Weights))
-	used, _ := p.Used()
-	for r := range p.Weights {
+	m.eachShare(p, func(group int, r ir.Ref, rows, _ int) error {
 		w := &m.weights[r]
-		if !used[r] {
-			continue
+		if w.name == "" {
+			if err := w.measure(&p.Weights[r], p.Types[r], groups[group].Use); err != nil {
+				faults = append(faults, fmt.Errorf("%s: %w", w.name, err))
+				w.row = 0
+			}
 		}
-		if err := w.measure(&p.Weights[r], p.Types[r], m.config.InPlace != nil); err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", p.Weights[r].Name, err))
+		if len(faults) == 0 && m.copied(w, own[group]) {
+			total += align(w.size(rows))
 		}
-		total += align(w.size)
-	}
+		return nil
+	})
 	if len(faults) > 0 {
 		return errors.Join(faults...)
 	}
@@ -37,24 +41,49 @@ func (m *model) layWeights(p *ir.Bound) error {
 	}
 	m.weightMemory = memory
 	m.populated.Go(func() { mem.Populate(m.weightMemory, &m.closing) })
-	for r := range m.weights {
+	return m.eachShare(p, func(group int, r ir.Ref, rows, from int) (err error) {
 		w := &m.weights[r]
-		if !used[r] {
-			continue
-		}
-		use, own := p.Weights[r].Use, memory[:w.size:w.size]
-		if w.size > 0 {
-			err = w.place(own, use)
+		switch {
+		case m.copied(w, own[group]):
+			size := w.size(rows)
+			err = w.add(group, rows, memory[:size:size])
+			memory = memory[align(size):]
+		case w.use == ir.Matrix && m.config.InPlace == nil:
+			w.await(group, rows, groups[group].Expert != ir.Dense)
 		}
 		if err == nil && m.config.InPlace != nil {
-			err = w.adopt(m.config.InPlace[r], use)
+			if data := m.config.InPlace[r]; len(data) != w.row*w.rows {
+				err = fmt.Errorf("%d bytes in place, want %d", len(data), w.row*w.rows)
+			} else {
+				err = w.adopt(group, rows, data[from*w.row:][:rows*w.row])
+			}
+		}
+		if !own[group] && int(r) < len(m.config.Tables) {
+			w.table = m.config.Tables[r]
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
-		memory = memory[align(w.size):]
+		return nil
+	})
+}
+
+// eachShare visits what each group has of each of its weights: so many rows from one on.
+func (m *model) eachShare(p *ir.Bound, visit func(group int, r ir.Ref, rows, from int) error) error {
+	for g := range m.parts.Groups {
+		for _, r := range m.parts.Groups[g].Weights {
+			from, to := m.parts.Groups[g].Rows(&p.Weights[r])
+			if err := visit(g, r, to-from, from); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// copied says whether a group's share of a weight has memory of its own.
+func (m *model) copied(w *weight, own bool) bool {
+	return own && (m.config.InPlace == nil || w.use == ir.Vector)
 }
 
 // layCaches takes the memory of all layers; the system gives pages when they are first written.
@@ -127,16 +156,17 @@ func (m *model) layScratch(p *ir.Bound, values int) error {
 	return nil
 }
 
-// layStrips takes the memory in which workers pack strips of weights that are in place.
+// layStrips takes the memory in which workers pack strips of weights that are in place, or in slots that groups share.
 func (m *model) layStrips() error {
-	if m.config.InPlace == nil {
-		return nil
-	}
 	row := 0
 	for i := range m.weights {
-		if w := &m.weights[i]; w.matrix != nil {
+		w := &m.weights[i]
+		if slices.ContainsFunc(w.parts, func(m *kernels.Matrix) bool { return m.FileOrder }) {
 			row = max(row, w.row)
 		}
+	}
+	if row == 0 {
+		return nil
 	}
 	size := align(kernels.StripsBytes(row))
 	memory, err := mem.Alloc(int64(size * len(m.workers)))

@@ -19,11 +19,16 @@ type model struct {
 	segments []segment
 	weights  []weight
 	caches   []cache
+	rooms    []room // by slot; none if every group has its own
+	where    []int  // by group: its slot among rooms, 0 if it is its own, or absent
+	parts    backend.Parts
+	named    []bool  // by group: execution.part while a part runs
+	chosen   []int32 // what Chosen tells
 
 	populated sync.WaitGroup // the weights' pages are being taken from the system until then, or until closing
 	closing   atomic.Bool
 
-	weightMemory, kvMemory, scratchMemory, stripMemory, logitMemory []byte
+	weightMemory, roomMemory, kvMemory, scratchMemory, stripMemory, logitMemory []byte
 
 	ring    []*backend.Step
 	borders map[ir.Value]place // of values that cross to other devices, or come from them
@@ -42,14 +47,11 @@ func (m *model) Upload(r ir.Ref, row int, data []byte) error {
 	return m.weights[r].upload(m.device.set, row, data)
 }
 
-// Place has nothing to do: every group has its own slot.
-func (*model) Place(group, slot int) error { return nil }
-
 func (m *model) Steps() []*backend.Step { return m.ring }
 
 func (m *model) Memory() backend.Memory {
 	return backend.Memory{
-		Weights: int64(len(m.weightMemory)),
+		Weights: int64(len(m.weightMemory) + len(m.roomMemory)),
 		KV:      int64(len(m.kvMemory)),
 		Scratch: int64(len(m.scratchMemory) + len(m.stripMemory) + len(m.logitMemory)),
 	}
@@ -58,8 +60,8 @@ func (m *model) Memory() backend.Memory {
 func (m *model) Close() error {
 	m.closing.Store(true)
 	m.populated.Wait()
-	err := errors.Join(mem.Free(m.weightMemory), mem.Free(m.kvMemory), mem.Free(m.scratchMemory), mem.Free(m.stripMemory),
-		mem.Free(m.logitMemory))
+	err := errors.Join(mem.Free(m.weightMemory), mem.Free(m.roomMemory), mem.Free(m.kvMemory), mem.Free(m.scratchMemory),
+		mem.Free(m.stripMemory), mem.Free(m.logitMemory))
 	*m = model{}
 	return err
 }

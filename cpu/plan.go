@@ -14,19 +14,20 @@ const (
 	combine
 )
 
-// What expand leaves, and what contract leaves.
+// What expand leaves, and what contract leaves; in parts, expand makes room for all of it.
 const (
-	leftHidden, leftUp = 0, 1
-	leftDown           = 0
+	leftHidden, leftUp, leftRoom = 0, 1, 2
+	leftDown                     = 0
 )
 
-// rulesOf are those of the CPU for a program.
-func rulesOf(p *ir.Bound, observed bool) live.Rules {
+// rulesOf are those of the CPU for a program. In parts, the contract of one expert comes before the expand of another,
+// and may not write where that reads.
+func rulesOf(p *ir.Bound, observed, parts bool) live.Rules {
 	return live.Rules{
-		ByRow: func(op ir.Op) bool { return op != ir.Attend },
+		ByRow: func(op ir.Op) bool { return op != ir.Attend && op != ir.HeadLinear },
 		InPlace: func(op ir.Op) bool {
 			switch op {
-			case ir.Norm, ir.RoPE, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap:
+			case ir.Norm, ir.RoPE, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap, ir.Temper:
 				return true
 			}
 			return false
@@ -34,14 +35,16 @@ func rulesOf(p *ir.Bound, observed bool) live.Rules {
 		Form: func(w ir.Ref) live.Form { return liveForm(kernels.FormOf(p.Types[w])) },
 		Passes: func(n *ir.Node) []live.Pass {
 			e := n.Experts
-			hidden, down := e.Used*p.Weights[e.Down].Cols, e.Used*p.Widths[n.Out]
-			return []live.Pass{
-				expand: {
-					Matrices: []ir.Ref{e.Gate, e.Up},
-					Leaves:   []live.Left{leftHidden: {Width: hidden, Until: contract}, leftUp: {Width: hidden, Until: expand}},
-				},
-				contract: {Leaves: []live.Left{leftDown: {Width: down, Until: combine}}},
+			hidden := live.Left{Width: e.Used * p.Weights[e.Down].Cols, Until: contract}
+			up, down := live.Left{Width: hidden.Width, Until: expand}, live.Left{Width: e.Used * p.Widths[n.Out], Until: combine}
+			passes := []live.Pass{
+				expand:   {Matrices: []ir.Ref{e.Gate, e.Up}, Leaves: []live.Left{leftHidden: hidden, leftUp: up}},
+				contract: {Leaves: []live.Left{leftDown: down}},
 			}
+			if parts {
+				passes[expand].Leaves, passes[contract].Leaves = append(passes[expand].Leaves, down), nil
+			}
+			return passes
 		},
 		Observed: observed,
 	}
@@ -87,6 +90,14 @@ func (l *layout) bytes(b *live.Buffer) (rows, tiles int) {
 		tiles = align(kernels.TileBytes(n, row))
 	}
 	return align(n * row), tiles
+}
+
+// down is where contract leaves its rows.
+func (l *layout) down(n *ir.Node) *live.Buffer {
+	if left := l.buffers.Left(n, contract); len(left) > 0 {
+		return left[leftDown]
+	}
+	return l.buffers.Left(n, expand)[leftRoom]
 }
 
 // place is where a value lies.

@@ -74,9 +74,9 @@ func routedLayer(t *testing.T, shared bool) *ir.Bound {
 	return p
 }
 
-func planned(p *ir.Bound, tiled bool) (*layout, [][]live.Phase) {
+func planned(p *ir.Bound, tiled, parts bool) (*layout, [][]live.Phase) {
 	c := backend.Config{KV: backend.KVF16, Blocks: slices.Repeat([]int{1}, len(p.Classes)), MaxRows: 7, MaxWanted: 3}
-	rules := rulesOf(p, false)
+	rules := rulesOf(p, false, parts)
 	phases := live.Order(p.Program, rules)
 	return newLayout(p, live.Lifetimes(p.Program, rules, phases), c, tiled), phases
 }
@@ -85,7 +85,7 @@ func planned(p *ir.Bound, tiled bool) (*layout, [][]live.Phase) {
 // caller wants them.
 func TestLayout(t *testing.T) {
 	p := layer(t)
-	l, phases := planned(p, false)
+	l, phases := planned(p, false, false)
 	apart(t, l)
 	require.True(t, l.place(p.Output).logits)
 	require.True(t, l.place(p.Segments[3].Nodes[2].Out).logits, "the product that the soft cap reads")
@@ -101,7 +101,7 @@ func TestLayout(t *testing.T) {
 func TestLayoutOfExperts(t *testing.T) {
 	for _, tiled := range []bool{false, true} {
 		p := routedLayer(t, true)
-		l, phases := planned(p, tiled)
+		l, phases := planned(p, tiled, false)
 		apart(t, l)
 		n := &p.Segments[3].Nodes[0]
 		require.Equal(t, ir.Experts, n.Op)
@@ -111,6 +111,12 @@ func TestLayoutOfExperts(t *testing.T) {
 		hidden, up := l.buffers.Left(n, expand)[leftHidden], l.buffers.Left(n, expand)[leftUp]
 		require.Equal(t, hidden.Last, up.Last+1, "up is read in its own pass only")
 		require.Equal(t, 3*32, hidden.Width)
+
+		l, phases = planned(p, tiled, true)
+		apart(t, l)
+		require.Equal(t, l.buffers.Left(n, expand)[leftUp].First, l.down(n).First, "it may be written before up is read")
+		at := len(slices.Concat(phases[:3]...))
+		require.Equal(t, []int{at, at + 2}, []int{l.down(n).First, l.down(n).Last})
 	}
 }
 

@@ -1,15 +1,35 @@
 package cpu
 
 import (
-	"errors"
 	"fmt"
 	"runtime/debug"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
 )
 
 // Enqueue runs the phases of a segment one after another. It allocates nothing unless it fails.
 func (m *model) Enqueue(index int, s *backend.Step) error {
+	if err := m.parts.Open(); err != nil {
+		return err
+	}
+	if err := m.begin(index, s); err != nil {
+		return err
+	}
+	seg := &m.segments[index]
+	for _, g := range m.parts.Matrices[index] {
+		if m.parts.Groups[g].Expert != ir.Dense || seg.ends && len(s.Wanted) == 0 {
+			break // which experts are needed is found out on the way
+		}
+		if err := m.there(g); err != nil {
+			return fmt.Errorf("%s: %w", seg.name, err)
+		}
+	}
+	return m.run(seg, 0, len(seg.phases))
+}
+
+// begin checks a step and makes it the running one.
+func (m *model) begin(index int, s *backend.Step) error {
 	if index < 0 || index >= len(m.segments) || !m.config.Computes(index) {
 		return fmt.Errorf("segment %d of %d is not computed here", index, len(m.segments))
 	}
@@ -17,17 +37,25 @@ func (m *model) Enqueue(index int, s *backend.Step) error {
 		return err
 	}
 	m.load(s)
-	if m.config.InPlace != nil {
-		return m.guarded(&m.segments[index])
-	}
-	return m.runPhases(&m.segments[index])
+	return nil
 }
 
 // Finish has nothing to wait for.
-func (*model) Finish(_ *backend.Step, done func(error)) { done(nil) }
+func (m *model) Finish(_ *backend.Step, done func(error)) {
+	m.parts.Drop()
+	done(nil)
+}
 
-func (m *model) runPhases(seg *segment) error {
-	for _, ph := range seg.phases {
+// run runs phases [from, to) of a segment.
+func (m *model) run(seg *segment, from, to int) error {
+	if seg.guarded {
+		return m.guardedRun(seg, from, to)
+	}
+	return m.runPhases(seg, from, to)
+}
+
+func (m *model) runPhases(seg *segment, from, to int) error {
+	for _, ph := range seg.phases[from:to] {
 		m.device.pool.do(ph, ph.chunks())
 		if m.failed.Load() {
 			return m.takeFailure(seg)
@@ -37,11 +65,11 @@ func (m *model) runPhases(seg *segment) error {
 }
 
 // errFault is the error of weights that cannot be read where they lie.
-var errFault = errors.New("a page of the weights cannot be read: the model's file was truncated or its disk fails: " +
-	"restore it and start again")
+var errFault = fmt.Errorf("%w: the model's file was truncated or its disk fails: restore it and start again",
+	backend.ErrWeights)
 
-// guarded is runPhases where the pages of a file may be gone. The pool's workers are prepared for that anyway.
-func (m *model) guarded(seg *segment) (err error) {
+// guardedRun is runPhases where the pages of a file may be gone. The pool's workers are prepared for that anyway.
+func (m *model) guardedRun(seg *segment, from, to int) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
@@ -51,7 +79,7 @@ func (m *model) guarded(seg *segment) (err error) {
 			err = fmt.Errorf("%s: %w", seg.name, errFault)
 		}
 	}()
-	return m.runPhases(seg)
+	return m.runPhases(seg, from, to)
 }
 
 // isFault says whether what was recovered, here or by a worker, is an access to memory that is not there.

@@ -8,51 +8,83 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// weight is one tensor in the form in which it is used. Exactly one of matrix, vector and table is set.
+// weight is one tensor in the form in which it is used. Exactly one of parts, vector and table is set; but an embedding
+// whose pieces share slots is in a table, too, to be read there.
 type weight struct {
 	name   string
 	typ    quant.Type
+	use    ir.Use
 	rows   int
 	cols   int
-	row    int             // bytes of a row in the file
-	size   int             // bytes in the weights' memory
-	matrix *kernels.Matrix // packed in tiles, or in file order; a tied embedding is read from it, too
+	row    int               // bytes of a row in the file
+	each   int               // rows of a part
+	parts  []*kernels.Matrix // of its groups: packed in tiles; or in file order, without Data while they are in no slot
+	groups []int             // of parts
 	vector []float32
-	table  []byte // rows as in the file: of an embedding that is nothing else
+	table  []byte // rows as in the file: of an embedding
 }
 
-func (w *weight) measure(want *ir.Weight, t quant.Type, inPlace bool) (err error) {
-	w.name, w.typ, w.rows, w.cols = want.Name, t, want.Rows, want.Cols
+// measure takes what the file says of a weight that groups use so.
+func (w *weight) measure(want *ir.Weight, t quant.Type, use ir.Use) (err error) {
+	w.name, w.typ, w.use, w.rows, w.cols, w.each = want.Name, t, use, want.Rows, want.Cols, want.Rows
 	if w.row, err = t.RowBytes(want.Cols); err != nil {
 		return err
 	}
 	switch {
 	case want.Experts > 0 && want.Rows/want.Experts%kernels.TileRows != 0:
-		err = fmt.Errorf("matrices of %d rows for each expert: want a multiple of %d", want.Rows/want.Experts,
+		return fmt.Errorf("matrices of %d rows for each expert: want a multiple of %d", want.Rows/want.Experts,
 			kernels.TileRows)
-	case want.Use&ir.Matrix != 0:
-		w.size, err = kernels.Size(t, want.Rows, want.Cols)
+	case want.Heads > 0 && want.Rows/want.Heads%kernels.TileRows != 0:
+		return fmt.Errorf("matrices of %d rows for each head: want a multiple of %d", want.Rows/want.Heads,
+			kernels.TileRows)
+	case use == ir.Matrix:
+		_, err = kernels.Size(t, want.Rows, want.Cols)
 	case !quant.HasCodec(t):
 		err = fmt.Errorf("%s cannot be decoded: convert the model to a type that can, such as Q8_0", t)
-	case want.Use&ir.Vector != 0:
-		w.size = 4 * want.Rows * want.Cols
-	default:
-		w.size = w.row * want.Rows
-	}
-	if inPlace && want.Use&ir.Vector == 0 {
-		w.size = 0
 	}
 	return err
 }
 
-// adopt uses data, the whole weight as in the file, where it lies; vectors are decoded.
-func (w *weight) adopt(data []byte, use ir.Use) (err error) {
+// size is what so many rows take in memory of their own.
+func (w *weight) size(rows int) int {
+	switch w.use {
+	case ir.Matrix:
+		size, err := kernels.Size(w.typ, rows, w.cols)
+		if err != nil {
+			panic(err) // measure reported it of all rows
+		}
+		return size
+	case ir.Vector:
+		return 4 * rows * w.cols
+	}
+	return w.row * rows
+}
+
+// add adds the rows of a group, to be packed into memory of their own.
+func (w *weight) add(group, rows int, memory []byte) (err error) {
+	switch w.use {
+	case ir.Matrix:
+		var m *kernels.Matrix
+		m, err = kernels.NewMatrix(w.typ, rows, w.cols, memory)
+		w.part(group, m)
+	case ir.Vector:
+		w.vector = floats(memory)
+	default:
+		w.table = memory
+	}
+	return err
+}
+
+// adopt adds the rows of a group where they lie as in the file; vectors are decoded.
+func (w *weight) adopt(group, rows int, data []byte) (err error) {
 	switch {
-	case len(data) != w.row*w.rows:
-		err = fmt.Errorf("%d bytes in place, want %d", len(data), w.row*w.rows)
-	case use&ir.Matrix != 0:
-		w.matrix, err = kernels.InFileOrder(w.typ, w.rows, w.cols, data)
-	case use&ir.Vector != 0:
+	case len(data) != rows*w.row:
+		err = fmt.Errorf("%d bytes in place, want %d", len(data), rows*w.row)
+	case w.use == ir.Matrix:
+		var m *kernels.Matrix
+		m, err = kernels.InFileOrder(w.typ, rows, w.cols, data)
+		w.part(group, m)
+	case w.use == ir.Vector:
 		err = quant.Dequantize(w.typ, w.vector, data)
 	default:
 		w.table = data
@@ -60,16 +92,20 @@ func (w *weight) adopt(data []byte, use ir.Use) (err error) {
 	return err
 }
 
-func (w *weight) place(memory []byte, use ir.Use) (err error) {
-	switch {
-	case use&ir.Matrix != 0:
-		w.matrix, err = kernels.NewMatrix(w.typ, w.rows, w.cols, memory)
-	case use&ir.Vector != 0:
-		w.vector = floats(memory)
-	default:
-		w.table = memory
+// await adds the rows of a group that is in no slot yet. What is used again while it is there stays packed.
+func (w *weight) await(group, rows int, again bool) {
+	m := &kernels.Matrix{Type: w.typ, Rows: rows, Cols: w.cols, FileOrder: true}
+	if again {
+		m.Packed = make([]bool, m.Tiles())
 	}
-	return err
+	w.part(group, m)
+}
+
+func (w *weight) part(group int, m *kernels.Matrix) {
+	if len(w.parts) == 0 {
+		w.each = m.Rows
+	}
+	w.parts, w.groups = append(w.parts, m), append(w.groups, group)
 }
 
 // upload stores rows in the file's layout from row on.
@@ -79,25 +115,36 @@ func (w *weight) upload(set *kernels.Set, row int, data []byte) error {
 		return fmt.Errorf("%s: %d bytes for row %d, want whole rows of %d bytes, %d in all", w.name, len(data), row, w.row,
 			w.rows)
 	}
-	switch {
-	case w.size == 0:
-		return fmt.Errorf("%s: is used in place, and cannot be uploaded", w.name)
-	case w.matrix != nil:
-		if err := set.Pack(w.matrix, row, data); err != nil {
+	switch w.use {
+	case ir.Matrix:
+		return w.pack(set, row, data)
+	case ir.Vector:
+		return quant.Dequantize(w.typ, w.vector[row*w.cols:][:n*w.cols], data)
+	}
+	copy(w.table[row*w.row:], data)
+	return nil
+}
+
+// pack stores rows in the parts that they belong to.
+func (w *weight) pack(set *kernels.Set, row int, data []byte) error {
+	for len(data) > 0 {
+		m, at := w.parts[row/w.each], row%w.each
+		if m.FileOrder {
+			return fmt.Errorf("%s: row %d is placed in a slot, and cannot be uploaded", w.name, row)
+		}
+		n := min(len(data)/w.row, m.Rows-at)
+		if err := set.Pack(m, at, data[:n*w.row]); err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
-	case w.vector != nil:
-		return quant.Dequantize(w.typ, w.vector[row*w.cols:][:n*w.cols], data)
-	default:
-		copy(w.table[row*w.row:], data)
+		row, data = row+n, data[n*w.row:]
 	}
 	return nil
 }
 
 // decode reads one row.
 func (w *weight) decode(dst []float32, row int, buf *kernels.RowBuffer) error {
-	if w.matrix != nil {
-		w.matrix.Row(dst, row, buf)
+	if w.table == nil {
+		w.parts[row/w.each].Row(dst, row%w.each, buf)
 		return nil
 	}
 	return quant.Dequantize(w.typ, dst, w.table[row*w.row:][:w.row])

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -16,17 +17,20 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/pin"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
 type doctorCmd struct {
-	Actors bool `help:"Show the engine's actors: who may send what to whom, and how much of it."`
+	modelFlag
+	Actors bool `xor:"what" help:"Show the engine's actors: who may send what to whom, and how much of it."`
+	Probe  bool `xor:"what" help:"Measure how fast disk and memory are read, and keep it for plans: on the file system of -m, else of this folder."`
 	JSON   bool `name:"json" help:"Print JSON."`
 }
 
 func (doctorCmd) examples() [2]string {
-	return [2]string{`sluice doctor`, `sluice doctor --json`}
+	return [2]string{`sluice doctor`, `sluice doctor --probe -m model.gguf`}
 }
 
 func (c *doctorCmd) Run(e *env) error {
@@ -36,11 +40,42 @@ func (c *doctorCmd) Run(e *env) error {
 		}
 		return printEdges(e.stdout, actors.Edges())
 	}
+	if c.Probe {
+		return c.probe(e)
+	}
+	if c.Model != "" {
+		return usagef("-m says where --probe measures: add --probe, or leave out -m")
+	}
 	findings := examine(e)
 	if c.JSON {
 		return printJSON(e.stdout, findings)
 	}
 	return printFindings(e.stdout, findings)
+}
+
+// probe measures again, whatever is kept.
+func (c *doctorCmd) probe(e *env) (err error) {
+	var s speeds
+	if c.Model == "" {
+		s, err = measureHere(e, ".")
+	} else {
+		var file *gguf.File
+		if file, err = openModel(c.Model); err != nil {
+			return err
+		}
+		s, err = measureSpeeds(e, file.Part(0))
+		err = errors.Join(err, file.Close())
+	}
+	if err == nil {
+		err = keep(e, s)
+	}
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(e.stdout, s)
+	}
+	return printFindings(e.stdout, s.findings())
 }
 
 func printEdges(w io.Writer, edges []actors.Edge) error {

@@ -38,6 +38,9 @@ type Matrix struct {
 	Rows, Cols int
 	Data       []byte
 	FileOrder  bool // not packed: see InFileOrder
+	// Packed is, of a matrix in file order whose rows fill whole tiles, which strips have been packed where they lie: a
+	// product packs those that it comes to first. nil: Data is only read.
+	Packed []bool
 }
 
 // NewMatrix describes a matrix that will be packed into data.
@@ -55,9 +58,12 @@ func NewMatrix(t quant.Type, rows, cols int, data []byte) (*Matrix, error) {
 // Tiles is the number of row tiles: the unit in which MatMul's work is split.
 func (m *Matrix) Tiles() int { return tileCeil(m.Rows) / TileRows }
 
+// StripBytes is the size of 16 rows.
+func (m *Matrix) StripBytes() int { return m.rowBytes() * TileRows }
+
 // strip is the packed bytes of 16 rows.
 func (m *Matrix) strip(tile int) []byte {
-	n := m.rowBytes() * TileRows
+	n := m.StripBytes()
 	return m.Data[tile*n:][:n:n]
 }
 

@@ -27,7 +27,8 @@ func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 		return nil, err
 	}
 	m := &model{p: p, config: c, values: make([][]float32, len(p.Widths)), weights: make([]weight, len(p.Weights)),
-		steps: []*backend.Step{{Logits: make([]float32, c.MaxWanted*p.OutputWidth())}}}
+		steps: []*backend.Step{{Logits: make([]float32, c.MaxWanted*p.OutputWidth())}},
+		parts: backend.NewParts(p, c.Segments)}
 	var faults []error
 	weights, caches := p.Only(c.Segments).Used()
 	for r := range p.Weights {
@@ -49,13 +50,13 @@ func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 			m.caches[i] = newCache(kv, c)
 		}
 	}
-	return m, m.adopt(c.InPlace)
+	return m, errors.Join(m.adopt(c.InPlace), m.adopt(c.Tables))
 }
 
 // adopt takes weights that need no upload.
 func (m *model) adopt(weights [][]byte) error {
 	for r, data := range weights {
-		if m.weights[r].Weight == nil {
+		if m.weights[r].Weight == nil || data == nil {
 			continue
 		}
 		if err := m.Upload(ir.Ref(r), 0, data); err != nil {
@@ -73,6 +74,7 @@ type model struct {
 	caches  []cache
 	values  [][]float32
 	steps   []*backend.Step
+	parts   backend.Parts
 }
 
 func (*model) RowGrain() int { return 1 }
@@ -106,8 +108,12 @@ func (m *model) Close() error {
 	return nil
 }
 
-// Place has nothing to do: every group has its own slot.
-func (*model) Place(group, slot int) error { return nil }
+// Slot is nil, and nothing can be placed: every group has its own slot.
+func (*model) Slot(int) []byte { return nil }
+
+func (*model) Place(group, slot int, _ [][]byte) error {
+	return fmt.Errorf("group %d, slot %d: every group keeps its own slot here", group, slot)
+}
 
 func (m *model) Steps() []*backend.Step { return m.steps }
 
@@ -117,6 +123,9 @@ func (m *model) Enqueue(segment int, s *backend.Step) error {
 		return fmt.Errorf("segment %d of %d is not computed here", segment, len(m.p.Segments))
 	}
 	if err := s.Check(m.p.Program, &m.config, 0); err != nil {
+		return err
+	}
+	if err := m.parts.Open(); err != nil {
 		return err
 	}
 	seg := &m.p.Segments[segment]
@@ -133,7 +142,10 @@ func (m *model) Enqueue(segment int, s *backend.Step) error {
 }
 
 // Finish has nothing to wait for.
-func (m *model) Finish(_ *backend.Step, done func(error)) { done(nil) }
+func (m *model) Finish(_ *backend.Step, done func(error)) {
+	m.parts.Drop()
+	done(nil)
+}
 
 // In keeps a copy of rows as the value.
 func (m *model) In(v ir.Value, _ *backend.Step, rows []float32) error {

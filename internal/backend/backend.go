@@ -13,11 +13,16 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
+// ErrWeights is wrapped by the error of a step whose weights cannot be read any more: no step of the model can be
+// computed until it is loaded again.
+var ErrWeights = errors.New("a page of the weights cannot be read")
+
 // Traits are what a device says of itself to those who drive it.
 type Traits struct {
 	Flight  int  // steps that may be in flight, enqueued and not finished; at least 1
 	Draws   bool // it draws tokens from the logits itself, as Step.Draws asks
-	Shares  bool // groups can share a slot, one after the other: see Config.Slots
+	Greedy  bool // of draws it makes those of Temp 0 alone: the others must be the host's
+	Shares  bool // groups of matrices can share a slot, one after the other: see Config.Slots
 	Crowded bool // its threads take every core that goroutines may run on
 	Memory  Reach
 }
@@ -38,9 +43,13 @@ type Config struct {
 	Flight   int   // steps in flight, at most what the device's traits allow; 0: 1
 
 	// Slots are places that hold one group at a time: by slot, which of the groups that ir.Bound.On lists for Segments may
-	// be placed in it.
-	// nil: each group has a slot of its own, where it is from the start and stays.
+	// be placed in it. A slot for one group is its own: it is uploaded there, and stays. Groups of matrices may share
+	// slots. Vectors have slots of their own, and tables have, or are in no slot at all and are read in Tables.
+	// nil: each group has a slot of its own.
 	Slots [][]int
+	// Tables is by Ref, in the file's layout and type, what has no slot of its own and is read row by row all the same:
+	// embeddings, also those whose pieces are placed to be multiplied. It may be the mapping of a file, as InPlace.
+	Tables [][]byte
 
 	KV        KVType
 	Blocks    []int // by cache class: KV blocks of BlockSize positions, for all layers of the class
@@ -89,35 +98,6 @@ func (c *Config) Check(p *ir.Bound, t Traits) error {
 	return c.checkSlots(p, t)
 }
 
-func (c *Config) checkSlots(p *ir.Bound, t Traits) error {
-	if c.Slots == nil {
-		return nil
-	}
-	segments := c.Segments
-	if segments == nil {
-		segments = p.All()
-	}
-	groups := len(p.On(segments))
-	slots := make([]int, groups) // of each group
-	for s, fit := range c.Slots {
-		if len(fit) > 1 && !t.Shares {
-			return fmt.Errorf("slot %d is for %d groups: on this device each group keeps its own", s, len(fit))
-		}
-		for _, g := range fit {
-			if g < 0 || g >= groups {
-				return fmt.Errorf("slot %d is for group %d of %d", s, g, groups)
-			}
-			slots[g]++
-		}
-	}
-	for g, n := range slots {
-		if n == 0 {
-			return fmt.Errorf("no slot is for group %d", g)
-		}
-	}
-	return nil
-}
-
 // Memory is what a compiled model occupies, in bytes.
 type Memory struct{ Weights, KV, Scratch int64 }
 
@@ -135,13 +115,22 @@ type Device interface {
 
 // Model is compiled segments of a program with their weights, KV cache, scratch memory and a ring of steps.
 //
-// A step runs so: its fields are filled, its segments are enqueued in program order, values that cross to and from
-// other devices are copied at the borders, and it is finished, wherever it got to. Steps are enqueued one after
-// another, whole; the next one may be enqueued while some are in flight, as many as the ring is long.
+// A step runs so: its fields are filled, its segments are enqueued in program order, whole or part by part, values that
+// cross to and from other devices are copied at the borders, and it is finished, wherever it got to. Steps are enqueued
+// one after another, whole; the next one may be enqueued while some are in flight, as many as the ring is long.
+//
+// Groups are named by their index in ir.Bound.On of the segments that are computed. One that shares slots is there from
+// Place until another group is placed in the slot. What reads it holds a lease: Enqueue until its step has ended, Part
+// until Work.Done. Nothing is placed in a slot that is leased, nor written to its memory: that is the caller's to see
+// to, who alone knows what is in flight.
 type Model interface {
-	// Place makes a slot the group's, for Upload and the segments that follow. No step in flight may read the group that
-	// was there. It is not called for groups that have slots of their own.
-	Place(group, slot int) error
+	// Slot is the memory of a slot that groups share, where the device computes from the file's layout. It begins at a
+	// multiple of Sector and has SlotBytes for the largest of its groups. nil: the device takes groups by Upload alone.
+	Slot(slot int) []byte
+	// Place makes a shared slot the group's: what was there is gone. data is, by weight of the group, its rows as in the
+	// file, in Slot(slot), each in bytes of its own; from now on the device may change them. Without such memory data is
+	// nil, the group's rows are uploaded next, and it is there when all of them are.
+	Place(group, slot int, data [][]byte) error
 	// Upload copies rows [row, row+n) of w from data, in the file's layout and type. row is a multiple of
 	// RowGrain; so is n, except for the last piece of a weight. data is not kept. Safe for
 	// concurrent use on different pieces.
@@ -151,9 +140,17 @@ type Model interface {
 	// Steps is the ring. Its steps, and the memory of their logits, are the model's until it is closed.
 	Steps() []*Step
 	// Enqueue executes a segment for the rows of s, or begins to: it does not wait for a device that works beside the
-	// program. A step that Step.Check refuses is an error, and so is NaN or infinity that reaches a product; such
-	// errors come from here or from Finish, and the next step is not harmed by either.
+	// program. The segment's groups are there, those of its experts that rows chose, and of an end none if no row is
+	// wanted. A step that Step.Check refuses is an error, a group that is not there is, and so is NaN or infinity that
+	// reaches a product; such errors come from here or from Finish, and the next step is not harmed by either.
 	Enqueue(segment int, s *Step) error
+	// Part is Enqueue of what some groups contribute to a segment. The parts of a segment follow one another; they give
+	// the bits of Enqueue, however it is cut and in whatever order. After an error the step can only be finished.
+	Part(w Work, s *Step) error
+	// Chosen tells which experts the rows of a step go to, once their route was enqueued: for each row as many as it may
+	// use, ascending, -1 where there are fewer. It is told once, maybe before Chosen returns, and by any goroutine;
+	// experts is valid until tell returns.
+	Chosen(route int, s *Step, tell func(experts []int32)) error
 	// Finish ends a step, whether or not all its segments were enqueued. done is called once, when nothing of it is
 	// running any more and what it computed is there: by any goroutine, and maybe before Finish returns. Its error
 	// strikes the steps that were enqueued after this one, too.
@@ -166,6 +163,16 @@ type Model interface {
 	Memory() Memory
 	// Close waits for steps in flight, whose ends are told, and frees the memory. Nothing is uploaded meanwhile.
 	Close() error
+}
+
+// Work is a part of a segment of a model that has Config.Slots. Over its parts, each of the segment's groups of
+// matrices is named once: of experts those that rows chose, others may be; of an end none if no row is wanted. A
+// segment that is neither in experts nor in pieces has one such group at most, and one part.
+type Work struct {
+	Segment int
+	Groups  []int  // that are there
+	Last    bool   // no part follows: what the segment does after its products comes with this one
+	Done    func() // the groups are leased no more; called once, even after an error, by any goroutine; may be nil
 }
 
 // Step is one pass over the program for rows of several sequences. It is reused from step to step: slices are

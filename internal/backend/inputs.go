@@ -15,24 +15,13 @@ func NewInputs(p *ir.Bound) *Inputs {
 	in := &Inputs{Squares: make([][]float64, len(p.Weights)), Rows: make([][]int64, len(p.Weights))}
 	for s := range p.Segments {
 		for i := range p.Segments[s].Nodes {
-			for _, r := range matrices(&p.Segments[s].Nodes[i]) {
-				experts := max(1, p.Weights[r].Experts)
+			for _, r := range p.Segments[s].Nodes[i].Matrices() {
+				experts := max(1, p.Weights[r].Experts, p.Weights[r].Heads)
 				in.Squares[r], in.Rows[r] = make([]float64, experts*p.Weights[r].Cols), make([]int64, experts)
 			}
 		}
 	}
 	return in
-}
-
-// matrices lists the weights of a node's products.
-func matrices(n *ir.Node) []ir.Ref {
-	switch n.Op {
-	case ir.Linear:
-		return []ir.Ref{n.W}
-	case ir.Experts:
-		return []ir.Ref{n.Experts.Gate, n.Experts.Up, n.Experts.Down}
-	}
-	return nil
 }
 
 // Add adds part of a row: the values x of columns from, from+1, … that go into the products of an expert of w, or of w

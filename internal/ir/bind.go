@@ -22,29 +22,7 @@ type Bound struct {
 	*Program
 	Types   []quant.Type // by Ref
 	Tensors []int        // by Ref: index into the file's tensor list
-	Groups  []Group      // of all segments, in program order
-}
-
-// Group is the bytes that move together: a segment's dense weights, or one expert of it; there is none without
-// weights. A weight used by several segments belongs to each of them: which groups a device holds is for Bound.On to
-// say.
-type Group struct {
-	Segment int
-	Expert  int // Dense, or whose rows of Weights these are
-	Weights []Ref
-	Bytes   int64
-}
-
-// Dense marks the group of all that is no expert's own; the small biases of experts are part of it.
-const Dense = -1
-
-// Rows are the rows [from, to) of a weight that the group holds.
-func (g *Group) Rows(w *Weight) (from, to int) {
-	if g.Expert == Dense {
-		return 0, w.Rows
-	}
-	n := w.Rows / w.Experts
-	return g.Expert * n, (g.Expert + 1) * n
+	Piece   int64        // bytes of a group of rows, about: see On; 0: PieceBytes
 }
 
 // BindError lists all that keeps a program from running on a file's tensors, sorted by tensor name.
@@ -79,11 +57,8 @@ func Bind(p *Program, tensors []Tensor) (*Bound, error) {
 	for r := range p.Weights {
 		b.weight(Ref(r), tensors)
 	}
-	for _, name := range p.Ignore {
-		b.known[name] = true
-	}
 	for _, t := range tensors {
-		if !b.known[t.Name] {
+		if !b.known[t.Name] && !p.ignores(t.Name) {
 			b.fault(t.Name, "is surplus: %s has no use for it", p.Arch)
 		}
 	}
@@ -91,10 +66,14 @@ func Bind(p *Program, tensors []Tensor) (*Bound, error) {
 		slices.Sort(b.faults)
 		return nil, &BindError{slices.Compact(b.faults)}
 	}
-	for s := range p.Segments {
-		b.Groups = append(b.Groups, b.groupsOf(s, make([]bool, len(p.Weights)))...)
-	}
 	return &b.Bound, nil
+}
+
+// ignores says whether a file may hold a tensor that the program does not use.
+func (p *Program) ignores(name string) bool {
+	return slices.ContainsFunc(p.Ignore, func(s string) bool {
+		return name == s || strings.HasSuffix(s, ".") && strings.HasPrefix(name, s)
+	})
 }
 
 type binder struct {
@@ -136,45 +115,6 @@ func (b *binder) weight(r Ref, tensors []Tensor) {
 	}
 }
 
-// On lists the groups that a device holds which runs the given segments, in that order: of a weight that several of
-// them use, only the first has a share. A group keeps its Segment and Expert, by which it is known everywhere.
-func (b *Bound) On(segments []int) []Group {
-	var groups []Group
-	held := make([]bool, len(b.Weights))
-	for _, s := range segments {
-		groups = append(groups, b.groupsOf(s, held)...)
-	}
-	return groups
-}
-
-// groupsOf makes groups of the weights that a segment uses and that are not held, and notes that they are: first what
-// is dense, then expert by expert.
-func (b *Bound) groupsOf(s int, held []bool) []Group {
-	groups := []Group{{Segment: s, Expert: Dense}}
-	for i := range b.Segments[s].Nodes {
-		for _, r := range b.Segments[s].Nodes[i].Weights() {
-			if held[r] {
-				continue
-			}
-			held[r] = true
-			n := b.Weights[r].Experts
-			if n == 0 {
-				groups[0].add(r, b.Size(r))
-			}
-			for e := range n {
-				if len(groups) == 1+e {
-					groups = append(groups, Group{Segment: s, Expert: e})
-				}
-				groups[1+e].add(r, b.Size(r)/int64(n))
-			}
-		}
-	}
-	if len(groups[0].Weights) == 0 {
-		return groups[1:]
-	}
-	return groups
-}
-
 // Size is the bytes of a weight, as in the file.
 func (b *Bound) Size(r Ref) int64 {
 	row, err := b.Types[r].RowBytes(b.Weights[r].Cols)
@@ -184,16 +124,13 @@ func (b *Bound) Size(r Ref) int64 {
 	return int64(row) * int64(b.Weights[r].Rows)
 }
 
-func (g *Group) add(r Ref, bytes int64) {
-	g.Weights = append(g.Weights, r)
-	g.Bytes += bytes
-}
-
 // Shape is the weight's shape in a file: contiguous dimension first.
 func (w *Weight) Shape() []int {
 	switch {
 	case w.Experts > 0:
 		return []int{w.Cols, w.Rows / w.Experts, w.Experts}
+	case w.Heads > 0:
+		return []int{w.Cols, w.Rows / w.Heads, w.Heads}
 	case w.Rows == 1 && w.Use == Vector:
 		return []int{w.Cols}
 	}

@@ -127,7 +127,7 @@ func TestCheckFindsFaultsOfMixtures(t *testing.T) {
 	}
 }
 
-// TestGroupsOfExperts: one group for what is dense, biases of experts included, then one for each expert.
+// TestGroupsOfExperts: vectors, biases of experts included, then what is dense, and one group for each expert.
 func TestGroupsOfExperts(t *testing.T) {
 	p := mixture(t, biased)
 	tensors := file(p, quant.F16)
@@ -135,13 +135,16 @@ func TestGroupsOfExperts(t *testing.T) {
 	require.Contains(t, tensors, Tensor{Name: "blk.0.ffn_up_exps.bias", Type: quant.F16, Shape: []int{5, 6}})
 	b, err := Bind(p, tensors)
 	require.NoError(t, err)
-	require.Len(t, b.Groups, 5+6)
-	route, biases := b.Groups[2], b.Groups[3]
-	require.Equal(t, []int{2, Dense, 3, Dense}, []int{route.Segment, route.Expert, biases.Segment, biases.Expert})
-	require.EqualValues(t, 2*(8+8*8+8*8+8+6*8+6), route.Bytes)
+	groups := b.On([]int{2, 3})
+	require.Len(t, groups, 2+1+6)
+	norm, biases, route := groups[0], groups[1], groups[2]
+	require.Equal(t, []int{2, 3, 2}, []int{norm.Segment, biases.Segment, route.Segment})
+	require.Equal(t, []Use{Vector, Vector, Matrix}, []Use{norm.Use, biases.Use, route.Use})
+	require.EqualValues(t, 2*(8+6), norm.Bytes)
 	require.EqualValues(t, 2*6*5, biases.Bytes)
+	require.EqualValues(t, 2*(8*8+8*8+8+6*8), route.Bytes)
 	rows := make(map[Ref]int)
-	for e, g := range b.Groups[4:10] {
+	for e, g := range groups[3:] {
 		require.Equal(t, 3, g.Segment)
 		require.Equal(t, e, g.Expert)
 		require.EqualValues(t, 2*3*5*8, g.Bytes)
@@ -155,7 +158,6 @@ func TestGroupsOfExperts(t *testing.T) {
 	for r, n := range rows {
 		require.Equal(t, p.Weights[r].Rows, n)
 	}
-	require.Equal(t, Dense, b.Groups[10].Expert)
 
 	tensors[p.Segments[3].Nodes[0].Experts.Gate].Shape = []int{8, 30}
 	_, err = Bind(p, tensors)

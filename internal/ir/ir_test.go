@@ -60,7 +60,7 @@ var broken = []struct {
 	{"no embed", func(p *Program) { p.Segments = p.Segments[1:] }, "the first segment is mix 0, want embed"},
 	{"layer number", func(p *Program) { p.Segments[1].Layer = 1 }, "ffn 0 cannot follow mix 1"},
 	{"empty segment", func(p *Program) { p.Segments[2].Nodes = nil }, "ffn 0: no nodes"},
-	{"unknown op", func(p *Program) { p.Segments[2].Nodes[0].Op = lastOp }, "op 15: unknown"},
+	{"unknown op", func(p *Program) { p.Segments[2].Nodes[0].Op = lastOp }, "op 19: unknown"},
 	{"written twice", func(p *Program) { p.Segments[2].Nodes[1].Out = p.Segments[2].Nodes[0].Out }, "a second time"},
 	{"not written", func(p *Program) { p.Segments[1].Nodes[0].In[0] = 5 }, "reads value 5 before it is written"},
 	{"outside", func(p *Program) { p.Segments[1].Nodes[0].In[0] = 99 }, "reads value 99 before"},
@@ -82,7 +82,7 @@ var broken = []struct {
 	{"rope args", func(p *Program) { p.Segments[1].Nodes[2].RoPE = nil }, "no arguments"},
 	{"heads", func(p *Program) { p.Segments[1].Nodes[6].Attend.KVHeads = 0 }, "cannot share 0 KV heads"},
 	{"cache", func(p *Program) { p.KV[0].KDim = 3 }, "cache 0 is {KVHeads:1 KDim:3"},
-	{"class", func(p *Program) { p.Classes[0].Window = 3 }, "cache 0 is of class 0 of [{Window:3}], want one of window"},
+	{"class", func(p *Program) { p.Classes[0].Window = 3 }, "cache 0 is of class 0 of [{Window:3 Chunked:false}], want {Window:0 Chunked:false}"},
 	{"no class", func(p *Program) { p.KV[0].Class = 1 }, "cache 0 is of class 1"},
 	{"act", func(p *Program) { p.Segments[2].Nodes[0].Act = 77 }, "activation 77"},
 	{"cap", func(p *Program) { p.Segments[3].Nodes[3].Factor = 0 }, "limit is 0"},
@@ -117,19 +117,25 @@ func TestBind(t *testing.T) {
 		tensors[i], tensors[j] = tensors[j], tensors[i]
 	}
 	tensors[0].Shape = append(tensors[0].Shape, 1, 1)
-	p.Ignore = []string{"spare"}
-	b, err := Bind(p, append(tensors, Tensor{Name: "spare", Type: 99}))
+	p.Ignore = []string{"spare", "blk.7."}
+	b, err := Bind(p, append(tensors, Tensor{Name: "spare", Type: 99}, Tensor{Name: "blk.7.ffn_up.weight", Type: 99}))
 	require.NoError(t, err)
+	for _, name := range []string{"spare.weight", "blk.77.ffn_up.weight", "blk.7"} {
+		_, err := Bind(p, append(tensors, Tensor{Name: name}))
+		require.ErrorContains(t, err, fmt.Sprintf("%q is surplus", name))
+	}
 	for r, i := range b.Tensors {
 		require.Equal(t, p.Weights[r].Name, tensors[i].Name)
 		require.Equal(t, quant.F16, b.Types[r])
 	}
-	// The tied table belongs to the embedding and the head; the ffn has no weights, and so no group.
-	require.Len(t, b.Groups, 3)
-	require.Equal(t, Group{Segment: 0, Expert: Dense, Weights: []Ref{0}, Bytes: 2 * 20 * 8}, b.Groups[0])
-	require.EqualValues(t, 2*(8+8*8+2+4*8+4*8+8*8), b.Groups[1].Bytes)
+	// The tied table is the head's; the ffn has no weights, and so no group.
+	groups := b.On(b.All())
+	require.Len(t, groups, 4)
 	norm := []Ref{Ref(len(p.Weights) - 2), Ref(len(p.Weights) - 1)}
-	require.Equal(t, Group{Segment: 3, Expert: Dense, Weights: append(norm, 0), Bytes: 2 * (8 + 8 + 20*8)}, b.Groups[2])
+	require.EqualValues(t, 2*(8+2), groups[0].Bytes)
+	require.Equal(t, Group{Segment: 3, Use: Vector, Expert: Dense, Weights: norm, Bytes: 2 * (8 + 8)}, groups[1])
+	require.EqualValues(t, 2*(8*8+4*8+4*8+8*8), groups[2].Bytes)
+	require.Equal(t, Group{Segment: 3, Use: Matrix, Expert: Dense, Weights: []Ref{0}, Bytes: 2 * 20 * 8}, groups[3])
 }
 
 func TestBindReportsAllFaults(t *testing.T) {

@@ -98,16 +98,16 @@ func TestOn(t *testing.T) {
 	b, err := Bind(mixture(t, biased), file(mixture(t, biased), quant.F16))
 	require.NoError(t, err)
 	const embed, mix, route, experts, head = 0, 1, 2, 3, 4
-	table := Group{Segment: embed, Expert: Dense, Weights: []Ref{0}, Bytes: 2 * 20 * 8}
-
 	require.Equal(t, []int{0, 1, 2, 3, 4}, b.All())
-	require.Equal(t, b.Groups[:10], b.On(b.All()), "the head's only weight is the embedding's")
-	require.Equal(t, table, b.On([]int{embed, head})[0])
-	require.Len(t, b.On([]int{embed, head}), 1)
-	table.Segment = head
+	all := b.On(b.All())
+	table := Group{Segment: embed, Use: Table, Expert: Dense, Weights: []Ref{0}, Bytes: 2 * 20 * 8}
+	require.Equal(t, []Group{table}, b.On([]int{embed}))
+	table.Segment, table.Use = head, Matrix
+	require.Equal(t, table, all[len(all)-1], "the head multiplies the embedding")
+	require.Equal(t, []Group{table}, b.On([]int{embed, head}))
 	require.Equal(t, []Group{table}, b.On([]int{head}), "another device has a table of its own")
-	require.Equal(t, b.Groups[3:10], b.On([]int{experts}))
-	require.Equal(t, b.Groups[1:3], b.On([]int{mix, route}))
+	require.Equal(t, append([]Group{all[2]}, all[4:10]...), b.On([]int{experts}))
+	require.Equal(t, append(all[:2:2], all[3]), b.On([]int{mix, route}))
 	require.Empty(t, b.On(nil))
 
 	total := int64(0)
@@ -136,10 +136,60 @@ func TestOnSharesPartOfAGroup(t *testing.T) {
 	bound, err := Bind(p, file(p, quant.F32))
 	require.NoError(t, err)
 	first, second, divisors := Ref(1), Ref(3), Ref(2)
-	require.Equal(t, []Ref{second, divisors}, bound.Groups[2].Weights)
+	require.Equal(t, []Ref{second, divisors}, bound.On([]int{2})[0].Weights)
 	on := bound.On([]int{1, 2})
 	require.Equal(t, []Group{
-		{Segment: 1, Expert: Dense, Weights: []Ref{first, divisors}, Bytes: 4 * (8 + 2)},
-		{Segment: 2, Expert: Dense, Weights: []Ref{second}, Bytes: 4 * 8},
+		{Segment: 1, Use: Vector, Expert: Dense, Weights: []Ref{first, divisors}, Bytes: 4 * (8 + 2)},
+		{Segment: 2, Use: Vector, Expert: Dense, Weights: []Ref{second}, Bytes: 4 * 8},
 	}, on)
+}
+
+// TestPieces: a large head moves in pieces of about the size asked for, whose rows are the matrix's, and nothing else
+// does.
+func TestPieces(t *testing.T) {
+	for _, rows := range []int{1, 64, 65, 1000, 1024} {
+		b := NewBuilder("test", func(name string) bool { return name == "output.weight" })
+		x := b.Embed("token_embd", rows, 64)
+		b.Layer(0)
+		x = b.Add(x, b.Linear(b.RMSNorm(x, "attn_norm", 1e-5), "attn_q", 64))
+		b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "")
+		p, err := b.Program(100)
+		require.NoError(t, err)
+		bound, err := Bind(p, file(p, quant.F16))
+		require.NoError(t, err)
+		whole := bound.On(bound.All())
+		require.Len(t, whole, 2+3)
+		for _, pieceRows := range []int{1, 64, 100, 300, 1 << 20} {
+			bound.Piece = int64(pieceRows * 2 * 64)
+			groups := bound.On(bound.All())
+			require.Equal(t, whole[:4], groups[:4])
+			end, bytes := 0, int64(0)
+			for i, g := range groups[4:] {
+				from, to := g.Rows(&p.Weights[g.Weights[0]])
+				require.Equal(t, end, from)
+				require.Greater(t, to, from)
+				if len(groups) > 5 {
+					require.Zero(t, from%64)
+					require.LessOrEqual(t, to-from, (pieceRows+63)/64*64)
+					require.Equal(t, i, g.Piece)
+				}
+				end, bytes = to, bytes+g.Bytes
+			}
+			require.Equal(t, rows, end)
+			require.Equal(t, whole[4].Bytes, bytes)
+			if pieceRows >= rows {
+				require.Equal(t, whole, groups)
+			}
+		}
+	}
+
+	b := NewBuilder("test", nil)
+	x := b.Embed("token_embd", 1000, 64)
+	b.Vectors(b.Linear(b.Linear(b.Pool(x), "dense_2", 640), "dense_3", 64))
+	p, err := b.Program(100)
+	require.NoError(t, err)
+	bound, err := Bind(p, file(p, quant.F16))
+	require.NoError(t, err)
+	bound.Piece = 1
+	require.Len(t, bound.On(bound.All()), 2, "outputs of the first are not outputs of the end")
 }

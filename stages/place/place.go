@@ -22,6 +22,9 @@ func (t Tier) String() string { return tierNames[t] }
 type Ask struct {
 	Program *ir.Bound
 	InPlace bool // weights are used where the file is mapped: nothing is loaded
+	// Weights bounds the bytes of homes, shared slots and slabs; 0: everything is resident. What does not fit is
+	// streamed, on a device where groups can share slots.
+	Weights int64
 	KV      backend.KVType
 
 	Context   int // positions that one request may hold
@@ -49,24 +52,44 @@ type Model struct {
 	// The bounds of a step and of what runs at once; see batch.Limits.
 	Sequences, Rows, Wanted, Beside int
 
-	Parts []Part // by device
-	Homes []Home // of the groups of all parts
-	KV    int64  // bytes of the cache
+	Piece   int64  // the program's: see ir.Bound
+	Parts   []Part // by device
+	Homes   []Home // of the groups of all parts
+	Weights int64  // bytes of homes and of shared slots
+	KV      int64  // bytes of the cache
 }
 
-// Part is what one device computes of a model.
+// Part is what one device computes of a model. Slots and groups are numbered as in its layout: what is in neither Ring
+// nor Shelves has a slot of its own, or is read where the file is mapped.
 type Part struct {
 	Device   int
 	Segments []int          // nil: all
 	Layout   backend.Config // what it is compiled for
+	Ring     Ring
+	Shelves  []Shelf // by layer with experts that are streamed
 }
+
+// Ring is slots through which dense groups go one after another, in the program's order and round again: any group
+// fits any slot.
+type Ring struct{ Slots, Groups []int }
+
+// Shelf is the slots that the experts of one segment share.
+type Shelf struct {
+	Segment int
+	Used    int   // experts of a row, at most
+	Slots   []int // any expert fits any
+	Groups  []int // by expert
+}
+
+// Streams says whether groups of weights share slots.
+func (p *Part) Streams() bool { return len(p.Ring.Groups)+len(p.Shelves) > 0 }
 
 // Home is where a group of weights lies when nothing moves.
 type Home struct {
 	Group ir.Group
 	Tier  Tier
 	Part  int // whose device computes it
-	Slot  int // of that part: its own, where every group has one
+	Slot  int // of that part: its own; below 0: it has none
 }
 
 const (
@@ -78,8 +101,8 @@ const (
 	spareContexts    = 4        // full contexts that the KV cache holds by default, as memory allows
 )
 
-// Make plans the models, all resident on the first device, or says what cannot work and what would. What was not asked
-// for of the KV caches takes a quarter of the memory in all; what was asked for, as much as there is.
+// Make plans the models, all on the first device, or says what cannot work and what would. What was not asked for of
+// the KV caches takes a quarter of the memory in all; what was asked for, as much as there is.
 func Make(asks []Ask, m Machine) (*Plan, error) {
 	p := &Plan{}
 	free := m.Memory
@@ -113,14 +136,29 @@ func (a *Ask) plan(free, share int64, flight int) (*Model, error) {
 		return nil, err
 	}
 	m.Parts = []Part{{Layout: layout}}
+	return m, a.house(m)
+}
+
+// house gives every group its home.
+func (a *Ask) house(m *Model) error {
+	if a.Weights == 0 || a.InPlace {
+		a.resident(m)
+		return nil
+	}
+	return a.tiers(m)
+}
+
+// resident gives every group a home of its own.
+func (a *Ask) resident(m *Model) {
 	for g, group := range a.Program.On(a.Program.All()) {
 		home := Home{Group: group, Tier: Device, Slot: g}
 		if a.InPlace {
 			home.Tier = Disk
+		} else {
+			m.Weights += group.Bytes
 		}
 		m.Homes = append(m.Homes, home)
 	}
-	return m, nil
 }
 
 func or(n, otherwise int) int {
@@ -128,29 +166,4 @@ func or(n, otherwise int) int {
 		return n
 	}
 	return otherwise
-}
-
-// Slabs between disk and device: some are filled while others are emptied.
-const (
-	Slabs     = 12
-	fullSlab  = 1 << 20 // bytes, of most models; smaller where the slabs would be more than slabShare of all weights
-	leastSlab = 64 << 10
-	slabShare = 32
-	slabRows  = 64 // a slab holds so many rows of any weight: a multiple of every device's row grain
-)
-
-// slab is how large the slabs are that the model's weights travel in.
-func (a *Ask) slab() int {
-	if a.InPlace {
-		return 0
-	}
-	total := int64(0)
-	for _, g := range a.Program.On(a.Program.All()) {
-		total += g.Bytes
-	}
-	bytes := int(min(max(total/slabShare/Slabs, leastSlab), fullSlab))
-	for ref, w := range a.Program.Weights {
-		bytes = max(bytes, int(a.Program.Size(ir.Ref(ref)))/w.Rows*slabRows)
-	}
-	return bytes
 }

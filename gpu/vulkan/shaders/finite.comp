@@ -12,7 +12,7 @@ layout(local_size_x = 64) in;
 
 layout(push_constant, scalar) uniform Push {
 	Words x;      // float32 rows
-	Words status; // becomes 1 + the last row that has one
+	Words status; // becomes 1 + a row that has one
 	Words count;  // rows that are there
 	uint width;
 	uint xStride; // in float32
@@ -25,7 +25,7 @@ void main() {
 	}
 	for (uint i = from; i < min(from + 4, width); i++) {
 		if ((x.v[r * xStride + i] & 0x7f800000u) == 0x7f800000u) {
-			atomicMax(status.v[0], r + 1);
+			status.v[0] = r + 1;
 		}
 	}
 }

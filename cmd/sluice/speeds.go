@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/cpu/probe"
+	"github.com/sluice-ai/sluice/internal/safefile"
+	"github.com/sluice-ai/sluice/internal/source"
+	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/storage/uring"
+)
+
+// speeds are what this machine was measured to do with files of one file system. Their JSON names are part of the
+// interface, and those of the file in which they are kept.
+type speeds struct {
+	Machine    string    `json:"machine"`
+	FileSystem string    `json:"file_system"`
+	Measured   time.Time `json:"measured"`
+	Disk       float64   `json:"disk_bytes_per_second"`
+	Direct     bool      `json:"disk_past_page_cache"`
+	Memory     float64   `json:"memory_bytes_per_second"`
+	Multiply   float64   `json:"integer_operations_per_second"`
+}
+
+const (
+	diskTime   = 1500 * time.Millisecond // of measuring
+	probeBytes = 256 << 20               // of a temporary file
+	mostSpeeds = 64                      // that are kept
+)
+
+// planned is what a plan takes of them.
+func (s *speeds) planned() place.Speeds {
+	return place.Speeds{Disk: s.Disk, Memory: s.Memory, Multiply: s.Multiply}
+}
+
+// recall finds what was measured before, or measures it now and keeps it. A folder that cannot be written to costs a
+// measurement each time.
+func recall(e *env, file source.Source) (speeds, error) {
+	for _, s := range kept(e) {
+		if s.Machine == machineName() && s.FileSystem == fileSystem(e.root, file.Path) {
+			return s, nil
+		}
+	}
+	s, err := measureSpeeds(e, file)
+	if err == nil {
+		_ = keep(e, s) // it is known now
+	}
+	return s, err
+}
+
+// measureSpeeds takes a few seconds. Without a path the disk is not measured.
+func measureSpeeds(e *env, file source.Source) (s speeds, err error) {
+	s = speeds{Machine: machineName(), FileSystem: fileSystem(e.root, file.Path), Measured: e.now().UTC()}
+	if file.Path != "" {
+		rate, err := uring.Measure(file, diskTime)
+		if err != nil {
+			return s, fmt.Errorf("measuring the disk: %w", err)
+		}
+		s.Disk, s.Direct = rate.Bytes, rate.Direct
+	}
+	threads := runtime.NumCPU()
+	read, err := probe.Read(threads)
+	if err != nil {
+		return s, fmt.Errorf("measuring the memory: %w", err)
+	}
+	s.Memory = median(read)
+	forced, _ := e.lookup("SLUICE_CPU")
+	set, err := kernels.Best(forced)
+	if err != nil {
+		return s, fmt.Errorf("SLUICE_CPU: %w", err)
+	}
+	s.Multiply = median(probe.Multiply(set.Name, threads))
+	return s, nil
+}
+
+// median is 0 of nothing.
+func median(list []float64) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(list))[len(list)/2]
+}
+
+// measureHere measures with a temporary file in a folder.
+func measureHere(e *env, folder string) (s speeds, err error) {
+	f, err := os.CreateTemp(folder, ".sluice-probe-*")
+	if err != nil {
+		return s, onFile(folder, err)
+	}
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	block, random := make([]byte, 1<<20), rand.NewChaCha8([32]byte{})
+	for written := 0; written < probeBytes && err == nil; written += len(block) {
+		_, _ = random.Read(block) // it cannot fail; drives may store zeros without writing them
+		_, err = f.Write(block)
+	}
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return s, onFile(f.Name(), err)
+	}
+	return measureSpeeds(e, source.Source{Name: f.Name(), Path: f.Name(), Size: probeBytes})
+}
+
+// machineName tells machines apart that share a user's folder.
+func machineName() string {
+	name, _ := os.Hostname()
+	return fmt.Sprintf("%s, %s, %s", cmp.Or(name, "unknown"), processorName(&cpuid.CPU), count(runtime.NumCPU(), "thread"))
+}
+
+// fileSystem says on which one a file lies, as the kernel names it, so that it is known again after a restart. Where it
+// does not say, it is the file's folder.
+func fileSystem(root fs.FS, path string) string {
+	if path == "" {
+		return "none"
+	}
+	major, minor, err := deviceOf(path)
+	if err == nil {
+		text, _ := fs.ReadFile(root, "proc/self/mountinfo")
+		for line := range strings.Lines(string(text)) {
+			mount, what, ok := strings.Cut(line, " - ")
+			fields, kind := strings.Fields(mount), strings.Fields(what)
+			if ok && len(fields) > 4 && len(kind) > 1 && fields[2] == fmt.Sprintf("%d:%d", major, minor) {
+				return kind[0] + " " + kind[1]
+			}
+		}
+	}
+	folder, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return filepath.Dir(path)
+	}
+	return folder
+}
+
+// speedsFile is where measurements are kept.
+func speedsFile(e *env) (string, error) {
+	folder, _ := e.lookup("XDG_CACHE_HOME")
+	if folder == "" {
+		var err error
+		if folder, err = os.UserCacheDir(); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(folder, "sluice", "speeds.json"), nil
+}
+
+// kept lists what was measured before. What cannot be read was not.
+func kept(e *env) (list []speeds) {
+	path, err := speedsFile(e)
+	if err != nil {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(text, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+// keep adds a measurement, in place of an older one of the same.
+func keep(e *env, s speeds) error {
+	path, err := speedsFile(e)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return onFile(path, err)
+	}
+	list := slices.DeleteFunc(kept(e), func(old speeds) bool {
+		return old.Machine == s.Machine && old.FileSystem == s.FileSystem
+	})
+	list = append(list, s)
+	list = list[max(0, len(list)-mostSpeeds):]
+	var text bytes.Buffer
+	if err := printJSON(&text, list); err != nil {
+		return err
+	}
+	if err := safefile.Write(path, text.Bytes(), 0o600, true); err != nil {
+		return onFile(path, err)
+	}
+	return nil
+}
+
+// findings shows what was measured.
+func (s *speeds) findings() []finding {
+	disk := finding{What: "disk reads", OK: s.Direct,
+		State: fmt.Sprintf("%s past the page cache, %s", perSecond(s.Disk), s.FileSystem)}
+	if !s.Direct {
+		disk.State = fmt.Sprintf("%s through the page cache, %s", perSecond(s.Disk), s.FileSystem)
+		disk.Do = "keep models on a file system with direct reads, such as ext4, xfs or btrfs on a drive of this machine"
+	}
+	multiply := finding{What: "multiplying", OK: true, State: "unknown with these instructions"}
+	if s.Multiply > 0 {
+		multiply.State = fmt.Sprintf("%.2f T integer operations a second", s.Multiply/1e12)
+	}
+	return []finding{disk, {What: "memory reads", OK: true, State: perSecond(s.Memory)}, multiply}
+}
+
+// perSecond shows bytes a second, in powers of 1000 as drives are sold.
+func perSecond(bytes float64) string { return fmt.Sprintf("%.1f GB/s", bytes/1e9) }

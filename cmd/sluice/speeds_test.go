@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/internal/source"
+)
+
+// cachingEnv keeps what is measured in a folder of the test.
+func cachingEnv(t *testing.T, args ...string) (e *env, path string) {
+	folder := t.TempDir()
+	e = testEnv("", args...)
+	e.lookup = func(name string) (string, bool) {
+		value, ok := map[string]string{"XDG_CACHE_HOME": folder}[name]
+		return value, ok
+	}
+	return e, filepath.Join(folder, "sluice", "speeds.json")
+}
+
+// TestSpeedsAreKept: one measurement for each machine and file system, the last one.
+func TestSpeedsAreKept(t *testing.T) {
+	e, path := cachingEnv(t)
+	require.Empty(t, kept(e))
+	require.NoError(t, keep(e, speeds{Machine: "a", FileSystem: "x", Disk: 1}))
+	require.NoError(t, keep(e, speeds{Machine: "a", FileSystem: "y", Disk: 2}))
+	require.NoError(t, keep(e, speeds{Machine: "a", FileSystem: "x", Disk: 3}))
+	require.Equal(t, []speeds{{Machine: "a", FileSystem: "y", Disk: 2}, {Machine: "a", FileSystem: "x", Disk: 3}}, kept(e))
+	for i := range 2 * mostSpeeds {
+		require.NoError(t, keep(e, speeds{Machine: fmt.Sprint(i)}))
+	}
+	require.Len(t, kept(e), mostSpeeds)
+
+	require.NoError(t, keep(e, speeds{Machine: machineName(), FileSystem: "none", Memory: 7}))
+	s, err := recall(e, source.Source{})
+	require.NoError(t, err)
+	require.EqualValues(t, 7, s.Memory, "it is not measured again")
+
+	require.NoError(t, os.WriteFile(path, []byte("[{"), 0o600))
+	require.Empty(t, kept(e), "what cannot be read was never there")
+	require.NoError(t, keep(e, speeds{Machine: "b"}))
+	require.Len(t, kept(e), 1)
+}
+
+func TestFileSystem(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	major, minor, err := deviceOf(path)
+	if err != nil {
+		t.Skip(err)
+	}
+	root := fstest.MapFS{"proc/self/mountinfo": {Data: fmt.Appendf(nil, "21 1 0:2 / /proc rw - proc proc rw\n"+
+		"36 35 %d:%d / /mnt rw,noatime shared:1 - ext4 /dev/nvme0n1p2 rw\n", major, minor)}}
+	require.Equal(t, "ext4 /dev/nvme0n1p2", fileSystem(root, path))
+	require.Equal(t, filepath.Dir(path), fileSystem(fstest.MapFS{}, path))
+	require.Equal(t, "none", fileSystem(root, ""))
+}
+
+// TestDoctorProbes: it measures on the file system of the model, and keeps it.
+func TestDoctorProbes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it measures for seconds")
+	}
+	model := filepath.Join(t.TempDir(), "model.gguf")
+	require.NoError(t, os.WriteFile(model, mini.GGUF, 0o600))
+	e, _ := cachingEnv(t, "doctor", "--probe", "--json", "-m", model)
+	require.Equal(t, exitDone, run(e), e.stderr)
+	var s speeds
+	require.NoError(t, json.Unmarshal([]byte(fmt.Sprint(e.stdout)), &s))
+	require.Positive(t, s.Disk)
+	require.Positive(t, s.Memory)
+	require.Equal(t, []speeds{s}, kept(e))
+	require.Equal(t, exitUsage, sluice("", "doctor", "-m", model).code)
+}

@@ -1,0 +1,104 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+var errWhole = errors.New("parts of a segment: the model was compiled without slots, all is there")
+
+// Part runs the phases of a segment that have work for each group, for some of them; the first time what comes before,
+// and the last time what comes after. Nothing reads the groups when it returns. It allocates nothing unless it fails.
+func (m *model) Part(w backend.Work, s *backend.Step) error {
+	err := m.compute(&w, s)
+	if w.Done != nil {
+		w.Done()
+	}
+	return err
+}
+
+func (m *model) compute(w *backend.Work, s *backend.Step) error {
+	if m.config.Slots == nil {
+		return errWhole
+	}
+	first, err := m.parts.Take(w)
+	if err != nil {
+		return err
+	}
+	if first {
+		if err := m.begin(w.Segment, s); err != nil {
+			return err
+		}
+	} else if s != m.step {
+		return fmt.Errorf("another part of segment %d is of another step", w.Segment)
+	}
+	seg := &m.segments[w.Segment]
+	for _, g := range w.Groups {
+		if err := m.there(g); err != nil {
+			return fmt.Errorf("%s: %w", seg.name, err)
+		}
+	}
+	if seg.parts == 0 {
+		if err := m.parts.Complete(m.needs); err != nil {
+			return err
+		}
+		return m.run(seg, 0, len(seg.phases))
+	}
+	clear(m.named)
+	for _, g := range w.Groups {
+		m.named[g] = true
+	}
+	m.part, m.again = m.named, !first
+	defer func() { m.part, m.again = nil, false }()
+	return m.some(w, seg, first)
+}
+
+// some runs what is due of a segment with several parts.
+func (m *model) some(w *backend.Work, seg *segment, first bool) error {
+	from, after := seg.before, seg.before+seg.parts
+	if first {
+		from = 0
+	}
+	if err := m.run(seg, from, after); err != nil || !w.Last {
+		return err
+	}
+	if err := m.parts.Complete(m.needs); err != nil {
+		return err
+	}
+	return m.run(seg, after, len(seg.phases))
+}
+
+// needs says whether the running step needs a group of its segment, where rows were sorted by expert.
+func (m *model) needs(g *ir.Group) bool {
+	if g.Expert != ir.Dense {
+		from, to := m.dispatch.slots(g.Expert)
+		return to > from
+	}
+	return !m.segments[g.Segment].ends || len(m.step.Wanted) > 0
+}
+
+// Chosen tells at once.
+func (m *model) Chosen(route int, s *backend.Step, tell func([]int32)) error {
+	if route < 0 || route >= len(m.segments) || m.segments[route].used == 0 {
+		return fmt.Errorf("segment %d is no route that is computed here", route)
+	}
+	seg := &m.segments[route]
+	m.chosen = m.chosen[:0]
+	for r := range s.Tokens {
+		left := seg.used
+		for e, w := range m.at(&seg.route, r) {
+			if w != 0 {
+				m.chosen = append(m.chosen, int32(e))
+				left--
+			}
+		}
+		for range left {
+			m.chosen = append(m.chosen, -1)
+		}
+	}
+	tell(m.chosen)
+	return nil
+}

@@ -1,0 +1,101 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// Sector is what offsets in files and addresses in memory must agree modulo, for a drive to read straight into a slot.
+const Sector = 4096
+
+// ExtentBytes is the room in a slot for so many bytes of a file, wherever they begin there: a drive reads whole
+// sectors. They lie as far behind the beginning of a sector in the slot as in the file.
+func ExtentBytes(n int64) int64 { return (n + 2*Sector - 2) / Sector * Sector }
+
+// SlotBytes is the memory of a slot for a group: the extents of its weights, one behind the other.
+func SlotBytes(p *ir.Bound, g *ir.Group) (total int64) {
+	for _, r := range g.Weights {
+		w := &p.Weights[r]
+		from, to := g.Rows(w)
+		total += ExtentBytes(p.Size(r) / int64(w.Rows) * int64(to-from))
+	}
+	return total
+}
+
+// Own says, by group, whether it has a slot of its own.
+func (c *Config) Own(groups int) []bool {
+	own := make([]bool, groups)
+	for g := range own {
+		own[g] = c.Slots == nil
+	}
+	for _, fit := range c.Slots {
+		if len(fit) == 1 {
+			own[fit[0]] = true
+		}
+	}
+	return own
+}
+
+func (c *Config) checkSlots(p *ir.Bound, t Traits) error {
+	if c.Slots == nil {
+		return nil
+	}
+	if c.InPlace != nil {
+		return errors.New("weights in place: they have no use for slots")
+	}
+	segments := c.Segments
+	if segments == nil {
+		segments = p.All()
+	}
+	groups := p.On(segments)
+	slots, own := make([]int, len(groups)), make([]int, len(groups)) // of each group
+	for s, fit := range c.Slots {
+		if len(fit) > 1 && !t.Shares {
+			return fmt.Errorf("slot %d is for %d groups: on this device each group keeps its own", s, len(fit))
+		}
+		for _, g := range fit {
+			if g < 0 || g >= len(groups) {
+				return fmt.Errorf("slot %d is for group %d of %d", s, g, len(groups))
+			}
+			slots[g]++
+			if len(fit) == 1 {
+				own[g]++
+			}
+		}
+	}
+	for g := range groups {
+		switch {
+		case own[g] > 1 || own[g] == 1 && slots[g] > 1:
+			return fmt.Errorf("group %d has %d slots of its own among %d: want one, or none", g, own[g], slots[g])
+		case groups[g].Use != ir.Matrix && slots[g] != own[g]:
+			return fmt.Errorf("group %d shares slots: only matrices can", g)
+		case groups[g].Use != ir.Table && slots[g] == 0:
+			return fmt.Errorf("no slot is for group %d", g)
+		}
+	}
+	return c.checkTables(p, segments, groups, own)
+}
+
+// checkTables wants the rows of every table that is not whole in slots of its own.
+func (c *Config) checkTables(p *ir.Bound, segments []int, groups []ir.Group, own []int) error {
+	away := make([]bool, len(p.Weights))
+	for g := range groups {
+		for _, r := range groups[g].Weights {
+			away[r] = away[r] || own[g] == 0
+		}
+	}
+	for _, s := range segments {
+		for i := range p.Segments[s].Nodes {
+			n := &p.Segments[s].Nodes[i]
+			if n.Op != ir.Embed || !away[n.W] {
+				continue
+			}
+			if int(n.W) >= len(c.Tables) || int64(len(c.Tables[n.W])) != p.Size(n.W) {
+				return fmt.Errorf("%s is in no slot of its own: want its %d bytes in Tables", p.Weights[n.W].Name, p.Size(n.W))
+			}
+		}
+	}
+	return nil
+}

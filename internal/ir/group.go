@@ -1,0 +1,159 @@
+package ir
+
+// Group is the bytes that move together: what a segment has of one use, one expert of it, or some rows of a large
+// matrix. Segment, Use, Expert and Piece tell it from all others; by them it is known everywhere.
+type Group struct {
+	Segment int
+	// Use is how the segments that are computed read all of its weights. Groups of a Matrix are what a step streams.
+	// A Table's rows can be read where the file is mapped. A Vector is small: it is brought once, and stays.
+	Use     Use
+	Expert  int // Dense, or whose rows of Weights these are
+	Piece   int // of the only weight: its rows from Piece·Each on
+	Each    int // rows of a piece, at most; 0: the group has all rows
+	Weights []Ref
+	Bytes   int64
+}
+
+// Dense marks a group that is no expert's own; the small biases of experts are part of one.
+const Dense = -1
+
+// PieceBytes is how large a matrix may be before it moves in pieces of rows.
+const PieceBytes = 64 << 20
+
+// pieceRows is what the rows of a piece are a multiple of: more than every device's row grain.
+const pieceRows = 64
+
+// Rows are the rows [from, to) of a weight that the group holds.
+func (g *Group) Rows(w *Weight) (from, to int) {
+	switch {
+	case g.Expert != Dense:
+		n := w.Rows / w.Experts
+		return g.Expert * n, (g.Expert + 1) * n
+	case g.Each > 0:
+		return g.Piece * g.Each, min((g.Piece+1)*g.Each, w.Rows)
+	}
+	return 0, w.Rows
+}
+
+// On lists the groups that a device holds which runs the given segments: first the vectors of all segments, then, in
+// program order, tables and matrices. Of a weight that several segments use, only one has a share: the first, but of
+// an embedding that is multiplied, too, the one that does.
+//
+// The matrix of an end moves in pieces of rows if it is large, and the only one there: each piece gives some of the
+// outputs.
+func (b *Bound) On(segments []int) []Group {
+	multiplied := make([]bool, len(b.Weights))
+	for _, s := range segments {
+		for i := range b.Segments[s].Nodes {
+			for _, r := range b.Segments[s].Nodes[i].Matrices() {
+				multiplied[r] = true
+			}
+		}
+	}
+	l := lister{b: b, multiplied: multiplied, held: make([]bool, len(b.Weights))}
+	for _, s := range segments {
+		l.segment(s)
+	}
+	return append(l.vectors, l.others...)
+}
+
+// lister makes groups of what is not held, and notes that it is.
+type lister struct {
+	b               *Bound
+	multiplied      []bool // by Ref: by a node of the segments
+	held            []bool // by Ref
+	vectors, others []Group
+}
+
+// segment lists vectors, tables and matrices, then expert by expert.
+func (l *lister) segment(s int) {
+	var vectors, tables, matrices, experts []Ref
+	for i := range l.b.Segments[s].Nodes {
+		n := &l.b.Segments[s].Nodes[i]
+		for _, r := range n.Weights() {
+			switch {
+			case l.held[r] || n.Op == Embed && l.multiplied[r]:
+				continue
+			case n.Op == Embed:
+				tables = append(tables, r)
+			case !l.multiplied[r]:
+				vectors = append(vectors, r)
+			case l.b.Weights[r].Experts > 0:
+				experts = append(experts, r)
+			default:
+				matrices = append(matrices, r)
+			}
+			l.held[r] = true
+		}
+	}
+	l.vectors = l.b.dense(l.vectors, s, Vector, vectors)
+	l.others = l.b.dense(l.others, s, Table, tables)
+	if each := l.b.each(s, matrices); each > 0 {
+		l.others = l.b.pieces(l.others, s, matrices[0], each)
+	} else {
+		l.others = l.b.dense(l.others, s, Matrix, matrices)
+	}
+	dense := len(l.others)
+	for _, r := range experts {
+		n := l.b.Weights[r].Experts
+		for e := range n {
+			if len(l.others) == dense+e {
+				l.others = append(l.others, Group{Segment: s, Use: Matrix, Expert: e})
+			}
+			g := &l.others[dense+e]
+			g.Weights = append(g.Weights, r)
+			g.Bytes += l.b.Size(r) / int64(n)
+		}
+	}
+}
+
+// dense adds a group of weights, if there are any.
+func (b *Bound) dense(groups []Group, s int, use Use, weights []Ref) []Group {
+	if len(weights) == 0 {
+		return groups
+	}
+	g := Group{Segment: s, Use: use, Expert: Dense, Weights: weights}
+	for _, r := range weights {
+		g.Bytes += b.Size(r)
+	}
+	return append(groups, g)
+}
+
+// each is how many rows a piece of a segment's matrices has; 0: they move whole.
+func (b *Bound) each(s int, matrices []Ref) int {
+	if len(matrices) != 1 || !b.Segments[s].Kind.Ends() {
+		return 0
+	}
+	rows, size, piece := b.Weights[matrices[0]].Rows, b.Size(matrices[0]), b.Piece
+	if piece == 0 {
+		piece = PieceBytes
+	}
+	pieces := int((size + piece - 1) / piece)
+	if each := ((rows+pieces-1)/pieces + pieceRows - 1) / pieceRows * pieceRows; each < rows {
+		return each
+	}
+	return 0
+}
+
+func (b *Bound) pieces(groups []Group, s int, r Ref, each int) []Group {
+	w := &b.Weights[r]
+	row := b.Size(r) / int64(w.Rows)
+	for i := 0; i*each < w.Rows; i++ {
+		g := Group{Segment: s, Use: Matrix, Expert: Dense, Piece: i, Each: each, Weights: []Ref{r}}
+		from, to := g.Rows(w)
+		g.Bytes = row * int64(to-from)
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+// Matrices lists the weights of a node's products.
+func (n *Node) Matrices() []Ref {
+	switch n.Op {
+	case Linear, HeadLinear:
+		return []Ref{n.W}
+	case Experts:
+		return []Ref{n.Experts.Gate, n.Experts.Up, n.Experts.Down}
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package place
+
+import (
+	"math"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// Speeds are what a machine was measured to do, a second. 0: it is not known.
+type Speeds struct {
+	Disk     float64 // bytes read past the page cache, with many reads under way
+	Memory   float64 // bytes read by all threads that compute
+	Multiply float64 // integer operations of theirs, a multiplication and an addition being two
+}
+
+// What kernels reach of Memory when a few rows are computed, and of Multiply with long prompts: docs/performance.md.
+const (
+	reachMemory   = 0.85
+	reachMultiply = 0.5
+)
+
+// Expected is what a plan should come to.
+type Expected struct {
+	Decode   float64 // tokens a second, of all sequences together
+	Prefill  float64 // of one long prompt
+	Streamed float64 // bytes read from disk for each token of Decode
+	Hits     float64 // share of the experts' uses that find them there, in Decode
+}
+
+// Expect is what the model should reach with one row of so many sequences in each step, each with some positions
+// before it. Which experts rows choose is not known; they are taken to choose evenly, so that trained models, which do
+// not, should be faster.
+//
+// Reading and computing overlap. Dense groups are read ahead, all the time. Experts of a layer are read when its router
+// has chosen: while those that are there are computed.
+func (m *Model) Expect(p *ir.Bound, s Speeds, sequences, positions int) (e Expected) {
+	rows := float64(max(sequences, 1))
+	step := m.cost(p, rows)
+	memory := s.Memory * reachMemory
+	step.computed += float64(m.cacheBytes(p)) * float64(positions) * rows
+	step.dense += float64(m.cacheBytes(p)) * float64(positions) * rows
+	e.Streamed = step.read() / rows
+	if e.Hits = 1; step.uses > 0 {
+		e.Hits = 1 - step.missed/step.uses
+	}
+	e.Decode = perSecond(rows, step.decode(s.Disk, memory))
+	chunk := float64(m.Rows)
+	full := m.cost(p, chunk)
+	compute := max(over(full.ops, s.Multiply*reachMultiply), over(full.computed, memory))
+	e.Prefill = perSecond(chunk, max(compute, over(full.read(), s.Disk)))
+	return e
+}
+
+// cacheBytes is the KV of a position, in all layers.
+func (m *Model) cacheBytes(p *ir.Bound) int64 {
+	kv := m.Parts[0].Layout.KV
+	return BlockBytes(p.Program, kv) / backend.BlockSize
+}
+
+// step is what one step comes to.
+type step struct {
+	computed float64 // bytes of weights and caches
+	dense    float64 // of these, what is no expert's
+	ops      float64
+	ring     float64 // bytes of dense groups that are read
+	layers   []mixture
+	uses     float64 // of experts, in all layers
+	missed   float64 // of these
+}
+
+// mixture is the experts of a layer that a step uses, in bytes: those that are there, and those that are read.
+type mixture struct{ there, missing float64 }
+
+// read is the bytes that the step reads from disk.
+func (x *step) read() float64 {
+	bytes := x.ring
+	for _, l := range x.layers {
+		bytes += l.missing
+	}
+	return bytes
+}
+
+// decode is the seconds of the step.
+func (x *step) decode(disk, memory float64) float64 {
+	seconds := over(x.dense, memory)
+	for _, l := range x.layers {
+		seconds += max(over(l.missing, disk), over(l.there, memory)) + over(l.missing, memory)
+	}
+	return max(seconds, over(x.read(), disk))
+}
+
+// cost adds up a step of so many rows.
+func (m *Model) cost(p *ir.Bound, rows float64) *step {
+	x := &step{}
+	shelves := map[int]*Shelf{}
+	part := &m.Parts[0]
+	for i := range part.Shelves {
+		shelves[part.Shelves[i].Segment] = &part.Shelves[i]
+	}
+	for _, g := range part.Ring.Groups {
+		x.ring += float64(m.Homes[g].Group.Bytes)
+	}
+	for s := 0; s < len(m.Homes); {
+		g := &m.Homes[s].Group
+		if g.Expert == ir.Dense {
+			x.add(p, g, rows)
+			s++
+			continue
+		}
+		end := s
+		for end < len(m.Homes) && m.Homes[end].Group.Segment == g.Segment && m.Homes[end].Group.Expert != ir.Dense {
+			end++
+		}
+		x.mix(p, m.Homes[s:end], shelves[g.Segment], rows)
+		s = end
+	}
+	return x
+}
+
+// add counts a dense group. Of a table a row is read.
+func (x *step) add(p *ir.Bound, g *ir.Group, rows float64) {
+	if g.Use == ir.Table {
+		return
+	}
+	x.computed += float64(g.Bytes)
+	x.dense += float64(g.Bytes)
+	if g.Use == ir.Vector {
+		return
+	}
+	if p.Segments[g.Segment].Kind.Ends() {
+		rows = 1 // of a prompt one row is wanted; of a step that decodes reading counts
+	}
+	x.ops += 2 * rows * values(p, g)
+}
+
+// mix counts the experts of a layer. Of E experts, rows that choose k each use E·(1−(1−k/E)ⁿ).
+func (x *step) mix(p *ir.Bound, homes []Home, shelf *Shelf, rows float64) {
+	g := &homes[0].Group
+	experts, chosen := float64(len(homes)), float64(used(p, g.Segment))
+	touched := experts * (1 - math.Pow(1-chosen/experts, rows))
+	here := 1.0
+	if shelf != nil {
+		here = float64(len(shelf.Slots)) / experts
+	}
+	bytes := touched * float64(g.Bytes)
+	x.computed += bytes
+	x.ops += 2 * rows * chosen * values(p, g)
+	x.uses += touched
+	x.missed += touched * (1 - here)
+	x.layers = append(x.layers, mixture{there: bytes * here, missing: bytes * (1 - here)})
+}
+
+// values is the number of weights of a group.
+func values(p *ir.Bound, g *ir.Group) (n float64) {
+	for _, r := range g.Weights {
+		from, to := g.Rows(&p.Weights[r])
+		n += float64(to-from) * float64(p.Weights[r].Cols)
+	}
+	return n
+}
+
+// over is the time that an amount takes; none at a speed that is not known.
+func over(amount, speed float64) float64 {
+	if speed <= 0 {
+		return 0
+	}
+	return amount / speed
+}
+
+// perSecond is 0 if the time is not known.
+func perSecond(tokens, seconds float64) float64 {
+	if seconds == 0 {
+		return 0
+	}
+	return tokens / seconds
+}

@@ -1,0 +1,289 @@
+package place
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+const (
+	leastRing  = 2         // slots: one is computed from while another is filled
+	aheadBytes = 48 << 20  // what a ring should hold beyond what is computed from: it keeps a drive's queue full
+	leastShelf = 2         // slots of a layer's experts: as of a ring
+	leastPiece = 256 << 10 // bytes
+	alike      = 3.0 / 4   // groups of so much of the largest one's bytes go round with it
+)
+
+// tiers decides which groups stay on the device and which are streamed, so that homes, shared slots and slabs keep
+// within the budget and as few bytes as possible are read for each token.
+//
+// Vectors always stay. Of the others a byte of a dense group is read for every token, one of an expert for some: so
+// experts get the least first, then as many dense groups stay as fit, and what remains is for slots of experts, equally
+// many in each layer. Tables stay only where all else does: a row of the file is read as fast.
+func (a *Ask) tiers(m *Model) error {
+	whole := a.sort(0)
+	if whole.total+a.slabs() <= a.Weights {
+		a.resident(m)
+		return nil
+	}
+	// The pieces of a head go round a ring with the layers' groups: they need not be larger.
+	m.Piece = min(max(whole.layer, leastPiece), ir.PieceBytes)
+	t := a.sort(m.Piece)
+	free := a.Weights - a.slabs() - t.vectors
+	pinned := t.pin(free - t.shelves())
+	if pinned == nil {
+		return a.refuse(t)
+	}
+	t.shelve(free - pinned.bytes)
+	t.build(m, pinned)
+	return nil
+}
+
+// sorted is a program's groups by what can be done with them.
+type sorted struct {
+	groups  []ir.Group
+	slots   []int64 // by group: the bytes of a slot for it
+	total   int64
+	vectors int64   // bytes
+	layer   int64   // bytes of the largest dense group that is not of an end
+	dense   []int   // groups of matrices, in program order
+	layers  []layer // of experts
+	tables  []int
+}
+
+// layer is the experts of one segment.
+type layer struct {
+	segment, used int
+	groups        []int
+	slot          int64 // bytes of a slot for any of them
+	slots         int   // how many it gets
+}
+
+// sort lists the groups of the program if large matrices move in such pieces.
+func (a *Ask) sort(piece int64) *sorted {
+	p := *a.Program
+	p.Piece = piece
+	t := &sorted{groups: p.On(p.All())}
+	for i := range t.groups {
+		g := &t.groups[i]
+		t.total += g.Bytes
+		t.slots = append(t.slots, backend.SlotBytes(&p, g))
+		switch {
+		case g.Use == ir.Vector:
+			t.vectors += g.Bytes
+		case g.Use == ir.Table:
+			t.tables = append(t.tables, i)
+		case g.Expert == ir.Dense:
+			t.dense = append(t.dense, i)
+			if !p.Segments[g.Segment].Kind.Ends() {
+				t.layer = max(t.layer, g.Bytes)
+			}
+		default:
+			if n := len(t.layers); n == 0 || t.layers[n-1].segment != g.Segment {
+				t.layers = append(t.layers, layer{segment: g.Segment, used: used(&p, g.Segment)})
+			}
+			l := &t.layers[len(t.layers)-1]
+			l.groups, l.slot = append(l.groups, i), max(l.slot, t.slots[i])
+		}
+	}
+	return t
+}
+
+// used is how many experts of a segment a row goes to, at most.
+func used(p *ir.Bound, segment int) int {
+	for i := range p.Segments[segment].Nodes {
+		if n := &p.Segments[segment].Nodes[i]; n.Op == ir.Experts {
+			return n.Experts.Used
+		}
+	}
+	return 0
+}
+
+// pinning is which dense groups stay, and the ring of those that do not.
+type pinning struct {
+	streamed []int // in program order
+	slots    int   // of the ring
+	slot     int64 // bytes of each
+	bytes    int64 // of what stays, and of the ring's slots
+	read     int64 // for each token
+	cost     int64 // what is read, and by how much the ring is too small: the drive will have to wait
+}
+
+// pin is the pinning of the least cost for each token that takes at most free bytes; nil: none does.
+//
+// A ring's slots are as large as the largest group that goes through it, so groups of about one size are given up
+// before smaller ones. They are spread over the program: while the drive reads ahead, what stays is computed between.
+func (t *sorted) pin(free int64) (best *pinning) {
+	for p := range t.pinnings(free) {
+		if p.bytes <= free && (best == nil || p.cost < best.cost) {
+			best = p
+		}
+	}
+	return best
+}
+
+// least is how few bytes any pinning takes.
+func (t *sorted) least() int64 {
+	least := int64(math.MaxInt64)
+	for p := range t.pinnings(0) {
+		least = min(least, p.bytes)
+	}
+	return least
+}
+
+// pinnings are those that come into question: all stays, or more and more groups are streamed, beginning with those of
+// one size or another.
+func (t *sorted) pinnings(free int64) iter.Seq[*pinning] {
+	return func(yield func(*pinning) bool) {
+		if !yield(t.stream(nil, 0, free)) {
+			return
+		}
+		for sizes := t.sizes(); len(sizes) > 0; sizes = sizes[1:] {
+			for n := leastRing + 1; n <= len(slices.Concat(sizes...)); n++ {
+				if !yield(t.stream(sizes, n, free)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// sizes are the dense groups by about how large they are, the largest first.
+func (t *sorted) sizes() (all [][]int) {
+	rest := slices.Clone(t.dense)
+	slices.SortStableFunc(rest, func(a, b int) int { return cmp.Compare(t.slots[b], t.slots[a]) })
+	for len(rest) > 0 {
+		n := 1
+		for n < len(rest) && float64(t.slots[rest[n]]) >= alike*float64(t.slots[rest[0]]) {
+			n++
+		}
+		all, rest = append(all, slices.Sorted(slices.Values(rest[:n]))), rest[n:]
+	}
+	return all
+}
+
+// stream gives up n groups: all of the first sizes, and of the last one some, evenly spread. The ring has the slots
+// that it should, or fewer if there is no room.
+func (t *sorted) stream(sizes [][]int, n int, free int64) *pinning {
+	p := &pinning{}
+	for _, class := range sizes {
+		take := min(len(class), n-len(p.streamed))
+		for i := range take {
+			p.streamed = append(p.streamed, class[(2*i+1)*len(class)/(2*take)])
+		}
+	}
+	slices.Sort(p.streamed)
+	for _, g := range p.streamed {
+		p.slot = max(p.slot, t.slots[g])
+		p.read += t.groups[g].Bytes
+	}
+	p.bytes = -p.read
+	for _, g := range t.dense {
+		p.bytes += t.groups[g].Bytes
+	}
+	if p.cost = p.read; n == 0 {
+		return p
+	}
+	full := 1 + (aheadBytes+p.slot-1)/p.slot
+	room := (free - p.bytes) / p.slot
+	p.slots = int(max(leastRing, min(full, int64(n-1), room)))
+	p.bytes += int64(p.slots) * p.slot
+	p.cost += max(0, aheadBytes-int64(p.slots-1)*p.slot)
+	return p
+}
+
+// shelve gives slots to the layers of experts: equally many each, as far as the experts of a layer go, and one more to
+// the first ones, as long as there is room.
+func (t *sorted) shelve(free int64) {
+	each := func(l *layer, n int) int { return min(n, len(l.groups)) }
+	most := 0
+	for i := range t.layers {
+		most = max(most, len(t.layers[i].groups))
+	}
+	n := sort.Search(most, func(n int) bool {
+		bytes := int64(0)
+		for i := range t.layers {
+			bytes += int64(each(&t.layers[i], n+1)) * t.layers[i].slot
+		}
+		return bytes > free
+	})
+	for i := range t.layers {
+		l := &t.layers[i]
+		l.slots = each(l, n)
+		free -= int64(l.slots) * l.slot
+	}
+	for i := range t.layers {
+		l := &t.layers[i]
+		if n < len(l.groups) && l.slot <= free {
+			l.slots++
+			free -= l.slot
+		}
+	}
+}
+
+// build writes down what was decided: first the slots of what stays, then those of the ring, then those of experts.
+func (t *sorted) build(m *Model, p *pinning) {
+	part := &m.Parts[0]
+	layout := &part.Layout
+	for _, g := range t.groups {
+		m.Homes = append(m.Homes, Home{Group: g, Tier: Device})
+	}
+	stream := func(groups []int) {
+		for _, g := range groups {
+			m.Homes[g].Tier, m.Homes[g].Slot = Disk, -1
+		}
+	}
+	stream(t.tables)
+	stream(p.streamed)
+	for _, l := range t.layers {
+		if l.slots < len(l.groups) {
+			stream(l.groups)
+		}
+	}
+	for g := range m.Homes {
+		if h := &m.Homes[g]; h.Tier == Device {
+			h.Slot = len(layout.Slots)
+			layout.Slots = append(layout.Slots, []int{g})
+			m.Weights += h.Group.Bytes
+		}
+	}
+	share := func(groups []int, n int, bytes int64) (slots []int) {
+		for range n {
+			slots = append(slots, len(layout.Slots))
+			layout.Slots = append(layout.Slots, groups)
+			m.Weights += bytes
+		}
+		return slots
+	}
+	if len(p.streamed) > 0 {
+		part.Ring = Ring{Groups: p.streamed, Slots: share(p.streamed, p.slots, p.slot)}
+	}
+	for _, l := range t.layers {
+		if l.slots < len(l.groups) {
+			shelf := Shelf{Segment: l.segment, Used: l.used, Groups: l.groups, Slots: share(l.groups, l.slots, l.slot)}
+			part.Shelves = append(part.Shelves, shelf)
+		}
+	}
+}
+
+// refuse says what budget would do.
+func (a *Ask) refuse(t *sorted) error {
+	const mib = 1 << 20
+	least := a.slabs() + t.vectors + t.shelves() + t.least()
+	return fmt.Errorf("%.1f MiB for weights are too few: what always stays, slabs and the slots that weights stream "+
+		"through need %d MiB: ask for at least %[2]dM", float64(a.Weights)/mib, (least+mib-1)/mib)
+}
+
+// shelves is what the fewest slots of experts take.
+func (t *sorted) shelves() (bytes int64) {
+	for _, l := range t.layers {
+		bytes += int64(min(leastShelf, len(l.groups))) * l.slot
+	}
+	return bytes
+}

@@ -1,0 +1,257 @@
+package place
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/stages/arch"
+	"github.com/sluice-ai/sluice/stages/ftype"
+	"github.com/sluice-ai/sluice/stages/synth"
+)
+
+const gib = 1 << 30
+
+// shaped is a known model's program with the weights of a file of some type.
+func shaped(t require.TestingT, name, file string) *ir.Bound {
+	config, err := synth.Find(name)
+	require.NoError(t, err)
+	recipe, ok := ftype.Find(file)
+	require.True(t, ok)
+	md := config.Meta(name)
+	program, err := arch.Record(md, config.Has, arch.Options{})
+	require.NoError(t, err)
+	var before []ftype.Tensor
+	for _, w := range config.Tensors(program) {
+		typ := quant.F16
+		if w.Vector {
+			typ = quant.F32
+		}
+		before = append(before, ftype.Tensor{Name: w.Name, Type: typ, Shape: w.Shape})
+	}
+	types, err := recipe.Types(md, before, ftype.Options{})
+	require.NoError(t, err)
+	tensors := make([]ir.Tensor, len(before))
+	for i, b := range before {
+		tensors[i] = ir.Tensor{Name: b.Name, Type: types[i], Shape: b.Shape}
+	}
+	bound, err := ir.Bind(program, tensors)
+	require.NoError(t, err)
+	return bound
+}
+
+// TestShapes fixes what is planned for models that people have.
+func TestShapes(t *testing.T) {
+	for _, c := range []struct {
+		shape, file string
+		weights     float64 // GiB
+		want        string
+	}{
+		{"llama-3.1-8b", "Q8_0", 16, "all resident"},
+		{"llama-3.1-8b", "Q8_0", 7.6, "all but the table"},
+		{"llama-3.1-8b", "Q8_0", 4, "3.94 GiB, 22 of 73 dense groups (3.83 GiB) by 2 slots"},
+		{"llama-3.1-8b", "Q8_0", 0.5, "0.47 GiB, 70 of 73 dense groups (7.30 GiB) by 2 slots"},
+		{"llama-3.1-8b", "Q4_K_M", 4, "3.99 GiB, 17 of 71 dense groups (0.38 GiB) by 3 slots"},
+		{"qwen3-30b-a3b", "Q4_K_M", 6, "5.99 GiB, 48 layers of 128 experts in 40 to 41 slots"},
+		{"qwen3-30b-a3b", "Q4_K_M", 12, "11.99 GiB, 48 layers of 128 experts in 87 to 88 slots"},
+		{"qwen3-30b-a3b", "Q4_K_M", 1, "0.99 GiB, 48 of 120 dense groups (0.02 GiB) by 25 slots, " +
+			"48 layers of 128 experts in 2 to 2 slots"},
+	} {
+		t.Run(fmt.Sprintf("%s %s %v", c.shape, c.file, c.weights), func(t *testing.T) {
+			p, err := Make([]Ask{{Program: shaped(t, c.shape, c.file), Weights: int64(c.weights * gib), Sequences: 1}},
+				Machine{Memory: 64 * gib})
+			require.NoError(t, err)
+			require.Equal(t, c.want, describe(&p.Models[0]))
+		})
+	}
+}
+
+// describe says in a line what is streamed.
+func describe(m *Model) string {
+	part := &m.Parts[0]
+	switch {
+	case part.Layout.Slots == nil:
+		return "all resident"
+	case !part.Streams():
+		return "all but the table"
+	}
+	text := fmt.Sprintf("%.2f GiB", float64(m.Weights)/gib)
+	if n := len(part.Ring.Groups); n > 0 {
+		dense, read := 0, int64(0)
+		for _, h := range m.Homes {
+			if h.Group.Use == ir.Matrix && h.Group.Expert == ir.Dense {
+				dense++
+			}
+		}
+		for _, g := range part.Ring.Groups {
+			read += m.Homes[g].Group.Bytes
+		}
+		text += fmt.Sprintf(", %d of %d dense groups (%.2f GiB) by %d slots", n, dense, float64(read)/gib,
+			len(part.Ring.Slots))
+	}
+	if n := len(part.Shelves); n > 0 {
+		first, last := part.Shelves[0], part.Shelves[n-1]
+		text += fmt.Sprintf(", %d layers of %d experts in %d to %d slots", n, len(first.Groups), len(last.Slots),
+			len(first.Slots))
+	}
+	return text
+}
+
+// drawn is a program of random sizes: an embedding, tied or not, and layers with a mix and an ffn or experts.
+func drawn(t *rapid.T) *ir.Bound {
+	p := &ir.Bound{Program: &ir.Program{Context: 512, KV: []ir.KVLayer{{KVHeads: 1, KDim: 8, VDim: 8}},
+		Classes: []ir.Class{{}}}}
+	weight := func(rows, cols, experts int, use ir.Use) ir.Ref {
+		p.Weights = append(p.Weights, ir.Weight{Rows: rows, Cols: cols, Experts: experts, Use: use})
+		p.Types = append(p.Types, quant.F32)
+		return ir.Ref(len(p.Weights) - 1)
+	}
+	linear := func(r ir.Ref) ir.Node { return ir.Node{Op: ir.Linear, W: r, B: ir.NoRef} }
+	open := func(k ir.SegmentKind, layer int, nodes ...ir.Node) {
+		p.Segments = append(p.Segments, ir.Segment{Kind: k, Layer: layer, Nodes: nodes})
+	}
+	size := rapid.IntRange(8, 3000)
+	p.Vocab = rapid.IntRange(8, 100_000).Draw(t, "vocab")
+	table := weight(p.Vocab, 8, 0, ir.Table)
+	open(ir.SegEmbed, -1, ir.Node{Op: ir.Embed, W: table, B: ir.NoRef})
+	for l := range rapid.IntRange(0, 12).Draw(t, "layers") {
+		norm := ir.Node{Op: ir.Norm, W: weight(1, 64, 0, ir.Vector), B: ir.NoRef}
+		open(ir.SegMix, l, norm, linear(weight(size.Draw(t, "mix"), 16, 0, ir.Matrix)))
+		if rapid.Bool().Draw(t, "dense") {
+			open(ir.SegFFN, l, linear(weight(size.Draw(t, "ffn"), 64, 0, ir.Matrix)))
+			continue
+		}
+		open(ir.SegRoute, l, linear(weight(8, 16, 0, ir.Matrix)))
+		n := rapid.IntRange(1, 20).Draw(t, "experts")
+		used := rapid.IntRange(1, n).Draw(t, "used")
+		e := &ir.ExpertsArgs{Used: used, GateBias: ir.NoRef, UpBias: ir.NoRef, DownBias: ir.NoRef}
+		for _, r := range []*ir.Ref{&e.Gate, &e.Up, &e.Down} {
+			*r = weight(n*size.Draw(t, "expert"), 16, n, ir.Matrix)
+		}
+		open(ir.SegExperts, l, ir.Node{Op: ir.Experts, W: ir.NoRef, B: ir.NoRef, Experts: e})
+	}
+	head := table
+	if rapid.Bool().Draw(t, "untied") {
+		head = weight(p.Vocab, 8, 0, ir.Matrix)
+	}
+	open(ir.SegHead, -1, linear(head))
+	return p
+}
+
+var mentioned = regexp.MustCompile(`ask for at least (\d+)M$`)
+
+// TestTiers: whatever the program and the budget, every group has a home or a place among slots, the budget is kept,
+// the device takes the layout, and what a refusal asks for works.
+func TestTiers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := Ask{Program: drawn(t), Sequences: 1}
+		total := a.sort(0).total + a.slabs()
+		a.Weights = rapid.Int64Range(1, total+total/8).Draw(t, "weights")
+		p, err := Make([]Ask{a}, Machine{Memory: gib})
+		if err != nil {
+			found := mentioned.FindStringSubmatch(err.Error())
+			require.Len(t, found, 2, err)
+			n, _ := strconv.ParseInt(found[1], 10, 64)
+			require.Greater(t, n*mib, a.Weights, "what was refused is not asked for")
+			a.Weights = n * mib
+			p, err = Make([]Ask{a}, Machine{Memory: gib})
+			require.NoError(t, err, "what was asked for")
+		}
+		m := &p.Models[0]
+		require.LessOrEqual(t, m.Weights+a.slabs(), a.Weights)
+		require.Equal(t, a.Weights >= total, !m.Parts[0].Streams() && m.Parts[0].Layout.Slots == nil)
+		bound := *a.Program
+		bound.Piece = m.Piece
+		checkHomes(t, &bound, m)
+	})
+}
+
+// checkHomes compares homes, slots, ring and shelves with each other and with the program.
+func checkHomes(t *rapid.T, p *ir.Bound, m *Model) {
+	part := &m.Parts[0]
+	groups := p.On(p.All())
+	require.Len(t, m.Homes, len(groups))
+	layout := part.Layout
+	layout.Tables = make([][]byte, len(p.Weights))
+	layout.Tables[0] = make([]byte, p.Size(0))
+	traits := backend.Traits{Flight: 1, Shares: true, Memory: backend.HostMemory}
+	require.NoError(t, layout.Check(p, traits), "the device takes it")
+	shared, bytes := map[int]bool{}, int64(0)
+	share := func(slots, among []int, least int) {
+		require.GreaterOrEqual(t, len(slots), least)
+		require.Greater(t, len(among), len(slots), "slots for all are homes")
+		size := int64(0)
+		for _, g := range among {
+			require.False(t, shared[g], "once")
+			shared[g] = true
+			size = max(size, backend.SlotBytes(p, &groups[g]))
+		}
+		for _, s := range slots {
+			require.Equal(t, among, layout.Slots[s])
+			bytes += size
+		}
+	}
+	if len(part.Ring.Groups) > 0 {
+		share(part.Ring.Slots, part.Ring.Groups, leastRing)
+		require.IsIncreasing(t, part.Ring.Groups)
+	}
+	for _, s := range part.Shelves {
+		share(s.Slots, s.Groups, leastShelf)
+		for e, g := range s.Groups {
+			require.Equal(t, []int{s.Segment, e}, []int{groups[g].Segment, groups[g].Expert})
+		}
+		require.Positive(t, s.Used)
+	}
+	for g, h := range m.Homes {
+		require.Equal(t, groups[g], h.Group)
+		switch {
+		case h.Tier == Device:
+			require.False(t, shared[g])
+			bytes += h.Group.Bytes
+			if layout.Slots != nil {
+				require.Equal(t, []int{g}, layout.Slots[h.Slot])
+			}
+		case h.Group.Use == ir.Table:
+			require.Negative(t, h.Slot)
+		default:
+			require.Equal(t, Disk, h.Tier)
+			require.Negative(t, h.Slot)
+			require.True(t, shared[g], "group %d is nowhere", g)
+			require.Equal(t, ir.Matrix, h.Group.Use)
+		}
+	}
+	require.Equal(t, m.Weights, bytes)
+}
+
+// TestLeast: a MiB less than what a refusal asks for is refused. It is small, because a head moves in pieces.
+func TestLeast(t *testing.T) {
+	a := Ask{Program: shaped(t, "llama-3.1-8b", "Q8_0"), Weights: 1, Sequences: 1}
+	_, err := Make([]Ask{a}, Machine{Memory: gib})
+	require.EqualError(t, err, "0.0 MiB for weights are too few: what always stays, slabs and the slots that weights "+
+		"stream through need 371 MiB: ask for at least 371M")
+	a.Weights = 370 * mib
+	_, err = Make([]Ask{a}, Machine{Memory: gib})
+	require.ErrorContains(t, err, "370.0 MiB for weights are too few")
+	a.Weights = 371 * mib
+	_, err = Make([]Ask{a}, Machine{Memory: gib})
+	require.NoError(t, err)
+}
+
+// TestMoreIsBetter: what a larger budget pins never costs more.
+func TestMoreIsBetter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := Ask{Program: drawn(t)}
+		s := a.sort(leastPiece)
+		less := s.least() + rapid.Int64Range(0, s.total).Draw(t, "less")
+		more := less + rapid.Int64Range(0, s.total).Draw(t, "more")
+		require.LessOrEqual(t, s.pin(more).cost, s.pin(less).cost)
+		require.Nil(t, s.pin(s.least()-1))
+	})
+}
