@@ -51,9 +51,13 @@ func newDevice(lib *vk.Library, d *vk.Device, cache string) (*Device, error) {
 // Name is the card's.
 func (v *Device) Name() string { return "vulkan " + v.d.Facts.Name }
 
-// Traits: steps are computed beside the program, and the likeliest tokens are found here.
+// Traits: steps are computed beside the program, and tokens are drawn here, unless from too many.
 func (v *Device) Traits() backend.Traits {
-	return backend.Traits{Flight: flight, Draws: true, Greedy: true, Memory: backend.OwnMemory, Free: free(&v.d.Facts)}
+	t := backend.Traits{Flight: flight, Draws: true, Memory: backend.OwnMemory, Free: free(&v.d.Facts)}
+	if v.d.Facts.Has.Float64 {
+		t.Among = MaxTopK
+	}
+	return t
 }
 
 // free is what was free of the device's own memory when it was opened.

@@ -81,7 +81,7 @@ func (m *model) layScratch() (err error) {
 	for _, b := range []struct {
 		to   **vk.Buffer
 		size int
-	}{{&m.scratch, m.scratchBytes}, {&m.drawn, 4 * wanted}, {&m.best, int(ArgMaxScratch(wanted))}} {
+	}{{&m.scratch, m.scratchBytes}, {&m.drawn, 4 * wanted}, {&m.best, int(max(ArgMaxScratch(wanted), SampleScratch(min(wanted, sampledRows))))}} {
 		if *b.to, err = m.memory.take(vk.Local, uint64(b.size), "activations"); err != nil {
 			return err
 		}

@@ -12,10 +12,10 @@ import (
 // warm compiles the kernels of the usual steps, several at once, while weights are loaded: one alone takes tenths of a
 // second. What fails here is told when it is needed.
 func (m *model) warm() {
-	full := m.capacity(false)
+	full, samples := m.capacity(false), m.device.d.Facts.Has.Float64
 	shapes := []shape{
-		{rows: 1, wanted: 1, alone: true, draws: true, logits: true},
-		{rows: full, wanted: 1, draws: true, logits: true},
+		{rows: 1, wanted: 1, alone: true, draws: true, logits: true, samples: samples},
+		{rows: full, wanted: 1, draws: true, logits: true, samples: samples},
 	}
 	work := make(chan func(x *recorder) error)
 	var workers sync.WaitGroup
