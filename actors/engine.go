@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -70,6 +71,9 @@ type Engine struct {
 
 // House is where the model runs.
 func (e *Engine) House() *House { return e.house }
+
+// Plan is where the model's weights lie. Nobody changes it.
+func (e *Engine) Plan() *place.Model { return &e.spec.plan }
 
 // Vocab is the model's vocabulary.
 func (e *Engine) Vocab() *token.Vocab { return e.spec.vocab }

@@ -113,9 +113,7 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	s.plan, s.layout, s.bound.Piece = *p, p.Parts[0].Layout, p.Piece
 	s.layout.Flight = traits.Flight
 	if m.NoRepack {
-		for _, i := range s.bound.Tensors {
-			s.layout.InPlace = append(s.layout.InPlace, s.file.Bytes(&s.file.Tensors[i]))
-		}
+		s.layout.InPlace = s.inPlace()
 	}
 	if s.layout.Slots != nil { // of what is streamed or stays in the file, rows are looked up there
 		s.layout.Tables = make([][]byte, len(s.bound.Weights))
@@ -142,6 +140,14 @@ func (s *spec) sharedSlots() int {
 		n += len(p.Shelves[i].Slots)
 	}
 	return n
+}
+
+// inPlace are the weights where the file is mapped, by Ref.
+func (s *spec) inPlace() (all [][]byte) {
+	for _, i := range s.bound.Tensors {
+		all = append(all, s.file.Bytes(&s.file.Tensors[i]))
+	}
+	return all
 }
 
 // classes are the sizes of the KV cache's classes.

@@ -13,7 +13,6 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -119,48 +118,16 @@ func Open(ctx context.Context, c HouseConfig) (*House, error) {
 
 // prepare does all that can fail before an actor runs.
 func prepare(c *HouseConfig) (*House, error) {
-	traits := c.Device.Traits()
-	specs := make([]*spec, len(c.Models))
-	asks := make([]place.Ask, len(c.Models))
-	for i := range c.Models {
-		m := &c.Models[i]
-		var err error
-		if specs[i], err = specOf(m); err != nil {
-			return nil, err
-		}
-		asks[i] = place.Ask{Program: specs[i].bound, InPlace: m.NoRepack, Weights: m.Weights, KV: m.KV,
-			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows}
-	}
-	plan, err := place.Make(asks, place.Machine{Memory: available(specs, traits), Flight: traits.Flight})
+	specs, plan, err := planAll(c.Models, c.Device.Traits(), c.plan)
 	if err != nil {
 		return nil, err
 	}
-	for i, s := range specs {
-		if c.plan != nil {
-			c.plan(s.bound, &plan.Models[i])
-		}
-		s.settle(&plan.Models[i], &c.Models[i], traits)
-	}
-	distinguish(specs)
 	// Reads round outwards to the disk's blocks.
 	slabs, err := pin.New(place.Slabs, plan.Slab+uring.Slack)
 	if err != nil {
 		return nil, err
 	}
 	return newHouse(c, specs, slabs), nil
-}
-
-// available is what KV caches may take: of a device's own memory what weights, padded there, and steps leave.
-func available(specs []*spec, t backend.Traits) int64 {
-	const steps = 1 << 30
-	if t.Free == 0 {
-		return mem.Available()
-	}
-	left := t.Free - steps
-	for _, s := range specs {
-		left -= s.info.WeightBytes + s.info.WeightBytes/8
-	}
-	return max(left, 0)
 }
 
 // distinguish numbers models of the same name from the second one on: a, a-2, a-3.

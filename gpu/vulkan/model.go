@@ -78,10 +78,11 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 
 func (m *model) layScratch() (err error) {
 	wanted := m.capacity(true)
+	best := max(ArgMaxScratch(wanted), SampleScratch(min(wanted, sampledRows)))
 	for _, b := range []struct {
 		to   **vk.Buffer
 		size int
-	}{{&m.scratch, m.scratchBytes}, {&m.drawn, 4 * wanted}, {&m.best, int(max(ArgMaxScratch(wanted), SampleScratch(min(wanted, sampledRows))))}} {
+	}{{&m.scratch, m.scratchBytes}, {&m.drawn, 4 * wanted}, {&m.best, int(best)}} {
 		if *b.to, err = m.memory.take(vk.Local, uint64(b.size), "activations"); err != nil {
 			return err
 		}
@@ -237,7 +238,8 @@ func (m *model) Out(v ir.Value, s *backend.Step, rows []float32) error {
 }
 
 // cross moves rows through memory that both reach, and waits: values between devices travel by the host.
-func (m *model) cross(v ir.Value, s *backend.Step, rows []float32, in, out func(host, here []float32, width int)) error {
+func (m *model) cross(v ir.Value, s *backend.Step, rows []float32,
+	in, out func(host, here []float32, width int)) error {
 	if v < 0 || int(v) >= len(m.program.Widths) || m.place(v).b == nil || !m.crosses(v) {
 		return fmt.Errorf("value %d crosses no border of what is computed here", v)
 	}
