@@ -28,6 +28,7 @@ type Request struct {
 	Sampling  sample.Params
 	Stop      []string // texts that end the answer and are not part of it
 	IgnoreEOG bool     // end tokens do not end the answer; Sampling should ban them
+	Salt      uint64   // only prompts of the same salt share the prefix cache
 	Thoughts  bool     // what the model thinks comes apart from its text, without the tags around it
 
 	prompt *prompt // shared with other choices; nil: of this request alone
@@ -146,6 +147,9 @@ func (e *Engine) gaveUp(child *actor.PID, reason any) {
 
 // fail makes the model unhealthy, and no other, and ends what it was asked for.
 func (e *Engine) fail(err error) {
+	if e.health.get() != nil {
+		return // it has been said
+	}
 	e.house.log.Error().Err(err).Str("model", e.Info.Name).Msg("the model cannot go on")
 	e.health.set(err)
 	e.wiring.hangUpAll.Send(&hangUpAll{err})

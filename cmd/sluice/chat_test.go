@@ -170,7 +170,7 @@ func TestChatPatience(t *testing.T) {
 	shown := screen.String()
 	require.Contains(t, shown, "there is no command /nonsense")
 	require.Contains(t, shown, "the context of 64 tokens is full: /reset begins a new conversation")
-	require.Contains(t, shown, "leaves no room for an answer")
+	require.Contains(t, shown, "and the context holds 64: shorten it")
 	require.Contains(t, shown, "The message was not kept. /reset begins a new conversation")
 	require.Contains(t, shown, "12 + 30 = 42.")
 	require.Regexp(t, `prompt +\d+ tokens, \d+ of them cached; \d+ tokens a second

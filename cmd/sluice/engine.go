@@ -98,7 +98,12 @@ func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit
 		}
 		bar := &loadingBar{e: e, what: "loading " + what, began: e.now()}
 		defer bar.clear()
-		cfg.Progress = bar.show
+		told := cfg.Progress
+		cfg.Progress = func(done, total int64) {
+			if bar.show(done, total); told != nil {
+				told(done, total)
+			}
+		}
 	}
 	house, err := actors.Open(ctx, cfg)
 	if err != nil {

@@ -111,6 +111,9 @@ func run(e *env) int {
 		return exitDone
 	}
 	if err == nil {
+		err = given(call)
+	}
+	if err == nil {
 		err = call.Run(e)
 	}
 	return e.report(err)

@@ -62,6 +62,9 @@ func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	if c.Inputs != nil {
 		return nil, fmt.Errorf("a Vulkan device does not add up the inputs of products: use --device cpu: %w", errors.ErrUnsupported)
 	}
+	if c.Slots != nil || c.Tables != nil {
+		return nil, fmt.Errorf("on a Vulkan device each group of weights keeps its place: %w", errors.ErrUnsupported)
+	}
 	m, err := compile(v, p, c)
 	if err != nil {
 		return nil, errors.Join(err, m.Close())

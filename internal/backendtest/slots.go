@@ -138,7 +138,7 @@ func newJuggler(t *testing.T, d backend.Device, m *Model, c backend.Config, rng 
 	t.Helper()
 	groups := m.On(m.All())
 	c.Tables = m.Weights
-	model, err := d.Compile(m.Bound, c)
+	model, err := compile(t, d, m, c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, model.Close()) })
 	j := &juggler{t: t, rng: rng, groups: groups, own: c.Own(len(groups)), slots: make([][]int, len(groups)),

@@ -59,6 +59,7 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 func prepare(x *exchange.Exchange, o *Order) (err error) {
 	gone := func() bool { return x.Context.Err() != nil }
 	for i := range o.Prompts {
+		o.Prompts[i].Salt = x.Salt
 		if o.Prompts[i], err = o.Model.Engine.Prepare(o.Prompts[i], gone); err != nil {
 			return err
 		}

@@ -35,6 +35,7 @@ const sendBuffer = 64 << 10
 type Exchange struct {
 	ID      string
 	Client  string          // whose share of what is scarce the request takes: a key's or an address's
+	Salt    uint64          // only prompts of the same salt share the prefix cache
 	Context context.Context // ends with ErrGone after Watch, with ErrStopping, or when the answer is complete
 	Log     zerolog.Logger  // names the request
 
@@ -89,6 +90,27 @@ func (x *Exchange) arrive() {
 
 // Complete says that nothing is left of the request that would be taken for the next one.
 func (x *Exchange) Complete() bool { return x.complete }
+
+// Await waits until what the request needs is ready, as long as its client does. What has not arrived of the request
+// stays where it is.
+func (x *Exchange) Await(ready <-chan struct{}) *wire.Fault {
+	select {
+	case <-ready:
+		return nil
+	default:
+	}
+	w := newWatch(x.conn, func() { x.end(ErrGone) })
+	defer w.stop()
+	select {
+	case <-ready:
+		return nil
+	case <-x.Context.Done():
+	}
+	if errors.Is(context.Cause(x.Context), ErrStopping) {
+		return wire.Stopping()
+	}
+	return wire.Gone()
+}
 
 // Watch ends the Context as soon as the client goes away.
 func (x *Exchange) Watch() {
