@@ -16,7 +16,8 @@ func TestDocument(t *testing.T) {
 	require.NoError(t, err)
 	var without []string
 	for _, row := range regexp.MustCompile(`(?m)^\| ([A-Z0-9_]+) \|`).FindAllStringSubmatch(string(text), -1) {
-		if !slices.ContainsFunc(Names(), func(name string) bool { return name == row[1] || strings.HasPrefix(name, row[1]+"_") }) {
+		named := func(name string) bool { return name == row[1] || strings.HasPrefix(name, row[1]+"_") }
+		if !slices.ContainsFunc(Names(), named) {
 			without = append(without, row[1])
 		}
 	}
