@@ -23,6 +23,7 @@ func decodeCompletion(body answer.Body, find finder) (request, *wire.Fault) {
 	f.Absent("echo", "put the prompt in front of the answer yourself")
 	f.Count("best_of", 1, o.N, new(int))
 	f.format()
+	f.constraints()
 	for _, prompt := range f.prompts(m) {
 		prompt.Sampling, prompt.MaxTokens, prompt.Stop, prompt.IgnoreEOG = r.Sampling, r.MaxTokens, r.Stop, r.IgnoreEOG
 		o.Prompts = append(o.Prompts, prompt)
