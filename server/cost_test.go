@@ -135,7 +135,7 @@ func TestCrowdOfLargeBodies(t *testing.T) {
 					return
 				}
 				defer answer.Body.Close()
-				if answer.StatusCode != 400 && answer.StatusCode != 503 {
+				if answer.StatusCode != http.StatusBadRequest && answer.StatusCode != http.StatusServiceUnavailable {
 					t.Error(answer.Status)
 				}
 			})

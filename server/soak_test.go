@@ -44,7 +44,8 @@ func serveChild() {
 	must(err)
 	f, err := gguf.Parse(mini.Name, mini.GGUF)
 	must(err)
-	engine, err := actors.Start(context.Background(), actors.Config{Model: actors.Model{File: f, Context: 4096}, Device: device})
+	model := actors.Model{File: f, Context: 4096}
+	engine, err := actors.Start(context.Background(), actors.Config{Model: model, Device: device})
 	must(err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(err)
@@ -221,7 +222,7 @@ func soakOne(t *testing.T, r *running, k int) bool {
 		}
 		defer answer.Body.Close()
 		_, err = io.Copy(io.Discard, answer.Body)
-		return err == nil && answer.StatusCode == 200
+		return err == nil && answer.StatusCode == http.StatusOK
 	case 3:
 		r.rubbish(t, uint64(k))
 		return false

@@ -168,7 +168,7 @@ func (x *Exchange) Stream(rc *fasthttp.RequestCtx, media string, broken []byte, 
 		buffer := bufio.NewWriter(c)
 		buffer.Write(head) //nolint:errcheck // a later write returns the same error
 		send(buffer)
-		buffer.Flush() //nolint:errcheck // there is nobody left to tell
+		_ = buffer.Flush() // there is nobody left to tell
 	})
 }
 

@@ -56,7 +56,8 @@ func (f fields) prompts(m *answer.Model) []actors.Request {
 	var ids []int32
 	var all []actors.Request
 	err := r.Array(func() error {
-		one, err := actors.Request{}, error(nil)
+		var one actors.Request
+		var err error
 		switch r.Next() {
 		case '"':
 			one.Text, err = r.String()

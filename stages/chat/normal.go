@@ -25,8 +25,8 @@ func fault(place, format string, args ...any) *Fault {
 
 // Normalise returns messages in the form that templates expect: a role that they know, content as one text, the
 // arguments of calls as objects. All else (names, ids, fields of a model's own) stays as it came, and in its order. The
-// messages given are not changed. Roles are those that there may be; nil: any. What calls bring as JSON in a string is paid from the budget, which may be nil. Its
-// errors are of type *Fault, or the budget's.
+// messages given are not changed. Roles are those that there may be; nil: any. What calls bring as JSON in a string is
+// paid from the budget, which may be nil. Its errors are of type *Fault, or the budget's.
 func Normalise(messages []Message, roles []string, b *jsontext.Budget) ([]Message, error) {
 	out := make([]Message, len(messages))
 	for i := range messages {

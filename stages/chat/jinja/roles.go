@@ -2,7 +2,8 @@ package jinja
 
 import "slices"
 
-// Roles are the texts that the template compares something called "role" with, sorted: message.role == "x", or in a list.
+// Roles are the texts that the template compares something called "role" with, sorted: message.role == "x", or in a
+// list.
 func (t *Template) Roles() []string { return t.roles }
 
 // compared notes the texts that a role is compared with.
