@@ -54,7 +54,8 @@ type Exchange struct {
 
 	mu     sync.Mutex
 	intake *Intake
-	paid   cost // what is taken of it
+	paid   cost      // what is taken of it
+	making time.Time // since when the prompt is made
 
 	finished func(x *Exchange, status int)
 	once     sync.Once
