@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -71,8 +72,14 @@ type Engine struct {
 // House is where the model runs.
 func (e *Engine) House() *House { return e.house }
 
+// Plan is where the model's weights lie. Nobody changes it.
+func (e *Engine) Plan() *place.Model { return &e.spec.plan }
+
 // Vocab is the model's vocabulary.
 func (e *Engine) Vocab() *token.Vocab { return e.spec.vocab }
+
+// Roles are those that messages of a conversation may have.
+func (e *Engine) Roles() []string { return e.spec.template.Roles() }
 
 // Generate opens a request. Its answer, and any error of its prompt, comes through the stream, which the caller
 // closes.

@@ -24,6 +24,8 @@ type runCmd struct {
 
 	IgnoreEOS bool `name:"ignore-eos" help:"Go on after the end of the answer."`
 	JSON      bool `name:"json" help:"Print one JSON object instead of text."`
+	traceFlag
+	forceFlag
 	samplingFlags
 }
 
@@ -34,15 +36,20 @@ func (runCmd) examples() [2]string {
 	}
 }
 
-func (c *runCmd) Run(e *env) error {
+func (c *runCmd) Run(e *env) (err error) {
 	prompt, err := c.prompt(e)
 	if err != nil {
 		return err
 	}
+	spans, done, err := c.traceFlag.open(e, c.Force, c.Model)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	began := e.now()
-	engine, err := c.start(ctx, e, func(cfg *actors.Config) { cfg.Sequences = 1 })
+	engine, err := c.start(ctx, e, func(cfg *actors.Config) { cfg.Sequences, cfg.Trace = 1, spans })
 	if err != nil {
 		return err
 	}

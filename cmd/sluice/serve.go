@@ -23,6 +23,8 @@ type serveCmd struct {
 	Name       string   `placeholder:"NAME" help:"Name of the only model for clients. Default: the one in its file."`
 	Parallel   int      `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
 	accessFlags
+	traceFlag
+	forceFlag
 }
 
 func (serveCmd) examples() [2]string {
@@ -43,11 +45,10 @@ const maxParallel = 256
 // patience is how long open answers may take when the server is told to stop.
 const patience = 10 * time.Second
 
-func (c *serveCmd) Run(e *env) error {
+func (c *serveCmd) Run(e *env) (err error) {
 	if err := within("--parallel", c.Parallel, 1, maxParallel); err != nil {
 		return err
 	}
-	var err error
 	if c.APIKey, err = c.keys(e); err != nil {
 		return err
 	}
@@ -59,6 +60,11 @@ func (c *serveCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	spans, done, err := c.traceFlag.open(e, c.Force, paths(files)...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	ln, err := net.Listen("tcp", c.Addr)
@@ -77,8 +83,9 @@ func (c *serveCmd) Run(e *env) error {
 	s := server.Loading(options)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
-	house, err := c.open(ctx, e, files, func(cfg *actors.HouseConfig) {
+	house, err := c.computeFlags.open(ctx, e, files, func(cfg *actors.HouseConfig) {
 		cfg.Progress = s.Progress
+		cfg.Trace = spans
 		for i := range cfg.Models {
 			cfg.Models[i].Sequences = c.Parallel
 		}
@@ -122,6 +129,14 @@ func (c *serveCmd) files() ([]namedFile, error) {
 		files[i] = m
 	}
 	return files, nil
+}
+
+// paths are those of the models.
+func paths(files []namedFile) (all []string) {
+	for _, f := range files {
+		all = append(all, f.path)
+	}
+	return all
 }
 
 // announce prints the URL, and for a person what to do with it.
