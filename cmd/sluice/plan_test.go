@@ -104,11 +104,14 @@ func TestMemorySizes(t *testing.T) {
 	}
 }
 
-// TestRAMIsRefused: until weights stream, all of them have to fit.
-func TestRAMIsRefused(t *testing.T) {
-	o := sluice("", "run", "--ram", "8M", "hi")
-	require.Equal(t, exitFailed, o.code)
-	require.Contains(t, o.stderr, "weights cannot stream yet")
-	require.Equal(t, exitDone, sluice("", "run", "--ram", "100M", "-n", "1", "hi").code)
+// TestRAM: an answer does not depend on what stays in memory.
+func TestRAM(t *testing.T) {
+	want := sluice("", "run", "-n", "4", "--temp", "0", "hi")
+	require.Equal(t, exitDone, want.code, want.stderr)
+	got := sluice("", "run", "--ram", "8M", "-n", "4", "--temp", "0", "hi")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.Equal(t, want.stdout, got.stdout)
+	require.Contains(t, got.stderr, " streams: ")
+	require.Equal(t, exitFailed, sluice("", "run", "--ram", "1M", "hi").code)
 	require.Equal(t, exitUsage, sluice("", "run", "--ram", "100M", "--no-repack", "hi").code)
 }

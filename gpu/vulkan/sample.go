@@ -21,7 +21,8 @@ const DrawBytes = 32
 // sampleParts is the workgroups that share a row.
 const sampleParts = 64
 
-// CanDraw says whether Sample draws so: among few tokens, on a device that has float64. The likeliest token is ArgMax's.
+// CanDraw says whether Sample draws so: among few tokens, on a device that has float64. The likeliest token is
+// ArgMax's.
 func (k *Kernels) CanDraw(d *backend.Draw) bool {
 	return k.d.Facts.Has.Float64 && !d.Host && d.Temp > 0 && d.TopK > 0 && d.TopK <= MaxTopK
 }
