@@ -90,6 +90,9 @@ func (d slowRing) Submit(all []uring.Request) error {
 func slotless(f few) func(*Config) {
 	return func(c *Config) {
 		streamed(f)(c)
+		if err := c.Device.Close(); err != nil {
+			panic(err)
+		}
 		c.Device = nullDevice{}
 	}
 }
