@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -28,6 +29,7 @@ type Request struct {
 	Sampling  sample.Params
 	Stop      []string // texts that end the answer and are not part of it
 	IgnoreEOG bool     // end tokens do not end the answer; Sampling should ban them
+	Salt      uint64   // only prompts of the same salt share the prefix cache
 	Thoughts  bool     // what the model thinks comes apart from its text, without the tags around it
 
 	prompt *prompt // shared with other choices; nil: of this request alone
@@ -70,8 +72,14 @@ type Engine struct {
 // House is where the model runs.
 func (e *Engine) House() *House { return e.house }
 
+// Plan is where the model's weights lie. Nobody changes it.
+func (e *Engine) Plan() *place.Model { return &e.spec.plan }
+
 // Vocab is the model's vocabulary.
 func (e *Engine) Vocab() *token.Vocab { return e.spec.vocab }
+
+// Roles are those that messages of a conversation may have.
+func (e *Engine) Roles() []string { return e.spec.template.Roles() }
 
 // Generate opens a request. Its answer, and any error of its prompt, comes through the stream, which the caller
 // closes.
@@ -146,6 +154,9 @@ func (e *Engine) gaveUp(child *actor.PID, reason any) {
 
 // fail makes the model unhealthy, and no other, and ends what it was asked for.
 func (e *Engine) fail(err error) {
+	if e.health.get() != nil {
+		return // it has been said
+	}
 	e.house.log.Error().Err(err).Str("model", e.Info.Name).Msg("the model cannot go on")
 	e.health.set(err)
 	e.wiring.hangUpAll.Send(&hangUpAll{err})

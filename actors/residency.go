@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/stages/place/shelf"
 )
 
 // residency is where the groups of a model are that share slots: which slot is whose, what is on its way, and what a
@@ -27,7 +28,9 @@ type residency struct {
 	slots   []slotState
 	segment []shared // by segment
 	ring    ring
-	loans   []*loan // that nobody has
+	policy  *shelf.Policy // of experts
+	among   []int32       // that may leave
+	loans   []*loan       // that nobody has
 }
 
 // holding is a group of weights.
@@ -55,8 +58,9 @@ type shared struct {
 	streams bool  // some of them share slots
 	route   int   // the segment that chooses among experts
 	shelf   []int // slots that they share
-	used    []uint64
-	clock   uint64
+	layer   int   // the policy's
+	chosen  []bool
+	touched []int32
 }
 
 type ring struct {
@@ -79,14 +83,17 @@ func newResidency(c *cargo, p *place.Part, bound *ir.Bound, want func(*want), ba
 	for i, g := range p.Ring.Groups {
 		r.groups[g].place = i
 	}
+	var experts []int // by layer
 	for i := range p.Shelves {
 		s := &r.segment[p.Shelves[i].Segment]
 		layer := bound.Segments[p.Shelves[i].Segment].Layer
-		s.shelf, s.used = p.Shelves[i].Slots, make([]uint64, len(s.expert))
+		s.shelf, s.layer, s.chosen = p.Shelves[i].Slots, i, make([]bool, len(s.expert))
+		experts = append(experts, len(s.expert))
 		s.route = slices.IndexFunc(bound.Segments, func(x ir.Segment) bool {
 			return x.Kind == ir.SegRoute && x.Layer == layer
 		})
 	}
+	r.policy = shelf.New(shelf.Ours, experts)
 	for _, at := range slices.Concat(slices.Collect(shelves(p)), p.Ring.Slots) {
 		r.slots[at].memory = c.model.Slot(at) != nil
 	}
@@ -153,23 +160,24 @@ func (r *residency) inRing(g int) bool { return r.groups[g].place >= 0 && r.grou
 
 // victim is the slot of a layer that is to be overwritten; -1: all are needed.
 func (s *shared) victim(r *residency, needed []int) int {
-	best := -1
+	r.among = r.among[:0]
 	for _, i := range s.shelf {
 		x := &r.slots[i]
-		if x.group < 0 {
+		switch {
+		case x.group < 0:
 			return i
-		}
-		if x.leases > 0 || !r.groups[x.group].there || slices.Contains(needed, x.group) {
-			continue
-		}
-		if best < 0 || s.last(r, x.group) < s.last(r, r.slots[best].group) {
-			best = i
+		case x.leases == 0 && r.groups[x.group].there && !slices.Contains(needed, x.group):
+			r.among = append(r.among, int32(r.expert(x.group)))
 		}
 	}
-	return best
+	if len(r.among) == 0 {
+		return -1
+	}
+	return r.groups[s.expert[r.policy.Victim(s.layer, r.among)]].slot
 }
 
-func (s *shared) last(r *residency, g int) uint64 { return s.used[r.cargo.homes[g].Group.Expert] }
+// expert is whose group it is.
+func (r *residency) expert(g int) int { return r.cargo.homes[g].Group.Expert }
 
 // bring makes a slot a group's, whose bytes are still to come.
 func (r *residency) bring(g, at int, u urgency) {
@@ -177,6 +185,9 @@ func (r *residency) bring(g, at int, u urgency) {
 	r.clear(at)
 	s.group, s.number, s.asked = g, s.number+1, u
 	r.groups[g].slot = at
+	if e := r.expert(g); e != ir.Dense {
+		r.policy.Arrive(r.segment[r.cargo.homes[g].Group.Segment].layer, e)
+	}
 	if !s.memory {
 		r.place(g, at, nil)
 	}
@@ -198,6 +209,9 @@ func (r *residency) urge(at int) {
 // clear takes the group from a slot, which is neither leased nor being written to.
 func (r *residency) clear(at int) {
 	if s := &r.slots[at]; s.group >= 0 {
+		if e := r.expert(s.group); e != ir.Dense {
+			r.policy.Leave(r.segment[r.cargo.homes[s.group].Group.Segment].layer, e)
+		}
 		r.groups[s.group].slot, r.groups[s.group].there = -1, false
 		s.group = -1
 	}
@@ -333,17 +347,18 @@ func (r *residency) rewind(to int) {
 // choose sets need to the groups of the experts that rows chose, each once, ascending.
 func (r *residency) choose(segment int, need []int, experts []int32) []int {
 	s := &r.segment[segment]
-	s.clock++
+	clear(s.chosen)
 	for _, e := range experts {
 		if e >= 0 {
-			s.used[e] = s.clock
+			s.chosen[e] = true
 		}
 	}
-	need = need[:0]
+	need, s.touched = need[:0], s.touched[:0]
 	for e, g := range s.expert {
-		if s.used[e] == s.clock {
-			need = append(need, g)
+		if s.chosen[e] {
+			need, s.touched = append(need, g), append(s.touched, int32(e))
 		}
 	}
+	r.policy.Touch(s.layer, s.touched)
 	return need
 }

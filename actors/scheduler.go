@@ -42,6 +42,7 @@ type scheduler struct {
 	streams     bool // steps wait for weights
 	stats       *stats
 	kept        *modelMemory
+	lost        func(error) // the model's weights are gone: it cannot serve any more
 	incarnation int
 	gen         uint64
 	unflushed   run.Waiting
@@ -325,6 +326,9 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step)
 func (s *scheduler) failed(c actor.Context, m *step) {
 	if s.failing.err == nil {
 		s.stats.stepFailed()
+		if errors.Is(m.err, backend.ErrWeights) {
+			s.lost(m.err) // another try would find them gone again
+		}
 		s.log.Error().Err(m.err).Int("sequences", len(m.parts)).Msg("step failed")
 		s.failing.err = m.err
 	}

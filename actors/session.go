@@ -146,7 +146,7 @@ func (s *session) decoder() *token.Stream {
 // submit hands the work that is left to the scheduler, as a new sequence.
 func (s *session) submit(c actor.Context) {
 	s.abandon(c)
-	q := &sequence{session: c.Self(), params: &s.request.Sampling, state: s.state, cached: -1}
+	q := &sequence{session: c.Self(), params: &s.request.Sampling, salt: s.request.Salt, state: s.state, cached: -1}
 	q.Seq = batch.Seq{
 		ID: batch.ID(s.ids.Add(1)), Tokens: append(make([]int32, 0, min(s.limit, len(s.tokens)+tokenSlack)), s.tokens...),
 		MaxLen: s.limit, Ends: s.ends(), Score: s.request.score, Owner: q,

@@ -25,7 +25,7 @@ type spec struct {
 	plan     place.Model
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
-	greedy   bool // the device draws the likeliest tokens alone
+	among    int // how many tokens a draw of the device may choose among
 }
 
 // Info describes a model.
@@ -113,9 +113,7 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	s.plan, s.layout, s.bound.Piece = *p, p.Parts[0].Layout, p.Piece
 	s.layout.Flight = traits.Flight
 	if m.NoRepack {
-		for _, i := range s.bound.Tensors {
-			s.layout.InPlace = append(s.layout.InPlace, s.file.Bytes(&s.file.Tensors[i]))
-		}
+		s.layout.InPlace = s.inPlace()
 	}
 	if s.layout.Slots != nil { // of what is streamed or stays in the file, rows are looked up there
 		s.layout.Tables = make([][]byte, len(s.bound.Weights))
@@ -126,7 +124,7 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 		}
 	}
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside, Draws: traits.Draws}
-	s.greedy = traits.Greedy
+	s.among = traits.Among
 	s.info.Sequences = p.Sequences
 	s.info.Context, s.info.KVBytes = p.Context, place.BlockBytes(s.bound.Program, s.layout.KV)/backend.BlockSize
 }
@@ -142,6 +140,14 @@ func (s *spec) sharedSlots() int {
 		n += len(p.Shelves[i].Slots)
 	}
 	return n
+}
+
+// inPlace are the weights where the file is mapped, by Ref.
+func (s *spec) inPlace() (all [][]byte) {
+	for _, i := range s.bound.Tensors {
+		all = append(all, s.file.Bytes(&s.file.Tensors[i]))
+	}
+	return all
 }
 
 // classes are the sizes of the KV cache's classes.
@@ -165,7 +171,7 @@ func (s *spec) bytes() (total int64) {
 // draw says how the token at a position is drawn, here.
 func (s *spec) draw(p *sample.Params, position int) backend.Draw {
 	d := p.Draw(position)
-	if s.greedy && d.Temp > 0 {
+	if d.Temp > 0 && (d.TopK == 0 || int(d.TopK) > s.among) {
 		return backend.Draw{Host: true}
 	}
 	return d

@@ -13,7 +13,6 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -33,11 +32,11 @@ type Model struct {
 	Sequences int
 	// Blocks is the size of the KV cache. Default: one full context, and more for several sequences as memory allows.
 	Blocks int
-	// Weights is how many bytes weights may take, and the slots and slabs that they come through. What does not fit is
-	// read from the file again for each step. Default: as many as there are.
-	Weights int64
 	// Rows is the most rows of a step. Default: 512.
 	Rows int
+	// Weights is how many bytes weights may take, and the slots and slabs that they come through. What does not fit is
+	// read from the file again for each step. Default: all are resident, if they fit the machine.
+	Weights int64
 	// NoRepack computes from the file's own bytes, where they are mapped: no loading, no memory for weights, slower.
 	NoRepack bool
 }
@@ -119,29 +118,10 @@ func Open(ctx context.Context, c HouseConfig) (*House, error) {
 
 // prepare does all that can fail before an actor runs.
 func prepare(c *HouseConfig) (*House, error) {
-	traits := c.Device.Traits()
-	specs := make([]*spec, len(c.Models))
-	asks := make([]place.Ask, len(c.Models))
-	for i := range c.Models {
-		m := &c.Models[i]
-		var err error
-		if specs[i], err = specOf(m); err != nil {
-			return nil, err
-		}
-		asks[i] = place.Ask{Program: specs[i].bound, InPlace: m.NoRepack, Weights: m.Weights, KV: m.KV,
-			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows}
-	}
-	plan, err := place.Make(asks, place.Machine{Memory: mem.Available(), Flight: traits.Flight})
+	specs, plan, err := planAll(c.Models, c.Device.Traits(), c.plan)
 	if err != nil {
 		return nil, err
 	}
-	for i, s := range specs {
-		if c.plan != nil {
-			c.plan(s.bound, &plan.Models[i])
-		}
-		s.settle(&plan.Models[i], &c.Models[i], traits)
-	}
-	distinguish(specs)
 	// Reads round outwards to the disk's blocks.
 	slabs, err := pin.New(place.Slabs, plan.Slab+uring.Slack)
 	if err != nil {

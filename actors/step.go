@@ -81,6 +81,7 @@ type sequence struct {
 	batch.Seq
 	session *actor.PID
 	params  *sample.Params
+	salt    uint64       // Request.Salt
 	state   sample.State // after the last token
 	rows    []float32    // Score: logits of the rows of the last step
 

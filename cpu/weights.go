@@ -92,9 +92,13 @@ func (w *weight) adopt(group, rows int, data []byte) (err error) {
 	return err
 }
 
-// await adds the rows of a group that is in no slot yet.
-func (w *weight) await(group, rows int) {
-	w.part(group, &kernels.Matrix{Type: w.typ, Rows: rows, Cols: w.cols, FileOrder: true})
+// await adds the rows of a group that is in no slot yet. What is used again while it is there stays packed.
+func (w *weight) await(group, rows int, again bool) {
+	m := &kernels.Matrix{Type: w.typ, Rows: rows, Cols: w.cols, FileOrder: true}
+	if again {
+		m.Packed = make([]bool, m.Tiles())
+	}
+	w.part(group, m)
 }
 
 func (w *weight) part(group int, m *kernels.Matrix) {

@@ -24,6 +24,8 @@ func TestAPIKeys(t *testing.T) {
 	wrong := r.client(option.WithAPIKey("third-secret"))
 	_, err := wrong.Chat.Completions.New(t.Context(), capital("France"))
 	requireError(t, err, 401, "invalid_api_key", "")
+	_, hello := r.get(t, "/")
+	require.NotContains(t, hello, r.engine.Info.Name, "strangers learn no names")
 	for path, status := range map[string]int{"/": 200, "/health": 200, "/v1/models": 401, "/metrics": 401, "/debug/actors": 401} {
 		got, _ := r.get(t, path)
 		require.Equal(t, status, got, path)
@@ -34,6 +36,32 @@ func TestAPIKeys(t *testing.T) {
 	require.Equal(t, `Bearer realm="sluice"`, answer.Header.Get("WWW-Authenticate"))
 	read(t, answer)
 	require.NotContains(t, r.log.String(), "secret", "keys do not belong into the log")
+}
+
+// TestPrefixIsTheKeys: what one key's prompts left in the cache is nobody else's, unless it is to be shared.
+func TestPrefixIsTheKeys(t *testing.T) {
+	for _, share := range []bool{false, true} {
+		r := start(t, Options{APIKeys: []string{"one", "two"}, SharePrefix: share}, nil)
+		cached := func(key string) string {
+			body := `{"max_tokens":1,"prompt":"` + strings.Repeat("one two three ", 30) + `"}`
+			request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/v1/completions", strings.NewReader(body))
+			request.Header.Set("Authorization", "Bearer "+key)
+			answer, err := r.http.Do(request)
+			require.NoError(t, err)
+			_, text := read(t, answer)
+			_, after, _ := strings.Cut(text, `"cached_tokens":`)
+			before, _, _ := strings.Cut(after, "}")
+			return before
+		}
+		require.Equal(t, "0", cached("one"))
+		require.NotEqual(t, "0", cached("one"))
+		if share {
+			require.NotEqual(t, "0", cached("two"))
+			continue
+		}
+		require.Equal(t, "0", cached("two"), "the other key's prompt is not known")
+		require.NotEqual(t, "0", cached("two"))
+	}
 }
 
 // TestScheme: a key counts only where it is said to be one.

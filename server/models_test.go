@@ -56,7 +56,9 @@ func startSeveral(t *testing.T) (*running, *several) {
 	large := startEngine(t, nil)
 	m.set(map[string]*actors.Engine{"org/large": large, "small": small}, "org/large", "small")
 	return startServer(t, large, Options{}, func(o Options) *Server {
-		return speaking(m, o, func(s *answer.Service) []answer.Dialect { return append(dialects(s), toy(s)) })
+		s := speaking(o, func(s *answer.Service) []answer.Dialect { return append(dialects(s), toy(s)) })
+		s.Loaded(m)
+		return s
 	}), m
 }
 

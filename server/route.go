@@ -124,7 +124,7 @@ func (s *Server) own() []answer.Route {
 	const get = fasthttp.MethodGet
 	return []answer.Route{
 		{Method: get, Path: "/", Public: true, Handle: s.welcome},
-		{Method: get, Path: "/health", Public: true, Help: "whether it can answer", Handle: s.healthy},
+		{Method: get, Path: healthPath, Public: true, Help: "whether it can answer", Handle: s.healthy},
 		{Method: get, Path: "/metrics", Help: "counts for Prometheus", Handle: s.measured},
 		{Method: get, Path: "/debug/actors", Help: "what happens inside", Handle: s.debugActors},
 		{Method: get, Path: "/debug/trace", Help: "what happens from now on, for Perfetto", Handle: s.debugTrace},
@@ -158,37 +158,4 @@ func (s *Server) admit(rc *fasthttp.RequestCtx, to *target) *wire.Fault {
 
 func notFound(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 	return wire.Refused(fasthttp.StatusNotFound, "not_found", "there is nothing at %.80q: GET / lists what there is", rc.Path())
-}
-
-func (s *Server) welcome(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
-	names, apis := s.models.Names(), []string{}
-	for _, d := range s.routes.dialects[:len(s.routes.dialects)-1] {
-		apis = append(apis, d.Name)
-	}
-	what := "the model "
-	if len(names) > 1 {
-		what = "the models "
-	}
-	rc.SetContentType("text/plain; charset=utf-8")
-	rc.SetBodyString("sluice serves " + what + strings.Join(names, ", ") + " with " + strings.Join(apis, ", ") + ".\n\n" +
-		s.routes.list())
-	return nil
-}
-
-// healthy answers 200 while all engines can serve, else 503 and why not.
-func (s *Server) healthy(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
-	for name, engine := range engines(s.models) {
-		if err := engine.Health(); err != nil {
-			which := "the engine"
-			if name != "" {
-				which = fmt.Sprintf("the engine of %q", name)
-			}
-			return wire.Unavailable("engine_failed", "%s has failed: %v: see the log, and restart it", which, err)
-		}
-	}
-	if s.stopping.Load() {
-		return wire.Stopping()
-	}
-	wire.WriteJSON(rc, map[string]string{"status": "ok"})
-	return nil
 }

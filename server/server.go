@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -48,6 +49,8 @@ const (
 // Server serves models in several dialects.
 type Server struct {
 	models  answer.Models
+	later   later
+	loaded  chan struct{} // closed when the models are there
 	routes  *routes
 	access  access
 	log     zerolog.Logger
@@ -61,28 +64,39 @@ type Server struct {
 	base     context.Context // of all requests
 	cut      context.CancelCauseFunc
 	stopping atomic.Bool
+	percent  atomic.Int64   // of the models that are being loaded
 	open     sync.WaitGroup // requests whose answers are not written
 	named    atomic.Uint64
 	prefix   uint32 // of request ids, so that those of two runs differ
 }
 
 // New makes a server for models, which stay the caller's.
-func New(models answer.Models, o Options) *Server { return speaking(models, o, dialects) }
+func New(models answer.Models, o Options) *Server {
+	s := Loading(o)
+	s.Loaded(models)
+	return s
+}
+
+// Loading makes a server whose models are not there yet: until Loaded, requests wait, and GET /health says so.
+func Loading(o Options) *Server { return speaking(o, dialects) }
 
 // speaking makes a server that speaks a list of dialects.
-func speaking(models answer.Models, o Options, list func(*answer.Service) []answer.Dialect) *Server {
+func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	if o.Patience <= 0 {
 		o.Patience = time.Minute
 	}
 	if o.Reading <= 0 {
 		o.Reading = 30 * time.Second
 	}
-	s := &Server{models: models, log: o.Log, options: o, prefix: rand.Uint32()}
+	s := &Server{log: o.Log, options: o, prefix: rand.Uint32(), loaded: make(chan struct{})}
+	s.models = &s.later
 	s.intake = exchange.NewIntake(intake, maxBody, intakeQueue)
-	spoken := list(answer.New(models, s.intake, o.Reading))
+	spoken := list(answer.New(s.models, s.intake, o.Reading))
 	s.routes = newRoutes(append(spoken, answer.Dialect{Routes: s.own(), Fault: spoken[0].Fault}))
 	s.access.keys, s.access.names, s.access.proxies = digests(o.APIKeys), o.HostNames, o.Proxies
-	s.metrics = newMetrics(models)
+	s.metrics = newMetrics(s.models)
+	s.door = &door{most: maxConnections, who: s.access.peer, crowded: &s.crowded, refuse: s.full,
+		conns: map[*conn]struct{}{}}
 	s.base, s.cut = context.WithCancelCause(context.Background())
 	s.http = fasthttp.Server{
 		Handler:      s.serve,
@@ -103,6 +117,19 @@ func speaking(models answer.Models, o Options, list func(*answer.Service) []answ
 	return s
 }
 
+// Loaded begins to answer for models, which stay the caller's. It is called once.
+func (s *Server) Loaded(models answer.Models) {
+	s.later.Models = models
+	close(s.loaded)
+}
+
+// Progress notes how many bytes of the models are there, of how many.
+func (s *Server) Progress(done, total int64) {
+	if total > 0 {
+		s.percent.Store(100 * done / total)
+	}
+}
+
 // ListenAndServe listens on addr and serves until Shutdown.
 func (s *Server) ListenAndServe(addr string) error {
 	ln, err := net.Listen("tcp", addr)
@@ -118,8 +145,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	if !s.access.loopback && len(s.access.keys) == 0 {
 		s.log.Warn().Str("addr", ln.Addr().String()).Msg("everybody who reaches this address may use the model: set an API key")
 	}
-	s.door = &door{Listener: ln, most: maxConnections, who: s.access.peer, crowded: &s.crowded, refuse: s.full,
-		conns: map[*conn]struct{}{}}
+	s.door.Listener = ln
 	return s.http.Serve(s.door)
 }
 
@@ -147,6 +173,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(ctx.Err(), <-down)
 }
 
+// Close ends what is open at once: there will be no models.
+func (s *Server) Close() {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = s.Shutdown(now) // nothing was promised
+}
+
 // serve answers one request.
 func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	id, line := s.identify(rc), entryOf(rc)
@@ -159,6 +192,9 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 			s.answered(x, &line, to.Name, status)
 		})
 	x.Client = s.access.client(rc)
+	if digest, ok := s.access.digest(&rc.Request.Header); ok && !s.options.SharePrefix {
+		x.Salt = binary.LittleEndian.Uint64(digest[:])
+	}
 	if c, ok := rc.Conn().(*conn); ok {
 		x.Hold(c.begin, c.end)
 	}
@@ -176,6 +212,9 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	}()
 	rc.Response.Header.Set("X-Request-Id", id)
 	fault := s.admit(rc, &to)
+	if fault == nil && to.Path != healthPath {
+		fault = x.Await(s.loaded)
+	}
 	if fault == nil {
 		fault = to.Handle(rc, x)
 	}

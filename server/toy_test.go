@@ -111,7 +111,9 @@ func (toyLines) Whole(dst []byte, all []*answer.Choice) []byte {
 func startToy(t *testing.T, o Options) *running {
 	engine := startEngine(t, nil)
 	return startServer(t, engine, o, func(o Options) *Server {
-		return speaking(Engines(engine), o, func(s *answer.Service) []answer.Dialect { return append(dialects(s), toy(s)) })
+		s := speaking(o, func(s *answer.Service) []answer.Dialect { return append(dialects(s), toy(s)) })
+		s.Loaded(Engines(engine))
+		return s
 	})
 }
 

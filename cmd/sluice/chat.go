@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/sluice-ai/sluice/actors"
 )
@@ -52,6 +53,22 @@ func (c *chatCmd) Run(e *env) error {
 	return t.run(ctx)
 }
 
+// question is the prompt where yes or no is wanted.
+const question = "Replace it? [y/N] "
+
+// ask asks a person whether /save may replace a file.
+func (c *chatCmd) ask(ctx context.Context, t *talk, path string) error {
+	if c.Force {
+		return nil
+	}
+	t.note("%s is there already.", printable(path))
+	said, err := t.read(ctx, question)
+	if err == nil && !yes(strings.NewReader(said)) {
+		err = fmt.Errorf("%s was not replaced", printable(path))
+	}
+	return err
+}
+
 // mayReplace is what /save asks where nobody can be asked.
 func (c *chatCmd) mayReplace(path string) error {
 	if !c.Force {
@@ -88,20 +105,22 @@ func (c *chatCmd) converse(e *env, d *dialogue) error {
 		defer release()
 	}
 	t := &talk{dialogue: d, now: e.now, interruptible: e.interruptible, patient: true, answers: screen, notes: screen}
+	d.trims, t.columns = true, func() int { return e.columns(e.stdout) }
+	t.replace = func(path string) error { return c.ask(ctx, t, path) }
 	t.greet(c.Model == "")
-	ed := newEditor(screen)
-	defer ed.close()
-	path, err := historyPath()
-	if err == nil {
-		err = ed.remember(path)
+	t.read = plain(e)
+	if screen.ansi {
+		if ed := newEditor(e, screen); ed != nil {
+			defer ed.close()
+			path, err := historyPath()
+			if err == nil {
+				err = ed.remember(path)
+			}
+			if err != nil {
+				t.note("the history of this session is not kept: %v", err)
+			}
+			t.read = ed.read
+		}
 	}
-	if err != nil {
-		t.note("the history of this session is not kept: %v", err)
-	}
-	t.read = abandonable(ed.read)
-	err = t.run(ctx)
-	if ctx.Err() != nil {
-		fmt.Fprintln(screen.w) // the cursor is within a line
-	}
-	return err
+	return t.run(ctx)
 }

@@ -27,6 +27,7 @@ type engineFlags struct {
 type computeFlags struct {
 	KV        string `name:"kv" enum:"f32,f16,q8,q8_0" default:"f16" help:"Type of the KV cache: f32, f16 or q8, each half as large as the one before."`
 	Ctx       int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
+	RAM       size   `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
 	Device    string `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
 	Threads   int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
 	NoRepack  bool   `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
@@ -48,6 +49,9 @@ func within(flag string, n, least, most int) error {
 }
 
 func (f *computeFlags) check() error {
+	if f.RAM > 0 && f.NoRepack {
+		return usagef("--ram bounds the memory for weights, and with --no-repack they take none: leave one out")
+	}
 	return cmp.Or(within("--ctx", f.Ctx, 0, maxTokens), within("-t", f.Threads, 0, maxThreads))
 }
 
@@ -86,6 +90,7 @@ func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit
 			Name: m.name, File: file, KV: kv, Context: f.Ctx, NoRepack: f.NoRepack,
 		})
 	}
+	f.RAM.divide(cfg.Models)
 	var err error
 	if cfg.Device, err = f.device(e); err != nil {
 		return nil, errors.Join(err, closeFiles(cfg.Models))
@@ -98,15 +103,21 @@ func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit
 		}
 		bar := &loadingBar{e: e, what: "loading " + what, began: e.now()}
 		defer bar.clear()
-		cfg.Progress = bar.show
+		told := cfg.Progress
+		cfg.Progress = func(done, total int64) {
+			if bar.show(done, total); told != nil {
+				told(done, total)
+			}
+		}
 	}
 	house, err := actors.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	for _, engine := range house.Engines() {
+	for i, engine := range house.Engines() {
 		f.summarize(e, &cfg, engine, e.now().Sub(began))
 		f.warn(e, engine, len(files) > 1)
+		announce(e, engine, cfg.Models[i].File)
 	}
 	return house, nil
 }
@@ -134,6 +145,22 @@ func (f *computeFlags) warn(e *env, engine *actors.Engine, several bool) {
 	}
 	fmt.Fprintf(e.stderr, "sluice: --ctx is %d, but %s was trained for %d tokens: expect worse answers beyond\n",
 		f.Ctx, of, engine.Info.Trained)
+}
+
+// announce says in a line that weights stream, and what that should come to.
+func announce(e *env, engine *actors.Engine, file *gguf.File) {
+	plan := engine.Plan()
+	if !plan.Parts[0].Streams() {
+		return
+	}
+	measured, err := recall(e, file.Part(0))
+	if err != nil {
+		fmt.Fprintf(e.stderr, "sluice: %s: %v\n", printable(engine.Info.Name), err)
+	}
+	x := plan.Expect(engine.Info.Program, measured.planned(), 1, 0)
+	fmt.Fprintf(e.stderr, "sluice: %s streams: %s of %s are in memory, %s are read for each token; expect %s tokens/s\n",
+		printable(engine.Info.Name), binarySize(plan.Weights), binarySize(engine.Info.WeightBytes),
+		binarySize(int64(x.Streamed)), tokensRate(x.Decode))
 }
 
 // openWeights opens a model file that can be run.

@@ -125,6 +125,9 @@ func run(e *env) int {
 		return exitDone
 	}
 	if err == nil {
+		err = given(call)
+	}
+	if err == nil {
 		err = call.Run(e)
 	}
 	return e.report(err)

@@ -50,7 +50,11 @@ func (f *samplingFlags) params(e *actors.Engine) (sample.Params, error) {
 		seed := rand.Uint64N(1 << 53)
 		f.Seed = &seed
 	}
-	p := e.Info.Sampling
+	return f.over(e.Info.Sampling, e)
+}
+
+// over lays the flags over other parameters.
+func (f *samplingFlags) over(p sample.Params, e *actors.Engine) (sample.Params, error) {
 	set(&p.Temp, f.Temp)
 	set(&p.Seed, f.Seed)
 	set(&p.TopK, f.TopK)

@@ -21,9 +21,10 @@ type serveCmd struct {
 
 	APIKeyFile []string `name:"api-key-file" sep:"none" placeholder:"FILE" help:"File with such keys, one in each line; - is standard input. May be repeated. SLUICE_API_KEY in the environment is a key too."`
 	Name       string   `placeholder:"NAME" help:"Name of the only model for clients. Default: the one in its file."`
+	Parallel   int      `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
+	accessFlags
 	traceFlag
 	forceFlag
-	Parallel int `placeholder:"N" help:"Answers computed at once; more wait. Default: 32."`
 }
 
 func (serveCmd) examples() [2]string {
@@ -32,22 +33,30 @@ func (serveCmd) examples() [2]string {
 
 // Help is what the flags do not say.
 func (serveCmd) Help() string {
-	return "The address is taken at once, and who connects waits until the model is loaded; then the URL is printed. " +
+	return "The address is taken at once, and who connects waits until the model is loaded (GET /health says how far it is); then " +
+		"the URL is printed. " +
 		"Requests say how tokens are chosen; what they leave out is the model's own recommendation. Ctrl-C, or SIGTERM, " +
 		"lets open answers finish for up to 10 seconds, a second one cuts them. It ends with 0 after the first."
 }
+
+// maxParallel bounds what --parallel may ask for: the engine holds no more requests.
+const maxParallel = 256
 
 // patience is how long open answers may take when the server is told to stop.
 const patience = 10 * time.Second
 
 func (c *serveCmd) Run(e *env) (err error) {
-	if c.Parallel < 0 {
-		return usagef("--parallel is %d: want a number of answers, such as 8", c.Parallel)
+	if err := within("--parallel", c.Parallel, 1, maxParallel); err != nil {
+		return err
 	}
 	if c.APIKey, err = c.keys(e); err != nil {
 		return err
 	}
 	files, err := c.files()
+	if err != nil {
+		return err
+	}
+	options, err := c.options(c.APIKey)
 	if err != nil {
 		return err
 	}
@@ -66,21 +75,28 @@ func (c *serveCmd) Run(e *env) (err error) {
 		return fmt.Errorf("--addr %s: %w: choose another, such as 127.0.0.1:8081, or stop what listens there", c.Addr, err)
 	}
 	defer ln.Close()
+	if err := c.accessFlags.check(ln.Addr(), c.APIKey); err != nil {
+		return err
+	}
 	c.Log = cmp.Or(c.Log, "warn")
+	options.Log = c.logger(e)
+	s := server.Loading(options)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
 	house, err := c.computeFlags.open(ctx, e, files, func(cfg *actors.HouseConfig) {
+		cfg.Progress = s.Progress
 		cfg.Trace = spans
 		for i := range cfg.Models {
 			cfg.Models[i].Sequences = c.Parallel
 		}
 	})
 	if err != nil {
+		s.Close()
 		return err
 	}
 	engines := house.Engines()
 	defer shut(engines[0])
-	s := server.New(server.Engines(engines...), server.Options{APIKeys: c.APIKey, Log: c.logger(e)})
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
+	s.Loaded(server.Engines(engines...))
 	if err := c.announce(e, engines, ln.Addr()); err != nil {
 		return err
 	}

@@ -223,6 +223,24 @@ func TestParseNamed(t *testing.T) {
 	}
 }
 
+// TestEmptyModel: a flag whose variable was empty is not the embedded model's.
+func TestEmptyModel(t *testing.T) {
+	for _, command := range []string{"run", "chat", "tokenize"} {
+		o := sluice("", command, "-m", "")
+		require.Equal(t, exitUsage, o.code, command)
+		require.Contains(t, o.stderr, "-m is empty: want a model file", command)
+	}
+}
+
+// TestServeOpen: other machines may ask without a key where that was said.
+func TestServeOpen(t *testing.T) {
+	for _, flags := range [][]string{{"--open"}, {"--api-key", "k"}} {
+		s := serve(t, append([]string{"--addr", "0.0.0.0:0"}, flags...)...)
+		s.ctrlC()
+		require.Equal(t, exitDone, <-s.code)
+	}
+}
+
 func TestServeRefuses(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -235,7 +253,14 @@ func TestServeRefuses(t *testing.T) {
 		{exitFailed, "address already in use: choose another", []string{"--addr", ln.Addr().String()}},
 		{exitFailed, "missing port in address", []string{"--addr", "nonsense"}},
 		{exitFailed, "no-such-file.gguf", []string{"--addr", "127.0.0.1:0", "-m", "no-such-file.gguf"}},
-		{exitUsage, "--parallel is -1: want a number of answers", []string{"--parallel=-1"}},
+		{exitUsage, "--parallel is -1: want 1 to 256", []string{"--parallel=-1"}},
+		{exitUsage, "--parallel is 0: want 1 to 256", []string{"--parallel=0"}},
+		{exitUsage, "--parallel is 257: want 1 to 256", []string{"--parallel", "257"}},
+		{exitUsage, "--addr is empty: want HOST:PORT", []string{"--addr", ""}},
+		{exitUsage, "reaches other machines, and there is no key", []string{"--addr", "0.0.0.0:0"}},
+		{exitUsage, "reaches other machines, and there is no key", []string{"--addr", ":0", "--host-name", "a"}},
+		{exitUsage, `--trusted-proxy is "10.0.0": want an address`, []string{"--trusted-proxy", "10.0.0"}},
+		{exitUsage, "--host-name is empty", []string{"--host-name", ""}},
 		{exitUsage, "--api-key is empty", []string{"--api-key", ""}},
 		{exitUsage, "holds no key: want one in each line", []string{"--api-key-file", os.DevNull}},
 		{exitFailed, "no-such-file: no such file", []string{"--api-key-file", "no-such-file"}},

@@ -52,7 +52,8 @@ type Route struct {
 func (k *Kernels) Route(r *vk.Recording, t *Route) error {
 	const most = 32 * 64 // experts: a thread keeps a bit for each of its own
 	a := t.Args
-	if t.Experts > most || a.Used < 1 || a.Used > t.Experts || uint32(8*(t.Experts+a.Used+a.Groups)+1024) > k.d.Facts.Shared {
+	if t.Experts > most || a.Used < 1 || a.Used > t.Experts ||
+		uint32(8*(t.Experts+a.Used+a.Groups)+1024) > k.d.Facts.Shared {
 		return fmt.Errorf("%d of %d experts have no kernel", a.Used, t.Experts)
 	}
 	c := shaders.RouteConstants{Experts: uint32(t.Experts), Used: uint32(a.Used), Scoring: uint32(a.Scoring),

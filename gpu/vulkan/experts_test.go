@@ -252,7 +252,8 @@ func (m *mixture) run(g *gpu, grouped bool) (pairs, sums []float32) {
 			Y: y.Address, YStride: m.width, Bias: m.downs, Experts: &second}))
 		r.Barrier()
 		require.NoError(g.t, g.k.Combine(r, &Combine{X: y.Address, Weights: g.floats(m.weights).Address, Y: out.Address,
-			XStride: m.width, YStride: m.width, Width: m.width, Used: m.used, Rows: m.rows, Count: g.words(uint32(m.rows - 1)).Address}))
+			XStride: m.width, YStride: m.width, Width: m.width, Used: m.used, Rows: m.rows,
+			Count: g.words(uint32(m.rows - 1)).Address}))
 	})
 	return floats(y.Bytes), floats(out.Bytes)
 }
@@ -263,7 +264,8 @@ func (m *mixture) alone(g *gpu, pair int) []float32 {
 	hidden, y := g.room(m.activationBytes(m.ffn)), g.room(uint64(4*m.width))
 	first := MatVec{W: &m.gateUp[e], Columns: 1, X: m.x + uint64(row)*m.activationBytes(m.width),
 		XStride: PaddedWidth(m.width), Y: hidden.Address, YStride: PaddedWidth(m.ffn), Glue: m.glue(), Act: m.act}
-	second := MatVec{W: &m.down[e], Columns: 1, X: hidden.Address, XStride: PaddedWidth(m.ffn), Y: y.Address, YStride: m.width}
+	second := MatVec{W: &m.down[e], Columns: 1, X: hidden.Address, XStride: PaddedWidth(m.ffn), Y: y.Address,
+		YStride: m.width}
 	if m.gates != 0 {
 		first.Bias, first.UpBias = m.gates+uint64(4*m.ffn)*uint64(e), m.ups+uint64(4*m.ffn)*uint64(e)
 		second.Bias = m.downs + uint64(4*m.width)*uint64(e)

@@ -4,8 +4,12 @@ package vulkan
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/internal/quant"
@@ -122,36 +126,81 @@ func UploadBytes(t quant.Type, cols int) (int, error) {
 
 // Recode makes of whole rows of a file what Pack takes, in to, which has UploadBytes for each. Formats without kernels
 // of their own become signed bytes with float32 scales, and lows, of 16 values each: 10 or 12 bits a weight. Values
-// stay what they are, bit for bit.
+// stay what they are, bit for bit. It uses all cores: one does some tens of millions of values a second.
 func Recode(t quant.Type, cols int, to, file []byte) error {
-	size := formats[t].split
+	size := formats[t].split * tiles(cols)
 	if size == 0 {
 		copy(to, file)
 		return nil
 	}
 	row, err := t.RowBytes(cols)
-	if err != nil {
+	if err != nil || row == 0 {
 		return err
 	}
+	rows := len(file) / row
+	if len(to) < rows*size {
+		return fmt.Errorf("%d rows of %d %s values need %d bytes, not %d", rows, cols, t, rows*size, len(to))
+	}
+	each := max(1, (1<<16)/cols) // rows of a piece
+	var next atomic.Int64
+	var group sync.WaitGroup
+	faults := make([]error, min(runtime.GOMAXPROCS(0), (rows+each-1)/each))
+	for worker := range faults {
+		group.Go(func() {
+			r := newRecoder(t, cols)
+			for from := int(next.Add(int64(each))) - each; from < rows && faults[worker] == nil; {
+				end := min(from+each, rows)
+				faults[worker] = r.recode(to[from*size:end*size], file[from*row:end*row])
+				from = int(next.Add(int64(each))) - each
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(faults...)
+}
+
+// recoder recodes rows, one after the other.
+type recoder struct {
+	t            quant.Type
+	size         int // of a row of a tile
+	codes        []int8
+	scales, lows []float32
+}
+
+func newRecoder(t quant.Type, cols int) *recoder {
 	runs := cols / quant.SplitRun
-	codes, scales, lows := make([]int8, cols), make([]float32, runs), make([]float32, runs)
-	for ; len(file) >= row && row > 0; file = file[row:] {
-		if err := quant.Split(t, codes, scales, lows, file[:row]); err != nil {
+	return &recoder{t, formats[t].split, make([]int8, cols), make([]float32, runs), make([]float32, runs)}
+}
+
+func (r *recoder) recode(to, file []byte) error {
+	cols := len(r.codes)
+	row := cols / r.t.Block() * r.t.Bytes()
+	for ; len(file) > 0; file = file[row:] {
+		if err := quant.Split(r.t, r.codes, r.scales, r.lows, file[:row]); err != nil {
 			return err
 		}
-		clear(to[:size*tiles(cols)])
-		for i, c := range codes {
-			to[i/tileCols*size+i%tileCols] = byte(c)
+		for tile := range tiles(cols) {
+			r.tile(to[:r.size], tile)
+			to = to[r.size:]
 		}
-		const perTile = tileCols / quant.SplitRun
-		for i := range runs {
-			at := i/perTile*size + tileCols + i%perTile*4
-			binary.LittleEndian.PutUint32(to[at:], math.Float32bits(scales[i]))
-			if size > tileCols+4*perTile {
-				binary.LittleEndian.PutUint32(to[at+4*perTile:], math.Float32bits(lows[i]))
-			}
-		}
-		to = to[size*tiles(cols):]
 	}
 	return nil
+}
+
+// tile writes what a tile has of the row that was split.
+func (r *recoder) tile(to []byte, tile int) {
+	const runs = tileCols / quant.SplitRun
+	clear(to)
+	for i, c := range r.codes[tile*tileCols : min((tile+1)*tileCols, len(r.codes))] {
+		to[i] = byte(c)
+	}
+	put := func(at int, all []float32) {
+		for i, v := range all[tile*runs : min((tile+1)*runs, len(all))] {
+			binary.LittleEndian.PutUint32(to[at+4*i:], math.Float32bits(v))
+		}
+	}
+	put(tileCols, r.scales)
+	if lows := tileCols + 4*runs; lows < len(to) {
+		put(lows, r.lows)
+	}
 }

@@ -45,11 +45,25 @@ type MatVec struct {
 	// Residual is rows like y that are added; it may be Y.
 	Residual uint64
 
+	// Halves says that F16 and BF16 weights may be multiplied in half precision, activations rounded to it, by whatever
+	// the device has for that. The bits of a column are then the same among any number of others, but other ones.
+	Halves  bool
 	Experts *Choice // then W.Address is of the addresses of the experts' matrices, all like W
 
 	// Groups is how many workgroups to use; 0: one for each tile of rows.
 	Groups int
 	Tiles  int // of rows a workgroup owns at once; 0: one, or a pair
+}
+
+// extras is what matvec.comp calls it.
+func (m *MatVec) extras() (bits uint32) {
+	if m.Bias != 0 {
+		bits |= 1
+	}
+	if m.Residual != 0 {
+		bits |= 2
+	}
+	return bits
 }
 
 // columns is how many columns a workgroup takes at once.
@@ -123,6 +137,12 @@ func (k *Kernels) MatVec(r *vk.Recording, m *MatVec) error {
 	if err := k.checkMatVec(m); err != nil {
 		return fmt.Errorf("%s %d×%d: %w", m.W.Type, m.W.Rows, m.W.Cols, err)
 	}
+	if mul, wide := k.mulOf(m); wide > 0 {
+		return k.matMul(r, m, mul, wide)
+	}
+	if module, wide := k.halfMul(m); wide > 0 {
+		return k.matMulHalves(r, m, module, wide)
+	}
 	f := formats[m.W.Type]
 	module := f.dot
 	if k.Plain {
@@ -135,12 +155,7 @@ func (k *Kernels) MatVec(r *vk.Recording, m *MatVec) error {
 	} else if m.Columns == 1 && m.shared(c.Threads)+m.prologue() <= k.d.Facts.Shared {
 		c.Prologue = 2
 	}
-	if m.Bias != 0 {
-		c.Extras |= 1
-	}
-	if m.Residual != 0 {
-		c.Extras |= 2
-	}
+	c.Extras = m.extras()
 	p := shaders.MatvecPush{Weights: m.W.Address, X: m.X, Y: m.Y, Gain: m.Gain, Bias: m.Bias, UpBias: m.UpBias,
 		Residual: m.Residual, Count: m.Count, Rows: uint32(m.W.Rows), Width: uint32(m.W.Cols),
 		XStride: uint32(m.XStride), YStride: uint32(m.YStride), Eps: m.Eps, Columns: uint32(m.Columns)}

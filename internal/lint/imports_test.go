@@ -58,8 +58,6 @@ var thirdParty = []dependency{
 	{"github.com/klauspost/cpuid/v2", []string{"cpu", "cmd/sluice"},
 		"instruction sets that x/sys/cpu does not tell apart, names of processors and sizes of caches"},
 	{"github.com/openai/openai-go/v3", nil, "a client that we did not write judges the dialect"},
-	{"github.com/peterh/liner", []string{"cmd/sluice"},
-		"a line editor with history and completion for every terminal: years of other people's corner cases"},
 	{"github.com/prometheus/client_golang", []string{"actors", "server"}, "the format that monitors scrape, histograms too"},
 	{"github.com/rs/zerolog", []string{"actors", "server", "cmd/sluice"},
 		"a log for people or programs that allocates nothing where its level is off"},

@@ -68,27 +68,29 @@ func (s *splitter) lows(lows []float32, src []byte) {
 func (s *splitter) codes(codes []int8, scales []float32, src []byte) {
 	s.decode(src, s.t.unitBlock)
 	for i := range scales {
-		run := s.values[SplitRun*i:][:SplitRun]
-		common := 0
-		for _, v := range run {
-			common = divisor(common, int(8*v))
+		var eighths [SplitRun]int32
+		common := uint32(0)
+		for j, v := range s.values[SplitRun*i:][:SplitRun] {
+			eighths[j] = int32(8 * v)
+			common = divisor(common, uint32(max(eighths[j], -eighths[j])))
 		}
 		scales[i] = s.t.unit(src, i) * float32(common) / 8
-		if common == 0 {
-			common = 1
-		}
-		for j, v := range run {
-			codes[SplitRun*i+j] = int8(int(8*v) / common)
+		inverse := 1 / float32(max(common, 1))
+		for j, n := range eighths {
+			codes[SplitRun*i+j] = int8(int32(float32(n)*inverse+128.5) - 128) // the quotient is whole, but for its rounding
 		}
 	}
 }
 
-// divisor is the greatest common one, not below 0; all numbers divide 0.
-func divisor(a, b int) int {
+// divisor is the greatest common one; all numbers divide 0.
+func divisor(a, b uint32) uint32 {
+	if a != 0 && b%a == 0 { // nearly always
+		return a
+	}
 	for b != 0 {
 		a, b = b, a%b
 	}
-	return max(a, -a)
+	return a
 }
 
 // unitBlock sets what sizes a block's values to 1, and what moves them to 0.

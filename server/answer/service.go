@@ -59,6 +59,7 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 func prepare(x *exchange.Exchange, o *Order) (err error) {
 	gone := func() bool { return x.Context.Err() != nil }
 	for i := range o.Prompts {
+		o.Prompts[i].Salt = x.Salt
 		if o.Prompts[i], err = o.Model.Engine.Prepare(o.Prompts[i], gone); err != nil {
 			return err
 		}
@@ -149,7 +150,8 @@ func follow(ctx context.Context, w *exchange.Writer, e Encoder, c *Choice) error
 	}
 }
 
-// each works on all choices at once, as places for them come, and returns the first error, on which it stops the others.
+// each works on all choices at once, as places for them come, and returns the first error, on which it stops the
+// others.
 func each(x *exchange.Exchange, o *Order, choices []*Choice, work func(context.Context, *Choice) error) error {
 	ctx, cancel := context.WithCancelCause(x.Context)
 	defer cancel(nil)

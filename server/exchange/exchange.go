@@ -35,6 +35,7 @@ const sendBuffer = 64 << 10
 type Exchange struct {
 	ID      string
 	Client  string          // whose share of what is scarce the request takes: a key's or an address's
+	Salt    uint64          // only prompts of the same salt share the prefix cache
 	Context context.Context // ends with ErrGone after Watch, with ErrStopping, or when the answer is complete
 	Log     zerolog.Logger  // names the request
 
@@ -55,7 +56,8 @@ type Exchange struct {
 
 	mu     sync.Mutex
 	intake *Intake
-	paid   cost // what is taken of it
+	paid   cost      // what is taken of it
+	making time.Time // since when the prompt is made
 
 	finished func(x *Exchange, status int)
 	once     sync.Once
@@ -89,6 +91,27 @@ func (x *Exchange) arrive() {
 
 // Complete says that nothing is left of the request that would be taken for the next one.
 func (x *Exchange) Complete() bool { return x.complete }
+
+// Await waits until what the request needs is ready, as long as its client does. What has not arrived of the request
+// stays where it is.
+func (x *Exchange) Await(ready <-chan struct{}) *wire.Fault {
+	select {
+	case <-ready:
+		return nil
+	default:
+	}
+	w := newWatch(x.conn, func() { x.end(ErrGone) })
+	defer w.stop()
+	select {
+	case <-ready:
+		return nil
+	case <-x.Context.Done():
+	}
+	if errors.Is(context.Cause(x.Context), ErrStopping) {
+		return wire.Stopping()
+	}
+	return wire.Gone()
+}
 
 // Watch ends the Context as soon as the client goes away.
 func (x *Exchange) Watch() {
@@ -148,7 +171,7 @@ func (x *Exchange) Stream(rc *fasthttp.RequestCtx, media string, broken []byte, 
 		buffer := bufio.NewWriter(c)
 		buffer.Write(head) //nolint:errcheck // a later write returns the same error
 		send(buffer)
-		buffer.Flush() //nolint:errcheck // there is nobody left to tell
+		_ = buffer.Flush() // there is nobody left to tell
 	})
 }
 

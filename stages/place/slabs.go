@@ -20,6 +20,14 @@ const slabRoom = 2 * backend.Sector
 // slabs is the memory of all slabs that the model's weights need.
 func (a *Ask) slabs() int64 { return Slabs * (int64(a.slab()) + slabRoom) }
 
+// SlabBytes is the memory of all slabs.
+func (p *Plan) SlabBytes() int64 {
+	if p.Slab == 0 {
+		return 0
+	}
+	return Slabs * (int64(p.Slab) + slabRoom)
+}
+
 // slab is how large the slabs are that the model's weights travel in.
 func (a *Ask) slab() int {
 	if a.InPlace {

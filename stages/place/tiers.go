@@ -45,6 +45,35 @@ func (a *Ask) tiers(m *Model) error {
 	return nil
 }
 
+// memoryShare is how much of the machine's memory weights take that no budget was given for: KV caches take a quarter,
+// and scratch and everything else need some.
+const memoryShare = 0.65
+
+// Fit gives budgets to models that were asked for without one, if they do not fit the machine's memory together: each
+// gets its part of what the others leave, by its size.
+func Fit(asks []Ask, m Machine) {
+	free, total := float64(m.Memory)*memoryShare, 0.0
+	sizes := make([]float64, len(asks))
+	for i := range asks {
+		switch a := &asks[i]; {
+		case a.InPlace:
+		case a.Weights > 0:
+			free -= float64(a.Weights)
+		default:
+			sizes[i] = float64(a.sort(0).total + a.slabs())
+			total += sizes[i]
+		}
+	}
+	if total <= free {
+		return
+	}
+	for i := range asks {
+		if sizes[i] > 0 {
+			asks[i].Weights = int64(max(1, free*sizes[i]/total))
+		}
+	}
+}
+
 // sorted is a program's groups by what can be done with them.
 type sorted struct {
 	groups  []ir.Group

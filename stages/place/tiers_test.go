@@ -230,6 +230,23 @@ func checkHomes(t *rapid.T, p *ir.Bound, m *Model) {
 	require.Equal(t, m.Weights, bytes)
 }
 
+// TestFit: models share what memory there is for weights by their sizes, if they do not all fit.
+func TestFit(t *testing.T) {
+	large, small := shaped(t, "llama-3.1-8b", "Q8_0"), shaped(t, "llama-3.1-8b", "Q4_K_M")
+	asks := []Ask{{Program: large}, {Program: small}}
+	Fit(asks, Machine{Memory: 64 * gib})
+	require.Zero(t, asks[0].Weights)
+	require.Zero(t, asks[1].Weights)
+	Fit(asks, Machine{Memory: 10 * gib})
+	require.InDelta(t, 6.5*gib, asks[0].Weights+asks[1].Weights, 10)
+	require.Greater(t, asks[0].Weights, asks[1].Weights*3/2)
+	asks = []Ask{{Program: large, Weights: 4 * gib}, {Program: small}, {Program: large, InPlace: true}}
+	Fit(asks, Machine{Memory: 10 * gib})
+	require.EqualValues(t, 4*gib, asks[0].Weights, "as asked for")
+	require.InDelta(t, 2.5*gib, asks[1].Weights, 10)
+	require.Zero(t, asks[2].Weights)
+}
+
 // TestLeast: a MiB less than what a refusal asks for is refused. It is small, because a head moves in pieces.
 func TestLeast(t *testing.T) {
 	a := Ask{Program: shaped(t, "llama-3.1-8b", "Q8_0"), Weights: 1, Sequences: 1}

@@ -33,6 +33,28 @@ const (
 	Finite
 	Group
 	GroupNorm
+	MatmulBf16
+	MatmulBf16Matrix
+	MatmulF16
+	MatmulF16Matrix
+	MatmulQ4_0
+	MatmulQ4_0Matrix
+	MatmulQ4_0Plain
+	MatmulQ4_K
+	MatmulQ4_KMatrix
+	MatmulQ4_KPlain
+	MatmulQ6_K
+	MatmulQ6_KMatrix
+	MatmulQ6_KPlain
+	MatmulQ8_0
+	MatmulQ8_0Matrix
+	MatmulQ8_0Plain
+	MatmulSplit
+	MatmulSplitLow
+	MatmulSplitLowMatrix
+	MatmulSplitLowPlain
+	MatmulSplitMatrix
+	MatmulSplitPlain
 	MatvecBf16
 	MatvecF16
 	MatvecF32
@@ -61,58 +83,82 @@ const (
 	RepackSplitLow
 	Rope
 	Route
+	Sample
 	Turn
 	modules
 )
 
 var names = [modules]string{
-	Append:              "append",
-	Argmax:              "argmax",
-	Attend:              "attend",
-	AttendAny:           "attend_any",
-	Combine:             "combine",
-	Each:                "each",
-	EmbedBf16:           "embed_bf16",
-	EmbedF16:            "embed_f16",
-	EmbedF32:            "embed_f32",
-	EmbedQ4_0:           "embed_q4_0",
-	EmbedQ4_K:           "embed_q4_k",
-	EmbedQ6_K:           "embed_q6_k",
-	EmbedQ8_0:           "embed_q8_0",
-	EmbedSplit:          "embed_split",
-	EmbedSplitLow:       "embed_split_low",
-	Finite:              "finite",
-	Group:               "group",
-	GroupNorm:           "group_norm",
-	MatvecBf16:          "matvec_bf16",
-	MatvecF16:           "matvec_f16",
-	MatvecF32:           "matvec_f32",
-	MatvecQ4_0:          "matvec_q4_0",
-	MatvecQ4_0Plain:     "matvec_q4_0_plain",
-	MatvecQ4_K:          "matvec_q4_k",
-	MatvecQ4_KPlain:     "matvec_q4_k_plain",
-	MatvecQ6_K:          "matvec_q6_k",
-	MatvecQ6_KPlain:     "matvec_q6_k_plain",
-	MatvecQ8_0:          "matvec_q8_0",
-	MatvecQ8_0Plain:     "matvec_q8_0_plain",
-	MatvecSplit:         "matvec_split",
-	MatvecSplitLow:      "matvec_split_low",
-	MatvecSplitLowPlain: "matvec_split_low_plain",
-	MatvecSplitPlain:    "matvec_split_plain",
-	Merge:               "merge",
-	MergeAny:            "merge_any",
-	Norm:                "norm",
-	RepackF16:           "repack_f16",
-	RepackF32:           "repack_f32",
-	RepackQ4_0:          "repack_q4_0",
-	RepackQ4_K:          "repack_q4_k",
-	RepackQ6_K:          "repack_q6_k",
-	RepackQ8_0:          "repack_q8_0",
-	RepackSplit:         "repack_split",
-	RepackSplitLow:      "repack_split_low",
-	Rope:                "rope",
-	Route:               "route",
-	Turn:                "turn",
+	Append:               "append",
+	Argmax:               "argmax",
+	Attend:               "attend",
+	AttendAny:            "attend_any",
+	Combine:              "combine",
+	Each:                 "each",
+	EmbedBf16:            "embed_bf16",
+	EmbedF16:             "embed_f16",
+	EmbedF32:             "embed_f32",
+	EmbedQ4_0:            "embed_q4_0",
+	EmbedQ4_K:            "embed_q4_k",
+	EmbedQ6_K:            "embed_q6_k",
+	EmbedQ8_0:            "embed_q8_0",
+	EmbedSplit:           "embed_split",
+	EmbedSplitLow:        "embed_split_low",
+	Finite:               "finite",
+	Group:                "group",
+	GroupNorm:            "group_norm",
+	MatmulBf16:           "matmul_bf16",
+	MatmulBf16Matrix:     "matmul_bf16_matrix",
+	MatmulF16:            "matmul_f16",
+	MatmulF16Matrix:      "matmul_f16_matrix",
+	MatmulQ4_0:           "matmul_q4_0",
+	MatmulQ4_0Matrix:     "matmul_q4_0_matrix",
+	MatmulQ4_0Plain:      "matmul_q4_0_plain",
+	MatmulQ4_K:           "matmul_q4_k",
+	MatmulQ4_KMatrix:     "matmul_q4_k_matrix",
+	MatmulQ4_KPlain:      "matmul_q4_k_plain",
+	MatmulQ6_K:           "matmul_q6_k",
+	MatmulQ6_KMatrix:     "matmul_q6_k_matrix",
+	MatmulQ6_KPlain:      "matmul_q6_k_plain",
+	MatmulQ8_0:           "matmul_q8_0",
+	MatmulQ8_0Matrix:     "matmul_q8_0_matrix",
+	MatmulQ8_0Plain:      "matmul_q8_0_plain",
+	MatmulSplit:          "matmul_split",
+	MatmulSplitLow:       "matmul_split_low",
+	MatmulSplitLowMatrix: "matmul_split_low_matrix",
+	MatmulSplitLowPlain:  "matmul_split_low_plain",
+	MatmulSplitMatrix:    "matmul_split_matrix",
+	MatmulSplitPlain:     "matmul_split_plain",
+	MatvecBf16:           "matvec_bf16",
+	MatvecF16:            "matvec_f16",
+	MatvecF32:            "matvec_f32",
+	MatvecQ4_0:           "matvec_q4_0",
+	MatvecQ4_0Plain:      "matvec_q4_0_plain",
+	MatvecQ4_K:           "matvec_q4_k",
+	MatvecQ4_KPlain:      "matvec_q4_k_plain",
+	MatvecQ6_K:           "matvec_q6_k",
+	MatvecQ6_KPlain:      "matvec_q6_k_plain",
+	MatvecQ8_0:           "matvec_q8_0",
+	MatvecQ8_0Plain:      "matvec_q8_0_plain",
+	MatvecSplit:          "matvec_split",
+	MatvecSplitLow:       "matvec_split_low",
+	MatvecSplitLowPlain:  "matvec_split_low_plain",
+	MatvecSplitPlain:     "matvec_split_plain",
+	Merge:                "merge",
+	MergeAny:             "merge_any",
+	Norm:                 "norm",
+	RepackF16:            "repack_f16",
+	RepackF32:            "repack_f32",
+	RepackQ4_0:           "repack_q4_0",
+	RepackQ4_K:           "repack_q4_k",
+	RepackQ6_K:           "repack_q6_k",
+	RepackQ8_0:           "repack_q8_0",
+	RepackSplit:          "repack_split",
+	RepackSplitLow:       "repack_split_low",
+	Rope:                 "rope",
+	Route:                "route",
+	Sample:               "sample",
+	Turn:                 "turn",
 }
 
 // AppendPush is the push constants of append.comp.
@@ -472,6 +518,89 @@ func (c GroupNormConstants) List() []uint32 {
 	return []uint32{c.Threads, c.Layer}
 }
 
+// MatmulF16Push is the push constants of matmul_f16.comp.
+type MatmulF16Push struct {
+	Weights  uint64 // offset 0
+	X        uint64 // offset 8
+	Y        uint64 // offset 16
+	Bias     uint64 // offset 24
+	Residual uint64 // offset 32
+	Count    uint64 // offset 40
+	Rows     uint32 // offset 48
+	YStride  uint32 // offset 52
+	Columns  uint32 // offset 56
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Weights) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.X) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Y) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Bias) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Residual) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Count) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Rows) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.YStride) ^ 52)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Columns) ^ 56)
+)
+
+// MatmulF16Constants is the specialisation constants of matmul_f16.comp.
+type MatmulF16Constants struct {
+	Threads  uint32 // id 0
+	Ktiles   uint32 // id 1
+	Wide     uint32 // id 2
+	Epilogue uint32 // id 3
+	Extras   uint32 // id 4
+	Act      uint32 // id 5
+}
+
+// List is the constants by id.
+func (c MatmulF16Constants) List() []uint32 {
+	return []uint32{c.Threads, c.Ktiles, c.Wide, c.Epilogue, c.Extras, c.Act}
+}
+
+// MatmulPush is the push constants of matmul.comp.
+type MatmulPush struct {
+	Weights  uint64 // offset 0
+	X        uint64 // offset 8
+	Y        uint64 // offset 16
+	Bias     uint64 // offset 24
+	Residual uint64 // offset 32
+	Count    uint64 // offset 40
+	Rows     uint32 // offset 48
+	YStride  uint32 // offset 52
+	Columns  uint32 // offset 56
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Weights) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.X) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Y) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Bias) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Residual) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Count) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Rows) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.YStride) ^ 52)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Columns) ^ 56)
+)
+
+// MatmulConstants is the specialisation constants of matmul.comp.
+type MatmulConstants struct {
+	Threads  uint32 // id 0
+	Ktiles   uint32 // id 1
+	Segment  uint32 // id 2
+	Wide     uint32 // id 3
+	Epilogue uint32 // id 4
+	Extras   uint32 // id 5
+	Act      uint32 // id 6
+}
+
+// List is the constants by id.
+func (c MatmulConstants) List() []uint32 {
+	return []uint32{c.Threads, c.Ktiles, c.Segment, c.Wide, c.Epilogue, c.Extras, c.Act}
+}
+
 // MatvecPush is the push constants of matvec.comp.
 type MatvecPush struct {
 	Weights  uint64  // offset 0
@@ -739,6 +868,41 @@ type RouteConstants struct {
 // List is the constants by id.
 func (c RouteConstants) List() []uint32 {
 	return []uint32{c.Experts, c.Used, c.Scoring, c.Teams, c.Teamsused, c.Normalise}
+}
+
+// SamplePush is the push constants of sample.comp.
+type SamplePush struct {
+	Logits  uint64 // offset 0
+	Scratch uint64 // offset 8
+	Draws   uint64 // offset 16
+	Ids     uint64 // offset 24
+	Second  uint64 // offset 32
+	Width   uint32 // offset 40
+	Stride  uint32 // offset 44
+	Parts   uint32 // offset 48
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Logits) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Scratch) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Draws) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Ids) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Second) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Width) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Stride) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Parts) ^ 48)
+)
+
+// SampleConstants is the specialisation constants of sample.comp.
+type SampleConstants struct {
+	Join uint32 // id 0
+	Most uint32 // id 1
+}
+
+// List is the constants by id.
+func (c SampleConstants) List() []uint32 {
+	return []uint32{c.Join, c.Most}
 }
 
 // TurnPush is the push constants of turn.comp.

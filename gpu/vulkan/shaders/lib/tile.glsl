@@ -148,6 +148,58 @@ Block unpack(Packed p, uint part, uint b) {
 	return u;
 }
 
+// blockAt takes one block, 0 to 7, of a row of the tile that begins at 16-byte word at, as load and unpack do.
+Block blockAt(Quads w, uint at, uint row, uint block) {
+	Block u;
+#if defined(Q8_0) || defined(SPLIT) || defined(SPLITLOW)
+	u.lo = w.v[at + 2 * block * 32 + row];
+	u.hi = w.v[at + (2 * block + 1) * 32 + row];
+#else
+	uvec4 q = w.v[at + block * 32 + row];
+	u.lo = q & 0x0f0f0f0fu;
+	u.hi = (q >> 4) & 0x0f0f0f0fu;
+#endif
+#if defined(Q4_0) || defined(Q8_0)
+	Halves d = Halves(uint64_t(w) + 16ul * (at + NQ * 32 + row));
+	u.scale = fromHalf(uint(d.v[block]));
+#elif defined(Q4_K)
+	Bytes scales = Bytes(uint64_t(w) + 16ul * (at + 8 * 32 + row));
+	vec2 d = unpackHalf2x16(Words(uint64_t(w) + 16ul * (at + 9 * 32)).v[row]);
+	u.scale = d.x * float(uint(scales.v[block]));
+	u.low = d.y * float(uint(scales.v[8 + block]));
+#elif defined(Q6_K)
+	uvec2 high = Pairs(uint64_t(w) + 16ul * (at + 8 * 32)).v[block * 32 + row];
+	uvec4 pairs = uvec4(high.x, high.x >> 2, high.y, high.y >> 2);
+	u.lo |= (pairs & 0x03030303u) << 4;
+	u.hi |= pairs & 0x30303030u;
+	u.scale = fromHalf(uint(Halves(uint64_t(w) + 16ul * (at + 13 * 32)).v[row]));
+	int s = int(uint(Halves(uint64_t(w) + 16ul * (at + 12 * 32 + row)).v[block]));
+	u.s0 = bitfieldExtract(s, 0, 8);
+	u.s1 = bitfieldExtract(s, 8, 8);
+#else
+	Floats scales = Floats(uint64_t(w) + 16ul * (at + (NQ + block / 2) * 32 + row));
+	u.scale = scales.v[block % 2 * 2];
+	u.otherScale = scales.v[block % 2 * 2 + 1];
+#if defined(SPLITLOW)
+	Floats lows = Floats(uint64_t(w) + 16ul * (at + (NQ + 4 + block / 2) * 32 + row));
+	u.low = lows.v[block % 2 * 2];
+	u.otherLow = lows.v[block % 2 * 2 + 1];
+#endif
+#endif
+	return u;
+}
+
+// centred is four weights less what their format subtracts from all: a signed byte each.
+uint centred(uint q) {
+#if defined(Q4_0)
+	return ((q | 0x80808080u) - 0x08080808u) ^ 0x80808080u;
+#elif defined(Q6_K)
+	return ((q | 0x80808080u) - 0x20202020u) ^ 0x80808080u;
+#else
+	return q;
+#endif
+}
+
 #if defined(DOT4)
 #extension GL_EXT_integer_dot_product : require
 int dot4(uint a, uint b) { return dotPacked4x8EXT(int(a), int(b)); }

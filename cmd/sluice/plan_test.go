@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/mini"
+)
+
+// plan runs the command on the embedded model, on a machine that was measured before.
+func plan(t *testing.T, flags ...string) outcome {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "mini.gguf")
+	require.NoError(t, os.WriteFile(path, mini.GGUF, 0o600))
+	e, _ := cachingEnv(t, append([]string{"plan", path, "--ctx", "2048"}, flags...)...)
+	require.NoError(t, keep(e, speeds{Machine: machineName(), FileSystem: fileSystem(e.root, path), Direct: true,
+		Disk: 2e9, Memory: 20e9, Multiply: 1e12, Measured: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)}))
+	return outcome{run(e), fmt.Sprint(e.stdout), fmt.Sprint(e.stderr)}
+}
+
+func TestPlanText(t *testing.T) {
+	for _, flags := range [][]string{nil, {"--ram", "12M"}, {"--ram", "6M", "--seqs", "8"}, {"--no-repack"}} {
+		o := plan(t, flags...)
+		require.Equal(t, exitDone, o.code, o.stderr)
+		for line := range strings.Lines(o.stdout) {
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
+		}
+		for _, want := range []string{"a context of 2048 tokens", "attention", "memory ", "KV cache", "expected: ",
+			"measured 2026-11-01: disk 2.0 GB/s, memory 20.0 GB/s"} {
+			require.Contains(t, o.stdout, want)
+		}
+		streams := len(flags) > 0 && flags[0] == "--ram"
+		require.Equal(t, streams, strings.Contains(o.stdout, "stream through"), o.stdout)
+		require.Equal(t, streams, strings.Contains(o.stdout, "read from disk for each token"), o.stdout)
+	}
+	o := plan(t, "--ram", "1M")
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "1.0 MiB for weights are too few")
+	require.Contains(t, o.stderr, "ask for at least 5M")
+	require.Equal(t, exitDone, plan(t, "--ram", "5M").code)
+}
+
+// TestPlanJSON: the names are part of the interface, and the sums are right.
+func TestPlanJSON(t *testing.T) {
+	o := plan(t, "--ram", "8M", "--json")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	var got struct {
+		Tiers []struct {
+			Name                         string
+			Budget, Weights, KV, Scratch int64
+		}
+		Groups []struct {
+			Segment, Expert int
+			Home            string
+			Bytes           int64
+		}
+		Expected struct{ Decode, Prefill float64 }
+		Streamed float64 `json:"streamed_bytes_per_token"`
+	}
+	d := json.NewDecoder(strings.NewReader(o.stdout))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(&got))
+	require.Len(t, got.Tiers, 2)
+	require.Equal(t, "device", got.Tiers[0].Name)
+	require.Equal(t, "disk", got.Tiers[1].Name)
+	require.EqualValues(t, 8<<20, got.Tiers[0].Budget)
+	require.LessOrEqual(t, got.Tiers[0].Weights, int64(8<<20))
+	require.Positive(t, got.Tiers[0].KV)
+	require.Positive(t, got.Tiers[0].Scratch)
+	disk := int64(0)
+	for _, g := range got.Groups {
+		require.Contains(t, []string{"device", "disk"}, g.Home)
+		require.Equal(t, -1, g.Expert)
+		if g.Home == "disk" {
+			disk += g.Bytes
+		}
+	}
+	require.Equal(t, got.Tiers[1].Weights, disk)
+	require.EqualValues(t, disk, got.Streamed, "a dense model reads all that does not stay")
+	require.InDelta(t, 2e9/got.Streamed, got.Expected.Decode, 1e-3)
+	require.Positive(t, got.Expected.Prefill)
+}
+
+func TestMemorySizes(t *testing.T) {
+	for text, want := range map[string]int64{
+		"6G": 6 << 30, "1.5g": 3 << 29, "800M": 800 << 20, "64K": 64 << 10, "2T": 2 << 40, "4096": 4096, "6GiB": 6 << 30,
+		"6GB": 6 << 30, "1B": 1,
+	} {
+		var s size
+		require.NoError(t, s.UnmarshalText([]byte(text)), text)
+		require.EqualValues(t, want, s, text)
+	}
+	for _, text := range []string{"", "G", "6X", "-1G", "0", "NaN", "Inf", "1e30G", "6 G"} {
+		var s size
+		require.ErrorContains(t, s.UnmarshalText([]byte(text)), "is no amount of memory", text)
+	}
+}
+
+// TestRAM: an answer does not depend on what stays in memory.
+func TestRAM(t *testing.T) {
+	want := sluice("", "run", "-n", "4", "--temp", "0", "hi")
+	require.Equal(t, exitDone, want.code, want.stderr)
+	got := sluice("", "run", "--ram", "8M", "-n", "4", "--temp", "0", "hi")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.Equal(t, want.stdout, got.stdout)
+	require.Contains(t, got.stderr, " streams: ")
+	require.Equal(t, exitFailed, sluice("", "run", "--ram", "1M", "hi").code)
+	require.Equal(t, exitUsage, sluice("", "run", "--ram", "100M", "--no-repack", "hi").code)
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-ai/sluice/actors"
+)
+
+// size is a number of bytes on the command line: 6G, 1.5G, 800M, 64K, or bytes.
+type size int64
+
+// UnmarshalText takes K, M, G and T as powers of 1024, with or without iB or B behind them.
+func (s *size) UnmarshalText(text []byte) error {
+	given := strings.ToUpper(string(text))
+	digits := strings.TrimSuffix(strings.TrimSuffix(given, "B"), "I")
+	unit := 1.0
+	if n := len(digits); n > 0 {
+		if power := strings.IndexByte("KMGT", digits[n-1]); power >= 0 {
+			unit, digits = math.Pow(1024, float64(power+1)), digits[:n-1]
+		}
+	}
+	x, err := strconv.ParseFloat(digits, 64)
+	if bytes := x * unit; err == nil && bytes >= 1 && bytes < 1<<60 {
+		*s = size(bytes)
+		return nil
+	}
+	return fmt.Errorf("%q is no amount of memory: want one such as 6G, 1.5G or 800M", text)
+}
+
+// divide gives each model its part of the memory for weights, by the sizes of their files.
+func (s size) divide(models []actors.Model) {
+	if s == 0 {
+		return
+	}
+	bytes, total := make([]float64, len(models)), 0.0
+	for i := range models {
+		for _, t := range models[i].File.Tensors {
+			bytes[i] += float64(t.Size)
+		}
+		total += bytes[i]
+	}
+	for i := range models {
+		models[i].Weights = max(1, int64(float64(s)*bytes[i]/total))
+	}
+}
