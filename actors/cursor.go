@@ -209,6 +209,7 @@ func (d *device) landed(m *landed) {
 		return // of a model that was closed
 	}
 	g.weights.landed(m)
+	d.came(m)
 	if m.err != nil {
 		d.log.Error().Err(m.err).Msg("weights cannot be read")
 		if at := &d.at; at.step != nil && at.step.guest == g && at.began && slices.Contains(at.left, m.home) {

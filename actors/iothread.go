@@ -146,7 +146,8 @@ func (t *ioThread) finish(id int, data []byte, err error) {
 	}
 	t.pending[id] = nil
 	t.free = append(t.free, id)
-	t.spans.Record(trace.Disk, trace.Nothing(), m.asked, m.began, now())
+	m.ended = now()
+	t.spans.Record(trace.Disk, trace.Nothing(), m.asked, m.began, m.ended)
 	m.memory.leave()
 	t.answer(m, data, err)
 }

@@ -83,6 +83,7 @@ type piece struct {
 	into    []byte // see uring.Request
 	head    int
 	tries   int // that failed
+	way     way
 }
 
 func (p *piece) straight() bool { return p.slab < 0 }

@@ -19,6 +19,7 @@ type (
 	arrived struct {
 		item
 		err error
+		way way
 	}
 )
 
@@ -81,7 +82,7 @@ func (p *prefetcher) arrived(m *arrived) {
 	p.out.fetch.Give()
 	switch home := m.of.homes[m.home].Slot >= 0; {
 	case !home:
-		p.out.landed.Send(&landed{m.item, m.err})
+		p.out.landed.Send(&landed{m.item, m.err, m.way})
 	case m.err != nil:
 		p.out.broken.Send(&failed{m.err})
 	case p.isLoaded(m.of):

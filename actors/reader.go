@@ -30,6 +30,7 @@ type read struct {
 	reply  run.Edge[read]
 	asked  time.Time // when it was passed on to the thread
 	began  time.Time // when that passed it on to the disk
+	ended  time.Time // when it came from there
 
 	data []byte
 	err  error

@@ -108,7 +108,7 @@ func (w *warehouse) land() {
 	}
 	delete(w.coming, at)
 	w.landed(m)
-	w.news = append(w.news, landed{m.item, nil})
+	w.news = append(w.news, landed{item: m.item})
 	w.landed(&w.news[rapid.IntRange(0, len(w.news)-1).Draw(w.t, "heard again")])
 	if m.err == nil {
 		require.Equal(w.t, m.home, w.placed[at])
