@@ -42,16 +42,28 @@ func (c *crowded) report(log zerolog.Logger, evicted bool) {
 
 // linger closes a connection when its client has read what was said: closed while bytes of it are unread, it would be
 // reset, and the answer lost. Only some may take their time.
-func (c *crowded) linger(conn *net.TCPConn) error {
+func (c *crowded) linger(conn *net.TCPConn) error { return c.last(conn, nil) }
+
+// last says a last word on a connection, as soon as its client has begun to ask (some take an answer before that for
+// none), and closes it.
+func (c *crowded) last(conn *net.TCPConn, words []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if conn.CloseWrite() != nil || c.lingering >= maxLinger {
+	conn.SetDeadline(time.Now().Add(lingerFor)) //nolint:errcheck // reads and writes will fail as well
+	if c.lingering >= maxLinger {
+		conn.Write(words) //nolint:errcheck // it is closed anyway
 		return conn.Close()
 	}
 	c.lingering++
 	go func() {
-		conn.SetReadDeadline(time.Now().Add(lingerFor))    //nolint:errcheck // the read will fail as well
-		io.Copy(io.Discard, io.LimitReader(conn, maxBody)) //nolint:errcheck // whatever comes, it ends here
+		if words != nil {
+			conn.Read(make([]byte, 1))                  //nolint:errcheck // who says nothing is told all the same
+			conn.SetDeadline(time.Now().Add(lingerFor)) //nolint:errcheck // as above
+			conn.Write(words)                           //nolint:errcheck // as above
+		}
+		if conn.CloseWrite() == nil {
+			io.Copy(io.Discard, io.LimitReader(conn, maxBody)) //nolint:errcheck // whatever comes, it ends here
+		}
 		_ = conn.Close()
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -111,12 +111,11 @@ func (s *Server) full(c *net.TCPConn, evicted bool) {
 	}
 	fault := wire.Unavailable("overloaded", "%d connections are open already, and all of them are at work: try again later", maxConnections)
 	body := s.routes.dialects[0].Fault(nil, fault)
-	c.SetDeadline(time.Now().Add(time.Second)) //nolint:errcheck // the write will fail as well
-	fmt.Fprintf(c, "HTTP/1.1 %d Service Unavailable\r\nDate: %s\r\nContent-Type: application/json\r\nRetry-After: %d\r\n"+
-		"Connection: close\r\nContent-Length: %d\r\n\r\n%s", fault.Status, fasthttp.AppendHTTPDate(nil, time.Now()), fault.RetryAfter,
-		len(body), body)
+	words := fmt.Appendf(nil, "HTTP/1.1 %d Service Unavailable\r\nDate: %s\r\nContent-Type: application/json\r\n"+
+		"Retry-After: %d\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", fault.Status,
+		fasthttp.AppendHTTPDate(nil, time.Now()), fault.RetryAfter, len(body), body)
 	s.metrics.answered(unknown, fault.Status, 0)
-	_ = s.crowded.linger(c)
+	_ = s.crowded.last(c, words)
 }
 
 // own are the server's own routes.
