@@ -74,7 +74,7 @@ func TestBoundedFlood(t *testing.T) {
 			s := run.NewSystem(zerolog.Nop())
 			at := run.Place{Kind: kind, Address: s.Address("blocked")}
 			turns := run.NewTurns(false, 1)
-			h := wireHouse(s, turns)
+			h := wireHouse(s, turns, 0)
 			g := wireModel(s, turns, h, "m", 1).graph
 			if h.graph.Capacity(at) > 1 {
 				g = h.graph

@@ -207,16 +207,22 @@ func (x *chaos) waiting(name string) bool {
 // Law Survive, with everything at once: every answer is right as far as it was read, and everything is given back.
 func TestSurviveChaos(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
+	survive(t, fixture, slices.Concat(ofModel, ofHouse), func(*Config) {})
+}
+
+// survive has victims die at random while clients ask.
+func survive(t *testing.T, fixture string, victims []string, edit func(*Config)) {
 	x := &chaos{seed: chaosSeed(), prompts: prompts(8), t: t}
 	x.learn(t, fixture)
 	x.Engine = startFixture(t, fixture, func(c *Config) {
 		c.Device, c.Context, c.Blocks, c.Sequences, c.Rows = slowLoads{c.Device}, 256, 9, 4, 64
+		edit(c)
 	})
 	var done context.CancelFunc
 	x.over, done = context.WithTimeout(context.Background(), chaosTime())
 	defer done()
 	var wg sync.WaitGroup
-	wg.Go(func() { x.killer(rand.New(rand.NewPCG(x.seed, 0)), slices.Concat(ofModel, ofHouse)) })
+	wg.Go(func() { x.killer(rand.New(rand.NewPCG(x.seed, 0)), victims) })
 	for n := range 8 {
 		wg.Go(func() { x.client(rand.New(rand.NewPCG(x.seed, uint64(n+1)))) })
 	}

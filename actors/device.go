@@ -1,8 +1,6 @@
 package actors
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -11,7 +9,9 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/storage/pin"
 )
 
 // All that the device accepts: run.Flush and *step (schedulers), and
@@ -25,11 +25,29 @@ type (
 	computed struct{ step *step }
 	// pass, from a scheduler whose model shares the device: there is no further step for now.
 	pass struct{ guest *guest }
+	// landed, from the prefetcher: the way of a group to a slot that it shares has ended.
+	landed struct {
+		item
+		err error
+	}
+	// returned, from the device's own threads: they do not read any more what they had on loan.
+	returned struct {
+		of   *residency
+		loan *loan
+	}
+	// told, from the device's own threads: they know which experts the rows of a step go to.
+	told struct{ step *step }
+	// look, from a scheduler: a sequence was cancelled. The step that waits here may have been for it alone.
+	look struct{}
 )
 
 func (*loaded) Late()   {}
 func (*computed) Late() {}
 func (*pass) Late()     {}
+func (*landed) Late()   {}
+func (*returned) Late() {}
+func (*told) Late()     {}
+func (*look) Late()     {}
 
 // stepRing, to a scheduler before flushed: the steps of its model, as many as may be in flight.
 type stepRing struct {
@@ -49,10 +67,12 @@ type device struct {
 	turns       *run.Turns
 	log         zerolog.Logger
 	backend     backend.Device
-	slabBytes   int
+	slabs       *pin.Arena
 	kept        *deviceMemory
 	incarnation int
 	order       *batch.Turns
+	idle        *trace.Wait
+	at          cursor
 	flying      int // steps of all models
 	flight      int // most of them
 }
@@ -66,8 +86,9 @@ type deviceMemory struct {
 
 func makeDevice(h *House, kept *deviceMemory, incarnation int) *device {
 	return &device{
-		house: h.wiring, system: h.system, turns: h.turns, log: h.log, backend: h.device, slabBytes: len(h.slabs.Slab(0)),
+		house: h.wiring, system: h.system, turns: h.turns, log: h.log, backend: h.device, slabs: h.slabs,
 		kept: kept, incarnation: incarnation, order: batch.NewTurns(len(kept.guests)), flight: h.device.Traits().Flight,
+		idle: h.idle,
 	}
 }
 
@@ -79,7 +100,7 @@ func (d *device) Receive(c actor.Context) {
 		d.closeModels()
 	case *loaded:
 		if m.incarnation == d.incarnation {
-			m.guest.resident = true
+			m.guest.loaded()
 			d.house.loaded.Send(m)
 			m.guest.answer(d)
 		}
@@ -94,6 +115,17 @@ func (d *device) Receive(c actor.Context) {
 		d.order.Idle(m.guest.index)
 	case *computed:
 		d.over(m.step)
+	case *landed:
+		d.landed(m)
+	case *returned:
+		d.returned(m)
+	case *told:
+		if m.step == d.at.step {
+			d.at.told = true
+			d.advance()
+		}
+	case *look:
+		d.resume()
 	default:
 		d.system.Lifecycle(c)
 		return
@@ -103,6 +135,7 @@ func (d *device) Receive(c actor.Context) {
 
 func (d *device) start(c actor.Context) {
 	d.closeModels()
+	d.idle.Begin(now(), d.absent(), trace.Nothing())
 	for _, g := range d.kept.guests {
 		var err error
 		d.turns.Leave(func() { g.model, err = d.backend.Compile(g.spec.bound, g.spec.layout) })
@@ -136,27 +169,31 @@ func (d *device) spawnLoaders(c actor.Context) error {
 			d.house.inPlace.Send(&loaded{g, d.incarnation})
 			continue
 		}
-		all = append(all, &cargo{guest: g, model: g.model, homes: g.spec.plan.Homes})
+		all = append(all, g.cargo)
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	w, complete := d.house, make(map[item]int64)
+	w := d.house
 	fetcher := &prefetcher{system: d.system, out: w.prefetcherEdges, incarnation: d.incarnation, all: all,
-		pending: make(map[item]bool)}
+		pending: make(map[item]urgency)}
 	fetcher.out.fetch.Reset()
 	return spawnAll(c, d.system, w.graph, []child{
 		{at: w.packer, produce: func(n int) actor.Actor {
 			return &packer{system: d.system, out: w.packerEdges, incarnation: n}
 		}},
 		{at: w.uploader, produce: func(n int) actor.Actor {
-			return newUploader(d, n, complete)
+			return newUploader(d, n)
 		}},
 		{at: w.prefetcher, produce: func(int) actor.Actor { return fetcher }},
 	})
 }
 
 func (d *device) closeModels() {
+	if m := d.at.step; m != nil {
+		d.at.step = nil
+		m.guest.model.Finish(m.compute, m.ended)
+	}
 	for _, g := range d.kept.guests {
 		if err := g.leave(); err != nil {
 			d.log.Error().Err(err).Msg("closing the model")
@@ -169,17 +206,23 @@ func (d *device) flush(m *run.Flush) {
 	i := slices.IndexFunc(d.kept.guests, func(g *guest) bool { return g.out.scheduler.Address.Id == m.Of.Id })
 	g := d.kept.guests[i]
 	g.gen, g.owed, g.queue = m.Gen, m, nil
+	if at := d.at.step; at != nil && at.guest == g {
+		d.at.failed = errStale
+		d.advance()
+	}
 	if len(g.flying) == 0 {
 		d.order.Idle(g.index)
 	}
 	g.answer(d)
 }
 
-// next begins the steps that there is room for, those of the model first whose turn it is.
+// next begins the steps that there is room for, those of the model first whose turn it is. While one waits for weights
+// none begins: what it needs is on its way already, and the device would do no more if steps went past each other.
 func (d *device) next() {
-	for d.flying < d.flight {
+	for d.at.step == nil && d.flying < d.flight {
 		i, ok := d.order.Next()
 		if !ok {
+			d.rest()
 			return
 		}
 		g := d.kept.guests[i]
@@ -192,21 +235,18 @@ func (d *device) next() {
 	}
 }
 
-// compute has the device work on a step. One that computes on the processor is done with it here.
+// compute has the device work on a step. One that computes on the processor is done with it here, unless it has to
+// wait for weights.
 func (d *device) compute(m *step) {
-	g := m.guest
-	d.kept.working.Store(m)
 	d.flying++
-	g.flying = append(g.flying, m)
+	m.guest.flying = append(m.guest.flying, m)
 	m.over = false
-	d.turns.Compute(func() {
-		m.times.started = now()
-		m.err = d.enqueue(m)
-		g.model.Finish(m.compute, m.ended)
-	})
-	if m.left() {
-		d.over(m)
-	}
+	clear(m.times.segments[:])
+	m.times.waited = 0
+	m.times.started = now()
+	d.began(m)
+	d.at.begin(m)
+	d.advance()
 }
 
 // over hears that a step has ended, here or by a message: which of two comes first is chance, so they go on in order.
@@ -225,8 +265,8 @@ func (d *device) over(m *step) {
 // generation goes nowhere.
 func (d *device) computed(m *step) {
 	g := m.guest
-	m.times.computed = now()
 	d.flying--
+	d.ended(m)
 	d.order.Took(g.index, m.times.computed.Sub(m.times.started))
 	m.contended = d.order.Contended(g.index)
 	if len(g.queue) > 0 {
@@ -243,35 +283,4 @@ func (d *device) computed(m *step) {
 	default:
 		g.out.step.Send(m)
 	}
-}
-
-// errAbandoned ends a step of which nobody wants the result any more.
-var errAbandoned = errors.New("step abandoned: its sequences are cancelled")
-
-// enqueue keeps account of the time by kind of segment: one look at the clock for each.
-func (d *device) enqueue(m *step) error {
-	clear(m.times.segments[:])
-	before, segments, spans := m.times.started, m.guest.spec.bound.Segments, m.guest.stats.of(m).segments
-	for i := range segments {
-		if abandoned(m.parts) {
-			return errAbandoned
-		}
-		if err := m.guest.model.Enqueue(i, m.compute); err != nil {
-			return fmt.Errorf("%s: %w", segmentName(&segments[i]), err)
-		}
-		after := now()
-		m.times.segments[segments[i].Kind] += after.Sub(before)
-		spans.Record(segmentKinds[segments[i].Kind], m.number, before, before, after)
-		before = after
-	}
-	return nil
-}
-
-func abandoned(parts []batch.Part) bool {
-	for _, p := range parts {
-		if !p.Seq.Owner.(*sequence).cancelled.Load() {
-			return false
-		}
-	}
-	return true
 }

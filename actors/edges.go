@@ -10,7 +10,10 @@ import (
 const (
 	maxSessions = 256 // open requests of a model, queued ones included; more are answered ErrBusy
 	packers     = 8   // goroutines that empty slabs, if there are as many cores
-	fetchAhead  = 2   // groups that the uploader works on at once
+	fetchAhead  = 2   // groups that the uploader works on at once, of those that no step waits for
+	fetches     = 16  // likewise, of all
+	straight    = 16  // reads into slots that are under way at once
+	readsAtOnce = place.Slabs + straight
 )
 
 // controlCredits bounds what neighbours may say about restarts before the receiver gets to it: one for each
@@ -31,7 +34,7 @@ type Edge = run.Declared
 // Edges lists the edges of a house of one model.
 func Edges() []Edge {
 	turns := run.NewTurns(false, 0)
-	house := wireHouse(nil, turns)
+	house := wireHouse(nil, turns, 0)
 	model := wireModel(nil, turns, house, "", 1)
 	return append(model.graph.Edges(), house.graph.Edges()...)
 }
@@ -61,26 +64,32 @@ type houseWiring struct {
 type (
 	deviceEdges struct {
 		computed run.Edge[computed] // from the device's own threads
+		told     run.Edge[told]     // likewise
+		returned run.Edge[returned] // likewise
 		loaded   run.Edge[loaded]
 		inPlace  run.Edge[loaded]
+		want     run.Edge[want]
 		broken   run.Edge[failed]
 	}
 	prefetcherEdges struct {
 		fetch  run.Counted[fetch]
 		loaded run.Edge[loaded]
+		landed run.Edge[landed]
+		broken run.Edge[failed]
 	}
 	uploaderEdges struct {
 		partners  run.Partners // reader, pool, packer
 		restarted run.Edge[restarted]
-		resident  run.Edge[resident]
+		arrived   run.Edge[arrived]
 		lease     run.Counted[lease]
 		granted   run.Edge[granted] // the pool's answer
 		release   run.Edge[release]
 		settled   run.Edge[settled]
 		read      run.Edge[read]
+		straight  run.Counted[read]
 		data      run.Edge[read] // the reader's answer
+		again     run.Edge[again]
 		pack      run.Edge[pack]
-		broken    run.Edge[failed]
 	}
 	packerEdges struct {
 		restarted run.Edge[restarted]
@@ -90,8 +99,8 @@ type (
 	poolUsers   struct{ restarted []run.Edge[restarted] } // by uploader
 )
 
-// wireHouse declares the edges between the actors that models share.
-func wireHouse(s *run.System, turns *run.Turns) *houseWiring {
+// wireHouse declares the edges between the actors that models share. Their groups share so many slots.
+func wireHouse(s *run.System, turns *run.Turns, slots int) *houseWiring {
 	at := func(kind, path string) run.Place { return run.Place{Kind: kind, Address: s.Address(path)} }
 	w := &houseWiring{
 		graph: run.NewGraph(s),
@@ -101,6 +110,7 @@ func wireHouse(s *run.System, turns *run.Turns) *houseWiring {
 		packer: at("packer", "house/device/packer"),
 	}
 	w.wireLoading(w.graph)
+	w.wireStreaming(w.graph, max(slots, 1))
 	w.wireFaults(w.graph)
 	return w
 }
@@ -108,22 +118,33 @@ func wireHouse(s *run.System, turns *run.Turns) *houseWiring {
 // wireLoading declares what brings the weights.
 func (w *houseWiring) wireLoading(g *run.Graph) {
 	f := &w.prefetcherEdges
-	f.fetch = run.Count[fetch](g, w.prefetcher, w.uploader, fetchAhead, "the next group waits").Twice()
+	f.fetch = run.Count[fetch](g, w.prefetcher, w.uploader, fetches, "the next group waits").Twice()
 	f.loaded = run.Connect[loaded](g, w.prefetcher, w.device, run.Most(controlCredits), "once a load and model")
 	u := &w.uploaderEdges
-	u.resident = run.Connect[resident](g, w.uploader, w.prefetcher, run.Each(f.fetch.Edge), "one a fetch")
+	u.arrived = run.Connect[arrived](g, w.uploader, w.prefetcher, run.Each(f.fetch.Edge), "one a fetch")
 	u.lease = run.Count[lease](g, w.uploader, w.pool, place.Slabs, "the piece waits for a slab")
 	u.granted = run.Connect[granted](g, w.pool, w.uploader, run.Each(u.lease.Edge), "an answer to each")
 	u.release = run.Connect[release](g, w.uploader, w.pool, run.Each(u.lease.Edge), "one a slab")
 	u.settled = run.Connect[settled](g, w.uploader, w.pool, run.Most(controlCredits), restarts)
 	u.read = run.Connect[read](g, w.uploader, w.reader, run.Each(u.lease.Edge), "one a slab")
-	u.data = run.Connect[read](g, w.reader, w.uploader, run.Each(u.read), "an answer to each")
+	u.straight = run.Count[read](g, w.uploader, w.reader, straight, "the piece waits")
+	u.data = run.Connect[read](g, w.reader, w.uploader, run.Most(readsAtOnce), "an answer to each")
+	u.again = run.Connect[again](g, w.uploader, w.uploader, run.Most(readsAtOnce).Again(), "one a read that failed")
 	u.pack = run.Connect[pack](g, w.uploader, w.packer, run.Each(u.lease.Edge), "one a slab")
 	w.packerEdges.packed = run.Connect[pack](g, w.packer, w.uploader, run.Each(u.pack), "an answer to each")
 	d := &w.deviceEdges
 	d.computed = run.Connect[computed](g, w.device, w.device, run.Most(controlCredits), "one a step in flight")
 	d.inPlace = run.Connect[loaded](g, w.device, w.device, run.Most(controlCredits), "once, where weights stay in place")
 	d.loaded = run.Connect[loaded](g, w.device, w.house, run.Most(controlCredits), "once a load and model")
+}
+
+// wireStreaming declares what moves groups that share slots.
+func (w *houseWiring) wireStreaming(g *run.Graph, slots int) {
+	d := &w.deviceEdges
+	d.want = run.Connect[want](g, w.device, w.prefetcher, run.Most(2*slots), "one a slot, and one more if it is urgent")
+	w.prefetcherEdges.landed = run.Connect[landed](g, w.prefetcher, w.device, run.Most(slots), "one a slot")
+	d.returned = run.Connect[returned](g, w.device, w.device, run.Most(slots), "one a slot")
+	d.told = run.Connect[told](g, w.device, w.device, run.Most(controlCredits), "one a step in flight")
 }
 
 // wireFaults declares who hears of whose end: a neighbour's, or the house's.
@@ -136,7 +157,7 @@ func (w *houseWiring) wireFaults(g *run.Graph) {
 	fail := func(from run.Place) run.Edge[failed] {
 		return run.Connect[failed](g, from, w.house, run.Most(controlCredits), "again only after a restart")
 	}
-	w.failed, w.deviceEdges.broken, u.broken = fail(anybody), fail(w.device), fail(w.uploader)
+	w.failed, w.deviceEdges.broken, w.prefetcherEdges.broken = fail(anybody), fail(w.device), fail(w.prefetcher)
 	w.shutdown = run.Connect[shutdown](g, run.Place{Kind: "facade"}, w.house, run.Most(1), "once, at the end")
 }
 
@@ -181,6 +202,7 @@ type (
 		request   run.Edge[kvRequest]
 		step      run.Counted[step]
 		pass      run.Edge[pass]
+		look      run.Edge[look]
 		wake      run.Edge[wake]
 		token     run.Edge[tokenMessage] // at a session
 		failure   run.Edge[seqFailed]    // at a session
@@ -249,6 +271,7 @@ func (w *modelWiring) wireSteps(g *run.Graph, h *houseWiring, flight int) {
 		"the sequence waits for its last answer")
 	w.kvEdges.answer = run.Connect[kvRequest](g, w.kv, w.scheduler, run.Each(c.request), "an answer to each")
 	c.step = run.Count[step](h.graph, w.scheduler, h.device, flight, "the next step waits")
+	c.look = run.Connect[look](h.graph, w.scheduler, h.device, run.Each(w.sessionEdges.cancel), "one a cancel")
 	c.pass = run.Connect[pass](h.graph, w.scheduler, h.device, run.Each(c.step.Edge), "one a step that none follows")
 	c.wake = run.Connect[wake](g, w.scheduler, w.scheduler, run.Each(w.sessionEdges.wake),
 		"one a starved sequence whose client read meanwhile")

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
-	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -29,6 +29,7 @@ type Request struct {
 	Sampling  sample.Params
 	Stop      []string // texts that end the answer and are not part of it
 	IgnoreEOG bool     // end tokens do not end the answer; Sampling should ban them
+	Salt      uint64   // only prompts of the same salt share the prefix cache
 	Thoughts  bool     // what the model thinks comes apart from its text, without the tags around it
 
 	prompt *prompt // shared with other choices; nil: of this request alone
@@ -150,6 +151,9 @@ func (e *Engine) gaveUp(child *actor.PID, reason any) {
 
 // fail makes the model unhealthy, and no other, and ends what it was asked for.
 func (e *Engine) fail(err error) {
+	if e.health.get() != nil {
+		return // it has been said
+	}
 	e.house.log.Error().Err(err).Str("model", e.Info.Name).Msg("the model cannot go on")
 	e.health.set(err)
 	e.wiring.hangUpAll.Send(&hangUpAll{err})
@@ -173,6 +177,7 @@ func (e *Engine) Snapshot() Snapshot {
 		Running: e.stats.running.Load(), Waiting: e.stats.waiting.Load(), Open: int64(e.wiring.facade.open.Held()),
 		Requests: e.stats.requests.Load(), FailedSteps: e.stats.failedSteps.Load(),
 		PromptTokens: e.stats.promptTokens.Load(), Generated: e.stats.generated.Load(),
+		FirstToken: e.stats.firstToken.load(), BetweenTokens: e.stats.between.load(), Queue: e.stats.queue.load(),
 		Steps: e.Steps(), Actors: e.house.system.Status(),
 	}
 	s.Actors = slices.DeleteFunc(s.Actors, func(a run.Status) bool { return e.house.elsewhere(a.ID, e) })
@@ -183,8 +188,19 @@ func (e *Engine) Snapshot() Snapshot {
 	return s
 }
 
+// Status says what the model's own actors have done.
+func (e *Engine) Status() []run.Status {
+	return slices.DeleteFunc(e.house.system.Status(), func(a run.Status) bool { return !e.has(a.ID) })
+}
+
+// has says whether an actor is the model's own.
+func (e *Engine) has(id string) bool {
+	path := e.wiring.model.Address.Id
+	return id == path || strings.HasPrefix(id, path+"/")
+}
+
+// Credits lists the credits that the model's actors count, as they are now.
+func (e *Engine) Credits() []run.Credits { return e.wiring.graph.Credits() }
+
 // Steps returns where the time of steps went so far.
 func (e *Engine) Steps() Steps { return e.stats.snapshot() }
-
-// Spans returns what was done last, by whom and for how long, in the order in which it ended.
-func (e *Engine) Spans() []trace.Span { return e.house.system.Spans().Snapshot(nil) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -161,7 +162,10 @@ func wideModel(t *testing.T, path string) {
 		byName[x.Name] = &x
 	}
 	filler := synth.Filler{Seed: 1}
-	require.NoError(t, gguf.Create(path, md, tensors, func(x *gguf.Tensor, w io.Writer) error {
+	file, err := os.Create(path)
+	require.NoError(t, err)
+	defer file.Close()
+	require.NoError(t, gguf.Write(file, md, tensors, func(x *gguf.Tensor, w io.Writer) error {
 		return filler.Write(w, byName[x.Name], x.Type)
 	}))
 }

@@ -18,9 +18,11 @@ type guest struct {
 	progress *atomic.Int64 // bytes of weights that have arrived
 
 	model    backend.Model
-	steps    []*step // its ring
-	resident bool    // all weights are there
-	gen      uint64  // of its scheduler
+	cargo    *cargo     // what is brought to it; nil: its weights are in place
+	weights  *residency // of those that share slots; nil: none do
+	steps    []*step    // its ring
+	resident bool       // all weights are there
+	gen      uint64     // of its scheduler
 	owed     *run.Flush
 	queue    []*step
 	flying   []*step // that the device works on, the oldest first
@@ -29,22 +31,40 @@ type guest struct {
 // furnish makes a guest whose model was just compiled ready for weights.
 func (g *guest) furnish(d *device) {
 	g.resident, g.gen, g.owed, g.queue, g.flying, g.steps = false, 0, nil, nil, nil, nil
+	g.cargo, g.weights = nil, nil
+	if part := &g.spec.plan.Parts[0]; g.spec.layout.InPlace == nil {
+		g.cargo = newCargo(g)
+		if g.spec.streams() {
+			g.weights = newResidency(g.cargo, part, g.spec.bound, d.house.want.Send, d.house.returned.Send)
+		}
+	}
 	for _, s := range g.model.Steps() {
-		g.steps = append(g.steps, newStep(g, s, func(m *step) { d.house.computed.Send(&computed{m}) }))
+		g.steps = append(g.steps, newStep(g, s, &d.house.deviceEdges))
 	}
 }
 
-// leave closes the model.
+// loaded hears that all is there that has slots of its own. The rest can begin to come.
+func (g *guest) loaded() {
+	g.resident = true
+	if g.weights != nil {
+		g.weights.fill()
+	}
+}
+
+// leave closes the model, once no read writes to its memory any more.
 func (g *guest) leave() error {
 	if g.model == nil {
 		return nil
+	}
+	if g.cargo != nil {
+		g.cargo.memory.close()
 	}
 	ring := g.model.Steps()
 	err := g.model.Close()
 	for _, s := range ring { // they may still be on their way to the sampler, which has no turn now
 		s.Logits = nil
 	}
-	g.model, g.steps = nil, nil
+	g.model, g.steps, g.cargo, g.weights = nil, nil, nil, nil
 	return err
 }
 

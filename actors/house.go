@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/trace"
+	"github.com/sluice-ai/sluice/internal/trace/stall"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/storage/pin"
 )
@@ -27,28 +28,45 @@ type House struct {
 	health  *health
 	device  backend.Device
 	slabs   *pin.Arena
+	disk    openDisk
 	engines []*Engine
+	idle    *trace.Wait // of the device
 
 	mu      sync.Mutex
 	closing bool
 	open    int           // requests of all models
 	empty   chan struct{} // closed when closing and no request is open
 	closed  sync.Once
+
+	recorder *recorder // nil: nobody asked for a trace
+
+	told struct { // of the device's time, last
+		sync.Mutex
+		stall.Time
+	}
 }
 
 func newHouse(c *HouseConfig, specs []*spec, slabs *pin.Arena) *House {
 	h := &House{
 		system: run.NewSystem(c.Log), log: c.Log, device: c.Device, slabs: slabs,
-		health: newHealth(), empty: make(chan struct{}),
+		health: newHealth(), empty: make(chan struct{}), disk: openRing,
+	}
+	if c.disk != nil {
+		h.disk = c.disk
 	}
 	h.turns = run.NewTurns(c.Device.Traits().Crowded, batch.Window/4) // waiting must not use up a client's credit
-	h.wiring = wireHouse(h.system, h.turns)
+	slots := 0
+	for _, s := range specs {
+		slots += s.sharedSlots()
+	}
+	h.wiring = wireHouse(h.system, h.turns, slots)
+	h.idle = h.system.Spans().Track(h.wiring.device.Address.Id + "/compute").Waits()
 	for _, s := range specs {
 		path := h.wiring.house.Address.Id + "/model/" + pathOf(s.info.Name)
 		e := &Engine{Info: s.info, house: h, spec: s, health: newHealth(),
 			wiring: wireModel(h.system, h.turns, h.wiring, path, s.layout.Ring())}
 		for _, a := range []*account{&e.stats.prefill, &e.stats.decode} {
-			a.segments = h.system.Spans().Track(h.wiring.device.Address.Id + "/segments")
+			a.segments = h.system.Spans().Track(h.wiring.device.Address.Id + "/compute")
 		}
 		h.engines = append(h.engines, e)
 	}
@@ -57,6 +75,24 @@ func newHouse(c *HouseConfig, specs []*spec, slabs *pin.Arena) *House {
 
 // Engines are the models of the house, in the order of their configuration.
 func (h *House) Engines() []*Engine { return h.engines }
+
+// Credits lists the credits that are counted between actors that models share, or a model's and those.
+func (h *House) Credits() []run.Credits { return h.wiring.graph.Credits() }
+
+// Status says what the actors that belong to no model have done.
+func (h *House) Status() []run.Status {
+	return slices.DeleteFunc(h.system.Status(), func(a run.Status) bool { return h.elsewhere(a.ID, nil) })
+}
+
+// Spans returns what was done last, by whom and for how long, in the order in which it ended.
+func (h *House) Spans() []trace.Span { return h.system.Spans().Snapshot(nil) }
+
+// Faults returns how many messages were sent to actors that were gone and did not allow for it, and how many their
+// receivers do not list.
+func (h *House) Faults() (deadLetters, unexpected uint64) { return h.system.Faults() }
+
+// Device is the path of the device's actor.
+func (h *House) Device() string { return h.wiring.device.Address.Id }
 
 // Health returns nil while the house can serve, else why it cannot.
 func (h *House) Health() error { return h.health.get() }
@@ -73,7 +109,7 @@ func (h *House) Loaded() (done, total int64) {
 // elsewhere says whether an actor is of a model other than e.
 func (h *House) elsewhere(id string, e *Engine) bool {
 	return slices.ContainsFunc(h.engines, func(o *Engine) bool {
-		return o != e && (id == o.wiring.model.Address.Id || strings.HasPrefix(id, o.wiring.model.Address.Id+"/"))
+		return o != e && o.has(id)
 	})
 }
 
@@ -125,7 +161,7 @@ func (h *House) close(ctx context.Context) error {
 	done := make(chan struct{})
 	h.wiring.shutdown.Send(&shutdown{done})
 	<-done
-	errs := []error{cut, h.system.Stop(h.wiring.house.Address)}
+	errs := []error{cut, h.system.Stop(h.wiring.house.Address), h.recorder.end()}
 	h.system.Shutdown()
 	return errors.Join(append(errs, h.free())...)
 }

@@ -1,31 +1,49 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/internal/trace"
-	"github.com/sluice-ai/sluice/stages/place"
-	"github.com/sluice-ai/sluice/storage/pin"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
+
+// disk is what an I/O thread drives: a *uring.Ring, or in tests one with faults.
+type disk interface {
+	Submit([]uring.Request) error
+	Wait(least int, done []uring.Completion) (int, error)
+	Close() error
+}
+
+// openDisk opens a ring of reads, on the thread that will drive it. Most of them go to memory.
+type openDisk func(depth int, memory []byte) (disk, error)
+
+func openRing(depth int, memory []byte) (disk, error) { return uring.Open(depth, memory) }
 
 // ioThread is a goroutine on a thread of its own that keeps a ring of reads going: it alone may touch the ring,
 // and it alone waits for the disk. Requests come over a channel that holds as many as can exist.
 type ioThread struct {
 	log      zerolog.Logger
-	slabs    *pin.Arena
+	open     openDisk
+	memory   []byte
 	spans    *trace.Track
 	requests chan *read
 	ended    chan struct{}
-	pending  [place.Slabs]*read // by slab, which is also the request's id
-	count    int
+	pending  []*read // by the request's id
+	free     []int   // ids
+	done     []uring.Completion
 }
 
 func (r *reader) startIO() *ioThread {
-	t := &ioThread{log: r.log, slabs: r.slabs, spans: r.disk,
-		requests: make(chan *read, place.Slabs), ended: make(chan struct{})}
+	t := &ioThread{log: r.log, open: r.open, memory: r.slabs.Memory(), spans: r.disk,
+		requests: make(chan *read, readsAtOnce), ended: make(chan struct{}),
+		pending: make([]*read, readsAtOnce), done: make([]uring.Completion, readsAtOnce)}
+	for id := range readsAtOnce {
+		t.free = append(t.free, id)
+	}
 	go t.run()
 	return t
 }
@@ -43,7 +61,7 @@ func (t *ioThread) stop() {
 
 func (t *ioThread) run() {
 	defer close(t.ended)
-	ring, err := uring.Open(place.Slabs, t.slabs.Memory())
+	ring, err := t.open(readsAtOnce, t.memory)
 	if err != nil {
 		for m := range t.requests {
 			t.answer(m, nil, err)
@@ -58,18 +76,21 @@ func (t *ioThread) run() {
 	for t.submit(ring) {
 		t.collect(ring, 1)
 	}
-	for t.count > 0 {
+	for t.busy() {
 		t.collect(ring, 1)
 	}
 }
 
+// busy says whether anything is under way.
+func (t *ioThread) busy() bool { return len(t.free) < len(t.pending) }
+
 // submit passes on what was asked for; without anything under way it waits. It returns false when there will be no
 // more.
-func (t *ioThread) submit(ring *uring.Ring) bool {
+func (t *ioThread) submit(ring disk) bool {
 	for {
 		var m *read
 		var ok bool
-		if t.count == 0 {
+		if !t.busy() {
 			m, ok = <-t.requests
 		} else {
 			select {
@@ -81,48 +102,105 @@ func (t *ioThread) submit(ring *uring.Ring) bool {
 		if !ok {
 			return false
 		}
-		m.began = now()
-		request := uring.Request{
-			ID: uint64(m.slab), Source: m.source, Offset: m.from, Length: m.bytes,
-			Into: t.slabs.Slab(m.slab),
-		}
-		if err := ring.Submit([]uring.Request{request}); err != nil {
-			t.answer(m, nil, err)
-			continue
-		}
-		t.pending[m.slab] = m
-		t.count++
+		t.start(ring, m)
 		t.collect(ring, 0) // what came from the page cache is there already, and others wait for work
 	}
 }
 
-// collect waits for so many reads to end and answers those that did.
-func (t *ioThread) collect(ring *uring.Ring, least int) {
-	var done [place.Slabs]uring.Completion
-	n, err := ring.Wait(least, done[:])
-	for _, d := range done[:n] {
-		t.finish(int(d.ID), d.Data, d.Err)
-	}
-	if err == nil && n >= least {
+// start passes a read on to the disk.
+func (t *ioThread) start(ring disk, m *read) {
+	m.began = now()
+	if !m.memory.enter() {
+		t.answer(m, nil, errModelClosed)
 		return
 	}
-	for slab := range t.pending { // the ring is broken: nothing else will come
-		t.finish(slab, nil, fmt.Errorf("reading failed: %w", err))
+	id := t.free[len(t.free)-1]
+	request := uring.Request{ID: uint64(id), Source: m.source, Offset: m.from, Length: m.bytes, Into: m.into, Head: m.head}
+	if err := ring.Submit([]uring.Request{request}); err != nil {
+		m.memory.leave()
+		t.answer(m, nil, err)
+		return
+	}
+	t.free = t.free[:len(t.free)-1]
+	t.pending[id] = m
+}
+
+// collect waits for so many reads to end and answers those that did.
+func (t *ioThread) collect(ring disk, least int) {
+	n, err := ring.Wait(least, t.done)
+	for _, d := range t.done[:n] {
+		t.finish(int(d.ID), d.Data, d.Err)
+	}
+	if err == nil && n >= min(least, 1) {
+		return
+	}
+	for id := range t.pending { // the ring is broken: nothing else will come
+		t.finish(id, nil, fmt.Errorf("reading failed: %w", err))
 	}
 }
 
-func (t *ioThread) finish(slab int, data []byte, err error) {
-	m := t.pending[slab]
+func (t *ioThread) finish(id int, data []byte, err error) {
+	m := t.pending[id]
 	if m == nil {
 		return
 	}
-	t.pending[slab] = nil
-	t.count--
-	t.spans.Record(trace.Disk, 0, m.asked, m.began, now())
+	t.pending[id] = nil
+	t.free = append(t.free, id)
+	t.spans.Record(trace.Disk, trace.Nothing(), m.asked, m.began, now())
+	m.memory.leave()
 	t.answer(m, data, err)
 }
 
 func (t *ioThread) answer(m *read, data []byte, err error) {
 	m.data, m.err = data, err
 	m.reply.Send(m)
+}
+
+// errModelClosed is the end of a read into memory of a model that was closed.
+var errModelClosed = errors.New("the model was closed")
+
+// tenure is how long reads may write to a model's memory: until it is closed, before the memory goes. Of memory that
+// stays it is nil.
+type tenure struct {
+	mu     sync.Mutex
+	closed bool
+	reads  sync.WaitGroup
+}
+
+// enter begins a read, unless the memory is closed to them.
+func (t *tenure) enter() bool {
+	if t == nil {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.reads.Add(1)
+	}
+	return !t.closed
+}
+
+// open says whether reads may still begin.
+func (t *tenure) open() bool {
+	if t == nil {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.closed
+}
+
+// leave ends one.
+func (t *tenure) leave() {
+	if t != nil {
+		t.reads.Done()
+	}
+}
+
+// close returns when none is under way, and none will be.
+func (t *tenure) close() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.reads.Wait()
 }

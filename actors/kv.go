@@ -86,9 +86,8 @@ func (k *kvOwner) serve(m *kvRequest) {
 
 // open pins what is cached of the tokens and grants the rest, or nothing at all.
 func (k *kvOwner) open(id kv.Seq, m *kvRequest) error {
-	const salt = 0 // all requests share
 	var err error
-	if m.cached, err = k.cache.Open(id, salt, m.tokens); err != nil {
+	if m.cached, err = k.cache.Open(id, m.seq.salt, m.tokens); err != nil {
 		return err
 	}
 	if err := k.grow(id, m, m.cached+m.want.Soon); err != nil || !m.full {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -14,8 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 // fixture is the model of most laws: grouped heads, norms of Q and K, a tied head.
@@ -260,6 +264,38 @@ func TestCancel(t *testing.T) {
 			require.Zero(t, e.Snapshot().FailedSteps, "a step that nobody waits for is no failure")
 		})
 	}
+}
+
+// Law Survive, for a file that is cut while its weights are computed from: whoever asks gets a clear error, the model says
+// that it cannot serve, and those beside it go on.
+func TestSurviveCutFile(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	data, err := os.ReadFile(fixturePath(t, fixture))
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "cut.gguf")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	cut, err := gguf.Open(path)
+	require.NoError(t, err)
+	whole, err := gguf.Open(fixturePath(t, fixture))
+	require.NoError(t, err)
+	h, err := Open(context.Background(), HouseConfig{Device: newDevice(t), Models: []Model{
+		{Name: "cut", File: cut, KV: backend.KVF32, NoRepack: true}, {Name: "whole", File: whole, KV: backend.KVF32},
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { shut(t, h.Engines()[0]) })
+	p := prompts(1)[0]
+	a, b := h.Engines()[0], h.Engines()[1]
+	want := spelled(t, begin(t, b, ask(p, 20)))
+	require.Equal(t, want, spelled(t, begin(t, a, ask(p, 20))))
+	require.NoError(t, os.Truncate(path, 0))
+	_, err = drain(begin(t, a, ask(p, 20)))
+	require.ErrorContains(t, err, "a page of the weights cannot be read")
+	require.Eventually(t, func() bool { return a.Health() != nil }, 10*time.Second, time.Millisecond)
+	require.ErrorContains(t, a.Health(), "a page of the weights cannot be read")
+	_, err = a.Generate(ask(p, 20))
+	require.Error(t, err)
+	require.NoError(t, b.Health())
+	require.Equal(t, want, spelled(t, begin(t, b, ask(p, 20))))
 }
 
 // Law Survive, for weights in place: they give the answers that loaded ones give, and a device that died finds them

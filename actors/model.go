@@ -57,7 +57,7 @@ func (m *modelActor) start(c actor.Context) error {
 		}},
 		{at: w.scheduler, produce: func(n int) actor.Actor {
 			return &scheduler{system: h.system, turns: h.turns, log: h.log, out: w.schedulerEdges, spec: e.spec,
-				stats: &e.stats, kept: &e.kept, incarnation: n}
+				streams: e.spec.streams(), lost: e.fail, stats: &e.stats, kept: &e.kept, incarnation: n}
 		}},
 		{at: w.sessions, children: s.supervisor, produce: func(int) actor.Actor { return s }},
 	})

@@ -24,6 +24,7 @@ const (
 type pace struct {
 	row     time.Duration // of a step
 	segment time.Duration // of the slowest kind of segment
+	waited  time.Duration // by a step, for weights that are streamed
 }
 
 // budget returns how many rows the next step may have, at most limit. Where others wait for the device, a sequence
@@ -33,17 +34,19 @@ func (p *pace) budget(limit int, contended bool) batch.Budget {
 		first := min(limit, 4*minRows)
 		return batch.Budget{Rows: first, Alone: first}
 	}
-	rows := max(minRows, int(stepTarget/p.row))
-	alone := min(max(aloneRows, int(aloneTarget/p.row)), int(segmentTarget/max(p.segment, 1)))
+	rows := max(minRows, int(max(stepTarget, p.waited)/p.row))
+	alone := min(max(aloneRows, int(max(aloneTarget, p.waited)/p.row)), int(segmentTarget/max(p.segment, 1)))
 	if contended {
 		alone = rows
 	}
 	return batch.Budget{Rows: min(limit, rows), Alone: min(limit, max(rows, alone))}
 }
 
-// observe takes the durations of a step and of its slowest segment. Short steps are dominated by reading the weights
-// and say little about a row.
-func (p *pace) observe(rows int, step, segment time.Duration) {
+// observe takes the durations of a step and of its slowest segment, without what it waited for weights: that is the
+// same for many rows as for few, and a step that computes for less long wastes what was read for it. Short steps are
+// dominated by reading the weights from memory and say little about a row.
+func (p *pace) observe(rows int, step, segment, waited time.Duration) {
+	p.waited += (waited - p.waited) / 4
 	if rows < minRows {
 		return
 	}

@@ -26,12 +26,12 @@ func TestPace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var p pace
 			require.Equal(t, batch.Budget{Rows: 64, Alone: 64}, p.budget(limit, false), "nothing is known yet")
-			p.observe(minRows-1, time.Hour, time.Hour)
+			p.observe(minRows-1, time.Hour, time.Hour, 0)
 			require.Equal(t, batch.Budget{Rows: 64, Alone: 64}, p.budget(limit, false), "a decode says nothing")
-			p.observe(32, 32*c.row, 32*c.segment)
+			p.observe(32, 32*c.row, 32*c.segment, 0)
 			require.Equal(t, c.want, p.budget(limit, false))
 			for range 50 {
-				p.observe(64, 64*3*c.row, 64*c.segment)
+				p.observe(64, 64*3*c.row, 64*c.segment, 0)
 			}
 			require.InDelta(t, float64(3*c.row), float64(p.row), 0.01*float64(3*c.row)+4, "it follows")
 		})

@@ -19,7 +19,7 @@ import (
 // pack asks for rows of a weight to be copied from a slab to the device. The same struct returns as the answer.
 type pack struct {
 	gen   uint64
-	slab  int
+	piece *piece
 	model backend.Model
 	ref   ir.Ref
 	row   int

@@ -2,9 +2,9 @@ package actors
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/place"
 )
@@ -20,7 +20,7 @@ type Plan struct {
 
 // PlanFor plans one model for a device, and starts nothing. Device and file stay the caller's.
 func PlanFor(m *Model, d backend.Device) (*Plan, error) {
-	specs, plan, err := planAll([]Model{*m}, d.Traits())
+	specs, plan, err := planAll([]Model{*m}, d.Traits(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +43,8 @@ func measure(s *spec, d backend.Device) (backend.Memory, error) {
 	return m.Memory(), m.Close()
 }
 
-// planAll finds out about the models and plans them.
-func planAll(models []Model, traits backend.Traits) ([]*spec, *place.Plan, error) {
+// planAll finds out about the models and plans them. edit, if there is one, changes the plan of each.
+func planAll(models []Model, traits backend.Traits, edit func(*ir.Bound, *place.Model)) ([]*spec, *place.Plan, error) {
 	specs := make([]*spec, len(models))
 	asks := make([]place.Ask, len(models))
 	for i := range models {
@@ -68,19 +68,11 @@ func planAll(models []Model, traits backend.Traits) ([]*spec, *place.Plan, error
 		return nil, nil, err
 	}
 	for i, s := range specs {
+		if edit != nil {
+			edit(s.bound, &plan.Models[i])
+		}
 		s.settle(&plan.Models[i], &models[i], traits)
 	}
 	distinguish(specs)
 	return specs, plan, nil
-}
-
-// refuseStreams is in the way of what is planned and not built yet: an engine whose weights are not all resident.
-func refuseStreams(specs []*spec) error {
-	for _, s := range specs {
-		if s.layout.Slots != nil {
-			return fmt.Errorf("%s: its weights of %d MiB do not fit what there is for them, and weights cannot stream yet: "+
-				"give them more (--ram), or take a smaller model", s.file.Name, s.info.WeightBytes>>20)
-		}
-	}
-	return nil
 }

@@ -1,86 +1,166 @@
 package actors
 
 import (
+	"slices"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
-	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/stages/place"
 )
 
-// cargo is what has to be brought to a device for one model: its homes, all of them. Nobody changes it.
-type cargo struct {
-	guest *guest
-	model backend.Model
-	homes []place.Home
-}
+// All that the prefetcher accepts: *restarted (uploader), and
+type (
+	// want, from the device: bring a group to a slot, then answer landed. Said again, it only becomes more urgent.
+	want struct {
+		item
+		urgency urgency
+	}
+	// arrived, from the uploader: the way of a group has ended. Every byte of it is in its slot if err is nil.
+	arrived struct {
+		item
+		err error
+	}
+)
 
-// item is a group of weights on its way home.
-type item struct {
-	of   *cargo
-	home int
-}
+func (*want) Late()    {}
+func (*arrived) Late() {}
 
-// resident, from the uploader: every byte of the group is on the device.
-type resident struct{ item }
-
-func (*resident) Late() {}
-
-// prefetcher decides which groups of weights travel next. Every group's home is the device here, so it asks for
-// all of them once, in program order and one model after the other, a few ahead of the one that is arriving. Its
-// incarnations share its state: weights that a running step reads must not be fetched again.
+// prefetcher decides which groups of weights travel next. Those that have slots of their own go home once, in program
+// order and one model after the other. Of those that share slots the device says which is wanted where: what a step
+// waits for goes first, what a step will come to next, and what is only likely to be used goes while nothing else does.
+// Its incarnations share its state: what the device was told is there must not be fetched again.
 type prefetcher struct {
 	system      *run.System
 	out         prefetcherEdges
 	incarnation int // of the device that the weights are for
 	all         []*cargo
-	next        item          // what was not asked for, in all[0]
-	pending     map[item]bool // groups that were, and have not arrived
+	next        int // home in all[0] that was not asked for
+	queued      [urgencies][]item
+	pending     map[item]urgency // that was asked for, and has not arrived
 }
 
 func (p *prefetcher) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started, *restarted:
-		for x := range p.pending { // asking twice does no harm
-			p.out.fetch.Send(&fetch{x})
+		for x, u := range p.pending { // asking twice does no harm
+			p.out.fetch.Send(&fetch{x, u})
 		}
-		p.fetch()
-	case *resident:
-		if p.pending[m.item] {
-			p.arrived(m.item)
+	case *want:
+		p.want(m)
+	case *arrived:
+		if _, ok := p.pending[m.item]; ok {
+			p.arrived(m)
 		}
 	default:
 		p.system.Lifecycle(c)
+		return
 	}
-}
-
-func (p *prefetcher) arrived(x item) {
-	delete(p.pending, x)
-	p.out.fetch.Give()
 	p.fetch()
-	for y := range p.pending {
-		if y.of == x.of {
+}
+
+// want queues a group, or moves it forward in the queue.
+func (p *prefetcher) want(m *want) {
+	if _, ok := p.pending[m.item]; ok {
+		return
+	}
+	for u := range p.queued {
+		i := slices.Index(p.queued[u], m.item)
+		switch {
+		case i < 0:
+		case urgency(u) <= m.urgency:
 			return
+		default:
+			p.queued[u] = slices.Delete(p.queued[u], i, i+1)
 		}
 	}
-	if len(p.all) == 0 || p.all[0] != x.of {
-		p.out.loaded.Send(&loaded{x.of.guest, p.incarnation})
+	p.queued[m.urgency] = append(p.queued[m.urgency], m.item)
+}
+
+func (p *prefetcher) arrived(m *arrived) {
+	delete(p.pending, m.item)
+	p.out.fetch.Give()
+	switch home := m.of.homes[m.home].Slot >= 0; {
+	case !home:
+		p.out.landed.Send(&landed{m.item, m.err})
+	case m.err != nil:
+		p.out.broken.Send(&failed{m.err})
+	case p.isLoaded(m.of):
+		p.out.loaded.Send(&loaded{m.of.guest, p.incarnation})
 	}
 }
 
-// fetch asks for the next groups. A model is taken off the list when all of its groups were asked for.
-func (p *prefetcher) fetch() {
-	for len(p.all) > 0 {
-		if p.next.home == len(p.all[0].homes) {
-			p.all, p.next = p.all[1:], item{}
-			continue
+// isLoaded says whether all that has slots of its own is there.
+func (p *prefetcher) isLoaded(c *cargo) bool {
+	p.skip()
+	for x := range p.pending {
+		if x.of == c && c.homes[x.home].Slot >= 0 {
+			return false
 		}
-		if !p.out.fetch.Take() {
+	}
+	return !slices.Contains(p.all, c)
+}
+
+// fetch asks for what is due, as far as there is credit.
+func (p *prefetcher) fetch() {
+	for {
+		x, u, ok := p.choose()
+		if !ok || !p.out.fetch.Take() {
 			return
 		}
-		p.next.of = p.all[0]
-		p.pending[p.next] = true
-		p.out.fetch.Send(&fetch{p.next})
-		p.next.home++
+		p.take(x, u)
+		p.pending[x] = u
+		p.out.fetch.Send(&fetch{x, u})
+	}
+}
+
+// choose is what goes next. Demands wait for nothing but credit. Of what is ahead a few groups travel at a time: the
+// first of them must not wait for the last. Guesses go one by one, while the disk has nothing better to do.
+func (p *prefetcher) choose() (x item, u urgency, ok bool) {
+	p.skip()
+	switch {
+	case len(p.queued[demanded]) > 0:
+		return p.queued[demanded][0], demanded, true
+	case p.travelling(ahead) >= fetchAhead:
+	case len(p.queued[ahead]) > 0:
+		return p.queued[ahead][0], ahead, true
+	case len(p.all) > 0:
+		of := p.all[0]
+		return item{of, p.next, of.homes[p.next].Slot, 1}, ahead, true
+	case len(p.queued[guessed]) > 0 && len(p.pending) == 0:
+		return p.queued[guessed][0], guessed, true
+	}
+	return item{}, 0, false
+}
+
+// travelling is how many groups were asked for that are so urgent.
+func (p *prefetcher) travelling(u urgency) (n int) {
+	for _, v := range p.pending {
+		if v == u {
+			n++
+		}
+	}
+	return n
+}
+
+// take takes what was chosen from where it was queued.
+func (p *prefetcher) take(x item, u urgency) {
+	if len(p.queued[u]) > 0 && p.queued[u][0] == x {
+		p.queued[u] = slices.Delete(p.queued[u], 0, 1)
+		return
+	}
+	p.next++
+}
+
+// skip passes groups that have no slot of their own, and models all of whose homes were asked for.
+func (p *prefetcher) skip() {
+	for len(p.all) > 0 {
+		homes := p.all[0].homes
+		for p.next < len(homes) && homes[p.next].Slot < 0 {
+			p.next++
+		}
+		if p.next < len(homes) {
+			return
+		}
+		p.all, p.next = p.all[1:], 0
 	}
 }

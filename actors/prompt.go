@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"strings"
 	"sync"
 
@@ -8,19 +9,22 @@ import (
 	"github.com/sluice-ai/sluice/stages/token"
 )
 
-// prompt is what the model reads. The first session that needs it makes it, for all choices of the request.
+// prompt is what the model reads. Whoever needs it first makes it, for all choices of the request.
 type prompt struct {
 	mu       sync.Mutex
 	made     bool
 	err      error
 	tokens   []int32       // nobody changes them
 	thinking chat.Thinking // as the prompt's end leaves it; nobody pushes to it
+	rendered bool          // by the template: the answer is a text of its own
 }
 
 // Choices returns n requests for answers to the same prompt, which is rendered and encoded once for all of them. The
 // i-th has i added to its seed.
 func (r Request) Choices(n int) []Request {
-	r.prompt = &prompt{}
+	if r.prompt == nil || r.Chat != nil || r.Text != "" { // it was not prepared
+		r.prompt = &prompt{}
+	}
 	all := make([]Request, n)
 	for i := range all {
 		all[i] = r
@@ -29,7 +33,19 @@ func (r Request) Choices(n int) []Request {
 	return all
 }
 
-func (s *spec) promptOf(r *Request) (*prompt, error) {
+// Prepare makes a request's prompt before the request is opened, and refuses one that does not fit. The request that it
+// returns has the tokens, and no conversation or text any more. stop is asked from time to time whether to give up.
+func (e *Engine) Prepare(r Request, stop func() bool) (Request, error) {
+	p, err := e.spec.promptOf(&r, stop)
+	if err != nil {
+		return r, err
+	}
+	_, err = e.spec.measure(&r, p)
+	r.Chat, r.Text = nil, ""
+	return r, err
+}
+
+func (s *spec) promptOf(r *Request, stop func() bool) (*prompt, error) {
 	if r.prompt == nil {
 		r.prompt = &prompt{}
 	}
@@ -37,13 +53,13 @@ func (s *spec) promptOf(r *Request) (*prompt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.made { // nor is it after a panic
-		p.err = s.makePrompt(p, r)
+		p.err = s.makePrompt(p, r, stop)
 		p.made = true
 	}
 	return p, p.err
 }
 
-func (s *spec) makePrompt(p *prompt, r *Request) error {
+func (s *spec) makePrompt(p *prompt, r *Request, stop func() bool) error {
 	if r.Tokens != nil {
 		p.tokens = r.Tokens
 		return nil
@@ -51,15 +67,24 @@ func (s *spec) makePrompt(p *prompt, r *Request) error {
 	text, options := r.Text, token.Options{AddSpecial: true, ParseSpecial: !r.PlainText}
 	if r.Chat != nil {
 		var err error
-		if text, err = s.render(*r.Chat); err != nil {
+		if text, err = s.render(*r.Chat, stop); err != nil {
 			return err
 		}
 		// A template may spell out the BOS that encoding would add: there must be one.
 		again := s.vocab.BOSText() != "" && strings.HasPrefix(text, s.vocab.BOSText())
 		options = token.Options{AddSpecial: !again, ParseSpecial: true}
+		p.rendered = true
 	}
+	options.Most, options.Stop = s.plan.Context, stop
 	ids, err := s.vocab.Encode(nil, text, options)
-	if err != nil {
+	var long *token.TooLong
+	switch {
+	case errors.As(err, &long):
+		return tooLong("the prompt has %d bytes, which are more than %d tokens, and the context holds %d: "+
+			"shorten it, or start with a larger --ctx", long.Bytes, long.Least-1, s.plan.Context)
+	case errors.Is(err, token.ErrStopped):
+		return errGone
+	case err != nil:
 		return refuse("the prompt cannot be put into tokens: %v", err)
 	}
 	p.tokens, p.thinking = ids, chat.NewThinking(text)
@@ -67,11 +92,61 @@ func (s *spec) makePrompt(p *prompt, r *Request) error {
 }
 
 // render turns a conversation into the prompt.
-func (s *spec) render(in chat.Input) (string, error) {
-	in.BOS, in.EOS, in.Now = s.vocab.BOSText(), s.vocab.EOSText(), now()
+func (s *spec) render(in chat.Input, stop func() bool) (string, error) {
+	in.BOS, in.EOS, in.Now, in.Stop = s.vocab.BOSText(), s.vocab.EOSText(), now(), stop
 	text, err := s.template.Render(in)
-	if err != nil {
+	switch {
+	case err != nil && stop != nil && stop():
+		return "", errGone
+	case err != nil:
 		return "", refuse("the model's chat template refused the conversation: %v", err)
 	}
 	return text, nil
+}
+
+// measure checks that a prompt fits, and says how long it and the answer may be together.
+func (s *spec) measure(r *Request, p *prompt) (limit int, err error) {
+	if len(p.tokens) == 0 {
+		return 0, refuse("the prompt has no tokens: give it some text")
+	}
+	for i, id := range p.tokens {
+		if id < 0 || int(id) >= s.bound.Vocab {
+			return 0, refuse("token %d of the prompt is %d, the vocabulary has 0 to %d", i, id, s.bound.Vocab-1)
+		}
+	}
+	if !r.score {
+		return limitFor(len(p.tokens), r.MaxTokens, s.plan.Context)
+	}
+	if len(p.tokens) > s.plan.Context {
+		return 0, tooLong("there are %d tokens, the context holds %d: ask for a larger one", len(p.tokens), s.plan.Context)
+	}
+	return len(p.tokens), nil
+}
+
+// encode turns the request's prompt into tokens and checks that they fit.
+func (s *spec) encode(r *record) error {
+	p, err := s.promptOf(&r.request, r.gone.Load)
+	if err != nil {
+		return err
+	}
+	if r.limit, err = s.measure(&r.request, p); err != nil {
+		return err
+	}
+	r.prompt, r.tokens = len(p.tokens), p.tokens[:len(p.tokens):len(p.tokens)] // others share the array
+	r.opening, r.rendered = p.thinking, p.rendered
+	r.usage.Prompt = r.prompt
+	r.request.Chat, r.request.Text, r.request.prompt = nil, "", nil // nobody reads them again
+	return nil
+}
+
+// limitFor returns how long prompt and answer may be together.
+func limitFor(prompt, most, ctx int) (int, error) {
+	if prompt >= ctx {
+		return 0, tooLong("the prompt has %d tokens and the context %d, which leaves no room for an answer: "+
+			"shorten it, or start with a larger --ctx", prompt, ctx)
+	}
+	if most <= 0 {
+		return ctx, nil
+	}
+	return prompt + min(most, ctx-prompt), nil
 }

@@ -14,15 +14,19 @@ import (
 
 // All that the reader accepts, from uploaders: flush, and
 //
-// read asks for bytes of a file in a slab. The same struct returns as the answer, data being the part of
-// the slab that holds exactly those bytes.
+// read asks for bytes of a file in memory: a slab's, or a slot's of a device. The same struct returns as the answer,
+// data being exactly those bytes.
 type read struct {
 	by     string
 	gen    uint64
-	slab   int
+	piece  *piece
+	slab   int // -1: into a slot
 	source source.Source
 	from   int64
 	bytes  int
+	into   []byte // see uring.Request
+	head   int
+	memory *tenure // of a slot's memory
 	reply  run.Edge[read]
 	asked  time.Time // when it was passed on to the thread
 	began  time.Time // when that passed it on to the disk
@@ -39,6 +43,7 @@ type reader struct {
 	system      *run.System
 	log         zerolog.Logger
 	slabs       *pin.Arena
+	open        openDisk
 	disk        *trace.Track
 	out         readerUsers
 	incarnation int
@@ -65,7 +70,7 @@ func (r *reader) Receive(c actor.Context) {
 	case *read:
 		if m.gen == r.gens[m.by] {
 			m.asked = now()
-			r.io.requests <- m // holds as many as there are slabs: never blocks
+			r.io.requests <- m // holds as many as can be under way: never blocks
 		}
 	default:
 		r.system.Lifecycle(c)

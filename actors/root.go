@@ -68,8 +68,9 @@ func (r *root) start(c actor.Context) error {
 			return newPool(h.system, w.poolUsers, n)
 		}},
 		{at: w.reader, produce: func(n int) actor.Actor {
-			return &reader{system: h.system, log: h.log, slabs: h.slabs, out: w.readerUsers, incarnation: n,
-				disk: h.system.Spans().Track(w.reader.Address.Id + "/disk"), gens: map[string]uint64{}}
+			return &reader{system: h.system, log: h.log, slabs: h.slabs, open: h.disk, out: w.readerUsers,
+				incarnation: n,
+				disk:        h.system.Spans().Track(w.reader.Address.Id + "/disk"), gens: map[string]uint64{}}
 		}},
 		{at: w.device, children: h.system.Supervisor(h.gaveUp), produce: func(n int) actor.Actor {
 			return makeDevice(h, kept, n)

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
@@ -37,8 +39,10 @@ type scheduler struct {
 	log         zerolog.Logger
 	out         schedulerEdges
 	spec        *spec
+	streams     bool // steps wait for weights
 	stats       *stats
 	kept        *modelMemory
+	lost        func(error) // the model's weights are gone: it cannot serve any more
 	incarnation int
 	gen         uint64
 	unflushed   run.Waiting
@@ -49,6 +53,7 @@ type scheduler struct {
 	contended   bool    // others wanted the device when the last step ended
 	urgent      bool    // a session has news that should not wait: an answer begins or ends
 	failing     failing
+	delays      delays // of the next step
 	pace        pace
 }
 
@@ -65,11 +70,14 @@ func (s *scheduler) Receive(c actor.Context) {
 	case *submit:
 		if !m.seq.cancelled.Load() {
 			m.seq.kv = &kvRequest{seq: m.seq}
-			m.seq.Host = m.seq.params.Draw(0).Host
+			m.seq.Host = s.spec.draw(m.seq.params, 0).Host
 			s.state.Submit(&m.seq.Seq)
 		}
 	case *cancel:
 		s.state.Cancel(m.seq.ID)
+		if s.streams && s.out.step.Held() > 0 {
+			s.out.look.Send(&look{})
+		}
 	case *wake: // pump collects the credit
 	case *kvRequest:
 		if m.gen == s.gen && m == m.seq.kv {
@@ -118,6 +126,11 @@ func (s *scheduler) restart(c actor.Context) {
 		h.kv = &kvRequest{seq: h} // the old one may still be in a mailbox
 	}
 	s.unflushed = s.out.partners.Flush(s.gen)
+	if s.gen == 1 {
+		s.lacks(trace.Loading)
+	} else {
+		s.lacks(trace.Restarting)
+	}
 }
 
 // pump sends what the state wants sent now: requests to the KV owner, and steps while the device takes more.
@@ -151,6 +164,7 @@ func (s *scheduler) idle(c actor.Context) {
 	if s.out.step.Held() > 0 {
 		return
 	}
+	s.lacks(s.lack())
 	s.stats.idle()
 	if s.waits {
 		s.waits = false
@@ -166,15 +180,28 @@ func (s *scheduler) dispatch(m *step) {
 	s.waits = s.shared != nil
 	s.draws(m)
 	m.gen, m.err = s.gen, nil
+	m.delays, s.delays = s.delays, delays{}
+	s.stats.lacking.Store(0)
 	m.results = m.results[:len(m.parts)]
 	m.meet.Store(0)
 	m.times.planned = now()
 	s.stats.stepPlanned(m)
+	s.admitted(m)
 	s.out.step.Take()
 	long := len(m.compute.Tokens) > len(m.parts) // it has rows of prompts
 	s.turns.BeforeStep(long || s.urgent)
 	s.urgent = false
 	s.out.step.Send(m)
+}
+
+// admitted notes how long requests waited for their first rows.
+func (s *scheduler) admitted(m *step) {
+	for _, p := range m.parts {
+		if q := p.Seq.Owner.(*sequence); !q.opened.IsZero() {
+			s.stats.queue.add(m.times.planned.Sub(q.opened))
+			q.opened = time.Time{}
+		}
+	}
 }
 
 // draws says how the step's tokens are drawn, by a device that draws.
@@ -187,7 +214,7 @@ func (s *scheduler) draws(m *step) {
 		for range p.Wanted {
 			d := backend.Draw{Host: true}
 			if !p.Seq.Score {
-				d = p.Seq.Owner.(*sequence).params.Draw(m.compute.Spans[i].Pos + p.Rows)
+				d = s.spec.draw(p.Seq.Owner.(*sequence).params, m.compute.Spans[i].Pos+p.Rows)
 			}
 			m.compute.Draws = append(m.compute.Draws, d)
 		}
@@ -253,6 +280,7 @@ func (s *scheduler) markStarved() {
 func (s *scheduler) finish(c actor.Context, m *step) {
 	s.out.step.Give()
 	s.contended = m.contended
+	s.delays = delays{sampled: m.times.sampled}
 	switch {
 	case s.failing.err != nil || m.err != nil && !errors.Is(m.err, errAbandoned):
 		s.failed(c, m)
@@ -263,8 +291,8 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 		return
 	}
 	s.stats.stepDone(m)
-	took := m.times.computed.Sub(m.times.started)
-	s.pace.observe(len(m.compute.Tokens), took, m.slowest(s.spec.bound.Segments))
+	took := m.times.computed.Sub(m.times.started) - m.times.waited
+	s.pace.observe(len(m.compute.Tokens), took, m.slowest(s.spec.bound.Segments), m.times.waited)
 	for i, p := range m.parts {
 		s.state.Advance(p)
 		if s.state.Live(p.Seq) && p.Wanted > 0 {
@@ -298,6 +326,9 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step)
 func (s *scheduler) failed(c actor.Context, m *step) {
 	if s.failing.err == nil {
 		s.stats.stepFailed()
+		if errors.Is(m.err, backend.ErrWeights) {
+			s.lost(m.err) // another try would find them gone again
+		}
 		s.log.Error().Err(m.err).Int("sequences", len(m.parts)).Msg("step failed")
 		s.failing.err = m.err
 	}

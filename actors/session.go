@@ -35,16 +35,18 @@ type record struct {
 	gone    atomic.Bool // nobody reads the stream any more
 	moving  atomic.Bool // the session stops only to be started again
 
-	opening chat.Thinking // as the prompt leaves it
-	tokens  []int32       // prompt, then generated; nil before it was encoded
-	prompt  int           // tokens of the prompt
-	limit   int           // most tokens in all
-	state   sample.State  // after the last token
-	scored  int           // Score: positions handed to the stream
-	usage   Usage
-	opened  time.Time
-	sent    time.Time // submitted
-	began   time.Time // first token
+	opening  chat.Thinking // as the prompt leaves it
+	tokens   []int32       // prompt, then generated; nil before it was encoded
+	prompt   int           // tokens of the prompt
+	rendered bool          // by the template
+	limit    int           // most tokens in all
+	state    sample.State  // after the last token
+	scored   int           // Score: positions handed to the stream
+	usage    Usage
+	opened   time.Time
+	sent     time.Time // submitted
+	began    time.Time // first token
+	last     time.Time // and the last one so far
 }
 
 // session is the life of one request: it encodes the prompt, submits it, turns tokens into text by the stop rules,
@@ -135,7 +137,7 @@ func (s *session) prepare() error {
 // decoder begins the answer's text: a new one after a template or a control token, else a continuation of the
 // prompt's, to which a leading space belongs.
 func (s *session) decoder() *token.Stream {
-	if s.request.Chat != nil || s.vocab.IsControl(s.tokens[s.prompt-1]) {
+	if s.rendered || s.vocab.IsControl(s.tokens[s.prompt-1]) {
 		return s.vocab.Stream(false)
 	}
 	return s.vocab.Resume(false)
@@ -144,7 +146,7 @@ func (s *session) decoder() *token.Stream {
 // submit hands the work that is left to the scheduler, as a new sequence.
 func (s *session) submit(c actor.Context) {
 	s.abandon(c)
-	q := &sequence{session: c.Self(), params: &s.request.Sampling, state: s.state, cached: -1}
+	q := &sequence{session: c.Self(), params: &s.request.Sampling, salt: s.request.Salt, state: s.state, cached: -1}
 	q.Seq = batch.Seq{
 		ID: batch.ID(s.ids.Add(1)), Tokens: append(make([]int32, 0, min(s.limit, len(s.tokens)+tokenSlack)), s.tokens...),
 		MaxLen: s.limit, Ends: s.ends(), Score: s.request.score, Owner: q,
@@ -155,6 +157,7 @@ func (s *session) submit(c actor.Context) {
 	if s.sent.IsZero() {
 		s.sent = now()
 		s.usage.Queue = s.sent.Sub(s.opened)
+		q.opened = s.opened
 		s.stats.promptTokens.Add(uint64(s.prompt))
 	}
 	s.out.submit.Send(&q.submit)
@@ -196,6 +199,7 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 		s.rows(c, m)
 		return
 	}
+	s.timed(m.at)
 	s.tokens = append(s.tokens, m.result.ID)
 	s.state = m.result.State
 	s.usage.Generated++
@@ -216,6 +220,16 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 		s.abandon(c)
 	}
 	s.end(c, nil)
+}
+
+// timed keeps account of how long a client waits for tokens.
+func (s *session) timed(at time.Time) {
+	if s.last.IsZero() {
+		s.stats.firstToken.add(at.Sub(s.opened))
+	} else {
+		s.stats.between.add(at.Sub(s.last))
+	}
+	s.last = at
 }
 
 // decode puts the text that the token completes into buf and says whether a stop string was met.
@@ -281,46 +295,4 @@ func (s *session) rows(c actor.Context, m *tokenMessage) {
 	if m.end != batch.NotEnded {
 		s.end(c, nil)
 	}
-}
-
-// encode turns the request's prompt into tokens and checks that they fit.
-func (s *spec) encode(r *record) error {
-	p, err := s.promptOf(&r.request)
-	if err != nil {
-		return err
-	}
-	ids := p.tokens
-	if len(ids) == 0 {
-		return refuse("the prompt has no tokens: give it some text")
-	}
-	for i, id := range ids {
-		if id < 0 || int(id) >= s.bound.Vocab {
-			return refuse("token %d of the prompt is %d, the vocabulary has 0 to %d", i, id, s.bound.Vocab-1)
-		}
-	}
-	if r.request.score {
-		if len(ids) > s.plan.Context {
-			return tooLong("there are %d tokens, the context holds %d: ask for a larger one", len(ids), s.plan.Context)
-		}
-		r.limit = len(ids)
-	} else {
-		if r.limit, err = limitFor(len(ids), r.request.MaxTokens, s.plan.Context); err != nil {
-			return err
-		}
-	}
-	r.prompt, r.tokens, r.opening = len(ids), ids[:len(ids):len(ids)], p.thinking // others share the array
-	r.usage.Prompt = len(ids)
-	return nil
-}
-
-// limitFor returns how long prompt and answer may be together.
-func limitFor(prompt, most, ctx int) (int, error) {
-	if prompt >= ctx {
-		return 0, tooLong("the prompt has %d tokens and the context %d, which leaves no room for an answer: "+
-			"shorten it, or start with a larger --ctx", prompt, ctx)
-	}
-	if most <= 0 {
-		return ctx, nil
-	}
-	return prompt + min(most, ctx-prompt), nil
 }

@@ -7,23 +7,27 @@ import (
 
 // What the spans of messages are called, by what they are about.
 
-func (*open) Trace() (trace.Kind, uint64)           { return trace.Request, 0 }
-func (*submit) Trace() (trace.Kind, uint64)         { return trace.Request, 0 }
-func (*cancel) Trace() (trace.Kind, uint64)         { return trace.Request, 0 }
-func (*wake) Trace() (trace.Kind, uint64)           { return trace.Request, 0 }
-func (*hangUp) Trace() (trace.Kind, uint64)         { return trace.Request, 0 }
-func (*seqFailed) Trace() (trace.Kind, uint64)      { return trace.Request, 0 }
-func (*kvRequest) Trace() (trace.Kind, uint64)      { return trace.Blocks, 0 }
-func (m *step) Trace() (trace.Kind, uint64)         { return trace.Step, m.number }
-func (m *computed) Trace() (trace.Kind, uint64)     { return trace.Step, m.step.number }
-func (m *tokenMessage) Trace() (trace.Kind, uint64) { return trace.Token, m.step }
-func (*fetch) Trace() (trace.Kind, uint64)          { return trace.Weights, 0 }
-func (*resident) Trace() (trace.Kind, uint64)       { return trace.Weights, 0 }
-func (*lease) Trace() (trace.Kind, uint64)          { return trace.Weights, 0 }
-func (*granted) Trace() (trace.Kind, uint64)        { return trace.Weights, 0 }
-func (*release) Trace() (trace.Kind, uint64)        { return trace.Weights, 0 }
-func (*read) Trace() (trace.Kind, uint64)           { return trace.Weights, 0 }
-func (*pack) Trace() (trace.Kind, uint64)           { return trace.Weights, 0 }
+func (*open) Trace() (trace.Kind, trace.Of)           { return trace.Request, trace.Nothing() }
+func (*submit) Trace() (trace.Kind, trace.Of)         { return trace.Request, trace.Nothing() }
+func (*cancel) Trace() (trace.Kind, trace.Of)         { return trace.Request, trace.Nothing() }
+func (*wake) Trace() (trace.Kind, trace.Of)           { return trace.Request, trace.Nothing() }
+func (*hangUp) Trace() (trace.Kind, trace.Of)         { return trace.Request, trace.Nothing() }
+func (*seqFailed) Trace() (trace.Kind, trace.Of)      { return trace.Request, trace.Nothing() }
+func (*kvRequest) Trace() (trace.Kind, trace.Of)      { return trace.Blocks, trace.Nothing() }
+func (m *step) Trace() (trace.Kind, trace.Of)         { return trace.Step, trace.OfStep(m.number) }
+func (m *computed) Trace() (trace.Kind, trace.Of)     { return trace.Step, trace.OfStep(m.step.number) }
+func (m *tokenMessage) Trace() (trace.Kind, trace.Of) { return trace.Token, trace.OfStep(m.step) }
+func (*fetch) Trace() (trace.Kind, trace.Of)          { return trace.Weights, trace.Nothing() }
+func (*arrived) Trace() (trace.Kind, trace.Of)        { return trace.Weights, trace.Nothing() }
+func (*want) Trace() (trace.Kind, trace.Of)           { return trace.Weights, trace.Nothing() }
+func (*landed) Trace() (trace.Kind, trace.Of)         { return trace.Weights, trace.Nothing() }
+func (*again) Trace() (trace.Kind, trace.Of)          { return trace.Weights, trace.Nothing() }
+func (m *told) Trace() (trace.Kind, trace.Of)         { return trace.Step, trace.OfStep(m.step.number) }
+func (*lease) Trace() (trace.Kind, trace.Of)          { return trace.Weights, trace.Nothing() }
+func (*granted) Trace() (trace.Kind, trace.Of)        { return trace.Weights, trace.Nothing() }
+func (*release) Trace() (trace.Kind, trace.Of)        { return trace.Weights, trace.Nothing() }
+func (*read) Trace() (trace.Kind, trace.Of)           { return trace.Weights, trace.Nothing() }
+func (*pack) Trace() (trace.Kind, trace.Of)           { return trace.Weights, trace.Nothing() }
 
 // segmentKinds is what the span of a segment is called.
 var segmentKinds = [ir.SegmentKinds]trace.Kind{

@@ -16,11 +16,17 @@ func TestSpans(t *testing.T) {
 	require.NoError(t, e.house.system.Stop(e.at("scheduler"))) // it has handled the last step
 	segments := map[uint64][]trace.Kind{}
 	within, device, handled := map[uint64]trace.Span{}, map[uint64]trace.Span{}, map[uint64]map[string]int{}
-	tokens, disk := 0, 0
-	for _, s := range e.Spans() {
+	tokens, disk, computed := 0, 0, []trace.Span(nil)
+	for _, s := range e.house.Spans() {
 		switch {
-		case s.Track == "house/device/segments":
+		case s.Kind == trace.Idle:
+		case s.Kind == trace.Prefill, s.Kind == trace.Decode:
+			computed = append(computed, s)
+		case s.Track == "house/device/compute":
 			require.NotZero(t, s.Step)
+			at := &e.spec.bound.Segments[s.Segment]
+			require.Equal(t, segmentKinds[at.Kind], s.Kind)
+			require.Equal(t, at.Layer, s.Layer)
 			segments[s.Step] = append(segments[s.Step], s.Kind)
 			if _, ok := within[s.Step]; !ok {
 				within[s.Step] = s
@@ -44,6 +50,11 @@ func TestSpans(t *testing.T) {
 	require.Positive(t, disk)
 	require.Equal(t, 3, tokens)
 	require.Len(t, segments, 3)
+	require.Len(t, computed, 3)
+	for n, s := range computed {
+		require.Equal(t, trace.OfStep(uint64(n+1)), s.Of)
+		require.Equal(t, []trace.Kind{trace.Prefill, trace.Decode, trace.Decode}[n], s.Kind)
+	}
 	for n := uint64(1); n <= 3; n++ {
 		var want []trace.Kind
 		for i := range e.spec.bound.Segments {

@@ -25,6 +25,7 @@ type spec struct {
 	plan     place.Model
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
+	greedy   bool // the device draws the likeliest tokens alone
 }
 
 // Info describes a model.
@@ -36,6 +37,7 @@ type Info struct {
 	Vocab        int
 	Trained      int           // positions the model was trained for
 	Context      int           // positions one request may hold here
+	Sequences    int           // computed at once; more wait
 	KVBytes      int64         // of a position, in all layers
 	Program      *ir.Bound     // what is computed; not to be changed
 	TemplateNote string        // how the chat template was found, if not in the file; for the user
@@ -113,8 +115,31 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	if m.NoRepack {
 		s.layout.InPlace = s.inPlace()
 	}
+	if s.layout.Slots != nil { // of what is streamed or stays in the file, rows are looked up there
+		s.layout.Tables = make([][]byte, len(s.bound.Weights))
+		for r, i := range s.bound.Tensors {
+			if s.bound.Weights[r].Use&ir.Table != 0 {
+				s.layout.Tables[r] = s.file.Bytes(&s.file.Tensors[i])
+			}
+		}
+	}
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside, Draws: traits.Draws}
+	s.greedy = traits.Greedy
+	s.info.Sequences = p.Sequences
 	s.info.Context, s.info.KVBytes = p.Context, place.BlockBytes(s.bound.Program, s.layout.KV)/backend.BlockSize
+}
+
+// streams says whether groups of weights share slots.
+func (s *spec) streams() bool { return s.plan.Parts[0].Streams() }
+
+// sharedSlots is how many slots they share.
+func (s *spec) sharedSlots() int {
+	p := &s.plan.Parts[0]
+	n := len(p.Ring.Slots)
+	for i := range p.Shelves {
+		n += len(p.Shelves[i].Slots)
+	}
+	return n
 }
 
 // inPlace are the weights where the file is mapped, by Ref.
@@ -128,15 +153,26 @@ func (s *spec) inPlace() (all [][]byte) {
 // classes are the sizes of the KV cache's classes.
 func (s *spec) classes() (all []kv.Class) {
 	for i, class := range s.bound.Classes {
-		all = append(all, kv.Class{Blocks: s.layout.Blocks[i], Window: class.Window})
+		all = append(all, kv.Class{Blocks: s.layout.Blocks[i], Window: class.Window, Chunked: class.Chunked})
 	}
 	return all
 }
 
-// bytes is what the homes of the model's weights hold.
+// bytes is what the homes of the model's weights hold. What is streamed has none.
 func (s *spec) bytes() (total int64) {
 	for _, h := range s.plan.Homes {
-		total += h.Group.Bytes
+		if h.Slot >= 0 {
+			total += h.Group.Bytes
+		}
 	}
 	return total
+}
+
+// draw says how the token at a position is drawn, here.
+func (s *spec) draw(p *sample.Params, position int) backend.Draw {
+	d := p.Draw(position)
+	if s.greedy && d.Temp > 0 {
+		return backend.Draw{Host: true}
+	}
+	return d
 }

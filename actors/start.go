@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -30,11 +32,11 @@ type Model struct {
 	Sequences int
 	// Blocks is the size of the KV cache. Default: one full context, and more for several sequences as memory allows.
 	Blocks int
+	// Weights is how many bytes weights may take, and the slots and slabs that they come through. What does not fit is
+	// read from the file again for each step. Default: as many as there are.
+	Weights int64
 	// Rows is the most rows of a step. Default: 512.
 	Rows int
-	// Weights bounds the memory for weights, in bytes: what does not fit is streamed. Default: all are resident if they
-	// fit the machine.
-	Weights int64
 	// NoRepack computes from the file's own bytes, where they are mapped: no loading, no memory for weights, slower.
 	NoRepack bool
 }
@@ -46,6 +48,16 @@ type HouseConfig struct {
 	Log    zerolog.Logger
 	// Progress, if set, is called from time to time while weights are loaded, and at the end.
 	Progress func(done, total int64)
+	// Trace, if set, gets spans as a trace for Perfetto, from the start until the house is closed.
+	Trace io.Writer
+
+	hooks
+}
+
+// hooks are for tests; a nil one stands for what is usual.
+type hooks struct {
+	plan func(*ir.Bound, *place.Model) // changes what was planned
+	disk openDisk
 }
 
 // Config is a house of one model.
@@ -54,13 +66,18 @@ type Config struct {
 	Device   backend.Device
 	Log      zerolog.Logger
 	Progress func(done, total int64)
+	Trace    io.Writer
+
+	hooks
 }
 
 const streamCapacity = batch.Window + 2
 
 // Start opens a house of one model. To close its engine closes the house.
 func Start(ctx context.Context, c Config) (*Engine, error) {
-	h, err := Open(ctx, HouseConfig{Models: []Model{c.Model}, Device: c.Device, Log: c.Log, Progress: c.Progress})
+	h, err := Open(ctx, HouseConfig{
+		Models: []Model{c.Model}, Device: c.Device, Log: c.Log, Progress: c.Progress, Trace: c.Trace, hooks: c.hooks,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +95,9 @@ func Open(ctx context.Context, c HouseConfig) (*House, error) {
 		}
 		return nil, errors.Join(errs...)
 	}
+	if c.Trace != nil {
+		h.startRecorder(c.Trace)
+	}
 	at := h.wiring.house
 	r := &root{house: h, loaded: map[*guest]bool{}}
 	err = h.system.Start(run.Spec{
@@ -85,7 +105,7 @@ func Open(ctx context.Context, c HouseConfig) (*House, error) {
 		Produce: func(int) actor.Actor { return r },
 	})
 	if err != nil {
-		return nil, errors.Join(err, h.free())
+		return nil, errors.Join(err, h.recorder.end(), h.free())
 	}
 	if err := h.await(ctx, c.Progress); err != nil {
 		cut, cancel := context.WithCancel(context.Background())
@@ -98,10 +118,7 @@ func Open(ctx context.Context, c HouseConfig) (*House, error) {
 
 // prepare does all that can fail before an actor runs.
 func prepare(c *HouseConfig) (*House, error) {
-	specs, plan, err := planAll(c.Models, c.Device.Traits())
-	if err == nil {
-		err = refuseStreams(specs)
-	}
+	specs, plan, err := planAll(c.Models, c.Device.Traits(), c.plan)
 	if err != nil {
 		return nil, err
 	}

@@ -17,8 +17,11 @@ type stats struct {
 	requests, failedSteps    atomic.Uint64
 	promptTokens, generated  atomic.Uint64
 	steps, rows              atomic.Uint64
-	wall, computing, sampled atomic.Int64 // nanoseconds, of steps that followed one another without idling
+	lacking                  atomic.Uint32 // a trace.Cause: why there is no step to plan; 0: there is one or more
+	wall, computing, sampled atomic.Int64  // nanoseconds, of steps that followed one another without idling
 	prefill, decode          account
+	firstToken, between      histogram // from the request; from one token to the next
+	queue                    histogram // from the request to its first rows in a step
 
 	last struct { // scheduler only
 		number  uint64
@@ -84,7 +87,7 @@ type account struct {
 
 // of is the account of steps like m.
 func (s *stats) of(m *step) *account {
-	if len(m.compute.Tokens) == len(m.compute.Spans) {
+	if m.decodes() {
 		return &s.decode
 	}
 	return &s.prefill
@@ -160,6 +163,9 @@ type Snapshot struct {
 	PromptTokens, Generated uint64
 	Steps                   Steps
 	KV                      kv.Stats
+	FirstToken              Histogram // from a request to its answer's first token
+	BetweenTokens           Histogram
+	Queue                   Histogram // from a request to its first rows in a step
 	DeadLetters, Unexpected uint64
 	Actors                  []run.Status
 }

@@ -22,6 +22,7 @@ type step struct {
 	parts   []batch.Part
 	results []outcome // by part
 	err     error
+	delays  delays // until it was planned
 
 	over      bool // the device's actor knows that it has ended
 	contended bool // other models had work for the device when it ended
@@ -29,21 +30,34 @@ type step struct {
 	meet  atomic.Uint32 // where the device's actor and whoever calls ended find out which of them comes second
 	ended func(error)   // told by the device that nothing of the step runs any more; bound once
 
+	experts []int32       // that its rows chose last; written by tell
+	told    atomic.Uint32 // as meet, of the device's actor and whoever calls tell
+	tell    func([]int32) // bound once
+
 	times struct {
 		planned, started, computed, sampling, sampled time.Time
+		waited                                        time.Duration                  // for weights
 		segments                                      [ir.SegmentKinds]time.Duration // by kind
 	}
 }
 
-// newStep makes a step of a guest. late is called where the device ends it only after left was called.
-func newStep(g *guest, compute *backend.Step, late func(*step)) *step {
+// newStep makes a step of a guest. What the device ends only after left was called, and what it tells late, comes to
+// its actor by a message.
+func newStep(g *guest, compute *backend.Step, out *deviceEdges) *step {
 	m := &step{guest: g, compute: compute, results: make([]outcome, g.spec.limits.Seqs)}
 	m.ended = func(err error) {
+		m.times.computed = now()
 		if m.err == nil {
 			m.err = err
 		}
 		if m.meet.Swap(1) == 1 {
-			late(m)
+			out.computed.Send(&computed{m})
+		}
+	}
+	m.tell = func(experts []int32) {
+		m.experts = append(m.experts[:0], experts...)
+		if m.told.Swap(1) == 1 {
+			out.told.Send(&told{m})
 		}
 	}
 	return m
@@ -67,9 +81,11 @@ type sequence struct {
 	batch.Seq
 	session *actor.PID
 	params  *sample.Params
+	salt    uint64       // Request.Salt
 	state   sample.State // after the last token
 	rows    []float32    // Score: logits of the rows of the last step
 
+	opened    time.Time  // its request; zero once it had rows in a step
 	kv        *kvRequest // the request under way or the next one
 	cached    int        // positions that the first KV open found in the cache
 	cancelled atomic.Bool

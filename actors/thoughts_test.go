@@ -117,11 +117,11 @@ func TestChoicesShareThePrompt(t *testing.T) {
 	}
 	r.Sampling.Seed = 7
 	all := r.Choices(3)
-	first, err := e.spec.promptOf(&all[0])
+	first, err := e.spec.promptOf(&all[0], nil)
 	require.NoError(t, err)
 	for i, c := range all {
 		require.EqualValues(t, 7+i, c.Sampling.Seed)
-		p, err := e.spec.promptOf(&c)
+		p, err := e.spec.promptOf(&c, nil)
 		require.NoError(t, err)
 		require.Same(t, &first.tokens[0], &p.tokens[0])
 		a := collect(t, begin(t, e, c))
@@ -131,7 +131,7 @@ func TestChoicesShareThePrompt(t *testing.T) {
 	room := make([]int32, 8)
 	collect(t, begin(t, e, plain(room[:2], 4)))
 	require.Equal(t, make([]int32, 8), room, "an answer is written beside the prompt, which is others' too")
-	other, err := e.spec.promptOf(&r)
+	other, err := e.spec.promptOf(&r, nil)
 	require.NoError(t, err)
 	require.NotSame(t, &first.tokens[0], &other.tokens[0], "another request has its own")
 

@@ -2,56 +2,66 @@ package actors
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
-	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/source"
-	"github.com/sluice-ai/sluice/storage/uring"
+	"github.com/sluice-ai/sluice/storage/pin"
 )
 
 // All that the uploader accepts: granted (pool), *read (reader, done), *pack (packer, done), flushed and restarted (all
 // three), and
 type (
-	// fetch, from the prefetcher: bring a group of weights to its home, then answer resident. It may be repeated.
-	fetch struct{ item }
+	// fetch, from the prefetcher: bring a group of weights to its slot, then answer arrived. It may be repeated.
+	fetch struct {
+		item
+		urgency urgency
+	}
+	// again, from itself after a pause: what the disk failed to read is to be read once more.
+	again struct {
+		gen   uint64
+		piece *piece
+	}
 )
 
 func (*fetch) Late() {}
+func (*again) Late() {}
 
-// piece is some rows of one weight: what fits a slab.
-type piece struct {
-	item
-	ref    ir.Ref
-	row    int
-	source source.Source
-	from   int64
-	bytes  int
-}
+// A read that fails is tried again after a pause, which doubles, before its group is given up.
+const (
+	readTries  = 4
+	firstPause = 20 * time.Millisecond
+)
 
-// uploader moves weights: it leases a slab, has the reader fill it and the packer copy it to the device, and goes on
-// with the slab or gives it back. What was under way when one of them restarts is asked for again.
+// uploader moves weights. To a slot whose memory it is given it has the reader read them straight away. For others it
+// leases a slab, has the reader fill it and the packer copy it to the device, and goes on with the slab or gives it
+// back. What was under way when one of them restarts is asked for again.
 type uploader struct {
 	system      *run.System
 	out         uploaderEdges
 	name        string // by which pool and reader know it
-	slabBytes   int
+	slabs       *pin.Arena
 	kept        *deviceMemory
 	incarnation int
 	gen         uint64
 	unflushed   run.Waiting
-	todo        []piece
-	moving      map[int]piece  // by slab
-	missing     map[item]int   // pieces that have not arrived, of each group asked for
-	complete    map[item]int64 // bytes of the groups that the device has; shared by the incarnations
+	packed      pieces // that travel through slabs, and were not asked for
+	straight    pieces // into slots, likewise
+	moving      map[*piece]bool
+	coming      map[item]*arrival
 }
 
-func newUploader(d *device, incarnation int, complete map[item]int64) *uploader {
+// arrival is a group that comes in pieces.
+type arrival struct {
+	missing int // pieces that have not arrived
+	err     error
+}
+
+func newUploader(d *device, incarnation int) *uploader {
 	return &uploader{
-		system: d.system, out: d.house.uploaderEdges, name: d.house.uploader.Address.Id, slabBytes: d.slabBytes,
-		kept: d.kept, incarnation: incarnation, complete: complete,
-		moving: make(map[int]piece), missing: make(map[item]int),
+		system: d.system, out: d.house.uploaderEdges, name: d.house.uploader.Address.Id, slabs: d.slabs,
+		kept: d.kept, incarnation: incarnation, moving: make(map[*piece]bool), coming: make(map[item]*arrival),
 	}
 }
 
@@ -70,18 +80,22 @@ func (u *uploader) Receive(c actor.Context) {
 			u.flushed(m)
 		}
 	case *fetch:
-		u.take(m.item)
+		u.take(m)
 	case *granted:
 		if m.gen == u.gen {
-			u.read(m.slab)
+			u.fill(m.slab)
 		}
 	case *read:
 		if m.gen == u.gen {
 			u.arrived(m)
 		}
+	case *again:
+		if m.gen == u.gen {
+			u.read(m.piece)
+		}
 	case *pack:
 		if m.gen == u.gen {
-			u.packed(m)
+			u.end(m.piece, m.err)
 		}
 	default:
 		u.system.Lifecycle(c)
@@ -91,117 +105,154 @@ func (u *uploader) Receive(c actor.Context) {
 // restart starts a new generation with the others; pieces that were under way go back to the queue.
 func (u *uploader) restart() {
 	u.gen = u.kept.generations.Add(1)
-	for slab, p := range u.moving {
-		u.todo = append(u.todo, p)
-		delete(u.moving, slab)
+	for p := range u.moving {
+		u.queue(p)
 	}
+	clear(u.moving)
 	u.out.lease.Reset()
+	u.out.straight.Reset()
 	u.unflushed = u.out.partners.Flush(u.gen)
 }
 
-// flushed hears that a partner has begun the generation. When all have, nobody touches the slabs of the one before.
+// flushed hears that a partner has begun the generation. When all have, nobody touches the slabs of the one before,
+// nor reads into slots for it.
 func (u *uploader) flushed(m *run.Flushed) {
 	u.unflushed.Done(m)
 	if u.unflushed == 0 {
 		u.out.settled.Send(&settled{by: u.name, gen: u.gen})
-		u.lease()
+		u.begin()
 	}
 }
 
 // recount corrects the progress of loading: pieces of incomplete groups travel again.
 func (u *uploader) recount() {
 	for _, g := range u.kept.guests {
-		g.progress.Store(0)
-	}
-	for x, bytes := range u.complete {
-		x.of.guest.progress.Add(bytes)
+		loaded := int64(0)
+		if g.cargo != nil {
+			loaded = g.cargo.loaded()
+		}
+		g.progress.Store(loaded)
 	}
 }
 
-// take queues a group's pieces, unless that was done before. A complete group is never written again, whatever
-// restarts: a step may be reading it.
-func (u *uploader) take(x item) {
-	if _, ok := u.complete[x]; ok {
-		u.out.resident.Send(&resident{x})
+// take queues a group's pieces, unless that was done before. What has come to its end never travels again, whatever
+// restarts: a step may be reading it, or the slot may be another group's by now.
+func (u *uploader) take(m *fetch) {
+	x := m.item
+	if end := x.of.ends[x.slot]; end.number >= x.number {
+		u.out.arrived.Send(&arrived{x, end.err})
 		return
 	}
-	if _, known := u.missing[x]; known {
+	if u.coming[x] != nil {
 		return
 	}
-	pieces := u.cut(x)
-	u.missing[x] = len(pieces)
-	u.todo = append(u.todo, pieces...)
-	u.lease()
+	all := x.cut(u.slabs, m.urgency)
+	u.coming[x] = &arrival{missing: len(all)}
+	for _, p := range all {
+		u.queue(p)
+	}
+	u.begin()
 }
 
-// lease asks for as many slabs as there is work for.
-func (u *uploader) lease() {
-	for u.unflushed == 0 && u.out.lease.Held() < len(u.moving)+len(u.todo) && u.out.lease.Take() {
+func (u *uploader) queue(p *piece) {
+	if p.straight() {
+		u.straight.push(p)
+	} else {
+		u.packed.push(p)
+	}
+}
+
+// begin asks for as many slabs as there is work for, and has the reader read into slots as much as it takes.
+func (u *uploader) begin() {
+	if u.unflushed != 0 {
+		return
+	}
+	for u.packed.len() > u.out.lease.Held()-u.slabsInUse() && u.out.lease.Take() {
 		u.out.lease.Send(&lease{by: u.name, gen: u.gen, reply: u.out.granted})
 	}
+	for u.straight.len() > 0 && u.out.straight.Take() {
+		p := u.straight.pop()
+		u.moving[p] = true
+		u.read(p)
+	}
 }
 
-func (u *uploader) read(slab int) {
-	if len(u.todo) == 0 {
+// slabsInUse are those that pieces travel in; others are leased and not granted.
+func (u *uploader) slabsInUse() (n int) {
+	for p := range u.moving {
+		if !p.straight() {
+			n++
+		}
+	}
+	return n
+}
+
+// fill sends the next piece on its way in a slab, or gives the slab back.
+func (u *uploader) fill(slab int) {
+	if u.packed.len() == 0 {
 		u.out.lease.Give()
 		u.out.release.Send(&release{by: u.name, gen: u.gen, slab: slab})
 		return
 	}
-	p := u.todo[0]
-	u.todo = u.todo[1:]
-	u.moving[slab] = p
-	u.out.read.Send(&read{
-		by: u.name, gen: u.gen, slab: slab, source: p.source, from: p.from, bytes: p.bytes, reply: u.out.data,
-	})
+	p := u.packed.pop()
+	p.useSlab(u.slabs, slab)
+	u.moving[p] = true
+	u.read(p)
 }
 
+func (u *uploader) read(p *piece) {
+	m := &read{by: u.name, gen: u.gen, piece: p, source: p.source, from: p.from, bytes: p.bytes, into: p.into,
+		head: p.head, reply: u.out.data}
+	if p.straight() {
+		m.memory = p.of.memory
+		u.out.straight.Send(m)
+		return
+	}
+	u.out.read.Send(m)
+}
+
+// arrived hears of the end of a read. One that failed has a few more tries.
 func (u *uploader) arrived(m *read) {
-	p := u.moving[m.slab]
-	if m.err != nil {
-		u.fail(p, m.err)
-		return
+	p := m.piece
+	switch {
+	case m.err != nil && m.memory.open() && p.tries+1 < readTries:
+		x := &again{u.gen, p}
+		time.AfterFunc(firstPause<<p.tries, func() { u.out.again.Send(x) })
+		p.tries++
+	case m.err != nil || p.straight():
+		u.end(p, m.err)
+	default:
+		u.out.pack.Send(&pack{gen: u.gen, piece: p, model: p.of.model, ref: p.ref, row: p.row, data: m.data})
 	}
-	u.out.pack.Send(&pack{gen: u.gen, slab: m.slab, model: p.of.model, ref: p.ref, row: p.row, data: m.data})
 }
 
-func (u *uploader) packed(m *pack) {
-	p := u.moving[m.slab]
-	delete(u.moving, m.slab)
-	if m.err != nil {
-		u.fail(p, m.err)
-		return
+// end is the end of a piece's way. When all of its group have come to theirs, the group has arrived, or not.
+func (u *uploader) end(p *piece, err error) {
+	delete(u.moving, p)
+	a := u.coming[p.item]
+	a.missing--
+	switch {
+	case err == nil:
+		p.of.count(p)
+	case a.err == nil:
+		a.err = p.failure(err)
+		a.missing -= u.packed.drop(p.item) + u.straight.drop(p.item)
 	}
-	p.of.guest.progress.Add(int64(p.bytes))
-	u.missing[p.item]--
-	if u.missing[p.item] == 0 {
-		delete(u.missing, p.item)
-		u.complete[p.item] = p.of.homes[p.home].Group.Bytes
-		u.out.resident.Send(&resident{p.item})
+	if a.missing == 0 {
+		delete(u.coming, p.item)
+		p.of.ends[p.item.slot] = ending{p.number, a.err}
+		u.out.arrived.Send(&arrived{p.item, a.err})
 	}
-	u.read(m.slab)
+	if p.straight() {
+		u.out.straight.Give()
+		u.begin()
+	} else {
+		u.fill(p.slab)
+	}
 }
 
-func (u *uploader) fail(p piece, err error) {
+// failure says which tensor could not be brought.
+func (p *piece) failure(err error) error {
 	s := p.of.guest.spec
-	u.out.broken.Send(&failed{fmt.Errorf("%s: tensor %q: %w", s.file.Name, s.bound.Weights[p.ref].Name, err)})
-}
-
-// cut divides a group's weights into pieces of whole rows that fit a slab.
-func (u *uploader) cut(x item) []piece {
-	var pieces []piece
-	s, g, grain := x.of.guest.spec, &x.of.homes[x.home].Group, x.of.model.RowGrain()
-	for _, ref := range g.Weights {
-		w, t := s.bound.Weights[ref], s.file.Tensors[s.bound.Tensors[ref]]
-		from, to := g.Rows(&w)
-		rowBytes := int(t.Size) / w.Rows
-		rows := max((u.slabBytes-uring.Slack)/rowBytes/grain, 1) * grain
-		for row := from; row < to; row += rows {
-			n := min(rows, to-row)
-			pieces = append(pieces, piece{
-				item: x, ref: ref, row: row, source: s.file.Part(t.Part),
-				from: t.Offset + int64(row)*int64(rowBytes), bytes: n * rowBytes,
-			})
-		}
-	}
-	return pieces
+	return fmt.Errorf("%s: tensor %q: %w", s.file.Name, s.bound.Weights[p.ref].Name, err)
 }

@@ -23,12 +23,7 @@ type attention struct {
 }
 
 // first is the first position that a row at pos sees.
-func (a *attention) first(pos int) int {
-	if a.args.Window == 0 {
-		return 0
-	}
-	return max(0, pos-a.args.Window+1)
-}
+func (a *attention) first(pos int) int { return a.args.Class().First(pos) }
 
 func (a *attention) run(worker, chunk int) {
 	c, q, isa := &a.split.chunks[chunk], &a.ex.workers[worker].queries, a.ex.device.isa

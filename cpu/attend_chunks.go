@@ -114,8 +114,8 @@ type view struct {
 func (a *attention) view(c *attendChunk, b, pos int) view {
 	first := b * backend.BlockSize
 	r0, r1 := max(0, first-pos), c.rows
-	if w := a.args.Window; w > 0 {
-		r1 = min(r1, first+backend.BlockSize-1+w-pos)
+	if a.args.Window > 0 {
+		r1 = min(r1, a.args.Class().Last(first+backend.BlockSize-1)+1-pos)
 	}
 	return view{
 		block: b, r0: r0, r1: r1, queries: (r1 - r0) * a.headsPerKV,

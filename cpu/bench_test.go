@@ -44,11 +44,18 @@ func start(t testing.TB, d backend.Device, m *backendtest.Model, kv backend.KVTy
 // startWith uploads the weights that are not in place.
 func startWith(t testing.TB, d backend.Device, m *backendtest.Model, c backend.Config) *running {
 	t.Helper()
+	run := startNone(t, d, m, c)
+	for r, data := range m.Weights[len(c.InPlace):] {
+		require.NoError(t, run.Upload(ir.Ref(r), 0, data))
+	}
+	return run
+}
+
+// startNone uploads nothing.
+func startNone(t testing.TB, d backend.Device, m *backendtest.Model, c backend.Config) *running {
+	t.Helper()
 	model, err := d.Compile(m.Bound, c)
 	require.NoError(t, err)
-	for r, data := range m.Weights[len(c.InPlace):] {
-		require.NoError(t, model.Upload(ir.Ref(r), 0, data))
-	}
 	blocks, rows := slices.Max(c.Blocks), c.MaxRows
 	run := &running{Model: model, segments: len(m.Segments), vocab: m.Vocab, program: m.Program}
 	for i := range blocks {

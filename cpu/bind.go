@@ -60,6 +60,9 @@ func (b *binder) phase(ph *live.Phase) runner {
 	case live.Products:
 		return b.product(ph)
 	case live.Alone:
+		if n := ph.Items[0].Node; n.Op == ir.HeadLinear {
+			return b.headLinear(n, ph.Wanted)
+		}
 		return b.attention(ph.Items[0].Node)
 	case live.Observed:
 		return b.observation(ph)
@@ -107,6 +110,12 @@ func (b *binder) op(it *live.Item) rowOp {
 		return &mulOp{out, in[0], in[1]}
 	case ir.Scale:
 		return &scaleOp{out, in[0], n.Factor}
+	case ir.Temper:
+		return &temperOp{out, in[0], n.Factor, n.Every}
+	case ir.HeadSlice:
+		return &headSliceOp{out, in[0], n.Heads, n.From}
+	case ir.HeadJoin:
+		return &headJoinOp{out, in[0], in[1], n.Heads}
 	case ir.SoftCap:
 		return &softCapOp{out, in[0], n.Factor}
 	case ir.Rows:
@@ -299,7 +308,7 @@ func (b *binder) experts(ph *live.Phase) runner {
 		}
 	}
 	return &expansion{
-		ex: &b.m.execution, wanted: ph.Wanted, used: e.Used, act: n.Act,
+		ex: &b.m.execution, wanted: ph.Wanted, used: e.Used, act: n.Act, before: e.Before,
 		in: b.layout.place(n.In[0]), weights: b.layout.place(n.In[1]),
 		gate:  b.stack(e.Gate, e.GateBias, hidden),
 		up:    b.stack(e.Up, e.UpBias, b.slots(n, left[leftUp])),
@@ -309,7 +318,8 @@ func (b *binder) experts(ph *live.Phase) runner {
 }
 
 func (b *binder) combine(n *ir.Node, out, weights place) rowOp {
-	return &combineOp{out: out, weights: weights, used: n.Experts.Used, down: b.slots(n, b.layout.down(n))}
+	return &combineOp{out: out, weights: weights, used: n.Experts.Used, down: b.slots(n, b.layout.down(n)),
+		before: n.Experts.Before}
 }
 
 // slots is where a pass leaves rows: those of a row of the step lie side by side.

@@ -75,6 +75,18 @@ func (o *scaleOp) row(ex *execution, _, r int) error {
 	return nil
 }
 
+type temperOp struct {
+	out, x place
+	factor float32
+	every  int
+}
+
+func (o *temperOp) row(ex *execution, _, r int) error {
+	far := float64((ex.pos[r] + 1) / o.every)
+	ex.device.isa.Scale(ex.at(&o.out, r), ex.at(&o.x, r), float32(1+float64(o.factor)*math.Log1p(far)))
+	return nil
+}
+
 type softCapOp struct {
 	out, x place
 	limit  float32

@@ -31,13 +31,17 @@ const unpackRows = 4
 // gatherBytes is the size of a worker's copy of an expert's rows of activations: they stay in L2.
 const gatherBytes = 256 << 10
 
-// expertShape is the largest that a program's experts need; rowBytes is of prepared activations.
+// expertShape is the largest that a program's experts need; rowBytes is of prepared activations, of heads with matrices
+// of their own, too.
 type expertShape struct{ experts, used, rowBytes int }
 
 func shapeOfExperts(p *ir.Bound) (s expertShape) {
 	for i := range p.Segments {
 		for j := range p.Segments[i].Nodes {
 			n := &p.Segments[i].Nodes[j]
+			if n.Op == ir.HeadLinear { // its rows are gathered, too
+				s.rowBytes = max(s.rowBytes, rowBytes(kernels.FormOf(p.Types[n.W]), p.Weights[n.W].Cols))
+			}
 			if n.Op != ir.Experts {
 				continue
 			}

@@ -61,6 +61,7 @@ type expansion struct {
 	xGate   *kernels.Acts // of the step's rows
 	xUp     *kernels.Acts // the same if both matrices take the same form
 	act     ir.Act
+	before  bool // weights multiply the input: so much for its products, which have no biases
 }
 
 func (x *expansion) chunks() int {
@@ -88,6 +89,11 @@ func (x *expansion) run(worker, chunk int) {
 		x.up.multiply(ex, work, c, slot)
 		for i := range rows {
 			gate, up := x.gate.part(c, slot+i), x.up.part(c, slot+i)
+			if x.before {
+				weight := ex.at(&x.weights, int(rows[i]))[c.expert]
+				ex.device.isa.Scale(gate, gate, weight)
+				ex.device.isa.Scale(up, up, weight)
+			}
 			ex.glu(x.act, gate, gate, up)
 			x.gate.observe(ex, c, ex.at(&x.in, int(rows[i])))
 			x.up.observe(ex, c, ex.at(&x.in, int(rows[i])))
@@ -182,6 +188,7 @@ type combineOp struct {
 	out, weights place
 	used         int
 	down         slots
+	before       bool // the weights are in already
 }
 
 func (o *combineOp) row(ex *execution, _, r int) error {
@@ -194,7 +201,11 @@ func (o *combineOp) row(ex *execution, _, r int) error {
 		}
 		for e++; weights[e] == 0; e++ {
 		}
-		ex.device.isa.Merge(y, o.down.row(int(slot)), 1, weights[e])
+		weight := weights[e]
+		if o.before {
+			weight = 1
+		}
+		ex.device.isa.Merge(y, o.down.row(int(slot)), 1, weight)
 	}
 	return nil
 }

@@ -24,18 +24,26 @@ func inPlace(t *testing.T, m *backendtest.Model, rows int) (r *running, path str
 	}
 	path = filepath.Join(t.TempDir(), "weights")
 	require.NoError(t, os.WriteFile(path, all, 0o600))
-	f, err := os.Open(path)
-	require.NoError(t, err)
-	defer f.Close()
-	mapped, err := unix.Mmap(int(f.Fd()), 0, len(all), unix.PROT_READ, unix.MAP_SHARED)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, unix.Munmap(mapped)) })
-	rest := mapped
+	rest := mapped(t, path)
 	c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 1), MaxRows: rows, MaxWanted: rows}
 	for _, w := range m.Weights {
 		c.InPlace, rest = append(c.InPlace, rest[:len(w):len(w)]), rest[len(w):]
 	}
 	return startWith(t, device(t, 2, ""), m, c), path
+}
+
+// mapped maps a file until the test ends.
+func mapped(t *testing.T, path string) []byte {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	info, err := f.Stat()
+	require.NoError(t, err)
+	data, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, unix.Munmap(data)) })
+	return data
 }
 
 // TestWeightsGoAway: a file that is cut while its weights are in use ends a step with an error that says so; when it is

@@ -49,7 +49,7 @@ func (m *model) layWeights(p *ir.Bound) error {
 			err = w.add(group, rows, memory[:size:size])
 			memory = memory[align(size):]
 		case w.use == ir.Matrix && m.config.InPlace == nil:
-			w.await(group, rows)
+			w.await(group, rows, groups[group].Expert != ir.Dense)
 		}
 		if err == nil && m.config.InPlace != nil {
 			if data := m.config.InPlace[r]; len(data) != w.row*w.rows {

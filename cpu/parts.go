@@ -42,7 +42,10 @@ func (m *model) compute(w *backend.Work, s *backend.Step) error {
 		}
 	}
 	if seg.parts == 0 {
-		return m.only(w, seg)
+		if err := m.parts.Complete(m.needs); err != nil {
+			return err
+		}
+		return m.run(seg, 0, len(seg.phases))
 	}
 	clear(m.named)
 	for _, g := range w.Groups {
@@ -51,17 +54,6 @@ func (m *model) compute(w *backend.Work, s *backend.Step) error {
 	m.part, m.again = m.named, !first
 	defer func() { m.part, m.again = nil, false }()
 	return m.some(w, seg, first)
-}
-
-// only runs a segment that has one part.
-func (m *model) only(w *backend.Work, seg *segment) error {
-	if !w.Last {
-		return fmt.Errorf("%s: it has one part, and that is not the last", seg.name)
-	}
-	if err := m.parts.Complete(m.needs); err != nil {
-		return err
-	}
-	return m.run(seg, 0, len(seg.phases))
 }
 
 // some runs what is due of a segment with several parts.

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -66,8 +65,8 @@ func (m *model) runPhases(seg *segment, from, to int) error {
 }
 
 // errFault is the error of weights that cannot be read where they lie.
-var errFault = errors.New("a page of the weights cannot be read: the model's file was truncated or its disk fails: " +
-	"restore it and start again")
+var errFault = fmt.Errorf("%w: the model's file was truncated or its disk fails: restore it and start again",
+	backend.ErrWeights)
 
 // guardedRun is runPhases where the pages of a file may be gone. The pool's workers are prepared for that anyway.
 func (m *model) guardedRun(seg *segment, from, to int) (err error) {

@@ -12,7 +12,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/mem"
 )
 
-// room is a slot that groups share: what is in it is computed from as it lies in the file.
+// room is a slot that groups share: what is in it is computed from as it lies in the file. Experts, which may be used
+// again while they are there, are packed where they lie by the first product (docs/adr/0014).
 type room struct {
 	memory []byte // nil: the slot is one group's own
 	holds  int    // group; -1: none
@@ -67,7 +68,9 @@ func (m *model) Place(group, slot int, data [][]byte) error {
 		m.rooms[at].holds = absent
 	}
 	for i, ref := range m.parts.Groups[group].Weights {
-		m.matrix(group, ref).Data = data[i]
+		w := m.matrix(group, ref)
+		w.Data = data[i]
+		clear(w.Packed)
 	}
 	r.holds, m.where[group] = group, slot
 	return nil

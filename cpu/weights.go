@@ -34,6 +34,9 @@ func (w *weight) measure(want *ir.Weight, t quant.Type, use ir.Use) (err error) 
 	case want.Experts > 0 && want.Rows/want.Experts%kernels.TileRows != 0:
 		return fmt.Errorf("matrices of %d rows for each expert: want a multiple of %d", want.Rows/want.Experts,
 			kernels.TileRows)
+	case want.Heads > 0 && want.Rows/want.Heads%kernels.TileRows != 0:
+		return fmt.Errorf("matrices of %d rows for each head: want a multiple of %d", want.Rows/want.Heads,
+			kernels.TileRows)
 	case use == ir.Matrix:
 		_, err = kernels.Size(t, want.Rows, want.Cols)
 	case !quant.HasCodec(t):
@@ -89,9 +92,13 @@ func (w *weight) adopt(group, rows int, data []byte) (err error) {
 	return err
 }
 
-// await adds the rows of a group that is in no slot yet.
-func (w *weight) await(group, rows int) {
-	w.part(group, &kernels.Matrix{Type: w.typ, Rows: rows, Cols: w.cols, FileOrder: true})
+// await adds the rows of a group that is in no slot yet. What is used again while it is there stays packed.
+func (w *weight) await(group, rows int, again bool) {
+	m := &kernels.Matrix{Type: w.typ, Rows: rows, Cols: w.cols, FileOrder: true}
+	if again {
+		m.Packed = make([]bool, m.Tiles())
+	}
+	w.part(group, m)
 }
 
 func (w *weight) part(group int, m *kernels.Matrix) {

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
+	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -15,8 +17,10 @@ import (
 // access says who may ask.
 type access struct {
 	keys     [][sha256.Size]byte // none: everybody
+	names    []string            // hosts that may be asked for besides
+	proxies  []netip.Prefix      // who may say whose request it is
 	loopback bool                // we listen to this machine alone
-	address  string              // that we listen on, without the port
+	own      string              // the address that we listen on, without the port
 }
 
 func digests(keys []string) (out [][sha256.Size]byte) {
@@ -28,23 +32,26 @@ func digests(keys []string) (out [][sha256.Size]byte) {
 
 func (a *access) listening(addr net.Addr) {
 	if tcp, ok := addr.(*net.TCPAddr); ok {
-		a.loopback, a.address = tcp.IP.IsLoopback(), tcp.IP.String()
+		a.loopback, a.own = tcp.IP.IsLoopback(), tcp.IP.String()
 	}
 }
 
-// key says whether a request has a good key. The time it takes tells nothing about the keys: their digests are
-// compared, all of them, in constant time.
+// key says whether a request has a good key.
 func (a *access) key(h *fasthttp.RequestHeader) bool {
-	if len(a.keys) == 0 {
-		return true
-	}
+	_, ok := a.digest(h)
+	return ok || len(a.keys) == 0
+}
+
+// digest is that of the request's key, if it is a good one. The time it takes tells nothing about the keys: their
+// digests are compared, all of them, in constant time.
+func (a *access) digest(h *fasthttp.RequestHeader) ([sha256.Size]byte, bool) {
 	scheme, token, _ := strings.Cut(string(h.Peek("Authorization")), " ")
 	given := sha256.Sum256([]byte(strings.TrimSpace(token)))
 	good := 0
 	for i := range a.keys {
 		good |= subtle.ConstantTimeCompare(given[:], a.keys[i][:])
 	}
-	return good == 1 && strings.EqualFold(scheme, "Bearer")
+	return given, good == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
 func (a *access) denied(rc *fasthttp.RequestCtx) *wire.Fault {
@@ -54,12 +61,14 @@ func (a *access) denied(rc *fasthttp.RequestCtx) *wire.Fault {
 }
 
 // browser refuses requests that web pages of other origins make. A page whose host name was pointed at this machine
-// (DNS rebinding) is betrayed by the Host header; other pages by Origin, which browsers send along with each POST.
+// (DNS rebinding) is betrayed by the Host header, wherever no key stands in its way; other pages by Origin, which
+// browsers send along with each POST.
 func (a *access) browser(rc *fasthttp.RequestCtx) *wire.Fault {
 	host := string(rc.Host())
-	if a.loopback && !a.local(host) {
+	guarded := a.loopback || len(a.keys) == 0 || len(a.names) > 0
+	if guarded && !a.served(host) {
 		return wire.Refused(fasthttp.StatusForbidden, "wrong_host",
-			"the Host header is %.80q, but only this machine is served: ask for localhost or 127.0.0.1, or serve on another address", host)
+			"the Host header is %.80q, which is not served: ask for %s, or start with --host-name", host, a.hosts())
 	}
 	origin := string(rc.Request.Header.Peek("Origin"))
 	if u, err := url.Parse(origin); origin != "" && (err != nil || u.Host != host) {
@@ -69,12 +78,29 @@ func (a *access) browser(rc *fasthttp.RequestCtx) *wire.Fault {
 	return nil
 }
 
-// local says that a Host header names this machine, with or without a port.
-func (a *access) local(host string) bool {
+// served says that a Host header names what we are asked for by, with or without a port. A page cannot make a name of
+// an address that is not this machine's: of those that we listen on to the network, all are good.
+func (a *access) served(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
 	}
-	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
-	return strings.EqualFold(name, "localhost") || name == "127.0.0.1" || name == "::1" || name == a.address
+	name = strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(name, "["), "]"), ".")
+	if strings.EqualFold(name, "localhost") || name == a.own {
+		return true
+	}
+	if slices.ContainsFunc(a.names, func(n string) bool { return strings.EqualFold(n, name) }) {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	return err == nil && (!a.loopback || name == "127.0.0.1" || ip == netip.IPv6Loopback())
+}
+
+// hosts are those to be asked for.
+func (a *access) hosts() string {
+	all := append([]string{"localhost"}, a.names...)
+	if a.loopback {
+		return strings.Join(append(all, "127.0.0.1"), ", ")
+	}
+	return strings.Join(append(all, "the server's address"), ", ")
 }

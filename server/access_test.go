@@ -24,6 +24,8 @@ func TestAPIKeys(t *testing.T) {
 	wrong := r.client(option.WithAPIKey("third-secret"))
 	_, err := wrong.Chat.Completions.New(t.Context(), capital("France"))
 	requireError(t, err, 401, "invalid_api_key", "")
+	_, hello := r.get(t, "/")
+	require.NotContains(t, hello, r.engine.Info.Name, "strangers learn no names")
 	for path, status := range map[string]int{"/": 200, "/health": 200, "/v1/models": 401, "/metrics": 401, "/debug/actors": 401} {
 		got, _ := r.get(t, path)
 		require.Equal(t, status, got, path)
@@ -34,6 +36,32 @@ func TestAPIKeys(t *testing.T) {
 	require.Equal(t, `Bearer realm="sluice"`, answer.Header.Get("WWW-Authenticate"))
 	read(t, answer)
 	require.NotContains(t, r.log.String(), "secret", "keys do not belong into the log")
+}
+
+// TestPrefixIsTheKeys: what one key's prompts left in the cache is nobody else's, unless it is to be shared.
+func TestPrefixIsTheKeys(t *testing.T) {
+	for _, share := range []bool{false, true} {
+		r := start(t, Options{APIKeys: []string{"one", "two"}, SharePrefix: share}, nil)
+		cached := func(key string) string {
+			body := `{"max_tokens":1,"prompt":"` + strings.Repeat("one two three ", 30) + `"}`
+			request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/v1/completions", strings.NewReader(body))
+			request.Header.Set("Authorization", "Bearer "+key)
+			answer, err := r.http.Do(request)
+			require.NoError(t, err)
+			_, text := read(t, answer)
+			_, after, _ := strings.Cut(text, `"cached_tokens":`)
+			before, _, _ := strings.Cut(after, "}")
+			return before
+		}
+		require.Equal(t, "0", cached("one"))
+		require.NotEqual(t, "0", cached("one"))
+		if share {
+			require.NotEqual(t, "0", cached("two"))
+			continue
+		}
+		require.Equal(t, "0", cached("two"), "the other key's prompt is not known")
+		require.NotEqual(t, "0", cached("two"))
+	}
 }
 
 // TestScheme: a key counts only where it is said to be one.
@@ -77,17 +105,37 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// TestAnyHost: who listens to the network is asked by whatever name.
-func TestAnyHost(t *testing.T) {
-	a := access{}
+// TestNetworkHosts: who listens to the network is asked by addresses, which no page can take for a name, and by names
+// that were given; a key stands in the way of pages as well.
+func TestNetworkHosts(t *testing.T) {
+	a := access{names: []string{"sluice.example"}}
 	a.listening(&net.TCPAddr{IP: net.IPv4zero})
 	require.False(t, a.loopback)
+	asked := func(a *access, host string) bool {
+		rc := &fasthttp.RequestCtx{}
+		rc.Request.Header.SetHost(host)
+		return a.browser(rc) == nil
+	}
+	for _, host := range []string{"sluice.example", "SLUICE.example:8080", "sluice.example.", "localhost:1", "192.168.0.7", "[fd00::1]:80"} {
+		require.True(t, asked(&a, host), host)
+	}
+	for _, host := range []string{"evil.example", "sluice.example.evil.example", "192.168.0.7.evil.example", "", "a b"} {
+		require.False(t, asked(&a, host), host)
+	}
+	require.False(t, asked(&access{}, "sluice.example"))
+	require.True(t, asked(&access{keys: digests([]string{"k"})}, "sluice.example"))
+	require.False(t, asked(&access{keys: digests([]string{"k"}), names: []string{"one"}}, "two"))
+	require.False(t, asked(&access{keys: digests([]string{"k"}), loopback: true}, "two"))
+}
+
+// TestOwnAddress: on loopback only this machine's names are good.
+func TestOwnAddress(t *testing.T) {
+	a := access{}
 	request := func(host string) *fasthttp.RequestCtx {
 		rc := &fasthttp.RequestCtx{}
 		rc.Request.Header.SetHost(host)
 		return rc
 	}
-	require.Nil(t, a.browser(request("sluice.example")))
 	a.listening(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 5)})
 	require.NotNil(t, a.browser(request("sluice.example")))
 	require.Nil(t, a.browser(request("127.0.0.5:80")))

@@ -77,6 +77,35 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestCancelBefore holds the same law for what comes before the engine: a body that is read, rendered or put into tokens
+// for nobody stops within 250 ms.
+func TestCancelBefore(t *testing.T) {
+	const law = 250 * time.Millisecond
+	slow := `{% set ns = namespace(x=0) %}{% for i in range(99999) %}{% for j in range(99999) %}{% set ns.x = i + j %}` +
+		`{% endfor %}{% endfor %}`
+	r := start(t, Options{}, func(c *actors.Config) { c.File.Meta.Set("tokenizer.chat_template", slow) })
+	arguments := hostileText(`{"messages":[{"role":"assistant","tool_calls":[{"function":{"arguments":"{\"a\":[`, `\"a\",`,
+		`1]}"}}]}]}`, 15<<20)
+	for name, body := range map[string]string{
+		"rendering": `{"messages":[{"role":"user","content":"Hi"}]}`, "arguments": arguments,
+		"escapes": hostileText(`{"messages":[{"role":"user","content":"`, `\u0041`, `"}]}`, 15<<20),
+	} {
+		var took time.Duration
+		for range 3 {
+			conn := r.dial(t, "/v1/chat/completions", body)
+			require.Eventually(t, func() bool { return r.intake.Used() > 0 || len(body) > 1000 }, 10*time.Second, time.Millisecond)
+			left := time.Now()
+			require.NoError(t, conn.Close())
+			require.Eventually(t, func() bool { return r.intake.Used() == 0 }, 10*time.Second, time.Millisecond)
+			if took = time.Since(left); took <= law {
+				break
+			}
+		}
+		t.Logf("%s: stopped after %v", name, took)
+		require.LessOrEqual(t, took, law, name)
+	}
+}
+
 // computing waits until the engine has computed some steps for the request.
 func computing(t *testing.T, r *running, _ net.Conn) {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -74,6 +75,68 @@ func TestUnhealthy(t *testing.T) {
 	m.set(map[string]*actors.Engine{"a": other}, "a")
 	status, _ = r.get(t, "/health")
 	require.Equal(t, http.StatusOK, status)
+	r.log.forget()
+}
+
+// TestLoading: while models are loaded, only the health is told, with how far it is; who asks for more waits, and is
+// answered when they are there.
+func TestLoading(t *testing.T) {
+	engine := startEngine(t, nil)
+	r := startServer(t, engine, Options{}, Loading)
+	status, body := r.get(t, "/health")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Contains(t, body, `"code":"loading"`)
+	require.Contains(t, body, "0 %")
+	r.Progress(1<<30, 4<<30)
+	_, body = r.get(t, "/health")
+	require.Contains(t, body, "25 %")
+
+	asked := make(chan int, 2)
+	for range 2 {
+		go func() {
+			status, _ := r.post(t, "/v1/completions", `{"prompt":"one two","max_tokens":3}`)
+			asked <- status
+		}()
+	}
+	left := r.dial(t, "/v1/completions", `{"prompt":"one two","max_tokens":3}`)
+	require.Eventually(t, func() bool { return r.door.open() >= 3 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, left.Close())
+	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), `"status":499`) }, 10*time.Second, time.Millisecond)
+	require.Empty(t, asked)
+	r.Loaded(Engines(engine))
+	require.Equal(t, http.StatusOK, <-asked)
+	require.Equal(t, http.StatusOK, <-asked)
+	status, _ = r.get(t, "/health")
+	require.Equal(t, http.StatusOK, status)
+}
+
+// TestStrangersLearnNothing: neither the names of models nor what is wrong with them.
+func TestStrangersLearnNothing(t *testing.T) {
+	var broken atomic.Bool
+	engine := startEngine(t, func(cfg *actors.Config) { cfg.Device = failing{cfg.Device, &broken} })
+	m := &several{}
+	m.set(map[string]*actors.Engine{"secret name": engine, "b": engine}, "secret name", "b")
+	r := startServer(t, engine, Options{APIKeys: []string{"key"}}, func(o Options) *Server { return New(m, o) })
+	broken.Store(true)
+	ask, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/v1/completions",
+		strings.NewReader(`{"model":"b","prompt":"one two"}`))
+	ask.Header.Set("Authorization", "Bearer key")
+	failed, err := r.http.Do(ask)
+	require.NoError(t, err)
+	status, body := read(t, failed)
+	require.Equal(t, http.StatusServiceUnavailable, status, body)
+	for _, path := range []string{"/", "/health"} {
+		_, body := r.get(t, path)
+		require.NotContains(t, body, "secret name", path)
+		require.NotContains(t, body, "bus", path)
+	}
+	request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/health", http.NoBody)
+	request.Header.Set("Authorization", "Bearer key")
+	answer, err := r.http.Do(request)
+	require.NoError(t, err)
+	status, body = read(t, answer)
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Contains(t, body, `the engine of \"secret name\" has failed: `)
 	r.log.forget()
 }
 

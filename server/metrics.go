@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/trace"
+	"github.com/sluice-ai/sluice/internal/trace/stall"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
@@ -64,8 +65,16 @@ type engineCollector struct{ models answer.Models }
 func (engineCollector) Describe(chan<- *prometheus.Desc) {}
 
 func (c engineCollector) Collect(out chan<- prometheus.Metric) {
+	houses := map[*actors.House]string{}
 	for name, engine := range engines(c.models) {
 		collect(sender{out, name}, engine.Snapshot())
+		houses[engine.House()] = name
+	}
+	for h, name := range houses {
+		if len(houses) == 1 {
+			name = "" // the device is all models'
+		}
+		collectDevice(sender{out, name}, h.Device(), h.DeviceTime())
 	}
 }
 
@@ -85,6 +94,10 @@ func collect(send sender, s actors.Snapshot) {
 	send.count("step_seconds_total", seconds, s.Steps.Compute.Seconds(), "on", "compute")
 	send.count("step_seconds_total", seconds, s.Steps.Sample.Seconds(), "on", "sample")
 	send.count("step_seconds_total", seconds, max(rest, 0).Seconds(), "on", "actors")
+
+	send.histogram("first_token_seconds", "Time from a request to the first token of its answer.", s.FirstToken)
+	send.histogram("between_tokens_seconds", "Time from one token of an answer to the next.", s.BetweenTokens)
+	send.histogram("queue_seconds", "Time from a request to its first rows in a step.", s.Queue)
 
 	const blocks = "Blocks of the KV cache by state."
 	send.gauge("kv_blocks", blocks, float64(s.KV.Free), "state", "free")
@@ -106,6 +119,17 @@ func collect(send sender, s actors.Snapshot) {
 		send.count("actor_restarts_total", "Restarts after a panic.", float64(a.Restarts), "actor", a.ID)
 		send.gauge("actor_mailbox", "Messages waiting.", float64(a.Depth), "actor", a.ID)
 		send.count("actor_busy_seconds_total", "Time spent handling messages.", a.Busy.Seconds(), "actor", a.ID)
+		send.count("actor_wait_seconds_total", "Time that messages waited to be handled, summed.", a.Waited.Seconds(),
+			"actor", a.ID)
+	}
+}
+
+// collectDevice says where a device's time went: each second is in one of them.
+func collectDevice(send sender, device string, t stall.Time) {
+	send.count("device_computing_seconds_total", "Time that the device computed.", t.Computing.Seconds(), "device", device)
+	for c, d := range t.Idle {
+		send.count("device_idle_seconds_total", "Time that the device had nothing to compute, by cause.", d.Seconds(),
+			"device", device, "cause", trace.Cause(c).String())
 	}
 }
 
@@ -115,49 +139,35 @@ type sender struct {
 	model string // "": there is only one
 }
 
-func (s sender) gauge(name, help string, v float64, label ...string) {
-	s.send(prometheus.GaugeValue, name, help, v, label)
+func (s sender) gauge(name, help string, v float64, labels ...string) {
+	s.send(prometheus.GaugeValue, name, help, v, labels)
 }
 
-func (s sender) count(name, help string, v float64, label ...string) {
-	s.send(prometheus.CounterValue, name, help, v, label)
+func (s sender) count(name, help string, v float64, labels ...string) {
+	s.send(prometheus.CounterValue, name, help, v, labels)
 }
 
-// send takes at most one label beside the model's: its name and value.
-func (s sender) send(kind prometheus.ValueType, name, help string, v float64, label []string) {
+// histogram sends durations in seconds.
+func (s sender) histogram(name, help string, h actors.Histogram) {
+	buckets := make(map[float64]uint64, len(h.Up))
+	for _, b := range h.Up {
+		buckets[b.To.Seconds()] = b.Count
+	}
+	s.out <- prometheus.MustNewConstHistogram(s.describe(name, help, nil), h.Count, h.Sum.Seconds(), buckets)
+}
+
+func (s sender) send(kind prometheus.ValueType, name, help string, v float64, labels []string) {
+	s.out <- prometheus.MustNewConstMetric(s.describe(name, help, labels), kind, v)
+}
+
+// describe takes names of labels and their values in turn, and adds the model's.
+func (s sender) describe(name, help string, pairs []string) *prometheus.Desc {
 	labels := prometheus.Labels{}
-	if len(label) == 2 {
-		labels[label[0]] = label[1]
+	for i := 0; i < len(pairs); i += 2 {
+		labels[pairs[i]] = pairs[i+1]
 	}
 	if s.model != "" {
 		labels["model"] = s.model
 	}
-	s.out <- prometheus.MustNewConstMetric(prometheus.NewDesc("sluice_"+name, help, nil, labels), kind, v)
-}
-
-// debugActors serves GET /debug/actors: the engine in numbers, the edges of its tree, and what was done last. Of
-// several engines, each has its numbers under its name.
-func (s *Server) debugActors(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
-	const shown = 256
-	var about struct {
-		Snapshot *actors.Snapshot           `json:"snapshot,omitempty"`
-		Models   map[string]actors.Snapshot `json:"models,omitempty"`
-		Edges    []actors.Edge              `json:"edges"`
-		Spans    []trace.Span               `json:"spans"` // the last ones
-	}
-	about.Edges = actors.Edges()
-	for name, engine := range engines(s.models) {
-		snapshot, spans := engine.Snapshot(), engine.Spans()
-		about.Spans = spans[max(0, len(spans)-shown):] // all engines have the same
-		if name == "" {
-			about.Snapshot = &snapshot
-			break
-		}
-		if about.Models == nil {
-			about.Models = map[string]actors.Snapshot{}
-		}
-		about.Models[name] = snapshot
-	}
-	wire.WriteJSON(rc, about)
-	return nil
+	return prometheus.NewDesc("sluice_"+name, help, nil, labels)
 }

@@ -56,7 +56,9 @@ func startSeveral(t *testing.T) (*running, *several) {
 	large := startEngine(t, nil)
 	m.set(map[string]*actors.Engine{"org/large": large, "small": small}, "org/large", "small")
 	return startServer(t, large, Options{}, func(o Options) *Server {
-		return speaking(m, o, func(s *answer.Service) []answer.Dialect { return append(dialects(s), toy(s)) })
+		s := speaking(o, func(s *answer.Service) []answer.Dialect { return append(dialects(s), toy(s)) })
+		s.Loaded(m)
+		return s
 	}), m
 }
 
@@ -114,7 +116,7 @@ func TestSeveralModels(t *testing.T) {
 	require.Contains(t, body, `sluice_requests_total{model="org/large"} 1`)
 	require.Contains(t, body, `sluice_kv_blocks{model="small",state="free"}`)
 	_, body = r.get(t, "/debug/actors")
-	require.Contains(t, body, `{"models":{"org/large":{`)
+	require.Contains(t, body, `"models":[{"name":"org/large",`)
 
 	large, small := m.Engine("org/large"), m.Engine("small")
 	m.set(map[string]*actors.Engine{"small": large, "org/large": small}, "org/large", "small")

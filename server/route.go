@@ -2,7 +2,9 @@ package server
 
 import (
 	"fmt"
+	"net"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -100,14 +102,32 @@ func (t *target) refuse(rc *fasthttp.RequestCtx, f *wire.Fault) {
 	rc.SetBody(t.dialect.Fault(nil, f))
 }
 
+// full tells a connection that there is no room for it, in the first dialect's shape and without waiting for what it
+// asks; evicted ones go in silence, as idle connections do at any time.
+func (s *Server) full(c *net.TCPConn, evicted bool) {
+	s.crowded.report(s.log, evicted)
+	if evicted {
+		return
+	}
+	fault := wire.Unavailable("overloaded", "%d connections are open already, and all of them are at work: try again later", maxConnections)
+	body := s.routes.dialects[0].Fault(nil, fault)
+	c.SetDeadline(time.Now().Add(time.Second)) //nolint:errcheck // the write will fail as well
+	fmt.Fprintf(c, "HTTP/1.1 %d Service Unavailable\r\nDate: %s\r\nContent-Type: application/json\r\nRetry-After: %d\r\n"+
+		"Connection: close\r\nContent-Length: %d\r\n\r\n%s", fault.Status, fasthttp.AppendHTTPDate(nil, time.Now()), fault.RetryAfter,
+		len(body), body)
+	s.metrics.answered(unknown, fault.Status, 0)
+	_ = s.crowded.linger(c)
+}
+
 // own are the server's own routes.
 func (s *Server) own() []answer.Route {
 	const get = fasthttp.MethodGet
 	return []answer.Route{
 		{Method: get, Path: "/", Public: true, Handle: s.welcome},
-		{Method: get, Path: "/health", Public: true, Help: "whether it can answer", Handle: s.healthy},
+		{Method: get, Path: healthPath, Public: true, Help: "whether it can answer", Handle: s.healthy},
 		{Method: get, Path: "/metrics", Help: "counts for Prometheus", Handle: s.measured},
 		{Method: get, Path: "/debug/actors", Help: "what happens inside", Handle: s.debugActors},
+		{Method: get, Path: "/debug/trace", Help: "what happens from now on, for Perfetto", Handle: s.debugTrace},
 	}
 }
 
@@ -138,37 +158,4 @@ func (s *Server) admit(rc *fasthttp.RequestCtx, to *target) *wire.Fault {
 
 func notFound(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 	return wire.Refused(fasthttp.StatusNotFound, "not_found", "there is nothing at %.80q: GET / lists what there is", rc.Path())
-}
-
-func (s *Server) welcome(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
-	names, apis := s.models.Names(), []string{}
-	for _, d := range s.routes.dialects[:len(s.routes.dialects)-1] {
-		apis = append(apis, d.Name)
-	}
-	what := "the model "
-	if len(names) > 1 {
-		what = "the models "
-	}
-	rc.SetContentType("text/plain; charset=utf-8")
-	rc.SetBodyString("sluice serves " + what + strings.Join(names, ", ") + " with " + strings.Join(apis, ", ") + ".\n\n" +
-		s.routes.list())
-	return nil
-}
-
-// healthy answers 200 while all engines can serve, else 503 and why not.
-func (s *Server) healthy(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
-	for name, engine := range engines(s.models) {
-		if err := engine.Health(); err != nil {
-			which := "the engine"
-			if name != "" {
-				which = fmt.Sprintf("the engine of %q", name)
-			}
-			return wire.Unavailable("engine_failed", "%s has failed: %v: see the log, and restart it", which, err)
-		}
-	}
-	if s.stopping.Load() {
-		return wire.Stopping()
-	}
-	wire.WriteJSON(rc, map[string]string{"status": "ok"})
-	return nil
 }

@@ -2,10 +2,13 @@ package server
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,8 +22,11 @@ import (
 
 // Options say how a server behaves. The zero value of a field that has a default stands for it.
 type Options struct {
-	APIKeys []string // one of them must come with a request; none: anybody may ask
-	Log     zerolog.Logger
+	APIKeys     []string       // one of them must come with a request; none: anybody may ask
+	HostNames   []string       // that clients may ask for besides localhost and addresses
+	Proxies     []netip.Prefix // that may say, by X-Forwarded-For, whose requests they hand on
+	SharePrefix bool           // what one key's prompts left in the cache, others may use
+	Log         zerolog.Logger
 
 	Patience time.Duration // how long a client may leave a write waiting; default 1 min
 	Reading  time.Duration // how long a request may take to arrive; default 30 s
@@ -35,65 +41,92 @@ const (
 	idleConnection  = 2 * time.Minute
 	idleWorker      = 500 * time.Millisecond
 	cutting         = 3 * time.Second // how long answers that are cut at shutdown may take to say so
+
+	intake      = 192 << 20 // bytes that requests may cost together until their prompts are made
+	intakeQueue = 10 * time.Second
 )
 
 // Server serves models in several dialects.
 type Server struct {
 	models  answer.Models
+	later   later
+	loaded  chan struct{} // closed when the models are there
 	routes  *routes
 	access  access
 	log     zerolog.Logger
 	metrics *metrics
 	http    fasthttp.Server
-	fresh   fresh
+	door    *door
+	crowded crowded
+	intake  *exchange.Intake
 	options Options
 
 	base     context.Context // of all requests
 	cut      context.CancelCauseFunc
 	stopping atomic.Bool
+	percent  atomic.Int64   // of the models that are being loaded
+	open     sync.WaitGroup // requests whose answers are not written
 	named    atomic.Uint64
 	prefix   uint32 // of request ids, so that those of two runs differ
 }
 
 // New makes a server for models, which stay the caller's.
-func New(models answer.Models, o Options) *Server { return speaking(models, o, dialects) }
+func New(models answer.Models, o Options) *Server {
+	s := Loading(o)
+	s.Loaded(models)
+	return s
+}
+
+// Loading makes a server whose models are not there yet: until Loaded, requests wait, and GET /health says so.
+func Loading(o Options) *Server { return speaking(o, dialects) }
 
 // speaking makes a server that speaks a list of dialects.
-func speaking(models answer.Models, o Options, list func(*answer.Service) []answer.Dialect) *Server {
+func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	if o.Patience <= 0 {
 		o.Patience = time.Minute
 	}
 	if o.Reading <= 0 {
 		o.Reading = 30 * time.Second
 	}
-	s := &Server{models: models, log: o.Log, options: o, prefix: rand.Uint32()}
-	spoken := list(answer.New(models))
+	s := &Server{log: o.Log, options: o, prefix: rand.Uint32(), loaded: make(chan struct{})}
+	s.models = &s.later
+	s.intake = exchange.NewIntake(intake, maxBody, intakeQueue)
+	spoken := list(answer.New(s.models, s.intake, o.Reading))
 	s.routes = newRoutes(append(spoken, answer.Dialect{Routes: s.own(), Fault: spoken[0].Fault}))
-	s.access.keys = digests(o.APIKeys)
-	s.metrics = newMetrics(models)
+	s.access.keys, s.access.names, s.access.proxies = digests(o.APIKeys), o.HostNames, o.Proxies
+	s.metrics = newMetrics(s.models)
+	s.door = &door{most: maxConnections, who: s.access.peer, crowded: &s.crowded, refuse: s.full, conns: map[*conn]struct{}{}}
 	s.base, s.cut = context.WithCancelCause(context.Background())
 	s.http = fasthttp.Server{
 		Handler:      s.serve,
 		ErrorHandler: s.unreadable,
-		ConnState:    s.fresh.follow,
-		HeaderReceived: func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-			if s.access.key(h) {
-				return fasthttp.RequestConfig{}
-			}
-			return fasthttp.RequestConfig{MaxRequestBodySize: maxStrangerBody}
-		},
 		// A deadline of an earlier answer on the connection may be over: "100 Continue" must still be writable.
 		ExpectHandler: func(rc *fasthttp.RequestCtx) int {
 			rc.Conn().SetWriteDeadline(time.Time{}) //nolint:errcheck // the write will fail as well
 			return fasthttp.StatusContinue
 		},
-		MaxRequestBodySize: maxBody, ReadBufferSize: maxHeader, Concurrency: maxConnections,
-		ReadTimeout: o.Reading, IdleTimeout: idleConnection, MaxIdleWorkerDuration: idleWorker,
-		NoDefaultServerHeader: true, NoDefaultDate: true, // its date is kept by a goroutine that never ends
+		StreamRequestBody: true, MaxRequestBodySize: 1, // so much is read before the handler sees the request; it bounds the rest
+		ReadBufferSize: maxHeader,
+		Concurrency:    2 * maxConnections, // the door lets in half of it: those that had to go may take a moment
+		ReadTimeout:    o.Reading, IdleTimeout: idleConnection, MaxIdleWorkerDuration: idleWorker,
+		NoDefaultServerHeader:        true,
 		DisablePreParseMultipartForm: true, SecureErrorLogMessage: true, CloseOnShutdown: true,
 		Logger: connectionLog{o.Log},
 	}
 	return s
+}
+
+// Loaded begins to answer for models, which stay the caller's. It is called once.
+func (s *Server) Loaded(models answer.Models) {
+	s.later.Models = models
+	close(s.loaded)
+}
+
+// Progress notes how many bytes of the models are there, of how many.
+func (s *Server) Progress(done, total int64) {
+	if total > 0 {
+		s.percent.Store(100 * done / total)
+	}
 }
 
 // ListenAndServe listens on addr and serves until Shutdown.
@@ -111,18 +144,23 @@ func (s *Server) Serve(ln net.Listener) error {
 	if !s.access.loopback && len(s.access.keys) == 0 {
 		s.log.Warn().Str("addr", ln.Addr().String()).Msg("everybody who reaches this address may use the model: set an API key")
 	}
-	return s.http.Serve(ln)
+	s.door.Listener = ln
+	return s.http.Serve(s.door)
 }
 
 // Shutdown takes no more requests and waits for those that are open; when ctx ends, they are cut, each with an
 // error that says why, and ctx's error is returned.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
-	s.fresh.close()
+	s.door.close()
 	patient, giveUp := context.WithCancel(context.Background())
 	defer giveUp()
 	down := make(chan error, 1)
-	go func() { down <- s.http.ShutdownWithContext(patient) }()
+	go func() {
+		err := s.http.ShutdownWithContext(patient)
+		s.open.Wait() // answers of their own connection as well: HTTP/1.0
+		down <- err
+	}()
 	select {
 	case err := <-down:
 		s.cut(exchange.ErrStopping)
@@ -134,36 +172,53 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(ctx.Err(), <-down)
 }
 
+// Close ends what is open at once: there will be no models.
+func (s *Server) Close() {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = s.Shutdown(now) // nothing was promised
+}
+
 // serve answers one request.
 func (s *Server) serve(rc *fasthttp.RequestCtx) {
-	id := fmt.Sprintf("%08x%06x", s.prefix, s.named.Add(1))
-	began := time.Now()
-	s.fresh.arrived(rc.Conn())
+	id, line := s.identify(rc), entryOf(rc)
+	s.open.Add(1)
 	to := s.routes.find(string(rc.Path()))
-	method, path := string(rc.Method()), string(rc.Path()) // rc is recycled before a stream ends
 	s.metrics.inFlight.Inc()
 	x := exchange.Begin(s.base, rc, id, s.options.Patience, s.log.With().Str("request", id).Logger(),
 		func(x *exchange.Exchange, status int) {
-			took := time.Since(began)
-			s.metrics.inFlight.Dec()
-			s.metrics.answered(to.Name, status, took)
-			x.Log.Info().Str("method", method).Str("path", path).Int("status", status).Int("prompt_tokens", x.Prompt).
-				Int("generated_tokens", x.Generated).Dur("ms", took).Msg("answered")
+			defer s.open.Done()
+			s.answered(x, &line, to.Name, status)
 		})
+	x.Client = s.access.client(rc)
+	if digest, ok := s.access.digest(&rc.Request.Header); ok && !s.options.SharePrefix {
+		x.Salt = binary.LittleEndian.Uint64(digest[:])
+	}
+	if c, ok := rc.Conn().(*conn); ok {
+		x.Hold(c.begin, c.end)
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			x.Panicked(p)
-			rc.Response.ResetBody() // all of it would forget that no date is wanted
+			rc.Response.Reset()
+			rc.Response.Header.Set("X-Request-Id", id)
 			to.refuse(rc, wire.Internal(id))
+		}
+		if !x.Complete() || !rc.Request.Header.IsHTTP11() {
+			rc.Response.Header.SetConnectionClose()
 		}
 		x.Answered(rc.Response.StatusCode())
 	}()
 	rc.Response.Header.Set("X-Request-Id", id)
 	fault := s.admit(rc, &to)
+	if fault == nil && to.Path != healthPath {
+		fault = x.Await(s.loaded)
+	}
 	if fault == nil {
 		fault = to.Handle(rc, x)
 	}
 	if fault != nil {
+		x.Failed = fault.Text
 		to.refuse(rc, fault)
 	}
 }
@@ -173,13 +228,14 @@ func (s *Server) unreadable(rc *fasthttp.RequestCtx, err error) {
 	rc.Conn().SetWriteDeadline(time.Now().Add(s.options.Patience)) //nolint:errcheck // the write will fail as well
 	var header *fasthttp.ErrSmallBuffer
 	var network net.Error
+	broken := error(nil)
+	if c, ok := rc.Conn().(*conn); ok {
+		broken = c.broken()
+	}
 	fault := wire.Invalid("", "invalid_http", "the request is not HTTP as we know it: want HTTP/1.1")
 	switch {
-	case errors.Is(err, fasthttp.ErrBodyTooLarge) && !s.access.key(&rc.Request.Header):
-		fault = s.access.denied(rc)
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		fault = wire.Refused(fasthttp.StatusRequestEntityTooLarge, "body_too_large",
-			"the body has more than %d bytes, which is the most that is read: send less", maxBody)
+	case broken != nil:
+		fault = wire.Invalid("", "invalid_http", "%v", broken)
 	case errors.As(err, &header):
 		fault = wire.Refused(fasthttp.StatusRequestHeaderFieldsTooLarge, "header_too_large",
 			"the header has more than %d bytes, which is the most that is read: send less", maxHeader)
@@ -189,6 +245,7 @@ func (s *Server) unreadable(rc *fasthttp.RequestCtx, err error) {
 	}
 	to := s.routes.find(string(rc.Path())) // nothing is left of a request that broke off: it gets the first dialect's
 	to.refuse(rc, fault)
+	rc.Response.Header.SetConnectionClose()
 	s.metrics.answered(unknown, fault.Status, 0)
 	s.log.Debug().Err(err).Int("status", fault.Status).Msg("not a request")
 }

@@ -18,11 +18,12 @@ func TestEndpoints(t *testing.T) {
 	status, body := r.post(t, "/v1/completions", `{"prompt":"one two","max_tokens":3}`)
 	require.Equal(t, 200, status, body)
 	for path, want := range map[string]string{
-		"/":                   "POST /v1/chat/completions",
-		"/health":             `{"status":"ok"}`,
-		"/v1/models":          `"id":"org/name"`,
-		"/v1/models/org/name": `"n_vocab":8192`,
-		"/debug/actors":       `"to":"scheduler"`,
+		"/":                      "POST /v1/chat/completions",
+		"/health":                `{"status":"ok"}`,
+		"/v1/models":             `"id":"org/name"`,
+		"/v1/models/org/name":    `"n_vocab":8192`,
+		"/debug/actors":          `"to":"scheduler"`,
+		"/debug/trace?seconds=1": `"traceEvents":[`,
 	} {
 		status, body := r.get(t, path)
 		require.Equal(t, 200, status, path)
@@ -33,31 +34,14 @@ func TestEndpoints(t *testing.T) {
 	for _, want := range []string{
 		`sluice_http_requests_total{route="/v1/completions",status="200"} 1`, "sluice_requests_total 1",
 		`sluice_kv_blocks{state="free"}`, `sluice_actor_restarts_total{actor="house/device"} 0`,
-		`sluice_step_seconds_total{on="compute"}`, "go_goroutines", "process_resident_memory_bytes",
+		`sluice_step_seconds_total{on="compute"}`, "sluice_first_token_seconds_count 1", `sluice_queue_seconds_bucket{le="0.0005"}`,
+		"sluice_between_tokens_seconds_count 2", `sluice_device_idle_seconds_total{cause="no_work",device="house/device"}`,
+		`sluice_device_computing_seconds_total{device="house/device"}`, "go_goroutines", "process_resident_memory_bytes",
 	} {
 		require.Contains(t, body, want)
 	}
 	require.Contains(t, r.log.String(), `"path":"/v1/completions","status":200`)
 	require.Contains(t, r.log.String(), `"generated_tokens":3`)
-}
-
-// TestBusy opens more requests than the engine takes.
-func TestBusy(t *testing.T) {
-	r := start(t, Options{}, nil)
-	go readAll(r.dial(t, "/v1/completions", endless(true, `,"n":128`)))
-	go readAll(r.dial(t, "/v1/completions", endless(true, `,"n":126`)))
-	r.open(t, 254)
-	status, body := r.post(t, "/v1/completions", endless(false, `,"n":3`))
-	require.Equal(t, 503, status, body)
-	r.open(t, 254) // all of its choices, or none
-	go readAll(r.dial(t, "/v1/completions", endless(true, `,"n":2`)))
-	r.open(t, 256)
-	answer, err := r.http.Post(r.url+"/v1/completions", "", strings.NewReader(endless(false, "")))
-	require.NoError(t, err)
-	status, body = read(t, answer)
-	require.Equal(t, 503, status, body)
-	require.Equal(t, "1", answer.Header.Get("Retry-After"))
-	require.Contains(t, body, "try again later")
 }
 
 // TestSlowClient leaves an answer unread. The others do not notice; it is cut when our patience ends.

@@ -49,7 +49,11 @@ func toy(s *answer.Service) answer.Dialect {
 
 func sayToy(s *answer.Service) func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
 	return func(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
-		f := wire.ReadFields(rc.PostBody())
+		body, fault := s.Body(rc, x)
+		if fault != nil {
+			return fault
+		}
+		f := wire.ReadFields(body.Text, body.Budget)
 		o := answer.Order{N: 1}
 		text, name, most := "", "", 0
 		f.Text("text", &text)
@@ -107,7 +111,9 @@ func (toyLines) Whole(dst []byte, all []*answer.Choice) []byte {
 func startToy(t *testing.T, o Options) *running {
 	engine := startEngine(t, nil)
 	return startServer(t, engine, o, func(o Options) *Server {
-		return speaking(Engines(engine), o, func(s *answer.Service) []answer.Dialect { return append(dialects(s), toy(s)) })
+		s := speaking(o, func(s *answer.Service) []answer.Dialect { return append(dialects(s), toy(s)) })
+		s.Loaded(Engines(engine))
+		return s
 	})
 }
 

@@ -44,6 +44,20 @@ type Declared struct {
 type Graph struct {
 	system *System
 	edges  []*Declared
+	counts []count
+}
+
+// count is what a counted edge counts.
+type count struct {
+	of    *Declared
+	held  *atomic.Int64
+	limit int
+}
+
+// Credits are those of a counted edge.
+type Credits struct {
+	From, To, Carries string
+	Held, Limit       int
 }
 
 // NewGraph returns a graph without edges. Without a system nothing can be sent, but everything is declared.
@@ -54,6 +68,15 @@ func (g *Graph) Edges() []Declared {
 	all := make([]Declared, len(g.edges))
 	for i, d := range g.edges {
 		all[i] = *d
+	}
+	return all
+}
+
+// Credits lists those of the edges that count, as they are now.
+func (g *Graph) Credits() []Credits {
+	all := make([]Credits, len(g.counts))
+	for i, c := range g.counts {
+		all[i] = Credits{c.of.From, c.of.To, c.of.Carries, int(c.held.Load()), c.limit}
 	}
 	return all
 }
@@ -111,7 +134,9 @@ type Counted[M any] struct {
 
 // Count declares an edge that counts.
 func Count[M any](g *Graph, from, to Place, credits int, full string) Counted[M] {
-	return Counted[M]{Connect[M](g, from, to, Bound{credits, "counted"}, full), new(atomic.Int64), credits}
+	c := Counted[M]{Connect[M](g, from, to, Bound{credits, "counted"}, full), new(atomic.Int64), credits}
+	g.counts = append(g.counts, count{c.edge, c.held, credits})
+	return c
 }
 
 // Twice makes room at the receiver for all credits once more, for who sends again what it has lost; see Again.

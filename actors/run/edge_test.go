@@ -41,6 +41,7 @@ func TestCounted(t *testing.T) {
 	for range 3 {
 		require.True(t, edge.Take())
 	}
+	require.Equal(t, []Credits{{"client", "server", "ask", 3, 3}}, g.Credits())
 	require.False(t, edge.Take(), "room for twice as many is no right to them")
 	require.Equal(t, 2, edge.Give())
 	require.True(t, edge.Take())

@@ -35,13 +35,13 @@ func (*Flush) Late() {}
 func (*Flushed) Late() {}
 
 // Trace implements Traced.
-func (*Flush) Trace() (trace.Kind, uint64) { return trace.Restart, 0 }
+func (*Flush) Trace() (trace.Kind, trace.Of) { return trace.Restart, trace.Nothing() }
 
 // Trace implements Traced.
-func (*Flushed) Trace() (trace.Kind, uint64) { return trace.Restart, 0 }
+func (*Flushed) Trace() (trace.Kind, trace.Of) { return trace.Restart, trace.Nothing() }
 
 // Trace implements Traced.
-func (*Restarted[W]) Trace() (trace.Kind, uint64) { return trace.Restart, 0 }
+func (*Restarted[W]) Trace() (trace.Kind, trace.Of) { return trace.Restart, trace.Nothing() }
 
 // Urgent implements Urgent: until its receiver knows, it waits for answers that will not come.
 func (*Restarted[W]) Urgent() {}

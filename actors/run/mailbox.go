@@ -38,10 +38,10 @@ type mailbox struct {
 	load       *load
 }
 
-// Traced is implemented by messages whose spans have a kind, and belong to a step where its number is not 0. Their
-// receiver owns them when it is asked.
+// Traced is implemented by messages whose spans have a kind, and may belong to a step or to weights. Their receiver
+// owns them when it is asked.
 type Traced interface {
-	Trace() (kind trace.Kind, step uint64)
+	Trace() (trace.Kind, trace.Of)
 }
 
 // load is what an actor did. It outlives restarts.
@@ -49,6 +49,7 @@ type load struct {
 	track             *trace.Track // of the messages it handled
 	refused, restarts atomic.Uint64
 	depth, peak       atomic.Int64
+	slow              atomic.Int64 // see System.Slow
 }
 
 type envelope struct {
@@ -175,13 +176,16 @@ func (m *mailbox) process() {
 }
 
 func (m *mailbox) handle(e envelope) {
-	kind, step := trace.Message, uint64(0)
+	kind, of := trace.Message, trace.Nothing()
 	if t, ok := e.message.(Traced); ok {
-		kind, step = t.Trace()
+		kind, of = t.Trace()
 	}
 	start := now()
+	if d := m.load.slow.Load(); d > 0 {
+		time.Sleep(time.Duration(d))
+	}
 	m.invoker.InvokeUserMessage(e.message)
-	m.load.track.Record(kind, step, e.at, start, now())
+	m.load.track.Record(kind, of, e.at, start, now())
 }
 
 // next takes the next message in order: system, urgent, user. Without one the mailbox becomes idle.

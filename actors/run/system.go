@@ -138,6 +138,9 @@ func (*crash) Late() {}
 // Crash makes an actor panic, for tests of supervision.
 func (s *System) Crash(who *actor.PID) { s.proto.Root.Send(who, &crash{}) }
 
+// Slow makes an actor take so much longer for each message, for tests of who is blamed.
+func (s *System) Slow(who *actor.PID, by time.Duration) { s.load(who.Id).slow.Store(int64(by)) }
+
 // Lifecycle handles what every actor may receive. Any other message is a defect: it is counted, and tests fail.
 func (s *System) Lifecycle(c actor.Context) {
 	switch m := c.Message().(type) {

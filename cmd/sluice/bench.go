@@ -6,7 +6,6 @@ import (
 	"context"
 	"io"
 	"io/fs"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/stages/report"
 )
 
@@ -26,9 +26,12 @@ type benchCmd struct {
 	Runs     int      `short:"r" default:"5" placeholder:"N" help:"Runs; medians are reported. One more warms up. Default: 5."`
 	Seqs     int      `default:"1" placeholder:"N" help:"Sequences at once. Default: 1."`
 	Compare  []string `sep:"none" placeholder:"COMMAND" help:"Another engine's command, run in turns with ours. {model} {threads} {prompt} {tokens} {depth} {seqs} are filled in; it prints JSON with prefill_tps and decode_tps, or llama-bench's. NAME: before it names it. May be repeated."`
-	JSON     bool     `name:"json" xor:"format" help:"Print JSON."`
-	Markdown bool     `xor:"format" help:"Print Markdown."`
-	SVG      string   `name:"svg" placeholder:"FILE" help:"Draw a picture of the results too."`
+	forceFlag
+	JSON     bool   `name:"json" xor:"format" help:"Print JSON."`
+	Markdown bool   `xor:"format" help:"Print Markdown."`
+	SVG      string `name:"svg" placeholder:"FILE" help:"Draw a picture of the results too."`
+
+	picture *safefile.File // nil without one
 }
 
 func (benchCmd) examples() [2]string {
@@ -41,6 +44,13 @@ func (benchCmd) examples() [2]string {
 func (c *benchCmd) Run(e *env) error {
 	if err := c.check(); err != nil {
 		return err
+	}
+	if c.SVG != "" {
+		var err error
+		if c.picture, err = e.create(c.SVG, c.Force, c.Model); err != nil {
+			return err
+		}
+		defer c.picture.Close()
 	}
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
@@ -74,9 +84,6 @@ func (c *benchCmd) check() error {
 	if err == nil && c.Ctx > 0 && c.Ctx < c.need() {
 		err = usagef("--ctx is %d, but -p, -n and --depth need %d: leave it out", c.Ctx, c.need())
 	}
-	if err == nil && c.SVG != "" {
-		err = cmp.Or(notOver(c.SVG, c.Model), mayWrite(c.SVG))
-	}
 	if err == nil {
 		err = c.checkPeers()
 	}
@@ -106,15 +113,14 @@ func (c *benchCmd) print(e *env, b *report.Bench) error {
 	case c.Markdown:
 		write = b.Markdown
 	}
-	if err := write(e.stdout); err != nil || c.SVG == "" {
+	if err := write(e.stdout); err != nil || c.picture == nil {
 		return err
 	}
-	var picture strings.Builder
-	_ = b.SVG(&picture) // a Builder takes everything
-	if err := os.WriteFile(c.SVG, []byte(picture.String()), 0o644); err != nil {
-		return onFile(c.SVG, err)
+	err := b.SVG(c.picture)
+	if err == nil {
+		err = c.picture.Commit()
 	}
-	return nil
+	return unfit(c.SVG, err)
 }
 
 // peakMemory is the most that this process has held so far, in bytes; 0 where the system does not say.

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"strings"
 
 	"github.com/sluice-ai/sluice/actors"
 )
@@ -11,7 +11,8 @@ import (
 type chatCmd struct {
 	engineFlags
 	System string `placeholder:"TEXT" help:"System message: who the model should be, or what it should mind."`
-	N      int    `short:"n" placeholder:"N" help:"Most tokens of an answer. Default: until it ends."`
+	N      int    `short:"n" placeholder:"N" help:"Most tokens of an answer; -1: until it ends, as without it."`
+	forceFlag
 	samplingFlags
 }
 
@@ -27,7 +28,7 @@ func (chatCmd) Help() string {
 }
 
 func (c *chatCmd) Run(e *env) error {
-	if err := within("-n", c.N, 0, maxTokens); err != nil {
+	if err := within("-n", c.N, -1, maxTokens); err != nil {
 		return err
 	}
 	engine, err := c.load(e)
@@ -45,11 +46,35 @@ func (c *chatCmd) Run(e *env) error {
 	if e.isTerminal(e.stdin) && e.isTerminal(e.stdout) {
 		return c.converse(e, d)
 	}
-	t := &talk{dialogue: d, read: lines(e.stdin), now: e.now, interruptible: e.interruptible,
+	t := &talk{dialogue: d, read: lines(e.stdin), replace: c.mayReplace, now: e.now, interruptible: e.interruptible,
 		answers: pane{e.stdout, ansi(e, e.stdout)}, notes: pane{w: e.stderr}}
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	return t.run(ctx)
+}
+
+// question is the prompt where yes or no is wanted.
+const question = "Replace it? [y/N] "
+
+// ask asks a person whether /save may replace a file.
+func (c *chatCmd) ask(ctx context.Context, t *talk, path string) error {
+	if c.Force {
+		return nil
+	}
+	t.note("%s is there already.", printable(path))
+	said, err := t.read(ctx, question)
+	if err == nil && !yes(strings.NewReader(said)) {
+		err = fmt.Errorf("%s was not replaced", printable(path))
+	}
+	return err
+}
+
+// mayReplace is what /save asks where nobody can be asked.
+func (c *chatCmd) mayReplace(path string) error {
+	if !c.Force {
+		return fmt.Errorf("%s is there already: chat --force replaces it, or choose another name", path)
+	}
+	return nil
 }
 
 func (c *chatCmd) load(e *env) (*actors.Engine, error) {
@@ -59,15 +84,11 @@ func (c *chatCmd) load(e *env) (*actors.Engine, error) {
 }
 
 func (c *chatCmd) dialogue(engine *actors.Engine) (*dialogue, error) {
-	if c.Seed == nil {
-		seed := rand.Uint64()
-		c.Seed = &seed
-	}
 	params, err := c.params(engine)
 	if err != nil {
 		return nil, err
 	}
-	d := &dialogue{engine: engine, sampling: params, most: c.N}
+	d := &dialogue{engine: engine, sampling: params, most: max(c.N, 0)}
 	if c.System != "" {
 		d.setSystem(c.System)
 	}
@@ -84,20 +105,22 @@ func (c *chatCmd) converse(e *env, d *dialogue) error {
 		defer release()
 	}
 	t := &talk{dialogue: d, now: e.now, interruptible: e.interruptible, patient: true, answers: screen, notes: screen}
+	d.trims, t.columns = true, func() int { return e.columns(e.stdout) }
+	t.replace = func(path string) error { return c.ask(ctx, t, path) }
 	t.greet(c.Model == "")
-	ed := newEditor(screen)
-	defer ed.close()
-	path, err := historyPath()
-	if err == nil {
-		err = ed.remember(path)
+	t.read = plain(e)
+	if screen.ansi {
+		if ed := newEditor(e, screen); ed != nil {
+			defer ed.close()
+			path, err := historyPath()
+			if err == nil {
+				err = ed.remember(path)
+			}
+			if err != nil {
+				t.note("the history of this session is not kept: %v", err)
+			}
+			t.read = ed.read
+		}
 	}
-	if err != nil {
-		t.note("the history of this session is not kept: %v", err)
-	}
-	t.read = abandonable(ed.read)
-	err = t.run(ctx)
-	if ctx.Err() != nil {
-		fmt.Fprintln(screen.w) // the cursor is within a line
-	}
-	return err
+	return t.run(ctx)
 }

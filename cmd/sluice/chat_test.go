@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/lineedit"
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
@@ -43,7 +45,7 @@ func TestChat(t *testing.T) {
 		talk("/load no-such-file.json", "12 + 30"),
 		talk("/load not.json"),
 		talk("/save no-such-folder/x.json"),
-		args("chat", "--n=-1"),
+		args("chat", "--n=-2"),
 		args("chat", "--temp=-1"),
 		call{[]string{"chat", "--temp", "0", "--ctx", "24"}, "Tell me a short story about a fox."},
 		call{[]string{"chat", "--temp", "0", "--ctx", "8"}, "Tell me a short story about a fox."},
@@ -76,7 +78,10 @@ func typed(t *testing.T, c *chatCmd, lines ...string) (*talk, *bytes.Buffer) {
 			}
 			line := lines[0]
 			lines = lines[1:]
-			if line == "^C" {
+			switch line {
+			case "^C":
+				return "", errLeft
+			case "typed^C":
 				return "", errCleared
 			}
 			screen.WriteString(prompt + line + "\n")
@@ -136,15 +141,16 @@ func TestChatTerminated(t *testing.T) {
 	require.ErrorIs(t, talk.run(life), context.Canceled)
 	require.NotContains(t, screen.String(), "12")
 
-	read := abandonable(func(string) (string, error) { select {} })
+	read := abandonable(func() (string, error) { select {} })
 	_, err := read(life, prompt)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestChatCleared(t *testing.T) {
-	talk, screen := typed(t, &chatCmd{}, "^C", "12 + 30", `"""12`, "^C", "never")
+	talk, screen := typed(t, &chatCmd{}, "^C", "12 + 30", "^C", "typed^C", `"""12`, "^C", "^C", "never")
 	require.NoError(t, talk.run(context.Background()))
-	require.NotContains(t, screen.String(), "never", "two Ctrl-C end, when they come at once")
+	require.NotContains(t, screen.String(), "never", "two Ctrl-C end, when nothing happened between")
+	require.Equal(t, 4, strings.Count(screen.String(), "Ctrl-D ends, and so does Ctrl-C twice"))
 	require.Len(t, talk.Messages, 2)
 
 	talk, screen = typed(t, &chatCmd{}, "^C", "^C", "12 + 30")
@@ -164,7 +170,7 @@ func TestChatPatience(t *testing.T) {
 	shown := screen.String()
 	require.Contains(t, shown, "there is no command /nonsense")
 	require.Contains(t, shown, "the context of 64 tokens is full: /reset begins a new conversation")
-	require.Contains(t, shown, "leaves no room for an answer")
+	require.Contains(t, shown, "and the context holds 64: shorten it")
 	require.Contains(t, shown, "The message was not kept. /reset begins a new conversation")
 	require.Contains(t, shown, "12 + 30 = 42.")
 	require.Regexp(t, `prompt +\d+ tokens, \d+ of them cached; \d+ tokens a second
@@ -224,7 +230,7 @@ func TestVoice(t *testing.T) {
 func TestSpoken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "talk.json")
 	c := chat.Conversation{Messages: []chat.Message{{Role: "user", Content: "1 < 2?"}, spoken("\nhm\n", "\n\nYes.")}}
-	require.NoError(t, saveTalk(path, c))
+	require.NoError(t, saveTalk(path, c, true))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"messages": [{"role": "user", "content": "1 < 2?"},
@@ -241,7 +247,7 @@ func TestSaveKeepsTools(t *testing.T) {
 	write(t, path, `{"messages": [], "tools": [{"z": 1.0, "a": "<"}], "documents": [{"text": "x"}]}`)
 	c, err := loadTalk(path)
 	require.NoError(t, err)
-	require.NoError(t, saveTalk(path, c))
+	require.NoError(t, saveTalk(path, c, true))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, `{"messages":[],"tools":[{"z":1.0,"a":"<"}],"documents":[{"text":"x"}]}`,
@@ -268,4 +274,159 @@ func TestHistory(t *testing.T) {
 
 	require.Equal(t, []string{"/reset", "/regen"}, completions("/re"))
 	require.Empty(t, completions("re"))
+}
+
+// A person's conversation goes on where the context is full: without its oldest messages, which are saved all the same.
+func TestChatTrims(t *testing.T) {
+	c := &chatCmd{System: "Be brief."}
+	c.Ctx = 96
+	talk, screen := typed(t, c, "12 + 30", "12 + 31", "12 + 32", "12 + 33", "12 + 34", "12 + 35", "/save talk.json", "/undo", "/reset")
+	talk.trims = true
+	t.Chdir(t.TempDir())
+	seen := []int{}
+	read := talk.read
+	talk.read = func(ctx context.Context, prompt string) (string, error) {
+		seen = append(seen, len(talk.seen(talk.Messages)))
+		return read(ctx, prompt)
+	}
+	require.NoError(t, talk.run(context.Background()))
+	shown := screen.String()
+	require.Contains(t, shown, "left out of what the model sees")
+	require.Contains(t, shown, "12 + 35 = 47.")
+	require.Contains(t, shown, "13 messages saved")
+	require.Contains(t, shown, "11 messages left")
+	require.Less(t, seen[6], 13)
+	require.Equal(t, "system", talk.seen(talk.Messages)[0].Role)
+	require.Zero(t, talk.left)
+	_, err := talk.ask(context.Background(), strings.Repeat("word ", 200), func(piece) error { return nil })
+	require.ErrorContains(t, err, "context", "one message alone does not become shorter")
+}
+
+func TestChatUndo(t *testing.T) {
+	talk, screen := typed(t, &chatCmd{}, "/undo", "12 + 30", "12 + 31", "/undo", "/bye", "never")
+	require.NoError(t, talk.run(context.Background()))
+	require.Contains(t, screen.String(), "there is no message to take back")
+	require.Contains(t, screen.String(), "2 messages left")
+	require.Len(t, talk.Messages, 2)
+	require.Equal(t, "12 + 30", talk.Messages[0].Content)
+}
+
+func TestChatSet(t *testing.T) {
+	talk, screen := typed(t, &chatCmd{}, "/set temperature 0.5", "/set top_k=7", "/set top-p 2", "/set nonsense 1", "/set temp", "/set seed x", "/set")
+	require.NoError(t, talk.run(context.Background()))
+	require.InDelta(t, 0.5, talk.sampling.Temp, 1e-6)
+	require.Equal(t, 7, talk.sampling.TopK)
+	require.InDelta(t, 0.95, talk.sampling.TopP, 1e-6, "what is wrong changes nothing")
+	for _, said := range []string{"there is no setting nonsense: want one of temperature, ", "want: /set NAME VALUE", "/set seed: ",
+		"temperature      0.5", "temperature is 0.5 from the next answer on"} {
+		require.Contains(t, screen.String(), said)
+	}
+}
+
+func TestCompletions(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "talk one.json", "{}")
+	require.NoError(t, os.Mkdir("talks", 0o700))
+	for line, want := range map[string][]string{
+		"/re": {"/reset", "/regen"}, "/set temp": {"/set temperature "}, "/set top_": {"/set top_k ", "/set top_p ", "/set top_n_sigma "},
+		"/load t": {"/load talk one.json", "/load talks/"}, "/save [": nil, "hello": nil,
+	} {
+		require.Equal(t, want, completions(line), line)
+	}
+}
+
+// At a terminal /save asks before it replaces a file that is not this conversation's.
+func TestChatSaveAsks(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "theirs.json", "theirs")
+	c := &chatCmd{}
+	talk, screen := typed(t, c, "/save theirs.json", "no", "/save ours.json", "/save ours.json", "/save theirs.json", "y")
+	talk.replace = func(path string) error { return c.ask(context.Background(), talk, path) }
+	require.NoError(t, talk.run(context.Background()))
+	require.Contains(t, screen.String(), "theirs.json was not replaced")
+	require.Equal(t, 2, strings.Count(screen.String(), question))
+	require.NotEqual(t, "theirs", string(read(t, "theirs.json")))
+}
+
+// fakeMode is a terminal's, without one.
+type fakeMode struct{ now string }
+
+func (m *fakeMode) typing()    { m.now = "typing" }
+func (m *fakeMode) listening() { m.now = "listening" }
+func (m *fakeMode) restore()   { m.now = "restored" }
+
+// What is pasted is one message; a window that changes is drawn again; Ctrl-C tells whether something was typed.
+func TestEditor(t *testing.T) {
+	keys, resized := make(chan []byte), make(chan os.Signal)
+	var screen bytes.Buffer
+	mode := &fakeMode{}
+	ed := &editor{screen: pane{&screen, true}, keys: keys, resized: resized, mode: mode, size: func() (int, int) { return 40, 12 }}
+	path := filepath.Join(t.TempDir(), "config", "history")
+	require.NoError(t, ed.remember(path))
+	type result struct {
+		text string
+		err  error
+	}
+	next := func(typed ...string) result {
+		got := make(chan result)
+		go func() {
+			text, err := ed.read(t.Context(), prompt)
+			got <- result{text, err}
+		}()
+		for _, k := range typed {
+			if k == "resized" {
+				resized <- os.Interrupt
+				continue
+			}
+			keys <- []byte(k)
+		}
+		return <-got
+	}
+	require.Equal(t, result{text: "one\ntwo\nthree"}, next("\x1b[200~one\rtwo\rthree", "resized", "\x1b[201~", "\r"))
+	require.Equal(t, "listening", mode.now)
+	require.Contains(t, screen.String(), lineedit.PasteOn)
+	require.Contains(t, screen.String(), "… "+"two")
+	require.Equal(t, result{err: errLeft}, next("\x03"))
+	require.Equal(t, result{err: errCleared}, next("x\x03"))
+	require.Equal(t, result{err: io.EOF}, next("\x04"))
+	require.Equal(t, result{text: "one\ntwo\nthree"}, next("\x1b[A", "\r"))
+	close(keys)
+	require.Equal(t, result{err: io.EOF}, next())
+	ed.close()
+	require.Equal(t, "restored", mode.now)
+
+	again := &editor{}
+	require.NoError(t, again.remember(path))
+	again.Begin("", "")
+	again.Type([]byte("\x1b[A"))
+	require.Equal(t, "one\ntwo\nthree", again.Text(), "the history is kept, and has whole messages")
+	again.mode = mode
+	again.close()
+}
+
+// With NO_COLOR, or on a terminal that knows no escape sequences, a talk has none, and Ctrl-C still clears.
+func TestPlainTalk(t *testing.T) {
+	e := testEnv("12 + 30\n/help\n", "chat", "--temp", "0")
+	e.isTerminal = func(any) bool { return true }
+	e.lookup = func(name string) (string, bool) {
+		return map[string]string{"TERM": "xterm", "NO_COLOR": "1"}[name], true
+	}
+	require.Zero(t, run(e))
+	said := fmt.Sprint(e.stdout, e.stderr)
+	require.Contains(t, said, "› 12 + 30 = 42.")
+	require.Contains(t, said, "/undo")
+	require.NotContains(t, said, "\x1b")
+
+	r, w := io.Pipe()
+	e = testEnv("")
+	e.stdin = r
+	e.interruptible = interrupted
+	read := plain(e)
+	_, err := read(t.Context(), prompt)
+	require.ErrorIs(t, err, errLeft)
+	e.interruptible = context.WithCancel
+	go fmt.Fprintln(w, "later")
+	text, err := read(t.Context(), prompt)
+	require.NoError(t, err)
+	require.Equal(t, "later", text, "no line is lost to a read that was given up")
 }

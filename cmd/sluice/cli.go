@@ -21,7 +21,7 @@ type cli struct {
 	Chat       chatCmd       `cmd:"" help:"Talk with a model."`
 	Serve      serveCmd      `cmd:"" help:"Serve a model over HTTP, with the API of OpenAI."`
 	Inspect    inspectCmd    `cmd:"" help:"Show what is in a model file."`
-	Tokenize   tokenizeCmd   `cmd:"" help:"Turn text on standard input into token ids."`
+	Tokenize   tokenizeCmd   `cmd:"" help:"Turn text into token ids."`
 	Detokenize detokenizeCmd `cmd:"" help:"Turn token ids into text."`
 	Template   templateCmd   `cmd:"" help:"Show what a chat template makes of a conversation."`
 	Logits     logitsCmd     `cmd:"" help:"Write the logits of every position of some tokens."`

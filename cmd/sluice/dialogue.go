@@ -20,6 +20,8 @@ type dialogue struct {
 	engine   *actors.Engine
 	sampling sample.Params // the seed is the first answer's; each further one adds 1, or all would be drawn alike
 	most     int           // tokens of an answer; 0: as many as the context holds
+	trims    bool          // a full context leaves the oldest messages out, instead of an error
+	left     int           // messages behind the system message that the model does not see any more
 	tally    tally
 }
 
@@ -60,13 +62,83 @@ func (d *dialogue) again(ctx context.Context, show func(piece) error) (reply, er
 type reply struct {
 	finish actors.Finish // Running: it was cut
 	kept   bool          // it is part of the conversation, as far as it came
+	left   int           // messages that were left out for it, besides those before
 }
 
-// answer lets the model answer messages, which become the conversation together with the answer. show gets it as it
-// comes. An answer that is cut, by ctx or a fault, is kept as far as it came, if at all.
+// answer lets the model answer messages. Where they do not fit, or what is left of the context would soon be full, it
+// leaves the older half of them out.
 func (d *dialogue) answer(ctx context.Context, messages []chat.Message, show func(piece) error) (reply, error) {
+	before := d.left
+	if size := d.engine.Info.Context; d.trims && d.used() > size-size/8 {
+		d.halve(messages)
+	}
+	for {
+		got, err := d.generate(ctx, messages, show)
+		var refused *actors.UserError
+		if d.trims && errors.As(err, &refused) && refused.TooLong && d.halve(messages) {
+			continue
+		}
+		if err != nil && !got.kept {
+			d.left = before
+		}
+		got.left = d.left - before
+		return got, err
+	}
+}
+
+// halve leaves the older half of the questions out, with their answers, but never the last one.
+func (d *dialogue) halve(messages []chat.Message) bool {
+	from := d.first(messages)
+	var asked []int
+	for i := from; i < len(messages); i++ {
+		if messages[i].Role == "user" {
+			asked = append(asked, i)
+		}
+	}
+	if len(asked) < 2 {
+		return false
+	}
+	d.left += asked[len(asked)/2] - from
+	return true
+}
+
+// first is where in messages those begin that the model sees, but for the system message.
+func (d *dialogue) first(messages []chat.Message) int {
+	if len(messages) > 0 && messages[0].Role == "system" {
+		return min(1+d.left, len(messages))
+	}
+	return min(d.left, len(messages))
+}
+
+// seen is what the model sees of messages.
+func (d *dialogue) seen(messages []chat.Message) []chat.Message {
+	if d.left == 0 {
+		return messages
+	}
+	rest := messages[d.first(messages):]
+	if messages[0].Role == "system" {
+		return append([]chat.Message{messages[0]}, rest...)
+	}
+	return rest
+}
+
+// undo takes the last question back, and its answer.
+func (d *dialogue) undo() bool {
+	for n := len(d.Messages) - 1; n >= 0; n-- {
+		if d.Messages[n].Role == "user" {
+			d.Messages, d.tally.last = d.Messages[:n], actors.Usage{}
+			d.left = min(d.left, n)
+			return true
+		}
+	}
+	return false
+}
+
+// generate lets the model answer messages, which become the conversation together with the answer. show gets it as it
+// comes. An answer that is cut, by ctx or a fault, is kept as far as it came, if at all.
+func (d *dialogue) generate(ctx context.Context, messages []chat.Message, show func(piece) error) (reply, error) {
 	r := actors.Request{
-		Chat:      &chat.Input{Messages: messages, Tools: d.Tools, Documents: d.Documents, AddGenerationPrompt: true},
+		Chat:      &chat.Input{Messages: d.seen(messages), Tools: d.Tools, Documents: d.Documents, AddGenerationPrompt: true},
 		MaxTokens: d.most, Sampling: d.sampling, Thoughts: true,
 	}
 	r.Sampling.Seed += d.tally.answers
@@ -83,7 +155,7 @@ func (d *dialogue) answer(ctx context.Context, messages []chat.Message, show fun
 	if kept {
 		d.Messages, d.tally.last = with(messages, said), used
 	}
-	return reply{finish, kept}, err
+	return reply{finish: finish, kept: kept}, err
 }
 
 // with never writes into the array of messages, which another conversation may share.
@@ -141,7 +213,7 @@ func (d *dialogue) used() int { return d.tally.last.Prompt + d.tally.last.Genera
 // reset forgets the conversation but for its system message.
 func (d *dialogue) reset() {
 	system, ok := d.system()
-	d.Conversation, d.tally.last = chat.Conversation{}, actors.Usage{}
+	d.Conversation, d.tally.last, d.left = chat.Conversation{}, actors.Usage{}, 0
 	if ok {
 		d.setSystem(system)
 	}

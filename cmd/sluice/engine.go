@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"runtime"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -24,12 +25,14 @@ type engineFlags struct {
 
 // computeFlags say how models are run.
 type computeFlags struct {
-	KV       string `name:"kv" enum:"f32,f16,q8,q8_0" default:"f16" help:"Type of the KV cache: f32, f16 or q8, each half as large as the one before."`
-	Ctx      int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
-	RAM      size   `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
-	Threads  int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
-	NoRepack bool   `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
-	Log      string `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`
+	KV        string `name:"kv" enum:"f32,f16,q8,q8_0" default:"f16" help:"Type of the KV cache: f32, f16 or q8, each half as large as the one before."`
+	Ctx       int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
+	RAM       size   `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
+	Device    string `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
+	Threads   int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
+	NoRepack  bool   `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
+	Log       string `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`
+	LogFormat string `name:"log-format" enum:"text,json" default:"text" help:"What lines of the log are: text, or json."`
 }
 
 const (
@@ -74,6 +77,7 @@ func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit
 	if err := f.check(); err != nil {
 		return nil, err
 	}
+	began := e.now()
 	cfg := actors.HouseConfig{Log: f.logger(e)}
 	kv, _ := backend.ParseKV(f.KV) // kong has checked it
 	for _, m := range files {
@@ -81,15 +85,15 @@ func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit
 		if err != nil {
 			return nil, errors.Join(err, closeFiles(cfg.Models))
 		}
+		cfg.Log.Debug().Str("file", file.Name).Int("parts", file.Parts()).Int("tensors", len(file.Tensors)).Msg("opened")
 		cfg.Models = append(cfg.Models, actors.Model{
 			Name: m.name, File: file, KV: kv, Context: f.Ctx, NoRepack: f.NoRepack,
 		})
 	}
 	f.RAM.divide(cfg.Models)
-	force, _ := e.lookup("SLUICE_CPU")
 	var err error
-	if cfg.Device, err = cpu.New(f.Threads, force); err != nil {
-		return nil, errors.Join(fmt.Errorf("SLUICE_CPU: %w", err), closeFiles(cfg.Models))
+	if cfg.Device, err = f.device(e); err != nil {
+		return nil, errors.Join(err, closeFiles(cfg.Models))
 	}
 	edit(&cfg)
 	if e.isTerminal(e.stderr) {
@@ -99,17 +103,35 @@ func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit
 		}
 		bar := &loadingBar{e: e, what: "loading " + what, began: e.now()}
 		defer bar.clear()
-		cfg.Progress = bar.show
+		told := cfg.Progress
+		cfg.Progress = func(done, total int64) {
+			if bar.show(done, total); told != nil {
+				told(done, total)
+			}
+		}
 	}
 	house, err := actors.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	for i, engine := range house.Engines() {
+		f.summarize(e, &cfg, engine, e.now().Sub(began))
 		f.warn(e, engine, len(files) > 1)
 		announce(e, engine, cfg.Models[i].File)
 	}
 	return house, nil
+}
+
+// summarize says in one line of the log what a model runs with.
+func (f *computeFlags) summarize(e *env, cfg *actors.HouseConfig, engine *actors.Engine, took time.Duration) {
+	info, blocks := &engine.Info, engine.Snapshot().KV
+	_, weights := engine.Loaded()
+	cache := int64(blocks.Free+blocks.Cached+blocks.Used) * backend.BlockSize * info.KVBytes
+	cfg.Log.Info().Str("model", info.Name).Str("architecture", info.Architecture).
+		Str("parameters", parameters(info.Parameters)).Int("context", info.Context).Str("kv", f.KV).
+		Int("threads", cmp.Or(f.Threads, runtime.NumCPU())).Str("kernels", cfg.Device.Name()).
+		Str("weights", binarySize(weights)).Str("cache", binarySize(cache)).Str("memory", binarySize(peakMemory(e.root))).
+		Dur("ms", took).Msg("ready")
 }
 
 // warn says what to expect of a context beyond the trained one.
@@ -164,7 +186,10 @@ func (f *computeFlags) logger(e *env) zerolog.Logger {
 	if f.Log != "" {
 		level, _ = zerolog.ParseLevel(f.Log) // kong has checked it
 	}
-	out := zerolog.ConsoleWriter{Out: e.stderr, TimeFormat: time.TimeOnly, NoColor: !ansi(e, e.stderr)}
+	var out io.Writer = e.stderr
+	if f.LogFormat != "json" {
+		out = zerolog.ConsoleWriter{Out: e.stderr, TimeFormat: time.DateTime, NoColor: !ansi(e, e.stderr)}
+	}
 	return zerolog.New(out).Level(level).With().Timestamp().Logger()
 }
 

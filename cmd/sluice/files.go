@@ -3,39 +3,45 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"strings"
+
+	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// readFile reads a file that the command line names. Its errors begin with the name, as all of ours do.
-func readFile(name string) ([]byte, error) {
-	data, err := os.ReadFile(name)
+// The most that is read of what a command line names: a text, and what describes something.
+const (
+	mostText        = 64 << 20
+	mostDescription = 16 << 20
+)
+
+// readFile reads a file that the command line names, or standard input if that is -. Its errors begin with the name, as
+// all of ours do. It is called before a command takes Ctrl-C for itself: a pipe may keep it waiting.
+func (e *env) readFile(name string, most int64) ([]byte, error) {
+	if name == "-" {
+		return e.readInput(most)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, onFile(name, err)
+	}
+	defer f.Close()
+	data, err := safefile.ReadAll(f, most)
 	if err != nil {
 		return nil, onFile(name, err)
 	}
 	return data, nil
 }
 
-// replaceFile writes a file that only its owner may read. Others see the old one or the whole new one.
-func replaceFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".sluice-*")
+// readInput reads standard input to its end.
+func (e *env) readInput(most int64) ([]byte, error) {
+	data, err := safefile.ReadAll(e.stdin, most)
 	if err != nil {
-		return onFile(path, err)
+		return nil, fmt.Errorf("standard input: %w", err)
 	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the first error says more
-		return onFile(path, err)
-	}
-	return nil
+	return data, nil
 }
 
 // onFile says of the file that a person named what went wrong with it, or with the one that was to take its place.
@@ -51,28 +57,69 @@ func onFile(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// mayWrite says before long work, and not after it, that its result could not be written to path. It makes a file
-// there, and takes it away again.
-func mayWrite(path string) error {
-	if err := regular(path); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return onFile(path, err)
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+// forceFlag lets a command replace a file.
+type forceFlag struct {
+	Force bool `help:"Replace a file that is there already, without asking."`
 }
 
-// regular refuses names of what is no file: a new one would take the place of a device.
-func regular(path string) error {
-	switch info, err := os.Stat(path); {
-	case err != nil: // most often there is nothing yet
-		return nil
-	case info.IsDir():
-		return usagef("%s is a folder: name a file in it", path)
-	case !info.Mode().IsRegular():
-		return usagef("%s is not a regular file: choose another name", path)
+// create begins the file that a command makes, before its work: a name that is no good is known then, and Ctrl-C still
+// ends the process while somebody is asked. The files of read are those that the command reads.
+func (e *env) create(path string, force bool, read ...string) (*safefile.File, error) {
+	if err := notOver(path, read...); err != nil {
+		return nil, err
+	}
+	f, err := safefile.Create(path, 0o666, force)
+	if errors.Is(err, safefile.ErrTaken) {
+		if err := e.mayReplace(path); err != nil {
+			return nil, err
+		}
+		f, err = safefile.Create(path, 0o666, true)
+	}
+	return f, unfit(path, err)
+}
+
+// mayReplace asks the person at the terminal whether a file may be replaced. Where there is nobody, it may not.
+func (e *env) mayReplace(path string) error {
+	if !e.isTerminal(e.stdin) || !e.isTerminal(e.stderr) {
+		return usagef("%s is there already: --force replaces it, or choose another name", path)
+	}
+	fmt.Fprintf(e.stderr, "%s is there already. Replace it? [y/N] ", printable(path))
+	if !yes(e.stdin) {
+		return fmt.Errorf("%s was not replaced", path)
+	}
+	return nil
+}
+
+// yes reads the answer to a question, and nothing behind it.
+func yes(r io.Reader) bool {
+	var line strings.Builder
+	for b := make([]byte, 1); ; line.Write(b) {
+		if n, err := r.Read(b); n == 0 || err != nil || b[0] == '\n' {
+			break
+		}
+	}
+	said := strings.ToLower(strings.TrimSpace(line.String()))
+	return said == "y" || said == "yes"
+}
+
+// finish completes a file that was written without an error, or leaves nothing of it.
+func finish(f *safefile.File, path string, err error) error {
+	if err == nil {
+		if err = f.Commit(); err != nil {
+			err = onFile(path, err)
+		}
+	}
+	return errors.Join(err, f.Close())
+}
+
+// unfit names the file that cannot be made, or nil.
+func unfit(path string, err error) error {
+	var name safefile.Unfit
+	switch {
+	case errors.As(err, &name):
+		return usagef("%s %v", path, name)
+	case err != nil:
+		return onFile(path, err)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"fmt"
@@ -11,15 +12,19 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/storage/imatrix"
 )
 
 type imatrixCmd struct {
 	engineFlags
-	File   string `short:"f" required:"" placeholder:"FILE" help:"Text to measure on: as much as possible of what the model will be used for."`
+	File   string `short:"f" required:"" placeholder:"FILE" help:"Text to measure on: as much as possible of what the model will be used for; - is standard input."`
 	Output string `short:"o" required:"" placeholder:"FILE" help:"Importance matrix to write (GGUF, as llama.cpp's)."`
-	Chunk  int    `short:"c" default:"512" placeholder:"N" help:"Tokens of a chunk. Default: 512."`
-	Most   int    `name:"chunks" placeholder:"N" help:"Measure on the first N chunks only. Default: all."`
+	forceFlag
+	Chunk int `short:"c" default:"512" placeholder:"N" help:"Tokens of a chunk. Default: 512."`
+	Most  int `name:"chunks" placeholder:"N" help:"Measure on the first N chunks only. Default: all."`
+
+	out *safefile.File
 }
 
 func (imatrixCmd) examples() [2]string {
@@ -30,15 +35,19 @@ func (imatrixCmd) examples() [2]string {
 }
 
 func (c *imatrixCmd) Run(e *env) error {
-	if err := cmp.Or(c.checkChunks(c.Chunk, c.Most), notOver(c.Output, c.Model, c.File), mayWrite(c.Output)); err != nil {
+	if err := c.checkChunks(c.Chunk, c.Most); err != nil {
 		return err
 	}
-	ctx, cancel := e.interruptible(context.Background())
-	defer cancel()
-	text, err := readFile(c.File)
+	text, err := e.readFile(c.File, mostText)
 	if err != nil {
 		return err
 	}
+	if c.out, err = e.create(c.Output, c.Force, c.Model, c.File); err != nil {
+		return err
+	}
+	defer func() { c.out.Close() }()
+	ctx, cancel := e.interruptible(context.Background())
+	defer cancel()
 	var seen *observed
 	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
 		seen = &observed{Device: cfg.Device}
@@ -48,6 +57,9 @@ func (c *imatrixCmd) Run(e *env) error {
 		return err
 	}
 	save := func(chunks int) error {
+		if c.out.Stream {
+			return nil // it would get a matrix each time
+		}
 		_, err := c.write(seen, chunks)
 		return err
 	}
@@ -72,10 +84,23 @@ func (c *imatrixCmd) write(seen *observed, chunks int) (weights int, err error) 
 		return 0, err
 	}
 	matrix := &imatrix.Matrix{Datasets: []string{c.File}, ChunkSize: c.Chunk, Chunks: chunks, Entries: entries}
-	if err := matrix.Write(c.Output); err != nil {
+	w := bufio.NewWriter(c.out)
+	err = matrix.Write(w)
+	if err = cmp.Or(err, w.Flush()); err == nil {
+		err = c.out.Commit()
+	}
+	if err != nil {
 		return 0, onFile(c.Output, err)
 	}
-	return len(entries), nil
+	if !c.out.Stream { // what comes next replaces what we have just made
+		before := c.out
+		if c.out, err = safefile.Create(c.Output, 0o666, true); err != nil {
+			c.out = before
+			return 0, onFile(c.Output, err)
+		}
+		err = before.Close()
+	}
+	return len(entries), err
 }
 
 // saveEvery is how long a run may take that is lost if the machine fails.

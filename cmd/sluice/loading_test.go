@@ -159,3 +159,20 @@ func TestNoColor(t *testing.T) {
 		require.Equal(t, coloured, strings.Contains(screen.String(), "\x1b"), "NO_COLOR=%q: %q", value, screen.String())
 	}
 }
+
+func TestWrapped(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		width int
+		want  string
+	}{
+		{"short\nlines", 80, "short\nlines"},
+		{"one two three four", 10, "one two\nthree\nfour"},
+		{"name      what it does at length", 24, "name      what it does\n          at length"},
+		{"/set [NAME VALUE]   show how tokens are chosen", 30, "/set [NAME VALUE]\n    show how tokens are\n    chosen"},
+		{"a-word-that-is-longer-than-the-screen x", 10, "a-word-that-is-longer-than-the-screen\nx"},
+		{"    indented text that goes on", 16, "    indented\ntext that goes\non"},
+	} {
+		require.Equal(t, c.want, wrapped(c.text, c.width))
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"os"
 
 	"github.com/sluice-ai/sluice/actors"
 )
@@ -15,6 +14,7 @@ import (
 type logitsCmd struct {
 	engineFlags
 	Tokens string `required:"" placeholder:"IDS" help:"Token ids, such as 1,2,3."`
+	forceFlag
 	Output string `short:"o" required:"" placeholder:"FILE" help:"File to write: little-endian float32, a row of the vocabulary's size for each token."`
 }
 
@@ -26,6 +26,14 @@ func (logitsCmd) examples() [2]string {
 }
 
 func (c *logitsCmd) Run(e *env) error {
+	out, err := e.create(c.Output, c.Force, c.Model)
+	if err != nil {
+		return err
+	}
+	return finish(out, c.Output, c.write(e, out))
+}
+
+func (c *logitsCmd) write(e *env, out io.Writer) error {
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	engine, err := c.start(ctx, e, func(cfg *actors.Config) { cfg.Sequences = 1 })
@@ -37,57 +45,21 @@ func (c *logitsCmd) Run(e *env) error {
 	if err != nil {
 		return usagef("--tokens: %v", err)
 	}
-	return writeLogits(ctx, engine, ids, c.Output)
-}
-
-func writeLogits(ctx context.Context, engine *actors.Engine, ids []int32, path string) error {
-	out := &rowFile{path: path}
-	err := eachRow(ctx, engine, ids, out.add)
-	return out.end(err)
-}
-
-// rowFile is a file of rows. It is created with the first one: a request that is refused leaves what was there.
-type rowFile struct {
-	path string
-	file *os.File
-	w    *bufio.Writer
-}
-
-func (r *rowFile) add(_ int, row []float32) error {
-	if r.file == nil {
-		f, err := os.Create(r.path)
-		if err != nil {
-			return onFile(r.path, err)
+	w := bufio.NewWriterSize(out, 1<<20)
+	err = eachRow(ctx, engine, ids, func(_ int, row []float32) error {
+		var word [4]byte
+		for _, x := range row {
+			binary.LittleEndian.PutUint32(word[:], math.Float32bits(x))
+			if _, err := w.Write(word[:]); err != nil {
+				return onFile(c.Output, err)
+			}
 		}
-		r.file, r.w = f, bufio.NewWriterSize(f, 1<<20)
-	}
-	var word [4]byte
-	for _, x := range row {
-		binary.LittleEndian.PutUint32(word[:], math.Float32bits(x))
-		if _, err := r.w.Write(word[:]); err != nil {
-			return onFile(r.path, err)
-		}
-	}
-	return nil
-}
-
-// end completes the file. After an error, which it returns, it removes what was written of a regular one, which nobody
-// could tell from a whole one.
-func (r *rowFile) end(err error) error {
-	if r.file == nil {
+		return nil
+	})
+	if err != nil {
 		return err
 	}
-	if err == nil {
-		if err = r.w.Flush(); err != nil {
-			err = onFile(r.path, err)
-		}
-	}
-	info, statErr := r.file.Stat()
-	err = errors.Join(err, r.file.Close())
-	if err != nil && statErr == nil && info.Mode().IsRegular() {
-		_ = os.Remove(r.path) // the first error says more
-	}
-	return err
+	return unfit(c.Output, w.Flush())
 }
 
 // eachRow calls visit with the logits of each position in order.

@@ -53,6 +53,9 @@ type env struct {
 	// isTerminal says whether stdin, stdout or stderr is a person's terminal.
 	isTerminal func(stream any) bool
 
+	// hasText says whether somebody has put a text on standard input for a command that has a prompt already.
+	hasText func(stdin io.Reader) bool
+
 	// columns is how wide the terminal behind a stream is.
 	columns func(stream any) int
 }
@@ -79,6 +82,7 @@ func process() *env {
 			f, ok := stream.(*os.File)
 			return ok && term.IsTerminal(int(f.Fd()))
 		},
+		hasText: hasText,
 		columns: func(stream any) int {
 			if f, ok := stream.(*os.File); ok {
 				if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
@@ -102,9 +106,12 @@ func run(e *env) int {
 		_, _ = parser.Parse([]string{"--help"})
 		return exitUsage
 	}
-	call, err := parser.Parse(e.args)
+	call, err := parser.Parse(joinNegative(e.args))
 	if ended {
 		return exitDone
+	}
+	if err == nil {
+		err = given(call)
 	}
 	if err == nil {
 		err = call.Run(e)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,7 @@ func testEnv(stdin string, args ...string) *env {
 		interruptible: context.WithCancel,
 		terminable:    context.WithCancel,
 		isTerminal:    func(any) bool { return false },
+		hasText:       func(io.Reader) bool { return stdin != "" },
 		columns:       func(any) int { return usualColumns },
 	}
 }
@@ -129,7 +131,9 @@ func TestUsage(t *testing.T) {
 		args("inspect", "--nonsense"),
 		args("inspect", "a.gguf", "b.gguf"),
 		args("tokenize", "-m"),
-		args("run", "--n=-1", "hello"),
+		args("run", "--n=-2", "hello"),
+		args("run", ""),
+		call{[]string{"run", "-"}, " \n"},
 		args("run", "--ctx=99999999999", "hello"),
 		args("run", "-t", "5000", "hello"),
 		args("run", "--tokens", "1,2", "hello"),
@@ -225,7 +229,9 @@ func TestErrorsAreVisible(t *testing.T) {
 	keys.Set("general.architecture", arch)
 	keys.Set(arch+".block_count", "x")
 	path := filepath.Join(t.TempDir(), "m.gguf")
-	require.NoError(t, gguf.Create(path, keys, nil, nil))
+	var file bytes.Buffer
+	require.NoError(t, gguf.Write(&file, keys, nil, nil))
+	require.NoError(t, os.WriteFile(path, file.Bytes(), 0o600))
 	o := sluice("", "quantize", path, path+"2", "Q8_0")
 	require.Equal(t, "sluice: "+path+`: key \x1b[31mred\u202e.block_count: is of type string, want an integer`+"\n", o.stderr)
 	require.Equal(t, `ü \t\x7f`, visible("ü \t\x7f"))

@@ -14,9 +14,10 @@ import (
 
 type perplexityCmd struct {
 	engineFlags
-	File  string `short:"f" required:"" placeholder:"FILE" help:"Text to measure on."`
+	File  string `short:"f" required:"" placeholder:"FILE" help:"Text to measure on; - is standard input."`
 	Chunk int    `short:"c" default:"512" placeholder:"N" help:"Tokens of a chunk; the second half of each is scored. Default: 512."`
 	Most  int    `name:"chunks" placeholder:"N" help:"Measure on the first N chunks only. Default: all."`
+	JSON  bool   `name:"json" help:"Print JSON, as without it."`
 }
 
 func (perplexityCmd) examples() [2]string {
@@ -46,12 +47,12 @@ func (c *perplexityCmd) Run(e *env) error {
 	if err := c.checkChunks(c.Chunk, c.Most); err != nil {
 		return err
 	}
-	ctx, cancel := e.interruptible(context.Background())
-	defer cancel()
-	text, err := readFile(c.File)
+	text, err := e.readFile(c.File, mostText)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := e.interruptible(context.Background())
+	defer cancel()
 	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
 		cfg.Sequences = 1
 		if cfg.Context == 0 {

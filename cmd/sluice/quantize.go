@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/stages/ftype"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/imatrix"
@@ -32,8 +33,9 @@ type quantizeCmd struct {
 	LeaveOut   bool     `name:"leave-output" help:"Leave the output matrix as it is, unless the embeddings serve as one."`
 	Pure       bool     `help:"One type for all matrices, without more bits for some."`
 	Requantize bool     `name:"allow-requantize" help:"Read quantised models too. Errors add up: the original is the better source."`
-	DryRun     bool     `name:"dry-run" help:"Show which type each tensor gets and how large the file becomes, and write nothing."`
-	Threads    int      `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
+	forceFlag
+	DryRun  bool `name:"dry-run" help:"Show which type each tensor gets and how large the file becomes, and write nothing."`
+	Threads int  `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
 }
 
 func (quantizeCmd) examples() [2]string {
@@ -71,6 +73,12 @@ func (c *quantizeCmd) Run(e *env) error {
 	}
 	if err := q.missing(); err != nil {
 		return fmt.Errorf("%s: %w", file.Name, err)
+	}
+	if err := safefile.Free(c.Out); errors.Is(err, safefile.ErrTaken) && !c.Force {
+		if err := e.mayReplace(c.Out); err != nil {
+			return err
+		}
+		c.Force = true
 	}
 	return c.write(e, q)
 }
@@ -145,7 +153,15 @@ func (c *quantizeCmd) notItself(f *gguf.File) error {
 	for i := range f.Parts() {
 		read = append(read, f.Part(i).Path)
 	}
-	return cmp.Or(notOver(c.Out, read...), notOver(c.Out+requant.Suffix, read...), regular(c.Out))
+	return cmp.Or(notOver(c.Out, read...), notOver(c.Out+requant.Suffix, read...), c.fits())
+}
+
+// fits refuses names of what is no file: it could not be written bit by bit and taken up again.
+func (c *quantizeCmd) fits() error {
+	if err := safefile.Free(c.Out); !errors.Is(err, safefile.ErrTaken) {
+		return unfit(c.Out, err)
+	}
+	return nil
 }
 
 // quantization is a model with the types that its tensors will have.
@@ -241,7 +257,7 @@ func (q *quantization) importance() map[string][]float32 {
 func (c *quantizeCmd) write(e *env, q *quantization) error {
 	job := requant.Job{
 		Source: q.file, Meta: q.keys, Tensors: q.layout.Tensors, Importance: q.importance(),
-		Threads: cmp.Or(c.Threads, runtime.GOMAXPROCS(0)),
+		Threads: cmp.Or(c.Threads, runtime.GOMAXPROCS(0)), Replace: c.Force,
 	}
 	began := e.now()
 	resumed, err := c.work(e, &job)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -93,6 +94,13 @@ func TestQuantizeBytes(t *testing.T) {
 	}
 }
 
+func writeMatrix(t *testing.T, m *imatrix.Matrix, path string) {
+	t.Helper()
+	var file bytes.Buffer
+	require.NoError(t, m.Write(&file))
+	require.NoError(t, os.WriteFile(path, file.Bytes(), 0o600))
+}
+
 func TestQuantizeUsage(t *testing.T) {
 	model := filepath.Join("testdata", "..", "..", "..", "internal", "mini", "mini-Q4_K_M.gguf")
 	dir := t.TempDir()
@@ -106,7 +114,7 @@ func TestQuantizeUsage(t *testing.T) {
 	require.NoError(t, os.WriteFile(partial, data, 0o666))
 	other := filepath.Join(dir, "other.gguf")
 	matrix := imatrix.Matrix{Entries: map[string]imatrix.Entry{"x.weight": {Squares: []float32{1}, Counts: []float32{1}}}}
-	require.NoError(t, matrix.Write(other))
+	writeMatrix(t, &matrix, other)
 	out := filepath.Join(dir, "new.gguf")
 	for _, c := range []struct {
 		args []string
@@ -131,7 +139,7 @@ func TestQuantizeUsage(t *testing.T) {
 		{[]string{model, out, "Q4_0", "--imatrix", other, "--allow-requantize"}, exitFailed,
 			"mini-Q4_K_M.gguf: the importance matrix has none of its tensors: make one of this model with sluice imatrix"},
 		{[]string{model, dir, "Q4_0"}, exitUsage, "is a folder: name a file in it"},
-		{[]string{model, os.DevNull, "Q4_0"}, exitUsage, "is not a regular file: choose another name"},
+		{[]string{model, os.DevNull, "Q4_0"}, exitUsage, "/dev/null is a device: choose another name"},
 		{[]string{model + "x", out, "Q4_0"}, exitFailed, "no such file"},
 		{[]string{model, out, "Q4_0"}, exitFailed, "is quantised already, as Q4_K: start from a file in BF16 or F16, " +
 			"or add --allow-requantize"},
@@ -192,7 +200,7 @@ func TestQuantizeByImportance(t *testing.T) {
 		entry.Squares[i] = float32(1 + i%7*10)
 	}
 	matrix := imatrix.Matrix{Chunks: 3, Entries: map[string]imatrix.Entry{name: entry}}
-	require.NoError(t, matrix.Write(filepath.Join(dir, "i.gguf")))
+	writeMatrix(t, &matrix, filepath.Join(dir, "i.gguf"))
 	with, without := filepath.Join(dir, "with.gguf"), filepath.Join(dir, "without.gguf")
 	flags := []string{"--pure", "--embd-type", "Q8_0", "--tensor-type", "ffn=Q8_0"} // fast ones
 	o := sluice("", append([]string{"quantize", f.Name, with, "Q4_0", "--imatrix", filepath.Join(dir, "i.gguf")}, flags...)...)

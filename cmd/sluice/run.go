@@ -14,10 +14,11 @@ import (
 
 type runCmd struct {
 	engineFlags
-	Prompt []string `arg:"" optional:"" help:"What to ask; after -- if it begins with a dash. Without it: standard input."`
-	N      int      `short:"n" placeholder:"N" help:"Most tokens to generate. Default: until the answer ends."`
+	Prompt []string `arg:"" optional:"" help:"What to ask; after -- if it begins with a dash. A text on standard input is added; - waits for one, and so does a command without a prompt."`
+	File   []string `short:"f" sep:"none" placeholder:"FILE" help:"File to add to the prompt; - is standard input. May be repeated."`
+	N      int      `short:"n" placeholder:"N" help:"Most tokens to generate; -1: until the answer ends, as without it."`
 	System string   `help:"System message to put before the prompt."`
-	Raw    bool     `help:"Complete the text as it is, without the chat template."`
+	Raw    bool     `help:"Complete the text as it is, without the chat template, and print nothing but what was generated."`
 	Tokens *string  `placeholder:"IDS" help:"Token ids as they are, such as 1,2,3, instead of a prompt."`
 	Stop   []string `sep:"none" placeholder:"TEXT" help:"Text that ends the answer. May be repeated."`
 
@@ -29,7 +30,7 @@ type runCmd struct {
 func (runCmd) examples() [2]string {
 	return [2]string{
 		`sluice run "What is the capital of France?"`,
-		`sluice run -m model.gguf -n 200 --temp 0.7 "Tell me a short story about a fox."`,
+		`sluice run -m model.gguf -f notes.txt "Summarise these notes in three sentences."`,
 	}
 }
 
@@ -56,34 +57,42 @@ func (c *runCmd) Run(e *env) error {
 		return err
 	}
 	defer stream.Close()
+	defer c.note(e, stream)
 	if c.JSON {
 		return c.printJSON(ctx, e, stream, loaded.Sub(began))
 	}
-	return printText(ctx, e, stream)
+	return c.printText(ctx, e, stream)
+}
+
+// note says in the log what an answer took.
+func (c *runCmd) note(e *env, s *actors.Stream) {
+	u, log := s.Usage(), c.logger(e)
+	log.Debug().Int("prompt", u.Prompt).Int("cached", u.Cached).Dur("queue_ms", u.Queue).Dur("prefill_ms", u.Prefill).
+		Float64("prefill_tokens_per_second", rate(u.Prompt-u.Cached, u.Prefill)).Int("generated", u.Generated).
+		Dur("decode_ms", u.Decode).Float64("decode_tokens_per_second", rate(u.Generated-1, u.Decode)).
+		Uint64("seed", *c.Seed).Float32("temperature", *c.Temp).Msg("answered")
 }
 
 // prompt is the text to answer; none if ids were given.
 func (c *runCmd) prompt(e *env) (string, error) {
-	if err := within("-n", c.N, 0, maxTokens); err != nil {
+	if err := within("-n", c.N, -1, maxTokens); err != nil {
 		return "", err
 	}
 	switch {
 	case c.System != "" && (c.Raw || c.Tokens != nil):
 		return "", usagef("--system needs the chat template, which --raw and --tokens leave out: drop one of them")
-	case c.Tokens != nil && len(c.Prompt) > 0:
+	case c.Tokens != nil && len(c.Prompt)+len(c.File) > 0:
 		return "", usagef("there are both a prompt and --tokens: give one of them")
 	case c.Tokens != nil:
 		return "", nil
-	case len(c.Prompt) > 0:
-		return strings.Join(c.Prompt, " "), nil
-	case e.isTerminal(e.stdin):
+	case len(c.Prompt)+len(c.File) == 0 && e.isTerminal(e.stdin):
 		return "", usagef(`there is no prompt: sluice run "What is the capital of France?"`)
 	}
-	text, err := io.ReadAll(e.stdin)
-	if err != nil {
-		return "", fmt.Errorf("standard input: %w", err)
+	text, err := e.question(c.Prompt, c.File)
+	if err == nil && (text == "" || !c.Raw && strings.TrimSpace(text) == "") {
+		err = usagef("the prompt is empty: want a text, from the command line, -f or standard input")
 	}
-	return string(text), nil
+	return text, err
 }
 
 func (c *runCmd) request(e *env, engine *actors.Engine, prompt string) (actors.Request, error) {
@@ -94,7 +103,7 @@ func (c *runCmd) request(e *env, engine *actors.Engine, prompt string) (actors.R
 	if err != nil {
 		return actors.Request{}, err
 	}
-	r := actors.Request{MaxTokens: c.N, Sampling: params, Stop: c.Stop, IgnoreEOG: c.IgnoreEOS}
+	r := actors.Request{MaxTokens: max(c.N, 0), Sampling: params, Stop: c.Stop, IgnoreEOG: c.IgnoreEOS}
 	if c.IgnoreEOS {
 		r.Sampling.IgnoreEOG = engine.Vocab().EOG()
 	}
@@ -123,12 +132,14 @@ func conversation(system, prompt string) []chat.Message {
 	return append(messages, chat.Message{Role: "user", Content: prompt})
 }
 
-// printText writes the answer as it comes, and a newline at its end for a person.
-func printText(ctx context.Context, e *env, s *actors.Stream) error {
+// printText writes the answer as it comes, in whole lines: with a newline at its end, unless it has one, or is wanted
+// byte for byte by a program.
+func (c *runCmd) printText(ctx context.Context, e *env, s *actors.Stream) error {
 	var ev actors.Event
+	last := byte('\n')
 	for {
 		err := s.Next(ctx, &ev)
-		if err != nil && e.isTerminal(e.stdout) {
+		if err != nil && last != '\n' && (!c.Raw || e.isTerminal(e.stdout)) {
 			fmt.Fprintln(e.stdout)
 		}
 		if errors.Is(err, io.EOF) {
@@ -140,6 +151,9 @@ func printText(ctx context.Context, e *env, s *actors.Stream) error {
 		if _, err := e.stdout.Write(ev.Text); err != nil {
 			return fmt.Errorf("writing the answer: %w", err)
 		}
+		if n := len(ev.Text); n > 0 {
+			last = ev.Text[n-1]
+		}
 	}
 }
 
@@ -149,6 +163,7 @@ type answer struct {
 	Text         string        `json:"text"`
 	Finish       actors.Finish `json:"finish"`
 	PromptTokens int           `json:"prompt_tokens"`
+	Seed         uint64        `json:"seed"` // that was asked for, or drawn
 	Timings      timings       `json:"timings"`
 }
 
@@ -163,7 +178,7 @@ type timings struct {
 }
 
 func (c *runCmd) printJSON(ctx context.Context, e *env, s *actors.Stream, load time.Duration) error {
-	a := answer{Tokens: []int32{}}
+	a := answer{Tokens: []int32{}, Seed: *c.Seed}
 	var text strings.Builder
 	var ev actors.Event
 	for {

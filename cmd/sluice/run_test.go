@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,9 +48,9 @@ func TestCtrlCWhileReading(t *testing.T) {
 		caught = true
 		return context.WithCancel(ctx)
 	}
-	e.stdin = readerFunc(func([]byte) (int, error) {
+	e.stdin = readerFunc(func(p []byte) (int, error) {
 		require.False(t, caught)
-		return 0, io.EOF
+		return copy(p, "hello"), io.EOF
 	})
 	require.Equal(t, exitDone, run(e))
 	require.True(t, caught)
@@ -83,14 +85,106 @@ func TestLogitsFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, whole, 3*8192*4)
 
-	o = sluice("", "logits", "--tokens", "1,2,3", "--ctx", "2", "-o", path)
+	o = sluice("", "logits", "--tokens", "1,2,3", "--ctx", "2", "--force", "-o", path)
 	require.Equal(t, exitFailed, o.code)
 	kept, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, whole, kept, "a request that is refused leaves the file")
+}
 
-	out := &rowFile{path: path}
-	require.NoError(t, out.add(0, []float32{1, 2}))
-	require.ErrorIs(t, out.end(context.Canceled), context.Canceled)
-	require.NoFileExists(t, path, "half of a result")
+// A prompt and a text beside it are both asked; the text is waited for only where somebody has put one.
+func TestQuestion(t *testing.T) {
+	dir := t.TempDir()
+	notes := filepath.Join(dir, "notes")
+	require.NoError(t, os.WriteFile(notes, []byte("notes\n\n"), 0o600))
+	for _, c := range []struct {
+		name, stdin  string
+		words, files []string
+		want         string
+	}{
+		{"words", "", []string{"a", "b"}, nil, "a b"},
+		{"words and text", "doc\n", []string{"summarise"}, nil, "summarise\n\ndoc\n"},
+		{"text alone, as it is", "\ndoc\n\n", nil, nil, "\ndoc\n\n"},
+		{"file", "", []string{"q"}, []string{notes}, "q\n\nnotes\n\n"},
+		{"all", "doc", []string{"q"}, []string{notes}, "q\n\nnotes\n\ndoc"},
+		{"named", "", []string{"q", "-"}, nil, "q"},
+		{"named by -f", "", []string{"q"}, []string{"-"}, "q"},
+	} {
+		got, err := testEnv(c.stdin).question(c.words, c.files)
+		require.NoError(t, err, c.name)
+		require.Equal(t, c.want, got, c.name)
+	}
+	e := testEnv("doc")
+	e.hasText = func(io.Reader) bool { return false }
+	got, err := e.question([]string{"q"}, nil)
+	require.NoError(t, err)
+	require.Equal(t, "q", got, "an idle pipe is not read")
+	for _, call := range [][2][]string{{{"q", "-"}, nil}, {{"q"}, {"-"}}, {nil, nil}} {
+		got, err := e.question(call[0], call[1])
+		require.NoError(t, err)
+		require.Contains(t, "q\n\ndoc", got)
+		require.Contains(t, got, "doc")
+		e.stdin = strings.NewReader("doc")
+	}
+}
+
+// What standard input is decides whether it is read beside a prompt.
+func TestHasText(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	began := time.Now()
+	require.False(t, hasText(r), "nothing comes")
+	require.GreaterOrEqual(t, time.Since(began), inputWait)
+	_, err = w.WriteString("x")
+	require.NoError(t, err)
+	require.True(t, hasText(r))
+	_, err = r.Read(make([]byte, 1))
+	require.NoError(t, err)
+	time.AfterFunc(inputWait/10, func() { w.Close() })
+	require.True(t, hasText(r), "it ends soon")
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer null.Close()
+	require.False(t, hasText(null))
+	file, err := os.Open("run_test.go")
+	require.NoError(t, err)
+	defer file.Close()
+	require.True(t, hasText(file))
+	require.False(t, hasText(strings.NewReader("x")))
+}
+
+func TestRunEndsItsLine(t *testing.T) {
+	const question = "What is the capital of France?"
+	require.Equal(t, "The capital of France is Paris.\n", sluice("", "run", question).stdout)
+	require.NotContains(t, sluice("", "run", "--raw", "-n", "3", "The capital of").stdout, "\n")
+	e := testEnv("", "run", "--raw", "-n", "3", "The capital of")
+	e.isTerminal = func(stream any) bool { return stream == e.stdout }
+	require.Zero(t, run(e))
+	require.Contains(t, fmt.Sprint(e.stdout), "\n")
+}
+
+// Without a seed each answer is another one, and what was drawn can be asked for again.
+func TestRunSeed(t *testing.T) {
+	seed := func(more ...string) (a answer) {
+		o := sluice("", append([]string{"run", "--json", "-n", "1", "hello"}, more...)...)
+		require.NoError(t, json.Unmarshal([]byte(o.stdout), &a), o.stderr)
+		return a
+	}
+	first, second := seed(), seed()
+	require.NotEqual(t, first.Seed, second.Seed)
+	require.Less(t, first.Seed, uint64(1)<<53)
+	require.EqualValues(t, 7, seed("--seed", "7").Seed)
+}
+
+func TestNegativeValues(t *testing.T) {
+	for _, args := range [][]string{
+		{"run", "-n", "1", "--top-n-sigma", "-1", "hello"}, {"run", "--repeat-last-n", "-1", "-n", "1", "hello"},
+		{"run", "-n", "-1", "What is the capital of France?"}, {"run", "-n", "1", "--presence-penalty", "-.5", "hello"},
+	} {
+		o := sluice("", args...)
+		require.Zero(t, o.code, "%v: %s", args, o.stderr)
+	}
+	require.Equal(t, []string{"run", "-n-1", "--x=-2.5", "--y=3", "-4", "--", "-n", "-1"},
+		joinNegative([]string{"run", "-n", "-1", "--x", "-2.5", "--y=3", "-4", "--", "-n", "-1"}))
 }

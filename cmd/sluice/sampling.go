@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 // samplingFlags say how tokens are chosen. What is not given is the model's own recommendation, or the usual default.
 type samplingFlags struct {
 	Temp      *float32 `placeholder:"T" help:"Temperature: 0 always takes the likeliest token." group:"Sampling:"`
-	Seed      *uint64  `placeholder:"S" help:"Seed: the same seed gives the same answer. Default: 0; chat draws one." group:"Sampling:"`
+	Seed      *uint64  `placeholder:"S" help:"Seed: the same seed gives the same answer. Default: another one each time." group:"Sampling:"`
 	TopK      *int     `placeholder:"K" help:"Keep the K likeliest tokens; 0: all." group:"Sampling:"`
 	TopP      *float32 `placeholder:"P" help:"Keep the likeliest tokens up to P in sum; 1: all." group:"Sampling:"`
 	MinP      *float32 `placeholder:"P" help:"Keep tokens with at least P times the best probability; 0: all." group:"Sampling:"`
@@ -43,9 +44,17 @@ type samplingFlags struct {
 // dryBreakers are the texts across which DRY follows no repetition, as llama.cpp has them.
 func dryBreakers() []string { return []string{"\n", ":", "\"", "*"} }
 
-// params lays the flags over the model's defaults.
+// params lays the flags over the model's defaults. Without a seed it draws one, which readers of JSON take as it is.
 func (f *samplingFlags) params(e *actors.Engine) (sample.Params, error) {
-	p := e.Info.Sampling
+	if f.Seed == nil {
+		seed := rand.Uint64N(1 << 53)
+		f.Seed = &seed
+	}
+	return f.over(e.Info.Sampling, e)
+}
+
+// over lays the flags over other parameters.
+func (f *samplingFlags) over(p sample.Params, e *actors.Engine) (sample.Params, error) {
 	set(&p.Temp, f.Temp)
 	set(&p.Seed, f.Seed)
 	set(&p.TopK, f.TopK)

@@ -97,3 +97,39 @@ func harmless(r rune) rune {
 	}
 	return r
 }
+
+// wrapped breaks lines between words, so that none fills so many columns. Rows of a table keep their last column, or get
+// it below the others where there is little room.
+func wrapped(text string, width int) string {
+	var out []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if columns(line) < width {
+			out = append(out, line)
+			continue
+		}
+		indent := ""
+		if at := strings.LastIndex(line, "  "); at >= 0 && strings.TrimSpace(line[:at]) != "" {
+			if indent = strings.Repeat(" ", columns(line[:at+2])); len(indent) > width/2 {
+				indent = "    "
+				out = append(out, wrapped(strings.TrimRight(line[:at], " "), width))
+				line = indent + line[at+2:]
+			}
+		}
+		row, words := line[:len(line)-len(strings.TrimLeft(line, " "))], strings.Fields(line)
+		if indent != "" && !strings.HasPrefix(line, indent) {
+			at := strings.LastIndex(line, "  ") + 2
+			row, words = line[:at], strings.Fields(line[at:])
+		}
+		for _, word := range words {
+			if gap := min(len(strings.TrimSpace(row)), 1); columns(row)+gap+columns(word) >= width && row != indent {
+				out, row = append(out, strings.TrimRight(row, " ")), indent
+			}
+			if strings.TrimSpace(row) != "" && !strings.HasSuffix(row, " ") {
+				row += " "
+			}
+			row += word
+		}
+		out = append(out, row)
+	}
+	return strings.Join(out, "\n")
+}

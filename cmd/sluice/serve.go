@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,34 +16,46 @@ import (
 type serveCmd struct {
 	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]FILE" help:"Model file (GGUF), and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Without it: the small embedded model."`
 	computeFlags
-	Addr     string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
-	APIKey   []string `name:"api-key" sep:"none" placeholder:"KEY" help:"Key that clients must send. May be repeated. Without one, anybody who reaches the address may ask."`
-	Name     string   `placeholder:"NAME" help:"Name of the only model for clients. Default: the one in its file."`
-	Parallel int      `placeholder:"N" help:"Answers computed at once; more wait. Default: 32."`
+	Addr   string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
+	APIKey []string `name:"api-key" sep:"none" placeholder:"KEY" help:"Key that clients must send. May be repeated. Other users of this machine can read it: better use a file. Without a key, anybody who reaches the address may ask."`
+
+	APIKeyFile []string `name:"api-key-file" sep:"none" placeholder:"FILE" help:"File with such keys, one in each line; - is standard input. May be repeated. SLUICE_API_KEY in the environment is a key too."`
+	Name       string   `placeholder:"NAME" help:"Name of the only model for clients. Default: the one in its file."`
+	Parallel   int      `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
+	accessFlags
 }
 
 func (serveCmd) examples() [2]string {
-	return [2]string{`sluice serve -m model.gguf --addr :8080 --api-key "$KEY"`, `sluice serve -m large=a.gguf -m small=b.gguf`}
+	return [2]string{`sluice serve -m model.gguf --addr :8080 --api-key-file keys.txt`, `sluice serve -m large=a.gguf -m small=b.gguf`}
 }
 
 // Help is what the flags do not say.
 func (serveCmd) Help() string {
-	return "The address is taken at once, and who connects waits until the model is loaded; then the URL is printed. " +
+	return "The address is taken at once, and who connects waits until the model is loaded (GET /health says how far it is); then " +
+		"the URL is printed. " +
 		"Requests say how tokens are chosen; what they leave out is the model's own recommendation. Ctrl-C, or SIGTERM, " +
 		"lets open answers finish for up to 10 seconds, a second one cuts them. It ends with 0 after the first."
 }
+
+// maxParallel bounds what --parallel may ask for: the engine holds no more requests.
+const maxParallel = 256
 
 // patience is how long open answers may take when the server is told to stop.
 const patience = 10 * time.Second
 
 func (c *serveCmd) Run(e *env) error {
-	if c.Parallel < 0 {
-		return usagef("--parallel is %d: want a number of answers, such as 8", c.Parallel)
+	if err := within("--parallel", c.Parallel, 1, maxParallel); err != nil {
+		return err
 	}
-	if slices.Contains(c.APIKey, "") {
-		return usagef("--api-key is empty: want a text that is hard to guess")
+	var err error
+	if c.APIKey, err = c.keys(e); err != nil {
+		return err
 	}
 	files, err := c.files()
+	if err != nil {
+		return err
+	}
+	options, err := c.options(c.APIKey)
 	if err != nil {
 		return err
 	}
@@ -58,20 +69,27 @@ func (c *serveCmd) Run(e *env) error {
 		return fmt.Errorf("--addr %s: %w: choose another, such as 127.0.0.1:8081, or stop what listens there", c.Addr, err)
 	}
 	defer ln.Close()
+	if err := c.accessFlags.check(ln.Addr(), c.APIKey); err != nil {
+		return err
+	}
 	c.Log = cmp.Or(c.Log, "warn")
+	options.Log = c.logger(e)
+	s := server.Loading(options)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
 	house, err := c.open(ctx, e, files, func(cfg *actors.HouseConfig) {
+		cfg.Progress = s.Progress
 		for i := range cfg.Models {
 			cfg.Models[i].Sequences = c.Parallel
 		}
 	})
 	if err != nil {
+		s.Close()
 		return err
 	}
 	engines := house.Engines()
 	defer shut(engines[0])
-	s := server.New(server.Engines(engines...), server.Options{APIKeys: c.APIKey, Log: c.logger(e)})
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
+	s.Loaded(server.Engines(engines...))
 	if err := c.announce(e, engines, ln.Addr()); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -24,6 +25,9 @@ import (
 // sleeper is fasthttp's cleaner of idle workers. It wakes up every half second and ends when its server has: later
 // than goleak waits.
 const sleeper = "github.com/valyala/fasthttp.(*workerPool).Start.func2"
+
+// calendar is what keeps fasthttp's date: one goroutine of the process, which never ends.
+const calendar = "github.com/valyala/fasthttp.updateServerDate.func1"
 
 // keyboard sends Ctrl-C to the program under test.
 type keyboard struct {
@@ -90,7 +94,7 @@ func serve(t *testing.T, flags ...string) *serving {
 		s.ctrlC()
 		<-ended
 		http.DefaultClient.CloseIdleConnections()
-		goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction(sleeper))
+		goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction(sleeper), goleak.IgnoreAnyFunction(calendar))
 	})
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err, "%s", s.stderr)
@@ -219,6 +223,24 @@ func TestParseNamed(t *testing.T) {
 	}
 }
 
+// TestEmptyModel: a flag whose variable was empty is not the embedded model's.
+func TestEmptyModel(t *testing.T) {
+	for _, command := range []string{"run", "chat", "tokenize"} {
+		o := sluice("", command, "-m", "")
+		require.Equal(t, exitUsage, o.code, command)
+		require.Contains(t, o.stderr, "-m is empty: want a model file", command)
+	}
+}
+
+// TestServeOpen: other machines may ask without a key where that was said.
+func TestServeOpen(t *testing.T) {
+	for _, flags := range [][]string{{"--open"}, {"--api-key", "k"}} {
+		s := serve(t, append([]string{"--addr", "0.0.0.0:0"}, flags...)...)
+		s.ctrlC()
+		require.Equal(t, exitDone, <-s.code)
+	}
+}
+
 func TestServeRefuses(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -231,8 +253,17 @@ func TestServeRefuses(t *testing.T) {
 		{exitFailed, "address already in use: choose another", []string{"--addr", ln.Addr().String()}},
 		{exitFailed, "missing port in address", []string{"--addr", "nonsense"}},
 		{exitFailed, "no-such-file.gguf", []string{"--addr", "127.0.0.1:0", "-m", "no-such-file.gguf"}},
-		{exitUsage, "--parallel is -1: want a number of answers", []string{"--parallel=-1"}},
+		{exitUsage, "--parallel is -1: want 1 to 256", []string{"--parallel=-1"}},
+		{exitUsage, "--parallel is 0: want 1 to 256", []string{"--parallel=0"}},
+		{exitUsage, "--parallel is 257: want 1 to 256", []string{"--parallel", "257"}},
+		{exitUsage, "--addr is empty: want HOST:PORT", []string{"--addr", ""}},
+		{exitUsage, "reaches other machines, and there is no key", []string{"--addr", "0.0.0.0:0"}},
+		{exitUsage, "reaches other machines, and there is no key", []string{"--addr", ":0", "--host-name", "a"}},
+		{exitUsage, `--trusted-proxy is "10.0.0": want an address`, []string{"--trusted-proxy", "10.0.0"}},
+		{exitUsage, "--host-name is empty", []string{"--host-name", ""}},
 		{exitUsage, "--api-key is empty", []string{"--api-key", ""}},
+		{exitUsage, "holds no key: want one in each line", []string{"--api-key-file", os.DevNull}},
+		{exitFailed, "no-such-file: no such file", []string{"--api-key-file", "no-such-file"}},
 		{exitUsage, "--name names one model, and there are 2", []string{"--name", "n", "-m", "a", "-m", "b"}},
 		{exitUsage, "give the model one name", []string{"--name", "n", "-m", "o=a"}},
 		{exitUsage, "names no file: want FILE or NAME=FILE", []string{"-m", ""}},
@@ -242,4 +273,46 @@ func TestServeRefuses(t *testing.T) {
 		require.Contains(t, o.stderr, c.says)
 		require.Empty(t, o.stdout)
 	}
+}
+
+// Keys come from the command line, files and the environment, all at once.
+func TestKeys(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.WriteFile(file, []byte("# ours\n\n first \nsecond\r\n"), 0o600))
+	e := testEnv("third\n")
+	e.lookup = func(name string) (string, bool) { return " fourth\n", name == keyVariable }
+	c := serveCmd{APIKey: []string{"zeroth"}, APIKeyFile: []string{file, "-"}}
+	keys, err := c.keys(e)
+	require.NoError(t, err)
+	require.Equal(t, []string{"zeroth", "first", "second", "third", "fourth"}, keys)
+	e.lookup = func(string) (string, bool) { return "", true }
+	_, err = (&serveCmd{}).keys(e)
+	require.ErrorContains(t, err, "SLUICE_API_KEY is empty")
+}
+
+// One line says what a model runs with, for people or programs.
+func TestSummary(t *testing.T) {
+	o := sluice("", "run", "--log", "debug", "--log-format", "json", "-t", "2", "-n", "2", "--ctx", "256", "hello")
+	require.Zero(t, o.code, o.stderr)
+	said := map[string]map[string]any{}
+	for text := range strings.Lines(o.stderr) {
+		line := map[string]any{}
+		require.NoError(t, json.Unmarshal([]byte(text), &line), text)
+		said[fmt.Sprint(line["message"])] = line
+	}
+	ready := said["ready"]
+	require.EqualValues(t, 256, ready["context"])
+	require.EqualValues(t, 2, ready["threads"])
+	require.Equal(t, "f16", ready["kv"])
+	require.Equal(t, "26.2 M", ready["parameters"])
+	require.Contains(t, ready["kernels"], "cpu ")
+	for _, name := range []string{"model", "weights", "cache", "memory"} {
+		require.NotEmpty(t, ready[name], name)
+	}
+	require.NotEqual(t, "0 B", ready["cache"])
+	require.EqualValues(t, 2, said["answered"]["generated"])
+	require.Contains(t, said, "opened")
+
+	o = sluice("", "run", "--log", "info", "-n", "1", "hello")
+	require.Regexp(t, `^20\d\d-\d\d-\d\d \d\d:\d\d:\d\d INF ready `, o.stderr, "with its date")
 }

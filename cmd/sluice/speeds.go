@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/cpu/probe"
+	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/internal/source"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/uring"
@@ -187,7 +188,10 @@ func keep(e *env, s speeds) error {
 	if err := printJSON(&text, list); err != nil {
 		return err
 	}
-	return replaceFile(path, text.Bytes())
+	if err := safefile.Write(path, text.Bytes(), 0o600, true); err != nil {
+		return onFile(path, err)
+	}
+	return nil
 }
 
 // findings shows what was measured.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -27,7 +28,8 @@ type synthCmd struct {
 	Vocab  int    `placeholder:"N" help:"Tokens of the vocabulary, if not as many as the model has."`
 	Seed   uint64 `default:"1" placeholder:"N" help:"The same seed gives the same file. Default: 1."`
 	Output string `short:"o" placeholder:"FILE" help:"File to write (GGUF)."`
-	List   bool   `help:"List the known shapes with their sizes at the file type, and write nothing."`
+	forceFlag
+	List bool `help:"List the known shapes with their sizes at the file type, and write nothing."`
 }
 
 func (synthCmd) examples() [2]string {
@@ -48,7 +50,7 @@ func (c *synthCmd) Run(e *env) error {
 	if c.List {
 		return c.list(e.stdout, recipe)
 	}
-	name, config, err := c.config()
+	name, config, err := c.config(e)
 	if err != nil {
 		return err
 	}
@@ -59,7 +61,16 @@ func (c *synthCmd) Run(e *env) error {
 	if err := model.vocabulary(config.Vocab); err != nil {
 		return err
 	}
-	return model.write(e, c.Output)
+	out, err := e.create(c.Output, c.Force, c.Config)
+	if err != nil {
+		return err
+	}
+	if err := finish(out, c.Output, model.fill(e, out, c.Output)); err != nil || out.Stream {
+		return err
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s: %s parameters in %s\n", printable(c.Output), parameters(model.parameters),
+		binarySize(model.bytes))
+	return err
 }
 
 func (c *synthCmd) check() error {
@@ -76,17 +87,17 @@ func (c *synthCmd) check() error {
 	if c.Output == "" || (c.Shape == "") == (c.Config == "") {
 		return usagef("want -o FILE, and one of --shape NAME and --config FILE")
 	}
-	return cmp.Or(notOver(c.Output, c.Config), mayWrite(c.Output))
+	return notOver(c.Output, c.Config)
 }
 
 // config is the shape that the flags name, and what to call it.
-func (c *synthCmd) config() (name string, config *synth.Config, err error) {
+func (c *synthCmd) config(e *env) (name string, config *synth.Config, err error) {
 	name = c.Shape
 	if c.Config == "" {
 		config, err = synth.Find(c.Shape)
 	} else {
 		var text []byte
-		if text, err = readFile(c.Config); err != nil {
+		if text, err = e.readFile(c.Config, mostDescription); err != nil {
 			return "", nil, err
 		}
 		folder, _ := filepath.Abs(filepath.Dir(c.Config)) // on failure the name stays empty
@@ -152,26 +163,19 @@ func (c *synthCmd) plan(name string, config *synth.Config, recipe *ftype.Type) (
 	return s, nil
 }
 
-// write makes the file, or leaves nothing.
-func (s *synthetic) write(e *env, path string) error {
-	if err := s.create(e, path); err != nil {
-		return onFile(path, err)
-	}
-	_, err := fmt.Fprintf(e.stdout, "%s: %s parameters in %s\n", printable(path), parameters(s.parameters), binarySize(s.bytes))
-	return err
-}
-
-// create writes until Ctrl-C. The bar is gone when it returns.
-func (s *synthetic) create(e *env, path string) error {
+// fill writes the model until Ctrl-C. The bar is gone when it returns.
+func (s *synthetic) fill(e *env, file io.Writer, path string) error {
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	out := &watched{ctx: ctx, bar: &loadingBar{e: e, what: "writing " + printable(path), began: e.now()},
 		shown: e.isTerminal(e.stderr), total: s.bytes}
 	defer out.bar.clear()
-	return gguf.Create(path, s.meta, s.tensors, func(t *gguf.Tensor, w io.Writer) error {
+	w := bufio.NewWriter(file)
+	err := gguf.Write(w, s.meta, s.tensors, func(t *gguf.Tensor, w io.Writer) error {
 		out.Writer = w
 		return s.filler.Write(out, s.values[t.Name], t.Type)
 	})
+	return unfit(path, cmp.Or(err, w.Flush()))
 }
 
 // watched is a writer that shows how far it is, and that can be stopped.

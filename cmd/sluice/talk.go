@@ -16,10 +16,14 @@ import (
 type talk struct {
 	*dialogue
 	read    lineReader
-	answers pane // what the model says
-	notes   pane // what is said about it
-	patient bool // a person types: a failure is shown, and the talk goes on
+	answers pane                    // what the model says
+	notes   pane                    // what is said about it
+	patient bool                    // a person types: a failure is shown, and the talk goes on
+	own     string                  // the file that this conversation was saved to or loaded from
+	replace func(path string) error // asks whether a file may be replaced: nil if it may
 	ended   bool
+	columns func() int // of the screen; nil: what is said is not broken into lines
+	cleared time.Time  // when Ctrl-C was the last thing that happened
 	now     func() time.Time
 
 	interruptible func(context.Context) (context.Context, context.CancelFunc) // for the time of an answer
@@ -46,17 +50,15 @@ func (t *talk) greet(embedded bool) {
 
 // run talks until the lines end, the person leaves, or ctx ends.
 func (t *talk) run(ctx context.Context) error {
-	var cleared time.Time // when a line was cleared last
 	for !t.ended {
 		text, err := t.message(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case errors.Is(err, errCleared):
-			if t.now().Sub(cleared) < twice {
-				return nil
-			}
-			cleared = t.now()
+		case errors.Is(err, errLeft) && t.now().Sub(t.cleared) < twice:
+			return nil
+		case errors.Is(err, errLeft), errors.Is(err, errCleared):
+			t.cleared = t.now()
 			t.note("Ctrl-D ends, and so does Ctrl-C twice")
 			continue
 		case err == nil:
@@ -66,7 +68,7 @@ func (t *talk) run(ctx context.Context) error {
 			return err
 		}
 		if err != nil {
-			fmt.Fprintf(t.notes.w, "%v\n", err)
+			fmt.Fprintln(t.notes.w, t.wrap(err.Error()))
 		}
 	}
 	return nil
@@ -79,6 +81,7 @@ func (t *talk) message(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	t.cleared = time.Time{}
 	if block, ok := strings.CutPrefix(text, quotes); ok {
 		return t.more(ctx, block, func(s string) (string, bool) {
 			s, closed := strings.CutSuffix(strings.TrimRight(s, " \t"), quotes)
@@ -129,6 +132,10 @@ func (t *talk) speak(ctx context.Context,
 	v := voice{pane: t.answers}
 	got, err := answer(heard, v.say)
 	err = errors.Join(err, v.end())
+	if got.left > 0 {
+		t.note("the context of %d tokens was full: the oldest %s left out of what the model sees", t.engine.Info.Context,
+			were(got.left, "message"))
+	}
 	var refused *actors.UserError
 	switch {
 	case t.patient && errors.Is(err, context.Canceled) && ctx.Err() == nil:
@@ -143,8 +150,12 @@ func (t *talk) speak(ctx context.Context,
 		return err
 	case got.finish == actors.Length && t.full():
 		t.remark()
-		t.note("the context of %d tokens is full: /reset begins a new conversation, --ctx sets the size",
-			t.engine.Info.Context)
+		next := ""
+		if t.trims {
+			next = "the next message leaves the oldest out, /undo takes this one back, "
+		}
+		t.note("the context of %d tokens is full: %s/reset begins a new conversation, --ctx sets the size",
+			t.engine.Info.Context, next)
 	default:
 		t.remark()
 	}
@@ -161,9 +172,24 @@ func (t *talk) remark() {
 	}
 }
 
+func were(n int, noun string) string {
+	if n == 1 {
+		return noun + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, noun)
+}
+
 // note says something in the background.
 func (t *talk) note(format string, a ...any) {
-	fmt.Fprintln(t.notes.w, t.notes.dimmed(fmt.Sprintf(format, a...)))
+	fmt.Fprintln(t.notes.w, t.notes.dimmed(t.wrap(fmt.Sprintf(format, a...))))
+}
+
+// wrap breaks lines between words, where a person reads them.
+func (t *talk) wrap(text string) string {
+	if t.columns == nil {
+		return text
+	}
+	return wrapped(text, t.columns())
 }
 
 // table shows rows whose columns end in tabs.

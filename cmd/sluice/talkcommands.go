@@ -2,9 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
 // command is what a line beginning with a slash does.
@@ -19,17 +24,38 @@ func talkCommands() []command {
 	return []command{
 		{name: "/reset", help: "forget the conversation, but not the system message", do: (*talk).doReset},
 		{name: "/regen", help: "replace the last answer by another one", do: (*talk).doRegen},
+		{name: "/undo", help: "take the last message back, and its answer", do: (*talk).doUndo},
+		{name: "/set", arg: "[NAME VALUE]", help: "show how tokens are chosen, or change it: /set temperature 0.5", do: (*talk).doSet},
 		{name: "/system", arg: "[TEXT]", help: "show the system message, or set it; - removes it", do: (*talk).doSystem},
 		{name: "/save", arg: "FILE", needs: true, help: "write the conversation to a file (JSON)", do: (*talk).doSave},
 		{name: "/load", arg: "FILE", needs: true, help: "go on with a conversation from a file", do: (*talk).doLoad},
 		{name: "/stats", help: "show tokens, speed, and how full the context is", do: (*talk).doStats},
 		{name: "/help", help: "show this", do: (*talk).doHelp},
-		{name: "/exit", help: "end, as Ctrl-D does", do: (*talk).doExit},
+		{name: "/exit", help: "end, as Ctrl-D and /bye do", do: (*talk).doExit},
 	}
 }
 
-// completions are the commands that a line may become.
+// completions are what a line may become: commands, names of settings, files.
 func completions(line string) (names []string) {
+	name, arg, found := strings.Cut(line, " ")
+	switch {
+	case found && name == "/set":
+		for _, setting := range settings() {
+			if strings.HasPrefix(setting, arg) {
+				names = append(names, name+" "+setting+" ")
+			}
+		}
+		return names
+	case found && (name == "/save" || name == "/load"):
+		files, _ := filepath.Glob(escapeGlob(arg) + "*") // a bad pattern completes nothing
+		for _, file := range files {
+			if info, err := os.Stat(file); err == nil && info.IsDir() {
+				file += "/"
+			}
+			names = append(names, name+" "+file)
+		}
+		return names
+	}
 	for _, c := range talkCommands() {
 		if strings.HasPrefix(line, "/") && strings.HasPrefix(c.name, line) {
 			names = append(names, c.name)
@@ -38,9 +64,17 @@ func completions(line string) (names []string) {
 	return names
 }
 
+// escapeGlob makes a pattern that matches text alone.
+func escapeGlob(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(text)
+}
+
 func (t *talk) command(ctx context.Context, line string) error {
 	name, arg, _ := strings.Cut(line, " ")
 	arg = strings.TrimSpace(arg)
+	if name == "/bye" || name == "/quit" { // what others call it
+		name = "/exit"
+	}
 	for _, c := range talkCommands() {
 		switch {
 		case c.name != name:
@@ -75,6 +109,14 @@ func (t *talk) doReset(context.Context, string) error {
 
 func (t *talk) doRegen(ctx context.Context, _ string) error { return t.speak(ctx, t.again) }
 
+func (t *talk) doUndo(context.Context, string) error {
+	if !t.undo() {
+		return errors.New("there is no message to take back")
+	}
+	t.note("%s left", count(len(t.Messages), "message"))
+	return nil
+}
+
 func (t *talk) doSystem(_ context.Context, arg string) error {
 	switch arg {
 	case "":
@@ -95,9 +137,16 @@ func (t *talk) doSystem(_ context.Context, arg string) error {
 }
 
 func (t *talk) doSave(_ context.Context, path string) error {
-	if err := saveTalk(path, t.Conversation); err != nil {
+	err := saveTalk(path, t.Conversation, path == t.own)
+	if errors.Is(err, safefile.ErrTaken) {
+		if err = t.replace(path); err == nil {
+			err = saveTalk(path, t.Conversation, true)
+		}
+	}
+	if err != nil {
 		return err
 	}
+	t.own = path
 	t.note("%s saved", count(len(t.Messages), "message"))
 	return nil
 }
@@ -108,7 +157,7 @@ func (t *talk) doLoad(_ context.Context, path string) error {
 		return err
 	}
 	t.reset()
-	t.Conversation = c
+	t.Conversation, t.own = c, path
 	t.note("%s loaded", count(len(c.Messages), "message"))
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
@@ -17,8 +18,8 @@ type talkFile struct {
 	Documents json.RawMessage `json:"documents,omitempty"`
 }
 
-// saveTalk writes a conversation; a file that was there is replaced as a whole, or not at all.
-func saveTalk(path string, c chat.Conversation) error {
+// saveTalk writes a conversation, for its owner only. A file that was there is replaced as a whole, or not at all.
+func saveTalk(path string, c chat.Conversation, replace bool) error {
 	file := talkFile{Messages: append([]chat.Message{}, c.Messages...)} // a list even if it is empty
 	var err, err2 error
 	file.Tools, err = rawJSON(c.Tools)
@@ -30,7 +31,10 @@ func saveTalk(path string, c chat.Conversation) error {
 	if err := printJSON(&text, file); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return replaceFile(path, text.Bytes())
+	if err := safefile.Write(path, text.Bytes(), 0o600, replace); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 func rawJSON(v jinja.Value) (json.RawMessage, error) {
@@ -41,11 +45,16 @@ func rawJSON(v jinja.Value) (json.RawMessage, error) {
 }
 
 func loadTalk(path string) (chat.Conversation, error) {
-	data, err := readFile(path)
+	f, _, err := safefile.Open(path)
 	if err != nil {
-		return chat.Conversation{}, err
+		return chat.Conversation{}, fmt.Errorf("%s: %w", path, err)
 	}
-	c, err := chat.ParseConversation(data)
+	defer f.Close()
+	data, err := safefile.ReadAll(f, mostDescription)
+	if err != nil {
+		return chat.Conversation{}, fmt.Errorf("%s: %w", path, err)
+	}
+	c, err := chat.ParseConversation(string(data))
 	if err != nil {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}

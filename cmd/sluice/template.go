@@ -31,11 +31,11 @@ func (c *templateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	source, err := readFile(c.File)
+	source, err := e.readFile(c.File, mostDescription)
 	if err != nil {
 		return err
 	}
-	talk, err := readFile(c.Conversation)
+	talk, err := e.readFile(c.Conversation, mostDescription)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (c *templateCmd) date(today time.Time) (time.Time, error) {
 // input reads a conversation file: the conversation's own keys, and the variables beside them.
 func (c *templateCmd) input(talk []byte) (chat.Input, error) {
 	in := chat.Input{AddGenerationPrompt: true, BOS: c.BOSToken, EOS: c.EOSToken, Extra: &jinja.Dict{}}
-	conversation, err := chat.ParseConversation(talk)
+	conversation, err := chat.ParseConversation(string(talk))
 	if err != nil {
 		return in, err
 	}
@@ -79,7 +79,7 @@ func (c *templateCmd) input(talk []byte) (chat.Input, error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(talk), []byte("{")) {
 		return in, nil // a bare list of messages
 	}
-	vars, err := chat.ParseVariables(talk)
+	vars, err := chat.ParseVariables(string(talk), nil)
 	if err != nil {
 		return in, err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -12,13 +11,15 @@ import (
 
 type tokenizeCmd struct {
 	modelFlag
-	ParseSpecial bool `help:"Read the texts of control tokens, such as <|im_end|>, as these tokens."`
-	AddBOS       bool `name:"add-bos" help:"Add the tokens at both ends that the model's metadata asks for."`
+	Text         []string `arg:"" optional:"" help:"Text. Without it, or with -: standard input."`
+	JSON         bool     `name:"json" help:"Print JSON, as without it."`
+	ParseSpecial bool     `help:"Read the texts of control tokens, such as <|im_end|>, as these tokens."`
+	AddBOS       bool     `name:"add-bos" help:"Add the tokens at both ends that the model's metadata asks for."`
 }
 
 func (tokenizeCmd) examples() [2]string {
 	return [2]string{
-		`printf 'Hello, world' | sluice tokenize`,
+		`sluice tokenize "Hello, world"`,
 		`sluice tokenize -m model.gguf --add-bos --parse-special < prompt.txt`,
 	}
 }
@@ -28,23 +29,27 @@ func (c *tokenizeCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	text, err := io.ReadAll(e.stdin)
-	if err != nil {
-		return fmt.Errorf("standard input: %w", err)
+	text := strings.Join(c.Text, " ")
+	if len(c.Text) == 0 || text == "-" {
+		input, err := e.readInput(mostText)
+		if err != nil {
+			return err
+		}
+		text = string(input)
 	}
-	ids, err := vocab.Encode([]token.ID{}, string(text), token.Options{
+	ids, err := vocab.Encode([]token.ID{}, text, token.Options{
 		AddSpecial:   c.AddBOS,
 		ParseSpecial: c.ParseSpecial,
 	})
 	if err != nil {
-		return fmt.Errorf("standard input: %w", err)
+		return fmt.Errorf("the text: %w", err)
 	}
 	return json.NewEncoder(e.stdout).Encode(ids)
 }
 
 type detokenizeCmd struct {
 	modelFlag
-	IDs []string `arg:"" optional:"" name:"ids" help:"Token ids, split by commas or blanks. Without them: standard input, JSON or plain."`
+	IDs []string `arg:"" optional:"" name:"ids" help:"Token ids, split by commas or blanks. Without them, or with -: standard input, JSON or plain."`
 }
 
 func (detokenizeCmd) examples() [2]string {
@@ -60,7 +65,7 @@ func (c *detokenizeCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	ids, err := c.ids(e.stdin, vocab.Size())
+	ids, err := c.ids(e, vocab.Size())
 	if err != nil {
 		return err
 	}
@@ -68,17 +73,17 @@ func (c *detokenizeCmd) Run(e *env) error {
 	return err
 }
 
-func (c *detokenizeCmd) ids(stdin io.Reader, size int) ([]token.ID, error) {
-	if len(c.IDs) > 0 {
+func (c *detokenizeCmd) ids(e *env, size int) ([]token.ID, error) {
+	if list := strings.Join(c.IDs, " "); list != "" && list != "-" {
 		ids, err := parseIDs(strings.Join(c.IDs, " "), size)
 		if err != nil {
 			return nil, usagef("arguments: %v", err)
 		}
 		return ids, nil
 	}
-	text, err := io.ReadAll(stdin)
+	text, err := e.readInput(mostText)
 	if err != nil {
-		return nil, fmt.Errorf("standard input: %w", err)
+		return nil, err
 	}
 	ids, err := parseIDs(string(text), size)
 	if err != nil {

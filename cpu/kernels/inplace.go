@@ -37,22 +37,51 @@ func StripsBytes(row int) int { return max(TileRows*row, stripsBytes) }
 // NewStrips makes strips of memory of StripsBytes bytes.
 func NewStrips(memory []byte) Strips { return Strips{data: memory} }
 
-// MatMul is Set.MatMul for matrices in file order as well.
+// MatMul is Set.MatMul for matrices in file order as well. Calls for disjoint tiles may run at the same time.
 func (o *Strips) MatMul(s *Set, out []float32, stride int, m *Matrix, tile0, tile1 int, x *Acts) {
 	if !m.FileOrder {
 		s.MatMul(out, stride, m, tile0, tile1, x)
 		return
 	}
-	size := m.rowBytes()
-	each := len(o.data) / (TileRows * size)
+	size := m.StripBytes()
+	each := len(o.data) / size
 	if x.Rows < fewRows {
 		each = 1
 	}
-	for tile := tile0; tile < tile1; tile += each {
-		row := tile * TileRows
-		rows := min(each*TileRows, tile1*TileRows-row, m.Rows-row)
-		o.packed = Matrix{Type: m.Type, Rows: rows, Cols: m.Cols, Data: o.data[:size*tileCeil(rows)]}
-		s.pack(&o.packed, 0, m.Data[row*size:][:rows*size], &s.transpose)
+	for tile := tile0; tile < tile1; tile += o.packed.Tiles() {
+		row, n := tile*TileRows, m.alike(tile, tile1)
+		if m.Packed != nil && m.Packed[tile] {
+			o.packed = Matrix{Type: m.Type, Rows: n * TileRows, Cols: m.Cols, Data: m.Data[tile*size:][:n*size]}
+		} else {
+			n = min(each, n)
+			rows := min(n*TileRows, m.Rows-row)
+			o.packed = Matrix{Type: m.Type, Rows: rows, Cols: m.Cols, Data: o.data[:n*size]}
+			s.pack(&o.packed, 0, m.Data[row*m.rowBytes():][:rows*m.rowBytes()], &s.transpose)
+			m.keep(tile, n, o.packed.Data)
+		}
 		s.MatMul(out[row:], stride, &o.packed, 0, o.packed.Tiles(), x)
+	}
+}
+
+// alike is how many strips from one on, up to another, are all packed where they lie, or all not.
+func (m *Matrix) alike(tile, end int) int {
+	if m.Packed == nil {
+		return end - tile
+	}
+	n := 1
+	for tile+n < end && m.Packed[tile+n] == m.Packed[tile] {
+		n++
+	}
+	return n
+}
+
+// keep puts packed strips where they were in file order, if that is wanted: they take as many bytes.
+func (m *Matrix) keep(tile, n int, strips []byte) {
+	if m.Packed == nil {
+		return
+	}
+	copy(m.Data[tile*m.StripBytes():], strips)
+	for i := range n {
+		m.Packed[tile+i] = true
 	}
 }

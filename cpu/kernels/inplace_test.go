@@ -35,6 +35,39 @@ func TestFileOrderIsPacked(t *testing.T) {
 	}
 }
 
+// TestPackedWhereItLies: strips that a product packed stay so, whichever products come in whatever order, and have the
+// bits of a matrix that was packed beforehand; in the end they have its bytes.
+func TestPackedWhereItLies(t *testing.T) {
+	rng := rand.New(rand.NewPCG(25, 26))
+	for _, typ := range types {
+		for _, s := range Sets() {
+			rows, cols := TileRows*(1+rng.IntN(40)), unit(typ)*(1+rng.IntN(3))
+			data := guarded(t, randomRows(rng, typ, rows, cols, tame))
+			m := packed(t, typ, rows, cols, data)
+			file, err := InFileOrder(typ, rows, cols, data)
+			require.NoError(t, err)
+			file.Packed = make([]bool, file.Tiles())
+			strips := NewStrips(make([]byte, StripsBytes(m.rowBytes())))
+			for range 12 {
+				n := []int{1, 3, 9, 33}[rng.IntN(4)]
+				from := rng.IntN(m.Tiles())
+				to := from + 1 + rng.IntN(m.Tiles()-from)
+				x := prepared(t, s, typ, n, cols, randomValues(rng, n*cols, tame))
+				want, got := make([]float32, n*rows), make([]float32, n*rows)
+				s.MatMul(want, rows, m, from, to, x)
+				strips.MatMul(s, got, rows, file, from, to, x)
+				require.NoError(t, sameBits(want, got), "%s/%s, tiles %d to %d of %d", typ, s.Name, from, to, m.Tiles())
+				for tile, is := range file.Packed {
+					if is {
+						require.Equal(t, m.strip(tile), file.strip(tile))
+					}
+				}
+				require.NotContains(t, file.Packed[from:to], false)
+			}
+		}
+	}
+}
+
 func TestFileOrderRows(t *testing.T) {
 	data := randomRows(rand.New(rand.NewPCG(23, 24)), quant.Q4_K, 3, 512, tame)
 	m, err := InFileOrder(quant.Q4_K, 3, 512, data)

@@ -38,6 +38,9 @@ type Matrix struct {
 	Rows, Cols int
 	Data       []byte
 	FileOrder  bool // not packed: see InFileOrder
+	// Packed is, of a matrix in file order whose rows fill whole tiles, which strips have been packed where they lie: a
+	// product packs those that it comes to first. nil: Data is only read.
+	Packed []bool
 }
 
 // NewMatrix describes a matrix that will be packed into data.

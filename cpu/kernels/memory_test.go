@@ -2,7 +2,10 @@ package kernels
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,6 +55,54 @@ func BenchmarkMemory(b *testing.B) {
 			}
 		}
 	}
+}
+
+// BenchmarkOrders multiplies matrices by one row on two threads, in turns: packed, as groups that stay; in file order,
+// as dense groups that stream; packed where they lie, as experts that come. Of the passes the best tenth counts.
+func BenchmarkOrders(b *testing.B) {
+	const size, shares, cols, threads = 512 << 20, 63, 4096, 2 // a pass takes a share: nobody may disturb it
+	region := touched(b, size)
+	sets := Sets()
+	s := sets[len(sets)-1]
+	for _, typ := range []quant.Type{quant.Q4_K, quant.Q6_K, quant.Q8_0, quant.Q4_0, quant.F16} {
+		m := filling(b, typ, cols, region)
+		file := *m
+		file.FileOrder = true
+		keep := file
+		keep.Packed = make([]bool, m.Tiles())
+		x, out := prepared(b, s, typ, 1, cols, make([]float32, cols)), make([]float32, m.Rows)
+		at, each := 0, m.Tiles()/shares
+		pass := func(m *Matrix) float64 {
+			at = (at + each) % (each * shares)
+			var running sync.WaitGroup
+			began := time.Now()
+			for i := range threads {
+				running.Go(func() {
+					strips := NewStrips(make([]byte, StripsBytes(m.rowBytes())))
+					strips.MatMul(s, out, m.Rows, m, at+i*each/threads, at+(i+1)*each/threads, x)
+				})
+			}
+			running.Wait()
+			return float64(each*m.StripBytes()) / time.Since(began).Seconds() / 1e9
+		}
+		b.Run(typ.String(), func(b *testing.B) {
+			var packed, ordered, kept []float64
+			for b.Loop() {
+				packed, ordered = append(packed, pass(m)), append(ordered, pass(&file))
+				clear(keep.Packed)
+				kept = append(kept, pass(&keep))
+			}
+			b.ReportMetric(best(packed), "packed-GB/s")
+			b.ReportMetric(best(ordered), "file-GB/s")
+			b.ReportMetric(best(kept), "kept-GB/s")
+		})
+	}
+}
+
+// best is what a tenth of the values reach.
+func best(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)-1-len(values)/10]
 }
 
 // BenchmarkPackMemory packs a matrix of 256 MiB into another: what loading does.

@@ -31,10 +31,7 @@ func (m *model) attend(n *ir.Node, s *backend.Step) {
 func (c *cache) attend(a *ir.AttendArgs, h int, sink float64, q, y []float32, table *backend.Table, pos int) {
 	head := h / (a.Heads / a.KVHeads)
 	q, y = q[h*a.KDim:(h+1)*a.KDim], y[h*a.VDim:(h+1)*a.VDim]
-	from := 0
-	if a.Window > 0 {
-		from = max(0, pos-a.Window+1)
-	}
+	from := a.Class().First(pos)
 	scores := make([]float64, 0, pos-from+1)
 	highest := sink
 	for p := from; p <= pos; p++ {

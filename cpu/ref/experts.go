@@ -101,7 +101,12 @@ func (m *model) experts(n *ir.Node) {
 			if weight == 0 {
 				continue
 			}
-			for i, out := range m.expert(n, e, x) {
+			in := x
+			if n.Experts.Before {
+				in = scaled(x, weight)
+				weight = 1
+			}
+			for i, out := range m.expert(n, e, in) {
 				sums[i] += float64(weight) * float64(out)
 			}
 		}
@@ -109,6 +114,14 @@ func (m *model) experts(n *ir.Node) {
 			y[i] = float32(sum)
 		}
 	}
+}
+
+func scaled(x []float32, factor float32) []float32 {
+	y := make([]float32, len(x))
+	for i, v := range x {
+		y[i] = factor * v
+	}
+	return y
 }
 
 // expert is the feed-forward network of one expert.

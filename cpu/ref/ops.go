@@ -31,6 +31,14 @@ func (m *model) run(n *ir.Node, s *backend.Step) {
 		m.each(n, func(x []float32) float32 { return n.Factor * x[0] })
 	case ir.SoftCap:
 		m.each(n, func(x []float32) float32 { return softCap(x[0], n.Factor) })
+	case ir.HeadLinear:
+		m.headLinear(n)
+	case ir.HeadSlice:
+		m.headSlice(n)
+	case ir.HeadJoin:
+		m.headJoin(n)
+	case ir.Temper:
+		m.temper(n, s)
 	case ir.Slice:
 		m.slice(n)
 	case ir.Rows:
@@ -56,6 +64,18 @@ func (m *model) height(v ir.Value) int { return len(m.values[v]) / m.p.Widths[v]
 func (m *model) embed(n *ir.Node, s *backend.Step) {
 	for r, token := range s.Tokens {
 		m.weights[n.W].row(m.row(n.Out, r), int(token))
+	}
+}
+
+func (m *model) temper(n *ir.Node, s *backend.Step) {
+	for _, span := range s.Spans {
+		for i := range span.Rows {
+			far := math.Floor(float64(span.Pos+i+1) / float64(n.Every))
+			factor := 1 + float64(n.Factor)*math.Log1p(far)
+			for j, x := range m.row(n.In[0], span.Row+i) {
+				m.row(n.Out, span.Row+i)[j] = float32(float64(x) * factor)
+			}
+		}
 	}
 }
 

@@ -50,13 +50,13 @@ func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 			m.caches[i] = newCache(kv, c)
 		}
 	}
-	return m, m.adopt(c.InPlace)
+	return m, errors.Join(m.adopt(c.InPlace), m.adopt(c.Tables))
 }
 
 // adopt takes weights that need no upload.
 func (m *model) adopt(weights [][]byte) error {
 	for r, data := range weights {
-		if m.weights[r].Weight == nil {
+		if m.weights[r].Weight == nil || data == nil {
 			continue
 		}
 		if err := m.Upload(ir.Ref(r), 0, data); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/backend"
 )
 
 // maxSplits is the most parts that a row's positions are divided into (shaders/lib/step.glsl).
@@ -19,26 +20,58 @@ type Row struct {
 	Table    uint32 // index in the block tables of its sequence's first block
 }
 
-// Heads is the shape of attention.
+// Heads is the shape of attention, and of what is cached for it.
 type Heads struct {
 	Query, KV, Features int
+	Values              int // features of a value; 0: as many as a key's
 	Dims                int // that rotate, from the first; 0: none
 	Interleaved         bool
+	Cache               backend.KVType // 0: half precision
 }
 
-// CacheBytes is the memory of so many blocks of keys, or of values, of one layer.
-func (h *Heads) CacheBytes(blocks int) uint64 {
-	return uint64(blocks) * uint64(h.KV) * 64 * uint64(h.Features) * 2
+// values is the features of a value.
+func (h *Heads) values() int {
+	if h.Values == 0 {
+		return h.Features
+	}
+	return h.Values
+}
+
+func (h *Heads) cache() backend.KVType {
+	if h.Cache == 0 {
+		return backend.KVF16
+	}
+	return h.Cache
+}
+
+// KeyBytes is the memory of so many blocks of keys of one layer.
+func (h *Heads) KeyBytes(blocks int) uint64 {
+	return h.runs(blocks, h.Features, (h.Features+backend.KVScaled-1)/backend.KVScaled)
+}
+
+// ValueBytes is the memory of so many blocks of values of one layer.
+func (h *Heads) ValueBytes(blocks int) uint64 { return h.runs(blocks, h.values(), 1) }
+
+// runs is what lib/cache.glsl says.
+func (h *Heads) runs(blocks, features, scales int) uint64 {
+	each := 2 * features
+	switch h.cache() {
+	case backend.KVF32:
+		each = 4 * features
+	case backend.KVQ8:
+		each = features + 4*scales
+	}
+	return uint64(blocks) * uint64(h.KV) * backend.BlockSize * uint64(each)
 }
 
 // PartBytes is the memory that Attend needs for its parts, for so many rows.
 func (h *Heads) PartBytes(rows int) uint64 {
-	return uint64(rows*h.Query*maxSplits) * uint64(h.Features+4) * 4
+	return uint64(rows*h.Query*maxSplits) * uint64(h.values()+4) * 4
 }
 
 // Attention is one layer's attention for the rows of a step. All but the last three fields are addresses.
 type Attention struct {
-	X            uint64 // float32 rows: query heads, key heads, value heads
+	X            uint64 // float32 rows: query heads; for Rotate and Alone then key heads and value heads
 	Y            uint64 // rows for the projection: quantised, or float32
 	Keys, Values uint64 // the layer's
 	Parts        uint64
@@ -73,8 +106,18 @@ func Splits(position int) int {
 	return position/(depth/parts) + 1
 }
 
+// Fused says whether the kernels for heads of a common shape serve: then rotation and storing may be part of Attend, or
+// are done by Rotate. Else they are Turn's and Append's, and Attend cannot quantise.
+func (k *Kernels) Fused(h *Heads) bool {
+	_, err := k.attend(h)
+	return err == nil
+}
+
 // Rotate records the rotation of queries, in place, and of keys, and the storing of keys and values.
 func (k *Kernels) Rotate(r *vk.Recording, h *Heads, a *Attention) error {
+	if !k.Fused(h) {
+		return fmt.Errorf("heads of %d and %d features in %s want Turn and Append", h.Features, h.values(), h.cache())
+	}
 	c := shaders.RopeConstants{Features: uint32(h.Features), Dims: uint32(h.Dims), Heads: uint32(h.Query),
 		Kvheads: uint32(h.KV)}
 	if h.Interleaved {
@@ -85,7 +128,7 @@ func (k *Kernels) Rotate(r *vk.Recording, h *Heads, a *Attention) error {
 		return err
 	}
 	vk.Use(r, kernel, &shaders.RopePush{X: a.X, Q: a.X, Keys: a.Keys, Values: a.Values, Rows: a.Rows, Tables: a.Tables,
-		Angles: a.Angles, XStride: uint32(a.XStride), QStride: uint32(a.XStride)})
+		Angles: a.Angles, Count: a.Count, XStride: uint32(a.XStride), QStride: uint32(a.XStride)})
 	r.Dispatch(uint32(h.Query+2*h.KV), uint32(a.N), 1)
 	return nil
 }
@@ -93,7 +136,7 @@ func (k *Kernels) Rotate(r *vk.Recording, h *Heads, a *Attention) error {
 // lanes is how many threads share a position: as many as a subgroup has, 16 at most, with whole words of 16 bytes.
 func (k *Kernels) lanes(h *Heads) uint32 {
 	n := uint32(16)
-	for n > max(8, k.d.Facts.Subgroup.Min) || h.Features%(8*int(n)) != 0 {
+	for n > max(8, k.d.Facts.Subgroup.Min) || n > 0 && h.Features%(8*int(n)) != 0 {
 		n /= 2
 	}
 	return n
@@ -103,14 +146,15 @@ func (k *Kernels) lanes(h *Heads) uint32 {
 func (k *Kernels) attend(h *Heads) (shaders.AttendConstants, error) {
 	c := shaders.AttendConstants{Lanes: k.lanes(h), Features: uint32(h.Features), Queries: uint32(h.Query / h.KV),
 		Dims: uint32(h.Dims)}
-	if h.Query%h.KV != 0 || c.Lanes == 0 {
-		return c, fmt.Errorf("attention of %d query heads, %d KV heads of %d features has no kernel",
-			h.Query, h.KV, h.Features)
+	if h.Query%h.KV != 0 || c.Lanes == 0 || h.values() != h.Features || h.cache() != backend.KVF16 {
+		return c, fmt.Errorf("attention of %d query heads, %d KV heads of %d and %d features in %s has no kernel",
+			h.Query, h.KV, h.Features, h.values(), h.cache())
 	}
 	shared := func(once uint32) uint32 {
 		return 4*(c.Queries+2)*c.Features + 4*once*(c.Threads/c.Lanes)*(c.Features+2)
 	}
-	for c.Threads = min(256, k.d.Facts.Invocations); c.Threads >= max(64, c.Lanes); c.Threads /= 2 {
+	// A thread has no less than one position of a block.
+	for c.Threads = min(256, k.d.Facts.Invocations, 64*c.Lanes); c.Threads >= max(64, c.Lanes); c.Threads /= 2 {
 		for once := c.Queries; once > 0; once-- {
 			if c.Queries%once == 0 && shared(once) <= k.d.Facts.Shared {
 				c.AtOnce = once
@@ -122,11 +166,12 @@ func (k *Kernels) attend(h *Heads) (shaders.AttendConstants, error) {
 		h.Features, shared(1), k.d.Facts.Shared)
 }
 
-// Attend records attention and the joining of its parts.
+// Attend records attention and the joining of its parts. Where Fused says no, X has but query heads, rotated before,
+// keys and values were stored before, with a barrier between, and Y is float32.
 func (k *Kernels) Attend(r *vk.Recording, h *Heads, a *Attention) error {
 	c, err := k.attend(h)
 	if err != nil {
-		return err
+		return k.attendAny(r, h, a)
 	}
 	if a.Alone {
 		c.Fused = 1

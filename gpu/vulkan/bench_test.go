@@ -133,3 +133,40 @@ func (g *gpu) benchMatVec(b *testing.B, m *Matrix, v MatVec, weights *vk.Buffer)
 		b.ReportMetric(float64(row*m.Rows)/each/1e3, "GB/s")
 	}
 }
+
+// BenchmarkMatMul multiplies 512 columns, by each way that the device has.
+func BenchmarkMatMul(b *testing.B) {
+	g := open(b)
+	weights, x, y := g.local(256<<20), g.local(64<<20), g.local(64<<20)
+	columns := 512
+	shapes := [][2]int{{4096, 4096}, {14336, 4096}, {4096, 14336}}
+	if g.d.Facts.Kind == vk.CPU {
+		columns, shapes = 32, [][2]int{{256, 256}}
+	}
+	for _, typ := range []quant.Type{quant.Q4_0, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.Q3_K, quant.Q5_K} {
+		for _, shape := range shapes {
+			for name, choose := range g.mulPaths() {
+				if name == "plain" {
+					continue
+				}
+				b.Run(fmt.Sprintf("%s/%dx%d/%s", typ, shape[0], shape[1], name), func(b *testing.B) {
+					choose()
+					m, err := NewMatrix(typ, shape[0], shape[1], false)
+					require.NoError(b, err)
+					m.Address = weights.Address
+					for range b.N {
+						us := g.times(7, 2, func(r *vk.Recording) {
+							r.Stamp()
+							require.NoError(b, g.k.MatVec(r, &MatVec{W: &m, Columns: columns, X: x.Address, Y: y.Address,
+								YStride: shape[0]}))
+							r.Barrier()
+							r.Stamp()
+						})
+						b.ReportMetric(us[0], "µs")
+						b.ReportMetric(2*float64(shape[0]*shape[1]*columns)/us[0]/1e6, "TOP/s")
+					}
+				})
+			}
+		}
+	}
+}

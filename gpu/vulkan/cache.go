@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
 // cachePath is the file for a device's compiled kernels. What makes them useless changes its name: another driver or
@@ -51,16 +52,8 @@ func SaveCache(d *vk.Device, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "vulkan-*.new")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+	if err := safefile.Write(path, data, 0o644, true); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }

@@ -12,8 +12,11 @@ import (
 
 // Kernels compiles kernels for a device when they are first recorded, and keeps them.
 type Kernels struct {
-	d     *vk.Device
-	Plain bool // do without the device's dot products; for tests, the bits are the same
+	d      *vk.Device
+	Plain  bool // do without the device's dot products; for tests, the bits are the same
+	Matrix bool // multiply many columns by cooperative matrices; the bits are the same
+
+	emulate bool // squares of half precision without cooperative matrices, for tests
 
 	mu       sync.Mutex
 	compiled map[variant]*vk.Kernel
@@ -27,7 +30,7 @@ type variant struct {
 
 // NewKernels prepares kernels for a device.
 func NewKernels(d *vk.Device) *Kernels {
-	return &Kernels{d: d, Plain: !d.Facts.Has.Dot4, compiled: map[variant]*vk.Kernel{}}
+	return &Kernels{d: d, Plain: !d.Facts.Has.Dot4, Matrix: hasMatrix(&d.Facts), compiled: map[variant]*vk.Kernel{}}
 }
 
 // kernel returns a module compiled with constants. Kernels run with any subgroups of 8 lanes or more.

@@ -8,9 +8,10 @@ import (
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// MaxColumns is the most columns that a mat-vec takes at once.
+// MaxColumns is the most columns that a workgroup takes at once. More are done by other workgroups.
 const MaxColumns = 8
 
 // Glue is what becomes of a pair of matrices' results.
@@ -19,12 +20,12 @@ type Glue uint32
 // Glues.
 const (
 	Store        Glue = iota // one matrix: stored as it is
-	SwiGLU                   // silu(gate)·up
+	SwiGLU                   // act(gate)·up
 	SwiGLUToInt8             // the same, quantised
 )
 
-// MatVec is y[c] = W·x[c] for a few rows c of activations, with what stands before and after it. Addresses of 0 are
-// of what is not wanted.
+// MatVec is y[c] = W·x[c] for rows c of activations, with what stands before and after it. Addresses of 0 are of what
+// is not wanted.
 type MatVec struct {
 	W       *Matrix
 	Columns int
@@ -38,14 +39,35 @@ type MatVec struct {
 	Y       uint64 // float32 rows, or quantised ones
 	YStride int    // of float32 rows, and of Residual
 	Glue    Glue
-	Bias    uint64 // added to y
+	Act     ir.Act // of a pair; 0: SiLU
+	Bias    uint64 // added to y; of a pair, to gate before it is activated. Of experts, a row for each
+	UpBias  uint64 // where a pair has a Bias
 	// Residual is rows like y that are added; it may be Y.
 	Residual uint64
+
+	// Halves says that F16 and BF16 weights may be multiplied in half precision, activations rounded to it, by whatever
+	// the device has for that. The bits of a column are then the same among any number of others, but other ones.
+	Halves  bool
+	Experts *Choice // then W.Address is of the addresses of the experts' matrices, all like W
 
 	// Groups is how many workgroups to use; 0: one for each tile of rows.
 	Groups int
 	Tiles  int // of rows a workgroup owns at once; 0: one, or a pair
 }
+
+// extras is what matvec.comp calls it.
+func (m *MatVec) extras() (bits uint32) {
+	if m.Bias != 0 {
+		bits |= 1
+	}
+	if m.Residual != 0 {
+		bits |= 2
+	}
+	return bits
+}
+
+// columns is how many columns a workgroup takes at once.
+func (m *MatVec) columns() int { return min(m.Columns, MaxColumns) }
 
 // Fits says whether the device has the shared memory for it. The norm needs most: see Norm for one on its own.
 func (k *Kernels) Fits(m *MatVec) bool { return m.shared(k.threads(m)) <= k.d.Facts.Shared }
@@ -71,7 +93,7 @@ func (m *MatVec) tiles() uint32 {
 
 // shared is the bytes of shared memory, as matvec.comp says.
 func (m *MatVec) shared(threads uint32) uint32 {
-	n := threads*m.tiles()*uint32(m.Columns)*4 + 64
+	n := threads*m.tiles()*uint32(m.columns())*4 + 64
 	if m.Gain != 0 {
 		n += m.prologue()
 	}
@@ -80,7 +102,7 @@ func (m *MatVec) shared(threads uint32) uint32 {
 
 // prologue is the bytes that activations take in shared memory, with the sums of their blocks.
 func (m *MatVec) prologue() uint32 {
-	columns, k := uint32(m.Columns), uint32(m.W.kTiles()*tileCols)
+	columns, k := uint32(m.columns()), uint32(m.W.kTiles()*tileCols)
 	if m.W.float() {
 		return columns * (k*4 + k/8)
 	}
@@ -89,8 +111,12 @@ func (m *MatVec) prologue() uint32 {
 
 func (k *Kernels) checkMatVec(m *MatVec) error {
 	switch {
-	case m.Columns < 1 || m.Columns > MaxColumns:
-		return fmt.Errorf("%d columns, want 1 to %d", m.Columns, MaxColumns)
+	case m.Columns < 1:
+		return errors.New("no columns")
+	case m.Experts != nil && (m.Columns != m.Experts.columns() || m.Gain != 0 || m.Residual != 0):
+		return fmt.Errorf("experts take %d columns, want %d, and neither norm nor residual", m.Columns, m.Experts.columns())
+	case m.Bias == 0 && m.UpBias != 0 || m.Bias != 0 && m.W.Pair != (m.UpBias != 0):
+		return errors.New("a pair of matrices has two biases or none")
 	case (m.Glue != Store) != m.W.Pair:
 		return errors.New("a pair of matrices, and no other, needs a glue")
 	case m.W.Pair && m.tiles() != 2:
@@ -111,36 +137,45 @@ func (k *Kernels) MatVec(r *vk.Recording, m *MatVec) error {
 	if err := k.checkMatVec(m); err != nil {
 		return fmt.Errorf("%s %d×%d: %w", m.W.Type, m.W.Rows, m.W.Cols, err)
 	}
+	if mul, wide := k.mulOf(m); wide > 0 {
+		return k.matMul(r, m, mul, wide)
+	}
+	if module, wide := k.halfMul(m); wide > 0 {
+		return k.matMulHalves(r, m, module, wide)
+	}
 	f := formats[m.W.Type]
 	module := f.dot
 	if k.Plain {
 		module = f.plain
 	}
 	c := shaders.MatvecConstants{Threads: k.threads(m), Ktiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment),
-		Columns: uint32(m.Columns), Tiles: m.tiles(), Epilogue: uint32(m.Glue)}
+		Columns: uint32(m.columns()), Tiles: m.tiles(), Epilogue: uint32(m.Glue), Act: uint32(max(m.Act, ir.SiLU))}
 	if m.Gain != 0 {
 		c.Prologue = 1
 	} else if m.Columns == 1 && m.shared(c.Threads)+m.prologue() <= k.d.Facts.Shared {
 		c.Prologue = 2
 	}
-	if m.Bias != 0 {
-		c.Extras |= 1
-	}
-	if m.Residual != 0 {
-		c.Extras |= 2
+	c.Extras = m.extras()
+	p := shaders.MatvecPush{Weights: m.W.Address, X: m.X, Y: m.Y, Gain: m.Gain, Bias: m.Bias, UpBias: m.UpBias,
+		Residual: m.Residual, Count: m.Count, Rows: uint32(m.W.Rows), Width: uint32(m.W.Cols),
+		XStride: uint32(m.XStride), YStride: uint32(m.YStride), Eps: m.Eps, Columns: uint32(m.Columns)}
+	columnGroups := (m.Columns + MaxColumns - 1) / MaxColumns
+	if e := m.Experts; e != nil {
+		c.Groups, columnGroups = e.groups(), e.Entries
+		p.Chosen, p.Share = e.List, uint32(e.Share)
+	} else if columnGroups > 1 {
+		c.Groups = 1
 	}
 	kernel, err := k.kernel(module, c.List())
 	if err != nil {
 		return err
 	}
-	vk.Use(r, kernel, &shaders.MatvecPush{Weights: m.W.Address, X: m.X, Y: m.Y, Gain: m.Gain, Bias: m.Bias,
-		Residual: m.Residual, Count: m.Count, Rows: uint32(m.W.Rows), Width: uint32(m.W.Cols),
-		XStride: uint32(m.XStride), YStride: uint32(m.YStride), Eps: m.Eps})
+	vk.Use(r, kernel, &p)
 	groups := (m.W.rowTiles() + int(c.Tiles) - 1) / int(c.Tiles)
 	if m.Groups > 0 {
 		groups = min(groups, m.Groups)
 	}
-	r.Dispatch(uint32(groups), 1, 1)
+	r.Dispatch(uint32(groups), uint32(columnGroups), 1)
 	return nil
 }
 
@@ -162,10 +197,10 @@ func (k *Kernels) Project(r *vk.Recording, m MatVec, scratch uint64) error {
 	return k.MatVec(r, &m)
 }
 
-// Pack records the packing of rows as a file has them, at address file, into a matrix; first is the row of the matrix
-// that they begin at, a multiple of 32. Of a pair, up says which of the two it is.
+// Pack records the packing of rows as a file has them, or Recode makes them, at address file, into a matrix; first is
+// the row of the matrix that they begin at, a multiple of 32. Of a pair, up says which of the two it is.
 func (k *Kernels) Pack(r *vk.Recording, m *Matrix, file uint64, first, rows int, up bool) error {
-	rowBytes, err := m.Type.RowBytes(m.Cols)
+	rowBytes, err := UploadBytes(m.Type, m.Cols)
 	if err != nil {
 		return err
 	}
@@ -189,14 +224,14 @@ func (k *Kernels) Pack(r *vk.Recording, m *Matrix, file uint64, first, rows int,
 	return nil
 }
 
-// Embed records y[i] = row id[i] of m as float32, for n uint32 ids.
-func (k *Kernels) Embed(r *vk.Recording, m *Matrix, ids, y uint64, yStride, n int) error {
+// Embed records y[i] = row id[i] of m as float32, for n int32 ids. One below 0, -1-j, stands for drawn[j].
+func (k *Kernels) Embed(r *vk.Recording, m *Matrix, ids, drawn, y uint64, yStride, n int) error {
 	kernel, err := k.kernel(formats[m.Type].lookup, nil)
 	if err != nil {
 		return err
 	}
-	vk.Use(r, kernel, &shaders.EmbedPush{Weights: m.Address, Ids: ids, Y: y, Width: uint32(m.Cols),
-		YStride: uint32(yStride), Tiles: uint32(m.kTiles())})
+	vk.Use(r, kernel, &shaders.EmbedPush{Weights: m.Address, Ids: ids, Drawn: drawn, Y: y,
+		Width: uint32(m.Cols), YStride: uint32(yStride), Tiles: uint32(m.kTiles())})
 	r.Dispatch(uint32((m.Cols+255)/256), uint32(n), 1)
 	return nil
 }
@@ -235,8 +270,9 @@ const argMaxParts = 64
 // ArgMaxScratch is the bytes that ArgMax needs for so many rows.
 func ArgMaxScratch(rows int) uint64 { return uint64(rows) * argMaxParts * 8 }
 
-// ArgMax records the index of the largest of each row's values, as uint32, the first of equal ones.
-func (k *Kernels) ArgMax(r *vk.Recording, x, ids, scratch uint64, width, stride, rows int) error {
+// ArgMax records the index of the largest of each row's values, as uint32, the first of equal ones, to ids and to a
+// second place, unless that is 0.
+func (k *Kernels) ArgMax(r *vk.Recording, x, ids, second, scratch uint64, width, stride, rows int) error {
 	first, err := k.kernel(shaders.Argmax, shaders.ArgmaxConstants{}.List())
 	if err != nil {
 		return err
@@ -248,7 +284,7 @@ func (k *Kernels) ArgMax(r *vk.Recording, x, ids, scratch uint64, width, stride,
 	vk.Use(r, first, &shaders.ArgmaxPush{X: x, Y: scratch, Width: uint32(width), XStride: uint32(stride)})
 	r.Dispatch(argMaxParts, uint32(rows), 1)
 	r.Barrier()
-	vk.Use(r, join, &shaders.ArgmaxPush{X: scratch, Y: ids, Width: argMaxParts, XStride: argMaxParts})
+	vk.Use(r, join, &shaders.ArgmaxPush{X: scratch, Y: ids, Copy: second, Width: argMaxParts, XStride: argMaxParts})
 	r.Dispatch(1, uint32(rows), 1)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
@@ -21,28 +22,29 @@ func (g *gpu) matrixOf(t quant.Type, rows, cols int, seed uint64) (Matrix, []byt
 	m, err := NewMatrix(t, rows, cols, false)
 	require.NoError(g.t, err)
 	m.Address = g.room(m.Bytes()).Address
-	from := g.bytes(file)
+	from := g.bytes(recoded(g.t, t, cols, file))
 	g.run(func(r *vk.Recording) { require.NoError(g.t, g.k.Pack(r, &m, from.Address, 0, rows, false)) })
 	return m, file, values
+}
+
+// recoded is rows of a file as Pack takes them.
+func recoded(t testing.TB, typ quant.Type, cols int, file []byte) []byte {
+	row, err := typ.RowBytes(cols)
+	require.NoError(t, err)
+	n, err := UploadBytes(typ, cols)
+	require.NoError(t, err)
+	to := make([]byte, n*(len(file)/row))
+	require.NoError(t, Recode(typ, cols, to, file))
+	return to
 }
 
 func randomWeights(t testing.TB, typ quant.Type, rows, cols int, seed uint64) ([]byte, []float32) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	n, err := typ.RowBytes(cols)
 	require.NoError(t, err)
-	x := make([]float32, rows*cols)
-	for i := range x {
-		x[i] = float32(rnd.NormFloat64())
-	}
 	file := make([]byte, rows*n)
-	if typ == quant.F16 {
-		for i, v := range x {
-			binary.LittleEndian.PutUint16(file[2*i:], quant.F32ToF16(v))
-		}
-	} else {
-		require.NoError(t, quant.Quantize(typ, file, x))
-	}
-	values := make([]float32, len(x))
+	require.NoError(t, quant.Random(typ, file, 1, rnd))
+	values := make([]float32, rows*cols)
 	require.NoError(t, quant.Dequantize(typ, values, file))
 	return file, values
 }
@@ -56,15 +58,29 @@ func randomRow(n int, seed uint64) []float32 {
 	return x
 }
 
-var types = []quant.Type{quant.Q4_0, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.F16}
+// types are those with kernels of their own, and two of the others.
+var types = []quant.Type{quant.Q4_0, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.F16, quant.BF16, quant.F32, quant.Q3_K,
+	quant.Q5_K}
+
+// allTypes are all that files can have.
+func allTypes() (all []quant.Type) {
+	for t := range quant.Type(64) {
+		if quant.HasCodec(t) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
 
 // TestMatVecTwin compares with the order of addition of matvec.comp in plain Go, by bits, and with exact sums.
 func TestMatVecTwin(t *testing.T) {
 	g := open(t)
-	for _, typ := range types {
-		for _, shape := range [][2]int{{32, 256}, {64, 1024}, {37, 768}, {32, 4096 + 256}} {
+	for _, typ := range allTypes() {
+		narrow := 352 / typ.Block() * typ.Block() // no whole tile, where blocks allow it
+		for _, shape := range [][2]int{{32, max(256, narrow-typ.Block())}, {64, 1024}, {37, 768}, {32, 4096 + 256}} {
 			for _, plain := range []bool{false, true} {
-				if plain && (typ == quant.F16 || shape[0] == 64) || !plain && !g.d.Facts.Has.Dot4 {
+				if plain && (formats[typ].float || shape[0] == 64) || !plain && !g.d.Facts.Has.Dot4 ||
+					!slices.Contains(types, typ) && (shape[0] != 37 || plain) {
 					continue
 				}
 				t.Run(fmt.Sprint(typ, shape, plain), func(t *testing.T) {
@@ -110,7 +126,7 @@ func testMatVecTwin(g *gpu, typ quant.Type, rows, cols int) {
 // TestRowAlone compares a column alone with the same column among others, by bits.
 func TestRowAlone(t *testing.T) {
 	g := open(t)
-	for _, typ := range types {
+	for i, typ := range types {
 		t.Run(typ.String(), func(t *testing.T) {
 			g := g.with(t)
 			const rows, cols = 96, 1280
@@ -134,8 +150,8 @@ func TestRowAlone(t *testing.T) {
 			}
 			for _, n := range []int{2, 4, 8} {
 				for _, tiles := range []int{1, 2} {
-					if typ == quant.F16 && n*tiles > 8 && g.d.Facts.Kind == vk.CPU {
-						continue // lavapipe compiles it for a minute
+					if g.d.Facts.Kind == vk.CPU && (formats[typ].float && n*tiles > 8 || i > 4 && n*tiles > 2) {
+						continue // lavapipe compiles it for seconds, or a minute
 					}
 					clear(y.Bytes)
 					g.run(func(r *vk.Recording) {
@@ -234,10 +250,14 @@ func twinMatVec(m *Matrix, file []byte, x []float32, fma func(a, b, c float32) f
 		row := file[o*rowBytes : (o+1)*rowBytes]
 		for from := 0; from < m.Cols; from += m.Segment * tileCols {
 			to := min(from+m.Segment*tileCols, m.Cols)
-			if m.Type == quant.F16 {
+			if m.float() {
 				var s [4]float32
+				w := make([]float32, m.Cols)
+				if err := quant.Dequantize(m.Type, w, row); err != nil {
+					panic(err)
+				}
 				for k := from; k < to; k++ {
-					s[k%4] = fma(quant.F16ToF32(binary.LittleEndian.Uint16(row[2*k:])), x[k], s[k%4])
+					s[k%4] = fma(w[k], x[k], s[k%4])
 				}
 				y[o] += (s[0] + s[1]) + (s[2] + s[3])
 				continue
@@ -290,7 +310,32 @@ func twinBlock(t quant.Type, row []byte, b int, x [32]int32, d float32, sums [2]
 		s0, s1 := int32(int8(row[at+192+2*run])), int32(int8(row[at+193+2*run]))
 		return fma(half(at+208)*d, float32(s0*dot(code, 0, 16)+s1*dot(code, 16, 32)), acc)
 	}
-	panic("no twin")
+	return twinSplit(t, row, b, x, d, acc, fma)
+}
+
+// twinSplit adds block b of a row of any type.
+func twinSplit(t quant.Type, row []byte, b int, x [32]int32, d float32, acc float32,
+	fma func(a, b, c float32) float32) float32 {
+	cols := len(row) / t.Bytes() * t.Block()
+	codes, scales, lows := make([]int8, cols), make([]float32, cols/16), make([]float32, cols/16)
+	if err := quant.Split(t, codes, scales, lows, row); err != nil {
+		panic(err)
+	}
+	var sums [2]int32
+	for h := range 2 {
+		dot := int32(0)
+		for i := range 16 {
+			dot += int32(codes[32*b+16*h+i]) * x[16*h+i]
+			sums[h] += x[16*h+i]
+		}
+		acc = fma(scales[2*b+h]*d, float32(dot), acc)
+	}
+	for h := range 2 {
+		if t.Bounds().Low > 0 {
+			acc = fma(-(lows[2*b+h] * d), float32(sums[h]), acc)
+		}
+	}
+	return acc
 }
 
 // activations puts rows on the device as a type's mat-vec takes them: quantised there, or padded.

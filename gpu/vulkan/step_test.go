@@ -60,7 +60,7 @@ func (s *stepShape) prepare(g *gpu) {
 	blocks := (s.depth + 63) / 64
 	heads := s.h.Query + 2*s.h.KV
 	for range s.layers {
-		cache := s.h.CacheBytes(blocks * s.rows)
+		cache := s.h.KeyBytes(blocks * s.rows)
 		s.layer = append(s.layer, stepLayer{
 			qkv: matrix(heads*s.h.Features, s.width, false), o: matrix(s.width, s.h.Query*s.h.Features, false),
 			gateUp: matrix(s.ffn, s.width, true), down: matrix(s.width, s.ffn, false),
@@ -127,7 +127,7 @@ func (s *stepShape) record(g *gpu, r *vk.Recording, stamp bool) {
 		}
 	}
 	float := formats[s.typ].float
-	check("embed", g.k.Embed(r, &s.embedding, s.ids, s.x, s.width, s.rows))
+	check("embed", g.k.Embed(r, &s.embedding, s.ids, s.ids, s.x, s.width, s.rows))
 	heads := (s.h.Query + 2*s.h.KV) * s.h.Features
 	for i := range s.layer {
 		l := &s.layer[i]
@@ -147,7 +147,7 @@ func (s *stepShape) record(g *gpu, r *vk.Recording, stamp bool) {
 			YStride: s.width, Residual: s.x}))
 	}
 	check("head", g.k.Project(r, s.normed(&s.output, s.logits, s.vocabulary, Store), s.scratch))
-	check("arg-max", g.k.ArgMax(r, s.logits, s.ids, s.best, s.vocabulary, s.vocabulary, s.rows))
+	check("arg-max", g.k.ArgMax(r, s.logits, s.ids, 0, s.best, s.vocabulary, s.vocabulary, s.rows))
 }
 
 // BenchmarkStep is a whole decode step of an 8B shape.

@@ -13,10 +13,15 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
+// ErrWeights is wrapped by the error of a step whose weights cannot be read any more: no step of the model can be
+// computed until it is loaded again.
+var ErrWeights = errors.New("a page of the weights cannot be read")
+
 // Traits are what a device says of itself to those who drive it.
 type Traits struct {
 	Flight  int  // steps that may be in flight, enqueued and not finished; at least 1
 	Draws   bool // it draws tokens from the logits itself, as Step.Draws asks
+	Greedy  bool // of draws it makes those of Temp 0 alone: the others must be the host's
 	Shares  bool // groups of matrices can share a slot, one after the other: see Config.Slots
 	Crowded bool // its threads take every core that goroutines may run on
 	Memory  Reach
@@ -123,8 +128,8 @@ type Model interface {
 	// multiple of Sector and has SlotBytes for the largest of its groups. nil: the device takes groups by Upload alone.
 	Slot(slot int) []byte
 	// Place makes a shared slot the group's: what was there is gone. data is, by weight of the group, its rows as in the
-	// file, in Slot(slot). Without such memory data is nil, the group's rows are uploaded next, and it is there when all
-	// of them are.
+	// file, in Slot(slot), each in bytes of its own; from now on the device may change them. Without such memory data is
+	// nil, the group's rows are uploaded next, and it is there when all of them are.
 	Place(group, slot int, data [][]byte) error
 	// Upload copies rows [row, row+n) of w from data, in the file's layout and type. row is a multiple of
 	// RowGrain; so is n, except for the last piece of a weight. data is not kept. Safe for

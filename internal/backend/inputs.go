@@ -16,7 +16,7 @@ func NewInputs(p *ir.Bound) *Inputs {
 	for s := range p.Segments {
 		for i := range p.Segments[s].Nodes {
 			for _, r := range p.Segments[s].Nodes[i].Matrices() {
-				experts := max(1, p.Weights[r].Experts)
+				experts := max(1, p.Weights[r].Experts, p.Weights[r].Heads)
 				in.Squares[r], in.Rows[r] = make([]float64, experts*p.Weights[r].Cols), make([]int64, experts)
 			}
 		}

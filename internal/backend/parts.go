@@ -38,6 +38,9 @@ func (x *Parts) Take(w *Work) (first bool, err error) {
 	if x.segment >= 0 && x.segment != w.Segment {
 		return false, fmt.Errorf("part of segment %d: the last one of segment %d has not come", w.Segment, x.segment)
 	}
+	if len(x.Matrices[w.Segment]) < 2 && !w.Last {
+		return false, fmt.Errorf("segment %d has one part, and it is not the last", w.Segment)
+	}
 	if first = x.segment < 0; first {
 		x.segment = w.Segment
 		clear(x.named)

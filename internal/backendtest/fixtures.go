@@ -38,7 +38,10 @@ var variants = []struct {
 	{name: "llama"}, {name: "llama3rope"}, {name: "llama_k256"}, {name: "mistral"}, {name: "qwen2"},
 	{name: "qwen3"}, {name: "olmo2"}, {name: "phi3"}, {name: "smollm3"}, {name: "gemma2"}, {name: "gemma3"},
 	{name: "granite"}, {name: "starcoder2_k256"}, {name: "qwen2moe"}, {name: "qwen3moe"}, {name: "mixtral"},
-	{name: "granitemoe"}, {name: "olmoe"}, {name: "gptoss", blocks: true},
+	{name: "granitemoe"}, {name: "olmoe"}, {name: "gptoss", blocks: true}, {name: "commandr"}, {name: "ernie45"},
+	{name: "seedoss"}, {name: "hunyuan"}, {name: "glm4moe"}, {name: "llama4"},
+	{name: "deepseek2"}, {name: "deepseek3"},
+	{name: "llama4.chunk24", file: "llama4", edit: func(m *meta.Map) { m.Set("llama4.attention.sliding_window", uint32(24)) }},
 	{name: "phi3.nowindow", file: "phi3", edit: func(m *meta.Map) { m.Set("phi3.attention.sliding_window", uint32(0)) }},
 }
 
@@ -77,6 +80,13 @@ func (f *fixture) whole(t *testing.T, d backend.Device, m *Model) []float32 {
 	sameBits(t, "in chunks", f.Vocab, l.sequence(t, f.Tokens, table(n, 1), 5, 1, 7), whole)
 	sameBits(t, "token by token", f.Vocab, l.sequence(t, f.Tokens, table(n, 2), 1), whole)
 	return whole
+}
+
+// Logits are those of all positions.
+func Logits(t *testing.T, d backend.Device, m *Model, tokens []int32) []float32 {
+	n := len(tokens)
+	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: n, MaxWanted: n})
+	return l.sequence(t, tokens, table(n, 0), n)
 }
 
 func (f *fixture) near(t *testing.T, got, want []float32, tolerance float64) {

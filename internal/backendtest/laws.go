@@ -150,6 +150,9 @@ func uploads(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 			require.Positive(t, mem.Weights)
 			require.Positive(t, mem.KV)
 
+			if d.Traits().Memory != backend.HostMemory {
+				return
+			}
 			c.InPlace = m.Weights
 			still := load(t, d, m, c)
 			sameBits(t, "in place", m.Vocab, still.sequence(t, tokens, table(9, 0), 9), want)

@@ -81,7 +81,7 @@ func (m *Model) split(t *testing.T, d backend.Device, c backend.Config, part []i
 				c.Segments = append(c.Segments, s)
 			}
 		}
-		model, err := d.Compile(m.Bound, c)
+		model, err := compile(t, d, m, c)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, model.Close()) })
 		used, _ := m.Only(c.Segments).Used()
@@ -130,7 +130,7 @@ func (x *halves) step(t *testing.T, tokens []int32, pos int) []float32 {
 func badParts(t *testing.T, d backend.Device) {
 	m := tiny(t)
 	c := backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: 2, MaxWanted: 2, Segments: []int{0, 2}}
-	model, err := d.Compile(m.Bound, c)
+	model, err := compile(t, d, m, c)
 	require.NoError(t, err)
 	defer model.Close()
 	s := model.Steps()[0]

@@ -68,6 +68,13 @@ var opCases = []struct {
 		a := ir.AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 0.2, Window: 70}
 		return b.AttendSinks(x, b.Slice(x, 0, 32), b.Slice(x, 32, 32), "sinks", a)
 	}},
+	{"attend chunked", ir.Attend, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return attended(b, x, ir.AttendArgs{Heads: n / 32, KVHeads: 2, KDim: 32, VDim: 32, Scale: 0.2, Window: 70, Chunked: true})
+	}},
+	{"attend chunks", ir.Attend, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return attended(b, x, ir.AttendArgs{Heads: n / 16, KVHeads: 1, KDim: 16, VDim: 16, Scale: 0.2, Window: 24, Chunked: true})
+	}},
+	{"temper", ir.Temper, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Temper(x, 0.3, 3) }},
 	{"swiglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.SwiGLU(x, b.Scale(x, 3)) }},
 	{"geglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.GLU(ir.GELU, x, b.Scale(x, 3)) }},
 	{"silu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Act(ir.SiLU, x) }},
@@ -86,6 +93,18 @@ var opCases = []struct {
 	{"slice", ir.Slice, func(b *ir.Builder, x ir.Value, n int) ir.Value {
 		wide := b.Linear(x, "wide", 2*n+n/2)
 		return b.Mul(b.Slice(wide, n/2, n), b.Slice(wide, n/2+n, n))
+	}},
+	{"head linear", ir.HeadLinear, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.HeadLinear(x, "w", n/32, 32)
+	}},
+	{"head linear narrow", ir.HeadLinear, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.HeadLinear(b.HeadLinear(x, "w", 2, 48), "v", 4, n/4)
+	}},
+	{"head slice", ir.HeadSlice, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.HeadJoin(b.HeadSlice(x, 4, n/4-5, 5), b.HeadSlice(x, 4, 0, n/4-5), 4)
+	}},
+	{"head join", ir.HeadJoin, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.HeadJoin(b.Slice(x, 0, n/2), b.Slice(x, n/2, n/2), 8)
 	}},
 	{"linear", ir.Linear, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Linear(x, "w", n) }},
 	{"rows", ir.Rows, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Scale(x, 3) }},
@@ -111,6 +130,11 @@ var opCases = []struct {
 	{"experts", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 7, 3, ir.SiLU) }},
 	{"experts all", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 3, 3, ir.Clamped) }},
 	{"experts one", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 40, 1, ir.GELU) }},
+	{"experts before", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		b.FFN()
+		w := b.Route(b.Linear(x, "ffn_gate_inp", 5), "", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 2, Scale: 1})
+		return b.ExpertsBefore(x, w, "gate", "up", "down", 64, 2, ir.SiLU)
+	}},
 }
 
 // mixed is x through used of so many experts of 64 features, with biases if the builder has all.
@@ -138,6 +162,7 @@ type small struct {
 	layers, width, ffn, vocab, heads, kvHeads, head int
 	used                                            int // of 8 experts; 0: all, so that rounding cannot change the choice
 	window                                          int // of the gemma-like one's; 0: 20
+	chunked                                         bool
 }
 
 // llamaLike has GQA, RoPE of neighbours, SwiGLU and an output matrix of its own.
@@ -168,7 +193,7 @@ func gemmaLike(s small) (*ir.Program, error) {
 	for l := range s.layers {
 		a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3, SoftCap: 4}
 		if l%2 == 0 {
-			a.Window = cmp.Or(s.window, 20)
+			a.Window, a.Chunked = cmp.Or(s.window, 20), s.chunked
 		}
 		b.Layer(l)
 		n := b.RMSNorm(x, "attn_norm", 1e-6)
@@ -234,8 +259,35 @@ func mixtureLike(s small) (*ir.Program, error) {
 	return b.Program(1 << 10)
 }
 
+// latentLike has latent attention: heads with matrices of their own, that all attend to one vector and one turned key.
+func latentLike(s small) (*ir.Program, error) {
+	b := ir.NewBuilder("latent-like", hasNone)
+	rank, still := s.width, s.width
+	a := ir.AttendArgs{Heads: s.heads, KVHeads: 1, KDim: rank + s.head, VDim: rank, Scale: 0.2}
+	x := b.Embed("token_embd", s.vocab, s.width)
+	for l := range s.layers {
+		b.Layer(l)
+		n := b.RMSNorm(x, "attn_norm", 1e-5)
+		q := b.Linear(n, "attn_q", s.heads*(still+s.head))
+		absorbed := b.HeadLinear(b.HeadSlice(q, s.heads, 0, still), "attn_k_b", s.heads, rank)
+		rot := turned(b, b.HeadSlice(q, s.heads, still, s.head), s.head, s.head, true, "")
+		kv := b.Linear(n, "attn_kv_a_mqa", rank+s.head)
+		v := b.RMSNorm(b.Slice(kv, 0, rank), "attn_kv_a_norm", 1e-5)
+		k := b.HeadJoin(v, turned(b, b.Slice(kv, rank, s.head), s.head, s.head, true, ""), 1)
+		o := b.HeadLinear(b.Attend(b.HeadJoin(absorbed, rot, s.heads), k, v, a), "attn_v_b", s.heads, s.head)
+		x = b.Add(x, b.Linear(o, "attn_output", s.width))
+		b.FFN()
+		n = b.RMSNorm(x, "ffn_norm", 1e-5)
+		g := b.SwiGLU(b.Linear(n, "ffn_gate", s.ffn), b.Linear(n, "ffn_up", s.ffn))
+		x = b.Add(x, b.Linear(g, "ffn_down", s.width))
+	}
+	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
+	return b.Program(1 << 10)
+}
+
 // models are whole small programs, by the families they resemble.
 var models = []struct {
 	name   string
 	record func(small) (*ir.Program, error)
-}{{"llama", llamaLike}, {"gemma", gemmaLike}, {"starcoder", starcoderLike}, {"mixture", mixtureLike}}
+}{{"llama", llamaLike}, {"gemma", gemmaLike}, {"starcoder", starcoderLike}, {"mixture", mixtureLike},
+	{"latent", latentLike}}

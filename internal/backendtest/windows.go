@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -16,15 +17,18 @@ import (
 // class has its own number of blocks, and its own memory for them.
 func windows(t *testing.T, d backend.Device) {
 	const n, chunk = 5*backend.BlockSize + 9, 70
-	for _, window := range []int{1, 20, 64, 65, 130} {
+	for _, class := range []ir.Class{{Window: 1}, {Window: 20}, {Window: 64}, {Window: 65}, {Window: 130},
+		{Window: 20, Chunked: true}, {Window: 128, Chunked: true}, {Window: 130, Chunked: true}} {
 		for _, kv := range []backend.KVType{backend.KVF32, backend.KVF16, backend.KVQ8} {
-			t.Run(fmt.Sprintf("%d %s", window, kv), func(t *testing.T) {
-				p, err := gemmaLike(small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 2, kvHeads: 1, head: 16, window: window})
+			window := class.Window
+			t.Run(fmt.Sprintf("%+v %s", class, kv), func(t *testing.T) {
+				p, err := gemmaLike(small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 2, kvHeads: 1, head: 16,
+					window: window, chunked: class.Chunked})
 				require.NoError(t, err)
 				m, err := randomModel(p, 9, all(quant.F32))
 				require.NoError(t, err)
 				require.Len(t, p.Classes, 2)
-				require.Equal(t, window, p.Classes[0].Window, "the first layer's")
+				require.Equal(t, class, p.Classes[0], "the first layer's")
 				c := backend.Config{KV: kv, Blocks: Blocks(p, 8), MaxRows: chunk + 9, MaxWanted: chunk + 9}
 				tokens := prompt(10, n, m.Vocab)
 				whole := load(t, d, m, c)

@@ -57,11 +57,8 @@ func Bind(p *Program, tensors []Tensor) (*Bound, error) {
 	for r := range p.Weights {
 		b.weight(Ref(r), tensors)
 	}
-	for _, name := range p.Ignore {
-		b.known[name] = true
-	}
 	for _, t := range tensors {
-		if !b.known[t.Name] {
+		if !b.known[t.Name] && !p.ignores(t.Name) {
 			b.fault(t.Name, "is surplus: %s has no use for it", p.Arch)
 		}
 	}
@@ -70,6 +67,13 @@ func Bind(p *Program, tensors []Tensor) (*Bound, error) {
 		return nil, &BindError{slices.Compact(b.faults)}
 	}
 	return &b.Bound, nil
+}
+
+// ignores says whether a file may hold a tensor that the program does not use.
+func (p *Program) ignores(name string) bool {
+	return slices.ContainsFunc(p.Ignore, func(s string) bool {
+		return name == s || strings.HasSuffix(s, ".") && strings.HasPrefix(name, s)
+	})
 }
 
 type binder struct {
@@ -125,6 +129,8 @@ func (w *Weight) Shape() []int {
 	switch {
 	case w.Experts > 0:
 		return []int{w.Cols, w.Rows / w.Experts, w.Experts}
+	case w.Heads > 0:
+		return []int{w.Cols, w.Rows / w.Heads, w.Heads}
 	case w.Rows == 1 && w.Use == Vector:
 		return []int{w.Cols}
 	}

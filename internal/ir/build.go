@@ -39,7 +39,8 @@ func (b *Builder) Program(context int) (*Program, error) {
 // Has says whether the file holds a tensor; name is relative to the layer and complete, as "attn_q.bias".
 func (b *Builder) Has(name string) bool { return b.has != nil && b.has(b.at+name) }
 
-// Ignore declares tensors, by their full names, that a file may hold without the program using them.
+// Ignore declares tensors that a file may hold without the program using them, by their full names, or all whose names
+// begin with what ends in a dot.
 func (b *Builder) Ignore(names ...string) { b.p.Ignore = append(b.p.Ignore, names...) }
 
 // Layer opens the mix segment of layer l.
@@ -50,6 +51,9 @@ func (b *Builder) Layer(l int) {
 
 // FFN opens the feed-forward segment of the current layer.
 func (b *Builder) FFN() { b.open(SegFFN, b.segment().Layer) }
+
+// IgnoreLayer declares that the file may hold a layer l that the program has no use for.
+func (b *Builder) IgnoreLayer(l int) { b.Ignore("blk." + strconv.Itoa(l) + ".") }
 
 // Embed opens the program: the residual stream is the rows of the vocab × width table.
 func (b *Builder) Embed(name string, vocab, width int) Value {
@@ -119,6 +123,11 @@ func (b *Builder) HeadNorm(x Value, name string, head int, eps float32) Value {
 	return b.norm(x, name, NormArgs{Eps: eps, Group: head})
 }
 
+// BareHeadNorm is HeadNorm without a weight.
+func (b *Builder) BareHeadNorm(x Value, head int, eps float32) Value {
+	return b.pointwise(Node{Op: Norm, In: []Value{x}, W: NoRef, B: NoRef, Norm: NormArgs{Eps: eps, Group: head}})
+}
+
 // LayerNorm normalises whole rows to mean 0 and variance 1, with weight and bias.
 func (b *Builder) LayerNorm(x Value, name string, eps float32) Value {
 	n := b.Width(x)
@@ -126,6 +135,11 @@ func (b *Builder) LayerNorm(x Value, name string, eps float32) Value {
 		Op: Norm, In: []Value{x}, W: b.vector(name+".weight", n), B: b.vector(name+".bias", n),
 		Norm: NormArgs{Layer: true, Eps: eps, Group: n},
 	})
+}
+
+// LayerNormNoBias is LayerNorm with a weight alone.
+func (b *Builder) LayerNormNoBias(x Value, name string, eps float32) Value {
+	return b.norm(x, name, NormArgs{Layer: true, Eps: eps, Group: b.Width(x)})
 }
 
 func (b *Builder) norm(x Value, name string, a NormArgs) Value {
@@ -148,7 +162,7 @@ func (b *Builder) Rope(x Value, a RoPEArgs, factors string) Value {
 // Attend gives the layer its KV cache and attends to it. a.KV is set here.
 func (b *Builder) Attend(q, k, v Value, a AttendArgs) Value {
 	a.KV = len(b.p.KV)
-	b.p.KV = append(b.p.KV, KVLayer{KVHeads: a.KVHeads, KDim: a.KDim, VDim: a.VDim, Class: b.class(Class{a.Window})})
+	b.p.KV = append(b.p.KV, KVLayer{KVHeads: a.KVHeads, KDim: a.KDim, VDim: a.VDim, Class: b.class(a.Class())})
 	return b.add(Node{Op: Attend, In: []Value{q, k, v}, W: NoRef, B: NoRef, Attend: &a}, a.Heads*a.VDim)
 }
 
@@ -182,23 +196,31 @@ func (b *Builder) Route(logits Value, bias string, a RouteArgs) Value {
 // its weights. The names are those of the stacked matrices; each one's bias is added if the file has it. What all
 // rows share is recorded before, and so is part of the route.
 func (b *Builder) Experts(x, weights Value, gate, up, down string, ffn, used int, act Act) Value {
+	return b.experts(x, weights, [3]string{gate, up, down}, ffn, act, ExpertsArgs{Used: used})
+}
+
+// ExpertsBefore is Experts whose weights multiply what goes into the networks. They have no biases.
+func (b *Builder) ExpertsBefore(x, weights Value, gate, up, down string, ffn, used int, act Act) Value {
+	return b.experts(x, weights, [3]string{gate, up, down}, ffn, act, ExpertsArgs{Used: used, Before: true})
+}
+
+func (b *Builder) experts(x, weights Value, names [3]string, ffn int, act Act, e ExpertsArgs) Value {
 	if s := b.segment(); s.Kind == SegFFN {
 		s.Kind = SegRoute
 	}
 	b.open(SegExperts, b.segment().Layer)
-	width := b.Width(x)
-	e := ExpertsArgs{Used: used}
-	e.Gate, e.GateBias = b.stack(gate, b.Width(weights), ffn, width)
-	e.Up, e.UpBias = b.stack(up, b.Width(weights), ffn, width)
-	e.Down, e.DownBias = b.stack(down, b.Width(weights), width, ffn)
+	width, n := b.Width(x), b.Width(weights)
+	e.Gate, e.GateBias = b.stack(names[0], n, ffn, width, !e.Before)
+	e.Up, e.UpBias = b.stack(names[1], n, ffn, width, !e.Before)
+	e.Down, e.DownBias = b.stack(names[2], n, width, ffn, !e.Before)
 	return b.add(Node{Op: Experts, In: []Value{x, weights}, W: NoRef, B: NoRef, Act: act, Experts: &e}, width)
 }
 
-// stack names the matrices of experts, rows × cols each, and their biases.
-func (b *Builder) stack(name string, experts, rows, cols int) (w, bias Ref) {
+// stack names the matrices of experts, rows × cols each, and their biases, if they may have them.
+func (b *Builder) stack(name string, experts, rows, cols int, biased bool) (w, bias Ref) {
 	w, bias = b.weight(name+".weight", experts*rows, cols, Matrix), NoRef
 	b.p.Weights[w].Experts = experts
-	if b.Has(name + ".bias") {
+	if biased && b.Has(name+".bias") {
 		bias = b.weight(name+".bias", experts, rows, Vector)
 	}
 	return w, bias
@@ -239,9 +261,32 @@ func (b *Builder) SoftCap(x Value, limit float32) Value {
 	return b.pointwise(Node{Op: SoftCap, In: []Value{x}, Factor: limit})
 }
 
+// Temper multiplies x by 1 + factor·ln(1+⌊(position+1)/every⌋): far rows attend more sharply.
+func (b *Builder) Temper(x Value, factor float32, every int) Value {
+	return b.pointwise(Node{Op: Temper, In: []Value{x}, Factor: factor, Every: every})
+}
+
 // Slice is the features [from, from+width) of x.
 func (b *Builder) Slice(x Value, from, width int) Value {
 	return b.add(Node{Op: Slice, In: []Value{x}, W: NoRef, B: NoRef, From: from}, width)
+}
+
+// HeadLinear multiplies each of so many parts of a row by a matrix of its own, of out rows; they are stacked under one
+// name.
+func (b *Builder) HeadLinear(x Value, name string, heads, out int) Value {
+	w := b.weight(name+".weight", heads*out, b.Width(x)/max(heads, 1), Matrix)
+	b.p.Weights[w].Heads = heads
+	return b.add(Node{Op: HeadLinear, In: []Value{x}, W: w, B: NoRef, Heads: heads}, heads*out)
+}
+
+// HeadSlice is the features [from, from+width) of each of so many parts of a row.
+func (b *Builder) HeadSlice(x Value, heads, from, width int) Value {
+	return b.add(Node{Op: HeadSlice, In: []Value{x}, W: NoRef, B: NoRef, Heads: heads, From: from}, heads*width)
+}
+
+// HeadJoin puts the parts of y behind those of x, part by part.
+func (b *Builder) HeadJoin(x, y Value, heads int) Value {
+	return b.add(Node{Op: HeadJoin, In: []Value{x, y}, W: NoRef, B: NoRef, Heads: heads}, b.Width(x)+b.Width(y))
 }
 
 // Width is the number of features of a value.

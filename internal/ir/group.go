@@ -150,7 +150,7 @@ func (b *Bound) pieces(groups []Group, s int, r Ref, each int) []Group {
 // Matrices lists the weights of a node's products.
 func (n *Node) Matrices() []Ref {
 	switch n.Op {
-	case Linear:
+	case Linear, HeadLinear:
 		return []Ref{n.W}
 	case Experts:
 		return []Ref{n.Experts.Gate, n.Experts.Up, n.Experts.Down}

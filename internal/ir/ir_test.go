@@ -60,7 +60,7 @@ var broken = []struct {
 	{"no embed", func(p *Program) { p.Segments = p.Segments[1:] }, "the first segment is mix 0, want embed"},
 	{"layer number", func(p *Program) { p.Segments[1].Layer = 1 }, "ffn 0 cannot follow mix 1"},
 	{"empty segment", func(p *Program) { p.Segments[2].Nodes = nil }, "ffn 0: no nodes"},
-	{"unknown op", func(p *Program) { p.Segments[2].Nodes[0].Op = lastOp }, "op 15: unknown"},
+	{"unknown op", func(p *Program) { p.Segments[2].Nodes[0].Op = lastOp }, "op 19: unknown"},
 	{"written twice", func(p *Program) { p.Segments[2].Nodes[1].Out = p.Segments[2].Nodes[0].Out }, "a second time"},
 	{"not written", func(p *Program) { p.Segments[1].Nodes[0].In[0] = 5 }, "reads value 5 before it is written"},
 	{"outside", func(p *Program) { p.Segments[1].Nodes[0].In[0] = 99 }, "reads value 99 before"},
@@ -82,7 +82,7 @@ var broken = []struct {
 	{"rope args", func(p *Program) { p.Segments[1].Nodes[2].RoPE = nil }, "no arguments"},
 	{"heads", func(p *Program) { p.Segments[1].Nodes[6].Attend.KVHeads = 0 }, "cannot share 0 KV heads"},
 	{"cache", func(p *Program) { p.KV[0].KDim = 3 }, "cache 0 is {KVHeads:1 KDim:3"},
-	{"class", func(p *Program) { p.Classes[0].Window = 3 }, "cache 0 is of class 0 of [{Window:3}], want one of window"},
+	{"class", func(p *Program) { p.Classes[0].Window = 3 }, "cache 0 is of class 0 of [{Window:3 Chunked:false}], want {Window:0 Chunked:false}"},
 	{"no class", func(p *Program) { p.KV[0].Class = 1 }, "cache 0 is of class 1"},
 	{"act", func(p *Program) { p.Segments[2].Nodes[0].Act = 77 }, "activation 77"},
 	{"cap", func(p *Program) { p.Segments[3].Nodes[3].Factor = 0 }, "limit is 0"},
@@ -117,9 +117,13 @@ func TestBind(t *testing.T) {
 		tensors[i], tensors[j] = tensors[j], tensors[i]
 	}
 	tensors[0].Shape = append(tensors[0].Shape, 1, 1)
-	p.Ignore = []string{"spare"}
-	b, err := Bind(p, append(tensors, Tensor{Name: "spare", Type: 99}))
+	p.Ignore = []string{"spare", "blk.7."}
+	b, err := Bind(p, append(tensors, Tensor{Name: "spare", Type: 99}, Tensor{Name: "blk.7.ffn_up.weight", Type: 99}))
 	require.NoError(t, err)
+	for _, name := range []string{"spare.weight", "blk.77.ffn_up.weight", "blk.7"} {
+		_, err := Bind(p, append(tensors, Tensor{Name: name}))
+		require.ErrorContains(t, err, fmt.Sprintf("%q is surplus", name))
+	}
 	for r, i := range b.Tensors {
 		require.Equal(t, p.Weights[r].Name, tensors[i].Name)
 		require.Equal(t, quant.F16, b.Types[r])

@@ -6,20 +6,24 @@ import "slices"
 type Op uint8
 
 const (
-	Embed   Op = iota + 1 // y[r] = W[token(r)]
-	Linear                // y[r,o] = Σᵢ W[o,i]·x[r,i] + b[o]
-	Norm                  // y = g·x/√(mean x²+ε) [+ b]; layer: g·(x−mean)/√(var+ε) + b; by groups of Norm.Group
-	RoPE                  // rotates pairs of features of each head by position·frequency
-	Attend                // appends K and V to the cache, then y = softmax(scale·q·Kᵀ)·V over the visible positions
-	GLU                   // y = act(x₀)·x₁; with one input y = act(x₀)
-	Add                   // y = x₀ + x₁
-	Mul                   // y = x₀·x₁; an x₁ of one feature multiplies the whole row
-	Scale                 // y = Factor·x
-	SoftCap               // y = Factor·tanh(x/Factor)
-	Slice                 // y[r] = x[r, From : From+width(y)]
-	Rows                  // y[j] = x[wanted(j)]: from here on rows are the wanted ones
-	Route                 // y[r,e] = weight of expert e in row r, by the logits x; 0: it is not chosen (RouteArgs)
-	Experts               // y[r] = Σₑ x₁[r,e]·(Downₑ·act(Gateₑ·x₀[r], Upₑ·x₀[r])) over the chosen e, in ascending order
+	Embed      Op = iota + 1 // y[r] = W[token(r)]
+	Linear                   // y[r,o] = Σᵢ W[o,i]·x[r,i] + b[o]
+	Norm                     // y = g·x/√(mean x²+ε) [+ b]; layer: g·(x−mean)/√(var+ε) + b; by groups of Norm.Group
+	RoPE                     // rotates pairs of features of each head by position·frequency
+	Attend                   // appends K and V to the cache, then y = softmax(scale·q·Kᵀ)·V over the visible positions
+	GLU                      // y = act(x₀)·x₁; with one input y = act(x₀)
+	Add                      // y = x₀ + x₁
+	Mul                      // y = x₀·x₁; an x₁ of one feature multiplies the whole row
+	Scale                    // y = Factor·x
+	SoftCap                  // y = Factor·tanh(x/Factor)
+	Temper                   // y = x·(1 + Factor·ln(1+⌊(position+1)/Every⌋))
+	Slice                    // y[r] = x[r, From : From+width(y)]
+	HeadLinear               // y[r,h] = W[h]·x[r,h]: each of Heads parts of a row by a matrix of its own
+	HeadSlice                // y[r,h] = x[r,h, From : From+width(y)/Heads], of each of Heads parts of a row
+	HeadJoin                 // y[r,h] = x₀[r,h] followed by x₁[r,h], part by part of Heads parts of a row
+	Rows                     // y[j] = x[wanted(j)]: from here on rows are the wanted ones
+	Route                    // y[r,e] = weight of expert e in row r, by the logits x; 0: it is not chosen (RouteArgs)
+	Experts                  // y[r] = Σₑ x₁[r,e]·(Downₑ·act(Gateₑ·x₀[r], Upₑ·x₀[r])) over the chosen e, in ascending order
 	lastOp
 )
 
@@ -41,11 +45,13 @@ type Node struct {
 	Op     Op
 	Out    Value
 	In     []Value // 1 to 3 inputs in the order of the Op's formula; Attend: q, k, v
-	W      Ref     // Embed, Linear: the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks
+	W      Ref     // the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks
 	B      Ref     // Linear, Norm: the bias; Route: what is added to scores for the choice
 	Act    Act
-	Factor float32 // Scale, SoftCap
-	From   int     // Slice: first feature
+	Factor float32 // Scale, SoftCap, Temper
+	Every  int     // Temper: positions
+	From   int     // Slice, HeadSlice: first feature
+	Heads  int     // HeadLinear, HeadSlice, HeadJoin
 
 	Norm    NormArgs
 	RoPE    *RoPEArgs
@@ -85,15 +91,19 @@ type RoPEArgs struct {
 
 // AttendArgs configures Attend: q [rows][Heads·KDim], k [rows][KVHeads·KDim], v [rows][KVHeads·VDim] →
 // [rows][Heads·VDim]. Query head h reads KV head h/(Heads/KVHeads). A row at position p sees positions
-// max(0, p−Window+1)…p, or 0…p when Window is 0. A sink adds e^(W[h]) to the sum that head h's softmax divides by, as a
-// position whose value is 0 would.
+// max(0, p−Window+1)…p, or 0…p when Window is 0, or, Chunked, those of its own chunk of Window positions up to p. A
+// sink adds e^(W[h]) to the sum that head h's softmax divides by, as a position whose value is 0 would.
 type AttendArgs struct {
 	KV                         int // index into Program.KV
 	Heads, KVHeads, KDim, VDim int
 	Scale                      float32 // multiplies q·k
 	SoftCap                    float32 // s = SoftCap·tanh(s/SoftCap) before the mask; 0 = none
 	Window                     int
+	Chunked                    bool
 }
+
+// Class is the cache class of what a row sees.
+func (a *AttendArgs) Class() Class { return Class{a.Window, a.Chunked} }
 
 // Scoring makes the scores of experts from their logits.
 type Scoring uint8
@@ -118,7 +128,8 @@ type RouteArgs struct {
 // ExpertsArgs configures Experts. The matrices of all experts are stacked: [experts·ffn][width] twice, and
 // [experts·width][ffn]. Biases have a row for each expert, or are NoRef.
 type ExpertsArgs struct {
-	Used                       int // most experts of a row
+	Used                       int  // most experts of a row
+	Before                     bool // y[r] = Σₑ Downₑ·act(Gateₑ·w·x₀[r], Upₑ·w·x₀[r]) with w = x₁[r,e]; no biases
 	Gate, Up, Down             Ref
 	GateBias, UpBias, DownBias Ref
 }

@@ -182,4 +182,14 @@ func TestPieces(t *testing.T) {
 			}
 		}
 	}
+
+	b := NewBuilder("test", nil)
+	x := b.Embed("token_embd", 1000, 64)
+	b.Vectors(b.Linear(b.Linear(b.Pool(x), "dense_2", 640), "dense_3", 64))
+	p, err := b.Program(100)
+	require.NoError(t, err)
+	bound, err := Bind(p, file(p, quant.F16))
+	require.NoError(t, err)
+	bound.Piece = 1
+	require.Len(t, bound.On(bound.All()), 2, "outputs of the first are not outputs of the end")
 }

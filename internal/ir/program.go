@@ -1,6 +1,9 @@
 package ir
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Value names one symbolic matrix [rows][width] of float32. Rows are those of the running step; the width
 // is Program.Widths[v]. Every Value is written by exactly one Node.
@@ -31,6 +34,7 @@ type Weight struct {
 	Rows, Cols int
 	Use        Use
 	Experts    int // Rows is those of so many matrices of the same shape, one after another; 0: of one
+	Heads      int // the same, of matrices that are used together
 }
 
 // SegmentKind is the role of a segment.
@@ -77,16 +81,31 @@ func (s *Segment) inputs() []Value {
 // Class is a cache class: layers whose state lives equally long. They share a block table, whose blocks they each have
 // memory for.
 type Class struct {
-	Window int // positions that a row can see, itself included; 0 = all
+	Window  int  // positions that a row can see at most, itself included; 0 = all
+	Chunked bool // it sees those that are in its own chunk of Window positions, the first of which begins at 0
 }
 
 // First is the first position that a row at pos sees; what lies before the row of a sequence that is computed next is
 // of no use to it any more.
 func (c Class) First(pos int) int {
-	if c.Window == 0 {
+	switch {
+	case c.Window == 0:
 		return 0
+	case c.Chunked:
+		return pos - pos%c.Window
 	}
 	return max(0, pos-c.Window+1)
+}
+
+// Last is the last row that sees position pos.
+func (c Class) Last(pos int) int {
+	switch {
+	case c.Window == 0:
+		return math.MaxInt
+	case c.Chunked:
+		return pos - pos%c.Window + c.Window - 1
+	}
+	return pos + c.Window - 1
 }
 
 // KVLayer is the shape of one attention layer's cache: per position KVHeads×KDim values for K and
@@ -109,7 +128,8 @@ type Program struct {
 	Classes  []Class // of KV, each different
 	Segments []Segment
 	Output   Value // of the last segment: [wanted rows][Vocab] logits of a head, or a pool's vectors
-	// Ignore names tensors that a file may hold and that this program has no use for.
+	// Ignore names tensors that a file may hold and that this program has no use for; what ends in a dot begins their
+	// names.
 	Ignore []string
 }
 

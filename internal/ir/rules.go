@@ -26,20 +26,24 @@ type rule struct {
 
 // rules has one row for every Op. A program is legal if Check finds nothing against them.
 var rules = [lastOp]rule{
-	Embed:   {"embed", [2]int{0, 0}, required, none, Table, fitsEmbed},
-	Linear:  {"linear", [2]int{1, 1}, required, optional, Matrix, fitsLinear},
-	Norm:    {"norm", [2]int{1, 1}, optional, optional, Vector, fitsNorm},
-	RoPE:    {"rope", [2]int{1, 1}, optional, none, Vector, fitsRoPE},
-	Attend:  {"attend", [2]int{3, 3}, optional, none, Vector, fitsAttend},
-	GLU:     {"glu", [2]int{1, 2}, none, none, 0, fitsGLU},
-	Add:     {"add", [2]int{2, 2}, none, none, 0, sameWidths},
-	Mul:     {"mul", [2]int{2, 2}, none, none, 0, fitsMul},
-	Scale:   {"scale", [2]int{1, 1}, none, none, 0, fitsScale},
-	SoftCap: {"softcap", [2]int{1, 1}, none, none, 0, fitsSoftCap},
-	Slice:   {"slice", [2]int{1, 1}, none, none, 0, fitsSlice},
-	Rows:    {"rows", [2]int{1, 1}, none, none, 0, sameWidths},
-	Route:   {"route", [2]int{1, 1}, none, optional, 0, fitsRoute},
-	Experts: {"experts", [2]int{2, 2}, none, none, 0, fitsExperts},
+	Embed:      {"embed", [2]int{0, 0}, required, none, Table, fitsEmbed},
+	Linear:     {"linear", [2]int{1, 1}, required, optional, Matrix, fitsLinear},
+	Norm:       {"norm", [2]int{1, 1}, optional, optional, Vector, fitsNorm},
+	RoPE:       {"rope", [2]int{1, 1}, optional, none, Vector, fitsRoPE},
+	Attend:     {"attend", [2]int{3, 3}, optional, none, Vector, fitsAttend},
+	GLU:        {"glu", [2]int{1, 2}, none, none, 0, fitsGLU},
+	Add:        {"add", [2]int{2, 2}, none, none, 0, sameWidths},
+	Mul:        {"mul", [2]int{2, 2}, none, none, 0, fitsMul},
+	Scale:      {"scale", [2]int{1, 1}, none, none, 0, fitsScale},
+	SoftCap:    {"softcap", [2]int{1, 1}, none, none, 0, fitsSoftCap},
+	Temper:     {"temper", [2]int{1, 1}, none, none, 0, fitsTemper},
+	Slice:      {"slice", [2]int{1, 1}, none, none, 0, fitsSlice},
+	HeadLinear: {"head linear", [2]int{1, 1}, required, none, Matrix, fitsHeadLinear},
+	HeadSlice:  {"head slice", [2]int{1, 1}, none, none, 0, fitsHeadSlice},
+	HeadJoin:   {"head join", [2]int{2, 2}, none, none, 0, fitsHeadJoin},
+	Rows:       {"rows", [2]int{1, 1}, none, none, 0, sameWidths},
+	Route:      {"route", [2]int{1, 1}, none, optional, 0, fitsRoute},
+	Experts:    {"experts", [2]int{2, 2}, none, none, 0, fitsExperts},
 }
 
 // Ops lists every Op, for tests that must cover them all.
@@ -142,11 +146,14 @@ func fitsAttend(p *Program, n *Node) error {
 	if want := (KVLayer{a.KVHeads, a.KDim, a.VDim, kv.Class}); kv != want {
 		return fmt.Errorf("cache %d is %+v, want %+v", a.KV, kv, want)
 	}
-	if kv.Class < 0 || kv.Class >= len(p.Classes) || p.Classes[kv.Class].Window != a.Window {
-		return fmt.Errorf("cache %d is of class %d of %+v, want one of window %d", a.KV, kv.Class, p.Classes, a.Window)
+	if kv.Class < 0 || kv.Class >= len(p.Classes) || p.Classes[kv.Class] != a.Class() {
+		return fmt.Errorf("cache %d is of class %d of %+v, want %+v", a.KV, kv.Class, p.Classes, a.Class())
 	}
-	if a.Window < 0 || a.SoftCap < 0 || !finite(float64(a.SoftCap)) || !finite(float64(a.Scale)) {
-		return fmt.Errorf("window %d, soft cap %v, scale %v", a.Window, a.SoftCap, a.Scale)
+	if a.Window < 0 || a.Chunked && a.Window == 0 {
+		return fmt.Errorf("window %d", a.Window)
+	}
+	if a.SoftCap < 0 || !finite(float64(a.SoftCap)) || !finite(float64(a.Scale)) {
+		return fmt.Errorf("soft cap %v, scale %v", a.SoftCap, a.Scale)
 	}
 	return vector(p, n.W, a.Heads)
 }
@@ -211,11 +218,21 @@ func fitsExperts(p *Program, n *Node) error {
 		if m.bias == NoRef {
 			continue
 		}
+		if e.Before {
+			return fmt.Errorf("%s: no bias of experts whose input is weighed", p.Weights[m.bias].Name)
+		}
 		if w := &p.Weights[m.bias]; w.Rows != experts || w.Cols != m.rows {
 			return fmt.Errorf("%s is %d×%d, want %d×%d", w.Name, w.Rows, w.Cols, experts, m.rows)
 		}
 	}
 	return nil
+}
+
+func fitsTemper(p *Program, n *Node) error {
+	if n.Every <= 0 || !finite(float64(n.Factor)) {
+		return fmt.Errorf("factor %v every %d positions", n.Factor, n.Every)
+	}
+	return sameWidths(p, n)
 }
 
 func fitsScale(p *Program, n *Node) error {

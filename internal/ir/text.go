@@ -71,16 +71,30 @@ func (n *Node) args() string {
 		return n.RoPE.String()
 	case Attend:
 		a := n.Attend
-		return fmt.Sprintf("kv=%d heads=%d/%d dims=%d/%d scale=%g cap=%g window=%d",
+		s := fmt.Sprintf("kv=%d heads=%d/%d dims=%d/%d scale=%g cap=%g window=%d",
 			a.KV, a.Heads, a.KVHeads, a.KDim, a.VDim, a.Scale, a.SoftCap, a.Window)
+		if a.Chunked {
+			s += " chunked"
+		}
+		return s
 	case GLU:
 		return n.Act.String()
 	case Route:
 		return n.Route.String()
 	case Experts:
-		return fmt.Sprintf("%s used=%d", n.Act, n.Experts.Used)
+		s := fmt.Sprintf("%s used=%d", n.Act, n.Experts.Used)
+		if n.Experts.Before {
+			s += " before"
+		}
+		return s
 	case Scale, SoftCap:
 		return fmt.Sprintf("%g", n.Factor)
+	case Temper:
+		return fmt.Sprintf("%g every=%d", n.Factor, n.Every)
+	case HeadLinear, HeadJoin:
+		return fmt.Sprintf("heads=%d", n.Heads)
+	case HeadSlice:
+		return fmt.Sprintf("heads=%d from=%d", n.Heads, n.From)
 	case Slice:
 		return fmt.Sprintf("from=%d", n.From)
 	}

@@ -18,10 +18,13 @@ var layers = []struct {
 	may []string
 }{
 	{"cmd/sluice", []string{"server", "actors", "stages", "storage", "cpu", "gpu", "internal"}},
-	{"server/wire", nil},
-	{"server/exchange", nil},
-	{"server/answer", []string{"server/exchange", "server/wire", "actors", "stages/sample", "stages/token"}},
-	{"server/openai", []string{"server/answer", "server/exchange", "server/wire", "actors", "stages/chat", "stages/sample"}},
+	{"server/wire", []string{"internal/jsontext"}},
+	{"server/share", nil},
+	{"server/exchange", []string{"server/share", "server/wire"}},
+	{"server/answer", []string{"server/exchange", "server/share", "server/wire", "actors", "stages/sample", "stages/token",
+		"internal/jsontext"}},
+	{"server/openai", []string{"server/answer", "server/exchange", "server/wire", "actors", "stages/chat", "stages/sample",
+		"internal/jsontext"}},
 	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/token", "internal"}},
 	{"actors/run", []string{"internal/trace"}}, // it knows no model, no device and no file
 	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},
@@ -55,8 +58,6 @@ var thirdParty = []dependency{
 	{"github.com/klauspost/cpuid/v2", []string{"cpu", "cmd/sluice"},
 		"instruction sets that x/sys/cpu does not tell apart, names of processors and sizes of caches"},
 	{"github.com/openai/openai-go/v3", nil, "a client that we did not write judges the dialect"},
-	{"github.com/peterh/liner", []string{"cmd/sluice"},
-		"a line editor with history and completion for every terminal: years of other people's corner cases"},
 	{"github.com/prometheus/client_golang", []string{"actors", "server"}, "the format that monitors scrape, histograms too"},
 	{"github.com/rs/zerolog", []string{"actors", "server", "cmd/sluice"},
 		"a log for people or programs that allocates nothing where its level is off"},
@@ -95,7 +96,7 @@ var forbidden = []struct {
 }
 
 // pure are the folders of code without I/O, clock and goroutines.
-var pure = []string{"stages", "internal/ir/live"}
+var pure = []string{"stages", "internal/ir/live", "internal/trace/stall"}
 
 // impure are packages that such code has no use for, and may not import.
 var impure = []string{"context", "net", "os", "os/exec", "path/filepath", "runtime", "sync/atomic", "syscall", "unsafe"}

@@ -11,50 +11,6 @@ import (
 	"time"
 )
 
-// Kind is what a span was spent on.
-type Kind uint8
-
-const (
-	Message Kind = iota // a message of no other kind
-	Request             // a request or its sequence begins, ends, or goes on
-	Blocks              // blocks of the KV cache asked for or answered
-	Step                // a step planned, computed, sampled or finished
-	Token               // a token brought to its session
-	Weights             // weights asked for, leased, read or packed
-	Restart             // a generation begins
-	Embed               // segments of a step, on a device
-	Mix
-	FFN
-	Route
-	Experts
-	Head
-	Pool
-	Disk // a read, from asking for it to its end
-	kinds
-)
-
-// String implements fmt.Stringer.
-func (k Kind) String() string {
-	if k >= kinds {
-		return "?"
-	}
-	return [kinds]string{"message", "request", "blocks", "step", "token", "weights", "restart", "embed", "mix", "ffn",
-		"route", "experts", "head", "pool", "disk"}[k]
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
-
-// Span is one stretch of work.
-type Span struct {
-	Track string // who worked
-	Kind  Kind
-	Step  uint64        // the number of the step that it was for; 0: for none
-	At    time.Duration // its begin, from the ring's origin
-	Wait  time.Duration // before it, since it was asked for
-	Work  time.Duration
-}
-
 // Ring holds the last spans of all its tracks. Any goroutine may write or read.
 type Ring struct {
 	origin time.Time
@@ -67,7 +23,8 @@ type Ring struct {
 type slot struct {
 	turn  atomic.Uint64
 	track atomic.Pointer[Track]
-	what  atomic.Uint64 // step<<8 | kind
+	what  atomic.Uint64 // see pack
+	where atomic.Uint64
 	at    atomic.Int64
 	wait  atomic.Int64
 	work  atomic.Int64
@@ -95,7 +52,11 @@ type Track struct {
 func (r *Ring) Track(name string) *Track { return &Track{ring: r, name: name} }
 
 // Record writes a span.
-func (t *Track) Record(kind Kind, step uint64, asked, began, ended time.Time) {
+func (t *Track) Record(kind Kind, of Of, asked, began, ended time.Time) {
+	t.record(kind, Unknown, of, asked, began, ended)
+}
+
+func (t *Track) record(kind Kind, cause Cause, of Of, asked, began, ended time.Time) {
 	wait, work := int64(began.Sub(asked)), int64(ended.Sub(began))
 	t.count.Add(1)
 	t.wait.Add(wait)
@@ -109,7 +70,9 @@ func (t *Track) Record(kind Kind, step uint64, asked, began, ended time.Time) {
 		return
 	}
 	s.track.Store(t)
-	s.what.Store(step<<8 | uint64(kind))
+	what, where := pack(kind, cause, of)
+	s.what.Store(what)
+	s.where.Store(where)
 	s.at.Store(int64(began.Sub(r.origin)))
 	s.wait.Store(wait)
 	s.work.Store(work)
@@ -138,16 +101,21 @@ func (t *Track) Work(kind Kind) time.Duration { return time.Duration(t.work[kind
 // left out.
 func (r *Ring) Snapshot(spans []Span) []Span {
 	end := r.next.Load()
+	return r.read(spans, end-min(end, uint64(len(r.slots))), end)
+}
+
+// read appends those of the spans from one number to another that are whole.
+func (r *Ring) read(spans []Span, from, end uint64) []Span {
 	size := uint64(len(r.slots))
-	spans = slices.Grow(spans, int(min(end, size)))
-	for n := end - min(end, size); n < end; n++ {
+	spans = slices.Grow(spans, int(end-from))
+	for n := from; n < end; n++ {
 		s := &r.slots[n%size]
 		if s.turn.Load() != 2*n+2 {
 			continue
 		}
-		what := s.what.Load()
+		kind, cause, of := unpack(s.what.Load(), s.where.Load())
 		span := Span{
-			Track: s.track.Load().name, Kind: Kind(what & 0xff), Step: what >> 8,
+			Track: s.track.Load().name, Kind: kind, Cause: cause, Of: of,
 			At: time.Duration(s.at.Load()), Wait: time.Duration(s.wait.Load()), Work: time.Duration(s.work.Load()),
 		}
 		if s.turn.Load() == 2*n+2 {
@@ -156,3 +124,33 @@ func (r *Ring) Snapshot(spans []Span) []Span {
 	}
 	return spans
 }
+
+// Tap takes a ring's spans as they come.
+type Tap struct {
+	ring   *Ring
+	next   uint64
+	missed uint64
+}
+
+// Tap returns one that begins here.
+func (r *Ring) Tap() *Tap { return &Tap{ring: r, next: r.next.Load()} }
+
+// Drain appends the spans that ended since it was called last. Who waits for longer than the ring takes to go round
+// misses some.
+func (t *Tap) Drain(spans []Span) []Span {
+	size, end := uint64(len(t.ring.slots)), t.ring.next.Load()
+	from := max(t.next, end-min(end, size))
+	for n := max(from, end-min(end, size/2)); n < end; n++ { // what is older and not there was given up
+		if t.ring.slots[n%size].turn.Load() < 2*n+2 {
+			end = n
+		}
+	}
+	had := len(spans)
+	spans = t.ring.read(spans, from, end)
+	t.missed += end - t.next - uint64(len(spans)-had)
+	t.next = end
+	return spans
+}
+
+// Missed returns how many spans were not taken.
+func (t *Tap) Missed() uint64 { return t.missed }

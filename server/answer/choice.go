@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -36,7 +38,8 @@ type Choice struct {
 	Finish actors.Finish
 	Usage  actors.Usage // complete with Finish
 
-	stream  *actors.Stream
+	request actors.Request
+	stream  *actors.Stream // once it has begun
 	vocab   *token.Vocab
 	event   actors.Event
 	within  bool // the last piece was thinking
@@ -46,6 +49,25 @@ type Choice struct {
 
 // Piece is the text of a token, which may be a part of a character.
 func (c *Choice) Piece(id int32) []byte { return c.vocab.Piece(id) }
+
+// begin waits for a place and opens the engine's stream. Both are given back by the function returned, and as soon as
+// ctx ends.
+func (c *Choice) begin(ctx context.Context, x *exchange.Exchange, m *Model) (end func(), err error) {
+	if err := m.places.take(ctx, x); err != nil {
+		return nil, err
+	}
+	if c.stream, err = m.Engine.Generate(c.request); err != nil {
+		m.places.leave(x)
+		return nil, err
+	}
+	c.request = actors.Request{}
+	end = sync.OnceFunc(func() {
+		c.stream.Close()
+		m.places.leave(x)
+	})
+	context.AfterFunc(ctx, end)
+	return end, nil
+}
 
 // next waits for the next part of the answer.
 func (c *Choice) next(ctx context.Context) error {
@@ -67,6 +89,16 @@ func (c *Choice) next(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// settle reads what is left of an answer that was given up.
+func (c *Choice) settle(ctx context.Context) {
+	if c.stream == nil {
+		return // it never had a place
+	}
+	for c.stream.Next(ctx, &c.event) == nil { //nolint:revive // it is not wanted
+	}
+	c.Usage = c.stream.Usage()
 }
 
 func (c *Choice) read(ctx context.Context) error {

@@ -31,15 +31,18 @@ type Model struct {
 
 	Sampling  sample.Params // its own defaults
 	Vocab     int           // tokens have ids below it
+	Context   int           // tokens that one request may hold
 	EndTokens []int32
 	Breakers  func(texts []string) *sample.Breakers // of DRY; nil: the usual ones
+
+	places *places
 }
 
 // describe collects what decoding needs.
 func describe(name string, e *actors.Engine) *Model {
 	usual := sync.OnceValue(func() *sample.Breakers { return breakers(e.Vocab(), []string{"\n", ":", `"`, "*"}) })
 	return &Model{
-		Name: name, Engine: e, Sampling: e.Info.Sampling, Vocab: e.Info.Vocab, EndTokens: e.Vocab().EOG(),
+		Name: name, Engine: e, places: newPlaces(e), Sampling: e.Info.Sampling, Vocab: e.Info.Vocab, Context: e.Info.Context, EndTokens: e.Vocab().EOG(),
 		Breakers: func(texts []string) *sample.Breakers {
 			if texts == nil {
 				return usual()
@@ -80,7 +83,7 @@ func (d *directory) Named(name string) (*Model, *wire.Fault) {
 		return m, nil
 	}
 	f := wire.Refused(fasthttp.StatusNotFound, "model_not_found", "the model %s is not here: %s",
-		wire.Shown([]byte(name)), d.offer())
+		wire.Shown(name), d.offer())
 	f.Param = "model"
 	return nil, f
 }

@@ -38,7 +38,7 @@ func TestDirectory(t *testing.T) {
 	defer func() { require.NoError(t, engine.Close(context.Background())) }()
 
 	models := &renamed{"a", engine}
-	s := New(models)
+	s := New(models, nil, 0)
 	m, fault := s.Asked("whatever")
 	require.Nil(t, fault)
 	require.Equal(t, "a", m.Name)

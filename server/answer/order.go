@@ -1,6 +1,11 @@
 package answer
 
-import "github.com/sluice-ai/sluice/actors"
+import (
+	"context"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/jsontext"
+)
 
 // Limits of a request in any dialect.
 const (
@@ -9,7 +14,19 @@ const (
 	MaxStops     = 16
 	MaxStopBytes = 1024
 	MaxTopProbs  = 20
+	MaxValues    = 1 << 15 // of the JSON of a body, each key, list and object counted; long lists of numbers are not
 )
+
+// Body is a request's, with what may be made of it.
+type Body struct {
+	Text   string
+	Budget *jsontext.Budget
+}
+
+// NewBody is a body whose reading stops with ctx.
+func NewBody(ctx context.Context, text string) Body {
+	return Body{text, &jsontext.Budget{Values: MaxValues, Stop: func() error { return context.Cause(ctx) }}}
+}
 
 // Order is what a request asks for.
 type Order struct {

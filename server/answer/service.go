@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -15,54 +16,67 @@ import (
 )
 
 // Service answers for the models of a server.
-type Service struct{ directory }
+type Service struct {
+	directory
+	intake  *exchange.Intake
+	reading time.Duration // how long a body may take to arrive
+}
 
 // New makes a service for models, which stay the caller's.
-func New(models Models) *Service {
-	return &Service{directory{models: models, known: map[string]*Model{}}}
+func New(models Models, intake *exchange.Intake, reading time.Duration) *Service {
+	return &Service{directory{models: models, known: map[string]*Model{}}, intake, reading}
+}
+
+// Body receives the body of a request.
+func (s *Service) Body(rc *fasthttp.RequestCtx, x *exchange.Exchange) (Body, *wire.Fault) {
+	text, fault := x.Receive(rc, s.intake, s.reading)
+	return NewBody(x.Context, text), fault
 }
 
 // Answer computes what was ordered and has it written. If it returns a fault, nothing was.
 func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder) *wire.Fault {
 	x.Watch()
-	choices, err := open(o)
+	err := prepare(x, o)
+	x.Release()
 	if err != nil {
 		return explain(x, o, err)
 	}
-	context.AfterFunc(x.Context, func() { hangUp(choices) }) // at the latest when the answer is complete
+	choices := choicesOf(o)
 	if o.Stream {
 		return stream(rc, x, o, e, choices)
 	}
-	if err := each(x.Context, choices, all); err != nil {
+	err = each(x, o, choices, all)
+	count(x, choices)
+	if err != nil {
 		return explain(x, o, err)
 	}
 	rc.SetContentType("application/json")
 	rc.SetBody(e.Whole(nil, choices))
-	count(x, choices)
 	return nil
 }
 
-// open opens a stream of the engine for each choice, or none.
-func open(o *Order) ([]*Choice, error) {
-	var choices []*Choice
-	for i, r := range o.Requests() {
-		stream, err := o.Model.Engine.Generate(r)
-		if err != nil {
-			hangUp(choices)
-			return nil, err
+// prepare makes the prompts: from here on there are only tokens.
+func prepare(x *exchange.Exchange, o *Order) (err error) {
+	gone := func() bool { return x.Context.Err() != nil }
+	for i := range o.Prompts {
+		o.Prompts[i].Salt = x.Salt
+		if o.Prompts[i], err = o.Model.Engine.Prepare(o.Prompts[i], gone); err != nil {
+			return err
 		}
-		choices = append(choices, &Choice{
-			Index: i, Prompt: i / o.N, Probs: r.Sampling.LogProbs >= 0, stream: stream, vocab: o.Model.Engine.Vocab(),
-		})
 	}
-	return choices, nil
+	return nil
 }
 
-// hangUp gives up what is not finished.
-func hangUp(choices []*Choice) {
-	for _, c := range choices {
-		c.stream.Close()
+// choicesOf are the choices of an order, whose prompts are forgotten with it.
+func choicesOf(o *Order) []*Choice {
+	var choices []*Choice
+	for i, r := range o.Requests() {
+		choices = append(choices, &Choice{
+			Index: i, Prompt: i / o.N, Probs: r.Sampling.LogProbs >= 0, request: r, vocab: o.Model.Engine.Vocab(),
+		})
 	}
+	o.Prompts = nil
+	return choices
 }
 
 // stream sends choices as they come. The status is 200 only once a token is there: until then, errors are answered
@@ -76,7 +90,7 @@ func stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, 
 	var err error
 	go func() {
 		defer close(ended)
-		err = each(x.Context, choices, func(ctx context.Context, c *Choice) error {
+		err = each(x, o, choices, func(ctx context.Context, c *Choice) error {
 			if err := c.next(ctx); err != nil {
 				return err
 			}
@@ -92,6 +106,7 @@ func stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, 
 	select {
 	case <-begun:
 	case <-ended:
+		count(x, choices)
 		return explain(x, o, err)
 	}
 	x.Stream(rc, e.Media(), e.Fault(nil, wire.Internal(x.ID)), func(writer *exchange.Writer) {
@@ -101,7 +116,9 @@ func stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, 
 		count(x, choices)
 		var end []byte
 		if err != nil {
-			end = e.Fault(nil, explain(x, o, err))
+			fault := explain(x, o, err)
+			x.Failed = fault.Text
+			end = e.Fault(nil, fault)
 		} else {
 			end = e.Close(nil, choices)
 		}
@@ -133,9 +150,9 @@ func follow(ctx context.Context, w *exchange.Writer, e Encoder, c *Choice) error
 	}
 }
 
-// each works on all choices at once and returns the first error, on which it stops the others.
-func each(ctx context.Context, choices []*Choice, work func(context.Context, *Choice) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+// each works on all choices at once, as places for them come, and returns the first error, on which it stops the others.
+func each(x *exchange.Exchange, o *Order, choices []*Choice, work func(context.Context, *Choice) error) error {
+	ctx, cancel := context.WithCancelCause(x.Context)
 	defer cancel(nil)
 	var all sync.WaitGroup
 	for _, c := range choices {
@@ -145,7 +162,12 @@ func each(ctx context.Context, choices []*Choice, work func(context.Context, *Ch
 					cancel(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 				}
 			}()
-			if err := work(ctx, c); err != nil {
+			end, err := c.begin(ctx, x, o.Model)
+			if err == nil {
+				defer end()
+				err = work(ctx, c)
+			}
+			if err != nil {
 				cancel(err)
 			}
 		})
@@ -166,10 +188,20 @@ func Total(choices []*Choice) (sum actors.Usage) {
 	return sum
 }
 
+// count notes what choices took. Those that were cut are waited for, since they were given up: their counts are complete
+// at their end.
 func count(x *exchange.Exchange, choices []*Choice) {
+	ctx, cancel := context.WithTimeout(context.Background(), settling)
+	defer cancel()
+	for _, c := range choices {
+		c.settle(ctx)
+	}
 	u := Total(choices)
 	x.Prompt, x.Generated = u.Prompt, u.Generated
 }
+
+// settling is how long an answer that was given up may take to end.
+const settling = time.Second
 
 var errUnfinished = errors.New("the stream ended before the answer did")
 
@@ -183,13 +215,13 @@ func explain(x *exchange.Exchange, o *Order, err error) *wire.Fault {
 			code = "context_length_exceeded"
 		}
 		return wire.Invalid("", code, "%s", user.Text)
-	case errors.Is(err, actors.ErrBusy):
-		return wire.Unavailable("overloaded", "%s", actors.ErrBusy.Error())
+	case errors.Is(err, actors.ErrBusy), errors.Is(err, errQueue):
+		return wire.Unavailable("overloaded", "%v", err)
 	case errors.Is(err, actors.ErrClosed), errors.Is(err, exchange.ErrStopping),
 		errors.Is(context.Cause(x.Context), exchange.ErrStopping):
 		return wire.Stopping()
 	case x.Context.Err() != nil: // nobody will read it
-		return wire.Refused(exchange.StatusGone, "", "the client has gone")
+		return wire.Gone()
 	}
 	x.Log.Error().Err(err).Msg("the engine failed a request")
 	if o.Model.Engine.Health() != nil {

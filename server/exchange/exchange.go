@@ -2,26 +2,31 @@ package exchange
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/server/wire"
 )
 
 // Why a Context ended early.
 var (
 	ErrGone     = errors.New("the client has gone")
 	ErrStopping = errors.New("the server is stopping")
+	ErrUnread   = errors.New("the client does not read its answer, and others wait for its place")
 )
 
 // StatusGone is logged for requests whose client did not wait for the answer. It is never sent.
-const StatusGone = 499
+const StatusGone = wire.StatusGone
 
 // sendBuffer bounds what the kernel holds for a client that does not read; by itself it takes megabytes.
 const sendBuffer = 64 << 10
@@ -29,16 +34,30 @@ const sendBuffer = 64 << 10
 // Exchange is one request and its answer. It belongs to the handler, and from Stream on to the stream's writer.
 type Exchange struct {
 	ID      string
+	Client  string          // whose share of what is scarce the request takes: a key's or an address's
+	Salt    uint64          // only prompts of the same salt share the prefix cache
 	Context context.Context // ends with ErrGone after Watch, with ErrStopping, or when the answer is complete
 	Log     zerolog.Logger  // names the request
 
-	Prompt, Generated int // tokens, for the access log
+	// For the access log.
+	Prompt, Generated int    // tokens
+	Failed            string // what the client was told, or would have been
 
 	end      context.CancelCauseFunc
 	conn     net.Conn
 	patience time.Duration // how long a client may keep one write waiting
 	watch    *watch
 	streams  bool
+	complete bool // the request has arrived completely
+
+	arrived, ended func() // Hold's
+
+	sending atomic.Int64 // since when a write waits, in Unix nanoseconds; 0: none does
+
+	mu     sync.Mutex
+	intake *Intake
+	paid   cost // what is taken of it
+
 	finished func(x *Exchange, status int)
 	once     sync.Once
 }
@@ -49,8 +68,48 @@ func Begin(base context.Context, rc *fasthttp.RequestCtx, id string, patience ti
 	finished func(x *Exchange, status int),
 ) *Exchange {
 	x := &Exchange{ID: id, Log: log, conn: rc.Conn(), patience: patience, finished: finished}
+	x.complete = rc.Request.Header.ContentLength() == 0 || rc.RequestBodyStream() == nil
 	x.Context, x.end = context.WithCancelCause(base)
 	return x
+}
+
+// Hold has arrived called when the request is there completely, and ended when it has been answered after that.
+func (x *Exchange) Hold(arrived, ended func()) {
+	x.arrived, x.ended = arrived, ended
+	if x.complete {
+		arrived()
+	}
+}
+
+// arrive says that the request is there completely.
+func (x *Exchange) arrive() {
+	if x.complete = true; x.arrived != nil {
+		x.arrived()
+	}
+}
+
+// Complete says that nothing is left of the request that would be taken for the next one.
+func (x *Exchange) Complete() bool { return x.complete }
+
+// Await waits until what the request needs is ready, as long as its client does. What has not arrived of the request
+// stays where it is.
+func (x *Exchange) Await(ready <-chan struct{}) *wire.Fault {
+	select {
+	case <-ready:
+		return nil
+	default:
+	}
+	w := newWatch(x.conn, func() { x.end(ErrGone) })
+	defer w.stop()
+	select {
+	case <-ready:
+		return nil
+	case <-x.Context.Done():
+	}
+	if errors.Is(context.Cause(x.Context), ErrStopping) {
+		return wire.Stopping()
+	}
+	return wire.Gone()
 }
 
 // Watch ends the Context as soon as the client goes away.
@@ -59,6 +118,18 @@ func (x *Exchange) Watch() {
 		x.watch = newWatch(x.conn, func() { x.end(ErrGone) })
 	}
 }
+
+// Unread is for how long the client has kept a write waiting.
+func (x *Exchange) Unread() time.Duration {
+	since := x.sending.Load()
+	if since == 0 {
+		return 0
+	}
+	return time.Since(time.Unix(0, since))
+}
+
+// GiveUp ends the Context, because the answer is not read.
+func (x *Exchange) GiveUp() { x.end(ErrUnread) }
 
 // Stream answers with events of a Content-Type, which write sends from another goroutine after the handler has
 // returned. If write panics, the event broken is sent last.
@@ -74,7 +145,7 @@ func (x *Exchange) Stream(rc *fasthttp.RequestCtx, media string, broken []byte, 
 	hasten := context.AfterFunc(x.Context, func() {
 		x.conn.SetWriteDeadline(time.Now().Add(lastWords)) //nolint:errcheck // the write will fail as well
 	})
-	rc.SetBodyStreamWriter(func(buffer *bufio.Writer) {
+	send := func(buffer *bufio.Writer) {
 		w := &Writer{x: x, buffer: buffer}
 		defer x.close(fasthttp.StatusOK)
 		defer hasten()
@@ -85,6 +156,21 @@ func (x *Exchange) Stream(rc *fasthttp.RequestCtx, media string, broken []byte, 
 			}
 		}()
 		write(w)
+	}
+	if rc.Request.Header.IsHTTP11() {
+		rc.SetBodyStreamWriter(send)
+		return
+	}
+	// HTTP/1.0 knows no chunks, and fasthttp no other streams: the connection ends with the answer.
+	rc.Response.Header.SetContentLength(-2)
+	rc.Response.Header.SetConnectionClose()
+	head := bytes.Clone(rc.Response.Header.Header())
+	rc.HijackSetNoResponse(true)
+	rc.Hijack(func(c net.Conn) {
+		buffer := bufio.NewWriter(c)
+		buffer.Write(head) //nolint:errcheck // a later write returns the same error
+		send(buffer)
+		buffer.Flush() //nolint:errcheck // there is nobody left to tell
 	})
 }
 
@@ -102,10 +188,18 @@ func (x *Exchange) close(status int) {
 		if x.watch != nil {
 			x.watch.stop()
 		}
-		if errors.Is(context.Cause(x.Context), ErrGone) {
+		switch cause := context.Cause(x.Context); {
+		case errors.Is(cause, ErrUnread):
+			x.Log.Warn().Err(cause).Msg("an answer gave its place up")
+			status = StatusGone
+		case errors.Is(cause, ErrGone):
 			status = StatusGone
 		}
 		x.end(context.Canceled)
+		x.Release()
+		if x.complete && x.ended != nil {
+			x.ended()
+		}
 		x.finished(x, status)
 	})
 }
@@ -135,7 +229,9 @@ func (w *Writer) Send(events []byte) error {
 		patience = min(patience, lastWords)
 	}
 	w.x.conn.SetWriteDeadline(time.Now().Add(patience)) //nolint:errcheck // the write will fail as well
-	w.buffer.Write(events)                              //nolint:errcheck // Flush returns the same error
+	w.x.sending.Store(time.Now().UnixNano())
+	defer w.x.sending.Store(0)
+	w.buffer.Write(events) //nolint:errcheck // Flush returns the same error
 	if err := w.buffer.Flush(); err != nil {
 		w.x.end(ErrGone)
 		return ErrGone

@@ -13,7 +13,11 @@ import (
 
 // chat serves POST /v1/chat/completions.
 func (a *api) chat(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
-	o, fault := decodeChat(rc.PostBody(), a.Asked)
+	body, fault := a.Body(rc, x)
+	if fault != nil {
+		return fault
+	}
+	o, fault := decodeChat(body, a.Asked)
 	if fault != nil {
 		return fault
 	}

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"encoding/json"
 	"errors"
 
 	"github.com/sluice-ai/sluice/server/answer"
@@ -10,7 +9,7 @@ import (
 )
 
 // decodeChat reads the body of a chat completion.
-func decodeChat(body []byte, find finder) (request, *wire.Fault) {
+func decodeChat(body answer.Body, find finder) (request, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
 		return request{}, f.Fault
@@ -23,8 +22,8 @@ func decodeChat(body []byte, find finder) (request, *wire.Fault) {
 	f.tools(in)
 	if raw, ok := f.Get("chat_template_kwargs"); ok {
 		var err error
-		if in.Extra, err = chat.ParseVariables(raw); err != nil {
-			f.Wrong("chat_template_kwargs", raw, `an object such as {"enable_thinking": false}`)
+		if in.Extra, err = chat.ParseVariables(raw, f.Budget); err != nil {
+			f.Broken("chat_template_kwargs", raw, err, `an object such as {"enable_thinking": false}`)
 		}
 	}
 	probs, top := false, 0
@@ -66,15 +65,18 @@ func (f fields) tools(in *chat.Input) {
 		return
 	}
 	choice := "auto"
-	if c, ok := f.Get("tool_choice"); ok && json.Unmarshal(c, &choice) != nil {
-		choice = string(c)
+	if c, ok := f.Get("tool_choice"); ok {
+		choice = c
+		if text, err := f.Reader(c).String(); err == nil {
+			choice = text
+		}
 	}
 	if choice != "auto" && choice != "none" {
 		f.Fault = wire.Invalid("tool_choice", "unsupported_value",
-			`tool_choice is %s: a call cannot be forced here, want "auto" or "none"`, wire.Shown([]byte(choice)))
+			`tool_choice is %s: a call cannot be forced here, want "auto" or "none"`, wire.Shown(choice))
 		return
 	}
-	list, err := chat.ParseTools(raw)
+	list, err := chat.ParseTools(raw, f.Budget)
 	if err != nil {
 		f.refuse(err)
 		return
@@ -93,19 +95,17 @@ func (f fields) messages() []chat.Message {
 		}
 		return nil
 	}
-	messages, err := chat.ParseMessages(raw)
+	messages, err := chat.ParseMessages(raw, answer.MaxMessages, f.Budget)
 	switch {
 	case err != nil:
 		f.refuse(err)
 	case len(messages) == 0:
 		f.Fault = wire.Invalid("messages", "invalid_value", "messages is empty: "+want)
-	case len(messages) > answer.MaxMessages:
-		f.Fault = wire.Invalid("messages", "invalid_value", "messages has %d entries: want at most %d", len(messages), answer.MaxMessages)
 	}
 	if f.Fault != nil {
 		return nil
 	}
-	if messages, err = chat.Normalise(messages); err != nil {
+	if messages, err = chat.Normalise(messages, f.Budget); err != nil {
 		f.refuse(err)
 		return nil
 	}
@@ -114,6 +114,10 @@ func (f fields) messages() []chat.Message {
 
 // refuse takes over what is wrong with the conversation.
 func (f fields) refuse(err error) {
+	if f.Budget.Spent(err) {
+		f.Fault = wire.Malformed("", err)
+		return
+	}
 	param, code := "messages", "invalid_value"
 	if fault := (*chat.Fault)(nil); errors.As(err, &fault) {
 		param = fault.Place

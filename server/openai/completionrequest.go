@@ -1,15 +1,17 @@
 package openai
 
 import (
-	"encoding/json"
+	"errors"
+	"strconv"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
 // decodeCompletion reads the body of a completion.
-func decodeCompletion(body []byte, find finder) (request, *wire.Fault) {
+func decodeCompletion(body answer.Body, find finder) (request, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
 		return request{}, f.Fault
@@ -42,44 +44,73 @@ func (f fields) prompts(m *answer.Model) []actors.Request {
 		}
 		return nil
 	}
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
+	r := f.Reader(raw)
+	if r.Next() == '"' {
+		text, err := r.String()
+		if err != nil {
+			f.Broken("prompt", raw, err, want)
+		}
 		return []actors.Request{{Text: text}}
 	}
 	var ids []int32
-	if json.Unmarshal(raw, &ids) == nil && len(ids) > 0 {
-		return []actors.Request{{Tokens: f.tokens(ids, m)}}
-	}
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
-		f.Wrong("prompt", raw, want)
-		return nil
-	}
-	if len(list) > maxPrompts {
-		f.Fault = wire.Invalid("prompt", "invalid_value", "prompt has %d entries: want at most %d", len(list), maxPrompts)
-		return nil
-	}
-	out := make([]actors.Request, len(list))
-	for i, item := range list {
-		ids = nil
-		switch {
-		case string(item) == "null":
-			f.Wrong("prompt", raw, want)
-		case json.Unmarshal(item, &out[i].Text) == nil:
-		case json.Unmarshal(item, &ids) == nil && len(ids) > 0:
-			out[i].Tokens = f.tokens(ids, m)
+	var all []actors.Request
+	err := r.Array(func() error {
+		one, err := actors.Request{}, error(nil)
+		switch r.Next() {
+		case '"':
+			one.Text, err = r.String()
+		case '[':
+			err = r.Array(func() error { return f.token(r, &one.Tokens, m) })
+			if err == nil && len(one.Tokens) == 0 {
+				err = errPrompt
+			}
 		default:
-			f.Wrong("prompt", item, want)
+			return f.token(r, &ids, m)
 		}
+		if len(all) == maxPrompts && f.Fault == nil {
+			f.Fault = wire.Invalid("prompt", "invalid_value", "prompt has more than %d entries: want fewer", maxPrompts)
+		}
+		if f.Fault != nil {
+			return errPrompt
+		}
+		all = append(all, one)
+		return err
+	})
+	if ids != nil {
+		all = append(all, actors.Request{Tokens: ids})
 	}
-	return out
+	if err == nil && len(all) == 0 || ids != nil && len(all) > 1 {
+		err = errPrompt // nothing, or tokens beside prompts
+	}
+	if err != nil {
+		f.Broken("prompt", raw, err, want)
+	}
+	return all
 }
 
-func (f fields) tokens(ids []int32, m *answer.Model) []int32 {
-	for i, id := range ids {
-		if (id < 0 || int(id) >= m.Vocab) && f.Fault == nil {
-			f.Fault = wire.Invalid("prompt", "invalid_value", "token %d of the prompt is %d: the vocabulary has 0 to %d", i, id, m.Vocab-1)
-		}
+// errPrompt ends the reading of a prompt that is none.
+var errPrompt = errors.New("no prompt")
+
+// token reads one id of a prompt. There may be as many as the context holds.
+func (f fields) token(r *jsontext.Reader, ids *[]int32, m *answer.Model) error {
+	raw, err := r.Raw()
+	if err != nil {
+		return err
 	}
-	return ids
+	id, err := strconv.ParseInt(raw, 10, 32)
+	switch {
+	case err != nil:
+		return err
+	case f.Fault != nil:
+		return errPrompt
+	case id < 0 || int(id) >= m.Vocab:
+		f.Fault = wire.Invalid("prompt", "invalid_value", "token %d of the prompt is %d: the vocabulary has 0 to %d", len(*ids), id, m.Vocab-1)
+		return errPrompt
+	case len(*ids) == m.Context:
+		f.Fault = wire.Invalid("prompt", "context_length_exceeded",
+			"the prompt has more tokens than the context, which holds %d: shorten it, or start with a larger --ctx", m.Context)
+		return errPrompt
+	}
+	*ids = append(*ids, int32(id))
+	return nil
 }

@@ -12,7 +12,11 @@ import (
 
 // complete serves POST /v1/completions.
 func (a *api) complete(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
-	o, fault := decodeCompletion(rc.PostBody(), a.Asked)
+	body, fault := a.Body(rc, x)
+	if fault != nil {
+		return fault
+	}
+	o, fault := decodeCompletion(body, a.Asked)
 	if fault != nil {
 		return fault
 	}

@@ -19,8 +19,8 @@ type finder func(name string) (*answer.Model, *wire.Fault)
 type fields struct{ *wire.Fields }
 
 // readRequest reads a body as far as the model that it is for; nil after a fault.
-func readRequest(body []byte, find finder) (fields, *answer.Model) {
-	f := fields{wire.ReadFields(body)}
+func readRequest(body answer.Body, find finder) (fields, *answer.Model) {
+	f := fields{wire.ReadFields(body.Text, body.Budget)}
 	name := ""
 	f.Text("model", &name)
 	if f.Fault != nil {
@@ -45,7 +45,7 @@ func (f fields) common(m *answer.Model) (request, actors.Request) {
 	f.Count("max_tokens", -1, anyLength, &r.MaxTokens)
 	f.Count("max_completion_tokens", -1, anyLength, &r.MaxTokens)
 	if r.MaxTokens == 0 {
-		f.Wrong("max_tokens", []byte("0"), "at least 1, or -1 for as many as the context holds")
+		f.Wrong("max_tokens", "0", "at least 1, or -1 for as many as the context holds")
 	}
 	r.MaxTokens = max(r.MaxTokens, 0)
 	f.Flag("ignore_eos", &r.IgnoreEOG)
@@ -58,18 +58,10 @@ func (f fields) common(m *answer.Model) (request, actors.Request) {
 
 // format refuses shapes of the answer that are not plain text.
 func (f fields) format() {
-	raw, ok := f.Get("response_format")
-	if !ok {
-		return
-	}
 	kind := "text"
-	format := wire.ReadFields(raw)
-	format.Text("type", &kind)
-	switch {
-	case format.Fault != nil:
-		f.Wrong("response_format", raw, `{"type": "text"}`)
-	case kind != "text":
+	f.Object("response_format", `{"type": "text"}`, func(format *wire.Fields) { format.Text("type", &kind) })
+	if kind != "text" && f.Fault == nil {
 		f.Fault = wire.Invalid("response_format", "unsupported_value",
-			`response_format.type is %q, which is not supported here: leave it out and ask for the format in the prompt`, kind)
+			`response_format.type is %q, which is not supported here: leave it out and ask for the format in the prompt`, wire.Shown(kind))
 	}
 }

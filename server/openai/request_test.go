@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -19,15 +20,17 @@ import (
 
 func testModel(string) (*answer.Model, *wire.Fault) {
 	return &answer.Model{
-		Sampling: sample.Defaults(), Vocab: 512, EndTokens: []int32{2, 7},
+		Sampling: sample.Defaults(), Vocab: 512, Context: 100, EndTokens: []int32{2, 7},
 		Breakers: func(texts []string) *sample.Breakers { return sample.NewBreakers(nil) },
 	}, nil
 }
 
+func given(text string) answer.Body { return answer.NewBody(context.Background(), text) }
+
 const user = `"messages":[{"role":"user","content":"Hi"}]`
 
 func TestDecodeChat(t *testing.T) {
-	o, fault := decodeChat([]byte(`{`+user+`,"n":2,"stream":true,"stream_options":{"include_usage":true},"stop":"x",
+	o, fault := decodeChat(given(`{`+user+`,"n":2,"stream":true,"stream_options":{"include_usage":true},"stop":"x",
 		"max_tokens":5,"max_completion_tokens":7.0,"temperature":0.5,"top_p":0.25,"top_k":3,"min_p":0,"typical_p":0.5,"seed":42,
 		"frequency_penalty":1,"presence_penalty":2,"repeat_penalty":1.5,"repeat_last_n":9,"mirostat":2,"mirostat_tau":3,
 		"mirostat_eta":0.5,"xtc_probability":0.1,"xtc_threshold":0.2,"dry_multiplier":1,"dry_base":2,"dry_allowed_length":3,
@@ -59,9 +62,9 @@ func TestDecodeChat(t *testing.T) {
 
 // TestDefaults: a request that says nothing gets the model's own sampling, and another seed each time.
 func TestDefaults(t *testing.T) {
-	one, fault := decodeChat([]byte(`{`+user+`}`), testModel)
+	one, fault := decodeChat(given(`{`+user+`}`), testModel)
 	require.Nil(t, fault)
-	two, _ := decodeChat([]byte(`{`+user+`,"temperature":null,"seed":-1}`), testModel)
+	two, _ := decodeChat(given(`{`+user+`,"temperature":null,"seed":-1}`), testModel)
 	a, b := one.Prompts[0].Sampling, two.Prompts[0].Sampling
 	require.NotEqual(t, a.Seed, b.Seed)
 	a.Seed, b.Seed = 0, 0
@@ -73,7 +76,7 @@ func TestDefaults(t *testing.T) {
 
 // TestMessages: messages reach the template in the form that templates know.
 func TestMessages(t *testing.T) {
-	o, fault := decodeChat([]byte(`{"messages":[
+	o, fault := decodeChat(given(`{"messages":[
 		{"role":"developer","content":"Be brief."},
 		{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
 		{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",
@@ -91,7 +94,7 @@ func TestMessages(t *testing.T) {
 
 func TestDecodeCompletion(t *testing.T) {
 	decode := func(body string) []actors.Request {
-		o, fault := decodeCompletion([]byte(body), testModel)
+		o, fault := decodeCompletion(given(body), testModel)
 		require.Nil(t, fault, body)
 		return o.Prompts
 	}
@@ -156,7 +159,7 @@ func TestFaults(t *testing.T) {
 		if c.chat != "" {
 			decode = decodeChat
 		}
-		_, fault := decode([]byte(c.body), testModel)
+		_, fault := decode(given(c.body), testModel)
 		require.NotNil(t, fault, c.body)
 		require.Equal(t, c.text, fault.Text, c.body)
 		require.Equal(t, c.param, fault.Param, c.body)
@@ -169,7 +172,7 @@ func FuzzChatRequest(f *testing.F) { fuzzRequest(f, decodeChat, "c") }
 func FuzzCompletionRequest(f *testing.F) { fuzzRequest(f, decodeCompletion, "") }
 
 // fuzzRequest: a body is refused with an error in OpenAI's shape, or what was decoded keeps all limits.
-func fuzzRequest(f *testing.F, decode func([]byte, finder) (request, *wire.Fault), which string) {
+func fuzzRequest(f *testing.F, decode func(answer.Body, finder) (request, *wire.Fault), which string) {
 	for _, c := range faults {
 		if c.chat == which {
 			f.Add([]byte(c.body))
@@ -178,7 +181,7 @@ func fuzzRequest(f *testing.F, decode func([]byte, finder) (request, *wire.Fault
 	f.Add([]byte(`{` + user + `,"prompt":[[1,2],"x"],"seed":1e3,"stop":["a","b"],"logit_bias":[[1,false]],"dry_multiplier":1}`))
 	m, _ := testModel("")
 	f.Fuzz(func(t *testing.T, body []byte) {
-		o, fault := decode(body, testModel)
+		o, fault := decode(given(string(body)), testModel)
 		if fault != nil {
 			require.NotEmpty(t, fault.Text)
 			require.Equal(t, 400, fault.Status)

@@ -2,7 +2,7 @@ package openai
 
 import (
 	"cmp"
-	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -42,7 +42,7 @@ func (f fields) sampling(m *answer.Model) sample.Params {
 	f.Count("repeat_last_n", -1, anyLength, &p.PenaltyLastN)
 	f.Count("mirostat", 0, 2, &p.Mirostat)
 	if p.Mirostat == 1 {
-		f.Wrong("mirostat", []byte("1"), "0 (off) or 2")
+		f.Wrong("mirostat", "1", "0 (off) or 2")
 	}
 	f.Number("mirostat_tau", 0, 100, &p.Tau)
 	f.Number("mirostat_eta", 0, 1, &p.Eta)
@@ -81,18 +81,9 @@ func (f fields) bias(m *answer.Model, p *sample.Params) {
 	if !ok {
 		return
 	}
-	var byID map[string]json.RawMessage
-	var pairs [][2]json.RawMessage
-	if json.Unmarshal(raw, &byID) == nil {
-		for id, add := range byID {
-			pairs = append(pairs, [2]json.RawMessage{json.RawMessage(id), add})
-		}
-	} else if json.Unmarshal(raw, &pairs) != nil {
-		f.Wrong("logit_bias", raw, want)
-		return
-	}
-	if len(pairs) > maxBiases {
-		f.Fault = wire.Invalid("logit_bias", "invalid_value", "logit_bias has %d entries: want at most %d", len(pairs), maxBiases)
+	pairs, err := f.pairs(raw)
+	if err != nil {
+		f.Broken("logit_bias", raw, err, want)
 		return
 	}
 	p.Bias = append([]sample.Bias(nil), p.Bias...)
@@ -109,19 +100,57 @@ func (f fields) bias(m *answer.Model, p *sample.Params) {
 	})
 }
 
+// pairs reads the ids and biases of either form, as they are spelled. A key that is given twice counts once.
+func (f fields) pairs(raw string) (all [][2]string, err error) {
+	r := f.Reader(raw)
+	add := func(pair ...string) error {
+		if len(all) == maxBiases {
+			f.Fault = wire.Invalid("logit_bias", "invalid_value", "logit_bias has more than %d entries: want fewer", maxBiases)
+		}
+		if f.Fault != nil || len(pair) != 2 {
+			return errPair
+		}
+		all = append(all, [2]string(pair))
+		return nil
+	}
+	if r.Next() == '{' {
+		at := map[string]int{}
+		return all, r.Object(func(id string) error {
+			bias, err := r.Scalar()
+			if i, again := at[id]; again && err == nil {
+				all[i][1] = bias
+				return nil
+			}
+			at[id] = len(all)
+			return cmp.Or(err, add(id, bias))
+		})
+	}
+	return all, r.Array(func() error {
+		var pair []string
+		err := r.Array(func() error {
+			s, err := r.Scalar()
+			pair = append(pair, s)
+			return err
+		})
+		return cmp.Or(err, add(pair...))
+	})
+}
+
+var errPair = errors.New("no pair of an id and a bias")
+
 // maxBias bounds what is added to a logit; far more than any logit, it decides.
 const maxBias = 1e6
 
-func parseBias(pair [2]json.RawMessage, vocab int) (sample.Bias, bool) {
-	id, err := strconv.ParseInt(string(pair[0]), 10, 32)
+func parseBias(pair [2]string, vocab int) (sample.Bias, bool) {
+	id, err := strconv.ParseInt(pair[0], 10, 32)
 	if err != nil || id < 0 || int(id) >= vocab {
 		return sample.Bias{}, false
 	}
-	if string(pair[1]) == "false" {
+	if pair[1] == "false" {
 		return sample.Bias{ID: int32(id), Add: float32(math.Inf(-1))}, true
 	}
-	var add float64
-	if string(pair[1]) == "null" || json.Unmarshal(pair[1], &add) != nil || math.Abs(add) > maxBias {
+	add, ok := wire.Float(pair[1])
+	if !ok || math.Abs(add) > maxBias {
 		return sample.Bias{}, false
 	}
 	return sample.Bias{ID: int32(id), Add: float32(add)}, true

@@ -48,3 +48,9 @@ func Internal(id string) *Fault {
 func Stopping() *Fault {
 	return Unavailable("stopping", "the server is stopping: try again when it is back")
 }
+
+// StatusGone is logged for requests whose client did not wait for the answer. It is never read by anybody.
+const StatusGone = 499
+
+// Gone is the fault of a request whose client has left.
+func Gone() *Fault { return Refused(StatusGone, "", "the client has gone") }

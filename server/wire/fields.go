@@ -1,92 +1,144 @@
 package wire
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/sluice-ai/sluice/internal/jsontext"
 )
 
 // Fields are the members of a JSON object. Each method reads one of them into a variable, which keeps its value where
 // the member is absent or null, and remembers the first fault; after it, nothing is read any more.
 type Fields struct {
-	members map[string]json.RawMessage
-	Fault   *Fault
+	Budget *jsontext.Budget // what all values of the request may cost
+	Fault  *Fault
+
+	members map[string]string
 }
 
 // maxDepth bounds the nesting of a request; tool schemas have 10 or so.
 const maxDepth = 100
 
-// ReadFields decodes the body of a request.
-func ReadFields(body []byte) *Fields {
-	f := &Fields{}
-	if at := tooDeep(body); at >= 0 {
-		f.Fault = Invalid("", "invalid_json", "byte %d of the body: nested deeper than %d levels: want a flatter object", at, maxDepth)
+// ReadFields decodes the body of a request, whose long texts stay parts of it. All that is read of it is paid from
+// the budget.
+func ReadFields(body string, b *jsontext.Budget) *Fields {
+	f := &Fields{Budget: b}
+	if at := badText(body); at >= 0 {
+		f.Fault = Invalid("", "invalid_json", "byte %d of the body: it is not UTF-8 from here on: send JSON in UTF-8", at)
 		return f
 	}
-	err := json.Unmarshal(body, &f.members)
-	var syntax *json.SyntaxError
-	switch {
-	case errors.As(err, &syntax) && int(syntax.Offset) >= len(body):
-		f.Fault = Invalid("", "invalid_json", "the body has %d bytes and is not JSON at its end: is it complete?", len(body))
-	case errors.As(err, &syntax):
-		at := max(int(syntax.Offset)-1, 0)
-		f.Fault = Invalid("", "invalid_json", "byte %d of the body: it is not JSON from here on: %s", at, Shown(body[at:]))
-	case err != nil, f.members == nil:
-		f.Fault = Invalid("", "invalid_json", `the body is %s: want a JSON object such as {"messages": [...]}`, Shown(body))
-	}
+	f.read(body)
 	return f
 }
 
-// tooDeep returns the place where a body nests too deeply, or -1.
-func tooDeep(body []byte) int {
-	depth, quoted := 0, false
-	for i := 0; i < len(body); i++ {
-		switch b := body[i]; {
-		case quoted && b == '\\':
-			i++
-		case b == '"':
-			quoted = !quoted
-		case quoted:
-		case b == '[' || b == '{':
-			if depth++; depth > maxDepth {
-				return i
-			}
-		case b == ']' || b == '}':
-			depth--
-		}
+// badText is where a text stops to be UTF-8, or -1.
+func badText(text string) int {
+	if utf8.ValidString(text) {
+		return -1
 	}
-	return -1
+	at := 0
+	for {
+		r, n := utf8.DecodeRuneInString(text[at:])
+		if r == utf8.RuneError && n == 1 {
+			return at
+		}
+		at += n
+	}
+}
+
+func (f *Fields) read(text string) {
+	r := jsontext.New(text, maxDepth, f.Budget)
+	if r.Next() != '{' {
+		if _, err := r.Raw(); err != nil {
+			f.Fault = Malformed(text, err)
+			return
+		}
+		f.Fault = Invalid("", "invalid_json", `the body is %s: want a JSON object such as {"messages": [...]}`, Shown(text))
+		return
+	}
+	f.members = make(map[string]string)
+	err := r.Object(func(key string) error {
+		raw, err := r.Raw()
+		f.members[key] = raw
+		return err
+	})
+	if err == nil {
+		err = r.End()
+	}
+	if err != nil {
+		f.Fault = Malformed(text, err)
+	}
+}
+
+// Malformed is the fault of a body that cannot be read for a reason that a jsontext.Reader found.
+func Malformed(body string, err error) *Fault {
+	var syntax *jsontext.SyntaxError
+	var deep *jsontext.DepthError
+	switch {
+	case errors.As(err, &deep):
+		return Invalid("", "invalid_json", "byte %d of the body: nested deeper than %d levels: want a flatter object", deep.At, deep.Most)
+	case errors.As(err, &syntax) && syntax.At >= len(body):
+		return Invalid("", "invalid_json", "the body has %d bytes and is not JSON at its end: is it complete?", len(body))
+	case errors.As(err, &syntax):
+		return Invalid("", "invalid_json", "byte %d of the body: it is not JSON from here on: %s", syntax.At, Shown(body[syntax.At:]))
+	case errors.Is(err, jsontext.ErrTooMany):
+		return Invalid("", "too_many_values", "the body has more values than are read of one request: send fewer messages, tools or fields")
+	}
+	return Gone() // what else ends the reading is that nobody waits for it
 }
 
 // Shown is the beginning of what was found, for an error text.
-func Shown(found []byte) string {
+func Shown(found string) string {
 	const most = 40
 	if len(found) == 0 {
 		return "empty"
 	}
 	if len(found) <= most {
-		return string(found)
+		return found
 	}
 	found = found[:most]
-	for len(found) > 0 && !utf8.Valid(found) && len(found) > most-utf8.UTFMax {
+	for len(found) > 0 && !utf8.ValidString(found) && len(found) > most-utf8.UTFMax {
 		found = found[:len(found)-1]
 	}
-	return string(found) + "..."
+	return found + "..."
 }
 
 // Get returns a member that is present and not null, unless a fault was found already.
-func (f *Fields) Get(name string) (json.RawMessage, bool) {
-	raw, ok := f.members[name]
-	return raw, ok && f.Fault == nil && string(raw) != "null"
+func (f *Fields) Get(name string) (raw string, ok bool) {
+	raw, ok = f.members[name]
+	return raw, ok && f.Fault == nil && raw != "null"
+}
+
+// Reader reads a member's text.
+func (f *Fields) Reader(raw string) *jsontext.Reader { return jsontext.New(raw, maxDepth, f.Budget) }
+
+// Broken takes over why a member could not be read: it has another form than wanted, or its values cost too much.
+func (f *Fields) Broken(name, raw string, err error, want string) {
+	switch {
+	case f.Fault != nil:
+	case f.Budget.Spent(err):
+		f.Fault = Malformed(raw, err)
+	default:
+		f.Wrong(name, raw, want)
+	}
 }
 
 // Wrong is the fault of a member that is there and has another value than wanted.
-func (f *Fields) Wrong(name string, raw []byte, want string) {
+func (f *Fields) Wrong(name, raw, want string) {
 	if f.Fault == nil {
 		f.Fault = Invalid(name, "invalid_value", "%s is %s: want %s", name, Shown(raw), want)
 	}
+}
+
+// Float is the number that a text spells, if it spells one.
+func Float(raw string) (x float64, ok bool) {
+	if raw == "" || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
+		return 0, false
+	}
+	x, err := strconv.ParseFloat(raw, 64)
+	return x, err == nil
 }
 
 // Number reads a number from lo to hi.
@@ -95,8 +147,8 @@ func (f *Fields) Number(name string, lo, hi float32, to *float32) {
 	if !ok {
 		return
 	}
-	var x float64
-	if err := json.Unmarshal(raw, &x); err != nil || x < float64(lo) || x > float64(hi) {
+	x, number := Float(raw)
+	if !number || x < float64(lo) || x > float64(hi) {
 		f.Wrong(name, raw, "a number from "+spell(lo)+" to "+spell(hi))
 		return
 	}
@@ -111,13 +163,12 @@ func (f *Fields) Integer(name string, lo, hi int64, to *int64) {
 	if !ok {
 		return
 	}
-	n, err := strconv.ParseInt(string(raw), 10, 64)
+	n, err := strconv.ParseInt(raw, 10, 64)
 	if err != nil {
-		var x float64
-		if err = json.Unmarshal(raw, &x); err == nil && (x != math.Trunc(x) || math.Abs(x) > 1<<53) {
-			err = strconv.ErrSyntax
+		x, number := Float(raw)
+		if number && x == math.Trunc(x) && math.Abs(x) <= 1<<53 {
+			n, err = int64(x), nil
 		}
-		n = int64(x)
 	}
 	if err != nil || n < lo || n > hi {
 		f.Wrong(name, raw, "an integer from "+strconv.FormatInt(lo, 10)+" to "+strconv.FormatInt(hi, 10))
@@ -135,8 +186,11 @@ func (f *Fields) Count(name string, lo, hi int, to *int) {
 
 // Flag reads true or false.
 func (f *Fields) Flag(name string, to *bool) {
-	raw, ok := f.Get(name)
-	if ok && json.Unmarshal(raw, to) != nil {
+	switch raw, ok := f.Get(name); {
+	case !ok:
+	case raw == "true", raw == "false":
+		*to = raw == "true"
+	default:
 		f.Wrong(name, raw, "true or false")
 	}
 }
@@ -144,9 +198,15 @@ func (f *Fields) Flag(name string, to *bool) {
 // Text reads a string.
 func (f *Fields) Text(name string, to *string) {
 	raw, ok := f.Get(name)
-	if ok && json.Unmarshal(raw, to) != nil {
-		f.Wrong(name, raw, "a string")
+	if !ok {
+		return
 	}
+	text, err := f.Reader(raw).String()
+	if err != nil {
+		f.Broken(name, raw, err, "a string")
+		return
+	}
+	*to = text
 }
 
 // Texts takes one string or a list of them: up to most, none empty, none longer than bytes.
@@ -155,16 +215,24 @@ func (f *Fields) Texts(name string, most, bytes int, to *[]string) {
 	if !ok {
 		return
 	}
-	var one string
-	var list []string
-	if json.Unmarshal(raw, &one) == nil {
-		list = []string{one}
-	} else if json.Unmarshal(raw, &list) != nil {
-		f.Wrong(name, raw, "a string or a list of strings")
+	r, list := f.Reader(raw), []string{}
+	text := func() error {
+		s, err := r.String()
+		if len(list) <= most { // one more says that there are too many
+			list = append(list, s)
+		}
+		return err
+	}
+	read := text
+	if r.Next() == '[' {
+		read = func() error { return r.Array(text) }
+	}
+	if err := read(); err != nil {
+		f.Broken(name, raw, err, "a string or a list of strings")
 		return
 	}
 	if len(list) > most {
-		f.Fault = Invalid(name, "invalid_value", "%s has %d entries: want at most %d", name, len(list), most)
+		f.Fault = Invalid(name, "invalid_value", "%s has more than %d entries: want fewer", name, most)
 		return
 	}
 	for i, s := range list {
@@ -178,7 +246,7 @@ func (f *Fields) Texts(name string, most, bytes int, to *[]string) {
 
 // Absent refuses a member that asks for what there is not.
 func (f *Fields) Absent(name, instead string) {
-	if raw, ok := f.Get(name); ok && string(raw) != "false" && string(raw) != `""` {
+	if raw, ok := f.Get(name); ok && raw != "false" && raw != `""` {
 		f.Fault = Invalid(name, "unsupported_value", "%s is not supported here: %s", name, instead)
 	}
 }
@@ -190,8 +258,8 @@ func (f *Fields) Object(name, want string, read func(*Fields)) {
 	if !ok {
 		return
 	}
-	inner := ReadFields(raw)
-	if inner.Fault != nil {
+	inner := &Fields{Budget: f.Budget}
+	if inner.read(raw); inner.Fault != nil {
 		f.Wrong(name, raw, want)
 		return
 	}

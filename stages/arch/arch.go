@@ -3,7 +3,6 @@ package arch
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -20,29 +19,71 @@ type Options struct {
 // range, so that all of them are found, and Record then drops the program.
 type family func(p *params, b *ir.Builder)
 
-// families maps general.architecture to what records it.
-func families() map[string]family {
-	return map[string]family{
-		"gemma2":     gemma2,
-		"gemma3":     gemma3,
-		"gpt-oss":    gptOSS,
-		"granite":    granite,
-		"granitemoe": granite,
-		"llama":      llama,
-		"olmo2":      olmo2,
-		"olmoe":      olmoe,
-		"phi3":       phi3,
-		"qwen2":      qwen2,
-		"qwen2moe":   qwen2moe,
-		"qwen3":      qwen3,
-		"qwen3moe":   qwen3moe,
-		"smollm3":    smollm3,
-		"starcoder2": starcoder2,
+// entry is one architecture.
+type entry struct {
+	name   string // general.architecture
+	since  string // the day on which it was first run
+	record family
+}
+
+// families lists all architectures, by name.
+func families() []entry {
+	return []entry{
+		{"cohere2", "2026-11-22", commandR},
+		{"command-r", "2026-11-22", commandR},
+		{"deepseek2", "2026-11-22", deepseek2},
+		{"ernie4_5", "2026-11-22", ernie45},
+		{"ernie4_5-moe", "2026-11-22", ernie45},
+		{"exaone4", "2026-11-22", exaone4},
+		{"gemma2", "2026-11-21", gemma2},
+		{"gemma3", "2026-11-21", gemma3},
+		{"glm4", "2026-11-22", glm4},
+		{"glm4moe", "2026-11-22", glm4moe},
+		{"gpt-oss", "2026-11-21", gptOSS},
+		{"gptneox", "2026-11-22", gptNeoX},
+		{"granite", "2026-11-21", granite},
+		{"granitemoe", "2026-11-21", granite},
+		{"hunyuan-dense", "2026-11-22", hunyuan},
+		{"hunyuan-moe", "2026-11-22", hunyuan},
+		{"internlm2", "2026-11-22", llama},
+		{"llama", "2026-11-21", llama},
+		{"llama4", "2026-11-22", llama4},
+		{"olmo2", "2026-11-21", olmo2},
+		{"olmoe", "2026-11-21", olmoe},
+		{"phi3", "2026-11-21", phi3},
+		{"qwen2", "2026-11-21", qwen2},
+		{"qwen2moe", "2026-11-21", qwen2moe},
+		{"qwen3", "2026-11-21", qwen3},
+		{"qwen3moe", "2026-11-21", qwen3moe},
+		{"seed_oss", "2026-11-22", seedOSS},
+		{"smollm3", "2026-11-21", smollm3},
+		{"stablelm", "2026-11-22", stableLM},
+		{"starcoder2", "2026-11-21", starcoder2},
 	}
 }
 
 // Names lists the architectures that Record knows.
-func Names() []string { return slices.Sorted(maps.Keys(families())) }
+func Names() []string {
+	var names []string
+	for _, e := range families() {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// Since is the day on which an architecture was first run; empty for one that is not known.
+func Since(name string) string {
+	e, _ := find(name)
+	return e.since
+}
+
+func find(name string) (entry, bool) {
+	all := families()
+	if i := slices.IndexFunc(all, func(e entry) bool { return e.name == name }); i >= 0 {
+		return all[i], true
+	}
+	return entry{}, false
+}
 
 // Record makes the program of the model that m describes. has says which tensors the file holds, for optional
 // ones such as biases; whether the tensors fit is for ir.Bind to say. All faults of the metadata are
@@ -52,14 +93,14 @@ func Record(m *meta.Map, has func(name string) bool, o Options) (*ir.Program, er
 	if err != nil {
 		return nil, err
 	}
-	record, ok := families()[name]
+	e, ok := find(name)
 	if !ok {
-		return nil, fmt.Errorf("general.architecture: %.40q is not supported, want one of %s",
-			name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("general.architecture: %.40q is not supported; the nearest name that is: %s. All are: %s",
+			name, nearest(name), strings.Join(Names(), ", "))
 	}
 	p := &params{meta: m, arch: name, options: o}
 	b := ir.NewBuilder(name, has)
-	record(p, b)
+	e.record(p, b)
 	if len(p.faults) > 0 {
 		return nil, fmt.Errorf("metadata of %s: %w", name, errors.Join(p.faults...))
 	}

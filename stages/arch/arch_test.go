@@ -2,9 +2,13 @@ package arch
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,8 +22,9 @@ var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // fixtures are files of each architecture; llama has two kinds of RoPE, and Mixtral.
 var fixtures = []string{
-	"gemma2", "gemma3", "gptoss", "granite", "granitemoe", "llama", "llama3rope", "mixtral", "olmo2", "olmoe", "phi3",
-	"qwen2", "qwen2moe", "qwen3", "qwen3moe", "smollm3", "starcoder2_k256",
+	"commandr", "deepseek2", "deepseek3", "ernie45", "gemma2", "gemma3", "glm4moe", "gptoss", "granite", "granitemoe", "hunyuan", "llama",
+	"llama3rope", "llama4", "mixtral", "olmo2", "olmoe", "phi3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "seedoss", "smollm3",
+	"starcoder2_k256",
 }
 
 func open(t testing.TB, name string) *gguf.File {
@@ -63,7 +68,9 @@ func TestPrograms(t *testing.T) {
 		require.Equal(t, string(want), p.String(), "%s: go test ./stages/arch -update, and read the difference", name)
 	}
 	for _, name := range Names() {
-		require.True(t, seen[name], "no fixture of %s", name)
+		if !seen[name] { // then llama.cpp is the reference
+			require.FileExists(t, filepath.Join("..", "..", "cpu", "ref", "testdata", "peer", name+".f32"))
+		}
 	}
 }
 
@@ -73,9 +80,12 @@ func TestUnknownArchitecture(t *testing.T) {
 	require.EqualError(t, err, "general.architecture: missing from the metadata")
 	m.Set("general.architecture", "mamba")
 	_, err = Record(&m, nil, Options{})
-	require.EqualError(t, err, `general.architecture: "mamba" is not supported, want one of `+
-		"gemma2, gemma3, gpt-oss, granite, granitemoe, llama, olmo2, olmoe, phi3, qwen2, qwen2moe, qwen3, qwen3moe, "+
-		"smollm3, starcoder2")
+	require.EqualError(t, err, `general.architecture: "mamba" is not supported; the nearest name that is: llama. All are: `+
+		strings.Join(Names(), ", "))
+	for name, want := range map[string]string{"qwen4": "qwen2", "qwen3-moe": "qwen3moe", "glm5": "glm4", "deepseek3": "deepseek2",
+		"llama5": "llama", "": "glm4"} {
+		require.Equal(t, want, nearest(name), name)
+	}
 }
 
 // llamaMeta is complete metadata of a small model.
@@ -114,4 +124,82 @@ llama.attention.head_count_kv: is 3, want a divisor of llama.attention.head_coun
 llama.expert_used_count: is 9, want at most llama.expert_count, 8
 llama.rope.dimension_count: is 15, want an even number of at most the head size, 15
 llama.rope.scaling.type: is "wild", want none, linear, yarn or longrope`)
+}
+
+// TestLayersAhead leaves out the layers of a file that only predict tokens further on.
+func TestLayersAhead(t *testing.T) {
+	f := open(t, "glm4moe")
+	f.Meta.Set("glm4moe.nextn_predict_layers", uint32(1))
+	p, err := Record(&f.Meta, holds(f), Options{})
+	require.NoError(t, err)
+	require.Len(t, p.KV, 1)
+	_, err = ir.Bind(p, tensorsOf(f))
+	require.NoError(t, err)
+	f.Meta.Set("glm4moe.nextn_predict_layers", uint32(2))
+	_, err = Record(&f.Meta, holds(f), Options{})
+	require.EqualError(t, err, "metadata of glm4moe: glm4moe.nextn_predict_layers: is 2, want 0 to 1")
+}
+
+// TestMixtureOfFile changes what a file says about its routers.
+func TestMixtureOfFile(t *testing.T) {
+	f := open(t, "glm4moe")
+	set := func(name string, value any) { f.Meta.Set("glm4moe."+name, value) }
+	route := func() *ir.RouteArgs {
+		p, err := Record(&f.Meta, holds(f), Options{})
+		require.NoError(t, err)
+		for _, s := range p.Segments {
+			for _, n := range s.Nodes {
+				if n.Op == ir.Route {
+					return n.Route
+				}
+			}
+		}
+		return nil
+	}
+	require.Equal(t, &ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 2, Normalise: true, Scale: 1.5}, route())
+	set("expert_gating_func", uint32(1))
+	set("expert_weights_norm", false)
+	set("expert_group_count", uint32(3))
+	set("expert_group_used_count", uint32(2))
+	require.Equal(t, &ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 2, Scale: 1.5, Groups: 3, GroupsUsed: 2}, route())
+	set("expert_group_count", uint32(4))
+	set("expert_gating_func", uint32(3))
+	_, err := Record(&f.Meta, holds(f), Options{})
+	require.EqualError(t, err, "metadata of glm4moe: glm4moe.expert_gating_func: is 3, want 1 to 2\n"+
+		"glm4moe.expert_group_count: is 4, want a divisor of glm4moe.expert_count, 6")
+}
+
+// TestReadme compares the README's table with the list. -update rewrites it.
+func TestReadme(t *testing.T) {
+	const path, begin, end = "../../README.md", "<!-- architectures -->\n", "<!-- end -->"
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(text), begin)
+	require.True(t, ok)
+	_, after, ok := strings.Cut(rest, end)
+	require.True(t, ok)
+	table := "| `general.architecture` | CPU | compared with | since |\n| --- | --- | --- | --- |\n"
+	for _, name := range Names() {
+		with := "transformers"
+		if _, err := os.Stat(filepath.Join("..", "..", "cpu", "ref", "testdata", "peer", name+".f32")); err == nil {
+			with = "llama.cpp"
+		}
+		table += fmt.Sprintf("| %s | yes | %s | %s |\n", name, with, Since(name))
+	}
+	want := before + begin + table + end + after
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
+		return
+	}
+	require.Equal(t, want, string(text), "go test ./stages/arch -update")
+}
+
+// TestNames: the list is sorted, so that a new line has one place, and each has a day.
+func TestNames(t *testing.T) {
+	require.True(t, slices.IsSorted(Names()))
+	for _, name := range Names() {
+		_, err := time.Parse(time.DateOnly, Since(name))
+		require.NoError(t, err, name)
+	}
+	require.Empty(t, Since("mamba"))
 }

@@ -5,6 +5,9 @@ import "github.com/sluice-ai/sluice/internal/ir"
 // mixture is the hyper-parameters of a layer's experts.
 type mixture struct {
 	experts, ffn int
+	shared       int // features of the network that all rows share; 0: there is none
+	bias         string
+	before       bool // weights multiply what goes into experts, not what comes out
 	route        ir.RouteArgs
 	act          ir.Act
 }
@@ -34,8 +37,59 @@ func (p *params) mixture(s *shape, route ir.RouteArgs) mixture {
 
 // network is the experts that the router chooses for x, summed by its weights.
 func (m *mixture) network(b *ir.Builder, x ir.Value) ir.Value {
-	weights := b.Route(b.Linear(x, "ffn_gate_inp", m.experts), "", m.route)
-	return b.Experts(x, weights, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", m.ffn, m.route.Used, m.act)
+	weights := b.Route(b.Linear(x, "ffn_gate_inp", m.experts), m.bias, m.route)
+	record := b.Experts
+	if m.before {
+		record = b.ExpertsBefore
+	}
+	return record(x, weights, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", m.ffn, m.route.Used, m.act)
+}
+
+// biasedMixture is mixture for families whose files say how logits become weights: route is what holds where one does
+// not. A bias of the choice, and a shared network, are there if the file has them.
+func (p *params) biasedMixture(s *shape, route ir.RouteArgs) mixture {
+	const softmax, sigmoid = 1, 2 // llama.cpp's numbers
+	if p.has("expert_gating_func") {
+		switch n := p.integer("expert_gating_func", softmax, sigmoid); n {
+		case softmax:
+			route.Scoring = ir.SoftmaxAll
+		case sigmoid:
+			route.Scoring = ir.SigmoidEach
+		}
+	}
+	if p.has("expert_weights_norm") {
+		route.Normalise = p.flag("expert_weights_norm")
+	}
+	if groups := p.countOr("expert_group_count", maxExperts, 1); groups > 1 {
+		route.Groups, route.GroupsUsed = groups, p.count("expert_group_used_count", groups)
+	}
+	m := p.mixture(s, route)
+	if m.route.Groups > 0 && m.experts%m.route.Groups != 0 {
+		p.faultf("%s: is %d, want a divisor of %s, %d", p.key("expert_group_count"), m.route.Groups,
+			p.key("expert_count"), m.experts)
+		m.route.Groups, m.route.GroupsUsed = 0, 0
+	}
+	m.bias = "exp_probs_b"
+	if p.has("expert_shared_count") {
+		m.shared = p.countOr("expert_shared_feed_forward_length", maxFFN,
+			p.integer("expert_shared_count", 0, maxExperts)*m.ffn)
+	}
+	return m
+}
+
+// besideShared is the experts of x and the network that all rows share, where there is one. A layer may have no bias of
+// the choice.
+func (m *mixture) besideShared(b *ir.Builder, x ir.Value) ir.Value {
+	own := *m
+	if !b.Has(m.bias + ".bias") {
+		own.bias = ""
+	}
+	if m.shared == 0 {
+		return own.network(b, x)
+	}
+	g := b.SwiGLU(b.Linear(x, "ffn_gate_shexp", m.shared), b.Linear(x, "ffn_up_shexp", m.shared))
+	shared := b.Linear(g, "ffn_down_shexp", b.Width(x))
+	return b.Add(own.network(b, x), shared)
 }
 
 // feed is the feed-forward network of families whose models may be dense or have experts.

@@ -64,6 +64,15 @@ func (p *params) integer(name string, least, most int) int {
 	return int(n)
 }
 
+// flag reads a bool.
+func (p *params) flag(name string) bool {
+	x, err := p.meta.Bool(p.key(name))
+	if err != nil {
+		p.faults = append(p.faults, err)
+	}
+	return x
+}
+
 // window reads a sliding window in positions; 0 and absent both mean that there is none.
 func (p *params) window() int {
 	const name = "attention.sliding_window"

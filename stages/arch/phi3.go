@@ -28,9 +28,7 @@ func phi3(p *params, b *ir.Builder) {
 		o := b.Attend(r.turn(b, b.Slice(qkv, 0, q)), r.turn(b, b.Slice(qkv, q, k)), b.Slice(qkv, q+k, v), a)
 		x = b.Add(x, b.Linear(o, "attn_output", s.width))
 		b.FFN()
-		both := b.Linear(b.RMSNorm(x, "ffn_norm", s.eps), "ffn_up", 2*s.ffn)
-		g := b.SwiGLU(b.Slice(both, 0, s.ffn), b.Slice(both, s.ffn, s.ffn))
-		x = b.Add(x, b.Linear(g, "ffn_down", s.width))
+		x = b.Add(x, s.fusedSwiGLU(b, b.RMSNorm(x, "ffn_norm", s.eps)))
 	}
 	s.head(b, x)
 }

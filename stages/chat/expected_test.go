@@ -53,7 +53,7 @@ func readConversations(t testing.TB, dir string) map[string]chat.Conversation {
 	require.NoError(t, json.Unmarshal(data, &raw))
 	out := make(map[string]chat.Conversation, len(raw))
 	for name, r := range raw {
-		out[name], err = chat.ParseConversation(r)
+		out[name], err = chat.ParseConversation(string(r))
 		require.NoError(t, err, name)
 	}
 	return out
@@ -79,7 +79,7 @@ func TestRealTemplates(t *testing.T) {
 			Messages: conv.Messages, Tools: conv.Tools, Documents: conv.Documents, Now: now,
 			BOS: want.Tokens[c.Template].BOS, EOS: want.Tokens[c.Template].EOS, Extra: &jinja.Dict{},
 		}
-		kwargs, err := chat.ParseVariables(c.Kwargs)
+		kwargs, err := chat.ParseVariables(string(c.Kwargs), nil)
 		require.NoError(t, err)
 		for name, v := range kwargs.All() {
 			switch name {

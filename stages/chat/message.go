@@ -3,7 +3,9 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
@@ -70,8 +72,8 @@ type Conversation struct {
 
 // ParseConversation decodes {"messages": […], "tools": […], "documents": […]} or a bare list of messages. All
 // keys keep their order: templates print objects as they came.
-func ParseConversation(data []byte) (Conversation, error) {
-	v, err := jinja.FromJSON(data)
+func ParseConversation(text string) (Conversation, error) {
+	v, err := jinja.FromJSON(text, nil)
 	if err != nil {
 		return Conversation{}, fmt.Errorf("conversation: %w", err)
 	}
@@ -93,18 +95,43 @@ func ParseConversation(data []byte) (Conversation, error) {
 	return c, nil
 }
 
-// ParseMessages decodes a list of messages.
-func ParseMessages(data []byte) ([]Message, error) {
-	v, err := jinja.FromJSON(data)
-	if err != nil {
-		return nil, fmt.Errorf("messages: %w", err)
+// maxNesting bounds a list of messages from outside; tool schemas nest 10 or so levels deep.
+const maxNesting = 100
+
+// ParseMessages decodes a list of up to so many messages, within a budget.
+func ParseMessages(text string, most int, b *jsontext.Budget) ([]Message, error) {
+	r := jsontext.New(text, maxNesting, b)
+	if r.Next() != '[' {
+		return nil, errNoList
 	}
-	return messagesOf(v)
+	var out []Message
+	err := r.Array(func() error {
+		if len(out) == most {
+			return fault("messages", "messages has more than %d entries: leave the oldest out", most)
+		}
+		if r.Next() != '{' {
+			return fmt.Errorf(`messages[%d]: want an object: {"role": "user", "content": "…"}`, len(out))
+		}
+		v, err := jinja.ReadJSON(r)
+		if err == nil {
+			out = append(out, messageOf(v.(*jinja.Dict)))
+		}
+		return err
+	})
+	if err == nil {
+		err = r.End()
+	}
+	if syntax := (*jsontext.SyntaxError)(nil); errors.As(err, &syntax) {
+		err = fmt.Errorf("messages: JSON: %w", err)
+	}
+	return out, err
 }
 
+var errNoList = errors.New(`messages: want a list: [{"role": "user", "content": "…"}]`)
+
 // ParseVariables decodes an object of template variables, such as {"enable_thinking": false}.
-func ParseVariables(data []byte) (*jinja.Dict, error) {
-	v, err := jinja.FromJSON(data)
+func ParseVariables(text string, b *jsontext.Budget) (*jinja.Dict, error) {
+	v, err := jinja.FromJSON(text, b)
 	if err != nil {
 		return nil, fmt.Errorf("template variables: %w", err)
 	}
@@ -118,7 +145,7 @@ func ParseVariables(data []byte) (*jinja.Dict, error) {
 func messagesOf(v jinja.Value) ([]Message, error) {
 	list, ok := v.(*jinja.List)
 	if !ok {
-		return nil, errors.New(`messages: want a list: [{"role": "user", "content": "…"}]`)
+		return nil, errNoList
 	}
 	out := make([]Message, len(list.Items))
 	for i, item := range list.Items {
@@ -141,10 +168,12 @@ func messageOf(d *jinja.Dict) Message {
 	case jinja.Str:
 		m.Content = string(c)
 	case *jinja.List:
+		var all strings.Builder
 		for _, part := range c.Items {
 			s, _ := textPart(part)
-			m.Content += s
+			all.WriteString(s)
 		}
+		m.Content = all.String()
 	}
 	return m
 }

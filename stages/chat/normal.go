@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
@@ -23,13 +24,21 @@ func fault(place, format string, args ...any) *Fault {
 
 // Normalise returns messages in the form that templates expect: a role that they know, content as one text, the
 // arguments of calls as objects. All else (names, ids, fields of a model's own) stays as it came, and in its order. The
-// messages given are not changed. Its errors are of type *Fault.
-func Normalise(messages []Message) ([]Message, error) {
+// messages given are not changed. What calls bring as JSON in a string is paid from the budget, which may be nil. Its
+// errors are of type *Fault, or the budget's.
+func Normalise(messages []Message, b *jsontext.Budget) ([]Message, error) {
 	out := make([]Message, len(messages))
 	for i := range messages {
 		m, fault := messages[i].normal(fmt.Sprintf("messages[%d]", i))
 		if fault != nil {
 			return nil, fault
+		}
+		if list, ok := valueIn(m.Fields, "tool_calls").(*jinja.List); ok {
+			calls, err := openCalls(list, b)
+			if err != nil {
+				return nil, err
+			}
+			m = m.With("tool_calls", calls)
 		}
 		out[i] = m
 	}
@@ -47,7 +56,7 @@ func (m Message) normal(place string) (Message, *Fault) {
 	if m.Fields == nil {
 		return m, nil
 	}
-	calls, called := m.Fields.Get("tool_calls")
+	_, called := m.Fields.Get("tool_calls")
 	content, _ := m.Fields.Get("content")
 	switch c := content.(type) {
 	case jinja.Str:
@@ -65,9 +74,6 @@ func (m Message) normal(place string) (Message, *Fault) {
 		m = m.With("content", jinja.Str(""))
 	default:
 		return m, fault(place+".content", "%s.content: want a string or a list of text parts", place)
-	}
-	if list, ok := calls.(*jinja.List); ok {
-		m = m.With("tool_calls", openCalls(list))
 	}
 	return m, nil
 }
@@ -102,18 +108,21 @@ func joinParts(place string, parts *jinja.List) (string, *Fault) {
 }
 
 // openCalls parses the arguments of calls where they are JSON in a string: in templates they are objects.
-func openCalls(calls *jinja.List) *jinja.List {
+func openCalls(calls *jinja.List, b *jsontext.Budget) (*jinja.List, error) {
 	out := &jinja.List{Items: append([]jinja.Value(nil), calls.Items...)}
 	for i, item := range out.Items {
 		call, _ := item.(*jinja.Dict)
 		function := dictIn(call, "function")
 		arguments, _ := valueIn(function, "arguments").(jinja.Str)
-		v, err := jinja.FromJSON([]byte(arguments))
+		v, err := jinja.FromJSON(string(arguments), b)
+		if b.Spent(err) {
+			return nil, err
+		}
 		if object, ok := v.(*jinja.Dict); ok && err == nil {
 			out.Items[i] = replaced(call, "function", replaced(function, "arguments", object))
 		}
 	}
-	return out
+	return out, nil
 }
 
 // dictIn is the dict at a key of a dict; nil if it is none, or there is none.
@@ -140,13 +149,16 @@ func replaced(d *jinja.Dict, key string, v jinja.Value) *jinja.Dict {
 	return c
 }
 
-// ParseTools decodes a list of tools as templates know them. Its errors are of type *Fault.
-func ParseTools(data []byte) (*jinja.List, error) {
+// ParseTools decodes a list of tools as templates know them. Its errors are of type *Fault, or the budget's.
+func ParseTools(text string, b *jsontext.Budget) (*jinja.List, error) {
 	const want = `a list such as [{"type": "function", "function": {"name": ...}}]`
-	v, err := jinja.FromJSON(data)
+	v, err := jinja.FromJSON(text, b)
+	if err != nil && b.Spent(err) {
+		return nil, err
+	}
 	list, ok := v.(*jinja.List)
 	if err != nil || !ok {
-		return nil, fault("tools", "tools is %s: want %s", shown(string(data)), want)
+		return nil, fault("tools", "tools is %s: want %s", shown(text), want)
 	}
 	for i, item := range list.Items {
 		if _, ok := item.(*jinja.Dict); !ok {

@@ -31,26 +31,26 @@ func TestNormalise(t *testing.T) {
 		{"a tool's answer", `{"role":"tool","content":"3","tool_call_id":"1"}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			given, err := chat.ParseMessages([]byte("[" + c.given + "]"))
+			given, err := chat.ParseMessages("["+c.given+"]", 9, nil)
 			require.NoError(t, err)
-			got, err := chat.Normalise(given)
+			got, err := chat.Normalise(given, nil)
 			require.NoError(t, err)
 			if c.want == "" {
 				c.want = c.given
 			}
 			requireMessages(t, c.want, got)
 			requireMessages(t, c.given, given) // they are the caller's
-			again, err := chat.Normalise(got)
+			again, err := chat.Normalise(got, nil)
 			require.NoError(t, err)
 			requireMessages(t, c.want, again)
-			want, err := chat.ParseMessages([]byte("[" + c.want + "]"))
+			want, err := chat.ParseMessages("["+c.want+"]", 9, nil)
 			require.NoError(t, err)
 			require.Equal(t, want[0].Role, got[0].Role)
 			require.Equal(t, want[0].Content, got[0].Content)
 		})
 	}
 	plain := []chat.Message{{Role: "developer", Content: "a"}, {Role: "user", Content: "b"}}
-	got, err := chat.Normalise(plain)
+	got, err := chat.Normalise(plain, nil)
 	require.NoError(t, err)
 	require.Equal(t, "system", got[0].Role)
 	requireMessages(t, `{"role":"system","content":"a"},{"role":"user","content":"b"}`, got)
@@ -81,22 +81,22 @@ func TestNormaliseRefuses(t *testing.T) {
 		{`{"role":"user","content":[{}]}`, "content",
 			`messages[1].content[0].type is "empty": this model reads text only, leave other parts out`, true},
 	} {
-		messages, err := chat.ParseMessages([]byte(`[{"role":"user","content":""},` + c.given + "]"))
+		messages, err := chat.ParseMessages(`[{"role":"user","content":""},`+c.given+"]", 9, nil)
 		require.NoError(t, err)
-		_, err = chat.Normalise(messages)
+		_, err = chat.Normalise(messages, nil)
 		require.Equal(t, &chat.Fault{Place: "messages[1]." + c.place, Text: c.text, Unsupported: c.unsupported}, err, c.given)
 	}
 }
 
 func TestParseTools(t *testing.T) {
-	tools, err := chat.ParseTools([]byte(`[{"z":1,"a":2}]`))
+	tools, err := chat.ParseTools(`[{"z":1,"a":2}]`, nil)
 	require.NoError(t, err)
 	require.Len(t, tools.Items, 1)
 	const want = `: want a list such as [{"type": "function", "function": {"name": ...}}]`
 	for given, text := range map[string]string{
 		`{}`: "tools is {}" + want, `[`: "tools is [" + want, `[{},1]`: "tools[1] is no object" + want,
 	} {
-		_, err := chat.ParseTools([]byte(given))
+		_, err := chat.ParseTools(given, nil)
 		require.Equal(t, &chat.Fault{Place: "tools", Text: text}, err, given)
 	}
 }

@@ -39,6 +39,8 @@ type Input struct {
 	BOS, EOS string      // the texts of these tokens
 	Now      time.Time   // for templates that tell the model the date
 	Extra    *jinja.Dict // more variables, such as enable_thinking; nil for none
+
+	Stop func() bool // asked from time to time, if set; true ends the rendering with an error
 }
 
 // Render renders a conversation. An error of kind jinja.Raised is the template's refusal in its own words.
@@ -65,7 +67,9 @@ func (t *Template) Render(in Input) (string, error) {
 			vars.Set(name, v)
 		}
 	}
-	out, err := t.parsed.Render(vars, in.Now, t.limits)
+	limits := t.limits
+	limits.Stop = in.Stop
+	out, err := t.parsed.Render(vars, in.Now, limits)
 	if err != nil || !in.ContinueFinalMessage {
 		return out, err
 	}

@@ -27,7 +27,7 @@ func compile(t testing.TB, source string) *chat.Template {
 func TestConversationKeepsOrder(t *testing.T) {
 	source := `{"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image"}, ` +
 		`{"type": "text", "text": "b"}], "z": 1, "a": 1.0, "n": 123456789012345678901234567890}], "tools": [{"b": 1, "a": 2}]}`
-	c, err := chat.ParseConversation([]byte(source))
+	c, err := chat.ParseConversation(source)
 	require.NoError(t, err)
 	require.Equal(t, "user", c.Messages[0].Role)
 	require.Equal(t, "ab", c.Messages[0].Content)
@@ -41,7 +41,7 @@ func TestConversationKeepsOrder(t *testing.T) {
 
 	saved, err := json.Marshal(c.Messages)
 	require.NoError(t, err)
-	again, err := chat.ParseMessages(saved)
+	again, err := chat.ParseMessages(string(saved), 9, nil)
 	require.NoError(t, err)
 	require.Equal(t, c.Messages, again)
 }
@@ -57,18 +57,18 @@ func TestMessageWith(t *testing.T) {
 
 func TestBadConversations(t *testing.T) {
 	for _, c := range []struct{ source, want string }{
-		{`{`, "conversation: JSON: byte 1: unexpected EOF"},
-		{`[] []`, "conversation: JSON: byte 4: more follows the value, want only one"},
+		{`{`, "conversation: JSON: byte 1: want a key"},
+		{`[] []`, "conversation: JSON: byte 3: want the end: more follows the value"},
 		{`{}`, `conversation: there is no "messages": want {"messages": [{"role": …, "content": …}]}`},
 		{`{"messages": 5}`, `messages: want a list: [{"role": "user", "content": "…"}]`},
 		{`[{}, "hi"]`, `messages[1]: want an object: {"role": "user", "content": "…"}`},
-		{strings.Repeat("[", 2000), "conversation: JSON: byte 1001: nested deeper than 1000 levels"},
-		{strings.Repeat("9", 9999), "conversation: JSON: an integer of 9999 digits, at most 4300 are accepted"},
+		{strings.Repeat("[", 2000), "conversation: JSON: byte 1000: nested deeper than 1000 levels"},
+		{strings.Repeat("9", 9999), "conversation: JSON: byte 9999: an integer that is too long: 9999 digits, at most 4300 are accepted"},
 	} {
-		_, err := chat.ParseConversation([]byte(c.source))
+		_, err := chat.ParseConversation(c.source)
 		require.EqualError(t, err, c.want)
 	}
-	_, err := chat.ParseVariables([]byte(`[1]`))
+	_, err := chat.ParseVariables(`[1]`, nil)
 	require.EqualError(t, err, `template variables: want an object such as {"enable_thinking": false}`)
 }
 
@@ -129,7 +129,7 @@ func BenchmarkRender(b *testing.B) {
 			Role: []string{"user", "assistant"}[i%2], Content: strings.Repeat("some words of a message ", 20),
 		})
 	}
-	tools, err := jinja.FromJSON([]byte(`[{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]`))
+	tools, err := jinja.FromJSON(`[{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]`, nil)
 	require.NoError(b, err)
 	in.Tools = tools
 	b.ReportAllocs()

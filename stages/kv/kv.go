@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
 )
 
 // Seq names an open sequence; the caller chooses it.
@@ -12,9 +13,10 @@ type Seq uint64
 
 // Class is the size of a cache class. Each has blocks of its own, with numbers from 0.
 type Class struct {
-	Blocks int  // or slots, of states
-	Window int  // positions that a row can see, itself included; 0: all
-	State  bool // a recurrent state: a sequence has one slot, however long it is; snapshots lie in others
+	Blocks  int  // or slots, of states
+	Window  int  // positions that a row can see at most, itself included; 0: all
+	Chunked bool // those of its own chunk of Window positions; see ir.Class
+	State   bool // a recurrent state: a sequence has one slot, however long it is; snapshots lie in others
 }
 
 // Least is how many blocks of a class with a window one sequence alone needs: see backend.WindowBlocks.
@@ -22,10 +24,7 @@ func (c Class) Least(ahead int) int { return backend.WindowBlocks(c.Window, ahea
 
 // first is the first block that the row at position pos sees.
 func (c Class) first(pos int) int {
-	if c.Window == 0 {
-		return 0
-	}
-	return max(0, pos-c.Window+1) / backend.BlockSize
+	return ir.Class{Window: c.Window, Chunked: c.Chunked}.First(pos) / backend.BlockSize
 }
 
 var (

@@ -51,7 +51,7 @@ func (c *coster) node(n *ir.Node) Traffic {
 	switch n.Op {
 	case ir.Embed:
 		return Traffic{Bytes: c.rows * c.bytes(n.W) / float64(c.p.Weights[n.W].Rows)}
-	case ir.Linear:
+	case ir.Linear, ir.HeadLinear:
 		return Traffic{c.steps * c.bytes(n.W), 2 * c.rows * c.values(n.W)}
 	case ir.Attend:
 		return c.attend(n.Attend)

@@ -39,17 +39,24 @@ func (b *bpe) encode(dst []ID, text string, _ bool, s *scratch) ([]ID, error) {
 		s.buf = sanitize(s.buf[:0], text)
 		text = string(s.buf)
 	}
-	from := 0
+	from, asked := 0, 0
 	for _, end := range split(b.rules, chars{text: text, table: b.table}, s) {
-		for b.chars && from < end {
-			next := b.glue.wordEnd(text[:end], from)
+		for from < end {
+			next := end
+			if b.chars {
+				next = b.glue.wordEnd(text[:end], from)
+			}
+			if next-from > maxWord {
+				return dst, &WordTooLong{next - from}
+			}
+			if next-asked > askEvery {
+				if asked = next; s.stopped() {
+					return dst, ErrStopped
+				}
+			}
 			dst = b.word(dst, text[from:next], &s.chain)
 			from = next
 		}
-		if from < end {
-			dst = b.word(dst, text[from:end], &s.chain)
-		}
-		from = end
 	}
 	return dst, nil
 }

@@ -35,7 +35,7 @@ func newCutter(text []string, attrs []attr, chosen func(attr) bool) cutter {
 	return c
 }
 
-// fragments cuts text. The slice is valid until s is used again for another text.
+// fragments cuts text, unless it is stopped. The slice is valid until s is used again for another text.
 func (c *cutter) fragments(text string, s *scratch) []fragment {
 	if text == "" {
 		return nil
@@ -43,6 +43,9 @@ func (c *cutter) fragments(text string, s *scratch) []fragment {
 	parts := append(s.parts[0][:0], fragment{0, len(text), none})
 	spare := s.parts[1]
 	for _, n := range c.lengths(text, s) {
+		if s.stopped() {
+			break
+		}
 		spare = spare[:0]
 		for _, p := range parts {
 			if p.id != none {

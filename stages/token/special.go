@@ -166,6 +166,7 @@ func (v *Vocab) findStrips(m *meta.Map) {
 	case containsAny(name, "modern-bert"):
 		set("[MASK]", leftStrip, true)
 	}
+	v.swallows = slices.ContainsFunc(v.attr, func(a attr) bool { return a&(leftStrip|rightStrip) != 0 })
 }
 
 func containsAny(s string, parts ...string) bool {

@@ -38,10 +38,18 @@ func (p *spm) encode(dst []ID, text string, fresh bool, s *scratch) ([]ID, error
 	s.buf = escapeSpaces(s.buf, text)
 	text = string(s.buf)
 	whole := !utf8.ValidString(text) // a symbol may then begin in the middle of U+2581
-	for from := 0; from < len(text); {
+	for from, asked := 0, 0; from < len(text); {
 		end := len(text)
 		if !whole {
 			end = p.glue.wordEnd(text, from)
+		}
+		if end-from > maxWord {
+			return dst, &WordTooLong{end - from}
+		}
+		if end-asked > askEvery {
+			if asked = end; s.stopped() {
+				return dst, ErrStopped
+			}
 		}
 		dst = p.word(dst, text[from:end], &s.chain)
 		from = end
@@ -75,26 +83,38 @@ func (p *spm) word(dst []ID, text string, c *chain) []ID {
 	return dst
 }
 
-// glue lists the bytes after which some token goes on with U+2581. Elsewhere words end before it, and may be merged one
+// glue lists what stands beside what in some token. Elsewhere no token reaches across, and the parts may be merged one
 // by one with the same result as the whole text: short chains are much faster than one long one.
-type glue [256]bool
+type glue struct {
+	before [256]bool      // bytes after which some token goes on with U+2581
+	pairs  [256][4]uint64 // by first byte: the bytes that follow it
+}
 
 func (g *glue) add(token string) {
 	for i := 1; i < len(token); i++ {
+		a, b := token[i-1], token[i]
+		g.pairs[a][b>>6] |= 1 << (b & 63)
 		if strings.HasPrefix(token[i:], wordStart) {
-			g[token[i-1]] = true
+			g.before[a] = true
 		}
 	}
 }
 
-// wordEnd returns the end of the word that begins at i.
+// wordEnd returns the end of the word that begins at i: words end before U+2581, and long ones before any character
+// that no token has after the one before it.
 func (g *glue) wordEnd(text string, i int) int {
-	for i++; i < len(text); i++ {
-		if text[i] == wordStart[0] && !g[text[i-1]] && strings.HasPrefix(text[i:], wordStart) {
+	for from := i; ; {
+		if i++; i >= len(text) {
+			return len(text)
+		}
+		a, b := text[i-1], text[i]
+		switch {
+		case b == wordStart[0] && !g.before[a] && strings.HasPrefix(text[i:], wordStart):
+			return i
+		case i-from > maxWord/8 && utf8.RuneStart(b) && g.pairs[a][b>>6]>>(b&63)&1 == 0:
 			return i
 		}
 	}
-	return len(text)
 }
 
 func (v *Vocab) planSPM(m *meta.Map) (func() error, error) {

@@ -31,6 +31,10 @@ type Vocab struct {
 	plain  cutter // tokens cut out of any text
 	parsed cutter // tokens cut out where special tokens are parsed
 	pool   sync.Pool
+
+	swallows  bool // some token takes white space beside it along
+	pieceOnce sync.Once
+	pieceTrie trie // all tokens by their bytes
 }
 
 // encoder is what differs between kinds of vocabulary: it appends the ids of text that holds no special token.
@@ -43,6 +47,9 @@ type encoder interface {
 type Options struct {
 	AddSpecial   bool // add BOS, EOS and SEP where the model's metadata asks for them
 	ParseSpecial bool // recognise the texts of control tokens; never set it for text from strangers
+
+	Most int         // tokens that there is room for: a text that must have more is refused, with TooLong; 0: any number
+	Stop func() bool // asked from time to time; true ends it with ErrStopped
 }
 
 // New reads the vocabulary from a model file's metadata. An id out of range counts as not given.
@@ -55,16 +62,25 @@ func New(m *meta.Map) (*Vocab, error) {
 }
 
 // Encode appends the ids of text to dst. Bytes that are not UTF-8 become U+FFFD, except where SentencePiece has tokens
-// for bytes. As in llama.cpp, a byte that a byte-level vocabulary has no token for is left out.
+// for bytes. As in llama.cpp, a byte that a byte-level vocabulary has no token for is left out. Its memory is a small
+// multiple of the text that there is room for, and is let go where that is much.
 func (v *Vocab) Encode(dst []ID, text string, o Options) ([]ID, error) {
 	if len(text) > math.MaxInt32/4 {
 		return dst, fmt.Errorf("text has %d bytes, at most %d can be encoded: split it", len(text), math.MaxInt32/4)
+	}
+	if err := v.fits(text, o.Most, o.Stop); err != nil {
+		return dst, err
 	}
 	if o.AddSpecial && v.addBOS {
 		dst = append(dst, v.special.bos)
 	}
 	s := v.pool.Get().(*scratch)
-	defer v.pool.Put(s)
+	s.stop = o.Stop
+	defer func() {
+		if s.stop = nil; !s.large() {
+			v.pool.Put(s)
+		}
+	}()
 	cut := &v.plain
 	if o.ParseSpecial {
 		cut = &v.parsed
@@ -72,6 +88,9 @@ func (v *Vocab) Encode(dst []ID, text string, o Options) ([]ID, error) {
 	fresh := true
 	var err error
 	for _, f := range cut.fragments(text, s) {
+		if s.stopped() {
+			return dst, ErrStopped
+		}
 		if f.id != none {
 			dst, fresh = append(dst, f.id), true
 			continue
@@ -169,4 +188,7 @@ type scratch struct {
 	buf    []byte
 	best   []choice
 	marked []bool
+	stop   func() bool // Options.Stop
 }
+
+func (s *scratch) stopped() bool { return s.stop != nil && s.stop() }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime/debug"
 	"unsafe"
+
+	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
 // errShrunk is the error of a file that lost bytes while it was mapped.
@@ -56,27 +58,15 @@ func (m *mapping) owns(recovered any) bool {
 
 // openRegular opens a file that can be mapped, and returns its size.
 func openRegular(path string) (*os.File, int64, error) {
-	file, err := os.Open(path)
+	file, info, err := safefile.Open(path)
+	if errors.Is(err, safefile.ErrKind) {
+		err = fmt.Errorf("%w: give the path of a .gguf file", err)
+	}
+	if err == nil && info.Size() != int64(int(info.Size())) {
+		err = errors.Join(fmt.Errorf("has %d bytes, more than this machine can address", info.Size()), file.Close())
+	}
 	if err != nil {
-		return nil, 0, errors.Unwrap(err) // without the path, which the caller puts in front
+		return nil, 0, err
 	}
-	info, err := file.Stat()
-	switch {
-	case err != nil:
-	case !info.Mode().IsRegular():
-		err = fmt.Errorf("is %s, want a regular file: give the path of a .gguf file", fileKind(info.Mode()))
-	case info.Size() != int64(int(info.Size())):
-		err = fmt.Errorf("has %d bytes, more than this machine can address", info.Size())
-	default:
-		return file, info.Size(), nil
-	}
-	file.Close()
-	return nil, 0, err
-}
-
-func fileKind(mode os.FileMode) string {
-	if mode.IsDir() {
-		return "a folder"
-	}
-	return "a device, pipe or socket"
+	return file, info.Size(), nil
 }

@@ -2,11 +2,8 @@ package gguf
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -183,35 +180,4 @@ func TestWriteReportsDiskFull(t *testing.T) {
 		require.ErrorIs(t, write(&full{n: n}), io.ErrShortWrite, "disk of %d bytes", n)
 	}
 	require.NoError(t, write(&full{n: whole.Len()}))
-}
-
-// A new file is there when it is complete; until then, and after an error, what was there before is.
-func TestCreate(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "m.gguf")
-	m, tensors := new(meta.Map), []Tensor{{Name: "a", Type: quant.F32, Shape: []int{3}}, {Name: "b", Shape: []int{2}}}
-	var want bytes.Buffer
-	require.NoError(t, Write(&want, m, tensors, fill))
-	require.NoError(t, Create(path, m, tensors, func(x *Tensor, w io.Writer) error {
-		require.NoFileExists(t, path)
-		return fill(x, w)
-	}))
-	got, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, want.Bytes(), got)
-
-	broken := errors.New("broken")
-	require.ErrorIs(t, Create(path, m, tensors, func(x *Tensor, w io.Writer) error {
-		if x.Name == "b" {
-			return broken
-		}
-		return fill(x, w)
-	}), broken)
-	again, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, got, again)
-	left, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, left, 1)
-	require.ErrorIs(t, Create(filepath.Join(dir, "none", "m.gguf"), m, tensors, fill), os.ErrNotExist)
 }

@@ -77,8 +77,8 @@ const (
 	countsSuffix = ".counts"
 )
 
-// Write writes m as GGUF; the file is there when it is complete.
-func (m *Matrix) Write(path string) error {
+// Write writes m as GGUF.
+func (m *Matrix) Write(w io.Writer) error {
 	keys := new(meta.Map)
 	keys.Set(keyType, typeName)
 	keys.Set(keyDatasets, m.Datasets)
@@ -102,7 +102,7 @@ func (m *Matrix) Write(path string) error {
 		add(name+sumsSuffix, len(e.Squares)/len(e.Counts), len(e.Counts), e.Squares)
 		add(name+countsSuffix, 1, len(e.Counts), e.Counts)
 	}
-	return gguf.Create(path, keys, tensors, func(t *gguf.Tensor, w io.Writer) error {
+	return gguf.Write(w, keys, tensors, func(t *gguf.Tensor, w io.Writer) error {
 		return binary.Write(w, binary.LittleEndian, values[t.Name])
 	})
 }

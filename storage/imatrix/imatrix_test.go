@@ -41,14 +41,17 @@ func TestRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "i.gguf")
 	rapid.Check(t, func(t *rapid.T) {
 		m := anyMatrix(t)
-		require.NoError(t, m.Write(path))
+		store(t, m, path)
 		got, err := Read(path)
 		require.NoError(t, err)
 		require.Equal(t, m, got)
 	})
-	left, err := os.ReadDir(filepath.Dir(path))
-	require.NoError(t, err)
-	require.Len(t, left, 1, "nothing is left behind")
+}
+
+func store(t require.TestingT, m *Matrix, path string) {
+	var file bytes.Buffer
+	require.NoError(t, m.Write(&file))
+	require.NoError(t, os.WriteFile(path, file.Bytes(), 0o600))
 }
 
 func TestImportance(t *testing.T) {
@@ -145,7 +148,7 @@ func TestBroken(t *testing.T) {
 // Means by part of a row could be no numbers.
 func TestFractionOfARow(t *testing.T) {
 	m := &Matrix{Entries: map[string]Entry{"a": {[]float32{1, 2}, []float32{1, 0x1p-130}}}}
-	require.EqualError(t, m.Write(filepath.Join(t.TempDir(), "i")),
+	require.EqualError(t, m.Write(io.Discard),
 		"importance of a: count 1 is 7.34684e-40, want a number of rows: measure again")
 }
 
@@ -153,7 +156,7 @@ func TestFractionOfARow(t *testing.T) {
 func TestReadsNoMore(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Read(dir)
-	require.EqualError(t, err, dir+": is not a regular file: give the path of an importance matrix")
+	require.EqualError(t, err, dir+": is a folder, want a regular file")
 	path := filepath.Join(dir, "large")
 	require.NoError(t, os.WriteFile(path, old(7, 1<<30), 0o666))
 	require.NoError(t, os.Truncate(path, 1<<33))
@@ -174,7 +177,7 @@ func FuzzParse(f *testing.F) {
 	m := &Matrix{Datasets: []string{"d"}, Chunks: 1, Entries: map[string]Entry{
 		"a": {[]float32{1, 2}, []float32{1, 3}}, "b": {[]float32{4}, []float32{5}},
 	}}
-	require.NoError(f, m.Write(path))
+	store(f, m, path)
 	data, err := os.ReadFile(path)
 	require.NoError(f, err)
 	f.Add(data)

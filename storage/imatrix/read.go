@@ -9,27 +9,20 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 // Read reads the file at path, of either format. A file that is something else is not read to its end.
 func Read(path string) (*Matrix, error) {
-	info, err := os.Stat(path)
+	f, info, err := safefile.Open(path)
 	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: is not a regular file: give the path of an importance matrix", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	defer f.Close()
 	in := bufio.NewReader(f)

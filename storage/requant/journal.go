@@ -10,6 +10,8 @@ import (
 	"maps"
 	"os"
 	"slices"
+
+	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
 // disk is a file that grows.
@@ -33,12 +35,9 @@ func (j *Job) openDisk(path string) (disk, error) {
 	if j.open != nil {
 		return j.open(path)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	f, err := safefile.Grow(path)
 	if err != nil {
-		return nil, err
-	}
-	if err := lock(f); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return f, nil
 }
@@ -169,13 +168,4 @@ func (w *writer) finish(failed error) error {
 		head = head[:journalBytes]
 	}
 	return nil
-}
-
-// syncDir makes a renamed file's new name stay.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

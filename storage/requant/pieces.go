@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/internal/safefile"
 	src "github.com/sluice-ai/sluice/internal/source"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -100,9 +100,9 @@ func openPart(s src.Source) (part, error) {
 	if s.Path == "" {
 		return part{bytes.NewReader(s.Data), s.Name, func() error { return nil }}, nil
 	}
-	f, err := os.Open(s.Path)
+	f, _, err := safefile.Open(s.Path)
 	if err != nil {
-		return part{}, err
+		return part{}, fmt.Errorf("%s: %w", s.Path, err)
 	}
 	return part{f, s.Name, f.Close}, nil
 }

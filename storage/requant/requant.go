@@ -13,11 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -31,6 +30,7 @@ type Job struct {
 	// of a tensor of experts. A larger one makes the rounding of its column count more.
 	Importance map[string][]float32
 
+	Replace  bool                    // a file that has the name of the new one
 	Threads  int                     // at least 1
 	Progress func(done, total int64) // bytes of the new file, if not nil; one call at a time
 
@@ -71,10 +71,10 @@ func (j *Job) Run(ctx context.Context, path string) (resumed int64, err error) {
 	if err = errors.Join(err, w.out.Close()); err != nil {
 		return resumed, named(err)
 	}
-	if err := os.Rename(partial, path); err != nil {
-		return resumed, err
+	if err := safefile.Publish(partial, path, j.Replace); err != nil {
+		return resumed, fmt.Errorf("%s: %w", path, err)
 	}
-	return resumed, syncDir(filepath.Dir(path))
+	return resumed, nil
 }
 
 // named puts the name of a file in front of what the system says of it.

@@ -14,23 +14,31 @@ import (
 	"runtime"
 	"syscall"
 
+	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/internal/source"
 )
 
-// Request asks for Length bytes of Source from Offset. Into must have room for them, and belongs to the ring until
-// the completion with the same ID has been taken. To read past the page cache, Into must start at a multiple of the
-// disk's block (a page always is one) and have Slack bytes more than Length.
+// Request asks for Length bytes of Source from Offset. They come to lie at Into[Head:], and all of Into belongs to the
+// ring until the completion with the same ID has been taken. A read past the page cache moves whole blocks of the disk:
+// for it, Into must start at a multiple of them (a page always is one), Head must be where Offset is in its block (see
+// HeadOf), and Into must reach to the end of the last block.
 type Request struct {
 	ID     uint64 // the caller's, given back as it is
 	Source source.Source
 	Offset int64
 	Length int
 	Into   []byte
+	Head   int
 }
 
-// Slack is how much larger than its Length a request's Into should be: a direct read starts and ends at block
-// borders, and blocks have at most 4096 bytes on the disks that people own.
-const Slack = 2 * 4096
+// Block is a multiple of the blocks of disks that people own, in bytes.
+const Block = 4096
+
+// Slack is how much larger than its Length a request's Into should be: a direct read starts and ends at block borders.
+const Slack = 2 * Block
+
+// HeadOf is the Head of what is read from an offset, if Into starts at a block.
+func HeadOf(offset int64) int { return int(offset & (Block - 1)) }
 
 // Completion is the end of a request.
 type Completion struct {
@@ -79,8 +87,8 @@ type op struct {
 // Open makes a ring for up to depth requests at a time, and locks the goroutine to its thread until Close. Reads
 // into memory, such as an arena's, cost less if the kernel agrees to hold it; it may be nil.
 func Open(depth int, memory []byte) (*Ring, error) {
-	if depth < 1 || depth > 4096 {
-		return nil, fmt.Errorf("ring of depth %d: want 1 to 4096", depth)
+	if err := checkDepth(depth); err != nil {
+		return nil, err
 	}
 	runtime.LockOSThread()
 	reads, err := newKernelRing(depth)
@@ -89,6 +97,22 @@ func Open(depth int, memory []byte) (*Ring, error) {
 	}
 	_ = reads.register(memory) // an advantage, not a need: often refused by the limit of locked memory
 	return newRing(depth, reads), nil
+}
+
+// OpenPread is Open for who wants no io_uring.
+func OpenPread(depth int) (*Ring, error) {
+	if err := checkDepth(depth); err != nil {
+		return nil, err
+	}
+	runtime.LockOSThread()
+	return newRing(depth, newPreads(depth)), nil
+}
+
+func checkDepth(depth int) error {
+	if depth < 1 || depth > 4096 {
+		return fmt.Errorf("ring of depth %d: want 1 to 4096", depth)
+	}
+	return nil
 }
 
 func newRing(depth int, reads engine) *Ring {
@@ -207,10 +231,10 @@ func (r *Ring) plan(o *op) error {
 	switch {
 	case q.Offset < 0 || q.Length < 1 || end < 0 || end > q.Source.Size:
 		return fmt.Errorf("outside the %d bytes of the file", q.Source.Size)
-	case len(q.Into) < q.Length:
-		return fmt.Errorf("the slab has only %d bytes", len(q.Into))
+	case q.Head < 0 || q.Head > len(q.Into) || len(q.Into)-q.Head < q.Length:
+		return fmt.Errorf("the memory has only %d bytes from %d on", len(q.Into)-q.Head, q.Head)
 	}
-	o.from, o.buf = q.Offset, q.Into[:q.Length]
+	o.from, o.buf = q.Offset, o.wanted()
 	if q.Source.Path == "" {
 		return nil
 	}
@@ -219,18 +243,25 @@ func (r *Ring) plan(o *op) error {
 		return err
 	}
 	o.file = f
-	if f.direct == nil || !aligned(q.Into, f.block) {
+	before := int(q.Offset) & (f.block - 1) // bytes of the first block that nobody asked for
+	if f.direct == nil || q.Head < before || !aligned(q.Into[q.Head-before:], f.block) {
 		return nil
 	}
 	if f.cached.has(q.Offset, q.Length) && r.resident(f.plain, q.Offset, q.Length) {
 		return nil
 	}
-	block := int64(f.block)
-	from := q.Offset &^ (block - 1)
-	if size := (end+block-1)&^(block-1) - from; size <= int64(len(q.Into)) {
-		o.direct, o.from, o.buf = true, from, q.Into[:size]
+	block, into := int64(f.block), q.Into[q.Head-before:]
+	from := q.Offset - int64(before)
+	if size := (end+block-1)&^(block-1) - from; size <= int64(len(into)) {
+		o.direct, o.from, o.buf = true, from, into[:size]
 	}
 	return nil
+}
+
+// wanted is where the bytes come to lie.
+func (o *op) wanted() []byte {
+	head, end := o.request.Head, o.request.Head+o.request.Length
+	return o.request.Into[head:end:end]
 }
 
 func (r *Ring) open(s source.Source) (*file, error) {
@@ -267,7 +298,7 @@ func (r *Ring) settle(o *op) bool {
 		}
 		// The file system offers direct reads and yet refuses this one: take the page cache.
 		o.direct, o.err, o.got = false, nil, 0
-		o.from, o.buf = o.request.Offset, o.request.Into[:o.request.Length]
+		o.from, o.buf = o.request.Offset, o.wanted()
 		return false
 	}
 	before := o.got
@@ -293,8 +324,7 @@ func (o *op) completion() Completion {
 		return Completion{ID: q.ID, Err: fmt.Errorf("%s: bytes %d to %d: %w",
 			q.Source.Name, q.Offset, uint64(q.Offset)+uint64(q.Length), o.err)}
 	}
-	head := o.head()
-	return Completion{ID: q.ID, Data: o.buf[head : head+q.Length : head+q.Length]}
+	return Completion{ID: q.ID, Data: o.wanted()}
 }
 
 // file is open for as long as the ring, once plainly and once past the page cache if that works.
@@ -306,12 +336,11 @@ type file struct {
 }
 
 func openFile(s source.Source) (*file, error) {
-	plain, err := os.Open(s.Path)
+	plain, info, err := safefile.Open(s.Path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", s.Path, err)
 	}
-	info, err := plain.Stat()
-	if err == nil && info.Size() != s.Size {
+	if info.Size() != s.Size {
 		err = fmt.Errorf("the file has %d bytes, and had %d when it was opened: restore it and start again",
 			info.Size(), s.Size)
 	}

@@ -76,9 +76,10 @@ func rings(t *testing.T, depth int, test func(t *testing.T, open func(memory []b
 			test(t, func(memory []byte) *Ring {
 				r, err := Open(depth, memory)
 				require.NoError(t, err)
-				if kind == "pread" && r.Kind() != kind {
-					require.NoError(t, r.reads.close())
-					r.reads = newPreads(depth)
+				if kind == "pread" {
+					require.NoError(t, r.Close())
+					r, err = OpenPread(depth)
+					require.NoError(t, err)
 				}
 				if r.Kind() != kind {
 					require.NoError(t, r.Close())
@@ -113,6 +114,10 @@ func TestAlignments(t *testing.T) {
 					} {
 						n := int(min(length, size-from, int64(len(into))))
 						q := Request{ID: 7, Source: s, Offset: from, Length: n, Into: into}
+						if head := HeadOf(from); head+n <= len(into) {
+							q.Head = head
+						}
+						fill(into, 0xa5)
 						require.NoError(t, r.Submit([]Request{q}))
 						got, err := r.Wait(1, out)
 						require.NoError(t, err)
@@ -121,6 +126,9 @@ func TestAlignments(t *testing.T) {
 						require.EqualValues(t, 7, out[0].ID)
 						require.True(t, bytes.Equal(want[from:][:n], out[0].Data), "%d bytes from %d", n, from)
 						require.Equal(t, n, cap(out[0].Data))
+						require.Same(t, &into[q.Head], &out[0].Data[0], "where it was asked for")
+						require.True(t, untouched(into[:max(q.Head-Block, 0)]), "blocks before")
+						require.True(t, untouched(into[min(q.Head+n+Block, len(into)):]), "blocks after")
 					}
 				}
 			}
@@ -129,6 +137,14 @@ func TestAlignments(t *testing.T) {
 		}
 	})
 }
+
+func fill(b []byte, with byte) {
+	for i := range b {
+		b[i] = with
+	}
+}
+
+func untouched(b []byte) bool { return len(bytes.TrimLeft(b, "\xa5")) == 0 }
 
 // TestManyUnderWay keeps a ring full, with completions taken in small bites.
 func TestManyUnderWay(t *testing.T) {
@@ -146,7 +162,7 @@ func TestManyUnderWay(t *testing.T) {
 		for seen < pieces {
 			for len(free) > 0 && next < pieces {
 				q := Request{ID: uint64(next), Source: s, Offset: int64(next) * piece, Into: arena.Slab(free[0])}
-				q.Length = min(piece, size-next*piece)
+				q.Length, q.Head = min(piece, size-next*piece), HeadOf(q.Offset)
 				if next%5 == 0 {
 					q.Source = memory
 				}
@@ -191,8 +207,9 @@ func TestFaultyRequests(t *testing.T) {
 			{Request{Source: s, Offset: 9_995, Length: 10}, "m.gguf: bytes 9995 to 10005: " +
 				"outside the 10000 bytes of the file"},
 			{Request{Source: s, Length: 0}, "m.gguf: bytes 0 to 0: outside the 10000 bytes of the file"},
-			{Request{Source: s, Length: 5000}, "m.gguf: bytes 0 to 5000: the slab has only 4096 bytes"},
-			{Request{Source: gone, Length: 1}, "gone.gguf: bytes 0 to 1: open " + gone.Path + ": no such file or directory"},
+			{Request{Source: s, Length: 5000}, "m.gguf: bytes 0 to 5000: the memory has only 4096 bytes from 0 on"},
+			{Request{Source: s, Length: 4000, Head: 97}, "m.gguf: bytes 0 to 4000: the memory has only 3999 bytes from 97 on"},
+			{Request{Source: gone, Length: 1}, "gone.gguf: bytes 0 to 1: " + gone.Path + ": no such file or directory"},
 			{Request{Source: folder, Length: 1}, ""},
 		} {
 			c.request.Into = into
@@ -228,7 +245,7 @@ func TestTruncatedInUse(t *testing.T) {
 			require.NoError(t, out[0].Err)
 
 			require.NoError(t, os.Truncate(s.Path, left))
-			require.NoError(t, r.Submit([]Request{{Source: s, Offset: 5, Length: 19_000, Into: into}}))
+			require.NoError(t, r.Submit([]Request{{Source: s, Offset: 5, Length: 19_000, Into: into, Head: 5}}))
 			_, err = r.Wait(1, out)
 			require.NoError(t, err)
 			require.ErrorIs(t, out[0].Err, io.ErrUnexpectedEOF)
@@ -308,6 +325,7 @@ func TestShortReads(t *testing.T) {
 			q := Request{ID: uint64(i), Source: s, Into: arena.Slab(i)}
 			q.Offset = rapid.Int64Range(0, size-1).Draw(t, "offset")
 			q.Length = rapid.IntRange(1, int(size-q.Offset)).Draw(t, "length")
+			q.Head = HeadOf(q.Offset)
 			asked = append(asked, q)
 		}
 		require.NoError(t, r.Submit(asked))
@@ -336,6 +354,8 @@ func TestProbe(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	_, err := Open(0, nil)
 	require.EqualError(t, err, "ring of depth 0: want 1 to 4096")
+	_, err = OpenPread(4097)
+	require.EqualError(t, err, "ring of depth 4097: want 1 to 4096")
 }
 
 // BenchmarkRead reads from the page cache and past it.

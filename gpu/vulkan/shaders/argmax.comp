@@ -11,8 +11,9 @@ layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint JOIN = 0; // 1: x is pairs of value and index, y is indices
 
 layout(push_constant, scalar) uniform Push {
-	Words x; // float32 rows, or the pairs that the first dispatch wrote
-	Words y; // [row][part] pairs, or [row] indices
+	Words x;    // float32 rows, or the pairs that the first dispatch wrote
+	Words y;    // [row][part] pairs, or [row] indices
+	Words copy; // of the indices; 0: none
 	uint width;   // values of a row, or parts
 	uint xStride; // from row to row, in values
 };
@@ -49,7 +50,11 @@ void main() {
 		return;
 	}
 	if (JOIN != 0) {
-		y.v[row] = indices[0] == 0xffffffffu ? 0 : indices[0];
+		uint index = indices[0] == 0xffffffffu ? 0 : indices[0];
+		y.v[row] = index;
+		if (uint64_t(copy) != 0) {
+			copy.v[row] = index;
+		}
 	} else {
 		y.v[2 * (row * parts + gl_WorkGroupID.x)] = floatBitsToUint(values[0]);
 		y.v[2 * (row * parts + gl_WorkGroupID.x) + 1] = indices[0];

@@ -1,6 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-// y[c][o] = Σ w[o][k]·x[c][k] for 1 to 8 columns c, with what stands before and after it in a layer.
+// y[c][o] = Σ w[o][k]·x[c][k] for 1 to 8 columns c at once, with what stands before and after it in a layer. The grid's
+// second dimension is groups of columns: more rows of x, or rows with the experts that were chosen for them.
 //
 // A workgroup owns TILES tiles of 32 rows (gate and up of the same outputs, where EPILOGUE is a GLU), and takes the
 // next ones by strides of the grid. Lane: a row. Slot (32 threads): every SLOTS-th segment of SEGMENT tiles of k.
@@ -9,7 +10,7 @@
 // order of k; the segments' sums in order of k, from 0. So a column alone has the bits of the same column among
 // others, and any device that multiplies and adds as IEEE 754 says has the same bits.
 //
-// Shared memory: COLUMNS·KTILES·352 bytes with a PROLOGUE (1056 for F16), and THREADS·TILES·COLUMNS·4 bytes.
+// Shared memory: COLUMNS·KTILES·352 bytes with a PROLOGUE (1056 for floats), and THREADS·TILES·COLUMNS·4 bytes.
 // Subgroups: at least 8 lanes, where something is quantised.
 //
 // variant: matvec_q4_0 -DQ4_0 -DDOT4
@@ -20,9 +21,16 @@
 // variant: matvec_q4_k_plain -DQ4_K
 // variant: matvec_q6_k -DQ6_K -DDOT4
 // variant: matvec_q6_k_plain -DQ6_K
+// variant: matvec_split -DSPLIT -DDOT4
+// variant: matvec_split_plain -DSPLIT
+// variant: matvec_split_low -DSPLITLOW -DDOT4
+// variant: matvec_split_low_plain -DSPLITLOW
 // variant: matvec_f16 -DF16
+// variant: matvec_bf16 -DBF16
+// variant: matvec_f32 -DF32
 #include "lib/buffers.glsl"
 #include "lib/quantise.glsl"
+#include "lib/act.glsl"
 
 layout(local_size_x_id = 0) in; // 32 · SLOTS
 layout(constant_id = 0) const uint THREADS = 32;
@@ -32,23 +40,60 @@ layout(constant_id = 3) const uint COLUMNS = 1;
 layout(constant_id = 4) const uint TILES = 1;    // of rows at once
 // 0: x is read where it is; 1: it is normalised here, and quantised if that is used; 2: it is copied to shared memory
 layout(constant_id = 5) const uint PROLOGUE = 0;
-layout(constant_id = 6) const uint EPILOGUE = 0; // 0: store; 1: SiLU(gate)·up, store; 2: the same, quantised
+layout(constant_id = 6) const uint EPILOGUE = 0; // 0: store; 1: act(gate)·up, store; 2: the same, quantised
 layout(constant_id = 7) const uint EXTRAS = 0;   // 1: add a bias; 2: add a residual; 3: both
+layout(constant_id = 8) const uint ACT = 1;      // lib/act.glsl
+// What the columns of group g are. 0: rows 0 to COLUMNS-1 of x and y, the only group; 1: those from g·COLUMNS on;
+// 2: one column, row g/share of x and g of y, with expert chosen[g]; 3: rows and expert of an entry of group.comp.
+layout(constant_id = 9) const uint GROUPS = 0;
 
 layout(push_constant, scalar) uniform Push {
-	Quads weights;
-	uint64_t x;      // quantised rows, or float32 where PROLOGUE or F16
+	Quads weights;   // of experts the addresses, by number
+	uint64_t x;      // quantised rows, or float32 where PROLOGUE or weights are floats
 	uint64_t y;      // float32 rows, or quantised ones
 	Floats gain;     // of the norm
-	Floats bias;
+	Floats bias;     // of experts a row for each; of a pair of matrices gate's
+	Floats upBias;
 	Floats residual; // rows like y
-	Words count;     // columns that are there; 0: all
+	Words count;     // columns that are there; 0: all. Not for experts: it was looked at when they were chosen
+	Words chosen;
 	uint rows;       // outputs; of gate and of up, each, for a GLU
 	uint width;      // k as the model has it
 	uint xStride;    // from row to row of x where PROLOGUE is 1, in 4 bytes; else rows follow each other, padded to K
 	uint yStride;    // of y and residual, in 4 bytes
 	float eps;
+	uint columns;    // rows of x and y, of all groups
+	uint share;      // rows of y that have the same row of x, one after the other
 };
+
+const uint NONE = 0xffffffffu;
+Quads base; // this group's weights
+uint expert = 0;
+
+// yRow is the row of y of a column, NONE if it is not there.
+uint yRow(uint column) {
+	uint row = gl_WorkGroupID.y * COLUMNS + column;
+	switch (GROUPS) {
+	case 0:
+		return uint64_t(count) == 0 || column < count.v[0] ? column : NONE;
+	case 1:
+		return row < columns && (uint64_t(count) == 0 || row < count.v[0]) ? row : NONE;
+	case 2:
+		return row;
+	}
+	return chosen.v[gl_WorkGroupID.y * (COLUMNS + 1) + 1 + column];
+}
+
+// xRow is the row of x of a column: any, if it is not there.
+uint xRow(uint column) {
+	if (GROUPS == 0) {
+		return column;
+	}
+	uint row = yRow(column);
+	return row == NONE ? 0 : GROUPS == 1 ? row : row / share;
+}
+
+uint xRows[COLUMNS];
 
 const uint K = KTILES * 256;
 const uint SLOTS = THREADS / 32;
@@ -63,14 +108,14 @@ shared float blockSums[WITH * COLUMNS * KTILES * 8 + 1];
 #include "lib/norm.glsl"
 #include "lib/tile.glsl"
 
-#if defined(F16)
+#if defined(PLAIN)
 shared vec4 values[WITH * COLUMNS * K / 4 + 1];
 
 vec4 xAt(uint column, uint quad) {
 	if (PROLOGUE != 0) {
 		return values[column * (K / 4) + quad];
 	}
-	return Vectors(x).v[column * (K / 4) + quad];
+	return Vectors(x).v[xRows[column] * (K / 4) + quad];
 }
 
 // Four sums, of every fourth k: they are joined at the segment's end.
@@ -85,13 +130,11 @@ Sum acc[COLUMNS];
 
 // multiply adds a part, counted from the row's first, to the sums of all columns.
 void multiply(Packed p, uint part) {
-	[[unroll]] for (uint i = 0; i < WORDS; i++) {
-		vec4 w0 = vec4(unpackHalf2x16(p.q[i].x), unpackHalf2x16(p.q[i].y));
-		vec4 w1 = vec4(unpackHalf2x16(p.q[i].z), unpackHalf2x16(p.q[i].w));
+	[[unroll]] for (uint i = 0; i < QUADS; i++) {
+		vec4 w = quad(p, i);
 		[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
 			precise vec4 v = acc[c].v;
-			v = fma(w0, xAt(c, (part * WORDS + i) * 2), v);
-			v = fma(w1, xAt(c, (part * WORDS + i) * 2 + 1), v);
+			v = fma(w, xAt(c, part * QUADS + i), v);
 			acc[c].v = v;
 		}
 	}
@@ -104,14 +147,14 @@ uvec4 xAt(uint column, uint quad) {
 	if (PROLOGUE != 0) {
 		return values[column * (K / 16) + quad];
 	}
-	return Quads(x).v[column * (K * 5 / 64) + quad];
+	return Quads(x).v[xRows[column] * (K * 5 / 64) + quad];
 }
 
 uvec2 scaleAt(uint column, uint block) {
 	if (PROLOGUE != 0) {
 		return scales[column * (K / 32) + block];
 	}
-	return Pairs(x).v[column * (K * 5 / 32) + K / 8 + block];
+	return Pairs(x).v[xRows[column] * (K * 5 / 32) + K / 8 + block];
 }
 
 struct Sum { float v; };
@@ -139,7 +182,7 @@ void prologue() {
 	uint lane = gl_LocalInvocationID.x % 8;
 	readGain();
 	[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-		read(c, x + 4ul * (c * xStride));
+		read(c, x + 4ul * (xRows[c] * xStride));
 	}
 	[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
 		sumSquares(c);
@@ -153,7 +196,7 @@ void prologue() {
 				break;
 			}
 			vec4 v = normed(c, i, scale);
-#if defined(F16)
+#if defined(PLAIN)
 			values[c * (K / 4) + b * 8 + lane] = v;
 #else
 			Quantised q = quantise8(v);
@@ -169,44 +212,58 @@ void prologue() {
 
 // stage copies x as it is.
 void stage() {
-	for (uint c = 0; c < COLUMNS; c++) {
-#if defined(F16)
+	[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+#if defined(PLAIN)
 		for (uint i = gl_LocalInvocationID.x; i < K / 4; i += THREADS) {
-			values[c * (K / 4) + i] = Vectors(x).v[c * (K / 4) + i];
+			values[c * (K / 4) + i] = Vectors(x).v[xRows[c] * (K / 4) + i];
 		}
 #else
 		for (uint i = gl_LocalInvocationID.x; i < K / 16; i += THREADS) {
-			values[c * (K / 16) + i] = Quads(x).v[c * (K * 5 / 64) + i];
+			values[c * (K / 16) + i] = Quads(x).v[xRows[c] * (K * 5 / 64) + i];
 		}
 		for (uint i = gl_LocalInvocationID.x; i < K / 32; i += THREADS) {
-			scales[c * (K / 32) + i] = Pairs(x).v[c * (K * 5 / 32) + K / 8 + i];
+			scales[c * (K / 32) + i] = Pairs(x).v[xRows[c] * (K * 5 / 32) + K / 8 + i];
 		}
 #endif
 	}
 	barrier();
 }
 
-// finish is what becomes of an output's sum.
-float finish(float v, uint column, uint row) {
+// finish is what becomes of an output's sum, which goes to a row of y.
+float finish(float v, uint to, uint row) {
 	precise float r = v;
 	if ((EXTRAS & 1) != 0) {
-		r = r + bias.v[row];
+		r = r + bias.v[expert * rows + row];
 	}
 	if ((EXTRAS & 2) != 0) {
-		r = r + residual.v[column * yStride + row];
+		r = r + residual.v[to * yStride + row];
 	}
 	return r;
 }
 
-float silu(float v) { return v / (1.0 + exp(-v)); }
+// glued is gate and up as one.
+float glued(float gate, float up, uint row) {
+	if ((EXTRAS & 1) != 0 && row < rows) {
+		gate += bias.v[expert * rows + row];
+		up += upBias.v[expert * rows + row];
+	}
+	return gated(ACT, gate, up);
+}
 
-// storeQuantised writes 32 outputs of a column as quantised activations: eight threads, four values each, taken from partial.
-void storeQuantised(uint tile, uint column, uint lane) {
+// storeQuantised writes 32 outputs of a column as quantised activations: eight threads, four values each, taken from
+// partial. The last tile's threads write zeros up to whole 256, too.
+void storeQuantised(uint tile, uint column, uint lane, uint to) {
 	uint padded = (rows + 255) / 256 * 256, at = column * 32 + lane * 4;
 	Quantised q = quantise8(vec4(partial[at], partial[at + 1], partial[at + 2], partial[at + 3]));
-	Words(y).v[column * (padded * 5 / 16) + tile * 8 + lane] = q.bytes;
-	if (lane == 0) {
-		Pairs(y).v[column * (padded * 5 / 32) + padded / 8 + tile] = q.scale;
+	if (to == NONE) {
+		return;
+	}
+	uint last = tile + 1 < (rows + 31) / 32 ? tile : padded / 32 - 1;
+	for (uint t = tile; t <= last; t++) {
+		Words(y).v[to * (padded * 5 / 16) + t * 8 + lane] = t == tile ? q.bytes : 0;
+		if (lane == 0) {
+			Pairs(y).v[to * (padded * 5 / 32) + padded / 8 + t] = t == tile ? q.scale : uvec2(0);
+		}
 	}
 }
 
@@ -222,13 +279,23 @@ float joined(float sum, uint round, uint t, uint o) {
 
 // loadPart takes a part of a row tile, counted from the row's first. Beyond the last tile of rows it takes the last.
 Packed loadPart(uint rowTile, uint rowTiles, uint part, uint lane) {
-	return load(weights, (min(rowTile, rowTiles - 1) * KTILES + part / PARTS) * TILE, lane, part % PARTS);
+	return load(base, (min(rowTile, rowTiles - 1) * KTILES + part / PARTS) * TILE, lane, part % PARTS);
 }
 
 void main() {
 	uint lane = gl_LocalInvocationID.x % 32, slot = gl_LocalInvocationID.x / 32, thread = gl_LocalInvocationID.x;
 	uint rowTiles = (rows + 31) / 32 * (EPILOGUE == 0 ? 1 : 2);
-	uint present = uint64_t(count) == 0 ? COLUMNS : min(count.v[0], COLUMNS);
+	base = weights;
+	if (GROUPS >= 2) {
+		expert = chosen.v[gl_WorkGroupID.y * (GROUPS == 2 ? 1 : COLUMNS + 1)];
+		if (expert == NONE) {
+			return;
+		}
+		base = Quads(Addresses(uint64_t(weights)).v[expert]);
+	}
+	[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+		xRows[c] = xRow(c);
+	}
 	const uint OUTPUTS = (COLUMNS * 32 + THREADS - 1) / THREADS; // of a thread
 	bool ready = PROLOGUE == 0;
 	for (uint tile = gl_WorkGroupID.x * TILES; tile < rowTiles; tile += gl_NumWorkGroups.x * TILES) {
@@ -282,27 +349,28 @@ void main() {
 			if (o >= COLUMNS * 32) {
 				break;
 			}
+			uint to = yRow(column);
 			if (EPILOGUE == 0) {
 				[[unroll]] for (uint t = 0; t < TILES; t++) {
 					uint at = (tile + t) * 32 + row;
-					if (at < rows && column < present) {
-						Floats(y).v[column * yStride + at] = finish(sum[i * TILES + t], column, at);
+					if (at < rows && to != NONE) {
+						Floats(y).v[to * yStride + at] = finish(sum[i * TILES + t], to, at);
 					}
 				}
 			} else {
 				uint at = tile / 2 * 32 + row;
-				float h = silu(sum[i * TILES]) * sum[i * TILES + TILES - 1];
+				float h = glued(sum[i * TILES], sum[i * TILES + TILES - 1], at);
 				if (EPILOGUE == 2) {
-					partial[o] = h;
-				} else if (at < rows && column < present) {
-					Floats(y).v[column * yStride + at] = h;
+					partial[o] = at < rows ? h : 0.0;
+				} else if (at < rows && to != NONE) {
+					Floats(y).v[to * yStride + at] = h;
 				}
 			}
 		}
 		if (EPILOGUE == 2) {
 			barrier();
-			for (uint i = thread; i < present * 8; i += THREADS) {
-				storeQuantised(tile / 2, i / 8, i % 8);
+			for (uint i = thread; i < COLUMNS * 8; i += THREADS) {
+				storeQuantised(tile / 2, i / 8, i % 8, yRow(i / 8));
 			}
 			barrier();
 		}

@@ -17,7 +17,7 @@ layout(constant_id = 2) const uint QUANTISE = 1;
 
 layout(push_constant, scalar) uniform Push {
 	Floats parts;
-	uint64_t y;   // rows, padded to 256 values; the padding is not written
+	uint64_t y;   // rows, padded to 256 values: quantised ones with zeros, the padding of others is not written
 	StepRows rows;
 	Floats sinks; // a logit for each head that takes part in the sum, times log2(e); 0: none
 	uint yStride; // in float32, of float32 rows
@@ -25,10 +25,11 @@ layout(push_constant, scalar) uniform Push {
 
 void main() {
 	uint at = (gl_WorkGroupID.x * 64 + gl_LocalInvocationID.x) * 4, r = gl_WorkGroupID.y;
-	if (at >= HEADS * FEATURES) {
+	bool inside = at < HEADS * FEATURES;
+	if (!inside && QUANTISE == 0) {
 		return;
 	}
-	uint head = at / FEATURES, d = at % FEATURES, n = splits(rows.v[r].position);
+	uint head = inside ? at / FEATURES : 0, d = at % FEATURES, n = splits(rows.v[r].position);
 	uint from = (r * HEADS + head) * MAXSPLITS * (FEATURES + 4);
 	// All parts are loaded at once: one after the other would wait for memory as often.
 	float best[MAXSPLITS], sums[MAXSPLITS];
@@ -51,7 +52,7 @@ void main() {
 		sum = fma(weight, sums[s], sum);
 		v = fma(vec4(weight), values[s], v);
 	}
-	v = v / sum;
+	v = inside ? v / sum : vec4(0);
 	if (QUANTISE == 0) {
 		Vectors(y).v[(r * yStride + at) / 4] = v;
 		return;

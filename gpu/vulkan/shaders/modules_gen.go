@@ -15,14 +15,49 @@ type Module uint8
 
 // All modules.
 const (
-	Argmax Module = iota
+	Append Module = iota
+	Argmax
 	Attend
+	AttendAny
+	Combine
+	Each
+	EmbedBf16
 	EmbedF16
+	EmbedF32
 	EmbedQ4_0
 	EmbedQ4_K
 	EmbedQ6_K
 	EmbedQ8_0
+	EmbedSplit
+	EmbedSplitLow
+	Finite
+	Group
+	GroupNorm
+	MatmulBf16
+	MatmulBf16Matrix
+	MatmulF16
+	MatmulF16Matrix
+	MatmulQ4_0
+	MatmulQ4_0Matrix
+	MatmulQ4_0Plain
+	MatmulQ4_K
+	MatmulQ4_KMatrix
+	MatmulQ4_KPlain
+	MatmulQ6_K
+	MatmulQ6_KMatrix
+	MatmulQ6_KPlain
+	MatmulQ8_0
+	MatmulQ8_0Matrix
+	MatmulQ8_0Plain
+	MatmulSplit
+	MatmulSplitLow
+	MatmulSplitLowMatrix
+	MatmulSplitLowPlain
+	MatmulSplitMatrix
+	MatmulSplitPlain
+	MatvecBf16
 	MatvecF16
+	MatvecF32
 	MatvecQ4_0
 	MatvecQ4_0Plain
 	MatvecQ4_K
@@ -31,58 +66,149 @@ const (
 	MatvecQ6_KPlain
 	MatvecQ8_0
 	MatvecQ8_0Plain
+	MatvecSplit
+	MatvecSplitLow
+	MatvecSplitLowPlain
+	MatvecSplitPlain
 	Merge
+	MergeAny
 	Norm
 	RepackF16
+	RepackF32
 	RepackQ4_0
 	RepackQ4_K
 	RepackQ6_K
 	RepackQ8_0
+	RepackSplit
+	RepackSplitLow
 	Rope
+	Route
+	Turn
 	modules
 )
 
 var names = [modules]string{
-	Argmax:          "argmax",
-	Attend:          "attend",
-	EmbedF16:        "embed_f16",
-	EmbedQ4_0:       "embed_q4_0",
-	EmbedQ4_K:       "embed_q4_k",
-	EmbedQ6_K:       "embed_q6_k",
-	EmbedQ8_0:       "embed_q8_0",
-	MatvecF16:       "matvec_f16",
-	MatvecQ4_0:      "matvec_q4_0",
-	MatvecQ4_0Plain: "matvec_q4_0_plain",
-	MatvecQ4_K:      "matvec_q4_k",
-	MatvecQ4_KPlain: "matvec_q4_k_plain",
-	MatvecQ6_K:      "matvec_q6_k",
-	MatvecQ6_KPlain: "matvec_q6_k_plain",
-	MatvecQ8_0:      "matvec_q8_0",
-	MatvecQ8_0Plain: "matvec_q8_0_plain",
-	Merge:           "merge",
-	Norm:            "norm",
-	RepackF16:       "repack_f16",
-	RepackQ4_0:      "repack_q4_0",
-	RepackQ4_K:      "repack_q4_k",
-	RepackQ6_K:      "repack_q6_k",
-	RepackQ8_0:      "repack_q8_0",
-	Rope:            "rope",
+	Append:               "append",
+	Argmax:               "argmax",
+	Attend:               "attend",
+	AttendAny:            "attend_any",
+	Combine:              "combine",
+	Each:                 "each",
+	EmbedBf16:            "embed_bf16",
+	EmbedF16:             "embed_f16",
+	EmbedF32:             "embed_f32",
+	EmbedQ4_0:            "embed_q4_0",
+	EmbedQ4_K:            "embed_q4_k",
+	EmbedQ6_K:            "embed_q6_k",
+	EmbedQ8_0:            "embed_q8_0",
+	EmbedSplit:           "embed_split",
+	EmbedSplitLow:        "embed_split_low",
+	Finite:               "finite",
+	Group:                "group",
+	GroupNorm:            "group_norm",
+	MatmulBf16:           "matmul_bf16",
+	MatmulBf16Matrix:     "matmul_bf16_matrix",
+	MatmulF16:            "matmul_f16",
+	MatmulF16Matrix:      "matmul_f16_matrix",
+	MatmulQ4_0:           "matmul_q4_0",
+	MatmulQ4_0Matrix:     "matmul_q4_0_matrix",
+	MatmulQ4_0Plain:      "matmul_q4_0_plain",
+	MatmulQ4_K:           "matmul_q4_k",
+	MatmulQ4_KMatrix:     "matmul_q4_k_matrix",
+	MatmulQ4_KPlain:      "matmul_q4_k_plain",
+	MatmulQ6_K:           "matmul_q6_k",
+	MatmulQ6_KMatrix:     "matmul_q6_k_matrix",
+	MatmulQ6_KPlain:      "matmul_q6_k_plain",
+	MatmulQ8_0:           "matmul_q8_0",
+	MatmulQ8_0Matrix:     "matmul_q8_0_matrix",
+	MatmulQ8_0Plain:      "matmul_q8_0_plain",
+	MatmulSplit:          "matmul_split",
+	MatmulSplitLow:       "matmul_split_low",
+	MatmulSplitLowMatrix: "matmul_split_low_matrix",
+	MatmulSplitLowPlain:  "matmul_split_low_plain",
+	MatmulSplitMatrix:    "matmul_split_matrix",
+	MatmulSplitPlain:     "matmul_split_plain",
+	MatvecBf16:           "matvec_bf16",
+	MatvecF16:            "matvec_f16",
+	MatvecF32:            "matvec_f32",
+	MatvecQ4_0:           "matvec_q4_0",
+	MatvecQ4_0Plain:      "matvec_q4_0_plain",
+	MatvecQ4_K:           "matvec_q4_k",
+	MatvecQ4_KPlain:      "matvec_q4_k_plain",
+	MatvecQ6_K:           "matvec_q6_k",
+	MatvecQ6_KPlain:      "matvec_q6_k_plain",
+	MatvecQ8_0:           "matvec_q8_0",
+	MatvecQ8_0Plain:      "matvec_q8_0_plain",
+	MatvecSplit:          "matvec_split",
+	MatvecSplitLow:       "matvec_split_low",
+	MatvecSplitLowPlain:  "matvec_split_low_plain",
+	MatvecSplitPlain:     "matvec_split_plain",
+	Merge:                "merge",
+	MergeAny:             "merge_any",
+	Norm:                 "norm",
+	RepackF16:            "repack_f16",
+	RepackF32:            "repack_f32",
+	RepackQ4_0:           "repack_q4_0",
+	RepackQ4_K:           "repack_q4_k",
+	RepackQ6_K:           "repack_q6_k",
+	RepackQ8_0:           "repack_q8_0",
+	RepackSplit:          "repack_split",
+	RepackSplitLow:       "repack_split_low",
+	Rope:                 "rope",
+	Route:                "route",
+	Turn:                 "turn",
+}
+
+// AppendPush is the push constants of append.comp.
+type AppendPush struct {
+	X        uint64 // offset 0
+	Cache    uint64 // offset 8
+	Rows     uint64 // offset 16
+	Tables   uint64 // offset 24
+	Count    uint64 // offset 32
+	Features uint32 // offset 40
+	Grouped  uint32 // offset 44
+	XStride  uint32 // offset 48
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.Cache) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.Rows) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.Tables) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.Count) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.Features) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.Grouped) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(AppendPush{}.XStride) ^ 48)
+)
+
+// AppendConstants is the specialisation constants of append.comp.
+type AppendConstants struct {
+	Type uint32 // id 0
+}
+
+// List is the constants by id.
+func (c AppendConstants) List() []uint32 {
+	return []uint32{c.Type}
 }
 
 // ArgmaxPush is the push constants of argmax.comp.
 type ArgmaxPush struct {
 	X       uint64 // offset 0
 	Y       uint64 // offset 8
-	Width   uint32 // offset 16
-	XStride uint32 // offset 20
+	Copy    uint64 // offset 16
+	Width   uint32 // offset 24
+	XStride uint32 // offset 28
 }
 
 // These do not compile where an offset is another.
 const (
 	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.X) ^ 0)
 	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.Y) ^ 8)
-	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.Width) ^ 16)
-	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.XStride) ^ 20)
+	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.Copy) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.Width) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(ArgmaxPush{}.XStride) ^ 28)
 )
 
 // ArgmaxConstants is the specialisation constants of argmax.comp.
@@ -144,24 +270,146 @@ func (c AttendConstants) List() []uint32 {
 	return []uint32{c.Threads, c.Lanes, c.Features, c.Queries, c.AtOnce, c.Fused, c.Dims, c.Interleaved}
 }
 
+// AttendAnyPush is the push constants of attend_any.comp.
+type AttendAnyPush struct {
+	X       uint64  // offset 0
+	Keys    uint64  // offset 8
+	Values  uint64  // offset 16
+	Parts   uint64  // offset 24
+	Rows    uint64  // offset 32
+	Tables  uint64  // offset 40
+	Count   uint64  // offset 48
+	XStride uint32  // offset 56
+	Window  uint32  // offset 60
+	Scale   float32 // offset 64
+	Cap     float32 // offset 68
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Keys) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Values) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Parts) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Rows) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Tables) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Count) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.XStride) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Window) ^ 60)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Scale) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Cap) ^ 68)
+)
+
+// AttendAnyConstants is the specialisation constants of attend_any.comp.
+type AttendAnyConstants struct {
+	Type    uint32 // id 0
+	Keys    uint32 // id 1
+	Values  uint32 // id 2
+	Queries uint32 // id 3
+}
+
+// List is the constants by id.
+func (c AttendAnyConstants) List() []uint32 {
+	return []uint32{c.Type, c.Keys, c.Values, c.Queries}
+}
+
+// CombinePush is the push constants of combine.comp.
+type CombinePush struct {
+	X        uint64 // offset 0
+	Weights  uint64 // offset 8
+	Residual uint64 // offset 16
+	Y        uint64 // offset 24
+	Count    uint64 // offset 32
+	Width    uint32 // offset 40
+	XStride  uint32 // offset 44
+	YStride  uint32 // offset 48
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.Weights) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.Residual) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.Y) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.Count) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.Width) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.XStride) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(CombinePush{}.YStride) ^ 48)
+)
+
+// CombineConstants is the specialisation constants of combine.comp.
+type CombineConstants struct {
+	Used uint32 // id 0
+}
+
+// List is the constants by id.
+func (c CombineConstants) List() []uint32 {
+	return []uint32{c.Used}
+}
+
+// EachPush is the push constants of each.comp.
+type EachPush struct {
+	A       uint64  // offset 0
+	B       uint64  // offset 8
+	Y       uint64  // offset 16
+	Numbers uint64  // offset 24
+	Count   uint64  // offset 32
+	Width   uint32  // offset 40
+	Filled  uint32  // offset 44
+	BWidth  uint32  // offset 48
+	AStride uint32  // offset 52
+	BStride uint32  // offset 56
+	YStride uint32  // offset 60
+	Factor  float32 // offset 64
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.A) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.B) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.Y) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.Numbers) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.Count) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.Width) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.Filled) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.BWidth) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.AStride) ^ 52)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.BStride) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.YStride) ^ 60)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.Factor) ^ 64)
+)
+
+// EachConstants is the specialisation constants of each.comp.
+type EachConstants struct {
+	Op  uint32 // id 0
+	Act uint32 // id 1
+}
+
+// List is the constants by id.
+func (c EachConstants) List() []uint32 {
+	return []uint32{c.Op, c.Act}
+}
+
 // EmbedPush is the push constants of embed.comp.
 type EmbedPush struct {
 	Weights uint64 // offset 0
 	Ids     uint64 // offset 8
-	Y       uint64 // offset 16
-	Width   uint32 // offset 24
-	YStride uint32 // offset 28
-	Tiles   uint32 // offset 32
+	Drawn   uint64 // offset 16
+	Y       uint64 // offset 24
+	Width   uint32 // offset 32
+	YStride uint32 // offset 36
+	Tiles   uint32 // offset 40
 }
 
 // These do not compile where an offset is another.
 const (
 	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Weights) ^ 0)
 	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Ids) ^ 8)
-	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Y) ^ 16)
-	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Width) ^ 24)
-	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.YStride) ^ 28)
-	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Tiles) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Drawn) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Y) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Width) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.YStride) ^ 36)
+	_ uintptr = -(unsafe.Offsetof(EmbedPush{}.Tiles) ^ 40)
 )
 
 // EmbedConstants is the specialisation constants of embed.comp.
@@ -173,6 +421,184 @@ func (c EmbedConstants) List() []uint32 {
 	return []uint32{}
 }
 
+// FinitePush is the push constants of finite.comp.
+type FinitePush struct {
+	X       uint64 // offset 0
+	Status  uint64 // offset 8
+	Count   uint64 // offset 16
+	Width   uint32 // offset 24
+	XStride uint32 // offset 28
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(FinitePush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(FinitePush{}.Status) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(FinitePush{}.Count) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(FinitePush{}.Width) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(FinitePush{}.XStride) ^ 28)
+)
+
+// FiniteConstants is the specialisation constants of finite.comp.
+type FiniteConstants struct {
+}
+
+// List is the constants by id.
+func (c FiniteConstants) List() []uint32 {
+	return []uint32{}
+}
+
+// GroupPush is the push constants of group.comp.
+type GroupPush struct {
+	Ids     uint64 // offset 0
+	Entries uint64 // offset 8
+	Pairs   uint32 // offset 16
+	Most    uint32 // offset 20
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(GroupPush{}.Ids) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(GroupPush{}.Entries) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(GroupPush{}.Pairs) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(GroupPush{}.Most) ^ 20)
+)
+
+// GroupConstants is the specialisation constants of group.comp.
+type GroupConstants struct {
+	Experts uint32 // id 0
+	Size    uint32 // id 1
+}
+
+// List is the constants by id.
+func (c GroupConstants) List() []uint32 {
+	return []uint32{c.Experts, c.Size}
+}
+
+// GroupNormPush is the push constants of group_norm.comp.
+type GroupNormPush struct {
+	X          uint64  // offset 0
+	Y          uint64  // offset 8
+	Gain       uint64  // offset 16
+	Bias       uint64  // offset 24
+	Count      uint64  // offset 32
+	Group      uint32  // offset 40
+	GainGroups uint32  // offset 44
+	BiasGroups uint32  // offset 48
+	XStride    uint32  // offset 52
+	YStride    uint32  // offset 56
+	Eps        float32 // offset 60
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.Y) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.Gain) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.Bias) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.Count) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.Group) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.GainGroups) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.BiasGroups) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.XStride) ^ 52)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.YStride) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(GroupNormPush{}.Eps) ^ 60)
+)
+
+// GroupNormConstants is the specialisation constants of group_norm.comp.
+type GroupNormConstants struct {
+	Threads uint32 // id 0
+	Layer   uint32 // id 1
+}
+
+// List is the constants by id.
+func (c GroupNormConstants) List() []uint32 {
+	return []uint32{c.Threads, c.Layer}
+}
+
+// MatmulF16Push is the push constants of matmul_f16.comp.
+type MatmulF16Push struct {
+	Weights  uint64 // offset 0
+	X        uint64 // offset 8
+	Y        uint64 // offset 16
+	Bias     uint64 // offset 24
+	Residual uint64 // offset 32
+	Count    uint64 // offset 40
+	Rows     uint32 // offset 48
+	YStride  uint32 // offset 52
+	Columns  uint32 // offset 56
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Weights) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.X) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Y) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Bias) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Residual) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Count) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Rows) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.YStride) ^ 52)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Columns) ^ 56)
+)
+
+// MatmulF16Constants is the specialisation constants of matmul_f16.comp.
+type MatmulF16Constants struct {
+	Threads  uint32 // id 0
+	Ktiles   uint32 // id 1
+	Wide     uint32 // id 2
+	Epilogue uint32 // id 3
+	Extras   uint32 // id 4
+	Act      uint32 // id 5
+}
+
+// List is the constants by id.
+func (c MatmulF16Constants) List() []uint32 {
+	return []uint32{c.Threads, c.Ktiles, c.Wide, c.Epilogue, c.Extras, c.Act}
+}
+
+// MatmulPush is the push constants of matmul.comp.
+type MatmulPush struct {
+	Weights  uint64 // offset 0
+	X        uint64 // offset 8
+	Y        uint64 // offset 16
+	Bias     uint64 // offset 24
+	Residual uint64 // offset 32
+	Count    uint64 // offset 40
+	Rows     uint32 // offset 48
+	YStride  uint32 // offset 52
+	Columns  uint32 // offset 56
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Weights) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.X) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Y) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Bias) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Residual) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Count) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Rows) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.YStride) ^ 52)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Columns) ^ 56)
+)
+
+// MatmulConstants is the specialisation constants of matmul.comp.
+type MatmulConstants struct {
+	Threads  uint32 // id 0
+	Ktiles   uint32 // id 1
+	Segment  uint32 // id 2
+	Wide     uint32 // id 3
+	Epilogue uint32 // id 4
+	Extras   uint32 // id 5
+	Act      uint32 // id 6
+}
+
+// List is the constants by id.
+func (c MatmulConstants) List() []uint32 {
+	return []uint32{c.Threads, c.Ktiles, c.Segment, c.Wide, c.Epilogue, c.Extras, c.Act}
+}
+
 // MatvecPush is the push constants of matvec.comp.
 type MatvecPush struct {
 	Weights  uint64  // offset 0
@@ -180,13 +606,17 @@ type MatvecPush struct {
 	Y        uint64  // offset 16
 	Gain     uint64  // offset 24
 	Bias     uint64  // offset 32
-	Residual uint64  // offset 40
-	Count    uint64  // offset 48
-	Rows     uint32  // offset 56
-	Width    uint32  // offset 60
-	XStride  uint32  // offset 64
-	YStride  uint32  // offset 68
-	Eps      float32 // offset 72
+	UpBias   uint64  // offset 40
+	Residual uint64  // offset 48
+	Count    uint64  // offset 56
+	Chosen   uint64  // offset 64
+	Rows     uint32  // offset 72
+	Width    uint32  // offset 76
+	XStride  uint32  // offset 80
+	YStride  uint32  // offset 84
+	Eps      float32 // offset 88
+	Columns  uint32  // offset 92
+	Share    uint32  // offset 96
 }
 
 // These do not compile where an offset is another.
@@ -196,13 +626,17 @@ const (
 	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Y) ^ 16)
 	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Gain) ^ 24)
 	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Bias) ^ 32)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Residual) ^ 40)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Count) ^ 48)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Rows) ^ 56)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Width) ^ 60)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.XStride) ^ 64)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.YStride) ^ 68)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Eps) ^ 72)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.UpBias) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Residual) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Count) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Chosen) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Rows) ^ 72)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Width) ^ 76)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.XStride) ^ 80)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.YStride) ^ 84)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Eps) ^ 88)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Columns) ^ 92)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Share) ^ 96)
 )
 
 // MatvecConstants is the specialisation constants of matvec.comp.
@@ -215,11 +649,13 @@ type MatvecConstants struct {
 	Prologue uint32 // id 5
 	Epilogue uint32 // id 6
 	Extras   uint32 // id 7
+	Act      uint32 // id 8
+	Groups   uint32 // id 9
 }
 
 // List is the constants by id.
 func (c MatvecConstants) List() []uint32 {
-	return []uint32{c.Threads, c.Ktiles, c.Segment, c.Columns, c.Tiles, c.Prologue, c.Epilogue, c.Extras}
+	return []uint32{c.Threads, c.Ktiles, c.Segment, c.Columns, c.Tiles, c.Prologue, c.Epilogue, c.Extras, c.Act, c.Groups}
 }
 
 // MergePush is the push constants of merge.comp.
@@ -250,6 +686,39 @@ type MergeConstants struct {
 // List is the constants by id.
 func (c MergeConstants) List() []uint32 {
 	return []uint32{c.Features, c.Heads, c.Quantise}
+}
+
+// MergeAnyPush is the push constants of merge_any.comp.
+type MergeAnyPush struct {
+	Parts    uint64 // offset 0
+	Y        uint64 // offset 8
+	Rows     uint64 // offset 16
+	Sinks    uint64 // offset 24
+	Count    uint64 // offset 32
+	Heads    uint32 // offset 40
+	Features uint32 // offset 44
+	YStride  uint32 // offset 48
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.Parts) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.Y) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.Rows) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.Sinks) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.Count) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.Heads) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.Features) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(MergeAnyPush{}.YStride) ^ 48)
+)
+
+// MergeAnyConstants is the specialisation constants of merge_any.comp.
+type MergeAnyConstants struct {
+}
+
+// List is the constants by id.
+func (c MergeAnyConstants) List() []uint32 {
+	return []uint32{}
 }
 
 // NormPush is the push constants of norm.comp.
@@ -325,8 +794,9 @@ type RopePush struct {
 	Rows    uint64 // offset 32
 	Tables  uint64 // offset 40
 	Angles  uint64 // offset 48
-	XStride uint32 // offset 56
-	QStride uint32 // offset 60
+	Count   uint64 // offset 56
+	XStride uint32 // offset 64
+	QStride uint32 // offset 68
 }
 
 // These do not compile where an offset is another.
@@ -338,8 +808,9 @@ const (
 	_ uintptr = -(unsafe.Offsetof(RopePush{}.Rows) ^ 32)
 	_ uintptr = -(unsafe.Offsetof(RopePush{}.Tables) ^ 40)
 	_ uintptr = -(unsafe.Offsetof(RopePush{}.Angles) ^ 48)
-	_ uintptr = -(unsafe.Offsetof(RopePush{}.XStride) ^ 56)
-	_ uintptr = -(unsafe.Offsetof(RopePush{}.QStride) ^ 60)
+	_ uintptr = -(unsafe.Offsetof(RopePush{}.Count) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(RopePush{}.XStride) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(RopePush{}.QStride) ^ 68)
 )
 
 // RopeConstants is the specialisation constants of rope.comp.
@@ -354,4 +825,82 @@ type RopeConstants struct {
 // List is the constants by id.
 func (c RopeConstants) List() []uint32 {
 	return []uint32{c.Features, c.Dims, c.Interleaved, c.Heads, c.Kvheads}
+}
+
+// RoutePush is the push constants of route.comp.
+type RoutePush struct {
+	Logits      uint64  // offset 0
+	Bias        uint64  // offset 8
+	Ids         uint64  // offset 16
+	Weights     uint64  // offset 24
+	Dense       uint64  // offset 32
+	Count       uint64  // offset 40
+	XStride     uint32  // offset 48
+	DenseStride uint32  // offset 52
+	Scale       float32 // offset 56
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Logits) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Bias) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Ids) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Weights) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Dense) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Count) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.XStride) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.DenseStride) ^ 52)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Scale) ^ 56)
+)
+
+// RouteConstants is the specialisation constants of route.comp.
+type RouteConstants struct {
+	Experts   uint32 // id 0
+	Used      uint32 // id 1
+	Scoring   uint32 // id 2
+	Teams     uint32 // id 3
+	Teamsused uint32 // id 4
+	Normalise uint32 // id 5
+}
+
+// List is the constants by id.
+func (c RouteConstants) List() []uint32 {
+	return []uint32{c.Experts, c.Used, c.Scoring, c.Teams, c.Teamsused, c.Normalise}
+}
+
+// TurnPush is the push constants of turn.comp.
+type TurnPush struct {
+	X           uint64 // offset 0
+	Y           uint64 // offset 8
+	Angles      uint64 // offset 16
+	Count       uint64 // offset 24
+	Heads       uint32 // offset 32
+	Features    uint32 // offset 36
+	Dims        uint32 // offset 40
+	Interleaved uint32 // offset 44
+	XStride     uint32 // offset 48
+	YStride     uint32 // offset 52
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.Y) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.Angles) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.Count) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.Heads) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.Features) ^ 36)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.Dims) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.Interleaved) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.XStride) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(TurnPush{}.YStride) ^ 52)
+)
+
+// TurnConstants is the specialisation constants of turn.comp.
+type TurnConstants struct {
+}
+
+// List is the constants by id.
+func (c TurnConstants) List() []uint32 {
+	return []uint32{}
 }

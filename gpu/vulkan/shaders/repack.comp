@@ -1,6 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-// Packs rows as files have them (internal/quant) into tiles (lib/tile.glsl).
+// Packs rows as files have them (internal/quant) into tiles (lib/tile.glsl). Rows of SPLIT, which no file has, come as
+// what tiles have of a row, one tile after the other. BF16 is packed as F16.
 //
 // A workgroup owns a tile of 32 rows × 256 k: lane a row. Grid: tiles of k, tiles of rows.
 //
@@ -9,6 +10,9 @@
 // variant: repack_q4_k -DQ4_K
 // variant: repack_q6_k -DQ6_K
 // variant: repack_f16 -DF16
+// variant: repack_f32 -DF32
+// variant: repack_split -DSPLIT
+// variant: repack_split_low -DSPLITLOW
 #include "lib/buffers.glsl"
 #include "lib/tile.glsl"
 
@@ -71,6 +75,26 @@ void pack() {
 			}
 		}
 		putQuad(i, q);
+	}
+}
+#elif defined(F32)
+void pack() {
+	for (uint i = 0; i < 64; i++) {
+		uvec4 q = uvec4(0);
+		for (uint j = 0; j < 4; j++) {
+			uint at = (gl_WorkGroupID.x * 256 + i * 4 + j) * 4;
+			if (inside() && at < rowBytes) {
+				q[j] = word(rowStart() + at);
+			}
+		}
+		putQuad(i, q);
+	}
+}
+#elif defined(SPLIT) || defined(SPLITLOW)
+void pack() {
+	uint at = rowStart() + gl_WorkGroupID.x * (TILE / 2); // a 32nd of a tile, in bytes
+	for (uint i = 0; i < TILE / 32; i++, at += 16) {
+		putQuad(i, inside() ? uvec4(word(at), word(at + 4), word(at + 8), word(at + 12)) : uvec4(0));
 	}
 }
 #else

@@ -25,6 +25,7 @@ layout(push_constant, scalar) uniform Push {
 	StepRows rows;
 	Words tables;
 	uint64_t angles; // [row][DIMS/2] cosine and sine
+	Words count;     // rows that are there; 0: all
 	uint xStride;    // in float32
 	uint qStride;
 };
@@ -33,6 +34,9 @@ shared float turnedHead[FEATURES];
 
 void main() {
 	uint head = gl_WorkGroupID.x, r = gl_WorkGroupID.y;
+	if (uint64_t(count) != 0 && r >= count.v[0]) {
+		return;
+	}
 	Row row = rows.v[r];
 	Floats from = Floats(x + 4ul * (r * xStride + head * FEATURES));
 	uint64_t mine = angles + 4ul * (r * DIMS);

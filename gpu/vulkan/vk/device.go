@@ -29,7 +29,7 @@ type Device struct {
 	f        struct {
 		createPipelines, allocateBuffers, submit, resetQueries, queryResults function
 		bufferAddress, wait, value, signal                                   function
-		bind, push, dispatch, indirect, barrier, copy, stamp                 function
+		bind, push, dispatch, indirect, barrier, copy, fill, stamp           function
 	}
 }
 
@@ -69,7 +69,7 @@ func (d *Device) open() error {
 		"vkGetSemaphoreCounterValue": &d.f.value, "vkSignalSemaphore": &d.f.signal,
 		"vkCmdBindPipeline": &d.f.bind, "vkCmdPushConstants": &d.f.push, "vkCmdDispatch": &d.f.dispatch,
 		"vkCmdDispatchIndirect": &d.f.indirect, "vkCmdPipelineBarrier": &d.f.barrier, "vkCmdCopyBuffer": &d.f.copy,
-		"vkCmdWriteTimestamp": &d.f.stamp,
+		"vkCmdFillBuffer": &d.f.fill, "vkCmdWriteTimestamp": &d.f.stamp,
 	} {
 		if *f = d.function(name); *f == 0 {
 			return fmt.Errorf("the driver lacks %s", name)

@@ -126,6 +126,11 @@ func (r *Recording) Copy(to *Buffer, at uint64, from *Buffer, offset, n uint64) 
 	r.keep(4, raw(&bufferCopy{from.at + offset, to.at + at, n}))
 }
 
+// Fill sets a buffer, whose size is a multiple of four, to one word.
+func (r *Recording) Fill(to *Buffer, word uint32) {
+	r.add(r.d.f.fill, number(to.block.buffer), to.at, to.Size, uint64(word))
+}
+
 // Stamp notes the time when all before it is done, and returns the number of the note.
 func (r *Recording) Stamp() int {
 	const bottom = 0x2000 // VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT

@@ -9,6 +9,8 @@ type Limits struct {
 	Output int // bytes of the rendered text, and of any single string
 	Memory int // bytes of text built in all, released or not
 	Depth  int // nested nodes, macro calls and values on the way to where rendering is
+
+	Stop func() bool // asked from time to time, if set; true ends the rendering with an error
 }
 
 // DefaultLimits are far above real templates (a few thousand steps for a conversation of 10 messages) and end
@@ -26,8 +28,17 @@ func (r *run) spend(n int) error {
 	if r.steps < 0 || n < 0 {
 		return fail(Limit, "rendering takes more than %d steps", r.limits.Steps)
 	}
+	if r.steps <= r.ask && r.limits.Stop != nil {
+		r.ask = r.steps - stepsBetween
+		if r.limits.Stop() {
+			return fail(Limit, "rendering was stopped")
+		}
+	}
 	return nil
 }
+
+// stepsBetween is how many steps there are between two questions whether to stop: some milliseconds.
+const stepsBetween = 1 << 14
 
 // scan pays for reading text of n bytes.
 func (r *run) scan(n int) error { return r.spend(1 + n/bytesPerStep) }

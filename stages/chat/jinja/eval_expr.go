@@ -202,8 +202,8 @@ func (c *concatExpr) eval(r *run, s *scope) (Value, error) {
 		_, m := v.(markup)
 		safe = safe || m && r.escape
 	}
-	var b strings.Builder
-	for _, v := range values {
+	texts, total := make([]string, len(values)), 0
+	for i, v := range values {
 		text, err := r.toText(v)
 		if err != nil {
 			return nil, err
@@ -214,15 +214,16 @@ func (c *concatExpr) eval(r *run, s *scope) (Value, error) {
 		if err := r.room(len(text)); err != nil {
 			return nil, err
 		}
-		if b.Len()+len(text) > r.limits.Output {
-			return nil, r.room(b.Len() + len(text))
+		if total += len(text); total > r.limits.Output {
+			return nil, r.room(total)
 		}
-		b.WriteString(text)
+		texts[i] = text
 	}
+	all := strings.Join(texts, "") // long texts are copied once
 	if safe {
-		return markup(b.String()), nil
+		return markup(all), nil
 	}
-	return Str(b.String()), nil
+	return Str(all), nil
 }
 
 func (c *compareExpr) eval(r *run, s *scope) (Value, error) {

@@ -31,7 +31,7 @@ func FuzzRender(f *testing.F) {
 	}
 	limits := Limits{Steps: 100_000, Output: 1 << 16, Memory: 1 << 20, Depth: 500}
 	f.Fuzz(func(t *testing.T, source string, data []byte) {
-		v, err := FromJSON(data)
+		v, err := FromJSON(string(data), nil)
 		vars, ok := v.(*Dict)
 		if err != nil || !ok {
 			return

@@ -1,26 +1,29 @@
 package jinja
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
+	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/sluice-ai/sluice/internal/jsontext"
 )
 
 // FromJSON decodes one JSON value, keeping the order of keys, integers of any size and the difference between 1
-// and 1.0.
-func FromJSON(data []byte) (Value, error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	v, err := decode(d, 0)
-	if err != nil {
-		return nil, err
+// and 1.0. Long strings stay parts of text. The budget, which may be nil, bounds how many values there are.
+func FromJSON(text string, b *jsontext.Budget) (Value, error) {
+	if !utf8.ValidString(text) {
+		return nil, errors.New("JSON: it is not UTF-8")
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("JSON: byte %d: more follows the value, want only one", d.InputOffset())
+	r := jsontext.New(text, maxJSONDepth, b)
+	v, err := ReadJSON(r)
+	if err == nil {
+		err = r.End()
+	}
+	if err != nil {
+		return nil, jsonError(r, err)
 	}
 	return v, nil
 }
@@ -28,91 +31,70 @@ func FromJSON(data []byte) (Value, error) {
 // maxJSONDepth bounds nested arrays and objects.
 const maxJSONDepth = 1000
 
-func decode(d *json.Decoder, depth int) (Value, error) {
-	t, err := d.Token()
-	if err != nil {
-		return nil, jsonError(d, err)
+func jsonError(r *jsontext.Reader, err error) error {
+	var syntax *jsontext.SyntaxError
+	var deep *jsontext.DepthError
+	switch {
+	case errors.As(err, &syntax), errors.As(err, &deep):
+		return fmt.Errorf("JSON: %w", err)
+	case errors.Is(err, errNumber):
+		return fmt.Errorf("JSON: byte %d: %w", r.At(), err)
 	}
-	switch x := t.(type) {
-	case nil:
-		return None{}, nil
-	case bool:
-		return Bool(x), nil
-	case string:
-		return Str(x), nil
-	case json.Number:
-		return jsonNumber(string(x))
-	case json.Delim:
-		if depth >= maxJSONDepth {
-			return nil, fmt.Errorf("JSON: byte %d: nested deeper than %d levels", d.InputOffset(), maxJSONDepth)
-		}
-		if x == '[' {
-			return decodeArray(d, depth)
-		}
-		return decodeObject(d, depth)
-	}
-	return nil, fmt.Errorf("JSON: byte %d: unexpected %v", d.InputOffset(), t)
+	return err
 }
 
-func jsonError(d *json.Decoder, err error) error {
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
+// ReadJSON decodes the value that comes next.
+func ReadJSON(r *jsontext.Reader) (Value, error) {
+	switch r.Next() {
+	case '"':
+		s, err := r.String()
+		return Str(s), err
+	case '[':
+		l := &List{Items: []Value{}}
+		return l, r.Array(func() error {
+			v, err := ReadJSON(r)
+			l.Items = append(l.Items, v)
+			return err
+		})
+	case '{':
+		d := &Dict{}
+		return d, r.Object(func(key string) error {
+			v, err := ReadJSON(r)
+			d.Set(key, v)
+			return err
+		})
 	}
-	return fmt.Errorf("JSON: byte %d: %w", d.InputOffset(), err)
+	s, err := r.Scalar()
+	if err != nil {
+		return nil, err
+	}
+	switch s {
+	case "null":
+		return None{}, nil
+	case "true", "false":
+		return Bool(s == "true"), nil
+	}
+	return jsonNumber(s)
 }
+
+var errNumber = errors.New("an integer that is too long")
 
 func jsonNumber(s string) (Value, error) {
 	if strings.ContainsAny(s, ".eE") {
-		f, _ := json.Number(s).Float64() // too large: infinity, as in Python
+		f, _ := strconv.ParseFloat(s, 64) // too large: infinity, as in Python
 		return Float(f), nil
 	}
 	if len(s) > maxDigits {
-		return nil, fmt.Errorf("JSON: an integer of %d digits, at most %d are accepted", len(s), maxDigits)
+		return nil, fmt.Errorf("%w: %d digits, at most %d are accepted", errNumber, len(s), maxDigits)
+	}
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return Int(n), nil
 	}
 	n, ok := new(big.Int).SetString(s, 10)
 	if !ok {
 		return nil, fmt.Errorf("JSON: %.40q is no number", s)
 	}
 	return normInt(n), nil
-}
-
-func decodeArray(d *json.Decoder, depth int) (Value, error) {
-	l := &List{Items: []Value{}}
-	for d.More() {
-		v, err := decode(d, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		l.Items = append(l.Items, v)
-	}
-	_, err := d.Token()
-	if err != nil {
-		return nil, jsonError(d, err)
-	}
-	return l, nil
-}
-
-func decodeObject(d *json.Decoder, depth int) (Value, error) {
-	out := &Dict{}
-	for d.More() {
-		k, err := d.Token()
-		if err != nil {
-			return nil, jsonError(d, err)
-		}
-		key, ok := k.(string)
-		if !ok {
-			return nil, fmt.Errorf("JSON: byte %d: a key is %v, want a string", d.InputOffset(), k)
-		}
-		v, err := decode(d, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		out.Set(key, v)
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, jsonError(d, err)
-	}
-	return out, nil
 }
 
 // ToJSON encodes a value as FromJSON reads it: keys in order, non-ASCII characters as they are.

@@ -32,7 +32,7 @@ func langCases(t testing.TB) []langCase {
 }
 
 func renderJSON(source string, context []byte, limits Limits) (string, error) {
-	vars, err := FromJSON(context)
+	vars, err := FromJSON(string(context), nil)
 	if err != nil {
 		return "", err
 	}

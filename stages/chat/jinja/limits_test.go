@@ -76,6 +76,21 @@ func TestBounded(t *testing.T) {
 	}
 }
 
+// TestStopped: a rendering that nobody waits for ends, whatever it is at.
+func TestStopped(t *testing.T) {
+	for _, source := range []string{
+		strings.Repeat(`{% for i in range(99999) %}`, 3) + strings.Repeat(`{% endfor %}`, 3),
+		`{% for i in range(999) %}{{ ("ab" * 99999) | upper | length }}{% endfor %}`,
+		`{% macro f(n) %}{% for i in range(9) %}{{ f(n - 1) if n }}{% endfor %}{% endmacro %}{{ f(9) }}`,
+	} {
+		limits, asked := DefaultLimits(), 0
+		limits.Stop = func() bool { asked++; return asked == 4 }
+		_, err := renderJSON(source, []byte(`{}`), limits)
+		require.ErrorContains(t, err, "rendering was stopped", source)
+		require.Equal(t, 4, asked)
+	}
+}
+
 // TestSandbox: what a template must not reach prints as nothing and cannot be used.
 func TestSandbox(t *testing.T) {
 	for _, c := range []struct{ source, want string }{

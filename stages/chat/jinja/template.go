@@ -21,7 +21,7 @@ func Parse(source string) (*Template, error) {
 // shows.
 func (t *Template) Render(vars *Dict, now time.Time, limits Limits) (string, error) {
 	r := &run{
-		lib: &standard, limits: limits, steps: limits.Steps, memory: limits.Memory, now: now, out: &strings.Builder{},
+		lib: &standard, limits: limits, steps: limits.Steps, ask: limits.Steps, memory: limits.Memory, now: now, out: &strings.Builder{},
 	}
 	own, err := r.clone(vars)
 	if err != nil {
@@ -39,6 +39,7 @@ type run struct {
 	lib    *library
 	limits Limits
 	steps  int // left
+	ask    int // when so many are left, Stop is asked
 	memory int // left
 	depth  int
 	now    time.Time

@@ -12,6 +12,7 @@
 
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Quads { uvec4 v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Pairs { uvec2 v[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Words { uint v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 2) buffer Halves { uint16_t v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer Bytes { uint8_t v[]; };

@@ -2,15 +2,20 @@
 // them a pair: the float32 scale d, and the sums of the first and the last 16 bytes as two int16. A row takes
 // k·5/4 bytes.
 //
-// Arithmetic: d = amax·(1/127), byte = round to even (v·(127/amax)); all zero where amax is. So |byte| ≤ 127.
+// Arithmetic: d = amax·(1/127), byte = round to even (v·(127/amax)); all zero where amax is. So |byte| ≤ 127. Where a
+// value is NaN or infinite so is d, and with it whatever the row is multiplied by: nothing wrong looks like a number.
 
 const float per127 = 1.0 / 127.0;
 
 // Lanes are joined in eights, by their numbers within a subgroup: a subgroup has eight lanes or more.
-float max8(float v) {
-	v = max(v, subgroupShuffleXor(v, 1));
-	v = max(v, subgroupShuffleXor(v, 2));
-	return max(v, subgroupShuffleXor(v, 4));
+//
+// max8 compares magnitudes by their bits: so NaN is the largest, where max() may forget it.
+float max8(vec4 v) {
+	uvec4 b = floatBitsToUint(v) & 0x7fffffffu;
+	uint m = max(max(b.x, b.y), max(b.z, b.w));
+	m = max(m, subgroupShuffleXor(m, 1));
+	m = max(m, subgroupShuffleXor(m, 2));
+	return uintBitsToFloat(max(m, subgroupShuffleXor(m, 4)));
 }
 
 float sum8(float v) {
@@ -28,7 +33,7 @@ struct Quantised {
 
 // quantise8 quantises 32 values: four of each of eight lanes.
 Quantised quantise8(vec4 v) {
-	float amax = max8(max(max(abs(v.x), abs(v.y)), max(abs(v.z), abs(v.w))));
+	float amax = max8(v);
 	ivec4 q = ivec4(roundEven(v * (amax > 0.0 ? 127.0 / amax : 0.0)));
 	int sum = (q.x + q.y) + (q.z + q.w);
 	sum += subgroupShuffleXor(sum, 1);

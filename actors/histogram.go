@@ -1,0 +1,49 @@
+package actors
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+// A histogram's buckets end at 0.5 ms and its doubles up to a minute; one more has what took longer.
+const (
+	shortest = 500 * time.Microsecond
+	doubles  = 18
+)
+
+// histogram counts durations. Anybody may add some.
+type histogram struct {
+	counts [doubles + 1]atomic.Uint64
+	sum    atomic.Int64 // nanoseconds
+}
+
+func (h *histogram) add(d time.Duration) {
+	d = max(d, 0)
+	h.counts[min(doubles, bits.Len64(uint64(max(d-1, 0)/shortest)))].Add(1)
+	h.sum.Add(int64(d))
+}
+
+// Histogram says how many durations there were of which length.
+type Histogram struct {
+	Count uint64
+	Sum   time.Duration
+	Up    []Bucket // without what took longer than the last one
+}
+
+// Bucket says how many durations were at most so long.
+type Bucket struct {
+	To    time.Duration
+	Count uint64
+}
+
+func (h *histogram) load() (out Histogram) {
+	out.Sum = time.Duration(h.sum.Load())
+	for i := range h.counts {
+		out.Count += h.counts[i].Load()
+		if i < doubles {
+			out.Up = append(out.Up, Bucket{shortest << i, out.Count})
+		}
+	}
+	return out
+}

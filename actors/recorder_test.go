@@ -1,0 +1,64 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-ai/sluice/internal/trace"
+	"github.com/sluice-ai/sluice/internal/trace/chrome"
+	"github.com/sluice-ai/sluice/internal/trace/stall"
+)
+
+// TestTrace: the trace of a run holds loading, every step and the wait at its end, and explains what the device did.
+func TestTrace(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	var out bytes.Buffer
+	e := startFixture(t, fixture, func(c *Config) { c.Trace = &out })
+	collect(t, begin(t, e, plain([]int32{5, 6, 7}, 20)))
+	shut(t, e)
+	spans, err := chrome.Read(&out)
+	require.NoError(t, err)
+	devices := stall.Devices(spans)
+	require.Equal(t, []string{"house/device/compute"}, devices)
+	a := stall.Of(devices[0], spans)
+	require.Equal(t, 1, a.Kinds[stall.Prefill].Steps)
+	require.Equal(t, 19, a.Kinds[stall.Decode].Steps)
+	require.GreaterOrEqual(t, a.Explained(), 0.99)
+	require.Positive(t, a.Idle[trace.Loading])
+	require.Positive(t, a.Idle[trace.NoWork])
+	last := spans[len(spans)-1]
+	require.Equal(t, trace.Idle, last.Kind, "open until the end")
+}
+
+// TestRecordFrom: a wait that began long ago is recorded from the begin of the trace, and one without any work is.
+func TestRecordFrom(t *testing.T) {
+	e := startFixture(t, fixture, nil)
+	origin := e.house.system.Spans().Origin()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	from := now().Sub(origin)
+	var out bytes.Buffer
+	require.NoError(t, e.house.Record(ctx, &out, 1<<20))
+	spans, err := chrome.Read(&out)
+	require.NoError(t, err)
+	require.Len(t, spans, 1)
+	require.Equal(t, trace.NoWork, spans[0].Cause)
+	require.GreaterOrEqual(t, spans[0].At, from)
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// TestTraceFull: what keeps a trace from being written keeps nothing else, and is told at the end.
+func TestTraceFull(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	e := startFixture(t, fixture, func(c *Config) { c.Trace = fullDisk{} })
+	require.Len(t, collect(t, begin(t, e, plain([]int32{5, 6, 7}, 20))).tokens, 20)
+	require.ErrorContains(t, e.Close(context.Background()), "no space left")
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"net"
+	"net/netip"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/sluice-ai/sluice/server"
+)
+
+// accessFlags say who may ask a server, and by which name.
+type accessFlags struct {
+	Open        bool     `help:"Let everybody who reaches the address ask, without a key. Needed where it is not this machine's alone."`
+	HostName    []string `name:"host-name" sep:"none" placeholder:"NAME" help:"Name by which clients may ask for this server, besides localhost and addresses. May be repeated. Other names are refused unless there is a key: web pages could use them."`
+	Proxy       []string `name:"trusted-proxy" sep:"none" placeholder:"ADDRESS" help:"Address or network (10.0.0.0/8) of a proxy that may say, by X-Forwarded-For, whose requests it hands on. May be repeated."`
+	SharePrefix bool     `name:"share-prefix" help:"Let clients with different keys find each other's prompts in the prefix cache: faster, and they can find out what others asked."`
+}
+
+// options are the server's.
+func (f *accessFlags) options(keys []string) (server.Options, error) {
+	o := server.Options{APIKeys: keys, HostNames: f.HostName, SharePrefix: f.SharePrefix}
+	for _, name := range f.HostName {
+		if name == "" {
+			return o, usagef("--host-name is empty: want a name such as llm.example.org")
+		}
+	}
+	for _, text := range f.Proxy {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			at, addrErr := netip.ParseAddr(text)
+			if addrErr != nil {
+				return o, usagef("--trusted-proxy is %q: want an address such as 10.0.0.1, or a network such as 10.0.0.0/8", text)
+			}
+			p = netip.PrefixFrom(at, at.BitLen())
+		}
+		o.Proxies = append(o.Proxies, p.Masked())
+	}
+	return o, nil
+}
+
+// check refuses to let strangers in unasked.
+func (f *accessFlags) check(at net.Addr, keys []string) error {
+	tcp, ok := at.(*net.TCPAddr)
+	if f.Open || len(keys) > 0 || ok && tcp.IP.IsLoopback() {
+		return nil
+	}
+	return usagef("--addr %s reaches other machines, and there is no key: give one with --api-key, or let everybody ask with --open", at)
+}
+
+// given refuses flags that mean something else than their absence and were given empty: a shell's variable was.
+func given(call *kong.Context) error {
+	telling := map[string]string{
+		"model": "-m is empty: want a model file, or leave it out for the small embedded model",
+		"addr":  "--addr is empty: want HOST:PORT, such as 127.0.0.1:8080",
+	}
+	for _, p := range call.Path {
+		if p.Flag == nil {
+			continue
+		}
+		if text, ok := p.Flag.Target.Interface().(string); ok && text == "" && telling[p.Flag.Name] != "" {
+			return usagef("%s", telling[p.Flag.Name])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/gpu/vulkan"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// The names of devices. A number after vulkanDevice and a colon names one of several.
+const (
+	cpuDevice    = "cpu"
+	vulkanDevice = "vulkan"
+	autoDevice   = "auto"
+)
+
+// device opens what was asked for. Where that was left to us, what was taken is said in a line.
+func (f *computeFlags) device(e *env) (backend.Device, error) {
+	asked, from := f.Device, "--device"
+	if set, _ := e.lookup("SLUICE_DEVICE"); asked == "" && set != "" {
+		asked, from = set, "SLUICE_DEVICE"
+	}
+	name, number, numbered := strings.Cut(cmp.Or(asked, cpuDevice), ":")
+	n, err := strconv.Atoi(number)
+	switch {
+	case numbered && (name != vulkanDevice || err != nil || n < 0):
+		return nil, usagef("%s is %q: want cpu, vulkan, vulkan:N or auto", from, asked)
+	case name != cpuDevice && f.NoRepack && name != autoDevice:
+		return nil, usagef("--no-repack computes from the mapped file, which a GPU cannot reach: leave it out, or use --device cpu")
+	case name == cpuDevice || name == autoDevice && f.NoRepack:
+		return f.processor(e)
+	case numbered:
+		d, err := vulkan.Open(n, kernelCache())
+		return d, onDevice(from, asked, err)
+	case name == vulkanDevice:
+		d, err := vulkan.OpenBest(kernelCache())
+		return d, onDevice(from, asked, err)
+	case name == autoDevice:
+		return f.best(e)
+	}
+	return nil, usagef("%s is %q: want cpu, vulkan, vulkan:N or auto", from, asked)
+}
+
+func onDevice(from, asked string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", from, asked, err)
+	}
+	return nil
+}
+
+// best takes a GPU, if there is one that can be used.
+func (f *computeFlags) best(e *env) (backend.Device, error) {
+	d, err := vulkan.OpenBest(kernelCache())
+	if err != nil {
+		d, cpuErr := f.processor(e)
+		if cpuErr == nil {
+			fmt.Fprintf(e.stderr, "sluice: computing on the processor: %v\n", err)
+		}
+		return d, cpuErr
+	}
+	fmt.Fprintf(e.stderr, "sluice: computing on %s\n", d.Name())
+	return d, nil
+}
+
+func (f *computeFlags) processor(e *env) (backend.Device, error) {
+	force, _ := e.lookup("SLUICE_CPU")
+	d, err := cpu.New(f.Threads, force)
+	if err != nil {
+		return nil, fmt.Errorf("SLUICE_CPU: %w", err)
+	}
+	return d, nil
+}
+
+// kernelCache is the folder for what drivers compile; empty where the system has none.
+func kernelCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "sluice")
+}

@@ -1,0 +1,70 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// Append is the storing of rows of keys and values, rotated before, in a cache of any type. Fields are as Attention's.
+type Append struct {
+	K, V             uint64 // float32 rows
+	KStride, VStride int    // in float32
+	Keys, Values     uint64
+	Rows, Tables     uint64
+	N                int
+	Count            uint64
+}
+
+// Append records it.
+func (k *Kernels) Append(r *vk.Recording, h *Heads, s *Append) error {
+	kernel, err := k.kernel(shaders.Append, shaders.AppendConstants{Type: uint32(h.cache())}.List())
+	if err != nil {
+		return err
+	}
+	p := shaders.AppendPush{X: s.K, Cache: s.Keys, Rows: s.Rows, Tables: s.Tables, Count: s.Count,
+		Features: uint32(h.Features), Grouped: backend.KVScaled, XStride: uint32(s.KStride)}
+	vk.Use(r, kernel, &p)
+	r.Dispatch(uint32(h.KV), uint32(s.N), 1)
+	p.X, p.Cache, p.XStride = s.V, s.Values, uint32(s.VStride)
+	p.Features, p.Grouped = uint32(h.values()), uint32(h.values())
+	vk.Use(r, kernel, &p)
+	r.Dispatch(uint32(h.KV), uint32(s.N), 1)
+	return nil
+}
+
+// attendAny is Attend by the kernels for any shape.
+func (k *Kernels) attendAny(r *vk.Recording, h *Heads, a *Attention) error {
+	if a.Alone || a.Quantise {
+		return errors.New("these heads are rotated and stored before, and quantised after attention: see Fused")
+	}
+	if h.KV < 1 || h.Query%h.KV != 0 || uint32(4*(h.Features+130)) > k.d.Facts.Shared {
+		return fmt.Errorf("attention of %d query heads, %d KV heads of %d features has no kernel",
+			h.Query, h.KV, h.Features)
+	}
+	c := shaders.AttendAnyConstants{Type: uint32(h.cache()), Keys: uint32(h.Features), Values: uint32(h.values()),
+		Queries: uint32(h.Query / h.KV)}
+	attend, err := k.kernel(shaders.AttendAny, c.List())
+	if err != nil {
+		return err
+	}
+	merge, err := k.kernel(shaders.MergeAny, nil)
+	if err != nil {
+		return err
+	}
+	vk.Use(r, attend, &shaders.AttendAnyPush{X: a.X, Keys: a.Keys, Values: a.Values, Parts: a.Parts, Rows: a.Rows,
+		Tables: a.Tables, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
+		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E})
+	r.Dispatch(uint32(h.Query), uint32(maxParts(a.Depth)), uint32(a.N))
+	r.Barrier()
+	vk.Use(r, merge, &shaders.MergeAnyPush{Parts: a.Parts, Y: a.Y, Rows: a.Rows, Sinks: a.Sinks, Count: a.Count,
+		Heads: uint32(h.Query), Features: uint32(h.values()), YStride: uint32(a.YStride)})
+	r.Dispatch(uint32((h.Query*h.values()+63)/64), uint32(a.N), 1)
+	return nil
+}

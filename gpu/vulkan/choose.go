@@ -1,0 +1,80 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// Open opens a device by its number in the order of Vulkan's loader, from 0 on. cache is a folder for compiled kernels;
+// empty: they are compiled anew each time.
+func Open(number int, cache string) (backend.Device, error) {
+	return choose(cache, func(all []*vk.Physical) (*vk.Physical, error) {
+		if number < 0 || number >= len(all) {
+			return nil, fmt.Errorf("there is no Vulkan device %d: there are %s", number, names(all))
+		}
+		return all[number], nil
+	})
+}
+
+// OpenBest opens the device that is likely to be fastest: a card before what is built in. A Vulkan device that is a CPU
+// is none.
+func OpenBest(cache string) (backend.Device, error) {
+	return choose(cache, func(all []*vk.Physical) (*vk.Physical, error) {
+		var best *vk.Physical
+		for _, p := range all {
+			if rank(p) > 0 && (best == nil || rank(p) > rank(best)) {
+				best = p
+			}
+		}
+		if best == nil {
+			return nil, fmt.Errorf("there is no GPU that can be used: Vulkan has %s", names(all))
+		}
+		return best, nil
+	})
+}
+
+// rank orders devices; 0: it is not used unless somebody names it.
+func rank(p *vk.Physical) int {
+	if p.Missing() != nil {
+		return 0
+	}
+	return map[vk.Kind]int{vk.Discrete: 3, vk.Virtual: 2, vk.Integrated: 1}[p.Facts.Kind]
+}
+
+func names(all []*vk.Physical) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	var list []string
+	for i, p := range all {
+		list = append(list, strconv.Itoa(i)+" "+p.Facts.Name)
+	}
+	return strings.Join(list, ", ")
+}
+
+func choose(cache string, pick func([]*vk.Physical) (*vk.Physical, error)) (backend.Device, error) {
+	lib, err := vk.Open()
+	if err != nil {
+		return nil, err
+	}
+	all, err := lib.Devices()
+	if err != nil {
+		return nil, errors.Join(err, lib.Close())
+	}
+	p, err := pick(all)
+	if err != nil {
+		return nil, errors.Join(err, lib.Close())
+	}
+	d, err := p.Open()
+	if err != nil {
+		return nil, errors.Join(err, lib.Close())
+	}
+	return newDevice(lib, d, cache)
+}

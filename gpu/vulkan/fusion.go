@@ -1,0 +1,264 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"slices"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// fusion is which nodes of a program are computed by one kernel. A node is part of another's kernel only if nobody else
+// reads what lies between them.
+type fusion struct {
+	p       *ir.Bound
+	writer  map[ir.Value]*ir.Node
+	readers map[ir.Value][]*ir.Node
+	kept    map[ir.Value]bool // it crosses a border, or is the program's output
+	uses    []int             // by Ref: nodes that name it
+
+	stacks  []*stack
+	stackOf map[*ir.Node]*stack    // of a Linear
+	gated   map[*ir.Node]*stack    // by GLU: gate and up
+	within  map[*ir.Node]bool      // it is computed by another's kernel
+	sums    map[*ir.Node]*ir.Node  // by Linear: the Add that its kernel computes
+	norms   map[ir.Value]*ir.Node  // what a product, and nothing else, takes: it normalises its input itself
+	attends map[*ir.Node]*attended // by Attend
+	targets map[ir.Value]target    // values that must lie beside others
+
+	sinks, divisors map[ir.Ref]bool
+}
+
+// stack is matrices that lie in memory as one, with their biases: one after the other, or a pair in turn.
+type stack struct {
+	nodes  []*ir.Node // the Linears; none of a weight that is alone
+	refs   []ir.Ref
+	biases []ir.Ref
+	pair   bool
+}
+
+// attended is an Attend with what stands before it: q, k and v lie in one row, and are rotated on the way.
+type attended struct {
+	heads   Heads
+	rope    *ir.RoPEArgs // nil: none
+	divisor ir.Ref
+	row     *row
+	copies  []int // which of q, k and v must be copied into the row
+	from    [3]ir.Value
+}
+
+// row is a buffer that several values share, side by side.
+type row struct{ width int }
+
+type target struct {
+	row  *row
+	from int
+}
+
+// fuse looks at all nodes.
+func fuse(p *ir.Bound, shape func(*ir.AttendArgs) (h Heads, fits bool)) *fusion {
+	f := &fusion{p: p, writer: map[ir.Value]*ir.Node{}, readers: map[ir.Value][]*ir.Node{}, kept: map[ir.Value]bool{},
+		uses: make([]int, len(p.Weights)), stackOf: map[*ir.Node]*stack{}, gated: map[*ir.Node]*stack{},
+		within: map[*ir.Node]bool{}, sums: map[*ir.Node]*ir.Node{}, norms: map[ir.Value]*ir.Node{},
+		attends: map[*ir.Node]*attended{}, targets: map[ir.Value]target{},
+		sinks: map[ir.Ref]bool{}, divisors: map[ir.Ref]bool{}}
+	f.kept[p.Output] = true
+	var nodes []*ir.Node
+	for s := range p.Segments {
+		for _, v := range p.Segments[s].Carries {
+			f.kept[v] = true
+		}
+		for i := range p.Segments[s].Nodes {
+			nodes = append(nodes, &p.Segments[s].Nodes[i])
+		}
+	}
+	for _, n := range nodes {
+		f.note(n)
+	}
+	for _, n := range nodes {
+		switch n.Op {
+		case ir.GLU:
+			f.gate(n)
+		case ir.Add:
+			f.add(n)
+		case ir.Norm:
+			f.norm(n)
+		case ir.Attend:
+			f.attend(n, shape)
+		}
+	}
+	return f
+}
+
+func (f *fusion) note(n *ir.Node) {
+	f.writer[n.Out] = n
+	for _, v := range n.In {
+		f.readers[v] = append(f.readers[v], n)
+	}
+	for _, r := range n.Weights() {
+		f.uses[r]++
+	}
+	switch {
+	case n.W == ir.NoRef:
+	case n.Op == ir.Attend:
+		f.sinks[n.W] = true
+	case n.Op == ir.RoPE:
+		f.divisors[n.W] = true
+	}
+}
+
+// between returns the node that alone reads what alone n leaves, or nil.
+func (f *fusion) between(v ir.Value) *ir.Node {
+	if f.kept[v] || len(f.readers[v]) != 1 {
+		return nil
+	}
+	return f.readers[v][0]
+}
+
+// linear is the Linear that writes a value for nobody but one reader.
+func (f *fusion) linear(v ir.Value) *ir.Node {
+	n := f.writer[v]
+	if n == nil || n.Op != ir.Linear || f.between(v) == nil || f.stackOf[n] != nil || f.uses[n.W] != 1 {
+		return nil
+	}
+	return n
+}
+
+// alike says whether two matrices may lie together: they multiply the same, and have their biases or none.
+func (f *fusion) alike(a, b *ir.Node) bool {
+	return a != nil && b != nil && a != b && a.In[0] == b.In[0] && f.p.Types[a.W] == f.p.Types[b.W] &&
+		(a.B == ir.NoRef) == (b.B == ir.NoRef)
+}
+
+func (f *fusion) stack(pair bool, nodes ...*ir.Node) *stack {
+	s := &stack{nodes: nodes, pair: pair}
+	for _, n := range nodes {
+		s.refs = append(s.refs, n.W)
+		if n.B != ir.NoRef {
+			s.biases = append(s.biases, n.B)
+		}
+		f.stackOf[n] = s
+	}
+	f.stacks = append(f.stacks, s)
+	return s
+}
+
+// gate makes a pair of a GLU's two products.
+func (f *fusion) gate(n *ir.Node) {
+	if len(n.In) != 2 || n.In[0] == n.In[1] {
+		return
+	}
+	g, u := f.linear(n.In[0]), f.linear(n.In[1])
+	if !f.alike(g, u) || f.p.Widths[g.Out] != f.p.Widths[u.Out] {
+		return
+	}
+	f.gated[n] = f.stack(true, g, u)
+	f.within[g], f.within[u] = true, true
+}
+
+// add lets a product add what it is added to.
+func (f *fusion) add(n *ir.Node) {
+	for i, v := range n.In {
+		l := f.writer[v]
+		if l != nil && l.Op == ir.Linear && f.between(v) == n && n.In[1-i] != v && !f.within[l] && f.sums[l] == nil {
+			f.sums[l] = n
+			f.within[n] = true
+			return
+		}
+	}
+}
+
+// norm lets products normalise what they take, where that is the RMS norm of whole rows.
+func (f *fusion) norm(n *ir.Node) {
+	if n.Norm.Layer || n.W == ir.NoRef || n.B != ir.NoRef || n.Norm.Group != f.p.Widths[n.Out] || f.kept[n.Out] {
+		return
+	}
+	for _, r := range f.readers[n.Out] {
+		if r.Op != ir.Linear { // experts take it too, but not unprepared
+			return
+		}
+	}
+	f.norms[n.Out] = n
+	f.within[n] = true
+}
+
+// attend puts q, k and v into one row.
+func (f *fusion) attend(n *ir.Node, shape func(*ir.AttendArgs) (Heads, bool)) {
+	a := n.Attend
+	heads, fits := shape(a)
+	if !fits {
+		return
+	}
+	x := &attended{heads: heads, divisor: ir.NoRef}
+	copy(x.from[:], n.In)
+	f.rotated(n, x)
+	for _, v := range n.In[:2] {
+		if x.rope != nil {
+			f.within[f.writer[v]] = true
+		}
+	}
+	x.row = &row{width: (a.Heads + 2*a.KVHeads) * a.KDim}
+	f.attends[n] = x
+	at := 0
+	var sources [3]*ir.Node
+	for i, v := range x.from {
+		if f.between(v) == nil || f.writer[v] == nil || f.writer[v].Op == ir.Slice {
+			x.copies = append(x.copies, i)
+		} else {
+			sources[i] = f.beside(v, target{x.row, at})
+		}
+		at += f.p.Widths[v]
+	}
+	f.stackSources(sources[:])
+}
+
+// beside gives a value its place in a row, and what it is computed from the same one, as far as that can be. It returns
+// the product that all of it comes from.
+func (f *fusion) beside(v ir.Value, t target) *ir.Node {
+	f.targets[v] = t
+	for n := f.writer[v]; ; n = f.writer[v] {
+		if n == nil || n.Op != ir.Norm || f.between(n.In[0]) != n {
+			return f.linear(v)
+		}
+		v = n.In[0]
+		if w := f.writer[v]; w == nil || w.Op == ir.Slice {
+			return nil
+		}
+		f.targets[v] = t
+	}
+}
+
+// rotated finds the rotation of q and k, if it is one that nobody else sees.
+func (f *fusion) rotated(n *ir.Node, x *attended) {
+	q, k := f.writer[n.In[0]], f.writer[n.In[1]]
+	if q == nil || k == nil || q == k || q.Op != ir.RoPE || k.Op != ir.RoPE || f.between(q.Out) != n ||
+		f.between(k.Out) != n || q.W != k.W || !sameRotation(q.RoPE, k.RoPE) || q.RoPE.HeadDim != n.Attend.KDim {
+		return
+	}
+	x.rope, x.divisor = q.RoPE, q.W
+	x.heads.Dims, x.heads.Interleaved = q.RoPE.Dims, q.RoPE.Interleaved
+	x.from[0], x.from[1] = q.In[0], k.In[0]
+}
+
+func sameRotation(a, b *ir.RoPEArgs) bool {
+	return a.HeadDim == b.HeadDim && a.Dims == b.Dims && a.Interleaved == b.Interleaved && a.Mscale == b.Mscale &&
+		slices.Equal(a.Freq, b.Freq)
+}
+
+// stackSources makes one matrix of neighbours of the same type; all but the last fill whole tiles.
+func (f *fusion) stackSources(sources []*ir.Node) {
+	for len(sources) > 0 {
+		n := 1
+		for n < len(sources) && f.alike(sources[0], sources[n]) && f.p.Weights[sources[n-1].W].Rows%tileRows == 0 {
+			n++
+		}
+		if n > 1 {
+			f.stack(false, sources[:n]...)
+		}
+		sources = sources[n:]
+	}
+}
+
+// integers says whether a type's products take quantised activations.
+func integers(t quant.Type) bool { return !formats[t].float }

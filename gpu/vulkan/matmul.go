@@ -1,0 +1,129 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"slices"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// mul is the mat-mat kernels of a format, whose bits are those of its mat-vec, and the shared memory that they take.
+type mul struct {
+	dot, plain, matrix shaders.Module
+	left               int // words of a row of weights in a stage
+	scales, sums       int // numbers for each block of weights, and of activations
+}
+
+// muls has what can be multiplied by whole numbers. Of formats without kernels of their own see formats.
+var muls = map[shaders.Module]mul{
+	shaders.MatvecQ4_0:     {shaders.MatmulQ4_0, shaders.MatmulQ4_0Plain, shaders.MatmulQ4_0Matrix, 20, 1, 1},
+	shaders.MatvecQ8_0:     {shaders.MatmulQ8_0, shaders.MatmulQ8_0Plain, shaders.MatmulQ8_0Matrix, 20, 1, 1},
+	shaders.MatvecQ4_K:     {shaders.MatmulQ4_K, shaders.MatmulQ4_KPlain, shaders.MatmulQ4_KMatrix, 20, 2, 2},
+	shaders.MatvecQ6_K:     {shaders.MatmulQ6_K, shaders.MatmulQ6_KPlain, shaders.MatmulQ6_KMatrix, 28, 3, 1},
+	shaders.MatvecSplit:    {shaders.MatmulSplit, shaders.MatmulSplitPlain, shaders.MatmulSplitMatrix, 28, 2, 1},
+	shaders.MatvecSplitLow: {shaders.MatmulSplitLow, shaders.MatmulSplitLowPlain, shaders.MatmulSplitLowMatrix, 28, 4, 3},
+}
+
+// fewColumns are done by groups of MaxColumns: a workgroup of matmul.comp would idle.
+const fewColumns = 16
+
+// hasMatrix says whether subgroups have the products that matmul.comp is written for.
+func hasMatrix(f *vk.Facts) bool {
+	return f.Has.Matrix && f.Subgroup.Min == 32 && f.Subgroup.Max == 32 &&
+		slices.ContainsFunc(f.Matrices, func(s vk.MatrixShape) bool {
+			return s.M == 16 && s.N == 16 && s.K == 32 && s.A == vk.Int8 && s.B == vk.Int8 && s.C == vk.Int32 &&
+				s.D == vk.Int32
+		})
+}
+
+// shared is the bytes of shared memory, for so many teams side by side.
+func (f *mul) shared(wide int, glue Glue) uint32 {
+	const tall, right = 128, 20
+	columns, out := 32*wide, 256
+	if glue == SwiGLUToInt8 {
+		out = 512
+	}
+	return uint32(4 * (tall*f.left + columns*right + 2*tall*f.scales + 2*columns*f.sums + 2*wide*out))
+}
+
+// mulOf finds how many columns are multiplied at once, in 32; 0: it is a mat-vec.
+func (k *Kernels) mulOf(m *MatVec) (f mul, wide int) {
+	f, ok := muls[formats[m.W.Type].dot]
+	if !ok || m.Columns <= fewColumns || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 ||
+		m.Groups != 0 || m.Tiles != 0 {
+		return f, 0
+	}
+	for wide = 4; wide > 0; wide /= 2 {
+		if f.shared(wide, m.Glue) <= k.d.Facts.Shared && uint32(64*wide) <= k.d.Facts.Invocations &&
+			(wide == 1 || m.Columns > 16*wide) {
+			break
+		}
+	}
+	return f, wide
+}
+
+// matMul records a MatVec by matmul.comp.
+func (k *Kernels) matMul(r *vk.Recording, m *MatVec, f mul, wide int) error {
+	c := shaders.MatmulConstants{Threads: uint32(64 * wide), Ktiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment),
+		Wide: uint32(wide), Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}
+	module := f.dot
+	switch {
+	case k.Matrix:
+		module = f.matrix
+	case k.Plain:
+		module = f.plain
+	}
+	kernel, err := k.kernel(module, c.List())
+	if err != nil {
+		return err
+	}
+	vk.Use(r, kernel, &shaders.MatmulPush{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
+		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns)})
+	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32((m.Columns+32*wide-1)/(32*wide)), 1)
+	return nil
+}
+
+// halfMul is the mat-mat kernel for weights of floats that rounds activations to half precision.
+func (k *Kernels) halfMul(m *MatVec) (module shaders.Module, wide int) {
+	switch {
+	case m.W.Type == quant.F16 && k.Matrix:
+		module = shaders.MatmulF16Matrix
+	case m.W.Type == quant.F16:
+		module = shaders.MatmulF16
+	case m.W.Type == quant.BF16 && k.Matrix:
+		module = shaders.MatmulBf16Matrix
+	case m.W.Type == quant.BF16:
+		module = shaders.MatmulBf16
+	default:
+		return module, 0
+	}
+	if !m.Halves || !k.Matrix && !k.emulate || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
+		return module, 0
+	}
+	for wide = 4; wide > 0; wide /= 2 {
+		const stride, words = 18 * 2, 256
+		shared := uint32(4 * (128*stride + 32*wide*stride + 2*wide*words))
+		if shared <= k.d.Facts.Shared && uint32(64*wide) <= k.d.Facts.Invocations && (wide == 1 || m.Columns > 16*wide) {
+			break
+		}
+	}
+	return module, wide
+}
+
+// matMulHalves records a MatVec by matmul_f16.comp.
+func (k *Kernels) matMulHalves(r *vk.Recording, m *MatVec, module shaders.Module, wide int) error {
+	c := shaders.MatmulF16Constants{Threads: uint32(64 * wide), Ktiles: uint32(m.W.kTiles()), Wide: uint32(wide),
+		Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}
+	kernel, err := k.kernel(module, c.List())
+	if err != nil {
+		return err
+	}
+	vk.Use(r, kernel, &shaders.MatmulF16Push{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
+		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns)})
+	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32((m.Columns+32*wide-1)/(32*wide)), 1)
+	return nil
+}

@@ -1,0 +1,169 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/stretchr/testify/require"
+)
+
+// mulPaths are the ways that a device has to multiply many columns.
+func (g *gpu) mulPaths() map[string]func() {
+	paths := map[string]func(){"plain": func() { g.k.Plain, g.k.Matrix = true, false }}
+	if g.d.Facts.Has.Dot4 {
+		paths["dot"] = func() { g.k.Plain, g.k.Matrix = false, false }
+	}
+	if hasMatrix(&g.d.Facts) {
+		paths["matrix"] = func() { g.k.Plain, g.k.Matrix = false, true }
+	}
+	return paths
+}
+
+// TestMatMul compares many columns with groups of a few, by bits, with all that may follow a product.
+func TestMatMul(t *testing.T) {
+	g := open(t)
+	defer func() { g.k.Plain, g.k.Matrix = !g.d.Facts.Has.Dot4, hasMatrix(&g.d.Facts) }()
+	for _, typ := range []quant.Type{quant.Q4_0, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.Q3_K, quant.Q5_K} {
+		for _, c := range []struct {
+			rows, cols, columns int
+			glue                Glue
+		}{{300, 768, 17, Store}, {130, 256, 70, Store}, {70, 512, 40, SwiGLU}, {300, 256, 33, SwiGLUToInt8}} {
+			if g.d.Facts.Kind == vk.CPU && c.columns != 17 && typ != quant.Q4_K {
+				continue // compiling takes seconds
+			}
+			t.Run(fmt.Sprint(typ, c), func(t *testing.T) { testMatMul(g.with(t), typ, c.rows, c.cols, c.columns, c.glue) })
+		}
+	}
+}
+
+func testMatMul(g *gpu, typ quant.Type, rows, cols, columns int, glue Glue) {
+	m, err := NewMatrix(typ, rows, cols, glue != Store)
+	require.NoError(g.t, err)
+	m.Address = g.room(m.Bytes()).Address
+	for i := range 2 {
+		if file, _ := randomWeights(g.t, typ, rows, cols, uint64(i)); i == 0 || m.Pair {
+			from := g.bytes(recoded(g.t, typ, cols, file))
+			g.run(func(r *vk.Recording) { require.NoError(g.t, g.k.Pack(r, &m, from.Address, 0, rows, i == 1)) })
+		}
+	}
+	var xs [][]float32
+	for c := range columns {
+		xs = append(xs, randomRow(cols, uint64(c)))
+	}
+	stride := PaddedWidth(rows)
+	v := MatVec{W: &m, Columns: columns, X: g.activations(typ, xs).Address, YStride: stride, Glue: glue,
+		Count: g.words(uint32(columns - 1)).Address}
+	if glue == Store {
+		v.Bias = g.floats(randomRow(rows, 90)).Address
+		v.Residual = g.floats(randomRow(stride*columns, 91)).Address
+	}
+	run := func(v MatVec) []float32 {
+		y := g.room(uint64(4 * stride * columns))
+		v.Y = y.Address
+		g.run(func(r *vk.Recording) { require.NoError(g.t, g.k.MatVec(r, &v)) })
+		return floats(y.Bytes)
+	}
+	few := v
+	few.Groups = 1 << 20 // not by matmul.comp
+	g.mulPaths()["plain"]()
+	want := run(few)
+	for name, choose := range g.mulPaths() {
+		if name == "plain" && g.d.Facts.Kind == vk.CPU && typ != quant.Q8_0 {
+			continue
+		}
+		choose()
+		_, wide := g.k.mulOf(&v)
+		require.Positive(g.t, wide)
+		require.True(g.t, g.sameBits(want, run(v)), "by %s, %d wide", name, wide)
+	}
+}
+
+// TestMatMulHalves compares with sums in float64 of what is rounded to half precision, and columns alone with all.
+func TestMatMulHalves(t *testing.T) {
+	g := open(t)
+	defer func() { g.k.Matrix = hasMatrix(&g.d.Facts) }()
+	g.k.emulate = true
+	for _, typ := range []quant.Type{quant.F16, quant.BF16} {
+		for name, choose := range g.mulPaths() {
+			if name == "plain" && g.d.Facts.Has.Dot4 {
+				continue // the same kernel
+			}
+			for _, c := range []struct {
+				rows, cols, columns int
+				glue                Glue
+			}{{140, 256, 37, Store}, {70, 101, 3, SwiGLU}} {
+				if g.d.Facts.Kind == vk.CPU && typ == quant.BF16 && c.glue == Store {
+					continue // compiling takes seconds
+				}
+				t.Run(fmt.Sprint(typ, name, c), func(t *testing.T) {
+					choose()
+					testMatMulHalves(g.with(t), typ, c.rows, c.cols, c.columns, c.glue)
+				})
+			}
+		}
+	}
+}
+
+func testMatMulHalves(g *gpu, typ quant.Type, rows, cols, columns int, glue Glue) {
+	m, err := NewMatrix(typ, rows, cols, glue != Store)
+	require.NoError(g.t, err)
+	m.Address = g.room(m.Bytes()).Address
+	var values [2][]float32
+	for i := range values {
+		var file []byte
+		if file, values[i] = randomWeights(g.t, typ, rows, cols, uint64(i)); i == 0 || m.Pair {
+			g.run(func(r *vk.Recording) { require.NoError(g.t, g.k.Pack(r, &m, g.bytes(file).Address, 0, rows, i == 1)) })
+		}
+	}
+	var xs [][]float32
+	for c := range columns {
+		xs = append(xs, randomRow(cols, uint64(c)))
+	}
+	bias, residual := randomRow(rows, 90), randomRow(rows*columns, 91)
+	v := MatVec{W: &m, Columns: columns, X: g.activations(typ, xs).Address, XStride: PaddedWidth(cols), YStride: rows,
+		Glue: glue, Act: ir.GELU, Halves: true}
+	if glue == Store {
+		v.Bias, v.Residual = g.floats(bias).Address, g.floats(residual).Address
+	}
+	y, one := g.room(uint64(4*rows*columns)), g.room(uint64(4*rows))
+	v.Y = y.Address
+	_, wide := g.k.halfMul(&v)
+	require.Positive(g.t, wide)
+	alone := v
+	alone.Columns, alone.Y, alone.X = 1, one.Address, v.X+uint64(4*(columns-1)*PaddedWidth(cols))
+	if v.Residual != 0 {
+		alone.Residual += uint64(4 * (columns - 1) * rows)
+	}
+	g.run(func(r *vk.Recording) {
+		require.NoError(g.t, g.k.MatVec(r, &v))
+		require.NoError(g.t, g.k.MatVec(r, &alone))
+	})
+	got := floats(y.Bytes)
+	require.True(g.t, g.sameBits(got[(columns-1)*rows:], floats(one.Bytes)), "the last column alone")
+	for i, x := range got {
+		c, o := i/rows, i%rows
+		sum, size := halfDot(values[0][o*cols:][:cols], xs[c])
+		want := sum + float64(bias[o]) + float64(residual[i])
+		if glue != Store {
+			up, upSize := halfDot(values[1][o*cols:][:cols], xs[c])
+			want, size = gatedTwin(ir.GELU, sum, up), size*(1+upSize)
+		}
+		require.InDelta(g.t, want, x, 1e-5*(1+size), "column %d, output %d", c, o)
+	}
+}
+
+// halfDot is a product of what is rounded to half precision, and of the magnitudes.
+func halfDot(w, x []float32) (sum, size float64) {
+	half := func(v float32) float64 { return float64(quant.F16ToF32(quant.F32ToF16(v))) }
+	for k, v := range x {
+		p := half(w[k]) * half(v)
+		sum, size = sum+p, size+math.Abs(p)
+	}
+	return sum, size
+}

@@ -1,0 +1,312 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/ir/live"
+)
+
+// model is compiled segments with their memory. One goroutine drives it; a watcher tells of steps that have ended.
+type model struct {
+	device  *Device
+	program *ir.Program // all of it
+	config  backend.Config
+	memory  buffers
+	account backend.Memory
+
+	weights      []weight
+	caches       []cache
+	rotations    []rotation
+	experts      map[ir.Ref]*Matrix // by gate and by down: their address is that of a table
+	launches     []launch
+	borders      map[ir.Value]place
+	values       *live.Values
+	scratchBytes int
+	scratch      *vk.Buffer // values of the step that runs; steps run one after another
+	drawn, best  *vk.Buffer // tokens drawn by the step before; for arg-max
+	spare        []int32    // by class, the block for rows that are not there
+
+	slots  []*slot
+	ring   []*backend.Step
+	draws  int // of the step before
+	ends   chan ended
+	closed sync.WaitGroup
+}
+
+// compile plans the segments and takes all memory.
+func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
+	m := &model{device: v, program: p.Program, config: c, memory: buffers{d: v.d}, values: live.ValuesOf(p.Program),
+		experts: map[ir.Ref]*Matrix{}}
+	part := p.Only(c.Segments)
+	f := fuse(part, func(a *ir.AttendArgs) (Heads, bool) {
+		h := m.heads(a)
+		return h, v.kernels.Fused(&h)
+	})
+	if err := m.layWeights(part, f); err != nil {
+		return m, err
+	}
+	if err := m.layCaches(part); err != nil {
+		return m, err
+	}
+	if err := plan(m, part, f); err != nil {
+		return m, err
+	}
+	if err := m.layScratch(); err != nil {
+		return m, err
+	}
+	if err := m.laySlots(part); err != nil {
+		return m, err
+	}
+	m.ends = make(chan ended, c.Ring())
+	m.closed.Go(m.watch)
+	return m, nil
+}
+
+func (m *model) layScratch() (err error) {
+	wanted := m.capacity(true)
+	for _, b := range []struct {
+		to   **vk.Buffer
+		size int
+	}{{&m.scratch, m.scratchBytes}, {&m.drawn, 4 * wanted}, {&m.best, int(ArgMaxScratch(wanted))}} {
+		if *b.to, err = m.memory.take(vk.Local, uint64(b.size), "activations"); err != nil {
+			return err
+		}
+		m.account.Scratch += int64(b.size)
+	}
+	for _, n := range m.config.Blocks {
+		m.spare = append(m.spare, int32(n))
+	}
+	return m.device.queue.once(func(r *vk.Recording) error {
+		r.BarrierAll()
+		r.Fill(m.drawn, 0)
+		r.BarrierAll()
+		return nil
+	})
+}
+
+// Slot is none: groups have slots of their own.
+func (*model) Slot(int) []byte { return nil }
+
+// Place has nothing to do.
+func (*model) Place(int, int, [][]byte) error { return nil }
+
+var errApart = errors.New("a Vulkan device computes segments whole")
+
+// Part is for groups that share slots.
+func (*model) Part(w backend.Work, _ *backend.Step) error {
+	if w.Done != nil {
+		w.Done()
+	}
+	return errApart
+}
+
+// Chosen is for experts that share slots.
+func (*model) Chosen(int, *backend.Step, func([]int32)) error { return errApart }
+
+func (m *model) Steps() []*backend.Step { return m.ring }
+
+func (m *model) Memory() backend.Memory { return m.account }
+
+func (m *model) slot(s *backend.Step) *slot {
+	for _, x := range m.slots {
+		if x.step == s {
+			return x
+		}
+	}
+	panic("vulkan: a step of another model")
+}
+
+// Enqueue gathers segments. The last one, or a look at what lies between, has them submitted together.
+func (m *model) Enqueue(segment int, s *backend.Step) error {
+	if !m.config.Computes(segment) || segment < 0 || segment >= len(m.program.Segments) {
+		return fmt.Errorf("segment %d is not computed here", segment)
+	}
+	x := m.slot(s)
+	if !x.begun {
+		if err := s.Check(m.program, &m.config, m.draws); err != nil {
+			return err
+		}
+		if err := m.fill(x); err != nil {
+			return err
+		}
+		x.begun, m.draws = true, len(s.Draws)
+	}
+	if x.from < 0 {
+		x.from = segment
+	}
+	x.to = segment
+	if m.config.Computes(segment+1) && segment+1 < len(m.program.Segments) {
+		return nil
+	}
+	return m.flush(x)
+}
+
+// flush submits the segments that were enqueued.
+func (m *model) flush(x *slot) error {
+	if x.from < 0 {
+		return nil
+	}
+	x.shape.from, x.shape.to, x.from = x.from, x.to, -1
+	r, err := m.recording(x)
+	if err != nil {
+		return err
+	}
+	x.value, err = m.device.queue.submit(r)
+	return err
+}
+
+// ended is a step whose end somebody waits for.
+type ended struct {
+	slot  *slot
+	value uint64
+	done  func(error)
+}
+
+// Finish drops what was enqueued and not submitted: nobody wants it any more.
+func (m *model) Finish(s *backend.Step, done func(error)) {
+	x := m.slot(s)
+	e := ended{x, x.value, done}
+	x.from, x.value, x.begun = -1, 0, false
+	if e.value == 0 {
+		done(nil)
+		return
+	}
+	m.ends <- e // has room for all steps
+}
+
+// watch waits for steps, one after another, and tells of their ends.
+func (m *model) watch() {
+	for e := range m.ends {
+		err := m.device.queue.wait(e.value)
+		if err == nil {
+			err = e.slot.take(m)
+		}
+		e.done(err)
+	}
+}
+
+// take brings what a step left: its logits are there already.
+func (s *slot) take(m *model) error {
+	if row := words[uint32](s.result, 0, 1)[0]; row != 0 {
+		return fmt.Errorf("row %d: a value is NaN or infinite: the weights or an earlier result are broken", row-1)
+	}
+	s.step.Drawn = s.step.Drawn[:0]
+	if s.shape.draws {
+		s.step.Drawn = append(s.step.Drawn, words[int32](s.result, 16, len(s.step.Draws))...)
+	}
+	return nil
+}
+
+// place is where a value lies that crosses a border.
+func (m *model) place(v ir.Value) place {
+	p := m.borders[m.values.Root[v]]
+	p.from += m.values.From[v]
+	return p
+}
+
+// In copies a value to where the segment that reads it expects it.
+func (m *model) In(v ir.Value, s *backend.Step, rows []float32) error {
+	return m.cross(v, s, rows, func(host, here []float32, width int) {
+		for r := range s.Tokens {
+			copy(here[r*len(here)/len(s.Tokens):], host[r*width:][:width])
+		}
+	}, nil)
+}
+
+// Out copies what a segment computed.
+func (m *model) Out(v ir.Value, s *backend.Step, rows []float32) error {
+	return m.cross(v, s, rows, nil, func(host, here []float32, width int) {
+		for r := range s.Tokens {
+			copy(host[r*width:][:width], here[r*len(here)/len(s.Tokens):])
+		}
+	})
+}
+
+// cross moves rows through memory that both reach, and waits: values between devices travel by the host.
+func (m *model) cross(v ir.Value, s *backend.Step, rows []float32, in, out func(host, here []float32, width int)) error {
+	if v < 0 || int(v) >= len(m.program.Widths) || m.place(v).b == nil || !m.crosses(v) {
+		return fmt.Errorf("value %d crosses no border of what is computed here", v)
+	}
+	width := m.program.Widths[v]
+	if len(rows) != len(s.Tokens)*width {
+		return fmt.Errorf("value %d: %d numbers, want %d rows of %d", v, len(rows), len(s.Tokens), width)
+	}
+	x, p := m.slot(s), m.place(v)
+	if err := m.flush(x); err != nil {
+		return err
+	}
+	n := len(s.Tokens) * stride(p.b)
+	b, err := m.device.d.Allocate(vk.Staging, uint64(4*n))
+	if err != nil {
+		return err
+	}
+	defer m.device.d.Free(b)
+	here, at := words[float32](b, 0, n), uint64(p.b.Offset)
+	if in != nil {
+		clear(here)
+		in(rows, here, width)
+	}
+	err = m.device.queue.once(func(r *vk.Recording) error {
+		r.BarrierAll()
+		if in != nil {
+			r.Copy(m.scratch, at, b, 0, uint64(4*n))
+		} else {
+			r.Copy(b, 0, m.scratch, at, uint64(4*n))
+		}
+		r.BarrierAll()
+		r.BarrierToHost()
+		return nil
+	})
+	if err == nil && out != nil {
+		out(rows, here, width)
+	}
+	return err
+}
+
+// crosses says whether a value is handed on, or taken, by a segment that is computed here.
+func (m *model) crosses(v ir.Value) bool {
+	for i := range m.program.Segments {
+		if !m.config.Computes(i) {
+			continue
+		}
+		for _, c := range m.program.Segments[i].Carries {
+			if c == v {
+				return true
+			}
+		}
+		for _, t := range m.program.Takes(i) {
+			if t == v {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Close waits for the steps in flight and frees the memory.
+func (m *model) Close() error {
+	if m.ends != nil {
+		close(m.ends)
+		m.closed.Wait()
+	}
+	q := m.device.queue
+	err := q.wait(q.last)
+	for _, s := range m.slots {
+		for _, r := range s.recordings {
+			q.close(r)
+		}
+		m.device.d.Free(s.tables)
+	}
+	m.memory.free()
+	if errors.Is(err, vk.Lost) {
+		err = nil // the steps have said so
+	}
+	return err
+}

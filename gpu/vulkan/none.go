@@ -1,0 +1,17 @@
+//go:build !cgo || !linux
+
+package vulkan
+
+import (
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// Open says that this program has no Vulkan.
+func Open(int, string) (backend.Device, error) {
+	_, err := vk.Open()
+	return nil, err
+}
+
+// OpenBest says that this program has no Vulkan.
+func OpenBest(string) (backend.Device, error) { return Open(0, "") }

@@ -1,0 +1,180 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/ir/live"
+)
+
+// shape is what a recording depends on. Everything else of a step is in memory.
+type shape struct {
+	from, to     int // segments, from the first to the last
+	rows, wanted int // as rowClass rounds them; 0 wanted: none
+	alone        bool
+	deep         bool // a row's position is beyond deepest
+	logits       bool // the host wants to see them
+	draws        bool // tokens are drawn here
+}
+
+// deepest is the last position with the fewest splits of attention (shaders/lib/step.glsl).
+const deepest = 2046
+
+func (s *shape) depth() int {
+	if s.deep {
+		return 1 << 30
+	}
+	return deepest
+}
+
+// rowClass is how many rows are recorded for so many: 1, 2, 4, 8, then powers of two of them.
+func rowClass(n int) int {
+	c := 1
+	for c < n {
+		c *= 2
+	}
+	return c
+}
+
+// recorder records launches for one shape of a slot's steps.
+type recorder struct {
+	r     *vk.Recording
+	k     *Kernels
+	m     *model
+	s     *slot
+	shape *shape
+	n     int // rows of the launch
+
+	wanted           bool
+	written, touched []span // since the last barrier
+}
+
+// span is a range of the scratch memory.
+type span struct{ from, to int }
+
+func (a span) meets(b span) bool { return a.from < b.to && b.from < a.to }
+
+// at is the address of a place in the first row.
+func (x *recorder) at(p place) uint64 { return x.row(p.b, 0) + uint64(4*p.from) }
+
+// row is the address of a buffer's row.
+func (x *recorder) row(b *live.Buffer, r int) uint64 {
+	at := x.m.scratch.Address + uint64(b.Offset)
+	if b.Form == asBlob {
+		return at
+	}
+	return at + uint64(bytesOf(b, r))
+}
+
+// count is the address of how many rows there are from row r on, a multiple of MaxColumns.
+func (x *recorder) count(r int) uint64 {
+	i := 0
+	if x.wanted {
+		i = 1
+	}
+	return x.s.at(&x.s.left[i]) + uint64(4*(r/MaxColumns))
+}
+
+// recording is that of the slot's shape, which is made when it is needed first.
+func (m *model) recording(s *slot) (*vk.Recording, error) {
+	if r := s.recordings[s.shape]; r != nil {
+		return r, nil
+	}
+	sh := s.shape
+	r, err := m.device.queue.record(func(r *vk.Recording) error {
+		return m.record(&recorder{r: r, k: m.device.kernels, m: m, s: s, shape: &sh})
+	})
+	if err == nil {
+		s.recordings[sh] = r
+	}
+	return r, err
+}
+
+func (m *model) record(x *recorder) error {
+	x.r.Barrier() // of what was submitted before
+	for i := range m.launches {
+		l := &m.launches[i]
+		if l.segment < x.shape.from || l.segment > x.shape.to {
+			continue
+		}
+		x.wanted, x.n = l.wanted, x.shape.rows
+		if l.wanted {
+			x.n = x.shape.wanted
+		}
+		if x.n == 0 || l.idle != nil && l.idle(x) {
+			continue
+		}
+		x.order(l)
+		if err := l.record(x); err != nil {
+			return err
+		}
+	}
+	if err := m.recordEnd(x); err != nil {
+		return err
+	}
+	x.r.BarrierToHost()
+	return nil
+}
+
+// order puts a barrier before a launch that needs what came before it, or writes where that still reads or writes.
+func (x *recorder) order(l *launch) {
+	spans := func(all []*live.Buffer) (s []span) {
+		for _, b := range all {
+			s = append(s, span{b.Offset, b.Offset + bytesOf(b, x.m.capacity(b.Wanted))})
+		}
+		return s
+	}
+	reads, writes := spans(l.reads), spans(l.writes)
+	if meet(reads, x.written) || meet(writes, x.written) || meet(writes, x.touched) {
+		x.r.Barrier()
+		x.written, x.touched = nil, nil
+	}
+	x.written, x.touched = append(x.written, writes...), append(x.touched, reads...)
+}
+
+func meet(a, b []span) bool {
+	for _, s := range a {
+		for _, t := range b {
+			if s.meets(t) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// recordEnd records what becomes of the output, or looks at what is handed on.
+func (m *model) recordEnd(x *recorder) error {
+	width := m.program.OutputWidth()
+	if x.shape.to != len(m.program.Segments)-1 {
+		for _, v := range m.program.Handed(x.shape.to) {
+			p := m.place(v)
+			x.r.Barrier()
+			x.n, x.wanted = x.shape.rows, false
+			err := x.k.Finite(x.r, x.at(p), x.s.status(), x.count(0), m.program.Widths[v], stride(p.b), x.n)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if x.n, x.wanted = x.shape.wanted, true; x.n == 0 {
+		return nil
+	}
+	out := m.place(m.program.Output)
+	x.r.Barrier()
+	if err := x.k.Finite(x.r, x.at(out), x.s.status(), x.count(0), width, stride(out.b), x.n); err != nil {
+		return err
+	}
+	if x.shape.logits {
+		err := x.k.Each(x.r, &Each{Formula: Copy, A: x.at(out), AStride: stride(out.b), Y: x.s.logits(m), YStride: width,
+			Width: width, Rows: x.n, Count: x.count(0)})
+		if err != nil {
+			return err
+		}
+	}
+	if x.shape.draws {
+		return x.k.ArgMax(x.r, x.at(out), m.drawn.Address, x.s.drawn(), m.best.Address, width, stride(out.b), x.n)
+	}
+	return nil
+}

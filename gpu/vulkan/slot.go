@@ -1,0 +1,206 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// slot is a step of the ring with what the host tells the device of it, and what comes back.
+type slot struct {
+	step *backend.Step
+
+	// block is what kernels read of the step, by offset in bytes; tables, which grow, are apart.
+	block       *vk.Buffer
+	left        [2]int // how many rows there are from each MaxColumns-th on: of all, of the wanted ones
+	ids, wanted int
+	rows        []int // of Row, by cache class
+	angles      []int // by rotation
+	tables      *vk.Buffer
+
+	// result: status, then the drawn ids, then the logits.
+	result *vk.Buffer
+
+	recordings map[shape]*vk.Recording
+	begun      bool
+	from, to   int // segments that are enqueued and not submitted; from < 0: none
+	shape      shape
+	value      uint64 // of the queue's timeline when all that was submitted is done; 0: nothing was
+}
+
+// rotation is one way to rotate, whose angles the host makes for every row.
+type rotation struct {
+	args    *ir.RoPEArgs
+	divisor ir.Ref
+}
+
+// anglesOf is the number of a rotation.
+func (m *model) anglesOf(a *ir.RoPEArgs, divisor ir.Ref) int {
+	for i, r := range m.rotations {
+		if r.divisor == divisor && sameRotation(r.args, a) {
+			return i
+		}
+	}
+	m.rotations = append(m.rotations, rotation{a, divisor})
+	return len(m.rotations) - 1
+}
+
+// laySlots makes the ring.
+func (m *model) laySlots(p *ir.Bound) error {
+	rows, wanted := m.capacity(false), m.capacity(true)
+	for range m.config.Ring() {
+		s := &slot{step: &backend.Step{}, recordings: map[shape]*vk.Recording{}, from: -1}
+		size := 0
+		take := func(bytes int) (at int) {
+			at = size
+			size += (bytes + 15) &^ 15
+			return at
+		}
+		s.left[0], s.left[1] = take(4*(rows/MaxColumns+1)), take(4*(wanted/MaxColumns+1))
+		s.ids, s.wanted = take(4*rows), take(4*wanted)
+		for range p.Classes {
+			s.rows = append(s.rows, take(8*rows))
+		}
+		for _, r := range m.rotations {
+			s.angles = append(s.angles, take(4*rows*r.args.Dims))
+		}
+		var err error
+		if s.block, err = m.memory.take(vk.Stepwise, uint64(size), "step"); err != nil {
+			return err
+		}
+		if err := m.growTables(s, 1024); err != nil {
+			return err
+		}
+		logits := 16 + 4*wanted
+		bytes := logits + 4*m.config.MaxWanted*m.program.OutputWidth()
+		if s.result, err = m.memory.take(vk.Staging, uint64(bytes), "logits"); err != nil {
+			return err
+		}
+		s.step.Logits = words[float32](s.result, logits, m.config.MaxWanted*m.program.OutputWidth())
+		m.account.Scratch += int64(size + bytes)
+		m.slots = append(m.slots, s)
+		m.ring = append(m.ring, s.step)
+	}
+	return nil
+}
+
+// words is mapped memory as other numbers.
+func words[T any](b *vk.Buffer, at, n int) []T {
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&b.Bytes[at])), n)
+}
+
+func (s *slot) at(offset *int) uint64 { return s.block.Address + uint64(*offset) }
+
+func (s *slot) status() uint64 { return s.result.Address }
+func (s *slot) drawn() uint64  { return s.result.Address + 16 }
+
+func (s *slot) logits(m *model) uint64 {
+	return s.result.Address + uint64(16+4*m.capacity(true))
+}
+
+// growTables makes room for block tables of n blocks in all. Recordings know where tables are.
+func (m *model) growTables(s *slot, n int) error {
+	if s.tables != nil && len(s.tables.Bytes) >= 4*n {
+		return nil
+	}
+	for _, r := range s.recordings {
+		m.device.queue.close(r)
+	}
+	clear(s.recordings)
+	m.device.d.Free(s.tables)
+	var err error
+	if s.tables, err = m.device.d.Allocate(vk.Stepwise, uint64(8*n)); err != nil {
+		return fmt.Errorf("block tables: %w", err)
+	}
+	return nil
+}
+
+// fill tells the device of the step. Rows that are not there, up to the shape's, write a block of their own.
+func (m *model) fill(s *slot) error {
+	step := s.step
+	blocks := len(m.program.Classes)
+	for i := range step.Spans {
+		for c := range step.Spans[i].Tables {
+			blocks += len(step.Spans[i].Tables[c].Blocks)
+		}
+	}
+	if err := m.growTables(s, blocks); err != nil {
+		return err
+	}
+	s.shape = shape{rows: rowClass(len(step.Tokens)), alone: true}
+	if n := len(step.Wanted); n > 0 {
+		s.shape.wanted = rowClass(n)
+	}
+	rows, wanted := s.shape.rows, s.shape.wanted
+	copy(words[int32](s.block, s.ids, rows), step.Tokens)
+	clear(words[int32](s.block, s.ids, rows)[len(step.Tokens):])
+	if wanted > 0 {
+		copy(words[int32](s.block, s.wanted, wanted), step.Wanted)
+		clear(words[int32](s.block, s.wanted, wanted)[len(step.Wanted):])
+	}
+	for i, there := range []int{len(step.Tokens), len(step.Wanted)} {
+		left := words[uint32](s.block, s.left[i], m.capacity(i == 1)/MaxColumns+1)
+		for c := range left {
+			left[c] = uint32(max(0, there-c*MaxColumns))
+		}
+	}
+	m.fillRows(s)
+	m.fillAngles(s)
+	for _, d := range step.Draws {
+		if d.Host {
+			s.shape.logits = true
+		} else {
+			s.shape.draws = true
+		}
+	}
+	s.shape.logits = s.shape.logits || len(step.Draws) == 0
+	words[uint32](s.result, 0, 1)[0] = 0
+	return nil
+}
+
+// fillRows says of each row where it stands and where its sequence's blocks are listed.
+func (m *model) fillRows(s *slot) {
+	tables := words[int32](s.tables, 0, len(s.tables.Bytes)/4)
+	at := copy(tables, m.spare)
+	for c := range m.program.Classes {
+		rows := words[Row](s.block, s.rows[c], s.shape.rows)
+		for i := range s.step.Spans {
+			span := &s.step.Spans[i]
+			t := &span.Tables[c]
+			for j := range span.Rows {
+				rows[span.Row+j] = Row{Position: uint32(span.Pos + j), Table: uint32(at - t.First)}
+			}
+			at += copy(tables[at:], t.Blocks)
+			s.shape.alone = s.shape.alone && span.Rows == 1
+			s.shape.deep = s.shape.deep || span.Pos+span.Rows > deepest
+		}
+		for r := len(s.step.Tokens); r < s.shape.rows; r++ {
+			rows[r] = Row{Table: uint32(c)}
+		}
+	}
+}
+
+func (m *model) fillAngles(s *slot) {
+	for i, r := range m.rotations {
+		var divisors []float32
+		if r.divisor != ir.NoRef {
+			divisors = m.weights[r.divisor].host
+		}
+		all := words[float32](s.block, s.angles[i], s.shape.rows*r.args.Dims)
+		for j := range s.step.Spans {
+			span := &s.step.Spans[j]
+			for k := range span.Rows {
+				at := (span.Row + k) * r.args.Dims
+				Angles(all[at:at:at+r.args.Dims], r.args, divisors, span.Pos+k)
+			}
+		}
+	}
+}

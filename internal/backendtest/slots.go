@@ -1,0 +1,408 @@
+package backendtest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// shared: with fewer slots than groups, whichever these are, in whatever order groups come and go, and in whatever
+// parts segments are computed, a program has the bits of the one that has all its weights.
+func shared(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
+	s := small{layers: 2, width: 32, ffn: 96, vocab: 300, heads: 2, kvHeads: 1, head: 16, used: 3}
+	run := func(name string, p *ir.Program, err error) {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, err)
+			m, err := randomModel(p, 31, inTurn(narrowest(matrixTypes)))
+			require.NoError(t, err)
+			for seed := range uint64(4) {
+				m.inSlots(t, d, seed)
+			}
+		})
+	}
+	for _, f := range models {
+		p, err := f.record(s)
+		run(f.name, p, err)
+	}
+	for _, o := range orders {
+		p, err := ordered(s, o.record)
+		run(o.name, p, err)
+	}
+	p, err := biasedHead(s)
+	run("biased head", p, err)
+	t.Run("steep", func(t *testing.T) {
+		p, err := mixtureLike(s)
+		require.NoError(t, err)
+		m, err := randomModel(p, 31, all(quant.F32))
+		require.NoError(t, err)
+		m.steepen(t)
+		m.inSlots(t, d, 38)
+	})
+	t.Run("wide", func(t *testing.T) {
+		p, err := mixtureLike(small{layers: 1, width: 256, ffn: 256, vocab: 300, heads: 8, kvHeads: 2, head: 32, used: 2})
+		require.NoError(t, err)
+		m, err := randomModel(p, 32, inTurn(matrixTypes))
+		require.NoError(t, err)
+		m.inSlots(t, d, 33)
+	})
+	t.Run("Refused", func(t *testing.T) { badSlots(t, d) })
+	t.Run("Unready", func(t *testing.T) { unready(t, d) })
+}
+
+// biasedHead has no layers, and a bias that is added to the outputs of all pieces.
+func biasedHead(s small) (*ir.Program, error) {
+	b := ir.NewBuilder("biased", func(name string) bool { return name == "output.weight" || name == "output.bias" })
+	b.Head(b.Rows(b.Embed("token_embd", s.vocab, s.width)), "output", "")
+	return b.Program(1 << 10)
+}
+
+// steepen has routers prefer some experts so much that the weights of others are 0: rows have fewer than they may use.
+func (m *Model) steepen(t *testing.T) {
+	for _, s := range m.Segments {
+		for i := range s.Nodes {
+			if n := &s.Nodes[i]; n.Op == ir.Route {
+				w := s.Nodes[i-1].W
+				require.Equal(t, quant.F32, m.Types[w])
+				x, err := m.decode(w)
+				require.NoError(t, err)
+				for k := range x {
+					x[k] *= 300
+				}
+				require.NoError(t, quant.Quantize(quant.F32, m.Weights[w], x))
+			}
+		}
+	}
+}
+
+// inSlots runs a prompt in one step, in chunks, and a step without any wanted row.
+func (m *Model) inSlots(t *testing.T, d backend.Device, seed uint64) {
+	t.Helper()
+	const n = 20
+	tokens := prompt(34, n, m.Vocab)
+	c := backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 2), MaxRows: n, MaxWanted: n}
+	want := load(t, d, m, c).sequence(t, tokens, table(n, 0), n)
+	cut := *m.Bound
+	cut.Piece = 1 // rounded up to some rows
+	pieces := &Model{Bound: &cut, Weights: m.Weights}
+	sameBits(t, "in pieces", m.OutputWidth(), load(t, d, pieces, c).sequence(t, tokens, table(n, 0), n), want)
+	j := juggle(t, d, pieces, c, seed)
+	sameBits(t, "in slots", m.OutputWidth(), j.sequence(t, tokens, table(n, 0), n), want)
+	sameBits(t, "in slots, in chunks", m.OutputWidth(), j.sequence(t, tokens, table(n, 1), 1, 7, 1), want)
+	j.unwanted(t, tokens)
+	sameBits(t, "in slots, after a step for its cache", m.OutputWidth(), j.step(t, rows{tokens[n-1:], n - 1, table(n, 0)}),
+		want[(n-1)*m.OutputWidth():])
+}
+
+// unwanted runs all but the last token for the cache alone: the end needs no group then.
+func (j *juggler) unwanted(t *testing.T, tokens []int32) {
+	t.Helper()
+	s := j.Steps()[0]
+	n := len(tokens) - 1
+	s.Tokens, s.Wanted = tokens[:n], nil
+	s.Spans = []backend.Span{{Rows: n, Tables: Tables(j.m.Program, table(n, 0))}}
+	require.NoError(t, j.run(s))
+}
+
+// juggler drives a model whose groups share slots: it places what a segment needs where something else was, computes
+// with it part by part, and ruins what is no longer leased.
+type juggler struct {
+	*loaded
+	t      *testing.T
+	rng    *rand.Rand
+	groups []ir.Group
+	own    []bool
+	slots  [][]int // by group: those that it may be placed in
+	at     []int   // by group: the slot that it is in; -1: none
+	holds  []int   // by slot: a group; -1: none
+	chosen []int32 // of the last route
+}
+
+// juggle compiles a model for random slots.
+func juggle(t *testing.T, d backend.Device, m *Model, c backend.Config, seed uint64) *juggler {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 35))
+	c.Slots = randomSlots(rng, m.On(m.All()), d.Traits().Shares)
+	return newJuggler(t, d, m, c, rng)
+}
+
+// newJuggler compiles a model, and uploads what has slots of its own.
+func newJuggler(t *testing.T, d backend.Device, m *Model, c backend.Config, rng *rand.Rand) *juggler {
+	t.Helper()
+	groups := m.On(m.All())
+	c.Tables = m.Weights
+	model, err := compile(t, d, m, c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, model.Close()) })
+	j := &juggler{t: t, rng: rng, groups: groups, own: c.Own(len(groups)), slots: make([][]int, len(groups)),
+		at: slices.Repeat([]int{-1}, len(groups)), holds: slices.Repeat([]int{-1}, len(c.Slots))}
+	j.loaded = &loaded{Model: model, m: m, config: c, through: j.through}
+	for s, fit := range c.Slots {
+		for _, g := range fit {
+			j.slots[g] = append(j.slots[g], s)
+		}
+	}
+	for g := range groups {
+		if j.own[g] {
+			j.upload(g)
+		}
+	}
+	if d.Traits().Shares {
+		j.withinBudget()
+	}
+	return j
+}
+
+// randomSlots makes up slots: of the matrices some have their own, the others share a few. A table may be in none.
+func randomSlots(rng *rand.Rand, groups []ir.Group, share bool) (slots [][]int) {
+	var streamed []int
+	keep := rng.IntN(3) // of 4
+	for g := range groups {
+		switch {
+		case share && groups[g].Use == ir.Matrix && rng.IntN(4) >= keep:
+			streamed = append(streamed, g)
+		case groups[g].Use != ir.Table || rng.IntN(2) == 0:
+			slots = append(slots, []int{g})
+		}
+	}
+	if len(streamed) == 1 {
+		return append(slots, streamed)
+	}
+	for n := 1 + rng.IntN(4); n > 0 && len(streamed) > 0; n-- {
+		fit := slices.Clone(streamed) // the last one takes all, so that each group has a slot
+		if n > 1 {
+			rng.Shuffle(len(fit), func(a, b int) { fit[a], fit[b] = fit[b], fit[a] })
+			fit = fit[:2+rng.IntN(len(fit)-1)]
+		}
+		slots = append(slots, fit)
+	}
+	rng.Shuffle(len(slots), func(a, b int) { slots[a], slots[b] = slots[b], slots[a] })
+	return slots
+}
+
+// withinBudget holds the weights' memory to what a plan counts on: groups of their own as in the file, padded to whole
+// tiles, and slots. Vectors are float32.
+func (j *juggler) withinBudget() {
+	most, p := int64(0), j.m.Bound
+	for s, fit := range j.config.Slots {
+		slot := int64(0)
+		for _, g := range fit {
+			slot = max(slot, backend.SlotBytes(p, &j.groups[g]))
+		}
+		if len(fit) == 1 {
+			slot = 2*j.groups[fit[0]].Bytes + 64
+			for _, r := range j.groups[fit[0]].Weights {
+				slot += int64(j.RowGrain()*j.m.rowBytes(r)) + 64
+			}
+		} else if memory := j.Slot(s); memory != nil {
+			require.GreaterOrEqual(j.t, int64(len(memory)), slot)
+		}
+		most += slot
+	}
+	require.LessOrEqual(j.t, j.Memory().Weights, most)
+}
+
+// through runs a step.
+func (j *juggler) through(s *backend.Step) (err error) {
+	for i := 0; i < len(j.m.Segments) && err == nil; i++ {
+		err = j.segment(i, s)
+		if j.m.Segments[i].Kind == ir.SegRoute && len(j.m.Segments[i].Nodes) > 0 && err == nil {
+			j.hear(i, s)
+		}
+	}
+	return errors.Join(err, finish(j.Model, s))
+}
+
+// segment computes one whole if what it needs can be there together, or in parts.
+func (j *juggler) segment(i int, s *backend.Step) error {
+	need := j.needs(i, s)
+	j.rng.Shuffle(len(need), func(a, b int) { need[a], need[b] = need[b], need[a] })
+	if now, rest := j.gather(need, len(need)); len(rest) == 0 && j.rng.IntN(3) == 0 {
+		err := j.Enqueue(i, s)
+		j.ruin(now)
+		return err
+	}
+	for {
+		most := 1 + j.rng.IntN(4)
+		if !j.divided(i) {
+			most = 1
+		}
+		now, rest := j.gather(need, most)
+		w := backend.Work{Segment: i, Groups: now, Last: len(rest) == 0}
+		if w.Last && j.divided(i) && j.rng.IntN(4) == 0 {
+			w.Last = false // it comes alone
+		}
+		if err := j.part(w, s); err != nil {
+			return err
+		}
+		if w.Last {
+			return nil
+		}
+		need = rest
+	}
+}
+
+// part computes a part, and waits until its groups can be thrown out.
+func (j *juggler) part(w backend.Work, s *backend.Step) error {
+	done := make(chan struct{}, 1)
+	w.Done = func() { done <- struct{}{} }
+	err := j.Part(w, s)
+	<-done
+	if err == nil {
+		j.ruin(w.Groups)
+	}
+	return err
+}
+
+// divided says whether a segment may have several parts.
+func (j *juggler) divided(i int) bool {
+	n := 0
+	for _, g := range j.groups {
+		if g.Segment == i && g.Use == ir.Matrix {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// needs lists the groups that the parts of a segment have to name, and sometimes one more.
+func (j *juggler) needs(i int, s *backend.Step) (need []int) {
+	for g := range j.groups {
+		x := &j.groups[g]
+		switch {
+		case x.Segment != i || x.Use != ir.Matrix:
+		case x.Expert != ir.Dense && !j.goes(x.Expert) && j.rng.IntN(4) > 0:
+		case j.m.Segments[i].Kind.Ends() && len(s.Wanted) == 0 && j.rng.IntN(4) > 0:
+		default:
+			need = append(need, g)
+		}
+	}
+	return need
+}
+
+// gather brings some groups into slots where they do not push each other out, and leaves the rest. At least one comes.
+func (j *juggler) gather(need []int, most int) (now, rest []int) {
+	taken := make([]bool, len(j.holds))
+	for _, g := range need {
+		slot := -1
+		if !j.own[g] && len(now) < most {
+			slot = j.room(g, taken)
+		}
+		if len(now) == most || !j.own[g] && slot < 0 {
+			rest = append(rest, g)
+			continue
+		}
+		if slot >= 0 {
+			taken[slot] = true
+			j.place(g, slot)
+		}
+		now = append(now, g)
+	}
+	return now, rest
+}
+
+// room is a slot for a group, that where it is if nobody took it; -1: none is left.
+func (j *juggler) room(g int, taken []bool) int {
+	if at := j.at[g]; at >= 0 && !taken[at] && j.rng.IntN(4) > 0 {
+		return at
+	}
+	free := slices.DeleteFunc(slices.Clone(j.slots[g]), func(s int) bool { return taken[s] })
+	if len(free) == 0 {
+		return -1
+	}
+	return free[j.rng.IntN(len(free))]
+}
+
+// place puts a group into a slot, unless it is there: as a drive would, each weight somewhere in a sector.
+func (j *juggler) place(g, slot int) {
+	if j.at[g] == slot {
+		return
+	}
+	if out := j.holds[slot]; out >= 0 {
+		j.at[out] = -1
+	}
+	if at := j.at[g]; at >= 0 {
+		j.holds[at] = -1
+	}
+	j.holds[slot], j.at[g] = g, slot
+	memory := j.Slot(slot)
+	if memory == nil {
+		require.NoError(j.t, j.Place(g, slot, nil))
+		j.upload(g)
+		return
+	}
+	require.NoError(j.t, j.Place(g, slot, j.lay(g, memory)))
+}
+
+// lay writes a group's rows into memory.
+func (j *juggler) lay(g int, memory []byte) (data [][]byte) {
+	at := 0
+	for _, r := range j.groups[g].Weights {
+		rows := j.rowsOf(g, r)
+		there := memory[at+j.rng.IntN(backend.Sector):][:len(rows)]
+		copy(there, rows)
+		data, at = append(data, there), at+int(backend.ExtentBytes(int64(len(rows))))
+	}
+	return data
+}
+
+// rowsOf is what a group has of a weight, as in the file.
+func (j *juggler) rowsOf(g int, r ir.Ref) []byte {
+	from, to := j.groups[g].Rows(&j.m.Program.Weights[r])
+	size := j.m.rowBytes(r)
+	return j.m.Weights[r][from*size : to*size]
+}
+
+func (j *juggler) upload(g int) {
+	for _, r := range j.groups[g].Weights {
+		from, _ := j.groups[g].Rows(&j.m.Program.Weights[r])
+		require.NoError(j.t, j.Upload(r, from, j.rowsOf(g, r)), "%s", j.m.Program.Weights[r].Name)
+	}
+}
+
+// ruin overwrites the slots of some groups, half of the time: nobody may read them.
+func (j *juggler) ruin(groups []int) {
+	for _, g := range groups {
+		if slot := j.at[g]; slot >= 0 && j.rng.IntN(2) == 0 {
+			for i := range j.Slot(slot) {
+				j.Slot(slot)[i] = 0xff
+			}
+			j.at[g], j.holds[slot] = -1, -1
+		}
+	}
+}
+
+// hear asks for the choice of a route, which must be the experts with a weight.
+func (j *juggler) hear(i int, s *backend.Step) {
+	told := make(chan []int32, 1)
+	require.NoError(j.t, j.Chosen(i, s, func(experts []int32) { told <- slices.Clone(experts) }))
+	j.chosen = <-told
+	for k := range j.m.Segments[i].Nodes {
+		n := &j.m.Segments[i].Nodes[k]
+		if n.Op != ir.Route {
+			continue
+		}
+		experts := j.m.Widths[n.Out]
+		weights := make([]float32, len(s.Tokens)*experts)
+		require.NoError(j.t, j.Out(n.Out, s, weights))
+		require.Len(j.t, j.chosen, len(s.Tokens)*n.Route.Used)
+		for r := range s.Tokens {
+			want := slices.Repeat([]int32{-1}, n.Route.Used)
+			k := 0
+			for e, w := range weights[r*experts:][:experts] {
+				if w != 0 {
+					want[k] = int32(e)
+					k++
+				}
+			}
+			require.Equal(j.t, want, j.chosen[r*n.Route.Used:][:n.Route.Used], fmt.Sprintf("experts of row %d", r))
+		}
+	}
+}

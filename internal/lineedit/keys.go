@@ -1,0 +1,111 @@
+// Package lineedit is a line editor for terminals without the terminal: bytes that a person types go in, the text and
+// what a screen has to show of it come out.
+//
+// It knows the usual keys, a history, completion, and pasted text of several lines (bracketed paste), which stays one
+// text. Raw mode, signals and time are for its caller.
+package lineedit
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// key is what was typed: a character, or one of those below.
+type key rune
+
+// Keys beside characters, behind the last character that there is.
+const (
+	up key = unicode.MaxRune + 1 + iota
+	down
+	left
+	right
+	wordLeft
+	wordRight
+	home
+	end
+	remove
+	pasteBegin
+	pasteEnd
+	unknown
+)
+
+// Control characters that mean something.
+const (
+	ctrlA, ctrlB, ctrlC, ctrlD, ctrlE, ctrlF, ctrlH   = 1, 2, 3, 4, 5, 6, 8
+	tab, newline, ctrlK, ctrlL, enter, ctrlN, ctrlP   = 9, 10, 11, 12, 13, 14, 16
+	ctrlR, ctrlU, ctrlW, ctrlY, escape, space, rubout = 18, 21, 23, 25, 27, 32, 127
+)
+
+// The sequences that switch bracketed paste on and off (xterm, control sequences).
+const (
+	PasteOn  = "\x1b[?2004h"
+	PasteOff = "\x1b[?2004l"
+)
+
+// longestSequence is more than any key has bytes: what is longer is none.
+const longestSequence = 32
+
+// next takes a key off what was typed. If the bytes end within one, n is 0.
+func next(typed []byte) (k key, n int) {
+	switch {
+	case len(typed) == 0:
+		return 0, 0
+	case typed[0] == escape:
+		return sequence(typed)
+	case !utf8.FullRune(typed):
+		return 0, 0
+	}
+	r, n := utf8.DecodeRune(typed)
+	if r == utf8.RuneError && n == 1 {
+		return unknown, 1
+	}
+	return key(r), n
+}
+
+// sequence reads a key that begins with ESC: CSI, SS3, or a character with Alt.
+func sequence(typed []byte) (key, int) {
+	if len(typed) < 2 {
+		return 0, 0
+	}
+	switch typed[1] {
+	case '[', 'O':
+	case 'b':
+		return wordLeft, 2
+	case 'f':
+		return wordRight, 2
+	default:
+		return unknown, 1 // a lone ESC
+	}
+	for i, c := range typed[2:] {
+		if c >= '@' && c <= '~' {
+			return named(string(typed[2:2+i]), c), i + 3
+		}
+		if c < ' ' || i > longestSequence {
+			return unknown, i + 2
+		}
+	}
+	return 0, 0
+}
+
+// named is the key of a sequence with these parameters and last byte.
+func named(parameters string, last byte) key {
+	letters := map[byte]key{'A': up, 'B': down, 'C': right, 'D': left, 'H': home, 'F': end}
+	numbers := map[string]key{"1": home, "3": remove, "4": end, "7": home, "8": end, "200": pasteBegin, "201": pasteEnd}
+	if last == '~' {
+		if k, ok := numbers[parameters]; ok {
+			return k
+		}
+		return unknown
+	}
+	k, ok := letters[last]
+	switch {
+	case !ok:
+		return unknown
+	case strings.HasPrefix(parameters, "1;") && k == left:
+		return wordLeft
+	case strings.HasPrefix(parameters, "1;") && k == right:
+		return wordRight
+	}
+	return k
+}

@@ -1,0 +1,127 @@
+package quant
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// SplitRun is how many values share a scale and a low of Split: no format changes them more often.
+const SplitRun = 16
+
+// CanSplit says whether Split knows the type: all formats of blocks that have a decoder.
+func CanSplit(t Type) bool { return HasCodec(t) && t.Block() > 1 }
+
+// Split takes whole blocks apart: value i is float32(scales[i/16]·codes[i]) - lows[i/16], bit for bit what Dequantize
+// makes of it but for the sign of 0. For devices that compute with all formats in one way.
+//
+// It asks the decoder: what a block decodes to with a unit of 1 is whole numbers of eighths, the products of a run's
+// scale and its codes. Their greatest common divisor is taken for the scale. A half, a scale and a code together
+// have at most 24 bits, so it does not matter how such a product is divided: it is exact.
+func Split(t Type, codes []int8, scales, lows []float32, src []byte) error {
+	if !CanSplit(t) {
+		return fmt.Errorf("%s has no blocks to split", t)
+	}
+	if err := sameLength(t, len(codes), len(src)); err != nil {
+		return err
+	}
+	if n := len(codes) / SplitRun; len(scales) != n || len(lows) != n {
+		return fmt.Errorf("%d values have %d scales and %d lows, want %d", len(codes), len(scales), len(lows), n)
+	}
+	size, runs := t.Bytes(), t.Block()/SplitRun
+	s := splitter{t: t, values: make([]float32, t.Block())}
+	for ; len(src) > 0; src = src[size:] {
+		s.lows(lows[:runs], src[:size])
+		s.codes(codes[:t.Block()], scales[:runs], src[:size])
+		codes, scales, lows = codes[t.Block():], scales[runs:], lows[runs:]
+	}
+	return nil
+}
+
+// splitter splits blocks of a type, one after the other.
+type splitter struct {
+	t      Type
+	block  []byte // a changed copy
+	values []float32
+}
+
+// decode sets values to what a block decodes to, with its units as edit leaves them.
+func (s *splitter) decode(src []byte, edit func(block []byte)) {
+	s.block = append(s.block[:0], src...)
+	edit(s.block)
+	formats[s.t].decode(s.values, s.block)
+}
+
+// lows are the values where all codes count nothing.
+func (s *splitter) lows(lows []float32, src []byte) {
+	f, _ := scales(s.t)
+	if f.min == 0 {
+		clear(lows)
+		return
+	}
+	s.decode(src, func(b []byte) { binary.LittleEndian.PutUint16(b[f.d:], 0) })
+	for i := range lows {
+		lows[i] = -s.values[SplitRun*i]
+	}
+}
+
+func (s *splitter) codes(codes []int8, scales []float32, src []byte) {
+	s.decode(src, s.t.unitBlock)
+	for i := range scales {
+		var eighths [SplitRun]int32
+		common := uint32(0)
+		for j, v := range s.values[SplitRun*i:][:SplitRun] {
+			eighths[j] = int32(8 * v)
+			common = divisor(common, uint32(max(eighths[j], -eighths[j])))
+		}
+		scales[i] = s.t.unit(src, i) * float32(common) / 8
+		inverse := 1 / float32(max(common, 1))
+		for j, n := range eighths {
+			codes[SplitRun*i+j] = int8(int32(float32(n)*inverse+128.5) - 128) // the quotient is whole, but for its rounding
+		}
+	}
+}
+
+// divisor is the greatest common one; all numbers divide 0.
+func divisor(a, b uint32) uint32 {
+	if a != 0 && b%a == 0 { // nearly always
+		return a
+	}
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// unitBlock sets what sizes a block's values to 1, and what moves them to 0.
+func (t Type) unitBlock(block []byte) {
+	const one = 0x3c00
+	switch t {
+	case MXFP4:
+		block[0] = 128
+	case NVFP4:
+		copy(block, slices.Repeat([]byte{0x40}, 4))
+	case IQ1_M:
+		putScaleIQ1_M(block, one)
+	default:
+		f, _ := scales(t)
+		binary.LittleEndian.PutUint16(block[f.d:], one)
+		if f.min > 0 {
+			binary.LittleEndian.PutUint16(block[f.min:], 0)
+		}
+	}
+}
+
+// unit is what sizes the values of run i of a block.
+func (t Type) unit(block []byte, i int) float32 {
+	switch t {
+	case MXFP4:
+		return powerOfTwoHalved(block[0])
+	case NVFP4:
+		return ue4m3Halved(block[i])
+	case IQ1_M:
+		return F16ToF32(scaleIQ1_M(block))
+	}
+	f, _ := scales(t)
+	return half(block[f.d:])
+}

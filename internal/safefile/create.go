@@ -1,0 +1,224 @@
+package safefile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// ErrTaken says that something has the name already, and that nobody asked to replace it.
+var ErrTaken = errors.New("is there already")
+
+// Unfit says why a name is no place for a new file.
+type Unfit string
+
+func (u Unfit) Error() string { return string(u) }
+
+// File is being written, and has no name until Commit. It may also be a pipe or a terminal, which gets what is written
+// at once.
+type File struct {
+	*os.File
+	Stream bool // it is a pipe or a device of characters
+
+	path, beside string // beside: the name that it has meanwhile, or ""
+	replace      bool
+}
+
+// Create begins a file that Commit puts at path, with perm less what the process's mask takes away. Something that is
+// there now is an error, ErrTaken, unless replace; what comes there until Commit likewise. Errors do not name the file.
+func Create(path string, perm fs.FileMode, replace bool) (*File, error) {
+	return create(path, perm, replace, unnamed)
+}
+
+func create(path string, perm fs.FileMode, replace bool,
+	unnamed func(folder string, perm fs.FileMode) (*os.File, error)) (*File, error) {
+	if number, ok := descriptor(path); ok {
+		f, err := duplicate(number, path)
+		if err != nil {
+			return nil, bare(err)
+		}
+		return &File{File: f, Stream: true}, nil
+	}
+	switch mode, err := look(path); {
+	case mode&(fs.ModeNamedPipe|fs.ModeCharDevice) != 0:
+		f, err := os.OpenFile(path, os.O_WRONLY|noWait, 0)
+		if err != nil {
+			return nil, fmt.Errorf("is %s that takes nothing now: %w", kind(mode), bare(err))
+		}
+		return &File{File: f, Stream: true}, nil
+	case err != nil && !(replace && errors.Is(err, ErrTaken)):
+		return nil, err
+	}
+	f := &File{path: path, replace: replace}
+	var err error
+	if f.File, err = unnamed(filepath.Dir(path), perm); err != nil {
+		f.File, f.beside, err = claim(path, perm)
+	}
+	if err != nil {
+		return nil, bare(err)
+	}
+	return f, nil
+}
+
+// Free says whether a file may be put at path: ErrTaken, if one is there already.
+func Free(path string) error {
+	_, err := look(path)
+	return err
+}
+
+// look returns the mode of what is at path, and whether a file may take its place.
+func look(path string) (fs.FileMode, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, nil
+	case err != nil:
+		return 0, bare(err)
+	case info.IsDir():
+		return info.Mode(), Unfit("is a folder: name a file in it")
+	case !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0:
+		return info.Mode(), Unfit("is " + kind(info.Mode()) + ": choose another name")
+	}
+	return info.Mode(), ErrTaken
+}
+
+// Write puts a whole file at path, as Create and Commit do.
+func Write(path string, data []byte, perm fs.FileMode, replace bool) error {
+	f, err := Create(path, perm, replace)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Write(data); err != nil {
+		return bare(err)
+	}
+	return f.Commit()
+}
+
+// Commit makes sure that what was written stays, and gives it its name. Close is still to be called.
+func (f *File) Commit() error {
+	if f.Stream {
+		return nil
+	}
+	if err := f.Sync(); err != nil {
+		return bare(err)
+	}
+	if f.beside == "" && !f.replace {
+		if err := link(f.File, f.path); err != nil {
+			return taken(err)
+		}
+		return syncFolder(f.path)
+	}
+	if f.beside == "" { // a link takes no name that is taken
+		name := waiting(f.path)
+		if err := removeStale(name); err != nil {
+			return err
+		}
+		if err := link(f.File, name); err != nil {
+			return bare(err)
+		}
+		f.beside = name
+	}
+	if err := Publish(f.beside, f.path, f.replace); err != nil {
+		return err
+	}
+	f.beside = ""
+	return nil
+}
+
+// Close lets the file go, and with it what was not committed.
+func (f *File) Close() error {
+	if f.beside != "" {
+		_ = os.Remove(f.beside) // the next run will
+	}
+	return f.File.Close()
+}
+
+// Publish gives a complete file its name. One that is taken is an error, ErrTaken, unless replace.
+func Publish(from, to string, replace bool) error {
+	rename := renameNew
+	if replace {
+		rename = os.Rename
+	}
+	if err := rename(from, to); err != nil {
+		return taken(err)
+	}
+	return syncFolder(to)
+}
+
+func taken(err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return ErrTaken
+	}
+	return bare(err)
+}
+
+// linkNew renames where the system cannot do so without replacing.
+func linkNew(from, to string) error {
+	if err := os.Link(from, to); err != nil {
+		return err
+	}
+	return os.Remove(from)
+}
+
+// waiting is the name of a file that has to have one before it is complete.
+func waiting(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".sluice")
+}
+
+// claim makes a locked file with the name of one that waits.
+func claim(path string, perm fs.FileMode) (*os.File, string, error) {
+	name := waiting(path)
+	var err error
+	for range 3 { // another run may remove the file between its creation and its lock
+		if err := removeStale(name); err != nil {
+			return nil, "", err
+		}
+		var f *os.File
+		if f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm); err != nil {
+			continue
+		}
+		if err = lock(f); err == nil && isAt(f, name) {
+			return f, name, nil
+		}
+		err = cmp.Or(err, errBusy)
+		f.Close()
+	}
+	return nil, "", err
+}
+
+func isAt(f *os.File, name string) bool {
+	info, err := f.Stat()
+	there, err2 := os.Lstat(name)
+	return err == nil && err2 == nil && os.SameFile(info, there)
+}
+
+// removeStale removes what a run has left that was killed. A file that another run holds is an error.
+func removeStale(name string) error {
+	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	f, _, err := open(name, os.O_RDWR|noFollow, 0)
+	if err != nil {
+		return fmt.Errorf("%s is in the way (%w): move it away", name, err)
+	}
+	defer f.Close()
+	if err := lock(f); err != nil {
+		return err
+	}
+	return bare(os.Remove(name))
+}
+
+var errBusy = errors.New("is being written by another run: wait for it")
+
+// syncFolder makes a new name stay.
+func syncFolder(path string) error {
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil //nolint:nilerr // a folder that may be written to but not read: the file is there
+	}
+	return errors.Join(bare(d.Sync()), d.Close())
+}

@@ -1,0 +1,61 @@
+//go:build unix
+
+package safefile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	noWait   = unix.O_NONBLOCK
+	noFollow = unix.O_NOFOLLOW
+)
+
+// lock keeps other runs away from a file until it is closed. File systems without locks do not.
+func lock(f *os.File) error {
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return errBusy
+	}
+	return nil
+}
+
+// names is how many names a file has.
+func names(info fs.FileInfo) int {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(s.Nlink)
+	}
+	return 1
+}
+
+// descriptor says which open file of this process a path stands for. Opened again, a file that the shell appends to
+// would be written from its beginning.
+func descriptor(path string) (int, bool) {
+	switch path {
+	case "/dev/stdout":
+		return 1, true
+	case "/dev/stderr":
+		return 2, true
+	}
+	for _, folder := range []string{"/dev/fd/", "/proc/self/fd/"} {
+		if rest, ok := strings.CutPrefix(path, folder); ok {
+			n, err := strconv.ParseUint(rest, 10, 16)
+			return int(n), err == nil
+		}
+	}
+	return 0, false
+}
+
+func duplicate(number int, name string) (*os.File, error) {
+	d, err := unix.FcntlInt(uintptr(number), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(d), name), nil
+}

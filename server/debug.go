@@ -1,0 +1,210 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/trace"
+	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
+)
+
+// inside is what GET /debug/actors tells. Its names are part of the interface: in seconds, bytes or plain counts, as
+// they say. Counts and times are sums since the start, but for what is there now.
+type inside struct {
+	UptimeSeconds float64       `json:"uptime_seconds"`
+	Models        []modelInside `json:"models"`
+	Device        deviceInside  `json:"device"`
+	Actors        []actorInside `json:"actors"` // of no model
+	Credits       []credits     `json:"credits"`
+	DeadLetters   uint64        `json:"dead_letters"`
+	Unexpected    uint64        `json:"unexpected_messages"`
+
+	Edges []actors.Edge `json:"edges"` // as they are declared
+	Spans []spanInside  `json:"spans"` // the last ones
+}
+
+type modelInside struct {
+	Name            string        `json:"name"`
+	RequestsOpen    int64         `json:"requests_open"`
+	Requests        uint64        `json:"requests"`
+	Running         int64         `json:"sequences_running"`
+	Waiting         int64         `json:"sequences_waiting"`
+	PromptTokens    uint64        `json:"prompt_tokens"`
+	GeneratedTokens uint64        `json:"generated_tokens"`
+	Steps           uint64        `json:"steps"`
+	StepsFailed     uint64        `json:"steps_failed"`
+	Rows            uint64        `json:"rows"`
+	BlocksUsed      int           `json:"kv_blocks_used"`
+	BlocksCached    int           `json:"kv_blocks_cached"`
+	BlocksFree      int           `json:"kv_blocks_free"`
+	Actors          []actorInside `json:"actors"`
+	Credits         []credits     `json:"credits"`
+}
+
+type deviceInside struct {
+	ID        string             `json:"id"`
+	Computing float64            `json:"computing_seconds"`
+	Idle      map[string]float64 `json:"idle_seconds"` // by cause
+}
+
+type actorInside struct {
+	ID       string  `json:"id"`
+	Messages uint64  `json:"messages"`
+	Refused  uint64  `json:"refused"`
+	Restarts uint64  `json:"restarts"`
+	Mailbox  int64   `json:"mailbox"` // messages waiting now
+	Most     int64   `json:"mailbox_peak"`
+	Busy     float64 `json:"busy_seconds"`
+	Wait     float64 `json:"wait_seconds"` // of messages in the mailbox, summed
+}
+
+type credits struct {
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Carries string `json:"carries"`
+	Held    int    `json:"held"` // now
+	Limit   int    `json:"limit"`
+}
+
+type spanInside struct {
+	Track   string  `json:"track"`
+	Kind    string  `json:"kind"`
+	Cause   string  `json:"cause,omitempty"` // of kind idle
+	Step    uint64  `json:"step,omitempty"`
+	Segment *int    `json:"segment,omitempty"`
+	Layer   *int    `json:"layer,omitempty"`
+	Group   *int    `json:"group,omitempty"`
+	At      float64 `json:"at_seconds"` // since the start
+	Wait    float64 `json:"wait_seconds"`
+	Work    float64 `json:"work_seconds"`
+}
+
+// debugActors serves GET /debug/actors.
+func (s *Server) debugActors(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+	about := inside{Models: []modelInside{}, Edges: actors.Edges()}
+	var house *actors.House
+	for _, name := range s.models.Names() {
+		engine := s.models.Engine(name)
+		if engine == nil {
+			continue
+		}
+		m := look(name, engine.Snapshot())
+		m.Actors, m.Credits = lookActors(engine.Status()), lookCredits(engine.Credits())
+		about.Models = append(about.Models, m)
+		house = engine.House()
+	}
+	if house != nil {
+		about.lookAt(house)
+	}
+	wire.WriteJSON(rc, about)
+	return nil
+}
+
+// lookAt tells what all models share.
+func (about *inside) lookAt(h *actors.House) {
+	const shown = 256
+	t := h.DeviceTime()
+	about.UptimeSeconds = t.Wall().Seconds()
+	about.Device = deviceInside{ID: h.Device(), Computing: t.Computing.Seconds(), Idle: map[string]float64{}}
+	for c, d := range t.Idle {
+		about.Device.Idle[trace.Cause(c).String()] = d.Seconds()
+	}
+	about.Actors, about.Credits = lookActors(h.Status()), lookCredits(h.Credits())
+	about.DeadLetters, about.Unexpected = h.Faults()
+	spans := h.Spans()
+	for i := range spans[max(0, len(spans)-shown):] {
+		about.Spans = append(about.Spans, lookSpan(&spans[max(0, len(spans)-shown)+i]))
+	}
+}
+
+func look(name string, s actors.Snapshot) modelInside {
+	return modelInside{
+		Name: name, RequestsOpen: s.Open, Requests: s.Requests, Running: s.Running, Waiting: s.Waiting,
+		PromptTokens: s.PromptTokens, GeneratedTokens: s.Generated, Steps: s.Steps.Count, StepsFailed: s.FailedSteps,
+		Rows: s.Steps.Rows, BlocksUsed: s.KV.Used, BlocksCached: s.KV.Cached, BlocksFree: s.KV.Free,
+	}
+}
+
+func lookActors(all []run.Status) []actorInside {
+	out := make([]actorInside, len(all))
+	for i, a := range all {
+		out[i] = actorInside{a.ID, a.Handled, a.Refused, a.Restarts, a.Depth, a.Peak, a.Busy.Seconds(), a.Waited.Seconds()}
+	}
+	return out
+}
+
+func lookCredits(all []run.Credits) []credits {
+	out := make([]credits, len(all))
+	for i, c := range all {
+		out[i] = credits(c)
+	}
+	return out
+}
+
+func lookSpan(s *trace.Span) spanInside {
+	out := spanInside{Track: s.Track, Kind: s.Kind.String(), Step: s.Step, Segment: index(s.Segment), Layer: index(s.Layer),
+		Group: index(s.Group), At: s.At.Seconds(), Wait: s.Wait.Seconds(), Work: s.Work.Seconds()}
+	if s.Kind == trace.Idle {
+		out.Cause = s.Cause.String()
+	}
+	return out
+}
+
+// index is what -1 says there is none of.
+func index(n int) *int {
+	if n < 0 {
+		return nil
+	}
+	return &n
+}
+
+// Bounds of a trace that is asked for.
+const (
+	usualTrace = 5 // seconds
+	longTrace  = 300
+	mostTraced = 256 << 20 // bytes
+)
+
+// debugTrace serves GET /debug/trace?seconds=N: what happens from now on, for Perfetto.
+func (s *Server) debugTrace(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	seconds := usualTrace
+	if given := rc.QueryArgs().Peek("seconds"); given != nil {
+		n, err := fasthttp.ParseUint(given)
+		if err != nil || n < 1 || n > longTrace {
+			return wire.Invalid("seconds", "invalid_seconds", "seconds is %.20q: want a whole number from 1 to %d", given, longTrace)
+		}
+		seconds = n
+	}
+	var house *actors.House
+	for _, engine := range engines(s.models) {
+		house = engine.House()
+	}
+	if house == nil {
+		return wire.Unavailable("no_model", "no model is running: try again when one is")
+	}
+	x.Watch()
+	x.Stream(rc, "application/json", []byte("\n"), func(w *exchange.Writer) {
+		ctx, cancel := context.WithTimeout(x.Context, time.Duration(seconds)*time.Second)
+		defer cancel()
+		if err := house.Record(ctx, sending{w}, mostTraced); err != nil {
+			x.Log.Debug().Err(err).Msg("the trace broke off")
+		}
+	})
+	return nil
+}
+
+// sending is a stream as a writer.
+type sending struct{ *exchange.Writer }
+
+// Write implements io.Writer.
+func (s sending) Write(p []byte) (int, error) {
+	if err := s.Send(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

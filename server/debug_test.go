@@ -1,0 +1,75 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/trace/chrome"
+	"github.com/sluice-ai/sluice/internal/trace/stall"
+)
+
+// TestDebugActors: every number has its unit in its name, and the device's time adds up.
+func TestDebugActors(t *testing.T) {
+	r := start(t, Options{}, nil)
+	status, body := r.post(t, "/v1/completions", `{"prompt":"one two","max_tokens":3}`)
+	require.Equal(t, http.StatusOK, status, body)
+	_, body = r.get(t, "/debug/actors")
+	var about inside
+	d := json.NewDecoder(strings.NewReader(body))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(&about), body)
+	require.Len(t, about.Models, 1)
+	m := about.Models[0]
+	require.EqualValues(t, 1, m.Requests)
+	require.EqualValues(t, 3, m.GeneratedTokens)
+	ids := func(all []actorInside) (ids []string) {
+		for _, a := range all {
+			ids = append(ids, a.ID[strings.LastIndexByte(a.ID, '/')+1:])
+		}
+		return ids
+	}
+	require.Subset(t, ids(m.Actors), []string{"kv", "sampler", "scheduler", "sessions"})
+	require.Subset(t, ids(about.Actors), []string{"house", "device", "reader", "pool", "uploader"})
+	require.NotContains(t, ids(about.Actors), "kv")
+	require.Contains(t, about.Credits, credits{"scheduler", "device", "step", 0, 1})
+	sum := about.Device.Computing
+	for _, s := range about.Device.Idle {
+		sum += s
+	}
+	require.InDelta(t, about.UptimeSeconds, sum, 1e-6)
+	require.Positive(t, about.Device.Computing)
+	require.Positive(t, about.Device.Idle["no_work"])
+	require.Contains(t, body, `"kind":"idle","cause":"`)
+	require.NotContains(t, body, `"Wait"`)
+}
+
+// TestDebugTrace: the trace of a second in which an answer was given has its steps, and ends in time.
+func TestDebugTrace(t *testing.T) {
+	r := start(t, Options{}, nil)
+	began := time.Now()
+	answer, err := r.http.Get(r.url + "/debug/trace?seconds=1")
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	require.Equal(t, "application/json", answer.Header.Get("Content-Type"))
+	status, body := r.post(t, "/v1/completions", `{"prompt":"one two","max_tokens":4,"ignore_eos":true}`)
+	require.Equal(t, http.StatusOK, status, body)
+	spans, err := chrome.Read(answer.Body)
+	require.NoError(t, err)
+	require.Less(t, time.Since(began), 10*time.Second)
+	a := stall.Of("house/device/compute", spans)
+	require.Equal(t, 1, a.Kinds[stall.Prefill].Steps)
+	require.Equal(t, 3, a.Kinds[stall.Decode].Steps)
+	require.GreaterOrEqual(t, a.Explained(), 0.99)
+	require.InDelta(t, 1, a.Wall().Seconds(), 0.5)
+
+	for _, seconds := range []string{"0", "301", "-1", "1.5", "", "x"} {
+		status, body := r.get(t, "/debug/trace?seconds="+seconds)
+		require.Equal(t, http.StatusBadRequest, status)
+		require.Contains(t, body, "want a whole number from 1 to 300")
+	}
+}

@@ -1,0 +1,217 @@
+package server
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"github.com/sluice-ai/sluice/server/framing"
+)
+
+// door lets connections in: a bounded number of them, and when there is no room, the least useful one goes, or the new
+// one is refused. It is the listener that fasthttp accepts from.
+type door struct {
+	net.Listener
+	most    int
+	who     func(net.Addr) string
+	crowded *crowded
+	refuse  func(c *net.TCPConn, evicted bool) // tells a connection that there is no room, or the log that one had to go
+
+	mu     sync.Mutex
+	conns  map[*conn]struct{}
+	closed bool // no more requests are begun
+}
+
+// conn is a connection whose bytes have been checked for how requests are framed.
+type conn struct {
+	*net.TCPConn
+	door *door
+	peer string // who is at the other end
+
+	mu      sync.Mutex
+	check   framing.Checker
+	fault   error     // what was wrong with the bytes
+	heard   time.Time // when the last byte came
+	served  int       // requests that have arrived
+	answers int       // being written: never more than one
+	partial bool      // some bytes of a next request have come
+}
+
+// Accept waits for the next connection that there is room for.
+func (d *door) Accept() (net.Conn, error) {
+	for {
+		accepted, err := d.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		tcp, ok := accepted.(*net.TCPConn)
+		if !ok {
+			_ = accepted.Close() // nothing else is listened for
+			continue
+		}
+		if c := d.enter(tcp); c != nil {
+			return c, nil
+		}
+	}
+}
+
+func (d *door) enter(tcp *net.TCPConn) *conn {
+	c := &conn{TCPConn: tcp, door: d, peer: d.who(tcp.RemoteAddr()), heard: time.Now()}
+	d.mu.Lock()
+	var leaver *conn
+	full := len(d.conns) >= d.most
+	if full && !d.closed {
+		leaver = d.leastUseful()
+		delete(d.conns, leaver)
+	}
+	let := !d.closed && (!full || leaver != nil)
+	if let {
+		d.conns[c] = struct{}{}
+	}
+	closed := d.closed
+	d.mu.Unlock()
+	switch {
+	case closed:
+		_ = tcp.Close() // nothing was said on it
+		return nil
+	case leaver != nil:
+		d.refuse(leaver.TCPConn, true)
+		_ = leaver.TCPConn.Close() // a read that waits for it ends
+	case !let:
+		d.refuse(tcp, false)
+		return nil
+	}
+	return c
+}
+
+// leastUseful is the connection to be closed for a new one: nil, if all are at work. Of the address that has most of
+// those that wait, it is the one of which no request has come yet, else the one that was silent for longest.
+func (d *door) leastUseful() *conn {
+	idle := map[*conn]usefulness{}
+	count := map[string]int{}
+	for c := range d.conns {
+		if u, ok := c.usefulness(); ok {
+			idle[c] = u
+			count[c.peer]++
+		}
+	}
+	var least *conn
+	for c, u := range idle {
+		if least == nil || count[c.peer] > count[least.peer] ||
+			count[c.peer] == count[least.peer] && u.below(idle[least]) {
+			least = c
+		}
+	}
+	return least
+}
+
+// usefulness says what a connection that waits has shown.
+type usefulness struct {
+	kind  int // 0: nothing, 1: earlier requests, 2: a part of a request
+	heard time.Time
+}
+
+func (u usefulness) below(v usefulness) bool {
+	if u.kind != v.kind {
+		return u.kind < v.kind
+	}
+	return u.heard.Before(v.heard)
+}
+
+// usefulness is that of a connection that waits for a request; one that is answered does not.
+func (c *conn) usefulness() (u usefulness, waits bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.partial:
+		u.kind = 2
+	case c.served > 0:
+		u.kind = 1
+	}
+	u.heard = c.heard
+	return u, c.answers == 0
+}
+
+// close closes connections on which no request has arrived completely, and those that come later: fasthttp takes them
+// for busy and would have a shutdown wait for them, but nobody was promised anything there.
+func (d *door) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	for c := range d.conns {
+		c.mu.Lock()
+		if c.served == 0 {
+			_ = c.TCPConn.Close() // no request is lost
+		}
+		c.mu.Unlock()
+	}
+}
+
+// open is how many connections there are.
+func (d *door) open() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.conns)
+}
+
+// Read implements net.Conn. Bytes that are framed in a doubtful way are not handed on.
+func (c *conn) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	fault := c.fault
+	c.mu.Unlock()
+	if fault != nil {
+		return 0, fault
+	}
+	n, err := c.TCPConn.Read(p)
+	if n == 0 {
+		return 0, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard = time.Now()
+	good, fault := c.check.Check(p[:n])
+	c.partial = !c.check.Between()
+	if fault != nil {
+		if c.fault = fault; good == 0 {
+			return 0, fault
+		}
+		return good, nil
+	}
+	return n, err
+}
+
+// Close implements net.Conn. A client that is still sending reads first why it need not.
+func (c *conn) Close() error {
+	c.door.mu.Lock()
+	delete(c.door.conns, c)
+	c.door.mu.Unlock()
+	c.mu.Lock()
+	sending := c.partial || c.fault != nil
+	c.mu.Unlock()
+	if sending {
+		return c.door.crowded.linger(c.TCPConn)
+	}
+	return c.TCPConn.Close()
+}
+
+// begin and end say that a request has arrived and that its answer is written.
+func (c *conn) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.served++
+	c.answers++
+}
+
+func (c *conn) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answers--
+	c.heard = time.Now()
+}
+
+// broken is what was wrong with the bytes that came, if something was.
+func (c *conn) broken() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fault
+}

@@ -1,0 +1,205 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/server/share"
+	"github.com/sluice-ai/sluice/server/wire"
+)
+
+// Intake is what all requests together may cost, in bytes, until their prompts are made.
+type Intake struct {
+	receiving, making *share.Pool
+	received, made    int64         // sizes of the pools
+	most              int           // bytes of a body
+	wait              time.Duration // how long a request may wait for its share
+
+	tidying atomic.Bool
+}
+
+// costs is how many bytes a request costs for each of its body, until its prompt is made: the body itself, its texts,
+// the prompt as text and as tokens, and what is garbage by then.
+const costs = 8
+
+const (
+	handful  = 256 << 10       // bytes of a body that are read before there is room for all of it
+	smallest = 64 << 10        // what any request costs
+	stalls   = 2 * time.Second // how long nothing may arrive while others wait to be received
+)
+
+// NewIntake bounds the bytes of all requests in memory, and those of a body. A part is for bodies that arrive, so that
+// what has arrived can always be made into a prompt.
+func NewIntake(size int64, body int, wait time.Duration) *Intake {
+	received := size * 3 / 8
+	return &Intake{
+		receiving: share.NewPool(received, math.MaxInt), making: share.NewPool(size-received, math.MaxInt),
+		received: received, made: size - received, most: body, wait: wait,
+	}
+}
+
+// Used is what requests cost at the moment.
+func (in *Intake) Used() int64 { return in.receiving.Used() + in.making.Used() }
+
+// cost is what a request has taken of the intake.
+type cost struct{ receiving, making int64 }
+
+// Receive reads the body, and waits until its prompt may be made. What it costs is the exchange's until Release.
+func (x *Exchange) Receive(rc *fasthttp.RequestCtx, in *Intake, patience time.Duration) (string, *wire.Fault) {
+	length := rc.Request.Header.ContentLength()
+	x.intake = in
+	if length > in.most {
+		return "", in.tooLarge()
+	}
+	if x.complete {
+		return "", nil
+	}
+	body, fault := x.read(rc.RequestBodyStream(), length, patience)
+	if fault != nil {
+		return "", fault
+	}
+	x.arrive()
+	x.Watch()
+	making, most := max(smallest, (costs-1)*int64(len(body))), in.made
+	if making > in.made/64 {
+		most = in.made * 7 / 8 // the rest is for those who ask for little
+	}
+	return body, x.pay(cost{making: making}, most)
+}
+
+// read reads a body of so many bytes, or as many as come where length is negative. A handful of it is read at once; for
+// the rest there must be room for all of it, so that nobody waits in the middle.
+func (x *Exchange) read(from io.Reader, length int, patience time.Duration) (string, *wire.Fault) {
+	in := x.intake
+	first, all, most := int64(handful), int64(in.most), in.received/3
+	if length >= 0 {
+		if all = int64(length); all <= handful {
+			first, most = all, in.received
+		}
+	}
+	if fault := x.pay(cost{receiving: first}, most); fault != nil {
+		return "", fault
+	}
+	var body strings.Builder
+	body.Grow(max(length, 0)) // memory that nothing was written to is none yet
+	deadline := time.Now().Add(patience)
+	for buffer := make([]byte, 32<<10); ; {
+		n, err := x.arriving(from, buffer, deadline)
+		if body.Len()+n > in.most {
+			return "", in.tooLarge()
+		}
+		if int64(body.Len()+n) > x.paid.receiving {
+			began := time.Now()
+			if fault := x.pay(cost{receiving: all - first}, in.received*2/3); fault != nil {
+				return "", fault
+			}
+			deadline = deadline.Add(time.Since(began))
+		}
+		body.Write(buffer[:n])
+		switch {
+		case err == io.EOF: //nolint:errorlint // fasthttp returns it as it is
+			return body.String(), nil
+		case err != nil:
+			return "", x.unreadable(err, patience)
+		}
+	}
+}
+
+// arriving reads what comes, until the deadline; a client that sends nothing has less time while others wait.
+func (x *Exchange) arriving(from io.Reader, buffer []byte, deadline time.Time) (n int, err error) {
+	for {
+		until := time.Now().Add(stalls)
+		last := !until.Before(deadline)
+		if last {
+			until = deadline
+		}
+		x.conn.SetReadDeadline(until) //nolint:errcheck // the read will fail as well
+		n, err = from.Read(buffer)
+		var network net.Error
+		if last || !errors.As(err, &network) || !network.Timeout() || x.intake.receiving.Wanted() {
+			return n, err
+		}
+	}
+}
+
+// pay takes its share of the intake for the exchange, up to most of a pool.
+func (x *Exchange) pay(c cost, most int64) *wire.Fault {
+	pool, units := x.intake.receiving, c.receiving
+	if c.making > 0 {
+		pool, units = x.intake.making, c.making
+	}
+	ctx, cancel := context.WithTimeoutCause(x.Context, x.intake.wait, errCrowded)
+	defer cancel()
+	if err := pool.Take(ctx, x.Client, units, most); err != nil {
+		switch {
+		case errors.Is(err, errCrowded):
+			return wire.Unavailable("overloaded", "requests that came before are as large as what is taken at a time: try again later")
+		case errors.Is(err, ErrStopping):
+			return wire.Stopping()
+		}
+		return wire.Gone()
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.paid.receiving += c.receiving
+	x.paid.making += c.making
+	return nil
+}
+
+var errCrowded = errors.New("the memory for requests is taken")
+
+// Release gives back what the request cost: its prompt is made.
+func (x *Exchange) Release() {
+	x.mu.Lock()
+	paid := x.paid
+	x.paid = cost{}
+	x.mu.Unlock()
+	if paid.receiving > 0 {
+		x.intake.receiving.Give(x.Client, paid.receiving)
+	}
+	if paid.making > 0 {
+		x.intake.making.Give(x.Client, paid.making)
+	}
+	x.intake.tidy(paid.making)
+}
+
+// large is what a request must have cost to be worth tidying up.
+const large = 8 << 20
+
+// tidy gives the memory of large requests back to the system soon: without it, what is free already stays with us until
+// others have filled as much again.
+func (in *Intake) tidy(paid int64) {
+	if paid >= large && in.tidying.CompareAndSwap(false, true) {
+		time.AfterFunc(time.Second, func() {
+			in.tidying.Store(false)
+			debug.FreeOSMemory()
+		})
+	}
+}
+
+func (in *Intake) tooLarge() *wire.Fault {
+	return wire.Refused(fasthttp.StatusRequestEntityTooLarge, "body_too_large",
+		"the body has more than %d bytes, which is the most that is read: send less", in.most)
+}
+
+// unreadable says why a body did not arrive.
+func (x *Exchange) unreadable(err error, patience time.Duration) *wire.Fault {
+	var network net.Error
+	switch {
+	case errors.As(err, &network) && network.Timeout():
+		return wire.Refused(fasthttp.StatusRequestTimeout, "timeout",
+			"the request was not complete after %v: send it faster", patience.Round(time.Millisecond))
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.As(err, &network):
+		return wire.Gone()
+	}
+	return wire.Invalid("", "invalid_http", "the body is not framed as HTTP has it: %v", err)
+}

@@ -1,0 +1,51 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/server/exchange"
+)
+
+// entry is what the log says of a request beside what became of it. The request itself is recycled before a stream ends.
+type entry struct {
+	method, path, client string
+	began                time.Time
+}
+
+func entryOf(rc *fasthttp.RequestCtx) entry {
+	return entry{string(rc.Method()), string(rc.Path()), rc.RemoteIP().String(), time.Now()}
+}
+
+// answered notes a request whose answer has been handed over, or was cut.
+func (s *Server) answered(x *exchange.Exchange, e *entry, route string, status int) {
+	took := time.Since(e.began)
+	s.metrics.inFlight.Dec()
+	s.metrics.answered(route, status, took)
+	line := x.Log.Info().Str("client", e.client).Str("method", e.method).Str("path", e.path).Int("status", status).
+		Int("prompt_tokens", x.Prompt).Int("generated_tokens", x.Generated).Dur("ms", took)
+	if x.Failed != "" {
+		line = line.Str("error", x.Failed)
+	}
+	line.Msg("answered")
+}
+
+// longestID is how many characters an id may have that a client gives its request.
+const longestID = 128
+
+// identify is what a request is called in its answer and in the log: as the client says, if that is a name, else by a
+// number of ours.
+func (s *Server) identify(rc *fasthttp.RequestCtx) string {
+	given := string(rc.Request.Header.Peek("X-Request-Id"))
+	if given != "" && len(given) <= longestID && strings.IndexFunc(given, unnameable) < 0 {
+		return given
+	}
+	return fmt.Sprintf("%08x%06x", s.prefix, s.named.Add(1))
+}
+
+func unnameable(r rune) bool {
+	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && !strings.ContainsRune("-_.:+/=@", r)
+}

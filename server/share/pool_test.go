@@ -1,0 +1,130 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// take asks in the background and says by name when it was granted.
+func take(t *testing.T, p *Pool, to chan string, client string, units int64) {
+	go func() {
+		if err := p.Take(t.Context(), client, units, 1<<60); err != nil {
+			to <- client + ": " + err.Error()
+			return
+		}
+		to <- client
+	}()
+	synctest.Wait()
+}
+
+// TestAloneTakesAll: a share binds only while others wait; then who has least is next, however many one asks for.
+func TestAloneTakesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, got := NewPool(4, 100), make(chan string, 100)
+		for range 4 {
+			take(t, p, got, "greedy", 1)
+		}
+		require.Len(t, got, 4)
+		for range 20 {
+			take(t, p, got, "greedy", 1)
+		}
+		take(t, p, got, "modest", 1)
+		take(t, p, got, "modest", 1)
+		take(t, p, got, "late", 1)
+		require.Len(t, got, 4, "all of it is taken")
+		for range 4 {
+			<-got
+		}
+		require.True(t, p.Wanted())
+		for _, want := range []string{"modest", "late"} {
+			p.Give("greedy", 1)
+			require.Equal(t, want, <-got)
+		}
+		for range 20 { // all have as much: by arrival
+			p.Give("greedy", 1)
+			require.Equal(t, "greedy", <-got)
+		}
+		p.Give("greedy", 1)
+		require.Equal(t, "modest", <-got)
+		require.Zero(t, p.Waiting())
+	})
+}
+
+// TestLimits: who wants too much at a time waits, and does not hold up who wants little; alone, anybody has anything.
+func TestLimits(t *testing.T) {
+	ctx := t.Context()
+	p := NewPool(100, 10)
+	require.NoError(t, p.Take(ctx, "a", 500, 50), "nobody has any")
+	p.Give("a", 500)
+	require.NoError(t, p.Take(ctx, "a", 40, 50))
+	gone, cancel := context.WithCancelCause(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- p.Take(gone, "b", 20, 50) }()
+	require.NoError(t, p.Take(ctx, "c", 30, 100))
+	left := errors.New("left")
+	cancel(left)
+	require.ErrorIs(t, <-ended, left)
+	require.EqualValues(t, 70, p.Used())
+	require.Zero(t, p.Waiting())
+}
+
+// TestCrowd: the queue is bounded, and who fills it is refused, not who comes last.
+func TestCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, got := NewPool(1, 5), make(chan string, 100)
+		take(t, p, got, "greedy", 1)
+		<-got
+		for range 5 {
+			take(t, p, got, "greedy", 1)
+		}
+		require.Empty(t, got)
+		take(t, p, got, "modest", 1)
+		require.Equal(t, "greedy: "+ErrFull.Error(), <-got)
+		for _, want := range []string{"greedy", "greedy", "greedy", "greedy", "modest"} {
+			p.Give("greedy", 1)
+			require.Equal(t, want, <-got)
+		}
+		require.Zero(t, p.Waiting())
+	})
+}
+
+// TestAccounts: whatever the order of taking, leaving and giving, no more is granted than there is, and all comes back.
+func TestAccounts(t *testing.T) {
+	p := NewPool(64, 20)
+	done := make(chan error)
+	for i := range 16 {
+		go func() {
+			random := rand.New(rand.NewPCG(uint64(i), 0))
+			client := fmt.Sprint(i % 5)
+			for range 500 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if random.IntN(3) == 0 {
+					go cancel()
+				}
+				n := 1 + random.Int64N(40)
+				if err := p.Take(ctx, client, n, 64); err == nil {
+					if used := p.Used(); used > 64 || used < n {
+						done <- fmt.Errorf("%d are used", used)
+						cancel()
+						return
+					}
+					p.Give(client, n)
+				}
+				cancel()
+			}
+			done <- nil
+		}()
+	}
+	for range 16 {
+		require.NoError(t, <-done)
+	}
+	require.Zero(t, p.Used())
+	require.Zero(t, p.Waiting())
+	require.Empty(t, p.held)
+}

@@ -1,0 +1,142 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/actors"
+)
+
+// few has two answers computed at a time: four places.
+func few(c *actors.Config) { c.Sequences = 2 }
+
+// by is a request whose client a trusted proxy names.
+func (r *running) by(t *testing.T, address, body string) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", r.addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	_, err = fmt.Fprintf(conn, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: %s\r\nContent-Length: %d\r\n\r\n%s",
+		address, len(body), body)
+	require.NoError(t, err)
+	return conn.(*net.TCPConn)
+}
+
+var behindProxy = Options{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+
+// TestQueueIsNoSession: who waits for a place is none of the engine's sessions, and leaves nothing behind when it goes.
+func TestQueueIsNoSession(t *testing.T) {
+	r := start(t, Options{}, few)
+	one := r.dial(t, "/v1/completions", endless(true, `,"n":128`))
+	go readAll(one)
+	r.open(t, 4)
+	two := r.dial(t, "/v1/completions", endless(false, `,"n":100`))
+	time.Sleep(100 * time.Millisecond)
+	r.open(t, 4)
+	require.NoError(t, two.Close())
+	require.NoError(t, one.Close())
+	r.open(t, 0)
+}
+
+// TestShares: who has least is next: a client that fills all places and the queue does not keep another one waiting for
+// more than one answer.
+func TestShares(t *testing.T) {
+	r := start(t, behindProxy, few)
+	for range 2 {
+		go readAll(r.by(t, "192.0.2.1", `{"prompt":"one two","ignore_eos":true,"max_tokens":300,"n":128}`))
+	}
+	r.open(t, 4)
+	from := r.engine.Snapshot().Requests
+	conn := r.by(t, "192.0.2.2", `{"prompt":"one two","max_tokens":4}`)
+	answer, err := http.ReadResponse(reader(conn), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Less(t, r.engine.Snapshot().Requests-from, uint64(12), "requests of the other client that were opened before it")
+}
+
+// TestUnreadAnswer: answers that nobody reads give their places up when others wait, and not before.
+func TestUnreadAnswer(t *testing.T) {
+	r := start(t, behindProxy, few)
+	for range 2 {
+		conn := r.by(t, "192.0.2.1", endless(true, `,"logprobs":20,"n":128`))
+		require.NoError(t, conn.SetReadBuffer(4096))
+	}
+	r.open(t, 4)
+	time.Sleep(time.Second) // both are full by now
+	r.open(t, 4)
+	began := time.Now()
+	conn := r.by(t, "192.0.2.2", `{"prompt":"one two","max_tokens":4}`)
+	answer, err := http.ReadResponse(reader(conn), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	t.Logf("after %v", time.Since(began))
+	require.Less(t, time.Since(began), 10*time.Second, "it waited for our patience with the others")
+	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), "an answer gave its place up") },
+		10*time.Second, time.Millisecond)
+}
+
+// TestFullQueue: when too many wait, the client that has most of them is refused, and no other.
+func TestFullQueue(t *testing.T) {
+	r := start(t, behindProxy, few)
+	go readAll(r.by(t, "192.0.2.1", endless(true, `,"n":4`)))
+	r.open(t, 4)
+	refused := make(chan string, 100)
+	for range 8 {
+		conn := r.by(t, "192.0.2.1", endless(false, `,"n":128`))
+		go func() {
+			b := make([]byte, 1024)
+			n, _ := conn.Read(b)
+			refused <- string(b[:n])
+		}()
+	}
+	time.Sleep(300 * time.Millisecond)
+	require.Empty(t, refused)
+	other := r.by(t, "192.0.2.2", endless(true, ""))
+	select {
+	case answer := <-refused:
+		require.True(t, strings.HasPrefix(answer, "HTTP/1.1 503 "), answer)
+		require.Contains(t, answer, "Retry-After: 1")
+		require.Contains(t, answer, "try again later")
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody was refused")
+	}
+	require.NoError(t, other.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
+	n, err := other.Read(make([]byte, 10))
+	require.Error(t, err, "%d bytes", n)
+}
+
+// TestClient: a share is a key's, else an address's; trusted proxies say whose, others do not.
+func TestClient(t *testing.T) {
+	a := access{keys: digests([]string{"one", "two"}), proxies: []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"),
+	}}
+	client := func(remote, forwarded, key string) string {
+		rc := &fasthttp.RequestCtx{}
+		rc.SetRemoteAddr(&net.TCPAddr{IP: net.ParseIP(remote), Port: 5})
+		for _, line := range strings.Split(forwarded, "|") {
+			rc.Request.Header.Add("X-Forwarded-For", line)
+		}
+		rc.Request.Header.Set("Authorization", "Bearer "+key)
+		return a.client(rc)
+	}
+	for _, c := range []struct{ remote, forwarded, want string }{
+		{"192.0.2.1", "", "192.0.2.1"}, {"192.0.2.1", "198.51.100.1", "192.0.2.1"}, {"10.0.0.1", "198.51.100.1", "198.51.100.1"},
+		{"10.0.0.1", "203.0.113.9, 198.51.100.1", "198.51.100.1"}, {"10.0.0.1", "198.51.100.1, 10.0.0.2", "198.51.100.1"},
+		{"10.0.0.1", "198.51.100.1|10.0.0.2", "198.51.100.1"}, {"10.0.0.1", "rubbish", "10.0.0.1"}, {"10.0.0.1", "", "10.0.0.1"},
+		{"10.0.0.1", "198.51.100.1, rubbish", "10.0.0.1"}, {"fd00::1", "2001:db8:1:2:3::4", "2001:db8:1:2::"},
+		{"2001:db8:1:2:9::9", "", "2001:db8:1:2::"}, {"::ffff:10.0.0.1", "198.51.100.1", "198.51.100.1"},
+	} {
+		require.Equal(t, c.want, client(c.remote, c.forwarded, "none"), "%v", c)
+	}
+	require.Equal(t, client("192.0.2.1", "", "one"), client("192.0.2.2", "", "one"))
+	require.NotEqual(t, client("192.0.2.1", "", "one"), client("192.0.2.1", "", "two"))
+	require.NotContains(t, client("192.0.2.1", "", "one"), "one")
+}

@@ -1,0 +1,93 @@
+package arch
+
+import (
+	"math"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// DeepSeek V2 and V3, R1, and what is converted as them. Papers: arXiv:2405.04434, arXiv:2412.19437; checked against
+// transformers, modeling_deepseek_v2.py and modeling_deepseek_v3.py.
+// Differs from Llama: multi-head latent attention, below; the first layers are dense; experts by a softmax (V2) or by
+// sigmoids, in groups, and a bias that only the choice sees (V3); beside them a network that all rows share. YaRN
+// sharpens the scores, and leaves cos and sin alone.
+func deepseek2(p *params, b *ir.Builder) {
+	s := p.decoder("attention.layer_norm_rms_epsilon")
+	s.layers -= p.nextLayers(&s, b)
+	m := p.biasedMixture(&s, ir.RouteArgs{Scoring: ir.SoftmaxAll})
+	l := p.latent(&s)
+	lead := p.leadingDense()
+
+	x := b.Embed("token_embd", s.vocab, s.width)
+	for i := range s.layers {
+		b.Layer(i)
+		x = b.Add(x, l.attend(&s, b, b.RMSNorm(x, "attn_norm", s.eps)))
+		b.FFN()
+		n := b.RMSNorm(x, "ffn_norm", s.eps)
+		if i < lead {
+			x = b.Add(x, s.swiglu(b, n))
+		} else {
+			x = b.Add(x, m.besideShared(b, n))
+		}
+	}
+	s.head(b, x)
+}
+
+// latent is multi-head latent attention (arXiv:2405.04434, section 2.1): positions keep one vector, from which all
+// heads' keys and values come by matrices, and one key that RoPE turns. It is recorded in its absorbed form alone: the
+// matrix of keys multiplies queries, that of values what heads attended to, so that all of them read the same vector.
+type latent struct {
+	rank       int // features of the latent vector
+	queryRank  int // queries come from so many features; 0: from the row itself
+	still, rot int // features of a head that RoPE leaves alone, and turns
+	value      int // features of a head's value
+	rope       rope
+	args       ir.AttendArgs
+}
+
+func (p *params) latent(s *shape) latent {
+	l := latent{
+		rank:  p.count("attention.kv_lora_rank", maxWidth),
+		rot:   p.count("rope.dimension_count", maxHeadDim),
+		value: p.count("attention.value_length_mla", maxHeadDim),
+	}
+	if p.has("attention.q_lora_rank") {
+		l.queryRank = p.integer("attention.q_lora_rank", 0, maxWidth)
+	}
+	key := p.count("attention.key_length_mla", maxHeadDim)
+	if key <= l.rot {
+		p.faultf("%s: is %d, want more than %s, %d", p.key("attention.key_length_mla"), key,
+			p.key("rope.dimension_count"), l.rot)
+		key = l.rot + 1
+	}
+	l.still = key - l.rot
+	s.kDim = l.rot // what RoPE sees of a head
+	l.rope = p.rope(s, neighbours, 10000)
+	l.args = ir.AttendArgs{
+		Heads: s.heads, KVHeads: 1, KDim: l.rank + l.rot, VDim: l.rank,
+		Scale: float32(1 / math.Sqrt(float64(key))),
+	}
+	if p.has("rope.scaling.yarn_log_multiplier") {
+		sharper := 1 + p.positive("rope.scaling.yarn_log_multiplier")*math.Log(max(p.factor(), 1))
+		l.args.Scale *= float32(sharper * sharper)
+		l.rope.args.Mscale = 1
+	}
+	return l
+}
+
+func (l *latent) attend(s *shape, b *ir.Builder, x ir.Value) ir.Value {
+	query, key := x, l.still+l.rot
+	name := "attn_q"
+	if l.queryRank > 0 {
+		query, name = b.RMSNorm(b.Linear(x, "attn_q_a", l.queryRank), "attn_q_a_norm", s.eps), "attn_q_b"
+	}
+	q := b.Linear(query, name, s.heads*key)
+	absorbed := b.HeadLinear(b.HeadSlice(q, s.heads, 0, l.still), "attn_k_b", s.heads, l.rank)
+	q = b.HeadJoin(absorbed, l.rope.turn(b, b.HeadSlice(q, s.heads, l.still, l.rot)), s.heads)
+
+	kv := b.Linear(x, "attn_kv_a_mqa", l.rank+l.rot)
+	v := b.RMSNorm(b.Slice(kv, 0, l.rank), "attn_kv_a_norm", s.eps)
+	k := b.HeadJoin(v, l.rope.turn(b, b.Slice(kv, l.rank, l.rot)), 1)
+	attended := b.Attend(q, k, v, l.args)
+	return b.Linear(b.HeadLinear(attended, "attn_v_b", s.heads, l.value), "attn_output", s.width)
+}
