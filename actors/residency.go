@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/stages/place/shelf"
 )
 
 // residency is where the groups of a model are that share slots: which slot is whose, what is on its way, and what a
@@ -27,7 +28,9 @@ type residency struct {
 	slots   []slotState
 	segment []shared // by segment
 	ring    ring
-	loans   []*loan // that nobody has
+	policy  *shelf.Policy // of experts' slots
+	among   []int32       // scratch: experts that may leave
+	loans   []*loan       // that nobody has
 }
 
 // holding is a group of weights.
@@ -55,8 +58,9 @@ type shared struct {
 	streams bool  // some of them share slots
 	route   int   // the segment that chooses among experts
 	shelf   []int // slots that they share
-	used    []uint64
-	clock   uint64
+	layer   int   // of the policy
+	used    []bool
+	chosen  []int32 // scratch: experts that a step uses, ascending
 }
 
 type ring struct {
@@ -79,14 +83,17 @@ func newResidency(c *cargo, p *place.Part, bound *ir.Bound, want func(*want), ba
 	for i, g := range p.Ring.Groups {
 		r.groups[g].place = i
 	}
+	experts := make([]int, len(p.Shelves))
 	for i := range p.Shelves {
 		s := &r.segment[p.Shelves[i].Segment]
+		s.layer, experts[i] = i, len(s.expert)
 		layer := bound.Segments[p.Shelves[i].Segment].Layer
-		s.shelf, s.used = p.Shelves[i].Slots, make([]uint64, len(s.expert))
+		s.shelf, s.used, s.chosen = p.Shelves[i].Slots, make([]bool, len(s.expert)), make([]int32, 0, len(s.expert))
 		s.route = slices.IndexFunc(bound.Segments, func(x ir.Segment) bool {
 			return x.Kind == ir.SegRoute && x.Layer == layer
 		})
 	}
+	r.policy = shelf.New(shelf.Ours, experts)
 	for _, at := range slices.Concat(slices.Collect(shelves(p)), p.Ring.Slots) {
 		r.slots[at].memory = c.model.Slot(at) != nil
 	}
@@ -153,23 +160,33 @@ func (r *residency) inRing(g int) bool { return r.groups[g].place >= 0 && r.grou
 
 // victim is the slot of a layer that is to be overwritten; -1: all are needed.
 func (s *shared) victim(r *residency, needed []int) int {
-	best := -1
+	r.among = r.among[:0]
 	for _, i := range s.shelf {
 		x := &r.slots[i]
 		if x.group < 0 {
 			return i
 		}
-		if x.leases > 0 || !r.groups[x.group].there || slices.Contains(needed, x.group) {
-			continue
-		}
-		if best < 0 || s.last(r, x.group) < s.last(r, r.slots[best].group) {
-			best = i
+		if x.leases == 0 && r.groups[x.group].there && !slices.Contains(needed, x.group) {
+			r.among = append(r.among, r.expert(x.group))
 		}
 	}
-	return best
+	if len(r.among) == 0 {
+		return -1
+	}
+	return r.groups[s.expert[r.policy.Victim(s.layer, r.among)]].slot
 }
 
-func (s *shared) last(r *residency, g int) uint64 { return s.used[r.cargo.homes[g].Group.Expert] }
+// expert is whose weights a group is.
+func (r *residency) expert(g int) int32 { return int32(r.cargo.homes[g].Group.Expert) }
+
+// shelfOf is the segment whose shelf a group is for; nil: none.
+func (r *residency) shelfOf(g int) *shared {
+	home := &r.cargo.homes[g].Group
+	if s := &r.segment[home.Segment]; home.Expert != ir.Dense && len(s.shelf) > 0 {
+		return s
+	}
+	return nil
+}
 
 // bring makes a slot a group's, whose bytes are still to come.
 func (r *residency) bring(g, at int, u urgency) {
@@ -177,6 +194,9 @@ func (r *residency) bring(g, at int, u urgency) {
 	r.clear(at)
 	s.group, s.number, s.asked = g, s.number+1, u
 	r.groups[g].slot = at
+	if x := r.shelfOf(g); x != nil {
+		r.policy.Arrive(x.layer, int(r.expert(g)))
+	}
 	if !s.memory {
 		r.place(g, at, nil)
 	}
@@ -199,6 +219,9 @@ func (r *residency) urge(at int) {
 func (r *residency) clear(at int) {
 	if s := &r.slots[at]; s.group >= 0 {
 		r.groups[s.group].slot, r.groups[s.group].there = -1, false
+		if x := r.shelfOf(s.group); x != nil {
+			r.policy.Leave(x.layer, int(r.expert(s.group)))
+		}
 		s.group = -1
 	}
 }
@@ -333,17 +356,20 @@ func (r *residency) rewind(to int) {
 // choose sets need to the groups of the experts that rows chose, each once, ascending.
 func (r *residency) choose(segment int, need []int, experts []int32) []int {
 	s := &r.segment[segment]
-	s.clock++
+	clear(s.used)
 	for _, e := range experts {
 		if e >= 0 {
-			s.used[e] = s.clock
+			s.used[e] = true
 		}
 	}
-	need = need[:0]
+	need, s.chosen = need[:0], s.chosen[:0]
 	for e, g := range s.expert {
-		if s.used[e] == s.clock {
-			need = append(need, g)
+		if s.used[e] {
+			need, s.chosen = append(need, g), append(s.chosen, int32(e))
 		}
+	}
+	if len(s.shelf) > 0 {
+		r.policy.Touch(s.layer, s.chosen)
 	}
 	return need
 }

@@ -104,11 +104,18 @@ func TestMemorySizes(t *testing.T) {
 	}
 }
 
-// TestRAMIsRefused: until weights stream, all of them have to fit.
-func TestRAMIsRefused(t *testing.T) {
-	o := sluice("", "run", "--ram", "8M", "hi")
-	require.Equal(t, exitFailed, o.code)
-	require.Contains(t, o.stderr, "weights cannot stream yet")
-	require.Equal(t, exitDone, sluice("", "run", "--ram", "100M", "-n", "1", "hi").code)
-	require.Equal(t, exitUsage, sluice("", "run", "--ram", "100M", "--no-repack", "hi").code)
+// TestRAM: a budget changes where weights lie, and not the answer; what cannot work is refused.
+func TestRAM(t *testing.T) {
+	answer := func(flags ...string) outcome {
+		e, _ := cachingEnv(t, append([]string{"run", "What is the capital of France?"}, flags...)...)
+		require.NoError(t, keep(e, speeds{Machine: machineName(), FileSystem: fileSystem(e.root, ""), Memory: 20e9}))
+		return outcome{run(e), fmt.Sprint(e.stdout), fmt.Sprint(e.stderr)}
+	}
+	whole, part := answer(), answer("--ram", "8M")
+	require.Equal(t, exitDone, part.code, part.stderr)
+	require.Equal(t, whole.stdout, part.stdout)
+	require.Contains(t, part.stderr, "streams: ")
+	require.NotContains(t, whole.stderr, "streams: ")
+	require.Equal(t, exitFailed, answer("--ram", "1M").code)
+	require.Equal(t, exitUsage, answer("--ram", "100M", "--no-repack").code)
 }
