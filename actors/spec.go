@@ -25,7 +25,8 @@ type spec struct {
 	plan     place.Model
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
-	greedy   bool // the device draws the likeliest tokens alone
+	tape     *tape // of its token trace; nil: none
+	greedy   bool  // the device draws the likeliest tokens alone
 }
 
 // Info describes a model.

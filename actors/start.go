@@ -37,6 +37,9 @@ type Model struct {
 	Weights int64
 	// Rows is the most rows of a step. Default: 512.
 	Rows int
+	// Record, if set, is where the token trace goes (docs/traces.md); RecordIDsOnly leaves out texts.
+	Record        io.Writer
+	RecordIDsOnly bool
 	// NoRepack computes from the file's own bytes, where they are mapped: no loading, no memory for weights, slower.
 	NoRepack bool
 }

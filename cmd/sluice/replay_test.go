@@ -2,12 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/internal/tokentrace"
 )
 
@@ -68,4 +71,62 @@ func TestReplay(t *testing.T) {
 	require.Equal(t, exitFailed, o.code)
 	require.Contains(t, o.stderr, "ask for at least")
 	require.Contains(t, sluice("", "replay", "testdata/help.txt", "--virtual").stderr, "no token trace")
+}
+
+// TestRecord: what run records can be replayed, and says what was asked and answered; without texts if so asked.
+func TestRecord(t *testing.T) {
+	model := filepath.Join(testref.Dir(t), "models", "moe-Q4_K_M.gguf")
+	path := filepath.Join(t.TempDir(), "run.trace")
+	for _, budget := range []string{"100M", "8M"} {
+		e, _ := cachingEnv(t, "run", "-m", model, "--record", path, "-n", "8", "--temp", "0", "--ram", budget,
+			"--force", "hello there")
+		require.NoError(t, keep(e, speeds{Machine: machineName(), FileSystem: fileSystem(e.root, model), Memory: 20e9}))
+		require.Equal(t, exitDone, run(e), e.stderr)
+		opens, rows, chosen, drawn, ends := tapeOf(t, path)
+		require.Len(t, opens, 1)
+		require.Contains(t, opens[0].Text, "hello there")
+		require.Equal(t, 1, ends)
+		require.LessOrEqual(t, drawn, 8)
+		require.Positive(t, drawn)
+		require.GreaterOrEqual(t, rows, len(opens[0].Prompt)+drawn-1)
+		require.Equal(t, 5*4*rows, chosen, "five layers, four experts each")
+		o := sluice("", "replay", path, "--virtual")
+		require.Equal(t, exitDone, o.code, o.stderr)
+	}
+	require.Equal(t, exitDone, sluice("", "run", "--record", path, "--force", "--record-ids-only", "-n", "1", "hi").code)
+	opens, _, _, _, _ := tapeOf(t, path)
+	require.Empty(t, opens[0].Text)
+	require.NotEmpty(t, opens[0].Prompt)
+	require.Equal(t, exitUsage, sluice("", "run", "--record-ids-only", "hi").code)
+	require.Equal(t, exitUsage, sluice("", "run", "--record", path, "hi").code, "it is there already")
+}
+
+// tapeOf counts what is in a trace.
+func tapeOf(t *testing.T, path string) (opens []*tokentrace.Open, rows, chosen, drawn, ends int) {
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	r, err := tokentrace.NewReader(f)
+	require.NoError(t, err)
+	for {
+		event, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return opens, rows, chosen, drawn, ends
+		}
+		require.NoError(t, err)
+		switch e := event.(type) {
+		case *tokentrace.Open:
+			opens = append(opens, e)
+		case *tokentrace.Step:
+			for _, s := range e.Spans {
+				rows += s.Rows
+			}
+		case *tokentrace.Chosen:
+			chosen += len(e.Experts)
+		case *tokentrace.Drawn:
+			drawn++
+		case *tokentrace.End:
+			ends++
+		}
+	}
 }

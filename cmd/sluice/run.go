@@ -24,6 +24,7 @@ type runCmd struct {
 
 	IgnoreEOS bool `name:"ignore-eos" help:"Go on after the end of the answer."`
 	JSON      bool `name:"json" help:"Print one JSON object instead of text."`
+	recordFlags
 	samplingFlags
 }
 
@@ -34,7 +35,7 @@ func (runCmd) examples() [2]string {
 	}
 }
 
-func (c *runCmd) Run(e *env) error {
+func (c *runCmd) Run(e *env) (err error) {
 	prompt, err := c.prompt(e)
 	if err != nil {
 		return err
@@ -42,7 +43,15 @@ func (c *runCmd) Run(e *env) error {
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	began := e.now()
-	engine, err := c.start(ctx, e, func(cfg *actors.Config) { cfg.Sequences = 1 })
+	tape, err := c.begin(e, c.Model)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tape.close()) }()
+	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
+		cfg.Sequences = 1
+		c.record(&cfg.Model, tape)
+	})
 	if err != nil {
 		return err
 	}

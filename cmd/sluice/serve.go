@@ -21,7 +21,8 @@ type serveCmd struct {
 
 	APIKeyFile []string `name:"api-key-file" sep:"none" placeholder:"FILE" help:"File with such keys, one in each line; - is standard input. May be repeated. SLUICE_API_KEY in the environment is a key too."`
 	Name       string   `placeholder:"NAME" help:"Name of the only model for clients. Default: the one in its file."`
-	Parallel   int      `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
+	recordFlags
+	Parallel int `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
 	accessFlags
 }
 
@@ -43,11 +44,10 @@ const maxParallel = 256
 // patience is how long open answers may take when the server is told to stop.
 const patience = 10 * time.Second
 
-func (c *serveCmd) Run(e *env) error {
+func (c *serveCmd) Run(e *env) (err error) {
 	if err := within("--parallel", c.Parallel, 1, maxParallel); err != nil {
 		return err
 	}
-	var err error
 	if c.APIKey, err = c.keys(e); err != nil {
 		return err
 	}
@@ -59,6 +59,14 @@ func (c *serveCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if len(files) > 1 && c.Record != "" {
+		return usagef("--record writes the trace of one model, and there are %d: serve them apart", len(files))
+	}
+	tape, err := c.begin(e, paths(files)...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tape.close()) }()
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	ln, err := net.Listen("tcp", c.Addr)
@@ -81,6 +89,7 @@ func (c *serveCmd) Run(e *env) error {
 		cfg.Progress = s.Progress
 		for i := range cfg.Models {
 			cfg.Models[i].Sequences = c.Parallel
+			c.record(&cfg.Models[i], tape)
 		}
 	})
 	if err != nil {
@@ -99,6 +108,14 @@ func (c *serveCmd) Run(e *env) error {
 	case <-ctx.Done():
 		return c.stop(e, s)
 	}
+}
+
+// paths are those of the models' files.
+func paths(files []namedFile) (all []string) {
+	for _, f := range files {
+		all = append(all, f.path)
+	}
+	return all
 }
 
 // files are the models to be run.
