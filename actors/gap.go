@@ -138,7 +138,8 @@ func (d *device) ended(m *step) {
 // decodes says whether every sequence of the step has one row.
 func (m *step) decodes() bool { return len(m.compute.Tokens) == len(m.compute.Spans) }
 
-// DeviceTime says what the device did with its time so far: what it did not wait it computed. The wait at hand is in it.
+// DeviceTime says what the device did with its time so far: what it did not wait it computed. The wait at hand is in
+// it.
 func (h *House) DeviceTime() stall.Time {
 	totals, since, cause := h.idle.Total()
 	at := now().Sub(h.system.Spans().Origin())

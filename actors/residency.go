@@ -28,8 +28,8 @@ type residency struct {
 	slots   []slotState
 	segment []shared // by segment
 	ring    ring
-	policy  *shelf.Policy // of experts' slots
-	among   []int32       // scratch: experts that may leave
+	policy  *shelf.Policy // of experts
+	among   []int32       // that may leave
 	loans   []*loan       // that nobody has
 }
 
@@ -58,9 +58,9 @@ type shared struct {
 	streams bool  // some of them share slots
 	route   int   // the segment that chooses among experts
 	shelf   []int // slots that they share
-	layer   int   // of the policy
-	used    []bool
-	chosen  []int32 // scratch: experts that a step uses, ascending
+	layer   int   // the policy's
+	chosen  []bool
+	touched []int32
 }
 
 type ring struct {
@@ -83,12 +83,12 @@ func newResidency(c *cargo, p *place.Part, bound *ir.Bound, want func(*want), ba
 	for i, g := range p.Ring.Groups {
 		r.groups[g].place = i
 	}
-	experts := make([]int, len(p.Shelves))
+	var experts []int // by layer
 	for i := range p.Shelves {
 		s := &r.segment[p.Shelves[i].Segment]
-		s.layer, experts[i] = i, len(s.expert)
 		layer := bound.Segments[p.Shelves[i].Segment].Layer
-		s.shelf, s.used, s.chosen = p.Shelves[i].Slots, make([]bool, len(s.expert)), make([]int32, 0, len(s.expert))
+		s.shelf, s.layer, s.chosen = p.Shelves[i].Slots, i, make([]bool, len(s.expert))
+		experts = append(experts, len(s.expert))
 		s.route = slices.IndexFunc(bound.Segments, func(x ir.Segment) bool {
 			return x.Kind == ir.SegRoute && x.Layer == layer
 		})
@@ -163,11 +163,11 @@ func (s *shared) victim(r *residency, needed []int) int {
 	r.among = r.among[:0]
 	for _, i := range s.shelf {
 		x := &r.slots[i]
-		if x.group < 0 {
+		switch {
+		case x.group < 0:
 			return i
-		}
-		if x.leases == 0 && r.groups[x.group].there && !slices.Contains(needed, x.group) {
-			r.among = append(r.among, r.expert(x.group))
+		case x.leases == 0 && r.groups[x.group].there && !slices.Contains(needed, x.group):
+			r.among = append(r.among, int32(r.expert(x.group)))
 		}
 	}
 	if len(r.among) == 0 {
@@ -176,17 +176,8 @@ func (s *shared) victim(r *residency, needed []int) int {
 	return r.groups[s.expert[r.policy.Victim(s.layer, r.among)]].slot
 }
 
-// expert is whose weights a group is.
-func (r *residency) expert(g int) int32 { return int32(r.cargo.homes[g].Group.Expert) }
-
-// shelfOf is the segment whose shelf a group is for; nil: none.
-func (r *residency) shelfOf(g int) *shared {
-	home := &r.cargo.homes[g].Group
-	if s := &r.segment[home.Segment]; home.Expert != ir.Dense && len(s.shelf) > 0 {
-		return s
-	}
-	return nil
-}
+// expert is whose group it is.
+func (r *residency) expert(g int) int { return r.cargo.homes[g].Group.Expert }
 
 // bring makes a slot a group's, whose bytes are still to come.
 func (r *residency) bring(g, at int, u urgency) {
@@ -194,8 +185,8 @@ func (r *residency) bring(g, at int, u urgency) {
 	r.clear(at)
 	s.group, s.number, s.asked = g, s.number+1, u
 	r.groups[g].slot = at
-	if x := r.shelfOf(g); x != nil {
-		r.policy.Arrive(x.layer, int(r.expert(g)))
+	if e := r.expert(g); e != ir.Dense {
+		r.policy.Arrive(r.segment[r.cargo.homes[g].Group.Segment].layer, e)
 	}
 	if !s.memory {
 		r.place(g, at, nil)
@@ -218,10 +209,10 @@ func (r *residency) urge(at int) {
 // clear takes the group from a slot, which is neither leased nor being written to.
 func (r *residency) clear(at int) {
 	if s := &r.slots[at]; s.group >= 0 {
-		r.groups[s.group].slot, r.groups[s.group].there = -1, false
-		if x := r.shelfOf(s.group); x != nil {
-			r.policy.Leave(x.layer, int(r.expert(s.group)))
+		if e := r.expert(s.group); e != ir.Dense {
+			r.policy.Leave(r.segment[r.cargo.homes[s.group].Group.Segment].layer, e)
 		}
+		r.groups[s.group].slot, r.groups[s.group].there = -1, false
 		s.group = -1
 	}
 }
@@ -356,20 +347,18 @@ func (r *residency) rewind(to int) {
 // choose sets need to the groups of the experts that rows chose, each once, ascending.
 func (r *residency) choose(segment int, need []int, experts []int32) []int {
 	s := &r.segment[segment]
-	clear(s.used)
+	clear(s.chosen)
 	for _, e := range experts {
 		if e >= 0 {
-			s.used[e] = true
+			s.chosen[e] = true
 		}
 	}
-	need, s.chosen = need[:0], s.chosen[:0]
+	need, s.touched = need[:0], s.touched[:0]
 	for e, g := range s.expert {
-		if s.used[e] {
-			need, s.chosen = append(need, g), append(s.chosen, int32(e))
+		if s.chosen[e] {
+			need, s.touched = append(need, g), append(s.touched, int32(e))
 		}
 	}
-	if len(s.shelf) > 0 {
-		r.policy.Touch(s.layer, s.chosen)
-	}
+	r.policy.Touch(s.layer, s.touched)
 	return need
 }

@@ -32,14 +32,14 @@ type Model struct {
 	Sequences int
 	// Blocks is the size of the KV cache. Default: one full context, and more for several sequences as memory allows.
 	Blocks int
-	// Weights is how many bytes weights may take, and the slots and slabs that they come through. What does not fit is
-	// read from the file again for each step. Default: as many as there are.
-	Weights int64
 	// Rows is the most rows of a step. Default: 512.
 	Rows int
 	// Record, if set, is where the token trace goes (docs/traces.md); RecordIDsOnly leaves out texts.
 	Record        io.Writer
 	RecordIDsOnly bool
+	// Weights is how many bytes weights may take, and the slots and slabs that they come through. What does not fit is
+	// read from the file again for each step. Default: all are resident, if they fit the machine.
+	Weights int64
 	// NoRepack computes from the file's own bytes, where they are mapped: no loading, no memory for weights, slower.
 	NoRepack bool
 }

@@ -13,46 +13,53 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// inside is what GET /debug/actors tells. Its names are part of the interface: in seconds, bytes or plain counts, as
+// Inside is what GET /debug/actors tells. Its names are part of the interface: in seconds, bytes or plain counts, as
 // they say. Counts and times are sums since the start, but for what is there now.
-type inside struct {
-	UptimeSeconds float64       `json:"uptime_seconds"`
-	Models        []modelInside `json:"models"`
-	Device        deviceInside  `json:"device"`
-	Actors        []actorInside `json:"actors"` // of no model
-	Credits       []credits     `json:"credits"`
-	DeadLetters   uint64        `json:"dead_letters"`
-	Unexpected    uint64        `json:"unexpected_messages"`
+type Inside struct {
+	UptimeSeconds float64         `json:"uptime_seconds"`
+	Models        []ModelInside   `json:"models"`
+	Device        DeviceInside    `json:"device"`
+	Actors        []ActorInside   `json:"actors"` // of no model
+	Credits       []CreditsInside `json:"credits"`
+	DeadLetters   uint64          `json:"dead_letters"`
+	Unexpected    uint64          `json:"unexpected_messages"`
 
 	Edges []actors.Edge `json:"edges"` // as they are declared
-	Spans []spanInside  `json:"spans"` // the last ones
+	Spans []SpanInside  `json:"spans"` // the last ones
 }
 
-type modelInside struct {
-	Name            string        `json:"name"`
-	RequestsOpen    int64         `json:"requests_open"`
-	Requests        uint64        `json:"requests"`
-	Running         int64         `json:"sequences_running"`
-	Waiting         int64         `json:"sequences_waiting"`
-	PromptTokens    uint64        `json:"prompt_tokens"`
-	GeneratedTokens uint64        `json:"generated_tokens"`
-	Steps           uint64        `json:"steps"`
-	StepsFailed     uint64        `json:"steps_failed"`
-	Rows            uint64        `json:"rows"`
-	BlocksUsed      int           `json:"kv_blocks_used"`
-	BlocksCached    int           `json:"kv_blocks_cached"`
-	BlocksFree      int           `json:"kv_blocks_free"`
-	Actors          []actorInside `json:"actors"`
-	Credits         []credits     `json:"credits"`
+// ModelInside is one model.
+type ModelInside struct {
+	Name            string          `json:"name"`
+	RequestsOpen    int64           `json:"requests_open"`
+	Requests        uint64          `json:"requests"`
+	Running         int64           `json:"sequences_running"`
+	Waiting         int64           `json:"sequences_waiting"`
+	PromptTokens    uint64          `json:"prompt_tokens"`
+	GeneratedTokens uint64          `json:"generated_tokens"`
+	FirstTokens     uint64          `json:"first_tokens"`
+	FirstToken      float64         `json:"first_token_seconds"` // from requests to first tokens, summed
+	Gaps            uint64          `json:"token_gaps"`
+	Between         float64         `json:"token_gap_seconds"` // between tokens, summed
+	Steps           uint64          `json:"steps"`
+	StepsFailed     uint64          `json:"steps_failed"`
+	Rows            uint64          `json:"rows"`
+	BlocksUsed      int             `json:"kv_blocks_used"`
+	BlocksCached    int             `json:"kv_blocks_cached"`
+	BlocksFree      int             `json:"kv_blocks_free"`
+	Actors          []ActorInside   `json:"actors"`
+	Credits         []CreditsInside `json:"credits"`
 }
 
-type deviceInside struct {
+// DeviceInside says where a device's time went.
+type DeviceInside struct {
 	ID        string             `json:"id"`
 	Computing float64            `json:"computing_seconds"`
 	Idle      map[string]float64 `json:"idle_seconds"` // by cause
 }
 
-type actorInside struct {
+// ActorInside is what an actor did.
+type ActorInside struct {
 	ID       string  `json:"id"`
 	Messages uint64  `json:"messages"`
 	Refused  uint64  `json:"refused"`
@@ -63,7 +70,8 @@ type actorInside struct {
 	Wait     float64 `json:"wait_seconds"` // of messages in the mailbox, summed
 }
 
-type credits struct {
+// CreditsInside are those of an edge that counts them.
+type CreditsInside struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
 	Carries string `json:"carries"`
@@ -71,7 +79,8 @@ type credits struct {
 	Limit   int    `json:"limit"`
 }
 
-type spanInside struct {
+// SpanInside is a span.
+type SpanInside struct {
 	Track   string  `json:"track"`
 	Kind    string  `json:"kind"`
 	Cause   string  `json:"cause,omitempty"` // of kind idle
@@ -86,7 +95,7 @@ type spanInside struct {
 
 // debugActors serves GET /debug/actors.
 func (s *Server) debugActors(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
-	about := inside{Models: []modelInside{}, Edges: actors.Edges()}
+	about := Inside{Models: []ModelInside{}, Edges: actors.Edges()}
 	var house *actors.House
 	for _, name := range s.models.Names() {
 		engine := s.models.Engine(name)
@@ -106,11 +115,11 @@ func (s *Server) debugActors(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wir
 }
 
 // lookAt tells what all models share.
-func (about *inside) lookAt(h *actors.House) {
+func (about *Inside) lookAt(h *actors.House) {
 	const shown = 256
 	t := h.DeviceTime()
 	about.UptimeSeconds = t.Wall().Seconds()
-	about.Device = deviceInside{ID: h.Device(), Computing: t.Computing.Seconds(), Idle: map[string]float64{}}
+	about.Device = DeviceInside{ID: h.Device(), Computing: t.Computing.Seconds(), Idle: map[string]float64{}}
 	for c, d := range t.Idle {
 		about.Device.Idle[trace.Cause(c).String()] = d.Seconds()
 	}
@@ -122,33 +131,35 @@ func (about *inside) lookAt(h *actors.House) {
 	}
 }
 
-func look(name string, s actors.Snapshot) modelInside {
-	return modelInside{
+func look(name string, s actors.Snapshot) ModelInside {
+	return ModelInside{
 		Name: name, RequestsOpen: s.Open, Requests: s.Requests, Running: s.Running, Waiting: s.Waiting,
 		PromptTokens: s.PromptTokens, GeneratedTokens: s.Generated, Steps: s.Steps.Count, StepsFailed: s.FailedSteps,
+		FirstTokens: s.FirstToken.Count, FirstToken: s.FirstToken.Sum.Seconds(),
+		Gaps: s.BetweenTokens.Count, Between: s.BetweenTokens.Sum.Seconds(),
 		Rows: s.Steps.Rows, BlocksUsed: s.KV.Used, BlocksCached: s.KV.Cached, BlocksFree: s.KV.Free,
 	}
 }
 
-func lookActors(all []run.Status) []actorInside {
-	out := make([]actorInside, len(all))
+func lookActors(all []run.Status) []ActorInside {
+	out := make([]ActorInside, len(all))
 	for i, a := range all {
-		out[i] = actorInside{a.ID, a.Handled, a.Refused, a.Restarts, a.Depth, a.Peak, a.Busy.Seconds(), a.Waited.Seconds()}
+		out[i] = ActorInside{a.ID, a.Handled, a.Refused, a.Restarts, a.Depth, a.Peak, a.Busy.Seconds(), a.Waited.Seconds()}
 	}
 	return out
 }
 
-func lookCredits(all []run.Credits) []credits {
-	out := make([]credits, len(all))
+func lookCredits(all []run.Credits) []CreditsInside {
+	out := make([]CreditsInside, len(all))
 	for i, c := range all {
-		out[i] = credits(c)
+		out[i] = CreditsInside(c)
 	}
 	return out
 }
 
-func lookSpan(s *trace.Span) spanInside {
-	out := spanInside{Track: s.Track, Kind: s.Kind.String(), Step: s.Step, Segment: index(s.Segment), Layer: index(s.Layer),
-		Group: index(s.Group), At: s.At.Seconds(), Wait: s.Wait.Seconds(), Work: s.Work.Seconds()}
+func lookSpan(s *trace.Span) SpanInside {
+	out := SpanInside{Track: s.Track, Kind: s.Kind.String(), Step: s.Step, Segment: index(s.Segment),
+		Layer: index(s.Layer), Group: index(s.Group), At: s.At.Seconds(), Wait: s.Wait.Seconds(), Work: s.Work.Seconds()}
 	if s.Kind == trace.Idle {
 		out.Cause = s.Cause.String()
 	}
@@ -176,7 +187,8 @@ func (s *Server) debugTrace(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire
 	if given := rc.QueryArgs().Peek("seconds"); given != nil {
 		n, err := fasthttp.ParseUint(given)
 		if err != nil || n < 1 || n > longTrace {
-			return wire.Invalid("seconds", "invalid_seconds", "seconds is %.20q: want a whole number from 1 to %d", given, longTrace)
+			return wire.Invalid("seconds", "invalid_seconds", "seconds is %.20q: want a whole number from 1 to %d",
+				given, longTrace)
 		}
 		seconds = n
 	}

@@ -19,7 +19,7 @@ func TestDebugActors(t *testing.T) {
 	status, body := r.post(t, "/v1/completions", `{"prompt":"one two","max_tokens":3}`)
 	require.Equal(t, http.StatusOK, status, body)
 	_, body = r.get(t, "/debug/actors")
-	var about inside
+	var about Inside
 	d := json.NewDecoder(strings.NewReader(body))
 	d.DisallowUnknownFields()
 	require.NoError(t, d.Decode(&about), body)
@@ -27,7 +27,7 @@ func TestDebugActors(t *testing.T) {
 	m := about.Models[0]
 	require.EqualValues(t, 1, m.Requests)
 	require.EqualValues(t, 3, m.GeneratedTokens)
-	ids := func(all []actorInside) (ids []string) {
+	ids := func(all []ActorInside) (ids []string) {
 		for _, a := range all {
 			ids = append(ids, a.ID[strings.LastIndexByte(a.ID, '/')+1:])
 		}
@@ -36,7 +36,7 @@ func TestDebugActors(t *testing.T) {
 	require.Subset(t, ids(m.Actors), []string{"kv", "sampler", "scheduler", "sessions"})
 	require.Subset(t, ids(about.Actors), []string{"house", "device", "reader", "pool", "uploader"})
 	require.NotContains(t, ids(about.Actors), "kv")
-	require.Contains(t, about.Credits, credits{"scheduler", "device", "step", 0, 1})
+	require.Contains(t, about.Credits, CreditsInside{"scheduler", "device", "step", 0, 1})
 	sum := about.Device.Computing
 	for _, s := range about.Device.Idle {
 		sum += s

@@ -182,7 +182,7 @@ func (m *mailbox) handle(e envelope) {
 	}
 	start := now()
 	if d := m.load.slow.Load(); d > 0 {
-		time.Sleep(time.Duration(d))
+		sleep(time.Duration(d))
 	}
 	m.invoker.InvokeUserMessage(e.message)
 	m.load.track.Record(kind, of, e.at, start, now())

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"runtime"
@@ -27,6 +28,7 @@ type benchCmd struct {
 	Seqs     int      `default:"1" placeholder:"N" help:"Sequences at once. Default: 1."`
 	Compare  []string `sep:"none" placeholder:"COMMAND" help:"Another engine's command, run in turns with ours. {model} {threads} {prompt} {tokens} {depth} {seqs} are filled in; it prints JSON with prefill_tps and decode_tps, or llama-bench's. NAME: before it names it. May be repeated."`
 	forceFlag
+	traceFlag
 	JSON     bool   `name:"json" xor:"format" help:"Print JSON."`
 	Markdown bool   `xor:"format" help:"Print Markdown."`
 	SVG      string `name:"svg" placeholder:"FILE" help:"Draw a picture of the results too."`
@@ -41,7 +43,7 @@ func (benchCmd) examples() [2]string {
 	}
 }
 
-func (c *benchCmd) Run(e *env) error {
+func (c *benchCmd) Run(e *env) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -52,6 +54,11 @@ func (c *benchCmd) Run(e *env) error {
 		}
 		defer c.picture.Close()
 	}
+	spans, done, err := c.traceFlag.open(e, c.Force, c.Model)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	c.Threads = cmp.Or(c.Threads, runtime.NumCPU())
@@ -60,6 +67,7 @@ func (c *benchCmd) Run(e *env) error {
 	began := e.now()
 	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
 		result.Device = cfg.Device.Name()
+		cfg.Trace = spans
 		cfg.Sequences, cfg.Context = c.Seqs, cmp.Or(c.Ctx, c.need())
 		cfg.Blocks = c.Seqs * (blocks(cfg.Context) + blocks(slices.Max(c.Prompt)+c.Generate))
 	})

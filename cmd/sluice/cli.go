@@ -23,7 +23,7 @@ type cli struct {
 	Inspect    inspectCmd    `cmd:"" help:"Show what is in a model file."`
 	Tokenize   tokenizeCmd   `cmd:"" help:"Turn text into token ids."`
 	Detokenize detokenizeCmd `cmd:"" help:"Turn token ids into text."`
-	Template   templateCmd   `cmd:"" help:"Show what a chat template makes of a conversation."`
+	Template   templateCmd   `cmd:"" help:"Show a model's chat template, or what one makes of a conversation."`
 	Logits     logitsCmd     `cmd:"" help:"Write the logits of every position of some tokens."`
 	Perplexity perplexityCmd `cmd:"" help:"Measure how well a model predicts a text."`
 	Imatrix    imatrixCmd    `cmd:"" help:"Measure which columns of a model's weights matter, for quantize."`
@@ -32,6 +32,8 @@ type cli struct {
 	Bench      benchCmd      `cmd:"" help:"Measure how fast a model runs here."`
 	Synth      synthCmd      `cmd:"" help:"Write a model of random weights in the shape of a real one."`
 	Replay     replayCmd     `cmd:"" help:"Replay a recorded trace: compare what keeps experts in memory."`
+	Trace      traceCmd      `cmd:"" help:"Record what happens inside a running server, and show what its device waits for."`
+	Top        topCmd        `cmd:"" help:"Watch a running server: models, device, actors."`
 	Doctor     doctorCmd     `cmd:"" help:"Show what this machine offers, what is missing, and what to do."`
 
 	Version kong.VersionFlag `help:"Print the version."`

@@ -63,7 +63,7 @@ func (f *engineFlags) start(ctx context.Context, e *env, edit func(*actors.Confi
 		}
 		one := actors.Config{Model: h.Models[0], Device: h.Device}
 		edit(&one)
-		h.Models[0], h.Device = one.Model, one.Device
+		h.Models[0], h.Device, h.Trace = one.Model, one.Device, one.Trace
 	})
 	if err != nil {
 		return nil, err

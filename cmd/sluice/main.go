@@ -31,8 +31,11 @@ const (
 	exitInterrupted = 130 // 128 + SIGINT, as shells have it
 )
 
-// usualColumns is the width of a terminal that does not say: a serial line's, some containers'.
-const usualColumns = 80
+// Size of a terminal that does not say: a serial line's, some containers'.
+const (
+	usualColumns = 80
+	usualRows    = 24
+)
 
 // env is what the program sees of the world around it.
 type env struct {
@@ -58,6 +61,9 @@ type env struct {
 
 	// columns is how wide the terminal behind a stream is.
 	columns func(stream any) int
+
+	// rows is how many lines it has.
+	rows func(stream any) int
 }
 
 func main() { os.Exit(run(process())) }
@@ -90,6 +96,14 @@ func process() *env {
 				}
 			}
 			return usualColumns
+		},
+		rows: func(stream any) int {
+			if f, ok := stream.(*os.File); ok {
+				if _, height, err := term.GetSize(int(f.Fd())); err == nil && height > 0 {
+					return height
+				}
+			}
+			return usualRows
 		},
 	}
 }

@@ -56,6 +56,7 @@ func testEnv(stdin string, args ...string) *env {
 		isTerminal:    func(any) bool { return false },
 		hasText:       func(io.Reader) bool { return stdin != "" },
 		columns:       func(any) int { return usualColumns },
+		rows:          func(any) int { return usualRows },
 	}
 }
 
@@ -104,22 +105,22 @@ func block(b *strings.Builder, name, text string) {
 
 func args(words ...string) call { return call{args: words} }
 
-// commands lists the names of all commands.
-func commands(t *testing.T) []string {
+// commands lists the words of all commands.
+func commands(t *testing.T) [][]string {
 	t.Helper()
 	parser, err := newParser(testEnv(""), func(int) {})
 	require.NoError(t, err)
-	var names []string
+	var all [][]string
 	for _, node := range parser.Model.Leaves(true) {
-		names = append(names, node.Name)
+		all = append(all, strings.Fields(node.FullPath())[1:])
 	}
-	return names
+	return all
 }
 
 func TestHelp(t *testing.T) {
 	calls := []call{args("--help")}
-	for _, name := range commands(t) {
-		calls = append(calls, args(name, "--help"))
+	for _, words := range commands(t) {
+		calls = append(calls, args(append(words, "--help")...))
 	}
 	golden(t, "help", calls...)
 }
@@ -151,6 +152,9 @@ func TestUsage(t *testing.T) {
 		args("bench", "-p", "128,0"),
 		args("bench", "--depth", "0,-1"),
 		args("bench", "--compare", "peer -m {model}"),
+		args("trace"),
+		args("trace", "-o", "t.json", "--seconds", "301"),
+		args("trace", "stalls"),
 	)
 	o := sluice("")
 	require.Equal(t, exitUsage, o.code)

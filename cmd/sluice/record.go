@@ -9,7 +9,6 @@ import (
 type recordFlags struct {
 	Record        string `placeholder:"FILE" help:"Write a token trace, for sluice replay: prompts, tokens, steps, experts."`
 	RecordIDsOnly bool   `name:"record-ids-only" help:"Leave the texts of prompts out of it; their token ids stay."`
-	forceFlag
 }
 
 // tape is the file of a trace. Its first error is told at the end, and not in the way of an answer.
@@ -20,14 +19,14 @@ type tape struct {
 }
 
 // begin makes the file, or none.
-func (f *recordFlags) begin(e *env, read ...string) (*tape, error) {
+func (f *recordFlags) begin(e *env, force bool, read ...string) (*tape, error) {
 	if f.Record == "" {
 		if f.RecordIDsOnly {
 			return nil, usagef("--record-ids-only leaves texts out of what --record writes: add --record FILE")
 		}
 		return nil, nil
 	}
-	file, err := e.create(f.Record, f.Force, read...)
+	file, err := e.create(f.Record, force, read...)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,8 @@ type runCmd struct {
 	IgnoreEOS bool `name:"ignore-eos" help:"Go on after the end of the answer."`
 	JSON      bool `name:"json" help:"Print one JSON object instead of text."`
 	recordFlags
+	traceFlag
+	forceFlag
 	samplingFlags
 }
 
@@ -40,16 +42,21 @@ func (c *runCmd) Run(e *env) (err error) {
 	if err != nil {
 		return err
 	}
+	spans, done, err := c.traceFlag.open(e, c.Force, c.Model)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	began := e.now()
-	tape, err := c.begin(e, c.Model)
+	tape, err := c.begin(e, c.Force, c.Model)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, tape.close()) }()
 	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
-		cfg.Sequences = 1
+		cfg.Sequences, cfg.Trace = 1, spans
 		c.record(&cfg.Model, tape)
 	})
 	if err != nil {

@@ -24,6 +24,8 @@ type serveCmd struct {
 	recordFlags
 	Parallel int `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
 	accessFlags
+	traceFlag
+	forceFlag
 }
 
 func (serveCmd) examples() [2]string {
@@ -59,10 +61,15 @@ func (c *serveCmd) Run(e *env) (err error) {
 	if err != nil {
 		return err
 	}
+	spans, done, err := c.traceFlag.open(e, c.Force, paths(files)...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
 	if len(files) > 1 && c.Record != "" {
 		return usagef("--record writes the trace of one model, and there are %d: serve them apart", len(files))
 	}
-	tape, err := c.begin(e, paths(files)...)
+	tape, err := c.begin(e, c.Force, paths(files)...)
 	if err != nil {
 		return err
 	}
@@ -85,8 +92,9 @@ func (c *serveCmd) Run(e *env) (err error) {
 	s := server.Loading(options)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
-	house, err := c.open(ctx, e, files, func(cfg *actors.HouseConfig) {
+	house, err := c.computeFlags.open(ctx, e, files, func(cfg *actors.HouseConfig) {
 		cfg.Progress = s.Progress
+		cfg.Trace = spans
 		for i := range cfg.Models {
 			cfg.Models[i].Sequences = c.Parallel
 			c.record(&cfg.Models[i], tape)
@@ -110,14 +118,6 @@ func (c *serveCmd) Run(e *env) (err error) {
 	}
 }
 
-// paths are those of the models' files.
-func paths(files []namedFile) (all []string) {
-	for _, f := range files {
-		all = append(all, f.path)
-	}
-	return all
-}
-
 // files are the models to be run.
 func (c *serveCmd) files() ([]namedFile, error) {
 	if len(c.Models) == 0 {
@@ -139,6 +139,14 @@ func (c *serveCmd) files() ([]namedFile, error) {
 		files[i] = m
 	}
 	return files, nil
+}
+
+// paths are those of the models.
+func paths(files []namedFile) (all []string) {
+	for _, f := range files {
+		all = append(all, f.path)
+	}
+	return all
 }
 
 // announce prints the URL, and for a person what to do with it.

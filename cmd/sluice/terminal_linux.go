@@ -34,8 +34,6 @@ func newEditor(e *env, screen pane) *editor {
 	return ed
 }
 
-const usualRows = 24
-
 // termios is the mode of a terminal (termios(3)).
 type termios struct {
 	fd     int

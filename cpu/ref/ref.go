@@ -27,8 +27,7 @@ func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 		return nil, err
 	}
 	m := &model{p: p, config: c, values: make([][]float32, len(p.Widths)), weights: make([]weight, len(p.Weights)),
-		steps: []*backend.Step{{Logits: make([]float32, c.MaxWanted*p.OutputWidth())}},
-		parts: backend.NewParts(p, c.Segments)}
+		steps: []*backend.Step{{Logits: make([]float32, c.MaxWanted*p.OutputWidth())}}}
 	var faults []error
 	weights, caches := p.Only(c.Segments).Used()
 	for r := range p.Weights {
@@ -50,13 +49,13 @@ func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 			m.caches[i] = newCache(kv, c)
 		}
 	}
-	return m, errors.Join(m.adopt(c.InPlace), m.adopt(c.Tables))
+	return m, m.adopt(c.InPlace)
 }
 
 // adopt takes weights that need no upload.
 func (m *model) adopt(weights [][]byte) error {
 	for r, data := range weights {
-		if m.weights[r].Weight == nil || data == nil {
+		if m.weights[r].Weight == nil {
 			continue
 		}
 		if err := m.Upload(ir.Ref(r), 0, data); err != nil {
@@ -68,13 +67,13 @@ func (m *model) adopt(weights [][]byte) error {
 
 // model is a compiled program. values[v] is the matrix of Value v in the running step, row after row.
 type model struct {
+	backend.Whole
 	p       *ir.Bound
 	config  backend.Config
 	weights []weight
 	caches  []cache
 	values  [][]float32
 	steps   []*backend.Step
-	parts   backend.Parts
 }
 
 func (*model) RowGrain() int { return 1 }
@@ -108,13 +107,6 @@ func (m *model) Close() error {
 	return nil
 }
 
-// Slot is nil, and nothing can be placed: every group has its own slot.
-func (*model) Slot(int) []byte { return nil }
-
-func (*model) Place(group, slot int, _ [][]byte) error {
-	return fmt.Errorf("group %d, slot %d: every group keeps its own slot here", group, slot)
-}
-
 func (m *model) Steps() []*backend.Step { return m.steps }
 
 // Enqueue executes one segment. A value that is not finite is an error: it says where the numbers went wrong.
@@ -123,9 +115,6 @@ func (m *model) Enqueue(segment int, s *backend.Step) error {
 		return fmt.Errorf("segment %d of %d is not computed here", segment, len(m.p.Segments))
 	}
 	if err := s.Check(m.p.Program, &m.config, 0); err != nil {
-		return err
-	}
-	if err := m.parts.Open(); err != nil {
 		return err
 	}
 	seg := &m.p.Segments[segment]
@@ -142,10 +131,7 @@ func (m *model) Enqueue(segment int, s *backend.Step) error {
 }
 
 // Finish has nothing to wait for.
-func (m *model) Finish(_ *backend.Step, done func(error)) {
-	m.parts.Drop()
-	done(nil)
-}
+func (m *model) Finish(_ *backend.Step, done func(error)) { done(nil) }
 
 // In keeps a copy of rows as the value.
 func (m *model) In(v ir.Value, _ *backend.Step, rows []float32) error {

@@ -21,10 +21,11 @@ var ErrWeights = errors.New("a page of the weights cannot be read")
 type Traits struct {
 	Flight  int  // steps that may be in flight, enqueued and not finished; at least 1
 	Draws   bool // it draws tokens from the logits itself, as Step.Draws asks
-	Greedy  bool // of draws it makes those of Temp 0 alone: the others must be the host's
+	Among   int  // of draws with a Temp it makes those among at most so many tokens, TopK: the others must be the host's
 	Shares  bool // groups of matrices can share a slot, one after the other: see Config.Slots
 	Crowded bool // its threads take every core that goroutines may run on
 	Memory  Reach
+	Free    int64 // bytes of its own memory that nothing takes yet; 0: it computes in the program's
 }
 
 // Reach is how a device's memory is reached.
@@ -44,7 +45,8 @@ type Config struct {
 
 	// Slots are places that hold one group at a time: by slot, which of the groups that ir.Bound.On lists for Segments may
 	// be placed in it. A slot for one group is its own: it is uploaded there, and stays. Groups of matrices may share
-	// slots. Vectors have slots of their own, and tables have, or are in no slot at all and are read in Tables.
+	// slots. Vectors have slots of their own, and tables have, or are in no slot at all and are read in Tables, by devices
+	// that share slots.
 	// nil: each group has a slot of its own.
 	Slots [][]int
 	// Tables is by Ref, in the file's layout and type, what has no slot of its own and is read row by row all the same:
@@ -122,7 +124,8 @@ type Device interface {
 // Groups are named by their index in ir.Bound.On of the segments that are computed. One that shares slots is there from
 // Place until another group is placed in the slot. What reads it holds a lease: Enqueue until its step has ended, Part
 // until Work.Done. Nothing is placed in a slot that is leased, nor written to its memory: that is the caller's to see
-// to, who alone knows what is in flight.
+// to, who alone knows what is in flight. Slot, Place, Part and Chosen are for devices that share slots: the others have
+// Whole answer.
 type Model interface {
 	// Slot is the memory of a slot that groups share, where the device computes from the file's layout. It begins at a
 	// multiple of Sector and has SlotBytes for the largest of its groups. nil: the device takes groups by Upload alone.

@@ -24,6 +24,22 @@ func SlotBytes(p *ir.Bound, g *ir.Group) (total int64) {
 	return total
 }
 
+// Whole answers for the models of a device that does not share slots, and computes segments whole.
+type Whole struct{}
+
+var errWhole = errors.New("on this device each group keeps its own slot, and segments are computed whole")
+
+func (Whole) Slot(int) []byte                                { return nil }
+func (Whole) Place(int, int, [][]byte) error                 { return errWhole }
+func (Whole) Chosen(int, *Step, func(experts []int32)) error { return errWhole }
+
+func (Whole) Part(w Work, _ *Step) error {
+	if w.Done != nil {
+		w.Done()
+	}
+	return errWhole
+}
+
 // Own says, by group, whether it has a slot of its own.
 func (c *Config) Own(groups int) []bool {
 	own := make([]bool, groups)
@@ -71,7 +87,7 @@ func (c *Config) checkSlots(p *ir.Bound, t Traits) error {
 			return fmt.Errorf("group %d has %d slots of its own among %d: want one, or none", g, own[g], slots[g])
 		case groups[g].Use != ir.Matrix && slots[g] != own[g]:
 			return fmt.Errorf("group %d shares slots: only matrices can", g)
-		case groups[g].Use != ir.Table && slots[g] == 0:
+		case slots[g] == 0 && (groups[g].Use != ir.Table || !t.Shares):
 			return fmt.Errorf("no slot is for group %d", g)
 		}
 	}

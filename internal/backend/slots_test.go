@@ -43,6 +43,8 @@ func TestSlotsCheck(t *testing.T) {
 	require.NoError(t, check([][]int{{0}, {1, 2}}, nil, 2), "without the embedding, no table is read")
 	require.NoError(t, check([][]int{}, table, 0), "one that nobody multiplies needs no slot")
 	require.NoError(t, check([][]int{{0}}, nil, 0))
+	alone := Config{KV: KVF32, Blocks: []int{1, 1}, MaxRows: 1, Slots: [][]int{}, Tables: table, Segments: []int{0}}
+	require.EqualError(t, alone.Check(p, Traits{Flight: 1, Memory: HostMemory}), "no slot is for group 0")
 	for _, bad := range []struct {
 		slots  [][]int
 		tables [][]byte

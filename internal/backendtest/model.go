@@ -116,6 +116,11 @@ func (l *loaded) run(s *backend.Step) (err error) {
 	if l.through != nil {
 		return l.through(s)
 	}
+	return l.whole(s)
+}
+
+// whole runs it segment by segment.
+func (l *loaded) whole(s *backend.Step) (err error) {
 	for i := 0; i < len(l.m.Segments) && err == nil; i++ {
 		err = l.Enqueue(i, s)
 	}

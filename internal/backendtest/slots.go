@@ -8,23 +8,29 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// shared: with fewer slots than groups, whichever these are, in whatever order groups come and go, and in whatever
-// parts segments are computed, a program has the bits of the one that has all its weights.
-func shared(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
+// Slots: with fewer slots than groups, whichever these are, in whatever order groups come and go, and in whatever
+// parts segments are computed, a program has the bits of the one that has all its weights. A device that does not share
+// slots is given one for each group.
+func Slots(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	s := small{layers: 2, width: 32, ffn: 96, vocab: 300, heads: 2, kvHeads: 1, head: 16, used: 3}
 	run := func(name string, p *ir.Program, err error) {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, err)
 			m, err := randomModel(p, 31, inTurn(narrowest(matrixTypes)))
 			require.NoError(t, err)
-			for seed := range uint64(4) {
-				m.inSlots(t, d, seed)
+			seeds := uint64(1)
+			if d.Traits().Shares {
+				seeds = 4
+			}
+			for seed := range seeds {
+				m.InSlots(t, d, seed)
 			}
 		})
 	}
@@ -44,17 +50,35 @@ func shared(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 		m, err := randomModel(p, 31, all(quant.F32))
 		require.NoError(t, err)
 		m.steepen(t)
-		m.inSlots(t, d, 38)
+		m.InSlots(t, d, 38)
 	})
 	t.Run("wide", func(t *testing.T) {
 		p, err := mixtureLike(small{layers: 1, width: 256, ffn: 256, vocab: 300, heads: 8, kvHeads: 2, head: 32, used: 2})
 		require.NoError(t, err)
 		m, err := randomModel(p, 32, inTurn(matrixTypes))
 		require.NoError(t, err)
-		m.inSlots(t, d, 33)
+		m.InSlots(t, d, 33)
 	})
-	t.Run("Refused", func(t *testing.T) { badSlots(t, d) })
-	t.Run("Unready", func(t *testing.T) { unready(t, d) })
+	if d.Traits().Shares {
+		t.Run("Laws", func(t *testing.T) { lawsInSlots(t, d, narrowest(matrixTypes)) })
+		t.Run("Refused", func(t *testing.T) { badSlots(t, d) })
+		t.Run("Unready", func(t *testing.T) { unready(t, d) })
+	}
+}
+
+// lawsInSlots: rows depend on their own sequence only, whatever others in the step need, and whoever pushes whom out.
+func lawsInSlots(t *testing.T, d backend.Device, types []quant.Type) {
+	p, err := mixtureLike(small{layers: 2, width: 32, ffn: 96, vocab: 150, heads: 2, kvHeads: 1, head: 16, used: 3})
+	require.NoError(t, err)
+	m, err := randomModel(p, 39, inTurn(types))
+	require.NoError(t, err)
+	m.Piece = 1
+	w := newLawful(t, d, m)
+	w.loaded = juggle(t, d, m, w.config, 40).loaded
+	w.fewTimes(t)
+	t.Run("ChunkFree", func(t *testing.T) { rapid.Check(t, w.chunkFree) })
+	t.Run("RowAlone", func(t *testing.T) { rapid.Check(t, w.rowAlone) })
+	t.Run("Wanted", w.wanted)
 }
 
 // biasedHead has no layers, and a bias that is added to the outputs of all pieces.
@@ -82,8 +106,9 @@ func (m *Model) steepen(t *testing.T) {
 	}
 }
 
-// inSlots runs a prompt in one step, in chunks, and a step without any wanted row.
-func (m *Model) inSlots(t *testing.T, d backend.Device, seed uint64) {
+// InSlots runs a prompt in one step, in chunks, and a step without any wanted row, with random slots, and wants the bits
+// of the model that has all its weights.
+func (m *Model) InSlots(t *testing.T, d backend.Device, seed uint64) {
 	t.Helper()
 	const n = 20
 	tokens := prompt(34, n, m.Vocab)
@@ -115,6 +140,7 @@ func (j *juggler) unwanted(t *testing.T, tokens []int32) {
 // with it part by part, and ruins what is no longer leased.
 type juggler struct {
 	*loaded
+	shares bool // the device shares slots
 	t      *testing.T
 	rng    *rand.Rand
 	groups []ir.Group
@@ -141,8 +167,9 @@ func newJuggler(t *testing.T, d backend.Device, m *Model, c backend.Config, rng 
 	model, err := compile(t, d, m, c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, model.Close()) })
-	j := &juggler{t: t, rng: rng, groups: groups, own: c.Own(len(groups)), slots: make([][]int, len(groups)),
-		at: slices.Repeat([]int{-1}, len(groups)), holds: slices.Repeat([]int{-1}, len(c.Slots))}
+	j := &juggler{shares: d.Traits().Shares, t: t, rng: rng, groups: groups, own: c.Own(len(groups)),
+		slots: make([][]int, len(groups)), at: slices.Repeat([]int{-1}, len(groups)),
+		holds: slices.Repeat([]int{-1}, len(c.Slots))}
 	j.loaded = &loaded{Model: model, m: m, config: c, through: j.through}
 	for s, fit := range c.Slots {
 		for _, g := range fit {
@@ -154,7 +181,7 @@ func newJuggler(t *testing.T, d backend.Device, m *Model, c backend.Config, rng 
 			j.upload(g)
 		}
 	}
-	if d.Traits().Shares {
+	if j.shares {
 		j.withinBudget()
 	}
 	return j
@@ -168,7 +195,7 @@ func randomSlots(rng *rand.Rand, groups []ir.Group, share bool) (slots [][]int) 
 		switch {
 		case share && groups[g].Use == ir.Matrix && rng.IntN(4) >= keep:
 			streamed = append(streamed, g)
-		case groups[g].Use != ir.Table || rng.IntN(2) == 0:
+		case groups[g].Use != ir.Table || !share || rng.IntN(2) == 0:
 			slots = append(slots, []int{g})
 		}
 	}
@@ -211,6 +238,9 @@ func (j *juggler) withinBudget() {
 
 // through runs a step.
 func (j *juggler) through(s *backend.Step) (err error) {
+	if !j.shares {
+		return j.whole(s)
+	}
 	for i := 0; i < len(j.m.Segments) && err == nil; i++ {
 		err = j.segment(i, s)
 		if j.m.Segments[i].Kind == ir.SegRoute && len(j.m.Segments[i].Nodes) > 0 && err == nil {

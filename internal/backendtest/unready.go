@@ -22,9 +22,6 @@ func few(t *testing.T, d backend.Device) *juggler {
 	require.NoError(t, err)
 	m.Piece = 1
 	j := juggle(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(p, 1), MaxRows: 4, MaxWanted: 4}, 37)
-	if !d.Traits().Shares {
-		return j
-	}
 	var slots [][]int
 	var streamed []int
 	for g := range j.groups {
@@ -57,9 +54,6 @@ func badSlots(t *testing.T, d backend.Device) {
 	require.Nil(t, j.Slot(len(j.holds)))
 	require.Nil(t, j.Slot(0), "of one group alone")
 	require.Error(t, j.Place(route, j.slots[route][0], nil), "it has its own slot")
-	if !d.Traits().Shares {
-		return
-	}
 	last := len(j.holds) - 1
 	want := j.step(t, rows{[]int32{1, 2, 3}, 0, []int32{0}})
 	j.place(mix, last)
@@ -99,62 +93,59 @@ func unready(t *testing.T, d backend.Device) {
 		name string
 		at   ir.SegmentKind
 		use  func(i int, s *backend.Step) error
-		own  bool // it can go wrong without shared slots
 	}{
-		{"enqueued without its group", ir.SegMix, j.Enqueue, false},
-		{"enqueued without experts", ir.SegExperts, j.Enqueue, false},
-		{"enqueued without a piece", ir.SegHead, j.Enqueue, false},
+		{"enqueued without its group", ir.SegMix, j.Enqueue},
+		{"enqueued without experts", ir.SegExperts, j.Enqueue},
+		{"enqueued without a piece", ir.SegHead, j.Enqueue},
 		{"a part without its group", ir.SegMix, func(i int, s *backend.Step) error {
 			return j.Part(backend.Work{Segment: i, Groups: []int{j.of(ir.SegMix)}, Last: true}, s)
-		}, false},
+		}},
 		{"a part of nothing", ir.SegMix, func(i int, s *backend.Step) error {
 			return j.Part(backend.Work{Segment: i, Last: true}, s)
-		}, true},
-		{"a last part that is not", ir.SegMix, j.all(false, nil), true},
+		}},
+		{"a last part that is not", ir.SegMix, j.all(false, nil)},
 		{"twice in a part", ir.SegHead, func(i int, s *backend.Step) error {
 			return j.one(ir.SegHead, 2, i, s)
-		}, true},
+		}},
 		{"twice in two parts", ir.SegHead, func(i int, s *backend.Step) error {
 			if err := j.one(ir.SegHead, 1, i, s); err != nil {
 				return nil // that is none
 			}
 			return j.one(ir.SegHead, 1, i, s)
-		}, true},
-		{"a group of others", ir.SegHead, func(i int, s *backend.Step) error { return j.one(ir.SegRoute, 1, i, s) }, true},
-		{"vectors", ir.SegHead, j.all(true, func(groups []int) []int { return append(groups, 0) }), true},
-		{"no such group", ir.SegHead, j.all(true, func(groups []int) []int { return append(groups, len(j.groups)) }), true},
-		{"a negative group", ir.SegHead, j.all(true, func(groups []int) []int { return append(groups, -1) }), true},
+		}},
+		{"a group of others", ir.SegHead, func(i int, s *backend.Step) error { return j.one(ir.SegRoute, 1, i, s) }},
+		{"vectors", ir.SegHead, j.all(true, func(groups []int) []int { return append(groups, 0) })},
+		{"no such group", ir.SegHead, j.all(true, func(groups []int) []int { return append(groups, len(j.groups)) })},
+		{"a negative group", ir.SegHead, j.all(true, func(groups []int) []int { return append(groups, -1) })},
 		{"no such segment", ir.SegMix, func(_ int, s *backend.Step) error {
 			return j.Part(backend.Work{Segment: len(j.m.Segments), Last: true}, s)
-		}, true},
+		}},
 		{"a negative segment", ir.SegMix, func(_ int, s *backend.Step) error {
 			return j.Part(backend.Work{Segment: -1, Last: true}, s)
-		}, true},
-		{"an expert too few", ir.SegExperts, j.all(true, func(groups []int) []int { return groups[1:] }), true},
-		{"a piece too few", ir.SegHead, j.all(true, func(groups []int) []int { return groups[1:] }), true},
+		}},
+		{"an expert too few", ir.SegExperts, j.all(true, func(groups []int) []int { return groups[1:] })},
+		{"a piece too few", ir.SegHead, j.all(true, func(groups []int) []int { return groups[1:] })},
 		{"enqueued in the middle", ir.SegExperts, func(i int, s *backend.Step) error {
 			if err := j.Part(backend.Work{Segment: i, Groups: nil}, s); err != nil {
 				return nil
 			}
 			return j.Enqueue(i+1, s)
-		}, true},
+		}},
 		{"another segment in the middle", ir.SegExperts, func(i int, s *backend.Step) error {
 			if err := j.Part(backend.Work{Segment: i, Groups: nil}, s); err != nil {
 				return nil
 			}
 			return j.Part(backend.Work{Segment: 0, Last: true}, s)
-		}, true},
-		{"not a route", ir.SegHead, func(i int, s *backend.Step) error { return j.Chosen(i, s, func([]int32) {}) }, true},
-		{"no route at all", ir.SegHead, func(i int, s *backend.Step) error { return j.Chosen(-1, s, func([]int32) {}) }, true},
+		}},
+		{"not a route", ir.SegHead, func(i int, s *backend.Step) error { return j.Chosen(i, s, func([]int32) {}) }},
+		{"no route at all", ir.SegHead, func(i int, s *backend.Step) error { return j.Chosen(-1, s, func([]int32) {}) }},
 	} {
-		if c.own || d.Traits().Shares {
-			t.Run(c.name, func(t *testing.T) {
-				err := j.until(c.at, c.use)
-				require.Error(t, err)
-				t.Log(err)
-				sameBits(t, "after it", j.m.Vocab, j.step(t, rows{[]int32{1, 2, 3}, 0, []int32{0}}), want)
-			})
-		}
+		t.Run(c.name, func(t *testing.T) {
+			err := j.until(c.at, c.use)
+			require.Error(t, err)
+			t.Log(err)
+			sameBits(t, "after it", j.m.Vocab, j.step(t, rows{[]int32{1, 2, 3}, 0, []int32{0}}), want)
+		})
 	}
 }
 
