@@ -66,27 +66,18 @@ func (c *serveCmd) Run(e *env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	if len(files) > 1 && c.Record != "" {
-		return usagef("--record writes the trace of one model, and there are %d: serve them apart", len(files))
-	}
-	tape, err := c.begin(e, c.Force, paths(files)...)
+	tape, err := c.tape(e, files)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, tape.close()) }()
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
-	ln, err := net.Listen("tcp", c.Addr)
+	ln, err := c.listen()
 	if err != nil {
-		if op := (*net.OpError)(nil); errors.As(err, &op) {
-			err = op.Err // the rest of it only repeats the address
-		}
-		return fmt.Errorf("--addr %s: %w: choose another, such as 127.0.0.1:8081, or stop what listens there", c.Addr, err)
-	}
-	defer ln.Close()
-	if err := c.accessFlags.check(ln.Addr(), c.APIKey); err != nil {
 		return err
 	}
+	defer ln.Close()
 	c.Log = cmp.Or(c.Log, "warn")
 	options.Log = c.logger(e)
 	s := server.Loading(options)
@@ -116,6 +107,29 @@ func (c *serveCmd) Run(e *env) (err error) {
 	case <-ctx.Done():
 		return c.stop(e, s)
 	}
+}
+
+// listen takes the address, unless strangers reach it and nobody said that they may.
+func (c *serveCmd) listen() (net.Listener, error) {
+	ln, err := net.Listen("tcp", c.Addr)
+	if err != nil {
+		if op := (*net.OpError)(nil); errors.As(err, &op) {
+			err = op.Err // the rest of it only repeats the address
+		}
+		return nil, fmt.Errorf("--addr %s: %w: choose another, such as 127.0.0.1:8081, or stop what listens there", c.Addr, err)
+	}
+	if err := c.accessFlags.check(ln.Addr(), c.APIKey); err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	return ln, nil
+}
+
+// tape begins the token trace of the only model, if there is to be one.
+func (c *serveCmd) tape(e *env, files []namedFile) (*tape, error) {
+	if len(files) > 1 && c.Record != "" {
+		return nil, usagef("--record writes the trace of one model, and there are %d: serve them apart", len(files))
+	}
+	return c.begin(e, c.Force, paths(files)...)
 }
 
 // files are the models to be run.

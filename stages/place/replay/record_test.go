@@ -125,7 +125,7 @@ func choices(t *testing.T, file *gguf.File, bound *ir.Bound, ids []token.ID) (al
 		s := model.Steps()[0]
 		s.Tokens = s.Tokens[:0]
 		for _, id := range ids[at : at+rows] {
-			s.Tokens = append(s.Tokens, int32(id))
+			s.Tokens = append(s.Tokens, id)
 		}
 		s.Spans = []backend.Span{{Rows: rows, Pos: at % context, Tables: []backend.Table{{Blocks: blocks}}}}
 		chosen := make([][][]int32, rows)

@@ -12,7 +12,6 @@ import "math"
 type reuse struct {
 	layers []averages
 	turn   int // of the layer whose experts are written down next
-	wait   int // times until then
 	fit    fit
 }
 
