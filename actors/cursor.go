@@ -107,12 +107,18 @@ func (d *device) enqueue() (waits bool, err error) {
 			return false, errAbandoned
 		}
 		s := &segments[at.segment]
+		if at.segment == 0 {
+			m.guest.spec.tape.step(m)
+		}
 		done := true
 		if w := m.guest.weights; w == nil || !w.streams(at.segment) {
 			err = m.guest.model.Enqueue(at.segment, m.compute)
 			at.computed(s.Kind)
 		} else {
 			done, err = d.stream()
+		}
+		if err == nil && done {
+			err = m.guest.spec.tape.routed(at.segment, m)
 		}
 		switch {
 		case err != nil:
