@@ -78,6 +78,9 @@ func (e *Engine) Plan() *place.Model { return &e.spec.plan }
 // Vocab is the model's vocabulary.
 func (e *Engine) Vocab() *token.Vocab { return e.spec.vocab }
 
+// Roles are those that messages of a conversation may have.
+func (e *Engine) Roles() []string { return e.spec.template.Roles() }
+
 // Generate opens a request. Its answer, and any error of its prompt, comes through the stream, which the caller
 // closes.
 func (e *Engine) Generate(r Request) (*Stream, error) {

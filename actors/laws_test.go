@@ -266,8 +266,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Law Survive, for a file that is cut while its weights are computed from: whoever asks gets a clear error, the model says
-// that it cannot serve, and those beside it go on.
+// Law Survive, for a file that is cut while its weights are computed from: whoever asks gets a clear error, the model
+// says that it cannot serve, and those beside it go on.
 func TestSurviveCutFile(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	data, err := os.ReadFile(fixturePath(t, fixture))

@@ -59,7 +59,7 @@ func planAll(models []Model, traits backend.Traits, edit func(*ir.Bound, *place.
 			return nil, nil, errors.New("a budget for weights: on this device all of them are resident, leave it out")
 		}
 	}
-	machine := place.Machine{Memory: mem.Available(), Flight: traits.Flight}
+	machine := place.Machine{Memory: available(specs, traits), Flight: traits.Flight}
 	if traits.Shares {
 		place.Fit(asks, machine)
 	}
@@ -75,4 +75,17 @@ func planAll(models []Model, traits backend.Traits, edit func(*ir.Bound, *place.
 	}
 	distinguish(specs)
 	return specs, plan, nil
+}
+
+// available is what KV caches may take: of a device's own memory what weights, padded there, and steps leave.
+func available(specs []*spec, t backend.Traits) int64 {
+	const steps = 1 << 30
+	if t.Free == 0 {
+		return mem.Available()
+	}
+	left := t.Free - steps
+	for _, s := range specs {
+		left -= s.info.WeightBytes + s.info.WeightBytes/8
+	}
+	return max(left, 0)
 }

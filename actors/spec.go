@@ -25,7 +25,7 @@ type spec struct {
 	plan     place.Model
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
-	greedy   bool // the device draws the likeliest tokens alone
+	among    int // how many tokens a draw of the device may choose among
 }
 
 // Info describes a model.
@@ -124,7 +124,7 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 		}
 	}
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside, Draws: traits.Draws}
-	s.greedy = traits.Greedy
+	s.among = traits.Among
 	s.info.Sequences = p.Sequences
 	s.info.Context, s.info.KVBytes = p.Context, place.BlockBytes(s.bound.Program, s.layout.KV)/backend.BlockSize
 }
@@ -171,7 +171,7 @@ func (s *spec) bytes() (total int64) {
 // draw says how the token at a position is drawn, here.
 func (s *spec) draw(p *sample.Params, position int) backend.Draw {
 	d := p.Draw(position)
-	if s.greedy && d.Temp > 0 {
+	if d.Temp > 0 && (d.TopK == 0 || int(d.TopK) > s.among) {
 		return backend.Draw{Host: true}
 	}
 	return d

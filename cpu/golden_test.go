@@ -19,3 +19,11 @@ func TestGolden(t *testing.T) {
 		})
 	}
 }
+
+// TestTrainedInSlots: the same models, with experts that rows really choose between, pass through slots.
+func TestTrainedInSlots(t *testing.T) {
+	for _, name := range []string{"mini-Q4_K_M", "moe-Q4_K_M"} {
+		m := openModel(t, filepath.Join(testref.Dir(t), "models", name+".gguf"), nil)
+		m.InSlots(t, device(t, 2, ""), 1)
+	}
+}

@@ -77,8 +77,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCancelBefore holds the same law for what comes before the engine: a body that is read, rendered or put into tokens
-// for nobody stops within 250 ms.
+// TestCancelBefore holds the same law for what comes before the engine: a body that is read, rendered or put into
+// tokens for nobody stops within 250 ms.
 func TestCancelBefore(t *testing.T) {
 	const law = 250 * time.Millisecond
 	slow := `{% set ns = namespace(x=0) %}{% for i in range(99999) %}{% for j in range(99999) %}{% set ns.x = i + j %}` +
@@ -93,7 +93,8 @@ func TestCancelBefore(t *testing.T) {
 		var took time.Duration
 		for range 3 {
 			conn := r.dial(t, "/v1/chat/completions", body)
-			require.Eventually(t, func() bool { return r.intake.Used() > 0 || len(body) > 1000 }, 10*time.Second, time.Millisecond)
+			begun := func() bool { return r.intake.Used() > 0 || len(body) > 1000 }
+			require.Eventually(t, begun, 10*time.Second, time.Millisecond)
 			left := time.Now()
 			require.NoError(t, conn.Close())
 			require.Eventually(t, func() bool { return r.intake.Used() == 0 }, 10*time.Second, time.Millisecond)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDoor: the least useful connection goes for a new one: of whoever has most that wait, the one that said nothing, then
-// the one that has been silent for longest; never one that is answered.
+// TestDoor: the least useful connection goes for a new one: of whoever has most that wait, the one that said nothing,
+// then the one that has been silent for longest; never one that is answered.
 func TestDoor(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	a1 := &conn{peer: "a", heard: at(3)}

@@ -10,7 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/server/exchange"
 )
 
-// entry is what the log says of a request beside what became of it. The request itself is recycled before a stream ends.
+// entry is what the log says of a request beside what became of it. The request itself is recycled before a stream
+// ends.
 type entry struct {
 	method, path, client string
 	began                time.Time

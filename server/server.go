@@ -95,7 +95,8 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	s.routes = newRoutes(append(spoken, answer.Dialect{Routes: s.own(), Fault: spoken[0].Fault}))
 	s.access.keys, s.access.names, s.access.proxies = digests(o.APIKeys), o.HostNames, o.Proxies
 	s.metrics = newMetrics(s.models)
-	s.door = &door{most: maxConnections, who: s.access.peer, crowded: &s.crowded, refuse: s.full, conns: map[*conn]struct{}{}}
+	s.door = &door{most: maxConnections, who: s.access.peer, crowded: &s.crowded, refuse: s.full,
+		conns: map[*conn]struct{}{}}
 	s.base, s.cut = context.WithCancelCause(context.Background())
 	s.http = fasthttp.Server{
 		Handler:      s.serve,

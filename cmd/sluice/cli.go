@@ -23,7 +23,7 @@ type cli struct {
 	Inspect    inspectCmd    `cmd:"" help:"Show what is in a model file."`
 	Tokenize   tokenizeCmd   `cmd:"" help:"Turn text into token ids."`
 	Detokenize detokenizeCmd `cmd:"" help:"Turn token ids into text."`
-	Template   templateCmd   `cmd:"" help:"Show what a chat template makes of a conversation."`
+	Template   templateCmd   `cmd:"" help:"Show a model's chat template, or what one makes of a conversation."`
 	Logits     logitsCmd     `cmd:"" help:"Write the logits of every position of some tokens."`
 	Perplexity perplexityCmd `cmd:"" help:"Measure how well a model predicts a text."`
 	Imatrix    imatrixCmd    `cmd:"" help:"Measure which columns of a model's weights matter, for quantize."`

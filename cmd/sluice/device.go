@@ -23,7 +23,7 @@ const (
 // device opens what was asked for. Where that was left to us, what was taken is said in a line.
 func (f *computeFlags) device(e *env) (backend.Device, error) {
 	asked, from := f.Device, "--device"
-	if set, _ := e.lookup("SLUICE_DEVICE"); asked == "" && set != "" {
+	if set, ok := e.lookup("SLUICE_DEVICE"); asked == "" && ok && set != "" {
 		asked, from = set, "SLUICE_DEVICE"
 	}
 	name, number, numbered := strings.Cut(cmp.Or(asked, cpuDevice), ":")
@@ -32,7 +32,8 @@ func (f *computeFlags) device(e *env) (backend.Device, error) {
 	case numbered && (name != vulkanDevice || err != nil || n < 0):
 		return nil, usagef("%s is %q: want cpu, vulkan, vulkan:N or auto", from, asked)
 	case name != cpuDevice && f.NoRepack && name != autoDevice:
-		return nil, usagef("--no-repack computes from the mapped file, which a GPU cannot reach: leave it out, or use --device cpu")
+		return nil, usagef("--no-repack computes from the mapped file, which a GPU cannot reach: leave it out, or compute " +
+			"with --device cpu")
 	case name == cpuDevice || name == autoDevice && f.NoRepack:
 		return f.processor(e)
 	case numbered:
@@ -84,4 +85,31 @@ func kernelCache() string {
 		return ""
 	}
 	return filepath.Join(dir, "sluice")
+}
+
+// gpus has a finding for each Vulkan device. A machine without is well, too: it is said what one would need.
+func gpus() (all []finding) {
+	list, err := vulkan.List()
+	if err != nil {
+		return []finding{{What: "GPU", State: "none: " + err.Error(), OK: true}}
+	}
+	if len(list) == 0 {
+		return []finding{{What: "GPU", State: "none that the Vulkan loader knows", OK: true}}
+	}
+	for i, d := range list {
+		f := finding{What: "GPU", OK: d.Missing == nil}
+		f.State = fmt.Sprintf("vulkan:%d %s (%s), %s, %s free, Vulkan %s, %s, subgroups of %d, %s shared", i,
+			printable(d.Name), d.Kind, binarySize(d.Memory), binarySize(d.Free), d.API, printable(d.Driver), d.Subgroup, binarySize(d.Shared))
+		if len(d.Has) > 0 {
+			f.State += ", " + strings.Join(d.Has, ", ")
+		}
+		if d.Missing != nil {
+			f.State += ": " + d.Missing.Error()
+			f.Do = "install a newer driver for this card, or compute with --device cpu"
+		} else if !d.Auto {
+			f.State += "; --device auto leaves it alone"
+		}
+		all = append(all, f)
+	}
+	return all
 }

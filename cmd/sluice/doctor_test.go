@@ -14,7 +14,7 @@ func TestDoctor(t *testing.T) {
 	o := sluice("", "doctor")
 	require.Equal(t, exitDone, o.code, o.stderr)
 	for _, what := range []string{
-		"processor", "instructions", "kernels", "memory", "huge pages", "io_uring", "locked", "disk",
+		"processor", "instructions", "kernels", "GPU", "memory", "huge pages", "io_uring", "locked", "disk",
 	} {
 		require.Contains(t, o.stdout, what)
 	}

@@ -16,11 +16,13 @@ import (
 type inspectCmd struct {
 	Model   string `arg:"" optional:"" help:"Model file (GGUF). Without it: the small embedded model."`
 	Tensors bool   `help:"List the tensors too."`
-	JSON    bool   `name:"json" help:"Print JSON."`
+
+	Metadata bool `help:"Show layers, heads, rope, experts, licence, and all keys of the file."`
+	JSON     bool `name:"json" help:"Print JSON."`
 }
 
 func (inspectCmd) examples() [2]string {
-	return [2]string{`sluice inspect --tensors`, `sluice inspect --json model.gguf`}
+	return [2]string{`sluice inspect --metadata`, `sluice inspect --json model.gguf`}
 }
 
 func (c *inspectCmd) Run(e *env) error {
@@ -33,10 +35,17 @@ func (c *inspectCmd) Run(e *env) error {
 	if c.Tensors {
 		s.Tensors = listTensors(f)
 	}
+	if c.Metadata {
+		s.Metadata = metadataJSON(&f.Meta)
+	}
 	if c.JSON {
 		return printJSON(e.stdout, s)
 	}
-	return s.print(e.stdout)
+	if err := s.print(e.stdout); err != nil || !c.Metadata {
+		return err
+	}
+	fmt.Fprintln(e.stdout)
+	return printMetadata(e.stdout, &f.Meta)
 }
 
 // summary is what inspect shows of a file. Its JSON names are part of the interface.
@@ -53,6 +62,7 @@ type summary struct {
 	Vocabulary   vocabulary     `json:"vocabulary"`
 	Template     bool           `json:"chat_template"`
 	Tensors      []tensorRecord `json:"tensors,omitzero"`
+	Metadata     map[string]any `json:"metadata,omitempty"` // long arrays as a line shows them
 }
 
 // typeShare is the part of a file's tensors that one weight type has.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/sluice-ai/sluice/internal/meta"
@@ -67,4 +68,40 @@ func TestSizes(t *testing.T) {
 	require.Equal(t, "4.7 GiB", binarySize(5_000_000_000))
 	require.Equal(t, "999999", parameters(999_999))
 	require.Equal(t, "7.24 B", parameters(7_240_000_000))
+}
+
+// What people look for in a file comes first, then every key; nothing of it steers the terminal or fills it.
+func TestInspectMetadata(t *testing.T) {
+	path := writeModel(t,
+		"general.architecture", "qwen3moe", "general.license", "apache-2.0", "general.note\x1b", "two\nlines",
+		"qwen3moe.block_count", uint32(48), "qwen3moe.embedding_length", uint32(2048),
+		"qwen3moe.attention.head_count", uint32(32), "qwen3moe.attention.head_count_kv", uint32(4),
+		"qwen3moe.rope.freq_base", float32(1e6), "qwen3moe.rope.scaling.type", "yarn", "qwen3moe.rope.scaling.factor", float32(4),
+		"qwen3moe.expert_count", uint32(128), "qwen3moe.expert_used_count", uint32(8),
+		"tokenizer.ggml.tokens", []string{"a", "b", "c", "d", "e", "f", "g"}, "tokenizer.ggml.scores", []float32{1, 2},
+		"tokenizer.chat_template", strings.Repeat("{{ x }}", 20),
+	)
+	o := sluice("", "inspect", "--metadata", path)
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.Contains(t, o.stdout, `
+layers    48
+width     2048
+heads     32, 4 of K and V
+rope      base 1e+06, scaled by yarn, factor 4
+experts   128, 8 at a time
+licence   apache-2.0
+template  140 characters: sluice template shows it
+
+general.architecture              qwen3moe
+general.license                   apache-2.0
+"general.note\x1b"                "two\nlines"
+`)
+	require.Contains(t, o.stdout, `["a", "b", "c", "d", "e", "f", …] (7)`)
+	require.Contains(t, o.stdout, `[1, 2]`)
+
+	o = sluice("", "inspect", "--metadata", "--json", path)
+	var s summary
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &s))
+	require.EqualValues(t, 48, s.Metadata["qwen3moe.block_count"])
+	require.Len(t, s.Metadata["tokenizer.chat_template"], 140, "texts are whole")
 }

@@ -63,7 +63,14 @@ func (c *perplexityCmd) Run(e *env) error {
 		return err
 	}
 	defer shut(engine)
-	result, err := measure(ctx, engine, strings.TrimSuffix(string(text), "\n"), c.Chunk, c.Most)
+	bar := &loadingBar{e: e, what: "perplexity", count: true, began: e.now()}
+	defer bar.clear()
+	result, err := measure(ctx, engine, strings.TrimSuffix(string(text), "\n"), c.Chunk, c.Most, func(p *perplexity, of int) {
+		if e.isTerminal(e.stderr) {
+			bar.what = fmt.Sprintf("perplexity %.4f", p.PPL)
+			bar.show(int64(p.Chunks), int64(of))
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
@@ -72,12 +79,14 @@ func (c *perplexityCmd) Run(e *env) error {
 
 // measure follows llama.cpp's protocol: the text in chunks of n tokens, each on an empty cache, with BOS in place
 // of its first token where the model adds one; tokens n/2+1 to n−1 of a chunk are scored.
-func measure(ctx context.Context, engine *actors.Engine, text string, n, most int) (*perplexity, error) {
+// seen gets what there is after each of how many chunks.
+func measure(ctx context.Context, engine *actors.Engine, text string, n, most int,
+	seen func(soFar *perplexity, of int)) (*perplexity, error) {
 	chunks, tokens, err := chunksOf(engine.Vocab(), text, n, most)
 	if err != nil {
 		return nil, err
 	}
-	p := &perplexity{Chunks: len(chunks), Tokens: tokens}
+	p := &perplexity{Tokens: tokens}
 	sum := 0.0
 	for _, chunk := range chunks {
 		err := eachRow(ctx, engine, chunk, func(pos int, row []float32) error {
@@ -90,8 +99,10 @@ func measure(ctx context.Context, engine *actors.Engine, text string, n, most in
 		if err != nil {
 			return nil, err
 		}
+		p.Chunks++
+		p.PPL = math.Exp(sum / float64(p.Scored))
+		seen(p, len(chunks))
 	}
-	p.PPL = math.Exp(sum / float64(p.Scored))
 	return p, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -117,4 +118,18 @@ func haystack(sentences []string, random *rand.Rand, tokens int, name string, co
 	at := 1 + random.IntN(len(hay)-1)
 	hay[at] += fmt.Sprintf(" The secret code of %s is %d.", name, code)
 	return strings.Join(hay, " ") + fmt.Sprintf("\n\nWhat is the secret code of %s?", name)
+}
+
+// A person sees how far it is, and what has come of it; nothing of that is left.
+func TestPerplexityProgress(t *testing.T) {
+	e := testEnv(strings.Repeat("The capital of France is Paris. ", 20), "perplexity", "--json", "-c", "16", "--chunks", "3", "-f", "-")
+	e.isTerminal = func(stream any) bool { return stream == e.stderr }
+	now := e.now()
+	e.now = func() time.Time { now = now.Add(time.Second); return now }
+	require.Zero(t, run(e), "%v", e.stderr)
+	said := fmt.Sprint(e.stderr)
+	require.Regexp(t, `\rperplexity \d+\.\d{4} 33%`, said)
+	require.Regexp(t, `\rperplexity \d+\.\d{4} 66%`, said)
+	require.True(t, strings.HasSuffix(said, "\r"))
+	require.Contains(t, fmt.Sprint(e.stdout), `"chunks":3`)
 }

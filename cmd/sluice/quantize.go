@@ -274,6 +274,9 @@ func (c *quantizeCmd) write(e *env, q *quantization) error {
 	if n := len(q.changed()) - len(job.Importance); q.matrix != nil && n > 0 {
 		fmt.Fprintf(e.stdout, "%s had no importance of their own\n", count(n, "tensor"))
 	}
+	if note := q.larger(); note != "" {
+		fmt.Fprintln(e.stderr, "sluice: "+note)
+	}
 	_, err = fmt.Fprintf(e.stdout, "%s: %s\ntook %.1f s on %s\n", printable(c.Out), q.sizes(),
 		e.now().Sub(began).Seconds(), count(job.Threads, "thread"))
 	return err
@@ -305,6 +308,33 @@ func (q *quantization) sizes() string {
 		8*float64(bytes)/float64(max(parameters, 1)), binarySize(before))
 }
 
+// larger says why the new file has much more bits for a weight than its type, if it has.
+func (q *quantization) larger() string {
+	base := q.recipe.Base
+	asked := 8 * float64(base.Bytes()) / float64(base.Block())
+	var parameters, bytes int64
+	unfilled, widest := 0, 0
+	for _, t := range q.changed() {
+		parameters, bytes = parameters+values(t.Shape), bytes+t.Size
+		if t.Shape[0]%base.Block() != 0 {
+			unfilled, widest = unfilled+1, max(widest, t.Shape[0])
+		}
+	}
+	got := 8 * float64(bytes) / float64(max(parameters, 1))
+	if parameters == 0 || got < 1.4*asked {
+		return ""
+	}
+	why := "its rules give more bits to what small models suffer from most; --pure gives all the same"
+	switch {
+	case base == quant.MXFP4:
+		why = "it is for experts, and gives everything else Q8_0: Q4_0 has about the same size for all"
+	case unfilled > 0:
+		why = fmt.Sprintf("rows of %d values do not fill its blocks of %d, so %s got a larger type: Q4_0, Q5_0 and Q8_0 have "+
+			"blocks of 32", widest, base.Block(), count(unfilled, "tensor"))
+	}
+	return fmt.Sprintf("%s has %.2f bits per weight, but what was written has %.2f: %s", q.recipe.Name, asked, got, why)
+}
+
 // print lists what would be written.
 func (q *quantization) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -319,6 +349,9 @@ func (q *quantization) print(w io.Writer) error {
 	}
 	if err := q.missing(); err != nil {
 		fmt.Fprintf(w, "\n%v\n", err)
+	}
+	if note := q.larger(); note != "" {
+		fmt.Fprintf(w, "\n%s\n", note)
 	}
 	_, err := fmt.Fprintf(w, "\n%s\n", q.sizes())
 	return err

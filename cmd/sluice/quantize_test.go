@@ -231,3 +231,17 @@ func bytesOf(t *testing.T, f *gguf.File, i int) (data string) {
 	}))
 	return data
 }
+
+// A file that is larger than its type promises says why.
+func TestQuantizeExplainsSize(t *testing.T) {
+	f, _ := draft(t)
+	o := sluice("", "quantize", "--dry-run", f.Name, "out.gguf", "MXFP4_MOE")
+	require.Zero(t, o.code, o.stderr)
+	require.Contains(t, o.stdout, "MXFP4_MOE has 4.25 bits per weight, but what was written has 8.50: it is for experts")
+	require.NotContains(t, sluice("", "quantize", "--dry-run", f.Name, "out.gguf", "Q8_0").stdout, "bits per weight, but")
+
+	fixture := filepath.Join(testref.Dir(t), "fixtures", "llama.gguf") // rows of 64 values
+	o = sluice("", "quantize", "--dry-run", "--allow-requantize", fixture, "out.gguf", "Q2_K")
+	require.Zero(t, o.code, o.stderr)
+	require.Regexp(t, `Q2_K has 2\.62 bits per weight, but what was written has \d\.\d\d: rows of \d+ values do not fill its blocks of 256`, o.stdout)
+}

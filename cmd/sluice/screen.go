@@ -98,8 +98,8 @@ func harmless(r rune) rune {
 	return r
 }
 
-// wrapped breaks lines between words, so that none fills so many columns. Rows of a table keep their last column, or get
-// it below the others where there is little room.
+// wrapped breaks lines between words, so that none fills so many columns. Rows of a table keep their last column, or
+// get it below the others where there is little room.
 func wrapped(text string, width int) string {
 	var out []string
 	for line := range strings.SplitSeq(text, "\n") {

@@ -2,17 +2,20 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
+	"github.com/sluice-ai/sluice/stages/token"
 )
 
 type templateCmd struct {
-	File         string `required:"" placeholder:"FILE" help:"Chat template (Jinja2)."`
-	Conversation string `required:"" placeholder:"FILE" help:"JSON: messages, and perhaps tools and documents. All other keys are variables of the template, such as add_generation_prompt (true if not given) or enable_thinking."`
+	modelFlag
+	File         string `placeholder:"FILE" help:"Chat template (Jinja2). Without it: the model's own; - is standard input."`
+	Conversation string `placeholder:"FILE" help:"Without it, the model's template is shown as it is. JSON: messages, and perhaps tools and documents. All other keys are variables of the template, such as add_generation_prompt (true if not given) or enable_thinking."`
 	BOSToken     string `name:"bos-token" placeholder:"TEXT" help:"The text of the token that begins a sequence, if the conversation does not give it."`
 	EOSToken     string `name:"eos-token" placeholder:"TEXT" help:"The text of the token that ends a sequence, likewise."`
 	Now          string `placeholder:"DATE" help:"The date that the template sees, such as 2026-11-20 or 2026-11-20T12:34:56. Without it: today."`
@@ -20,7 +23,7 @@ type templateCmd struct {
 
 func (templateCmd) examples() [2]string {
 	return [2]string{
-		`sluice template --file chat.jinja --conversation talk.json`,
+		`sluice template -m model.gguf`,
 		`sluice template --file chat.jinja --conversation talk.json --bos-token "<s>" --now 2026-11-20`,
 	}
 }
@@ -31,10 +34,59 @@ func (c *templateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if c.File == "" {
+		return c.own(e, now)
+	}
+	if c.Conversation == "" {
+		return usagef("there is no conversation for the template of %s: add --conversation FILE", c.File)
+	}
 	source, err := e.readFile(c.File, mostDescription)
 	if err != nil {
 		return err
 	}
+	t, err := chat.Compile(string(source))
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	return c.render(e, c.File, t, now)
+}
+
+// own shows the template of a model, or what it makes of a conversation.
+func (c *templateCmd) own(e *env, now time.Time) error {
+	f, err := openModel(c.Model)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	source, _ := f.Meta.String("tokenizer.chat_template") // a file without one is the next lines' matter
+	if c.Conversation == "" {
+		if source == "" {
+			return fmt.Errorf("%s: it has no chat template: with --conversation, the one is used that it is run with", f.Name)
+		}
+		_, err = io.WriteString(e.stdout, source)
+		return err
+	}
+	vocab, err := token.New(&f.Meta)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Name, err)
+	}
+	arch, _ := f.Meta.String("general.architecture")
+	t, note, err := chat.ForModel(source, arch, func(text string) bool {
+		_, ok := vocab.Lookup(text)
+		return ok
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Name, err)
+	}
+	if note != "" {
+		fmt.Fprintln(e.stderr, "sluice: "+note)
+	}
+	c.BOSToken, c.EOSToken = cmp.Or(c.BOSToken, vocab.BOSText()), cmp.Or(c.EOSToken, vocab.EOSText())
+	return c.render(e, f.Name, t, now)
+}
+
+// render prints what a template makes of the conversation.
+func (c *templateCmd) render(e *env, name string, t *chat.Template, now time.Time) error {
 	talk, err := e.readFile(c.Conversation, mostDescription)
 	if err != nil {
 		return err
@@ -44,13 +96,9 @@ func (c *templateCmd) Run(e *env) error {
 		return fmt.Errorf("%s: %w", c.Conversation, err)
 	}
 	in.Now = now
-	t, err := chat.Compile(string(source))
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
-	}
 	text, err := t.Render(in)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	_, err = io.WriteString(e.stdout, text)
 	return err

@@ -111,3 +111,22 @@ func referenceCases(t *testing.T, dir string) []referenceCase {
 	require.NoError(t, json.NewDecoder(z).Decode(&expected))
 	return expected.Cases
 }
+
+// Without --file a model's own template is shown, and renders with the model's own tokens.
+func TestTemplateOfModel(t *testing.T) {
+	f, err := openModel("")
+	require.NoError(t, err)
+	source, err := f.Meta.String("tokenizer.chat_template")
+	require.NoError(t, err)
+	require.Equal(t, outcome{stdout: source}, sluice("", "template"))
+
+	talk := `{"messages": [{"role": "user", "content": "12 + 30"}]}`
+	o := sluice(talk, "template", "--conversation", "-")
+	require.Zero(t, o.code, o.stderr)
+	require.Contains(t, o.stdout, "12 + 30<|im_end|>")
+
+	bare := writeModel(t, "general.architecture", "llama", "tokenizer.ggml.model", "gpt2", "tokenizer.ggml.tokens", []string{"a"})
+	o = sluice("", "template", "-m", bare)
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "it has no chat template")
+}

@@ -36,7 +36,8 @@ func (l *planner) attention(n *ir.Node) error {
 		y = l.put(n)
 	}
 	v.XStride, v.YStride = stride(qkv), stride(y.b)
-	l.launch(launch{reads: []*live.Buffer{qkv, parts}, writes: []*live.Buffer{qkv, parts, y.b}, record: func(x *recorder) error {
+	writes := []*live.Buffer{qkv, parts, y.b}
+	l.launch(launch{reads: writes[:2], writes: writes, record: func(x *recorder) error {
 		v := v
 		v.Alone, v.Parts = x.shape.alone, x.at(place{b: parts})
 		put := func(from int) {
@@ -64,10 +65,12 @@ func (l *planner) attentionAny(n *ir.Node) {
 	heads := l.m.heads(n.Attend)
 	y, parts := l.put(n), l.attendParts(&heads)
 	a, rows := l.m.attention(l.p, n), l.p.KV[n.Attend.KV].Class
-	l.launch(launch{reads: []*live.Buffer{q.b, k.b, v.b, parts}, writes: []*live.Buffer{parts, y.b}, record: func(x *recorder) error {
+	reads, writes := []*live.Buffer{q.b, k.b, v.b, parts}, []*live.Buffer{parts, y.b}
+	l.launch(launch{reads: reads, writes: writes, record: func(x *recorder) error {
 		a := a
 		err := x.k.Append(x.r, &heads, &Append{K: x.at(k), V: x.at(v), KStride: stride(k.b), VStride: stride(v.b),
-			Keys: a.Keys, Values: a.Values, Rows: x.s.at(&x.s.rows[rows]), Tables: x.s.tables.Address, N: x.n, Count: x.count(0)})
+			Keys: a.Keys, Values: a.Values, Rows: x.s.at(&x.s.rows[rows]), Tables: x.s.tables.Address, N: x.n,
+			Count: x.count(0)})
 		if err != nil {
 			return err
 		}

@@ -78,3 +78,34 @@ func choose(cache string, pick func([]*vk.Physical) (*vk.Physical, error)) (back
 	}
 	return newDevice(lib, d, cache)
 }
+
+// List describes all devices, in the order of their numbers.
+func List() ([]Found, error) {
+	lib, err := vk.Open()
+	if err != nil {
+		return nil, err
+	}
+	all, err := lib.Devices()
+	var list []Found
+	for _, p := range all {
+		f := &p.Facts
+		x := Found{Name: f.Name, Kind: f.Kind.String(), API: f.API.String(), Driver: f.Driver, Missing: p.Missing(),
+			Subgroup: int(f.Subgroup.Size), Shared: int64(f.Shared), Auto: rank(p) > 0}
+		for _, h := range f.Heaps {
+			if h.Local {
+				x.Memory, x.Free = max(x.Memory, int64(h.Size)), max(x.Free, int64(h.Budget)-int64(h.Used))
+			}
+		}
+		if f.Has.Dot4 {
+			x.Has = append(x.Has, "integer dot products")
+		}
+		if f.Has.Float16 {
+			x.Has = append(x.Has, "half precision")
+		}
+		if hasMatrix(f) {
+			x.Has = append(x.Has, "cooperative matrices")
+		}
+		list = append(list, x)
+	}
+	return list, errors.Join(err, lib.Close())
+}

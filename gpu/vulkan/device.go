@@ -20,6 +20,7 @@ type Device struct {
 	queue   *queue
 	stages  chan *stage // those that no upload uses
 	cache   string      // folder of compiled kernels; empty: none
+	ahead   bool        // kernels are compiled before they are needed: a CPU that computes has no time for it
 }
 
 const (
@@ -29,7 +30,8 @@ const (
 
 // newDevice takes over an opened device, and its library.
 func newDevice(lib *vk.Library, d *vk.Device, cache string) (*Device, error) {
-	v := &Device{lib: lib, d: d, kernels: NewKernels(d), stages: make(chan *stage, uploadStages), cache: cache}
+	v := &Device{lib: lib, d: d, kernels: NewKernels(d), stages: make(chan *stage, uploadStages), cache: cache,
+		ahead: d.Facts.Kind != vk.CPU}
 	for range uploadStages {
 		v.stages <- &stage{}
 	}
@@ -49,9 +51,23 @@ func newDevice(lib *vk.Library, d *vk.Device, cache string) (*Device, error) {
 // Name is the card's.
 func (v *Device) Name() string { return "vulkan " + v.d.Facts.Name }
 
-// Traits: steps are computed beside the program, and the likeliest tokens are found here.
+// Traits: steps are computed beside the program, and tokens are drawn here, unless from too many.
 func (v *Device) Traits() backend.Traits {
-	return backend.Traits{Flight: flight, Draws: true, Greedy: true, Memory: backend.OwnMemory}
+	t := backend.Traits{Flight: flight, Draws: true, Memory: backend.OwnMemory, Free: free(&v.d.Facts)}
+	if v.d.Facts.Has.Float64 {
+		t.Among = MaxTopK
+	}
+	return t
+}
+
+// free is what was free of the device's own memory when it was opened.
+func free(f *vk.Facts) (most int64) {
+	for _, h := range f.Heaps {
+		if h.Local {
+			most = max(most, int64(h.Budget)-int64(h.Used))
+		}
+	}
+	return most
 }
 
 // Compile plans the program's segments, takes the memory and waits for weights.

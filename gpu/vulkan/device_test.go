@@ -3,7 +3,7 @@
 package vulkan
 
 import (
-	"math/rand/v2"
+	"errors"
 	"testing"
 
 	"github.com/sluice-ai/sluice/cpu"
@@ -18,7 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var _ = rand.N[int]
+// someTypes are of each kind: floats, blocks with kernels of their own, one without.
+var someTypes = []quant.Type{quant.F32, quant.F16, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.Q5_1}
 
 // device is the device under test, as a backend.
 func (g *gpu) device() *Device {
@@ -33,6 +34,22 @@ func (g *gpu) device() *Device {
 		}
 	})
 	return v
+}
+
+// TestConformance takes minutes on a CPU: its time is compiling kernels.
+func TestConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
+	backendtest.Conformance(t, open(t).device(), ref.New(), someTypes)
+}
+
+// TestFixtures: fast kernels may be ten times as far from the reference as its tolerance.
+func TestFixtures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
+	backendtest.Fixtures(t, open(t).device(), openModel, 10)
 }
 
 // openModel is the backendtest.Loader.
@@ -58,60 +75,138 @@ func openModel(t testing.TB, path string, edit func(*meta.Map)) *backendtest.Mod
 	return m
 }
 
-func logits(t *testing.T, d backend.Device, m *backendtest.Model, tokens []int32, chunks ...int) []float32 {
-	n := len(tokens)
-	c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: n, MaxWanted: n}
+// running is the embedded model on a device.
+type running struct {
+	backend.Model
+	t *testing.T
+	m *backendtest.Model
+}
+
+func run(t *testing.T, d backend.Device, m *backendtest.Model, rows int) *running {
+	t.Helper()
+	c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: rows, MaxWanted: rows,
+		Flight: d.Traits().Flight}
 	x, err := d.Compile(m.Bound, c)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, x.Close()) }()
+	t.Cleanup(func() { require.NoError(t, x.Close()) })
 	for r := range m.Weights {
 		require.NoError(t, x.Upload(ir.Ref(r), 0, m.Weights[r]))
 	}
-	var all []float32
-	for pos, i := 0, 0; pos < n; i++ {
-		k := min(chunks[min(i, len(chunks)-1)], n-pos)
-		s := x.Steps()[i%len(x.Steps())]
-		s.Tokens, s.Wanted = tokens[pos:pos+k], nil
-		s.Spans = []backend.Span{{Rows: k, Pos: pos, Tables: backendtest.Tables(m.Program, []int32{2, 0, 1})}}
-		for r := range k {
-			s.Wanted = append(s.Wanted, int32(r))
+	return &running{x, t, m}
+}
+
+// begin enqueues tokens of one sequence. All rows are wanted; draw has the device draw them.
+func (x *running) begin(step int, tokens []int32, pos int, draw bool) (*backend.Step, chan error) {
+	x.t.Helper()
+	s := x.Steps()[step%len(x.Steps())]
+	s.Tokens, s.Wanted, s.Draws = tokens, s.Wanted[:0], s.Draws[:0]
+	s.Spans = []backend.Span{{Rows: len(tokens), Pos: pos, Tables: backendtest.Tables(x.m.Program, []int32{2, 0, 1})}}
+	for r := range tokens {
+		s.Wanted = append(s.Wanted, int32(r))
+		if draw {
+			s.Draws = append(s.Draws, backend.Draw{TopP: 1})
 		}
-		for seg := range m.Segments {
-			require.NoError(t, x.Enqueue(seg, s))
-		}
-		done := make(chan error, 1)
-		x.Finish(s, func(err error) { done <- err })
-		require.NoError(t, <-done)
-		all = append(all, s.Logits[:k*m.OutputWidth()]...)
-		pos += k
+	}
+	for i := range x.m.Segments {
+		require.NoError(x.t, x.Enqueue(i, s))
+	}
+	done := make(chan error, 1)
+	x.Finish(s, func(err error) { done <- err })
+	return s, done
+}
+
+func (x *running) logits(tokens []int32, chunks ...int) (all []float32) {
+	x.t.Helper()
+	for pos, i := 0, 0; pos < len(tokens); i++ {
+		n := min(chunks[min(i, len(chunks)-1)], len(tokens)-pos)
+		s, done := x.begin(i, tokens[pos:pos+n], pos, false)
+		require.NoError(x.t, <-done)
+		all = append(all, s.Logits[:n*x.m.OutputWidth()]...)
+		pos += n
 	}
 	return all
 }
 
+func mini(t *testing.T) *backendtest.Model {
+	return openModel(t, "../../internal/mini/mini-Q4_K_M.gguf", nil)
+}
+
+// TestMini compares the embedded model, whose weights are Q4_K and Q6_K, with the processor's logits, in chunks of any
+// size.
 func TestMini(t *testing.T) {
-	m := openModel(t, "../../internal/mini/mini-Q4_K_M.gguf", nil)
-	d := open(t).device()
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	m := mini(t)
 	c, err := cpu.New(2, "")
 	require.NoError(t, err)
-	defer c.Close()
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	var tokens []int32
 	for i := range 40 {
 		tokens = append(tokens, int32(i*97%8000))
 	}
-	want := logits(t, c, m, tokens, 40)
-	got := logits(t, d, m, tokens, 40)
-	sum, size := 0.0, 0.0
+	x := run(t, open(t).device(), m, 40)
+	got, want := x.logits(tokens, 40), run(t, c, m, 40).logits(tokens, 40)
+	diff, size := 0.0, 0.0
 	for i := range got {
-		e := float64(got[i] - want[i])
-		sum += e * e
-		size += float64(want[i] * want[i])
+		d := float64(got[i]) - float64(want[i])
+		diff, size = diff+d*d, size+float64(want[i])*float64(want[i])
 	}
-	t.Log("relative", sum/size)
-	require.Less(t, sum/size, 0.01)
-	require.Equal(t, got, logits(t, d, m, tokens, 5, 1, 7))
-	require.Equal(t, got, logits(t, d, m, tokens, 1))
+	require.Less(t, diff/size, 0.01)
+	require.Equal(t, got, x.logits(tokens, 5, 1, 7))
+	require.Equal(t, got, x.logits(tokens, 1))
 }
 
-func TestConformance(t *testing.T) {
-	backendtest.Conformance(t, open(t).device(), ref.New(), []quant.Type{quant.F32, quant.F16, quant.Q8_0, quant.Q4_K, quant.Q6_K})
+// TestTwoInFlight: a step goes on from what the one before draws before anybody has seen it, and the answer is the one
+// of steps that wait for each other.
+func TestTwoInFlight(t *testing.T) {
+	m := mini(t)
+	x := run(t, open(t).device(), m, 4)
+	alone := []int32{100}
+	for pos := range 6 {
+		s, done := x.begin(0, alone[pos:pos+1], pos, true)
+		require.NoError(t, <-done)
+		alone = append(alone, s.Drawn[0])
+	}
+	together := []int32{100}
+	first, ended := x.begin(0, []int32{100}, 0, true)
+	for pos := 1; pos < 6; pos++ {
+		next, nextEnded := x.begin(pos, []int32{backend.DrawOf(0)}, pos, true)
+		require.NoError(t, <-ended)
+		together = append(together, first.Drawn[0])
+		first, ended = next, nextEnded
+	}
+	require.NoError(t, <-ended)
+	require.Equal(t, alone, append(together, first.Drawn[0]))
+}
+
+// TestAhead: what a usual step needs is compiled before it comes.
+func TestAhead(t *testing.T) {
+	d := open(t).device()
+	d.ahead = true
+	x := run(t, d, mini(t), 1)
+	x.Model.(*model).ahead.Wait()
+	before := len(d.kernels.compiled)
+	_, done := x.begin(0, []int32{1}, 0, true)
+	require.NoError(t, <-done)
+	require.Len(t, d.kernels.compiled, before)
+}
+
+// TestUnsupported: what has no kernel is named at once, for all segments.
+func TestUnsupported(t *testing.T) {
+	b := ir.NewBuilder("odd", func(string) bool { return false })
+	x := b.Embed("token_embd", 64, 64)
+	for l := range 2 {
+		b.Layer(l)
+		x = b.Temper(x, 0.5, 10)
+	}
+	b.Logits(b.Rows(x))
+	p, err := b.Program(100)
+	require.NoError(t, err)
+	bound, err := ir.Bind(p, []ir.Tensor{{Name: "token_embd.weight", Type: quant.F32, Shape: []int{64, 64}}})
+	require.NoError(t, err)
+	_, err = open(t).device().Compile(bound, backend.Config{KV: backend.KVF16, MaxRows: 1, MaxWanted: 1})
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.ErrorContains(t, err, "mix 0: temper: no kernel")
+	require.ErrorContains(t, err, "mix 1: temper: no kernel")
 }

@@ -1,5 +1,5 @@
-// Package vulkan computes on GPUs: kernels on quantised weights behind functions that record them (kernels, matvec,
-// attention), for a device of internal/backend to be built from. It needs cgo; without, there is nothing here.
+// Package vulkan computes on GPUs: a device of internal/backend (device, fusion, plan, record, slot, model), and the
+// kernels on quantised weights that it records (kernels, matvec, attention, …). It needs cgo; without, Open says so.
 //
 // vk is the binding, shaders the kernels' sources. Weights lie in tiles (shaders/lib/tile.glsl), activations of
 // block-quantised products as signed bytes (shaders/lib/quantise.glsl), sequences' keys and values in blocks of 64

@@ -10,7 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 )
 
-// Kernels compiles kernels for a device when they are first recorded, and keeps them.
+// Kernels compiles kernels for a device when they are first recorded, and keeps them. Several goroutines may record, each
+// into a recording of its own.
 type Kernels struct {
 	d      *vk.Device
 	Plain  bool // do without the device's dot products; for tests, the bits are the same
@@ -19,7 +20,14 @@ type Kernels struct {
 	emulate bool // squares of half precision without cooperative matrices, for tests
 
 	mu       sync.Mutex
-	compiled map[variant]*vk.Kernel
+	compiled map[variant]*compiled
+}
+
+// compiled is a kernel once somebody has compiled it; others wait for that.
+type compiled struct {
+	once   sync.Once
+	kernel *vk.Kernel
+	err    error
 }
 
 // variant is a module with its constants.
@@ -30,7 +38,7 @@ type variant struct {
 
 // NewKernels prepares kernels for a device.
 func NewKernels(d *vk.Device) *Kernels {
-	return &Kernels{d: d, Plain: !d.Facts.Has.Dot4, Matrix: hasMatrix(&d.Facts), compiled: map[variant]*vk.Kernel{}}
+	return &Kernels{d: d, Plain: !d.Facts.Has.Dot4, Matrix: hasMatrix(&d.Facts), compiled: map[variant]*compiled{}}
 }
 
 // kernel returns a module compiled with constants. Kernels run with any subgroups of 8 lanes or more.
@@ -44,15 +52,17 @@ func (k *Kernels) kernel(m shaders.Module, constants []uint32) (*vk.Kernel, erro
 		return nil, fmt.Errorf("%s has %d constants, want at most %d", m, len(constants), len(v.constants))
 	}
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	if c := k.compiled[v]; c != nil {
-		return c, nil
-	}
-	c, err := k.d.Compile(vk.KernelSource{Name: m.String(), Code: m.Code(), Constants: constants, Subgroup: subgroup})
-	if err == nil {
+	c := k.compiled[v]
+	if c == nil {
+		c = &compiled{}
 		k.compiled[v] = c
 	}
-	return c, err
+	k.mu.Unlock()
+	c.once.Do(func() {
+		c.kernel, c.err = k.d.Compile(vk.KernelSource{Name: m.String(), Code: m.Code(), Constants: constants,
+			Subgroup: subgroup})
+	})
+	return c.kernel, c.err
 }
 
 // Close releases all kernels. No work may be under way.
@@ -60,7 +70,7 @@ func (k *Kernels) Close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, c := range k.compiled {
-		k.d.Release(c)
+		k.d.Release(c.kernel)
 	}
 	clear(k.compiled)
 }

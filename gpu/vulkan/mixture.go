@@ -76,7 +76,8 @@ func (l *planner) route(n *ir.Node) {
 	c := &chosen{ids: list(), weights: list()}
 	l.choices[n.Out] = c
 	y, bias := l.put(n), l.m.vector(n.B)
-	l.launch(launch{reads: []*live.Buffer{x.b}, writes: []*live.Buffer{c.ids, c.weights, y.b}, record: func(r *recorder) error {
+	writes := []*live.Buffer{c.ids, c.weights, y.b}
+	l.launch(launch{reads: []*live.Buffer{x.b}, writes: writes, record: func(r *recorder) error {
 		return r.k.Route(r.r, &Route{Args: n.Route, Experts: experts, Logits: r.at(x), Bias: bias, XStride: stride(x.b),
 			IDs: r.at(place{b: c.ids}), Weights: r.at(place{b: c.weights}), Dense: r.at(y), DenseStride: stride(y.b),
 			Rows: r.n, Count: r.count(0)})
@@ -106,7 +107,8 @@ func (l *planner) mixture(n *ir.Node) {
 	expand := func(w *Matrix, v MatVec, to *live.Buffer) {
 		in := l.taken(n, w)
 		v.W, v.YStride, v.XStride = w, PaddedWidth(ffn), PaddedWidth(w.Cols)
-		l.launch(launch{reads: []*live.Buffer{in.b, c.ids, lists}, writes: []*live.Buffer{to}, record: func(x *recorder) error {
+		reads := []*live.Buffer{in.b, c.ids, lists}
+		l.launch(launch{reads: reads, writes: []*live.Buffer{to}, record: func(x *recorder) error {
 			v := v
 			v.Experts, v.X, v.Y = choice(x, e.Used), x.row(in.b, 0), x.at(place{b: to})
 			v.Columns = v.Experts.columns()
@@ -128,7 +130,8 @@ func (l *planner) mixture(n *ir.Node) {
 	ready := l.ready(hidden, ffn, pairs, e.Used, !down.float())
 	out := blob(pairs * 4 * PaddedWidth(down.Rows))
 	second := MatVec{W: down, XStride: PaddedWidth(ffn), YStride: PaddedWidth(down.Rows), Bias: l.m.vector(e.DownBias)}
-	l.launch(launch{reads: []*live.Buffer{ready, c.ids, lists}, writes: []*live.Buffer{out}, record: func(x *recorder) error {
+	reads := []*live.Buffer{ready, c.ids, lists}
+	l.launch(launch{reads: reads, writes: []*live.Buffer{out}, record: func(x *recorder) error {
 		v := second
 		v.Experts, v.X, v.Y = choice(x, 1), x.at(place{b: ready}), x.at(place{b: out})
 		v.Columns = v.Experts.columns()

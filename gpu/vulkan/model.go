@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -38,6 +39,9 @@ type model struct {
 	draws  int // of the step before
 	ends   chan ended
 	closed sync.WaitGroup
+
+	ahead   sync.WaitGroup // kernels are being compiled until then
+	closing atomic.Bool    // nothing more is compiled ahead
 }
 
 // compile plans the segments and takes all memory.
@@ -66,15 +70,19 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	}
 	m.ends = make(chan ended, c.Ring())
 	m.closed.Go(m.watch)
+	if v.ahead {
+		m.ahead.Go(m.warm)
+	}
 	return m, nil
 }
 
 func (m *model) layScratch() (err error) {
 	wanted := m.capacity(true)
+	best := max(ArgMaxScratch(wanted), SampleScratch(min(wanted, sampledRows)))
 	for _, b := range []struct {
 		to   **vk.Buffer
 		size int
-	}{{&m.scratch, m.scratchBytes}, {&m.drawn, 4 * wanted}, {&m.best, int(ArgMaxScratch(wanted))}} {
+	}{{&m.scratch, m.scratchBytes}, {&m.drawn, 4 * wanted}, {&m.best, int(best)}} {
 		if *b.to, err = m.memory.take(vk.Local, uint64(b.size), "activations"); err != nil {
 			return err
 		}
@@ -230,7 +238,8 @@ func (m *model) Out(v ir.Value, s *backend.Step, rows []float32) error {
 }
 
 // cross moves rows through memory that both reach, and waits: values between devices travel by the host.
-func (m *model) cross(v ir.Value, s *backend.Step, rows []float32, in, out func(host, here []float32, width int)) error {
+func (m *model) cross(v ir.Value, s *backend.Step, rows []float32,
+	in, out func(host, here []float32, width int)) error {
 	if v < 0 || int(v) >= len(m.program.Widths) || m.place(v).b == nil || !m.crosses(v) {
 		return fmt.Errorf("value %d crosses no border of what is computed here", v)
 	}
@@ -292,9 +301,11 @@ func (m *model) crosses(v ir.Value) bool {
 
 // Close waits for the steps in flight and frees the memory.
 func (m *model) Close() error {
+	m.closing.Store(true)
 	if m.ends != nil {
 		close(m.ends)
 		m.closed.Wait()
+		m.ahead.Wait()
 	}
 	q := m.device.queue
 	err := q.wait(q.last)

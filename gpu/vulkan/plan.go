@@ -91,7 +91,8 @@ type planner struct {
 // plan makes the launches of all segments and places what they leave.
 func plan(m *model, p *ir.Bound, f *fusion) error {
 	l := &planner{fusion: f, m: m, values: live.ValuesOf(p.Program), of: map[ir.Value]place{},
-		rows: map[*row]*live.Buffer{}, inputs: map[live.Prepared]*input{}, choices: map[ir.Value]*chosen{}, done: map[*ir.Node]bool{}}
+		rows: map[*row]*live.Buffer{}, inputs: map[live.Prepared]*input{}, choices: map[ir.Value]*chosen{},
+		done: map[*ir.Node]bool{}}
 	for s, phases := range live.Order(p.Program, rulesOf(p)) {
 		l.segment = s
 		l.takeIn(s)
@@ -112,7 +113,9 @@ func plan(m *model, p *ir.Bound, f *fusion) error {
 		}
 	}
 	m.launches = l.launches
-	m.scratchBytes = live.Place(l.buffers, func(b *live.Buffer) int { return (bytesOf(b, m.capacity(b.Wanted)) + 255) &^ 255 })
+	m.scratchBytes = live.Place(l.buffers, func(b *live.Buffer) int {
+		return (bytesOf(b, m.capacity(b.Wanted)) + 255) &^ 255
+	})
 	m.borders = l.of
 	return nil
 }
@@ -155,7 +158,8 @@ func (l *planner) place(v ir.Value) place {
 	return place{p.b, p.from + l.values.From[v]}
 }
 
-// put is where a node's result goes: beside others, over an input that nobody needs any more, or to a buffer of its own.
+// put is where a node's result goes: beside others, over an input that nobody needs any more, or to a buffer of its
+// own.
 func (l *planner) put(n *ir.Node, over ...ir.Value) place {
 	if t, ok := l.targets[n.Out]; ok {
 		if l.rows[t.row] == nil {

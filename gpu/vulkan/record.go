@@ -15,6 +15,7 @@ type shape struct {
 	deep         bool // a row's position is beyond deepest
 	logits       bool // the host wants to see them
 	draws        bool // tokens are drawn here
+	samples      bool // not only the likeliest
 }
 
 // deepest is the last position with the fewest splits of attention (shaders/lib/step.glsl).
@@ -173,8 +174,25 @@ func (m *model) recordEnd(x *recorder) error {
 			return err
 		}
 	}
-	if x.shape.draws {
-		return x.k.ArgMax(x.r, x.at(out), m.drawn.Address, x.s.drawn(), m.best.Address, width, stride(out.b), x.n)
+	if !x.shape.draws {
+		return nil
+	}
+	err := x.k.ArgMax(x.r, x.at(out), m.drawn.Address, x.s.drawn(), m.best.Address, width, stride(out.b), x.n)
+	if err != nil || !x.shape.samples {
+		return err
+	}
+	for from := 0; from < x.n; from += sampledRows {
+		x.r.Barrier()
+		err := x.k.Sample(x.r, &Sample{Logits: x.row(out.b, from) + uint64(4*out.from),
+			Draws: x.s.at(&x.s.draws) + uint64(DrawBytes*from), IDs: m.drawn.Address + uint64(4*from),
+			Second: x.s.drawn() + uint64(4*from), Scratch: m.best.Address, Width: width, Stride: stride(out.b),
+			Rows: min(sampledRows, x.n-from)})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
+
+// sampledRows is how many rows are sampled at once: each takes half a MiB meanwhile.
+const sampledRows = 16

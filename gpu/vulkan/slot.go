@@ -19,6 +19,7 @@ type slot struct {
 	block       *vk.Buffer
 	left        [2]int // how many rows there are from each MaxColumns-th on: of all, of the wanted ones
 	ids, wanted int
+	draws       int   // of DrawBytes, by wanted row
 	rows        []int // of Row, by cache class
 	angles      []int // by rotation
 	tables      *vk.Buffer
@@ -62,7 +63,7 @@ func (m *model) laySlots(p *ir.Bound) error {
 			return at
 		}
 		s.left[0], s.left[1] = take(4*(rows/MaxColumns+1)), take(4*(wanted/MaxColumns+1))
-		s.ids, s.wanted = take(4*rows), take(4*wanted)
+		s.ids, s.wanted, s.draws = take(4*rows), take(4*wanted), take(DrawBytes*wanted)
 		for range p.Classes {
 			s.rows = append(s.rows, take(8*rows))
 		}
@@ -154,16 +155,29 @@ func (m *model) fill(s *slot) error {
 	}
 	m.fillRows(s)
 	m.fillAngles(s)
-	for _, d := range step.Draws {
-		if d.Host {
-			s.shape.logits = true
-		} else {
-			s.shape.draws = true
-		}
-	}
-	s.shape.logits = s.shape.logits || len(step.Draws) == 0
+	m.fillDraws(s)
 	words[uint32](s.result, 0, 1)[0] = 0
 	return nil
+}
+
+// fillDraws says how tokens are drawn.
+func (m *model) fillDraws(s *slot) {
+	s.shape.logits = len(s.step.Draws) == 0
+	all := words[byte](s.block, s.draws, DrawBytes*s.shape.wanted)
+	for i := range s.shape.wanted {
+		var d *backend.Draw
+		if i < len(s.step.Draws) {
+			d = &s.step.Draws[i]
+			s.shape.logits = s.shape.logits || d.Host
+			s.shape.draws = s.shape.draws || !d.Host
+			if d.Host || d.Temp <= 0 {
+				d = nil // or the likeliest token, which is found first
+			} else {
+				s.shape.samples = true
+			}
+		}
+		PutDraw(all[DrawBytes*i:], d)
+	}
 }
 
 // fillRows says of each row where it stands and where its sequence's blocks are listed.

@@ -21,10 +21,11 @@ var ErrWeights = errors.New("a page of the weights cannot be read")
 type Traits struct {
 	Flight  int  // steps that may be in flight, enqueued and not finished; at least 1
 	Draws   bool // it draws tokens from the logits itself, as Step.Draws asks
-	Greedy  bool // of draws it makes those of Temp 0 alone: the others must be the host's
+	Among   int  // of draws with a Temp it makes those among at most so many tokens, TopK: the others must be the host's
 	Shares  bool // groups of matrices can share a slot, one after the other: see Config.Slots
 	Crowded bool // its threads take every core that goroutines may run on
 	Memory  Reach
+	Free    int64 // bytes of its own memory that nothing takes yet; 0: it computes in the program's
 }
 
 // Reach is how a device's memory is reached.

@@ -30,7 +30,7 @@ func Slots(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 				seeds = 4
 			}
 			for seed := range seeds {
-				m.inSlots(t, d, seed)
+				m.InSlots(t, d, seed)
 			}
 		})
 	}
@@ -50,14 +50,14 @@ func Slots(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 		m, err := randomModel(p, 31, all(quant.F32))
 		require.NoError(t, err)
 		m.steepen(t)
-		m.inSlots(t, d, 38)
+		m.InSlots(t, d, 38)
 	})
 	t.Run("wide", func(t *testing.T) {
 		p, err := mixtureLike(small{layers: 1, width: 256, ffn: 256, vocab: 300, heads: 8, kvHeads: 2, head: 32, used: 2})
 		require.NoError(t, err)
 		m, err := randomModel(p, 32, inTurn(matrixTypes))
 		require.NoError(t, err)
-		m.inSlots(t, d, 33)
+		m.InSlots(t, d, 33)
 	})
 	if d.Traits().Shares {
 		t.Run("Laws", func(t *testing.T) { lawsInSlots(t, d, narrowest(matrixTypes)) })
@@ -106,8 +106,9 @@ func (m *Model) steepen(t *testing.T) {
 	}
 }
 
-// inSlots runs a prompt in one step, in chunks, and a step without any wanted row.
-func (m *Model) inSlots(t *testing.T, d backend.Device, seed uint64) {
+// InSlots runs a prompt in one step, in chunks, and a step without any wanted row, with random slots, and wants the bits
+// of the model that has all its weights.
+func (m *Model) InSlots(t *testing.T, d backend.Device, seed uint64) {
 	t.Helper()
 	const n = 20
 	tokens := prompt(34, n, m.Vocab)

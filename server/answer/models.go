@@ -33,6 +33,7 @@ type Model struct {
 	Vocab     int           // tokens have ids below it
 	Context   int           // tokens that one request may hold
 	EndTokens []int32
+	Roles     []string                              // that messages may have
 	Breakers  func(texts []string) *sample.Breakers // of DRY; nil: the usual ones
 
 	places *places
@@ -42,7 +43,7 @@ type Model struct {
 func describe(name string, e *actors.Engine) *Model {
 	usual := sync.OnceValue(func() *sample.Breakers { return breakers(e.Vocab(), []string{"\n", ":", `"`, "*"}) })
 	return &Model{
-		Name: name, Engine: e, places: newPlaces(e), Sampling: e.Info.Sampling, Vocab: e.Info.Vocab, Context: e.Info.Context, EndTokens: e.Vocab().EOG(),
+		Name: name, Engine: e, places: newPlaces(e), Roles: e.Roles(), Sampling: e.Info.Sampling, Vocab: e.Info.Vocab, Context: e.Info.Context, EndTokens: e.Vocab().EOG(),
 		Breakers: func(texts []string) *sample.Breakers {
 			if texts == nil {
 				return usual()

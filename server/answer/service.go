@@ -150,7 +150,8 @@ func follow(ctx context.Context, w *exchange.Writer, e Encoder, c *Choice) error
 	}
 }
 
-// each works on all choices at once, as places for them come, and returns the first error, on which it stops the others.
+// each works on all choices at once, as places for them come, and returns the first error, on which it stops the
+// others.
 func each(x *exchange.Exchange, o *Order, choices []*Choice, work func(context.Context, *Choice) error) error {
 	ctx, cancel := context.WithCancelCause(x.Context)
 	defer cancel(nil)

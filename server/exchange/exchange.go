@@ -56,7 +56,8 @@ type Exchange struct {
 
 	mu     sync.Mutex
 	intake *Intake
-	paid   cost // what is taken of it
+	paid   cost      // what is taken of it
+	making time.Time // since when the prompt is made
 
 	finished func(x *Exchange, status int)
 	once     sync.Once
@@ -170,7 +171,7 @@ func (x *Exchange) Stream(rc *fasthttp.RequestCtx, media string, broken []byte, 
 		buffer := bufio.NewWriter(c)
 		buffer.Write(head) //nolint:errcheck // a later write returns the same error
 		send(buffer)
-		buffer.Flush() //nolint:errcheck // there is nobody left to tell
+		_ = buffer.Flush() // there is nobody left to tell
 	})
 }
 

@@ -73,7 +73,9 @@ func (x *Exchange) Receive(rc *fasthttp.RequestCtx, in *Intake, patience time.Du
 	if making > in.made/64 {
 		most = in.made * 7 / 8 // the rest is for those who ask for little
 	}
-	return body, x.pay(cost{making: making}, most)
+	fault = x.pay(cost{making: making}, most)
+	x.making = time.Now()
+	return body, fault
 }
 
 // read reads a body of so many bytes, or as many as come where length is negative. A handful of it is read at once; for
@@ -160,20 +162,28 @@ var errCrowded = errors.New("the memory for requests is taken")
 // Release gives back what the request cost: its prompt is made.
 func (x *Exchange) Release() {
 	x.mu.Lock()
-	paid := x.paid
+	paid, took := x.paid, time.Since(x.making)
 	x.paid = cost{}
 	x.mu.Unlock()
 	if paid.receiving > 0 {
 		x.intake.receiving.Give(x.Client, paid.receiving)
 	}
-	if paid.making > 0 {
-		x.intake.making.Give(x.Client, paid.making)
+	give := func() { x.intake.making.Give(x.Client, paid.making) }
+	switch {
+	case paid.making >= large && x.Context.Err() == nil:
+		time.AfterFunc(rests*took, give)
+	case paid.making > 0:
+		give()
 	}
 	x.intake.tidy(paid.making)
 }
 
-// large is what a request must have cost to be worth tidying up.
+// large is what a request must have cost to be worth tidying up, and to let others breathe.
 const large = 8 << 20
+
+// rests is how many times as long as a large prompt took to make, the next one waits: the processors are for those who
+// are answered as well.
+const rests = 2
 
 // tidy gives the memory of large requests back to the system soon: without it, what is free already stays with us until
 // others have filled as much again.

@@ -62,10 +62,10 @@ func in(n int, all string) (good int, err error) {
 	var c Checker
 	for len(all) > 0 && err == nil {
 		piece := all[:min(n, len(all))]
-		k := 0
-		k, err = c.Check([]byte(piece))
-		good += k
-		if err == nil && k != len(piece) {
+		from := good
+		n, checked := c.Check([]byte(piece))
+		good, err = from+n, checked
+		if err == nil && n != len(piece) {
 			panic("bytes are left over")
 		}
 		all = all[len(piece):]

@@ -15,7 +15,7 @@ func decodeChat(body answer.Body, find finder) (request, *wire.Fault) {
 		return request{}, f.Fault
 	}
 	o, r := f.common(m)
-	in := &chat.Input{Messages: f.messages(), AddGenerationPrompt: true}
+	in := &chat.Input{Messages: f.messages(m), AddGenerationPrompt: true}
 	f.Flag("add_generation_prompt", &in.AddGenerationPrompt)
 	f.Flag("continue_final_message", &in.ContinueFinalMessage)
 	in.AddGenerationPrompt = in.AddGenerationPrompt && !in.ContinueFinalMessage
@@ -37,6 +37,7 @@ func decodeChat(body answer.Body, find finder) (request, *wire.Fault) {
 		r.Sampling.LogProbs = top
 	}
 	f.format()
+	f.constraints()
 	r.Thoughts = f.reasoning()
 	r.Chat = in
 	o.Prompts = append(o.Prompts, r)
@@ -86,7 +87,7 @@ func (f fields) tools(in *chat.Input) {
 	}
 }
 
-func (f fields) messages() []chat.Message {
+func (f fields) messages(m *answer.Model) []chat.Message {
 	const want = `want a list such as [{"role": "user", "content": "..."}]`
 	raw, ok := f.Get("messages")
 	if !ok {
@@ -105,7 +106,7 @@ func (f fields) messages() []chat.Message {
 	if f.Fault != nil {
 		return nil
 	}
-	if messages, err = chat.Normalise(messages, f.Budget); err != nil {
+	if messages, err = chat.Normalise(messages, m.Roles, f.Budget); err != nil {
 		f.refuse(err)
 		return nil
 	}

@@ -23,6 +23,7 @@ func decodeCompletion(body answer.Body, find finder) (request, *wire.Fault) {
 	f.Absent("echo", "put the prompt in front of the answer yourself")
 	f.Count("best_of", 1, o.N, new(int))
 	f.format()
+	f.constraints()
 	for _, prompt := range f.prompts(m) {
 		prompt.Sampling, prompt.MaxTokens, prompt.Stop, prompt.IgnoreEOG = r.Sampling, r.MaxTokens, r.Stop, r.IgnoreEOG
 		o.Prompts = append(o.Prompts, prompt)
@@ -55,7 +56,8 @@ func (f fields) prompts(m *answer.Model) []actors.Request {
 	var ids []int32
 	var all []actors.Request
 	err := r.Array(func() error {
-		one, err := actors.Request{}, error(nil)
+		var one actors.Request
+		var err error
 		switch r.Next() {
 		case '"':
 			one.Text, err = r.String()

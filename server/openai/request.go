@@ -56,6 +56,16 @@ func (f fields) common(m *answer.Model) (request, actors.Request) {
 	return o, r
 }
 
+// constraints refuses fields that other servers constrain answers by: unread, they would promise what nobody keeps.
+func (f fields) constraints() {
+	for _, name := range [...]string{
+		"grammar", "json_schema", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "guided_decoding_backend",
+		"guided_whitespace_pattern", "structured_outputs", "regex", "ebnf",
+	} {
+		f.Absent(name, "leave it out and ask for the form in the prompt")
+	}
+}
+
 // format refuses shapes of the answer that are not plain text.
 func (f fields) format() {
 	kind := "text"

@@ -20,8 +20,9 @@ import (
 
 func testModel(string) (*answer.Model, *wire.Fault) {
 	return &answer.Model{
-		Sampling: sample.Defaults(), Vocab: 512, Context: 100, EndTokens: []int32{2, 7},
-		Breakers: func(texts []string) *sample.Breakers { return sample.NewBreakers(nil) },
+		Sampling: sample.Defaults(), Vocab: 512, Context: 100, Roles: []string{"system", "developer", "user", "assistant", "tool", "ipython"},
+		EndTokens: []int32{2, 7},
+		Breakers:  func(texts []string) *sample.Breakers { return sample.NewBreakers(nil) },
 	}, nil
 }
 
@@ -117,7 +118,7 @@ var faults = []struct{ chat, body, param, text string }{
 	{"c", `{}`, "messages", `messages is missing: want a list such as [{"role": "user", "content": "..."}]`},
 	{"c", `{"messages":[]}`, "messages", `messages is empty: want a list such as [{"role": "user", "content": "..."}]`},
 	{"c", `{"messages":"Hi"}`, "messages", `messages: want a list: [{"role": "user", "content": "…"}]`},
-	{"c", `{"messages":[{"content":"Hi"}]}`, "messages[0].role", `messages[0].role: want "system", "user", "assistant" or "tool"`},
+	{"c", `{"messages":[{"content":"Hi"}]}`, "messages[0].role", `messages[0].role is missing: want "system", "user", "assistant" or "tool"`},
 	{"c", `{"messages":[{"role":"user"}]}`, "messages[0].content",
 		`messages[0].content is missing: want a string or a list of text parts`},
 	{"c", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]}`, "messages[0].content",
@@ -141,6 +142,15 @@ var faults = []struct{ chat, body, param, text string }{
 		`tool_choice is required: a call cannot be forced here, want "auto" or "none"`},
 	{"c", `{` + user + `,"response_format":{"type":"json_object"}}`, "response_format",
 		`response_format.type is "json_object", which is not supported here: leave it out and ask for the format in the prompt`},
+	{"c", `{"messages":[{"role":"root","content":"Hi"}]}`, "messages[0].role",
+		`messages[0].role is "root": want one of system, developer, user, assistant, tool, ipython`},
+	{"c", `{` + user + `,"grammar":"root ::= x"}`, "grammar",
+		`grammar is not supported here: leave it out and ask for the form in the prompt`},
+	{"c", `{` + user + `,"guided_json":{}}`, "guided_json",
+		`guided_json is not supported here: leave it out and ask for the form in the prompt`},
+	{"", `{"prompt":"a","json_schema":{"type":"object"}}`, "json_schema",
+		`json_schema is not supported here: leave it out and ask for the form in the prompt`},
+	{"c", `{` + user + `,"x":"` + "\xff" + `"}`, "", `byte 50 of the body: it is not UTF-8 from here on: send JSON in UTF-8`},
 	{"c", `{` + user + `,"chat_template_kwargs":[]}`, "chat_template_kwargs",
 		`chat_template_kwargs is []: want an object such as {"enable_thinking": false}`},
 	{"c", `{` + user + `,"reasoning_format":"x"}`, "reasoning_format",

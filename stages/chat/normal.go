@@ -2,6 +2,7 @@ package chat
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,12 +25,16 @@ func fault(place, format string, args ...any) *Fault {
 
 // Normalise returns messages in the form that templates expect: a role that they know, content as one text, the
 // arguments of calls as objects. All else (names, ids, fields of a model's own) stays as it came, and in its order. The
-// messages given are not changed. What calls bring as JSON in a string is paid from the budget, which may be nil. Its
-// errors are of type *Fault, or the budget's.
-func Normalise(messages []Message, b *jsontext.Budget) ([]Message, error) {
+// messages given are not changed. Roles are those that there may be; nil: any. What calls bring as JSON in a string is
+// paid from the budget, which may be nil. Its errors are of type *Fault, or the budget's.
+func Normalise(messages []Message, roles []string, b *jsontext.Budget) ([]Message, error) {
 	out := make([]Message, len(messages))
 	for i := range messages {
-		m, fault := messages[i].normal(fmt.Sprintf("messages[%d]", i))
+		place := fmt.Sprintf("messages[%d]", i)
+		if role := messages[i].Role; role != "" && roles != nil && !slices.Contains(roles, role) {
+			return nil, fault(place+".role", "%s.role is %q: want one of %s", place, shown(role), strings.Join(roles, ", "))
+		}
+		m, fault := messages[i].normal(place)
 		if fault != nil {
 			return nil, fault
 		}
@@ -48,7 +53,7 @@ func Normalise(messages []Message, b *jsontext.Budget) ([]Message, error) {
 func (m Message) normal(place string) (Message, *Fault) {
 	switch m.Role {
 	case "":
-		return m, fault(place+".role", `%s.role: want "system", "user", "assistant" or "tool"`, place)
+		return m, fault(place+".role", `%s.role is missing: want "system", "user", "assistant" or "tool"`, place)
 	case "developer": // OpenAI's newer name
 		m.Role = "system"
 		m = m.With("role", jinja.Str(m.Role))

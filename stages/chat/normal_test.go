@@ -33,14 +33,14 @@ func TestNormalise(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			given, err := chat.ParseMessages("["+c.given+"]", 9, nil)
 			require.NoError(t, err)
-			got, err := chat.Normalise(given, nil)
+			got, err := chat.Normalise(given, nil, nil)
 			require.NoError(t, err)
 			if c.want == "" {
 				c.want = c.given
 			}
 			requireMessages(t, c.want, got)
 			requireMessages(t, c.given, given) // they are the caller's
-			again, err := chat.Normalise(got, nil)
+			again, err := chat.Normalise(got, nil, nil)
 			require.NoError(t, err)
 			requireMessages(t, c.want, again)
 			want, err := chat.ParseMessages("["+c.want+"]", 9, nil)
@@ -50,7 +50,7 @@ func TestNormalise(t *testing.T) {
 		})
 	}
 	plain := []chat.Message{{Role: "developer", Content: "a"}, {Role: "user", Content: "b"}}
-	got, err := chat.Normalise(plain, nil)
+	got, err := chat.Normalise(plain, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, "system", got[0].Role)
 	requireMessages(t, `{"role":"system","content":"a"},{"role":"user","content":"b"}`, got)
@@ -69,7 +69,7 @@ func TestNormaliseRefuses(t *testing.T) {
 		given, place, text string
 		unsupported        bool
 	}{
-		{`{"content":"Hi"}`, "role", `messages[1].role: want "system", "user", "assistant" or "tool"`, false},
+		{`{"content":"Hi"}`, "role", `messages[1].role is missing: want "system", "user", "assistant" or "tool"`, false},
 		{`{"role":"user"}`, "content", `messages[1].content is missing: want a string or a list of text parts`, false},
 		{`{"role":"user","content":null}`, "content", `messages[1].content is missing: want a string or a list of text parts`, false},
 		{`{"role":"user","content":5}`, "content", `messages[1].content: want a string or a list of text parts`, false},
@@ -83,7 +83,7 @@ func TestNormaliseRefuses(t *testing.T) {
 	} {
 		messages, err := chat.ParseMessages(`[{"role":"user","content":""},`+c.given+"]", 9, nil)
 		require.NoError(t, err)
-		_, err = chat.Normalise(messages, nil)
+		_, err = chat.Normalise(messages, nil, nil)
 		require.Equal(t, &chat.Fault{Place: "messages[1]." + c.place, Text: c.text, Unsupported: c.unsupported}, err, c.given)
 	}
 }

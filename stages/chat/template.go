@@ -3,6 +3,7 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -23,6 +24,20 @@ func Compile(source string) (*Template, error) {
 		return nil, err
 	}
 	return &Template{parsed, jinja.DefaultLimits()}, nil
+}
+
+// usualRoles are those that any template may be given. That of developer becomes system.
+var usualRoles = [...]string{"system", "developer", "user", "assistant", "tool"}
+
+// Roles are those that messages may have: the usual ones, and those that the template itself knows.
+func (t *Template) Roles() []string {
+	all := usualRoles[:]
+	for _, role := range t.parsed.Roles() {
+		if !slices.Contains(all, role) {
+			all = append(all[:len(all):len(all)], role)
+		}
+	}
+	return all
 }
 
 // Input is what one prompt is made from.

@@ -139,3 +139,22 @@ func BenchmarkRender(b *testing.B) {
 		}
 	}
 }
+
+// TestRoles: messages may have the usual roles, and those that the template itself compares roles with.
+func TestRoles(t *testing.T) {
+	usual := []string{"system", "developer", "user", "assistant", "tool"}
+	for source, want := range map[string][]string{
+		"": {},
+		`{% for m in messages %}{% if m.role == "ipython" or "model" != m["role"] %}{% endif %}{% endfor %}`: {"ipython", "model"},
+		`{% set role = 1 %}{{ "a" if role in ["user", ("b", 1)] else "c" if x == "d" }}`:                     {"b"},
+	} {
+		template, err := chat.Compile(source)
+		require.NoError(t, err)
+		require.Equal(t, append(usual[:5:5], want...), template.Roles(), source)
+	}
+	messages := []chat.Message{{Role: "user", Content: "Hi"}, {Role: "root", Content: "Hi"}}
+	_, err := chat.Normalise(messages, usual, nil)
+	require.EqualError(t, err, `messages[1].role is "root": want one of system, developer, user, assistant, tool`)
+	_, err = chat.Normalise(messages, nil, nil)
+	require.NoError(t, err)
+}

@@ -1,6 +1,10 @@
 package sample
 
-import "math"
+import (
+	"math"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+)
 
 // The library's exp and log use fused multiply-add where a processor has it, and so may a compiler: results would
 // depend on the machine. These round after each operation (that is what float64(a*b) says in Go) everywhere.
@@ -65,21 +69,8 @@ const (
 	drawXTC
 )
 
-// draws are the random numbers of a position: a hash of seed, position and index, so that nothing has to be
-// carried from token to token.
+// draws are the random numbers of a position.
 type draws struct{ seed, position uint64 }
 
-// uniform is in [0, 1), with 53 bits.
-func (d draws) uniform(index uint64) float64 {
-	h := mix(mix(mix(d.seed)^d.position) ^ index)
-	return float64(h>>11) * 0x1p-53
-}
-
-// mix is the output function of SplitMix64, Steele et al., doi:10.1145/2660193.2660195: a bijection in which each
-// bit of the input flips about half of the output's.
-func mix(z uint64) uint64 {
-	z += 0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
+// uniform is in [0, 1).
+func (d draws) uniform(index uint64) float64 { return backend.Uniform(d.seed, d.position, index) }

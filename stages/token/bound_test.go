@@ -24,11 +24,8 @@ func complete(t *testing.T, model string) *Vocab {
 			}
 		}
 	}
-	types := make([]int32, len(tokens))
-	for i := range types {
-		types[i] = 1 // normal
-	}
-	types[0], types[1], types[2] = 2, 3, 3 // unknown, control
+	types := slices.Repeat([]int32{1}, len(tokens)) // normal
+	types[0], types[1], types[2] = 2, 3, 3          // unknown, control
 	for b := range 256 {
 		if model != "gpt2" {
 			tokens, types = append(tokens, fmt.Sprintf("<0x%02X>", b)), append(types, 6)

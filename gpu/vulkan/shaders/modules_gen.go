@@ -83,6 +83,7 @@ const (
 	RepackSplitLow
 	Rope
 	Route
+	Sample
 	Turn
 	modules
 )
@@ -156,6 +157,7 @@ var names = [modules]string{
 	RepackSplitLow:       "repack_split_low",
 	Rope:                 "rope",
 	Route:                "route",
+	Sample:               "sample",
 	Turn:                 "turn",
 }
 
@@ -866,6 +868,41 @@ type RouteConstants struct {
 // List is the constants by id.
 func (c RouteConstants) List() []uint32 {
 	return []uint32{c.Experts, c.Used, c.Scoring, c.Teams, c.Teamsused, c.Normalise}
+}
+
+// SamplePush is the push constants of sample.comp.
+type SamplePush struct {
+	Logits  uint64 // offset 0
+	Scratch uint64 // offset 8
+	Draws   uint64 // offset 16
+	Ids     uint64 // offset 24
+	Second  uint64 // offset 32
+	Width   uint32 // offset 40
+	Stride  uint32 // offset 44
+	Parts   uint32 // offset 48
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Logits) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Scratch) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Draws) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Ids) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Second) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Width) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Stride) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(SamplePush{}.Parts) ^ 48)
+)
+
+// SampleConstants is the specialisation constants of sample.comp.
+type SampleConstants struct {
+	Join uint32 // id 0
+	Most uint32 // id 1
+}
+
+// List is the constants by id.
+func (c SampleConstants) List() []uint32 {
+	return []uint32{c.Join, c.Most}
 }
 
 // TurnPush is the push constants of turn.comp.

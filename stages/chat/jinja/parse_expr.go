@@ -127,6 +127,7 @@ func (p *parser) comparison() (expr, error) {
 	if len(c.ops) == 0 {
 		return first, nil
 	}
+	p.compared(c)
 	return c, nil
 }
 

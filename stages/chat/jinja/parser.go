@@ -14,9 +14,10 @@ type parser struct {
 	soft   bool     // directly within an if: an unknown filter is an error only when reached
 	hard   []error  // unknown filters and tests that no condition excuses
 	names  []string // every variable read so far, for what a macro's body mentions
+	roles  []string // what roles are compared with
 }
 
-func parse(source string, lib *library) ([]stmt, error) {
+func parse(source string, lib *library) (*Template, error) {
 	tokens, err := lex(source)
 	if err != nil {
 		return nil, err
@@ -26,7 +27,11 @@ func parse(source string, lib *library) ([]stmt, error) {
 	if err == nil && len(p.hard) > 0 {
 		err = p.hard[0]
 	}
-	return body, err
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(p.roles)
+	return &Template{body, slices.Compact(p.roles)}, nil
 }
 
 func (p *parser) peek() token { return p.tokens[p.pos] }

@@ -6,15 +6,14 @@ import (
 )
 
 // Template is a parsed template. It never changes: any number of goroutines may render it at once.
-type Template struct{ body []stmt }
+type Template struct {
+	body  []stmt
+	roles []string
+}
 
 // Parse checks and parses a template's source.
 func Parse(source string) (*Template, error) {
-	body, err := parse(source, &standard)
-	if err != nil {
-		return nil, err
-	}
-	return &Template{body}, nil
+	return parse(source, &standard)
 }
 
 // Render renders the template with the variables of vars, which it does not change. now is what strftime_now

@@ -1,0 +1,12 @@
+package vulkan
+
+// Found is a device as a person sees it.
+type Found struct {
+	Name, Kind, API, Driver string
+	Memory, Free            int64 // bytes of its own; Free as the driver sees it now
+	Shared                  int64 // bytes of a workgroup's memory
+	Subgroup                int   // lanes
+	Has                     []string
+	Missing                 error // what it lacks; nil: it can be used
+	Auto                    bool  // it is taken without being named
+}

@@ -1,0 +1,72 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"runtime"
+	"sync"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+)
+
+// warm compiles the kernels of the usual steps, several at once, while weights are loaded: one alone takes tenths of a
+// second. What fails here is told when it is needed.
+func (m *model) warm() {
+	full, samples := m.capacity(false), m.device.d.Facts.Has.Float64
+	shapes := []shape{
+		{rows: 1, wanted: 1, alone: true, draws: true, logits: true, samples: samples},
+		{rows: full, wanted: 1, draws: true, logits: true, samples: samples},
+	}
+	work := make(chan func(x *recorder) error)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() { m.compileAll(work) })
+	}
+	for i := range shapes {
+		sh := &shapes[i]
+		sh.to = len(m.program.Segments) - 1
+		for j := range m.launches {
+			l := &m.launches[j]
+			work <- func(x *recorder) error {
+				x.shape, x.wanted, x.n = sh, l.wanted, sh.rows
+				if l.wanted {
+					x.n = sh.wanted
+				}
+				if l.idle != nil && l.idle(x) {
+					return nil
+				}
+				return l.record(x)
+			}
+		}
+		work <- func(x *recorder) error {
+			x.shape = sh
+			return m.recordEnd(x)
+		}
+	}
+	close(work)
+	workers.Wait()
+}
+
+// compileAll records into nothing: that compiles what it records.
+func (m *model) compileAll(work <-chan func(x *recorder) error) {
+	r, err := m.device.queue.scratch()
+	if err != nil {
+		for range work { // it is told when a step needs it
+		}
+		return
+	}
+	x := &recorder{r: r, k: m.device.kernels, m: m, s: m.slots[0]}
+	for f := range work {
+		if !m.closing.Load() {
+			_ = f(x)
+		}
+	}
+	m.device.queue.close(r)
+}
+
+// scratch is a recording that is never ended.
+func (q *queue) scratch() (*vk.Recording, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.d.Record(0)
+}
