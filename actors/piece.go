@@ -58,7 +58,6 @@ type urgency uint8
 const (
 	demanded urgency = iota // a step
 	ahead                   // a step that will get there
-	guessed                 // nobody: it is likely that a step will
 	urgencies
 )
 

@@ -20,7 +20,6 @@ type read struct {
 	by     string
 	gen    uint64
 	piece  *piece
-	slab   int // -1: into a slot
 	source source.Source
 	from   int64
 	bytes  int
