@@ -189,8 +189,8 @@ func Total(choices []*Choice) (sum actors.Usage) {
 	return sum
 }
 
-// count notes what choices took. Those that were cut are waited for, since they were given up: their counts are complete
-// at their end.
+// count notes what choices took. Those that were cut are waited for, since they were given up: their counts are
+// complete at their end.
 func count(x *exchange.Exchange, choices []*Choice) {
 	ctx, cancel := context.WithTimeout(context.Background(), settling)
 	defer cancel()
