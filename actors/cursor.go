@@ -107,12 +107,18 @@ func (d *device) enqueue() (waits bool, err error) {
 			return false, errAbandoned
 		}
 		s := &segments[at.segment]
+		if at.segment == 0 {
+			m.guest.spec.tape.step(m)
+		}
 		done := true
 		if w := m.guest.weights; w == nil || !w.streams(at.segment) {
 			err = m.guest.model.Enqueue(at.segment, m.compute)
 			at.computed(s.Kind)
 		} else {
 			done, err = d.stream()
+		}
+		if err == nil && done {
+			err = m.guest.spec.tape.routed(at.segment, m)
 		}
 		switch {
 		case err != nil:
@@ -209,6 +215,7 @@ func (d *device) landed(m *landed) {
 		return // of a model that was closed
 	}
 	g.weights.landed(m)
+	d.came(m)
 	if m.err != nil {
 		d.log.Error().Err(m.err).Msg("weights cannot be read")
 		if at := &d.at; at.step != nil && at.step.guest == g && at.began && slices.Contains(at.left, m.home) {

@@ -29,6 +29,7 @@ type (
 	landed struct {
 		item
 		err error
+		way way
 	}
 	// returned, from the device's own threads: they do not read any more what they had on loan.
 	returned struct {

@@ -141,7 +141,8 @@ func (w *houseWiring) wireLoading(g *run.Graph) {
 // wireStreaming declares what moves groups that share slots.
 func (w *houseWiring) wireStreaming(g *run.Graph, slots int) {
 	d := &w.deviceEdges
-	d.want = run.Connect[want](g, w.device, w.prefetcher, run.Most(2*slots), "one a slot, and one more if it is urgent")
+	d.want = run.Connect[want](g, w.device, w.prefetcher, run.Most(3*slots),
+		"one a slot, one more if it is urgent, and that of the item before may not have been heard")
 	w.prefetcherEdges.landed = run.Connect[landed](g, w.prefetcher, w.device, run.Most(slots), "one a slot")
 	d.returned = run.Connect[returned](g, w.device, w.device, run.Most(slots), "one a slot")
 	d.told = run.Connect[told](g, w.device, w.device, run.Most(controlCredits), "one a step in flight")

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sluice-ai/sluice/internal/trace"
@@ -51,6 +52,35 @@ func (d *delays) explain(w *trace.Wait, planned, began time.Time) {
 		w.Until(planned, cause)
 	}
 	w.Until(began, trace.Scheduler)
+}
+
+// way is how far the last piece of a group had come when, on its way to a device.
+type way struct {
+	queued time.Time // the uploader knows of it
+	sent   time.Time // and has the reader read it
+	read   time.Time // the disk has given it
+	slab   bool      // between these it waited for memory of the pool's, not for a place at the reader
+}
+
+// explain says what the open wait for the group was for until it landed.
+func (w *way) explain(idle *trace.Wait, landed time.Time) {
+	idle.Until(w.queued, trace.Uploader)
+	if w.slab {
+		idle.Until(w.sent, trace.Slabs)
+	}
+	idle.Until(w.read, trace.Reader)
+	idle.Until(landed, trace.Uploader)
+}
+
+// came says where a group was held up that the step waits for. Of experts it is enough that they were not foreseen.
+func (d *device) came(m *landed) {
+	at := &d.at
+	if at.step == nil || at.waits.IsZero() || at.step.guest != m.of.guest || !slices.Contains(at.left, m.home) {
+		return
+	}
+	if d.lacks() == trace.Reader {
+		m.way.explain(d.idle, now())
+	}
 }
 
 // lack is why the state has no step to plan though none is in flight.

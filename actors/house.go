@@ -170,7 +170,7 @@ func (h *House) close(ctx context.Context) error {
 func (h *House) free() error {
 	errs := []error{h.device.Close(), h.slabs.Close()}
 	for _, e := range h.engines {
-		errs = append(errs, e.spec.file.Close())
+		errs = append(errs, e.spec.file.Close(), e.spec.tape.close())
 	}
 	return errors.Join(errs...)
 }

@@ -35,6 +35,7 @@ type ioThread struct {
 	pending  []*read // by the request's id
 	free     []int   // ids
 	done     []uring.Completion
+	broken   error // why the ring cannot go on
 }
 
 func (r *reader) startIO() *ioThread {
@@ -59,24 +60,33 @@ func (t *ioThread) stop() {
 	<-t.ended
 }
 
+// run drives one ring after another: one that broke is closed, and the next read opens another.
 func (t *ioThread) run() {
 	defer close(t.ended)
-	ring, err := t.open(readsAtOnce, t.memory)
-	if err != nil {
-		for m := range t.requests {
+	for m := range t.requests {
+		ring, err := t.open(readsAtOnce, t.memory)
+		if err != nil {
 			t.answer(m, nil, err)
+			continue
 		}
-		return
-	}
-	defer func() {
+		t.serve(ring, m)
 		if err := ring.Close(); err != nil {
 			t.log.Error().Err(err).Msg("closing the ring of reads")
 		}
-	}()
-	for t.submit(ring) {
+		for id := range t.pending { // nothing is being read any more
+			t.finish(id, nil, t.broken)
+		}
+	}
+}
+
+// serve reads until nothing more will be asked for, or the ring is broken.
+func (t *ioThread) serve(ring disk, first *read) {
+	t.broken = nil
+	t.start(ring, first)
+	for t.broken == nil && t.submit(ring) {
 		t.collect(ring, 1)
 	}
-	for t.busy() {
+	for t.broken == nil && t.busy() {
 		t.collect(ring, 1)
 	}
 }
@@ -103,6 +113,9 @@ func (t *ioThread) submit(ring disk) bool {
 			return false
 		}
 		t.start(ring, m)
+		if t.broken != nil {
+			return true
+		}
 		t.collect(ring, 0) // what came from the page cache is there already, and others wait for work
 	}
 }
@@ -117,6 +130,7 @@ func (t *ioThread) start(ring disk, m *read) {
 	id := t.free[len(t.free)-1]
 	request := uring.Request{ID: uint64(id), Source: m.source, Offset: m.from, Length: m.bytes, Into: m.into, Head: m.head}
 	if err := ring.Submit([]uring.Request{request}); err != nil {
+		t.broken = err
 		m.memory.leave()
 		t.answer(m, nil, err)
 		return
@@ -134,9 +148,7 @@ func (t *ioThread) collect(ring disk, least int) {
 	if err == nil && n >= min(least, 1) {
 		return
 	}
-	for id := range t.pending { // the ring is broken: nothing else will come
-		t.finish(id, nil, fmt.Errorf("reading failed: %w", err))
-	}
+	t.broken = fmt.Errorf("reading failed: %w", err) // nothing else will come
 }
 
 func (t *ioThread) finish(id int, data []byte, err error) {
@@ -146,7 +158,8 @@ func (t *ioThread) finish(id int, data []byte, err error) {
 	}
 	t.pending[id] = nil
 	t.free = append(t.free, id)
-	t.spans.Record(trace.Disk, trace.Nothing(), m.asked, m.began, now())
+	m.ended = now()
+	t.spans.Record(trace.Disk, trace.Nothing(), m.asked, m.began, m.ended)
 	m.memory.leave()
 	t.answer(m, data, err)
 }

@@ -38,6 +38,19 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// A step that waits for weights may compute for as long: what was read serves more rows.
+func TestPaceOfStreaming(t *testing.T) {
+	var p pace
+	for range 50 {
+		p.observe(64, 64*2*time.Millisecond, time.Millisecond, time.Second)
+	}
+	require.InDelta(t, 500, p.budget(512, false).Rows, 5, "not 60")
+	for range 50 {
+		p.observe(64, 64*2*time.Millisecond, time.Millisecond, 0)
+	}
+	require.Equal(t, 60, p.budget(512, false).Rows)
+}
+
 func TestSlowestSegment(t *testing.T) {
 	var s step
 	s.times.segments[ir.SegMix], s.times.segments[ir.SegFFN] = 90*time.Millisecond, 80*time.Millisecond

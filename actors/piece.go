@@ -58,7 +58,6 @@ type urgency uint8
 const (
 	demanded urgency = iota // a step
 	ahead                   // a step that will get there
-	guessed                 // nobody: it is likely that a step will
 	urgencies
 )
 
@@ -83,6 +82,7 @@ type piece struct {
 	into    []byte // see uring.Request
 	head    int
 	tries   int // that failed
+	way     way
 }
 
 func (p *piece) straight() bool { return p.slab < 0 }

@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"fmt"
+
 	"errors"
 
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -74,6 +76,11 @@ func planAll(models []Model, traits backend.Traits, edit func(*ir.Bound, *place.
 		s.settle(&plan.Models[i], &models[i], traits)
 	}
 	distinguish(specs)
+	for i, s := range specs {
+		if s.tape, err = newTape(&models[i], s); err != nil {
+			return nil, nil, fmt.Errorf("the token trace: %w", err)
+		}
+	}
 	return specs, plan, nil
 }
 

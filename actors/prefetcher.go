@@ -19,6 +19,7 @@ type (
 	arrived struct {
 		item
 		err error
+		way way
 	}
 )
 
@@ -27,8 +28,8 @@ func (*arrived) Late() {}
 
 // prefetcher decides which groups of weights travel next. Those that have slots of their own go home once, in program
 // order and one model after the other. Of those that share slots the device says which is wanted where: what a step
-// waits for goes first, what a step will come to next, and what is only likely to be used goes while nothing else does.
-// Its incarnations share its state: what the device was told is there must not be fetched again.
+// waits for goes first, then what a step will come to. Its incarnations share its state: what the device was told is
+// there must not be fetched again.
 type prefetcher struct {
 	system      *run.System
 	out         prefetcherEdges
@@ -81,7 +82,7 @@ func (p *prefetcher) arrived(m *arrived) {
 	p.out.fetch.Give()
 	switch home := m.of.homes[m.home].Slot >= 0; {
 	case !home:
-		p.out.landed.Send(&landed{m.item, m.err})
+		p.out.landed.Send(&landed{m.item, m.err, m.way})
 	case m.err != nil:
 		p.out.broken.Send(&failed{m.err})
 	case p.isLoaded(m.of):
@@ -114,7 +115,7 @@ func (p *prefetcher) fetch() {
 }
 
 // choose is what goes next. Demands wait for nothing but credit. Of what is ahead a few groups travel at a time: the
-// first of them must not wait for the last. Guesses go one by one, while the disk has nothing better to do.
+// first of them must not wait for the last.
 func (p *prefetcher) choose() (x item, u urgency, ok bool) {
 	p.skip()
 	switch {
@@ -126,8 +127,6 @@ func (p *prefetcher) choose() (x item, u urgency, ok bool) {
 	case len(p.all) > 0:
 		of := p.all[0]
 		return item{of, p.next, of.homes[p.next].Slot, 1}, ahead, true
-	case len(p.queued[guessed]) > 0 && len(p.pending) == 0:
-		return p.queued[guessed][0], guessed, true
 	}
 	return item{}, 0, false
 }

@@ -20,7 +20,6 @@ type read struct {
 	by     string
 	gen    uint64
 	piece  *piece
-	slab   int // -1: into a slot
 	source source.Source
 	from   int64
 	bytes  int
@@ -30,6 +29,7 @@ type read struct {
 	reply  run.Edge[read]
 	asked  time.Time // when it was passed on to the thread
 	began  time.Time // when that passed it on to the disk
+	ended  time.Time // when it came from there
 
 	data []byte
 	err  error

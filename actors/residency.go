@@ -46,8 +46,6 @@ type slotState struct {
 	leases int
 	number uint64 // of its items
 	memory bool   // it has some that is read into
-	want   want   // sent at most once for each number, and
-	urge   want   // once more if a step waits for it
 	asked  urgency
 }
 
@@ -191,8 +189,7 @@ func (r *residency) bring(g, at int, u urgency) {
 	if !s.memory {
 		r.place(g, at, nil)
 	}
-	s.want = want{item{r.cargo, g, at, s.number}, u}
-	r.want(&s.want)
+	r.want(&want{item{r.cargo, g, at, s.number}, u})
 }
 
 // urge says that a step waits for what is on its way to a slot.
@@ -202,8 +199,7 @@ func (r *residency) urge(at int) {
 		return
 	}
 	s.asked = demanded
-	s.urge = want{s.want.item, demanded}
-	r.want(&s.urge)
+	r.want(&want{item{r.cargo, s.group, at, s.number}, demanded})
 }
 
 // clear takes the group from a slot, which is neither leased nor being written to.

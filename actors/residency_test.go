@@ -108,7 +108,7 @@ func (w *warehouse) land() {
 	}
 	delete(w.coming, at)
 	w.landed(m)
-	w.news = append(w.news, landed{m.item, nil})
+	w.news = append(w.news, landed{item: m.item})
 	w.landed(&w.news[rapid.IntRange(0, len(w.news)-1).Draw(w.t, "heard again")])
 	if m.err == nil {
 		require.Equal(w.t, m.home, w.placed[at])
@@ -205,4 +205,29 @@ func TestRingWraps(t *testing.T) {
 			require.Equal(t, len(order), wants)
 		}
 	})
+}
+
+// TestExpertsStay: where tokens use one expert after another and they do not all fit, some stay, and are found.
+func TestExpertsStay(t *testing.T) {
+	s := plans(t)[2]
+	var came item
+	c := newCargo(&guest{spec: s, model: &slotted{place: func(int, int) error { return nil }}})
+	r := newResidency(c, &s.plan.Parts[0], s.bound, func(m *want) { came = m.item }, nil)
+	segment := s.plan.Parts[0].Shelves[0].Segment
+	const tokens = 2000
+	hits := 0
+	for i := range tokens {
+		need := r.choose(segment, nil, []int32{int32(i % len(r.segment[segment].expert))})
+		require.Len(t, need, 1)
+		if r.groups[need[0]].there {
+			hits++
+			continue
+		}
+		r.demand(segment, need)
+		require.Equal(t, need[0], came.home)
+		r.landed(&landed{item: came})
+	}
+	slots, experts := len(r.segment[segment].shelf), len(r.segment[segment].expert)
+	t.Logf("%d hits of %d with %d slots for %d experts", hits, tokens, slots, experts)
+	require.Greater(t, hits, tokens*(slots-1)/experts*8/10)
 }

@@ -71,10 +71,12 @@ func (s *scheduler) Receive(c actor.Context) {
 		if !m.seq.cancelled.Load() {
 			m.seq.kv = &kvRequest{seq: m.seq}
 			m.seq.Host = s.spec.draw(m.seq.params, 0).Host
+			s.spec.tape.opened(m.seq)
 			s.state.Submit(&m.seq.Seq)
 		}
 	case *cancel:
 		s.state.Cancel(m.seq.ID)
+		s.spec.tape.ended(m.seq)
 		if s.streams && s.out.step.Held() > 0 {
 			s.out.look.Send(&look{})
 		}
@@ -317,6 +319,7 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step)
 		m.result = r.Result
 		h.state = r.State
 		m.end = s.state.Append(p.Seq, r.ID)
+		s.spec.tape.drawn(h, r.ID)
 	}
 	s.urgent = s.urgent || first || m.end != batch.NotEnded
 	s.out.token.At(h.session).Send(m)

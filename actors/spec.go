@@ -25,7 +25,8 @@ type spec struct {
 	plan     place.Model
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
-	among    int // how many tokens a draw of the device may choose among
+	tape     *tape // of its token trace; nil: none
+	among    int   // how many tokens a draw of the device may choose among
 }
 
 // Info describes a model.

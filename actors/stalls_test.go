@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/internal/trace/stall"
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/storage/uring"
 )
 
 // TestStallsName: the account of a device explains its idle time, and when one stage is slow it names that stage first.
@@ -20,20 +21,30 @@ func TestStallsName(t *testing.T) {
 	}
 	for _, test := range []struct {
 		cause trace.Cause
+		model string
+		edit  func(*Config)
 		slow  func(e *Engine)
 		use   func(t *testing.T, e *Engine)
 	}{
-		{trace.Sampler, func(e *Engine) { e.house.system.Slow(e.at("sampler"), 3*time.Millisecond) }, answers},
-		{trace.Scheduler, func(e *Engine) { e.house.system.Slow(e.at("scheduler"), 3*time.Millisecond) }, answers},
-		{trace.KV, func(e *Engine) { e.house.system.Slow(e.at("kv"), 3*time.Millisecond) }, answers},
-		{trace.Credit, func(*Engine) {}, func(t *testing.T, e *Engine) {
+		{trace.Sampler, fixture, nil, func(e *Engine) { e.house.system.Slow(e.at("sampler"), 3*time.Millisecond) }, answers},
+		{trace.Scheduler, fixture, nil, func(e *Engine) { e.house.system.Slow(e.at("scheduler"), 3*time.Millisecond) }, answers},
+		{trace.KV, fixture, nil, func(e *Engine) { e.house.system.Slow(e.at("kv"), 3*time.Millisecond) }, answers},
+		{trace.Credit, fixture, nil, func(*Engine) {}, func(t *testing.T, e *Engine) {
 			s := unread(t, e, plain([]int32{5, 6, 7}, 3*batch.Window))
 			time.Sleep(20 * time.Millisecond)
 			collect(t, s)
 		}},
+		{trace.Reader, fixture, slowDisk(few{ring: 2}), func(*Engine) {}, answers},
+		{trace.Uploader, fixture, streamed(few{ring: 2}), func(e *Engine) {
+			e.house.system.Slow(e.house.wiring.uploader.Address, 2*time.Millisecond)
+		}, answers},
+		{trace.Slabs, fixture, slotless(few{ring: 2}), func(e *Engine) {
+			e.house.system.Slow(e.house.wiring.pool.Address, 5*time.Millisecond)
+		}, answers},
+		{trace.Expert, "qwen3moe", slowDisk(few{shelf: 2}), func(*Engine) {}, answers},
 	} {
 		t.Run(test.cause.String(), func(t *testing.T) {
-			e := startFixture(t, fixture, nil)
+			e := startFixture(t, test.model, test.edit)
 			test.slow(e)
 			tap := e.house.system.Spans().Tap()
 			before := e.house.DeviceTime().Idle
@@ -54,5 +65,34 @@ func TestStallsName(t *testing.T) {
 			first, _ = live.First()
 			require.Equal(t, test.cause, first, "live: %v", live.Idle)
 		})
+	}
+}
+
+// slowDisk streams from a disk that takes a while for each read.
+func slowDisk(f few) func(*Config) {
+	return func(c *Config) {
+		streamed(f)(c)
+		c.hooks.disk = func(depth int, memory []byte) (disk, error) {
+			d, err := openRing(depth, memory)
+			return slowRing{d}, err
+		}
+	}
+}
+
+type slowRing struct{ disk }
+
+func (d slowRing) Submit(all []uring.Request) error {
+	time.Sleep(2 * time.Millisecond)
+	return d.disk.Submit(all)
+}
+
+// slotless streams to a device whose slots have no memory that can be read into, as a GPU's have none.
+func slotless(f few) func(*Config) {
+	return func(c *Config) {
+		streamed(f)(c)
+		if err := c.Device.Close(); err != nil {
+			panic(err)
+		}
+		c.Device = nullDevice{}
 	}
 }

@@ -34,6 +34,9 @@ type Model struct {
 	Blocks int
 	// Rows is the most rows of a step. Default: 512.
 	Rows int
+	// Record, if set, is where the token trace goes (docs/traces.md); RecordIDsOnly leaves out texts.
+	Record        io.Writer
+	RecordIDsOnly bool
 	// Weights is how many bytes weights may take, and the slots and slabs that they come through. What does not fit is
 	// read from the file again for each step. Default: all are resident, if they fit the machine.
 	Weights int64

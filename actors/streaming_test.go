@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -139,6 +141,40 @@ func TestSurviveStreaming(t *testing.T) {
 	}
 }
 
+// Law RowAlone, for models that share a device, a reader and nothing else: both stream, and each answers as alone.
+func TestTwoModelsStream(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	all := prompts(4)
+	var want [][]string
+	c := HouseConfig{Device: newDevice(t), Log: zerolog.Nop(), hooks: hooks{plan: few{ring: 2, shelf: 1}.plan}}
+	names := []string{fixture, "qwen3moe"}
+	for _, name := range names {
+		want = append(want, alone(t, startFixture(t, name, nil), all, 24))
+		f, err := gguf.Open(fixturePath(t, name))
+		require.NoError(t, err)
+		c.Models = append(c.Models, Model{File: f, KV: backend.KVF32})
+	}
+	h, err := Open(context.Background(), c)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, h.Close(context.Background())) }()
+	var wg sync.WaitGroup
+	for m, e := range h.Engines() {
+		for i, p := range all {
+			s := begin(t, e, ask(p, 24))
+			wg.Go(func() {
+				if got, err := trySpelled(s); err != nil || got != want[m][i] {
+					t.Errorf("%s, prompt %d: error %v\n got %s\nwant %s", names[m], i, err, got, want[m][i])
+				}
+			})
+		}
+	}
+	for _, victim := range []string{"reader", "device/prefetcher", "device/uploader", "device"} {
+		time.Sleep(5 * time.Millisecond)
+		h.Engines()[0].crash(victim)
+	}
+	wg.Wait()
+}
+
 // clumsy is a drive that fails, stalls and gives too little, now and then.
 type clumsy struct {
 	disk
@@ -151,11 +187,13 @@ type clumsy struct {
 type faults struct {
 	hang  atomic.Pointer[chan struct{}] // reads do not end until it is closed
 	reads atomic.Int64                  // into slots, under way
-	mu    sync.Mutex
-	r     *rand.Rand
-	every int // read, on average, fails; 0: none does
-	stall int // likewise
-	count int // failures so far
+	// waits until which one in 16 finds the whole ring broken
+	breaks atomic.Int64
+	mu     sync.Mutex
+	r      *rand.Rand
+	every  int // read, on average, fails; 0: none does
+	stall  int // likewise
+	count  int // failures so far
 }
 
 func (f *faults) set(every, stall int) {
@@ -180,8 +218,11 @@ func (d *clumsy) Submit(all []uring.Request) error {
 }
 
 func (d *clumsy) Wait(least int, done []uring.Completion) (int, error) {
-	n, err := d.disk.Wait(least, done)
 	f := d.faults
+	if f.breaks.Load() > 0 && least > 0 && f.breaks.Add(-1)%16 == 15 {
+		return 0, errors.New("bad file descriptor")
+	}
+	n, err := d.disk.Wait(least, done)
 	if hang := f.hang.Load(); hang != nil && n > 0 {
 		<-*hang
 	}
@@ -219,6 +260,18 @@ func TestReadsAreTriedAgain(t *testing.T) {
 	})
 	require.Equal(t, want, alone(t, e, all, 16))
 	require.Greater(t, f.count, 5)
+}
+
+// A ring that breaks is opened again, and what it was reading is read again.
+func TestRingBreaks(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	all := prompts(2)
+	want := alone(t, startFixture(t, fixture, nil), all, 16)
+	f := &faults{r: rand.New(rand.NewPCG(1, 2))}
+	e := startFixture(t, fixture, func(c *Config) { c.hooks.plan, c.hooks.disk = few{ring: 3}.plan, f.open })
+	f.breaks.Store(64)
+	require.Equal(t, want, alone(t, e, all, 16))
+	require.Zero(t, f.breaks.Load())
 }
 
 // While a drive fails every read, requests end with an error that names the tensor. When it is well again, so is

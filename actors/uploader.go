@@ -56,6 +56,7 @@ type uploader struct {
 type arrival struct {
 	missing int // pieces that have not arrived
 	err     error
+	way     way // of the piece that was read last
 }
 
 func newUploader(d *device, incarnation int) *uploader {
@@ -140,7 +141,7 @@ func (u *uploader) recount() {
 func (u *uploader) take(m *fetch) {
 	x := m.item
 	if end := x.of.ends[x.slot]; end.number >= x.number {
-		u.out.arrived.Send(&arrived{x, end.err})
+		u.out.arrived.Send(&arrived{item: x, err: end.err})
 		return
 	}
 	if u.coming[x] != nil {
@@ -155,6 +156,9 @@ func (u *uploader) take(m *fetch) {
 }
 
 func (u *uploader) queue(p *piece) {
+	if p.way.queued.IsZero() {
+		p.way.queued = now()
+	}
 	if p.straight() {
 		u.straight.push(p)
 	} else {
@@ -201,6 +205,9 @@ func (u *uploader) fill(slab int) {
 }
 
 func (u *uploader) read(p *piece) {
+	if p.way.sent.IsZero() {
+		p.way.sent, p.way.slab = now(), !p.straight()
+	}
 	m := &read{by: u.name, gen: u.gen, piece: p, source: p.source, from: p.from, bytes: p.bytes, into: p.into,
 		head: p.head, reply: u.out.data}
 	if p.straight() {
@@ -214,6 +221,7 @@ func (u *uploader) read(p *piece) {
 // arrived hears of the end of a read. One that failed has a few more tries.
 func (u *uploader) arrived(m *read) {
 	p := m.piece
+	p.way.read = m.ended
 	switch {
 	case m.err != nil && m.memory.open() && p.tries+1 < readTries:
 		x := &again{u.gen, p}
@@ -231,6 +239,9 @@ func (u *uploader) end(p *piece, err error) {
 	delete(u.moving, p)
 	a := u.coming[p.item]
 	a.missing--
+	if p.way.read.After(a.way.read) {
+		a.way = p.way
+	}
 	switch {
 	case err == nil:
 		p.of.count(p)
@@ -241,7 +252,7 @@ func (u *uploader) end(p *piece, err error) {
 	if a.missing == 0 {
 		delete(u.coming, p.item)
 		p.of.ends[p.item.slot] = ending{p.number, a.err}
-		u.out.arrived.Send(&arrived{p.item, a.err})
+		u.out.arrived.Send(&arrived{p.item, a.err, a.way})
 	}
 	if p.straight() {
 		u.out.straight.Give()

@@ -24,7 +24,7 @@ func TestMetricsDocument(t *testing.T) {
 	require.NoError(t, err)
 	_, table, found := bytes.Cut(text, []byte("| name | labels |"))
 	require.True(t, found)
-	table, _, _ = bytes.Cut(table, []byte("\n\n"))
+	table, _, _ = bytes.Cut(table, []byte("\n\n")) // others follow
 	var cells []byte
 	for _, m := range regexp.MustCompile(`(?m)^\|([^|]*)\|`).FindAllSubmatch(table, -1) {
 		cells = append(cells, m[1]...)

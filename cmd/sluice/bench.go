@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/stages/report"
 )
@@ -66,7 +67,7 @@ func (c *benchCmd) Run(e *env) (err error) {
 		Cache: c.KV, NoRepack: c.NoRepack}
 	began := e.now()
 	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
-		result.Device = cfg.Device.Name()
+		result.Device, result.Beside = cfg.Device.Name(), cfg.Device.Traits().Memory == backend.OwnMemory
 		cfg.Trace = spans
 		cfg.Sequences, cfg.Context = c.Seqs, cmp.Or(c.Ctx, c.need())
 		cfg.Blocks = c.Seqs * (blocks(cfg.Context) + blocks(slices.Max(c.Prompt)+c.Generate))

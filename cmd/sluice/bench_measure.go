@@ -36,7 +36,7 @@ const lookEvery = time.Second
 
 // look measures the ceilings. It does so before each run and after the last: what disturbs a machine disturbs both.
 func (m *measurement) look() error {
-	if time.Since(m.looked) < lookEvery {
+	if m.result.Beside || time.Since(m.looked) < lookEvery {
 		return nil
 	}
 	threads := min(m.Threads, runtime.NumCPU())
@@ -55,7 +55,7 @@ func (m *measurement) all(ctx context.Context) error {
 	if err := m.run(ctx); err != nil {
 		return err
 	}
-	if err := m.look(); err != nil {
+	if err := m.look(); err != nil || m.result.Beside {
 		return err
 	}
 	m.result.Relate(m.looks)
@@ -84,6 +84,9 @@ func (m *measurement) run(ctx context.Context) error {
 			m.result.Points = append(m.result.Points, p)
 		}
 	}
+	if m.result.Beside {
+		return nil
+	}
 	m.result.ActorsShare = m.engine.Steps().Sub(before).ActorsShare()
 	return nil
 }
@@ -97,17 +100,19 @@ func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]i
 	names, theirs := make([]string, len(m.Compare)), make([][]report.Speeds, len(m.Compare))
 	for run := range m.Runs {
 		m.progress(p, run, "")
-		err := m.look()
-		if err != nil {
+		if err := m.look(); err != nil {
 			return err
 		}
 		before := m.engine.Steps()
+		var err error
 		if ours[run], err = m.prompt(ctx, p, prefixes); err != nil {
 			return err
 		}
-		steps := m.engine.Steps().Sub(before)
-		p.Prefill.Ran(m.work(&steps.Prefill), len(m.looks)-1)
-		p.Decode.Ran(m.work(&steps.Decode), len(m.looks)-1)
+		if !m.result.Beside {
+			steps := m.engine.Steps().Sub(before)
+			p.Prefill.Ran(m.work(&steps.Prefill), len(m.looks)-1)
+			p.Decode.Ran(m.work(&steps.Decode), len(m.looks)-1)
+		}
 		for i, command := range m.Compare {
 			name, speeds, err := m.peer(ctx, command, p, run)
 			if err != nil {

@@ -360,7 +360,8 @@ func TestEditor(t *testing.T) {
 	keys, resized := make(chan []byte), make(chan os.Signal)
 	var screen bytes.Buffer
 	mode := &fakeMode{}
-	ed := &editor{screen: pane{&screen, true}, keys: keys, resized: resized, mode: mode, size: func() (int, int) { return 40, 12 }}
+	ed := &editor{screen: pane{&screen, true}, keys: keys, resized: resized, mode: mode}
+	ed.size = func() (int, int) { return 40, 12 }
 	path := filepath.Join(t.TempDir(), "config", "history")
 	require.NoError(t, ed.remember(path))
 	type result struct {

@@ -31,6 +31,7 @@ type cli struct {
 	Plan       planCmd       `cmd:"" help:"Show where the weights of a model would lie, and how fast it should be."`
 	Bench      benchCmd      `cmd:"" help:"Measure how fast a model runs here."`
 	Synth      synthCmd      `cmd:"" help:"Write a model of random weights in the shape of a real one."`
+	Replay     replayCmd     `cmd:"" help:"Replay a recorded trace: compare what keeps experts in memory."`
 	Trace      traceCmd      `cmd:"" help:"Record what happens inside a running server, and show what its device waits for."`
 	Top        topCmd        `cmd:"" help:"Watch a running server: models, device, actors."`
 	Doctor     doctorCmd     `cmd:"" help:"Show what this machine offers, what is missing, and what to do."`

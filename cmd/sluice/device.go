@@ -99,7 +99,8 @@ func gpus() (all []finding) {
 	for i, d := range list {
 		f := finding{What: "GPU", OK: d.Missing == nil}
 		f.State = fmt.Sprintf("vulkan:%d %s (%s), %s, %s free, Vulkan %s, %s, subgroups of %d, %s shared", i,
-			printable(d.Name), d.Kind, binarySize(d.Memory), binarySize(d.Free), d.API, printable(d.Driver), d.Subgroup, binarySize(d.Shared))
+			printable(d.Name), d.Kind, binarySize(d.Memory), binarySize(d.Free), d.API, printable(d.Driver), d.Subgroup,
+			binarySize(d.Shared))
 		if len(d.Has) > 0 {
 			f.State += ", " + strings.Join(d.Has, ", ")
 		}

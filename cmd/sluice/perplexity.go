@@ -67,7 +67,7 @@ func (c *perplexityCmd) Run(e *env) error {
 	defer bar.clear()
 	result, err := measure(ctx, engine, strings.TrimSuffix(string(text), "\n"), c.Chunk, c.Most, func(p *perplexity, of int) {
 		if e.isTerminal(e.stderr) {
-			bar.what = fmt.Sprintf("perplexity %.4f", p.PPL)
+			bar.what = fmt.Sprintf("ppl %.6g", p.PPL) // short enough for 40 columns
 			bar.show(int64(p.Chunks), int64(of))
 		}
 	})

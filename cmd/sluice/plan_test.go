@@ -104,14 +104,18 @@ func TestMemorySizes(t *testing.T) {
 	}
 }
 
-// TestRAM: an answer does not depend on what stays in memory.
+// TestRAM: a budget changes where weights lie, and not the answer; what cannot work is refused.
 func TestRAM(t *testing.T) {
-	want := sluice("", "run", "-n", "4", "--temp", "0", "hi")
-	require.Equal(t, exitDone, want.code, want.stderr)
-	got := sluice("", "run", "--ram", "8M", "-n", "4", "--temp", "0", "hi")
-	require.Equal(t, exitDone, got.code, got.stderr)
-	require.Equal(t, want.stdout, got.stdout)
-	require.Contains(t, got.stderr, " streams: ")
-	require.Equal(t, exitFailed, sluice("", "run", "--ram", "1M", "hi").code)
-	require.Equal(t, exitUsage, sluice("", "run", "--ram", "100M", "--no-repack", "hi").code)
+	answer := func(flags ...string) outcome {
+		e, _ := cachingEnv(t, append([]string{"run", "What is the capital of France?"}, flags...)...)
+		require.NoError(t, keep(e, speeds{Machine: machineName(), FileSystem: fileSystem(e.root, ""), Memory: 20e9}))
+		return outcome{run(e), fmt.Sprint(e.stdout), fmt.Sprint(e.stderr)}
+	}
+	whole, part := answer(), answer("--ram", "8M")
+	require.Equal(t, exitDone, part.code, part.stderr)
+	require.Equal(t, whole.stdout, part.stdout)
+	require.Contains(t, part.stderr, "streams: ")
+	require.NotContains(t, whole.stderr, "streams: ")
+	require.Equal(t, exitFailed, answer("--ram", "1M").code)
+	require.Equal(t, exitUsage, answer("--ram", "100M", "--no-repack").code)
 }

@@ -24,6 +24,7 @@ type runCmd struct {
 
 	IgnoreEOS bool `name:"ignore-eos" help:"Go on after the end of the answer."`
 	JSON      bool `name:"json" help:"Print one JSON object instead of text."`
+	recordFlags
 	traceFlag
 	forceFlag
 	samplingFlags
@@ -49,7 +50,15 @@ func (c *runCmd) Run(e *env) (err error) {
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
 	began := e.now()
-	engine, err := c.start(ctx, e, func(cfg *actors.Config) { cfg.Sequences, cfg.Trace = 1, spans })
+	tape, err := c.begin(e, c.Force, c.Model)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tape.close()) }()
+	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
+		cfg.Sequences, cfg.Trace = 1, spans
+		c.record(&cfg.Model, tape)
+	})
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ type serveCmd struct {
 
 	APIKeyFile []string `name:"api-key-file" sep:"none" placeholder:"FILE" help:"File with such keys, one in each line; - is standard input. May be repeated. SLUICE_API_KEY in the environment is a key too."`
 	Name       string   `placeholder:"NAME" help:"Name of the only model for clients. Default: the one in its file."`
-	Parallel   int      `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
+	recordFlags
+	Parallel int `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
 	accessFlags
 	traceFlag
 	forceFlag
@@ -65,19 +66,18 @@ func (c *serveCmd) Run(e *env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	ctx, cancel := e.interruptible(context.Background())
-	defer cancel()
-	ln, err := net.Listen("tcp", c.Addr)
+	tape, err := c.tape(e, files)
 	if err != nil {
-		if op := (*net.OpError)(nil); errors.As(err, &op) {
-			err = op.Err // the rest of it only repeats the address
-		}
-		return fmt.Errorf("--addr %s: %w: choose another, such as 127.0.0.1:8081, or stop what listens there", c.Addr, err)
-	}
-	defer ln.Close()
-	if err := c.accessFlags.check(ln.Addr(), c.APIKey); err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, tape.close()) }()
+	ctx, cancel := e.interruptible(context.Background())
+	defer cancel()
+	ln, err := c.listen()
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
 	c.Log = cmp.Or(c.Log, "warn")
 	options.Log = c.logger(e)
 	s := server.Loading(options)
@@ -88,6 +88,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 		cfg.Trace = spans
 		for i := range cfg.Models {
 			cfg.Models[i].Sequences = c.Parallel
+			c.record(&cfg.Models[i], tape)
 		}
 	})
 	if err != nil {
@@ -106,6 +107,29 @@ func (c *serveCmd) Run(e *env) (err error) {
 	case <-ctx.Done():
 		return c.stop(e, s)
 	}
+}
+
+// listen takes the address, unless strangers reach it and nobody said that they may.
+func (c *serveCmd) listen() (net.Listener, error) {
+	ln, err := net.Listen("tcp", c.Addr)
+	if err != nil {
+		if op := (*net.OpError)(nil); errors.As(err, &op) {
+			err = op.Err // the rest of it only repeats the address
+		}
+		return nil, fmt.Errorf("--addr %s: %w: choose another, such as 127.0.0.1:8081, or stop what listens there", c.Addr, err)
+	}
+	if err := c.accessFlags.check(ln.Addr(), c.APIKey); err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	return ln, nil
+}
+
+// tape begins the token trace of the only model, if there is to be one.
+func (c *serveCmd) tape(e *env, files []namedFile) (*tape, error) {
+	if len(files) > 1 && c.Record != "" {
+		return nil, usagef("--record writes the trace of one model, and there are %d: serve them apart", len(files))
+	}
+	return c.begin(e, c.Force, paths(files)...)
 }
 
 // files are the models to be run.

@@ -137,8 +137,7 @@ func (l *planner) bring(a *attended, qkv *live.Buffer) {
 // cache is a layer's keys and values.
 type cache struct{ keys, values uint64 }
 
-// layCaches takes memory for all layers here: of each class the blocks, and one more, which rows that are not there
-// write.
+// layCaches takes memory for all layers here.
 func (m *model) layCaches(p *ir.Bound) error {
 	m.caches = make([]cache, len(p.KV))
 	_, used := p.Used()
@@ -147,7 +146,7 @@ func (m *model) layCaches(p *ir.Bound) error {
 			continue
 		}
 		h := Heads{KV: l.KVHeads, Features: l.KDim, Values: l.VDim, Cache: m.config.KV}
-		blocks := m.config.Blocks[l.Class] + 1
+		blocks := m.config.Blocks[l.Class]
 		for to, size := range map[*uint64]uint64{
 			&m.caches[i].keys: h.KeyBytes(blocks), &m.caches[i].values: h.ValueBytes(blocks),
 		} {

@@ -35,15 +35,12 @@ func newDevice(lib *vk.Library, d *vk.Device, cache string) (*Device, error) {
 	for range uploadStages {
 		v.stages <- &stage{}
 	}
+	if cache != "" && OpenCache(d, cache) != nil {
+		v.cache = "" // it only saves time: a folder that cannot be read is none
+	}
 	var err error
-	if cache != "" {
-		err = OpenCache(d, cache)
-	}
-	if err == nil {
-		v.queue, err = newQueue(d)
-	}
-	if err != nil {
-		return nil, errors.Join(err, v.Close())
+	if v.queue, err = newQueue(d); err != nil {
+		return nil, errors.Join(err, d.Close(), lib.Close())
 	}
 	return v, nil
 }
@@ -90,18 +87,15 @@ func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 
 // Close keeps what was compiled for the next time, and closes the device.
 func (v *Device) Close() error {
-	var err error
-	if v.cache != "" && v.queue != nil {
-		err = SaveCache(v.d, v.cache)
+	if v.cache != "" {
+		_ = SaveCache(v.d, v.cache) // as OpenCache: nobody loses more than time
 	}
 	for range uploadStages {
 		(<-v.stages).free(v.d)
 	}
 	v.kernels.Close()
-	if v.queue != nil {
-		v.queue.line.Close()
-	}
-	return errors.Join(err, v.d.Close(), v.lib.Close())
+	v.queue.line.Close()
+	return errors.Join(v.d.Close(), v.lib.Close())
 }
 
 // queue is the device's: whoever records or submits holds it. All that is submitted raises one timeline, in order.

@@ -94,6 +94,7 @@ func TestRoute(t *testing.T) {
 			for e := range c.experts {
 				logits[stride+e] = float32(e / 3) // equals, the lower number wins
 				logits[2*stride+e] = 100 - float32(e)*20
+				logits[3*stride+e] = 1 // groups are equal, too
 			}
 			r := Route{Args: &c.args, Experts: c.experts, Logits: g.floats(logits).Address, XStride: stride, Rows: rows,
 				DenseStride: c.experts, Count: g.words(rows - 1).Address}

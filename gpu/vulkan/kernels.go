@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 )
 
-// Kernels compiles kernels for a device when they are first recorded, and keeps them. Several goroutines may record, each
-// into a recording of its own.
+// Kernels compiles kernels for a device when they are first recorded, and keeps them. Several goroutines may record,
+// each into a recording of its own.
 type Kernels struct {
 	d      *vk.Device
 	Plain  bool // do without the device's dot products; for tests, the bits are the same

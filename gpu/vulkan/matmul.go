@@ -68,8 +68,8 @@ func (k *Kernels) mulOf(m *MatVec) (f mul, wide int) {
 
 // matMul records a MatVec by matmul.comp.
 func (k *Kernels) matMul(r *vk.Recording, m *MatVec, f mul, wide int) error {
-	c := shaders.MatmulConstants{Threads: uint32(64 * wide), Ktiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment),
-		Wide: uint32(wide), Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}
+	c := shaders.MatmulConstants{Threads: uint32(64 * wide), Wide: uint32(wide),
+		Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}
 	module := f.dot
 	switch {
 	case k.Matrix:
@@ -82,7 +82,8 @@ func (k *Kernels) matMul(r *vk.Recording, m *MatVec, f mul, wide int) error {
 		return err
 	}
 	vk.Use(r, kernel, &shaders.MatmulPush{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
-		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns)})
+		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
+		KTiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment)})
 	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32((m.Columns+32*wide-1)/(32*wide)), 1)
 	return nil
 }
@@ -116,14 +117,15 @@ func (k *Kernels) halfMul(m *MatVec) (module shaders.Module, wide int) {
 
 // matMulHalves records a MatVec by matmul_f16.comp.
 func (k *Kernels) matMulHalves(r *vk.Recording, m *MatVec, module shaders.Module, wide int) error {
-	c := shaders.MatmulF16Constants{Threads: uint32(64 * wide), Ktiles: uint32(m.W.kTiles()), Wide: uint32(wide),
+	c := shaders.MatmulF16Constants{Threads: uint32(64 * wide), Wide: uint32(wide),
 		Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}
 	kernel, err := k.kernel(module, c.List())
 	if err != nil {
 		return err
 	}
 	vk.Use(r, kernel, &shaders.MatmulF16Push{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
-		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns)})
+		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
+		KTiles: uint32(m.W.kTiles())})
 	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32((m.Columns+32*wide-1)/(32*wide)), 1)
 	return nil
 }

@@ -32,7 +32,6 @@ type model struct {
 	scratchBytes int
 	scratch      *vk.Buffer // values of the step that runs; steps run one after another
 	drawn, best  *vk.Buffer // tokens drawn by the step before; for arg-max
-	spare        []int32    // by class, the block for rows that are not there
 
 	slots  []*slot
 	ring   []*backend.Step
@@ -87,9 +86,6 @@ func (m *model) layScratch() (err error) {
 			return err
 		}
 		m.account.Scratch += int64(b.size)
-	}
-	for _, n := range m.config.Blocks {
-		m.spare = append(m.spare, int32(n))
 	}
 	return m.device.queue.once(func(r *vk.Recording) error {
 		r.BarrierAll()

@@ -124,10 +124,11 @@ func (m *model) growTables(s *slot, n int) error {
 	return nil
 }
 
-// fill tells the device of the step. Rows that are not there, up to the shape's, write a block of their own.
+// fill tells the device of the step. Rows that are not there, up to the shape's, are computed or not, and leave nothing:
+// kernels know how many there are.
 func (m *model) fill(s *slot) error {
 	step := s.step
-	blocks := len(m.program.Classes)
+	blocks := 0
 	for i := range step.Spans {
 		for c := range step.Spans[i].Tables {
 			blocks += len(step.Spans[i].Tables[c].Blocks)
@@ -183,7 +184,7 @@ func (m *model) fillDraws(s *slot) {
 // fillRows says of each row where it stands and where its sequence's blocks are listed.
 func (m *model) fillRows(s *slot) {
 	tables := words[int32](s.tables, 0, len(s.tables.Bytes)/4)
-	at := copy(tables, m.spare)
+	at := 0
 	for c := range m.program.Classes {
 		rows := words[Row](s.block, s.rows[c], s.shape.rows)
 		for i := range s.step.Spans {
@@ -196,9 +197,7 @@ func (m *model) fillRows(s *slot) {
 			s.shape.alone = s.shape.alone && span.Rows == 1
 			s.shape.deep = s.shape.deep || span.Pos+span.Rows > deepest
 		}
-		for r := len(s.step.Tokens); r < s.shape.rows; r++ {
-			rows[r] = Row{Table: uint32(c)}
-		}
+		clear(rows[len(s.step.Tokens):])
 	}
 }
 

@@ -106,8 +106,8 @@ func (m *Model) steepen(t *testing.T) {
 	}
 }
 
-// InSlots runs a prompt in one step, in chunks, and a step without any wanted row, with random slots, and wants the bits
-// of the model that has all its weights.
+// InSlots runs a prompt in one step, in chunks, and a step without any wanted row, with random slots, and wants the
+// bits of the model that has all its weights.
 func (m *Model) InSlots(t *testing.T, d backend.Device, seed uint64) {
 	t.Helper()
 	const n = 20

@@ -146,6 +146,19 @@ func TestCreateFollowsNoLink(t *testing.T) {
 	})
 }
 
+// A file without a name takes a free one at once: what lies beside it is none of its business, nor left by a kill.
+func TestCreateTakesItsNameAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "new")
+	if f, err := unnamed(dir, 0o600); err != nil {
+		t.Skipf("no unnamed files here: %v", err)
+	} else {
+		f.Close()
+	}
+	require.NoError(t, os.Symlink("nowhere", waiting(path)))
+	require.NoError(t, Write(path, []byte("whole"), 0o600, false))
+}
+
 // What a killed run has left is removed by the next; what a running one holds is not.
 func TestCreateAfterAKill(t *testing.T) {
 	dir := t.TempDir()

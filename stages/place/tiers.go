@@ -38,7 +38,7 @@ func (a *Ask) tiers(m *Model) error {
 	free := a.Weights - a.slabs() - t.vectors
 	pinned := t.pin(free - t.shelves())
 	if pinned == nil {
-		return a.refuse(t)
+		return refusal(a.Weights, a.slabs()+t.vectors+t.shelves()+t.least())
 	}
 	t.shelve(free - pinned.bytes)
 	t.build(m, pinned)
@@ -301,12 +301,11 @@ func (t *sorted) build(m *Model, p *pinning) {
 	}
 }
 
-// refuse says what budget would do.
-func (a *Ask) refuse(t *sorted) error {
+// refusal says what budget would do.
+func refusal(weights, least int64) error {
 	const mib = 1 << 20
-	least := a.slabs() + t.vectors + t.shelves() + t.least()
 	return fmt.Errorf("%.1f MiB for weights are too few: what always stays, slabs and the slots that weights stream "+
-		"through need %d MiB: ask for at least %[2]dM", float64(a.Weights)/mib, (least+mib-1)/mib)
+		"through need %d MiB: ask for at least %[2]dM", float64(weights)/mib, (least+mib-1)/mib)
 }
 
 // shelves is what the fewest slots of experts take.

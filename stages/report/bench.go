@@ -25,7 +25,9 @@ type Bench struct {
 	MultiplyOps   float64 `json:"multiply_ops"`   // per second, likewise; 0: not known
 	MultiplyBest  float64 `json:"multiply_best"`
 	ActorsShare   float64 `json:"actors_share"` // of a step
-	Points        []Point `json:"points"`
+	// Beside says that a device computed beside the program: what it read and how its time went is not known.
+	Beside bool    `json:"beside,omitempty"`
+	Points []Point `json:"points"`
 }
 
 // Point is one length of prompt on a cache of Depth positions.

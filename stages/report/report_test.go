@@ -262,3 +262,15 @@ func FuzzParsePeer(f *testing.F) {
 		require.Equal(t, err == nil, s.Prefill > 0 && s.Decode > 0)
 	})
 }
+
+// TestBeside: of a device that computes beside the program only the rates are known.
+func TestBeside(t *testing.T) {
+	b := report.Bench{Model: "m", Device: "a card", Beside: true, ActorsShare: -3, ReadBandwidth: 1e9,
+		Points: []report.Point{{Prompt: 1, Generate: 1}}}
+	var out strings.Builder
+	require.NoError(t, b.Text(&out))
+	require.Contains(t, out.String(), "tokens/s")
+	for _, unknown := range []string{"actors", "ceilings", "segment"} {
+		require.NotContains(t, out.String(), unknown)
+	}
+}

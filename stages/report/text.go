@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -61,14 +62,19 @@ func (b *Bench) Markdown(w io.Writer) error {
 
 // about is what holds for all of it, in lines.
 func (b *Bench) about() []string {
-	return []string{
+	lines := []string{
 		b.Model + ": " + b.setting(),
 		b.Machine + b.program(),
 		fmt.Sprintf("loaded %.2f GB in %.2f s, %.1f GB/s%s", float64(b.WeightBytes)/1e9, b.LoadSeconds,
 			float64(b.WeightBytes)/1e9/max(b.LoadSeconds, 1e-3), b.peak()),
+	}
+	if b.Beside {
+		return lines
+	}
+	return append(lines,
 		fmt.Sprintf("ceilings: reading %.1f GB/s (at best %.1f)%s", b.ReadBandwidth/1e9, b.ReadBest/1e9, b.multiply()),
 		fmt.Sprintf("the actors' share of a step: %.2f %%", 100*b.ActorsShare),
-	}
+	)
 }
 
 // setting is what the figures depend on besides model and machine.
@@ -109,7 +115,7 @@ func (b *Bench) multiply() string {
 	return fmt.Sprintf(", multiplying %.0f GOP/s (at best %.0f)", b.MultiplyOps/1e9, b.MultiplyBest/1e9)
 }
 
-// tables are the rates, the ratios if there are any, and the segments.
+// tables are the rates, and the ratios and the segments if there are any.
 func (b *Bench) tables() []*table {
 	rates := &table{head: []string{"", "depth", "tokens", "tokens/s", "min", "max"}}
 	ratios := &table{head: []string{"", "depth", "tokens", "ours", "theirs", "ratio", "min", "max", "peer"}}
@@ -129,10 +135,9 @@ func (b *Bench) tables() []*table {
 			}
 		}
 	}
-	if len(ratios.rows) == 0 {
-		return []*table{rates, segments}
-	}
-	return []*table{rates, ratios, segments}
+	return slices.DeleteFunc([]*table{rates, ratios, segments}, func(t *table) bool {
+		return t != rates && len(t.rows) == 0
+	})
 }
 
 // half is a phase with what was asked of it.

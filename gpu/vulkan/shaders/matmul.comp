@@ -40,12 +40,10 @@
 
 layout(local_size_x_id = 0) in; // 64 · WIDE
 layout(constant_id = 0) const uint THREADS = 64;
-layout(constant_id = 1) const uint KTILES = 1;   // 256 k each
-layout(constant_id = 2) const uint SEGMENT = 1;  // tiles of k
-layout(constant_id = 3) const uint WIDE = 1;     // teams side by side
-layout(constant_id = 4) const uint EPILOGUE = 0; // as in matvec.comp
-layout(constant_id = 5) const uint EXTRAS = 0;
-layout(constant_id = 6) const uint ACT = 1;
+layout(constant_id = 1) const uint WIDE = 1;     // teams side by side
+layout(constant_id = 2) const uint EPILOGUE = 0; // as in matvec.comp
+layout(constant_id = 3) const uint EXTRAS = 0;
+layout(constant_id = 4) const uint ACT = 1;
 
 layout(push_constant, scalar) uniform Push {
 	Quads weights;
@@ -57,9 +55,11 @@ layout(push_constant, scalar) uniform Push {
 	uint rows;
 	uint yStride;    // of y and residual, in float32
 	uint columns;
+	uint kTiles;     // 256 k each. No constants: one kernel serves all matrices
+	uint segment;    // tiles of k
 };
 
-const uint K = KTILES * 256, TALL = 128, COLUMNS = 32 * WIDE;
+const uint TALL = 128, COLUMNS = 32 * WIDE;
 
 // Shared words of 4 k: rows of weights, and of columns, in a stage. Where scales are of 16 k, each block of weights is
 // 16 k, 16 zeros, 16 k: so a half of a block is multiplied with the other masked.
@@ -128,15 +128,15 @@ void fetch(uint stage) {
 	[[unroll]] for (uint i = 0; i < ITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x, row = item % TALL, part = item / TALL;
 		uint tile = min(gl_WorkGroupID.x * 4 + row / 32, rowTiles - 1);
-		nextBlocks[i] = blockAt(weights, (tile * KTILES + stage / 4) * TILE, row % 32, stage % 4 * 2 + part);
+		nextBlocks[i] = blockAt(weights, (tile * kTiles + stage / 4) * TILE, row % 32, stage % 4 * 2 + part);
 	}
 	[[unroll]] for (uint i = 0; i < XITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x;
-		nextX[i] = x.v[column(item / 4) * (K * 5 / 64) + stage * 4 + item % 4];
+		nextX[i] = x.v[column(item / 4) * (kTiles * 20) + stage * 4 + item % 4];
 	}
 	[[unroll]] for (uint i = 0; i < SITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x;
-		nextScales[i] = Pairs(uint64_t(x)).v[column(item / 2) * (K * 5 / 32) + K / 8 + stage * 2 + item % 2];
+		nextScales[i] = Pairs(uint64_t(x)).v[column(item / 2) * (kTiles * 40) + kTiles * 32 + stage * 2 + item % 2];
 	}
 }
 
@@ -300,17 +300,17 @@ void main() {
 	}
 #endif
 	fetch(0);
-	for (uint stage = 0; stage < KTILES * 4; stage++) {
+	for (uint stage = 0; stage < kTiles * 4; stage++) {
 		barrier();
 		put();
 		barrier();
-		if (stage + 1 < KTILES * 4) {
+		if (stage + 1 < kTiles * 4) {
 			fetch(stage + 1);
 		}
 		EACHBLOCK for (uint block = 0; block < 2; block++) {
 			multiply(block);
 		}
-		if ((stage + 1) % (SEGMENT * 4) == 0 || stage + 1 == KTILES * 4) {
+		if ((stage + 1) % (segment * 4) == 0 || stage + 1 == kTiles * 4) {
 			[[unroll]] for (uint s = 0; s < 8; s++) {
 				[[unroll]] for (uint e = 0; e < SIZE; e++) {
 					precise float r = total[s][e] + acc[s][e];

@@ -22,11 +22,10 @@
 
 layout(local_size_x_id = 0) in; // 64 · WIDE
 layout(constant_id = 0) const uint THREADS = 64;
-layout(constant_id = 1) const uint KTILES = 1;   // 256 k each
-layout(constant_id = 2) const uint WIDE = 1;     // teams side by side
-layout(constant_id = 3) const uint EPILOGUE = 0; // 0: store; 1: act(gate)·up, store
-layout(constant_id = 4) const uint EXTRAS = 0;
-layout(constant_id = 5) const uint ACT = 1;
+layout(constant_id = 1) const uint WIDE = 1;     // teams side by side
+layout(constant_id = 2) const uint EPILOGUE = 0; // 0: store; 1: act(gate)·up, store
+layout(constant_id = 3) const uint EXTRAS = 0;
+layout(constant_id = 4) const uint ACT = 1;
 
 layout(push_constant, scalar) uniform Push {
 	Quads weights;
@@ -38,9 +37,10 @@ layout(push_constant, scalar) uniform Push {
 	uint rows;
 	uint yStride;    // of y and residual, in float32
 	uint columns;
+	uint kTiles;     // 256 k each
 };
 
-const uint K = KTILES * 256, TALL = 128, COLUMNS = 32 * WIDE, STRIDE = 18; // of fours of k
+const uint TALL = 128, COLUMNS = 32 * WIDE, STRIDE = 18; // of fours of k
 
 #include "lib/squares.glsl"
 
@@ -77,12 +77,12 @@ void fetch(uint stage) {
 	[[unroll]] for (uint i = 0; i < ITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x, row = item % TALL;
 		uint tile = min(gl_WorkGroupID.x * 4 + row / 32, rowTiles - 1);
-		nextWeights[i] = weights.v[(tile * KTILES + stage / 4) * TILE + (stage % 4 * 8 + item / TALL) * 32 + row % 32];
+		nextWeights[i] = weights.v[(tile * kTiles + stage / 4) * TILE + (stage % 4 * 8 + item / TALL) * 32 + row % 32];
 	}
 	[[unroll]] for (uint i = 0; i < XITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x;
 		uint column = min(gl_WorkGroupID.y * COLUMNS + item / 16, columns - 1);
-		nextX[i] = x.v[column * (K / 4) + stage * 16 + item % 16];
+		nextX[i] = x.v[column * (kTiles * 64) + stage * 16 + item % 16];
 	}
 }
 
@@ -138,11 +138,11 @@ void main() {
 		clearSquare(total[s]);
 	}
 	fetch(0);
-	for (uint stage = 0; stage < KTILES * 4; stage++) {
+	for (uint stage = 0; stage < kTiles * 4; stage++) {
 		barrier();
 		put();
 		barrier();
-		if (stage + 1 < KTILES * 4) {
+		if (stage + 1 < kTiles * 4) {
 			fetch(stage + 1);
 		}
 		for (uint at = 0; at < 16; at += 4) {

@@ -529,6 +529,7 @@ type MatmulF16Push struct {
 	Rows     uint32 // offset 48
 	YStride  uint32 // offset 52
 	Columns  uint32 // offset 56
+	KTiles   uint32 // offset 60
 }
 
 // These do not compile where an offset is another.
@@ -542,21 +543,21 @@ const (
 	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Rows) ^ 48)
 	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.YStride) ^ 52)
 	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.Columns) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(MatmulF16Push{}.KTiles) ^ 60)
 )
 
 // MatmulF16Constants is the specialisation constants of matmul_f16.comp.
 type MatmulF16Constants struct {
 	Threads  uint32 // id 0
-	Ktiles   uint32 // id 1
-	Wide     uint32 // id 2
-	Epilogue uint32 // id 3
-	Extras   uint32 // id 4
-	Act      uint32 // id 5
+	Wide     uint32 // id 1
+	Epilogue uint32 // id 2
+	Extras   uint32 // id 3
+	Act      uint32 // id 4
 }
 
 // List is the constants by id.
 func (c MatmulF16Constants) List() []uint32 {
-	return []uint32{c.Threads, c.Ktiles, c.Wide, c.Epilogue, c.Extras, c.Act}
+	return []uint32{c.Threads, c.Wide, c.Epilogue, c.Extras, c.Act}
 }
 
 // MatmulPush is the push constants of matmul.comp.
@@ -570,6 +571,8 @@ type MatmulPush struct {
 	Rows     uint32 // offset 48
 	YStride  uint32 // offset 52
 	Columns  uint32 // offset 56
+	KTiles   uint32 // offset 60
+	Segment  uint32 // offset 64
 }
 
 // These do not compile where an offset is another.
@@ -583,22 +586,22 @@ const (
 	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Rows) ^ 48)
 	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.YStride) ^ 52)
 	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Columns) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.KTiles) ^ 60)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Segment) ^ 64)
 )
 
 // MatmulConstants is the specialisation constants of matmul.comp.
 type MatmulConstants struct {
 	Threads  uint32 // id 0
-	Ktiles   uint32 // id 1
-	Segment  uint32 // id 2
-	Wide     uint32 // id 3
-	Epilogue uint32 // id 4
-	Extras   uint32 // id 5
-	Act      uint32 // id 6
+	Wide     uint32 // id 1
+	Epilogue uint32 // id 2
+	Extras   uint32 // id 3
+	Act      uint32 // id 4
 }
 
 // List is the constants by id.
 func (c MatmulConstants) List() []uint32 {
-	return []uint32{c.Threads, c.Ktiles, c.Segment, c.Wide, c.Epilogue, c.Extras, c.Act}
+	return []uint32{c.Threads, c.Wide, c.Epilogue, c.Extras, c.Act}
 }
 
 // MatvecPush is the push constants of matvec.comp.

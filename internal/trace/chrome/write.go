@@ -45,7 +45,7 @@ func (w *Writer) Write(spans []trace.Span) error {
 	for i := range spans {
 		w.event(&spans[i])
 		if len(w.buf) >= flushAt {
-			w.Flush() //nolint:errcheck // kept, and returned below
+			w.Flush() // its error is kept, and returned below
 		}
 	}
 	return w.err

@@ -12,14 +12,16 @@ import "math"
 type reuse struct {
 	layers []averages
 	turn   int // of the layer whose experts are written down next
-	wait   int // times until then
 	fit    fit
 }
 
 // memories is how many averages there are, memory by how much of each is left after a time.
 const memories = 8
 
-var memory = [memories]float64{0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999}
+var memory = [memories]float64{0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.9995}
+
+// usual is how much each memory tells, as long as little was observed.
+var usual = [memories]float64{0.02, 0.03, 0.05, 0.1, 0.2, 0.2, 0.2, 0.2}
 
 const (
 	terms   = memories + 1 // of the fit: the averages and a constant
@@ -29,7 +31,8 @@ const (
 // averages are those of a layer's experts, and what is being counted.
 type averages struct {
 	of      [][memories]float64
-	past    [][memories]float64 // as they were written down
+	full    [memories]float64   // what an expert would have that was always used: averages begin at zero
+	past    [][memories]float64 // shares of that, as they were written down
 	counted []float64           // since, by expert
 	left    int                 // times to count; 0: nothing is written down
 }
@@ -47,6 +50,9 @@ func newReuse(experts []int) *reuse {
 func (r *reuse) touch(l int, experts []int32) {
 	a := &r.layers[l]
 	a.count(&r.fit, experts)
+	for i := range memories {
+		a.full[i] = a.full[i]*memory[i] + 1 - memory[i]
+	}
 	for e := range a.of {
 		for i := range memories {
 			a.of[e][i] *= memory[i]
@@ -58,7 +64,11 @@ func (r *reuse) touch(l int, experts []int32) {
 		}
 	}
 	if l == r.turn && a.left == 0 {
-		copy(a.past, a.of)
+		for e := range a.past {
+			for i := range memories {
+				a.past[e][i] = a.of[e][i] / a.full[i]
+			}
+		}
 		clear(a.counted)
 		a.left = horizon
 		r.turn = (r.turn + 1) % len(r.layers)
@@ -84,10 +94,12 @@ func (a *averages) count(f *fit, experts []int32) {
 
 // expect is the share of the next times at which an expert is used.
 func (r *reuse) expect(l, expert int) float64 {
-	w, x := &r.fit.weights, &r.layers[l].of[expert]
+	w, a := &r.fit.weights, &r.layers[l]
 	sum := w[memories]
 	for i := range memories {
-		sum += float64(w[i] * x[i])
+		if a.full[i] > 0 {
+			sum += float64(w[i] * a.of[expert][i] / a.full[i])
+		}
 	}
 	return sum
 }
@@ -99,13 +111,11 @@ type fit struct {
 	weights  [terms]float64
 }
 
-// begin expects of the future the mean of the averages, as strongly as some observations would.
+// begin expects of the future what usual makes of the averages, as strongly as some observations would.
 func (f *fit) begin() {
-	const strength = 0.1
-	for i := range memories {
-		f.products[i][i] = strength
-		f.targets[i] = strength / memories
-		f.weights[i] = 1.0 / memories
+	const strength = 1
+	for i, w := range usual {
+		f.products[i][i], f.targets[i], f.weights[i] = strength, strength*w, w
 	}
 	f.products[memories][memories] = strength
 }

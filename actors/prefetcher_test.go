@@ -1,0 +1,48 @@
+package actors
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/place"
+)
+
+// What a step waits for goes first, then what it will come to, a few at a time, and then what is loaded.
+func TestWhatTravelsFirst(t *testing.T) {
+	own := &cargo{homes: []place.Home{{Slot: -1, Group: ir.Group{Use: ir.Table}}, {Slot: 7}}}
+	shared := &cargo{homes: []place.Home{{Slot: -1}, {Slot: -1}, {Slot: -1}, {Slot: -1}}}
+	p := &prefetcher{all: []*cargo{own}, pending: map[item]urgency{}}
+	at := func(slot int) item { return item{shared, slot, slot, 1} }
+	goes := func(want item, u urgency) {
+		t.Helper()
+		x, got, ok := p.choose()
+		require.True(t, ok)
+		require.Equal(t, want, x)
+		require.Equal(t, u, got)
+		p.take(x, u)
+		p.pending[x] = u
+	}
+	for slot := range 3 {
+		p.want(&want{at(slot), ahead})
+	}
+	p.want(&want{at(3), demanded})
+	goes(at(3), demanded)
+	goes(at(0), ahead)
+	p.want(&want{at(0), demanded}) // it travels already
+	goes(at(1), ahead)
+	_, _, ok := p.choose()
+	require.False(t, ok, "two travel")
+	p.want(&want{at(2), demanded})
+	p.want(&want{at(2), ahead}) // not less urgent for that
+	goes(at(2), demanded)
+	delete(p.pending, at(0))
+	require.False(t, p.isLoaded(own))
+	goes(item{own, 1, 7, 1}, ahead)
+	require.False(t, p.isLoaded(own))
+	delete(p.pending, item{own, 1, 7, 1})
+	require.True(t, p.isLoaded(own))
+	_, _, ok = p.choose()
+	require.False(t, ok, "nothing is left")
+}

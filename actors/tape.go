@@ -1,0 +1,119 @@
+package actors
+
+import (
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/tokentrace"
+	"github.com/sluice-ai/sluice/stages/place"
+)
+
+// tape writes a model's token trace. Scheduler and device tell it what happens; a nil one costs them a look. What
+// cannot be written ends the trace, and nothing else.
+type tape struct {
+	idsOnly bool
+	decode  func(ids []int32) string
+	layer   []int // by segment that routes: which of the layers with experts; -1: none
+	began   time.Time
+
+	mu  sync.Mutex
+	out *tokentrace.Writer
+	err error
+}
+
+// newTape begins the trace of a model, or returns nil if there is none.
+func newTape(m *Model, s *spec) (*tape, error) {
+	if m.Record == nil {
+		return nil, nil
+	}
+	r := &tape{idsOnly: m.RecordIDsOnly, began: now(), layer: make([]int, len(s.bound.Segments)),
+		decode: func(ids []int32) string { return string(s.vocab.Decode(nil, ids, true)) }}
+	sizes := place.SizesOf(s.bound)
+	model := tokentrace.Model{Name: s.info.Name, Vocab: s.bound.Vocab, Vectors: sizes.Vectors, Dense: sizes.Dense}
+	for _, l := range sizes.Layers {
+		model.Layers = append(model.Layers, tokentrace.Layer(l))
+	}
+	layers := 0
+	for i := range s.bound.Segments {
+		r.layer[i] = -1
+		if s.bound.Segments[i].Kind == ir.SegRoute {
+			r.layer[i] = layers
+			layers++
+		}
+	}
+	var err error
+	r.out, err = tokentrace.NewWriter(m.Record, &model)
+	return r, err
+}
+
+func (r *tape) time() uint64 { return uint64(now().Sub(r.began).Microseconds()) }
+
+func (r *tape) write(e tokentrace.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = r.out.Write(e)
+	}
+}
+
+// opened: a sequence wants steps.
+func (r *tape) opened(h *sequence) {
+	if r == nil {
+		return
+	}
+	e := &tokentrace.Open{Sequence: uint64(h.ID), Time: r.time(), Prompt: h.Tokens}
+	e.Settings, _ = json.Marshal(h.params) // plain numbers; a trace without them can be replayed all the same
+	if !r.idsOnly {
+		e.Text = r.decode(h.Tokens)
+	}
+	r.write(e)
+}
+
+// step: the device begins one.
+func (r *tape) step(m *step) {
+	if r == nil {
+		return
+	}
+	e := &tokentrace.Step{Time: r.time()}
+	for i, p := range m.parts {
+		s := &m.compute.Spans[i]
+		e.Spans = append(e.Spans, tokentrace.Span{Sequence: uint64(p.Seq.ID), Position: s.Pos, Rows: s.Rows})
+	}
+	r.write(e)
+}
+
+// routed: a segment of the step was computed. If it is a route, the device says which experts it chose.
+func (r *tape) routed(segment int, m *step) error {
+	if r == nil || r.layer[segment] < 0 {
+		return nil
+	}
+	return m.guest.model.Chosen(segment, m.compute, func(experts []int32) {
+		r.write(&tokentrace.Chosen{Layer: r.layer[segment], Experts: experts})
+	})
+}
+
+// drawn: a sequence got a token, and maybe its last.
+func (r *tape) drawn(h *sequence, token int32) {
+	if r != nil {
+		r.write(&tokentrace.Drawn{Sequence: uint64(h.ID), Token: token})
+	}
+}
+
+func (r *tape) ended(h *sequence) {
+	if r != nil {
+		r.write(&tokentrace.End{Sequence: uint64(h.ID), Time: r.time()})
+	}
+}
+
+// close passes on what was written last. No actor runs any more.
+func (r *tape) close() error {
+	if r == nil {
+		return nil
+	}
+	if r.err != nil {
+		return r.err
+	}
+	return r.out.Flush()
+}

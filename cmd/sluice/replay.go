@@ -1,0 +1,151 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/sluice-ai/sluice/internal/tokentrace"
+	"github.com/sluice-ai/sluice/stages/place/replay"
+	"github.com/sluice-ai/sluice/stages/place/shelf"
+)
+
+type replayCmd struct {
+	Trace    string    `arg:"" placeholder:"FILE" help:"Token trace, as --record writes it."`
+	Virtual  bool      `required:"" help:"In virtual time: without weights, on a model of disk and memory."`
+	Policy   []string  `default:"lru,slru,lfu,ours,belady" placeholder:"NAME" help:"Which expert leaves its slot: lru, slru, lfu, ours, or belady, which knows the future. Default: all of them."`
+	Slots    int       `placeholder:"N" help:"Slots for the experts of each layer. Default: what --ram gives, else half of the experts."`
+	RAM      size      `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 8G, divided as a plan does it."`
+	Disk     bandwidth `default:"3GB/s" placeholder:"RATE" help:"How fast the disk is. Default: 3GB/s."`
+	Memory   bandwidth `default:"30GB/s" placeholder:"RATE" help:"How fast weights are computed from. Default: 30GB/s."`
+	Prefetch []string  `default:"none" placeholder:"NAME" help:"What is read ahead: none, ours (a guess of the next layer's experts by what followed what), or oracle. Several are compared. Default: none."`
+	JSON     bool      `name:"json" help:"Print JSON."`
+}
+
+func (replayCmd) examples() [2]string {
+	return [2]string{
+		`sluice replay run.trace --virtual --slots 64`,
+		`sluice replay run.trace --virtual --ram 8G --policy lru,ours,belady --disk 5GB/s --json`,
+	}
+}
+
+// replayed is one line of the result. Its JSON names are part of the interface.
+type replayed struct {
+	Policy   string  `json:"policy"`
+	Prefetch string  `json:"prefetch,omitempty"` // if it is not none
+	Hits     int     `json:"hits"`
+	Misses   int     `json:"misses"`
+	Bytes    int64   `json:"bytes"`
+	Tokens   float64 `json:"tokens_per_second"`
+}
+
+func (c *replayCmd) Run(e *env) error {
+	kinds, ahead, err := c.compared()
+	if err != nil {
+		return err
+	}
+	trace, err := c.load()
+	if err != nil {
+		return err
+	}
+	setting := replay.Setting{Slots: c.Slots, Weights: int64(c.RAM), Disk: float64(c.Disk), Memory: float64(c.Memory)}
+	if layers := trace.Sizes.Layers; c.Slots == 0 && c.RAM == 0 && len(layers) > 0 {
+		setting.Slots = max(1, layers[0].Experts/2)
+	}
+	results := []replayed{}
+	for _, setting.Policy = range kinds {
+		for _, setting.Prefetch = range ahead {
+			r, err := replay.Run(trace, setting)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.Trace, err)
+			}
+			one := replayed{Policy: setting.Policy.String(), Hits: r.Hits, Misses: r.Misses, Bytes: r.Bytes, Tokens: r.Tokens}
+			if setting.Prefetch != replay.None {
+				one.Prefetch = setting.Prefetch.String()
+			}
+			results = append(results, one)
+		}
+	}
+	if c.JSON {
+		return printJSON(e.stdout, map[string]any{"policies": results})
+	}
+	return printReplayed(e, results)
+}
+
+// compared checks the flags.
+func (c *replayCmd) compared() (kinds []shelf.Kind, ahead []replay.Prefetch, err error) {
+	if c.Slots > 0 && c.RAM > 0 {
+		return nil, nil, usagef("--slots and --ram both say how many experts are in memory: give one of them")
+	}
+	if err := within("--slots", c.Slots, 0, 1<<20); err != nil {
+		return nil, nil, err
+	}
+	for _, name := range c.Policy {
+		k, err := shelf.ParseKind(name)
+		if err != nil {
+			return nil, nil, usagef("--%v", err)
+		}
+		kinds = append(kinds, k)
+	}
+	for _, name := range c.Prefetch {
+		p, err := replay.ParsePrefetch(name)
+		if err != nil {
+			return nil, nil, usagef("--%v", err)
+		}
+		ahead = append(ahead, p)
+	}
+	return kinds, ahead, nil
+}
+
+func (c *replayCmd) load() (trace *replay.Trace, err error) {
+	f, err := os.Open(c.Trace)
+	if err != nil {
+		return nil, onFile(c.Trace, err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	r, err := tokentrace.NewReader(f)
+	if err == nil {
+		trace, err = replay.Load(r)
+	}
+	if err != nil {
+		return nil, onFile(c.Trace, err)
+	}
+	return trace, nil
+}
+
+func printReplayed(e *env, results []replayed) error {
+	t := tabwriter.NewWriter(e.stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "policy\tread ahead\thits\tmisses\thit rate\tread\ttokens/s\t")
+	for _, r := range results {
+		share := 100 * float64(r.Hits) / float64(max(r.Hits+r.Misses, 1))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.2f %%\t%s\t%s\t\n", r.Policy, cmp.Or(r.Prefetch, "none"), r.Hits, r.Misses, share,
+			binarySize(r.Bytes), tokensRate(r.Tokens))
+	}
+	return t.Flush()
+}
+
+// bandwidth is bytes a second on the command line: 3GB/s, in powers of 1000 as drives are sold.
+type bandwidth float64
+
+func (b *bandwidth) UnmarshalText(text []byte) error {
+	digits, unit := string(text), 1.0
+	for _, u := range []struct {
+		name string
+		unit float64
+	}{{"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}} {
+		if rest, ok := strings.CutSuffix(digits, u.name); ok {
+			digits, unit = rest, u.unit
+			break
+		}
+	}
+	x, err := strconv.ParseFloat(digits, 64)
+	if rate := x * unit; err == nil && rate >= 1 && rate < 1e18 {
+		*b = bandwidth(rate)
+		return nil
+	}
+	return fmt.Errorf("%q is no bandwidth: want one such as 3GB/s or 550MB/s", text)
+}

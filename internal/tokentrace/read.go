@@ -1,0 +1,195 @@
+package tokentrace
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+)
+
+// Reader reads a trace.
+type Reader struct {
+	Model Model
+	in    *bufio.Reader
+	at    int64 // byte where the next record begins
+	body  bytes.Buffer
+	left  []byte // of the record that is being taken apart
+	wrong string // what of it was not as it must be
+}
+
+const (
+	mostBody = 1 << 28 // bytes of a record
+	mostID   = math.MaxInt32
+)
+
+// NewReader reads the first record.
+func NewReader(r io.Reader) (*Reader, error) {
+	t := &Reader{in: bufio.NewReaderSize(r, 1<<16), at: int64(len(magic))}
+	begin := make([]byte, len(magic))
+	if _, err := io.ReadFull(t.in, begin); err != nil || string(begin) != magic {
+		return nil, errors.New("this is no token trace: it does not begin as those that --record writes")
+	}
+	kind, err := t.record()
+	if err != nil {
+		return nil, err
+	}
+	if kind != kindModel || len(t.left) == 0 {
+		return nil, fmt.Errorf("the first record of the trace is of kind %d: want the model's, %d", kind, kindModel)
+	}
+	if v := t.left[0]; v != version {
+		return nil, fmt.Errorf("the trace is of version %d, and this program reads version %d: record it again", v, version)
+	}
+	t.left = t.left[1:]
+	m := &t.Model
+	m.Name, m.Vocab, m.Vectors = t.text(), int(t.number(mostID)), int64(t.number(math.MaxInt64))
+	for range t.count() {
+		m.Dense = append(m.Dense, int64(t.number(math.MaxInt64)))
+	}
+	for range t.count() {
+		l := Layer{Experts: int(t.number(1 << 20)), Used: int(t.number(1 << 20)), Bytes: int64(t.number(math.MaxInt64))}
+		if l.Used < 1 || l.Used > l.Experts {
+			t.fault("%d experts used of %d", l.Used, l.Experts)
+		}
+		m.Layers = append(m.Layers, l)
+	}
+	return t, t.end(kindModel)
+}
+
+// Next is the next event, or io.EOF at the end. It belongs to the caller.
+func (t *Reader) Next() (Event, error) {
+	kind, err := t.record()
+	if err != nil {
+		return nil, err
+	}
+	var e Event
+	switch kind {
+	case kindOpen:
+		e = t.open()
+	case kindStep:
+		e = t.step()
+	case kindChosen:
+		e = t.chosen()
+	case kindDrawn:
+		e = &Drawn{Sequence: t.number(math.MaxUint64), Token: int32(t.number(mostID))}
+	case kindEnd:
+		e = &End{Sequence: t.number(math.MaxUint64), Time: t.number(math.MaxUint64)}
+	default:
+		t.fault("the kind is not known")
+	}
+	return e, t.end(kind)
+}
+
+func (t *Reader) open() *Open {
+	e := &Open{Sequence: t.number(math.MaxUint64), Time: t.number(math.MaxUint64)}
+	for range t.count() {
+		e.Prompt = append(e.Prompt, int32(t.number(mostID)))
+	}
+	if s := t.text(); s != "" {
+		e.Settings = []byte(s)
+	}
+	e.Text = t.text()
+	return e
+}
+
+func (t *Reader) step() *Step {
+	e := &Step{Time: t.number(math.MaxUint64)}
+	for range t.count() {
+		e.Spans = append(e.Spans, Span{Sequence: t.number(math.MaxUint64), Position: int(t.number(mostID)),
+			Rows: int(t.number(mostID))})
+	}
+	return e
+}
+
+func (t *Reader) chosen() *Chosen {
+	e := &Chosen{Layer: int(t.number(mostID))}
+	if e.Layer >= len(t.Model.Layers) {
+		t.fault("layer %d of %d", e.Layer, len(t.Model.Layers))
+		return e
+	}
+	l := t.Model.Layers[e.Layer]
+	n := t.count()
+	if n%l.Used != 0 {
+		t.fault("%d experts for rows that use %d each", n, l.Used)
+	}
+	for range n {
+		e.Experts = append(e.Experts, int32(t.number(uint64(l.Experts)))-1)
+	}
+	return e
+}
+
+// record reads the next record, and no more than is there.
+func (t *Reader) record() (kind byte, err error) {
+	kind, err = t.in.ReadByte()
+	if err != nil {
+		return 0, err // io.EOF: the trace ends where it may
+	}
+	n, err := binary.ReadUvarint(t.in)
+	if err == nil && n > mostBody {
+		return 0, fmt.Errorf("byte %d of the trace: a record of %d bytes, want at most %d: the file is damaged",
+			t.at, n, mostBody)
+	}
+	t.body.Reset()
+	if err == nil {
+		_, err = io.CopyN(&t.body, t.in, int64(n))
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return 0, fmt.Errorf("byte %d of the trace: it ends within a record: the recording was cut off there: %w",
+			t.at, io.ErrUnexpectedEOF)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("byte %d of the trace: %w", t.at, err)
+	}
+	t.left, t.wrong = t.body.Bytes(), ""
+	return kind, nil
+}
+
+// end reports what was wrong with a record, or left over.
+func (t *Reader) end(kind byte) error {
+	if len(t.left) > 0 {
+		t.fault("%d bytes are left over", len(t.left))
+	}
+	if t.wrong != "" {
+		return fmt.Errorf("byte %d of the trace: a record of kind %d: %s: the file is damaged", t.at, kind, t.wrong)
+	}
+	t.at += int64(1 + len(binary.AppendUvarint(nil, uint64(t.body.Len()))) + t.body.Len())
+	return nil
+}
+
+// fault remembers what was wrong first, and reads no more.
+func (t *Reader) fault(format string, args ...any) {
+	if t.wrong == "" {
+		t.wrong = fmt.Sprintf(format, args...)
+	}
+	t.left = nil
+}
+
+func (t *Reader) number(most uint64) uint64 {
+	n, size := binary.Uvarint(t.left)
+	if size <= 0 {
+		t.fault("it is too short")
+		return 0
+	}
+	t.left = t.left[size:]
+	if n > most {
+		t.fault("a number is %d: want at most %d", n, most)
+		return 0
+	}
+	return n
+}
+
+// count is how many of something follow: no more than there are bytes.
+func (t *Reader) count() int { return int(t.number(uint64(len(t.left)))) }
+
+func (t *Reader) text() string {
+	n := t.count()
+	if n > len(t.left) {
+		t.fault("it is too short")
+		return ""
+	}
+	s := string(t.left[:n])
+	t.left = t.left[n:]
+	return s
+}

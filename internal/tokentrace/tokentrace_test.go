@@ -1,0 +1,138 @@
+package tokentrace
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var model = Model{Name: "small", Vocab: 1000, Vectors: 77, Dense: []int64{1 << 40, 3},
+	Layers: []Layer{{Experts: 32, Used: 2, Bytes: 100}, {Experts: 300, Used: 1, Bytes: 7}}}
+
+var events = []Event{
+	&Open{Sequence: 1, Time: 5, Prompt: []int32{1, 999, math.MaxInt32}, Settings: []byte(`{"seed":1}`), Text: "hello"},
+	&Open{Sequence: math.MaxUint64, Time: 6},
+	&Step{Time: 9, Spans: []Span{{Sequence: 1, Position: 0, Rows: 2}, {Sequence: 2, Position: 70, Rows: 1}}},
+	&Chosen{Layer: 0, Experts: []int32{0, 31, -1, -1}},
+	&Chosen{Layer: 1, Experts: []int32{299, 0}},
+	&Drawn{Sequence: 1, Token: 12},
+	&End{Sequence: 1, Time: 1 << 50},
+}
+
+func written(t require.TestingT) []byte {
+	var b bytes.Buffer
+	w, err := NewWriter(&b, &model)
+	require.NoError(t, err)
+	for _, e := range events {
+		require.NoError(t, w.Write(e))
+	}
+	require.NoError(t, w.Flush())
+	return b.Bytes()
+}
+
+// readAll reads events up to the end, or an error.
+func readAll(data []byte) (m Model, all []Event, err error) {
+	r, err := NewReader(bytes.NewReader(data))
+	if err != nil {
+		return m, nil, err
+	}
+	for {
+		e, err := r.Next()
+		if err != nil {
+			return r.Model, all, err
+		}
+		all = append(all, e)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	m, all, err := readAll(written(t))
+	require.ErrorIs(t, err, io.EOF)
+	require.Equal(t, model, m)
+	require.Equal(t, events, all)
+}
+
+// TestCut: of a trace that was cut off anywhere what is whole can be read, and the end says where it was.
+func TestCut(t *testing.T) {
+	data := written(t)
+	for n := range data {
+		m, all, err := readAll(data[:n])
+		require.Error(t, err)
+		if m.Name == "" {
+			continue
+		}
+		require.Equal(t, events[:len(all)], append([]Event{}, all...))
+		if !errors.Is(err, io.EOF) {
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			require.ErrorContains(t, err, "the recording was cut off there")
+		}
+	}
+}
+
+func TestDamage(t *testing.T) {
+	begin := written(t)[:len(magic)]
+	head := func(m Model) []byte {
+		var b bytes.Buffer
+		_, err := NewWriter(&b, &m)
+		require.NoError(t, err)
+		return b.Bytes()
+	}
+	plain := head(model)
+	for want, data := range map[string][]byte{
+		"no token trace": []byte("GGUF"),
+		"the first record of the trace is of kind 5": append(bytes.Clone(begin), kindDrawn, 1, 1),
+		"version 9":                          append(bytes.Clone(begin), kindModel, 1, 9),
+		"3 experts used of 2":                head(Model{Layers: []Layer{{Experts: 2, Used: 3}}}),
+		"kind 99: the kind is not known":     append(bytes.Clone(plain), 99, 0),
+		"1 bytes are left over":              append(bytes.Clone(plain), kindEnd, 3, 1, 1, 1),
+		"it is too short":                    append(bytes.Clone(plain), kindEnd, 1, 1),
+		"layer 2 of 2":                       append(bytes.Clone(plain), kindChosen, 2, 2, 0),
+		"1 experts for rows that use 2 each": append(bytes.Clone(plain), kindChosen, 3, 0, 1, 1),
+		"a number is 40: want at most 32":    append(bytes.Clone(plain), kindChosen, 4, 0, 2, 40, 1),
+		"a record of 1099511627775 bytes":    append(bytes.Clone(plain), kindEnd, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f),
+	} {
+		_, _, err := readAll(data)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestWriterKeepsItsError: after a write that failed nothing is written any more.
+func TestWriterKeepsItsError(t *testing.T) {
+	full := errors.New("full")
+	_, err := NewWriter(failing{full}, &model)
+	require.ErrorIs(t, err, full)
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+// FuzzRead: whatever the bytes, reading ends, and what was read is written and read again.
+func FuzzRead(f *testing.F) {
+	f.Add(written(f))
+	f.Add([]byte(magic))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, all, err := readAll(data)
+		if err == nil {
+			t.Fatal("no end")
+		}
+		if len(all) == 0 {
+			return
+		}
+		var b bytes.Buffer
+		w, err := NewWriter(&b, &m)
+		require.NoError(t, err)
+		for _, e := range all {
+			require.NoError(t, w.Write(e))
+		}
+		require.NoError(t, w.Flush())
+		again, events, err := readAll(b.Bytes())
+		require.ErrorIs(t, err, io.EOF)
+		require.Equal(t, m, again)
+		require.Equal(t, all, events)
+	})
+}

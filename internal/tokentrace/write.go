@@ -1,0 +1,108 @@
+package tokentrace
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+)
+
+// magic begins every trace; version follows it.
+const (
+	magic   = "sluice token trace\n"
+	version = 1
+)
+
+// Writer writes a trace. Its methods keep nothing that they are given. The first error sticks.
+type Writer struct {
+	out  *bufio.Writer
+	body []byte // of the record that is being made
+	err  error
+}
+
+// NewWriter begins a trace of a model.
+func NewWriter(w io.Writer, m *Model) (*Writer, error) {
+	t := &Writer{out: bufio.NewWriterSize(w, 1<<16)}
+	_, t.err = t.out.WriteString(magic)
+	t.body = append(t.body[:0], version)
+	t.text(m.Name)
+	t.number(uint64(m.Vocab))
+	t.number(uint64(m.Vectors))
+	t.number(uint64(len(m.Dense)))
+	for _, bytes := range m.Dense {
+		t.number(uint64(bytes))
+	}
+	t.number(uint64(len(m.Layers)))
+	for _, l := range m.Layers {
+		t.number(uint64(l.Experts))
+		t.number(uint64(l.Used))
+		t.number(uint64(l.Bytes))
+	}
+	t.record(kindModel)
+	return t, t.Flush()
+}
+
+// Write adds an event.
+func (t *Writer) Write(e Event) error {
+	t.body = t.body[:0]
+	switch e := e.(type) {
+	case *Open:
+		t.number(e.Sequence)
+		t.number(e.Time)
+		t.number(uint64(len(e.Prompt)))
+		for _, id := range e.Prompt {
+			t.number(uint64(uint32(id)))
+		}
+		t.text(string(e.Settings))
+		t.text(e.Text)
+	case *Step:
+		t.number(e.Time)
+		t.number(uint64(len(e.Spans)))
+		for _, s := range e.Spans {
+			t.number(s.Sequence)
+			t.number(uint64(s.Position))
+			t.number(uint64(s.Rows))
+		}
+	case *Chosen:
+		t.number(uint64(e.Layer))
+		t.number(uint64(len(e.Experts)))
+		for _, x := range e.Experts {
+			t.number(uint64(x + 1))
+		}
+	case *Drawn:
+		t.number(e.Sequence)
+		t.number(uint64(uint32(e.Token)))
+	case *End:
+		t.number(e.Sequence)
+		t.number(e.Time)
+	}
+	t.record(e.kind())
+	return t.err
+}
+
+// Flush passes on all that was written.
+func (t *Writer) Flush() error {
+	if t.err == nil {
+		t.err = t.out.Flush()
+	}
+	return t.err
+}
+
+func (t *Writer) number(n uint64) { t.body = binary.AppendUvarint(t.body, n) }
+
+func (t *Writer) text(s string) {
+	t.number(uint64(len(s)))
+	t.body = append(t.body, s...)
+}
+
+// record writes the body: its kind, its length, itself.
+func (t *Writer) record(kind byte) {
+	if t.err != nil {
+		return
+	}
+	var head [1 + binary.MaxVarintLen64]byte
+	head[0] = kind
+	n := 1 + binary.PutUvarint(head[1:], uint64(len(t.body)))
+	if _, t.err = t.out.Write(head[:n]); t.err == nil {
+		_, t.err = t.out.Write(t.body)
+	}
+}

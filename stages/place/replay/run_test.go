@@ -1,0 +1,138 @@
+package replay
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/tokentrace"
+	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/stages/place/shelf"
+)
+
+// small has two layers of 8 experts of 1 MB, of which steps use 2, and dense weights of 2 MB.
+func small(steps int) *Trace {
+	eight := place.Experts{Experts: 8, Used: 2, Bytes: 1e6}
+	t := &Trace{Sizes: place.Sizes{Vectors: 1000, Dense: []int64{1e6, 1e6}, Layers: []place.Experts{eight, eight}}}
+	r := rand.New(rand.NewPCG(1, 1))
+	for range steps {
+		s := Step{Rows: 1}
+		for range t.Sizes.Layers {
+			a := int32(r.IntN(7))
+			s.Chosen = append(s.Chosen, []int32{a, a + 1 + int32(r.IntN(int(7-a)))})
+		}
+		t.Steps = append(t.Steps, s)
+	}
+	t.Rows = steps
+	return t
+}
+
+// TestTime: two experts of each layer are read, one after the other, then all four and the dense weights were computed
+// from; the second time nothing is read.
+func TestTime(t *testing.T) {
+	tr := small(0)
+	step := Step{Rows: 1, Chosen: [][]int32{{1, 2}, {3, 4}}}
+	tr.Steps, tr.Rows = []Step{step, step}, 2
+	r, err := Run(tr, Setting{Policy: shelf.LRU, Prefetch: None, Slots: 4, Disk: 1e9, Memory: 10e9})
+	require.NoError(t, err)
+	require.Equal(t, 4, r.Misses)
+	require.Equal(t, 4, r.Hits)
+	require.EqualValues(t, 4e6, r.Bytes)
+	require.InDelta(t, 4e-3, r.Waited, 1e-9)
+	require.InDelta(t, 4e-3+2*(6e6/10e9), r.Seconds, 1e-9)
+	require.InDelta(t, 2/r.Seconds, r.Tokens, 1e-6)
+
+	oracle, err := Run(tr, Setting{Policy: shelf.LRU, Prefetch: Oracle, Slots: 4, Disk: 1e9, Memory: 10e9})
+	require.NoError(t, err)
+	require.Less(t, oracle.Waited, r.Waited, "the second layer's are read while the first one computes")
+	require.EqualValues(t, 4e6, oracle.Bytes)
+}
+
+// TestBudget: a budget divides as a plan does; what is dense and streamed is read for each step.
+func TestBudget(t *testing.T) {
+	tr := small(50)
+	all, err := Run(tr, Setting{Policy: shelf.Ours, Prefetch: None, Disk: 1e9, Memory: 10e9})
+	require.NoError(t, err)
+	require.LessOrEqual(t, all.Misses, 16, "each expert once")
+	half, err := Run(tr, Setting{Policy: shelf.Ours, Prefetch: None, Weights: 11e6, Disk: 1e9, Memory: 10e9})
+	require.NoError(t, err)
+	require.Greater(t, half.Misses, all.Misses)
+	require.Less(t, half.Tokens, all.Tokens)
+	_, err = Run(tr, Setting{Policy: shelf.Ours, Prefetch: None, Weights: 1e6, Disk: 1e9, Memory: 10e9})
+	require.ErrorContains(t, err, "ask for at least")
+
+	dense := &Trace{Sizes: place.Sizes{Dense: []int64{40e6, 40e6, 40e6, 40e6}}, Steps: make([]Step, 10), Rows: 10}
+	r, err := Run(dense, Setting{Policy: shelf.Ours, Prefetch: None, Weights: 130e6, Disk: 1e9, Memory: 10e9})
+	require.NoError(t, err)
+	require.EqualValues(t, 10*120e6, r.Bytes, "three go through two slots, one stays")
+	require.InDelta(t, 1e9/120e6, r.Tokens, 2)
+}
+
+// TestSlots: never more experts are there than slots, even if a step chooses more, and no policy misses less than
+// Belády.
+func TestSlots(t *testing.T) {
+	tr := small(200)
+	tr.Steps[7].Chosen = [][]int32{{0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6}}
+	least := 0
+	for _, k := range []shelf.Kind{shelf.Belady, shelf.LRU, shelf.LFU, shelf.SLRU, shelf.Ours} {
+		r, err := Run(tr, Setting{Policy: k, Prefetch: None, Slots: 3, Disk: 1e9, Memory: 10e9})
+		require.NoError(t, err)
+		require.Equal(t, 200*4+6+5, r.Hits+r.Misses)
+		require.EqualValues(t, r.Misses*1e6, r.Bytes)
+		least = max(least, 1)
+		if k == shelf.Belady {
+			least = r.Misses
+		}
+		require.GreaterOrEqual(t, r.Misses, least, "%v", k)
+	}
+	for p := None; p <= Oracle; p++ {
+		s := Setting{Policy: shelf.Ours, Prefetch: p, Slots: 3, Disk: 1e9, Memory: 10e9}
+		first, err := Run(tr, s)
+		require.NoError(t, err)
+		again, err := Run(tr, s)
+		require.NoError(t, err)
+		require.Equal(t, first, again, "the same every time")
+	}
+}
+
+// TestLoad: experts of all rows of a step, each once; steps without all of them, and a cut off end, are left out.
+func TestLoad(t *testing.T) {
+	var b bytes.Buffer
+	w, err := tokentrace.NewWriter(&b, &tokentrace.Model{Dense: []int64{5},
+		Layers: []tokentrace.Layer{{Experts: 9, Used: 2, Bytes: 3}}})
+	require.NoError(t, err)
+	for _, e := range []tokentrace.Event{
+		&tokentrace.Step{Spans: []tokentrace.Span{{Sequence: 1, Rows: 2}, {Sequence: 2, Rows: 1}}},
+		&tokentrace.Chosen{Experts: []int32{4, 8, 2, 4, 7, -1}},
+		&tokentrace.Drawn{Sequence: 1, Token: 3},
+		&tokentrace.Step{Spans: []tokentrace.Span{{Sequence: 1, Rows: 1}}},
+		&tokentrace.End{},
+	} {
+		require.NoError(t, w.Write(e))
+	}
+	require.NoError(t, w.Flush())
+	for _, data := range [][]byte{b.Bytes(), b.Bytes()[:b.Len()-1]} {
+		r, err := tokentrace.NewReader(bytes.NewReader(data))
+		require.NoError(t, err)
+		loaded, err := Load(r)
+		require.NoError(t, err)
+		require.Equal(t, []Step{{Rows: 3, Chosen: [][]int32{{2, 4, 7, 8}}}}, slices.Clone(loaded.Steps))
+		require.Equal(t, 1, loaded.Drawn)
+		require.Equal(t, 3, loaded.Rows)
+		layer := place.Experts{Experts: 9, Used: 2, Bytes: 3}
+		require.Equal(t, place.Sizes{Dense: []int64{5}, Layers: []place.Experts{layer}}, loaded.Sizes)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for p := None; p <= Oracle; p++ {
+		parsed, err := ParsePrefetch(p.String())
+		require.NoError(t, err)
+		require.Equal(t, p, parsed)
+	}
+	_, err := ParsePrefetch("all")
+	require.EqualError(t, err, `prefetch "all": want none, ours or oracle`)
+}
