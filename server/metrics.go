@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ type metrics struct {
 	write    fasthttp.RequestHandler
 }
 
-func newMetrics(models answer.Models) *metrics {
+func newMetrics(models answer.Models, waiting func(model string) int) *metrics {
 	registry := prometheus.NewRegistry()
 	m := &metrics{
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -42,7 +43,7 @@ func newMetrics(models answer.Models) *metrics {
 		}, []string{"route"}),
 		write: fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})),
 	}
-	registry.MustRegister(m.inFlight, m.requests, m.seconds, engineCollector{models},
+	registry.MustRegister(m.inFlight, m.requests, m.seconds, engineCollector{models, waiting},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -59,7 +60,10 @@ func (s *Server) measured(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.F
 
 // engineCollector turns the engines' snapshots into metrics each time they are asked for. A label says whose they are
 // if there are several.
-type engineCollector struct{ models answer.Models }
+type engineCollector struct {
+	models  answer.Models
+	waiting func(model string) int
+}
 
 // Describe says nothing: the set of actors changes.
 func (engineCollector) Describe(chan<- *prometheus.Desc) {}
@@ -67,7 +71,10 @@ func (engineCollector) Describe(chan<- *prometheus.Desc) {}
 func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 	houses := map[*actors.House]string{}
 	for name, engine := range engines(c.models) {
-		collect(sender{out, name}, engine.Snapshot())
+		send := sender{out, name}
+		send.gauge("answers_waiting", "Answers that wait for a place among those that are computed.",
+			float64(c.waiting(cmp.Or(name, c.models.Names()[0]))))
+		collect(send, engine.Snapshot())
 		houses[engine.House()] = name
 	}
 	for h, name := range houses {

@@ -91,10 +91,11 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	s := &Server{log: o.Log, options: o, prefix: rand.Uint32(), loaded: make(chan struct{})}
 	s.models = &s.later
 	s.intake = exchange.NewIntake(intake, maxBody, intakeQueue)
-	spoken := list(answer.New(s.models, s.intake, o.Reading))
+	service := answer.New(s.models, s.intake, o.Reading)
+	spoken := list(service)
 	s.routes = newRoutes(append(spoken, answer.Dialect{Routes: s.own(), Fault: spoken[0].Fault}))
 	s.access.keys, s.access.names, s.access.proxies = digests(o.APIKeys), o.HostNames, o.Proxies
-	s.metrics = newMetrics(s.models)
+	s.metrics = newMetrics(s.models, service.Waiting)
 	s.door = &door{most: maxConnections, who: s.access.peer, crowded: &s.crowded, refuse: s.full,
 		conns: map[*conn]struct{}{}}
 	s.base, s.cut = context.WithCancelCause(context.Background())

@@ -39,7 +39,10 @@ func TestQueueIsNoSession(t *testing.T) {
 	go readAll(one)
 	r.open(t, 4)
 	two := r.dial(t, "/v1/completions", endless(false, `,"n":100`))
-	time.Sleep(100 * time.Millisecond)
+	require.Eventually(t, func() bool {
+		_, metrics := r.get(t, "/metrics")
+		return strings.Contains(metrics, "sluice_answers_waiting 224\n") // 124 and 100
+	}, 10*time.Second, 10*time.Millisecond)
 	r.open(t, 4)
 	require.NoError(t, two.Close())
 	require.NoError(t, one.Close())

@@ -100,6 +100,16 @@ func (d *directory) Asked(name string) (*Model, *wire.Fault) {
 	return d.Named(name)
 }
 
+// Waiting is how many answers of a model wait for a place among those that are computed.
+func (d *directory) Waiting(name string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if m := d.known[name]; m != nil {
+		return m.places.pool.Waiting()
+	}
+	return 0
+}
+
 // offer says which names there are.
 func (d *directory) offer() string {
 	names := d.models.Names()
