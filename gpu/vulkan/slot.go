@@ -124,8 +124,8 @@ func (m *model) growTables(s *slot, n int) error {
 	return nil
 }
 
-// fill tells the device of the step. Rows that are not there, up to the shape's, are computed or not, and leave nothing:
-// kernels know how many there are.
+// fill tells the device of the step. Rows that are not there, up to the shape's, are computed or not, and leave
+// nothing: kernels know how many there are.
 func (m *model) fill(s *slot) error {
 	step := s.step
 	blocks := 0
