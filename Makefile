@@ -60,7 +60,7 @@ test:
 empty :=
 space := $(empty) $(empty)
 long:
-	$(if $(ASKING),$(GO) test -count=1 -vet=off -timeout 15m -run '^($(subst $(space),|,$(sort $(LONG_TESTS))))$$' $(LONG))
+	$(if $(ASKING),$(GO) test -count=1 -vet=off -timeout 45m -run '^($(subst $(space),|,$(sort $(LONG_TESTS))))$$' $(LONG))
 
 race:
 	@if CGO_ENABLED=1 $(GO) env CC >/dev/null && command -v $$($(GO) env CC) >/dev/null; then \

@@ -219,7 +219,7 @@ func (d *clumsy) Submit(all []uring.Request) error {
 
 func (d *clumsy) Wait(least int, done []uring.Completion) (int, error) {
 	f := d.faults
-	if f.breaks.Load() > 0 && least > 0 && f.breaks.Add(-1)%16 == 15 {
+	if f.breaks.Load() > 0 && f.breaks.Add(-1)%16 == 15 {
 		return 0, errors.New("bad file descriptor")
 	}
 	n, err := d.disk.Wait(least, done)
