@@ -19,7 +19,7 @@ func (m *model) layWeights(p *ir.Bound) error {
 	own, groups := m.config.Own(len(m.parts.Groups)), m.parts.Groups
 	var faults []error
 	total := 0
-	m.eachShare(p, func(group int, r ir.Ref, rows, _ int) error {
+	err := m.eachShare(p, func(group int, r ir.Ref, rows, _ int) error {
 		w := &m.weights[r]
 		if w.name == "" {
 			if err := w.measure(&p.Weights[r], p.Types[r], groups[group].Use); err != nil {
@@ -32,8 +32,8 @@ func (m *model) layWeights(p *ir.Bound) error {
 		}
 		return nil
 	})
-	if len(faults) > 0 {
-		return errors.Join(faults...)
+	if err = errors.Join(append(faults, err)...); err != nil {
+		return err
 	}
 	memory, err := mem.Alloc(int64(total))
 	if err != nil {

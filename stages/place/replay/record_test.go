@@ -123,10 +123,7 @@ func choices(t *testing.T, file *gguf.File, bound *ir.Bound, ids []token.ID) (al
 	for at := 0; at < len(ids); at += chunk {
 		rows := min(chunk, len(ids)-at)
 		s := model.Steps()[0]
-		s.Tokens = s.Tokens[:0]
-		for _, id := range ids[at : at+rows] {
-			s.Tokens = append(s.Tokens, id)
-		}
+		s.Tokens = append(s.Tokens[:0], ids[at:at+rows]...)
 		s.Spans = []backend.Span{{Rows: rows, Pos: at % context, Tables: []backend.Table{{Blocks: blocks}}}}
 		chosen := make([][][]int32, rows)
 		for segment := range bound.Segments {
