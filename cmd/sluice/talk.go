@@ -43,7 +43,7 @@ func (t *talk) greet(embedded bool) {
 	if embedded {
 		kind = ", the small demonstration model of this program"
 	}
-	fmt.Fprintf(t.notes.w, "%s%s\n", printable(info.Name), kind)
+	fmt.Fprintln(t.notes.w, t.wrap(printable(info.Name)+kind))
 	t.note("%s parameters · context of %d tokens · /help says what else to type, Ctrl-D ends",
 		parameters(info.Parameters), info.Context)
 }
