@@ -2,30 +2,104 @@ package mem
 
 import (
 	"bufio"
+	"io/fs"
+	"math"
 	"os"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// Available returns how many bytes the system says can be taken without swapping (MemAvailable of /proc/meminfo), or a
-// careful guess where it does not say.
-func Available() int64 {
+// Available returns how many bytes can be taken without swapping: what the system says (MemAvailable of
+// /proc/meminfo), and no more than the process's control groups leave it. Where nothing is said it is a careful guess.
+func Available() int64 { return available(os.DirFS("/")) }
+
+func available(root fs.FS) int64 {
 	const guess = 4 << 30
-	f, err := os.Open("/proc/meminfo")
+	system, ok := field(root, "proc/meminfo", "MemAvailable:")
+	if !ok {
+		system = guess >> 10
+	}
+	return min(system<<10, groups(root))
+}
+
+// controls say what a version of control groups calls its files.
+type controls struct {
+	mount, limit, used, reclaimable string
+}
+
+// version1 and version2 of control groups (Linux, admin-guide: cgroup-v1/memory and cgroup-v2).
+func version1() controls {
+	return controls{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
+}
+
+func version2() controls {
+	return controls{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}
+}
+
+// groups is what the groups of the process have left: of each, and of those above it, what its limit leaves. Files
+// that nobody uses are in what is used, and are given back when memory is wanted.
+func groups(root fs.FS) int64 {
+	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
-		return guess
+		return math.MaxInt64
+	}
+	left := int64(math.MaxInt64)
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3) // number:controllers:path
+		if len(parts) < 3 {
+			continue
+		}
+		switch {
+		case parts[1] == "":
+			left = min(left, version2().left(root, parts[2]))
+		case slices.Contains(strings.Split(parts[1], ","), "memory"):
+			left = min(left, version1().left(root, parts[2]))
+		}
+	}
+	return left
+}
+
+// left goes up from a group to the root of what is mounted. In a container only a part of the path may be there.
+func (c controls) left(root fs.FS, group string) int64 {
+	left := int64(math.MaxInt64)
+	for at := path.Clean("/" + group); ; at = path.Dir(at) {
+		folder := path.Join(c.mount, at)
+		limit, limited := number(root, path.Join(folder, c.limit))
+		used, known := number(root, path.Join(folder, c.used))
+		if limited && known {
+			files, _ := field(root, path.Join(folder, "memory.stat"), c.reclaimable+" ")
+			left = min(left, max(limit-used+files, 0))
+		}
+		if at == "/" {
+			return left
+		}
+	}
+}
+
+// number reads a file that holds one; "max" is none.
+func number(root fs.FS, name string) (int64, bool) {
+	text, err := fs.ReadFile(root, name)
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	return n, err == nil
+}
+
+// field reads the number behind a name that begins a line.
+func field(root fs.FS, name, begin string) (int64, bool) {
+	f, err := root.Open(name)
+	if err != nil {
+		return 0, false
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		rest, ok := strings.CutPrefix(lines.Text(), "MemAvailable:")
-		if !ok {
-			continue
+		if rest, ok := strings.CutPrefix(lines.Text(), begin); ok {
+			n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return n, err == nil
 		}
-		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-		if err != nil {
-			return guess
-		}
-		return kib << 10
 	}
-	return guess
+	return 0, false
 }
