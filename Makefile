@@ -3,8 +3,9 @@
 
 GO ?= go
 
-# The packages whose code runs on several goroutines: these are tested a second time under the race detector.
-RACE := $(patsubst %,./%/...,$(wildcard actors cpu gpu server storage)) ./cmd/sluice
+# The packages whose code runs on several goroutines: these are tested a second time under the race detector, but for what
+# takes long.
+RACE := $(patsubst %,./%/...,$(wildcard actors gpu server storage)) ./cpu ./cpu/vec ./cmd/sluice
 
 # The tests that -short leaves out, and the folders they are in. internal/lint sees to it that only tests ask.
 ASKING := $(shell grep -rl --include='*_test.go' 'testing[.]Short()' .)
@@ -64,7 +65,8 @@ long:
 
 race:
 	@if CGO_ENABLED=1 $(GO) env CC >/dev/null && command -v $$($(GO) env CC) >/dev/null; then \
-		echo $(GO) test -race $(RACE); CGO_ENABLED=1 $(GO) test -race -count=1 -vet=off -timeout 15m $(RACE); \
+		echo $(GO) test -race -short $(RACE); \
+		CGO_ENABLED=1 $(GO) test -race -short -count=1 -vet=off -timeout 45m $(RACE); \
 	elif [ "$$CI" = true ]; then echo "no C compiler for the race detector"; exit 1; \
 	else echo "no C compiler: the race detector's part is left out"; fi
 
