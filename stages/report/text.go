@@ -127,7 +127,7 @@ func (b *Bench) tables() []*table {
 			at := []string{half.name, fmt.Sprint(p.Depth), fmt.Sprint(half.tokens)}
 			rates.add(append(at, figures(half.Rate)...)...)
 			for _, peer := range half.Peers {
-				cells := append(at, fmt.Sprintf("%.1f", half.Rate.Median), fmt.Sprintf("%.1f", peer.Rate.Median))
+				cells := append(at, tokensRate(half.Rate.Median), tokensRate(peer.Rate.Median))
 				ratios.add(append(append(cells, factors(peer.Ratio)...), peer.Name)...)
 			}
 			for _, s := range half.Segments {
@@ -155,7 +155,15 @@ func (p *Point) halves() []half {
 func (p *Point) rates() []half { return append(p.halves(), half{&p.Step, "a step", p.Generate}) }
 
 func figures(s Spread) []string {
-	return []string{fmt.Sprintf("%.1f", s.Median), fmt.Sprintf("%.1f", s.Min), fmt.Sprintf("%.1f", s.Max)}
+	return []string{tokensRate(s.Median), tokensRate(s.Min), tokensRate(s.Max)}
+}
+
+// tokensRate is tokens a second: of models that stream the tenths are all there is.
+func tokensRate(x float64) string {
+	if x < 10 {
+		return fmt.Sprintf("%.2f", x)
+	}
+	return fmt.Sprintf("%.1f", x)
 }
 
 func factors(s Spread) []string {
