@@ -16,6 +16,8 @@ import (
 
 // model is compiled segments with their memory. One goroutine drives it; a watcher tells of steps that have ended.
 type model struct {
+	backend.Whole
+
 	device  *Device
 	program *ir.Program // all of it
 	config  backend.Config
@@ -94,25 +96,6 @@ func (m *model) layScratch() (err error) {
 		return nil
 	})
 }
-
-// Slot is none: groups have slots of their own.
-func (*model) Slot(int) []byte { return nil }
-
-// Place has nothing to do.
-func (*model) Place(int, int, [][]byte) error { return nil }
-
-var errApart = errors.New("a Vulkan device computes segments whole")
-
-// Part is for groups that share slots.
-func (*model) Part(w backend.Work, _ *backend.Step) error {
-	if w.Done != nil {
-		w.Done()
-	}
-	return errApart
-}
-
-// Chosen is for experts that share slots.
-func (*model) Chosen(int, *backend.Step, func([]int32)) error { return errApart }
 
 func (m *model) Steps() []*backend.Step { return m.ring }
 
