@@ -1,9 +1,8 @@
 package actors
 
 import (
-	"fmt"
-
 	"errors"
+	"fmt"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -76,11 +75,6 @@ func planAll(models []Model, traits backend.Traits, edit func(*ir.Bound, *place.
 		s.settle(&plan.Models[i], &models[i], traits)
 	}
 	distinguish(specs)
-	for i, s := range specs {
-		if s.tape, err = newTape(&models[i], s); err != nil {
-			return nil, nil, fmt.Errorf("the token trace: %w", err)
-		}
-	}
 	return specs, plan, nil
 }
 
@@ -95,4 +89,16 @@ func available(specs []*spec, t backend.Traits) int64 {
 		left -= s.info.WeightBytes + s.info.WeightBytes/8
 	}
 	return max(left, 0)
+}
+
+// distinguish numbers models of the same name from the second one on: a, a-2, a-3.
+func distinguish(specs []*spec) {
+	taken := map[string]bool{}
+	for _, s := range specs {
+		name := s.info.Name
+		for n := 2; taken[s.info.Name]; n++ {
+			s.info.Name = fmt.Sprintf("%s-%d", name, n)
+		}
+		taken[s.info.Name] = true
+	}
 }
