@@ -11,7 +11,11 @@ import (
 )
 
 // chosen is where a route leaves its choice.
-type chosen struct{ ids, weights *live.Buffer }
+type chosen struct {
+	ids, weights *live.Buffer
+	used         int
+	segment      int
+}
 
 // layExperts takes memory for the matrices of an Experts: gate and up in turn, if they are alike, and down.
 func (m *model) layExperts(p *ir.Bound, n *ir.Node) error {
@@ -26,7 +30,11 @@ func (m *model) layExperts(p *ir.Bound, n *ir.Node) error {
 		if err != nil {
 			return err
 		}
-		size := (x.Bytes() + 255) &^ 255
+		if m.weights[refs[0]].moves {
+			m.joinExperts(&x, refs, w.Experts)
+			continue
+		}
+		size := aligned(x.Bytes())
 		memory, err := m.memory.take(vk.Local, size*uint64(w.Experts), w.Name)
 		if err != nil {
 			return err
@@ -37,15 +45,31 @@ func (m *model) layExperts(p *ir.Bound, n *ir.Node) error {
 			t := &m.weights[r]
 			t.matrix, t.up, t.each, t.apart = &x, i == 1, x.Rows, size
 		}
-		if err := m.layTable(refs[0], x, size, w.Experts); err != nil {
+		if err := m.layAddresses(refs[0], x, size, w.Experts); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// layTable lists the experts' matrices for kernels.
-func (m *model) layTable(r ir.Ref, x Matrix, apart uint64, experts int) error {
+// joinExperts lays a matrix, or a pair, of experts that move. Their addresses come with each part of the segment: in
+// the order of its tables, of which this is the next.
+func (m *model) joinExperts(x *Matrix, refs []ir.Ref, experts int) {
+	w := &m.weights[refs[0]]
+	for e := range experts {
+		m.join(w.group+e, x, refs...)
+	}
+	for i, r := range refs {
+		t := &m.weights[r]
+		t.matrix, t.up, t.each = x, i == 1, x.Rows
+	}
+	table := *x
+	m.spots[&table] = spot{absent, uint64(8 * experts * w.part)}
+	m.experts[refs[0]] = &table
+}
+
+// layAddresses lists the experts' matrices for kernels.
+func (m *model) layAddresses(r ir.Ref, x Matrix, apart uint64, experts int) error {
 	table, err := m.memory.take(vk.Local, uint64(8*experts), "addresses")
 	if err != nil {
 		return err
@@ -73,7 +97,7 @@ func (l *planner) route(n *ir.Node) {
 	list := func() *live.Buffer {
 		return l.buffer(live.Buffer{Form: asBlob, Width: 4 * n.Route.Used * l.m.capacity(l.wanted)})
 	}
-	c := &chosen{ids: list(), weights: list()}
+	c := &chosen{ids: list(), weights: list(), used: n.Route.Used, segment: l.segment}
 	l.choices[n.Out] = c
 	y, bias := l.put(n), l.m.vector(n.B)
 	writes := []*live.Buffer{c.ids, c.weights, y.b}
@@ -84,6 +108,14 @@ func (l *planner) route(n *ir.Node) {
 	}})
 }
 
+// ids is the list of pairs that a recording takes: all of a choice, or those of a part.
+func (x *recorder) ids(c *chosen) uint64 {
+	if x.region != nil {
+		return x.region.list()
+	}
+	return x.at(place{b: c.ids})
+}
+
 // mixture plans the chosen experts of all rows, and their sum.
 func (l *planner) mixture(n *ir.Node) {
 	c := l.choices[n.In[1]]
@@ -91,15 +123,18 @@ func (l *planner) mixture(n *ir.Node) {
 	gate, down := l.m.experts[e.Gate], l.m.experts[e.Down]
 	pairs, experts := rows*e.Used, l.p.Weights[e.Gate].Experts
 	blob := func(bytes int) *live.Buffer { return l.buffer(live.Buffer{Form: asBlob, Width: bytes}) }
+	if l.parted = l.m.weights[e.Gate].moves; l.parted {
+		l.m.routes[c.segment], l.m.routeOf[l.segment] = c, c.segment
+	}
 	lists := blob(int(GroupBytes(experts, pairs)))
 	l.launch(launch{reads: []*live.Buffer{c.ids}, writes: []*live.Buffer{lists},
 		idle: func(x *recorder) bool { return x.n == 1 },
 		record: func(x *recorder) error {
-			return x.k.Group(x.r, x.at(place{b: c.ids}), x.at(place{b: lists}), experts, x.n*e.Used)
+			return x.k.Group(x.r, x.ids(c), x.at(place{b: lists}), experts, x.n*e.Used)
 		}})
 	choice := func(x *recorder, share int) *Choice {
 		if x.n == 1 {
-			return &Choice{List: x.at(place{b: c.ids}), Entries: e.Used, Share: share}
+			return &Choice{List: x.ids(c), Entries: e.Used, Share: share}
 		}
 		return &Choice{List: x.at(place{b: lists}), Entries: GroupEntries(experts, x.n*e.Used), Grouped: true, Share: share}
 	}
@@ -110,6 +145,7 @@ func (l *planner) mixture(n *ir.Node) {
 		reads := []*live.Buffer{in.b, c.ids, lists}
 		l.launch(launch{reads: reads, writes: []*live.Buffer{to}, record: func(x *recorder) error {
 			v := v
+			v.W = x.matrix(v.W)
 			v.Experts, v.X, v.Y = choice(x, e.Used), x.row(in.b, 0), x.at(place{b: to})
 			v.Columns = v.Experts.columns()
 			return x.k.MatVec(x.r, &v)
@@ -133,10 +169,12 @@ func (l *planner) mixture(n *ir.Node) {
 	reads := []*live.Buffer{ready, c.ids, lists}
 	l.launch(launch{reads: reads, writes: []*live.Buffer{out}, record: func(x *recorder) error {
 		v := second
+		v.W = x.matrix(v.W)
 		v.Experts, v.X, v.Y = choice(x, 1), x.at(place{b: ready}), x.at(place{b: out})
 		v.Columns = v.Experts.columns()
 		return x.k.MatVec(x.r, &v)
 	}})
+	l.parted = false
 	y := l.put(n)
 	l.launch(launch{reads: []*live.Buffer{out, c.weights}, writes: []*live.Buffer{y.b}, record: func(x *recorder) error {
 		return x.k.Combine(x.r, &Combine{X: x.at(place{b: out}), Weights: x.at(place{b: c.weights}), Y: x.at(y),

@@ -37,6 +37,10 @@ func (l *planner) taken(n *ir.Node, w *Matrix) *input {
 
 // multiply plans a product, with those that are stacked with it, and the sum that follows.
 func (l *planner) multiply(n *ir.Node) {
+	if l.m.weights[n.W].pieces != nil {
+		l.multiplyPieces(n)
+		return
+	}
 	w := l.m.weights[n.W].matrix
 	v := MatVec{W: w, Bias: l.m.vector(n.B)}
 	if s := l.stackOf[n]; s != nil && !s.pair {
@@ -78,6 +82,24 @@ func (l *planner) multiply(n *ir.Node) {
 	l.product(in, v, y, &residual)
 }
 
+// multiplyPieces plans a product piece by piece: each gives some of the outputs.
+func (l *planner) multiplyPieces(n *ir.Node) {
+	if add := l.sums[n]; add != nil {
+		l.within[add] = false
+	}
+	w, y, at := &l.m.weights[n.W], l.put(n), 0
+	for i, x := range w.pieces {
+		v := MatVec{W: x, Bias: l.m.vector(n.B)}
+		if v.Bias != 0 {
+			v.Bias += uint64(4 * at)
+		}
+		l.piece = w.group + i + 1
+		l.product(l.taken(n, x), v, place{y.b, y.from + at}, nil)
+		at += x.Rows
+	}
+	l.piece = 0
+}
+
 // product plans a mat-vec of all rows.
 func (l *planner) product(in *input, v MatVec, y place, residual *place) {
 	reads := []*live.Buffer{in.b}
@@ -89,6 +111,7 @@ func (l *planner) product(in *input, v MatVec, y place, residual *place) {
 	}
 	l.launch(launch{reads: reads, writes: []*live.Buffer{y.b}, record: func(x *recorder) error {
 		v := v
+		v.W = x.matrix(v.W)
 		inline := x.inline(in)
 		if inline {
 			v.Gain, v.Eps = x.m.vector(in.norm.W), in.norm.Norm.Eps
