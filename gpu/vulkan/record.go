@@ -173,6 +173,9 @@ func (m *model) recordEnd(x *recorder) error {
 		}
 		for _, v := range m.program.Handed(x.shape.to) {
 			p := m.place(v)
+			if p.b == nil {
+				continue // it is part of the kernels that read it
+			}
 			x.r.Barrier()
 			x.n, x.wanted = x.shape.rows, false
 			err := x.k.Finite(x.r, x.at(p), x.s.status(), x.count(0), m.program.Widths[v], stride(p.b), x.n)
