@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/batch"
@@ -60,7 +61,7 @@ type HouseConfig struct {
 // hooks are for tests; a nil one stands for what is usual.
 type hooks struct {
 	plan func(*ir.Bound, *place.Model) // changes what was planned
-	disk openDisk
+	disk tiers.OpenDisk
 }
 
 // Config is a house of one model.

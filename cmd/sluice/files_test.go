@@ -122,31 +122,41 @@ func TestResultsThroughPipes(t *testing.T) {
 	require.Equal(t, 2*8192*4, <-got)
 }
 
-// A run that is killed, and cannot clean up, leaves nothing.
-func TestKilledSynthLeavesNothing(t *testing.T) {
+// killedRun in the environment makes the test below the process that it kills: a command line, parted by line breaks.
+const killedRun = "SLUICE_TEST_KILLED_RUN"
+
+// A run that is killed, and cannot clean up, leaves nothing where it writes, nor anywhere else.
+func TestKilledRunLeavesNothing(t *testing.T) {
+	if line := os.Getenv(killedRun); line != "" { // before there are folders of the test's, which nobody would remove
+		e := testEnv("", strings.Split(line, "\n")...)
+		require.Equal(t, exitDone, run(e), "%v", e.stderr)
+		return
+	}
 	dir := t.TempDir()
 	if f, err := os.OpenFile(dir, os.O_RDWR|unix.O_TMPFILE, 0o600); err != nil {
 		t.Skipf("no unnamed files here: %v", err)
 	} else {
 		f.Close()
 	}
-	if path := os.Getenv("SLUICE_TEST_SYNTH"); path != "" { // the process that is killed
-		e := testEnv("", "synth", "--shape", "llama-3.1-8b", "--quant", "F16", "-o", path)
-		require.Equal(t, exitDone, run(e), "%v", e.stderr)
+	for _, line := range []string{
+		"synth\n--shape\nllama-3.1-8b\n--quant\nF16\n-o\nm.gguf",
+		"doctor\n--probe",
+	} {
+		c := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
+		c.Dir = dir
+		c.Env = append(os.Environ(), killedRun+"="+line, "TMPDIR="+dir)
+		require.NoError(t, c.Start())
+		written := func() bool {
+			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", c.Process.Pid))
+			_, after, _ := strings.Cut(string(text), "wchar: ")
+			number, _, _ := strings.Cut(after, "\n")
+			return len(number) >= len("10000000") // ten megabytes
+		}
+		require.Eventually(t, written, 30*time.Second, 10*time.Millisecond, line)
+		require.NoError(t, c.Process.Kill())
+		require.Error(t, c.Wait())
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, left, line)
 	}
-	c := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
-	c.Env = append(os.Environ(), "SLUICE_TEST_SYNTH="+filepath.Join(dir, "m.gguf"))
-	require.NoError(t, c.Start())
-	written := func() bool {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", c.Process.Pid))
-		_, after, _ := strings.Cut(string(text), "wchar: ")
-		number, _, _ := strings.Cut(after, "\n")
-		return len(number) >= len("10000000") // ten megabytes
-	}
-	require.Eventually(t, written, 30*time.Second, 10*time.Millisecond)
-	require.NoError(t, c.Process.Kill())
-	require.Error(t, c.Wait())
-	left, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Empty(t, left)
 }

@@ -234,7 +234,7 @@ func unsupported(p *ir.Bound) (faults []error) {
 			n := &p.Segments[s].Nodes[i]
 			what := ""
 			switch n.Op {
-			case ir.Temper, ir.HeadLinear, ir.HeadSlice, ir.HeadJoin:
+			case ir.Temper, ir.HeadLinear, ir.HeadSlice, ir.HeadJoin, ir.CausalConv, ir.SSMScan, ir.DeltaRule:
 				what = n.Op.String()
 			case ir.Attend:
 				if n.Attend.Chunked {

@@ -185,7 +185,7 @@ func (m *model) uploadVector(w *weight, row, n int, data []byte) error {
 // layWeights reports all that cannot be used, or takes memory for the weights.
 func (m *model) layWeights(p *ir.Bound, f *fusion) error {
 	m.weights = make([]weight, len(p.Weights))
-	used, _ := p.Used()
+	used, _, _ := p.Used()
 	var faults []error
 	for r := range p.Weights {
 		if !used[r] {

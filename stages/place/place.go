@@ -135,16 +135,19 @@ func Make(asks []Ask, m Machine) (*Plan, error) {
 // asked for the positions of its rows, and so has the next one.
 func (a *Ask) plan(free, share int64, flight int) (*Model, error) {
 	m := &Model{Sequences: or(a.Sequences, defaultSequences)}
-	rows := or(a.Rows, defaultRows)
-	m.Rows = max(rows, m.Sequences)
-	m.Wanted = max(min(rows, maxLogits/4/a.Program.Vocab), m.Sequences)
-	m.Beside = max(rows/4, m.Sequences+leastBeside)
-	layout := backend.Config{KV: a.KV, MaxRows: m.Rows, MaxWanted: m.Wanted}
+	layout := backend.Config{KV: a.KV}
 	if layout.KV == 0 {
 		layout.KV = backend.KVF16
 	}
-	c := cache{program: a.Program.Program, kv: layout.KV, sequences: min(m.Sequences, spareContexts),
-		ahead: (flight + 1) * m.Rows}
+	c := cache{program: a.Program.Program, kv: layout.KV, sequences: min(m.Sequences, spareContexts)}
+	rows := a.Rows
+	if rows <= 0 {
+		rows = c.ease(defaultRows, flight, share)
+	}
+	m.Rows = max(rows, m.Sequences)
+	m.Wanted = max(min(rows, maxLogits/4/a.Program.Vocab), m.Sequences)
+	m.Beside = max(rows/4, m.Sequences+leastBeside)
+	layout.MaxRows, layout.MaxWanted, c.ahead = m.Rows, m.Wanted, (flight+1)*m.Rows
 	if err := c.plan(a, m, &layout, free, share); err != nil {
 		return nil, err
 	}
