@@ -165,7 +165,7 @@ func (s *spec) classes() (all []kv.Class) {
 // bytes is what the homes of the model's weights hold. What is streamed has none.
 func (s *spec) bytes() (total int64) {
 	for _, h := range s.plan.Homes {
-		if h.Slot >= 0 {
+		if h.Brought() {
 			total += h.Group.Bytes
 		}
 	}
