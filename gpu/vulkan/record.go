@@ -46,6 +46,8 @@ type recorder struct {
 	shape *shape
 	n     int // rows of the launch
 
+	launched func(segment int) // for measurements: called after each launch; nil: by nobody
+
 	wanted           bool
 	written, touched []span // since the last barrier
 }
@@ -108,6 +110,9 @@ func (m *model) record(x *recorder) error {
 		x.order(l)
 		if err := l.record(x); err != nil {
 			return err
+		}
+		if x.launched != nil {
+			x.launched(l.segment)
 		}
 	}
 	if err := m.recordEnd(x); err != nil {
