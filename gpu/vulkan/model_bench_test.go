@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// whole is a model of a known shape on a device, as it is planned, with so few layers that it is there at once.
-type whole struct {
+// shaped is a model of a known shape on a device, as it is planned, with so few layers that it is there at once.
+type shaped struct {
 	g *gpu
 	*model
 	layers int
@@ -62,9 +62,9 @@ func bound(t testing.TB, name, file string, small bool) *ir.Bound {
 	return b
 }
 
-// whole compiles it. Its weights are small numbers, all the same; embeddings and routers are random, so that rows choose
+// shaped compiles it. Its weights are small numbers, all the same; embeddings and routers are random, so that rows choose
 // experts of their own.
-func (g *gpu) whole(name, file string, rows, depth int) *whole {
+func (g *gpu) shaped(name, file string, rows, depth int) *shaped {
 	p := bound(g.t, name, file, g.d.Facts.Kind == vk.CPU)
 	each := (depth + rows + backend.BlockSize - 1) / backend.BlockSize
 	x, err := g.device().Compile(p, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(p.Program, each*min(rows, 8)),
@@ -101,11 +101,11 @@ func (g *gpu) whole(name, file string, rows, depth int) *whole {
 			require.NoError(g.t, m.Upload(ir.Ref(r), 0, unsafe.Slice((*byte)(unsafe.Pointer(&data[0])), 4*len(data))))
 		}
 	}
-	return &whole{g, m, p.Segments[len(p.Segments)-2].Layer + 1}
+	return &shaped{g, m, p.Segments[len(p.Segments)-2].Layer + 1}
 }
 
 // step prepares one: so many sequences with a row each, or one with all of them.
-func (w *whole) step(rows, depth int, alone bool) *slot {
+func (w *shaped) step(rows, depth int, alone bool) *slot {
 	x := w.slots[0]
 	s := x.step
 	s.Tokens, s.Wanted, s.Spans, s.Draws = nil, nil, nil, nil
@@ -143,7 +143,7 @@ type part struct {
 }
 
 // recordStep records the step, with a timestamp after each launch if somebody wants to know their names.
-func (w *whole) recordStep(r *vk.Recording, x *slot, parts *[]part) {
+func (w *shaped) recordStep(r *vk.Recording, x *slot, parts *[]part) {
 	sh := x.shape
 	rec := &recorder{r: r, k: w.device.kernels, m: w.model, s: x, shape: &sh}
 	r.Stamp()
@@ -189,7 +189,7 @@ func BenchmarkModel(b *testing.B) {
 				if g.d.Facts.Kind == vk.CPU {
 					s.rows, s.depth = min(s.rows, 32), min(s.depth, 128)
 				}
-				w := g.whole(c.name, c.file, s.rows, s.depth)
+				w := g.shaped(c.name, c.file, s.rows, s.depth)
 				for range b.N {
 					w.measure(b, w.step(s.rows, s.depth, s.alone))
 				}
@@ -198,7 +198,7 @@ func BenchmarkModel(b *testing.B) {
 	}
 }
 
-func (w *whole) measure(b *testing.B, x *slot) {
+func (w *shaped) measure(b *testing.B, x *slot) {
 	q := w.device.queue // which shares its timeline with the test
 	*w.g.reached = q.last
 	defer func() { q.last = *w.g.reached }()
