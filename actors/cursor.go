@@ -87,8 +87,13 @@ func (d *device) endWait() {
 	d.idle.End(at)
 }
 
-// lacks is what the step waits for.
+// lacks is what the step waits for: a slot for what the device copies to itself, while it computes what is there, or
+// weights that are read.
 func (d *device) lacks() trace.Cause {
+	homes := d.at.step.guest.spec.plan.Homes
+	if !slices.ContainsFunc(d.at.left, func(g int) bool { return !homes[g].Kept() }) && len(d.at.left) > 0 {
+		return trace.Uploader
+	}
 	if kind := d.at.step.guest.spec.bound.Segments[d.at.segment].Kind; kind == ir.SegExperts {
 		return trace.Expert
 	}
