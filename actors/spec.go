@@ -98,7 +98,10 @@ func (s *spec) describe(name string) (err error) {
 		s.info.Parameters += int64(w.Rows) * int64(w.Cols)
 		s.info.WeightBytes += s.bound.Size(ir.Ref(ref))
 	}
-	source, _ := m.String("tokenizer.chat_template") // a file without one is the next line's matter
+	source, err := chat.Own(m)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.file.Name, err)
+	}
 	s.template, s.info.TemplateNote, err = chat.ForModel(source, s.bound.Arch, func(text string) bool {
 		_, ok := s.vocab.Lookup(text)
 		return ok

@@ -59,7 +59,7 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	m := &model{device: v, program: p.Program, config: c, memory: buffers{d: v.d}, values: live.ValuesOf(p.Program),
 		experts: map[ir.Ref]*Matrix{}, copies: map[copyOf]*vk.Recording{}, spots: map[*Matrix]spot{}}
 	part := p.Only(c.Segments)
-	f := fuse(part, func(a *ir.AttendArgs) (Heads, bool) {
+	f := fuse(part, c.Segments == nil, func(a *ir.AttendArgs) (Heads, bool) {
 		h := m.heads(a)
 		return h, v.kernels.Fused(&h)
 	})

@@ -72,7 +72,13 @@ type input struct {
 	b        *live.Buffer
 	norm     *ir.Node // nil: none
 	x        place    // of the norm
-	products []*Matrix
+	products []product
+}
+
+// product is a matrix, or experts' of one shape, so many for a row.
+type product struct {
+	w     *Matrix
+	times int
 }
 
 // planner turns nodes into launches.

@@ -55,6 +55,8 @@ type recorder struct {
 	region *region
 	dry    bool
 
+	launched func(segment int) // for measurements: called after each launch; nil: by nobody
+
 	wanted           bool
 	written, touched []span // since the last barrier
 }
@@ -126,6 +128,9 @@ func (m *model) record(x *recorder) error {
 		if err := l.record(x); err != nil {
 			return err
 		}
+		if x.launched != nil {
+			x.launched(l.segment)
+		}
 	}
 	if x.shape.portion == before || x.shape.portion == among {
 		return nil
@@ -173,6 +178,9 @@ func (m *model) recordEnd(x *recorder) error {
 		}
 		for _, v := range m.program.Handed(x.shape.to) {
 			p := m.place(v)
+			if p.b == nil {
+				continue // it is part of the kernels that read it
+			}
 			x.r.Barrier()
 			x.n, x.wanted = x.shape.rows, false
 			err := x.k.Finite(x.r, x.at(p), x.s.status(), x.count(0), m.program.Widths[v], stride(p.b), x.n)
