@@ -263,6 +263,16 @@ func FuzzParsePeer(f *testing.F) {
 	})
 }
 
+// TestCopied: what crosses the bus is related to what copies reach.
+func TestCopied(t *testing.T) {
+	b := report.Bench{Model: "m", Device: "a card", Beside: true, Copied: 9.5e9, Bus: 50e9,
+		Points: []report.Point{{Decode: report.Phase{Rate: report.SpreadOf([]float64{4, 5, 6})}}}}
+	var text strings.Builder
+	require.NoError(t, b.Text(&text))
+	require.Contains(t, text.String(), "copied to the device for each token: 9.50 GB; decoding copies 47.5 GB/s, 95 % of the "+
+		"50.0 that copies reach\n")
+}
+
 // TestBeside: of a device that computes beside the program only the rates are known.
 func TestBeside(t *testing.T) {
 	b := report.Bench{Model: "m", Device: "a card", Beside: true, ActorsShare: -3, ReadBandwidth: 1e9,
