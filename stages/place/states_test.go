@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// TestStates: states come on top of keys and values, whose context they leave as it is; where they are large, steps have
-// fewer rows, and then fewer sequences are kept.
+// TestStates: states come on top of keys and values, whose context they leave as it is; where they are large, steps
+// have fewer rows, and then fewer sequences are kept.
 func TestStates(t *testing.T) {
 	for _, test := range []struct {
 		name         string
