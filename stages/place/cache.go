@@ -22,6 +22,7 @@ type cache struct {
 // plan fixes the context of a model and the blocks of each cache class. What was not asked for takes at most share
 // bytes; what was asked for, free.
 func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share int64) error {
+	const mib = 1 << 20
 	m.Context = a.Context
 	if m.Context <= 0 {
 		m.Context = min(c.program.Context, max(c.fit(share), leastBlocks)*backend.BlockSize)
@@ -32,8 +33,11 @@ func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share int64
 		blocks = min(c.context*c.sequences, c.fit(share))
 	}
 	blocks = max(blocks, c.context)
+	if need := c.states(blocks); need > free {
+		return fmt.Errorf("the recurrent states of a sequence and a step need %d MiB, %d MiB are available: fewer rows a step "+
+			"(%d now) need less", need/mib, free/mib, m.Rows)
+	}
 	if most := max(c.fit(free-c.states(blocks)), leastBlocks); blocks > most {
-		const mib = 1 << 20
 		return fmt.Errorf("a context of %d tokens needs a KV cache of %d MiB with what else was asked for, %d MiB are "+
 			"available: ask for a context of at most %d tokens", m.Context, (c.bytes(blocks)+c.states(blocks))/mib, free/mib,
 			most*c.context/blocks*backend.BlockSize)

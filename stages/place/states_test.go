@@ -9,6 +9,16 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
+// TestStatesTooLarge says what takes the memory: no shorter context would help.
+func TestStatesTooLarge(t *testing.T) {
+	p := program()
+	p.Classes = append(p.Classes, ir.Class{State: true})
+	p.States = []ir.StateLayer{{Values: 8 * mib, Class: 1}}
+	_, err := Make([]Ask{{Program: p}}, Machine{Memory: 128 * mib})
+	require.EqualError(t, err, "the recurrent states of a sequence and a step need 224 MiB, 128 MiB are available: fewer rows "+
+		"a step (64 now) need less")
+}
+
 // TestStates: states come on top of keys and values, whose context they leave as it is; where they are large, steps
 // have fewer rows, and then fewer sequences are kept.
 func TestStates(t *testing.T) {
