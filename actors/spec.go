@@ -98,7 +98,10 @@ func (s *spec) describe(name string) (err error) {
 		s.info.Parameters += int64(w.Rows) * int64(w.Cols)
 		s.info.WeightBytes += s.bound.Size(ir.Ref(ref))
 	}
-	source, _ := m.String("tokenizer.chat_template") // a file without one is the next line's matter
+	source, err := chat.Own(m)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.file.Name, err)
+	}
 	s.template, s.info.TemplateNote, err = chat.ForModel(source, s.bound.Arch, func(text string) bool {
 		_, ok := s.vocab.Lookup(text)
 		return ok
@@ -165,7 +168,7 @@ func (s *spec) classes() (all []kv.Class) {
 // bytes is what the homes of the model's weights hold. What is streamed has none.
 func (s *spec) bytes() (total int64) {
 	for _, h := range s.plan.Homes {
-		if h.Slot >= 0 {
+		if h.Brought() {
 			total += h.Group.Bytes
 		}
 	}

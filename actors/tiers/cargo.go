@@ -25,7 +25,8 @@ type Cargo struct {
 	model    backend.Model
 	progress *atomic.Int64 // bytes of weights that have come home
 	memory   *tenure       // of the model's
-	ends     []ending      // by slot: of the last item that came to its end; the uploader's incarnations share it
+	slots    int
+	ends     []ending // by berth: of the last item that came to its end; the uploader's incarnations share it
 }
 
 // NewCargo is what goes from a model's file to the device. Progress is kept in bytes.
@@ -34,7 +35,16 @@ func NewCargo(s Source, model backend.Model, progress *atomic.Int64) *Cargo {
 	if shared := s.Plan.Parts[0].Layout.Slots; shared != nil {
 		slots = len(shared)
 	}
-	return &Cargo{Source: s, model: model, progress: progress, memory: new(tenure), ends: make([]ending, slots)}
+	return &Cargo{Source: s, model: model, progress: progress, memory: new(tenure), slots: slots,
+		ends: make([]ending, slots+len(s.Plan.Homes))}
+}
+
+// berth is where a group is brought once: its slot, or, beyond all slots, the place where the device keeps it.
+func (c *Cargo) berth(group int) int {
+	if c.home(group).Kept() {
+		return c.slots + group
+	}
+	return c.home(group).Slot
 }
 
 // Close returns when nothing is read into the model's memory any more, and nothing will be.
@@ -53,7 +63,7 @@ type ending struct {
 func (c *Cargo) recount() {
 	bytes := int64(0)
 	for i := range c.Plan.Homes {
-		if h := c.home(i); h.Slot >= 0 && c.ends[h.Slot].number > 0 {
+		if h := c.home(i); h.Brought() && c.ends[c.berth(i)].number > 0 {
 			bytes += h.Group.Bytes
 		}
 	}
@@ -90,7 +100,7 @@ func (x item) home() *place.Home { return x.of.home(x.group) }
 
 // shared is the memory of the item's slot, if it is one that groups share and has any.
 func (x item) shared() []byte {
-	if x.home().Slot >= 0 {
+	if x.home().Brought() {
 		return nil
 	}
 	return x.of.model.Slot(x.slot)

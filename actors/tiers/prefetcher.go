@@ -107,7 +107,7 @@ func (p *prefetcher) want(m *Want) {
 func (p *prefetcher) arrived(m *arrived) {
 	delete(p.pending, m.item)
 	p.out.fetch.Give()
-	switch home := m.home().Slot >= 0; {
+	switch home := m.home().Brought(); {
 	case !home:
 		p.out.landed.Send(&Landed{m.item, m.err, m.way})
 	case m.err != nil:
@@ -117,11 +117,11 @@ func (p *prefetcher) arrived(m *arrived) {
 	}
 }
 
-// isLoaded says whether all that has slots of its own is there.
+// isLoaded says whether all is there that is brought once.
 func (p *prefetcher) isLoaded(c *Cargo) bool {
 	p.skip()
 	for x := range p.pending {
-		if x.of == c && x.home().Slot >= 0 {
+		if x.of == c && x.home().Brought() {
 			return false
 		}
 	}
@@ -153,7 +153,7 @@ func (p *prefetcher) choose() (x item, u urgency, ok bool) {
 		return p.queued[ahead][0], ahead, true
 	case len(p.all) > 0:
 		of := p.all[0]
-		return item{of, p.next, of.home(p.next).Slot, 1}, ahead, true
+		return item{of, p.next, of.berth(p.next), 1}, ahead, true
 	}
 	return item{}, 0, false
 }
@@ -177,11 +177,11 @@ func (p *prefetcher) take(x item, u urgency) {
 	p.next++
 }
 
-// skip passes groups that have no slot of their own, and models all of whose homes were asked for.
+// skip passes groups that are not brought once, and models all of whose homes were asked for.
 func (p *prefetcher) skip() {
 	for len(p.all) > 0 {
 		homes := p.all[0].Plan.Homes
-		for p.next < len(homes) && homes[p.next].Slot < 0 {
+		for p.next < len(homes) && !homes[p.next].Brought() {
 			p.next++
 		}
 		if p.next < len(homes) {

@@ -199,6 +199,10 @@ func (r *Residency) bring(g, at int, u urgency) {
 	if !s.memory {
 		r.place(g, at, nil)
 	}
+	if r.cargo.home(g).Kept() { // the device copies it, and what reads it waits there
+		r.groups[g].there = true
+		return
+	}
 	r.want(&Want{item{r.cargo, g, at, s.number}, u})
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,11 +34,14 @@ func within10s(t *testing.T, e *env) (code int) {
 
 // A pipe, a device or a socket is no model: nobody waits for it.
 func TestModelIsNoPipe(t *testing.T) {
-	fifo := filepath.Join(t.TempDir(), "model.gguf")
+	fifo, socket := filepath.Join(t.TempDir(), "model.gguf"), filepath.Join(t.TempDir(), "socket.gguf")
 	require.NoError(t, unix.Mkfifo(fifo, 0o600))
+	ln, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	defer ln.Close()
 	for _, args := range [][]string{
 		{"run", "-m", fifo, "hello"}, {"inspect", fifo}, {"tokenize", "-m", fifo}, {"run", "-m", "/dev/zero", "hello"},
-		{"quantize", fifo, "out.gguf", "Q8_0"},
+		{"quantize", fifo, "out.gguf", "Q8_0"}, {"run", "-m", socket, "hello"},
 	} {
 		e := testEnv("x", args...)
 		require.Equal(t, exitFailed, within10s(t, e), args)
@@ -103,6 +107,23 @@ func TestNothingIsReplacedUnasked(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, left, 1, args)
 		}
+	}
+}
+
+// A command that fails before it has something to write leaves what was there.
+func TestFailureReplacesNothing(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	require.NoError(t, os.WriteFile(out, []byte("theirs"), 0o600))
+	for _, args := range [][]string{
+		{"run", "hi", "--record", out}, {"run", "hi", "--trace", out}, {"serve", "--record", out}, {"serve", "--trace", out},
+		{"bench", "--trace", out}, {"bench", "--svg", out}, {"logits", "--tokens", "1", "-o", out},
+		{"imatrix", "-f", "../../README.md", "-o", out},
+	} {
+		o := sluice("", append(args, "--force", "-m", filepath.Join(t.TempDir(), "none.gguf"))...)
+		require.Equal(t, exitFailed, o.code, args)
+		text, err := os.ReadFile(out)
+		require.NoError(t, err)
+		require.Equal(t, "theirs", string(text), args)
 	}
 }
 

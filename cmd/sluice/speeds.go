@@ -164,7 +164,12 @@ func kept(e *env) (list []speeds) {
 	if err != nil {
 		return nil
 	}
-	text, err := os.ReadFile(path)
+	f, _, err := safefile.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, err := safefile.ReadAll(f, mostDescription)
 	if err != nil || json.Unmarshal(text, &list) != nil {
 		return nil
 	}

@@ -52,10 +52,10 @@ func (m *model) causalConv(n *ir.Node, s *backend.Step) {
 // scan keeps the matrix of each head, by rows of VDim.
 func (m *model) scan(n *ir.Node, s *backend.Step) {
 	a, state := n.Scan, &m.states[n.State]
-	decay, shift := m.vector(n.W, a.Heads, 0), m.vector(n.B, a.Heads, 0)
+	decay, shift := m.table(n.W), m.table(n.B)
 	skip := make([]float32, a.Heads)
 	if a.D != ir.NoRef {
-		skip = m.vector(a.D, a.Heads, 0)
+		skip = m.table(a.D)
 	}
 	for i := range s.Spans {
 		span := &s.Spans[i]

@@ -227,7 +227,7 @@ func (m *model) Part(w backend.Work, s *backend.Step) error {
 	value, err := m.part(&w, s)
 	switch {
 	case w.Done == nil:
-	case value == 0:
+	case value == 0 || !slices.ContainsFunc(w.Groups, func(g int) bool { return m.groups[g].moves }):
 		w.Done()
 	default:
 		m.ends <- ended{value: value, release: w.Done}

@@ -55,6 +55,8 @@ type recorder struct {
 	region *region
 	dry    bool
 
+	launched func(segment int) // for measurements: called after each launch; nil: by nobody
+
 	wanted           bool
 	written, touched []span // since the last barrier
 }
@@ -125,6 +127,9 @@ func (m *model) record(x *recorder) error {
 		x.order(l)
 		if err := l.record(x); err != nil {
 			return err
+		}
+		if x.launched != nil {
+			x.launched(l.segment)
 		}
 	}
 	if x.shape.portion == before || x.shape.portion == among {

@@ -104,18 +104,19 @@ func (m *model) upload(w *weight, row, n int, data []byte) error {
 			return err
 		}
 	}
-	for from, rows := 0, 0; from < n; from += rows {
+	for from := 0; from < n; {
 		x, first, fit, of, err := m.target(w, row+from)
 		if err != nil {
 			return err
 		}
-		rows = min(n-from, fit)
+		rows := min(n-from, fit)
 		if err := m.packFor(w, of, &x, first, rows, data[from*w.rowBytes:][:rows*w.rowBytes]); err != nil {
 			return err
 		}
 		if of != nil {
 			of.note(w, row+from, rows)
 		}
+		from += rows
 	}
 	return nil
 }

@@ -137,17 +137,9 @@ func (w *Weight) Shape() []int {
 	return []int{w.Cols, w.Rows}
 }
 
-// matches compares with a file's shape; either may end in dimensions of 1, and a vector's may begin so.
+// matches compares with a file's shape; either may end in dimensions of 1.
 func (w *Weight) matches(shape []int) bool {
-	if w.Use == Vector && w.Rows == 1 {
-		return len(shape) > 0 && slices.Equal(bare(shape), bare(w.Shape()))
-	}
 	return len(shape) > 0 && slices.Equal(spare(shape), spare(w.Shape()))
-}
-
-// bare leaves out all dimensions of 1: a vector of one value for each head may lie across.
-func bare(shape []int) []int {
-	return slices.DeleteFunc(slices.Clone(shape), func(n int) bool { return n == 1 })
 }
 
 // spare leaves out dimensions of 1 at the end.

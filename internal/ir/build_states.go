@@ -15,24 +15,26 @@ func (b *Builder) CausalConv(x Value, name string, size int) Value {
 }
 
 // SSMScan is Mamba-2's. decay, shift and skip are the full names of A, of what is added to δ, and of D; skip may be
-// empty.
+// empty. A and D lie across in files: a row for each head.
 func (b *Builder) SSMScan(q, k, v, delta Value, decay, shift, skip string, a ScanArgs) Value {
 	a.D = NoRef
 	if skip != "" {
-		a.D = b.vector(skip, a.Heads)
+		a.D = b.weight(skip, a.Heads, 1, Vector)
 	}
-	return b.scan(Node{Op: SSMScan, In: []Value{q, k, v, delta}, Scan: &a}, decay, shift)
+	w := b.weight(decay, a.Heads, 1, Vector)
+	return b.scan(Node{Op: SSMScan, In: []Value{q, k, v, delta}, W: w, Scan: &a}, shift)
 }
 
 // DeltaRule is that of gated delta networks.
 func (b *Builder) DeltaRule(q, k, v, delta, beta Value, decay, shift string, a ScanArgs) Value {
 	a.D = NoRef
-	return b.scan(Node{Op: DeltaRule, In: []Value{q, k, v, delta, beta}, Scan: &a}, decay, shift)
+	w := b.vector(decay, a.Heads)
+	return b.scan(Node{Op: DeltaRule, In: []Value{q, k, v, delta, beta}, W: w, Scan: &a}, shift)
 }
 
-func (b *Builder) scan(n Node, decay, shift string) Value {
+func (b *Builder) scan(n Node, shift string) Value {
 	a := n.Scan
-	n.W, n.B = b.vector(decay, a.Heads), b.vector(shift, a.Heads)
+	n.B = b.vector(shift, a.Heads)
 	n.State = b.state(a.Heads * a.KDim * a.VDim)
 	return b.add(n, a.Heads*a.VDim)
 }

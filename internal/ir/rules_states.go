@@ -34,8 +34,9 @@ func fitsScan(p *Program, n *Node) error {
 		return fmt.Errorf("scale is %v", a.Scale)
 	}
 	for _, r := range []Ref{n.W, n.B, a.D} {
-		if err := vector(p, r, a.Heads); err != nil {
-			return err
+		if r != NoRef && p.Weights[r].Rows*p.Weights[r].Cols != a.Heads {
+			w := &p.Weights[r]
+			return fmt.Errorf("%s is %d×%d, want a value for each of %d heads", w.Name, w.Rows, w.Cols, a.Heads)
 		}
 	}
 	return fitsState(p, n, a.Heads*a.KDim*a.VDim)

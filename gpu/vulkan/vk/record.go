@@ -92,6 +92,14 @@ func Use[P any](r *Recording, k *Kernel, push *P) {
 	r.keep(5, raw(push))
 }
 
+// Bound is the name of the kernel bound last.
+func (r *Recording) Bound() string {
+	if r.bound == nil {
+		return ""
+	}
+	return r.bound.Name
+}
+
 // Dispatch runs the bound kernel with so many workgroups.
 func (r *Recording) Dispatch(x, y, z uint32) { r.add(r.d.f.dispatch, uint64(x), uint64(y), uint64(z)) }
 

@@ -34,7 +34,7 @@ const (
 
 // measures are those of a layer's experts, and what is waited for.
 type measures struct {
-	of     [][memories]float64 // averages times full: uses do not fade, each one counts more than those before
+	of     [][memories]float64 // averages, but for full: uses do not fade, each one counts more than those before
 	use    [memories]float64   // what one counts now; below most
 	full   [memories]float64   // what an expert would have that was always used
 	weight [memories]float64   // of averages, in what is expected
