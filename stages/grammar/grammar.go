@@ -24,6 +24,7 @@ type Expr struct {
 	min, max int     // repeat; max < 0: no end
 	rule     int     // call
 	lexeme   *Lexeme // token
+	list     *List   // members
 }
 
 type kind uint8
@@ -38,6 +39,7 @@ const (
 	repeat
 	call
 	token
+	members
 )
 
 // Spelling is how a lexeme's characters become bytes.

@@ -75,7 +75,6 @@ type compiler struct {
 	p       *Program
 	lexemes map[*Lexeme]int32 // the rule of each
 	err     error
-	depth   int
 }
 
 func (c *compiler) add(n node) int32 {
@@ -117,6 +116,8 @@ func (c *compiler) expr(e Expr, next int32) int32 {
 		return c.add(node{op: opCall, rule: int32(e.rule), next: next})
 	case token:
 		return c.add(node{op: opCall, rule: c.lexeme(e.lexeme), next: next})
+	case members:
+		return c.members(e.list, next)
 	}
 	return next
 }
