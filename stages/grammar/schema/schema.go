@@ -21,7 +21,7 @@ type Options struct {
 	Draft7 bool
 }
 
-// mostSpace is how many blanks and ends of lines may stand between two tokens of JSON. It bounds what a model can waste.
+// mostSpace is how many blanks and ends of lines may stand between two tokens of JSON: what a model can waste.
 const mostSpace = 64
 
 // Compile makes the grammar of the JSON texts that a schema allows. An error names the place and the keyword that it
