@@ -25,8 +25,7 @@ type spec struct {
 	plan     place.Model
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
-	tape     *tape // of its token trace; nil: none
-	among    int   // how many tokens a draw of the device may choose among
+	among    int // how many tokens a draw of the device may choose among
 }
 
 // Info describes a model.
@@ -86,7 +85,7 @@ func (s *spec) describe(name string) (err error) {
 	m := &s.file.Meta
 	s.info = Info{
 		Name: s.file.Name, Architecture: s.bound.Arch, Vocab: s.bound.Vocab, Trained: s.bound.Context,
-		Sampling: recommended(m), Program: s.bound,
+		Sampling: sample.Recommended(m), Program: s.bound,
 	}
 	if own, err := m.String("general.name"); err == nil && own != "" {
 		s.info.Name = own
@@ -98,7 +97,10 @@ func (s *spec) describe(name string) (err error) {
 		s.info.Parameters += int64(w.Rows) * int64(w.Cols)
 		s.info.WeightBytes += s.bound.Size(ir.Ref(ref))
 	}
-	source, _ := m.String("tokenizer.chat_template") // a file without one is the next line's matter
+	source, err := chat.Own(m)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.file.Name, err)
+	}
 	s.template, s.info.TemplateNote, err = chat.ForModel(source, s.bound.Arch, func(text string) bool {
 		_, ok := s.vocab.Lookup(text)
 		return ok
@@ -125,6 +127,9 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 		}
 	}
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside, Draws: traits.Draws}
+	if len(s.bound.States) > 0 {
+		s.limits.Redo = backend.BlockSize
+	}
 	s.among = traits.Among
 	s.info.Sequences = p.Sequences
 	s.info.Context, s.info.KVBytes = p.Context, place.BlockBytes(s.bound.Program, s.layout.KV)/backend.BlockSize
@@ -154,7 +159,7 @@ func (s *spec) inPlace() (all [][]byte) {
 // classes are the sizes of the KV cache's classes.
 func (s *spec) classes() (all []kv.Class) {
 	for i, class := range s.bound.Classes {
-		all = append(all, kv.Class{Blocks: s.layout.Blocks[i], Window: class.Window, Chunked: class.Chunked})
+		all = append(all, kv.Class{Blocks: s.layout.Blocks[i], Window: backend.Window(class), Chunked: class.Chunked})
 	}
 	return all
 }
@@ -162,7 +167,7 @@ func (s *spec) classes() (all []kv.Class) {
 // bytes is what the homes of the model's weights hold. What is streamed has none.
 func (s *spec) bytes() (total int64) {
 	for _, h := range s.plan.Homes {
-		if h.Slot >= 0 {
+		if h.Brought() {
 			total += h.Group.Bytes
 		}
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -132,5 +133,31 @@ func readAll(conn net.Conn) {
 		if _, err := conn.Read(b); err != nil {
 			return
 		}
+	}
+}
+
+// TestCancelAfter holds the same law for what comes after the engine: a large answer that is no stream is not written
+// on for nobody, nor kept.
+func TestCancelAfter(t *testing.T) {
+	const law = 250 * time.Millisecond
+	r := start(t, Options{}, nil)
+	for _, path := range []string{"/v1/completions", "/v1/chat/completions"} {
+		body := endless(false, `,"n":16,"max_tokens":100,"logprobs":20`)
+		if strings.Contains(path, "chat") {
+			body = `{"messages":[{"role":"user","content":"hi"}],"ignore_eos":true,"n":16,"max_tokens":100,"logprobs":true,` +
+				`"top_logprobs":20}`
+		}
+		conn := r.dial(t, path, body)
+		require.NoError(t, conn.SetReadBuffer(4096))
+		_, err := io.ReadFull(conn, make([]byte, 2000))
+		require.NoError(t, err)
+		time.Sleep(100 * time.Millisecond)
+		require.NotContains(t, r.log.String(), path, "there is more than the network takes")
+		left := time.Now()
+		require.NoError(t, conn.Close())
+		require.Eventually(t, func() bool { return strings.Contains(r.log.String(), path) }, 10*time.Second, time.Millisecond)
+		t.Logf("%s: stopped after %v", path, time.Since(left))
+		require.LessOrEqual(t, time.Since(left), law, path)
+		require.Contains(t, r.log.String(), `"status":499`)
 	}
 }

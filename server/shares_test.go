@@ -143,3 +143,29 @@ func TestClient(t *testing.T) {
 	require.NotEqual(t, client("192.0.2.1", "", "one"), client("192.0.2.1", "", "two"))
 	require.NotContains(t, client("192.0.2.1", "", "one"), "one")
 }
+
+// TestTricklingClient: who takes some bytes of its answers now and then does not read them, either.
+func TestTricklingClient(t *testing.T) {
+	r := start(t, behindProxy, few)
+	for range 2 {
+		conn := r.by(t, "192.0.2.1", endless(true, `,"n":128`))
+		require.NoError(t, conn.SetReadBuffer(4096))
+		go func() {
+			for b := make([]byte, 64); ; time.Sleep(10 * time.Millisecond) { // 6400 bytes a second
+				if _, err := conn.Read(b); err != nil {
+					return
+				}
+			}
+		}()
+	}
+	r.open(t, 4)
+	began := time.Now()
+	conn := r.by(t, "192.0.2.2", `{"prompt":"one two","max_tokens":4}`)
+	answer, err := http.ReadResponse(reader(conn), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	t.Logf("after %v", time.Since(began))
+	require.Less(t, time.Since(began), 20*time.Second, "it waited for two that hardly read")
+	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), "an answer gave its place up") },
+		10*time.Second, time.Millisecond)
+}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,15 +98,15 @@ func (toyLines) End(dst []byte, c *answer.Choice) []byte {
 	return fmt.Appendf(dst, ".%d %s\n", c.Index, c.Finish)
 }
 
-func (toyLines) Whole(dst []byte, all []*answer.Choice) []byte {
-	dst = append(dst, `{"said":[`...)
+func (toyLines) Whole(all []*answer.Choice) iter.Seq[[]byte] {
+	dst := []byte(`{"said":[`)
 	for i, c := range all {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = wire.AppendString(dst, c.New.Text)
 	}
-	return append(dst, "]}"...)
+	return slices.Values([][]byte{dst, []byte("]}")})
 }
 
 // startToy serves it beside the others.

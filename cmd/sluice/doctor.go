@@ -63,7 +63,7 @@ func (c *doctorCmd) probe(e *env) (err error) {
 		if file, err = openModel(c.Model); err != nil {
 			return err
 		}
-		s, err = measureSpeeds(e, file.Part(0))
+		s, err = measureSpeeds(e, file.Part(0), file.Part(0).Path)
 		err = errors.Join(err, file.Close())
 	}
 	if err == nil {

@@ -23,9 +23,9 @@ func (e *env) readFile(name string, most int64) ([]byte, error) {
 	if name == "-" {
 		return e.readInput(most)
 	}
-	f, err := os.Open(name)
+	f, err := e.openInput(name)
 	if err != nil {
-		return nil, onFile(name, err)
+		return nil, err
 	}
 	defer f.Close()
 	data, err := safefile.ReadAll(f, most)
@@ -33,6 +33,18 @@ func (e *env) readFile(name string, most int64) ([]byte, error) {
 		return nil, onFile(name, err)
 	}
 	return data, nil
+}
+
+// openInput opens what readFile reads, for who reads it piece by piece.
+func (e *env) openInput(name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(e.stdin), nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, onFile(name, err)
+	}
+	return f, nil
 }
 
 // readInput reads standard input to its end.

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,11 +34,14 @@ func within10s(t *testing.T, e *env) (code int) {
 
 // A pipe, a device or a socket is no model: nobody waits for it.
 func TestModelIsNoPipe(t *testing.T) {
-	fifo := filepath.Join(t.TempDir(), "model.gguf")
+	fifo, socket := filepath.Join(t.TempDir(), "model.gguf"), filepath.Join(t.TempDir(), "socket.gguf")
 	require.NoError(t, unix.Mkfifo(fifo, 0o600))
+	ln, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	defer ln.Close()
 	for _, args := range [][]string{
 		{"run", "-m", fifo, "hello"}, {"inspect", fifo}, {"tokenize", "-m", fifo}, {"run", "-m", "/dev/zero", "hello"},
-		{"quantize", fifo, "out.gguf", "Q8_0"},
+		{"quantize", fifo, "out.gguf", "Q8_0"}, {"run", "-m", socket, "hello"},
 	} {
 		e := testEnv("x", args...)
 		require.Equal(t, exitFailed, within10s(t, e), args)
@@ -106,6 +110,23 @@ func TestNothingIsReplacedUnasked(t *testing.T) {
 	}
 }
 
+// A command that fails before it has something to write leaves what was there.
+func TestFailureReplacesNothing(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	require.NoError(t, os.WriteFile(out, []byte("theirs"), 0o600))
+	for _, args := range [][]string{
+		{"run", "hi", "--record", out}, {"run", "hi", "--trace", out}, {"serve", "--record", out}, {"serve", "--trace", out},
+		{"bench", "--trace", out}, {"bench", "--svg", out}, {"logits", "--tokens", "1", "-o", out},
+		{"imatrix", "-f", "../../README.md", "-o", out},
+	} {
+		o := sluice("", append(args, "--force", "-m", filepath.Join(t.TempDir(), "none.gguf"))...)
+		require.Equal(t, exitFailed, o.code, args)
+		text, err := os.ReadFile(out)
+		require.NoError(t, err)
+		require.Equal(t, "theirs", string(text), args)
+	}
+}
+
 // Results go through pipes too.
 func TestResultsThroughPipes(t *testing.T) {
 	r, w, err := os.Pipe()
@@ -122,31 +143,41 @@ func TestResultsThroughPipes(t *testing.T) {
 	require.Equal(t, 2*8192*4, <-got)
 }
 
-// A run that is killed, and cannot clean up, leaves nothing.
-func TestKilledSynthLeavesNothing(t *testing.T) {
+// killedRun in the environment makes the test below the process that it kills: a command line, parted by line breaks.
+const killedRun = "SLUICE_TEST_KILLED_RUN"
+
+// A run that is killed, and cannot clean up, leaves nothing where it writes, nor anywhere else.
+func TestKilledRunLeavesNothing(t *testing.T) {
+	if line := os.Getenv(killedRun); line != "" { // before there are folders of the test's, which nobody would remove
+		e := testEnv("", strings.Split(line, "\n")...)
+		require.Equal(t, exitDone, run(e), "%v", e.stderr)
+		return
+	}
 	dir := t.TempDir()
 	if f, err := os.OpenFile(dir, os.O_RDWR|unix.O_TMPFILE, 0o600); err != nil {
 		t.Skipf("no unnamed files here: %v", err)
 	} else {
 		f.Close()
 	}
-	if path := os.Getenv("SLUICE_TEST_SYNTH"); path != "" { // the process that is killed
-		e := testEnv("", "synth", "--shape", "llama-3.1-8b", "--quant", "F16", "-o", path)
-		require.Equal(t, exitDone, run(e), "%v", e.stderr)
+	for _, line := range []string{
+		"synth\n--shape\nllama-3.1-8b\n--quant\nF16\n-o\nm.gguf",
+		"doctor\n--probe",
+	} {
+		c := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
+		c.Dir = dir
+		c.Env = append(os.Environ(), killedRun+"="+line, "TMPDIR="+dir)
+		require.NoError(t, c.Start())
+		written := func() bool {
+			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", c.Process.Pid))
+			_, after, _ := strings.Cut(string(text), "wchar: ")
+			number, _, _ := strings.Cut(after, "\n")
+			return len(number) >= len("10000000") // ten megabytes
+		}
+		require.Eventually(t, written, 30*time.Second, 10*time.Millisecond, line)
+		require.NoError(t, c.Process.Kill())
+		require.Error(t, c.Wait())
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, left, line)
 	}
-	c := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
-	c.Env = append(os.Environ(), "SLUICE_TEST_SYNTH="+filepath.Join(dir, "m.gguf"))
-	require.NoError(t, c.Start())
-	written := func() bool {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", c.Process.Pid))
-		_, after, _ := strings.Cut(string(text), "wchar: ")
-		number, _, _ := strings.Cut(after, "\n")
-		return len(number) >= len("10000000") // ten megabytes
-	}
-	require.Eventually(t, written, 30*time.Second, 10*time.Millisecond)
-	require.NoError(t, c.Process.Kill())
-	require.Error(t, c.Wait())
-	left, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Empty(t, left)
 }

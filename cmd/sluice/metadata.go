@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/stages/chat"
 )
 
 // How much of a value a line shows.
@@ -63,7 +64,7 @@ func telling(m *meta.Map) (rows [][2]string) {
 	license, _ := m.String("general.license")
 	link, _ := m.String("general.license.link")
 	add("licence", printable(cmp.Or(license, link)))
-	if text, err := m.String("tokenizer.chat_template"); err == nil {
+	if text, err := chat.Own(m); err == nil && text != "" {
 		add("template", fmt.Sprintf("%s: sluice template shows it", count(utf8.RuneCountInString(text), "character")))
 	}
 	return rows

@@ -13,9 +13,9 @@ type recordFlags struct {
 
 // tape is the file of a trace. Its first error is told at the end, and not in the way of an answer.
 type tape struct {
+	failed
 	file *safefile.File
 	path string
-	err  error
 }
 
 // begin makes the file, or none.
@@ -30,7 +30,7 @@ func (f *recordFlags) begin(e *env, force bool, read ...string) (*tape, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tape{file: file, path: f.Record}, nil
+	return &tape{failed{w: file}, file, f.Record}, nil
 }
 
 // record has a model write its trace.
@@ -40,18 +40,13 @@ func (f *recordFlags) record(m *actors.Model, t *tape) {
 	}
 }
 
-func (t *tape) Write(b []byte) (int, error) {
-	n, err := t.file.Write(b)
-	if t.err == nil {
-		t.err = err
-	}
-	return n, err
-}
-
 // close is called when the engine is closed: then the file is whole.
 func (t *tape) close() error {
 	if t == nil {
 		return nil
+	}
+	if !t.begun { // no engine was started
+		return t.file.Close()
 	}
 	return finish(t.file, t.path, t.err)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -48,7 +47,7 @@ func (c *replayCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	trace, err := c.load()
+	trace, err := c.load(e)
 	if err != nil {
 		return err
 	}
@@ -101,10 +100,10 @@ func (c *replayCmd) compared() (kinds []shelf.Kind, ahead []replay.Prefetch, err
 	return kinds, ahead, nil
 }
 
-func (c *replayCmd) load() (trace *replay.Trace, err error) {
-	f, err := os.Open(c.Trace)
+func (c *replayCmd) load(e *env) (trace *replay.Trace, err error) {
+	f, err := e.openInput(c.Trace)
 	if err != nil {
-		return nil, onFile(c.Trace, err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	r, err := tokentrace.NewReader(f)

@@ -56,6 +56,9 @@ func TestReplay(t *testing.T) {
 	require.Less(t, misses["belady"], 280)
 	require.Less(t, misses["ours"], 300)
 	require.Equal(t, o.stdout, sluice("", "replay", path, "--virtual", "--json").stdout, "the same to the byte")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, o.stdout, sluice(string(text), "replay", "-", "--virtual", "--json").stdout, "from standard input")
 
 	o = sluice("", "replay", path, "--virtual", "--slots", "4", "--policy", "lru,ours", "--prefetch", "none,oracle")
 	require.Equal(t, exitDone, o.code, o.stderr)

@@ -56,16 +56,17 @@ func recall(e *env, file source.Source) (speeds, error) {
 			return s, nil
 		}
 	}
-	s, err := measureSpeeds(e, file)
+	s, err := measureSpeeds(e, file, file.Path)
 	if err == nil {
 		_ = keep(e, s) // it is known now
 	}
 	return s, err
 }
 
-// measureSpeeds takes a few seconds. Without a path the disk is not measured.
-func measureSpeeds(e *env, file source.Source) (s speeds, err error) {
-	s = speeds{Machine: machineName(), FileSystem: fileSystem(e.root, file.Path), Measured: e.now().UTC()}
+// measureSpeeds takes a few seconds. Without a path the disk is not measured; beside is one on the same file system,
+// which tells where the file lies.
+func measureSpeeds(e *env, file source.Source, beside string) (s speeds, err error) {
+	s = speeds{Machine: machineName(), FileSystem: fileSystem(e.root, beside), Measured: e.now().UTC()}
 	if file.Path != "" {
 		rate, err := uring.Measure(file, diskTime)
 		if err != nil {
@@ -96,23 +97,23 @@ func median(list []float64) float64 {
 	return slices.Sorted(slices.Values(list))[len(list)/2]
 }
 
-// measureHere measures with a temporary file in a folder.
+// measureHere measures with a file in a folder that is gone afterwards, however this ends.
 func measureHere(e *env, folder string) (s speeds, err error) {
-	f, err := os.CreateTemp(folder, ".sluice-probe-*")
+	f, err := safefile.Scratch(filepath.Join(folder, "probe"))
 	if err != nil {
 		return s, onFile(folder, err)
 	}
-	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	defer func() { err = errors.Join(err, f.Close()) }()
 	block, random := make([]byte, 1<<20), rand.NewChaCha8([32]byte{})
 	for written := 0; written < probeBytes && err == nil; written += len(block) {
 		_, _ = random.Read(block) // it cannot fail; drives may store zeros without writing them
 		_, err = f.Write(block)
 	}
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err != nil {
-		return s, onFile(f.Name(), err)
+	if err = errors.Join(err, f.Sync()); err != nil {
+		return s, onFile(folder, err)
 	}
-	return measureSpeeds(e, source.Source{Name: f.Name(), Path: f.Name(), Size: probeBytes})
+	file := source.Source{Name: "a file in " + folder, Path: f.Meanwhile(), Size: probeBytes}
+	return measureSpeeds(e, file, folder+"/.")
 }
 
 // machineName tells machines apart that share a user's folder.
@@ -163,7 +164,12 @@ func kept(e *env) (list []speeds) {
 	if err != nil {
 		return nil
 	}
-	text, err := os.ReadFile(path)
+	f, _, err := safefile.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, err := safefile.ReadAll(f, mostDescription)
 	if err != nil || json.Unmarshal(text, &list) != nil {
 		return nil
 	}

@@ -58,7 +58,10 @@ func (c *templateCmd) own(e *env, now time.Time) error {
 		return err
 	}
 	defer f.Close()
-	source, _ := f.Meta.String("tokenizer.chat_template") // a file without one is the next lines' matter
+	source, err := chat.Own(&f.Meta)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Name, err)
+	}
 	if c.Conversation == "" {
 		if source == "" {
 			return fmt.Errorf("%s: it has no chat template: with --conversation, the one is used that it is run with", f.Name)

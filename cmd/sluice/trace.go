@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/sluice-ai/sluice/internal/trace/chrome"
 	"github.com/sluice-ai/sluice/internal/trace/stall"
@@ -65,9 +64,9 @@ func (stallsCmd) examples() [2]string {
 }
 
 func (c *stallsCmd) Run(e *env) error {
-	f, err := os.Open(c.File)
+	f, err := e.openInput(c.File)
 	if err != nil {
-		return onFile(c.File, err)
+		return err
 	}
 	defer f.Close()
 	spans, err := chrome.Read(f)
@@ -134,7 +133,7 @@ type failed struct {
 func (f *failed) Write(p []byte) (int, error) {
 	f.begun = true
 	n, err := f.w.Write(p)
-	if err != nil {
+	if f.err == nil {
 		f.err = err
 	}
 	return n, err

@@ -21,6 +21,9 @@ func TestTraceOfRun(t *testing.T) {
 	require.Zero(t, text.code, text.stderr)
 	require.Contains(t, text.stdout, "house/device/compute: ")
 	require.Contains(t, text.stdout, "5 steps")
+	trace, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, text.stdout, sluice(string(trace), "trace", "stalls", "-").stdout, "from standard input")
 	data := sluice("", "trace", "stalls", path, "--json")
 	var got struct {
 		Devices []struct {

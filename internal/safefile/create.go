@@ -52,6 +52,15 @@ func create(path string, perm fs.FileMode, replace bool,
 	case err != nil && !(replace && errors.Is(err, ErrTaken)):
 		return nil, err
 	}
+	return begin(path, perm, replace, unnamed)
+}
+
+// Scratch begins a file beside path, readable by its owner, that nobody is to keep: it goes with Close, or with the
+// process.
+func Scratch(path string) (*File, error) { return begin(path, 0o600, false, unnamed) }
+
+func begin(path string, perm fs.FileMode, replace bool,
+	unnamed func(folder string, perm fs.FileMode) (*os.File, error)) (*File, error) {
 	f := &File{path: path, replace: replace}
 	var err error
 	if f.File, err = unnamed(filepath.Dir(path), perm); err != nil {
@@ -127,6 +136,14 @@ func (f *File) Commit() error {
 	}
 	f.beside = ""
 	return nil
+}
+
+// Meanwhile is a name by which this process may open what was written so far.
+func (f *File) Meanwhile() string {
+	if f.beside != "" {
+		return f.beside
+	}
+	return self(f.File)
 }
 
 // Close lets the file go, and with it what was not committed.

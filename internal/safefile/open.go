@@ -7,6 +7,7 @@
 package safefile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,7 @@ func Open(path string) (*os.File, fs.FileInfo, error) { return open(path, os.O_R
 func open(path string, flags int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, flags|noWait, perm)
 	if err != nil {
-		return nil, nil, bare(err)
+		return nil, nil, cmp.Or(socket(path), bare(err))
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -35,6 +36,14 @@ func open(path string, flags int, perm fs.FileMode) (*os.File, fs.FileInfo, erro
 		return nil, nil, bare(err)
 	}
 	return f, info, nil
+}
+
+// socket says that a path, which cannot be opened, is that of a socket.
+func socket(path string) error {
+	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
+		return fmt.Errorf("is %s, %w", kind(info.Mode()), ErrKind)
+	}
+	return nil
 }
 
 // ReadAll reads all of r, which may be endless, if that is no more than most bytes.

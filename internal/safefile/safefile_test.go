@@ -26,7 +26,7 @@ func TestOpenRefuses(t *testing.T) {
 	defer ln.Close()
 	require.NoError(t, os.WriteFile(regular, []byte("text"), 0o600))
 	for path, want := range map[string]string{
-		fifo: "is a pipe, want a regular file", socket: "no such device or address", dir: "is a folder",
+		fifo: "is a pipe, want a regular file", socket: "is a socket, want a regular file", dir: "is a folder",
 		"/dev/zero": "is a device", filepath.Join(dir, "none"): "no such file or directory",
 	} {
 		began := time.Now()
@@ -76,6 +76,9 @@ func TestCreate(t *testing.T) {
 		require.NoError(t, err)
 		fmt.Fprint(f, "whole")
 		require.NoFileExists(t, path)
+		text, err := os.ReadFile(f.Meanwhile())
+		require.NoError(t, err)
+		require.Equal(t, "whole", string(text))
 		require.NoError(t, f.Commit())
 		require.NoError(t, f.Close())
 		require.Equal(t, []string{"new: whole"}, contents(t, dir))

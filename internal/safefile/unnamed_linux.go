@@ -22,6 +22,7 @@ func unnamed(folder string, perm fs.FileMode) (*os.File, error) {
 	return f, nil
 }
 
+// self is how the process itself finds a file that has no name.
 func self(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }
 
 // link gives an unnamed file a name that is free.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/exchange"
@@ -53,17 +54,17 @@ func (c *Choice) Piece(id int32) []byte { return c.vocab.Piece(id) }
 // begin waits for a place and opens the engine's stream. Both are given back by the function returned, and as soon as
 // ctx ends.
 func (c *Choice) begin(ctx context.Context, x *exchange.Exchange, m *Model) (end func(), err error) {
-	if err := m.places.take(ctx, x); err != nil {
+	if err := m.places.take(ctx, x, 1); err != nil {
 		return nil, err
 	}
 	if c.stream, err = m.Engine.Generate(c.request); err != nil {
-		m.places.leave(x)
+		m.places.leave(x, 1)
 		return nil, err
 	}
 	c.request = actors.Request{}
 	end = sync.OnceFunc(func() {
 		c.stream.Close()
-		m.places.leave(x)
+		m.places.leave(x, 1)
 	})
 	context.AfterFunc(ctx, end)
 	return end, nil
@@ -112,14 +113,26 @@ func (c *Choice) read(ctx context.Context) error {
 	return err
 }
 
-// all waits for the whole answer.
-func all(ctx context.Context, c *Choice) error {
+// all waits for the whole answer, which is kept.
+func all(ctx context.Context, c *Choice, k *kept) error {
 	for c.Finish == actors.Running {
 		if err := c.next(ctx); err != nil {
 			return err
 		}
+		if err := k.add(ctx, c.weight()); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// weight is how many bytes the last event takes where it is kept. Lists have room for as much again.
+func (c *Choice) weight() int64 {
+	bytes := 2 * (len(c.event.Text) + len(c.event.Thought))
+	if c.Probs && c.event.HasToken {
+		bytes += 2*int(unsafe.Sizeof(Prob{})) + len(c.event.Top)*int(unsafe.Sizeof(sample.TokenProb{}))
+	}
+	return int64(bytes)
 }
 
 func (c *Choice) add(e *actors.Event) {

@@ -1,6 +1,8 @@
 package answer
 
 import (
+	"iter"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/server/exchange"
@@ -29,8 +31,9 @@ type Route struct {
 // Encoder spells the answer to one request. What it appends to a stream are whole events. The choices of a request
 // stream at once, each on a goroutine of its own.
 type Encoder interface {
-	// Whole is the body of an answer that is no stream: JSON.
-	Whole(dst []byte, choices []*Choice) []byte
+	// Whole is the body of an answer that is no stream: JSON, in pieces of some kilobytes, each good until the next.
+	// Nobody may want all of them.
+	Whole(choices []*Choice) iter.Seq[[]byte]
 
 	// Media is the Content-Type of a stream.
 	Media() string

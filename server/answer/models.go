@@ -36,14 +36,19 @@ type Model struct {
 	Roles     []string                              // that messages may have
 	Breakers  func(texts []string) *sample.Breakers // of DRY; nil: the usual ones
 
-	places *places
+	places *stock // those of its answers: as many as are computed at once, and some that are ready to follow
 }
+
+const (
+	following = 2              // answers that are opened beside those that are computed
+	queue     = 8 * MaxChoices // choices that may wait for a place; they are no sessions of the engine's yet
+)
 
 // describe collects what decoding needs.
 func describe(name string, e *actors.Engine) *Model {
 	usual := sync.OnceValue(func() *sample.Breakers { return breakers(e.Vocab(), []string{"\n", ":", `"`, "*"}) })
 	return &Model{
-		Name: name, Engine: e, places: newPlaces(e), Roles: e.Roles(), Sampling: e.Info.Sampling, Vocab: e.Info.Vocab, Context: e.Info.Context, EndTokens: e.Vocab().EOG(),
+		Name: name, Engine: e, places: newStock(int64(e.Info.Sequences+following), queue), Roles: e.Roles(), Sampling: e.Info.Sampling, Vocab: e.Info.Vocab, Context: e.Info.Context, EndTokens: e.Vocab().EOG(),
 		Breakers: func(texts []string) *sample.Breakers {
 			if texts == nil {
 				return usual()

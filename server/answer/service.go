@@ -19,12 +19,13 @@ import (
 type Service struct {
 	directory
 	intake  *exchange.Intake
+	kept    *stock        // bytes of answers that are no streams
 	reading time.Duration // how long a body may take to arrive
 }
 
 // New makes a service for models, which stay the caller's.
 func New(models Models, intake *exchange.Intake, reading time.Duration) *Service {
-	return &Service{directory{models: models, known: map[string]*Model{}}, intake, reading}
+	return &Service{directory{models: models, known: map[string]*Model{}}, intake, newStock(keptBytes, keptQueue), reading}
 }
 
 // Body receives the body of a request.
@@ -45,13 +46,13 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 	if o.Stream {
 		return stream(rc, x, o, e, choices)
 	}
-	err = each(x, o, choices, all)
+	k := keep(s.kept, x)
+	err = each(x, o, choices, func(ctx context.Context, c *Choice) error { return all(ctx, c, k) })
 	count(x, choices)
 	if err != nil {
 		return explain(x, o, err)
 	}
-	rc.SetContentType("application/json")
-	rc.SetBody(e.Whole(nil, choices))
+	x.Whole(rc, "application/json", e.Whole(choices))
 	return nil
 }
 
@@ -216,8 +217,10 @@ func explain(x *exchange.Exchange, o *Order, err error) *wire.Fault {
 			code = "context_length_exceeded"
 		}
 		return wire.Invalid("", code, "%s", user.Text)
-	case errors.Is(err, actors.ErrBusy), errors.Is(err, errQueue):
+	case errors.Is(err, actors.ErrBusy), errors.Is(err, errQueue), errors.Is(err, errKept):
 		return wire.Unavailable("overloaded", "%v", err)
+	case errors.Is(err, errTooMuch):
+		return wire.Invalid("", "answer_too_large", "%v", err)
 	case errors.Is(err, actors.ErrClosed), errors.Is(err, exchange.ErrStopping),
 		errors.Is(context.Cause(x.Context), exchange.ErrStopping):
 		return wire.Stopping()

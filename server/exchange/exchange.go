@@ -9,7 +9,6 @@ import (
 	"net"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -52,12 +51,13 @@ type Exchange struct {
 
 	arrived, ended func() // Hold's
 
-	sending atomic.Int64 // since when a write waits, in Unix nanoseconds; 0: none does
+	pace pace // of the client
 
 	mu     sync.Mutex
 	intake *Intake
 	paid   cost      // what is taken of it
 	making time.Time // since when the prompt is made
+	broken bool      // nothing more may be written
 
 	finished func(x *Exchange, status int)
 	once     sync.Once
@@ -120,20 +120,14 @@ func (x *Exchange) Watch() {
 	}
 }
 
-// Unread is for how long the client has kept a write waiting.
-func (x *Exchange) Unread() time.Duration {
-	since := x.sending.Load()
-	if since == 0 {
-		return 0
-	}
-	return time.Since(time.Unix(0, since))
-}
+// Unread says that the client takes too little of its answer.
+func (x *Exchange) Unread() bool { return x.pace.unread(time.Now()) }
 
 // GiveUp ends the Context, because the answer is not read.
 func (x *Exchange) GiveUp() { x.end(ErrUnread) }
 
 // Stream answers with events of a Content-Type, which write sends from another goroutine after the handler has
-// returned. If write panics, the event broken is sent last.
+// returned. If write panics, the event broken is sent last; where there is none, the connection breaks off.
 func (x *Exchange) Stream(rc *fasthttp.RequestCtx, media string, broken []byte, write func(*Writer)) {
 	x.streams = true
 	if c, ok := x.conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
@@ -143,9 +137,7 @@ func (x *Exchange) Stream(rc *fasthttp.RequestCtx, media string, broken []byte, 
 	rc.Response.Header.Set("Cache-Control", "no-cache")
 	rc.Response.Header.Set("X-Accel-Buffering", "no") // proxies hand each event on at once
 	// A write that waits already, when the Context ends, must not wait for long.
-	hasten := context.AfterFunc(x.Context, func() {
-		x.conn.SetWriteDeadline(time.Now().Add(lastWords)) //nolint:errcheck // the write will fail as well
-	})
+	hasten := context.AfterFunc(x.Context, func() { x.allow(lastWords) })
 	send := func(buffer *bufio.Writer) {
 		w := &Writer{x: x, buffer: buffer}
 		defer x.close(fasthttp.StatusOK)
@@ -153,6 +145,10 @@ func (x *Exchange) Stream(rc *fasthttp.RequestCtx, media string, broken []byte, 
 		defer func() {
 			if p := recover(); p != nil {
 				x.Panicked(p)
+				if broken == nil {
+					x.breakOff()
+					return
+				}
 				w.Send(broken) //nolint:errcheck // there is nobody left to tell
 			}
 		}()
@@ -179,8 +175,25 @@ func (x *Exchange) Stream(rc *fasthttp.RequestCtx, media string, broken []byte, 
 func (x *Exchange) Answered(status int) {
 	if !x.streams {
 		x.close(status)
-		x.conn.SetWriteDeadline(time.Now().Add(x.patience)) //nolint:errcheck // the write will fail as well
+		x.allow(x.patience)
 	}
+}
+
+// allow gives writes so much time from now on.
+func (x *Exchange) allow(patience time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.broken {
+		x.conn.SetWriteDeadline(time.Now().Add(patience)) //nolint:errcheck // the write will fail as well
+	}
+}
+
+// breakOff has the connection closed where the answer stands, so that nobody takes it for complete.
+func (x *Exchange) breakOff() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.broken = true
+	x.conn.SetWriteDeadline(time.Unix(1, 0)) //nolint:errcheck // it is closed already, then
 }
 
 // close must happen before fasthttp goes on with the connection: the watch reads from it.
@@ -229,11 +242,12 @@ func (w *Writer) Send(events []byte) error {
 	if w.x.Context.Err() != nil {
 		patience = min(patience, lastWords)
 	}
-	w.x.conn.SetWriteDeadline(time.Now().Add(patience)) //nolint:errcheck // the write will fail as well
-	w.x.sending.Store(time.Now().UnixNano())
-	defer w.x.sending.Store(0)
+	w.x.allow(patience)
+	w.x.pace.begin(time.Now())
 	w.buffer.Write(events) //nolint:errcheck // Flush returns the same error
-	if err := w.buffer.Flush(); err != nil {
+	err := w.buffer.Flush()
+	w.x.pace.end(time.Now(), len(events))
+	if err != nil {
 		w.x.end(ErrGone)
 		return ErrGone
 	}

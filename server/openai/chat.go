@@ -45,7 +45,7 @@ func (s chatShape) part(dst []byte, c *answer.Choice) []byte {
 	if len(c.New.Text) > 0 || len(c.New.Thought) == 0 {
 		dst = wire.AppendString(append(dst, `"content":`...), c.New.Text)
 	}
-	dst = s.probs(append(dst, '}'), c)
+	dst = s.probs(append(dst, '}'), c, goOn)
 	return append(dst, `,"finish_reason":null}`...)
 }
 
@@ -54,18 +54,18 @@ func (chatShape) last(dst []byte, c *answer.Choice) []byte {
 	return appendFinish(append(dst, `,"delta":{},"logprobs":null`...), c)
 }
 
-func (s chatShape) whole(dst []byte, c *answer.Choice) []byte {
+func (s chatShape) whole(dst []byte, c *answer.Choice, more more) []byte {
 	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(c.Index), 10)
 	dst = wire.AppendString(append(dst, `,"message":{"role":"assistant","content":`...), c.New.Text)
 	if len(c.New.Thought) > 0 {
 		dst = wire.AppendString(append(dst, `,"reasoning_content":`...), c.New.Thought)
 	}
-	dst = s.probs(append(dst, `,"refusal":null}`...), c)
+	dst = s.probs(append(dst, `,"refusal":null}`...), c, more)
 	return appendFinish(dst, c)
 }
 
 // probs writes the log-probabilities of the tokens since the last part.
-func (chatShape) probs(dst []byte, c *answer.Choice) []byte {
+func (chatShape) probs(dst []byte, c *answer.Choice, more more) []byte {
 	dst = append(dst, `,"logprobs":`...)
 	if !c.Probs {
 		return append(dst, "null"...)
@@ -82,7 +82,10 @@ func (chatShape) probs(dst []byte, c *answer.Choice) []byte {
 			}
 			dst = append(appendProb(dst, c, t), '}')
 		}
-		dst = append(dst, "]}"...)
+		var wanted bool
+		if dst, wanted = more(append(dst, "]}"...)); !wanted {
+			return dst
+		}
 	}
 	return append(dst, `],"refusal":null}`...)
 }

@@ -32,7 +32,7 @@ func (textShape) first(dst []byte, _ *answer.Choice) []byte { return dst }
 func (s textShape) part(dst []byte, c *answer.Choice) []byte {
 	dst = wire.AppendString(append(dst, `{"text":`...), c.New.Text)
 	dst = strconv.AppendInt(append(dst, `,"index":`...), int64(c.Index), 10)
-	return append(s.probs(dst, c), `,"finish_reason":null}`...)
+	return append(s.probs(dst, c, goOn), `,"finish_reason":null}`...)
 }
 
 func (s textShape) last(dst []byte, c *answer.Choice) []byte {
@@ -40,18 +40,19 @@ func (s textShape) last(dst []byte, c *answer.Choice) []byte {
 	return appendFinish(append(dst, `,"logprobs":null`...), c)
 }
 
-func (s textShape) whole(dst []byte, c *answer.Choice) []byte {
+func (s textShape) whole(dst []byte, c *answer.Choice, more more) []byte {
 	dst = wire.AppendString(append(dst, `{"text":`...), c.New.Text)
 	dst = strconv.AppendInt(append(dst, `,"index":`...), int64(c.Index), 10)
-	return appendFinish(s.probs(dst, c), c)
+	return appendFinish(s.probs(dst, c, more), c)
 }
 
 // probs writes the log-probabilities of the tokens since the last part, as four lists of the same length.
-func (textShape) probs(dst []byte, c *answer.Choice) []byte {
+func (textShape) probs(dst []byte, c *answer.Choice, more more) []byte {
 	dst = append(dst, `,"logprobs":`...)
 	if !c.Probs {
 		return append(dst, "null"...)
 	}
+	wanted := true
 	list := func(name string, write func(p *answer.Prob)) {
 		dst = append(append(append(dst, '"'), name...), `":[`...)
 		for i := range c.New.Probs {
@@ -59,6 +60,9 @@ func (textShape) probs(dst []byte, c *answer.Choice) []byte {
 				dst = append(dst, ',')
 			}
 			write(&c.New.Probs[i])
+			if dst, wanted = more(dst); !wanted {
+				return
+			}
 		}
 		dst = append(dst, ']')
 	}

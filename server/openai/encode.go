@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,11 +13,18 @@ import (
 
 // shape spells choices as one of the endpoints has them: one element of "choices".
 type shape interface {
-	first(dst []byte, c *answer.Choice) []byte // stream: before the first text; may be nothing
-	part(dst []byte, c *answer.Choice) []byte  // stream: what came since the last part
-	last(dst []byte, c *answer.Choice) []byte  // stream: the end
-	whole(dst []byte, c *answer.Choice) []byte // no stream: all of it
+	first(dst []byte, c *answer.Choice) []byte            // stream: before the first text; may be nothing
+	part(dst []byte, c *answer.Choice) []byte             // stream: what came since the last part
+	last(dst []byte, c *answer.Choice) []byte             // stream: the end
+	whole(dst []byte, c *answer.Choice, more more) []byte // no stream: all of it
 }
+
+// more is called between the tokens of a long text. It may take what there is and return an empty buffer, and says
+// whether anybody wants the rest.
+type more func(dst []byte) (rest []byte, ok bool)
+
+// goOn lets a text become as long as it is.
+func goOn(dst []byte) ([]byte, bool) { return dst, true }
 
 // encoder spells one answer. What its events begin with is written once.
 type encoder struct {
@@ -81,19 +90,28 @@ func (*encoder) Fault(dst []byte, f *wire.Fault) []byte {
 }
 
 // Whole implements answer.Encoder.
-func (e *encoder) Whole(dst []byte, choices []*answer.Choice) []byte {
-	dst = append(append(dst, e.full...), `,"choices":[`...)
-	for i, c := range choices {
-		if i > 0 {
-			dst = append(dst, ',')
+func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		wanted := true
+		hand := func(dst []byte) ([]byte, bool) {
+			wanted = wanted && yield(dst)
+			return dst[:0], wanted
 		}
-		dst = e.shape.whole(dst, c)
+		dst := append(slices.Clone(e.full), `,"choices":[`...)
+		for i, c := range choices {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if dst, wanted = hand(e.shape.whole(dst, c, hand)); !wanted {
+				return
+			}
+		}
+		dst = appendUsage(append(dst, `],"usage":`...), answer.Total(choices))
+		if len(choices) == 1 {
+			dst = appendTimings(append(dst, `,"timings":`...), choices[0].Usage)
+		}
+		yield(append(dst, '}'))
 	}
-	dst = appendUsage(append(dst, `],"usage":`...), answer.Total(choices))
-	if len(choices) == 1 {
-		dst = appendTimings(append(dst, `,"timings":`...), choices[0].Usage)
-	}
-	return append(dst, '}')
 }
 
 // appendFinish ends a choice.

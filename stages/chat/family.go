@@ -3,6 +3,8 @@ package chat
 import (
 	"fmt"
 	"strings"
+
+	"github.com/sluice-ai/sluice/internal/meta"
 )
 
 // family is a way to write conversations that many models share. The templates are ours: system messages where
@@ -77,6 +79,15 @@ func instruction(body string) string {
 {%- elif m.role == "user" %}{% set system = ns.system %}{% set content = m.content | trim %}[INST] ` + body +
 		` [/INST]{% set ns.system = "" %}
 {%- else %} {{ m.content | trim }}{{ eos_token }}{% endif %}{% endfor %}`
+}
+
+// Own is the template in a model's metadata: nothing, if there is none.
+func Own(m *meta.Map) (source string, err error) {
+	const key = "tokenizer.chat_template"
+	if !m.Has(key) {
+		return "", nil
+	}
+	return m.String(key)
 }
 
 // ForModel compiles a model's own template. Without one (source is empty) it takes that of the family which the

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
@@ -68,4 +69,19 @@ func TestForModelTakesTheModelsOwn(t *testing.T) {
 	_, _, err = chat.ForModel("line one\n{% if %}", "llama", none)
 	require.EqualError(t, err,
 		"chat template line 2: TemplateSyntaxError: Expected an expression, got 'end of statement block'")
+}
+
+// TestOwn: a template that is no text is a fault of the file, not a file without one.
+func TestOwn(t *testing.T) {
+	var m meta.Map
+	source, err := chat.Own(&m)
+	require.NoError(t, err)
+	require.Empty(t, source)
+	m.Set("tokenizer.chat_template", "{{ messages }}")
+	source, err = chat.Own(&m)
+	require.NoError(t, err)
+	require.Equal(t, "{{ messages }}", source)
+	m.Set("tokenizer.chat_template", uint32(7))
+	_, err = chat.Own(&m)
+	require.EqualError(t, err, "tokenizer.chat_template: is of type uint32, want a string")
 }

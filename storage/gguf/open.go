@@ -42,9 +42,13 @@ func Parse(name string, data []byte) (*File, error) {
 	if err == nil {
 		err = f.add(part{name: name, data: data}, h)
 	}
-	if err == nil && splitCount(h) > 1 {
+	count := int64(1)
+	if err == nil {
+		count, err = splitCount(h)
+	}
+	if err == nil && count > 1 {
 		err = fmt.Errorf("key %q is %d: a split model cannot be read from memory, merge its parts into one file",
-			keySplitCount, splitCount(h))
+			keySplitCount, count)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -90,12 +94,16 @@ func (f *File) add(p part, h *header) error {
 	return nil
 }
 
-func splitCount(h *header) int64 {
-	n, err := h.meta.Int(keySplitCount)
-	if err != nil {
-		return 1 // most files have no such key
+// splitCount is of how many parts a file is one. Most files do not say, or that they are none of 0.
+func splitCount(h *header) (int64, error) {
+	if !h.meta.Has(keySplitCount) {
+		return 1, nil
 	}
-	return n
+	n, err := h.meta.Int(keySplitCount)
+	if err == nil && (n < 0 || n > 99999) {
+		err = fmt.Errorf("key %q is %d, want at most 99999: the file is damaged, download it again", keySplitCount, n)
+	}
+	return n, err
 }
 
 // splitName matches the file name of a part: prefix, number from 1, count.
@@ -103,12 +111,9 @@ var splitName = regexp.MustCompile(`^(.+)-(\d{5})-of-(\d{5})\.gguf$`)
 
 // addSplits opens parts 2 to n of the model whose first part has been added.
 func (f *File) addSplits(path string, first *header) error {
-	count := splitCount(first)
-	if count <= 1 {
-		return nil
-	}
-	if count > 99999 {
-		return fmt.Errorf("key %q is %d, want at most 99999: the file is damaged, download it again", keySplitCount, count)
+	count, err := splitCount(first)
+	if err != nil || count <= 1 {
+		return err
 	}
 	dir, base := filepath.Split(path)
 	names := splitName.FindStringSubmatch(base)
@@ -117,7 +122,11 @@ func (f *File) addSplits(path string, first *header) error {
 			"give the parts their original names", count, count)
 	}
 	partPath := func(i int64) string { return fmt.Sprintf("%s%s-%05d-of-%05d.gguf", dir, names[1], i+1, count) }
-	if no, err := first.meta.Int(keySplitNo); err != nil || no != 0 || names[2] != "00001" {
+	no, err := first.meta.Int(keySplitNo)
+	if err != nil {
+		return err
+	}
+	if no != 0 || names[2] != "00001" {
 		return fmt.Errorf("is part %s of %d, want the first: open %s", strconv.Quote(names[2]), count, partPath(0))
 	}
 	for i := int64(1); i < count; i++ {
@@ -140,9 +149,16 @@ func (f *File) addPart(path string, i, count int64) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	no, err := h.meta.Int(keySplitNo)
-	if err != nil || no != i || splitCount(h) != count {
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	said, err := splitCount(h)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if no != i || said != count {
 		return fmt.Errorf("%s: says it is part %d of %d: these parts do not belong together, download the model again",
-			path, no+1, splitCount(h))
+			path, no+1, said)
 	}
 	return nil
 }

@@ -101,6 +101,28 @@ func TestBrokenSplits(t *testing.T) {
 			writeFile(t, splitPath(dir, 0, 3), m, a)
 		}, 0, `DIR/m-00001-of-00003.gguf: key "split.count" is 100000, want at most 99999: ` +
 			"the file is damaged, download it again"},
+		{"count is a text", func(dir string) {
+			m := splitMap(0, 3, 6)
+			m.Set(keySplitCount, "three")
+			writeFile(t, splitPath(dir, 0, 3), m, a)
+		}, 0, "DIR/m-00001-of-00003.gguf: split.count: is of type string, want an integer"},
+		{"count is negative", func(dir string) {
+			m := splitMap(0, 3, 6)
+			m.Set(keySplitCount, int32(-3))
+			writeFile(t, splitPath(dir, 0, 3), m, a)
+		}, 0, `DIR/m-00001-of-00003.gguf: key "split.count" is -3, want at most 99999: ` +
+			"the file is damaged, download it again"},
+		{"count of a part is a text", func(dir string) {
+			m := splitMap(2, 3, 6)
+			m.Set(keySplitCount, "three")
+			writeFile(t, splitPath(dir, 2, 3), m, a)
+		}, 0, "DIR/m-00001-of-00003.gguf: part 3 of 3: DIR/m-00003-of-00003.gguf: " +
+			"split.count: is of type string, want an integer"},
+		{"number is a text", func(dir string) {
+			m := splitMap(0, 3, 6)
+			m.Set(keySplitNo, "first")
+			writeFile(t, splitPath(dir, 0, 3), m, a)
+		}, 0, "DIR/m-00001-of-00003.gguf: split.no: is of type string, want an integer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := writeSplit(t)

@@ -61,6 +61,9 @@ func newKernelRing(depth int) (*kernelRing, error) {
 	if err := k.mapQueues(&params); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
+	if err := k.enter(0, sys.IORING_ENTER_FLAGS_GETEVENTS); err != nil { // containers may forbid that alone
+		return nil, errors.Join(err, k.close())
+	}
 	return k, nil
 }
 

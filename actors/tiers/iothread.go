@@ -1,0 +1,205 @@
+package tiers
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/source"
+	"github.com/sluice-ai/sluice/internal/trace"
+	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/storage/uring"
+)
+
+// read, from an uploader to the reader, asks for bytes of a file in memory: a slab's, or a slot's of a device. The same
+// struct returns as the answer, data being exactly those bytes.
+type read struct {
+	by     string
+	gen    uint64
+	piece  *piece
+	source source.Source
+	from   int64
+	bytes  int
+	into   []byte // see uring.Request
+	head   int
+	memory *tenure // of a slot's memory
+	reply  run.Edge[read]
+	asked  time.Time // when it was passed on to the thread
+	began  time.Time // when that passed it on to the disk
+	ended  time.Time // when it came from there
+
+	data []byte
+	err  error
+}
+
+func (*read) Late() {}
+
+// Disk is what an I/O thread drives: a *uring.Ring, or in tests one with faults.
+type Disk interface {
+	Submit([]uring.Request) error
+	Wait(least int, done []uring.Completion) (int, error)
+	Close() error
+}
+
+// OpenDisk opens a ring of reads, on the thread that will drive it. Most of them go to memory.
+type OpenDisk func(depth int, memory []byte) (Disk, error)
+
+// OpenRing is the usual one.
+func OpenRing(depth int, memory []byte) (Disk, error) { return uring.Open(depth, memory) }
+
+const (
+	straight    = 16 // reads into slots that are under way at once
+	readsAtOnce = place.Slabs + straight
+)
+
+// ioThread is a goroutine on a thread of its own that keeps a ring of reads going: it alone may touch the ring,
+// and it alone waits for the disk. Requests come over a channel that holds as many as can exist.
+type ioThread struct {
+	log      zerolog.Logger
+	open     OpenDisk
+	memory   []byte
+	spans    *trace.Track
+	requests chan *read
+	ended    chan struct{}
+	pending  []*read // by the request's id
+	free     []int   // ids
+	done     []uring.Completion
+	broken   error // why the ring cannot go on
+}
+
+func startIO(log zerolog.Logger, open OpenDisk, memory []byte, spans *trace.Track) *ioThread {
+	t := &ioThread{log: log, open: open, memory: memory, spans: spans,
+		requests: make(chan *read, readsAtOnce), ended: make(chan struct{}),
+		pending: make([]*read, readsAtOnce), done: make([]uring.Completion, readsAtOnce)}
+	for id := range readsAtOnce {
+		t.free = append(t.free, id)
+	}
+	go t.run()
+	return t
+}
+
+// stop lets the reads under way end, and the goroutine with them. It may be called twice.
+func (t *ioThread) stop() {
+	select {
+	case <-t.ended:
+		return
+	default:
+	}
+	close(t.requests)
+	<-t.ended
+}
+
+// run drives one ring after another: one that broke is closed, and the next read opens another.
+func (t *ioThread) run() {
+	defer close(t.ended)
+	for m := range t.requests {
+		ring, err := t.open(readsAtOnce, t.memory)
+		if err != nil {
+			t.answer(m, nil, err)
+			continue
+		}
+		t.serve(ring, m)
+		if err := ring.Close(); err != nil {
+			t.log.Error().Err(err).Msg("closing the ring of reads")
+		}
+		for id := range t.pending { // nothing is being read any more
+			t.finish(id, nil, t.broken)
+		}
+	}
+}
+
+// serve reads until nothing more will be asked for, or the ring is broken.
+func (t *ioThread) serve(ring Disk, first *read) {
+	t.broken = nil
+	t.start(ring, first)
+	for t.broken == nil && t.submit(ring) {
+		t.collect(ring, 1)
+	}
+	for t.broken == nil && t.busy() {
+		t.collect(ring, 1)
+	}
+}
+
+// busy says whether anything is under way.
+func (t *ioThread) busy() bool { return len(t.free) < len(t.pending) }
+
+// submit passes on what was asked for; without anything under way it waits. It returns false when there will be no
+// more.
+func (t *ioThread) submit(ring Disk) bool {
+	for {
+		var m *read
+		var ok bool
+		if !t.busy() {
+			m, ok = <-t.requests
+		} else {
+			select {
+			case m, ok = <-t.requests:
+			default:
+				return true
+			}
+		}
+		if !ok {
+			return false
+		}
+		t.start(ring, m)
+		if t.broken != nil {
+			return true
+		}
+		t.collect(ring, 0) // what came from the page cache is there already, and others wait for work
+	}
+}
+
+// start passes a read on to the disk.
+func (t *ioThread) start(ring Disk, m *read) {
+	m.began = now()
+	if !m.memory.enter() {
+		t.answer(m, nil, errModelClosed)
+		return
+	}
+	id := t.free[len(t.free)-1]
+	request := uring.Request{ID: uint64(id), Source: m.source, Offset: m.from, Length: m.bytes, Into: m.into, Head: m.head}
+	if err := ring.Submit([]uring.Request{request}); err != nil {
+		t.broken = err
+		m.memory.leave()
+		t.answer(m, nil, err)
+		return
+	}
+	t.free = t.free[:len(t.free)-1]
+	t.pending[id] = m
+}
+
+// collect waits for so many reads to end and answers those that did.
+func (t *ioThread) collect(ring Disk, least int) {
+	n, err := ring.Wait(least, t.done)
+	for _, d := range t.done[:n] {
+		t.finish(int(d.ID), d.Data, d.Err)
+	}
+	if err == nil && n >= min(least, 1) {
+		return
+	}
+	t.broken = fmt.Errorf("reading failed: %w", err) // nothing else will come
+}
+
+func (t *ioThread) finish(id int, data []byte, err error) {
+	m := t.pending[id]
+	if m == nil {
+		return
+	}
+	t.pending[id] = nil
+	t.free = append(t.free, id)
+	m.ended = now()
+	t.spans.Record(trace.Disk, trace.Nothing(), m.asked, m.began, m.ended)
+	m.memory.leave()
+	t.answer(m, data, err)
+}
+
+func (t *ioThread) answer(m *read, data []byte, err error) {
+	m.data, m.err = data, err
+	m.reply.Send(m)
+}
+
+// errModelClosed is the end of a read into memory of a model that was closed.
+var errModelClosed = errors.New("the model was closed")

@@ -1,0 +1,192 @@
+package tiers
+
+import (
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/actors/run"
+)
+
+// All that the prefetcher accepts: *restarted and *arrived (uploader), and
+type (
+	// Want, from the device: bring a group to a slot, then answer Landed. Said again, it only becomes more urgent.
+	Want struct {
+		item
+		urgency urgency
+	}
+)
+
+type ( // what it says to the device
+	// Landed answers Want: the way of a group to a slot that it shares has ended.
+	Landed struct {
+		item
+		Err error
+		Way Way
+	}
+	// Loaded says that all weights are there of a model that have slots of their own.
+	Loaded struct {
+		Of          *Cargo
+		Incarnation int // of the device
+	}
+)
+
+func (*Want) Late()   {}
+func (*Landed) Late() {}
+func (*Loaded) Late() {}
+
+// Of is whose group has come.
+func (m *Landed) Of() *Cargo { return m.of }
+
+// Group is which of them.
+func (m *Landed) Group() int { return m.group }
+
+// prefetcher decides which groups of weights travel next. Those that have slots of their own go home once, in program
+// order and one model after the other. Of those that share slots the device says which is wanted where: what a step
+// waits for goes first, then what a step will come to. Its incarnations share its state: what the device was told is
+// there must not be fetched again.
+type prefetcher struct {
+	system      *run.System
+	out         prefetcherEdges
+	incarnation int // of the device that the weights are for
+	all         []*Cargo
+	next        int // home in all[0] that was not asked for
+	queued      [urgencies][]item
+	pending     map[item]urgency // that was asked for, and has not arrived
+}
+
+type prefetcherEdges struct {
+	fetch  run.Counted[fetch]
+	loaded run.Edge[Loaded]
+	landed run.Edge[Landed]
+	broken run.Edge[run.Failed]
+}
+
+const (
+	fetchAhead = 2  // groups that the uploader works on at once, of those that no step waits for
+	fetches    = 16 // likewise, of all
+)
+
+func (p *prefetcher) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started, *restarted:
+		for x, u := range p.pending { // asking twice does no harm
+			p.out.fetch.Send(&fetch{x, u})
+		}
+	case *Want:
+		p.want(m)
+	case *arrived:
+		if _, ok := p.pending[m.item]; ok {
+			p.arrived(m)
+		}
+	default:
+		p.system.Lifecycle(c)
+		return
+	}
+	p.fetch()
+}
+
+// want queues a group, or moves it forward in the queue.
+func (p *prefetcher) want(m *Want) {
+	if _, ok := p.pending[m.item]; ok {
+		return
+	}
+	for u := range p.queued {
+		i := slices.Index(p.queued[u], m.item)
+		switch {
+		case i < 0:
+		case urgency(u) <= m.urgency:
+			return
+		default:
+			p.queued[u] = slices.Delete(p.queued[u], i, i+1)
+		}
+	}
+	p.queued[m.urgency] = append(p.queued[m.urgency], m.item)
+}
+
+func (p *prefetcher) arrived(m *arrived) {
+	delete(p.pending, m.item)
+	p.out.fetch.Give()
+	switch home := m.home().Brought(); {
+	case !home:
+		p.out.landed.Send(&Landed{m.item, m.err, m.way})
+	case m.err != nil:
+		p.out.broken.Send(&run.Failed{Err: m.err})
+	case p.isLoaded(m.of):
+		p.out.loaded.Send(&Loaded{m.of, p.incarnation})
+	}
+}
+
+// isLoaded says whether all is there that is brought once.
+func (p *prefetcher) isLoaded(c *Cargo) bool {
+	p.skip()
+	for x := range p.pending {
+		if x.of == c && x.home().Brought() {
+			return false
+		}
+	}
+	return !slices.Contains(p.all, c)
+}
+
+// fetch asks for what is due, as far as there is credit.
+func (p *prefetcher) fetch() {
+	for {
+		x, u, ok := p.choose()
+		if !ok || !p.out.fetch.Take() {
+			return
+		}
+		p.take(x, u)
+		p.pending[x] = u
+		p.out.fetch.Send(&fetch{x, u})
+	}
+}
+
+// choose is what goes next. Demands wait for nothing but credit. Of what is ahead a few groups travel at a time: the
+// first of them must not wait for the last.
+func (p *prefetcher) choose() (x item, u urgency, ok bool) {
+	p.skip()
+	switch {
+	case len(p.queued[demanded]) > 0:
+		return p.queued[demanded][0], demanded, true
+	case p.travelling(ahead) >= fetchAhead:
+	case len(p.queued[ahead]) > 0:
+		return p.queued[ahead][0], ahead, true
+	case len(p.all) > 0:
+		of := p.all[0]
+		return item{of, p.next, of.berth(p.next), 1}, ahead, true
+	}
+	return item{}, 0, false
+}
+
+// travelling is how many groups were asked for that are so urgent.
+func (p *prefetcher) travelling(u urgency) (n int) {
+	for _, v := range p.pending {
+		if v == u {
+			n++
+		}
+	}
+	return n
+}
+
+// take takes what was chosen from where it was queued.
+func (p *prefetcher) take(x item, u urgency) {
+	if len(p.queued[u]) > 0 && p.queued[u][0] == x {
+		p.queued[u] = slices.Delete(p.queued[u], 0, 1)
+		return
+	}
+	p.next++
+}
+
+// skip passes groups that are not brought once, and models all of whose homes were asked for.
+func (p *prefetcher) skip() {
+	for len(p.all) > 0 {
+		homes := p.all[0].Plan.Homes
+		for p.next < len(homes) && !homes[p.next].Brought() {
+			p.next++
+		}
+		if p.next < len(homes) {
+			return
+		}
+		p.all, p.next = p.all[1:], 0
+	}
+}

@@ -1,0 +1,270 @@
+package tiers
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/storage/pin"
+)
+
+// All that the uploader accepts: granted (pool), *read (reader, done), *pack (packer, done), flushed and restarted (all
+// three), and
+type (
+	// fetch, from the prefetcher: bring a group of weights to its slot, then answer arrived. It may be repeated.
+	fetch struct {
+		item
+		urgency urgency
+	}
+	// arrived answers fetch: the way of a group has ended. Every byte of it is in its slot if err is nil.
+	arrived struct {
+		item
+		err error
+		way Way
+	}
+	// again, from itself after a pause: what the disk failed to read is to be read once more.
+	again struct {
+		gen   uint64
+		piece *piece
+	}
+)
+
+func (*fetch) Late()   {}
+func (*arrived) Late() {}
+func (*again) Late()   {}
+
+// A read that fails is tried again after a pause, which doubles, before its group is given up.
+const (
+	readTries  = 4
+	firstPause = 20 * time.Millisecond
+)
+
+// uploader moves weights. To a slot whose memory it is given it has the reader read them straight away. For others it
+// leases a slab, has the reader fill it and the packer copy it to the device, and goes on with the slab or gives it
+// back. What was under way when one of them restarts is asked for again.
+type uploader struct {
+	system      *run.System
+	out         uploaderEdges
+	name        string // by which pool and reader know it
+	slabs       *pin.Arena
+	generations *atomic.Uint64 // of uploaders
+	all         []*Cargo
+	incarnation int
+	gen         uint64
+	unflushed   run.Waiting
+	packed      pieces // that travel through slabs, and were not asked for
+	straight    pieces // into slots, likewise
+	moving      map[*piece]bool
+	coming      map[item]*arrival
+}
+
+// arrival is a group that comes in pieces.
+type arrival struct {
+	missing int // pieces that have not arrived
+	err     error
+	way     Way // of the piece that was read last
+}
+
+type uploaderEdges struct {
+	partners  run.Partners // reader, pool, packer
+	restarted run.Edge[restarted]
+	arrived   run.Edge[arrived]
+	lease     run.Counted[lease]
+	granted   run.Edge[granted] // the pool's answer
+	release   run.Edge[release]
+	settled   run.Edge[settled]
+	read      run.Edge[read]
+	straight  run.Counted[read]
+	data      run.Edge[read] // the reader's answer
+	again     run.Edge[again]
+	pack      run.Edge[pack]
+}
+
+func (u *uploader) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		for _, c := range u.all {
+			c.recount()
+		}
+		u.restart()
+		if u.incarnation > 0 {
+			u.out.restarted.Send(&restarted{})
+		}
+	case *restarted:
+		u.restart()
+	case *run.Flushed:
+		if m.Gen == u.gen {
+			u.flushed(m)
+		}
+	case *fetch:
+		u.take(m)
+	case *granted:
+		if m.gen == u.gen {
+			u.fill(m.slab)
+		}
+	case *read:
+		if m.gen == u.gen {
+			u.arrived(m)
+		}
+	case *again:
+		if m.gen == u.gen {
+			u.read(m.piece)
+		}
+	case *pack:
+		if m.gen == u.gen {
+			u.end(m.piece, m.err)
+		}
+	default:
+		u.system.Lifecycle(c)
+	}
+}
+
+// restart starts a new generation with the others; pieces that were under way go back to the queue.
+func (u *uploader) restart() {
+	u.gen = u.generations.Add(1)
+	for p := range u.moving {
+		u.queue(p)
+	}
+	clear(u.moving)
+	u.out.lease.Reset()
+	u.out.straight.Reset()
+	u.unflushed = u.out.partners.Flush(u.gen)
+}
+
+// flushed hears that a partner has begun the generation. When all have, nobody touches the slabs of the one before,
+// nor reads into slots for it.
+func (u *uploader) flushed(m *run.Flushed) {
+	u.unflushed.Done(m)
+	if u.unflushed == 0 {
+		u.out.settled.Send(&settled{by: u.name, gen: u.gen})
+		u.begin()
+	}
+}
+
+// take queues a group's pieces, unless that was done before. What has come to its end never travels again, whatever
+// restarts: a step may be reading it, or the slot may be another group's by now.
+func (u *uploader) take(m *fetch) {
+	x := m.item
+	if end := x.of.ends[x.slot]; end.number >= x.number {
+		u.out.arrived.Send(&arrived{item: x, err: end.err})
+		return
+	}
+	if u.coming[x] != nil {
+		return
+	}
+	all := x.cut(u.slabs, m.urgency)
+	u.coming[x] = &arrival{missing: len(all)}
+	for _, p := range all {
+		u.queue(p)
+	}
+	u.begin()
+}
+
+func (u *uploader) queue(p *piece) {
+	if p.way.queued.IsZero() {
+		p.way.queued = now()
+	}
+	if p.straight() {
+		u.straight.push(p)
+	} else {
+		u.packed.push(p)
+	}
+}
+
+// begin asks for as many slabs as there is work for, and has the reader read into slots as much as it takes.
+func (u *uploader) begin() {
+	if u.unflushed != 0 {
+		return
+	}
+	for u.packed.len() > u.out.lease.Held()-u.slabsInUse() && u.out.lease.Take() {
+		u.out.lease.Send(&lease{by: u.name, gen: u.gen, reply: u.out.granted})
+	}
+	for u.straight.len() > 0 && u.out.straight.Take() {
+		p := u.straight.pop()
+		u.moving[p] = true
+		u.read(p)
+	}
+}
+
+// slabsInUse are those that pieces travel in; others are leased and not granted.
+func (u *uploader) slabsInUse() (n int) {
+	for p := range u.moving {
+		if !p.straight() {
+			n++
+		}
+	}
+	return n
+}
+
+// fill sends the next piece on its way in a slab, or gives the slab back.
+func (u *uploader) fill(slab int) {
+	if u.packed.len() == 0 {
+		u.out.lease.Give()
+		u.out.release.Send(&release{by: u.name, gen: u.gen, slab: slab})
+		return
+	}
+	p := u.packed.pop()
+	p.useSlab(u.slabs, slab)
+	u.moving[p] = true
+	u.read(p)
+}
+
+func (u *uploader) read(p *piece) {
+	if p.way.sent.IsZero() {
+		p.way.sent, p.way.slab = now(), !p.straight()
+	}
+	m := &read{by: u.name, gen: u.gen, piece: p, source: p.source, from: p.from, bytes: p.bytes, into: p.into,
+		head: p.head, reply: u.out.data}
+	if p.straight() {
+		m.memory = p.of.memory
+		u.out.straight.Send(m)
+		return
+	}
+	u.out.read.Send(m)
+}
+
+// arrived hears of the end of a read. One that failed has a few more tries.
+func (u *uploader) arrived(m *read) {
+	p := m.piece
+	p.way.read = m.ended
+	switch {
+	case m.err != nil && m.memory.open() && p.tries+1 < readTries:
+		x := &again{u.gen, p}
+		time.AfterFunc(firstPause<<p.tries, func() { u.out.again.Send(x) })
+		p.tries++
+	case m.err != nil || p.straight():
+		u.end(p, m.err)
+	default:
+		u.out.pack.Send(&pack{gen: u.gen, piece: p, model: p.of.model, ref: p.ref, row: p.row, data: m.data})
+	}
+}
+
+// end is the end of a piece's way. When all of its group have come to theirs, the group has arrived, or not.
+func (u *uploader) end(p *piece, err error) {
+	delete(u.moving, p)
+	a := u.coming[p.item]
+	a.missing--
+	if p.way.read.After(a.way.read) {
+		a.way = p.way
+	}
+	switch {
+	case err == nil:
+		p.arrived()
+	case a.err == nil:
+		a.err = p.of.failure(p.ref, err)
+		a.missing -= u.packed.drop(p.item) + u.straight.drop(p.item)
+	}
+	if a.missing == 0 {
+		delete(u.coming, p.item)
+		p.of.ends[p.item.slot] = ending{p.number, a.err}
+		u.out.arrived.Send(&arrived{p.item, a.err, a.way})
+	}
+	if p.straight() {
+		u.out.straight.Give()
+		u.begin()
+	} else {
+		u.fill(p.slab)
+	}
+}

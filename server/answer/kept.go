@@ -1,0 +1,82 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluice-ai/sluice/server/exchange"
+)
+
+// Bytes of answers that are no streams: they are kept until they are complete and written.
+const (
+	keptBytes = 96 << 20 // of all together
+	keptSlab  = 256 << 10
+	keptFree  = 64 << 10 // of each request, which nobody counts
+	keptWait  = 10 * time.Second
+	keptQueue = 4096 // requests that may wait for some; there are fewer connections
+)
+
+// kept is what a request has of them.
+type kept struct {
+	stock *stock
+	x     *exchange.Exchange
+
+	mu          sync.Mutex
+	bytes, paid int64
+	ended       bool
+}
+
+// keep begins an account that is closed with the exchange.
+func keep(s *stock, x *exchange.Exchange) *kept {
+	k := &kept{stock: s, x: x}
+	context.AfterFunc(x.Context, k.end)
+	return k
+}
+
+var (
+	errKept    = errors.New("the memory for answers that are no streams is taken: try again later, or ask for a stream")
+	errTooMuch = fmt.Errorf("the answer takes more than the %d MiB that are kept of answers that are no streams: "+
+		"ask for a stream, or for fewer choices, tokens or log-probabilities", keptBytes>>20)
+)
+
+// add pays for bytes that are kept from now on.
+func (k *kept) add(ctx context.Context, bytes int64) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ended {
+		return context.Cause(k.x.Context)
+	}
+	k.bytes += bytes
+	for k.bytes > k.paid+keptFree {
+		if k.paid+keptSlab > k.stock.size {
+			return errTooMuch
+		}
+		if err := k.pay(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *kept) pay(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, keptWait, errKept)
+	defer cancel()
+	if err := k.stock.take(ctx, k.x, keptSlab); err != nil {
+		return err
+	}
+	k.paid += keptSlab
+	return nil
+}
+
+// end gives all of it back.
+func (k *kept) end() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ended = true
+	if k.paid > 0 {
+		k.stock.leave(k.x, k.paid)
+	}
+}

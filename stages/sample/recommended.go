@@ -1,0 +1,31 @@
+package sample
+
+import "github.com/sluice-ai/sluice/internal/meta"
+
+// Recommended returns the sampling that the model's makers recommend in its metadata (general.sampling.*), where they
+// do, on top of the usual defaults.
+func Recommended(m *meta.Map) Params {
+	p := Defaults()
+	float := func(key string, to *float32) {
+		if x, err := m.Float("general.sampling." + key); err == nil {
+			*to = float32(x)
+		}
+	}
+	count := func(key string, to *int) {
+		if n, err := m.Int("general.sampling." + key); err == nil {
+			*to = int(n)
+		}
+	}
+	float("temp", &p.Temp)
+	float("top_p", &p.TopP)
+	float("min_p", &p.MinP)
+	float("xtc_probability", &p.XTCProbability)
+	float("xtc_threshold", &p.XTCThreshold)
+	float("penalty_repeat", &p.RepeatPenalty)
+	float("mirostat_tau", &p.Tau)
+	float("mirostat_eta", &p.Eta)
+	count("top_k", &p.TopK)
+	count("penalty_last_n", &p.PenaltyLastN)
+	count("mirostat", &p.Mirostat)
+	return p
+}
