@@ -47,19 +47,19 @@ func (f *mul) shared(wide int, glue Glue) uint32 {
 	if glue == SwiGLUToInt8 {
 		out = 512
 	}
-	return uint32(4 * (tall*f.left + columns*right + 2*tall*f.scales + 2*columns*f.sums + 2*wide*out))
+	return uint32(4 * (tall*f.left + columns*right + 2*tall*f.scales + 2*columns*f.sums + 2*wide*out + columns))
 }
 
 // mulOf finds how many columns are multiplied at once, in 32; 0: it is a mat-vec.
 func (k *Kernels) mulOf(m *MatVec) (f mul, wide int) {
 	f, ok := muls[formats[m.W.Type].dot]
-	if !ok || m.Columns <= fewColumns || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 ||
+	if !ok || m.Columns <= fewColumns || m.Gain != 0 || m.W.Pair && m.Bias != 0 ||
 		m.Groups != 0 || m.Tiles != 0 {
 		return f, 0
 	}
 	for wide = 4; wide > 0; wide /= 2 {
 		if f.shared(wide, m.Glue) <= k.d.Facts.Shared && uint32(64*wide) <= k.d.Facts.Invocations &&
-			(wide == 1 || m.Columns > 16*wide) {
+			(wide == 1 || m.Columns > 16*wide) && (m.Experts == nil || 32*wide == m.Columns) {
 			break
 		}
 	}
@@ -77,14 +77,20 @@ func (k *Kernels) matMul(r *vk.Recording, m *MatVec, f mul, wide int) error {
 	case k.Plain:
 		module = f.plain
 	}
+	p := shaders.MatmulPush{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
+		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
+		KTiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment)}
+	groups := (m.Columns + 32*wide - 1) / (32 * wide)
+	if e := m.Experts; e != nil {
+		c.Groups, groups = 1, e.Entries
+		p.Chosen, p.Share = e.List, uint32(e.Share)
+	}
 	kernel, err := k.kernel(module, c.List())
 	if err != nil {
 		return err
 	}
-	vk.Use(r, kernel, &shaders.MatmulPush{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
-		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
-		KTiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment)})
-	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32((m.Columns+32*wide-1)/(32*wide)), 1)
+	vk.Use(r, kernel, &p)
+	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32(groups), 1)
 	return nil
 }
 

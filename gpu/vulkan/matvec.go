@@ -127,9 +127,9 @@ func (k *Kernels) checkMatVec(m *MatVec) error {
 		return errors.New("no columns")
 	case m.Experts != nil && m.Columns != m.Experts.columns():
 		return fmt.Errorf("experts take %d columns, want %d", m.Columns, m.Experts.columns())
-	case m.Experts != nil && (m.Gain != 0 && m.Experts.Grouped || m.Residual != 0 && m.Experts.Shares == 0):
+	case m.Experts != nil && (m.Gain != 0 && m.Experts.Grouped > 0 || m.Residual != 0 && m.Experts.Shares == 0):
 		return errors.New("gathered rows have no norm, and experts no residual unless they are summed")
-	case m.summed() > 1 && (m.Experts.Grouped || m.Gain != 0 || m.W.Pair || m.Tiles > 1):
+	case m.summed() > 1 && (m.Experts.Grouped > 0 || m.Gain != 0 || m.W.Pair || m.Tiles > 1):
 		return errors.New("experts are summed row by row, without a norm, of one matrix each")
 	case m.Bias == 0 && m.UpBias != 0 || m.Bias != 0 && m.W.Pair != (m.UpBias != 0):
 		return errors.New("a pair of matrices has two biases or none")
@@ -152,6 +152,11 @@ func (k *Kernels) checkMatVec(m *MatVec) error {
 func (k *Kernels) MatVec(r *vk.Recording, m *MatVec) error {
 	if err := k.checkMatVec(m); err != nil {
 		return fmt.Errorf("%s %d×%d: %w", m.W.Type, m.W.Rows, m.W.Cols, err)
+	}
+	if m.Experts != nil && m.Experts.Grouped > MaxColumns {
+		if _, wide := k.mulOf(m); wide == 0 {
+			return fmt.Errorf("%s: experts take at most %d columns here", m.W.Type, MaxColumns)
+		}
 	}
 	if mul, wide := k.mulOf(m); wide > 0 {
 		return k.matMul(r, m, mul, wide)

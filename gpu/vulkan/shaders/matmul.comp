@@ -44,9 +44,10 @@ layout(constant_id = 1) const uint WIDE = 1;     // teams side by side
 layout(constant_id = 2) const uint EPILOGUE = 0; // as in matvec.comp
 layout(constant_id = 3) const uint EXTRAS = 0;
 layout(constant_id = 4) const uint ACT = 1;
+layout(constant_id = 5) const uint GROUPS = 0;   // 1: columns are those of an entry of group.comp, of an expert's matrix
 
 layout(push_constant, scalar) uniform Push {
-	Quads weights;
+	Quads weights;   // of experts the addresses, by number
 	Quads x;         // quantised rows
 	uint64_t y;
 	Floats bias;
@@ -57,6 +58,8 @@ layout(push_constant, scalar) uniform Push {
 	uint columns;
 	uint kTiles;     // 256 k each. No constants: one kernel serves all matrices
 	uint segment;    // tiles of k
+	uint share;      // rows of y that have the same row of x, of experts
+	Words chosen;
 };
 
 const uint TALL = 128, COLUMNS = 32 * WIDE;
@@ -70,6 +73,19 @@ const uint ASTEP = 12, ASTRIDE = 28;
 const uint ASTEP = 8, ASTRIDE = 20;
 #endif
 const uint BSTEP = 8, BSTRIDE = 20;
+
+const uint NONE = 0xffffffffu;
+Quads base;
+uint expert = 0;
+shared uint targets[GROUPS != 0 ? COLUMNS : 1]; // of experts
+
+// target is the row of y that a column, counted from the grid's first, goes to; NONE if it is not there.
+uint target(uint column) {
+	if (GROUPS != 0) {
+		return targets[column % COLUMNS];
+	}
+	return column < columns && (uint64_t(count) == 0 || column < count.v[0]) ? column : NONE;
+}
 
 #include "lib/squares.glsl"
 
@@ -120,7 +136,13 @@ Block nextBlocks[ITEMS];
 uvec4 nextX[XITEMS];
 uvec2 nextScales[SITEMS];
 
-uint column(uint c) { return min(gl_WorkGroupID.y * COLUMNS + c, columns - 1); }
+// column is the row of x of a column of this workgroup: any, if it is not there.
+uint column(uint c) {
+	if (GROUPS != 0) {
+		return targets[c] == NONE ? 0 : targets[c] / share;
+	}
+	return min(gl_WorkGroupID.y * COLUMNS + c, columns - 1);
+}
 
 // fetch loads a stage.
 void fetch(uint stage) {
@@ -128,7 +150,7 @@ void fetch(uint stage) {
 	[[unroll]] for (uint i = 0; i < ITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x, row = item % TALL, part = item / TALL;
 		uint tile = min(gl_WorkGroupID.x * 4 + row / 32, rowTiles - 1);
-		nextBlocks[i] = blockAt(weights, (tile * kTiles + stage / 4) * TILE, row % 32, stage % 4 * 2 + part);
+		nextBlocks[i] = blockAt(base, (tile * kTiles + stage / 4) * TILE, row % 32, stage % 4 * 2 + part);
 	}
 	[[unroll]] for (uint i = 0; i < XITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x;
@@ -290,6 +312,19 @@ void multiply(uint block) {
 }
 
 void main() {
+	base = weights;
+	if (GROUPS != 0) {
+		uint entry = gl_WorkGroupID.y * (COLUMNS + 1);
+		expert = chosen.v[entry];
+		if (expert == NONE) {
+			return;
+		}
+		base = Quads(Addresses(uint64_t(weights)).v[expert]);
+		for (uint c = gl_LocalInvocationID.x; c < COLUMNS; c += THREADS) {
+			targets[c] = chosen.v[entry + 1 + c];
+		}
+		barrier();
+	}
 	[[unroll]] for (uint s = 0; s < 8; s++) {
 		clearSquare(acc[s]);
 		clearSquare(total[s]);

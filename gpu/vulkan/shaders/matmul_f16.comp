@@ -42,6 +42,12 @@ layout(push_constant, scalar) uniform Push {
 
 const uint TALL = 128, COLUMNS = 32 * WIDE, STRIDE = 18; // of fours of k
 
+const uint NONE = 0xffffffffu, expert = 0;
+
+uint target(uint column) {
+	return column < columns && (uint64_t(count) == 0 || column < count.v[0]) ? column : NONE;
+}
+
 #include "lib/squares.glsl"
 
 #if defined(MATRIX)

@@ -573,6 +573,8 @@ type MatmulPush struct {
 	Columns  uint32 // offset 56
 	KTiles   uint32 // offset 60
 	Segment  uint32 // offset 64
+	Share    uint32 // offset 68
+	Chosen   uint64 // offset 72
 }
 
 // These do not compile where an offset is another.
@@ -588,6 +590,8 @@ const (
 	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Columns) ^ 56)
 	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.KTiles) ^ 60)
 	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Segment) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Share) ^ 68)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Chosen) ^ 72)
 )
 
 // MatmulConstants is the specialisation constants of matmul.comp.
@@ -597,11 +601,12 @@ type MatmulConstants struct {
 	Epilogue uint32 // id 2
 	Extras   uint32 // id 3
 	Act      uint32 // id 4
+	Groups   uint32 // id 5
 }
 
 // List is the constants by id.
 func (c MatmulConstants) List() []uint32 {
-	return []uint32{c.Threads, c.Wide, c.Epilogue, c.Extras, c.Act}
+	return []uint32{c.Threads, c.Wide, c.Epilogue, c.Extras, c.Act, c.Groups}
 }
 
 // MatvecPush is the push constants of matvec.comp.

@@ -1,7 +1,8 @@
 // What becomes of the sums of matmul.comp and matmul_f16.comp: total, eight squares of 16 × 16, of a team of 32 threads:
 // 4 of outputs × 2 of columns. They are spread out in shared memory, a few at a time, and stored from there.
 //
-// The includer defines the push constants, EPILOGUE, EXTRAS, ACT, COLUMNS and THREADS.
+// The includer defines the push constants, EPILOGUE, EXTRAS, ACT, COLUMNS and THREADS; target, the row of y and of the
+// residual that a column goes to, NONE if it is not there; and expert, whose bias is added.
 
 // A square is a cooperative matrix, or what each of 32 threads has of it: row lane%16, every second column from lane/16.
 #if defined(MATRIX)
@@ -26,9 +27,6 @@ void clearSquare(inout SQUARE s) {
 	}
 }
 
-// present is the columns that are there.
-uint present() { return uint64_t(count) == 0 ? columns : min(columns, count.v[0]); }
-
 // spread writes a square to the team's part of result: column by column, whose rows are stride apart.
 void spread(uint square, uint from, uint stride) {
 	uint at = gl_LocalInvocationID.x / 32 * OUT + from;
@@ -45,13 +43,13 @@ void spread(uint square, uint from, uint stride) {
 void store(uint row, uint column) {
 	uint lane = gl_LocalInvocationID.x % 32, team = gl_LocalInvocationID.x / 32;
 	for (uint i = 0; i < 8; i++) {
-		uint o = i * 32 + lane, to = column + o / 16, at = row + o % 16;
-		if (at >= rows || to >= present()) {
+		uint o = i * 32 + lane, to = target(column + o / 16), at = row + o % 16;
+		if (at >= rows || to == NONE) {
 			continue;
 		}
 		precise float r = result[team * OUT + o];
 		if ((EXTRAS & 1) != 0) {
-			r = r + bias.v[at];
+			r = r + bias.v[expert * rows + at];
 		}
 		if ((EXTRAS & 2) != 0) {
 			r = r + residual.v[to * yStride + at];
@@ -67,13 +65,13 @@ void storeQuantised(uint tile, uint column) {
 	uint lane = gl_LocalInvocationID.x % 32, team = gl_LocalInvocationID.x / 32;
 	uint padded = (rows + 255) / 256 * 256, tiles = (rows + 31) / 32, last = tile + 1 < tiles ? tile : padded / 32 - 1;
 	for (uint i = 0; i < 4; i++) {
-		uint to = column + i * 4 + lane / 8, at = team * OUT + (i * 4 + lane / 8) * 32 + lane % 8 * 4;
+		uint to = target(column + i * 4 + lane / 8), at = team * OUT + (i * 4 + lane / 8) * 32 + lane % 8 * 4;
 		vec4 v = vec4(result[at], result[at + 1], result[at + 2], result[at + 3]);
 		[[unroll]] for (uint n = 0; n < 4; n++) {
 			v[n] = tile * 32 + lane % 8 * 4 + n < rows ? v[n] : 0.0;
 		}
 		Quantised q = quantise8(v);
-		if (tile >= tiles || to >= present()) {
+		if (tile >= tiles || to == NONE) {
 			continue;
 		}
 		for (uint t = tile; t <= last; t++) {
