@@ -135,3 +135,26 @@ func (k *Kernels) matMulHalves(r *vk.Recording, m *MatVec, module shaders.Module
 	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32((m.Columns+32*wide-1)/(32*wide)), 1)
 	return nil
 }
+
+// floatMul is the mat-mat kernel for weights of floats whose bits are those of mat-vec.
+func (k *Kernels) floatMul(m *MatVec) (shaders.Module, bool) {
+	module, ok := map[quant.Type]shaders.Module{quant.F16: shaders.MatmulFloatF16, quant.BF16: shaders.MatmulFloatBf16,
+		quant.F32: shaders.MatmulFloatF32}[m.W.Type]
+	return module, ok && m.Columns > fewColumns && m.Gain == 0 && m.Experts == nil && (!m.W.Pair || m.Bias == 0) &&
+		m.Groups == 0 && m.Tiles == 0 && k.d.Facts.Invocations >= 256 && k.d.Facts.Shared >= 25<<10
+}
+
+// matMulFloat records a MatVec by matmul_float.comp.
+func (k *Kernels) matMulFloat(r *vk.Recording, m *MatVec, module shaders.Module) error {
+	const tall, wide = 128, 64
+	c := shaders.MatmulFloatConstants{Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}
+	kernel, err := k.kernel(module, c.List())
+	if err != nil {
+		return err
+	}
+	vk.Use(r, kernel, &shaders.MatmulFloatPush{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
+		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
+		KTiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment)})
+	r.Dispatch(uint32((m.W.rowTiles()+tall/tileRows-1)/(tall/tileRows)), uint32((m.Columns+wide-1)/wide), 1)
+	return nil
+}

@@ -164,6 +164,9 @@ func (k *Kernels) MatVec(r *vk.Recording, m *MatVec) error {
 	if module, wide := k.halfMul(m); wide > 0 {
 		return k.matMulHalves(r, m, module, wide)
 	}
+	if module, ok := k.floatMul(m); ok {
+		return k.matMulFloat(r, m, module)
+	}
 	f := formats[m.W.Type]
 	module := f.dot
 	if k.Plain {

@@ -37,6 +37,9 @@ const (
 	MatmulBf16Matrix
 	MatmulF16
 	MatmulF16Matrix
+	MatmulFloatBf16
+	MatmulFloatF16
+	MatmulFloatF32
 	MatmulQ4_0
 	MatmulQ4_0Matrix
 	MatmulQ4_0Plain
@@ -111,6 +114,9 @@ var names = [modules]string{
 	MatmulBf16Matrix:     "matmul_bf16_matrix",
 	MatmulF16:            "matmul_f16",
 	MatmulF16Matrix:      "matmul_f16_matrix",
+	MatmulFloatBf16:      "matmul_float_bf16",
+	MatmulFloatF16:       "matmul_float_f16",
+	MatmulFloatF32:       "matmul_float_f32",
 	MatmulQ4_0:           "matmul_q4_0",
 	MatmulQ4_0Matrix:     "matmul_q4_0_matrix",
 	MatmulQ4_0Plain:      "matmul_q4_0_plain",
@@ -558,6 +564,48 @@ type MatmulF16Constants struct {
 // List is the constants by id.
 func (c MatmulF16Constants) List() []uint32 {
 	return []uint32{c.Threads, c.Wide, c.Epilogue, c.Extras, c.Act}
+}
+
+// MatmulFloatPush is the push constants of matmul_float.comp.
+type MatmulFloatPush struct {
+	Weights  uint64 // offset 0
+	X        uint64 // offset 8
+	Y        uint64 // offset 16
+	Bias     uint64 // offset 24
+	Residual uint64 // offset 32
+	Count    uint64 // offset 40
+	Rows     uint32 // offset 48
+	YStride  uint32 // offset 52
+	Columns  uint32 // offset 56
+	KTiles   uint32 // offset 60
+	Segment  uint32 // offset 64
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Weights) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.X) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Y) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Bias) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Residual) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Count) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Rows) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.YStride) ^ 52)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Columns) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.KTiles) ^ 60)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Segment) ^ 64)
+)
+
+// MatmulFloatConstants is the specialisation constants of matmul_float.comp.
+type MatmulFloatConstants struct {
+	Epilogue uint32 // id 0
+	Extras   uint32 // id 1
+	Act      uint32 // id 2
+}
+
+// List is the constants by id.
+func (c MatmulFloatConstants) List() []uint32 {
+	return []uint32{c.Epilogue, c.Extras, c.Act}
 }
 
 // MatmulPush is the push constants of matmul.comp.
