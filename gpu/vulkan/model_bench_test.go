@@ -169,10 +169,11 @@ func (w *whole) recordStep(r *vk.Recording, x *slot, parts *[]part) {
 func BenchmarkModel(b *testing.B) {
 	type step struct {
 		rows, depth int
-		alone       bool
+		alone, fast bool
 	}
-	decode, deep, many := step{1, 512, true}, step{1, 8192, true}, step{8, 512, true}
-	prefill, later := step{512, 0, false}, step{512, 3584, false}
+	decode, deep, many := step{rows: 1, depth: 512, alone: true}, step{rows: 1, depth: 8192, alone: true},
+		step{rows: 8, depth: 512, alone: true}
+	prefill, later, fast := step{rows: 512}, step{rows: 512, depth: 3584}, step{rows: 512, fast: true}
 	for _, c := range []struct {
 		name, file string
 		steps      []step
@@ -181,14 +182,19 @@ func BenchmarkModel(b *testing.B) {
 		{"llama-3.1-8b", "Q4_0", []step{decode, deep, prefill, later}},
 		{"llama-3.1-8b", "Q4_K_M", []step{decode, deep, many, prefill}},
 		{"llama-3.1-8b", "Q8_0", []step{decode, prefill}},
-		{"llama-3.1-8b", "F16", []step{decode, prefill}},
+		{"llama-3.1-8b", "F16", []step{decode, prefill, fast}},
 	} {
 		for _, s := range c.steps {
-			b.Run(fmt.Sprintf("%s/%s/rows%d/depth%d", c.name, c.file, s.rows, s.depth), func(b *testing.B) {
+			name := fmt.Sprintf("%s/%s/rows%d/depth%d", c.name, c.file, s.rows, s.depth)
+			if s.fast {
+				name += "/fast"
+			}
+			b.Run(name, func(b *testing.B) {
 				g := open(b)
 				if g.d.Facts.Kind == vk.CPU {
 					s.rows, s.depth = min(s.rows, 32), min(s.depth, 128)
 				}
+				g.k.Halves = s.fast
 				w := g.whole(c.name, c.file, s.rows, s.depth)
 				for range b.N {
 					w.measure(b, w.step(s.rows, s.depth, s.alone))

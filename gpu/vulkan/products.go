@@ -109,6 +109,7 @@ func (l *planner) product(in *input, v MatVec, y place, residual *place) {
 	l.launch(launch{reads: reads, writes: []*live.Buffer{y.b}, record: func(x *recorder) error {
 		v := v
 		x.give(&v, in)
+		v.Halves = x.k.Halves && x.n > fewColumns
 		v.Columns, v.Count, v.Y, v.YStride = x.n, x.count(0), x.at(y), stride(y.b)
 		if residual != nil {
 			v.Residual = x.at(*residual)
