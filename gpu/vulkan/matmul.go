@@ -94,27 +94,39 @@ func (k *Kernels) matMul(r *vk.Recording, m *MatVec, f mul, wide int) error {
 	return nil
 }
 
-// halfMul is the mat-mat kernel for weights of floats that rounds activations to half precision.
+// half is the mat-mat kernels of a format that round to half precision: for cooperative matrices, and for tests without.
+type half struct{ matrix, emulated shaders.Module }
+
+var halves = map[shaders.Module]half{
+	shaders.MatvecF16:      {shaders.MatmulF16Matrix, shaders.MatmulF16},
+	shaders.MatvecBf16:     {shaders.MatmulBf16Matrix, shaders.MatmulBf16},
+	shaders.MatvecQ4_0:     {shaders.MatmulHalfQ4_0Matrix, shaders.MatmulHalfQ4_0},
+	shaders.MatvecQ8_0:     {shaders.MatmulHalfQ8_0Matrix, shaders.MatmulHalfQ8_0},
+	shaders.MatvecQ4_K:     {shaders.MatmulHalfQ4_KMatrix, shaders.MatmulHalfQ4_K},
+	shaders.MatvecQ6_K:     {shaders.MatmulHalfQ6_KMatrix, shaders.MatmulHalfQ6_K},
+	shaders.MatvecSplit:    {shaders.MatmulHalfSplitMatrix, shaders.MatmulHalfSplit},
+	shaders.MatvecSplitLow: {shaders.MatmulHalfSplitLowMatrix, shaders.MatmulHalfSplitLow},
+}
+
+// halfMul is the mat-mat kernel that rounds weights and activations to half precision, and how many columns it takes at
+// once, in 64; 0: it is not wanted, or there is none.
 func (k *Kernels) halfMul(m *MatVec) (module shaders.Module, wide int) {
-	switch {
-	case m.W.Type == quant.F16 && k.Matrix:
-		module = shaders.MatmulF16Matrix
-	case m.W.Type == quant.F16:
-		module = shaders.MatmulF16
-	case m.W.Type == quant.BF16 && k.Matrix:
-		module = shaders.MatmulBf16Matrix
-	case m.W.Type == quant.BF16:
-		module = shaders.MatmulBf16
-	default:
+	f, ok := halves[formats[m.W.Type].dot]
+	if !ok || !m.Halves || !k.Matrix && !k.emulate || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
 		return module, 0
 	}
-	if !m.Halves || !k.Matrix && !k.emulate || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
-		return module, 0
+	module = f.emulated
+	if k.Matrix {
+		module = f.matrix
 	}
-	for wide = 4; wide > 0; wide /= 2 {
-		const stride, words = 18 * 2, 256
-		shared := uint32(4 * (128*stride + 32*wide*stride + 2*wide*words))
-		if shared <= k.d.Facts.Shared && uint32(64*wide) <= k.d.Facts.Invocations && (wide == 1 || m.Columns > 16*wide) {
+	const stride = 18 * 2
+	words := 256
+	if m.Glue == SwiGLUToInt8 {
+		words = 512
+	}
+	for wide = 2; wide > 0; wide /= 2 {
+		shared := uint32(4 * (128*stride + 64*wide*stride + 2*wide*words))
+		if shared <= k.d.Facts.Shared && uint32(64*wide) <= k.d.Facts.Invocations && (wide == 1 || m.Columns > 64) {
 			break
 		}
 	}
@@ -132,7 +144,7 @@ func (k *Kernels) matMulHalves(r *vk.Recording, m *MatVec, module shaders.Module
 	vk.Use(r, kernel, &shaders.MatmulF16Push{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
 		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
 		KTiles: uint32(m.W.kTiles())})
-	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32((m.Columns+32*wide-1)/(32*wide)), 1)
+	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32((m.Columns+64*wide-1)/(64*wide)), 1)
 	return nil
 }
 

@@ -118,6 +118,47 @@ func TestMatMulHalves(t *testing.T) {
 	}
 }
 
+// TestMatMulRounded compares blocks that are multiplied in half precision with what they are exactly, and columns alone
+// with all by bits.
+func TestMatMulRounded(t *testing.T) {
+	g := open(t)
+	g.k.emulate = true
+	for _, typ := range []quant.Type{quant.Q4_0, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.Q3_K, quant.Q5_K} {
+		t.Run(typ.String(), func(t *testing.T) {
+			g := g.with(t)
+			const rows, cols, columns = 140, 256, 70
+			m, _, values := g.matrixOf(typ, rows, cols, 1)
+			var xs [][]float32
+			for c := range uint64(columns) {
+				xs = append(xs, randomRow(cols, c))
+			}
+			y, exact, one := g.room(4*rows*columns), g.room(4*rows*columns), g.room(4*rows)
+			v := MatVec{W: &m, Columns: columns, X: g.activations(typ, xs).Address, Y: exact.Address, YStride: rows}
+			fast := v
+			fast.Halves, fast.Y = true, y.Address
+			_, wide := g.k.halfMul(&fast)
+			require.Positive(t, wide)
+			alone := fast
+			alone.Columns, alone.Y, alone.X = 1, one.Address, v.X+uint64((columns-1)*QuantisedBytes(cols))
+			g.run(func(r *vk.Recording) {
+				for _, v := range []*MatVec{&v, &fast, &alone} {
+					require.NoError(t, g.k.MatVec(r, v))
+				}
+			})
+			got, want := floats(y.Bytes), floats(exact.Bytes)
+			require.True(t, g.sameBits(got[(columns-1)*rows:], floats(one.Bytes)), "the last column alone")
+			require.False(t, g.sameBits(got, want))
+			for i, x := range got {
+				size := 0.0
+				for k, w := range values[i%rows*cols:][:cols] {
+					size += math.Abs(float64(w) * float64(xs[i/rows][k]))
+				}
+				require.InDelta(t, want[i], x, size/1024, "column %d, output %d", i/rows, i%rows)
+			}
+		})
+	}
+}
+
 func testMatMulHalves(g *gpu, typ quant.Type, rows, cols, columns int, glue Glue) {
 	m, err := NewMatrix(typ, rows, cols, glue != Store)
 	require.NoError(g.t, err)

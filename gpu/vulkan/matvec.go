@@ -45,8 +45,8 @@ type MatVec struct {
 	// Residual is rows like y that are added; it may be Y.
 	Residual uint64
 
-	// Halves says that F16 and BF16 weights may be multiplied in half precision, activations rounded to it, by whatever
-	// the device has for that. The bits of a column are then the same among any number of others, but other ones.
+	// Halves says that weights and activations may be rounded to half precision and multiplied by whatever the device has
+	// for that. The bits of a column are then the same among any number of others, but other ones.
 	Halves  bool
 	Experts *Choice // then W.Address is of the addresses of the experts' matrices, all like W
 
@@ -158,11 +158,11 @@ func (k *Kernels) MatVec(r *vk.Recording, m *MatVec) error {
 			return fmt.Errorf("%s: experts take at most %d columns here", m.W.Type, MaxColumns)
 		}
 	}
-	if mul, wide := k.mulOf(m); wide > 0 {
-		return k.matMul(r, m, mul, wide)
-	}
 	if module, wide := k.halfMul(m); wide > 0 {
 		return k.matMulHalves(r, m, module, wide)
+	}
+	if mul, wide := k.mulOf(m); wide > 0 {
+		return k.matMul(r, m, mul, wide)
 	}
 	if module, ok := k.floatMul(m); ok {
 		return k.matMulFloat(r, m, module)

@@ -62,13 +62,13 @@ func bound(t testing.TB, name, file string, small bool) *ir.Bound {
 	return b
 }
 
-// whole compiles it. Its weights are small numbers, all the same; embeddings and routers are random, so that rows choose
-// experts of their own.
+// whole compiles it. Its weights are small numbers, all the same; embeddings and routers are random, so that rows
+// choose experts of their own.
 func (g *gpu) whole(name, file string, rows, depth int) *whole {
 	p := bound(g.t, name, file, g.d.Facts.Kind == vk.CPU)
 	each := (depth + rows + backend.BlockSize - 1) / backend.BlockSize
-	x, err := g.device().Compile(p, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(p.Program, each*min(rows, 8)),
-		MaxRows: rows, MaxWanted: min(rows, 8)})
+	x, err := g.device().Compile(p, backend.Config{KV: backend.KVF16, MaxRows: rows, MaxWanted: min(rows, 8),
+		Blocks: backendtest.Blocks(p.Program, each*min(rows, 8))})
 	require.NoError(g.t, err)
 	g.t.Cleanup(func() { require.NoError(g.t, x.Close()) })
 	m := x.(*model)
@@ -179,8 +179,8 @@ func BenchmarkModel(b *testing.B) {
 		steps      []step
 	}{
 		{"qwen3-30b-a3b", "Q4_K_M", []step{decode, many, prefill}},
-		{"llama-3.1-8b", "Q4_0", []step{decode, deep, prefill, later}},
-		{"llama-3.1-8b", "Q4_K_M", []step{decode, deep, many, prefill}},
+		{"llama-3.1-8b", "Q4_0", []step{decode, deep, prefill, fast, later}},
+		{"llama-3.1-8b", "Q4_K_M", []step{decode, deep, many, prefill, fast}},
 		{"llama-3.1-8b", "Q8_0", []step{decode, prefill}},
 		{"llama-3.1-8b", "F16", []step{decode, prefill, fast}},
 	} {

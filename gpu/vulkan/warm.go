@@ -43,8 +43,8 @@ func (m *model) warm() {
 	workers.Wait()
 }
 
-// usual is the shapes that steps have: one row, a whole prompt, then what lies between them, for a prompt may be taken in
-// smaller parts, and several sequences have a row each.
+// usual is the shapes that steps have: one row, a whole prompt, then what lies between them, for a prompt may be taken
+// in smaller parts, and several sequences have a row each.
 func (m *model) usual() []shape {
 	full, samples := m.capacity(false), m.device.d.Facts.Has.Float64
 	of := func(rows, wanted int, alone bool) shape {

@@ -62,7 +62,7 @@ layout(push_constant, scalar) uniform Push {
 	Words chosen;
 };
 
-const uint TALL = 128, COLUMNS = 32 * WIDE;
+const uint TALL = 128, ACROSS = 2, COLUMNS = 32 * WIDE;
 
 // Shared words of 4 k: rows of weights, and of columns, in a stage. Where scales are of 16 k, each block of weights is
 // 16 k, 16 zeros, 16 k: so a half of a block is multiplied with the other masked.

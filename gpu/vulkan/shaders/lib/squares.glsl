@@ -1,14 +1,16 @@
-// What becomes of the sums of matmul.comp and matmul_f16.comp: total, eight squares of 16 × 16, of a team of 32 threads:
-// 4 of outputs × 2 of columns. They are spread out in shared memory, a few at a time, and stored from there.
+// What becomes of the sums of matmul.comp and matmul_f16.comp: total, squares of 16 × 16, of a team of 32 threads: 4 of
+// outputs × ACROSS of columns. They are spread out in shared memory, a few at a time, and stored from there.
 //
-// The includer defines the push constants, EPILOGUE, EXTRAS, ACT, COLUMNS and THREADS; target, the row of y and of the
+// The includer defines the push constants, EPILOGUE, EXTRAS, ACT, COLUMNS, ACROSS and THREADS; target, the row of y and of the
 // residual that a column goes to, NONE if it is not there; and expert, whose bias is added.
 
 // A square is a cooperative matrix, or what each of 32 threads has of it: row lane%16, every second column from lane/16.
 #if defined(MATRIX)
 #define SQUARE coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
 #define SIZE (SQUARE(0.0).length())
+#define EACHSQUARE [[unroll]]
 #else
+#define EACHSQUARE [[dont_unroll]] // all of it would be thousands of instructions
 #define SQUARE float[8]
 #define SIZE 8
 uint squareRow() { return gl_LocalInvocationID.x % 16; }
@@ -18,7 +20,8 @@ uint squareColumn() { return gl_LocalInvocationID.x / 16 % 2; }
 const uint OUT = EPILOGUE == 2 ? 512 : 256;
 shared float result[THREADS / 32 * OUT];
 
-SQUARE total[8];
+const uint SQUARES = 4 * ACROSS;
+SQUARE total[SQUARES];
 
 // clearSquare sets a square to zero.
 void clearSquare(inout SQUARE s) {
@@ -86,35 +89,35 @@ void storeQuantised(uint tile, uint column) {
 
 // finish stores all sums.
 void finish() {
-	uint team = gl_LocalInvocationID.x / 32, column = gl_WorkGroupID.y * COLUMNS + team / 2 * 32;
+	uint team = gl_LocalInvocationID.x / 32, column = gl_WorkGroupID.y * COLUMNS + team / 2 * (16 * ACROSS);
 	uint tile = gl_WorkGroupID.x * 4 + team % 2 * 2; // the team's first
 	if (EPILOGUE == 0) {
-		[[unroll]] for (uint s = 0; s < 8; s++) {
+		EACHSQUARE for (uint s = 0; s < SQUARES; s++) {
 			spread(s, 0, 16);
 			barrier();
-			store(tile * 32 + s / 2 * 16, column + s % 2 * 16);
+			store(tile * 32 + s / ACROSS * 16, column + s % ACROSS * 16);
 			barrier();
 		}
 		return;
 	}
-	[[unroll]] for (uint s = 0; s < 4; s++) {
+	EACHSQUARE for (uint s = 0; s < SQUARES / 2; s++) {
 		[[unroll]] for (uint e = 0; e < SIZE; e++) {
-			total[s][e] = gated(ACT, total[s][e], total[s + 4][e]);
+			total[s][e] = gated(ACT, total[s][e], total[s + SQUARES / 2][e]);
 		}
 	}
-	[[unroll]] for (uint j = 0; j < 2; j++) {
+	EACHSQUARE for (uint j = 0; j < ACROSS; j++) {
 #if !defined(PLAIN)
 		if (EPILOGUE == 2) {
 			spread(j, 0, 32);
-			spread(2 + j, 16, 32);
+			spread(ACROSS + j, 16, 32);
 			barrier();
 			storeQuantised(tile / 2, column + j * 16);
 			barrier();
 			continue;
 		}
 #endif
-		[[unroll]] for (uint i = 0; i < 2; i++) {
-			spread(2 * i + j, 0, 16);
+		EACHSQUARE for (uint i = 0; i < 2; i++) {
+			spread(ACROSS * i + j, 0, 16);
 			barrier();
 			store(tile / 2 * 32 + i * 16, column + j * 16);
 			barrier();
