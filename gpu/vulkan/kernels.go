@@ -19,6 +19,7 @@ type Kernels struct {
 
 	Halves bool // models multiply many rows by floats in half precision: see MatVec.Halves
 
+	narrow  bool // teams of matmul.comp have half the columns; to compare their speed
 	emulate bool // squares of half precision without cooperative matrices, for tests
 
 	mu       sync.Mutex

@@ -28,6 +28,12 @@ var muls = map[shaders.Module]mul{
 	shaders.MatvecSplitLow: {shaders.MatmulSplitLow, shaders.MatmulSplitLowPlain, shaders.MatmulSplitLowMatrix, 28, 4, 3},
 }
 
+// narrow are kernels whose teams have half the columns, to compare.
+var narrow = map[shaders.Module]shaders.Module{
+	shaders.MatmulQ4_0Matrix: shaders.MatmulQ4_0Narrow,
+	shaders.MatmulQ4_KMatrix: shaders.MatmulQ4_KNarrow,
+}
+
 // fewColumns are done by groups of MaxColumns: a workgroup of matmul.comp would idle.
 const fewColumns = 16
 
@@ -70,17 +76,20 @@ func (k *Kernels) mulOf(m *MatVec) (f mul, wide int) {
 func (k *Kernels) matMul(r *vk.Recording, m *MatVec, f mul, wide int) error {
 	c := shaders.MatmulConstants{Threads: uint32(64 * wide), Wide: uint32(wide),
 		Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}
-	module := f.dot
+	module, across := f.dot, 32
 	switch {
 	case k.Matrix:
 		module = f.matrix
+		if narrow, ok := narrow[module]; ok && k.narrow && m.Experts == nil {
+			module, across = narrow, 16
+		}
 	case k.Plain:
 		module = f.plain
 	}
 	p := shaders.MatmulPush{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
 		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
 		KTiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment)}
-	groups := (m.Columns + 32*wide - 1) / (32 * wide)
+	groups := (m.Columns + across*wide - 1) / (across * wide)
 	if e := m.Experts; e != nil {
 		c.Groups, groups = 1, e.Entries
 		p.Chosen, p.Share = e.List, uint32(e.Share)
@@ -108,8 +117,8 @@ var halves = map[shaders.Module]half{
 	shaders.MatvecSplitLow: {shaders.MatmulHalfSplitLowMatrix, shaders.MatmulHalfSplitLow},
 }
 
-// halfMul is the mat-mat kernel that rounds weights and activations to half precision, and how many columns it takes at
-// once, in 64; 0: it is not wanted, or there is none.
+// halfMul is the mat-mat kernel that rounds weights and activations to half precision, and how many columns it takes
+// at once, in 64; 0: it is not wanted, or there is none.
 func (k *Kernels) halfMul(m *MatVec) (module shaders.Module, wide int) {
 	f, ok := halves[formats[m.W.Type].dot]
 	if !ok || !m.Halves || !k.Matrix && !k.emulate || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {

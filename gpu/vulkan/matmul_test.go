@@ -15,12 +15,13 @@ import (
 
 // mulPaths are the ways that a device has to multiply many columns.
 func (g *gpu) mulPaths() map[string]func() {
-	paths := map[string]func(){"plain": func() { g.k.Plain, g.k.Matrix = true, false }}
+	paths := map[string]func(){"plain": func() { g.k.Plain, g.k.Matrix, g.k.narrow = true, false, false }}
 	if g.d.Facts.Has.Dot4 {
-		paths["dot"] = func() { g.k.Plain, g.k.Matrix = false, false }
+		paths["dot"] = func() { g.k.Plain, g.k.Matrix, g.k.narrow = false, false, false }
 	}
 	if hasMatrix(&g.d.Facts) {
-		paths["matrix"] = func() { g.k.Plain, g.k.Matrix = false, true }
+		paths["matrix"] = func() { g.k.Plain, g.k.Matrix, g.k.narrow = false, true, false }
+		paths["narrow"] = func() { g.k.Plain, g.k.Matrix, g.k.narrow = false, true, true }
 	}
 	return paths
 }

@@ -54,9 +54,11 @@ const (
 	MatmulHalfSplitMatrix
 	MatmulQ4_0
 	MatmulQ4_0Matrix
+	MatmulQ4_0Narrow
 	MatmulQ4_0Plain
 	MatmulQ4_K
 	MatmulQ4_KMatrix
+	MatmulQ4_KNarrow
 	MatmulQ4_KPlain
 	MatmulQ6_K
 	MatmulQ6_KMatrix
@@ -143,9 +145,11 @@ var names = [modules]string{
 	MatmulHalfSplitMatrix:    "matmul_half_split_matrix",
 	MatmulQ4_0:               "matmul_q4_0",
 	MatmulQ4_0Matrix:         "matmul_q4_0_matrix",
+	MatmulQ4_0Narrow:         "matmul_q4_0_narrow",
 	MatmulQ4_0Plain:          "matmul_q4_0_plain",
 	MatmulQ4_K:               "matmul_q4_k",
 	MatmulQ4_KMatrix:         "matmul_q4_k_matrix",
+	MatmulQ4_KNarrow:         "matmul_q4_k_narrow",
 	MatmulQ4_KPlain:          "matmul_q4_k_plain",
 	MatmulQ6_K:               "matmul_q6_k",
 	MatmulQ6_KMatrix:         "matmul_q6_k_matrix",
