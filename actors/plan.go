@@ -1,9 +1,8 @@
 package actors
 
 import (
-	"fmt"
-
 	"errors"
+	"fmt"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -91,11 +90,6 @@ func planAll(models []Model, traits backend.Traits, edit func(*ir.Bound, *place.
 		s.settle(&plan.Models[i], &models[i], traits)
 	}
 	distinguish(specs)
-	for i, s := range specs {
-		if s.tape, err = newTape(&models[i], s); err != nil {
-			return nil, nil, fmt.Errorf("the token trace: %w", err)
-		}
-	}
 	return specs, plan, nil
 }
 
@@ -117,4 +111,16 @@ func ownWeights(asks []place.Ask, t backend.Traits) (bytes int64) {
 		bytes += whole
 	}
 	return bytes
+}
+
+// distinguish numbers models of the same name from the second one on: a, a-2, a-3.
+func distinguish(specs []*spec) {
+	taken := map[string]bool{}
+	for _, s := range specs {
+		name := s.info.Name
+		for n := 2; taken[s.info.Name]; n++ {
+			s.info.Name = fmt.Sprintf("%s-%d", name, n)
+		}
+		taken[s.info.Name] = true
+	}
 }
