@@ -223,7 +223,7 @@ func (l *planner) reduce(x *mixed, hidden *live.Buffer) {
 			return r.k.MatVec(r.r, &v)
 		}})
 		l.parted = false
-		y := l.put(x.n)
+		y := l.putAlone(x.n)
 		l.launch(launch{reads: []*live.Buffer{out, x.choice.weights}, writes: []*live.Buffer{y.b},
 			record: func(r *recorder) error {
 				c := x.sum(r, out, y, nil)
