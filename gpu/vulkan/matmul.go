@@ -103,7 +103,7 @@ func (k *Kernels) matMul(r *vk.Recording, m *MatVec, f mul, wide int) error {
 	return nil
 }
 
-// half is the mat-mat kernels of a format that round to half precision: for cooperative matrices, and for tests without.
+// half is the mat-mat kernels of a format that round to half precision: by cooperative matrices, and for tests without.
 type half struct{ matrix, emulated shaders.Module }
 
 var halves = map[shaders.Module]half{

@@ -259,18 +259,21 @@ func (c ArgmaxConstants) List() []uint32 {
 
 // AttendPush is the push constants of attend.comp.
 type AttendPush struct {
-	X       uint64  // offset 0
-	Keys    uint64  // offset 8
-	Values  uint64  // offset 16
-	Parts   uint64  // offset 24
-	Rows    uint64  // offset 32
-	Tables  uint64  // offset 40
-	Angles  uint64  // offset 48
-	Count   uint64  // offset 56
-	XStride uint32  // offset 64
-	Window  uint32  // offset 68
-	Scale   float32 // offset 72
-	Cap     float32 // offset 76
+	X         uint64  // offset 0
+	Keys      uint64  // offset 8
+	Values    uint64  // offset 16
+	Parts     uint64  // offset 24
+	Rows      uint64  // offset 32
+	Tables    uint64  // offset 40
+	Angles    uint64  // offset 48
+	Count     uint64  // offset 56
+	QueryGain uint64  // offset 64
+	KeyGain   uint64  // offset 72
+	XStride   uint32  // offset 80
+	Window    uint32  // offset 84
+	Scale     float32 // offset 88
+	Cap       float32 // offset 92
+	Eps       float32 // offset 96
 }
 
 // These do not compile where an offset is another.
@@ -283,10 +286,13 @@ const (
 	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Tables) ^ 40)
 	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Angles) ^ 48)
 	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Count) ^ 56)
-	_ uintptr = -(unsafe.Offsetof(AttendPush{}.XStride) ^ 64)
-	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Window) ^ 68)
-	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Scale) ^ 72)
-	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Cap) ^ 76)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.QueryGain) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.KeyGain) ^ 72)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.XStride) ^ 80)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Window) ^ 84)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Scale) ^ 88)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Cap) ^ 92)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Eps) ^ 96)
 )
 
 // AttendConstants is the specialisation constants of attend.comp.
@@ -299,11 +305,12 @@ type AttendConstants struct {
 	Fused       uint32 // id 5
 	Dims        uint32 // id 6
 	Interleaved uint32 // id 7
+	Normed      uint32 // id 8
 }
 
 // List is the constants by id.
 func (c AttendConstants) List() []uint32 {
-	return []uint32{c.Threads, c.Lanes, c.Features, c.Queries, c.AtOnce, c.Fused, c.Dims, c.Interleaved}
+	return []uint32{c.Threads, c.Lanes, c.Features, c.Queries, c.AtOnce, c.Fused, c.Dims, c.Interleaved, c.Normed}
 }
 
 // AttendAnyPush is the push constants of attend_any.comp.
