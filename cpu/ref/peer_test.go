@@ -60,6 +60,9 @@ var specimens = []struct {
 	{name: "gptneox-serial", arch: "gptneox", without: []string{"output.bias"}, tolerance: 5e-3, keys: map[string]any{
 		"attention.layer_norm_epsilon": float32(1e-5), "rope.dimension_count": uint32(4), "use_parallel_residual": false,
 	}},
+	{name: "gpt2", arch: "gpt2", without: []string{"output.bias"}, tolerance: 5e-3, keys: map[string]any{
+		"attention.layer_norm_epsilon": float32(1e-5),
+	}},
 	{name: "ernie4_5-moe", arch: "ernie4_5-moe", without: []string{"attn_q.bias", "attn_k.bias", "attn_v.bias",
 		"output.bias", "ffn_gate.bias", "ffn_up.bias", "ffn_down.bias", "exps.bias", "shexp.bias", "inp.bias"},
 		tolerance: 2e-4, keys: map[string]any{
