@@ -22,6 +22,13 @@ func (b *Builder) Position(x Value, name string, positions int) Value {
 	return b.add(Node{Op: Position, In: []Value{x}, W: w, B: NoRef}, b.Width(x))
 }
 
+// EachHeadLayerNorm is LayerNorm of each head of head features, each with weights of its own, and no bias.
+func (b *Builder) EachHeadLayerNorm(x Value, name string, head int, eps float32) Value {
+	w := b.weight(name+".weight", b.Width(x)/head, head, Vector)
+	a := NormArgs{Layer: true, Eps: eps, Group: head}
+	return b.pointwise(Node{Op: Norm, In: []Value{x}, W: w, B: NoRef, Norm: a})
+}
+
 // Pooling says what becomes of the vectors.
 func (b *Builder) Pooling(kind Pooling) { b.p.Pooling = kind }
 
