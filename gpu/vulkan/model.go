@@ -85,7 +85,7 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	m.ends = make(chan ended, c.Ring()*(1+ofSegment*len(p.Segments)))
 	m.closed.Go(m.watch)
 	if v.ahead {
-		m.ahead.Go(m.warm)
+		m.ahead.Go(func() { m.warm(m.usual()) })
 	}
 	return m, nil
 }
