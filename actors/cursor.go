@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
@@ -111,7 +112,7 @@ func (d *device) enqueue() (waits bool, err error) {
 			m.guest.spec.tape.step(m)
 		}
 		done := true
-		if w := m.guest.weights; w == nil || !w.streams(at.segment) {
+		if w := m.guest.weights; w == nil || !w.Streams(at.segment) {
 			err = m.guest.model.Enqueue(at.segment, m.compute)
 			at.computed(s.Kind)
 		} else {
@@ -151,18 +152,18 @@ func (d *device) stream() (done bool, err error) {
 		}
 	}
 	for {
-		w.demand(at.segment, at.left)
-		l := w.lend(at.left)
-		if len(l.groups) == 0 && len(at.left) > 0 {
-			w.settle(l)
+		w.Demand(at.segment, at.left)
+		l := w.Lend(at.left)
+		if len(l.Groups) == 0 && len(at.left) > 0 {
+			w.Settle(l)
 			return false, nil
 		}
-		at.left = slices.DeleteFunc(at.left, func(g int) bool { return slices.Contains(l.groups, g) })
+		at.left = slices.DeleteFunc(at.left, func(g int) bool { return slices.Contains(l.Groups, g) })
 		last := len(at.left) == 0
-		err := m.guest.model.Part(l.part(at.segment, last), m.compute)
+		err := m.guest.model.Part(l.Part(at.segment, last), m.compute)
 		at.computed(m.guest.spec.bound.Segments[at.segment].Kind)
-		if l.returned() {
-			w.settle(l)
+		if l.Returned() {
+			w.Settle(l)
 		}
 		if err != nil || last {
 			return true, err
@@ -174,24 +175,24 @@ func (d *device) stream() (done bool, err error) {
 func (d *device) list() (known bool, err error) {
 	at := &d.at
 	m, w := at.step, at.step.guest.weights
-	s := &w.segment[at.segment]
-	switch {
-	case len(s.expert) > 0:
+	dense := w.Dense(at.segment)
+	switch route, experts := w.Route(at.segment); {
+	case experts:
 		if !at.asked {
 			at.asked = true
-			if err := d.ask(s.route); err != nil {
+			if err := d.ask(route); err != nil {
 				return false, err
 			}
 		}
 		if !at.told {
 			return false, nil
 		}
-		at.left = w.choose(at.segment, at.left, m.experts)
+		at.left = w.Choose(at.segment, at.left, m.experts)
 	case m.guest.spec.bound.Segments[at.segment].Kind.Ends() && len(m.compute.Wanted) == 0:
-		w.pass(s.groups)
+		w.Pass(dense)
 		at.left = at.left[:0]
 	default:
-		at.left = append(at.left[:0], s.groups...)
+		at.left = append(at.left[:0], dense...)
 	}
 	return true, nil
 }
@@ -209,27 +210,27 @@ func (d *device) ask(route int) error {
 }
 
 // landed hears that the way of a group has ended.
-func (d *device) landed(m *landed) {
-	g := m.of.guest
-	if m.of != g.cargo || g.weights == nil {
+func (d *device) landed(m *tiers.Landed) {
+	g := d.carrying(m.Of())
+	if g == nil || g.weights == nil {
 		return // of a model that was closed
 	}
-	g.weights.landed(m)
-	d.came(m)
-	if m.err != nil {
-		d.log.Error().Err(m.err).Msg("weights cannot be read")
-		if at := &d.at; at.step != nil && at.step.guest == g && at.began && slices.Contains(at.left, m.home) {
-			at.failed = fmt.Errorf("%s: %w", segmentName(&g.spec.bound.Segments[at.segment]), m.err)
+	g.weights.Landed(m)
+	d.came(g, m)
+	if m.Err != nil {
+		d.log.Error().Err(m.Err).Msg("weights cannot be read")
+		if at := &d.at; at.step != nil && at.step.guest == g && at.began && slices.Contains(at.left, m.Group()) {
+			at.failed = fmt.Errorf("%s: %w", segmentName(&g.spec.bound.Segments[at.segment]), m.Err)
 		}
 	}
 	d.resume()
 }
 
 // returned hears that the device has read what it had on loan.
-func (d *device) returned(m *returned) {
+func (d *device) returned(m *tiers.Returned) {
 	for _, g := range d.kept.guests {
-		if g.weights == m.of {
-			m.of.settle(m.loan)
+		if g.weights == m.Of {
+			m.Of.Settle(m.Loan)
 		}
 	}
 	d.resume()

@@ -8,15 +8,17 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/storage/pin"
 )
 
-// All that the device accepts: run.Flush and *step (schedulers), and
+// All that the device accepts: run.Flush and *step (schedulers), *tiers.Loaded and *tiers.Landed (prefetcher),
+// *tiers.Returned (its own threads), and
 type (
-	// loaded, from the prefetcher, or from itself where nothing has to be loaded: all weights of a model are there.
+	// loaded, from itself where nothing has to be loaded: all weights of a model are there. The house hears it of each.
 	loaded struct {
 		guest       *guest
 		incarnation int
@@ -25,17 +27,6 @@ type (
 	computed struct{ step *step }
 	// pass, from a scheduler whose model shares the device: there is no further step for now.
 	pass struct{ guest *guest }
-	// landed, from the prefetcher: the way of a group to a slot that it shares has ended.
-	landed struct {
-		item
-		err error
-		way way
-	}
-	// returned, from the device's own threads: they do not read any more what they had on loan.
-	returned struct {
-		of   *residency
-		loan *loan
-	}
 	// told, from the device's own threads: they know which experts the rows of a step go to.
 	told struct{ step *step }
 	// look, from a scheduler: a sequence was cancelled. The step that waits here may have been for it alone.
@@ -45,8 +36,6 @@ type (
 func (*loaded) Late()   {}
 func (*computed) Late() {}
 func (*pass) Late()     {}
-func (*landed) Late()   {}
-func (*returned) Late() {}
 func (*told) Late()     {}
 func (*look) Late()     {}
 
@@ -100,10 +89,10 @@ func (d *device) Receive(c actor.Context) {
 	case *actor.Stopped:
 		d.closeModels()
 	case *loaded:
-		if m.incarnation == d.incarnation {
-			m.guest.loaded()
-			d.house.loaded.Send(m)
-			m.guest.answer(d)
+		d.loaded(m)
+	case *tiers.Loaded:
+		if g := d.carrying(m.Of); g != nil {
+			d.loaded(&loaded{g, m.Incarnation})
 		}
 	case *run.Flush:
 		d.flush(m)
@@ -116,9 +105,9 @@ func (d *device) Receive(c actor.Context) {
 		d.order.Idle(m.guest.index)
 	case *computed:
 		d.over(m.step)
-	case *landed:
+	case *tiers.Landed:
 		d.landed(m)
-	case *returned:
+	case *tiers.Returned:
 		d.returned(m)
 	case *told:
 		if m.step == d.at.step {
@@ -141,13 +130,13 @@ func (d *device) start(c actor.Context) {
 		var err error
 		d.turns.Leave(func() { g.model, err = d.backend.Compile(g.spec.bound, g.spec.layout) })
 		if err != nil {
-			d.house.broken.Send(&failed{err})
+			d.house.broken.Send(&run.Failed{Err: err})
 			return
 		}
 		g.furnish(d)
 	}
 	if err := d.spawnLoaders(c); err != nil {
-		d.house.broken.Send(&failed{err})
+		d.house.broken.Send(&run.Failed{Err: err})
 		return
 	}
 	if d.incarnation > 0 {
@@ -164,7 +153,7 @@ func (d *device) start(c actor.Context) {
 
 // spawnLoaders starts the actors that bring the weights, if they are not in place.
 func (d *device) spawnLoaders(c actor.Context) error {
-	var all []*cargo
+	var all []*tiers.Cargo
 	for _, g := range d.kept.guests {
 		if g.spec.layout.InPlace != nil {
 			d.house.inPlace.Send(&loaded{g, d.incarnation})
@@ -176,18 +165,26 @@ func (d *device) spawnLoaders(c actor.Context) error {
 		return nil
 	}
 	w := d.house
-	fetcher := &prefetcher{system: d.system, out: w.prefetcherEdges, incarnation: d.incarnation, all: all,
-		pending: make(map[item]urgency)}
-	fetcher.out.fetch.Reset()
-	return spawnAll(c, d.system, w.graph, []child{
-		{at: w.packer, produce: func(n int) actor.Actor {
-			return &packer{system: d.system, out: w.packerEdges, incarnation: n}
-		}},
-		{at: w.uploader, produce: func(n int) actor.Actor {
-			return newUploader(d, n)
-		}},
-		{at: w.prefetcher, produce: func(int) actor.Actor { return fetcher }},
-	})
+	return w.graph.Spawn(c, w.tiers.Loaders(d.system, d.slabs, &d.kept.generations, d.incarnation, all)...)
+}
+
+// loaded hears that all weights of a model are there that do not come with each step.
+func (d *device) loaded(m *loaded) {
+	if m.incarnation == d.incarnation {
+		m.guest.loaded()
+		d.house.loaded.Send(m)
+		m.guest.answer(d)
+	}
+}
+
+// carrying is whose weights are brought; nil if they are those of a model that was closed.
+func (d *device) carrying(c *tiers.Cargo) *guest {
+	for _, g := range d.kept.guests {
+		if g.cargo == c {
+			return g
+		}
+	}
+	return nil
 }
 
 func (d *device) closeModels() {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/internal/trace/stall"
 )
@@ -54,32 +55,14 @@ func (d *delays) explain(w *trace.Wait, planned, began time.Time) {
 	w.Until(began, trace.Scheduler)
 }
 
-// way is how far the last piece of a group had come when, on its way to a device.
-type way struct {
-	queued time.Time // the uploader knows of it
-	sent   time.Time // and has the reader read it
-	read   time.Time // the disk has given it
-	slab   bool      // between these it waited for memory of the pool's, not for a place at the reader
-}
-
-// explain says what the open wait for the group was for until it landed.
-func (w *way) explain(idle *trace.Wait, landed time.Time) {
-	idle.Until(w.queued, trace.Uploader)
-	if w.slab {
-		idle.Until(w.sent, trace.Slabs)
-	}
-	idle.Until(w.read, trace.Reader)
-	idle.Until(landed, trace.Uploader)
-}
-
 // came says where a group was held up that the step waits for. Of experts it is enough that they were not foreseen.
-func (d *device) came(m *landed) {
+func (d *device) came(g *guest, m *tiers.Landed) {
 	at := &d.at
-	if at.step == nil || at.waits.IsZero() || at.step.guest != m.of.guest || !slices.Contains(at.left, m.home) {
+	if at.step == nil || at.waits.IsZero() || at.step.guest != g || !slices.Contains(at.left, m.Group()) {
 		return
 	}
 	if d.lacks() == trace.Reader {
-		m.way.explain(d.idle, now())
+		m.Way.Explain(d.idle, now())
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -18,11 +19,11 @@ type guest struct {
 	progress *atomic.Int64 // bytes of weights that have arrived
 
 	model    backend.Model
-	cargo    *cargo     // what is brought to it; nil: its weights are in place
-	weights  *residency // of those that share slots; nil: none do
-	steps    []*step    // its ring
-	resident bool       // all weights are there
-	gen      uint64     // of its scheduler
+	cargo    *tiers.Cargo     // what is brought to it; nil: its weights are in place
+	weights  *tiers.Residency // of those that share slots; nil: none do
+	steps    []*step          // its ring
+	resident bool             // all weights are there
+	gen      uint64           // of its scheduler
 	owed     *run.Flush
 	queue    []*step
 	flying   []*step // that the device works on, the oldest first
@@ -32,10 +33,11 @@ type guest struct {
 func (g *guest) furnish(d *device) {
 	g.resident, g.gen, g.owed, g.queue, g.flying, g.steps = false, 0, nil, nil, nil, nil
 	g.cargo, g.weights = nil, nil
-	if part := &g.spec.plan.Parts[0]; g.spec.layout.InPlace == nil {
-		g.cargo = newCargo(g)
+	if g.spec.layout.InPlace == nil {
+		source := tiers.Source{File: g.spec.file, Bound: g.spec.bound, Plan: &g.spec.plan}
+		g.cargo = tiers.NewCargo(source, g.model, g.progress)
 		if g.spec.streams() {
-			g.weights = newResidency(g.cargo, part, g.spec.bound, d.house.want.Send, d.house.returned.Send)
+			g.weights = tiers.NewResidency(g.cargo, d.house.tiers.Want.Send, d.house.tiers.Returned.Send)
 		}
 	}
 	for _, s := range g.model.Steps() {
@@ -47,7 +49,7 @@ func (g *guest) furnish(d *device) {
 func (g *guest) loaded() {
 	g.resident = true
 	if g.weights != nil {
-		g.weights.fill()
+		g.weights.Fill()
 	}
 }
 
@@ -57,7 +59,7 @@ func (g *guest) leave() error {
 		return nil
 	}
 	if g.cargo != nil {
-		g.cargo.memory.close()
+		g.cargo.Close()
 	}
 	ring := g.model.Steps()
 	err := g.model.Close()

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/internal/trace/stall"
@@ -28,7 +29,7 @@ type House struct {
 	health  *health
 	device  backend.Device
 	slabs   *pin.Arena
-	disk    openDisk
+	disk    tiers.OpenDisk
 	engines []*Engine
 	idle    *trace.Wait // of the device
 
@@ -49,7 +50,7 @@ type House struct {
 func newHouse(c *HouseConfig, specs []*spec, slabs *pin.Arena) *House {
 	h := &House{
 		system: run.NewSystem(c.Log), log: c.Log, device: c.Device, slabs: slabs,
-		health: newHealth(), empty: make(chan struct{}), disk: openRing,
+		health: newHealth(), empty: make(chan struct{}), disk: tiers.OpenRing,
 	}
 	if c.disk != nil {
 		h.disk = c.disk
@@ -177,7 +178,7 @@ func (h *House) free() error {
 
 // gaveUp is called by supervision for an actor that keeps failing and that the house cannot do without.
 func (h *House) gaveUp(child *actor.PID, reason any) {
-	h.wiring.failed.Send(&failed{fmt.Errorf("actor %s keeps failing: %v", child.Id, reason)})
+	h.wiring.failed.Send(&run.Failed{Err: fmt.Errorf("actor %s keeps failing: %v", child.Id, reason)})
 }
 
 // health is whether all, or a model, can serve. Any goroutine may read it.

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/actors/run"
 )
 
 // modelActor supervises all that belongs to one model alone. What comes from outside for its sessions passes through
@@ -48,19 +50,19 @@ func (m *modelActor) start(c actor.Context) error {
 	h := e.house
 	s := &sessions{engine: e, out: w.sessionsEdges, records: m.records}
 	s.supervisor = h.system.Supervisor(s.gaveUp)
-	return spawnAll(c, h.system, w.graph, []child{
-		{at: w.kv, produce: func(n int) actor.Actor {
+	return w.graph.Spawn(c,
+		run.Child{At: w.kv, Produce: func(n int) actor.Actor {
 			return &kvOwner{system: h.system, out: w.kvEdges, classes: e.spec.classes(), stats: &e.stats, incarnation: n}
 		}},
-		{at: w.sampler, produce: func(n int) actor.Actor {
+		run.Child{At: w.sampler, Produce: func(n int) actor.Actor {
 			return &sampler{system: h.system, out: w.samplerEdges, vocab: e.spec.bound.Vocab, kept: &e.kept, incarnation: n}
 		}},
-		{at: w.scheduler, produce: func(n int) actor.Actor {
+		run.Child{At: w.scheduler, Produce: func(n int) actor.Actor {
 			return &scheduler{system: h.system, turns: h.turns, log: h.log, out: w.schedulerEdges, spec: e.spec,
 				streams: e.spec.streams(), lost: e.fail, stats: &e.stats, kept: &e.kept, incarnation: n}
 		}},
-		{at: w.sessions, children: s.supervisor, produce: func(int) actor.Actor { return s }},
-	})
+		run.Child{At: w.sessions, Children: s.supervisor, Produce: func(int) actor.Actor { return s }},
+	)
 }
 
 // records are the open requests of a model, by the id of their session's actor. They outlive sessions.

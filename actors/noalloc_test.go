@@ -11,8 +11,13 @@ import (
 )
 
 // Law NoAlloc: in the steady state, a token costs no allocation anywhere in the process.
-func TestNoAlloc(t *testing.T) {
-	e := startFixture(t, fixture, nil)
+func TestNoAlloc(t *testing.T) { noAlloc(t, fixture) }
+
+// Law NoAlloc, for states.
+func TestNoAllocStates(t *testing.T) { eachRecurrent(t, noAlloc) }
+
+func noAlloc(t *testing.T, name string) {
+	e := startFixture(t, name, func(c *Config) { c.Context = 1024 })
 	r := plain([]int32{5, 6, 7}, 500)
 	r.Thoughts = true
 	s := begin(t, e, r)

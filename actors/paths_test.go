@@ -32,7 +32,8 @@ func (e *Engine) room(id string) int {
 			return w.graph.Capacity(at)
 		}
 	}
-	for _, at := range []run.Place{h.house, h.device, h.prefetcher, h.uploader, h.packer, h.reader, h.pool} {
+	for _, at := range []run.Place{h.house, h.device, h.tiers.Prefetcher, h.tiers.Uploader,
+		h.tiers.Packer, h.tiers.Reader, h.tiers.Pool} {
 		if at.Address.Id == id {
 			return h.graph.Capacity(at)
 		}

@@ -55,16 +55,25 @@ func planAll(models []Model, traits backend.Traits, edit func(*ir.Bound, *place.
 		if specs[i], err = specOf(m); err != nil {
 			return nil, nil, err
 		}
-		asks[i] = place.Ask{Program: specs[i].bound, InPlace: m.NoRepack, Weights: m.Weights, KV: m.KV,
+		asks[i] = place.Ask{Program: specs[i].bound, Device: traits, InPlace: m.NoRepack, Weights: m.Weights,
+			VRAM: m.VRAM, KV: m.KV,
 			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows}
-		if m.Weights > 0 && !traits.Shares {
+		switch {
+		case m.Weights > 0 && !traits.Shares:
 			return nil, nil, errors.New("a budget for weights: on this device all of them are resident, leave it out")
+		case m.VRAM > 0 && traits.Memory != backend.OwnMemory:
+			return nil, nil, errors.New("a budget of VRAM: this device has no memory of its own, leave it out")
 		}
 	}
-	machine := place.Machine{Memory: available(specs, traits), Flight: traits.Flight}
+	machine := place.Machine{Memory: mem.Available(), Flight: traits.Flight}
+	if traits.Free > 0 {
+		const steps = 1 << 30 // what steps take
+		machine.Memory, machine.Host = max(traits.Free-steps, 0), machine.Memory
+	}
 	if traits.Shares {
 		place.Fit(asks, machine)
 	}
+	machine.Memory = max(machine.Memory-ownWeights(asks, traits), 0)
 	plan, err := place.Make(asks, machine)
 	if err != nil {
 		return nil, nil, err
@@ -84,15 +93,22 @@ func planAll(models []Model, traits backend.Traits, edit func(*ir.Bound, *place.
 	return specs, plan, nil
 }
 
-// available is what KV caches may take: of a device's own memory what weights, padded there, and steps leave.
-func available(specs []*spec, t backend.Traits) int64 {
-	const steps = 1 << 30
+// ownWeights is what weights take of the memory that KV caches come from: of a device's own, where they have budgets or
+// are all there.
+func ownWeights(asks []place.Ask, t backend.Traits) (bytes int64) {
 	if t.Free == 0 {
-		return mem.Available()
+		return 0
 	}
-	left := t.Free - steps
-	for _, s := range specs {
-		left -= s.info.WeightBytes + s.info.WeightBytes/8
+	for i := range asks {
+		whole := int64(0)
+		p := asks[i].Program
+		for _, g := range p.On(p.All()) {
+			whole += t.RoomFor(p, &g, false)
+		}
+		if asks[i].VRAM > 0 {
+			whole = min(whole, asks[i].VRAM)
+		}
+		bytes += whole
 	}
-	return max(left, 0)
+	return bytes
 }

@@ -56,7 +56,7 @@ func readFloats(t testing.TB, path ...string) []float32 {
 // sets may be off by five times the tolerance.
 func TestFixtures(t *testing.T) {
 	for _, name := range []string{"llama", "llama3rope", "llama_k256", "mistral", "qwen2", "qwen3", "olmo2", "phi3", "smollm3",
-		"gemma2", "gemma3", "granite", "starcoder2_k256"} {
+		"gemma2", "gemma3", "granite", "starcoder2_k256", "mamba2", "lfm2", "qwen3next", "qwen35", "qwen35moe"} {
 		f := readJSON[struct {
 			Tokens    []int32
 			Tolerance float64

@@ -82,7 +82,7 @@ func (s *sessions) open(c actor.Context, r *record) {
 		return &session{system: e.house.system, turns: e.house.turns, spec: e.spec, stats: &e.stats, ids: &e.kept.ids,
 			out: e.wiring.sessionEdges, record: r}
 	}
-	err := spawn(c, e.house.system, e.wiring.graph, child{at: e.wiring.session, name: r.id, produce: produce})
+	err := e.wiring.graph.Spawn(c, run.Child{At: e.wiring.session, Name: r.id, Produce: produce})
 	if err != nil {
 		s.records.drop(id)
 		e.house.system.Forget(id)

@@ -17,17 +17,7 @@ func (*kvRequest) Trace() (trace.Kind, trace.Of)      { return trace.Blocks, tra
 func (m *step) Trace() (trace.Kind, trace.Of)         { return trace.Step, trace.OfStep(m.number) }
 func (m *computed) Trace() (trace.Kind, trace.Of)     { return trace.Step, trace.OfStep(m.step.number) }
 func (m *tokenMessage) Trace() (trace.Kind, trace.Of) { return trace.Token, trace.OfStep(m.step) }
-func (*fetch) Trace() (trace.Kind, trace.Of)          { return trace.Weights, trace.Nothing() }
-func (*arrived) Trace() (trace.Kind, trace.Of)        { return trace.Weights, trace.Nothing() }
-func (*want) Trace() (trace.Kind, trace.Of)           { return trace.Weights, trace.Nothing() }
-func (*landed) Trace() (trace.Kind, trace.Of)         { return trace.Weights, trace.Nothing() }
-func (*again) Trace() (trace.Kind, trace.Of)          { return trace.Weights, trace.Nothing() }
 func (m *told) Trace() (trace.Kind, trace.Of)         { return trace.Step, trace.OfStep(m.step.number) }
-func (*lease) Trace() (trace.Kind, trace.Of)          { return trace.Weights, trace.Nothing() }
-func (*granted) Trace() (trace.Kind, trace.Of)        { return trace.Weights, trace.Nothing() }
-func (*release) Trace() (trace.Kind, trace.Of)        { return trace.Weights, trace.Nothing() }
-func (*read) Trace() (trace.Kind, trace.Of)           { return trace.Weights, trace.Nothing() }
-func (*pack) Trace() (trace.Kind, trace.Of)           { return trace.Weights, trace.Nothing() }
 
 // segmentKinds is what the span of a segment is called.
 var segmentKinds = [ir.SegmentKinds]trace.Kind{

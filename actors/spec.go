@@ -128,6 +128,9 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 		}
 	}
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside, Draws: traits.Draws}
+	if len(s.bound.States) > 0 {
+		s.limits.Redo = backend.BlockSize
+	}
 	s.among = traits.Among
 	s.info.Sequences = p.Sequences
 	s.info.Context, s.info.KVBytes = p.Context, place.BlockBytes(s.bound.Program, s.layout.KV)/backend.BlockSize
@@ -157,7 +160,7 @@ func (s *spec) inPlace() (all [][]byte) {
 // classes are the sizes of the KV cache's classes.
 func (s *spec) classes() (all []kv.Class) {
 	for i, class := range s.bound.Classes {
-		all = append(all, kv.Class{Blocks: s.layout.Blocks[i], Window: class.Window, Chunked: class.Chunked})
+		all = append(all, kv.Class{Blocks: s.layout.Blocks[i], Window: backend.Window(class), Chunked: class.Chunked})
 	}
 	return all
 }
@@ -165,7 +168,7 @@ func (s *spec) classes() (all []kv.Class) {
 // bytes is what the homes of the model's weights hold. What is streamed has none.
 func (s *spec) bytes() (total int64) {
 	for _, h := range s.plan.Homes {
-		if h.Slot >= 0 {
+		if h.Brought() {
 			total += h.Group.Bytes
 		}
 	}

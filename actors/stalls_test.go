@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/internal/trace/stall"
 	"github.com/sluice-ai/sluice/stages/batch"
@@ -34,14 +35,14 @@ func TestStallsName(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 			collect(t, s)
 		}},
-		{trace.Reader, fixture, slowDisk(few{ring: 2}), func(*Engine) {}, answers},
-		{trace.Uploader, fixture, streamed(few{ring: 2}), func(e *Engine) {
-			e.house.system.Slow(e.house.wiring.uploader.Address, 2*time.Millisecond)
+		{trace.Reader, fixture, slowDisk(few{Ring: 2}), func(*Engine) {}, answers},
+		{trace.Uploader, fixture, streamed(few{Ring: 2}), func(e *Engine) {
+			e.house.system.Slow(e.house.wiring.tiers.Uploader.Address, 2*time.Millisecond)
 		}, answers},
-		{trace.Slabs, fixture, slotless(few{ring: 2}), func(e *Engine) {
-			e.house.system.Slow(e.house.wiring.pool.Address, 5*time.Millisecond)
+		{trace.Slabs, fixture, slotless(few{Ring: 2}), func(e *Engine) {
+			e.house.system.Slow(e.house.wiring.tiers.Pool.Address, 5*time.Millisecond)
 		}, answers},
-		{trace.Expert, "qwen3moe", slowDisk(few{shelf: 2}), func(*Engine) {}, answers},
+		{trace.Expert, "qwen3moe", slowDisk(few{Shelf: 2}), func(*Engine) {}, answers},
 	} {
 		t.Run(test.cause.String(), func(t *testing.T) {
 			e := startFixture(t, test.model, test.edit)
@@ -72,18 +73,18 @@ func TestStallsName(t *testing.T) {
 func slowDisk(f few) func(*Config) {
 	return func(c *Config) {
 		streamed(f)(c)
-		c.hooks.disk = func(depth int, memory []byte) (disk, error) {
-			d, err := openRing(depth, memory)
+		c.hooks.disk = func(depth int, memory []byte) (tiers.Disk, error) {
+			d, err := tiers.OpenRing(depth, memory)
 			return slowRing{d}, err
 		}
 	}
 }
 
-type slowRing struct{ disk }
+type slowRing struct{ tiers.Disk }
 
 func (d slowRing) Submit(all []uring.Request) error {
 	time.Sleep(2 * time.Millisecond)
-	return d.disk.Submit(all)
+	return d.Disk.Submit(all)
 }
 
 // slotless streams to a device whose slots have no memory that can be read into, as a GPU's have none.

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/batch"
@@ -40,6 +41,9 @@ type Model struct {
 	// Weights is how many bytes weights may take, and the slots and slabs that they come through. What does not fit is
 	// read from the file again for each step. Default: all are resident, if they fit the machine.
 	Weights int64
+	// VRAM is how many bytes weights may take of a device's own memory, with the slots that they come through. What does
+	// not fit waits in the program's, as far as Weights goes. Default: all are there, if they fit.
+	VRAM int64
 	// NoRepack computes from the file's own bytes, where they are mapped: no loading, no memory for weights, slower.
 	NoRepack bool
 }
@@ -60,7 +64,7 @@ type HouseConfig struct {
 // hooks are for tests; a nil one stands for what is usual.
 type hooks struct {
 	plan func(*ir.Bound, *place.Model) // changes what was planned
-	disk openDisk
+	disk tiers.OpenDisk
 }
 
 // Config is a house of one model.

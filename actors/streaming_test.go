@@ -19,65 +19,22 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/stages/place/placetest"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
 // few is a plan in which most weights are streamed.
-type few struct {
-	ring  int   // slots of dense groups; 0: they stay
-	shelf int   // slots of each layer's experts; 0: they stay
-	piece int64 // bytes of a piece of the head; 0: as usual
-}
-
-// plan is a hook.
-func (f few) plan(p *ir.Bound, m *place.Model) {
-	p.Piece, m.Piece = f.piece, f.piece
-	part := &m.Parts[0]
-	part.Layout.Slots = [][]int{}
-	m.Homes = nil
-	shelves := map[int]*place.Shelf{}
-	for g, group := range p.On(p.All()) {
-		home := place.Home{Group: group, Tier: place.Disk, Slot: -1}
-		switch {
-		case group.Use == ir.Table:
-		case group.Use == ir.Matrix && group.Expert != ir.Dense && f.shelf > 0:
-			if shelves[group.Segment] == nil {
-				part.Shelves = append(part.Shelves, place.Shelf{Segment: group.Segment})
-				shelves[group.Segment] = &part.Shelves[len(part.Shelves)-1]
-			}
-			s := &part.Shelves[len(part.Shelves)-1]
-			s.Groups = append(s.Groups, g)
-		case group.Use == ir.Matrix && group.Expert == ir.Dense && f.ring > 0:
-			part.Ring.Groups = append(part.Ring.Groups, g)
-		default:
-			home.Tier, home.Slot = place.Device, len(part.Layout.Slots)
-			part.Layout.Slots = append(part.Layout.Slots, []int{g})
-		}
-		m.Homes = append(m.Homes, home)
-	}
-	share := func(n int, groups []int) (slots []int) {
-		for range n {
-			slots = append(slots, len(part.Layout.Slots))
-			part.Layout.Slots = append(part.Layout.Slots, groups)
-		}
-		return slots
-	}
-	if f.ring > 0 {
-		part.Ring.Slots = share(f.ring, part.Ring.Groups)
-	}
-	for i := range part.Shelves {
-		part.Shelves[i].Slots = share(f.shelf, part.Shelves[i].Groups)
-	}
-}
+type few = placetest.Few
 
 // streamed has a model's weights streamed through few slots.
-func streamed(f few) func(*Config) { return func(c *Config) { c.hooks.plan = f.plan } }
+func streamed(f few) func(*Config) { return func(c *Config) { c.hooks.plan = f.Plan } }
 
 // Law Recompute, for weights that come and go: however few slots there are, answers are those of weights that stay.
 func TestStreamedAnswers(t *testing.T) {
@@ -86,12 +43,12 @@ func TestStreamedAnswers(t *testing.T) {
 		name string
 		few
 	}{
-		{fixture, few{ring: 2}},
-		{fixture, few{ring: 3, piece: 16 << 10}},
-		{"gemma2", few{ring: 2, piece: 16 << 10}},
-		{"qwen2moe", few{shelf: 2}},
-		{"qwen2moe", few{ring: 2, shelf: 1}},
-		{"qwen3moe", few{ring: 3, shelf: 2, piece: 16 << 10}},
+		{fixture, few{Ring: 2}},
+		{fixture, few{Ring: 3, Piece: 16 << 10}},
+		{"gemma2", few{Ring: 2, Piece: 16 << 10}},
+		{"qwen2moe", few{Shelf: 2}},
+		{"qwen2moe", few{Ring: 2, Shelf: 1}},
+		{"qwen3moe", few{Ring: 3, Shelf: 2, Piece: 16 << 10}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all := prompts(8)
@@ -132,7 +89,7 @@ func TestSurviveStreaming(t *testing.T) {
 		name string
 		few
 	}{
-		{fixture, few{ring: 2}}, {"qwen3moe", few{ring: 3, shelf: 2, piece: 16 << 10}},
+		{fixture, few{Ring: 2}}, {"qwen3moe", few{Ring: 3, Shelf: 2, Piece: 16 << 10}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Cleanup(func() { goleak.VerifyNone(t) })
@@ -146,7 +103,7 @@ func TestTwoModelsStream(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	all := prompts(4)
 	var want [][]string
-	c := HouseConfig{Device: newDevice(t), Log: zerolog.Nop(), hooks: hooks{plan: few{ring: 2, shelf: 1}.plan}}
+	c := HouseConfig{Device: newDevice(t), Log: zerolog.Nop(), hooks: hooks{plan: few{Ring: 2, Shelf: 1}.Plan}}
 	names := []string{fixture, "qwen3moe"}
 	for _, name := range names {
 		want = append(want, alone(t, startFixture(t, name, nil), all, 24))
@@ -177,7 +134,7 @@ func TestTwoModelsStream(t *testing.T) {
 
 // clumsy is a drive that fails, stalls and gives too little, now and then.
 type clumsy struct {
-	disk
+	tiers.Disk
 	faults   *faults
 	slab     int             // bytes
 	straight map[uint64]bool // reads into slots, by id
@@ -202,9 +159,9 @@ func (f *faults) set(every, stall int) {
 	f.every, f.stall = every, stall
 }
 
-func (f *faults) open(depth int, memory []byte) (disk, error) {
-	d, err := openRing(depth, memory)
-	return &clumsy{disk: d, faults: f, slab: len(memory) / place.Slabs, straight: map[uint64]bool{}}, err
+func (f *faults) open(depth int, memory []byte) (tiers.Disk, error) {
+	d, err := tiers.OpenRing(depth, memory)
+	return &clumsy{Disk: d, faults: f, slab: len(memory) / place.Slabs, straight: map[uint64]bool{}}, err
 }
 
 func (d *clumsy) Submit(all []uring.Request) error {
@@ -214,7 +171,7 @@ func (d *clumsy) Submit(all []uring.Request) error {
 			d.faults.reads.Add(1)
 		}
 	}
-	return d.disk.Submit(all)
+	return d.Disk.Submit(all)
 }
 
 func (d *clumsy) Wait(least int, done []uring.Completion) (int, error) {
@@ -222,7 +179,7 @@ func (d *clumsy) Wait(least int, done []uring.Completion) (int, error) {
 	if f.breaks.Load() > 0 && f.breaks.Add(-1)%16 == 15 {
 		return 0, errors.New("bad file descriptor")
 	}
-	n, err := d.disk.Wait(least, done)
+	n, err := d.Disk.Wait(least, done)
 	if hang := f.hang.Load(); hang != nil && n > 0 {
 		<-*hang
 	}
@@ -256,7 +213,7 @@ func TestReadsAreTriedAgain(t *testing.T) {
 	want := alone(t, startFixture(t, fixture, nil), all, 16)
 	f := &faults{r: rand.New(rand.NewPCG(1, 2)), every: 30, stall: 20}
 	e := startFixture(t, fixture, func(c *Config) {
-		c.hooks.plan, c.hooks.disk = few{ring: 3}.plan, f.open
+		c.hooks.plan, c.hooks.disk = few{Ring: 3}.Plan, f.open
 	})
 	require.Equal(t, want, alone(t, e, all, 16))
 	require.Greater(t, f.count, 5)
@@ -268,7 +225,7 @@ func TestRingBreaks(t *testing.T) {
 	all := prompts(2)
 	want := alone(t, startFixture(t, fixture, nil), all, 16)
 	f := &faults{r: rand.New(rand.NewPCG(1, 2))}
-	e := startFixture(t, fixture, func(c *Config) { c.hooks.plan, c.hooks.disk = few{ring: 3}.plan, f.open })
+	e := startFixture(t, fixture, func(c *Config) { c.hooks.plan, c.hooks.disk = few{Ring: 3}.Plan, f.open })
 	f.breaks.Store(64)
 	require.Equal(t, want, alone(t, e, all, 16))
 	require.Zero(t, f.breaks.Load())
@@ -279,12 +236,12 @@ func TestRingBreaks(t *testing.T) {
 func TestDriveFails(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	all := prompts(4)
-	for name, few := range map[string]few{"ring": {ring: 2}, "shelf": {shelf: 1}} {
+	for name, few := range map[string]few{"ring": {Ring: 2}, "shelf": {Shelf: 1}} {
 		t.Run(name, func(t *testing.T) {
 			model := map[string]string{"ring": fixture, "shelf": "qwen3moe"}[name]
 			want := alone(t, startFixture(t, model, nil), all, 16)
 			f := &faults{r: rand.New(rand.NewPCG(1, 2))}
-			e := startFixture(t, model, func(c *Config) { c.hooks.plan, c.hooks.disk = few.plan, f.open })
+			e := startFixture(t, model, func(c *Config) { c.hooks.plan, c.hooks.disk = few.Plan, f.open })
 			require.Equal(t, want, alone(t, e, all, 16))
 			f.set(1, 0)
 			_, err := drain(begin(t, e, ask(all[1], 16)))
@@ -305,7 +262,7 @@ func TestDriveHangs(t *testing.T) {
 	all := prompts(2)
 	want := alone(t, startFixture(t, fixture, nil), all, 16)
 	f := &faults{r: rand.New(rand.NewPCG(1, 2))}
-	e := startFixture(t, fixture, func(c *Config) { c.hooks.plan, c.hooks.disk = few{ring: 2}.plan, f.open })
+	e := startFixture(t, fixture, func(c *Config) { c.hooks.plan, c.hooks.disk = few{Ring: 2}.Plan, f.open })
 	for _, end := range []string{"cancelled", "scheduler dies", "prefetcher dies", "closed"} {
 		gate := make(chan struct{})
 		s := begin(t, e, ask([]int32{1, 2, 3}, 100_000))
@@ -376,7 +333,7 @@ func TestDeviceDiesWaiting(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	f, early, begun := &faults{r: rand.New(rand.NewPCG(1, 2))}, new(atomic.Int64), new(atomic.Int64)
 	e := startFixture(t, fixture, func(c *Config) {
-		c.Device, c.hooks.plan, c.hooks.disk = watched{c.Device, f, early, begun}, few{ring: 2}.plan, f.open
+		c.Device, c.hooks.plan, c.hooks.disk = watched{c.Device, f, early, begun}, few{Ring: 2}.Plan, f.open
 	})
 	s := begin(t, e, ask([]int32{1, 2, 3}, 100_000))
 	defer s.Close()
@@ -420,7 +377,7 @@ func TestBudgets(t *testing.T) {
 		quiet := open(func(*Config) {})
 		want, logits := alone(t, quiet, all, 12), score(t, quiet, all[0])
 		for _, share := range []int64{100, 50, 25, 0} {
-			for name, disk := range map[string]openDisk{"ring": openRing, "pread": openPread} {
+			for name, disk := range map[string]tiers.OpenDisk{"ring": tiers.OpenRing, "pread": openPread} {
 				t.Run(fmt.Sprintf("%s/%d%%/%s", model, share, name), func(t *testing.T) {
 					budget := max(quiet.Info.WeightBytes*share/100, leastBudget(t, model))
 					e := open(func(c *Config) { c.Weights, c.hooks.disk = budget, disk })
@@ -442,7 +399,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-func openPread(depth int, _ []byte) (disk, error) { return uring.OpenPread(depth) }
+func openPread(depth int, _ []byte) (tiers.Disk, error) { return uring.OpenPread(depth) }
 
 // leastBudget asks for too little and reads what would do.
 func leastBudget(t *testing.T, model string) int64 {

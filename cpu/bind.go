@@ -60,10 +60,7 @@ func (b *binder) phase(ph *live.Phase) runner {
 	case live.Products:
 		return b.product(ph)
 	case live.Alone:
-		if n := ph.Items[0].Node; n.Op == ir.HeadLinear {
-			return b.headLinear(n, ph.Wanted)
-		}
-		return b.attention(ph.Items[0].Node)
+		return b.alone(ph.Items[0].Node, ph.Wanted)
 	case live.Observed:
 		return b.observation(ph)
 	case live.Experts:
@@ -79,6 +76,19 @@ func (b *binder) phase(ph *live.Phase) runner {
 	}
 	c.grain = max(1, chainGrain/width)
 	return c
+}
+
+// alone binds a node that is neither a product nor computed row by row.
+func (b *binder) alone(n *ir.Node, wanted bool) runner {
+	switch n.Op {
+	case ir.HeadLinear:
+		return b.headLinear(n, wanted)
+	case ir.CausalConv:
+		return b.convolution(n)
+	case ir.SSMScan, ir.DeltaRule:
+		return b.scan(n)
+	}
+	return b.attention(n)
 }
 
 // op binds an item of a chain.

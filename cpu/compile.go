@@ -38,6 +38,9 @@ func (m *model) compile(p *ir.Bound) error {
 	if err := m.layScratch(p, layout.size); err != nil {
 		return err
 	}
+	if err := m.layStates(p); err != nil {
+		return err
+	}
 	if err := m.layStep(); err != nil {
 		return err
 	}

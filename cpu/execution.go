@@ -62,6 +62,7 @@ type workspace struct {
 	row     kernels.RowBuffer // of an embedding
 	strips  kernels.Strips    // of weights in place
 	choice  choice
+	state   []float32 // of a head, or of some channels, on its way
 
 	gathered     int       // rows that gatherFloats can hold
 	gatherFloats []float32 // prepared activations of an expert's rows

@@ -22,6 +22,7 @@ func (m *model) layWeights(p *ir.Bound) error {
 	err := m.eachShare(p, func(group int, r ir.Ref, rows, _ int) error {
 		w := &m.weights[r]
 		if w.name == "" {
+			w.byColumn = convolves(p, r)
 			if err := w.measure(&p.Weights[r], p.Types[r], groups[group].Use); err != nil {
 				faults = append(faults, fmt.Errorf("%s: %w", w.name, err))
 				w.row = 0
@@ -90,7 +91,7 @@ func (m *model) copied(w *weight, own bool) bool {
 func (m *model) layCaches(p *ir.Bound) error {
 	m.caches = make([]cache, len(p.KV))
 	total := 0
-	_, used := p.Used()
+	_, used, _ := p.Used()
 	for i, kv := range p.KV {
 		c := &m.caches[i]
 		if !used[i] {

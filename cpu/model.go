@@ -19,6 +19,7 @@ type model struct {
 	segments []segment
 	weights  []weight
 	caches   []cache
+	states   []state
 	rooms    []room // by slot; none if every group has its own
 	where    []int  // by group: its slot among rooms, 0 if it is its own, or absent
 	parts    backend.Parts
@@ -28,7 +29,7 @@ type model struct {
 	populated sync.WaitGroup // the weights' pages are being taken from the system until then, or until closing
 	closing   atomic.Bool
 
-	weightMemory, roomMemory, kvMemory, scratchMemory, stripMemory, logitMemory []byte
+	weightMemory, roomMemory, kvMemory, stateMemory, scratchMemory, stripMemory, logitMemory []byte
 
 	ring    []*backend.Step
 	borders map[ir.Value]place // of values that cross to other devices, or come from them
@@ -52,7 +53,7 @@ func (m *model) Steps() []*backend.Step { return m.ring }
 func (m *model) Memory() backend.Memory {
 	return backend.Memory{
 		Weights: int64(len(m.weightMemory) + len(m.roomMemory)),
-		KV:      int64(len(m.kvMemory)),
+		KV:      int64(len(m.kvMemory) + len(m.stateMemory)),
 		Scratch: int64(len(m.scratchMemory) + len(m.stripMemory) + len(m.logitMemory)),
 	}
 }
@@ -60,8 +61,8 @@ func (m *model) Memory() backend.Memory {
 func (m *model) Close() error {
 	m.closing.Store(true)
 	m.populated.Wait()
-	err := errors.Join(mem.Free(m.weightMemory), mem.Free(m.roomMemory), mem.Free(m.kvMemory), mem.Free(m.scratchMemory),
-		mem.Free(m.stripMemory), mem.Free(m.logitMemory))
+	err := errors.Join(mem.Free(m.weightMemory), mem.Free(m.roomMemory), mem.Free(m.kvMemory), mem.Free(m.stateMemory),
+		mem.Free(m.scratchMemory), mem.Free(m.stripMemory), mem.Free(m.logitMemory))
 	*m = model{}
 	return err
 }

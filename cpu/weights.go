@@ -11,17 +11,18 @@ import (
 // weight is one tensor in the form in which it is used. Exactly one of parts, vector and table is set; but an embedding
 // whose pieces share slots is in a table, too, to be read there.
 type weight struct {
-	name   string
-	typ    quant.Type
-	use    ir.Use
-	rows   int
-	cols   int
-	row    int               // bytes of a row in the file
-	each   int               // rows of a part
-	parts  []*kernels.Matrix // of its groups: packed in tiles; or in file order, without Data while they are in no slot
-	groups []int             // of parts
-	vector []float32
-	table  []byte // rows as in the file: of an embedding
+	name     string
+	typ      quant.Type
+	use      ir.Use
+	rows     int
+	cols     int
+	row      int               // bytes of a row in the file
+	each     int               // rows of a part
+	parts    []*kernels.Matrix // of its groups: packed in tiles; or in file order, without Data while they are in no slot
+	groups   []int             // of parts
+	vector   []float32
+	byColumn bool   // the vector has several rows, and is kept column after column
+	table    []byte // rows as in the file: of an embedding
 }
 
 // measure takes what the file says of a weight that groups use so.
@@ -85,7 +86,7 @@ func (w *weight) adopt(group, rows int, data []byte) (err error) {
 		m, err = kernels.InFileOrder(w.typ, rows, w.cols, data)
 		w.part(group, m)
 	case w.use == ir.Vector:
-		err = quant.Dequantize(w.typ, w.vector, data)
+		err = w.take(0, data)
 	default:
 		w.table = data
 	}
@@ -119,10 +120,34 @@ func (w *weight) upload(set *kernels.Set, row int, data []byte) error {
 	case ir.Matrix:
 		return w.pack(set, row, data)
 	case ir.Vector:
-		return quant.Dequantize(w.typ, w.vector[row*w.cols:][:n*w.cols], data)
+		return w.take(row, data)
 	}
 	copy(w.table[row*w.row:], data)
 	return nil
+}
+
+// take decodes rows of a vector, from row on.
+func (w *weight) take(row int, data []byte) error {
+	n := len(data) / w.row
+	if !w.byColumn {
+		return quant.Dequantize(w.typ, w.vector[row*w.cols:][:n*w.cols], data)
+	}
+	one := make([]float32, w.cols)
+	for i := range n {
+		if err := quant.Dequantize(w.typ, one, data[i*w.row:][:w.row]); err != nil {
+			return err
+		}
+		for j, x := range one {
+			w.vector[j*w.rows+row+i] = x
+		}
+	}
+	return nil
+}
+
+// convolves says whether a weight is that of a convolution.
+func convolves(p *ir.Bound, r ir.Ref) (found bool) {
+	eachState(p, func(n *ir.Node) { found = found || n.Op == ir.CausalConv && n.W == r })
+	return found
 }
 
 // pack stores rows in the parts that they belong to.

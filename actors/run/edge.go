@@ -93,6 +93,30 @@ func (g *Graph) Capacity(p Place) int {
 	return n
 }
 
+// Child is an actor that another one starts.
+type Child struct {
+	At       Place
+	Name     string      // within its parent; by default its kind
+	Children *Supervisor // of its own children; nil: it has none, or none that it restarts
+	Produce  func(incarnation int) actor.Actor
+}
+
+// Spawn starts children of c's actor, one after the other. Their mailboxes hold what the graph's edges bring.
+func (g *Graph) Spawn(c actor.Context, children ...Child) error {
+	for _, x := range children {
+		if x.Name == "" {
+			x.Name = x.At.Kind
+		}
+		err := g.system.Spawn(c, Spec{
+			Name: x.Name, Capacity: g.Capacity(x.At), Line: x.At.Line, Children: x.Children, Produce: x.Produce,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Edge is the right to send messages of one type from one place to another. To have it is the only way to send. It is
 // copied freely; sending costs what the mailbox costs.
 type Edge[M any] struct {

@@ -28,6 +28,26 @@ type Flushed struct {
 // Restarted says that its sender has lost its state. During is the work W that it was at when it failed, if any.
 type Restarted[W any] struct{ During *W }
 
+// ControlCredits bounds what neighbours may say about restarts before the receiver gets to it: one for each restart
+// that supervision allows before it gives up, for each of three neighbours.
+const ControlCredits = 3 * (MaxRestarts + 1)
+
+// Bounded is why such an edge is never full.
+const Bounded = "one a restart, and restarts are bounded"
+
+// Tell declares that an actor may say that it has restarted.
+func Tell[W any](g *Graph, from, to Place) Edge[Restarted[W]] {
+	return Connect[Restarted[W]](g, from, to, Most(ControlCredits), Bounded)
+}
+
+// Failed says that its sender cannot do its part, whatever restarts.
+type Failed struct{ Err error }
+
+// Fail declares that an actor may say so.
+func Fail(g *Graph, from, to Place) Edge[Failed] {
+	return Connect[Failed](g, from, to, Most(ControlCredits), "again only after a restart")
+}
+
 // Late implements Late: whoever restarts meanwhile is flushed anyway.
 func (*Flush) Late() {}
 
@@ -71,7 +91,7 @@ func Partner(g *Graph, of Place, restarts int, with ...Place) Partners {
 
 // And adds a partner that stands in another graph than the actor, there.
 func (p Partners) And(there, here *Graph, of Place, restarts int, with Place) Partners {
-	flush := Connect[Flush](there, of, with, Most(restarts), "one a restart, and restarts are bounded")
+	flush := Connect[Flush](there, of, with, Most(restarts), Bounded)
 	p.flush = append(p.flush, flush)
 	p.flushed = append(p.flushed, Connect[Flushed](here, with, of, Each(flush), "an answer to each"))
 	return p

@@ -28,6 +28,7 @@ type computeFlags struct {
 	KV        string `name:"kv" enum:"f32,f16,q8,q8_0" default:"f16" help:"Type of the KV cache: f32, f16 or q8, each half as large as the one before."`
 	Ctx       int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
 	RAM       size   `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
+	VRAM      size   `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
 	Device    string `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
 	Threads   int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
 	NoRepack  bool   `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
@@ -90,7 +91,8 @@ func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit
 			Name: m.name, File: file, KV: kv, Context: f.Ctx, NoRepack: f.NoRepack,
 		})
 	}
-	f.RAM.divide(cfg.Models)
+	f.RAM.divide(cfg.Models, func(m *actors.Model) *int64 { return &m.Weights })
+	f.VRAM.divide(cfg.Models, func(m *actors.Model) *int64 { return &m.VRAM })
 	var err error
 	if cfg.Device, err = f.device(e); err != nil {
 		return nil, errors.Join(err, closeFiles(cfg.Models))

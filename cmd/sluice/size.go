@@ -30,8 +30,8 @@ func (s *size) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q is no amount of memory: want one such as 6G, 1.5G or 800M", text)
 }
 
-// divide gives each model its part of the memory for weights, by the sizes of their files.
-func (s size) divide(models []actors.Model) {
+// divide gives each model its part of some memory for weights, by the sizes of their files.
+func (s size) divide(models []actors.Model, part func(*actors.Model) *int64) {
 	if s == 0 {
 		return
 	}
@@ -43,6 +43,6 @@ func (s size) divide(models []actors.Model) {
 		total += bytes[i]
 	}
 	for i := range models {
-		models[i].Weights = max(1, int64(float64(s)*bytes[i]/total))
+		*part(&models[i]) = max(1, int64(float64(s)*bytes[i]/total))
 	}
 }

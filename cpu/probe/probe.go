@@ -21,6 +21,7 @@ const (
 	piece     = 1 << 20 // bytes of a call, between which the runtime may stop the thread
 	passes    = 5
 	mostCache = 512 << 20 // what a machine says of its last-level cache is believed up to here
+	thinArea  = 64 << 20  // bytes that are read however little memory is left
 )
 
 // rates measures passes that do an amount each.
@@ -33,10 +34,9 @@ func rates(amount float64, pass func() time.Duration) []float64 {
 }
 
 // Read measures how many bytes per second so many threads read from memory, each its own range, in each of some passes
-// over four times the last-level cache. Where there is no memory for that, it returns the error.
+// over four times the last-level cache, or half the memory that is left if that is less: then the cache helps.
 func Read(threads int) ([]float64, error) {
-	total := max(leastArea, 4*min(cpuid.CPU.Cache.L3, mostCache))
-	each := int64(total / threads &^ (streams*piece - 1))
+	each := area(mem.Available()) / int64(threads) &^ (streams*piece - 1)
 	areas := make([][]byte, threads)
 	for i := range areas {
 		area, err := mem.Alloc(each)
@@ -49,6 +49,12 @@ func Read(threads int) ([]float64, error) {
 	together(threads, func(i int) { touch(areas[i]) })
 	pass := func() time.Duration { return together(threads, func(i int) { read(areas[i]) }) }
 	return rates(float64(threads)*float64(each), pass), nil
+}
+
+// area is how many bytes all threads read in a pass if so many are available. Under a limit of memory, taking more would
+// end the process.
+func area(available int64) int64 {
+	return max(thinArea, min(max(leastArea, 4*min(int64(cpuid.CPU.Cache.L3), mostCache)), available/2))
 }
 
 // together runs work on so many threads and returns how long the last one took.

@@ -42,3 +42,10 @@ func BenchmarkRead(b *testing.B) {
 		read(area)
 	}
 }
+
+// TestAreaLeavesMemory: a limit of memory must not end the process because a ceiling is measured.
+func TestAreaLeavesMemory(t *testing.T) {
+	require.EqualValues(t, leastArea/2, area(leastArea))
+	require.EqualValues(t, thinArea, area(0))
+	require.GreaterOrEqual(t, area(1<<40), int64(leastArea))
+}

@@ -62,6 +62,16 @@ func (m *model) vector(r ir.Ref, n int, otherwise float32) []float32 {
 	return v
 }
 
+// table decodes a small weight, row after row.
+func (m *model) table(r ir.Ref) []float32 {
+	w := &m.weights[r]
+	v := make([]float32, w.Rows*w.Cols)
+	for i := range w.Rows {
+		w.row(v[i*w.Cols:(i+1)*w.Cols], i)
+	}
+	return v
+}
+
 // cache is the keys and values of one layer, by slot: block and position in it. What it stores was rounded to the
 // cache's type, and is kept as float32.
 type cache struct {

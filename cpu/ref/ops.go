@@ -37,6 +37,10 @@ func (m *model) run(n *ir.Node, s *backend.Step) {
 		m.headSlice(n)
 	case ir.HeadJoin:
 		m.headJoin(n)
+	case ir.CausalConv:
+		m.causalConv(n, s)
+	case ir.SSMScan, ir.DeltaRule:
+		m.scan(n, s)
 	case ir.Temper:
 		m.temper(n, s)
 	case ir.Slice:
@@ -139,10 +143,10 @@ func (m *model) observe(w ir.Ref, expert int, x []float32) {
 
 // normVector is a norm's weight or bias by feature: one of a group's size is repeated for every group.
 func (m *model) normVector(r ir.Ref, width, group int, otherwise float32) []float32 {
-	if r != ir.NoRef && m.weights[r].Cols == width {
-		group = width
-	}
 	one := m.vector(r, group, otherwise)
+	if r != ir.NoRef {
+		one = m.table(r)
+	}
 	v := make([]float32, 0, width)
 	for len(v) < width {
 		v = append(v, one...)

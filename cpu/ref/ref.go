@@ -29,7 +29,7 @@ func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	m := &model{p: p, config: c, values: make([][]float32, len(p.Widths)), weights: make([]weight, len(p.Weights)),
 		steps: []*backend.Step{{Logits: make([]float32, c.MaxWanted*p.OutputWidth())}}}
 	var faults []error
-	weights, caches := p.Only(c.Segments).Used()
+	weights, caches, states := p.Only(c.Segments).Used()
 	for r := range p.Weights {
 		if !weights[r] {
 			continue
@@ -47,6 +47,12 @@ func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	for i, kv := range p.KV {
 		if caches[i] {
 			m.caches[i] = newCache(kv, c)
+		}
+	}
+	m.states = make([]state, len(p.States))
+	for i, l := range p.States {
+		if states[i] {
+			m.states[i] = state{StateLayer: l, slots: make([]float32, c.Blocks[l.Class]*l.Values)}
 		}
 	}
 	return m, m.adopt(c.InPlace)
@@ -72,6 +78,7 @@ type model struct {
 	config  backend.Config
 	weights []weight
 	caches  []cache
+	states  []state
 	values  [][]float32
 	steps   []*backend.Step
 }
@@ -96,6 +103,9 @@ func (m *model) Memory() backend.Memory {
 	for i := range m.caches {
 		mem.KV += m.caches[i].bytes()
 	}
+	for i := range m.states {
+		mem.KV += 4 * int64(len(m.states[i].slots))
+	}
 	for _, w := range m.p.Widths {
 		mem.Scratch += 4 * int64(w) * int64(m.config.MaxRows)
 	}
@@ -103,7 +113,7 @@ func (m *model) Memory() backend.Memory {
 }
 
 func (m *model) Close() error {
-	m.weights, m.caches, m.values = nil, nil, nil
+	m.weights, m.caches, m.states, m.values = nil, nil, nil, nil
 	return nil
 }
 

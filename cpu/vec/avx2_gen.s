@@ -917,6 +917,42 @@ times:
 	VZEROUPPER
 	RET
 
+// func recurAVX2(p *recurrence)
+TEXT ·recurAVX2(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), DI
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ recurrence_w(DI), R10
+	VMOVUPS 0(R10), Y0
+	VMOVUPS 32(R10), Y1
+	VBROADCASTSS recurrence_a(DI), Y6
+	MOVQ recurrence_s(DI), SI
+	MOVQ recurrence_stride(DI), DX
+	MOVQ recurrence_k(DI), R8
+	MOVQ recurrence_q(DI), R9
+	MOVQ recurrence_n(DI), CX
+	XORL AX, AX
+step:
+	VMULPS 0(SI), Y6, Y4
+	VMULPS 32(SI), Y6, Y5
+	VBROADCASTSS (R8)(AX*4), Y7
+	VFMADD231PS Y0, Y7, Y4
+	VFMADD231PS Y1, Y7, Y5
+	VMOVUPS Y4, 0(SI)
+	VMOVUPS Y5, 32(SI)
+	VBROADCASTSS (R9)(AX*4), Y7
+	VFMADD231PS Y4, Y7, Y2
+	VFMADD231PS Y5, Y7, Y3
+	ADDQ DX, SI
+	INCQ AX
+	CMPQ AX, CX
+	JLT step
+	MOVQ recurrence_y(DI), R10
+	VMOVUPS Y2, 0(R10)
+	VMOVUPS Y3, 32(R10)
+	VZEROUPPER
+	RET
+
 // func panel4x4AVX2(p *panel)
 TEXT ·panel4x4AVX2(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI

@@ -44,6 +44,8 @@ func mulRowsAVX2(x *float32, s *[Block]float32, rows int) { panic(nothing) }
 
 func mulAddRowsAVX2(y, x *float32, s *[Block]float32, rows int) { panic(nothing) }
 
+func recurAVX2(p *recurrence) { panic(nothing) }
+
 func panel4x4AVX2(p *panel) { panic(nothing) }
 
 func panel2x4AVX2(p *panel) { panic(nothing) }
@@ -102,6 +104,8 @@ func roundAVX512(y *int8, x *float32, s float32, n int) { panic(nothing) }
 func mulRowsAVX512(x *float32, s *[Block]float32, rows int) { panic(nothing) }
 
 func mulAddRowsAVX512(y, x *float32, s *[Block]float32, rows int) { panic(nothing) }
+
+func recurAVX512(p *recurrence) { panic(nothing) }
 
 func panel4x4AVX512(p *panel) { panic(nothing) }
 

@@ -65,6 +65,9 @@ func mulRowsAVX2(x *float32, s *[Block]float32, rows int)
 func mulAddRowsAVX2(y, x *float32, s *[Block]float32, rows int)
 
 //go:noescape
+func recurAVX2(p *recurrence)
+
+//go:noescape
 func panel4x4AVX2(p *panel)
 
 //go:noescape
@@ -171,6 +174,9 @@ func mulRowsAVX512(x *float32, s *[Block]float32, rows int)
 
 //go:noescape
 func mulAddRowsAVX512(y, x *float32, s *[Block]float32, rows int)
+
+//go:noescape
+func recurAVX512(p *recurrence)
 
 //go:noescape
 func panel4x4AVX512(p *panel)

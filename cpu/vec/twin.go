@@ -205,6 +205,19 @@ func mulAddRowsTwin(y, x []float32, s *[Block]float32) {
 	}
 }
 
+// recurTwin: see ISA.Recur.
+func recurTwin(p *Recurrence) {
+	for j := range p.N {
+		var y float32
+		for i, k := range p.K {
+			s := &p.S[i*p.Stride+j]
+			*s = FMA(k, p.W[j], *s*p.Decay)
+			y = FMA(*s, p.Q[i], y)
+		}
+		p.Y[j] = y
+	}
+}
+
 // panelTwin: see ISA.Panel.
 func panelTwin(p *Product, at func(i int) float32) {
 	for r := range p.Rows {

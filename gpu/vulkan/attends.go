@@ -140,7 +140,7 @@ type cache struct{ keys, values uint64 }
 // layCaches takes memory for all layers here.
 func (m *model) layCaches(p *ir.Bound) error {
 	m.caches = make([]cache, len(p.KV))
-	_, used := p.Used()
+	_, used, _ := p.Used()
 	for i, l := range p.KV {
 		if !used[i] {
 			continue

@@ -50,7 +50,8 @@ func (v *Device) Name() string { return "vulkan " + v.d.Facts.Name }
 
 // Traits: steps are computed beside the program, and tokens are drawn here, unless from too many.
 func (v *Device) Traits() backend.Traits {
-	t := backend.Traits{Flight: flight, Draws: true, Memory: backend.OwnMemory, Free: free(&v.d.Facts)}
+	t := backend.Traits{Flight: flight, Draws: true, Shares: true, Memory: backend.OwnMemory, Free: free(&v.d.Facts),
+		Bytes: groupBytes}
 	if v.d.Facts.Has.Float64 {
 		t.Among = MaxTopK
 	}
@@ -75,9 +76,6 @@ func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	if c.Inputs != nil {
 		return nil, fmt.Errorf("a Vulkan device does not add up the inputs of products: use --device cpu: %w", errors.ErrUnsupported)
 	}
-	if c.Slots != nil || c.Tables != nil {
-		return nil, fmt.Errorf("on a Vulkan device each group of weights keeps its place: %w", errors.ErrUnsupported)
-	}
 	m, err := compile(v, p, c)
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -94,28 +92,48 @@ func (v *Device) Close() error {
 		(<-v.stages).free(v.d)
 	}
 	v.kernels.Close()
-	v.queue.line.Close()
+	v.queue.closeLines()
 	return errors.Join(v.d.Close(), v.lib.Close())
 }
 
-// queue is the device's: whoever records or submits holds it. All that is submitted raises one timeline, in order.
+// queue is the device's: whoever records or submits holds it. All that is submitted to compute raises one timeline, in
+// order, and copies that run beside it raise another.
 type queue struct {
-	mu   sync.Mutex
-	d    *vk.Device
-	line *vk.Timeline
-	last uint64 // value of what was submitted last
+	mu     sync.Mutex
+	d      *vk.Device
+	line   *vk.Timeline
+	last   uint64 // value of what was submitted last
+	copies *vk.Timeline
+	copied uint64
 }
 
-func newQueue(d *vk.Device) (*queue, error) {
-	line, err := d.NewTimeline()
-	return &queue{d: d, line: line}, err
+func newQueue(d *vk.Device) (q *queue, err error) {
+	q = &queue{d: d}
+	if q.line, err = d.NewTimeline(); err == nil {
+		q.copies, err = d.NewTimeline()
+	}
+	return q, err
 }
 
-// record makes a recording.
+func (q *queue) closeLines() {
+	for _, line := range []*vk.Timeline{q.line, q.copies} {
+		if line != nil {
+			line.Close()
+		}
+	}
+}
+
+// record makes a recording that computes.
 func (q *queue) record(fill func(*vk.Recording) error) (*vk.Recording, error) {
+	return q.fill(q.d.Record, fill)
+}
+
+// fill makes a recording of a kind.
+func (q *queue) fill(begin func(stamps int) (*vk.Recording, error), fill func(*vk.Recording) error) (
+	*vk.Recording, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	r, err := q.d.Record(0)
+	r, err := begin(0)
 	if err != nil {
 		return nil, err
 	}
@@ -129,29 +147,60 @@ func (q *queue) record(fill func(*vk.Recording) error) (*vk.Recording, error) {
 	return r, nil
 }
 
-// submit queues a recording, and returns the value that the timeline has at its end.
-func (q *queue) submit(r *vk.Recording) (uint64, error) {
+// submit queues recordings that compute, to begin when copies have come to a value, and returns the value that the
+// timeline has at their end.
+func (q *queue) submit(copied uint64, all ...*vk.Recording) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.d.Submit(r, nil, vk.Point{Timeline: q.line, Value: q.last + 1}); err != nil {
+	var waits []vk.Point
+	if copied > 0 {
+		waits = append(waits, vk.Point{Timeline: q.copies, Value: copied})
+	}
+	if err := q.d.Submit(all, waits, vk.Point{Timeline: q.line, Value: q.last + 1}); err != nil {
 		return 0, err
 	}
 	q.last++
 	return q.last, nil
 }
 
+// copy queues copies, to begin when what computes and copies before have come to these values. All that they wait for
+// was submitted before: so nothing waits for ever.
+func (q *queue) copy(r *vk.Recording, computed, copied uint64) (uint64, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var waits []vk.Point
+	if computed > 0 {
+		waits = append(waits, vk.Point{Timeline: q.line, Value: computed})
+	}
+	if copied > 0 {
+		waits = append(waits, vk.Point{Timeline: q.copies, Value: copied})
+	}
+	all := []*vk.Recording{r}
+	if err := q.d.Submit(all, waits, vk.Point{Timeline: q.copies, Value: q.copied + 1}); err != nil {
+		return 0, err
+	}
+	q.copied++
+	return q.copied, nil
+}
+
 // once records, runs and waits.
 func (q *queue) once(fill func(*vk.Recording) error) error {
+	_, err := q.after(0, fill)
+	return err
+}
+
+// after is once, behind copies: it returns the value that the timeline had at the end.
+func (q *queue) after(copied uint64, fill func(*vk.Recording) error) (uint64, error) {
 	r, err := q.record(fill)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	value, err := q.submit(r)
+	value, err := q.submit(copied, r)
 	if err == nil {
 		err = q.wait(value)
 	}
 	q.close(r)
-	return err
+	return value, err
 }
 
 func (q *queue) close(all ...*vk.Recording) {
@@ -162,11 +211,22 @@ func (q *queue) close(all ...*vk.Recording) {
 	}
 }
 
-// wait blocks until the timeline has a value. A device that is busy for longer is waited for again; one that is lost
+// idle waits for all that was submitted.
+func (q *queue) idle() error {
+	q.mu.Lock()
+	last, copied := q.last, q.copied
+	q.mu.Unlock()
+	return errors.Join(q.wait(last), q.reach(q.copies, copied))
+}
+
+// wait blocks until what computes has come to a value.
+func (q *queue) wait(value uint64) error { return q.reach(q.line, value) }
+
+// reach blocks until a timeline has a value. A device that is busy for longer is waited for again; one that is lost
 // says so.
-func (q *queue) wait(value uint64) error {
+func (q *queue) reach(line *vk.Timeline, value uint64) error {
 	for {
-		err := q.line.Wait(value, patience)
+		err := line.Wait(value, patience)
 		if !errors.Is(err, vk.Timeout) {
 			return err
 		}
@@ -181,11 +241,19 @@ type buffers struct {
 
 // take allocates; what the host reaches is zeroed.
 func (b *buffers) take(p vk.Place, size uint64, what string) (*vk.Buffer, error) {
+	x, err := b.raw(p, size, what)
+	if err == nil {
+		clear(x.Bytes)
+	}
+	return x, err
+}
+
+// raw allocates what is written before it is read.
+func (b *buffers) raw(p vk.Place, size uint64, what string) (*vk.Buffer, error) {
 	x, err := b.d.Allocate(p, max(size, 16))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	clear(x.Bytes)
 	b.all = append(b.all, x)
 	return x, nil
 }

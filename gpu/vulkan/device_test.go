@@ -28,11 +28,14 @@ func (g *gpu) device() *Device {
 	for range uploadStages {
 		v.stages <- &stage{}
 	}
-	v.queue = &queue{d: g.d, line: g.line}
+	var err error
+	v.queue, err = newQueue(g.d)
+	require.NoError(g.t, err)
 	g.t.Cleanup(func() {
 		for range uploadStages {
 			(<-v.stages).free(g.d)
 		}
+		v.queue.closeLines()
 	})
 	return v
 }

@@ -14,9 +14,11 @@ import (
 // row p/used, and its results are row p of y.
 type Choice struct {
 	List    uint64 // Route's ids, or Group's entries
-	Entries int    // of the list: pairs, or GroupEntries
+	Entries int    // of the list: pairs, or GroupEntries, or rows where they are summed
 	Grouped bool   // the list is Group's: a MatVec takes MaxColumns columns, else one
 	Share   int    // pairs with the same row of x: the experts of a row before gate and up, 1 before down
+	// Shares is Route's weights. Then y[row] is what Combine makes of the row's pairs, Share of them, and the residual.
+	Shares uint64
 }
 
 func (c *Choice) columns() int {
@@ -28,7 +30,10 @@ func (c *Choice) columns() int {
 
 // groups is what matvec.comp calls it.
 func (c *Choice) groups() uint32 {
-	if c.Grouped {
+	switch {
+	case c.Shares != 0:
+		return 4
+	case c.Grouped:
 		return 3
 	}
 	return 2
@@ -50,14 +55,16 @@ type Route struct {
 
 // Route records it.
 func (k *Kernels) Route(r *vk.Recording, t *Route) error {
-	const most = 32 * 64 // experts: a thread keeps a bit for each of its own
 	a := t.Args
-	if t.Experts > most || a.Used < 1 || a.Used > t.Experts ||
-		uint32(8*(t.Experts+a.Used+a.Groups)+1024) > k.d.Facts.Shared {
+	if a.Used < 1 || a.Used > t.Experts || uint32(8*(t.Experts+a.Used+a.Groups)+1280) > k.d.Facts.Shared {
 		return fmt.Errorf("%d of %d experts have no kernel", a.Used, t.Experts)
 	}
-	c := shaders.RouteConstants{Experts: uint32(t.Experts), Used: uint32(a.Used), Scoring: uint32(a.Scoring),
-		Teams: uint32(a.Groups), Teamsused: uint32(a.GroupsUsed)}
+	threads := uint32(64)
+	for threads < min(256, uint32(t.Experts), k.d.Facts.Invocations) {
+		threads *= 2
+	}
+	c := shaders.RouteConstants{Threads: threads, Experts: uint32(t.Experts), Used: uint32(a.Used),
+		Scoring: uint32(a.Scoring), Teams: uint32(a.Groups), Teamsused: uint32(a.GroupsUsed)}
 	if a.Normalise {
 		c.Normalise = 1
 	}

@@ -301,6 +301,78 @@ func testExperts(g *gpu, typ quant.Type, act ir.Act, bias bool) {
 	again, sumsAgain := m.run(g, true)
 	require.True(g.t, g.sameBits(pairs, again), "one by one and gathered")
 	require.True(g.t, g.sameBits(sums, sumsAgain))
+	m.testSummed(g)
+}
+
+// testSummed compares what down and the sum leave as one kernel with what they leave apart, with a residual and
+// without, by bits.
+func (m *mixture) testSummed(g *gpu) {
+	size := m.activationBytes(m.ffn) * uint64(m.rows*m.used)
+	hidden := g.activations(m.typ, m.hiddenRows())
+	require.Equal(g.t, size, hidden.Size)
+	stream := randomRow(m.width*m.rows, 60)
+	for _, residual := range []uint64{0, g.floats(stream).Address} {
+		c := Choice{List: g.words(m.ids...).Address, Entries: m.rows * m.used, Share: 1}
+		down := m.down[0]
+		down.Address = m.downTable
+		v := MatVec{W: &down, Columns: 1, X: hidden.Address, XStride: PaddedWidth(m.ffn), YStride: m.width, Bias: m.downs,
+			Experts: &c}
+		sums := uint64(4 * m.width * m.rows)
+		y, apart, one := g.room(sums*uint64(m.used)), g.room(sums), g.room(sums)
+		weights := g.floats(m.weights).Address
+		g.run(func(r *vk.Recording) {
+			v.Y = y.Address
+			require.NoError(g.t, g.k.MatVec(r, &v))
+			r.Barrier()
+			require.NoError(g.t, g.k.Combine(r, &Combine{X: y.Address, Weights: weights, Residual: residual, Y: apart.Address,
+				XStride: m.width, YStride: m.width, Width: m.width, Used: m.used, Rows: m.rows,
+				Count: g.words(uint32(m.rows - 1)).Address}))
+			v.Y, v.Residual = one.Address, residual
+			v.Experts = &Choice{List: c.List, Entries: m.rows, Share: m.used, Shares: weights}
+			require.True(g.t, g.k.Fits(&v))
+			require.NoError(g.t, g.k.MatVec(r, &v))
+		})
+		require.True(g.t, g.sameBits(floats(apart.Bytes), floats(one.Bytes)), "residual at %d", residual)
+		require.NotZero(g.t, floats(one.Bytes)[0])
+	}
+	require.ErrorContains(g.t, g.k.MatVec(nil, &MatVec{W: &m.down[0], Columns: 1, Gain: 1,
+		Experts: &Choice{Share: m.used, Shares: 1}}), "row by row, without a norm")
+}
+
+// hiddenRows are what experts' last matrices take.
+func (m *mixture) hiddenRows() (rows [][]float32) {
+	for p := range m.rows * m.used {
+		rows = append(rows, randomRow(m.ffn, uint64(70+p)))
+	}
+	return rows
+}
+
+// TestExpertsNormalise compares experts that normalise their input with a norm before them, by bits.
+func TestExpertsNormalise(t *testing.T) {
+	g := open(t)
+	for _, typ := range []quant.Type{quant.Q4_K, quant.F16} {
+		g := g.with(t)
+		m := newMixture(g, typ, ir.SiLU, false)
+		stride, gain := m.width+4, g.floats(randomRow(m.width, 80)).Address
+		x, normed := g.floats(randomRow(stride*m.rows, 81)).Address, g.room(m.activationBytes(m.width)*uint64(m.rows))
+		size := m.activationBytes(m.ffn) * uint64(m.rows*m.used)
+		before, inside := g.room(size), g.room(size)
+		pair := m.gateUp[0]
+		pair.Address = m.gateTable
+		c := Choice{List: g.words(m.ids...).Address, Entries: m.rows * m.used, Share: m.used}
+		v := MatVec{W: &pair, Columns: 1, XStride: PaddedWidth(m.width), Glue: m.glue(), Act: m.act, X: normed.Address,
+			Y: before.Address, YStride: PaddedWidth(m.ffn), Experts: &c}
+		g.run(func(r *vk.Recording) {
+			require.NoError(t, g.k.Norm(r, &Norm{X: x, Y: normed.Address, Gain: gain, Width: m.width, XStride: stride,
+				Stride: PaddedWidth(m.width), Rows: m.rows, Eps: 1e-5, Quantise: !formats[typ].float}))
+			r.Barrier()
+			require.NoError(t, g.k.MatVec(r, &v))
+			v.X, v.XStride, v.Gain, v.Eps, v.Y = x, stride, gain, 1e-5, inside.Address
+			require.NoError(t, g.k.MatVec(r, &v))
+		})
+		require.Equal(t, before.Bytes, inside.Bytes, "%s", typ)
+		require.NotEqual(t, make([]byte, 64), before.Bytes[:64])
+	}
 }
 
 // TestPairGlues compares a pair's activations and biases with the formulas.

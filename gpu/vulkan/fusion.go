@@ -22,7 +22,7 @@ type fusion struct {
 	stackOf map[*ir.Node]*stack    // of a Linear
 	gated   map[*ir.Node]*stack    // by GLU: gate and up
 	within  map[*ir.Node]bool      // it is computed by another's kernel
-	sums    map[*ir.Node]*ir.Node  // by Linear: the Add that its kernel computes
+	sums    map[*ir.Node]*ir.Node  // by Linear or Experts: the Add that its kernel computes
 	norms   map[ir.Value]*ir.Node  // what a product, and nothing else, takes: it normalises its input itself
 	attends map[*ir.Node]*attended // by Attend
 	targets map[ir.Value]target    // values that must lie beside others
@@ -56,8 +56,9 @@ type target struct {
 	from int
 }
 
-// fuse looks at all nodes.
-func fuse(p *ir.Bound, shape func(*ir.AttendArgs) (h Heads, fits bool)) *fusion {
+// fuse looks at all nodes. whole says that all segments are computed here: then nobody looks between a route and its
+// experts.
+func fuse(p *ir.Bound, whole bool, shape func(*ir.AttendArgs) (h Heads, fits bool)) *fusion {
 	f := &fusion{p: p, writer: map[ir.Value]*ir.Node{}, readers: map[ir.Value][]*ir.Node{}, kept: map[ir.Value]bool{},
 		uses: make([]int, len(p.Weights)), stackOf: map[*ir.Node]*stack{}, gated: map[*ir.Node]*stack{},
 		within: map[*ir.Node]bool{}, sums: map[*ir.Node]*ir.Node{}, norms: map[ir.Value]*ir.Node{},
@@ -67,7 +68,7 @@ func fuse(p *ir.Bound, shape func(*ir.AttendArgs) (h Heads, fits bool)) *fusion 
 	var nodes []*ir.Node
 	for s := range p.Segments {
 		for _, v := range p.Segments[s].Carries {
-			f.kept[v] = true
+			f.kept[v] = f.kept[v] || !whole || p.Segments[s].Kind != ir.SegRoute
 		}
 		for i := range p.Segments[s].Nodes {
 			nodes = append(nodes, &p.Segments[s].Nodes[i])
@@ -157,11 +158,12 @@ func (f *fusion) gate(n *ir.Node) {
 	f.within[g], f.within[u] = true, true
 }
 
-// add lets a product add what it is added to.
+// add lets a product, or experts, add what it is added to.
 func (f *fusion) add(n *ir.Node) {
 	for i, v := range n.In {
 		l := f.writer[v]
-		if l != nil && l.Op == ir.Linear && f.between(v) == n && n.In[1-i] != v && !f.within[l] && f.sums[l] == nil {
+		if l != nil && (l.Op == ir.Linear || l.Op == ir.Experts) && f.between(v) == n && n.In[1-i] != v &&
+			!f.within[l] && f.sums[l] == nil {
 			f.sums[l] = n
 			f.within[n] = true
 			return
@@ -175,7 +177,7 @@ func (f *fusion) norm(n *ir.Node) {
 		return
 	}
 	for _, r := range f.readers[n.Out] {
-		if r.Op != ir.Linear { // experts take it too, but not unprepared
+		if r.Op != ir.Linear && (r.Op != ir.Experts || r.Experts.Before) {
 			return
 		}
 	}

@@ -135,7 +135,7 @@ func (g *gpu) run(record func(*vk.Recording)) {
 	r.BarrierToHost()
 	require.NoError(g.t, r.End())
 	*g.reached++
-	require.NoError(g.t, g.d.Submit(r, nil, vk.Point{Timeline: g.line, Value: *g.reached}))
+	require.NoError(g.t, g.d.Submit([]*vk.Recording{r}, nil, vk.Point{Timeline: g.line, Value: *g.reached}))
 	require.NoError(g.t, g.line.Wait(*g.reached, time.Minute))
 }
 

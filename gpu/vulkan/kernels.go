@@ -33,7 +33,7 @@ type compiled struct {
 // variant is a module with its constants.
 type variant struct {
 	module    shaders.Module
-	constants [10]uint32
+	constants [12]uint32
 }
 
 // NewKernels prepares kernels for a device.

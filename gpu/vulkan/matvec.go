@@ -70,15 +70,27 @@ func (m *MatVec) extras() (bits uint32) {
 func (m *MatVec) columns() int { return min(m.Columns, MaxColumns) }
 
 // Fits says whether the device has the shared memory for it. The norm needs most: see Norm for one on its own.
-func (k *Kernels) Fits(m *MatVec) bool { return m.shared(k.threads(m)) <= k.d.Facts.Shared }
+func (k *Kernels) Fits(m *MatVec) bool {
+	n := k.threads(m)
+	return n > 0 && m.shared(n) <= k.d.Facts.Shared
+}
 
 // threads is one slot of 32 for each segment, within the device's limits. It is no part of the bits.
 func (k *Kernels) threads(m *MatVec) uint32 {
-	slots := min(uint32((m.W.kTiles()+m.W.Segment-1)/m.W.Segment), k.d.Facts.Invocations/32)
-	for slots > 1 && m.shared(32*slots) > k.d.Facts.Shared {
+	summed := uint32(m.summed())
+	slots := min(uint32((m.W.kTiles()+m.W.Segment-1)/m.W.Segment), k.d.Facts.Invocations/32/summed)
+	for slots > 1 && m.shared(32*slots*summed) > k.d.Facts.Shared {
 		slots--
 	}
-	return 32 * slots
+	return 32 * slots * summed
+}
+
+// summed is how many experts a workgroup adds up; 1: none.
+func (m *MatVec) summed() int {
+	if m.Experts == nil || m.Experts.Shares == 0 {
+		return 1
+	}
+	return m.Experts.Share
 }
 
 func (m *MatVec) tiles() uint32 {
@@ -102,7 +114,7 @@ func (m *MatVec) shared(threads uint32) uint32 {
 
 // prologue is the bytes that activations take in shared memory, with the sums of their blocks.
 func (m *MatVec) prologue() uint32 {
-	columns, k := uint32(m.columns()), uint32(m.W.kTiles()*tileCols)
+	columns, k := uint32(m.columns()*m.summed()), uint32(m.W.kTiles()*tileCols)
 	if m.W.float() {
 		return columns * (k*4 + k/8)
 	}
@@ -113,8 +125,12 @@ func (k *Kernels) checkMatVec(m *MatVec) error {
 	switch {
 	case m.Columns < 1:
 		return errors.New("no columns")
-	case m.Experts != nil && (m.Columns != m.Experts.columns() || m.Gain != 0 || m.Residual != 0):
-		return fmt.Errorf("experts take %d columns, want %d, and neither norm nor residual", m.Columns, m.Experts.columns())
+	case m.Experts != nil && m.Columns != m.Experts.columns():
+		return fmt.Errorf("experts take %d columns, want %d", m.Columns, m.Experts.columns())
+	case m.Experts != nil && (m.Gain != 0 && m.Experts.Grouped || m.Residual != 0 && m.Experts.Shares == 0):
+		return errors.New("gathered rows have no norm, and experts no residual unless they are summed")
+	case m.summed() > 1 && (m.Experts.Grouped || m.Gain != 0 || m.W.Pair || m.Tiles > 1):
+		return errors.New("experts are summed row by row, without a norm, of one matrix each")
 	case m.Bias == 0 && m.UpBias != 0 || m.Bias != 0 && m.W.Pair != (m.UpBias != 0):
 		return errors.New("a pair of matrices has two biases or none")
 	case (m.Glue != Store) != m.W.Pair:
@@ -160,9 +176,10 @@ func (k *Kernels) MatVec(r *vk.Recording, m *MatVec) error {
 		Residual: m.Residual, Count: m.Count, Rows: uint32(m.W.Rows), Width: uint32(m.W.Cols),
 		XStride: uint32(m.XStride), YStride: uint32(m.YStride), Eps: m.Eps, Columns: uint32(m.Columns)}
 	columnGroups := (m.Columns + MaxColumns - 1) / MaxColumns
+	c.Summed = uint32(m.summed())
 	if e := m.Experts; e != nil {
 		c.Groups, columnGroups = e.groups(), e.Entries
-		p.Chosen, p.Share = e.List, uint32(e.Share)
+		p.Chosen, p.Share, p.Shares = e.List, uint32(e.Share), e.Shares
 	} else if columnGroups > 1 {
 		c.Groups = 1
 	}

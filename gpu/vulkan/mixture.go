@@ -11,7 +11,11 @@ import (
 )
 
 // chosen is where a route leaves its choice.
-type chosen struct{ ids, weights *live.Buffer }
+type chosen struct {
+	ids, weights *live.Buffer
+	used         int
+	segment      int
+}
 
 // layExperts takes memory for the matrices of an Experts: gate and up in turn, if they are alike, and down.
 func (m *model) layExperts(p *ir.Bound, n *ir.Node) error {
@@ -26,7 +30,11 @@ func (m *model) layExperts(p *ir.Bound, n *ir.Node) error {
 		if err != nil {
 			return err
 		}
-		size := (x.Bytes() + 255) &^ 255
+		if m.weights[refs[0]].moves {
+			m.joinExperts(&x, refs, w.Experts)
+			continue
+		}
+		size := aligned(x.Bytes())
 		memory, err := m.memory.take(vk.Local, size*uint64(w.Experts), w.Name)
 		if err != nil {
 			return err
@@ -37,15 +45,31 @@ func (m *model) layExperts(p *ir.Bound, n *ir.Node) error {
 			t := &m.weights[r]
 			t.matrix, t.up, t.each, t.apart = &x, i == 1, x.Rows, size
 		}
-		if err := m.layTable(refs[0], x, size, w.Experts); err != nil {
+		if err := m.layAddresses(refs[0], x, size, w.Experts); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// layTable lists the experts' matrices for kernels.
-func (m *model) layTable(r ir.Ref, x Matrix, apart uint64, experts int) error {
+// joinExperts lays a matrix, or a pair, of experts that move. Their addresses come with each part of the segment: in
+// the order of its tables, of which this is the next.
+func (m *model) joinExperts(x *Matrix, refs []ir.Ref, experts int) {
+	w := &m.weights[refs[0]]
+	for e := range experts {
+		m.join(w.group+e, x, refs...)
+	}
+	for i, r := range refs {
+		t := &m.weights[r]
+		t.matrix, t.up, t.each = x, i == 1, x.Rows
+	}
+	table := *x
+	m.spots[&table] = spot{absent, uint64(8 * experts * w.part)}
+	m.experts[refs[0]] = &table
+}
+
+// layAddresses lists the experts' matrices for kernels.
+func (m *model) layAddresses(r ir.Ref, x Matrix, apart uint64, experts int) error {
 	table, err := m.memory.take(vk.Local, uint64(8*experts), "addresses")
 	if err != nil {
 		return err
@@ -73,7 +97,7 @@ func (l *planner) route(n *ir.Node) {
 	list := func() *live.Buffer {
 		return l.buffer(live.Buffer{Form: asBlob, Width: 4 * n.Route.Used * l.m.capacity(l.wanted)})
 	}
-	c := &chosen{ids: list(), weights: list()}
+	c := &chosen{ids: list(), weights: list(), used: n.Route.Used, segment: l.segment}
 	l.choices[n.Out] = c
 	y, bias := l.put(n), l.m.vector(n.B)
 	writes := []*live.Buffer{c.ids, c.weights, y.b}
@@ -84,65 +108,154 @@ func (l *planner) route(n *ir.Node) {
 	}})
 }
 
+// ids is the list of pairs that a recording takes: all of a choice, or those of a part.
+func (x *recorder) ids(c *chosen) uint64 {
+	if x.region != nil {
+		return x.region.list()
+	}
+	return x.at(place{b: c.ids})
+}
+
 // mixture plans the chosen experts of all rows, and their sum.
 func (l *planner) mixture(n *ir.Node) {
-	c := l.choices[n.In[1]]
 	e, rows := n.Experts, l.m.capacity(l.wanted)
-	gate, down := l.m.experts[e.Gate], l.m.experts[e.Down]
-	pairs, experts := rows*e.Used, l.p.Weights[e.Gate].Experts
-	blob := func(bytes int) *live.Buffer { return l.buffer(live.Buffer{Form: asBlob, Width: bytes}) }
-	lists := blob(int(GroupBytes(experts, pairs)))
-	l.launch(launch{reads: []*live.Buffer{c.ids}, writes: []*live.Buffer{lists},
-		idle: func(x *recorder) bool { return x.n == 1 },
-		record: func(x *recorder) error {
-			return x.k.Group(x.r, x.at(place{b: c.ids}), x.at(place{b: lists}), experts, x.n*e.Used)
-		}})
-	choice := func(x *recorder, share int) *Choice {
-		if x.n == 1 {
-			return &Choice{List: x.at(place{b: c.ids}), Entries: e.Used, Share: share}
-		}
-		return &Choice{List: x.at(place{b: lists}), Entries: GroupEntries(experts, x.n*e.Used), Grouped: true, Share: share}
+	x := &mixed{n: n, choice: l.choices[n.In[1]], pairs: rows * e.Used, experts: l.p.Weights[e.Gate].Experts}
+	x.lists = l.blob(int(GroupBytes(x.experts, x.pairs)))
+	if l.parted = l.m.weights[e.Gate].moves; l.parted {
+		l.m.routes[x.choice.segment], l.m.routeOf[l.segment] = x.choice, x.choice.segment
 	}
-	hidden, ffn := blob(pairs*4*PaddedWidth(gate.Rows)), gate.Rows
-	expand := func(w *Matrix, v MatVec, to *live.Buffer) {
-		in := l.taken(n, w)
-		v.W, v.YStride, v.XStride = w, PaddedWidth(ffn), PaddedWidth(w.Cols)
-		reads := []*live.Buffer{in.b, c.ids, lists}
-		l.launch(launch{reads: reads, writes: []*live.Buffer{to}, record: func(x *recorder) error {
-			v := v
-			v.Experts, v.X, v.Y = choice(x, e.Used), x.row(in.b, 0), x.at(place{b: to})
-			v.Columns = v.Experts.columns()
-			return x.k.MatVec(x.r, &v)
+	l.launch(launch{reads: []*live.Buffer{x.choice.ids}, writes: []*live.Buffer{x.lists},
+		idle: func(r *recorder) bool { return r.n == 1 },
+		record: func(r *recorder) error {
+			return r.k.Group(r.r, r.ids(x.choice), r.at(place{b: x.lists}), x.experts, r.n*e.Used)
 		}})
+	l.reduce(x, l.expand(x))
+}
+
+// mixed is an Experts with its choice.
+type mixed struct {
+	n              *ir.Node
+	choice         *chosen
+	lists          *live.Buffer // Group's
+	pairs, experts int          // at most; in all
+}
+
+func (l *planner) blob(bytes int) *live.Buffer {
+	return l.buffer(live.Buffer{Form: asBlob, Width: bytes})
+}
+
+// of is the choice for products: of pairs one by one where there is one row, else gathered.
+func (x *mixed) of(r *recorder, share int) *Choice {
+	used := x.n.Experts.Used
+	if r.n == 1 {
+		return &Choice{List: r.ids(x.choice), Entries: used, Share: share}
 	}
+	return &Choice{List: r.at(place{b: x.lists}), Entries: GroupEntries(x.experts, r.n*used), Grouped: true, Share: share}
+}
+
+// expand plans gate and up of all pairs, and returns where what down takes of them lies.
+func (l *planner) expand(x *mixed) *live.Buffer {
+	e, gate, down := x.n.Experts, l.m.experts[x.n.Experts.Gate], l.m.experts[x.n.Experts.Down]
+	ffn := PaddedWidth(gate.Rows)
+	v := MatVec{Bias: l.m.vector(e.GateBias)}
 	if gate.Pair {
-		expand(gate, MatVec{Glue: SwiGLU, Act: n.Act, Bias: l.m.vector(e.GateBias), UpBias: l.m.vector(e.UpBias)}, hidden)
-	} else {
-		up := blob(pairs * 4 * PaddedWidth(ffn))
-		expand(gate, MatVec{Bias: l.m.vector(e.GateBias)}, hidden)
-		expand(l.m.experts[e.Up], MatVec{Bias: l.m.vector(e.UpBias)}, up)
-		l.launch(launch{reads: []*live.Buffer{up, hidden}, writes: []*live.Buffer{hidden}, record: func(x *recorder) error {
-			return x.k.Each(x.r, &Each{Formula: Gate, Act: n.Act, A: x.at(place{b: hidden}), B: x.at(place{b: up}),
-				Y: x.at(place{b: hidden}), AStride: PaddedWidth(ffn), BStride: PaddedWidth(ffn), YStride: PaddedWidth(ffn),
-				Width: ffn, Rows: x.n * e.Used})
+		v.Glue, v.Act, v.UpBias = SwiGLU, x.n.Act, l.m.vector(e.UpBias)
+		if !down.float() {
+			v.Glue = SwiGLUToInt8
+			hidden := l.blob(x.pairs * QuantisedBytes(gate.Rows))
+			l.expandBy(x, gate, v, hidden)
+			return hidden
+		}
+	}
+	hidden := l.blob(x.pairs * 4 * ffn)
+	l.expandBy(x, gate, v, hidden)
+	if !gate.Pair {
+		up := l.blob(x.pairs * 4 * ffn)
+		l.expandBy(x, l.m.experts[e.Up], MatVec{Bias: l.m.vector(e.UpBias)}, up)
+		l.launch(launch{reads: []*live.Buffer{up, hidden}, writes: []*live.Buffer{hidden}, record: func(r *recorder) error {
+			return r.k.Each(r.r, &Each{Formula: Gate, Act: x.n.Act, A: r.at(place{b: hidden}), B: r.at(place{b: up}),
+				Y: r.at(place{b: hidden}), AStride: ffn, BStride: ffn, YStride: ffn, Width: gate.Rows, Rows: r.n * e.Used})
 		}})
 	}
-	ready := l.ready(hidden, ffn, pairs, e.Used, !down.float())
-	out := blob(pairs * 4 * PaddedWidth(down.Rows))
-	second := MatVec{W: down, XStride: PaddedWidth(ffn), YStride: PaddedWidth(down.Rows), Bias: l.m.vector(e.DownBias)}
-	reads := []*live.Buffer{ready, c.ids, lists}
-	l.launch(launch{reads: reads, writes: []*live.Buffer{out}, record: func(x *recorder) error {
-		v := second
-		v.Experts, v.X, v.Y = choice(x, 1), x.at(place{b: ready}), x.at(place{b: out})
+	return l.ready(hidden, gate.Rows, x.pairs, e.Used, !down.float())
+}
+
+// expandBy plans the products of a matrix with what goes into the experts.
+func (l *planner) expandBy(x *mixed, w *Matrix, v MatVec, to *live.Buffer) {
+	in := l.taken(x.n, w, x.n.Experts.Used)
+	v.W, v.YStride = w, PaddedWidth(w.Rows)
+	reads := append(in.reads(), x.choice.ids, x.lists)
+	l.launch(launch{reads: reads, writes: []*live.Buffer{to}, record: func(r *recorder) error {
+		v := v
+		v.W = r.matrix(v.W)
+		r.give(&v, in)
+		v.Experts, v.Y = x.of(r, x.n.Experts.Used), r.at(place{b: to})
 		v.Columns = v.Experts.columns()
-		return x.k.MatVec(x.r, &v)
+		return r.k.MatVec(r.r, &v)
 	}})
-	y := l.put(n)
-	l.launch(launch{reads: []*live.Buffer{out, c.weights}, writes: []*live.Buffer{y.b}, record: func(x *recorder) error {
-		return x.k.Combine(x.r, &Combine{X: x.at(place{b: out}), Weights: x.at(place{b: c.weights}), Y: x.at(y),
-			XStride: PaddedWidth(down.Rows), YStride: stride(y.b), Width: l.p.Widths[n.Out], Used: e.Used, Rows: x.n,
-			Count: x.count(0)})
+}
+
+// reduce plans down and the sum of rows, for one row by one kernel, with what it is added to. The bits are the same.
+// Of experts that come in parts, the sum waits for all of them.
+func (l *planner) reduce(x *mixed, hidden *live.Buffer) {
+	out := l.blob(x.pairs * 4 * PaddedWidth(l.m.experts[x.n.Experts.Down].Rows))
+	reads := []*live.Buffer{hidden, x.choice.ids, x.lists}
+	if l.parted {
+		l.launch(launch{reads: reads, writes: []*live.Buffer{out}, record: func(r *recorder) error {
+			v := x.down(r, hidden, out)
+			return r.k.MatVec(r.r, &v)
+		}})
+		l.parted = false
+		y := l.put(x.n)
+		l.launch(launch{reads: []*live.Buffer{out, x.choice.weights}, writes: []*live.Buffer{y.b},
+			record: func(r *recorder) error {
+				c := x.sum(r, out, y, nil)
+				return r.k.Combine(r.r, &c)
+			}})
+		return
+	}
+	y, residual := l.putSum(x.n)
+	reads = append(reads, x.choice.weights)
+	if residual != nil {
+		reads = append(reads, residual.b)
+	}
+	l.launch(launch{reads: reads, writes: []*live.Buffer{out, y.b}, record: func(r *recorder) error {
+		c, v := x.sum(r, out, y, residual), x.down(r, hidden, out)
+		if r.n == 1 {
+			s := v
+			s.Experts = &Choice{List: v.Experts.List, Entries: 1, Share: c.Used, Shares: c.Weights}
+			s.Y, s.YStride, s.Residual = c.Y, c.YStride, c.Residual
+			if r.k.Fits(&s) {
+				return r.k.MatVec(r.r, &s)
+			}
+		}
+		if err := r.k.MatVec(r.r, &v); err != nil {
+			return err
+		}
+		r.r.Barrier()
+		return r.k.Combine(r.r, &c)
 	}})
+}
+
+// down is the product that makes a row of each pair.
+func (x *mixed) down(r *recorder, hidden, out *live.Buffer) MatVec {
+	w := r.m.experts[x.n.Experts.Down]
+	v := MatVec{W: r.matrix(w), XStride: PaddedWidth(w.Cols), YStride: PaddedWidth(w.Rows),
+		Bias: r.m.vector(x.n.Experts.DownBias), Experts: x.of(r, 1), X: r.at(place{b: hidden}), Y: r.at(place{b: out})}
+	v.Columns = v.Experts.columns()
+	return v
+}
+
+// sum is the sum of each row's pairs.
+func (x *mixed) sum(r *recorder, out *live.Buffer, y place, residual *place) Combine {
+	down := r.m.experts[x.n.Experts.Down]
+	c := Combine{X: r.at(place{b: out}), Weights: r.at(place{b: x.choice.weights}), Y: r.at(y),
+		XStride: PaddedWidth(down.Rows), YStride: stride(y.b), Width: r.m.program.Widths[x.n.Out],
+		Used: x.n.Experts.Used, Rows: r.n, Count: r.count(0)}
+	if residual != nil {
+		c.Residual = r.at(*residual)
+	}
+	return c
 }
 
 // ready brings what gate and up left to the form that down takes.
@@ -150,7 +263,7 @@ func (l *planner) ready(hidden *live.Buffer, width, pairs, used int, bytes bool)
 	if !bytes && width%tileCols == 0 {
 		return hidden
 	}
-	b := l.buffer(live.Buffer{Form: asBlob, Width: pairs * 4 * PaddedWidth(width)})
+	b := l.blob(pairs * 4 * PaddedWidth(width))
 	l.launch(launch{reads: []*live.Buffer{hidden}, writes: []*live.Buffer{b}, record: func(x *recorder) error {
 		return x.k.Norm(x.r, &Norm{X: x.at(place{b: hidden}), Y: x.at(place{b: b}), Width: width,
 			XStride: PaddedWidth(width), Stride: PaddedWidth(width), Rows: x.n * used, Quantise: bytes})

@@ -16,8 +16,6 @@ import (
 
 // model is compiled segments with their memory. One goroutine drives it; a watcher tells of steps that have ended.
 type model struct {
-	backend.Whole
-
 	device  *Device
 	program *ir.Program // all of it
 	config  backend.Config
@@ -29,11 +27,22 @@ type model struct {
 	rotations    []rotation
 	experts      map[ir.Ref]*Matrix // by gate and by down: their address is that of a table
 	launches     []launch
+	cuts         []cut // by segment
 	borders      map[ir.Value]place
 	values       *live.Values
 	scratchBytes int
 	scratch      *vk.Buffer // values of the step that runs; steps run one after another
 	drawn, best  *vk.Buffer // tokens drawn by the step before; for arg-max
+
+	// What moves, where some groups share slots.
+	parts   backend.Parts
+	groups  []group
+	rooms   []room // by slot
+	copies  map[copyOf]*vk.Recording
+	spots   map[*Matrix]spot
+	routes  []*chosen // by segment: its choice, among experts that move
+	routeOf []int     // by segment of experts that move
+	parting *slot     // whose parts are given
 
 	slots  []*slot
 	ring   []*backend.Step
@@ -48,9 +57,9 @@ type model struct {
 // compile plans the segments and takes all memory.
 func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	m := &model{device: v, program: p.Program, config: c, memory: buffers{d: v.d}, values: live.ValuesOf(p.Program),
-		experts: map[ir.Ref]*Matrix{}}
+		experts: map[ir.Ref]*Matrix{}, copies: map[copyOf]*vk.Recording{}, spots: map[*Matrix]spot{}}
 	part := p.Only(c.Segments)
-	f := fuse(part, func(a *ir.AttendArgs) (Heads, bool) {
+	f := fuse(part, c.Segments == nil, func(a *ir.AttendArgs) (Heads, bool) {
 		h := m.heads(a)
 		return h, v.kernels.Fused(&h)
 	})
@@ -69,7 +78,11 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	if err := m.laySlots(part); err != nil {
 		return m, err
 	}
-	m.ends = make(chan ended, c.Ring())
+	if err := m.fillTables(); err != nil {
+		return m, err
+	}
+	const ofSegment = 16 // parts and choices whose end nobody has seen: what is more waits to be submitted
+	m.ends = make(chan ended, c.Ring()*(1+ofSegment*len(p.Segments)))
 	m.closed.Go(m.watch)
 	if v.ahead {
 		m.ahead.Go(m.warm)
@@ -115,15 +128,16 @@ func (m *model) Enqueue(segment int, s *backend.Step) error {
 	if !m.config.Computes(segment) || segment < 0 || segment >= len(m.program.Segments) {
 		return fmt.Errorf("segment %d is not computed here", segment)
 	}
+	if err := m.parts.Open(); err != nil {
+		return err
+	}
+	if m.streams(segment) {
+		_, err := m.part(&backend.Work{Segment: segment, Groups: m.present(segment), Last: true}, s)
+		return err
+	}
 	x := m.slot(s)
-	if !x.begun {
-		if err := s.Check(m.program, &m.config, m.draws); err != nil {
-			return err
-		}
-		if err := m.fill(x); err != nil {
-			return err
-		}
-		x.begun, m.draws = true, len(s.Draws)
+	if err := m.begin(x); err != nil {
+		return err
 	}
 	if x.from < 0 {
 		x.from = segment
@@ -135,31 +149,64 @@ func (m *model) Enqueue(segment int, s *backend.Step) error {
 	return m.flush(x)
 }
 
+// begin tells the device of a step, before its first segment.
+func (m *model) begin(x *slot) error {
+	if x.begun {
+		return nil
+	}
+	if err := x.step.Check(m.program, &m.config, m.draws); err != nil {
+		return err
+	}
+	if err := m.fill(x); err != nil {
+		return err
+	}
+	for _, c := range x.choices {
+		if c != nil {
+			c.known.Store(false)
+		}
+	}
+	x.begun, m.draws = true, len(x.step.Draws)
+	return nil
+}
+
 // flush submits the segments that were enqueued.
 func (m *model) flush(x *slot) error {
 	if x.from < 0 {
 		return nil
 	}
-	x.shape.from, x.shape.to, x.from = x.from, x.to, -1
-	r, err := m.recording(x)
-	if err != nil {
-		return err
-	}
-	x.value, err = m.device.queue.submit(r)
+	sh := x.shape
+	sh.from, sh.to, x.from = x.from, x.to, -1
+	_, err := m.submit(x, 0, sh)
 	return err
 }
 
-// ended is a step whose end somebody waits for.
+// submit submits recordings of a step, to begin when copies have come to a value.
+func (m *model) submit(x *slot, copied uint64, shapes ...shape) (value uint64, err error) {
+	all := make([]*vk.Recording, len(shapes))
+	for i := range shapes {
+		if all[i], err = m.recording(x, shapes[i]); err != nil {
+			return 0, err
+		}
+	}
+	value, err = m.device.queue.submit(copied, all...)
+	x.value = max(x.value, value)
+	return value, err
+}
+
+// ended is what somebody waits for the end of: a step, a part, or a choice.
 type ended struct {
-	slot  *slot
-	value uint64
-	done  func(error)
+	value   uint64
+	slot    *slot // of a step
+	done    func(error)
+	release func()
+	told    func(error)
 }
 
 // Finish drops what was enqueued and not submitted: nobody wants it any more.
 func (m *model) Finish(s *backend.Step, done func(error)) {
 	x := m.slot(s)
-	e := ended{x, x.value, done}
+	m.parts.Drop()
+	e := ended{value: x.value, slot: x, done: done}
 	x.from, x.value, x.begun = -1, 0, false
 	if e.value == 0 {
 		done(nil)
@@ -168,14 +215,21 @@ func (m *model) Finish(s *backend.Step, done func(error)) {
 	m.ends <- e // has room for all steps
 }
 
-// watch waits for steps, one after another, and tells of their ends.
+// watch waits for what was submitted, one after another, and tells of the ends.
 func (m *model) watch() {
 	for e := range m.ends {
 		err := m.device.queue.wait(e.value)
-		if err == nil {
-			err = e.slot.take(m)
+		switch {
+		case e.release != nil:
+			e.release()
+		case e.told != nil:
+			e.told(err)
+		default:
+			if err == nil {
+				err = e.slot.take(m)
+			}
+			e.done(err)
 		}
-		e.done(err)
 	}
 }
 
@@ -287,7 +341,10 @@ func (m *model) Close() error {
 		m.ahead.Wait()
 	}
 	q := m.device.queue
-	err := q.wait(q.last)
+	err := q.idle()
+	for _, r := range m.copies {
+		q.close(r)
+	}
 	for _, s := range m.slots {
 		for _, r := range s.recordings {
 			q.close(r)

@@ -53,7 +53,7 @@ func (l *planner) node(n *ir.Node) error {
 }
 
 func (l *planner) embed(n *ir.Node) {
-	w, y := l.m.weights[n.W].matrix, l.put(n)
+	w, y := l.m.weights[n.W].lookup(), l.put(n)
 	l.launch(launch{writes: []*live.Buffer{y.b}, record: func(x *recorder) error {
 		return x.k.Embed(x.r, w, x.s.at(&x.s.ids), x.m.drawn.Address, x.at(y), stride(y.b), x.n)
 	}})

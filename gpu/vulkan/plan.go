@@ -62,6 +62,9 @@ type launch struct {
 	reads, writes []*live.Buffer
 	idle          func(x *recorder) bool // nil: never
 	record        func(x *recorder) error
+
+	piece  int  // of what, plus one: the group that it computes with, of a matrix that moves in pieces
+	parted bool // it is there for each part of a segment of experts that move
 }
 
 // input is the rows that products take: prepared, or normalised by the products themselves.
@@ -69,7 +72,13 @@ type input struct {
 	b        *live.Buffer
 	norm     *ir.Node // nil: none
 	x        place    // of the norm
-	products []*Matrix
+	products []product
+}
+
+// product is a matrix, or experts' of one shape, so many for a row.
+type product struct {
+	w     *Matrix
+	times int
 }
 
 // planner turns nodes into launches.
@@ -85,6 +94,8 @@ type planner struct {
 	buffers  []*live.Buffer
 	segment  int
 	wanted   bool
+	piece    int // of launches that are planned
+	parted   bool
 	choices  map[ir.Value]*chosen // by route
 }
 
@@ -113,6 +124,7 @@ func plan(m *model, p *ir.Bound, f *fusion) error {
 		}
 	}
 	m.launches = l.launches
+	m.divide(len(p.Segments))
 	m.scratchBytes = live.Place(l.buffers, func(b *live.Buffer) int {
 		return (bytesOf(b, m.capacity(b.Wanted)) + 255) &^ 255
 	})
@@ -148,7 +160,7 @@ func (l *planner) buffer(b live.Buffer) *live.Buffer {
 }
 
 func (l *planner) launch(x launch) {
-	x.segment, x.wanted = l.segment, l.wanted
+	x.segment, x.wanted, x.piece, x.parted = l.segment, l.wanted, l.piece, l.parted
 	l.launches = append(l.launches, x)
 }
 
@@ -228,7 +240,7 @@ func unsupported(p *ir.Bound) (faults []error) {
 			n := &p.Segments[s].Nodes[i]
 			what := ""
 			switch n.Op {
-			case ir.Temper, ir.HeadLinear, ir.HeadSlice, ir.HeadJoin:
+			case ir.Temper, ir.HeadLinear, ir.HeadSlice, ir.HeadJoin, ir.CausalConv, ir.SSMScan, ir.DeltaRule:
 				what = n.Op.String()
 			case ir.Attend:
 				if n.Attend.Chunked {

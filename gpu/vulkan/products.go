@@ -15,28 +15,50 @@ func (x *recorder) inline(in *input) bool {
 	if in.norm == nil || x.n != 1 {
 		return false
 	}
-	for _, w := range in.products {
-		v := MatVec{W: w, Columns: 1, Gain: 1}
-		if w.rowTiles()/int(v.tiles()) > mostNormed || !x.k.Fits(&v) {
+	for _, p := range in.products {
+		v := MatVec{W: p.w, Columns: 1, Gain: 1}
+		if p.times*p.w.rowTiles()/int(v.tiles()) > mostNormed || !x.k.Fits(&v) {
 			return false
 		}
 	}
 	return true
 }
 
-// taken is what matrices multiply.
-func (l *planner) taken(n *ir.Node, w *Matrix) *input {
+// give sets what a product takes: what is prepared, or what it normalises itself.
+func (x *recorder) give(v *MatVec, in *input) {
+	if x.inline(in) {
+		v.Gain, v.Eps = x.m.vector(in.norm.W), in.norm.Norm.Eps
+		v.X, v.XStride = x.at(in.x), stride(in.x.b)
+		return
+	}
+	v.X, v.XStride = x.row(in.b, 0), PaddedWidth(v.W.Cols)
+}
+
+// reads is what a product reads of it, in one of these ways.
+func (in *input) reads() []*live.Buffer {
+	if in.norm != nil {
+		return []*live.Buffer{in.b, in.x.b}
+	}
+	return []*live.Buffer{in.b}
+}
+
+// taken is what a matrix multiplies; of experts so many do, for one row.
+func (l *planner) taken(n *ir.Node, w *Matrix, times int) *input {
 	form := inFloats
 	if integers(w.Type) {
 		form = inBytes
 	}
 	in := l.inputs[live.Prepared{Value: n.In[0], Form: form}]
-	in.products = append(in.products, w)
+	in.products = append(in.products, product{w, times})
 	return in
 }
 
 // multiply plans a product, with those that are stacked with it, and the sum that follows.
 func (l *planner) multiply(n *ir.Node) {
+	if l.m.weights[n.W].pieces != nil {
+		l.multiplyPieces(n)
+		return
+	}
 	w := l.m.weights[n.W].matrix
 	v := MatVec{W: w, Bias: l.m.vector(n.B)}
 	if s := l.stackOf[n]; s != nil && !s.pair {
@@ -49,55 +71,67 @@ func (l *planner) multiply(n *ir.Node) {
 			l.done[other] = true
 		}
 		l.done[n] = true
-		l.product(l.taken(n, w), v, l.put(n), nil)
+		l.product(l.taken(n, w, 1), v, l.put(n), nil)
 		return
 	}
-	in := l.taken(n, w)
+	in := l.taken(n, w, 1)
+	y, residual := l.putSum(n)
+	l.product(in, v, y, residual)
+}
+
+// putSum is where a node's result goes, or its sum with something, if there is an Add that can be part of it: then that
+// is the residual.
+func (l *planner) putSum(n *ir.Node) (y place, residual *place) {
 	add := l.sums[n]
 	if add == nil {
-		l.product(in, v, l.put(n), nil)
-		return
+		return l.put(n), nil
 	}
 	other := add.In[0]
 	if other == n.Out {
 		other = add.In[1]
 	}
 	if _, ok := l.of[l.values.Root[other]]; !ok || l.norms[other] != nil {
-		l.product(in, v, l.put(n), nil) // what it is added to comes later
-		l.within[add] = false
-		return
+		l.within[add] = false // what it is added to comes later
+		return l.put(n), nil
 	}
-	residual := l.place(other)
+	r := l.place(other)
 	l.done[n], l.done[add] = true, true
-	y := l.put(add, other)
-	if stride(residual.b) != stride(y.b) {
-		l.product(in, v, l.put(n), nil)
+	y = l.put(add, other)
+	if stride(r.b) != stride(y.b) {
 		l.within[add], l.done[add] = false, false
-		return
+		return l.put(n), nil
 	}
-	l.product(in, v, y, &residual)
+	return y, &r
+}
+
+// multiplyPieces plans a product piece by piece: each gives some of the outputs.
+func (l *planner) multiplyPieces(n *ir.Node) {
+	if add := l.sums[n]; add != nil {
+		l.within[add] = false
+	}
+	w, y, at := &l.m.weights[n.W], l.put(n), 0
+	for i, x := range w.pieces {
+		v := MatVec{W: x, Bias: l.m.vector(n.B)}
+		if v.Bias != 0 {
+			v.Bias += uint64(4 * at)
+		}
+		l.piece = w.group + i + 1
+		l.product(l.taken(n, x, 1), v, place{y.b, y.from + at}, nil)
+		at += x.Rows
+	}
+	l.piece = 0
 }
 
 // product plans a mat-vec of all rows.
 func (l *planner) product(in *input, v MatVec, y place, residual *place) {
-	reads := []*live.Buffer{in.b}
-	if in.norm != nil {
-		reads = append(reads, in.x.b)
-	}
+	reads := in.reads()
 	if residual != nil {
 		reads = append(reads, residual.b)
 	}
 	l.launch(launch{reads: reads, writes: []*live.Buffer{y.b}, record: func(x *recorder) error {
 		v := v
-		inline := x.inline(in)
-		if inline {
-			v.Gain, v.Eps = x.m.vector(in.norm.W), in.norm.Norm.Eps
-		}
-		if inline {
-			v.X, v.XStride = x.at(in.x), stride(in.x.b)
-		} else {
-			v.X, v.XStride = x.row(in.b, 0), PaddedWidth(v.W.Cols)
-		}
+		v.W = x.matrix(v.W)
+		x.give(&v, in)
 		v.Columns, v.Count, v.Y, v.YStride = x.n, x.count(0), x.at(y), stride(y.b)
 		if residual != nil {
 			v.Residual = x.at(*residual)
@@ -109,7 +143,7 @@ func (l *planner) product(in *input, v MatVec, y place, residual *place) {
 // pair plans gate, up and what becomes of them: in the form that the next product takes, if that is all who reads it.
 func (l *planner) pair(n *ir.Node, s *stack) {
 	w := l.m.weights[s.refs[0]].matrix
-	in := l.taken(s.nodes[0], w)
+	in := l.taken(s.nodes[0], w, 1)
 	l.done[s.nodes[0]], l.done[s.nodes[1]] = true, true
 	v := MatVec{W: w, Glue: SwiGLU, Act: n.Act, Bias: l.m.vector(s.nodes[0].B), UpBias: l.m.vector(s.nodes[1].B)}
 	if b := l.leaves(n, l.p.Widths[n.Out]%tileCols == 0); b != nil {

@@ -16,6 +16,12 @@ type shape struct {
 	logits       bool // the host wants to see them
 	draws        bool // tokens are drawn here
 	samples      bool // not only the likeliest
+
+	// Of a segment whose groups move.
+	portion     portion
+	group, room int  // whose matrices it reads, where
+	part        int  // of experts
+	tells       bool // it copies the choice of a route, and does nothing else
 }
 
 // deepest is the last position with the fewest splits of attention (shaders/lib/step.glsl).
@@ -45,6 +51,11 @@ type recorder struct {
 	s     *slot
 	shape *shape
 	n     int // rows of the launch
+	// region is what a part of experts reads; dry says that nothing is recorded, only compiled.
+	region *region
+	dry    bool
+
+	launched func(segment int) // for measurements: called after each launch; nil: by nobody
 
 	wanted           bool
 	written, touched []span // since the last barrier
@@ -76,14 +87,22 @@ func (x *recorder) count(r int) uint64 {
 	return x.s.at(&x.s.left[i]) + uint64(4*(r/MaxColumns))
 }
 
-// recording is that of the slot's shape, which is made when it is needed first.
-func (m *model) recording(s *slot) (*vk.Recording, error) {
-	if r := s.recordings[s.shape]; r != nil {
+// recording is that of a shape, which is made when it is needed first.
+func (m *model) recording(s *slot, sh shape) (*vk.Recording, error) {
+	if r := s.recordings[sh]; r != nil {
 		return r, nil
 	}
-	sh := s.shape
+	x := &recorder{k: m.device.kernels, m: m, s: s, shape: &sh}
+	if sh.portion == among && m.mixes(sh.from) {
+		x.region = s.regions[sh.from][sh.part]
+	}
 	r, err := m.device.queue.record(func(r *vk.Recording) error {
-		return m.record(&recorder{r: r, k: m.device.kernels, m: m, s: s, shape: &sh})
+		x.r = r
+		if sh.tells {
+			s.choices[sh.from].record(x)
+			return nil
+		}
+		return m.record(x)
 	})
 	if err == nil {
 		s.recordings[sh] = r
@@ -95,7 +114,7 @@ func (m *model) record(x *recorder) error {
 	x.r.Barrier() // of what was submitted before
 	for i := range m.launches {
 		l := &m.launches[i]
-		if l.segment < x.shape.from || l.segment > x.shape.to {
+		if !m.takes(x.shape, i) {
 			continue
 		}
 		x.wanted, x.n = l.wanted, x.shape.rows
@@ -109,6 +128,12 @@ func (m *model) record(x *recorder) error {
 		if err := l.record(x); err != nil {
 			return err
 		}
+		if x.launched != nil {
+			x.launched(l.segment)
+		}
+	}
+	if x.shape.portion == before || x.shape.portion == among {
+		return nil
 	}
 	if err := m.recordEnd(x); err != nil {
 		return err
@@ -148,8 +173,14 @@ func meet(a, b []span) bool {
 func (m *model) recordEnd(x *recorder) error {
 	width := m.program.OutputWidth()
 	if x.shape.to != len(m.program.Segments)-1 {
+		if m.config.Computes(x.shape.to + 1) {
+			return nil // it will be seen there
+		}
 		for _, v := range m.program.Handed(x.shape.to) {
 			p := m.place(v)
+			if p.b == nil {
+				continue // it is part of the kernels that read it
+			}
 			x.r.Barrier()
 			x.n, x.wanted = x.shape.rows, false
 			err := x.k.Finite(x.r, x.at(p), x.s.status(), x.count(0), m.program.Widths[v], stride(p.b), x.n)

@@ -27,6 +27,11 @@ type slot struct {
 	// result: status, then the drawn ids, then the logits.
 	result *vk.Buffer
 
+	// Of experts that move, by segment: choices of routes, and what the parts of a segment read.
+	choices []*choice
+	regions [][]*region
+	part    int // number of the next one
+
 	recordings map[shape]*vk.Recording
 	begun      bool
 	from, to   int // segments that are enqueued and not submitted; from < 0: none
@@ -84,6 +89,9 @@ func (m *model) laySlots(p *ir.Bound) error {
 		}
 		s.step.Logits = words[float32](s.result, logits, m.config.MaxWanted*m.program.OutputWidth())
 		m.account.Scratch += int64(size + bytes)
+		if err := m.layChoices(s, p); err != nil {
+			return err
+		}
 		m.slots = append(m.slots, s)
 		m.ring = append(m.ring, s.step)
 	}

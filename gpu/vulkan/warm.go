@@ -55,7 +55,7 @@ func (m *model) compileAll(work <-chan func(x *recorder) error) {
 		}
 		return
 	}
-	x := &recorder{r: r, k: m.device.kernels, m: m, s: m.slots[0]}
+	x := &recorder{r: r, k: m.device.kernels, m: m, s: m.slots[0], dry: true}
 	for f := range work {
 		if !m.closing.Load() {
 			_ = f(x)

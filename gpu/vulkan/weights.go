@@ -31,6 +31,16 @@ type weight struct {
 	each   int    // rows of each expert's matrix; 0: it is one
 	apart  uint64 // bytes from one to the next
 
+	// Where it moves: the first of its groups, with rows of each, which of their matrices it is in, and which of their
+	// tiles of rows its own begin with.
+	moves      bool
+	group      int
+	span       int
+	part, tile int
+	pieces     []*Matrix  // its groups', of one that moves in pieces
+	away       bool       // it has no slot: its rows are looked up in table
+	table      *vk.Buffer // all of it, in the host's memory
+
 	vector *vk.Buffer // float32, from value at on
 	at     int
 	factor float32   // that the vector is kept times
@@ -94,6 +104,30 @@ func (m *model) upload(w *weight, row, n int, data []byte) error {
 			return err
 		}
 	}
+	for from := 0; from < n; {
+		x, first, fit, of, err := m.target(w, row+from)
+		if err != nil {
+			return err
+		}
+		rows := min(n-from, fit)
+		if err := m.packFor(w, of, &x, first, rows, data[from*w.rowBytes:][:rows*w.rowBytes]); err != nil {
+			return err
+		}
+		if of != nil {
+			of.note(w, row+from, rows)
+		}
+		from += rows
+	}
+	return nil
+}
+
+// pack brings rows of a file to a matrix, from one of its rows on.
+func (m *model) pack(w *weight, x *Matrix, first, n int, data []byte) error {
+	return m.packFor(w, nil, x, first, n, data)
+}
+
+// packFor is pack of what belongs to a group, behind what is copied to its place.
+func (m *model) packFor(w *weight, of *group, x *Matrix, first, n int, data []byte) error {
 	s := <-m.device.stages
 	defer func() { m.device.stages <- s }()
 	most := max(stageBytes/w.packBytes/tileRows, 1) * tileRows
@@ -101,27 +135,21 @@ func (m *model) upload(w *weight, row, n int, data []byte) error {
 		return err
 	}
 	for from, rows := 0, 0; from < n; from += rows {
-		x, first := *w.matrix, w.first+row+from
 		rows = min(most, n-from)
-		if w.each > 0 {
-			x.Address += uint64(first/w.each) * w.apart
-			first %= w.each
-			rows = min(rows, w.each-first)
-		}
-		piece := data[from*w.rowBytes:][:rows*w.rowBytes]
-		if err := Recode(w.typ, w.cols, s.host.Bytes, piece); err != nil {
+		if err := Recode(w.typ, w.cols, s.host.Bytes, data[from*w.rowBytes:][:rows*w.rowBytes]); err != nil {
 			return err
 		}
-		err := m.device.queue.once(func(r *vk.Recording) error {
+		value, err := m.device.queue.after(of.behind(), func(r *vk.Recording) error {
 			r.Copy(s.local, 0, s.host, 0, uint64(rows*w.packBytes))
 			r.BarrierAll()
-			err := m.device.kernels.Pack(r, &x, s.local.Address, first, rows, w.up)
+			err := m.device.kernels.Pack(r, x, s.local.Address, first+from, rows, w.up)
 			r.BarrierAll()
 			return err
 		})
 		if err != nil {
 			return err
 		}
+		of.wrote(value)
 	}
 	return nil
 }
@@ -158,7 +186,7 @@ func (m *model) uploadVector(w *weight, row, n int, data []byte) error {
 // layWeights reports all that cannot be used, or takes memory for the weights.
 func (m *model) layWeights(p *ir.Bound, f *fusion) error {
 	m.weights = make([]weight, len(p.Weights))
-	used, _ := p.Used()
+	used, _, _ := p.Used()
 	var faults []error
 	for r := range p.Weights {
 		if !used[r] {
@@ -169,6 +197,9 @@ func (m *model) layWeights(p *ir.Bound, f *fusion) error {
 		}
 	}
 	if err := errors.Join(append(faults, unsupported(p)...)...); err != nil {
+		return err
+	}
+	if err := m.layGroups(p); err != nil {
 		return err
 	}
 	for _, list := range f.stacks {
@@ -198,7 +229,7 @@ func (m *model) layWeights(p *ir.Bound, f *fusion) error {
 			return err
 		}
 	}
-	return nil
+	return m.layRooms()
 }
 
 func (w *weight) measure(want *ir.Weight, t quant.Type) (err error) {
@@ -230,22 +261,37 @@ func (m *model) layMatrix(p *ir.Bound, s *stack) error {
 	if s.pair {
 		rows /= 2
 	}
+	first := &m.weights[s.refs[0]]
 	x, err := NewMatrix(p.Types[s.refs[0]], rows, p.Weights[s.refs[0]].Cols, s.pair)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case first.moves && first.span < first.rows:
+		return m.layPieces(p, s.refs[0])
+	case first.moves:
+		m.join(first.group, &x, s.refs...)
+	case first.away:
+		first.matrix = &x
+		return m.layTable(first)
+	default:
+		memory, err := m.memory.take(vk.Local, x.Bytes(), first.name)
+		if err != nil {
+			return err
+		}
+		x.Address = memory.Address
+		m.account.Weights += int64(x.Bytes())
 	}
-	memory, err := m.memory.take(vk.Local, x.Bytes(), p.Weights[s.refs[0]].Name)
-	if err != nil {
-		return err
-	}
-	x.Address = memory.Address
-	m.account.Weights += int64(x.Bytes())
 	at := 0
 	for i, r := range s.refs {
 		w := &m.weights[r]
 		w.matrix, w.first, w.up = &x, at, s.pair && i == 1
 		if !s.pair {
 			at += w.rows
+		}
+	}
+	if first.moves && looked(p, s.refs[0]) {
+		if err := m.layTable(first); err != nil {
+			return err
 		}
 	}
 	return m.layBias(p, s)

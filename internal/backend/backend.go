@@ -26,6 +26,9 @@ type Traits struct {
 	Crowded bool // its threads take every core that goroutines may run on
 	Memory  Reach
 	Free    int64 // bytes of its own memory that nothing takes yet; 0: it computes in the program's
+
+	// Bytes is what a group takes of its own memory, at most; nil: what it has in the file, padded.
+	Bytes func(p *ir.Bound, g *ir.Group) int64
 }
 
 // Reach is how a device's memory is reached.
@@ -49,6 +52,9 @@ type Config struct {
 	// that share slots.
 	// nil: each group has a slot of its own.
 	Slots [][]int
+	// Kept are groups of Slots that share, ascending, of which a device of OwnMemory keeps a copy in the program's
+	// memory, as it computes from them. They are uploaded once, and whenever one is placed it comes from there.
+	Kept []int
 	// Tables is by Ref, in the file's layout and type, what has no slot of its own and is read row by row all the same:
 	// embeddings, also those whose pieces are placed to be multiplied. It may be the mapping of a file, as InPlace.
 	Tables [][]byte
@@ -100,8 +106,8 @@ func (c *Config) Check(p *ir.Bound, t Traits) error {
 	return c.checkSlots(p, t)
 }
 
-// Memory is what a compiled model occupies, in bytes.
-type Memory struct{ Weights, KV, Scratch int64 }
+// Memory is what a compiled model occupies, in bytes. Host is of the program's memory, where the others are not.
+type Memory struct{ Weights, KV, Scratch, Host int64 }
 
 // Device compiles programs.
 type Device interface {
@@ -132,7 +138,8 @@ type Model interface {
 	Slot(slot int) []byte
 	// Place makes a shared slot the group's: what was there is gone. data is, by weight of the group, its rows as in the
 	// file, in Slot(slot), each in bytes of its own; from now on the device may change them. Without such memory data is
-	// nil, the group's rows are uploaded next, and it is there when all of them are.
+	// nil. Of a group that is kept a copy comes, and the group counts as there: what reads it waits on the device. Any
+	// other's rows are uploaded next, and it is there when all of them are.
 	Place(group, slot int, data [][]byte) error
 	// Upload copies rows [row, row+n) of w from data, in the file's layout and type. row is a multiple of
 	// RowGrain; so is n, except for the last piece of a weight. data is not kept. Safe for

@@ -17,6 +17,16 @@ func BlocksFor(positions int) int { return (positions + BlockSize - 1) / BlockSi
 // comes to that, and parts of blocks at both ends.
 func WindowBlocks(window, ahead int) int { return BlocksFor(window+ahead) + 3 }
 
+// Window is how much a sequence keeps of a cache class, as ir.Class has it: 0 is all. Of states it is the block that the
+// next row changes and the one before, for what a step that failed left in the newer one is of no use: the sequence goes
+// on from the end of the older one.
+func Window(c ir.Class) int {
+	if c.State {
+		return BlockSize + 1
+	}
+	return c.Window
+}
+
 // KVType is the element type of the KV cache.
 type KVType uint8
 
@@ -62,6 +72,9 @@ func (t KVType) Check() error {
 	}
 	return nil
 }
+
+// StateBytes is what a block of one state holds, which is float32 whatever the cache's type.
+func StateBytes(l ir.StateLayer) int { return 4 * l.Values }
 
 // BlockBytes is what a block of one layer holds, without what a device may add for its layout.
 func (t KVType) BlockBytes(l ir.KVLayer) int {

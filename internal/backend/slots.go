@@ -24,6 +24,17 @@ func SlotBytes(p *ir.Bound, g *ir.Group) (total int64) {
 	return total
 }
 
+// RoomFor is the memory that a group takes of a device: in a slot of its own, or in one that groups share.
+func (t *Traits) RoomFor(p *ir.Bound, g *ir.Group, shares bool) int64 {
+	switch {
+	case t.Bytes != nil:
+		return t.Bytes(p, g)
+	case shares:
+		return SlotBytes(p, g)
+	}
+	return g.Bytes
+}
+
 // Whole answers for the models of a device that does not share slots, and computes segments whole.
 type Whole struct{}
 
@@ -55,6 +66,9 @@ func (c *Config) Own(groups int) []bool {
 }
 
 func (c *Config) checkSlots(p *ir.Bound, t Traits) error {
+	if len(c.Kept) > 0 && (c.Slots == nil || t.Memory != OwnMemory) {
+		return errors.New("groups are kept in the program's memory: they share no slots, or the device computes there")
+	}
 	if c.Slots == nil {
 		return nil
 	}
@@ -89,6 +103,11 @@ func (c *Config) checkSlots(p *ir.Bound, t Traits) error {
 			return fmt.Errorf("group %d shares slots: only matrices can", g)
 		case slots[g] == 0 && (groups[g].Use != ir.Table || !t.Shares):
 			return fmt.Errorf("no slot is for group %d", g)
+		}
+	}
+	for i, g := range c.Kept {
+		if g < 0 || g >= len(groups) || own[g] > 0 || slots[g] == 0 || i > 0 && g <= c.Kept[i-1] {
+			return fmt.Errorf("groups %v are kept: want ascending ones that share slots, of %d", c.Kept, len(groups))
 		}
 	}
 	return c.checkTables(p, segments, groups, own)

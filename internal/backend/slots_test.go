@@ -68,6 +68,23 @@ func TestSlotsCheck(t *testing.T) {
 	require.EqualError(t, c.Check(p, traits), "weights in place: they have no use for slots")
 }
 
+// TestKept: only what shares slots can be kept, and only where the program's memory is not the device's.
+func TestKept(t *testing.T) {
+	p := threeGroups()
+	traits := Traits{Flight: 1, Shares: true, Memory: OwnMemory}
+	c := Config{KV: KVF32, Blocks: []int{1, 1}, MaxRows: 1, Slots: [][]int{{0}, {1, 2}}, Kept: []int{1, 2}}
+	require.NoError(t, c.Check(p, traits))
+	for _, kept := range [][]int{{0}, {2, 1}, {1, 1}, {-1}, {3}} {
+		c.Kept = kept
+		require.ErrorContains(t, c.Check(p, traits), "are kept: want ascending ones that share slots, of 3", "%v", kept)
+	}
+	c.Kept = []int{1}
+	const why = "groups are kept in the program's memory: they share no slots, or the device computes there"
+	require.EqualError(t, c.Check(p, Traits{Flight: 1, Shares: true, Memory: HostMemory}), why)
+	c.Slots = nil
+	require.EqualError(t, c.Check(p, traits), why)
+}
+
 func TestOwn(t *testing.T) {
 	require.Equal(t, []bool{true, true}, (&Config{}).Own(2))
 	require.Equal(t, []bool{false, true, false}, (&Config{Slots: [][]int{{0, 2}, {1}, {2, 0}}}).Own(3))

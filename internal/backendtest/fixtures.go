@@ -41,6 +41,7 @@ var variants = []struct {
 	{name: "granitemoe"}, {name: "olmoe"}, {name: "gptoss", blocks: true}, {name: "commandr"}, {name: "ernie45"},
 	{name: "seedoss"}, {name: "hunyuan"}, {name: "glm4moe"}, {name: "llama4"},
 	{name: "deepseek2"}, {name: "deepseek3"},
+	{name: "lfm2"}, {name: "mamba2"}, {name: "qwen3next"}, {name: "qwen35"}, {name: "qwen35moe"},
 	{name: "llama4.chunk24", file: "llama4", edit: func(m *meta.Map) { m.Set("llama4.attention.sliding_window", uint32(24)) }},
 	{name: "phi3.nowindow", file: "phi3", edit: func(m *meta.Map) { m.Set("phi3.attention.sliding_window", uint32(0)) }},
 }
@@ -75,7 +76,7 @@ func Fixtures(t *testing.T, d backend.Device, open Loader, factor float64) {
 // whole is the logits of all positions, the same bits in any chunks.
 func (f *fixture) whole(t *testing.T, d backend.Device, m *Model) []float32 {
 	n := len(f.Tokens)
-	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 3), MaxRows: n, MaxWanted: n})
+	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 4), MaxRows: n, MaxWanted: n})
 	whole := l.sequence(t, f.Tokens, table(n, 0), n)
 	sameBits(t, "in chunks", f.Vocab, l.sequence(t, f.Tokens, table(n, 1), 5, 1, 7), whole)
 	sameBits(t, "token by token", f.Vocab, l.sequence(t, f.Tokens, table(n, 2), 1), whole)

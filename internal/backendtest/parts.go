@@ -84,7 +84,7 @@ func (m *Model) split(t *testing.T, d backend.Device, c backend.Config, part []i
 		model, err := compile(t, d, m, c)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, model.Close()) })
-		used, _ := m.Only(c.Segments).Used()
+		used, _, _ := m.Only(c.Segments).Used()
 		for r, here := range used {
 			err := model.Upload(ir.Ref(r), 0, m.Weights[r])
 			require.Equal(t, here, err == nil, "weight %s: %v", m.Program.Weights[r].Name, err)

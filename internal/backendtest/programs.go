@@ -106,6 +106,22 @@ var opCases = []struct {
 	{"head join", ir.HeadJoin, func(b *ir.Builder, x ir.Value, n int) ir.Value {
 		return b.HeadJoin(b.Slice(x, 0, n/2), b.Slice(x, n/2, n/2), 8)
 	}},
+	{"conv", ir.CausalConv, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.CausalConv(x, "c", 4) }},
+	{"conv wide", ir.CausalConv, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.Slice(b.CausalConv(b.Linear(x, "wide", 9*n), "c", 2), 7*n, n)
+	}},
+	{"ssm scan", ir.SSMScan, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return scanned(b, x, false, ir.ScanArgs{Heads: 6, Groups: 2, KDim: 16, VDim: 24, Scale: 1})
+	}},
+	{"ssm scan tiled", ir.SSMScan, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return scanned(b, x, false, ir.ScanArgs{Heads: 4, Groups: 2, KDim: 7, VDim: 96, Scale: 2, Tiled: true})
+	}},
+	{"delta rule", ir.DeltaRule, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return scanned(b, x, true, ir.ScanArgs{Heads: 6, Groups: 3, KDim: 16, VDim: 24, Scale: 0.25})
+	}},
+	{"delta rule tiled", ir.DeltaRule, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return scanned(b, x, true, ir.ScanArgs{Heads: 4, Groups: 2, KDim: 32, VDim: 128, Scale: 1, Tiled: true})
+	}},
 	{"linear", ir.Linear, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Linear(x, "w", n) }},
 	{"rows", ir.Rows, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Scale(x, 3) }},
 	{"route", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
@@ -290,4 +306,4 @@ var models = []struct {
 	name   string
 	record func(small) (*ir.Program, error)
 }{{"llama", llamaLike}, {"gemma", gemmaLike}, {"starcoder", starcoderLike}, {"mixture", mixtureLike},
-	{"latent", latentLike}}
+	{"latent", latentLike}, {"space", spaceLike}, {"hybrid", hybridLike}}

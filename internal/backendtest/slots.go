@@ -141,6 +141,8 @@ func (j *juggler) unwanted(t *testing.T, tokens []int32) {
 type juggler struct {
 	*loaded
 	shares bool // the device shares slots
+	traits backend.Traits
+	kept   []int // groups of which the device keeps a copy
 	t      *testing.T
 	rng    *rand.Rand
 	groups []ir.Group
@@ -163,11 +165,15 @@ func juggle(t *testing.T, d backend.Device, m *Model, c backend.Config, seed uin
 func newJuggler(t *testing.T, d backend.Device, m *Model, c backend.Config, rng *rand.Rand) *juggler {
 	t.Helper()
 	groups := m.On(m.All())
-	c.Tables = m.Weights
+	c.Tables, c.Kept = m.Weights, nil
+	if d.Traits().Memory == backend.OwnMemory {
+		c.Kept = randomKept(rng, c.Own(len(groups)), groups)
+	}
 	model, err := compile(t, d, m, c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, model.Close()) })
-	j := &juggler{shares: d.Traits().Shares, t: t, rng: rng, groups: groups, own: c.Own(len(groups)),
+	j := &juggler{shares: d.Traits().Shares, traits: d.Traits(), kept: c.Kept, t: t, rng: rng, groups: groups,
+		own:   c.Own(len(groups)),
 		slots: make([][]int, len(groups)), at: slices.Repeat([]int{-1}, len(groups)),
 		holds: slices.Repeat([]int{-1}, len(c.Slots))}
 	j.loaded = &loaded{Model: model, m: m, config: c, through: j.through}
@@ -177,7 +183,7 @@ func newJuggler(t *testing.T, d backend.Device, m *Model, c backend.Config, rng 
 		}
 	}
 	for g := range groups {
-		if j.own[g] {
+		if j.own[g] || slices.Contains(j.kept, g) {
 			j.upload(g)
 		}
 	}
@@ -185,6 +191,17 @@ func newJuggler(t *testing.T, d backend.Device, m *Model, c backend.Config, rng 
 		j.withinBudget()
 	}
 	return j
+}
+
+// randomKept picks some groups that share slots.
+func randomKept(rng *rand.Rand, own []bool, groups []ir.Group) (kept []int) {
+	keep := rng.IntN(5) // of 4
+	for g := range groups {
+		if !own[g] && groups[g].Use == ir.Matrix && rng.IntN(4) < keep {
+			kept = append(kept, g)
+		}
+	}
+	return kept
 }
 
 // randomSlots makes up slots: of the matrices some have their own, the others share a few. A table may be in none.
@@ -221,9 +238,9 @@ func (j *juggler) withinBudget() {
 	for s, fit := range j.config.Slots {
 		slot := int64(0)
 		for _, g := range fit {
-			slot = max(slot, backend.SlotBytes(p, &j.groups[g]))
+			slot = max(slot, j.traits.RoomFor(p, &j.groups[g], true))
 		}
-		if len(fit) == 1 {
+		if len(fit) == 1 && j.traits.Bytes == nil {
 			slot = 2*j.groups[fit[0]].Bytes + 64
 			for _, r := range j.groups[fit[0]].Weights {
 				slot += int64(j.RowGrain()*j.m.rowBytes(r)) + 64
@@ -365,7 +382,9 @@ func (j *juggler) place(g, slot int) {
 	memory := j.Slot(slot)
 	if memory == nil {
 		require.NoError(j.t, j.Place(g, slot, nil))
-		j.upload(g)
+		if !slices.Contains(j.kept, g) {
+			j.upload(g)
+		}
 		return
 	}
 	require.NoError(j.t, j.Place(g, slot, j.lay(g, memory)))

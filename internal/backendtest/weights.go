@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
@@ -71,12 +72,18 @@ func vector(rng *rand.Rand, w *ir.Weight) ([]byte, error) {
 		if isBias(w.Name) {
 			x[i] -= 1
 		}
+		if isDecay(w.Name) {
+			x[i] = -0.3 * x[i]
+		}
 	}
 	data := make([]byte, 4*len(x))
 	return data, quant.Quantize(quant.F32, data, x)
 }
 
 func isBias(name string) bool { return len(name) > 5 && name[len(name)-5:] == ".bias" }
+
+// isDecay says that it is A of a scan, without which its states would grow.
+func isDecay(name string) bool { return name == "a" || strings.HasSuffix(name, ".a") }
 
 // decode is a weight as numbers, row after row.
 func (m *Model) decode(r ir.Ref) ([]float32, error) {

@@ -128,7 +128,8 @@ func (c *checker) node(s, i int, n *Node) error {
 	if err := c.mixture(s, i, n); err != nil {
 		return err
 	}
-	if err := errors.Join(c.weight(n.W, rule.w, rule.use), c.weight(n.B, rule.b, Vector), c.experts(n)); err != nil {
+	err := errors.Join(c.weight(n.W, rule.w, rule.use), c.weight(n.B, rule.b, Vector), c.experts(n), c.scan(n))
+	if err != nil {
 		return err
 	}
 	return rule.fits(c.p, n)
@@ -227,6 +228,17 @@ func (c *checker) experts(n *Node) error {
 		c.weight(e.Gate, required, Matrix), c.weight(e.Up, required, Matrix), c.weight(e.Down, required, Matrix),
 		c.weight(e.GateBias, optional, Vector), c.weight(e.UpBias, optional, Vector),
 		c.weight(e.DownBias, optional, Vector))
+}
+
+// scan checks the weight that only these ops have.
+func (c *checker) scan(n *Node) error {
+	if (n.Op == SSMScan || n.Op == DeltaRule) != (n.Scan != nil) {
+		return errors.New("scans, and only scans, have their arguments")
+	}
+	if n.Op == SSMScan {
+		return c.weight(n.Scan.D, optional, Vector)
+	}
+	return nil
 }
 
 // ends checks what the last segment leaves, and that nothing is left out.

@@ -20,9 +20,9 @@ func (b *Bound) Only(segments []int) *Bound {
 	return &part
 }
 
-// Used says which weights and which caches the nodes of the program name. A program that Only reduced has others.
-func (p *Program) Used() (weights, caches []bool) {
-	weights, caches = make([]bool, len(p.Weights)), make([]bool, len(p.KV))
+// Used says which weights, caches and states the nodes of the program name. A program that Only reduced has others.
+func (p *Program) Used() (weights, caches, states []bool) {
+	weights, caches, states = make([]bool, len(p.Weights)), make([]bool, len(p.KV)), make([]bool, len(p.States))
 	for s := range p.Segments {
 		for i := range p.Segments[s].Nodes {
 			n := &p.Segments[s].Nodes[i]
@@ -32,9 +32,12 @@ func (p *Program) Used() (weights, caches []bool) {
 			if n.Op == Attend {
 				caches[n.Attend.KV] = true
 			}
+			if n.Op.KeepsState() {
+				states[n.State] = true
+			}
 		}
 	}
-	return weights, caches
+	return weights, caches, states
 }
 
 // Taken lists the values that the nodes read and none of them writes: what segments that Only left out hand on.

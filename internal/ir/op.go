@@ -21,6 +21,9 @@ const (
 	HeadLinear               // y[r,h] = W[h]·x[r,h]: each of Heads parts of a row by a matrix of its own
 	HeadSlice                // y[r,h] = x[r,h, From : From+width(y)/Heads], of each of Heads parts of a row
 	HeadJoin                 // y[r,h] = x₀[r,h] followed by x₁[r,h], part by part of Heads parts of a row
+	CausalConv               // y[r,c] = Σⱼ W[c,j]·x[r−K+1+j, c] + b[c], each channel on its own, over the K last positions
+	SSMScan                  // Sₜ = e^(A·δ)·Sₜ₋₁ + k⊗(δ·v), y = Scale·Sₜᵀq + D·v, by heads (ScanArgs)
+	DeltaRule                // S′ = e^(A·δ)·Sₜ₋₁, Sₜ = S′ + k⊗β(v − S′ᵀk), y = Scale·Sₜᵀq, by heads (ScanArgs)
 	Rows                     // y[j] = x[wanted(j)]: from here on rows are the wanted ones
 	Route                    // y[r,e] = weight of expert e in row r, by the logits x; 0: it is not chosen (RouteArgs)
 	Experts                  // y[r] = Σₑ x₁[r,e]·(Downₑ·act(Gateₑ·x₀[r], Upₑ·x₀[r])) over the chosen e, in ascending order
@@ -42,22 +45,27 @@ const (
 
 // Node is one operation. Which fields count is said by Op; the others are zero (W and B: NoRef).
 type Node struct {
-	Op     Op
-	Out    Value
-	In     []Value // 1 to 3 inputs in the order of the Op's formula; Attend: q, k, v
-	W      Ref     // the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks
-	B      Ref     // Linear, Norm: the bias; Route: what is added to scores for the choice
+	Op  Op
+	Out Value
+	// In has the inputs in the order of the Op's formula; Attend: q, k, v; SSMScan: q, k, v, δ; DeltaRule: these and β.
+	In []Value
+	// W is the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks; CausalConv: by channel
+	// the weights of its positions; scans: A by head, which is negative.
+	W      Ref
+	B      Ref // Linear, Norm, CausalConv: the bias; Route: what is added to scores for the choice; scans: to δ
 	Act    Act
 	Factor float32 // Scale, SoftCap, Temper
 	Every  int     // Temper: positions
 	From   int     // Slice, HeadSlice: first feature
 	Heads  int     // HeadLinear, HeadSlice, HeadJoin
+	State  int     // CausalConv, SSMScan, DeltaRule: index into Program.States
 
 	Norm    NormArgs
 	RoPE    *RoPEArgs
 	Attend  *AttendArgs
 	Route   *RouteArgs
 	Experts *ExpertsArgs
+	Scan    *ScanArgs
 }
 
 // Weights lists the weights that a node reads.
@@ -65,6 +73,9 @@ func (n *Node) Weights() []Ref {
 	refs := []Ref{n.W, n.B}
 	if e := n.Experts; e != nil {
 		refs = append(refs, e.Gate, e.Up, e.Down, e.GateBias, e.UpBias, e.DownBias)
+	}
+	if n.Scan != nil {
+		refs = append(refs, n.Scan.D)
 	}
 	return slices.DeleteFunc(refs, func(r Ref) bool { return r == NoRef })
 }
@@ -103,7 +114,7 @@ type AttendArgs struct {
 }
 
 // Class is the cache class of what a row sees.
-func (a *AttendArgs) Class() Class { return Class{a.Window, a.Chunked} }
+func (a *AttendArgs) Class() Class { return Class{Window: a.Window, Chunked: a.Chunked} }
 
 // Scoring makes the scores of experts from their logits.
 type Scoring uint8
@@ -133,3 +144,25 @@ type ExpertsArgs struct {
 	Gate, Up, Down             Ref
 	GateBias, UpBias, DownBias Ref
 }
+
+// ScanArgs configures SSMScan and DeltaRule: q and k [rows][Groups·KDim], v [rows][Heads·VDim], δ and β [rows][Heads] →
+// [rows][Heads·VDim]. Each head keeps a matrix S of KDim × VDim, zero before the first position. Head h reads the q and
+// k of group h/(Heads/Groups), or, Tiled, of group h mod Groups. δ is softplus(δ+B) = ln(1+e^(δ+B)) before it is used.
+// Sources: Mamba-2, arXiv:2405.21060; gated delta networks, arXiv:2412.06464.
+type ScanArgs struct {
+	Heads, Groups, KDim, VDim int
+	Tiled                     bool
+	Scale                     float32
+	D                         Ref // SSMScan: what passes by the state, by head; NoRef: nothing does
+}
+
+// Group is what head h reads q and k of.
+func (a *ScanArgs) Group(h int) int {
+	if a.Tiled {
+		return h % a.Groups
+	}
+	return h / (a.Heads / a.Groups)
+}
+
+// KeepsState says whether the op goes on from what it left of the sequence's rows before: see Program.States.
+func (op Op) KeepsState() bool { return op == CausalConv || op == SSMScan || op == DeltaRule }

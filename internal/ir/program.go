@@ -83,12 +83,15 @@ func (s *Segment) inputs() []Value {
 type Class struct {
 	Window  int  // positions that a row can see at most, itself included; 0 = all
 	Chunked bool // it sees those that are in its own chunk of Window positions, the first of which begins at 0
+	State   bool // no positions: a row goes on from the state that the one before it left; Window and Chunked are zero
 }
 
-// First is the first position that a row at pos sees; what lies before the row of a sequence that is computed next is
-// of no use to it any more.
+// First is the first position that a row at pos sees, or whose state it goes on from; what lies before the row of a
+// sequence that is computed next is of no use to it any more.
 func (c Class) First(pos int) int {
 	switch {
+	case c.State:
+		return max(0, pos-1)
 	case c.Window == 0:
 		return 0
 	case c.Chunked:
@@ -100,6 +103,8 @@ func (c Class) First(pos int) int {
 // Last is the last row that sees position pos.
 func (c Class) Last(pos int) int {
 	switch {
+	case c.State:
+		return pos + 1
 	case c.Window == 0:
 		return math.MaxInt
 	case c.Chunked:
@@ -115,6 +120,15 @@ type KVLayer struct {
 	Class               int // index into Program.Classes
 }
 
+// StateLayer is what one node keeps of a sequence, however long it is: so many float32. A block of its class holds the
+// state after the last of its positions that was computed; the row at a position goes on from the block of the position
+// before it, and leaves its own in the block of its position. So full blocks keep the states at their ends, and whoever
+// has the tokens up to there can go on from one.
+type StateLayer struct {
+	Values int
+	Class  int // index into Program.Classes
+}
+
 // Program is a whole model: embed, the layers in ascending order, then head or pool. A layer has a mix or none, then a
 // feed-forward part or none: an ffn, or a route and its experts. All values that cross a border are Carries.
 type Program struct {
@@ -125,7 +139,8 @@ type Program struct {
 	Widths   []int
 	Weights  []Weight
 	KV       []KVLayer
-	Classes  []Class // of KV, each different
+	States   []StateLayer
+	Classes  []Class // of KV and States, each different
 	Segments []Segment
 	Output   Value // of the last segment: [wanted rows][Vocab] logits of a head, or a pool's vectors
 	// Ignore names tensors that a file may hold and that this program has no use for; what ends in a dot begins their

@@ -41,6 +41,9 @@ var rules = [lastOp]rule{
 	HeadLinear: {"head linear", [2]int{1, 1}, required, none, Matrix, fitsHeadLinear},
 	HeadSlice:  {"head slice", [2]int{1, 1}, none, none, 0, fitsHeadSlice},
 	HeadJoin:   {"head join", [2]int{2, 2}, none, none, 0, fitsHeadJoin},
+	CausalConv: {"causal conv", [2]int{1, 1}, required, optional, Vector, fitsCausalConv},
+	SSMScan:    {"ssm scan", [2]int{4, 4}, required, required, Vector, fitsScan},
+	DeltaRule:  {"delta rule", [2]int{5, 5}, required, required, Vector, fitsScan},
 	Rows:       {"rows", [2]int{1, 1}, none, none, 0, sameWidths},
 	Route:      {"route", [2]int{1, 1}, none, optional, 0, fitsRoute},
 	Experts:    {"experts", [2]int{2, 2}, none, none, 0, fitsExperts},
@@ -88,7 +91,7 @@ func fitsNorm(p *Program, n *Node) error {
 		return fmt.Errorf("eps is %v", a.Eps)
 	}
 	for _, r := range []Ref{n.W, n.B} {
-		if r != NoRef && p.Weights[r].Cols == width {
+		if r != NoRef && p.Weights[r].Rows*p.Weights[r].Cols == width {
 			continue // applied by feature
 		}
 		if err := vector(p, r, a.Group); err != nil {

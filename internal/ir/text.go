@@ -95,6 +95,10 @@ func (n *Node) args() string {
 		return fmt.Sprintf("heads=%d", n.Heads)
 	case HeadSlice:
 		return fmt.Sprintf("heads=%d from=%d", n.Heads, n.From)
+	case CausalConv:
+		return fmt.Sprintf("state=%d", n.State)
+	case SSMScan, DeltaRule:
+		return fmt.Sprintf("state=%d %s", n.State, n.Scan)
 	case Slice:
 		return fmt.Sprintf("from=%d", n.From)
 	}
@@ -113,6 +117,15 @@ func (a *RoPEArgs) String() string {
 	}
 	return fmt.Sprintf("heads=%d dims=%d/%d %s freq=%.6g..%.6g mscale=%g",
 		a.Heads, a.Dims, a.HeadDim, pairs, first, last, a.Mscale)
+}
+
+// String shows the sizes.
+func (a *ScanArgs) String() string {
+	s := fmt.Sprintf("heads=%d/%d dims=%d/%d scale=%g", a.Heads, a.Groups, a.KDim, a.VDim, a.Scale)
+	if a.Tiled {
+		s += " tiled"
+	}
+	return s
 }
 
 // String shows the choice, then what is done to the weights.

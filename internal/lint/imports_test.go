@@ -26,7 +26,8 @@ var layers = []struct {
 	{"server/openai", []string{"server/answer", "server/exchange", "server/wire", "actors", "stages/chat", "stages/sample",
 		"internal/jsontext"}},
 	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/token", "internal"}},
-	{"actors/run", []string{"internal/trace"}}, // it knows no model, no device and no file
+	{"actors/run", []string{"internal/trace"}},                                      // it knows no model, no device and no file
+	{"actors/tiers", []string{"actors/run", "stages/place", "storage", "internal"}}, // it knows no steps
 	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},
 	{"stages", []string{"internal"}},
 	{"cpu", []string{"internal"}},
@@ -37,7 +38,7 @@ var layers = []struct {
 }
 
 // forTests are packages that only tests may import.
-var forTests = []string{"internal/testref", "internal/backendtest", "internal/lint"}
+var forTests = []string{"internal/testref", "internal/backendtest", "internal/lint", "stages/place/placetest"}
 
 // thirdParty says who may import a module's packages outside tests (nobody, where the list is empty), and why we do
 // not write them ourselves. Tests may import all of them. What is not here must not be imported: a dependency is a
@@ -237,6 +238,11 @@ func TestImportsSeesFaults(t *testing.T) {
 		{"actors/run/mailbox.go", module + "/stages/batch", "may import [internal/trace]"},
 		{"actors/run/mailbox.go", module + "/internal/backend", "may import [internal/trace]"},
 		{"actors/run/mailbox.go", module + "/actors", "may import [internal/trace]"},
+		{"actors/tiers/pool.go", module + "/actors/run", ""},
+		{"actors/tiers/pool.go", module + "/actors", "may import [actors/run stages/place"},
+		{"actors/tiers/residency.go", module + "/stages/batch", "may import [actors/run stages/place"},
+		{"actors/tiers/residency.go", module + "/stages/place/shelf", ""},
+		{"actors/tiers/residency.go", module + "/stages/place/placetest", "only tests"},
 		{"actors/engine.go", module + "/internal/testref", "only tests"},
 		{"actors/engine.go", "log", "zerolog"},
 		{"cpu/x.go", "C", "CGO_ENABLED"},

@@ -23,7 +23,8 @@ var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 // fixtures are files of each architecture; llama has two kinds of RoPE, and Mixtral.
 var fixtures = []string{
 	"commandr", "deepseek2", "deepseek3", "ernie45", "gemma2", "gemma3", "glm4moe", "gptoss", "granite", "granitemoe", "hunyuan", "llama",
-	"llama3rope", "llama4", "mixtral", "olmo2", "olmoe", "phi3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "seedoss", "smollm3",
+	"lfm2", "llama3rope", "llama4", "mamba2", "mixtral", "olmo2", "olmoe", "phi3", "qwen2", "qwen2moe", "qwen3", "qwen3moe",
+	"qwen3next", "qwen35", "qwen35moe", "seedoss", "smollm3",
 	"starcoder2_k256",
 }
 
@@ -80,7 +81,7 @@ func TestUnknownArchitecture(t *testing.T) {
 	require.EqualError(t, err, "general.architecture: missing from the metadata")
 	m.Set("general.architecture", "mamba")
 	_, err = Record(&m, nil, Options{})
-	require.EqualError(t, err, `general.architecture: "mamba" is not supported; the nearest name that is: llama. All are: `+
+	require.EqualError(t, err, `general.architecture: "mamba" is not supported; the nearest name that is: mamba2. All are: `+
 		strings.Join(Names(), ", "))
 	for name, want := range map[string]string{"qwen4": "qwen2", "qwen3-moe": "qwen3moe", "glm5": "glm4", "deepseek3": "deepseek2",
 		"llama5": "llama", "": "glm4"} {
@@ -118,8 +119,8 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	_, err := Record(m, nil, Options{})
 	require.EqualError(t, err, `metadata of llama: llama.block_count: is 1099511627776, want 1 to 1024
 llama.embedding_length: is -64, want 1 to 1048576
-llama.feed_forward_length: is of type string, want an integer
 llama.attention.layer_norm_rms_epsilon: is -1, want a number above 0
+llama.feed_forward_length: is of type string, want an integer
 llama.attention.head_count_kv: is 3, want a divisor of llama.attention.head_count, 4
 llama.expert_used_count: is 9, want at most llama.expert_count, 8
 llama.rope.dimension_count: is 15, want an even number of at most the head size, 15

@@ -23,16 +23,27 @@ func (p *params) dense(eps string) shape {
 
 // decoder reads them. eps is the key of the norms' epsilon.
 func (p *params) decoder(eps string) shape {
-	s := shape{
+	s := p.stream(eps)
+	s.ffn = p.count("feed_forward_length", maxFFN)
+	s.kvHeads = p.countOr("attention.head_count_kv", maxHeads, s.heads)
+	p.heads(&s)
+	return s
+}
+
+// stream reads what is common to layers of all kinds.
+func (p *params) stream(eps string) shape {
+	p.context = p.count("context_length", maxContext)
+	return shape{
 		layers: p.count("block_count", maxLayers),
 		width:  p.count("embedding_length", maxWidth),
 		vocab:  p.vocab(),
-		ffn:    p.count("feed_forward_length", maxFFN),
 		heads:  p.count("attention.head_count", maxHeads),
 		eps:    float32(p.positive(eps)),
 	}
-	p.context = p.count("context_length", maxContext)
-	s.kvHeads = p.countOr("attention.head_count_kv", maxHeads, s.heads)
+}
+
+// heads checks how many there are, and reads their sizes.
+func (p *params) heads(s *shape) {
 	if s.heads%s.kvHeads != 0 {
 		p.faultf("%s: is %d, want a divisor of %s, %d", p.key("attention.head_count_kv"), s.kvHeads,
 			p.key("attention.head_count"), s.heads)
@@ -44,7 +55,6 @@ func (p *params) decoder(eps string) shape {
 	}
 	s.kDim = p.countOr("attention.key_length", maxHeadDim, s.width/s.heads)
 	s.vDim = p.countOr("attention.value_length", maxHeadDim, s.kDim)
-	return s
 }
 
 // attention is causal attention at the usual scale, 1/√kDim.

@@ -1,6 +1,7 @@
 package arch
 
-// nearest is the known name to which the fewest letters have to be changed, put in or left out; of equals the first.
+// nearest is the known name to which the fewest letters have to be changed, put in or left out; of equals the
+// shortest, then the first.
 // A name that begins like another is near to it: most families keep theirs.
 func nearest(name string) string {
 	const most = 40 // a file can make a name as long as it likes
@@ -8,7 +9,7 @@ func nearest(name string) string {
 	best, least := "", 0
 	for _, known := range Names() {
 		d := distance(name, known) - 2*common(name, known)
-		if best == "" || d < least {
+		if best == "" || d < least || d == least && len(known) < len(best) {
 			best, least = known, d
 		}
 	}

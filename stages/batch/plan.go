@@ -204,8 +204,8 @@ func (s *State) Scored(q *Seq) End {
 func (s *State) Finish(q *Seq) { s.end(q) }
 
 // Strike notes that the oldest step in flight failed, and those after it with it. parts are those of all of them, in
-// order. Their sequences go on from what was computed before. It returns the sequence to be given up: one that failed
-// alone after it had failed before.
+// order. Their sequences go on from what was computed before, as far as Limits.Redo lets them. It returns the
+// sequence to be given up: one that failed alone after it had failed before.
 func (s *State) Strike(parts []Part) *Seq {
 	for _, p := range parts {
 		q := p.Seq
@@ -213,6 +213,7 @@ func (s *State) Strike(parts []Part) *Seq {
 		q.failed = max(q.failed, q.planned)
 		if q.flying == 0 {
 			q.strikes++
+			q.done -= q.done % max(s.limits.Redo, 1) // what it keeps of a state may be half the step's
 			q.planned = q.done
 		}
 	}

@@ -11,12 +11,12 @@ import (
 // Seq names an open sequence; the caller chooses it.
 type Seq uint64
 
-// Class is the size of a cache class. Each has blocks of its own, with numbers from 0.
+// Class is the size of a cache class. Each has blocks of its own, with numbers from 0. What a block holds is the
+// device's: keys and values of its positions, or the state after them, whose window is that of backend.Window.
 type Class struct {
-	Blocks  int  // or slots, of states
+	Blocks  int
 	Window  int  // positions that a row can see at most, itself included; 0: all
 	Chunked bool // those of its own chunk of Window positions; see ir.Class
-	State   bool // a recurrent state: a sequence has one slot, however long it is; snapshots lie in others
 }
 
 // Least is how many blocks of a class with a window one sequence alone needs: see backend.WindowBlocks.
@@ -50,8 +50,7 @@ type Cache struct {
 type sequence struct {
 	salt   uint64
 	path   []int32
-	tables []backend.Table // by class; of states, the one slot
-	states []snapshot      // by class
+	tables []backend.Table // by class
 }
 
 // Stats counts blocks by state, of all classes together (Blocks = Free + Cached + Used), and what happened since New.
@@ -89,13 +88,13 @@ func (c *Cache) Reset() {
 
 // Open starts a sequence and pins the longest cached prefix of tokens, in whole blocks and short of the last
 // token: at least one is left to compute, because sampling needs its logits. A prefix is cached as far as the next row
-// would find all that it sees: every block in a class without window, in one with a window those that reach into it, of
-// states the snapshot at its end. The first cached positions need no computing. Only sequences of the same salt share.
+// would find all that it sees: every block in a class without window, in one with a window those that reach into it. The
+// first cached positions need no computing. Only sequences of the same salt share.
 func (c *Cache) Open(id Seq, salt uint64, tokens []int32) (cached int, err error) {
 	if c.seqs[id] != nil {
 		return 0, fmt.Errorf("sequence %d is already open: close it first", id)
 	}
-	s := &sequence{salt: salt, tables: make([]backend.Table, len(c.classes)), states: make([]snapshot, len(c.classes))}
+	s := &sequence{salt: salt, tables: make([]backend.Table, len(c.classes))}
 	s.path = c.known(salt, tokens)
 	s.path = s.path[:c.complete(s.path)]
 	for _, n := range s.path {
@@ -103,10 +102,6 @@ func (c *Cache) Open(id Seq, salt uint64, tokens []int32) (cached int, err error
 	}
 	cached = len(s.path) * backend.BlockSize
 	for i, class := range c.classes {
-		if class.State {
-			c.pinState(s, i)
-			continue
-		}
 		t := &s.tables[i]
 		t.First = class.first(cached)
 		for _, n := range s.path[t.First:] {
@@ -143,11 +138,7 @@ func (c *Cache) complete(path []int32) (blocks int) {
 			} else {
 				runs[i]++
 			}
-			see := k + 1 - class.first((k+1)*backend.BlockSize)
-			if class.State {
-				see = 1
-			}
-			all = all && runs[i] >= see
+			all = all && runs[i] >= k+1-class.first((k+1)*backend.BlockSize)
 		}
 		if all {
 			blocks = k + 1
@@ -193,10 +184,7 @@ func (c *Cache) Grow(id Seq, end, soon int) error {
 // wants is how many blocks of a class a sequence lacks.
 func (c *Cache) wants(s *sequence, class, end, soon int) int {
 	t := &s.tables[class]
-	switch {
-	case c.classes[class].State:
-		return 1 - len(t.Blocks)
-	case c.classes[class].Window > 0:
+	if c.classes[class].Window > 0 {
 		end = min(end, soon)
 	}
 	return max(0, backend.BlocksFor(end)-t.First-len(t.Blocks))
@@ -229,7 +217,7 @@ func (c *Cache) evict(class int) {
 }
 
 // keepsAll says that the class gives no block back before the sequence ends.
-func (c Class) keepsAll() bool { return c.Window == 0 && !c.State }
+func (c Class) keepsAll() bool { return c.Window == 0 }
 
 // Close ends a sequence. Its published blocks stay cached for later prompts, the others are free at once: no
 // step that reads or writes them may be under way.
@@ -239,11 +227,7 @@ func (c *Cache) Close(id Seq) error {
 		return err
 	}
 	delete(c.seqs, id)
-	for i, class := range c.classes {
-		if class.State {
-			c.closeState(s, i)
-			continue
-		}
+	for i := range c.classes {
 		// From the end, so that a block goes idle before the blocks that it continues: eviction meets leaves first.
 		t := &s.tables[i]
 		for at := len(t.Blocks) - 1; at >= 0; at-- {

@@ -18,7 +18,7 @@ func (c *Cache) Publish(id Seq, tokens []int32) error {
 		return err
 	}
 	for i := range c.classes {
-		if room := s.tables[i].Room(); len(tokens) > room && !c.classes[i].State {
+		if room := s.tables[i].Room(); len(tokens) > room {
 			return fmt.Errorf("publish %d positions of sequence %d: its blocks of class %d hold %d: grow it first",
 				len(tokens), id, i, room)
 		}
@@ -37,11 +37,10 @@ func (c *Cache) Publish(id Seq, tokens []int32) error {
 		s.path = append(s.path, n)
 		parent = n
 		for i := range c.classes {
-			if t := &s.tables[i]; !c.classes[i].State && k >= t.First {
+			if t := &s.tables[i]; k >= t.First {
 				c.adopt(i, n, t.At(k))
 			}
 		}
-		c.keepStates(s)
 	}
 	return nil
 }
@@ -66,10 +65,6 @@ func (c *Cache) Pass(id Seq, done int) (gave bool, err error) {
 		return false, err
 	}
 	for i, class := range c.classes {
-		if class.State {
-			gave = c.passState(s, i, done) || gave
-			continue
-		}
 		t := &s.tables[i]
 		for len(t.Blocks) > 0 && t.First < class.first(done) {
 			c.release(s, i, t.First, t.Blocks[0])

@@ -27,7 +27,7 @@ type node struct {
 	chain    int32 // next node of the same hash bucket, or next spare node
 }
 
-// entry is what one class has of a node: the block that holds its keys and values, or the snapshot after it.
+// entry is what one class has of a node: the block that holds its keys and values, or the state after it.
 //
 // An open sequence that has the node's text in its table has there either the entry's block (counted in users) or a
 // twin. Twins exist only while users > 0.
@@ -94,14 +94,6 @@ func (t *tree) has(class int, n int32) bool { return t.at(class, n).block != noB
 
 // isIdle says that a class has a block there, which nobody uses.
 func (t *tree) isIdle(class int, n int32) bool { return t.has(class, n) && t.at(class, n).users == 0 }
-
-// depth is the number of blocks of the node's text.
-func (t *tree) depth(n int32) (blocks int) {
-	for ; n != noNode; n = t.nodes[n].parent {
-		blocks++
-	}
-	return blocks
-}
 
 // bucket hashes salt, parent and text. Equality is always checked, so that a collision costs time only.
 func (t *tree) bucket(salt uint64, parent int32, text *tokenBlock) *int32 {

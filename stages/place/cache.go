@@ -30,16 +30,16 @@ func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share int64
 		blocks = min(c.context*c.sequences, c.fit(share))
 	}
 	blocks = max(blocks, c.context)
-	if most := max(c.fit(free), leastBlocks); blocks > most {
+	if most := max(c.fit(free-c.states(blocks)), leastBlocks); blocks > most {
 		const mib = 1 << 20
 		return fmt.Errorf("a context of %d tokens needs a KV cache of %d MiB with what else was asked for, %d MiB are "+
-			"available: ask for a context of at most %d tokens", m.Context, c.bytes(blocks)/mib, free/mib,
+			"available: ask for a context of at most %d tokens", m.Context, (c.bytes(blocks)+c.states(blocks))/mib, free/mib,
 			most*c.context/blocks*backend.BlockSize)
 	}
 	for _, class := range c.program.Classes {
-		layout.Blocks = append(layout.Blocks, c.blocks(class.Window, blocks))
+		layout.Blocks = append(layout.Blocks, c.blocks(backend.Window(class), blocks))
 	}
-	m.KV = c.bytes(blocks)
+	m.KV = c.bytes(blocks) + c.states(blocks)
 	return nil
 }
 
@@ -49,12 +49,40 @@ func (c *cache) fit(bytes int64) int {
 	return sort.Search(beyondAll, func(blocks int) bool { return c.bytes(blocks+1) > bytes })
 }
 
-// bytes is what the cache takes where classes that keep all have so many blocks.
+// bytes is what keys and values take where classes that keep all have so many blocks.
 func (c *cache) bytes(all int) (bytes int64) {
 	for _, l := range c.program.KV {
-		bytes += int64(c.blocks(c.program.Classes[l.Class].Window, all)) * int64(c.kv.BlockBytes(l))
+		bytes += int64(c.blocks(backend.Window(c.program.Classes[l.Class]), all)) * int64(c.kv.BlockBytes(l))
 	}
 	return bytes
+}
+
+// states is what recurrent states take, which come on top: they do not grow with the context, so that fewer blocks for
+// the other classes would not make room for them.
+func (c *cache) states(all int) (bytes int64) {
+	for _, l := range c.program.States {
+		bytes += int64(c.blocks(backend.Window(c.program.Classes[l.Class]), all)) * int64(backend.StateBytes(l))
+	}
+	return bytes
+}
+
+// ease has fewer sequences, and steps of fewer rows, where states would take more than so many bytes: a step leaves one
+// for every block of its rows. It returns the rows.
+func (c *cache) ease(rows, flight int, bytes int64) int {
+	const leastRows, beyondAll = 64, 1 << 20
+	for c.ahead = (flight + 1) * rows; c.states(beyondAll) > bytes; c.ahead = (flight + 1) * rows {
+		switch {
+		case rows > 4*leastRows:
+			rows /= 2
+		case c.sequences > 1:
+			c.sequences--
+		case rows > leastRows:
+			rows /= 2
+		default:
+			return rows
+		}
+	}
+	return rows
 }
 
 // blocks is the number of blocks of a class with a window, or without (0), where classes that keep all have so many. A

@@ -10,7 +10,8 @@ import (
 // Speeds are what a machine was measured to do, a second. 0: it is not known.
 type Speeds struct {
 	Disk     float64 // bytes read past the page cache, with many reads under way
-	Memory   float64 // bytes read by all threads that compute
+	Bus      float64 // bytes copied from the program's memory to the device's own
+	Memory   float64 // bytes read by all threads that compute, or by the device
 	Multiply float64 // integer operations of theirs, a multiplication and an addition being two
 }
 
@@ -25,6 +26,7 @@ type Expected struct {
 	Decode   float64 // tokens a second, of all sequences together
 	Prefill  float64 // of one long prompt
 	Streamed float64 // bytes read from disk for each token of Decode
+	Copied   float64 // bytes copied to the device's own memory for it
 	Hits     float64 // share of the experts' uses that find them there, in Decode
 }
 
@@ -40,15 +42,15 @@ func (m *Model) Expect(p *ir.Bound, s Speeds, sequences, positions int) (e Expec
 	memory := s.Memory * reachMemory
 	step.computed += float64(m.cacheBytes(p)) * float64(positions) * rows
 	step.dense += float64(m.cacheBytes(p)) * float64(positions) * rows
-	e.Streamed = step.read() / rows
+	e.Streamed, e.Copied = step.read()/rows, step.moved()/rows
 	if e.Hits = 1; step.uses > 0 {
 		e.Hits = 1 - step.missed/step.uses
 	}
-	e.Decode = perSecond(rows, step.decode(s.Disk, memory))
+	e.Decode = perSecond(rows, step.decode(s.Disk, s.Bus, memory))
 	chunk := float64(m.Rows)
 	full := m.cost(p, chunk)
 	compute := max(over(full.ops, s.Multiply*reachMultiply), over(full.computed, memory))
-	e.Prefill = perSecond(chunk, max(compute, over(full.read(), s.Disk)))
+	e.Prefill = perSecond(chunk, max(compute, over(full.read(), s.Disk), over(full.moved(), s.Bus)))
 	return e
 }
 
@@ -63,14 +65,17 @@ type step struct {
 	computed float64 // bytes of weights and caches
 	dense    float64 // of these, what is no expert's
 	ops      float64
-	ring     float64 // bytes of dense groups that are read
+	ring     float64 // bytes of dense groups that are read from disk
+	kept     float64 // of those that are copied from the program's memory
+	apart    bool    // the device has memory of its own
 	layers   []mixture
 	uses     float64 // of experts, in all layers
 	missed   float64 // of these
 }
 
-// mixture is the experts of a layer that a step uses, in bytes: those that are there, and those that are read.
-type mixture struct{ there, missing float64 }
+// mixture is the experts of a layer that a step uses, in bytes: those that are there, those that are copied, and those
+// that are read.
+type mixture struct{ there, kept, missing float64 }
 
 // read is the bytes that the step reads from disk.
 func (x *step) read() float64 {
@@ -81,25 +86,42 @@ func (x *step) read() float64 {
 	return bytes
 }
 
+// moved is the bytes that the step copies to the device, with those that were read for it.
+func (x *step) moved() float64 {
+	if !x.apart {
+		return 0
+	}
+	bytes := x.kept + x.ring
+	for _, l := range x.layers {
+		bytes += l.kept + l.missing
+	}
+	return bytes
+}
+
 // decode is the seconds of the step.
-func (x *step) decode(disk, memory float64) float64 {
+func (x *step) decode(disk, bus, memory float64) float64 {
 	seconds := over(x.dense, memory)
 	for _, l := range x.layers {
-		seconds += max(over(l.missing, disk), over(l.there, memory)) + over(l.missing, memory)
+		come := l.kept + l.missing
+		seconds += max(over(l.missing, disk), over(l.kept, bus), over(l.there, memory)) + over(come, memory)
 	}
-	return max(seconds, over(x.read(), disk))
+	return max(seconds, over(x.read(), disk), over(x.moved(), bus))
 }
 
 // cost adds up a step of so many rows.
 func (m *Model) cost(p *ir.Bound, rows float64) *step {
-	x := &step{}
+	x := &step{apart: m.apart}
 	shelves := map[int]*Shelf{}
 	part := &m.Parts[0]
 	for i := range part.Shelves {
 		shelves[part.Shelves[i].Segment] = &part.Shelves[i]
 	}
 	for _, g := range part.Ring.Groups {
-		x.ring += float64(m.Homes[g].Group.Bytes)
+		if bytes := float64(m.Homes[g].Group.Bytes); m.Homes[g].Kept() {
+			x.kept += bytes
+		} else {
+			x.ring += bytes
+		}
 	}
 	for s := 0; s < len(m.Homes); {
 		g := &m.Homes[s].Group
@@ -148,7 +170,13 @@ func (x *step) mix(p *ir.Bound, homes []Home, shelf *Shelf, rows float64) {
 	x.ops += 2 * rows * chosen * values(p, g)
 	x.uses += touched
 	x.missed += touched * (1 - here)
-	x.layers = append(x.layers, mixture{there: bytes * here, missing: bytes * (1 - here)})
+	kept := 0.0
+	for i := range homes {
+		if homes[i].Kept() {
+			kept += (1 - here) / experts
+		}
+	}
+	x.layers = append(x.layers, mixture{bytes * here, bytes * kept, bytes * (1 - here - kept)})
 }
 
 // values is the number of weights of a group.

@@ -21,10 +21,13 @@ func (t Tier) String() string { return tierNames[t] }
 // Ask is one model and what is asked of it. 0 stands for a default.
 type Ask struct {
 	Program *ir.Bound
-	InPlace bool // weights are used where the file is mapped: nothing is loaded
-	// Weights bounds the bytes of homes, shared slots and slabs; 0: everything is resident. What does not fit is
-	// streamed, on a device where groups can share slots.
+	InPlace bool           // weights are used where the file is mapped: nothing is loaded
+	Device  backend.Traits // where it is computed; none: in the program's memory
+	// Weights bounds the bytes of the program's memory for weights: homes, shared slots and slabs; 0: everything is
+	// resident. What does not fit is streamed, on a device where groups can share slots. Of a device with memory of its
+	// own it bounds what waits there for the device, and 0 is no bound.
 	Weights int64
+	VRAM    int64 // bounds homes and shared slots in a device's own memory; 0: everything is resident there
 	KV      backend.KVType
 
 	Context   int // positions that one request may hold
@@ -36,6 +39,7 @@ type Ask struct {
 // Machine is what there is to place models on: one device.
 type Machine struct {
 	Memory int64 // bytes available to KV caches
+	Host   int64 // of the program's memory, for weights that a device's own has no room for; 0: there is none
 	Flight int   // steps that the device may have in flight; 0: 1
 }
 
@@ -55,7 +59,9 @@ type Model struct {
 	Piece   int64  // the program's: see ir.Bound
 	Parts   []Part // by device
 	Homes   []Home // of the groups of all parts
-	Weights int64  // bytes of homes and of shared slots
+	Weights int64  // bytes of homes and of shared slots, where it is computed
+	apart   bool   // the device has memory of its own
+	Host    int64  // bytes of homes in the program's memory, of a device that has its own
 	KV      int64  // bytes of the cache
 }
 
@@ -92,6 +98,13 @@ type Home struct {
 	Slot  int // of that part: its own; below 0: it has none
 }
 
+// Brought says whether the group is brought once, before anything is computed: to a slot of its own, or to the memory
+// from which it is copied to others.
+func (h *Home) Brought() bool { return h.Slot >= 0 || h.Kept() }
+
+// Kept says whether the group waits in the program's memory to be copied to slots that it shares.
+func (h *Home) Kept() bool { return h.Slot < 0 && h.Tier == Host && h.Group.Use == ir.Matrix }
+
 const (
 	defaultSequences = 32
 	defaultRows      = 512
@@ -122,26 +135,29 @@ func Make(asks []Ask, m Machine) (*Plan, error) {
 // asked for the positions of its rows, and so has the next one.
 func (a *Ask) plan(free, share int64, flight int) (*Model, error) {
 	m := &Model{Sequences: or(a.Sequences, defaultSequences)}
-	rows := or(a.Rows, defaultRows)
-	m.Rows = max(rows, m.Sequences)
-	m.Wanted = max(min(rows, maxLogits/4/a.Program.Vocab), m.Sequences)
-	m.Beside = max(rows/4, m.Sequences+leastBeside)
-	layout := backend.Config{KV: a.KV, MaxRows: m.Rows, MaxWanted: m.Wanted}
+	layout := backend.Config{KV: a.KV}
 	if layout.KV == 0 {
 		layout.KV = backend.KVF16
 	}
-	c := cache{program: a.Program.Program, kv: layout.KV, sequences: min(m.Sequences, spareContexts),
-		ahead: (flight + 1) * m.Rows}
+	c := cache{program: a.Program.Program, kv: layout.KV, sequences: min(m.Sequences, spareContexts)}
+	rows := a.Rows
+	if rows <= 0 {
+		rows = c.ease(defaultRows, flight, share)
+	}
+	m.Rows = max(rows, m.Sequences)
+	m.Wanted = max(min(rows, maxLogits/4/a.Program.Vocab), m.Sequences)
+	m.Beside = max(rows/4, m.Sequences+leastBeside)
+	layout.MaxRows, layout.MaxWanted, c.ahead = m.Rows, m.Wanted, (flight+1)*m.Rows
 	if err := c.plan(a, m, &layout, free, share); err != nil {
 		return nil, err
 	}
-	m.Parts = []Part{{Layout: layout}}
+	m.Parts, m.apart = []Part{{Layout: layout}}, a.apart()
 	return m, a.house(m)
 }
 
 // house gives every group its home.
 func (a *Ask) house(m *Model) error {
-	if a.Weights == 0 || a.InPlace {
+	if a.budget() == 0 || a.InPlace {
 		a.resident(m)
 		return nil
 	}
@@ -155,7 +171,7 @@ func (a *Ask) resident(m *Model) {
 		if a.InPlace {
 			home.Tier = Disk
 		} else {
-			m.Weights += group.Bytes
+			m.Weights += a.Device.RoomFor(a.Program, &group, false)
 		}
 		m.Homes = append(m.Homes, home)
 	}

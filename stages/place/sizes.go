@@ -42,7 +42,7 @@ func (s *Sizes) Share(weights int64) (*Share, error) {
 	t := &sorted{vectors: s.Vectors}
 	group := func(bytes int64) int {
 		t.groups = append(t.groups, ir.Group{Use: ir.Matrix, Bytes: bytes})
-		t.slots = append(t.slots, backend.ExtentBytes(bytes))
+		t.slots, t.homes = append(t.slots, backend.ExtentBytes(bytes)), append(t.homes, bytes)
 		return len(t.groups) - 1
 	}
 	for _, bytes := range s.Dense {
@@ -55,7 +55,7 @@ func (s *Sizes) Share(weights int64) (*Share, error) {
 	if weights > 0 {
 		pinned := t.pin(weights - s.Vectors - t.shelves())
 		if pinned == nil {
-			return nil, refusal(weights, s.Vectors+t.shelves()+t.least())
+			return nil, refusal("", weights, s.Vectors+t.shelves()+t.least())
 		}
 		share.Read = pinned.read
 		t.shelve(weights - s.Vectors - pinned.bytes)

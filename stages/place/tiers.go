@@ -28,39 +28,146 @@ const (
 // many in each layer. Tables stay only where all else does: a row of the file is read as fast.
 func (a *Ask) tiers(m *Model) error {
 	whole := a.sort(0)
-	if whole.total+a.slabs() <= a.Weights {
+	if whole.total+a.beside() <= a.budget() {
 		a.resident(m)
 		return nil
 	}
 	// The pieces of a head go round a ring with the layers' groups: they need not be larger.
 	m.Piece = min(max(whole.layer, leastPiece), ir.PieceBytes)
 	t := a.sort(m.Piece)
-	free := a.Weights - a.slabs() - t.vectors
+	free := a.budget() - a.beside() - t.vectors
 	pinned := t.pin(free - t.shelves())
 	if pinned == nil {
-		return refusal(a.Weights, a.slabs()+t.vectors+t.shelves()+t.least())
+		return a.refusal(a.budget(), a.beside()+t.vectors+t.shelves()+t.least())
 	}
 	t.shelve(free - pinned.bytes)
 	t.build(m, pinned)
+	if a.apart() {
+		return a.keep(t, m)
+	}
 	return nil
+}
+
+// apart says whether the device has memory of its own.
+func (a *Ask) apart() bool { return a.Device.Memory == backend.OwnMemory }
+
+// budget is for what weights are computed from; 0: there is no bound.
+func (a *Ask) budget() int64 {
+	if a.apart() {
+		return a.VRAM
+	}
+	return a.Weights
+}
+
+// beside is what else comes out of it.
+func (a *Ask) beside() int64 {
+	if a.apart() {
+		return 0
+	}
+	return a.slabs()
+}
+
+// keep gives what the device has no room for a home in the program's memory: tables, which it looks up there; then
+// dense groups, spread over the program, then experts, equally many of each layer. The rest is read from disk.
+func (a *Ask) keep(t *sorted, m *Model) error {
+	layout, free := &m.Parts[0].Layout, int64(math.MaxInt64)
+	if a.Weights > 0 {
+		free = a.Weights - a.slabs()
+	}
+	for _, g := range t.tables {
+		m.Homes[g].Tier = Host
+		m.Host += t.homes[g]
+	}
+	if m.Host > free {
+		return refusal("RAM", a.Weights, m.Host+a.slabs())
+	}
+	for _, g := range t.waiting(m) {
+		if m.Host+t.homes[g] <= free {
+			m.Homes[g].Tier = Host
+			m.Host += t.homes[g]
+			layout.Kept = append(layout.Kept, g)
+		}
+	}
+	slices.Sort(layout.Kept)
+	return nil
+}
+
+// waiting lists the groups that share slots, those first that are worth most in memory.
+func (t *sorted) waiting(m *Model) (all []int) {
+	ring := m.Parts[0].Ring.Groups
+	const stride = 0.6180339887 // of the golden section: the first n are spread evenly, whatever n is
+	spread := slices.Clone(ring)
+	at := func(g int) float64 {
+		_, f := math.Modf(float64(slices.Index(ring, g)) * stride)
+		return f
+	}
+	slices.SortStableFunc(spread, func(a, b int) int { return cmp.Compare(at(a), at(b)) })
+	all = append(all, spread...)
+	for e := 0; ; e++ {
+		before := len(all)
+		for _, s := range m.Parts[0].Shelves {
+			if e < len(s.Groups) {
+				all = append(all, s.Groups[e])
+			}
+		}
+		if len(all) == before {
+			return all
+		}
+	}
 }
 
 // memoryShare is how much of the machine's memory weights take that no budget was given for: KV caches take a quarter,
 // and scratch and everything else need some.
 const memoryShare = 0.65
 
+// ownShare is the same of a device's own memory, where scratch was left out already.
+const ownShare = 0.85
+
 // Fit gives budgets to models that were asked for without one, if they do not fit the machine's memory together: each
 // gets its part of what the others leave, by its size.
 func Fit(asks []Ask, m Machine) {
-	free, total := float64(m.Memory)*memoryShare, 0.0
-	sizes := make([]float64, len(asks))
+	share := memoryShare
+	if m.Host > 0 {
+		share = ownShare
+	}
+	divide(asks, float64(m.Memory)*share, (*Ask).bound, func(a *Ask) int64 { return a.sort(0).total + a.beside() })
+	divide(asks, float64(m.Host)*memoryShare, func(a *Ask) *int64 {
+		if a.apart() {
+			return &a.Weights
+		}
+		return nil
+	}, (*Ask).behind)
+}
+
+// bound is where the budget stands.
+func (a *Ask) bound() *int64 {
+	switch {
+	case a.InPlace:
+		return nil
+	case a.apart():
+		return &a.VRAM
+	}
+	return &a.Weights
+}
+
+// behind is what of the weights may have to wait in the program's memory.
+func (a *Ask) behind() int64 {
+	if a.VRAM == 0 {
+		return 0
+	}
+	return a.sort(0).total + a.slabs()
+}
+
+// divide gives budgets out of what is free to those that have none, if they need more together.
+func divide(asks []Ask, free float64, budget func(*Ask) *int64, need func(*Ask) int64) {
+	total, sizes := 0.0, make([]float64, len(asks))
 	for i := range asks {
-		switch a := &asks[i]; {
-		case a.InPlace:
-		case a.Weights > 0:
-			free -= float64(a.Weights)
+		switch b := budget(&asks[i]); {
+		case b == nil:
+		case *b > 0:
+			free -= float64(*b)
 		default:
-			sizes[i] = float64(a.sort(0).total + a.slabs())
+			sizes[i] = float64(need(&asks[i]))
 			total += sizes[i]
 		}
 	}
@@ -69,7 +176,7 @@ func Fit(asks []Ask, m Machine) {
 	}
 	for i := range asks {
 		if sizes[i] > 0 {
-			asks[i].Weights = int64(max(1, free*sizes[i]/total))
+			*budget(&asks[i]) = int64(max(1, free*sizes[i]/total))
 		}
 	}
 }
@@ -77,7 +184,8 @@ func Fit(asks []Ask, m Machine) {
 // sorted is a program's groups by what can be done with them.
 type sorted struct {
 	groups  []ir.Group
-	slots   []int64 // by group: the bytes of a slot for it
+	slots   []int64 // by group: the bytes of a slot that it shares
+	homes   []int64 // by group: of one of its own
 	total   int64
 	vectors int64   // bytes
 	layer   int64   // bytes of the largest dense group that is not of an end
@@ -101,17 +209,18 @@ func (a *Ask) sort(piece int64) *sorted {
 	t := &sorted{groups: p.On(p.All())}
 	for i := range t.groups {
 		g := &t.groups[i]
-		t.total += g.Bytes
-		t.slots = append(t.slots, backend.SlotBytes(&p, g))
+		t.slots = append(t.slots, a.Device.RoomFor(&p, g, true))
+		t.homes = append(t.homes, a.Device.RoomFor(&p, g, false))
+		t.total += t.homes[i]
 		switch {
 		case g.Use == ir.Vector:
-			t.vectors += g.Bytes
+			t.vectors += t.homes[i]
 		case g.Use == ir.Table:
 			t.tables = append(t.tables, i)
 		case g.Expert == ir.Dense:
 			t.dense = append(t.dense, i)
 			if !p.Segments[g.Segment].Kind.Ends() {
-				t.layer = max(t.layer, g.Bytes)
+				t.layer = max(t.layer, g.Bytes) // as pieces are measured
 			}
 		default:
 			if n := len(t.layers); n == 0 || t.layers[n-1].segment != g.Segment {
@@ -210,11 +319,11 @@ func (t *sorted) stream(sizes [][]int, n int, free int64) *pinning {
 	slices.Sort(p.streamed)
 	for _, g := range p.streamed {
 		p.slot = max(p.slot, t.slots[g])
-		p.read += t.groups[g].Bytes
+		p.read += t.homes[g]
 	}
 	p.bytes = -p.read
 	for _, g := range t.dense {
-		p.bytes += t.groups[g].Bytes
+		p.bytes += t.homes[g]
 	}
 	if p.cost = p.read; n == 0 {
 		return p
@@ -279,7 +388,7 @@ func (t *sorted) build(m *Model, p *pinning) {
 		if h := &m.Homes[g]; h.Tier == Device {
 			h.Slot = len(layout.Slots)
 			layout.Slots = append(layout.Slots, []int{g})
-			m.Weights += h.Group.Bytes
+			m.Weights += t.homes[g]
 		}
 	}
 	share := func(groups []int, n int, bytes int64) (slots []int) {
@@ -302,10 +411,21 @@ func (t *sorted) build(m *Model, p *pinning) {
 }
 
 // refusal says what budget would do.
-func refusal(weights, least int64) error {
+func (a *Ask) refusal(weights, least int64) error {
+	if a.apart() {
+		return refusal("VRAM", weights, least)
+	}
+	return refusal("", weights, least)
+}
+
+func refusal(of string, weights, least int64) error {
 	const mib = 1 << 20
-	return fmt.Errorf("%.1f MiB for weights are too few: what always stays, slabs and the slots that weights stream "+
-		"through need %d MiB: ask for at least %[2]dM", float64(weights)/mib, (least+mib-1)/mib)
+	what := map[string]string{
+		"":     "for weights are too few: what always stays, slabs and the slots that weights stream through need",
+		"VRAM": "of VRAM for weights are too few: what always stays and the slots that weights stream through need",
+		"RAM":  "of RAM for weights are too few: what the device looks up there, and slabs, need",
+	}
+	return fmt.Errorf("%.1f MiB %s %d MiB: ask for at least %[3]dM", float64(weights)/mib, what[of], (least+mib-1)/mib)
 }
 
 // shelves is what the fewest slots of experts take.

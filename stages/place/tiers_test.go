@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -169,19 +170,74 @@ func TestTiers(t *testing.T) {
 		require.Equal(t, a.Weights >= total, !m.Parts[0].Streams() && m.Parts[0].Layout.Slots == nil)
 		bound := *a.Program
 		bound.Piece = m.Piece
-		checkHomes(t, &bound, m)
+		checkHomes(t, &bound, m, backend.Traits{Flight: 1, Shares: true, Memory: backend.HostMemory})
+	})
+}
+
+// card is a device whose memory holds matrices in a layout of its own.
+var card = backend.Traits{Flight: 2, Shares: true, Memory: backend.OwnMemory,
+	Bytes: func(_ *ir.Bound, g *ir.Group) int64 { return (g.Bytes*9/8 + 255) &^ 255 }}
+
+// TestThreeTiers: the same of a device with memory of its own, and of the program's memory, where what the device has no
+// room for waits as far as that goes.
+func TestThreeTiers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := Ask{Program: drawn(t), Sequences: 1, Device: card}
+		total := a.sort(0).total
+		a.VRAM = rapid.Int64Range(1, total+total/8).Draw(t, "vram")
+		a.Weights = rapid.Int64Range(0, total).Draw(t, "ram")
+		p, err := Make([]Ask{a}, Machine{Memory: gib})
+		for range 2 {
+			if err == nil {
+				break
+			}
+			found := mentioned.FindStringSubmatch(err.Error())
+			require.Len(t, found, 2, err)
+			n, _ := strconv.ParseInt(found[1], 10, 64)
+			if strings.Contains(err.Error(), "of VRAM") {
+				require.Greater(t, n*mib, a.VRAM)
+				a.VRAM = n * mib
+			} else {
+				require.Greater(t, n*mib, a.Weights)
+				a.Weights = n * mib
+			}
+			p, err = Make([]Ask{a}, Machine{Memory: gib})
+		}
+		require.NoError(t, err, "what was asked for")
+		m := &p.Models[0]
+		require.LessOrEqual(t, m.Weights, a.VRAM)
+		require.Equal(t, a.VRAM >= total, m.Parts[0].Layout.Slots == nil)
+		if a.Weights > 0 && m.Parts[0].Layout.Slots != nil {
+			require.LessOrEqual(t, m.Host+a.slabs(), a.Weights)
+		}
+		bound := *a.Program
+		bound.Piece = m.Piece
+		checkHomes(t, &bound, m, card)
+		kept, host := []int(nil), int64(0)
+		for g := range m.Homes {
+			h := &m.Homes[g]
+			if h.Tier == Host {
+				host += card.RoomFor(&bound, &h.Group, false)
+				require.Equal(t, h.Group.Use != ir.Table, h.Kept())
+			}
+			if h.Kept() {
+				kept = append(kept, g)
+			}
+			require.True(t, a.Weights > 0 || h.Tier != Disk, "there is room in memory")
+		}
+		require.Equal(t, m.Parts[0].Layout.Kept, kept)
+		require.Equal(t, m.Host, host)
 	})
 }
 
 // checkHomes compares homes, slots, ring and shelves with each other and with the program.
-func checkHomes(t *rapid.T, p *ir.Bound, m *Model) {
+func checkHomes(t *rapid.T, p *ir.Bound, m *Model, traits backend.Traits) {
 	part := &m.Parts[0]
 	groups := p.On(p.All())
 	require.Len(t, m.Homes, len(groups))
 	layout := part.Layout
 	layout.Tables = make([][]byte, len(p.Weights))
 	layout.Tables[0] = make([]byte, p.Size(0))
-	traits := backend.Traits{Flight: 1, Shares: true, Memory: backend.HostMemory}
 	require.NoError(t, layout.Check(p, traits), "the device takes it")
 	shared, bytes := map[int]bool{}, int64(0)
 	share := func(slots, among []int, least int) {
@@ -191,7 +247,7 @@ func checkHomes(t *rapid.T, p *ir.Bound, m *Model) {
 		for _, g := range among {
 			require.False(t, shared[g], "once")
 			shared[g] = true
-			size = max(size, backend.SlotBytes(p, &groups[g]))
+			size = max(size, traits.RoomFor(p, &groups[g], true))
 		}
 		for _, s := range slots {
 			require.Equal(t, among, layout.Slots[s])
@@ -214,14 +270,15 @@ func checkHomes(t *rapid.T, p *ir.Bound, m *Model) {
 		switch {
 		case h.Tier == Device:
 			require.False(t, shared[g])
-			bytes += h.Group.Bytes
+			bytes += traits.RoomFor(p, &h.Group, false)
 			if layout.Slots != nil {
 				require.Equal(t, []int{g}, layout.Slots[h.Slot])
 			}
 		case h.Group.Use == ir.Table:
 			require.Negative(t, h.Slot)
 		default:
-			require.Equal(t, Disk, h.Tier)
+			require.NotEqual(t, Device, h.Tier)
+			require.True(t, h.Tier == Disk || traits.Memory == backend.OwnMemory)
 			require.Negative(t, h.Slot)
 			require.True(t, shared[g], "group %d is nowhere", g)
 			require.Equal(t, ir.Matrix, h.Group.Use)

@@ -22,10 +22,13 @@ type Config struct {
 	Tied      *bool    `json:"tie_word_embeddings"` // nil: as the family has it
 	Bias      bool     `json:"attention_bias"`
 	Eps       float64  `json:"rms_norm_eps"`
-	LayerEps  float64  `json:"norm_epsilon"` // of families with LayerNorm
+	LayerEps  float64  `json:"norm_epsilon"`       // of families with LayerNorm
+	NormEps   float64  `json:"norm_eps"`           // Eps, in other families
+	EpsOfNorm float64  `json:"layer_norm_epsilon"` // likewise
 	RopeTheta float64  `json:"rope_theta"`
 	Scaling   *Scaling `json:"rope_scaling"`
-	Rope      *Scaling `json:"rope_parameters"` // RopeTheta and Scaling, in newer files
+	Rope      *Scaling `json:"rope_parameters"`       // RopeTheta and Scaling, in newer files
+	Partial   float64  `json:"partial_rotary_factor"` // of a head's features; 0: all
 	Window    int      `json:"sliding_window"`
 	NoWindow  *bool    `json:"use_sliding_window"` // false: Window has no meaning
 
@@ -41,6 +44,8 @@ type Config struct {
 	AttentionScale float64 `json:"attention_multiplier"`
 	ResidualScale  float64 `json:"residual_multiplier"`
 	LogitScale     float64 `json:"logits_scaling"`
+
+	Recurrent
 }
 
 // Scaling is how RoPE reaches beyond the context of its training.
@@ -54,8 +59,9 @@ type Scaling struct {
 	BetaFast float64 `json:"beta_fast"`        // yarn
 	BetaSlow float64 `json:"beta_slow"`        // yarn
 
-	Theta float64  `json:"rope_theta"`     // in rope_parameters
-	Full  *Scaling `json:"full_attention"` // in rope_parameters, where layers with a window have their own
+	Theta   float64  `json:"rope_theta"`            // in rope_parameters
+	Partial float64  `json:"partial_rotary_factor"` // likewise
+	Full    *Scaling `json:"full_attention"`        // in rope_parameters, where layers with a window have their own
 }
 
 // Parse reads a config.json. Of a model that sees and hears it takes the part that reads text.
@@ -98,7 +104,7 @@ func (c *Config) complete() error {
 		if r.Full != nil {
 			r = r.Full
 		}
-		c.RopeTheta, c.Scaling = cmp.Or(r.Theta, c.RopeTheta), r
+		c.RopeTheta, c.Partial, c.Scaling = cmp.Or(r.Theta, c.RopeTheta), cmp.Or(r.Partial, c.Partial), r
 	}
 	if c.Experts == 0 {
 		c.Experts = c.LocalExpert
@@ -107,22 +113,32 @@ func (c *Config) complete() error {
 		c.Window = 0
 	}
 	c.RopeTheta = cmp.Or(c.RopeTheta, 10000)
+	c.completeRecurrent()
 	return errors.Join(c.checkCounts(), c.Scaling.check())
 }
 
 func (c *Config) checkCounts() error {
 	var faults []error
+	attention := 1 // models without it have none of its sizes
+	if families()[c.ModelType].mixer == stateSpace {
+		attention = 0
+	}
 	for _, f := range []struct {
 		name           string
 		n, least, most int
 	}{
 		{"num_hidden_layers", c.Layers, 1, MostLayers}, {"hidden_size", c.Width, 1, 1 << 17},
-		{"intermediate_size", c.FFN, 1, 1 << 20}, {"num_attention_heads", c.Heads, 1, 1 << 10},
-		{"num_key_value_heads", c.KVHeads, 1, 1 << 10}, {"head_dim", c.HeadDim, 1, 1 << 10},
+		{"intermediate_size", c.FFN, attention, 1 << 20}, {"num_attention_heads", c.Heads, attention, 1 << 10},
+		{"num_key_value_heads", c.KVHeads, attention, 1 << 10}, {"head_dim", c.HeadDim, attention, 1 << 10},
 		{"vocab_size", c.Vocab, 1, MostVocab}, {"max_position_embeddings", c.Context, 1, 1 << 30},
 		{"sliding_window", c.Window, 0, 1 << 30}, {"num_experts", c.Experts, 0, 1 << 12},
 		{"num_experts_per_tok", c.ExpertsUsed, 0, 1 << 12}, {"moe_intermediate_size", c.ExpertFFN, 0, 1 << 20},
-		{"shared_expert_intermediate_size", c.SharedFFN, 0, 1 << 20},
+		{"shared_expert_intermediate_size", c.SharedFFN, 0, 1 << 20}, {"state_size", c.StateSize, 0, 1 << 12},
+		{"num_heads", c.StateHeads, 0, 1 << 12}, {"n_groups", c.Groups, 0, 1 << 12}, {"expand", c.Expand, 0, 64},
+		{"linear_num_value_heads", c.LinearValues, 0, 1 << 12}, {"linear_value_head_dim", c.LinearValueDim, 0, 1 << 12},
+		{"linear_num_key_heads", c.LinearKeys, 0, 1 << 12}, {"linear_key_head_dim", c.LinearKeyDim, 0, 1 << 12},
+		{"linear_conv_kernel_dim", c.LinearKernel, 0, 64}, {"conv_kernel", c.ConvKernel, 0, 64},
+		{"conv_L_cache", c.ShortConv, 0, 64}, {"full_attention_interval", c.Interval, 0, MostLayers},
 	} {
 		if f.n < f.least || f.n > f.most {
 			faults = append(faults, fmt.Errorf("%s: is %d, want %d to %d", f.name, f.n, f.least, f.most))

@@ -17,28 +17,34 @@ type family struct {
 	biases    bool   // all matrices of layers have a bias
 	layerNorm bool   // instead of RMS norm
 	window    bool   // files carry the sliding window
+	mixer     mixer
 }
 
 func families() map[string]family {
 	return map[string]family{
-		"gemma2":      {arch: "gemma2", tied: true, window: true},
-		"gemma3":      {arch: "gemma3", tied: true, window: true},
-		"gemma3_text": {arch: "gemma3", tied: true, window: true},
-		"gpt_oss":     {arch: "gpt-oss", biases: true, window: true},
-		"granite":     {arch: "granite"},
-		"granitemoe":  {arch: "granitemoe"},
-		"llama":       {arch: "llama"},
-		"mistral":     {arch: "llama"},
-		"mixtral":     {arch: "llama"},
-		"olmo2":       {arch: "olmo2"},
-		"olmoe":       {arch: "olmoe"},
-		"phi3":        {arch: "phi3", window: true},
-		"qwen2":       {arch: "qwen2"},
-		"qwen2_moe":   {arch: "qwen2moe"},
-		"qwen3":       {arch: "qwen3"},
-		"qwen3_moe":   {arch: "qwen3moe"},
-		"smollm3":     {arch: "smollm3", tied: true},
-		"starcoder2":  {arch: "starcoder2", tied: true, biases: true, layerNorm: true},
+		"gemma2":           {arch: "gemma2", tied: true, window: true},
+		"gemma3":           {arch: "gemma3", tied: true, window: true},
+		"gemma3_text":      {arch: "gemma3", tied: true, window: true},
+		"gpt_oss":          {arch: "gpt-oss", biases: true, window: true},
+		"granite":          {arch: "granite"},
+		"granitemoe":       {arch: "granitemoe"},
+		"lfm2":             {arch: "lfm2", tied: true, mixer: shortConv},
+		"llama":            {arch: "llama"},
+		"mamba2":           {arch: "mamba2", tied: true, mixer: stateSpace},
+		"mistral":          {arch: "llama"},
+		"mixtral":          {arch: "llama"},
+		"olmo2":            {arch: "olmo2"},
+		"olmoe":            {arch: "olmoe"},
+		"phi3":             {arch: "phi3", window: true},
+		"qwen2":            {arch: "qwen2"},
+		"qwen2_moe":        {arch: "qwen2moe"},
+		"qwen3":            {arch: "qwen3"},
+		"qwen3_5_moe_text": {arch: "qwen35moe", mixer: deltaNet},
+		"qwen3_5_text":     {arch: "qwen35", mixer: deltaNet},
+		"qwen3_moe":        {arch: "qwen3moe"},
+		"qwen3_next":       {arch: "qwen3next", mixer: deltaNet},
+		"smollm3":          {arch: "smollm3", tied: true},
+		"starcoder2":       {arch: "starcoder2", tied: true, biases: true, layerNorm: true},
 	}
 }
 
@@ -57,17 +63,20 @@ func (c *Config) Meta(name string) *meta.Map {
 	w.count("embedding_length", c.Width)
 	w.count("feed_forward_length", c.FFN)
 	w.count("attention.head_count", c.Heads)
-	w.count("attention.head_count_kv", c.KVHeads)
-	w.count("attention.key_length", c.HeadDim)
-	w.count("attention.value_length", c.HeadDim)
-	w.count("rope.dimension_count", c.HeadDim)
+	if f.mixer != stateSpace {
+		w.count("attention.head_count_kv", c.KVHeads)
+		w.count("attention.key_length", c.HeadDim)
+		w.count("attention.value_length", c.HeadDim)
+		w.count("rope.dimension_count", int(float64(c.HeadDim)*cmp.Or(c.Partial, 1)))
+		w.number("rope.freq_base", c.RopeTheta)
+	}
+	w.recurrent(c, f.mixer)
 	w.count("vocab_size", c.Vocab)
 	if f.layerNorm {
 		w.number("attention.layer_norm_epsilon", cmp.Or(c.LayerEps, 1e-5))
 	} else {
-		w.number("attention.layer_norm_rms_epsilon", cmp.Or(c.Eps, 1e-6))
+		w.number("attention.layer_norm_rms_epsilon", cmp.Or(c.Eps, c.NormEps, c.EpsOfNorm, 1e-6))
 	}
-	w.number("rope.freq_base", c.RopeTheta)
 	if f.window {
 		w.count("attention.sliding_window", c.Window)
 	}
@@ -138,6 +147,8 @@ func (c *Config) Has(name string) bool {
 		return c.Tied == nil && !f.tied || c.Tied != nil && !*c.Tied
 	case name == ropeFreqs:
 		return c.Scaling.kind() == "llama3"
+	case c.hasRecurrent(name):
+		return true
 	case strings.HasPrefix(name, "blk.") && strings.HasSuffix(name, ".bias"):
 		return f.biases || c.Bias && strings.Contains(name, ".attn_")
 	}

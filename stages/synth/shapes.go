@@ -20,7 +20,7 @@ func Find(name string) (*Config, error) {
 
 // Shapes lists the known models, from the config.json that each was published with.
 func Shapes() []Shape {
-	all := [][]Shape{llamas(), qwens(), gemmas(), others()}
+	all := [][]Shape{llamas(), qwens(), gemmas(), others(), recurrents()}
 	var out []Shape
 	for _, shapes := range all {
 		out = append(out, shapes...)

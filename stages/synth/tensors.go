@@ -34,6 +34,9 @@ func (c *Config) Tensors(p *ir.Program) []Tensor {
 func conditioned(w *ir.Weight) (mean, dev float64) {
 	const contrast = 3 // of logits: some tokens are far more likely than others, as in trained models
 	unit := 1 / math.Sqrt(float64(w.Cols))
+	if mean, dev, ok := recurrentValues(w.Name, w.Cols); ok {
+		return mean, dev
+	}
 	switch {
 	case w.Use == ir.Table:
 		return 0, 1

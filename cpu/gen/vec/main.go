@@ -39,6 +39,7 @@ func run(dir string) error {
 		w := writer{asm.New(isa, generator)}
 		w.Constants(constants, constantBytes[isa.Lanes])
 		w.rows()
+		w.recur()
 		choice := w.panels()
 		for _, d := range w.Declared {
 			fmt.Fprintf(&stubs, "\n//go:noescape\nfunc %s%s\n", d.Name, d.Signature)

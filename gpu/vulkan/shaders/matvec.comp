@@ -4,13 +4,15 @@
 // second dimension is groups of columns: more rows of x, or rows with the experts that were chosen for them.
 //
 // A workgroup owns TILES tiles of 32 rows (gate and up of the same outputs, where EPILOGUE is a GLU), and takes the
-// next ones by strides of the grid. Lane: a row. Slot (32 threads): every SLOTS-th segment of SEGMENT tiles of k.
+// next ones by strides of the grid. Lane: a row. Slot (32 threads): every PER-th segment of SEGMENT tiles of k. Where
+// the experts of a row are summed, slots are divided among them: all their weights are on the way at once.
 //
 // Order of addition, the same for every number of columns, threads and tiles: within a segment, blocks of 32 k in
 // order of k; the segments' sums in order of k, from 0. So a column alone has the bits of the same column among
-// others, and any device that multiplies and adds as IEEE 754 says has the same bits.
+// others, and any device that multiplies and adds as IEEE 754 says has the same bits. Experts' results are summed as
+// combine.comp does.
 //
-// Shared memory: COLUMNS·KTILES·352 bytes with a PROLOGUE (1056 for floats), and THREADS·TILES·COLUMNS·4 bytes.
+// Shared memory: HELD·KTILES·352 bytes with a PROLOGUE (1056 for floats), and THREADS·TILES·COLUMNS·4 bytes.
 // Subgroups: at least 8 lanes, where something is quantised.
 //
 // variant: matvec_q4_0 -DQ4_0 -DDOT4
@@ -44,8 +46,10 @@ layout(constant_id = 6) const uint EPILOGUE = 0; // 0: store; 1: act(gate)·up, 
 layout(constant_id = 7) const uint EXTRAS = 0;   // 1: add a bias; 2: add a residual; 3: both
 layout(constant_id = 8) const uint ACT = 1;      // lib/act.glsl
 // What the columns of group g are. 0: rows 0 to COLUMNS-1 of x and y, the only group; 1: those from g·COLUMNS on;
-// 2: one column, row g/share of x and g of y, with expert chosen[g]; 3: rows and expert of an entry of group.comp.
+// 2: one column, row g/share of x and g of y, with expert chosen[g]; 3: rows and expert of an entry of group.comp;
+// 4: the weighted sum of SUMMED experts, chosen[g·SUMMED] and those that follow, each of a row of x of its own, as y's g.
 layout(constant_id = 9) const uint GROUPS = 0;
+layout(constant_id = 10) const uint SUMMED = 1;
 
 layout(push_constant, scalar) uniform Push {
 	Quads weights;   // of experts the addresses, by number
@@ -57,6 +61,7 @@ layout(push_constant, scalar) uniform Push {
 	Floats residual; // rows like y
 	Words count;     // columns that are there; 0: all. Not for experts: it was looked at when they were chosen
 	Words chosen;
+	Floats shares;   // of the chosen experts, where they are summed
 	uint rows;       // outputs; of gate and of up, each, for a GLU
 	uint width;      // k as the model has it
 	uint xStride;    // from row to row of x where PROLOGUE is 1, in 4 bytes; else rows follow each other, padded to K
@@ -79,6 +84,7 @@ uint yRow(uint column) {
 	case 1:
 		return row < columns && (uint64_t(count) == 0 || row < count.v[0]) ? row : NONE;
 	case 2:
+	case 4:
 		return row;
 	}
 	return chosen.v[gl_WorkGroupID.y * (COLUMNS + 1) + 1 + column];
@@ -96,24 +102,27 @@ uint xRow(uint column) {
 uint xRows[COLUMNS];
 
 const uint K = KTILES * 256;
-const uint SLOTS = THREADS / 32;
+const uint SLOTS = THREADS / 32, PER = SLOTS / SUMMED; // of each expert that is summed
 const uint SEGMENTS = (KTILES + SEGMENT - 1) / SEGMENT;
-const uint ROUNDS = (SEGMENTS + SLOTS - 1) / SLOTS;
+const uint ROUNDS = (SEGMENTS + PER - 1) / PER;
 
-const uint WITH = PROLOGUE != 0 ? 1 : 0;
+const uint HELD = COLUMNS * SUMMED; // rows of x
+const uint WITH = PROLOGUE != 0 ? HELD : 0;
 
 shared float partial[SLOTS * TILES * COLUMNS * 32];
-shared float blockSums[WITH * COLUMNS * KTILES * 8 + 1];
+shared float blockSums[WITH * KTILES * 8 + 1];
+
+uint mine = 0; // this slot's first row of x: 0, unless experts are summed
 
 #include "lib/norm.glsl"
 #include "lib/tile.glsl"
 
 #if defined(PLAIN)
-shared vec4 values[WITH * COLUMNS * K / 4 + 1];
+shared vec4 values[WITH * K / 4 + 1];
 
 vec4 xAt(uint column, uint quad) {
 	if (PROLOGUE != 0) {
-		return values[column * (K / 4) + quad];
+		return values[(mine + column) * (K / 4) + quad];
 	}
 	return Vectors(x).v[xRows[column] * (K / 4) + quad];
 }
@@ -140,19 +149,19 @@ void multiply(Packed p, uint part) {
 	}
 }
 #else
-shared uvec4 values[WITH * COLUMNS * K / 16 + 1];
-shared uvec2 scales[WITH * COLUMNS * K / 32 + 1];
+shared uvec4 values[WITH * K / 16 + 1];
+shared uvec2 scales[WITH * K / 32 + 1];
 
 uvec4 xAt(uint column, uint quad) {
 	if (PROLOGUE != 0) {
-		return values[column * (K / 16) + quad];
+		return values[(mine + column) * (K / 16) + quad];
 	}
 	return Quads(x).v[xRows[column] * (K * 5 / 64) + quad];
 }
 
 uvec2 scaleAt(uint column, uint block) {
 	if (PROLOGUE != 0) {
-		return scales[column * (K / 32) + block];
+		return scales[(mine + column) * (K / 32) + block];
 	}
 	return Pairs(x).v[xRows[column] * (K * 5 / 32) + K / 8 + block];
 }
@@ -212,17 +221,18 @@ void prologue() {
 
 // stage copies x as it is.
 void stage() {
-	[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+	[[unroll]] for (uint c = 0; c < HELD; c++) {
+		uint row = SUMMED > 1 ? gl_WorkGroupID.y * SUMMED + c : xRows[c % COLUMNS];
 #if defined(PLAIN)
 		for (uint i = gl_LocalInvocationID.x; i < K / 4; i += THREADS) {
-			values[c * (K / 4) + i] = Vectors(x).v[xRows[c] * (K / 4) + i];
+			values[c * (K / 4) + i] = Vectors(x).v[row * (K / 4) + i];
 		}
 #else
 		for (uint i = gl_LocalInvocationID.x; i < K / 16; i += THREADS) {
-			values[c * (K / 16) + i] = Quads(x).v[xRows[c] * (K * 5 / 64) + i];
+			values[c * (K / 16) + i] = Quads(x).v[row * (K * 5 / 64) + i];
 		}
 		for (uint i = gl_LocalInvocationID.x; i < K / 32; i += THREADS) {
-			scales[c * (K / 32) + i] = Pairs(x).v[xRows[c] * (K * 5 / 32) + K / 8 + i];
+			scales[c * (K / 32) + i] = Pairs(x).v[row * (K * 5 / 32) + K / 8 + i];
 		}
 #endif
 	}
@@ -267,14 +277,31 @@ void storeQuantised(uint tile, uint column, uint lane, uint to) {
 	}
 }
 
-// joined adds a round's segments to an output's sum.
-float joined(float sum, uint round, uint t, uint o) {
+// joined adds a round's segments, those from a slot on, to an output's sum.
+float joined(float sum, uint round, uint first, uint t, uint o) {
 	precise float s = sum;
-	uint n = min(SLOTS, SEGMENTS - round * SLOTS);
-	for (uint i = 0; i < n; i++) {
+	uint n = min(PER, SEGMENTS - round * PER);
+	for (uint i = first; i < first + n; i++) {
 		s = s + partial[(i * TILES + t) * COLUMNS * 32 + o];
 	}
 	return s;
+}
+
+// summed adds up the results of a row's experts, with their biases, by their weights.
+float summed(float each[SUMMED], uint row) {
+	precise float sum = 0.0;
+	[[unroll]] for (uint s = 0; s < SUMMED; s++) {
+		uint pair = gl_WorkGroupID.y * SUMMED + s;
+		precise float v = each[s];
+		if ((EXTRAS & 1) != 0) {
+			v = v + bias.v[chosen.v[pair] * rows + row];
+		}
+		sum = fma(shares.v[pair], v, sum);
+	}
+	if ((EXTRAS & 2) != 0) {
+		sum = sum + residual.v[gl_WorkGroupID.y * yStride + row];
+	}
+	return sum;
 }
 
 // loadPart takes a part of a row tile, counted from the row's first. Beyond the last tile of rows it takes the last.
@@ -286,20 +313,27 @@ void main() {
 	uint lane = gl_LocalInvocationID.x % 32, slot = gl_LocalInvocationID.x / 32, thread = gl_LocalInvocationID.x;
 	uint rowTiles = (rows + 31) / 32 * (EPILOGUE == 0 ? 1 : 2);
 	base = weights;
+	uint first = 0; // slot of this thread's expert
 	if (GROUPS >= 2) {
-		expert = chosen.v[gl_WorkGroupID.y * (GROUPS == 2 ? 1 : COLUMNS + 1)];
+		uint at = gl_WorkGroupID.y * (GROUPS == 2 ? 1 : COLUMNS + 1);
+		if (GROUPS == 4) {
+			mine = min(slot / PER, SUMMED - 1);
+			first = mine * PER;
+			at = gl_WorkGroupID.y * SUMMED + mine;
+		}
+		expert = chosen.v[at];
 		if (expert == NONE) {
 			return;
 		}
 		base = Quads(Addresses(uint64_t(weights)).v[expert]);
 	}
 	[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-		xRows[c] = xRow(c);
+		xRows[c] = GROUPS == 4 ? gl_WorkGroupID.y * SUMMED + mine : xRow(c);
 	}
 	const uint OUTPUTS = (COLUMNS * 32 + THREADS - 1) / THREADS; // of a thread
 	bool ready = PROLOGUE == 0;
 	for (uint tile = gl_WorkGroupID.x * TILES; tile < rowTiles; tile += gl_NumWorkGroups.x * TILES) {
-		Packed next = loadPart(tile, rowTiles, min(slot * SEGMENT, KTILES - 1) * PARTS, lane);
+		Packed next = loadPart(tile, rowTiles, min((slot - first) * SEGMENT, KTILES - 1) * PARTS, lane);
 		if (!ready) {
 			if (PROLOGUE == 1) {
 				prologue();
@@ -308,12 +342,12 @@ void main() {
 			}
 			ready = true;
 		}
-		float sum[OUTPUTS * TILES];
-		[[unroll]] for (uint i = 0; i < OUTPUTS * TILES; i++) {
+		float sum[OUTPUTS * TILES * SUMMED];
+		[[unroll]] for (uint i = 0; i < OUTPUTS * TILES * SUMMED; i++) {
 			sum[i] = 0.0;
 		}
 		[[unroll]] for (uint round = 0; round < ROUNDS; round++) {
-			uint from = (round * SLOTS + slot) * SEGMENT * PARTS, to = min(from + SEGMENT * PARTS, KTILES * PARTS);
+			uint from = (round * PER + slot - first) * SEGMENT * PARTS, to = min(from + SEGMENT * PARTS, KTILES * PARTS);
 			for (uint t = 0; t < TILES; t++) {
 				[[unroll]] for (uint c = 0; c < COLUMNS; c++) {
 					acc[c] = zero();
@@ -325,7 +359,7 @@ void main() {
 					} else if (t + 1 < TILES) {
 						next = loadPart(tile + t + 1, rowTiles, from, lane);
 					} else if (round + 1 < ROUNDS) {
-						next = loadPart(tile, rowTiles, min(from + SLOTS * SEGMENT * PARTS, KTILES * PARTS - 1), lane);
+						next = loadPart(tile, rowTiles, min(from + PER * SEGMENT * PARTS, KTILES * PARTS - 1), lane);
 					}
 					multiply(p, i);
 				}
@@ -338,7 +372,10 @@ void main() {
 				uint o = thread + i * THREADS;
 				if (o < COLUMNS * 32) {
 					[[unroll]] for (uint t = 0; t < TILES; t++) {
-						sum[i * TILES + t] = joined(sum[i * TILES + t], round, t, o);
+						[[unroll]] for (uint s = 0; s < SUMMED; s++) {
+							uint at = (i * TILES + t) * SUMMED + s;
+							sum[at] = joined(sum[at], round, s * PER, t, o);
+						}
 					}
 				}
 			}
@@ -353,7 +390,16 @@ void main() {
 			if (EPILOGUE == 0) {
 				[[unroll]] for (uint t = 0; t < TILES; t++) {
 					uint at = (tile + t) * 32 + row;
-					if (at < rows && to != NONE) {
+					if (at >= rows || to == NONE) {
+						continue;
+					}
+					if (GROUPS == 4) {
+						float each[SUMMED];
+						[[unroll]] for (uint s = 0; s < SUMMED; s++) {
+							each[s] = sum[(i * TILES + t) * SUMMED + s];
+						}
+						Floats(y).v[to * yStride + at] = summed(each, at);
+					} else {
 						Floats(y).v[to * yStride + at] = finish(sum[i * TILES + t], to, at);
 					}
 				}

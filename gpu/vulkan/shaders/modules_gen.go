@@ -615,13 +615,14 @@ type MatvecPush struct {
 	Residual uint64  // offset 48
 	Count    uint64  // offset 56
 	Chosen   uint64  // offset 64
-	Rows     uint32  // offset 72
-	Width    uint32  // offset 76
-	XStride  uint32  // offset 80
-	YStride  uint32  // offset 84
-	Eps      float32 // offset 88
-	Columns  uint32  // offset 92
-	Share    uint32  // offset 96
+	Shares   uint64  // offset 72
+	Rows     uint32  // offset 80
+	Width    uint32  // offset 84
+	XStride  uint32  // offset 88
+	YStride  uint32  // offset 92
+	Eps      float32 // offset 96
+	Columns  uint32  // offset 100
+	Share    uint32  // offset 104
 }
 
 // These do not compile where an offset is another.
@@ -635,13 +636,14 @@ const (
 	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Residual) ^ 48)
 	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Count) ^ 56)
 	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Chosen) ^ 64)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Rows) ^ 72)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Width) ^ 76)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.XStride) ^ 80)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.YStride) ^ 84)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Eps) ^ 88)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Columns) ^ 92)
-	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Share) ^ 96)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Shares) ^ 72)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Rows) ^ 80)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Width) ^ 84)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.XStride) ^ 88)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.YStride) ^ 92)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Eps) ^ 96)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Columns) ^ 100)
+	_ uintptr = -(unsafe.Offsetof(MatvecPush{}.Share) ^ 104)
 )
 
 // MatvecConstants is the specialisation constants of matvec.comp.
@@ -656,11 +658,12 @@ type MatvecConstants struct {
 	Extras   uint32 // id 7
 	Act      uint32 // id 8
 	Groups   uint32 // id 9
+	Summed   uint32 // id 10
 }
 
 // List is the constants by id.
 func (c MatvecConstants) List() []uint32 {
-	return []uint32{c.Threads, c.Ktiles, c.Segment, c.Columns, c.Tiles, c.Prologue, c.Epilogue, c.Extras, c.Act, c.Groups}
+	return []uint32{c.Threads, c.Ktiles, c.Segment, c.Columns, c.Tiles, c.Prologue, c.Epilogue, c.Extras, c.Act, c.Groups, c.Summed}
 }
 
 // MergePush is the push constants of merge.comp.
@@ -860,17 +863,18 @@ const (
 
 // RouteConstants is the specialisation constants of route.comp.
 type RouteConstants struct {
-	Experts   uint32 // id 0
-	Used      uint32 // id 1
-	Scoring   uint32 // id 2
-	Teams     uint32 // id 3
-	Teamsused uint32 // id 4
-	Normalise uint32 // id 5
+	Threads   uint32 // id 0
+	Experts   uint32 // id 1
+	Used      uint32 // id 2
+	Scoring   uint32 // id 3
+	Teams     uint32 // id 4
+	Teamsused uint32 // id 5
+	Normalise uint32 // id 6
 }
 
 // List is the constants by id.
 func (c RouteConstants) List() []uint32 {
-	return []uint32{c.Experts, c.Used, c.Scoring, c.Teams, c.Teamsused, c.Normalise}
+	return []uint32{c.Threads, c.Experts, c.Used, c.Scoring, c.Teams, c.Teamsused, c.Normalise}
 }
 
 // SamplePush is the push constants of sample.comp.

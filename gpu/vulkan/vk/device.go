@@ -13,17 +13,16 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// Device is an opened device with one queue for computing. Its methods may be called from any goroutine, but a
-// Recording, and Submit, from one at a time.
+// Device is an opened device with a queue for computing, and one for copies beside it. Its methods may be called from
+// any goroutine, but a Recording, and Submit, from one at a time.
 type Device struct {
 	Facts    Facts
 	physical *Physical
 	handle   vulkan.Device
-	queue    vulkan.Queue
+	compute  lane
+	copies   lane // the same queue where the device has no other
 	layout   vulkan.PipelineLayout
-	pool     vulkan.CommandPool
 	cache    vulkan.PipelineCache
-	family   uint32
 	memory   memory
 	live     atomic.Int64 // objects of ours that were not closed
 	f        struct {
@@ -31,6 +30,13 @@ type Device struct {
 		bufferAddress, wait, value, signal                                   function
 		bind, push, dispatch, indirect, barrier, copy, fill, stamp           function
 	}
+}
+
+// lane is a queue, and what recordings for it are made from.
+type lane struct {
+	family, number uint32 // of the queue
+	queue          vulkan.Queue
+	pool           vulkan.CommandPool
 }
 
 // PushSize is the push constants of every pipeline: the least that Vulkan guarantees. What is larger goes to memory.
@@ -48,20 +54,51 @@ func (p *Physical) Open() (*Device, error) {
 	if family < 0 {
 		return nil, fmt.Errorf("%s has no queue that computes", p.Facts.Name)
 	}
-	d := &Device{Facts: p.Facts, physical: p, family: uint32(family)}
+	d := &Device{Facts: p.Facts, physical: p, compute: lane{family: uint32(family)}}
+	d.copies = d.beside()
 	if err := d.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", p.Facts.Name, err), d.Close())
 	}
 	return d, nil
 }
 
+// beside finds the queue for copies: of engines that do nothing else, or another one that computes, or the only one.
+func (d *Device) beside() lane {
+	for i, q := range d.Facts.Queues {
+		if q.Transfer && !q.Compute && !q.Graphics {
+			return lane{family: uint32(i)}
+		}
+	}
+	if d.Facts.Queues[d.compute.family].Count > 1 {
+		return lane{family: d.compute.family, number: 1}
+	}
+	return d.compute
+}
+
+// Apart says whether copies have a queue of their own.
+func (d *Device) Apart() bool {
+	return d.copies.family != d.compute.family || d.copies.number != d.compute.number
+}
+
+// open takes the lane's queue, and makes its pool.
+func (l *lane) open(d *Device) error {
+	queue := new(vulkan.Queue)
+	vulkan.GetDeviceQueue(d.handle, l.family, l.number, queue)
+	l.queue = *queue
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	const resettable = 2 // VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
+	info := &commandPoolInfo{head: head{kind: isCommandPool}, flags: resettable, family: l.family}
+	pool := new(vulkan.CommandPool)
+	r := vulkan.CreateCommandPool(d.handle, vulkan.NewCommandPoolCreateInfoRef(pinned(&pin, info)), nil, pool)
+	l.pool = *pool
+	return Result(r).err("creating a command pool")
+}
+
 func (d *Device) open() error {
 	if err := d.create(); err != nil {
 		return err
 	}
-	queue := new(vulkan.Queue)
-	vulkan.GetDeviceQueue(d.handle, d.family, 0, queue)
-	d.queue = *queue
 	for name, f := range map[string]*function{
 		"vkCreateComputePipelines": &d.f.createPipelines, "vkAllocateCommandBuffers": &d.f.allocateBuffers,
 		"vkQueueSubmit": &d.f.submit, "vkResetQueryPool": &d.f.resetQueries, "vkGetQueryPoolResults": &d.f.queryResults,
@@ -78,14 +115,7 @@ func (d *Device) open() error {
 	if err := d.createLayout(); err != nil {
 		return err
 	}
-	var pin runtime.Pinner
-	defer pin.Unpin()
-	const resettable = 2 // VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
-	info := &commandPoolInfo{head: head{kind: isCommandPool}, flags: resettable, family: d.family}
-	pool := new(vulkan.CommandPool)
-	r := vulkan.CreateCommandPool(d.handle, vulkan.NewCommandPoolCreateInfoRef(pinned(&pin, info)), nil, pool)
-	d.pool = *pool
-	return Result(r).err("creating a command pool")
+	return errors.Join(d.compute.open(d), d.copies.open(d))
 }
 
 // pinned is a structure as vulkan-go takes it by reference.
@@ -106,9 +136,16 @@ func (d *Device) create() error {
 		}
 	}
 	known := slices.DeleteFunc(slices.Clone(extensions), func(name string) bool { return !d.physical.extensions[name] })
-	queue := &queueInfo{head: head{kind: isQueue}, family: d.family, count: 1, priorities: slice(&pin, []float32{1})}
-	info := &deviceInfo{head: head{kind: isDevice, next: chain}, queueCount: 1, queues: address(&pin, queue),
-		extensionCount: uint64(len(known)), extensions: texts(&pin, known)}
+	queues := []queueInfo{{head: head{kind: isQueue}, family: d.compute.family, count: 1}}
+	if d.copies.family != d.compute.family {
+		queues = append(queues, queueInfo{head: head{kind: isQueue}, family: d.copies.family, count: 1})
+	}
+	queues[0].count += uint64(d.copies.number)
+	for i := range queues {
+		queues[i].priorities = slice(&pin, []float32{1, 1})
+	}
+	info := &deviceInfo{head: head{kind: isDevice, next: chain}, queueCount: uint32(len(queues)),
+		queues: slice(&pin, queues), extensionCount: uint64(len(known)), extensions: texts(&pin, known)}
 	device := new(vulkan.Device)
 	r := vulkan.CreateDevice(d.physical.handle, vulkan.NewDeviceCreateInfoRef(pinned(&pin, info)), nil, device)
 	d.handle = *device
@@ -134,9 +171,9 @@ func (d *Device) createLayout() error {
 	return Result(r).err("creating a pipeline layout")
 }
 
-// Idle waits until the queue has done all that was submitted.
+// Idle waits until the queue has done all that was submitted to compute.
 func (d *Device) Idle() error {
-	return Result(vulkan.QueueWaitIdle(d.queue)).err("waiting for the queue")
+	return Result(vulkan.QueueWaitIdle(d.compute.queue)).err("waiting for the queue")
 }
 
 // Close waits for the device and closes it. What was made on it must have been closed: an error says if not.
@@ -153,8 +190,10 @@ func (d *Device) Close() error {
 	if number(d.cache) != 0 {
 		vulkan.DestroyPipelineCache(d.handle, d.cache, nil)
 	}
-	if number(d.pool) != 0 {
-		vulkan.DestroyCommandPool(d.handle, d.pool, nil)
+	for _, pool := range []vulkan.CommandPool{d.compute.pool, d.copies.pool} {
+		if number(pool) != 0 {
+			vulkan.DestroyCommandPool(d.handle, pool, nil)
+		}
 	}
 	if number(d.layout) != 0 {
 		vulkan.DestroyPipelineLayout(d.handle, d.layout, nil)

@@ -172,6 +172,11 @@ func (b *block) create(d *Device, size uint64) error {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	info := &bufferInfo{head: head{kind: isBuffer}, size: size, usage: transfer | storage | indirect | addressed}
+	if d.copies.family != d.compute.family {
+		const concurrent = 1 // VK_SHARING_MODE_CONCURRENT
+		info.sharing, info.familyCount = concurrent, 2
+		info.families = slice(&pin, []uint32{d.compute.family, d.copies.family})
+	}
 	buffer, memory := new(vulkan.Buffer), new(vulkan.DeviceMemory)
 	r := vulkan.CreateBuffer(d.handle, vulkan.NewBufferCreateInfoRef(pinned(&pin, info)), nil, buffer)
 	b.buffer = *buffer

@@ -15,6 +15,7 @@ import (
 // submitted any number of times, also while it runs.
 type Recording struct {
 	d      *Device
+	lane   *lane
 	buffer uint64
 	stamps vulkan.QueryPool
 	marks  int
@@ -28,11 +29,16 @@ type Recording struct {
 type fix struct{ op, arg int }
 
 // Record begins a recording with room for so many timestamps.
-func (d *Device) Record(stamps int) (*Recording, error) {
+func (d *Device) Record(stamps int) (*Recording, error) { return d.record(&d.compute, stamps) }
+
+// RecordCopies is Record of nothing but copies and timestamps, which run beside what computes, if the device can.
+func (d *Device) RecordCopies(stamps int) (*Recording, error) { return d.record(&d.copies, stamps) }
+
+func (d *Device) record(l *lane, stamps int) (*Recording, error) {
 	var pin runtime.Pinner
 	defer pin.Unpin()
-	r := &Recording{d: d}
-	info := &commandBuffersInfo{head: head{kind: isCommandBuffers}, pool: number(d.pool), count: 1}
+	r := &Recording{d: d, lane: l}
+	info := &commandBuffersInfo{head: head{kind: isCommandBuffers}, pool: number(l.pool), count: 1}
 	buffer := new(uint64)
 	if err := d.f.allocateBuffers.call(number(d.handle), address(&pin, info), address(&pin, buffer)).
 		err("allocating a command buffer"); err != nil {
@@ -84,6 +90,14 @@ func Use[P any](r *Recording, k *Kernel, push *P) {
 	}
 	r.add(r.d.f.push, number(r.d.layout), computeStage, 0, uint64(unsafe.Sizeof(*push)), 0)
 	r.keep(5, raw(push))
+}
+
+// Bound is the name of the kernel bound last.
+func (r *Recording) Bound() string {
+	if r.bound == nil {
+		return ""
+	}
+	return r.bound.Name
 }
 
 // Dispatch runs the bound kernel with so many workgroups.
@@ -191,7 +205,7 @@ func (r *Recording) Close() {
 	if number(r.stamps) != 0 {
 		vulkan.DestroyQueryPool(r.d.handle, r.stamps, nil)
 	}
-	vulkan.FreeCommandBuffers(r.d.handle, r.d.pool, 1, []vulkan.CommandBuffer{handle[vulkan.CommandBuffer](r.buffer)})
+	vulkan.FreeCommandBuffers(r.d.handle, r.lane.pool, 1, []vulkan.CommandBuffer{handle[vulkan.CommandBuffer](r.buffer)})
 	r.buffer = 0
 	r.d.live.Add(-1)
 }

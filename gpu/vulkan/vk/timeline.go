@@ -78,20 +78,25 @@ func (t *Timeline) Close() {
 	}
 }
 
-// Submit queues a recording, to begin when all waits are reached, and to raise done at its end. It never waits.
-func (d *Device) Submit(r *Recording, waits []Point, done Point) error {
-	const all = 0x10000 // VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
+// Submit queues recordings of one kind, one after the other, to begin when all waits are reached, and to raise done at
+// their end. It never waits.
+func (d *Device) Submit(all []*Recording, waits []Point, done Point) error {
+	const everything = 0x10000 // VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	semaphores, values, stages := make([]uint64, len(waits)), make([]uint64, len(waits)), make([]uint32, len(waits))
 	for i, w := range waits {
-		semaphores[i], values[i], stages[i] = number(w.Timeline.semaphore), w.Value, all
+		semaphores[i], values[i], stages[i] = number(w.Timeline.semaphore), w.Value, everything
+	}
+	buffers := make([]uint64, len(all))
+	for i, r := range all {
+		buffers[i] = r.buffer
 	}
 	line := &timelineSubmit{head: head{kind: isTimelineSubmit}, waitCount: uint32(len(waits)), waits: slice(&pin, values),
 		signalCount: 1, signals: slice(&pin, []uint64{done.Value})}
 	info := &submitInfo{head: head{kind: isSubmit, next: address(&pin, line)},
 		waitCount: uint32(len(waits)), waits: slice(&pin, semaphores), waitStages: slice(&pin, stages),
-		bufferCount: 1, buffers: slice(&pin, []uint64{r.buffer}),
+		bufferCount: uint64(len(all)), buffers: slice(&pin, buffers),
 		signalCount: 1, signals: slice(&pin, []uint64{number(done.Timeline.semaphore)})}
-	return d.f.submit.call(number(d.queue), 1, address(&pin, info), 0).err("submitting to " + d.Facts.Name)
+	return d.f.submit.call(number(all[0].lane.queue), 1, address(&pin, info), 0).err("submitting to " + d.Facts.Name)
 }

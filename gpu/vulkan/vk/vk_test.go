@@ -122,7 +122,7 @@ func copyRows(t testing.TB, d *Device, k *Kernel, line *Timeline, value uint64, 
 	r.BarrierToHost()
 	r.Stamp()
 	require.NoError(t, r.End())
-	require.NoError(t, d.Submit(r, nil, Point{line, value}))
+	require.NoError(t, d.Submit([]*Recording{r}, nil, Point{line, value}))
 	require.NoError(t, line.Wait(value, time.Minute))
 	at, err := r.Stamps()
 	require.NoError(t, err)

@@ -163,7 +163,7 @@ func TestPolicies(t *testing.T) {
 				require.Less(t, misses[shelf.Ours], misses[k], "%s, %d slots: %v", text, slots, k)
 			}
 			if slots <= 16 {
-				require.Less(t, float64(misses[shelf.Ours]), 1.65*float64(misses[shelf.Belady]))
+				require.Less(t, float64(misses[shelf.Ours]), 1.55*float64(misses[shelf.Belady]))
 			}
 		}
 	}

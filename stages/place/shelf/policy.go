@@ -3,6 +3,7 @@ package shelf
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Kind names a policy.
@@ -37,9 +38,10 @@ func ParseKind(name string) (Kind, error) {
 
 // Policy chooses the victims of all layers of a model. One goroutine uses it at a time.
 type Policy struct {
-	kind   Kind
-	layers []layer
-	reuse  *reuse // of Ours
+	kind    Kind
+	layers  []layer
+	reuse   *reuse    // of Ours
+	scratch []float64 // by expert
 }
 
 // layer is what is known of a layer's experts.
@@ -59,6 +61,7 @@ func New(kind Kind, experts []int) *Policy {
 	for i, n := range experts {
 		p.layers[i] = layer{used: make([]int, n), uses: make([]int, n), arrived: make([]int, n), again: make([]int, n)}
 	}
+	p.scratch = make([]float64, slices.Max(append(experts[:len(experts):len(experts)], 0)))
 	if kind == Ours {
 		p.reuse = newReuse(experts)
 	}
@@ -108,25 +111,35 @@ func (p *Policy) Leave(l, expert int) { p.layers[l].arrived[expert] = 0 }
 // Victim is which of some experts that have slots leaves first; there is at least one. Of equals it is the one that
 // came last: then the others stay, and are there when their turn comes again.
 func (p *Policy) Victim(l int, among []int32) int {
-	x, best := &p.layers[l], among[0]
-	for _, e := range among[1:] {
-		if a, b := p.worth(l, e), p.worth(l, best); a < b || a == b && x.arrived[e] > x.arrived[best] {
-			best = e
+	x, worth, best := &p.layers[l], p.worths(l, among), 0
+	for i, e := range among {
+		if worth[i] < worth[best] || worth[i] == worth[best] && x.arrived[e] > x.arrived[among[best]] {
+			best = i
 		}
 	}
-	return int(best)
+	return int(among[best])
 }
 
-// worth orders experts: the one of the least leaves.
-func (p *Policy) worth(l int, e int32) float64 {
-	x := &p.layers[l]
-	switch p.kind {
+// worths orders experts: the one of the least leaves. The slice is valid until the next call.
+func (p *Policy) worths(l int, among []int32) []float64 {
+	worth := p.scratch[:len(among)]
+	if p.kind == Ours {
+		p.reuse.expect(l, among, worth)
+		return worth
+	}
+	for i, e := range among {
+		worth[i] = p.layers[l].worth(p.kind, e)
+	}
+	return worth
+}
+
+// worth is that of an expert for policies that do not measure reuse.
+func (x *layer) worth(k Kind, e int32) float64 {
+	switch k {
 	case LFU:
 		return float64(x.uses[e])
 	case SLRU:
 		return x.segmented(int(e))
-	case Ours:
-		return p.reuse.expect(l, int(e))
 	case Belady:
 		if x.future == nil || len(x.future[e]) == 0 {
 			return math.Inf(-1)

@@ -131,6 +131,50 @@ func TestFashion(t *testing.T) {
 	}
 }
 
+// phrases is experts that follow upon one another in a few fixed ways.
+func phrases(r *rand.Rand, experts, used, phrases, length, times int) (uses [][]int32) {
+	book := make([][][]int32, phrases)
+	for i := range book {
+		for range length {
+			book[i] = append(book[i], distinct(used, func() int { return r.IntN(experts) }))
+		}
+	}
+	for len(uses) < times {
+		uses = append(uses, book[r.IntN(phrases)]...)
+	}
+	return uses
+}
+
+// TestSuccession: what was used last says what will be used soon.
+func TestSuccession(t *testing.T) {
+	uses := [][][]int32{phrases(rand.New(rand.NewPCG(3, 3)), 32, 4, 4, 8, 6000)}
+	ours, _ := misses(t, Ours, 32, 16, uses)
+	for _, k := range []Kind{LRU, LFU, SLRU} {
+		missed, _ := misses(t, k, 32, 16, uses)
+		t.Logf("%v misses %d, ours %d", k, missed, ours)
+		require.Less(t, float64(ours), 0.85*float64(missed), "%v", k)
+	}
+}
+
+// TestAverages: uses that count more and more, and all of them less now and then, are averages that forget.
+func TestAverages(t *testing.T) {
+	r := newReuse([]int{8})
+	var plain, full [memories]float64
+	draw := rand.New(rand.NewPCG(5, 5))
+	for time := range 5000 {
+		used := draw.IntN(3) == 0
+		r.touch(0, map[bool][]int32{true: {2, 5}, false: {2}}[used])
+		for i := range plain {
+			plain[i], full[i] = plain[i]*memory[i], full[i]*memory[i]+1-memory[i]
+			if used {
+				plain[i] += 1 - memory[i]
+			}
+			m := &r.layers[0]
+			require.InDelta(t, plain[i]/full[i], m.of[5][i]/m.full[i], 1e-12, "time %d, memory %d", time, i)
+		}
+	}
+}
+
 // TestSame: the same calls give the same answers.
 func TestSame(t *testing.T) {
 	uses := [][][]int32{zipf(rand.New(rand.NewPCG(7, 7)), 32, 4, 500, 100)}

@@ -39,7 +39,10 @@ const uint NQ = 16, TILE = 24 * 32;
 
 // A lane takes a tile in parts of a few words, so that what it computes with and what it loads meanwhile fit its
 // registers; BLOCKS are the blocks of 32 of a part.
-#if defined(PLAIN)
+// F32 is of routers: few rows, whose time is that of loads one after another.
+#if defined(F32)
+const uint WORDS = 16, PARTS = NQ / WORDS, QUADS = 64 / PARTS;
+#elif defined(PLAIN)
 const uint WORDS = 8, PARTS = NQ / WORDS, QUADS = 64 / PARTS; // QUADS: fours of weights of a part
 #else
 const uint WORDS = 4, PARTS = NQ / WORDS, BLOCKS = 8 / PARTS;

@@ -1,7 +1,7 @@
-package actors
+package tiers
 
 import (
-	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -18,6 +18,12 @@ type (
 		item
 		urgency urgency
 	}
+	// arrived answers fetch: the way of a group has ended. Every byte of it is in its slot if err is nil.
+	arrived struct {
+		item
+		err error
+		way Way
+	}
 	// again, from itself after a pause: what the disk failed to read is to be read once more.
 	again struct {
 		gen   uint64
@@ -25,8 +31,9 @@ type (
 	}
 )
 
-func (*fetch) Late() {}
-func (*again) Late() {}
+func (*fetch) Late()   {}
+func (*arrived) Late() {}
+func (*again) Late()   {}
 
 // A read that fails is tried again after a pause, which doubles, before its group is given up.
 const (
@@ -42,7 +49,8 @@ type uploader struct {
 	out         uploaderEdges
 	name        string // by which pool and reader know it
 	slabs       *pin.Arena
-	kept        *deviceMemory
+	generations *atomic.Uint64 // of uploaders
+	all         []*Cargo
 	incarnation int
 	gen         uint64
 	unflushed   run.Waiting
@@ -56,20 +64,30 @@ type uploader struct {
 type arrival struct {
 	missing int // pieces that have not arrived
 	err     error
-	way     way // of the piece that was read last
+	way     Way // of the piece that was read last
 }
 
-func newUploader(d *device, incarnation int) *uploader {
-	return &uploader{
-		system: d.system, out: d.house.uploaderEdges, name: d.house.uploader.Address.Id, slabs: d.slabs,
-		kept: d.kept, incarnation: incarnation, moving: make(map[*piece]bool), coming: make(map[item]*arrival),
-	}
+type uploaderEdges struct {
+	partners  run.Partners // reader, pool, packer
+	restarted run.Edge[restarted]
+	arrived   run.Edge[arrived]
+	lease     run.Counted[lease]
+	granted   run.Edge[granted] // the pool's answer
+	release   run.Edge[release]
+	settled   run.Edge[settled]
+	read      run.Edge[read]
+	straight  run.Counted[read]
+	data      run.Edge[read] // the reader's answer
+	again     run.Edge[again]
+	pack      run.Edge[pack]
 }
 
 func (u *uploader) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		u.recount()
+		for _, c := range u.all {
+			c.recount()
+		}
 		u.restart()
 		if u.incarnation > 0 {
 			u.out.restarted.Send(&restarted{})
@@ -105,7 +123,7 @@ func (u *uploader) Receive(c actor.Context) {
 
 // restart starts a new generation with the others; pieces that were under way go back to the queue.
 func (u *uploader) restart() {
-	u.gen = u.kept.generations.Add(1)
+	u.gen = u.generations.Add(1)
 	for p := range u.moving {
 		u.queue(p)
 	}
@@ -122,17 +140,6 @@ func (u *uploader) flushed(m *run.Flushed) {
 	if u.unflushed == 0 {
 		u.out.settled.Send(&settled{by: u.name, gen: u.gen})
 		u.begin()
-	}
-}
-
-// recount corrects the progress of loading: pieces of incomplete groups travel again.
-func (u *uploader) recount() {
-	for _, g := range u.kept.guests {
-		loaded := int64(0)
-		if g.cargo != nil {
-			loaded = g.cargo.loaded()
-		}
-		g.progress.Store(loaded)
 	}
 }
 
@@ -244,9 +251,9 @@ func (u *uploader) end(p *piece, err error) {
 	}
 	switch {
 	case err == nil:
-		p.of.count(p)
+		p.arrived()
 	case a.err == nil:
-		a.err = p.failure(err)
+		a.err = p.of.failure(p.ref, err)
 		a.missing -= u.packed.drop(p.item) + u.straight.drop(p.item)
 	}
 	if a.missing == 0 {
@@ -260,10 +267,4 @@ func (u *uploader) end(p *piece, err error) {
 	} else {
 		u.fill(p.slab)
 	}
-}
-
-// failure says which tensor could not be brought.
-func (p *piece) failure(err error) error {
-	s := p.of.guest.spec
-	return fmt.Errorf("%s: tensor %q: %w", s.file.Name, s.bound.Weights[p.ref].Name, err)
 }

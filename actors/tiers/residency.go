@@ -1,4 +1,4 @@
-package actors
+package tiers
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/place/shelf"
 )
 
-// residency is where the groups of a model are that share slots: which slot is whose, what is on its way, and what a
+// Residency is where the groups of a model are that share slots: which slot is whose, what is on its way, and what a
 // step holds. It belongs to the device's actor, which alone knows what is being read: so nothing is overwritten that
 // a step reads, and nothing is read before all of it is there. What comes instead of what is decided here; when it
 // travels, by the prefetcher.
@@ -20,17 +20,17 @@ import (
 // Dense groups go round a ring: a slot that was read is for the next group in the program's order that has none, and
 // after the last group of a step comes the first one of the next. Experts stay in the slots of their layer until
 // another one is needed more.
-type residency struct {
-	cargo   *cargo
-	want    func(*want)
-	back    func(*returned)
+type Residency struct {
+	cargo   *Cargo
+	want    func(*Want)
+	back    func(*Returned)
 	groups  []holding
 	slots   []slotState
 	segment []shared // by segment
 	ring    ring
 	policy  *shelf.Policy // of experts
 	among   []int32       // that may leave
-	loans   []*loan       // that nobody has
+	loans   []*Loan       // that nobody has
 }
 
 // holding is a group of weights.
@@ -67,16 +67,17 @@ type ring struct {
 	next  int // in order: from where on groups are looked for that have no slot
 }
 
-// newResidency returns one that says with want what is to be brought, and with back what the device returns late.
-func newResidency(c *cargo, p *place.Part, bound *ir.Bound, want func(*want), back func(*returned)) *residency {
-	r := &residency{cargo: c, want: want, back: back, groups: make([]holding, len(c.homes)),
+// NewResidency returns one that says with want what is to be brought, and with back what the device returns late.
+func NewResidency(c *Cargo, want func(*Want), back func(*Returned)) *Residency {
+	p, bound := &c.Plan.Parts[0], c.Bound
+	r := &Residency{cargo: c, want: want, back: back, groups: make([]holding, len(c.Plan.Homes)),
 		slots: make([]slotState, len(p.Layout.Slots)), segment: make([]shared, len(bound.Segments)),
 		ring: ring{order: p.Ring.Groups, slots: p.Ring.Slots}}
 	for i := range r.slots {
 		r.slots[i].group = -1
 	}
-	for g := range c.homes {
-		r.add(g, &c.homes[g])
+	for g := range c.Plan.Homes {
+		r.add(g, c.home(g))
 	}
 	for i, g := range p.Ring.Groups {
 		r.groups[g].place = i
@@ -112,7 +113,7 @@ func shelves(p *place.Part) iter.Seq[int] {
 }
 
 // add notes a group of a segment. One with a slot of its own is always there.
-func (r *residency) add(g int, home *place.Home) {
+func (r *Residency) add(g int, home *place.Home) {
 	r.groups[g] = holding{slot: home.Slot, there: home.Slot >= 0, place: -1}
 	if home.Group.Use != ir.Matrix {
 		return
@@ -129,11 +130,20 @@ func (r *residency) add(g int, home *place.Home) {
 	}
 }
 
-// streams says whether a segment reads groups that share slots.
-func (r *residency) streams(segment int) bool { return r.segment[segment].streams }
+// Dense are the groups of a segment that all rows need, in order.
+func (r *Residency) Dense(segment int) []int { return r.segment[segment].groups }
 
-// demand has those of groups that are not there brought, as far as slots are free of what the step still needs.
-func (r *residency) demand(segment int, groups []int) {
+// Route is the segment that chooses among the experts of this one, if it has any.
+func (r *Residency) Route(segment int) (route int, ok bool) {
+	s := &r.segment[segment]
+	return s.route, len(s.expert) > 0
+}
+
+// Streams says whether a segment reads groups that share slots.
+func (r *Residency) Streams(segment int) bool { return r.segment[segment].streams }
+
+// Demand has those of groups that are not there brought, as far as slots are free of what the step still needs.
+func (r *Residency) Demand(segment int, groups []int) {
 	s := &r.segment[segment]
 	for _, g := range groups {
 		h := &r.groups[g]
@@ -154,10 +164,10 @@ func (r *residency) demand(segment int, groups []int) {
 }
 
 // inRing says whether a group has one of the slots of the ring.
-func (r *residency) inRing(g int) bool { return r.groups[g].place >= 0 && r.groups[g].slot >= 0 }
+func (r *Residency) inRing(g int) bool { return r.groups[g].place >= 0 && r.groups[g].slot >= 0 }
 
 // victim is the slot of a layer that is to be overwritten; -1: all are needed.
-func (s *shared) victim(r *residency, needed []int) int {
+func (s *shared) victim(r *Residency, needed []int) int {
 	r.among = r.among[:0]
 	for _, i := range s.shelf {
 		x := &r.slots[i]
@@ -175,38 +185,42 @@ func (s *shared) victim(r *residency, needed []int) int {
 }
 
 // expert is whose group it is.
-func (r *residency) expert(g int) int { return r.cargo.homes[g].Group.Expert }
+func (r *Residency) expert(g int) int { return r.cargo.home(g).Group.Expert }
 
 // bring makes a slot a group's, whose bytes are still to come.
-func (r *residency) bring(g, at int, u urgency) {
+func (r *Residency) bring(g, at int, u urgency) {
 	s := &r.slots[at]
 	r.clear(at)
 	s.group, s.number, s.asked = g, s.number+1, u
 	r.groups[g].slot = at
 	if e := r.expert(g); e != ir.Dense {
-		r.policy.Arrive(r.segment[r.cargo.homes[g].Group.Segment].layer, e)
+		r.policy.Arrive(r.segment[r.cargo.home(g).Group.Segment].layer, e)
 	}
 	if !s.memory {
 		r.place(g, at, nil)
 	}
-	r.want(&want{item{r.cargo, g, at, s.number}, u})
+	if r.cargo.home(g).Kept() { // the device copies it, and what reads it waits there
+		r.groups[g].there = true
+		return
+	}
+	r.want(&Want{item{r.cargo, g, at, s.number}, u})
 }
 
 // urge says that a step waits for what is on its way to a slot.
-func (r *residency) urge(at int) {
+func (r *Residency) urge(at int) {
 	s := &r.slots[at]
 	if s.asked == demanded {
 		return
 	}
 	s.asked = demanded
-	r.want(&want{item{r.cargo, s.group, at, s.number}, demanded})
+	r.want(&Want{item{r.cargo, s.group, at, s.number}, demanded})
 }
 
 // clear takes the group from a slot, which is neither leased nor being written to.
-func (r *residency) clear(at int) {
+func (r *Residency) clear(at int) {
 	if s := &r.slots[at]; s.group >= 0 {
 		if e := r.expert(s.group); e != ir.Dense {
-			r.policy.Leave(r.segment[r.cargo.homes[s.group].Group.Segment].layer, e)
+			r.policy.Leave(r.segment[r.cargo.home(s.group).Group.Segment].layer, e)
 		}
 		r.groups[s.group].slot, r.groups[s.group].there = -1, false
 		s.group = -1
@@ -214,95 +228,103 @@ func (r *residency) clear(at int) {
 }
 
 // place tells the device whose a slot is. That it refuses is a defect.
-func (r *residency) place(g, at int, data [][]byte) {
+func (r *Residency) place(g, at int, data [][]byte) {
 	if err := r.cargo.model.Place(g, at, data); err != nil {
 		panic(fmt.Sprintf("placing group %d in slot %d: %v", g, at, err))
 	}
 }
 
-// landed hears of the end of an item's way.
-func (r *residency) landed(m *landed) {
+// Landed hears of the end of an item's way.
+func (r *Residency) Landed(m *Landed) {
 	s := &r.slots[m.slot]
 	switch {
-	case s.number != m.number || s.group != m.home || r.groups[m.home].there:
+	case s.number != m.number || s.group != m.group || r.groups[m.group].there:
 		return // heard before
-	case m.err != nil:
+	case m.Err != nil:
 		r.clear(m.slot)
 		return
 	case s.memory:
-		r.place(m.home, m.slot, m.in(r.cargo.model.Slot(m.slot)))
+		r.place(m.group, m.slot, m.in(r.cargo.model.Slot(m.slot)))
 	}
-	r.groups[m.home].there = true
+	r.groups[m.group].there = true
 }
 
-// loan is groups that the device reads for a part of a segment. Nothing comes to their slots until it is settled.
-type loan struct {
-	groups []int
+// Returned, from the device's own threads to its actor: they do not read any more what they had on loan.
+type Returned struct {
+	Of   *Residency
+	Loan *Loan
+}
+
+func (*Returned) Late() {}
+
+// Loan is groups that the device reads for a part of a segment. Nothing comes to their slots until it is settled.
+type Loan struct {
+	Groups []int
 	meet   atomic.Uint32 // where the device's actor and whoever calls done find out which of them comes second
 	done   func()        // bound once
 }
 
-// lend leases those of groups that are there.
-func (r *residency) lend(groups []int) *loan {
+// Lend leases those of groups that are there.
+func (r *Residency) Lend(groups []int) *Loan {
 	l := r.loan()
 	for _, g := range groups {
 		if r.groups[g].there {
-			l.groups = append(l.groups, g)
+			l.Groups = append(l.Groups, g)
 			r.slots[r.groups[g].slot].leases++
 		}
 	}
 	return l
 }
 
-func (r *residency) loan() *loan {
+func (r *Residency) loan() *Loan {
 	if n := len(r.loans); n > 0 {
 		l := r.loans[n-1]
 		r.loans = r.loans[:n-1]
-		l.groups = l.groups[:0]
+		l.Groups = l.Groups[:0]
 		return l
 	}
-	l := new(loan)
+	l := new(Loan)
 	l.done = func() {
 		if l.meet.Swap(1) == 1 {
-			r.back(&returned{r, l})
+			r.back(&Returned{r, l})
 		}
 	}
 	return l
 }
 
-// part is the device's work on a loan.
-func (l *loan) part(segment int, last bool) backend.Work {
+// Part is the device's work on a loan.
+func (l *Loan) Part(segment int, last bool) backend.Work {
 	l.meet.Store(0)
-	return backend.Work{Segment: segment, Groups: l.groups, Last: last, Done: l.done}
+	return backend.Work{Segment: segment, Groups: l.Groups, Last: last, Done: l.done}
 }
 
-// returned says, once the device has its work, whether it is done with it.
-func (l *loan) returned() bool { return l.meet.Swap(1) == 1 }
+// Returned says, once the device has its work, whether it is done with it.
+func (l *Loan) Returned() bool { return l.meet.Swap(1) == 1 }
 
-// settle ends a loan. Slots of dense groups are free then for what comes next.
-func (r *residency) settle(l *loan) {
-	for _, g := range l.groups {
+// Settle ends a loan. Slots of dense groups are free then for what comes next.
+func (r *Residency) Settle(l *Loan) {
+	for _, g := range l.Groups {
 		s := &r.slots[r.groups[g].slot]
 		if s.leases--; s.leases == 0 && r.groups[g].place >= 0 {
 			r.clear(r.groups[g].slot)
 		}
 	}
 	r.loans = append(r.loans, l)
-	r.fill()
+	r.Fill()
 }
 
-// pass gives up dense groups that the step has no use for.
-func (r *residency) pass(groups []int) {
+// Pass gives up dense groups that the step has no use for.
+func (r *Residency) Pass(groups []int) {
 	for _, g := range groups {
 		if h := &r.groups[g]; h.there && r.slots[h.slot].leases == 0 {
 			r.clear(h.slot)
 		}
 	}
-	r.fill()
+	r.Fill()
 }
 
-// fill asks for groups of the ring while it has free slots.
-func (r *residency) fill() {
+// Fill asks for groups of the ring while it has free slots.
+func (r *Residency) Fill() {
 	n := len(r.ring.order)
 	for _, at := range r.ring.slots {
 		if r.slots[at].group >= 0 {
@@ -325,7 +347,7 @@ func (r *residency) fill() {
 
 // rewind turns the ring to a group that a step needs out of turn: one before it was given up, or could not be read.
 // Those that are not among the next ones leave their slots.
-func (r *residency) rewind(to int) {
+func (r *Residency) rewind(to int) {
 	n, window := len(r.ring.order), len(r.ring.slots)
 	for _, at := range r.ring.slots {
 		s := &r.slots[at]
@@ -334,14 +356,14 @@ func (r *residency) rewind(to int) {
 		}
 	}
 	r.ring.next = to
-	r.fill()
+	r.Fill()
 	if at := r.groups[r.ring.order[to]].slot; at >= 0 {
 		r.urge(at)
 	}
 }
 
-// choose sets need to the groups of the experts that rows chose, each once, ascending.
-func (r *residency) choose(segment int, need []int, experts []int32) []int {
+// Choose sets need to the groups of the experts that rows chose, each once, ascending.
+func (r *Residency) Choose(segment int, need []int, experts []int32) []int {
 	s := &r.segment[segment]
 	clear(s.chosen)
 	for _, e := range experts {

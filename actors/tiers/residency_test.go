@@ -1,15 +1,21 @@
-package actors
+package tiers
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/arch"
 	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/stages/place/placetest"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -31,61 +37,75 @@ func (m *slotted) Place(group, slot int, _ [][]byte) error { return m.place(grou
 
 // warehouse is a residency with what a test knows of it.
 type warehouse struct {
-	*residency
+	*Residency
 	t      *rapid.T
-	spec   *spec
+	source Source
 	coming map[int]item // by slot, as it was wanted
-	lent   []*loan
+	lent   []*Loan
 	placed map[int]int // by slot
-	news   []landed    // all so far
+	news   []Landed    // all so far
 	early  bool        // slots are placed before they are filled
 }
 
-// plans are programs with groups that share slots.
-func plans(t *testing.T) (all []*spec) {
+// plans are models with groups that share slots.
+func plans(t *testing.T) (all []Source) {
+	moe := filepath.Join(testref.Dir(t), "fixtures", "qwen3moe.gguf")
 	for _, c := range []struct {
-		name string
-		few
+		path string
+		few  placetest.Few
 	}{
-		{fixture, few{ring: 2, piece: 16 << 10}}, {"qwen3moe", few{ring: 3, shelf: 1, piece: 16 << 10}},
-		{"qwen3moe", few{shelf: 2}},
+		{filepath.Join("..", "testdata", "qwen3.gguf"), placetest.Few{Ring: 2, Piece: 16 << 10}},
+		{moe, placetest.Few{Ring: 3, Shelf: 1, Piece: 16 << 10}},
+		{moe, placetest.Few{Shelf: 2}},
 	} {
-		f, err := gguf.Open(fixturePath(t, c.name))
+		f, err := gguf.Open(c.path)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, f.Close()) })
-		m := Model{File: f}
-		s, err := specOf(&m)
+		bound := bind(t, f)
+		plan, err := place.Make([]place.Ask{{Program: bound}}, place.Machine{Memory: 1 << 30})
 		require.NoError(t, err)
-		plan, err := place.Make([]place.Ask{{Program: s.bound}}, place.Machine{Memory: 1 << 30})
-		require.NoError(t, err)
-		c.plan(s.bound, &plan.Models[0])
-		s.settle(&plan.Models[0], &m, backend.Traits{Flight: 1})
-		all = append(all, s)
+		c.few.Plan(bound, &plan.Models[0])
+		all = append(all, Source{File: f, Bound: bound, Plan: &plan.Models[0]})
 	}
 	return all
 }
 
-func newWarehouse(t *rapid.T, s *spec) *warehouse {
-	w := &warehouse{t: t, spec: s, coming: map[int]item{}, placed: map[int]int{}, early: rapid.Bool().Draw(t, "early")}
+// bind finds the weights of a file's program.
+func bind(t *testing.T, f *gguf.File) *ir.Bound {
+	has := func(name string) bool { _, ok := f.Tensor(name); return ok }
+	program, err := arch.Record(&f.Meta, has, arch.Options{})
+	require.NoError(t, err)
+	var tensors []ir.Tensor
+	for _, x := range f.Tensors {
+		tensors = append(tensors, ir.Tensor{Name: x.Name, Type: x.Type, Shape: x.Shape})
+	}
+	bound, err := ir.Bind(program, tensors)
+	require.NoError(t, err)
+	return bound
+}
+
+func newWarehouse(t *rapid.T, s Source) *warehouse {
+	w := &warehouse{t: t, source: s, coming: map[int]item{}, placed: map[int]int{}, early: rapid.Bool().Draw(t, "early")}
 	m := &slotted{place: w.place, none: w.early}
-	c := newCargo(&guest{spec: s, model: m})
-	w.residency = newResidency(c, &s.plan.Parts[0], s.bound, w.wanted, nil)
-	w.fill()
+	w.Residency = NewResidency(NewCargo(s, m, new(atomic.Int64)), w.wanted, nil)
+	w.Fill()
 	return w
 }
+
+func (w *warehouse) layout() *backend.Config { return &w.source.Plan.Parts[0].Layout }
 
 // place must find nobody who reads the slot.
 func (w *warehouse) place(group, slot int) error {
 	require.Zero(w.t, w.slots[slot].leases, "group %d is placed in slot %d, which is lent", group, slot)
-	require.Contains(w.t, w.spec.layout.Slots[slot], group)
+	require.Contains(w.t, w.layout().Slots[slot], group)
 	w.placed[slot] = group
 	return nil
 }
 
 // wanted must not have a slot written to that is lent or already written to.
-func (w *warehouse) wanted(m *want) {
+func (w *warehouse) wanted(m *Want) {
 	require.Zero(w.t, w.slots[m.slot].leases)
-	require.Contains(w.t, w.spec.layout.Slots[m.slot], m.home)
+	require.Contains(w.t, w.layout().Slots[m.slot], m.group)
 	if old, ok := w.coming[m.slot]; ok {
 		require.Equal(w.t, old, m.item, "while something else is on its way to the slot")
 		require.Equal(w.t, demanded, m.urgency)
@@ -102,16 +122,16 @@ func (w *warehouse) land() {
 	}
 	slices.Sort(slots)
 	at := rapid.SampledFrom(slots).Draw(w.t, "lands")
-	m := &landed{item: w.coming[at]}
+	m := &Landed{item: w.coming[at]}
 	if rapid.IntRange(0, 5).Draw(w.t, "fails") == 0 {
-		m.err = errors.New("input/output error")
+		m.Err = errors.New("input/output error")
 	}
 	delete(w.coming, at)
-	w.landed(m)
-	w.news = append(w.news, landed{item: m.item})
-	w.landed(&w.news[rapid.IntRange(0, len(w.news)-1).Draw(w.t, "heard again")])
-	if m.err == nil {
-		require.Equal(w.t, m.home, w.placed[at])
+	w.Landed(m)
+	w.news = append(w.news, Landed{item: m.item})
+	w.Landed(&w.news[rapid.IntRange(0, len(w.news)-1).Draw(w.t, "heard again")])
+	if m.Err == nil {
+		require.Equal(w.t, m.group, w.placed[at])
 	}
 }
 
@@ -126,9 +146,9 @@ func (w *warehouse) step() {
 		left := slices.Clone(s.groups)
 		if len(s.expert) > 0 {
 			chosen := rapid.SliceOfN(rapid.Int32Range(-1, int32(len(s.expert)-1)), 0, 8).Draw(w.t, "chosen")
-			left = w.choose(i, nil, chosen)
+			left = w.Choose(i, nil, chosen)
 		} else if rapid.IntRange(0, 9).Draw(w.t, "unwanted") == 0 {
-			w.pass(s.groups)
+			w.Pass(s.groups)
 			left = nil
 		}
 		for patience := 1000; len(left) > 0; patience-- {
@@ -136,22 +156,22 @@ func (w *warehouse) step() {
 			if rapid.IntRange(0, 12).Draw(w.t, "given up") == 0 {
 				return
 			}
-			w.demand(i, left)
-			l := w.lend(left)
-			for _, g := range l.groups {
+			w.Demand(i, left)
+			l := w.Lend(left)
+			for _, g := range l.Groups {
 				at := w.groups[g].slot
 				require.NotContains(w.t, w.coming, at, "group %d is half read", g)
-				if w.cargo.homes[g].Slot < 0 {
+				if w.cargo.home(g).Slot < 0 {
 					require.Equal(w.t, g, w.placed[at])
 				}
 			}
-			left = slices.DeleteFunc(left, func(g int) bool { return slices.Contains(l.groups, g) })
+			left = slices.DeleteFunc(left, func(g int) bool { return slices.Contains(l.Groups, g) })
 			w.lent = append(w.lent, l)
-			if len(l.groups) == 0 || rapid.Bool().Draw(w.t, "returns") {
+			if len(l.Groups) == 0 || rapid.Bool().Draw(w.t, "returns") {
 				w.returnAll()
 			}
-			w.demand(i, left)
-			if len(w.coming) > 0 && rapid.Bool().Draw(w.t, "something lands") || len(l.groups) == 0 {
+			w.Demand(i, left)
+			if len(w.coming) > 0 && rapid.Bool().Draw(w.t, "something lands") || len(l.Groups) == 0 {
 				require.NotEmpty(w.t, w.coming, "nothing is on its way, and %v are missing", left)
 				w.land()
 			}
@@ -161,7 +181,7 @@ func (w *warehouse) step() {
 
 func (w *warehouse) returnAll() {
 	for _, l := range w.lent {
-		w.settle(l)
+		w.Settle(l)
 	}
 	w.lent = nil
 }
@@ -184,7 +204,7 @@ func TestRingWraps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWarehouse(t, s)
 		wants := 0
-		w.want = func(m *want) {
+		w.want = func(m *Want) {
 			w.wanted(m)
 			if m.urgency == ahead {
 				wants++
@@ -197,10 +217,10 @@ func TestRingWraps(t *testing.T) {
 				for !w.groups[g].there {
 					at := w.groups[g].slot
 					require.GreaterOrEqual(t, at, 0, "it was read ahead")
-					w.landed(&landed{item: w.coming[at]})
+					w.Landed(&Landed{item: w.coming[at]})
 					delete(w.coming, at)
 				}
-				w.settle(w.lend([]int{g}))
+				w.Settle(w.Lend([]int{g}))
 			}
 			require.Equal(t, len(order), wants)
 		}
@@ -211,21 +231,21 @@ func TestRingWraps(t *testing.T) {
 func TestExpertsStay(t *testing.T) {
 	s := plans(t)[2]
 	var came item
-	c := newCargo(&guest{spec: s, model: &slotted{place: func(int, int) error { return nil }}})
-	r := newResidency(c, &s.plan.Parts[0], s.bound, func(m *want) { came = m.item }, nil)
-	segment := s.plan.Parts[0].Shelves[0].Segment
+	c := NewCargo(s, &slotted{place: func(int, int) error { return nil }}, new(atomic.Int64))
+	r := NewResidency(c, func(m *Want) { came = m.item }, nil)
+	segment := s.Plan.Parts[0].Shelves[0].Segment
 	const tokens = 2000
 	hits := 0
 	for i := range tokens {
-		need := r.choose(segment, nil, []int32{int32(i % len(r.segment[segment].expert))})
+		need := r.Choose(segment, nil, []int32{int32(i % len(r.segment[segment].expert))})
 		require.Len(t, need, 1)
 		if r.groups[need[0]].there {
 			hits++
 			continue
 		}
-		r.demand(segment, need)
-		require.Equal(t, need[0], came.home)
-		r.landed(&landed{item: came})
+		r.Demand(segment, need)
+		require.Equal(t, need[0], came.group)
+		r.Landed(&Landed{item: came})
 	}
 	slots, experts := len(r.segment[segment].shelf), len(r.segment[segment].expert)
 	t.Logf("%d hits of %d with %d slots for %d experts", hits, tokens, slots, experts)

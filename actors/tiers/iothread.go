@@ -1,33 +1,65 @@
-package actors
+package tiers
 
 import (
 	"errors"
 	"fmt"
-	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/source"
 	"github.com/sluice-ai/sluice/internal/trace"
+	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
-// disk is what an I/O thread drives: a *uring.Ring, or in tests one with faults.
-type disk interface {
+// read, from an uploader to the reader, asks for bytes of a file in memory: a slab's, or a slot's of a device. The same
+// struct returns as the answer, data being exactly those bytes.
+type read struct {
+	by     string
+	gen    uint64
+	piece  *piece
+	source source.Source
+	from   int64
+	bytes  int
+	into   []byte // see uring.Request
+	head   int
+	memory *tenure // of a slot's memory
+	reply  run.Edge[read]
+	asked  time.Time // when it was passed on to the thread
+	began  time.Time // when that passed it on to the disk
+	ended  time.Time // when it came from there
+
+	data []byte
+	err  error
+}
+
+func (*read) Late() {}
+
+// Disk is what an I/O thread drives: a *uring.Ring, or in tests one with faults.
+type Disk interface {
 	Submit([]uring.Request) error
 	Wait(least int, done []uring.Completion) (int, error)
 	Close() error
 }
 
-// openDisk opens a ring of reads, on the thread that will drive it. Most of them go to memory.
-type openDisk func(depth int, memory []byte) (disk, error)
+// OpenDisk opens a ring of reads, on the thread that will drive it. Most of them go to memory.
+type OpenDisk func(depth int, memory []byte) (Disk, error)
 
-func openRing(depth int, memory []byte) (disk, error) { return uring.Open(depth, memory) }
+// OpenRing is the usual one.
+func OpenRing(depth int, memory []byte) (Disk, error) { return uring.Open(depth, memory) }
+
+const (
+	straight    = 16 // reads into slots that are under way at once
+	readsAtOnce = place.Slabs + straight
+)
 
 // ioThread is a goroutine on a thread of its own that keeps a ring of reads going: it alone may touch the ring,
 // and it alone waits for the disk. Requests come over a channel that holds as many as can exist.
 type ioThread struct {
 	log      zerolog.Logger
-	open     openDisk
+	open     OpenDisk
 	memory   []byte
 	spans    *trace.Track
 	requests chan *read
@@ -38,8 +70,8 @@ type ioThread struct {
 	broken   error // why the ring cannot go on
 }
 
-func (r *reader) startIO() *ioThread {
-	t := &ioThread{log: r.log, open: r.open, memory: r.slabs.Memory(), spans: r.disk,
+func startIO(log zerolog.Logger, open OpenDisk, memory []byte, spans *trace.Track) *ioThread {
+	t := &ioThread{log: log, open: open, memory: memory, spans: spans,
 		requests: make(chan *read, readsAtOnce), ended: make(chan struct{}),
 		pending: make([]*read, readsAtOnce), done: make([]uring.Completion, readsAtOnce)}
 	for id := range readsAtOnce {
@@ -80,7 +112,7 @@ func (t *ioThread) run() {
 }
 
 // serve reads until nothing more will be asked for, or the ring is broken.
-func (t *ioThread) serve(ring disk, first *read) {
+func (t *ioThread) serve(ring Disk, first *read) {
 	t.broken = nil
 	t.start(ring, first)
 	for t.broken == nil && t.submit(ring) {
@@ -96,7 +128,7 @@ func (t *ioThread) busy() bool { return len(t.free) < len(t.pending) }
 
 // submit passes on what was asked for; without anything under way it waits. It returns false when there will be no
 // more.
-func (t *ioThread) submit(ring disk) bool {
+func (t *ioThread) submit(ring Disk) bool {
 	for {
 		var m *read
 		var ok bool
@@ -121,7 +153,7 @@ func (t *ioThread) submit(ring disk) bool {
 }
 
 // start passes a read on to the disk.
-func (t *ioThread) start(ring disk, m *read) {
+func (t *ioThread) start(ring Disk, m *read) {
 	m.began = now()
 	if !m.memory.enter() {
 		t.answer(m, nil, errModelClosed)
@@ -140,7 +172,7 @@ func (t *ioThread) start(ring disk, m *read) {
 }
 
 // collect waits for so many reads to end and answers those that did.
-func (t *ioThread) collect(ring disk, least int) {
+func (t *ioThread) collect(ring Disk, least int) {
 	n, err := ring.Wait(least, t.done)
 	for _, d := range t.done[:n] {
 		t.finish(int(d.ID), d.Data, d.Err)
@@ -171,49 +203,3 @@ func (t *ioThread) answer(m *read, data []byte, err error) {
 
 // errModelClosed is the end of a read into memory of a model that was closed.
 var errModelClosed = errors.New("the model was closed")
-
-// tenure is how long reads may write to a model's memory: until it is closed, before the memory goes. Of memory that
-// stays it is nil.
-type tenure struct {
-	mu     sync.Mutex
-	closed bool
-	reads  sync.WaitGroup
-}
-
-// enter begins a read, unless the memory is closed to them.
-func (t *tenure) enter() bool {
-	if t == nil {
-		return true
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
-		t.reads.Add(1)
-	}
-	return !t.closed
-}
-
-// open says whether reads may still begin.
-func (t *tenure) open() bool {
-	if t == nil {
-		return true
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return !t.closed
-}
-
-// leave ends one.
-func (t *tenure) leave() {
-	if t != nil {
-		t.reads.Done()
-	}
-}
-
-// close returns when none is under way, and none will be.
-func (t *tenure) close() {
-	t.mu.Lock()
-	t.closed = true
-	t.mu.Unlock()
-	t.reads.Wait()
-}

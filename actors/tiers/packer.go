@@ -1,4 +1,4 @@
-package actors
+package tiers
 
 import (
 	"fmt"
@@ -40,6 +40,14 @@ type packer struct {
 	gen         uint64
 	crew        *crew
 }
+
+type packerEdges struct {
+	restarted run.Edge[restarted]
+	packed    run.Edge[pack]
+}
+
+// packers are how many goroutines empty slabs, if there are as many cores.
+const packers = 8
 
 func (p *packer) Receive(c actor.Context) {
 	switch m := c.Message().(type) {

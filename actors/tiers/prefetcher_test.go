@@ -1,4 +1,4 @@
-package actors
+package tiers
 
 import (
 	"testing"
@@ -9,11 +9,13 @@ import (
 	"github.com/sluice-ai/sluice/stages/place"
 )
 
+func of(homes ...place.Home) *Cargo { return &Cargo{Source: Source{Plan: &place.Model{Homes: homes}}} }
+
 // What a step waits for goes first, then what it will come to, a few at a time, and then what is loaded.
 func TestWhatTravelsFirst(t *testing.T) {
-	own := &cargo{homes: []place.Home{{Slot: -1, Group: ir.Group{Use: ir.Table}}, {Slot: 7}}}
-	shared := &cargo{homes: []place.Home{{Slot: -1}, {Slot: -1}, {Slot: -1}, {Slot: -1}}}
-	p := &prefetcher{all: []*cargo{own}, pending: map[item]urgency{}}
+	own := of(place.Home{Slot: -1, Group: ir.Group{Use: ir.Table}}, place.Home{Slot: 7})
+	shared := of(place.Home{Slot: -1}, place.Home{Slot: -1}, place.Home{Slot: -1}, place.Home{Slot: -1})
+	p := &prefetcher{all: []*Cargo{own}, pending: map[item]urgency{}}
 	at := func(slot int) item { return item{shared, slot, slot, 1} }
 	goes := func(want item, u urgency) {
 		t.Helper()
@@ -25,17 +27,17 @@ func TestWhatTravelsFirst(t *testing.T) {
 		p.pending[x] = u
 	}
 	for slot := range 3 {
-		p.want(&want{at(slot), ahead})
+		p.want(&Want{at(slot), ahead})
 	}
-	p.want(&want{at(3), demanded})
+	p.want(&Want{at(3), demanded})
 	goes(at(3), demanded)
 	goes(at(0), ahead)
-	p.want(&want{at(0), demanded}) // it travels already
+	p.want(&Want{at(0), demanded}) // it travels already
 	goes(at(1), ahead)
 	_, _, ok := p.choose()
 	require.False(t, ok, "two travel")
-	p.want(&want{at(2), demanded})
-	p.want(&want{at(2), ahead}) // not less urgent for that
+	p.want(&Want{at(2), demanded})
+	p.want(&Want{at(2), ahead}) // not less urgent for that
 	goes(at(2), demanded)
 	delete(p.pending, at(0))
 	require.False(t, p.isLoaded(own))

@@ -1,41 +1,15 @@
-package actors
+package tiers
 
 import (
-	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors/run"
-	"github.com/sluice-ai/sluice/internal/source"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/storage/pin"
 )
 
-// All that the reader accepts, from uploaders: flush, and
-//
-// read asks for bytes of a file in memory: a slab's, or a slot's of a device. The same struct returns as the answer,
-// data being exactly those bytes.
-type read struct {
-	by     string
-	gen    uint64
-	piece  *piece
-	source source.Source
-	from   int64
-	bytes  int
-	into   []byte // see uring.Request
-	head   int
-	memory *tenure // of a slot's memory
-	reply  run.Edge[read]
-	asked  time.Time // when it was passed on to the thread
-	began  time.Time // when that passed it on to the disk
-	ended  time.Time // when it came from there
-
-	data []byte
-	err  error
-}
-
-func (*read) Late() {}
+// All that the reader accepts, from uploaders: flush and *read, which its thread carries out.
 
 // reader reads the models' files. A thread of its own drives the ring; the actor passes reads on to it and never
 // waits for the disk.
@@ -43,18 +17,21 @@ type reader struct {
 	system      *run.System
 	log         zerolog.Logger
 	slabs       *pin.Arena
-	open        openDisk
+	open        OpenDisk
 	disk        *trace.Track
-	out         readerUsers
+	out         readerEdges
 	incarnation int
 	gens        map[string]uint64 // by uploader
 	io          *ioThread
 }
 
+// readerEdges are by uploader.
+type readerEdges struct{ restarted []run.Edge[restarted] }
+
 func (r *reader) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		r.io = r.startIO()
+		r.io = startIO(r.log, r.open, r.slabs.Memory(), r.disk)
 		for _, user := range r.out.restarted {
 			if r.incarnation > 0 {
 				user.Send(&restarted{})
@@ -65,7 +42,7 @@ func (r *reader) Receive(c actor.Context) {
 	case *run.Flush:
 		r.gens[m.Of.Id] = m.Gen
 		r.io.stop() // nothing of an older generation is being read any more; what others asked for is answered
-		r.io = r.startIO()
+		r.io = startIO(r.log, r.open, r.slabs.Memory(), r.disk)
 		m.Done()
 	case *read:
 		if m.gen == r.gens[m.by] {

@@ -1,4 +1,4 @@
-package actors
+package tiers
 
 import (
 	"slices"
@@ -8,23 +8,38 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 )
 
-// All that the prefetcher accepts: *restarted (uploader), and
+// All that the prefetcher accepts: *restarted and *arrived (uploader), and
 type (
-	// want, from the device: bring a group to a slot, then answer landed. Said again, it only becomes more urgent.
-	want struct {
+	// Want, from the device: bring a group to a slot, then answer Landed. Said again, it only becomes more urgent.
+	Want struct {
 		item
 		urgency urgency
 	}
-	// arrived, from the uploader: the way of a group has ended. Every byte of it is in its slot if err is nil.
-	arrived struct {
+)
+
+type ( // what it says to the device
+	// Landed answers Want: the way of a group to a slot that it shares has ended.
+	Landed struct {
 		item
-		err error
-		way way
+		Err error
+		Way Way
+	}
+	// Loaded says that all weights are there of a model that have slots of their own.
+	Loaded struct {
+		Of          *Cargo
+		Incarnation int // of the device
 	}
 )
 
-func (*want) Late()    {}
-func (*arrived) Late() {}
+func (*Want) Late()   {}
+func (*Landed) Late() {}
+func (*Loaded) Late() {}
+
+// Of is whose group has come.
+func (m *Landed) Of() *Cargo { return m.of }
+
+// Group is which of them.
+func (m *Landed) Group() int { return m.group }
 
 // prefetcher decides which groups of weights travel next. Those that have slots of their own go home once, in program
 // order and one model after the other. Of those that share slots the device says which is wanted where: what a step
@@ -34,11 +49,23 @@ type prefetcher struct {
 	system      *run.System
 	out         prefetcherEdges
 	incarnation int // of the device that the weights are for
-	all         []*cargo
+	all         []*Cargo
 	next        int // home in all[0] that was not asked for
 	queued      [urgencies][]item
 	pending     map[item]urgency // that was asked for, and has not arrived
 }
+
+type prefetcherEdges struct {
+	fetch  run.Counted[fetch]
+	loaded run.Edge[Loaded]
+	landed run.Edge[Landed]
+	broken run.Edge[run.Failed]
+}
+
+const (
+	fetchAhead = 2  // groups that the uploader works on at once, of those that no step waits for
+	fetches    = 16 // likewise, of all
+)
 
 func (p *prefetcher) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
@@ -46,7 +73,7 @@ func (p *prefetcher) Receive(c actor.Context) {
 		for x, u := range p.pending { // asking twice does no harm
 			p.out.fetch.Send(&fetch{x, u})
 		}
-	case *want:
+	case *Want:
 		p.want(m)
 	case *arrived:
 		if _, ok := p.pending[m.item]; ok {
@@ -60,7 +87,7 @@ func (p *prefetcher) Receive(c actor.Context) {
 }
 
 // want queues a group, or moves it forward in the queue.
-func (p *prefetcher) want(m *want) {
+func (p *prefetcher) want(m *Want) {
 	if _, ok := p.pending[m.item]; ok {
 		return
 	}
@@ -80,21 +107,21 @@ func (p *prefetcher) want(m *want) {
 func (p *prefetcher) arrived(m *arrived) {
 	delete(p.pending, m.item)
 	p.out.fetch.Give()
-	switch home := m.of.homes[m.home].Slot >= 0; {
+	switch home := m.home().Brought(); {
 	case !home:
-		p.out.landed.Send(&landed{m.item, m.err, m.way})
+		p.out.landed.Send(&Landed{m.item, m.err, m.way})
 	case m.err != nil:
-		p.out.broken.Send(&failed{m.err})
+		p.out.broken.Send(&run.Failed{Err: m.err})
 	case p.isLoaded(m.of):
-		p.out.loaded.Send(&loaded{m.of.guest, p.incarnation})
+		p.out.loaded.Send(&Loaded{m.of, p.incarnation})
 	}
 }
 
-// isLoaded says whether all that has slots of its own is there.
-func (p *prefetcher) isLoaded(c *cargo) bool {
+// isLoaded says whether all is there that is brought once.
+func (p *prefetcher) isLoaded(c *Cargo) bool {
 	p.skip()
 	for x := range p.pending {
-		if x.of == c && c.homes[x.home].Slot >= 0 {
+		if x.of == c && x.home().Brought() {
 			return false
 		}
 	}
@@ -126,7 +153,7 @@ func (p *prefetcher) choose() (x item, u urgency, ok bool) {
 		return p.queued[ahead][0], ahead, true
 	case len(p.all) > 0:
 		of := p.all[0]
-		return item{of, p.next, of.homes[p.next].Slot, 1}, ahead, true
+		return item{of, p.next, of.berth(p.next), 1}, ahead, true
 	}
 	return item{}, 0, false
 }
@@ -150,11 +177,11 @@ func (p *prefetcher) take(x item, u urgency) {
 	p.next++
 }
 
-// skip passes groups that have no slot of their own, and models all of whose homes were asked for.
+// skip passes groups that are not brought once, and models all of whose homes were asked for.
 func (p *prefetcher) skip() {
 	for len(p.all) > 0 {
-		homes := p.all[0].homes
-		for p.next < len(homes) && homes[p.next].Slot < 0 {
+		homes := p.all[0].Plan.Homes
+		for p.next < len(homes) && !homes[p.next].Brought() {
 			p.next++
 		}
 		if p.next < len(homes) {

@@ -1,4 +1,4 @@
-package actors
+package tiers
 
 import (
 	"slices"
@@ -45,7 +45,7 @@ func (*granted) Late() {}
 // arena's; the pool holds only which slabs are free.
 type pool struct {
 	system  *run.System
-	out     poolUsers
+	out     poolEdges
 	again   bool // an older incarnation has leased slabs
 	free    []int
 	users   map[string]*leases
@@ -60,7 +60,13 @@ type leases struct {
 	slabs   []int
 }
 
-func newPool(s *run.System, out poolUsers, incarnation int) *pool {
+// restarted says that its sender has lost its state; whoever hears it asks again.
+type restarted = run.Restarted[struct{}]
+
+// poolEdges are by uploader.
+type poolEdges struct{ restarted []run.Edge[restarted] }
+
+func newPool(s *run.System, out poolEdges, incarnation int) *pool {
 	p := &pool{system: s, out: out, again: incarnation > 0, users: make(map[string]*leases)}
 	for i := range place.Slabs {
 		p.free = append(p.free, i)

@@ -1,0 +1,6 @@
+package tiers
+
+import "time"
+
+// now is the only clock of this package, so that tests run it in virtual time (testing/synctest).
+func now() time.Time { return time.Now() }

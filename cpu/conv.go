@@ -1,0 +1,88 @@
+package cpu
+
+import (
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// convChannels is how many channels a chunk has at most.
+const convChannels = 512
+
+// convolution is a CausalConv. A chunk is some channels of a span: products with the inputs of the last positions, the
+// oldest first, are added one after another, and the bias at last, for each row alone. The state is the inputs of the
+// positions before, the oldest first.
+type convolution struct {
+	ex     *execution
+	out, x place
+	state  *state
+	w      *weight // by position, then channel
+	bias   []float32
+}
+
+func (c *convolution) parts() int { return (c.out.width + convChannels - 1) / convChannels }
+
+func (c *convolution) chunks() int { return len(c.ex.step.Spans) * c.parts() }
+
+func (c *convolution) run(worker, chunk int) {
+	span := &c.ex.step.Spans[chunk/c.parts()]
+	from := chunk % c.parts() * convChannels
+	n := min(convChannels, c.out.width-from)
+	memory := c.ex.workers[worker].state
+	kept := c.w.cols - 1 // positions
+	before, product := memory[:kept*n], memory[kept*n:][:n]
+	c.load(before, span, from, n)
+	for i := range span.Rows {
+		y := c.ex.at(&c.out, span.Row+i)[from:][:n]
+		isa := c.ex.device.isa
+		for j := range c.w.cols {
+			w := c.w.vector[j*c.out.width+from:][:n]
+			if x := c.input(before, span, i-kept+j, from, n); j == 0 {
+				isa.Mul(y, x, w)
+			} else {
+				isa.Mul(product, x, w)
+				isa.Add(y, y, product)
+			}
+		}
+		if c.bias != nil {
+			isa.Add(y, y, c.bias[from:][:n])
+		}
+	}
+	c.store(before, span, from, n)
+}
+
+// load takes the channels [from, from+n) of the positions before a span from the state.
+func (c *convolution) load(before []float32, span *backend.Span, from, n int) {
+	if span.Pos == 0 {
+		clear(before)
+		return
+	}
+	state := c.state.at(c.state.block(span, span.Pos-1))
+	for j := range c.w.cols - 1 {
+		copy(before[j*n:][:n], state[j*c.out.width+from:])
+	}
+}
+
+// input is the channels of row i of a span, or of one before it.
+func (c *convolution) input(before []float32, span *backend.Span, i, from, n int) []float32 {
+	if i < 0 {
+		return before[(i+c.w.cols-1)*n:][:n]
+	}
+	return c.ex.at(&c.x, span.Row+i)[from:][:n]
+}
+
+// store leaves in each block the inputs of the last positions before its end, or the span's.
+func (c *convolution) store(before []float32, span *backend.Span, from, n int) {
+	for i := 0; i < span.Rows; {
+		end := min(span.Rows, i+backend.BlockSize-(span.Pos+i)%backend.BlockSize)
+		state := c.state.at(c.state.block(span, span.Pos+i))
+		for j := range c.w.cols - 1 {
+			copy(state[j*c.out.width+from:][:n], c.input(before, span, end-c.w.cols+1+j, from, n))
+		}
+		i = end
+	}
+}
+
+func (b *binder) convolution(n *ir.Node) *convolution {
+	return &convolution{ex: &b.m.execution, out: b.layout.place(n.Out), x: b.layout.place(n.In[0]),
+		state: &b.m.states[n.State], w: &b.m.weights[n.W], bias: b.vector(n.B)}
+}

@@ -1,0 +1,108 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/sluice-ai/sluice/cpu/vec"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// scanGrain is about how many elements of states a chunk passes over.
+const scanGrain = 32 << 10
+
+// scan is an SSMScan or a DeltaRule. A chunk is some heads of a span, whose rows it takes one after another, in the
+// recurrent form however many they are: prompts have the bits of answers, and a head's state stays in a near cache.
+type scan struct {
+	ex          *execution
+	args        *ir.ScanArgs
+	delta       bool // it is a DeltaRule
+	out         place
+	in          [5]place // q, k, v, δ, β
+	state       *state
+	decay       []float32 // A by head
+	shift, skip []float32
+	stride      int // of a state's rows
+	each        int // heads of a chunk in the running step
+}
+
+func (s *scan) parts() int { return (s.args.Heads + s.each - 1) / s.each }
+
+func (s *scan) chunks() int {
+	spans := len(s.ex.step.Spans)
+	rows := max(1, len(s.ex.step.Tokens)/spans)
+	s.each = max(1, scanGrain/(rows*s.args.KDim*s.stride))
+	return spans * s.parts()
+}
+
+func (s *scan) run(worker, chunk int) {
+	span, part := &s.ex.step.Spans[chunk/s.parts()], chunk%s.parts()
+	for h := part * s.each; h < min((part+1)*s.each, s.args.Heads); h++ {
+		s.head(s.ex.workers[worker].state, span, h)
+	}
+}
+
+// head takes one head through the rows of a span.
+func (s *scan) head(memory []float32, span *backend.Span, h int) {
+	r := vec.Recurrence{N: s.stride, Stride: s.stride, W: memory[:s.stride], Y: memory[s.stride:][:s.stride]}
+	block := int32(-1)
+	for i := range span.Rows {
+		pos := span.Pos + i
+		if b := s.state.block(span, pos); b != block {
+			r.S, block = s.begin(span, pos, b, h), b
+		}
+		s.row(&r, span.Row+i, h)
+	}
+}
+
+// begin makes a block's state what the row at position pos goes on from.
+func (s *scan) begin(span *backend.Span, pos int, block int32, h int) []float32 {
+	size := s.args.KDim * s.stride
+	state := s.state.at(block)[h*size:][:size]
+	if pos == 0 {
+		clear(state)
+	} else if before := s.state.block(span, pos-1); before != block {
+		copy(state, s.state.at(before)[h*size:])
+	}
+	return state
+}
+
+// row takes in one row and reads the state.
+func (s *scan) row(r *vec.Recurrence, row, h int) {
+	isa, a, ex := s.ex.device.isa, s.args, s.ex
+	keys, values := a.Group(h)*a.KDim, h*a.VDim
+	r.Q, r.K = ex.at(&s.in[0], row)[keys:][:a.KDim], ex.at(&s.in[1], row)[keys:][:a.KDim]
+	v := ex.at(&s.in[2], row)[values:][:a.VDim]
+	step := float32(softplus(float64(ex.at(&s.in[3], row)[h]) + float64(s.shift[h])))
+	r.Decay = float32(math.Exp(float64(s.decay[h] * step)))
+	if s.delta {
+		p := vec.Product{C: r.W, A: r.K, Rows: 1, K: a.KDim, N: s.stride, BStride: s.stride}
+		isa.Panel(&p, r.S, nil)
+		beta := ex.at(&s.in[4], row)[h]
+		isa.Merge(r.W[:a.VDim], v, -beta*r.Decay, beta)
+	} else {
+		isa.Scale(r.W[:a.VDim], v, step)
+		clear(r.W[a.VDim:])
+	}
+	isa.Recur(r)
+	y := ex.at(&s.out, row)[values:][:a.VDim]
+	isa.Scale(y, r.Y[:a.VDim], a.Scale)
+	if s.skip != nil {
+		isa.Merge(y, v, 1, s.skip[h])
+	}
+}
+
+// softplus is ln(1+eˣ).
+func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
+
+func (b *binder) scan(n *ir.Node) *scan {
+	s := &scan{
+		ex: &b.m.execution, args: n.Scan, delta: n.Op == ir.DeltaRule, out: b.layout.place(n.Out),
+		state: &b.m.states[n.State], decay: b.vector(n.W), shift: b.vector(n.B), skip: b.vector(n.Scan.D),
+		stride: strideOfScan(n.Scan),
+	}
+	for i, v := range n.In {
+		s.in[i] = b.layout.place(v)
+	}
+	return s
+}

@@ -1,0 +1,93 @@
+package grammar
+
+import "unicode/utf8"
+
+// Matcher is a place in a text that a program reads. It uses its program's memory.
+type Matcher struct {
+	p     *Program
+	close closer
+	set   []config // complete; empty once the text is not in the language
+	spare []config
+}
+
+// Matcher returns one that has read nothing.
+func (p *Program) Matcher() *Matcher {
+	m := &Matcher{p: p, close: closer{p: p}}
+	m.Reset()
+	return m
+}
+
+// Reset goes back to the beginning.
+func (m *Matcher) Reset() {
+	p := m.p
+	m.set = m.set[:0]
+	if p.rules[0].some {
+		m.set = append(m.set, config{p.startOf(0), stackEmpty})
+	}
+	if p.rules[0].nullable {
+		m.set = append(m.set, config{stateEnd, none})
+	}
+	m.set = m.close.complete(m.set, 0)
+}
+
+// Done says that the text may end here.
+func (m *Matcher) Done() bool {
+	for _, x := range m.set {
+		if x.state == stateEnd {
+			return true
+		}
+	}
+	return false
+}
+
+// Read reads bytes, and returns how many of them could follow. The matcher stays behind those.
+func (m *Matcher) Read(text []byte) (int, error) {
+	for i, b := range text {
+		next := m.step(m.spare[:0], b)
+		if len(next) == 0 {
+			m.spare = next
+			return i, nil
+		}
+		m.set, m.spare = next, m.set
+		if err := m.p.grown(); err != nil {
+			return i, err
+		}
+	}
+	return len(text), nil
+}
+
+func (m *Matcher) step(next []config, b byte) []config {
+	for _, x := range m.set {
+		if s := m.p.expand(x.state).step(b); s != none {
+			next = add(next, 0, config{s, x.stack})
+		}
+	}
+	if len(next) == 0 {
+		return next
+	}
+	return m.close.complete(next, 0)
+}
+
+// grown says that the program has become too large.
+func (p *Program) grown() error {
+	if len(p.states.list)+len(p.stacks.list) > p.limits.Live {
+		return &TooLarge{"states", p.limits.Live}
+	}
+	return nil
+}
+
+// Check reads a whole text from the beginning: whether it is in the language, and how many of its characters could be
+// read before it was certain that it is not.
+func (m *Matcher) Check(text string) (accept bool, characters int, err error) {
+	m.Reset()
+	for len(text) > 0 {
+		_, size := utf8.DecodeRuneInString(text)
+		n, err := m.Read([]byte(text[:size]))
+		if n < size || err != nil {
+			return false, characters, err
+		}
+		characters++
+		text = text[size:]
+	}
+	return m.Done(), characters, nil
+}
