@@ -165,7 +165,7 @@ func (d *device) spawnLoaders(c actor.Context) error {
 		return nil
 	}
 	w := d.house
-	return w.graph.Spawn(c, w.tiers.Loaders(d.system, d.slabs, &d.kept.generations, d.incarnation, all)...)
+	return w.graph.Spawn(c, w.tiers.Loaders(d.system, d.log, d.slabs, &d.kept.generations, d.incarnation, all)...)
 }
 
 // loaded hears that all weights of a model are there that do not come with each step.

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace/stall"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/storage/pin"
+	"github.com/sluice-ai/sluice/storage/uring"
 )
 
 // House is the facade of all that runs: models, and the device, pool and reader that they share. Its methods may be
@@ -30,6 +31,7 @@ type House struct {
 	device  backend.Device
 	slabs   *pin.Arena
 	disk    tiers.OpenDisk
+	sums    *uring.Sums // of what was read
 	engines []*Engine
 	idle    *trace.Wait // of the device
 
@@ -49,7 +51,7 @@ type House struct {
 
 func newHouse(c *HouseConfig, specs []*spec, slabs *pin.Arena) *House {
 	h := &House{
-		system: run.NewSystem(c.Log), log: c.Log, device: c.Device, slabs: slabs,
+		system: run.NewSystem(c.Log), log: c.Log, device: c.Device, slabs: slabs, sums: uring.NewSums(),
 		health: newHealth(), empty: make(chan struct{}), disk: tiers.OpenRing,
 	}
 	if c.disk != nil {
@@ -169,7 +171,7 @@ func (h *House) close(ctx context.Context) error {
 
 // free gives back what the tree stood on. No actor is left.
 func (h *House) free() error {
-	errs := []error{h.device.Close(), h.slabs.Close()}
+	errs := []error{h.device.Close(), h.slabs.Close(), h.sums.Close()}
 	for _, e := range h.engines {
 		errs = append(errs, e.spec.file.Close(), e.spec.tape.close())
 	}

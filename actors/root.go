@@ -62,7 +62,7 @@ func (r *root) start(c actor.Context) error {
 		guests[i] = &guest{index: i, spec: e.spec, out: e.wiring.guest, stats: &e.stats, progress: &e.loaded}
 	}
 	kept := &deviceMemory{guests: guests}
-	if err := w.graph.Spawn(c, w.tiers.Shared(h.system, h.log, h.slabs, h.disk)...); err != nil {
+	if err := w.graph.Spawn(c, w.tiers.Shared(h.system, h.log, h.slabs, h.disk, h.sums)...); err != nil {
 		return err
 	}
 	err := w.graph.Spawn(c, run.Child{At: w.device, Children: h.system.Supervisor(h.gaveUp),

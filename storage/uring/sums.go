@@ -11,12 +11,21 @@ import (
 )
 
 // Sums remember what was read of files, and tell when other bytes come from the same place: a drive that fails without
-// saying so, or a file that somebody writes to. A drive errs by whole blocks, so one line of each stands for it: a
-// check costs less than a thousandth of the read. Several goroutines may use them.
+// saying so, or a file that somebody writes to. A drive errs by whole blocks, so one line of each stands for it, and
+// another one for a read that begins within a block: a check costs less than a thousandth of the read. Several
+// goroutines may use them.
 type Sums struct {
 	mu    sync.Mutex
 	files map[string][]byte // by path: two bytes for each Block, both zero if it was not read yet; outside the heap
+	heads map[head][2]byte  // of what was read from within a block
 	table *crc32.Table
+}
+
+// head is where a read begins.
+type head struct {
+	path   string
+	offset int64
+	bytes  int
 }
 
 // line is how many bytes of a block are summed: what the processor fetches at a time.
@@ -24,7 +33,7 @@ const line = 64
 
 // NewSums remember nothing yet.
 func NewSums() *Sums {
-	return &Sums{files: map[string][]byte{}, table: crc32.MakeTable(crc32.Castagnoli)}
+	return &Sums{files: map[string][]byte{}, heads: map[head][2]byte{}, table: crc32.MakeTable(crc32.Castagnoli)}
 }
 
 // ErrBytes says that the same place of a file gave other bytes than before.
@@ -43,19 +52,35 @@ func (s *Sums) Check(from *source.Source, offset int64, data []byte) error {
 	if err != nil {
 		return err
 	}
+	if HeadOf(offset) != 0 {
+		h := head{from.Path, offset, min(line, len(data))}
+		sum := s.sum(data[:h.bytes])
+		if was, ok := s.heads[h]; ok && was != sum {
+			return differs(from, offset)
+		}
+		s.heads[h] = sum
+	}
 	first := (offset + Block - 1) &^ (Block - 1)
 	for at := first; at+line <= offset+int64(len(data)); at += Block {
-		sum := crc32.Checksum(data[at-offset:][:line], s.table)
-		low, high := byte(sum)|1, byte(sum>>8) // never both zero
-		k := known[at/Block*2:][:2]
-		switch {
-		case k[0] == 0 && k[1] == 0:
-			k[0], k[1] = low, high
-		case k[0] != low || k[1] != high:
-			return fmt.Errorf("%s: bytes from %d on: %w", from.Name, at, ErrBytes)
+		was := (*[2]byte)(known[at/Block*2:])
+		switch sum := s.sum(data[at-offset:][:line]); {
+		case *was == [2]byte{}:
+			*was = sum
+		case *was != sum:
+			return differs(from, at)
 		}
 	}
 	return nil
+}
+
+// sum is never zero.
+func (s *Sums) sum(line []byte) [2]byte {
+	sum := crc32.Checksum(line, s.table)
+	return [2]byte{byte(sum) | 1, byte(sum >> 8)}
+}
+
+func differs(from *source.Source, at int64) error {
+	return fmt.Errorf("%s: bytes from %d on: %w", from.Name, at, ErrBytes)
 }
 
 // of are the sums of a file.
@@ -80,5 +105,6 @@ func (s *Sums) Close() error {
 		errs = append(errs, mem.Free(known))
 	}
 	clear(s.files)
+	clear(s.heads)
 	return errors.Join(errs...)
 }

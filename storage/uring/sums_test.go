@@ -30,15 +30,27 @@ func TestSums(t *testing.T) {
 				wrong := slices.Clone(file)
 				copy(wrong[block*Block:][:Block], content(Block)) // another block's
 				err := cut(s, wrong, second)
-				if first == size && second == size {
-					require.ErrorIs(t, err, ErrBytes)
-					require.ErrorContains(t, err, "m.gguf: bytes from ")
-				}
+				require.ErrorIs(t, err, ErrBytes)
+				require.ErrorContains(t, err, "m.gguf: bytes from ")
 			}
 			require.NoError(t, cut(s, file, second), "what was wrong is not remembered")
 			require.NoError(t, s.Close())
 		}
 	}
+}
+
+// TestSumsOfLittle: what lies within a block is known as well.
+func TestSumsOfLittle(t *testing.T) {
+	s := NewSums()
+	from := &source.Source{Name: "m.gguf", Path: "/m.gguf", Size: 2 * Block}
+	for n := 1; n < 200; n++ {
+		data := content(n)
+		require.NoError(t, s.Check(from, int64(n), data))
+		require.NoError(t, s.Check(from, int64(n), data))
+		data[0] ^= 1
+		require.ErrorIs(t, s.Check(from, int64(n), data), ErrBytes)
+	}
+	require.NoError(t, s.Close())
 }
 
 // TestSumsAreOfOneFile: files are known by their paths, and what lies in memory is not checked.

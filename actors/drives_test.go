@@ -1,0 +1,205 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"runtime/pprof"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-ai/sluice/actors/tiers"
+	"github.com/sluice-ai/sluice/storage/uring"
+)
+
+// weather is how a drive is for a while.
+type weather int
+
+const (
+	well     weather = iota
+	erring           // reads fail
+	lying            // they give other bytes, and say nothing
+	stalling         // they take their time
+	ending           // they find the file shorter
+	gone             // there is no drive: rings cannot be opened, and open ones break
+	weathers
+)
+
+// drive is one that fails in every way that drives fail.
+type drive struct {
+	mu   sync.Mutex
+	r    *rand.Rand
+	now  weather
+	one  int           // of so many reads fares like that
+	seen [weathers]int // reads that did
+}
+
+func (d *drive) turn(w weather, one int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.now, d.one = w, one
+}
+
+// roll says whether a read fares so.
+func (d *drive) roll(w weather) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.now != w || d.r.IntN(d.one) != 0 {
+		return false
+	}
+	d.seen[w]++
+	return true
+}
+
+func (d *drive) open(depth int, memory []byte) (tiers.Disk, error) {
+	if d.roll(gone) {
+		return nil, syscall.ENODEV
+	}
+	ring, err := tiers.OpenRing(depth, memory)
+	return &badRing{Disk: ring, drive: d}, err
+}
+
+// change goes through all weathers, worse and better, again and again until ctx ends, and leaves the drive well.
+func (d *drive) change(ctx context.Context) {
+	for ctx.Err() == nil {
+		for _, w := range rand.Perm(int(weathers)) {
+			d.turn(weather(w), 1+rand.IntN(4))
+			time.Sleep(badSpell)
+			d.turn(well, 1)
+			time.Sleep(badSpell / 8)
+		}
+	}
+}
+
+// badSpell is longer than a read is tried again.
+const badSpell = 300 * time.Millisecond
+
+// Whatever is wrong with a drive, a request ends with an error that says so, and the next one is answered when it is
+// well again.
+func TestDrivesFailClearly(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	all := prompts(2)
+	want := alone(t, startFixture(t, fixture, nil), all, 16)
+	d := &drive{r: rand.New(rand.NewPCG(1, 2)), one: 1}
+	e := startFixture(t, fixture, func(c *Config) { c.hooks.plan, c.hooks.disk = few{Ring: 2}.Plan, d.open })
+	require.Equal(t, want, alone(t, e, all, 16))
+	for w, cause := range map[weather]string{erring: "input/output error", gone: "no such device", ending: "unexpected EOF",
+		lying: "they are not those that were read before: the drive fails, or the file was written to"} {
+		d.turn(w, 1)
+		_, err := drain(begin(t, e, ask(all[1], 16)))
+		require.ErrorContains(t, err, cause)
+		require.Regexp(t, clearly, err.Error())
+		d.turn(well, 1)
+		require.NoError(t, e.Health())
+		require.Equal(t, want, alone(t, e, all, 16), cause)
+	}
+	d.turn(erring, 1) // while the device comes back, longer than a read is tried again
+	e.crash("device")
+	time.AfterFunc(2*badSpell, func() { d.turn(well, 1) })
+	require.Equal(t, want, alone(t, e, all, 16))
+	require.NoError(t, e.Health())
+	d.turn(lying, 10) // now and then
+	require.Equal(t, want, alone(t, e, all, 16))
+	require.Greater(t, d.seen[lying], 5)
+}
+
+type badRing struct {
+	tiers.Disk
+	drive *drive
+}
+
+func (b *badRing) Submit(all []uring.Request) error {
+	if b.drive.roll(gone) {
+		return syscall.ENODEV
+	}
+	return b.Disk.Submit(all)
+}
+
+func (b *badRing) Wait(least int, done []uring.Completion) (int, error) {
+	if b.drive.roll(gone) {
+		return 0, syscall.ENODEV
+	}
+	n, err := b.Disk.Wait(least, done)
+	for i := range done[:n] {
+		b.spoil(&done[i])
+	}
+	return n, err
+}
+
+func (b *badRing) spoil(c *uring.Completion) {
+	fail := func(err error) {
+		for i := range c.Data {
+			c.Data[i] ^= 0xff // what a failed read leaves is anything
+		}
+		c.Data, c.Err = nil, fmt.Errorf("m.gguf: %w", err)
+	}
+	switch d := b.drive; {
+	case c.Err != nil:
+	case d.roll(erring):
+		fail(syscall.EIO)
+	case d.roll(ending):
+		fail(io.ErrUnexpectedEOF)
+	case d.roll(lying):
+		for i := range c.Data {
+			c.Data[i] ^= 0x55
+		}
+	case d.roll(stalling):
+		time.Sleep(rand.N(20 * time.Millisecond))
+	}
+}
+
+// clearly is how a request ends that a drive has failed: what could not be read, of which file, and why.
+var clearly = regexp.MustCompile(`this request cannot be computed: .*\.gguf: tensor ".*": .*(input/output error|no such device|` +
+	`unexpected EOF|not those that were read before)`)
+
+// Law Survive on drives that fail, lie, stall and vanish, while whatever brings weights dies at random under load: every
+// answer is right as far as it was read, or ends with an error that names the tensor and the cause; when the drive is
+// well again, so is everything.
+func TestSurviveDrives(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		few
+	}{
+		{fixture, few{Ring: 2}}, {"qwen3moe", few{Ring: 3, Shelf: 2, Piece: 16 << 10}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Cleanup(func() { goleak.VerifyNone(t) })
+			defer watchdog(chaosTime() + time.Minute).Stop()
+			x := &chaos{seed: chaosSeed(), prompts: prompts(8), t: t, clearly: clearly}
+			x.learn(t, c.name)
+			d := &drive{r: rand.New(rand.NewPCG(x.seed, 100)), one: 1}
+			x.Engine = startFixture(t, c.name, func(cfg *Config) {
+				cfg.Context, cfg.Blocks, cfg.Sequences, cfg.Rows = 256, 9, 4, 64
+				cfg.hooks.plan, cfg.hooks.disk = c.few.Plan, d.open
+			})
+			require.Equal(t, x.want, alone(t, x.Engine, x.prompts, 60), "all was read once")
+			ctx, end := context.WithTimeout(t.Context(), chaosTime())
+			defer end()
+			var changing sync.WaitGroup
+			changing.Go(func() { d.change(ctx) })
+			x.rage(t, slices.Concat(ofModel, ofHouse))
+			changing.Wait()
+			x.idle(t)
+			require.Equal(t, x.want, alone(t, x.Engine, x.prompts, 60))
+			t.Logf("%d answers, %d clear errors; reads by weather %v", x.answers.Load(), x.failures.Load(), d.seen)
+			require.Positive(t, x.answers.Load())
+		})
+	}
+}
+
+// watchdog ends a test that hangs, with what all goroutines do.
+func watchdog(after time.Duration) *time.Timer {
+	return time.AfterFunc(after, func() {
+		pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+		panic("the test hangs")
+	})
+}
