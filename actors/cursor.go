@@ -68,12 +68,55 @@ func (d *device) advance() {
 		d.at.waits = now()
 		layer := g.spec.bound.Segments[d.at.segment].Layer
 		d.idle.Begin(d.at.waits, d.lacks(), trace.OfSegment(m.number, d.at.segment, layer))
+		if d.watch == nil || g.weights.Overdue() {
+			d.lookIn(d.patience(g))
+		}
 		return
 	}
 	d.at.step = nil
 	if m.left() {
 		d.over(m)
 	}
+}
+
+// usuallyLate is how long a step waits for a drive that gives nothing of what it lacks.
+const usuallyLate = 30 * time.Second
+
+// patience is how long a step of a model waits. Where one waited in vain already, and nothing has come since, the others
+// hear of it sooner.
+func (d *device) patience(g *guest) time.Duration {
+	if g.weights.Overdue() {
+		return d.late / 16
+	}
+	return d.late
+}
+
+func (d *device) lookIn(t time.Duration) {
+	if d.watch != nil {
+		d.watch.Reset(t)
+		return
+	}
+	d.watch = time.AfterFunc(t, func() { d.house.overdue.Send(&overdue{}) })
+}
+
+// overdue looks whether a step waits for too long. What it waits for may still come, and is taken then, but nobody is
+// to wait for ever.
+func (d *device) overdue() {
+	at := &d.at
+	d.watch = nil
+	if at.waits.IsZero() {
+		return // the next wait begins to look
+	}
+	g := at.step.guest
+	most, waited := d.patience(g), now().Sub(at.waits)
+	if waited < most || !at.began {
+		d.lookIn(max(most-waited, most/8))
+		return
+	}
+	err := g.weights.Late(at.left, d.late)
+	d.log.Error().Err(err).Msg("weights do not come")
+	at.failed = fmt.Errorf("%s: %w", segmentName(&g.spec.bound.Segments[at.segment]), err)
+	d.advance()
 }
 
 // endWait ends the time that the step waited for weights, if it did.

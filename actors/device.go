@@ -3,6 +3,7 @@ package actors
 import (
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
@@ -48,6 +49,11 @@ type stepRing struct {
 
 func (*stepRing) Late() {}
 
+// overdue, from itself after a time in which what a step waits for may have come.
+type overdue struct{}
+
+func (*overdue) Late() {}
+
 // device owns the compiled models: it runs their steps, segment by segment, one model's after the other's. Its children
 // bring the weights. A restart compiles and loads afresh, since what failed may have left anything in memory; the KV
 // caches are lost with it.
@@ -63,8 +69,10 @@ type device struct {
 	order       *batch.Turns
 	idle        *trace.Wait
 	at          cursor
-	flying      int // steps of all models
-	flight      int // most of them
+	late        time.Duration // how long a step waits for a drive
+	watch       *time.Timer   // nil: nobody looks whether it does
+	flying      int           // steps of all models
+	flight      int           // most of them
 }
 
 // deviceMemory is what outlives a device's incarnations.
@@ -78,7 +86,7 @@ func makeDevice(h *House, kept *deviceMemory, incarnation int) *device {
 	return &device{
 		house: h.wiring, system: h.system, turns: h.turns, log: h.log, backend: h.device, slabs: h.slabs,
 		kept: kept, incarnation: incarnation, order: batch.NewTurns(len(kept.guests)), flight: h.device.Traits().Flight,
-		idle: h.idle,
+		idle: h.idle, late: h.late,
 	}
 }
 
@@ -87,6 +95,9 @@ func (d *device) Receive(c actor.Context) {
 	case *actor.Started:
 		d.start(c)
 	case *actor.Stopped:
+		if d.watch != nil {
+			d.watch.Stop()
+		}
 		d.closeModels()
 	case *loaded:
 		d.loaded(m)
@@ -116,6 +127,8 @@ func (d *device) Receive(c actor.Context) {
 		}
 	case *look:
 		d.resume()
+	case *overdue:
+		d.overdue()
 	default:
 		d.system.Lifecycle(c)
 		return

@@ -30,6 +30,7 @@ const (
 	lying            // they give other bytes, and say nothing
 	stalling         // they take their time
 	ending           // they find the file shorter
+	hanging          // none of them ends
 	gone             // there is no drive: rings cannot be opened, and open ones break
 	weathers
 )
@@ -129,6 +130,9 @@ func (b *badRing) Wait(least int, done []uring.Completion) (int, error) {
 		return 0, syscall.ENODEV
 	}
 	n, err := b.Disk.Wait(least, done)
+	for n > 0 && b.drive.roll(hanging) {
+		time.Sleep(5 * time.Millisecond)
+	}
 	for i := range done[:n] {
 		b.spoil(&done[i])
 	}
@@ -157,9 +161,40 @@ func (b *badRing) spoil(c *uring.Completion) {
 	}
 }
 
+// Law Survive on a drive that hangs: nobody waits for ever, and after the first nobody waits for what does not come. When
+// it answers again, what comes late is used.
+func TestDriveIsLate(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	all := prompts(2)
+	for name, few := range map[string]few{fixture: {Ring: 2}, "qwen3moe": {Shelf: 1}} {
+		want := alone(t, startFixture(t, name, nil), all, 16)
+		d := &drive{r: rand.New(rand.NewPCG(1, 2)), one: 1}
+		const late = 400 * time.Millisecond
+		e := startFixture(t, name, func(c *Config) {
+			c.hooks.plan, c.hooks.disk, c.hooks.late = few.Plan, d.open, late
+		})
+		require.Equal(t, want, alone(t, e, all, 16))
+		for range 2 {
+			d.turn(hanging, 1)
+			began := now()
+			_, err := drain(begin(t, e, ask(all[1], 16)))
+			require.ErrorContains(t, err, "the drive has given nothing of it for 400ms: check it")
+			require.Regexp(t, clearly, err.Error())
+			require.GreaterOrEqual(t, now().Sub(began), late)
+			began = now()
+			_, err = drain(begin(t, e, ask(all[0], 16)))
+			require.Regexp(t, clearly, err.Error())
+			require.Less(t, now().Sub(began), late, "it is known")
+			d.turn(well, 1)
+			require.NoError(t, e.Health())
+			require.Equal(t, want, alone(t, e, all, 16))
+		}
+	}
+}
+
 // clearly is how a request ends that a drive has failed: what could not be read, of which file, and why.
 var clearly = regexp.MustCompile(`this request cannot be computed: .*\.gguf: tensor ".*": .*(input/output error|no such device|` +
-	`unexpected EOF|not those that were read before)`)
+	`unexpected EOF|has given nothing of it for|not those that were read before)`)
 
 // Law Survive on drives that fail, lie, stall and vanish, while whatever brings weights dies at random under load: every
 // answer is right as far as it was read, or ends with an error that names the tensor and the cause; when the drive is
@@ -179,7 +214,7 @@ func TestSurviveDrives(t *testing.T) {
 			d := &drive{r: rand.New(rand.NewPCG(x.seed, 100)), one: 1}
 			x.Engine = startFixture(t, c.name, func(cfg *Config) {
 				cfg.Context, cfg.Blocks, cfg.Sequences, cfg.Rows = 256, 9, 4, 64
-				cfg.hooks.plan, cfg.hooks.disk = c.few.Plan, d.open
+				cfg.hooks.plan, cfg.hooks.disk, cfg.hooks.late = c.few.Plan, d.open, badSpell/3
 			})
 			require.Equal(t, x.want, alone(t, x.Engine, x.prompts, 60), "all was read once")
 			ctx, end := context.WithTimeout(t.Context(), chaosTime())

@@ -1,11 +1,13 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
@@ -31,7 +33,8 @@ type House struct {
 	device  backend.Device
 	slabs   *pin.Arena
 	disk    tiers.OpenDisk
-	sums    *uring.Sums // of what was read
+	sums    *uring.Sums   // of what was read
+	late    time.Duration // how long a step waits for a drive
 	engines []*Engine
 	idle    *trace.Wait // of the device
 
@@ -57,6 +60,7 @@ func newHouse(c *HouseConfig, specs []*spec, slabs *pin.Arena) *House {
 	if c.disk != nil {
 		h.disk = c.disk
 	}
+	h.late = cmp.Or(c.late, usuallyLate)
 	h.turns = run.NewTurns(c.Device.Traits().Crowded, batch.Window/4) // waiting must not use up a client's credit
 	slots := 0
 	for _, s := range specs {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
@@ -65,6 +66,7 @@ type HouseConfig struct {
 type hooks struct {
 	plan func(*ir.Bound, *place.Model) // changes what was planned
 	disk tiers.OpenDisk
+	late time.Duration // how long a step waits for a drive
 }
 
 // Config is a house of one model.
