@@ -2,10 +2,12 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime/pprof"
 	"slices"
@@ -18,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluice-ai/sluice/actors/tiers"
+	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
@@ -158,6 +161,58 @@ func (b *badRing) spoil(c *uring.Completion) {
 		}
 	case d.roll(stalling):
 		time.Sleep(rand.N(20 * time.Millisecond))
+	}
+}
+
+// A file that somebody writes to, cuts or replaces while it is read makes the model unhealthy, asked or not, and no answer
+// of other bytes. Restored, it is what it was.
+func TestFileChanges(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	data, err := os.ReadFile(fixturePath(t, fixture))
+	require.NoError(t, err)
+	all := prompts(2)
+	want := alone(t, startFixture(t, fixture, nil), all, 16)
+	for how, edit := range map[string]func(*Config){
+		"streamed": streamed(few{Ring: 2}), "in place": func(c *Config) { c.NoRepack = true },
+	} {
+		path := filepath.Join(t.TempDir(), "m.gguf")
+		old := time.Now().Add(-time.Hour) // not within the grain of the file system's clock
+		restore := func() {
+			require.NoError(t, os.WriteFile(path, data, 0o600))
+			require.NoError(t, os.Chtimes(path, old, old))
+		}
+		restore()
+		f, err := gguf.Open(path)
+		require.NoError(t, err)
+		e := startFile(t, f, edit)
+		require.Equal(t, want, alone(t, e, all, 16), how)
+		for what, change := range map[string]func() error{
+			"was written to after it was opened": func() error {
+				w, err := os.OpenFile(path, os.O_WRONLY, 0)
+				if err == nil {
+					_, err = w.WriteAt(make([]byte, 1000), int64(len(data))-5000)
+					err = errors.Join(err, w.Close())
+				}
+				return err
+			},
+			"was truncated or cannot be read any more": func() error { return os.Truncate(path, int64(len(data))-100) },
+		} {
+			s := begin(t, e, ask(all[0], 100_000))
+			next(t, s, 2)
+			require.NoError(t, change())
+			require.ErrorContains(t, e.Health(), "m.gguf: the file "+what)
+			_, err := e.Generate(ask(all[0], 16))
+			require.ErrorContains(t, err, what)
+			if how == "streamed" {
+				_, err = drain(s)
+				require.ErrorContains(t, err, `m.gguf: tensor "`)
+				require.ErrorContains(t, err, "restore it and start again")
+			}
+			s.Close()
+			require.Eventually(t, func() bool { return e.Snapshot().Open == 0 }, 10*time.Second, time.Millisecond)
+			restore()
+			require.Equal(t, want, alone(t, e, all, 16), what)
+		}
 	}
 }
 

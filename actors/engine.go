@@ -144,7 +144,10 @@ func (e *Engine) Health() error {
 	if err := e.house.health.get(); err != nil {
 		return err
 	}
-	return e.health.get()
+	if err := e.health.get(); err != nil {
+		return err
+	}
+	return e.house.check(e.spec)
 }
 
 // gaveUp is called by supervision for an actor that keeps failing and that the model cannot do without.

@@ -104,6 +104,16 @@ func (h *House) Device() string { return h.wiring.device.Address.Id }
 // Health returns nil while the house can serve, else why it cannot.
 func (h *House) Health() error { return h.health.get() }
 
+// check says whether a model's file, if it is still read, is as it was opened.
+func (h *House) check(s *spec) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing || s.layout.InPlace == nil && s.sharedSlots() == 0 {
+		return nil
+	}
+	return s.file.Check()
+}
+
 // Loaded returns how many bytes of weights have arrived, of how many.
 func (h *House) Loaded() (done, total int64) {
 	for _, e := range h.engines {
