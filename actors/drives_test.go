@@ -164,8 +164,8 @@ func (b *badRing) spoil(c *uring.Completion) {
 	}
 }
 
-// A file that somebody writes to, cuts or replaces while it is read makes the model unhealthy, asked or not, and no answer
-// of other bytes. Restored, it is what it was.
+// A file that somebody writes to, cuts or replaces while it is read makes the model unhealthy, asked or not, and no
+// answer of other bytes. Restored, it is what it was.
 func TestFileChanges(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	data, err := os.ReadFile(fixturePath(t, fixture))
@@ -216,8 +216,8 @@ func TestFileChanges(t *testing.T) {
 	}
 }
 
-// Law Survive on a drive that hangs: nobody waits for ever, and after the first nobody waits for what does not come. When
-// it answers again, what comes late is used.
+// Law Survive on a drive that hangs: nobody waits for ever, and after the first nobody waits for what does not come.
+// When it answers again, what comes late is used.
 func TestDriveIsLate(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	all := prompts(2)
@@ -248,12 +248,12 @@ func TestDriveIsLate(t *testing.T) {
 }
 
 // clearly is how a request ends that a drive has failed: what could not be read, of which file, and why.
-var clearly = regexp.MustCompile(`this request cannot be computed: .*\.gguf: tensor ".*": .*(input/output error|no such device|` +
-	`unexpected EOF|has given nothing of it for|not those that were read before)`)
+var clearly = regexp.MustCompile(`this request cannot be computed: .*\.gguf: tensor ".*": .*(input/output error|` +
+	`no such device|unexpected EOF|has given nothing of it for|not those that were read before)`)
 
-// Law Survive on drives that fail, lie, stall and vanish, while whatever brings weights dies at random under load: every
-// answer is right as far as it was read, or ends with an error that names the tensor and the cause; when the drive is
-// well again, so is everything.
+// Law Survive on drives that fail, lie, stall and vanish, while whatever brings weights dies at random under load:
+// every answer is right as far as it was read, or ends with an error that names the tensor and the cause; when the
+// drive is well again, so is everything.
 func TestSurviveDrives(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -58,8 +58,8 @@ func (v *vigil) end() {
 	}
 }
 
-// look ends the wait of a step that has lasted too long. What it waits for may still come, and is taken then, but nobody
-// is to wait for ever.
+// look ends the wait of a step that has lasted too long. What it waits for may still come, and is taken then, but
+// nobody is to wait for ever.
 func (v *vigil) look(at *cursor) error {
 	v.end()
 	if at.step == nil || at.waits.IsZero() || !at.began || now().Sub(at.waits) < v.patience(at.guest) {

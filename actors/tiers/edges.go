@@ -89,7 +89,8 @@ func (w *Wiring) wireFaults(g *run.Graph, house run.Place) {
 }
 
 // Shared are the house's children that serve every device: pool and reader, which knows from sums what it read before.
-func (w *Wiring) Shared(s *run.System, log zerolog.Logger, slabs *pin.Arena, open OpenDisk, sums *uring.Sums) []run.Child {
+func (w *Wiring) Shared(s *run.System, log zerolog.Logger, slabs *pin.Arena, open OpenDisk,
+	sums *uring.Sums) []run.Child {
 	disk := s.Spans().Track(w.Reader.Address.Id + "/disk")
 	return []run.Child{
 		{At: w.Pool, Produce: func(n int) actor.Actor { return newPool(s, w.pool, n) }},
@@ -102,8 +103,8 @@ func (w *Wiring) Shared(s *run.System, log zerolog.Logger, slabs *pin.Arena, ope
 
 // Loaders are the device's children that bring it all of these, in this incarnation of its. Generations are counted
 // through all of them.
-func (w *Wiring) Loaders(s *run.System, log zerolog.Logger, slabs *pin.Arena, generations *atomic.Uint64, incarnation int,
-	all []*Cargo) []run.Child {
+func (w *Wiring) Loaders(s *run.System, log zerolog.Logger, slabs *pin.Arena, generations *atomic.Uint64,
+	incarnation int, all []*Cargo) []run.Child {
 	fetcher := &prefetcher{system: s, out: w.prefetcher, incarnation: incarnation, all: all, pending: map[item]urgency{}}
 	fetcher.out.fetch.Reset()
 	return []run.Child{

@@ -71,8 +71,8 @@ type ioThread struct {
 	broken   error // why the ring cannot go on
 }
 
-func (r *reader) startIO() *ioThread {
-	t := &ioThread{log: r.log, open: r.open, memory: r.slabs.Memory(), sums: r.sums, spans: r.disk,
+func startIO(log zerolog.Logger, open OpenDisk, memory []byte, sums *uring.Sums, spans *trace.Track) *ioThread {
+	t := &ioThread{log: log, open: open, memory: memory, sums: sums, spans: spans,
 		requests: make(chan *read, readsAtOnce), ended: make(chan struct{}),
 		pending: make([]*read, readsAtOnce), done: make([]uring.Completion, readsAtOnce)}
 	for id := range readsAtOnce {

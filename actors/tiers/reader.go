@@ -33,7 +33,7 @@ type readerEdges struct{ restarted []run.Edge[restarted] }
 func (r *reader) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		r.io = r.startIO()
+		r.io = startIO(r.log, r.open, r.slabs.Memory(), r.sums, r.disk)
 		for _, user := range r.out.restarted {
 			if r.incarnation > 0 {
 				user.Send(&restarted{})
@@ -44,7 +44,7 @@ func (r *reader) Receive(c actor.Context) {
 	case *run.Flush:
 		r.gens[m.Of.Id] = m.Gen
 		r.io.stop() // nothing of an older generation is being read any more; what others asked for is answered
-		r.io = r.startIO()
+		r.io = startIO(r.log, r.open, r.slabs.Memory(), r.sums, r.disk)
 		m.Done()
 	case *read:
 		if m.gen == r.gens[m.by] {
