@@ -119,7 +119,7 @@ func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit
 	for i, engine := range house.Engines() {
 		f.summarize(e, &cfg, engine, e.now().Sub(began))
 		f.warn(e, engine, len(files) > 1)
-		announce(e, engine, cfg.Models[i].File)
+		announce(e, engine, cfg.Models[i].File, cfg.Device)
 	}
 	return house, nil
 }
@@ -150,19 +150,26 @@ func (f *computeFlags) warn(e *env, engine *actors.Engine, several bool) {
 }
 
 // announce says in a line that weights stream, and what that should come to.
-func announce(e *env, engine *actors.Engine, file *gguf.File) {
+func announce(e *env, engine *actors.Engine, file *gguf.File, d backend.Device) {
 	plan := engine.Plan()
 	if !plan.Parts[0].Streams() {
 		return
 	}
-	measured, err := recall(e, file.Part(0))
+	measured, err := recall(e, file.Part(0), d)
 	if err != nil {
 		fmt.Fprintf(e.stderr, "sluice: %s: %v\n", printable(engine.Info.Name), err)
 	}
-	x := plan.Expect(engine.Info.Program, measured.planned(), 1, 0)
-	fmt.Fprintf(e.stderr, "sluice: %s streams: %s of %s are in memory, %s are read for each token; expect %s tokens/s\n",
-		printable(engine.Info.Name), binarySize(plan.Weights), binarySize(engine.Info.WeightBytes),
-		binarySize(int64(x.Streamed)), tokensRate(x.Decode))
+	x := plan.Expect(engine.Info.Program, measured.planned(d), 1, 0)
+	where, come := "in memory", binarySize(int64(x.Streamed))+" are read"
+	if x.Copied > 0 {
+		where, come = "on the GPU", binarySize(int64(x.Copied))+" are copied there"
+		if x.Streamed > 0 {
+			come += fmt.Sprintf(" (%s of them from disk)", binarySize(int64(x.Streamed)))
+		}
+	}
+	fmt.Fprintf(e.stderr, "sluice: %s streams: %s of %s are %s, %s for each token; expect %s tokens/s\n",
+		printable(engine.Info.Name), binarySize(plan.Weights), binarySize(engine.Info.WeightBytes), where, come,
+		tokensRate(x.Decode))
 }
 
 // openWeights opens a model file that can be run.

@@ -10,3 +10,9 @@ type Found struct {
 	Missing                 error // what it lacks; nil: it can be used
 	Auto                    bool  // it is taken without being named
 }
+
+// Rates are what a device was measured to do, in bytes a second. 0: it was not.
+type Rates struct {
+	Bus    float64 // copies from page-locked memory of the host
+	Memory float64 // its own, read and written
+}
