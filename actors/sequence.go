@@ -14,7 +14,6 @@ import (
 // again submits a new one.
 type sequence struct {
 	batch.Seq
-	credit
 	session *actor.PID
 	params  *sample.Params
 	salt    uint64       // Request.Salt
@@ -25,6 +24,7 @@ type sequence struct {
 	kv        *kvRequest // the request under way or the next one
 	cached    int        // positions that the first KV open found in the cache
 	cancelled atomic.Bool
+	credit
 
 	out    [batch.Window]tokenMessage
 	submit submit
