@@ -137,6 +137,7 @@ func (l *planner) product(in *input, v MatVec, y place, residual *place) {
 		v := v
 		v.W = x.matrix(v.W)
 		x.give(&v, in)
+		v.Halves = x.k.Halves && x.n > fewColumns
 		v.Columns, v.Count, v.Y, v.YStride = x.n, x.count(0), x.at(y), stride(y.b)
 		if residual != nil {
 			v.Residual = x.at(*residual)
