@@ -194,14 +194,16 @@ func (m *model) Chosen(route int, s *backend.Step, tell func([]int32)) error {
 	return nil
 }
 
-// ask submits the copy of a choice.
+// ask submits the copy of a choice, with what was enqueued before: for each submit the device pauses.
 func (m *model) ask(x *slot, route int) (uint64, error) {
-	if err := m.flush(x); err != nil {
-		return 0, err
-	}
 	sh := x.shape
 	sh.from, sh.to, sh.tells = route, route, true
-	return m.submit(x, 0, sh)
+	if x.from < 0 {
+		return m.submit(x, 0, sh)
+	}
+	before := x.shape
+	before.from, before.to, x.from = x.from, x.to, -1
+	return m.submit(x, 0, before, sh)
 }
 
 // learn waits for a choice that nobody asked for.
