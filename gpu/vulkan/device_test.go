@@ -220,8 +220,8 @@ func TestUnsupported(t *testing.T) {
 	require.ErrorContains(t, err, "mix 1: causal conv: no kernel")
 }
 
-// TestRan: copies of kept groups, and what is computed with them, are told of in order, none before it was asked for, and
-// nothing is computed with a group before its copy has ended.
+// TestRan: copies of kept groups, and what is computed with them, are told of in order, none before it was asked for,
+// and nothing is computed with a group before its copy has ended.
 func TestRan(t *testing.T) {
 	m := mini(t)
 	groups := m.On(m.All())
