@@ -186,8 +186,7 @@ func (m *model) fillTables() (err error) {
 		if w.table == nil {
 			continue
 		}
-		const most = 1024 * tileRows
-		x := w.lookup()
+		x, most := w.lookup(), max(stageBytes/w.rowBytes/tileRows, 1)*tileRows
 		for row := 0; row < w.rows; row += most {
 			n := min(most, w.rows-row)
 			data := slices.Clone(m.config.Tables[r][row*w.rowBytes:][:n*w.rowBytes]) // a fault is here, and nowhere else
