@@ -101,8 +101,13 @@ func (c *cursor) endWait() {
 	c.idle.End(at)
 }
 
-// lacks is what the step waits for.
+// lacks is what the step waits for: a slot for what the device copies to itself, while it computes what is there, or
+// weights that are read.
 func (c *cursor) lacks() trace.Cause {
+	homes := c.guest.spec.plan.Homes
+	if !slices.ContainsFunc(c.left, func(g int) bool { return !homes[g].Kept() }) && len(c.left) > 0 {
+		return trace.Uploader
+	}
 	if kind := c.guest.spec.bound.Segments[c.segment].Kind; kind == ir.SegExperts {
 		return trace.Expert
 	}

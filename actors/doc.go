@@ -8,6 +8,7 @@
 //
 // No two files use each other, not even by way of others. From what is used to who uses it:
 //
+//	clock, histogram, health    what stands alone
 //	config, spec, plan          what a model is, and what was planned for it; nobody changes it
 //	request, prompt, stream     what is asked for, and how the answer is read
 //	delays, step, stats         one pass over the model: why it was late, what it computed, what that took
@@ -16,7 +17,7 @@
 //	sampler, scheduler          what comes of a step, and the next one
 //	records, session, sessions  the life of a request
 //	model, root                 supervision
-//	edges, tenant, tree         who may send what; what is known of a model; who is given what
+//	edges, spans, tenant        who may send what; what messages are about; what is known of a model
 //	recorder, house, engine     the facades
-//	start                       opens a house
+//	tree, start                 who is given what; a house is opened
 package actors

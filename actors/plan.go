@@ -16,7 +16,9 @@ type Plan struct {
 	Model     place.Model
 	Slabs     int64          // bytes through which weights travel
 	Memory    backend.Memory // of the device: its weights, KV and scratch
-	Available int64          // bytes that the machine has for all
+	Available int64          // bytes that the machine has for all, or the device if it has memory of its own
+	Apart     bool           // it has
+	Traits    backend.Traits // of the device
 }
 
 // PlanFor plans one model for a device, and starts nothing. Device and file stay the caller's.
@@ -26,6 +28,9 @@ func PlanFor(m *Model, d backend.Device) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{Info: specs[0].info, Model: plan.Models[0], Slabs: plan.SlabBytes(), Available: mem.Available()}
+	if p.Traits = d.Traits(); p.Traits.Memory == backend.OwnMemory {
+		p.Apart, p.Available = true, p.Traits.Free
+	}
 	p.Memory, err = measure(specs[0], d)
 	p.Memory.Weights = p.Model.Weights
 	return p, err
@@ -37,6 +42,7 @@ func measure(s *spec, d backend.Device) (backend.Memory, error) {
 	if layout.InPlace == nil && d.Traits().Memory == backend.HostMemory {
 		layout.Slots, layout.InPlace = nil, s.inPlace()
 	}
+	layout.Kept = nil // to be kept costs the device nothing
 	m, err := d.Compile(s.bound, layout)
 	if err != nil {
 		return backend.Memory{}, err

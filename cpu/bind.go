@@ -15,6 +15,7 @@ func (m *model) bind(p *ir.Bound, l *layout, phases [][]live.Phase) {
 	for i := range p.Segments {
 		m.segments = append(m.segments, b.segment(&p.Segments[i], phases[i]))
 	}
+	b.foresights()
 	b.end()
 	m.borders = l.borders()
 }

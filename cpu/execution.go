@@ -42,6 +42,9 @@ type segment struct {
 	ends    bool  // its rows are the wanted ones
 	route   place // where a route leaves the weights of experts
 	used    int   // most experts of a row; 0: it is no route
+
+	stream place      // the residual stream after it, or before it if it is a route
+	next   *foresight // of the route that comes next; nil: there is none, or it cannot be foreseen
 }
 
 // takes says whether a group is part of what is running.

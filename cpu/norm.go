@@ -16,8 +16,12 @@ type normOp struct {
 }
 
 func (o *normOp) row(ex *execution, _, r int) error {
-	isa, y, x := ex.device.isa, ex.at(&o.out, r), ex.at(&o.x, r)
-	n := o.args.Group
+	return o.apply(ex, ex.at(&o.out, r), ex.at(&o.x, r))
+}
+
+// apply normalises x to y, which may be the same.
+func (o *normOp) apply(ex *execution, y, x []float32) error {
+	isa, n := ex.device.isa, o.args.Group
 	for from := 0; from < len(y); from += n {
 		part, in := y[from:from+n], x[from:from+n]
 		if o.args.Layer {

@@ -46,14 +46,7 @@ func (o *routerOp) row(ex *execution, worker, r int) error {
 	c := &ex.workers[worker].choice
 	scores, keys, weights := c.scores[:len(y)], c.keys[:len(y)], c.weights[:o.args.Used]
 	copy(scores, logits)
-	switch o.args.Scoring {
-	case ir.SoftmaxAll:
-		ex.softmax(scores)
-	case ir.SigmoidEach:
-		for e, x := range scores {
-			scores[e] = activate(ir.Sigmoid, x)
-		}
-	}
+	o.score(ex, scores)
 	copy(keys, scores)
 	if o.bias != nil {
 		ex.device.isa.Add(keys, keys, o.bias)
@@ -71,6 +64,18 @@ func (o *routerOp) row(ex *execution, worker, r int) error {
 		y[e] = weights[i]
 	}
 	return nil
+}
+
+// score makes scores of logits.
+func (o *routerOp) score(ex *execution, x []float32) {
+	switch o.args.Scoring {
+	case ir.SoftmaxAll:
+		ex.softmax(x)
+	case ir.SigmoidEach:
+		for e, v := range x {
+			x[e] = activate(ir.Sigmoid, v)
+		}
+	}
 }
 
 // weigh makes weights of the scores of the chosen experts.

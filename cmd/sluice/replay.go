@@ -21,7 +21,7 @@ type replayCmd struct {
 	RAM      size      `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 8G, divided as a plan does it."`
 	Disk     bandwidth `default:"3GB/s" placeholder:"RATE" help:"How fast the disk is. Default: 3GB/s."`
 	Memory   bandwidth `default:"30GB/s" placeholder:"RATE" help:"How fast weights are computed from. Default: 30GB/s."`
-	Prefetch []string  `default:"none" placeholder:"NAME" help:"What is read ahead: none, ours (a guess of the next layer's experts by what followed what), or oracle. Several are compared. Default: none."`
+	Prefetch []string  `default:"none" placeholder:"NAME" help:"What is read ahead while the disk is idle: none, ours (experts that are likely, by the tokens and what the next router makes of the stream), or oracle, which knows the next layer's. Several are compared. Default: none."`
 	JSON     bool      `name:"json" help:"Print JSON."`
 }
 
@@ -39,6 +39,8 @@ type replayed struct {
 	Hits     int     `json:"hits"`
 	Misses   int     `json:"misses"`
 	Bytes    int64   `json:"bytes"`
+	Waited   float64 `json:"waited_seconds"`           // for the disk
+	Hidden   float64 `json:"hidden_percent,omitempty"` // of what reading with foresight hides of that wait
 	Tokens   float64 `json:"tokens_per_second"`
 }
 
@@ -62,17 +64,37 @@ func (c *replayCmd) Run(e *env) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.Trace, err)
 			}
-			one := replayed{Policy: setting.Policy.String(), Hits: r.Hits, Misses: r.Misses, Bytes: r.Bytes, Tokens: r.Tokens}
+			one := replayed{Policy: setting.Policy.String(), Hits: r.Hits, Misses: r.Misses, Bytes: r.Bytes, Waited: r.Waited,
+				Tokens: r.Tokens}
 			if setting.Prefetch != replay.None {
 				one.Prefetch = setting.Prefetch.String()
 			}
 			results = append(results, one)
 		}
 	}
+	hide(results)
 	if c.JSON {
 		return printJSON(e.stdout, map[string]any{"policies": results})
 	}
 	return printReplayed(e, results)
+}
+
+// hide says of what was read ahead how much waiting it hides, where the same policy was replayed without reading ahead
+// and with the oracle.
+func hide(results []replayed) {
+	const without, perfect = "", "oracle"
+	waited := map[[2]string]float64{}
+	for _, r := range results {
+		waited[[2]string{r.Policy, r.Prefetch}] = r.Waited
+	}
+	for i := range results {
+		r := &results[i]
+		none, some := waited[[2]string{r.Policy, without}]
+		oracle, all := waited[[2]string{r.Policy, perfect}]
+		if some && all && none > oracle && r.Prefetch != without {
+			r.Hidden = 100 * (none - r.Waited) / (none - oracle)
+		}
+	}
 }
 
 // compared checks the flags.
@@ -118,11 +140,15 @@ func (c *replayCmd) load(e *env) (trace *replay.Trace, err error) {
 
 func printReplayed(e *env, results []replayed) error {
 	t := tabwriter.NewWriter(e.stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "policy\tread ahead\thits\tmisses\thit rate\tread\ttokens/s\t")
+	fmt.Fprintln(t, "policy\tread ahead\thits\tmisses\thit rate\tread\twaited\thidden\ttokens/s\t")
 	for _, r := range results {
 		share := 100 * float64(r.Hits) / float64(max(r.Hits+r.Misses, 1))
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.2f %%\t%s\t%s\t\n", r.Policy, cmp.Or(r.Prefetch, "none"), r.Hits, r.Misses, share,
-			binarySize(r.Bytes), tokensRate(r.Tokens))
+		hidden := ""
+		if r.Hidden != 0 {
+			hidden = fmt.Sprintf("%.1f %%", r.Hidden)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.2f %%\t%s\t%.3f s\t%s\t%s\t\n", r.Policy, cmp.Or(r.Prefetch, "none"), r.Hits,
+			r.Misses, share, binarySize(r.Bytes), r.Waited, hidden, tokensRate(r.Tokens))
 	}
 	return t.Flush()
 }

@@ -28,9 +28,17 @@ func TestFilesAreOrdered(t *testing.T) {
 	}
 	require.Len(t, folders, len(ordered))
 	for dir, files := range folders {
-		if ring := circle(usesOf(files)); ring != nil {
+		uses := usesOf(files)
+		if ring := circle(uses); ring != nil {
 			t.Errorf("%s: its files use each other in a circle: %s: move what they share below them", dir,
 				strings.Join(ring, " → "))
+		}
+		for _, s := range files {
+			if s.path == dir+"/doc.go" {
+				for _, fault := range misplaced(rowsOf(s.ast.Doc.Text()), uses) {
+					t.Errorf("%s: %s", s.path, fault)
+				}
+			}
 		}
 	}
 }
@@ -64,6 +72,40 @@ func usesOf(files []*source) map[string]map[string]bool {
 type nobody struct{}
 
 func (nobody) Import(string) (*types.Package, error) { return nil, errors.New("not looked into") }
+
+// rowsOf are the files that a package's comment lists from the ground up: the names, without .go, at the start of its
+// indented lines.
+func rowsOf(doc string) (names []string) {
+	for line := range strings.Lines(doc) {
+		if row, ok := strings.CutPrefix(line, "\t"); ok {
+			files, _, _ := strings.Cut(row, "  ")
+			for name := range strings.SplitSeq(files, ", ") {
+				names = append(names, strings.TrimSpace(name)+".go")
+			}
+		}
+	}
+	return names
+}
+
+// misplaced says what is wrong with such a list, if there is one.
+func misplaced(list []string, uses map[string]map[string]bool) (faults []string) {
+	if len(list) == 0 {
+		return nil
+	}
+	for _, from := range slices.Sorted(maps.Keys(uses)) {
+		at := slices.Index(list, from)
+		if at < 0 {
+			faults = append(faults, from+" is missing in the list of files")
+			continue
+		}
+		for _, to := range slices.Sorted(maps.Keys(uses[from])) {
+			if slices.Index(list, to) > at {
+				faults = append(faults, from+" stands before "+to+", which it uses")
+			}
+		}
+	}
+	return faults
+}
 
 // circle finds files that use each other, the first one again at the end; nil if there are none.
 func circle(uses map[string]map[string]bool) []string {
@@ -119,4 +161,12 @@ func TestFilesAreOrderedSeesFaults(t *testing.T) {
 			require.Equal(t, c.want, circle(usesOf(files)))
 		})
 	}
+}
+
+func TestListOfFilesSeesFaults(t *testing.T) {
+	uses := map[string]map[string]bool{"b.go": {"a.go": true}, "c.go": {"a.go": true, "b.go": true}}
+	require.Empty(t, misplaced(rowsOf("Package p does it.\n"), uses))
+	require.Empty(t, misplaced(rowsOf("Package p does it.\n\n\ta, b   first\n\tc      then\n"), uses))
+	require.Equal(t, []string{"b.go stands before a.go, which it uses"}, misplaced(rowsOf("\tb, a   first\n\tc      then\n"), uses))
+	require.Equal(t, []string{"c.go is missing in the list of files"}, misplaced(rowsOf("\ta, b   first\n"), uses))
 }

@@ -15,7 +15,7 @@ type Layer struct {
 	Bytes         int64 // of an expert
 }
 
-// Event is a record after the first one: Open, Step, Chosen, Drawn or End.
+// Event is a record after the first one: Open, Step, Foreseen, Chosen, Drawn or End.
 type Event interface{ kind() byte }
 
 type (
@@ -29,13 +29,21 @@ type (
 	}
 	// Step is what was computed at once.
 	Step struct {
-		Time  uint64
-		Spans []Span
+		Time   uint64
+		Spans  []Span
+		Tokens []int32 // of its rows, -1 where it is not known; none in traces of version 1
 	}
 	// Span is consecutive rows of one sequence in a step.
 	Span struct {
 		Sequence       uint64
 		Position, Rows int
+	}
+	// Foreseen is what the router of a layer made of the stream before the last step's rows were there: as the layer
+	// before it took it in, or, late, left it. By row and expert, margins above the cut, at least MarginFloor.
+	Foreseen struct {
+		Layer   int
+		Late    bool
+		Margins []int8
 	}
 	// Chosen is the experts that the rows of the last step went to in a layer: for each row as many as it may use,
 	// ascending, -1 where there are fewer.
@@ -62,6 +70,7 @@ const (
 	kindChosen
 	kindDrawn
 	kindEnd
+	kindForeseen
 )
 
 func (*Open) kind() byte   { return kindOpen }
@@ -69,3 +78,12 @@ func (*Step) kind() byte   { return kindStep }
 func (*Chosen) kind() byte { return kindChosen }
 func (*Drawn) kind() byte  { return kindDrawn }
 func (*End) kind() byte    { return kindEnd }
+
+func (*Foreseen) kind() byte { return kindForeseen }
+
+// MarginFloor is the least of margins, which most of them are: they are not written. Rows of which something was
+// foreseen are few.
+const (
+	MarginFloor  = -24
+	mostForeseen = 64
+)

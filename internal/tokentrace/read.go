@@ -8,16 +8,18 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 )
 
 // Reader reads a trace.
 type Reader struct {
-	Model Model
-	in    *bufio.Reader
-	at    int64 // byte where the next record begins
-	body  bytes.Buffer
-	left  []byte // of the record that is being taken apart
-	wrong string // what of it was not as it must be
+	Model   Model
+	version byte
+	in      *bufio.Reader
+	at      int64 // byte where the next record begins
+	body    bytes.Buffer
+	left    []byte // of the record that is being taken apart
+	wrong   string // what of it was not as it must be
 }
 
 const (
@@ -39,8 +41,9 @@ func NewReader(r io.Reader) (*Reader, error) {
 	if kind != kindModel || len(t.left) == 0 {
 		return nil, fmt.Errorf("the first record of the trace is of kind %d: want the model's, %d", kind, kindModel)
 	}
-	if v := t.left[0]; v != version {
-		return nil, fmt.Errorf("the trace is of version %d, and this program reads version %d: record it again", v, version)
+	if t.version = t.left[0]; t.version < 1 || t.version > version {
+		return nil, fmt.Errorf("the trace is of version %d, and this program reads versions up to %d: record it again",
+			t.version, version)
 	}
 	t.left = t.left[1:]
 	m := &t.Model
@@ -72,6 +75,8 @@ func (t *Reader) Next() (Event, error) {
 		e = t.step()
 	case kindChosen:
 		e = t.chosen()
+	case kindForeseen:
+		e = t.foreseen()
 	case kindDrawn:
 		e = &Drawn{Sequence: t.number(math.MaxUint64), Token: int32(t.number(mostID))}
 	case kindEnd:
@@ -100,13 +105,59 @@ func (t *Reader) step() *Step {
 		e.Spans = append(e.Spans, Span{Sequence: t.number(math.MaxUint64), Position: int(t.number(mostID)),
 			Rows: int(t.number(mostID))})
 	}
+	if t.version == 1 {
+		return e
+	}
+	for range t.count() {
+		e.Tokens = append(e.Tokens, int32(t.number(mostID))-1)
+	}
 	return e
 }
 
+func (t *Reader) foreseen() *Foreseen {
+	e := &Foreseen{Layer: t.layer(), Late: t.number(1) == 1}
+	rows := t.count()
+	if rows > mostForeseen {
+		t.fault("%d rows foreseen, want at most %d", rows, mostForeseen)
+	}
+	if t.wrong != "" {
+		return e
+	}
+	experts := t.Model.Layers[e.Layer].Experts
+	e.Margins = slices.Repeat([]int8{MarginFloor}, rows*experts)
+	for row := range slices.Chunk(e.Margins, experts) {
+		for range t.count() {
+			expert := t.number(uint64(experts - 1))
+			row[expert] = int8(t.byte()) + MarginFloor
+		}
+	}
+	return e
+}
+
+// layer is one that the model has; else there is a fault.
+func (t *Reader) layer() int {
+	l := int(t.number(mostID))
+	if l >= len(t.Model.Layers) {
+		t.fault("layer %d of %d", l, len(t.Model.Layers))
+		return 0
+	}
+	return l
+}
+
+// byte is above 0 and no larger than a margin can be above the floor.
+func (t *Reader) byte() byte {
+	if len(t.left) == 0 || t.left[0] == 0 || int(t.left[0])+MarginFloor > math.MaxInt8 {
+		t.fault("a margin is missing, or out of range")
+		return 1
+	}
+	b := t.left[0]
+	t.left = t.left[1:]
+	return b
+}
+
 func (t *Reader) chosen() *Chosen {
-	e := &Chosen{Layer: int(t.number(mostID))}
-	if e.Layer >= len(t.Model.Layers) {
-		t.fault("layer %d of %d", e.Layer, len(t.Model.Layers))
+	e := &Chosen{Layer: t.layer()}
+	if t.wrong != "" {
 		return e
 	}
 	l := t.Model.Layers[e.Layer]

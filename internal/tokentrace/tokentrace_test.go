@@ -17,10 +17,37 @@ var events = []Event{
 	&Open{Sequence: 1, Time: 5, Prompt: []int32{1, 999, math.MaxInt32}, Settings: []byte(`{"seed":1}`), Text: "hello"},
 	&Open{Sequence: math.MaxUint64, Time: 6},
 	&Step{Time: 9, Spans: []Span{{Sequence: 1, Position: 0, Rows: 2}, {Sequence: 2, Position: 70, Rows: 1}}},
+	&Step{Time: 10, Spans: []Span{{Sequence: 1, Position: 2, Rows: 2}}, Tokens: []int32{-1, math.MaxInt32 - 1}},
+	&Foreseen{Layer: 1, Margins: margins(300, 1)},
+	&Foreseen{Layer: 0, Late: true, Margins: margins(32, 2)},
 	&Chosen{Layer: 0, Experts: []int32{0, 31, -1, -1}},
 	&Chosen{Layer: 1, Experts: []int32{299, 0}},
 	&Drawn{Sequence: 1, Token: 12},
 	&End{Sequence: 1, Time: 1 << 50},
+}
+
+// margins of rows go from the floor to the top and begin again.
+func margins(experts, rows int) []int8 {
+	m := make([]int8, experts*rows)
+	for i := range m {
+		m[i] = int8(i%(math.MaxInt8-MarginFloor+1) + MarginFloor)
+	}
+	return m
+}
+
+// TestFirstVersion: traces of version 1 have no tokens with their steps.
+func TestFirstVersion(t *testing.T) {
+	data := written(t)
+	old := append(data[:len(magic):len(magic)], data[len(magic):]...)
+	at := bytes.IndexByte(old[len(magic):], version) + len(magic)
+	for old[at-2] != kindModel {
+		at += 1 + bytes.IndexByte(old[at+1:], version)
+	}
+	old[at] = 1
+	old = append(old[:bytes.Index(old, []byte("hello"))+5], kindStep, 5, 9, 1, 1, 0, 2)
+	_, all, err := readAll(old)
+	require.ErrorIs(t, err, io.EOF)
+	require.Equal(t, &Step{Time: 9, Spans: []Span{{Sequence: 1, Rows: 2}}}, all[1])
 }
 
 func written(t require.TestingT) []byte {
@@ -86,6 +113,11 @@ func TestDamage(t *testing.T) {
 		"no token trace": []byte("GGUF"),
 		"the first record of the trace is of kind 5": append(bytes.Clone(begin), kindDrawn, 1, 1),
 		"version 9":                          append(bytes.Clone(begin), kindModel, 1, 9),
+		"version 0":                          append(bytes.Clone(begin), kindModel, 1, 0),
+		"65 rows foreseen":                   append(append(bytes.Clone(plain), kindForeseen, 68, 0, 0, 65), make([]byte, 65)...),
+		"a margin is missing":                append(bytes.Clone(plain), kindForeseen, 5, 0, 0, 1, 1, 3),
+		"out of range":                       append(bytes.Clone(plain), kindForeseen, 6, 0, 0, 1, 1, 3, 0),
+		"a number is 32: want at most 31":    append(bytes.Clone(plain), kindForeseen, 6, 0, 0, 1, 1, 32, 1),
 		"3 experts used of 2":                head(Model{Layers: []Layer{{Experts: 2, Used: 3}}}),
 		"kind 99: the kind is not known":     append(bytes.Clone(plain), 99, 0),
 		"1 bytes are left over":              append(bytes.Clone(plain), kindEnd, 3, 1, 1, 1),

@@ -4,19 +4,21 @@ import (
 	"bufio"
 	"encoding/binary"
 	"io"
+	"slices"
 )
 
 // magic begins every trace; version follows it.
 const (
 	magic   = "sluice token trace\n"
-	version = 1
+	version = 2
 )
 
 // Writer writes a trace. Its methods keep nothing that they are given. The first error sticks.
 type Writer struct {
-	out  *bufio.Writer
-	body []byte // of the record that is being made
-	err  error
+	out     *bufio.Writer
+	experts []int  // by layer
+	body    []byte // of the record that is being made
+	err     error
 }
 
 // NewWriter begins a trace of a model.
@@ -33,6 +35,7 @@ func NewWriter(w io.Writer, m *Model) (*Writer, error) {
 	}
 	t.number(uint64(len(m.Layers)))
 	for _, l := range m.Layers {
+		t.experts = append(t.experts, l.Experts)
 		t.number(uint64(l.Experts))
 		t.number(uint64(l.Used))
 		t.number(uint64(l.Bytes))
@@ -62,6 +65,12 @@ func (t *Writer) Write(e Event) error {
 			t.number(uint64(s.Position))
 			t.number(uint64(s.Rows))
 		}
+		t.number(uint64(len(e.Tokens)))
+		for _, id := range e.Tokens {
+			t.number(uint64(uint32(id + 1)))
+		}
+	case *Foreseen:
+		t.foreseen(e)
 	case *Chosen:
 		t.number(uint64(e.Layer))
 		t.number(uint64(len(e.Experts)))
@@ -77,6 +86,32 @@ func (t *Writer) Write(e Event) error {
 	}
 	t.record(e.kind())
 	return t.err
+}
+
+// foreseen writes of each row the experts that are above the floor.
+func (t *Writer) foreseen(e *Foreseen) {
+	experts := t.experts[e.Layer]
+	t.number(uint64(e.Layer))
+	t.body = append(t.body, 0)
+	if e.Late {
+		t.body[len(t.body)-1] = 1
+	}
+	t.number(uint64(len(e.Margins) / experts))
+	for row := range slices.Chunk(e.Margins, experts) {
+		above := 0
+		for _, m := range row {
+			if m > MarginFloor {
+				above++
+			}
+		}
+		t.number(uint64(above))
+		for expert, m := range row {
+			if m > MarginFloor {
+				t.number(uint64(expert))
+				t.body = append(t.body, byte(int(m)-MarginFloor))
+			}
+		}
+	}
 }
 
 // Flush passes on all that was written.

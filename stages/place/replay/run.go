@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/stages/place/foresee"
 	"github.com/sluice-ai/sluice/stages/place/shelf"
 )
 
@@ -14,9 +15,9 @@ type Prefetch uint8
 const (
 	// None: experts are read when their router has chosen them.
 	None Prefetch = iota + 1
-	// Predicted: while the disk is idle, experts of the next layer that are likely to be chosen, see predictor.
+	// Predicted: while the disk is idle, experts that are likely to be chosen, see foresee.
 	Predicted
-	// Oracle: while the disk is idle, experts of the next layer that will be chosen.
+	// Oracle: while the disk is idle, experts of the next layer that will be chosen; at the begin of a step, of the first.
 	Oracle
 )
 
@@ -57,26 +58,29 @@ type Result struct {
 // replay is one under way. Times are seconds from its beginning.
 type replay struct {
 	Setting
-	trace  *Trace
-	policy *shelf.Policy
-	layers []layer
-	share  *place.Share
-	now    float64
-	disk   float64 // when it has read what it was asked for
-	ring   float64 // when it has read the next layer's dense weights
-	dense  float64 // how long a layer's dense weights are computed from
-	result Result
-	guess  *predictor
-	among  []int32 // scratch
+	trace          *Trace
+	policy         *shelf.Policy
+	layers         []layer
+	share          *place.Share
+	now            float64
+	drive          drive
+	ring           *read   // of the next layer's dense weights; nil: none are streamed
+	dense          float64 // how long a layer's dense weights are computed from
+	result         Result
+	guess          *foresee.Predictor // of Predicted
+	at             *Step
+	next           int     // the layer that is looked ahead to
+	among, missing []int32 // scratch
 }
 
 // layer is what is in the slots of one.
 type layer struct {
-	there []bool
-	lands []float64 // by expert that is there: when it has been read
-	count int
-	slots int
-	bytes float64 // of an expert
+	reads   []*read // by expert: nil: it has no slot
+	guessed []bool  // by expert: its slot is a guess that was not used yet
+	there   []bool  // scratch
+	count   int
+	slots   int
+	bytes   float64 // of an expert
 }
 
 // Run replays a trace. The same trace and setting give the same result.
@@ -85,33 +89,7 @@ func Run(t *Trace, s Setting) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &replay{Setting: s, trace: t, share: share, layers: make([]layer, len(t.Sizes.Layers))}
-	experts := make([]int, len(r.layers))
-	for i, l := range t.Sizes.Layers {
-		experts[i] = l.Experts
-		slots := share.Slots[i]
-		if s.Slots > 0 {
-			slots = min(s.Slots, l.Experts)
-		}
-		r.layers[i] = layer{there: make([]bool, l.Experts), lands: make([]float64, l.Experts), slots: slots,
-			bytes: float64(l.Bytes)}
-	}
-	r.policy = shelf.New(s.Policy, experts)
-	if s.Policy == shelf.Belady {
-		for i := range r.layers {
-			uses := make([][]int32, len(t.Steps))
-			for j := range t.Steps {
-				uses[j] = t.Steps[j].Chosen[i]
-			}
-			r.policy.Foresee(i, uses)
-		}
-	}
-	if s.Prefetch == Predicted {
-		r.guess = newPredictor(experts)
-	}
-	for _, bytes := range t.Sizes.Dense {
-		r.dense += over(float64(bytes)/float64(max(len(r.layers), 1)), s.Memory)
-	}
+	r := newReplay(t, s, share)
 	for i := range t.Steps {
 		r.step(&t.Steps[i])
 	}
@@ -124,14 +102,48 @@ func Run(t *Trace, s Setting) (*Result, error) {
 	return &r.result, nil
 }
 
+func newReplay(t *Trace, s Setting, share *place.Share) *replay {
+	r := &replay{Setting: s, trace: t, share: share, layers: make([]layer, len(t.Sizes.Layers))}
+	r.drive = drive{speed: s.Disk, likely: r.likely}
+	experts, foreseen := make([]int, len(r.layers)), make([]foresee.Layer, len(r.layers))
+	for i, l := range t.Sizes.Layers {
+		experts[i], foreseen[i] = l.Experts, foresee.Layer{Experts: l.Experts, Used: l.Used}
+		slots := share.Slots[i]
+		if s.Slots > 0 {
+			slots = min(s.Slots, l.Experts)
+		}
+		r.layers[i] = layer{reads: make([]*read, l.Experts), guessed: make([]bool, l.Experts),
+			there: make([]bool, l.Experts), slots: slots, bytes: float64(l.Bytes)}
+	}
+	r.policy = shelf.New(s.Policy, experts)
+	if s.Policy == shelf.Belady {
+		for i := range r.layers {
+			uses := make([][]int32, len(t.Steps))
+			for j := range t.Steps {
+				uses[j] = t.Steps[j].Chosen[i]
+			}
+			r.policy.Foresee(i, uses)
+		}
+	}
+	if s.Prefetch == Predicted {
+		r.guess = foresee.New(foreseen)
+	}
+	for _, bytes := range t.Sizes.Dense {
+		r.dense += over(float64(bytes)/float64(max(len(r.layers), 1)), s.Memory)
+	}
+	return r
+}
+
 // step goes through the layers. Dense weights are computed from and streamed evenly over them: those of a
 // layer are read while the one before it is computed.
 func (r *replay) step(s *Step) {
+	r.begins(s)
 	for i := range max(len(r.layers), 1) {
-		r.wait(r.ring)
+		if r.ring != nil {
+			r.wait(r.drive.finish(r.ring))
+		}
 		if r.share.Read > 0 {
-			r.read(float64(r.share.Read)/float64(max(len(r.layers), 1)), r.now)
-			r.ring = r.disk
+			r.ring = r.read(newRead(-1, -1, float64(r.share.Read)/float64(max(len(r.layers), 1))))
 		}
 		r.now += r.dense
 		if i < len(r.layers) {
@@ -142,35 +154,41 @@ func (r *replay) step(s *Step) {
 
 // layer has the experts of a layer read that are not there, and computes: first what is there.
 func (r *replay) layer(s *Step, i int) {
+	r.drive.work(r.now)
 	l, chosen := &r.layers[i], s.Chosen[i]
+	r.chose(i)
 	r.policy.Touch(i, chosen)
-	here, last := 0, r.now
-	var missing []int32
+	here, missing := 0, r.missing[:0]
 	for _, e := range chosen {
-		if r.guess != nil {
-			r.guess.used(i, int(e))
-		}
-		switch {
-		case !l.there[e]:
+		l.guessed[e] = false
+		switch x := l.reads[e]; {
+		case x == nil:
 			missing = append(missing, e)
-		case l.lands[e] <= r.now:
+		case x.landed:
 			here++
 		default: // a guess that is still on its way
-			last = max(last, l.lands[e])
+			r.drive.need(x)
 		}
 	}
+	r.missing = missing
 	r.result.Hits += len(chosen) - len(missing)
 	r.result.Misses += len(missing)
 	// Of more experts than there are slots, some come when others have been computed.
 	for _, e := range missing {
-		r.bring(i, int(e), chosen, r.now)
-		last = max(last, r.disk)
+		if x := r.bring(i, int(e), func(e int32) bool { return in(chosen, e) }); x != nil {
+			r.read(x)
+		}
 	}
-	first, rest := over(float64(here)*l.bytes, r.Memory), over(float64(len(chosen)-here)*l.bytes, r.Memory)
-	r.predict(s, i, max(r.now+first, last)+rest+r.dense)
-	r.now += first
-	r.wait(last)
-	r.now += rest
+	r.now += over(float64(here)*l.bytes, r.Memory)
+	r.drive.work(r.now)
+	for _, e := range chosen {
+		if x := l.reads[e]; x != nil && !x.landed {
+			r.wait(r.drive.finish(x))
+		}
+	}
+	r.now += over(float64(len(chosen)-here)*l.bytes, r.Memory)
+	r.drive.work(r.now)
+	r.scores(i+1, true)
 }
 
 // wait lets time pass until something is there.
@@ -181,47 +199,48 @@ func (r *replay) wait(until float64) {
 	}
 }
 
-// read has the disk read, after what it was asked for before.
-func (r *replay) read(bytes, asked float64) {
-	r.disk = max(r.disk, asked) + over(bytes, r.Disk)
-	r.result.Bytes += int64(bytes)
+// read has the drive read, after what it was asked for before.
+func (r *replay) read(x *read) *read {
+	r.result.Bytes += int64(x.left)
+	return r.drive.ask(x, r.now)
 }
 
-// bring reads an expert into a slot. needed do not leave, unless there is nothing else.
-func (r *replay) bring(i, expert int, needed []int32, asked float64) bool {
+// bring finds a slot for an expert. needed do not leave, unless there is nothing else; nil: all slots are needed.
+func (r *replay) bring(i, expert int, needed func(e int32) bool) *read {
 	l := &r.layers[i]
 	if l.count == l.slots {
 		victim, ok := r.victim(i, needed)
 		if !ok {
-			return false
+			return nil
 		}
 		r.policy.Leave(i, victim)
-		if r.guess != nil {
-			r.guess.left(i, victim)
-		}
-		l.there[victim] = false
+		l.reads[victim], l.guessed[victim] = nil, false
 		l.count--
 	}
-	r.read(l.bytes, asked)
-	l.there[expert], l.lands[expert] = true, r.disk
+	l.reads[expert] = newRead(i, expert, l.bytes)
 	l.count++
 	r.policy.Arrive(i, expert)
-	return true
+	return l.reads[expert]
+}
+
+func in(ascending []int32, e int32) bool {
+	_, found := slices.BinarySearch(ascending, e)
+	return found
 }
 
 // victim is the expert that leaves: one that the step does not need, or of more experts than there are slots one
-// that it has computed.
-func (r *replay) victim(i int, needed []int32) (int, bool) {
+// that it has computed. What is on its way stays.
+func (r *replay) victim(i int, needed func(e int32) bool) (int, bool) {
 	l := &r.layers[i]
 	r.among = r.among[:0]
-	for e, there := range l.there {
-		if _, found := slices.BinarySearch(needed, int32(e)); there && !found {
+	for e, x := range l.reads {
+		if x != nil && x != r.drive.guess && !needed(int32(e)) {
 			r.among = append(r.among, int32(e))
 		}
 	}
 	if len(r.among) == 0 {
-		for e, there := range l.there {
-			if there {
+		for e, x := range l.reads {
+			if x != nil && x != r.drive.guess {
 				r.among = append(r.among, int32(e))
 			}
 		}
@@ -230,37 +249,6 @@ func (r *replay) victim(i int, needed []int32) (int, bool) {
 		return 0, false
 	}
 	return r.policy.Victim(i, r.among), true
-}
-
-// predict reads experts of the next layer while nothing else is asked of the disk, until that layer's own router has
-// chosen: what is under way then goes on.
-func (r *replay) predict(s *Step, i int, chosen float64) {
-	next := i + 1
-	if r.guess != nil {
-		r.guess.learn(s, i)
-	}
-	if next >= len(r.layers) || r.Prefetch == None {
-		return
-	}
-	var likely []int32
-	if r.Prefetch == Oracle {
-		likely = s.Chosen[next]
-	} else {
-		likely = r.guess.likely(next, s.Chosen[i], r.trace.Sizes.Layers[next].Used*s.Rows)
-	}
-	l := &r.layers[next]
-	needed := slices.Sorted(slices.Values(likely))
-	for _, e := range likely {
-		if r.disk >= chosen {
-			return
-		}
-		if l.there[e] || r.guess != nil && !r.guess.trusted() {
-			continue
-		}
-		if r.bring(next, int(e), needed, r.now) && r.guess != nil {
-			r.guess.guessed(next, int(e))
-		}
-	}
 }
 
 func over(amount, speed float64) float64 {

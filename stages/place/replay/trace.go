@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/tokentrace"
 	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/stages/place/foresee"
 )
 
 // Trace is what a replay needs of a recorded one.
@@ -20,8 +21,16 @@ type Trace struct {
 
 // Step is what the rows of one step chose: by layer, each expert once, ascending.
 type Step struct {
-	Rows   int
-	Chosen [][]int32
+	Rows     int
+	Chosen   [][]int32
+	Foreseen *Foreseen // nil: of none of its rows the token is known, or they are many
+}
+
+// Foreseen is what guesses of a step are made from, and learn from.
+type Foreseen struct {
+	Tokens  []int32     // of the rows
+	ByRow   [][]int32   // by layer: [rows][used], -1 where there are fewer
+	Margins [2][][]int8 // early and late, by layer: [rows][experts]; nil: there are none
 }
 
 // Load takes what a replay needs out of a trace. Steps whose experts were not all recorded are left out; a trace that
@@ -45,7 +54,12 @@ func Load(r *tokentrace.Reader) (*Trace, error) {
 			for _, span := range e.Spans {
 				s.Rows += span.Rows
 			}
+			if n := len(e.Tokens); n > 0 && n == s.Rows && n <= foresee.MaxRows {
+				s.Foreseen = newForeseen(e.Tokens, len(t.Sizes.Layers))
+			}
 			t.Steps = append(t.Steps, s)
+		case *tokentrace.Foreseen:
+			t.foreseen(e)
 		case *tokentrace.Chosen:
 			if len(t.Steps) == 0 {
 				return nil, errors.New("the trace has experts before its first step: the file is damaged")
@@ -56,11 +70,34 @@ func Load(r *tokentrace.Reader) (*Trace, error) {
 			if len(experts) > 0 && experts[0] < 0 {
 				experts = experts[1:]
 			}
-			t.Steps[len(t.Steps)-1].Chosen[e.Layer] = experts
+			last := &t.Steps[len(t.Steps)-1]
+			last.Chosen[e.Layer] = experts
+			if last.Foreseen != nil {
+				last.Foreseen.ByRow[e.Layer] = e.Experts
+			}
 		case *tokentrace.Drawn:
 			t.Drawn++
 		}
 	}
+}
+
+func newForeseen(tokens []int32, layers int) *Foreseen {
+	f := &Foreseen{Tokens: tokens, ByRow: make([][]int32, layers)}
+	for i := range f.Margins {
+		f.Margins[i] = make([][]int8, layers)
+	}
+	return f
+}
+
+func (t *Trace) foreseen(e *tokentrace.Foreseen) {
+	if len(t.Steps) == 0 || t.Steps[len(t.Steps)-1].Foreseen == nil {
+		return
+	}
+	when := 0
+	if e.Late {
+		when = 1
+	}
+	t.Steps[len(t.Steps)-1].Foreseen.Margins[when][e.Layer] = e.Margins
 }
 
 // complete drops steps without all their experts.

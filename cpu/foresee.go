@@ -1,0 +1,118 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// foresight is what a route makes of the residual stream before it is its turn: its norm and its router, of rows that
+// are not yet what they will be. It computes beside the route and in memory of its own, so that the route's bits are
+// its own.
+type foresight struct {
+	route   int
+	norm    *normOp
+	product product // of the router; its acts have room for one row
+	router  *routerOp
+	x, keys []float32 // of a row
+	margins []int8    // of all rows
+}
+
+// foresights finds for each segment the route that comes next, and where the stream is then.
+func (b *binder) foresights() {
+	var next *foresight
+	for i := len(b.p.Segments) - 1; i >= 0; i-- {
+		s := &b.p.Segments[i]
+		// After a mix the route itself comes as soon.
+		if next != nil && len(s.Nodes) > 0 && len(s.Carries) > 0 && s.Kind != ir.SegMix {
+			b.m.segments[i].next, b.m.segments[i].stream = next, b.layout.place(s.Carries[0])
+		}
+		if s.Kind == ir.SegRoute {
+			next = b.foresight(i, s)
+		}
+	}
+}
+
+// foresight is that of a route whose logits are a product of the normalised stream; nil: it is made otherwise.
+func (b *binder) foresight(i int, s *ir.Segment) *foresight {
+	route := writer(s, func(n *ir.Node) bool { return n.Op == ir.Route })
+	linear := writer(s, func(n *ir.Node) bool { return n.Op == ir.Linear && n.Out == route.In[0] })
+	if linear == nil || len(b.m.weights[linear.W].parts) != 1 {
+		return nil
+	}
+	norm := writer(s, func(n *ir.Node) bool { return n.Op == ir.Norm && n.Out == linear.In[0] })
+	if norm == nil || !slices.Contains(b.p.Takes(i), norm.In[0]) || b.p.Widths[norm.In[0]] != b.p.Width {
+		return nil
+	}
+	w, experts := &b.m.weights[linear.W], b.p.Widths[route.Out]
+	acts := &kernels.Acts{Form: kernels.FormOf(b.p.Types[linear.W]), Rows: 1, Cols: b.p.Width, Stride: b.p.Width}
+	f := &foresight{route: i, norm: b.norm(norm, place{}, place{}), x: make([]float32, b.p.Width),
+		product: product{group: w.groups[0], w: w.parts[0], bias: b.vector(linear.B), acts: acts},
+		router:  &routerOp{args: route.Route, bias: b.vector(route.B)}, keys: make([]float32, experts),
+		margins: make([]int8, 0, b.m.config.MaxRows*experts)}
+	if acts.Float = f.x; acts.Form != kernels.Plain {
+		acts.Float, acts.Blocks = nil, make([]byte, acts.Form.RowBytes(acts.Cols))
+	}
+	return f
+}
+
+// writer is the node of a segment for which something holds, or nil.
+func writer(s *ir.Segment, is func(n *ir.Node) bool) *ir.Node {
+	if i := slices.IndexFunc(s.Nodes, func(n ir.Node) bool { return is(&n) }); i >= 0 {
+		return &s.Nodes[i]
+	}
+	return nil
+}
+
+// Foresees needs the router where its segment has it.
+func (m *model) Foresees(segment int) (route int, ok bool) {
+	f := m.segments[segment].next
+	if f == nil || m.where != nil && m.where[f.product.group] == absent {
+		return 0, false
+	}
+	return f.route, true
+}
+
+// Foresee computes on the caller's goroutine and tells at once. It allocates nothing unless it fails.
+func (m *model) Foresee(segment int, s *backend.Step, tell func(margins []int8)) error {
+	if _, ok := m.Foresees(segment); !ok || s != m.step {
+		return fmt.Errorf("after segment %d no route can be foreseen", segment)
+	}
+	seg := &m.segments[segment]
+	f := seg.next
+	f.margins = f.margins[:len(s.Tokens)*len(f.keys)]
+	for r := range s.Tokens {
+		if err := f.row(m, m.at(&seg.stream, r), f.margins[r*len(f.keys):][:len(f.keys)]); err != nil {
+			return fmt.Errorf("%s, foreseen: %w", m.segments[f.route].name, err)
+		}
+	}
+	tell(f.margins)
+	return nil
+}
+
+// row sets the margins of a row of the stream.
+func (f *foresight) row(m *model, stream []float32, margins []int8) error {
+	if err := f.norm.apply(&m.execution, f.x, stream); err != nil {
+		return err
+	}
+	p := &f.product
+	if err := m.device.set.Quantize(p.acts, 0, f.x); err != nil {
+		return err
+	}
+	m.workers[0].strips.MatMul(m.device.set, f.keys, len(f.keys), p.w, 0, p.w.Tiles(), p.acts)
+	if p.bias != nil {
+		m.device.isa.Add(f.keys, f.keys, p.bias)
+	}
+	if err := m.finite(f.keys, "the router's logits"); err != nil {
+		return err
+	}
+	if f.router.bias != nil { // else the logits are in the order of the scores
+		f.router.score(&m.execution, f.keys)
+		m.device.isa.Add(f.keys, f.keys, f.router.bias)
+	}
+	backend.Margins(margins, f.keys, f.router.args.Used)
+	return nil
+}

@@ -1,0 +1,68 @@
+package backend
+
+import "math"
+
+// Foreseer is a Model that says which experts a route may choose before it is enqueued.
+type Foreseer interface {
+	// Foresees is the route that Foresee speaks of after a segment, the next one; false: it cannot, or not there.
+	Foresees(segment int) (route int, ok bool)
+	// Foresee tells what the next route's norm and router make of the residual stream as it is when the segment was
+	// enqueued: of a route, as it took it in. margins are those of all rows, [rows][experts], see Margins, and valid until
+	// tell returns. It is told once, maybe before Foresee returns, and by any goroutine. The route's own result does not
+	// depend on it.
+	Foresee(segment int, s *Step, tell func(margins []int8)) error
+}
+
+// MarginUnit is how many margins are a standard deviation of what a row is chosen by. MarginFloor is the least one:
+// what is so far below the cut is as unlikely as can be told.
+const (
+	MarginUnit  = 16
+	MarginFloor = -24
+)
+
+// Margins says how far each of a row's experts is above the cut by what its router chooses by: halfway between the last
+// of used keys that is chosen and the first that is not. margins has the length of keys.
+func Margins(margins []int8, keys []float32, used int) {
+	var mean, square float64
+	for _, k := range keys {
+		mean += float64(k) / float64(len(keys))
+	}
+	for _, k := range keys {
+		square += float64((float64(k) - mean) * (float64(k) - mean))
+	}
+	spread := math.Sqrt(square / float64(len(keys)))
+	cut := cutOf(keys, used)
+	for e, k := range keys {
+		margins[e] = 0
+		if spread > 0 {
+			margins[e] = int8(max(MarginFloor, min(math.MaxInt8, math.Round(MarginUnit*(float64(k)-cut)/spread))))
+		}
+	}
+}
+
+// cutOf is halfway between the used-th key and the next one.
+func cutOf(keys []float32, used int) float64 {
+	limit, last := math.Inf(1), math.Inf(-1) // keys that were passed, and how far down they go
+	passed := 0
+	for {
+		next, same := math.Inf(-1), 0
+		for _, k := range keys {
+			switch v := float64(k); {
+			case v >= limit || v < next:
+			case v == next:
+				same++
+			default:
+				next, same = v, 1
+			}
+		}
+		switch {
+		case same == 0:
+			return last // all are used
+		case passed >= used:
+			return (last + next) / 2
+		case passed+same > used:
+			return next
+		}
+		limit, last, passed = next, next, passed+same
+	}
+}

@@ -1,0 +1,94 @@
+package replay
+
+// begins has the step begin: what is looked ahead to is its first layer.
+func (r *replay) begins(s *Step) {
+	r.drive.work(r.now)
+	r.at, r.next = s, 0
+	if r.guess == nil {
+		return
+	}
+	r.guess.Begin(nil)
+	if s.Foreseen != nil {
+		r.guess.Begin(s.Foreseen.Tokens)
+		r.scores(0, false)
+	}
+}
+
+// chose tells what is known when a layer has chosen its experts: what is looked ahead to is the next one.
+func (r *replay) chose(i int) {
+	r.next = i + 1
+	r.forsake(i)
+	if r.guess == nil || r.at.Foreseen == nil {
+		return
+	}
+	l := &r.layers[i]
+	for e, x := range l.reads {
+		l.there[e] = x != nil && !l.guessed[e]
+	}
+	r.guess.Learn(i, r.at.Foreseen.ByRow[i], l.there)
+	r.scores(i+1, false)
+}
+
+// forsake gives up what is being read for a layer that has not chosen it: there is something better to read.
+func (r *replay) forsake(i int) {
+	g, l := r.drive.guess, &r.layers[i]
+	if g == nil || g.layer != i || in(r.at.Chosen[i], int32(g.expert)) {
+		return
+	}
+	r.drive.guess, l.reads[g.expert], l.guessed[g.expert] = nil, nil, false
+	r.policy.Leave(i, g.expert)
+	r.result.Bytes -= int64(g.left)
+	l.count--
+}
+
+// scores are what the router of a layer makes of the stream, if the trace has it.
+func (r *replay) scores(i int, late bool) {
+	if r.guess == nil || r.at.Foreseen == nil || i >= len(r.layers) {
+		return
+	}
+	when := 0
+	if late {
+		when = 1
+	}
+	if m := r.at.Foreseen.Margins[when][i]; m != nil {
+		r.guess.Scores(i, late, m)
+	}
+}
+
+// likely is what the drive begins to read while it has nothing else to do; nil: nothing.
+func (r *replay) likely() *read {
+	i, expert, ok := r.expected()
+	if !ok {
+		return nil
+	}
+	x := r.bring(i, expert, func(e int32) bool { return r.keeps(i, e) })
+	if x != nil {
+		r.layers[i].guessed[expert] = true
+		r.result.Bytes += int64(x.left)
+	}
+	return x
+}
+
+func (r *replay) has(i, expert int) bool { return r.layers[i].reads[expert] != nil }
+
+func (r *replay) expected() (i, expert int, ok bool) {
+	switch {
+	case r.guess != nil:
+		return r.guess.Next(r.has)
+	case r.Prefetch == Oracle && r.next < len(r.layers):
+		for _, e := range r.at.Chosen[r.next] {
+			if !r.has(r.next, int(e)) {
+				return r.next, int(e), true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// keeps says whether an expert may not leave for a guess.
+func (r *replay) keeps(i int, expert int32) bool {
+	if r.guess != nil {
+		return r.guess.Keeps(i, int(expert))
+	}
+	return in(r.at.Chosen[i], expert)
+}
