@@ -35,10 +35,7 @@ func (c *constraint) ready() error {
 	if err == nil {
 		_, err = c.find()
 	}
-	if err != nil {
-		return refuse("the grammar of the answer: %v", err)
-	}
-	return nil
+	return err
 }
 
 // trieOf makes the trie of a vocabulary. Control tokens are no text, and never part of an answer that has a form.

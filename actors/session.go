@@ -167,7 +167,9 @@ func (s *session) bind() (c *constraint, err error) {
 	if s.request.Grammar != nil {
 		s.turns.Leave(func() {
 			c = &constraint{of: s.request.Grammar, vocab: s.vocab, trie: s.trie(), prompt: s.prompt, begins: s.opening}
-			err = c.ready()
+			if err = c.ready(); err != nil {
+				err = refuse("the grammar of the answer: %v", err)
+			}
 		})
 	}
 	return c, err
