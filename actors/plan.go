@@ -42,6 +42,7 @@ func measure(s *spec, d backend.Device) (backend.Memory, error) {
 	if layout.InPlace == nil && d.Traits().Memory == backend.HostMemory {
 		layout.Slots, layout.InPlace = nil, s.inPlace()
 	}
+	layout.Kept = nil // to be kept costs the device nothing
 	m, err := d.Compile(s.bound, layout)
 	if err != nil {
 		return backend.Memory{}, err

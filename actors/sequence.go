@@ -16,6 +16,7 @@ type sequence struct {
 	batch.Seq
 	session *actor.PID
 	params  *sample.Params
+	bound   *constraint  // nil: its tokens are free
 	salt    uint64       // Request.Salt
 	state   sample.State // after the last token
 	rows    []float32    // Score: logits of the rows of the last step

@@ -28,6 +28,10 @@ func TestDeviceFlag(t *testing.T) {
 	o := sluice("", "run", "--device", "vulkan", "--no-repack", "-n", "1", "hi")
 	require.Equal(t, exitUsage, o.code)
 	require.Contains(t, o.stderr, "which a GPU cannot reach")
+
+	o = sluice("", "run", "--device", "cpu", "--fast-prefill", "-n", "1", "hi")
+	require.Equal(t, exitUsage, o.code)
+	require.Contains(t, o.stderr, "--fast-prefill is of GPUs")
 }
 
 // TestAutoSaysWhatItTook: one line, whatever this machine has.

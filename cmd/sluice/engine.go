@@ -25,15 +25,16 @@ type engineFlags struct {
 
 // computeFlags say how models are run.
 type computeFlags struct {
-	KV        string `name:"kv" enum:"f32,f16,q8,q8_0" default:"f16" help:"Type of the KV cache: f32, f16 or q8, each half as large as the one before."`
-	Ctx       int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
-	RAM       size   `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
-	VRAM      size   `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
-	Device    string `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
-	Threads   int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
-	NoRepack  bool   `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
-	Log       string `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`
-	LogFormat string `name:"log-format" enum:"text,json" default:"text" help:"What lines of the log are: text, or json."`
+	KV          string `name:"kv" enum:"f32,f16,q8,q8_0" default:"f16" help:"Type of the KV cache: f32, f16 or q8, each half as large as the one before."`
+	Ctx         int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
+	RAM         size   `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
+	VRAM        size   `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
+	Device      string `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
+	FastPrefill bool   `help:"On a GPU, read prompts in half precision, which is faster: results then depend a little on what is computed at once."`
+	Threads     int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
+	NoRepack    bool   `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
+	Log         string `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`
+	LogFormat   string `name:"log-format" enum:"text,json" default:"text" help:"What lines of the log are: text, or json."`
 }
 
 const (
