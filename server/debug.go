@@ -24,8 +24,8 @@ type Inside struct {
 	DeadLetters   uint64          `json:"dead_letters"`
 	Unexpected    uint64          `json:"unexpected_messages"`
 
-	Edges []actors.Edge `json:"edges"` // as they are declared
-	Spans []SpanInside  `json:"spans"` // the last ones
+	Edges []actors.Declared `json:"edges"` // as they are declared
+	Spans []SpanInside      `json:"spans"` // the last ones
 }
 
 // ModelInside is one model.
