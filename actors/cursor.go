@@ -110,6 +110,9 @@ func (d *device) enqueue() (waits bool, err error) {
 		s := &segments[at.segment]
 		if at.segment == 0 {
 			m.guest.spec.tape.step(m)
+			if w := m.guest.weights; w != nil {
+				w.Begin(m.compute.Tokens)
+			}
 		}
 		done := true
 		if w := m.guest.weights; w == nil || !w.Streams(at.segment) {
@@ -119,7 +122,7 @@ func (d *device) enqueue() (waits bool, err error) {
 			done, err = d.stream()
 		}
 		if err == nil && done {
-			err = m.guest.spec.tape.routed(at.segment, m)
+			err = errors.Join(m.guest.spec.tape.routed(at.segment, m), d.foresee())
 		}
 		switch {
 		case err != nil:
@@ -217,7 +220,7 @@ func (d *device) landed(m *tiers.Landed) {
 	}
 	g.weights.Landed(m)
 	d.came(g, m)
-	if m.Err != nil {
+	if m.Err != nil && !m.Forsaken() {
 		d.log.Error().Err(m.Err).Msg("weights cannot be read")
 		if at := &d.at; at.step != nil && at.step.guest == g && at.began && slices.Contains(at.left, m.Group()) {
 			at.failed = fmt.Errorf("%s: %w", segmentName(&g.spec.bound.Segments[at.segment]), m.Err)

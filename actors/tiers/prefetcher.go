@@ -10,7 +10,8 @@ import (
 
 // All that the prefetcher accepts: *restarted and *arrived (uploader), and
 type (
-	// Want, from the device: bring a group to a slot, then answer Landed. Said again, it only becomes more urgent.
+	// Want, from the device: bring a group to a slot, then answer Landed. Said again, it becomes more urgent, or is
+	// forsaken: then it does not come if it is not on its way yet, and that is answered.
 	Want struct {
 		item
 		urgency urgency
@@ -91,6 +92,10 @@ func (p *prefetcher) want(m *Want) {
 	if _, ok := p.pending[m.item]; ok {
 		return
 	}
+	if m.urgency == forsaken {
+		p.forsake(m.item)
+		return
+	}
 	for u := range p.queued {
 		i := slices.Index(p.queued[u], m.item)
 		switch {
@@ -102,6 +107,14 @@ func (p *prefetcher) want(m *Want) {
 		}
 	}
 	p.queued[m.urgency] = append(p.queued[m.urgency], m.item)
+}
+
+// forsake ends the way of a guess that has not begun.
+func (p *prefetcher) forsake(x item) {
+	if i := slices.Index(p.queued[guessed], x); i >= 0 {
+		p.queued[guessed] = slices.Delete(p.queued[guessed], i, i+1)
+		p.out.landed.Send(&Landed{item: x, Err: errForsaken})
+	}
 }
 
 func (p *prefetcher) arrived(m *arrived) {
@@ -154,6 +167,8 @@ func (p *prefetcher) choose() (x item, u urgency, ok bool) {
 	case len(p.all) > 0:
 		of := p.all[0]
 		return item{of, p.next, of.berth(p.next), 1}, ahead, true
+	case len(p.queued[guessed]) > 0 && len(p.pending) == 0: // the drive has nothing else to do
+		return p.queued[guessed][0], guessed, true
 	}
 	return item{}, 0, false
 }

@@ -31,13 +31,15 @@ type Residency struct {
 	policy  *shelf.Policy // of experts
 	among   []int32       // that may leave
 	loans   []*Loan       // that nobody has
+	ahead   *foresight    // of experts; nil: nothing is guessed
 }
 
 // holding is a group of weights.
 type holding struct {
-	slot  int // -1: none
-	there bool
-	place int // in the ring's order; -1: it is no part of it
+	slot    int // -1: none
+	there   bool
+	place   int  // in the ring's order; -1: it is no part of it
+	guessed bool // its slot is a guess's, and no step has used it
 }
 
 // slotState is where a group is, or will be.
@@ -55,6 +57,7 @@ type shared struct {
 	expert  []int // by expert: the group
 	streams bool  // some of them share slots
 	route   int   // the segment that chooses among experts
+	used    int   // most of them that a row chooses
 	shelf   []int // slots that they share
 	layer   int   // the policy's
 	chosen  []bool
@@ -96,6 +99,7 @@ func NewResidency(c *Cargo, want func(*Want), back func(*Returned)) *Residency {
 	for _, at := range slices.Concat(slices.Collect(shelves(p)), p.Ring.Slots) {
 		r.slots[at].memory = c.model.Slot(at) != nil
 	}
+	r.ahead = r.foresight(bound)
 	return r
 }
 
@@ -208,12 +212,20 @@ func (r *Residency) bring(g, at int, u urgency) {
 
 // urge says that a step waits for what is on its way to a slot.
 func (r *Residency) urge(at int) {
-	s := &r.slots[at]
-	if s.asked == demanded {
+	switch r.slots[at].asked {
+	case demanded:
 		return
+	case guessed:
+		r.ahead.coming--
 	}
-	s.asked = demanded
-	r.want(&Want{item{r.cargo, s.group, at, s.number}, demanded})
+	r.say(at, demanded)
+}
+
+// say tells how urgent now is what is on its way to a slot.
+func (r *Residency) say(at int, u urgency) {
+	s := &r.slots[at]
+	s.asked = u
+	r.want(&Want{item{r.cargo, s.group, at, s.number}, u})
 }
 
 // clear takes the group from a slot, which is neither leased nor being written to.
@@ -222,7 +234,8 @@ func (r *Residency) clear(at int) {
 		if e := r.expert(s.group); e != ir.Dense {
 			r.policy.Leave(r.segment[r.cargo.home(s.group).Group.Segment].layer, e)
 		}
-		r.groups[s.group].slot, r.groups[s.group].there = -1, false
+		h := &r.groups[s.group]
+		h.slot, h.there, h.guessed = -1, false, false
 		s.group = -1
 	}
 }
@@ -240,6 +253,14 @@ func (r *Residency) Landed(m *Landed) {
 	switch {
 	case s.number != m.number || s.group != m.group || r.groups[m.group].there:
 		return // heard before
+	case m.Forsaken() && s.asked == demanded:
+		return // it is wanted again, and comes
+	}
+	if s.asked == guessed {
+		r.ahead.coming--
+		s.asked = ahead
+	}
+	switch {
 	case m.Err != nil:
 		r.clear(m.slot)
 		return
@@ -376,6 +397,9 @@ func (r *Residency) Choose(segment int, need []int, experts []int32) []int {
 		if s.chosen[e] {
 			need, s.touched = append(need, g), append(s.touched, int32(e))
 		}
+	}
+	if r.ahead != nil {
+		r.chose(s, experts)
 	}
 	r.policy.Touch(s.layer, s.touched)
 	return need
