@@ -80,9 +80,11 @@ func (r *Residency) chose(s *shared, experts []int32) {
 	for e, g := range s.expert {
 		h := &r.groups[g]
 		had[e] = h.there && !h.guessed
-		if s.chosen[e] {
+		switch {
+		case s.chosen[e] && h.guessed:
 			h.guessed = false
-		} else if h.slot >= 0 && !h.there && r.slots[h.slot].asked == guessed {
+			r.ahead.Right()
+		case !s.chosen[e] && h.slot >= 0 && !h.there && r.slots[h.slot].asked == guessed:
 			r.ahead.coming--
 			r.say(h.slot, forsaken)
 		}

@@ -256,9 +256,12 @@ func (r *Residency) Landed(m *Landed) {
 	case m.Forsaken() && s.asked == demanded:
 		return // it is wanted again, and comes
 	}
-	if s.asked == guessed {
+	switch {
+	case s.asked == guessed:
 		r.ahead.coming--
 		s.asked = ahead
+	case s.asked == forsaken && m.Err == nil:
+		r.ahead.Wrong() // it was being read
 	}
 	switch {
 	case m.Err != nil:
