@@ -38,6 +38,7 @@ func (g *guest) furnish(d *device) {
 		g.cargo = tiers.NewCargo(source, g.model, g.progress)
 		if g.spec.streams() {
 			g.weights = tiers.NewResidency(g.cargo, d.house.tiers.Want.Send, d.house.tiers.Returned.Send)
+			g.weights.CountTo(&g.stats.streamed)
 		}
 	}
 	for _, s := range g.model.Steps() {

@@ -84,6 +84,7 @@ func (r *Residency) chose(s *shared, experts []int32) {
 		case s.chosen[e] && h.guessed:
 			h.guessed = false
 			r.ahead.Right()
+			r.traffic.right.Add(1)
 		case !s.chosen[e] && h.slot >= 0 && !h.there && r.slots[h.slot].asked == guessed:
 			r.ahead.coming--
 			r.say(h.slot, forsaken)
@@ -105,6 +106,7 @@ func (r *Residency) guess() {
 			return
 		}
 		r.ahead.coming++
+		r.traffic.guesses.Add(1)
 		r.groups[s.expert[e]].guessed = true
 		r.bring(s.expert[e], at, guessed)
 	}

@@ -32,6 +32,7 @@ type Residency struct {
 	among   []int32       // that may leave
 	loans   []*Loan       // that nobody has
 	ahead   *foresight    // of experts; nil: nothing is guessed
+	traffic *Traffic
 }
 
 // holding is a group of weights.
@@ -73,7 +74,7 @@ type ring struct {
 // NewResidency returns one that says with want what is to be brought, and with back what the device returns late.
 func NewResidency(c *Cargo, want func(*Want), back func(*Returned)) *Residency {
 	p, bound := &c.Plan.Parts[0], c.Bound
-	r := &Residency{cargo: c, want: want, back: back, groups: make([]holding, len(c.Plan.Homes)),
+	r := &Residency{cargo: c, want: want, back: back, traffic: new(Traffic), groups: make([]holding, len(c.Plan.Homes)),
 		slots: make([]slotState, len(p.Layout.Slots)), segment: make([]shared, len(bound.Segments)),
 		ring: ring{order: p.Ring.Groups, slots: p.Ring.Slots}}
 	for i := range r.slots {
@@ -102,6 +103,9 @@ func NewResidency(c *Cargo, want func(*Want), back func(*Returned)) *Residency {
 	r.ahead = r.foresight(bound)
 	return r
 }
+
+// CountTo has the residency count what it does there.
+func (r *Residency) CountTo(t *Traffic) { r.traffic = t }
 
 // shelves are the slots of all experts.
 func shelves(p *place.Part) iter.Seq[int] {
@@ -256,6 +260,9 @@ func (r *Residency) Landed(m *Landed) {
 	case m.Forsaken() && s.asked == demanded:
 		return // it is wanted again, and comes
 	}
+	if m.Err == nil {
+		r.traffic.landed(r.cargo.home(m.group).Group.Bytes, s.asked)
+	}
 	switch {
 	case s.asked == guessed:
 		r.ahead.coming--
@@ -399,6 +406,7 @@ func (r *Residency) Choose(segment int, need []int, experts []int32) []int {
 	for e, g := range s.expert {
 		if s.chosen[e] {
 			need, s.touched = append(need, g), append(s.touched, int32(e))
+			r.traffic.chose(r.groups[g].slot >= 0)
 		}
 	}
 	if r.ahead != nil {

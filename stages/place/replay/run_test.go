@@ -90,7 +90,7 @@ func TestSlots(t *testing.T) {
 	}
 	for i := range tr.Steps {
 		chosen := tr.Steps[i].Chosen
-		tr.Steps[i].Foreseen = &Foreseen{Tokens: []int32{chosen[0][0]}, ByRow: chosen, Margins: [2][][]int8{{nil, nil}, {nil, nil}}}
+		tr.Steps[i].Foreseen = &Foreseen{Tokens: chosen[0][:1], ByRow: chosen, Margins: [2][][]int8{{nil, nil}, {nil, nil}}}
 	}
 	tr.Steps[7].Foreseen = nil
 	for p := None; p <= Oracle; p++ {
