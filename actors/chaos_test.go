@@ -147,7 +147,7 @@ func (x *chaos) killer(r *rand.Rand, victims []string) {
 		for range 1 + r.IntN(3) {
 			victim := victims[r.IntN(len(victims))]
 			if victim == "session" {
-				victim = fmt.Sprintf("sessions/%d", max(1, int(x.named.Load())-r.IntN(6)))
+				victim = fmt.Sprintf("sessions/%d", max(1, int(x.opened.Load())-r.IntN(6)))
 			}
 			if victim == "model" && x.waiting(victim) {
 				continue // its mailbox has room for one death

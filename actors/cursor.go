@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/trace"
@@ -14,6 +16,11 @@ import (
 
 // cursor is where the device is in the step that it is at. It goes on from there when what it lacked has come.
 type cursor struct {
+	turns   *run.Turns
+	idle    *trace.Wait
+	working *atomic.Pointer[step] // what the device dies of, if it dies now
+
+	guest   *guest
 	step    *step // nil: it is at none
 	segment int
 	failed  error     // why the step cannot go on
@@ -27,7 +34,11 @@ type cursor struct {
 	left  []int // groups that are still to be computed
 }
 
-func (c *cursor) begin(m *step) { *c = cursor{step: m, left: c.left[:0]} }
+// begin goes to the start of a guest's step.
+func (c *cursor) begin(g *guest, m *step) {
+	c.guest, c.step, c.segment, c.failed, c.waits = g, m, 0, nil, time.Time{}
+	c.began, c.asked, c.told, c.left = false, false, false, c.left[:0]
+}
 
 // nextSegment moves on.
 func (c *cursor) nextSegment() {
@@ -42,87 +53,94 @@ var (
 	errStale = errors.New("step of an older generation")
 )
 
-// resume goes on with the step that waits here, if one does.
-func (d *device) resume() {
-	if d.at.step != nil {
-		d.advance()
-	}
-}
-
 // advance takes the step as far as it gets with the weights that are there. If that is not its end, the device returns
-// to its mailbox, and is called again when something has come.
-func (d *device) advance() {
-	m, g := d.at.step, d.at.step.guest
-	d.kept.working.Store(m)
-	d.endWait()
+// to its mailbox, and calls again when something has come. A step that has ended here is returned; one that goes on
+// beside the actors ends by a message.
+func (c *cursor) advance() (over *step) {
+	m := c.step
+	c.working.Store(m)
+	c.endWait()
 	waits := false
-	d.turns.Compute(func() {
+	c.turns.Compute(func() {
 		var err error
-		if waits, err = d.enqueue(); !waits {
+		if waits, err = c.enqueue(); !waits {
 			m.err = err
-			g.model.Finish(m.compute, m.ended)
+			c.guest.model.Finish(m.compute, m.ended)
 		}
 	})
 	if waits {
-		d.kept.working.CompareAndSwap(m, nil) // whatever kills the device meanwhile, it is not the step
-		d.at.waits = now()
-		layer := g.spec.bound.Segments[d.at.segment].Layer
-		d.idle.Begin(d.at.waits, d.lacks(), trace.OfSegment(m.number, d.at.segment, layer))
-		return
+		c.working.CompareAndSwap(m, nil) // whatever kills the device meanwhile, it is not the step
+		c.waits = now()
+		layer := c.guest.spec.bound.Segments[c.segment].Layer
+		c.idle.Begin(c.waits, c.lacks(), trace.OfSegment(m.number, c.segment, layer))
+		return nil
 	}
-	d.at.step = nil
+	c.step = nil
 	if m.left() {
-		d.over(m)
+		return m
+	}
+	return nil
+}
+
+// drop leaves a step that will not be taken to its end.
+func (c *cursor) drop() {
+	if m := c.step; m != nil {
+		c.step = nil
+		c.guest.model.Finish(m.compute, m.ended)
 	}
 }
 
 // endWait ends the time that the step waited for weights, if it did.
-func (d *device) endWait() {
-	if d.at.waits.IsZero() {
+func (c *cursor) endWait() {
+	if c.waits.IsZero() {
 		return
 	}
 	at := now()
-	d.at.step.times.waited += at.Sub(d.at.waits)
-	d.at.waits = time.Time{}
-	d.idle.End(at)
+	c.step.times.waited += at.Sub(c.waits)
+	c.waits = time.Time{}
+	c.idle.End(at)
 }
 
-// lacks is what the step waits for.
-func (d *device) lacks() trace.Cause {
-	if kind := d.at.step.guest.spec.bound.Segments[d.at.segment].Kind; kind == ir.SegExperts {
+// lacks is what the step waits for: a slot for what the device copies to itself, while it computes what is there, or
+// weights that are read.
+func (c *cursor) lacks() trace.Cause {
+	homes := c.guest.spec.plan.Homes
+	if !slices.ContainsFunc(c.left, func(g int) bool { return !homes[g].Kept() }) && len(c.left) > 0 {
+		return trace.Uploader
+	}
+	if kind := c.guest.spec.bound.Segments[c.segment].Kind; kind == ir.SegExperts {
 		return trace.Expert
 	}
 	return trace.Reader
 }
 
 // enqueue has the device compute the segments that follow, until one has to wait for weights.
-func (d *device) enqueue() (waits bool, err error) {
-	at := &d.at
-	m := at.step
-	segments := m.guest.spec.bound.Segments
-	for at.lap = now(); at.segment < len(segments); at.nextSegment() {
+func (c *cursor) enqueue() (waits bool, err error) {
+	m, g := c.step, c.guest
+	segments := g.spec.bound.Segments
+	for c.lap = now(); c.segment < len(segments); c.nextSegment() {
 		switch {
-		case at.failed != nil:
-			return false, at.failed
+		case c.failed != nil:
+			return false, c.failed
 		case abandoned(m.parts):
 			return false, errAbandoned
 		}
-		s := &segments[at.segment]
-		if at.segment == 0 {
-			m.guest.spec.tape.step(m)
-			if w := m.guest.weights; w != nil {
-				w.Begin(m.compute.Tokens)
+		s := &segments[c.segment]
+		if c.segment == 0 {
+			g.tape.step(m)
+			if g.weights != nil {
+				g.weights.Begin(m.compute.Tokens)
 			}
 		}
 		done := true
-		if w := m.guest.weights; w == nil || !w.Streams(at.segment) {
-			err = m.guest.model.Enqueue(at.segment, m.compute)
-			at.computed(s.Kind)
+		if w := g.weights; w == nil || !w.Streams(c.segment) {
+			err = g.model.Enqueue(c.segment, m.compute)
+			c.computed(s.Kind)
 		} else {
-			done, err = d.stream()
+			done, err = c.stream()
 		}
 		if err == nil && done {
-			err = errors.Join(m.guest.spec.tape.routed(at.segment, m), d.foresee())
+			err = errors.Join(g.tape.routed(c.segment, m, g.model), c.foresee())
 		}
 		switch {
 		case err != nil:
@@ -138,33 +156,32 @@ func (d *device) enqueue() (waits bool, err error) {
 func (c *cursor) computed(kind ir.SegmentKind) {
 	after, m := now(), c.step
 	m.times.segments[kind] += after.Sub(c.lap)
-	segment := m.guest.spec.bound.Segments[c.segment]
+	segment := c.guest.spec.bound.Segments[c.segment]
 	of := trace.OfSegment(m.number, c.segment, segment.Layer)
-	m.guest.stats.of(m).segments.Record(segmentKinds[kind], of, c.lap, c.lap, after)
+	c.guest.stats.of(m).segments.Record(segmentKinds[kind], of, c.lap, c.lap, after)
 	c.lap = after
 }
 
 // stream computes what it can of a segment whose weights are streamed: part by part, those groups first that are there.
 // It asks for the others before, and returns false if they have to come first.
-func (d *device) stream() (done bool, err error) {
-	at := &d.at
-	m, w := at.step, at.step.guest.weights
-	if !at.began {
-		if at.began, err = d.list(); err != nil || !at.began {
+func (c *cursor) stream() (done bool, err error) {
+	m, g, w := c.step, c.guest, c.guest.weights
+	if !c.began {
+		if c.began, err = c.list(); err != nil || !c.began {
 			return false, err
 		}
 	}
 	for {
-		w.Demand(at.segment, at.left)
-		l := w.Lend(at.left)
-		if len(l.Groups) == 0 && len(at.left) > 0 {
+		w.Demand(c.segment, c.left)
+		l := w.Lend(c.left)
+		if len(l.Groups) == 0 && len(c.left) > 0 {
 			w.Settle(l)
 			return false, nil
 		}
-		at.left = slices.DeleteFunc(at.left, func(g int) bool { return slices.Contains(l.Groups, g) })
-		last := len(at.left) == 0
-		err := m.guest.model.Part(l.Part(at.segment, last), m.compute)
-		at.computed(m.guest.spec.bound.Segments[at.segment].Kind)
+		c.left = slices.DeleteFunc(c.left, func(g int) bool { return slices.Contains(l.Groups, g) })
+		last := len(c.left) == 0
+		err := g.model.Part(l.Part(c.segment, last), m.compute)
+		c.computed(g.spec.bound.Segments[c.segment].Kind)
 		if l.Returned() {
 			w.Settle(l)
 		}
@@ -175,68 +192,53 @@ func (d *device) stream() (done bool, err error) {
 }
 
 // list finds out which groups the step needs of a segment. It returns false if the device has yet to say so.
-func (d *device) list() (known bool, err error) {
-	at := &d.at
-	m, w := at.step, at.step.guest.weights
-	dense := w.Dense(at.segment)
-	switch route, experts := w.Route(at.segment); {
+func (c *cursor) list() (known bool, err error) {
+	m, w := c.step, c.guest.weights
+	dense := w.Dense(c.segment)
+	switch route, experts := w.Route(c.segment); {
 	case experts:
-		if !at.asked {
-			at.asked = true
-			if err := d.ask(route); err != nil {
+		if !c.asked {
+			c.asked = true
+			if err := c.ask(route); err != nil {
 				return false, err
 			}
 		}
-		if !at.told {
+		if !c.told {
 			return false, nil
 		}
-		at.left = w.Choose(at.segment, at.left, m.experts)
-	case m.guest.spec.bound.Segments[at.segment].Kind.Ends() && len(m.compute.Wanted) == 0:
+		c.left = w.Choose(c.segment, c.left, m.experts)
+	case c.guest.spec.bound.Segments[c.segment].Kind.Ends() && len(m.compute.Wanted) == 0:
 		w.Pass(dense)
-		at.left = at.left[:0]
+		c.left = c.left[:0]
 	default:
-		at.left = append(at.left[:0], dense...)
+		c.left = append(c.left[:0], dense...)
 	}
 	return true, nil
 }
 
 // ask asks the device which experts the rows of the step go to. Where it says so later, a message comes.
-func (d *device) ask(route int) error {
-	at := &d.at
-	m := at.step
+func (c *cursor) ask(route int) error {
+	m := c.step
 	m.told.Store(0)
-	err := m.guest.model.Chosen(route, m.compute, m.tell)
+	err := c.guest.model.Chosen(route, m.compute, m.tell)
 	if err == nil && m.told.Swap(1) == 1 {
-		at.told = true
+		c.told = true
 	}
 	return err
 }
 
-// landed hears that the way of a group has ended.
-func (d *device) landed(m *tiers.Landed) {
-	g := d.carrying(m.Of())
-	if g == nil || g.weights == nil {
-		return // of a model that was closed
+// landed hears that the way of a guest's group has ended. If the step waits for it, that says what held it up, and the
+// step cannot go on if it did not come.
+func (c *cursor) landed(g *guest, m *tiers.Landed) {
+	if c.step == nil || c.guest != g || !slices.Contains(c.left, m.Group()) {
+		return
 	}
-	g.weights.Landed(m)
-	d.came(g, m)
-	if m.Err != nil && !m.Forsaken() {
-		d.log.Error().Err(m.Err).Msg("weights cannot be read")
-		if at := &d.at; at.step != nil && at.step.guest == g && at.began && slices.Contains(at.left, m.Group()) {
-			at.failed = fmt.Errorf("%s: %w", segmentName(&g.spec.bound.Segments[at.segment]), m.Err)
-		}
+	if !c.waits.IsZero() && c.lacks() == trace.Reader { // of experts it is enough that they were not foreseen
+		m.Way.Explain(c.idle, now())
 	}
-	d.resume()
-}
-
-// returned hears that the device has read what it had on loan.
-func (d *device) returned(m *tiers.Returned) {
-	for _, g := range d.kept.guests {
-		if g.weights == m.Of {
-			m.Of.Settle(m.Loan)
-		}
+	if m.Err != nil && !m.Forsaken() && c.began {
+		c.failed = fmt.Errorf("%s: %w", segmentName(&g.spec.bound.Segments[c.segment]), m.Err)
 	}
-	d.resume()
 }
 
 func abandoned(parts []batch.Part) bool {
@@ -246,4 +248,14 @@ func abandoned(parts []batch.Part) bool {
 		}
 	}
 	return true
+}
+
+func segmentName(s *ir.Segment) string {
+	switch {
+	case s.Kind == ir.SegEmbed:
+		return "embedding"
+	case s.Layer < 0:
+		return s.Kind.String()
+	}
+	return fmt.Sprintf("layer %d %s", s.Layer, s.Kind)
 }

@@ -3,6 +3,7 @@ package actors
 import (
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
@@ -16,43 +17,27 @@ import (
 )
 
 // All that the device accepts: run.Flush and *step (schedulers), *tiers.Loaded and *tiers.Landed (prefetcher),
-// *tiers.Returned (its own threads), and
+// *tiers.Returned, *computed and *told (its own threads), and
 type (
-	// loaded, from itself where nothing has to be loaded: all weights of a model are there. The house hears it of each.
-	loaded struct {
-		guest       *guest
-		incarnation int
-	}
-	// computed, from the device's own threads: a step that it worked on beside the actors has ended.
-	computed struct{ step *step }
-	// pass, from a scheduler whose model shares the device: there is no further step for now.
-	pass struct{ guest *guest }
-	// told, from the device's own threads: they know which experts the rows of a step go to.
-	told struct{ step *step }
+	// loaded, from itself where nothing has to be loaded: all weights of a guest are there. The house hears it of each.
+	loaded struct{ guest, incarnation int }
+	// pass, from a scheduler whose model shares the device: there is no further step of this guest's for now.
+	pass struct{ guest int }
 	// look, from a scheduler: a sequence was cancelled. The step that waits here may have been for it alone.
 	look struct{}
 )
 
-func (*loaded) Late()   {}
-func (*computed) Late() {}
-func (*pass) Late()     {}
-func (*told) Late()     {}
-func (*look) Late()     {}
-
-// stepRing, to a scheduler before flushed: the steps of its model, as many as may be in flight.
-type stepRing struct {
-	gen    uint64
-	steps  []*step
-	shared *guest // whose turns it takes with other models'; nil: it is alone
-}
-
-func (*stepRing) Late() {}
+func (*loaded) Late() {}
+func (*pass) Late()   {}
+func (*look) Late()   {}
 
 // device owns the compiled models: it runs their steps, segment by segment, one model's after the other's. Its children
 // bring the weights. A restart compiles and loads afresh, since what failed may have left anything in memory; the KV
 // caches are lost with it.
 type device struct {
-	house       *houseWiring
+	out         deviceEdges
+	tiers       *tiers.Wiring
+	graph       *run.Graph
 	system      *run.System
 	turns       *run.Turns
 	log         zerolog.Logger
@@ -74,12 +59,11 @@ type deviceMemory struct {
 	working     atomic.Pointer[step] // what the device died of, if it died of a step
 }
 
-func makeDevice(h *House, kept *deviceMemory, incarnation int) *device {
-	return &device{
-		house: h.wiring, system: h.system, turns: h.turns, log: h.log, backend: h.device, slabs: h.slabs,
-		kept: kept, incarnation: incarnation, order: batch.NewTurns(len(kept.guests)), flight: h.device.Traits().Flight,
-		idle: h.idle,
-	}
+type deviceEdges struct {
+	late    lateEdges
+	loaded  run.Edge[loaded]
+	inPlace run.Edge[loaded]
+	broken  run.Edge[run.Failed]
 }
 
 func (d *device) Receive(c actor.Context) {
@@ -92,17 +76,17 @@ func (d *device) Receive(c actor.Context) {
 		d.loaded(m)
 	case *tiers.Loaded:
 		if g := d.carrying(m.Of); g != nil {
-			d.loaded(&loaded{g, m.Incarnation})
+			d.loaded(&loaded{g.index, m.Incarnation})
 		}
 	case *run.Flush:
 		d.flush(m)
 	case *step:
-		if g := m.guest; m.gen == g.gen {
+		if g := d.guest(m); m.gen == g.gen {
 			g.queue = append(g.queue, m)
 			d.order.Wait(g.index)
 		}
 	case *pass:
-		d.order.Idle(m.guest.index)
+		d.order.Idle(m.guest)
 	case *computed:
 		d.over(m.step)
 	case *tiers.Landed:
@@ -112,7 +96,7 @@ func (d *device) Receive(c actor.Context) {
 	case *told:
 		if m.step == d.at.step {
 			d.at.told = true
-			d.advance()
+			d.resume()
 		}
 	case *look:
 		d.resume()
@@ -130,20 +114,20 @@ func (d *device) start(c actor.Context) {
 		var err error
 		d.turns.Leave(func() { g.model, err = d.backend.Compile(g.spec.bound, g.spec.layout) })
 		if err != nil {
-			d.house.broken.Send(&run.Failed{Err: err})
+			d.out.broken.Send(&run.Failed{Err: err})
 			return
 		}
-		g.furnish(d)
+		g.furnish(d.tiers, d.out.late)
 	}
 	if err := d.spawnLoaders(c); err != nil {
-		d.house.broken.Send(&run.Failed{Err: err})
+		d.out.broken.Send(&run.Failed{Err: err})
 		return
 	}
 	if d.incarnation > 0 {
 		during := d.kept.working.Swap(nil)
 		for _, g := range d.kept.guests {
 			lost := &restarted{}
-			if during != nil && during.guest == g {
+			if during != nil && during.guest == g.index {
 				lost.During = during
 			}
 			g.out.restarted.Send(lost)
@@ -156,7 +140,7 @@ func (d *device) spawnLoaders(c actor.Context) error {
 	var all []*tiers.Cargo
 	for _, g := range d.kept.guests {
 		if g.spec.layout.InPlace != nil {
-			d.house.inPlace.Send(&loaded{g, d.incarnation})
+			d.out.inPlace.Send(&loaded{g.index, d.incarnation})
 			continue
 		}
 		all = append(all, g.cargo)
@@ -164,18 +148,24 @@ func (d *device) spawnLoaders(c actor.Context) error {
 	if len(all) == 0 {
 		return nil
 	}
-	w := d.house
-	return w.graph.Spawn(c, w.tiers.Loaders(d.system, d.slabs, &d.kept.generations, d.incarnation, all)...)
+	return d.graph.Spawn(c, d.tiers.Loaders(d.system, d.slabs, &d.kept.generations, d.incarnation, all)...)
 }
 
 // loaded hears that all weights of a model are there that do not come with each step.
 func (d *device) loaded(m *loaded) {
 	if m.incarnation == d.incarnation {
-		m.guest.loaded()
-		d.house.loaded.Send(m)
-		m.guest.answer(d)
+		g := d.kept.guests[m.guest]
+		g.loaded()
+		d.out.loaded.Send(m)
+		d.answer(g)
 	}
 }
+
+// guest is whose step it is.
+func (d *device) guest(m *step) *guest { return d.kept.guests[m.guest] }
+
+// answer tells a scheduler that its generation has begun, once it has.
+func (d *device) answer(g *guest) { g.answer(len(d.kept.guests) == 1) }
 
 // carrying is whose weights are brought; nil if they are those of a model that was closed.
 func (d *device) carrying(c *tiers.Cargo) *guest {
@@ -188,10 +178,7 @@ func (d *device) carrying(c *tiers.Cargo) *guest {
 }
 
 func (d *device) closeModels() {
-	if m := d.at.step; m != nil {
-		d.at.step = nil
-		m.guest.model.Finish(m.compute, m.ended)
-	}
+	d.at.drop()
 	for _, g := range d.kept.guests {
 		if err := g.leave(); err != nil {
 			d.log.Error().Err(err).Msg("closing the model")
@@ -204,14 +191,48 @@ func (d *device) flush(m *run.Flush) {
 	i := slices.IndexFunc(d.kept.guests, func(g *guest) bool { return g.out.scheduler.Address.Id == m.Of.Id })
 	g := d.kept.guests[i]
 	g.gen, g.owed, g.queue = m.Gen, m, nil
-	if at := d.at.step; at != nil && at.guest == g {
+	if d.at.step != nil && d.at.guest == g {
 		d.at.failed = errStale
-		d.advance()
+		d.resume()
 	}
 	if len(g.flying) == 0 {
 		d.order.Idle(g.index)
 	}
-	g.answer(d)
+	d.answer(g)
+}
+
+// resume goes on with the step that waits here, if one does.
+func (d *device) resume() {
+	if d.at.step == nil {
+		return
+	}
+	if m := d.at.advance(); m != nil {
+		d.over(m)
+	}
+}
+
+// landed hears that the way of a group has ended.
+func (d *device) landed(m *tiers.Landed) {
+	g := d.carrying(m.Of())
+	if g == nil || g.weights == nil {
+		return // of a model that was closed
+	}
+	g.weights.Landed(m)
+	if m.Err != nil && !m.Forsaken() {
+		d.log.Error().Err(m.Err).Msg("weights cannot be read")
+	}
+	d.at.landed(g, m)
+	d.resume()
+}
+
+// returned hears that the device has read what it had on loan.
+func (d *device) returned(m *tiers.Returned) {
+	for _, g := range d.kept.guests {
+		if g.weights == m.Of {
+			m.Of.Settle(m.Loan)
+		}
+	}
+	d.resume()
 }
 
 // next begins the steps that there is room for, those of the model first whose turn it is. While one waits for weights
@@ -226,7 +247,7 @@ func (d *device) next() {
 		g := d.kept.guests[i]
 		m := g.queue[0]
 		g.queue = append(g.queue[:0], g.queue[1:]...)
-		d.compute(m)
+		d.compute(g, m)
 		if len(g.queue) > 0 {
 			d.order.Wait(i)
 		}
@@ -235,16 +256,16 @@ func (d *device) next() {
 
 // compute has the device work on a step. One that computes on the processor is done with it here, unless it has to
 // wait for weights.
-func (d *device) compute(m *step) {
+func (d *device) compute(g *guest, m *step) {
 	d.flying++
-	m.guest.flying = append(m.guest.flying, m)
+	g.flying = append(g.flying, m)
 	m.over = false
 	clear(m.times.segments[:])
 	m.times.waited = 0
 	m.times.started = now()
 	d.began(m)
-	d.at.begin(m)
-	d.advance()
+	d.at.begin(g, m)
+	d.resume()
 }
 
 // over hears that a step has ended, here or by a message: which of two comes first is chance, so they go on in order.
@@ -252,7 +273,7 @@ func (d *device) compute(m *step) {
 func (d *device) over(m *step) {
 	m.over = true
 	d.kept.working.CompareAndSwap(m, nil)
-	for g := m.guest; len(g.flying) > 0 && g.flying[0].over; {
+	for g := d.guest(m); len(g.flying) > 0 && g.flying[0].over; {
 		first := g.flying[0]
 		g.flying = append(g.flying[:0], g.flying[1:]...)
 		d.computed(first)
@@ -262,9 +283,9 @@ func (d *device) over(m *step) {
 // computed hands a step to the sampler; a failed or abandoned one goes straight back. What belongs to an older
 // generation goes nowhere.
 func (d *device) computed(m *step) {
-	g := m.guest
+	g := d.guest(m)
 	d.flying--
-	d.ended(m)
+	d.ended(g, m)
 	d.order.Took(g.index, m.times.computed.Sub(m.times.started))
 	m.contended = d.order.Contended(g.index)
 	if len(g.queue) > 0 {
@@ -275,10 +296,69 @@ func (d *device) computed(m *step) {
 		if len(g.flying) == 0 {
 			d.order.Idle(g.index)
 		}
-		g.answer(d)
+		d.answer(g)
 	case m.err != nil:
 		g.out.failed.Send(m)
 	default:
 		g.out.step.Send(m)
+	}
+}
+
+// rest says why the device has nothing to compute, where it knows: its actor has handled what there was.
+func (d *device) rest() {
+	if d.flying > 0 {
+		return
+	}
+	why := trace.Unknown
+	for _, g := range d.kept.guests {
+		switch {
+		case len(g.queue) > 0:
+			why = trace.OtherModel
+		case !g.resident:
+			why = d.absent()
+		}
+	}
+	if cause, open := d.idle.Open(); open && cause == why {
+		return
+	}
+	at := now()
+	for _, g := range d.kept.guests {
+		if len(g.queue) > 0 {
+			d.explain(g.queue[0], at)
+		}
+	}
+	d.idle.Begin(at, why, trace.Nothing())
+}
+
+// absent is why weights are not there.
+func (d *device) absent() trace.Cause {
+	if d.incarnation > 0 {
+		return trace.Restarting
+	}
+	return trace.Loading
+}
+
+// explain says what the device waited for until it has a step, if it did not know.
+func (d *device) explain(m *step, at time.Time) {
+	if cause, open := d.idle.Open(); open && cause == trace.Unknown {
+		m.delays.explain(d.idle, m.times.planned, at)
+	}
+}
+
+// began ends the device's wait for a step.
+func (d *device) began(m *step) {
+	d.explain(m, m.times.started)
+	d.idle.End(m.times.started)
+}
+
+// ended writes a step's span, and begins to wait for another.
+func (d *device) ended(g *guest, m *step) {
+	kind := trace.Prefill
+	if m.decodes() {
+		kind = trace.Decode
+	}
+	g.stats.of(m).segments.Record(kind, trace.OfStep(m.number), m.times.planned, m.times.started, m.times.computed)
+	if d.flying == 0 {
+		d.idle.Begin(m.times.computed, trace.Unknown, trace.Nothing())
 	}
 }

@@ -1,7 +1,23 @@
 // Package actors is the engine: a tree of supervised actors that load models and turn prompts into tokens.
 //
-// A house has a device, its loaders and any number of models; the actors of a model are its own. One file an actor, its
-// messages on top; who may send what, and how much of it, stands in edges.go. What is decided is decided by the pure
-// packages in stages; what is computed is computed by a backend.Device. All other packages use the facades in house.go
-// and engine.go and never see an actor. How actors run, talk and restart is package run's.
+// A house has a device, its loaders and any number of models; the actors of a model are its own. One file an actor;
+// what it accepts and the edges on which it sends stand on top of it, and an answer stands with its question. What is
+// decided is decided by the pure packages in stages; what is computed is computed by a backend.Device. All other
+// packages use the facades in house.go and engine.go and never see an actor. How actors run, talk and restart is
+// package run's; how weights come to the device is package tiers's.
+//
+// No two files use each other, not even by way of others. From what is used to who uses it:
+//
+//	clock, histogram, health    what stands alone
+//	config, spec, plan          what a model is, and what was planned for it; nobody changes it
+//	request, prompt, stream     what is asked for, and how the answer is read
+//	delays, step, stats         one pass over the model: why it was late, what it computed, what that took
+//	kv, sequence, tape, pace    whose rows are in it, and in which blocks; what is recorded, and learnt for the next one
+//	guest, cursor, device       the device: its models, where it is in a step, whose turn it is
+//	sampler, scheduler          what comes of a step, and the next one
+//	records, session, sessions  the life of a request
+//	model, root                 supervision
+//	edges, spans, tenant        who may send what; what messages are about; what is known of a model
+//	recorder, house, engine     the facades
+//	tree, start                 who is given what; a house is opened
 package actors

@@ -6,12 +6,6 @@ import (
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
-// maxSessions is how many requests of a model may be open, queued ones included; more are answered ErrBusy.
-const maxSessions = 256
-
-// restarted may say which step its sender died of.
-type restarted = run.Restarted[step]
-
 // anybody stands for actors of any kind.
 var anybody = run.Place{Kind: "any"}
 
@@ -36,15 +30,7 @@ type houseWiring struct {
 	shutdown run.Edge[shutdown]   // the facade's
 	failed   run.Edge[run.Failed] // supervision's
 
-	deviceEdges
-}
-
-type deviceEdges struct {
-	computed run.Edge[computed] // from the device's own threads
-	told     run.Edge[told]     // likewise
-	loaded   run.Edge[loaded]
-	inPlace  run.Edge[loaded]
-	broken   run.Edge[run.Failed]
+	deviceEdges deviceEdges
 }
 
 // wireHouse declares the edges between the actors that models share. Their groups share so many slots.
@@ -56,8 +42,8 @@ func wireHouse(s *run.System, turns *run.Turns, slots int) *houseWiring {
 	}
 	w.tiers = tiers.Wire(s, g, w.house, w.device, slots)
 	d := &w.deviceEdges
-	d.computed = run.Connect[computed](g, w.device, w.device, run.Most(run.ControlCredits), "one a step in flight")
-	d.told = run.Connect[told](g, w.device, w.device, run.Most(run.ControlCredits), "one a step in flight")
+	d.late.computed = run.Connect[computed](g, w.device, w.device, run.Most(run.ControlCredits), "one a step in flight")
+	d.late.told = run.Connect[told](g, w.device, w.device, run.Most(run.ControlCredits), "one a step in flight")
 	d.inPlace = run.Connect[loaded](g, w.device, w.device, run.Most(run.ControlCredits), "once, where weights stay in place")
 	d.loaded = run.Connect[loaded](g, w.device, w.house, run.Most(run.ControlCredits), "once a load and model")
 	w.failed, d.broken = run.Fail(g, anybody, w.house), run.Fail(g, w.device, w.house)
@@ -81,52 +67,11 @@ type modelWiring struct {
 	guest          guestEdges
 }
 
-type (
-	facadeEdges struct {
-		open      run.Counted[open]
-		hangUp    run.Edge[hangUp] // at a session
-		hangUpAll run.Edge[hangUpAll]
-	}
-	modelEdges struct {
-		open      run.Edge[open]
-		hangUpAll run.Edge[hangUpAll]
-	}
-	sessionsEdges struct { // at a session
-		restarted run.Edge[restarted]
-		hangUp    run.Edge[hangUp]
-	}
-	sessionEdges struct {
-		submit run.Edge[submit]
-		cancel run.Edge[cancel]
-		wake   run.Edge[wake] // its stream's
-	}
-	schedulerEdges struct {
-		partners  run.Partners // kv, device, sampler
-		restarted run.Edge[restarted]
-		request   run.Edge[kvRequest]
-		step      run.Counted[step]
-		pass      run.Edge[pass]
-		look      run.Edge[look]
-		wake      run.Edge[wake]
-		token     run.Edge[tokenMessage] // at a session
-		failure   run.Edge[seqFailed]    // at a session
-	}
-	kvEdges struct {
-		restarted run.Edge[restarted]
-		answer    run.Edge[kvRequest]
-	}
-	samplerEdges struct {
-		restarted run.Edge[restarted]
-		step      run.Edge[step]
-	}
-	// guestEdges are the device's to one of its models.
-	guestEdges struct {
-		scheduler    run.Place
-		restarted    run.Edge[restarted]
-		step, failed run.Edge[step]
-		ring         run.Edge[stepRing]
-	}
-)
+type facadeEdges struct {
+	open      run.Counted[open]
+	hangUp    run.Edge[hangUp] // at a session
+	hangUpAll run.Edge[hangUpAll]
+}
 
 // wireModel declares the edges of a model's actors: those into the house's belong to its graph, since they take room
 // there for each model. So many steps may be in flight.

@@ -2,71 +2,31 @@ package actors
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
-	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/place"
-	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
-)
-
-// Request asks for an answer. One of Tokens, Chat and Text is the prompt, in this order of precedence.
-type Request struct {
-	Tokens    []int32     // ids as they are
-	Chat      *chat.Input // rendered by the model's template; its BOS, EOS and Now are filled in
-	Text      string      // completed as it is, with BOS by the model's rule
-	PlainText bool        // control tokens spelled out in Text are plain text
-
-	MaxTokens int // most tokens to generate; 0: as many as the context holds
-	Sampling  sample.Params
-	Stop      []string // texts that end the answer and are not part of it
-	IgnoreEOG bool     // end tokens do not end the answer; Sampling should ban them
-	Salt      uint64   // only prompts of the same salt share the prefix cache
-	Thoughts  bool     // what the model thinks comes apart from its text, without the tags around it
-
-	prompt *prompt // shared with other choices; nil: of this request alone
-	score  bool
-}
-
-// UserError is a request's fault; its text is meant for the user.
-type UserError struct {
-	Text    string
-	TooLong bool // there are more tokens than the context holds
-}
-
-func (e *UserError) Error() string { return e.Text }
-
-func refuse(format string, args ...any) error { return &UserError{Text: fmt.Sprintf(format, args...)} }
-
-func tooLong(format string, args ...any) error {
-	return &UserError{Text: fmt.Sprintf(format, args...), TooLong: true}
-}
-
-// Errors of the engine as a whole.
-var (
-	ErrBusy   = fmt.Errorf("%d requests are open already: try again later", maxSessions)
-	ErrClosed = errors.New("the engine is shutting down")
 )
 
 // Engine is the facade of one model of a house. Its methods may be called from any goroutine.
 type Engine struct {
-	Info   Info
-	house  *House
-	spec   *spec
-	wiring *modelWiring
-	kept   modelMemory
-	health *health // why this model alone cannot serve
-	stats  stats
-	loaded atomic.Int64 // bytes of weights that have arrived
-	named  atomic.Uint64
+	Info  Info
+	house *House
+	*tenant
+}
+
+// Engines are the models of the house, in the order of their configuration.
+func (h *House) Engines() []*Engine {
+	all := make([]*Engine, len(h.tenants))
+	for i, t := range h.tenants {
+		all[i] = &Engine{t.spec.info, h, t}
+	}
+	return all
 }
 
 // House is where the model runs.
@@ -103,7 +63,7 @@ func (e *Engine) begin(r Request) (*Stream, error) {
 		return nil, err
 	}
 	rec := &record{
-		id: fmt.Sprint(e.named.Add(1)), request: r, leave: sync.OnceFunc(e.exit), opened: now(),
+		id: fmt.Sprint(e.opened.Add(1)), request: r, leave: sync.OnceFunc(e.exit), opened: now(),
 		stream: newStream(streamCapacity),
 	}
 	pid := e.session(rec.id)
@@ -147,29 +107,8 @@ func (e *Engine) Health() error {
 	return e.health.get()
 }
 
-// gaveUp is called by supervision for an actor that keeps failing and that the model cannot do without.
-func (e *Engine) gaveUp(child *actor.PID, reason any) {
-	e.fail(fmt.Errorf("actor %s keeps failing: %v", child.Id, reason))
-}
-
-// fail makes the model unhealthy, and no other, and ends what it was asked for.
-func (e *Engine) fail(err error) {
-	if e.health.get() != nil {
-		return // it has been said
-	}
-	e.house.log.Error().Err(err).Str("model", e.Info.Name).Msg("the model cannot go on")
-	e.health.set(err)
-	e.wiring.hangUpAll.Send(&hangUpAll{err})
-}
-
 // Loaded returns how many bytes of weights have arrived, of how many.
-func (e *Engine) Loaded() (done, total int64) {
-	total = e.spec.bytes()
-	if e.spec.layout.InPlace != nil {
-		return total, total
-	}
-	return e.loaded.Load(), total
-}
+func (e *Engine) Loaded() (done, total int64) { return e.weights() }
 
 // Close closes the house, with all its models.
 func (e *Engine) Close(ctx context.Context) error { return e.house.Close(ctx) }
@@ -183,7 +122,7 @@ func (e *Engine) Snapshot() Snapshot {
 		FirstToken: e.stats.firstToken.load(), BetweenTokens: e.stats.between.load(), Queue: e.stats.queue.load(),
 		Steps: e.Steps(), Streamed: e.stats.streamed.Load(), Actors: e.house.system.Status(),
 	}
-	s.Actors = slices.DeleteFunc(s.Actors, func(a run.Status) bool { return e.house.elsewhere(a.ID, e) })
+	s.Actors = slices.DeleteFunc(s.Actors, func(a run.Status) bool { return e.house.elsewhere(a.ID, e.tenant) })
 	s.DeadLetters, s.Unexpected = e.house.system.Faults()
 	e.stats.mu.Lock()
 	s.KV = e.stats.kv
@@ -196,14 +135,20 @@ func (e *Engine) Status() []run.Status {
 	return slices.DeleteFunc(e.house.system.Status(), func(a run.Status) bool { return !e.has(a.ID) })
 }
 
-// has says whether an actor is the model's own.
-func (e *Engine) has(id string) bool {
-	path := e.wiring.model.Address.Id
-	return id == path || strings.HasPrefix(id, path+"/")
-}
-
 // Credits lists the credits that the model's actors count, as they are now.
 func (e *Engine) Credits() []run.Credits { return e.wiring.graph.Credits() }
 
 // Steps returns where the time of steps went so far.
 func (e *Engine) Steps() Steps { return e.stats.snapshot() }
+
+// Prepare makes a request's prompt before the request is opened, and refuses one that does not fit. The request that it
+// returns has the tokens, and no conversation or text any more. stop is asked from time to time whether to give up.
+func (e *Engine) Prepare(r Request, stop func() bool) (Request, error) {
+	p, err := e.spec.promptOf(&r, stop)
+	if err != nil {
+		return r, err
+	}
+	_, err = e.spec.measure(&r, p)
+	r.Chat, r.Text = nil, ""
+	return r, err
+}

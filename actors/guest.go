@@ -1,19 +1,35 @@
 package actors
 
 import (
-	"fmt"
 	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/ir"
 )
+
+// stepRing, to a scheduler before flushed: the steps of its model, as many as may be in flight.
+type stepRing struct {
+	gen    uint64
+	steps  []*step
+	shared bool // the device is other models' too
+}
+
+func (*stepRing) Late() {}
+
+// guestEdges are the device's to one of its models.
+type guestEdges struct {
+	scheduler    run.Place
+	restarted    run.Edge[restarted]
+	step, failed run.Edge[step]
+	ring         run.Edge[stepRing]
+}
 
 // guest is a model on a device. What changes belongs to the device's actor.
 type guest struct {
 	index    int // among the device's
 	spec     *spec
+	tape     *tape
 	out      guestEdges
 	stats    *stats        // whose tracks have the spans of its segments
 	progress *atomic.Int64 // bytes of weights that have arrived
@@ -30,19 +46,19 @@ type guest struct {
 }
 
 // furnish makes a guest whose model was just compiled ready for weights.
-func (g *guest) furnish(d *device) {
+func (g *guest) furnish(w *tiers.Wiring, late lateEdges) {
 	g.resident, g.gen, g.owed, g.queue, g.flying, g.steps = false, 0, nil, nil, nil, nil
 	g.cargo, g.weights = nil, nil
 	if g.spec.layout.InPlace == nil {
 		source := tiers.Source{File: g.spec.file, Bound: g.spec.bound, Plan: &g.spec.plan}
 		g.cargo = tiers.NewCargo(source, g.model, g.progress)
 		if g.spec.streams() {
-			g.weights = tiers.NewResidency(g.cargo, d.house.tiers.Want.Send, d.house.tiers.Returned.Send)
+			g.weights = tiers.NewResidency(g.cargo, w.Want.Send, w.Returned.Send)
 			g.weights.CountTo(&g.stats.streamed)
 		}
 	}
 	for _, s := range g.model.Steps() {
-		g.steps = append(g.steps, newStep(g, s, &d.house.deviceEdges))
+		g.steps = append(g.steps, newStep(g.index, g.spec.limits.Seqs, s, late))
 	}
 }
 
@@ -71,26 +87,13 @@ func (g *guest) leave() error {
 	return err
 }
 
-// answer tells the scheduler that its generation has begun, when the weights are there and nothing older runs.
-func (g *guest) answer(d *device) {
+// answer tells the scheduler that its generation has begun, when the weights are there and nothing older runs. It is
+// alone on the device, or not.
+func (g *guest) answer(alone bool) {
 	if g.owed == nil || !g.resident || len(g.flying) > 0 {
 		return
 	}
-	r := &stepRing{gen: g.gen, steps: g.steps}
-	if len(d.kept.guests) > 1 {
-		r.shared = g
-	}
-	g.out.ring.Send(r)
+	g.out.ring.Send(&stepRing{gen: g.gen, steps: g.steps, shared: !alone})
 	g.owed.Done()
 	g.owed = nil
-}
-
-func segmentName(s *ir.Segment) string {
-	switch {
-	case s.Kind == ir.SegEmbed:
-		return "embedding"
-	case s.Layer < 0:
-		return s.Kind.String()
-	}
-	return fmt.Sprintf("layer %d %s", s.Layer, s.Kind)
 }

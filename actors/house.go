@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 
@@ -15,7 +16,6 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/internal/trace/stall"
-	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/storage/pin"
 )
 
@@ -30,8 +30,8 @@ type House struct {
 	device  backend.Device
 	slabs   *pin.Arena
 	disk    tiers.OpenDisk
-	engines []*Engine
-	idle    *trace.Wait // of the device
+	tenants []*tenant
+	watch   *watch
 
 	mu      sync.Mutex
 	closing bool
@@ -40,42 +40,7 @@ type House struct {
 	closed  sync.Once
 
 	recorder *recorder // nil: nobody asked for a trace
-
-	told struct { // of the device's time, last
-		sync.Mutex
-		stall.Time
-	}
 }
-
-func newHouse(c *HouseConfig, specs []*spec, slabs *pin.Arena) *House {
-	h := &House{
-		system: run.NewSystem(c.Log), log: c.Log, device: c.Device, slabs: slabs,
-		health: newHealth(), empty: make(chan struct{}), disk: tiers.OpenRing,
-	}
-	if c.disk != nil {
-		h.disk = c.disk
-	}
-	h.turns = run.NewTurns(c.Device.Traits().Crowded, batch.Window/4) // waiting must not use up a client's credit
-	slots := 0
-	for _, s := range specs {
-		slots += s.sharedSlots()
-	}
-	h.wiring = wireHouse(h.system, h.turns, slots)
-	h.idle = h.system.Spans().Track(h.wiring.device.Address.Id + "/compute").Waits()
-	for _, s := range specs {
-		path := h.wiring.house.Address.Id + "/model/" + pathOf(s.info.Name)
-		e := &Engine{Info: s.info, house: h, spec: s, health: newHealth(),
-			wiring: wireModel(h.system, h.turns, h.wiring, path, s.layout.Ring())}
-		for _, a := range []*account{&e.stats.prefill, &e.stats.decode} {
-			a.segments = h.system.Spans().Track(h.wiring.device.Address.Id + "/compute")
-		}
-		h.engines = append(h.engines, e)
-	}
-	return h
-}
-
-// Engines are the models of the house, in the order of their configuration.
-func (h *House) Engines() []*Engine { return h.engines }
 
 // Credits lists the credits that are counted between actors that models share, or a model's and those.
 func (h *House) Credits() []run.Credits { return h.wiring.graph.Credits() }
@@ -87,6 +52,16 @@ func (h *House) Status() []run.Status {
 
 // Spans returns what was done last, by whom and for how long, in the order in which it ended.
 func (h *House) Spans() []trace.Span { return h.system.Spans().Snapshot(nil) }
+
+// Record writes spans as a trace for Perfetto, from now on until ctx ends or the trace has so many bytes. What the
+// device is at when it begins, or ends, is cut there.
+func (h *House) Record(ctx context.Context, out io.Writer, most int64) error {
+	return h.watch.record(ctx, out, most)
+}
+
+// DeviceTime says what the device did with its time so far: what it did not wait it computed. The wait at hand is in
+// it.
+func (h *House) DeviceTime() stall.Time { return h.watch.time() }
 
 // Faults returns how many messages were sent to actors that were gone and did not allow for it, and how many their
 // receivers do not list.
@@ -100,18 +75,16 @@ func (h *House) Health() error { return h.health.get() }
 
 // Loaded returns how many bytes of weights have arrived, of how many.
 func (h *House) Loaded() (done, total int64) {
-	for _, e := range h.engines {
-		d, t := e.Loaded()
-		done, total = done+d, total+t
+	for _, t := range h.tenants {
+		d, all := t.weights()
+		done, total = done+d, total+all
 	}
 	return done, total
 }
 
-// elsewhere says whether an actor is of a model other than e.
-func (h *House) elsewhere(id string, e *Engine) bool {
-	return slices.ContainsFunc(h.engines, func(o *Engine) bool {
-		return o != e && o.has(id)
-	})
+// elsewhere says whether an actor is of a model other than t.
+func (h *House) elsewhere(id string, t *tenant) bool {
+	return slices.ContainsFunc(h.tenants, func(o *tenant) bool { return o != t && o.has(id) })
 }
 
 // enter takes a place in the house for a request, unless it is closing.
@@ -154,8 +127,8 @@ func (h *House) close(ctx context.Context) error {
 	case <-h.empty:
 	case <-ctx.Done():
 		cut = ctx.Err()
-		for _, e := range h.engines {
-			e.wiring.facade.hangUpAll.Send(&hangUpAll{ErrClosed})
+		for _, t := range h.tenants {
+			t.wiring.facade.hangUpAll.Send(&hangUpAll{ErrClosed})
 		}
 		<-h.empty
 	}
@@ -170,8 +143,8 @@ func (h *House) close(ctx context.Context) error {
 // free gives back what the tree stood on. No actor is left.
 func (h *House) free() error {
 	errs := []error{h.device.Close(), h.slabs.Close()}
-	for _, e := range h.engines {
-		errs = append(errs, e.spec.file.Close(), e.spec.tape.close())
+	for _, t := range h.tenants {
+		errs = append(errs, t.spec.file.Close(), t.tape.close())
 	}
 	return errors.Join(errs...)
 }
@@ -179,29 +152,4 @@ func (h *House) free() error {
 // gaveUp is called by supervision for an actor that keeps failing and that the house cannot do without.
 func (h *House) gaveUp(child *actor.PID, reason any) {
 	h.wiring.failed.Send(&run.Failed{Err: fmt.Errorf("actor %s keeps failing: %v", child.Id, reason)})
-}
-
-// health is whether all, or a model, can serve. Any goroutine may read it.
-type health struct {
-	mu    sync.Mutex
-	err   error
-	ready chan struct{} // closed when everything is loaded, or cannot be
-	once  sync.Once
-}
-
-func newHealth() *health { return &health{ready: make(chan struct{})} }
-
-func (h *health) set(err error) {
-	h.mu.Lock()
-	if h.err == nil {
-		h.err = err
-	}
-	h.mu.Unlock()
-	h.once.Do(func() { close(h.ready) })
-}
-
-func (h *health) get() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.err
 }

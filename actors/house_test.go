@@ -111,7 +111,7 @@ func TestSurviveChaosOfTwo(t *testing.T) {
 	wg.Wait()
 	for _, x := range both {
 		x.idle(t)
-		t.Logf("%s: %d requests, %d steps failed", x.Info.Name, x.named.Load(), x.Snapshot().FailedSteps)
+		t.Logf("%s: %d requests, %d steps failed", x.Info.Name, x.opened.Load(), x.Snapshot().FailedSteps)
 	}
 }
 

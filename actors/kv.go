@@ -17,7 +17,8 @@ import (
 // returns as the answer. tokens is read-only.
 type kvRequest struct {
 	gen    uint64
-	seq    *sequence
+	seq    *batch.Seq
+	salt   uint64 // Request.Salt
 	want   batch.KVRequest
 	tokens []int32
 
@@ -27,6 +28,11 @@ type kvRequest struct {
 }
 
 func (*kvRequest) Late() {}
+
+type kvEdges struct {
+	restarted run.Edge[restarted]
+	answer    run.Edge[kvRequest]
+}
 
 // kvOwner holds which blocks of the cache belong to whom. The blocks' memory is the device's.
 type kvOwner struct {
@@ -87,7 +93,7 @@ func (k *kvOwner) serve(m *kvRequest) {
 // open pins what is cached of the tokens and grants the rest, or nothing at all.
 func (k *kvOwner) open(id kv.Seq, m *kvRequest) error {
 	var err error
-	if m.cached, err = k.cache.Open(id, m.seq.salt, m.tokens); err != nil {
+	if m.cached, err = k.cache.Open(id, m.salt, m.tokens); err != nil {
 		return err
 	}
 	if err := k.grow(id, m, m.cached+m.want.Soon); err != nil || !m.full {

@@ -3,7 +3,6 @@ package actors
 import (
 	"time"
 
-	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
@@ -61,19 +60,4 @@ func towards(mean, seen time.Duration) time.Duration {
 		return seen
 	}
 	return max(mean+(seen-mean)/4, 1)
-}
-
-// slowest is the longest segment of a step, by the mean of its kind.
-func (m *step) slowest(segments []ir.Segment) time.Duration {
-	var count [ir.SegmentKinds]time.Duration
-	for i := range segments {
-		count[segments[i].Kind]++
-	}
-	longest := time.Duration(0)
-	for kind, took := range m.times.segments {
-		if count[kind] > 0 {
-			longest = max(longest, took/count[kind])
-		}
-	}
-	return longest
 }

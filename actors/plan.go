@@ -1,9 +1,8 @@
 package actors
 
 import (
-	"fmt"
-
 	"errors"
+	"fmt"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -17,7 +16,9 @@ type Plan struct {
 	Model     place.Model
 	Slabs     int64          // bytes through which weights travel
 	Memory    backend.Memory // of the device: its weights, KV and scratch
-	Available int64          // bytes that the machine has for all
+	Available int64          // bytes that the machine has for all, or the device if it has memory of its own
+	Apart     bool           // it has
+	Traits    backend.Traits // of the device
 }
 
 // PlanFor plans one model for a device, and starts nothing. Device and file stay the caller's.
@@ -27,6 +28,9 @@ func PlanFor(m *Model, d backend.Device) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{Info: specs[0].info, Model: plan.Models[0], Slabs: plan.SlabBytes(), Available: mem.Available()}
+	if p.Traits = d.Traits(); p.Traits.Memory == backend.OwnMemory {
+		p.Apart, p.Available = true, p.Traits.Free
+	}
 	p.Memory, err = measure(specs[0], d)
 	p.Memory.Weights = p.Model.Weights
 	return p, err
@@ -38,6 +42,7 @@ func measure(s *spec, d backend.Device) (backend.Memory, error) {
 	if layout.InPlace == nil && d.Traits().Memory == backend.HostMemory {
 		layout.Slots, layout.InPlace = nil, s.inPlace()
 	}
+	layout.Kept = nil // to be kept costs the device nothing
 	m, err := d.Compile(s.bound, layout)
 	if err != nil {
 		return backend.Memory{}, err
@@ -85,11 +90,6 @@ func planAll(models []Model, traits backend.Traits, edit func(*ir.Bound, *place.
 		s.settle(&plan.Models[i], &models[i], traits)
 	}
 	distinguish(specs)
-	for i, s := range specs {
-		if s.tape, err = newTape(&models[i], s); err != nil {
-			return nil, nil, fmt.Errorf("the token trace: %w", err)
-		}
-	}
 	return specs, plan, nil
 }
 
@@ -111,4 +111,16 @@ func ownWeights(asks []place.Ask, t backend.Traits) (bytes int64) {
 		bytes += whole
 	}
 	return bytes
+}
+
+// distinguish numbers models of the same name from the second one on: a, a-2, a-3.
+func distinguish(specs []*spec) {
+	taken := map[string]bool{}
+	for _, s := range specs {
+		name := s.info.Name
+		for n := 2; taken[s.info.Name]; n++ {
+			s.info.Name = fmt.Sprintf("%s-%d", name, n)
+		}
+		taken[s.info.Name] = true
+	}
 }

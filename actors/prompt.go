@@ -3,47 +3,10 @@ package actors
 import (
 	"errors"
 	"strings"
-	"sync"
 
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/token"
 )
-
-// prompt is what the model reads. Whoever needs it first makes it, for all choices of the request.
-type prompt struct {
-	mu       sync.Mutex
-	made     bool
-	err      error
-	tokens   []int32       // nobody changes them
-	thinking chat.Thinking // as the prompt's end leaves it; nobody pushes to it
-	rendered bool          // by the template: the answer is a text of its own
-}
-
-// Choices returns n requests for answers to the same prompt, which is rendered and encoded once for all of them. The
-// i-th has i added to its seed.
-func (r Request) Choices(n int) []Request {
-	if r.prompt == nil || r.Chat != nil || r.Text != "" { // it was not prepared
-		r.prompt = &prompt{}
-	}
-	all := make([]Request, n)
-	for i := range all {
-		all[i] = r
-		all[i].Sampling.Seed += uint64(i)
-	}
-	return all
-}
-
-// Prepare makes a request's prompt before the request is opened, and refuses one that does not fit. The request that it
-// returns has the tokens, and no conversation or text any more. stop is asked from time to time whether to give up.
-func (e *Engine) Prepare(r Request, stop func() bool) (Request, error) {
-	p, err := e.spec.promptOf(&r, stop)
-	if err != nil {
-		return r, err
-	}
-	_, err = e.spec.measure(&r, p)
-	r.Chat, r.Text = nil, ""
-	return r, err
-}
 
 func (s *spec) promptOf(r *Request, stop func() bool) (*prompt, error) {
 	if r.prompt == nil {
@@ -121,22 +84,6 @@ func (s *spec) measure(r *Request, p *prompt) (limit int, err error) {
 		return 0, tooLong("there are %d tokens, the context holds %d: ask for a larger one", len(p.tokens), s.plan.Context)
 	}
 	return len(p.tokens), nil
-}
-
-// encode turns the request's prompt into tokens and checks that they fit.
-func (s *spec) encode(r *record) error {
-	p, err := s.promptOf(&r.request, r.gone.Load)
-	if err != nil {
-		return err
-	}
-	if r.limit, err = s.measure(&r.request, p); err != nil {
-		return err
-	}
-	r.prompt, r.tokens = len(p.tokens), p.tokens[:len(p.tokens):len(p.tokens)] // others share the array
-	r.opening, r.rendered = p.thinking, p.rendered
-	r.usage.Prompt = r.prompt
-	r.request.Chat, r.request.Text, r.request.prompt = nil, "", nil // nobody reads them again
-	return nil
 }
 
 // limitFor returns how long prompt and answer may be together.

@@ -3,28 +3,42 @@ package actors
 import (
 	"context"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/internal/trace/chrome"
+	"github.com/sluice-ai/sluice/internal/trace/stall"
 )
 
 // drainEvery is how often spans are taken from their ring, which holds them for a tenth of a second at the worst.
 const drainEvery = 10 * time.Millisecond
 
-// Record writes spans as a trace for Perfetto, from now on until ctx ends or the trace has so many bytes. What the
+// watch knows what the device did with its time.
+type watch struct {
+	spans  *trace.Ring
+	idle   *trace.Wait // of the device
+	models []*stats    // whose schedulers say what they lack
+
+	told struct { // last
+		sync.Mutex
+		stall.Time
+	}
+}
+
+// record writes spans as a trace for Perfetto, from now on until ctx ends or the trace has so many bytes. What the
 // device is at when it begins, or ends, is cut there.
-func (h *House) Record(ctx context.Context, out io.Writer, most int64) error {
-	w, tap := chrome.NewWriter(out), h.system.Spans().Tap()
-	origin := h.system.Spans().Origin()
+func (w *watch) record(ctx context.Context, out io.Writer, most int64) error {
+	file, tap := chrome.NewWriter(out), w.spans.Tap()
+	origin := w.spans.Origin()
 	from := now().Sub(origin)
 	tick := time.NewTicker(drainEvery)
 	defer tick.Stop()
-	if err := w.Flush(); err != nil { // who waits for it sees that it has begun
+	if err := file.Flush(); err != nil { // who waits for it sees that it has begun
 		return err
 	}
 	var spans []trace.Span
-	for done := false; !done && w.Size() < most; {
+	for done := false; !done && file.Size() < most; {
 		select {
 		case <-ctx.Done():
 			done = true
@@ -36,26 +50,64 @@ func (h *House) Record(ctx context.Context, out io.Writer, most int64) error {
 				s.At, s.Work = min(from, s.End()), max(0, s.End()-from)
 			}
 		}
-		if err := w.Write(spans); err != nil {
+		if err := file.Write(spans); err != nil {
 			return err
 		}
 	}
-	if err := w.Write(h.waiting(from)); err != nil {
+	if err := file.Write(w.waiting(from)); err != nil {
 		return err
 	}
-	return w.Close(origin, tap.Missed())
+	return file.Close(origin, tap.Missed())
 }
 
 // waiting is what the device waits for now, since a time or later.
-func (h *House) waiting(from time.Duration) []trace.Span {
-	_, since, cause := h.idle.Total()
+func (w *watch) waiting(from time.Duration) []trace.Span {
+	_, since, cause := w.idle.Total()
 	if since < 0 {
 		return nil
 	}
 	from = max(from, since)
-	at := now().Sub(h.system.Spans().Origin())
-	return []trace.Span{{Track: h.idle.Name(), Kind: trace.Idle, Cause: h.why(cause), Of: trace.Nothing(),
+	at := now().Sub(w.spans.Origin())
+	return []trace.Span{{Track: w.idle.Name(), Kind: trace.Idle, Cause: w.why(cause), Of: trace.Nothing(),
 		At: from, Work: max(0, at-from)}}
+}
+
+// time says what the device did with its time so far: what it did not wait it computed. The wait at hand is in
+// it.
+func (w *watch) time() stall.Time {
+	totals, since, cause := w.idle.Total()
+	at := now().Sub(w.spans.Origin())
+	t := stall.Time{Idle: totals}
+	if since >= 0 {
+		t.Idle[w.why(cause)] += max(at-since, 0)
+	}
+	t.Computing = max(at-t.Waited(), 0)
+	w.told.Lock()
+	defer w.told.Unlock()
+	last := &w.told.Time
+	for c := range t.Idle { // what an open wait was for is settled only at its end, and sums never sink
+		last.Idle[c] = max(last.Idle[c], t.Idle[c])
+	}
+	last.Computing = max(last.Computing, t.Computing)
+	return *last
+}
+
+// why refines the cause of an open wait by what the schedulers lack: the one that lacks least.
+func (w *watch) why(cause trace.Cause) trace.Cause {
+	if cause != trace.Unknown {
+		return cause
+	}
+	lacking := trace.NoWork
+	for _, s := range w.models {
+		switch c := trace.Cause(s.lacking.Load()); c {
+		case trace.Unknown: // a step is on its way through sampler and scheduler
+			return trace.Scheduler
+		case trace.NoWork:
+		default:
+			lacking = c
+		}
+	}
+	return lacking
 }
 
 // recorder writes a trace beside all that the house does.
@@ -67,10 +119,11 @@ type recorder struct {
 // MostTraced is how large a trace of a whole run gets: some minutes of a small model, an hour of a large one.
 const MostTraced = 1 << 30
 
-func (h *House) startRecorder(out io.Writer) {
+func startRecorder(w *watch, out io.Writer) *recorder {
 	ctx, cancel := context.WithCancel(context.Background())
-	h.recorder = &recorder{cancel, make(chan error, 1)}
-	go func() { h.recorder.done <- h.Record(ctx, out, MostTraced) }()
+	r := &recorder{cancel, make(chan error, 1)}
+	go func() { r.done <- w.record(ctx, out, MostTraced) }()
+	return r
 }
 
 // end stops the recorder, if there is one, and returns why the trace is not whole.

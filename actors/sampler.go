@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -15,29 +16,34 @@ import (
 type sampler struct {
 	system      *run.System
 	out         samplerEdges
-	vocab       int
-	kept        *modelMemory
+	width       int                   // of a row of logits
+	working     *atomic.Pointer[step] // what it works on; its incarnations share this
 	incarnation int
 	gen         uint64
 	sample      *sample.Sampler
 }
 
+type samplerEdges struct {
+	restarted run.Edge[restarted]
+	step      run.Edge[step]
+}
+
 func (s *sampler) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		s.sample = sample.NewSampler(s.vocab)
+		s.sample = sample.NewSampler(s.width)
 		if s.incarnation > 0 {
-			s.out.restarted.Send(&restarted{During: s.kept.sampling.Swap(nil)})
+			s.out.restarted.Send(&restarted{During: s.working.Swap(nil)})
 		}
 	case *run.Flush:
 		s.gen = m.Gen
 		m.Done()
 	case *step:
 		if m.gen == s.gen && m.compute.Logits != nil {
-			s.kept.sampling.Store(m)
+			s.working.Store(m)
 			m.times.sampling = now()
 			s.step(m)
-			s.kept.sampling.Store(nil)
+			s.working.Store(nil)
 			m.times.sampled = now()
 			s.out.step.Send(m)
 		}
@@ -50,7 +56,7 @@ func (s *sampler) step(m *step) {
 	row := 0
 	for i, p := range m.parts {
 		q := p.Seq.Owner.(*sequence)
-		logits, first := m.compute.Logits[row*s.vocab:(row+p.Wanted)*s.vocab], row
+		logits, first := m.compute.Logits[row*s.width:(row+p.Wanted)*s.width], row
 		row += p.Wanted
 		m.results[i] = outcome{}
 		switch {

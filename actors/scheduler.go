@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -15,24 +16,9 @@ import (
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
-// All that the scheduler accepts: *kvRequest (kv, the answer), *step (sampler; device, failed), *run.Flushed and
-// *restarted (kv, device, sampler), and
-type (
-	// submit, from a session: work on this sequence.
-	submit struct{ seq *sequence }
-	// cancel, from a session: forget it. May repeat, may name a sequence already gone.
-	cancel struct{ seq *sequence }
-	// wake, from a stream: a starved sequence has credit again.
-	wake struct{ seq *sequence }
-)
-
-func (*submit) Late()   {}
-func (*cancel) Urgent() {}
-func (*cancel) Late()   {}
-func (*wake) Late()     {}
-
 // scheduler forms steps, as many as the device takes at a time. What to do is batch.State's decision; this file carries
-// it out.
+// it out. It accepts *submit and *cancel (session), *wake (stream, or itself), *kvRequest (kv, the answer), *step
+// (sampler; device, failed), *stepRing (device), *run.Flushed and *restarted (kv, device, sampler).
 type scheduler struct {
 	system      *run.System
 	turns       *run.Turns
@@ -41,14 +27,15 @@ type scheduler struct {
 	spec        *spec
 	streams     bool // steps wait for weights
 	stats       *stats
-	kept        *modelMemory
+	generations *atomic.Uint64 // of schedulers
+	tape        *tape
 	lost        func(error) // the model's weights are gone: it cannot serve any more
 	incarnation int
 	gen         uint64
 	unflushed   run.Waiting
 	state       *batch.State
 	ring        []*step // the next one first; those in flight are the last ones
-	shared      *guest  // whose turns it takes with other models'; nil: it is alone
+	shared      bool    // the device is other models' too
 	waits       bool    // the device may wait for word of it
 	contended   bool    // others wanted the device when the last step ended
 	urgent      bool    // a session has news that should not wait: an answer begins or ends
@@ -63,27 +50,39 @@ type failing struct {
 	err   error // the first one; nil: none failed
 }
 
+type schedulerEdges struct {
+	partners  run.Partners // kv, device, sampler
+	restarted run.Edge[restarted]
+	request   run.Edge[kvRequest]
+	step      run.Counted[step]
+	pass      run.Edge[pass]
+	look      run.Edge[look]
+	wake      run.Edge[wake]
+	token     run.Edge[tokenMessage] // at a session
+	failure   run.Edge[seqFailed]    // at a session
+}
+
 func (s *scheduler) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		s.start(c)
 	case *submit:
 		if !m.seq.cancelled.Load() {
-			m.seq.kv = &kvRequest{seq: m.seq}
+			m.seq.kv = newKVRequest(m.seq)
 			m.seq.Host = s.spec.draw(m.seq.params, 0).Host
-			s.spec.tape.opened(m.seq)
+			s.tape.opened(m.seq)
 			s.state.Submit(&m.seq.Seq)
 		}
 	case *cancel:
 		s.state.Cancel(m.seq.ID)
-		s.spec.tape.ended(m.seq)
+		s.tape.ended(m.seq)
 		if s.streams && s.out.step.Held() > 0 {
 			s.out.look.Send(&look{})
 		}
 	case *wake: // pump collects the credit
 	case *kvRequest:
-		if m.gen == s.gen && m == m.seq.kv {
-			s.kvAnswer(m)
+		if h := m.seq.Owner.(*sequence); m.gen == s.gen && m == h.kv {
+			s.kvAnswer(h, m)
 		}
 	case *step:
 		if m.gen == s.gen {
@@ -118,14 +117,14 @@ func (s *scheduler) start(c actor.Context) {
 // restart begins a new generation: the KV cache is empty, no step is under way, every sequence is computed again
 // from its tokens.
 func (s *scheduler) restart(c actor.Context) {
-	s.gen = s.kept.generations.Add(1)
+	s.gen = s.generations.Add(1)
 	s.out.step.Reset()
 	s.failing = failing{}
 	s.waits = false // the device forgets this model's turn with its generation
 	s.state.Reset()
 	for _, q := range s.state.Seqs() {
 		h := q.Owner.(*sequence)
-		h.kv = &kvRequest{seq: h} // the old one may still be in a mailbox
+		h.kv = newKVRequest(h) // the old one may still be in a mailbox
 	}
 	s.unflushed = s.out.partners.Flush(s.gen)
 	if s.gen == 1 {
@@ -170,7 +169,7 @@ func (s *scheduler) idle(c actor.Context) {
 	s.stats.idle()
 	if s.waits {
 		s.waits = false
-		s.out.pass.Send(&pass{s.shared})
+		s.out.pass.Send(&pass{s.ring[0].guest})
 	}
 }
 
@@ -179,7 +178,7 @@ var errNoBlocks = errors.New("the KV cache has too few blocks for this sequence 
 func (s *scheduler) dispatch(m *step) {
 	copy(s.ring, s.ring[1:])
 	s.ring[len(s.ring)-1] = m
-	s.waits = s.shared != nil
+	s.waits = s.shared
 	s.draws(m)
 	m.gen, m.err = s.gen, nil
 	m.delays, s.delays = s.delays, delays{}
@@ -243,14 +242,14 @@ func (s *scheduler) requestKV(c actor.Context) {
 	}
 }
 
-func (s *scheduler) kvAnswer(m *kvRequest) {
-	q := &m.seq.Seq
+func (s *scheduler) kvAnswer(h *sequence, m *kvRequest) {
+	q := m.seq
 	if m.full {
 		s.state.KVRefused(q)
 		return
 	}
-	if m.want.Op == batch.KVOpen && m.seq.cached < 0 {
-		m.seq.cached = m.cached
+	if m.want.Op == batch.KVOpen && h.cached < 0 {
+		h.cached = m.cached
 	}
 	s.state.KVDone(q, m.want, m.tables, m.cached)
 }
@@ -319,7 +318,7 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step)
 		m.result = r.Result
 		h.state = r.State
 		m.end = s.state.Append(p.Seq, r.ID)
-		s.spec.tape.drawn(h, r.ID)
+		s.tape.drawn(h, r.ID)
 	}
 	s.urgent = s.urgent || first || m.end != batch.NotEnded
 	s.out.token.At(h.session).Send(m)
@@ -368,4 +367,27 @@ func (s *scheduler) fail(c actor.Context, q *batch.Seq, err error) {
 func (s *scheduler) publishStats() {
 	s.stats.running.Store(int64(s.state.Running()))
 	s.stats.waiting.Store(int64(s.state.Waiting()))
+}
+
+// lack is why the state has no step to plan though none is in flight.
+func (s *scheduler) lack() trace.Cause {
+	cause := trace.NoWork
+	for _, q := range s.state.Seqs() {
+		switch {
+		case !s.state.Live(q):
+		case s.state.Starved(q):
+			cause = trace.Credit
+		default:
+			return trace.KV
+		}
+	}
+	return cause
+}
+
+// lacks notes why there is no step to plan from now on.
+func (s *scheduler) lacks(cause trace.Cause) {
+	if s.delays.last() != cause {
+		s.delays.add(cause, now())
+		s.stats.lacking.Store(uint32(cause))
+	}
 }

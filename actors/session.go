@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -10,44 +9,18 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/stop"
 	"github.com/sluice-ai/sluice/stages/token"
 )
 
-// All that a session accepts: *tokenMessage and *seqFailed (scheduler), *restarted (sessions, when the scheduler
+// All that a session accepts: *tokenMessage and *seqFailed (scheduler), *restarted (sessions, when the scheduler has
 // lost its state), and
-type (
-	// hangUp, from the stream or at shutdown: the request is given up.
-	hangUp struct{ err error }
-)
+//
+// hangUp, from the stream or at shutdown: the request is given up.
+type hangUp struct{ err error }
 
 func (*hangUp) Urgent() {}
 func (*hangUp) Late()   {}
-
-// record is what a request has come to. It outlives the incarnations of its session: a session that restarts
-// takes it up, and submits the rest of the work.
-type record struct {
-	id      string
-	request Request
-	stream  *Stream
-	leave   func()      // gives the place in the engine back
-	gone    atomic.Bool // nobody reads the stream any more
-	moving  atomic.Bool // the session stops only to be started again
-
-	opening  chat.Thinking // as the prompt leaves it
-	tokens   []int32       // prompt, then generated; nil before it was encoded
-	prompt   int           // tokens of the prompt
-	rendered bool          // by the template
-	limit    int           // most tokens in all
-	state    sample.State  // after the last token
-	scored   int           // Score: positions handed to the stream
-	usage    Usage
-	opened   time.Time
-	sent     time.Time // submitted
-	began    time.Time // first token
-	last     time.Time // and the last one so far
-}
 
 // session is the life of one request: it encodes the prompt, submits it, turns tokens into text by the stop rules,
 // tells thinking from the answer, and feeds the stream.
@@ -66,8 +39,11 @@ type session struct {
 	buf   []byte // text of the token at hand
 }
 
-// errGone ends a request whose client has left.
-var errGone = errors.New("the client has gone")
+type sessionEdges struct {
+	submit run.Edge[submit]
+	cancel run.Edge[cancel]
+	wake   run.Edge[wake] // its stream's
+}
 
 func (s *session) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
@@ -120,7 +96,7 @@ func (s *session) start(c actor.Context) {
 
 func (s *session) prepare() error {
 	if s.tokens == nil {
-		if err := s.encode(s.record); err != nil {
+		if err := s.encode(); err != nil {
 			return err
 		}
 	}
@@ -131,6 +107,23 @@ func (s *session) prepare() error {
 		text, _ := s.stops.Push(s.detok.Push(id))
 		s.think.Push(text)
 	}
+	return nil
+}
+
+// encode turns the request's prompt into tokens and checks that they fit.
+func (s *session) encode() error {
+	r := s.record
+	p, err := s.promptOf(&r.request, r.gone.Load)
+	if err != nil {
+		return err
+	}
+	if r.limit, err = s.measure(&r.request, p); err != nil {
+		return err
+	}
+	r.prompt, r.tokens = len(p.tokens), p.tokens[:len(p.tokens):len(p.tokens)] // others share the array
+	r.opening, r.rendered = p.thinking, p.rendered
+	r.usage.Prompt = r.prompt
+	r.request.Chat, r.request.Text, r.request.prompt = nil, "", nil // nobody reads them again
 	return nil
 }
 
@@ -208,7 +201,7 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 
 	stopped := s.decode(m)
 	finish := finishOf(m.end, stopped)
-	s.stream.push(m.seq, func(e *Event) {
+	s.stream.push(&m.seq.credit, func(e *Event) {
 		s.label(e, finish != Running)
 		e.HasToken, e.Token, e.LogProb, e.Top, e.Finish = true, m.result.ID, m.result.LogProb, m.result.Top, finish
 		e.At = m.at
@@ -280,17 +273,17 @@ func finishOf(end batch.End, stopped bool) Finish {
 
 // rows hands a chunk of a score on, less what an earlier incarnation handed on already.
 func (s *session) rows(c actor.Context, m *tokenMessage) {
-	vocab := s.bound.Vocab
+	width := s.bound.OutputWidth()
 	rows := m.seq.rows
 	if skip := s.scored - m.pos; skip > 0 {
-		rows = rows[min(skip*vocab, len(rows)):]
+		rows = rows[min(skip*width, len(rows)):]
 	}
 	if len(rows) == 0 {
 		m.seq.giveBack()
 	} else {
 		pos := s.scored
-		s.scored += len(rows) / vocab
-		s.stream.push(m.seq, func(e *Event) { e.Pos, e.Logits = pos, rows })
+		s.scored += len(rows) / width
+		s.stream.push(&m.seq.credit, func(e *Event) { e.Pos, e.Logits = pos, rows })
 	}
 	if m.end != batch.NotEnded {
 		s.end(c, nil)

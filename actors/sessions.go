@@ -28,11 +28,19 @@ func (m *open) Refused() {
 // sessions supervises one session for each request. Its incarnations share the records, from which the sessions
 // begin again when it restarts.
 type sessions struct {
-	engine     *Engine
+	system     *run.System
+	graph      *run.Graph
+	session    run.Place
 	out        sessionsEdges
 	supervisor *run.Supervisor
+	begin      func(*record) actor.Actor // makes a session
 	records    *records
 	live       map[string]bool // sessions of this incarnation, by id
+}
+
+type sessionsEdges struct { // at a session
+	restarted run.Edge[restarted]
+	hangUp    run.Edge[hangUp]
 }
 
 func (s *sessions) Receive(c actor.Context) {
@@ -58,17 +66,17 @@ func (s *sessions) Receive(c actor.Context) {
 	case *actor.Terminated:
 		delete(s.live, m.Who.Id)
 		s.supervisor.Forget(m.Who.Id)
-		s.engine.house.system.Forget(m.Who.Id)
+		s.system.Forget(m.Who.Id)
 		if r := s.records.get(m.Who.Id); r != nil && !r.moving.Load() {
 			s.records.drop(m.Who.Id)
 		}
 	default:
-		s.engine.house.system.Lifecycle(c)
+		s.system.Lifecycle(c)
 	}
 }
 
 func (s *sessions) open(c actor.Context, r *record) {
-	e, id := s.engine, s.engine.session(r.id).Id
+	id := s.records.idOf(r)
 	if err := s.records.refused(); err != nil {
 		s.records.drop(id)
 		r.refuse(err)
@@ -78,14 +86,11 @@ func (s *sessions) open(c actor.Context, r *record) {
 		return // it was among the records when this incarnation started
 	}
 	s.live[id] = true
-	produce := func(int) actor.Actor {
-		return &session{system: e.house.system, turns: e.house.turns, spec: e.spec, stats: &e.stats, ids: &e.kept.ids,
-			out: e.wiring.sessionEdges, record: r}
-	}
-	err := e.wiring.graph.Spawn(c, run.Child{At: e.wiring.session, Name: r.id, Produce: produce})
+	produce := func(int) actor.Actor { return s.begin(r) }
+	err := s.graph.Spawn(c, run.Child{At: s.session, Name: r.id, Produce: produce})
 	if err != nil {
 		s.records.drop(id)
-		e.house.system.Forget(id)
+		s.system.Forget(id)
 		r.refuse(err)
 	}
 }
@@ -95,10 +100,4 @@ func (s *sessions) gaveUp(child *actor.PID, reason any) {
 	if r := s.records.get(child.Id); r != nil {
 		r.stream.finish(r.usage, fmt.Errorf("this request cannot be served: its session keeps failing: %v", reason))
 	}
-}
-
-// refuse ends a request that never had a session.
-func (r *record) refuse(err error) {
-	r.stream.finish(r.usage, err)
-	r.leave()
 }

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/trace"
 )
 
@@ -18,9 +17,3 @@ func (m *step) Trace() (trace.Kind, trace.Of)         { return trace.Step, trace
 func (m *computed) Trace() (trace.Kind, trace.Of)     { return trace.Step, trace.OfStep(m.step.number) }
 func (m *tokenMessage) Trace() (trace.Kind, trace.Of) { return trace.Token, trace.OfStep(m.step) }
 func (m *told) Trace() (trace.Kind, trace.Of)         { return trace.Step, trace.OfStep(m.step.number) }
-
-// segmentKinds is what the span of a segment is called.
-var segmentKinds = [ir.SegmentKinds]trace.Kind{
-	ir.SegEmbed: trace.Embed, ir.SegMix: trace.Mix, ir.SegFFN: trace.FFN, ir.SegRoute: trace.Route,
-	ir.SegExperts: trace.Experts, ir.SegHead: trace.Head, ir.SegPool: trace.Pool,
-}

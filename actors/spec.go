@@ -25,8 +25,7 @@ type spec struct {
 	plan     place.Model
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
-	tape     *tape // of its token trace; nil: none
-	among    int   // how many tokens a draw of the device may choose among
+	among    int // how many tokens a draw of the device may choose among
 }
 
 // Info describes a model.
@@ -86,7 +85,7 @@ func (s *spec) describe(name string) (err error) {
 	m := &s.file.Meta
 	s.info = Info{
 		Name: s.file.Name, Architecture: s.bound.Arch, Vocab: s.bound.Vocab, Trained: s.bound.Context,
-		Sampling: recommended(m), Program: s.bound,
+		Sampling: sample.Recommended(m), Program: s.bound,
 	}
 	if own, err := m.String("general.name"); err == nil && own != "" {
 		s.info.Name = own

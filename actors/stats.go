@@ -178,3 +178,9 @@ func (s *stats) snapshot() Steps {
 		time.Duration(s.wall.Load()), time.Duration(s.computing.Load()), time.Duration(s.sampled.Load()),
 		s.prefill.load(), s.decode.load()}
 }
+
+// segmentKinds is what the span of a segment is called.
+var segmentKinds = [ir.SegmentKinds]trace.Kind{
+	ir.SegEmbed: trace.Embed, ir.SegMix: trace.Mix, ir.SegFFN: trace.FFN, ir.SegRoute: trace.Route,
+	ir.SegExperts: trace.Experts, ir.SegHead: trace.Head, ir.SegPool: trace.Pool,
+}

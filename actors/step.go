@@ -4,8 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/batch"
@@ -15,7 +14,7 @@ import (
 // step is one pass over the model on its way scheduler → device → sampler → scheduler, with its place in the ring of
 // the device's model. It is refilled each time: whoever received it last owns it.
 type step struct {
-	guest   *guest // whose model's it is
+	guest   int // of the device, whose model's it is
 	gen     uint64
 	number  uint64        // of all steps that were planned
 	compute *backend.Step // its logits are nil once the model is closed
@@ -41,10 +40,29 @@ type step struct {
 	}
 }
 
-// newStep makes a step of a guest. What the device ends only after left was called, and what it tells late, comes to
-// its actor by a message.
-func newStep(g *guest, compute *backend.Step, out *deviceEdges) *step {
-	m := &step{guest: g, compute: compute, results: make([]outcome, g.spec.limits.Seqs)}
+type ( // what a device's own threads tell its actor
+	// computed: a step that they worked on beside the actors has ended.
+	computed struct{ step *step }
+	// told: they know which experts the rows of a step go to.
+	told struct{ step *step }
+)
+
+func (*computed) Late() {}
+func (*told) Late()     {}
+
+// restarted may say which step its sender died of.
+type restarted = run.Restarted[step]
+
+// lateEdges are from the device's own threads to its actor.
+type lateEdges struct {
+	computed run.Edge[computed]
+	told     run.Edge[told]
+}
+
+// newStep makes a step of a guest's model, of at most so many sequences. What the device ends only after left was
+// called, and what it tells late, comes to its actor by a message.
+func newStep(guest, sequences int, compute *backend.Step, out lateEdges) *step {
+	m := &step{guest: guest, compute: compute, results: make([]outcome, sequences)}
 	m.ended = func(err error) {
 		m.times.computed = now()
 		if m.err == nil {
@@ -69,54 +87,26 @@ func (m *step) left() bool { return m.meet.Swap(1) == 1 }
 func (*step) Late()      {}
 func (*step) Poisonous() {}
 
+// decodes says whether every sequence of the step has one row.
+func (m *step) decodes() bool { return len(m.compute.Tokens) == len(m.compute.Spans) }
+
+// slowest is the longest segment of a step, by the mean of its kind.
+func (m *step) slowest(segments []ir.Segment) time.Duration {
+	var count [ir.SegmentKinds]time.Duration
+	for i := range segments {
+		count[segments[i].Kind]++
+	}
+	longest := time.Duration(0)
+	for kind, took := range m.times.segments {
+		if count[kind] > 0 {
+			longest = max(longest, took/count[kind])
+		}
+	}
+	return longest
+}
+
 // outcome is what sampling made of a part that wanted a token.
 type outcome struct {
 	sample.Result
 	err error
 }
-
-// sequence is the scheduler's handle of one submission of a request. It is used once: a request that starts
-// again submits a new one.
-type sequence struct {
-	batch.Seq
-	session *actor.PID
-	params  *sample.Params
-	salt    uint64       // Request.Salt
-	state   sample.State // after the last token
-	rows    []float32    // Score: logits of the rows of the last step
-
-	opened    time.Time  // its request; zero once it had rows in a step
-	kv        *kvRequest // the request under way or the next one
-	cached    int        // positions that the first KV open found in the cache
-	cancelled atomic.Bool
-	consumed  atomic.Uint64 // tokens taken by the client's side
-	starved   atomic.Bool   // the scheduler leaves it out until a wake
-	wakeUp    func()        // sends wake
-
-	out    [batch.Window]tokenMessage
-	submit submit
-	cancel cancel
-	wake   wake
-}
-
-// tokenMessage brings a session its next token, or the rows of a score. Its slot is free again when the
-// session's side has consumed it.
-type tokenMessage struct {
-	seq    *sequence
-	result sample.Result
-	end    batch.End
-	pos    int // Score: position of the first row of seq.rows
-	cached int
-	step   uint64    // its number
-	at     time.Time // when it was sampled
-}
-
-func (*tokenMessage) Late() {}
-
-// seqFailed tells a session that its sequence cannot go on.
-type seqFailed struct {
-	seq *sequence
-	err error
-}
-
-func (*seqFailed) Late() {}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
@@ -57,13 +59,32 @@ type Stream struct {
 	err    error
 	usage  Usage
 	notify chan struct{} // has an item when there is something to look at
-	owed   *sequence     // whose credit the event read last returns
+	owed   *credit       // what the event read last returns
 }
 
 type slot struct {
-	event Event
-	seq   *sequence // whose credit the event holds; nil if none
+	event  Event
+	credit *credit // that the event holds; nil if none
 }
+
+// credit is how a reader lets a sequence be computed further: the scheduler plans no more tokens than a window beyond
+// what was read.
+type credit struct {
+	consumed atomic.Uint64 // tokens taken by the client's side
+	starved  atomic.Bool   // the scheduler leaves the sequence out until a wake
+	wakeUp   func()        // sends wake
+}
+
+// giveBack returns one token's credit to the scheduler, and wakes it if the sequence was starved.
+func (c *credit) giveBack() {
+	c.consumed.Add(1)
+	if c.starved.CompareAndSwap(true, false) {
+		c.wakeUp()
+	}
+}
+
+// streamCapacity holds a window, the last text and an end.
+const streamCapacity = batch.Window + 2
 
 func newStream(capacity int) *Stream {
 	return &Stream{queue: make([]slot, capacity), notify: make(chan struct{}, 1)}
@@ -106,33 +127,25 @@ func (s *Stream) take(e *Event) (bool, error) {
 	*e = from.event
 	e.Thought, e.Text = thought, text
 	if e.Logits != nil {
-		s.owed = from.seq // the rows stay the reader's until it comes back
-	} else if from.seq != nil {
-		from.seq.giveBack()
+		s.owed = from.credit // the rows stay the reader's until it comes back
+	} else if from.credit != nil {
+		from.credit.giveBack()
 	}
-	from.seq, from.event.Logits, from.event.Top = nil, nil, nil
+	from.credit, from.event.Logits, from.event.Top = nil, nil, nil
 	s.first = (s.first + 1) % len(s.queue)
 	s.size--
 	return true, nil
 }
 
-// giveBack returns one token's credit to the scheduler, and wakes it if the sequence was starved.
-func (q *sequence) giveBack() {
-	q.consumed.Add(1)
-	if q.starved.CompareAndSwap(true, false) {
-		q.wakeUp()
-	}
-}
-
 // push adds an event; fill sets its fields. The credits bound how many there are.
-func (s *Stream) push(seq *sequence, fill func(*Event)) {
+func (s *Stream) push(c *credit, fill func(*Event)) {
 	s.mu.Lock()
 	if s.size == len(s.queue) {
 		s.grow() // a request that started again may hold credit of both its sequences
 	}
 	to := &s.queue[(s.first+s.size)%len(s.queue)]
 	to.event = Event{Thought: to.event.Thought[:0], Text: to.event.Text[:0]}
-	to.seq = seq
+	to.credit = c
 	fill(&to.event)
 	s.size++
 	s.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/tokentrace"
 	"github.com/sluice-ai/sluice/stages/place"
@@ -95,11 +96,11 @@ func (r *tape) foreseen(route int, late bool, margins []int8) {
 }
 
 // routed: a segment of the step was computed. If it is a route, the device says which experts it chose.
-func (r *tape) routed(segment int, m *step) error {
+func (r *tape) routed(segment int, m *step, model backend.Model) error {
 	if r == nil || r.layer[segment] < 0 {
 		return nil
 	}
-	return m.guest.model.Chosen(segment, m.compute, func(experts []int32) {
+	return model.Chosen(segment, m.compute, func(experts []int32) {
 		r.write(&tokentrace.Chosen{Layer: r.layer[segment], Experts: experts})
 	})
 }

@@ -91,7 +91,7 @@ func TestThoughts(t *testing.T) {
 			require.Equal(t, c.text, text)
 			for at := range r.MaxTokens {
 				s := begin(t, e, r)
-				id := e.named.Load()
+				id := e.opened.Load()
 				thought, text := listen(t, s, func(n int) {
 					if n == at {
 						e.crash("sessions/" + strconv.FormatUint(id, 10))

@@ -96,8 +96,9 @@ func (g *Graph) Capacity(p Place) int {
 // Child is an actor that another one starts.
 type Child struct {
 	At       Place
-	Name     string      // within its parent; by default its kind
-	Children *Supervisor // of its own children; nil: it has none, or none that it restarts
+	Name     string                   // within its parent; by default its kind
+	Graph    *Graph                   // that has its edges; by default its parent's
+	Children actor.SupervisorStrategy // of its own children; nil: it has none, or none that it restarts
 	Produce  func(incarnation int) actor.Actor
 }
 
@@ -107,8 +108,11 @@ func (g *Graph) Spawn(c actor.Context, children ...Child) error {
 		if x.Name == "" {
 			x.Name = x.At.Kind
 		}
+		if x.Graph == nil {
+			x.Graph = g
+		}
 		err := g.system.Spawn(c, Spec{
-			Name: x.Name, Capacity: g.Capacity(x.At), Line: x.At.Line, Children: x.Children, Produce: x.Produce,
+			Name: x.Name, Capacity: x.Graph.Capacity(x.At), Line: x.At.Line, Children: x.Children, Produce: x.Produce,
 		})
 		if err != nil {
 			return err

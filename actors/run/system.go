@@ -65,7 +65,7 @@ type Spec struct {
 	Name     string                            // within its parent
 	Capacity int                               // messages that its mailbox holds
 	Line     *Line                             // on which it takes turns; nil: a goroutine whenever it has messages
-	Children *Supervisor                       // of its children; nil: it has none, or none that it restarts
+	Children actor.SupervisorStrategy          // of its children; nil: it has none, or none that it restarts
 	Produce  func(incarnation int) actor.Actor // called for each incarnation, which counts from 0
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/stages/report"
+	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 type benchCmd struct {
@@ -66,7 +67,10 @@ func (c *benchCmd) Run(e *env) (err error) {
 	result := &report.Bench{Machine: processorName(&cpuid.CPU), Commit: built(), Threads: c.Threads, Seqs: c.Seqs,
 		Cache: c.KV, NoRepack: c.NoRepack}
 	began := e.now()
+	var device backend.Device
+	var file *gguf.File
 	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
+		device, file = cfg.Device, cfg.File
 		result.Device, result.Beside = cfg.Device.Name(), cfg.Device.Traits().Memory == backend.OwnMemory
 		cfg.Trace = spans
 		cfg.Sequences, cfg.Context = c.Seqs, cmp.Or(c.Ctx, c.need())
@@ -79,11 +83,29 @@ func (c *benchCmd) Run(e *env) (err error) {
 	result.Model, result.LoadSeconds = printable(engine.Info.Name), e.now().Sub(began).Seconds()
 	_, result.WeightBytes = engine.Loaded()
 	result.PeakBytes = peakMemory(e.root)
+	if err := c.relate(e, engine, file, device, result); err != nil {
+		return err
+	}
 	m := &measurement{benchCmd: c, e: e, engine: engine, result: result}
 	if err := m.all(ctx); err != nil {
 		return err
 	}
 	return c.print(e, result)
+}
+
+// relate notes what a plan has copied to a device, and how fast that can be.
+func (c *benchCmd) relate(e *env, engine *actors.Engine, file *gguf.File, d backend.Device, r *report.Bench) error {
+	plan := engine.Plan()
+	if !r.Beside || !plan.Parts[0].Streams() {
+		return nil
+	}
+	measured, err := recall(e, file.Part(0), d)
+	if err != nil {
+		return err
+	}
+	speeds := measured.planned(d)
+	r.Copied, r.Bus = plan.Expect(engine.Info.Program, speeds, c.Seqs, 0).Copied, speeds.Bus
+	return nil
 }
 
 func (c *benchCmd) check() error {

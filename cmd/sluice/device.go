@@ -34,13 +34,15 @@ func (f *computeFlags) device(e *env) (backend.Device, error) {
 	case name != cpuDevice && f.NoRepack && name != autoDevice:
 		return nil, usagef("--no-repack computes from the mapped file, which a GPU cannot reach: leave it out, or compute " +
 			"with --device cpu")
+	case name == cpuDevice && f.FastPrefill:
+		return nil, usagef("--fast-prefill is of GPUs: leave it out, or compute with --device vulkan")
 	case name == cpuDevice || name == autoDevice && f.NoRepack:
 		return f.processor(e)
 	case numbered:
-		d, err := vulkan.Open(n, kernelCache())
+		d, err := vulkan.Open(n, f.gpu())
 		return d, onDevice(from, asked, err)
 	case name == vulkanDevice:
-		d, err := vulkan.OpenBest(kernelCache())
+		d, err := vulkan.OpenBest(f.gpu())
 		return d, onDevice(from, asked, err)
 	case name == autoDevice:
 		return f.best(e)
@@ -57,7 +59,7 @@ func onDevice(from, asked string, err error) error {
 
 // best takes a GPU, if there is one that can be used.
 func (f *computeFlags) best(e *env) (backend.Device, error) {
-	d, err := vulkan.OpenBest(kernelCache())
+	d, err := vulkan.OpenBest(f.gpu())
 	if err != nil {
 		d, cpuErr := f.processor(e)
 		if cpuErr == nil {
@@ -76,6 +78,11 @@ func (f *computeFlags) processor(e *env) (backend.Device, error) {
 		return nil, fmt.Errorf("SLUICE_CPU: %w", err)
 	}
 	return d, nil
+}
+
+// gpu is how a GPU is used.
+func (f *computeFlags) gpu() vulkan.Options {
+	return vulkan.Options{Cache: kernelCache(), FastPrefill: f.FastPrefill}
 }
 
 // kernelCache is the folder for what drivers compile; empty where the system has none.

@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,6 +28,10 @@ func TestDeviceFlag(t *testing.T) {
 	o := sluice("", "run", "--device", "vulkan", "--no-repack", "-n", "1", "hi")
 	require.Equal(t, exitUsage, o.code)
 	require.Contains(t, o.stderr, "which a GPU cannot reach")
+
+	o = sluice("", "run", "--device", "cpu", "--fast-prefill", "-n", "1", "hi")
+	require.Equal(t, exitUsage, o.code)
+	require.Contains(t, o.stderr, "--fast-prefill is of GPUs")
 }
 
 // TestAutoSaysWhatItTook: one line, whatever this machine has.
@@ -34,12 +41,80 @@ func TestAutoSaysWhatItTook(t *testing.T) {
 	require.Contains(t, o.stderr, "sluice: computing on ")
 }
 
-// TestRunOnVulkan: the embedded model answers the same, whatever computes it; drawn on the device, and by the host.
-func TestRunOnVulkan(t *testing.T) {
+// needsVulkan skips the test where there is no device.
+func needsVulkan(t *testing.T) {
+	t.Helper()
 	if list, err := vulkan.List(); err != nil || len(list) == 0 {
 		require.NotEqual(t, "true", os.Getenv("CI"), "CI needs a Vulkan device: %v", err)
 		t.Skipf("no Vulkan device: %v", err)
 	}
+}
+
+// TestVRAM: whatever the budgets, whether weights wait in memory or are read from disk each time, the answer is that of
+// weights which are all on the device.
+func TestVRAM(t *testing.T) {
+	needsVulkan(t)
+	if testing.Short() {
+		t.Skip("a CPU takes a minute to compile kernels")
+	}
+	answered := func(more ...string) (tokens []int32, stderr string) {
+		e, path := cachingEnv(t, append([]string{"run", "--json", "-n", "12", "--temp", "0", "--device", "vulkan:0",
+			"What is the capital of France?"}, more...)...)
+		require.NotEmpty(t, path)
+		require.Equal(t, exitDone, run(e), fmt.Sprint(e.stderr))
+		var a answer
+		require.NoError(t, json.Unmarshal([]byte(fmt.Sprint(e.stdout)), &a))
+		return a.Tokens, fmt.Sprint(e.stderr)
+	}
+	want, stderr := answered()
+	require.NotContains(t, stderr, "streams")
+	for _, budget := range [][]string{
+		{"--vram", "1G"}, {"--vram", "12M"}, {"--vram", "4M"},
+		{"--vram", "12M", "--ram", "4M"}, {"--vram", "4M", "--ram", "6M"}, {"--vram", "4M", "--ram", "2560K"},
+	} {
+		got, stderr := answered(budget...)
+		require.Equal(t, want, got, budget)
+		require.Equal(t, budget[1] != "1G", strings.Contains(stderr, "are on the GPU"), stderr)
+		require.Equal(t, len(budget) > 2, strings.Contains(stderr, "from disk"), stderr)
+	}
+	o := sluice("", "run", "--device", "vulkan:0", "--vram", "1M", "hi")
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "1.0 MiB of VRAM for weights are too few")
+	o = sluice("", "run", "--device", "cpu", "--vram", "8M", "hi")
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "this device has no memory of its own")
+}
+
+// TestPlanOfVulkan: three tiers, whose weights are all there are, and what the bus allows.
+func TestPlanOfVulkan(t *testing.T) {
+	needsVulkan(t)
+	flags := []string{"--device", "vulkan:0", "--vram", "8M", "--ram", "5M"}
+	o := plan(t, flags...)
+	require.Equal(t, exitDone, o.code, o.stderr)
+	for _, want := range []string{"on the GPU   in memory   in the file", "--vram bounds the weights and slots",
+		"wait for the GPU", "copied to the GPU for each token", "measured: copies to the GPU"} {
+		require.Contains(t, o.stdout, want)
+	}
+	for line := range strings.Lines(o.stdout) {
+		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
+	}
+	o = plan(t, append(flags, "--json")...)
+	var got jsonPlan
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &got))
+	require.Len(t, got.Tiers, 3)
+	for i, name := range []string{"device", "host", "disk"} {
+		require.Equal(t, name, got.Tiers[i].Name)
+		require.Positive(t, got.Tiers[i].Weights)
+	}
+	require.LessOrEqual(t, got.Tiers[0].Weights, int64(8<<20))
+	require.LessOrEqual(t, got.Tiers[1].Weights, int64(5<<20))
+	require.Positive(t, got.Expected.Decode)
+	require.Greater(t, got.Copied, got.Streamed)
+}
+
+// TestRunOnVulkan: the embedded model answers the same, whatever computes it; drawn on the device, and by the host.
+func TestRunOnVulkan(t *testing.T) {
+	needsVulkan(t)
 	if testing.Short() {
 		t.Skip("a CPU takes a minute to compile kernels")
 	}

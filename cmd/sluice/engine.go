@@ -25,15 +25,16 @@ type engineFlags struct {
 
 // computeFlags say how models are run.
 type computeFlags struct {
-	KV        string `name:"kv" enum:"f32,f16,q8,q8_0" default:"f16" help:"Type of the KV cache: f32, f16 or q8, each half as large as the one before."`
-	Ctx       int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
-	RAM       size   `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
-	VRAM      size   `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
-	Device    string `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
-	Threads   int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
-	NoRepack  bool   `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
-	Log       string `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`
-	LogFormat string `name:"log-format" enum:"text,json" default:"text" help:"What lines of the log are: text, or json."`
+	KV          string `name:"kv" enum:"f32,f16,q8,q8_0" default:"f16" help:"Type of the KV cache: f32, f16 or q8, each half as large as the one before."`
+	Ctx         int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
+	RAM         size   `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
+	VRAM        size   `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
+	Device      string `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
+	FastPrefill bool   `help:"On a GPU, read prompts in half precision, which is faster: results then depend a little on what is computed at once."`
+	Threads     int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
+	NoRepack    bool   `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
+	Log         string `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`
+	LogFormat   string `name:"log-format" enum:"text,json" default:"text" help:"What lines of the log are: text, or json."`
 }
 
 const (
@@ -119,7 +120,7 @@ func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit
 	for i, engine := range house.Engines() {
 		f.summarize(e, &cfg, engine, e.now().Sub(began))
 		f.warn(e, engine, len(files) > 1)
-		announce(e, engine, cfg.Models[i].File)
+		announce(e, engine, cfg.Models[i].File, cfg.Device)
 	}
 	return house, nil
 }
@@ -150,19 +151,26 @@ func (f *computeFlags) warn(e *env, engine *actors.Engine, several bool) {
 }
 
 // announce says in a line that weights stream, and what that should come to.
-func announce(e *env, engine *actors.Engine, file *gguf.File) {
+func announce(e *env, engine *actors.Engine, file *gguf.File, d backend.Device) {
 	plan := engine.Plan()
 	if !plan.Parts[0].Streams() {
 		return
 	}
-	measured, err := recall(e, file.Part(0))
+	measured, err := recall(e, file.Part(0), d)
 	if err != nil {
 		fmt.Fprintf(e.stderr, "sluice: %s: %v\n", printable(engine.Info.Name), err)
 	}
-	x := plan.Expect(engine.Info.Program, measured.planned(), 1, 0)
-	fmt.Fprintf(e.stderr, "sluice: %s streams: %s of %s are in memory, %s are read for each token; expect %s tokens/s\n",
-		printable(engine.Info.Name), binarySize(plan.Weights), binarySize(engine.Info.WeightBytes),
-		binarySize(int64(x.Streamed)), tokensRate(x.Decode))
+	x := plan.Expect(engine.Info.Program, measured.planned(d), 1, 0)
+	where, come := "in memory", binarySize(int64(x.Streamed))+" are read"
+	if x.Copied > 0 {
+		where, come = "on the GPU", binarySize(int64(x.Copied))+" are copied there"
+		if x.Streamed > 0 {
+			come += fmt.Sprintf(" (%s of them from disk)", binarySize(int64(x.Streamed)))
+		}
+	}
+	fmt.Fprintf(e.stderr, "sluice: %s streams: %s of %s are %s, %s for each token; expect %s tokens/s\n",
+		printable(engine.Info.Name), binarySize(plan.Weights), binarySize(engine.Info.WeightBytes), where, come,
+		tokensRate(x.Decode))
 }
 
 // openWeights opens a model file that can be run.

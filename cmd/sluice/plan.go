@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/place"
@@ -30,38 +29,40 @@ func (c *planCmd) Run(e *env) error {
 	if err := cmp.Or(c.check(), within("--seqs", c.Seqs, 1, 256)); err != nil {
 		return err
 	}
-	plan, measured, err := c.plan(e)
+	t, err := c.plan(e)
 	if err != nil {
 		return err
 	}
-	expected := plan.Model.Expect(plan.Info.Program, measured.planned(), c.Seqs, 0)
 	if c.JSON {
-		return printJSON(e.stdout, planJSON(plan, int64(c.RAM), expected))
+		return printJSON(e.stdout, t.json())
 	}
-	t := planText{plan: plan, asked: int64(c.RAM), measured: measured, expected: expected, sequences: c.Seqs}
 	return t.print(e)
 }
 
 // plan plans the model, and finds out how fast the machine is.
-func (c *planCmd) plan(e *env) (plan *actors.Plan, measured speeds, err error) {
+func (c *planCmd) plan(e *env) (t *planText, err error) {
 	file, err := openWeights(c.Model)
 	if err != nil {
-		return nil, measured, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	force, _ := e.lookup("SLUICE_CPU")
-	device, err := cpu.New(c.Threads, force)
+	device, err := c.device(e)
 	if err != nil {
-		return nil, measured, fmt.Errorf("SLUICE_CPU: %w", err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, device.Close()) }()
 	kv, _ := backend.ParseKV(c.KV) // kong has checked it
-	m := &actors.Model{File: file, KV: kv, Context: c.Ctx, Sequences: c.Seqs, Weights: int64(c.RAM), NoRepack: c.NoRepack}
-	if plan, err = actors.PlanFor(m, device); err != nil {
-		return nil, measured, err
+	m := &actors.Model{File: file, KV: kv, Context: c.Ctx, Sequences: c.Seqs, Weights: int64(c.RAM), VRAM: int64(c.VRAM),
+		NoRepack: c.NoRepack}
+	t = &planText{ram: int64(c.RAM), vram: int64(c.VRAM), sequences: c.Seqs, device: device.Name()}
+	if t.plan, err = actors.PlanFor(m, device); err != nil {
+		return nil, err
 	}
-	measured, err = recall(e, file.Part(0))
-	return plan, measured, err
+	if t.measured, err = recall(e, file.Part(0), device); err != nil {
+		return nil, err
+	}
+	t.expected = t.plan.Model.Expect(t.plan.Info.Program, t.measured.planned(device), c.Seqs, 0)
+	return t, nil
 }
 
 // The JSON of a plan. Its names are part of the interface.
@@ -71,6 +72,7 @@ type (
 		Groups   []jsonGroup  `json:"groups"`
 		Expected jsonExpected `json:"expected"`
 		Streamed float64      `json:"streamed_bytes_per_token"`
+		Copied   float64      `json:"copied_bytes_per_token,omitempty"` // to a device with memory of its own
 	}
 	jsonTier struct {
 		Name    string `json:"name"`
@@ -91,25 +93,32 @@ type (
 	}
 )
 
-func planJSON(p *actors.Plan, asked int64, expected place.Expected) jsonPlan {
-	device := jsonTier{Name: place.Device.String(), Budget: asked, Weights: p.Model.Weights + p.Slabs,
+func (t *planText) json() jsonPlan {
+	p, expected := t.plan, &t.expected
+	device := jsonTier{Name: place.Device.String(), Budget: t.ram, Weights: p.Model.Weights + p.Slabs,
 		KV: p.Memory.KV, Scratch: p.Memory.Scratch}
 	disk := jsonTier{Name: place.Disk.String()}
-	out := jsonPlan{Expected: jsonExpected{expected.Decode, expected.Prefill}, Streamed: expected.Streamed}
+	out := jsonPlan{Expected: jsonExpected{expected.Decode, expected.Prefill}, Streamed: expected.Streamed,
+		Copied: expected.Copied}
 	for _, h := range p.Model.Homes {
 		if h.Tier == place.Disk {
 			disk.Weights += h.Group.Bytes
 		}
 		out.Groups = append(out.Groups, jsonGroup{h.Group.Segment, h.Group.Expert, h.Tier.String(), h.Group.Bytes})
 	}
-	out.Tiers = []jsonTier{device, disk}
+	if out.Tiers = []jsonTier{device, disk}; p.Apart {
+		device.Budget, device.Weights = t.vram, p.Model.Weights
+		host := jsonTier{Name: place.Host.String(), Budget: t.ram, Weights: p.Model.Host + p.Slabs}
+		out.Tiers = []jsonTier{device, host, disk}
+	}
 	return out
 }
 
 // planText shows a plan to a person.
 type planText struct {
 	plan      *actors.Plan
-	asked     int64
+	ram, vram int64 // that were asked for
+	device    string
 	measured  speeds
 	expected  place.Expected
 	sequences int
@@ -151,22 +160,29 @@ func part(p *ir.Bound, g *ir.Group) int {
 
 // parts prints where the weights lie, by kind.
 func (t *planText) parts(w io.Writer) error {
-	var all, resident [len(partNames)]int64
+	type sums [place.Disk + 1]int64 // by tier; 0: of all
+	var all [len(partNames)]sums
 	m := &t.plan.Model
 	for _, h := range m.Homes {
 		i := part(t.plan.Info.Program, &h.Group)
-		all[i] += h.Group.Bytes
-		if h.Tier == place.Device {
-			resident[i] += h.Group.Bytes
-		}
+		all[i][0] += h.Group.Bytes
+		all[i][h.Tier] += h.Group.Bytes
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "weights\tbytes\tin memory\tin the file\t")
+	heads, tiers := "in memory\tin the file", []place.Tier{place.Device, place.Disk}
+	if t.plan.Apart {
+		heads, tiers = "on the GPU\tin memory\tin the file", []place.Tier{place.Device, place.Host, place.Disk}
+	}
+	fmt.Fprintf(table, "weights\tbytes\t%s\t\n", heads)
 	for i, name := range partNames {
-		if all[i] > 0 {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t\n", name, binarySize(all[i]), orNone(resident[i]),
-				orNone(all[i]-resident[i]))
+		if all[i][0] == 0 {
+			continue
 		}
+		fmt.Fprintf(table, "%s\t%s\t", name, binarySize(all[i][0]))
+		for _, tier := range tiers {
+			fmt.Fprintf(table, "%s\t", orNone(all[i][tier]))
+		}
+		fmt.Fprintln(table)
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -199,19 +215,19 @@ const barColumns = 60
 // bar draws what takes the memory.
 func (t *planText) bar(w io.Writer) {
 	p := t.plan
-	resident := int64(0)
-	for _, h := range p.Model.Homes {
-		if h.Tier == place.Device {
-			resident += h.Group.Bytes
-		}
-	}
+	slots := t.slots()
 	shares := []struct {
 		sign  string
 		name  string
 		bytes int64
 	}{
-		{"█", "resident weights", resident}, {"▓", "slots", p.Model.Weights - resident}, {"▒", "slabs", p.Slabs},
+		{"█", "resident weights", p.Model.Weights - slots}, {"▓", "slots", slots}, {"▒", "slabs", p.Slabs},
 		{"░", "KV cache", p.Memory.KV}, {"·", "scratch", p.Memory.Scratch},
+	}
+	memory, bounds := "memory", "; --ram bounds the weights, slots and slabs"
+	if p.Apart {
+		memory, bounds = "GPU   ", "; --vram bounds the weights and slots"
+		shares[2].bytes = 0
 	}
 	total := int64(0)
 	for _, s := range shares {
@@ -228,20 +244,49 @@ func (t *planText) bar(w io.Writer) {
 			fmt.Fprintf(&legend, "  %s %s %s\n", s.sign, binarySize(s.bytes), s.name)
 		}
 	}
-	fmt.Fprintf(w, "memory %s\n", bar.String())
+	fmt.Fprintf(w, "%s %s\n", memory, bar.String())
 	fmt.Fprint(w, legend.String())
 	fmt.Fprintf(w, "  = %s of %s available", binarySize(total), binarySize(p.Available))
-	if t.asked > 0 {
-		fmt.Fprintf(w, "; --ram bounds the weights, slots and slabs")
+	if t.ram > 0 && !p.Apart || t.vram > 0 {
+		fmt.Fprint(w, bounds)
 	}
-	fmt.Fprint(w, "\n\n")
+	if fmt.Fprint(w, "\n"); p.Apart && p.Model.Host > 0 {
+		fmt.Fprintf(w, "memory: %s wait for the GPU, %s are slabs", binarySize(p.Model.Host),
+			binarySize(p.Slabs))
+		if t.ram > 0 {
+			fmt.Fprint(w, "; --ram bounds both")
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w)
+}
+
+// slots is the bytes that groups share.
+func (t *planText) slots() (bytes int64) {
+	m := &t.plan.Model
+	part := &m.Parts[0]
+	for _, s := range part.Layout.Slots {
+		if largest := int64(0); len(s) > 1 {
+			for _, g := range s {
+				largest = max(largest, t.plan.Traits.RoomFor(t.plan.Info.Program, &m.Homes[g].Group, true))
+			}
+			bytes += largest
+		}
+	}
+	return bytes
 }
 
 // speed says what to expect.
 func (t *planText) speed(w io.Writer) error {
 	x := &t.expected
-	fmt.Fprintf(w, "expected: %s tokens/s of answers (%s at once), %s of prompts\n", tokensRate(x.Decode),
-		count(t.sequences, "sequence"), tokensRate(x.Prefill))
+	fmt.Fprintf(w, "expected: %s tokens/s of answers (%s at once)", tokensRate(x.Decode), count(t.sequences, "sequence"))
+	if x.Prefill > 0 {
+		fmt.Fprintf(w, ", %s of prompts", tokensRate(x.Prefill))
+	}
+	fmt.Fprintln(w)
+	if x.Copied > 0 {
+		fmt.Fprintf(w, "copied to the GPU for each token: %s\n", binarySize(int64(x.Copied)))
+	}
 	if x.Streamed > 0 {
 		fmt.Fprintf(w, "read from disk for each token: %s\n", binarySize(int64(x.Streamed)))
 	}
@@ -249,6 +294,9 @@ func (t *planText) speed(w io.Writer) error {
 		fmt.Fprintf(w, "experts found in memory: %.0f %%, if all are chosen alike (most models favour some)\n", 100*x.Hits)
 	}
 	s := &t.measured
+	if d, apart := s.Devices[t.device]; apart {
+		fmt.Fprintf(w, "measured: copies to the GPU %s, its memory %s\n", perSecond(d.Bus), perSecond(d.Memory))
+	}
 	_, err := fmt.Fprintf(w, "measured %s: disk %s, memory %s (again: doctor --probe)\n",
 		s.Measured.Format("2006-01-02"), perSecond(s.Disk), perSecond(s.Memory))
 	return err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -19,6 +20,8 @@ import (
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/cpu/probe"
+	"github.com/sluice-ai/sluice/gpu/vulkan"
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/internal/source"
 	"github.com/sluice-ai/sluice/stages/place"
@@ -35,6 +38,14 @@ type speeds struct {
 	Direct     bool      `json:"disk_past_page_cache"`
 	Memory     float64   `json:"memory_bytes_per_second"`
 	Multiply   float64   `json:"integer_operations_per_second"`
+
+	Devices map[string]deviceSpeeds `json:"devices,omitempty"` // by name, those with memory of their own
+}
+
+// deviceSpeeds are a device's.
+type deviceSpeeds struct {
+	Bus    float64 `json:"bus_bytes_per_second"`
+	Memory float64 `json:"memory_bytes_per_second"`
 }
 
 const (
@@ -43,24 +54,41 @@ const (
 	mostSpeeds = 64                      // that are kept
 )
 
-// planned is what a plan takes of them.
-func (s *speeds) planned() place.Speeds {
+// planned is what a plan for a device takes of them.
+func (s *speeds) planned(d backend.Device) place.Speeds {
+	if x, apart := s.Devices[d.Name()]; apart {
+		return place.Speeds{Disk: s.Disk, Bus: x.Bus, Memory: x.Memory}
+	}
 	return place.Speeds{Disk: s.Disk, Memory: s.Memory, Multiply: s.Multiply}
 }
 
 // recall finds what was measured before, or measures it now and keeps it. A folder that cannot be written to costs a
 // measurement each time.
-func recall(e *env, file source.Source) (speeds, error) {
-	for _, s := range kept(e) {
-		if s.Machine == machineName() && s.FileSystem == fileSystem(e.root, file.Path) {
-			return s, nil
+func recall(e *env, file source.Source, d backend.Device) (s speeds, err error) {
+	known := false
+	for _, k := range kept(e) {
+		if k.Machine == machineName() && k.FileSystem == fileSystem(e.root, file.Path) {
+			s, known = k, true
 		}
 	}
-	s, err := measureSpeeds(e, file, file.Path)
-	if err == nil {
+	if !known {
+		if s, err = measureSpeeds(e, file, file.Path); err != nil {
+			return s, err
+		}
+	}
+	if _, ok := s.Devices[d.Name()]; !ok && d.Traits().Memory == backend.OwnMemory {
+		rates, err := vulkan.Measure(d)
+		if err != nil {
+			return s, fmt.Errorf("measuring %s: %w", d.Name(), err)
+		}
+		all := map[string]deviceSpeeds{d.Name(): deviceSpeeds(rates)}
+		maps.Copy(all, s.Devices)
+		s.Devices, known = all, false
+	}
+	if !known {
 		_ = keep(e, s) // it is known now
 	}
-	return s, err
+	return s, nil
 }
 
 // measureSpeeds takes a few seconds. Without a path the disk is not measured; beside is one on the same file system,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/source"
 )
@@ -39,8 +40,11 @@ func TestSpeedsAreKept(t *testing.T) {
 	require.Len(t, kept(e), mostSpeeds)
 
 	require.NoError(t, keep(e, speeds{Machine: machineName(), FileSystem: "none", Memory: 7}))
-	s, err := recall(e, source.Source{})
+	d, err := cpu.New(1, "")
 	require.NoError(t, err)
+	s, err := recall(e, source.Source{}, d)
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
 	require.EqualValues(t, 7, s.Memory, "it is not measured again")
 
 	require.NoError(t, os.WriteFile(path, []byte("[{"), 0o600))

@@ -68,11 +68,25 @@ var specimens = []struct {
 			"interleave_moe_layer_step": uint32(1), "expert_shared_count": uint32(2),
 			"expert_shared_feed_forward_length": uint32(64), "rope.dimension_count": uint32(16),
 		}},
+	{name: "falcon-h1", arch: "falcon-h1", without: []string{"attn_q.bias", "attn_k.bias", "attn_v.bias",
+		"attn_output.bias", "output.bias", "ffn_gate.bias", "ffn_up.bias", "ffn_down.bias", "ssm_in.bias", "ssm_out.bias"},
+		tolerance: 2e-4, keys: hybridKeys},
+	{name: "falcon-h1-bare", arch: "falcon-h1", without: []string{"attn_q.bias", "attn_k.bias", "attn_v.bias",
+		"attn_output.bias", "output.bias", "ffn_gate.bias", "ffn_up.bias", "ffn_down.bias", "ssm_in.bias", "ssm_out.bias",
+		"ssm_norm.weight"},
+		tolerance: 2e-4, keys: hybridKeys},
 	{name: "hunyuan-moe", arch: "hunyuan-moe", without: []string{".bias"}, tolerance: 2e-4, keys: map[string]any{
 		"attention.layer_norm_rms_epsilon": float32(1e-5), "expert_count": uint32(6), "expert_used_count": uint32(2),
 		"expert_feed_forward_length": uint32(96), "expert_shared_feed_forward_length": uint32(48),
 		"expert_shared_count": uint32(1), "rope.dimension_count": uint32(16),
 	}},
+}
+
+// hybridKeys are those of a Mamba-2 mixer beside attention, with two groups of keys.
+var hybridKeys = map[string]any{
+	"attention.layer_norm_rms_epsilon": float32(1e-5), "rope.dimension_count": uint32(16), "ssm.conv_kernel": uint32(4),
+	"ssm.inner_size": uint32(96), "ssm.state_size": uint32(16), "ssm.time_step_rank": uint32(6), "ssm.group_count": uint32(2),
+	"attention.key_length": uint32(16), "attention.value_length": uint32(16),
 }
 
 // TestLikePeer compares logits of all positions with llama.cpp's.
@@ -168,6 +182,10 @@ func random(rng *rand.Rand, w *ir.Weight) []byte {
 		switch {
 		case w.Use&ir.Vector != 0 && strings.HasSuffix(w.Name, ".bias"):
 			x = 0.2 * rng.NormFloat64()
+		case strings.HasSuffix(w.Name, ".ssm_a"):
+			x = -0.5 + 0.1*rng.NormFloat64()
+		case strings.HasSuffix(w.Name, ".ssm_conv1d.weight"):
+			x = rng.NormFloat64()
 		case w.Use&ir.Vector != 0:
 			x = 1 + 0.2*rng.NormFloat64()
 		}

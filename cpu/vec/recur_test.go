@@ -1,6 +1,7 @@
 package vec
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -43,14 +44,16 @@ func TestRecurAgainstMath(t *testing.T) {
 
 func BenchmarkRecur(b *testing.B) {
 	for _, isa := range isas() {
-		b.Run(isaNames[isa], func(b *testing.B) {
-			const n = 128
-			p := Recurrence{S: make([]float32, n*n), K: make([]float32, n), Q: make([]float32, n), W: make([]float32, n),
-				Y: make([]float32, n), Decay: 1, N: n, Stride: n}
-			b.SetBytes(4 * n * n)
-			for b.Loop() {
-				isa.Recur(&p)
-			}
-		})
+		for _, n := range []int{64, 128} { // Mamba-2's heads, and those of gated delta networks
+			b.Run(fmt.Sprintf("%s/%d", isaNames[isa], n), func(b *testing.B) {
+				const k = 128
+				p := Recurrence{S: make([]float32, k*n), K: make([]float32, k), Q: make([]float32, k), W: make([]float32, n),
+					Y: make([]float32, n), Decay: 1, N: n, Stride: n}
+				b.SetBytes(int64(4 * k * n))
+				for b.Loop() {
+					isa.Recur(&p)
+				}
+			})
+		}
 	}
 }

@@ -28,6 +28,10 @@ func (l *planner) attention(n *ir.Node) error {
 	qkv := l.rows[a.row]
 	l.bring(a, qkv)
 	v, heads, class := l.m.attention(l.p, n), a.heads, l.p.KV[n.Attend.KV].Class
+	if a.norms[0] != nil {
+		v.Normed, v.Eps = true, a.norms[0].Norm.Eps
+		v.QueryGain, v.KeyGain = l.m.vector(a.norms[0].W), l.m.vector(a.norms[1].W)
+	}
 	parts := l.attendParts(&heads)
 	var y place
 	if b := l.leaves(n, true); b != nil {

@@ -78,14 +78,18 @@ type Attention struct {
 	Rows         uint64 // of Row
 	Tables       uint64 // of uint32 block numbers
 	Angles       uint64 // [row][Dims/2] cosine and sine, float32
-	Count        uint64 // of a uint32: rows that are there; 0: all
-	Sinks        uint64 // a logit for each query head, times log2(e); 0: none
+	// QueryGain and KeyGain, by feature of a head, are of norms of each head that come first where Alone; 0: ones.
+	QueryGain, KeyGain uint64
+	Count              uint64 // of a uint32: rows that are there; 0: all
+	Sinks              uint64 // a logit for each query head, times log2(e); 0: none
 
 	XStride, YStride int // in float32
 	N                int // rows
 	// Alone says that no two rows are of one sequence: then rotation and storing are part of attention. Else Rotate
 	// must be recorded before, with a barrier between.
 	Alone    bool
+	Normed   bool    // if Alone: heads of queries and keys are normalised first
+	Eps      float32 // of that
 	Quantise bool
 	Scale    float32
 	Cap      float32 // of scores; 0: none
@@ -151,7 +155,7 @@ func (k *Kernels) attend(h *Heads) (shaders.AttendConstants, error) {
 			h.Query, h.KV, h.Features, h.values(), h.cache())
 	}
 	shared := func(once uint32) uint32 {
-		return 4*(c.Queries+2)*c.Features + 4*once*(c.Threads/c.Lanes)*(c.Features+2)
+		return 4*(c.Queries+2)*c.Features + 64*(c.Queries+1) + 4 + 4*once*(c.Threads/c.Lanes)*(c.Features+2)
 	}
 	// A thread has no less than one position of a block.
 	for c.Threads = min(256, k.d.Facts.Invocations, 64*c.Lanes); c.Threads >= max(64, c.Lanes); c.Threads /= 2 {
@@ -179,6 +183,9 @@ func (k *Kernels) Attend(r *vk.Recording, h *Heads, a *Attention) error {
 	if h.Interleaved {
 		c.Interleaved = 1
 	}
+	if a.Normed && a.Alone {
+		c.Normed = 1
+	}
 	attend, err := k.kernel(shaders.Attend, c.List())
 	if err != nil {
 		return err
@@ -193,7 +200,7 @@ func (k *Kernels) Attend(r *vk.Recording, h *Heads, a *Attention) error {
 	}
 	vk.Use(r, attend, &shaders.AttendPush{X: a.X, Keys: a.Keys, Values: a.Values, Parts: a.Parts, Rows: a.Rows,
 		Tables: a.Tables, Angles: a.Angles, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
-		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E})
+		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E, QueryGain: a.QueryGain, KeyGain: a.KeyGain, Eps: a.Eps})
 	r.Dispatch(uint32(h.KV), uint32(maxParts(a.Depth)), uint32(a.N))
 	r.Barrier()
 	vk.Use(r, merge, &shaders.MergePush{Parts: a.Parts, Y: a.Y, Rows: a.Rows, Sinks: a.Sinks, YStride: uint32(a.YStride)})

@@ -24,8 +24,9 @@ type scene struct {
 	cap           float32
 	window        int
 	sinks         []float32
-	attended      [][]float64 // what must come out
-	keysNow, vNow []uint16    // with the rows' own
+	gains         [2][]float32 // of norms of the heads of queries and keys, if there are any
+	attended      [][]float64  // what must come out
+	keysNow, vNow []uint16     // with the rows' own
 }
 
 // blocksOf is how many blocks hold positions up to one.
@@ -183,7 +184,22 @@ func (s *scene) run(g *gpu, alone bool) (y []float32, keys, values []uint16) {
 		}
 		a.Sinks = g.floats(scaled).Address
 	}
+	var gains [2]uint64
+	for i, x := range s.gains {
+		if x != nil {
+			a.Normed, a.Eps, gains[i] = true, 1e-4, g.floats(x).Address
+		}
+	}
+	a.QueryGain, a.KeyGain = gains[0], gains[1]
 	g.run(func(r *vk.Recording) {
+		if a.Normed && !alone {
+			for i, heads := range []int{s.h.Query, s.h.KV} {
+				x := a.X + uint64(4*i*s.h.Query*s.h.Features)
+				require.NoError(g.t, g.k.GroupNorm(r, &GroupNorm{X: x, Y: x, Gain: gains[i], Width: heads * s.h.Features,
+					Group: s.h.Features, XStride: width, YStride: width, Rows: len(s.rows), Eps: a.Eps}))
+			}
+			r.Barrier()
+		}
 		if !alone {
 			require.NoError(g.t, g.k.Rotate(r, &s.h, a))
 			r.Barrier()
@@ -241,6 +257,26 @@ func TestAttention(t *testing.T) {
 				require.Equal(t, values, values2)
 			}
 		})
+	}
+}
+
+// TestHeadNorms compares heads that attention normalises with norms before it, by bits.
+func TestHeadNorms(t *testing.T) {
+	g := open(t)
+	for _, h := range []Heads{{Query: 8, KV: 2, Features: 128, Dims: 128},
+		{Query: 4, KV: 4, Features: 64, Dims: 32, Interleaved: true}, {Query: 2, KV: 2, Features: 256}} {
+		s := newScene(h, []int{5, 64, 600}, false, 41)
+		plain, _, _ := s.run(g, true)
+		s.gains = [2][]float32{nil, randomRow(h.Features, 42)}
+		for range 2 {
+			y, keys, values := s.run(g, true)
+			z, keys2, values2 := s.run(g, false)
+			require.True(t, g.sameBits(y, z), "%+v", h)
+			require.Equal(t, keys, keys2)
+			require.Equal(t, values, values2)
+			require.False(t, g.sameBits(plain, y))
+			s.gains[0] = randomRow(h.Features, 43)
+		}
 	}
 }
 

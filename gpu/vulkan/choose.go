@@ -12,10 +12,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// Open opens a device by its number in the order of Vulkan's loader, from 0 on. cache is a folder for compiled kernels;
-// empty: they are compiled anew each time.
-func Open(number int, cache string) (backend.Device, error) {
-	return choose(cache, func(all []*vk.Physical) (*vk.Physical, error) {
+// Open opens a device by its number in the order of Vulkan's loader, from 0 on.
+func Open(number int, o Options) (backend.Device, error) {
+	return choose(o, func(all []*vk.Physical) (*vk.Physical, error) {
 		if number < 0 || number >= len(all) {
 			return nil, fmt.Errorf("there is no Vulkan device %d: there are %s", number, names(all))
 		}
@@ -25,8 +24,8 @@ func Open(number int, cache string) (backend.Device, error) {
 
 // OpenBest opens the device that is likely to be fastest: a card before what is built in. A Vulkan device that is a CPU
 // is none.
-func OpenBest(cache string) (backend.Device, error) {
-	return choose(cache, func(all []*vk.Physical) (*vk.Physical, error) {
+func OpenBest(o Options) (backend.Device, error) {
+	return choose(o, func(all []*vk.Physical) (*vk.Physical, error) {
 		var best *vk.Physical
 		for _, p := range all {
 			if rank(p) > 0 && (best == nil || rank(p) > rank(best)) {
@@ -59,7 +58,7 @@ func names(all []*vk.Physical) string {
 	return strings.Join(list, ", ")
 }
 
-func choose(cache string, pick func([]*vk.Physical) (*vk.Physical, error)) (backend.Device, error) {
+func choose(o Options, pick func([]*vk.Physical) (*vk.Physical, error)) (backend.Device, error) {
 	lib, err := vk.Open()
 	if err != nil {
 		return nil, err
@@ -76,7 +75,7 @@ func choose(cache string, pick func([]*vk.Physical) (*vk.Physical, error)) (back
 	if err != nil {
 		return nil, errors.Join(err, lib.Close())
 	}
-	return newDevice(lib, d, cache)
+	return newDevice(lib, d, o)
 }
 
 // List describes all devices, in the order of their numbers.

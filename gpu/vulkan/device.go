@@ -29,13 +29,14 @@ const (
 )
 
 // newDevice takes over an opened device, and its library.
-func newDevice(lib *vk.Library, d *vk.Device, cache string) (*Device, error) {
-	v := &Device{lib: lib, d: d, kernels: NewKernels(d), stages: make(chan *stage, uploadStages), cache: cache,
+func newDevice(lib *vk.Library, d *vk.Device, o Options) (*Device, error) {
+	v := &Device{lib: lib, d: d, kernels: NewKernels(d), stages: make(chan *stage, uploadStages), cache: o.Cache,
 		ahead: d.Facts.Kind != vk.CPU}
+	v.kernels.Halves = o.FastPrefill
 	for range uploadStages {
 		v.stages <- &stage{}
 	}
-	if cache != "" && OpenCache(d, cache) != nil {
+	if o.Cache != "" && OpenCache(d, o.Cache) != nil {
 		v.cache = "" // it only saves time: a folder that cannot be read is none
 	}
 	var err error

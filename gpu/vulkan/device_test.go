@@ -202,15 +202,18 @@ func TestUnsupported(t *testing.T) {
 	x := b.Embed("token_embd", 64, 64)
 	for l := range 2 {
 		b.Layer(l)
-		x = b.Temper(x, 0.5, 10)
+		x = b.CausalConv(b.Temper(x, 0.5, 10), "conv", 4)
 	}
 	b.Logits(b.Rows(x))
 	p, err := b.Program(100)
 	require.NoError(t, err)
-	bound, err := ir.Bind(p, []ir.Tensor{{Name: "token_embd.weight", Type: quant.F32, Shape: []int{64, 64}}})
+	bound, err := ir.Bind(p, []ir.Tensor{{Name: "token_embd.weight", Type: quant.F32, Shape: []int{64, 64}},
+		{Name: "blk.0.conv.weight", Type: quant.F32, Shape: []int{4, 64}},
+		{Name: "blk.1.conv.weight", Type: quant.F32, Shape: []int{4, 64}}})
 	require.NoError(t, err)
-	_, err = open(t).device().Compile(bound, backend.Config{KV: backend.KVF16, MaxRows: 1, MaxWanted: 1})
+	_, err = open(t).device().Compile(bound, backend.Config{KV: backend.KVF16, Blocks: []int{2}, MaxRows: 1, MaxWanted: 1})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	require.ErrorContains(t, err, "mix 0: temper: no kernel")
 	require.ErrorContains(t, err, "mix 1: temper: no kernel")
+	require.ErrorContains(t, err, "mix 1: causal conv: no kernel")
 }

@@ -15,17 +15,14 @@ import (
 type Choice struct {
 	List    uint64 // Route's ids, or Group's entries
 	Entries int    // of the list: pairs, or GroupEntries, or rows where they are summed
-	Grouped bool   // the list is Group's: a MatVec takes MaxColumns columns, else one
+	Grouped int    // the list is Group's, of entries of so many pairs: a MatVec takes as many columns; 0: it takes one
 	Share   int    // pairs with the same row of x: the experts of a row before gate and up, 1 before down
 	// Shares is Route's weights. Then y[row] is what Combine makes of the row's pairs, Share of them, and the residual.
 	Shares uint64
 }
 
 func (c *Choice) columns() int {
-	if c.Grouped {
-		return MaxColumns
-	}
-	return 1
+	return max(1, c.Grouped)
 }
 
 // groups is what matvec.comp calls it.
@@ -33,7 +30,7 @@ func (c *Choice) groups() uint32 {
 	switch {
 	case c.Shares != 0:
 		return 4
-	case c.Grouped:
+	case c.Grouped > 0:
 		return 3
 	}
 	return 2
@@ -78,22 +75,40 @@ func (k *Kernels) Route(r *vk.Recording, t *Route) error {
 	return nil
 }
 
-// GroupEntries is the most entries of a list of so many pairs.
-func GroupEntries(experts, pairs int) int { return min(pairs, experts) + pairs/MaxColumns }
+// GroupedColumns is the entries' size by which many rows are gathered, where mat-mat kernels take them.
+const GroupedColumns = 32
 
-// GroupBytes is the memory of a list of so many pairs.
-func GroupBytes(experts, pairs int) uint64 {
-	return uint64(GroupEntries(experts, pairs)) * 4 * (MaxColumns + 1)
+// Gathers is the size of the entries that a matrix is multiplied by fastest: MaxColumns or GroupedColumns.
+func (k *Kernels) Gathers(w *Matrix, biased bool) int {
+	v := MatVec{W: w, Columns: GroupedColumns, Experts: &Choice{Grouped: GroupedColumns}}
+	if biased {
+		v.Bias = 1
+	}
+	if w.Pair {
+		v.Glue = SwiGLUToInt8
+	}
+	if _, wide := k.mulOf(&v); wide == 0 {
+		return MaxColumns
+	}
+	return GroupedColumns
 }
 
-// Group records the gathering of the pairs of each expert, so that weights are read once for MaxColumns rows.
-func (k *Kernels) Group(r *vk.Recording, ids, entries uint64, experts, pairs int) error {
-	kernel, err := k.kernel(shaders.Group, shaders.GroupConstants{Experts: uint32(experts), Size: MaxColumns}.List())
+// GroupEntries is the most entries of a list of so many pairs.
+func GroupEntries(experts, pairs, size int) int { return min(pairs, experts) + pairs/size }
+
+// GroupBytes is the memory of a list of so many pairs.
+func GroupBytes(experts, pairs, size int) uint64 {
+	return uint64(GroupEntries(experts, pairs, size)) * 4 * uint64(size+1)
+}
+
+// Group records the gathering of the pairs of each expert, so that weights are read once for so many rows.
+func (k *Kernels) Group(r *vk.Recording, ids, entries uint64, experts, pairs, size int) error {
+	kernel, err := k.kernel(shaders.Group, shaders.GroupConstants{Experts: uint32(experts), Size: uint32(size)}.List())
 	if err != nil {
 		return err
 	}
 	vk.Use(r, kernel, &shaders.GroupPush{Ids: ids, Entries: entries, Pairs: uint32(pairs),
-		Most: uint32(GroupEntries(experts, pairs))})
+		Most: uint32(GroupEntries(experts, pairs, size))})
 	r.Dispatch(1, 1, 1)
 	return nil
 }

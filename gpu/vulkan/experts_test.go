@@ -223,7 +223,7 @@ func (m *mixture) activationBytes(width int) uint64 {
 }
 
 // run computes all pairs' results, and the sums of rows.
-func (m *mixture) run(g *gpu, grouped bool) (pairs, sums []float32) {
+func (m *mixture) run(g *gpu, size int) (pairs, sums []float32) {
 	n := m.rows * m.used
 	c := Choice{List: g.words(m.ids...).Address, Entries: n, Share: m.used}
 	v := MatVec{Columns: 1, XStride: PaddedWidth(m.width), Glue: m.glue(), Act: m.act, YStride: PaddedWidth(m.ffn), X: m.x,
@@ -236,12 +236,12 @@ func (m *mixture) run(g *gpu, grouped bool) (pairs, sums []float32) {
 	}
 	y, out := g.room(uint64(4*m.width*n)), g.room(uint64(4*m.width*m.rows))
 	g.run(func(r *vk.Recording) {
-		if grouped {
+		if size > 0 {
 			ids := c.List
-			c.List = g.room(GroupBytes(m.experts, n)).Address
-			require.NoError(g.t, g.k.Group(r, ids, c.List, m.experts, n))
+			c.List = g.room(GroupBytes(m.experts, n, size)).Address
+			require.NoError(g.t, g.k.Group(r, ids, c.List, m.experts, n, size))
 			r.Barrier()
-			c.Grouped, c.Entries, v.Columns = true, GroupEntries(m.experts, n), MaxColumns
+			c.Grouped, c.Entries, v.Columns = size, GroupEntries(m.experts, n, size), size
 		}
 		pair := m.gateUp[0]
 		pair.Address, v.Y, v.W = m.gateTable, hidden.Address, &pair
@@ -281,7 +281,7 @@ func (m *mixture) alone(g *gpu, pair int) []float32 {
 
 func testExperts(g *gpu, typ quant.Type, act ir.Act, bias bool) {
 	m := newMixture(g, typ, act, bias)
-	pairs, sums := m.run(g, false)
+	pairs, sums := m.run(g, 0)
 	for p := range (m.rows - 1) * m.used {
 		require.True(g.t, g.sameBits(m.alone(g, p), pairs[p*m.width:][:m.width]), "pair %d", p)
 	}
@@ -298,9 +298,16 @@ func testExperts(g *gpu, typ quant.Type, act ir.Act, bias bool) {
 			require.InDelta(g.t, want, sums[r*m.width+i], 2e-7*size, "row %d, value %d", r, i)
 		}
 	}
-	again, sumsAgain := m.run(g, true)
-	require.True(g.t, g.sameBits(pairs, again), "one by one and gathered")
-	require.True(g.t, g.sameBits(sums, sumsAgain))
+	sizes := []int{MaxColumns}
+	if size := g.k.Gathers(&m.down[0], m.downs != 0); size == min(size, g.k.Gathers(&m.gateUp[0], m.gates != 0)) {
+		sizes = append(sizes, size)
+	}
+	require.Equal(g.t, typ == quant.Q4_K, slices.Contains(sizes, GroupedColumns))
+	for _, size := range sizes {
+		again, sumsAgain := m.run(g, size)
+		require.True(g.t, g.sameBits(pairs, again), "one by one and gathered by %d", size)
+		require.True(g.t, g.sameBits(sums, sumsAgain))
+	}
 	m.testSummed(g)
 }
 

@@ -1,5 +1,13 @@
 package vulkan
 
+// Options are how a device is used.
+type Options struct {
+	Cache string // folder for compiled kernels; empty: they are compiled anew each time
+	// FastPrefill has many rows multiplied in half precision, if the device has cooperative matrices. It is faster, F16
+	// and BF16 several times, and a prompt's bits are no longer those of the same tokens one by one.
+	FastPrefill bool
+}
+
 // Found is a device as a person sees it.
 type Found struct {
 	Name, Kind, API, Driver string
@@ -9,4 +17,10 @@ type Found struct {
 	Has                     []string
 	Missing                 error // what it lacks; nil: it can be used
 	Auto                    bool  // it is taken without being named
+}
+
+// Rates are what a device was measured to do, in bytes a second. 0: it was not.
+type Rates struct {
+	Bus    float64 // copies from page-locked memory of the host
+	Memory float64 // its own, read and written
 }

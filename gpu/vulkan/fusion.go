@@ -25,6 +25,7 @@ type fusion struct {
 	sums    map[*ir.Node]*ir.Node  // by Linear or Experts: the Add that its kernel computes
 	norms   map[ir.Value]*ir.Node  // what a product, and nothing else, takes: it normalises its input itself
 	attends map[*ir.Node]*attended // by Attend
+	inside  map[*ir.Node]bool      // a norm that attention computes where sequences have one row each
 	targets map[ir.Value]target    // values that must lie beside others
 
 	sinks, divisors map[ir.Ref]bool
@@ -44,7 +45,8 @@ type attended struct {
 	rope    *ir.RoPEArgs // nil: none
 	divisor ir.Ref
 	row     *row
-	copies  []int // which of q, k and v must be copied into the row
+	norms   [2]*ir.Node // of each head of q and k, if attention can compute them; nil: none
+	copies  []int       // which of q, k and v must be copied into the row
 	from    [3]ir.Value
 }
 
@@ -62,7 +64,7 @@ func fuse(p *ir.Bound, whole bool, shape func(*ir.AttendArgs) (h Heads, fits boo
 	f := &fusion{p: p, writer: map[ir.Value]*ir.Node{}, readers: map[ir.Value][]*ir.Node{}, kept: map[ir.Value]bool{},
 		uses: make([]int, len(p.Weights)), stackOf: map[*ir.Node]*stack{}, gated: map[*ir.Node]*stack{},
 		within: map[*ir.Node]bool{}, sums: map[*ir.Node]*ir.Node{}, norms: map[ir.Value]*ir.Node{},
-		attends: map[*ir.Node]*attended{}, targets: map[ir.Value]target{},
+		attends: map[*ir.Node]*attended{}, inside: map[*ir.Node]bool{}, targets: map[ir.Value]target{},
 		sinks: map[ir.Ref]bool{}, divisors: map[ir.Ref]bool{}}
 	f.kept[p.Output] = true
 	var nodes []*ir.Node
@@ -213,6 +215,21 @@ func (f *fusion) attend(n *ir.Node, shape func(*ir.AttendArgs) (Heads, bool)) {
 		at += f.p.Widths[v]
 	}
 	f.stackSources(sources[:])
+	f.headNorms(x)
+}
+
+// headNorms finds the norms of the heads of q and k that end in the row: attention computes them where it rotates.
+func (f *fusion) headNorms(x *attended) {
+	q, k := f.writer[x.from[0]], f.writer[x.from[1]]
+	for _, n := range []*ir.Node{q, k} {
+		if n == nil || n.Op != ir.Norm || n.Norm.Layer || n.B != ir.NoRef || n.Norm.Group != x.heads.Features ||
+			n.Norm.Eps != q.Norm.Eps || n.W != ir.NoRef && f.p.Weights[n.W].Cols != n.Norm.Group ||
+			f.targets[n.In[0]] != f.targets[n.Out] || f.targets[n.Out].row != x.row {
+			return
+		}
+	}
+	x.norms = [2]*ir.Node{q, k}
+	f.inside[q], f.inside[k] = true, true
 }
 
 // beside gives a value its place in a row, and what it is computed from the same one, as far as that can be. It returns

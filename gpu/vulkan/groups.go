@@ -186,8 +186,7 @@ func (m *model) fillTables() (err error) {
 		if w.table == nil {
 			continue
 		}
-		const most = 1024 * tileRows
-		x := w.lookup()
+		x, most := w.lookup(), max(stageBytes/w.rowBytes/tileRows, 1)*tileRows
 		for row := 0; row < w.rows; row += most {
 			n := min(most, w.rows-row)
 			data := slices.Clone(m.config.Tables[r][row*w.rowBytes:][:n*w.rowBytes]) // a fault is here, and nowhere else
@@ -211,14 +210,12 @@ func (m *model) layRooms() (err error) {
 				return err
 			}
 			m.account.Weights += int64(x.home.Size)
-		case slices.Contains(m.config.Kept, g) && x.kept == nil:
-			if x.kept, err = m.memory.raw(vk.Staging, x.bytes, m.nameOf(g)); err != nil {
-				return err
-			}
-			m.account.Host += int64(x.kept.Size)
 		}
 		x.filled = make([]atomic.Bool, x.rows)
 		x.missing.Store(int64(x.rows))
+	}
+	if err := m.layKept(); err != nil {
+		return err
 	}
 	m.rooms = make([]room, len(m.config.Slots))
 	for s, fit := range m.config.Slots {
@@ -234,6 +231,35 @@ func (m *model) layRooms() (err error) {
 			return err
 		}
 		m.account.Weights += int64(size)
+	}
+	return nil
+}
+
+// keptAtOnce is how much of the host's memory is taken at once: drivers allow few allocations.
+const keptAtOnce = 1 << 30
+
+// layKept takes memory of the host for the groups that are kept, unless their weight is there to be looked up.
+func (m *model) layKept() (err error) {
+	for all := m.config.Kept; len(all) > 0; {
+		n, bytes := 0, uint64(0)
+		for ; n < len(all) && (n == 0 || bytes+m.groups[all[n]].bytes <= keptAtOnce); n++ {
+			if x := &m.groups[all[n]]; x.kept == nil {
+				x.from, bytes = bytes, bytes+x.bytes
+			}
+		}
+		if bytes > 0 {
+			b, err := m.memory.raw(vk.Staging, bytes, "weights that wait in memory")
+			if err != nil {
+				return err
+			}
+			m.account.Host += int64(bytes)
+			for _, g := range all[:n] {
+				if x := &m.groups[g]; x.kept == nil {
+					x.kept = b
+				}
+			}
+		}
+		all = all[n:]
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ type Kernels struct {
 	Plain  bool // do without the device's dot products; for tests, the bits are the same
 	Matrix bool // multiply many columns by cooperative matrices; the bits are the same
 
+	Halves bool // models multiply many rows by floats in half precision: see MatVec.Halves
+
+	narrow  bool // teams of matmul.comp have half the columns; to compare their speed
 	emulate bool // squares of half precision without cooperative matrices, for tests
 
 	mu       sync.Mutex

@@ -28,6 +28,12 @@ var muls = map[shaders.Module]mul{
 	shaders.MatvecSplitLow: {shaders.MatmulSplitLow, shaders.MatmulSplitLowPlain, shaders.MatmulSplitLowMatrix, 28, 4, 3},
 }
 
+// narrow are kernels whose teams have half the columns, to compare.
+var narrow = map[shaders.Module]shaders.Module{
+	shaders.MatmulQ4_0Matrix: shaders.MatmulQ4_0Narrow,
+	shaders.MatmulQ4_KMatrix: shaders.MatmulQ4_KNarrow,
+}
+
 // fewColumns are done by groups of MaxColumns: a workgroup of matmul.comp would idle.
 const fewColumns = 16
 
@@ -47,19 +53,19 @@ func (f *mul) shared(wide int, glue Glue) uint32 {
 	if glue == SwiGLUToInt8 {
 		out = 512
 	}
-	return uint32(4 * (tall*f.left + columns*right + 2*tall*f.scales + 2*columns*f.sums + 2*wide*out))
+	return uint32(4 * (tall*f.left + columns*right + 2*tall*f.scales + 2*columns*f.sums + 2*wide*out + columns))
 }
 
 // mulOf finds how many columns are multiplied at once, in 32; 0: it is a mat-vec.
 func (k *Kernels) mulOf(m *MatVec) (f mul, wide int) {
 	f, ok := muls[formats[m.W.Type].dot]
-	if !ok || m.Columns <= fewColumns || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 ||
+	if !ok || m.Columns <= fewColumns || m.Gain != 0 || m.W.Pair && m.Bias != 0 ||
 		m.Groups != 0 || m.Tiles != 0 {
 		return f, 0
 	}
 	for wide = 4; wide > 0; wide /= 2 {
 		if f.shared(wide, m.Glue) <= k.d.Facts.Shared && uint32(64*wide) <= k.d.Facts.Invocations &&
-			(wide == 1 || m.Columns > 16*wide) {
+			(wide == 1 || m.Columns > 16*wide) && (m.Experts == nil || 32*wide == m.Columns) {
 			break
 		}
 	}
@@ -70,45 +76,66 @@ func (k *Kernels) mulOf(m *MatVec) (f mul, wide int) {
 func (k *Kernels) matMul(r *vk.Recording, m *MatVec, f mul, wide int) error {
 	c := shaders.MatmulConstants{Threads: uint32(64 * wide), Wide: uint32(wide),
 		Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}
-	module := f.dot
+	module, across := f.dot, 32
 	switch {
 	case k.Matrix:
 		module = f.matrix
+		if narrow, ok := narrow[module]; ok && k.narrow && m.Experts == nil {
+			module, across = narrow, 16
+		}
 	case k.Plain:
 		module = f.plain
+	}
+	p := shaders.MatmulPush{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
+		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
+		KTiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment)}
+	groups := (m.Columns + across*wide - 1) / (across * wide)
+	if e := m.Experts; e != nil {
+		c.Groups, groups = 1, e.Entries
+		p.Chosen, p.Share = e.List, uint32(e.Share)
 	}
 	kernel, err := k.kernel(module, c.List())
 	if err != nil {
 		return err
 	}
-	vk.Use(r, kernel, &shaders.MatmulPush{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
-		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
-		KTiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment)})
-	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32((m.Columns+32*wide-1)/(32*wide)), 1)
+	vk.Use(r, kernel, &p)
+	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32(groups), 1)
 	return nil
 }
 
-// halfMul is the mat-mat kernel for weights of floats that rounds activations to half precision.
+// half is the mat-mat kernels of a format that round to half precision: by cooperative matrices, and for tests without.
+type half struct{ matrix, emulated shaders.Module }
+
+var halves = map[shaders.Module]half{
+	shaders.MatvecF16:      {shaders.MatmulF16Matrix, shaders.MatmulF16},
+	shaders.MatvecBf16:     {shaders.MatmulBf16Matrix, shaders.MatmulBf16},
+	shaders.MatvecQ4_0:     {shaders.MatmulHalfQ4_0Matrix, shaders.MatmulHalfQ4_0},
+	shaders.MatvecQ8_0:     {shaders.MatmulHalfQ8_0Matrix, shaders.MatmulHalfQ8_0},
+	shaders.MatvecQ4_K:     {shaders.MatmulHalfQ4_KMatrix, shaders.MatmulHalfQ4_K},
+	shaders.MatvecQ6_K:     {shaders.MatmulHalfQ6_KMatrix, shaders.MatmulHalfQ6_K},
+	shaders.MatvecSplit:    {shaders.MatmulHalfSplitMatrix, shaders.MatmulHalfSplit},
+	shaders.MatvecSplitLow: {shaders.MatmulHalfSplitLowMatrix, shaders.MatmulHalfSplitLow},
+}
+
+// halfMul is the mat-mat kernel that rounds weights and activations to half precision, and how many columns it takes
+// at once, in 64; 0: it is not wanted, or there is none.
 func (k *Kernels) halfMul(m *MatVec) (module shaders.Module, wide int) {
-	switch {
-	case m.W.Type == quant.F16 && k.Matrix:
-		module = shaders.MatmulF16Matrix
-	case m.W.Type == quant.F16:
-		module = shaders.MatmulF16
-	case m.W.Type == quant.BF16 && k.Matrix:
-		module = shaders.MatmulBf16Matrix
-	case m.W.Type == quant.BF16:
-		module = shaders.MatmulBf16
-	default:
+	f, ok := halves[formats[m.W.Type].dot]
+	if !ok || !m.Halves || !k.Matrix && !k.emulate || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
 		return module, 0
 	}
-	if !m.Halves || !k.Matrix && !k.emulate || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
-		return module, 0
+	module = f.emulated
+	if k.Matrix {
+		module = f.matrix
 	}
-	for wide = 4; wide > 0; wide /= 2 {
-		const stride, words = 18 * 2, 256
-		shared := uint32(4 * (128*stride + 32*wide*stride + 2*wide*words))
-		if shared <= k.d.Facts.Shared && uint32(64*wide) <= k.d.Facts.Invocations && (wide == 1 || m.Columns > 16*wide) {
+	const stride = 18 * 2
+	words := 256
+	if m.Glue == SwiGLUToInt8 {
+		words = 512
+	}
+	for wide = 2; wide > 0; wide /= 2 {
+		shared := uint32(4 * (128*stride + 64*wide*stride + 2*wide*words))
+		if shared <= k.d.Facts.Shared && uint32(64*wide) <= k.d.Facts.Invocations && (wide == 1 || m.Columns > 64) {
 			break
 		}
 	}
@@ -126,6 +153,29 @@ func (k *Kernels) matMulHalves(r *vk.Recording, m *MatVec, module shaders.Module
 	vk.Use(r, kernel, &shaders.MatmulF16Push{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
 		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
 		KTiles: uint32(m.W.kTiles())})
-	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32((m.Columns+32*wide-1)/(32*wide)), 1)
+	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32((m.Columns+64*wide-1)/(64*wide)), 1)
+	return nil
+}
+
+// floatMul is the mat-mat kernel for weights of floats whose bits are those of mat-vec.
+func (k *Kernels) floatMul(m *MatVec) (shaders.Module, bool) {
+	module, ok := map[quant.Type]shaders.Module{quant.F16: shaders.MatmulFloatF16, quant.BF16: shaders.MatmulFloatBf16,
+		quant.F32: shaders.MatmulFloatF32}[m.W.Type]
+	return module, ok && m.Columns > fewColumns && m.Gain == 0 && m.Experts == nil && (!m.W.Pair || m.Bias == 0) &&
+		m.Groups == 0 && m.Tiles == 0 && k.d.Facts.Invocations >= 256 && k.d.Facts.Shared >= 25<<10
+}
+
+// matMulFloat records a MatVec by matmul_float.comp.
+func (k *Kernels) matMulFloat(r *vk.Recording, m *MatVec, module shaders.Module) error {
+	const tall, wide = 128, 64
+	c := shaders.MatmulFloatConstants{Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}
+	kernel, err := k.kernel(module, c.List())
+	if err != nil {
+		return err
+	}
+	vk.Use(r, kernel, &shaders.MatmulFloatPush{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
+		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
+		KTiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment)})
+	r.Dispatch(uint32((m.W.rowTiles()+tall/tileRows-1)/(tall/tileRows)), uint32((m.Columns+wide-1)/wide), 1)
 	return nil
 }

@@ -15,12 +15,13 @@ import (
 
 // mulPaths are the ways that a device has to multiply many columns.
 func (g *gpu) mulPaths() map[string]func() {
-	paths := map[string]func(){"plain": func() { g.k.Plain, g.k.Matrix = true, false }}
+	paths := map[string]func(){"plain": func() { g.k.Plain, g.k.Matrix, g.k.narrow = true, false, false }}
 	if g.d.Facts.Has.Dot4 {
-		paths["dot"] = func() { g.k.Plain, g.k.Matrix = false, false }
+		paths["dot"] = func() { g.k.Plain, g.k.Matrix, g.k.narrow = false, false, false }
 	}
 	if hasMatrix(&g.d.Facts) {
-		paths["matrix"] = func() { g.k.Plain, g.k.Matrix = false, true }
+		paths["matrix"] = func() { g.k.Plain, g.k.Matrix, g.k.narrow = false, true, false }
+		paths["narrow"] = func() { g.k.Plain, g.k.Matrix, g.k.narrow = false, true, true }
 	}
 	return paths
 }
@@ -29,13 +30,17 @@ func (g *gpu) mulPaths() map[string]func() {
 func TestMatMul(t *testing.T) {
 	g := open(t)
 	defer func() { g.k.Plain, g.k.Matrix = !g.d.Facts.Has.Dot4, hasMatrix(&g.d.Facts) }()
-	for _, typ := range []quant.Type{quant.Q4_0, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.Q3_K, quant.Q5_K} {
+	for _, typ := range []quant.Type{quant.Q4_0, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.Q3_K, quant.Q5_K, quant.F16,
+		quant.BF16, quant.F32} {
 		for _, c := range []struct {
 			rows, cols, columns int
 			glue                Glue
 		}{{300, 768, 17, Store}, {130, 256, 70, Store}, {70, 512, 40, SwiGLU}, {300, 256, 33, SwiGLUToInt8}} {
-			if g.d.Facts.Kind == vk.CPU && c.columns != 17 && typ != quant.Q4_K {
+			if g.d.Facts.Kind == vk.CPU && c.columns != 17 && typ != quant.Q4_K && typ != quant.F16 {
 				continue // compiling takes seconds
+			}
+			if formats[typ].float {
+				c.glue = min(c.glue, SwiGLU)
 			}
 			t.Run(fmt.Sprint(typ, c), func(t *testing.T) { testMatMul(g.with(t), typ, c.rows, c.cols, c.columns, c.glue) })
 		}
@@ -46,6 +51,9 @@ func testMatMul(g *gpu, typ quant.Type, rows, cols, columns int, glue Glue) {
 	m, err := NewMatrix(typ, rows, cols, glue != Store)
 	require.NoError(g.t, err)
 	m.Address = g.room(m.Bytes()).Address
+	if cols == 768 {
+		m.Segment = 2
+	}
 	for i := range 2 {
 		if file, _ := randomWeights(g.t, typ, rows, cols, uint64(i)); i == 0 || m.Pair {
 			from := g.bytes(recoded(g.t, typ, cols, file))
@@ -57,8 +65,8 @@ func testMatMul(g *gpu, typ quant.Type, rows, cols, columns int, glue Glue) {
 		xs = append(xs, randomRow(cols, uint64(c)))
 	}
 	stride := PaddedWidth(rows)
-	v := MatVec{W: &m, Columns: columns, X: g.activations(typ, xs).Address, YStride: stride, Glue: glue,
-		Count: g.words(uint32(columns - 1)).Address}
+	v := MatVec{W: &m, Columns: columns, X: g.activations(typ, xs).Address, XStride: PaddedWidth(cols), YStride: stride,
+		Glue: glue, Count: g.words(uint32(columns - 1)).Address}
 	if glue == Store {
 		v.Bias = g.floats(randomRow(rows, 90)).Address
 		v.Residual = g.floats(randomRow(stride*columns, 91)).Address
@@ -74,12 +82,13 @@ func testMatMul(g *gpu, typ quant.Type, rows, cols, columns int, glue Glue) {
 	g.mulPaths()["plain"]()
 	want := run(few)
 	for name, choose := range g.mulPaths() {
-		if name == "plain" && g.d.Facts.Kind == vk.CPU && typ != quant.Q8_0 {
+		_, float := g.k.floatMul(&v)
+		if name == "plain" && g.d.Facts.Kind == vk.CPU && typ != quant.Q8_0 && !float {
 			continue
 		}
 		choose()
 		_, wide := g.k.mulOf(&v)
-		require.Positive(g.t, wide)
+		require.True(g.t, wide > 0 || float)
 		require.True(g.t, g.sameBits(want, run(v)), "by %s, %d wide", name, wide)
 	}
 }
@@ -107,6 +116,47 @@ func TestMatMulHalves(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestMatMulRounded compares blocks that are multiplied in half precision with what they are exactly, and columns alone
+// with all by bits.
+func TestMatMulRounded(t *testing.T) {
+	g := open(t)
+	g.k.emulate = true
+	for _, typ := range []quant.Type{quant.Q4_0, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.Q3_K, quant.Q5_K} {
+		t.Run(typ.String(), func(t *testing.T) {
+			g := g.with(t)
+			const rows, cols, columns = 140, 256, 70
+			m, _, values := g.matrixOf(typ, rows, cols, 1)
+			var xs [][]float32
+			for c := range uint64(columns) {
+				xs = append(xs, randomRow(cols, c))
+			}
+			y, exact, one := g.room(4*rows*columns), g.room(4*rows*columns), g.room(4*rows)
+			v := MatVec{W: &m, Columns: columns, X: g.activations(typ, xs).Address, Y: exact.Address, YStride: rows}
+			fast := v
+			fast.Halves, fast.Y = true, y.Address
+			_, wide := g.k.halfMul(&fast)
+			require.Positive(t, wide)
+			alone := fast
+			alone.Columns, alone.Y, alone.X = 1, one.Address, v.X+uint64((columns-1)*QuantisedBytes(cols))
+			g.run(func(r *vk.Recording) {
+				for _, v := range []*MatVec{&v, &fast, &alone} {
+					require.NoError(t, g.k.MatVec(r, v))
+				}
+			})
+			got, want := floats(y.Bytes), floats(exact.Bytes)
+			require.True(t, g.sameBits(got[(columns-1)*rows:], floats(one.Bytes)), "the last column alone")
+			require.False(t, g.sameBits(got, want))
+			for i, x := range got {
+				size := 0.0
+				for k, w := range values[i%rows*cols:][:cols] {
+					size += math.Abs(float64(w) * float64(xs[i/rows][k]))
+				}
+				require.InDelta(t, want[i], x, size/1024, "column %d, output %d", i/rows, i%rows)
+			}
+		})
 	}
 }
 

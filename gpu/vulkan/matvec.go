@@ -45,8 +45,8 @@ type MatVec struct {
 	// Residual is rows like y that are added; it may be Y.
 	Residual uint64
 
-	// Halves says that F16 and BF16 weights may be multiplied in half precision, activations rounded to it, by whatever
-	// the device has for that. The bits of a column are then the same among any number of others, but other ones.
+	// Halves says that weights and activations may be rounded to half precision and multiplied by whatever the device has
+	// for that. The bits of a column are then the same among any number of others, but other ones.
 	Halves  bool
 	Experts *Choice // then W.Address is of the addresses of the experts' matrices, all like W
 
@@ -127,9 +127,9 @@ func (k *Kernels) checkMatVec(m *MatVec) error {
 		return errors.New("no columns")
 	case m.Experts != nil && m.Columns != m.Experts.columns():
 		return fmt.Errorf("experts take %d columns, want %d", m.Columns, m.Experts.columns())
-	case m.Experts != nil && (m.Gain != 0 && m.Experts.Grouped || m.Residual != 0 && m.Experts.Shares == 0):
+	case m.Experts != nil && (m.Gain != 0 && m.Experts.Grouped > 0 || m.Residual != 0 && m.Experts.Shares == 0):
 		return errors.New("gathered rows have no norm, and experts no residual unless they are summed")
-	case m.summed() > 1 && (m.Experts.Grouped || m.Gain != 0 || m.W.Pair || m.Tiles > 1):
+	case m.summed() > 1 && (m.Experts.Grouped > 0 || m.Gain != 0 || m.W.Pair || m.Tiles > 1):
 		return errors.New("experts are summed row by row, without a norm, of one matrix each")
 	case m.Bias == 0 && m.UpBias != 0 || m.Bias != 0 && m.W.Pair != (m.UpBias != 0):
 		return errors.New("a pair of matrices has two biases or none")
@@ -153,11 +153,19 @@ func (k *Kernels) MatVec(r *vk.Recording, m *MatVec) error {
 	if err := k.checkMatVec(m); err != nil {
 		return fmt.Errorf("%s %d×%d: %w", m.W.Type, m.W.Rows, m.W.Cols, err)
 	}
-	if mul, wide := k.mulOf(m); wide > 0 {
-		return k.matMul(r, m, mul, wide)
+	if m.Experts != nil && m.Experts.Grouped > MaxColumns {
+		if _, wide := k.mulOf(m); wide == 0 {
+			return fmt.Errorf("%s: experts take at most %d columns here", m.W.Type, MaxColumns)
+		}
 	}
 	if module, wide := k.halfMul(m); wide > 0 {
 		return k.matMulHalves(r, m, module, wide)
+	}
+	if mul, wide := k.mulOf(m); wide > 0 {
+		return k.matMul(r, m, mul, wide)
+	}
+	if module, ok := k.floatMul(m); ok {
+		return k.matMulFloat(r, m, module)
 	}
 	f := formats[m.W.Type]
 	module := f.dot

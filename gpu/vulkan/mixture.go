@@ -120,14 +120,20 @@ func (x *recorder) ids(c *chosen) uint64 {
 func (l *planner) mixture(n *ir.Node) {
 	e, rows := n.Experts, l.m.capacity(l.wanted)
 	x := &mixed{n: n, choice: l.choices[n.In[1]], pairs: rows * e.Used, experts: l.p.Weights[e.Gate].Experts}
-	x.lists = l.blob(int(GroupBytes(x.experts, x.pairs)))
+	x.size = GroupedColumns
+	for _, w := range []ir.Ref{e.Gate, e.Up, e.Down} {
+		if m := l.m.experts[w]; m != nil {
+			x.size = min(x.size, l.m.device.kernels.Gathers(m, e.GateBias != ir.NoRef || e.DownBias != ir.NoRef))
+		}
+	}
+	x.lists = l.blob(int(max(GroupBytes(x.experts, x.pairs, x.size), GroupBytes(x.experts, x.pairs, MaxColumns))))
 	if l.parted = l.m.weights[e.Gate].moves; l.parted {
 		l.m.routes[x.choice.segment], l.m.routeOf[l.segment] = x.choice, x.choice.segment
 	}
 	l.launch(launch{reads: []*live.Buffer{x.choice.ids}, writes: []*live.Buffer{x.lists},
 		idle: func(r *recorder) bool { return r.n == 1 },
 		record: func(r *recorder) error {
-			return r.k.Group(r.r, r.ids(x.choice), r.at(place{b: x.lists}), x.experts, r.n*e.Used)
+			return r.k.Group(r.r, r.ids(x.choice), r.at(place{b: x.lists}), x.experts, r.n*e.Used, x.gathered(r))
 		}})
 	l.reduce(x, l.expand(x))
 }
@@ -138,6 +144,15 @@ type mixed struct {
 	choice         *chosen
 	lists          *live.Buffer // Group's
 	pairs, experts int          // at most; in all
+	size           int          // of entries where rows are many
+}
+
+// gathered is the size of entries: small ones would idle in kernels for many columns.
+func (x *mixed) gathered(r *recorder) int {
+	if pairs := r.n * x.n.Experts.Used; pairs < 4*x.experts || r.n <= fewColumns {
+		return MaxColumns
+	}
+	return x.size
 }
 
 func (l *planner) blob(bytes int) *live.Buffer {
@@ -150,7 +165,9 @@ func (x *mixed) of(r *recorder, share int) *Choice {
 	if r.n == 1 {
 		return &Choice{List: r.ids(x.choice), Entries: used, Share: share}
 	}
-	return &Choice{List: r.at(place{b: x.lists}), Entries: GroupEntries(x.experts, r.n*used), Grouped: true, Share: share}
+	size := x.gathered(r)
+	return &Choice{List: r.at(place{b: x.lists}), Entries: GroupEntries(x.experts, r.n*used, size), Grouped: size,
+		Share: share}
 }
 
 // expand plans gate and up of all pairs, and returns where what down takes of them lies.
@@ -206,7 +223,7 @@ func (l *planner) reduce(x *mixed, hidden *live.Buffer) {
 			return r.k.MatVec(r.r, &v)
 		}})
 		l.parted = false
-		y := l.put(x.n)
+		y := l.putAlone(x.n)
 		l.launch(launch{reads: []*live.Buffer{out, x.choice.weights}, writes: []*live.Buffer{y.b},
 			record: func(r *recorder) error {
 				c := x.sum(r, out, y, nil)

@@ -62,13 +62,13 @@ func bound(t testing.TB, name, file string, small bool) *ir.Bound {
 	return b
 }
 
-// shaped compiles it. Its weights are small numbers, all the same; embeddings and routers are random, so that rows choose
-// experts of their own.
+// shaped compiles it. Its weights are small numbers, all the same; embeddings and routers are random, so that rows
+// choose experts of their own.
 func (g *gpu) shaped(name, file string, rows, depth int) *shaped {
 	p := bound(g.t, name, file, g.d.Facts.Kind == vk.CPU)
 	each := (depth + rows + backend.BlockSize - 1) / backend.BlockSize
-	x, err := g.device().Compile(p, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(p.Program, each*min(rows, 8)),
-		MaxRows: rows, MaxWanted: min(rows, 8)})
+	x, err := g.device().Compile(p, backend.Config{KV: backend.KVF16, MaxRows: rows, MaxWanted: min(rows, 8),
+		Blocks: backendtest.Blocks(p.Program, each*min(rows, 8))})
 	require.NoError(g.t, err)
 	g.t.Cleanup(func() { require.NoError(g.t, x.Close()) })
 	m := x.(*model)
@@ -170,25 +170,37 @@ func BenchmarkModel(b *testing.B) {
 	type step struct {
 		rows, depth int
 		alone       bool
+		fast        bool // in half precision
+		narrow      bool
 	}
-	decode, deep, many := step{1, 512, true}, step{1, 8192, true}, step{8, 512, true}
-	prefill, later := step{512, 0, false}, step{512, 3584, false}
+	decode, deep, many := step{rows: 1, depth: 512, alone: true}, step{rows: 1, depth: 8192, alone: true},
+		step{rows: 8, depth: 512, alone: true}
+	prefill, later, fast := step{rows: 512}, step{rows: 512, depth: 3584}, step{rows: 512, fast: true}
+	narrow := step{rows: 512, narrow: true}
 	for _, c := range []struct {
 		name, file string
 		steps      []step
 	}{
 		{"qwen3-30b-a3b", "Q4_K_M", []step{decode, many, prefill}},
-		{"llama-3.1-8b", "Q4_0", []step{decode, deep, prefill, later}},
-		{"llama-3.1-8b", "Q4_K_M", []step{decode, deep, many, prefill}},
+		{"llama-3.1-8b", "Q4_0", []step{decode, deep, prefill, narrow, fast, later}},
+		{"llama-3.1-8b", "Q4_K_M", []step{decode, deep, many, prefill, narrow, fast}},
 		{"llama-3.1-8b", "Q8_0", []step{decode, prefill}},
-		{"llama-3.1-8b", "F16", []step{decode, prefill}},
+		{"llama-3.1-8b", "F16", []step{decode, prefill, fast}},
 	} {
 		for _, s := range c.steps {
-			b.Run(fmt.Sprintf("%s/%s/rows%d/depth%d", c.name, c.file, s.rows, s.depth), func(b *testing.B) {
+			name := fmt.Sprintf("%s/%s/rows%d/depth%d", c.name, c.file, s.rows, s.depth)
+			if s.fast {
+				name += "/fast"
+			}
+			if s.narrow {
+				name += "/narrow"
+			}
+			b.Run(name, func(b *testing.B) {
 				g := open(b)
 				if g.d.Facts.Kind == vk.CPU {
 					s.rows, s.depth = min(s.rows, 32), min(s.depth, 128)
 				}
+				g.k.Halves, g.k.narrow = s.fast, s.narrow
 				w := g.shaped(c.name, c.file, s.rows, s.depth)
 				for range b.N {
 					w.measure(b, w.step(s.rows, s.depth, s.alone))

@@ -110,7 +110,8 @@ func (l *planner) groupNorm(n *ir.Node) {
 		Eps: n.Norm.Eps}
 	g.GainByRow = n.W != ir.NoRef && l.p.Weights[n.W].Cols != n.Norm.Group
 	g.BiasByRow = n.B != ir.NoRef && l.p.Weights[n.B].Cols != n.Norm.Group
-	l.launch(launch{reads: []*live.Buffer{a.b}, writes: []*live.Buffer{y.b}, record: func(x *recorder) error {
+	idle := func(x *recorder) bool { return l.inside[n] && x.shape.alone }
+	l.launch(launch{reads: []*live.Buffer{a.b}, writes: []*live.Buffer{y.b}, idle: idle, record: func(x *recorder) error {
 		g := g
 		g.X, g.XStride, g.Y, g.YStride, g.Rows, g.Count = x.at(a), stride(a.b), x.at(y), stride(y.b), x.n, x.count(0)
 		return x.k.GroupNorm(x.r, &g)

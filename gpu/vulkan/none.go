@@ -8,13 +8,16 @@ import (
 )
 
 // Open says that this program has no Vulkan.
-func Open(int, string) (backend.Device, error) {
+func Open(int, Options) (backend.Device, error) {
 	_, err := vk.Open()
 	return nil, err
 }
 
 // OpenBest says that this program has no Vulkan.
-func OpenBest(string) (backend.Device, error) { return Open(0, "") }
+func OpenBest(o Options) (backend.Device, error) { return Open(0, o) }
+
+// Measure knows no device.
+func Measure(backend.Device) (Rates, error) { return Rates{}, nil }
 
 // List says that this program has no Vulkan.
 func List() ([]Found, error) {

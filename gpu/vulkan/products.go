@@ -104,12 +104,17 @@ func (l *planner) putSum(n *ir.Node) (y place, residual *place) {
 	return y, &r
 }
 
-// multiplyPieces plans a product piece by piece: each gives some of the outputs.
-func (l *planner) multiplyPieces(n *ir.Node) {
+// putAlone is put of a result that is not part of a sum, though it could be.
+func (l *planner) putAlone(n *ir.Node) place {
 	if add := l.sums[n]; add != nil {
 		l.within[add] = false
 	}
-	w, y, at := &l.m.weights[n.W], l.put(n), 0
+	return l.put(n)
+}
+
+// multiplyPieces plans a product piece by piece: each gives some of the outputs.
+func (l *planner) multiplyPieces(n *ir.Node) {
+	w, y, at := &l.m.weights[n.W], l.putAlone(n), 0
 	for i, x := range w.pieces {
 		v := MatVec{W: x, Bias: l.m.vector(n.B)}
 		if v.Bias != 0 {
@@ -132,6 +137,7 @@ func (l *planner) product(in *input, v MatVec, y place, residual *place) {
 		v := v
 		v.W = x.matrix(v.W)
 		x.give(&v, in)
+		v.Halves = x.k.Halves && x.n > fewColumns
 		v.Columns, v.Count, v.Y, v.YStride = x.n, x.count(0), x.at(y), stride(y.b)
 		if residual != nil {
 			v.Residual = x.at(*residual)

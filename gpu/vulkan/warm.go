@@ -12,11 +12,7 @@ import (
 // warm compiles the kernels of the usual steps, several at once, while weights are loaded: one alone takes tenths of a
 // second. What fails here is told when it is needed.
 func (m *model) warm() {
-	full, samples := m.capacity(false), m.device.d.Facts.Has.Float64
-	shapes := []shape{
-		{rows: 1, wanted: 1, alone: true, draws: true, logits: true, samples: samples},
-		{rows: full, wanted: 1, draws: true, logits: true, samples: samples},
-	}
+	shapes := m.usual()
 	work := make(chan func(x *recorder) error)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -45,6 +41,23 @@ func (m *model) warm() {
 	}
 	close(work)
 	workers.Wait()
+}
+
+// usual is the shapes that steps have: one row, a whole prompt, then what lies between them, for a prompt may be taken
+// in smaller parts, and several sequences have a row each.
+func (m *model) usual() []shape {
+	full, samples := m.capacity(false), m.device.d.Facts.Has.Float64
+	of := func(rows, wanted int, alone bool) shape {
+		return shape{rows: rows, wanted: wanted, alone: alone, draws: true, logits: true, samples: samples}
+	}
+	shapes := []shape{of(1, 1, true), of(full, 1, false)}
+	for rows := full / 2; rows > 1; rows /= 2 {
+		shapes = append(shapes, of(rows, 1, false))
+	}
+	for rows := 2; rows <= min(full, m.capacity(true), fewColumns); rows *= 2 {
+		shapes = append(shapes, of(rows, rows, true))
+	}
+	return shapes
 }
 
 // compileAll records into nothing: that compiles what it records.

@@ -17,9 +17,9 @@ func BlocksFor(positions int) int { return (positions + BlockSize - 1) / BlockSi
 // comes to that, and parts of blocks at both ends.
 func WindowBlocks(window, ahead int) int { return BlocksFor(window+ahead) + 3 }
 
-// Window is how much a sequence keeps of a cache class, as ir.Class has it: 0 is all. Of states it is the block that the
-// next row changes and the one before, for what a step that failed left in the newer one is of no use: the sequence goes
-// on from the end of the older one.
+// Window is how much a sequence keeps of a cache class, as ir.Class has it: 0 is all. Of states it is the block that
+// the next row changes and the one before, for what a step that failed left in the newer one is of no use: the sequence
+// goes on from the end of the older one.
 func Window(c ir.Class) int {
 	if c.State {
 		return BlockSize + 1

@@ -51,6 +51,12 @@ func (b *Builder) L2Norm(x Value, head int, eps float32) Value {
 	return b.Scale(b.BareHeadNorm(x, head, float32(float64(eps)/n)), float32(1/math.Sqrt(n)))
 }
 
+// RMSNormBy is RMSNorm by a weight of this complete name.
+func (b *Builder) RMSNormBy(x Value, name string, eps float32) Value {
+	n := b.Width(x)
+	return b.pointwise(Node{Op: Norm, In: []Value{x}, W: b.vector(name, n), B: NoRef, Norm: NormArgs{Eps: eps, Group: n}})
+}
+
 // GroupNorm is an RMS norm of each of so many groups of features, with a weight for every feature, by groups.
 func (b *Builder) GroupNorm(x Value, name string, groups int, eps float32) Value {
 	each := b.Width(x) / max(groups, 1)

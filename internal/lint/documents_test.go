@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,6 +41,32 @@ func TestDocuments(t *testing.T) {
 			exists(t, name, filepath.Join(root, filepath.Dir(name)), m[1])
 		}
 	}
+}
+
+// TestReadingOrder: who opens the packages in the README's order has read what each of them uses, of those that it names.
+func TestReadingOrder(t *testing.T) {
+	text := texts(t, ".md")["README.md"]
+	_, order, found := strings.Cut(text, "\nTo read the source, ")
+	require.True(t, found)
+	order, _, _ = strings.Cut(order, "\n\n")
+	at := map[string]int{}
+	for i, m := range placed.FindAllStringSubmatch(order, -1) {
+		at[m[1]] = i
+	}
+	require.Greater(t, len(at), 10)
+	each(t, func(s *source) (faults []string) {
+		from, listed := at[s.dir()]
+		if !listed || s.test() {
+			return nil
+		}
+		for _, spec := range s.ast.Imports {
+			path, _ := strconv.Unquote(spec.Path.Value)
+			if to, ok := at[strings.TrimPrefix(path, module+"/")]; ok && to > from {
+				faults = append(faults, "README.md: "+s.dir()+" is read before "+path+", which it uses")
+			}
+		}
+		return faults
+	})
 }
 
 func exists(t *testing.T, document, dir, name string) {

@@ -39,7 +39,12 @@ func (s *source) line(p token.Pos) int { return s.fset.Position(p).Line }
 
 func parse(t *testing.T, name, text string) *source {
 	t.Helper()
-	fset := token.NewFileSet()
+	return parseInto(t, token.NewFileSet(), name, text)
+}
+
+// parseInto parses a file beside others of its package.
+func parseInto(t *testing.T, fset *token.FileSet, name, text string) *source {
+	t.Helper()
 	f, err := parser.ParseFile(fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	require.NoError(t, err)
 	return &source{path: name, text: text, ast: f, fset: fset}

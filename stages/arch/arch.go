@@ -35,6 +35,7 @@ func families() []entry {
 		{"ernie4_5", "2026-11-22", ernie45},
 		{"ernie4_5-moe", "2026-11-22", ernie45},
 		{"exaone4", "2026-11-22", exaone4},
+		{"falcon-h1", "2026-11-23", falconH1},
 		{"gemma2", "2026-11-21", gemma2},
 		{"gemma3", "2026-11-21", gemma3},
 		{"glm4", "2026-11-22", glm4},

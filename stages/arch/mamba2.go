@@ -22,7 +22,8 @@ func mamba2(p *params, b *ir.Builder) {
 	s.head(b, x)
 }
 
-// space is Mamba-2's mixer: one matrix makes the gate, what is convolved, which is v, k and q, and the steps.
+// space is Mamba-2's mixer: one matrix makes the gate, what is convolved, which is v, k and q, and the steps. Some of
+// Falcon's models have no norm.
 func (m *states) space(b *ir.Builder, x ir.Value, s *shape) ir.Value {
 	keys := m.scan.Groups * m.scan.KDim
 	mixed := m.inner + 2*keys
@@ -30,6 +31,9 @@ func (m *states) space(b *ir.Builder, x ir.Value, s *shape) ir.Value {
 	gate, steps := b.Slice(all, 0, m.inner), b.Slice(all, m.inner+mixed, m.scan.Heads)
 	vkq := b.Act(ir.SiLU, b.CausalConv(b.Slice(all, m.inner, mixed), "ssm_conv1d", m.kernel))
 	v, k, q := b.Slice(vkq, 0, m.inner), b.Slice(vkq, m.inner, keys), b.Slice(vkq, m.inner+keys, keys)
-	y := b.SSMScan(q, k, v, steps, "ssm_a", "ssm_dt.bias", "ssm_d", m.scan)
-	return b.Linear(b.GroupNorm(b.GLU(ir.SiLU, gate, y), "ssm_norm", m.scan.Groups, s.eps), "ssm_out", s.width)
+	y := b.GLU(ir.SiLU, gate, b.SSMScan(q, k, v, steps, "ssm_a", "ssm_dt.bias", "ssm_d", m.scan))
+	if b.Has("ssm_norm.weight") {
+		y = b.GroupNorm(y, "ssm_norm", m.scan.Groups, s.eps)
+	}
+	return b.Linear(y, "ssm_out", s.width)
 }

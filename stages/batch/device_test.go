@@ -4,6 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/kv"
 )
 
@@ -27,11 +28,13 @@ func (f *simStep) owner(wanted int) *Seq {
 }
 
 // simDevice remembers in each block the tokens of its positions, and reads what a row sees through the tables: a block
-// that was given to somebody else too early gives a wrong token.
+// that was given to somebody else too early gives a wrong token. Of states it has in each block a hash of all tokens up
+// to some position, which a row can only go on from if it is the next one's.
 type simDevice struct {
 	t       require.TestingT
 	classes []kv.Class
 	blocks  [][][backend.BlockSize]int32 // by class
+	states  [][]simState                 // by class; nil: it has none
 	drawn   []int32                      // of the step before
 }
 
@@ -39,8 +42,34 @@ func newSimDevice(t require.TestingT, classes []kv.Class) *simDevice {
 	d := &simDevice{t: t, classes: classes}
 	for _, class := range classes {
 		d.blocks = append(d.blocks, make([][backend.BlockSize]int32, class.Blocks))
+		d.states = append(d.states, nil)
+		if isState(class) {
+			d.states[len(d.states)-1] = make([]simState, class.Blocks)
+		}
 	}
 	return d
+}
+
+// simState is the hash of the first n tokens.
+type simState struct {
+	hash uint32
+	n    int
+}
+
+// isState: the sim takes classes of this window for those of states.
+func isState(class kv.Class) bool { return class.Window == backend.Window(ir.Class{State: true}) }
+
+// goOn takes a token into the state of a class.
+func (d *simDevice) goOn(class int, span *backend.Span, pos int, token int32) {
+	slot := func(pos int) *simState { return &d.states[class][span.Tables[class].At(pos/backend.BlockSize)] }
+	before := simState{hash: emptyHistory}
+	if pos > 0 {
+		before = *slot(pos - 1)
+	}
+	if before.n != pos {
+		require.FailNow(d.t, "another's state", "position %d goes on from one after %d tokens", pos, before.n)
+	}
+	*slot(pos) = simState{hashed(before.hash, token), pos + 1}
 }
 
 // seen is the first position that a row at pos sees.
@@ -73,11 +102,17 @@ func (d *simDevice) execute(f *simStep) {
 				token = d.drawn[-1-token]
 			}
 			for c := range d.classes {
-				*d.at(c, span, span.Pos+r) = token
+				if d.states[c] != nil {
+					d.goOn(c, span, span.Pos+r, token)
+				} else {
+					*d.at(c, span, span.Pos+r) = token
+				}
 			}
 		}
 		for r := span.Rows - f.parts[i].Wanted; r < span.Rows; r++ {
-			f.drawn = append(f.drawn, next(d.history(span, span.Pos+r)))
+			history := d.history(span, span.Pos+r)
+			f.drawn = append(f.drawn, next(history))
+			d.checkStates(span, r, history)
 		}
 	}
 	d.drawn = f.drawn
@@ -87,11 +122,28 @@ func (d *simDevice) at(class int, span *backend.Span, pos int) *int32 {
 	return &d.blocks[class][span.Tables[class].At(pos/backend.BlockSize)][pos%backend.BlockSize]
 }
 
+// checkStates: after the last row of a span, states are those of its history.
+func (d *simDevice) checkStates(span *backend.Span, row int, history []int32) {
+	for c, states := range d.states {
+		if states == nil || row < span.Rows-1 {
+			continue
+		}
+		want := simState{hash: emptyHistory, n: len(history)}
+		for _, token := range history {
+			want.hash = hashed(want.hash, token)
+		}
+		got := states[span.Tables[c].At((span.Pos+row)/backend.BlockSize)]
+		if got != want {
+			require.FailNow(d.t, "another's state", "after %d tokens: %v, want %v", len(history), got, want)
+		}
+	}
+}
+
 // history is what the last class, which keeps all, has up to pos. The others have the same, as far as they see.
 func (d *simDevice) history(span *backend.Span, pos int) []int32 {
 	all := make([]int32, pos+1)
 	for c := len(d.classes) - 1; c >= 0; c-- {
-		for p := seen(d.classes[c], pos); p <= pos; p++ {
+		for p := seen(d.classes[c], pos); p <= pos && d.states[c] == nil; p++ {
 			token := *d.at(c, span, p)
 			if c == len(d.classes)-1 {
 				all[p] = token

@@ -335,6 +335,9 @@ func drawScript(t *rapid.T) *script {
 		class := kv.Class{Window: rapid.SampledFrom([]int{2, 30, 64, 65, 130}).Draw(t, "window")}
 		class.Blocks = class.Least(4*l.Rows) + rapid.IntRange(0, 6).Draw(t, "more")
 		s.classes = append(s.classes, class)
+		if isState(class) {
+			s.limits.Redo = backend.BlockSize
+		}
 	}
 	s.classes = append(s.classes, kv.Class{Blocks: rapid.IntRange(6, 24).Draw(t, "blocks")})
 	kinds := strings.Fields("submit submit submit cancel reset strike plan plan back ask answer plan back ask answer ask answer")

@@ -43,12 +43,16 @@ func newSimOf(t require.TestingT, l Limits, flight int, classes ...kv.Class) *si
 }
 
 func next(history []int32) int32 {
-	h := uint32(2166136261)
+	h := uint32(emptyHistory)
 	for _, id := range history {
-		h = (h ^ uint32(id)) * 16777619
+		h = hashed(h, id)
 	}
 	return int32(h % 1000)
 }
+
+const emptyHistory = 2166136261
+
+func hashed(h uint32, id int32) uint32 { return (h ^ uint32(id)) * 16777619 }
 
 func (m *sim) submit(id ID, prompt []int32, most int) *Seq {
 	q := &Seq{ID: id, Tokens: append([]int32{}, prompt...), MaxLen: len(prompt) + most}

@@ -179,7 +179,7 @@ func (r *reader) item() (Expr, bool) {
 		return r.class(), true
 	case c == '.':
 		r.at++
-		return Chars(0, utf8.MaxRune), true
+		return anyChar(), true
 	case c == '(':
 		r.at++
 		if r.depth++; r.depth > deepestGroup {
@@ -357,5 +357,17 @@ func (r *reader) class() Expr {
 		}
 		set = append(set, lo, hi)
 	}
-	return Chars(ranges(set, not)...)
+	if not {
+		return Alt(Chars(ranges(append(set, 0, 0), true)...), beyond())
+	}
+	return Chars(ranges(set, false)...)
+}
+
+// anyChar is what . means: all but U+0000, which llama.cpp takes for the end of a text.
+func anyChar() Expr { return Alt(Chars(1, utf8.MaxRune), beyond()) }
+
+// beyond are the sequences of bytes that are formed like characters, but with numbers that no character has. As in
+// llama.cpp, whose masks are the reference, what may be any character may be such a sequence.
+func beyond() Expr {
+	return Expr{kind: rawBytes, set: []rune{0xF5, 0xFF, 0x80, 0xBF, 0x80, 0xBF, 0x80, 0xBF}}
 }

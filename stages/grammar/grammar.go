@@ -20,10 +20,11 @@ type Expr struct {
 	kind     kind
 	of       []Expr
 	text     string  // literal
-	set      []rune  // chars: pairs of first and last, ascending
+	set      []rune  // chars: pairs of first and last, ascending; bytes: the same, one after the other
 	min, max int     // repeat; max < 0: no end
 	rule     int     // call
-	lexeme   *Lexeme // token
+	lexeme   *Lexeme // word
+	list     *List   // members
 }
 
 type kind uint8
@@ -37,7 +38,9 @@ const (
 	alt
 	repeat
 	call
-	token
+	word
+	members
+	rawBytes
 )
 
 // Spelling is how a lexeme's characters become bytes.
@@ -86,7 +89,7 @@ func Word(l *Lexeme) Expr {
 	if l.Lang.Empty() || (l.Max >= 0 && l.Max < l.Min) {
 		return Fail()
 	}
-	return Expr{kind: token, lexeme: l}
+	return Expr{kind: word, lexeme: l}
 }
 
 // Regex is the grammar of the texts that an expression in RE2's syntax matches from end to end.

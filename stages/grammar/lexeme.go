@@ -25,18 +25,18 @@ type place struct {
 type phase uint8
 
 const (
-	between  phase = iota // characters
-	fresh                 // the same, before the first: the empty text is not meant
-	opening               // JSON: before the quote
-	closed                // JSON: after the last quote
-	trailing              // in a character of several bytes
-	decided               // the same, and q is where any of them leads
-	escape                // after a backslash
-	hex                   // after \u
-	hexSure               // the same, and q is where any of them leads
-	lowSlash              // after the escape of a high surrogate: a backslash must follow
-	lowU                  // and a u
-	lowHex                // and the digits of a low surrogate
+	between     phase = iota // characters
+	fresh                    // the same, before the first: the empty text is not meant
+	opening                  // JSON: before the quote
+	closed                   // JSON: after the last quote
+	trailing                 // in a character of several bytes
+	decided                  // the same, and q is where any of them leads
+	escape                   // after a backslash
+	unicode                  // after \u
+	unicodeSure              // the same, and q is where any of them leads
+	lowSlash                 // after the escape of a high surrogate: a backslash must follow
+	lowU                     // and a u
+	lowHex                   // and the digits of a low surrogate
 )
 
 // longestPlain is how many plain characters a token may have to be found in a list by their number (trie.go).
@@ -106,7 +106,7 @@ func (l *letter) expand(at place, yield func(lo, hi byte, to place)) (accept boo
 		l.trail(at, yield)
 	case escape:
 		l.escaped(at, yield)
-	case hex, hexSure, lowHex:
+	case unicode, unicodeSure, lowHex:
 		l.digits(at, yield)
 	case lowSlash:
 		at.phase = lowU
@@ -255,7 +255,7 @@ func (l *letter) escaped(at place, yield func(lo, hi byte, to place)) {
 			yield(e.b, e.b, l.after(at, q))
 		}
 	}
-	at.phase, at.left, at.sum = hex, 4, 0
+	at.phase, at.left, at.sum = unicode, 4, 0
 	yield('u', 'u', at)
 }
 
@@ -276,11 +276,11 @@ func (l *letter) digits(at place, yield func(lo, hi byte, to place)) {
 
 func (l *letter) digit(at place, d uint32) (place, bool) {
 	left := at.left - 1
-	if at.phase == hexSure {
+	if at.phase == unicodeSure {
 		if left == 0 {
 			return l.after(at, at.q), true
 		}
-		return place{q: at.q, n: at.n, phase: hexSure, left: left}, true
+		return place{q: at.q, n: at.n, phase: unicodeSure, left: left}, true
 	}
 	sum := at.sum<<4 | d
 	lo, hi := rune(sum)<<(4*left), rune(sum+1)<<(4*left)-1
@@ -294,7 +294,7 @@ func (l *letter) digit(at place, d uint32) (place, bool) {
 		hi = 0x10000 + high<<10 + min(rune(code+1)<<(4*left)-1, 0xDFFF) - 0xDC00
 	}
 	at.left, at.sum = left, sum
-	if at.phase == hex && left == 0 && sum >= 0xD800 && sum <= 0xDBFF {
+	if at.phase == unicode && left == 0 && sum >= 0xD800 && sum <= 0xDBFF {
 		base := rune(0x10000 + (sum-0xD800)<<10)
 		return place{q: at.q, n: at.n, phase: lowSlash, sum: 1<<10 | sum - 0xD800}, l.leads(at.q, base, base+0x3FF)
 	}
@@ -302,10 +302,10 @@ func (l *letter) digit(at place, d uint32) (place, bool) {
 	if left == 0 {
 		return l.after(at, q), same && q >= 0 && (at.phase == lowHex || lo < 0xD800 || lo > 0xDFFF)
 	}
-	if same && at.phase == hex && (lo > 0xDFFF || hi < 0xD800) {
-		return place{q: q, n: at.n, phase: hexSure, left: left}, q >= 0
+	if same && at.phase == unicode && (lo > 0xDFFF || hi < 0xD800) {
+		return place{q: q, n: at.n, phase: unicodeSure, left: left}, q >= 0
 	}
-	if from, to := max(lo, 0xD800), min(hi, 0xDBFF); at.phase == hex && from <= to &&
+	if from, to := max(lo, 0xD800), min(hi, 0xDBFF); at.phase == unicode && from <= to &&
 		l.leads(at.q, 0x10000+(from-0xD800)<<10, 0x10000+(to-0xD800)<<10+0x3FF) {
 		return at, true // as the first half of two
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 // naive finds where an expression that begins at a place of a text may end, in the plainest way. It is the oracle for
-// the automaton. busy guards against rules that begin with themselves, which Compile refuses.
-func naive(g *Grammar, e Expr, text string, from map[int]bool) map[int]bool {
+// the automaton.
+func naive(g *Grammar, e Expr, text string, from map[int]bool, busy map[[2]int]bool) map[int]bool {
 	to := map[int]bool{}
 	for at := range from {
 		switch e.kind {
@@ -38,11 +38,11 @@ func naive(g *Grammar, e Expr, text string, from map[int]bool) map[int]bool {
 	case seq:
 		to = from
 		for _, x := range e.of {
-			to = naive(g, x, text, to)
+			to = naive(g, x, text, to, busy)
 		}
 	case alt:
 		for _, x := range e.of {
-			for at := range naive(g, x, text, from) {
+			for at := range naive(g, x, text, from, busy) {
 				to[at] = true
 			}
 		}
@@ -54,11 +54,19 @@ func naive(g *Grammar, e Expr, text string, from map[int]bool) map[int]bool {
 					to[at] = true
 				}
 			}
-			seen = naive(g, e.of[0], text, seen)
+			seen = naive(g, e.of[0], text, seen, busy)
 		}
 	case call:
-		if len(from) > 0 {
-			return naive(g, g.Rules[e.rule].Body, text, from)
+		for at := range from {
+			way := [2]int{e.rule, at}
+			if busy[way] {
+				continue // rules without a text may begin with themselves
+			}
+			busy[way] = true
+			for end := range naive(g, g.Rules[e.rule].Body, text, map[int]bool{at: true}, busy) {
+				to[end] = true
+			}
+			delete(busy, way)
 		}
 	}
 	return to
@@ -94,7 +102,8 @@ func TestNaive(t *testing.T) {
 			word := rapid.StringOfN(rapid.SampledFrom([]rune("abéc")), 0, 7, -1).Draw(t, "word")
 			accept, _, err := m.Check(word)
 			require.NoError(t, err)
-			require.Equal(t, naive(g, g.Rules[0].Body, word, map[int]bool{0: true})[len(word)], accept, "%s%q", text, word)
+			want := naive(g, g.Rules[0].Body, word, map[int]bool{0: true}, map[[2]int]bool{})[len(word)]
+			require.Equal(t, want, accept, "%s%q", text, word)
 		}
 	})
 	require.Positive(t, compiled)

@@ -75,7 +75,6 @@ type compiler struct {
 	p       *Program
 	lexemes map[*Lexeme]int32 // the rule of each
 	err     error
-	depth   int
 }
 
 func (c *compiler) add(n node) int32 {
@@ -101,6 +100,10 @@ func (c *compiler) expr(e Expr, next int32) int32 {
 		}
 	case chars:
 		return c.chars(e.set, next)
+	case rawBytes:
+		for i := len(e.set) - 2; i >= 0; i -= 2 {
+			next = c.add(node{op: opBytes, lo: byte(e.set[i]), hi: byte(e.set[i+1]), next: next})
+		}
 	case seq:
 		for i := len(e.of) - 1; i >= 0; i-- {
 			next = c.expr(e.of[i], next)
@@ -115,8 +118,10 @@ func (c *compiler) expr(e Expr, next int32) int32 {
 		return c.repeat(e, next)
 	case call:
 		return c.add(node{op: opCall, rule: int32(e.rule), next: next})
-	case token:
+	case word:
 		return c.add(node{op: opCall, rule: c.lexeme(e.lexeme), next: next})
+	case members:
+		return c.members(e.list, next)
 	}
 	return next
 }

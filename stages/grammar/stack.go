@@ -58,7 +58,6 @@ type config struct{ state, stack int32 }
 type closer struct {
 	p     *Program
 	begun []begun // rules that begin here, by rank
-	moves []config
 }
 
 type begun struct {
@@ -144,19 +143,4 @@ func (c *closer) find(rule int32) *begun {
 		c.begun = append(c.begun, begun{rule: rule})
 	}
 	return &c.begun[n]
-}
-
-// step appends to set what follows set[from:to] by byte b, completed; nothing where b may not follow.
-func (c *closer) step(set []config, from, to int, b byte) []config {
-	n := len(set)
-	for i := from; i < to; i++ {
-		x := set[i]
-		if s := c.p.expand(x.state).step(b); s != none {
-			set = add(set, n, config{s, x.stack})
-		}
-	}
-	if len(set) == n {
-		return set
-	}
-	return c.complete(set, n)
 }

@@ -88,8 +88,8 @@ func (c *Cache) Reset() {
 
 // Open starts a sequence and pins the longest cached prefix of tokens, in whole blocks and short of the last
 // token: at least one is left to compute, because sampling needs its logits. A prefix is cached as far as the next row
-// would find all that it sees: every block in a class without window, in one with a window those that reach into it. The
-// first cached positions need no computing. Only sequences of the same salt share.
+// would find all that it sees: every block in a class without window, in one with a window those that reach into it.
+// The first cached positions need no computing. Only sequences of the same salt share.
 func (c *Cache) Open(id Seq, salt uint64, tokens []int32) (cached int, err error) {
 	if c.seqs[id] != nil {
 		return 0, fmt.Errorf("sequence %d is already open: close it first", id)

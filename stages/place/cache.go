@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"fmt"
 	"sort"
 
@@ -13,6 +14,7 @@ type cache struct {
 	program   *ir.Program
 	kv        backend.KVType
 	sequences int // that go on at once, or wait in the prefix tree to be continued, at least
+	eased     int // of these, those that states are kept of; 0: all
 	ahead     int // positions beyond what is computed that each asks for
 	context   int // blocks of the longest one; 0: as many as a class that keeps all has
 }
@@ -20,6 +22,7 @@ type cache struct {
 // plan fixes the context of a model and the blocks of each cache class. What was not asked for takes at most share
 // bytes; what was asked for, free.
 func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share int64) error {
+	const mib = 1 << 20
 	m.Context = a.Context
 	if m.Context <= 0 {
 		m.Context = min(c.program.Context, max(c.fit(share), leastBlocks)*backend.BlockSize)
@@ -30,14 +33,17 @@ func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share int64
 		blocks = min(c.context*c.sequences, c.fit(share))
 	}
 	blocks = max(blocks, c.context)
+	if need := c.states(blocks); need > free {
+		return fmt.Errorf("the recurrent states of a sequence and a step need %d MiB, %d MiB are available: fewer rows a step "+
+			"(%d now) need less", need/mib, free/mib, m.Rows)
+	}
 	if most := max(c.fit(free-c.states(blocks)), leastBlocks); blocks > most {
-		const mib = 1 << 20
 		return fmt.Errorf("a context of %d tokens needs a KV cache of %d MiB with what else was asked for, %d MiB are "+
 			"available: ask for a context of at most %d tokens", m.Context, (c.bytes(blocks)+c.states(blocks))/mib, free/mib,
 			most*c.context/blocks*backend.BlockSize)
 	}
 	for _, class := range c.program.Classes {
-		layout.Blocks = append(layout.Blocks, c.blocks(backend.Window(class), blocks))
+		layout.Blocks = append(layout.Blocks, c.blocks(class, blocks))
 	}
 	m.KV = c.bytes(blocks) + c.states(blocks)
 	return nil
@@ -52,7 +58,7 @@ func (c *cache) fit(bytes int64) int {
 // bytes is what keys and values take where classes that keep all have so many blocks.
 func (c *cache) bytes(all int) (bytes int64) {
 	for _, l := range c.program.KV {
-		bytes += int64(c.blocks(backend.Window(c.program.Classes[l.Class]), all)) * int64(c.kv.BlockBytes(l))
+		bytes += int64(c.blocks(c.program.Classes[l.Class], all)) * int64(c.kv.BlockBytes(l))
 	}
 	return bytes
 }
@@ -61,7 +67,7 @@ func (c *cache) bytes(all int) (bytes int64) {
 // the other classes would not make room for them.
 func (c *cache) states(all int) (bytes int64) {
 	for _, l := range c.program.States {
-		bytes += int64(c.blocks(backend.Window(c.program.Classes[l.Class]), all)) * int64(backend.StateBytes(l))
+		bytes += int64(c.blocks(c.program.Classes[l.Class], all)) * int64(backend.StateBytes(l))
 	}
 	return bytes
 }
@@ -74,8 +80,8 @@ func (c *cache) ease(rows, flight int, bytes int64) int {
 		switch {
 		case rows > 4*leastRows:
 			rows /= 2
-		case c.sequences > 1:
-			c.sequences--
+		case c.eased != 1:
+			c.eased = cmp.Or(c.eased, max(c.sequences, 2)) - 1
 		case rows > leastRows:
 			rows /= 2
 		default:
@@ -85,10 +91,11 @@ func (c *cache) ease(rows, flight int, bytes int64) int {
 	return rows
 }
 
-// blocks is the number of blocks of a class with a window, or without (0), where classes that keep all have so many. A
+// blocks is the number of blocks of a class where those that keep all have so many. Of a class with a window, a
 // sequence holds a window and a little more, however long it is: a class needs that for as many sequences as the others
 // hold contexts, room for one of them to prefill, and never more than the others have.
-func (c *cache) blocks(window, all int) int {
+func (c *cache) blocks(class ir.Class, all int) int {
+	window := backend.Window(class)
 	if window == 0 {
 		return all
 	}
@@ -97,6 +104,9 @@ func (c *cache) blocks(window, all int) int {
 		context = all
 	}
 	contexts := max(c.sequences, (all+context-1)/max(context, 1), 1)
+	if class.State && c.eased > 0 {
+		contexts = c.eased
+	}
 	each := backend.BlocksFor(window) + 2
 	return min(all, backend.WindowBlocks(window, c.ahead)+(contexts-1)*each)
 }

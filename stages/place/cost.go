@@ -50,6 +50,9 @@ func (m *Model) Expect(p *ir.Bound, s Speeds, sequences, positions int) (e Expec
 	chunk := float64(m.Rows)
 	full := m.cost(p, chunk)
 	compute := max(over(full.ops, s.Multiply*reachMultiply), over(full.computed, memory))
+	if s.Multiply <= 0 {
+		return e // what bounds it is not known
+	}
 	e.Prefill = perSecond(chunk, max(compute, over(full.read(), s.Disk), over(full.moved(), s.Bus)))
 	return e
 }

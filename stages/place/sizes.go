@@ -39,7 +39,7 @@ type Share struct {
 
 // Share divides a budget for weights as a plan does; 0: all are resident.
 func (s *Sizes) Share(weights int64) (*Share, error) {
-	t := &sorted{vectors: s.Vectors}
+	t := &sorted{vectors: s.Vectors, ahead: aheadBytes}
 	group := func(bytes int64) int {
 		t.groups = append(t.groups, ir.Group{Use: ir.Matrix, Bytes: bytes})
 		t.slots, t.homes = append(t.slots, backend.ExtentBytes(bytes)), append(t.homes, bytes)

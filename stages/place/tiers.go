@@ -15,6 +15,7 @@ import (
 const (
 	leastRing  = 2         // slots: one is computed from while another is filled
 	aheadBytes = 48 << 20  // what a ring should hold beyond what is computed from: it keeps a drive's queue full
+	aheadBus   = 8 << 20   // the same of copies to a device: they begin within tenths of a millisecond
 	leastShelf = 2         // slots of a layer's experts: as of a ring
 	leastPiece = 256 << 10 // bytes
 	alike      = 3.0 / 4   // groups of so much of the largest one's bytes go round with it
@@ -183,6 +184,7 @@ func divide(asks []Ask, free float64, budget func(*Ask) *int64, need func(*Ask) 
 
 // sorted is a program's groups by what can be done with them.
 type sorted struct {
+	ahead   int64 // bytes that a ring should hold beyond what is computed from
 	groups  []ir.Group
 	slots   []int64 // by group: the bytes of a slot that it shares
 	homes   []int64 // by group: of one of its own
@@ -206,7 +208,10 @@ type layer struct {
 func (a *Ask) sort(piece int64) *sorted {
 	p := *a.Program
 	p.Piece = piece
-	t := &sorted{groups: p.On(p.All())}
+	t := &sorted{groups: p.On(p.All()), ahead: aheadBytes}
+	if a.apart() {
+		t.ahead = aheadBus
+	}
 	for i := range t.groups {
 		g := &t.groups[i]
 		t.slots = append(t.slots, a.Device.RoomFor(&p, g, true))
@@ -328,11 +333,11 @@ func (t *sorted) stream(sizes [][]int, n int, free int64) *pinning {
 	if p.cost = p.read; n == 0 {
 		return p
 	}
-	full := 1 + (aheadBytes+p.slot-1)/p.slot
+	full := 1 + (t.ahead+p.slot-1)/p.slot
 	room := (free - p.bytes) / p.slot
 	p.slots = int(max(leastRing, min(full, int64(n-1), room)))
 	p.bytes += int64(p.slots) * p.slot
-	p.cost += max(0, aheadBytes-int64(p.slots-1)*p.slot)
+	p.cost += max(0, t.ahead-int64(p.slots-1)*p.slot)
 	return p
 }
 

@@ -178,8 +178,8 @@ func TestTiers(t *testing.T) {
 var card = backend.Traits{Flight: 2, Shares: true, Memory: backend.OwnMemory,
 	Bytes: func(_ *ir.Bound, g *ir.Group) int64 { return (g.Bytes*9/8 + 255) &^ 255 }}
 
-// TestThreeTiers: the same of a device with memory of its own, and of the program's memory, where what the device has no
-// room for waits as far as that goes.
+// TestThreeTiers: the same of a device with memory of its own, and of the program's memory, where what the device has
+// no room for waits as far as that goes.
 func TestThreeTiers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := Ask{Program: drawn(t), Sequences: 1, Device: card}

@@ -26,7 +26,10 @@ type Bench struct {
 	MultiplyBest  float64 `json:"multiply_best"`
 	ActorsShare   float64 `json:"actors_share"` // of a step
 	// Beside says that a device computed beside the program: what it read and how its time went is not known.
-	Beside bool    `json:"beside,omitempty"`
+	Beside bool `json:"beside,omitempty"`
+	// Copied is what the plan has copied to the device for each token, in bytes; Bus what copies reach a second.
+	Copied float64 `json:"copied_bytes_per_token,omitempty"`
+	Bus    float64 `json:"bus_bytes_per_second,omitempty"`
 	Points []Point `json:"points"`
 }
 

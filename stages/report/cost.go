@@ -55,6 +55,8 @@ func (c *coster) node(n *ir.Node) Traffic {
 		return Traffic{c.steps * c.bytes(n.W), 2 * c.rows * c.values(n.W)}
 	case ir.Attend:
 		return c.attend(n.Attend)
+	case ir.CausalConv, ir.SSMScan, ir.DeltaRule:
+		return c.state(n)
 	case ir.Experts:
 		return c.experts(n.Experts)
 	}
@@ -70,6 +72,19 @@ func (c *coster) attend(a *ir.AttendArgs) Traffic {
 		Bytes: positions * float64(a.KVHeads*(a.KDim+a.VDim)) * c.valueBytes,
 		Ops:   2 * seen * float64(a.Heads*(a.KDim+a.VDim)),
 	}
+}
+
+// state counts it read and written once a step of each sequence. For each element and row a convolution adds a product,
+// a scan decays it, adds to it and reads it, and a delta rule reads it once more.
+func (c *coster) state(n *ir.Node) Traffic {
+	values, each := float64(c.p.States[n.State].Values), 5.0
+	switch n.Op {
+	case ir.CausalConv:
+		each = 2
+	case ir.DeltaRule:
+		each = 7
+	}
+	return Traffic{Bytes: 2 * 4 * values * c.load.Sequences * c.steps, Ops: each * values * c.rows}
 }
 
 // experts counts as many of E experts as rows that choose k each can be expected to touch: E·(1−(1−k/E)ⁿ).

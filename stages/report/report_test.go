@@ -204,6 +204,21 @@ func TestCostOfPool(t *testing.T) {
 	require.InDelta(t, 4*64*32, c[ir.SegPool].Bytes, 1e-6)
 }
 
+func TestCostOfStates(t *testing.T) {
+	b := ir.NewBuilder("test", nil)
+	x := b.Embed("token_embd", 1000, 64)
+	b.Layer(0)
+	x = b.SSMScan(x, x, b.CausalConv(x, "conv", 4), b.Slice(x, 0, 4), "a", "dt", "", ir.ScanArgs{Heads: 4, Groups: 1, KDim: 64,
+		VDim: 16, Scale: 1})
+	b.Logits(b.Linear(b.Rows(x), "output", 1000))
+	p, err := b.Program(4096)
+	require.NoError(t, err)
+	bound := &ir.Bound{Program: p, Types: make([]quant.Type, len(p.Weights))}
+	c := report.Cost(bound, 0, report.Load{Steps: 10, Rows: 30, Wanted: 3, Sequences: 2})
+	require.InDelta(t, 30*(5*64*64+2*3*64), c[ir.SegMix].Ops, 1e-6)
+	require.InDelta(t, 8*2*10*(64*64+3*64), c[ir.SegMix].Bytes, 1e-6)
+}
+
 func TestCommand(t *testing.T) {
 	at := report.Placeholders{Model: "/a b/m.gguf", Threads: 2, Prompt: 512, Tokens: 128, Depth: 8192, Seqs: 3}
 	name, words, err := report.Command(
@@ -261,6 +276,16 @@ func FuzzParsePeer(f *testing.F) {
 		s, err := report.ParsePeer(output)
 		require.Equal(t, err == nil, s.Prefill > 0 && s.Decode > 0)
 	})
+}
+
+// TestCopied: what crosses the bus is related to what copies reach.
+func TestCopied(t *testing.T) {
+	b := report.Bench{Model: "m", Device: "a card", Beside: true, Copied: 9.5e9, Bus: 50e9,
+		Points: []report.Point{{Decode: report.Phase{Rate: report.SpreadOf([]float64{4, 5, 6})}}}}
+	var text strings.Builder
+	require.NoError(t, b.Text(&text))
+	require.Contains(t, text.String(), "copied to the device for each token: 9.50 GB; decoding copies 47.5 GB/s, 95 % of the "+
+		"50.0 that copies reach\n")
 }
 
 // TestBeside: of a device that computes beside the program only the rates are known.

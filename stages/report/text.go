@@ -68,6 +68,11 @@ func (b *Bench) about() []string {
 		fmt.Sprintf("loaded %.2f GB in %.2f s, %.1f GB/s%s", float64(b.WeightBytes)/1e9, b.LoadSeconds,
 			float64(b.WeightBytes)/1e9/max(b.LoadSeconds, 1e-3), b.peak()),
 	}
+	if b.Copied > 0 && b.Bus > 0 && len(b.Points) > 0 {
+		rate := b.Copied * b.Points[0].Decode.Rate.Median
+		lines = append(lines, fmt.Sprintf("copied to the device for each token: %.2f GB; decoding copies %.1f GB/s, %.0f %% of "+
+			"the %.1f that copies reach", b.Copied/1e9, rate/1e9, 100*rate/b.Bus, b.Bus/1e9))
+	}
 	if b.Beside {
 		return lines
 	}

@@ -5,10 +5,10 @@
 // A workgroup owns (KV head, split, row). LANES threads share a position, each FEATURES/LANES of its features in
 // words of 16 bytes; GROUPS of them take positions in turn. A group keeps for each query head the largest score, the
 // sum of weights and the weighted values; groups are joined in order at the end. The logarithms are of base 2.
-// With FUSED the step has one row a sequence: queries are rotated here, and the split that ends at the row's own
-// position rotates its key, stores key and value, and uses them as stored.
+// With FUSED the step has one row a sequence: queries are normalised and rotated here, and the split that ends at the row's own
+// position does so with its key, stores key and value, and uses them as stored.
 //
-// Shared memory: (QUERIES + 2)·FEATURES·4 bytes, and AT_ONCE·GROUPS·(FEATURES + 2)·4. Subgroups: LANES or more.
+// Shared memory: (QUERIES + 2)·FEATURES·4 bytes, (QUERIES + 1)·64, and AT_ONCE·GROUPS·(FEATURES + 2)·4. Subgroups: LANES or more.
 //
 // variant: attend
 #include "lib/buffers.glsl"
@@ -24,6 +24,7 @@ layout(constant_id = 4) const uint AT_ONCE = 1;    // query heads that are joine
 layout(constant_id = 5) const uint FUSED = 0;
 layout(constant_id = 6) const uint DIMS = 128;     // that rotate, if FUSED; 0: none
 layout(constant_id = 7) const uint INTERLEAVED = 0;
+layout(constant_id = 8) const uint NORMED = 0; // if FUSED: each head of queries and keys is normalised first
 
 layout(push_constant, scalar) uniform Push {
 	uint64_t x;      // float32 rows: query heads, and if FUSED key heads and value heads
@@ -34,10 +35,13 @@ layout(push_constant, scalar) uniform Push {
 	Words tables;
 	uint64_t angles;
 	Words count;     // rows that are there; 0: all
+	Floats queryGain; // of NORMED: by feature of a head; 0: ones
+	Floats keyGain;
 	uint xStride;    // in float32
 	uint window;     // positions that are seen; 0: all
 	float scale;     // of scores, times log2(e)
 	float cap;       // scores s become cap·tanh(s/cap), cap times log2(e); 0: they stay
+	float eps;       // of NORMED
 };
 
 const uint WORDS = FEATURES / (8 * LANES); // of 16 bytes, a lane's
@@ -45,6 +49,7 @@ const uint GROUPS = THREADS / LANES;
 const uint EACH = 64 / GROUPS; // positions of a block, a group's
 const float NOTHING = -1e30;
 
+shared float squares[NORMED * (QUERIES + 1) * 16 + 1];
 shared vec4 query[QUERIES * FEATURES / 4];
 shared uvec4 ownKey[FEATURES / 8];
 shared uvec4 ownValue[FEATURES / 8];
@@ -60,22 +65,74 @@ vec4 sums[QUERIES * WORDS * 2];
 vec4 low(uvec4 h) { return vec4(unpackHalf2x16(h.x), unpackHalf2x16(h.y)); }
 vec4 high(uvec4 h) { return vec4(unpackHalf2x16(h.z), unpackHalf2x16(h.w)); }
 
+// sumSquares prepares the norms of the query heads, and of the key head, as group_norm.comp sums. A barrier must follow.
+void sumSquares(uint64_t from) {
+	uint kv = gl_WorkGroupID.x, heads = gl_NumWorkGroups.x;
+	for (uint i = gl_LocalInvocationID.x; i < (QUERIES + 1) * 16; i += THREADS) {
+		uint head = i / 16 < QUERIES ? kv * QUERIES + i / 16 : heads * QUERIES + kv;
+		Floats x = Floats(from + 4ul * (head * FEATURES));
+		precise float s = 0.0;
+		for (uint d = i % 16; d < FEATURES; d += 16) {
+			s = fma(x.v[d], x.v[d], s);
+		}
+		squares[NORMED * i] = s;
+	}
+}
+
+// normScale is what a query head of this KV head, or number QUERIES, the key, is multiplied by.
+float normScale(uint head) {
+	precise float s = 0.0;
+	[[unroll]] for (uint i = 0; i < 16; i++) {
+		s = s + squares[NORMED * (head * 16 + i)];
+	}
+	precise float scale = 1.0 / sqrt(s / float(FEATURES) + eps);
+	return scale;
+}
+
+// normed is a feature of a head.
+float normed(Floats head, Floats gain, float scale, uint d) {
+	precise float v = head.v[d];
+	if (NORMED != 0) {
+		v = v * scale;
+		if (uint64_t(gain) != 0) {
+			v = v * gain.v[d];
+		}
+	}
+	return v;
+}
+
+// turnedHead is turned of lib/rope.glsl, of a head that is normalised.
+float turnedHead(Floats head, Floats gain, float scale, uint64_t mine, uint d) {
+	if (FUSED == 0 || d >= DIMS) {
+		return normed(head, gain, scale, d);
+	}
+	Turned t = turning(mine, d, DIMS, INTERLEAVED != 0);
+	precise float r = normed(head, gain, scale, t.other) * t.sine;
+	r = fma(normed(head, gain, scale, d), t.cosine, r);
+	return r;
+}
+
 void prepare(Row row, bool owner) {
 	uint kv = gl_WorkGroupID.x, heads = gl_NumWorkGroups.x;
 	uint64_t from = x + 4ul * (gl_WorkGroupID.z * xStride), mine = angles + 4ul * (gl_WorkGroupID.z * DIMS);
-	bool rotate = FUSED != 0 && DIMS > 0;
+	if (NORMED != 0) {
+		sumSquares(from);
+		barrier();
+	}
 	for (uint i = gl_LocalInvocationID.x; i < QUERIES * FEATURES; i += THREADS) {
 		Floats head = Floats(from + 4ul * ((kv * QUERIES + i / FEATURES) * FEATURES));
-		query[i / 4][i % 4] = (rotate ? turned(head, mine, i % FEATURES, DIMS, INTERLEAVED != 0) : head.v[i % FEATURES]) * scale;
+		float norm = NORMED != 0 ? normScale(i / FEATURES) : 1.0;
+		query[i / 4][i % 4] = turnedHead(head, queryGain, norm, mine, i % FEATURES) * scale;
 	}
 	if (FUSED != 0 && owner) {
 		uint at = cacheAt(block(tables, row, row.position), heads, kv, row.position, FEATURES) / 8;
 		Floats key = Floats(from + 4ul * ((heads * QUERIES + kv) * FEATURES));
 		Floats value = Floats(from + 4ul * ((heads * QUERIES + heads + kv) * FEATURES));
+		float norm = NORMED != 0 ? normScale(QUERIES) : 1.0;
 		for (uint i = gl_LocalInvocationID.x; i < FEATURES / 8; i += THREADS) {
 			float k[8], v[8];
 			[[unroll]] for (uint j = 0; j < 8; j++) {
-				k[j] = rotate ? turned(key, mine, i * 8 + j, DIMS, INTERLEAVED != 0) : key.v[i * 8 + j];
+				k[j] = turnedHead(key, keyGain, norm, mine, i * 8 + j);
 				v[j] = value.v[i * 8 + j];
 			}
 			uvec4 kw, vw;

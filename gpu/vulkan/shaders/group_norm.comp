@@ -3,7 +3,8 @@
 // Norms of groups of a row's features: RMS or layer, with weight and bias or without.
 //
 // A workgroup owns a row's group. Grid: groups of a row, rows. y may be x.
-// Sums: a thread's every THREADSth value in order, then the threads' as a tree. THREADS is chosen by the group's size.
+// Sums: a thread's every THREADSth value in order, then the threads' as a tree. THREADS is chosen by the group's size. Of
+// squares of RMS norms of groups smaller than 1024: every 16th value in order, then these 16 in order, as attend.comp has it.
 //
 // variant: group_norm
 #include "lib/buffers.glsl"
@@ -43,6 +44,17 @@ float total(float own) {
 	return sums[0];
 }
 
+float inOrder(float own) {
+	barrier();
+	sums[gl_LocalInvocationID.x] = own;
+	barrier();
+	precise float s = 0.0;
+	[[unroll]] for (uint i = 0; i < 16; i++) {
+		s = s + sums[i];
+	}
+	return s;
+}
+
 void main() {
 	uint g = gl_WorkGroupID.x, r = gl_WorkGroupID.y;
 	if (uint64_t(count) != 0 && r >= count.v[0]) {
@@ -57,12 +69,14 @@ void main() {
 		}
 		mean = total(s) / float(group);
 	}
+	bool few = LAYER == 0 && group < 1024;
+	uint step = few ? 16 : THREADS;
 	precise float squares = 0.0;
-	for (uint i = gl_LocalInvocationID.x; i < group; i += THREADS) {
+	for (uint i = gl_LocalInvocationID.x; i < group && gl_LocalInvocationID.x < step; i += step) {
 		precise float d = x.v[from + i] - mean;
 		squares = fma(d, d, squares);
 	}
-	precise float scale = 1.0 / sqrt(total(squares) / float(group) + eps);
+	precise float scale = 1.0 / sqrt((few ? inOrder(squares) : total(squares)) / float(group) + eps);
 	for (uint i = gl_LocalInvocationID.x; i < group; i += THREADS) {
 		precise float v = (x.v[from + i] - mean) * scale;
 		if (uint64_t(gain) != 0) {

@@ -3,8 +3,8 @@
 // y[c][o] = Σ w[o][k]·x[c][k] for many columns c: what matvec.comp computes, bit for bit, for prefill.
 //
 // A workgroup owns 128 outputs (four tiles of 32 rows; two of gate and two of up, where EPILOGUE is a GLU) and 32·WIDE
-// columns. A team of 32 threads (of a subgroup, where MATRIX) has 64 outputs × 32 columns of them as 4 × 2 squares of
-// 16 × 16. Stages of 64 k are unpacked to shared memory, while the next one is loaded.
+// columns, or 16·WIDE if NARROW. A team of 32 threads (of a subgroup, where MATRIX) has 64 outputs × 32, or 16, columns
+// of them as 4 × ACROSS squares of 16 × 16. Stages of 64 k are unpacked to shared memory, while the next one is loaded.
 //
 // Order of addition: that of matvec.comp. Products of 32 k (of 16, where scales are of 16) are whole numbers, by
 // cooperative matrices or by dot products; they are scaled and added one by one, in order of k, then segments are.
@@ -14,12 +14,14 @@
 // variant: matmul_q4_0 -DQ4_0 -DDOT4
 // variant: matmul_q4_0_plain -DQ4_0
 // variant: matmul_q4_0_matrix -DQ4_0 -DMATRIX
+// variant: matmul_q4_0_narrow -DQ4_0 -DMATRIX -DNARROW
 // variant: matmul_q8_0 -DQ8_0 -DDOT4
 // variant: matmul_q8_0_plain -DQ8_0
 // variant: matmul_q8_0_matrix -DQ8_0 -DMATRIX
 // variant: matmul_q4_k -DQ4_K -DDOT4
 // variant: matmul_q4_k_plain -DQ4_K
 // variant: matmul_q4_k_matrix -DQ4_K -DMATRIX
+// variant: matmul_q4_k_narrow -DQ4_K -DMATRIX -DNARROW
 // variant: matmul_q6_k -DQ6_K -DDOT4
 // variant: matmul_q6_k_plain -DQ6_K
 // variant: matmul_q6_k_matrix -DQ6_K -DMATRIX
@@ -44,9 +46,10 @@ layout(constant_id = 1) const uint WIDE = 1;     // teams side by side
 layout(constant_id = 2) const uint EPILOGUE = 0; // as in matvec.comp
 layout(constant_id = 3) const uint EXTRAS = 0;
 layout(constant_id = 4) const uint ACT = 1;
+layout(constant_id = 5) const uint GROUPS = 0;   // 1: columns are those of an entry of group.comp, of an expert's matrix
 
 layout(push_constant, scalar) uniform Push {
-	Quads weights;
+	Quads weights;   // of experts the addresses, by number
 	Quads x;         // quantised rows
 	uint64_t y;
 	Floats bias;
@@ -57,9 +60,16 @@ layout(push_constant, scalar) uniform Push {
 	uint columns;
 	uint kTiles;     // 256 k each. No constants: one kernel serves all matrices
 	uint segment;    // tiles of k
+	uint share;      // rows of y that have the same row of x, of experts
+	Words chosen;
 };
 
-const uint TALL = 128, COLUMNS = 32 * WIDE;
+#if defined(NARROW)
+const uint ACROSS = 1;
+#else
+const uint ACROSS = 2;
+#endif
+const uint TALL = 128, COLUMNS = 16 * ACROSS * WIDE;
 
 // Shared words of 4 k: rows of weights, and of columns, in a stage. Where scales are of 16 k, each block of weights is
 // 16 k, 16 zeros, 16 k: so a half of a block is multiplied with the other masked.
@@ -70,6 +80,19 @@ const uint ASTEP = 12, ASTRIDE = 28;
 const uint ASTEP = 8, ASTRIDE = 20;
 #endif
 const uint BSTEP = 8, BSTRIDE = 20;
+
+const uint NONE = 0xffffffffu;
+Quads base;
+uint expert = 0;
+shared uint targets[GROUPS != 0 ? COLUMNS : 1]; // of experts
+
+// target is the row of y that a column, counted from the grid's first, goes to; NONE if it is not there.
+uint target(uint column) {
+	if (GROUPS != 0) {
+		return targets[column % COLUMNS];
+	}
+	return column < columns && (uint64_t(count) == 0 || column < count.v[0]) ? column : NONE;
+}
 
 #include "lib/squares.glsl"
 
@@ -111,16 +134,22 @@ shared float bSum[2 * COLUMNS]; // of 32, or of the first 16
 shared float aOtherLow[2 * TALL];
 shared float bOtherSum[2 * COLUMNS];
 #endif
-SQUARE acc[8]; // [4 of rows][2 of columns]
+SQUARE acc[SQUARES]; // [4 of rows][ACROSS of columns]
 
 const uint ITEMS = 256 / THREADS;             // blocks of weights that a thread has of a stage
 const uint XITEMS = (COLUMNS * 4) / THREADS;  // words of 16 bytes of activations
-const uint SITEMS = (COLUMNS * 2) / THREADS;  // scales of activations
+const uint SITEMS = (COLUMNS * 2 + THREADS - 1) / THREADS; // scales of activations
 Block nextBlocks[ITEMS];
 uvec4 nextX[XITEMS];
 uvec2 nextScales[SITEMS];
 
-uint column(uint c) { return min(gl_WorkGroupID.y * COLUMNS + c, columns - 1); }
+// column is the row of x of a column of this workgroup: any, if it is not there.
+uint column(uint c) {
+	if (GROUPS != 0) {
+		return targets[c] == NONE ? 0 : targets[c] / share;
+	}
+	return min(gl_WorkGroupID.y * COLUMNS + c, columns - 1);
+}
 
 // fetch loads a stage.
 void fetch(uint stage) {
@@ -128,7 +157,7 @@ void fetch(uint stage) {
 	[[unroll]] for (uint i = 0; i < ITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x, row = item % TALL, part = item / TALL;
 		uint tile = min(gl_WorkGroupID.x * 4 + row / 32, rowTiles - 1);
-		nextBlocks[i] = blockAt(weights, (tile * kTiles + stage / 4) * TILE, row % 32, stage % 4 * 2 + part);
+		nextBlocks[i] = blockAt(base, (tile * kTiles + stage / 4) * TILE, row % 32, stage % 4 * 2 + part);
 	}
 	[[unroll]] for (uint i = 0; i < XITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x;
@@ -136,7 +165,7 @@ void fetch(uint stage) {
 	}
 	[[unroll]] for (uint i = 0; i < SITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x;
-		nextScales[i] = Pairs(uint64_t(x)).v[column(item / 2) * (kTiles * 40) + kTiles * 32 + stage * 2 + item % 2];
+		nextScales[i] = Pairs(uint64_t(x)).v[column(min(item / 2, COLUMNS - 1)) * (kTiles * 40) + kTiles * 32 + stage * 2 + item % 2];
 	}
 }
 
@@ -171,6 +200,9 @@ void put() {
 	}
 	[[unroll]] for (uint i = 0; i < SITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x, at = item % 2 * COLUMNS + item / 2;
+		if (item >= COLUMNS * 2) {
+			break;
+		}
 		bScale[at] = uintBitsToFloat(nextScales[i].x);
 #if defined(Q4_K) || defined(SPLITLOW)
 		int first = bitfieldExtract(int(nextScales[i].y), 0, 16), second = int(nextScales[i].y) >> 16;
@@ -207,16 +239,16 @@ int dots(uint left, uint right, uint words) {
 
 // multiply adds a block of the stage to the sums.
 void multiply(uint block) {
-	uint team = gl_LocalInvocationID.x / 32, row = team % 2 * 64, column = team / 2 * 32;
-	RIGHT right[2];
-	SQUARE d[2];
+	uint team = gl_LocalInvocationID.x / 32, row = team % 2 * 64, column = team / 2 * (16 * ACROSS);
+	RIGHT right[ACROSS];
+	SQUARE d[ACROSS];
 #if defined(Q4_K) || defined(SPLITLOW)
-	SQUARE sum[2];
+	SQUARE sum[ACROSS];
 #endif
 #if defined(SPLITLOW)
-	SQUARE otherSum[2];
+	SQUARE otherSum[ACROSS];
 #endif
-	[[unroll]] for (uint j = 0; j < 2; j++) {
+	[[unroll]] for (uint j = 0; j < ACROSS; j++) {
 		uint from = block * COLUMNS + column + 16 * j;
 		LOADB(right[j], column + 16 * j, block * BSTEP);
 		BYCOLUMN(d[j], bScale, from);
@@ -253,7 +285,7 @@ void multiply(uint block) {
 		SQUARE otherLow;
 		BYROW(otherLow, aOtherLow, from);
 #endif
-		[[unroll]] for (uint j = 0; j < 2; j++) {
+		[[unroll]] for (uint j = 0; j < ACROSS; j++) {
 			WHOLE p;
 #if !defined(HALVES)
 			PRODUCT(p, left, right[j], 8);
@@ -268,7 +300,7 @@ void multiply(uint block) {
 #endif
 #endif
 			[[unroll]] for (uint e = 0; e < SIZE; e++) {
-				precise float r = acc[2 * i + j][e];
+				precise float r = acc[ACROSS * i + j][e];
 #if defined(Q6_K)
 				r = fma(scale[e] * d[j][e], float(s0[e] * p[e] + s1[e] * q[e]), r);
 #else
@@ -283,14 +315,27 @@ void multiply(uint block) {
 #if defined(SPLITLOW)
 				r = fma(-(otherLow[e] * d[j][e]), otherSum[j][e], r);
 #endif
-				acc[2 * i + j][e] = r;
+				acc[ACROSS * i + j][e] = r;
 			}
 		}
 	}
 }
 
 void main() {
-	[[unroll]] for (uint s = 0; s < 8; s++) {
+	base = weights;
+	if (GROUPS != 0) {
+		uint entry = gl_WorkGroupID.y * (COLUMNS + 1);
+		expert = chosen.v[entry];
+		if (expert == NONE) {
+			return;
+		}
+		base = Quads(Addresses(uint64_t(weights)).v[expert]);
+		for (uint c = gl_LocalInvocationID.x; c < COLUMNS; c += THREADS) {
+			targets[c] = chosen.v[entry + 1 + c];
+		}
+		barrier();
+	}
+	[[unroll]] for (uint s = 0; s < SQUARES; s++) {
 		clearSquare(acc[s]);
 		clearSquare(total[s]);
 	}
@@ -311,7 +356,7 @@ void main() {
 			multiply(block);
 		}
 		if ((stage + 1) % (segment * 4) == 0 || stage + 1 == kTiles * 4) {
-			[[unroll]] for (uint s = 0; s < 8; s++) {
+			[[unroll]] for (uint s = 0; s < SQUARES; s++) {
 				[[unroll]] for (uint e = 0; e < SIZE; e++) {
 					precise float r = total[s][e] + acc[s][e];
 					total[s][e] = r;

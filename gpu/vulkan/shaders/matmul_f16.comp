@@ -1,17 +1,32 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-// y[c][o] = Σ w[o][k]·x[c][k] for many columns c of float32, rounded to half precision, as BF16 weights are, for the speed
-// of cooperative matrices. Sums are float32, in an order of the device's: a column's bits are the same among any others,
-// but not those of matvec.comp.
+// y[c][o] = Σ w[o][k]·x[c][k] for many columns c, both rounded to half precision, for the speed of cooperative matrices.
+// Sums are float32, in an order of the device's: a column's bits are the same among any others, but not those of
+// matvec.comp.
 //
-// A workgroup owns 128 outputs and 32·WIDE columns, as in matmul.comp. Stages of 64 k.
-// Shared memory: as matmul.go says. Subgroups: 32 lanes where MATRIX.
+// A workgroup owns 128 outputs (four tiles of 32 rows; two of gate and two of up, where EPILOGUE is a GLU) and 64·WIDE
+// columns. A team of 32 threads (of a subgroup, where MATRIX) has 64 outputs × 64 columns of them as 4 × 4 squares of
+// 16 × 16. Stages of 64 k are unpacked to shared memory, while the next one is loaded.
+// Shared memory: as matmul.go says. Subgroups: 32 lanes where MATRIX, else 8 or more.
 //
 // variant: matmul_f16 -DF16
 // variant: matmul_f16_matrix -DF16 -DMATRIX
 // variant: matmul_bf16 -DBF16
 // variant: matmul_bf16_matrix -DBF16 -DMATRIX
+// variant: matmul_half_q4_0 -DQ4_0
+// variant: matmul_half_q4_0_matrix -DQ4_0 -DMATRIX
+// variant: matmul_half_q8_0 -DQ8_0
+// variant: matmul_half_q8_0_matrix -DQ8_0 -DMATRIX
+// variant: matmul_half_q4_k -DQ4_K
+// variant: matmul_half_q4_k_matrix -DQ4_K -DMATRIX
+// variant: matmul_half_q6_k -DQ6_K
+// variant: matmul_half_q6_k_matrix -DQ6_K -DMATRIX
+// variant: matmul_half_split -DSPLIT
+// variant: matmul_half_split_matrix -DSPLIT -DMATRIX
+// variant: matmul_half_split_low -DSPLITLOW
+// variant: matmul_half_split_low_matrix -DSPLITLOW -DMATRIX
 #include "lib/buffers.glsl"
+#include "lib/quantise.glsl"
 #include "lib/act.glsl"
 #include "lib/tile.glsl"
 #if defined(MATRIX)
@@ -23,13 +38,13 @@
 layout(local_size_x_id = 0) in; // 64 · WIDE
 layout(constant_id = 0) const uint THREADS = 64;
 layout(constant_id = 1) const uint WIDE = 1;     // teams side by side
-layout(constant_id = 2) const uint EPILOGUE = 0; // 0: store; 1: act(gate)·up, store
+layout(constant_id = 2) const uint EPILOGUE = 0; // as in matvec.comp
 layout(constant_id = 3) const uint EXTRAS = 0;
 layout(constant_id = 4) const uint ACT = 1;
 
 layout(push_constant, scalar) uniform Push {
 	Quads weights;
-	Vectors x;       // float32 rows of whole 256
+	Quads x;         // quantised rows, or float32 rows of whole 256 where weights are floats
 	uint64_t y;
 	Floats bias;
 	Floats residual;
@@ -40,7 +55,13 @@ layout(push_constant, scalar) uniform Push {
 	uint kTiles;     // 256 k each
 };
 
-const uint TALL = 128, COLUMNS = 32 * WIDE, STRIDE = 18; // of fours of k
+const uint TALL = 128, ACROSS = 4, COLUMNS = 64 * WIDE, STRIDE = 18; // STRIDE: of fours of k
+
+const uint NONE = 0xffffffffu, expert = 0;
+
+uint target(uint column) {
+	return column < columns && (uint64_t(count) == 0 || column < count.v[0]) ? column : NONE;
+}
 
 #include "lib/squares.glsl"
 
@@ -57,9 +78,14 @@ FOUR four(uvec2 v) { return v; }
 shared FOUR a[TALL * STRIDE];
 shared FOUR b[COLUMNS * STRIDE];
 
+FOUR rounded(vec4 v) { return four(uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw))); }
+
+uint column(uint c) { return min(gl_WorkGroupID.y * COLUMNS + c, columns - 1); }
+
+#if defined(PLAIN)
 const uint ITEMS = TALL * 8 / THREADS, XITEMS = COLUMNS * 16 / THREADS;
 uvec4 nextWeights[ITEMS];
-vec4 nextX[XITEMS];
+uvec4 nextX[XITEMS];
 
 // halves are eight weights in half precision.
 uvec4 halves(uvec4 q) {
@@ -81,8 +107,7 @@ void fetch(uint stage) {
 	}
 	[[unroll]] for (uint i = 0; i < XITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x;
-		uint column = min(gl_WorkGroupID.y * COLUMNS + item / 16, columns - 1);
-		nextX[i] = x.v[column * (kTiles * 64) + stage * 16 + item % 16];
+		nextX[i] = x.v[column(item / 16) * (kTiles * 64) + stage * 16 + item % 16];
 	}
 }
 
@@ -96,32 +121,88 @@ void put() {
 	}
 	[[unroll]] for (uint i = 0; i < XITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x;
-		vec4 v = nextX[i];
-		b[item / 16 * STRIDE + item % 16] = four(uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw)));
+		b[item / 16 * STRIDE + item % 16] = rounded(uintBitsToFloat(nextX[i]));
+	}
+}
+#else
+const uint ITEMS = TALL * 2 / THREADS;       // blocks of weights that a thread has of a stage
+const uint XITEMS = COLUMNS * 4 / THREADS;   // words of 16 bytes of activations
+Block nextBlocks[ITEMS];
+uvec4 nextX[XITEMS];
+float nextScales[XITEMS];
+
+// fetch loads a stage.
+void fetch(uint stage) {
+	uint rowTiles = (rows + 31) / 32 * (EPILOGUE == 0 ? 1 : 2);
+	[[unroll]] for (uint i = 0; i < ITEMS; i++) {
+		uint item = i * THREADS + gl_LocalInvocationID.x, row = item % TALL;
+		uint tile = min(gl_WorkGroupID.x * 4 + row / 32, rowTiles - 1);
+		nextBlocks[i] = blockAt(weights, (tile * kTiles + stage / 4) * TILE, row % 32, stage % 4 * 2 + item / TALL);
+	}
+	[[unroll]] for (uint i = 0; i < XITEMS; i++) {
+		uint item = i * THREADS + gl_LocalInvocationID.x, c = column(item / 4);
+		nextX[i] = x.v[c * (kTiles * 20) + stage * 4 + item % 4];
+		nextScales[i] = Floats(uint64_t(x)).v[2 * (c * (kTiles * 40) + kTiles * 32 + stage * 2 + item % 4 / 2)];
 	}
 }
 
+// bytes are four signed ones of a word.
+vec4 bytes(uint v) { return vec4(bitfieldExtract(ivec4(int(v)) >> ivec4(0, 8, 16, 24), 0, 8)); }
+
+// put writes the stage that was fetched to shared memory.
+void put() {
+	[[unroll]] for (uint i = 0; i < ITEMS; i++) {
+		uint item = i * THREADS + gl_LocalInvocationID.x, at = item % TALL * STRIDE + item / TALL * 8;
+		Block u = nextBlocks[i];
+		float scale = u.scale, other = u.scale, low = 0.0, otherLow = 0.0;
+#if defined(Q6_K)
+		scale *= float(u.s0);
+		other *= float(u.s1);
+#elif defined(SPLIT) || defined(SPLITLOW)
+		other = u.otherScale;
+#endif
+#if defined(Q4_K)
+		low = u.low;
+		otherLow = u.low;
+#elif defined(SPLITLOW)
+		low = u.low;
+		otherLow = u.otherLow;
+#endif
+		[[unroll]] for (uint j = 0; j < 4; j++) {
+			a[at + j] = rounded(fma(bytes(centred(u.lo[j])), vec4(scale), vec4(-low)));
+			a[at + 4 + j] = rounded(fma(bytes(centred(u.hi[j])), vec4(other), vec4(-otherLow)));
+		}
+	}
+	[[unroll]] for (uint i = 0; i < XITEMS; i++) {
+		uint item = i * THREADS + gl_LocalInvocationID.x;
+		[[unroll]] for (uint j = 0; j < 4; j++) {
+			b[item / 4 * STRIDE + item % 4 * 4 + j] = rounded(bytes(nextX[i][j]) * nextScales[i]);
+		}
+	}
+}
+#endif
+
 // multiply adds 16 k, from four at on.
 void multiply(uint at) {
-	uint team = gl_LocalInvocationID.x / 32, row = team % 2 * 64, column = team / 2 * 32;
+	uint team = gl_LocalInvocationID.x / 32, row = team % 2 * 64, column = team / 2 * 64;
 #if defined(MATRIX)
-	RIGHT right[2];
-	[[unroll]] for (uint j = 0; j < 2; j++) {
+	RIGHT right[ACROSS];
+	[[unroll]] for (uint j = 0; j < ACROSS; j++) {
 		coopMatLoad(right[j], b, (column + 16 * j) * STRIDE + at, STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
 	}
 	[[unroll]] for (uint i = 0; i < 4; i++) {
 		LEFT left;
 		coopMatLoad(left, a, (row + 16 * i) * STRIDE + at, STRIDE, gl_CooperativeMatrixLayoutRowMajor);
-		[[unroll]] for (uint j = 0; j < 2; j++) {
-			total[2 * i + j] = coopMatMulAdd(left, right[j], total[2 * i + j]);
+		[[unroll]] for (uint j = 0; j < ACROSS; j++) {
+			total[ACROSS * i + j] = coopMatMulAdd(left, right[j], total[ACROSS * i + j]);
 		}
 	}
 #else
 	// For tests of all but the products: it is slower than mat-vecs.
-	[[dont_unroll]] for (uint s = 0; s < 8; s++) {
+	[[dont_unroll]] for (uint s = 0; s < SQUARES; s++) {
 		[[dont_unroll]] for (uint e = 0; e < 8; e++) {
-			uint from = (row + s / 2 * 16 + squareRow()) * STRIDE + at;
-			uint with = (column + s % 2 * 16 + squareColumn() + 2 * e) * STRIDE + at;
+			uint from = (row + s / ACROSS * 16 + squareRow()) * STRIDE + at;
+			uint with = (column + s % ACROSS * 16 + squareColumn() + 2 * e) * STRIDE + at;
 			[[dont_unroll]] for (uint n = 0; n < 4; n++) {
 				vec2 p = unpackHalf2x16(a[from + n].x) * unpackHalf2x16(b[with + n].x);
 				vec2 q = unpackHalf2x16(a[from + n].y) * unpackHalf2x16(b[with + n].y);
@@ -134,7 +215,7 @@ void multiply(uint at) {
 }
 
 void main() {
-	[[unroll]] for (uint s = 0; s < 8; s++) {
+	EACHSQUARE for (uint s = 0; s < SQUARES; s++) {
 		clearSquare(total[s]);
 	}
 	fetch(0);

@@ -37,11 +37,28 @@ const (
 	MatmulBf16Matrix
 	MatmulF16
 	MatmulF16Matrix
+	MatmulFloatBf16
+	MatmulFloatF16
+	MatmulFloatF32
+	MatmulHalfQ4_0
+	MatmulHalfQ4_0Matrix
+	MatmulHalfQ4_K
+	MatmulHalfQ4_KMatrix
+	MatmulHalfQ6_K
+	MatmulHalfQ6_KMatrix
+	MatmulHalfQ8_0
+	MatmulHalfQ8_0Matrix
+	MatmulHalfSplit
+	MatmulHalfSplitLow
+	MatmulHalfSplitLowMatrix
+	MatmulHalfSplitMatrix
 	MatmulQ4_0
 	MatmulQ4_0Matrix
+	MatmulQ4_0Narrow
 	MatmulQ4_0Plain
 	MatmulQ4_K
 	MatmulQ4_KMatrix
+	MatmulQ4_KNarrow
 	MatmulQ4_KPlain
 	MatmulQ6_K
 	MatmulQ6_KMatrix
@@ -89,76 +106,93 @@ const (
 )
 
 var names = [modules]string{
-	Append:               "append",
-	Argmax:               "argmax",
-	Attend:               "attend",
-	AttendAny:            "attend_any",
-	Combine:              "combine",
-	Each:                 "each",
-	EmbedBf16:            "embed_bf16",
-	EmbedF16:             "embed_f16",
-	EmbedF32:             "embed_f32",
-	EmbedQ4_0:            "embed_q4_0",
-	EmbedQ4_K:            "embed_q4_k",
-	EmbedQ6_K:            "embed_q6_k",
-	EmbedQ8_0:            "embed_q8_0",
-	EmbedSplit:           "embed_split",
-	EmbedSplitLow:        "embed_split_low",
-	Finite:               "finite",
-	Group:                "group",
-	GroupNorm:            "group_norm",
-	MatmulBf16:           "matmul_bf16",
-	MatmulBf16Matrix:     "matmul_bf16_matrix",
-	MatmulF16:            "matmul_f16",
-	MatmulF16Matrix:      "matmul_f16_matrix",
-	MatmulQ4_0:           "matmul_q4_0",
-	MatmulQ4_0Matrix:     "matmul_q4_0_matrix",
-	MatmulQ4_0Plain:      "matmul_q4_0_plain",
-	MatmulQ4_K:           "matmul_q4_k",
-	MatmulQ4_KMatrix:     "matmul_q4_k_matrix",
-	MatmulQ4_KPlain:      "matmul_q4_k_plain",
-	MatmulQ6_K:           "matmul_q6_k",
-	MatmulQ6_KMatrix:     "matmul_q6_k_matrix",
-	MatmulQ6_KPlain:      "matmul_q6_k_plain",
-	MatmulQ8_0:           "matmul_q8_0",
-	MatmulQ8_0Matrix:     "matmul_q8_0_matrix",
-	MatmulQ8_0Plain:      "matmul_q8_0_plain",
-	MatmulSplit:          "matmul_split",
-	MatmulSplitLow:       "matmul_split_low",
-	MatmulSplitLowMatrix: "matmul_split_low_matrix",
-	MatmulSplitLowPlain:  "matmul_split_low_plain",
-	MatmulSplitMatrix:    "matmul_split_matrix",
-	MatmulSplitPlain:     "matmul_split_plain",
-	MatvecBf16:           "matvec_bf16",
-	MatvecF16:            "matvec_f16",
-	MatvecF32:            "matvec_f32",
-	MatvecQ4_0:           "matvec_q4_0",
-	MatvecQ4_0Plain:      "matvec_q4_0_plain",
-	MatvecQ4_K:           "matvec_q4_k",
-	MatvecQ4_KPlain:      "matvec_q4_k_plain",
-	MatvecQ6_K:           "matvec_q6_k",
-	MatvecQ6_KPlain:      "matvec_q6_k_plain",
-	MatvecQ8_0:           "matvec_q8_0",
-	MatvecQ8_0Plain:      "matvec_q8_0_plain",
-	MatvecSplit:          "matvec_split",
-	MatvecSplitLow:       "matvec_split_low",
-	MatvecSplitLowPlain:  "matvec_split_low_plain",
-	MatvecSplitPlain:     "matvec_split_plain",
-	Merge:                "merge",
-	MergeAny:             "merge_any",
-	Norm:                 "norm",
-	RepackF16:            "repack_f16",
-	RepackF32:            "repack_f32",
-	RepackQ4_0:           "repack_q4_0",
-	RepackQ4_K:           "repack_q4_k",
-	RepackQ6_K:           "repack_q6_k",
-	RepackQ8_0:           "repack_q8_0",
-	RepackSplit:          "repack_split",
-	RepackSplitLow:       "repack_split_low",
-	Rope:                 "rope",
-	Route:                "route",
-	Sample:               "sample",
-	Turn:                 "turn",
+	Append:                   "append",
+	Argmax:                   "argmax",
+	Attend:                   "attend",
+	AttendAny:                "attend_any",
+	Combine:                  "combine",
+	Each:                     "each",
+	EmbedBf16:                "embed_bf16",
+	EmbedF16:                 "embed_f16",
+	EmbedF32:                 "embed_f32",
+	EmbedQ4_0:                "embed_q4_0",
+	EmbedQ4_K:                "embed_q4_k",
+	EmbedQ6_K:                "embed_q6_k",
+	EmbedQ8_0:                "embed_q8_0",
+	EmbedSplit:               "embed_split",
+	EmbedSplitLow:            "embed_split_low",
+	Finite:                   "finite",
+	Group:                    "group",
+	GroupNorm:                "group_norm",
+	MatmulBf16:               "matmul_bf16",
+	MatmulBf16Matrix:         "matmul_bf16_matrix",
+	MatmulF16:                "matmul_f16",
+	MatmulF16Matrix:          "matmul_f16_matrix",
+	MatmulFloatBf16:          "matmul_float_bf16",
+	MatmulFloatF16:           "matmul_float_f16",
+	MatmulFloatF32:           "matmul_float_f32",
+	MatmulHalfQ4_0:           "matmul_half_q4_0",
+	MatmulHalfQ4_0Matrix:     "matmul_half_q4_0_matrix",
+	MatmulHalfQ4_K:           "matmul_half_q4_k",
+	MatmulHalfQ4_KMatrix:     "matmul_half_q4_k_matrix",
+	MatmulHalfQ6_K:           "matmul_half_q6_k",
+	MatmulHalfQ6_KMatrix:     "matmul_half_q6_k_matrix",
+	MatmulHalfQ8_0:           "matmul_half_q8_0",
+	MatmulHalfQ8_0Matrix:     "matmul_half_q8_0_matrix",
+	MatmulHalfSplit:          "matmul_half_split",
+	MatmulHalfSplitLow:       "matmul_half_split_low",
+	MatmulHalfSplitLowMatrix: "matmul_half_split_low_matrix",
+	MatmulHalfSplitMatrix:    "matmul_half_split_matrix",
+	MatmulQ4_0:               "matmul_q4_0",
+	MatmulQ4_0Matrix:         "matmul_q4_0_matrix",
+	MatmulQ4_0Narrow:         "matmul_q4_0_narrow",
+	MatmulQ4_0Plain:          "matmul_q4_0_plain",
+	MatmulQ4_K:               "matmul_q4_k",
+	MatmulQ4_KMatrix:         "matmul_q4_k_matrix",
+	MatmulQ4_KNarrow:         "matmul_q4_k_narrow",
+	MatmulQ4_KPlain:          "matmul_q4_k_plain",
+	MatmulQ6_K:               "matmul_q6_k",
+	MatmulQ6_KMatrix:         "matmul_q6_k_matrix",
+	MatmulQ6_KPlain:          "matmul_q6_k_plain",
+	MatmulQ8_0:               "matmul_q8_0",
+	MatmulQ8_0Matrix:         "matmul_q8_0_matrix",
+	MatmulQ8_0Plain:          "matmul_q8_0_plain",
+	MatmulSplit:              "matmul_split",
+	MatmulSplitLow:           "matmul_split_low",
+	MatmulSplitLowMatrix:     "matmul_split_low_matrix",
+	MatmulSplitLowPlain:      "matmul_split_low_plain",
+	MatmulSplitMatrix:        "matmul_split_matrix",
+	MatmulSplitPlain:         "matmul_split_plain",
+	MatvecBf16:               "matvec_bf16",
+	MatvecF16:                "matvec_f16",
+	MatvecF32:                "matvec_f32",
+	MatvecQ4_0:               "matvec_q4_0",
+	MatvecQ4_0Plain:          "matvec_q4_0_plain",
+	MatvecQ4_K:               "matvec_q4_k",
+	MatvecQ4_KPlain:          "matvec_q4_k_plain",
+	MatvecQ6_K:               "matvec_q6_k",
+	MatvecQ6_KPlain:          "matvec_q6_k_plain",
+	MatvecQ8_0:               "matvec_q8_0",
+	MatvecQ8_0Plain:          "matvec_q8_0_plain",
+	MatvecSplit:              "matvec_split",
+	MatvecSplitLow:           "matvec_split_low",
+	MatvecSplitLowPlain:      "matvec_split_low_plain",
+	MatvecSplitPlain:         "matvec_split_plain",
+	Merge:                    "merge",
+	MergeAny:                 "merge_any",
+	Norm:                     "norm",
+	RepackF16:                "repack_f16",
+	RepackF32:                "repack_f32",
+	RepackQ4_0:               "repack_q4_0",
+	RepackQ4_K:               "repack_q4_k",
+	RepackQ6_K:               "repack_q6_k",
+	RepackQ8_0:               "repack_q8_0",
+	RepackSplit:              "repack_split",
+	RepackSplitLow:           "repack_split_low",
+	Rope:                     "rope",
+	Route:                    "route",
+	Sample:                   "sample",
+	Turn:                     "turn",
 }
 
 // AppendPush is the push constants of append.comp.
@@ -225,18 +259,21 @@ func (c ArgmaxConstants) List() []uint32 {
 
 // AttendPush is the push constants of attend.comp.
 type AttendPush struct {
-	X       uint64  // offset 0
-	Keys    uint64  // offset 8
-	Values  uint64  // offset 16
-	Parts   uint64  // offset 24
-	Rows    uint64  // offset 32
-	Tables  uint64  // offset 40
-	Angles  uint64  // offset 48
-	Count   uint64  // offset 56
-	XStride uint32  // offset 64
-	Window  uint32  // offset 68
-	Scale   float32 // offset 72
-	Cap     float32 // offset 76
+	X         uint64  // offset 0
+	Keys      uint64  // offset 8
+	Values    uint64  // offset 16
+	Parts     uint64  // offset 24
+	Rows      uint64  // offset 32
+	Tables    uint64  // offset 40
+	Angles    uint64  // offset 48
+	Count     uint64  // offset 56
+	QueryGain uint64  // offset 64
+	KeyGain   uint64  // offset 72
+	XStride   uint32  // offset 80
+	Window    uint32  // offset 84
+	Scale     float32 // offset 88
+	Cap       float32 // offset 92
+	Eps       float32 // offset 96
 }
 
 // These do not compile where an offset is another.
@@ -249,10 +286,13 @@ const (
 	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Tables) ^ 40)
 	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Angles) ^ 48)
 	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Count) ^ 56)
-	_ uintptr = -(unsafe.Offsetof(AttendPush{}.XStride) ^ 64)
-	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Window) ^ 68)
-	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Scale) ^ 72)
-	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Cap) ^ 76)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.QueryGain) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.KeyGain) ^ 72)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.XStride) ^ 80)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Window) ^ 84)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Scale) ^ 88)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Cap) ^ 92)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Eps) ^ 96)
 )
 
 // AttendConstants is the specialisation constants of attend.comp.
@@ -265,11 +305,12 @@ type AttendConstants struct {
 	Fused       uint32 // id 5
 	Dims        uint32 // id 6
 	Interleaved uint32 // id 7
+	Normed      uint32 // id 8
 }
 
 // List is the constants by id.
 func (c AttendConstants) List() []uint32 {
-	return []uint32{c.Threads, c.Lanes, c.Features, c.Queries, c.AtOnce, c.Fused, c.Dims, c.Interleaved}
+	return []uint32{c.Threads, c.Lanes, c.Features, c.Queries, c.AtOnce, c.Fused, c.Dims, c.Interleaved, c.Normed}
 }
 
 // AttendAnyPush is the push constants of attend_any.comp.
@@ -560,8 +601,8 @@ func (c MatmulF16Constants) List() []uint32 {
 	return []uint32{c.Threads, c.Wide, c.Epilogue, c.Extras, c.Act}
 }
 
-// MatmulPush is the push constants of matmul.comp.
-type MatmulPush struct {
+// MatmulFloatPush is the push constants of matmul_float.comp.
+type MatmulFloatPush struct {
 	Weights  uint64 // offset 0
 	X        uint64 // offset 8
 	Y        uint64 // offset 16
@@ -577,6 +618,50 @@ type MatmulPush struct {
 
 // These do not compile where an offset is another.
 const (
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Weights) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.X) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Y) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Bias) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Residual) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Count) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Rows) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.YStride) ^ 52)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Columns) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.KTiles) ^ 60)
+	_ uintptr = -(unsafe.Offsetof(MatmulFloatPush{}.Segment) ^ 64)
+)
+
+// MatmulFloatConstants is the specialisation constants of matmul_float.comp.
+type MatmulFloatConstants struct {
+	Epilogue uint32 // id 0
+	Extras   uint32 // id 1
+	Act      uint32 // id 2
+}
+
+// List is the constants by id.
+func (c MatmulFloatConstants) List() []uint32 {
+	return []uint32{c.Epilogue, c.Extras, c.Act}
+}
+
+// MatmulPush is the push constants of matmul.comp.
+type MatmulPush struct {
+	Weights  uint64 // offset 0
+	X        uint64 // offset 8
+	Y        uint64 // offset 16
+	Bias     uint64 // offset 24
+	Residual uint64 // offset 32
+	Count    uint64 // offset 40
+	Rows     uint32 // offset 48
+	YStride  uint32 // offset 52
+	Columns  uint32 // offset 56
+	KTiles   uint32 // offset 60
+	Segment  uint32 // offset 64
+	Share    uint32 // offset 68
+	Chosen   uint64 // offset 72
+}
+
+// These do not compile where an offset is another.
+const (
 	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Weights) ^ 0)
 	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.X) ^ 8)
 	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Y) ^ 16)
@@ -588,6 +673,8 @@ const (
 	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Columns) ^ 56)
 	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.KTiles) ^ 60)
 	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Segment) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Share) ^ 68)
+	_ uintptr = -(unsafe.Offsetof(MatmulPush{}.Chosen) ^ 72)
 )
 
 // MatmulConstants is the specialisation constants of matmul.comp.
@@ -597,11 +684,12 @@ type MatmulConstants struct {
 	Epilogue uint32 // id 2
 	Extras   uint32 // id 3
 	Act      uint32 // id 4
+	Groups   uint32 // id 5
 }
 
 // List is the constants by id.
 func (c MatmulConstants) List() []uint32 {
-	return []uint32{c.Threads, c.Wide, c.Epilogue, c.Extras, c.Act}
+	return []uint32{c.Threads, c.Wide, c.Epilogue, c.Extras, c.Act, c.Groups}
 }
 
 // MatvecPush is the push constants of matvec.comp.

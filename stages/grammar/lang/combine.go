@@ -39,7 +39,7 @@ func Lengths(min, max int, left *Budget) (*DFA, error) {
 	if n > left.States {
 		return nil, &Exhausted{"states"}
 	}
-	if err := left.take(n); err != nil {
+	if err := left.Take(n); err != nil {
 		return nil, err
 	}
 	if max >= 0 && max < min {
@@ -80,7 +80,7 @@ func Words(words []string, left *Budget) (*DFA, error) {
 		}
 		return dst
 	})
-	if err := left.take(steps * a.classes); err != nil {
+	if err := left.Take(steps * a.classes); err != nil {
 		return nil, err
 	}
 	d := &DFA{alphabet: a}
@@ -115,7 +115,7 @@ func combine(a, b *DFA, left *Budget, keep func(x, y bool) bool) (*DFA, error) {
 		dst = binary.AppendVarint(dst, int64(a.class[a.interval(r)]))
 		return binary.AppendVarint(dst, int64(b.class[b.interval(r)]))
 	})}
-	if err := left.take(len(d.from)); err != nil {
+	if err := left.Take(len(d.from)); err != nil {
 		return nil, err
 	}
 	classes := make([]pair, d.classes) // what a class of d is in a and b
@@ -138,7 +138,7 @@ func combine(a, b *DFA, left *Budget, keep func(x, y bool) bool) (*DFA, error) {
 	}
 	state(pair{a.start, b.start})
 	for q := 0; q < len(queue); q++ {
-		if err := left.take(1 + d.classes); err != nil {
+		if err := left.Take(1 + d.classes); err != nil {
 			return nil, err
 		}
 		if len(queue) > left.States {

@@ -29,7 +29,8 @@ func (e *Exhausted) Error() string {
 	return fmt.Sprintf("it needs too many %s: write it with smaller repetitions and fewer alternatives", e.What)
 }
 
-func (b *Budget) take(steps int) error {
+// Take uses steps up.
+func (b *Budget) Take(steps int) error {
 	b.Steps -= steps
 	if b.Steps < 0 {
 		return &Exhausted{"steps to compile"}

@@ -26,7 +26,7 @@ func compile(expr string, search bool, left *Budget) (*DFA, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := left.take(20 * len(prog.Inst)); err != nil {
+	if err := left.Take(1000 + 20*len(prog.Inst)); err != nil {
 		return nil, err
 	}
 	b := builder{prog: prog, search: search, left: left, known: map[string]int32{}}
@@ -87,7 +87,7 @@ func (b *builder) letters() error {
 	if b.asserts {
 		starts = append(starts, '\n', '\n'+1, '0', '9'+1, 'A', 'Z'+1, '_', '_'+1, 'a', 'z'+1)
 	}
-	if err := b.left.take((1 + len(starts)) * (1 + len(sets)) / 4); err != nil {
+	if err := b.left.Take((1 + len(starts)) * (1 + len(sets)) / 4); err != nil {
 		return err
 	}
 	ordered := make([][]rune, 0, len(sets))
@@ -106,7 +106,13 @@ func (b *builder) letters() error {
 			b.sample[c] = b.dfa.from[i]
 		}
 	}
-	b.takes = make([][]bool, len(b.prog.Inst))
+	b.table(of, sets)
+	return nil
+}
+
+// table notes which classes each instruction takes, given the key of its set and the sets.
+func (b *builder) table(of []string, sets map[string][]rune) {
+	b.takes, b.mark = make([][]bool, len(b.prog.Inst)), make([]int, len(b.prog.Inst))
 	byClass := map[string][]bool{}
 	for pc, key := range of {
 		if _, ok := sets[key]; !ok {
@@ -121,8 +127,6 @@ func (b *builder) letters() error {
 		}
 		b.takes[pc] = byClass[key]
 	}
-	b.mark = make([]int, len(b.prog.Inst))
-	return nil
 }
 
 // takes lists the characters of an instruction as pairs of first and last.
@@ -180,7 +184,7 @@ func (b *builder) build() (*DFA, error) {
 		if len(b.queue) > b.left.States {
 			return nil, &Exhausted{"states"}
 		}
-		if err := b.left.take(1 + b.dfa.classes); err != nil {
+		if err := b.left.Take(1 + b.dfa.classes); err != nil {
 			return nil, err
 		}
 		if err := b.arrows(q, b.queue[q]); err != nil {
@@ -221,7 +225,7 @@ func (b *builder) arrows(q int, p position) error {
 			to.before = kind(r)
 		}
 		for _, pc := range waiting {
-			if err := b.left.take(1); err != nil {
+			if err := b.left.Take(1); err != nil {
 				return err
 			}
 			if b.takes[pc][c] {
@@ -257,7 +261,7 @@ func (b *builder) closure(p position, after rune) (waiting []uint32, matched boo
 	slices.Reverse(stack)
 	given := syntax.EmptyOpContext(p.before, after)
 	for len(stack) > 0 {
-		if err := b.left.take(1); err != nil {
+		if err := b.left.Take(1); err != nil {
 			return nil, false, err
 		}
 		pc := stack[len(stack)-1]

@@ -1,13 +1,16 @@
-// What becomes of the sums of matmul.comp and matmul_f16.comp: total, eight squares of 16 × 16, of a team of 32 threads:
-// 4 of outputs × 2 of columns. They are spread out in shared memory, a few at a time, and stored from there.
+// What becomes of the sums of matmul.comp and matmul_f16.comp: total, squares of 16 × 16, of a team of 32 threads: 4 of
+// outputs × ACROSS of columns. They are spread out in shared memory, a few at a time, and stored from there.
 //
-// The includer defines the push constants, EPILOGUE, EXTRAS, ACT, COLUMNS and THREADS.
+// The includer defines the push constants, EPILOGUE, EXTRAS, ACT, COLUMNS, ACROSS and THREADS; target, the row of y and of the
+// residual that a column goes to, NONE if it is not there; and expert, whose bias is added.
 
 // A square is a cooperative matrix, or what each of 32 threads has of it: row lane%16, every second column from lane/16.
 #if defined(MATRIX)
 #define SQUARE coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
 #define SIZE (SQUARE(0.0).length())
+#define EACHSQUARE [[unroll]]
 #else
+#define EACHSQUARE [[dont_unroll]] // all of it would be thousands of instructions
 #define SQUARE float[8]
 #define SIZE 8
 uint squareRow() { return gl_LocalInvocationID.x % 16; }
@@ -17,7 +20,8 @@ uint squareColumn() { return gl_LocalInvocationID.x / 16 % 2; }
 const uint OUT = EPILOGUE == 2 ? 512 : 256;
 shared float result[THREADS / 32 * OUT];
 
-SQUARE total[8];
+const uint SQUARES = 4 * ACROSS;
+SQUARE total[SQUARES];
 
 // clearSquare sets a square to zero.
 void clearSquare(inout SQUARE s) {
@@ -25,9 +29,6 @@ void clearSquare(inout SQUARE s) {
 		s[e] = 0.0;
 	}
 }
-
-// present is the columns that are there.
-uint present() { return uint64_t(count) == 0 ? columns : min(columns, count.v[0]); }
 
 // spread writes a square to the team's part of result: column by column, whose rows are stride apart.
 void spread(uint square, uint from, uint stride) {
@@ -45,13 +46,13 @@ void spread(uint square, uint from, uint stride) {
 void store(uint row, uint column) {
 	uint lane = gl_LocalInvocationID.x % 32, team = gl_LocalInvocationID.x / 32;
 	for (uint i = 0; i < 8; i++) {
-		uint o = i * 32 + lane, to = column + o / 16, at = row + o % 16;
-		if (at >= rows || to >= present()) {
+		uint o = i * 32 + lane, to = target(column + o / 16), at = row + o % 16;
+		if (at >= rows || to == NONE) {
 			continue;
 		}
 		precise float r = result[team * OUT + o];
 		if ((EXTRAS & 1) != 0) {
-			r = r + bias.v[at];
+			r = r + bias.v[expert * rows + at];
 		}
 		if ((EXTRAS & 2) != 0) {
 			r = r + residual.v[to * yStride + at];
@@ -67,13 +68,13 @@ void storeQuantised(uint tile, uint column) {
 	uint lane = gl_LocalInvocationID.x % 32, team = gl_LocalInvocationID.x / 32;
 	uint padded = (rows + 255) / 256 * 256, tiles = (rows + 31) / 32, last = tile + 1 < tiles ? tile : padded / 32 - 1;
 	for (uint i = 0; i < 4; i++) {
-		uint to = column + i * 4 + lane / 8, at = team * OUT + (i * 4 + lane / 8) * 32 + lane % 8 * 4;
+		uint to = target(column + i * 4 + lane / 8), at = team * OUT + (i * 4 + lane / 8) * 32 + lane % 8 * 4;
 		vec4 v = vec4(result[at], result[at + 1], result[at + 2], result[at + 3]);
 		[[unroll]] for (uint n = 0; n < 4; n++) {
 			v[n] = tile * 32 + lane % 8 * 4 + n < rows ? v[n] : 0.0;
 		}
 		Quantised q = quantise8(v);
-		if (tile >= tiles || to >= present()) {
+		if (tile >= tiles || to == NONE) {
 			continue;
 		}
 		for (uint t = tile; t <= last; t++) {
@@ -88,35 +89,35 @@ void storeQuantised(uint tile, uint column) {
 
 // finish stores all sums.
 void finish() {
-	uint team = gl_LocalInvocationID.x / 32, column = gl_WorkGroupID.y * COLUMNS + team / 2 * 32;
+	uint team = gl_LocalInvocationID.x / 32, column = gl_WorkGroupID.y * COLUMNS + team / 2 * (16 * ACROSS);
 	uint tile = gl_WorkGroupID.x * 4 + team % 2 * 2; // the team's first
 	if (EPILOGUE == 0) {
-		[[unroll]] for (uint s = 0; s < 8; s++) {
+		EACHSQUARE for (uint s = 0; s < SQUARES; s++) {
 			spread(s, 0, 16);
 			barrier();
-			store(tile * 32 + s / 2 * 16, column + s % 2 * 16);
+			store(tile * 32 + s / ACROSS * 16, column + s % ACROSS * 16);
 			barrier();
 		}
 		return;
 	}
-	[[unroll]] for (uint s = 0; s < 4; s++) {
+	EACHSQUARE for (uint s = 0; s < SQUARES / 2; s++) {
 		[[unroll]] for (uint e = 0; e < SIZE; e++) {
-			total[s][e] = gated(ACT, total[s][e], total[s + 4][e]);
+			total[s][e] = gated(ACT, total[s][e], total[s + SQUARES / 2][e]);
 		}
 	}
-	[[unroll]] for (uint j = 0; j < 2; j++) {
+	EACHSQUARE for (uint j = 0; j < ACROSS; j++) {
 #if !defined(PLAIN)
 		if (EPILOGUE == 2) {
 			spread(j, 0, 32);
-			spread(2 + j, 16, 32);
+			spread(ACROSS + j, 16, 32);
 			barrier();
 			storeQuantised(tile / 2, column + j * 16);
 			barrier();
 			continue;
 		}
 #endif
-		[[unroll]] for (uint i = 0; i < 2; i++) {
-			spread(2 * i + j, 0, 16);
+		EACHSQUARE for (uint i = 0; i < 2; i++) {
+			spread(ACROSS * i + j, 0, 16);
 			barrier();
 			store(tile / 2 * 32 + i * 16, column + j * 16);
 			barrier();

@@ -1,14 +1,11 @@
-package actors
+package sample
 
-import (
-	"github.com/sluice-ai/sluice/internal/meta"
-	"github.com/sluice-ai/sluice/stages/sample"
-)
+import "github.com/sluice-ai/sluice/internal/meta"
 
-// recommended returns the sampling that the model's makers recommend in its metadata (general.sampling.*), where they
+// Recommended returns the sampling that the model's makers recommend in its metadata (general.sampling.*), where they
 // do, on top of the usual defaults.
-func recommended(m *meta.Map) sample.Params {
-	p := sample.Defaults()
+func Recommended(m *meta.Map) Params {
+	p := Defaults()
 	float := func(key string, to *float32) {
 		if x, err := m.Float("general.sampling." + key); err == nil {
 			*to = float32(x)

@@ -1,0 +1,78 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/sample"
+)
+
+// Request asks for an answer. One of Tokens, Chat and Text is the prompt, in this order of precedence.
+type Request struct {
+	Tokens    []int32     // ids as they are
+	Chat      *chat.Input // rendered by the model's template; its BOS, EOS and Now are filled in
+	Text      string      // completed as it is, with BOS by the model's rule
+	PlainText bool        // control tokens spelled out in Text are plain text
+
+	MaxTokens int // most tokens to generate; 0: as many as the context holds
+	Sampling  sample.Params
+	Stop      []string // texts that end the answer and are not part of it
+	IgnoreEOG bool     // end tokens do not end the answer; Sampling should ban them
+	Salt      uint64   // only prompts of the same salt share the prefix cache
+	Thoughts  bool     // what the model thinks comes apart from its text, without the tags around it
+
+	prompt *prompt // shared with other choices; nil: of this request alone
+	score  bool
+}
+
+// UserError is a request's fault; its text is meant for the user.
+type UserError struct {
+	Text    string
+	TooLong bool // there are more tokens than the context holds
+}
+
+func (e *UserError) Error() string { return e.Text }
+
+func refuse(format string, args ...any) error { return &UserError{Text: fmt.Sprintf(format, args...)} }
+
+func tooLong(format string, args ...any) error {
+	return &UserError{Text: fmt.Sprintf(format, args...), TooLong: true}
+}
+
+// Errors of the engine as a whole.
+var (
+	ErrBusy   = fmt.Errorf("%d requests are open already: try again later", maxSessions)
+	ErrClosed = errors.New("the engine is shutting down")
+)
+
+// errGone ends a request whose client has left.
+var errGone = errors.New("the client has gone")
+
+// maxSessions is how many requests of a model may be open, queued ones included; more are answered ErrBusy.
+const maxSessions = 256
+
+// prompt is what the model reads. Whoever needs it first makes it, for all choices of the request.
+type prompt struct {
+	mu       sync.Mutex
+	made     bool
+	err      error
+	tokens   []int32       // nobody changes them
+	thinking chat.Thinking // as the prompt's end leaves it; nobody pushes to it
+	rendered bool          // by the template: the answer is a text of its own
+}
+
+// Choices returns n requests for answers to the same prompt, which is rendered and encoded once for all of them. The
+// i-th has i added to its seed.
+func (r Request) Choices(n int) []Request {
+	if r.prompt == nil || r.Chat != nil || r.Text != "" { // it was not prepared
+		r.prompt = &prompt{}
+	}
+	all := make([]Request, n)
+	for i := range all {
+		all[i] = r
+		all[i].Sampling.Seed += uint64(i)
+	}
+	return all
+}

@@ -1,0 +1,71 @@
+package actors
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/sample"
+)
+
+// sequence is the scheduler's handle of one submission of a request. It is used once: a request that starts
+// again submits a new one.
+type sequence struct {
+	batch.Seq
+	credit
+	session *actor.PID
+	params  *sample.Params
+	salt    uint64       // Request.Salt
+	state   sample.State // after the last token
+	rows    []float32    // Score: logits of the rows of the last step
+
+	opened    time.Time  // its request; zero once it had rows in a step
+	kv        *kvRequest // the request under way or the next one
+	cached    int        // positions that the first KV open found in the cache
+	cancelled atomic.Bool
+
+	out    [batch.Window]tokenMessage
+	submit submit
+	cancel cancel
+	wake   wake
+}
+
+type ( // what the scheduler hears of it
+	// submit, from a session: work on this sequence.
+	submit struct{ seq *sequence }
+	// cancel, from a session: forget it. May repeat, may name a sequence already gone.
+	cancel struct{ seq *sequence }
+	// wake, from a stream: a starved sequence has credit again.
+	wake struct{ seq *sequence }
+)
+
+func (*submit) Late()   {}
+func (*cancel) Urgent() {}
+func (*cancel) Late()   {}
+func (*wake) Late()     {}
+
+func newKVRequest(q *sequence) *kvRequest { return &kvRequest{seq: &q.Seq, salt: q.salt} }
+
+// tokenMessage brings a session its next token, or the rows of a score. Its slot is free again when the
+// session's side has consumed it.
+type tokenMessage struct {
+	seq    *sequence
+	result sample.Result
+	end    batch.End
+	pos    int // Score: position of the first row of seq.rows
+	cached int
+	step   uint64    // its number
+	at     time.Time // when it was sampled
+}
+
+func (*tokenMessage) Late() {}
+
+// seqFailed tells a session that its sequence cannot go on.
+type seqFailed struct {
+	seq *sequence
+	err error
+}
+
+func (*seqFailed) Late() {}

@@ -1,0 +1,136 @@
+package actors
+
+import (
+	"net/url"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/actors/tiers"
+	"github.com/sluice-ai/sluice/internal/trace"
+	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/storage/pin"
+)
+
+// Here a house is put together: who is whose child, and what each of them is given.
+
+func newHouse(c *HouseConfig, specs []*spec, tapes []*tape, slabs *pin.Arena) *House {
+	h := &House{
+		system: run.NewSystem(c.Log), log: c.Log, device: c.Device, slabs: slabs,
+		health: newHealth(), empty: make(chan struct{}), disk: tiers.OpenRing,
+	}
+	if c.disk != nil {
+		h.disk = c.disk
+	}
+	h.turns = run.NewTurns(c.Device.Traits().Crowded, batch.Window/4) // waiting must not use up a client's credit
+	slots := 0
+	for _, s := range specs {
+		slots += s.sharedSlots()
+	}
+	h.wiring = wireHouse(h.system, h.turns, slots)
+	compute := h.system.Spans().Track(h.wiring.device.Address.Id + "/compute")
+	h.watch = &watch{spans: h.system.Spans(), idle: compute.Waits()}
+	for i, s := range specs {
+		t := h.newTenant(s, tapes[i], compute)
+		h.tenants, h.watch.models = append(h.tenants, t), append(h.watch.models, &t.stats)
+	}
+	return h
+}
+
+// newTenant takes a model in. The spans of its segments go where the device's are.
+func (h *House) newTenant(s *spec, tape *tape, compute *trace.Track) *tenant {
+	path := h.wiring.house.Address.Id + "/model/" + pathOf(s.info.Name)
+	t := &tenant{spec: s, tape: tape, log: h.log, health: newHealth(),
+		wiring: wireModel(h.system, h.turns, h.wiring, path, s.layout.Ring())}
+	t.stats.prefill.segments, t.stats.decode.segments = compute, compute
+	return t
+}
+
+// pathOf is a name as a part of an actor's path: another one for each name.
+func pathOf(name string) string { return url.PathEscape(name) }
+
+// tree is the house's root actor, with all that it will start.
+func (h *House) tree() *root {
+	w := h.wiring
+	r := &root{system: h.system, log: h.log, health: h.health, graph: w.graph, loaded: map[int]bool{}}
+	kept := &deviceMemory{}
+	for i, t := range h.tenants {
+		r.hangUpAll, r.last = append(r.hangUpAll, t.wiring.hangUpAll), append(r.last, t.wiring.model)
+		kept.guests = append(kept.guests, &guest{
+			index: i, spec: t.spec, tape: t.tape, out: t.wiring.guest, stats: &t.stats, progress: &t.loaded,
+		})
+	}
+	r.last = append(r.last, w.device, w.tiers.Reader, w.tiers.Pool)
+	r.children = func() []run.Child {
+		all := append(w.tiers.Shared(h.system, h.log, h.slabs, h.disk), run.Child{
+			At: w.device, Children: h.system.Supervisor(h.gaveUp),
+			Produce: func(n int) actor.Actor { return h.newDevice(kept, n) },
+		})
+		for _, t := range h.tenants {
+			all = append(all, h.modelChild(t))
+		}
+		return all
+	}
+	return r
+}
+
+func (h *House) newDevice(kept *deviceMemory, incarnation int) *device {
+	return &device{
+		out: h.wiring.deviceEdges, tiers: h.wiring.tiers, graph: h.wiring.graph, system: h.system, turns: h.turns,
+		log: h.log, backend: h.device, slabs: h.slabs, kept: kept, incarnation: incarnation,
+		order: batch.NewTurns(len(kept.guests)), idle: h.watch.idle, flight: h.device.Traits().Flight,
+		at: cursor{turns: h.turns, idle: h.watch.idle, working: &kept.working},
+	}
+}
+
+// modelChild is what belongs to one model alone.
+func (h *House) modelChild(t *tenant) run.Child {
+	w := t.wiring
+	m := &modelActor{
+		system: h.system, graph: w.graph, lost: t.fail, out: w.modelEdges, records: newRecords(w.sessions.Address.Id),
+	}
+	m.children = func() []run.Child {
+		return []run.Child{h.kvChild(t), h.samplerChild(t), h.schedulerChild(t), h.sessionsChild(t, m.records)}
+	}
+	return run.Child{At: w.model, Graph: w.graph, Name: "model/" + pathOf(t.spec.info.Name),
+		Children: h.system.Supervisor(t.gaveUp), Produce: func(int) actor.Actor { return m }}
+}
+
+func (h *House) kvChild(t *tenant) run.Child {
+	return run.Child{At: t.wiring.kv, Produce: func(n int) actor.Actor {
+		return &kvOwner{
+			system: h.system, out: t.wiring.kvEdges, classes: t.spec.classes(), stats: &t.stats, incarnation: n,
+		}
+	}}
+}
+
+func (h *House) samplerChild(t *tenant) run.Child {
+	return run.Child{At: t.wiring.sampler, Produce: func(n int) actor.Actor {
+		return &sampler{
+			system: h.system, out: t.wiring.samplerEdges, width: t.spec.bound.OutputWidth(), working: &t.sampling,
+			incarnation: n,
+		}
+	}}
+}
+
+func (h *House) schedulerChild(t *tenant) run.Child {
+	return run.Child{At: t.wiring.scheduler, Produce: func(n int) actor.Actor {
+		return &scheduler{
+			system: h.system, turns: h.turns, log: h.log, out: t.wiring.schedulerEdges, spec: t.spec, tape: t.tape,
+			streams: t.spec.streams(), lost: t.fail, stats: &t.stats, generations: &t.generations, incarnation: n,
+		}
+	}}
+}
+
+func (h *House) sessionsChild(t *tenant, all *records) run.Child {
+	w := t.wiring
+	s := &sessions{
+		system: h.system, graph: w.graph, session: w.session, out: w.sessionsEdges, records: all,
+		begin: func(r *record) actor.Actor {
+			return &session{system: h.system, turns: h.turns, spec: t.spec, stats: &t.stats, ids: &t.sequences,
+				out: w.sessionEdges, record: r}
+		},
+	}
+	s.supervisor = h.system.Supervisor(s.gaveUp)
+	return run.Child{At: w.sessions, Children: s.supervisor, Produce: func(int) actor.Actor { return s }}
+}

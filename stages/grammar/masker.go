@@ -1,0 +1,233 @@
+package grammar
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Masker finds the tokens that may follow. What depends on a state alone, and not on what lies below its rule, is found
+// once; what a token does behind the end of a rule is walked for each stack. One goroutine at a time may use it.
+type Masker struct {
+	p       *Program
+	t       *Trie
+	close   closer
+	entries map[int32]*entry
+	taken   int // bytes of all entries
+	arena   []config
+	begin   []int32 // of the set at each depth, in arena
+	recent  [mostRecent]remembered
+	turn    int
+	key     []byte
+	base    []config // of the walks behind exits
+}
+
+// entry is what may follow in a state, while its rule goes on.
+type entry struct {
+	plain int      // plain tokens of up to so many characters
+	bits  []uint64 // more tokens: as bits, or
+	ids   []int32  // as a list
+	nodes []branch // the trie that exits are of
+	exits []int32  // nodes at which the rule ends, with more below
+}
+
+// remembered is a mask by its set of configs: inside of a string it stays the same from token to token.
+type remembered struct {
+	key  []byte
+	mask []uint64
+}
+
+const (
+	mostRecent = 16
+	mostTaken  = 24 << 20 // bytes of entries; more, and they are found anew
+)
+
+// Masker returns one for a vocabulary.
+func (p *Program) Masker(t *Trie) *Masker {
+	return &Masker{p: p, t: t, close: closer{p: p}, entries: map[int32]*entry{}}
+}
+
+// Mask sets the bits of the tokens that may follow where m is, and clears all others. The ends of generation are among
+// them exactly where the text may end. A text that is complete and cannot go on has only those.
+func (k *Masker) Mask(m *Matcher, mask []uint64) error {
+	k.key = k.key[:0]
+	for _, x := range m.set {
+		k.key = binary.LittleEndian.AppendUint32(k.key, uint32(k.like(x.state)))
+		k.key = binary.LittleEndian.AppendUint32(k.key, uint32(x.stack))
+	}
+	for i := range k.recent {
+		if r := &k.recent[i]; r.mask != nil && string(r.key) == string(k.key) {
+			copy(mask, r.mask)
+			return nil
+		}
+	}
+	clear(mask)
+	for _, x := range m.set {
+		if s := k.p.expand(x.state); len(s.edges) > 0 {
+			k.merge(mask, k.entry(k.like(x.state)), x.stack)
+		}
+	}
+	if m.Done() {
+		for _, id := range k.t.eog {
+			set(mask, id)
+		}
+	}
+	r := &k.recent[k.turn]
+	k.turn = (k.turn + 1) % mostRecent
+	r.key = append(r.key[:0], k.key...)
+	if r.mask == nil {
+		r.mask = make([]uint64, len(mask))
+	}
+	copy(r.mask, mask)
+	return k.p.grown()
+}
+
+// like returns a state with the same tokens: in a string with bounds on its length, far from both, the number of
+// characters does not matter.
+func (k *Masker) like(id int32) int32 {
+	s := &k.p.states.list[id]
+	if s.letter == nil || s.place.phase != between {
+		return id
+	}
+	l, at, far := s.letter, s.place, int32(k.t.longest)
+	switch least, most := int32(l.Min), int32(l.Max); {
+	case l.Max >= 0 && most-at.n <= far:
+		return id
+	case at.n >= least:
+		at.n = least
+	case least-at.n > far:
+		at.n = 0
+	default:
+		return id
+	}
+	return k.p.letterState(l, at)
+}
+
+// merge adds an entry to a mask, with what follows behind its exits.
+func (k *Masker) merge(mask []uint64, e *entry, stack int32) {
+	if e.plain > 0 {
+		or(mask, k.t.plain[e.plain])
+	}
+	if e.bits != nil {
+		or(mask, e.bits)
+	}
+	for _, id := range e.ids {
+		set(mask, id)
+	}
+	if len(e.exits) == 0 || stack == stackEmpty {
+		return
+	}
+	k.base = k.close.pop(k.base[:0], 0, stack)
+	k.base = k.close.complete(k.base, 0)
+	for _, i := range e.exits {
+		k.walk(e.nodes, i+1, e.nodes[i].end, k.base, func(id int32) { set(mask, id) }, func(int32) {})
+	}
+}
+
+func or(mask, more []uint64) {
+	more = more[:len(mask)]
+	for i := range mask {
+		mask[i] |= more[i]
+	}
+}
+
+// entry returns what may follow in a state, which has edges.
+func (k *Masker) entry(id int32) *entry {
+	if e := k.entries[id]; e != nil {
+		return e
+	}
+	e := &entry{nodes: k.t.whole}
+	if s := &k.p.states.list[id]; s.letter != nil && s.letter.Spelling == JSON && s.place.phase == between {
+		safe := s.letter.safe[s.place.q]
+		if room := s.letter.Max - int(s.place.n); s.letter.Max >= 0 && safe > longestPlain {
+			safe = min(room, longestPlain+1)
+			e.plain, e.nodes = min(safe, longestPlain), k.t.rest // beyond room, none
+		} else if safe > longestPlain {
+			e.plain, e.nodes = longestPlain, k.t.rest
+		}
+	}
+	k.walk(e.nodes, 0, int32(len(e.nodes)), []config{{id, stackExit}}, func(id int32) { e.ids = append(e.ids, id) },
+		func(i int32) { e.exits = append(e.exits, i) })
+	if len(e.ids) > k.t.size/32 {
+		e.bits = make([]uint64, k.t.Words())
+		for _, id := range e.ids {
+			set(e.bits, id)
+		}
+		e.ids = nil
+	}
+	e.ids, e.exits = slices.Clip(e.ids), slices.Clip(e.exits)
+	k.taken += 8*len(e.bits) + 4*(len(e.ids)+len(e.exits)) + 200
+	if k.taken > mostTaken {
+		clear(k.entries)
+		k.taken = 0
+	}
+	k.entries[id] = e
+	return e
+}
+
+// walk follows the nodes from and to of a trie, whose parent is in the configs of base, and calls token for each token
+// that may follow, exit for each node with others below at which the rule that the walk began in may end.
+func (k *Masker) walk(nodes []branch, from, to int32, base []config, token, exit func(int32)) {
+	if from >= to {
+		return
+	}
+	k.arena = append(k.arena[:0], base...)
+	k.begin = append(k.begin[:0], 0, int32(len(base))) // begin[d] to begin[d+1]: the set d bytes below base
+	above := nodes[from].depth - 1
+	for i := from; i < to; {
+		n := &nodes[i]
+		d := int(n.depth - above)
+		k.begin = k.begin[:d+1]
+		k.arena = k.arena[:k.begin[d]]
+		left := k.step(int(k.begin[d-1]), int(k.begin[d]), n.b)
+		here := len(k.arena) - int(k.begin[d])
+		if here == 0 && !left {
+			i = n.end
+			continue
+		}
+		switch {
+		case n.token >= 0:
+			token(n.token)
+		case n.token < none:
+			for _, id := range k.t.twins[-2-n.token] {
+				token(id)
+			}
+		}
+		if left && n.end > i+1 {
+			exit(i)
+		}
+		if here == 0 {
+			i = n.end
+			continue
+		}
+		k.begin = append(k.begin, int32(len(k.arena)))
+		i++
+	}
+}
+
+// step appends what follows arena[from:to] by a byte, and says whether the rule may have ended with it.
+func (k *Masker) step(from, to int, b byte) (left bool) {
+	for i := from; i < to; i++ {
+		x := k.arena[i]
+		if s := k.p.expand(x.state).step(b); s != none {
+			k.arena = add(k.arena, to, config{s, x.stack})
+		}
+	}
+	if len(k.arena) == to {
+		return false
+	}
+	if len(k.arena) == to+1 { // most often: nothing ends or begins here
+		if s := k.p.expand(k.arena[to].state); !s.accept && len(s.calls) == 0 {
+			return false
+		}
+	}
+	k.arena = k.close.complete(k.arena, to)
+	for i := to; i < len(k.arena); i++ {
+		if k.arena[i].state == stateExit {
+			last := len(k.arena) - 1
+			k.arena[i] = k.arena[last]
+			k.arena = k.arena[:last]
+			return true
+		}
+	}
+	return false
+}

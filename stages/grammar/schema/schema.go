@@ -1,0 +1,85 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-ai/sluice/stages/grammar"
+	"github.com/sluice-ai/sluice/stages/grammar/lang"
+)
+
+// Options say how strict a grammar is.
+type Options struct {
+	// Formats makes known values of format binding. The standard calls them annotations, so that a schema may say
+	// "date" of a string that is none; who generates wants a date.
+	Formats bool
+
+	// Draft7 reads schemas without $schema as draft 7: what stands beside $ref is not read. Else they are read as
+	// what drafts 7 and 2020-12 have in common, and what stands beside $ref counts.
+	Draft7 bool
+}
+
+// mostSpace is how many blanks and ends of lines may stand between two tokens of JSON: what a model can waste.
+const mostSpace = 64
+
+// Compile makes the grammar of the JSON texts that a schema allows. An error names the place and the keyword that it
+// cannot keep, or says that the schema is too large.
+func Compile(text string, o Options, limits grammar.Limits) (*grammar.Grammar, error) {
+	root, values, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	c, err := newCompiler(root, values, o, limits)
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	if err := c.build(one(root)); err != nil {
+		where := "#"
+		if p := (*problem)(nil); errors.As(err, &p) {
+			where = path(root, p.at, "#")
+		}
+		return nil, fmt.Errorf("schema: %s: %w", where, err)
+	}
+	return &c.grammar, nil
+}
+
+// Any is the grammar of JSON objects, whatever is in them.
+func Any(limits grammar.Limits) (*grammar.Grammar, error) {
+	return Compile(`{"type":"object"}`, Options{}, limits)
+}
+
+func newCompiler(root *value, values *parser, o Options, limits grammar.Limits) (*compiler, error) {
+	c := &compiler{options: o, values: values, anyLang: lang.Any(),
+		left: lang.Budget{Steps: limits.Steps, States: limits.States},
+		sets: map[int]*set{}, busy: map[int]bool{}, consts: map[*value]*value{}, nothing: map[string]emptiness{},
+		langs: map[string]*lang.DFA{}, rules: map[string]int{}, lexemes: map[string]*grammar.Lexeme{}}
+	c.never0 = values.make(value{kind: isBool})
+	var err error
+	if c.draft, err = draftOf(root, o); err != nil {
+		return nil, err
+	}
+	c.index = newIndex(root, c.draft.old)
+	c.number, err = newNumbers(&c.left)
+	return c, err
+}
+
+// path finds where a value stands.
+func path(from, to *value, here string) string {
+	if from == to {
+		return here
+	}
+	for i, x := range from.list {
+		if p := path(x, to, here+"/"+strconv.Itoa(i)); p != "" {
+			return p
+		}
+	}
+	for _, k := range from.keys {
+		part := strings.NewReplacer("~", "~0", "/", "~1").Replace(k)
+		if p := path(from.fields[k], to, here+"/"+part); p != "" {
+			return p
+		}
+	}
+	return ""
+}
