@@ -1,8 +1,6 @@
 package tiers
 
 import (
-	"errors"
-
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/place/foresee"
@@ -16,12 +14,6 @@ const (
 	mostGuesses = 4 // that have not landed, of all layers
 	inLayer     = 2 // of one
 )
-
-// errForsaken ends the way of a guess that was not begun.
-var errForsaken = errors.New("no longer wanted")
-
-// Forsaken says that a group has not come because nobody wanted it any more.
-func (m *Landed) Forsaken() bool { return errors.Is(m.Err, errForsaken) }
 
 // foresight is what guesses are made from, and what has become of them.
 type foresight struct {

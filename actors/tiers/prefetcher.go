@@ -1,6 +1,7 @@
 package tiers
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -41,6 +42,12 @@ func (m *Landed) Of() *Cargo { return m.of }
 
 // Group is which of them.
 func (m *Landed) Group() int { return m.group }
+
+// errForsaken ends the way of a guess that was not begun.
+var errForsaken = errors.New("no longer wanted")
+
+// Forsaken says that a group has not come because nobody wanted it any more.
+func (m *Landed) Forsaken() bool { return errors.Is(m.Err, errForsaken) }
 
 // prefetcher decides which groups of weights travel next. Those that have slots of their own go home once, in program
 // order and one model after the other. Of those that share slots the device says which is wanted where: what a step
