@@ -129,7 +129,7 @@ func (e *Engine) Snapshot() Snapshot {
 		Requests: e.stats.requests.Load(), FailedSteps: e.stats.failedSteps.Load(),
 		PromptTokens: e.stats.promptTokens.Load(), Generated: e.stats.generated.Load(),
 		FirstToken: e.stats.firstToken.load(), BetweenTokens: e.stats.between.load(), Queue: e.stats.queue.load(),
-		Steps: e.Steps(), Actors: e.house.system.Status(),
+		Steps: e.Steps(), Streamed: e.stats.streamed.Load(), Actors: e.house.system.Status(),
 	}
 	s.Actors = slices.DeleteFunc(s.Actors, func(a run.Status) bool { return e.house.elsewhere(a.ID, e.tenant) })
 	s.DeadLetters, s.Unexpected = e.house.system.Faults()

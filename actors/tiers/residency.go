@@ -32,14 +32,17 @@ type Residency struct {
 	policy  *shelf.Policy // of experts
 	among   []int32       // that may leave
 	loans   []*Loan       // that nobody has
-	late    bool          // what is on its way was waited for in vain
+	ahead   *foresight    // of experts; nil: nothing is guessed
+	traffic *Traffic
+	late    bool // what is on its way was waited for in vain
 }
 
 // holding is a group of weights.
 type holding struct {
-	slot  int // -1: none
-	there bool
-	place int // in the ring's order; -1: it is no part of it
+	slot    int // -1: none
+	there   bool
+	place   int  // in the ring's order; -1: it is no part of it
+	guessed bool // its slot is a guess's, and no step has used it
 }
 
 // slotState is where a group is, or will be.
@@ -57,6 +60,7 @@ type shared struct {
 	expert  []int // by expert: the group
 	streams bool  // some of them share slots
 	route   int   // the segment that chooses among experts
+	used    int   // most of them that a row chooses
 	shelf   []int // slots that they share
 	layer   int   // the policy's
 	chosen  []bool
@@ -72,7 +76,7 @@ type ring struct {
 // NewResidency returns one that says with want what is to be brought, and with back what the device returns late.
 func NewResidency(c *Cargo, want func(*Want), back func(*Returned)) *Residency {
 	p, bound := &c.Plan.Parts[0], c.Bound
-	r := &Residency{cargo: c, want: want, back: back, groups: make([]holding, len(c.Plan.Homes)),
+	r := &Residency{cargo: c, want: want, back: back, traffic: new(Traffic), groups: make([]holding, len(c.Plan.Homes)),
 		slots: make([]slotState, len(p.Layout.Slots)), segment: make([]shared, len(bound.Segments)),
 		ring: ring{order: p.Ring.Groups, slots: p.Ring.Slots}}
 	for i := range r.slots {
@@ -98,8 +102,12 @@ func NewResidency(c *Cargo, want func(*Want), back func(*Returned)) *Residency {
 	for _, at := range slices.Concat(slices.Collect(shelves(p)), p.Ring.Slots) {
 		r.slots[at].memory = c.model.Slot(at) != nil
 	}
+	r.ahead = r.foresight(bound)
 	return r
 }
+
+// CountTo has the residency count what it does there.
+func (r *Residency) CountTo(t *Traffic) { r.traffic = t }
 
 // shelves are the slots of all experts.
 func shelves(p *place.Part) iter.Seq[int] {
@@ -210,12 +218,20 @@ func (r *Residency) bring(g, at int, u urgency) {
 
 // urge says that a step waits for what is on its way to a slot.
 func (r *Residency) urge(at int) {
-	s := &r.slots[at]
-	if s.asked == demanded {
+	switch r.slots[at].asked {
+	case demanded:
 		return
+	case guessed:
+		r.ahead.coming--
 	}
-	s.asked = demanded
-	r.want(&Want{item{r.cargo, s.group, at, s.number}, demanded})
+	r.say(at, demanded)
+}
+
+// say tells how urgent now is what is on its way to a slot.
+func (r *Residency) say(at int, u urgency) {
+	s := &r.slots[at]
+	s.asked = u
+	r.want(&Want{item{r.cargo, s.group, at, s.number}, u})
 }
 
 // clear takes the group from a slot, which is neither leased nor being written to.
@@ -224,7 +240,8 @@ func (r *Residency) clear(at int) {
 		if e := r.expert(s.group); e != ir.Dense {
 			r.policy.Leave(r.segment[r.cargo.home(s.group).Group.Segment].layer, e)
 		}
-		r.groups[s.group].slot, r.groups[s.group].there = -1, false
+		h := &r.groups[s.group]
+		h.slot, h.there, h.guessed = -1, false, false
 		s.group = -1
 	}
 }
@@ -248,11 +265,25 @@ func (r *Residency) Overdue() bool { return r.late }
 
 // Landed hears of the end of an item's way.
 func (r *Residency) Landed(m *Landed) {
-	r.late = false
+	r.late = r.late && m.Forsaken() // the drive had no part in that
 	s := &r.slots[m.slot]
 	switch {
 	case s.number != m.number || s.group != m.group || r.groups[m.group].there:
 		return // heard before
+	case m.Forsaken() && s.asked == demanded:
+		return // it is wanted again, and comes
+	}
+	if m.Err == nil {
+		r.traffic.landed(r.cargo.home(m.group).Group.Bytes, s.asked)
+	}
+	switch {
+	case s.asked == guessed:
+		r.ahead.coming--
+		s.asked = ahead
+	case s.asked == forsaken && m.Err == nil:
+		r.ahead.Wrong() // it was being read
+	}
+	switch {
 	case m.Err != nil:
 		r.clear(m.slot)
 		return
@@ -388,7 +419,11 @@ func (r *Residency) Choose(segment int, need []int, experts []int32) []int {
 	for e, g := range s.expert {
 		if s.chosen[e] {
 			need, s.touched = append(need, g), append(s.touched, int32(e))
+			r.traffic.chose(r.groups[g].slot >= 0)
 		}
+	}
+	if r.ahead != nil {
+		r.chose(s, experts)
 	}
 	r.policy.Touch(s.layer, s.touched)
 	return need
