@@ -132,6 +132,7 @@ func TestMaskIsWhatCanBeRead(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.StringOfN(rapid.SampledFrom([]rune(`[]",aébcd01`)), 1, 6, -1), 1, 60).Draw(t, "words")
+		words = append(words, `[`, `["`, `a`, `é`, `b"`, `ab"]`, `"]`) // so that texts begin and end
 		for _, w := range words {
 			words = append(words, w[:1+len(w)/2], w) // halves of characters, and twins
 		}
