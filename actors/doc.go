@@ -14,7 +14,8 @@
 //	request, prompt, stream     what is asked for, and how the answer is read
 //	delays, step, stats         one pass over the model: why it was late, what it computed, what that took
 //	kv, sequence, tape, pace    whose rows are in it, and in which blocks; what is recorded, and learnt for the next one
-//	guest, cursor, device       the device: its models, where it is in a step, whose turn it is
+//	guest, cursor, overdue      the device's models, where it is in a step, for how long that waits
+//	device                      whose turn it is
 //	sampler, scheduler          what comes of a step, and the next one
 //	records, session, sessions  the life of a request
 //	model, root                 supervision

@@ -110,7 +110,10 @@ func (e *Engine) Health() error {
 	if err := e.house.health.get(); err != nil {
 		return err
 	}
-	return e.health.get()
+	if err := e.health.get(); err != nil {
+		return err
+	}
+	return e.house.check(e.spec)
 }
 
 // Loaded returns how many bytes of weights have arrived, of how many.
