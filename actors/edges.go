@@ -44,6 +44,7 @@ func wireHouse(s *run.System, turns *run.Turns, slots int) *houseWiring {
 	d := &w.deviceEdges
 	d.late.computed = run.Connect[computed](g, w.device, w.device, run.Most(run.ControlCredits), "one a step in flight")
 	d.late.told = run.Connect[told](g, w.device, w.device, run.Most(run.ControlCredits), "one a step in flight")
+	d.overdue = run.Connect[overdue](g, w.device, w.device, run.Most(run.ControlCredits), "it looks once in so long a time")
 	d.inPlace = run.Connect[loaded](g, w.device, w.device, run.Most(run.ControlCredits), "once, where weights stay in place")
 	d.loaded = run.Connect[loaded](g, w.device, w.house, run.Most(run.ControlCredits), "once a load and model")
 	w.failed, d.broken = run.Fail(g, anybody, w.house), run.Fail(g, w.device, w.house)

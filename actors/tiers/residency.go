@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -31,6 +32,7 @@ type Residency struct {
 	policy  *shelf.Policy // of experts
 	among   []int32       // that may leave
 	loans   []*Loan       // that nobody has
+	late    bool          // what is on its way was waited for in vain
 }
 
 // holding is a group of weights.
@@ -234,8 +236,19 @@ func (r *Residency) place(g, at int, data [][]byte) {
 	}
 }
 
+// Late says that groups were waited for so long in vain.
+func (r *Residency) Late(groups []int, waited time.Duration) error {
+	r.late = true
+	ref := r.cargo.home(groups[0]).Group.Weights[0]
+	return r.cargo.failure(ref, fmt.Errorf("the drive has given nothing of it for %v: check it", waited))
+}
+
+// Overdue says that somebody waited in vain, and that nothing has come since.
+func (r *Residency) Overdue() bool { return r.late }
+
 // Landed hears of the end of an item's way.
 func (r *Residency) Landed(m *Landed) {
+	r.late = false
 	s := &r.slots[m.slot]
 	switch {
 	case s.number != m.number || s.group != m.group || r.groups[m.group].there:
