@@ -121,7 +121,7 @@ func (d *device) start(c actor.Context) {
 	d.idle.Begin(now(), d.absent(), trace.Nothing())
 	for _, g := range d.kept.guests {
 		var err error
-		d.turns.Leave(func() { g.model, err = d.backend.Compile(g.spec.bound, g.spec.layout) })
+		d.turns.Leave(func() { g.model, err = d.backend.Compile(g.spec.bound, g.layout()) })
 		if err != nil {
 			d.out.broken.Send(&run.Failed{Err: err})
 			return

@@ -9,6 +9,7 @@
 // No two files use each other, not even by way of others. From what is used to who uses it:
 //
 //	clock, histogram, health    what stands alone
+//	constraint                  which tokens keep an answer in its form
 //	config, spec, plan          what a model is, and what was planned for it; nobody changes it
 //	request, prompt, stream     what is asked for, and how the answer is read
 //	delays, step, stats         one pass over the model: why it was late, what it computed, what that took

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/actors/tiers"
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/storage/pin"
@@ -62,6 +63,10 @@ func (h *House) tree() *root {
 		kept.guests = append(kept.guests, &guest{
 			index: i, spec: t.spec, tape: t.tape, out: t.wiring.guest, stats: &t.stats, progress: &t.loaded,
 		})
+		if g := kept.guests[i]; h.device.Traits().Memory == backend.OwnMemory && t.spec.streams() {
+			path := w.device.Address.Id
+			g.copies, g.computes = h.system.Spans().Track(path+"/copies"), h.system.Spans().Track(path+"/beside")
+		}
 	}
 	r.last = append(r.last, w.device, w.tiers.Reader, w.tiers.Pool)
 	r.children = func() []run.Child {
