@@ -8,10 +8,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,6 +51,9 @@ type chaos struct {
 	scores  [][]float32 // likewise
 	over    context.Context
 	t       *testing.T
+
+	clearly           *regexp.Regexp // how requests may fail; nil: none may
+	answers, failures atomic.Int64
 }
 
 // client sends one request after another.
@@ -65,7 +70,12 @@ func (x *chaos) client(r *rand.Rand) {
 }
 
 func (x *chaos) check(err error) {
-	if err != nil {
+	switch {
+	case err == nil:
+		x.answers.Add(1)
+	case x.clearly != nil && x.clearly.MatchString(err.Error()):
+		x.failures.Add(1)
+	default:
 		x.t.Errorf("seed %d: %v", x.seed, err)
 	}
 }
@@ -218,6 +228,13 @@ func survive(t *testing.T, fixture string, victims []string, edit func(*Config))
 		c.Device, c.Context, c.Blocks, c.Sequences, c.Rows = slowLoads{c.Device}, 256, 9, 4, 64
 		edit(c)
 	})
+	x.rage(t, victims)
+	x.idle(t)
+}
+
+// rage kills victims and has clients ask, for a while.
+func (x *chaos) rage(t *testing.T, victims []string) {
+	t.Helper()
 	var done context.CancelFunc
 	x.over, done = context.WithTimeout(context.Background(), chaosTime())
 	defer done()
@@ -227,7 +244,6 @@ func survive(t *testing.T, fixture string, victims []string, edit func(*Config))
 		wg.Go(func() { x.client(rand.New(rand.NewPCG(x.seed, uint64(n+1)))) })
 	}
 	wg.Wait()
-	x.idle(t)
 }
 
 // brokenLoads is a device that dies of weights.

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"io"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -56,6 +57,7 @@ type HouseConfig struct {
 type hooks struct {
 	plan func(*ir.Bound, *place.Model) // changes what was planned
 	disk tiers.OpenDisk
+	late time.Duration // how long a step waits for a drive
 }
 
 // Config is a house of one model.

@@ -48,6 +48,7 @@ type device struct {
 	order       *batch.Turns
 	idle        *trace.Wait
 	at          cursor
+	vigil       vigil
 	flying      int // steps of all models
 	flight      int // most of them
 }
@@ -61,6 +62,7 @@ type deviceMemory struct {
 
 type deviceEdges struct {
 	late    lateEdges
+	overdue run.Edge[overdue] // from itself
 	loaded  run.Edge[loaded]
 	inPlace run.Edge[loaded]
 	broken  run.Edge[run.Failed]
@@ -71,6 +73,7 @@ func (d *device) Receive(c actor.Context) {
 	case *actor.Started:
 		d.start(c)
 	case *actor.Stopped:
+		d.vigil.end()
 		d.closeModels()
 	case *loaded:
 		d.loaded(m)
@@ -100,11 +103,17 @@ func (d *device) Receive(c actor.Context) {
 		}
 	case *look:
 		d.resume()
+	case *overdue:
+		if err := d.vigil.look(&d.at); err != nil {
+			d.log.Error().Err(err).Msg("weights do not come")
+			d.resume()
+		}
 	default:
 		d.system.Lifecycle(c)
 		return
 	}
 	d.next()
+	d.vigil.keep(&d.at)
 }
 
 func (d *device) start(c actor.Context) {
@@ -112,7 +121,7 @@ func (d *device) start(c actor.Context) {
 	d.idle.Begin(now(), d.absent(), trace.Nothing())
 	for _, g := range d.kept.guests {
 		var err error
-		d.turns.Leave(func() { g.model, err = d.backend.Compile(g.spec.bound, g.spec.layout) })
+		d.turns.Leave(func() { g.model, err = d.backend.Compile(g.spec.bound, g.layout()) })
 		if err != nil {
 			d.out.broken.Send(&run.Failed{Err: err})
 			return
@@ -148,7 +157,7 @@ func (d *device) spawnLoaders(c actor.Context) error {
 	if len(all) == 0 {
 		return nil
 	}
-	return d.graph.Spawn(c, d.tiers.Loaders(d.system, d.slabs, &d.kept.generations, d.incarnation, all)...)
+	return d.graph.Spawn(c, d.tiers.Loaders(d.system, d.log, d.slabs, &d.kept.generations, d.incarnation, all)...)
 }
 
 // loaded hears that all weights of a model are there that do not come with each step.
@@ -218,7 +227,7 @@ func (d *device) landed(m *tiers.Landed) {
 		return // of a model that was closed
 	}
 	g.weights.Landed(m)
-	if m.Err != nil {
+	if m.Err != nil && !m.Forsaken() {
 		d.log.Error().Err(m.Err).Msg("weights cannot be read")
 	}
 	d.at.landed(g, m)

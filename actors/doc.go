@@ -9,11 +9,13 @@
 // No two files use each other, not even by way of others. From what is used to who uses it:
 //
 //	clock, histogram, health    what stands alone
+//	constraint                  which tokens keep an answer in its form
 //	config, spec, plan          what a model is, and what was planned for it; nobody changes it
 //	request, prompt, stream     what is asked for, and how the answer is read
 //	delays, step, stats         one pass over the model: why it was late, what it computed, what that took
 //	kv, sequence, tape, pace    whose rows are in it, and in which blocks; what is recorded, and learnt for the next one
-//	guest, cursor, device       the device: its models, where it is in a step, whose turn it is
+//	guest, cursor, overdue      the device's models, where it is in a step, for how long that waits
+//	device                      whose turn it is
 //	sampler, scheduler          what comes of a step, and the next one
 //	records, session, sessions  the life of a request
 //	model, root                 supervision

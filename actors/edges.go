@@ -9,11 +9,11 @@ import (
 // anybody stands for actors of any kind.
 var anybody = run.Place{Kind: "any"}
 
-// Edge is one way for messages from an actor to another, as it is declared.
-type Edge = run.Declared
+// Declared is one way for messages from an actor to another: a row of the printed table.
+type Declared = run.Declared
 
 // Edges lists the edges of a house of one model.
-func Edges() []Edge {
+func Edges() []Declared {
 	turns := run.NewTurns(false, 0)
 	house := wireHouse(nil, turns, 0)
 	model := wireModel(nil, turns, house, "", 1)
@@ -44,6 +44,7 @@ func wireHouse(s *run.System, turns *run.Turns, slots int) *houseWiring {
 	d := &w.deviceEdges
 	d.late.computed = run.Connect[computed](g, w.device, w.device, run.Most(run.ControlCredits), "one a step in flight")
 	d.late.told = run.Connect[told](g, w.device, w.device, run.Most(run.ControlCredits), "one a step in flight")
+	d.overdue = run.Connect[overdue](g, w.device, w.device, run.Most(run.ControlCredits), "it looks once in so long a time")
 	d.inPlace = run.Connect[loaded](g, w.device, w.device, run.Most(run.ControlCredits), "once, where weights stay in place")
 	d.loaded = run.Connect[loaded](g, w.device, w.house, run.Most(run.ControlCredits), "once a load and model")
 	w.failed, d.broken = run.Fail(g, anybody, w.house), run.Fail(g, w.device, w.house)

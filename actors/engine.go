@@ -52,6 +52,12 @@ func (e *Engine) Generate(r Request) (*Stream, error) {
 	if err := r.Sampling.Check(e.spec.bound.Vocab); err != nil {
 		return nil, refuse("%v", err)
 	}
+	if r.Grammar != nil {
+		if r.IgnoreEOG {
+			return nil, refuse("the answer is to go on after its end, and to be of a grammar: drop one of both")
+		}
+		r.Sampling.Masked = true
+	}
 	return e.begin(r)
 }
 
@@ -127,7 +133,10 @@ func (e *Engine) Health() error {
 	if err := e.house.health.get(); err != nil {
 		return err
 	}
-	return e.health.get()
+	if err := e.health.get(); err != nil {
+		return err
+	}
+	return e.house.check(e.spec)
 }
 
 // Loaded returns how many bytes of weights have arrived, of how many.
@@ -143,7 +152,7 @@ func (e *Engine) Snapshot() Snapshot {
 		Requests: e.stats.requests.Load(), FailedSteps: e.stats.failedSteps.Load(),
 		PromptTokens: e.stats.promptTokens.Load(), Generated: e.stats.generated.Load(),
 		FirstToken: e.stats.firstToken.load(), BetweenTokens: e.stats.between.load(), Queue: e.stats.queue.load(),
-		Steps: e.Steps(), Actors: e.house.system.Status(),
+		Steps: e.Steps(), Streamed: e.stats.streamed.Load(), Actors: e.house.system.Status(),
 	}
 	s.Actors = slices.DeleteFunc(s.Actors, func(a run.Status) bool { return e.house.elsewhere(a.ID, e.tenant) })
 	s.DeadLetters, s.Unexpected = e.house.system.Faults()

@@ -6,6 +6,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/trace"
 )
 
 // stepRing, to a scheduler before flushed: the steps of its model, as many as may be in flight.
@@ -35,6 +36,8 @@ type guest struct {
 	progress *atomic.Int64 // bytes of weights that have arrived
 
 	model    backend.Model
+	copies   *trace.Track     // of what the device copies to itself; nil: it does nothing beside the program
+	computes *trace.Track     // of what it computes with that
 	cargo    *tiers.Cargo     // what is brought to it; nil: its weights are in place
 	weights  *tiers.Residency // of those that share slots; nil: none do
 	steps    []*step          // its ring
@@ -43,6 +46,24 @@ type guest struct {
 	owed     *run.Flush
 	queue    []*step
 	flying   []*step // that the device works on, the oldest first
+}
+
+// layout is what the device compiles. What it does beside the program goes to tracks of its own.
+func (g *guest) layout() backend.Config {
+	layout := g.spec.layout
+	if g.copies == nil {
+		return layout
+	}
+	layout.Ran = func(r backend.Ran) {
+		of := &g.spec.plan.Homes[r.Group].Group
+		where := trace.Of{Segment: of.Segment, Layer: g.spec.bound.Segments[of.Segment].Layer, Group: r.Group}
+		if r.Copied {
+			g.copies.Record(trace.Weights, where, r.Asked, r.Began, r.Ended)
+			return
+		}
+		g.computes.Record(segmentKinds[g.spec.bound.Segments[of.Segment].Kind], where, r.Asked, r.Began, r.Ended)
+	}
+	return layout
 }
 
 // furnish makes a guest whose model was just compiled ready for weights.
@@ -54,6 +75,7 @@ func (g *guest) furnish(w *tiers.Wiring, late lateEdges) {
 		g.cargo = tiers.NewCargo(source, g.model, g.progress)
 		if g.spec.streams() {
 			g.weights = tiers.NewResidency(g.cargo, w.Want.Send, w.Returned.Send)
+			g.weights.CountTo(&g.stats.streamed)
 		}
 	}
 	for _, s := range g.model.Steps() {

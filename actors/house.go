@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
@@ -17,6 +18,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/internal/trace/stall"
 	"github.com/sluice-ai/sluice/storage/pin"
+	"github.com/sluice-ai/sluice/storage/uring"
 )
 
 // House is the facade of all that runs: models, and the device, pool and reader that they share. Its methods may be
@@ -30,6 +32,8 @@ type House struct {
 	device  backend.Device
 	slabs   *pin.Arena
 	disk    tiers.OpenDisk
+	sums    *uring.Sums   // of what was read
+	late    time.Duration // how long a step waits for a drive
 	tenants []*tenant
 	watch   *watch
 
@@ -72,6 +76,16 @@ func (h *House) Device() string { return h.wiring.device.Address.Id }
 
 // Health returns nil while the house can serve, else why it cannot.
 func (h *House) Health() error { return h.health.get() }
+
+// check says whether a model's file, if it is still read, is as it was opened.
+func (h *House) check(s *spec) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing || s.layout.InPlace == nil && s.sharedSlots() == 0 {
+		return nil
+	}
+	return s.file.Check()
+}
 
 // Loaded returns how many bytes of weights have arrived, of how many.
 func (h *House) Loaded() (done, total int64) {
@@ -142,7 +156,7 @@ func (h *House) close(ctx context.Context) error {
 
 // free gives back what the tree stood on. No actor is left.
 func (h *House) free() error {
-	errs := []error{h.device.Close(), h.slabs.Close()}
+	errs := []error{h.device.Close(), h.slabs.Close(), h.sums.Close()}
 	for _, t := range h.tenants {
 		errs = append(errs, t.spec.file.Close(), t.tape.close())
 	}

@@ -134,7 +134,7 @@ func argmax(row []float32) int32 {
 
 // Law Twin: every set of kernels gives the same bits, through the whole tree.
 func TestTwin(t *testing.T) {
-	for _, model := range []string{"llama_k256", "gemma2", "phi3", "starcoder2_k256"} {
+	for _, model := range []string{"llama_k256", "gemma2", "phi3", "starcoder2_k256", "mamba2", "lfm2", "qwen35"} {
 		var want []float32
 		for _, s := range kernels.Sets() {
 			e := startFixture(t, model, with(t, s.Name))

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
@@ -22,6 +23,9 @@ type Request struct {
 	IgnoreEOG bool     // end tokens do not end the answer; Sampling should ban them
 	Salt      uint64   // only prompts of the same salt share the prefix cache
 	Thoughts  bool     // what the model thinks comes apart from its text, without the tags around it
+
+	// Grammar is what the answer must be, thoughts apart; nil: anything. Nobody changes it.
+	Grammar *grammar.Grammar
 
 	prompt *prompt // shared with other choices; nil: of this request alone
 	score  bool

@@ -21,6 +21,13 @@ type sampler struct {
 	incarnation int
 	gen         uint64
 	sample      *sample.Sampler
+	bound       []chosen // tokens of this step that a grammar binds
+}
+
+// chosen is a token that was chosen under a constraint.
+type chosen struct {
+	by *constraint
+	id int32
 }
 
 type samplerEdges struct {
@@ -46,13 +53,22 @@ func (s *sampler) Receive(c actor.Context) {
 			s.working.Store(nil)
 			m.times.sampled = now()
 			s.out.step.Send(m)
+			s.ahead()
 		}
 	default:
 		s.system.Lifecycle(c)
 	}
 }
 
+// ahead finds what may follow the tokens of a step that was handed on: the device computes the next one meanwhile.
+func (s *sampler) ahead() {
+	for _, x := range s.bound {
+		x.by.ahead(x.id)
+	}
+}
+
 func (s *sampler) step(m *step) {
+	s.bound = s.bound[:0]
 	row := 0
 	for i, p := range m.parts {
 		q := p.Seq.Owner.(*sequence)
@@ -72,9 +88,20 @@ func (s *sampler) step(m *step) {
 }
 
 func (s *sampler) one(p batch.Part, q *sequence, logits []float32) outcome {
-	r, err := s.sample.Sample(logits, q.params, p.Seq.Tokens, q.state)
+	var allowed []uint64
+	var err error
+	if q.bound != nil {
+		allowed, err = q.bound.allowed(p.Seq.Tokens, s.incarnation)
+	}
+	r := sample.Result{}
+	if err == nil {
+		r, err = s.sample.SampleAmong(allowed, logits, q.params, p.Seq.Tokens, q.state)
+	}
 	if err != nil {
 		return outcome{err: fmt.Errorf("position %d: %w", len(p.Seq.Tokens), err)}
+	}
+	if q.bound != nil {
+		s.bound = append(s.bound, chosen{q.bound, r.ID})
 	}
 	return outcome{Result: r}
 }

@@ -14,9 +14,9 @@ import (
 // again submits a new one.
 type sequence struct {
 	batch.Seq
-	credit
 	session *actor.PID
 	params  *sample.Params
+	bound   *constraint  // nil: its tokens are free
 	salt    uint64       // Request.Salt
 	state   sample.State // after the last token
 	rows    []float32    // Score: logits of the rows of the last step
@@ -25,6 +25,7 @@ type sequence struct {
 	kv        *kvRequest // the request under way or the next one
 	cached    int        // positions that the first KV open found in the cache
 	cancelled atomic.Bool
+	credit
 
 	out    [batch.Window]tokenMessage
 	submit submit

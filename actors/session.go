@@ -139,7 +139,13 @@ func (s *session) decoder() *token.Stream {
 // submit hands the work that is left to the scheduler, as a new sequence.
 func (s *session) submit(c actor.Context) {
 	s.abandon(c)
+	bound, err := s.bind()
+	if err != nil {
+		s.end(c, err)
+		return
+	}
 	q := &sequence{session: c.Self(), params: &s.request.Sampling, salt: s.request.Salt, state: s.state, cached: -1}
+	q.bound = bound
 	q.Seq = batch.Seq{
 		ID: batch.ID(s.ids.Add(1)), Tokens: append(make([]int32, 0, min(s.limit, len(s.tokens)+tokenSlack)), s.tokens...),
 		MaxLen: s.limit, Ends: s.ends(), Score: s.request.score, Owner: q,
@@ -154,6 +160,19 @@ func (s *session) submit(c actor.Context) {
 		s.stats.promptTokens.Add(uint64(s.prompt))
 	}
 	s.out.submit.Send(&q.submit)
+}
+
+// bind makes the constraint of a sequence whose request has a grammar.
+func (s *session) bind() (c *constraint, err error) {
+	if s.request.Grammar != nil {
+		s.turns.Leave(func() {
+			c = &constraint{of: s.request.Grammar, vocab: s.vocab, trie: s.trie(), prompt: s.prompt, begins: s.opening}
+			if err = c.ready(); err != nil {
+				err = refuse("the grammar of the answer: %v", err)
+			}
+		})
+	}
+	return c, err
 }
 
 // tokenSlack is room for generated tokens that is allocated at once.

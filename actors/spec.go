@@ -2,12 +2,14 @@ package actors
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/arch"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/kv"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -25,7 +27,8 @@ type spec struct {
 	plan     place.Model
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
-	among    int // how many tokens a draw of the device may choose among
+	among    int                  // how many tokens a draw of the device may choose among
+	trie     func() *grammar.Trie // of vocab; made when the first request with a grammar comes
 }
 
 // Info describes a model.
@@ -51,6 +54,7 @@ func specOf(m *Model) (*spec, error) {
 	if s.vocab, err = token.New(&m.File.Meta); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.File.Name, err)
 	}
+	s.trie = sync.OnceValue(func() *grammar.Trie { return trieOf(s.vocab) })
 	if s.bound, err = bind(m); err != nil {
 		return nil, err
 	}

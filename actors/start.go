@@ -8,9 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
-	"github.com/sluice-ai/sluice/stages/place"
-	"github.com/sluice-ai/sluice/storage/pin"
-	"github.com/sluice-ai/sluice/storage/uring"
+	"github.com/sluice-ai/sluice/actors/tiers"
 )
 
 // Start opens a house of one model. To close its engine closes the house.
@@ -68,8 +66,7 @@ func prepare(c *HouseConfig) (*House, error) {
 			return nil, fmt.Errorf("the token trace: %w", err)
 		}
 	}
-	// Reads round outwards to the disk's blocks.
-	slabs, err := pin.New(place.Slabs, plan.Slab+uring.Slack)
+	slabs, err := tiers.NewSlabs(plan)
 	if err != nil {
 		return nil, err
 	}

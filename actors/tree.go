@@ -1,27 +1,31 @@
 package actors
 
 import (
+	"cmp"
 	"net/url"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/actors/tiers"
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/storage/pin"
+	"github.com/sluice-ai/sluice/storage/uring"
 )
 
 // Here a house is put together: who is whose child, and what each of them is given.
 
 func newHouse(c *HouseConfig, specs []*spec, tapes []*tape, slabs *pin.Arena) *House {
 	h := &House{
-		system: run.NewSystem(c.Log), log: c.Log, device: c.Device, slabs: slabs,
+		system: run.NewSystem(c.Log), log: c.Log, device: c.Device, slabs: slabs, sums: uring.NewSums(),
 		health: newHealth(), empty: make(chan struct{}), disk: tiers.OpenRing,
 	}
 	if c.disk != nil {
 		h.disk = c.disk
 	}
+	h.late = cmp.Or(c.late, usuallyLate)
 	h.turns = run.NewTurns(c.Device.Traits().Crowded, batch.Window/4) // waiting must not use up a client's credit
 	slots := 0
 	for _, s := range specs {
@@ -59,10 +63,14 @@ func (h *House) tree() *root {
 		kept.guests = append(kept.guests, &guest{
 			index: i, spec: t.spec, tape: t.tape, out: t.wiring.guest, stats: &t.stats, progress: &t.loaded,
 		})
+		if g := kept.guests[i]; h.device.Traits().Memory == backend.OwnMemory && t.spec.streams() {
+			path := w.device.Address.Id
+			g.copies, g.computes = h.system.Spans().Track(path+"/copies"), h.system.Spans().Track(path+"/beside")
+		}
 	}
 	r.last = append(r.last, w.device, w.tiers.Reader, w.tiers.Pool)
 	r.children = func() []run.Child {
-		all := append(w.tiers.Shared(h.system, h.log, h.slabs, h.disk), run.Child{
+		all := append(w.tiers.Shared(h.system, h.log, h.slabs, h.disk, h.sums), run.Child{
 			At: w.device, Children: h.system.Supervisor(h.gaveUp),
 			Produce: func(n int) actor.Actor { return h.newDevice(kept, n) },
 		})
@@ -79,7 +87,8 @@ func (h *House) newDevice(kept *deviceMemory, incarnation int) *device {
 		out: h.wiring.deviceEdges, tiers: h.wiring.tiers, graph: h.wiring.graph, system: h.system, turns: h.turns,
 		log: h.log, backend: h.device, slabs: h.slabs, kept: kept, incarnation: incarnation,
 		order: batch.NewTurns(len(kept.guests)), idle: h.watch.idle, flight: h.device.Traits().Flight,
-		at: cursor{turns: h.turns, idle: h.watch.idle, working: &kept.working},
+		at:    cursor{turns: h.turns, idle: h.watch.idle, working: &kept.working},
+		vigil: vigil{most: h.late, wake: h.wiring.deviceEdges.overdue},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/pin"
+	"github.com/sluice-ai/sluice/storage/uring"
 )
 
 // Wiring is where those stand who bring weights, and what each may send. An actor is built with its own edges and has
@@ -70,9 +71,10 @@ func (w *Wiring) wireLoading(g *run.Graph, device run.Place) {
 
 // wireStreaming declares what moves groups that share slots.
 func (w *Wiring) wireStreaming(g *run.Graph, device run.Place, slots int) {
-	w.Want = run.Connect[Want](g, device, w.Prefetcher, run.Most(3*slots),
-		"one a slot, one more if it is urgent, and that of the item before may not have been heard")
-	w.prefetcher.landed = run.Connect[Landed](g, w.Prefetcher, device, run.Most(slots), "one a slot")
+	w.Want = run.Connect[Want](g, device, w.Prefetcher, run.Most(5*slots),
+		"one a slot, one more if it is forsaken, one if it is urgent, and those of the item before may be on their way")
+	w.prefetcher.landed = run.Connect[Landed](g, w.Prefetcher, device, run.Most(2*slots),
+		"one a slot, and one more if it was forsaken before")
 	w.Returned = run.Connect[Returned](g, device, device, run.Most(slots), "one a slot")
 }
 
@@ -87,13 +89,14 @@ func (w *Wiring) wireFaults(g *run.Graph, house run.Place) {
 	w.prefetcher.broken = run.Fail(g, w.Prefetcher, house)
 }
 
-// Shared are the house's children that serve every device: pool and reader.
-func (w *Wiring) Shared(s *run.System, log zerolog.Logger, slabs *pin.Arena, open OpenDisk) []run.Child {
+// Shared are the house's children that serve every device: pool and reader, which knows from sums what it read before.
+func (w *Wiring) Shared(s *run.System, log zerolog.Logger, slabs *pin.Arena, open OpenDisk,
+	sums *uring.Sums) []run.Child {
 	disk := s.Spans().Track(w.Reader.Address.Id + "/disk")
 	return []run.Child{
 		{At: w.Pool, Produce: func(n int) actor.Actor { return newPool(s, w.pool, n) }},
 		{At: w.Reader, Produce: func(n int) actor.Actor {
-			return &reader{system: s, log: log, slabs: slabs, open: open, out: w.reader, incarnation: n, disk: disk,
+			return &reader{system: s, log: log, slabs: slabs, open: open, sums: sums, out: w.reader, incarnation: n, disk: disk,
 				gens: map[string]uint64{}}
 		}},
 	}
@@ -101,15 +104,15 @@ func (w *Wiring) Shared(s *run.System, log zerolog.Logger, slabs *pin.Arena, ope
 
 // Loaders are the device's children that bring it all of these, in this incarnation of its. Generations are counted
 // through all of them.
-func (w *Wiring) Loaders(s *run.System, slabs *pin.Arena, generations *atomic.Uint64, incarnation int,
-	all []*Cargo) []run.Child {
+func (w *Wiring) Loaders(s *run.System, log zerolog.Logger, slabs *pin.Arena, generations *atomic.Uint64,
+	incarnation int, all []*Cargo) []run.Child {
 	fetcher := &prefetcher{system: s, out: w.prefetcher, incarnation: incarnation, all: all, pending: map[item]urgency{}}
 	fetcher.out.fetch.Reset()
 	return []run.Child{
 		{At: w.Packer, Produce: func(n int) actor.Actor { return &packer{system: s, out: w.packer, incarnation: n} }},
 		{At: w.Uploader, Produce: func(n int) actor.Actor {
-			return &uploader{system: s, out: w.uploader, name: w.Uploader.Address.Id, slabs: slabs, generations: generations,
-				all: all, incarnation: n, moving: map[*piece]bool{}, coming: map[item]*arrival{}}
+			return &uploader{system: s, log: log, out: w.uploader, name: w.Uploader.Address.Id, slabs: slabs,
+				generations: generations, all: all, reloads: incarnation > 0, incarnation: n, moving: map[*piece]bool{}, coming: map[item]*arrival{}}
 		}},
 		{At: w.Prefetcher, Produce: func(int) actor.Actor { return fetcher }},
 	}

@@ -61,6 +61,7 @@ type ioThread struct {
 	log      zerolog.Logger
 	open     OpenDisk
 	memory   []byte
+	sums     *uring.Sums
 	spans    *trace.Track
 	requests chan *read
 	ended    chan struct{}
@@ -70,8 +71,8 @@ type ioThread struct {
 	broken   error // why the ring cannot go on
 }
 
-func startIO(log zerolog.Logger, open OpenDisk, memory []byte, spans *trace.Track) *ioThread {
-	t := &ioThread{log: log, open: open, memory: memory, spans: spans,
+func startIO(log zerolog.Logger, open OpenDisk, memory []byte, sums *uring.Sums, spans *trace.Track) *ioThread {
+	t := &ioThread{log: log, open: open, memory: memory, sums: sums, spans: spans,
 		requests: make(chan *read, readsAtOnce), ended: make(chan struct{}),
 		pending: make([]*read, readsAtOnce), done: make([]uring.Completion, readsAtOnce)}
 	for id := range readsAtOnce {
@@ -192,6 +193,11 @@ func (t *ioThread) finish(id int, data []byte, err error) {
 	t.free = append(t.free, id)
 	m.ended = now()
 	t.spans.Record(trace.Disk, trace.Nothing(), m.asked, m.began, m.ended)
+	if err == nil {
+		if err = t.sums.Check(&m.source, m.from, data); err != nil {
+			data = nil
+		}
+	}
 	m.memory.leave()
 	t.answer(m, data, err)
 }

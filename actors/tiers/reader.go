@@ -7,6 +7,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/storage/pin"
+	"github.com/sluice-ai/sluice/storage/uring"
 )
 
 // All that the reader accepts, from uploaders: flush and *read, which its thread carries out.
@@ -18,6 +19,7 @@ type reader struct {
 	log         zerolog.Logger
 	slabs       *pin.Arena
 	open        OpenDisk
+	sums        *uring.Sums // of all incarnations
 	disk        *trace.Track
 	out         readerEdges
 	incarnation int
@@ -31,7 +33,7 @@ type readerEdges struct{ restarted []run.Edge[restarted] }
 func (r *reader) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		r.io = startIO(r.log, r.open, r.slabs.Memory(), r.disk)
+		r.io = startIO(r.log, r.open, r.slabs.Memory(), r.sums, r.disk)
 		for _, user := range r.out.restarted {
 			if r.incarnation > 0 {
 				user.Send(&restarted{})
@@ -42,7 +44,7 @@ func (r *reader) Receive(c actor.Context) {
 	case *run.Flush:
 		r.gens[m.Of.Id] = m.Gen
 		r.io.stop() // nothing of an older generation is being read any more; what others asked for is answered
-		r.io = startIO(r.log, r.open, r.slabs.Memory(), r.disk)
+		r.io = startIO(r.log, r.open, r.slabs.Memory(), r.sums, r.disk)
 		m.Done()
 	case *read:
 		if m.gen == r.gens[m.by] {

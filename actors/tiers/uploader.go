@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/storage/pin"
@@ -35,10 +36,13 @@ func (*fetch) Late()   {}
 func (*arrived) Late() {}
 func (*again) Late()   {}
 
-// A read that fails is tried again after a pause, which doubles, before its group is given up.
+// A read that fails is tried again after a pause, which doubles, before its group is given up. A device that comes back
+// and needs what it had asks for about a minute: the model cannot go on without, and has been read before.
 const (
-	readTries  = 4
-	firstPause = 20 * time.Millisecond
+	readTries   = 4
+	reloadTries = 64
+	firstPause  = 20 * time.Millisecond
+	mostPause   = time.Second
 )
 
 // uploader moves weights. To a slot whose memory it is given it has the reader read them straight away. For others it
@@ -46,11 +50,13 @@ const (
 // back. What was under way when one of them restarts is asked for again.
 type uploader struct {
 	system      *run.System
+	log         zerolog.Logger
 	out         uploaderEdges
 	name        string // by which pool and reader know it
 	slabs       *pin.Arena
 	generations *atomic.Uint64 // of uploaders
 	all         []*Cargo
+	reloads     bool // the device had them before
 	incarnation int
 	gen         uint64
 	unflushed   run.Waiting
@@ -230,15 +236,25 @@ func (u *uploader) arrived(m *read) {
 	p := m.piece
 	p.way.read = m.ended
 	switch {
-	case m.err != nil && m.memory.open() && p.tries+1 < readTries:
+	case m.err != nil && m.memory.open() && p.tries+1 < u.tries(p):
 		x := &again{u.gen, p}
-		time.AfterFunc(firstPause<<p.tries, func() { u.out.again.Send(x) })
-		p.tries++
+		time.AfterFunc(min(firstPause<<min(p.tries, readTries+4), mostPause), func() { u.out.again.Send(x) })
+		if p.tries++; p.tries == readTries {
+			u.log.Warn().Err(p.of.failure(p.ref, m.err)).Msg("weights cannot be read: trying on")
+		}
 	case m.err != nil || p.straight():
 		u.end(p, m.err)
 	default:
 		u.out.pack.Send(&pack{gen: u.gen, piece: p, model: p.of.model, ref: p.ref, row: p.row, data: m.data})
 	}
+}
+
+// tries is how often a piece is read before it is given up.
+func (u *uploader) tries(p *piece) int {
+	if u.reloads && p.home().Brought() {
+		return reloadTries
+	}
+	return readTries
 }
 
 // end is the end of a piece's way. When all of its group have come to theirs, the group has arrived, or not.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/grammar"
+	"github.com/sluice-ai/sluice/stages/grammar/schema"
 )
 
 type runCmd struct {
@@ -27,6 +29,7 @@ type runCmd struct {
 	recordFlags
 	traceFlag
 	forceFlag
+	grammarFlags
 	samplingFlags
 }
 
@@ -39,6 +42,10 @@ func (runCmd) examples() [2]string {
 
 func (c *runCmd) Run(e *env) (err error) {
 	prompt, err := c.prompt(e)
+	if err != nil {
+		return err
+	}
+	form, err := c.form(e)
 	if err != nil {
 		return err
 	}
@@ -68,6 +75,7 @@ func (c *runCmd) Run(e *env) (err error) {
 	if err != nil {
 		return err
 	}
+	request.Grammar = form
 	stream, err := engine.Generate(request)
 	if err != nil {
 		return err
@@ -109,6 +117,21 @@ func (c *runCmd) prompt(e *env) (string, error) {
 		err = usagef("the prompt is empty: want a text, from the command line, -f or standard input")
 	}
 	return text, err
+}
+
+// form is what the answer must be; nil: anything. It is read before the model is, so that a fault in it costs no time.
+func (c *runCmd) form(e *env) (*grammar.Grammar, error) {
+	if !c.given() {
+		return nil, nil
+	}
+	if c.IgnoreEOS {
+		return nil, usagef("--ignore-eos goes on after the end of an answer, which a grammar does not: drop one of them")
+	}
+	g, err := c.read(e, schema.Options{Formats: true})
+	if err == nil {
+		_, err = grammar.Compile(g, grammar.DefaultLimits())
+	}
+	return g, err
 }
 
 func (c *runCmd) request(e *env, engine *actors.Engine, prompt string) (actors.Request, error) {

@@ -40,6 +40,24 @@ func TestRunTakesIDsAsTheyAre(t *testing.T) {
 	require.Contains(t, o.stderr, "the prompt has no tokens")
 }
 
+// TestRunInAForm: an answer is of the form that was asked for, and a fault in the form is said before the model loads.
+func TestRunInAForm(t *testing.T) {
+	o := sluice("", "run", "--schema", "testdata/grammar/s.json", "What is 12 + 30?")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	var form struct{ A *int }
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &form), o.stdout)
+	require.NotNil(t, form.A)
+	o = sluice("", "run", "--regex", "(yes|no)", "Is it?")
+	require.Contains(t, []string{"yes\n", "no\n"}, o.stdout)
+	o = sluice("", "run", "--grammar", "testdata/grammar/g.gbnf", "Is it?")
+	require.Regexp(t, `^a+é\n$`, o.stdout)
+	o = sluice("", "run", "-m", "no-such-model.gguf", "--schema", "testdata/grammar/bad.json", "x")
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "testdata/grammar/bad.json: schema: #/properties/a: pattern")
+	o = sluice("", "run", "--regex", "a", "--ignore-eos", "x")
+	require.Equal(t, exitUsage, o.code)
+}
+
 // TestCtrlCWhileReading: whoever waits for standard input must be able to give up, so the signal is not caught yet.
 func TestCtrlCWhileReading(t *testing.T) {
 	caught := false

@@ -83,6 +83,15 @@ var specimens = []struct {
 		"attn_output.bias", "output.bias", "ffn_gate.bias", "ffn_up.bias", "ffn_down.bias", "ssm_in.bias", "ssm_out.bias",
 		"ssm_norm.weight"},
 		tolerance: 2e-4, keys: hybridKeys},
+	{name: "qwen3next-early", arch: "qwen3next", without: []string{"attn_q.bias", "attn_k.bias", "attn_v.bias",
+		"attn_output.bias", "ssm_in.bias", "ssm_out.bias", "ssm_conv1d.bias", "ssm_ba.bias", "exps.bias", "shexp.bias",
+		"inp.bias", "output.bias"}, tolerance: 3e-4, keys: map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-6), "rope.dimension_count": uint32(8), "ssm.conv_kernel": uint32(4),
+		"ssm.inner_size": uint32(64), "ssm.state_size": uint32(16), "ssm.time_step_rank": uint32(4),
+		"ssm.group_count": uint32(2), "attention.key_length": uint32(16), "attention.value_length": uint32(16),
+		"expert_count": uint32(4), "expert_used_count": uint32(2), "expert_feed_forward_length": uint32(32),
+		"expert_shared_feed_forward_length": uint32(32), "full_attention_interval": uint32(2),
+	}},
 	{name: "hunyuan-moe", arch: "hunyuan-moe", without: []string{".bias"}, tolerance: 2e-4, keys: map[string]any{
 		"attention.layer_norm_rms_epsilon": float32(1e-5), "expert_count": uint32(6), "expert_used_count": uint32(2),
 		"expert_feed_forward_length": uint32(96), "expert_shared_feed_forward_length": uint32(48),

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -25,6 +26,8 @@ type group struct {
 	from     uint64
 	room     int    // absent: none
 	copied   uint64 // it is there when copies have come to this value
+
+	landed atomic.Int64 // when its copy was seen to have ended, in nanoseconds since 1970
 
 	rows    int           // tiles of rows, of all matrices
 	filled  []atomic.Bool // by tile of rows: it was uploaded
@@ -380,9 +383,44 @@ func (m *model) fetch(g, slot int) (err error) {
 		}
 		m.copies[copyOf{g, slot}] = c
 	}
+	asked := time.Now()
 	x.copied, err = q.copy(c, max(r.used, x.written.Load()), r.copied)
 	r.copied = x.copied
+	if err == nil && m.moves != nil {
+		select {
+		case m.moves <- move{g, x.copied, asked}:
+		default: // it only keeps account
+		}
+	}
 	return err
+}
+
+// move is a copy whose end is waited for by nobody but who keeps account.
+type move struct {
+	group int
+	value uint64
+	asked time.Time
+}
+
+// follow tells of copies as they end.
+func (m *model) follow() {
+	var last time.Time
+	for c := range m.moves {
+		if m.device.queue.reach(m.device.queue.copies, c.value) != nil {
+			continue
+		}
+		ended := time.Now()
+		m.groups[c.group].landed.Store(ended.UnixNano())
+		m.config.Ran(backend.Ran{Group: c.group, Copied: true, Asked: c.asked, Began: later(c.asked, last), Ended: ended})
+		last = ended
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // target is where rows of a weight are packed, from one on: as part of which matrix, from which of its rows on, and how

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -43,6 +44,7 @@ type model struct {
 	routes  []*chosen // by segment: its choice, among experts that move
 	routeOf []int     // by segment of experts that move
 	parting *slot     // whose parts are given
+	moves   chan move // copies that were submitted; nil: nobody keeps account
 
 	slots  []*slot
 	ring   []*backend.Step
@@ -84,8 +86,12 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	const ofSegment = 16 // parts and choices whose end nobody has seen: what is more waits to be submitted
 	m.ends = make(chan ended, c.Ring()*(1+ofSegment*len(p.Segments)))
 	m.closed.Go(m.watch)
+	if c.Ran != nil && len(c.Kept) > 0 {
+		m.moves = make(chan move, len(m.rooms)*4)
+		m.closed.Go(m.follow)
+	}
 	if v.ahead {
-		m.ahead.Go(m.warm)
+		m.ahead.Go(func() { m.warm(m.usual()) })
 	}
 	return m, nil
 }
@@ -200,6 +206,8 @@ type ended struct {
 	done    func(error)
 	release func()
 	told    func(error)
+	group   int // that moves, of a part with one
+	asked   time.Time
 }
 
 // Finish drops what was enqueued and not submitted: nobody wants it any more.
@@ -217,11 +225,13 @@ func (m *model) Finish(s *backend.Step, done func(error)) {
 
 // watch waits for what was submitted, one after another, and tells of the ends.
 func (m *model) watch() {
+	var last time.Time
 	for e := range m.ends {
 		err := m.device.queue.wait(e.value)
 		switch {
 		case e.release != nil:
 			e.release()
+			last = m.ran(&e, last)
 		case e.told != nil:
 			e.told(err)
 		default:
@@ -231,6 +241,16 @@ func (m *model) watch() {
 			e.done(err)
 		}
 	}
+}
+
+// ran tells of a part that ended now, the one before at last. It began when its group was there.
+func (m *model) ran(e *ended, last time.Time) time.Time {
+	now := time.Now()
+	if m.config.Ran != nil && e.group != absent {
+		began := later(later(e.asked, last), time.Unix(0, m.groups[e.group].landed.Load()))
+		m.config.Ran(backend.Ran{Group: e.group, Asked: e.asked, Began: began, Ended: later(now, began)})
+	}
+	return now
 }
 
 // take brings what a step left: its logits are there already.
@@ -337,6 +357,9 @@ func (m *model) Close() error {
 	m.closing.Store(true)
 	if m.ends != nil {
 		close(m.ends)
+		if m.moves != nil {
+			close(m.moves)
+		}
 		m.closed.Wait()
 		m.ahead.Wait()
 	}

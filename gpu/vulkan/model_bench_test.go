@@ -211,6 +211,7 @@ func BenchmarkModel(b *testing.B) {
 }
 
 func (w *shaped) measure(b *testing.B, x *slot) {
+	w.warm([]shape{x.shape})
 	q := w.device.queue // which shares its timeline with the test
 	*w.g.reached = q.last
 	defer func() { q.last = *w.g.reached }()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -193,14 +194,16 @@ func (m *model) Chosen(route int, s *backend.Step, tell func([]int32)) error {
 	return nil
 }
 
-// ask submits the copy of a choice.
+// ask submits the copy of a choice, with what was enqueued before: for each submit the device pauses.
 func (m *model) ask(x *slot, route int) (uint64, error) {
-	if err := m.flush(x); err != nil {
-		return 0, err
-	}
 	sh := x.shape
 	sh.from, sh.to, sh.tells = route, route, true
-	return m.submit(x, 0, sh)
+	if x.from < 0 {
+		return m.submit(x, 0, sh)
+	}
+	before := x.shape
+	before.from, before.to, x.from = x.from, x.to, -1
+	return m.submit(x, 0, before, sh)
 }
 
 // learn waits for a choice that nobody asked for.
@@ -224,13 +227,19 @@ var errWhole = errors.New("parts of a segment: the model was compiled without sl
 
 // Part submits a part. Its groups are leased until the watcher has seen its end.
 func (m *model) Part(w backend.Work, s *backend.Step) error {
-	value, err := m.part(&w, s)
+	e := ended{release: w.Done, group: absent, asked: time.Now()}
+	moving := slices.IndexFunc(w.Groups, func(g int) bool {
+		return g >= 0 && g < len(m.groups) && m.groups[g].moves
+	})
+	var err error
+	e.value, err = m.part(&w, s)
 	switch {
 	case w.Done == nil:
-	case value == 0 || !slices.ContainsFunc(w.Groups, func(g int) bool { return m.groups[g].moves }):
+	case e.value == 0 || moving < 0:
 		w.Done()
 	default:
-		m.ends <- ended{value: value, release: w.Done}
+		e.group = w.Groups[moving]
+		m.ends <- e
 	}
 	return err
 }

@@ -9,10 +9,9 @@ import (
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 )
 
-// warm compiles the kernels of the usual steps, several at once, while weights are loaded: one alone takes tenths of a
-// second. What fails here is told when it is needed.
-func (m *model) warm() {
-	shapes := m.usual()
+// warm compiles the kernels of steps, several at once: one alone takes tenths of a second. For usual steps that is done
+// while weights are loaded. What fails here is told when it is needed.
+func (m *model) warm(shapes []shape) {
 	work := make(chan func(x *recorder) error)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {

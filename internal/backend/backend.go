@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -69,7 +70,18 @@ type Config struct {
 	// mapping of a file: a fault there is an error of the step, not a crash. For devices of HostMemory.
 	InPlace [][]byte
 
+	// Ran, if set, hears what a device did beside the program with groups that share slots. By any goroutine.
+	Ran func(Ran)
+
 	Inputs *Inputs // what goes into products is added up here; nil: nobody asks, and it costs nothing
+}
+
+// Ran is a group that was copied to a slot, or that part of a segment was computed with: asked for, begun and ended, as
+// the host sees it, some tens of microseconds late.
+type Ran struct {
+	Group               int
+	Copied              bool
+	Asked, Began, Ended time.Time
 }
 
 // Computes says whether the model is compiled for a segment.

@@ -29,6 +29,9 @@ func Slots(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 			if d.Traits().Shares {
 				seeds = 4
 			}
+			if d.Traits().Memory == backend.OwnMemory {
+				seeds = 2 // each takes a minute where a CPU compiles kernels
+			}
 			for seed := range seeds {
 				m.InSlots(t, d, seed)
 			}

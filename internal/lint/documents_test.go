@@ -43,7 +43,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestReadingOrder: who opens the packages in the README's order has read what each of them uses, of those that it names.
+// TestReadingOrder: who opens the packages in the order of the README has read what each of them uses, of those named.
 func TestReadingOrder(t *testing.T) {
 	text := texts(t, ".md")["README.md"]
 	_, order, found := strings.Cut(text, "\nTo read the source, ")

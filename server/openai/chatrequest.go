@@ -36,8 +36,7 @@ func decodeChat(body answer.Body, find finder) (request, *wire.Fault) {
 	if probs {
 		r.Sampling.LogProbs = top
 	}
-	f.format()
-	f.constraints()
+	r.Grammar = f.form()
 	r.Thoughts = f.reasoning()
 	r.Chat = in
 	o.Prompts = append(o.Prompts, r)

@@ -22,10 +22,10 @@ func decodeCompletion(body answer.Body, find finder) (request, *wire.Fault) {
 	f.Absent("suffix", "leave it out")
 	f.Absent("echo", "put the prompt in front of the answer yourself")
 	f.Count("best_of", 1, o.N, new(int))
-	f.format()
-	f.constraints()
+	r.Grammar = f.form()
 	for _, prompt := range f.prompts(m) {
 		prompt.Sampling, prompt.MaxTokens, prompt.Stop, prompt.IgnoreEOG = r.Sampling, r.MaxTokens, r.Stop, r.IgnoreEOG
+		prompt.Grammar = r.Grammar
 		o.Prompts = append(o.Prompts, prompt)
 	}
 	if all := len(o.Prompts) * o.N; all > answer.MaxChoices && f.Fault == nil {

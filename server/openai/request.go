@@ -55,23 +55,3 @@ func (f fields) common(m *answer.Model) (request, actors.Request) {
 	f.Text("user", new(string))
 	return o, r
 }
-
-// constraints refuses fields that other servers constrain answers by: unread, they would promise what nobody keeps.
-func (f fields) constraints() {
-	for _, name := range [...]string{
-		"grammar", "json_schema", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "guided_decoding_backend",
-		"guided_whitespace_pattern", "structured_outputs", "regex", "ebnf",
-	} {
-		f.Absent(name, "leave it out and ask for the form in the prompt")
-	}
-}
-
-// format refuses shapes of the answer that are not plain text.
-func (f fields) format() {
-	kind := "text"
-	f.Object("response_format", `{"type": "text"}`, func(format *wire.Fields) { format.Text("type", &kind) })
-	if kind != "text" && f.Fault == nil {
-		f.Fault = wire.Invalid("response_format", "unsupported_value",
-			`response_format.type is %q, which is not supported here: leave it out and ask for the format in the prompt`, wire.Shown(kind))
-	}
-}

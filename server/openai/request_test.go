@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
+	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
@@ -108,6 +109,45 @@ func TestDecodeCompletion(t *testing.T) {
 	require.Equal(t, []sample.Bias{{ID: 3, Add: float32(math.Inf(-1))}, {ID: 4, Add: 1.5}}, several[0].Sampling.Bias)
 }
 
+// TestForm: every way of saying what the answer is to be leads to a grammar that says so.
+func TestForm(t *testing.T) {
+	for body, texts := range map[string][2]string{ // one that is of the form, one that is not
+		`"response_format":{"type":"json_object"}`:                                                 {`{"a":[1]}`, `[1]`},
+		`"response_format":{"type":"json_object","schema":{"required":["b"]}}`:                     {`{"b":1}`, `{"a":1}`},
+		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"const":1}}}`: {`1`, `2`},
+		`"response_format":{"type":"json_schema","json_schema":{"schema":{"format":"date"}}}`:      {`"2026-11-23"`, `"soon"`},
+		`"json_schema":{"type":"null"}`:                                                            {`null`, `1`},
+		`"guided_json":"{\"type\":\"null\"}"`:                                                      {`null`, `1`},
+		`"guided_regex":"a+"`:                                                                      {`aa`, `ab`},
+		`"regex":"a+"`:                                                                             {`aa`, `ab`},
+		`"grammar":"root ::= \"x\" [0-9]"`:                                                         {`x7`, `x`},
+		`"ebnf":"root ::= \"x\""`:                                                                  {`x`, `y`},
+		`"guided_grammar":"root ::= \"x\""`:                                                        {`x`, `y`},
+		`"guided_choice":["yes","no"],"guided_decoding_backend":"xgrammar"`:                        {`no`, `yesno`},
+		`"structured_outputs":{"choice":["yes","no"]}`:                                             {`no`, `maybe`},
+		`"structured_outputs":{"json":{"type":"boolean"}}`:                                         {`true`, `1`},
+		`"structured_outputs":{"regex":"[0-9]{2}"}`:                                                {`42`, `4`},
+		`"structured_outputs":{"grammar":"root ::= \"x\""}`:                                        {`x`, `xx`},
+	} {
+		chat, fault := decodeChat(given(`{`+user+`,`+body+`}`), testModel)
+		require.Nil(t, fault, body)
+		completion, fault := decodeCompletion(given(`{"prompt":["a","b"],`+body+`}`), testModel)
+		require.Nil(t, fault, body)
+		for _, r := range append(chat.Prompts, completion.Prompts...) {
+			p, err := grammar.Compile(r.Grammar, grammar.DefaultLimits())
+			require.NoError(t, err)
+			for i, text := range texts {
+				accept, _, err := p.Matcher().Check(text)
+				require.NoError(t, err)
+				require.Equal(t, i == 0, accept, "%s: %s", body, text)
+			}
+		}
+	}
+	free, fault := decodeChat(given(`{`+user+`,"response_format":{"type":"text"},"grammar":null}`), testModel)
+	require.Nil(t, fault)
+	require.Nil(t, free.Prompts[0].Grammar)
+}
+
 // faults are requests with one thing wrong, and the whole text that the client reads.
 var faults = []struct{ chat, body, param, text string }{
 	{"c", ``, "", `the body has 0 bytes and is not JSON at its end: is it complete?`},
@@ -140,16 +180,27 @@ var faults = []struct{ chat, body, param, text string }{
 	{"c", `{` + user + `,"tools":[1]}`, "tools", `tools[0] is no object: want a list such as [{"type": "function", "function": {"name": ...}}]`},
 	{"c", `{` + user + `,"tools":[],"tool_choice":"required"}`, "tool_choice",
 		`tool_choice is required: a call cannot be forced here, want "auto" or "none"`},
-	{"c", `{` + user + `,"response_format":{"type":"json_object"}}`, "response_format",
-		`response_format.type is "json_object", which is not supported here: leave it out and ask for the format in the prompt`},
+	{"c", `{` + user + `,"response_format":{"type":"xml"}}`, "response_format.type",
+		`response_format.type is "xml": want {"type": "text"}, {"type": "json_object"} or ` +
+			`{"type": "json_schema", "json_schema": {"schema": {...}}}`},
+	{"c", `{` + user + `,"response_format":{"type":"json_schema"}}`, "response_format.json_schema",
+		`response_format.json_schema has no schema: want response_format as {"type": "text"}, {"type": "json_object"} or ` +
+			`{"type": "json_schema", "json_schema": {"schema": {...}}}`},
+	{"c", `{` + user + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"items":{"$ref":"#/x"}}}}}`,
+		"response_format.json_schema",
+		`response_format.json_schema: schema: #/items: $ref: $ref "#/x": there is no "x" on the way`},
 	{"c", `{"messages":[{"role":"root","content":"Hi"}]}`, "messages[0].role",
 		`messages[0].role is "root": want one of system, developer, user, assistant, tool, ipython`},
 	{"c", `{` + user + `,"grammar":"root ::= x"}`, "grammar",
-		`grammar is not supported here: leave it out and ask for the form in the prompt`},
-	{"c", `{` + user + `,"guided_json":{}}`, "guided_json",
-		`guided_json is not supported here: leave it out and ask for the form in the prompt`},
-	{"", `{"prompt":"a","json_schema":{"type":"object"}}`, "json_schema",
-		`json_schema is not supported here: leave it out and ask for the form in the prompt`},
+		`grammar: grammar: rule "x" is used or wanted, but nowhere defined: add x ::= …`},
+	{"c", `{` + user + `,"guided_regex":"("}`, "guided_regex",
+		"guided_regex: regular expression: error parsing regexp: missing closing ): `(`"},
+	{"c", `{` + user + `,"guided_json":{},"regex":"a"}`, "regex",
+		`guided_json and regex both say what the answer is to be: give one of them`},
+	{"", `{"prompt":"a","structured_outputs":{"structural_tag":{}}}`, "structured_outputs.structural_tag",
+		`structured_outputs.structural_tag is not supported here: leave it out`},
+	{"", `{"prompt":"a","json_schema":[]}`, "json_schema",
+		`json_schema: schema: #: a schema is an object, true or false`},
 	{"c", `{` + user + `,"x":"` + "\xff" + `"}`, "", `byte 50 of the body: it is not UTF-8 from here on: send JSON in UTF-8`},
 	{"c", `{` + user + `,"chat_template_kwargs":[]}`, "chat_template_kwargs",
 		`chat_template_kwargs is []: want an object such as {"enable_thinking": false}`},

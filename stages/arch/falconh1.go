@@ -14,7 +14,8 @@ func falconH1(p *params, b *ir.Builder) {
 	for l := range s.layers {
 		b.Layer(l)
 		n := b.RMSNorm(x, "attn_norm", s.eps)
-		x = b.Add(x, b.Add(s.selfAttend(b, n, r, s.attention()), m.space(b, n, &s)))
+		attended := s.selfAttend(b, n, r, s.attention())
+		x = b.Add(x, b.Add(attended, m.space(b, n, &s, b.Has("ssm_norm.weight"))))
 		b.FFN()
 		x = b.Add(x, s.swiglu(b, b.RMSNormBy(x, "ffn_norm", s.eps)))
 	}

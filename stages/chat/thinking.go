@@ -40,6 +40,9 @@ func NewThinking(prompt string) Thinking {
 	return Thinking{}
 }
 
+// Inside says that an opening tag has come, and its closing one has not.
+func (t *Thinking) Inside() bool { return t.closing != nil }
+
 // Push takes the next text and returns what can be labelled by now. Both are valid until the next call, and while
 // text is.
 func (t *Thinking) Push(text []byte) (thought, answer []byte) {

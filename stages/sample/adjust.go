@@ -33,6 +33,18 @@ func (s *Sampler) adjust(logits []float32, p *Params, history []int32) []float32
 	return s.logits
 }
 
+// mask bans the tokens that are not allowed; nil allows all.
+func mask(row []float32, allowed []uint64) {
+	if allowed == nil {
+		return
+	}
+	for i := range row {
+		if word := i / 64; word >= len(allowed) || allowed[word]>>(i%64)&1 == 0 {
+			row[i] = float32(math.Inf(-1))
+		}
+	}
+}
+
 // penalise lowers the logits of the tokens in the window. The repeat penalty multiplies those of 0 or less,
 // because dividing would raise them.
 func (s *Sampler) penalise(p *Params, window []int32) {

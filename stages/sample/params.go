@@ -38,6 +38,7 @@ type Params struct {
 
 	Bias      []Bias
 	IgnoreEOG []int32 // ids that end a generation, when it must go on: never chosen
+	Masked    bool    // not every token is allowed at every place: whoever samples is told which
 	LogProbs  int     // -1: none, 0: of the chosen token, n: of the n likeliest tokens as well
 }
 

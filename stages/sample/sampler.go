@@ -44,6 +44,13 @@ func NewSampler(vocab int) *Sampler { return &Sampler{vocab: vocab} }
 // Sample chooses the token that follows history, which is the whole sequence: prompt and generated tokens.
 // logits, one for each token of the vocabulary, are not modified. p has passed Check.
 func (s *Sampler) Sample(logits []float32, p *Params, history []int32, st State) (Result, error) {
+	return s.SampleAmong(nil, logits, p, history, st)
+}
+
+// SampleAmong does so among the tokens that are allowed: a bit for each, none for those beyond the end. nil allows all.
+func (s *Sampler) SampleAmong(
+	allowed []uint64, logits []float32, p *Params, history []int32, st State,
+) (Result, error) {
 	if len(logits) != s.vocab {
 		return Result{}, fmt.Errorf("%d logits: want %d, one for each token of the vocabulary", len(logits), s.vocab)
 	}
@@ -52,8 +59,9 @@ func (s *Sampler) Sample(logits []float32, p *Params, history []int32, st State)
 		return Result{}, err
 	}
 	row := logits
-	if p.adjusts() {
+	if p.adjusts() || allowed != nil {
 		row = s.adjust(logits, p, history)
+		mask(row, allowed)
 		if best, err = likeliest(row); err != nil {
 			return Result{}, fmt.Errorf("after logit bias and penalties: %w", err)
 		}

@@ -64,7 +64,22 @@ func (f *File) Part(i int) source.Source {
 	if p.path == "" {
 		s.Data = p.data
 	}
+	if p.mapping != nil {
+		s.Info = p.mapping.info
+	}
 	return s
+}
+
+// Check says whether the files are as they were opened: all their bytes are there, and nobody has written to them.
+func (f *File) Check() error {
+	for i := range f.parts {
+		if m := f.parts[i].mapping; m != nil {
+			if err := m.check(); err != nil {
+				return fmt.Errorf("%s: %w", f.parts[i].name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // View calls use with the bytes of t, without copying them. They are valid until use returns and must not be
@@ -81,7 +96,7 @@ func (f *File) View(t *Tensor, use func(data []byte) error) error {
 		return use(data)
 	}
 	err := p.mapping.guard(func() error { return use(data) })
-	if errors.Is(err, errShrunk) {
+	if errors.Is(err, errShrunk) || errors.Is(err, errChanged) {
 		return fmt.Errorf("%s: tensor %s: %w", p.name, quote(t.Name), err)
 	}
 	return err

@@ -3,6 +3,7 @@ package gguf
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime/debug"
 	"unsafe"
@@ -13,9 +14,13 @@ import (
 // errShrunk is the error of a file that lost bytes while it was mapped.
 var errShrunk = errors.New("the file was truncated or cannot be read any more: restore it and start again")
 
+// errChanged is the error of a file whose bytes may be others than those that were mapped.
+var errChanged = errors.New("the file was written to after it was opened: restore it and start again")
+
 // mapping is a file in memory, read only. Its pages are the file's own where the platform can do that.
 type mapping struct {
-	file *os.File // kept open: its size is compared after each use
+	file *os.File    // kept open: its size and time are compared after each use
+	info fs.FileInfo // as it was opened
 	data []byte
 }
 
@@ -36,12 +41,19 @@ func (m *mapping) guard(use func() error) (err error) {
 	if err := use(); err != nil {
 		return err
 	}
+	return m.check()
+}
+
+// check says whether the file is as it was opened.
+func (m *mapping) check() error {
 	info, err := m.file.Stat()
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("%w: %w", errShrunk, err)
-	}
-	if info.Size() < int64(len(m.data)) {
+	case info.Size() < int64(len(m.data)):
 		return errShrunk
+	case !info.ModTime().Equal(m.info.ModTime()):
+		return errChanged
 	}
 	return nil
 }
@@ -56,8 +68,8 @@ func (m *mapping) owns(recovered any) bool {
 	return fault.Addr()-start < uintptr(len(m.data))
 }
 
-// openRegular opens a file that can be mapped, and returns its size.
-func openRegular(path string) (*os.File, int64, error) {
+// openRegular opens a file that can be mapped.
+func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	file, info, err := safefile.Open(path)
 	if errors.Is(err, safefile.ErrKind) {
 		err = fmt.Errorf("%w: give the path of a .gguf file", err)
@@ -66,7 +78,7 @@ func openRegular(path string) (*os.File, int64, error) {
 		err = errors.Join(fmt.Errorf("has %d bytes, more than this machine can address", info.Size()), file.Close())
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	return file, info.Size(), nil
+	return file, info, nil
 }

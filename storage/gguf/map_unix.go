@@ -11,11 +11,11 @@ import (
 
 // mapFile maps a whole file.
 func mapFile(path string) (*mapping, error) {
-	file, size, err := openRegular(path)
+	file, info, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
-	m := &mapping{file: file}
+	m, size := &mapping{file: file, info: info}, info.Size()
 	if size == 0 {
 		return m, nil // an empty mapping is an error of mmap; parse says what is wrong
 	}

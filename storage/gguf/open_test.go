@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -174,6 +175,31 @@ func TestTruncatedAfterOpen(t *testing.T) {
 			"restore it and start again", "%d bytes missing", missing)
 		require.NoError(t, f.Close())
 	}
+}
+
+// TestWrittenAfterOpen: bytes that somebody may have replaced are not used.
+func TestWrittenAfterOpen(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files are read as a whole there")
+	}
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	writeFile(t, path, new(meta.Map), Tensor{Name: "w", Type: quant.F32, Shape: []int{1000, 100}})
+	old := time.Now().Add(-time.Hour) // not within the grain of its clock
+	require.NoError(t, os.Chtimes(path, old, old))
+	f, err := Open(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	w, _ := f.Tensor("w")
+	require.NoError(t, f.View(w, func([]byte) error { return nil }))
+	require.NoError(t, f.Check())
+	other, err := os.OpenFile(path, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = other.WriteAt([]byte("bytes"), 100_000)
+	require.NoError(t, err)
+	require.NoError(t, other.Close())
+	const want = "the file was written to after it was opened: restore it and start again"
+	require.EqualError(t, f.View(w, func([]byte) error { return nil }), path+`: tensor "w": `+want)
+	require.EqualError(t, f.Check(), path+": "+want)
 }
 
 // TestViewKeepsPanics checks that only faults of the mapping become errors.

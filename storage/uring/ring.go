@@ -304,6 +304,7 @@ func (r *Ring) settle(o *op) bool {
 	before := o.got
 	o.got += o.n
 	if o.got >= o.head()+o.request.Length {
+		o.err = o.file.unchanged(&o.request.Source)
 		return true
 	}
 	end := o.from + int64(o.got)
@@ -340,11 +341,7 @@ func openFile(s source.Source) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Path, err)
 	}
-	if info.Size() != s.Size {
-		err = fmt.Errorf("the file has %d bytes, and had %d when it was opened: restore it and start again",
-			info.Size(), s.Size)
-	}
-	if err != nil {
+	if err := s.Check(info); err != nil {
 		return nil, errors.Join(err, plain.Close())
 	}
 	f := &file{plain: plain, block: 1}
@@ -352,6 +349,19 @@ func openFile(s source.Source) (*file, error) {
 		f.direct, f.block, f.cached = direct, block, lookup(plain, s.Size)
 	}
 	return f, nil
+}
+
+// unchanged says whether what was read until now is of the file as it was when the model was opened: whoever writes to
+// a file changes its time first.
+func (f *file) unchanged(s *source.Source) error {
+	if s.Info == nil {
+		return nil
+	}
+	info, err := f.plain.Stat()
+	if err != nil {
+		return err
+	}
+	return s.Check(info)
 }
 
 func (f *file) close() error {

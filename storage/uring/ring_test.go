@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -252,6 +253,44 @@ func TestTruncatedInUse(t *testing.T) {
 			require.ErrorContains(t, out[0].Err, "m.gguf: bytes 5 to 19005: the file ends at byte ")
 			require.NoError(t, r.Close())
 		}
+	})
+}
+
+// TestChangedInUse: bytes of a file that somebody wrote to, or put in the place of another, are not handed out.
+func TestChangedInUse(t *testing.T) {
+	rings(t, 2, func(t *testing.T, open func([]byte) *Ring) {
+		s := writeSource(t, t.TempDir(), content(20_000))
+		old := time.Now().Add(-time.Hour) // not within the grain of its clock
+		require.NoError(t, os.Chtimes(s.Path, old, old))
+		var err error
+		s.Info, err = os.Stat(s.Path)
+		require.NoError(t, err)
+		into, out := slabs(t, 1, 20_000+Slack).Slab(0), make([]Completion, 1)
+		read := func(r *Ring) error {
+			require.NoError(t, r.Submit([]Request{{Source: s, Length: 20_000, Into: into}}))
+			_, err := r.Wait(1, out)
+			require.NoError(t, err)
+			return out[0].Err
+		}
+		r := open(nil)
+		require.NoError(t, read(r))
+		f, err := os.OpenFile(s.Path, os.O_WRONLY, 0)
+		require.NoError(t, err)
+		_, err = f.WriteAt([]byte("others"), 5000)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		require.ErrorContains(t, read(r), "m.gguf: bytes 0 to 20000: the file was written to after it was opened")
+		require.NoError(t, os.Chtimes(s.Path, old, old))
+		require.NoError(t, read(r), "nothing else tells")
+		require.NoError(t, r.Close())
+
+		other := writeSource(t, t.TempDir(), content(20_000))
+		require.NoError(t, os.Chtimes(other.Path, old, old))
+		require.NoError(t, os.Remove(s.Path))
+		require.NoError(t, os.Link(other.Path, s.Path))
+		r = open(nil)
+		require.ErrorContains(t, read(r), "another file has taken the place of the one that was opened")
+		require.NoError(t, r.Close())
 	})
 }
 

@@ -142,8 +142,12 @@ func FuzzExpression(f *testing.F) {
 		if err != nil {
 			return
 		}
+		whole, err := regexp.Compile(`\A(?:` + expr + `)\z`)
+		if err != nil {
+			return // such as \Q, which quotes the end of the group
+		}
 		if text = string(bytes.ToValidUTF8([]byte(text), nil)); len(text) < 1000 {
-			require.Equal(t, regexp.MustCompile(`\A(?:`+expr+`)\z`).MatchString(text), d.Match(text))
+			require.Equal(t, whole.MatchString(text), d.Match(text))
 		}
 	})
 }

@@ -117,6 +117,8 @@ func FuzzSchema(f *testing.F) {
 	}
 	limits := grammar.Limits{Steps: 1e5, States: 1000, Nodes: 10_000, Live: 10_000}
 	f.Fuzz(func(t *testing.T, text, instance string) {
+		began := time.Now()
+		defer func() { require.Less(t, time.Since(began), 5*time.Second) }()
 		g, err := Compile(text, Options{Formats: true}, limits)
 		if err != nil {
 			return

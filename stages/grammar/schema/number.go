@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/grammar/lang"
 )
 
-// Numbers are languages of their spellings. A number with an exponent is in a set only where that is certain from its
-// spelling: all numbers, and integers. Bounds, multiples and what is left after a difference have none.
+// Numbers are languages of their spellings. Exponents are only in the set of all numbers, and no larger than readers of
+// JSON can hold; bounds, multiples, integers and what is left after a difference have none.
 
 // numbers are the sets that every schema needs.
 type numbers struct{ any, plain, integer *lang.DFA }
@@ -26,9 +26,9 @@ func newNumbers(left *lang.Budget) (n numbers, err error) {
 		to   **lang.DFA
 		expr string
 	}{
-		{&n.any, plainNumber + `(?:[eE][+-]?\d+)?`},
+		{&n.any, plainNumber + `(?:[eE][+-]?0?\d{1,2})?|-?\d(?:\.\d+)?[eE](?:[+-]?[12]\d\d|\+?30[0-7])|-?1(?:\.0+)?[eE]\+?308`},
 		{&n.plain, plainNumber},
-		{&n.integer, `-?(?:0|[1-9]\d*)(?:\.0+|[eE]\+?\d+)?`},
+		{&n.integer, `-?(?:0|[1-9]\d*)(?:\.0+)?`},
 	} {
 		if *x.to, err = lang.Full(x.expr, left); err != nil {
 			return n, err

@@ -121,7 +121,7 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// join resolves a reference against an address. Source: RFC 3986, section 5.2, without the dots.
+// join resolves a reference against an address. Source: RFC 3986, section 5.2, without .. on the way.
 func join(base, ref string) string {
 	scheme := strings.IndexByte(ref, ':')
 	if scheme > 0 && !strings.ContainsAny(ref[:scheme], "/#?") || base == "" {
@@ -145,5 +145,5 @@ func join(base, ref string) string {
 	if strings.HasPrefix(base, "urn:") {
 		return ref
 	}
-	return base[:strings.LastIndexByte(base, '/')+1] + ref
+	return base[:strings.LastIndexByte(base, '/')+1] + strings.TrimPrefix(ref, "./")
 }

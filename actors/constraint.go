@@ -1,0 +1,123 @@
+package actors
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/grammar"
+	"github.com/sluice-ai/sluice/stages/token"
+)
+
+// constraint keeps the answer of a sequence in the language of its request's grammar. The sampler alone uses it, once
+// it is made: it finds the tokens that may follow, for the next step already while the device computes that.
+type constraint struct {
+	of     *grammar.Grammar
+	vocab  *token.Vocab
+	trie   *grammar.Trie
+	prompt int           // tokens before the answer
+	begins chat.Thinking // as the prompt leaves it: what is thought is not bound
+
+	owner   int // incarnation of the sampler that uses what follows; -1: none has
+	think   chat.Thinking
+	free    bool // the model thinks
+	matcher *grammar.Matcher
+	masker  *grammar.Masker
+	mask    []uint64
+	read    int   // tokens of the sequence that were read
+	last    int32 // the last of them
+	masked  int   // read, when mask was found; -1: it was not
+}
+
+// ready finds what the answer may begin with: some ten milliseconds for a large grammar.
+func (c *constraint) ready() error {
+	err := c.begin(-1)
+	if err == nil {
+		_, err = c.find()
+	}
+	return err
+}
+
+// trieOf makes the trie of a vocabulary. Control tokens are no text, and never part of an answer that has a form.
+func trieOf(v *token.Vocab) *grammar.Trie {
+	return grammar.NewTrie(v.Size(), func(id int32) []byte {
+		if v.IsControl(id) {
+			return nil
+		}
+		return v.Piece(id)
+	}, v.EOG())
+}
+
+// begin goes back to the beginning of the answer, with a program of its own: nothing is left of a sampler that died.
+func (c *constraint) begin(owner int) error {
+	p, err := grammar.Compile(c.of, grammar.DefaultLimits())
+	if err != nil {
+		return err
+	}
+	c.matcher, c.masker = p.Matcher(), p.Masker(c.trie)
+	c.mask = make([]uint64, c.trie.Words())
+	c.think, c.free = c.begins, c.begins.Inside()
+	c.owner, c.read, c.masked = owner, c.prompt, -1
+	return nil
+}
+
+// allowed returns the tokens that may follow those of the sequence; nil: all. The mask is the constraint's until it
+// reads on.
+func (c *constraint) allowed(tokens []int32, owner int) ([]uint64, error) {
+	if c.owner < 0 {
+		c.owner = owner
+	}
+	if again := c.read > len(tokens) || c.read > c.prompt && tokens[c.read-1] != c.last; c.owner != owner || again {
+		if err := c.begin(owner); err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range tokens[c.read:] {
+		if err := c.push(id); err != nil {
+			return nil, err
+		}
+	}
+	return c.find()
+}
+
+// ahead reads the token that was just chosen, and finds what may follow it before anybody asks.
+func (c *constraint) ahead(id int32) {
+	if c.push(id) == nil {
+		_, _ = c.find() // who asks hears of the error
+	}
+}
+
+func (c *constraint) find() ([]uint64, error) {
+	if c.free {
+		return nil, nil
+	}
+	if c.masked != c.read {
+		if err := c.masker.Mask(c.matcher, c.mask); err != nil {
+			return nil, err
+		}
+		c.masked = c.read
+	}
+	return c.mask, nil
+}
+
+func (c *constraint) push(id int32) error {
+	c.read++
+	c.last = id
+	if c.vocab.IsEOG(id) {
+		return nil
+	}
+	piece := c.vocab.Piece(id)
+	if c.free {
+		_, text := c.think.Push(piece)
+		if c.think.Inside() {
+			return nil
+		}
+		c.free = false
+		piece = bytes.TrimLeft(text, " \t\r\n") // the blanks behind a thought belong to neither
+	}
+	n, err := c.matcher.Read(piece)
+	if err == nil && n < len(piece) {
+		err = fmt.Errorf("token %d is not of the grammar that the answer must have", id)
+	}
+	return err
+}

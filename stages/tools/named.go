@@ -1,0 +1,122 @@
+package tools
+
+import (
+	"bytes"
+	"strings"
+)
+
+// named are calls of a name between two marks, and arguments as an object.
+type named struct {
+	open, mid, end string
+	quote          string                            // of strings in the arguments, beside those of JSON
+	clean          func(raw string) (string, string) // name and id of what stands between the marks; nil: the name
+}
+
+func (f *named) begin(p *Parser) (call, verdict) {
+	if f.open == "" {
+		if strings.IndexByte("[]{},;", p.held[0]) >= 0 {
+			return nil, no
+		}
+		return &namedCall{form: f}, yes
+	}
+	v := p.starts(f.open)
+	return &namedCall{form: f}, v
+}
+
+type namedCall struct {
+	form  *named
+	at    int
+	value value
+	any   bool
+}
+
+// maxName bounds the names of functions, in bytes.
+const maxName = 256
+
+func (c *namedCall) step(p *Parser) verdict {
+	f := c.form
+	if c.at == 0 {
+		p.take(len(f.open))
+		c.at = 1
+	}
+	if c.at == 1 {
+		at := bytes.Index(p.held, []byte(f.mid))
+		if at < 0 {
+			if p.final || len(p.held) > maxName+len(f.mid) {
+				return no
+			}
+			return wait
+		}
+		name, id := strings.TrimSpace(string(p.held[:at])), ""
+		if f.clean != nil {
+			name, id = f.clean(name)
+		}
+		if !isName(name) {
+			return no
+		}
+		if f.mid != "{" {
+			at += len(f.mid)
+		}
+		p.take(at)
+		p.begin(name, id)
+		c.at, c.value = 2, value{quote: f.quote}
+	}
+	if c.at == 2 {
+		if v := c.arguments(p); v != yes {
+			return v
+		}
+		c.at = 3
+	}
+	p.take(len(p.held) - len(bytes.TrimLeft(p.held, " \t\r\n")))
+	if f.end == "" {
+		return yes
+	}
+	if len(p.held) == 0 && !p.final {
+		return wait
+	}
+	switch p.starts(f.end) {
+	case wait:
+		return wait
+	case yes:
+		p.take(len(f.end))
+	}
+	return yes
+}
+
+func (c *namedCall) arguments(p *Parser) verdict {
+	if !c.value.begun {
+		p.take(len(p.held) - len(bytes.TrimLeft(p.held, " \t\r\n")))
+		if len(p.held) == 0 && !p.final {
+			return wait
+		}
+		if c.form.end != "" {
+			if v := p.starts(c.form.end); v == wait {
+				return wait
+			} else if v == yes {
+				p.arguments([]byte("{}"))
+				return yes
+			}
+		}
+	}
+	n, out := c.value.take(p.held, nil, p.final)
+	p.take(n)
+	if len(out) > 0 && !c.any && out[0] != '{' {
+		return no
+	}
+	c.any = c.any || len(out) > 0
+	p.arguments(out)
+	switch {
+	case c.value.bad:
+		return no
+	case c.value.done:
+		return yes
+	case p.final && !c.any:
+		p.arguments([]byte("{}"))
+	}
+	return wait
+}
+
+// isName says whether a text can be the name of a function. Servers of tools put dots, slashes and colons into them.
+func isName(s string) bool {
+	return s != "" && len(s) <= maxName && !strings.ContainsAny(s, " \t\r\n<>{}()[]\"'=,|")
+}

@@ -1,0 +1,356 @@
+package tools
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Kind says what a part of an answer is.
+type Kind uint8
+
+// Kinds of parts.
+const (
+	Text      Kind = iota
+	Thought        // what the model says to itself
+	Call           // a call begins: Name and ID
+	Arguments      // more of the arguments of a call, a piece of an object of JSON
+)
+
+// Part is a piece of an answer.
+type Part struct {
+	Kind  Kind
+	Index int    // of the call, from 0
+	Name  string // of Call
+	ID    string // of Call, where the model writes one
+	Text  string // of the other kinds
+}
+
+// Parser follows one answer. It is one goroutine's.
+type Parser struct {
+	syntax *Syntax
+	tools  *Set
+	parts  []Part
+	held   []byte // not yet understood
+	final  bool   // nothing comes after what is held
+
+	channel *channel // where messages have headings, the one that we are in
+	think   *think   // the thought that we are in
+	section *section // the section of calls that we are in
+	call    call     // the call that we are in
+	raw     []byte   // of the section so far, until it is known to hold a call
+	sure    bool     // it does
+	calls   int
+
+	blank   []byte // white space that belongs to a text only if more of it comes
+	fresh   bool   // white space that comes next separates, and belongs to nothing
+	visible bool   // the answer's text has begun
+}
+
+// call is one call that is being read.
+type call interface {
+	// step takes what it can from what the parser holds.
+	step(p *Parser) verdict
+}
+
+// verdict is what a step found.
+type verdict uint8
+
+const (
+	wait verdict = iota // more text decides
+	yes                 // it is one, or it is read to its end
+	no                  // it is none
+)
+
+// Parser begins to read an answer. tail is how the prompt ends: templates may end it within a thought or a heading.
+func (s *Syntax) Parser(tail string, tools *Set) *Parser {
+	p := &Parser{syntax: s, tools: tools}
+	last := -1
+	for i := range s.thinks {
+		t := &s.thinks[i]
+		if at := strings.LastIndex(tail, t.open); at > last {
+			last = at
+			if strings.LastIndex(tail, t.close) < at {
+				p.think, p.fresh = t, true
+			} else {
+				p.think = nil
+			}
+		}
+	}
+	if c := s.channels; c != nil && strings.HasSuffix(strings.TrimRight(tail, " \n"), c.start) {
+		p.channel = &channel{heading: true}
+	}
+	return p
+}
+
+// Push takes the next text and returns what is understood by now, valid until the next call.
+func (p *Parser) Push(text []byte) []Part {
+	p.parts = p.parts[:0]
+	p.held = append(p.held, text...)
+	for p.step() {
+	}
+	return p.parts
+}
+
+// End returns what was held back: nothing comes after it.
+func (p *Parser) End() []Part {
+	p.parts, p.final = p.parts[:0], true
+	for p.step() {
+	}
+	for p.section != nil && !p.sure {
+		p.giveBack()
+		for p.step() {
+		}
+	}
+	if p.channel == nil || !p.channel.heading {
+		p.say(p.held)
+	}
+	if p.think == nil && !p.fresh && len(p.blank) > 0 {
+		p.add(Part{Kind: Text, Text: string(p.blank)})
+	}
+	p.held, p.blank = nil, nil
+	return p.parts
+}
+
+func (p *Parser) step() (more bool) {
+	switch {
+	case p.call != nil:
+		switch p.call.step(p) {
+		case wait:
+			return false
+		case no:
+			p.giveBack()
+		}
+		p.call = nil
+		return true
+	case p.section != nil:
+		return p.between()
+	case p.channel != nil:
+		return p.inChannel()
+	}
+	return p.scan()
+}
+
+// scan passes text or a thought on, up to the next mark.
+func (p *Parser) scan() bool {
+	for at := range p.held {
+		rest := p.held[at:]
+		if !p.syntax.first[rest[0]] {
+			continue
+		}
+		m, v := p.mark(rest, len(bytes.TrimSpace(p.held[:at])) == 0)
+		if v == no {
+			continue
+		}
+		p.say(p.held[:at])
+		p.held = p.held[:copy(p.held, rest)]
+		if v == wait {
+			return false
+		}
+		p.follow(m)
+		return true
+	}
+	p.say(p.held)
+	p.held = p.held[:0]
+	return false
+}
+
+// mark finds the mark that a text begins with. first says that nothing but white space came before it in what is held.
+func (p *Parser) mark(text []byte, first bool) (*mark, verdict) {
+	start := first && !p.visible
+	found, undecided := (*mark)(nil), false
+	for i := range p.syntax.marks {
+		m := &p.syntax.marks[i]
+		if !p.allowed(m, first, start) {
+			continue
+		}
+		switch {
+		case bytes.HasPrefix(text, []byte(m.text)):
+			if found == nil || len(m.text) > len(found.text) {
+				found = m
+			}
+		case !p.final && len(text) < len(m.text) && strings.HasPrefix(m.text, string(text)):
+			undecided = true
+		}
+	}
+	switch {
+	case undecided: // it would be longer
+		return nil, wait
+	case found != nil:
+		return found, yes
+	}
+	return nil, no
+}
+
+// allowed says whether a mark means anything where we are. first: nothing came before it in what is held; start: nor any
+// text of the answer.
+func (p *Parser) allowed(m *mark, first, start bool) bool {
+	switch {
+	case m.section != nil && p.think != nil:
+		return !p.think.solid && !m.section.bare
+	case m.section != nil:
+		return !m.section.bare || start && p.tools.some()
+	case p.think != nil:
+		return m.closes && m.think == p.think || !m.closes && m.think != nil && first && p.fresh
+	case m.think != nil:
+		return start || m.think.anywhere
+	}
+	return true
+}
+
+// follow acts on a mark that what is held begins with.
+func (p *Parser) follow(m *mark) {
+	switch {
+	case m.section != nil:
+		p.section, p.sure, p.raw = m.section, false, p.raw[:0]
+		if m.section.keep {
+			return
+		}
+	case m.think != nil && m.closes:
+		p.think, p.fresh, p.blank = nil, true, nil
+	case m.think != nil:
+		p.think, p.fresh, p.blank = m.think, true, nil
+	default:
+		p.fresh = !p.visible
+	}
+	p.take(len(m.text))
+}
+
+// take drops the first n bytes of what is held; those of a section are kept until it is sure to be one.
+func (p *Parser) take(n int) {
+	if p.section != nil && !p.sure {
+		p.raw = append(p.raw, p.held[:n]...)
+	}
+	p.held = p.held[:copy(p.held, p.held[n:])]
+}
+
+// between looks for the next call of a section, or its end.
+func (p *Parser) between() bool {
+	s := p.section
+	p.take(len(p.held) - len(bytes.TrimLeft(p.held, " \t\r\n")))
+	if len(p.held) == 0 {
+		return p.leaveAtEnd()
+	}
+	if v := p.starts(s.close); v == yes {
+		p.take(len(s.close))
+		return p.leave()
+	} else if v == wait {
+		return false
+	}
+	if p.sure && !s.bare {
+		if m, v := p.mark(p.held, false); v == wait {
+			return false
+		} else if m != nil && m.section != nil {
+			return p.leave()
+		}
+	}
+	for _, b := range s.bodies {
+		c, v := b.begin(p)
+		if v == yes {
+			p.call = c
+			return true
+		}
+		if v == wait && !p.final {
+			return false
+		}
+	}
+	if strings.IndexByte(",;[]", p.held[0]) >= 0 {
+		p.take(1)
+		return true
+	}
+	return p.leave()
+}
+
+func (p *Parser) leaveAtEnd() bool { return p.final && p.leave() }
+
+// leave ends a section.
+func (p *Parser) leave() bool {
+	if !p.sure {
+		p.giveBack()
+	}
+	p.section = nil
+	return true
+}
+
+// sectionClose ends the section that we are in, where something does.
+func (p *Parser) sectionClose() string {
+	if p.section == nil {
+		return ""
+	}
+	return p.section.close
+}
+
+// giveBack treats what looked like a section of calls as text: its first mark, and then what follows is looked at anew.
+func (p *Parser) giveBack() {
+	if p.section == nil || p.sure {
+		p.section, p.call = nil, nil // calls were told already: nothing can be taken back
+		return
+	}
+	all := append(bytes.Clone(p.raw), p.held...)
+	n := min(len(p.section.open), len(all))
+	p.section, p.call, p.raw = nil, nil, p.raw[:0]
+	p.say(all[:n])
+	p.held = append(p.held[:0], all[n:]...)
+}
+
+// starts says whether what is held begins with a text; never with an empty one.
+func (p *Parser) starts(text string) verdict {
+	switch {
+	case text == "":
+		return no
+	case bytes.HasPrefix(p.held, []byte(text)):
+		return yes
+	case !p.final && strings.HasPrefix(text, string(p.held)):
+		return wait
+	}
+	return no
+}
+
+// begin tells of a call; from here on nothing is taken back.
+func (p *Parser) begin(name, id string) {
+	p.sure, p.blank, p.fresh = true, nil, true
+	if p.think != nil {
+		p.think = nil
+	}
+	p.add(Part{Kind: Call, Index: p.calls, Name: name, ID: id})
+	p.calls++
+}
+
+// arguments tells of more arguments of the last call.
+func (p *Parser) arguments(text []byte) {
+	if len(text) > 0 {
+		p.add(Part{Kind: Arguments, Index: p.calls - 1, Text: string(text)})
+	}
+}
+
+// say tells of text or a thought, but for white space around it.
+func (p *Parser) say(text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	kind := Text
+	if p.think != nil || p.channel != nil && p.channel.thought {
+		kind = Thought
+	}
+	const white = " \t\r\n"
+	if p.fresh && len(p.blank) == 0 {
+		text = bytes.TrimLeft(text, white)
+	}
+	bare := bytes.TrimRight(text, white)
+	if len(bare) > 0 {
+		p.add(Part{Kind: kind, Text: string(p.blank) + string(bare)})
+		p.blank, p.fresh = nil, false
+		p.visible = p.visible || kind == Text
+	}
+	p.blank = append(p.blank, text[len(bare):]...)
+}
+
+// add joins a part to the one before it where they say one thing.
+func (p *Parser) add(part Part) {
+	if n := len(p.parts); n > 0 && part.Kind != Call {
+		if last := &p.parts[n-1]; last.Kind == part.Kind && last.Index == part.Index {
+			last.Text += part.Text
+			return
+		}
+	}
+	p.parts = append(p.parts, part)
+}

@@ -1,0 +1,80 @@
+package tools
+
+import "strings"
+
+// Syntax is how a model writes thoughts and calls. It never changes.
+type Syntax struct {
+	thinks   []think
+	sections []section
+	skips    []string // marks that mean nothing to a reader
+	channels *channels
+
+	marks []mark // all of these
+	first [256]bool
+}
+
+// think is a pair of marks around thoughts.
+type think struct {
+	open, close string
+	anywhere    bool // also behind text of the answer
+	solid       bool // a call within is only thought of
+}
+
+// section is a part of an answer that holds calls.
+type section struct {
+	open, close string // close: "" where it ends with the last call
+	bodies      []body
+	keep        bool // open is the beginning of the first call
+	bare        bool // nothing else marks it: only where an answer begins
+}
+
+// body is one way to write calls.
+type body interface {
+	// begin looks whether what the parser holds begins a call.
+	begin(p *Parser) (call, verdict)
+}
+
+// mark is a text that means something.
+type mark struct {
+	text    string
+	section *section
+	think   *think
+	closes  bool
+}
+
+// For is the syntax that a model's chat template shows: that of the families whose marks are in it.
+func For(template string) *Syntax {
+	s := &Syntax{thinks: append([]think(nil), usualThinks[:]...)}
+	for i := range families {
+		f := &families[i]
+		shown := strings.Contains(template, f.sign) || f.also != "" && strings.Contains(template, f.also)
+		if !shown || f.unless != "" && strings.Contains(template, f.unless) {
+			continue
+		}
+		s.thinks = append(append([]think(nil), f.thinks...), s.thinks...)
+		s.sections = append(s.sections, f.sections...)
+		s.skips = append(s.skips, f.skips...)
+		if f.channels != nil {
+			s.channels = f.channels
+		}
+	}
+	return s.index()
+}
+
+// index lists the marks.
+func (s *Syntax) index() *Syntax {
+	for i := range s.sections {
+		s.marks = append(s.marks, mark{text: s.sections[i].open, section: &s.sections[i]})
+	}
+	for i := range s.thinks {
+		t := &s.thinks[i]
+		s.marks = append(s.marks, mark{text: t.open, think: t}, mark{text: t.close, think: t, closes: true})
+	}
+	for _, skip := range s.skips {
+		s.marks = append(s.marks, mark{text: skip})
+	}
+	for _, m := range s.marks {
+		s.first[m.text[0]] = true
+	}
+	return s
+}

@@ -1,0 +1,110 @@
+package uring
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"sync"
+
+	"github.com/sluice-ai/sluice/internal/mem"
+	"github.com/sluice-ai/sluice/internal/source"
+)
+
+// Sums remember what was read of files, and tell when other bytes come from the same place: a drive that fails without
+// saying so, or a file that somebody writes to. A drive errs by whole blocks, so one line of each stands for it, and
+// another one for a read that begins within a block: a check costs less than a thousandth of the read. Several
+// goroutines may use them.
+type Sums struct {
+	mu    sync.Mutex
+	files map[string][]byte // by path: two bytes for each Block, both zero if it was not read yet; outside the heap
+	heads map[head][2]byte  // of what was read from within a block
+	table *crc32.Table
+}
+
+// head is where a read begins.
+type head struct {
+	path   string
+	offset int64
+	bytes  int
+}
+
+// line is how many bytes of a block are summed: what the processor fetches at a time.
+const line = 64
+
+// NewSums remember nothing yet.
+func NewSums() *Sums {
+	return &Sums{files: map[string][]byte{}, heads: map[head][2]byte{}, table: crc32.MakeTable(crc32.Castagnoli)}
+}
+
+// ErrBytes says that the same place of a file gave other bytes than before.
+var ErrBytes = errors.New("they are not those that were read before: the drive fails, or the file was written to: " +
+	"check the drive, restore the file and start again")
+
+// Check compares bytes of a source from an offset on with those that came from there before, and remembers them. What
+// lies in memory is not checked.
+func (s *Sums) Check(from *source.Source, offset int64, data []byte) error {
+	if from.Path == "" {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, err := s.of(from)
+	if err != nil {
+		return err
+	}
+	if HeadOf(offset) != 0 {
+		h := head{from.Path, offset, min(line, len(data))}
+		sum := s.sum(data[:h.bytes])
+		if was, ok := s.heads[h]; ok && was != sum {
+			return differs(from, offset)
+		}
+		s.heads[h] = sum
+	}
+	first := (offset + Block - 1) &^ (Block - 1)
+	for at := first; at+line <= offset+int64(len(data)); at += Block {
+		was := (*[2]byte)(known[at/Block*2:])
+		switch sum := s.sum(data[at-offset:][:line]); {
+		case *was == [2]byte{}:
+			*was = sum
+		case *was != sum:
+			return differs(from, at)
+		}
+	}
+	return nil
+}
+
+// sum is never zero.
+func (s *Sums) sum(line []byte) [2]byte {
+	sum := crc32.Checksum(line, s.table)
+	return [2]byte{byte(sum) | 1, byte(sum >> 8)}
+}
+
+func differs(from *source.Source, at int64) error {
+	return fmt.Errorf("%s: bytes from %d on: %w", from.Name, at, ErrBytes)
+}
+
+// of are the sums of a file.
+func (s *Sums) of(from *source.Source) ([]byte, error) {
+	known, ok := s.files[from.Path]
+	if !ok {
+		var err error
+		if known, err = mem.Alloc((from.Size/Block + 1) * 2); err != nil {
+			return nil, err
+		}
+		s.files[from.Path] = known
+	}
+	return known, nil
+}
+
+// Close forgets all.
+func (s *Sums) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, known := range s.files {
+		errs = append(errs, mem.Free(known))
+	}
+	clear(s.files)
+	clear(s.heads)
+	return errors.Join(errs...)
+}
