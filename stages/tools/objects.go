@@ -45,8 +45,8 @@ const (
 
 func (o *object) step(p *Parser) verdict {
 	for {
-		for len(p.held) > 0 && (p.held[0] == ' ' || p.held[0] == '\n' || p.held[0] == '\t' || p.held[0] == '\r') && o.at != inValue {
-			p.take(1)
+		if o.at != inValue {
+			p.space()
 		}
 		if len(p.held) == 0 {
 			return wait
@@ -98,9 +98,12 @@ func (o *object) readKey(p *Parser) verdict {
 	}
 	_ = json.Unmarshal(o.text, &o.key) // a string that the value wrote
 	o.value, o.text, o.at = value{}, nil, atColon
-	if o.form.known && o.name == "" && !slices.Contains(nameKeys[:], o.key) && !slices.Contains(argumentKeys[:], o.key) &&
+	if o.form.known && !o.begun && !slices.Contains(nameKeys[:], o.key) && !slices.Contains(argumentKeys[:], o.key) &&
 		o.key != "type" && o.key != "id" && o.key != "function" {
 		return no
+	}
+	if !o.begun && o.name != "" && slices.Contains(argumentKeys[:], o.key) {
+		o.tell(p)
 	}
 	return yes
 }
@@ -176,9 +179,17 @@ func (o *object) setName(p *Parser, name string) bool {
 	if o.form.known && !p.tools.has(name) {
 		return false
 	}
-	o.name, o.begun = name, true
-	p.begin(name, o.id)
+	o.name = name
+	if o.form.known && p.tools == nil && o.args == nil {
+		return true // many objects have a name: arguments beside it make a call
+	}
+	o.tell(p)
 	return true
+}
+
+func (o *object) tell(p *Parser) {
+	o.begun = true
+	p.begin(o.name, o.id)
 }
 
 // tellArguments tells those that are complete, once the name is known.
