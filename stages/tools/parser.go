@@ -78,7 +78,7 @@ func (s *Syntax) Parser(tail string, tools *Set) *Parser {
 			}
 		}
 	}
-	if c := s.channels; c != nil && strings.HasSuffix(strings.TrimRight(tail, " \n"), c.start) {
+	if c := s.channels; c != nil && (tail == "" || strings.HasSuffix(strings.TrimRight(tail, " \n"), c.start)) {
 		p.channel = &channel{heading: true}
 	}
 	return p
