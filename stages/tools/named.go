@@ -118,11 +118,11 @@ func (c *namedCall) arguments(p *Parser) verdict {
 			}
 		}
 	}
-	n, out := c.value.take(p.held, nil, p.final)
-	p.take(n)
-	if len(out) > 0 && !c.any && out[0] != '{' {
+	if !c.any && len(p.held) > 0 && p.held[0] != '{' {
 		return no
 	}
+	n, out := c.value.take(p.held, nil, p.final)
+	p.take(n)
 	c.any = c.any || len(out) > 0
 	p.arguments(out)
 	switch {

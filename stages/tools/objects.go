@@ -3,6 +3,7 @@ package tools
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // objects are calls that are objects of JSON, one after another or in a list: a key holds the name, another the
@@ -45,7 +46,8 @@ const (
 
 func (o *object) step(p *Parser) verdict {
 	for {
-		if o.at != inValue {
+		inKey := o.at == atKey && len(o.text) > 0
+		if o.at != inValue && !inKey {
 			p.space()
 		}
 		if len(p.held) == 0 {
@@ -57,7 +59,7 @@ func (o *object) step(p *Parser) verdict {
 			p.take(1)
 			o.depth, o.at, v = 1, atKey, yes
 		case atKey:
-			if p.held[0] == '}' {
+			if p.held[0] == '}' && !inKey {
 				p.take(1)
 				if o.depth--; o.depth == 0 {
 					return o.end(p)
@@ -86,6 +88,9 @@ func (o *object) readKey(p *Parser) verdict {
 	if p.held[0] == ',' && len(o.text) == 0 {
 		p.take(1)
 		return yes
+	}
+	if len(o.text) == 0 && strings.IndexByte("{[(", p.held[0]) >= 0 {
+		return no
 	}
 	n, text := o.value.take(p.held, o.text, p.final)
 	o.text = text
