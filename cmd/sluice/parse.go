@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -25,7 +26,7 @@ func (parseCmd) examples() [2]string {
 
 // Run reads what a model wrote from standard input.
 func (c *parseCmd) Run(e *env) error {
-	source, err := c.source(e)
+	syntax, err := c.syntax(e)
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func (c *parseCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	p := tools.For(source).Parser(c.Tail, set)
+	p := syntax.Parser(c.Tail, set)
 	if len(c.Cuts) > 0 {
 		return c.stream(e, p, string(text))
 	}
@@ -58,6 +59,19 @@ func (c *parseCmd) encoder(e *env) *json.Encoder {
 	out := json.NewEncoder(e.stdout)
 	out.SetEscapeHTML(false)
 	return out
+}
+
+// syntax is what the template shows of how the model writes calls.
+func (c *parseCmd) syntax(e *env) (*tools.Syntax, error) {
+	source, err := c.source(e)
+	if err != nil {
+		return nil, err
+	}
+	t, err := chat.Compile(source)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cmp.Or(c.Template, c.Model), err)
+	}
+	return tools.Shown(source, t.RenderConversation), nil
 }
 
 func (c *parseCmd) source(e *env) (string, error) {

@@ -29,6 +29,8 @@ func TestParse(t *testing.T) {
 		call{args: hermes("--tools", "testdata/parse/tools.json"), stdin: `{"name": "find", "arguments": {}}`},
 		call{args: hermes("--tools", "testdata/parse/tools.json"), stdin: `{"name": "lose", "arguments": {}}`},
 		call{args: []string{"parse"}, stdin: "4"},
+		call{args: []string{"parse", "--template", "testdata/parse/unknown.jinja"}, stdin: `<<DO>> find {"a": 1} <<DONE>>`},
+		call{args: []string{"parse", "--template", "testdata/parse/broken.jinja"}, stdin: "4"},
 		call{args: hermes("--cuts", "2,1"), stdin: "abc"},
 		call{args: hermes("--cuts", "4"), stdin: "abc"},
 		call{args: hermes("-m", "model.gguf"), stdin: "abc"},

@@ -11,6 +11,16 @@ import (
 type objects struct {
 	keyIsName bool
 	known     bool // only names of tools that the request has: nothing else marks these calls
+
+	nameKey, argsKey string // beside the usual ones
+}
+
+func (o *objects) isName(key string) bool {
+	return slices.Contains(nameKeys[:], key) || key == o.nameKey && key != ""
+}
+
+func (o *objects) isArguments(key string) bool {
+	return slices.Contains(argumentKeys[:], key) || key == o.argsKey && key != ""
 }
 
 func (o *objects) begin(p *Parser) (call, verdict) {
@@ -103,11 +113,11 @@ func (o *object) readKey(p *Parser) verdict {
 	}
 	_ = json.Unmarshal(o.text, &o.key) // a string that the value wrote
 	o.value, o.text, o.at = value{}, nil, atColon
-	if o.form.known && !o.begun && !slices.Contains(nameKeys[:], o.key) && !slices.Contains(argumentKeys[:], o.key) &&
+	if o.form.known && !o.begun && !o.form.isName(o.key) && !o.form.isArguments(o.key) &&
 		o.key != "type" && o.key != "id" && o.key != "function" {
 		return no
 	}
-	if !o.begun && o.name != "" && slices.Contains(argumentKeys[:], o.key) {
+	if !o.begun && o.name != "" && o.form.isArguments(o.key) {
 		o.tell(p)
 	}
 	return yes
@@ -135,7 +145,7 @@ func (o *object) beginValue(p *Parser) verdict {
 }
 
 func (o *object) isArguments() bool {
-	return slices.Contains(argumentKeys[:], o.key) || o.form.keyIsName && o.key == o.name
+	return o.form.isArguments(o.key) || o.form.keyIsName && o.key == o.name
 }
 
 func (o *object) readValue(p *Parser) verdict {
@@ -167,7 +177,7 @@ func (o *object) valueDone(p *Parser) verdict {
 			}
 		}
 		o.args = o.text
-	case slices.Contains(nameKeys[:], o.key) && o.name == "":
+	case o.form.isName(o.key) && o.name == "":
 		if !isString || s == "" || !o.setName(p, s) {
 			return no
 		}
