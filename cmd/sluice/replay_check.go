@@ -105,7 +105,8 @@ func (r *checked) compare(ctx context.Context, engine *actors.Engine, all []*ask
 
 // again answers one, and says how many tokens are the same, and which came instead of the next.
 func (a *asked) again(ctx context.Context, engine *actors.Engine) (same int, computed int32, err error) {
-	stream, err := engine.Generate(actors.Request{Tokens: a.prompt, MaxTokens: len(a.drawn), Sampling: a.params, IgnoreEOG: true})
+	stream, err := engine.Generate(actors.Request{Tokens: a.prompt, MaxTokens: len(a.drawn), Sampling: a.params,
+		IgnoreEOG: true})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -148,7 +148,8 @@ func recordEight(t *testing.T, path string) {
 	for i := range 8 {
 		all.Go(func() {
 			p := sample.Params{Seed: uint64(i), Temp: 1, TopP: 1, TypicalP: 1, RepeatPenalty: 1, LogProbs: -1}
-			s, err := e.Generate(actors.Request{Tokens: []int32{5, int32(6 + i), 7}, MaxTokens: 24, Sampling: p, IgnoreEOG: true})
+			prompt := []int32{5, int32(6 + i), 7}
+			s, err := e.Generate(actors.Request{Tokens: prompt, MaxTokens: 24, Sampling: p, IgnoreEOG: true})
 			if !assert.NoError(t, err) {
 				return
 			}
