@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/stretchr/testify/require"
@@ -89,4 +90,19 @@ func TestCircles(t *testing.T) {
 	require.Contains(t, got, "a")
 	require.Equal(t, "x", got["b"])
 	require.Equal(t, "2", got["c"])
+}
+
+// TestHostile: however marks repeat and nest, time grows with the text.
+func TestHostile(t *testing.T) {
+	const size, most = 1 << 17, 2 * time.Second // some 30 ms are usual; squares of the size take minutes
+	m3 := "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">"
+	for _, again := range [...]string{"<tool_call>", "<tool_call>{\"name\":\"", "<tool_call>{\"name\":", "<think>", "{", "[",
+		"<tool_call>{\"a\":[", "<tool_call>f<arg_key>a</arg_key><arg_value>", "<", m3, "]<]minimax[>[<a>", " ", ",",
+		"<tool_call>[", "[TOOL_CALLS]", "<function=f><parameter=a>"} {
+		for _, sign := range [...]string{"<tool_call>", "minimax[", "[TOOL_CALLS]", "<parameter="} {
+			began := time.Now()
+			parse(t, For(sign), "", nil, m3+strings.Repeat(again, size/len(again)))
+			require.Less(t, time.Since(began), most, "%q of %s", again, sign)
+		}
+	}
 }
