@@ -136,12 +136,11 @@ func (c *taggedCall) readHead(p *Parser) verdict {
 		}
 		p.take(len(said) + len(end))
 	}
-	if c.form.objects {
-		p.space()
-		if len(p.held) == 0 && !p.final {
-			return wait
+	if c.form.call.mid == "" { // the name is a word: what follows it says that it is one
+		if v := c.marked(p); v != yes {
+			return v
 		}
-		if bytes.HasPrefix(p.held, []byte("{")) {
+		if c.form.objects && bytes.HasPrefix(p.held, []byte("{")) {
 			c.object = &namedCall{form: &named{end: c.form.callClose}, at: inArguments}
 			p.begin(c.name, "")
 			c.at = atObject
@@ -152,6 +151,32 @@ func (c *taggedCall) readHead(p *Parser) verdict {
 	p.arguments([]byte("{"))
 	c.at = atParam
 	return yes
+}
+
+// marked says whether a mark of calls comes next.
+func (c *taggedCall) marked(p *Parser) verdict {
+	f := c.form
+	p.space()
+	if len(p.held) == 0 && !p.final {
+		return wait
+	}
+	object := ""
+	if f.objects {
+		object = "{"
+	}
+	undecided := false
+	for _, m := range [...]string{f.param.open, f.skip, f.callClose, p.sectionClose(), object} {
+		switch p.starts(m) {
+		case yes:
+			return yes
+		case wait:
+			undecided = true
+		}
+	}
+	if undecided {
+		return wait
+	}
+	return no
 }
 
 // nextParam finds the next element, or the end of the call: then at is atName again.
