@@ -9,9 +9,11 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/actors/tiers"
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/place/foresee"
 )
 
 // cursor is where the device is in the step that it is at. It goes on from there when what it lacked has come.
@@ -128,6 +130,9 @@ func (c *cursor) enqueue() (waits bool, err error) {
 		s := &segments[c.segment]
 		if c.segment == 0 {
 			g.tape.step(m)
+			if g.weights != nil {
+				g.weights.Begin(m.compute.Tokens)
+			}
 		}
 		done := true
 		if w := g.weights; w == nil || !w.Streams(c.segment) {
@@ -137,7 +142,7 @@ func (c *cursor) enqueue() (waits bool, err error) {
 			done, err = c.stream()
 		}
 		if err == nil && done {
-			err = g.tape.routed(c.segment, m, g.model)
+			err = errors.Join(g.tape.routed(c.segment, m, g.model), c.foresee())
 		}
 		switch {
 		case err != nil:
@@ -147,6 +152,27 @@ func (c *cursor) enqueue() (waits bool, err error) {
 		}
 	}
 	return false, nil
+}
+
+// foresee asks the model, which has just computed a segment, what the next route will choose: so experts can come while
+// it goes on. The tape writes it down, too.
+func (c *cursor) foresee() error {
+	m, w, tape := c.step, c.guest.weights, c.guest.tape
+	ahead, ok := c.guest.model.(backend.Foreseer)
+	if !ok || w == nil && tape == nil || len(m.compute.Tokens) > foresee.MaxRows {
+		return nil
+	}
+	route, ok := ahead.Foresees(c.segment)
+	if !ok || tape == nil && !w.Foresees(route) {
+		return nil
+	}
+	late := c.guest.spec.bound.Segments[c.segment].Kind == ir.SegExperts
+	return ahead.Foresee(c.segment, m.compute, func(margins []int8) {
+		tape.foreseen(route, late, margins)
+		if w != nil && w.Foresees(route) {
+			w.Foreseen(route, late, margins)
+		}
+	})
 }
 
 // computed keeps account of the time by kind of segment: one look at the clock for each.
@@ -233,7 +259,7 @@ func (c *cursor) landed(g *guest, m *tiers.Landed) {
 	if !c.waits.IsZero() && c.lacks() == trace.Reader { // of experts it is enough that they were not foreseen
 		m.Way.Explain(c.idle, now())
 	}
-	if m.Err != nil && c.began {
+	if m.Err != nil && !m.Forsaken() && c.began {
 		c.failed = fmt.Errorf("%s: %w", segmentName(&g.spec.bound.Segments[c.segment]), m.Err)
 	}
 }

@@ -227,7 +227,7 @@ func (d *device) landed(m *tiers.Landed) {
 		return // of a model that was closed
 	}
 	g.weights.Landed(m)
-	if m.Err != nil {
+	if m.Err != nil && !m.Forsaken() {
 		d.log.Error().Err(m.Err).Msg("weights cannot be read")
 	}
 	d.at.landed(g, m)

@@ -9,11 +9,11 @@ import (
 // anybody stands for actors of any kind.
 var anybody = run.Place{Kind: "any"}
 
-// Edge is one way for messages from an actor to another, as it is declared.
-type Edge = run.Declared
+// Declared is one way for messages from an actor to another: a row of the printed table.
+type Declared = run.Declared
 
 // Edges lists the edges of a house of one model.
-func Edges() []Edge {
+func Edges() []Declared {
 	turns := run.NewTurns(false, 0)
 	house := wireHouse(nil, turns, 0)
 	model := wireModel(nil, turns, house, "", 1)

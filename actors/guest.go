@@ -75,6 +75,7 @@ func (g *guest) furnish(w *tiers.Wiring, late lateEdges) {
 		g.cargo = tiers.NewCargo(source, g.model, g.progress)
 		if g.spec.streams() {
 			g.weights = tiers.NewResidency(g.cargo, w.Want.Send, w.Returned.Send)
+			g.weights.CountTo(&g.stats.streamed)
 		}
 	}
 	for _, s := range g.model.Steps() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/kv"
@@ -22,6 +23,7 @@ type stats struct {
 	prefill, decode          account
 	firstToken, between      histogram // from the request; from one token to the next
 	queue                    histogram // from the request to its first rows in a step
+	streamed                 tiers.Traffic
 
 	last struct { // scheduler only
 		number  uint64
@@ -163,6 +165,7 @@ type Snapshot struct {
 	PromptTokens, Generated uint64
 	Steps                   Steps
 	KV                      kv.Stats
+	Streamed                tiers.Moved
 	FirstToken              Histogram // from a request to its answer's first token
 	BetweenTokens           Histogram
 	Queue                   Histogram // from a request to its first rows in a step

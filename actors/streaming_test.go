@@ -49,6 +49,7 @@ func TestStreamedAnswers(t *testing.T) {
 		{"qwen2moe", few{Shelf: 2}},
 		{"qwen2moe", few{Ring: 2, Shelf: 1}},
 		{"qwen3moe", few{Ring: 3, Shelf: 2, Piece: 16 << 10}},
+		{"qwen3moe", few{Shelf: 5}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all := prompts(8)
@@ -68,6 +69,14 @@ func TestStreamedAnswers(t *testing.T) {
 				})
 			}
 			wg.Wait()
+			if m := e.Snapshot().Streamed; c.Shelf > 0 {
+				require.Positive(t, m.Found)
+				require.Positive(t, m.Missed)
+				require.Positive(t, m.StepBytes)
+				require.Equal(t, c.Shelf > 2, m.Guesses > 0, "experts are guessed where slots are left")
+				require.LessOrEqual(t, m.Right, m.Guesses)
+				require.Equal(t, m.Right > 0, m.Guesses > 0)
+			}
 		})
 	}
 }
@@ -89,7 +98,7 @@ func TestSurviveStreaming(t *testing.T) {
 		name string
 		few
 	}{
-		{fixture, few{Ring: 2}}, {"qwen3moe", few{Ring: 3, Shelf: 2, Piece: 16 << 10}},
+		{fixture, few{Ring: 2}}, {"qwen3moe", few{Ring: 3, Shelf: 2, Piece: 16 << 10}}, {"qwen3moe", few{Shelf: 5}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Cleanup(func() { goleak.VerifyNone(t) })

@@ -82,7 +82,17 @@ func (r *tape) step(m *step) {
 		s := &m.compute.Spans[i]
 		e.Spans = append(e.Spans, tokentrace.Span{Sequence: uint64(p.Seq.ID), Position: s.Pos, Rows: s.Rows})
 	}
+	for _, id := range m.compute.Tokens {
+		e.Tokens = append(e.Tokens, max(id, -1))
+	}
 	r.write(e)
+}
+
+// foreseen: what the device makes of a route before it is its turn.
+func (r *tape) foreseen(route int, late bool, margins []int8) {
+	if r != nil {
+		r.write(&tokentrace.Foreseen{Layer: r.layer[route], Late: late, Margins: margins})
+	}
 }
 
 // routed: a segment of the step was computed. If it is a route, the device says which experts it chose.

@@ -76,7 +76,8 @@ func (m *model) Foresees(segment int) (route int, ok bool) {
 	return f.route, true
 }
 
-// Foresee computes on the caller's goroutine and tells at once. It allocates nothing unless it fails.
+// Foresee computes on the caller's goroutine. Of numbers that are broken it tells nothing: the route will name them. It
+// allocates nothing unless it fails.
 func (m *model) Foresee(segment int, s *backend.Step, tell func(margins []int8)) error {
 	if _, ok := m.Foresees(segment); !ok || s != m.step {
 		return fmt.Errorf("after segment %d no route can be foreseen", segment)
@@ -85,34 +86,31 @@ func (m *model) Foresee(segment int, s *backend.Step, tell func(margins []int8))
 	f := seg.next
 	f.margins = f.margins[:len(s.Tokens)*len(f.keys)]
 	for r := range s.Tokens {
-		if err := f.row(m, m.at(&seg.stream, r), f.margins[r*len(f.keys):][:len(f.keys)]); err != nil {
-			return fmt.Errorf("%s, foreseen: %w", m.segments[f.route].name, err)
+		if !f.row(m, m.at(&seg.stream, r), f.margins[r*len(f.keys):][:len(f.keys)]) {
+			return nil
 		}
 	}
 	tell(f.margins)
 	return nil
 }
 
-// row sets the margins of a row of the stream.
-func (f *foresight) row(m *model, stream []float32, margins []int8) error {
-	if err := f.norm.apply(&m.execution, f.x, stream); err != nil {
-		return err
-	}
+// row sets the margins of a row of the stream, unless its numbers are broken.
+func (f *foresight) row(m *model, stream []float32, margins []int8) (ok bool) {
 	p := &f.product
-	if err := m.device.set.Quantize(p.acts, 0, f.x); err != nil {
-		return err
+	if f.norm.apply(&m.execution, f.x, stream) != nil || m.device.set.Quantize(p.acts, 0, f.x) != nil {
+		return false
 	}
 	m.workers[0].strips.MatMul(m.device.set, f.keys, len(f.keys), p.w, 0, p.w.Tiles(), p.acts)
 	if p.bias != nil {
 		m.device.isa.Add(f.keys, f.keys, p.bias)
 	}
-	if err := m.finite(f.keys, "the router's logits"); err != nil {
-		return err
+	if !m.device.isa.Finite(f.keys) {
+		return false
 	}
 	if f.router.bias != nil { // else the logits are in the order of the scores
 		f.router.score(&m.execution, f.keys)
 		m.device.isa.Add(f.keys, f.keys, f.router.bias)
 	}
 	backend.Margins(margins, f.keys, f.router.args.Used)
-	return nil
+	return true
 }

@@ -24,8 +24,8 @@ type Inside struct {
 	DeadLetters   uint64          `json:"dead_letters"`
 	Unexpected    uint64          `json:"unexpected_messages"`
 
-	Edges []actors.Edge `json:"edges"` // as they are declared
-	Spans []SpanInside  `json:"spans"` // the last ones
+	Edges []actors.Declared `json:"edges"` // as they are declared
+	Spans []SpanInside      `json:"spans"` // the last ones
 }
 
 // ModelInside is one model.
@@ -47,6 +47,9 @@ type ModelInside struct {
 	BlocksUsed      int             `json:"kv_blocks_used"`
 	BlocksCached    int             `json:"kv_blocks_cached"`
 	BlocksFree      int             `json:"kv_blocks_free"`
+	ExpertsFound    uint64          `json:"experts_found"`
+	ExpertsMissed   uint64          `json:"experts_missed"`
+	StreamedBytes   uint64          `json:"streamed_bytes"`
 	Actors          []ActorInside   `json:"actors"`
 	Credits         []CreditsInside `json:"credits"`
 }
@@ -138,6 +141,8 @@ func look(name string, s actors.Snapshot) ModelInside {
 		FirstTokens: s.FirstToken.Count, FirstToken: s.FirstToken.Sum.Seconds(),
 		Gaps: s.BetweenTokens.Count, Between: s.BetweenTokens.Sum.Seconds(),
 		Rows: s.Steps.Rows, BlocksUsed: s.KV.Used, BlocksCached: s.KV.Cached, BlocksFree: s.KV.Free,
+		ExpertsFound: s.Streamed.Found, ExpertsMissed: s.Streamed.Missed,
+		StreamedBytes: s.Streamed.StepBytes + s.Streamed.AheadBytes + s.Streamed.Guessed,
 	}
 }
 

@@ -115,6 +115,16 @@ func collect(send sender, s actors.Snapshot) {
 	send.count("prefix_tokens_total", prefix, float64(s.KV.Misses), "found", "no")
 	send.count("kv_evictions_total", "Cached blocks given up for others.", float64(s.KV.Evictions))
 
+	const uses = "Uses of experts that share slots, by whether they had one."
+	send.count("expert_uses_total", uses, float64(s.Streamed.Found), "found", "yes")
+	send.count("expert_uses_total", uses, float64(s.Streamed.Missed), "found", "no")
+	send.count("expert_guesses_total", "Experts brought because they were likely.", float64(s.Streamed.Guesses))
+	send.count("expert_guesses_right_total", "Those of them that were used.", float64(s.Streamed.Right))
+	const streamed = "Bytes of weights that came to shared slots, by what they were for."
+	send.count("streamed_bytes_total", streamed, float64(s.Streamed.StepBytes), "for", "step")
+	send.count("streamed_bytes_total", streamed, float64(s.Streamed.AheadBytes), "for", "ahead")
+	send.count("streamed_bytes_total", streamed, float64(s.Streamed.Guessed), "for", "guess")
+
 	send.count("dead_letters_total", "Messages to actors that were gone.", float64(s.DeadLetters))
 	send.count("unexpected_messages_total", "Messages that their receiver does not list.", float64(s.Unexpected))
 	for _, a := range s.Actors {

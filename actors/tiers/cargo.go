@@ -92,7 +92,9 @@ type urgency uint8
 const (
 	demanded urgency = iota // a step
 	ahead                   // a step that will get there
+	guessed                 // a step may
 	urgencies
+	forsaken = urgencies // nobody any more, unless it is on its way
 )
 
 // home is where the item's group is to lie.

@@ -71,9 +71,10 @@ func (w *Wiring) wireLoading(g *run.Graph, device run.Place) {
 
 // wireStreaming declares what moves groups that share slots.
 func (w *Wiring) wireStreaming(g *run.Graph, device run.Place, slots int) {
-	w.Want = run.Connect[Want](g, device, w.Prefetcher, run.Most(3*slots),
-		"one a slot, one more if it is urgent, and that of the item before may not have been heard")
-	w.prefetcher.landed = run.Connect[Landed](g, w.Prefetcher, device, run.Most(slots), "one a slot")
+	w.Want = run.Connect[Want](g, device, w.Prefetcher, run.Most(5*slots),
+		"one a slot, one more if it is forsaken, one if it is urgent, and those of the item before may be on their way")
+	w.prefetcher.landed = run.Connect[Landed](g, w.Prefetcher, device, run.Most(2*slots),
+		"one a slot, and one more if it was forsaken before")
 	w.Returned = run.Connect[Returned](g, device, device, run.Most(slots), "one a slot")
 }
 

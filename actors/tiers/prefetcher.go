@@ -1,6 +1,7 @@
 package tiers
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -10,7 +11,8 @@ import (
 
 // All that the prefetcher accepts: *restarted and *arrived (uploader), and
 type (
-	// Want, from the device: bring a group to a slot, then answer Landed. Said again, it only becomes more urgent.
+	// Want, from the device: bring a group to a slot, then answer Landed. Said again, it becomes more urgent, or is
+	// forsaken: then it does not come if it is not on its way yet, and that is answered.
 	Want struct {
 		item
 		urgency urgency
@@ -40,6 +42,12 @@ func (m *Landed) Of() *Cargo { return m.of }
 
 // Group is which of them.
 func (m *Landed) Group() int { return m.group }
+
+// errForsaken ends the way of a guess that was not begun.
+var errForsaken = errors.New("no longer wanted")
+
+// Forsaken says that a group has not come because nobody wanted it any more.
+func (m *Landed) Forsaken() bool { return errors.Is(m.Err, errForsaken) }
 
 // prefetcher decides which groups of weights travel next. Those that have slots of their own go home once, in program
 // order and one model after the other. Of those that share slots the device says which is wanted where: what a step
@@ -91,6 +99,10 @@ func (p *prefetcher) want(m *Want) {
 	if _, ok := p.pending[m.item]; ok {
 		return
 	}
+	if m.urgency == forsaken {
+		p.forsake(m.item)
+		return
+	}
 	for u := range p.queued {
 		i := slices.Index(p.queued[u], m.item)
 		switch {
@@ -102,6 +114,14 @@ func (p *prefetcher) want(m *Want) {
 		}
 	}
 	p.queued[m.urgency] = append(p.queued[m.urgency], m.item)
+}
+
+// forsake ends the way of a guess that has not begun.
+func (p *prefetcher) forsake(x item) {
+	if i := slices.Index(p.queued[guessed], x); i >= 0 {
+		p.queued[guessed] = slices.Delete(p.queued[guessed], i, i+1)
+		p.out.landed.Send(&Landed{item: x, Err: errForsaken})
+	}
 }
 
 func (p *prefetcher) arrived(m *arrived) {
@@ -154,6 +174,8 @@ func (p *prefetcher) choose() (x item, u urgency, ok bool) {
 	case len(p.all) > 0:
 		of := p.all[0]
 		return item{of, p.next, of.berth(p.next), 1}, ahead, true
+	case len(p.queued[guessed]) > 0 && len(p.pending) == 0: // the drive has nothing else to do
+		return p.queued[guessed][0], guessed, true
 	}
 	return item{}, 0, false
 }

@@ -48,3 +48,34 @@ func TestWhatTravelsFirst(t *testing.T) {
 	_, _, ok = p.choose()
 	require.False(t, ok, "nothing is left")
 }
+
+// TestGuessesWait: a guess goes only when nothing else is on its way, and one that was forsaken does not.
+func TestGuessesWait(t *testing.T) {
+	shared := of(place.Home{Slot: -1}, place.Home{Slot: -1}, place.Home{Slot: -1}, place.Home{Slot: -1})
+	p := &prefetcher{pending: map[item]urgency{}}
+	at := func(slot int) item { return item{shared, slot, slot, 1} }
+	next := func() (item, bool) {
+		x, u, ok := p.choose()
+		if ok {
+			p.take(x, u)
+			p.pending[x] = u
+		}
+		return x, ok
+	}
+	p.want(&Want{at(0), guessed})
+	p.want(&Want{at(1), guessed})
+	p.want(&Want{at(2), demanded})
+	x, _ := next()
+	require.Equal(t, at(2), x)
+	_, ok := next()
+	require.False(t, ok, "a step's is on its way")
+	delete(p.pending, at(2))
+	x, _ = next()
+	require.Equal(t, at(0), x)
+	_, ok = next()
+	require.False(t, ok, "one at a time")
+	p.want(&Want{at(1), demanded}) // it was chosen
+	x, _ = next()
+	require.Equal(t, at(1), x)
+	require.Empty(t, p.queued[guessed])
+}

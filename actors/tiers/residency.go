@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/stages/place/foresee"
 	"github.com/sluice-ai/sluice/stages/place/shelf"
 )
 
@@ -32,14 +33,17 @@ type Residency struct {
 	policy  *shelf.Policy // of experts
 	among   []int32       // that may leave
 	loans   []*Loan       // that nobody has
-	late    bool          // what is on its way was waited for in vain
+	ahead   *foresight    // of experts; nil: nothing is guessed
+	traffic *Traffic
+	late    bool // what is on its way was waited for in vain
 }
 
 // holding is a group of weights.
 type holding struct {
-	slot  int // -1: none
-	there bool
-	place int // in the ring's order; -1: it is no part of it
+	slot    int // -1: none
+	there   bool
+	place   int  // in the ring's order; -1: it is no part of it
+	guessed bool // its slot is a guess's, and no step has used it
 }
 
 // slotState is where a group is, or will be.
@@ -57,6 +61,7 @@ type shared struct {
 	expert  []int // by expert: the group
 	streams bool  // some of them share slots
 	route   int   // the segment that chooses among experts
+	used    int   // most of them that a row chooses
 	shelf   []int // slots that they share
 	layer   int   // the policy's
 	chosen  []bool
@@ -72,7 +77,7 @@ type ring struct {
 // NewResidency returns one that says with want what is to be brought, and with back what the device returns late.
 func NewResidency(c *Cargo, want func(*Want), back func(*Returned)) *Residency {
 	p, bound := &c.Plan.Parts[0], c.Bound
-	r := &Residency{cargo: c, want: want, back: back, groups: make([]holding, len(c.Plan.Homes)),
+	r := &Residency{cargo: c, want: want, back: back, traffic: new(Traffic), groups: make([]holding, len(c.Plan.Homes)),
 		slots: make([]slotState, len(p.Layout.Slots)), segment: make([]shared, len(bound.Segments)),
 		ring: ring{order: p.Ring.Groups, slots: p.Ring.Slots}}
 	for i := range r.slots {
@@ -98,8 +103,12 @@ func NewResidency(c *Cargo, want func(*Want), back func(*Returned)) *Residency {
 	for _, at := range slices.Concat(slices.Collect(shelves(p)), p.Ring.Slots) {
 		r.slots[at].memory = c.model.Slot(at) != nil
 	}
+	r.ahead = r.foresight(bound)
 	return r
 }
+
+// CountTo has the residency count what it does there.
+func (r *Residency) CountTo(t *Traffic) { r.traffic = t }
 
 // shelves are the slots of all experts.
 func shelves(p *place.Part) iter.Seq[int] {
@@ -210,12 +219,20 @@ func (r *Residency) bring(g, at int, u urgency) {
 
 // urge says that a step waits for what is on its way to a slot.
 func (r *Residency) urge(at int) {
-	s := &r.slots[at]
-	if s.asked == demanded {
+	switch r.slots[at].asked {
+	case demanded:
 		return
+	case guessed:
+		r.ahead.coming--
 	}
-	s.asked = demanded
-	r.want(&Want{item{r.cargo, s.group, at, s.number}, demanded})
+	r.say(at, demanded)
+}
+
+// say tells how urgent now is what is on its way to a slot.
+func (r *Residency) say(at int, u urgency) {
+	s := &r.slots[at]
+	s.asked = u
+	r.want(&Want{item{r.cargo, s.group, at, s.number}, u})
 }
 
 // clear takes the group from a slot, which is neither leased nor being written to.
@@ -224,7 +241,8 @@ func (r *Residency) clear(at int) {
 		if e := r.expert(s.group); e != ir.Dense {
 			r.policy.Leave(r.segment[r.cargo.home(s.group).Group.Segment].layer, e)
 		}
-		r.groups[s.group].slot, r.groups[s.group].there = -1, false
+		h := &r.groups[s.group]
+		h.slot, h.there, h.guessed = -1, false, false
 		s.group = -1
 	}
 }
@@ -248,11 +266,25 @@ func (r *Residency) Overdue() bool { return r.late }
 
 // Landed hears of the end of an item's way.
 func (r *Residency) Landed(m *Landed) {
-	r.late = false
+	r.late = r.late && m.Forsaken() // the drive had no part in that
 	s := &r.slots[m.slot]
 	switch {
 	case s.number != m.number || s.group != m.group || r.groups[m.group].there:
 		return // heard before
+	case m.Forsaken() && s.asked == demanded:
+		return // it is wanted again, and comes
+	}
+	if m.Err == nil {
+		r.traffic.landed(r.cargo.home(m.group).Group.Bytes, s.asked)
+	}
+	switch {
+	case s.asked == guessed:
+		r.ahead.coming--
+		s.asked = ahead
+	case s.asked == forsaken && m.Err == nil:
+		r.ahead.Wrong() // it was being read
+	}
+	switch {
 	case m.Err != nil:
 		r.clear(m.slot)
 		return
@@ -388,8 +420,139 @@ func (r *Residency) Choose(segment int, need []int, experts []int32) []int {
 	for e, g := range s.expert {
 		if s.chosen[e] {
 			need, s.touched = append(need, g), append(s.touched, int32(e))
+			r.traffic.chose(r.groups[g].slot >= 0)
 		}
+	}
+	if r.ahead != nil {
+		r.chose(s, experts)
 	}
 	r.policy.Touch(s.layer, s.touched)
 	return need
+}
+
+// Experts that are likely to be chosen come while the drive has nothing else to do: the prefetcher sends a guess only
+// when nothing is on its way. A few wait there for their turn, since the device's actor computes and does not hear of
+// each that lands. Those that wait when their layer has chosen others are forsaken.
+
+const (
+	mostGuesses = 4 // that have not landed, of all layers
+	inLayer     = 2 // of one
+)
+
+// foresight is what guesses are made from, and what has become of them.
+type foresight struct {
+	*foresee.Predictor
+	layers []*shared // by the predictor's layer
+	routes []int     // by segment that routes: the predictor's layer; -1: none
+	had    []bool    // scratch, by expert
+	coming int       // guesses that have not landed
+}
+
+// foresight is that of the model's experts that share slots; nil: there are none, or the device foresees nothing.
+func (r *Residency) foresight(bound *ir.Bound) *foresight {
+	if _, ok := r.cargo.model.(backend.Foreseer); !ok || len(r.cargo.Plan.Parts[0].Shelves) == 0 {
+		return nil
+	}
+	f := &foresight{routes: make([]int, len(bound.Segments))}
+	for i := range f.routes {
+		f.routes[i] = -1
+	}
+	var layers []foresee.Layer
+	for _, p := range r.cargo.Plan.Parts[0].Shelves {
+		s := &r.segment[p.Segment]
+		for _, n := range bound.Segments[s.route].Nodes {
+			if n.Op == ir.Route {
+				s.used = n.Route.Used
+			}
+		}
+		f.routes[s.route] = len(layers)
+		f.layers, layers = append(f.layers, s), append(layers, foresee.Layer{Experts: len(s.expert), Used: s.used})
+		f.had = append(f.had, make([]bool, max(0, len(s.expert)-len(f.had)))...)
+	}
+	f.Predictor = foresee.New(layers)
+	return f
+}
+
+// Begin says which tokens the rows of the next step are; one below 0 is not known.
+func (r *Residency) Begin(tokens []int32) {
+	if r.ahead != nil {
+		r.ahead.Begin(tokens)
+		r.guess()
+	}
+}
+
+// Foresees says whether margins of a route are of use.
+func (r *Residency) Foresees(route int) bool { return r.ahead != nil && r.ahead.routes[route] >= 0 }
+
+// Foreseen says what a route makes of the stream that the layer before its own takes in, or, late, leaves.
+func (r *Residency) Foreseen(route int, late bool, margins []int8) {
+	r.ahead.Scores(r.ahead.routes[route], late, margins)
+	r.guess()
+}
+
+// chose has the predictor learn what the rows of the step chose in a layer, and forsakes what they did not.
+func (r *Residency) chose(s *shared, experts []int32) {
+	had := r.ahead.had[:len(s.expert)]
+	for e, g := range s.expert {
+		h := &r.groups[g]
+		had[e] = h.there && !h.guessed
+		switch {
+		case s.chosen[e] && h.guessed:
+			h.guessed = false
+			r.ahead.Right()
+			r.traffic.right.Add(1)
+		case !s.chosen[e] && h.slot >= 0 && !h.there && r.slots[h.slot].asked == guessed:
+			r.ahead.coming--
+			r.say(h.slot, forsaken)
+		}
+	}
+	r.ahead.Learn(s.layer, experts, had)
+}
+
+// guess has likely experts brought, while few are on their way.
+func (r *Residency) guess() {
+	for r.ahead.coming < mostGuesses {
+		l, e, ok := r.ahead.Next(r.has)
+		if !ok {
+			return
+		}
+		s := r.ahead.layers[l]
+		at := r.spare(s)
+		if at < 0 {
+			return
+		}
+		r.ahead.coming++
+		r.traffic.guesses.Add(1)
+		r.groups[s.expert[e]].guessed = true
+		r.bring(s.expert[e], at, guessed)
+	}
+}
+
+func (r *Residency) has(l, expert int) bool {
+	return r.groups[r.ahead.layers[l].expert[expert]].slot >= 0
+}
+
+// spare is a slot for a guess: -1: none that could be missed. A row's experts have slots left in any case.
+func (r *Residency) spare(s *shared) int {
+	r.among = r.among[:0]
+	coming, free := 0, -1
+	for _, i := range s.shelf {
+		switch x := &r.slots[i]; {
+		case x.group < 0:
+			free = i
+		case !r.groups[x.group].there:
+			coming++
+		case x.leases == 0 && !r.ahead.Keeps(s.layer, r.expert(x.group)):
+			r.among = append(r.among, int32(r.expert(x.group)))
+		}
+	}
+	switch {
+	case coming >= min(inLayer, len(s.shelf)-s.used):
+		return -1
+	case free >= 0:
+		return free
+	case len(r.among) == 0:
+		return -1
+	}
+	return r.groups[s.expert[r.policy.Victim(s.layer, r.among)]].slot
 }

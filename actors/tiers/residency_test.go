@@ -35,6 +35,12 @@ func (m *slotted) Slot(int) []byte {
 
 func (m *slotted) Place(group, slot int, _ [][]byte) error { return m.place(group, slot) }
 
+// seer also foresees, whatever a test says.
+type seer struct{ slotted }
+
+func (*seer) Foresees(int) (int, bool)                               { return 0, false }
+func (*seer) Foresee(int, *backend.Step, func(margins []int8)) error { return nil }
+
 // warehouse is a residency with what a test knows of it.
 type warehouse struct {
 	*Residency
@@ -44,6 +50,7 @@ type warehouse struct {
 	lent   []*Loan
 	placed map[int]int // by slot
 	news   []Landed    // all so far
+	gone   []*Landed   // of guesses that were forsaken, and not heard of yet
 	early  bool        // slots are placed before they are filled
 }
 
@@ -57,6 +64,7 @@ func plans(t *testing.T) (all []Source) {
 		{filepath.Join("..", "testdata", "qwen3.gguf"), placetest.Few{Ring: 2, Piece: 16 << 10}},
 		{moe, placetest.Few{Ring: 3, Shelf: 1, Piece: 16 << 10}},
 		{moe, placetest.Few{Shelf: 2}},
+		{moe, placetest.Few{Shelf: 5}},
 	} {
 		f, err := gguf.Open(c.path)
 		require.NoError(t, err)
@@ -86,8 +94,11 @@ func bind(t *testing.T, f *gguf.File) *ir.Bound {
 
 func newWarehouse(t *rapid.T, s Source) *warehouse {
 	w := &warehouse{t: t, source: s, coming: map[int]item{}, placed: map[int]int{}, early: rapid.Bool().Draw(t, "early")}
-	m := &slotted{place: w.place, none: w.early}
+	m := &seer{slotted{place: w.place, none: w.early}}
 	w.Residency = NewResidency(NewCargo(s, m, new(atomic.Int64)), w.wanted, nil)
+	if rapid.Bool().Draw(t, "blind") {
+		w.ahead = nil
+	}
 	w.Fill()
 	return w
 }
@@ -108,14 +119,28 @@ func (w *warehouse) wanted(m *Want) {
 	require.Contains(w.t, w.layout().Slots[m.slot], m.group)
 	if old, ok := w.coming[m.slot]; ok {
 		require.Equal(w.t, old, m.item, "while something else is on its way to the slot")
-		require.Equal(w.t, demanded, m.urgency)
+		if m.urgency == forsaken && rapid.Bool().Draw(w.t, "has not begun") {
+			delete(w.coming, m.slot)
+			w.gone = append(w.gone, &Landed{item: m.item, Err: errForsaken})
+			return
+		}
+		require.Contains(w.t, []urgency{demanded, forsaken}, m.urgency)
 		return
+	}
+	for _, x := range w.gone {
+		require.True(w.t, x.slot != m.slot || x.item == m.item, "the slot is not known to be free")
 	}
 	w.coming[m.slot] = m.item
 }
 
 // land has something arrive, or fail to.
 func (w *warehouse) land() {
+	if len(w.gone) > 0 {
+		m := w.gone[0]
+		w.gone = w.gone[1:]
+		w.Landed(m)
+		return
+	}
 	slots := make([]int, 0, len(w.coming))
 	for at := range w.coming {
 		slots = append(slots, at)
@@ -138,8 +163,10 @@ func (w *warehouse) land() {
 // step goes through the program and may be given up anywhere. Every group that it reads is there, and it never waits
 // for what nobody brings.
 func (w *warehouse) step() {
+	w.Begin(rapid.SliceOfN(rapid.Int32Range(-1, 3), 0, 2).Draw(w.t, "tokens"))
 	for i := range w.segment {
 		s := &w.segment[i]
+		w.foresee(i)
 		if !s.streams {
 			continue
 		}
@@ -171,12 +198,31 @@ func (w *warehouse) step() {
 				w.returnAll()
 			}
 			w.Demand(i, left)
-			if len(w.coming) > 0 && rapid.Bool().Draw(w.t, "something lands") || len(l.Groups) == 0 {
-				require.NotEmpty(w.t, w.coming, "nothing is on its way, and %v are missing", left)
+			if len(w.coming)+len(w.gone) > 0 && rapid.Bool().Draw(w.t, "something lands") || len(l.Groups) == 0 {
+				require.True(w.t, len(w.coming)+len(w.gone) > 0, "nothing is on its way, and %v are missing", left)
 				w.land()
 			}
 		}
 	}
+}
+
+// foresee may tell what a route could choose.
+func (w *warehouse) foresee(segment int) {
+	if w.ahead == nil || w.ahead.routes[segment] < 0 || rapid.Bool().Draw(w.t, "nothing is foreseen") {
+		return
+	}
+	require.True(w.t, w.Foresees(segment))
+	n := len(w.ahead.layers[w.ahead.routes[segment]].expert)
+	margins := rapid.SliceOfN(rapid.Int8Range(backend.MarginFloor, 60), n, 2*n).Draw(w.t, "margins")
+	w.Foreseen(segment, rapid.Bool().Draw(w.t, "late"), margins)
+	coming := 0
+	for at := range w.slots {
+		if x := &w.slots[at]; x.group >= 0 && x.asked == guessed && !w.groups[x.group].there {
+			coming++
+		}
+	}
+	require.Equal(w.t, w.ahead.coming, coming)
+	require.LessOrEqual(w.t, coming, mostGuesses)
 }
 
 func (w *warehouse) returnAll() {
@@ -250,4 +296,36 @@ func TestExpertsStay(t *testing.T) {
 	slots, experts := len(r.segment[segment].shelf), len(r.segment[segment].expert)
 	t.Logf("%d hits of %d with %d slots for %d experts", hits, tokens, slots, experts)
 	require.Greater(t, hits, tokens*(slots-1)/experts*8/10)
+}
+
+// TestGuesses: what is foreseen is there when it is chosen; what is not chosen is forsaken, and may come all the same.
+func TestGuesses(t *testing.T) {
+	s := plans(t)[3]
+	var wants []*Want
+	c := NewCargo(s, &seer{slotted{place: func(int, int) error { return nil }}}, new(atomic.Int64))
+	r := NewResidency(c, func(m *Want) { wants = append(wants, m) }, nil)
+	segment := s.Plan.Parts[0].Shelves[0].Segment
+	x := &r.segment[segment]
+	margins := slices.Repeat([]int8{backend.MarginFloor}, len(x.expert))
+	margins[3], margins[5] = 60, 40
+	r.Begin([]int32{7})
+	require.Empty(t, wants)
+	require.True(t, r.Foresees(x.route))
+	r.Foreseen(x.route, false, margins)
+	require.Len(t, wants, 2)
+	require.Equal(t, x.expert[3], wants[0].group)
+	require.Equal(t, x.expert[5], wants[1].group)
+	require.Equal(t, guessed, wants[0].urgency)
+	r.Landed(&Landed{item: wants[0].item})
+	need := r.Choose(segment, nil, []int32{3, 4})
+	require.Equal(t, forsaken, wants[2].urgency)
+	require.Equal(t, x.expert[5], wants[2].group)
+	r.Demand(segment, need)
+	require.Len(t, wants, 4, "expert 3 is there")
+	require.Equal(t, x.expert[4], wants[3].group)
+	require.Equal(t, demanded, wants[3].urgency)
+	r.Landed(&Landed{item: wants[2].item, Err: errForsaken})
+	require.Negative(t, r.groups[x.expert[5]].slot)
+	require.Zero(t, r.ahead.coming)
+	require.False(t, r.Foresees(segment))
 }

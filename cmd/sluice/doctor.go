@@ -78,7 +78,7 @@ func (c *doctorCmd) probe(e *env) (err error) {
 	return printFindings(e.stdout, s.findings())
 }
 
-func printEdges(w io.Writer, edges []actors.Edge) error {
+func printEdges(w io.Writer, edges []actors.Declared) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "FROM\tTO\tCARRIES\tCREDITS\tCOUNTED BY\tWITHOUT CREDIT")
 	for _, d := range edges {

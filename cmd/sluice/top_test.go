@@ -40,6 +40,16 @@ func looks() *topView {
 	return &topView{addr: "127.0.0.1:8080", before: look(2), now: look(4)}
 }
 
+// TestTopViewStreams: of a model whose weights come and go, how many bytes come, and how many experts are found.
+func TestTopViewStreams(t *testing.T) {
+	v := looks()
+	for n, look := range map[uint64]*server.Inside{2: v.before, 4: v.now} {
+		m := &look.Models[0]
+		m.StreamedBytes, m.ExpertsFound, m.ExpertsMissed = 50e6*n, 70*n, 30*n
+	}
+	require.Contains(t, strings.Join(v.lines(200, 40), "\n"), "50.0 MB/s streamed · experts 70.0 % found")
+}
+
 func TestTopView(t *testing.T) {
 	require.Equal(t, `sluice top  127.0.0.1:8080  up 1m4s
 small

@@ -96,6 +96,13 @@ func (t *topView) model(m *server.ModelInside, columns int) []string {
 		fmt.Sprintf("between tokens %.1f ms", 1000*mean(m.Between-was.Between, m.Gaps-was.Gaps)),
 		fmt.Sprintf("KV blocks %d used, %d cached, %d free", m.BlocksUsed, m.BlocksCached, m.BlocksFree),
 	}
+	if m.StreamedBytes > 0 {
+		rate := t.per(float64(m.StreamedBytes), float64(was.StreamedBytes))
+		parts = append(parts, fmt.Sprintf("%.1f MB/s streamed", rate/1e6))
+	}
+	if found, missed := m.ExpertsFound-was.ExpertsFound, m.ExpertsMissed-was.ExpertsMissed; found+missed > 0 {
+		parts = append(parts, fmt.Sprintf("experts %.1f %% found", 100*mean(float64(found), found+missed)))
+	}
 	if m.StepsFailed > 0 {
 		parts = append(parts, fmt.Sprintf("%d steps failed", m.StepsFailed))
 	}

@@ -51,8 +51,8 @@ func Read(threads int) ([]float64, error) {
 	return rates(float64(threads)*float64(each), pass), nil
 }
 
-// area is how many bytes all threads read in a pass if so many are available. Under a limit of memory, taking more would
-// end the process.
+// area is how many bytes all threads read in a pass if so many are available. Under a limit of memory, taking more
+// would end the process.
 func area(available int64) int64 {
 	return max(thinArea, min(max(leastArea, 4*min(int64(cpuid.CPU.Cache.L3), mostCache)), available/2))
 }

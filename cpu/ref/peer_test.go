@@ -37,7 +37,8 @@ var specimens = []struct {
 	without    []string // of optional tensors: all but those whose names end so, attn_output.weight is none
 	tolerance  float64
 }{
-	{name: "cohere2", arch: "cohere2", without: []string{".bias", "output.weight"}, tolerance: 2e-4, keys: map[string]any{
+	{name: "cohere2", arch: "cohere2", tolerance: 2e-4, without: []string{".bias", "output.weight", "q_norm.weight",
+		"attn_qkv.weight"}, keys: map[string]any{
 		"attention.layer_norm_epsilon": float32(1e-5), "attention.sliding_window": uint32(7), "logit_scale": float32(0.3),
 		"block_count": uint32(5), "rope.dimension_count": uint32(16),
 	}},
@@ -60,6 +61,13 @@ var specimens = []struct {
 	{name: "gptneox-serial", arch: "gptneox", without: []string{"output.bias"}, tolerance: 5e-3, keys: map[string]any{
 		"attention.layer_norm_epsilon": float32(1e-5), "rope.dimension_count": uint32(4), "use_parallel_residual": false,
 	}},
+	{name: "command-r-plus", arch: "command-r", without: []string{".bias", "output.weight", "attn_qkv.weight"},
+		tolerance: 1e-3, keys: map[string]any{ // llama.cpp normalises heads from 64 layers on
+			"attention.layer_norm_epsilon": float32(1e-5), "logit_scale": float32(0.3), "block_count": uint32(64),
+			"rope.dimension_count": uint32(16)}},
+	{name: "gpt2", arch: "gpt2", without: []string{"output.bias"}, tolerance: 5e-3, keys: map[string]any{
+		"attention.layer_norm_epsilon": float32(1e-5),
+	}},
 	{name: "ernie4_5-moe", arch: "ernie4_5-moe", without: []string{"attn_q.bias", "attn_k.bias", "attn_v.bias",
 		"output.bias", "ffn_gate.bias", "ffn_up.bias", "ffn_down.bias", "exps.bias", "shexp.bias", "inp.bias"},
 		tolerance: 2e-4, keys: map[string]any{
@@ -75,6 +83,15 @@ var specimens = []struct {
 		"attn_output.bias", "output.bias", "ffn_gate.bias", "ffn_up.bias", "ffn_down.bias", "ssm_in.bias", "ssm_out.bias",
 		"ssm_norm.weight"},
 		tolerance: 2e-4, keys: hybridKeys},
+	{name: "qwen3next-early", arch: "qwen3next", without: []string{"attn_q.bias", "attn_k.bias", "attn_v.bias",
+		"attn_output.bias", "ssm_in.bias", "ssm_out.bias", "ssm_conv1d.bias", "ssm_ba.bias", "exps.bias", "shexp.bias",
+		"inp.bias", "output.bias"}, tolerance: 3e-4, keys: map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-6), "rope.dimension_count": uint32(8), "ssm.conv_kernel": uint32(4),
+		"ssm.inner_size": uint32(64), "ssm.state_size": uint32(16), "ssm.time_step_rank": uint32(4),
+		"ssm.group_count": uint32(2), "attention.key_length": uint32(16), "attention.value_length": uint32(16),
+		"expert_count": uint32(4), "expert_used_count": uint32(2), "expert_feed_forward_length": uint32(32),
+		"expert_shared_feed_forward_length": uint32(32), "full_attention_interval": uint32(2),
+	}},
 	{name: "hunyuan-moe", arch: "hunyuan-moe", without: []string{".bias"}, tolerance: 2e-4, keys: map[string]any{
 		"attention.layer_norm_rms_epsilon": float32(1e-5), "expert_count": uint32(6), "expert_used_count": uint32(2),
 		"expert_feed_forward_length": uint32(96), "expert_shared_feed_forward_length": uint32(48),

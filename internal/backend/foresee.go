@@ -8,8 +8,7 @@ type Foreseer interface {
 	Foresees(segment int) (route int, ok bool)
 	// Foresee tells what the next route's norm and router make of the residual stream as it is when the segment was
 	// enqueued: of a route, as it took it in. margins are those of all rows, [rows][experts], see Margins, and valid until
-	// tell returns. It is told once, maybe before Foresee returns, and by any goroutine. The route's own result does not
-	// depend on it.
+	// tell returns, which is before Foresee does. The route's own result does not depend on it.
 	Foresee(segment int, s *Step, tell func(margins []int8)) error
 }
 

@@ -7,7 +7,7 @@ import "github.com/sluice-ai/sluice/internal/ir"
 // last norm is called that of the embedding.
 func lfm2(p *params, b *ir.Builder) {
 	s, attends := p.hybrid("attention.layer_norm_rms_epsilon")
-	r := p.rope(&s, halves, 1e6)
+	r := p.rope(&s, halves, 10000)
 	kernel := p.integer("shortconv.l_cache", 2, maxHeadDim)
 
 	x := b.Embed("token_embd", s.vocab, s.width)

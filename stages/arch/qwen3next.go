@@ -20,7 +20,7 @@ func qwen3next(p *params, b *ir.Builder) {
 // whose heads lie tiled or side by side by group.
 func (p *params) deltaNets(b *ir.Builder, s *shape, tiled bool, feed func(b *ir.Builder, x ir.Value) ir.Value) {
 	s.layers -= p.nextLayers(s, b)
-	r := p.rope(s, halves, 1e7)
+	r := p.rope(s, halves, 10000)
 	every := p.countOr("full_attention_interval", maxLayers, 4)
 	m := p.states()
 	m.scan.Scale, m.scan.Tiled = float32(1/math.Sqrt(float64(m.scan.KDim))), tiled
@@ -55,12 +55,25 @@ func (s *shape) gatedAttend(b *ir.Builder, x ir.Value, r rope) ir.Value {
 func (m *states) deltaNet(b *ir.Builder, x ir.Value, s *shape) ir.Value {
 	const eps = 1e-6 // of the norms of q and k: files do not carry it
 	keys, a := m.scan.Groups*m.scan.KDim, m.scan
-	qkv := b.Act(ir.SiLU, b.CausalConv(b.Linear(x, "attn_qkv", 2*keys+m.inner), "ssm_conv1d", m.kernel))
-	gate := b.Linear(x, "attn_gate", m.inner)
+	mixed, gate := m.qkvGate(b, x)
+	qkv := b.Act(ir.SiLU, b.CausalConv(mixed, "ssm_conv1d", m.kernel))
 	alpha, beta := m.alphaBeta(b, x)
 	q, k := b.L2Norm(b.Slice(qkv, 0, keys), a.KDim, eps), b.L2Norm(b.Slice(qkv, keys, keys), a.KDim, eps)
 	y := b.DeltaRule(q, k, b.Slice(qkv, 2*keys, m.inner), alpha, b.Act(ir.Sigmoid, beta), "ssm_a", "ssm_dt.bias", a)
 	return b.Linear(b.GLU(ir.SiLU, gate, b.HeadNorm(y, "ssm_norm", a.VDim, s.eps)), "ssm_out", s.width)
+}
+
+// qkvGate is what is convolved and the gate. Early files have all in one matrix, group by group.
+func (m *states) qkvGate(b *ir.Builder, x ir.Value) (qkv, gate ir.Value) {
+	a := &m.scan
+	keys := a.Groups * a.KDim
+	if !b.Has("ssm_in.weight") {
+		return b.Linear(x, "attn_qkv", 2*keys+m.inner), b.Linear(x, "attn_gate", m.inner)
+	}
+	all, values := b.Linear(x, "ssm_in", 2*keys+2*m.inner), m.inner/a.Groups
+	q, k := b.HeadSlice(all, a.Groups, 0, a.KDim), b.HeadSlice(all, a.Groups, a.KDim, a.KDim)
+	v := b.HeadSlice(all, a.Groups, 2*a.KDim, values)
+	return b.HeadJoin(b.HeadJoin(q, k, 1), v, 1), b.HeadSlice(all, a.Groups, 2*a.KDim+values, values)
 }
 
 func (m *states) alphaBeta(b *ir.Builder, x ir.Value) (alpha, beta ir.Value) {

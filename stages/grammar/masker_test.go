@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/grammar/lang"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -114,6 +115,15 @@ func TestReferenceMasks(t *testing.T) {
 	}
 }
 
+// bounded are strings of bounded lengths, where masks are taken from lists by length.
+func bounded(t require.TestingT, expr string, min, max int) *Grammar {
+	left := DefaultLimits().budget()
+	d, err := lang.Full(expr, &left)
+	require.NoError(t, err)
+	word := Word(&Lexeme{Lang: d, Spelling: JSON, Min: min, Max: max})
+	return &Grammar{Rules: []Rule{{Name: "root", Body: Seq(Text("["), word, Text("]"))}}}
+}
+
 // TestMaskIsWhatCanBeRead compares masks of a random vocabulary with reading each token.
 func TestMaskIsWhatCanBeRead(t *testing.T) {
 	grammars := []string{
@@ -121,7 +131,8 @@ func TestMaskIsWhatCanBeRead(t *testing.T) {
 		`root ::= s` + "\n" + `s ::= "a" s "b" s | ""`, `root ::= ("ab" | "abc") ("cd" | "d")* .{2,3}`,
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		words := rapid.SliceOfN(rapid.StringOfN(rapid.SampledFrom([]rune(`[]",aébcd01`)), 1, 4, -1), 1, 60).Draw(t, "words")
+		words := rapid.SliceOfN(rapid.StringOfN(rapid.SampledFrom([]rune(`[]",aébcd01`)), 1, 6, -1), 1, 60).Draw(t, "words")
+		words = append(words, `[`, `["`, `a`, `é`, `b"`, `ab"]`, `"]`) // so that texts begin and end
 		for _, w := range words {
 			words = append(words, w[:1+len(w)/2], w) // halves of characters, and twins
 		}
@@ -134,6 +145,13 @@ func TestMaskIsWhatCanBeRead(t *testing.T) {
 		}, []int32{int32(len(words))})
 		g, err := GBNF(rapid.SampledFrom(grammars).Draw(t, "grammar"))
 		require.NoError(t, err)
+		switch rapid.IntRange(0, 2).Draw(t, "kind") {
+		case 0:
+			n := rapid.SampledFrom([]int{0, 1, 2, 3, 5, 25}).Draw(t, "min")
+			g = bounded(t, `(?s).*`, n, n+rapid.IntRange(0, 20).Draw(t, "more"))
+		case 1:
+			g = bounded(t, rapid.SampledFrom([]string{`(?s).{0,3}`, `[^a]*é?`, `(?s).*b`, `.{20}.*`}).Draw(t, "expr"), 0, -1)
+		}
 		p, err := Compile(g, DefaultLimits())
 		require.NoError(t, err)
 		k, m := p.Masker(trie), p.Matcher()

@@ -44,15 +44,18 @@ const rate = 0.05
 
 // What chances are for.
 const (
-	worth = 0.06  // an expert is brought from here on: the drive has nothing else to do
-	keep  = 0.015 // and does not leave from here on
-	reach = 2     // layers that are looked ahead
+	least           = 0.06      // an expert is brought from here on, if guesses are never in the way
+	most            = 0.6       // and from here on at least, if they are
+	dearer, cheaper = 1.1, 0.95 // that bound, with each guess that was in the way or right
+	keep            = 0.015     // and does not leave from here on
+	reach           = 2         // layers that are looked ahead
 )
 
 // Predictor guesses for all layers of a model. One goroutine uses it at a time.
 type Predictor struct {
 	layers []layer
 	next   int     // the first layer that has not chosen
+	worth  float32 // from which chance on an expert is brought
 	tokens []int32 // of the step's rows
 	memory memory
 }
@@ -70,7 +73,8 @@ type layer struct {
 
 // New makes a predictor that has learned nothing.
 func New(layers []Layer) *Predictor {
-	p := &Predictor{layers: make([]layer, len(layers)), tokens: make([]int32, 0, MaxRows), memory: newMemory(layers)}
+	p := &Predictor{layers: make([]layer, len(layers)), tokens: make([]int32, 0, MaxRows), memory: newMemory(layers),
+		worth: least}
 	for i, l := range layers {
 		x := &p.layers[i]
 		*x = layer{Layer: l, weights: usual, chances: make([]float32, l.Experts), now: make([]bool, l.Experts)}
@@ -118,7 +122,7 @@ func (p *Predictor) Next(has func(l, expert int) bool) (l, expert int, ok bool) 
 		return 0, 0, false
 	}
 	for l = p.next; l < min(p.next+reach, len(p.layers)); l++ {
-		best := float32(worth)
+		best := p.worth
 		for e, c := range p.chances(l) {
 			if c > best && !has(l, e) {
 				expert, best, ok = e, c, true
@@ -130,6 +134,13 @@ func (p *Predictor) Next(has func(l, expert int) bool) (l, expert int, ok bool) 
 	}
 	return 0, 0, false
 }
+
+// Wrong says that something was being read on a guess when its layer chose others, and Right that what was guessed was
+// chosen. So fewer guesses are made the more often they are in the way.
+func (p *Predictor) Wrong() { p.worth = min(most, p.worth*dearer) }
+
+// Right is the opposite of Wrong.
+func (p *Predictor) Right() { p.worth = max(least, p.worth*cheaper) }
 
 // Keeps says whether an expert is likely enough in this step to keep its slot when another one is brought.
 func (p *Predictor) Keeps(l, expert int) bool {

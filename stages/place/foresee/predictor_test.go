@@ -157,6 +157,30 @@ func TestMemory(t *testing.T) {
 	require.Equal(t, []uint16{2, 3}, m.recall(7+remembered, 0, 0))
 }
 
+// TestInTheWay: the more guesses are in the way, the fewer are made; there is an end to that.
+func TestInTheWay(t *testing.T) {
+	p := New([]Layer{{4, 1}})
+	p.Begin([]int32{5})
+	p.Scores(0, true, []int8{backend.MarginFloor, 0, 60, backend.MarginFloor})
+	no := map[int]bool{2: true}
+	has := func(_, e int) bool { return no[e] }
+	_, e, ok := p.Next(has)
+	require.True(t, ok)
+	require.Equal(t, 1, e)
+	for range 100 {
+		p.Wrong()
+	}
+	_, _, ok = p.Next(has)
+	require.False(t, ok)
+	_, e, _ = p.Next(none)
+	require.Equal(t, 2, e, "what is all but sure is always brought")
+	for range 100 {
+		p.Right()
+	}
+	_, _, ok = p.Next(has)
+	require.True(t, ok)
+}
+
 func TestNoAlloc(t *testing.T) {
 	p := New([]Layer{{16, 2}})
 	token, chosen, scores := []int32{3}, []int32{1, 2}, make([]int8, 16)

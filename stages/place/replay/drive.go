@@ -9,7 +9,6 @@ type drive struct {
 	asked  []*read // in the order in which they were
 	guess  *read   // one at a time, while nothing is asked; nil: none
 	likely func() *read
-	bytes  int64
 }
 
 // read is something on its way.

@@ -35,6 +35,9 @@ func (r *replay) forsake(i int) {
 	if g == nil || g.layer != i || in(r.at.Chosen[i], int32(g.expert)) {
 		return
 	}
+	if r.guess != nil {
+		r.guess.Wrong()
+	}
 	r.drive.guess, l.reads[g.expert], l.guessed[g.expert] = nil, nil, false
 	r.policy.Leave(i, g.expert)
 	r.result.Bytes -= int64(g.left)

@@ -194,7 +194,7 @@ func TestPolicies(t *testing.T) {
 func TestPrefetch(t *testing.T) {
 	for _, text := range []string{"en", "go"} {
 		loaded := trace(t, text)
-		for speeds, want := range map[[2]float64]float64{{3e9, 15e9}: 0.79, {3e9, 30e9}: 0.68} {
+		for speeds, want := range map[[2]float64]float64{{3e9, 15e9}: 0.79, {3e9, 30e9}: 0.68, {1e9, 30e9}: 0.3} {
 			var waited [Oracle + 1]float64
 			var bytes [Oracle + 1]int64
 			for p := None; p <= Oracle; p++ {

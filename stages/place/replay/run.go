@@ -160,6 +160,9 @@ func (r *replay) layer(s *Step, i int) {
 	r.policy.Touch(i, chosen)
 	here, missing := 0, r.missing[:0]
 	for _, e := range chosen {
+		if l.guessed[e] && r.guess != nil {
+			r.guess.Right()
+		}
 		l.guessed[e] = false
 		switch x := l.reads[e]; {
 		case x == nil:

@@ -88,6 +88,11 @@ func TestSlots(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, r.Misses, least, "%v", k)
 	}
+	for i := range tr.Steps {
+		chosen := tr.Steps[i].Chosen
+		tr.Steps[i].Foreseen = &Foreseen{Tokens: chosen[0][:1], ByRow: chosen, Margins: [2][][]int8{{nil, nil}, {nil, nil}}}
+	}
+	tr.Steps[7].Foreseen = nil
 	for p := None; p <= Oracle; p++ {
 		s := Setting{Policy: shelf.Ours, Prefetch: p, Slots: 3, Disk: 1e9, Memory: 10e9}
 		first, err := Run(tr, s)
@@ -98,14 +103,46 @@ func TestSlots(t *testing.T) {
 	}
 }
 
+// TestGuess: what the router makes of the stream before it is its turn comes while the drive is idle. A guess that
+// proves wrong is given up, and does not keep what is needed waiting for more than a piece.
+func TestGuess(t *testing.T) {
+	right, wrong := make([]int8, 8), make([]int8, 8)
+	for e := range right {
+		right[e], wrong[e] = tokentrace.MarginFloor, tokentrace.MarginFloor
+	}
+	right[3], right[4], wrong[6], wrong[7] = 60, 60, 60, 60
+	run := func(p Prefetch, early, late []int8) *Result {
+		tr := small(0)
+		step := Step{Rows: 1, Chosen: [][]int32{{1, 2}, {3, 4}}}
+		step.Foreseen = &Foreseen{Tokens: []int32{-1}, ByRow: step.Chosen,
+			Margins: [2][][]int8{{nil, early}, {nil, late}}}
+		tr.Steps, tr.Rows = []Step{step}, 1
+		r, err := Run(tr, Setting{Policy: shelf.Ours, Prefetch: p, Slots: 4, Disk: 3e9, Memory: 1e9})
+		require.NoError(t, err)
+		return r
+	}
+	none, oracle := run(None, nil, nil), run(Oracle, nil, nil)
+	require.InDelta(t, 4./3000, none.Waited, 1e-9)
+	require.Zero(t, oracle.Waited, "the first layer's come while its dense weights are computed from")
+	require.InDelta(t, 2./3000, run(Predicted, right, nil).Waited, 1e-9, "the second layer's are hidden")
+	require.InDelta(t, 2./3000, run(Predicted, nil, right).Waited, 1e-9, "its dense weights take long enough")
+	require.InDelta(t, 4./3000, run(Predicted, nil, nil).Waited, 1e-9)
+	fooled := run(Predicted, wrong, nil)
+	require.InDelta(t, 4./3000, fooled.Waited, 1./9000)
+	require.EqualValues(t, 6e6, fooled.Bytes)
+	require.InDelta(t, 2./3000, run(Predicted, wrong, right).Waited, 1e-9, "late tells more")
+}
+
 // TestLoad: experts of all rows of a step, each once; steps without all of them, and a cut off end, are left out.
 func TestLoad(t *testing.T) {
+	margins := make([]int8, 27)
 	var b bytes.Buffer
 	w, err := tokentrace.NewWriter(&b, &tokentrace.Model{Dense: []int64{5},
 		Layers: []tokentrace.Layer{{Experts: 9, Used: 2, Bytes: 3}}})
 	require.NoError(t, err)
 	for _, e := range []tokentrace.Event{
-		&tokentrace.Step{Spans: []tokentrace.Span{{Sequence: 1, Rows: 2}, {Sequence: 2, Rows: 1}}},
+		&tokentrace.Step{Spans: []tokentrace.Span{{Sequence: 1, Rows: 2}, {Sequence: 2, Rows: 1}}, Tokens: []int32{5, -1, 7}},
+		&tokentrace.Foreseen{Late: true, Margins: margins},
 		&tokentrace.Chosen{Experts: []int32{4, 8, 2, 4, 7, -1}},
 		&tokentrace.Drawn{Sequence: 1, Token: 3},
 		&tokentrace.Step{Spans: []tokentrace.Span{{Sequence: 1, Rows: 1}}},
@@ -119,7 +156,9 @@ func TestLoad(t *testing.T) {
 		require.NoError(t, err)
 		loaded, err := Load(r)
 		require.NoError(t, err)
-		require.Equal(t, []Step{{Rows: 3, Chosen: [][]int32{{2, 4, 7, 8}}}}, slices.Clone(loaded.Steps))
+		foreseen := &Foreseen{Tokens: []int32{5, -1, 7}, ByRow: [][]int32{{4, 8, 2, 4, 7, -1}},
+			Margins: [2][][]int8{{nil}, {margins}}}
+		require.Equal(t, []Step{{Rows: 3, Chosen: [][]int32{{2, 4, 7, 8}}, Foreseen: foreseen}}, slices.Clone(loaded.Steps))
 		require.Equal(t, 1, loaded.Drawn)
 		require.Equal(t, 3, loaded.Rows)
 		layer := place.Experts{Experts: 9, Used: 2, Bytes: 3}

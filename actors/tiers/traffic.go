@@ -1,0 +1,45 @@
+package tiers
+
+import "sync/atomic"
+
+// Traffic counts what comes to slots that groups share. The device's actor writes, anybody reads; it outlives the
+// device's incarnations.
+type Traffic struct {
+	found, missed          atomic.Uint64
+	guesses, right         atomic.Uint64
+	needed, early, guessed atomic.Uint64
+}
+
+// Moved is what Traffic had counted at some time.
+type Moved struct {
+	Found, Missed                  uint64 // uses of experts by whether they had slots
+	Guesses, Right                 uint64 // experts that were brought on a guess, and how many of them were used
+	StepBytes, AheadBytes, Guessed uint64 // that landed: what a step waited for, what one comes to, guesses
+}
+
+// Load reads all counts.
+func (t *Traffic) Load() Moved {
+	return Moved{t.found.Load(), t.missed.Load(), t.guesses.Load(), t.right.Load(),
+		t.needed.Load(), t.early.Load(), t.guessed.Load()}
+}
+
+// landed counts a group that has come, by who asked for it when it did.
+func (t *Traffic) landed(bytes int64, u urgency) {
+	switch u {
+	case demanded:
+		t.needed.Add(uint64(bytes))
+	case ahead:
+		t.early.Add(uint64(bytes))
+	default:
+		t.guessed.Add(uint64(bytes))
+	}
+}
+
+// chose counts uses of experts.
+func (t *Traffic) chose(has bool) {
+	if has {
+		t.found.Add(1)
+	} else {
+		t.missed.Add(1)
+	}
+}
