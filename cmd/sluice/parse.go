@@ -12,7 +12,7 @@ import (
 type parseCmd struct {
 	modelFlag
 	Template string `placeholder:"FILE" help:"Chat template (Jinja2) of the model that wrote the answer. Without it: the model's own."`
-	Tools    string `placeholder:"FILE" help:"JSON: the tools of the request. Without it, any name may be a tool's."`
+	Tools    string `placeholder:"FILE" help:"JSON: the tools of the request. Without any, every name may be one's."`
 	Tail     string `placeholder:"TEXT" help:"How the prompt ended: it may have begun a thought."`
 	Cuts     []int  `placeholder:"N,..." help:"Cut the answer at these code points, and print what comes of each piece, as it would be streamed."`
 }
@@ -38,6 +38,9 @@ func (c *parseCmd) Run(e *env) error {
 		}
 		if set, err = tools.ParseSet(text); err != nil {
 			return fmt.Errorf("%s: %w", c.Tools, err)
+		}
+		if !set.Some() {
+			set = nil
 		}
 	}
 	text, err := e.readInput(mostText)

@@ -28,6 +28,7 @@ func TestParse(t *testing.T) {
 		call{args: hermes(), stdin: "<tool_call>\n{\"name\": \"find\", \"arguments\": {\"a"},
 		call{args: hermes("--tools", "testdata/parse/tools.json"), stdin: `{"name": "find", "arguments": {}}`},
 		call{args: hermes("--tools", "testdata/parse/tools.json"), stdin: `{"name": "lose", "arguments": {}}`},
+		call{args: hermes("--tools", "testdata/parse/empty.json"), stdin: `{"name": "lose", "arguments": {}}`},
 		call{args: []string{"parse"}, stdin: "4"},
 		call{args: []string{"parse", "--template", "testdata/parse/unknown.jinja"}, stdin: `<<DO>> find {"a": 1} <<DONE>>`},
 		call{args: []string{"parse", "--template", "testdata/parse/broken.jinja"}, stdin: "4"},

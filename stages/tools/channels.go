@@ -68,7 +68,7 @@ func (p *Parser) message(form *channels) bool {
 	var calls *section
 	for i := range form.calls {
 		s := &form.calls[i]
-		if c.thought || !p.fresh || !p.tools.some() || c.call == "" && p.tools == nil {
+		if c.thought || !p.fresh || !p.tools.Some() || c.call == "" && p.tools == nil {
 			break
 		}
 		at := bytes.Index(p.held, []byte(s.open))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,7 @@ var fuzzed = [...]string{
 	"<|tool_call>call:f{a:<|\"|>x<|\"|>,b:{c:1}}<tool_call|>", "{\"name\": \"f\", \"parameters\": {\"a\": 1}}; {",
 	"]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">]<]minimax[>[<a>]<]minimax[>[<item>1]<]minimax[>[</item>" +
 		"]<]minimax[>[</a>]<]minimax[>[</invoke>",
+	"<tool_call>{\" name\": \"f\", \"name\": \"g\", \"arguments\": {}}</tool_call>",
 	"{\"a\": 1} is no call, and <tool_cal is none either \t",
 }
 
@@ -48,6 +50,7 @@ func FuzzParser(f *testing.F) {
 			tail = s.channels.start
 		}
 		whole := parse(t, s, tail, set, text)
+		require.Equal(t, whole, parse(t, s, tail, set, strings.Split(text, "")...))
 		var pieces []string
 		for n := int(size)%7 + 1; len(text) > n; text = text[n:] {
 			pieces = append(pieces, text[:n])
@@ -89,4 +92,19 @@ func TestCircles(t *testing.T) {
 	require.Contains(t, got, "a")
 	require.Equal(t, "x", got["b"])
 	require.Equal(t, "2", got["c"])
+}
+
+// TestHostile: however marks repeat and nest, time grows with the text.
+func TestHostile(t *testing.T) {
+	const size, most = 1 << 18, 2 * time.Second // some 50 ms are usual; squares of the size take minutes
+	m3 := "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">"
+	for _, again := range [...]string{"<tool_call>", "<tool_call>{\"name\":\"", "<tool_call>{\"name\":", "<think>", "{", "[",
+		"<tool_call>{\"a\":[", "<tool_call>f<arg_key>a</arg_key><arg_value>", "<", m3, "]<]minimax[>[<a>", " ", ",",
+		"<tool_call>[", "[TOOL_CALLS]", "<function=f><parameter=a>"} {
+		for _, sign := range [...]string{"<tool_call>", "minimax[", "[TOOL_CALLS]", "<parameter="} {
+			began := time.Now()
+			parse(t, For(sign), "", nil, m3+strings.Repeat(again, size/len(again)))
+			require.Less(t, time.Since(began), most, "%q of %s", again, sign)
+		}
+	}
 }

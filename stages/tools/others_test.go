@@ -161,7 +161,35 @@ func tailOf(s *Syntax, text string, want expect, think bool) string {
 	return ""
 }
 
-// openings are the marks before thoughts of the families whose cases do not say them.
+// TestText: what only looks like a call stays text, for tools that are told and for any.
+func TestText(t *testing.T) {
+	known, err := ParseSet([]byte(`[{"name": "f"}]`))
+	require.NoError(t, err)
+	for _, c := range []struct {
+		sign, text string
+		set        *Set
+	}{
+		{`"parameters": `, `{"name": "Alice", "age": 3}`, nil},
+		{`"parameters": `, `{"name": "Alice"}`, nil},
+		{`"parameters": `, `{"name": "g", "parameters": {}}`, known},
+		{`"parameters": `, `[{"a": 1}]`, nil},
+		{`"parameters": `, `I say {"name": "f", "parameters": {}}`, known},
+		{"<|python_start|>", `[g(a=1)]`, known},
+		{"<|python_start|>", `[1, 2]`, nil},
+		{"<tool_call>", `a <tool_call> is a tag`, known},
+		{"<tool_call>", `<tool_call>{"answer": 42}</tool_call>`, known},
+		{"[TOOL_CALLS]", `[TOOL_CALLS] begins it`, known},
+	} {
+		for _, a := range []*answer{
+			parse(t, For(c.sign), "", c.set, c.text), parse(t, For(c.sign), "", c.set, strings.Split(c.text, "")...),
+		} {
+			assert.Equal(t, c.text, a.content, c.text)
+			assert.Empty(t, a.names, c.text)
+		}
+	}
+}
+
+// thoughtful are signs of the families whose marks of thoughts are their own.
 var thoughtful = map[string]string{
 	"gemma4": "<|tool_call>", "granite": "Here is my thought process:", "hunyuan": "<answer>", "mistral": "[TOOL_CALLS]",
 }

@@ -87,11 +87,18 @@ func (s *Syntax) Parser(tail string, tools *Set) *Parser {
 // Push takes the next text and returns what is understood by now, valid until the next call.
 func (p *Parser) Push(text []byte) []Part {
 	p.parts = p.parts[:0]
-	p.held = append(p.held, text...)
-	for p.step() {
+	for len(text) > 0 {
+		n := min(len(text), mostAtOnce)
+		p.held = append(p.held, text[:n]...)
+		text = text[n:]
+		for p.step() {
+		}
 	}
 	return p.parts
 }
+
+// mostAtOnce bounds what is held, in bytes, however much comes: what is taken from it moves the rest.
+const mostAtOnce = 256
 
 // End returns what was held back: nothing comes after it.
 func (p *Parser) End() []Part {
@@ -190,7 +197,7 @@ func (p *Parser) allowed(m *mark, first, start bool) bool {
 	case m.section != nil && p.think != nil:
 		return !p.think.solid && !m.section.bare
 	case m.section != nil:
-		return !m.section.bare || start && p.tools.some()
+		return !m.section.bare || start && p.tools.Some()
 	case p.think != nil:
 		return m.closes && m.think == p.think || !m.closes && m.think != nil && first && p.fresh
 	case m.think != nil:
@@ -369,10 +376,13 @@ func (p *Parser) say(text []byte) {
 	p.blank = append(p.blank, text[len(bare):]...)
 }
 
+// mostJoined bounds the text that is joined, in bytes: to join copies it.
+const mostJoined = 1 << 12
+
 // add joins a part to the one before it where they say one thing.
 func (p *Parser) add(part Part) {
 	if n := len(p.parts); n > 0 && part.Kind != Call {
-		if last := &p.parts[n-1]; last.Kind == part.Kind && last.Index == part.Index {
+		if last := &p.parts[n-1]; last.Kind == part.Kind && last.Index == part.Index && len(last.Text) < mostJoined {
 			last.Text += part.Text
 			return
 		}

@@ -45,7 +45,8 @@ func ParseSet(data []byte) (*Set, error) {
 	return s, nil
 }
 
-func (s *Set) some() bool { return s == nil || len(s.names) > 0 }
+// Some says that there may be calls.
+func (s *Set) Some() bool { return s == nil || len(s.names) > 0 }
 
 func (s *Set) has(name string) bool { return s == nil || slices.Contains(s.names, name) }
 

@@ -136,12 +136,11 @@ func (c *taggedCall) readHead(p *Parser) verdict {
 		}
 		p.take(len(said) + len(end))
 	}
-	if c.form.objects {
-		p.space()
-		if len(p.held) == 0 && !p.final {
-			return wait
+	if c.form.call.mid == "" { // the name is a word: what follows it says that it is one
+		if v := c.marked(p); v != yes {
+			return v
 		}
-		if bytes.HasPrefix(p.held, []byte("{")) {
+		if c.form.objects && bytes.HasPrefix(p.held, []byte("{")) {
 			c.object = &namedCall{form: &named{end: c.form.callClose}, at: inArguments}
 			p.begin(c.name, "")
 			c.at = atObject
@@ -152,6 +151,32 @@ func (c *taggedCall) readHead(p *Parser) verdict {
 	p.arguments([]byte("{"))
 	c.at = atParam
 	return yes
+}
+
+// marked says whether a mark of calls comes next.
+func (c *taggedCall) marked(p *Parser) verdict {
+	f := c.form
+	p.space()
+	if len(p.held) == 0 && !p.final {
+		return wait
+	}
+	object := ""
+	if f.objects {
+		object = "{"
+	}
+	undecided := false
+	for _, m := range [...]string{f.param.open, f.skip, f.callClose, p.sectionClose(), object} {
+		switch p.starts(m) {
+		case yes:
+			return yes
+		case wait:
+			undecided = true
+		}
+	}
+	if undecided {
+		return wait
+	}
+	return no
 }
 
 // nextParam finds the next element, or the end of the call: then at is atName again.
@@ -303,7 +328,7 @@ func (c *taggedCall) endValue(p *Parser) {
 	case c.open:
 		p.arguments([]byte{'"'})
 	case c.form.elements:
-		p.arguments(c.form.element(nil, string(c.text), p.tools.field(c.name, c.key)))
+		p.arguments(c.form.element(nil, string(c.text), p.tools.field(c.name, c.key), 0))
 	default:
 		p.arguments(p.tools.field(c.name, c.key).json(nil, string(c.text), c.said != ""))
 	}
@@ -319,12 +344,15 @@ func heldBack(text []byte, mark string) int {
 	return 0
 }
 
+// maxElements is how deep elements nest: each level is read again in the next.
+const maxElements = 32
+
 // element appends an element's content as JSON: text, or elements in it, which are a list if the schema says so or all
 // have the same name.
-func (f *tagged) element(out []byte, text string, s schema) []byte {
+func (f *tagged) element(out []byte, text string, s schema, depth int) []byte {
 	open := f.param.open
 	if !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), open) ||
-		s.is("string") {
+		s.is("string") || depth == maxElements {
 		return s.json(out, text, false)
 	}
 	type member struct{ key, text string }
@@ -349,9 +377,9 @@ func (f *tagged) element(out []byte, text string, s schema) []byte {
 			out = append(out, ", "...)
 		}
 		if list {
-			out = f.element(out, m.text, s.items())
+			out = f.element(out, m.text, s.items(), depth+1)
 		} else {
-			out = f.element(append(quoted(out, m.key), ": "...), m.text, s.field(m.key))
+			out = f.element(append(quoted(out, m.key), ": "...), m.text, s.field(m.key), depth+1)
 		}
 	}
 	return append(out, brackets[1])
