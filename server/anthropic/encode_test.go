@@ -101,7 +101,8 @@ func TestReasons(t *testing.T) {
 	} {
 		all := data(t, spoken(testEncoder(c.most, false), c.finish, c.stop, "x"))
 		require.Equal(t, `{"type":"message_delta","delta":{`+c.want+`}}`, all[len(all)-2])
-		require.Contains(t, whole(testEncoder(c.most, false), &answer.Choice{Finish: c.finish, Stop: c.stop, Usage: counted}), c.want)
+		choice := &answer.Choice{Finish: c.finish, Stop: c.stop, Usage: counted}
+		require.Contains(t, whole(testEncoder(c.most, false), choice), c.want)
 	}
 }
 
@@ -122,7 +123,8 @@ func TestWhole(t *testing.T) {
 		{"", "Two", false, text}, {"Hm\n", "", false, thought}, {"Hm\n", "Two", false, thought + "," + text}, {"", "", false, ""},
 		{"Hm\n", "Two", true, strings.Replace(thought, `Hm\n`, "", 1) + "," + text},
 	} {
-		choice := &answer.Choice{New: answer.Part{Thought: []byte(c.thought), Text: []byte(c.text)}, Finish: actors.Stopped, Usage: counted}
+		choice := &answer.Choice{Finish: actors.Stopped, Usage: counted}
+		choice.New = answer.Part{Thought: []byte(c.thought), Text: []byte(c.text)}
 		require.Equal(t, `{"id":"msg_1","type":"message","role":"assistant","model":"demo","content":[`+c.want+
 			`],"stop_reason":"end_turn","stop_sequence":null,"usage":`+fmt.Sprintf(usageText, 7)+`}`, whole(testEncoder(9, c.omit), choice))
 	}
