@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/server/answer"
 )
 
 // call asks with some headers.
@@ -46,6 +49,30 @@ func TestSharedPaths(t *testing.T) {
 		}
 		_, body := r.call(t, http.MethodGet, c.path, "", headers...)
 		require.Contains(t, body, c.want, "%s %s", c.path, c.version)
+	}
+}
+
+// TestFittingRoute: which dialect is first decides nothing where one's header tells.
+func TestFittingRoute(t *testing.T) {
+	plain := answer.Dialect{Name: "plain", Routes: []answer.Route{{Path: "/v1/a"}, {Path: "/v1/b/"}, {Path: "/v1/plain"}}}
+	marked := answer.Dialect{Name: "marked", Header: "Mark",
+		Routes: []answer.Route{{Path: "/v1/a"}, {Path: "/v1/b/"}, {Path: "/v1/marked"}}}
+	for _, order := range [][]answer.Dialect{{plain, marked}, {marked, plain}} {
+		routes := newRoutes(order)
+		for _, path := range []string{"/v1/a", "/v1/b/c", "/v1/nowhere", "/v1/plain", "/v1/marked"} {
+			q := &fasthttp.Request{}
+			q.SetRequestURI(path)
+			want := "plain"
+			if path == "/v1/marked" {
+				want = "marked"
+			}
+			require.Equal(t, want, routes.find(q).dialect.Name, path)
+			if want = "marked"; path == "/v1/plain" {
+				want = "plain"
+			}
+			q.Header.Set("mark", "x")
+			require.Equal(t, want, routes.find(q).dialect.Name, path)
+		}
 	}
 }
 

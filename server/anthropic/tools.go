@@ -32,9 +32,9 @@ func (f fields) tools(in *chat.Input) {
 		f.Broken("tools", raw, err, want)
 		return
 	}
-	out := &jinja.List{}
+	out, names := &jinja.List{}, map[string]bool{}
 	for i, item := range list.Items {
-		tool, fault := toolOf(fmt.Sprintf("tools[%d]", i), item)
+		tool, fault := toolOf(fmt.Sprintf("tools[%d]", i), item, names)
 		if fault != nil {
 			f.Fault = fault
 			return
@@ -46,7 +46,8 @@ func (f fields) tools(in *chat.Input) {
 	}
 }
 
-func toolOf(place string, v jinja.Value) (*jinja.Dict, *wire.Fault) {
+// toolOf is a tool as templates know it. No other one may have its name: names are those so far.
+func toolOf(place string, v jinja.Value, names map[string]bool) (*jinja.Dict, *wire.Fault) {
 	d, _ := v.(*jinja.Dict)
 	if kind := text(d, "type"); kind != "" && kind != "custom" {
 		return nil, wire.Invalid(place+".type", "unsupported_value",
@@ -56,6 +57,11 @@ func toolOf(place string, v jinja.Value) (*jinja.Dict, *wire.Fault) {
 	if name == "" {
 		return nil, wire.Invalid(place+".name", "invalid_value", "%s.name: want a text", place)
 	}
+	if names[name] {
+		return nil, wire.Invalid(place+".name", "invalid_value",
+			"%s.name is %q, as another tool's is: want a name of its own", place, wire.Shown(name))
+	}
+	names[name] = true
 	parameters, ok := value(d, "input_schema").(*jinja.Dict)
 	if !ok {
 		return nil, wire.Invalid(place+".input_schema", "invalid_value", `%s.input_schema: want an object such as {"type": "object"}`, place)
