@@ -25,6 +25,8 @@ type cli struct {
 	Detokenize detokenizeCmd `cmd:"" help:"Turn token ids into text."`
 	Template   templateCmd   `cmd:"" help:"Show a model's chat template, or what one makes of a conversation."`
 	Grammar    grammarCmd    `cmd:"" help:"Say which texts, or tokens, a schema, an expression or a grammar allows."`
+	Embed      embedCmd      `cmd:"" help:"Turn texts into vectors, by an embedding model."`
+	Parse      parseCmd      `cmd:"" help:"Say what a model's raw answer holds: text, thoughts and calls of tools."`
 	Logits     logitsCmd     `cmd:"" help:"Write the logits of every position of some tokens."`
 	Perplexity perplexityCmd `cmd:"" help:"Measure how well a model predicts a text."`
 	Imatrix    imatrixCmd    `cmd:"" help:"Measure which columns of a model's weights matter, for quantize."`
