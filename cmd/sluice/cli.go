@@ -19,7 +19,7 @@ get a GGUF file and name it: sluice run -m model.gguf "..."`
 type cli struct {
 	Run        runCmd        `cmd:"" help:"Answer a prompt."`
 	Chat       chatCmd       `cmd:"" help:"Talk with a model."`
-	Serve      serveCmd      `cmd:"" help:"Serve a model over HTTP, with the API of OpenAI."`
+	Serve      serveCmd      `cmd:"" help:"Serve a model over HTTP, with the APIs of OpenAI and Anthropic."`
 	Inspect    inspectCmd    `cmd:"" help:"Show what is in a model file."`
 	Tokenize   tokenizeCmd   `cmd:"" help:"Turn text into token ids."`
 	Detokenize detokenizeCmd `cmd:"" help:"Turn token ids into text."`

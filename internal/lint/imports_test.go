@@ -23,6 +23,8 @@ var layers = []struct {
 	{"server/exchange", []string{"server/share", "server/wire"}},
 	{"server/answer", []string{"server/exchange", "server/share", "server/wire", "actors", "stages/grammar",
 		"stages/sample", "stages/token", "internal/jsontext"}},
+	{"server/anthropic", []string{"server/answer", "server/exchange", "server/wire", "actors", "stages/chat",
+		"internal/jsontext"}},
 	{"server/openai", []string{"server/answer", "server/exchange", "server/wire", "actors", "stages/chat", "stages/sample",
 		"internal/jsontext"}},
 	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/token", "internal"}},
