@@ -9,7 +9,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
-	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -59,21 +58,6 @@ func (e *Engine) Generate(r Request) (*Stream, error) {
 		r.Sampling.Masked = true
 	}
 	return e.begin(r)
-}
-
-// Embeds says whether the model computes vectors; else it generates.
-func (e *Engine) Embeds() bool {
-	s := e.spec.bound.Segments
-	return s[len(s)-1].Kind == ir.SegPool
-}
-
-// Embed opens a request for the vectors of every position of tokens, as Score does for logits. Rows come in the order
-// of positions; the model's pooling is left to the caller.
-func (e *Engine) Embed(tokens []int32) (*Stream, error) {
-	if !e.Embeds() {
-		return nil, refuse("%s generates text and has no embeddings: use a file of an embedding model", e.Info.Name)
-	}
-	return e.begin(Request{Tokens: tokens, score: true})
 }
 
 // Score opens a request for the logits of every position of tokens: events with Pos and Logits.
