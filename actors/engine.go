@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -58,6 +59,12 @@ func (e *Engine) Generate(r Request) (*Stream, error) {
 		r.Sampling.Masked = true
 	}
 	return e.begin(r)
+}
+
+// Embeds says whether the model computes vectors; else it generates.
+func (e *Engine) Embeds() bool {
+	s := e.spec.bound.Segments
+	return s[len(s)-1].Kind == ir.SegPool
 }
 
 // Score opens a request for the logits of every position of tokens: events with Pos and Logits.

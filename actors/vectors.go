@@ -12,12 +12,6 @@ import (
 	"github.com/sluice-ai/sluice/stages/embed"
 )
 
-// Embeds says whether the model computes vectors; else it generates.
-func (e *Engine) Embeds() bool {
-	s := e.spec.bound.Segments
-	return s[len(s)-1].Kind == ir.SegPool
-}
-
 // Ranks says whether the vector of a text is one number: how well it answers the query before it.
 func (e *Engine) Ranks() bool {
 	return e.Embeds() && e.spec.bound.Pooling == ir.PoolRank && e.spec.bound.OutputWidth() == 1

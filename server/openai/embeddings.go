@@ -20,7 +20,7 @@ func (a *api) embed(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	if fault != nil {
 		return fault
 	}
-	o, fault := decodeEmbeddings(body, func(name string) (*answer.Model, *wire.Fault) { return a.AskedTo(answer.Embed, name) })
+	o, fault := decodeEmbeddings(body, a.finder(answer.Embed))
 	if fault != nil {
 		return fault
 	}
