@@ -67,15 +67,6 @@ func (e *Engine) Embeds() bool {
 	return s[len(s)-1].Kind == ir.SegPool
 }
 
-// Embed opens a request for the vectors of every position of tokens, as Score does for logits. Rows come in the order
-// of positions; the model's pooling is left to the caller.
-func (e *Engine) Embed(tokens []int32) (*Stream, error) {
-	if !e.Embeds() {
-		return nil, refuse("%s generates text and has no embeddings: use a file of an embedding model", e.Info.Name)
-	}
-	return e.begin(Request{Tokens: tokens, score: true})
-}
-
 // Score opens a request for the logits of every position of tokens: events with Pos and Logits.
 func (e *Engine) Score(tokens []int32) (*Stream, error) {
 	if e.Embeds() {

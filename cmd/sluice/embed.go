@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/sluice-ai/sluice/actors"
@@ -109,37 +107,16 @@ func (c *embedCmd) vectors(ctx context.Context, engine *actors.Engine, texts [][
 	}
 	all := make([][]float32, len(texts))
 	for i, s := range streams {
-		v, err := c.vector(ctx, engine, s)
+		v, err := engine.Vector(ctx, s, c.kind(engine.Info.Program.Pooling))
 		if err != nil {
 			return nil, fmt.Errorf("text %d: %w", i+1, err)
+		}
+		if c.Normalize {
+			embed.Normalize(v)
 		}
 		all[i] = v
 	}
 	return all, nil
-}
-
-// vector reads one.
-func (c *embedCmd) vector(ctx context.Context, engine *actors.Engine, stream *actors.Stream) ([]float32, error) {
-	width := engine.Info.Program.OutputWidth()
-	p := embed.Pooler{Kind: c.kind(engine.Info.Program.Pooling)}
-	var ev actors.Event
-	for {
-		err := stream.Next(ctx, &ev)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		for rows := ev.Logits; len(rows) > 0; rows = rows[width:] {
-			p.Push(rows[:width])
-		}
-	}
-	v := p.Vector()
-	if c.Normalize {
-		embed.Normalize(v)
-	}
-	return v, nil
 }
 
 func (c *embedCmd) kind(model ir.Pooling) ir.Pooling {

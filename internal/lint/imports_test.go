@@ -21,7 +21,7 @@ var layers = []struct {
 	{"server/wire", []string{"internal/jsontext"}},
 	{"server/share", nil},
 	{"server/exchange", []string{"server/share", "server/wire"}},
-	{"server/answer", []string{"server/exchange", "server/share", "server/wire", "actors", "stages/grammar",
+	{"server/answer", []string{"server/exchange", "server/share", "server/wire", "actors", "stages/embed", "stages/grammar",
 		"stages/sample", "stages/token", "internal/jsontext"}},
 	{"server/anthropic", []string{"server/answer", "server/exchange", "server/wire", "actors", "stages/chat",
 		"internal/jsontext"}},
