@@ -50,7 +50,7 @@ func decode(body answer.Body, find finder, answered bool) (request, *wire.Fault)
 	f.Flag("stream", &o.Stream)
 	f.thinking(&o, in.Extra)
 	f.output(&r, in.Extra)
-	f.tools(in)
+	r.Tools = f.tools(in)
 	f.conversation(m, in)
 	f.ignored()
 	o.Prompts = []actors.Request{r}
