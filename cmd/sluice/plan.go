@@ -41,7 +41,7 @@ func (c *planCmd) Run(e *env) error {
 
 // plan plans the model, and finds out how fast the machine is.
 func (c *planCmd) plan(e *env) (t *planText, err error) {
-	file, err := openWeights(c.Model)
+	file, err := c.openWeights(c.Model)
 	if err != nil {
 		return nil, err
 	}
