@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/place"
 )
 
 // metrics are the counts behind GET /metrics.
@@ -74,7 +75,7 @@ func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 		send := sender{out, name}
 		send.gauge("answers_waiting", "Answers that wait for a place among those that are computed.",
 			float64(c.waiting(cmp.Or(name, c.models.Names()[0]))))
-		collect(send, engine.Snapshot())
+		collect(send, engine.Snapshot(), engine.Plan())
 		houses[engine.House()] = name
 	}
 	for h, name := range houses {
@@ -85,7 +86,7 @@ func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func collect(send sender, s actors.Snapshot) {
+func collect(send sender, s actors.Snapshot, p *place.Model) {
 	send.gauge("requests_open", "Requests that are not finished.", float64(s.Open))
 	send.count("requests_total", "Requests opened.", float64(s.Requests))
 	send.count("prompt_tokens_total", "Tokens of prompts.", float64(s.PromptTokens))
@@ -115,6 +116,9 @@ func collect(send sender, s actors.Snapshot) {
 	send.count("prefix_tokens_total", prefix, float64(s.KV.Misses), "found", "no")
 	send.count("kv_evictions_total", "Cached blocks given up for others.", float64(s.KV.Evictions))
 
+	for tier, bytes := range p.ByTier() {
+		send.gauge("weights_bytes", "Bytes of weights by where their homes are.", float64(bytes), "tier", tier.String())
+	}
 	const uses = "Uses of experts that share slots, by whether they had one."
 	send.count("expert_uses_total", uses, float64(s.Streamed.Found), "found", "yes")
 	send.count("expert_uses_total", uses, float64(s.Streamed.Missed), "found", "no")
