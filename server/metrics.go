@@ -18,7 +18,6 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
-	"github.com/sluice-ai/sluice/stages/place"
 )
 
 // metrics are the counts behind GET /metrics.
@@ -75,7 +74,10 @@ func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 		send := sender{out, name}
 		send.gauge("answers_waiting", "Answers that wait for a place among those that are computed.",
 			float64(c.waiting(cmp.Or(name, c.models.Names()[0]))))
-		collect(send, engine.Snapshot(), engine.Plan())
+		collect(send, engine.Snapshot())
+		for tier, bytes := range engine.Plan().ByTier() {
+			send.gauge("weights_bytes", "Bytes of weights by where their homes are.", float64(bytes), "tier", tier.String())
+		}
 		houses[engine.House()] = name
 	}
 	for h, name := range houses {
@@ -86,7 +88,7 @@ func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func collect(send sender, s actors.Snapshot, p *place.Model) {
+func collect(send sender, s actors.Snapshot) {
 	send.gauge("requests_open", "Requests that are not finished.", float64(s.Open))
 	send.count("requests_total", "Requests opened.", float64(s.Requests))
 	send.count("prompt_tokens_total", "Tokens of prompts.", float64(s.PromptTokens))
@@ -116,9 +118,6 @@ func collect(send sender, s actors.Snapshot, p *place.Model) {
 	send.count("prefix_tokens_total", prefix, float64(s.KV.Misses), "found", "no")
 	send.count("kv_evictions_total", "Cached blocks given up for others.", float64(s.KV.Evictions))
 
-	for tier, bytes := range p.ByTier() {
-		send.gauge("weights_bytes", "Bytes of weights by where their homes are.", float64(bytes), "tier", tier.String())
-	}
 	const uses = "Uses of experts that share slots, by whether they had one."
 	send.count("expert_uses_total", uses, float64(s.Streamed.Found), "found", "yes")
 	send.count("expert_uses_total", uses, float64(s.Streamed.Missed), "found", "no")
