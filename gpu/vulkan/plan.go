@@ -249,13 +249,20 @@ func unsupported(p *ir.Bound) (faults []error) {
 					what = "attention in chunks"
 				case n.Attend.Both:
 					what = "attention both ways"
+				case len(n.In) == 1:
+					what = "attention to another layer's cache"
 				}
 			case ir.Route:
 				routed[n.Out] = true
+				if n.W != ir.NoRef {
+					what = "weights of experts that are multiplied"
+				}
 			case ir.Experts:
 				switch {
 				case n.Experts.Before:
 					what = "experts whose inputs are weighed"
+				case n.Experts.Joined():
+					what = "experts whose gate and up are one"
 				case !routed[n.In[1]]:
 					what = "experts whose route is computed elsewhere"
 				}
