@@ -290,3 +290,13 @@ func TestMeasure(t *testing.T) {
 	require.Greater(t, r.Memory, 1e6)
 	t.Logf("%.1f and %.1f GB/s", r.Bus/1e9, r.Memory/1e9)
 }
+
+// TestEmbeddings: as TestFixtures, of encoders and the models that are used like them.
+func TestEmbeddings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	d := open(t).device()
+	backendtest.Embeddings(t, d, openModel, 10)
+	t.Run("BothWays", func(t *testing.T) { backendtest.BothWays(t, d, ref.New(), 2, 3, 64, 150) })
+}

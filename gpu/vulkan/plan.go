@@ -30,6 +30,9 @@ func rulesOf(p *ir.Bound) live.Rules {
 			return inFloats
 		},
 		Passes: func(n *ir.Node) []live.Pass { // all of it is planned at the end: they only say what it takes
+			if n.Experts.Before {
+				return nil // each expert takes rows of its own
+			}
 			return []live.Pass{{Matrices: []ir.Ref{n.Experts.Gate, n.Experts.Up}}}
 		},
 	}
@@ -240,23 +243,12 @@ func unsupported(p *ir.Bound) (faults []error) {
 			n := &p.Segments[s].Nodes[i]
 			what := ""
 			switch n.Op {
-			case ir.Temper, ir.HeadLinear, ir.HeadSlice, ir.HeadJoin, ir.CausalConv, ir.SSMScan, ir.DeltaRule,
-				ir.Affine, ir.Position:
+			case ir.HeadLinear, ir.HeadSlice, ir.HeadJoin, ir.CausalConv, ir.SSMScan, ir.DeltaRule:
 				what = n.Op.String()
-			case ir.Attend:
-				switch {
-				case n.Attend.Chunked:
-					what = "attention in chunks"
-				case n.Attend.Both:
-					what = "attention both ways"
-				}
 			case ir.Route:
 				routed[n.Out] = true
 			case ir.Experts:
-				switch {
-				case n.Experts.Before:
-					what = "experts whose inputs are weighed"
-				case !routed[n.In[1]]:
+				if !routed[n.In[1]] {
 					what = "experts whose route is computed elsewhere"
 				}
 			}

@@ -274,6 +274,7 @@ type AttendPush struct {
 	Scale     float32 // offset 88
 	Cap       float32 // offset 92
 	Eps       float32 // offset 96
+	Chunked   uint32  // offset 100
 }
 
 // These do not compile where an offset is another.
@@ -293,6 +294,7 @@ const (
 	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Scale) ^ 88)
 	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Cap) ^ 92)
 	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Eps) ^ 96)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Chunked) ^ 100)
 )
 
 // AttendConstants is the specialisation constants of attend.comp.
@@ -326,6 +328,7 @@ type AttendAnyPush struct {
 	Window  uint32  // offset 60
 	Scale   float32 // offset 64
 	Cap     float32 // offset 68
+	Chunked uint32  // offset 72
 }
 
 // These do not compile where an offset is another.
@@ -341,6 +344,7 @@ const (
 	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Window) ^ 60)
 	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Scale) ^ 64)
 	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Cap) ^ 68)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Chunked) ^ 72)
 )
 
 // AttendAnyConstants is the specialisation constants of attend_any.comp.
@@ -404,6 +408,7 @@ type EachPush struct {
 	BStride uint32  // offset 56
 	YStride uint32  // offset 60
 	Factor  float32 // offset 64
+	Share   uint32  // offset 68
 }
 
 // These do not compile where an offset is another.
@@ -420,6 +425,7 @@ const (
 	_ uintptr = -(unsafe.Offsetof(EachPush{}.BStride) ^ 56)
 	_ uintptr = -(unsafe.Offsetof(EachPush{}.YStride) ^ 60)
 	_ uintptr = -(unsafe.Offsetof(EachPush{}.Factor) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.Share) ^ 68)
 )
 
 // EachConstants is the specialisation constants of each.comp.
