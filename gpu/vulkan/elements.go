@@ -67,7 +67,7 @@ func (k *Kernels) Each(r *vk.Recording, e *Each) error {
 }
 
 // GroupNorm is any norm of internal/ir: RMS or layer, of groups of features, with weight and bias or without. Norm is
-// faster for what it can do, and quantises. Y may be X.
+// faster for what it can do, and quantises; its sums have another order. Y may be X.
 type GroupNorm struct {
 	X, Y, Gain, Bias       uint64 // Gain and Bias: 0 for none
 	GainByRow, BiasByRow   bool   // they have the row's width, not a group's
