@@ -204,7 +204,7 @@ func TestUnsupported(t *testing.T) {
 	x := b.Embed("token_embd", 64, 64)
 	for l := range 2 {
 		b.Layer(l)
-		x = b.CausalConv(b.Temper(x, 0.5, 10), "conv", 4)
+		x = b.CausalConv(x, "conv", 4)
 	}
 	b.Logits(b.Rows(x))
 	p, err := b.Program(100)
@@ -215,8 +215,7 @@ func TestUnsupported(t *testing.T) {
 	require.NoError(t, err)
 	_, err = open(t).device().Compile(bound, backend.Config{KV: backend.KVF16, Blocks: []int{2}, MaxRows: 1, MaxWanted: 1})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
-	require.ErrorContains(t, err, "mix 0: temper: no kernel")
-	require.ErrorContains(t, err, "mix 1: temper: no kernel")
+	require.ErrorContains(t, err, "mix 0: causal conv: no kernel")
 	require.ErrorContains(t, err, "mix 1: causal conv: no kernel")
 }
 

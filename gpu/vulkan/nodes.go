@@ -46,6 +46,10 @@ func (l *planner) node(n *ir.Node) error {
 		l.affine(n)
 	case ir.Position:
 		l.position(n)
+	case ir.HeadLinear:
+		l.headLinear(n)
+	case ir.HeadSlice, ir.HeadJoin:
+		l.headParts(n)
 	case ir.Rows:
 		l.gather(n)
 	case ir.Route:

@@ -243,7 +243,7 @@ func unsupported(p *ir.Bound) (faults []error) {
 			n := &p.Segments[s].Nodes[i]
 			what := ""
 			switch n.Op {
-			case ir.HeadLinear, ir.HeadSlice, ir.HeadJoin, ir.CausalConv, ir.SSMScan, ir.DeltaRule:
+			case ir.CausalConv, ir.SSMScan, ir.DeltaRule:
 				what = n.Op.String()
 			case ir.Route:
 				routed[n.Out] = true

@@ -33,6 +33,16 @@ const (
 	Finite
 	Group
 	GroupNorm
+	HeadCopy
+	HeadLinearBf16
+	HeadLinearF16
+	HeadLinearF32
+	HeadLinearQ4_0
+	HeadLinearQ4_K
+	HeadLinearQ6_K
+	HeadLinearQ8_0
+	HeadLinearSplit
+	HeadLinearSplitLow
 	MatmulBf16
 	MatmulBf16Matrix
 	MatmulF16
@@ -124,6 +134,16 @@ var names = [modules]string{
 	Finite:                   "finite",
 	Group:                    "group",
 	GroupNorm:                "group_norm",
+	HeadCopy:                 "head_copy",
+	HeadLinearBf16:           "head_linear_bf16",
+	HeadLinearF16:            "head_linear_f16",
+	HeadLinearF32:            "head_linear_f32",
+	HeadLinearQ4_0:           "head_linear_q4_0",
+	HeadLinearQ4_K:           "head_linear_q4_k",
+	HeadLinearQ6_K:           "head_linear_q6_k",
+	HeadLinearQ8_0:           "head_linear_q8_0",
+	HeadLinearSplit:          "head_linear_split",
+	HeadLinearSplitLow:       "head_linear_split_low",
 	MatmulBf16:               "matmul_bf16",
 	MatmulBf16Matrix:         "matmul_bf16_matrix",
 	MatmulF16:                "matmul_f16",
@@ -563,6 +583,80 @@ type GroupNormConstants struct {
 // List is the constants by id.
 func (c GroupNormConstants) List() []uint32 {
 	return []uint32{c.Threads, c.Layer}
+}
+
+// HeadCopyPush is the push constants of head_copy.comp.
+type HeadCopyPush struct {
+	X       uint64 // offset 0
+	Y       uint64 // offset 8
+	Count   uint64 // offset 16
+	Heads   uint32 // offset 24
+	Width   uint32 // offset 28
+	XHead   uint32 // offset 32
+	YHead   uint32 // offset 36
+	XStride uint32 // offset 40
+	YStride uint32 // offset 44
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.Y) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.Count) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.Heads) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.Width) ^ 28)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.XHead) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.YHead) ^ 36)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.XStride) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.YStride) ^ 44)
+)
+
+// HeadCopyConstants is the specialisation constants of head_copy.comp.
+type HeadCopyConstants struct {
+}
+
+// List is the constants by id.
+func (c HeadCopyConstants) List() []uint32 {
+	return []uint32{}
+}
+
+// HeadLinearPush is the push constants of head_linear.comp.
+type HeadLinearPush struct {
+	Weights uint64 // offset 0
+	X       uint64 // offset 8
+	Y       uint64 // offset 16
+	Count   uint64 // offset 24
+	Rows    uint32 // offset 32
+	Each    uint32 // offset 36
+	Width   uint32 // offset 40
+	Tiles   uint32 // offset 44
+	XStride uint32 // offset 48
+	YStride uint32 // offset 52
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.Weights) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.X) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.Y) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.Count) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.Rows) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.Each) ^ 36)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.Width) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.Tiles) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.XStride) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.YStride) ^ 52)
+)
+
+// HeadLinearConstants is the specialisation constants of head_linear.comp.
+type HeadLinearConstants struct {
+	Threads uint32 // id 0
+	Columns uint32 // id 1
+}
+
+// List is the constants by id.
+func (c HeadLinearConstants) List() []uint32 {
+	return []uint32{c.Threads, c.Columns}
 }
 
 // MatmulF16Push is the push constants of matmul_f16.comp.
