@@ -40,6 +40,16 @@ func (l *planner) node(n *ir.Node) error {
 		l.each(n, Each{Formula: Scaled, Factor: n.Factor})
 	case ir.SoftCap:
 		l.each(n, Each{Formula: SoftCap, Factor: n.Factor})
+	case ir.Temper:
+		l.temper(n)
+	case ir.Affine:
+		l.affine(n)
+	case ir.Position:
+		l.position(n)
+	case ir.HeadLinear:
+		l.headLinear(n)
+	case ir.HeadSlice, ir.HeadJoin:
+		l.headParts(n)
 	case ir.Rows:
 		l.gather(n)
 	case ir.Route:
