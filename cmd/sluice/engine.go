@@ -84,7 +84,7 @@ func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit
 	cfg := actors.HouseConfig{Log: f.logger(e)}
 	kv, _ := backend.ParseKV(f.KV) // kong has checked it
 	for _, m := range files {
-		file, err := f.openWeights(m.path)
+		file, err := f.openWeights(e, m.path)
 		if err != nil {
 			return nil, errors.Join(err, closeFiles(cfg.Models))
 		}
@@ -174,9 +174,9 @@ func announce(e *env, engine *actors.Engine, file *gguf.File, d backend.Device) 
 		tokensRate(x.Decode))
 }
 
-// openWeights opens a model file that can be run, with its copy if there is to be one.
-func (f *computeFlags) openWeights(path string) (*gguf.File, error) {
-	file, err := openWeights(path)
+// openWeights opens a model that can be run, with its copy if there is to be one.
+func (f *computeFlags) openWeights(e *env, value string) (*gguf.File, error) {
+	file, err := e.openWeights(value)
 	if err != nil || f.Mirror == "" {
 		return file, err
 	}
@@ -186,9 +186,9 @@ func (f *computeFlags) openWeights(path string) (*gguf.File, error) {
 	return file, nil
 }
 
-// openWeights opens a model file that can be run.
-func openWeights(path string) (*gguf.File, error) {
-	file, err := openModel(path)
+// openWeights opens a model that can be run.
+func (e *env) openWeights(value string) (*gguf.File, error) {
+	file, err := e.openModel(value)
 	if err == nil && len(file.Tensors) == 0 {
 		err = fmt.Errorf("%s: it has no weights: sluice tokenize and detokenize can use its vocabulary", file.Name)
 		return nil, errors.Join(err, file.Close())

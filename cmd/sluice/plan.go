@@ -15,7 +15,7 @@ import (
 )
 
 type planCmd struct {
-	Model string `arg:"" placeholder:"FILE" help:"Model file (GGUF)."`
+	Model string `arg:"" placeholder:"MODEL" help:"Model file (GGUF), or the name of a model in the store."`
 	computeFlags
 	Seqs int  `default:"1" placeholder:"N" help:"Sequences at once, for which the speed is expected. Default: 1."`
 	JSON bool `name:"json" help:"Print JSON."`
@@ -41,7 +41,7 @@ func (c *planCmd) Run(e *env) error {
 
 // plan plans the model, and finds out how fast the machine is.
 func (c *planCmd) plan(e *env) (t *planText, err error) {
-	file, err := c.openWeights(c.Model)
+	file, err := c.openWeights(e, c.Model)
 	if err != nil {
 		return nil, err
 	}
