@@ -3,8 +3,8 @@
 // A house has a device, its loaders and any number of models; the actors of a model are its own. One file an actor;
 // what it accepts and the edges on which it sends stand on top of it, and an answer stands with its question. What is
 // decided is decided by the pure packages in stages; what is computed is computed by a backend.Device. All other
-// packages use the facades in house.go and engine.go and never see an actor. How actors run, talk and restart is
-// package run's; how weights come to the device is package tiers's.
+// packages use the facades in house.go, engine.go and vectors.go and never see an actor. How actors run, talk and
+// restart is package run's; how weights come to the device is package tiers's.
 //
 // No two files use each other, not even by way of others. From what is used to who uses it:
 //
@@ -21,5 +21,6 @@
 //	model, root                 supervision
 //	edges, spans, tenant        who may send what; what messages are about; what is known of a model
 //	recorder, house, engine     the facades
+//	vectors                     what a model that makes vectors is asked
 //	tree, start                 who is given what; a house is opened
 package actors

@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -44,6 +45,10 @@ func (e *Engine) Roles() []string { return e.spec.template.Roles() }
 // Generate opens a request. Its answer, and any error of its prompt, comes through the stream, which the caller
 // closes.
 func (e *Engine) Generate(r Request) (*Stream, error) {
+	if e.Embeds() {
+		return nil, refuse("%s turns texts into vectors (pooling: %s) and writes none: ask it for embeddings", e.Info.Name,
+			e.spec.bound.Pooling)
+	}
 	if err := r.Sampling.Check(e.spec.bound.Vocab); err != nil {
 		return nil, refuse("%v", err)
 	}
@@ -56,8 +61,17 @@ func (e *Engine) Generate(r Request) (*Stream, error) {
 	return e.begin(r)
 }
 
+// Embeds says whether the model computes vectors; else it generates.
+func (e *Engine) Embeds() bool {
+	s := e.spec.bound.Segments
+	return s[len(s)-1].Kind == ir.SegPool
+}
+
 // Score opens a request for the logits of every position of tokens: events with Pos and Logits.
 func (e *Engine) Score(tokens []int32) (*Stream, error) {
+	if e.Embeds() {
+		return nil, refuse("%s turns texts into vectors and has no logits: ask it for embeddings", e.Info.Name)
+	}
 	return e.begin(Request{Tokens: tokens, score: true})
 }
 

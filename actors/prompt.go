@@ -83,6 +83,16 @@ func (s *spec) measure(r *Request, p *prompt) (limit int, err error) {
 	if len(p.tokens) > s.plan.Context {
 		return 0, tooLong("there are %d tokens, the context holds %d: ask for a larger one", len(p.tokens), s.plan.Context)
 	}
+	most := s.plan.Context
+	if s.bound.Whole {
+		most = min(most, s.limits.Rows, s.limits.Wanted)
+	}
+	if s.bound.Positions > 0 {
+		most = min(most, s.bound.Positions)
+	}
+	if len(p.tokens) > most {
+		return 0, tooLong("there are %d tokens, and this model takes texts of at most %d: shorten it", len(p.tokens), most)
+	}
 	return len(p.tokens), nil
 }
 

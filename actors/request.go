@@ -67,6 +67,14 @@ type prompt struct {
 	rendered bool          // by the template: the answer is a text of its own
 }
 
+// PromptTokens is how many tokens the prompt of a prepared request has.
+func (r *Request) PromptTokens() int {
+	if r.prompt == nil {
+		return 0
+	}
+	return len(r.prompt.tokens)
+}
+
 // Choices returns n requests for answers to the same prompt, which is rendered and encoded once for all of them. The
 // i-th has i added to its seed.
 func (r Request) Choices(n int) []Request {

@@ -223,7 +223,8 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 	s.stream.push(&m.seq.credit, func(e *Event) {
 		s.label(e, finish != Running)
 		e.HasToken, e.Token, e.LogProb, e.Top, e.Finish = true, m.result.ID, m.result.LogProb, m.result.Top, finish
-		e.At = m.at
+		e.At, e.Stop = m.at, s.stops.Found()
+		s.stream.usage = s.usage // whose lock is held
 	})
 	if finish == Running {
 		return

@@ -31,6 +31,7 @@ type Event struct {
 	Top      []sample.TokenProb
 	At       time.Time // when there was the token: some milliseconds before it is read, where others came soon after
 	Finish   Finish
+	Stop     string // the stop string that ended the answer; "" if none did
 
 	Pos    int       // Score: position of the first row
 	Logits []float32 // Score: rows of the vocabulary's size, valid until the next call of Next
@@ -183,7 +184,7 @@ func (s *Stream) signal() {
 	}
 }
 
-// Usage returns the counts; they are complete once Next has returned io.EOF.
+// Usage returns the counts. Those of the prompt are there with the first event, all are once Next has returned io.EOF.
 func (s *Stream) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()

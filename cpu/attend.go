@@ -22,6 +22,14 @@ type attention struct {
 	split      *split
 }
 
+// end is behind the last position that a row at pos of a span sees.
+func (a *attention) end(span *backend.Span, pos int) int {
+	if a.args.Both {
+		return span.Pos + span.Rows
+	}
+	return pos + 1
+}
+
 // first is the first position that a row at pos sees.
 func (a *attention) first(pos int) int { return a.args.Class().First(pos) }
 
@@ -46,9 +54,10 @@ func (a *attention) run(worker, chunk int) {
 		a.finish(q, c)
 		return
 	}
-	pos := a.ex.step.Spans[c.span].Pos + c.row
+	span := &a.ex.step.Spans[c.span]
+	pos := span.Pos + c.row
 	q.total.reset(n)
-	for s := a.first(pos) / stretchPositions; s <= (pos+c.rows-1)/stretchPositions; s++ {
+	for s := a.first(pos) / stretchPositions; s <= (a.end(span, pos+c.rows-1)-1)/stretchPositions; s++ {
 		a.stretch(worker, c, s, &q.part)
 		q.total.merge(isa, &q.part, 0, n, stride, q.shrink)
 	}
@@ -77,8 +86,8 @@ func (a *attention) stretch(worker int, c *attendChunk, s int, to *softmax) {
 	to.reset(a.count(c))
 	span := &a.ex.step.Spans[c.span]
 	pos := span.Pos + c.row
-	from := max(s*stretch, a.first(pos)/backend.BlockSize)
-	for b := from; b < (s+1)*stretch && b*backend.BlockSize < pos+c.rows; b++ {
+	from, end := max(s*stretch, a.first(pos)/backend.BlockSize), a.end(span, pos+c.rows-1)
+	for b := from; b < (s+1)*stretch && b*backend.BlockSize < end; b++ {
 		v := a.view(c, b, pos)
 		if v.r0 >= v.r1 {
 			continue
@@ -132,7 +141,7 @@ func (a *attention) weigh(worker int, c *attendChunk, v *view) error {
 		r := c.row + v.r0 + i%v.queries/a.headsPerKV
 		// Of what the rows see together a row takes its own part: scores outside become −∞, weights 0.
 		pos := span.Pos + r
-		mask(row, max(0, a.first(pos)-first), min(backend.BlockSize, pos+1-first))
+		mask(row, max(0, a.first(pos)-first), min(backend.BlockSize, a.end(span, pos)-first))
 		q.block.top[i], q.block.sum[i] = isa.SoftMax(row)
 		if sum := q.block.sum[i]; sum-sum != 0 || q.block.top[i]-q.block.top[i] != 0 {
 			return fmt.Errorf("row %d: attention: its scores are not finite: the weights or an earlier result are broken",

@@ -114,20 +114,24 @@ type view struct {
 func (a *attention) view(c *attendChunk, b, pos int) view {
 	first := b * backend.BlockSize
 	r0, r1 := max(0, first-pos), c.rows
+	if a.args.Both {
+		r0 = 0
+	}
 	if a.args.Window > 0 {
 		r1 = min(r1, a.args.Class().Last(first+backend.BlockSize-1)+1-pos)
 	}
 	return view{
 		block: b, r0: r0, r1: r1, queries: (r1 - r0) * a.headsPerKV,
 		head: a.head(c, b),
-		lo:   max(0, a.first(pos+r0)-first), hi: min(backend.BlockSize, pos+r1-first),
+		lo:   max(0, a.first(pos+r0)-first), hi: min(backend.BlockSize, a.end(&a.ex.step.Spans[c.span], pos+r1-1)-first),
 	}
 }
 
 // next is the head that is read after position block b of a chunk.
 func (a *attention) next(q *queries, c *attendChunk, b int) int {
 	span := &a.ex.step.Spans[c.span]
-	if last := (span.Pos + c.row + c.rows - 1) / backend.BlockSize; b == last || c.stretch >= 0 && b%stretch == stretch-1 {
+	last := (a.end(span, span.Pos+c.row+c.rows-1) - 1) / backend.BlockSize
+	if b == last || c.stretch >= 0 && b%stretch == stretch-1 {
 		return q.after
 	}
 	return a.head(c, b+1)

@@ -123,6 +123,10 @@ func (b *binder) op(it *live.Item) rowOp {
 		return &scaleOp{out, in[0], n.Factor}
 	case ir.Temper:
 		return &temperOp{out, in[0], n.Factor, n.Every}
+	case ir.Affine:
+		return &affineOp{out, in[0], b.vector(n.W), b.vector(n.B)}
+	case ir.Position:
+		return &positionOp{out, in[0], b.vector(n.W)}
 	case ir.HeadSlice:
 		return &headSliceOp{out, in[0], n.Heads, n.From}
 	case ir.HeadJoin:

@@ -61,6 +61,18 @@ func TestProducts(t *testing.T) {
 	eachDevice(t, false, func(t *testing.T, d backend.Device) { backendtest.Products(t, d, ref.New(), matrixTypes()) })
 }
 
+// TestEmbeddings: the same of vectors.
+func TestEmbeddings(t *testing.T) {
+	eachDevice(t, true, func(t *testing.T, d backend.Device) { backendtest.Embeddings(t, d, openModel, 5) })
+}
+
+// TestBothWays: rows that see those after them, in a part of a block, in several blocks and in several stretches.
+func TestBothWays(t *testing.T) {
+	eachDevice(t, false, func(t *testing.T, d backend.Device) {
+		backendtest.BothWays(t, d, ref.New(), 3, 9, 64, 65, 150, 530)
+	})
+}
+
 // TestFixtures: fast kernels may be five times as far from the reference as its tolerance.
 func TestFixtures(t *testing.T) {
 	eachDevice(t, true, func(t *testing.T, d backend.Device) { backendtest.Fixtures(t, d, openModel, 5) })

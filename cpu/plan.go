@@ -27,7 +27,8 @@ func rulesOf(p *ir.Bound, observed, parts bool) live.Rules {
 		ByRow: func(op ir.Op) bool { return op != ir.Attend && op != ir.HeadLinear && !op.KeepsState() },
 		InPlace: func(op ir.Op) bool {
 			switch op {
-			case ir.Norm, ir.RoPE, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap, ir.Temper:
+			case ir.Norm, ir.RoPE, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap, ir.Temper,
+				ir.Affine, ir.Position:
 				return true
 			}
 			return false

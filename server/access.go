@@ -42,22 +42,33 @@ func (a *access) key(h *fasthttp.RequestHeader) bool {
 	return ok || len(a.keys) == 0
 }
 
-// digest is that of the request's key, if it is a good one. The time it takes tells nothing about the keys: their
-// digests are compared, all of them, in constant time.
+// digest is that of the request's key, if it is a good one. There are two headers for it; clients that send both may
+// have a good one in either.
 func (a *access) digest(h *fasthttp.RequestHeader) ([sha256.Size]byte, bool) {
 	scheme, token, _ := strings.Cut(string(h.Peek("Authorization")), " ")
-	given := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	if strings.EqualFold(scheme, "Bearer") {
+		if digest, ok := a.good(token); ok {
+			return digest, true
+		}
+	}
+	return a.good(string(h.Peek("X-Api-Key")))
+}
+
+// good is the digest of a key, and whether it is one of ours. The time it takes tells nothing about the keys: their
+// digests are compared, all of them, in constant time.
+func (a *access) good(key string) ([sha256.Size]byte, bool) {
+	given := sha256.Sum256([]byte(strings.TrimSpace(key)))
 	good := 0
 	for i := range a.keys {
 		good |= subtle.ConstantTimeCompare(given[:], a.keys[i][:])
 	}
-	return given, good == 1 && strings.EqualFold(scheme, "Bearer")
+	return given, good == 1
 }
 
 func (a *access) denied(rc *fasthttp.RequestCtx) *wire.Fault {
 	rc.Response.Header.Set("WWW-Authenticate", `Bearer realm="sluice"`)
 	return wire.Refused(fasthttp.StatusUnauthorized, "invalid_api_key",
-		`the API key is missing or not one of the server's: send the header "Authorization: Bearer KEY"`)
+		`the API key is missing or not one of the server's: send the header "Authorization: Bearer KEY" or "x-api-key: KEY"`)
 }
 
 // browser refuses requests that web pages of other origins make. A page whose host name was pointed at this machine

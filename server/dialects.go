@@ -2,6 +2,7 @@ package server
 
 import (
 	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/anthropic"
 	"github.com/sluice-ai/sluice/server/ollama"
 	"github.com/sluice-ai/sluice/server/openai"
 )
@@ -10,6 +11,7 @@ import (
 func dialects(s *answer.Service) []answer.Dialect {
 	return []answer.Dialect{
 		openai.Dialect(s),
+		anthropic.Dialect(s),
 		ollama.Dialect(s),
 	}
 }

@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // changing is what differs from run to run.
 var changing = []struct{ pattern, with string }{
-	{`(chatcmpl|cmpl)-[0-9a-f]{14}`, "$1-ID"},
+	{`(chatcmpl-|cmpl-|msg_)[0-9a-f]{14}`, "${1}ID"},
 	{`"created":\d+`, `"created":0`},
 	{`("(?:prompt|predicted)_(?:ms|per_token_ms|per_second)"):[\d.]+`, "$1:0"},
 }
@@ -37,6 +37,11 @@ func TestBytes(t *testing.T) {
 		{"chat-stop", "/v1/chat/completions", `{` + ask + `,"stream":true,"stop":" France is"}`},
 		{"completion", "/v1/completions", `{"prompt":["one two","the"],"temperature":0,"max_tokens":4}`},
 		{"completion-stream", "/v1/completions", `{"prompt":"one two","temperature":0,"max_tokens":4,"stream":true}`},
+		{"message", "/v1/messages", `{` + ask + `,"max_tokens":50}`},
+		{"message-stream", "/v1/messages", `{` + ask + `,"max_tokens":5,"stream":true}`},
+		{"message-stop", "/v1/messages", `{` + ask + `,"max_tokens":50,"stream":true,"stop_sequences":["nowhere"," France is"]}`},
+		{"message-prefill", "/v1/messages", `{"temperature":0,"max_tokens":50,"messages":[{"role":"user","content":"12 + 30"},` +
+			`{"role":"assistant","content":"12 + 30 ="}]}`},
 		{"error", "/v1/chat/completions", `{"messages":[{"role":"user"}]}`},
 	} {
 		status, got := r.post(t, c.path, c.body)

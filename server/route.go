@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,26 +22,27 @@ type target struct {
 
 // routes are all paths. They never change.
 type routes struct {
-	dialects []answer.Dialect // the last one is the server itself
-	exact    map[string]target
-	below    []target // of paths that end in a slash
+	dialects []answer.Dialect    // the last one is the server itself
+	exact    map[string][]target // of each path, one for each header that tells dialects apart
+	below    []target            // of paths that end in a slash
 }
 
 func newRoutes(dialects []answer.Dialect) *routes {
-	r := &routes{dialects: dialects, exact: map[string]target{}}
+	r := &routes{dialects: dialects, exact: map[string][]target{}}
 	for i := range dialects {
 		for _, to := range dialects[i].Routes {
 			t := target{to, &dialects[i]}
 			if t.Name == "" {
 				t.Name = t.Path
 			}
-			switch _, taken := r.exact[t.Path]; {
-			case taken:
+			same := func(o target) bool { return o.Path == t.Path && o.dialect.Header == t.dialect.Header }
+			switch {
+			case slices.ContainsFunc(r.exact[t.Path], same), slices.ContainsFunc(r.below, same):
 				panic(fmt.Sprintf("two routes lead from %s", t.Path))
 			case len(t.Path) > 1 && strings.HasSuffix(t.Path, "/"):
 				r.below = append(r.below, t)
 			default:
-				r.exact[t.Path] = t
+				r.exact[t.Path] = append(r.exact[t.Path], t)
 			}
 		}
 	}
@@ -50,25 +52,47 @@ func newRoutes(dialects []answer.Dialect) *routes {
 // unknown is the name of paths that lead nowhere.
 const unknown = "other"
 
-// find tells where a path leads. One that leads nowhere belongs to the first dialect with such a beginning.
-func (r *routes) find(path string) target {
-	if t, ok := r.exact[path]; ok {
-		return t
+// find tells where a request goes. A path that leads nowhere belongs to a dialect with such a beginning.
+func (r *routes) find(q *fasthttp.Request) target {
+	path := string(q.URI().Path())
+	if ways := r.exact[path]; len(ways) > 0 {
+		return fitting(q, ways)
 	}
+	var ways []target
 	for _, t := range r.below {
 		if strings.HasPrefix(path, t.Path) {
-			return t
+			ways = append(ways, t)
 		}
+	}
+	if len(ways) > 0 {
+		return fitting(q, ways)
 	}
 	nowhere := answer.Route{Name: unknown, Public: true, Handle: notFound}
 	for i := range r.dialects {
-		for _, t := range r.dialects[i].Routes {
-			if strings.HasPrefix(path, beginning(t.Path)) {
-				return target{nowhere, &r.dialects[i]}
-			}
+		begins := func(t answer.Route) bool { return strings.HasPrefix(path, beginning(t.Path)) }
+		if slices.ContainsFunc(r.dialects[i].Routes, begins) {
+			ways = append(ways, target{nowhere, &r.dialects[i]})
 		}
 	}
+	if len(ways) > 0 {
+		return fitting(q, ways)
+	}
 	return target{nowhere, &r.dialects[len(r.dialects)-1]}
+}
+
+// fitting is that of the dialect whose header the request carries, else the first that needs none, else the first.
+func fitting(q *fasthttp.Request, ways []target) target {
+	best := 0
+	for i, t := range ways {
+		header := t.dialect.Header
+		if header != "" && len(q.Header.Peek(header)) > 0 {
+			return t
+		}
+		if header == "" && ways[best].dialect.Header != "" {
+			best = i
+		}
+	}
+	return ways[best]
 }
 
 // beginning is what a path has up to its second slash.
@@ -85,7 +109,7 @@ func (r *routes) list() string {
 	for i := range r.dialects {
 		for _, t := range r.dialects[i].Routes {
 			if t.Help != "" {
-				fmt.Fprintf(&text, "%-4s %-22s %s\n", t.Method, t.Path, t.Help)
+				fmt.Fprintf(&text, "%-4s %-25s %s\n", t.Method, t.Path, t.Help)
 			}
 		}
 	}

@@ -185,7 +185,7 @@ func (s *Server) Close() {
 func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	id, line := s.identify(rc), entryOf(rc)
 	s.open.Add(1)
-	to := s.routes.find(string(rc.Path()))
+	to := s.routes.find(&rc.Request)
 	s.metrics.inFlight.Inc()
 	x := exchange.Begin(s.base, rc, id, s.options.Patience, s.log.With().Str("request", id).Logger(),
 		func(x *exchange.Exchange, status int) {
@@ -245,7 +245,7 @@ func (s *Server) unreadable(rc *fasthttp.RequestCtx, err error) {
 		fault = wire.Refused(fasthttp.StatusRequestTimeout, "timeout",
 			"the request was not complete after %v: send it faster", s.options.Reading)
 	}
-	to := s.routes.find(string(rc.Path())) // nothing is left of a request that broke off: it gets the first dialect's
+	to := s.routes.find(&rc.Request) // nothing is left of a request that broke off: it gets the first dialect's
 	to.refuse(rc, fault)
 	rc.Response.Header.SetConnectionClose()
 	s.metrics.answered(unknown, fault.Status, 0)

@@ -19,12 +19,14 @@ get a GGUF file and name it: sluice run -m model.gguf "..."`
 type cli struct {
 	Run        runCmd        `cmd:"" help:"Answer a prompt."`
 	Chat       chatCmd       `cmd:"" help:"Talk with a model."`
-	Serve      serveCmd      `cmd:"" help:"Serve a model over HTTP, with the API of OpenAI."`
+	Serve      serveCmd      `cmd:"" help:"Serve a model over HTTP, with the APIs of OpenAI and Anthropic."`
 	Inspect    inspectCmd    `cmd:"" help:"Show what is in a model file."`
 	Tokenize   tokenizeCmd   `cmd:"" help:"Turn text into token ids."`
 	Detokenize detokenizeCmd `cmd:"" help:"Turn token ids into text."`
 	Template   templateCmd   `cmd:"" help:"Show a model's chat template, or what one makes of a conversation."`
 	Grammar    grammarCmd    `cmd:"" help:"Say which texts, or tokens, a schema, an expression or a grammar allows."`
+	Embed      embedCmd      `cmd:"" help:"Turn texts into vectors, by an embedding model."`
+	Parse      parseCmd      `cmd:"" help:"Say what a model's raw answer holds: text, thoughts and calls of tools."`
 	Logits     logitsCmd     `cmd:"" help:"Write the logits of every position of some tokens."`
 	Perplexity perplexityCmd `cmd:"" help:"Measure how well a model predicts a text."`
 	Imatrix    imatrixCmd    `cmd:"" help:"Measure which columns of a model's weights matter, for quantize."`

@@ -14,11 +14,13 @@ import (
 )
 
 type replayCmd struct {
+	engineFlags
+
 	Trace    string    `arg:"" placeholder:"FILE" help:"Token trace, as --record writes it."`
-	Virtual  bool      `required:"" help:"In virtual time: without weights, on a model of disk and memory."`
+	Virtual  bool      `help:"In virtual time: without weights, on a model of disk and memory."`
+	Check    bool      `help:"Answer the requests again with a model, and fail at the first token that is another one."`
 	Policy   []string  `default:"lru,slru,lfu,ours,belady" placeholder:"NAME" help:"Which expert leaves its slot: lru, slru, lfu, ours, or belady, which knows the future. Default: all of them."`
 	Slots    int       `placeholder:"N" help:"Slots for the experts of each layer. Default: what --ram gives, else half of the experts."`
-	RAM      size      `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 8G, divided as a plan does it."`
 	Disk     bandwidth `default:"3GB/s" placeholder:"RATE" help:"How fast the disk is. Default: 3GB/s."`
 	Memory   bandwidth `default:"30GB/s" placeholder:"RATE" help:"How fast weights are computed from. Default: 30GB/s."`
 	Prefetch []string  `default:"none" placeholder:"NAME" help:"What is read ahead while the disk is idle: none, ours (experts that are likely, by the tokens and what the next router makes of the stream), or oracle, which knows the next layer's. Several are compared. Default: none."`
@@ -28,7 +30,7 @@ type replayCmd struct {
 func (replayCmd) examples() [2]string {
 	return [2]string{
 		`sluice replay run.trace --virtual --slots 64`,
-		`sluice replay run.trace --virtual --ram 8G --policy lru,ours,belady --disk 5GB/s --json`,
+		`sluice replay run.trace --check -m model.gguf`,
 	}
 }
 
@@ -45,6 +47,12 @@ type replayed struct {
 }
 
 func (c *replayCmd) Run(e *env) error {
+	if c.Virtual == c.Check {
+		return usagef("say --virtual or --check: without weights, or with a model's")
+	}
+	if c.Check {
+		return c.check(e)
+	}
 	kinds, ahead, err := c.compared()
 	if err != nil {
 		return err

@@ -1,17 +1,26 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/internal/tokentrace"
+	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 // recorded writes a trace of one layer of four experts, whose steps go round.
@@ -69,7 +78,7 @@ func TestReplay(t *testing.T) {
 	} {
 		require.Equal(t, exitUsage, sluice("", append([]string{"replay", path, "--virtual"}, bad...)...).code, bad)
 	}
-	require.Equal(t, exitUsage, sluice("", "replay", path).code, "there is no other way yet")
+	require.Equal(t, exitUsage, sluice("", "replay", path).code, "with weights or without")
 	o = sluice("", "replay", path, "--virtual", "--ram", "1M")
 	require.Equal(t, exitFailed, o.code)
 	require.Contains(t, o.stderr, "ask for at least")
@@ -102,6 +111,85 @@ func TestRecord(t *testing.T) {
 	require.NotEmpty(t, opens[0].Prompt)
 	require.Equal(t, exitUsage, sluice("", "run", "--record-ids-only", "hi").code)
 	require.Equal(t, exitUsage, sluice("", "run", "--record", path, "hi").code, "it is there already")
+}
+
+// TestReplayCheck: what was recorded of eight sessions at once is computed again, and one changed token is found.
+func TestReplayCheck(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "eight.trace")
+	recordEight(t, path)
+	o := sluice("", "replay", path, "--check")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.Contains(t, o.stdout, "8 requests, 192 tokens: all the same")
+	require.Equal(t, exitUsage, sluice("", "replay", path, "--check", "--virtual").code)
+
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	changed := changeToken(t, text, 5, 20)
+	o = sluice(changed, "replay", "-", "--check", "--json")
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "request 5, token 20 of its answer")
+	require.Contains(t, o.stdout, `"token": 20`)
+	require.Contains(t, sluice("", "replay", recorded(t), "--check").stderr, "give the one that was recorded")
+}
+
+// recordEight answers eight requests at once, with temperature, and records them.
+func recordEight(t *testing.T, path string) {
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	defer f.Close()
+	file, err := gguf.Parse(mini.Name, mini.GGUF)
+	require.NoError(t, err)
+	device, err := cpu.New(2, "")
+	require.NoError(t, err)
+	e, err := actors.Start(t.Context(), actors.Config{Model: actors.Model{File: file, Record: f}, Device: device,
+		Log: zerolog.Nop()})
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			p := sample.Params{Seed: uint64(i), Temp: 1, TopP: 1, TypicalP: 1, RepeatPenalty: 1, LogProbs: -1}
+			prompt := []int32{5, int32(6 + i), 7}
+			s, err := e.Generate(actors.Request{Tokens: prompt, MaxTokens: 24, Sampling: p, IgnoreEOG: true})
+			if !assert.NoError(t, err) {
+				return
+			}
+			defer s.Close()
+			var ev actors.Event
+			for s.Next(t.Context(), &ev) == nil {
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, e.Close(t.Context()))
+}
+
+// changeToken writes a trace again, with another token in an answer.
+func changeToken(t *testing.T, trace []byte, request, token int) string {
+	var out bytes.Buffer
+	r, err := tokentrace.NewReader(bytes.NewReader(trace))
+	require.NoError(t, err)
+	w, err := tokentrace.NewWriter(&out, &r.Model)
+	require.NoError(t, err)
+	var order []uint64
+	drawn := map[uint64]int{}
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		switch x := e.(type) {
+		case *tokentrace.Open:
+			order = append(order, x.Sequence)
+		case *tokentrace.Drawn:
+			if drawn[x.Sequence]++; x.Sequence == order[request] && drawn[x.Sequence] == token+1 {
+				x.Token ^= 1
+			}
+		}
+		require.NoError(t, w.Write(e))
+	}
+	require.NoError(t, w.Flush())
+	return out.String()
 }
 
 // tapeOf counts what is in a trace.

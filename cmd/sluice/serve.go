@@ -167,7 +167,7 @@ func paths(files []namedFile) (all []string) {
 func (c *serveCmd) announce(e *env, engines []*actors.Engine, addr net.Addr) error {
 	names := make([]string, len(engines))
 	for i, engine := range engines {
-		if engine.Info.TemplateNote != "" {
+		if engine.Info.TemplateNote != "" && !engine.Embeds() {
 			fmt.Fprintln(e.stderr, "sluice: "+engine.Info.TemplateNote)
 		}
 		names[i] = printable(engine.Info.Name)

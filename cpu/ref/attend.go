@@ -21,17 +21,20 @@ func (m *model) attend(n *ir.Node, s *backend.Step) {
 		for i := range span.Rows {
 			q, y := m.row(n.In[0], span.Row+i), m.row(n.Out, span.Row+i)
 			for h, sink := range sinks {
-				c.attend(n.Attend, h, float64(sink), q, y, &span.Tables[c.Class], span.Pos+i)
+				from, to := n.Attend.Class().First(span.Pos+i), span.Pos+i
+				if n.Attend.Both {
+					to = span.Pos + span.Rows - 1
+				}
+				c.attend(n.Attend, h, float64(sink), q, y, &span.Tables[c.Class], from, to)
 			}
 		}
 	}
 }
 
-// attend computes head h of the row at position pos: a softmax over the sink and the positions it sees.
-func (c *cache) attend(a *ir.AttendArgs, h int, sink float64, q, y []float32, table *backend.Table, pos int) {
+// attend computes head h of a row: a softmax over the sink and the positions it sees, from … pos.
+func (c *cache) attend(a *ir.AttendArgs, h int, sink float64, q, y []float32, table *backend.Table, from, pos int) {
 	head := h / (a.Heads / a.KVHeads)
 	q, y = q[h*a.KDim:(h+1)*a.KDim], y[h*a.VDim:(h+1)*a.VDim]
-	from := a.Class().First(pos)
 	scores := make([]float64, 0, pos-from+1)
 	highest := sink
 	for p := from; p <= pos; p++ {

@@ -16,6 +16,8 @@ import (
 
 func TestFixtures(t *testing.T) { backendtest.Fixtures(t, ref.New(), open, 1) }
 
+func TestEmbeddings(t *testing.T) { backendtest.Embeddings(t, ref.New(), open, 1) }
+
 // TestEmbeddedModel runs one recorded answer of a trained model in K-quants.
 func TestEmbeddedModel(t *testing.T) {
 	f, err := gguf.Parse(mini.Name, mini.GGUF)

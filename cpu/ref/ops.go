@@ -43,6 +43,10 @@ func (m *model) run(n *ir.Node, s *backend.Step) {
 		m.scan(n, s)
 	case ir.Temper:
 		m.temper(n, s)
+	case ir.Affine:
+		m.affine(n)
+	case ir.Position:
+		m.position(n, s)
 	case ir.Slice:
 		m.slice(n)
 	case ir.Rows:

@@ -37,7 +37,8 @@ var specimens = []struct {
 	without    []string // of optional tensors: all but those whose names end so, attn_output.weight is none
 	tolerance  float64
 }{
-	{name: "cohere2", arch: "cohere2", without: []string{".bias", "output.weight"}, tolerance: 2e-4, keys: map[string]any{
+	{name: "cohere2", arch: "cohere2", tolerance: 2e-4, without: []string{".bias", "output.weight", "q_norm.weight",
+		"attn_qkv.weight"}, keys: map[string]any{
 		"attention.layer_norm_epsilon": float32(1e-5), "attention.sliding_window": uint32(7), "logit_scale": float32(0.3),
 		"block_count": uint32(5), "rope.dimension_count": uint32(16),
 	}},
@@ -59,6 +60,13 @@ var specimens = []struct {
 	}},
 	{name: "gptneox-serial", arch: "gptneox", without: []string{"output.bias"}, tolerance: 5e-3, keys: map[string]any{
 		"attention.layer_norm_epsilon": float32(1e-5), "rope.dimension_count": uint32(4), "use_parallel_residual": false,
+	}},
+	{name: "command-r-plus", arch: "command-r", without: []string{".bias", "output.weight", "attn_qkv.weight"},
+		tolerance: 1e-3, keys: map[string]any{ // llama.cpp normalises heads from 64 layers on
+			"attention.layer_norm_epsilon": float32(1e-5), "logit_scale": float32(0.3), "block_count": uint32(64),
+			"rope.dimension_count": uint32(16)}},
+	{name: "gpt2", arch: "gpt2", without: []string{"output.bias"}, tolerance: 5e-3, keys: map[string]any{
+		"attention.layer_norm_epsilon": float32(1e-5),
 	}},
 	{name: "ernie4_5-moe", arch: "ernie4_5-moe", without: []string{"attn_q.bias", "attn_k.bias", "attn_v.bias",
 		"output.bias", "ffn_gate.bias", "ffn_up.bias", "ffn_down.bias", "exps.bias", "shexp.bias", "inp.bias"},

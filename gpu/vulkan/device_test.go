@@ -281,3 +281,12 @@ func TestRan(t *testing.T) {
 	require.Len(t, landed, len(moving))
 	require.Equal(t, len(moving), computed)
 }
+
+// TestMeasure: copies have rates, whatever they are worth on a device that is a CPU.
+func TestMeasure(t *testing.T) {
+	r, err := Measure(open(t).device())
+	require.NoError(t, err)
+	require.Greater(t, r.Bus, 1e6)
+	require.Greater(t, r.Memory, 1e6)
+	t.Logf("%.1f and %.1f GB/s", r.Bus/1e9, r.Memory/1e9)
+}

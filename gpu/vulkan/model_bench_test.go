@@ -67,7 +67,9 @@ func bound(t testing.TB, name, file string, small bool) *ir.Bound {
 func (g *gpu) shaped(name, file string, rows, depth int) *shaped {
 	p := bound(g.t, name, file, g.d.Facts.Kind == vk.CPU)
 	each := (depth + rows + backend.BlockSize - 1) / backend.BlockSize
-	x, err := g.device().Compile(p, backend.Config{KV: backend.KVF16, MaxRows: rows, MaxWanted: min(rows, 8),
+	d := g.device()
+	d.ahead = false // only what is measured
+	x, err := d.Compile(p, backend.Config{KV: backend.KVF16, MaxRows: rows, MaxWanted: min(rows, 8),
 		Blocks: backendtest.Blocks(p.Program, each*min(rows, 8))})
 	require.NoError(g.t, err)
 	g.t.Cleanup(func() { require.NoError(g.t, x.Close()) })

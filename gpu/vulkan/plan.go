@@ -240,11 +240,15 @@ func unsupported(p *ir.Bound) (faults []error) {
 			n := &p.Segments[s].Nodes[i]
 			what := ""
 			switch n.Op {
-			case ir.Temper, ir.HeadLinear, ir.HeadSlice, ir.HeadJoin, ir.CausalConv, ir.SSMScan, ir.DeltaRule:
+			case ir.Temper, ir.HeadLinear, ir.HeadSlice, ir.HeadJoin, ir.CausalConv, ir.SSMScan, ir.DeltaRule,
+				ir.Affine, ir.Position:
 				what = n.Op.String()
 			case ir.Attend:
-				if n.Attend.Chunked {
+				switch {
+				case n.Attend.Chunked:
 					what = "attention in chunks"
+				case n.Attend.Both:
+					what = "attention both ways"
 				}
 			case ir.Route:
 				routed[n.Out] = true

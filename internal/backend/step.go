@@ -25,6 +25,12 @@ func (s *Step) Check(p *ir.Program, c *Config, drawn int) error {
 				i, span.Rows, span.Row, span.Pos, row)
 		}
 		row += span.Rows
+		if end := span.Pos + span.Rows; p.Positions > 0 && end > p.Positions {
+			return fmt.Errorf("span %d: %d positions, the model has learned %d", i, end, p.Positions)
+		}
+		if p.Whole && span.Pos != 0 {
+			return fmt.Errorf("span %d: begins at position %d of a text that must be computed as a whole", i, span.Pos)
+		}
 		if err := span.checkTables(p.Classes, c.Blocks); err != nil {
 			return fmt.Errorf("span %d: %w", i, err)
 		}

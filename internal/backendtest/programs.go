@@ -75,6 +75,11 @@ var opCases = []struct {
 		return attended(b, x, ir.AttendArgs{Heads: n / 16, KVHeads: 1, KDim: 16, VDim: 16, Scale: 0.2, Window: 24, Chunked: true})
 	}},
 	{"temper", ir.Temper, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Temper(x, 0.3, 3) }},
+	{"affine", ir.Affine, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.Affine(b.Affine(x, "", 0, "kinds", 2), "a", n, "b", 1)
+	}},
+	{"affine one", ir.Affine, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Affine(x, "a", 1, "", 0) }},
+	{"position", ir.Position, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Position(x, "p", 512) }},
 	{"swiglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.SwiGLU(x, b.Scale(x, 3)) }},
 	{"geglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.GLU(ir.GELU, x, b.Scale(x, 3)) }},
 	{"silu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Act(ir.SiLU, x) }},

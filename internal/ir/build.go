@@ -162,6 +162,7 @@ func (b *Builder) Rope(x Value, a RoPEArgs, factors string) Value {
 // Attend gives the layer its KV cache and attends to it. a.KV is set here.
 func (b *Builder) Attend(q, k, v Value, a AttendArgs) Value {
 	a.KV = len(b.p.KV)
+	b.p.Whole = b.p.Whole || a.Both
 	b.p.KV = append(b.p.KV, KVLayer{KVHeads: a.KVHeads, KDim: a.KDim, VDim: a.VDim, Class: b.class(a.Class())})
 	return b.add(Node{Op: Attend, In: []Value{q, k, v}, W: NoRef, B: NoRef, Attend: &a}, a.Heads*a.VDim)
 }

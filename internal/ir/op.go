@@ -17,6 +17,8 @@ const (
 	Scale                    // y = Factor·x
 	SoftCap                  // y = Factor·tanh(x/Factor)
 	Temper                   // y = x·(1 + Factor·ln(1+⌊(position+1)/Every⌋))
+	Affine                   // y = W·x + B, feature by feature; either may be missing, one value is for all features
+	Position                 // y[r] = x[r] + W[position(r)]
 	Slice                    // y[r] = x[r, From : From+width(y)]
 	HeadLinear               // y[r,h] = W[h]·x[r,h]: each of Heads parts of a row by a matrix of its own
 	HeadSlice                // y[r,h] = x[r,h, From : From+width(y)/Heads], of each of Heads parts of a row
@@ -50,9 +52,9 @@ type Node struct {
 	// In has the inputs in the order of the Op's formula; Attend: q, k, v; SSMScan: q, k, v, δ; DeltaRule: these and β.
 	In []Value
 	// W is the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks; CausalConv: by channel
-	// the weights of its positions; scans: A by head, which is negative.
+	// the weights of its positions; Position: a row for each one that there is; scans: A by head, which is negative.
 	W      Ref
-	B      Ref // Linear, Norm, CausalConv: the bias; Route: what is added to scores for the choice; scans: to δ
+	B      Ref // Linear, Norm, Affine, CausalConv: the bias, of Affine the first row; Route, scans: to scores, to δ
 	Act    Act
 	Factor float32 // Scale, SoftCap, Temper
 	Every  int     // Temper: positions
@@ -103,6 +105,7 @@ type RoPEArgs struct {
 // AttendArgs configures Attend: q [rows][Heads·KDim], k [rows][KVHeads·KDim], v [rows][KVHeads·VDim] →
 // [rows][Heads·VDim]. Query head h reads KV head h/(Heads/KVHeads). A row at position p sees positions
 // max(0, p−Window+1)…p, or 0…p when Window is 0, or, Chunked, those of its own chunk of Window positions up to p. A
+// Both, a row sees all positions of its text, which is one span from position 0 on, and there is no window. A
 // sink adds e^(W[h]) to the sum that head h's softmax divides by, as a position whose value is 0 would.
 type AttendArgs struct {
 	KV                         int // index into Program.KV
@@ -111,6 +114,7 @@ type AttendArgs struct {
 	SoftCap                    float32 // s = SoftCap·tanh(s/SoftCap) before the mask; 0 = none
 	Window                     int
 	Chunked                    bool
+	Both                       bool // ways: an encoder
 }
 
 // Class is the cache class of what a row sees.

@@ -146,6 +146,12 @@ type Program struct {
 	// Ignore names tensors that a file may hold and that this program has no use for; what ends in a dot begins their
 	// names.
 	Ignore []string
+	// Positions is how many there are where they are learned; 0: any number.
+	Positions int
+	Pooling   Pooling // of a program that ends with a pool
+	// Whole texts are computed in one step each, from position 0 on: their rows see what comes after them. What such a
+	// row leaves in a cache is of no use to another text, even to one that begins alike.
+	Whole bool
 }
 
 // Takes lists the values that a segment may read and does not write: what the one before it carries. A device that did

@@ -37,6 +37,8 @@ var rules = [lastOp]rule{
 	Scale:      {"scale", [2]int{1, 1}, none, none, 0, fitsScale},
 	SoftCap:    {"softcap", [2]int{1, 1}, none, none, 0, fitsSoftCap},
 	Temper:     {"temper", [2]int{1, 1}, none, none, 0, fitsTemper},
+	Affine:     {"affine", [2]int{1, 1}, optional, optional, Vector, fitsAffine},
+	Position:   {"position", [2]int{1, 1}, required, none, Vector, fitsPosition},
 	Slice:      {"slice", [2]int{1, 1}, none, none, 0, fitsSlice},
 	HeadLinear: {"head linear", [2]int{1, 1}, required, none, Matrix, fitsHeadLinear},
 	HeadSlice:  {"head slice", [2]int{1, 1}, none, none, 0, fitsHeadSlice},
@@ -154,6 +156,9 @@ func fitsAttend(p *Program, n *Node) error {
 	}
 	if a.Window < 0 || a.Chunked && a.Window == 0 {
 		return fmt.Errorf("window %d", a.Window)
+	}
+	if a.Both && (a.Window != 0 || !p.Whole) {
+		return fmt.Errorf("both ways: window %d, whole texts %t, want none, and whole ones", a.Window, p.Whole)
 	}
 	if a.SoftCap < 0 || !finite(float64(a.SoftCap)) || !finite(float64(a.Scale)) {
 		return fmt.Errorf("soft cap %v, scale %v", a.SoftCap, a.Scale)

@@ -76,6 +76,9 @@ func (n *Node) args() string {
 		if a.Chunked {
 			s += " chunked"
 		}
+		if a.Both {
+			s += " both"
+		}
 		return s
 	case GLU:
 		return n.Act.String()

@@ -37,7 +37,8 @@ type Choice struct {
 	Probs  bool // log-probabilities are wanted
 	New    Part // what came since the last part; of an answer that is no stream: all of it
 	Finish actors.Finish
-	Usage  actors.Usage // complete with Finish
+	Stop   string       // the stop string that ended it; "" if none did
+	Usage  actors.Usage // of the prompt with the first part, complete with Finish
 
 	request actors.Request
 	stream  *actors.Stream // once it has begun
@@ -79,7 +80,7 @@ func (c *Choice) next(ctx context.Context) error {
 	if c.event.Finish == actors.Running {
 		return nil
 	}
-	c.Finish = c.event.Finish
+	c.Finish, c.Stop = c.event.Finish, c.event.Stop
 	for { // the counts are complete at the end of the stream
 		err := c.stream.Next(ctx, &c.event)
 		if errors.Is(err, io.EOF) {

@@ -12,6 +12,7 @@ import (
 // Dialect is an API as clients know it.
 type Dialect struct {
 	Name   string // for people
+	Header string // requests that carry it are in this dialect where others have the path as well
 	Routes []Route
 	Fault  func(dst []byte, f *wire.Fault) []byte // appends the body of an answer that is none: JSON
 }

@@ -2,6 +2,6 @@
 // them as they come, and gives up when the client has gone.
 //
 // A dialect is a value: paths with handlers, and how a fault is spelled. Its handlers decode a request into an Order
-// and hand it to Service.Answer with an Encoder, which spells the parts of the answer. Not here: how anything is
-// spelled.
+// and hand it to Service.Answer with an Encoder, which spells the parts of the answer.
+// Texts whose vectors are wanted are a Reading, which goes to Service.Vectors. Not here: how anything is spelled.
 package answer

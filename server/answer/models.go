@@ -32,6 +32,7 @@ type Model struct {
 	Sampling  sample.Params // its own defaults
 	Vocab     int           // tokens have ids below it
 	Context   int           // tokens that one request may hold
+	Width     int           // numbers of a text's vector, of a model that makes some
 	EndTokens []int32
 	Roles     []string                              // that messages may have
 	Breakers  func(texts []string) *sample.Breakers // of DRY; nil: the usual ones
@@ -48,7 +49,7 @@ const (
 func describe(name string, e *actors.Engine) *Model {
 	usual := sync.OnceValue(func() *sample.Breakers { return breakers(e.Vocab(), []string{"\n", ":", `"`, "*"}) })
 	return &Model{
-		Name: name, Engine: e, places: newStock(int64(e.Info.Sequences+following), queue), Roles: e.Roles(), Sampling: e.Info.Sampling, Vocab: e.Info.Vocab, Context: e.Info.Context, EndTokens: e.Vocab().EOG(),
+		Name: name, Engine: e, places: newStock(int64(e.Info.Sequences+following), queue), Roles: e.Roles(), Sampling: e.Info.Sampling, Vocab: e.Info.Vocab, Width: e.Info.Program.OutputWidth(), Context: e.Info.Context, EndTokens: e.Vocab().EOG(),
 		Breakers: func(texts []string) *sample.Breakers {
 			if texts == nil {
 				return usual()
@@ -94,8 +95,23 @@ func (d *directory) Named(name string) (*Model, *wire.Fault) {
 	return nil, f
 }
 
-// Asked finds the model that a request wants. If there is only one, it is that, whichever name the client knows it by.
-func (d *directory) Asked(name string) (*Model, *wire.Fault) {
+// Asked finds the model that a request wants an answer of. If there is only one, it is that, whichever name the client
+// knows it by.
+func (d *directory) Asked(name string) (*Model, *wire.Fault) { return d.AskedTo(Write, name) }
+
+// AskedTo finds the model that a request wants for a task, and refuses one that is for another.
+func (d *directory) AskedTo(do Task, name string) (*Model, *wire.Fault) {
+	m, fault := d.wanted(name)
+	if fault == nil {
+		fault = do.refused(m)
+	}
+	if fault != nil {
+		return nil, fault
+	}
+	return m, nil
+}
+
+func (d *directory) wanted(name string) (*Model, *wire.Fault) {
 	if names := d.models.Names(); len(names) == 1 {
 		return d.Named(names[0])
 	}

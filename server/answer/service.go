@@ -56,6 +56,20 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 	return nil
 }
 
+// Count says how many tokens the prompts have that were ordered; nothing is computed.
+func (s *Service) Count(x *exchange.Exchange, o *Order) (tokens int, fault *wire.Fault) {
+	x.Watch()
+	err := prepare(x, o)
+	x.Release()
+	if err != nil {
+		return 0, explain(x, o, err)
+	}
+	for i := range o.Prompts {
+		tokens += o.Prompts[i].PromptTokens()
+	}
+	return tokens, nil
+}
+
 // prepare makes the prompts: from here on there are only tokens.
 func prepare(x *exchange.Exchange, o *Order) (err error) {
 	gone := func() bool { return x.Context.Err() != nil }
@@ -130,6 +144,9 @@ func stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, 
 
 // follow sends one choice of a stream, of which the first event was read.
 func follow(ctx context.Context, w *exchange.Writer, e Encoder, c *Choice) error {
+	if c.Finish == actors.Running {
+		c.Usage = c.stream.Usage()
+	}
 	buf := e.Begin(nil, c)
 	for {
 		if c.news() {

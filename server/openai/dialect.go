@@ -24,6 +24,8 @@ func Dialect(s *answer.Service) answer.Dialect {
 		Routes: []answer.Route{
 			{Method: post, Path: "/v1/chat/completions", Help: "an answer to a conversation", Handle: a.chat},
 			{Method: post, Path: "/v1/completions", Help: "the continuation of a text", Handle: a.complete},
+			{Method: post, Path: "/v1/embeddings", Help: "the vectors of texts", Handle: a.embed},
+			{Method: post, Path: "/v1/rerank", Help: "how well documents answer a query", Handle: a.rerank},
 			{Method: get, Path: "/v1/models", Help: "the model", Handle: a.list},
 			{Method: get, Path: modelPath, Name: "/v1/models/{name}", Handle: a.describe},
 		},

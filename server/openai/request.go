@@ -15,6 +15,11 @@ type request struct {
 // finder finds the model that a request names.
 type finder func(name string) (*answer.Model, *wire.Fault)
 
+// finder finds models for a task.
+func (a *api) finder(do answer.Task) finder {
+	return func(name string) (*answer.Model, *wire.Fault) { return a.AskedTo(do, name) }
+}
+
 // fields are the members of a request's body.
 type fields struct{ *wire.Fields }
 

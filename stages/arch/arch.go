@@ -29,6 +29,7 @@ type entry struct {
 // families lists all architectures, by name.
 func families() []entry {
 	return []entry{
+		{"bert", "2026-11-23", bert},
 		{"cohere2", "2026-11-22", commandR},
 		{"command-r", "2026-11-22", commandR},
 		{"deepseek2", "2026-11-22", deepseek2},
@@ -41,6 +42,7 @@ func families() []entry {
 		{"glm4", "2026-11-22", glm4},
 		{"glm4moe", "2026-11-22", glm4moe},
 		{"gpt-oss", "2026-11-21", gptOSS},
+		{"gpt2", "2026-11-23", gpt2},
 		{"gptneox", "2026-11-22", gptNeoX},
 		{"granite", "2026-11-21", granite},
 		{"granitemoe", "2026-11-21", granite},
@@ -51,6 +53,7 @@ func families() []entry {
 		{"llama", "2026-11-21", llama},
 		{"llama4", "2026-11-22", llama4},
 		{"mamba2", "2026-11-23", mamba2},
+		{"nomic-bert", "2026-11-23", bert},
 		{"olmo2", "2026-11-21", olmo2},
 		{"olmoe", "2026-11-21", olmoe},
 		{"phi3", "2026-11-21", phi3},

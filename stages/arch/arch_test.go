@@ -22,6 +22,7 @@ var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // fixtures are files of each architecture; llama has two kinds of RoPE, and Mixtral.
 var fixtures = []string{
+	"bert", "nomicbert", "qwen3emb",
 	"commandr", "deepseek2", "deepseek3", "ernie45", "gemma2", "gemma3", "glm4moe", "gptoss", "granite", "granitemoe", "hunyuan", "llama",
 	"lfm2", "llama3rope", "llama4", "mamba2", "mixtral", "olmo2", "olmoe", "phi3", "qwen2", "qwen2moe", "qwen3", "qwen3moe",
 	"qwen3next", "qwen35", "qwen35moe", "seedoss", "smollm3",
@@ -84,7 +85,7 @@ func TestUnknownArchitecture(t *testing.T) {
 	require.EqualError(t, err, `general.architecture: "mamba" is not supported; the nearest name that is: mamba2. All are: `+
 		strings.Join(Names(), ", "))
 	for name, want := range map[string]string{"qwen4": "qwen2", "qwen3-moe": "qwen3moe", "glm5": "glm4", "deepseek3": "deepseek2",
-		"llama5": "llama", "": "glm4"} {
+		"llama5": "llama", "": "bert"} {
 		require.Equal(t, want, nearest(name), name)
 	}
 }

@@ -6,8 +6,8 @@ import "github.com/sluice-ai/sluice/internal/ir"
 // modeling_cohere.py, cohere2 compared with llama.cpp.
 // Differs from Llama: one LayerNorm without bias feeds attention and feed-forward network, whose outputs are added to
 // the residual stream together; logits are multiplied by a constant. A layer is one segment, since its halves share
-// their input. cohere2 has a window on all but every fourth layer, and RoPE on those alone. Command-R+, which
-// normalises heads too, is not supported.
+// their input. cohere2 has a window on all but every fourth layer, and RoPE on those alone. Command-R+
+// normalises each head of Q and K before RoPE, by weights of its own.
 func commandR(p *params, b *ir.Builder) {
 	s := p.dense("attention.layer_norm_epsilon")
 	near := p.rope(&s, neighbours, 10000)
@@ -25,7 +25,13 @@ func commandR(p *params, b *ir.Builder) {
 		}
 		b.Layer(l)
 		n := b.LayerNormNoBias(x, "attn_norm", s.eps)
-		x = b.Add(x, b.Add(s.selfAttend(b, n, r, a), s.swiglu(b, n)))
+		q, k, v := s.qkv(b, n)
+		if b.Has("attn_q_norm.weight") {
+			q = b.EachHeadLayerNorm(q, "attn_q_norm", s.kDim, s.eps)
+			k = b.EachHeadLayerNorm(k, "attn_k_norm", s.kDim, s.eps)
+		}
+		o := b.Linear(b.Attend(r.turn(b, q), r.turn(b, k), v, a), "attn_output", s.width)
+		x = b.Add(x, b.Add(o, s.swiglu(b, n)))
 	}
 	n := b.LayerNormNoBias(b.Rows(x), "output_norm", s.eps)
 	b.Logits(b.Scale(b.Head(n, "output", "token_embd"), scale))

@@ -15,6 +15,12 @@ func qwen3(p *params, b *ir.Builder) {
 		b.FFN()
 		x = b.Add(x, s.swiglu(b, b.RMSNorm(x, "ffn_norm", s.eps)))
 	}
+	if p.pooling() != ir.PoolNone { // Qwen 3 Embedding, whose last row is the text's vector
+		b.Vectors(b.RMSNorm(b.Pool(x), "output_norm", s.eps))
+		b.Pooling(p.pooling())
+		b.Ignore("output.weight")
+		return
+	}
 	s.head(b, x)
 }
 

@@ -30,6 +30,9 @@ type Budget struct {
 //
 // hopeless is a sequence that can never run for want of KV blocks; the caller ends it.
 func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hopeless *Seq) {
+	if s.limits.Whole { // what does not fit a smaller step would wait for ever
+		b = Budget{Rows: s.limits.Rows, Alone: s.limits.Rows}
+	}
 	p := planner{s: s, step: step, parts: parts[:0], rows: s.limits.Rows, wanted: s.limits.Wanted}
 	step.Tokens, step.Spans, step.Wanted = step.Tokens[:0], step.Spans[:0], step.Wanted[:0]
 	if q := s.suspect(); q != nil {
@@ -106,7 +109,7 @@ func (p *planner) add(q *Seq) {
 	} else if n == left {
 		want = 1
 	}
-	if n <= 0 || want > p.wanted {
+	if n <= 0 || want > p.wanted || n < left && p.s.limits.Whole {
 		return
 	}
 	row := len(p.step.Tokens)

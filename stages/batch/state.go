@@ -9,6 +9,7 @@ type Limits struct {
 	Wanted int  // rows of a step whose logits are wanted
 	Draws  bool // the device draws tokens: a step may go on from what the one before it draws
 	Redo   int  // positions: a step that failed is repeated from a multiple of so many; 0: from its first row
+	Whole  bool // a sequence is planned whole or not at all; all of them are scores
 	Beside int  // prefill rows of a step that also decodes: bounds the pause that others' prompts cause
 }
 

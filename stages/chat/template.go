@@ -94,6 +94,18 @@ func (t *Template) Render(in Input) (string, error) {
 	return cutAfter(out, in.Messages[len(in.Messages)-1].lastText())
 }
 
+// RenderConversation renders a conversation as ParseConversation reads it, up to its last message.
+func (t *Template) RenderConversation(text string) (string, error) {
+	c, err := ParseConversation(text)
+	if err != nil {
+		return "", err
+	}
+	if c.Messages, err = Normalise(c.Messages, nil, nil); err != nil {
+		return "", err
+	}
+	return t.Render(Input{Messages: c.Messages, Tools: c.Tools, Documents: c.Documents})
+}
+
 func orNone(v jinja.Value) jinja.Value {
 	if v == nil {
 		return jinja.None{}

@@ -17,7 +17,7 @@ type Limits struct {
 }
 
 // DefaultLimits are those of requests.
-func DefaultLimits() Limits { return Limits{Steps: 1e6, States: 8000, Nodes: 100_000, Live: 300_000} }
+func DefaultLimits() Limits { return Limits{Steps: 6e5, States: 8000, Nodes: 70_000, Live: 300_000} }
 
 func (l Limits) budget() lang.Budget { return lang.Budget{Steps: l.Steps, States: l.States} }
 

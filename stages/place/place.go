@@ -108,7 +108,8 @@ func (h *Home) Kept() bool { return h.Slot < 0 && h.Tier == Host && h.Group.Use 
 const (
 	defaultSequences = 32
 	defaultRows      = 512
-	leastBeside      = 16       // prefill rows beside decodes, at least
+	leastBeside      = 16 // prefill rows beside decodes, at least
+	wholeRows        = 2048
 	maxLogits        = 64 << 20 // bytes of a step's logits
 	leastBlocks      = 8        // of KV, however little memory there is
 	spareContexts    = 4        // full contexts that the KV cache holds by default, as memory allows
@@ -144,8 +145,14 @@ func (a *Ask) plan(free, share int64, flight int) (*Model, error) {
 	if rows <= 0 {
 		rows = c.ease(defaultRows, flight, share)
 	}
+	if a.Program.Whole { // a step has room for the longest text, if that is not too long
+		rows = max(rows, min(a.Program.Context, wholeRows))
+	}
 	m.Rows = max(rows, m.Sequences)
 	m.Wanted = max(min(rows, maxLogits/4/a.Program.Vocab), m.Sequences)
+	if a.Program.Whole {
+		m.Wanted = m.Rows // their vectors are short
+	}
 	m.Beside = max(rows/4, m.Sequences+leastBeside)
 	layout.MaxRows, layout.MaxWanted, c.ahead = m.Rows, m.Wanted, (flight+1)*m.Rows
 	if err := c.plan(a, m, &layout, free, share); err != nil {

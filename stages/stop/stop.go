@@ -11,6 +11,7 @@ type Matcher struct {
 	at      int32      // node of the longest end of the text that a stop begins with
 	text    []byte     // text[sent:] is held back: as much as at's depth between calls
 	sent    int
+	found   int // length of the stop that ended the text
 	stopped bool
 }
 
@@ -111,11 +112,19 @@ func (m *Matcher) Push(piece []byte) (emit []byte, stopped bool) {
 		m.text = append(m.text, char)
 		m.at = m.step(m.at, char)
 		if n := int(m.nodes[m.at].match); n > 0 {
-			m.stopped = true
+			m.stopped, m.found = true, n
 			return m.send(len(m.text) - n), true
 		}
 	}
 	return m.send(len(m.text) - int(m.nodes[m.at].depth)), false
+}
+
+// Found is the stop that ended the text; "" if none did.
+func (m *Matcher) Found() string {
+	if !m.stopped {
+		return ""
+	}
+	return string(m.text[len(m.text)-m.found:])
 }
 
 // Flush ends the text and returns what was held back, nothing after a stop. The matcher can then watch another.

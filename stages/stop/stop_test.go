@@ -41,6 +41,27 @@ func naive(stops []string, text string) (string, bool) {
 	return text, false
 }
 
+// TestFound: it is the stop that comes first, at one byte the longest, however the text is cut; Flush forgets it.
+func TestFound(t *testing.T) {
+	for _, c := range []struct {
+		stops []string
+		text  string
+		want  string
+	}{
+		{nil, "anything", ""}, {[]string{"x"}, "anything", ""}, {[]string{"y", "thing"}, "anything", "y"},
+		{[]string{"bc", "abc"}, "xabcd", "abc"}, {[]string{"abcd", "bc"}, "xabcd", "bc"}, {[]string{"\n\n"}, "a\nb\n\n", "\n\n"},
+	} {
+		for cut := range len(c.text) + 1 {
+			m := New(c.stops)
+			m.Push([]byte(c.text[:cut]))
+			m.Push([]byte(c.text[cut:]))
+			require.Equal(t, c.want, m.Found(), "%q of %q, cut at %d", c.stops, c.text, cut)
+			m.Flush()
+			require.Empty(t, m.Found())
+		}
+	}
+}
+
 func TestMatcher(t *testing.T) {
 	for _, c := range []struct {
 		stops   []string

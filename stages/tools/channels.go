@@ -11,7 +11,7 @@ type channels struct {
 	mark  string   // ends a heading
 	ends  []string // end a message
 	route func(heading string) route
-	tags  *tagged // how arguments are written; nil: as JSON
+	calls []section // in messages that are no thoughts; nil: the message of a call is its arguments, as JSON
 }
 
 // route is what a heading says.
@@ -38,9 +38,9 @@ func (p *Parser) inChannel() bool {
 		p.take(at + len(form.mark))
 		p.channel = &channel{route: r}
 		p.fresh, p.blank = true, nil
-		if r.call != "" && form.tags == nil {
+		if r.call != "" && form.calls == nil {
 			p.begin(r.call, "")
-			p.channel.body = &namedCall{form: &named{}, at: 2}
+			p.channel.body = &namedCall{form: &named{}, at: inArguments}
 		}
 		return true
 	}
@@ -50,11 +50,6 @@ func (p *Parser) inChannel() bool {
 		}
 		c.body, c.drop = nil, true
 		return true
-	}
-	if c.call != "" && form.tags != nil && !c.drop {
-		if more, handled := p.taggedBody(form.tags); handled {
-			return more
-		}
 	}
 	return p.message(form)
 }
@@ -70,6 +65,18 @@ func (p *Parser) message(form *channels) bool {
 		}
 		hold = max(hold, heldBack(p.held, end))
 	}
+	var calls *section
+	for i := range form.calls {
+		s := &form.calls[i]
+		if c.thought || !p.fresh || !p.tools.Some() || c.call == "" && p.tools == nil {
+			break
+		}
+		at := bytes.Index(p.held, []byte(s.open))
+		if at >= 0 && (first < 0 || at < first) && len(bytes.TrimSpace(p.held[:at])) == 0 {
+			first, calls = at, s
+		}
+		hold = max(hold, heldBack(p.held, s.open))
+	}
 	text := p.held
 	if first >= 0 {
 		text = p.held[:first]
@@ -79,6 +86,11 @@ func (p *Parser) message(form *channels) bool {
 	if !c.drop {
 		p.say(text)
 	}
+	if calls != nil {
+		p.held = p.held[:copy(p.held, p.held[first:])]
+		p.follow(&mark{text: calls.open, section: calls})
+		return true
+	}
 	if first < 0 {
 		p.held = p.held[:copy(p.held, p.held[len(text):])]
 		return false
@@ -86,17 +98,6 @@ func (p *Parser) message(form *channels) bool {
 	p.held = p.held[:copy(p.held, p.held[first+length:])]
 	p.channel, p.fresh, p.blank = &channel{heading: true}, true, nil
 	return true
-}
-
-// taggedBody looks for the call that a message of one holds.
-func (p *Parser) taggedBody(f *tagged) (more, handled bool) {
-	at := bytes.Index(p.held, []byte(f.call.open))
-	if at < 0 {
-		return false, !p.final && !bytes.Contains(p.held, []byte("<|"))
-	}
-	p.held = p.held[:copy(p.held, p.held[at:])]
-	p.channel.body = &taggedCall{form: f}
-	return true, true
 }
 
 // harmony is the format of gpt-oss (OpenAI, "Harmony response format").

@@ -7,8 +7,8 @@ var usualThinks = [...]think{
 	{open: "<think>", close: "</think>"},
 	{open: "<thinking>", close: "</thinking>"},
 	{open: "<reasoning>", close: "</reasoning>"},
-	{open: "<seed:think>", close: "</seed:think>"},
-	{open: "[THINK]", close: "[/THINK]", solid: true},
+	{open: "<seed:think>", close: "</seed:think>", solid: true},
+	{open: "[THINK]", close: "[/THINK]", anywhere: true, solid: true},
 	{open: "<|START_THINKING|>", close: "<|END_THINKING|>"},
 	{open: "<|channel>thought", close: "<channel|>", anywhere: true},
 }
@@ -36,7 +36,7 @@ func invokes(before string) *tagged {
 
 // pairs are tags of keys and values, as GLM writes them, with something behind each name.
 func pairs(behind string) *tagged {
-	return &tagged{skip: "<tool_sep" + behind + ">",
+	return &tagged{skip: "<tool_sep" + behind + ">", objects: behind == "",
 		param: tag{open: "<arg_key" + behind + ">", mid: "</arg_key" + behind + ">", end: "<arg_value" + behind + ">"},
 		close: "</arg_value" + behind + ">"}
 }
@@ -77,8 +77,10 @@ var families = [...]family{
 			close: "]<]minimax[>[</", elements: true,
 		}},
 	}}},
-	{sign: "｜DSML｜", sections: []section{
+	{sign: "｜DSML｜", unless: "tool_calls>", sections: []section{
 		{open: "<｜DSML｜function_calls>", close: "</｜DSML｜function_calls>", bodies: []body{invokes("｜DSML｜")}},
+	}},
+	{sign: "｜DSML｜", unless: "function_calls", sections: []section{
 		{open: "<｜DSML｜tool_calls>", close: "</｜DSML｜tool_calls>", bodies: []body{invokes("｜DSML｜")}},
 	}},
 	{sign: "<｜tool▁call▁begin｜>", sections: []section{{
@@ -86,7 +88,7 @@ var families = [...]family{
 			&named{open: "<｜tool▁call▁begin｜>function<｜tool▁sep｜>", mid: "\n```json\n", end: "```<｜tool▁call▁end｜>"},
 			&named{open: "<｜tool▁call▁begin｜>", mid: "<｜tool▁sep｜>", end: "<｜tool▁call▁end｜>"},
 		},
-	}}},
+	}}, skips: []string{"<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>", "<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"}},
 	{sign: "<|tool_call_begin|>", sections: []section{{
 		open: "<|tool_calls_section_begin|>", close: "<|tool_calls_section_end|>", bodies: []body{&named{
 			open: "<|tool_call_begin|>", mid: "<|tool_call_argument_begin|>", end: "<|tool_call_end|>", clean: kimi}},
@@ -103,18 +105,20 @@ var families = [...]family{
 		&objects{}, &named{mid: "[ARGS]", clean: mistral}}}}},
 	{sign: "<|tools_prefix|>", sections: []section{{open: "<|tools_prefix|>", close: "<|tools_suffix|>",
 		bodies: []body{&objects{keyIsName: true}}}}},
-	{sign: "<|tool_call_start|>", also: "List of tools: ", thinks: []think{{open: "<think>", close: "</think>", solid: true}}, sections: []section{{open: "<|tool_call_start|>", close: "<|tool_call_end|>",
-		bodies: []body{&objects{}, &python{}}}}},
+	{sign: "<|tool_call_start|>", also: "List of tools: ",
+		thinks: []think{{open: "<think>", close: "</think>", solid: true}},
+		sections: []section{{open: "<|tool_call_start|>", close: "<|tool_call_end|>",
+			bodies: []body{&objects{}, &python{}}}}},
 	{sign: "<|CHATBOT_TOKEN|>", skips: []string{"<|CHATBOT_TOKEN|>", "<|END_OF_TURN_TOKEN|>"}, sections: []section{
 		{open: "Action:\n```json\n", close: "```", bodies: []body{&objects{}}},
 		{open: "Action: ```json\n", close: "```", bodies: []body{&objects{}}},
 	}},
 	{sign: "<|START_ACTION|>", sections: []section{{open: "<|START_ACTION|>", close: "<|END_ACTION|>",
 		bodies: []body{&objects{}}}},
-		skips: []string{"<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"}},
+		skips: []string{"<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|END_OF_TURN_TOKEN|>"}},
 	{sign: "<|tool_call>", thinks: []think{{open: "<|channel>", close: "<channel|>", anywhere: true}},
 		sections: []section{{open: "<|tool_call>", close: "<tool_call|>", bodies: []body{
-			&named{open: "call:", mid: "{", quote: `<|"|>`}}}}, skips: []string{"<tool_call|>"}},
+			&named{open: "call:", mid: "{", quote: `<|"|>`}}}}, skips: []string{"<tool_call|>", "<|tool_response>"}},
 	{sign: "<start_function_call>", sections: []section{{open: "<start_function_call>", close: "<end_function_call>",
 		bodies: []body{&named{open: "call:", mid: "{", quote: "<escape>"}}}}},
 	{sign: "<|role_sep|>", sections: []section{{open: "<|message_sep|>\n\nfunction call<|role_sep|>\n",
@@ -134,6 +138,9 @@ var families = [...]family{
 	{sign: `<function name="`, sections: []section{{open: `<function name="`, keep: true, bodies: []body{&tagged{
 		call: tag{open: `<function name="`, mid: `"`, end: ">"}, callClose: "</function>",
 		param: tag{open: `<param name="`, mid: `"`, end: ">"}, close: "</param>"}}}}},
+	{sign: "Here is my thought process:",
+		thinks: []think{{open: "Here is my thought process:", close: "Here is my response:"}}},
+	{sign: "<answer>", skips: []string{"<answer>", "</answer>"}},
 	{sign: "[BEGIN FINAL RESPONSE]", thinks: []think{{open: "Here are my reasoning steps:\n", close: "[BEGIN FINAL RESPONSE]"}},
 		skips: []string{"[END FINAL RESPONSE]", "<|end|>"}},
 	{sign: `"parameters": `, unless: "<tool_call", sections: []section{
@@ -151,7 +158,8 @@ var families = [...]family{
 	{sign: "<|channel|>", channels: &channels{start: "<|start|>assistant", mark: "<|message|>",
 		ends: []string{"<|end|>", "<|call|>", "<|return|>", "<|start|>assistant"}, route: harmony}},
 	{sign: "atem:", channels: &channels{start: "<|start|>assistant", mark: "<|message|>",
-		ends: []string{"<|eom|>", "<|eot|>"}, route: glimmer, tags: invokes("atem:")}},
+		ends: []string{"<|eom|>", "<|eot|>", "<|start|>assistant"}, route: glimmer, calls: []section{{
+			open: "<atem:function_calls>", close: "</atem:function_calls>", bodies: []body{invokes("atem:")}}}}},
 	{sign: ">>>all", channels: &channels{start: ">>>", mark: "\n", ends: []string{">>>"}, route: functionary}},
 }
 

@@ -23,11 +23,20 @@ func (f *named) begin(p *Parser) (call, verdict) {
 	return &namedCall{form: f}, v
 }
 
+// What comes next in a call of a name and an object.
+const (
+	atOpen = iota
+	atCallee
+	inArguments
+	atEnd
+)
+
 type namedCall struct {
 	form  *named
-	at    int
+	at    int // what comes next
 	value value
 	any   bool
+	lost  bool // the arguments went wrong: the rest, up to the end, is nothing
 }
 
 // maxName bounds the names of functions, in bytes.
@@ -35,11 +44,11 @@ const maxName = 256
 
 func (c *namedCall) step(p *Parser) verdict {
 	f := c.form
-	if c.at == 0 {
+	if c.at == atOpen {
 		p.take(len(f.open))
-		c.at = 1
+		c.at = atCallee
 	}
-	if c.at == 1 {
+	if c.at == atCallee {
 		at := bytes.Index(p.held, []byte(f.mid))
 		if at < 0 {
 			if p.final || len(p.held) > maxName+len(f.mid) {
@@ -59,15 +68,26 @@ func (c *namedCall) step(p *Parser) verdict {
 		}
 		p.take(at)
 		p.begin(name, id)
-		c.at, c.value = 2, value{quote: f.quote}
+		c.at, c.value = inArguments, value{quote: f.quote}
 	}
-	if c.at == 2 {
-		if v := c.arguments(p); v != yes {
+	if c.at == inArguments {
+		switch v := c.arguments(p); {
+		case v == no && f.end != "":
+			c.lost = true
+		case v != yes:
 			return v
 		}
-		c.at = 3
+		c.at = atEnd
 	}
-	p.take(len(p.held) - len(bytes.TrimLeft(p.held, " \t\r\n")))
+	if c.lost {
+		at := bytes.Index(p.held, []byte(f.end))
+		if at < 0 {
+			p.take(len(p.held) - heldBack(p.held, f.end))
+			return wait
+		}
+		p.take(at)
+	}
+	p.space()
 	if f.end == "" {
 		return yes
 	}
@@ -85,7 +105,7 @@ func (c *namedCall) step(p *Parser) verdict {
 
 func (c *namedCall) arguments(p *Parser) verdict {
 	if !c.value.begun {
-		p.take(len(p.held) - len(bytes.TrimLeft(p.held, " \t\r\n")))
+		p.space()
 		if len(p.held) == 0 && !p.final {
 			return wait
 		}
@@ -98,11 +118,11 @@ func (c *namedCall) arguments(p *Parser) verdict {
 			}
 		}
 	}
-	n, out := c.value.take(p.held, nil, p.final)
-	p.take(n)
-	if len(out) > 0 && !c.any && out[0] != '{' {
+	if !c.any && len(p.held) > 0 && p.held[0] != '{' {
 		return no
 	}
+	n, out := c.value.take(p.held, nil, p.final)
+	p.take(n)
 	c.any = c.any || len(out) > 0
 	p.arguments(out)
 	switch {

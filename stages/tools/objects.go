@@ -3,6 +3,7 @@ package tools
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // objects are calls that are objects of JSON, one after another or in a list: a key holds the name, another the
@@ -10,6 +11,16 @@ import (
 type objects struct {
 	keyIsName bool
 	known     bool // only names of tools that the request has: nothing else marks these calls
+
+	nameKey, argsKey string // beside the usual ones
+}
+
+func (o *objects) isName(key string) bool {
+	return slices.Contains(nameKeys[:], key) || key == o.nameKey && key != ""
+}
+
+func (o *objects) isArguments(key string) bool {
+	return slices.Contains(argumentKeys[:], key) || key == o.argsKey && key != ""
 }
 
 func (o *objects) begin(p *Parser) (call, verdict) {
@@ -45,8 +56,9 @@ const (
 
 func (o *object) step(p *Parser) verdict {
 	for {
-		for len(p.held) > 0 && (p.held[0] == ' ' || p.held[0] == '\n' || p.held[0] == '\t' || p.held[0] == '\r') && o.at != inValue {
-			p.take(1)
+		inKey := o.at == atKey && len(o.text) > 0
+		if o.at != inValue && !inKey {
+			p.space()
 		}
 		if len(p.held) == 0 {
 			return wait
@@ -57,7 +69,7 @@ func (o *object) step(p *Parser) verdict {
 			p.take(1)
 			o.depth, o.at, v = 1, atKey, yes
 		case atKey:
-			if p.held[0] == '}' {
+			if p.held[0] == '}' && !inKey {
 				p.take(1)
 				if o.depth--; o.depth == 0 {
 					return o.end(p)
@@ -87,6 +99,9 @@ func (o *object) readKey(p *Parser) verdict {
 		p.take(1)
 		return yes
 	}
+	if len(o.text) == 0 && strings.IndexByte("{[(", p.held[0]) >= 0 {
+		return no
+	}
 	n, text := o.value.take(p.held, o.text, p.final)
 	o.text = text
 	p.take(n)
@@ -98,9 +113,12 @@ func (o *object) readKey(p *Parser) verdict {
 	}
 	_ = json.Unmarshal(o.text, &o.key) // a string that the value wrote
 	o.value, o.text, o.at = value{}, nil, atColon
-	if o.form.known && o.name == "" && !slices.Contains(nameKeys[:], o.key) && !slices.Contains(argumentKeys[:], o.key) &&
+	if o.form.known && !o.begun && !o.form.isName(o.key) && !o.form.isArguments(o.key) &&
 		o.key != "type" && o.key != "id" && o.key != "function" {
 		return no
+	}
+	if !o.begun && o.name != "" && o.form.isArguments(o.key) {
+		o.tell(p)
 	}
 	return yes
 }
@@ -127,7 +145,7 @@ func (o *object) beginValue(p *Parser) verdict {
 }
 
 func (o *object) isArguments() bool {
-	return slices.Contains(argumentKeys[:], o.key) || o.form.keyIsName && o.key == o.name
+	return o.form.isArguments(o.key) || o.form.keyIsName && o.key == o.name
 }
 
 func (o *object) readValue(p *Parser) verdict {
@@ -159,7 +177,7 @@ func (o *object) valueDone(p *Parser) verdict {
 			}
 		}
 		o.args = o.text
-	case slices.Contains(nameKeys[:], o.key) && o.name == "":
+	case o.form.isName(o.key) && o.name == "":
 		if !isString || s == "" || !o.setName(p, s) {
 			return no
 		}
@@ -176,9 +194,17 @@ func (o *object) setName(p *Parser, name string) bool {
 	if o.form.known && !p.tools.has(name) {
 		return false
 	}
-	o.name, o.begun = name, true
-	p.begin(name, o.id)
+	o.name = name
+	if o.form.known && p.tools == nil && o.args == nil {
+		return true // many objects have a name: arguments beside it make a call
+	}
+	o.tell(p)
 	return true
+}
+
+func (o *object) tell(p *Parser) {
+	o.begun = true
+	p.begin(o.name, o.id)
 }
 
 // tellArguments tells those that are complete, once the name is known.

@@ -39,9 +39,11 @@ type Parser struct {
 	call    call     // the call that we are in
 	raw     []byte   // of the section so far, until it is known to hold a call
 	sure    bool     // it does
+	lost    bool     // what a call of it said went wrong: the rest of the section is markup
 	calls   int
 
 	blank   []byte // white space that belongs to a text only if more of it comes
+	aside   []byte // the same, of the text that a thought interrupts
 	fresh   bool   // white space that comes next separates, and belongs to nothing
 	visible bool   // the answer's text has begun
 }
@@ -76,7 +78,7 @@ func (s *Syntax) Parser(tail string, tools *Set) *Parser {
 			}
 		}
 	}
-	if c := s.channels; c != nil && strings.HasSuffix(strings.TrimRight(tail, " \n"), c.start) {
+	if c := s.channels; c != nil && (tail == "" || strings.HasSuffix(strings.TrimRight(tail, " \n"), c.start)) {
 		p.channel = &channel{heading: true}
 	}
 	return p
@@ -85,11 +87,18 @@ func (s *Syntax) Parser(tail string, tools *Set) *Parser {
 // Push takes the next text and returns what is understood by now, valid until the next call.
 func (p *Parser) Push(text []byte) []Part {
 	p.parts = p.parts[:0]
-	p.held = append(p.held, text...)
-	for p.step() {
+	for len(text) > 0 {
+		n := min(len(text), mostAtOnce)
+		p.held = append(p.held, text[:n]...)
+		text = text[n:]
+		for p.step() {
+		}
 	}
 	return p.parts
 }
+
+// mostAtOnce bounds what is held, in bytes, however much comes: what is taken from it moves the rest.
+const mostAtOnce = 256
 
 // End returns what was held back: nothing comes after it.
 func (p *Parser) End() []Part {
@@ -104,7 +113,7 @@ func (p *Parser) End() []Part {
 	if p.channel == nil || !p.channel.heading {
 		p.say(p.held)
 	}
-	if p.think == nil && !p.fresh && len(p.blank) > 0 {
+	if p.think == nil && !p.fresh && p.calls == 0 && len(p.blank) > 0 {
 		p.add(Part{Kind: Text, Text: string(p.blank)})
 	}
 	p.held, p.blank = nil, nil
@@ -181,14 +190,14 @@ func (p *Parser) mark(text []byte, first bool) (*mark, verdict) {
 	return nil, no
 }
 
-// allowed says whether a mark means anything where we are. first: nothing came before it in what is held; start: nor any
-// text of the answer.
+// allowed says whether a mark means anything where we are. first: nothing came before it in what is held; start: nor
+// any text of the answer.
 func (p *Parser) allowed(m *mark, first, start bool) bool {
 	switch {
 	case m.section != nil && p.think != nil:
 		return !p.think.solid && !m.section.bare
 	case m.section != nil:
-		return !m.section.bare || start && p.tools.some()
+		return !m.section.bare || start && p.tools.Some()
 	case p.think != nil:
 		return m.closes && m.think == p.think || !m.closes && m.think != nil && first && p.fresh
 	case m.think != nil:
@@ -206,14 +215,22 @@ func (p *Parser) follow(m *mark) {
 			return
 		}
 	case m.think != nil && m.closes:
-		p.think, p.fresh, p.blank = nil, true, nil
+		p.think, p.fresh, p.blank, p.aside = nil, !p.visible, p.aside, nil
 	case m.think != nil:
+		if p.think == nil && p.visible {
+			p.aside = p.blank
+		}
 		p.think, p.fresh, p.blank = m.think, true, nil
 	default:
 		p.fresh = !p.visible
 	}
 	p.take(len(m.text))
 }
+
+// space drops the white space that what is held begins with.
+func (p *Parser) space() { p.take(len(p.held) - len(bytes.TrimLeft(p.held, white))) }
+
+const white = " \t\r\n"
 
 // take drops the first n bytes of what is held; those of a section are kept until it is sure to be one.
 func (p *Parser) take(n int) {
@@ -226,9 +243,12 @@ func (p *Parser) take(n int) {
 // between looks for the next call of a section, or its end.
 func (p *Parser) between() bool {
 	s := p.section
-	p.take(len(p.held) - len(bytes.TrimLeft(p.held, " \t\r\n")))
+	p.space()
 	if len(p.held) == 0 {
 		return p.leaveAtEnd()
+	}
+	if p.lost {
+		return p.drop(s.close)
 	}
 	if v := p.starts(s.close); v == yes {
 		p.take(len(s.close))
@@ -260,6 +280,17 @@ func (p *Parser) between() bool {
 	return p.leave()
 }
 
+// drop passes over what is left of a section, or of the answer where nothing ends it.
+func (p *Parser) drop(end string) bool {
+	at := bytes.Index(p.held, []byte(end))
+	if at < 0 {
+		p.take(len(p.held) - heldBack(p.held, end))
+		return p.leaveAtEnd()
+	}
+	p.take(at + len(end))
+	return p.leave()
+}
+
 func (p *Parser) leaveAtEnd() bool { return p.final && p.leave() }
 
 // leave ends a section.
@@ -267,7 +298,7 @@ func (p *Parser) leave() bool {
 	if !p.sure {
 		p.giveBack()
 	}
-	p.section = nil
+	p.section, p.lost = nil, false
 	return true
 }
 
@@ -281,8 +312,10 @@ func (p *Parser) sectionClose() string {
 
 // giveBack treats what looked like a section of calls as text: its first mark, and then what follows is looked at anew.
 func (p *Parser) giveBack() {
-	if p.section == nil || p.sure {
-		p.section, p.call = nil, nil // calls were told already: nothing can be taken back
+	if p.section == nil || p.sure { // calls were told already: nothing can be taken back
+		if p.call, p.lost = nil, p.sectionClose() != ""; !p.lost {
+			p.section = nil
+		}
 		return
 	}
 	all := append(bytes.Clone(p.raw), p.held...)
@@ -307,9 +340,9 @@ func (p *Parser) starts(text string) verdict {
 
 // begin tells of a call; from here on nothing is taken back.
 func (p *Parser) begin(name, id string) {
-	p.sure, p.blank, p.fresh = true, nil, true
-	if p.think != nil {
-		p.think = nil
+	p.sure = true
+	if p.think != nil || !p.visible || p.channel != nil {
+		p.think, p.blank, p.fresh = nil, nil, true
 	}
 	p.add(Part{Kind: Call, Index: p.calls, Name: name, ID: id})
 	p.calls++
@@ -331,7 +364,6 @@ func (p *Parser) say(text []byte) {
 	if p.think != nil || p.channel != nil && p.channel.thought {
 		kind = Thought
 	}
-	const white = " \t\r\n"
 	if p.fresh && len(p.blank) == 0 {
 		text = bytes.TrimLeft(text, white)
 	}
@@ -344,10 +376,13 @@ func (p *Parser) say(text []byte) {
 	p.blank = append(p.blank, text[len(bare):]...)
 }
 
+// mostJoined bounds the text that is joined, in bytes: to join copies it.
+const mostJoined = 1 << 12
+
 // add joins a part to the one before it where they say one thing.
 func (p *Parser) add(part Part) {
 	if n := len(p.parts); n > 0 && part.Kind != Call {
-		if last := &p.parts[n-1]; last.Kind == part.Kind && last.Index == part.Index {
+		if last := &p.parts[n-1]; last.Kind == part.Kind && last.Index == part.Index && len(last.Text) < mostJoined {
 			last.Text += part.Text
 			return
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Set is the tools of a request. The nil Set is of none.
+// Set is the tools of a request. The nil Set is one that nobody told: any name may be a tool's.
 type Set struct {
 	names  []string
 	fields map[string]schema // by name: of the arguments
@@ -45,13 +45,14 @@ func ParseSet(data []byte) (*Set, error) {
 	return s, nil
 }
 
-func (s *Set) some() bool { return s != nil && len(s.names) > 0 }
+// Some says that there may be calls.
+func (s *Set) Some() bool { return s == nil || len(s.names) > 0 }
 
-func (s *Set) has(name string) bool { return s != nil && slices.Contains(s.names, name) }
+func (s *Set) has(name string) bool { return s == nil || slices.Contains(s.names, name) }
 
 // begins says whether a text is the beginning of a name.
 func (s *Set) begins(text string) bool {
-	return s != nil && slices.ContainsFunc(s.names, func(n string) bool { return strings.HasPrefix(n, text) })
+	return s == nil || slices.ContainsFunc(s.names, func(n string) bool { return strings.HasPrefix(n, text) })
 }
 
 func (s *Set) field(tool, key string) schema {
@@ -92,7 +93,20 @@ func (s schema) items() schema {
 }
 
 // types lists what a value may be; nil if nothing is said.
-func (s schema) types() (all []string) {
+func (s schema) types() []string {
+	looked := 0
+	all := s.among(&looked)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// mostLooked bounds the alternatives that are looked at: references may go around in circles.
+const mostLooked = 64
+
+func (s schema) among(looked *int) (all []string) {
+	if *looked++; *looked > mostLooked {
+		return nil
+	}
 	m, _ := s.known.(map[string]any)
 	switch t := m["type"].(type) {
 	case string:
@@ -115,14 +129,13 @@ func (s schema) types() (all []string) {
 	for _, key := range [...]string{"anyOf", "oneOf"} {
 		list, _ := m[key].([]any)
 		for _, x := range list {
-			all = append(all, s.at(x).types()...)
+			all = append(all, s.at(x).among(looked)...)
 		}
 	}
 	if _, ok := m["properties"]; ok && all == nil {
 		all = append(all, "object")
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return all
 }
 
 func typeOf(v any) string {
@@ -143,13 +156,18 @@ func typeOf(v any) string {
 
 func (s schema) is(name string) bool { return slices.Contains(s.types(), name) }
 
+// onlyText says that a value is a text, whatever it reads as. What nobody told a type of is one too: 007 and null may
+// be words, and whoever wants a number can read one.
 func (s schema) onlyText() bool {
+	if s.known == nil {
+		return true
+	}
 	t := s.types()
 	return len(t) == 1 && t[0] == "string"
 }
 
 // json appends a text as the value that it is by the schema: what may be a string is one, unless it reads as another of
-// its types. Without a schema it is what it reads as.
+// its types. typed: the call itself says that it is no string.
 func (s schema) json(out []byte, text string, typed bool) []byte {
 	types := s.types()
 	if s.onlyText() && !typed {

@@ -17,6 +17,7 @@ type tagged struct {
 	close     string // of a param
 	lines     bool   // a value stands on lines of its own: one line end on each side is not its own
 	elements  bool   // values nest as elements; a param's close is close, its key and ">"
+	objects   bool   // an object may stand in place of the elements
 }
 
 func (f *tagged) begin(p *Parser) (call, verdict) {
@@ -40,6 +41,7 @@ const (
 	atParam
 	atParamHead
 	atText
+	atObject
 )
 
 type taggedCall struct {
@@ -53,6 +55,7 @@ type taggedCall struct {
 	open   bool   // the value is a string, and its quote is told
 	first  bool   // nothing of it was read
 	close  string
+	object *namedCall
 }
 
 func (c *taggedCall) step(p *Parser) verdict {
@@ -72,6 +75,11 @@ func (c *taggedCall) step(p *Parser) verdict {
 			v = c.readKey(p)
 		case atText:
 			v = c.readText(p)
+		case atObject:
+			return c.object.step(p)
+		}
+		if v == no && c.at > atHead && c.at != atObject {
+			p.arguments([]byte("}"))
 		}
 		if v != yes {
 			return v
@@ -110,10 +118,7 @@ func (c *taggedCall) readName(p *Parser) verdict {
 		if v != yes {
 			return v
 		}
-		c.name = strings.TrimSpace(name)
-		if !isName(c.name) {
-			return no
-		}
+		c.name, _, _ = strings.Cut(strings.TrimSpace(name), "<|") // special tokens are no part of it
 		p.take(len(f.call.open) + len(name) + len(f.call.mid))
 	}
 	if !isName(c.name) {
@@ -131,16 +136,53 @@ func (c *taggedCall) readHead(p *Parser) verdict {
 		}
 		p.take(len(said) + len(end))
 	}
+	if c.form.call.mid == "" { // the name is a word: what follows it says that it is one
+		if v := c.marked(p); v != yes {
+			return v
+		}
+		if c.form.objects && bytes.HasPrefix(p.held, []byte("{")) {
+			c.object = &namedCall{form: &named{end: c.form.callClose}, at: inArguments}
+			p.begin(c.name, "")
+			c.at = atObject
+			return yes
+		}
+	}
 	p.begin(c.name, "")
 	p.arguments([]byte("{"))
 	c.at = atParam
 	return yes
 }
 
+// marked says whether a mark of calls comes next.
+func (c *taggedCall) marked(p *Parser) verdict {
+	f := c.form
+	p.space()
+	if len(p.held) == 0 && !p.final {
+		return wait
+	}
+	object := ""
+	if f.objects {
+		object = "{"
+	}
+	undecided := false
+	for _, m := range [...]string{f.param.open, f.skip, f.callClose, p.sectionClose(), object} {
+		switch p.starts(m) {
+		case yes:
+			return yes
+		case wait:
+			undecided = true
+		}
+	}
+	if undecided {
+		return wait
+	}
+	return no
+}
+
 // nextParam finds the next element, or the end of the call: then at is atName again.
 func (c *taggedCall) nextParam(p *Parser) verdict {
 	f := c.form
-	p.take(len(p.held) - len(bytes.TrimLeft(p.held, " \t\r\n")))
+	p.space()
 	if len(p.held) == 0 && !p.final {
 		return wait
 	}
@@ -286,7 +328,7 @@ func (c *taggedCall) endValue(p *Parser) {
 	case c.open:
 		p.arguments([]byte{'"'})
 	case c.form.elements:
-		p.arguments(c.form.element(nil, string(c.text), p.tools.field(c.name, c.key)))
+		p.arguments(c.form.element(nil, string(c.text), p.tools.field(c.name, c.key), 0))
 	default:
 		p.arguments(p.tools.field(c.name, c.key).json(nil, string(c.text), c.said != ""))
 	}
@@ -302,12 +344,15 @@ func heldBack(text []byte, mark string) int {
 	return 0
 }
 
+// maxElements is how deep elements nest: each level is read again in the next.
+const maxElements = 32
+
 // element appends an element's content as JSON: text, or elements in it, which are a list if the schema says so or all
 // have the same name.
-func (f *tagged) element(out []byte, text string, s schema) []byte {
+func (f *tagged) element(out []byte, text string, s schema, depth int) []byte {
 	open := f.param.open
 	if !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), open) ||
-		s.is("string") && !s.is("object") && !s.is("array") {
+		s.is("string") || depth == maxElements {
 		return s.json(out, text, false)
 	}
 	type member struct{ key, text string }
@@ -332,9 +377,9 @@ func (f *tagged) element(out []byte, text string, s schema) []byte {
 			out = append(out, ", "...)
 		}
 		if list {
-			out = f.element(out, m.text, s.items())
+			out = f.element(out, m.text, s.items(), depth+1)
 		} else {
-			out = f.element(append(quoted(out, m.key), ": "...), m.text, s.field(m.key))
+			out = f.element(append(quoted(out, m.key), ": "...), m.text, s.field(m.key), depth+1)
 		}
 	}
 	return append(out, brackets[1])

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// value turns one value, as models write it, into JSON while it comes: JSON itself, the literals of Python, keys without
-// quotes, strings in quotes of a family's own, and line ends within strings, which JSON does not allow.
+// value turns one value, as models write it, into JSON while it comes: JSON itself, the literals of Python, keys
+// without quotes, strings in quotes of a family's own, and line ends within strings, which JSON does not allow.
 type value struct {
 	quote string // one more way to quote a string, without escapes; "" for none
 
@@ -153,9 +153,12 @@ func (v *value) str(text, out []byte, final bool) (i int, _ []byte) {
 				i += 2
 				continue
 			}
-			if rest[1] != '\'' {
-				out = append(out, '\\', '\\')
+			if rest[1] == '\'' {
+				out = append(out, '\'')
+				i += 2
+				continue
 			}
+			out = append(out, '\\', '\\')
 			i++
 		default:
 			out = appendJSON(out, rest[:1])

@@ -113,6 +113,9 @@ func (c *compiler) set(v *value) (*set, error) {
 	if c.busy[v.id] {
 		return nil, at(v, errors.New("$ref leads back to itself without a value between"))
 	}
+	if len(c.busy) > deepestText {
+		return nil, at(v, fmt.Errorf("more than %d schemas that lead to each other without a value between", deepestText))
+	}
 	c.busy[v.id] = true
 	s, err := c.keywords(v)
 	delete(c.busy, v.id)

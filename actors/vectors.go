@@ -1,0 +1,69 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/embed"
+)
+
+// Ranks says whether the vector of a text is one number: how well it answers the query before it.
+func (e *Engine) Ranks() bool {
+	return e.Embeds() && e.spec.bound.Pooling == ir.PoolRank && e.spec.bound.OutputWidth() == 1
+}
+
+// Read puts the text of a request that is to be embedded into tokens, and refuses one that does not fit. Before it
+// stand the tokens of a query, or none. stop is asked from time to time whether to give up.
+func (e *Engine) Read(r Request, query []int32, stop func() bool) ([]int32, error) {
+	r.score = true
+	p, err := e.spec.promptOf(&r, stop)
+	if err != nil {
+		return nil, err
+	}
+	tokens := p.tokens
+	if bos, has := e.spec.vocab.BOS(); has && len(query) > 0 && len(tokens) > 1 && tokens[0] == bos {
+		tokens = tokens[1:] // the pair begins once
+	}
+	_, err = e.spec.measure(&r, &prompt{tokens: slices.Concat(query, tokens)})
+	return tokens, err
+}
+
+// Embed opens a request for the vectors of every position of tokens, as Score does for logits. Rows come in the order
+// of positions; Vector makes one of them.
+func (e *Engine) Embed(tokens []int32) (*Stream, error) {
+	if !e.Embeds() {
+		return nil, refuse("%s generates text and has no embeddings: use a file of an embedding model", e.Info.Name)
+	}
+	return e.begin(Request{Tokens: tokens, score: true})
+}
+
+// Vector reads what Embed opened to its end, and makes the text's vector of it as kind says.
+func (e *Engine) Vector(ctx context.Context, s *Stream, kind ir.Pooling) ([]float32, error) {
+	width := e.spec.bound.OutputWidth()
+	p := embed.Pooler{Kind: kind}
+	var ev Event
+	for {
+		err := s.Next(ctx, &ev)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		for rows := ev.Logits; len(rows) > 0; rows = rows[width:] {
+			p.Push(rows[:width])
+		}
+	}
+	v := p.Vector()
+	for i, x := range v {
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			return nil, fmt.Errorf("number %d of a vector of %s is %v: is its file damaged", i, e.Info.Name, x)
+		}
+	}
+	return v, nil
+}

@@ -1,0 +1,35 @@
+package cpu
+
+// affineOp is w·x + b, either of which may be nil; one value is for all features.
+type affineOp struct {
+	out, x place
+	w, b   []float32
+}
+
+func (o *affineOp) row(ex *execution, _, r int) error {
+	isa, y, x := ex.device.isa, ex.at(&o.out, r), ex.at(&o.x, r)
+	switch {
+	case len(o.w) == 1:
+		isa.Scale(y, x, o.w[0])
+		x = y
+	case o.w != nil:
+		isa.Mul(y, x, o.w)
+		x = y
+	}
+	if o.b != nil {
+		isa.Add(y, x, o.b[:len(y)])
+	}
+	return nil
+}
+
+// positionOp adds the vector of the row's position.
+type positionOp struct {
+	out, x place
+	w      []float32 // by position
+}
+
+func (o *positionOp) row(ex *execution, _, r int) error {
+	y := ex.at(&o.out, r)
+	ex.device.isa.Add(y, ex.at(&o.x, r), o.w[ex.pos[r]*len(y):][:len(y)])
+	return nil
+}

@@ -1,0 +1,79 @@
+package backendtest
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/internal/testref"
+)
+
+// Embeddings compares the vectors of all rows with those of transformers, at most factor times each fixture's tolerance
+// away; a text among others has the bits that it has alone.
+func Embeddings(t *testing.T, d backend.Device, open Loader, factor float64) {
+	dir := filepath.Join(testref.Dir(t), "fixtures")
+	for _, name := range []string{"bert", "nomicbert", "qwen3emb"} {
+		t.Run(name, func(t *testing.T) {
+			f := readFixture(t, filepath.Join(dir, name+".json"))
+			m := open(t, filepath.Join(dir, name+".gguf"), nil)
+			require.NotEqual(t, ir.PoolNone, m.Pooling)
+			f.Vocab = m.OutputWidth() // of the rows that are compared
+			want := readFloats(t, filepath.Join(dir, name+".embd.f32"))
+			require.Len(t, want, len(f.Tokens)*m.Width)
+			got := Logits(t, d, m, f.Tokens)
+			f.near(t, got, want, factor*f.Tolerance)
+			Beside(t, d, m, f.Tokens, got)
+		})
+	}
+}
+
+// Beside runs a text between two others, and wants the rows that it has alone.
+func Beside(t *testing.T, d backend.Device, m *Model, tokens []int32, alone []float32) {
+	t.Helper()
+	n, before := len(tokens), tokens[:len(tokens)/2]
+	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 64), MaxRows: 3 * n, MaxWanted: 3 * n})
+	all := l.step(t, rows{before, 0, table(n, 0)}, rows{tokens, 0, table(n, 20)}, rows{tokens[n/3:], 0, table(n, 40)})
+	w := m.OutputWidth()
+	sameBits(t, "beside others", w, all[len(before)*w:][:n*w], alone)
+}
+
+// BothWays compares texts of many blocks, whose rows see those after them, with the oracle.
+func BothWays(t *testing.T, d, oracle backend.Device, sizes ...int) {
+	for _, kvHeads := range []int{1, 4} {
+		b := ir.NewBuilder("test", nil)
+		x := b.Embed("token_embd", 50, 64)
+		b.Layer(0)
+		a := ir.AttendArgs{Heads: 4, KVHeads: kvHeads, KDim: 16, VDim: 16, Scale: 0.6, Both: true}
+		k := b.Linear(x, "attn_k", 16*kvHeads)
+		x = b.Add(x, b.Attend(b.Linear(x, "attn_q", 64), k, b.Linear(x, "attn_v", 16*kvHeads), a))
+		b.Vectors(b.Pool(x))
+		p, err := b.Program(1024)
+		require.NoError(t, err)
+		m, err := randomModel(p, 3, all(quant.F32))
+		require.NoError(t, err)
+		rng := rand.New(rand.NewPCG(7, 8))
+		for _, n := range sizes {
+			tokens := make([]int32, n)
+			for i := range tokens {
+				tokens[i] = rng.Int32N(50)
+			}
+			want := bothWays(t, oracle, m, tokens)
+			got := bothWays(t, d, m, tokens)
+			worst, at := distance(got, want)
+			require.LessOrEqualf(t, worst, 1e-4, "%d rows, %d KV heads: row %d", n, kvHeads, at/64)
+			Beside(t, d, m, tokens, got)
+		}
+	}
+}
+
+func bothWays(t *testing.T, d backend.Device, m *Model, tokens []int32) []float32 {
+	n := len(tokens)
+	blocks := (n + backend.BlockSize - 1) / backend.BlockSize
+	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, blocks), MaxRows: n, MaxWanted: n})
+	return l.step(t, rows{tokens, 0, table(n, 0)})
+}

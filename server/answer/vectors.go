@@ -1,0 +1,159 @@
+package answer
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/embed"
+)
+
+// MaxTexts is how many texts a request may want the vectors of.
+const MaxTexts = 2048
+
+// Text is one that is read: Tokens, else Text.
+type Text struct {
+	Text   string
+	Tokens []int32
+}
+
+// Reading is what a request wants read.
+type Reading struct {
+	Model *Model
+	Query string // before each text, where the model ranks
+	Texts []Text // forgotten once they are tokens, unless Kept
+	Kept  bool   // the answer repeats them
+	Field string // what the client calls the texts
+}
+
+// Vectors are those of texts, in their order.
+type Vectors struct {
+	Rows   [][]float32
+	Tokens int // of all texts, and of the query before each
+}
+
+// Vectors reads texts, as many at once as there are places for.
+func (s *Service) Vectors(x *exchange.Exchange, r *Reading) (*Vectors, *wire.Fault) {
+	x.Watch()
+	query, tokens, fault := r.tokens(x)
+	x.Release()
+	if fault != nil {
+		return nil, fault
+	}
+	k, v := keep(s.kept, x), &Vectors{Rows: make([][]float32, len(tokens))}
+	weight := int64(0)
+	if r.Kept {
+		for _, t := range r.Texts {
+			weight += int64(len(t.Text))
+		}
+	} else {
+		r.Texts = nil
+	}
+	err := k.add(x.Context, weight)
+	if err == nil {
+		err = v.compute(x, r.Model, query, tokens, k)
+	}
+	if err != nil {
+		return nil, explain(x, &Order{Model: r.Model}, err)
+	}
+	for _, ids := range tokens {
+		v.Tokens += len(query) + len(ids)
+	}
+	x.Prompt = v.Tokens
+	return v, nil
+}
+
+// Unit cuts a vector to so many numbers and gives it the length 1, in place; zeros stay.
+func Unit(row []float32, dimensions int) []float32 {
+	row = row[:dimensions]
+	embed.Normalize(row)
+	return row
+}
+
+// tokens are those of the query and of each text.
+func (r *Reading) tokens(x *exchange.Exchange) (query []int32, all [][]int32, fault *wire.Fault) {
+	gone := func() bool { return x.Context.Err() != nil }
+	read := func(t Text, field string) []int32 {
+		ids, err := r.Model.Engine.Read(actors.Request{Text: t.Text, Tokens: t.Tokens, PlainText: true}, query, gone)
+		if err != nil {
+			fault = explain(x, &Order{Model: r.Model}, err)
+			fault.Param, fault.Text = r.Field, field+": "+fault.Text
+		}
+		return ids
+	}
+	if r.Query != "" {
+		if query = read(Text{Text: r.Query}, "query"); fault != nil {
+			fault.Param = "query"
+			return nil, nil, fault
+		}
+	}
+	all = make([][]int32, len(r.Texts))
+	for i, t := range r.Texts {
+		if all[i] = read(t, fmt.Sprintf("%s, entry %d", r.Field, i)); fault != nil {
+			return nil, nil, fault
+		}
+	}
+	return query, all, nil
+}
+
+// compute fills the rows. The first error stops it.
+func (v *Vectors) compute(x *exchange.Exchange, m *Model, query []int32, tokens [][]int32, k *kept) error {
+	ctx, cancel := context.WithCancelCause(x.Context)
+	defer cancel(nil)
+	var next atomic.Int64
+	work := func() (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			}
+		}()
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= len(tokens) || ctx.Err() != nil {
+				return nil
+			}
+			row, err := vector(ctx, x, m, slices.Concat(query, tokens[i]))
+			if err == nil {
+				err = k.add(ctx, int64(4*cap(row)))
+			}
+			if err != nil {
+				return err
+			}
+			v.Rows[i] = row
+		}
+	}
+	var all sync.WaitGroup
+	for range min(len(tokens), m.Engine.Info.Sequences+following) {
+		all.Go(func() {
+			if err := work(); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// vector waits for a place, and for a text's vector.
+func vector(ctx context.Context, x *exchange.Exchange, m *Model, tokens []int32) ([]float32, error) {
+	if err := m.places.take(ctx, x, 1); err != nil {
+		return nil, err
+	}
+	defer m.places.leave(x, 1)
+	stream, err := m.Engine.Embed(tokens)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	row, err := m.Engine.Vector(ctx, stream, m.Engine.Info.Program.Pooling)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return row, err
+}

@@ -1,0 +1,166 @@
+package anthropic
+
+import (
+	"iter"
+	"slices"
+	"strconv"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/wire"
+)
+
+// encoder spells one answer. What is written of it at last depends on what was before: it is that of one choice.
+type encoder struct {
+	head  []byte // {"id":…,"type":"message","role":"assistant","model":…
+	most  int    // tokens that were asked for
+	omit  bool   // thinking comes without its text
+	open  block  // of a stream
+	index int    // of the open block, or of the next one
+}
+
+// block is a kind of content.
+type block int
+
+const (
+	none block = iota
+	thinking
+	speech
+)
+
+func newEncoder(o *request, id string) *encoder {
+	head := wire.AppendString([]byte(`{"id":`), id)
+	head = wire.AppendString(append(head, `,"type":"message","role":"assistant","model":`...), o.Model.Name)
+	return &encoder{head: head, most: o.most, omit: o.omit}
+}
+
+// event opens one, as far as its type. Some clients read the line above the data, others the type in it.
+func event(dst []byte, name string) []byte {
+	dst = append(append(append(dst, "event: "...), name...), "\ndata: {\"type\":\""...)
+	return append(append(dst, name...), '"')
+}
+
+const end = "}\n\n" // of an event
+
+// Media implements answer.Encoder.
+func (*encoder) Media() string { return "text/event-stream" }
+
+// Begin implements answer.Encoder. Nothing of the answer is sent yet.
+func (e *encoder) Begin(dst []byte, c *answer.Choice) []byte {
+	u := c.Usage
+	u.Generated = 0
+	dst = append(append(event(dst, "message_start"), `,"message":`...), e.head...)
+	dst = append(dst, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":`...)
+	dst = append(append(appendUsage(dst, u), '}'), end...)
+	return append(event(dst, "ping"), end...)
+}
+
+// Part implements answer.Encoder.
+func (e *encoder) Part(dst []byte, c *answer.Choice) []byte {
+	if len(c.New.Thought) > 0 {
+		dst = e.enter(dst, thinking, `{"type":"thinking","thinking":"","signature":""}`)
+		if !e.omit {
+			dst = e.delta(dst, `{"type":"thinking_delta","thinking":`, c.New.Thought)
+		}
+	}
+	if len(c.New.Text) > 0 {
+		dst = e.enter(dst, speech, `{"type":"text","text":""}`)
+		dst = e.delta(dst, `{"type":"text_delta","text":`, c.New.Text)
+	}
+	return dst
+}
+
+// enter opens a block of a kind, if it is not the open one.
+func (e *encoder) enter(dst []byte, kind block, empty string) []byte {
+	if e.open == kind {
+		return dst
+	}
+	dst = e.leave(dst)
+	e.open = kind
+	dst = strconv.AppendInt(append(event(dst, "content_block_start"), `,"index":`...), int64(e.index), 10)
+	return append(append(append(dst, `,"content_block":`...), empty...), end...)
+}
+
+// leave closes the open block, if there is one.
+func (e *encoder) leave(dst []byte) []byte {
+	if e.open == none {
+		return dst
+	}
+	dst = strconv.AppendInt(append(event(dst, "content_block_stop"), `,"index":`...), int64(e.index), 10)
+	e.open = none
+	e.index++
+	return append(dst, end...)
+}
+
+func (e *encoder) delta(dst []byte, form string, text []byte) []byte {
+	dst = strconv.AppendInt(append(event(dst, "content_block_delta"), `,"index":`...), int64(e.index), 10)
+	dst = append(append(dst, `,"delta":`...), form...)
+	return append(append(wire.AppendString(dst, text), '}'), end...)
+}
+
+// End implements answer.Encoder.
+func (e *encoder) End(dst []byte, c *answer.Choice) []byte {
+	dst = append(event(e.leave(dst), "message_delta"), `,"delta":{`...)
+	dst = append(e.reason(dst, c), `},"usage":`...)
+	return append(appendUsage(dst, c.Usage), end...)
+}
+
+// Close implements answer.Encoder.
+func (*encoder) Close(dst []byte, _ []*answer.Choice) []byte {
+	return append(event(dst, "message_stop"), end...)
+}
+
+// Fault implements answer.Encoder.
+func (*encoder) Fault(dst []byte, f *wire.Fault) []byte {
+	return append(appendFault(append(dst, "event: error\ndata: "...), f), "\n\n"...)
+}
+
+// Whole implements answer.Encoder.
+func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
+	c := choices[0] // there are no others in this dialect
+	dst := append(slices.Clone(e.head), `,"content":[`...)
+	if thought := c.New.Thought; len(thought) > 0 {
+		if e.omit {
+			thought = nil
+		}
+		dst = wire.AppendString(append(dst, `{"type":"thinking","thinking":`...), thought)
+		dst = append(dst, `,"signature":""}`...)
+		if len(c.New.Text) > 0 {
+			dst = append(dst, ',')
+		}
+	}
+	if len(c.New.Text) > 0 {
+		dst = append(wire.AppendString(append(dst, `{"type":"text","text":`...), c.New.Text), '}')
+	}
+	dst = append(e.reason(append(dst, "],"...), c), `,"usage":`...)
+	dst = append(appendUsage(dst, c.Usage), '}')
+	return slices.Values([][]byte{dst})
+}
+
+// reason says how the answer ended.
+func (e *encoder) reason(dst []byte, c *answer.Choice) []byte {
+	reason := "end_turn"
+	switch {
+	case c.Stop != "":
+		reason = "stop_sequence"
+	case c.Finish == actors.Length && c.Usage.Generated < e.most:
+		reason = "model_context_window_exceeded"
+	case c.Finish == actors.Length:
+		reason = "max_tokens"
+	}
+	dst = wire.AppendString(append(dst, `"stop_reason":`...), reason)
+	dst = append(dst, `,"stop_sequence":`...)
+	if c.Stop == "" {
+		return append(dst, "null"...)
+	}
+	return wire.AppendString(dst, c.Stop)
+}
+
+// appendUsage writes the object of that name. Tokens of the prompt are either read from the cache or input; nothing is
+// put into the cache for a client: all prompts stay there while there is room.
+func appendUsage(dst []byte, u actors.Usage) []byte {
+	dst = strconv.AppendInt(append(dst, `{"input_tokens":`...), int64(u.Prompt-u.Cached), 10)
+	dst = strconv.AppendInt(append(dst, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...), int64(u.Cached), 10)
+	dst = strconv.AppendInt(append(dst, `,"output_tokens":`...), int64(u.Generated), 10)
+	return append(dst, '}')
+}

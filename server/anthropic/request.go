@@ -1,0 +1,145 @@
+package anthropic
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/chat/jinja"
+)
+
+// request is what a client asks for: an order, and how the answer is to be spelled.
+type request struct {
+	answer.Order
+	most int  // tokens of the answer
+	omit bool // thinking comes without its text
+}
+
+// finder finds the model that a request names.
+type finder func(name string) (*answer.Model, *wire.Fault)
+
+// fields are the members of a request's body.
+type fields struct{ *wire.Fields }
+
+// decode reads a body. One that is to be answered must say how long the answer may be.
+func decode(body answer.Body, find finder, answered bool) (request, *wire.Fault) {
+	f, name := fields{wire.ReadFields(body.Text, body.Budget)}, ""
+	f.Text("model", &name)
+	if f.Fault != nil {
+		return request{}, f.Fault
+	}
+	m, fault := find(name)
+	if fault != nil {
+		return request{}, fault
+	}
+	o := request{Order: answer.Order{Model: m, N: 1}}
+	in := &chat.Input{Extra: &jinja.Dict{}}
+	r := actors.Request{Chat: in, Thoughts: true, Sampling: m.Sampling}
+	r.Sampling.Seed, r.Sampling.LogProbs = rand.Uint64(), -1
+	f.Number("temperature", 0, 100, &r.Sampling.Temp)
+	f.Number("top_p", 0, 1, &r.Sampling.TopP)
+	f.Count("top_k", -1, math.MaxInt32, &r.Sampling.TopK)
+	f.Texts("stop_sequences", answer.MaxStops, answer.MaxStopBytes, &r.Stop)
+	if answered {
+		f.length(&o.most)
+	}
+	r.MaxTokens = o.most
+	f.Flag("stream", &o.Stream)
+	f.thinking(&o, in.Extra)
+	f.output(&r, in.Extra)
+	f.tools(in)
+	f.conversation(m, in)
+	f.ignored()
+	o.Prompts = []actors.Request{r}
+	return o, f.Fault
+}
+
+func (f fields) length(most *int) {
+	f.Count("max_tokens", 1, math.MaxInt32, most)
+	if *most == 0 && f.Fault == nil {
+		f.Fault = wire.Invalid("max_tokens", "missing_required_parameter",
+			"max_tokens is missing: want the most tokens that the answer may have")
+	}
+}
+
+// ignored are fields that change no answer here, and those that ask for what there is not.
+func (f fields) ignored() {
+	f.Object("metadata", `an object such as {"user_id": "..."}`, func(o *wire.Fields) { o.Text("user_id", new(string)) })
+	f.Absent("container", "leave it out: no code is executed")
+	f.Absent("mcp_servers", "leave it out: no tools are called by the server")
+}
+
+// thinking tells the template whether the model is to think. Templates have two names for it.
+func (f fields) thinking(o *request, vars *jinja.Dict) {
+	const want = `{"type": "enabled", "budget_tokens": n}, {"type": "adaptive"} or {"type": "disabled"}`
+	think := false
+	f.Object("thinking", want, func(in *wire.Fields) {
+		kind, display, budget := "", "", 0
+		in.Text("type", &kind)
+		in.Text("display", &display)
+		in.Count("budget_tokens", 1, math.MaxInt32, &budget) // it is not kept
+		switch kind {
+		case "enabled", "adaptive", "between_tools":
+			think = true
+		case "disabled":
+		default:
+			raw, _ := in.Get("type")
+			in.Wrong("type", raw, want)
+		}
+		switch display {
+		case "", "summarized":
+		case "omitted":
+			o.omit = true
+		default:
+			raw, _ := in.Get("display")
+			in.Wrong("display", raw, `"summarized" or "omitted"`)
+		}
+	})
+	vars.Set("enable_thinking", jinja.Bool(think))
+	vars.Set("thinking", jinja.Bool(think))
+}
+
+// output reads output_config: how hard the model is to think, and what the answer is bound to be.
+func (f fields) output(r *actors.Request, vars *jinja.Dict) {
+	const want = `an object such as {"format": {"type": "json_schema", "schema": {...}}}`
+	f.Object("output_config", want, func(o *wire.Fields) {
+		effort := ""
+		switch o.Text("effort", &effort); effort {
+		case "":
+		case "low", "medium", "high":
+			vars.Set("reasoning_effort", jinja.Str(effort))
+		case "xhigh", "max": // no template knows more than high
+			vars.Set("reasoning_effort", jinja.Str("high"))
+		default:
+			raw, _ := o.Get("effort")
+			o.Wrong("effort", raw, `"low", "medium", "high", "xhigh" or "max"`)
+		}
+		o.Object("format", `{"type": "json_schema", "schema": {...}}`, func(format *wire.Fields) {
+			r.Grammar = schema(format)
+		})
+	})
+}
+
+func schema(f *wire.Fields) *answer.Form {
+	kind := ""
+	f.Text("type", &kind)
+	if raw, _ := f.Get("type"); kind != "json_schema" {
+		f.Wrong("type", raw, `"json_schema"`)
+	}
+	raw, ok := f.Get("schema")
+	switch {
+	case f.Fault != nil:
+		return nil
+	case !ok, len(raw) > answer.MaxForm:
+		f.Fault = wire.Invalid("schema", "invalid_value", "schema has %d bytes: want a JSON Schema of 1 to %d", len(raw), answer.MaxForm)
+		return nil
+	}
+	form, err := answer.SchemaForm(raw)
+	if err != nil {
+		f.Fault = wire.Invalid("schema", "invalid_value", "schema: %v", err)
+	}
+	return form
+}

@@ -1,0 +1,115 @@
+package openai
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"iter"
+	"math"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
+)
+
+// embed serves POST /v1/embeddings.
+func (a *api) embed(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	body, fault := a.Body(rc, x)
+	if fault != nil {
+		return fault
+	}
+	o, fault := decodeEmbeddings(body, a.finder(answer.Embed))
+	if fault != nil {
+		return fault
+	}
+	v, fault := a.Vectors(x, &o.Reading)
+	if fault != nil {
+		return fault
+	}
+	for i := range v.Rows {
+		v.Rows[i] = answer.Unit(v.Rows[i], o.dimensions)
+	}
+	x.Whole(rc, "application/json", o.spell(v))
+	return nil
+}
+
+// embeddings is what a client wants of texts.
+type embeddings struct {
+	answer.Reading
+	dimensions int  // of the vectors that are sent
+	base64     bool // of float32, the lowest byte first
+}
+
+func decodeEmbeddings(body answer.Body, find finder) (*embeddings, *wire.Fault) {
+	f, m := readRequest(body, find)
+	if m == nil {
+		return nil, f.Fault
+	}
+	o := &embeddings{Reading: answer.Reading{Model: m, Field: "input"}, dimensions: m.Width}
+	format := "float"
+	f.Text("encoding_format", &format)
+	if o.base64 = format == "base64"; !o.base64 && format != "float" {
+		f.Wrong("encoding_format", strconv.Quote(format), `"float" or "base64"`)
+	}
+	f.Count("dimensions", 1, m.Width, &o.dimensions)
+	f.Text("user", new(string))
+	o.Texts = f.inputs("input", answer.MaxTexts, m)
+	for i, t := range o.Texts {
+		if t.Text == "" && len(t.Tokens) == 0 && f.Fault == nil {
+			f.Fault = wire.Invalid("input", "invalid_value", "input: entry %d is empty: want texts, or tokens", i)
+		}
+	}
+	return o, f.Fault
+}
+
+// spell writes the answer, a vector at a time.
+func (o *embeddings) spell(v *answer.Vectors) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		dst := []byte(`{"object":"list","data":[`)
+		for i, row := range v.Rows {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = strconv.AppendInt(append(dst, `{"object":"embedding","index":`...), int64(i), 10)
+			dst = append(dst, `,"embedding":`...)
+			if o.base64 {
+				dst = appendBase64(dst, row)
+			} else {
+				dst = appendVector(dst, row)
+			}
+			if !yield(append(dst, '}')) {
+				return
+			}
+			dst = dst[:0]
+		}
+		dst = wire.AppendString(append(dst, `],"model":`...), o.Model.Name)
+		yield(append(appendRead(dst, v.Tokens), '}'))
+	}
+}
+
+func appendVector(dst []byte, row []float32) []byte {
+	dst = append(dst, '[')
+	for i, x := range row {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendFloat(dst, float64(x), 'g', -1, 32)
+	}
+	return append(dst, ']')
+}
+
+func appendBase64(dst []byte, row []float32) []byte {
+	bytes := make([]byte, 0, 4*len(row))
+	for _, x := range row {
+		bytes = binary.LittleEndian.AppendUint32(bytes, math.Float32bits(x))
+	}
+	return append(base64.StdEncoding.AppendEncode(append(dst, '"'), bytes), '"')
+}
+
+// appendRead writes the usage of a request that nothing is generated for.
+func appendRead(dst []byte, tokens int) []byte {
+	dst = strconv.AppendInt(append(dst, `,"usage":{"prompt_tokens":`...), int64(tokens), 10)
+	return append(strconv.AppendInt(append(dst, `,"total_tokens":`...), int64(tokens), 10), '}')
+}

@@ -1,0 +1,92 @@
+package arch
+
+import "github.com/sluice-ai/sluice/internal/ir"
+
+// BERT, with RoPE and a gated feed-forward network NomicBERT. Papers: arXiv:1810.04805, arXiv:2402.01613; checked
+// against transformers, modeling_bert.py and modeling_nomic_bert.py.
+// Differs from Llama: rows see those after them; LayerNorm comes after each sum; positions are learned (NomicBERT: RoPE
+// turns halves); every token is of the first type; the end is a vector for each row. A reranker scores its first row by
+// two more matrices.
+func bert(p *params, b *ir.Builder) {
+	s := p.dense("attention.layer_norm_epsilon")
+	a := s.attention()
+	a.Both = true
+	turned := p.arch == "nomic-bert"
+	var r rope
+	if turned {
+		r = p.rope(&s, halves, 10000)
+	}
+
+	x := b.Embed("token_embd", s.vocab, s.width)
+	if b.Has("token_types.weight") {
+		x = b.Affine(x, "", 0, "token_types.weight", p.tokenTypes())
+	}
+	if !turned {
+		x = b.Position(x, "position_embd", p.context)
+	}
+	x = b.LayerNorm(x, "token_embd_norm", s.eps)
+	for l := range s.layers {
+		b.Layer(l)
+		q, k, v := s.qkv(b, x)
+		if turned {
+			q, k = r.turn(b, q), r.turn(b, k)
+		}
+		o := b.Linear(b.Attend(q, k, v, a), "attn_output", s.width)
+		x = b.LayerNorm(b.Add(x, o), "attn_output_norm", s.eps)
+		b.FFN()
+		up, act := b.Linear(x, "ffn_up", s.ffn), ir.GELUErf
+		if turned {
+			up = b.SwiGLU(b.Linear(x, "ffn_gate", s.ffn), up)
+		} else {
+			up = b.Act(act, up)
+		}
+		x = b.LayerNorm(b.Add(x, b.Linear(up, "ffn_down", s.width)), "layer_output_norm", s.eps)
+	}
+	x = b.Pool(x)
+	if p.pooling() == ir.PoolRank {
+		if b.Has("cls.weight") {
+			x = b.SoftCap(b.Linear(x, "cls", s.width), 1) // tanh
+		}
+		x = b.Linear(x, "cls.output", p.labels())
+	}
+	b.Vectors(x)
+	b.Pooling(p.pooling())
+	b.Ignore("cls.", "pooler.")
+}
+
+// qkv is Q, K and V, of one matrix or of three.
+func (s *shape) qkv(b *ir.Builder, x ir.Value) (q, k, v ir.Value) {
+	n, kv, vv := s.heads*s.kDim, s.kvHeads*s.kDim, s.kvHeads*s.vDim
+	if !b.Has("attn_qkv.weight") {
+		return b.Linear(x, "attn_q", n), b.Linear(x, "attn_k", kv), b.Linear(x, "attn_v", vv)
+	}
+	all := b.Linear(x, "attn_qkv", n+kv+vv)
+	return b.Slice(all, 0, n), b.Slice(all, n, kv), b.Slice(all, n+kv, vv)
+}
+
+// pooling is how rows become the vector of a text.
+func (p *params) pooling() ir.Pooling {
+	if !p.has("pooling_type") {
+		return ir.PoolNone
+	}
+	return ir.Pooling(p.integer("pooling_type", 0, int(ir.PoolRank)))
+}
+
+// tokenTypes is the number of rows of that table; the key has no prefix of the architecture.
+func (p *params) tokenTypes() int {
+	n, err := p.meta.Int("tokenizer.ggml.token_type_count")
+	if err != nil || n < 1 || n > maxVocab {
+		p.faultf("tokenizer.ggml.token_type_count: is %d, want 1 to %d", n, maxVocab)
+		return 1
+	}
+	return int(n)
+}
+
+// labels is the number of a classifier's classes: one for a score.
+func (p *params) labels() int {
+	list, err := p.meta.Strings(p.key("classifier.output_labels"))
+	if err != nil {
+		return 1
+	}
+	return max(len(list), 1)
+}

@@ -1,0 +1,2 @@
+// Package embed makes the vector of a text from those of its rows.
+package embed
