@@ -83,8 +83,8 @@ func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	return m, nil
 }
 
-// reopen closes a card that was lost, whose models are closed, and opens it again. Only Compile does: nothing else of the
-// device is used then.
+// reopen closes a card that was lost, whose models are closed, and opens it again. Only Compile does: nothing else of
+// the device is used then.
 func (v *Device) reopen() error {
 	_ = v.card.close() // what a lost card says no more
 	c, err := openCard(v.pick, v.options)

@@ -32,9 +32,10 @@ var layers = []struct {
 		"stages/sample", "internal/jsontext"}},
 	{"server/openai", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
 		"stages/sample", "internal/jsontext"}},
-	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/token", "internal"}},
+	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/swap", "stages/token", "internal"}},
 	{"actors/run", []string{"internal/trace"}},                                      // it knows no model, no device and no file
 	{"actors/tiers", []string{"actors/run", "stages/place", "storage", "internal"}}, // it knows no steps
+	{"actors/fleet", []string{"stages/swap"}},                                       // an engine is anything that can be closed
 	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},
 	{"stages", []string{"internal"}},
 	{"cpu", []string{"internal"}},
