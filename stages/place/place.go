@@ -65,6 +65,9 @@ type Model struct {
 	KV      int64  // bytes of the cache
 }
 
+// Apart says whether the device that computes the model has memory of its own.
+func (m *Model) Apart() bool { return m.apart }
+
 // Part is what one device computes of a model. Slots and groups are numbered as in its layout: what is in neither Ring
 // nor Shelves has a slot of its own, or is read where the file is mapped.
 type Part struct {
