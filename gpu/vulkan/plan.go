@@ -235,26 +235,18 @@ func (m *model) capacity(wanted bool) int {
 	return rowClass(m.config.MaxRows)
 }
 
-// unsupported lists all that no kernel computes yet.
+// unsupported lists all that no kernel computes: every op has some, but experts need the list that a route leaves here.
 func unsupported(p *ir.Bound) (faults []error) {
 	routed := map[ir.Value]bool{}
 	for s := range p.Segments {
 		for i := range p.Segments[s].Nodes {
 			n := &p.Segments[s].Nodes[i]
-			what := ""
-			switch n.Op {
-			case ir.CausalConv, ir.SSMScan, ir.DeltaRule:
-				what = n.Op.String()
-			case ir.Route:
+			switch {
+			case n.Op == ir.Route:
 				routed[n.Out] = true
-			case ir.Experts:
-				if !routed[n.In[1]] {
-					what = "experts whose route is computed elsewhere"
-				}
-			}
-			if what != "" {
-				faults = append(faults, fmt.Errorf("%s: %s: %w on Vulkan yet: use --device cpu", &p.Segments[s], what,
-					errNoKernel))
+			case n.Op == ir.Experts && !routed[n.In[1]]:
+				faults = append(faults, fmt.Errorf("%s: experts whose route is computed elsewhere: %w on Vulkan yet: "+
+					"use --device cpu", &p.Segments[s], errNoKernel))
 			}
 		}
 	}
