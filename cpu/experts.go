@@ -23,12 +23,26 @@ type stack struct {
 	groups []int             // by expert
 	bias   []float32         // [experts][outputs]; nil: none
 	out    slots
+	joined bool // the matrices have rows of another stack, too
+	row    int  // the first of its own
+}
+
+// tiles is the number of those of its own rows.
+func (s *stack) tiles() int {
+	if s.joined {
+		return s.out.width / kernels.TileRows
+	}
+	return s.w[0].Tiles()
 }
 
 // multiply computes a chunk's outputs for the slots from slot on, whose activations the worker has.
 func (s *stack) multiply(ex *execution, work *workspace, c *expertChunk, slot int) {
-	out, x := s.out.data[slot*s.out.width:], &work.acts
-	work.strips.MatMul(ex.device.set, out, s.out.width, s.w[c.expert], c.from, c.to, x)
+	out, x, w := s.out.data[slot*s.out.width:], &work.acts, s.w[c.expert]
+	if s.joined {
+		work.head = w.Part(s.row, s.out.width)
+		w = &work.head
+	}
+	work.strips.MatMul(ex.device.set, out, s.out.width, w, c.from, c.to, x)
 	if s.bias == nil {
 		return
 	}
@@ -41,7 +55,7 @@ func (s *stack) multiply(ex *execution, work *workspace, c *expertChunk, slot in
 
 // observe adds a row of inputs to the sums that were asked for. One chunk of each expert does so, row after row.
 func (s *stack) observe(ex *execution, c *expertChunk, x []float32) {
-	if ex.config.Inputs != nil && c.from == 0 {
+	if ex.config.Inputs != nil && c.from == 0 && s.row == 0 {
 		ex.config.Inputs.Add(s.ref, c.expert, 0, x)
 	}
 }

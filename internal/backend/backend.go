@@ -115,7 +115,25 @@ func (c *Config) Check(p *ir.Bound, t Traits) error {
 			return fmt.Errorf("segments %v: want ascending numbers below %d", c.Segments, len(p.Segments))
 		}
 	}
-	return c.checkSlots(p, t)
+	return errors.Join(c.checkCaches(p), c.checkSlots(p, t))
+}
+
+// checkCaches wants segments that attend to the same cache together.
+func (c *Config) checkCaches(p *ir.Bound) error {
+	filled := make([]bool, len(p.KV))
+	for s := range p.Segments {
+		for i := range p.Segments[s].Nodes {
+			n := &p.Segments[s].Nodes[i]
+			switch {
+			case n.Op != ir.Attend || !c.Computes(s):
+			case len(n.In) > 1:
+				filled[n.Attend.KV] = true
+			case !filled[n.Attend.KV]:
+				return fmt.Errorf("%s attends to cache %d, which is filled elsewhere", &p.Segments[s], n.Attend.KV)
+			}
+		}
+	}
+	return nil
 }
 
 // Memory is what a compiled model occupies, in bytes. Host is of the program's memory, where the others are not.
