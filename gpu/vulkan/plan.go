@@ -243,8 +243,6 @@ func unsupported(p *ir.Bound) (faults []error) {
 			n := &p.Segments[s].Nodes[i]
 			what := ""
 			switch n.Op {
-			case ir.CausalConv, ir.SSMScan, ir.DeltaRule:
-				what = n.Op.String()
 			case ir.Attend:
 				if len(n.In) == 1 {
 					what = "attention to another layer's cache"
