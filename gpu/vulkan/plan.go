@@ -254,8 +254,13 @@ func unsupported(p *ir.Bound) (faults []error) {
 				}
 			case ir.Route:
 				routed[n.Out] = true
-				if n.W != ir.NoRef {
+				switch {
+				case n.W != ir.NoRef:
 					what = "weights of experts that are multiplied"
+				case n.Route.Scoring == ir.SparseMixer:
+					what = "a sparse mixer"
+				case n.Route.GroupBest == 1:
+					what = "groups of experts by the best one"
 				}
 			case ir.Experts:
 				switch {

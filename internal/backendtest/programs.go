@@ -150,11 +150,18 @@ var opCases = []struct {
 		return b.Route(b.Act(ir.ReLU2, x), "", ir.RouteArgs{Scoring: ir.SoftmaxChosen, Used: n - 9, Scale: 1})
 	}},
 	{"route groups", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
-		a := ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 6, Groups: n / 16, GroupsUsed: 3, Normalise: true, Scale: 1.5}
+		a := ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 6, Groups: n / 16, GroupsUsed: 3, GroupBest: 2, Normalise: true,
+			Scale: 1.5}
 		return b.Route(x, "r", a)
 	}},
 	{"route groups of one", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
-		return b.Route(x, "r", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 1, Groups: n, GroupsUsed: 1, Scale: 1})
+		return b.Route(x, "r", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 1, Groups: n, GroupsUsed: 1, GroupBest: 2, Scale: 1})
+	}},
+	{"route groups by one", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.Route(x, "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 6, Groups: 8, GroupsUsed: 3, GroupBest: 1, Scale: 16})
+	}},
+	{"route mixer", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.Route(x, "", ir.RouteArgs{Scoring: ir.SparseMixer, Used: 2, Scale: 1})
 	}},
 	{"route scaled", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
 		return b.RouteScaled(x, "s", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 5, Normalise: true, Scale: 2})

@@ -129,15 +129,23 @@ const (
 	SoftmaxAll    Scoring = iota + 1 // over all experts
 	SoftmaxChosen                    // over the chosen ones; logits decide which these are
 	SigmoidEach                      // 1/(1+e⁻ˣ), each on its own
+	// SparseMixer chooses one expert after the other. Of those that are left, the best one's weight is its part in a
+	// softmax over all whose logits are as good: (best−x)/max(|x|, best) ≤ Near. Source: arXiv:2310.00811, as computed
+	// by transformers, modeling_phimoe.py, which is not what is trained: nothing is random.
+	SparseMixer
 )
+
+// Near is how near two logits are between which SparseMixer would choose by chance in training.
+const Near = 0.02
 
 // RouteArgs configures Route. The Used experts of the highest scores plus bias are chosen, of equal ones those of lower
 // numbers; the weights are their scores without bias. With Groups, experts fall into so many groups of neighbours, and
-// only those of the GroupsUsed best take part: a group is as good as its two best experts together.
+// only those of the GroupsUsed best take part: a group is as good as its GroupBest best experts together.
 type RouteArgs struct {
 	Scoring            Scoring
 	Used               int
 	Groups, GroupsUsed int     // 0: no groups
+	GroupBest          int     // 1 or 2
 	Normalise          bool    // weights are divided by their sum
 	Scale              float32 // multiplies the weights at last
 }

@@ -163,7 +163,7 @@ func TestMixtureOfFile(t *testing.T) {
 	set("expert_weights_norm", false)
 	set("expert_group_count", uint32(3))
 	set("expert_group_used_count", uint32(2))
-	require.Equal(t, &ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 2, Scale: 1.5, Groups: 3, GroupsUsed: 2}, route())
+	require.Equal(t, &ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 2, Scale: 1.5, Groups: 3, GroupsUsed: 2, GroupBest: 1}, route())
 	set("expert_group_count", uint32(4))
 	set("expert_gating_func", uint32(3))
 	_, err := Record(&f.Meta, holds(f), Options{})
