@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -102,17 +103,29 @@ func (x *expansion) run(worker, chunk int) {
 		}
 		x.up.multiply(ex, work, c, slot)
 		for i := range rows {
-			gate, up := x.gate.part(c, slot+i), x.up.part(c, slot+i)
+			gate, up, weight := x.gate.part(c, slot+i), x.up.part(c, slot+i), float32(1)
 			if x.before {
-				weight := ex.at(&x.weights, int(rows[i]))[c.expert]
+				weight = ex.at(&x.weights, int(rows[i]))[c.expert]
 				ex.device.isa.Scale(gate, gate, weight)
 				ex.device.isa.Scale(up, up, weight)
 			}
 			ex.glu(x.act, gate, gate, up)
-			x.gate.observe(ex, c, ex.at(&x.in, int(rows[i])))
-			x.up.observe(ex, c, ex.at(&x.in, int(rows[i])))
+			x.observe(c, ex.at(&x.in, int(rows[i])), weight)
 		}
 	}
+}
+
+// observe adds a row as it goes into the products.
+func (x *expansion) observe(c *expertChunk, row []float32, weight float32) {
+	if x.ex.config.Inputs == nil || c.from > 0 {
+		return
+	}
+	if x.before {
+		row = slices.Clone(row)
+		x.ex.device.isa.Scale(row, row, weight)
+	}
+	x.gate.observe(x.ex, c, row)
+	x.up.observe(x.ex, c, row)
 }
 
 // gather makes the worker's activations those of some rows of the step. A single row is used where it lies.

@@ -204,7 +204,7 @@ func TestUnsupported(t *testing.T) {
 	x := b.Embed("token_embd", 64, 64)
 	for l := range 2 {
 		b.Layer(l)
-		x = b.CausalConv(b.Temper(x, 0.5, 10), "conv", 4)
+		x = b.CausalConv(x, "conv", 4)
 	}
 	b.Logits(b.Rows(x))
 	p, err := b.Program(100)
@@ -215,8 +215,7 @@ func TestUnsupported(t *testing.T) {
 	require.NoError(t, err)
 	_, err = open(t).device().Compile(bound, backend.Config{KV: backend.KVF16, Blocks: []int{2}, MaxRows: 1, MaxWanted: 1})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
-	require.ErrorContains(t, err, "mix 0: temper: no kernel")
-	require.ErrorContains(t, err, "mix 1: temper: no kernel")
+	require.ErrorContains(t, err, "mix 0: causal conv: no kernel")
 	require.ErrorContains(t, err, "mix 1: causal conv: no kernel")
 }
 
@@ -289,4 +288,14 @@ func TestMeasure(t *testing.T) {
 	require.Greater(t, r.Bus, 1e6)
 	require.Greater(t, r.Memory, 1e6)
 	t.Logf("%.1f and %.1f GB/s", r.Bus/1e9, r.Memory/1e9)
+}
+
+// TestEmbeddings: as TestFixtures, of encoders and the models that are used like them.
+func TestEmbeddings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	d := open(t).device()
+	backendtest.Embeddings(t, d, openModel, 10)
+	t.Run("BothWays", func(t *testing.T) { backendtest.BothWays(t, d, ref.New(), 2, 3, 64, 150) })
 }

@@ -278,7 +278,7 @@ func starcoderLike(s small) (*ir.Program, error) {
 	return b.Program(1 << 10)
 }
 
-// mixtureLike has experts, a shared one with a gate, and sinks.
+// mixtureLike has experts, in odd layers with inputs that are weighed, a shared one with a gate, and sinks.
 func mixtureLike(s small) (*ir.Program, error) {
 	b := ir.NewBuilder("mixture-like", hasNone)
 	a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3}
@@ -296,7 +296,11 @@ func mixtureLike(s small) (*ir.Program, error) {
 		g := b.SwiGLU(b.Linear(n, "ffn_gate_shexp", s.ffn), b.Linear(n, "ffn_up_shexp", s.ffn))
 		shared := b.Mul(b.Linear(g, "ffn_down_shexp", s.width), b.Act(ir.Sigmoid, b.Linear(n, "ffn_gate_inp_shexp", 1)))
 		w := b.Route(b.Linear(n, "ffn_gate_inp", 8), "", route)
-		y := b.Experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", s.ffn, route.Used, ir.SiLU)
+		experts := b.Experts
+		if l%2 == 1 {
+			experts = b.ExpertsBefore
+		}
+		y := experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", s.ffn, route.Used, ir.SiLU)
 		x = b.Add(x, b.Add(y, shared))
 	}
 	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
