@@ -88,6 +88,10 @@ var opCases = []struct {
 	}},
 	{"affine one", ir.Affine, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Affine(x, "a", 1, "", 0) }},
 	{"position", ir.Position, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Position(x, "p", 512) }},
+	{"token type", ir.TokenType, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		sep := prompt(4, 30, n)[29]
+		return b.TokenTypes(b.TokenTypes(x, "one", 1, sep), "many", 2, sep)
+	}},
 	{"swiglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.SwiGLU(x, b.Scale(x, 3)) }},
 	{"geglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.GLU(ir.GELU, x, b.Scale(x, 3)) }},
 	{"silu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Act(ir.SiLU, x) }},

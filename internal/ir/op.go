@@ -19,6 +19,7 @@ const (
 	Temper                   // y = x·(1 + Factor·ln(1+⌊(position+1)/Every⌋))
 	Affine                   // y = W·x + B, feature by feature; either may be missing, one value is for all features
 	Position                 // y[r] = x[r] + W[position(r)]
+	TokenType                // y[r] = x[r] + W[tokens Sep of r's text before r], or the last row of W if there are more
 	Slice                    // y[r] = x[r, From : From+width(y)]
 	HeadLinear               // y[r,h] = W[h]·x[r,h]: each of Heads parts of a row by a matrix of its own
 	HeadSlice                // y[r,h] = x[r,h, From : From+width(y)/Heads], of each of Heads parts of a row
@@ -53,7 +54,7 @@ type Node struct {
 	// cache; SSMScan: q, k, v, δ; DeltaRule: these and β.
 	In []Value
 	// W is the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks; CausalConv: by channel
-	// the weights of its positions; Position: a row for each one that there is; scans: A by head, which is negative;
+	// the weights of its positions; Position, TokenType: a row for each one; scans: A by head, which is negative;
 	// Route: by expert what multiplies its weight at last.
 	W      Ref
 	B      Ref // Linear, Norm, Affine, CausalConv: the bias, of Affine the first row; Route, scans: to scores, to δ
@@ -61,6 +62,7 @@ type Node struct {
 	Factor float32 // Scale, SoftCap, Temper
 	Every  int     // Temper: positions
 	From   int     // Slice, HeadSlice: first feature
+	Sep    int32   // TokenType: the token that ends each part of a text
 	Heads  int     // HeadLinear, HeadSlice, HeadJoin
 	State  int     // CausalConv, SSMScan, DeltaRule: index into Program.States
 

@@ -41,6 +41,7 @@ var rules = [lastOp]rule{
 	Temper:     {"temper", [2]int{1, 1}, none, none, 0, fitsTemper},
 	Affine:     {"affine", [2]int{1, 1}, optional, optional, Vector, fitsAffine},
 	Position:   {"position", [2]int{1, 1}, required, none, Vector, fitsPosition},
+	TokenType:  {"token type", [2]int{1, 1}, required, none, Vector, fitsTokenType},
 	Slice:      {"slice", [2]int{1, 1}, none, none, 0, fitsSlice},
 	HeadLinear: {"head linear", [2]int{1, 1}, required, none, Matrix, fitsHeadLinear},
 	HeadSlice:  {"head slice", [2]int{1, 1}, none, none, 0, fitsHeadSlice},

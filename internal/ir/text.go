@@ -102,6 +102,8 @@ func (n *Node) args() string {
 		return fmt.Sprintf("state=%d", n.State)
 	case SSMScan, DeltaRule:
 		return fmt.Sprintf("state=%d %s", n.State, n.Scan)
+	case TokenType:
+		return fmt.Sprintf("sep=%d", n.Sep)
 	case Slice:
 		return fmt.Sprintf("from=%d", n.From)
 	}
