@@ -3,6 +3,7 @@ package openai
 import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
@@ -15,9 +16,9 @@ type request struct {
 // finder finds the model that a request names.
 type finder func(name string) (*answer.Model, *wire.Fault)
 
-// finder finds models for a task.
-func (a *api) finder(do answer.Task) finder {
-	return func(name string) (*answer.Model, *wire.Fault) { return a.AskedTo(do, name) }
+// finder finds models for a task, and has them run until the exchange is over.
+func (a *api) finder(x *exchange.Exchange, do answer.Task) finder {
+	return func(name string) (*answer.Model, *wire.Fault) { return a.AskedTo(x, do, name) }
 }
 
 // fields are the members of a request's body.
