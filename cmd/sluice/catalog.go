@@ -61,11 +61,11 @@ func (l listed) path(name string) (string, bool) {
 }
 
 // named gives those a name that have none: as their files say. Later ones of a name that is taken get a number.
-func named(files []namedFile) (listed, error) {
+func named(e *env, files []namedFile) (listed, error) {
 	all := make(listed, 0, len(files))
 	for _, m := range files {
 		if m.name == "" {
-			file, err := openWeights(m.path)
+			file, err := e.openWeights(m.path)
 			if err != nil {
 				return nil, err
 			}

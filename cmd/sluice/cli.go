@@ -78,11 +78,16 @@ func printHelp(o kong.HelpOptions, c *kong.Context) error {
 
 // modelFlag is -m, which all commands spell the same way.
 type modelFlag struct {
-	Model string `short:"m" placeholder:"FILE" help:"Model file (GGUF). Without it: the small embedded model."`
+	Model string `short:"m" placeholder:"MODEL" help:"Model file (GGUF), or the name of a model that sluice pull has got. Without it: the small embedded model."`
 }
 
-// openModel opens a model file, or the embedded model if path is empty. The caller closes it.
-func openModel(path string) (*gguf.File, error) {
+// openModel opens the model that a person has named (see locate), or the embedded one for an empty name. The caller
+// closes it.
+func (e *env) openModel(value string) (*gguf.File, error) {
+	path, err := e.locate(value)
+	if err != nil {
+		return nil, err
+	}
 	if path == "" {
 		return gguf.Parse(mini.Name, mini.GGUF)
 	}

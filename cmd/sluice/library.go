@@ -80,7 +80,7 @@ func (l *library) Measure(_ context.Context, name string) (room swap.Room, err e
 	if !ok {
 		return room, fmt.Errorf("its file is not there any more")
 	}
-	file, err := openWeights(path)
+	file, err := l.openWeights(l.e, path)
 	if err != nil {
 		return room, err
 	}

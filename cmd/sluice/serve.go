@@ -112,7 +112,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 // the only model.
 func (c *serveCmd) load(ctx context.Context, e *env, files []namedFile, progress func(done, total int64),
 	traced func(*actors.HouseConfig)) (l *library, err error) {
-	all, err := named(files)
+	all, err := named(e, files)
 	if err != nil {
 		return nil, err
 	}
