@@ -14,7 +14,7 @@ import (
 )
 
 type serveCmd struct {
-	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]FILE" help:"Model file (GGUF), and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Without it: the small embedded model."`
+	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]MODEL" help:"Model file (GGUF) or name of a model in the store, and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Without it: the small embedded model."`
 	computeFlags
 	Addr   string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
 	APIKey []string `name:"api-key" sep:"none" placeholder:"KEY" help:"Key that clients must send. May be repeated. Other users of this machine can read it: better use a file. Without a key, anybody who reaches the address may ask."`
@@ -24,6 +24,7 @@ type serveCmd struct {
 	recordFlags
 	Parallel int `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
 	accessFlags
+	pullFlag
 	traceFlag
 	forceFlag
 }
@@ -73,7 +74,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 	defer func() { err = errors.Join(err, tape.close()) }()
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
-	ln, err := c.listen()
+	ln, err := c.prepare(ctx, e, files)
 	if err != nil {
 		return err
 	}
@@ -107,6 +108,14 @@ func (c *serveCmd) Run(e *env) (err error) {
 	case <-ctx.Done():
 		return c.stop(e, s)
 	}
+}
+
+// prepare pulls what is not there, if it may, and takes the address.
+func (c *serveCmd) prepare(ctx context.Context, e *env, files []namedFile) (net.Listener, error) {
+	if err := c.fetch(ctx, e, paths(files)...); err != nil {
+		return nil, err
+	}
+	return c.listen()
 }
 
 // listen takes the address, unless strangers reach it and nobody said that they may.
