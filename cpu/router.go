@@ -11,6 +11,7 @@ type routerOp struct {
 	out, x place
 	args   *ir.RouteArgs
 	bias   []float32 // nil: none
+	scale  []float32 // by expert, of its weight; nil: none
 }
 
 // choice is a worker's memory for the choice of one row.
@@ -62,6 +63,9 @@ func (o *routerOp) row(ex *execution, worker, r int) error {
 	o.weigh(ex, weights)
 	for i, e := range chosen {
 		y[e] = weights[i]
+		if o.scale != nil {
+			y[e] *= o.scale[e]
+		}
 	}
 	return nil
 }

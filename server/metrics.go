@@ -75,6 +75,9 @@ func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 		send.gauge("answers_waiting", "Answers that wait for a place among those that are computed.",
 			float64(c.waiting(cmp.Or(name, c.models.Names()[0]))))
 		collect(send, engine.Snapshot())
+		for tier, bytes := range engine.Plan().ByTier() {
+			send.gauge("weights_bytes", "Bytes of weights by where their homes are.", float64(bytes), "tier", tier.String())
+		}
 		houses[engine.House()] = name
 	}
 	for h, name := range houses {

@@ -29,6 +29,7 @@ type computeFlags struct {
 	Ctx         int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
 	RAM         size   `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
 	VRAM        size   `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
+	Mirror      string `name:"mirror" placeholder:"DIR" help:"Folder with a copy of the model, on another drive: weights that are read come from both, as fast as each can."`
 	Device      string `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
 	FastPrefill bool   `help:"On a GPU, read prompts in half precision, which is faster: results then depend a little on what is computed at once."`
 	Threads     int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
@@ -83,7 +84,7 @@ func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit
 	cfg := actors.HouseConfig{Log: f.logger(e)}
 	kv, _ := backend.ParseKV(f.KV) // kong has checked it
 	for _, m := range files {
-		file, err := e.openWeights(m.path)
+		file, err := f.openWeights(e, m.path)
 		if err != nil {
 			return nil, errors.Join(err, closeFiles(cfg.Models))
 		}
@@ -171,6 +172,18 @@ func announce(e *env, engine *actors.Engine, file *gguf.File, d backend.Device) 
 	fmt.Fprintf(e.stderr, "sluice: %s streams: %s of %s are %s, %s for each token; expect %s tokens/s\n",
 		printable(engine.Info.Name), binarySize(plan.Weights), binarySize(engine.Info.WeightBytes), where, come,
 		tokensRate(x.Decode))
+}
+
+// openWeights opens a model that can be run, with its copy if there is to be one.
+func (f *computeFlags) openWeights(e *env, value string) (*gguf.File, error) {
+	file, err := e.openWeights(value)
+	if err != nil || f.Mirror == "" {
+		return file, err
+	}
+	if err := file.Mirror(f.Mirror); err != nil {
+		return nil, errors.Join(fmt.Errorf("--mirror: %w", err), file.Close())
+	}
+	return file, nil
 }
 
 // openWeights opens a model that can be run.

@@ -10,7 +10,7 @@ import (
 
 // route writes the weights of the chosen experts of each row; the others' stay 0.
 func (m *model) route(n *ir.Node) {
-	a, bias := n.Route, m.vector(n.B, m.p.Widths[n.Out], 0)
+	a, bias, factors := n.Route, m.vector(n.B, m.p.Widths[n.Out], 0), m.vector(n.W, m.p.Widths[n.Out], 1)
 	for r := range m.height(n.Out) {
 		logits := m.row(n.In[0], r)
 		all := make([]int, len(logits))
@@ -36,7 +36,7 @@ func (m *model) route(n *ir.Node) {
 			total = 1
 		}
 		for _, e := range chosen {
-			m.row(n.Out, r)[e] = float32(scores[e] / total * float64(a.Scale))
+			m.row(n.Out, r)[e] = float32(scores[e] / total * float64(a.Scale) * float64(factors[e]))
 		}
 	}
 }
@@ -127,7 +127,13 @@ func scaled(x []float32, factor float32) []float32 {
 // expert is the feed-forward network of one expert.
 func (m *model) expert(n *ir.Node, e int, x []float32) []float32 {
 	a := n.Experts
-	h, up := m.stacked(a.Gate, a.GateBias, e, x), m.stacked(a.Up, a.UpBias, e, x)
+	h := m.stacked(a.Gate, a.GateBias, e, x)
+	var up []float32
+	if a.Joined() {
+		h, up = h[:len(h)/2], h[len(h)/2:]
+	} else {
+		up = m.stacked(a.Up, a.UpBias, e, x)
+	}
 	for i := range h {
 		h[i] = float32(gate(n.Act, float64(h[i]), float64(up[i])))
 	}

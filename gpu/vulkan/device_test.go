@@ -26,20 +26,12 @@ var someTypes = []quant.Type{quant.F32, quant.F16, quant.Q8_0, quant.Q4_K, quant
 
 // device is the device under test, as a backend.
 func (g *gpu) device() *Device {
-	v := &Device{lib: g.lib, d: g.d, kernels: g.k, stages: make(chan *stage, uploadStages)}
-	for range uploadStages {
-		v.stages <- &stage{}
-	}
-	var err error
-	v.queue, err = newQueue(g.d)
+	c, err := newCard(g.lib, g.d)
 	require.NoError(g.t, err)
-	g.t.Cleanup(func() {
-		for range uploadStages {
-			(<-v.stages).free(g.d)
-		}
-		v.queue.closeLines()
-	})
-	return v
+	g.t.Cleanup(c.letGo)
+	c.kernels.Close()
+	c.kernels = g.k
+	return &Device{card: c, facts: g.d.Facts}
 }
 
 // TestConformance takes minutes on a CPU: its time is compiling kernels.
@@ -186,6 +178,43 @@ func TestTwoInFlight(t *testing.T) {
 	require.Equal(t, alone, append(together, first.Drawn[0]))
 }
 
+// TestLost: what runs on a card that is lost ends with an error that says so, and a program that is compiled after that
+// finds the card opened again.
+func TestLost(t *testing.T) {
+	open(t) // there is one
+	d, err := Open(0, Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	m := mini(t)
+	compile := func() *running {
+		c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1, MaxWanted: 1,
+			Flight: 2}
+		x, err := d.Compile(m.Bound, c)
+		require.NoError(t, err)
+		for r := range m.Weights {
+			require.NoError(t, x.Upload(ir.Ref(r), 0, m.Weights[r]))
+		}
+		return &running{x, t, m}
+	}
+	x := compile()
+	want := x.logits([]int32{1, 2}, 1)
+	lib := d.(*Device).lib
+	d.(*Device).queue.lost.Store(true)
+	s := x.Steps()[0]
+	for i := range m.Segments {
+		err = errors.Join(err, x.Enqueue(i, s))
+	}
+	x.Finish(s, func(e error) { err = errors.Join(err, e) })
+	require.ErrorIs(t, err, backend.ErrLost)
+	require.ErrorIs(t, x.Upload(0, 0, m.Weights[0]), backend.ErrLost)
+	require.NoError(t, x.Close())
+	x = compile()
+	require.NotSame(t, lib, d.(*Device).lib)
+	require.Equal(t, want, x.logits([]int32{1, 2}, 1))
+	require.NoError(t, x.Close())
+	require.Equal(t, "vulkan "+d.(*Device).d.Facts.Name, d.Name())
+}
+
 // TestAhead: what a usual step needs is compiled before it comes.
 func TestAhead(t *testing.T) {
 	d := open(t).device()
@@ -204,7 +233,7 @@ func TestUnsupported(t *testing.T) {
 	x := b.Embed("token_embd", 64, 64)
 	for l := range 2 {
 		b.Layer(l)
-		x = b.CausalConv(b.Temper(x, 0.5, 10), "conv", 4)
+		x = b.CausalConv(x, "conv", 4)
 	}
 	b.Logits(b.Rows(x))
 	p, err := b.Program(100)
@@ -215,8 +244,7 @@ func TestUnsupported(t *testing.T) {
 	require.NoError(t, err)
 	_, err = open(t).device().Compile(bound, backend.Config{KV: backend.KVF16, Blocks: []int{2}, MaxRows: 1, MaxWanted: 1})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
-	require.ErrorContains(t, err, "mix 0: temper: no kernel")
-	require.ErrorContains(t, err, "mix 1: temper: no kernel")
+	require.ErrorContains(t, err, "mix 0: causal conv: no kernel")
 	require.ErrorContains(t, err, "mix 1: causal conv: no kernel")
 }
 
@@ -289,4 +317,14 @@ func TestMeasure(t *testing.T) {
 	require.Greater(t, r.Bus, 1e6)
 	require.Greater(t, r.Memory, 1e6)
 	t.Logf("%.1f and %.1f GB/s", r.Bus/1e9, r.Memory/1e9)
+}
+
+// TestEmbeddings: as TestFixtures, of encoders and the models that are used like them.
+func TestEmbeddings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	d := open(t).device()
+	backendtest.Embeddings(t, d, openModel, 10)
+	t.Run("BothWays", func(t *testing.T) { backendtest.BothWays(t, d, ref.New(), 2, 3, 64, 150) })
 }

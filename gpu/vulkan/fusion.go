@@ -175,7 +175,7 @@ func (f *fusion) add(n *ir.Node) {
 
 // norm lets products normalise what they take, where that is the RMS norm of whole rows.
 func (f *fusion) norm(n *ir.Node) {
-	if n.Norm.Layer || n.W == ir.NoRef || n.B != ir.NoRef || n.Norm.Group != f.p.Widths[n.Out] || f.kept[n.Out] {
+	if f.kept[n.Out] || !ofRows(n, f.p.Widths[n.Out]) {
 		return
 	}
 	for _, r := range f.readers[n.Out] {
@@ -185,6 +185,11 @@ func (f *fusion) norm(n *ir.Node) {
 	}
 	f.norms[n.Out] = n
 	f.within[n] = true
+}
+
+// ofRows says whether a norm of so many features is the RMS norm of whole rows.
+func ofRows(n *ir.Node, width int) bool {
+	return !n.Norm.Layer && n.W != ir.NoRef && n.B == ir.NoRef && n.Norm.Group == width
 }
 
 // attend puts q, k and v into one row.

@@ -26,6 +26,9 @@ type model struct {
 	weights      []weight
 	caches       []cache
 	rotations    []rotation
+	tempers      []temper
+	learned      bool               // positions are: the host tells their numbers
+	looksAhead   bool               // some rows see those after them: the host tells up to where
 	experts      map[ir.Ref]*Matrix // by gate and by down: their address is that of a table
 	launches     []launch
 	cuts         []cut // by segment

@@ -22,6 +22,9 @@ type slot struct {
 	draws       int   // of DrawBytes, by wanted row
 	rows        []int // of Row, by cache class
 	angles      []int // by rotation
+	tempers     []int // by temper: a factor for each row
+	positions   int   // of each row, if they are learned
+	ends        []int // of Row, by cache class: of its text's last row, if rows see that
 	tables      *vk.Buffer
 
 	// result: status, then the drawn ids, then the logits.
@@ -71,9 +74,18 @@ func (m *model) laySlots(p *ir.Bound) error {
 		s.ids, s.wanted, s.draws = take(4*rows), take(4*wanted), take(DrawBytes*wanted)
 		for range p.Classes {
 			s.rows = append(s.rows, take(8*rows))
+			if m.looksAhead {
+				s.ends = append(s.ends, take(8*rows))
+			}
 		}
 		for _, r := range m.rotations {
 			s.angles = append(s.angles, take(4*rows*r.args.Dims))
+		}
+		for range m.tempers {
+			s.tempers = append(s.tempers, take(4*rows))
+		}
+		if m.learned {
+			s.positions = take(4 * rows)
 		}
 		var err error
 		if s.block, err = m.memory.take(vk.Stepwise, uint64(size), "step"); err != nil {
@@ -164,6 +176,7 @@ func (m *model) fill(s *slot) error {
 	}
 	m.fillRows(s)
 	m.fillAngles(s)
+	m.fillPositions(s)
 	m.fillDraws(s)
 	words[uint32](s.result, 0, 1)[0] = 0
 	return nil
@@ -195,17 +208,43 @@ func (m *model) fillRows(s *slot) {
 	at := 0
 	for c := range m.program.Classes {
 		rows := words[Row](s.block, s.rows[c], s.shape.rows)
+		var ends []Row
+		if m.looksAhead {
+			ends = words[Row](s.block, s.ends[c], s.shape.rows)
+			clear(ends[len(s.step.Tokens):])
+		}
 		for i := range s.step.Spans {
 			span := &s.step.Spans[i]
 			t := &span.Tables[c]
 			for j := range span.Rows {
 				rows[span.Row+j] = Row{Position: uint32(span.Pos + j), Table: uint32(at - t.First)}
+				if m.looksAhead {
+					ends[span.Row+j] = Row{Position: uint32(span.Pos + span.Rows - 1), Table: uint32(at - t.First)}
+				}
 			}
 			at += copy(tables[at:], t.Blocks)
 			s.shape.alone = s.shape.alone && span.Rows == 1
 			s.shape.deep = s.shape.deep || span.Pos+span.Rows > deepest
 		}
 		clear(rows[len(s.step.Tokens):])
+	}
+}
+
+// fillPositions says what kernels take by a row's position, but for angles.
+func (m *model) fillPositions(s *slot) {
+	for i := range s.step.Spans {
+		span := &s.step.Spans[i]
+		for t := range m.tempers {
+			factors := words[float32](s.block, s.tempers[t]+4*span.Row, span.Rows)
+			for j := range factors {
+				factors[j] = m.tempers[t].of(span.Pos + j)
+			}
+		}
+		if m.learned {
+			for j, all := 0, words[uint32](s.block, s.positions+4*span.Row, span.Rows); j < span.Rows; j++ {
+				all[j] = uint32(span.Pos + j)
+			}
+		}
 	}
 }
 

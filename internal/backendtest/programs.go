@@ -42,6 +42,9 @@ var opCases = []struct {
 	build func(b *ir.Builder, x ir.Value, n int) ir.Value
 }{
 	{"embed", ir.Embed, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Scale(x, 0.25) }},
+	{"embed twice", ir.Embed, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.Add(x, b.Slice(b.Lookup("others", 3*n), n, n))
+	}},
 	{"norm rms", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.RMSNorm(x, "n", 1e-5) }},
 	{"norm heads", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.HeadNorm(x, "n", n/4, 1e-6) }},
 	{"norm layer", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.LayerNorm(x, "n", 1e-5) }},
@@ -73,6 +76,11 @@ var opCases = []struct {
 	}},
 	{"attend chunks", ir.Attend, func(b *ir.Builder, x ir.Value, n int) ir.Value {
 		return attended(b, x, ir.AttendArgs{Heads: n / 16, KVHeads: 1, KDim: 16, VDim: 16, Scale: 0.2, Window: 24, Chunked: true})
+	}},
+	{"attend shared", ir.Attend, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		a := ir.AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 0.2, Window: 70}
+		first := attended(b, x, a)
+		return b.AttendShared(b.Add(x, first), first, a)
 	}},
 	{"temper", ir.Temper, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Temper(x, 0.3, 3) }},
 	{"affine", ir.Affine, func(b *ir.Builder, x ir.Value, n int) ir.Value {
@@ -148,9 +156,17 @@ var opCases = []struct {
 	{"route groups of one", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
 		return b.Route(x, "r", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 1, Groups: n, GroupsUsed: 1, Scale: 1})
 	}},
+	{"route scaled", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.RouteScaled(x, "s", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 5, Normalise: true, Scale: 2})
+	}},
 	{"experts", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 7, 3, ir.SiLU) }},
 	{"experts all", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 3, 3, ir.Clamped) }},
 	{"experts one", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 40, 1, ir.GELU) }},
+	{"experts joined", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		b.FFN()
+		w := b.Route(b.Linear(x, "ffn_gate_inp", 6), "", ir.RouteArgs{Scoring: ir.SoftmaxChosen, Used: 2, Scale: 1})
+		return b.Experts(x, w, "gate_up", "gate_up", "down", 48, 2, ir.GELU)
+	}},
 	{"experts before", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value {
 		b.FFN()
 		w := b.Route(b.Linear(x, "ffn_gate_inp", 5), "", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 2, Scale: 1})
@@ -255,7 +271,7 @@ func starcoderLike(s small) (*ir.Program, error) {
 	return b.Program(1 << 10)
 }
 
-// mixtureLike has experts, a shared one with a gate, and sinks.
+// mixtureLike has experts, in odd layers with inputs that are weighed, a shared one with a gate, and sinks.
 func mixtureLike(s small) (*ir.Program, error) {
 	b := ir.NewBuilder("mixture-like", hasNone)
 	a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3}
@@ -273,7 +289,11 @@ func mixtureLike(s small) (*ir.Program, error) {
 		g := b.SwiGLU(b.Linear(n, "ffn_gate_shexp", s.ffn), b.Linear(n, "ffn_up_shexp", s.ffn))
 		shared := b.Mul(b.Linear(g, "ffn_down_shexp", s.width), b.Act(ir.Sigmoid, b.Linear(n, "ffn_gate_inp_shexp", 1)))
 		w := b.Route(b.Linear(n, "ffn_gate_inp", 8), "", route)
-		y := b.Experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", s.ffn, route.Used, ir.SiLU)
+		experts := b.Experts
+		if l%2 == 1 {
+			experts = b.ExpertsBefore
+		}
+		y := experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", s.ffn, route.Used, ir.SiLU)
 		x = b.Add(x, b.Add(y, shared))
 	}
 	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
@@ -311,4 +331,4 @@ var models = []struct {
 	name   string
 	record func(small) (*ir.Program, error)
 }{{"llama", llamaLike}, {"gemma", gemmaLike}, {"starcoder", starcoderLike}, {"mixture", mixtureLike},
-	{"latent", latentLike}, {"space", spaceLike}, {"hybrid", hybridLike}}
+	{"latent", latentLike}, {"space", spaceLike}, {"hybrid", hybridLike}, {"shared", sharedLike}}

@@ -10,7 +10,7 @@ const (
 	Linear                   // y[r,o] = Σᵢ W[o,i]·x[r,i] + b[o]
 	Norm                     // y = g·x/√(mean x²+ε) [+ b]; layer: g·(x−mean)/√(var+ε) + b; by groups of Norm.Group
 	RoPE                     // rotates pairs of features of each head by position·frequency
-	Attend                   // appends K and V to the cache, then y = softmax(scale·q·Kᵀ)·V over the visible positions
+	Attend                   // appends K and V, if given, to the cache; y = softmax(scale·q·Kᵀ)·V over visible positions
 	GLU                      // y = act(x₀)·x₁; with one input y = act(x₀)
 	Add                      // y = x₀ + x₁
 	Mul                      // y = x₀·x₁; an x₁ of one feature multiplies the whole row
@@ -49,10 +49,12 @@ const (
 type Node struct {
 	Op  Op
 	Out Value
-	// In has the inputs in the order of the Op's formula; Attend: q, k, v; SSMScan: q, k, v, δ; DeltaRule: these and β.
+	// In has the inputs in the order of the Op's formula; Attend: q, k, v, or q alone where an earlier Attend fills the
+	// cache; SSMScan: q, k, v, δ; DeltaRule: these and β.
 	In []Value
 	// W is the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks; CausalConv: by channel
-	// the weights of its positions; Position: a row for each one that there is; scans: A by head, which is negative.
+	// the weights of its positions; Position: a row for each one that there is; scans: A by head, which is negative;
+	// Route: by expert what multiplies its weight at last.
 	W      Ref
 	B      Ref // Linear, Norm, Affine, CausalConv: the bias, of Affine the first row; Route, scans: to scores, to δ
 	Act    Act
@@ -74,7 +76,7 @@ type Node struct {
 func (n *Node) Weights() []Ref {
 	refs := []Ref{n.W, n.B}
 	if e := n.Experts; e != nil {
-		refs = append(refs, e.Gate, e.Up, e.Down, e.GateBias, e.UpBias, e.DownBias)
+		refs = append(append(refs, e.Matrices()...), e.GateBias, e.UpBias, e.DownBias)
 	}
 	if n.Scan != nil {
 		refs = append(refs, n.Scan.D)
@@ -141,12 +143,24 @@ type RouteArgs struct {
 }
 
 // ExpertsArgs configures Experts. The matrices of all experts are stacked: [experts·ffn][width] twice, and
-// [experts·width][ffn]. Biases have a row for each expert, or are NoRef.
+// [experts·width][ffn]. Biases have a row for each expert, or are NoRef. Up may be Gate: then an expert's rows of Up
+// come after its rows of Gate, [experts·2·ffn][width], without biases.
 type ExpertsArgs struct {
 	Used                       int  // most experts of a row
 	Before                     bool // y[r] = Σₑ Downₑ·act(Gateₑ·w·x₀[r], Upₑ·w·x₀[r]) with w = x₁[r,e]; no biases
 	Gate, Up, Down             Ref
 	GateBias, UpBias, DownBias Ref
+}
+
+// Joined says whether Gate and Up are one weight.
+func (e *ExpertsArgs) Joined() bool { return e.Gate == e.Up }
+
+// Matrices lists the weights of products.
+func (e *ExpertsArgs) Matrices() []Ref {
+	if e.Joined() {
+		return []Ref{e.Gate, e.Down}
+	}
+	return []Ref{e.Gate, e.Up, e.Down}
 }
 
 // ScanArgs configures SSMScan and DeltaRule: q and k [rows][Groups·KDim], v [rows][Heads·VDim], δ and β [rows][Heads] →

@@ -10,7 +10,7 @@ import (
 //	mix 0
 //	  %1[64] = norm %0  blk.0.attn_norm.weight  rms eps=1e-05
 //
-// What a segment carries is shown where it is more than the value of its last node.
+// What a segment carries is shown where it is not the value of its last node alone.
 func (p *Program) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s: width %d, vocab %d, context %d\n", p.Arch, p.Width, p.Vocab, p.Context)
@@ -19,7 +19,7 @@ func (p *Program) String() string {
 		for i := range seg.Nodes {
 			p.node(&s, &seg.Nodes[i])
 		}
-		if seg.Kind == SegRoute {
+		if seg.Kind == SegRoute || len(seg.Carries) > 1 {
 			fmt.Fprintln(&s, "  carries"+list(seg.Carries))
 		}
 	}

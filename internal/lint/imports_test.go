@@ -23,10 +23,15 @@ var layers = []struct {
 	{"server/exchange", []string{"server/share", "server/wire"}},
 	{"server/answer", []string{"server/exchange", "server/share", "server/wire", "actors", "stages/embed", "stages/grammar",
 		"stages/sample", "stages/token", "internal/jsontext"}},
-	{"server/anthropic", []string{"server/answer", "server/exchange", "server/wire", "actors", "stages/chat",
+	{"server/ask", []string{"server/answer", "server/wire", "stages/chat", "stages/sample", "internal/jsontext"}},
+	{"server/anthropic", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
 		"internal/jsontext"}},
-	{"server/openai", []string{"server/answer", "server/exchange", "server/wire", "actors", "stages/chat", "stages/sample",
-		"internal/jsontext"}},
+	{"server/llamacpp", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
+		"stages/sample", "stages/token", "internal/jsontext"}},
+	{"server/ollama", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
+		"stages/sample", "internal/jsontext"}},
+	{"server/openai", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
+		"stages/sample", "internal/jsontext"}},
 	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/token", "internal"}},
 	{"actors/run", []string{"internal/trace"}},                                      // it knows no model, no device and no file
 	{"actors/tiers", []string{"actors/run", "stages/place", "storage", "internal"}}, // it knows no steps

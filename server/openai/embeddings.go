@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
@@ -42,7 +43,7 @@ type embeddings struct {
 	base64     bool // of float32, the lowest byte first
 }
 
-func decodeEmbeddings(body answer.Body, find finder) (*embeddings, *wire.Fault) {
+func decodeEmbeddings(body answer.Body, find ask.Finder) (*embeddings, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
 		return nil, f.Fault
@@ -55,7 +56,7 @@ func decodeEmbeddings(body answer.Body, find finder) (*embeddings, *wire.Fault) 
 	}
 	f.Count("dimensions", 1, m.Width, &o.dimensions)
 	f.Text("user", new(string))
-	o.Texts = f.inputs("input", answer.MaxTexts, m)
+	o.Texts = f.Inputs("input", answer.MaxTexts, m)
 	for i, t := range o.Texts {
 		if t.Text == "" && len(t.Tokens) == 0 && f.Fault == nil {
 			f.Fault = wire.Invalid("input", "invalid_value", "input: entry %d is empty: want texts, or tokens", i)

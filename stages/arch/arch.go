@@ -39,6 +39,7 @@ func families() []entry {
 		{"falcon-h1", "2026-11-23", falconH1},
 		{"gemma2", "2026-11-21", gemma2},
 		{"gemma3", "2026-11-21", gemma3},
+		{"gemma4", "2026-11-23", gemma4},
 		{"glm4", "2026-11-22", glm4},
 		{"glm4moe", "2026-11-22", glm4moe},
 		{"gpt-oss", "2026-11-21", gptOSS},

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 // fixtures are files of each architecture; llama has two kinds of RoPE, and Mixtral.
 var fixtures = []string{
 	"bert", "nomicbert", "qwen3emb",
-	"commandr", "deepseek2", "deepseek3", "ernie45", "gemma2", "gemma3", "glm4moe", "gptoss", "granite", "granitemoe", "hunyuan", "llama",
+	"commandr", "deepseek2", "deepseek3", "ernie45", "gemma2", "gemma3", "gemma4", "gemma4moe", "glm4moe", "gptoss", "granite", "granitemoe", "hunyuan", "llama",
 	"lfm2", "llama3rope", "llama4", "mamba2", "mixtral", "olmo2", "olmoe", "phi3", "qwen2", "qwen2moe", "qwen3", "qwen3moe",
 	"qwen3next", "qwen35", "qwen35moe", "seedoss", "smollm3",
 	"starcoder2_k256",

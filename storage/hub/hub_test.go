@@ -3,7 +3,7 @@ package hub
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"crypto/sha256"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -24,11 +24,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // content is a file's bytes, which differ in every part.
 func content(seed string, size int) []byte {
-	var b bytes.Buffer
-	for i := 0; b.Len() < size; i++ {
-		fmt.Fprintf(&b, "%s %d\n", seed, i)
-	}
-	return b.Bytes()[:size]
+	data := make([]byte, size)
+	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(seed))).Read(data)
+	return data
 }
 
 // fixture is a hub with models, an empty store, and a client that does not wait.
@@ -172,7 +170,9 @@ func TestPullCutTenTimes(t *testing.T) {
 		kept := int64(0)
 		for range 10 {
 			ctx, cancel := context.WithCancel(context.Background())
+			mu.Lock()
 			stop, begun := random.Int64N(size/10), int64(-1)
+			mu.Unlock()
 			c.Progress = func(p Progress) {
 				if begun < 0 {
 					begun = p.Done
@@ -232,7 +232,7 @@ func TestPullGoesOnWhereConnectionsBroke(t *testing.T) {
 	require.EqualValues(t, 3_000_000, got.Received)
 	same(t, s, "Ann/Small-GGUF:Q8_0", h.Repositories["Ann/Small-GGUF"]["small-Q8_0.gguf"])
 
-	h.Cut = func(int64) int64 { return 0 }
+	h.Change(func(s *hubtest.Settings) { s.Cut = func(int64) int64 { return 0 } })
 	_, err = c.Pull(context.Background(), s, named(t, "Ann/Small-GGUF:Q4_K_M"))
 	require.ErrorContains(t, err, "the connection ended at byte", "a hub that sends nothing is given up")
 }
@@ -264,12 +264,14 @@ func TestWrongChecksum(t *testing.T) {
 	before := files(t, s)
 	wrong := bytes.Clone(small["F16/small-F16-00002-of-00003.gguf"])
 	wrong[500_000] ^= 1
-	h.Content[hubtest.Digest(small["F16/small-F16-00002-of-00003.gguf"])] = wrong
+	h.Change(func(s *hubtest.Settings) {
+		s.Content[hubtest.Digest(small["F16/small-F16-00002-of-00003.gguf"])] = wrong
+	})
 	_, err = c.Pull(context.Background(), s, named(t, "Ann/Small-GGUF:F16"))
 	require.ErrorAs(t, err, new(*store.WrongContent))
 	require.ErrorContains(t, err, "small-F16-00002-of-00003.gguf: what came has the checksum sha256:"+hubtest.Digest(wrong))
 	require.Equal(t, before, files(t, s), "nothing is left")
-	clear(h.Content)
+	h.Change(func(s *hubtest.Settings) { clear(s.Content) })
 	_, err = c.Pull(context.Background(), s, named(t, "Ann/Small-GGUF:F16"))
 	require.NoError(t, err)
 }
@@ -285,7 +287,7 @@ func TestPullRefuses(t *testing.T) {
 		want        string
 	}{
 		{"longer", "Ann/Small-GGUF", func(h *hubtest.Hub) { h.Content[digest(h)] = content("x", 2_000_001) },
-			"sends \"bytes 0-524287/2000001\", want bytes from 0 of 2000000"},
+			"/2000001\", want bytes from "},
 		{"longer, without ranges", "Ann/Small-GGUF", func(h *hubtest.Hub) {
 			h.NoRanges, h.NoLength, h.Content[digest(h)] = true, true, content("x", 2_000_001)
 		}, "sends more than the 2000000 bytes of the file"},
@@ -375,7 +377,9 @@ func TestBusyHub(t *testing.T) {
 	_, err := c.Pull(context.Background(), s, named(t, "small:1b"))
 	require.NoError(t, err)
 	require.Equal(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}, waited)
-	h.Fault = func(*http.Request) int { return http.StatusServiceUnavailable }
+	h.Change(func(s *hubtest.Settings) {
+		s.Fault = func(*http.Request) int { return http.StatusServiceUnavailable }
+	})
 	asked := h.Asked.Load()
 	_, err = c.Pull(context.Background(), s, named(t, "small:1b"))
 	require.ErrorContains(t, err, "answers 503 Service Unavailable: told to fail")

@@ -25,10 +25,24 @@ const Commit = "0123456789abcdef0123456789abcdef01234567"
 // Token opens private repositories.
 const Token = "hf_test"
 
-// Hub is two servers. Its fields may be changed while nothing is asked of it.
+// Hub is two servers. What it has and does is changed by Change once it has been asked for something.
 type Hub struct {
 	URL string
+	Settings
 
+	Sent     atomic.Int64 // bytes of files
+	Requests atomic.Int64 // for files
+	Asked    atomic.Int64 // requests of the first server
+	Leaked   atomic.Int64 // requests for files that carried a token
+
+	front, back *httptest.Server
+	mu          sync.Mutex     // guards Settings and what is below
+	used        map[string]int // by the address's signature
+	signed      int
+}
+
+// Settings are what a hub has, and how it fails.
+type Settings struct {
 	// Repositories are Hugging Face's: OWNER/NAME to the files by path. Those of Private want Token.
 	Repositories map[string]map[string][]byte
 	Private      map[string]bool
@@ -48,22 +62,12 @@ type Hub struct {
 	Content  map[string][]byte             // what is sent for a digest in place of its file
 	Fault    func(*http.Request) int       // a status for a request of the first server; 0: none
 	Alter    func(name, doc string) string // what is said of a model, by its name, in place of what is right
-
-	Sent     atomic.Int64 // bytes of files
-	Requests atomic.Int64 // for files
-	Asked    atomic.Int64 // requests of the first server
-	Leaked   atomic.Int64 // requests for files that carried a token
-
-	front, back *httptest.Server
-	mu          sync.Mutex
-	used        map[string]int // by the address's signature
-	signed      int
 }
 
 // New starts a hub without models.
 func New() *Hub {
-	h := &Hub{Repositories: map[string]map[string][]byte{}, Private: map[string]bool{}, Content: map[string][]byte{},
-		Layers: map[string]map[string][]byte{}, used: map[string]int{}}
+	h := &Hub{used: map[string]int{}, Settings: Settings{Repositories: map[string]map[string][]byte{},
+		Private: map[string]bool{}, Content: map[string][]byte{}, Layers: map[string]map[string][]byte{}}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/models/{owner}/{name}/revision/{revision}", h.repository)
 	mux.HandleFunc("GET /v2/{owner}/{name}/manifests/{tag}", h.manifest)
@@ -73,6 +77,8 @@ func New() *Hub {
 	mux.Handle("/", files)
 	h.front = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.Asked.Add(1)
+		h.mu.Lock()
+		defer h.mu.Unlock()
 		if h.Fault != nil {
 			if status := h.Fault(r); status != 0 {
 				w.Header().Set("Retry-After", "1")
@@ -85,6 +91,13 @@ func New() *Hub {
 	h.back = httptest.NewServer(http.HandlerFunc(h.file))
 	h.URL = h.front.URL
 	return h
+}
+
+// Change changes what the hub has and does, between two requests.
+func (h *Hub) Change(edit func(*Settings)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	edit(&h.Settings)
 }
 
 // Close ends both servers.
@@ -204,10 +217,8 @@ func (h *Hub) blob(w http.ResponseWriter, r *http.Request) {
 
 // redirect leads to the other server, with a signature that expires.
 func (h *Hub) redirect(w http.ResponseWriter, r *http.Request, digest string) {
-	h.mu.Lock()
 	h.signed++
 	signature := strconv.Itoa(h.signed)
-	h.mu.Unlock()
 	to := h.back.URL + "/files/" + digest + "?" + url.Values{"signature": {signature}}.Encode()
 	http.Redirect(w, r, to, http.StatusFound)
 }
@@ -232,22 +243,25 @@ func (h *Hub) file(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "" {
 		h.Leaked.Add(1)
 	}
-	if h.expired(r.URL.Query().Get("signature")) {
+	digest := strings.TrimPrefix(r.URL.Path, "/files/")
+	h.mu.Lock()
+	now := h.Settings
+	signature := r.URL.Query().Get("signature")
+	h.used[signature]++
+	expired := now.Uses > 0 && h.used[signature] > now.Uses
+	data := h.find(digest)
+	if other, found := now.Content[digest]; found {
+		data = other
+	}
+	h.mu.Unlock()
+	if expired {
 		http.Error(w, "Request has expired", http.StatusForbidden)
 		return
 	}
-	digest := strings.TrimPrefix(r.URL.Path, "/files/")
-	data := h.find(digest)
-	if other, found := h.Content[digest]; found {
-		data = other
-	}
-	out := &sender{ResponseWriter: w, hub: h, left: -1}
-	if h.Cut != nil {
-		out.cut = h.Cut
-	}
+	out := &sender{ResponseWriter: w, sent: &h.Sent, slow: now.Slow, cut: now.Cut, left: -1}
 	w.Header().Set("ETag", `"`+digest+`"`)
-	if h.NoRanges {
-		if !h.NoLength {
+	if now.NoRanges {
+		if !now.NoLength {
 			w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 		}
 		out.WriteHeader(http.StatusOK)
@@ -257,18 +271,11 @@ func (h *Hub) file(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(out, r, "", time.Time{}, bytes.NewReader(data))
 }
 
-// expired counts the uses of an address.
-func (h *Hub) expired(signature string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.used[signature]++
-	return h.Uses > 0 && h.used[signature] > h.Uses
-}
-
 // sender counts what is sent, slows it down and breaks it off.
 type sender struct {
 	http.ResponseWriter
-	hub  *Hub
+	sent *atomic.Int64
+	slow time.Duration
 	cut  func(int64) int64
 	left int64 // bytes until the connection breaks; negative: it does not
 }
@@ -292,14 +299,14 @@ func (s *sender) Write(data []byte) (n int, err error) {
 		m, err = s.ResponseWriter.Write(part)
 		n += m
 		data = data[m:]
-		s.hub.Sent.Add(int64(m))
+		s.sent.Add(int64(m))
 		if s.left == 0 {
 			_ = http.NewResponseController(s.ResponseWriter).Flush()
 			panic(http.ErrAbortHandler) // the connection breaks
 		}
-		if s.hub.Slow > 0 {
+		if s.slow > 0 {
 			_ = http.NewResponseController(s.ResponseWriter).Flush()
-			time.Sleep(s.hub.Slow)
+			time.Sleep(s.slow)
 		}
 	}
 	return n, err
