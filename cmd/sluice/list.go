@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -32,7 +33,7 @@ func (c *listCmd) Run(e *env) error {
 		list = append(list, record(s, &models[i], true))
 	}
 	for i := range unfinished {
-		if r := record(s, &unfinished[i], false); !listed(list, r.Name) {
+		if r := record(s, &unfinished[i], false); !slices.ContainsFunc(list, func(o modelRecord) bool { return o.Name == r.Name }) {
 			list = append(list, r)
 		}
 	}
@@ -91,13 +92,4 @@ func (r *modelRecord) day() string {
 		return "-"
 	}
 	return r.Pulled.Format(time.DateOnly)
-}
-
-func listed(list []modelRecord, name string) bool {
-	for _, r := range list {
-		if r.Name == name {
-			return true
-		}
-	}
-	return false
 }
