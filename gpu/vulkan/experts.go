@@ -41,6 +41,7 @@ type Route struct {
 	Args         *ir.RouteArgs
 	Experts      int
 	Logits, Bias uint64 // Bias 0: none
+	Factors      uint64 // by expert, of weights; 0: none
 	XStride      int    // of logits, in float32
 	IDs          uint64 // of uint32 [row][used], ascending
 	Weights      uint64 // [row][used]
@@ -70,7 +71,7 @@ func (k *Kernels) Route(r *vk.Recording, t *Route) error {
 		return err
 	}
 	vk.Use(r, kernel, &shaders.RoutePush{Logits: t.Logits, Bias: t.Bias, Ids: t.IDs, Weights: t.Weights, Dense: t.Dense,
-		Count: t.Count, XStride: uint32(t.XStride), DenseStride: uint32(t.DenseStride), Scale: a.Scale})
+		Factors: t.Factors, Count: t.Count, XStride: uint32(t.XStride), DenseStride: uint32(t.DenseStride), Scale: a.Scale})
 	r.Dispatch(uint32(t.Rows), 1, 1)
 	return nil
 }

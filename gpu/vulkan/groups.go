@@ -423,28 +423,49 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// target is where rows of a weight are packed, from one on: as part of which matrix, from which of its rows on, and how
-// many fit there; of is the group that they belong to, if it is kept account of.
-func (m *model) target(w *weight, row int) (x Matrix, first, most int, of *group, err error) {
+// destination is where rows of a weight are packed: from which row of a matrix on, or of the second one of a pair, and
+// how many fit there.
+type destination struct {
+	x     Matrix
+	first int
+	up    bool
+	most  int
+	of    *group // that they belong to, if it is kept account of
+}
+
+// destination is that of rows from one on.
+func (m *model) destination(w *weight, row int) (to destination, err error) {
+	to = destination{first: w.first + row, up: w.up, most: w.rows - row}
 	if !w.moves {
-		x, first, most = *w.lookup(), w.first+row, w.rows-row
+		to.x = *w.lookup()
 		if w.each > 0 {
-			x.Address += uint64(first/w.each) * w.apart
-			first %= w.each
-			most = w.each - first
+			to.x.Address += uint64(to.within(w)) * w.apart
 		}
-		return x, first, most, nil, nil
+		return to, nil
 	}
 	g := w.group + row/w.span
-	of = &m.groups[g]
-	l := of.matrices[w.part]
-	x, first = *l.w, w.first+row%w.span
-	most = min(w.span-row%w.span, w.rows-row)
-	if x.Address = m.address(of); x.Address == 0 {
-		return x, 0, 0, nil, fmt.Errorf("group %d (%s) is in no slot", g, m.nameOf(g))
+	to.of = &m.groups[g]
+	l := to.of.matrices[w.part]
+	to.x, to.first, to.most = *l.w, w.first+row%w.span, min(w.span-row%w.span, w.rows-row)
+	if to.x.Address = m.address(to.of); to.x.Address == 0 {
+		return to, fmt.Errorf("group %d (%s) is in no slot", g, m.nameOf(g))
 	}
-	x.Address += l.at
-	return x, first, most, of, nil
+	to.x.Address += l.at
+	if w.joined {
+		to.within(w)
+	}
+	return to, nil
+}
+
+// within is the number of the matrix, or pair, of several that follow each other, that the rows are of.
+func (to *destination) within(w *weight) (n int) {
+	n, to.first = to.first/w.each, to.first%w.each
+	to.most = min(to.most, w.each-to.first)
+	if w.joined {
+		to.up = n%2 == 1
+		n /= 2
+	}
+	return n
 }
 
 // behind is the value of copies that the group's place is free at, to be uploaded to. Of no group it is at once.

@@ -4,6 +4,7 @@ package vulkan
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -17,19 +18,30 @@ type chosen struct {
 	segment      int
 }
 
-// layExperts takes memory for the matrices of an Experts: gate and up in turn, if they are alike, and down.
+// layExperts takes memory for the matrices of an Experts: gate and up in turn, if they are alike or one, and down.
 func (m *model) layExperts(p *ir.Bound, n *ir.Node) error {
 	e := n.Experts
 	all := [][]ir.Ref{{e.Gate, e.Up}, {e.Down}}
-	if p.Types[e.Gate] != p.Types[e.Up] || (e.GateBias == ir.NoRef) != (e.UpBias == ir.NoRef) {
+	if e.Joined() {
+		all[0] = all[0][:1]
+	} else if p.Types[e.Gate] != p.Types[e.Up] || (e.GateBias == ir.NoRef) != (e.UpBias == ir.NoRef) {
 		all = [][]ir.Ref{{e.Gate}, {e.Up}, {e.Down}}
 	}
 	for _, refs := range all {
-		w := &p.Weights[refs[0]]
-		x, err := NewMatrix(p.Types[refs[0]], w.Rows/w.Experts, w.Cols, len(refs) == 2)
-		if err != nil {
-			return err
+		w, joined := &p.Weights[refs[0]], e.Joined() && refs[0] == e.Gate
+		rows := w.Rows / w.Experts
+		if joined {
+			rows /= 2
 		}
+		x, err := NewMatrix(p.Types[refs[0]], rows, w.Cols, joined || len(refs) == 2)
+		switch {
+		case err != nil:
+			return err
+		case rows%tileRows != 0:
+			return fmt.Errorf("%s: experts of %d features: %w on Vulkan, want a multiple of %d: use --device cpu", w.Name,
+				rows, errNoKernel, tileRows)
+		}
+		m.weights[refs[0]].joined = joined
 		if m.weights[refs[0]].moves {
 			m.joinExperts(&x, refs, w.Experts)
 			continue
@@ -99,10 +111,10 @@ func (l *planner) route(n *ir.Node) {
 	}
 	c := &chosen{ids: list(), weights: list(), used: n.Route.Used, segment: l.segment}
 	l.choices[n.Out] = c
-	y, bias := l.put(n), l.m.vector(n.B)
+	y, bias, factors := l.put(n), l.m.vector(n.B), l.m.vector(n.W)
 	writes := []*live.Buffer{c.ids, c.weights, y.b}
 	l.launch(launch{reads: []*live.Buffer{x.b}, writes: writes, record: func(r *recorder) error {
-		return r.k.Route(r.r, &Route{Args: n.Route, Experts: experts, Logits: r.at(x), Bias: bias, XStride: stride(x.b),
+		return r.k.Route(r.r, &Route{Args: n.Route, Experts: experts, Logits: r.at(x), Bias: bias, Factors: factors, XStride: stride(x.b),
 			IDs: r.at(place{b: c.ids}), Weights: r.at(place{b: c.weights}), Dense: r.at(y), DenseStride: stride(y.b),
 			Rows: r.n, Count: r.count(0)})
 	}})

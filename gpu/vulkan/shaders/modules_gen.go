@@ -1072,10 +1072,11 @@ type RoutePush struct {
 	Ids         uint64  // offset 16
 	Weights     uint64  // offset 24
 	Dense       uint64  // offset 32
-	Count       uint64  // offset 40
-	XStride     uint32  // offset 48
-	DenseStride uint32  // offset 52
-	Scale       float32 // offset 56
+	Factors     uint64  // offset 40
+	Count       uint64  // offset 48
+	XStride     uint32  // offset 56
+	DenseStride uint32  // offset 60
+	Scale       float32 // offset 64
 }
 
 // These do not compile where an offset is another.
@@ -1085,10 +1086,11 @@ const (
 	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Ids) ^ 16)
 	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Weights) ^ 24)
 	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Dense) ^ 32)
-	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Count) ^ 40)
-	_ uintptr = -(unsafe.Offsetof(RoutePush{}.XStride) ^ 48)
-	_ uintptr = -(unsafe.Offsetof(RoutePush{}.DenseStride) ^ 52)
-	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Scale) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Factors) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Count) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.XStride) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.DenseStride) ^ 60)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Scale) ^ 64)
 )
 
 // RouteConstants is the specialisation constants of route.comp.

@@ -25,6 +25,7 @@ layout(push_constant, scalar) uniform Push {
 	Words ids;     // [row][USED], ascending; all ones where the row is not there
 	Floats weights; // [row][USED]
 	Floats dense;  // [row][experts] weights, 0 where an expert is not chosen; 0: not wanted
+	Floats factors; // by expert, what its weight is multiplied by at last; 0: nothing
 	Words count;   // rows that are there; 0: all
 	uint xStride;  // of logits, in float32
 	uint denseStride;
@@ -192,6 +193,9 @@ void main() {
 	float divisor = SCORING == SOFTMAXCHOSEN || NORMALISE != 0 ? sum : 1.0;
 	for (uint i = thread; i < USED; i += THREADS) {
 		float w = (SCORING == SOFTMAXCHOSEN ? exp(weight[i] - most) : weight[i]) / divisor * scale;
+		if (uint64_t(factors) != 0) {
+			w *= factors.v[chosen[i]];
+		}
 		uint before = 0;
 		for (uint o = 0; o < USED; o++) {
 			before += chosen[o] < chosen[i] ? 1 : 0;
