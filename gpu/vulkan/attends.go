@@ -75,9 +75,7 @@ func (l *planner) attentionAny(n *ir.Node) {
 	reads, writes := []*live.Buffer{q.b, parts}, []*live.Buffer{parts, y.b}
 	l.launch(launch{reads: reads, writes: writes, record: func(x *recorder) error {
 		a := a
-		if len(n.In) > 1 {
-			x.r.Barrier() // what was stored is in no buffer
-		}
+		x.r.Barrier() // what was stored is in no buffer
 		a.Parts, a.XStride, a.YStride = x.at(place{b: parts}), stride(q.b), stride(y.b)
 		return x.attend(&heads, &a, seen(x.s), func(from int) {
 			a.X, a.Y = x.row(q.b, from)+uint64(4*q.from), x.row(y.b, from)+uint64(4*y.from)

@@ -76,6 +76,19 @@ func (k *Kernels) Route(r *vk.Recording, t *Route) error {
 	return nil
 }
 
+// Chosen records the list that Route makes, of a choice that was made elsewhere: from the weights of all experts at
+// t.Dense, 0 for those that are not chosen.
+func (k *Kernels) Chosen(r *vk.Recording, t *Route, used int) error {
+	kernel, err := k.kernel(shaders.Chosen, shaders.ChosenConstants{Used: uint32(used)}.List())
+	if err != nil {
+		return err
+	}
+	vk.Use(r, kernel, &shaders.ChosenPush{Dense: t.Dense, Ids: t.IDs, Weights: t.Weights, Count: t.Count,
+		Rows: uint32(t.Rows), Experts: uint32(t.Experts), Stride: uint32(t.DenseStride)})
+	r.Dispatch(uint32((t.Rows+63)/64), 1, 1)
+	return nil
+}
+
 // GroupedColumns is the entries' size by which many rows are gathered, where mat-mat kernels take them.
 const GroupedColumns = 32
 

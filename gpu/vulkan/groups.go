@@ -88,14 +88,25 @@ func (m *model) layGroups(p *ir.Bound) error {
 			w.away = w.away || of.Use == ir.Table && !own[g]
 		}
 	}
+	return m.checkGroups(p)
+}
+
+// checkGroups is an error for what cannot be computed with groups that move.
+func (m *model) checkGroups(p *ir.Bound) error {
+	routed := map[ir.Value]bool{}
 	for s := range p.Segments {
 		for i := range p.Segments[s].Nodes {
 			n := &p.Segments[s].Nodes[i]
+			routed[n.Out] = n.Op == ir.Route
 			for _, r := range n.Weights() {
 				if w := &m.weights[r]; w.moves && n.Op != ir.Embed && m.parts.Groups[w.group].Segment != s {
 					return fmt.Errorf("%s is multiplied by several segments: its group cannot share a slot: %w",
 						p.Weights[r].Name, errors.ErrUnsupported)
 				}
+			}
+			if n.Op == ir.Experts && m.weights[n.Experts.Gate].moves && !routed[n.In[1]] {
+				return fmt.Errorf("%s: experts cannot share slots where their route is computed elsewhere: %w",
+					&p.Segments[s], errors.ErrUnsupported)
 			}
 		}
 	}

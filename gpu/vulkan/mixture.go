@@ -105,12 +105,7 @@ func (m *model) layAddresses(r ir.Ref, x Matrix, apart uint64, experts int) erro
 
 // route plans a choice: a list for products, and the row of weights that the program knows.
 func (l *planner) route(n *ir.Node) {
-	x, experts := l.place(n.In[0]), l.p.Widths[n.Out]
-	list := func() *live.Buffer {
-		return l.buffer(live.Buffer{Form: asBlob, Width: 4 * n.Route.Used * l.m.capacity(l.wanted)})
-	}
-	c := &chosen{ids: list(), weights: list(), used: n.Route.Used, segment: l.segment}
-	l.choices[n.Out] = c
+	x, experts, c := l.place(n.In[0]), l.p.Widths[n.Out], l.choice(n.Out, n.Route.Used)
 	y, bias, factors := l.put(n), l.m.vector(n.B), l.m.vector(n.W)
 	writes := []*live.Buffer{c.ids, c.weights, y.b}
 	l.launch(launch{reads: []*live.Buffer{x.b}, writes: writes, record: func(r *recorder) error {
@@ -118,6 +113,30 @@ func (l *planner) route(n *ir.Node) {
 			IDs: r.at(place{b: c.ids}), Weights: r.at(place{b: c.weights}), Dense: r.at(y), DenseStride: stride(y.b),
 			Rows: r.n, Count: r.count(0)})
 	}})
+}
+
+// choice is where a choice of so many experts goes.
+func (l *planner) choice(weights ir.Value, used int) *chosen {
+	list := func() *live.Buffer { return l.blob(4 * used * l.m.capacity(l.wanted)) }
+	c := &chosen{ids: list(), weights: list(), used: used, segment: l.segment}
+	l.choices[weights] = c
+	return c
+}
+
+// listed is the choice that an Experts goes by: where its route is not computed here, it is listed from the weights.
+func (l *planner) listed(n *ir.Node) *chosen {
+	if c := l.choices[n.In[1]]; c != nil {
+		return c
+	}
+	a, c := l.place(n.In[1]), l.choice(n.In[1], n.Experts.Used)
+	t := Route{Experts: l.p.Widths[n.In[1]], DenseStride: stride(a.b)}
+	l.launch(launch{reads: []*live.Buffer{a.b}, writes: []*live.Buffer{c.ids, c.weights}, record: func(x *recorder) error {
+		t := t
+		t.Dense, t.IDs, t.Weights = x.at(a), x.at(place{b: c.ids}), x.at(place{b: c.weights})
+		t.Rows, t.Count = x.n, x.count(0)
+		return x.k.Chosen(x.r, &t, c.used)
+	}})
+	return c
 }
 
 // ids is the list of pairs that a recording takes: all of a choice, or those of a part.
@@ -131,7 +150,7 @@ func (x *recorder) ids(c *chosen) uint64 {
 // mixture plans the chosen experts of all rows, and their sum.
 func (l *planner) mixture(n *ir.Node) {
 	e, rows := n.Experts, l.m.capacity(l.wanted)
-	x := &mixed{n: n, choice: l.choices[n.In[1]], pairs: rows * e.Used, experts: l.p.Weights[e.Gate].Experts,
+	x := &mixed{n: n, choice: l.listed(n), pairs: rows * e.Used, experts: l.p.Weights[e.Gate].Experts,
 		weighed: map[live.Form]*input{}}
 	x.size = GroupedColumns
 	for _, w := range []ir.Ref{e.Gate, e.Up, e.Down} {

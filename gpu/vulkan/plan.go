@@ -235,22 +235,4 @@ func (m *model) capacity(wanted bool) int {
 	return rowClass(m.config.MaxRows)
 }
 
-// unsupported lists all that no kernel computes: every op has some, but experts need the list that a route leaves here.
-func unsupported(p *ir.Bound) (faults []error) {
-	routed := map[ir.Value]bool{}
-	for s := range p.Segments {
-		for i := range p.Segments[s].Nodes {
-			n := &p.Segments[s].Nodes[i]
-			switch {
-			case n.Op == ir.Route:
-				routed[n.Out] = true
-			case n.Op == ir.Experts && !routed[n.In[1]]:
-				faults = append(faults, fmt.Errorf("%s: experts whose route is computed elsewhere: %w on Vulkan yet: "+
-					"use --device cpu", &p.Segments[s], errNoKernel))
-			}
-		}
-	}
-	return faults
-}
-
 var errNoKernel = fmt.Errorf("no kernel: %w", errors.ErrUnsupported)

@@ -197,7 +197,7 @@ func (m *model) layWeights(p *ir.Bound, f *fusion) error {
 			faults = append(faults, fmt.Errorf("%s: %w", p.Weights[r].Name, err))
 		}
 	}
-	if err := errors.Join(append(faults, unsupported(p)...)...); err != nil {
+	if err := errors.Join(faults...); err != nil {
 		return err
 	}
 	if err := m.layGroups(p); err != nil {

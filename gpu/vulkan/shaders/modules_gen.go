@@ -19,6 +19,7 @@ const (
 	Argmax
 	Attend
 	AttendAny
+	Chosen
 	Combine
 	Conv
 	Each
@@ -122,6 +123,7 @@ var names = [modules]string{
 	Argmax:                   "argmax",
 	Attend:                   "attend",
 	AttendAny:                "attend_any",
+	Chosen:                   "chosen",
 	Combine:                  "combine",
 	Conv:                     "conv",
 	Each:                     "each",
@@ -382,6 +384,38 @@ type AttendAnyConstants struct {
 // List is the constants by id.
 func (c AttendAnyConstants) List() []uint32 {
 	return []uint32{c.Type, c.Keys, c.Values, c.Queries}
+}
+
+// ChosenPush is the push constants of chosen.comp.
+type ChosenPush struct {
+	Dense   uint64 // offset 0
+	Ids     uint64 // offset 8
+	Weights uint64 // offset 16
+	Count   uint64 // offset 24
+	Rows    uint32 // offset 32
+	Experts uint32 // offset 36
+	Stride  uint32 // offset 40
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(ChosenPush{}.Dense) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(ChosenPush{}.Ids) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(ChosenPush{}.Weights) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(ChosenPush{}.Count) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(ChosenPush{}.Rows) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(ChosenPush{}.Experts) ^ 36)
+	_ uintptr = -(unsafe.Offsetof(ChosenPush{}.Stride) ^ 40)
+)
+
+// ChosenConstants is the specialisation constants of chosen.comp.
+type ChosenConstants struct {
+	Used uint32 // id 0
+}
+
+// List is the constants by id.
+func (c ChosenConstants) List() []uint32 {
+	return []uint32{c.Used}
 }
 
 // CombinePush is the push constants of combine.comp.
