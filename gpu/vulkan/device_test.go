@@ -26,20 +26,12 @@ var someTypes = []quant.Type{quant.F32, quant.F16, quant.Q8_0, quant.Q4_K, quant
 
 // device is the device under test, as a backend.
 func (g *gpu) device() *Device {
-	v := &Device{lib: g.lib, d: g.d, kernels: g.k, stages: make(chan *stage, uploadStages)}
-	for range uploadStages {
-		v.stages <- &stage{}
-	}
-	var err error
-	v.queue, err = newQueue(g.d)
+	c, err := newCard(g.lib, g.d)
 	require.NoError(g.t, err)
-	g.t.Cleanup(func() {
-		for range uploadStages {
-			(<-v.stages).free(g.d)
-		}
-		v.queue.closeLines()
-	})
-	return v
+	g.t.Cleanup(c.letGo)
+	c.kernels.Close()
+	c.kernels = g.k
+	return &Device{card: c, facts: g.d.Facts}
 }
 
 // TestConformance takes minutes on a CPU: its time is compiling kernels.
@@ -184,6 +176,43 @@ func TestTwoInFlight(t *testing.T) {
 	}
 	require.NoError(t, <-ended)
 	require.Equal(t, alone, append(together, first.Drawn[0]))
+}
+
+// TestLost: what runs on a card that is lost ends with an error that says so, and a program that is compiled after that
+// finds the card opened again.
+func TestLost(t *testing.T) {
+	open(t) // there is one
+	d, err := Open(0, Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	m := mini(t)
+	compile := func() *running {
+		c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1, MaxWanted: 1,
+			Flight: 2}
+		x, err := d.Compile(m.Bound, c)
+		require.NoError(t, err)
+		for r := range m.Weights {
+			require.NoError(t, x.Upload(ir.Ref(r), 0, m.Weights[r]))
+		}
+		return &running{x, t, m}
+	}
+	x := compile()
+	want := x.logits([]int32{1, 2}, 1)
+	lib := d.(*Device).lib
+	d.(*Device).queue.lost.Store(true)
+	s := x.Steps()[0]
+	for i := range m.Segments {
+		err = errors.Join(err, x.Enqueue(i, s))
+	}
+	x.Finish(s, func(e error) { err = errors.Join(err, e) })
+	require.ErrorIs(t, err, backend.ErrLost)
+	require.ErrorIs(t, x.Upload(0, 0, m.Weights[0]), backend.ErrLost)
+	require.NoError(t, x.Close())
+	x = compile()
+	require.NotSame(t, lib, d.(*Device).lib)
+	require.Equal(t, want, x.logits([]int32{1, 2}, 1))
+	require.NoError(t, x.Close())
+	require.Equal(t, "vulkan "+d.(*Device).d.Facts.Name, d.Name())
 }
 
 // TestAhead: what a usual step needs is compiled before it comes.

@@ -62,7 +62,8 @@ func (k *Kernels) Route(r *vk.Recording, t *Route) error {
 		threads *= 2
 	}
 	c := shaders.RouteConstants{Threads: threads, Experts: uint32(t.Experts), Used: uint32(a.Used),
-		Scoring: uint32(a.Scoring), Teams: uint32(a.Groups), Teamsused: uint32(a.GroupsUsed)}
+		Scoring: uint32(a.Scoring), Teams: uint32(a.Groups), Teamsused: uint32(a.GroupsUsed),
+		Teambest: uint32(a.GroupBest)}
 	if a.Normalise {
 		c.Normalise = 1
 	}

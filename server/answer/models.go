@@ -36,9 +36,13 @@ type Model struct {
 	EndTokens []int32
 	Roles     []string                              // that messages may have
 	Breakers  func(texts []string) *sample.Breakers // of DRY; nil: the usual ones
+	Fill      Fill                                  // nil: it was not trained to fill in gaps
 
 	places *stock // those of its answers: as many as are computed at once, and some that are ready to follow
 }
+
+// Fill makes the prompt that asks for what is missing between two texts; stop is asked from time to time.
+type Fill func(beside []token.Snippet, before, after string, stop func() bool) ([]int32, error)
 
 const (
 	following = 2              // answers that are opened beside those that are computed
@@ -48,8 +52,10 @@ const (
 // describe collects what decoding needs.
 func describe(name string, e *actors.Engine) *Model {
 	usual := sync.OnceValue(func() *sample.Breakers { return breakers(e.Vocab(), []string{"\n", ":", `"`, "*"}) })
-	return &Model{
-		Name: name, Engine: e, places: newStock(int64(e.Info.Sequences+following), queue), Roles: e.Roles(), Sampling: e.Info.Sampling, Vocab: e.Info.Vocab, Width: e.Info.Program.OutputWidth(), Context: e.Info.Context, EndTokens: e.Vocab().EOG(),
+	m := &Model{
+		Name: name, Engine: e, places: newStock(int64(e.Info.Sequences+following), queue), Roles: e.Roles(),
+		Sampling: e.Info.Sampling, Vocab: e.Info.Vocab, Width: e.Info.Program.OutputWidth(), Context: e.Info.Context,
+		EndTokens: e.Vocab().EOG(),
 		Breakers: func(texts []string) *sample.Breakers {
 			if texts == nil {
 				return usual()
@@ -57,6 +63,12 @@ func describe(name string, e *actors.Engine) *Model {
 			return breakers(e.Vocab(), texts)
 		},
 	}
+	if e.Vocab().FillsIn() {
+		m.Fill = func(beside []token.Snippet, before, after string, stop func() bool) ([]int32, error) {
+			return e.Vocab().Fill(beside, before, after, token.Options{AddSpecial: true, Most: m.Context, Stop: stop})
+		}
+	}
+	return m
 }
 
 // breakers finds the tokens at which DRY starts anew.

@@ -8,7 +8,6 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
-	"github.com/sluice-ai/sluice/stages/sample"
 )
 
 // chat serves POST /v1/chat/completions.
@@ -75,12 +74,12 @@ func (chatShape) probs(dst []byte, c *answer.Choice, more more) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendProb(dst, c, p.TokenProb), `,"top_logprobs":[`...)
+		dst = append(wire.AppendProb(dst, c.Piece(p.ID), p.LogProb), `,"top_logprobs":[`...)
 		for j, t := range p.Top {
 			if j > 0 {
 				dst = append(dst, ',')
 			}
-			dst = append(appendProb(dst, c, t), '}')
+			dst = append(wire.AppendProb(dst, c.Piece(t.ID), t.LogProb), '}')
 		}
 		var wanted bool
 		if dst, wanted = more(append(dst, "]}"...)); !wanted {
@@ -88,19 +87,4 @@ func (chatShape) probs(dst []byte, c *answer.Choice, more more) []byte {
 		}
 	}
 	return append(dst, `],"refusal":null}`...)
-}
-
-// appendProb writes a token without the closing brace. Its text may be part of a character; the bytes tell which.
-func appendProb(dst []byte, c *answer.Choice, p sample.TokenProb) []byte {
-	piece := c.Piece(p.ID)
-	dst = wire.AppendString(append(dst, `{"token":`...), piece)
-	dst = appendLogProb(append(dst, `,"logprob":`...), p.LogProb)
-	dst = append(dst, `,"bytes":[`...)
-	for i, b := range piece {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendInt(dst, int64(b), 10)
-	}
-	return append(dst, ']')
 }

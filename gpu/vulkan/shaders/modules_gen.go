@@ -1136,11 +1136,12 @@ type RouteConstants struct {
 	Teams     uint32 // id 4
 	Teamsused uint32 // id 5
 	Normalise uint32 // id 6
+	Teambest  uint32 // id 7
 }
 
 // List is the constants by id.
 func (c RouteConstants) List() []uint32 {
-	return []uint32{c.Threads, c.Experts, c.Used, c.Scoring, c.Teams, c.Teamsused, c.Normalise}
+	return []uint32{c.Threads, c.Experts, c.Used, c.Scoring, c.Teams, c.Teamsused, c.Normalise, c.Teambest}
 }
 
 // SamplePush is the push constants of sample.comp.
