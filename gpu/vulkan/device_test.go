@@ -4,6 +4,7 @@ package vulkan
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/arch"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/stretchr/testify/require"
@@ -42,12 +44,55 @@ func TestConformance(t *testing.T) {
 	backendtest.Conformance(t, open(t).device(), ref.New(), someTypes)
 }
 
+// every is a device that every program must run on: where others may refuse, a test of it fails.
+type every struct{ *Device }
+
+func (d every) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	m, err := d.Device.Compile(p, c)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = errors.New(err.Error())
+	}
+	return m, err
+}
+
 // TestFixtures: fast kernels may be ten times as far from the reference as its tolerance.
 func TestFixtures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
-	backendtest.Fixtures(t, open(t).device(), openModel, 10)
+	backendtest.Fixtures(t, every{open(t).device()}, openModel, 10)
+}
+
+// TestSpecimens: as TestFixtures, of the other architectures, by the oracle.
+func TestSpecimens(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	f, err := gguf.Open(filepath.Join(testref.Dir(t), "fixtures", "qwen3.gguf"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	backendtest.LikeOracle(t, every{open(t).device()}, ref.New(), &f.Meta, 1,
+		func(m *meta.Map, has func(string) bool) (*ir.Program, error) {
+			return arch.Record(m, has, arch.Options{})
+		})
+}
+
+// TestArchitectures: TestFixtures, TestEmbeddings and TestSpecimens have all that there are.
+func TestArchitectures(t *testing.T) {
+	var names []string
+	for i := range backendtest.Specimens {
+		names = append(names, backendtest.Specimens[i].Arch)
+	}
+	files, err := filepath.Glob(filepath.Join(testref.Dir(t), "fixtures", "*.gguf"))
+	require.NoError(t, err)
+	for _, path := range files {
+		f, err := gguf.Open(path)
+		require.NoError(t, err)
+		name, _ := f.Meta.Get("general.architecture")
+		names = append(names, name.(string))
+		require.NoError(t, f.Close())
+	}
+	require.Subset(t, names, arch.Names())
 }
 
 // openModel is the backendtest.Loader.
@@ -331,7 +376,7 @@ func TestEmbeddings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	d := open(t).device()
+	d := every{open(t).device()}
 	backendtest.Embeddings(t, d, openModel, 10)
 	t.Run("BothWays", func(t *testing.T) { backendtest.BothWays(t, d, ref.New(), 2, 3, 64, 150) })
 }

@@ -434,51 +434,6 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// destination is where rows of a weight are packed: from which row of a matrix on, or of the second one of a pair, and
-// how many fit there.
-type destination struct {
-	x     Matrix
-	first int
-	up    bool
-	most  int
-	of    *group // that they belong to, if it is kept account of
-}
-
-// destination is that of rows from one on.
-func (m *model) destination(w *weight, row int) (to destination, err error) {
-	to = destination{first: w.first + row, up: w.up, most: w.rows - row}
-	if !w.moves {
-		to.x = *w.lookup()
-		if w.each > 0 {
-			to.x.Address += uint64(to.within(w)) * w.apart
-		}
-		return to, nil
-	}
-	g := w.group + row/w.span
-	to.of = &m.groups[g]
-	l := to.of.matrices[w.part]
-	to.x, to.first, to.most = *l.w, w.first+row%w.span, min(w.span-row%w.span, w.rows-row)
-	if to.x.Address = m.address(to.of); to.x.Address == 0 {
-		return to, fmt.Errorf("group %d (%s) is in no slot", g, m.nameOf(g))
-	}
-	to.x.Address += l.at
-	if w.joined {
-		to.within(w)
-	}
-	return to, nil
-}
-
-// within is the number of the matrix, or pair, of several that follow each other, that the rows are of.
-func (to *destination) within(w *weight) (n int) {
-	n, to.first = to.first/w.each, to.first%w.each
-	to.most = min(to.most, w.each-to.first)
-	if w.joined {
-		to.up = n%2 == 1
-		n /= 2
-	}
-	return n
-}
-
 // behind is the value of copies that the group's place is free at, to be uploaded to. Of no group it is at once.
 func (x *group) behind() uint64 {
 	if x == nil || x.kept != nil {

@@ -155,6 +155,51 @@ func (m *model) packFor(w *weight, to *destination, n int, data []byte) error {
 	return nil
 }
 
+// destination is where rows of a weight are packed: from which row of a matrix on, or of the second one of a pair, and
+// how many fit there.
+type destination struct {
+	x     Matrix
+	first int
+	up    bool
+	most  int
+	of    *group // that they belong to, if it is kept account of
+}
+
+// destination is that of rows from one on.
+func (m *model) destination(w *weight, row int) (to destination, err error) {
+	to = destination{first: w.first + row, up: w.up, most: w.rows - row}
+	if !w.moves {
+		to.x = *w.lookup()
+		if w.each > 0 {
+			to.x.Address += uint64(to.within(w)) * w.apart
+		}
+		return to, nil
+	}
+	g := w.group + row/w.span
+	to.of = &m.groups[g]
+	l := to.of.matrices[w.part]
+	to.x, to.first, to.most = *l.w, w.first+row%w.span, min(w.span-row%w.span, w.rows-row)
+	if to.x.Address = m.address(to.of); to.x.Address == 0 {
+		return to, fmt.Errorf("group %d (%s) is in no slot", g, m.nameOf(g))
+	}
+	to.x.Address += l.at
+	if w.joined {
+		to.within(w)
+	}
+	return to, nil
+}
+
+// within is the number of the matrix, or pair, of several that follow each other, that the rows are of.
+func (to *destination) within(w *weight) (n int) {
+	n, to.first = to.first/w.each, to.first%w.each
+	to.most = min(to.most, w.each-to.first)
+	if w.joined {
+		to.up = n%2 == 1
+		n /= 2
+	}
+	return n
+}
+
 // uploadVector decodes values, and keeps a copy where the host needs one.
 func (m *model) uploadVector(w *weight, row, n int, data []byte) error {
 	values := make([]float32, n*w.cols)
