@@ -28,8 +28,8 @@ type Source[E Engine] interface {
 	Names() []string
 	// Measure finds out what a model takes, without loading it: never more than there is at all.
 	Measure(ctx context.Context, name string) (swap.Room, error)
-	// Load runs a model, within room, and says what it takes. What is there of it, of how much, is told from time to time.
-	Load(ctx context.Context, name string, room swap.Room, progress func(done, total int64)) (E, swap.Room, error)
+	// Load runs a model, within room: what was measured. What is there of it, of how much, is told from time to time.
+	Load(ctx context.Context, name string, room swap.Room, progress func(done, total int64)) (E, error)
 }
 
 // Errors of those who ask for a model.
@@ -164,7 +164,7 @@ func (f *Fleet[E]) check(name string) {
 	defer f.mu.Unlock()
 	if f.running[name] == e && !f.closed {
 		f.log.Error().Err(err).Str("model", name).Msg("the model is loaded again")
-		f.carry(f.state.Sick(time.Now(), name))
+		f.carry(f.state.Sick(now(), name))
 	}
 }
 
@@ -177,7 +177,7 @@ func (f *Fleet[E]) want(name string, meek bool) (swap.Ticket, chan error, error)
 	f.last++
 	answer := make(chan error, 1)
 	f.asked[f.last] = answer
-	effects, err := f.state.Want(time.Now(), f.last, name, meek)
+	effects, err := f.state.Want(now(), f.last, name, meek)
 	if err != nil {
 		delete(f.asked, f.last)
 		return 0, nil, err
@@ -198,7 +198,7 @@ func (f *Fleet[E]) cancel(t swap.Ticket, answer chan error) (admitted bool) {
 	}
 	delete(f.asked, t)
 	if !f.closed {
-		f.carry(f.state.Cancel(time.Now(), t))
+		f.carry(f.state.Cancel(now(), t))
 	}
 	return false
 }
@@ -206,7 +206,7 @@ func (f *Fleet[E]) cancel(t swap.Ticket, answer chan error) (admitted bool) {
 func (f *Fleet[E]) done(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	effects := f.state.Done(time.Now(), name)
+	effects := f.state.Done(now(), name)
 	if !f.closed {
 		f.carry(effects)
 	}
@@ -243,9 +243,9 @@ func (f *Fleet[E]) carry(effects []swap.Effect) {
 	if f.timer != nil {
 		f.timer.Stop()
 	}
-	now := time.Now()
-	if next, ok := f.state.Next(now); ok {
-		f.timer = time.AfterFunc(next.Sub(now), f.tick)
+	at := now()
+	if next, ok := f.state.Next(at); ok {
+		f.timer = after(next.Sub(at), f.tick)
 	}
 }
 
@@ -253,7 +253,7 @@ func (f *Fleet[E]) tick() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.closed {
-		f.carry(f.state.Tick(time.Now()))
+		f.carry(f.state.Tick(now()))
 	}
 }
 
@@ -272,16 +272,15 @@ func (f *Fleet[E]) measure(name string) {
 	case err != nil:
 		f.failed(name, err)
 	default:
-		f.carry(f.state.Measured(time.Now(), name, need))
+		f.carry(f.state.Measured(now(), name, need))
 	}
 }
 
 func (f *Fleet[E]) load(name string, room swap.Room, l *load) {
 	var engine E
-	var need swap.Room
-	began := time.Now()
+	began := now()
 	err := guarded(func() (err error) {
-		engine, need, err = f.source.Load(f.base, name, room, func(done, total int64) {
+		engine, err = f.source.Load(f.base, name, room, func(done, total int64) {
 			l.done.Store(done)
 			l.total.Store(total)
 		})
@@ -298,8 +297,8 @@ func (f *Fleet[E]) load(name string, room swap.Room, l *load) {
 	case err != nil:
 		f.failed(name, err)
 	default:
-		f.log.Info().Str("model", name).Dur("ms", time.Since(began)).Msg("loaded")
-		f.carry(f.state.Loaded(time.Now(), name, need))
+		f.log.Info().Str("model", name).Dur("ms", now().Sub(began)).Msg("loaded")
+		f.carry(f.state.Loaded(now(), name))
 	}
 }
 
@@ -311,14 +310,14 @@ func (f *Fleet[E]) unload(name string, engine E) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.closed {
-		f.carry(f.state.Unloaded(time.Now(), name))
+		f.carry(f.state.Unloaded(now(), name))
 	}
 }
 
 // failed tells those who asked for a model why there is none. Others do not notice.
 func (f *Fleet[E]) failed(name string, err error) {
 	f.log.Error().Err(err).Str("model", name).Msg("the model cannot be loaded")
-	effects := f.state.Failed(time.Now(), name)
+	effects := f.state.Failed(now(), name)
 	for _, e := range effects {
 		if e.Action == swap.Refuse {
 			f.answer(e.Ticket, fmt.Errorf("the model %q cannot be loaded: %w", name, err))

@@ -68,7 +68,7 @@ func (s *toys) Measure(_ context.Context, name string) (swap.Room, error) {
 	return swap.Room{Host: int64(len(name))}, nil
 }
 
-func (s *toys) Load(ctx context.Context, name string, room swap.Room, progress func(done, total int64)) (*toy, swap.Room, error) {
+func (s *toys) Load(ctx context.Context, name string, room swap.Room, progress func(done, total int64)) (*toy, error) {
 	needs := int64(len(name))
 	s.mu.Lock()
 	s.taken += needs
@@ -77,7 +77,7 @@ func (s *toys) Load(ctx context.Context, name string, room swap.Room, progress f
 		s.loads = map[string]int{}
 	}
 	s.loads[name]++
-	if s.taken > s.room || room.Host < needs {
+	if s.taken > s.room || room.Host != needs {
 		s.faults = append(s.faults, fmt.Sprintf("%s is loaded into %d where %d of %d are taken", name, room.Host, s.taken, s.room))
 	}
 	s.mu.Unlock()
@@ -103,9 +103,9 @@ func (s *toys) Load(ctx context.Context, name string, room swap.Room, progress f
 		if name == "bad code" {
 			panic("index out of range")
 		}
-		return nil, swap.Room{}, err
+		return nil, err
 	}
-	return &toy{name: name, needs: needs, of: s}, swap.Room{Host: needs}, nil
+	return &toy{name: name, needs: needs, of: s}, nil
 }
 
 func newFleet(s *toys, keep time.Duration, queue int) *Fleet[*toy] {

@@ -47,7 +47,8 @@ var layers = []struct {
 }
 
 // forTests are packages that only tests may import.
-var forTests = []string{"internal/testref", "internal/backendtest", "internal/lint", "stages/place/placetest"}
+var forTests = []string{"internal/testref", "internal/backendtest", "internal/lint", "stages/place/placetest",
+	"storage/hub/hubtest"}
 
 // thirdParty says who may import a module's packages outside tests (nobody, where the list is empty), and why we do
 // not write them ourselves. Tests may import all of them. What is not here must not be imported: a dependency is a

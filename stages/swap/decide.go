@@ -75,7 +75,7 @@ func (s *State) load(now time.Time) (effects []Effect) {
 		free := s.limits.Room.minus(s.Used())
 		if free.holds(w.model.need) {
 			w.model.turn(Loading, now)
-			return append(effects, Effect{Action: Load, Model: w.model.name, Room: free})
+			return append(effects, Effect{Action: Load, Model: w.model.name, Room: w.model.need})
 		}
 		if !w.meek {
 			return append(effects, s.clear(w.model.need, now)...)

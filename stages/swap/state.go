@@ -50,7 +50,7 @@ type Action uint8
 
 const (
 	Measure Action = iota + 1 // find out what Model takes: Measured or Failed follows
-	Load                      // Model, with Room at most: Loaded or Failed follows
+	Load                      // Model, in Room, which is what was measured: Loaded or Failed follows
 	Unload                    // Model: Unloaded follows
 	Admit                     // Ticket uses Model from now on, until Done
 	Refuse                    // Ticket will not: what it asked for failed
@@ -133,11 +133,11 @@ func (s *State) Measured(now time.Time, name string, need Room) []Effect {
 	return s.decide(now)
 }
 
-// Loaded says that a model runs, and what it took.
-func (s *State) Loaded(now time.Time, name string, need Room) []Effect {
+// Loaded says that a model runs.
+func (s *State) Loaded(now time.Time, name string) []Effect {
 	m := s.models[name]
 	m.stay = max(now.Sub(m.since), leastStay)
-	m.need, m.used, m.sick = need, now, false
+	m.used, m.sick = now, false
 	m.turn(Ready, now)
 	return s.decide(now)
 }
