@@ -14,9 +14,10 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // changing is what differs from run to run.
 var changing = []struct{ pattern, with string }{
-	{`(chatcmpl-|cmpl-|msg_)[0-9a-f]{14}`, "${1}ID"},
+	{`(chatcmpl-|cmpl-|msg_|resp_)[0-9a-f]{14}`, "${1}ID"},
 	{`"created":\d+`, `"created":0`},
 	{`"created_at":"[^"]+"`, `"created_at":"DATE"`},
+	{`"created_at":\d+`, `"created_at":0`},
 	{`("(?:total|prompt_eval|eval)_duration"):\d+`, "$1:0"},
 	{`("(?:prompt|predicted)_(?:ms|per_token_ms|per_second)"):[\d.]+`, "$1:0"},
 }
@@ -48,6 +49,8 @@ func TestBytes(t *testing.T) {
 		{"ollama-chat", "/api/chat", `{"model":"x",` + talk + `,"stream":false,"options":{"temperature":0}}`},
 		{"ollama-chat-stream", "/api/chat", `{"model":"x",` + talk + `,"options":{"temperature":0,"num_predict":3}}`},
 		{"ollama-generate", "/api/generate", `{"model":"x","prompt":"12 + 30","stream":false,"options":{"temperature":0}}`},
+		{"response", "/v1/responses", `{"input":"12 + 30","temperature":0,"instructions":"Add."}`},
+		{"response-stream", "/v1/responses", `{"input":"12 + 30","temperature":0,"max_output_tokens":3,"stream":true}`},
 		{"error", "/v1/chat/completions", `{"messages":[{"role":"user"}]}`},
 	} {
 		status, got := r.post(t, c.path, c.body)

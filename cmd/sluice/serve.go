@@ -15,7 +15,7 @@ import (
 )
 
 type serveCmd struct {
-	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]FILE" help:"Model file (GGUF), and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Loaded at once, as far as there is room. Without it, and without --models: the small embedded model."`
+	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]MODEL" help:"Model file (GGUF) or name of a model in the store, and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Loaded at once, as far as there is room. Without it, and without --models: the small embedded model."`
 
 	Folder    string        `name:"models" placeholder:"FOLDER" help:"Folder of model files, which clients call by their names without .gguf. Each is loaded when it is asked for; others leave for it, but none that answers."`
 	KeepAlive time.Duration `name:"keep-alive" placeholder:"TIME" help:"Unload models that nobody asked for in so long, such as 10m or 1h30m. Default: only when others need their memory."`
@@ -28,6 +28,7 @@ type serveCmd struct {
 	recordFlags
 	Parallel int `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
 	accessFlags
+	pullFlag
 	traceFlag
 	forceFlag
 }
@@ -77,7 +78,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 	defer func() { err = errors.Join(err, tape.close()) }()
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
-	ln, err := c.listen()
+	ln, err := c.prepare(ctx, e, files)
 	if err != nil {
 		return err
 	}
@@ -145,6 +146,14 @@ func (c *serveCmd) load(ctx context.Context, e *env, files []namedFile, progress
 		}
 	}
 	return l, nil
+}
+
+// prepare pulls what is not there, if it may, and takes the address.
+func (c *serveCmd) prepare(ctx context.Context, e *env, files []namedFile) (net.Listener, error) {
+	if err := c.fetch(ctx, e, paths(files)...); err != nil {
+		return nil, err
+	}
+	return c.listen()
 }
 
 // listen takes the address, unless strangers reach it and nobody said that they may.

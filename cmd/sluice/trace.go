@@ -41,7 +41,11 @@ func (c *recordCmd) Run(e *env) error {
 	defer f.Close()
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
-	body, err := c.get(ctx, e, fmt.Sprintf("/debug/trace?seconds=%d&model=%s", c.Seconds, url.QueryEscape(c.Model)))
+	path := fmt.Sprintf("/debug/trace?seconds=%d", c.Seconds)
+	if c.Model != "" {
+		path += "&model=" + url.QueryEscape(c.Model)
+	}
+	body, err := c.get(ctx, e, path)
 	if err != nil {
 		return err
 	}

@@ -161,6 +161,9 @@ func (q *queue) fill(begin func(stamps int) (*vk.Recording, error), fill func(*v
 func (q *queue) submit(copied uint64, all ...*vk.Recording) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if err := q.alive(nil); err != nil {
+		return 0, err
+	}
 	var waits []vk.Point
 	if copied > 0 {
 		waits = append(waits, vk.Point{Timeline: q.copies, Value: copied})
@@ -177,6 +180,9 @@ func (q *queue) submit(copied uint64, all ...*vk.Recording) (uint64, error) {
 func (q *queue) copy(r *vk.Recording, computed, copied uint64) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if err := q.alive(nil); err != nil {
+		return 0, err
+	}
 	var waits []vk.Point
 	if computed > 0 {
 		waits = append(waits, vk.Point{Timeline: q.line, Value: computed})

@@ -22,7 +22,7 @@ var layers = []struct {
 	{"server/share", nil},
 	{"server/exchange", []string{"server/share", "server/wire"}},
 	{"server/answer", []string{"server/exchange", "server/share", "server/wire", "actors", "stages/embed", "stages/grammar",
-		"stages/sample", "stages/token", "internal/jsontext"}},
+		"stages/sample", "stages/token", "stages/tools", "internal/jsontext"}},
 	{"server/ask", []string{"server/answer", "server/wire", "stages/chat", "stages/sample", "stages/token",
 		"internal/jsontext"}},
 	{"server/anthropic", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
@@ -47,7 +47,8 @@ var layers = []struct {
 }
 
 // forTests are packages that only tests may import.
-var forTests = []string{"internal/testref", "internal/backendtest", "internal/lint", "stages/place/placetest"}
+var forTests = []string{"internal/testref", "internal/backendtest", "internal/lint", "stages/place/placetest",
+	"storage/hub/hubtest"}
 
 // thirdParty says who may import a module's packages outside tests (nobody, where the list is empty), and why we do
 // not write them ourselves. Tests may import all of them. What is not here must not be imported: a dependency is a

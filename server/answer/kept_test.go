@@ -93,13 +93,27 @@ func TestWeight(t *testing.T) {
 		for i := range 5000 {
 			c.event = actors.Event{HasToken: true, Token: 100, Text: []byte(" word"), Top: make([]sample.TokenProb, i%21)}
 			c.add(&c.event)
-			paid += c.weight()
+			paid += weight(&c.event, c.Probs)
 		}
-		kept := int64(cap(c.New.Text)) + int64(cap(c.New.Probs))*int64(unsafe.Sizeof(Prob{}))
+		kept := int64(cap(c.New.Parts[0].Text)) + int64(cap(c.New.Probs))*int64(unsafe.Sizeof(Prob{}))
 		for _, p := range c.New.Probs {
 			kept += int64(cap(p.Top)) * int64(unsafe.Sizeof(sample.TokenProb{}))
 		}
 		require.LessOrEqual(t, kept, paid)
 		require.Greater(t, 2*kept, paid)
 	}
+}
+
+// begun is an encoder that begins.
+type begun struct{ Encoder }
+
+func (begun) Begin(dst []byte, _ *Choice) []byte { return dst }
+
+// TestRepeatedStreamsArePaid: what the end of a stream repeats is paid for as it comes, like an answer that is none.
+func TestRepeatedStreamsArePaid(t *testing.T) {
+	k, end := account(t, newStock(keptSlab, 10), "a")
+	defer end()
+	c := &Choice{Finish: actors.Stopped}
+	c.event.Text = make([]byte, keptSlab)
+	require.ErrorIs(t, follow(t.Context(), nil, begun{}, c, k), errTooMuch)
 }
