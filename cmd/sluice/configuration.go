@@ -191,7 +191,8 @@ func (s *configuration) origins(node *kong.Node, flag *kong.Flag) (all []origin)
 		return nil
 	}
 	variable := variableOf(flag.Name)
-	if text := s.variable(variable); text != "" && variable != keyVariable { // keys come from everywhere: see keys
+	elsewhere := []string{configVariable, keyVariable, storeVariable} // they mean something else than the flag of the name
+	if text := s.variable(variable); text != "" && !slices.Contains(elsewhere, variable) {
 		all = append(all, origin{text, variable})
 	}
 	tables := []map[string]any{s.file}

@@ -85,6 +85,8 @@ ram = "1G"
 	require.Regexp(t, `(?m)^ram +5\.0 GiB +SLUICE_RAM, over sluice.toml \[chat\] = 1G, sluice.toml = 4G$`, o.stdout)
 	require.Regexp(t, `(?m)^file: sluice.toml$`, o.stdout)
 	require.NotContains(t, o.stdout, "keep-alive")
+	o = withSettings(t, "", nil, "config", "synth")
+	require.Regexp(t, `(?m)^config +- +default$`, o.stdout, "SLUICE_CONFIG is no shape of a model")
 }
 
 // TestSettingsCount: commands run with what config shows.
