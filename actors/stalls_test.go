@@ -46,6 +46,7 @@ func TestStallsName(t *testing.T) {
 	} {
 		t.Run(test.cause.String(), func(t *testing.T) {
 			e := startFixture(t, test.model, test.edit)
+			collect(t, begin(t, e, plain([]int32{5, 6, 7}, 1))) // then every actor is there
 			test.slow(e)
 			tap := e.house.system.Spans().Tap()
 			before := e.house.DeviceTime().Idle

@@ -15,7 +15,8 @@ type attention struct {
 	ex         *execution
 	args       *ir.AttendArgs
 	cache      *cache
-	store      *storeOp
+	store      *storeOp // nil: the cache is filled
+	rows       int      // of a span, for a KV head, most
 	q, out     place
 	headsPerKV int       // query heads of each
 	sinks      []float32 // by query head; nil: none
@@ -155,7 +156,7 @@ func (a *attention) weigh(worker int, c *attendChunk, v *view) error {
 // attention: no other chunk reads them.
 func (a *attention) append(worker int, c *attendChunk, head, b int) error {
 	span := &a.ex.step.Spans[c.span]
-	if span.Rows > a.store.short {
+	if a.store == nil || span.Rows > a.store.short {
 		return nil
 	}
 	for r := max(0, b*backend.BlockSize-span.Pos); r < min(span.Rows, (b+1)*backend.BlockSize-span.Pos); r++ {

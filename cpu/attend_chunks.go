@@ -50,7 +50,7 @@ const stretchPositions = stretch * backend.BlockSize
 
 func (a *attention) chunks() int {
 	a.split.chunks, a.split.claimed = a.split.chunks[:0], 0
-	slot, rows := 0, a.store.short
+	slot, rows := 0, a.rows
 	for i := range a.ex.step.Spans {
 		span := &a.ex.step.Spans[i]
 		from, to := a.first(span.Pos)/stretchPositions, (span.Pos+span.Rows-1)/stretchPositions

@@ -127,6 +127,8 @@ func (b *binder) op(it *live.Item) rowOp {
 		return &affineOp{out, in[0], b.vector(n.W), b.vector(n.B)}
 	case ir.Position:
 		return &positionOp{out, in[0], b.vector(n.W)}
+	case ir.TokenType:
+		return &tokenTypeOp{out, in[0], b.vector(n.W), n.Sep}
 	case ir.HeadSlice:
 		return &headSliceOp{out, in[0], n.Heads, n.From}
 	case ir.HeadJoin:
@@ -136,7 +138,7 @@ func (b *binder) op(it *live.Item) rowOp {
 	case ir.Rows:
 		return &rowsOp{out, in[0]}
 	case ir.Route:
-		return &routerOp{out: out, x: in[0], args: n.Route, bias: b.vector(n.B)}
+		return &routerOp{out: out, x: in[0], args: n.Route, bias: b.vector(n.B), scale: b.vector(n.W)}
 	case ir.Experts:
 		return b.combine(n, out, in[1])
 	}
@@ -202,7 +204,7 @@ func matrices(n *ir.Node) []ir.Ref {
 	case ir.Linear:
 		return []ir.Ref{n.W}
 	case ir.Experts:
-		return []ir.Ref{n.Experts.Gate, n.Experts.Up}
+		return []ir.Ref{n.Experts.Gate, n.Experts.Up} // one weight twice does no harm
 	}
 	return nil
 }
@@ -238,12 +240,17 @@ func (b *binder) attention(n *ir.Node) *attention {
 	a := n.Attend
 	return &attention{
 		ex: &b.m.execution, args: a, cache: &b.m.caches[a.KV], store: b.store(n),
-		q: b.layout.place(n.In[0]), out: b.layout.place(n.Out),
+		rows: rowsTogether(a.Heads / a.KVHeads),
+		q:    b.layout.place(n.In[0]), out: b.layout.place(n.Out),
 		headsPerKV: a.Heads / a.KVHeads, sinks: b.vector(n.W), split: &b.m.split,
 	}
 }
 
+// store is nil for a node that attends to what another one stored.
 func (b *binder) store(n *ir.Node) *storeOp {
+	if len(n.In) == 1 {
+		return nil
+	}
 	return &storeOp{
 		cache: &b.m.caches[n.Attend.KV], k: b.layout.place(n.In[1]), v: b.layout.place(n.In[2]),
 		short: rowsTogether(n.Attend.Heads / n.Attend.KVHeads),
@@ -322,7 +329,7 @@ func (b *binder) experts(ph *live.Phase) runner {
 			what: "the input of " + b.p.Weights[e.Down].Name,
 		}
 	}
-	return &expansion{
+	x := &expansion{
 		ex: &b.m.execution, wanted: ph.Wanted, used: e.Used, act: n.Act, before: e.Before,
 		in: b.layout.place(n.In[0]), weights: b.layout.place(n.In[1]),
 		gate:  b.stack(e.Gate, e.GateBias, hidden),
@@ -330,6 +337,10 @@ func (b *binder) experts(ph *live.Phase) runner {
 		xGate: b.acts(b.input(n.In[0], e.Gate)),
 		xUp:   b.acts(b.input(n.In[0], e.Up)),
 	}
+	if e.Joined() {
+		x.gate.joined, x.up.joined, x.up.row = true, true, hidden.width
+	}
+	return x
 }
 
 func (b *binder) combine(n *ir.Node, out, weights place) rowOp {

@@ -47,7 +47,7 @@ func shapeOfExperts(p *ir.Bound) (s expertShape) {
 			}
 			e := n.Experts
 			s.experts, s.used = max(s.experts, p.Widths[n.In[1]]), max(s.used, e.Used)
-			for _, r := range []ir.Ref{e.Gate, e.Up, e.Down} {
+			for _, r := range e.Matrices() {
 				s.rowBytes = max(s.rowBytes, rowBytes(kernels.FormOf(p.Types[r]), p.Weights[r].Cols))
 			}
 		}
@@ -122,7 +122,7 @@ func (d *dispatch) slots(e int) (from, to int) { return int(d.first[e]), int(d.f
 // stack: their matrices have the same number. Of experts that the running part has not, it takes none.
 func (d *dispatch) divide(ex *execution, stacks ...*stack) int {
 	d.chunks = d.chunks[:0]
-	total, bytes, tiles, groups := 0, 0, stacks[0].w[0].Tiles(), stacks[0].groups
+	total, bytes, tiles, groups := 0, 0, stacks[0].tiles(), stacks[0].groups
 	for _, s := range stacks {
 		bytes += s.w[0].StripBytes()
 	}

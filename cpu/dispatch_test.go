@@ -96,13 +96,20 @@ func TestTooManyExperts(t *testing.T) {
 
 // TestOddExperts: experts whose rows do not fill tiles are refused by name.
 func TestOddExperts(t *testing.T) {
+	oddExperts(t, "gate", "up", "blk.0.gate.weight: matrices of 24 rows for each expert: want a multiple of 16\n"+
+		"blk.0.up.weight: matrices of 24 rows for each expert: want a multiple of 16")
+	oddExperts(t, "both", "both", "blk.0.both.weight: two matrices of 24 rows for each expert: want a multiple of 16")
+}
+
+func oddExperts(t *testing.T, gate, up, want string) {
+	t.Helper()
 	b := ir.NewBuilder("odd", func(string) bool { return false })
 	x := b.Embed("token_embd", 100, 64)
 	b.Layer(0)
 	x = b.Scale(x, 2)
 	b.FFN()
 	w := b.Route(b.Slice(x, 0, 4), "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 4, Scale: 1})
-	b.Head(b.Rows(b.Experts(x, w, "gate", "up", "down", 24, 4, ir.SiLU)), "output", "token_embd")
+	b.Head(b.Rows(b.Experts(x, w, gate, up, "down", 24, 4, ir.SiLU)), "output", "token_embd")
 	p := bind(t, b)
 	for r := range p.Types {
 		p.Types[r] = quant.F32
@@ -111,6 +118,5 @@ func TestOddExperts(t *testing.T) {
 	require.NoError(t, err)
 	defer d.Close()
 	_, err = d.Compile(p, backend.Config{KV: backend.KVF32, Blocks: slices.Repeat([]int{1}, len(p.Classes)), MaxRows: 1})
-	require.EqualError(t, err, "blk.0.gate.weight: matrices of 24 rows for each expert: want a multiple of 16\n"+
-		"blk.0.up.weight: matrices of 24 rows for each expert: want a multiple of 16")
+	require.EqualError(t, err, want)
 }

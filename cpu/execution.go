@@ -71,7 +71,7 @@ type workspace struct {
 	gatherFloats []float32 // prepared activations of an expert's rows
 	gatherTiles  []byte    // their Acts.Tiles; nil: none
 	acts         kernels.Acts
-	head         kernels.Matrix // of the head that is multiplied
+	head         kernels.Matrix // part of a matrix that is multiplied
 	_            [64]byte
 }
 

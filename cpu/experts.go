@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -22,12 +23,26 @@ type stack struct {
 	groups []int             // by expert
 	bias   []float32         // [experts][outputs]; nil: none
 	out    slots
+	joined bool // the matrices have rows of another stack, too
+	row    int  // the first of its own
+}
+
+// tiles is the number of those of its own rows.
+func (s *stack) tiles() int {
+	if s.joined {
+		return s.out.width / kernels.TileRows
+	}
+	return s.w[0].Tiles()
 }
 
 // multiply computes a chunk's outputs for the slots from slot on, whose activations the worker has.
 func (s *stack) multiply(ex *execution, work *workspace, c *expertChunk, slot int) {
-	out, x := s.out.data[slot*s.out.width:], &work.acts
-	work.strips.MatMul(ex.device.set, out, s.out.width, s.w[c.expert], c.from, c.to, x)
+	out, x, w := s.out.data[slot*s.out.width:], &work.acts, s.w[c.expert]
+	if s.joined {
+		work.head = w.Part(s.row, s.out.width)
+		w = &work.head
+	}
+	work.strips.MatMul(ex.device.set, out, s.out.width, w, c.from, c.to, x)
 	if s.bias == nil {
 		return
 	}
@@ -40,7 +55,7 @@ func (s *stack) multiply(ex *execution, work *workspace, c *expertChunk, slot in
 
 // observe adds a row of inputs to the sums that were asked for. One chunk of each expert does so, row after row.
 func (s *stack) observe(ex *execution, c *expertChunk, x []float32) {
-	if ex.config.Inputs != nil && c.from == 0 {
+	if ex.config.Inputs != nil && c.from == 0 && s.row == 0 {
 		ex.config.Inputs.Add(s.ref, c.expert, 0, x)
 	}
 }
@@ -88,17 +103,29 @@ func (x *expansion) run(worker, chunk int) {
 		}
 		x.up.multiply(ex, work, c, slot)
 		for i := range rows {
-			gate, up := x.gate.part(c, slot+i), x.up.part(c, slot+i)
+			gate, up, weight := x.gate.part(c, slot+i), x.up.part(c, slot+i), float32(1)
 			if x.before {
-				weight := ex.at(&x.weights, int(rows[i]))[c.expert]
+				weight = ex.at(&x.weights, int(rows[i]))[c.expert]
 				ex.device.isa.Scale(gate, gate, weight)
 				ex.device.isa.Scale(up, up, weight)
 			}
 			ex.glu(x.act, gate, gate, up)
-			x.gate.observe(ex, c, ex.at(&x.in, int(rows[i])))
-			x.up.observe(ex, c, ex.at(&x.in, int(rows[i])))
+			x.observe(c, ex.at(&x.in, int(rows[i])), weight)
 		}
 	}
+}
+
+// observe adds a row as it goes into the products.
+func (x *expansion) observe(c *expertChunk, row []float32, weight float32) {
+	if x.ex.config.Inputs == nil || c.from > 0 {
+		return
+	}
+	if x.before {
+		row = slices.Clone(row)
+		x.ex.device.isa.Scale(row, row, weight)
+	}
+	x.gate.observe(x.ex, c, row)
+	x.up.observe(x.ex, c, row)
 }
 
 // gather makes the worker's activations those of some rows of the step. A single row is used where it lies.

@@ -28,7 +28,7 @@ func (b *binder) foresights() {
 		s := &b.p.Segments[i]
 		// After a mix the route itself comes as soon.
 		if next != nil && len(s.Nodes) > 0 && len(s.Carries) > 0 && s.Kind != ir.SegMix {
-			b.m.segments[i].next, b.m.segments[i].stream = next, b.layout.place(s.Carries[0])
+			b.m.segments[i].next, b.m.segments[i].stream = next, b.layout.place(s.Stream())
 		}
 		if s.Kind == ir.SegRoute {
 			next = b.foresight(i, s)

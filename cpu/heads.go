@@ -60,9 +60,8 @@ func (l *headLinear) chunks() int {
 func (l *headLinear) run(worker, h int) {
 	ex, work := l.ex, &l.ex.workers[worker]
 	all := l.w.parts[0] // only an output matrix has more
-	size := len(all.Data) / l.heads
-	work.head = *all
-	work.head.Rows, work.head.Data = l.w.rows/l.heads, all.Data[h*size:][:size:size]
+	each := l.w.rows / l.heads
+	work.head = all.Part(h*each, each)
 	rows, n := ex.rows(l.wanted), work.head.Rows
 	for from := 0; from < rows; from += work.gathered {
 		to := min(from+work.gathered, rows)

@@ -23,7 +23,8 @@ func (m *model) layWeights(p *ir.Bound) error {
 		w := &m.weights[r]
 		if w.name == "" {
 			w.byColumn = convolves(p, r)
-			if err := w.measure(&p.Weights[r], p.Types[r], groups[group].Use); err != nil {
+			err := errors.Join(w.measure(&p.Weights[r], p.Types[r], groups[group].Use), oddHalves(p, r))
+			if err != nil {
 				faults = append(faults, fmt.Errorf("%s: %w", w.name, err))
 				w.row = 0
 			}

@@ -150,6 +150,22 @@ func convolves(p *ir.Bound, r ir.Ref) (found bool) {
 	return found
 }
 
+// oddHalves is an error if a weight is gate and up in one, and the rows of either do not fill tiles.
+func oddHalves(p *ir.Bound, r ir.Ref) error {
+	for s := range p.Segments {
+		for i := range p.Segments[s].Nodes {
+			e := p.Segments[s].Nodes[i].Experts
+			if e == nil || !e.Joined() || e.Gate != r {
+				continue
+			}
+			if rows := p.Weights[e.Down].Cols; rows%kernels.TileRows != 0 {
+				return fmt.Errorf("two matrices of %d rows for each expert: want a multiple of %d", rows, kernels.TileRows)
+			}
+		}
+	}
+	return nil
+}
+
 // pack stores rows in the parts that they belong to.
 func (w *weight) pack(set *kernels.Set, row int, data []byte) error {
 	for len(data) > 0 {

@@ -27,6 +27,7 @@ type read struct {
 	head   int
 	memory *tenure // of a slot's memory
 	reply  run.Edge[read]
+	lane   *lane     // of the copy that it is read from, if there are any
 	asked  time.Time // when it was passed on to the thread
 	began  time.Time // when that passed it on to the disk
 	ended  time.Time // when it came from there
@@ -65,6 +66,7 @@ type ioThread struct {
 	spans    *trace.Track
 	requests chan *read
 	ended    chan struct{}
+	lanes    *lanes
 	pending  []*read // by the request's id
 	free     []int   // ids
 	done     []uring.Completion
@@ -73,7 +75,7 @@ type ioThread struct {
 
 func startIO(log zerolog.Logger, open OpenDisk, memory []byte, sums *uring.Sums, spans *trace.Track) *ioThread {
 	t := &ioThread{log: log, open: open, memory: memory, sums: sums, spans: spans,
-		requests: make(chan *read, readsAtOnce), ended: make(chan struct{}),
+		requests: make(chan *read, readsAtOnce), ended: make(chan struct{}), lanes: newLanes(),
 		pending: make([]*read, readsAtOnce), done: make([]uring.Completion, readsAtOnce)}
 	for id := range readsAtOnce {
 		t.free = append(t.free, id)
@@ -161,7 +163,8 @@ func (t *ioThread) start(ring Disk, m *read) {
 		return
 	}
 	id := t.free[len(t.free)-1]
-	request := uring.Request{ID: uint64(id), Source: m.source, Offset: m.from, Length: m.bytes, Into: m.into, Head: m.head}
+	from, lane := t.lanes.choose(&m.source, m.bytes)
+	request := uring.Request{ID: uint64(id), Source: from, Offset: m.from, Length: m.bytes, Into: m.into, Head: m.head}
 	if err := ring.Submit([]uring.Request{request}); err != nil {
 		t.broken = err
 		m.memory.leave()
@@ -169,7 +172,8 @@ func (t *ioThread) start(ring Disk, m *read) {
 		return
 	}
 	t.free = t.free[:len(t.free)-1]
-	t.pending[id] = m
+	t.pending[id], m.lane = m, lane
+	lane.begin(m.bytes)
 }
 
 // collect waits for so many reads to end and answers those that did.
@@ -197,6 +201,9 @@ func (t *ioThread) finish(id int, data []byte, err error) {
 		if err = t.sums.Check(&m.source, m.from, data); err != nil {
 			data = nil
 		}
+	}
+	if m.lane.end(m.bytes, err) {
+		t.log.Warn().Err(err).Dur("ms", laneRests).Msg("a copy of the model cannot be read and rests")
 	}
 	m.memory.leave()
 	t.answer(m, data, err)

@@ -49,6 +49,9 @@ func (c *benchCmd) Run(e *env) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
+	if c.Model, err = e.locate(c.Model); err != nil { // peers are given a path
+		return err
+	}
 	if c.SVG != "" {
 		var err error
 		if c.picture, err = e.create(c.SVG, c.Force, c.Model); err != nil {

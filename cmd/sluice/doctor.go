@@ -60,7 +60,7 @@ func (c *doctorCmd) probe(e *env) (err error) {
 		s, err = measureHere(e, ".")
 	} else {
 		var file *gguf.File
-		if file, err = openModel(c.Model); err != nil {
+		if file, err = e.openModel(c.Model); err != nil {
 			return err
 		}
 		s, err = measureSpeeds(e, file.Part(0), file.Part(0).Path)

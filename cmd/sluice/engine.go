@@ -29,6 +29,7 @@ type computeFlags struct {
 	Ctx         int    `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
 	RAM         size   `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
 	VRAM        size   `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
+	Mirror      string `name:"mirror" placeholder:"DIR" help:"Folder with a copy of the model, on another drive: weights that are read come from both, as fast as each can."`
 	Device      string `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
 	FastPrefill bool   `help:"On a GPU, read prompts in half precision, which is faster: results then depend a little on what is computed at once."`
 	Threads     int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
@@ -59,7 +60,14 @@ func (f *computeFlags) check() error {
 
 // start loads the model, with a progress bar if a person is watching. edit may change what the flags do not say.
 func (f *engineFlags) start(ctx context.Context, e *env, edit func(*actors.Config)) (*actors.Engine, error) {
-	house, err := f.open(ctx, e, []namedFile{{path: f.Model}}, func(h *actors.HouseConfig) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	device, err := f.device(e)
+	if err != nil {
+		return nil, err
+	}
+	return f.open(ctx, e, namedFile{path: f.Model}, device, func(h *actors.HouseConfig) {
 		if edit == nil {
 			return
 		}
@@ -67,44 +75,29 @@ func (f *engineFlags) start(ctx context.Context, e *env, edit func(*actors.Confi
 		edit(&one)
 		h.Models[0], h.Device, h.Trace = one.Model, one.Device, one.Trace
 	})
-	if err != nil {
-		return nil, err
-	}
-	return house.Engines()[0], nil
 }
 
-// open loads models, with a progress bar if a person is watching. edit may change what the flags do not say.
-func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit func(*actors.HouseConfig)) (
-	*actors.House, error) {
-	if err := f.check(); err != nil {
-		return nil, err
-	}
-	began := e.now()
-	cfg := actors.HouseConfig{Log: f.logger(e)}
+// model is one of a file, as the flags say.
+func (f *computeFlags) model(name string, file *gguf.File) actors.Model {
 	kv, _ := backend.ParseKV(f.KV) // kong has checked it
-	for _, m := range files {
-		file, err := openWeights(m.path)
-		if err != nil {
-			return nil, errors.Join(err, closeFiles(cfg.Models))
-		}
-		cfg.Log.Debug().Str("file", file.Name).Int("parts", file.Parts()).Int("tensors", len(file.Tensors)).Msg("opened")
-		cfg.Models = append(cfg.Models, actors.Model{
-			Name: m.name, File: file, KV: kv, Context: f.Ctx, NoRepack: f.NoRepack,
-		})
+	return actors.Model{Name: name, File: file, KV: kv, Context: f.Ctx, NoRepack: f.NoRepack, Weights: int64(f.RAM),
+		VRAM: int64(f.VRAM)}
+}
+
+// open loads a model on a device, which it closes, with a progress bar if a person is watching. edit may change what
+// the flags do not say.
+func (f *computeFlags) open(ctx context.Context, e *env, m namedFile, device backend.Device,
+	edit func(*actors.HouseConfig)) (*actors.Engine, error) {
+	began := e.now()
+	file, err := f.openWeights(e, m.path)
+	if err != nil {
+		return nil, errors.Join(err, device.Close())
 	}
-	f.RAM.divide(cfg.Models, func(m *actors.Model) *int64 { return &m.Weights })
-	f.VRAM.divide(cfg.Models, func(m *actors.Model) *int64 { return &m.VRAM })
-	var err error
-	if cfg.Device, err = f.device(e); err != nil {
-		return nil, errors.Join(err, closeFiles(cfg.Models))
-	}
+	cfg := actors.HouseConfig{Log: f.logger(e), Device: device, Models: []actors.Model{f.model(m.name, file)}}
+	cfg.Log.Debug().Str("file", file.Name).Int("parts", file.Parts()).Int("tensors", len(file.Tensors)).Msg("opened")
 	edit(&cfg)
 	if e.isTerminal(e.stderr) {
-		what := printable(cfg.Models[0].File.Name)
-		if len(cfg.Models) > 1 {
-			what = fmt.Sprintf("%d models", len(cfg.Models))
-		}
-		bar := &loadingBar{e: e, what: "loading " + what, began: e.now()}
+		bar := &loadingBar{e: e, what: "loading " + printable(file.Name), began: e.now()}
 		defer bar.clear()
 		told := cfg.Progress
 		cfg.Progress = func(done, total int64) {
@@ -117,12 +110,11 @@ func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit
 	if err != nil {
 		return nil, err
 	}
-	for i, engine := range house.Engines() {
-		f.summarize(e, &cfg, engine, e.now().Sub(began))
-		f.warn(e, engine, len(files) > 1)
-		announce(e, engine, cfg.Models[i].File, cfg.Device)
-	}
-	return house, nil
+	engine := house.Engines()[0]
+	f.summarize(e, &cfg, engine, e.now().Sub(began))
+	f.warn(e, engine)
+	announce(e, engine, file, cfg.Device)
+	return engine, nil
 }
 
 // summarize says in one line of the log what a model runs with.
@@ -138,16 +130,11 @@ func (f *computeFlags) summarize(e *env, cfg *actors.HouseConfig, engine *actors
 }
 
 // warn says what to expect of a context beyond the trained one.
-func (f *computeFlags) warn(e *env, engine *actors.Engine, several bool) {
-	if f.Ctx <= engine.Info.Trained {
-		return
+func (f *computeFlags) warn(e *env, engine *actors.Engine) {
+	if f.Ctx > engine.Info.Trained {
+		fmt.Fprintf(e.stderr, "sluice: --ctx is %d, but %s was trained for %d tokens: expect worse answers beyond\n",
+			f.Ctx, printable(engine.Info.Name), engine.Info.Trained)
 	}
-	of := "the model"
-	if several {
-		of = printable(engine.Info.Name)
-	}
-	fmt.Fprintf(e.stderr, "sluice: --ctx is %d, but %s was trained for %d tokens: expect worse answers beyond\n",
-		f.Ctx, of, engine.Info.Trained)
 }
 
 // announce says in a line that weights stream, and what that should come to.
@@ -173,21 +160,26 @@ func announce(e *env, engine *actors.Engine, file *gguf.File, d backend.Device) 
 		tokensRate(x.Decode))
 }
 
-// openWeights opens a model file that can be run.
-func openWeights(path string) (*gguf.File, error) {
-	file, err := openModel(path)
+// openWeights opens a model that can be run, with its copy if there is to be one.
+func (f *computeFlags) openWeights(e *env, value string) (*gguf.File, error) {
+	file, err := e.openWeights(value)
+	if err != nil || f.Mirror == "" {
+		return file, err
+	}
+	if err := file.Mirror(f.Mirror); err != nil {
+		return nil, errors.Join(fmt.Errorf("--mirror: %w", err), file.Close())
+	}
+	return file, nil
+}
+
+// openWeights opens a model that can be run.
+func (e *env) openWeights(value string) (*gguf.File, error) {
+	file, err := e.openModel(value)
 	if err == nil && len(file.Tensors) == 0 {
 		err = fmt.Errorf("%s: it has no weights: sluice tokenize and detokenize can use its vocabulary", file.Name)
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, err
-}
-
-func closeFiles(models []actors.Model) (err error) {
-	for _, m := range models {
-		err = errors.Join(err, m.File.Close())
-	}
-	return err
 }
 
 // logger writes what the engine has to say: for a person, on standard error, errors unless told otherwise.

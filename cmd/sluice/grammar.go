@@ -126,7 +126,7 @@ type allowed struct {
 const mostListed = 24 // ids that are written out
 
 func (c *grammarCmd) masks(e *env, p *grammar.Program, input []byte) error {
-	vocab, err := openVocab(c.Model)
+	vocab, err := e.openVocab(c.Model)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 type inspectCmd struct {
-	Model   string `arg:"" optional:"" help:"Model file (GGUF). Without it: the small embedded model."`
+	Model   string `arg:"" optional:"" help:"Model file (GGUF), or the name of a model in the store. Without it: the small embedded model."`
 	Tensors bool   `help:"List the tensors too."`
 
 	Metadata bool `help:"Show layers, heads, rope, experts, licence, and all keys of the file."`
@@ -26,7 +26,7 @@ func (inspectCmd) examples() [2]string {
 }
 
 func (c *inspectCmd) Run(e *env) error {
-	f, err := openModel(c.Model)
+	f, err := e.openModel(c.Model)
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (c *parseCmd) source(e *env) (string, error) {
 		text, err := e.readFile(c.Template, mostDescription)
 		return string(text), err
 	}
-	f, err := openModel(c.Model)
+	f, err := e.openModel(c.Model)
 	if err != nil {
 		return "", err
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 type planCmd struct {
-	Model string `arg:"" placeholder:"FILE" help:"Model file (GGUF)."`
+	Model string `arg:"" placeholder:"MODEL" help:"Model file (GGUF), or the name of a model in the store."`
 	computeFlags
 	Seqs int  `default:"1" placeholder:"N" help:"Sequences at once, for which the speed is expected. Default: 1."`
 	JSON bool `name:"json" help:"Print JSON."`
@@ -41,7 +41,7 @@ func (c *planCmd) Run(e *env) error {
 
 // plan plans the model, and finds out how fast the machine is.
 func (c *planCmd) plan(e *env) (t *planText, err error) {
-	file, err := openWeights(c.Model)
+	file, err := c.openWeights(e, c.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -97,13 +97,10 @@ func (t *planText) json() jsonPlan {
 	p, expected := t.plan, &t.expected
 	device := jsonTier{Name: place.Device.String(), Budget: t.ram, Weights: p.Model.Weights + p.Slabs,
 		KV: p.Memory.KV, Scratch: p.Memory.Scratch}
-	disk := jsonTier{Name: place.Disk.String()}
+	disk := jsonTier{Name: place.Disk.String(), Weights: p.Model.ByTier()[place.Disk]}
 	out := jsonPlan{Expected: jsonExpected{expected.Decode, expected.Prefill}, Streamed: expected.Streamed,
 		Copied: expected.Copied}
 	for _, h := range p.Model.Homes {
-		if h.Tier == place.Disk {
-			disk.Weights += h.Group.Bytes
-		}
 		out.Groups = append(out.Groups, jsonGroup{h.Group.Segment, h.Group.Expert, h.Tier.String(), h.Group.Bytes})
 	}
 	if out.Tiers = []jsonTier{device, disk}; p.Apart {

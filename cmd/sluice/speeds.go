@@ -62,9 +62,28 @@ func (s *speeds) planned(d backend.Device) place.Speeds {
 	return place.Speeds{Disk: s.Disk, Memory: s.Memory, Multiply: s.Multiply}
 }
 
-// recall finds what was measured before, or measures it now and keeps it. A folder that cannot be written to costs a
-// measurement each time.
+// recall finds what was measured before, or measures it now and keeps it. Copies on other file systems are read beside
+// the file: they add what their disks give.
 func recall(e *env, file source.Source, d backend.Device) (s speeds, err error) {
+	if s, err = recallOne(e, file, d); err != nil {
+		return s, err
+	}
+	seen := []string{fileSystem(e.root, file.Path)}
+	for _, copied := range file.Copies {
+		if where := fileSystem(e.root, copied.Path); !slices.Contains(seen, where) {
+			other, err := recallOne(e, copied, d)
+			if err != nil {
+				return s, err
+			}
+			s.Disk += other.Disk
+			seen = append(seen, where)
+		}
+	}
+	return s, nil
+}
+
+// recallOne does so for one copy. A folder that cannot be written to costs a measurement each time.
+func recallOne(e *env, file source.Source, d backend.Device) (s speeds, err error) {
 	known := false
 	for _, k := range kept(e) {
 		if k.Machine == machineName() && k.FileSystem == fileSystem(e.root, file.Path) {

@@ -53,6 +53,23 @@ func TestSpeedsAreKept(t *testing.T) {
 	require.Len(t, kept(e), 1)
 }
 
+// TestMirrorAddsItsDisk: a copy on another file system is another disk, one beside the file is not.
+func TestMirrorAddsItsDisk(t *testing.T) {
+	e, _ := cachingEnv(t)
+	e.root = fstest.MapFS{}
+	for folder, rate := range map[string]float64{"/a": 3, "/b": 4} {
+		require.NoError(t, keep(e, speeds{Machine: machineName(), FileSystem: folder, Disk: rate}))
+	}
+	d, err := cpu.New(1, "")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	for rate, copies := range map[float64][]source.Source{3: {{Path: "/a/2.gguf"}}, 7: {{Path: "/b/1.gguf"}, {Path: "/b/2.gguf"}}} {
+		s, err := recall(e, source.Source{Path: "/a/1.gguf", Copies: copies}, d)
+		require.NoError(t, err)
+		require.EqualValues(t, rate, s.Disk)
+	}
+}
+
 func TestFileSystem(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))

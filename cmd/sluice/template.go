@@ -53,7 +53,7 @@ func (c *templateCmd) Run(e *env) error {
 
 // own shows the template of a model, or what it makes of a conversation.
 func (c *templateCmd) own(e *env, now time.Time) error {
-	f, err := openModel(c.Model)
+	f, err := e.openModel(c.Model)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func referenceCases(t *testing.T, dir string) []referenceCase {
 
 // Without --file a model's own template is shown, and renders with the model's own tokens.
 func TestTemplateOfModel(t *testing.T) {
-	f, err := openModel("")
+	f, err := testEnv("").openModel("")
 	require.NoError(t, err)
 	source, err := f.Meta.String("tokenizer.chat_template")
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ func (tokenizeCmd) examples() [2]string {
 }
 
 func (c *tokenizeCmd) Run(e *env) error {
-	vocab, err := openVocab(c.Model)
+	vocab, err := e.openVocab(c.Model)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (detokenizeCmd) examples() [2]string {
 
 // Run prints exactly the bytes that the ids stand for, control tokens as their text, and no newline.
 func (c *detokenizeCmd) Run(e *env) error {
-	vocab, err := openVocab(c.Model)
+	vocab, err := e.openVocab(c.Model)
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,8 @@ func parseIDs(list string, size int) ([]token.ID, error) {
 }
 
 // openVocab reads a model's vocabulary and nothing else of it.
-func openVocab(path string) (*token.Vocab, error) {
-	f, err := openModel(path)
+func (e *env) openVocab(value string) (*token.Vocab, error) {
+	f, err := e.openModel(value)
 	if err != nil {
 		return nil, err
 	}

@@ -58,6 +58,16 @@ func NewMatrix(t quant.Type, rows, cols int, data []byte) (*Matrix, error) {
 // Tiles is the number of row tiles: the unit in which MatMul's work is split.
 func (m *Matrix) Tiles() int { return tileCeil(m.Rows) / TileRows }
 
+// Part is n rows from one on, which are the same memory: both a multiple of 16.
+func (m *Matrix) Part(row, n int) Matrix {
+	part, size := *m, m.rowBytes()
+	part.Rows, part.Data = n, m.Data[row*size:][:n*size]
+	if m.Packed != nil {
+		part.Packed = m.Packed[row/TileRows:][:n/TileRows]
+	}
+	return part
+}
+
 // StripBytes is the size of 16 rows.
 func (m *Matrix) StripBytes() int { return m.rowBytes() * TileRows }
 

@@ -12,6 +12,9 @@ func (m *model) attend(n *ir.Node, s *backend.Step) {
 	c := &m.caches[n.Attend.KV]
 	for _, span := range s.Spans {
 		for i := range span.Rows {
+			if len(n.In) == 1 {
+				break // another layer stored them
+			}
 			r := span.Row + i
 			c.put(slot(&span.Tables[c.Class], span.Pos+i), m.row(n.In[1], r), m.row(n.In[2], r))
 		}

@@ -10,7 +10,7 @@ import (
 
 // route writes the weights of the chosen experts of each row; the others' stay 0.
 func (m *model) route(n *ir.Node) {
-	a, bias := n.Route, m.vector(n.B, m.p.Widths[n.Out], 0)
+	a, bias, factors := n.Route, m.vector(n.B, m.p.Widths[n.Out], 0), m.vector(n.W, m.p.Widths[n.Out], 1)
 	for r := range m.height(n.Out) {
 		logits := m.row(n.In[0], r)
 		all := make([]int, len(logits))
@@ -24,6 +24,10 @@ func (m *model) route(n *ir.Node) {
 		if a.Scoring == ir.SoftmaxAll {
 			softmax(scores, all)
 		}
+		if a.Scoring == ir.SparseMixer {
+			m.mix(n, r, scores)
+			continue
+		}
 		chosen := choose(a, scores, bias)
 		if a.Scoring == ir.SoftmaxChosen {
 			softmax(scores, chosen)
@@ -36,8 +40,22 @@ func (m *model) route(n *ir.Node) {
 			total = 1
 		}
 		for _, e := range chosen {
-			m.row(n.Out, r)[e] = float32(scores[e] / total * float64(a.Scale))
+			m.row(n.Out, r)[e] = float32(scores[e] / total * float64(a.Scale) * float64(factors[e]))
 		}
+	}
+}
+
+// mix chooses one expert after another, and weighs each among those that are about as good.
+func (m *model) mix(n *ir.Node, r int, logits []float64) {
+	for range n.Route.Used {
+		top, sum := best(logits, 1)[0], 0.0
+		for _, x := range logits {
+			if far := (logits[top] - x) / math.Max(math.Abs(x), logits[top]); !(far > ir.Near) { // of zeros it is no number
+				sum += math.Exp(x - logits[top])
+			}
+		}
+		m.row(n.Out, r)[top] = float32(float64(n.Route.Scale) / sum)
+		logits[top] = math.Inf(-1)
 	}
 }
 
@@ -69,7 +87,7 @@ func choose(a *ir.RouteArgs, scores []float64, bias []float32) []int {
 	sums := make([]float64, a.Groups)
 	for g := range sums {
 		group := biased[g*size:][:size]
-		for _, e := range best(group, min(2, size)) {
+		for _, e := range best(group, min(a.GroupBest, size)) {
 			sums[g] += group[e]
 		}
 	}
@@ -127,7 +145,13 @@ func scaled(x []float32, factor float32) []float32 {
 // expert is the feed-forward network of one expert.
 func (m *model) expert(n *ir.Node, e int, x []float32) []float32 {
 	a := n.Experts
-	h, up := m.stacked(a.Gate, a.GateBias, e, x), m.stacked(a.Up, a.UpBias, e, x)
+	h := m.stacked(a.Gate, a.GateBias, e, x)
+	var up []float32
+	if a.Joined() {
+		h, up = h[:len(h)/2], h[len(h)/2:]
+	} else {
+		up = m.stacked(a.Up, a.UpBias, e, x)
+	}
 	for i := range h {
 		h[i] = float32(gate(n.Act, float64(h[i]), float64(up[i])))
 	}

@@ -27,7 +27,7 @@ func (l *planner) attention(n *ir.Node) error {
 	}
 	qkv := l.rows[a.row]
 	l.bring(a, qkv)
-	v, heads, class := l.m.attention(l.p, n), a.heads, l.p.KV[n.Attend.KV].Class
+	v, heads, class, seen := l.m.attention(l.p, n), a.heads, l.p.KV[n.Attend.KV].Class, l.seen(n)
 	if a.norms[0] != nil {
 		v.Normed, v.Eps = true, a.norms[0].Norm.Eps
 		v.QueryGain, v.KeyGain = l.m.vector(a.norms[0].W), l.m.vector(a.norms[1].W)
@@ -58,7 +58,7 @@ func (l *planner) attention(n *ir.Node) error {
 			}
 			x.r.Barrier()
 		}
-		return x.attend(&heads, &v, class, put)
+		return x.attend(&heads, &v, seen(x.s), put)
 	}})
 	return nil
 }
@@ -68,7 +68,7 @@ func (l *planner) attentionAny(n *ir.Node) {
 	q, k, v := l.place(n.In[0]), l.place(n.In[1]), l.place(n.In[2])
 	heads := l.m.heads(n.Attend)
 	y, parts := l.put(n), l.attendParts(&heads)
-	a, rows := l.m.attention(l.p, n), l.p.KV[n.Attend.KV].Class
+	a, rows, seen := l.m.attention(l.p, n), l.p.KV[n.Attend.KV].Class, l.seen(n)
 	reads, writes := []*live.Buffer{q.b, k.b, v.b, parts}, []*live.Buffer{parts, y.b}
 	l.launch(launch{reads: reads, writes: writes, record: func(x *recorder) error {
 		a := a
@@ -80,7 +80,7 @@ func (l *planner) attentionAny(n *ir.Node) {
 		}
 		x.r.Barrier()
 		a.Parts, a.XStride, a.YStride = x.at(place{b: parts}), stride(q.b), stride(y.b)
-		return x.attend(&heads, &a, rows, func(from int) {
+		return x.attend(&heads, &a, seen(x.s), func(from int) {
 			a.X, a.Y = x.row(q.b, from)+uint64(4*q.from), x.row(y.b, from)+uint64(4*y.from)
 		})
 	}})
@@ -100,17 +100,28 @@ func (m *model) heads(a *ir.AttendArgs) Heads {
 func (m *model) attention(p *ir.Bound, n *ir.Node) Attention {
 	c := m.caches[n.Attend.KV]
 	return Attention{Keys: c.keys, Values: c.values, Scale: n.Attend.Scale, Cap: n.Attend.SoftCap,
-		Window: n.Attend.Window, Sinks: m.vector(n.W)}
+		Window: n.Attend.Window, Chunked: n.Attend.Chunked, Sinks: m.vector(n.W)}
 }
 
-// attend records attention for some rows at a time; place says where those from a row on are.
-func (x *recorder) attend(h *Heads, a *Attention, class int, place func(from int)) error {
+// seen says how far rows see, as a step has it: to themselves, or to the end of their text.
+func (l *planner) seen(n *ir.Node) func(s *slot) uint64 {
+	class := l.p.KV[n.Attend.KV].Class
+	if !n.Attend.Both {
+		return func(s *slot) uint64 { return s.at(&s.rows[class]) }
+	}
+	l.m.looksAhead = true
+	return func(s *slot) uint64 { return s.at(&s.ends[class]) }
+}
+
+// attend records attention for some rows at a time, which see as far as seen says; place says where those from a row
+// on are.
+func (x *recorder) attend(h *Heads, a *Attention, seen uint64, place func(from int)) error {
 	a.Tables, a.Depth = x.s.tables.Address, x.shape.depth()
 	for from := 0; from < x.n; from += attentionRows {
 		if from > 0 {
 			x.r.Barrier() // parts are used again
 		}
-		a.N, a.Rows, a.Count = min(attentionRows, x.n-from), x.s.at(&x.s.rows[class])+uint64(8*from), x.count(from)
+		a.N, a.Rows, a.Count = min(attentionRows, x.n-from), seen+uint64(8*from), x.count(from)
 		place(from)
 		if err := x.k.Attend(x.r, h, a); err != nil {
 			return err

@@ -94,6 +94,7 @@ type Attention struct {
 	Scale    float32
 	Cap      float32 // of scores; 0: none
 	Window   int     // positions that are seen; 0: all
+	Chunked  bool    // of the row's own chunk of Window positions
 	Depth    int     // no row's position is beyond it
 }
 
@@ -200,12 +201,21 @@ func (k *Kernels) Attend(r *vk.Recording, h *Heads, a *Attention) error {
 	}
 	vk.Use(r, attend, &shaders.AttendPush{X: a.X, Keys: a.Keys, Values: a.Values, Parts: a.Parts, Rows: a.Rows,
 		Tables: a.Tables, Angles: a.Angles, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
-		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E, QueryGain: a.QueryGain, KeyGain: a.KeyGain, Eps: a.Eps})
+		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E, QueryGain: a.QueryGain, KeyGain: a.KeyGain, Eps: a.Eps,
+		Chunked: bit(a.Chunked)})
 	r.Dispatch(uint32(h.KV), uint32(maxParts(a.Depth)), uint32(a.N))
 	r.Barrier()
 	vk.Use(r, merge, &shaders.MergePush{Parts: a.Parts, Y: a.Y, Rows: a.Rows, Sinks: a.Sinks, YStride: uint32(a.YStride)})
 	r.Dispatch(uint32((h.Query*h.Features+255)/256), uint32(a.N), 1)
 	return nil
+}
+
+// bit is how shaders are told.
+func bit(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // maxParts is the most parts that any row up to a position has: not the last one's, where lengths double.

@@ -60,7 +60,8 @@ func (k *Kernels) attendAny(r *vk.Recording, h *Heads, a *Attention) error {
 	}
 	vk.Use(r, attend, &shaders.AttendAnyPush{X: a.X, Keys: a.Keys, Values: a.Values, Parts: a.Parts, Rows: a.Rows,
 		Tables: a.Tables, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
-		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E})
+		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E,
+		Chunked: bit(a.Chunked)})
 	r.Dispatch(uint32(h.Query), uint32(maxParts(a.Depth)), uint32(a.N))
 	r.Barrier()
 	vk.Use(r, merge, &shaders.MergeAnyPush{Parts: a.Parts, Y: a.Y, Rows: a.Rows, Sinks: a.Sinks, Count: a.Count,

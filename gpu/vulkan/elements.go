@@ -35,6 +35,7 @@ type Each struct {
 	A, B, Y                   uint64
 	AStride, BStride, YStride int
 	Numbers                   uint64 // of uint32: row r takes row Numbers[r] of a; 0: row r
+	Share                     int    // rows of y that have the same row of a, one after the other; 0: 1
 	Width                     int
 	BWidth                    int // values of a row of b, the last of which stands for all that follow; 0: Width
 	Filled                    int // values of y's rows that are written: those past Width are zero; 0: Width
@@ -55,7 +56,8 @@ func (k *Kernels) Each(r *vk.Recording, e *Each) error {
 	}
 	p := &shaders.EachPush{A: e.A, B: e.B, Y: e.Y, Numbers: e.Numbers, Count: e.Count, Width: uint32(e.Width),
 		Filled: uint32(max(e.Width, e.Filled)), BWidth: uint32(e.BWidth), AStride: uint32(e.AStride),
-		BStride: uint32(e.BStride), YStride: uint32(e.YStride), Factor: e.Factor}
+		BStride: uint32(e.BStride), YStride: uint32(e.YStride), Factor: e.Factor,
+		Share: uint32(max(1, e.Share))}
 	if e.BWidth == 0 {
 		p.BWidth = p.Width
 	}
@@ -65,7 +67,7 @@ func (k *Kernels) Each(r *vk.Recording, e *Each) error {
 }
 
 // GroupNorm is any norm of internal/ir: RMS or layer, of groups of features, with weight and bias or without. Norm is
-// faster for what it can do, and quantises. Y may be X.
+// faster for what it can do, and quantises; its sums have another order. Y may be X.
 type GroupNorm struct {
 	X, Y, Gain, Bias       uint64 // Gain and Bias: 0 for none
 	GainByRow, BiasByRow   bool   // they have the row's width, not a group's

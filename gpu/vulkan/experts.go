@@ -115,7 +115,7 @@ func (k *Kernels) Group(r *vk.Recording, ids, entries uint64, experts, pairs, si
 
 // Combine is y[row] = Σ weight·x[pair] over a row's experts in ascending order, and the residual.
 type Combine struct {
-	X, Weights, Residual, Y uint64 // Residual 0: none; it may be Y
+	X, Weights, Residual, Y uint64 // Weights 0: ones; Residual 0: none; it may be Y
 	XStride, YStride        int    // in float32; YStride of Residual, too
 	Width, Used, Rows       int
 	Count                   uint64 // of a uint32: rows that are there; 0: all

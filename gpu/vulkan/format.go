@@ -26,26 +26,34 @@ type format struct {
 	bytes        int            // of a tile
 	dot, plain   shaders.Module // mat-vec with the device's dot products, and without
 	pack, lookup shaders.Module
-	float        bool // activations are float32, not quantised
-	split        int  // bytes of a row of a tile, where Recode makes them of the file's; 0: the file's rows are packed
+	heads        shaders.Module // products by heads
+	float        bool           // activations are float32, not quantised
+	split        int            // bytes of a row of a tile, if Recode makes them of the file's; 0: these are packed
 }
 
 var formats = allFormats()
 
 func allFormats() map[quant.Type]format {
 	all := map[quant.Type]format{
-		quant.Q4_0: {bytes: 32 * 144, dot: shaders.MatvecQ4_0, plain: shaders.MatvecQ4_0Plain, pack: shaders.RepackQ4_0, lookup: shaders.EmbedQ4_0},
-		quant.Q8_0: {bytes: 32 * 272, dot: shaders.MatvecQ8_0, plain: shaders.MatvecQ8_0Plain, pack: shaders.RepackQ8_0, lookup: shaders.EmbedQ8_0},
-		quant.Q4_K: {bytes: 32 * 148, dot: shaders.MatvecQ4_K, plain: shaders.MatvecQ4_KPlain, pack: shaders.RepackQ4_K, lookup: shaders.EmbedQ4_K},
-		quant.Q6_K: {bytes: 32 * 210, dot: shaders.MatvecQ6_K, plain: shaders.MatvecQ6_KPlain, pack: shaders.RepackQ6_K, lookup: shaders.EmbedQ6_K},
-		quant.F16:  {bytes: 32 * 512, dot: shaders.MatvecF16, plain: shaders.MatvecF16, pack: shaders.RepackF16, lookup: shaders.EmbedF16, float: true},
-		quant.BF16: {bytes: 32 * 512, dot: shaders.MatvecBf16, plain: shaders.MatvecBf16, pack: shaders.RepackF16, lookup: shaders.EmbedBf16, float: true},
-		quant.F32:  {bytes: 32 * 1024, dot: shaders.MatvecF32, plain: shaders.MatvecF32, pack: shaders.RepackF32, lookup: shaders.EmbedF32, float: true},
+		quant.Q4_0: {bytes: 32 * 144, dot: shaders.MatvecQ4_0, plain: shaders.MatvecQ4_0Plain,
+			pack: shaders.RepackQ4_0, lookup: shaders.EmbedQ4_0, heads: shaders.HeadLinearQ4_0},
+		quant.Q8_0: {bytes: 32 * 272, dot: shaders.MatvecQ8_0, plain: shaders.MatvecQ8_0Plain,
+			pack: shaders.RepackQ8_0, lookup: shaders.EmbedQ8_0, heads: shaders.HeadLinearQ8_0},
+		quant.Q4_K: {bytes: 32 * 148, dot: shaders.MatvecQ4_K, plain: shaders.MatvecQ4_KPlain,
+			pack: shaders.RepackQ4_K, lookup: shaders.EmbedQ4_K, heads: shaders.HeadLinearQ4_K},
+		quant.Q6_K: {bytes: 32 * 210, dot: shaders.MatvecQ6_K, plain: shaders.MatvecQ6_KPlain,
+			pack: shaders.RepackQ6_K, lookup: shaders.EmbedQ6_K, heads: shaders.HeadLinearQ6_K},
+		quant.F16: {bytes: 32 * 512, dot: shaders.MatvecF16, plain: shaders.MatvecF16,
+			pack: shaders.RepackF16, lookup: shaders.EmbedF16, heads: shaders.HeadLinearF16, float: true},
+		quant.BF16: {bytes: 32 * 512, dot: shaders.MatvecBf16, plain: shaders.MatvecBf16,
+			pack: shaders.RepackF16, lookup: shaders.EmbedBf16, heads: shaders.HeadLinearBf16, float: true},
+		quant.F32: {bytes: 32 * 1024, dot: shaders.MatvecF32, plain: shaders.MatvecF32,
+			pack: shaders.RepackF32, lookup: shaders.EmbedF32, heads: shaders.HeadLinearF32, float: true},
 	}
 	split := format{bytes: 32 * 320, split: 320, dot: shaders.MatvecSplit, plain: shaders.MatvecSplitPlain,
-		pack: shaders.RepackSplit, lookup: shaders.EmbedSplit}
+		pack: shaders.RepackSplit, lookup: shaders.EmbedSplit, heads: shaders.HeadLinearSplit}
 	splitLow := format{bytes: 32 * 384, split: 384, dot: shaders.MatvecSplitLow, plain: shaders.MatvecSplitLowPlain,
-		pack: shaders.RepackSplitLow, lookup: shaders.EmbedSplitLow}
+		pack: shaders.RepackSplitLow, lookup: shaders.EmbedSplitLow, heads: shaders.HeadLinearSplitLow}
 	for t := range quant.Type(64) {
 		switch _, has := all[t]; {
 		case has || !quant.CanSplit(t):

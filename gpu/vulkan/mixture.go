@@ -119,7 +119,8 @@ func (x *recorder) ids(c *chosen) uint64 {
 // mixture plans the chosen experts of all rows, and their sum.
 func (l *planner) mixture(n *ir.Node) {
 	e, rows := n.Experts, l.m.capacity(l.wanted)
-	x := &mixed{n: n, choice: l.choices[n.In[1]], pairs: rows * e.Used, experts: l.p.Weights[e.Gate].Experts}
+	x := &mixed{n: n, choice: l.choices[n.In[1]], pairs: rows * e.Used, experts: l.p.Weights[e.Gate].Experts,
+		weighed: map[live.Form]*input{}}
 	x.size = GroupedColumns
 	for _, w := range []ir.Ref{e.Gate, e.Up, e.Down} {
 		if m := l.m.experts[w]; m != nil {
@@ -135,16 +136,38 @@ func (l *planner) mixture(n *ir.Node) {
 		record: func(r *recorder) error {
 			return r.k.Group(r.r, r.ids(x.choice), r.at(place{b: x.lists}), x.experts, r.n*e.Used, x.gathered(r))
 		}})
+	if e.Before {
+		l.weigh(x)
+	}
 	l.reduce(x, l.expand(x))
+}
+
+// weigh plans the rows of pairs where experts take them weighed, in the forms that their matrices take.
+func (l *planner) weigh(x *mixed) {
+	a, e, width := l.place(x.n.In[0]), x.n.Experts, l.p.Widths[x.n.In[0]]
+	rows, wide := l.blob(x.pairs*4*PaddedWidth(width)), PaddedWidth(width)
+	l.launch(launch{reads: []*live.Buffer{a.b, x.choice.weights}, writes: []*live.Buffer{rows},
+		record: func(r *recorder) error {
+			return r.k.Each(r.r, &Each{Formula: Product, A: r.at(a), AStride: stride(a.b), Share: e.Used,
+				B: r.at(place{b: x.choice.weights}), BStride: 1, BWidth: 1, Y: r.at(place{b: rows}), YStride: wide,
+				Width: width, Filled: wide, Rows: r.n * e.Used})
+		}})
+	for _, r := range []ir.Ref{e.Gate, e.Up} {
+		form := rulesOf(l.p).Form(r)
+		if x.weighed[form] == nil {
+			x.weighed[form] = &input{b: l.ready(rows, width, x.pairs, e.Used, form == inBytes)}
+		}
+	}
 }
 
 // mixed is an Experts with its choice.
 type mixed struct {
 	n              *ir.Node
 	choice         *chosen
-	lists          *live.Buffer // Group's
-	pairs, experts int          // at most; in all
-	size           int          // of entries where rows are many
+	lists          *live.Buffer         // Group's
+	pairs, experts int                  // at most; in all
+	size           int                  // of entries where rows are many
+	weighed        map[live.Form]*input // what gate and up take of pairs, if experts take rows weighed
 }
 
 // gathered is the size of entries: small ones would idle in kernels for many columns.
@@ -199,14 +222,17 @@ func (l *planner) expand(x *mixed) *live.Buffer {
 
 // expandBy plans the products of a matrix with what goes into the experts.
 func (l *planner) expandBy(x *mixed, w *Matrix, v MatVec, to *live.Buffer) {
-	in := l.taken(x.n, w, x.n.Experts.Used)
+	in, share := x.weighed[formOf(w)], 1
+	if in == nil {
+		in, share = l.taken(x.n, w, x.n.Experts.Used), x.n.Experts.Used
+	}
 	v.W, v.YStride = w, PaddedWidth(w.Rows)
 	reads := append(in.reads(), x.choice.ids, x.lists)
 	l.launch(launch{reads: reads, writes: []*live.Buffer{to}, record: func(r *recorder) error {
 		v := v
 		v.W = r.matrix(v.W)
 		r.give(&v, in)
-		v.Experts, v.Y = x.of(r, x.n.Experts.Used), r.at(place{b: to})
+		v.Experts, v.Y = x.of(r, share), r.at(place{b: to})
 		v.Columns = v.Experts.columns()
 		return r.k.MatVec(r.r, &v)
 	}})
@@ -238,7 +264,7 @@ func (l *planner) reduce(x *mixed, hidden *live.Buffer) {
 	}
 	l.launch(launch{reads: reads, writes: []*live.Buffer{out, y.b}, record: func(r *recorder) error {
 		c, v := x.sum(r, out, y, residual), x.down(r, hidden, out)
-		if r.n == 1 {
+		if r.n == 1 && !x.n.Experts.Before {
 			s := v
 			s.Experts = &Choice{List: v.Experts.List, Entries: 1, Share: c.Used, Shares: c.Weights}
 			s.Y, s.YStride, s.Residual = c.Y, c.YStride, c.Residual
@@ -271,6 +297,9 @@ func (x *mixed) sum(r *recorder, out *live.Buffer, y place, residual *place) Com
 		Used: x.n.Experts.Used, Rows: r.n, Count: r.count(0)}
 	if residual != nil {
 		c.Residual = r.at(*residual)
+	}
+	if x.n.Experts.Before {
+		c.Weights = 0
 	}
 	return c
 }

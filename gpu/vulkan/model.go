@@ -25,7 +25,11 @@ type model struct {
 
 	weights      []weight
 	caches       []cache
+	states       []uint64 // by state: where its blocks begin
 	rotations    []rotation
+	tempers      []temper
+	learned      bool               // positions are: the host tells their numbers
+	looksAhead   bool               // some rows see those after them: the host tells up to where
 	experts      map[ir.Ref]*Matrix // by gate and by down: their address is that of a table
 	launches     []launch
 	cuts         []cut // by segment
@@ -69,6 +73,9 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 		return m, err
 	}
 	if err := m.layCaches(part); err != nil {
+		return m, err
+	}
+	if err := m.layStates(part); err != nil {
 		return m, err
 	}
 	if err := plan(m, part, f); err != nil {

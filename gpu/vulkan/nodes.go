@@ -40,6 +40,20 @@ func (l *planner) node(n *ir.Node) error {
 		l.each(n, Each{Formula: Scaled, Factor: n.Factor})
 	case ir.SoftCap:
 		l.each(n, Each{Formula: SoftCap, Factor: n.Factor})
+	case ir.Temper:
+		l.temper(n)
+	case ir.Affine:
+		l.affine(n)
+	case ir.Position:
+		l.position(n)
+	case ir.HeadLinear:
+		l.headLinear(n)
+	case ir.HeadSlice, ir.HeadJoin:
+		l.headParts(n)
+	case ir.CausalConv:
+		l.convolve(n)
+	case ir.SSMScan, ir.DeltaRule:
+		l.scan(n)
 	case ir.Rows:
 		l.gather(n)
 	case ir.Route:
@@ -106,15 +120,28 @@ func (l *planner) check(a place, width int) {
 func (l *planner) groupNorm(n *ir.Node) {
 	a, width := l.place(n.In[0]), l.p.Widths[n.Out]
 	y := l.put(n, n.In[0])
+	if _, beside := l.targets[n.Out]; !beside && ofRows(n, width) && a.from%4 == 0 {
+		l.rowNorm(n, a, y)
+		return
+	}
 	g := GroupNorm{Gain: l.m.vector(n.W), Bias: l.m.vector(n.B), Layer: n.Norm.Layer, Width: width, Group: n.Norm.Group,
 		Eps: n.Norm.Eps}
-	g.GainByRow = n.W != ir.NoRef && l.p.Weights[n.W].Cols != n.Norm.Group
-	g.BiasByRow = n.B != ir.NoRef && l.p.Weights[n.B].Cols != n.Norm.Group
+	g.GainByRow, g.BiasByRow = l.byRow(n, n.W), l.byRow(n, n.B)
 	idle := func(x *recorder) bool { return l.inside[n] && x.shape.alone }
 	l.launch(launch{reads: []*live.Buffer{a.b}, writes: []*live.Buffer{y.b}, idle: idle, record: func(x *recorder) error {
 		g := g
 		g.X, g.XStride, g.Y, g.YStride, g.Rows, g.Count = x.at(a), stride(a.b), x.at(y), stride(y.b), x.n, x.count(0)
 		return x.k.GroupNorm(x.r, &g)
+	}})
+}
+
+// rowNorm plans one that products would make themselves if nobody else, of another part of the program perhaps, read
+// it: by the same arithmetic.
+func (l *planner) rowNorm(n *ir.Node, a, y place) {
+	width, gain := l.p.Widths[n.Out], l.m.vector(n.W)
+	l.launch(launch{reads: []*live.Buffer{a.b}, writes: []*live.Buffer{y.b}, record: func(x *recorder) error {
+		return x.k.Norm(x.r, &Norm{X: x.at(a), Y: x.at(y), Gain: gain, Width: width, XStride: stride(a.b),
+			Stride: stride(y.b), Rows: x.n, Eps: n.Norm.Eps})
 	}})
 }
 

@@ -30,6 +30,9 @@ func rulesOf(p *ir.Bound) live.Rules {
 			return inFloats
 		},
 		Passes: func(n *ir.Node) []live.Pass { // all of it is planned at the end: they only say what it takes
+			if n.Experts.Before {
+				return nil // each expert takes rows of its own
+			}
 			return []live.Pass{{Matrices: []ir.Ref{n.Experts.Gate, n.Experts.Up}}}
 		},
 	}
@@ -240,22 +243,26 @@ func unsupported(p *ir.Bound) (faults []error) {
 			n := &p.Segments[s].Nodes[i]
 			what := ""
 			switch n.Op {
-			case ir.Temper, ir.HeadLinear, ir.HeadSlice, ir.HeadJoin, ir.CausalConv, ir.SSMScan, ir.DeltaRule,
-				ir.Affine, ir.Position:
+			case ir.TokenType:
 				what = n.Op.String()
 			case ir.Attend:
-				switch {
-				case n.Attend.Chunked:
-					what = "attention in chunks"
-				case n.Attend.Both:
-					what = "attention both ways"
+				if len(n.In) == 1 {
+					what = "attention to another layer's cache"
 				}
 			case ir.Route:
 				routed[n.Out] = true
+				switch {
+				case n.W != ir.NoRef:
+					what = "weights of experts that are multiplied"
+				case n.Route.Scoring == ir.SparseMixer:
+					what = "a sparse mixer"
+				case n.Route.GroupBest == 1:
+					what = "groups of experts by the best one"
+				}
 			case ir.Experts:
 				switch {
-				case n.Experts.Before:
-					what = "experts whose inputs are weighed"
+				case n.Experts.Joined():
+					what = "experts whose gate and up are one"
 				case !routed[n.In[1]]:
 					what = "experts whose route is computed elsewhere"
 				}

@@ -66,7 +66,7 @@ type submission struct {
 	close  func()
 }
 
-// steady submits two recordings in turn, so that one always waits behind the other, as copies of weights do, and returns
+// steady submits two recordings in turn, so that one always waits behind the other, as copies of weights do. It returns
 // the median bytes per second of the later half: a card and its bus take some time to come to their full clocks.
 func steady(record func(i int) (*submission, error)) (rate float64, err error) {
 	var both [2]*submission

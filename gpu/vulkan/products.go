@@ -44,13 +44,17 @@ func (in *input) reads() []*live.Buffer {
 
 // taken is what a matrix multiplies; of experts so many do, for one row.
 func (l *planner) taken(n *ir.Node, w *Matrix, times int) *input {
-	form := inFloats
-	if integers(w.Type) {
-		form = inBytes
-	}
-	in := l.inputs[live.Prepared{Value: n.In[0], Form: form}]
+	in := l.inputs[live.Prepared{Value: n.In[0], Form: formOf(w)}]
 	in.products = append(in.products, product{w, times})
 	return in
+}
+
+// formOf is the form of what a matrix multiplies.
+func formOf(w *Matrix) live.Form {
+	if integers(w.Type) {
+		return inBytes
+	}
+	return inFloats
 }
 
 // multiply plans a product, with those that are stacked with it, and the sum that follows.

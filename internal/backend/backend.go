@@ -18,6 +18,10 @@ import (
 // computed until it is loaded again.
 var ErrWeights = errors.New("a page of the weights cannot be read")
 
+// ErrLost is wrapped by the error of a step of a device that is gone: it was reset, or hung. All that its models do
+// fails from then on. When they are closed and a program is compiled again, the device is opened anew.
+var ErrLost = errors.New("the device is lost")
+
 // Traits are what a device says of itself to those who drive it.
 type Traits struct {
 	Flight  int  // steps that may be in flight, enqueued and not finished; at least 1
@@ -115,7 +119,25 @@ func (c *Config) Check(p *ir.Bound, t Traits) error {
 			return fmt.Errorf("segments %v: want ascending numbers below %d", c.Segments, len(p.Segments))
 		}
 	}
-	return c.checkSlots(p, t)
+	return errors.Join(c.checkCaches(p), c.checkSlots(p, t))
+}
+
+// checkCaches wants segments that attend to the same cache together.
+func (c *Config) checkCaches(p *ir.Bound) error {
+	filled := make([]bool, len(p.KV))
+	for s := range p.Segments {
+		for i := range p.Segments[s].Nodes {
+			n := &p.Segments[s].Nodes[i]
+			switch {
+			case n.Op != ir.Attend || !c.Computes(s):
+			case len(n.In) > 1:
+				filled[n.Attend.KV] = true
+			case !filled[n.Attend.KV]:
+				return fmt.Errorf("%s attends to cache %d, which is filled elsewhere", &p.Segments[s], n.Attend.KV)
+			}
+		}
+	}
+	return nil
 }
 
 // Memory is what a compiled model occupies, in bytes. Host is of the program's memory, where the others are not.

@@ -36,7 +36,7 @@ var variants = []struct {
 	blocks             bool // matrices in blocks: devices may round activations to 8 bits
 }{
 	{name: "llama"}, {name: "llama3rope"}, {name: "llama_k256"}, {name: "mistral"}, {name: "qwen2"},
-	{name: "qwen3"}, {name: "olmo2"}, {name: "phi3"}, {name: "smollm3"}, {name: "gemma2"}, {name: "gemma3"},
+	{name: "qwen3"}, {name: "olmo2"}, {name: "phi3"}, {name: "smollm3"}, {name: "gemma2"}, {name: "gemma3"}, {name: "gemma4"}, {name: "gemma4moe"},
 	{name: "granite"}, {name: "starcoder2_k256"}, {name: "qwen2moe"}, {name: "qwen3moe"}, {name: "mixtral"},
 	{name: "granitemoe"}, {name: "olmoe"}, {name: "gptoss", blocks: true}, {name: "commandr"}, {name: "ernie45"},
 	{name: "seedoss"}, {name: "hunyuan"}, {name: "glm4moe"}, {name: "llama4"},

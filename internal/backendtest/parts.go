@@ -54,12 +54,29 @@ func (m *Model) inParts(t *testing.T, d backend.Device) {
 			part[i] = rng.IntN(2)
 		}
 		part[0], part[len(part)-1] = 0, 1
+		m.keepTogether(part)
 		x := m.split(t, d, c, part)
 		var got []float32
 		for _, chunk := range [][2]int{{0, 13}, {13, n}} {
 			got = append(got, x.step(t, tokens[chunk[0]:chunk[1]], chunk[0])...)
 		}
 		sameBits(t, "in parts", m.OutputWidth(), got, want)
+	}
+}
+
+// keepTogether gives segments that attend to a cache to the model of the one that fills it.
+func (m *Model) keepTogether(part []int) {
+	filler := make([]int, len(m.KV))
+	for s := range m.Segments {
+		for _, n := range m.Segments[s].Nodes {
+			switch {
+			case n.Op != ir.Attend:
+			case len(n.In) > 1:
+				filler[n.Attend.KV] = s
+			default:
+				part[s] = part[filler[n.Attend.KV]]
+			}
+		}
 	}
 }
 

@@ -42,8 +42,15 @@ var opCases = []struct {
 	build func(b *ir.Builder, x ir.Value, n int) ir.Value
 }{
 	{"embed", ir.Embed, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Scale(x, 0.25) }},
+	{"embed twice", ir.Embed, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.Add(x, b.Slice(b.Lookup("others", 3*n), n, n))
+	}},
 	{"norm rms", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.RMSNorm(x, "n", 1e-5) }},
 	{"norm heads", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.HeadNorm(x, "n", n/4, 1e-6) }},
+	{"norm groups", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.GroupNorm(x, "n", 2, 1e-6) }},
+	{"norm each head", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.EachHeadLayerNorm(x, "n", n/4, 1e-6)
+	}},
 	{"norm layer", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.LayerNorm(x, "n", 1e-5) }},
 	{"rope halves", ir.RoPE, func(b *ir.Builder, x ir.Value, n int) ir.Value { return turned(b, x, 32, 32, false, "") }},
 	{"rope neighbours", ir.RoPE, func(b *ir.Builder, x ir.Value, n int) ir.Value { return turned(b, x, 16, 16, true, "") }},
@@ -74,12 +81,21 @@ var opCases = []struct {
 	{"attend chunks", ir.Attend, func(b *ir.Builder, x ir.Value, n int) ir.Value {
 		return attended(b, x, ir.AttendArgs{Heads: n / 16, KVHeads: 1, KDim: 16, VDim: 16, Scale: 0.2, Window: 24, Chunked: true})
 	}},
+	{"attend shared", ir.Attend, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		a := ir.AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 0.2, Window: 70}
+		first := attended(b, x, a)
+		return b.AttendShared(b.Add(x, first), first, a)
+	}},
 	{"temper", ir.Temper, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Temper(x, 0.3, 3) }},
 	{"affine", ir.Affine, func(b *ir.Builder, x ir.Value, n int) ir.Value {
 		return b.Affine(b.Affine(x, "", 0, "kinds", 2), "a", n, "b", 1)
 	}},
 	{"affine one", ir.Affine, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Affine(x, "a", 1, "", 0) }},
 	{"position", ir.Position, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Position(x, "p", 512) }},
+	{"token type", ir.TokenType, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		sep := prompt(4, 30, n)[29]
+		return b.TokenTypes(b.TokenTypes(x, "one", 1, sep), "many", 2, sep)
+	}},
 	{"swiglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.SwiGLU(x, b.Scale(x, 3)) }},
 	{"geglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.GLU(ir.GELU, x, b.Scale(x, 3)) }},
 	{"silu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Act(ir.SiLU, x) }},
@@ -142,15 +158,30 @@ var opCases = []struct {
 		return b.Route(b.Act(ir.ReLU2, x), "", ir.RouteArgs{Scoring: ir.SoftmaxChosen, Used: n - 9, Scale: 1})
 	}},
 	{"route groups", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
-		a := ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 6, Groups: n / 16, GroupsUsed: 3, Normalise: true, Scale: 1.5}
+		a := ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 6, Groups: n / 16, GroupsUsed: 3, GroupBest: 2, Normalise: true,
+			Scale: 1.5}
 		return b.Route(x, "r", a)
 	}},
 	{"route groups of one", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
-		return b.Route(x, "r", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 1, Groups: n, GroupsUsed: 1, Scale: 1})
+		return b.Route(x, "r", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 1, Groups: n, GroupsUsed: 1, GroupBest: 2, Scale: 1})
+	}},
+	{"route groups by one", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.Route(x, "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 6, Groups: 8, GroupsUsed: 3, GroupBest: 1, Scale: 16})
+	}},
+	{"route mixer", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.Route(x, "", ir.RouteArgs{Scoring: ir.SparseMixer, Used: 2, Scale: 1})
+	}},
+	{"route scaled", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.RouteScaled(x, "s", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 5, Normalise: true, Scale: 2})
 	}},
 	{"experts", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 7, 3, ir.SiLU) }},
 	{"experts all", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 3, 3, ir.Clamped) }},
 	{"experts one", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 40, 1, ir.GELU) }},
+	{"experts joined", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		b.FFN()
+		w := b.Route(b.Linear(x, "ffn_gate_inp", 6), "", ir.RouteArgs{Scoring: ir.SoftmaxChosen, Used: 2, Scale: 1})
+		return b.Experts(x, w, "gate_up", "gate_up", "down", 48, 2, ir.GELU)
+	}},
 	{"experts before", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value {
 		b.FFN()
 		w := b.Route(b.Linear(x, "ffn_gate_inp", 5), "", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 2, Scale: 1})
@@ -255,7 +286,7 @@ func starcoderLike(s small) (*ir.Program, error) {
 	return b.Program(1 << 10)
 }
 
-// mixtureLike has experts, a shared one with a gate, and sinks.
+// mixtureLike has experts, in odd layers with inputs that are weighed, a shared one with a gate, and sinks.
 func mixtureLike(s small) (*ir.Program, error) {
 	b := ir.NewBuilder("mixture-like", hasNone)
 	a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3}
@@ -273,7 +304,11 @@ func mixtureLike(s small) (*ir.Program, error) {
 		g := b.SwiGLU(b.Linear(n, "ffn_gate_shexp", s.ffn), b.Linear(n, "ffn_up_shexp", s.ffn))
 		shared := b.Mul(b.Linear(g, "ffn_down_shexp", s.width), b.Act(ir.Sigmoid, b.Linear(n, "ffn_gate_inp_shexp", 1)))
 		w := b.Route(b.Linear(n, "ffn_gate_inp", 8), "", route)
-		y := b.Experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", s.ffn, route.Used, ir.SiLU)
+		experts := b.Experts
+		if l%2 == 1 {
+			experts = b.ExpertsBefore
+		}
+		y := experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", s.ffn, route.Used, ir.SiLU)
 		x = b.Add(x, b.Add(y, shared))
 	}
 	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
@@ -311,4 +346,4 @@ var models = []struct {
 	name   string
 	record func(small) (*ir.Program, error)
 }{{"llama", llamaLike}, {"gemma", gemmaLike}, {"starcoder", starcoderLike}, {"mixture", mixtureLike},
-	{"latent", latentLike}, {"space", spaceLike}, {"hybrid", hybridLike}}
+	{"latent", latentLike}, {"space", spaceLike}, {"hybrid", hybridLike}, {"shared", sharedLike}}

@@ -62,6 +62,11 @@ func (b *Builder) Embed(name string, vocab, width int) Value {
 	return b.add(Node{Op: Embed, W: b.weight(name+".weight", vocab, width, Table), B: NoRef}, width)
 }
 
+// Lookup is the rows of another table of as many tokens.
+func (b *Builder) Lookup(name string, width int) Value {
+	return b.add(Node{Op: Embed, W: b.weight(name+".weight", b.p.Vocab, width, Table), B: NoRef}, width)
+}
+
 // Rows opens the head: from here on rows are those whose logits are wanted.
 func (b *Builder) Rows(x Value) Value { return b.wanted(SegHead, x) }
 
@@ -184,6 +189,18 @@ func (b *Builder) AttendSinks(q, k, v Value, name string, a AttendArgs) Value {
 	return out
 }
 
+// AttendShared attends to the cache that an earlier Attend filled, whose output is filled. a.KV is set here.
+func (b *Builder) AttendShared(q, filled Value, a AttendArgs) Value {
+	for i := range b.p.Segments {
+		for _, n := range b.p.Segments[i].Nodes {
+			if n.Op == Attend && n.Out == filled {
+				a.KV = n.Attend.KV
+			}
+		}
+	}
+	return b.add(Node{Op: Attend, In: []Value{q}, W: NoRef, B: NoRef, Attend: &a}, a.Heads*a.VDim)
+}
+
 // Route chooses experts by their logits. bias is the name of what only the choice sees, or empty.
 func (b *Builder) Route(logits Value, bias string, a RouteArgs) Value {
 	n := Node{Op: Route, In: []Value{logits}, W: NoRef, B: NoRef, Route: &a}
@@ -193,9 +210,15 @@ func (b *Builder) Route(logits Value, bias string, a RouteArgs) Value {
 	return b.add(n, b.Width(logits))
 }
 
+// RouteScaled is Route whose weights are multiplied by a vector, of the complete name, at last.
+func (b *Builder) RouteScaled(logits Value, scale string, a RouteArgs) Value {
+	w := b.vector(scale, b.Width(logits))
+	return b.add(Node{Op: Route, In: []Value{logits}, W: w, B: NoRef, Route: &a}, b.Width(logits))
+}
+
 // Experts is the gated feed-forward networks of ffn features that Route chose, at most used for each row, summed by
 // its weights. The names are those of the stacked matrices; each one's bias is added if the file has it. What all
-// rows share is recorded before, and so is part of the route.
+// rows share is recorded before, and so is part of the route. Gate and up of one name are one stack: see ExpertsArgs.
 func (b *Builder) Experts(x, weights Value, gate, up, down string, ffn, used int, act Act) Value {
 	return b.experts(x, weights, [3]string{gate, up, down}, ffn, act, ExpertsArgs{Used: used})
 }
@@ -211,8 +234,13 @@ func (b *Builder) experts(x, weights Value, names [3]string, ffn int, act Act, e
 	}
 	b.open(SegExperts, b.segment().Layer)
 	width, n := b.Width(x), b.Width(weights)
-	e.Gate, e.GateBias = b.stack(names[0], n, ffn, width, !e.Before)
-	e.Up, e.UpBias = b.stack(names[1], n, ffn, width, !e.Before)
+	if joined := names[0] == names[1]; joined {
+		e.Gate, e.GateBias = b.stack(names[0], n, 2*ffn, width, false)
+		e.Up, e.UpBias = e.Gate, NoRef
+	} else {
+		e.Gate, e.GateBias = b.stack(names[0], n, ffn, width, !e.Before)
+		e.Up, e.UpBias = b.stack(names[1], n, ffn, width, !e.Before)
+	}
 	e.Down, e.DownBias = b.stack(names[2], n, width, ffn, !e.Before)
 	return b.add(Node{Op: Experts, In: []Value{x, weights}, W: NoRef, B: NoRef, Act: act, Experts: &e}, width)
 }
@@ -331,12 +359,8 @@ func (b *Builder) segment() *Segment {
 
 // carry lists what segments hand on.
 func (b *Builder) carry() {
-	for i := range b.p.Segments[:max(len(b.p.Segments)-1, 0)] {
-		s := &b.p.Segments[i]
-		s.Carries = []Value{s.Nodes[len(s.Nodes)-1].Out}
-		if s.Kind == SegRoute {
-			s.Carries = b.p.Segments[i+1].inputs()
-		}
+	for i, values := range b.p.carried() {
+		b.p.Segments[i].Carries = values
 	}
 }
 

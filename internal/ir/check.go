@@ -10,7 +10,7 @@ import (
 // after rewriting; a fault here is a bug of ours, except where a file's numbers contradict each other.
 func Check(p *Program) error {
 	c := checker{
-		p: p, writer: make([]int, len(p.Widths)), op: make([]Op, len(p.Widths)), used: make([]bool, len(p.Weights)),
+		p: p, carried: p.carried(), filled: make([]bool, len(p.KV)), writer: make([]int, len(p.Widths)), op: make([]Op, len(p.Widths)), used: make([]bool, len(p.Weights)),
 	}
 	for i := range c.writer {
 		c.writer[i] = unwritten
@@ -40,11 +40,13 @@ func Check(p *Program) error {
 const unwritten = -1
 
 type checker struct {
-	p      *Program
-	writer []int  // segment that wrote a Value
-	op     []Op   // that did
-	used   []bool // by Ref
-	faults []error
+	p       *Program
+	carried [][]Value // what segments have to carry
+	filled  []bool    // by cache: a node appends to it
+	writer  []int     // segment that wrote a Value
+	op      []Op      // that did
+	used    []bool    // by Ref
+	faults  []error
 }
 
 func (c *checker) faultf(format string, args ...any) {
@@ -128,11 +130,27 @@ func (c *checker) node(s, i int, n *Node) error {
 	if err := c.mixture(s, i, n); err != nil {
 		return err
 	}
+	if err := c.cache(n); err != nil {
+		return err
+	}
 	err := errors.Join(c.weight(n.W, rule.w, rule.use), c.weight(n.B, rule.b, Vector), c.experts(n), c.scan(n))
 	if err != nil {
 		return err
 	}
 	return rule.fits(c.p, n)
+}
+
+// cache checks that one node fills a cache, and that others come after it.
+func (c *checker) cache(n *Node) error {
+	if n.Op != Attend || n.Attend == nil || n.Attend.KV < 0 || n.Attend.KV >= len(c.filled) {
+		return nil
+	}
+	fills, filled := len(n.In) > 1, &c.filled[n.Attend.KV]
+	if fills == *filled {
+		return fmt.Errorf("cache %d: filled before: %t, filled here: %t", n.Attend.KV, *filled, fills)
+	}
+	*filled = true
+	return nil
 }
 
 // mixture checks that segments of experts are those, and have nothing that could be computed before them.
@@ -143,6 +161,8 @@ func (c *checker) mixture(s, i int, n *Node) error {
 		return errors.New("a segment of experts, and only that, starts with experts")
 	case n.Op == Experts && c.op[n.In[1]] != Route:
 		return fmt.Errorf("takes its weights from value %d, which no route wrote", n.In[1])
+	case kind == SegExperts && (n.Op == Linear || n.Op == HeadLinear):
+		return errors.New("a segment of experts has no other matrices")
 	case kind == SegExperts && i > 0 && !slices.ContainsFunc(n.In, here):
 		return errors.New("does not need the experts: record it before them, as part of the route")
 	}
@@ -167,32 +187,32 @@ func (c *checker) reads(s int, v, out Value) error {
 	return nil
 }
 
-// carries checks what a segment hands to the next: the residual stream and nothing else, and of a route exactly what
-// the experts read.
+// carries checks what a segment hands to later ones: the residual stream, of a route exactly what the experts read
+// instead, and besides it what the embed segment wrote.
 func (c *checker) carries(s int) {
 	seg := &c.p.Segments[s]
-	switch {
-	case s == len(c.p.Segments)-1:
-		if len(seg.Carries) > 0 {
-			c.faultf("%s carries%s, and nothing follows it", seg, list(seg.Carries))
+	if !slices.Equal(seg.Carries, c.carried[s]) {
+		c.faultf("%s carries%s, and later segments read%s", seg, list(seg.Carries), list(c.carried[s]))
+	}
+	for _, v := range seg.Carries {
+		if !slices.Contains(c.p.Takes(s), v) && !seg.writes(v) {
+			c.faultf("%s carries value %d, which it neither takes nor writes", seg, v)
 		}
-	case seg.Kind == SegRoute:
-		if want := c.p.Segments[s+1].inputs(); !slices.Equal(seg.Carries, want) {
-			c.faultf("%s carries%s, and %s reads%s", seg, list(seg.Carries), &c.p.Segments[s+1], list(want))
+	}
+	if s == len(c.p.Segments)-1 || seg.Kind == SegRoute || len(seg.Nodes) == 0 {
+		return
+	}
+	out := seg.Stream()
+	for _, v := range seg.Carries {
+		if v != out && !c.p.Segments[0].writes(v) {
+			c.faultf("%s carries%s, want the residual stream, %%%d, and what embed wrote", seg, list(seg.Carries), out)
 		}
-		for _, v := range seg.Carries {
-			if !slices.Contains(c.p.Takes(s), v) && (v < 0 || int(v) >= len(c.writer) || c.writer[v] != s) {
-				c.faultf("%s carries value %d, which it neither takes nor writes", seg, v)
-			}
-		}
-	case len(seg.Nodes) > 0:
-		out := seg.Nodes[len(seg.Nodes)-1].Out
-		if !slices.Equal(seg.Carries, []Value{out}) {
-			c.faultf("%s carries%s, want the residual stream alone, %%%d", seg, list(seg.Carries), out)
-		}
-		if out >= 0 && int(out) < len(c.p.Widths) && c.p.Widths[out] != c.p.Width {
-			c.faultf("%s ends with %d features, want %d", seg, c.p.Widths[out], c.p.Width)
-		}
+	}
+	if !slices.Contains(seg.Carries, out) {
+		c.faultf("%s carries%s, want the residual stream, %%%d", seg, list(seg.Carries), out)
+	}
+	if out >= 0 && int(out) < len(c.p.Widths) && c.p.Widths[out] != c.p.Width {
+		c.faultf("%s ends with %d features, want %d", seg, c.p.Widths[out], c.p.Width)
 	}
 }
 

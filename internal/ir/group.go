@@ -153,7 +153,7 @@ func (n *Node) Matrices() []Ref {
 	case Linear, HeadLinear:
 		return []Ref{n.W}
 	case Experts:
-		return []Ref{n.Experts.Gate, n.Experts.Up, n.Experts.Down}
+		return n.Experts.Matrices()
 	}
 	return nil
 }

@@ -62,6 +62,6 @@ func (p *Program) Taken() []Value {
 // Handed lists what segment s carries on of its own: the other values that it carries were there before it.
 func (p *Program) Handed(s int) []Value {
 	return slices.DeleteFunc(slices.Clone(p.Segments[s].Carries), func(v Value) bool {
-		return !slices.ContainsFunc(p.Segments[s].Nodes, func(n Node) bool { return n.Out == v })
+		return !p.Segments[s].writes(v)
 	})
 }

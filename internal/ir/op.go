@@ -10,7 +10,7 @@ const (
 	Linear                   // y[r,o] = Σᵢ W[o,i]·x[r,i] + b[o]
 	Norm                     // y = g·x/√(mean x²+ε) [+ b]; layer: g·(x−mean)/√(var+ε) + b; by groups of Norm.Group
 	RoPE                     // rotates pairs of features of each head by position·frequency
-	Attend                   // appends K and V to the cache, then y = softmax(scale·q·Kᵀ)·V over the visible positions
+	Attend                   // appends K and V, if given, to the cache; y = softmax(scale·q·Kᵀ)·V over visible positions
 	GLU                      // y = act(x₀)·x₁; with one input y = act(x₀)
 	Add                      // y = x₀ + x₁
 	Mul                      // y = x₀·x₁; an x₁ of one feature multiplies the whole row
@@ -19,6 +19,7 @@ const (
 	Temper                   // y = x·(1 + Factor·ln(1+⌊(position+1)/Every⌋))
 	Affine                   // y = W·x + B, feature by feature; either may be missing, one value is for all features
 	Position                 // y[r] = x[r] + W[position(r)]
+	TokenType                // y[r] = x[r] + W[tokens Sep of r's text before r], or the last row of W if there are more
 	Slice                    // y[r] = x[r, From : From+width(y)]
 	HeadLinear               // y[r,h] = W[h]·x[r,h]: each of Heads parts of a row by a matrix of its own
 	HeadSlice                // y[r,h] = x[r,h, From : From+width(y)/Heads], of each of Heads parts of a row
@@ -49,16 +50,19 @@ const (
 type Node struct {
 	Op  Op
 	Out Value
-	// In has the inputs in the order of the Op's formula; Attend: q, k, v; SSMScan: q, k, v, δ; DeltaRule: these and β.
+	// In has the inputs in the order of the Op's formula; Attend: q, k, v, or q alone where an earlier Attend fills the
+	// cache; SSMScan: q, k, v, δ; DeltaRule: these and β.
 	In []Value
 	// W is the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks; CausalConv: by channel
-	// the weights of its positions; Position: a row for each one that there is; scans: A by head, which is negative.
+	// the weights of its positions; Position, TokenType: a row for each one; scans: A by head, which is negative;
+	// Route: by expert what multiplies its weight at last.
 	W      Ref
 	B      Ref // Linear, Norm, Affine, CausalConv: the bias, of Affine the first row; Route, scans: to scores, to δ
 	Act    Act
 	Factor float32 // Scale, SoftCap, Temper
 	Every  int     // Temper: positions
 	From   int     // Slice, HeadSlice: first feature
+	Sep    int32   // TokenType: the token that ends each part of a text
 	Heads  int     // HeadLinear, HeadSlice, HeadJoin
 	State  int     // CausalConv, SSMScan, DeltaRule: index into Program.States
 
@@ -74,7 +78,7 @@ type Node struct {
 func (n *Node) Weights() []Ref {
 	refs := []Ref{n.W, n.B}
 	if e := n.Experts; e != nil {
-		refs = append(refs, e.Gate, e.Up, e.Down, e.GateBias, e.UpBias, e.DownBias)
+		refs = append(append(refs, e.Matrices()...), e.GateBias, e.UpBias, e.DownBias)
 	}
 	if n.Scan != nil {
 		refs = append(refs, n.Scan.D)
@@ -127,26 +131,46 @@ const (
 	SoftmaxAll    Scoring = iota + 1 // over all experts
 	SoftmaxChosen                    // over the chosen ones; logits decide which these are
 	SigmoidEach                      // 1/(1+e⁻ˣ), each on its own
+	// SparseMixer chooses one expert after the other. Of those that are left, the best one's weight is its part in a
+	// softmax over all whose logits are as good: (best−x)/max(|x|, best) ≤ Near. Source: arXiv:2310.00811, as computed
+	// by transformers, modeling_phimoe.py, which is not what is trained: nothing is random.
+	SparseMixer
 )
+
+// Near is how near two logits are between which SparseMixer would choose by chance in training.
+const Near = 0.02
 
 // RouteArgs configures Route. The Used experts of the highest scores plus bias are chosen, of equal ones those of lower
 // numbers; the weights are their scores without bias. With Groups, experts fall into so many groups of neighbours, and
-// only those of the GroupsUsed best take part: a group is as good as its two best experts together.
+// only those of the GroupsUsed best take part: a group is as good as its GroupBest best experts together.
 type RouteArgs struct {
 	Scoring            Scoring
 	Used               int
 	Groups, GroupsUsed int     // 0: no groups
+	GroupBest          int     // 1 or 2
 	Normalise          bool    // weights are divided by their sum
 	Scale              float32 // multiplies the weights at last
 }
 
 // ExpertsArgs configures Experts. The matrices of all experts are stacked: [experts·ffn][width] twice, and
-// [experts·width][ffn]. Biases have a row for each expert, or are NoRef.
+// [experts·width][ffn]. Biases have a row for each expert, or are NoRef. Up may be Gate: then an expert's rows of Up
+// come after its rows of Gate, [experts·2·ffn][width], without biases.
 type ExpertsArgs struct {
 	Used                       int  // most experts of a row
 	Before                     bool // y[r] = Σₑ Downₑ·act(Gateₑ·w·x₀[r], Upₑ·w·x₀[r]) with w = x₁[r,e]; no biases
 	Gate, Up, Down             Ref
 	GateBias, UpBias, DownBias Ref
+}
+
+// Joined says whether Gate and Up are one weight.
+func (e *ExpertsArgs) Joined() bool { return e.Gate == e.Up }
+
+// Matrices lists the weights of products.
+func (e *ExpertsArgs) Matrices() []Ref {
+	if e.Joined() {
+		return []Ref{e.Gate, e.Down}
+	}
+	return []Ref{e.Gate, e.Up, e.Down}
 }
 
 // ScanArgs configures SSMScan and DeltaRule: q and k [rows][Groups·KDim], v [rows][Heads·VDim], δ and β [rows][Heads] →

@@ -62,10 +62,19 @@ type Segment struct {
 	Kind  SegmentKind
 	Layer int // −1 for embed, head and pool
 	Nodes []Node
-	// Carries is all that the next segment may read: the residual stream, which the last node wrote. A route carries
-	// instead exactly what its experts read, in ascending order: the stream as it took it in, the normed input, the
-	// weights, what all rows share. A program's last segment carries nothing: it leaves the Output.
+	// Carries is all that later segments may read, in ascending order: the residual stream, which the last node wrote,
+	// and what of the embed segment's own values a later one reads. A route carries instead of the stream exactly what
+	// its experts read: the stream as it took it in, the normed input, the weights, what all rows share. A program's last
+	// segment carries nothing: it leaves the Output.
 	Carries []Value
+}
+
+// Stream is the value of the residual stream after the segment; of a route, before it.
+func (s *Segment) Stream() Value {
+	if s.Kind == SegRoute {
+		return s.Carries[0]
+	}
+	return s.Nodes[len(s.Nodes)-1].Out
 }
 
 // inputs lists, in ascending order, the values that nodes read and that no node of the segment writes.
@@ -76,6 +85,10 @@ func (s *Segment) inputs() []Value {
 	}
 	slices.Sort(read)
 	return slices.DeleteFunc(slices.Compact(read), func(v Value) bool { return slices.Contains(written, v) })
+}
+
+func (s *Segment) writes(v Value) bool {
+	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Out == v })
 }
 
 // Class is a cache class: layers whose state lives equally long. They share a block table, whose blocks they each have
@@ -161,6 +174,23 @@ func (p *Program) Takes(segment int) []Value {
 		return nil
 	}
 	return p.Segments[segment-1].Carries
+}
+
+// carried lists what each segment has to carry: what later ones read, and neither they nor others between them write.
+func (p *Program) carried() [][]Value {
+	carried := make([][]Value, len(p.Segments))
+	for i := len(p.Segments) - 2; i >= 0; i-- {
+		next := &p.Segments[i+1]
+		live := next.inputs()
+		for _, v := range carried[i+1] {
+			if !next.writes(v) {
+				live = append(live, v)
+			}
+		}
+		slices.Sort(live)
+		carried[i] = slices.Compact(live)
+	}
+	return carried
 }
 
 // All lists every segment.

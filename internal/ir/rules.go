@@ -1,8 +1,10 @@
 package ir
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // need says whether a node has a weight in one of its places.
@@ -30,7 +32,7 @@ var rules = [lastOp]rule{
 	Linear:     {"linear", [2]int{1, 1}, required, optional, Matrix, fitsLinear},
 	Norm:       {"norm", [2]int{1, 1}, optional, optional, Vector, fitsNorm},
 	RoPE:       {"rope", [2]int{1, 1}, optional, none, Vector, fitsRoPE},
-	Attend:     {"attend", [2]int{3, 3}, optional, none, Vector, fitsAttend},
+	Attend:     {"attend", [2]int{1, 3}, optional, none, Vector, fitsAttend},
 	GLU:        {"glu", [2]int{1, 2}, none, none, 0, fitsGLU},
 	Add:        {"add", [2]int{2, 2}, none, none, 0, sameWidths},
 	Mul:        {"mul", [2]int{2, 2}, none, none, 0, fitsMul},
@@ -39,6 +41,7 @@ var rules = [lastOp]rule{
 	Temper:     {"temper", [2]int{1, 1}, none, none, 0, fitsTemper},
 	Affine:     {"affine", [2]int{1, 1}, optional, optional, Vector, fitsAffine},
 	Position:   {"position", [2]int{1, 1}, required, none, Vector, fitsPosition},
+	TokenType:  {"token type", [2]int{1, 1}, required, none, Vector, fitsTokenType},
 	Slice:      {"slice", [2]int{1, 1}, none, none, 0, fitsSlice},
 	HeadLinear: {"head linear", [2]int{1, 1}, required, none, Matrix, fitsHeadLinear},
 	HeadSlice:  {"head slice", [2]int{1, 1}, none, none, 0, fitsHeadSlice},
@@ -47,7 +50,7 @@ var rules = [lastOp]rule{
 	SSMScan:    {"ssm scan", [2]int{4, 4}, required, required, Vector, fitsScan},
 	DeltaRule:  {"delta rule", [2]int{5, 5}, required, required, Vector, fitsScan},
 	Rows:       {"rows", [2]int{1, 1}, none, none, 0, sameWidths},
-	Route:      {"route", [2]int{1, 1}, none, optional, 0, fitsRoute},
+	Route:      {"route", [2]int{1, 1}, optional, optional, Vector, fitsRoute},
 	Experts:    {"experts", [2]int{2, 2}, none, none, 0, fitsExperts},
 }
 
@@ -139,10 +142,13 @@ func fitsAttend(p *Program, n *Node) error {
 	if a.KVHeads <= 0 || a.Heads <= 0 || a.Heads%a.KVHeads != 0 || a.KDim <= 0 || a.VDim <= 0 {
 		return fmt.Errorf("%d heads of %d cannot share %d KV heads of %d", a.Heads, a.KDim, a.KVHeads, a.VDim)
 	}
-	want := [4]int{a.Heads * a.KDim, a.KVHeads * a.KDim, a.KVHeads * a.VDim, a.Heads * a.VDim}
-	got := [4]int{p.Widths[n.In[0]], p.Widths[n.In[1]], p.Widths[n.In[2]], p.Widths[n.Out]}
-	if got != want {
-		return fmt.Errorf("q, k, v and the output have %d features, want %d", got, want)
+	want := []int{a.Heads * a.VDim, a.Heads * a.KDim, a.KVHeads * a.KDim, a.KVHeads * a.VDim}
+	got := []int{p.Widths[n.Out]}
+	for _, v := range n.In {
+		got = append(got, p.Widths[v])
+	}
+	if len(n.In) == 2 || !slices.Equal(got, want[:len(got)]) {
+		return fmt.Errorf("the output, q, k and v have %d features, want %d, or the first two", got, want)
 	}
 	if a.KV < 0 || a.KV >= len(p.KV) {
 		return fmt.Errorf("cache %d of %d", a.KV, len(p.KV))
@@ -185,12 +191,15 @@ func fitsRoute(p *Program, n *Node) error {
 	if a == nil {
 		return fmt.Errorf("no arguments")
 	}
-	if a.Scoring < SoftmaxAll || a.Scoring > SigmoidEach {
+	if a.Scoring < SoftmaxAll || a.Scoring > SparseMixer {
 		return fmt.Errorf("scoring %d", a.Scoring)
 	}
 	if a.Groups != 0 || a.GroupsUsed != 0 {
 		if a.Groups <= 0 || experts%a.Groups != 0 || a.GroupsUsed <= 0 || a.GroupsUsed > a.Groups {
 			return fmt.Errorf("%d of %d groups of %d experts", a.GroupsUsed, a.Groups, experts)
+		}
+		if a.GroupBest < 1 || a.GroupBest > 2 {
+			return fmt.Errorf("groups as good as their %d best experts, want 1 or 2", a.GroupBest)
 		}
 		experts = experts / a.Groups * a.GroupsUsed
 	}
@@ -200,7 +209,10 @@ func fitsRoute(p *Program, n *Node) error {
 	if !finite(float64(a.Scale)) {
 		return fmt.Errorf("scale is %v", a.Scale)
 	}
-	if err := vector(p, n.B, p.Widths[n.In[0]]); err != nil {
+	if a.Scoring == SparseMixer && (a.Groups > 0 || n.B != NoRef || a.Normalise) {
+		return errors.New("a sparse mixer has no groups and no bias, and does not normalise")
+	}
+	if err := errors.Join(vector(p, n.W, p.Widths[n.In[0]]), vector(p, n.B, p.Widths[n.In[0]])); err != nil {
 		return err
 	}
 	return sameWidths(p, n)
@@ -214,11 +226,17 @@ func fitsExperts(p *Program, n *Node) error {
 	if e.Used <= 0 || e.Used > experts {
 		return fmt.Errorf("%d experts used of %d", e.Used, experts)
 	}
-	ffn := p.Weights[e.Down].Cols
+	ffn, each := p.Weights[e.Down].Cols, 1
+	if e.Joined() {
+		each = 2
+	}
 	for _, m := range []struct {
 		w, bias    Ref
 		rows, cols int
-	}{{e.Gate, e.GateBias, ffn, width}, {e.Up, e.UpBias, ffn, width}, {e.Down, e.DownBias, p.Widths[n.Out], ffn}} {
+	}{
+		{e.Gate, e.GateBias, each * ffn, width}, {e.Up, e.UpBias, each * ffn, width},
+		{e.Down, e.DownBias, p.Widths[n.Out], ffn},
+	} {
 		if w := &p.Weights[m.w]; w.Experts != experts || w.Rows != experts*m.rows || w.Cols != m.cols {
 			return fmt.Errorf("%s is %d×%d of %d experts, want %d×%d of %d", w.Name, w.Rows, w.Cols, w.Experts,
 				experts*m.rows, m.cols, experts)
@@ -228,6 +246,9 @@ func fitsExperts(p *Program, n *Node) error {
 		}
 		if e.Before {
 			return fmt.Errorf("%s: no bias of experts whose input is weighed", p.Weights[m.bias].Name)
+		}
+		if e.Joined() && m.bias != e.DownBias {
+			return fmt.Errorf("%s: no bias of gate and up in one", p.Weights[m.bias].Name)
 		}
 		if w := &p.Weights[m.bias]; w.Rows != experts || w.Cols != m.rows {
 			return fmt.Errorf("%s is %d×%d, want %d×%d", w.Name, w.Rows, w.Cols, experts, m.rows)

@@ -10,7 +10,7 @@ import (
 //	mix 0
 //	  %1[64] = norm %0  blk.0.attn_norm.weight  rms eps=1e-05
 //
-// What a segment carries is shown where it is more than the value of its last node.
+// What a segment carries is shown where it is not the value of its last node alone.
 func (p *Program) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s: width %d, vocab %d, context %d\n", p.Arch, p.Width, p.Vocab, p.Context)
@@ -19,7 +19,7 @@ func (p *Program) String() string {
 		for i := range seg.Nodes {
 			p.node(&s, &seg.Nodes[i])
 		}
-		if seg.Kind == SegRoute {
+		if seg.Kind == SegRoute || len(seg.Carries) > 1 {
 			fmt.Fprintln(&s, "  carries"+list(seg.Carries))
 		}
 	}
@@ -102,6 +102,8 @@ func (n *Node) args() string {
 		return fmt.Sprintf("state=%d", n.State)
 	case SSMScan, DeltaRule:
 		return fmt.Sprintf("state=%d %s", n.State, n.Scan)
+	case TokenType:
+		return fmt.Sprintf("sep=%d", n.Sep)
 	case Slice:
 		return fmt.Sprintf("from=%d", n.From)
 	}
@@ -135,14 +137,15 @@ func (a *ScanArgs) String() string {
 func (a *RouteArgs) String() string {
 	s := fmt.Sprintf("%s used=%d", a.Scoring, a.Used)
 	if a.Groups > 0 {
-		s += fmt.Sprintf(" groups=%d/%d", a.GroupsUsed, a.Groups)
+		s += fmt.Sprintf(" groups=%d/%d by %d", a.GroupsUsed, a.Groups, a.GroupBest)
 	}
 	return s + fmt.Sprintf(" normalise=%t scale=%g", a.Normalise, a.Scale)
 }
 
 // String is the function's name.
 func (s Scoring) String() string {
-	names := [...]string{SoftmaxAll: "softmax", SoftmaxChosen: "softmax-chosen", SigmoidEach: "sigmoid"}
+	names := [...]string{SoftmaxAll: "softmax", SoftmaxChosen: "softmax-chosen", SigmoidEach: "sigmoid",
+		SparseMixer: "sparse-mixer"}
 	if s == 0 || int(s) >= len(names) {
 		return fmt.Sprintf("scoring %d", uint8(s))
 	}

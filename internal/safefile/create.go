@@ -201,7 +201,7 @@ func claim(path string, perm fs.FileMode) (*os.File, string, error) {
 		if err = lock(f); err == nil && isAt(f, name) {
 			return f, name, nil
 		}
-		err = cmp.Or(err, errBusy)
+		err = cmp.Or(err, ErrBusy)
 		f.Close()
 	}
 	return nil, "", err
@@ -229,7 +229,8 @@ func removeStale(name string) error {
 	return bare(os.Remove(name))
 }
 
-var errBusy = errors.New("is being written by another run: wait for it")
+// ErrBusy says that another run holds the file.
+var ErrBusy = errors.New("is being written by another run: wait for it")
 
 // syncFolder makes a new name stay.
 func syncFolder(path string) error {

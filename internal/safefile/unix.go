@@ -21,7 +21,7 @@ const (
 // lock keeps other runs away from a file until it is closed. File systems without locks do not.
 func lock(f *os.File) error {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		return errBusy
+		return ErrBusy
 	}
 	return nil
 }

@@ -19,6 +19,16 @@ type Source struct {
 	Data []byte // the bytes themselves where there is no file; read only
 
 	Info fs.FileInfo // of the file when it was opened; nil if any of that size will do
+
+	Copies []Source // of the same bytes elsewhere, without copies of their own: a reader takes whichever comes sooner
+}
+
+// Copy is the source itself for 0, then its copies.
+func (s *Source) Copy(i int) Source {
+	if i == 0 {
+		return *s
+	}
+	return s.Copies[i-1]
 }
 
 // ErrChanged says that a file is not what it was when it was opened.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
@@ -18,26 +19,19 @@ type request struct {
 	omit bool // thinking comes without its text
 }
 
-// finder finds the model that a request names.
-type finder func(name string) (*answer.Model, *wire.Fault)
-
 // fields are the members of a request's body.
-type fields struct{ *wire.Fields }
+type fields struct{ ask.Fields }
 
 // decode reads a body. One that is to be answered must say how long the answer may be.
-func decode(body answer.Body, find finder, answered bool) (request, *wire.Fault) {
-	f, name := fields{wire.ReadFields(body.Text, body.Budget)}, ""
-	f.Text("model", &name)
-	if f.Fault != nil {
-		return request{}, f.Fault
+func decode(body answer.Body, find ask.Finder, answered bool) (request, *wire.Fault) {
+	in, m := ask.Read(body, find)
+	if m == nil {
+		return request{}, in.Fault
 	}
-	m, fault := find(name)
-	if fault != nil {
-		return request{}, fault
-	}
+	f := fields{in}
 	o := request{Order: answer.Order{Model: m, N: 1}}
-	in := &chat.Input{Extra: &jinja.Dict{}}
-	r := actors.Request{Chat: in, Thoughts: true, Sampling: m.Sampling}
+	prompt := &chat.Input{Extra: &jinja.Dict{}}
+	r := actors.Request{Chat: prompt, Thoughts: true, Sampling: m.Sampling}
 	r.Sampling.Seed, r.Sampling.LogProbs = rand.Uint64(), -1
 	f.Number("temperature", 0, 100, &r.Sampling.Temp)
 	f.Number("top_p", 0, 1, &r.Sampling.TopP)
@@ -48,10 +42,10 @@ func decode(body answer.Body, find finder, answered bool) (request, *wire.Fault)
 	}
 	r.MaxTokens = o.most
 	f.Flag("stream", &o.Stream)
-	f.thinking(&o, in.Extra)
-	f.output(&r, in.Extra)
-	f.tools(in)
-	f.conversation(m, in)
+	f.thinking(&o, prompt.Extra)
+	f.output(&r, prompt.Extra)
+	f.tools(prompt)
+	f.conversation(m, prompt)
 	f.ignored()
 	o.Prompts = []actors.Request{r}
 	return o, f.Fault

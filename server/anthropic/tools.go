@@ -3,6 +3,7 @@ package anthropic
 import (
 	"fmt"
 
+	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
@@ -49,11 +50,11 @@ func (f fields) tools(in *chat.Input) {
 // toolOf is a tool as templates know it. No other one may have its name: names are those so far.
 func toolOf(place string, v jinja.Value, names map[string]bool) (*jinja.Dict, *wire.Fault) {
 	d, _ := v.(*jinja.Dict)
-	if kind := text(d, "type"); kind != "" && kind != "custom" {
+	if kind := ask.Text(d, "type"); kind != "" && kind != "custom" {
 		return nil, wire.Invalid(place+".type", "unsupported_value",
 			"%s.type is %q: the server has no tools of its own, want one with an input_schema", place, wire.Shown(kind))
 	}
-	name := text(d, "name")
+	name := ask.Text(d, "name")
 	if name == "" {
 		return nil, wire.Invalid(place+".name", "invalid_value", "%s.name: want a text", place)
 	}
@@ -62,38 +63,14 @@ func toolOf(place string, v jinja.Value, names map[string]bool) (*jinja.Dict, *w
 			"%s.name is %q, as another tool's is: want a name of its own", place, wire.Shown(name))
 	}
 	names[name] = true
-	parameters, ok := value(d, "input_schema").(*jinja.Dict)
+	parameters, ok := ask.Value(d, "input_schema").(*jinja.Dict)
 	if !ok {
 		return nil, wire.Invalid(place+".input_schema", "invalid_value", `%s.input_schema: want an object such as {"type": "object"}`, place)
 	}
-	function := dict("name", jinja.Str(name))
-	if description := text(d, "description"); description != "" {
+	function := ask.Dict("name", jinja.Str(name))
+	if description := ask.Text(d, "description"); description != "" {
 		function.Set("description", jinja.Str(description))
 	}
 	function.Set("parameters", parameters)
-	return dict("type", jinja.Str("function"), "function", function), nil
-}
-
-// dict is an object with some members: keys and values in turn.
-func dict(members ...any) *jinja.Dict {
-	d := &jinja.Dict{}
-	for i := 0; i < len(members); i += 2 {
-		d.Set(members[i].(string), members[i+1].(jinja.Value))
-	}
-	return d
-}
-
-// value is a member of an object, nil where there is none.
-func value(d *jinja.Dict, key string) jinja.Value {
-	if d == nil {
-		return nil
-	}
-	v, _ := d.Get(key)
-	return v
-}
-
-// text is a member that is a text, "" where there is none.
-func text(d *jinja.Dict, key string) string {
-	s, _ := value(d, key).(jinja.Str)
-	return string(s)
+	return ask.Dict("type", jinja.Str("function"), "function", function), nil
 }

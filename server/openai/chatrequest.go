@@ -1,21 +1,20 @@
 package openai
 
 import (
-	"errors"
-
 	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
 // decodeChat reads the body of a chat completion.
-func decodeChat(body answer.Body, find finder) (request, *wire.Fault) {
+func decodeChat(body answer.Body, find ask.Finder) (request, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
 		return request{}, f.Fault
 	}
 	o, r := f.common(m)
-	in := &chat.Input{Messages: f.messages(m), AddGenerationPrompt: true}
+	in := &chat.Input{Messages: f.Messages(m), AddGenerationPrompt: true}
 	f.Flag("add_generation_prompt", &in.AddGenerationPrompt)
 	f.Flag("continue_final_message", &in.ContinueFinalMessage)
 	in.AddGenerationPrompt = in.AddGenerationPrompt && !in.ContinueFinalMessage
@@ -36,7 +35,7 @@ func decodeChat(body answer.Body, find finder) (request, *wire.Fault) {
 	if probs {
 		r.Sampling.LogProbs = top
 	}
-	r.Grammar = f.form()
+	r.Grammar = f.Form()
 	r.Thoughts = f.reasoning()
 	r.Chat = in
 	o.Prompts = append(o.Prompts, r)
@@ -78,52 +77,10 @@ func (f fields) tools(in *chat.Input) {
 	}
 	list, err := chat.ParseTools(raw, f.Budget)
 	if err != nil {
-		f.refuse(err)
+		f.Refuse(err)
 		return
 	}
 	if choice == "auto" && len(list.Items) > 0 {
 		in.Tools = list
 	}
-}
-
-func (f fields) messages(m *answer.Model) []chat.Message {
-	const want = `want a list such as [{"role": "user", "content": "..."}]`
-	raw, ok := f.Get("messages")
-	if !ok {
-		if f.Fault == nil {
-			f.Fault = wire.Invalid("messages", "missing_required_parameter", "messages is missing: "+want)
-		}
-		return nil
-	}
-	messages, err := chat.ParseMessages(raw, answer.MaxMessages, f.Budget)
-	switch {
-	case err != nil:
-		f.refuse(err)
-	case len(messages) == 0:
-		f.Fault = wire.Invalid("messages", "invalid_value", "messages is empty: "+want)
-	}
-	if f.Fault != nil {
-		return nil
-	}
-	if messages, err = chat.Normalise(messages, m.Roles, f.Budget); err != nil {
-		f.refuse(err)
-		return nil
-	}
-	return messages
-}
-
-// refuse takes over what is wrong with the conversation.
-func (f fields) refuse(err error) {
-	if f.Budget.Spent(err) {
-		f.Fault = wire.Malformed("", err)
-		return
-	}
-	param, code := "messages", "invalid_value"
-	if fault := (*chat.Fault)(nil); errors.As(err, &fault) {
-		param = fault.Place
-		if fault.Unsupported {
-			code = "unsupported_value"
-		}
-	}
-	f.Fault = wire.Invalid(param, code, "%v", err)
 }

@@ -3,11 +3,12 @@ package openai
 import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
 // decodeCompletion reads the body of a completion.
-func decodeCompletion(body answer.Body, find finder) (request, *wire.Fault) {
+func decodeCompletion(body answer.Body, find ask.Finder) (request, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
 		return request{}, f.Fault
@@ -18,8 +19,8 @@ func decodeCompletion(body answer.Body, find finder) (request, *wire.Fault) {
 	f.Absent("suffix", "leave it out")
 	f.Absent("echo", "put the prompt in front of the answer yourself")
 	f.Count("best_of", 1, o.N, new(int))
-	r.Grammar = f.form()
-	for _, t := range f.inputs("prompt", maxPrompts, m) {
+	r.Grammar = f.Form()
+	for _, t := range f.Inputs("prompt", answer.MaxChoices, m) {
 		prompt := actors.Request{Text: t.Text, Tokens: t.Tokens}
 		prompt.Sampling, prompt.MaxTokens, prompt.Stop, prompt.IgnoreEOG = r.Sampling, r.MaxTokens, r.Stop, r.IgnoreEOG
 		prompt.Grammar = r.Grammar

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
@@ -20,7 +21,7 @@ func (a *api) embed(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	if fault != nil {
 		return fault
 	}
-	o, fault := decodeEmbeddings(body, a.finder(answer.Embed))
+	o, fault := decodeEmbeddings(body, a.finder(x, answer.Embed))
 	if fault != nil {
 		return fault
 	}
@@ -42,7 +43,7 @@ type embeddings struct {
 	base64     bool // of float32, the lowest byte first
 }
 
-func decodeEmbeddings(body answer.Body, find finder) (*embeddings, *wire.Fault) {
+func decodeEmbeddings(body answer.Body, find ask.Finder) (*embeddings, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
 		return nil, f.Fault
@@ -55,7 +56,7 @@ func decodeEmbeddings(body answer.Body, find finder) (*embeddings, *wire.Fault) 
 	}
 	f.Count("dimensions", 1, m.Width, &o.dimensions)
 	f.Text("user", new(string))
-	o.Texts = f.inputs("input", answer.MaxTexts, m)
+	o.Texts = f.Inputs("input", answer.MaxTexts, m)
 	for i, t := range o.Texts {
 		if t.Text == "" && len(t.Tokens) == 0 && f.Fault == nil {
 			f.Fault = wire.Invalid("input", "invalid_value", "input: entry %d is empty: want texts, or tokens", i)
@@ -77,7 +78,7 @@ func (o *embeddings) spell(v *answer.Vectors) iter.Seq[[]byte] {
 			if o.base64 {
 				dst = appendBase64(dst, row)
 			} else {
-				dst = appendVector(dst, row)
+				dst = wire.AppendVector(dst, row)
 			}
 			if !yield(append(dst, '}')) {
 				return
@@ -87,17 +88,6 @@ func (o *embeddings) spell(v *answer.Vectors) iter.Seq[[]byte] {
 		dst = wire.AppendString(append(dst, `],"model":`...), o.Model.Name)
 		yield(append(appendRead(dst, v.Tokens), '}'))
 	}
-}
-
-func appendVector(dst []byte, row []float32) []byte {
-	dst = append(dst, '[')
-	for i, x := range row {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendFloat(dst, float64(x), 'g', -1, 32)
-	}
-	return append(dst, ']')
 }
 
 func appendBase64(dst []byte, row []float32) []byte {

@@ -3,6 +3,8 @@ package openai
 import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
@@ -12,34 +14,24 @@ type request struct {
 	usage bool // a stream ends with the token counts
 }
 
-// finder finds the model that a request names.
-type finder func(name string) (*answer.Model, *wire.Fault)
-
-// finder finds models for a task.
-func (a *api) finder(do answer.Task) finder {
-	return func(name string) (*answer.Model, *wire.Fault) { return a.AskedTo(do, name) }
+// finder finds models for a task, and has them run until the exchange is over.
+func (a *api) finder(x *exchange.Exchange, do answer.Task) ask.Finder {
+	return func(name string) (*answer.Model, *wire.Fault) { return a.AskedTo(x, do, name) }
 }
 
 // fields are the members of a request's body.
-type fields struct{ *wire.Fields }
+type fields struct{ ask.Fields }
 
 // readRequest reads a body as far as the model that it is for; nil after a fault.
-func readRequest(body answer.Body, find finder) (fields, *answer.Model) {
-	f := fields{wire.ReadFields(body.Text, body.Budget)}
-	name := ""
-	f.Text("model", &name)
-	if f.Fault != nil {
-		return f, nil
-	}
-	m, fault := find(name)
-	f.Fault = fault
-	return f, m
+func readRequest(body answer.Body, find ask.Finder) (fields, *answer.Model) {
+	f, m := ask.Read(body, find)
+	return fields{f}, m
 }
 
 // common reads what both endpoints have. The engine's request lacks the prompt.
 func (f fields) common(m *answer.Model) (request, actors.Request) {
 	o := request{Order: answer.Order{Model: m, N: 1}}
-	r := actors.Request{Sampling: f.sampling(m)}
+	r := actors.Request{Sampling: f.Sampling(m)}
 	f.Count("n", 1, answer.MaxChoices, &o.N)
 	f.Flag("stream", &o.Stream)
 	f.Object("stream_options", `an object such as {"include_usage": true}`, func(options *wire.Fields) {
@@ -47,8 +39,8 @@ func (f fields) common(m *answer.Model) (request, actors.Request) {
 	})
 	f.Texts("stop", answer.MaxStops, answer.MaxStopBytes, &r.Stop)
 	r.MaxTokens = -1
-	f.Count("max_tokens", -1, anyLength, &r.MaxTokens)
-	f.Count("max_completion_tokens", -1, anyLength, &r.MaxTokens)
+	f.Count("max_tokens", -1, ask.AnyLength, &r.MaxTokens)
+	f.Count("max_completion_tokens", -1, ask.AnyLength, &r.MaxTokens)
 	if r.MaxTokens == 0 {
 		f.Wrong("max_tokens", "0", "at least 1, or -1 for as many as the context holds")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
 	"github.com/sluice-ai/sluice/stages/grammar"
@@ -233,7 +234,7 @@ func FuzzChatRequest(f *testing.F) { fuzzRequest(f, decodeChat, "c") }
 func FuzzCompletionRequest(f *testing.F) { fuzzRequest(f, decodeCompletion, "") }
 
 // fuzzRequest: a body is refused with an error in OpenAI's shape, or what was decoded keeps all limits.
-func fuzzRequest(f *testing.F, decode func(answer.Body, finder) (request, *wire.Fault), which string) {
+func fuzzRequest(f *testing.F, decode func(answer.Body, ask.Finder) (request, *wire.Fault), which string) {
 	for _, c := range faults {
 		if c.chat == which {
 			f.Add([]byte(c.body))

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"cmp"
+	"errors"
 	"iter"
 	"math"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
@@ -20,7 +22,7 @@ func (a *api) rerank(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault 
 	if fault != nil {
 		return fault
 	}
-	o, fault := decodeRerank(body, a.finder(answer.Rank))
+	o, fault := decodeRerank(body, a.finder(x, answer.Rank))
 	if fault != nil {
 		return fault
 	}
@@ -38,7 +40,7 @@ type rerank struct {
 	most int // results
 }
 
-func decodeRerank(body answer.Body, find finder) (*rerank, *wire.Fault) {
+func decodeRerank(body answer.Body, find ask.Finder) (*rerank, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
 		return nil, f.Fault
@@ -85,16 +87,16 @@ func (f fields) documents() (all []answer.Text) {
 			return err
 		case text == "":
 			f.Fault = wire.Invalid(name, "invalid_value", "%s: entry %d is empty: want %s", name, len(all), want)
-			return errInput
+			return errDocument
 		case len(all) == answer.MaxTexts:
 			f.Fault = wire.Invalid(name, "invalid_value", "%s has more than %d entries: want fewer", name, answer.MaxTexts)
-			return errInput
+			return errDocument
 		}
 		all = append(all, answer.Text{Text: text})
 		return nil
 	})
 	if err == nil && len(all) == 0 {
-		err = errInput
+		err = errDocument
 	}
 	if err != nil {
 		f.Broken(name, raw, err, want)
@@ -135,3 +137,6 @@ func (o *rerank) spell(v *answer.Vectors) iter.Seq[[]byte] {
 
 // relevance is a model's score, which is any number, as the probability that it was trained to be.
 func relevance(score float32) float64 { return 1 / (1 + math.Exp(-float64(score))) }
+
+// errDocument ends the reading of documents that are none.
+var errDocument = errors.New("no document")

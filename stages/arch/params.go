@@ -64,6 +64,30 @@ func (p *params) integer(name string, least, most int) int {
 	return int(n)
 }
 
+// byLayer reads an integer in [1, most] for each layer: one for all, or a list.
+func (p *params) byLayer(name string, layers, most int) []int {
+	all := make([]int, layers)
+	list, err := p.meta.Ints(p.key(name))
+	if err == nil && len(list) < layers {
+		p.faultf("%s: has %d layers, want %d", p.key(name), len(list), layers)
+	}
+	one := 1
+	if err != nil {
+		one = p.count(name, most)
+	}
+	for l := range all {
+		all[l] = one
+		switch {
+		case l >= len(list):
+		case list[l] < 1 || list[l] > int64(most):
+			p.faultf("%s: is %d for layer %d, want 1 to %d", p.key(name), list[l], l, most)
+		default:
+			all[l] = int(list[l])
+		}
+	}
+	return all
+}
+
 // flag reads a bool.
 func (p *params) flag(name string) bool {
 	x, err := p.meta.Bool(p.key(name))

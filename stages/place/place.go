@@ -65,6 +65,18 @@ type Model struct {
 	KV      int64  // bytes of the cache
 }
 
+// Apart says whether the device that computes the model has memory of its own.
+func (m *Model) Apart() bool { return m.apart }
+
+// ByTier is the bytes of weights that have their homes in each tier.
+func (m *Model) ByTier() map[Tier]int64 {
+	bytes := map[Tier]int64{Device: 0, Host: 0, Disk: 0}
+	for i := range m.Homes {
+		bytes[m.Homes[i].Tier] += m.Homes[i].Group.Bytes
+	}
+	return bytes
+}
+
 // Part is what one device computes of a model. Slots and groups are numbered as in its layout: what is in neither Ring
 // nor Shelves has a slot of its own, or is read where the file is mapped.
 type Part struct {

@@ -89,7 +89,7 @@ func (c *coster) state(n *ir.Node) Traffic {
 
 // experts counts as many of E experts as rows that choose k each can be expected to touch: E·(1−(1−k/E)ⁿ).
 func (c *coster) experts(e *ir.ExpertsArgs) (t Traffic) {
-	for _, r := range []ir.Ref{e.Gate, e.Up, e.Down} {
+	for _, r := range e.Matrices() {
 		chosen := float64(e.Used) / float64(max(c.p.Weights[r].Experts, 1))
 		touched := 1 - math.Pow(1-chosen, c.rows/max(c.steps, 1))
 		t.Bytes += c.steps * touched * c.bytes(r)

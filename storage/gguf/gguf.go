@@ -44,6 +44,7 @@ type part struct {
 	path    string // empty for memory
 	data    []byte
 	mapping *mapped.File // nil for memory
+	copies  []source.Source
 }
 
 // Tensor finds a tensor by name.
@@ -61,7 +62,7 @@ func (f *File) Parts() int { return len(f.parts) }
 // Part says where the bytes of part i lie, for a reader that does not go through the mapping.
 func (f *File) Part(i int) source.Source {
 	p := &f.parts[i]
-	s := source.Source{Name: p.name, Path: p.path, Size: int64(len(p.data))}
+	s := source.Source{Name: p.name, Path: p.path, Size: int64(len(p.data)), Copies: p.copies}
 	if p.path == "" {
 		s.Data = p.data
 	}

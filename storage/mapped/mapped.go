@@ -63,6 +63,9 @@ func (m *File) Check() error {
 	return nil
 }
 
+// ReadAt reads from the file, past the mapping: what it finds is what a reader of the file finds.
+func (m *File) ReadAt(b []byte, at int64) (int, error) { return m.file.ReadAt(b, at) }
+
 // owns says whether a recovered value is a memory fault inside the mapping; any other is a bug of ours.
 func (m *File) owns(recovered any) bool {
 	fault, ok := recovered.(interface{ Addr() uintptr })

@@ -15,7 +15,8 @@ import (
 // save writes an archive as PyTorch does: a pickle, the order of bytes, and two storages.
 func save(t testing.TB, pickle []byte, edit func(map[string][]byte)) []byte {
 	t.Helper()
-	files := map[string][]byte{"data.pkl": pickle, "byteorder": []byte("little"), "data/0": make([]byte, 24), "data/1": make([]byte, 8)}
+	files := map[string][]byte{"data.pkl": pickle, "byteorder": []byte("little"), "data/0": make([]byte, 24),
+		"data/1": make([]byte, 8)}
 	if edit != nil {
 		edit(files)
 	}

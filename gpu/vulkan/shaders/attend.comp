@@ -42,6 +42,7 @@ layout(push_constant, scalar) uniform Push {
 	float scale;     // of scores, times log2(e)
 	float cap;       // scores s become cap·tanh(s/cap), cap times log2(e); 0: they stay
 	float eps;       // of NORMED
+	uint chunked;    // 1: the window is the row's own chunk of so many positions
 };
 
 const uint WORDS = FEATURES / (8 * LANES); // of 16 bytes, a lane's
@@ -284,7 +285,7 @@ void main() {
 		return;
 	}
 	uint to = min(begin + length, row.position + 1);
-	uint from = window > 0 && row.position >= window ? max(begin, row.position + 1 - window) : begin;
+	uint from = max(begin, firstSeen(row, window, chunked));
 	bool owner = to == row.position + 1;
 	if (from < to) {
 		fetch(row, from / 64 * 64);

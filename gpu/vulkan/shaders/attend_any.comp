@@ -31,6 +31,7 @@ layout(push_constant, scalar) uniform Push {
 	uint window;     // positions that are seen; 0: all
 	float scale;     // of scores, times log2(e)
 	float cap;       // scores s become cap·tanh(s/cap), cap times log2(e); 0: they stay
+	uint chunked;    // 1: the window is the row's own chunk of so many positions
 };
 
 const float NOTHING = -1e30;
@@ -91,7 +92,7 @@ void main() {
 		return;
 	}
 	uint to = min(begin + length, row.position + 1);
-	uint from = window > 0 && row.position >= window ? max(begin, row.position + 1 - window) : begin;
+	uint from = max(begin, firstSeen(row, window, chunked));
 	for (uint d = thread; d < KEYS; d += 64) {
 		query[d] = x.v[r * xStride + head * KEYS + d];
 	}

@@ -12,7 +12,7 @@ layout(constant_id = 0) const uint USED = 2;
 
 layout(push_constant, scalar) uniform Push {
 	Floats x;
-	Floats weights;
+	Floats weights;  // 0: ones
 	Floats residual; // rows like y that are added; 0: none
 	Floats y;
 	Words count;     // rows that are there; 0: all
@@ -28,7 +28,8 @@ void main() {
 	}
 	precise float sum = 0.0;
 	for (uint s = 0; s < USED; s++) {
-		sum = fma(weights.v[r * USED + s], x.v[(r * USED + s) * xStride + i], sum);
+		float weight = uint64_t(weights) == 0 ? 1.0 : weights.v[r * USED + s];
+		sum = fma(weight, x.v[(r * USED + s) * xStride + i], sum);
 	}
 	if (uint64_t(residual) != 0) {
 		sum = sum + residual.v[r * yStride + i];

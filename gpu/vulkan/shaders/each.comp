@@ -27,6 +27,7 @@ layout(push_constant, scalar) uniform Push {
 	uint bStride;
 	uint yStride;
 	float factor;
+	uint share;    // rows of y that have the same row of a, one after the other
 };
 
 void main() {
@@ -36,7 +37,7 @@ void main() {
 	}
 	float v = 0.0;
 	if (i < width) {
-		v = a.v[(uint64_t(numbers) != 0 ? numbers.v[r] : r) * aStride + i];
+		v = a.v[(uint64_t(numbers) != 0 ? numbers.v[r] : r / share) * aStride + i];
 		float w = OP == ADD || OP == MUL || OP == GATE ? b.v[r * bStride + min(i, bWidth - 1)] : 0.0;
 		switch (OP) {
 		case ADD:

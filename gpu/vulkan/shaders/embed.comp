@@ -15,6 +15,7 @@
 // variant: embed_f32 -DF32
 #include "lib/buffers.glsl"
 #include "lib/tile.glsl"
+#include "lib/value.glsl"
 
 layout(local_size_x = 64) in;
 
@@ -27,43 +28,6 @@ layout(push_constant, scalar) uniform Push {
 	uint yStride; // in float32
 	uint tiles;   // of k in a row
 };
-
-// one is value i, 0 to 31, of a block.
-#if defined(PLAIN)
-float one(uint at, uint row, uint block, uint i) {
-#if defined(F32)
-	return uintBitsToFloat(weights.v[at + (block * 8 + i / 4) * 32 + row][i % 4]);
-#else
-	uint q = weights.v[at + (block * 4 + i / 8) * 32 + row][i % 8 / 2] >> (i % 2) * 16;
-#if defined(BF16)
-	return uintBitsToFloat(q << 16);
-#else
-	return fromHalf(q);
-#endif
-#endif
-}
-#else
-float one(Block u, uint i) {
-	int q = bitfieldExtract(int(i < 16 ? u.lo[i / 4] : u.hi[i % 16 / 4]), int(i % 4) * 8, 8);
-#if defined(Q4_0)
-	return u.scale * float(q - 8);
-#elif defined(Q8_0)
-	return u.scale * float(q);
-#elif defined(Q4_K)
-	precise float v = u.scale * float(q);
-	v = v - u.low;
-	return v;
-#elif defined(SPLIT)
-	return (i < 16 ? u.scale : u.otherScale) * float(q);
-#elif defined(SPLITLOW)
-	precise float v = (i < 16 ? u.scale : u.otherScale) * float(q);
-	v = v - (i < 16 ? u.low : u.otherLow);
-	return v;
-#else
-	return u.scale * float(i < 16 ? u.s0 : u.s1) * float(q - 32);
-#endif
-}
-#endif
 
 void main() {
 	uint id = ids.v[gl_WorkGroupID.y];
@@ -80,9 +44,9 @@ void main() {
 #endif
 	for (uint i = from; i < min(from + 4, width); i++) {
 #if defined(PLAIN)
-		y.v[to + i] = one(at, id % 32, block % 8, i % 32);
+		y.v[to + i] = valueOf(weights, at, id % 32, block % 8, i % 32);
 #else
-		y.v[to + i] = one(u, i % 32);
+		y.v[to + i] = valueOf(u, i % 32);
 #endif
 	}
 }

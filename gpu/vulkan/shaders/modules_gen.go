@@ -20,6 +20,7 @@ const (
 	Attend
 	AttendAny
 	Combine
+	Conv
 	Each
 	EmbedBf16
 	EmbedF16
@@ -33,6 +34,16 @@ const (
 	Finite
 	Group
 	GroupNorm
+	HeadCopy
+	HeadLinearBf16
+	HeadLinearF16
+	HeadLinearF32
+	HeadLinearQ4_0
+	HeadLinearQ4_K
+	HeadLinearQ6_K
+	HeadLinearQ8_0
+	HeadLinearSplit
+	HeadLinearSplitLow
 	MatmulBf16
 	MatmulBf16Matrix
 	MatmulF16
@@ -101,6 +112,7 @@ const (
 	Rope
 	Route
 	Sample
+	Scan
 	Turn
 	modules
 )
@@ -111,6 +123,7 @@ var names = [modules]string{
 	Attend:                   "attend",
 	AttendAny:                "attend_any",
 	Combine:                  "combine",
+	Conv:                     "conv",
 	Each:                     "each",
 	EmbedBf16:                "embed_bf16",
 	EmbedF16:                 "embed_f16",
@@ -124,6 +137,16 @@ var names = [modules]string{
 	Finite:                   "finite",
 	Group:                    "group",
 	GroupNorm:                "group_norm",
+	HeadCopy:                 "head_copy",
+	HeadLinearBf16:           "head_linear_bf16",
+	HeadLinearF16:            "head_linear_f16",
+	HeadLinearF32:            "head_linear_f32",
+	HeadLinearQ4_0:           "head_linear_q4_0",
+	HeadLinearQ4_K:           "head_linear_q4_k",
+	HeadLinearQ6_K:           "head_linear_q6_k",
+	HeadLinearQ8_0:           "head_linear_q8_0",
+	HeadLinearSplit:          "head_linear_split",
+	HeadLinearSplitLow:       "head_linear_split_low",
 	MatmulBf16:               "matmul_bf16",
 	MatmulBf16Matrix:         "matmul_bf16_matrix",
 	MatmulF16:                "matmul_f16",
@@ -192,6 +215,7 @@ var names = [modules]string{
 	Rope:                     "rope",
 	Route:                    "route",
 	Sample:                   "sample",
+	Scan:                     "scan",
 	Turn:                     "turn",
 }
 
@@ -274,6 +298,7 @@ type AttendPush struct {
 	Scale     float32 // offset 88
 	Cap       float32 // offset 92
 	Eps       float32 // offset 96
+	Chunked   uint32  // offset 100
 }
 
 // These do not compile where an offset is another.
@@ -293,6 +318,7 @@ const (
 	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Scale) ^ 88)
 	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Cap) ^ 92)
 	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Eps) ^ 96)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Chunked) ^ 100)
 )
 
 // AttendConstants is the specialisation constants of attend.comp.
@@ -326,6 +352,7 @@ type AttendAnyPush struct {
 	Window  uint32  // offset 60
 	Scale   float32 // offset 64
 	Cap     float32 // offset 68
+	Chunked uint32  // offset 72
 }
 
 // These do not compile where an offset is another.
@@ -341,6 +368,7 @@ const (
 	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Window) ^ 60)
 	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Scale) ^ 64)
 	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Cap) ^ 68)
+	_ uintptr = -(unsafe.Offsetof(AttendAnyPush{}.Chunked) ^ 72)
 )
 
 // AttendAnyConstants is the specialisation constants of attend_any.comp.
@@ -390,6 +418,44 @@ func (c CombineConstants) List() []uint32 {
 	return []uint32{c.Used}
 }
 
+// ConvPush is the push constants of conv.comp.
+type ConvPush struct {
+	X        uint64 // offset 0
+	Y        uint64 // offset 8
+	Weights  uint64 // offset 16
+	Bias     uint64 // offset 24
+	States   uint64 // offset 32
+	Spans    uint64 // offset 40
+	Tables   uint64 // offset 48
+	Channels uint32 // offset 56
+	XStride  uint32 // offset 60
+	YStride  uint32 // offset 64
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.Y) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.Weights) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.Bias) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.States) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.Spans) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.Tables) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.Channels) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.XStride) ^ 60)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.YStride) ^ 64)
+)
+
+// ConvConstants is the specialisation constants of conv.comp.
+type ConvConstants struct {
+	Kept uint32 // id 0
+}
+
+// List is the constants by id.
+func (c ConvConstants) List() []uint32 {
+	return []uint32{c.Kept}
+}
+
 // EachPush is the push constants of each.comp.
 type EachPush struct {
 	A       uint64  // offset 0
@@ -404,6 +470,7 @@ type EachPush struct {
 	BStride uint32  // offset 56
 	YStride uint32  // offset 60
 	Factor  float32 // offset 64
+	Share   uint32  // offset 68
 }
 
 // These do not compile where an offset is another.
@@ -420,6 +487,7 @@ const (
 	_ uintptr = -(unsafe.Offsetof(EachPush{}.BStride) ^ 56)
 	_ uintptr = -(unsafe.Offsetof(EachPush{}.YStride) ^ 60)
 	_ uintptr = -(unsafe.Offsetof(EachPush{}.Factor) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(EachPush{}.Share) ^ 68)
 )
 
 // EachConstants is the specialisation constants of each.comp.
@@ -557,6 +625,80 @@ type GroupNormConstants struct {
 // List is the constants by id.
 func (c GroupNormConstants) List() []uint32 {
 	return []uint32{c.Threads, c.Layer}
+}
+
+// HeadCopyPush is the push constants of head_copy.comp.
+type HeadCopyPush struct {
+	X       uint64 // offset 0
+	Y       uint64 // offset 8
+	Count   uint64 // offset 16
+	Heads   uint32 // offset 24
+	Width   uint32 // offset 28
+	XHead   uint32 // offset 32
+	YHead   uint32 // offset 36
+	XStride uint32 // offset 40
+	YStride uint32 // offset 44
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.Y) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.Count) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.Heads) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.Width) ^ 28)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.XHead) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.YHead) ^ 36)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.XStride) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(HeadCopyPush{}.YStride) ^ 44)
+)
+
+// HeadCopyConstants is the specialisation constants of head_copy.comp.
+type HeadCopyConstants struct {
+}
+
+// List is the constants by id.
+func (c HeadCopyConstants) List() []uint32 {
+	return []uint32{}
+}
+
+// HeadLinearPush is the push constants of head_linear.comp.
+type HeadLinearPush struct {
+	Weights uint64 // offset 0
+	X       uint64 // offset 8
+	Y       uint64 // offset 16
+	Count   uint64 // offset 24
+	Rows    uint32 // offset 32
+	Each    uint32 // offset 36
+	Width   uint32 // offset 40
+	Tiles   uint32 // offset 44
+	XStride uint32 // offset 48
+	YStride uint32 // offset 52
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.Weights) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.X) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.Y) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.Count) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.Rows) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.Each) ^ 36)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.Width) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.Tiles) ^ 44)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.XStride) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(HeadLinearPush{}.YStride) ^ 52)
+)
+
+// HeadLinearConstants is the specialisation constants of head_linear.comp.
+type HeadLinearConstants struct {
+	Threads uint32 // id 0
+	Columns uint32 // id 1
+}
+
+// List is the constants by id.
+func (c HeadLinearConstants) List() []uint32 {
+	return []uint32{c.Threads, c.Columns}
 }
 
 // MatmulF16Push is the push constants of matmul_f16.comp.
@@ -998,6 +1140,66 @@ type SampleConstants struct {
 // List is the constants by id.
 func (c SampleConstants) List() []uint32 {
 	return []uint32{c.Join, c.Most}
+}
+
+// ScanPush is the push constants of scan.comp.
+type ScanPush struct {
+	Q          uint64  // offset 0
+	K          uint64  // offset 8
+	V          uint64  // offset 16
+	Step       uint64  // offset 24
+	Beta       uint64  // offset 32
+	Y          uint64  // offset 40
+	Decay      uint64  // offset 48
+	Shift      uint64  // offset 56
+	Skip       uint64  // offset 64
+	States     uint64  // offset 72
+	Spans      uint64  // offset 80
+	Tables     uint64  // offset 88
+	QStride    uint32  // offset 96
+	KStride    uint32  // offset 100
+	VStride    uint32  // offset 104
+	StepStride uint32  // offset 108
+	BetaStride uint32  // offset 112
+	YStride    uint32  // offset 116
+	Scale      float32 // offset 120
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Q) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.K) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.V) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Step) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Beta) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Y) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Decay) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Shift) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Skip) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.States) ^ 72)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Spans) ^ 80)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Tables) ^ 88)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.QStride) ^ 96)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.KStride) ^ 100)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.VStride) ^ 104)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.StepStride) ^ 108)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.BetaStride) ^ 112)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.YStride) ^ 116)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Scale) ^ 120)
+)
+
+// ScanConstants is the specialisation constants of scan.comp.
+type ScanConstants struct {
+	Keys   uint32 // id 0
+	Values uint32 // id 1
+	Groups uint32 // id 2
+	Tiled  uint32 // id 3
+	Delta  uint32 // id 4
+}
+
+// List is the constants by id.
+func (c ScanConstants) List() []uint32 {
+	return []uint32{c.Keys, c.Values, c.Groups, c.Tiled, c.Delta}
 }
 
 // TurnPush is the push constants of turn.comp.

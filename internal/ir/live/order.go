@@ -216,7 +216,7 @@ func (o *orderer) alone() bool {
 	if n == nil {
 		return false
 	}
-	if n.Op == ir.Attend {
+	if n.Op == ir.Attend && len(n.In) > 1 {
 		o.chain(Item{Verb: Store, Node: n})
 	}
 	o.phase(Alone, Item{Verb: Compute, Node: n})

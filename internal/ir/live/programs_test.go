@@ -15,7 +15,9 @@ type recorder struct {
 	*ir.Builder
 	t      *rapid.T
 	stream ir.Value
-	values []ir.Value // of the segment
+	beside []ir.Value       // that embed leaves besides it
+	filled map[int]ir.Value // by width: the last Attend that stored
+	values []ir.Value       // of the segment
 	names  int
 }
 
@@ -23,8 +25,12 @@ const width = 8
 
 // program is a random one, reduced to some of its segments now and then.
 func program(t *rapid.T) *ir.Program {
-	r := recorder{Builder: ir.NewBuilder("random", func(string) bool { return false }), t: t}
+	r := recorder{Builder: ir.NewBuilder("random", func(string) bool { return false }), t: t, filled: map[int]ir.Value{}}
 	r.stream = r.Embed("token_embd", 10, width)
+	if rapid.Bool().Draw(t, "beside the stream") {
+		r.beside = []ir.Value{r.Lookup("others", width)}
+		r.stream = r.Scale(r.stream, 3)
+	}
 	for l := range rapid.IntRange(1, 3).Draw(t, "layers") {
 		r.Layer(l)
 		r.begin()
@@ -36,8 +42,10 @@ func program(t *rapid.T) *ir.Program {
 			r.nodes(false)
 			if rapid.Bool().Draw(t, "experts") {
 				r.experts()
+				r.stream = r.Add(r.stream, r.any(width)) // they have no other matrices
+			} else {
+				r.end()
 			}
-			r.end()
 		}
 	}
 	r.values = []ir.Value{r.Rows(r.stream)}
@@ -55,7 +63,7 @@ func program(t *rapid.T) *ir.Program {
 	return p
 }
 
-func (r *recorder) begin() { r.values = []ir.Value{r.stream} }
+func (r *recorder) begin() { r.values = append([]ir.Value{r.stream}, r.beside...) }
 
 // end adds something to the stream.
 func (r *recorder) end() { r.stream = r.Add(r.stream, r.Linear(r.any(0), r.name(), width)) }
@@ -98,7 +106,11 @@ func (r *recorder) node(mix bool) ir.Value {
 	case 5:
 		if mix {
 			a := ir.AttendArgs{Heads: n / 4, KVHeads: n / 4, KDim: 4, VDim: 4, Scale: 1}
-			return r.Attend(x, r.any(n), r.any(n), a)
+			if filled, ok := r.filled[n]; ok && rapid.Bool().Draw(r.t, "shared") {
+				return r.AttendShared(x, filled, a)
+			}
+			r.filled[n] = r.Attend(x, r.any(n), r.any(n), a)
+			return r.filled[n]
 		}
 	}
 	return r.Linear(x, r.name(), 4*rapid.IntRange(1, 4).Draw(r.t, "outputs"))

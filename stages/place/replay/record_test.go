@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -186,6 +187,28 @@ func TestPolicies(t *testing.T) {
 				require.Less(t, float64(misses[shelf.Ours]), 1.55*float64(misses[shelf.Belady]))
 			}
 		}
+	}
+}
+
+// TestHour: an hour of a machine that makes forty tokens a second is replayed in seconds, and each time alike.
+func TestHour(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it replays 144 000 steps several times")
+	}
+	hour := *trace(t, "en")
+	hour.Steps = slices.Concat(hour.Steps, trace(t, "go").Steps)
+	hour.Steps = slices.Repeat(hour.Steps, 18)
+	for _, s := range []Setting{{Policy: shelf.LRU, Prefetch: None}, {Policy: shelf.Ours, Prefetch: Predicted},
+		{Policy: shelf.Belady, Prefetch: Oracle}} {
+		s.Slots, s.Disk, s.Memory = 16, 20e6, 200e6
+		began := time.Now()
+		r, err := Run(&hour, s)
+		require.NoError(t, err)
+		t.Logf("%v, %v: %.0f s of virtual time, %d steps, in %v", s.Policy, s.Prefetch, r.Seconds, len(hour.Steps), time.Since(began))
+		require.Greater(t, r.Seconds, 3500.0)
+		again, err := Run(&hour, s)
+		require.NoError(t, err)
+		require.Equal(t, r, again)
 	}
 }
 

@@ -21,6 +21,15 @@ uint splitLength(uint position) {
 	return depth / (depth < 2048 ? 8 : 16);
 }
 
+// firstSeen is the first position that the row sees: of a window that ends with it, or of its own chunk of so many; 0
+// sees all.
+uint firstSeen(Row row, uint window, uint chunked) {
+	if (window == 0 || row.position < window) {
+		return 0;
+	}
+	return row.position + 1 - (chunked != 0 ? row.position % window + 1 : window);
+}
+
 const uint MAXSPLITS = 16;
 
 uint splits(uint position) {

@@ -1,4 +1,4 @@
-package openai
+package ask
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// inputs takes a text, texts, token ids, or lists of token ids, of a field: up to most.
-func (f fields) inputs(name string, most int, m *answer.Model) []answer.Text {
+// Inputs takes a text, texts, token ids, or lists of token ids, of a field: up to most.
+func (f Fields) Inputs(name string, most int, m *answer.Model) []answer.Text {
 	const want = "a string, a list of strings, a list of token ids, or a list of such lists"
 	raw, ok := f.Get(name)
 	if !ok {
@@ -68,7 +68,7 @@ func (f fields) inputs(name string, most int, m *answer.Model) []answer.Text {
 var errInput = errors.New("no input")
 
 // token reads one id of an input. There may be as many as the context holds.
-func (f fields) token(r *jsontext.Reader, ids *[]int32, name string, m *answer.Model) error {
+func (f Fields) token(r *jsontext.Reader, ids *[]int32, name string, m *answer.Model) error {
 	raw, err := r.Raw()
 	if err != nil {
 		return err

@@ -1,14 +1,14 @@
-package openai
+package ask
 
 import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// form reads what the answer is bound to be: response_format, and the fields of llama.cpp's, vLLM's and SGLang's
+// Form reads what the answer is bound to be: response_format, and the fields of llama.cpp's, vLLM's and SGLang's
 // servers. nil: anything.
-func (f fields) form() *answer.Form {
-	b := binder{fields: f}
+func (f Fields) Form() *answer.Form {
+	b := binder{Fields: f}
 	b.responseFormat()
 	for _, name := range [...]string{"json_schema", "guided_json"} {
 		if raw, ok := f.Get(name); ok {
@@ -26,7 +26,7 @@ func (f fields) form() *answer.Form {
 	}
 	b.choice(f, "", "guided_choice")
 	f.Object("structured_outputs", `an object such as {"regex": "[0-9]+"}`, func(o *wire.Fields) {
-		in := fields{o}
+		in := Fields{o}
 		if raw, ok := in.Get("json"); ok {
 			b.schema(in, "structured_outputs.", "json", raw)
 		}
@@ -40,9 +40,18 @@ func (f fields) form() *answer.Form {
 	return b.form
 }
 
+// Schema reads a field that is a JSON Schema which the answer must keep; nil where it is absent.
+func (f Fields) Schema(name string) *answer.Form {
+	b := binder{Fields: f}
+	if raw, ok := f.Get(name); ok {
+		b.schema(f, "", name, raw)
+	}
+	return b.form
+}
+
 // binder collects the form; more than one is a fault.
 type binder struct {
-	fields
+	Fields
 	form *answer.Form
 	from string // the field that said so
 }
@@ -52,7 +61,7 @@ func (b *binder) responseFormat() {
 	const want = `{"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "json_schema": {"schema": {...}}}`
 	const place = "response_format."
 	b.Object("response_format", want, func(o *wire.Fields) {
-		kind, in := "text", fields{o}
+		kind, in := "text", Fields{o}
 		in.Text("type", &kind)
 		schema, given := in.Get("schema")
 		switch kind {
@@ -81,7 +90,7 @@ func (b *binder) responseFormat() {
 }
 
 // schema takes a schema's text; some clients send it in a string.
-func (b *binder) schema(in fields, place, name, raw string) {
+func (b *binder) schema(in Fields, place, name, raw string) {
 	if text, err := in.Reader(raw).String(); err == nil {
 		raw = text
 	}
@@ -90,7 +99,7 @@ func (b *binder) schema(in fields, place, name, raw string) {
 	}
 }
 
-func (b *binder) text(in fields, place, name string, form func(string) (*answer.Form, error)) {
+func (b *binder) text(in Fields, place, name string, form func(string) (*answer.Form, error)) {
 	text := ""
 	in.Text(name, &text)
 	if text != "" && in.bounded(name, text) {
@@ -98,7 +107,7 @@ func (b *binder) text(in fields, place, name string, form func(string) (*answer.
 	}
 }
 
-func (b *binder) choice(in fields, place, name string) {
+func (b *binder) choice(in Fields, place, name string) {
 	const most, mostBytes = 1024, 1024
 	var texts []string
 	in.Texts(name, most, mostBytes, &texts)
@@ -107,7 +116,7 @@ func (b *binder) choice(in fields, place, name string) {
 	}
 }
 
-func (f fields) bounded(name, text string) bool {
+func (f Fields) bounded(name, text string) bool {
 	if len(text) > answer.MaxForm && f.Fault == nil {
 		f.Fault = wire.Invalid(name, "invalid_value", "%s has %d bytes: want at most %d", name, len(text), answer.MaxForm)
 	}
@@ -115,7 +124,7 @@ func (f fields) bounded(name, text string) bool {
 }
 
 // set makes the form. in is the object with the field name, place the names around it.
-func (b *binder) set(in fields, place, name string, form func() (*answer.Form, error)) {
+func (b *binder) set(in Fields, place, name string, form func() (*answer.Form, error)) {
 	if in.Fault != nil || b.Fault != nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package openai
+package ask
 
 import (
 	"cmp"
@@ -17,29 +17,28 @@ import (
 const (
 	maxBiases     = 4096
 	maxBreakers   = 16
-	maxPrompts    = answer.MaxChoices
-	anyLength     = math.MaxInt32
+	AnyLength     = math.MaxInt32
 	breakersBytes = 40
 )
 
-// sampling reads everything that says how tokens are chosen. The bounds are those of sample.Params.Check.
-func (f fields) sampling(m *answer.Model) sample.Params {
+// Sampling reads everything that says how tokens are chosen. The bounds are those of sample.Params.Check.
+func (f Fields) Sampling(m *answer.Model) sample.Params {
 	p := m.Sampling
 	f.Number("temperature", 0, 100, &p.Temp)
 	f.Number("dynatemp_range", 0, 100, &p.DynTempRange)
 	f.Number("dynatemp_exponent", 0, 100, &p.DynTempExponent)
 	f.Number("top_n_sigma", -1, 1000, &p.TopNSigma)
-	f.Count("top_k", -1, anyLength, &p.TopK)
+	f.Count("top_k", -1, AnyLength, &p.TopK)
 	f.Number("top_p", 0, 1, &p.TopP)
 	f.Number("min_p", 0, 1, &p.MinP)
 	f.Number("typical_p", 0, 1, &p.TypicalP)
-	f.Count("min_keep", 0, anyLength, &p.MinKeep)
+	f.Count("min_keep", 0, AnyLength, &p.MinKeep)
 	f.Number("xtc_probability", 0, 1, &p.XTCProbability)
 	f.Number("xtc_threshold", 0, 1, &p.XTCThreshold)
 	f.Number("repeat_penalty", 0.01, 100, &p.RepeatPenalty)
 	f.Number("frequency_penalty", -100, 100, &p.FrequencyPenalty)
 	f.Number("presence_penalty", -100, 100, &p.PresencePenalty)
-	f.Count("repeat_last_n", -1, anyLength, &p.PenaltyLastN)
+	f.Count("repeat_last_n", -1, AnyLength, &p.PenaltyLastN)
 	f.Count("mirostat", 0, 2, &p.Mirostat)
 	if p.Mirostat == 1 {
 		f.Wrong("mirostat", "1", "0 (off) or 2")
@@ -52,11 +51,11 @@ func (f fields) sampling(m *answer.Model) sample.Params {
 	return p
 }
 
-func (f fields) dry(m *answer.Model, d *sample.DRY) {
+func (f Fields) dry(m *answer.Model, d *sample.DRY) {
 	f.Number("dry_multiplier", 0, 1000, &d.Multiplier)
 	f.Number("dry_base", 0, 1000, &d.Base)
-	f.Count("dry_allowed_length", 0, anyLength, &d.AllowedLength)
-	f.Count("dry_penalty_last_n", -1, anyLength, &d.PenaltyLastN)
+	f.Count("dry_allowed_length", 0, AnyLength, &d.AllowedLength)
+	f.Count("dry_penalty_last_n", -1, AnyLength, &d.PenaltyLastN)
 	var texts []string
 	f.Texts("dry_sequence_breakers", maxBreakers, breakersBytes, &texts)
 	if d.Multiplier > 0 && f.Fault == nil {
@@ -65,7 +64,7 @@ func (f fields) dry(m *answer.Model, d *sample.DRY) {
 }
 
 // seed takes any integer; without one, and for negative ones, the answer is different each time.
-func (f fields) seed(p *sample.Params) {
+func (f Fields) seed(p *sample.Params) {
 	seed := int64(-1)
 	f.Integer("seed", math.MinInt64, math.MaxInt64, &seed)
 	p.Seed = uint64(seed)
@@ -75,7 +74,7 @@ func (f fields) seed(p *sample.Params) {
 }
 
 // bias reads logit_bias: OpenAI's {"id": bias}, or llama.cpp's [[id, bias]], where false bans the token.
-func (f fields) bias(m *answer.Model, p *sample.Params) {
+func (f Fields) bias(m *answer.Model, p *sample.Params) {
 	const want = `an object {"token id": bias} or a list [[token id, bias]] with ids of the model, and numbers or false`
 	raw, ok := f.Get("logit_bias")
 	if !ok {
@@ -101,7 +100,7 @@ func (f fields) bias(m *answer.Model, p *sample.Params) {
 }
 
 // pairs reads the ids and biases of either form, as they are spelled. A key that is given twice counts once.
-func (f fields) pairs(raw string) (all [][2]string, err error) {
+func (f Fields) pairs(raw string) (all [][2]string, err error) {
 	r := f.Reader(raw)
 	add := func(pair ...string) error {
 		if len(all) == maxBiases {

@@ -1,0 +1,108 @@
+package tiers
+
+import (
+	"time"
+
+	"github.com/sluice-ai/sluice/internal/source"
+)
+
+// lanes share reads among copies of a file: each read goes where it should end first, by what a copy's drive has given
+// and by what it was asked for and has not. So drives of any speeds are kept busy, and one that got slower gets less.
+// Its owner is the thread that reads.
+type lanes struct {
+	of map[string]*lane // by path
+}
+
+// lane is one copy of a file. What it has given and how long it took fade, so that the last few dozen reads say how
+// fast it is now. What was long ago says nothing: a lane that was slow once is tried again.
+type lane struct {
+	opened   bool
+	underWay int       // bytes that were asked for and are not there
+	bytes    float64   // that came
+	seconds  float64   // in which it had something to do
+	seen     time.Time // since when it does, or when something came last
+	rests    time.Time // until then, after a failure
+}
+
+const (
+	laneFades = 0.97             // what is left of what a lane had given, at each read
+	laneKnown = time.Second      // after its last read, as fast as it was
+	laneRests = 10 * time.Second // and then it is tried again: what failed may have been one bad block, or a cable
+)
+
+func newLanes() *lanes { return &lanes{of: map[string]*lane{}} }
+
+// choose returns the copy to read from: the source itself, or one of its copies. Its lane is nil where there is none to
+// choose from.
+func (l *lanes) choose(s *source.Source, bytes int) (source.Source, *lane) {
+	if len(s.Copies) == 0 {
+		return *s, nil
+	}
+	all, fastest := make([]*lane, 1+len(s.Copies)), 0.0
+	for i := range all {
+		all[i] = l.at(s.Copy(i).Path)
+		fastest = max(fastest, all[i].rate())
+	}
+	best, soonest := -1, 0.0
+	for i, x := range all {
+		if now().Before(x.rests) {
+			continue
+		}
+		rate := x.rate()
+		if rate == 0 {
+			rate = max(fastest, 1) // it must be tried to be known
+		}
+		if end := float64(x.underWay+bytes) / rate; best < 0 || end < soonest {
+			best, soonest = i, end
+		}
+	}
+	best = max(best, 0) // all rest: then the file itself says what is wrong
+	return s.Copy(best), all[best]
+}
+
+func (l *lanes) at(path string) *lane {
+	x := l.of[path]
+	if x == nil {
+		x = new(lane)
+		l.of[path] = x
+	}
+	return x
+}
+
+// rate is in bytes a second; 0 if nothing says so.
+func (x *lane) rate() float64 {
+	if x.seconds == 0 || x.underWay == 0 && now().Sub(x.seen) > laneKnown {
+		return 0
+	}
+	return x.bytes / x.seconds
+}
+
+// begin counts a read that goes to the drive.
+func (x *lane) begin(bytes int) {
+	if x == nil {
+		return
+	}
+	if x.underWay == 0 {
+		x.seen = now()
+	}
+	x.underWay += bytes
+}
+
+// end counts a read that came back. It returns true if the lane rests from now on.
+func (x *lane) end(bytes int, err error) (rests bool) {
+	if x == nil {
+		return false
+	}
+	x.underWay -= bytes
+	if err != nil {
+		rests = !now().Before(x.rests)
+		x.rests = now().Add(laneRests)
+		return rests
+	}
+	if x.opened { // the first read's time is that of opening the file
+		x.bytes = x.bytes*laneFades + float64(bytes)
+		x.seconds = x.seconds*laneFades + max(now().Sub(x.seen).Seconds(), 1e-9)
+	}
+	x.seen, x.opened = now(), true
+	return false
+}

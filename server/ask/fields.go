@@ -1,0 +1,82 @@
+package ask
+
+import (
+	"errors"
+
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
+)
+
+// Fields are the members of a request's body.
+type Fields struct{ *wire.Fields }
+
+// Finder finds the model that a request names.
+type Finder func(name string) (*answer.Model, *wire.Fault)
+
+// Read reads a body as far as the model that it is for; nil after a fault.
+func Read(body answer.Body, find Finder) (Fields, *answer.Model) {
+	f := Fields{wire.ReadFields(body.Text, body.Budget)}
+	name := ""
+	f.Text("model", &name)
+	if f.Fault != nil {
+		return f, nil
+	}
+	m, fault := find(name)
+	f.Fault = fault
+	return f, m
+}
+
+// Missing is the fault of a field that must be there.
+func (f Fields) Missing(name, want string) {
+	if f.Fault == nil {
+		f.Fault = wire.Invalid(name, "missing_required_parameter", "%s is missing: want %s", name, want)
+	}
+}
+
+// Messages reads the conversation of a request as templates know it.
+func (f Fields) Messages(m *answer.Model) []chat.Message {
+	const want = `a list such as [{"role": "user", "content": "..."}]`
+	raw, ok := f.Get("messages")
+	if !ok {
+		f.Missing("messages", want)
+		return nil
+	}
+	messages, err := chat.ParseMessages(raw, answer.MaxMessages, f.Budget)
+	switch {
+	case err != nil:
+		f.Refuse(err)
+	case len(messages) == 0:
+		f.Fault = wire.Invalid("messages", "invalid_value", "messages is empty: want "+want)
+	}
+	return f.Normal(messages, m)
+}
+
+// Normal puts messages into the form that the model's template knows.
+func (f Fields) Normal(messages []chat.Message, m *answer.Model) []chat.Message {
+	if f.Fault != nil {
+		return nil
+	}
+	messages, err := chat.Normalise(messages, m.Roles, f.Budget)
+	if err != nil {
+		f.Refuse(err)
+		return nil
+	}
+	return messages
+}
+
+// Refuse takes over what is wrong with the conversation.
+func (f Fields) Refuse(err error) {
+	if f.Budget.Spent(err) {
+		f.Fault = wire.Malformed("", err)
+		return
+	}
+	param, code := "messages", "invalid_value"
+	if fault := (*chat.Fault)(nil); errors.As(err, &fault) {
+		param = fault.Place
+		if fault.Unsupported {
+			code = "unsupported_value"
+		}
+	}
+	f.Fault = wire.Invalid(param, code, "%v", err)
+}

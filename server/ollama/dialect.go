@@ -1,0 +1,132 @@
+package ollama
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
+)
+
+// api answers requests in this dialect.
+type api struct {
+	*answer.Service
+	since time.Time // what it says of every model: when it began to be served
+
+	mu      sync.Mutex
+	digests map[*actors.Engine]string
+}
+
+// Dialect is Ollama's API for the models of a service. What changes models is refused: they are the owner's.
+func Dialect(s *answer.Service) answer.Dialect {
+	a := &api{Service: s, since: time.Now().UTC(), digests: map[*actors.Engine]string{}}
+	const get, post = fasthttp.MethodGet, fasthttp.MethodPost
+	routes := []answer.Route{
+		{Method: post, Path: "/api/chat", Help: "an answer to a conversation", Handle: a.chat},
+		{Method: post, Path: "/api/generate", Help: "an answer to a text, or its continuation", Handle: a.generate},
+		{Method: post, Path: "/api/embed", Help: "the vectors of texts", Handle: a.embed},
+		{Method: post, Path: "/api/embeddings", Handle: a.embedOne},
+		{Method: get, Path: "/api/tags", Help: "the models", Handle: a.tags},
+		{Method: post, Path: "/api/show", Help: "what a model is", Handle: a.show},
+		{Method: get, Path: "/api/ps", Handle: a.running},
+		{Method: get, Path: "/api/version", Handle: version},
+	}
+	for _, verb := range []string{"pull", "push", "create", "copy", "delete"} {
+		routes = append(routes, answer.Route{Path: "/api/" + verb, Handle: refuse(verb)})
+	}
+	return answer.Dialect{Name: "Ollama's API", Fault: appendFault, Routes: routes}
+}
+
+// appendFault writes {"error": "…"}.
+func appendFault(dst []byte, f *wire.Fault) []byte {
+	return append(wire.AppendString(append(dst, `{"error":`...), f.Text), '}')
+}
+
+func refuse(verb string) func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
+	return func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
+		return wire.Refused(fasthttp.StatusNotImplemented, "not_implemented",
+			"%s is not possible here: the models are those that the server was started with", verb)
+	}
+}
+
+// likeVersion is the release of Ollama whose fields are all known here. Clients compare it with what they need.
+const likeVersion = "0.12.11"
+
+// version serves GET /api/version.
+func version(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+	wire.WriteJSON(rc, map[string]string{"version": likeVersion})
+	return nil
+}
+
+// finder finds models for a task, and has them run until the exchange is over.
+func (a *api) finder(x *exchange.Exchange, do answer.Task) ask.Finder {
+	return func(name string) (*answer.Model, *wire.Fault) {
+		m, fault := a.known(name)
+		if fault != nil {
+			return nil, fault
+		}
+		return a.AskedTo(x, do, m.Name)
+	}
+}
+
+// known finds a model by its name. The tag "latest" is what clients add to names without one. Another tag asks for that
+// very model; a name without a tag, for the only one there is as well.
+func (a *api) known(name string) (answer.Entry, *wire.Fault) {
+	if name == "" {
+		return answer.Entry{}, wire.Invalid("model", "missing_required_parameter",
+			"model is missing: GET /api/tags lists those that are")
+	}
+	m, fault := a.Entry(name)
+	if fault == nil {
+		return m, nil
+	}
+	at := strings.LastIndexByte(name, ':')
+	if at >= 0 && name[at:] != ":latest" {
+		return m, fault
+	}
+	if all := a.Entries(); len(all) == 1 {
+		return all[0], nil
+	}
+	if at >= 0 {
+		return a.Entry(name[:at])
+	}
+	return m, fault
+}
+
+// digest tells models apart that have one name at different times: that of what the file says of itself, since weights
+// are not hashed. Of one that is not loaded its name is all there is.
+func (a *api) digest(e *answer.Entry) string {
+	m := e.Model
+	if m == nil {
+		sum := sha256.Sum256([]byte(e.Name))
+		return hex.EncodeToString(sum[:])
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if d, ok := a.digests[m.Engine]; ok {
+		return d
+	}
+	if len(a.digests) > maxDigests {
+		clear(a.digests)
+	}
+	h, meta := sha256.New(), m.Engine.Metadata()
+	for _, key := range meta.Keys() {
+		v, _ := meta.Get(key)
+		fmt.Fprintf(h, "%q=%#v\n", key, v)
+	}
+	fmt.Fprintf(h, "%d bytes\n", m.Engine.Info.WeightBytes)
+	a.digests[m.Engine] = hex.EncodeToString(h.Sum(nil))
+	return a.digests[m.Engine]
+}
+
+// maxDigests is how many are kept, of models that may be gone.
+const maxDigests = 64

@@ -1,0 +1,198 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sluice-ai/sluice/internal/safefile"
+)
+
+// Copy gives a model another name. Its files are there once all the same.
+func (s *Store) Copy(ctx context.Context, from, to Name) error {
+	to = to.tagged()
+	return s.change(ctx, func() error {
+		m, err := s.Find(from)
+		if err != nil {
+			return err
+		}
+		again := m.Manifest
+		again.Name = to.full()
+		err = s.put(&again, to, false)
+		if errors.Is(err, safefile.ErrTaken) {
+			err = fmt.Errorf("%s is there already: sluice rm %s, or choose another name", to, to)
+		}
+		return err
+	})
+}
+
+// Remove takes a name away, and with it the files that no other name needs. It returns how many bytes that has freed.
+// A model that was never pulled to its end is removed too.
+func (s *Store) Remove(ctx context.Context, n Name) (freed int64, err error) {
+	err = s.change(ctx, func() error {
+		name, all, err := s.whole(n)
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			freed = max(freed, s.Arrived(&all[i].Manifest))
+		}
+		if err := s.forget(name); err != nil {
+			return err
+		}
+		if err := s.collect(); err != nil {
+			return err
+		}
+		kept := int64(0)
+		for i := range all {
+			kept = max(kept, s.Arrived(&all[i].Manifest))
+		}
+		freed -= kept
+		return nil
+	})
+	return freed, err
+}
+
+// forget takes a name away.
+func (s *Store) forget(name Name) error {
+	dropped, err := s.dropPulls(name)
+	if err != nil {
+		return err
+	}
+	err = os.Remove(s.manifestAt(name))
+	if errors.Is(err, fs.ErrNotExist) && dropped == 0 {
+		return fmt.Errorf("%s is being pulled: stop that first", name)
+	}
+	if err := removed(err); err != nil {
+		return err
+	}
+	for folder := filepath.Dir(s.manifestAt(name)); folder != s.path(modelsFolder); folder = filepath.Dir(folder) {
+		if os.Remove(folder) != nil { // it is not empty
+			break
+		}
+	}
+	return nil
+}
+
+// whole is the name of the one model, or unfinished pull, that is meant, and what there is of it. Of several
+// quantisations none is chosen here, and what cannot be read may be removed too.
+func (s *Store) whole(n Name) (Name, []Model, error) {
+	models, err := s.List()
+	if err != nil {
+		return n, nil, err
+	}
+	unfinished, err := s.Unfinished()
+	if err != nil {
+		return n, nil, err
+	}
+	found := map[Name][]Model{}
+	for _, m := range append(models, unfinished...) {
+		if n.matches(m.Name) {
+			found[m.Name] = append(found[m.Name], m)
+		}
+	}
+	if found[n] != nil {
+		return n, found[n], nil
+	}
+	names := slices.SortedFunc(maps.Keys(found), func(a, b Name) int { return cmp.Compare(a.full(), b.full()) })
+	switch len(names) {
+	case 0:
+		return n, nil, &Absent{n, s.dir}
+	case 1:
+		return names[0], found[names[0]], nil
+	}
+	return n, nil, fmt.Errorf("there are %s and %s: say which is to go", names[0], names[1])
+}
+
+// put makes a manifest's model appear, whose files are all there. Nobody else may change the store meanwhile.
+func (s *Store) put(m *Manifest, name Name, replace bool) error {
+	data, err := m.encode()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := s.show(m); err != nil {
+		return err
+	}
+	path := s.manifestAt(name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := safefile.Write(path, data, 0o644, replace); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// halfView begins the names of views that are not complete: only a process that was killed leaves them.
+const halfView = ".half-"
+
+// show makes the folder in which a model's weights have their names.
+func (s *Store) show(m *Manifest) error {
+	folder := s.path(viewsFolder, m.view())
+	if _, err := os.Lstat(folder); err == nil {
+		return nil
+	}
+	half, err := os.MkdirTemp(s.path(viewsFolder), halfView)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(half) // gone already, if all went well
+	for _, f := range m.Weights() {
+		if !s.has(&f) {
+			return fmt.Errorf("%s is not there: the store was changed by hand", s.blob(f.Digest))
+		}
+		target := filepath.Join("..", "..", blobsFolder, f.Digest.file())
+		if err := os.Symlink(target, filepath.Join(half, f.Name)); err != nil {
+			return err
+		}
+	}
+	if err := os.Chmod(half, 0o755); err != nil {
+		return err
+	}
+	return safefile.Publish(half, folder, true)
+}
+
+// collect removes the files that no name and no pull needs, and what killed processes left. It removes nothing while a
+// manifest cannot be read.
+func (s *Store) collect() error {
+	models, err := s.List()
+	if err != nil {
+		return err
+	}
+	pulls, err := s.Unfinished()
+	if err != nil {
+		return err
+	}
+	blobs, views := map[string]bool{}, map[string]bool{}
+	for _, m := range append(models, pulls...) {
+		if m.Damage != nil {
+			return m.Damage
+		}
+		views[m.view()] = true
+		for _, f := range m.Files {
+			blobs[f.Digest.file()] = true
+			blobs[f.Digest.file()+piecesSuffix] = true
+		}
+	}
+	return cmp.Or(s.sweep(viewsFolder, views), s.sweep(partsFolder, blobs), s.sweep(blobsFolder, blobs))
+}
+
+// sweep removes what is not needed of a folder.
+func (s *Store) sweep(folder string, needed map[string]bool) error {
+	entries, err := os.ReadDir(s.path(folder))
+	for _, entry := range entries {
+		// What is being written again beside a file belongs to it (package safefile).
+		name := strings.TrimSuffix(strings.TrimPrefix(entry.Name(), "."), ".sluice")
+		if !needed[name] {
+			err = cmp.Or(err, os.RemoveAll(s.path(folder, entry.Name())))
+		}
+	}
+	return err
+}

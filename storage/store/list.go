@@ -1,0 +1,159 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Absent says that the store has no model of a name.
+type Absent struct {
+	Name  Name
+	Store string // its folder
+}
+
+func (a *Absent) Error() string {
+	return fmt.Sprintf("%s is not in the store (%s): get it with sluice pull %s", a.Name, a.Store, a.Name)
+}
+
+// Model is what the store has under a name.
+type Model struct {
+	Name Name
+	Manifest
+	Damage error // of the manifest, of which the name alone is known then
+}
+
+// List returns the models by name. Those that come or go meanwhile may be among them, or not.
+func (s *Store) List() ([]Model, error) {
+	var all []Model
+	root := s.path(modelsFolder)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // gone again, or nothing was ever pulled
+		}
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		name, ok := nameAt(filepath.ToSlash(rel))
+		if !ok {
+			return nil
+		}
+		m, err := readManifest(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil && m.Name != name.full() {
+			err = fmt.Errorf("is that of %.80q", m.Name)
+		}
+		model := Model{Name: name}
+		if err != nil {
+			model.Damage = fmt.Errorf("%s: %w: sluice rm %s, and pull it again", path, err, name)
+		} else {
+			model.Manifest = *m
+		}
+		all = append(all, model)
+		return nil
+	})
+	slices.SortFunc(all, func(a, b Model) int {
+		return cmp.Or(cmp.Compare(strings.ToLower(a.Name.String()), strings.ToLower(b.Name.String())),
+			cmp.Compare(a.Name.full(), b.Name.full()))
+	})
+	return all, err
+}
+
+// nameAt is the name whose manifest lies at a path below the models' folder.
+func nameAt(rel string) (Name, bool) {
+	rel, isManifest := strings.CutSuffix(rel, ".json")
+	parts := strings.Split(rel, "/")
+	if !isManifest || len(parts) != 4 {
+		return Name{}, false
+	}
+	n, err := ParseName(strings.Join(parts[:3], "/") + ":" + parts[3])
+	return n, err == nil && n.Host == parts[0]
+}
+
+// manifestAt is where the manifest of a whole name lies.
+func (s *Store) manifestAt(n Name) string {
+	return s.path(modelsFolder, n.Host, n.Owner, n.Model, n.Tag+".json")
+}
+
+// Find returns the model that somebody means by a name: the very one, else one that differs in upper and lower case,
+// else, if no tag was given, the one that Prefer chooses. Without one the error is an Absent.
+func (s *Store) Find(n Name) (*Model, error) {
+	all, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	var found []Model
+	for _, m := range all {
+		if m.Name == n {
+			return intact(&m)
+		}
+		if n.matches(m.Name) {
+			found = append(found, m)
+		}
+	}
+	if len(found) == 0 {
+		return nil, &Absent{n, s.dir}
+	}
+	tags := make([]string, len(found))
+	for i, m := range found {
+		tags[i] = m.Name.Tag
+	}
+	return intact(&found[Prefer(tags)])
+}
+
+func intact(m *Model) (*Model, error) {
+	if m.Damage != nil {
+		return nil, m.Damage
+	}
+	return m, nil
+}
+
+// Resolve returns the path of the file to open for a name: the only one, or the first of several parts.
+func (s *Store) Resolve(name string) (string, error) {
+	n, err := ParseName(name)
+	if err != nil {
+		return "", err
+	}
+	m, err := s.Find(n)
+	if err != nil {
+		return "", err
+	}
+	return s.Path(m)
+}
+
+// Path is that of the file to open for a model, which has all its bytes.
+func (s *Store) Path(m *Model) (string, error) {
+	folder := s.path(viewsFolder, m.view())
+	for _, f := range m.Weights() {
+		path := filepath.Join(folder, f.Name)
+		info, err := os.Stat(path)
+		if err == nil && info.Size() != f.Size {
+			err = fmt.Errorf("has %d bytes, want %d", info.Size(), f.Size)
+		}
+		if err != nil {
+			return "", fmt.Errorf("%s: %w: sluice pull %s mends it", path, bare(err), m.Name)
+		}
+	}
+	return filepath.Join(folder, m.Weights()[0].Name), nil
+}
+
+// bare is an error without the name of the file.
+func bare(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	if errors.Is(err, syscall.ENOENT) {
+		return errors.New("is gone")
+	}
+	return err
+}

@@ -1,0 +1,207 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sluice-ai/sluice/internal/safefile"
+)
+
+// Digest says what a file holds: sha256: and 64 lower-case hexadecimal digits.
+type Digest string
+
+var digestText = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// ParseDigest reads what a hub or a manifest says.
+func ParseDigest(text string) (Digest, error) {
+	if !digestText.MatchString(text) {
+		return "", fmt.Errorf("%.80q is no digest: want sha256: and 64 hexadecimal digits", text)
+	}
+	return Digest(text), nil
+}
+
+// DigestOf is that of bytes in memory.
+func DigestOf(data []byte) Digest { return digestFrom(sha256.Sum256(data)) }
+
+func digestFrom(sum [sha256.Size]byte) Digest { return Digest("sha256:" + hex.EncodeToString(sum[:])) }
+
+// file is the name of the file with this content.
+func (d Digest) file() string { return strings.Replace(string(d), ":", "-", 1) }
+
+// Role is what a file is to its model.
+type Role string
+
+const (
+	Weights  Role = "weights" // a GGUF file, or one of its parts, in their order
+	Template Role = "template"
+	System   Role = "system"
+	Params   Role = "params"
+	License  Role = "license"
+	Messages Role = "messages"
+)
+
+var roles = map[Role]bool{Weights: true, Template: true, System: true, Params: true, License: true, Messages: true}
+
+// File is one file of a model.
+type File struct {
+	Role   Role   `json:"role"`
+	Name   string `json:"name"` // what it was called, without a folder
+	Size   int64  `json:"size"` // bytes
+	Digest Digest `json:"digest"`
+}
+
+// Manifest says what a model is made of, and where it came from.
+type Manifest struct {
+	Version  int       `json:"version"` // manifestVersion
+	Name     string    `json:"name"`    // HOST/OWNER/MODEL:TAG
+	Source   string    `json:"source"`  // URL that it was pulled from
+	Revision string    `json:"revision"`
+	Pulled   time.Time `json:"pulled"`
+	Files    []File    `json:"files"`
+}
+
+const (
+	manifestVersion = 1
+	mostManifest    = 1 << 20 // bytes
+	mostFiles       = 10000
+	mostSize        = 1 << 44 // bytes of a file
+)
+
+// Named is the manifest's name, taken apart.
+func (m *Manifest) Named() (Name, error) {
+	n, err := ParseName(m.Name)
+	if err == nil && (n.Tag == "" || n.full() != m.Name) {
+		err = fmt.Errorf("%q is not a whole name: want HOST/OWNER/MODEL:TAG", m.Name)
+	}
+	return n, err
+}
+
+// Size is that of all files together.
+func (m *Manifest) Size() (n int64) {
+	for _, f := range m.Files {
+		n += f.Size
+	}
+	return n
+}
+
+// Weights are the files to be opened.
+func (m *Manifest) Weights() (all []File) {
+	for _, f := range m.Files {
+		if f.Role == Weights {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// check refuses what a store does not hold.
+func (m *Manifest) check() error {
+	if m.Version != manifestVersion {
+		return fmt.Errorf("version is %d, want %d: it was written by another version of sluice", m.Version, manifestVersion)
+	}
+	if _, err := m.Named(); err != nil {
+		return err
+	}
+	if len(m.Files) > mostFiles {
+		return fmt.Errorf("lists %d files, want at most %d", len(m.Files), mostFiles)
+	}
+	names := map[string]bool{}
+	for i := range m.Files {
+		f := &m.Files[i]
+		if err := f.check(); err != nil {
+			return fmt.Errorf("file %d: %w", i+1, err)
+		}
+		if names[f.Name] {
+			return fmt.Errorf("file %d: there are two of the name %q", i+1, f.Name)
+		}
+		names[f.Name] = true
+	}
+	if len(m.Weights()) == 0 {
+		return errors.New("lists no weights")
+	}
+	return nil
+}
+
+func (f *File) check() error {
+	if !roles[f.Role] {
+		return fmt.Errorf("role is %.40q, which is none", f.Role)
+	}
+	if err := CheckFileName(f.Name); err != nil {
+		return err
+	}
+	if f.Size < 0 || f.Size > mostSize {
+		return fmt.Errorf("size is %d, want 0 to %d", f.Size, int64(mostSize))
+	}
+	_, err := ParseDigest(string(f.Digest))
+	return err
+}
+
+// CheckFileName refuses names that are more than a file's in a folder, or that a terminal or a shell would obey.
+func CheckFileName(name string) error {
+	bad := func(r rune) bool { return r == '/' || r == '\\' || !unicode.IsPrint(r) }
+	if name == "" || len(name) > 200 || strings.HasPrefix(name, ".") || path.Base(name) != name ||
+		!utf8.ValidString(name) || strings.ContainsFunc(name, bad) {
+		return fmt.Errorf("%.80q is no name for a file", name)
+	}
+	return nil
+}
+
+// decodeManifest reads a manifest that this package has written.
+func decodeManifest(data []byte) (*Manifest, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	m := new(Manifest)
+	if err := d.Decode(m); err != nil {
+		return nil, fmt.Errorf("is no manifest: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("is no manifest: there is more behind it")
+	}
+	return m, m.check()
+}
+
+// encode is the manifest as it is kept.
+func (m *Manifest) encode() ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err == nil && len(data) >= mostManifest {
+		err = fmt.Errorf("has %d bytes, want less than %d", len(data), mostManifest)
+	}
+	return append(data, '\n'), err
+}
+
+// readManifest reads one from a file. Errors do not name it.
+func readManifest(path string) (*Manifest, error) {
+	f, _, err := safefile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := safefile.ReadAll(f, mostManifest)
+	if err != nil {
+		return nil, err
+	}
+	return decodeManifest(data)
+}
+
+// view names the folder of links that shows these weights: equal files under equal names share one.
+func (m *Manifest) view() string {
+	h := sha256.New()
+	for _, f := range m.Weights() {
+		fmt.Fprintf(h, "%s %s\n", f.Digest, f.Name)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:32]
+}

@@ -1,0 +1,108 @@
+package store
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Hosts that names begin with.
+const (
+	HuggingFace = "hf.co"
+	Ollama      = "ollama.com"
+)
+
+// library is the owner of Ollama's models whose names have none.
+const library = "library"
+
+// latest is the tag that a name has where none was given, if there is no better.
+const latest = "latest"
+
+// Name is what a model is called: [HOST/][OWNER/]MODEL[:TAG]. OWNER/MODEL is one of Hugging Face, and its tag a
+// quantisation, such as Q4_K_M, or the name of a file without .gguf; MODEL alone is one of Ollama's library, or what
+// somebody here has called a copy.
+type Name struct {
+	Host, Owner, Model string
+	Tag                string // empty: the one that is there, or the one to be preferred
+}
+
+// The parts of a name become folders: none can begin with a dot, or hold a slash.
+var (
+	partOfName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,95}$`)
+	tagOfName  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}$`)
+)
+
+// mostName bounds what is looked at as a name, and shown of one in an error.
+const mostName = 400
+
+// hostsByName lists how hosts are written.
+var hostsByName = map[string]string{
+	HuggingFace: HuggingFace, "huggingface.co": HuggingFace,
+	Ollama: Ollama, "registry.ollama.ai": Ollama, "www.ollama.com": Ollama,
+}
+
+// ParseName reads a name.
+func ParseName(text string) (Name, error) {
+	if len(text) > mostName {
+		return Name{}, fmt.Errorf("%.40q… has %d characters, a name has at most %d", text, len(text), mostName)
+	}
+	rest, tag, tagged := strings.Cut(text, ":")
+	parts := strings.Split(rest, "/")
+	n := Name{Tag: strings.TrimSuffix(tag, ".gguf")}
+	switch len(parts) {
+	case 1:
+		n.Host, n.Owner, n.Model = Ollama, library, parts[0]
+	case 2:
+		n.Host, n.Owner, n.Model = HuggingFace, parts[0], parts[1]
+	case 3:
+		n.Host, n.Owner, n.Model = hostsByName[strings.ToLower(parts[0])], parts[1], parts[2]
+		if n.Host == "" {
+			return Name{}, fmt.Errorf("%q: there are no models of %q, only of %s and %s", text, parts[0], HuggingFace, Ollama)
+		}
+	default:
+		return Name{}, fmt.Errorf("%q is no name of a model: want OWNER/NAME[:QUANT], or NAME[:TAG] for Ollama's", text)
+	}
+	for _, part := range []string{n.Owner, n.Model} {
+		if !partOfName.MatchString(part) {
+			return Name{}, fmt.Errorf("%q is no name of a model: %q is not made of letters, digits, and . - _ inside", text, part)
+		}
+	}
+	if tagged && !tagOfName.MatchString(n.Tag) {
+		return Name{}, fmt.Errorf("%q is no name of a model: %q after the colon is not made of letters, digits, and . - _ + inside",
+			text, tag)
+	}
+	return n, nil
+}
+
+// String is the shortest way to write the name.
+func (n Name) String() string {
+	text := n.Owner + "/" + n.Model
+	switch {
+	case n.Host == Ollama && n.Owner == library:
+		text = n.Model
+	case n.Host != HuggingFace:
+		text = n.Host + "/" + text
+	}
+	if n.Tag == "" || n.Tag == latest {
+		return text
+	}
+	return text + ":" + n.Tag
+}
+
+// full is the name as manifests spell it.
+func (n Name) full() string { return n.Host + "/" + n.Owner + "/" + n.Model + ":" + n.Tag }
+
+// tagged gives a name the tag of copies, if it has none.
+func (n Name) tagged() Name {
+	if n.Tag == "" {
+		n.Tag = latest
+	}
+	return n
+}
+
+// matches says whether m is what somebody meant who wrote n. Hubs do not tell upper and lower case apart, and people
+// do not remember.
+func (n Name) matches(m Name) bool {
+	return n.Host == m.Host && strings.EqualFold(n.Owner, m.Owner) && strings.EqualFold(n.Model, m.Model) &&
+		(n.Tag == "" || strings.EqualFold(n.Tag, m.Tag))
+}

@@ -1,0 +1,219 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sluice-ai/sluice/internal/safefile"
+)
+
+// Partial is a file that grows. It belongs to one process, and one goroutine of it, at a time; the pieces of it may be
+// written by several goroutines at once.
+type Partial struct {
+	store *Store
+	of    File
+	path  string
+	file  *os.File // locked
+
+	mu     sync.Mutex // guards have, and orders the lines of list
+	have   *pieces
+	list   *os.File // of the pieces that are there
+	sumMu  sync.Mutex
+	summed int       // pieces that sum has seen
+	sum    hash.Hash // of the first of them
+}
+
+// WrongContent says that a file came whole and is not what it should be. Nothing is left of it.
+type WrongContent struct {
+	File  File
+	Found Digest
+}
+
+func (w *WrongContent) Error() string {
+	return fmt.Sprintf("%s: what came has the checksum %s, want %s: pull it again, or from elsewhere",
+		w.File.Name, w.Found, w.File.Digest)
+}
+
+// Partial opens the file to be filled, or returns nil if it is there already. While another pull fills it, Partial
+// waits, so that its bytes come once, and calls waiting, if that is not nil, now and then.
+func (p *Pull) Partial(ctx context.Context, f File, waiting func()) (*Partial, error) {
+	path := p.store.path(partsFolder, f.Digest.file())
+	for {
+		if p.store.has(&f) {
+			return nil, nil
+		}
+		file, err := hold(ctx, path, 100*time.Millisecond, waiting)
+		if err != nil {
+			return nil, err
+		}
+		if !isAt(file, path) { // who held it has completed it, or given it up
+			file.Close()
+			continue
+		}
+		if p.store.has(&f) { // it was completed before the lock was taken, of a file that is made anew then
+			return nil, errors.Join(os.Remove(path), file.Close())
+		}
+		part := &Partial{store: p.store, of: f, path: path, file: file, have: newPieces(f.Size), sum: sha256.New()}
+		if err := part.resume(); err != nil {
+			part.Close()
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return part, nil
+	}
+}
+
+func isAt(f *os.File, path string) bool {
+	info, err := f.Stat()
+	there, err2 := os.Lstat(path)
+	return err == nil && err2 == nil && os.SameFile(info, there)
+}
+
+// piecesOf says which pieces of a file have come, as its list has it.
+func (s *Store) piecesOf(f *File) *pieces {
+	have := newPieces(f.Size)
+	if file, _, err := safefile.Open(s.path(partsFolder, f.Digest.file()+piecesSuffix)); err == nil {
+		defer file.Close()
+		if list, err := safefile.ReadAll(file, mostList); err == nil {
+			have.read(list)
+		}
+	}
+	return have
+}
+
+// resume finds out what is there. A list that is not whole is written again with what it says.
+func (p *Partial) resume() error {
+	name := p.path + piecesSuffix
+	if info, err := p.file.Stat(); err != nil {
+		return err
+	} else if info.Size() == p.of.Size {
+		p.have = p.store.piecesOf(&p.of)
+	} else if err := p.file.Truncate(p.of.Size); err != nil { // sparse: its blocks come with its bytes
+		return err
+	}
+	text := p.have.head()
+	for i, done := range p.have.done {
+		if done {
+			text += fmt.Sprintf("%d\n", i)
+		}
+	}
+	if err := safefile.Write(name, []byte(text), 0o644, true); err != nil {
+		return err
+	}
+	var err error
+	p.list, err = safefile.Append(name)
+	return err
+}
+
+// Pieces is how many there are.
+func (p *Partial) Pieces() int { return len(p.have.done) }
+
+// At is where piece i lies: from, and up to.
+func (p *Partial) At(i int) (from, to int64) { return p.have.at(i) }
+
+// Has says whether piece i is there.
+func (p *Partial) Has(i int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.have.done[i]
+}
+
+// Write puts bytes where they belong.
+func (p *Partial) Write(data []byte, offset int64) error {
+	if offset < 0 || int64(len(data)) > p.of.Size-offset {
+		return fmt.Errorf("%s: %d bytes at %d are past the end, %d", p.of.Name, len(data), offset, p.of.Size)
+	}
+	_, err := p.file.WriteAt(data, offset)
+	return err
+}
+
+// Done says that all bytes of piece i were written. They are on the disk when it returns, and known to a later pull.
+func (p *Partial) Done(i int) error {
+	if err := p.file.Sync(); err != nil {
+		return err
+	}
+	if err := p.enlist(i); err != nil {
+		return err
+	}
+	if !p.sumMu.TryLock() { // another goroutine is at it
+		return nil
+	}
+	defer p.sumMu.Unlock()
+	return p.addUp()
+}
+
+func (p *Partial) enlist(i int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.have.done[i] {
+		return nil
+	}
+	p.have.done[i] = true
+	_, err := fmt.Fprintf(p.list, "%d\n", i)
+	return err
+}
+
+// addUp goes on with the checksum up to the first piece that is missing, while the bytes are in memory still.
+func (p *Partial) addUp() error {
+	for p.summed < p.Pieces() && p.Has(p.summed) {
+		from, to := p.At(p.summed)
+		if n, err := io.Copy(p.sum, io.NewSectionReader(p.file, from, to-from)); err != nil || n != to-from {
+			return fmt.Errorf("%s: %d bytes of piece %d can be read, want %d: %w", p.path, n, p.summed, to-from, err)
+		}
+		p.summed++
+	}
+	return nil
+}
+
+// Commit makes the file a blob of the store, if it holds what it should, and closes it. Else the error is a
+// WrongContent, and the file is gone.
+func (p *Partial) Commit() error {
+	defer p.Close()
+	p.sumMu.Lock()
+	defer p.sumMu.Unlock()
+	if err := p.addUp(); err != nil {
+		return err
+	}
+	if p.summed < p.Pieces() {
+		return fmt.Errorf("%s: piece %d of %d is missing", p.of.Name, p.summed, p.Pieces())
+	}
+	found := digestFrom([sha256.Size]byte(p.sum.Sum(nil)))
+	if found != p.of.Digest {
+		return errors.Join(&WrongContent{p.of, found}, p.Remove())
+	}
+	if err := errors.Join(p.file.Chmod(0o444), p.file.Sync()); err != nil {
+		return err
+	}
+	if err := safefile.Publish(p.path, p.store.blob(p.of.Digest), true); err != nil {
+		return fmt.Errorf("%s: %w", p.store.blob(p.of.Digest), err)
+	}
+	return removed(os.Remove(p.path + piecesSuffix))
+}
+
+// Remove leaves nothing of the file. Close is still to be called.
+func (p *Partial) Remove() error {
+	return errors.Join(removed(os.Remove(p.path+piecesSuffix)), removed(os.Remove(p.path)))
+}
+
+// removed is nil for what was not there.
+func removed(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Close lets the file go. What has come is kept for a later pull.
+func (p *Partial) Close() error {
+	if p.list != nil {
+		return errors.Join(p.list.Close(), p.file.Close())
+	}
+	return p.file.Close()
+}

@@ -1,0 +1,208 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sluice-ai/sluice/internal/safefile"
+)
+
+// Pull is a model on its way into the store. While it lasts, and after its process was killed, the files that have come
+// so far are kept for it; a later pull of the same name goes on with them.
+type Pull struct {
+	store    *Store
+	name     Name
+	manifest Manifest
+	path     string   // of note
+	note     *os.File // says what is pulled; locked as long as this process lives
+}
+
+// Begin makes room for a model under its manifest's name.
+func (s *Store) Begin(ctx context.Context, m Manifest) (*Pull, error) {
+	m.Version = manifestVersion
+	data, err := m.encode()
+	if err != nil {
+		return nil, err
+	}
+	name, err := m.Named()
+	if err != nil {
+		return nil, err
+	}
+	p := &Pull{store: s, name: name, manifest: m}
+	err = s.change(ctx, func() error {
+		if _, err := s.dropPulls(name); err != nil {
+			return err
+		}
+		if err := s.room(&m); err != nil {
+			return err
+		}
+		random := make([]byte, 8)
+		_, _ = rand.Read(random) // it never fails
+		p.path = s.path(pullsFolder, hex.EncodeToString(random)+".json")
+		var err error
+		if p.note, err = safefile.Grow(p.path); err != nil {
+			return fmt.Errorf("%s: %w", p.path, err)
+		}
+		if _, err := p.note.Write(data); err != nil {
+			return err
+		}
+		// What an earlier pull has left of files that the name no longer has goes.
+		return errors.Join(p.note.Sync(), s.collect())
+	})
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Commit gives the name its model: all files must be there. An older model of that name goes.
+func (p *Pull) Commit(ctx context.Context) error {
+	return p.end(ctx, func() error {
+		if !p.store.Complete(&p.manifest) {
+			return fmt.Errorf("%s: not all of its files are there", p.name)
+		}
+		p.manifest.Pulled = p.manifest.Pulled.UTC().Truncate(time.Second)
+		return p.store.put(&p.manifest, p.name, true)
+	})
+}
+
+// Abandon leaves nothing of what came, but for files that other models have too.
+func (p *Pull) Abandon(ctx context.Context) error { return p.end(ctx, func() error { return nil }) }
+
+func (p *Pull) end(ctx context.Context, how func() error) error {
+	return p.store.change(ctx, func() error {
+		if err := how(); err != nil {
+			return err
+		}
+		if err := removed(os.Remove(p.path)); err != nil {
+			return err
+		}
+		return p.store.collect()
+	})
+}
+
+// Close ends the pull as the end of its process would: what has come is kept, unless Commit or Abandon was called.
+func (p *Pull) Close() error {
+	if p.note == nil {
+		return nil
+	}
+	return p.note.Close()
+}
+
+// NoRoom says that a model would not fit the disk.
+type NoRoom struct {
+	Needed, Free int64 // bytes
+	Store        string
+}
+
+func (n *NoRoom) Error() string {
+	return fmt.Sprintf("it takes %.1f GiB, and %s has room for %.1f: make room (sluice list, sluice rm), or name a folder on another disk by SLUICE_STORE",
+		float64(n.Needed)/(1<<30), n.Store, float64(n.Free)/(1<<30))
+}
+
+// room finds out whether what is missing of a model fits the disk.
+func (s *Store) room(m *Manifest) error {
+	needed := m.Size() - s.Arrived(m)
+	if free, known := freeBytes(s.dir); known && needed > free {
+		return &NoRoom{needed, free, s.dir}
+	}
+	return nil
+}
+
+// Complete says whether all files of a model are there, as far as their sizes tell.
+func (s *Store) Complete(m *Manifest) bool {
+	for i := range m.Files {
+		if !s.has(&m.Files[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Unfinished lists what is being pulled, or was when its process ended, in no order. A note that cannot be read was not
+// complete when its process was killed; it is left out, and removed with the next pull.
+func (s *Store) Unfinished() ([]Model, error) {
+	var all []Model
+	err := s.eachPull(func(path string, m *Manifest, name Name) error {
+		if m != nil {
+			all = append(all, Model{Name: name, Manifest: *m})
+		}
+		return nil
+	})
+	return all, err
+}
+
+// dropPulls removes the notes of pulls of a name whose processes have ended, and those that nobody can read. It counts
+// the former.
+func (s *Store) dropPulls(name Name) (n int, err error) {
+	err = s.eachPull(func(path string, m *Manifest, named Name) error {
+		if m != nil && named != name {
+			return nil
+		}
+		f, err := safefile.Grow(path)
+		if err != nil {
+			return nil //nolint:nilerr // another process is at it
+		}
+		defer f.Close()
+		if m != nil {
+			n++
+		}
+		return os.Remove(path)
+	})
+	return n, err
+}
+
+// eachPull visits the notes; m is nil for one that cannot be read.
+func (s *Store) eachPull(visit func(path string, m *Manifest, name Name) error) error {
+	entries, err := os.ReadDir(s.path(pullsFolder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), ".json") {
+			continue
+		}
+		path := filepath.Join(s.path(pullsFolder), entry.Name())
+		m, err := readManifest(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var name Name
+		if err == nil {
+			name, err = m.Named()
+		}
+		if err != nil {
+			m = nil
+		}
+		if err := visit(path, m, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Arrived is how many bytes of a model are there, also of files that are not complete.
+func (s *Store) Arrived(m *Manifest) (n int64) {
+	seen := map[Digest]bool{}
+	for i := range m.Files {
+		f := &m.Files[i]
+		switch {
+		case seen[f.Digest]:
+		case s.has(f):
+			n += f.Size
+		default:
+			n += s.piecesOf(f).bytes()
+		}
+		seen[f.Digest] = true
+	}
+	return n
+}

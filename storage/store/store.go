@@ -1,0 +1,147 @@
+// Package store keeps models by name in a folder: files by their content, and a manifest for each name.
+//
+// Many processes may use a store at once, and any of them may be killed at any moment. What it does not do is talk to
+// anybody: storage/hub brings the bytes. The layout and its reasons are in docs/adr/0023.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sluice-ai/sluice/internal/safefile"
+)
+
+// What lies in a store.
+const (
+	markFile     = "sluice-store" // says that the folder is one: nothing is ever removed from another
+	lockFile     = "lock"         // held for moments, while names or files come or go
+	modelsFolder = "models"       // HOST/OWNER/MODEL/TAG.json: manifests
+	blobsFolder  = "blobs"        // sha256-HEX: files, complete and read-only
+	partsFolder  = "partial"      // the same while they grow, each with a list of the pieces that are there
+	pullsFolder  = "pulls"        // what is being pulled, or was when its process ended
+	viewsFolder  = "views"        // ID/FILE: links to blobs under the names that files had, made from a manifest
+)
+
+// markText is what the mark holds: the version of the layout.
+const markText = "sluice store 1\n"
+
+// Store is a folder of models. Its methods may be called by many goroutines and processes at once.
+type Store struct{ dir string }
+
+// Open takes a folder for a store: one that is empty, or not there yet, is made one by the first change.
+func Open(dir string) (*Store, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir}
+	switch marked, err := s.marked(); {
+	case err != nil:
+		return nil, err
+	case marked:
+		return s, nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if len(entries) > 0 {
+		return nil, fmt.Errorf("%s is no store of models, and not empty: name another folder by SLUICE_STORE", dir)
+	}
+	return s, nil
+}
+
+// Dir is where the store lies.
+func (s *Store) Dir() string { return s.dir }
+
+// marked says whether the folder is a store that this program understands.
+func (s *Store) marked() (bool, error) {
+	f, _, err := safefile.Open(s.path(markFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", s.path(markFile), err)
+	}
+	defer f.Close()
+	text, err := safefile.ReadAll(f, 64)
+	if err != nil || string(text) != markText {
+		return false, fmt.Errorf("%s says %q, want %q: the store belongs to another version of sluice", s.path(markFile),
+			text, markText)
+	}
+	return true, nil
+}
+
+func (s *Store) path(elem ...string) string {
+	return filepath.Join(append([]string{s.dir}, elem...)...)
+}
+
+// blob is where the file of a digest lies when it is complete.
+func (s *Store) blob(d Digest) string { return s.path(blobsFolder, d.file()) }
+
+// has says whether a file is there, as far as its size tells.
+func (s *Store) has(f *File) bool {
+	info, err := os.Lstat(s.blob(f.Digest))
+	return err == nil && info.Mode().IsRegular() && info.Size() == f.Size
+}
+
+// create makes the folders of a store, unless they are there.
+func (s *Store) create() error {
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return err
+	}
+	if marked, err := s.marked(); err != nil {
+		return err
+	} else if !marked {
+		err := safefile.Write(s.path(markFile), []byte(markText), 0o644, false)
+		if err != nil && !errors.Is(err, safefile.ErrTaken) {
+			return fmt.Errorf("%s: %w", s.path(markFile), err)
+		}
+	}
+	for _, folder := range []string{modelsFolder, blobsFolder, partsFolder, pullsFolder, viewsFolder} {
+		if err := os.Mkdir(s.path(folder), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// change calls do while nobody else changes what the store holds. It is never held for as long as a download takes.
+func (s *Store) change(ctx context.Context, do func() error) error {
+	if err := s.create(); err != nil {
+		return err
+	}
+	lock, err := hold(ctx, s.path(lockFile), 5*time.Millisecond, nil)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	return do()
+}
+
+// hold locks a file, which is made if need be. While another run holds it, it calls waiting, if there is one, and looks
+// again. Locks end with their process, however that ends.
+func hold(ctx context.Context, path string, again time.Duration, waiting func()) (*os.File, error) {
+	for {
+		f, err := safefile.Grow(path)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, safefile.ErrBusy) {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if waiting != nil {
+			waiting()
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(again):
+		}
+	}
+}
