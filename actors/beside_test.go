@@ -28,6 +28,7 @@ type beside struct {
 	draws  bool
 	pause  time.Duration    // that a step takes
 	fail   func(n int) bool // whether step n, from 1, fails
+	lost   func(n int) bool // whether the device is lost at step n
 	most   atomic.Int64     // steps that were in flight at once
 }
 
@@ -67,6 +68,7 @@ type besideModel struct {
 	drawn []int32   // by the step before
 	steps int
 	sick  int // steps that are struck by one that failed
+	gone  bool
 }
 
 func (*besideModel) Slot(int) []byte                              { return nil }
@@ -127,6 +129,9 @@ func (m *besideModel) serve() {
 
 func (m *besideModel) compute(s *backend.Step) error {
 	m.steps++
+	if m.gone = m.gone || m.device.lost != nil && m.device.lost(m.steps); m.gone {
+		return fmt.Errorf("%w: unplugged", backend.ErrLost)
+	}
 	if m.device.fail != nil && m.device.fail(m.steps) {
 		m.sick = int(m.inFlight.Load()) - 1
 		return errors.New("the device has failed")
@@ -241,6 +246,7 @@ func TestStepsInFlight(t *testing.T) {
 		{"three", &beside{flight: 3, draws: true}, 3, nil},
 		{"slow", &beside{flight: 3, draws: true, pause: 300 * time.Microsecond}, 3, nil},
 		{"failing", &beside{flight: 3, draws: true, fail: func(n int) bool { return n%37 == 0 }}, 3, nil},
+		{"lost twice", &beside{flight: 3, draws: true, pause: 100 * time.Microsecond, lost: lostTimes(2)}, 3, nil},
 		{"dying", &beside{flight: 3, draws: true, pause: 200 * time.Microsecond}, 3,
 			[]string{"device", "scheduler", "kv", "sampler", "model", "sessions"}},
 		{"failing and dying", &beside{flight: 3, draws: true, pause: time.Millisecond,
@@ -273,6 +279,26 @@ func TestStepsInFlight(t *testing.T) {
 				5*time.Second, time.Millisecond)
 		})
 	}
+}
+
+// lostTimes has a device lost at its 20th step, so often.
+func lostTimes(times int) func(n int) bool {
+	return func(n int) bool {
+		if n != 20 || times == 0 {
+			return false
+		}
+		times--
+		return true
+	}
+}
+
+// A device that is lost whenever it is opened is given up, with an error that says why.
+func TestLostForGood(t *testing.T) {
+	e := startBeside(t, &beside{flight: 2, draws: true, lost: func(int) bool { return true }}, nil)
+	_, err := drain(begin(t, e, plain([]int32{1, 2}, 10)))
+	require.Error(t, err)
+	require.Eventually(t, func() bool { return e.Health() != nil }, 5*time.Second, time.Millisecond)
+	require.ErrorContains(t, e.Health(), "the device is lost: unplugged")
 }
 
 // One request that is cancelled with steps in flight gives its blocks back when these have ended, and not before.

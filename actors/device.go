@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -292,6 +293,10 @@ func (d *device) over(m *step) {
 // computed hands a step to the sampler; a failed or abandoned one goes straight back. What belongs to an older
 // generation goes nowhere.
 func (d *device) computed(m *step) {
+	if errors.Is(m.err, backend.ErrLost) {
+		d.kept.working.Store(nil) // no step is to blame
+		panic(m.err)              // nothing that runs on it will end well: the next incarnation opens it afresh
+	}
 	g := d.guest(m)
 	d.flying--
 	d.ended(g, m)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -35,6 +36,9 @@ func (e *Engine) House() *House { return e.house }
 
 // Plan is where the model's weights lie. Nobody changes it.
 func (e *Engine) Plan() *place.Model { return &e.spec.plan }
+
+// Metadata is what the model's file says of itself. Nobody changes it.
+func (e *Engine) Metadata() *meta.Map { return &e.spec.file.Meta }
 
 // Vocab is the model's vocabulary.
 func (e *Engine) Vocab() *token.Vocab { return e.spec.vocab }

@@ -14,8 +14,11 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // changing is what differs from run to run.
 var changing = []struct{ pattern, with string }{
-	{`(chatcmpl-|cmpl-|msg_)[0-9a-f]{14}`, "${1}ID"},
+	{`(chatcmpl-|cmpl-|msg_|resp_)[0-9a-f]{14}`, "${1}ID"},
 	{`"created":\d+`, `"created":0`},
+	{`"created_at":"[^"]+"`, `"created_at":"DATE"`},
+	{`"created_at":\d+`, `"created_at":0`},
+	{`("(?:total|prompt_eval|eval)_duration"):\d+`, "$1:0"},
 	{`("(?:prompt|predicted)_(?:ms|per_token_ms|per_second)"):[\d.]+`, "$1:0"},
 }
 
@@ -30,7 +33,8 @@ func steady(text string) string {
 // TestBytes compares answers byte for byte, but for ids, dates and times.
 func TestBytes(t *testing.T) {
 	r := start(t, Options{}, nil)
-	const ask = `"messages":[{"role":"user","content":"What is the capital of France?"}],"temperature":0`
+	const talk = `"messages":[{"role":"user","content":"What is the capital of France?"}]`
+	const ask = talk + `,"temperature":0`
 	for _, c := range []struct{ name, path, body string }{
 		{"chat", "/v1/chat/completions", `{` + ask + `}`},
 		{"chat-stream", "/v1/chat/completions", `{` + ask + `,"stream":true,"stream_options":{"include_usage":true}}`},
@@ -42,6 +46,11 @@ func TestBytes(t *testing.T) {
 		{"message-stop", "/v1/messages", `{` + ask + `,"max_tokens":50,"stream":true,"stop_sequences":["nowhere"," France is"]}`},
 		{"message-prefill", "/v1/messages", `{"temperature":0,"max_tokens":50,"messages":[{"role":"user","content":"12 + 30"},` +
 			`{"role":"assistant","content":"12 + 30 ="}]}`},
+		{"ollama-chat", "/api/chat", `{"model":"x",` + talk + `,"stream":false,"options":{"temperature":0}}`},
+		{"ollama-chat-stream", "/api/chat", `{"model":"x",` + talk + `,"options":{"temperature":0,"num_predict":3}}`},
+		{"ollama-generate", "/api/generate", `{"model":"x","prompt":"12 + 30","stream":false,"options":{"temperature":0}}`},
+		{"response", "/v1/responses", `{"input":"12 + 30","temperature":0,"instructions":"Add."}`},
+		{"response-stream", "/v1/responses", `{"input":"12 + 30","temperature":0,"max_output_tokens":3,"stream":true}`},
 		{"error", "/v1/chat/completions", `{"messages":[{"role":"user"}]}`},
 	} {
 		status, got := r.post(t, c.path, c.body)

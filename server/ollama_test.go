@@ -2,36 +2,184 @@ package server
 
 import (
 	"encoding/json"
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/actors"
 )
 
-// TestOllamaLists: the models are listed in Ollama's shape, what changes them is refused, and so is what is not there.
-func TestOllamaLists(t *testing.T) {
-	r := startToy(t, Options{})
-	status, body := r.get(t, "/api/tags")
-	require.Equal(t, 200, status, body)
-	var got struct {
-		Models []struct {
-			Name, Model string
-			Size        int64
-			Details     struct{ Format, Family string }
+// TestOllamaModels: models are described in Ollama's shape, what changes them is refused, and so is what is not there.
+func TestOllamaModels(t *testing.T) {
+	r := start(t, Options{}, nil)
+	info := r.engine.Info
+	ask := func(path, body string) (got map[string]any) {
+		status, text := r.get(t, path)
+		if body != "" {
+			status, text = r.post(t, path, body)
 		}
+		require.Equal(t, 200, status, text)
+		require.NoError(t, json.Unmarshal([]byte(text), &got))
+		return got
 	}
-	require.NoError(t, json.Unmarshal([]byte(body), &got))
-	require.Len(t, got.Models, 1)
-	m, info := got.Models[0], r.engine.Info
-	require.Equal(t, []string{info.Name, info.Name, "gguf", info.Architecture},
-		[]string{m.Name, m.Model, m.Details.Format, m.Details.Family})
-	require.Equal(t, info.WeightBytes, m.Size)
+	details := map[string]any{
+		"parent_model": "", "format": "gguf", "family": info.Architecture, "families": []any{info.Architecture},
+		"parameter_size": "26.2M", "quantization_level": "Q4_K_M",
+	}
+	digest := ""
+	for _, path := range []string{"/api/tags", "/api/ps"} {
+		models := ask(path, "")["models"].([]any)
+		require.Len(t, models, 1)
+		m := models[0].(map[string]any)
+		require.Equal(t, []any{info.Name, info.Name, details}, []any{m["name"], m["model"], m["details"]})
+		require.Len(t, m["digest"], 64)
+		require.True(t, digest == "" || digest == m["digest"], "it stays the same")
+		digest = m["digest"].(string)
+		if path == "/api/tags" {
+			require.EqualValues(t, info.WeightBytes, m["size"])
+			continue
+		}
+		plan := r.engine.Plan()
+		require.EqualValues(t, plan.Weights+plan.KV, m["size"])
+		require.EqualValues(t, []any{0.0, float64(info.Context)}, []any{m["size_vram"], m["context_length"]})
+	}
+	for _, body := range []string{`{"model":"` + info.Name + `"}`, `{"name":"anything:latest","verbose":true}`} {
+		shown := ask("/api/show", body)
+		require.Equal(t, details, shown["details"])
+		require.Contains(t, shown["capabilities"], "completion")
+		require.Contains(t, shown["template"], "<|im_start|>")
+		require.Contains(t, shown["parameters"], "num_ctx                        4096\n")
+		about := shown["model_info"].(map[string]any)
+		require.EqualValues(t, 16384, about["qwen3.context_length"])
+		require.EqualValues(t, info.Parameters, about["general.parameter_count"])
+		require.Contains(t, about, "tokenizer.ggml.tokens")
+		require.Nil(t, about["tokenizer.ggml.tokens"])
+	}
+	require.Equal(t, map[string]any{"version": "0.12.11"}, ask("/api/version", ""))
 
 	for _, verb := range []string{"pull", "push", "create", "copy", "delete"} {
-		status, body = r.post(t, "/api/"+verb, `{"model":"x"}`)
+		status, body := r.post(t, "/api/"+verb, `{"model":"x"}`)
 		require.Equal(t, 501, status, body)
 		require.Equal(t, `{"error":"`+verb+` is not possible here: the models are those that the server was started with"}`, body)
 	}
-	status, body = r.post(t, "/api/generate", `{}`)
+	status, body := r.post(t, "/api/nothing", `{}`)
 	require.Equal(t, 404, status, body)
 	require.Contains(t, body, `{"error":"there is nothing at`)
+}
+
+// TestOllamaNames: a name without a tag, or with "latest", asks for the only model there is; another tag for that very
+// model, and no name is a mistake.
+func TestOllamaNames(t *testing.T) {
+	r := start(t, Options{}, func(c *actors.Config) { c.Name = "demo:1b" })
+	for name, want := range map[string]int{
+		`"demo:1b"`: 200, `"demo"`: 200, `"demo:latest"`: 200, `"other"`: 200, `"demo:2b"`: 404, `"no/such:x"`: 404, `""`: 400, `5`: 400,
+	} {
+		for _, path := range []string{"/api/show", "/api/chat", "/api/generate"} {
+			status, body := r.post(t, path, `{"model":`+name+`}`)
+			require.Equal(t, want, status, "%s %s: %s", path, name, body)
+		}
+	}
+}
+
+// TestOllamaAnswers: both endpoints say the same as the other dialects, whole and in lines.
+func TestOllamaAnswers(t *testing.T) {
+	r := start(t, Options{}, nil)
+	const rest = `"model":"x","options":{"temperature":0}`
+	text := func(path, body string) (said string) {
+		status, got := r.post(t, path, `{`+rest+`,`+body+`}`)
+		require.Equal(t, 200, status, got)
+		lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
+		for i, line := range lines {
+			var part struct {
+				Response string
+				Message  struct{ Content string }
+				Done     bool
+			}
+			require.NoError(t, json.Unmarshal([]byte(line), &part), line)
+			require.Equal(t, i == len(lines)-1, part.Done)
+			said += part.Response + part.Message.Content
+		}
+		require.Equal(t, len(lines) == 1, strings.Contains(body, `"stream":false`))
+		return said
+	}
+	const want = "The capital of France is Paris."
+	for _, how := range []string{`"stream":true`, `"stream":false`} {
+		require.Equal(t, want, text("/api/chat", capitalOfFrance+`,`+how))
+		require.Equal(t, want, text("/api/generate", `"prompt":"What is the capital of France?",`+how))
+		raw := `"raw":true,"prompt":"<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n",`
+		require.Equal(t, want, text("/api/generate", raw+how))
+	}
+	status, body := r.post(t, "/api/generate", `{`+rest+`,"prompt":"Hi","stream":false,"logprobs":true,"top_logprobs":2}`)
+	require.Equal(t, 200, status, body)
+	var got struct {
+		Logprobs []struct {
+			Token   string
+			Logprob float64
+			Bytes   []int
+			Top     []struct{ Token string } `json:"top_logprobs"`
+		}
+		Count int `json:"eval_count"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &got))
+	require.Len(t, got.Logprobs, got.Count-1, "the end has none")
+	require.Len(t, got.Logprobs[0].Top, 2)
+	require.Equal(t, got.Logprobs[0].Token, got.Logprobs[0].Top[0].Token)
+}
+
+// TestOllamaFillsIn: a model with the tokens for it fills a gap in, and says that it can.
+func TestOllamaFillsIn(t *testing.T) {
+	r := start(t, Options{}, func(c *actors.Config) {
+		for i, key := range []string{"fim_pre_token_id", "fim_suf_token_id", "fim_mid_token_id"} {
+			c.File.Meta.Set("tokenizer.ggml."+key, uint32(4+i))
+		}
+		c.File.Meta.Set("general.file_type", uint32(999))
+	})
+	_, body := r.post(t, "/api/show", `{"model":"x"}`)
+	require.Contains(t, body, `"insert"`)
+	require.Contains(t, body, `"quantization_level":"Q4_K"`, "of an unknown file type, what most weights are")
+	status, body := r.post(t, "/api/generate", `{"model":"x","prompt":"a","suffix":"b","stream":false,"options":{"num_predict":2}}`)
+	require.Equal(t, 200, status, body)
+	require.Contains(t, body, `"prompt_eval_count":5`)
+	status, body = r.post(t, "/api/generate", `{"model":"x","prompt":"a","suffix":"`+strings.Repeat("1 ", 20_000)+`"}`)
+	require.Equal(t, 400, status)
+	require.Contains(t, body, "the texts around the gap are more than the context holds")
+}
+
+func TestOllamaEmbeds(t *testing.T) {
+	r := startFixture(t, nil)
+	var got struct {
+		Embeddings [][]float64
+		Count      int `json:"prompt_eval_count"`
+	}
+	status, body := r.post(t, "/api/embed", `{"model":"small","input":["a","b c"]}`)
+	require.Equal(t, 200, status, body)
+	require.NoError(t, json.Unmarshal([]byte(body), &got))
+	require.Len(t, got.Embeddings, 2)
+	square := 0.0
+	for _, x := range got.Embeddings[0] {
+		square += x * x
+	}
+	require.InDelta(t, 1, square, 1e-4)
+	require.Positive(t, got.Count)
+
+	var one struct{ Embedding []float64 }
+	status, body = r.post(t, "/api/embeddings", `{"model":"small","prompt":"a"}`)
+	require.Equal(t, 200, status, body)
+	require.NoError(t, json.Unmarshal([]byte(body), &one))
+	require.Len(t, one.Embedding, len(got.Embeddings[0]))
+	length := 0.0
+	for _, x := range one.Embedding {
+		length += x * x
+	}
+	require.NotEqual(t, 1.0, math.Round(length*1e4)/1e4, "the older endpoint leaves the length as it is")
+	for i, x := range one.Embedding {
+		require.InDelta(t, got.Embeddings[0][i], x/math.Sqrt(length), 1e-5, "the direction is the same")
+	}
+	status, body = r.post(t, "/api/chat", `{"model":"small",`+capitalOfFrance+`}`)
+	require.Equal(t, 400, status)
+	require.Contains(t, body, "turns texts into vectors")
+	_, body = r.post(t, "/api/show", `{"model":"small"}`)
+	require.Contains(t, body, `"capabilities":["embedding"]`)
 }

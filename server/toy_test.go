@@ -34,7 +34,7 @@ func toy(s *answer.Service) answer.Dialect {
 		Routes: []answer.Route{
 			{Method: fasthttp.MethodPost, Path: "/toy/say", Help: "an answer", Handle: sayToy(s)},
 			{Method: fasthttp.MethodGet, Path: "/toy/names", Handle: func(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
-				for _, m := range s.Models() {
+				for _, m := range s.Entries() {
 					rc.WriteString(m.Name + "\n")
 				}
 				return nil
@@ -66,7 +66,7 @@ func sayToy(s *answer.Service) func(*fasthttp.RequestCtx, *exchange.Exchange) *w
 		if f.Fault != nil {
 			return f.Fault
 		}
-		m, fault := s.Asked(name)
+		m, fault := s.Asked(x, name)
 		if fault != nil {
 			return fault
 		}
@@ -144,7 +144,7 @@ func TestToySpeaks(t *testing.T) {
 	_, body = r.get(t, "/toy/names")
 	require.Equal(t, r.engine.Info.Name+"\n", body)
 	_, body = r.get(t, "/")
-	require.Contains(t, body, "with OpenAI's API, Anthropic's API, Ollama's model list, a toy.")
+	require.Contains(t, body, "with OpenAI's API, Anthropic's API, Ollama's API, a toy.")
 	require.Contains(t, body, "\nPOST /toy/say                  an answer\n")
 	_, body = r.get(t, "/metrics")
 	require.Contains(t, body, `sluice_http_requests_total{route="/toy/say",status="200"} 2`)

@@ -14,18 +14,18 @@ import (
 
 // Open opens a device by its number in the order of Vulkan's loader, from 0 on.
 func Open(number int, o Options) (backend.Device, error) {
-	return choose(o, func(all []*vk.Physical) (*vk.Physical, error) {
+	return newDevice(func(all []*vk.Physical) (*vk.Physical, error) {
 		if number < 0 || number >= len(all) {
 			return nil, fmt.Errorf("there is no Vulkan device %d: there are %s", number, names(all))
 		}
 		return all[number], nil
-	})
+	}, o)
 }
 
 // OpenBest opens the device that is likely to be fastest: a card before what is built in. A Vulkan device that is a CPU
 // is none.
 func OpenBest(o Options) (backend.Device, error) {
-	return choose(o, func(all []*vk.Physical) (*vk.Physical, error) {
+	return newDevice(func(all []*vk.Physical) (*vk.Physical, error) {
 		var best *vk.Physical
 		for _, p := range all {
 			if rank(p) > 0 && (best == nil || rank(p) > rank(best)) {
@@ -36,7 +36,7 @@ func OpenBest(o Options) (backend.Device, error) {
 			return nil, fmt.Errorf("there is no GPU that can be used: Vulkan has %s", names(all))
 		}
 		return best, nil
-	})
+	}, o)
 }
 
 // rank orders devices; 0: it is not used unless somebody names it.
@@ -56,26 +56,6 @@ func names(all []*vk.Physical) string {
 		list = append(list, strconv.Itoa(i)+" "+p.Facts.Name)
 	}
 	return strings.Join(list, ", ")
-}
-
-func choose(o Options, pick func([]*vk.Physical) (*vk.Physical, error)) (backend.Device, error) {
-	lib, err := vk.Open()
-	if err != nil {
-		return nil, err
-	}
-	all, err := lib.Devices()
-	if err != nil {
-		return nil, errors.Join(err, lib.Close())
-	}
-	p, err := pick(all)
-	if err != nil {
-		return nil, errors.Join(err, lib.Close())
-	}
-	d, err := p.Open()
-	if err != nil {
-		return nil, errors.Join(err, lib.Close())
-	}
-	return newDevice(lib, d, o)
 }
 
 // List describes all devices, in the order of their numbers.

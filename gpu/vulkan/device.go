@@ -6,21 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Device is a backend.Device on a GPU. Its models share kernels, one queue, and the memory that weights travel through.
+// Device is a backend.Device on a GPU. It opens its card again when that was lost.
 type Device struct {
-	lib     *vk.Library
-	d       *vk.Device
-	kernels *Kernels
-	queue   *queue
-	stages  chan *stage // those that no upload uses
-	cache   string      // folder of compiled kernels; empty: none
-	ahead   bool        // kernels are compiled before they are needed: a CPU that computes has no time for it
+	*card
+	options Options
+	pick    pick
+	facts   vk.Facts // as it was found
+	ahead   bool     // kernels are compiled before they are needed: a CPU that computes has no time for it
 }
 
 const (
@@ -28,32 +27,26 @@ const (
 	uploadStages = 4 // pieces of weights under way
 )
 
-// newDevice takes over an opened device, and its library.
-func newDevice(lib *vk.Library, d *vk.Device, o Options) (*Device, error) {
-	v := &Device{lib: lib, d: d, kernels: NewKernels(d), stages: make(chan *stage, uploadStages), cache: o.Cache,
-		ahead: d.Facts.Kind != vk.CPU}
-	v.kernels.Halves = o.FastPrefill
-	for range uploadStages {
-		v.stages <- &stage{}
+// pick chooses one of the loader's devices.
+type pick func([]*vk.Physical) (*vk.Physical, error)
+
+// newDevice opens what is picked.
+func newDevice(p pick, o Options) (backend.Device, error) {
+	c, err := openCard(p, o)
+	if err != nil {
+		return nil, err
 	}
-	if o.Cache != "" && OpenCache(d, o.Cache) != nil {
-		v.cache = "" // it only saves time: a folder that cannot be read is none
-	}
-	var err error
-	if v.queue, err = newQueue(d); err != nil {
-		return nil, errors.Join(err, d.Close(), lib.Close())
-	}
-	return v, nil
+	return &Device{card: c, options: o, pick: p, facts: c.d.Facts, ahead: c.d.Facts.Kind != vk.CPU}, nil
 }
 
 // Name is the card's.
-func (v *Device) Name() string { return "vulkan " + v.d.Facts.Name }
+func (v *Device) Name() string { return "vulkan " + v.facts.Name }
 
 // Traits: steps are computed beside the program, and tokens are drawn here, unless from too many.
 func (v *Device) Traits() backend.Traits {
-	t := backend.Traits{Flight: flight, Draws: true, Shares: true, Memory: backend.OwnMemory, Free: free(&v.d.Facts),
+	t := backend.Traits{Flight: flight, Draws: true, Shares: true, Memory: backend.OwnMemory, Free: free(&v.facts),
 		Bytes: groupBytes}
-	if v.d.Facts.Has.Float64 {
+	if v.facts.Has.Float64 {
 		t.Among = MaxTopK
 	}
 	return t
@@ -75,7 +68,13 @@ func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 		return nil, err
 	}
 	if c.Inputs != nil {
-		return nil, fmt.Errorf("a Vulkan device does not add up the inputs of products: use --device cpu: %w", errors.ErrUnsupported)
+		return nil, fmt.Errorf("a Vulkan device does not add up the inputs of products: use --device cpu: %w",
+			errors.ErrUnsupported)
+	}
+	if v.queue.lost.Load() {
+		if err := v.reopen(); err != nil {
+			return nil, err
+		}
 	}
 	m, err := compile(v, p, c)
 	if err != nil {
@@ -84,17 +83,25 @@ func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	return m, nil
 }
 
+// reopen closes a card that was lost, whose models are closed, and opens it again. Only Compile does: nothing else of
+// the device is used then.
+func (v *Device) reopen() error {
+	_ = v.card.close() // what a lost card says no more
+	c, err := openCard(v.pick, v.options)
+	if err != nil {
+		return fmt.Errorf("%s was lost and cannot be opened again: %w: sluice doctor says what there is",
+			v.facts.Name, err)
+	}
+	v.card = c
+	return nil
+}
+
 // Close keeps what was compiled for the next time, and closes the device.
 func (v *Device) Close() error {
-	if v.cache != "" {
+	if v.cache != "" && !v.queue.lost.Load() {
 		_ = SaveCache(v.d, v.cache) // as OpenCache: nobody loses more than time
 	}
-	for range uploadStages {
-		(<-v.stages).free(v.d)
-	}
-	v.kernels.Close()
-	v.queue.closeLines()
-	return errors.Join(v.d.Close(), v.lib.Close())
+	return v.card.close()
 }
 
 // queue is the device's: whoever records or submits holds it. All that is submitted to compute raises one timeline, in
@@ -102,6 +109,7 @@ func (v *Device) Close() error {
 type queue struct {
 	mu     sync.Mutex
 	d      *vk.Device
+	lost   atomic.Bool // the card is: nothing that it was given will end
 	line   *vk.Timeline
 	last   uint64 // value of what was submitted last
 	copies *vk.Timeline
@@ -153,11 +161,14 @@ func (q *queue) fill(begin func(stamps int) (*vk.Recording, error), fill func(*v
 func (q *queue) submit(copied uint64, all ...*vk.Recording) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if err := q.alive(nil); err != nil {
+		return 0, err
+	}
 	var waits []vk.Point
 	if copied > 0 {
 		waits = append(waits, vk.Point{Timeline: q.copies, Value: copied})
 	}
-	if err := q.d.Submit(all, waits, vk.Point{Timeline: q.line, Value: q.last + 1}); err != nil {
+	if err := q.alive(q.d.Submit(all, waits, vk.Point{Timeline: q.line, Value: q.last + 1})); err != nil {
 		return 0, err
 	}
 	q.last++
@@ -169,6 +180,9 @@ func (q *queue) submit(copied uint64, all ...*vk.Recording) (uint64, error) {
 func (q *queue) copy(r *vk.Recording, computed, copied uint64) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if err := q.alive(nil); err != nil {
+		return 0, err
+	}
 	var waits []vk.Point
 	if computed > 0 {
 		waits = append(waits, vk.Point{Timeline: q.line, Value: computed})
@@ -177,7 +191,7 @@ func (q *queue) copy(r *vk.Recording, computed, copied uint64) (uint64, error) {
 		waits = append(waits, vk.Point{Timeline: q.copies, Value: copied})
 	}
 	all := []*vk.Recording{r}
-	if err := q.d.Submit(all, waits, vk.Point{Timeline: q.copies, Value: q.copied + 1}); err != nil {
+	if err := q.alive(q.d.Submit(all, waits, vk.Point{Timeline: q.copies, Value: q.copied + 1})); err != nil {
 		return 0, err
 	}
 	q.copied++
@@ -227,11 +241,22 @@ func (q *queue) wait(value uint64) error { return q.reach(q.line, value) }
 // says so.
 func (q *queue) reach(line *vk.Timeline, value uint64) error {
 	for {
-		err := line.Wait(value, patience)
+		err := q.alive(line.Wait(value, patience))
 		if !errors.Is(err, vk.Timeout) {
 			return err
 		}
 	}
+}
+
+// alive is what the card answered, once it is known whether it is still there.
+func (q *queue) alive(err error) error {
+	if errors.Is(err, vk.Lost) {
+		q.lost.Store(true)
+	}
+	if q.lost.Load() {
+		return fmt.Errorf("%w: %w", backend.ErrLost, vk.Lost)
+	}
+	return err
 }
 
 // buffers are a model's, freed together.

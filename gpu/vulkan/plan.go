@@ -243,7 +243,7 @@ func unsupported(p *ir.Bound) (faults []error) {
 			n := &p.Segments[s].Nodes[i]
 			what := ""
 			switch n.Op {
-			case ir.CausalConv, ir.SSMScan, ir.DeltaRule, ir.TokenType:
+			case ir.TokenType:
 				what = n.Op.String()
 			case ir.Attend:
 				if len(n.In) == 1 {

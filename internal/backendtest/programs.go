@@ -47,6 +47,10 @@ var opCases = []struct {
 	}},
 	{"norm rms", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.RMSNorm(x, "n", 1e-5) }},
 	{"norm heads", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.HeadNorm(x, "n", n/4, 1e-6) }},
+	{"norm groups", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.GroupNorm(x, "n", 2, 1e-6) }},
+	{"norm each head", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.EachHeadLayerNorm(x, "n", n/4, 1e-6)
+	}},
 	{"norm layer", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.LayerNorm(x, "n", 1e-5) }},
 	{"rope halves", ir.RoPE, func(b *ir.Builder, x ir.Value, n int) ir.Value { return turned(b, x, 32, 32, false, "") }},
 	{"rope neighbours", ir.RoPE, func(b *ir.Builder, x ir.Value, n int) ir.Value { return turned(b, x, 16, 16, true, "") }},

@@ -103,3 +103,17 @@ func TestWeight(t *testing.T) {
 		require.Greater(t, 2*kept, paid)
 	}
 }
+
+// begun is an encoder that begins.
+type begun struct{ Encoder }
+
+func (begun) Begin(dst []byte, _ *Choice) []byte { return dst }
+
+// TestRepeatedStreamsArePaid: what the end of a stream repeats is paid for as it comes, like an answer that is none.
+func TestRepeatedStreamsArePaid(t *testing.T) {
+	k, end := account(t, newStock(keptSlab, 10), "a")
+	defer end()
+	c := &Choice{Finish: actors.Stopped}
+	c.event.Text = make([]byte, keptSlab)
+	require.ErrorIs(t, follow(t.Context(), nil, begun{}, c, k), errTooMuch)
+}

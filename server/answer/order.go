@@ -34,6 +34,7 @@ type Order struct {
 	Prompts []actors.Request
 	N       int // choices for each prompt; they differ in their seed
 	Stream  bool
+	Repeats bool // the end of a stream repeats all of it: until then it is kept
 }
 
 // Requests are the engine's, one for each choice.

@@ -44,7 +44,7 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 	}
 	choices := choicesOf(o)
 	if o.Stream {
-		return stream(rc, x, o, e, choices)
+		return s.stream(rc, x, o, e, choices)
 	}
 	k := keep(s.kept, x)
 	err = each(x, o, choices, func(ctx context.Context, c *Choice) error { return all(ctx, c, k) })
@@ -97,8 +97,13 @@ func choicesOf(o *Order) []*Choice {
 // stream sends choices as they come. The status is 200 only once a token is there: until then, errors are answered
 // as such. All choices are read from the beginning: the engine may work on any of them first, and if nobody read that
 // one, it would wait for ever.
-func stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, choices []*Choice) *wire.Fault {
+func (s *Service) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, choices []*Choice,
+) *wire.Fault {
 	var w *exchange.Writer
+	var k *kept
+	if o.Repeats {
+		k = keep(s.kept, x)
+	}
 	ready := make(chan struct{}) // w is set
 	begun := make(chan struct{}, len(choices))
 	ended := make(chan struct{})
@@ -112,7 +117,7 @@ func stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, 
 			begun <- struct{}{}
 			select {
 			case <-ready:
-				return follow(ctx, w, e, c)
+				return follow(ctx, w, e, c, k)
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
@@ -142,13 +147,19 @@ func stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, 
 	return nil
 }
 
-// follow sends one choice of a stream, of which the first event was read.
-func follow(ctx context.Context, w *exchange.Writer, e Encoder, c *Choice) error {
+// follow sends one choice of a stream, of which the first event was read. What the encoder keeps is paid for, if k is
+// there.
+func follow(ctx context.Context, w *exchange.Writer, e Encoder, c *Choice, k *kept) error {
 	if c.Finish == actors.Running {
 		c.Usage = c.stream.Usage()
 	}
 	buf := e.Begin(nil, c)
 	for {
+		if k != nil {
+			if err := k.add(ctx, c.weight()); err != nil {
+				return err
+			}
+		}
 		if c.news() {
 			buf = e.Part(buf, c)
 			c.sent()

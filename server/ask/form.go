@@ -40,6 +40,15 @@ func (f Fields) Form() *answer.Form {
 	return b.form
 }
 
+// Schema reads a field that is a JSON Schema which the answer must keep; nil where it is absent.
+func (f Fields) Schema(name string) *answer.Form {
+	b := binder{Fields: f}
+	if raw, ok := f.Get(name); ok {
+		b.schema(f, "", name, raw)
+	}
+	return b.form
+}
+
 // binder collects the form; more than one is a fault.
 type binder struct {
 	Fields

@@ -1,12 +1,18 @@
 package ollama
 
 import (
-	"strconv"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
@@ -15,18 +21,29 @@ import (
 type api struct {
 	*answer.Service
 	since time.Time // what it says of every model: when it began to be served
+
+	mu      sync.Mutex
+	digests map[*actors.Engine]string
 }
 
-// Dialect is Ollama's list of models for those of a service. What changes models is refused: they are the owner's.
+// Dialect is Ollama's API for the models of a service. What changes models is refused: they are the owner's.
 func Dialect(s *answer.Service) answer.Dialect {
-	a := &api{s, time.Now().UTC()}
+	a := &api{Service: s, since: time.Now().UTC(), digests: map[*actors.Engine]string{}}
+	const get, post = fasthttp.MethodGet, fasthttp.MethodPost
 	routes := []answer.Route{
-		{Method: fasthttp.MethodGet, Path: "/api/tags", Help: "the models, as Ollama lists them", Handle: a.tags},
+		{Method: post, Path: "/api/chat", Help: "an answer to a conversation", Handle: a.chat},
+		{Method: post, Path: "/api/generate", Help: "an answer to a text, or its continuation", Handle: a.generate},
+		{Method: post, Path: "/api/embed", Help: "the vectors of texts", Handle: a.embed},
+		{Method: post, Path: "/api/embeddings", Handle: a.embedOne},
+		{Method: get, Path: "/api/tags", Help: "the models", Handle: a.tags},
+		{Method: post, Path: "/api/show", Help: "what a model is", Handle: a.show},
+		{Method: get, Path: "/api/ps", Handle: a.running},
+		{Method: get, Path: "/api/version", Handle: version},
 	}
 	for _, verb := range []string{"pull", "push", "create", "copy", "delete"} {
 		routes = append(routes, answer.Route{Path: "/api/" + verb, Handle: refuse(verb)})
 	}
-	return answer.Dialect{Name: "Ollama's model list", Fault: appendFault, Routes: routes}
+	return answer.Dialect{Name: "Ollama's API", Fault: appendFault, Routes: routes}
 }
 
 // appendFault writes {"error": "…"}.
@@ -41,46 +58,75 @@ func refuse(verb string) func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fa
 	}
 }
 
-// tag describes a model. There is no digest, as files are not hashed.
-type tag struct {
-	Name     string    `json:"name"`
-	Model    string    `json:"model"`
-	Modified time.Time `json:"modified_at"`
-	Size     int64     `json:"size"` // bytes of weights
-	Details  details   `json:"details"`
-}
+// likeVersion is the release of Ollama whose fields are all known here. Clients compare it with what they need.
+const likeVersion = "0.12.11"
 
-type details struct {
-	Format     string   `json:"format"`
-	Family     string   `json:"family"`
-	Families   []string `json:"families"`
-	Parameters string   `json:"parameter_size"`
-}
-
-// tags serves GET /api/tags.
-func (a *api) tags(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
-	all := []tag{}
-	for _, m := range a.Models() {
-		i := &m.Engine.Info
-		family := details{"gguf", i.Architecture, []string{i.Architecture}, scaled(i.Parameters)}
-		all = append(all, tag{m.Name, m.Name, a.since, i.WeightBytes, family})
-	}
-	wire.WriteJSON(rc, map[string][]tag{"models": all})
+// version serves GET /api/version.
+func version(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+	wire.WriteJSON(rc, map[string]string{"version": likeVersion})
 	return nil
 }
 
-// scaled spells a number of parameters as people do: 7.6B.
-func scaled(n int64) string {
-	unit, size := "", 1.0
-	switch {
-	case n >= 1e9:
-		unit, size = "B", 1e9
-	case n >= 1e6:
-		unit, size = "M", 1e6
-	case n >= 1e3:
-		unit, size = "K", 1e3
-	default:
-		return strconv.FormatInt(n, 10)
+// finder finds models for a task, and has them run until the exchange is over.
+func (a *api) finder(x *exchange.Exchange, do answer.Task) ask.Finder {
+	return func(name string) (*answer.Model, *wire.Fault) {
+		m, fault := a.known(name)
+		if fault != nil {
+			return nil, fault
+		}
+		return a.AskedTo(x, do, m.Name)
 	}
-	return strconv.FormatFloat(float64(n)/size, 'f', 1, 64) + unit
 }
+
+// known finds a model by its name. The tag "latest" is what clients add to names without one. Another tag asks for that
+// very model; a name without a tag, for the only one there is as well.
+func (a *api) known(name string) (answer.Entry, *wire.Fault) {
+	if name == "" {
+		return answer.Entry{}, wire.Invalid("model", "missing_required_parameter",
+			"model is missing: GET /api/tags lists those that are")
+	}
+	m, fault := a.Entry(name)
+	if fault == nil {
+		return m, nil
+	}
+	at := strings.LastIndexByte(name, ':')
+	if at >= 0 && name[at:] != ":latest" {
+		return m, fault
+	}
+	if all := a.Entries(); len(all) == 1 {
+		return all[0], nil
+	}
+	if at >= 0 {
+		return a.Entry(name[:at])
+	}
+	return m, fault
+}
+
+// digest tells models apart that have one name at different times: that of what the file says of itself, since weights
+// are not hashed. Of one that is not loaded its name is all there is.
+func (a *api) digest(e *answer.Entry) string {
+	m := e.Model
+	if m == nil {
+		sum := sha256.Sum256([]byte(e.Name))
+		return hex.EncodeToString(sum[:])
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if d, ok := a.digests[m.Engine]; ok {
+		return d
+	}
+	if len(a.digests) > maxDigests {
+		clear(a.digests)
+	}
+	h, meta := sha256.New(), m.Engine.Metadata()
+	for _, key := range meta.Keys() {
+		v, _ := meta.Get(key)
+		fmt.Fprintf(h, "%q=%#v\n", key, v)
+	}
+	fmt.Fprintf(h, "%d bytes\n", m.Engine.Info.WeightBytes)
+	a.digests[m.Engine] = hex.EncodeToString(h.Sum(nil))
+	return a.digests[m.Engine]
+}
+
+// maxDigests is how many are kept, of models that may be gone.
+const maxDigests = 64

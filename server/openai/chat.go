@@ -8,7 +8,6 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
-	"github.com/sluice-ai/sluice/stages/sample"
 )
 
 // chat serves POST /v1/chat/completions.
@@ -17,7 +16,7 @@ func (a *api) chat(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	if fault != nil {
 		return fault
 	}
-	o, fault := decodeChat(body, a.Asked)
+	o, fault := decodeChat(body, a.finder(x, answer.Write))
 	if fault != nil {
 		return fault
 	}
@@ -71,36 +70,26 @@ func (chatShape) probs(dst []byte, c *answer.Choice, more more) []byte {
 		return append(dst, "null"...)
 	}
 	dst = append(dst, `{"content":[`...)
-	for i, p := range c.New.Probs {
+	for i := range c.New.Probs {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendProb(dst, c, p.TokenProb), `,"top_logprobs":[`...)
-		for j, t := range p.Top {
-			if j > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(appendProb(dst, c, t), '}')
-		}
 		var wanted bool
-		if dst, wanted = more(append(dst, "]}"...)); !wanted {
+		if dst, wanted = more(appendProb(dst, c, &c.New.Probs[i])); !wanted {
 			return dst
 		}
 	}
 	return append(dst, `],"refusal":null}`...)
 }
 
-// appendProb writes a token without the closing brace. Its text may be part of a character; the bytes tell which.
-func appendProb(dst []byte, c *answer.Choice, p sample.TokenProb) []byte {
-	piece := c.Piece(p.ID)
-	dst = wire.AppendString(append(dst, `{"token":`...), piece)
-	dst = appendLogProb(append(dst, `,"logprob":`...), p.LogProb)
-	dst = append(dst, `,"bytes":[`...)
-	for i, b := range piece {
+// appendProb writes a token with its log-probability, and the likeliest ones in its place.
+func appendProb(dst []byte, c *answer.Choice, p *answer.Prob) []byte {
+	dst = append(wire.AppendProb(dst, c.Piece(p.ID), p.LogProb), `,"top_logprobs":[`...)
+	for i, t := range p.Top {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = strconv.AppendInt(dst, int64(b), 10)
+		dst = append(wire.AppendProb(dst, c.Piece(t.ID), t.LogProb), '}')
 	}
-	return append(dst, ']')
+	return append(dst, "]}"...)
 }

@@ -16,7 +16,7 @@ func (a *api) complete(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Faul
 	if fault != nil {
 		return fault
 	}
-	o, fault := decodeCompletion(body, a.Asked)
+	o, fault := decodeCompletion(body, a.finder(x, answer.Write))
 	if fault != nil {
 		return fault
 	}
@@ -69,7 +69,7 @@ func (textShape) probs(dst []byte, c *answer.Choice, more more) []byte {
 	dst = append(dst, '{')
 	list("tokens", func(p *answer.Prob) { dst = wire.AppendString(dst, c.Piece(p.ID)) })
 	dst = append(dst, ',')
-	list("token_logprobs", func(p *answer.Prob) { dst = appendLogProb(dst, p.LogProb) })
+	list("token_logprobs", func(p *answer.Prob) { dst = wire.AppendLogProb(dst, p.LogProb) })
 	dst = append(dst, ',')
 	list("top_logprobs", func(p *answer.Prob) { dst = appendTop(dst, c, p) })
 	dst = append(dst, ',')
@@ -85,7 +85,7 @@ func appendTop(dst []byte, c *answer.Choice, p *answer.Prob) []byte {
 			dst = append(dst, ',')
 		}
 		dst = wire.AppendString(dst, c.Piece(t.ID))
-		dst = appendLogProb(append(dst, ':'), t.LogProb)
+		dst = wire.AppendLogProb(append(dst, ':'), t.LogProb)
 	}
 	return append(dst, '}')
 }

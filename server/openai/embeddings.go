@@ -21,7 +21,7 @@ func (a *api) embed(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	if fault != nil {
 		return fault
 	}
-	o, fault := decodeEmbeddings(body, a.finder(answer.Embed))
+	o, fault := decodeEmbeddings(body, a.finder(x, answer.Embed))
 	if fault != nil {
 		return fault
 	}
@@ -78,7 +78,7 @@ func (o *embeddings) spell(v *answer.Vectors) iter.Seq[[]byte] {
 			if o.base64 {
 				dst = appendBase64(dst, row)
 			} else {
-				dst = appendVector(dst, row)
+				dst = wire.AppendVector(dst, row)
 			}
 			if !yield(append(dst, '}')) {
 				return
@@ -88,17 +88,6 @@ func (o *embeddings) spell(v *answer.Vectors) iter.Seq[[]byte] {
 		dst = wire.AppendString(append(dst, `],"model":`...), o.Model.Name)
 		yield(append(appendRead(dst, v.Tokens), '}'))
 	}
-}
-
-func appendVector(dst []byte, row []float32) []byte {
-	dst = append(dst, '[')
-	for i, x := range row {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendFloat(dst, float64(x), 'g', -1, 32)
-	}
-	return append(dst, ']')
 }
 
 func appendBase64(dst []byte, row []float32) []byte {

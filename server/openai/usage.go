@@ -7,16 +7,6 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 )
 
-// leastLogProb stands for −∞, which JSON has no number for.
-const leastLogProb = -9999
-
-func appendLogProb(dst []byte, p float32) []byte {
-	if math.IsNaN(float64(p)) || p < leastLogProb {
-		p = leastLogProb
-	}
-	return strconv.AppendFloat(dst, float64(min(p, math.MaxFloat32)), 'g', -1, 32)
-}
-
 // appendUsage writes the object of that name. Choices of one prompt share it: it is counted once.
 func appendUsage(dst []byte, u actors.Usage) []byte {
 	dst = strconv.AppendInt(append(dst, `{"prompt_tokens":`...), int64(u.Prompt), 10)

@@ -64,6 +64,15 @@ func Find(name string) (*Type, bool) {
 	return nil, false
 }
 
+// Name is what people type for the file type that files store as n.
+func Name(n int64) (name string, ok bool) {
+	at := slices.IndexFunc(fileTypes[:], func(ft Type) bool { return int64(ft.FileType) == n })
+	if at < 0 {
+		return "", false
+	}
+	return fileTypes[at].Name, true
+}
+
 // Names lists all file types, from many bits to few.
 func Names() []string {
 	var names []string

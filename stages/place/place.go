@@ -65,6 +65,9 @@ type Model struct {
 	KV      int64  // bytes of the cache
 }
 
+// Apart says whether the device that computes the model has memory of its own.
+func (m *Model) Apart() bool { return m.apart }
+
 // ByTier is the bytes of weights that have their homes in each tier.
 func (m *Model) ByTier() map[Tier]int64 {
 	bytes := map[Tier]int64{Device: 0, Host: 0, Disk: 0}

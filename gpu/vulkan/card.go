@@ -1,0 +1,78 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"errors"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+)
+
+// card is an opened device with what its models share: kernels, one queue, and the memory that weights travel through.
+type card struct {
+	lib     *vk.Library
+	d       *vk.Device
+	kernels *Kernels
+	queue   *queue
+	stages  chan *stage // those that no upload uses
+	cache   string      // folder of compiled kernels; empty: none
+}
+
+func openCard(p pick, o Options) (*card, error) {
+	lib, err := vk.Open()
+	if err != nil {
+		return nil, err
+	}
+	d, err := openPicked(lib, p)
+	if err != nil {
+		return nil, errors.Join(err, lib.Close())
+	}
+	c, err := newCard(lib, d)
+	if err != nil {
+		return nil, errors.Join(err, d.Close(), lib.Close())
+	}
+	c.kernels.Halves = o.FastPrefill
+	if o.Cache != "" && OpenCache(d, o.Cache) == nil {
+		c.cache = o.Cache // it only saves time: a folder that cannot be read is none
+	}
+	return c, nil
+}
+
+func openPicked(lib *vk.Library, p pick) (*vk.Device, error) {
+	all, err := lib.Devices()
+	if err != nil {
+		return nil, err
+	}
+	found, err := p(all)
+	if err != nil {
+		return nil, err
+	}
+	return found.Open()
+}
+
+// newCard takes over an opened device, and its library.
+func newCard(lib *vk.Library, d *vk.Device) (*card, error) {
+	q, err := newQueue(d)
+	if err != nil {
+		return nil, err
+	}
+	c := &card{lib: lib, d: d, kernels: NewKernels(d), queue: q, stages: make(chan *stage, uploadStages)}
+	for range uploadStages {
+		c.stages <- &stage{}
+	}
+	return c, nil
+}
+
+func (c *card) close() error {
+	c.letGo()
+	c.kernels.Close()
+	return errors.Join(c.d.Close(), c.lib.Close())
+}
+
+// letGo frees what the card has made itself.
+func (c *card) letGo() {
+	for range uploadStages {
+		(<-c.stages).free(c.d)
+	}
+	c.queue.closeLines()
+}

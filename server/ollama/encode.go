@@ -1,0 +1,186 @@
+package ollama
+
+import (
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
+)
+
+// serve answers a request of either endpoint.
+func (a *api) serve(rc *fasthttp.RequestCtx, x *exchange.Exchange,
+	decode func(answer.Body, ask.Finder) (request, *wire.Fault), s shape,
+) *wire.Fault {
+	began := time.Now()
+	body, fault := a.Body(rc, x)
+	if fault != nil {
+		return fault
+	}
+	o, fault := decode(body, a.finder(x, answer.Write))
+	if fault != nil {
+		return fault
+	}
+	e := newEncoder(o.Model.Name, began, s)
+	if o.idle != "" {
+		rc.SetContentType("application/json")
+		rc.SetBody(e.idle(o.idle))
+		return nil
+	}
+	return a.Answer(rc, x, &o.Order, e)
+}
+
+// shape spells what was written, as one of the endpoints has it.
+type shape interface {
+	said(dst []byte, thought, text []byte) []byte
+}
+
+// message is the shape of /api/chat.
+type message struct{}
+
+func (message) said(dst []byte, thought, text []byte) []byte {
+	dst = wire.AppendString(append(dst, `"message":{"role":"assistant","content":`...), text)
+	return append(appendThinking(dst, thought), '}')
+}
+
+// response is the shape of /api/generate.
+type response struct{}
+
+func (response) said(dst []byte, thought, text []byte) []byte {
+	return appendThinking(wire.AppendString(append(dst, `"response":`...), text), thought)
+}
+
+func appendThinking(dst []byte, thought []byte) []byte {
+	if len(thought) == 0 {
+		return dst
+	}
+	return wire.AppendString(append(dst, `,"thinking":`...), thought)
+}
+
+// encoder spells one answer: an object, or one a line.
+type encoder struct {
+	head  []byte // {"model":…,"created_at":
+	began time.Time
+	now   func() time.Time
+	shape shape
+}
+
+func newEncoder(model string, began time.Time, s shape) *encoder {
+	head := wire.AppendString([]byte(`{"model":`), model)
+	return &encoder{append(head, `,"created_at":"`...), began, time.Now, s}
+}
+
+// open begins an object.
+func (e *encoder) open(dst []byte, now time.Time) []byte {
+	dst = now.UTC().AppendFormat(append(dst, e.head...), time.RFC3339Nano)
+	return append(dst, `",`...)
+}
+
+// idle is the answer where nothing was asked.
+func (e *encoder) idle(reason string) []byte {
+	dst := e.shape.said(e.open(nil, e.now()), nil, nil)
+	return append(wire.AppendString(append(dst, `,"done":true,"done_reason":`...), reason), '}')
+}
+
+// Media implements answer.Encoder.
+func (*encoder) Media() string { return "application/x-ndjson" }
+
+// Begin implements answer.Encoder.
+func (*encoder) Begin(dst []byte, _ *answer.Choice) []byte { return dst }
+
+// Part implements answer.Encoder.
+func (e *encoder) Part(dst []byte, c *answer.Choice) []byte {
+	dst = e.shape.said(e.open(dst, e.now()), c.New.Thought, c.New.Text)
+	if c.Probs {
+		for piece := range probs(c) {
+			dst = append(dst, piece...)
+		}
+	}
+	return append(dst, `,"done":false}`+"\n"...)
+}
+
+// End implements answer.Encoder.
+func (e *encoder) End(dst []byte, c *answer.Choice) []byte {
+	now := e.now()
+	dst = e.shape.said(e.open(dst, now), nil, nil)
+	return append(e.done(dst, c, now), '\n')
+}
+
+// Close implements answer.Encoder.
+func (*encoder) Close(dst []byte, _ []*answer.Choice) []byte { return dst }
+
+// Fault implements answer.Encoder.
+func (*encoder) Fault(dst []byte, f *wire.Fault) []byte { return append(appendFault(dst, f), '\n') }
+
+// Whole implements answer.Encoder.
+func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
+	c, now := choices[0], e.now() // there are no others in this dialect
+	return func(yield func([]byte) bool) {
+		if !yield(e.shape.said(e.open(nil, now), c.New.Thought, c.New.Text)) {
+			return
+		}
+		if c.Probs {
+			for piece := range probs(c) {
+				if !yield(piece) {
+					return
+				}
+			}
+		}
+		yield(e.done(nil, c, now))
+	}
+}
+
+// done says how the answer ended, and what it took, in nanoseconds. Models are loaded before anybody asks.
+func (e *encoder) done(dst []byte, c *answer.Choice, now time.Time) []byte {
+	reason := "stop"
+	if c.Finish == actors.Length {
+		reason = "length"
+	}
+	dst = wire.AppendString(append(dst, `,"done":true,"done_reason":`...), reason)
+	for _, x := range [...]struct {
+		name string
+		n    int64
+	}{
+		{"total_duration", now.Sub(e.began).Nanoseconds()}, {"load_duration", 0},
+		{"prompt_eval_count", int64(c.Usage.Prompt)}, {"prompt_eval_duration", c.Usage.Prefill.Nanoseconds()},
+		{"eval_count", int64(c.Usage.Generated)}, {"eval_duration", c.Usage.Decode.Nanoseconds()},
+	} {
+		dst = append(append(append(dst, `,"`...), x.name...), `":`...)
+		dst = strconv.AppendInt(dst, x.n, 10)
+	}
+	return append(dst, '}')
+}
+
+// probs spells the log-probabilities of the tokens since the last part, a token at a time.
+func probs(c *answer.Choice) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		dst := []byte(`,"logprobs":[`)
+		for i, p := range c.New.Probs {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = wire.AppendProb(dst, c.Piece(p.ID), p.LogProb)
+			for j, t := range p.Top {
+				open := `,"top_logprobs":[`
+				if j > 0 {
+					open = ","
+				}
+				dst = append(wire.AppendProb(append(dst, open...), c.Piece(t.ID), t.LogProb), '}')
+			}
+			if len(p.Top) > 0 {
+				dst = append(dst, ']')
+			}
+			if !yield(append(dst, '}')) {
+				return
+			}
+			dst = dst[:0]
+		}
+		yield(append(dst, ']'))
+	}
+}

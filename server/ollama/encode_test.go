@@ -1,0 +1,100 @@
+package ollama
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/wire"
+)
+
+func testEncoder(s shape) *encoder {
+	began := time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC)
+	e := newEncoder("demo", began, s)
+	e.now = func() time.Time { return began.Add(1500 * time.Millisecond) }
+	return e
+}
+
+var counted = actors.Usage{
+	Prompt: 10, Cached: 4, Generated: 3, Prefill: 20 * time.Millisecond, Decode: 30 * time.Millisecond,
+}
+
+const (
+	begin = `{"model":"demo","created_at":"2026-11-23T01:02:04.5Z",`
+	ended = `"total_duration":1500000000,"load_duration":0,"prompt_eval_count":10,"prompt_eval_duration":20000000,` +
+		`"eval_count":3,"eval_duration":30000000}`
+)
+
+// TestLines: each part is a line that says that there is more, the last one what it took.
+func TestLines(t *testing.T) {
+	for _, c := range []struct {
+		shape      shape
+		parts, end string
+	}{
+		{message{}, begin + `"message":{"role":"assistant","content":"","thinking":"Hm"},"done":false}` + "\n" +
+			begin + `"message":{"role":"assistant","content":"a\n"},"done":false}` + "\n",
+			begin + `"message":{"role":"assistant","content":""},"done":true,"done_reason":"length",`},
+		{response{}, begin + `"response":"","thinking":"Hm","done":false}` + "\n" + begin + `"response":"a\n","done":false}` + "\n",
+			begin + `"response":"","done":true,"done_reason":"length",`},
+	} {
+		e, choice := testEncoder(c.shape), &answer.Choice{Usage: counted, Finish: actors.Length}
+		dst := e.Begin(nil, choice)
+		choice.New = answer.Part{Thought: []byte("Hm")}
+		dst = e.Part(dst, choice)
+		choice.New = answer.Part{Text: []byte("a\n")}
+		dst = e.Part(dst, choice)
+		dst = e.Close(e.End(dst, choice), []*answer.Choice{choice})
+		require.Equal(t, c.parts+c.end+ended+"\n", string(dst))
+	}
+	require.Equal(t, `{"error":"a \"b\""}`+"\n", string(testEncoder(message{}).Fault(nil, wire.Invalid("", "", `a "b"`))))
+	require.Equal(t, begin+`"response":"","done":true,"done_reason":"load"}`, string(testEncoder(response{}).idle("load")))
+}
+
+// TestWhole: it is the same each time it is asked for, whatever the time.
+func TestWhole(t *testing.T) {
+	e := testEncoder(message{})
+	choice := &answer.Choice{Usage: counted, Finish: actors.Stopped, New: answer.Part{Thought: []byte("Hm"), Text: []byte("é")}}
+	all := e.Whole([]*answer.Choice{choice})
+	e.now = func() time.Time { return time.Time{} }
+	for range 2 {
+		var text strings.Builder
+		for piece := range all {
+			text.Write(piece)
+		}
+		require.Equal(t, begin+`"message":{"role":"assistant","content":"é","thinking":"Hm"},"done":true,"done_reason":"stop",`+ended,
+			text.String())
+	}
+}
+
+func TestScaled(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1500: "1.5K", 494_032_768: "494.0M", 7_615_616_512: "7.6B"} {
+		require.Equal(t, want, scaled(n))
+	}
+}
+
+func TestEmbeddingsSpelled(t *testing.T) {
+	o := &embeddings{Reading: answer.Reading{Model: &answer.Model{Name: "demo"}}}
+	for _, rows := range [][][]float32{nil, {{1, -0.5}}, {{1, 2}, {3, 4}}} {
+		var text strings.Builder
+		for piece := range o.spell(&answer.Vectors{Rows: rows, Tokens: 5}, time.Second) {
+			text.Write(piece)
+		}
+		var got struct {
+			Model      string
+			Embeddings [][]float32
+			Total      int64 `json:"total_duration"`
+			Count      int   `json:"prompt_eval_count"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(text.String()), &got), text.String())
+		require.Equal(t, len(rows), len(got.Embeddings))
+		for i, row := range rows {
+			require.Equal(t, row, got.Embeddings[i])
+		}
+		require.Equal(t, []any{"demo", int64(1e9), 5}, []any{got.Model, got.Total, got.Count})
+	}
+}

@@ -1,0 +1,68 @@
+package ollama
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/chat/jinja"
+)
+
+// generate serves POST /api/generate.
+func (a *api) generate(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	return a.serve(rc, x, decodeGenerate, response{})
+}
+
+// decodeGenerate reads the body of a request without a conversation.
+func decodeGenerate(body answer.Body, find ask.Finder) (request, *wire.Fault) {
+	in, m := ask.Read(body, find)
+	if m == nil {
+		return request{}, in.Fault
+	}
+	f, vars := fields{in}, &jinja.Dict{}
+	o, r := f.common(m, vars)
+	prompt, suffix, system, raw := "", "", "", false
+	f.Text("prompt", &prompt)
+	f.Text("suffix", &suffix)
+	f.Text("system", &system)
+	f.Flag("raw", &raw)
+	f.refused()
+	if f.Fault != nil || prompt == "" && suffix == "" {
+		return o, f.Fault
+	}
+	switch {
+	case raw && system != "":
+		f.Fault = wire.Invalid("system", "invalid_value", "system has no place in a raw prompt: write it into the prompt")
+	case suffix != "":
+		r.Tokens, r.Thoughts = f.Fill(m, "suffix", nil, prompt, suffix), false
+	case raw:
+		r.Text, r.Thoughts = prompt, false
+	default:
+		t := ask.Turns{}
+		if system != "" {
+			t.Begin("system")
+			t.Say(system)
+		}
+		t.Begin("user")
+		t.Say(prompt)
+		r.Chat = &chat.Input{Messages: f.Normal(t.Messages(), m), AddGenerationPrompt: true, Extra: vars}
+	}
+	o.Prompts, o.idle = []actors.Request{r}, ""
+	return o, f.Fault
+}
+
+// refused are fields that ask for what there is not.
+func (f fields) refused() {
+	f.Absent("template", "prompts are made by the model's own template: set raw and send the whole prompt")
+	if raw, ok := f.Get("context"); ok && raw != "[]" {
+		f.Fault = wire.Invalid("context", "unsupported_value",
+			"context is not supported here: send the whole conversation to /api/chat, its beginning is in the cache")
+	}
+	if raw, ok := f.Get("images"); ok && raw != "[]" {
+		f.Fault = noImages("images")
+	}
+}

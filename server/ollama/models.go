@@ -1,0 +1,231 @@
+package ollama
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/ftype"
+)
+
+// tag describes a model.
+type tag struct {
+	Name     string    `json:"name"`
+	Model    string    `json:"model"`
+	Modified time.Time `json:"modified_at"`
+	Size     int64     `json:"size"` // bytes of weights
+	Digest   string    `json:"digest"`
+	Details  details   `json:"details"`
+}
+
+type details struct {
+	Parent     string   `json:"parent_model"`
+	Format     string   `json:"format"`
+	Family     string   `json:"family"`
+	Families   []string `json:"families"`
+	Parameters string   `json:"parameter_size"`
+	Level      string   `json:"quantization_level"`
+}
+
+// detailsOf says little of one that is not loaded.
+func detailsOf(m *answer.Model) details {
+	if m == nil {
+		return details{Format: "gguf"}
+	}
+	i := &m.Engine.Info
+	return details{"", "gguf", i.Architecture, []string{i.Architecture}, scaled(i.Parameters), level(m)}
+}
+
+// level names the types of weights: as the file does, else the one that most bytes are of.
+func level(m *answer.Model) string {
+	if n, err := m.Engine.Metadata().Int("general.file_type"); err == nil {
+		if name, ok := ftype.Name(n); ok {
+			return name
+		}
+	}
+	p, bytes, most := m.Engine.Info.Program, map[string]int64{}, ""
+	for ref, t := range p.Types {
+		name := t.String()
+		if bytes[name] += p.Size(ir.Ref(ref)); most == "" || bytes[name] > bytes[most] {
+			most = name
+		}
+	}
+	return most
+}
+
+// scaled spells a number of parameters as people do: 7.6B.
+func scaled(n int64) string {
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e9, "B"}, {1e6, "M"}, {1e3, "K"}} {
+		if float64(n) >= unit.size {
+			return strconv.FormatFloat(float64(n)/unit.size, 'f', 1, 64) + unit.name
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// tags serves GET /api/tags.
+func (a *api) tags(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+	all := []tag{}
+	for _, e := range a.Entries() {
+		t := tag{e.Name, e.Name, a.since, 0, a.digest(&e), detailsOf(e.Model)}
+		if e.Model != nil {
+			t.Size = e.Model.Engine.Info.WeightBytes
+		}
+		all = append(all, t)
+	}
+	wire.WriteJSON(rc, map[string][]tag{"models": all})
+	return nil
+}
+
+// process is a model that can answer at once: it is loaded.
+type process struct {
+	Name    string    `json:"name"`
+	Model   string    `json:"model"`
+	Size    int64     `json:"size"` // bytes of weights and cache, in memory
+	Digest  string    `json:"digest"`
+	Details details   `json:"details"`
+	Expires time.Time `json:"expires_at"`
+	VRAM    int64     `json:"size_vram"` // bytes of Size on a GPU
+	Context int       `json:"context_length"`
+}
+
+// never is how many years models stay.
+const never = 100
+
+// running serves GET /api/ps.
+func (a *api) running(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+	all := []process{}
+	for _, e := range a.Entries() {
+		m := e.Model
+		if m == nil {
+			continue
+		}
+		plan := m.Engine.Plan()
+		p := process{
+			Name: m.Name, Model: m.Name, Size: plan.Weights + plan.Host + plan.KV, Digest: a.digest(&e), Details: detailsOf(m),
+			Expires: a.since.AddDate(never, 0, 0), Context: m.Context,
+		}
+		if plan.Apart() {
+			p.VRAM = plan.Weights + plan.KV
+		}
+		all = append(all, p)
+	}
+	wire.WriteJSON(rc, map[string][]process{"models": all})
+	return nil
+}
+
+// model is what POST /api/show says of one.
+type model struct {
+	License      string         `json:"license,omitempty"`
+	Parameters   string         `json:"parameters"` // those of sampling that the model's file recommends, else the usual ones
+	Template     string         `json:"template"`   // Jinja's
+	Details      details        `json:"details"`
+	Info         map[string]any `json:"model_info"`
+	Capabilities []string       `json:"capabilities"`
+	Modified     time.Time      `json:"modified_at"`
+}
+
+// show serves POST /api/show. Some clients call the model name.
+func (a *api) show(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	body, fault := a.Body(rc, x)
+	if fault != nil {
+		return fault
+	}
+	e, fault := decodeShow(body, a.known)
+	if fault != nil {
+		return fault
+	}
+	m := e.Model
+	if m == nil { // it would have to be loaded to say more, and others might have to leave for that
+		wire.WriteJSON(rc, model{Details: detailsOf(nil), Info: map[string]any{}, Capabilities: []string{"completion"},
+			Modified: a.since})
+		return nil
+	}
+	file := m.Engine.Metadata()
+	license, _ := file.String("general.license")
+	template, _ := chat.Own(file)
+	wire.WriteJSON(rc, model{
+		license, parameters(m), template, detailsOf(m), infoOf(m, file), capabilities(m, template), a.since,
+	})
+	return nil
+}
+
+func decodeShow(body answer.Body, find func(name string) (answer.Entry, *wire.Fault)) (answer.Entry, *wire.Fault) {
+	f, name := wire.ReadFields(body.Text, body.Budget), ""
+	f.Text("name", &name)
+	f.Text("model", &name)
+	f.Flag("verbose", new(bool)) // lists are too long for an answer
+	if f.Fault != nil {
+		return answer.Entry{}, f.Fault
+	}
+	return find(name)
+}
+
+// parameters are in the form of a Modelfile, a line each.
+func parameters(m *answer.Model) string {
+	var text strings.Builder
+	s := &m.Sampling
+	for _, line := range []struct {
+		name  string
+		value any
+	}{
+		{"num_ctx", m.Context}, {"temperature", s.Temp}, {"top_k", s.TopK}, {"top_p", s.TopP}, {"min_p", s.MinP},
+		{"repeat_penalty", s.RepeatPenalty},
+	} {
+		fmt.Fprintf(&text, "%-30s %v\n", line.name, line.value)
+	}
+	return text.String()
+}
+
+// infoOf is the file's metadata, with null for lists, which may have as many entries as the vocabulary, and for numbers
+// that JSON lacks.
+func infoOf(m *answer.Model, file *meta.Map) map[string]any {
+	info := map[string]any{"general.parameter_count": m.Engine.Info.Parameters}
+	for _, key := range file.Keys() {
+		v, _ := file.Get(key)
+		info[key] = nil
+		switch x := v.(type) {
+		case float32:
+			if f := float64(x); !math.IsNaN(f) && !math.IsInf(f, 0) {
+				info[key] = x
+			}
+		case float64:
+			if !math.IsNaN(x) && !math.IsInf(x, 0) {
+				info[key] = x
+			}
+		case bool, string, int8, uint8, int16, uint16, int32, uint32, int64, uint64:
+			info[key] = x
+		}
+	}
+	return info
+}
+
+// capabilities are what clients switch features on by.
+func capabilities(m *answer.Model, template string) []string {
+	if m.Engine.Embeds() {
+		return []string{"embedding"}
+	}
+	all := []string{"completion"}
+	for _, c := range []struct{ sign, name string }{{"tools", "tools"}, {"think", "thinking"}} {
+		if strings.Contains(template, c.sign) {
+			all = append(all, c.name)
+		}
+	}
+	if m.Engine.Vocab().FillsIn() {
+		all = append(all, "insert")
+	}
+	return all
+}

@@ -1,0 +1,136 @@
+package ollama
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat/jinja"
+)
+
+// request is what a client asks for: an order, or nothing.
+type request struct {
+	answer.Order
+	idle string // why there is no order: "load" or "unload"
+}
+
+// fields are the members of a request's body.
+type fields struct{ ask.Fields }
+
+// common reads what both endpoints have. The engine's request lacks the prompt.
+func (f fields) common(m *answer.Model, vars *jinja.Dict) (o request, r actors.Request) {
+	o = request{Order: answer.Order{Model: m, N: 1, Stream: true}}
+	f.Flag("stream", &o.Stream)
+	r.Thoughts = true
+	f.options(m, &r)
+	f.probs(&r)
+	r.Grammar = f.format()
+	f.think(vars)
+	if o.idle = "load"; f.unloads() {
+		o.idle = "unload"
+	}
+	f.Flag("truncate", new(bool)) // nothing is: a prompt that does not fit is refused
+	f.Flag("shift", new(bool))
+	return o, r
+}
+
+// options reads how tokens are chosen. What says how a model is to be loaded is not for clients to say here.
+func (f fields) options(m *answer.Model, r *actors.Request) {
+	read := func(in *wire.Fields) {
+		o := ask.Fields{Fields: in}
+		r.Sampling = o.Sampling(m)
+		o.Texts("stop", answer.MaxStops, answer.MaxStopBytes, &r.Stop)
+		o.Count("num_predict", -2, ask.AnyLength, &r.MaxTokens)
+		r.MaxTokens = max(r.MaxTokens, 0) // those below ask for as many as the context holds
+		o.Count("num_ctx", 0, ask.AnyLength, new(int))
+	}
+	if _, ok := f.Get("options"); !ok {
+		read(&wire.Fields{Budget: f.Budget})
+		return
+	}
+	f.Object("options", `an object such as {"temperature": 0.7}`, read)
+}
+
+func (f fields) probs(r *actors.Request) {
+	wanted, top := false, 0
+	f.Flag("logprobs", &wanted)
+	f.Count("top_logprobs", 0, answer.MaxTopProbs, &top)
+	r.Sampling.LogProbs = -1
+	if wanted {
+		r.Sampling.LogProbs = top
+	}
+}
+
+// format reads what the answer is bound to be.
+func (f fields) format() *answer.Form {
+	raw, ok := f.Get("format")
+	if !ok || raw == `""` {
+		return nil
+	}
+	if raw[0] == '{' {
+		return f.Schema("format")
+	}
+	name := ""
+	if f.Text("format", &name); name != "json" {
+		f.Wrong("format", raw, `"json" or a JSON Schema`)
+		return nil
+	}
+	form, err := answer.JSONForm()
+	if err != nil {
+		f.Fault = wire.Invalid("format", "invalid_value", "format: %v", err)
+	}
+	return form
+}
+
+// think tells the template whether, and how hard, the model is to think. Templates have two names for it.
+func (f fields) think(vars *jinja.Dict) {
+	raw, ok := f.Get("think")
+	if !ok {
+		return
+	}
+	think := raw == "true"
+	if !think && raw != "false" {
+		level, err := f.Reader(raw).String()
+		switch {
+		case err == nil && level == "max":
+			level = "high" // no template knows more
+		case err != nil || level != "low" && level != "medium" && level != "high":
+			f.Wrong("think", raw, `true, false, "low", "medium", "high" or "max"`)
+			return
+		}
+		think = true
+		vars.Set("reasoning_effort", jinja.Str(level))
+	}
+	vars.Set("enable_thinking", jinja.Bool(think))
+	vars.Set("thinking", jinja.Bool(think))
+}
+
+// unloads reads keep_alive, and says whether the model is to go at once. Models stay as long as the server runs.
+func (f fields) unloads() bool {
+	raw, ok := f.Get("keep_alive")
+	if !ok {
+		return false
+	}
+	if seconds, ok := wire.Float(raw); ok {
+		return seconds == 0
+	}
+	text, err := f.Reader(raw).String()
+	if err == nil {
+		if seconds, err := strconv.ParseFloat(text, 64); err == nil {
+			return seconds == 0
+		}
+		if span, err := time.ParseDuration(text); err == nil {
+			return span == 0
+		}
+	}
+	f.Wrong("keep_alive", raw, `seconds, or a duration such as "5m"`)
+	return false
+}
+
+// noImages is the fault of a prompt, or a message, with some.
+func noImages(place string) *wire.Fault {
+	return wire.Invalid(place, "unsupported_value", "%s: this model reads text only, leave images out", place)
+}
