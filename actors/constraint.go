@@ -1,12 +1,11 @@
 package actors
 
 import (
-	"bytes"
 	"fmt"
 
-	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/stages/tools"
 )
 
 // constraint keeps the answer of a sequence in the language of its request's grammar. The sampler alone uses it, once
@@ -15,11 +14,11 @@ type constraint struct {
 	of     *grammar.Grammar
 	vocab  *token.Vocab
 	trie   *grammar.Trie
-	prompt int           // tokens before the answer
-	begins chat.Thinking // as the prompt leaves it: what is thought is not bound
+	prompt int                  // tokens before the answer
+	begins func() *tools.Parser // reads the answer: what is thought is not bound
 
 	owner   int // incarnation of the sampler that uses what follows; -1: none has
-	think   chat.Thinking
+	parser  *tools.Parser
 	free    bool // the model thinks
 	matcher *grammar.Matcher
 	masker  *grammar.Masker
@@ -56,7 +55,8 @@ func (c *constraint) begin(owner int) error {
 	}
 	c.matcher, c.masker = p.Matcher(), p.Masker(c.trie)
 	c.mask = make([]uint64, c.trie.Words())
-	c.think, c.free = c.begins, c.begins.Inside()
+	c.parser = c.begins()
+	c.free = c.parser.Apart()
 	c.owner, c.read, c.masked = owner, c.prompt, -1
 	return nil
 }
@@ -108,12 +108,11 @@ func (c *constraint) push(id int32) error {
 	}
 	piece := c.vocab.Piece(id)
 	if c.free {
-		_, text := c.think.Push(piece)
-		if c.think.Inside() {
+		c.parser.Push(piece)
+		if c.free = c.parser.Apart(); c.free {
 			return nil
 		}
-		c.free = false
-		piece = bytes.TrimLeft(text, " \t\r\n") // the blanks behind a thought belong to neither
+		piece = piece[len(piece)-c.parser.Behind():]
 	}
 	n, err := c.matcher.Read(piece)
 	if err == nil && n < len(piece) {

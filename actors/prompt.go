@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/stages/tools"
 )
 
 func (s *spec) promptOf(r *Request, stop func() bool) (*prompt, error) {
@@ -23,6 +24,9 @@ func (s *spec) promptOf(r *Request, stop func() bool) (*prompt, error) {
 }
 
 func (s *spec) makePrompt(p *prompt, r *Request, stop func() bool) error {
+	if err := p.equip(r.Tools); err != nil {
+		return err
+	}
 	if r.Tokens != nil {
 		p.tokens = r.Tokens
 		return nil
@@ -50,7 +54,39 @@ func (s *spec) makePrompt(p *prompt, r *Request, stop func() bool) error {
 	case err != nil:
 		return refuse("the prompt cannot be put into tokens: %v", err)
 	}
-	p.tokens, p.thinking = ids, chat.NewThinking(text)
+	p.tokens, p.tail = ids, tailOf(text, r.Chat)
+	return nil
+}
+
+// tailOf is how a prompt ends behind the last words in it that are not the model's.
+func tailOf(prompt string, in *chat.Input) string {
+	const most = 64 // bytes of it, where these words are not found
+	from := max(0, len(prompt)-most)
+	if in != nil {
+		for i := range in.Messages {
+			m := &in.Messages[len(in.Messages)-1-i]
+			if m.Role == "assistant" {
+				continue
+			}
+			said := strings.TrimSpace(m.Content)
+			if at := strings.LastIndex(prompt, said); said != "" && at >= 0 {
+				from = at + len(said)
+			}
+			break
+		}
+	}
+	return strings.Clone(prompt[from:])
+}
+
+// equip takes over the tools of a request.
+func (p *prompt) equip(t *Tools) (err error) {
+	var list []tools.Tool
+	if t != nil {
+		list = t.List
+	}
+	if p.tools, err = tools.NewSet(list); err != nil {
+		return refuse("tools: %v", err)
+	}
 	return nil
 }
 

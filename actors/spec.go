@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/stages/tools"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -24,6 +25,9 @@ type spec struct {
 	bound    *ir.Bound
 	vocab    *token.Vocab
 	template *chat.Template
+	syntax   *tools.Syntax  // how it thinks and calls, as the template shows it
+	plain    *tools.Syntax  // the same, without thoughts
+	marks    map[int32]bool // control tokens that are a part of that
 	plan     place.Model
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
@@ -112,7 +116,29 @@ func (s *spec) describe(name string) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: tokenizer.chat_template: %w", s.file.Name, err)
 	}
+	s.learn(source)
 	return nil
+}
+
+// learn finds out how the model thinks and calls.
+func (s *spec) learn(source string) {
+	s.syntax = tools.Shown(source, s.template.RenderConversation)
+	s.plain = s.syntax.Thoughtless()
+	s.marks = map[int32]bool{}
+	for id := range int32(s.vocab.Size()) {
+		if s.vocab.IsControl(id) && !s.vocab.IsEOG(id) && s.syntax.Mentions(string(s.vocab.Piece(id))) {
+			s.marks[id] = true
+		}
+	}
+}
+
+// parser reads an answer; without thoughts, they are text.
+func (s *spec) parser(thoughts bool, tail string, set *tools.Set) *tools.Parser {
+	syntax := s.syntax
+	if !thoughts {
+		syntax = s.plain
+	}
+	return syntax.Parser(tail, set)
 }
 
 // settle takes over what was planned for the model.

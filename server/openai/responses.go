@@ -20,7 +20,7 @@ func (a *api) respond(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault
 	if fault != nil {
 		return fault
 	}
-	o, fault := decodeResponse(body, a.Asked)
+	o, fault := decodeResponse(body, a.finder(x, answer.Write))
 	if fault != nil {
 		return fault
 	}
@@ -97,16 +97,16 @@ func (e *response) Begin(dst []byte, _ *answer.Choice) []byte {
 
 // Part implements answer.Encoder.
 func (e *response) Part(dst []byte, c *answer.Choice) []byte {
-	if len(c.New.Thought) > 0 {
-		dst = e.delta(e.enter(dst, reasoning), "response.reasoning_text", c.New.Thought)
+	if len(c.New.Said(answer.Thought)) > 0 {
+		dst = e.delta(e.enter(dst, reasoning), "response.reasoning_text", c.New.Said(answer.Thought))
 	}
-	if e.open != reasoning || len(c.New.Text) > 0 { // nobody asks for those of thoughts
+	if e.open != reasoning || len(c.New.Said(answer.Speech)) > 0 { // nobody asks for those of thoughts
 		for i := range c.New.Probs {
 			e.probs = appendProb(comma(e.probs), c, &c.New.Probs[i])
 		}
 	}
-	if len(c.New.Text) > 0 {
-		dst = e.delta(e.enter(dst, speech), "response.output_text", c.New.Text)
+	if len(c.New.Said(answer.Speech)) > 0 {
+		dst = e.delta(e.enter(dst, speech), "response.output_text", c.New.Said(answer.Speech))
 	}
 	return dst
 }
@@ -244,14 +244,14 @@ func (e *response) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		dst := append(slices.Clone(e.head), `,"output":[`...)
 		one := response{id: e.id}
-		if len(c.New.Thought) > 0 {
-			one.open, one.text = reasoning, c.New.Thought
+		if len(c.New.Said(answer.Thought)) > 0 {
+			one.open, one.text = reasoning, c.New.Said(answer.Thought)
 			if !yield(append(one.item(dst, "completed"), ',')) {
 				return
 			}
 			dst, one.index = dst[:0], 1
 		}
-		one.open, one.text = speech, c.New.Text
+		one.open, one.text = speech, c.New.Said(answer.Speech)
 		dst = one.item(dst, statusOf(c))
 		const behind = "]}]}" // the list of log-probabilities, which is the last of the item
 		for i := range c.New.Probs {

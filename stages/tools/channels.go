@@ -35,6 +35,9 @@ func (p *Parser) inChannel() bool {
 			return false
 		}
 		r := form.route(string(p.held[:at]))
+		if !p.tools.Some() {
+			r.call = "" // there is nothing to call: it is text
+		}
 		p.take(at + len(form.mark))
 		p.channel = &channel{route: r}
 		p.fresh, p.blank = true, nil
