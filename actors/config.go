@@ -45,6 +45,9 @@ type HouseConfig struct {
 	Models []Model        // at least one; of equal names the later ones get a number
 	Device backend.Device // where they run; the house closes it
 	Log    zerolog.Logger
+	// Memory is how many bytes of the machine's there are for the models, beside what others were promised. Default, and
+	// at most: what the machine says is available.
+	Memory int64
 	// Progress, if set, is called from time to time while weights are loaded, and at the end.
 	Progress func(done, total int64)
 	// Trace, if set, gets spans as a trace for Perfetto, from the start until the house is closed.

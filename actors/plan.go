@@ -23,7 +23,7 @@ type Plan struct {
 
 // PlanFor plans one model for a device, and starts nothing. Device and file stay the caller's.
 func PlanFor(m *Model, d backend.Device) (*Plan, error) {
-	specs, plan, err := planAll([]Model{*m}, d.Traits(), nil)
+	specs, plan, err := planAll([]Model{*m}, d.Traits(), mem.Available(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +50,10 @@ func measure(s *spec, d backend.Device) (backend.Memory, error) {
 	return m.Memory(), m.Close()
 }
 
-// planAll finds out about the models and plans them. edit, if there is one, changes the plan of each.
-func planAll(models []Model, traits backend.Traits, edit func(*ir.Bound, *place.Model)) ([]*spec, *place.Plan, error) {
+// planAll finds out about the models and plans them, for a machine with so much memory. edit, if there is one, changes
+// the plan of each.
+func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.Bound, *place.Model)) (
+	[]*spec, *place.Plan, error) {
 	specs := make([]*spec, len(models))
 	asks := make([]place.Ask, len(models))
 	for i := range models {
@@ -70,7 +72,7 @@ func planAll(models []Model, traits backend.Traits, edit func(*ir.Bound, *place.
 			return nil, nil, errors.New("a budget of VRAM: this device has no memory of its own, leave it out")
 		}
 	}
-	machine := place.Machine{Memory: mem.Available(), Flight: traits.Flight}
+	machine := place.Machine{Memory: memory, Flight: traits.Flight}
 	if traits.Free > 0 {
 		const steps = 1 << 30 // what steps take
 		machine.Memory, machine.Host = max(traits.Free-steps, 0), machine.Memory

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/actors/tiers"
+	"github.com/sluice-ai/sluice/internal/mem"
 )
 
 // Start opens a house of one model. To close its engine closes the house.
@@ -56,7 +57,11 @@ func Open(ctx context.Context, c HouseConfig) (*House, error) {
 
 // prepare does all that can fail before an actor runs.
 func prepare(c *HouseConfig) (*House, error) {
-	specs, plan, err := planAll(c.Models, c.Device.Traits(), c.plan)
+	memory := mem.Available()
+	if c.Memory > 0 {
+		memory = min(memory, c.Memory)
+	}
+	specs, plan, err := planAll(c.Models, c.Device.Traits(), memory, c.plan)
 	if err != nil {
 		return nil, err
 	}

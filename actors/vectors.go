@@ -26,8 +26,8 @@ func (e *Engine) Read(r Request, query []int32, stop func() bool) ([]int32, erro
 		return nil, err
 	}
 	tokens := p.tokens
-	if bos, has := e.spec.vocab.BOS(); has && len(query) > 0 && len(tokens) > 1 && tokens[0] == bos {
-		tokens = tokens[1:] // the pair begins once
+	if len(query) > 0 {
+		tokens = e.spec.vocab.Pair(tokens)
 	}
 	_, err = e.spec.measure(&r, &prompt{tokens: slices.Concat(query, tokens)})
 	return tokens, err

@@ -33,3 +33,25 @@ func (o *positionOp) row(ex *execution, _, r int) error {
 	ex.device.isa.Add(y, ex.at(&o.x, r), o.w[ex.pos[r]*len(y):][:len(y)])
 	return nil
 }
+
+// tokenTypeOp adds the vector of the row's part of its text.
+type tokenTypeOp struct {
+	out, x place
+	w      []float32 // by part
+	sep    int32
+}
+
+func (o *tokenTypeOp) row(ex *execution, _, r int) error {
+	y := ex.at(&o.out, r)
+	kind, last := 0, len(o.w)/len(y)-1
+	for _, token := range ex.step.Tokens[ex.step.Spans[ex.span[r]].Row:r] {
+		if kind == last {
+			break
+		}
+		if token == o.sep {
+			kind++
+		}
+	}
+	ex.device.isa.Add(y, ex.at(&o.x, r), o.w[kind*len(y):][:len(y)])
+	return nil
+}

@@ -127,6 +127,8 @@ func (b *binder) op(it *live.Item) rowOp {
 		return &affineOp{out, in[0], b.vector(n.W), b.vector(n.B)}
 	case ir.Position:
 		return &positionOp{out, in[0], b.vector(n.W)}
+	case ir.TokenType:
+		return &tokenTypeOp{out, in[0], b.vector(n.W), n.Sep}
 	case ir.HeadSlice:
 		return &headSliceOp{out, in[0], n.Heads, n.From}
 	case ir.HeadJoin:

@@ -34,6 +34,7 @@ type pool struct {
 	left atomic.Int64
 	_    [56]byte
 
+	turn     sync.Mutex // whose task runs: models that are driven by different goroutines take turns
 	task     task
 	patience time.Duration
 
@@ -90,8 +91,9 @@ func (p *pool) close() {
 // size is the number of workers, the caller included.
 func (p *pool) size() int { return len(p.workers) + 1 }
 
-// do runs chunks 0…n−1 of t and returns when all are done. One goroutine at a time. If chunks panic, do panics with
-// a *workerPanic after the others are done.
+// do runs chunks 0…n−1 of t and returns when all are done. Goroutines that call it take turns, of about a millisecond
+// while several have much to do: who has waited for so long is next (sync.Mutex, starvation mode). If chunks panic, do
+// panics with a *workerPanic after the others are done.
 func (p *pool) do(t task, n int) {
 	if n == 1 || len(p.workers) == 0 {
 		for i := range n {
@@ -102,6 +104,8 @@ func (p *pool) do(t task, n int) {
 	if n <= 0 {
 		return
 	}
+	p.turn.Lock()
+	defer p.turn.Unlock()
 	p.task = t
 	p.left.Store(int64(n))
 	p.word.Store(uint64(n) << 32)

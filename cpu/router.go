@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"slices"
 
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -56,9 +57,13 @@ func (o *routerOp) row(ex *execution, worker, r int) error {
 		c.keepGroups(keys, o.args)
 	}
 	clear(y)
-	chosen := highest(c.chosen[:o.args.Used], keys)
-	for i, e := range chosen {
-		weights[i] = scores[e]
+	chosen := c.chosen[:o.args.Used]
+	if o.args.Scoring == ir.SparseMixer {
+		c.mix(ex, chosen, weights, keys)
+	} else {
+		for i, e := range highest(chosen, keys) {
+			weights[i] = scores[e]
+		}
 	}
 	o.weigh(ex, weights)
 	for i, e := range chosen {
@@ -122,11 +127,31 @@ func highest(list []int, values []float32) []int {
 	return list
 }
 
-// keepGroups makes the keys −∞ of experts outside the best groups: those whose two highest keys have the largest sums.
+// mix chooses as ir.SparseMixer says. Values of chosen experts become −∞.
+func (c *choice) mix(ex *execution, chosen []int, weights, values []float32) {
+	isa, near := ex.device.isa, c.scores[:len(values)]
+	for i := range chosen {
+		top := slices.Max(values)
+		for e, v := range values {
+			near[e] = v - top
+			if (top-v)/max(v, -v, top) > ir.Near {
+				near[e] = float32(math.Inf(-1))
+			}
+		}
+		isa.Exp(near, near)
+		weights[i] = 1 / isa.Sum(near)
+		highest(chosen[i:i+1], values)
+	}
+}
+
+// keepGroups makes the keys −∞ of experts outside the best groups: those whose highest keys have the largest sums.
 func (c *choice) keepGroups(keys []float32, a *ir.RouteArgs) {
 	size, sums := len(keys)/a.Groups, c.sums[:a.Groups]
 	for g := range sums {
-		sums[g] = topTwo(keys[g*size:][:size])
+		sums[g] = slices.Max(keys[g*size:][:size])
+		if a.GroupBest == 2 {
+			sums[g] = topTwo(keys[g*size:][:size])
+		}
 	}
 	for _, g := range highest(c.chosen[:a.GroupsUsed], sums) {
 		sums[g] = float32(math.Inf(1))

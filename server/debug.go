@@ -14,7 +14,8 @@ import (
 )
 
 // Inside is what GET /debug/actors tells. Its names are part of the interface: in seconds, bytes or plain counts, as
-// they say. Counts and times are sums since the start, but for what is there now.
+// they say. Counts and times are sums since the start, but for what is there now. What is of no model is of the first
+// one that runs: of several, each has its own.
 type Inside struct {
 	UptimeSeconds float64         `json:"uptime_seconds"`
 	Models        []ModelInside   `json:"models"`
@@ -31,6 +32,8 @@ type Inside struct {
 // ModelInside is one model.
 type ModelInside struct {
 	Name            string          `json:"name"`
+	State           string          `json:"state"`      // as in GET /v1/models
+	WaitedFor       int             `json:"waited_for"` // by requests, until it is loaded
 	RequestsOpen    int64           `json:"requests_open"`
 	Requests        uint64          `json:"requests"`
 	Running         int64           `json:"sequences_running"`
@@ -50,6 +53,7 @@ type ModelInside struct {
 	ExpertsFound    uint64          `json:"experts_found"`
 	ExpertsMissed   uint64          `json:"experts_missed"`
 	StreamedBytes   uint64          `json:"streamed_bytes"`
+	Device          DeviceInside    `json:"device"`
 	Actors          []ActorInside   `json:"actors"`
 	Credits         []CreditsInside `json:"credits"`
 }
@@ -57,6 +61,7 @@ type ModelInside struct {
 // DeviceInside says where a device's time went.
 type DeviceInside struct {
 	ID        string             `json:"id"`
+	Uptime    float64            `json:"uptime_seconds"` // since it was opened: what is below, summed
 	Computing float64            `json:"computing_seconds"`
 	Idle      map[string]float64 `json:"idle_seconds"` // by cause
 }
@@ -101,37 +106,46 @@ func (s *Server) debugActors(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wir
 	about := Inside{Models: []ModelInside{}, Edges: actors.Edges()}
 	var house *actors.House
 	for _, name := range s.models.Names() {
-		engine := s.models.Engine(name)
-		if engine == nil {
-			continue
+		m, status := ModelInside{Name: name}, s.models.Status(name)
+		if engine := s.models.Engine(name); engine != nil {
+			m = look(name, engine.Snapshot())
+			m.Actors, m.Credits = lookActors(engine.Status()), lookCredits(engine.Credits())
+			m.Device = lookDevice(engine.House())
+			if house == nil {
+				house = engine.House()
+			}
 		}
-		m := look(name, engine.Snapshot())
-		m.Actors, m.Credits = lookActors(engine.Status()), lookCredits(engine.Credits())
+		m.State, m.WaitedFor = status.Phase.String(), status.Waiting
 		about.Models = append(about.Models, m)
-		house = engine.House()
 	}
 	if house != nil {
 		about.lookAt(house)
 	}
+	about.UptimeSeconds = time.Since(s.began).Seconds()
 	wire.WriteJSON(rc, about)
 	return nil
 }
 
-// lookAt tells what all models share.
+// lookAt tells what belongs to no model.
 func (about *Inside) lookAt(h *actors.House) {
 	const shown = 256
-	t := h.DeviceTime()
-	about.UptimeSeconds = t.Wall().Seconds()
-	about.Device = DeviceInside{ID: h.Device(), Computing: t.Computing.Seconds(), Idle: map[string]float64{}}
-	for c, d := range t.Idle {
-		about.Device.Idle[trace.Cause(c).String()] = d.Seconds()
-	}
+	about.Device = lookDevice(h)
 	about.Actors, about.Credits = lookActors(h.Status()), lookCredits(h.Credits())
 	about.DeadLetters, about.Unexpected = h.Faults()
 	spans := h.Spans()
 	for i := range spans[max(0, len(spans)-shown):] {
 		about.Spans = append(about.Spans, lookSpan(&spans[max(0, len(spans)-shown)+i]))
 	}
+}
+
+func lookDevice(h *actors.House) DeviceInside {
+	t := h.DeviceTime()
+	d := DeviceInside{ID: h.Device(), Uptime: t.Wall().Seconds(), Computing: t.Computing.Seconds(),
+		Idle: map[string]float64{}}
+	for c, idle := range t.Idle {
+		d.Idle[trace.Cause(c).String()] = idle.Seconds()
+	}
+	return d
 }
 
 func look(name string, s actors.Snapshot) ModelInside {
@@ -186,7 +200,8 @@ const (
 	mostTraced = 256 << 20 // bytes
 )
 
-// debugTrace serves GET /debug/trace?seconds=N: what happens from now on, for Perfetto.
+// debugTrace serves GET /debug/trace?seconds=N: what happens from now on, for Perfetto. Of several models that run it
+// is the one that model names, else the first.
 func (s *Server) debugTrace(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	seconds := usualTrace
 	if given := rc.QueryArgs().Peek("seconds"); given != nil {
@@ -198,11 +213,14 @@ func (s *Server) debugTrace(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire
 		seconds = n
 	}
 	var house *actors.House
-	for _, engine := range engines(s.models) {
-		house = engine.House()
+	wanted := string(rc.QueryArgs().Peek("model"))
+	for _, name := range s.models.Names() {
+		if engine := s.models.Engine(name); engine != nil && house == nil && (wanted == "" || wanted == name) {
+			house = engine.House()
+		}
 	}
 	if house == nil {
-		return wire.Unavailable("no_model", "no model is running: try again when one is")
+		return wire.Unavailable("no_model", "no such model is running: try again when one is")
 	}
 	x.Watch()
 	x.Stream(rc, "application/json", []byte("\n"), func(w *exchange.Writer) {

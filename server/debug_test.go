@@ -41,7 +41,10 @@ func TestDebugActors(t *testing.T) {
 	for _, s := range about.Device.Idle {
 		sum += s
 	}
-	require.InDelta(t, about.UptimeSeconds, sum, 1e-6)
+	require.InDelta(t, about.Device.Uptime, sum, 1e-6)
+	require.GreaterOrEqual(t, m.Device.Uptime, 0.0)
+	require.Equal(t, "loaded", m.State)
+	require.Positive(t, about.UptimeSeconds)
 	require.Positive(t, about.Device.Computing)
 	require.Positive(t, about.Device.Idle["no_work"])
 	require.Contains(t, body, `"kind":"idle","cause":"`)

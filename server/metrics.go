@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/swap"
 )
 
 // metrics are the counts behind GET /metrics.
@@ -69,22 +69,27 @@ type engineCollector struct {
 func (engineCollector) Describe(chan<- *prometheus.Desc) {}
 
 func (c engineCollector) Collect(out chan<- prometheus.Metric) {
-	houses := map[*actors.House]string{}
-	for name, engine := range engines(c.models) {
-		send := sender{out, name}
-		send.gauge("answers_waiting", "Answers that wait for a place among those that are computed.",
-			float64(c.waiting(cmp.Or(name, c.models.Names()[0]))))
-		collect(send, engine.Snapshot())
-		for tier, bytes := range engine.Plan().ByTier() {
-			send.gauge("weights_bytes", "Bytes of weights by where their homes are.", float64(bytes), "tier", tier.String())
+	names := c.models.Names()
+	for _, name := range names {
+		send, status := sender{out, name}, c.models.Status(name)
+		if len(names) == 1 {
+			send.model = ""
 		}
-		houses[engine.House()] = name
-	}
-	for h, name := range houses {
-		if len(houses) == 1 {
-			name = "" // the device is all models'
+		loaded := 0.0
+		if status.Phase == swap.Ready {
+			loaded = 1
 		}
-		collectDevice(sender{out, name}, h.Device(), h.DeviceTime())
+		send.gauge("model_loaded", "1 while the model is loaded.", loaded)
+		send.gauge("model_waited_for", "Requests that wait until the model is loaded.", float64(status.Waiting))
+		if engine := c.models.Engine(name); engine != nil {
+			send.gauge("answers_waiting", "Answers that wait for a place among those that are computed.",
+				float64(c.waiting(name)))
+			collect(send, engine.Snapshot())
+			for tier, bytes := range engine.Plan().ByTier() {
+				send.gauge("weights_bytes", "Bytes of weights by where their homes are.", float64(bytes), "tier", tier.String())
+			}
+			collectDevice(send, engine.House().Device(), engine.House().DeviceTime())
+		}
 	}
 }
 

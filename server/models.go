@@ -1,10 +1,13 @@
 package server
 
 import (
+	"context"
 	"iter"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/actors/fleet"
 	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/stages/swap"
 )
 
 // fixed is engines that are there for good.
@@ -29,6 +32,17 @@ func (f fixed) Engine(name string) *actors.Engine {
 	}
 	return nil
 }
+
+// Use has nothing to wait for.
+func (f fixed) Use(_ context.Context, name string) (*actors.Engine, func(), error) {
+	if e := f.Engine(name); e != nil {
+		return e, func() {}, nil
+	}
+	return nil, nil, fleet.ErrUnknown
+}
+
+// Status is the same of all.
+func (f fixed) Status(string) fleet.Status { return fleet.Status{Phase: swap.Ready} }
 
 // engines are those that run now. The name tells one from another: it is empty if there is only one.
 func engines(m answer.Models) iter.Seq2[string, *actors.Engine] {

@@ -1,19 +1,21 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/actors/fleet"
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/stages/swap"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -34,6 +36,20 @@ func (s *several) Engine(name string) *actors.Engine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.engines[name]
+}
+
+func (s *several) Use(_ context.Context, name string) (*actors.Engine, func(), error) {
+	if e := s.Engine(name); e != nil {
+		return e, func() {}, nil
+	}
+	return nil, nil, fleet.ErrUnknown
+}
+
+func (s *several) Status(name string) fleet.Status {
+	if s.Engine(name) == nil {
+		return fleet.Status{Phase: swap.Loading, Waiting: 3, Done: 1, Total: 4}
+	}
+	return fleet.Status{Phase: swap.Ready}
 }
 
 // set replaces them; names may name one that is not there any more.
@@ -142,7 +158,7 @@ func TestModelList(t *testing.T) {
 	require.NoError(t, err)
 	object := func(name string, f *gguf.File) string {
 		i := m.Engine(name).Info
-		return fmt.Sprintf(`{"id":"%s","object":"model","created":0,"owned_by":"sluice","meta":{"architecture":"%s","n_vocab":%d,`+
+		return fmt.Sprintf(`{"id":"%s","object":"model","created":0,"owned_by":"sluice","status":{"value":"loaded"},"meta":{"architecture":"%s","n_vocab":%d,`+
 			`"n_ctx_train":%d,"n_ctx":%d,"n_params":%d,"size":%d}}`, name, i.Architecture, i.Vocab, i.Trained, i.Context, i.Parameters, bytesOf(f))
 	}
 	list := func() string {
@@ -165,7 +181,19 @@ func TestModelList(t *testing.T) {
 	require.True(t, untied)
 	engine := startEngine(t, func(cfg *actors.Config) { cfg.File, cfg.Context = f, 256 })
 	m.set(map[string]*actors.Engine{"untied": engine}, "untied", "gone")
-	require.Equal(t, `{"object":"list","data":[`+object("untied", f)+`]}`, list(), "one that is gone meanwhile is left out")
-	require.False(t, strings.Contains(list(), "gone"))
+	const gone = `{"id":"gone","object":"model","created":0,"owned_by":"sluice","status":{"value":"loading","progress":0.25}}`
+	require.Equal(t, `{"object":"list","data":[`+object("untied", f)+`,`+gone+`]}`, list(), "one that does not run is listed")
+	_, body = r.get(t, "/api/tags")
+	require.Contains(t, body, `{"name":"gone","model":"gone",`)
+	_, body = r.get(t, "/api/ps")
+	require.Contains(t, body, `"untied"`)
+	require.NotContains(t, body, "gone")
+	status, body = r.post(t, "/api/show", `{"model":"gone:latest"}`)
+	require.Equal(t, http.StatusOK, status, body)
+	require.Contains(t, body, `"capabilities":["completion"]`, "it is not loaded for that")
+	_, body = r.get(t, "/metrics")
+	require.Contains(t, body, `sluice_model_loaded{model="untied"} 1`)
+	require.Contains(t, body, `sluice_model_loaded{model="gone"} 0`)
+	require.Contains(t, body, `sluice_model_waited_for{model="gone"} 3`)
 	m.set(map[string]*actors.Engine{"org/large": r.engine}, "org/large")
 }

@@ -63,6 +63,7 @@ type Server struct {
 
 	base     context.Context // of all requests
 	cut      context.CancelCauseFunc
+	began    time.Time
 	stopping atomic.Bool
 	percent  atomic.Int64   // of the models that are being loaded
 	open     sync.WaitGroup // requests whose answers are not written
@@ -88,7 +89,7 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	if o.Reading <= 0 {
 		o.Reading = 30 * time.Second
 	}
-	s := &Server{log: o.Log, options: o, prefix: rand.Uint32(), loaded: make(chan struct{})}
+	s := &Server{began: time.Now(), log: o.Log, options: o, prefix: rand.Uint32(), loaded: make(chan struct{})}
 	s.models = &s.later
 	s.intake = exchange.NewIntake(intake, maxBody, intakeQueue)
 	service := answer.New(s.models, s.intake, o.Reading)

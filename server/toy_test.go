@@ -34,7 +34,7 @@ func toy(s *answer.Service) answer.Dialect {
 		Routes: []answer.Route{
 			{Method: fasthttp.MethodPost, Path: "/toy/say", Help: "an answer", Handle: sayToy(s)},
 			{Method: fasthttp.MethodGet, Path: "/toy/names", Handle: func(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
-				for _, m := range s.Models() {
+				for _, m := range s.Entries() {
 					rc.WriteString(m.Name + "\n")
 				}
 				return nil
@@ -66,7 +66,7 @@ func sayToy(s *answer.Service) func(*fasthttp.RequestCtx, *exchange.Exchange) *w
 		if f.Fault != nil {
 			return f.Fault
 		}
-		m, fault := s.Asked(name)
+		m, fault := s.Asked(x, name)
 		if fault != nil {
 			return fault
 		}

@@ -12,6 +12,7 @@ type chatCmd struct {
 	engineFlags
 	System string `placeholder:"TEXT" help:"System message: who the model should be, or what it should mind."`
 	N      int    `short:"n" placeholder:"N" help:"Most tokens of an answer; -1: until it ends, as without it."`
+	pullFlag
 	forceFlag
 	samplingFlags
 }
@@ -80,6 +81,9 @@ func (c *chatCmd) mayReplace(path string) error {
 func (c *chatCmd) load(e *env) (*actors.Engine, error) {
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
+	if err := c.fetch(ctx, e, c.Model); err != nil {
+		return nil, err
+	}
 	return c.start(ctx, e, func(cfg *actors.Config) { cfg.Sequences = 1 })
 }
 

@@ -13,13 +13,18 @@ const about = `Runs large language models on this machine.
 
 Without -m, commands use a small demonstration model that is part of the program. It has 26 million parameters and
 knows capitals, opposites, small sums and short Go functions: enough to see that everything works. For a real model,
-get a GGUF file and name it: sluice run -m model.gguf "..."`
+pull one and name it, sluice pull OWNER/NAME-GGUF and sluice run -m OWNER/NAME-GGUF "...", or name a GGUF file.`
 
 // cli lists the commands in the order of the help.
 type cli struct {
 	Run        runCmd        `cmd:"" help:"Answer a prompt."`
 	Chat       chatCmd       `cmd:"" help:"Talk with a model."`
 	Serve      serveCmd      `cmd:"" help:"Serve a model over HTTP, with the APIs of OpenAI and Anthropic."`
+	Pull       pullCmd       `cmd:"" help:"Get a model from Hugging Face, or from Ollama's registry, into the store."`
+	List       listCmd       `cmd:"" help:"List the models in the store."`
+	Show       showCmd       `cmd:"" help:"Show where a model of the store came from, and its files."`
+	Rm         rmCmd         `cmd:"" help:"Remove models from the store."`
+	Cp         cpCmd         `cmd:"" help:"Give a model of the store another name."`
 	Inspect    inspectCmd    `cmd:"" help:"Show what is in a model file."`
 	Tokenize   tokenizeCmd   `cmd:"" help:"Turn text into token ids."`
 	Detokenize detokenizeCmd `cmd:"" help:"Turn token ids into text."`

@@ -60,7 +60,14 @@ func (f *computeFlags) check() error {
 
 // start loads the model, with a progress bar if a person is watching. edit may change what the flags do not say.
 func (f *engineFlags) start(ctx context.Context, e *env, edit func(*actors.Config)) (*actors.Engine, error) {
-	house, err := f.open(ctx, e, []namedFile{{path: f.Model}}, func(h *actors.HouseConfig) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	device, err := f.device(e)
+	if err != nil {
+		return nil, err
+	}
+	return f.open(ctx, e, namedFile{path: f.Model}, device, func(h *actors.HouseConfig) {
 		if edit == nil {
 			return
 		}
@@ -68,44 +75,29 @@ func (f *engineFlags) start(ctx context.Context, e *env, edit func(*actors.Confi
 		edit(&one)
 		h.Models[0], h.Device, h.Trace = one.Model, one.Device, one.Trace
 	})
-	if err != nil {
-		return nil, err
-	}
-	return house.Engines()[0], nil
 }
 
-// open loads models, with a progress bar if a person is watching. edit may change what the flags do not say.
-func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit func(*actors.HouseConfig)) (
-	*actors.House, error) {
-	if err := f.check(); err != nil {
-		return nil, err
-	}
-	began := e.now()
-	cfg := actors.HouseConfig{Log: f.logger(e)}
+// model is one of a file, as the flags say.
+func (f *computeFlags) model(name string, file *gguf.File) actors.Model {
 	kv, _ := backend.ParseKV(f.KV) // kong has checked it
-	for _, m := range files {
-		file, err := f.openWeights(e, m.path)
-		if err != nil {
-			return nil, errors.Join(err, closeFiles(cfg.Models))
-		}
-		cfg.Log.Debug().Str("file", file.Name).Int("parts", file.Parts()).Int("tensors", len(file.Tensors)).Msg("opened")
-		cfg.Models = append(cfg.Models, actors.Model{
-			Name: m.name, File: file, KV: kv, Context: f.Ctx, NoRepack: f.NoRepack,
-		})
+	return actors.Model{Name: name, File: file, KV: kv, Context: f.Ctx, NoRepack: f.NoRepack, Weights: int64(f.RAM),
+		VRAM: int64(f.VRAM)}
+}
+
+// open loads a model on a device, which it closes, with a progress bar if a person is watching. edit may change what
+// the flags do not say.
+func (f *computeFlags) open(ctx context.Context, e *env, m namedFile, device backend.Device,
+	edit func(*actors.HouseConfig)) (*actors.Engine, error) {
+	began := e.now()
+	file, err := f.openWeights(e, m.path)
+	if err != nil {
+		return nil, errors.Join(err, device.Close())
 	}
-	f.RAM.divide(cfg.Models, func(m *actors.Model) *int64 { return &m.Weights })
-	f.VRAM.divide(cfg.Models, func(m *actors.Model) *int64 { return &m.VRAM })
-	var err error
-	if cfg.Device, err = f.device(e); err != nil {
-		return nil, errors.Join(err, closeFiles(cfg.Models))
-	}
+	cfg := actors.HouseConfig{Log: f.logger(e), Device: device, Models: []actors.Model{f.model(m.name, file)}}
+	cfg.Log.Debug().Str("file", file.Name).Int("parts", file.Parts()).Int("tensors", len(file.Tensors)).Msg("opened")
 	edit(&cfg)
 	if e.isTerminal(e.stderr) {
-		what := printable(cfg.Models[0].File.Name)
-		if len(cfg.Models) > 1 {
-			what = fmt.Sprintf("%d models", len(cfg.Models))
-		}
-		bar := &loadingBar{e: e, what: "loading " + what, began: e.now()}
+		bar := &loadingBar{e: e, what: "loading " + printable(file.Name), began: e.now()}
 		defer bar.clear()
 		told := cfg.Progress
 		cfg.Progress = func(done, total int64) {
@@ -118,12 +110,11 @@ func (f *computeFlags) open(ctx context.Context, e *env, files []namedFile, edit
 	if err != nil {
 		return nil, err
 	}
-	for i, engine := range house.Engines() {
-		f.summarize(e, &cfg, engine, e.now().Sub(began))
-		f.warn(e, engine, len(files) > 1)
-		announce(e, engine, cfg.Models[i].File, cfg.Device)
-	}
-	return house, nil
+	engine := house.Engines()[0]
+	f.summarize(e, &cfg, engine, e.now().Sub(began))
+	f.warn(e, engine)
+	announce(e, engine, file, cfg.Device)
+	return engine, nil
 }
 
 // summarize says in one line of the log what a model runs with.
@@ -139,16 +130,11 @@ func (f *computeFlags) summarize(e *env, cfg *actors.HouseConfig, engine *actors
 }
 
 // warn says what to expect of a context beyond the trained one.
-func (f *computeFlags) warn(e *env, engine *actors.Engine, several bool) {
-	if f.Ctx <= engine.Info.Trained {
-		return
+func (f *computeFlags) warn(e *env, engine *actors.Engine) {
+	if f.Ctx > engine.Info.Trained {
+		fmt.Fprintf(e.stderr, "sluice: --ctx is %d, but %s was trained for %d tokens: expect worse answers beyond\n",
+			f.Ctx, printable(engine.Info.Name), engine.Info.Trained)
 	}
-	of := "the model"
-	if several {
-		of = printable(engine.Info.Name)
-	}
-	fmt.Fprintf(e.stderr, "sluice: --ctx is %d, but %s was trained for %d tokens: expect worse answers beyond\n",
-		f.Ctx, of, engine.Info.Trained)
 }
 
 // announce says in a line that weights stream, and what that should come to.
@@ -194,13 +180,6 @@ func (e *env) openWeights(value string) (*gguf.File, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, err
-}
-
-func closeFiles(models []actors.Model) (err error) {
-	for _, m := range models {
-		err = errors.Join(err, m.File.Close())
-	}
-	return err
 }
 
 // logger writes what the engine has to say: for a person, on standard error, errors unless told otherwise.

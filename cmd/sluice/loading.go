@@ -15,7 +15,8 @@ const barDelay = 200 * time.Millisecond
 type loadingBar struct {
 	e     *env
 	what  string
-	count bool // what is counted is no bytes
+	count bool  // what is counted is no bytes
+	from  int64 // what was done before it began, which says nothing of the time that is left
 	began time.Time
 	line  statusLine
 }
@@ -49,8 +50,8 @@ func (l *loadingBar) text(done, total int64, took time.Duration, width int) stri
 	}
 	share := float64(max(done, 0)) / float64(total)
 	percent, figures, bar := fmt.Sprintf(" %d%%", int(100*share)), fmt.Sprintf(" %s of %s", size(done), size(total)), ""
-	if done > 0 {
-		left := time.Duration(float64(took) / share * (1 - share))
+	if done > l.from {
+		left := time.Duration(float64(took) / float64(done-l.from) * float64(total-done))
 		figures += fmt.Sprintf(", %v left", left.Round(time.Second))
 	}
 	room := width - 1 - len(percent)

@@ -44,7 +44,7 @@ func keepMini(t *testing.T, s *store.Store, name string) {
 	p, err := s.Begin(ctx, store.Manifest{Name: name, Files: []store.File{f}})
 	require.NoError(t, err)
 	defer p.Close()
-	part, err := p.Partial(ctx, f)
+	part, err := p.Partial(ctx, f, nil)
 	require.NoError(t, err)
 	if part != nil {
 		require.NoError(t, part.Write(mini.GGUF, 0))

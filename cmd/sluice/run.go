@@ -27,6 +27,7 @@ type runCmd struct {
 	IgnoreEOS bool `name:"ignore-eos" help:"Go on after the end of the answer."`
 	JSON      bool `name:"json" help:"Print one JSON object instead of text."`
 	recordFlags
+	pullFlag
 	traceFlag
 	forceFlag
 	grammarFlags
@@ -56,6 +57,9 @@ func (c *runCmd) Run(e *env) (err error) {
 	defer func() { err = errors.Join(err, done()) }()
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
+	if err := c.fetch(ctx, e, c.Model); err != nil {
+		return err
+	}
 	began := e.now()
 	tape, err := c.begin(e, c.Force, c.Model)
 	if err != nil {

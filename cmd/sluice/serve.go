@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluice-ai/sluice/actors"
@@ -14,7 +15,10 @@ import (
 )
 
 type serveCmd struct {
-	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]FILE" help:"Model file (GGUF), and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Without it: the small embedded model."`
+	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]MODEL" help:"Model file (GGUF) or name of a model in the store, and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Loaded at once, as far as there is room. Without it, and without --models: the small embedded model."`
+
+	Folder    string        `name:"models" placeholder:"FOLDER" help:"Folder of model files, which clients call by their names without .gguf. Each is loaded when it is asked for; others leave for it, but none that answers."`
+	KeepAlive time.Duration `name:"keep-alive" placeholder:"TIME" help:"Unload models that nobody asked for in so long, such as 10m or 1h30m. Default: only when others need their memory."`
 	computeFlags
 	Addr   string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
 	APIKey []string `name:"api-key" sep:"none" placeholder:"KEY" help:"Key that clients must send. May be repeated. Other users of this machine can read it: better use a file. Without a key, anybody who reaches the address may ask."`
@@ -24,12 +28,13 @@ type serveCmd struct {
 	recordFlags
 	Parallel int `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
 	accessFlags
+	pullFlag
 	traceFlag
 	forceFlag
 }
 
 func (serveCmd) examples() [2]string {
-	return [2]string{`sluice serve -m model.gguf --addr :8080 --api-key-file keys.txt`, `sluice serve -m large=a.gguf -m small=b.gguf`}
+	return [2]string{`sluice serve -m model.gguf --addr :8080 --api-key-file keys.txt`, `sluice serve --models ~/models -m small=b.gguf --ram 24G --keep-alive 30m`}
 }
 
 // Help is what the flags do not say.
@@ -66,14 +71,14 @@ func (c *serveCmd) Run(e *env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	tape, err := c.tape(e, files)
+	tape, err := c.begin(e, c.Force, paths(files)...)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, tape.close()) }()
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
-	ln, err := c.listen()
+	ln, err := c.prepare(ctx, e, files)
 	if err != nil {
 		return err
 	}
@@ -83,22 +88,17 @@ func (c *serveCmd) Run(e *env) (err error) {
 	s := server.Loading(options)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
-	house, err := c.computeFlags.open(ctx, e, files, func(cfg *actors.HouseConfig) {
-		cfg.Progress = s.Progress
-		cfg.Trace = spans
-		for i := range cfg.Models {
-			cfg.Models[i].Sequences = c.Parallel
-			c.record(&cfg.Models[i], tape)
-		}
+	l, err := c.load(ctx, e, files, s.Progress, func(h *actors.HouseConfig) {
+		h.Trace = spans
+		c.record(&h.Models[0], tape)
 	})
 	if err != nil {
 		s.Close()
 		return err
 	}
-	engines := house.Engines()
-	defer shut(engines[0])
-	s.Loaded(server.Engines(engines...))
-	if err := c.announce(e, engines, ln.Addr()); err != nil {
+	defer func() { err = errors.Join(err, l.close()) }()
+	s.Loaded(l.fleet)
+	if err := c.announce(e, l, ln.Addr()); err != nil {
 		return err
 	}
 	select {
@@ -107,6 +107,53 @@ func (c *serveCmd) Run(e *env) (err error) {
 	case <-ctx.Done():
 		return c.stop(e, s)
 	}
+}
+
+// load opens the models, and loads those of the command line as far as there is room. traced is for the first load, of
+// the only model.
+func (c *serveCmd) load(ctx context.Context, e *env, files []namedFile, progress func(done, total int64),
+	traced func(*actors.HouseConfig)) (l *library, err error) {
+	all, err := named(e, files)
+	if err != nil {
+		return nil, err
+	}
+	models := catalogs{all}
+	if c.Folder != "" {
+		dir, err := openFolder(c.Folder, e.now)
+		if err != nil {
+			return nil, err
+		}
+		models = append(models, dir)
+	}
+	if l, err = openLibrary(e, &c.computeFlags, models, c.KeepAlive); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.close())
+		}
+	}()
+	var again atomic.Bool
+	l.progress = progress
+	l.edit = func(_ string, h *actors.HouseConfig) {
+		if h.Models[0].Sequences = c.Parallel; !again.Swap(true) && len(files) == 1 {
+			traced(h)
+		}
+	}
+	for _, name := range all.list() {
+		if err := l.fleet.Warm(ctx, name); err != nil {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+// prepare pulls what is not there, if it may, and takes the address.
+func (c *serveCmd) prepare(ctx context.Context, e *env, files []namedFile) (net.Listener, error) {
+	if err := c.fetch(ctx, e, paths(files)...); err != nil {
+		return nil, err
+	}
+	return c.listen()
 }
 
 // listen takes the address, unless strangers reach it and nobody said that they may.
@@ -124,17 +171,39 @@ func (c *serveCmd) listen() (net.Listener, error) {
 	return ln, nil
 }
 
-// tape begins the token trace of the only model, if there is to be one.
-func (c *serveCmd) tape(e *env, files []namedFile) (*tape, error) {
-	if len(files) > 1 && c.Record != "" {
-		return nil, usagef("--record writes the trace of one model, and there are %d: serve them apart", len(files))
+// alone refuses what can be done of one model only.
+func (c *serveCmd) alone(files []namedFile) error {
+	if len(files) == 1 && c.Folder == "" && c.KeepAlive == 0 {
+		return nil
 	}
-	return c.begin(e, c.Force, paths(files)...)
+	for flag, value := range map[string]string{"--record": c.Record, "--trace": c.Trace} {
+		if value != "" {
+			return usagef("%s is of one model that stays loaded: serve it alone (sluice trace records what a server does)", flag)
+		}
+	}
+	return nil
 }
 
-// files are the models to be run.
+// files are the models that were named, if all that was asked for can be done of them.
 func (c *serveCmd) files() ([]namedFile, error) {
+	if c.KeepAlive < 0 {
+		return nil, usagef("--keep-alive is %v: want a time such as 10m, or leave it out", c.KeepAlive)
+	}
+	files, err := c.names()
+	if err != nil {
+		return nil, err
+	}
+	return files, c.alone(files)
+}
+
+func (c *serveCmd) names() ([]namedFile, error) {
 	if len(c.Models) == 0 {
+		if c.Folder != "" {
+			if c.Name != "" {
+				return nil, usagef("--name names one model, and --models is a folder of them: their files have names")
+			}
+			return nil, nil
+		}
 		return []namedFile{{name: c.Name}}, nil
 	}
 	if len(c.Models) > 1 && c.Name != "" {
@@ -164,13 +233,17 @@ func paths(files []namedFile) (all []string) {
 }
 
 // announce prints the URL, and for a person what to do with it.
-func (c *serveCmd) announce(e *env, engines []*actors.Engine, addr net.Addr) error {
-	names := make([]string, len(engines))
-	for i, engine := range engines {
-		if engine.Info.TemplateNote != "" && !engine.Embeds() {
+func (c *serveCmd) announce(e *env, l *library, addr net.Addr) error {
+	var names []string
+	for _, name := range l.Names() {
+		engine := l.fleet.Engine(name)
+		if engine != nil && engine.Info.TemplateNote != "" && !engine.Embeds() {
 			fmt.Fprintln(e.stderr, "sluice: "+engine.Info.TemplateNote)
 		}
-		names[i] = printable(engine.Info.Name)
+		names = append(names, printable(name))
+	}
+	if len(names) == 0 {
+		names = []string{"what will be in " + printable(c.Folder)}
 	}
 	url := "http://" + reachable(addr)
 	if _, err := fmt.Fprintf(e.stdout, "%s serves %s\n", url, strings.Join(names, ", ")); err != nil {

@@ -267,6 +267,11 @@ func TestServeRefuses(t *testing.T) {
 		{exitUsage, "--name names one model, and there are 2", []string{"--name", "n", "-m", "a", "-m", "b"}},
 		{exitUsage, "give the model one name", []string{"--name", "n", "-m", "o=a"}},
 		{exitUsage, "names no file: want FILE or NAME=FILE", []string{"-m", ""}},
+		{exitUsage, "--name names one model, and --models is a folder", []string{"--name", "n", "--models", "."}},
+		{exitUsage, "--record is of one model that stays loaded", []string{"--models", ".", "--record", "r.trace"}},
+		{exitUsage, "--trace is of one model that stays loaded", []string{"-m", "a", "-m", "b", "--trace", "t.json"}},
+		{exitUsage, "--keep-alive is -1s: want a time", []string{"--keep-alive=-1s"}},
+		{exitFailed, "want a folder with model files", []string{"--addr", "127.0.0.1:0", "--models", "no-such-folder"}},
 	} {
 		o := sluice("", append([]string{"serve"}, c.flags...)...)
 		require.Equal(t, c.code, o.code, "%v: %s", c.flags, o.stderr)

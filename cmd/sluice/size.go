@@ -5,8 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/sluice-ai/sluice/actors"
 )
 
 // size is a number of bytes on the command line: 6G, 1.5G, 800M, 64K, or bytes.
@@ -28,21 +26,4 @@ func (s *size) UnmarshalText(text []byte) error {
 		return nil
 	}
 	return fmt.Errorf("%q is no amount of memory: want one such as 6G, 1.5G or 800M", text)
-}
-
-// divide gives each model its part of some memory for weights, by the sizes of their files.
-func (s size) divide(models []actors.Model, part func(*actors.Model) *int64) {
-	if s == 0 {
-		return
-	}
-	bytes, total := make([]float64, len(models)), 0.0
-	for i := range models {
-		for _, t := range models[i].File.Tensors {
-			bytes[i] += float64(t.Size)
-		}
-		total += bytes[i]
-	}
-	for i := range models {
-		*part(&models[i]) = max(1, int64(float64(s)*bytes[i]/total))
-	}
 }

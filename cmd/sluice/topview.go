@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluice-ai/sluice/server"
+	"github.com/sluice-ai/sluice/stages/swap"
 )
 
 // topView is what sluice top shows: what a server did between two looks.
@@ -45,9 +46,11 @@ func (t *topView) lines(columns, rows int) []string {
 			add("%s", line)
 		}
 	}
-	add("")
-	for _, line := range t.device(columns) {
-		add("%s", line)
+	for _, d := range t.devices() {
+		add("")
+		for _, line := range t.device(columns, d) {
+			add("%s", line)
+		}
 	}
 	add("")
 	for i, line := range t.actors(columns) {
@@ -78,14 +81,26 @@ func (t *topView) per(now, before float64) float64 {
 	return 0
 }
 
-// model shows a model in lines that fit.
-func (t *topView) model(m *server.ModelInside, columns int) []string {
-	var was server.ModelInside
+// earlier is what a model was at the look before.
+func (t *topView) earlier(name string) (was server.ModelInside) {
 	for i := range t.before.Models {
-		if t.before.Models[i].Name == m.Name {
+		if t.before.Models[i].Name == name {
 			was = t.before.Models[i]
 		}
 	}
+	return was
+}
+
+// model shows a model in lines that fit.
+func (t *topView) model(m *server.ModelInside, columns int) []string {
+	name := printable(m.Name)
+	if m.State != "" && m.State != swap.Ready.String() {
+		if m.WaitedFor > 0 {
+			return []string{fmt.Sprintf("%s  %s, %d requests wait for it", name, m.State, m.WaitedFor)}
+		}
+		return []string{name + "  " + m.State}
+	}
+	was := t.earlier(m.Name)
 	parts := []string{
 		fmt.Sprintf("sequences %d running, %d waiting", m.Running, m.Waiting),
 		fmt.Sprintf("%.1f tokens/s", t.per(float64(m.GeneratedTokens), float64(was.GeneratedTokens))),
@@ -106,7 +121,7 @@ func (t *topView) model(m *server.ModelInside, columns int) []string {
 	if m.StepsFailed > 0 {
 		parts = append(parts, fmt.Sprintf("%d steps failed", m.StepsFailed))
 	}
-	return append([]string{printable(m.Name)}, flow(parts, columns)...)
+	return append([]string{name}, flow(parts, columns)...)
 }
 
 // mean is a sum by what it is the sum of; 0 if there is none.
@@ -133,13 +148,33 @@ func flow(parts []string, columns int) (lines []string) {
 	return append(lines, line)
 }
 
+// ofDevice is what a device did, and until the look before.
+type ofDevice struct {
+	name     string
+	now, was *server.DeviceInside
+}
+
+// devices are those of the models that are loaded. Of several models each has its own.
+func (t *topView) devices() (all []ofDevice) {
+	if len(t.now.Models) < 2 {
+		return []ofDevice{{t.now.Device.ID, &t.now.Device, &t.before.Device}}
+	}
+	for i := range t.now.Models {
+		if m := &t.now.Models[i]; m.Device.ID != "" {
+			was := t.earlier(m.Name)
+			all = append(all, ofDevice{fmt.Sprintf("%s of %s", m.Device.ID, printable(m.Name)), &m.Device, &was.Device})
+		}
+	}
+	return all
+}
+
 // device shows where its time went, what took most first.
-func (t *topView) device(columns int) []string {
+func (t *topView) device(columns int, d ofDevice) []string {
 	type share struct {
 		name string
 		of   float64
 	}
-	now, was := &t.now.Device, &t.before.Device
+	now, was := d.now, d.was
 	shares := []share{}
 	for cause, seconds := range now.Idle {
 		if of := t.per(seconds, was.Idle[cause]); of > 0 {
@@ -148,7 +183,7 @@ func (t *topView) device(columns int) []string {
 	}
 	slices.SortFunc(shares, func(a, b share) int { return cmp.Or(cmp.Compare(b.of, a.of), cmp.Compare(a.name, b.name)) })
 	shares = append([]share{{"computing", t.per(now.Computing, was.Computing)}}, shares...)
-	lines := []string{now.ID}
+	lines := []string{d.name}
 	for i, s := range shares {
 		if i > 4 { // more take nothing worth a line
 			break

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
 
 	"github.com/sluice-ai/sluice/internal/trace/chrome"
 	"github.com/sluice-ai/sluice/internal/trace/stall"
@@ -20,6 +21,7 @@ func (traceCmd) examples() [2]string { return recordCmd{}.examples() }
 type recordCmd struct {
 	Out     string `short:"o" required:"" placeholder:"FILE" help:"File to write."`
 	Seconds int    `default:"5" placeholder:"N" help:"For how long, 1 to 300. Default: 5."`
+	Model   string `name:"model" placeholder:"NAME" help:"The model to record, of several. Default: the first one that is loaded."`
 	remoteFlags
 	forceFlag
 }
@@ -39,7 +41,11 @@ func (c *recordCmd) Run(e *env) error {
 	defer f.Close()
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
-	body, err := c.get(ctx, e, fmt.Sprintf("/debug/trace?seconds=%d", c.Seconds))
+	path := fmt.Sprintf("/debug/trace?seconds=%d", c.Seconds)
+	if c.Model != "" {
+		path += "&model=" + url.QueryEscape(c.Model)
+	}
+	body, err := c.get(ctx, e, path)
 	if err != nil {
 		return err
 	}

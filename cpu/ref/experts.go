@@ -24,6 +24,10 @@ func (m *model) route(n *ir.Node) {
 		if a.Scoring == ir.SoftmaxAll {
 			softmax(scores, all)
 		}
+		if a.Scoring == ir.SparseMixer {
+			m.mix(n, r, scores)
+			continue
+		}
 		chosen := choose(a, scores, bias)
 		if a.Scoring == ir.SoftmaxChosen {
 			softmax(scores, chosen)
@@ -38,6 +42,20 @@ func (m *model) route(n *ir.Node) {
 		for _, e := range chosen {
 			m.row(n.Out, r)[e] = float32(scores[e] / total * float64(a.Scale) * float64(factors[e]))
 		}
+	}
+}
+
+// mix chooses one expert after another, and weighs each among those that are about as good.
+func (m *model) mix(n *ir.Node, r int, logits []float64) {
+	for range n.Route.Used {
+		top, sum := best(logits, 1)[0], 0.0
+		for _, x := range logits {
+			if far := (logits[top] - x) / math.Max(math.Abs(x), logits[top]); !(far > ir.Near) { // of zeros it is no number
+				sum += math.Exp(x - logits[top])
+			}
+		}
+		m.row(n.Out, r)[top] = float32(float64(n.Route.Scale) / sum)
+		logits[top] = math.Inf(-1)
 	}
 }
 
@@ -69,7 +87,7 @@ func choose(a *ir.RouteArgs, scores []float64, bias []float32) []int {
 	sums := make([]float64, a.Groups)
 	for g := range sums {
 		group := biased[g*size:][:size]
-		for _, e := range best(group, min(2, size)) {
+		for _, e := range best(group, min(a.GroupBest, size)) {
 			sums[g] += group[e]
 		}
 	}

@@ -47,6 +47,8 @@ func (m *model) run(n *ir.Node, s *backend.Step) {
 		m.affine(n)
 	case ir.Position:
 		m.position(n, s)
+	case ir.TokenType:
+		m.tokenType(n, s)
 	case ir.Slice:
 		m.slice(n)
 	case ir.Rows:

@@ -78,10 +78,13 @@ func TestRoute(t *testing.T) {
 		{"sigmoid", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 1, Scale: 1}, nil, []float32{0, 0.8, 0, 0, 0, 0}},
 		{"bias", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 2, Scale: 2}, []float32{1, 0, 0, 0, 0, 0},
 			[]float32{1, 1.6, 0, 0, 0, 0}},
-		{"groups", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 2, Groups: 3, GroupsUsed: 1, Scale: 16}, nil,
+		{"groups", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 2, Groups: 3, GroupsUsed: 1, GroupBest: 2, Scale: 16}, nil,
 			[]float32{0, 0, 2, 4, 0, 0}},
-		{"groups of many", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 2, Groups: 2, GroupsUsed: 1, Scale: 16}, nil,
+		{"groups of many", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 2, Groups: 2, GroupsUsed: 1, GroupBest: 2, Scale: 16}, nil,
 			[]float32{0, 0, 0, 4, 3, 0}},
+		{"groups by their best", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 2, Groups: 2, GroupsUsed: 1, GroupBest: 1, Scale: 16}, nil,
+			[]float32{0, 4, 2, 0, 0, 0}},
+		{"mixer", ir.RouteArgs{Scoring: ir.SparseMixer, Used: 3, Scale: 6}, nil, []float32{0, 3, 0, 6, 6, 0}},
 	} {
 		p := &ir.Bound{Program: &ir.Program{Widths: []int{6, 6}}}
 		m := &model{p: p, values: [][]float32{logits, make([]float32, 6)}}

@@ -1,7 +1,6 @@
 package ref_test
 
 import (
-	"bytes"
 	"encoding/binary"
 	"flag"
 	"fmt"
@@ -36,6 +35,7 @@ var specimens = []struct {
 	keys       map[string]any
 	without    []string // of optional tensors: all but those whose names end so, attn_output.weight is none
 	tolerance  float64
+	centred    []string // ends of names: what these tensors make of anything has no mean
 }{
 	{name: "cohere2", arch: "cohere2", tolerance: 2e-4, without: []string{".bias", "output.weight", "q_norm.weight",
 		"attn_qkv.weight"}, keys: map[string]any{
@@ -92,6 +92,13 @@ var specimens = []struct {
 		"expert_count": uint32(4), "expert_used_count": uint32(2), "expert_feed_forward_length": uint32(32),
 		"expert_shared_feed_forward_length": uint32(32), "full_attention_interval": uint32(2),
 	}},
+	// One expert, and streams without a mean: llama.cpp's norms and weights are those of transformers then.
+	{name: "phimoe", arch: "phimoe", without: []string{"exps.bias", "inp.bias", "rope_factors_long.weight"},
+		tolerance: 2e-4, centred: []string{"token_embd.weight", "attn_output.weight", "attn_output.bias",
+			"ffn_down_exps.weight"}, keys: map[string]any{
+			"attention.layer_norm_rms_epsilon": float32(1e-5), "rope.dimension_count": uint32(16), "expert_count": uint32(6),
+			"expert_used_count": uint32(1), "rope.scaling.original_context_length": uint32(512),
+		}},
 	{name: "hunyuan-moe", arch: "hunyuan-moe", without: []string{".bias"}, tolerance: 2e-4, keys: map[string]any{
 		"attention.layer_norm_rms_epsilon": float32(1e-5), "expert_count": uint32(6), "expert_used_count": uint32(2),
 		"expert_feed_forward_length": uint32(96), "expert_shared_feed_forward_length": uint32(48),
@@ -119,7 +126,7 @@ func TestLikePeer(t *testing.T) {
 			optional := func(name string) bool {
 				return !slices.ContainsFunc(s.without, func(end string) bool { return strings.HasSuffix(name, end) })
 			}
-			writeSpecimen(t, path, m, optional)
+			writeSpecimen(t, path, m, optional, s.centred)
 			golden := filepath.Join("testdata", "peer", s.name+".f32")
 			if *peer != "" {
 				askPeer(t, path, golden, tokens)
@@ -170,7 +177,7 @@ func describe(t *testing.T, name string, keys map[string]any) *meta.Map {
 }
 
 // writeSpecimen gives the architecture all tensors that it asks for, and those of the optional ones.
-func writeSpecimen(t *testing.T, path string, m *meta.Map, optional func(string) bool) {
+func writeSpecimen(t *testing.T, path string, m *meta.Map, optional func(string) bool, centred []string) {
 	p, err := arch.Record(m, optional, arch.Options{})
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -179,7 +186,12 @@ func writeSpecimen(t *testing.T, path string, m *meta.Map, optional func(string)
 	for i := range p.Weights {
 		w := &p.Weights[i]
 		tensors = append(tensors, gguf.Tensor{Name: w.Name, Type: quant.F32, Shape: w.Shape()})
-		data[w.Name] = random(rng, w)
+		values := random(rng, w)
+		if slices.ContainsFunc(centred, func(end string) bool { return strings.HasSuffix(w.Name, end) }) {
+			centre(values, w)
+		}
+		data[w.Name] = make([]byte, 4*len(values))
+		require.NoError(t, quant.Quantize(quant.F32, data[w.Name], values))
 	}
 	f, err := os.Create(path)
 	require.NoError(t, err)
@@ -192,8 +204,8 @@ func writeSpecimen(t *testing.T, path string, m *meta.Map, optional func(string)
 }
 
 // random is norms near 1, small biases, and matrices that keep the size of what they multiply.
-func random(rng *rand.Rand, w *ir.Weight) []byte {
-	var out bytes.Buffer
+func random(rng *rand.Rand, w *ir.Weight) []float32 {
+	var out []float32
 	for range w.Rows * w.Cols {
 		x := 1.5 * rng.NormFloat64() / math.Sqrt(float64(w.Cols))
 		switch {
@@ -206,9 +218,29 @@ func random(rng *rand.Rand, w *ir.Weight) []byte {
 		case w.Use&ir.Vector != 0:
 			x = 1 + 0.2*rng.NormFloat64()
 		}
-		_ = binary.Write(&out, binary.LittleEndian, float32(x))
+		out = append(out, float32(x))
 	}
-	return out.Bytes()
+	return out
+}
+
+// centre takes the mean off what a weight makes: off the rows of a table and off vectors, off the columns of matrices,
+// expert by expert.
+func centre(values []float32, w *ir.Weight) {
+	each, n, step := 1, w.Cols, 1 // of columns that are centred together
+	if w.Use == ir.Matrix {
+		each, n, step = w.Cols, w.Rows/max(w.Experts, 1), w.Cols
+	}
+	for from := 0; from < len(values); from += each * n {
+		for i := range each {
+			mean := float32(0)
+			for j := range n {
+				mean += values[from+i+j*step] / float32(n)
+			}
+			for j := range n {
+				values[from+i+j*step] -= mean
+			}
+		}
+	}
 }
 
 func askPeer(t *testing.T, path, golden string, tokens []int32) {

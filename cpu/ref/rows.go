@@ -33,3 +33,18 @@ func (m *model) position(n *ir.Node, s *backend.Step) {
 		}
 	}
 }
+
+func (m *model) tokenType(n *ir.Node, s *backend.Step) {
+	width, table := m.p.Widths[n.Out], m.table(n.W)
+	for _, span := range s.Spans {
+		kind := 0
+		for r := span.Row; r < span.Row+span.Rows; r++ {
+			for j, x := range m.row(n.In[0], r) {
+				m.row(n.Out, r)[j] = x + table[kind*width+j]
+			}
+			if s.Tokens[r] == n.Sep {
+				kind = min(kind+1, len(table)/width-1)
+			}
+		}
+	}
+}

@@ -68,7 +68,8 @@ func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 		return nil, err
 	}
 	if c.Inputs != nil {
-		return nil, fmt.Errorf("a Vulkan device does not add up the inputs of products: use --device cpu: %w", errors.ErrUnsupported)
+		return nil, fmt.Errorf("a Vulkan device does not add up the inputs of products: use --device cpu: %w",
+			errors.ErrUnsupported)
 	}
 	if v.queue.lost.Load() {
 		if err := v.reopen(); err != nil {
@@ -82,13 +83,14 @@ func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	return m, nil
 }
 
-// reopen closes a card that was lost, whose models are closed, and opens it again. Only Compile does: nothing else of the
-// device is used then.
+// reopen closes a card that was lost, whose models are closed, and opens it again. Only Compile does: nothing else of
+// the device is used then.
 func (v *Device) reopen() error {
 	_ = v.card.close() // what a lost card says no more
 	c, err := openCard(v.pick, v.options)
 	if err != nil {
-		return fmt.Errorf("%s was lost and cannot be opened again: %w: sluice doctor says what there is", v.facts.Name, err)
+		return fmt.Errorf("%s was lost and cannot be opened again: %w: sluice doctor says what there is",
+			v.facts.Name, err)
 	}
 	v.card = c
 	return nil
@@ -159,6 +161,9 @@ func (q *queue) fill(begin func(stamps int) (*vk.Recording, error), fill func(*v
 func (q *queue) submit(copied uint64, all ...*vk.Recording) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if err := q.alive(nil); err != nil {
+		return 0, err
+	}
 	var waits []vk.Point
 	if copied > 0 {
 		waits = append(waits, vk.Point{Timeline: q.copies, Value: copied})
@@ -175,6 +180,9 @@ func (q *queue) submit(copied uint64, all ...*vk.Recording) (uint64, error) {
 func (q *queue) copy(r *vk.Recording, computed, copied uint64) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if err := q.alive(nil); err != nil {
+		return 0, err
+	}
 	var waits []vk.Point
 	if computed > 0 {
 		waits = append(waits, vk.Point{Timeline: q.line, Value: computed})

@@ -196,7 +196,7 @@ func ofRows(n *ir.Node, width int) bool {
 func (f *fusion) attend(n *ir.Node, shape func(*ir.AttendArgs) (Heads, bool)) {
 	a := n.Attend
 	heads, fits := shape(a)
-	if !fits {
+	if !fits || len(n.In) == 1 { // it has nothing to store
 		return
 	}
 	x := &attended{heads: heads, divisor: ir.NoRef}
@@ -228,13 +228,18 @@ func (f *fusion) headNorms(x *attended) {
 	q, k := f.writer[x.from[0]], f.writer[x.from[1]]
 	for _, n := range []*ir.Node{q, k} {
 		if n == nil || n.Op != ir.Norm || n.Norm.Layer || n.B != ir.NoRef || n.Norm.Group != x.heads.Features ||
-			n.Norm.Eps != q.Norm.Eps || n.W != ir.NoRef && f.p.Weights[n.W].Cols != n.Norm.Group ||
+			n.Norm.Eps != q.Norm.Eps || f.byRow(n, n.W) ||
 			f.targets[n.In[0]] != f.targets[n.Out] || f.targets[n.Out].row != x.row {
 			return
 		}
 	}
 	x.norms = [2]*ir.Node{q, k}
 	f.inside[q], f.inside[k] = true, true
+}
+
+// byRow says whether a weight of a norm is by feature of the row, not of a group.
+func (f *fusion) byRow(n *ir.Node, r ir.Ref) bool {
+	return r != ir.NoRef && f.p.Weights[r].Rows*f.p.Weights[r].Cols != n.Norm.Group
 }
 
 // beside gives a value its place in a row, and what it is computed from the same one, as far as that can be. It returns

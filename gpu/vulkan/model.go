@@ -25,6 +25,7 @@ type model struct {
 
 	weights      []weight
 	caches       []cache
+	states       []uint64 // by state: where its blocks begin
 	rotations    []rotation
 	tempers      []temper
 	learned      bool               // positions are: the host tells their numbers
@@ -72,6 +73,9 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 		return m, err
 	}
 	if err := m.layCaches(part); err != nil {
+		return m, err
+	}
+	if err := m.layStates(part); err != nil {
 		return m, err
 	}
 	if err := plan(m, part, f); err != nil {

@@ -50,6 +50,10 @@ func (l *planner) node(n *ir.Node) error {
 		l.headLinear(n)
 	case ir.HeadSlice, ir.HeadJoin:
 		l.headParts(n)
+	case ir.CausalConv:
+		l.convolve(n)
+	case ir.SSMScan, ir.DeltaRule:
+		l.scan(n)
 	case ir.Rows:
 		l.gather(n)
 	case ir.Route:
@@ -122,8 +126,7 @@ func (l *planner) groupNorm(n *ir.Node) {
 	}
 	g := GroupNorm{Gain: l.m.vector(n.W), Bias: l.m.vector(n.B), Layer: n.Norm.Layer, Width: width, Group: n.Norm.Group,
 		Eps: n.Norm.Eps}
-	g.GainByRow = n.W != ir.NoRef && l.p.Weights[n.W].Cols != n.Norm.Group
-	g.BiasByRow = n.B != ir.NoRef && l.p.Weights[n.B].Cols != n.Norm.Group
+	g.GainByRow, g.BiasByRow = l.byRow(n, n.W), l.byRow(n, n.B)
 	idle := func(x *recorder) bool { return l.inside[n] && x.shape.alone }
 	l.launch(launch{reads: []*live.Buffer{a.b}, writes: []*live.Buffer{y.b}, idle: idle, record: func(x *recorder) error {
 		g := g

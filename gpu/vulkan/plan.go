@@ -243,7 +243,7 @@ func unsupported(p *ir.Bound) (faults []error) {
 			n := &p.Segments[s].Nodes[i]
 			what := ""
 			switch n.Op {
-			case ir.CausalConv, ir.SSMScan, ir.DeltaRule:
+			case ir.TokenType:
 				what = n.Op.String()
 			case ir.Attend:
 				if len(n.In) == 1 {
@@ -251,8 +251,13 @@ func unsupported(p *ir.Bound) (faults []error) {
 				}
 			case ir.Route:
 				routed[n.Out] = true
-				if n.W != ir.NoRef {
+				switch {
+				case n.W != ir.NoRef:
 					what = "weights of experts that are multiplied"
+				case n.Route.Scoring == ir.SparseMixer:
+					what = "a sparse mixer"
+				case n.Route.GroupBest == 1:
+					what = "groups of experts by the best one"
 				}
 			case ir.Experts:
 				switch {

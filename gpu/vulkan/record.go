@@ -11,6 +11,7 @@ import (
 type shape struct {
 	from, to     int // segments, from the first to the last
 	rows, wanted int // as rowClass rounds them; 0 wanted: none
+	spans        int // likewise, where the program keeps states; else 0
 	alone        bool
 	deep         bool // a row's position is beyond deepest
 	logits       bool // the host wants to see them

@@ -21,6 +21,7 @@ type slot struct {
 	ids, wanted int
 	draws       int   // of DrawBytes, by wanted row
 	rows        []int // of Row, by cache class
+	spans       []int // of Span, by cache class, of states
 	angles      []int // by rotation
 	tempers     []int // by temper: a factor for each row
 	positions   int   // of each row, if they are learned
@@ -72,11 +73,16 @@ func (m *model) laySlots(p *ir.Bound) error {
 		}
 		s.left[0], s.left[1] = take(4*(rows/MaxColumns+1)), take(4*(wanted/MaxColumns+1))
 		s.ids, s.wanted, s.draws = take(4*rows), take(4*wanted), take(DrawBytes*wanted)
-		for range p.Classes {
-			s.rows = append(s.rows, take(8*rows))
-			if m.looksAhead {
-				s.ends = append(s.ends, take(8*rows))
+		for _, c := range p.Classes {
+			ofRows, ofEnds, ofSpans := 8*rows, 0, 0
+			if c.State {
+				ofRows, ofSpans = 0, 16*rows
 			}
+			if m.looksAhead {
+				ofEnds = ofRows
+			}
+			s.rows, s.ends = append(s.rows, take(ofRows)), append(s.ends, take(ofEnds))
+			s.spans = append(s.spans, take(ofSpans))
 		}
 		for _, r := range m.rotations {
 			s.angles = append(s.angles, take(4*rows*r.args.Dims))
@@ -158,6 +164,9 @@ func (m *model) fill(s *slot) error {
 		return err
 	}
 	s.shape = shape{rows: rowClass(len(step.Tokens)), alone: true}
+	if len(m.program.States) > 0 {
+		s.shape.spans = rowClass(len(step.Spans))
+	}
 	if n := len(step.Wanted); n > 0 {
 		s.shape.wanted = rowClass(n)
 	}
@@ -202,31 +211,45 @@ func (m *model) fillDraws(s *slot) {
 	}
 }
 
-// fillRows says of each row where it stands and where its sequence's blocks are listed.
+// fillRows says of each row, or of each span where states are kept, where it stands and where its sequence's blocks are
+// listed.
 func (m *model) fillRows(s *slot) {
-	tables := words[int32](s.tables, 0, len(s.tables.Bytes)/4)
-	at := 0
-	for c := range m.program.Classes {
-		rows := words[Row](s.block, s.rows[c], s.shape.rows)
-		var ends []Row
-		if m.looksAhead {
-			ends = words[Row](s.block, s.ends[c], s.shape.rows)
-			clear(ends[len(s.step.Tokens):])
-		}
+	tables, at := words[int32](s.tables, 0, len(s.tables.Bytes)/4), 0
+	for c, class := range m.program.Classes {
 		for i := range s.step.Spans {
 			span := &s.step.Spans[i]
 			t := &span.Tables[c]
-			for j := range span.Rows {
-				rows[span.Row+j] = Row{Position: uint32(span.Pos + j), Table: uint32(at - t.First)}
-				if m.looksAhead {
-					ends[span.Row+j] = Row{Position: uint32(span.Pos + span.Rows - 1), Table: uint32(at - t.First)}
-				}
+			if table := uint32(at - t.First); class.State {
+				words[Span](s.block, s.spans[c]+16*i, 1)[0] = Span{uint32(span.Row), uint32(span.Rows), uint32(span.Pos), table}
+			} else {
+				m.fillSpan(s, c, span, table)
 			}
 			at += copy(tables[at:], t.Blocks)
-			s.shape.alone = s.shape.alone && span.Rows == 1
-			s.shape.deep = s.shape.deep || span.Pos+span.Rows > deepest
 		}
-		clear(rows[len(s.step.Tokens):])
+		if class.State {
+			clear(words[Span](s.block, s.spans[c], s.shape.spans)[len(s.step.Spans):])
+		} else {
+			clear(words[Row](s.block, s.rows[c], s.shape.rows)[len(s.step.Tokens):])
+		}
+	}
+	for i := range s.step.Spans {
+		span := &s.step.Spans[i]
+		s.shape.alone = s.shape.alone && span.Rows == 1
+		s.shape.deep = s.shape.deep || span.Pos+span.Rows > deepest
+	}
+}
+
+// fillSpan is fillRows for the rows of a span, in one class.
+func (m *model) fillSpan(s *slot, class int, span *backend.Span, table uint32) {
+	rows := words[Row](s.block, s.rows[class]+8*span.Row, span.Rows)
+	for j := range rows {
+		rows[j] = Row{Position: uint32(span.Pos + j), Table: table}
+	}
+	if m.looksAhead {
+		ends := words[Row](s.block, s.ends[class]+8*span.Row, span.Rows)
+		for j := range ends {
+			ends[j] = Row{Position: uint32(span.Pos + span.Rows - 1), Table: table}
+		}
 	}
 }
 

@@ -47,7 +47,11 @@ func (m *model) warm(shapes []shape) {
 func (m *model) usual() []shape {
 	full, samples := m.capacity(false), m.device.d.Facts.Has.Float64
 	of := func(rows, wanted int, alone bool) shape {
-		return shape{rows: rows, wanted: wanted, alone: alone, draws: true, logits: true, samples: samples}
+		sh := shape{rows: rows, wanted: wanted, alone: alone, draws: true, logits: true, samples: samples}
+		if len(m.program.States) > 0 {
+			sh.spans = 1
+		}
+		return sh
 	}
 	shapes := []shape{of(1, 1, true), of(full, 1, false)}
 	for rows := full / 2; rows > 1; rows /= 2 {

@@ -18,8 +18,8 @@ import (
 // computed until it is loaded again.
 var ErrWeights = errors.New("a page of the weights cannot be read")
 
-// ErrLost is wrapped by the error of a step of a device that is gone: it was reset, or hung. All that its models do fails
-// from then on. When they are closed and a program is compiled again, the device is opened again.
+// ErrLost is wrapped by the error of a step of a device that is gone: it was reset, or hung. All that its models do
+// fails from then on. When they are closed and a program is compiled again, the device is opened anew.
 var ErrLost = errors.New("the device is lost")
 
 // Traits are what a device says of itself to those who drive it.

@@ -47,6 +47,10 @@ var opCases = []struct {
 	}},
 	{"norm rms", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.RMSNorm(x, "n", 1e-5) }},
 	{"norm heads", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.HeadNorm(x, "n", n/4, 1e-6) }},
+	{"norm groups", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.GroupNorm(x, "n", 2, 1e-6) }},
+	{"norm each head", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.EachHeadLayerNorm(x, "n", n/4, 1e-6)
+	}},
 	{"norm layer", ir.Norm, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.LayerNorm(x, "n", 1e-5) }},
 	{"rope halves", ir.RoPE, func(b *ir.Builder, x ir.Value, n int) ir.Value { return turned(b, x, 32, 32, false, "") }},
 	{"rope neighbours", ir.RoPE, func(b *ir.Builder, x ir.Value, n int) ir.Value { return turned(b, x, 16, 16, true, "") }},
@@ -88,6 +92,10 @@ var opCases = []struct {
 	}},
 	{"affine one", ir.Affine, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Affine(x, "a", 1, "", 0) }},
 	{"position", ir.Position, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Position(x, "p", 512) }},
+	{"token type", ir.TokenType, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		sep := prompt(4, 30, n)[29]
+		return b.TokenTypes(b.TokenTypes(x, "one", 1, sep), "many", 2, sep)
+	}},
 	{"swiglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.SwiGLU(x, b.Scale(x, 3)) }},
 	{"geglu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.GLU(ir.GELU, x, b.Scale(x, 3)) }},
 	{"silu", ir.GLU, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.Act(ir.SiLU, x) }},
@@ -150,11 +158,18 @@ var opCases = []struct {
 		return b.Route(b.Act(ir.ReLU2, x), "", ir.RouteArgs{Scoring: ir.SoftmaxChosen, Used: n - 9, Scale: 1})
 	}},
 	{"route groups", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
-		a := ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 6, Groups: n / 16, GroupsUsed: 3, Normalise: true, Scale: 1.5}
+		a := ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 6, Groups: n / 16, GroupsUsed: 3, GroupBest: 2, Normalise: true,
+			Scale: 1.5}
 		return b.Route(x, "r", a)
 	}},
 	{"route groups of one", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
-		return b.Route(x, "r", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 1, Groups: n, GroupsUsed: 1, Scale: 1})
+		return b.Route(x, "r", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 1, Groups: n, GroupsUsed: 1, GroupBest: 2, Scale: 1})
+	}},
+	{"route groups by one", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.Route(x, "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 6, Groups: 8, GroupsUsed: 3, GroupBest: 1, Scale: 16})
+	}},
+	{"route mixer", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.Route(x, "", ir.RouteArgs{Scoring: ir.SparseMixer, Used: 2, Scale: 1})
 	}},
 	{"route scaled", ir.Route, func(b *ir.Builder, x ir.Value, n int) ir.Value {
 		return b.RouteScaled(x, "s", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 5, Normalise: true, Scale: 2})

@@ -22,6 +22,13 @@ func (b *Builder) Position(x Value, name string, positions int) Value {
 	return b.add(Node{Op: Position, In: []Value{x}, W: w, B: NoRef}, b.Width(x))
 }
 
+// TokenTypes adds the vector of each row's part of its text: so many rows of the complete name.
+func (b *Builder) TokenTypes(x Value, name string, types int, sep int32) Value {
+	b.p.Whole = true
+	w := b.weight(name, types, b.Width(x), Vector)
+	return b.add(Node{Op: TokenType, In: []Value{x}, W: w, B: NoRef, Sep: sep}, b.Width(x))
+}
+
 // EachHeadLayerNorm is LayerNorm of each head of head features, each with weights of its own, and no bias.
 func (b *Builder) EachHeadLayerNorm(x Value, name string, head int, eps float32) Value {
 	w := b.weight(name+".weight", b.Width(x)/head, head, Vector)
@@ -44,6 +51,16 @@ func fitsAffine(p *Program, n *Node) error {
 	}
 	if n.B != NoRef && p.Weights[n.B].Cols != width {
 		return fmt.Errorf("%s has %d columns, want %d", p.Weights[n.B].Name, p.Weights[n.B].Cols, width)
+	}
+	return sameWidths(p, n)
+}
+
+func fitsTokenType(p *Program, n *Node) error {
+	if w := &p.Weights[n.W]; w.Cols != p.Widths[n.Out] || !p.Whole {
+		return fmt.Errorf("%s has %d columns, want %d; whole texts %t, want them", w.Name, w.Cols, p.Widths[n.Out], p.Whole)
+	}
+	if n.Sep < 0 || int(n.Sep) >= p.Vocab {
+		return fmt.Errorf("token %d of %d", n.Sep, p.Vocab)
 	}
 	return sameWidths(p, n)
 }

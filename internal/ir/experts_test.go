@@ -23,7 +23,7 @@ func mixture(t *testing.T, has func(string) bool) *Program {
 	shared := b.GLU(Clamped, b.Linear(n, "ffn_gate_shexp", 8), b.Linear(n, "ffn_up_shexp", 8))
 	shared = b.Mul(shared, b.Act(Sigmoid, b.Linear(n, "ffn_gate_inp_shexp", 1)))
 	w := b.Route(b.Linear(n, "ffn_gate_inp", 6), "exp_probs_b",
-		RouteArgs{Scoring: SigmoidEach, Used: 2, Groups: 3, GroupsUsed: 2, Normalise: true, Scale: 2.5})
+		RouteArgs{Scoring: SigmoidEach, Used: 2, Groups: 3, GroupsUsed: 2, GroupBest: 2, Normalise: true, Scale: 2.5})
 	y := b.Experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", 5, 2, Clamped)
 	x = b.Add(x, b.Add(y, shared))
 	b.Head(b.Rows(x), "output", "token_embd")
@@ -50,7 +50,7 @@ route 0
   %8[1] = glu %7  sigmoid
   %9[8] = mul %6 %8
   %10[6] = linear %3  blk.0.ffn_gate_inp.weight
-  %11[6] = route %10  blk.0.exp_probs_b.bias  sigmoid used=2 groups=2/3 normalise=true scale=2.5
+  %11[6] = route %10  blk.0.exp_probs_b.bias  sigmoid used=2 groups=2/3 by 2 normalise=true scale=2.5
   carries %2 %3 %9 %11
 experts 0
   %12[8] = experts %3 %11  blk.0.ffn_gate_exps.weight  blk.0.ffn_up_exps.weight  blk.0.ffn_down_exps.weight`+
@@ -76,6 +76,8 @@ func TestCheckFindsFaultsOfMixtures(t *testing.T) {
 		{"scoring", func(_ *Program, n []Node) { n[route].Route.Scoring = 9 }, "scoring 9"},
 		{"groups", func(_ *Program, n []Node) { n[route].Route.Groups = 4 }, "2 of 4 groups of 6 experts"},
 		{"no groups", func(_ *Program, n []Node) { n[route].Route.GroupsUsed = 0 }, "0 of 3 groups of 6 experts"},
+		{"best of groups", func(_ *Program, n []Node) { n[route].Route.GroupBest = 3 }, "groups as good as their 3 best"},
+		{"mixer", func(_ *Program, n []Node) { n[route].Route.Scoring = SparseMixer }, "a sparse mixer has no groups"},
 		{"too few", func(_ *Program, n []Node) { n[route].Route.Used = 5 }, "5 experts used of 4"},
 		{"scale", func(_ *Program, n []Node) { n[route].Route.Scale = float32(math.NaN()) }, "scale is NaN"},
 		{"bias", func(p *Program, n []Node) { p.Weights[n[route].B].Cols = 5 }, "exp_probs_b.bias is 1×5, want a vector of 6"},

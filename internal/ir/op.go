@@ -19,6 +19,7 @@ const (
 	Temper                   // y = x·(1 + Factor·ln(1+⌊(position+1)/Every⌋))
 	Affine                   // y = W·x + B, feature by feature; either may be missing, one value is for all features
 	Position                 // y[r] = x[r] + W[position(r)]
+	TokenType                // y[r] = x[r] + W[tokens Sep of r's text before r], or the last row of W if there are more
 	Slice                    // y[r] = x[r, From : From+width(y)]
 	HeadLinear               // y[r,h] = W[h]·x[r,h]: each of Heads parts of a row by a matrix of its own
 	HeadSlice                // y[r,h] = x[r,h, From : From+width(y)/Heads], of each of Heads parts of a row
@@ -53,7 +54,7 @@ type Node struct {
 	// cache; SSMScan: q, k, v, δ; DeltaRule: these and β.
 	In []Value
 	// W is the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks; CausalConv: by channel
-	// the weights of its positions; Position: a row for each one that there is; scans: A by head, which is negative;
+	// the weights of its positions; Position, TokenType: a row for each one; scans: A by head, which is negative;
 	// Route: by expert what multiplies its weight at last.
 	W      Ref
 	B      Ref // Linear, Norm, Affine, CausalConv: the bias, of Affine the first row; Route, scans: to scores, to δ
@@ -61,6 +62,7 @@ type Node struct {
 	Factor float32 // Scale, SoftCap, Temper
 	Every  int     // Temper: positions
 	From   int     // Slice, HeadSlice: first feature
+	Sep    int32   // TokenType: the token that ends each part of a text
 	Heads  int     // HeadLinear, HeadSlice, HeadJoin
 	State  int     // CausalConv, SSMScan, DeltaRule: index into Program.States
 
@@ -129,15 +131,23 @@ const (
 	SoftmaxAll    Scoring = iota + 1 // over all experts
 	SoftmaxChosen                    // over the chosen ones; logits decide which these are
 	SigmoidEach                      // 1/(1+e⁻ˣ), each on its own
+	// SparseMixer chooses one expert after the other. Of those that are left, the best one's weight is its part in a
+	// softmax over all whose logits are as good: (best−x)/max(|x|, best) ≤ Near. Source: arXiv:2310.00811, as computed
+	// by transformers, modeling_phimoe.py, which is not what is trained: nothing is random.
+	SparseMixer
 )
+
+// Near is how near two logits are between which SparseMixer would choose by chance in training.
+const Near = 0.02
 
 // RouteArgs configures Route. The Used experts of the highest scores plus bias are chosen, of equal ones those of lower
 // numbers; the weights are their scores without bias. With Groups, experts fall into so many groups of neighbours, and
-// only those of the GroupsUsed best take part: a group is as good as its two best experts together.
+// only those of the GroupsUsed best take part: a group is as good as its GroupBest best experts together.
 type RouteArgs struct {
 	Scoring            Scoring
 	Used               int
 	Groups, GroupsUsed int     // 0: no groups
+	GroupBest          int     // 1 or 2
 	Normalise          bool    // weights are divided by their sum
 	Scale              float32 // multiplies the weights at last
 }

@@ -41,6 +41,7 @@ var rules = [lastOp]rule{
 	Temper:     {"temper", [2]int{1, 1}, none, none, 0, fitsTemper},
 	Affine:     {"affine", [2]int{1, 1}, optional, optional, Vector, fitsAffine},
 	Position:   {"position", [2]int{1, 1}, required, none, Vector, fitsPosition},
+	TokenType:  {"token type", [2]int{1, 1}, required, none, Vector, fitsTokenType},
 	Slice:      {"slice", [2]int{1, 1}, none, none, 0, fitsSlice},
 	HeadLinear: {"head linear", [2]int{1, 1}, required, none, Matrix, fitsHeadLinear},
 	HeadSlice:  {"head slice", [2]int{1, 1}, none, none, 0, fitsHeadSlice},
@@ -190,12 +191,15 @@ func fitsRoute(p *Program, n *Node) error {
 	if a == nil {
 		return fmt.Errorf("no arguments")
 	}
-	if a.Scoring < SoftmaxAll || a.Scoring > SigmoidEach {
+	if a.Scoring < SoftmaxAll || a.Scoring > SparseMixer {
 		return fmt.Errorf("scoring %d", a.Scoring)
 	}
 	if a.Groups != 0 || a.GroupsUsed != 0 {
 		if a.Groups <= 0 || experts%a.Groups != 0 || a.GroupsUsed <= 0 || a.GroupsUsed > a.Groups {
 			return fmt.Errorf("%d of %d groups of %d experts", a.GroupsUsed, a.Groups, experts)
+		}
+		if a.GroupBest < 1 || a.GroupBest > 2 {
+			return fmt.Errorf("groups as good as their %d best experts, want 1 or 2", a.GroupBest)
 		}
 		experts = experts / a.Groups * a.GroupsUsed
 	}
@@ -204,6 +208,9 @@ func fitsRoute(p *Program, n *Node) error {
 	}
 	if !finite(float64(a.Scale)) {
 		return fmt.Errorf("scale is %v", a.Scale)
+	}
+	if a.Scoring == SparseMixer && (a.Groups > 0 || n.B != NoRef || a.Normalise) {
+		return errors.New("a sparse mixer has no groups and no bias, and does not normalise")
 	}
 	if err := errors.Join(vector(p, n.W, p.Widths[n.In[0]]), vector(p, n.B, p.Widths[n.In[0]])); err != nil {
 		return err

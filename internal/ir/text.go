@@ -102,6 +102,8 @@ func (n *Node) args() string {
 		return fmt.Sprintf("state=%d", n.State)
 	case SSMScan, DeltaRule:
 		return fmt.Sprintf("state=%d %s", n.State, n.Scan)
+	case TokenType:
+		return fmt.Sprintf("sep=%d", n.Sep)
 	case Slice:
 		return fmt.Sprintf("from=%d", n.From)
 	}
@@ -135,14 +137,15 @@ func (a *ScanArgs) String() string {
 func (a *RouteArgs) String() string {
 	s := fmt.Sprintf("%s used=%d", a.Scoring, a.Used)
 	if a.Groups > 0 {
-		s += fmt.Sprintf(" groups=%d/%d", a.GroupsUsed, a.Groups)
+		s += fmt.Sprintf(" groups=%d/%d by %d", a.GroupsUsed, a.Groups, a.GroupBest)
 	}
 	return s + fmt.Sprintf(" normalise=%t scale=%g", a.Normalise, a.Scale)
 }
 
 // String is the function's name.
 func (s Scoring) String() string {
-	names := [...]string{SoftmaxAll: "softmax", SoftmaxChosen: "softmax-chosen", SigmoidEach: "sigmoid"}
+	names := [...]string{SoftmaxAll: "softmax", SoftmaxChosen: "softmax-chosen", SigmoidEach: "sigmoid",
+		SparseMixer: "sparse-mixer"}
 	if s == 0 || int(s) >= len(names) {
 		return fmt.Sprintf("scoring %d", uint8(s))
 	}

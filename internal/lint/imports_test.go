@@ -33,9 +33,10 @@ var layers = []struct {
 		"stages/ftype", "internal/ir", "internal/jsontext", "internal/meta"}},
 	{"server/openai", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
 		"stages/sample", "internal/jsontext"}},
-	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/token", "internal"}},
+	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/swap", "stages/token", "internal"}},
 	{"actors/run", []string{"internal/trace"}},                                      // it knows no model, no device and no file
 	{"actors/tiers", []string{"actors/run", "stages/place", "storage", "internal"}}, // it knows no steps
+	{"actors/fleet", []string{"stages/swap"}},                                       // an engine is anything that can be closed
 	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},
 	{"stages", []string{"internal"}},
 	{"cpu", []string{"internal"}},
@@ -46,7 +47,8 @@ var layers = []struct {
 }
 
 // forTests are packages that only tests may import.
-var forTests = []string{"internal/testref", "internal/backendtest", "internal/lint", "stages/place/placetest"}
+var forTests = []string{"internal/testref", "internal/backendtest", "internal/lint", "stages/place/placetest",
+	"storage/hub/hubtest"}
 
 // thirdParty says who may import a module's packages outside tests (nobody, where the list is empty), and why we do
 // not write them ourselves. Tests may import all of them. What is not here must not be imported: a dependency is a

@@ -1,6 +1,8 @@
 package answer
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +13,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/actors/fleet"
+	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
@@ -18,10 +22,21 @@ import (
 
 // Models are those that can be asked, by the names that clients know. Which they are may change at any time.
 type Models interface {
-	// Names lists them, the first one first. There is at least one.
+	// Names lists them, the first one first.
 	Names() []string
-	// Engine runs the model of that name; nil if there is none.
+	// Engine runs the model of that name; nil if none does now.
 	Engine(name string) *actors.Engine
+	// Use waits until the model runs, which it then does until done is called.
+	Use(ctx context.Context, name string) (e *actors.Engine, done func(), err error)
+	// Status says where the model is.
+	Status(name string) fleet.Status
+}
+
+// Entry is a model that can be asked, whether or not it runs.
+type Entry struct {
+	Name   string
+	Status fleet.Status
+	Model  *Model // nil: it does not run
 }
 
 // Model is one of them, with what must be known of it to decode a request.
@@ -86,51 +101,72 @@ type directory struct {
 	known  map[string]*Model
 }
 
-// Models lists all.
-func (d *directory) Models() (all []*Model) {
+// Entries lists all that can be asked.
+func (d *directory) Entries() (all []Entry) {
 	for _, name := range d.models.Names() {
-		if m := d.lookup(name); m != nil {
-			all = append(all, m)
-		}
+		all = append(all, d.entry(name))
 	}
 	return all
 }
 
-// Named finds a model by its name.
-func (d *directory) Named(name string) (*Model, *wire.Fault) {
-	if m := d.lookup(name); m != nil {
-		return m, nil
+func (d *directory) entry(name string) Entry {
+	e := Entry{Name: name, Status: d.models.Status(name)}
+	if engine := d.models.Engine(name); engine != nil {
+		e.Model = d.lookup(name, engine)
 	}
+	return e
+}
+
+// Entry finds one by its name.
+func (d *directory) Entry(name string) (Entry, *wire.Fault) {
+	if slices.Contains(d.models.Names(), name) {
+		return d.entry(name), nil
+	}
+	return Entry{}, d.unknown(name)
+}
+
+func (d *directory) unknown(name string) *wire.Fault {
 	f := wire.Refused(fasthttp.StatusNotFound, "model_not_found", "the model %s is not here: %s",
 		wire.Shown(name), d.offer())
 	f.Param = "model"
-	return nil, f
+	return f
 }
 
-// Asked finds the model that a request wants an answer of. If there is only one, it is that, whichever name the client
-// knows it by.
-func (d *directory) Asked(name string) (*Model, *wire.Fault) { return d.AskedTo(Write, name) }
-
-// AskedTo finds the model that a request wants for a task, and refuses one that is for another.
-func (d *directory) AskedTo(do Task, name string) (*Model, *wire.Fault) {
-	m, fault := d.wanted(name)
-	if fault == nil {
-		fault = do.refused(m)
-	}
-	if fault != nil {
-		return nil, fault
-	}
-	return m, nil
+// Asked has the model run that a request wants an answer of, until that is complete. If there is only one, it is that,
+// whichever name the client knows it by. The body was received.
+func (d *directory) Asked(x *exchange.Exchange, name string) (*Model, *wire.Fault) {
+	return d.AskedTo(x, Write, name)
 }
 
-func (d *directory) wanted(name string) (*Model, *wire.Fault) {
+// AskedTo is Asked for a task. A model that is for another is refused.
+func (d *directory) AskedTo(x *exchange.Exchange, do Task, name string) (*Model, *wire.Fault) {
 	if names := d.models.Names(); len(names) == 1 {
-		return d.Named(names[0])
+		name = names[0]
 	}
 	if name == "" {
 		return nil, wire.Invalid("model", "missing_required_parameter", "model is missing: %s", d.offer())
 	}
-	return d.Named(name)
+	x.Watch()
+	engine, done, err := d.models.Use(x.Context, name)
+	switch {
+	case err == nil:
+	case errors.Is(err, fleet.ErrUnknown):
+		return nil, d.unknown(name)
+	case errors.Is(err, fleet.ErrFull):
+		return nil, wire.Unavailable("overloaded", "%v", err)
+	case errors.Is(err, fleet.ErrClosed), errors.Is(context.Cause(x.Context), exchange.ErrStopping):
+		return nil, wire.Stopping()
+	case x.Context.Err() != nil:
+		return nil, wire.Gone()
+	default:
+		return nil, wire.Refused(fasthttp.StatusServiceUnavailable, "model_failed", "%v", err)
+	}
+	x.Keep(done)
+	m := d.lookup(name, engine)
+	if fault := do.refused(m); fault != nil {
+		return nil, fault
+	}
+	return m, nil
 }
 
 // Waiting is how many answers of a model wait for a place among those that are computed.
@@ -146,6 +182,9 @@ func (d *directory) Waiting(name string) int {
 // offer says which names there are.
 func (d *directory) offer() string {
 	names := d.models.Names()
+	if len(names) == 0 {
+		return "there is none yet"
+	}
 	if len(names) == 1 {
 		return fmt.Sprintf("the one that is has the name %q", names[0])
 	}
@@ -156,11 +195,7 @@ func (d *directory) offer() string {
 	return "those that are have the names " + strings.Join(quoted, ", ")
 }
 
-func (d *directory) lookup(name string) *Model {
-	e := d.models.Engine(name)
-	if e == nil {
-		return nil
-	}
+func (d *directory) lookup(name string, e *actors.Engine) *Model {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	m := d.known[name]

@@ -2,13 +2,19 @@ package answer
 
 import (
 	"context"
+	"net"
 	"testing"
+	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/actors/fleet"
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -16,6 +22,7 @@ import (
 type renamed struct {
 	name   string
 	engine *actors.Engine
+	done   int // uses that have ended
 }
 
 func (r *renamed) Names() []string { return []string{r.name} }
@@ -27,6 +34,20 @@ func (r *renamed) Engine(name string) *actors.Engine {
 	return r.engine
 }
 
+func (r *renamed) Use(_ context.Context, name string) (*actors.Engine, func(), error) {
+	if e := r.Engine(name); e != nil {
+		return e, func() { r.done++ }, nil
+	}
+	return nil, nil, fleet.ErrUnknown
+}
+
+func (r *renamed) Status(string) fleet.Status { return fleet.Status{} }
+
+// nowhere is a connection that nobody is at the other end of.
+type nowhere struct{ net.Conn }
+
+func (nowhere) SetWriteDeadline(time.Time) error { return nil }
+
 // TestDirectory: what was found out about a model is kept as long as it has its name, and no longer.
 func TestDirectory(t *testing.T) {
 	device, err := cpu.New(1, "")
@@ -37,25 +58,37 @@ func TestDirectory(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, engine.Close(context.Background())) }()
 
-	models := &renamed{"a", engine}
+	models := &renamed{name: "a", engine: engine}
 	s := New(models, nil, 0)
-	m, fault := s.Asked("whatever")
+	rc := &fasthttp.RequestCtx{}
+	rc.Init2(nowhere{}, nil, false)
+	x := exchange.Begin(t.Context(), rc, "", 0, zerolog.Nop(), func(*exchange.Exchange, int) {})
+	m, fault := s.Asked(x, "whatever")
 	require.Nil(t, fault)
 	require.Equal(t, "a", m.Name)
 	require.Equal(t, engine.Info.Vocab, m.Vocab)
 	require.Equal(t, engine.Info.Sampling, m.Sampling)
-	again, _ := s.Named("a")
-	require.Same(t, m, again)
+	again, _ := s.Entry("a")
+	require.Same(t, m, again.Model)
 
 	require.Same(t, m.Breakers(nil), m.Breakers(nil), "the usual ones are found once")
 	require.NotEqual(t, m.Breakers(nil), m.Breakers([]string{}), "and are not none")
 	require.Equal(t, m.Breakers(nil), m.Breakers([]string{"\n", ":", `"`, "*"}))
 
 	models.name = "b"
-	m, fault = s.Asked("a")
+	m, fault = s.Asked(x, "a")
 	require.Nil(t, fault)
 	require.Equal(t, "b", m.Name)
 	require.Len(t, s.known, 1)
-	_, fault = s.Named("a")
+	_, fault = s.Entry("a")
 	require.NotNil(t, fault)
+
+	models.name = "c"
+	models.engine = nil
+	again, fault = s.Entry("c")
+	require.Nil(t, fault)
+	require.Nil(t, again.Model, "it does not run")
+	require.Zero(t, models.done)
+	x.Answered(200)
+	require.Equal(t, 2, models.done, "it may leave when the answer is complete")
 }

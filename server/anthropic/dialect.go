@@ -63,7 +63,8 @@ func (a *api) read(rc *fasthttp.RequestCtx, x *exchange.Exchange, answered bool)
 	if fault != nil {
 		return request{}, fault
 	}
-	return decode(body, a.Asked, answered)
+	asked := func(name string) (*answer.Model, *wire.Fault) { return a.Asked(x, name) }
+	return decode(body, asked, answered)
 }
 
 // appendFault writes {"type": "error", "error": {…}}.

@@ -17,12 +17,16 @@ type modelObject struct {
 	Display   string `json:"display_name"`
 	Created   string `json:"created_at"`
 	Lifecycle string `json:"lifecycle"`
-	MaxInput  int    `json:"max_input_tokens"` // prompt and answer share the context
+	MaxInput  int    `json:"max_input_tokens"` // prompt and answer share the context; 0: it has to be loaded first
 	Max       int    `json:"max_tokens"`
 }
 
-func (a *api) object(m *answer.Model) modelObject {
-	return modelObject{"model", m.Name, m.Name, a.created, "active", m.Context, m.Context}
+func (a *api) object(e *answer.Entry) modelObject {
+	o := modelObject{Type: "model", ID: e.Name, Display: e.Name, Created: a.created, Lifecycle: "active"}
+	if e.Model != nil {
+		o.MaxInput, o.Max = e.Model.Context, e.Model.Context
+	}
+	return o
 }
 
 // list serves GET /v1/models: all of them on one page.
@@ -33,8 +37,8 @@ func (a *api) list(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 		First   *string       `json:"first_id"`
 		Last    *string       `json:"last_id"`
 	}{Data: []modelObject{}}
-	for _, m := range a.Models() {
-		page.Data = append(page.Data, a.object(m))
+	for _, e := range a.Entries() {
+		page.Data = append(page.Data, a.object(&e))
 	}
 	if n := len(page.Data); n > 0 {
 		page.First, page.Last = &page.Data[0].ID, &page.Data[n-1].ID
@@ -48,10 +52,10 @@ const modelPath = "/v1/models/"
 
 // describe serves GET /v1/models/{name}.
 func (a *api) describe(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
-	m, fault := a.Named(strings.TrimPrefix(string(rc.Path()), modelPath))
+	e, fault := a.Entry(strings.TrimPrefix(string(rc.Path()), modelPath))
 	if fault != nil {
 		return fault
 	}
-	wire.WriteJSON(rc, a.object(m))
+	wire.WriteJSON(rc, a.object(&e))
 	return nil
 }

@@ -49,7 +49,8 @@ type Exchange struct {
 	streams  bool
 	complete bool // the request has arrived completely
 
-	arrived, ended func() // Hold's
+	arrived, ended func()   // Hold's
+	kept           []func() // Keep's
 
 	pace pace // of the client
 
@@ -81,6 +82,9 @@ func (x *Exchange) Hold(arrived, ended func()) {
 		arrived()
 	}
 }
+
+// Keep has give called when the answer is complete: what it was made with is not needed any more.
+func (x *Exchange) Keep(give func()) { x.kept = append(x.kept, give) }
 
 // arrive says that the request is there completely.
 func (x *Exchange) arrive() {
@@ -211,6 +215,9 @@ func (x *Exchange) close(status int) {
 		}
 		x.end(context.Canceled)
 		x.Release()
+		for _, give := range x.kept {
+			give()
+		}
 		if x.complete && x.ended != nil {
 			x.ended()
 		}

@@ -41,12 +41,17 @@ func (a *api) serve(decode func(answer.Body, ask.Finder) (request, *wire.Fault),
 		if fault != nil {
 			return fault
 		}
-		o, fault := decode(body, a.Asked)
+		o, fault := decode(body, a.finder(x, answer.Write))
 		if fault != nil {
 			return fault
 		}
 		return a.Answer(rc, x, &o.Order, newEncoder(&o))
 	}
+}
+
+// finder finds models for a task, and has them run until the exchange is over.
+func (a *api) finder(x *exchange.Exchange, do answer.Task) ask.Finder {
+	return func(name string) (*answer.Model, *wire.Fault) { return a.AskedTo(x, do, name) }
 }
 
 func noSlots(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {

@@ -29,7 +29,7 @@ func (a *api) tokenize(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Faul
 	if fault != nil {
 		return fault
 	}
-	o, fault := decodeTexts(body, a.known)
+	o, fault := decodeTexts(body, a.finder(x, answer.Tell))
 	if fault != nil {
 		return fault
 	}
@@ -40,18 +40,6 @@ func (a *api) tokenize(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Faul
 	x.Prompt = len(ids)
 	x.Whole(rc, "application/json", o.spell(ids))
 	return nil
-}
-
-// known finds a model, whatever it is for.
-func (a *api) known(name string) (*answer.Model, *wire.Fault) {
-	if all := a.Models(); name == "" && len(all) > 0 {
-		return all[0], nil
-	}
-	m, fault := a.Named(name)
-	if fault != nil && len(a.Models()) == 1 {
-		return a.Models()[0], nil
-	}
-	return m, fault
 }
 
 func decodeTexts(body answer.Body, find ask.Finder) (texts, *wire.Fault) {
@@ -116,7 +104,7 @@ func (a *api) detokenize(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fa
 	if fault != nil {
 		return fault
 	}
-	m, ids, fault := decodeTokens(body, a.known)
+	m, ids, fault := decodeTokens(body, a.finder(x, answer.Tell))
 	if fault != nil {
 		return fault
 	}
@@ -150,7 +138,7 @@ func (a *api) applyTemplate(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire
 	if fault != nil {
 		return fault
 	}
-	m, in, fault := decodeConversation(body, a.known)
+	m, in, fault := decodeConversation(body, a.finder(x, answer.Tell))
 	if fault != nil {
 		return fault
 	}
@@ -198,8 +186,8 @@ type defaults struct {
 }
 
 // props serves GET /props, of the model that the query names.
-func (a *api) props(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
-	m, fault := a.known(string(rc.QueryArgs().Peek("model")))
+func (a *api) props(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	m, fault := a.AskedTo(x, answer.Tell, string(rc.QueryArgs().Peek("model")))
 	if fault != nil {
 		return fault
 	}

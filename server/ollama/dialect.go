@@ -67,43 +67,49 @@ func version(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 	return nil
 }
 
-// finder finds models for a task.
-func (a *api) finder(do answer.Task) ask.Finder {
+// finder finds models for a task, and has them run until the exchange is over.
+func (a *api) finder(x *exchange.Exchange, do answer.Task) ask.Finder {
 	return func(name string) (*answer.Model, *wire.Fault) {
 		m, fault := a.known(name)
 		if fault != nil {
 			return nil, fault
 		}
-		return a.AskedTo(do, m.Name)
+		return a.AskedTo(x, do, m.Name)
 	}
 }
 
 // known finds a model by its name. The tag "latest" is what clients add to names without one. Another tag asks for that
 // very model; a name without a tag, for the only one there is as well.
-func (a *api) known(name string) (*answer.Model, *wire.Fault) {
+func (a *api) known(name string) (answer.Entry, *wire.Fault) {
 	if name == "" {
-		return nil, wire.Invalid("model", "missing_required_parameter", "model is missing: GET /api/tags lists those that are")
+		return answer.Entry{}, wire.Invalid("model", "missing_required_parameter",
+			"model is missing: GET /api/tags lists those that are")
 	}
-	m, fault := a.Named(name)
+	m, fault := a.Entry(name)
 	if fault == nil {
 		return m, nil
 	}
 	at := strings.LastIndexByte(name, ':')
 	if at >= 0 && name[at:] != ":latest" {
-		return nil, fault
+		return m, fault
 	}
-	if all := a.Models(); len(all) == 1 {
+	if all := a.Entries(); len(all) == 1 {
 		return all[0], nil
 	}
 	if at >= 0 {
-		return a.Named(name[:at])
+		return a.Entry(name[:at])
 	}
-	return nil, fault
+	return m, fault
 }
 
 // digest tells models apart that have one name at different times: that of what the file says of itself, since weights
-// are not hashed.
-func (a *api) digest(m *answer.Model) string {
+// are not hashed. Of one that is not loaded its name is all there is.
+func (a *api) digest(e *answer.Entry) string {
+	m := e.Model
+	if m == nil {
+		sum := sha256.Sum256([]byte(e.Name))
+		return hex.EncodeToString(sum[:])
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if d, ok := a.digests[m.Engine]; ok {

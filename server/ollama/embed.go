@@ -55,7 +55,7 @@ func (a *api) vectors(rc *fasthttp.RequestCtx, x *exchange.Exchange,
 	if fault != nil {
 		return nil, nil, fault
 	}
-	o, fault := decode(body, a.finder(answer.Embed))
+	o, fault := decode(body, a.finder(x, answer.Embed))
 	if fault != nil {
 		return nil, nil, fault
 	}

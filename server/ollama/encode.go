@@ -23,7 +23,7 @@ func (a *api) serve(rc *fasthttp.RequestCtx, x *exchange.Exchange,
 	if fault != nil {
 		return fault
 	}
-	o, fault := decode(body, a.finder(answer.Write))
+	o, fault := decode(body, a.finder(x, answer.Write))
 	if fault != nil {
 		return fault
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
@@ -38,7 +37,11 @@ type details struct {
 	Level      string   `json:"quantization_level"`
 }
 
+// detailsOf says little of one that is not loaded.
 func detailsOf(m *answer.Model) details {
+	if m == nil {
+		return details{Format: "gguf"}
+	}
 	i := &m.Engine.Info
 	return details{"", "gguf", i.Architecture, []string{i.Architecture}, scaled(i.Parameters), level(m)}
 }
@@ -76,14 +79,18 @@ func scaled(n int64) string {
 // tags serves GET /api/tags.
 func (a *api) tags(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 	all := []tag{}
-	for _, m := range a.Models() {
-		all = append(all, tag{m.Name, m.Name, a.since, m.Engine.Info.WeightBytes, a.digest(m), detailsOf(m)})
+	for _, e := range a.Entries() {
+		t := tag{e.Name, e.Name, a.since, 0, a.digest(&e), detailsOf(e.Model)}
+		if e.Model != nil {
+			t.Size = e.Model.Engine.Info.WeightBytes
+		}
+		all = append(all, t)
 	}
 	wire.WriteJSON(rc, map[string][]tag{"models": all})
 	return nil
 }
 
-// process is a model that can answer at once: each of them.
+// process is a model that can answer at once: it is loaded.
 type process struct {
 	Name    string    `json:"name"`
 	Model   string    `json:"model"`
@@ -101,10 +108,14 @@ const never = 100
 // running serves GET /api/ps.
 func (a *api) running(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 	all := []process{}
-	for _, m := range a.Models() {
+	for _, e := range a.Entries() {
+		m := e.Model
+		if m == nil {
+			continue
+		}
 		plan := m.Engine.Plan()
 		p := process{
-			Name: m.Name, Model: m.Name, Size: plan.Weights + plan.Host + plan.KV, Digest: a.digest(m), Details: detailsOf(m),
+			Name: m.Name, Model: m.Name, Size: plan.Weights + plan.Host + plan.KV, Digest: a.digest(&e), Details: detailsOf(m),
 			Expires: a.since.AddDate(never, 0, 0), Context: m.Context,
 		}
 		if plan.Apart() {
@@ -133,9 +144,15 @@ func (a *api) show(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	if fault != nil {
 		return fault
 	}
-	m, fault := decodeShow(body, a.known)
+	e, fault := decodeShow(body, a.known)
 	if fault != nil {
 		return fault
+	}
+	m := e.Model
+	if m == nil { // it would have to be loaded to say more, and others might have to leave for that
+		wire.WriteJSON(rc, model{Details: detailsOf(nil), Info: map[string]any{}, Capabilities: []string{"completion"},
+			Modified: a.since})
+		return nil
 	}
 	file := m.Engine.Metadata()
 	license, _ := file.String("general.license")
@@ -146,13 +163,13 @@ func (a *api) show(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	return nil
 }
 
-func decodeShow(body answer.Body, find ask.Finder) (*answer.Model, *wire.Fault) {
+func decodeShow(body answer.Body, find func(name string) (answer.Entry, *wire.Fault)) (answer.Entry, *wire.Fault) {
 	f, name := wire.ReadFields(body.Text, body.Budget), ""
 	f.Text("name", &name)
 	f.Text("model", &name)
 	f.Flag("verbose", new(bool)) // lists are too long for an answer
 	if f.Fault != nil {
-		return nil, f.Fault
+		return answer.Entry{}, f.Fault
 	}
 	return find(name)
 }

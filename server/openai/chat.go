@@ -16,7 +16,7 @@ func (a *api) chat(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	if fault != nil {
 		return fault
 	}
-	o, fault := decodeChat(body, a.Asked)
+	o, fault := decodeChat(body, a.finder(x, answer.Write))
 	if fault != nil {
 		return fault
 	}

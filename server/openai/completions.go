@@ -16,7 +16,7 @@ func (a *api) complete(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Faul
 	if fault != nil {
 		return fault
 	}
-	o, fault := decodeCompletion(body, a.Asked)
+	o, fault := decodeCompletion(body, a.finder(x, answer.Write))
 	if fault != nil {
 		return fault
 	}

@@ -21,7 +21,7 @@ func (a *api) embed(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	if fault != nil {
 		return fault
 	}
-	o, fault := decodeEmbeddings(body, a.finder(answer.Embed))
+	o, fault := decodeEmbeddings(body, a.finder(x, answer.Embed))
 	if fault != nil {
 		return fault
 	}

@@ -10,13 +10,20 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// modelObject describes a model; meta has llama.cpp's names.
+// modelObject describes a model; status and meta have llama.cpp's names.
 type modelObject struct {
-	ID      string    `json:"id"`
-	Object  string    `json:"object"`
-	Created int64     `json:"created"`
-	OwnedBy string    `json:"owned_by"`
-	Meta    modelMeta `json:"meta"`
+	ID      string      `json:"id"`
+	Object  string      `json:"object"`
+	Created int64       `json:"created"`
+	OwnedBy string      `json:"owned_by"`
+	Status  modelStatus `json:"status"`
+	Meta    *modelMeta  `json:"meta,omitempty"` // of one that is loaded
+}
+
+// modelStatus says where a model is: unloaded, measuring, waiting, loading, loaded or unloading.
+type modelStatus struct {
+	Value    string   `json:"value"`
+	Progress *float64 `json:"progress,omitempty"` // 0 to 1, while it is loaded
 }
 
 type modelMeta struct {
@@ -28,19 +35,25 @@ type modelMeta struct {
 	Size         int64  `json:"size"`
 }
 
-func (a *api) object(m *answer.Model) modelObject {
-	i := &m.Engine.Info
-	return modelObject{
-		m.Name, "model", a.created, "sluice",
-		modelMeta{i.Architecture, i.Vocab, i.Trained, i.Context, i.Parameters, i.WeightBytes},
+func (a *api) object(e *answer.Entry) modelObject {
+	o := modelObject{ID: e.Name, Object: "model", Created: a.created, OwnedBy: "sluice"}
+	o.Status.Value = e.Status.Phase.String()
+	if e.Status.Total > 0 {
+		share := float64(e.Status.Done) / float64(e.Status.Total)
+		o.Status.Progress = &share
 	}
+	if e.Model != nil {
+		i := &e.Model.Engine.Info
+		o.Meta = &modelMeta{i.Architecture, i.Vocab, i.Trained, i.Context, i.Parameters, i.WeightBytes}
+	}
+	return o
 }
 
 // list serves GET /v1/models.
 func (a *api) list(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 	all := []modelObject{}
-	for _, m := range a.Models() {
-		all = append(all, a.object(m))
+	for _, e := range a.Entries() {
+		all = append(all, a.object(&e))
 	}
 	wire.WriteJSON(rc, struct {
 		Object string        `json:"object"`
@@ -54,10 +67,10 @@ const modelPath = "/v1/models/"
 
 // describe serves GET /v1/models/{name}.
 func (a *api) describe(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
-	m, fault := a.Named(strings.TrimPrefix(string(rc.Path()), modelPath))
+	e, fault := a.Entry(strings.TrimPrefix(string(rc.Path()), modelPath))
 	if fault != nil {
 		return fault
 	}
-	wire.WriteJSON(rc, a.object(m))
+	wire.WriteJSON(rc, a.object(&e))
 	return nil
 }

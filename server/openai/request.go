@@ -4,6 +4,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
@@ -13,9 +14,9 @@ type request struct {
 	usage bool // a stream ends with the token counts
 }
 
-// finder finds models for a task.
-func (a *api) finder(do answer.Task) ask.Finder {
-	return func(name string) (*answer.Model, *wire.Fault) { return a.AskedTo(do, name) }
+// finder finds models for a task, and has them run until the exchange is over.
+func (a *api) finder(x *exchange.Exchange, do answer.Task) ask.Finder {
+	return func(name string) (*answer.Model, *wire.Fault) { return a.AskedTo(x, do, name) }
 }
 
 // fields are the members of a request's body.

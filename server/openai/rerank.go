@@ -22,7 +22,7 @@ func (a *api) rerank(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault 
 	if fault != nil {
 		return fault
 	}
-	o, fault := decodeRerank(body, a.finder(answer.Rank))
+	o, fault := decodeRerank(body, a.finder(x, answer.Rank))
 	if fault != nil {
 		return fault
 	}

@@ -20,7 +20,7 @@ func (a *api) respond(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault
 	if fault != nil {
 		return fault
 	}
-	o, fault := decodeResponse(body, a.Asked)
+	o, fault := decodeResponse(body, a.finder(x, answer.Write))
 	if fault != nil {
 		return fault
 	}

@@ -58,6 +58,7 @@ func families() []entry {
 		{"olmo2", "2026-11-21", olmo2},
 		{"olmoe", "2026-11-21", olmoe},
 		{"phi3", "2026-11-21", phi3},
+		{"phimoe", "2026-11-23", phiMoE},
 		{"qwen2", "2026-11-21", qwen2},
 		{"qwen2moe", "2026-11-21", qwen2moe},
 		{"qwen3", "2026-11-21", qwen3},

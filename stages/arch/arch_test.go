@@ -163,7 +163,8 @@ func TestMixtureOfFile(t *testing.T) {
 	set("expert_weights_norm", false)
 	set("expert_group_count", uint32(3))
 	set("expert_group_used_count", uint32(2))
-	require.Equal(t, &ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 2, Scale: 1.5, Groups: 3, GroupsUsed: 2}, route())
+	require.Equal(t, &ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 2, Scale: 1.5, Groups: 3, GroupsUsed: 2, GroupBest: 1},
+		route())
 	set("expert_group_count", uint32(4))
 	set("expert_gating_func", uint32(3))
 	_, err := Record(&f.Meta, holds(f), Options{})
@@ -204,4 +205,24 @@ func TestNames(t *testing.T) {
 		require.NoError(t, err, name)
 	}
 	require.Empty(t, Since("mamba"))
+}
+
+// TestTypesOfPairs: rerankers whose vocabulary has a separator tell two texts apart by it.
+func TestTypesOfPairs(t *testing.T) {
+	f := open(t, "bert")
+	typed := func() *ir.Node {
+		p, err := Record(&f.Meta, holds(f), Options{})
+		require.NoError(t, err)
+		return &p.Segments[0].Nodes[1]
+	}
+	require.Equal(t, ir.Affine, typed().Op)
+	f.Meta.Set("bert.pooling_type", uint32(ir.PoolRank))
+	n := typed()
+	sep, err := f.Meta.Int("tokenizer.ggml.seperator_token_id")
+	require.NoError(t, err)
+	require.Equal(t, ir.TokenType, n.Op)
+	require.EqualValues(t, sep, n.Sep)
+	f.Meta.Set("tokenizer.ggml.seperator_token_id", int32(-2))
+	_, err = Record(&f.Meta, holds(f), Options{})
+	require.EqualError(t, err, "metadata of bert: tokenizer.ggml.seperator_token_id: is -2, want a token")
 }

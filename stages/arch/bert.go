@@ -5,8 +5,8 @@ import "github.com/sluice-ai/sluice/internal/ir"
 // BERT, with RoPE and a gated feed-forward network NomicBERT. Papers: arXiv:1810.04805, arXiv:2402.01613; checked
 // against transformers, modeling_bert.py and modeling_nomic_bert.py.
 // Differs from Llama: rows see those after them; LayerNorm comes after each sum; positions are learned (NomicBERT: RoPE
-// turns halves); every token is of the first type; the end is a vector for each row. A reranker scores its first row by
-// two more matrices.
+// turns halves); the end is a vector for each row. A text's tokens are of the first type; of a pair, which rerankers
+// read, those behind the first separator are of the second. A reranker scores its first row by two more matrices.
 func bert(p *params, b *ir.Builder) {
 	s := p.dense("attention.layer_norm_epsilon")
 	a := s.attention()
@@ -19,7 +19,7 @@ func bert(p *params, b *ir.Builder) {
 
 	x := b.Embed("token_embd", s.vocab, s.width)
 	if b.Has("token_types.weight") {
-		x = b.Affine(x, "", 0, "token_types.weight", p.tokenTypes())
+		x = p.typed(b, x)
 	}
 	if !turned {
 		x = b.Position(x, "position_embd", p.context)
@@ -70,6 +70,21 @@ func (p *params) pooling() ir.Pooling {
 		return ir.PoolNone
 	}
 	return ir.Pooling(p.integer("pooling_type", 0, int(ir.PoolRank)))
+}
+
+// typed adds the vectors of tokens' types.
+func (p *params) typed(b *ir.Builder, x ir.Value) ir.Value {
+	const name, separator = "token_types.weight", "tokenizer.ggml.seperator_token_id"
+	types := p.tokenTypes()
+	if types == 1 || p.pooling() != ir.PoolRank || !p.meta.Has(separator) {
+		return b.Affine(x, "", 0, name, types)
+	}
+	sep, err := p.meta.Int(separator)
+	if err != nil || sep < 0 || sep >= maxVocab {
+		p.faultf("%s: is %d, want a token", separator, sep)
+		return x
+	}
+	return b.TokenTypes(x, name, types, int32(sep))
 }
 
 // tokenTypes is the number of rows of that table; the key has no prefix of the architecture.

@@ -62,12 +62,16 @@ func (p *params) biasedMixture(s *shape, route ir.RouteArgs) mixture {
 	}
 	if groups := p.countOr("expert_group_count", maxExperts, 1); groups > 1 {
 		route.Groups, route.GroupsUsed = groups, p.count("expert_group_used_count", groups)
+		route.GroupBest = 2
+		if route.Scoring == ir.SoftmaxAll { // as in DeepSeek V2
+			route.GroupBest = 1
+		}
 	}
 	m := p.mixture(s, route)
 	if m.route.Groups > 0 && m.experts%m.route.Groups != 0 {
 		p.faultf("%s: is %d, want a divisor of %s, %d", p.key("expert_group_count"), m.route.Groups,
 			p.key("expert_count"), m.experts)
-		m.route.Groups, m.route.GroupsUsed = 0, 0
+		m.route.Groups, m.route.GroupsUsed, m.route.GroupBest = 0, 0, 0
 	}
 	m.bias = "exp_probs_b"
 	if p.has("expert_shared_count") {

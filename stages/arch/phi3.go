@@ -7,16 +7,8 @@ import "github.com/sluice-ai/sluice/internal/ir"
 // quarters; a sliding window (llama.cpp leaves it out). The long versions divide frequencies by one tensor within
 // the context they grew from and by another beyond it: which, the chosen context decides.
 func phi3(p *params, b *ir.Builder) {
-	const long, short = "rope_factors_long.weight", "rope_factors_short.weight"
 	s := p.dense("attention.layer_norm_rms_epsilon")
-	r := p.rope(&s, halves, 10000)
-	if b.Has(long) || b.Has(short) {
-		r.factors = short
-		if p.chosenContext() > p.originalContext() {
-			r.factors = long
-		}
-		b.Ignore(long, short)
-	}
+	r := p.longRope(&s, b)
 	a := s.attention()
 	a.Window = p.window()
 	q, k, v := s.heads*s.kDim, s.kvHeads*s.kDim, s.kvHeads*s.vDim
@@ -31,6 +23,20 @@ func phi3(p *params, b *ir.Builder) {
 		x = b.Add(x, s.fusedSwiGLU(b, b.RMSNorm(x, "ffn_norm", s.eps)))
 	}
 	s.head(b, x)
+}
+
+// longRope turns halves, and its factors are those of the context that was chosen.
+func (p *params) longRope(s *shape, b *ir.Builder) rope {
+	const long, short = "rope_factors_long.weight", "rope_factors_short.weight"
+	r := p.rope(s, halves, 10000)
+	if b.Has(long) || b.Has(short) {
+		r.factors = short
+		if p.chosenContext() > p.originalContext() {
+			r.factors = long
+		}
+		b.Ignore(long, short)
+	}
+	return r
 }
 
 // chosenContext is the number of positions that sequences may have.

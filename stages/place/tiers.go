@@ -124,6 +124,15 @@ const memoryShare = 0.65
 // ownShare is the same of a device's own memory, where scratch was left out already.
 const ownShare = 0.85
 
+// ForWeights is how much of what is available weights take that no budget was given for: of a device's own memory, or
+// of the program's.
+func ForWeights(available int64, own bool) int64 {
+	if own {
+		return int64(float64(available) * ownShare)
+	}
+	return int64(float64(available) * memoryShare)
+}
+
 // Fit gives budgets to models that were asked for without one, if they do not fit the machine's memory together: each
 // gets its part of what the others leave, by its size.
 func Fit(asks []Ask, m Machine) {

@@ -159,6 +159,7 @@ func (v *Vocab) readAdds(m *meta.Map) error {
 		case &v.addBOS:
 			*add.flag = *add.flag || isBERT || isBPE && b.gemma4 // Gemma 4's files say false, and are wrong
 		case &v.addSEP:
+			v.pairSEP = !isBERT && add.id != none && (*add.flag || !m.Has(prefix+add.name))
 			*add.flag = isBERT
 		}
 		if *add.flag && add.id == none {

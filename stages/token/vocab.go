@@ -25,6 +25,7 @@ type Vocab struct {
 	eog     []ID // ascending
 
 	addBOS, addEOS, addSEP bool // addSEP: WordPiece only, as in llama.cpp
+	pairSEP                bool // SEP stands between two texts, besides what ends the first
 	spacePrefix            bool // text is encoded with a space before it, which decoding takes away
 
 	kind   encoder
@@ -107,6 +108,18 @@ func (v *Vocab) Encode(dst []ID, text string, o Options) ([]ID, error) {
 		dst = append(dst, v.special.sep)
 	}
 	return dst, nil
+}
+
+// Pair is the second of two texts, as Encode makes them with special tokens, where the first stands before it: a text
+// begins once, and in vocabularies with a separator that are not WordPiece (RoBERTa's) that comes between, too.
+func (v *Vocab) Pair(second []ID) []ID {
+	if v.addBOS && len(second) > 1 && second[0] == v.special.bos {
+		second = second[1:]
+	}
+	if v.pairSEP {
+		second = append([]ID{v.special.sep}, second...)
+	}
+	return second
 }
 
 // Size returns the number of tokens.

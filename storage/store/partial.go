@@ -42,21 +42,24 @@ func (w *WrongContent) Error() string {
 		w.File.Name, w.Found, w.File.Digest)
 }
 
-// Partial opens the file to be filled, or returns nil if it is there already. While another process fills it, Partial
-// waits: the bytes come once.
-func (p *Pull) Partial(ctx context.Context, f File) (*Partial, error) {
+// Partial opens the file to be filled, or returns nil if it is there already. While another pull fills it, Partial
+// waits, so that its bytes come once, and calls waiting, if that is not nil, now and then.
+func (p *Pull) Partial(ctx context.Context, f File, waiting func()) (*Partial, error) {
 	path := p.store.path(partsFolder, f.Digest.file())
 	for {
 		if p.store.has(&f) {
 			return nil, nil
 		}
-		file, err := hold(ctx, path, 100*time.Millisecond)
+		file, err := hold(ctx, path, 100*time.Millisecond, waiting)
 		if err != nil {
 			return nil, err
 		}
 		if !isAt(file, path) { // who held it has completed it, or given it up
 			file.Close()
 			continue
+		}
+		if p.store.has(&f) { // it was completed before the lock was taken, of a file that is made anew then
+			return nil, errors.Join(os.Remove(path), file.Close())
 		}
 		part := &Partial{store: p.store, of: f, path: path, file: file, have: newPieces(f.Size), sum: sha256.New()}
 		if err := part.resume(); err != nil {

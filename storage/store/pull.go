@@ -41,6 +41,9 @@ func (s *Store) Begin(ctx context.Context, m Manifest) (*Pull, error) {
 		if _, err := s.dropPulls(name); err != nil {
 			return err
 		}
+		if err := s.room(&m); err != nil {
+			return err
+		}
 		random := make([]byte, 8)
 		_, _ = rand.Read(random) // it never fails
 		p.path = s.path(pullsFolder, hex.EncodeToString(random)+".json")
@@ -64,10 +67,8 @@ func (s *Store) Begin(ctx context.Context, m Manifest) (*Pull, error) {
 // Commit gives the name its model: all files must be there. An older model of that name goes.
 func (p *Pull) Commit(ctx context.Context) error {
 	return p.end(ctx, func() error {
-		for i := range p.manifest.Files {
-			if f := &p.manifest.Files[i]; !p.store.has(f) {
-				return fmt.Errorf("%s: %s is not there", p.name, f.Name)
-			}
+		if !p.store.Complete(&p.manifest) {
+			return fmt.Errorf("%s: not all of its files are there", p.name)
 		}
 		p.manifest.Pulled = p.manifest.Pulled.UTC().Truncate(time.Second)
 		return p.store.put(&p.manifest, p.name, true)
@@ -97,8 +98,35 @@ func (p *Pull) Close() error {
 	return p.note.Close()
 }
 
-// Has says whether a file of the model is there already.
-func (p *Pull) Has(f *File) bool { return p.store.has(f) }
+// NoRoom says that a model would not fit the disk.
+type NoRoom struct {
+	Needed, Free int64 // bytes
+	Store        string
+}
+
+func (n *NoRoom) Error() string {
+	return fmt.Sprintf("it takes %.1f GiB, and %s has room for %.1f: make room (sluice list, sluice rm), or name a folder on another disk by SLUICE_STORE",
+		float64(n.Needed)/(1<<30), n.Store, float64(n.Free)/(1<<30))
+}
+
+// room finds out whether what is missing of a model fits the disk.
+func (s *Store) room(m *Manifest) error {
+	needed := m.Size() - s.Arrived(m)
+	if free, known := freeBytes(s.dir); known && needed > free {
+		return &NoRoom{needed, free, s.dir}
+	}
+	return nil
+}
+
+// Complete says whether all files of a model are there, as far as their sizes tell.
+func (s *Store) Complete(m *Manifest) bool {
+	for i := range m.Files {
+		if !s.has(&m.Files[i]) {
+			return false
+		}
+	}
+	return true
+}
 
 // Unfinished lists what is being pulled, or was when its process ended, in no order. A note that cannot be read was not
 // complete when its process was killed; it is left out, and removed with the next pull.

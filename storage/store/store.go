@@ -116,7 +116,7 @@ func (s *Store) change(ctx context.Context, do func() error) error {
 	if err := s.create(); err != nil {
 		return err
 	}
-	lock, err := hold(ctx, s.path(lockFile), 5*time.Millisecond)
+	lock, err := hold(ctx, s.path(lockFile), 5*time.Millisecond, nil)
 	if err != nil {
 		return err
 	}
@@ -124,9 +124,9 @@ func (s *Store) change(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// hold locks a file, which is made if need be, looking again and again while another run holds it. Locks end with
-// their process, however that ends.
-func hold(ctx context.Context, path string, again time.Duration) (*os.File, error) {
+// hold locks a file, which is made if need be. While another run holds it, it calls waiting, if there is one, and looks
+// again. Locks end with their process, however that ends.
+func hold(ctx context.Context, path string, again time.Duration, waiting func()) (*os.File, error) {
 	for {
 		f, err := safefile.Grow(path)
 		if err == nil {
@@ -134,6 +134,9 @@ func hold(ctx context.Context, path string, again time.Duration) (*os.File, erro
 		}
 		if !errors.Is(err, safefile.ErrBusy) {
 			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if waiting != nil {
+			waiting()
 		}
 		select {
 		case <-ctx.Done():

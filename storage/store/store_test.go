@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +29,8 @@ func content(seed string, size int) []byte {
 // model is a manifest and what its files hold.
 type model struct {
 	Manifest
-	data map[Digest][]byte
+	data    map[Digest][]byte
+	written *atomic.Int64 // bytes
 }
 
 // invent makes a model whose files hold their names, and more.
@@ -37,7 +39,7 @@ func invent(t testing.TB, name string, size int, files ...string) *model {
 	n, err := ParseName(name)
 	require.NoError(t, err)
 	m := &model{Manifest{Name: n.tagged().full(), Source: "https://hub.test", Revision: "r1",
-		Pulled: time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC)}, map[Digest][]byte{}}
+		Pulled: time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC)}, map[Digest][]byte{}, new(atomic.Int64)}
 	for _, f := range files {
 		data := content(f, size)
 		m.data[DigestOf(data)] = data
@@ -54,7 +56,7 @@ func (m *model) bring(s *Store) (*Pull, error) {
 		return nil, err
 	}
 	for _, f := range m.Files {
-		part, err := p.Partial(ctx, f)
+		part, err := p.Partial(ctx, f, nil)
 		if err != nil {
 			return p, err
 		}
@@ -63,6 +65,7 @@ func (m *model) bring(s *Store) (*Pull, error) {
 		}
 		for i := part.Pieces() - 1; i >= 0; i-- {
 			if from, to := part.At(i); !part.Has(i) {
+				m.written.Add(to - from)
 				if err := part.Write(m.data[f.Digest][from:to], from); err != nil {
 					return p, err
 				}
@@ -190,7 +193,7 @@ func TestPullGoesOn(t *testing.T) {
 	m := invent(t, "a/b:Q8_0", 1_000_000, "b.gguf")
 	p, err := s.Begin(ctx, m.Manifest)
 	require.NoError(t, err)
-	part, err := p.Partial(ctx, m.Files[0])
+	part, err := p.Partial(ctx, m.Files[0], nil)
 	require.NoError(t, err)
 	require.Equal(t, 16, part.Pieces())
 	from, to := part.At(3)
@@ -209,7 +212,7 @@ func TestPullGoesOn(t *testing.T) {
 
 	p, err = s.Begin(ctx, m.Manifest)
 	require.NoError(t, err)
-	part, err = p.Partial(ctx, m.Files[0])
+	part, err = p.Partial(ctx, m.Files[0], nil)
 	require.NoError(t, err)
 	for i := range part.Pieces() {
 		require.Equal(t, i == 3, part.Has(i), i)
@@ -227,7 +230,7 @@ func TestPullGoesOn(t *testing.T) {
 	other := invent(t, "a/c:Q8_0", 1_000_000, "c.gguf")
 	p, err = s.Begin(ctx, other.Manifest)
 	require.NoError(t, err)
-	_, err = p.Partial(ctx, other.Files[0])
+	_, err = p.Partial(ctx, other.Files[0], nil)
 	require.NoError(t, err)
 	_, err = s.Remove(ctx, name(t, "a/c"))
 	require.EqualError(t, err, "a/c:Q8_0 is being pulled: stop that first")
@@ -272,6 +275,7 @@ func TestPullsAtOnce(t *testing.T) {
 	again := invent(t, "a/c:Q8_0", 3_000_000, "b.gguf")
 	small := invent(t, "a/d:Q8_0", 10, "d.gguf")
 	var wg sync.WaitGroup
+	again.written = m.written
 	for _, m := range []*model{m, m, again} {
 		wg.Go(func() {
 			p, err := m.bring(s)
@@ -291,6 +295,7 @@ func TestPullsAtOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	wg.Wait()
+	require.EqualValues(t, 3_000_000, m.written.Load(), "each byte once")
 	require.Len(t, tree(t, s), 4, "one blob, two manifests, one link: %v", tree(t, s))
 }
 
@@ -300,11 +305,11 @@ func TestPartialWaitsAndGivesUp(t *testing.T) {
 	p, err := s.Begin(ctx, m.Manifest)
 	require.NoError(t, err)
 	defer p.Close()
-	part, err := p.Partial(ctx, m.Files[0])
+	part, err := p.Partial(ctx, m.Files[0], nil)
 	require.NoError(t, err)
 	stopped, stop := context.WithCancel(ctx)
 	stop()
-	_, err = p.Partial(stopped, m.Files[0])
+	_, err = p.Partial(stopped, m.Files[0], nil)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, part.Close())
 }

@@ -20,6 +20,7 @@ const (
 	Attend
 	AttendAny
 	Combine
+	Conv
 	Each
 	EmbedBf16
 	EmbedF16
@@ -111,6 +112,7 @@ const (
 	Rope
 	Route
 	Sample
+	Scan
 	Turn
 	modules
 )
@@ -121,6 +123,7 @@ var names = [modules]string{
 	Attend:                   "attend",
 	AttendAny:                "attend_any",
 	Combine:                  "combine",
+	Conv:                     "conv",
 	Each:                     "each",
 	EmbedBf16:                "embed_bf16",
 	EmbedF16:                 "embed_f16",
@@ -212,6 +215,7 @@ var names = [modules]string{
 	Rope:                     "rope",
 	Route:                    "route",
 	Sample:                   "sample",
+	Scan:                     "scan",
 	Turn:                     "turn",
 }
 
@@ -412,6 +416,44 @@ type CombineConstants struct {
 // List is the constants by id.
 func (c CombineConstants) List() []uint32 {
 	return []uint32{c.Used}
+}
+
+// ConvPush is the push constants of conv.comp.
+type ConvPush struct {
+	X        uint64 // offset 0
+	Y        uint64 // offset 8
+	Weights  uint64 // offset 16
+	Bias     uint64 // offset 24
+	States   uint64 // offset 32
+	Spans    uint64 // offset 40
+	Tables   uint64 // offset 48
+	Channels uint32 // offset 56
+	XStride  uint32 // offset 60
+	YStride  uint32 // offset 64
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.Y) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.Weights) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.Bias) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.States) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.Spans) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.Tables) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.Channels) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.XStride) ^ 60)
+	_ uintptr = -(unsafe.Offsetof(ConvPush{}.YStride) ^ 64)
+)
+
+// ConvConstants is the specialisation constants of conv.comp.
+type ConvConstants struct {
+	Kept uint32 // id 0
+}
+
+// List is the constants by id.
+func (c ConvConstants) List() []uint32 {
+	return []uint32{c.Kept}
 }
 
 // EachPush is the push constants of each.comp.
@@ -1098,6 +1140,66 @@ type SampleConstants struct {
 // List is the constants by id.
 func (c SampleConstants) List() []uint32 {
 	return []uint32{c.Join, c.Most}
+}
+
+// ScanPush is the push constants of scan.comp.
+type ScanPush struct {
+	Q          uint64  // offset 0
+	K          uint64  // offset 8
+	V          uint64  // offset 16
+	Step       uint64  // offset 24
+	Beta       uint64  // offset 32
+	Y          uint64  // offset 40
+	Decay      uint64  // offset 48
+	Shift      uint64  // offset 56
+	Skip       uint64  // offset 64
+	States     uint64  // offset 72
+	Spans      uint64  // offset 80
+	Tables     uint64  // offset 88
+	QStride    uint32  // offset 96
+	KStride    uint32  // offset 100
+	VStride    uint32  // offset 104
+	StepStride uint32  // offset 108
+	BetaStride uint32  // offset 112
+	YStride    uint32  // offset 116
+	Scale      float32 // offset 120
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Q) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.K) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.V) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Step) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Beta) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Y) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Decay) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Shift) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Skip) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.States) ^ 72)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Spans) ^ 80)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Tables) ^ 88)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.QStride) ^ 96)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.KStride) ^ 100)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.VStride) ^ 104)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.StepStride) ^ 108)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.BetaStride) ^ 112)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.YStride) ^ 116)
+	_ uintptr = -(unsafe.Offsetof(ScanPush{}.Scale) ^ 120)
+)
+
+// ScanConstants is the specialisation constants of scan.comp.
+type ScanConstants struct {
+	Keys   uint32 // id 0
+	Values uint32 // id 1
+	Groups uint32 // id 2
+	Tiled  uint32 // id 3
+	Delta  uint32 // id 4
+}
+
+// List is the constants by id.
+func (c ScanConstants) List() []uint32 {
+	return []uint32{c.Keys, c.Values, c.Groups, c.Tiled, c.Delta}
 }
 
 // TurnPush is the push constants of turn.comp.

@@ -1,0 +1,235 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-ai/sluice/actors/fleet"
+	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/swap"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// metered is a device that several engines compute on, and that counts the memory of their weights.
+type metered struct {
+	backend.Device
+	now, most atomic.Int64
+}
+
+func (*metered) Close() error { return nil }
+
+func (d *metered) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	m, err := d.Device.Compile(p, c)
+	if err != nil {
+		return nil, err
+	}
+	bytes := m.Memory().Weights
+	d.took(bytes)
+	return &meteredModel{m, d, bytes}, nil
+}
+
+func (d *metered) took(bytes int64) {
+	now := d.now.Add(bytes)
+	for most := d.most.Load(); now > most && !d.most.CompareAndSwap(most, now); most = d.most.Load() {
+	}
+}
+
+type meteredModel struct {
+	backend.Model
+	of    *metered
+	bytes int64
+}
+
+func (m *meteredModel) Close() error {
+	defer m.of.now.Add(-m.bytes)
+	return m.Model.Close()
+}
+
+// fixtures are a fleet's models: those of the reference data, by name.
+type fixtures struct {
+	t      *testing.T
+	names  []string
+	device *metered
+	loads  atomic.Int64
+
+	mu      sync.Mutex
+	engines []*slabs // all that ever were
+}
+
+func (s *fixtures) Names() []string { return s.names }
+
+func (s *fixtures) model(name string) (Model, error) {
+	f, err := gguf.Open(fixturePath(s.t, name))
+	return Model{Name: name, File: f, KV: backend.KVF32, Context: 256, Blocks: 9, Sequences: 4, Rows: 64}, err
+}
+
+func (s *fixtures) Measure(_ context.Context, name string) (swap.Room, error) {
+	m, err := s.model(name)
+	if err != nil {
+		return swap.Room{}, err
+	}
+	p, err := PlanFor(&m, s.device)
+	if err = errors.Join(err, m.File.Close()); err != nil {
+		return swap.Room{}, err
+	}
+	return swap.Room{Host: p.Model.Weights + p.Slabs}, nil
+}
+
+func (s *fixtures) Load(ctx context.Context, name string, room swap.Room, progress func(done, total int64)) (
+	*slabs, error) {
+	m, err := s.model(name)
+	if err != nil {
+		return nil, err
+	}
+	m.Weights = room.Host
+	h, err := Open(ctx, HouseConfig{Models: []Model{m}, Device: s.device, Log: zerolog.Nop(), Progress: progress})
+	if err != nil {
+		return nil, err
+	}
+	s.loads.Add(1)
+	e := h.Engines()[0]
+	slabs := &slabs{e, s.device}
+	s.device.took(slabs.bytes())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.engines = append(s.engines, slabs)
+	return slabs, nil
+}
+
+// slabs is an engine whose slabs count as memory, too.
+type slabs struct {
+	*Engine
+	of *metered
+}
+
+func (e *slabs) bytes() int64 { return int64(len(e.house.slabs.Memory())) }
+
+func (e *slabs) Close(ctx context.Context) error {
+	bytes := e.bytes()
+	err := e.Engine.Close(ctx)
+	e.of.now.Add(-bytes)
+	return err
+}
+
+// TestSurviveSwaps: three models take turns in the memory of two, under load, while all kinds of actors of the first
+// one die. No request is lost, every answer is that of an undisturbed engine to the bit, and measured memory keeps
+// within the budget.
+func TestSurviveSwaps(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	seed := chaosSeed()
+	inner := newDevice(t)
+	defer inner.Close()
+	s := &fixtures{t: t, names: []string{fixture, "gemma3", "llama"}, device: &metered{Device: inner}}
+	all, want, budget := prompts(4), map[string][]string{}, int64(0)
+	for _, name := range s.names {
+		need, err := s.Measure(t.Context(), name)
+		require.NoError(t, err)
+		budget += need.Host
+		want[name] = alone(t, startFixture(t, name, nil), all, 30)
+	}
+	first, err := s.Measure(t.Context(), s.names[1])
+	require.NoError(t, err)
+	budget -= first.Host / 2 // there is room for two
+	f := fleet.New(s, swap.Limits{Room: swap.Room{Host: budget}, Queue: 100}, zerolog.Nop())
+
+	const swaps, kills = 9, 12
+	var killed atomic.Int64
+	deadline := time.Now().Add(2 * time.Minute)
+	over := func() bool {
+		return s.loads.Load() >= swaps && killed.Load() >= kills || time.Now().After(deadline)
+	}
+	var wg sync.WaitGroup
+	for n := range 4 {
+		r := rand.New(rand.NewPCG(seed, uint64(n)))
+		wg.Go(func() {
+			for !over() {
+				name, i := s.names[r.IntN(3)], r.IntN(len(all))
+				if err := s.ask(f, name, all[i], want[name][i]); err != nil {
+					t.Errorf("seed %d: %s, prompt %d: %v", seed, name, i, err)
+				}
+			}
+		})
+	}
+	wg.Go(func() { s.kill(f, rand.New(rand.NewPCG(seed, 99)), &killed, over) })
+	wg.Wait()
+	t.Logf("%d loads, %d deaths, %d of %d KiB", s.loads.Load(), killed.Load(), s.device.most.Load()>>10, budget>>10)
+	require.GreaterOrEqual(t, s.loads.Load(), int64(swaps))
+	require.Positive(t, s.device.most.Load())
+	require.LessOrEqual(t, s.device.most.Load(), budget)
+	require.NoError(t, f.Close(t.Context()))
+	require.Zero(t, s.device.now.Load(), "all of it was given back")
+	for _, e := range s.engines {
+		dead, unexpected := e.house.system.Faults()
+		require.Zero(t, dead+unexpected, "%s: dead letters, unexpected messages", e.Info.Name)
+		if e.Info.Name != s.names[0] {
+			for _, a := range e.house.system.Status() {
+				require.Zero(t, a.Restarts, "%s of %s", a.ID, e.Info.Name)
+			}
+		}
+	}
+}
+
+func (s *fixtures) ask(f *fleet.Fleet[*slabs], name string, prompt []int32, want string) error {
+	e, done, err := f.Use(s.t.Context(), name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if e.Info.Name != name {
+		return fmt.Errorf("it is %s", e.Info.Name)
+	}
+	stream, err := e.Generate(ask(prompt, 30))
+	if err != nil {
+		return err
+	}
+	got, err := trySpelled(stream)
+	if err == nil && got != want {
+		err = fmt.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	return err
+}
+
+// kill ends actors of the first model while it is loaded, each as often as supervision forgives.
+func (s *fixtures) kill(f *fleet.Fleet[*slabs], r *rand.Rand, killed *atomic.Int64, over func() bool) {
+	deaths := map[string]int{}
+	var of *slabs
+	for !over() {
+		e, done, err := f.Use(s.t.Context(), s.names[0])
+		if err != nil {
+			s.t.Error(err)
+			return
+		}
+		if e != of {
+			of, deaths = e, map[string]int{}
+		}
+		victims := append(append([]string{}, ofModel...), ofHouse...)
+		victim := victims[r.IntN(len(victims))]
+		if victim == "session" {
+			victim = fmt.Sprintf("sessions/%d", max(1, int(e.opened.Load())))
+		}
+		most := run.MaxRestarts
+		if victim == "model" { // its mailbox has room for one death
+			most = 1
+		}
+		if deaths[victim] < most {
+			deaths[victim]++
+			e.crash(victim)
+			killed.Add(1)
+		}
+		time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
+		done()
+		time.Sleep(time.Duration(r.IntN(50)) * time.Millisecond)
+	}
+}

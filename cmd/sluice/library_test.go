@@ -1,0 +1,138 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/mini"
+)
+
+// states asks a server which models are loaded.
+func (s *serving) states(t *testing.T) map[string]string {
+	t.Helper()
+	r, err := http.Get(s.url + "/v1/models")
+	require.NoError(t, err)
+	defer r.Body.Close()
+	var list struct {
+		Data []struct {
+			ID     string
+			Status struct{ Value string }
+		}
+	}
+	require.NoError(t, json.NewDecoder(r.Body).Decode(&list))
+	all := map[string]string{}
+	for _, m := range list.Data {
+		all[m.ID] = m.Status.Value
+	}
+	return all
+}
+
+// asks has a model add up, and returns the status and what it said.
+func (s *serving) asks(t *testing.T, model string) (int, string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"model": %q, "temperature": 0, "messages": [{"role": "user", "content": "12 + 30"}]}`, model)
+	r, err := http.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+	require.NoError(t, err)
+	defer r.Body.Close()
+	said, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	return r.StatusCode, string(said)
+}
+
+// TestServeFolder: models of a folder are loaded when they are asked for, by name and in the memory that there is.
+func TestServeFolder(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, data []byte) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+	}
+	for _, name := range []string{"a.gguf", "b.gguf", "c.gguf"} {
+		write(name, mini.GGUF)
+	}
+	write("bad.gguf", []byte("GGUF, but no more"))
+	write("notes.txt", nil)
+	write("mmproj-a.gguf", nil)
+	ram := fmt.Sprintf("%dK", 5*len(mini.GGUF)/2>>10) // two of them fit
+	s := serve(t, "--models", dir, "--ram", ram, "--ctx", "256", "--log", "error")
+	absent := map[string]string{"a": "unloaded", "b": "unloaded", "c": "unloaded", "bad": "unloaded"}
+	require.Equal(t, absent, s.states(t))
+
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			name := string("abc"[i%3])
+			status, said := s.asks(t, name)
+			if status != http.StatusOK || !strings.Contains(said, "12 + 30 = 42.") || !strings.Contains(said, `"model":"`+name+`"`) {
+				t.Errorf("%s: %d %s", name, status, said)
+			}
+		})
+	}
+	all.Wait()
+	loaded := 0
+	for _, state := range s.states(t) {
+		if state == "loaded" {
+			loaded++
+		}
+	}
+	require.Equal(t, 2, loaded, "%v", s.states(t))
+
+	status, said := s.asks(t, "bad")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Contains(t, said, `"code":"model_failed"`)
+	require.Contains(t, said, "bad.gguf")
+	for _, name := range []string{"../a", "a.gguf", filepath.Join(dir, "a.gguf"), "notes", "mmproj-a", "A"} {
+		status, said := s.asks(t, name)
+		require.Equal(t, http.StatusNotFound, status, "%s: %s", name, said)
+	}
+	status, _ = s.asks(t, "a")
+	require.Equal(t, http.StatusOK, status, "it still answers")
+	s.ctrlC()
+	require.Equal(t, exitDone, <-s.code)
+	require.Contains(t, s.stderr.String(), "the model cannot be loaded")
+}
+
+// A folder may change, and of a model in parts the first file is its name.
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Unix(0, 0)
+	f, err := openFolder(dir, func() time.Time { return now })
+	require.NoError(t, err)
+	require.Empty(t, f.list())
+	for _, name := range []string{"z.gguf", "big-00001-of-00002.gguf", "big-00002-of-00002.gguf", ".hidden.gguf"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder.gguf"), 0o700))
+	require.Empty(t, f.list(), "it has just been looked at")
+	now = now.Add(fresh)
+	require.Equal(t, []string{"big", "z"}, f.list())
+	path, ok := f.path("big")
+	require.True(t, ok)
+	require.Equal(t, filepath.Join(dir, "big-00001-of-00002.gguf"), path)
+	both := catalogs{listed{{"z", "mine"}, {"y", "other"}}, f}
+	require.Equal(t, []string{"z", "y", "big"}, both.list())
+	path, _ = both.path("z")
+	require.Equal(t, "mine", path)
+	_, ok = both.path("../z")
+	require.False(t, ok)
+	_, err = openFolder(filepath.Join(dir, "none"), time.Now)
+	require.ErrorContains(t, err, "--models")
+}
+
+// TestServeKeepAlive: a model that nobody asks for leaves, and comes back.
+func TestServeKeepAlive(t *testing.T) {
+	s := serve(t, "--keep-alive", "50ms", "--ctx", "256")
+	require.Eventually(t, func() bool { return s.states(t)["Sluice Mini Dense"] == "unloaded" }, 20*time.Second, 10*time.Millisecond)
+	status, said := s.asks(t, "whatever")
+	require.Equal(t, http.StatusOK, status, said)
+	s.ctrlC()
+	require.Equal(t, exitDone, <-s.code)
+}

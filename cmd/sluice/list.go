@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/sluice-ai/sluice/storage/store"
+)
+
+type listCmd struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+func (listCmd) examples() [2]string { return [2]string{`sluice list`, `sluice list --json`} }
+
+func (c *listCmd) Run(e *env) error {
+	s, err := e.store()
+	if err != nil {
+		return err
+	}
+	models, err := s.List()
+	if err != nil {
+		return err
+	}
+	unfinished, err := s.Unfinished()
+	if err != nil {
+		return err
+	}
+	list := []modelRecord{}
+	for i := range models {
+		list = append(list, record(s, &models[i], true))
+	}
+	for i := range unfinished {
+		if r := record(s, &unfinished[i], false); !slices.ContainsFunc(list, func(o modelRecord) bool { return o.Name == r.Name }) {
+			list = append(list, r)
+		}
+	}
+	if c.JSON {
+		return printJSON(e.stdout, list)
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintf(e.stdout, "no models in %s: sluice pull OWNER/NAME gets one\n", printable(s.Dir()))
+		return err
+	}
+	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "name\tsize\tpulled\t")
+	for _, r := range list {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(r.Name), binarySize(r.Size), r.day(), printable(r.Note))
+	}
+	return t.Flush()
+}
+
+// modelRecord is a model of the store in JSON. Its names are part of the interface.
+type modelRecord struct {
+	Name     string       `json:"name"`
+	Size     int64        `json:"size"`
+	Complete bool         `json:"complete"`
+	Arrived  int64        `json:"arrived"` // bytes that are there
+	Path     string       `json:"path,omitempty"`
+	Source   string       `json:"source,omitempty"`
+	Revision string       `json:"revision,omitempty"`
+	Pulled   time.Time    `json:"pulled,omitzero"`
+	Note     string       `json:"note,omitempty"` // what is wrong with it
+	Files    []store.File `json:"files"`
+}
+
+// record describes a model, or an unfinished pull.
+func record(s *store.Store, m *store.Model, finished bool) modelRecord {
+	r := modelRecord{Name: m.Name.String(), Size: m.Size(), Arrived: s.Arrived(&m.Manifest), Source: m.Source,
+		Revision: m.Revision, Files: m.Files}
+	switch {
+	case m.Damage != nil:
+		r.Note, r.Files = m.Damage.Error(), []store.File{}
+	case !finished:
+		r.Note = fmt.Sprintf("%s have come: sluice pull %s goes on", binarySize(r.Arrived), m.Name)
+	default:
+		r.Pulled = m.Pulled
+		path, err := s.Path(m)
+		if r.Path = path; err != nil {
+			r.Note = err.Error()
+		}
+		r.Complete = err == nil && s.Complete(&m.Manifest)
+	}
+	return r
+}
+
+// day is when a model was pulled.
+func (r *modelRecord) day() string {
+	if r.Pulled.IsZero() {
+		return "-"
+	}
+	return r.Pulled.Format(time.DateOnly)
+}

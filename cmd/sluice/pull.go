@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sluice-ai/sluice/storage/hub"
+	"github.com/sluice-ai/sluice/storage/store"
+)
+
+type pullCmd struct {
+	Name     string `arg:"" placeholder:"NAME" help:"OWNER/NAME[:QUANT] of Hugging Face, such as OWNER/NAME:Q4_K_M (or a file's name after the colon), or NAME[:TAG] of Ollama's library; ollama.com/OWNER/NAME of others there."`
+	Endpoint string `placeholder:"URL" help:"Mirror to ask in place of huggingface.co, or of Ollama's registry. Default for Hugging Face: $HF_ENDPOINT."`
+	Quiet    bool   `short:"q" help:"Say nothing but what went wrong."`
+	JSON     bool   `name:"json" help:"Print JSON."`
+}
+
+func (pullCmd) examples() [2]string {
+	return [2]string{`sluice pull OWNER/NAME-GGUF:Q4_K_M`, `HF_TOKEN=hf_... sluice pull OWNER/PRIVATE-GGUF`}
+}
+
+// Help is what the flags do not say.
+func (pullCmd) Help() string {
+	return "The model is kept in the store ($SLUICE_STORE, else sluice/store in $XDG_DATA_HOME or ~/.local/share) and has " +
+		"its name for -m from then on. Without a quantisation it is Q4_K_M, or what comes near it. All parts of a split " +
+		"model are fetched. A pull that was stopped goes on where it was; of a model with a wrong checksum nothing is kept. " +
+		"A token for models that want one is taken from HF_TOKEN."
+}
+
+func (c *pullCmd) Run(e *env) error {
+	name, err := parseModelName(c.Name)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := e.interruptible(context.Background())
+	defer cancel()
+	s, err := e.store()
+	if err != nil {
+		return err
+	}
+	got, err := e.pull(ctx, s, name, c.Endpoint, c.Quiet || c.JSON)
+	if err != nil {
+		return err
+	}
+	m, err := s.Find(pulledName(got))
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(e.stdout, record(s, m, true))
+	}
+	if c.Quiet {
+		return nil
+	}
+	state := "is in the store"
+	if got.Fresh {
+		state = "is up to date"
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s %s: %s\n", m.Name, state, binarySize(m.Size()))
+	return err
+}
+
+// pulledName is the whole name of what a pull has brought.
+func pulledName(p *hub.Pulled) store.Name {
+	name, _ := p.Manifest.Named() // package hub has checked it
+	return name
+}
+
+// parseModelName reads a name of the command line.
+func parseModelName(text string) (store.Name, error) {
+	name, err := store.ParseName(text)
+	if err != nil {
+		return name, usagef("%v", err)
+	}
+	return name, nil
+}
+
+// pull brings a model into the store, with a progress bar if a person is watching.
+func (e *env) pull(ctx context.Context, s *store.Store, name store.Name, endpoint string, quiet bool) (
+	*hub.Pulled, error) {
+	token, _ := e.lookup("HF_TOKEN")
+	if mirror, _ := e.lookup("HF_ENDPOINT"); endpoint == "" && name.Host == store.HuggingFace {
+		endpoint = mirror
+	}
+	client := &hub.Client{Endpoint: endpoint, Token: token, Agent: "sluice/" + version()}
+	if !quiet {
+		bar := &pullBar{e: e, bar: loadingBar{e: e, began: e.now()}}
+		defer bar.bar.clear()
+		client.Progress = bar.show
+	}
+	got, err := client.Pull(ctx, s, name)
+	if errors.Is(err, context.Canceled) && !quiet {
+		fmt.Fprintf(e.stderr, "sluice: what has come of %s is kept: sluice pull %s goes on with it\n", name, name)
+	}
+	return got, err
+}
+
+// pullBar shows how far a pull is: on a terminal as it goes, elsewhere in one line at its beginning.
+type pullBar struct {
+	e     *env
+	bar   loadingBar
+	begun bool
+}
+
+func (b *pullBar) show(p hub.Progress) {
+	if !b.begun {
+		b.begun, b.bar.from = true, p.Done
+		if !b.e.isTerminal(b.e.stderr) {
+			text := "pulling %s: %s\n"
+			if p.Done > 0 {
+				text = "pulling %s: %s, of which %s are there\n"
+				fmt.Fprintf(b.e.stderr, text, p.Name, binarySize(p.Total), binarySize(p.Done))
+				return
+			}
+			fmt.Fprintf(b.e.stderr, text, p.Name, binarySize(p.Total))
+		}
+	}
+	if !b.e.isTerminal(b.e.stderr) {
+		return
+	}
+	if b.bar.what = "pulling " + p.Name.String(); p.Waiting {
+		b.bar.what += " (by another run)"
+	}
+	b.bar.show(p.Done, p.Total)
+}
+
+// pullFlag lets a command pull what it runs.
+type pullFlag struct {
+	Pull bool `help:"Pull the model first, if -m is a name that is not in the store."`
+}
+
+// fetch pulls the models among some values of -m that are names and not in the store, if it may.
+func (f *pullFlag) fetch(ctx context.Context, e *env, values ...string) error {
+	for _, value := range values {
+		_, err := e.locate(value)
+		absent := (*store.Absent)(nil)
+		if !f.Pull || !errors.As(err, &absent) {
+			continue // what is wrong otherwise is said when it is opened
+		}
+		s, err := e.store()
+		if err != nil {
+			return err
+		}
+		if _, err := e.pull(ctx, s, absent.Name, "", false); err != nil {
+			return err
+		}
+	}
+	return nil
+}

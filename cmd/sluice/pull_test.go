@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/storage/hub/hubtest"
+	"github.com/sluice-ai/sluice/storage/store"
+)
+
+// miniHub is a hub that has the embedded model.
+func miniHub(t *testing.T) *hubtest.Hub {
+	t.Helper()
+	h := hubtest.New()
+	t.Cleanup(h.Close)
+	h.Repositories["Ann/Mini-GGUF"] = map[string][]byte{"mini-Q8_0.gguf": mini.GGUF, "README.md": []byte("read me")}
+	return h
+}
+
+// here runs the program in process, in a store.
+func here(dir string, args ...string) outcome {
+	e := inStore(dir, args...)
+	code := run(e)
+	return outcome{code, fmt.Sprint(e.stdout), fmt.Sprint(e.stderr)}
+}
+
+// TestStoreCommands pulls, lists, shows, copies, runs and removes.
+func TestStoreCommands(t *testing.T) {
+	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
+	size := binarySize(int64(len(mini.GGUF)))
+	require.Equal(t, outcome{0, "no models in " + dir + ": sluice pull OWNER/NAME gets one\n", ""}, here(dir, "list"))
+	pull := []string{"pull", "--endpoint", h.URL, "Ann/Mini-GGUF"}
+	require.Equal(t, outcome{0, "Ann/Mini-GGUF:Q8_0 is in the store: " + size + "\n",
+		"pulling Ann/Mini-GGUF:Q8_0: " + size + "\n"}, here(dir, pull...))
+	require.Equal(t, outcome{0, "Ann/Mini-GGUF:Q8_0 is up to date: " + size + "\n", ""}, here(dir, pull...))
+	require.Equal(t, outcome{0, "", ""}, here(dir, append(pull, "-q")...))
+	require.Equal(t, outcome{0, "", ""}, here(dir, "cp", "Ann/Mini-GGUF", "mine"))
+
+	o := here(dir, "list", "--json")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	var list []modelRecord
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list))
+	require.Len(t, list, 2)
+	require.Equal(t, "Ann/Mini-GGUF:Q8_0", list[0].Name)
+	require.Equal(t, "mine", list[1].Name)
+	require.True(t, list[1].Complete)
+	require.Equal(t, list[0].Path, list[1].Path)
+	require.Equal(t, hubtest.Commit, list[0].Revision)
+	day := list[0].Pulled.Format(time.DateOnly)
+	require.Equal(t, fmt.Sprintf("name                size      pulled      \nAnn/Mini-GGUF:Q8_0  %s  %s  \nmine                %s  %s  \n",
+		size, day, size, day), here(dir, "list").stdout)
+
+	o = here(dir, "show", "mine")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	for _, want := range []string{"name      mine\n", "from      " + h.URL + "/Ann/Mini-GGUF\n", "path      " + list[0].Path + "\n",
+		"mini-Q8_0.gguf  " + size + "  weights  sha256:" + hubtest.Digest(mini.GGUF) + "\n"} {
+		require.Contains(t, o.stdout, want)
+	}
+	o = here(dir, "run", "-m", "mine", "What is the capital of France?")
+	require.Equal(t, outcome{0, "The capital of France is Paris.\n", ""}, o)
+
+	require.Equal(t, outcome{0, "Ann/Mini-GGUF is gone: 0 B free\nmine is gone: " + size + " free\n", ""},
+		here(dir, "rm", "Ann/Mini-GGUF", "mine"))
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"rm", "mine"}, exitFailed, "sluice: mine is not in the store (" + dir + "): sluice list shows what is\n"},
+		{[]string{"show", "mine"}, exitFailed, "sluice: mine is not in the store (" + dir + "): get it with sluice pull mine\n"},
+		{[]string{"cp", "mine", "other"}, exitFailed, "sluice: mine is not in the store (" + dir + "): get it with sluice pull mine\n"},
+		{[]string{"pull", "../x"}, exitUsage, "sluice: \"../x\" is no name of a model: \"..\" is not made of letters, digits, and . - _ inside\n"},
+		{[]string{"cp", "mine", "a/../b"}, exitUsage, "sluice: \"a/../b\": there are no models of \"a\", only of hf.co and ollama.com\n"},
+	} {
+		o := here(dir, c.args...)
+		require.Equal(t, outcome{c.code, "", c.want}, o)
+	}
+}
+
+// A person sees a bar; --json has what programs read, and nothing beside it.
+func TestPullShowsProgress(t *testing.T) {
+	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
+	e := inStore(dir, "pull", "--endpoint", h.URL, "Ann/Mini-GGUF")
+	e.isTerminal = func(any) bool { return true }
+	now := time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC)
+	e.now = func() time.Time { now = now.Add(time.Second); return now }
+	require.Equal(t, exitDone, run(e), "%s", e.stderr)
+	require.Contains(t, fmt.Sprint(e.stderr), "\rpulling Ann/Mini-GGUF:Q8_0 ")
+	require.Contains(t, fmt.Sprint(e.stderr), " left")
+	require.NotContains(t, fmt.Sprint(e.stderr), "\x1b")
+	require.True(t, strings.HasSuffix(fmt.Sprint(e.stderr), " \r"), "the bar is taken away")
+
+	o := here(dir, "pull", "--endpoint", h.URL, "--json", "Ann/Mini-GGUF:Q8_0")
+	require.Empty(t, o.stderr)
+	var r modelRecord
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &r))
+	require.EqualValues(t, len(mini.GGUF), r.Arrived)
+}
+
+// Stopped by Ctrl-C, a pull says how to go on.
+func TestPullStopped(t *testing.T) {
+	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
+	e := inStore(dir, "pull", "--endpoint", h.URL, "Ann/Mini-GGUF")
+	e.interruptible = interrupted
+	require.Equal(t, exitInterrupted, run(e))
+	require.Equal(t, "sluice: what has come of Ann/Mini-GGUF is kept: sluice pull Ann/Mini-GGUF goes on with it\nsluice: stopped\n",
+		fmt.Sprint(e.stderr))
+}
+
+// killedPull holds the words of a pull that is to be killed, one a line.
+const killedPull = "SLUICE_TEST_KILLED_PULL"
+
+// TestPullKilled kills the program at random moments of a pull, twenty times: whatever it left, the store works, and
+// the next one goes on.
+func TestPullKilled(t *testing.T) {
+	if line := os.Getenv(killedPull); line != "" {
+		e := process()
+		e.args = strings.Split(line, "\n")
+		os.Exit(run(e))
+	}
+	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
+	h.Slow = 200 * time.Microsecond
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 2))
+	s, err := store.Open(dir)
+	require.NoError(t, err)
+	keepMini(t, s, "ollama.com/library/other:latest")
+	require.NoError(t, os.Remove(filepath.Join(dir, "blobs", "sha256-"+hubtest.Digest(mini.GGUF)))) // to be pulled again
+	start := func() *exec.Cmd {
+		c := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
+		c.Env = append(os.Environ(), killedPull+"=pull\n-q\n--endpoint\n"+h.URL+"\nAnn/Mini-GGUF", "SLUICE_STORE="+dir)
+		require.NoError(t, c.Start())
+		return c
+	}
+	// How far one got before it is killed is measured in bytes, which do not depend on how busy the machine is.
+	finished, arrived := 0, int64(0)
+	for range 20 {
+		c := start()
+		ended := make(chan error, 1)
+		go func() { ended <- c.Wait() }()
+		until := h.Sent.Load() + random.Int64N(int64(len(mini.GGUF)/10))
+		for h.Sent.Load() < until && len(ended) == 0 {
+			time.Sleep(100 * time.Microsecond)
+		}
+		_ = c.Process.Kill()
+		if err := <-ended; err == nil {
+			finished++
+		}
+		models, err := s.List()
+		require.NoError(t, err)
+		for _, m := range models {
+			require.NoError(t, m.Damage)
+		}
+		unfinished, err := s.Unfinished()
+		require.NoError(t, err)
+		for _, m := range append(unfinished, models...) {
+			require.GreaterOrEqual(t, s.Arrived(&m.Manifest), arrived, "what has come is kept")
+			arrived = s.Arrived(&m.Manifest)
+		}
+	}
+	t.Logf("%d of 20 were done before they were killed", finished)
+	last := start()
+	require.NoError(t, last.Wait())
+	data, err := os.ReadFile(here(dir, "list", "--json").path(t))
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(mini.GGUF, data))
+	require.NoError(t, err)
+	o := here(dir, "rm", "Ann/Mini-GGUF", "other")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	for _, folder := range []string{"blobs", "partial", "pulls", "views", "models"} {
+		left, err := os.ReadDir(filepath.Join(dir, folder))
+		require.NoError(t, err)
+		require.Empty(t, left, folder)
+	}
+}
+
+// path is that of the first model of a list.
+func (o outcome) path(t *testing.T) string {
+	t.Helper()
+	var list []modelRecord
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list), o.stderr)
+	require.NotEmpty(t, list)
+	require.True(t, list[0].Complete, "%+v", list[0])
+	return list[0].Path
+}
+
+// --pull gets what is not there; without it, the error says how.
+func TestRunPulls(t *testing.T) {
+	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
+	words := []string{"run", "-m", "Ann/Mini-GGUF", "What is the capital of France?"}
+	o := here(dir, words...)
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "get it with sluice pull Ann/Mini-GGUF")
+	require.Zero(t, h.Asked.Load())
+	for asked := range 2 {
+		e := inStore(dir, append(words, "--pull")...)
+		inner := e.lookup
+		e.lookup = func(name string) (string, bool) {
+			if name == "HF_ENDPOINT" {
+				return h.URL, true
+			}
+			return inner(name)
+		}
+		require.Equal(t, exitDone, run(e), "%s", e.stderr)
+		require.Equal(t, "The capital of France is Paris.\n", fmt.Sprint(e.stdout))
+		require.Equal(t, asked == 0, fmt.Sprint(e.stderr) != "", "pulled once")
+	}
+}

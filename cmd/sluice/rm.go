@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sluice-ai/sluice/storage/store"
+)
+
+type rmCmd struct {
+	Names []string `arg:"" name:"name" placeholder:"NAME" help:"Models in the store, or pulls that were not finished."`
+}
+
+func (rmCmd) examples() [2]string {
+	return [2]string{`sluice rm OWNER/NAME-GGUF:Q8_0`, `sluice rm small-1 small-2`}
+}
+
+// Help is what the flags do not say.
+func (rmCmd) Help() string {
+	return "Files that other models have too stay. A server that has a model open goes on with it."
+}
+
+func (c *rmCmd) Run(e *env) error {
+	s, err := e.store()
+	if err != nil {
+		return err
+	}
+	for _, text := range c.Names {
+		name, err := parseModelName(text)
+		if err != nil {
+			return err
+		}
+		freed, err := s.Remove(context.Background(), name)
+		if absent := (*store.Absent)(nil); errors.As(err, &absent) {
+			return fmt.Errorf("%s is not in the store (%s): sluice list shows what is", absent.Name, absent.Store)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(e.stdout, "%s is gone: %s free\n", name, binarySize(freed)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package swap
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// Room is memory for models, by where it is.
+type Room struct {
+	Host   int64 // of the program
+	Device int64 // of a device that has its own
+}
+
+func (r Room) plus(o Room) Room  { return Room{r.Host + o.Host, r.Device + o.Device} }
+func (r Room) minus(o Room) Room { return Room{r.Host - o.Host, r.Device - o.Device} }
+func (r Room) holds(o Room) bool { return o.Host <= r.Host && o.Device <= r.Device }
+
+// Limits say what there is, and for how long.
+type Limits struct {
+	Room      Room          // for all models together
+	KeepAlive time.Duration // that nobody asked for a model, after which it leaves; 0: it stays until its room is needed
+	Queue     int           // requests that may wait for models
+}
+
+// leastStay is for how long at least a model takes requests once it is loaded, while others wait for its room.
+const leastStay = time.Second
+
+// Phase is where a model is between its file and a running engine.
+type Phase uint8
+
+const (
+	Absent    Phase = iota
+	Measuring       // what it takes is being found out
+	Waiting         // for room, or for another one that is being loaded
+	Loading
+	Ready
+	Leaving
+)
+
+var phaseNames = [...]string{"unloaded", "measuring", "waiting", "loading", "loaded", "unloading"}
+
+func (p Phase) String() string { return phaseNames[p] }
+
+// Ticket is a request that asked for a model.
+type Ticket uint64
+
+// Action is what is to be done.
+type Action uint8
+
+const (
+	Measure Action = iota + 1 // find out what Model takes: Measured or Failed follows
+	Load                      // Model, in Room, which is what was measured: Loaded or Failed follows
+	Unload                    // Model: Unloaded follows
+	Admit                     // Ticket uses Model from now on, until Done
+	Refuse                    // Ticket will not: what it asked for failed
+	Crowded                   // Ticket will not: it was not to wait for room, and there is none
+)
+
+// Effect is one thing to be done.
+type Effect struct {
+	Action Action
+	Model  string
+	Ticket Ticket
+	Room   Room
+}
+
+// ErrFull refuses a request.
+var ErrFull = errors.New("as many requests wait for models as may: try again later")
+
+// State is what is known of all models. One goroutine uses it at a time; times never go back.
+type State struct {
+	limits Limits
+	models map[string]*model
+	queue  []waiter // in the order in which they came
+}
+
+type model struct {
+	name    string
+	phase   Phase
+	need    Room
+	users   int
+	used    time.Time     // when somebody last came or went
+	since   time.Time     // when its phase began
+	stay    time.Duration // that it takes requests for, once loaded, while others wait
+	sick    bool          // it cannot go on: nobody is admitted, and it leaves with its last user
+	closing bool          // others have waited long enough for its room: nobody is admitted
+}
+
+type waiter struct {
+	ticket Ticket
+	model  *model
+	meek   bool // nobody leaves for it
+}
+
+// New makes a state in which no model is loaded.
+func New(l Limits) *State { return &State{limits: l, models: map[string]*model{}} }
+
+// Want has a request ask for a model, known or not. A meek one does not make others leave, nor wait for it.
+func (s *State) Want(now time.Time, t Ticket, name string, meek bool) ([]Effect, error) {
+	m := s.models[name]
+	if m == nil {
+		m = &model{name: name}
+		s.models[name] = m
+	}
+	if !m.open() && len(s.queue) >= s.limits.Queue {
+		return nil, ErrFull
+	}
+	m.used = now
+	s.queue = append(s.queue, waiter{t, m, meek})
+	return s.decide(now), nil
+}
+
+// Cancel takes back a request that waits.
+func (s *State) Cancel(now time.Time, t Ticket) []Effect {
+	s.queue = slices.DeleteFunc(s.queue, func(w waiter) bool { return w.ticket == t })
+	return s.decide(now)
+}
+
+// Done ends a request that was admitted.
+func (s *State) Done(now time.Time, name string) []Effect {
+	m := s.models[name]
+	m.users--
+	m.used = now
+	return s.decide(now)
+}
+
+// Measured says what a model takes.
+func (s *State) Measured(now time.Time, name string, need Room) []Effect {
+	m := s.models[name]
+	m.need = need
+	m.turn(Waiting, now)
+	return s.decide(now)
+}
+
+// Loaded says that a model runs.
+func (s *State) Loaded(now time.Time, name string) []Effect {
+	m := s.models[name]
+	m.stay = max(now.Sub(m.since), leastStay)
+	m.used, m.sick = now, false
+	m.turn(Ready, now)
+	return s.decide(now)
+}
+
+// Failed says that a model could not be measured or loaded: who waits for it is refused.
+func (s *State) Failed(now time.Time, name string) (effects []Effect) {
+	m := s.models[name]
+	m.turn(Absent, now)
+	s.queue = slices.DeleteFunc(s.queue, func(w waiter) bool {
+		if w.model == m {
+			effects = append(effects, Effect{Action: Refuse, Model: name, Ticket: w.ticket})
+		}
+		return w.model == m
+	})
+	return append(effects, s.decide(now)...)
+}
+
+// Unloaded says that a model has left.
+func (s *State) Unloaded(now time.Time, name string) []Effect {
+	s.models[name].turn(Absent, now)
+	return s.decide(now)
+}
+
+// Sick says that a loaded model cannot go on: it is loaded again when somebody asks for it.
+func (s *State) Sick(now time.Time, name string) []Effect {
+	if m := s.models[name]; m != nil && m.phase == Ready {
+		m.sick = true
+	}
+	return s.decide(now)
+}
+
+// Tick says that it is later.
+func (s *State) Tick(now time.Time) []Effect { return s.decide(now) }
+
+// Phase is where a model is.
+func (s *State) Phase(name string) Phase {
+	if m := s.models[name]; m != nil {
+		return m.phase
+	}
+	return Absent
+}
+
+// Users is how many requests use a model, or wait for it.
+func (s *State) Users(name string) (using, waiting int) {
+	m := s.models[name]
+	if m == nil {
+		return 0, 0
+	}
+	for _, w := range s.queue {
+		if w.model == m {
+			waiting++
+		}
+	}
+	return m.users, waiting
+}
+
+// Used is what models take that are loaded, on their way or leaving.
+func (s *State) Used() (sum Room) {
+	for _, m := range s.models {
+		if m.phase >= Loading {
+			sum = sum.plus(m.need)
+		}
+	}
+	return sum
+}
+
+func (m *model) turn(p Phase, now time.Time) { m.phase, m.since = p, now }
+
+// open says that requests are admitted.
+func (m *model) open() bool { return m.phase == Ready && !m.sick && !m.closing }

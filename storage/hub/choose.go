@@ -1,0 +1,147 @@
+package hub
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-ai/sluice/storage/store"
+)
+
+// variant is one model of a repository: a GGUF file, or all parts of one.
+type variant struct {
+	stem  string // of the file's name, without its folder, the part and .gguf
+	tag   string // its quantisation, where the stem ends in one, else the stem
+	count int    // of parts
+	parts []published
+	at    []int // their numbers, from 1
+}
+
+var (
+	partName = regexp.MustCompile(`^(.+)-(\d{5})-of-(\d{5})$`)
+	// quantisation matches the end of a file's name, such as -Q4_K_M, .IQ2_XXS, -UD-Q4_K_XL or _bf16.
+	quantisation = regexp.MustCompile(`(?i)(?:^|[-._])((?:UD-)?(?:I?Q\d_[0-9A-Z_]+|TQ\d_\d|MXFP4(?:_MOE)?|NVFP4|BF16|F16|F32))$`)
+	// beside matches files that are no models of their own: projectors of images, importance matrices, adapters.
+	beside = regexp.MustCompile(`(?i)^mmproj|imatrix`)
+)
+
+// base is a file's name without its folders.
+func base(p string) string { return path.Base(p) }
+
+// variants finds the models among the files of a repository, in their order.
+func variants(files []published) []*variant {
+	var all []*variant
+	byPlace := map[string]*variant{}
+	for _, f := range files {
+		stem, isModel := strings.CutSuffix(base(f.path), ".gguf")
+		if !isModel || beside.MatchString(stem) {
+			continue
+		}
+		number, count := 1, 1
+		if m := partName.FindStringSubmatch(stem); m != nil {
+			stem = m[1]
+			number, _ = strconv.Atoi(m[2])
+			count, _ = strconv.Atoi(m[3])
+		}
+		key := fmt.Sprintf("%s/%s/%d", path.Dir(f.path), stem, count)
+		v := byPlace[key]
+		if v == nil {
+			v = &variant{stem: stem, tag: stem, count: count}
+			if m := quantisation.FindStringSubmatch(stem); m != nil {
+				v.tag = strings.ToUpper(m[1])
+			}
+			byPlace[key] = v
+			all = append(all, v)
+		}
+		v.parts, v.at = append(v.parts, f), append(v.at, number)
+	}
+	return all
+}
+
+// choose finds the files of the model that a name means, in the order of its parts, and the whole name's tag.
+func choose(files []published, n store.Name) (tag string, chosen []published, err error) {
+	all := variants(files)
+	if len(all) == 0 {
+		return "", nil, fmt.Errorf("there is no GGUF file among its %d files: look for a model with GGUF in its name", len(files))
+	}
+	var fits []*variant
+	if n.Tag != "" && !strings.EqualFold(n.Tag, "latest") {
+		fits = matching(all, n.Tag)
+	} else {
+		tags := tagsOf(all)
+		fits = matching(all, tags[store.Prefer(tags)])
+	}
+	switch len(fits) {
+	case 0:
+		return "", nil, fmt.Errorf("there is no %s: there are %s", n.Tag, several(tagsOf(all)))
+	case 1:
+	default:
+		stems := make([]string, len(fits))
+		for i, v := range fits {
+			stems[i] = v.stem
+		}
+		return "", nil, fmt.Errorf("several files are %s: name one of them after the colon: %s", fits[0].tag, several(stems))
+	}
+	v := fits[0]
+	if n.Tag != "" && !strings.EqualFold(n.Tag, v.tag) && !strings.EqualFold(n.Tag, "latest") {
+		v.tag = v.stem
+	}
+	chosen, err = v.inOrder()
+	return v.tag, chosen, err
+}
+
+// matching are the variants that a tag means: those of that quantisation, else the one of that file.
+func matching(all []*variant, tag string) (fits []*variant) {
+	for _, v := range all {
+		if strings.EqualFold(v.tag, tag) {
+			fits = append(fits, v)
+		}
+	}
+	for _, v := range all {
+		file := partName.ReplaceAllString(tag, "$1")
+		if len(fits) == 0 && strings.EqualFold(v.stem, file) {
+			return []*variant{v}
+		}
+	}
+	return fits
+}
+
+// tagsOf lists the tags of variants, each once.
+func tagsOf(all []*variant) (tags []string) {
+	for _, v := range all {
+		if !slices.Contains(tags, v.tag) {
+			tags = append(tags, v.tag)
+		}
+	}
+	return tags
+}
+
+// several lists some of many.
+func several(names []string) string {
+	const most = 30
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// inOrder are the parts, all of which must be there, once.
+func (v *variant) inOrder() ([]published, error) {
+	parts := make([]published, v.count)
+	for i, f := range v.parts {
+		at := v.at[i]
+		if at < 1 || at > v.count || parts[at-1].path != "" {
+			return nil, fmt.Errorf("%s: part %d of %d is there twice, or should not be", f.path, at, v.count)
+		}
+		parts[at-1] = f
+	}
+	for i, f := range parts {
+		if f.path == "" {
+			return nil, fmt.Errorf("%s: part %d of %d is not on the hub", v.stem, i+1, v.count)
+		}
+	}
+	return parts, nil
+}

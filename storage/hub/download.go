@@ -1,0 +1,279 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluice-ai/sluice/storage/store"
+)
+
+const (
+	connections = 4         // that fetch a file at once
+	longestRun  = 8         // pieces of one request
+	chunk       = 256 << 10 // bytes that are read at once
+	patience    = time.Minute
+)
+
+// download is a file on its way.
+type download struct {
+	*session
+	file   store.File
+	part   *store.Partial
+	meter  *meter
+	token  string
+	origin *url.URL // where the hub has it
+
+	mu     sync.Mutex
+	direct *url.URL // where it has led, for a while: such addresses expire
+	taken  []bool   // pieces that somebody fetches
+}
+
+// errNoRanges says that the server sends a file from its beginning or not at all.
+var errNoRanges = errors.New("the server sends no parts of files")
+
+// run fetches what is missing, checks it and closes the part.
+func (d *download) run(ctx context.Context) error {
+	defer d.part.Close()
+	err := d.ranges(ctx)
+	if errors.Is(err, errNoRanges) {
+		err = d.whole(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return d.part.Commit()
+}
+
+// ranges fetches pieces on several connections.
+func (d *download) ranges(ctx context.Context) error {
+	d.taken = make([]bool, d.part.Pieces())
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var workers sync.WaitGroup
+	for range connections {
+		workers.Go(func() {
+			for {
+				from, to := d.next()
+				if from == to || ctx.Err() != nil {
+					return
+				}
+				if err := d.pieces(ctx, from, to); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+// next takes the first pieces that are missing and nobody fetches: from, and up to.
+func (d *download) next() (from, to int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	free := func(i int) bool { return i < len(d.taken) && !d.taken[i] && !d.part.Has(i) }
+	for from < len(d.taken) && !free(from) {
+		from++
+	}
+	for to = from; free(to) && to-from < longestRun; to++ {
+		d.taken[to] = true
+	}
+	return from, to
+}
+
+// pieces fetches some that follow each other, with as many requests as it takes.
+func (d *download) pieces(ctx context.Context, from, to int) error {
+	at, _ := d.part.At(from)
+	_, end := d.part.At(to - 1)
+	for failures := 0; at < end; {
+		n, err := d.stretch(ctx, at, end)
+		if at += n; err == nil {
+			continue
+		}
+		if n > 0 {
+			failures = 0
+		}
+		if failures++; failures == tries || !temporary(err) {
+			return err
+		}
+		if err := d.pause(ctx, failures, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stretch fetches bytes from at on, up to end at most, and says how many have come.
+func (d *download) stretch(ctx context.Context, at, end int64) (n int64, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	stalled := time.AfterFunc(patience, func() {
+		stop(&lost{place(d.origin), fmt.Errorf("nothing has come for %v", patience)})
+	})
+	defer stalled.Stop()
+	a, err := d.open(ctx, fmt.Sprintf("bytes=%d-%d", at, end-1))
+	if err != nil {
+		return 0, err
+	}
+	defer a.Body.Close()
+	if err := d.fits(a, at, end); err != nil {
+		return 0, err
+	}
+	return d.copy(ctx, a.Body, at, end, stalled)
+}
+
+// open asks for a part of the file, or all of it, where the last answer came from, else at the hub.
+func (d *download) open(ctx context.Context, part string) (*answer, error) {
+	d.mu.Lock()
+	direct := d.direct
+	d.mu.Unlock()
+	to := direct
+	if to == nil {
+		to = d.origin
+	}
+	header := http.Header{}
+	if part != "" {
+		header.Set("Range", part)
+	}
+	a, err := d.get(ctx, to, d.token, header)
+	if err != nil {
+		var r *Refused
+		if direct != nil && errors.As(err, &r) && !r.again() { // the address has expired: ask the hub again
+			d.mu.Lock()
+			d.direct = nil
+			d.mu.Unlock()
+			return nil, &lost{r.Place, r}
+		}
+		return nil, err
+	}
+	if err := d.linked(a.passed); err != nil {
+		a.Body.Close()
+		return nil, err
+	}
+	d.mu.Lock()
+	d.direct = a.from
+	d.mu.Unlock()
+	return a, nil
+}
+
+// linked compares what Hugging Face says of the file behind a redirect with what was asked for.
+func (d *download) linked(passed []http.Header) error {
+	for _, h := range passed {
+		size, tag := h.Get("X-Linked-Size"), strings.Trim(strings.TrimPrefix(h.Get("X-Linked-Etag"), "W/"), `"`)
+		if size != "" && size != strconv.FormatInt(d.file.Size, 10) {
+			return fmt.Errorf("%s: the hub has %.20s bytes of it now, want %d: pull again", d.file.Name, size, d.file.Size)
+		}
+		if digest, err := store.ParseDigest("sha256:" + tag); err == nil && digest != d.file.Digest {
+			return fmt.Errorf("%s: the hub has another file of that name now (%s, want %s): pull again", d.file.Name,
+				digest, d.file.Digest)
+		}
+	}
+	return nil
+}
+
+// fits refuses an answer that is not the part of the file that was asked for.
+func (d *download) fits(a *answer, at, end int64) error {
+	if a.StatusCode == http.StatusOK {
+		if at == 0 && end == d.file.Size && (a.ContentLength < 0 || a.ContentLength == end) {
+			return nil
+		}
+		return errNoRanges
+	}
+	var from, to, size int64
+	text := a.Header.Get("Content-Range")
+	n, _ := fmt.Sscanf(text, "bytes %d-%d/%d", &from, &to, &size)
+	if n == 2 && strings.HasSuffix(text, "/*") {
+		n, size = 3, d.file.Size
+	}
+	if n != 3 || from != at || to < from || size != d.file.Size {
+		return fmt.Errorf("%s: sends %.60q, want bytes from %d of %d", place(a.from), text, at, d.file.Size)
+	}
+	return nil
+}
+
+// copy puts a body into the file, piece by piece.
+func (d *download) copy(ctx context.Context, body io.Reader, at, end int64, stalled *time.Timer) (n int64, err error) {
+	buffer := make([]byte, chunk)
+	for piece := d.pieceAt(at); at+n < end; {
+		_, to := d.part.At(piece)
+		want := min(chunk, to-at-n)
+		got, err := io.ReadFull(body, buffer[:want])
+		stalled.Reset(patience)
+		if err := d.part.Write(buffer[:got], at+n); err != nil {
+			return n, err
+		}
+		n += int64(got)
+		d.meter.add(int64(got))
+		if at+n == to {
+			if err := d.part.Done(piece); err != nil {
+				return n, err
+			}
+			piece++
+		}
+		if int64(got) < want {
+			if ctx.Err() != nil {
+				return n, context.Cause(ctx)
+			}
+			return n, &lost{place(d.origin), fmt.Errorf("the connection ended at byte %d of %d: %w", at+n, end, err)}
+		}
+	}
+	return n, nil
+}
+
+// pieceAt is the piece that a byte belongs to.
+func (d *download) pieceAt(at int64) int {
+	for i := range d.part.Pieces() {
+		if from, to := d.part.At(i); from <= at && at < to {
+			return i
+		}
+	}
+	return d.part.Pieces()
+}
+
+// whole fetches the file from its beginning, in one go, as often as it takes.
+func (d *download) whole(ctx context.Context) error {
+	for failures := 1; ; failures++ {
+		n, err := d.stream(ctx)
+		if err == nil || failures == tries || !temporary(err) {
+			return err
+		}
+		d.meter.add(-n)
+		if err := d.pause(ctx, failures, err); err != nil {
+			return err
+		}
+	}
+}
+
+func (d *download) stream(ctx context.Context) (n int64, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	stalled := time.AfterFunc(patience, func() {
+		stop(&lost{place(d.origin), fmt.Errorf("nothing has come for %v", patience)})
+	})
+	defer stalled.Stop()
+	a, err := d.open(ctx, "")
+	if err != nil {
+		return 0, err
+	}
+	defer a.Body.Close()
+	if a.StatusCode != http.StatusOK || a.ContentLength >= 0 && a.ContentLength != d.file.Size {
+		return 0, fmt.Errorf("%s: sends %d bytes with status %d, want all %d of the file with 200", place(a.from),
+			a.ContentLength, a.StatusCode, d.file.Size)
+	}
+	if n, err = d.copy(ctx, a.Body, 0, d.file.Size, stalled); err != nil {
+		return n, err
+	}
+	if more, _ := io.ReadFull(a.Body, make([]byte, 1)); more > 0 {
+		return n, fmt.Errorf("%s: sends more than the %d bytes of the file", place(a.from), d.file.Size)
+	}
+	return n, nil
+}

@@ -1,0 +1,241 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	mostAnswer    = 16 << 20 // bytes of a document
+	mostExcuse    = 64 << 10 // bytes that are read of an answer that is an error
+	mostRedirects = 10
+	tries         = 6 // in a row without a byte, before a pull gives up
+	longestWait   = time.Minute
+)
+
+// noRedirect leaves redirects to get, which knows what may be sent where.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// Refused is an answer that is not what was asked for.
+type Refused struct {
+	Place  string // URL without its query, which may be a secret
+	Status int
+	Said   string        // by the hub, or empty
+	After  time.Duration // to wait, if it says so
+}
+
+func (r *Refused) Error() string {
+	text := fmt.Sprintf("%s answers %d %s", r.Place, r.Status, http.StatusText(r.Status))
+	if r.Said != "" {
+		text += ": " + r.Said
+	}
+	return text
+}
+
+// again says whether the same request may do better later.
+func (r *Refused) again() bool {
+	switch r.Status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return r.Status >= 500 && r.Status != http.StatusNotImplemented
+}
+
+// place shows a URL without what may be secret.
+func place(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
+
+// sameOrigin says whether two URLs lead to the same server.
+func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
+
+// answer is what came of a request: a response of status 200 or 206, whose body the caller closes.
+type answer struct {
+	*http.Response
+	from   *url.URL      // where the last redirect led
+	passed []http.Header // of the redirects before
+}
+
+// get sends a GET and follows redirects. The token goes to the hub alone, and a secure connection leads to no other.
+func (h *session) get(ctx context.Context, to *url.URL, token string, header http.Header) (*answer, error) {
+	a := &answer{from: to}
+	for range mostRedirects {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.from.String(), nil)
+		if err != nil {
+			return nil, err
+		}
+		for key, values := range header {
+			request.Header[key] = values
+		}
+		request.Header.Set("User-Agent", h.Agent)
+		if token != "" && sameOrigin(a.from, h.base) {
+			if a.from.Scheme != "https" && !loopback(a.from) {
+				return nil, fmt.Errorf("%s is not secure, and anybody on the way could read the token: want https", place(a.from))
+			}
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		if a.Response, err = h.http.Do(request); err != nil {
+			return nil, unwrapped(ctx, a.from, err)
+		}
+		switch a.StatusCode {
+		case http.StatusOK, http.StatusPartialContent:
+			return a, nil
+		case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+			http.StatusPermanentRedirect:
+		default:
+			defer a.Body.Close()
+			return nil, refused(a.from, a.Response, h.clock())
+		}
+		a.Body.Close()
+		a.passed = append(a.passed, a.Header)
+		if a.from, err = next(a.from, a.Header.Get("Location")); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%s: redirects lead to redirects, more than %d times", place(to), mostRedirects)
+}
+
+func (h *session) clock() time.Time {
+	if h.now != nil {
+		return h.now()
+	}
+	return time.Now()
+}
+
+// next is where a redirect leads.
+func next(from *url.URL, location string) (*url.URL, error) {
+	to, err := from.Parse(location)
+	switch {
+	case err != nil || location == "" || to.Host == "":
+		return nil, fmt.Errorf("%s redirects to %.100q, which is no address", place(from), location)
+	case to.Scheme != "https" && (to.Scheme != "http" || from.Scheme == "https"):
+		return nil, fmt.Errorf("%s redirects to %s, which is not secure", place(from), place(to))
+	}
+	return to, nil
+}
+
+// loopback says whether a URL leads to this machine.
+func loopback(u *url.URL) bool {
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// unwrapped says what went wrong with a request, without the query that Go's errors show.
+func unwrapped(ctx context.Context, to *url.URL, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		err = u.Err
+	}
+	return &lost{place(to), err}
+}
+
+// lost is a connection that failed, which another may not.
+type lost struct {
+	place string
+	err   error
+}
+
+func (l *lost) Error() string { return l.place + ": " + l.err.Error() }
+func (l *lost) Unwrap() error { return l.err }
+
+// refused reads the reason out of an answer.
+func refused(from *url.URL, response *http.Response, now time.Time) error {
+	r := &Refused{Place: place(from), Status: response.StatusCode}
+	after := response.Header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(after, 10, 16); err == nil {
+		r.After = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(after); err == nil {
+		r.After = max(at.Sub(now), 0)
+	}
+	data, _ := io.ReadAll(io.LimitReader(response.Body, mostExcuse))
+	r.Said = response.Header.Get("X-Error-Message")
+	if r.Said == "" {
+		r.Said = excuse(data)
+	}
+	if len(r.Said) > 300 {
+		r.Said = strings.ToValidUTF8(r.Said[:300], "") + "…"
+	}
+	return r
+}
+
+// excuse finds what hubs say of an error: {"error": "…"}, or {"errors": [{"message": "…"}]}.
+func excuse(data []byte) string {
+	var said struct {
+		Error  string
+		Errors []struct{ Message string }
+	}
+	if json.Unmarshal(data, &said) != nil {
+		return ""
+	}
+	if said.Error == "" && len(said.Errors) > 0 {
+		return said.Errors[0].Message
+	}
+	return said.Error
+}
+
+// document fetches what a hub says of a model.
+func (h *session) document(ctx context.Context, from *url.URL, token, accept string) ([]byte, error) {
+	for failures := 1; ; failures++ {
+		data, err := h.read(ctx, from, token, accept)
+		if err == nil || failures == tries || !temporary(err) {
+			return data, err
+		}
+		if err := h.pause(ctx, failures, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (h *session) read(ctx context.Context, from *url.URL, token, accept string) ([]byte, error) {
+	a, err := h.get(ctx, from, token, http.Header{"Accept": {accept}})
+	if err != nil {
+		return nil, err
+	}
+	defer a.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(a.Body, mostAnswer+1))
+	switch {
+	case err != nil:
+		return nil, unwrapped(ctx, a.from, err)
+	case len(data) > mostAnswer:
+		return nil, fmt.Errorf("%s: sends more than %d bytes, which is the most that is read of such an answer", place(from),
+			mostAnswer)
+	}
+	return data, nil
+}
+
+// temporary says whether trying again may help.
+func temporary(err error) bool {
+	var r *Refused
+	if errors.As(err, &r) {
+		return r.again()
+	}
+	var l *lost
+	return errors.As(err, &l) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// pause waits before another try: longer each time, or as long as the hub says.
+func (h *session) pause(ctx context.Context, failures int, err error) error {
+	d := time.Second << min(failures-1, 5)
+	if r := (*Refused)(nil); errors.As(err, &r) {
+		d = max(d, r.After)
+	}
+	d = min(d, longestWait)
+	if h.wait != nil {
+		return h.wait(ctx, d)
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

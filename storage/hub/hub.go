@@ -1,0 +1,206 @@
+// Package hub brings models from where they are published into a store: Hugging Face's API and files, and Ollama's
+// registry.
+//
+// What a hub says is taken for what strangers say: sizes are bounded, names cannot leave the store, and a file counts
+// when its checksum is right. Flags, terminals and the environment are for its callers to know; where files lie for
+// storage/store.
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluice-ai/sluice/storage/store"
+)
+
+// Client talks to hubs.
+type Client struct {
+	Endpoint string // URL of a mirror, or of another registry; empty: the one of the model's host
+	Token    string // for Hugging Face, or empty; it is sent to no other host than the endpoint's
+	Agent    string // what the client calls itself
+
+	// Progress is told how many bytes of a model are there, one call at a time, if it is not nil.
+	Progress func(Progress)
+
+	now  func() time.Time // nil: the machine's
+	wait func(context.Context, time.Duration) error
+}
+
+// Progress says how far a pull is.
+type Progress struct {
+	Name        store.Name
+	Done, Total int64 // bytes
+	Waiting     bool  // another pull brings what is missing
+}
+
+// Pulled is what a pull has come to.
+type Pulled struct {
+	Manifest store.Manifest
+	Fresh    bool  // it was there, as the hub has it
+	Received int64 // bytes that this pull has fetched
+}
+
+// offer is what a hub has under a name.
+type offer struct {
+	manifest store.Manifest
+	places   []*url.URL // of its files, in their order
+	token    string     // to be sent to where they begin
+}
+
+// The hosts of names, unless there is an Endpoint.
+const (
+	huggingFaceURL = "https://huggingface.co"
+	ollamaURL      = "https://registry.ollama.ai"
+)
+
+// Pull brings a model into a store. What has come when it fails is kept, and the next pull goes on with it; but of a
+// model with a wrong checksum nothing stays.
+func (c *Client) Pull(ctx context.Context, s *store.Store, n store.Name) (*Pulled, error) {
+	base, err := c.endpoint(n)
+	if err != nil {
+		return nil, err
+	}
+	t := c.transport()
+	defer t.CloseIdleConnections()
+	hub := &session{Client: c, http: &http.Client{Transport: t, CheckRedirect: noRedirect}, base: base}
+	o, err := hub.find(ctx, n)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", n, err)
+	}
+	name, err := o.manifest.Named()
+	if err != nil {
+		return nil, fmt.Errorf("%s: what the hub says: %w", n, err)
+	}
+	if fresh(s, name, &o.manifest) {
+		return &Pulled{Manifest: o.manifest, Fresh: true}, nil
+	}
+	received, err := hub.bring(ctx, s, name, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &Pulled{Manifest: o.manifest, Received: received}, nil
+}
+
+// endpoint is where a name's hub is.
+func (c *Client) endpoint(n store.Name) (*url.URL, error) {
+	text := c.Endpoint
+	switch {
+	case text != "":
+	case n.Host == store.HuggingFace:
+		text = huggingFaceURL
+	default:
+		text = ollamaURL
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.User != nil {
+		return nil, fmt.Errorf("the endpoint %q is no address of a hub: want a URL such as %s", text, huggingFaceURL)
+	}
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	return u, nil
+}
+
+// transport opens a connection for each request at once: several streams in one would share its window.
+func (c *Client) transport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.ResponseHeaderTimeout = time.Minute
+	t.MaxIdleConnsPerHost = connections
+	t.DisableCompression = true // ranges count the bytes of the file
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	return t
+}
+
+// session is one pull.
+type session struct {
+	*Client
+	http *http.Client
+	base *url.URL
+}
+
+func (h *session) find(ctx context.Context, n store.Name) (*offer, error) {
+	if n.Host == store.HuggingFace {
+		return h.findHuggingFace(ctx, n)
+	}
+	return h.findOllama(ctx, n)
+}
+
+// fresh says whether a store has a model just as it is offered.
+func fresh(s *store.Store, name store.Name, m *store.Manifest) bool {
+	have, err := s.Find(name)
+	if err != nil || have.Name != name || !slices.Equal(have.Files, m.Files) || have.Revision != m.Revision {
+		return false
+	}
+	_, err = s.Path(have)
+	return err == nil && s.Complete(m)
+}
+
+// bring fetches what is missing of an offer.
+func (h *session) bring(ctx context.Context, s *store.Store, name store.Name, o *offer) (received int64, err error) {
+	p, err := s.Begin(ctx, o.manifest)
+	if err != nil {
+		return 0, err
+	}
+	defer p.Close()
+	m := &meter{tell: h.Progress, at: Progress{Name: name, Done: s.Arrived(&o.manifest), Total: o.manifest.Size()}}
+	m.add(0)
+	for i, f := range o.manifest.Files {
+		waiting := func() { m.set(s.Arrived(&o.manifest), true) }
+		part, err := p.Partial(ctx, f, waiting)
+		if err == nil && part != nil {
+			err = (&download{session: h, file: f, part: part, meter: m, token: o.token, origin: o.places[i]}).run(ctx)
+		}
+		if err != nil {
+			return m.received, h.lost(ctx, p, err)
+		}
+		m.set(s.Arrived(&o.manifest), false)
+	}
+	return m.received, p.Commit(ctx)
+}
+
+// lost says what becomes of a pull that failed.
+func (h *session) lost(ctx context.Context, p *store.Pull, err error) error {
+	if wrong := (*store.WrongContent)(nil); errors.As(err, &wrong) {
+		return errors.Join(err, p.Abandon(context.WithoutCancel(ctx)))
+	}
+	return err
+}
+
+// meter counts what has come.
+type meter struct {
+	tell func(Progress)
+
+	mu       sync.Mutex
+	at       Progress
+	received int64
+}
+
+// add counts bytes that were received, or, if n is negative, are of no use.
+func (m *meter) add(n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.received += max(n, 0)
+	m.at.Done += n
+	m.at.Waiting = false
+	m.told()
+}
+
+func (m *meter) set(done int64, waiting bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at.Done, m.at.Waiting = done, waiting
+	m.told()
+}
+
+func (m *meter) told() {
+	if m.tell != nil {
+		m.tell(m.at)
+	}
+}

@@ -1,0 +1,102 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-ai/sluice/storage/store"
+)
+
+// manifestType is what the registry calls its manifests, and layerType what the kinds of its files begin with.
+const (
+	manifestType = "application/vnd.docker.distribution.manifest.v2+json"
+	layerType    = "application/vnd.ollama.image."
+)
+
+// layerRoles says what kinds of files are to a model. Others, such as projectors of images, are not fetched.
+var layerRoles = map[string]store.Role{
+	"model": store.Weights, "template": store.Template, "system": store.System, "params": store.Params,
+	"license": store.License, "messages": store.Messages,
+}
+
+// parseLayers reads a manifest of the registry into the files of a model.
+func parseLayers(data []byte, n store.Name) ([]store.File, error) {
+	var said struct {
+		SchemaVersion int
+		Layers        []struct {
+			MediaType string
+			Digest    string
+			Size      int64
+		}
+	}
+	if err := json.Unmarshal(data, &said); err != nil {
+		return nil, fmt.Errorf("the registry's answer is no manifest: %w", err)
+	}
+	if said.SchemaVersion != 2 {
+		return nil, fmt.Errorf("the registry's manifest is of version %d, want 2", said.SchemaVersion)
+	}
+	var files []store.File
+	count := map[store.Role]int{}
+	for i, layer := range said.Layers {
+		kind, _ := strings.CutPrefix(layer.MediaType, layerType)
+		if kind == "adapter" {
+			return nil, errors.New("it is made of another model and an adapter, which sluice cannot apply")
+		}
+		role, known := layerRoles[kind]
+		if !known {
+			continue
+		}
+		digest, err := store.ParseDigest(layer.Digest)
+		if err != nil {
+			return nil, fmt.Errorf("the registry's manifest, layer %d: %w", i+1, err)
+		}
+		count[role]++
+		files = append(files, store.File{Role: role, Name: layerName(role, n, count[role]), Size: layer.Size, Digest: digest})
+	}
+	if count[store.Weights] != 1 {
+		return nil, fmt.Errorf("it has %d GGUF files of weights, want 1", count[store.Weights])
+	}
+	return files, nil
+}
+
+// layerName is what a file is called, as the registry does not say.
+func layerName(role store.Role, n store.Name, nth int) string {
+	name := string(role)
+	if role == store.Weights {
+		return n.Model + "-" + n.Tag + ".gguf"
+	}
+	if nth > 1 {
+		name += "-" + strconv.Itoa(nth)
+	}
+	return name
+}
+
+func (h *session) findOllama(ctx context.Context, n store.Name) (*offer, error) {
+	n.Tag = cmp.Or(n.Tag, "latest")
+	registry := h.base.JoinPath("v2", n.Owner, n.Model)
+	data, err := h.document(ctx, registry.JoinPath("manifests", n.Tag), "", manifestType)
+	if r := (*Refused)(nil); errors.As(err, &r) && r.Status == http.StatusNotFound {
+		return nil, fmt.Errorf("%w: the registry has no such model: check the name; a model of Hugging Face is OWNER/NAME", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	files, err := parseLayers(data, n)
+	if err != nil {
+		return nil, err
+	}
+	o := &offer{manifest: store.Manifest{Name: n.Host + "/" + n.Owner + "/" + n.Model + ":" + n.Tag,
+		Source: registry.String(), Revision: string(store.DigestOf(data)), Files: files,
+		Pulled: h.clock().UTC().Truncate(time.Second)}}
+	for _, f := range files {
+		o.places = append(o.places, registry.JoinPath("blobs", string(f.Digest)))
+	}
+	return o, nil
+}
