@@ -22,7 +22,7 @@ var layers = []struct {
 	{"server/share", nil},
 	{"server/exchange", []string{"server/share", "server/wire"}},
 	{"server/answer", []string{"server/exchange", "server/share", "server/wire", "actors", "stages/chat", "stages/embed",
-		"stages/grammar", "stages/sample", "stages/token", "internal/jsontext"}},
+		"stages/grammar", "stages/sample", "stages/token", "stages/tools", "internal/jsontext"}},
 	{"server/ask", []string{"server/answer", "server/wire", "stages/chat", "stages/sample", "stages/token",
 		"internal/jsontext"}},
 	{"server/anthropic", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",

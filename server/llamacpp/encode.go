@@ -83,7 +83,7 @@ func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 // one; it may take what there is, and says whether anybody wants the rest.
 func (e *encoder) said(dst []byte, c *answer.Choice, stop bool, hand func([]byte) ([]byte, bool)) ([]byte, bool) {
 	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(c.Index), 10)
-	dst = wire.AppendString(append(dst, `,"content":`...), c.New.Text)
+	dst = wire.AppendString(append(dst, `,"content":`...), c.New.Said(answer.Speech))
 	wanted := true
 	dst = append(dst, `,"tokens":[`...)
 	for i := 0; e.tokens && wanted && i < len(c.New.Probs); i++ {

@@ -123,7 +123,7 @@ func TestDecodeTexts(t *testing.T) {
 		require.NotNil(t, fault, text)
 		require.Contains(t, fault.Text, want)
 	}
-	_, in, fault := decodeConversation(given(`{"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function"}],
+	_, in, fault := decodeConversation(given(`{"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":{"name":"f"}}],
 		"chat_template_kwargs":{"x":1},"add_generation_prompt":false}`), testModel)
 	require.Nil(t, fault)
 	require.True(t, in.Tools != nil && in.Extra != nil && !in.AddGenerationPrompt && len(in.Messages) == 1)

@@ -156,14 +156,7 @@ func decodeConversation(body answer.Body, find ask.Finder) (*answer.Model, *chat
 		return nil, nil, f.Fault
 	}
 	in := f.Conversation(m)
-	if raw, ok := f.Get("tools"); ok {
-		list, err := chat.ParseTools(raw, f.Budget)
-		if err != nil {
-			f.Refuse(err)
-		} else if len(list.Items) > 0 {
-			in.Tools = list
-		}
-	}
+	f.Tools(in)
 	return m, in, f.Fault
 }
 

@@ -4,7 +4,6 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
-	"github.com/sluice-ai/sluice/stages/chat"
 )
 
 // decodeChat reads the body of a chat completion.
@@ -15,7 +14,7 @@ func decodeChat(body answer.Body, find ask.Finder) (request, *wire.Fault) {
 	}
 	o, r := f.common(m)
 	in := f.Conversation(m)
-	f.tools(in)
+	r.Tools = f.Tools(in)
 	probs, top := false, 0
 	f.Flag("logprobs", &probs)
 	f.Count("top_logprobs", 0, answer.MaxTopProbs, &top)
@@ -46,32 +45,4 @@ func (f fields) reasoning() (think bool) {
 	raw, _ := f.Get("reasoning_format")
 	f.Wrong("reasoning_format", raw, `"auto", or "none" to leave the thinking in the text`)
 	return false
-}
-
-// tools hands the tools to the template. What the model then writes is text.
-func (f fields) tools(in *chat.Input) {
-	raw, ok := f.Get("tools")
-	if !ok {
-		return
-	}
-	choice := "auto"
-	if c, ok := f.Get("tool_choice"); ok {
-		choice = c
-		if text, err := f.Reader(c).String(); err == nil {
-			choice = text
-		}
-	}
-	if choice != "auto" && choice != "none" {
-		f.Fault = wire.Invalid("tool_choice", "unsupported_value",
-			`tool_choice is %s: a call cannot be forced here, want "auto" or "none"`, wire.Shown(choice))
-		return
-	}
-	list, err := chat.ParseTools(raw, f.Budget)
-	if err != nil {
-		f.Refuse(err)
-		return
-	}
-	if choice == "auto" && len(list.Items) > 0 {
-		in.Tools = list
-	}
 }
