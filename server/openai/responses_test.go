@@ -234,8 +234,8 @@ func TestResponseStream(t *testing.T) {
 func TestWholeResponse(t *testing.T) {
 	two := answer.Part{Text: []byte("Two")}
 	for _, c := range [][]answer.Part{{two}, {{Kind: answer.Thought, Text: []byte("Hm\n")}, two}, {}} {
-		choice := &answer.Choice{Finish: actors.Stopped, Usage: actors.Usage{Prompt: 10, Generated: 3}}
-		choice.New.Parts = c
+		choice := &answer.Choice{New: answer.News{Parts: c}, Finish: actors.Stopped,
+			Usage: actors.Usage{Prompt: 10, Generated: 3}}
 		e := testResponse()
 		streamed := string(e.End(e.Part(nil, choice), choice))
 		_, want, _ := strings.Cut(streamed[strings.LastIndex(streamed, "\ndata: "):], `"response":`)
