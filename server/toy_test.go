@@ -91,7 +91,7 @@ func (toyLines) Close(dst []byte, all []*answer.Choice) []byte {
 }
 
 func (toyLines) Part(dst []byte, c *answer.Choice) []byte {
-	return fmt.Appendf(dst, "+%d %s\n", c.Index, c.New.Text)
+	return fmt.Appendf(dst, "+%d %s\n", c.Index, c.New.Said(answer.Speech))
 }
 
 func (toyLines) End(dst []byte, c *answer.Choice) []byte {
@@ -104,7 +104,7 @@ func (toyLines) Whole(all []*answer.Choice) iter.Seq[[]byte] {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = wire.AppendString(dst, c.New.Text)
+		dst = wire.AppendString(dst, c.New.Said(answer.Speech))
 	}
 	return slices.Values([][]byte{dst, []byte("]}")})
 }

@@ -18,7 +18,7 @@ func decodeChat(body answer.Body, find ask.Finder) (request, *wire.Fault) {
 	f.Flag("add_generation_prompt", &in.AddGenerationPrompt)
 	f.Flag("continue_final_message", &in.ContinueFinalMessage)
 	in.AddGenerationPrompt = in.AddGenerationPrompt && !in.ContinueFinalMessage
-	f.tools(in)
+	r.Tools = f.Tools(in)
 	if raw, ok := f.Get("chat_template_kwargs"); ok {
 		var err error
 		if in.Extra, err = chat.ParseVariables(raw, f.Budget); err != nil {
@@ -55,32 +55,4 @@ func (f fields) reasoning() (think bool) {
 	raw, _ := f.Get("reasoning_format")
 	f.Wrong("reasoning_format", raw, `"auto", or "none" to leave the thinking in the text`)
 	return false
-}
-
-// tools hands the tools to the template. What the model then writes is text.
-func (f fields) tools(in *chat.Input) {
-	raw, ok := f.Get("tools")
-	if !ok {
-		return
-	}
-	choice := "auto"
-	if c, ok := f.Get("tool_choice"); ok {
-		choice = c
-		if text, err := f.Reader(c).String(); err == nil {
-			choice = text
-		}
-	}
-	if choice != "auto" && choice != "none" {
-		f.Fault = wire.Invalid("tool_choice", "unsupported_value",
-			`tool_choice is %s: a call cannot be forced here, want "auto" or "none"`, wire.Shown(choice))
-		return
-	}
-	list, err := chat.ParseTools(raw, f.Budget)
-	if err != nil {
-		f.Refuse(err)
-		return
-	}
-	if choice == "auto" && len(list.Items) > 0 {
-		in.Tools = list
-	}
 }
