@@ -158,9 +158,6 @@ func (s *Server) own() []answer.Route {
 
 // admit says why a request is not handled, if it is not.
 func (s *Server) admit(rc *fasthttp.RequestCtx, to *target) *wire.Fault {
-	if fault := s.access.browser(rc); fault != nil {
-		return fault
-	}
 	if !to.Public && !s.access.key(&rc.Request.Header) {
 		return s.access.denied(rc)
 	}

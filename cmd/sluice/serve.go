@@ -269,7 +269,7 @@ func (c *serveCmd) announce(e *env, l *library, addr net.Addr) error {
 		chosen = fmt.Sprintf(`"model": %q, `, names[0])
 	}
 	p := pane{e.stdout, ansi(e, e.stdout)}
-	_, err := fmt.Fprintln(p.w, p.dimmed(fmt.Sprintf(`Ctrl-C stops it. To try it:
+	_, err := fmt.Fprintln(p.w, p.dimmed(fmt.Sprintf(`Ctrl-C stops it. To try it, open it in a browser, or:
 curl %s/v1/chat/completions \%s
   -d '{%s"messages": [{"role": "user", "content": "What is the capital of France?"}]}'`, url, key, chosen)))
 	return err
