@@ -24,6 +24,11 @@ type Specimen struct {
 	centred    []string // ends of names: what these tensors make of anything has no mean
 }
 
+// Reranker scores the first row of a text.
+var Reranker = Specimen{Name: "bert-rank", Arch: "bert", without: []string{"attn_qkv.weight"},
+	Tolerance: 2e-3, keys: map[string]any{"attention.layer_norm_epsilon": float32(1e-6), "pooling_type": uint32(4),
+		"attention.causal": false, "attention.head_count_kv": uint32(4)}}
+
 // Specimens are of all architectures that Fixtures and Embeddings have no file of.
 var Specimens = []Specimen{
 	{Name: "cohere2", Arch: "cohere2", Tolerance: 2e-4, without: []string{".bias", "output.weight", "q_norm.weight",
