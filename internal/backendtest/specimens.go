@@ -54,6 +54,10 @@ var Specimens = []Specimen{
 		Tolerance: 1e-3, keys: map[string]any{ // llama.cpp normalises heads from 64 layers on
 			"attention.layer_norm_epsilon": float32(1e-5), "logit_scale": float32(0.3), "block_count": uint32(64),
 			"rope.dimension_count": uint32(16)}},
+	{Name: "gemma", Arch: "gemma", without: []string{".bias", "output.weight"}, Tolerance: 5e-3, keys: map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-6), "attention.key_length": uint32(32),
+		"attention.value_length": uint32(32), "rope.dimension_count": uint32(32),
+	}},
 	{Name: "gpt2", Arch: "gpt2", without: []string{"output.bias"}, Tolerance: 5e-3, keys: map[string]any{
 		"attention.layer_norm_epsilon": float32(1e-5),
 	}},

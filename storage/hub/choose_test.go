@@ -101,7 +101,7 @@ func TestParseRepository(t *testing.T) {
 	}
 }
 
-// FuzzRepository: whatever a hub says, what is chosen of it stays in the store and is checked, or it is an error.
+// FuzzRepository: whatever a hub says, what is chosen of it is a model that the store takes, whose names stay in it.
 func FuzzRepository(f *testing.F) {
 	for _, text := range answers {
 		for _, tag := range []string{"", "Q8_0", "m"} {

@@ -52,7 +52,8 @@ const (
 	Messages Role = "messages"
 )
 
-var roles = map[Role]bool{Weights: true, Config: true, Template: true, System: true, Params: true, License: true, Messages: true}
+var roles = map[Role]bool{Weights: true, Config: true, Template: true, System: true, Params: true, License: true,
+	Messages: true}
 
 // File is one file of a model.
 type File struct {

@@ -379,11 +379,12 @@ type AttendAnyConstants struct {
 	Keys    uint32 // id 1
 	Values  uint32 // id 2
 	Queries uint32 // id 3
+	AtOnce  uint32 // id 4
 }
 
 // List is the constants by id.
 func (c AttendAnyConstants) List() []uint32 {
-	return []uint32{c.Type, c.Keys, c.Values, c.Queries}
+	return []uint32{c.Type, c.Keys, c.Values, c.Queries, c.AtOnce}
 }
 
 // ChosenPush is the push constants of chosen.comp.
