@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type Options struct {
 	Proxies     []netip.Prefix // that may say, by X-Forwarded-For, whose requests they hand on
 	SharePrefix bool           // what one key's prompts left in the cache, others may use
 	Log         zerolog.Logger
+	TLS         *tls.Config // of connections; nil: they are not encrypted
 
 	Patience time.Duration // how long a client may leave a write waiting; default 1 min
 	Reading  time.Duration // how long a request may take to arrive; default 30 s
@@ -97,7 +99,7 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	s.routes = newRoutes(append(spoken, answer.Dialect{Routes: s.own(), Fault: spoken[0].Fault}))
 	s.access.keys, s.access.names, s.access.proxies = digests(o.APIKeys), o.HostNames, o.Proxies
 	s.metrics = newMetrics(s.models, service.Waiting)
-	s.door = &door{most: maxConnections, who: s.access.peer, crowded: &s.crowded, refuse: s.full,
+	s.door = &door{most: maxConnections, who: s.access.peer, crowded: &s.crowded, refuse: s.full, secure: o.TLS,
 		conns: map[*conn]struct{}{}}
 	s.base, s.cut = context.WithCancelCause(context.Background())
 	s.http = fasthttp.Server{

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type serveCmd struct {
 	recordFlags
 	Parallel int `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
 	accessFlags
+	tlsFlags
 	pullFlag
 	traceFlag
 	forceFlag
@@ -65,6 +67,9 @@ func (c *serveCmd) Run(e *env) (err error) {
 	}
 	options, err := c.options(c.APIKey)
 	if err != nil {
+		return err
+	}
+	if options.TLS, err = c.tlsFlags.config(e); err != nil {
 		return err
 	}
 	spans, done, err := c.traceFlag.open(e, c.Force, paths(files)...)
@@ -161,12 +166,18 @@ func (c *serveCmd) prepare(ctx context.Context, e *env, files []namedFile) (net.
 	if err := c.fetch(ctx, e, paths(files)...); err != nil {
 		return nil, err
 	}
-	return c.listen()
+	return c.listen(e)
 }
 
-// listen takes the address, unless strangers reach it and nobody said that they may.
-func (c *serveCmd) listen() (net.Listener, error) {
-	ln, err := net.Listen("tcp", c.Addr)
+// listen takes the address, or the socket that was handed over, unless strangers reach it and nobody said they may.
+func (c *serveCmd) listen(e *env) (net.Listener, error) {
+	ln, err := e.inherited(os.Getpid(), firstFile)
+	if err != nil {
+		return nil, err
+	}
+	if ln == nil {
+		ln, err = net.Listen("tcp", c.Addr)
+	}
 	if err != nil {
 		if op := (*net.OpError)(nil); errors.As(err, &op) {
 			err = op.Err // the rest of it only repeats the address
@@ -254,6 +265,10 @@ func (c *serveCmd) announce(e *env, l *library, addr net.Addr) error {
 		names = []string{"models that are still to come"}
 	}
 	url := "http://" + reachable(addr)
+	if c.Cert != "" {
+		url = "https://" + reachable(addr)
+	}
+	e.notify(fmt.Sprintf("READY=1\nSTATUS=%s serves %s", url, strings.Join(names, ", ")))
 	if _, err := fmt.Fprintf(e.stdout, "%s serves %s\n", url, strings.Join(names, ", ")); err != nil {
 		return fmt.Errorf("writing the URL: %w", err)
 	}
@@ -287,6 +302,7 @@ func reachable(addr net.Addr) string {
 func (c *serveCmd) stop(e *env, s *server.Server) error {
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
+	e.notify("STOPPING=1")
 	fmt.Fprintln(e.stderr, "sluice: stopping when open answers are finished; Ctrl-C again cuts them")
 	ctx, cancel = context.WithTimeout(ctx, patience)
 	defer cancel()
