@@ -24,12 +24,9 @@ func (s *spec) promptOf(r *Request, stop func() bool) (*prompt, error) {
 }
 
 func (s *spec) makePrompt(p *prompt, r *Request, stop func() bool) error {
-	if err := p.equip(r.Tools); err != nil {
-		return err
-	}
 	if r.Tokens != nil {
 		p.tokens = r.Tokens
-		return nil
+		return s.equip(p, r)
 	}
 	text, options := r.Text, token.Options{AddSpecial: true, ParseSpecial: !r.PlainText}
 	if r.Chat != nil {
@@ -55,7 +52,7 @@ func (s *spec) makePrompt(p *prompt, r *Request, stop func() bool) error {
 		return refuse("the prompt cannot be put into tokens: %v", err)
 	}
 	p.tokens, p.tail = ids, tailOf(text, r.Chat)
-	return nil
+	return s.equip(p, r)
 }
 
 // tailOf is how a prompt ends behind the last words in it that are not the model's.
@@ -78,16 +75,32 @@ func tailOf(prompt string, in *chat.Input) string {
 	return strings.Clone(prompt[from:])
 }
 
-// equip takes over the tools of a request.
-func (p *prompt) equip(t *Tools) (err error) {
-	var list []tools.Tool
-	if t != nil {
-		list = t.List
+// equip says what an answer may call, and what it is bound to be.
+func (s *spec) equip(p *prompt, r *Request) (err error) {
+	p.form.grammar = r.Grammar
+	if r.Tools == nil {
+		p.tools, err = tools.NewSet(nil)
+		return err
 	}
-	if p.tools, err = tools.NewSet(list); err != nil {
+	if p.tools, err = tools.NewSet(r.Tools.List); err != nil {
 		return refuse("tools: %v", err)
 	}
-	return nil
+	switch {
+	case !r.Tools.binds():
+		return nil
+	case r.Tools.Must && r.Grammar != nil:
+		return refuse("the answer is to be a call, and of another form too: drop one of both")
+	case s.writing == nil && r.Tools.Must:
+		return refuse("the chat template of this model does not show how it writes calls: none can be forced, " +
+			"let the model choose (tool_choice auto)")
+	case s.writing == nil || !r.Tools.Must && (r.Grammar != nil || !s.syntax.Opens(s.writing.Open)):
+		return nil
+	}
+	mark := s.writing.Thought[0]
+	thinks := mark != "" && !strings.Contains(p.tail, strings.TrimSpace(mark)) && r.Tools.Must
+	calls, err := callsOf(s.writing, r.Tools, thinks)
+	p.form = form{grammar: calls, calls: true, lazy: !r.Tools.Must, headings: true}
+	return err
 }
 
 // render turns a conversation into the prompt.

@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/sluice-ai/sluice/stages/chat"
@@ -39,6 +40,11 @@ type Tools struct {
 	Must   bool   // the answer is a call, or several; their arguments are kept to the schemas
 	Only   string // with Must: of this one; "": any
 	Single bool   // at most one call
+}
+
+// binds says that some of what an answer says may be bound.
+func (t *Tools) binds() bool {
+	return t.Must || slices.ContainsFunc(t.List, func(x tools.Tool) bool { return x.Strict })
 }
 
 // UserError is a request's fault; its text is meant for the user.
@@ -81,6 +87,7 @@ type prompt struct {
 type opening struct {
 	tail  string     // how the prompt ends, behind all that others said
 	tools *tools.Set // that may be called; an empty one where nothing may
+	form  form       // what the answer is bound to be
 }
 
 // PromptTokens is how many tokens the prompt of a prepared request has.

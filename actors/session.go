@@ -161,9 +161,12 @@ func (s *session) submit(c actor.Context) {
 
 // bind makes the constraint of a sequence whose request has a grammar.
 func (s *session) bind() (c *constraint, err error) {
-	if s.request.Grammar != nil {
+	if s.form.grammar != nil {
 		s.turns.Leave(func() {
-			c = &constraint{of: s.request.Grammar, vocab: s.vocab, trie: s.trie(), prompt: s.prompt}
+			c = &constraint{form: s.form, vocab: s.vocab, trie: s.trie(), prompt: s.prompt}
+			if s.form.calls {
+				c.trie = s.calls()
+			}
 			c.begins = func() *tools.Parser { return s.parser(true, s.tail, s.tools) }
 			if err = c.ready(); err != nil {
 				err = refuse("the grammar of the answer: %v", err)

@@ -27,12 +27,14 @@ type spec struct {
 	template *chat.Template
 	syntax   *tools.Syntax  // how it thinks and calls, as the template shows it
 	plain    *tools.Syntax  // the same, without thoughts
+	writing  *tools.Form    // how it writes calls; nil: that is not known
 	marks    map[int32]bool // control tokens that are a part of that
 	plan     place.Model
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
 	among    int                  // how many tokens a draw of the device may choose among
 	trie     func() *grammar.Trie // of vocab; made when the first request with a grammar comes
+	calls    func() *grammar.Trie // the same, with marks
 }
 
 // Info describes a model.
@@ -58,7 +60,13 @@ func specOf(m *Model) (*spec, error) {
 	if s.vocab, err = token.New(&m.File.Meta); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.File.Name, err)
 	}
-	s.trie = sync.OnceValue(func() *grammar.Trie { return trieOf(s.vocab) })
+	s.trie = sync.OnceValue(func() *grammar.Trie { return trieOf(s.vocab, nil) })
+	s.calls = sync.OnceValue(func() *grammar.Trie {
+		if len(s.marks) == 0 {
+			return s.trie()
+		}
+		return trieOf(s.vocab, s.marks)
+	})
 	if s.bound, err = bind(m); err != nil {
 		return nil, err
 	}
@@ -124,6 +132,15 @@ func (s *spec) describe(name string) (err error) {
 func (s *spec) learn(source string) {
 	s.syntax = tools.Shown(source, s.template.RenderConversation)
 	s.plain = s.syntax.Thoughtless()
+	if s.writing = s.syntax.Form(source, s.template.RenderConversation); s.writing != nil {
+		s.writing.Until(func(yield func(string) bool) {
+			for _, id := range s.vocab.EOG() {
+				if !yield(string(s.vocab.Piece(id))) {
+					return
+				}
+			}
+		})
+	}
 	s.marks = map[int32]bool{}
 	for id := range int32(s.vocab.Size()) {
 		if s.vocab.IsControl(id) && !s.vocab.IsEOG(id) && s.syntax.Mentions(string(s.vocab.Piece(id))) {

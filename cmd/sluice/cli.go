@@ -35,6 +35,7 @@ type cli struct {
 	Logits     logitsCmd     `cmd:"" help:"Write the logits of every position of some tokens."`
 	Perplexity perplexityCmd `cmd:"" help:"Measure how well a model predicts a text."`
 	Imatrix    imatrixCmd    `cmd:"" help:"Measure which columns of a model's weights matter, for quantize."`
+	Convert    convertCmd    `cmd:"" help:"Write the folder of a model, as it is trained with, as a GGUF file."`
 	Quantize   quantizeCmd   `cmd:"" help:"Write a model again in fewer bits."`
 	Plan       planCmd       `cmd:"" help:"Show where the weights of a model would lie, and how fast it should be."`
 	Bench      benchCmd      `cmd:"" help:"Measure how fast a model runs here."`

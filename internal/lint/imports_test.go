@@ -20,6 +20,7 @@ var layers = []struct {
 	{"cmd/sluice", []string{"server", "actors", "stages", "storage", "cpu", "gpu", "internal"}},
 	{"server/wire", []string{"internal/jsontext"}},
 	{"server/share", nil},
+	{"server/page", nil},
 	{"server/exchange", []string{"server/share", "server/wire"}},
 	{"server/answer", []string{"server/exchange", "server/share", "server/wire", "actors", "stages/embed", "stages/grammar",
 		"stages/sample", "stages/token", "stages/tools", "internal/jsontext"}},

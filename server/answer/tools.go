@@ -11,6 +11,9 @@ import (
 // MaxTools is how many tools a request may have.
 const MaxTools = 512
 
+// Tools is what the engine is told of tools.
+type Tools = actors.Tools
+
 // Tool is a function that the model may call.
 type Tool = tools.Tool
 
@@ -59,7 +62,7 @@ func (b *Toolbox) Add(t Tool, name, schema string) *wire.Fault {
 func (b *Toolbox) Shown() bool { return len(b.tools) > 0 && b.Choice != NoTool }
 
 // Tools are what the engine wants; nil: nothing can be called. choice is the field that faults name.
-func (b *Toolbox) Tools(choice string) (*actors.Tools, *wire.Fault) {
+func (b *Toolbox) Tools(choice string) (*Tools, *wire.Fault) {
 	forced := b.Choice == SomeTool || b.Choice == OneTool
 	switch {
 	case forced && len(b.tools) == 0:
@@ -69,7 +72,7 @@ func (b *Toolbox) Tools(choice string) (*actors.Tools, *wire.Fault) {
 	case !b.Shown():
 		return nil, nil
 	}
-	t := &actors.Tools{List: b.tools, Must: forced, Single: b.Single}
+	t := &Tools{List: b.tools, Must: forced, Single: b.Single}
 	if b.Choice == OneTool {
 		t.Only = b.Name
 	}

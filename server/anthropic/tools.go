@@ -3,7 +3,6 @@ package anthropic
 import (
 	"fmt"
 
-	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
@@ -12,30 +11,17 @@ import (
 )
 
 // tools hands the tools to the template, in the form that templates know, and says what the engine is to make of them.
-func (f fields) tools(in *chat.Input) *actors.Tools {
-	box := answer.Toolbox{}
+func (f fields) tools(in *chat.Input) *answer.Tools {
+	box, out := answer.Toolbox{}, &jinja.List{}
 	f.choice(&box)
-	list := f.list()
-	if list == nil {
-		list = &jinja.List{}
-	}
-	out := &jinja.List{}
-	for i, item := range list.Items {
-		tool, fault := toolOf(&box, fmt.Sprintf("tools[%d]", i), item)
-		if f.Fault == nil {
-			f.Fault = fault
-		}
-		out.Items = append(out.Items, tool)
-	}
-	if f.Fault != nil {
-		return nil
+	for i, item := range f.list() {
+		d, _ := item.(*jinja.Dict)
+		out.Items = append(out.Items, f.tool(&box, fmt.Sprintf("tools[%d]", i), d))
 	}
 	if box.Shown() {
 		in.Tools = out
 	}
-	var t *actors.Tools
-	t, f.Fault = box.Tools("tool_choice")
-	return t
+	return f.Callable(&box)
 }
 
 // choice reads tool_choice.
@@ -61,7 +47,7 @@ func (f fields) choice(box *answer.Toolbox) {
 	})
 }
 
-func (f fields) list() *jinja.List {
+func (f fields) list() []jinja.Value {
 	raw, ok := f.Get("tools")
 	if !ok {
 		return nil
@@ -72,36 +58,28 @@ func (f fields) list() *jinja.List {
 		f.Broken("tools", raw, err, `a list such as [{"name": "...", "description": "...", "input_schema": {"type": "object"}}]`)
 		return nil
 	}
-	return list
+	return list.Items
 }
 
-// toolOf puts a tool into the box, and makes it one as templates know it.
-func toolOf(box *answer.Toolbox, place string, v jinja.Value) (*jinja.Dict, *wire.Fault) {
-	d, _ := v.(*jinja.Dict)
-	if kind := ask.Text(d, "type"); kind != "" && kind != "custom" {
-		return nil, wire.Invalid(place+".type", "unsupported_value",
+// tool puts a tool into the box, and makes it one as templates know it.
+func (f fields) tool(box *answer.Toolbox, place string, d *jinja.Dict) *jinja.Dict {
+	if kind := ask.Text(d, "type"); kind != "" && kind != "custom" && f.Fault == nil {
+		f.Fault = wire.Invalid(place+".type", "unsupported_value",
 			"%s.type is %q: the server has no tools of its own, want one with an input_schema", place, wire.Shown(kind))
 	}
-	strict, _ := ask.Value(d, "strict").(jinja.Bool)
-	t := answer.Tool{Name: ask.Text(d, "name"), Strict: bool(strict)}
+	f.Tool(box, d, place, "input_schema")
 	parameters, ok := ask.Value(d, "input_schema").(*jinja.Dict)
-	if ok {
-		schema, err := jinja.ToJSON(parameters)
-		if err != nil {
-			return nil, wire.Invalid(place+".input_schema", "invalid_value", "%s.input_schema: %v", place, err)
-		}
-		t.Parameters = string(schema)
+	if !ok && f.Fault == nil {
+		f.Fault = wire.Invalid(place+".input_schema", "invalid_value",
+			`%s.input_schema: want an object such as {"type": "object"}`, place)
 	}
-	if fault := box.Add(t, place+".name", place+".input_schema"); fault != nil {
-		return nil, fault
+	if f.Fault != nil {
+		return nil
 	}
-	if !ok {
-		return nil, wire.Invalid(place+".input_schema", "invalid_value", `%s.input_schema: want an object such as {"type": "object"}`, place)
-	}
-	function := ask.Dict("name", jinja.Str(t.Name))
+	function := ask.Dict("name", jinja.Str(ask.Text(d, "name")))
 	if description := ask.Text(d, "description"); description != "" {
 		function.Set("description", jinja.Str(description))
 	}
 	function.Set("parameters", parameters)
-	return ask.Dict("type", jinja.Str("function"), "function", function), nil
+	return ask.Dict("type", jinja.Str("function"), "function", function)
 }

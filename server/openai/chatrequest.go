@@ -18,7 +18,7 @@ func decodeChat(body answer.Body, find ask.Finder) (request, *wire.Fault) {
 	f.Flag("add_generation_prompt", &in.AddGenerationPrompt)
 	f.Flag("continue_final_message", &in.ContinueFinalMessage)
 	in.AddGenerationPrompt = in.AddGenerationPrompt && !in.ContinueFinalMessage
-	r.Tools = f.tools(in)
+	r.Tools = f.Tools(in)
 	if raw, ok := f.Get("chat_template_kwargs"); ok {
 		var err error
 		if in.Extra, err = chat.ParseVariables(raw, f.Budget); err != nil {

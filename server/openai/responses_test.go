@@ -232,9 +232,10 @@ func TestResponseStream(t *testing.T) {
 
 // TestWholeResponse: each time it is asked for, it is what a stream ends with.
 func TestWholeResponse(t *testing.T) {
-	for _, c := range [][]answer.Part{
-		{{Text: []byte("Two")}}, {{Kind: answer.Thought, Text: []byte("Hm\n")}, {Text: []byte("Two")}}, {}} {
-		choice := &answer.Choice{New: answer.News{Parts: c}, Finish: actors.Stopped, Usage: actors.Usage{Prompt: 10, Generated: 3}}
+	two := answer.Part{Text: []byte("Two")}
+	for _, c := range [][]answer.Part{{two}, {{Kind: answer.Thought, Text: []byte("Hm\n")}, two}, {}} {
+		choice := &answer.Choice{New: answer.News{Parts: c}, Finish: actors.Stopped,
+			Usage: actors.Usage{Prompt: 10, Generated: 3}}
 		e := testResponse()
 		streamed := string(e.End(e.Part(nil, choice), choice))
 		_, want, _ := strings.Cut(streamed[strings.LastIndex(streamed, "\ndata: "):], `"response":`)

@@ -156,7 +156,8 @@ var families = [...]family{
 		{open: "<longcat_tool_call>", close: "</longcat_tool_call>", bodies: []body{&objects{}}},
 	}},
 	{sign: "<|channel|>", channels: &channels{start: "<|start|>assistant", mark: "<|message|>",
-		ends: []string{"<|end|>", "<|call|>", "<|return|>", "<|start|>assistant"}, route: harmony}},
+		thought: [2]string{"<|channel|>analysis<|message|>", "<|end|><|start|>assistant"},
+		ends:    []string{"<|end|>", "<|call|>", "<|return|>", "<|start|>assistant"}, route: harmony}},
 	{sign: "atem:", channels: &channels{start: "<|start|>assistant", mark: "<|message|>",
 		ends: []string{"<|eom|>", "<|eot|>", "<|start|>assistant"}, route: glimmer, calls: []section{{
 			open: "<atem:function_calls>", close: "</atem:function_calls>", bodies: []body{invokes("atem:")}}}}},

@@ -87,8 +87,17 @@ func (s *Syntax) Parser(tail string, tools *Set) *Parser {
 }
 
 // Apart says that what comes next is a thought, or the heading of a message: no part of what is answered.
-func (p *Parser) Apart() bool {
-	return p.think != nil || p.channel != nil && (p.channel.heading || p.channel.thought)
+func (p *Parser) Apart() bool { return p.Thinks() || p.channel != nil && p.channel.heading }
+
+// Thinks says that what comes next is a thought.
+func (p *Parser) Thinks() bool { return p.think != nil || p.channel != nil && p.channel.thought }
+
+// Opened is what a section of calls began with, its mark included, as long as it is not certain that it is one.
+func (p *Parser) Opened() (text []byte, ok bool) {
+	if p.section == nil || p.sure || p.section.bare {
+		return nil, false
+	}
+	return append(bytes.Clone(p.raw), p.held...), true
 }
 
 // Behind is how many bytes of the text last pushed belong to the answer, though maybe not told yet, where it began

@@ -90,6 +90,11 @@ func (s *Syntax) Thoughtless() *Syntax {
 	return out.index()
 }
 
+// Opens says whether a text begins with the mark of calls, which tells them from other text.
+func (s *Syntax) Opens(text string) bool {
+	return slices.ContainsFunc(s.sections, func(x section) bool { return !x.bare && strings.HasPrefix(text, x.open) })
+}
+
 // Mentions says whether a text, such as that of a control token, is a part of a mark.
 func (s *Syntax) Mentions(text string) bool {
 	all := []string{}

@@ -7,6 +7,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,8 +29,9 @@ type Client struct {
 	// Progress is told how many bytes of a model are there, one call at a time, if it is not nil.
 	Progress func(Progress)
 
-	now  func() time.Time // nil: the machine's
-	wait func(context.Context, time.Duration) error
+	now      func() time.Time // nil: the machine's
+	wait     func(context.Context, time.Duration) error
+	patience time.Duration // with a server that sends nothing; 0: the usual
 }
 
 // Progress says how far a pull is.
@@ -68,7 +70,7 @@ func (c *Client) Pull(ctx context.Context, s *store.Store, n store.Name) (*Pulle
 	}
 	t := c.transport()
 	defer t.CloseIdleConnections()
-	hub := &session{Client: c, http: &http.Client{Transport: t, CheckRedirect: noRedirect}, base: base}
+	hub := &session{Client: c, patience: cmp.Or(c.patience, patience), http: &http.Client{Transport: t, CheckRedirect: noRedirect}, base: base}
 	o, err := hub.find(ctx, n)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n, err)
@@ -121,8 +123,9 @@ func (c *Client) transport() *http.Transport {
 // session is one pull.
 type session struct {
 	*Client
-	http *http.Client
-	base *url.URL
+	http     *http.Client
+	base     *url.URL
+	patience time.Duration
 }
 
 func (h *session) find(ctx context.Context, n store.Name) (*offer, error) {

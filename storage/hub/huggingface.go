@@ -87,6 +87,11 @@ func (h *session) findHuggingFace(ctx context.Context, n store.Name) (*offer, er
 	if err != nil {
 		return nil, err
 	}
+	return h.offerOf(repo, n)
+}
+
+// offerOf is what a repository has under a name.
+func (h *session) offerOf(repo *repository, n store.Name) (*offer, error) {
 	tag, files, err := choose(repo.files, n)
 	if err != nil {
 		return nil, err

@@ -56,6 +56,9 @@ type Settings struct {
 	// Slow is how long each 64 KiB of a file take.
 	Slow time.Duration
 
+	// Stall, if not nil, says whether a request for a file gets no answer.
+	Stall func() bool
+
 	Uses     int                           // how often an address of a file may be used before it expires; 0: always
 	NoRanges bool                          // files are sent from their beginning only
 	NoLength bool                          // and do not say how long they are
@@ -256,6 +259,10 @@ func (h *Hub) file(w http.ResponseWriter, r *http.Request) {
 	h.mu.Unlock()
 	if expired {
 		http.Error(w, "Request has expired", http.StatusForbidden)
+		return
+	}
+	if now.Stall != nil && now.Stall() {
+		<-r.Context().Done()
 		return
 	}
 	out := &sender{ResponseWriter: w, sent: &h.Sent, slow: now.Slow, cut: now.Cut, left: -1}
