@@ -31,6 +31,9 @@ type Options struct {
 	Log         zerolog.Logger
 	TLS         *tls.Config // of connections; nil: they are not encrypted
 
+	Version       string   // of the program, for metrics
+	MetricsCompat []Compat // whose names metrics have as well
+
 	Patience time.Duration // how long a client may leave a write waiting; default 1 min
 	Reading  time.Duration // how long a request may take to arrive; default 30 s
 }
@@ -101,7 +104,7 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	spoken := list(service)
 	s.routes = newRoutes(append(spoken, answer.Dialect{Routes: s.own(), Fault: spoken[0].Fault}))
 	s.access.keys, s.access.names, s.access.proxies = digests(o.APIKeys), o.HostNames, o.Proxies
-	s.metrics = newMetrics(s.models, service.Waiting)
+	s.metrics = newMetrics(s.models, service.Waiting, &o)
 	s.door = &door{most: maxConnections, who: s.access.peer, crowded: &s.crowded, refuse: s.full, secure: o.TLS,
 		conns: map[*conn]struct{}{}}
 	s.base, s.cut = context.WithCancelCause(context.Background())

@@ -28,7 +28,8 @@ type serveCmd struct {
 	APIKeyFile []string `name:"api-key-file" sep:"none" placeholder:"FILE" help:"File with such keys, one in each line; - is standard input. May be repeated. SLUICE_API_KEY in the environment is a key too."`
 	Name       string   `placeholder:"NAME" help:"Name of the only model for clients. Default: the one in its file."`
 	recordFlags
-	Parallel int `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
+	Parallel      int      `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
+	MetricsCompat []string `name:"metrics-compat" enum:"vllm,llamacpp" placeholder:"SERVER,..." help:"Have metrics under the names of vllm and llamacpp as well, for dashboards made for them."`
 	accessFlags
 	tlsFlags
 	pullFlag
@@ -68,6 +69,10 @@ func (c *serveCmd) Run(e *env) (err error) {
 	options, err := c.options(c.APIKey)
 	if err != nil {
 		return err
+	}
+	options.Version = version()
+	for _, other := range c.MetricsCompat {
+		options.MetricsCompat = append(options.MetricsCompat, server.Compat(other))
 	}
 	if options.TLS, err = c.tlsFlags.config(e); err != nil {
 		return err

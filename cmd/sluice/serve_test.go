@@ -277,6 +277,7 @@ func TestServeRefuses(t *testing.T) {
 		{exitUsage, "--name names one model, and --models is a folder", []string{"--name", "n", "--models", "."}},
 		{exitUsage, "--record is of one model that stays loaded", []string{"--models", ".", "--record", "r.trace"}},
 		{exitUsage, "--trace is of one model that stays loaded", []string{"-m", "a", "-m", "b", "--trace", "t.json"}},
+		{exitUsage, `--metrics-compat must be one of "vllm","llamacpp" but got "tgi"`, []string{"--metrics-compat", "vllm,tgi"}},
 		{exitUsage, "--tls-cert needs its private key", []string{"--tls-cert", "c.pem"}},
 		{exitUsage, "--tls-key is the key of a certificate", []string{"--tls-key", "k.pem"}},
 		{exitFailed, "want PEM files that belong together", []string{"--tls-cert", "no.pem", "--tls-key", os.DevNull}},
