@@ -66,15 +66,8 @@ func (c *serveCmd) Run(e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	options, err := c.options(c.APIKey)
+	options, err := c.serverOptions(e)
 	if err != nil {
-		return err
-	}
-	options.Version = version()
-	for _, other := range c.MetricsCompat {
-		options.MetricsCompat = append(options.MetricsCompat, server.Compat(other))
-	}
-	if options.TLS, err = c.tlsFlags.config(e); err != nil {
 		return err
 	}
 	spans, done, err := c.traceFlag.open(e, c.Force, paths(files)...)
@@ -118,6 +111,20 @@ func (c *serveCmd) Run(e *env) (err error) {
 	case <-ctx.Done():
 		return c.stop(e, s)
 	}
+}
+
+// serverOptions are what the server is told of the flags, but for its log.
+func (c *serveCmd) serverOptions(e *env) (server.Options, error) {
+	o, err := c.options(c.APIKey)
+	if err != nil {
+		return o, err
+	}
+	o.Version = version()
+	for _, other := range c.MetricsCompat {
+		o.MetricsCompat = append(o.MetricsCompat, server.Compat(other))
+	}
+	o.TLS, err = c.tlsFlags.config(e)
+	return o, err
 }
 
 // load opens the models, and loads those of the command line as far as there is room. traced is for the first load, of
