@@ -3,8 +3,8 @@ package arch
 import "github.com/sluice-ai/sluice/internal/ir"
 
 // Gemma. Paper: arXiv:2403.08295; after transformers, modeling_gemma.py.
-// Differs from Llama: embeddings times √width; GELU; RoPE turns halves; norms' weights in files include the 1 that Gemma
-// adds.
+// Differs from Llama: embeddings times √width; GELU; RoPE turns halves; norms' weights in files include the 1 that
+// Gemma adds.
 func gemma(p *params, b *ir.Builder) {
 	s := p.dense("attention.layer_norm_rms_epsilon")
 	r := p.rope(&s, halves, 10000)
