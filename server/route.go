@@ -134,6 +134,10 @@ func (s *Server) full(c *net.TCPConn, evicted bool) {
 	if evicted {
 		return
 	}
+	if s.options.TLS != nil { // words would have to wait for a handshake
+		_ = c.Close()
+		return
+	}
 	fault := wire.Unavailable("overloaded", "%d connections are open already, and all of them are at work: try again later", maxConnections)
 	body := s.routes.dialects[0].Fault(nil, fault)
 	words := fmt.Appendf(nil, "HTTP/1.1 %d Service Unavailable\r\nDate: %s\r\nContent-Type: application/json\r\n"+

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -29,6 +30,10 @@ type Options struct {
 	Origins     []string       // of web pages that may ask, besides our own; * is all of them
 	SharePrefix bool           // what one key's prompts left in the cache, others may use
 	Log         zerolog.Logger
+	TLS         *tls.Config // of connections; nil: they are not encrypted
+
+	Version       string   // of the program, for metrics
+	MetricsCompat []Compat // whose names metrics have as well
 
 	Patience time.Duration // how long a client may leave a write waiting; default 1 min
 	Reading  time.Duration // how long a request may take to arrive; default 30 s
@@ -101,8 +106,8 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	s.routes = newRoutes(append(spoken, answer.Dialect{Routes: s.own(), Fault: spoken[0].Fault}))
 	s.access.keys, s.access.names, s.access.proxies = digests(o.APIKeys), o.HostNames, o.Proxies
 	s.access.origins = o.Origins
-	s.metrics = newMetrics(s.models, service.Waiting)
-	s.door = &door{most: maxConnections, who: s.access.peer, crowded: &s.crowded, refuse: s.full,
+	s.metrics = newMetrics(s.models, service.Waiting, &o)
+	s.door = &door{most: maxConnections, who: s.access.peer, crowded: &s.crowded, refuse: s.full, secure: o.TLS,
 		conns: map[*conn]struct{}{}}
 	s.base, s.cut = context.WithCancelCause(context.Background())
 	s.http = fasthttp.Server{
