@@ -35,6 +35,7 @@ type cli struct {
 	Logits     logitsCmd     `cmd:"" help:"Write the logits of every position of some tokens."`
 	Perplexity perplexityCmd `cmd:"" help:"Measure how well a model predicts a text."`
 	Imatrix    imatrixCmd    `cmd:"" help:"Measure which columns of a model's weights matter, for quantize."`
+	Convert    convertCmd    `cmd:"" help:"Write the folder of a model, as it is trained with, as a GGUF file."`
 	Quantize   quantizeCmd   `cmd:"" help:"Write a model again in fewer bits."`
 	Plan       planCmd       `cmd:"" help:"Show where the weights of a model would lie, and how fast it should be."`
 	Bench      benchCmd      `cmd:"" help:"Measure how fast a model runs here."`
@@ -42,14 +43,28 @@ type cli struct {
 	Replay     replayCmd     `cmd:"" help:"Replay a recorded trace: compare what keeps experts in memory."`
 	Trace      traceCmd      `cmd:"" help:"Record what happens inside a running server, and show what its device waits for."`
 	Top        topCmd        `cmd:"" help:"Watch a running server: models, device, actors."`
+	Config     configCmd     `cmd:"" help:"Show which settings are in force, and where they come from."`
+	Completion completionCmd `cmd:"" help:"Print a script that completes commands and flags in a shell."`
 	Doctor     doctorCmd     `cmd:"" help:"Show what this machine offers, what is missing, and what to do."`
 
 	Version kong.VersionFlag `help:"Print the version."`
 }
 
+// BeforeResolve reads the settings, before flags that were not given take them.
+func (*cli) BeforeResolve(call *kong.Context, s *configuration) error { return s.load(call.Model) }
+
+// configuration is that of the environment and the file, which is not read yet.
+func (e *env) configuration() *configuration { return &configuration{lookup: e.lookup, root: e.root} }
+
 // newParser reads the command line. exit is called after help or the version was printed.
 func newParser(e *env, exit func(code int)) (*kong.Kong, error) {
+	return newParserWith(e, e.configuration(), exit)
+}
+
+func newParserWith(e *env, s *configuration, exit func(code int)) (*kong.Kong, error) {
 	return kong.New(&cli{},
+		kong.Bind(s),
+		kong.Resolvers(s),
 		kong.Name("sluice"),
 		kong.Description(about),
 		kong.Vars{"version": "sluice " + version()},

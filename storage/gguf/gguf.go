@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/source"
+	"github.com/sluice-ai/sluice/storage/mapped"
 )
 
 // Tensor is one entry of the directory.
@@ -42,7 +43,7 @@ type part struct {
 	name    string
 	path    string // empty for memory
 	data    []byte
-	mapping *mapping // nil for memory
+	mapping *mapped.File // nil for memory
 	copies  []source.Source
 }
 
@@ -66,7 +67,7 @@ func (f *File) Part(i int) source.Source {
 		s.Data = p.data
 	}
 	if p.mapping != nil {
-		s.Info = p.mapping.info
+		s.Info = p.mapping.Info
 	}
 	return s
 }
@@ -75,7 +76,7 @@ func (f *File) Part(i int) source.Source {
 func (f *File) Check() error {
 	for i := range f.parts {
 		if m := f.parts[i].mapping; m != nil {
-			if err := m.check(); err != nil {
+			if err := m.Check(); err != nil {
 				return fmt.Errorf("%s: %w", f.parts[i].name, err)
 			}
 		}
@@ -96,8 +97,8 @@ func (f *File) View(t *Tensor, use func(data []byte) error) error {
 	if p.mapping == nil {
 		return use(data)
 	}
-	err := p.mapping.guard(func() error { return use(data) })
-	if errors.Is(err, errShrunk) || errors.Is(err, errChanged) {
+	err := p.mapping.Guard(func() error { return use(data) })
+	if errors.Is(err, mapped.ErrShrunk) || errors.Is(err, mapped.ErrChanged) {
 		return fmt.Errorf("%s: tensor %s: %w", p.name, quote(t.Name), err)
 	}
 	return err
@@ -114,7 +115,7 @@ func (f *File) Close() error {
 	var errs []error
 	for i := range f.parts {
 		if m := f.parts[i].mapping; m != nil {
-			errs = append(errs, m.close())
+			errs = append(errs, m.Close())
 		}
 		f.parts[i].data, f.parts[i].mapping = nil, nil
 	}

@@ -43,12 +43,12 @@ func (p *part) mirror(folder string) (s source.Source, err error) {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if os.SameFile(info, p.mapping.info) {
+	if os.SameFile(info, p.mapping.Info) {
 		return s, fmt.Errorf("%s is the file itself, and no copy of it: name another folder", path)
 	}
-	if info.Size() != p.mapping.info.Size() {
+	if info.Size() != p.mapping.Info.Size() {
 		return s, fmt.Errorf("%s is no copy: it has %d bytes, and not %d: copy it again", path, info.Size(),
-			p.mapping.info.Size())
+			p.mapping.Info.Size())
 	}
 	if err := p.compare(file); err != nil {
 		return s, fmt.Errorf("%s is no copy: %w", path, err)
@@ -64,7 +64,7 @@ const (
 
 // compare looks at a sample of a file's bytes.
 func (p *part) compare(file io.ReaderAt) error {
-	size := p.mapping.info.Size()
+	size := p.mapping.Info.Size()
 	if err := p.same(file, 0, min(comparedStart, size)); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (p *part) same(file io.ReaderAt, from, n int64) error {
 	var here, there [comparedBlock]byte
 	for at := from; at < from+n; at += comparedBlock {
 		a, b := here[:min(comparedBlock, from+n-at)], there[:min(comparedBlock, from+n-at)]
-		if _, err := p.mapping.file.ReadAt(a, at); err != nil {
+		if _, err := p.mapping.ReadAt(a, at); err != nil {
 			return err
 		}
 		if _, err := file.ReadAt(b, at); err != nil {

@@ -1,10 +1,14 @@
 package gguf
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
 	"strconv"
+
+	"github.com/sluice-ai/sluice/internal/safefile"
+	"github.com/sluice-ai/sluice/storage/mapped"
 )
 
 const (
@@ -57,20 +61,23 @@ func Parse(name string, data []byte) (*File, error) {
 }
 
 func (f *File) addMapped(path string) (*header, error) {
-	m, err := mapFile(path)
+	m, err := mapped.Open(path)
+	if errors.Is(err, safefile.ErrKind) {
+		err = fmt.Errorf("%w: give the path of a .gguf file", err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	var h *header
-	err = m.guard(func() (err error) {
-		h, err = parse(m.data)
+	err = m.Guard(func() (err error) {
+		h, err = parse(m.Data)
 		return err
 	})
 	if err == nil {
-		err = f.add(part{name: path, path: path, data: m.data, mapping: m}, h)
+		err = f.add(part{name: path, path: path, data: m.Data, mapping: m}, h)
 	}
 	if err != nil {
-		m.close() // the first error is the one to report
+		m.Close() // the first error is the one to report
 		return nil, err
 	}
 	return h, nil

@@ -1,0 +1,212 @@
+// Package checkpoint opens the folder of a model as training frameworks save it: tensors in safetensors files, or in
+// PyTorch's own, in one or in shards that an index lists, and small texts beside them.
+//
+// Files are mapped and stay as they are. A name that stands in a file of the folder never leads out of the folder.
+// What tensors and texts mean is for stages/convert to know.
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sluice-ai/sluice/internal/element"
+	"github.com/sluice-ai/sluice/internal/safefile"
+	"github.com/sluice-ai/sluice/storage/mapped"
+	"github.com/sluice-ai/sluice/storage/safetensors"
+	"github.com/sluice-ai/sluice/storage/torch"
+)
+
+// Tensor is one of a folder.
+type Tensor struct {
+	element.Stored
+	File int // index into Files
+}
+
+// File is one of those that hold tensors.
+type File struct {
+	*mapped.File
+	Path string
+}
+
+// Folder is an opened one. Close must wait for all who read it.
+type Folder struct {
+	Path    string
+	Files   []File
+	Tensors []Tensor // file by file, in the order of their data
+
+	byName map[string]int
+}
+
+const (
+	mostText   = 256 << 20 // bytes of a text: the largest tokenizer.json has 35 MB
+	mostShards = 10_000
+)
+
+// Has says whether a folder looks like one that Open takes.
+func Has(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, "config.json"))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Open maps the weights of a folder.
+func Open(dir string) (*Folder, error) {
+	names, err := weightFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &Folder{Path: dir, byName: map[string]int{}}
+	for _, name := range names {
+		if err := f.add(filepath.Join(dir, name)); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	return f, nil
+}
+
+// weightFiles lists the files that hold the tensors of a folder: one, those of an index, or numbered shards.
+func weightFiles(dir string) ([]string, error) {
+	for _, whole := range []string{"model.safetensors", "pytorch_model.bin"} {
+		index, err := readIndex(filepath.Join(dir, whole+".index.json"))
+		if err == nil {
+			return index, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if _, err := os.Stat(filepath.Join(dir, whole)); err == nil {
+			return []string{whole}, nil
+		}
+	}
+	for _, pattern := range []string{"*.safetensors", "*.pt", "*.pth", "*.bin"} {
+		found, err := filepath.Glob(filepath.Join(escape(dir), pattern))
+		if err == nil && len(found) == 1 {
+			return []string{filepath.Base(found[0])}, nil
+		}
+		if len(found) > 1 {
+			return nil, fmt.Errorf("%s: holds %d files of weights and no index (model.safetensors.index.json): "+
+				"download the index too", dir, len(found))
+		}
+	}
+	return nil, fmt.Errorf("%s: holds no weights: want model.safetensors, or model.safetensors.index.json and its parts",
+		dir)
+}
+
+// escape makes a path a pattern that only it matches.
+func escape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// readIndex lists the files that an index names, in order.
+func readIndex(path string) ([]string, error) {
+	text, err := readText(path)
+	if err != nil {
+		return nil, err
+	}
+	var index struct {
+		Files map[string]string `json:"weight_map"` // by tensor
+	}
+	if err := json.Unmarshal(text, &index); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	different := map[string]bool{}
+	for _, name := range index.Files {
+		if name == "" || name != filepath.Base(name) || name == ".." || name == "." {
+			return nil, fmt.Errorf("%s: names the file %q: want names of files in the same folder", path, name)
+		}
+		different[name] = true
+	}
+	var names []string
+	for name := range different {
+		names = append(names, name)
+	}
+	if len(names) == 0 || len(names) > mostShards {
+		return nil, fmt.Errorf("%s: names %d files, want 1 to %d", path, len(names), mostShards)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// add maps one file and lists its tensors.
+func (f *Folder) add(path string) error {
+	m, err := mapped.Open(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	parse := torch.Parse
+	if strings.HasSuffix(path, ".safetensors") {
+		parse = safetensors.Parse
+	}
+	f.Files = append(f.Files, File{m, path})
+	var tensors []element.Stored
+	err = m.Guard(func() (err error) {
+		tensors, err = parse(bytes.NewReader(m.Data), int64(len(m.Data)))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	for _, t := range tensors {
+		if i, twice := f.byName[t.Name]; twice {
+			return fmt.Errorf("%s: tensor %.80q is also in %s: these files do not belong together, download the model again",
+				path, t.Name, f.Files[f.Tensors[i].File].Path)
+		}
+		f.byName[t.Name] = len(f.Tensors)
+		f.Tensors = append(f.Tensors, Tensor{t, len(f.Files) - 1})
+	}
+	return nil
+}
+
+// View calls use with the bytes of a tensor, which are valid until it returns and must not be written to. If the file
+// was cut meanwhile, that is an error.
+func (f *Folder) View(name string, use func(data []byte) error) error {
+	i, ok := f.byName[name]
+	if !ok {
+		return fmt.Errorf("%s: holds no tensor %.80q", f.Path, name)
+	}
+	t := &f.Tensors[i]
+	file := f.Files[t.File]
+	err := file.Guard(func() error { return use(file.Data[t.Offset:][:t.Size:t.Size]) })
+	if errors.Is(err, mapped.ErrShrunk) || errors.Is(err, mapped.ErrChanged) {
+		return fmt.Errorf("%s: %w", file.Path, err)
+	}
+	return err
+}
+
+// Text reads a small file of the folder, nil if it is not there.
+func (f *Folder) Text(name string) ([]byte, error) {
+	text, err := readText(filepath.Join(f.Path, filepath.FromSlash(name)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
+}
+
+func readText(path string) ([]byte, error) {
+	file, _, err := safefile.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	defer file.Close()
+	text, err := safefile.ReadAll(file, mostText)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return text, nil
+}
+
+// Close unmaps all files.
+func (f *Folder) Close() error {
+	var errs []error
+	for _, file := range f.Files {
+		errs = append(errs, file.Close())
+	}
+	f.Files = nil
+	return errors.Join(errs...)
+}
