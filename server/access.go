@@ -84,7 +84,7 @@ func (a *access) browser(rc *fasthttp.RequestCtx) *wire.Fault {
 	}
 	origin := string(rc.Request.Header.Peek("Origin"))
 	if origin != "" && a.shared(origin) {
-		share(rc, origin)
+		allow(rc, origin)
 		return nil
 	}
 	if u, err := url.Parse(origin); origin != "" && (err != nil || u.Host != host) {

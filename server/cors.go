@@ -14,8 +14,8 @@ func (a *access) shared(origin string) bool {
 	return slices.Contains(a.origins, anyOrigin) || slices.Contains(a.origins, origin)
 }
 
-// share lets the browser hand the answer to a page of that origin.
-func share(rc *fasthttp.RequestCtx, origin string) {
+// allow lets the browser hand the answer to a page of that origin.
+func allow(rc *fasthttp.RequestCtx, origin string) {
 	h := &rc.Response.Header
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers", "Retry-After, X-Request-Id")
