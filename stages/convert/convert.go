@@ -150,9 +150,19 @@ func (c *converter) mapTensors() error {
 	return nil
 }
 
+const (
+	mostLayers = 1 << 12 // more than any model has
+	mostDim    = 1 << 16 // of a head
+)
+
 // layers is how many the model has; tensors of further ones are left out.
 func (c *converter) layers() int {
-	return c.config.need("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+	n := c.config.need("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+	if n > mostLayers {
+		c.config.faultf("has %d layers, want at most %d", n, mostLayers)
+		return 1
+	}
+	return n
 }
 
 // apply runs a rule. What it cannot do with the tensor's shape is an error.
