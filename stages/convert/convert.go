@@ -69,6 +69,9 @@ func Plan(f *Folder, o Options) (*Model, error) {
 	if c.family, err = familyOf(config); err != nil {
 		return nil, err
 	}
+	if how := config.object("quantization_config").string("quant_method"); how != "" && how != "mxfp4" {
+		return nil, fmt.Errorf("config.json: its weights were quantised by %.40q: get the model in BF16 or F16", how)
+	}
 	if err := c.mapTensors(); err != nil {
 		return nil, err
 	}

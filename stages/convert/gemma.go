@@ -44,6 +44,9 @@ func gemma3Keys(c *converter) {
 	c.count("attention.key_length", c.config.intOr(256, "head_dim"))
 	c.count("attention.value_length", c.config.intOr(256, "head_dim"))
 	c.number("rope.freq_base", c.fullRope().floatOr(1e6, "rope_theta"))
+	if !c.meta.Has(c.family.arch + ".rope.freq_base_swa") {
+		c.number("rope.freq_base_swa", 10000)
+	}
 	if x, ok := c.config.float("final_logit_softcapping"); ok && x != 0 {
 		c.number("final_logit_softcapping", x)
 	}
