@@ -3,6 +3,7 @@ module github.com/sluice-ai/sluice
 go 1.26.0
 
 require (
+	github.com/BurntSushi/toml v1.6.0
 	github.com/alecthomas/kong v1.17.0
 	github.com/asynkron/protoactor-go v0.0.0-20260118094027-288962e52f3f
 	github.com/dlclark/regexp2 v1.12.0

@@ -1,26 +1,33 @@
 package actors
 
 import (
-	"bytes"
 	"fmt"
 
-	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/stages/tools"
 )
+
+// form is what an answer is bound to be.
+type form struct {
+	grammar  *grammar.Grammar // nil: anything
+	calls    bool             // there are calls in it: marks may be tokens of their own
+	lazy     bool             // it counts from the beginning of a call
+	headings bool             // it has the headings of messages in it
+}
 
 // constraint keeps the answer of a sequence in the language of its request's grammar. The sampler alone uses it, once
 // it is made: it finds the tokens that may follow, for the next step already while the device computes that.
 type constraint struct {
-	of     *grammar.Grammar
 	vocab  *token.Vocab
 	trie   *grammar.Trie
-	prompt int           // tokens before the answer
-	begins chat.Thinking // as the prompt leaves it: what is thought is not bound
+	prompt int                  // tokens before the answer
+	begins func() *tools.Parser // reads the answer: what is thought is not bound
+	form   form
 
 	owner   int // incarnation of the sampler that uses what follows; -1: none has
-	think   chat.Thinking
-	free    bool // the model thinks
+	parser  *tools.Parser
+	free    bool // the model thinks, or has not begun to call
 	matcher *grammar.Matcher
 	masker  *grammar.Masker
 	mask    []uint64
@@ -38,10 +45,11 @@ func (c *constraint) ready() error {
 	return err
 }
 
-// trieOf makes the trie of a vocabulary. Control tokens are no text, and never part of an answer that has a form.
-func trieOf(v *token.Vocab) *grammar.Trie {
+// trieOf makes the trie of a vocabulary. Control tokens are no text, and never part of an answer that has a form, but
+// for marks of calls.
+func trieOf(v *token.Vocab, marks map[int32]bool) *grammar.Trie {
 	return grammar.NewTrie(v.Size(), func(id int32) []byte {
-		if v.IsControl(id) {
+		if v.IsControl(id) && !marks[id] {
 			return nil
 		}
 		return v.Piece(id)
@@ -50,13 +58,14 @@ func trieOf(v *token.Vocab) *grammar.Trie {
 
 // begin goes back to the beginning of the answer, with a program of its own: nothing is left of a sampler that died.
 func (c *constraint) begin(owner int) error {
-	p, err := grammar.Compile(c.of, grammar.DefaultLimits())
+	p, err := grammar.Compile(c.form.grammar, grammar.DefaultLimits())
 	if err != nil {
 		return err
 	}
 	c.matcher, c.masker = p.Matcher(), p.Masker(c.trie)
 	c.mask = make([]uint64, c.trie.Words())
-	c.think, c.free = c.begins, c.begins.Inside()
+	c.parser = c.begins()
+	c.free = c.form.lazy || c.apart()
 	c.owner, c.read, c.masked = owner, c.prompt, -1
 	return nil
 }
@@ -108,16 +117,42 @@ func (c *constraint) push(id int32) error {
 	}
 	piece := c.vocab.Piece(id)
 	if c.free {
-		_, text := c.think.Push(piece)
-		if c.think.Inside() {
+		if piece = c.open(piece); c.free {
 			return nil
 		}
-		c.free = false
-		piece = bytes.TrimLeft(text, " \t\r\n") // the blanks behind a thought belong to neither
 	}
 	n, err := c.matcher.Read(piece)
 	if err == nil && n < len(piece) {
 		err = fmt.Errorf("token %d is not of the grammar that the answer must have", id)
 	}
 	return err
+}
+
+// apart says that what the model writes is no part of what is bound.
+func (c *constraint) apart() bool {
+	if c.form.headings {
+		return c.parser.Thinks()
+	}
+	return c.parser.Apart()
+}
+
+// open reads on where the answer is free, and returns what of the text is bound, if it is not free any more.
+func (c *constraint) open(text []byte) (bound []byte) {
+	c.parser.Push(text)
+	if !c.form.lazy {
+		if c.free = c.apart(); c.free {
+			return nil
+		}
+		return text[len(text)-c.parser.Behind():]
+	}
+	begun, ok := c.parser.Opened()
+	if !ok {
+		return nil
+	}
+	n, err := c.matcher.Read(begun)
+	c.free = err != nil || n < len(begun)
+	if c.free { // it began in another way than the form: no form can be kept
+		c.matcher.Reset()
+	}
+	return nil
 }

@@ -10,8 +10,11 @@
 //
 //	clock, histogram, health    what stands alone
 //	constraint                  which tokens keep an answer in its form
+//	parameters                  what a schema of arguments lists
 //	config, spec, plan          what a model is, and what was planned for it; nobody changes it
-//	request, prompt, stream     what is asked for, and how the answer is read
+//	request, calls, prompt      what is asked for, and what its answer is bound to be
+//	stream                      how the answer is read
+//	reading                     which parts tokens are of
 //	delays, step, stats         one pass over the model: why it was late, what it computed, what that took
 //	kv, sequence, tape, pace    whose rows are in it, and in which blocks; what is recorded, and learnt for the next one
 //	guest, cursor, overdue      the device's models, where it is in a step, for how long that waits

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/stages/tools"
 )
 
 func (s *spec) promptOf(r *Request, stop func() bool) (*prompt, error) {
@@ -25,7 +26,7 @@ func (s *spec) promptOf(r *Request, stop func() bool) (*prompt, error) {
 func (s *spec) makePrompt(p *prompt, r *Request, stop func() bool) error {
 	if r.Tokens != nil {
 		p.tokens = r.Tokens
-		return nil
+		return s.equip(p, r)
 	}
 	text, options := r.Text, token.Options{AddSpecial: true, ParseSpecial: !r.PlainText}
 	if r.Chat != nil {
@@ -50,8 +51,56 @@ func (s *spec) makePrompt(p *prompt, r *Request, stop func() bool) error {
 	case err != nil:
 		return refuse("the prompt cannot be put into tokens: %v", err)
 	}
-	p.tokens, p.thinking = ids, chat.NewThinking(text)
-	return nil
+	p.tokens, p.tail = ids, tailOf(text, r.Chat)
+	return s.equip(p, r)
+}
+
+// tailOf is how a prompt ends behind the last words in it that are not the model's.
+func tailOf(prompt string, in *chat.Input) string {
+	const most = 64 // bytes of it, where these words are not found
+	from := max(0, len(prompt)-most)
+	if in != nil {
+		for i := range in.Messages {
+			m := &in.Messages[len(in.Messages)-1-i]
+			if m.Role == "assistant" {
+				continue
+			}
+			said := strings.TrimSpace(m.Content)
+			if at := strings.LastIndex(prompt, said); said != "" && at >= 0 {
+				from = at + len(said)
+			}
+			break
+		}
+	}
+	return strings.Clone(prompt[from:])
+}
+
+// equip says what an answer may call, and what it is bound to be.
+func (s *spec) equip(p *prompt, r *Request) (err error) {
+	p.form.grammar = r.Grammar
+	if r.Tools == nil {
+		p.tools, err = tools.NewSet(nil)
+		return err
+	}
+	if p.tools, err = tools.NewSet(r.Tools.List); err != nil {
+		return refuse("tools: %v", err)
+	}
+	switch {
+	case !r.Tools.binds():
+		return nil
+	case r.Tools.Must && r.Grammar != nil:
+		return refuse("the answer is to be a call, and of another form too: drop one of both")
+	case s.writing == nil && r.Tools.Must:
+		return refuse("the chat template of this model does not show how it writes calls: none can be forced, " +
+			"let the model choose (tool_choice auto)")
+	case s.writing == nil || !r.Tools.Must && (r.Grammar != nil || !s.syntax.Opens(s.writing.Open)):
+		return nil
+	}
+	mark := s.writing.Thought[0]
+	thinks := mark != "" && !strings.Contains(p.tail, strings.TrimSpace(mark)) && r.Tools.Must
+	calls, err := callsOf(s.writing, r.Tools, thinks)
+	p.form = form{grammar: calls, calls: true, lazy: !r.Tools.Must, headings: true}
+	return err
 }
 
 // render turns a conversation into the prompt.

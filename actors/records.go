@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
@@ -19,13 +18,13 @@ type record struct {
 	gone    atomic.Bool // nobody reads the stream any more
 	moving  atomic.Bool // the session stops only to be started again
 
-	opening  chat.Thinking // as the prompt leaves it
-	tokens   []int32       // prompt, then generated; nil before it was encoded
-	prompt   int           // tokens of the prompt
-	rendered bool          // by the template
-	limit    int           // most tokens in all
-	state    sample.State  // after the last token
-	scored   int           // Score: positions handed to the stream
+	opening
+	tokens   []int32      // prompt, then generated; nil before it was encoded
+	prompt   int          // tokens of the prompt
+	rendered bool         // by the template
+	limit    int          // most tokens in all
+	state    sample.State // after the last token
+	scored   int          // Score: positions handed to the stream
 	usage    Usage
 	opened   time.Time
 	sent     time.Time // submitted

@@ -3,11 +3,13 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/tools"
 )
 
 // Request asks for an answer. One of Tokens, Chat and Text is the prompt, in this order of precedence.
@@ -23,12 +25,26 @@ type Request struct {
 	IgnoreEOG bool     // end tokens do not end the answer; Sampling should ban them
 	Salt      uint64   // only prompts of the same salt share the prefix cache
 	Thoughts  bool     // what the model thinks comes apart from its text, without the tags around it
+	Tools     *Tools   // what it may call; nil: nothing, and what looks like a call is text
 
 	// Grammar is what the answer must be, thoughts apart; nil: anything. Nobody changes it.
 	Grammar *grammar.Grammar
 
 	prompt *prompt // shared with other choices; nil: of this request alone
 	score  bool
+}
+
+// Tools are the functions that an answer may call. Calls come apart from its text. Nobody changes them.
+type Tools struct {
+	List   []tools.Tool
+	Must   bool   // the answer is a call, or several; their arguments are kept to the schemas
+	Only   string // with Must: of this one; "": any
+	Single bool   // at most one call
+}
+
+// binds says that some of what an answer says may be bound.
+func (t *Tools) binds() bool {
+	return t.Must || slices.ContainsFunc(t.List, func(x tools.Tool) bool { return x.Strict })
 }
 
 // UserError is a request's fault; its text is meant for the user.
@@ -62,9 +78,16 @@ type prompt struct {
 	mu       sync.Mutex
 	made     bool
 	err      error
-	tokens   []int32       // nobody changes them
-	thinking chat.Thinking // as the prompt's end leaves it; nobody pushes to it
-	rendered bool          // by the template: the answer is a text of its own
+	tokens   []int32 // nobody changes them
+	rendered bool    // by the template: the answer is a text of its own
+	opening
+}
+
+// opening is what an answer is read with. Nobody changes it.
+type opening struct {
+	tail  string     // how the prompt ends, behind all that others said
+	tools *tools.Set // that may be called; an empty one where nothing may
+	form  form       // what the answer is bound to be
 }
 
 // PromptTokens is how many tokens the prompt of a prepared request has.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/batch"
-	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/stop"
 	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/stages/tools"
 )
 
 // All that a session accepts: *tokenMessage and *seqFailed (scheduler), *restarted (sessions, when the scheduler has
@@ -22,8 +22,8 @@ type hangUp struct{ err error }
 func (*hangUp) Urgent() {}
 func (*hangUp) Late()   {}
 
-// session is the life of one request: it encodes the prompt, submits it, turns tokens into text by the stop rules,
-// tells thinking from the answer, and feeds the stream.
+// session is the life of one request: it encodes the prompt, submits it, reads the parts of the answer out of its
+// tokens, and feeds the stream.
 type session struct {
 	system *run.System
 	turns  *run.Turns
@@ -31,12 +31,9 @@ type session struct {
 	stats *stats
 	ids   *atomic.Uint64 // of sequences
 	*record
-	out   sessionEdges
-	seq   *sequence
-	detok *token.Stream
-	stops *stop.Matcher
-	think chat.Thinking
-	buf   []byte // text of the token at hand
+	out  sessionEdges
+	seq  *sequence
+	read reading
 }
 
 type sessionEdges struct {
@@ -100,12 +97,12 @@ func (s *session) prepare() error {
 			return err
 		}
 	}
-	s.stops = stop.New(s.request.Stop)
-	s.think = s.opening
-	s.detok = s.decoder()
-	for _, id := range s.tokens[s.prompt:] { // this text is with the stream already
-		text, _ := s.stops.Push(s.detok.Push(id))
-		s.think.Push(text)
+	s.read = reading{vocab: s.vocab, marks: s.marks, detok: s.decoder(), stops: stop.New(s.request.Stop)}
+	if s.request.Thoughts || s.request.Tools != nil {
+		s.read.parser = s.parser(s.request.Thoughts, s.tail, s.tools)
+	}
+	for _, id := range s.tokens[s.prompt:] { // these parts are with the stream already
+		s.read.push(id, batch.NotEnded)
 	}
 	return nil
 }
@@ -121,7 +118,7 @@ func (s *session) encode() error {
 		return err
 	}
 	r.prompt, r.tokens = len(p.tokens), p.tokens[:len(p.tokens):len(p.tokens)] // others share the array
-	r.opening, r.rendered = p.thinking, p.rendered
+	r.opening, r.rendered = p.opening, p.rendered
 	r.usage.Prompt = r.prompt
 	r.request.Chat, r.request.Text, r.request.prompt = nil, "", nil // nobody reads them again
 	return nil
@@ -164,9 +161,13 @@ func (s *session) submit(c actor.Context) {
 
 // bind makes the constraint of a sequence whose request has a grammar.
 func (s *session) bind() (c *constraint, err error) {
-	if s.request.Grammar != nil {
+	if s.form.grammar != nil {
 		s.turns.Leave(func() {
-			c = &constraint{of: s.request.Grammar, vocab: s.vocab, trie: s.trie(), prompt: s.prompt, begins: s.opening}
+			c = &constraint{form: s.form, vocab: s.vocab, trie: s.trie(), prompt: s.prompt}
+			if s.form.calls {
+				c.trie = s.calls()
+			}
+			c.begins = func() *tools.Parser { return s.parser(true, s.tail, s.tools) }
 			if err = c.ready(); err != nil {
 				err = refuse("the grammar of the answer: %v", err)
 			}
@@ -218,12 +219,11 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 	s.stats.generated.Add(1)
 	s.usage.Decode = m.at.Sub(s.began)
 
-	stopped := s.decode(m)
-	finish := finishOf(m.end, stopped)
+	finish := finishOf(m.end, s.read.push(m.result.ID, m.end))
 	s.stream.push(&m.seq.credit, func(e *Event) {
-		s.label(e, finish != Running)
+		e.Text, e.Parts = append(e.Text, s.read.text...), append(e.Parts, s.read.parts...)
 		e.HasToken, e.Token, e.LogProb, e.Top, e.Finish = true, m.result.ID, m.result.LogProb, m.result.Top, finish
-		e.At, e.Stop = m.at, s.stops.Found()
+		e.At, e.Stop = m.at, s.read.stops.Found()
 		s.stream.usage = s.usage // whose lock is held
 	})
 	if finish == Running {
@@ -243,42 +243,6 @@ func (s *session) timed(at time.Time) {
 		s.stats.between.add(at.Sub(s.last))
 	}
 	s.last = at
-}
-
-// decode puts the text that the token completes into buf and says whether a stop string was met.
-func (s *session) decode(m *tokenMessage) (stopped bool) {
-	s.buf = s.buf[:0]
-	if m.end != batch.EndToken {
-		stopped = s.emit(s.detok.Push(m.result.ID))
-	}
-	if m.end != batch.NotEnded && !stopped {
-		stopped = s.emit(s.detok.Flush())
-	}
-	if m.end != batch.NotEnded && !stopped {
-		s.buf = append(s.buf, s.stops.Flush()...)
-	}
-	return stopped
-}
-
-// label puts the text at hand where it belongs; the last text leaves nothing held back.
-func (s *session) label(e *Event, last bool) {
-	if !s.request.Thoughts {
-		e.Text = append(e.Text, s.buf...)
-		return
-	}
-	add := func(thought, text []byte) {
-		e.Thought, e.Text = append(e.Thought, thought...), append(e.Text, text...)
-	}
-	add(s.think.Push(s.buf))
-	if last {
-		add(s.think.End())
-	}
-}
-
-func (s *session) emit(piece []byte) (stopped bool) {
-	text, stopped := s.stops.Push(piece)
-	s.buf = append(s.buf, text...)
-	return stopped
 }
 
 func finishOf(end batch.End, stopped bool) Finish {

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/stages/tools"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -24,11 +25,16 @@ type spec struct {
 	bound    *ir.Bound
 	vocab    *token.Vocab
 	template *chat.Template
+	syntax   *tools.Syntax  // how it thinks and calls, as the template shows it
+	plain    *tools.Syntax  // the same, without thoughts
+	writing  *tools.Form    // how it writes calls; nil: that is not known
+	marks    map[int32]bool // control tokens that are a part of that
 	plan     place.Model
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
 	among    int                  // how many tokens a draw of the device may choose among
 	trie     func() *grammar.Trie // of vocab; made when the first request with a grammar comes
+	calls    func() *grammar.Trie // the same, with marks
 }
 
 // Info describes a model.
@@ -54,7 +60,13 @@ func specOf(m *Model) (*spec, error) {
 	if s.vocab, err = token.New(&m.File.Meta); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.File.Name, err)
 	}
-	s.trie = sync.OnceValue(func() *grammar.Trie { return trieOf(s.vocab) })
+	s.trie = sync.OnceValue(func() *grammar.Trie { return trieOf(s.vocab, nil) })
+	s.calls = sync.OnceValue(func() *grammar.Trie {
+		if len(s.marks) == 0 {
+			return s.trie()
+		}
+		return trieOf(s.vocab, s.marks)
+	})
 	if s.bound, err = bind(m); err != nil {
 		return nil, err
 	}
@@ -112,7 +124,38 @@ func (s *spec) describe(name string) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: tokenizer.chat_template: %w", s.file.Name, err)
 	}
+	s.learn(source)
 	return nil
+}
+
+// learn finds out how the model thinks and calls.
+func (s *spec) learn(source string) {
+	s.syntax = tools.Shown(source, s.template.RenderConversation)
+	s.plain = s.syntax.Thoughtless()
+	if s.writing = s.syntax.Form(source, s.template.RenderConversation); s.writing != nil {
+		s.writing.Until(func(yield func(string) bool) {
+			for _, id := range s.vocab.EOG() {
+				if !yield(string(s.vocab.Piece(id))) {
+					return
+				}
+			}
+		})
+	}
+	s.marks = map[int32]bool{}
+	for id := range int32(s.vocab.Size()) {
+		if s.vocab.IsControl(id) && !s.vocab.IsEOG(id) && s.syntax.Mentions(string(s.vocab.Piece(id))) {
+			s.marks[id] = true
+		}
+	}
+}
+
+// parser reads an answer; without thoughts, they are text.
+func (s *spec) parser(thoughts bool, tail string, set *tools.Set) *tools.Parser {
+	syntax := s.syntax
+	if !thoughts {
+		syntax = s.plain
+	}
+	return syntax.Parser(tail, set)
 }
 
 // settle takes over what was planned for the model.

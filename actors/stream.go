@@ -3,12 +3,14 @@ package actors
 import (
 	"context"
 	"io"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/tools"
 )
 
 // Finish says how an answer ended.
@@ -20,11 +22,11 @@ const (
 	Length  Finish = "length" // the limit asked for, or the context, is used up
 )
 
-// Event is a part of an answer: one token and what it completed, which may be nothing while a character, a possible
+// Event is a piece of an answer: one token and what it completed, which may be nothing while a character, a possible
 // stop string or a tag is incomplete. The last event has a Finish and may bring the last text without a token.
 type Event struct {
-	Thought  []byte // Request.Thoughts: what the model says to itself; all of it comes before Text
-	Text     []byte
+	Text     []byte // of all parts, one after the other; Each tells them apart
+	Parts    []Part // Request.Thoughts or Tools; none: Text is what the answer says
 	HasToken bool
 	Token    int32
 	LogProb  float32
@@ -35,6 +37,32 @@ type Event struct {
 
 	Pos    int       // Score: position of the first row
 	Logits []float32 // Score: rows of the vocabulary's size, valid until the next call of Next
+}
+
+// Part says what the next bytes of an event's text are.
+type Part struct {
+	Kind tools.Kind
+	Call int    // of calls and arguments: which one of the answer, from 0
+	Name string // where a call begins: of the function
+	ID   string // where a call begins: if the model writes one
+	Len  int    // bytes of the event's text; a call's beginning has none
+}
+
+// Each yields the parts of an event with their text.
+func (e *Event) Each() iter.Seq2[Part, []byte] {
+	return func(yield func(Part, []byte) bool) {
+		if len(e.Parts) == 0 && len(e.Text) > 0 {
+			yield(Part{Kind: tools.Text, Len: len(e.Text)}, e.Text)
+			return
+		}
+		text := e.Text
+		for _, p := range e.Parts {
+			if !yield(p, text[:p.Len:p.Len]) {
+				return
+			}
+			text = text[p.Len:]
+		}
+	}
 }
 
 // Usage counts the tokens of a request and the time they took.
@@ -91,7 +119,7 @@ func newStream(capacity int) *Stream {
 	return &Stream{queue: make([]slot, capacity), notify: make(chan struct{}, 1)}
 }
 
-// Next waits for the next event and copies it to e, whose Thought and Text are reused. After the last event it returns
+// Next waits for the next event and copies it to e, whose Text and Parts are reused. After the last event it returns
 // io.EOF, or the error that ended the answer.
 func (s *Stream) Next(ctx context.Context, e *Event) error {
 	for {
@@ -124,9 +152,9 @@ func (s *Stream) take(e *Event) (bool, error) {
 		return false, nil
 	}
 	from := &s.queue[s.first]
-	thought, text := append(e.Thought[:0], from.event.Thought...), append(e.Text[:0], from.event.Text...)
+	text, parts := append(e.Text[:0], from.event.Text...), append(e.Parts[:0], from.event.Parts...)
 	*e = from.event
-	e.Thought, e.Text = thought, text
+	e.Text, e.Parts = text, parts
 	if e.Logits != nil {
 		s.owed = from.credit // the rows stay the reader's until it comes back
 	} else if from.credit != nil {
@@ -145,7 +173,7 @@ func (s *Stream) push(c *credit, fill func(*Event)) {
 		s.grow() // a request that started again may hold credit of both its sequences
 	}
 	to := &s.queue[(s.first+s.size)%len(s.queue)]
-	to.event = Event{Thought: to.event.Thought[:0], Text: to.event.Text[:0]}
+	to.event = Event{Text: to.event.Text[:0], Parts: to.event.Parts[:0]}
 	to.credit = c
 	fill(&to.event)
 	s.size++

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/stages/tools"
 )
 
 // scripted is a device that has the model say a text: the token at a position follows from nothing else.
@@ -69,9 +70,15 @@ func listen(t *testing.T, s *Stream, before func(n int)) (thought, text string) 
 			require.Contains(t, []Finish{Length, Stopped}, e.Finish)
 			return thought, text
 		}
-		require.False(t, text != "" && len(e.Thought) > 0, "all thinking comes first")
-		thought += string(e.Thought)
-		text += string(e.Text)
+		for p, said := range e.Each() {
+			if p.Kind == tools.Thought {
+				require.Empty(t, text, "all thinking comes first")
+				thought += string(said)
+			} else {
+				require.Equal(t, tools.Text, p.Kind)
+				text += string(said)
+			}
+		}
 	}
 }
 
@@ -79,7 +86,7 @@ func listen(t *testing.T, s *Stream, before func(n int)) (thought, text string) 
 // and when the session dies at any token; what was held back comes at the end.
 func TestThoughts(t *testing.T) {
 	for _, c := range []struct{ name, prompt, said, thought, text string }{
-		{"by the model", "one", "<think>\nHm</think>\n4", "\nHm", "\n4"},
+		{"by the model", "one", "<think>\nHm</think>\n4", "Hm", "4"},
 		{"by the prompt", "one <think>\n", "Hm, 2 + 2</think>4", "Hm, 2 + 2", "4"},
 		{"not at all", "one", "Use <think> tags.", "", "Use <think> tags."},
 		{"a half tag", "one <think>", "Hm, 2 + 2</thin", "Hm, 2 + 2</thin", ""},

@@ -48,6 +48,7 @@ type headLinear struct {
 	ref    ir.Ref
 	w      *weight
 	heads  int
+	what   string // its input
 }
 
 func (l *headLinear) chunks() int {
@@ -87,7 +88,7 @@ func (l *headLinear) prepare(w *workspace, h, from, to int) error {
 		x := l.ex.at(&l.x, r)[h*cols:][:cols]
 		var err error
 		if form == kernels.Plain {
-			err = l.ex.finite(x, "the input of "+l.w.name)
+			err = l.ex.finite(x, l.what)
 		} else {
 			err = l.ex.device.set.Quantize(&w.acts, r-from, x)
 		}
@@ -95,7 +96,7 @@ func (l *headLinear) prepare(w *workspace, h, from, to int) error {
 			l.ex.config.Inputs.Add(l.ref, h, 0, x)
 		}
 		if err != nil {
-			return fmt.Errorf("row %d: the input of %s: %w", r, l.w.name, err)
+			return fmt.Errorf("row %d: %s: %w", r, l.what, err)
 		}
 	}
 	return nil
@@ -103,5 +104,5 @@ func (l *headLinear) prepare(w *workspace, h, from, to int) error {
 
 func (b *binder) headLinear(n *ir.Node, wanted bool) *headLinear {
 	return &headLinear{ex: &b.m.execution, wanted: wanted, out: b.layout.place(n.Out), x: b.layout.place(n.In[0]),
-		ref: n.W, w: &b.m.weights[n.W], heads: n.Heads}
+		ref: n.W, w: &b.m.weights[n.W], heads: n.Heads, what: "the input of " + b.p.Weights[n.W].Name}
 }

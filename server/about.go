@@ -8,17 +8,22 @@ import (
 
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/page"
 	"github.com/sluice-ai/sluice/server/wire"
 )
-
-// healthPath is the only one that is answered while models are loaded.
-const healthPath = "/health"
 
 // later are models that are there once a server is loaded: before, nobody asks for them.
 type later struct{ answer.Models }
 
-// welcome says what there is. Who has no key learns no names.
-func (s *Server) welcome(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+// welcome shows browsers the page, and tells others what there is, once it is there. Who has no key learns no names.
+func (s *Server) welcome(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	if page.Wanted(&rc.Request.Header) {
+		return s.pageFile(rc, x)
+	}
+	if fault := x.Await(s.loaded); fault != nil {
+		return fault
+	}
+	rc.Response.Header.Set("Vary", "Accept")
 	rc.SetContentType("text/plain; charset=utf-8")
 	if !s.access.key(&rc.Request.Header) {
 		rc.SetBodyString("sluice serves those who have a key.\n")
@@ -34,6 +39,14 @@ func (s *Server) welcome(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fa
 	}
 	rc.SetBodyString("sluice serves " + what + strings.Join(names, ", ") + " with " + strings.Join(apis, ", ") + ".\n\n" +
 		s.routes.list())
+	return nil
+}
+
+// pageFile answers with the page, or a file of it.
+func (s *Server) pageFile(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	if !s.page.Serve(rc) {
+		return notFound(rc, x)
+	}
 	return nil
 }
 

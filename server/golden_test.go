@@ -51,6 +51,8 @@ func TestBytes(t *testing.T) {
 		{"ollama-generate", "/api/generate", `{"model":"x","prompt":"12 + 30","stream":false,"options":{"temperature":0}}`},
 		{"response", "/v1/responses", `{"input":"12 + 30","temperature":0,"instructions":"Add."}`},
 		{"response-stream", "/v1/responses", `{"input":"12 + 30","temperature":0,"max_output_tokens":3,"stream":true}`},
+		{"llama", "/completion", `{"prompt":"one two","temperature":0,"n_predict":4,"seed":5}`},
+		{"llama-stream", "/completion", `{"prompt":"one two","temperature":0,"n_predict":2,"seed":5,"stream":true}`},
 		{"error", "/v1/chat/completions", `{"messages":[{"role":"user"}]}`},
 	} {
 		status, got := r.post(t, c.path, c.body)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/page"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
@@ -146,8 +147,9 @@ func (s *Server) full(c *net.TCPConn, evicted bool) {
 func (s *Server) own() []answer.Route {
 	const get = fasthttp.MethodGet
 	return []answer.Route{
-		{Method: get, Path: "/", Public: true, Handle: s.welcome},
-		{Method: get, Path: healthPath, Public: true, Help: "whether it can answer", Handle: s.healthy},
+		{Method: get, Path: "/", Public: true, Early: true, Handle: s.welcome},
+		{Method: get, Path: page.Prefix, Public: true, Early: true, Handle: s.pageFile},
+		{Method: get, Path: "/health", Public: true, Early: true, Help: "whether it can answer", Handle: s.healthy},
 		{Method: get, Path: "/metrics", Help: "counts for Prometheus", Handle: s.measured},
 		{Method: get, Path: "/debug/actors", Help: "what happens inside", Handle: s.debugActors},
 		{Method: get, Path: "/debug/trace", Help: "what happens from now on, for Perfetto", Handle: s.debugTrace},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/page"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
@@ -59,6 +60,7 @@ type Server struct {
 	door    *door
 	crowded crowded
 	intake  *exchange.Intake
+	page    *page.Page
 	options Options
 
 	base     context.Context // of all requests
@@ -89,7 +91,8 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	if o.Reading <= 0 {
 		o.Reading = 30 * time.Second
 	}
-	s := &Server{began: time.Now(), log: o.Log, options: o, prefix: rand.Uint32(), loaded: make(chan struct{})}
+	s := &Server{began: time.Now(), log: o.Log, options: o, prefix: rand.Uint32(), loaded: make(chan struct{}),
+		page: page.New()}
 	s.models = &s.later
 	s.intake = exchange.NewIntake(intake, maxBody, intakeQueue)
 	service := answer.New(s.models, s.intake, o.Reading)
@@ -214,7 +217,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	}()
 	rc.Response.Header.Set("X-Request-Id", id)
 	fault := s.admit(rc, &to)
-	if fault == nil && to.Path != healthPath {
+	if fault == nil && !to.Early {
 		fault = x.Await(s.loaded)
 	}
 	if fault == nil {

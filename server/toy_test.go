@@ -91,7 +91,7 @@ func (toyLines) Close(dst []byte, all []*answer.Choice) []byte {
 }
 
 func (toyLines) Part(dst []byte, c *answer.Choice) []byte {
-	return fmt.Appendf(dst, "+%d %s\n", c.Index, c.New.Text)
+	return fmt.Appendf(dst, "+%d %s\n", c.Index, c.New.Said(answer.Speech))
 }
 
 func (toyLines) End(dst []byte, c *answer.Choice) []byte {
@@ -104,7 +104,7 @@ func (toyLines) Whole(all []*answer.Choice) iter.Seq[[]byte] {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = wire.AppendString(dst, c.New.Text)
+		dst = wire.AppendString(dst, c.New.Said(answer.Speech))
 	}
 	return slices.Values([][]byte{dst, []byte("]}")})
 }
@@ -144,7 +144,7 @@ func TestToySpeaks(t *testing.T) {
 	_, body = r.get(t, "/toy/names")
 	require.Equal(t, r.engine.Info.Name+"\n", body)
 	_, body = r.get(t, "/")
-	require.Contains(t, body, "with OpenAI's API, Anthropic's API, Ollama's API, a toy.")
+	require.Contains(t, body, "with OpenAI's API, Anthropic's API, Ollama's API, llama-server's API, a toy.")
 	require.Contains(t, body, "\nPOST /toy/say                  an answer\n")
 	_, body = r.get(t, "/metrics")
 	require.Contains(t, body, `sluice_http_requests_total{route="/toy/say",status="200"} 2`)

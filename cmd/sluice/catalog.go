@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -86,38 +87,51 @@ func named(e *env, files []namedFile) (listed, error) {
 	return all, nil
 }
 
-// folder is the model files in one, which may come and go.
-type folder struct {
-	dir string
-	now func() time.Time
+// found is models that are found in some place, where they come and go.
+type found struct {
+	now  func() time.Time
+	find func() map[string]string // paths by name
 
 	mu     sync.Mutex
 	looked time.Time
-	files  map[string]string // by name
+	files  map[string]string
 }
 
-// fresh is how long what was seen in a folder is good.
+// fresh is how long what was found is good.
 const fresh = time.Second
 
-// openFolder looks whether a folder can be read.
-func openFolder(dir string, now func() time.Time) (*folder, error) {
-	f := &folder{dir: dir, now: now}
+// look looks again, if the last time was long ago.
+func (f *found) look() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.files == nil || f.now().Sub(f.looked) >= fresh {
+		f.looked, f.files = f.now(), f.find()
+	}
+	return f.files
+}
+
+func (f *found) list() []string { return slices.Sorted(maps.Keys(f.look())) }
+
+func (f *found) path(name string) (string, bool) {
+	path, ok := f.look()[name]
+	return path, ok
+}
+
+// folder finds the model files in one, if it can be read.
+func folder(dir string, now func() time.Time) (*found, error) {
 	if _, err := os.ReadDir(dir); err != nil {
 		return nil, fmt.Errorf("--models %s: %w: want a folder with model files (GGUF)", dir, err)
 	}
-	return f, nil
+	return &found{now: now, find: func() map[string]string { return filesIn(dir) }}, nil
 }
 
 // partOf matches the end of the name of one of several files of a model.
 var partOf = regexp.MustCompile(`-(\d{5})-of-\d{5}$`)
 
-// look reads the folder, if that was long ago. The caller holds mu.
-func (f *folder) look() {
-	if f.files != nil && f.now().Sub(f.looked) < fresh {
-		return
-	}
-	f.looked, f.files = f.now(), map[string]string{}
-	entries, _ := os.ReadDir(f.dir) // a folder that has gone has no models
+// filesIn are the model files of a folder, by their names.
+func filesIn(dir string) map[string]string {
+	files := map[string]string{}
+	entries, _ := os.ReadDir(dir) // a folder that has gone has no models
 	for _, entry := range entries {
 		name, ok := strings.CutSuffix(entry.Name(), ".gguf")
 		if !ok || entry.IsDir() || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "mmproj") {
@@ -129,25 +143,25 @@ func (f *folder) look() {
 			}
 			name = strings.TrimSuffix(name, part[0])
 		}
-		f.files[name] = filepath.Join(f.dir, entry.Name())
+		files[name] = filepath.Join(dir, entry.Name())
 	}
+	return files
 }
 
-func (f *folder) list() (all []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.look()
-	for name := range f.files {
-		all = append(all, name)
+// stored finds the models of the store.
+func stored(e *env) (*found, error) {
+	s, err := e.store()
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(all)
-	return all
-}
-
-func (f *folder) path(name string) (string, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.look()
-	path, ok := f.files[name]
-	return path, ok
+	return &found{now: e.now, find: func() map[string]string {
+		files := map[string]string{}
+		all, _ := s.List() // what cannot be listed is not there
+		for i := range all {
+			if path, err := s.Path(&all[i]); all[i].Damage == nil && err == nil {
+				files[all[i].Name.String()] = path
+			}
+		}
+		return files
+	}}, nil
 }

@@ -44,14 +44,28 @@ type cli struct {
 	Replay     replayCmd     `cmd:"" help:"Replay a recorded trace: compare what keeps experts in memory."`
 	Trace      traceCmd      `cmd:"" help:"Record what happens inside a running server, and show what its device waits for."`
 	Top        topCmd        `cmd:"" help:"Watch a running server: models, device, actors."`
+	Config     configCmd     `cmd:"" help:"Show which settings are in force, and where they come from."`
+	Completion completionCmd `cmd:"" help:"Print a script that completes commands and flags in a shell."`
 	Doctor     doctorCmd     `cmd:"" help:"Show what this machine offers, what is missing, and what to do."`
 
 	Version kong.VersionFlag `help:"Print the version."`
 }
 
+// BeforeResolve reads the settings, before flags that were not given take them.
+func (*cli) BeforeResolve(call *kong.Context, s *configuration) error { return s.load(call.Model) }
+
+// configuration is that of the environment and the file, which is not read yet.
+func (e *env) configuration() *configuration { return &configuration{lookup: e.lookup, root: e.root} }
+
 // newParser reads the command line. exit is called after help or the version was printed.
 func newParser(e *env, exit func(code int)) (*kong.Kong, error) {
+	return newParserWith(e, e.configuration(), exit)
+}
+
+func newParserWith(e *env, s *configuration, exit func(code int)) (*kong.Kong, error) {
 	return kong.New(&cli{},
+		kong.Bind(s),
+		kong.Resolvers(s),
 		kong.Name("sluice"),
 		kong.Description(about),
 		kong.Vars{"version": "sluice " + version()},

@@ -23,9 +23,6 @@ const (
 // device opens what was asked for. Where that was left to us, what was taken is said in a line.
 func (f *computeFlags) device(e *env) (backend.Device, error) {
 	asked, from := f.Device, "--device"
-	if set, ok := e.lookup("SLUICE_DEVICE"); asked == "" && ok && set != "" {
-		asked, from = set, "SLUICE_DEVICE"
-	}
 	name, number, numbered := strings.Cut(cmp.Or(asked, cpuDevice), ":")
 	n, err := strconv.Atoi(number)
 	switch {

@@ -23,7 +23,7 @@ func TestDeviceFlag(t *testing.T) {
 	e := testEnv("", "run", "-n", "1", "hi")
 	e.lookup = func(name string) (string, bool) { return "tpu", name == "SLUICE_DEVICE" }
 	require.Equal(t, exitUsage, run(e))
-	require.Contains(t, e.stderr.(interface{ String() string }).String(), `SLUICE_DEVICE is "tpu"`)
+	require.Contains(t, e.stderr.(interface{ String() string }).String(), `--device is "tpu"`)
 
 	o := sluice("", "run", "--device", "vulkan", "--no-repack", "-n", "1", "hi")
 	require.Equal(t, exitUsage, o.code)

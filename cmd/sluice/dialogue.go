@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
 	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/tools"
 )
 
 // dialogue is a conversation with a model. A message is taken up together with its answer, or with what came of it:
@@ -169,10 +170,16 @@ func listen(ctx context.Context, s *actors.Stream, show func(piece) error) (chat
 	var ev actors.Event
 	err := s.Next(ctx, &ev)
 	for ; err == nil; err = s.Next(ctx, &ev) {
-		thought.Write(ev.Thought)
-		text.Write(ev.Text)
-		if err = show(piece{string(ev.Thought), true}); err == nil {
-			err = show(piece{string(ev.Text), false})
+		for p, said := range ev.Each() {
+			aside := p.Kind == tools.Thought
+			if aside {
+				thought.Write(said)
+			} else {
+				text.Write(said)
+			}
+			if err == nil {
+				err = show(piece{string(said), aside})
+			}
 		}
 		if err != nil {
 			err = fmt.Errorf("writing the answer: %w", err)

@@ -104,7 +104,7 @@ func TestServeFolder(t *testing.T) {
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Unix(0, 0)
-	f, err := openFolder(dir, func() time.Time { return now })
+	f, err := folder(dir, func() time.Time { return now })
 	require.NoError(t, err)
 	require.Empty(t, f.list())
 	for _, name := range []string{"z.gguf", "big-00001-of-00002.gguf", "big-00002-of-00002.gguf", ".hidden.gguf"} {
@@ -123,8 +123,24 @@ func TestFolder(t *testing.T) {
 	require.Equal(t, "mine", path)
 	_, ok = both.path("../z")
 	require.False(t, ok)
-	_, err = openFolder(filepath.Join(dir, "none"), time.Now)
+	_, err = folder(filepath.Join(dir, "none"), time.Now)
 	require.ErrorContains(t, err, "--models")
+}
+
+// The models of the store are those that sluice list shows.
+func TestStored(t *testing.T) {
+	e, s := withStore(t)
+	keepMini(t, s, "hf.co/Ann/Mini-GGUF:Q8_0")
+	models, err := stored(e)
+	require.NoError(t, err)
+	require.Equal(t, []string{"Ann/Mini-GGUF:Q8_0"}, models.list())
+	path, ok := models.path("Ann/Mini-GGUF:Q8_0")
+	require.True(t, ok)
+	file, err := e.openWeights(path)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	_, ok = models.path("Ann/Mini-GGUF")
+	require.False(t, ok)
 }
 
 // TestServeKeepAlive: a model that nobody asks for leaves, and comes back.

@@ -33,7 +33,8 @@ func (c *listCmd) Run(e *env) error {
 		list = append(list, record(s, &models[i], true))
 	}
 	for i := range unfinished {
-		if r := record(s, &unfinished[i], false); !slices.ContainsFunc(list, func(o modelRecord) bool { return o.Name == r.Name }) {
+		r := record(s, &unfinished[i], false)
+		if !slices.ContainsFunc(list, func(o modelRecord) bool { return o.Name == r.Name }) {
 			list = append(list, r)
 		}
 	}

@@ -53,9 +53,12 @@ func (e *env) store() (*store.Store, error) {
 	return store.Open(dir)
 }
 
+// storeVariable names the folder of the store.
+const storeVariable = "SLUICE_STORE"
+
 // storeDir is where the store lies: SLUICE_STORE, else in the XDG data folder.
 func (e *env) storeDir() (string, error) {
-	if dir, _ := e.lookup("SLUICE_STORE"); dir != "" {
+	if dir, _ := e.lookup(storeVariable); dir != "" {
 		return dir, nil
 	}
 	data, _ := e.lookup("XDG_DATA_HOME")

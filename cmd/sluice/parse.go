@@ -124,9 +124,9 @@ func (a *answered) add(parts []tools.Part) {
 	for _, p := range parts {
 		switch p.Kind {
 		case tools.Text:
-			a.Content += p.Text
+			a.Content += string(p.Text)
 		case tools.Thought:
-			a.Reasoning += p.Text
+			a.Reasoning += string(p.Text)
 		case tools.Call:
 			a.Calls = append(a.Calls, calledWhole{Name: p.Name})
 		case tools.Arguments:
@@ -153,16 +153,16 @@ func streamOf(parts []tools.Part) streamed {
 	for _, p := range parts {
 		switch p.Kind {
 		case tools.Text:
-			s.Content += p.Text
+			s.Content += string(p.Text)
 		case tools.Thought:
-			s.Reasoning += p.Text
+			s.Reasoning += string(p.Text)
 		case tools.Call:
 			s.Calls = append(s.Calls, calledPart{Index: p.Index, Name: p.Name})
 		case tools.Arguments:
 			if n := len(s.Calls); n == 0 || s.Calls[n-1].Index != p.Index {
 				s.Calls = append(s.Calls, calledPart{Index: p.Index})
 			}
-			s.Calls[len(s.Calls)-1].Arguments += p.Text
+			s.Calls[len(s.Calls)-1].Arguments += string(p.Text)
 		}
 	}
 	return s

@@ -24,7 +24,7 @@ func (pullCmd) examples() [2]string {
 func (pullCmd) Help() string {
 	return "The model is kept in the store ($SLUICE_STORE, else sluice/store in $XDG_DATA_HOME or ~/.local/share) and has " +
 		"its name for -m from then on. Without a quantisation it is Q4_K_M, or what comes near it. All parts of a split " +
-		"model are fetched. A pull that was stopped goes on where it was; of a model with a wrong checksum nothing is kept. " +
+		"model are fetched; of one without GGUF files its safetensors, with configuration and vocabulary, as a folder. A pull that was stopped goes on where it was; of a model with a wrong checksum nothing is kept. " +
 		"A token for models that want one is taken from HF_TOKEN."
 }
 

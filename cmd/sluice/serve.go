@@ -15,9 +15,10 @@ import (
 )
 
 type serveCmd struct {
-	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]MODEL" help:"Model file (GGUF) or name of a model in the store, and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Loaded at once, as far as there is room. Without it, and without --models: the small embedded model."`
+	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]MODEL" help:"Model file (GGUF) or name of a model in the store, and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Loaded at once, as far as there is room. Without it, --models and --stored: the small embedded model."`
 
 	Folder    string        `name:"models" placeholder:"FOLDER" help:"Folder of model files, which clients call by their names without .gguf. Each is loaded when it is asked for; others leave for it, but none that answers."`
+	Stored    bool          `name:"stored" help:"Serve the models of the store (sluice list) in the same way."`
 	KeepAlive time.Duration `name:"keep-alive" placeholder:"TIME" help:"Unload models that nobody asked for in so long, such as 10m or 1h30m. Default: only when others need their memory."`
 	computeFlags
 	Addr   string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
@@ -119,11 +120,18 @@ func (c *serveCmd) load(ctx context.Context, e *env, files []namedFile, progress
 	}
 	models := catalogs{all}
 	if c.Folder != "" {
-		dir, err := openFolder(c.Folder, e.now)
+		dir, err := folder(c.Folder, e.now)
 		if err != nil {
 			return nil, err
 		}
 		models = append(models, dir)
+	}
+	if c.Stored {
+		s, err := stored(e)
+		if err != nil {
+			return nil, err
+		}
+		models = append(models, s)
 	}
 	if l, err = openLibrary(e, &c.computeFlags, models, c.KeepAlive); err != nil {
 		return nil, err
@@ -173,7 +181,7 @@ func (c *serveCmd) listen() (net.Listener, error) {
 
 // alone refuses what can be done of one model only.
 func (c *serveCmd) alone(files []namedFile) error {
-	if len(files) == 1 && c.Folder == "" && c.KeepAlive == 0 {
+	if len(files) == 1 && c.Folder == "" && !c.Stored && c.KeepAlive == 0 {
 		return nil
 	}
 	for flag, value := range map[string]string{"--record": c.Record, "--trace": c.Trace} {
@@ -198,7 +206,7 @@ func (c *serveCmd) files() ([]namedFile, error) {
 
 func (c *serveCmd) names() ([]namedFile, error) {
 	if len(c.Models) == 0 {
-		if c.Folder != "" {
+		if c.Folder != "" || c.Stored {
 			if c.Name != "" {
 				return nil, usagef("--name names one model, and --models is a folder of them: their files have names")
 			}
@@ -243,7 +251,7 @@ func (c *serveCmd) announce(e *env, l *library, addr net.Addr) error {
 		names = append(names, printable(name))
 	}
 	if len(names) == 0 {
-		names = []string{"what will be in " + printable(c.Folder)}
+		names = []string{"models that are still to come"}
 	}
 	url := "http://" + reachable(addr)
 	if _, err := fmt.Fprintf(e.stdout, "%s serves %s\n", url, strings.Join(names, ", ")); err != nil {

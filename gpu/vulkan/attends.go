@@ -63,26 +63,34 @@ func (l *planner) attention(n *ir.Node) error {
 	return nil
 }
 
-// attentionAny plans an Attend by the kernels for any heads and caches: rotated before, stored, and quantised after it.
+// attentionAny plans an Attend by the kernels for any heads and caches: rotated before, stored, unless another one has,
+// and quantised after it.
 func (l *planner) attentionAny(n *ir.Node) {
-	q, k, v := l.place(n.In[0]), l.place(n.In[1]), l.place(n.In[2])
-	heads := l.m.heads(n.Attend)
+	q, heads := l.place(n.In[0]), l.m.heads(n.Attend)
+	if len(n.In) > 1 {
+		l.store(n, &heads)
+	}
 	y, parts := l.put(n), l.attendParts(&heads)
-	a, rows, seen := l.m.attention(l.p, n), l.p.KV[n.Attend.KV].Class, l.seen(n)
-	reads, writes := []*live.Buffer{q.b, k.b, v.b, parts}, []*live.Buffer{parts, y.b}
+	a, seen := l.m.attention(l.p, n), l.seen(n)
+	reads, writes := []*live.Buffer{q.b, parts}, []*live.Buffer{parts, y.b}
 	l.launch(launch{reads: reads, writes: writes, record: func(x *recorder) error {
 		a := a
-		err := x.k.Append(x.r, &heads, &Append{K: x.at(k), V: x.at(v), KStride: stride(k.b), VStride: stride(v.b),
-			Keys: a.Keys, Values: a.Values, Rows: x.s.at(&x.s.rows[rows]), Tables: x.s.tables.Address, N: x.n,
-			Count: x.count(0)})
-		if err != nil {
-			return err
-		}
-		x.r.Barrier()
+		x.r.Barrier() // what was stored is in no buffer
 		a.Parts, a.XStride, a.YStride = x.at(place{b: parts}), stride(q.b), stride(y.b)
 		return x.attend(&heads, &a, seen(x.s), func(from int) {
 			a.X, a.Y = x.row(q.b, from)+uint64(4*q.from), x.row(y.b, from)+uint64(4*y.from)
 		})
+	}})
+}
+
+// store plans the appending of keys and values.
+func (l *planner) store(n *ir.Node, heads *Heads) {
+	k, v, class, a := l.place(n.In[1]), l.place(n.In[2]), l.p.KV[n.Attend.KV].Class, l.m.attention(l.p, n)
+	h := *heads
+	l.launch(launch{reads: []*live.Buffer{k.b, v.b}, record: func(x *recorder) error {
+		return x.k.Append(x.r, &h, &Append{K: x.at(k), V: x.at(v), KStride: stride(k.b), VStride: stride(v.b),
+			Keys: a.Keys, Values: a.Values, Rows: x.s.at(&x.s.rows[class]), Tables: x.s.tables.Address, N: x.n,
+			Count: x.count(0)})
 	}})
 }
 

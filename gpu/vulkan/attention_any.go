@@ -39,6 +39,21 @@ func (k *Kernels) Append(r *vk.Recording, h *Heads, s *Append) error {
 	return nil
 }
 
+// headsAtOnce is how many query heads share a workgroup, and what it reads of the cache: as many as its memory has room
+// for, as long as there are workgroups for every part of a card. The bits do not depend on it.
+func (k *Kernels) headsAtOnce(h *Heads, groups int) int {
+	const most, enough = 8, 512
+	once := 1
+	for n := 2; n <= most && groups/n >= enough; n *= 2 {
+		values := (h.values() + 63) / 64
+		if h.Query/h.KV%n != 0 || n*values > 64 || uint32(4*n*(h.Features+130)) > k.d.Facts.Shared {
+			break
+		}
+		once = n
+	}
+	return once
+}
+
 // attendAny is Attend by the kernels for any shape.
 func (k *Kernels) attendAny(r *vk.Recording, h *Heads, a *Attention) error {
 	if a.Alone || a.Quantise {
@@ -48,8 +63,9 @@ func (k *Kernels) attendAny(r *vk.Recording, h *Heads, a *Attention) error {
 		return fmt.Errorf("attention of %d query heads, %d KV heads of %d features has no kernel",
 			h.Query, h.KV, h.Features)
 	}
+	once := k.headsAtOnce(h, h.Query*maxParts(a.Depth)*a.N)
 	c := shaders.AttendAnyConstants{Type: uint32(h.cache()), Keys: uint32(h.Features), Values: uint32(h.values()),
-		Queries: uint32(h.Query / h.KV)}
+		Queries: uint32(h.Query / h.KV), AtOnce: uint32(once)}
 	attend, err := k.kernel(shaders.AttendAny, c.List())
 	if err != nil {
 		return err
@@ -62,7 +78,7 @@ func (k *Kernels) attendAny(r *vk.Recording, h *Heads, a *Attention) error {
 		Tables: a.Tables, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
 		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E,
 		Chunked: bit(a.Chunked)})
-	r.Dispatch(uint32(h.Query), uint32(maxParts(a.Depth)), uint32(a.N))
+	r.Dispatch(uint32(h.Query/once), uint32(maxParts(a.Depth)), uint32(a.N))
 	r.Barrier()
 	vk.Use(r, merge, &shaders.MergeAnyPush{Parts: a.Parts, Y: a.Y, Rows: a.Rows, Sinks: a.Sinks, Count: a.Count,
 		Heads: uint32(h.Query), Features: uint32(h.values()), YStride: uint32(a.YStride)})

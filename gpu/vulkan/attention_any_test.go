@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
@@ -177,6 +178,11 @@ func TestAttentionAny(t *testing.T) {
 		{Heads{Query: 2, KV: 2, Features: 33, Values: 70, Cache: backend.KVQ8}, false, []int{90, 3}, nil},
 		{Heads{Query: 2, KV: 1, Features: 256, Cache: backend.KVF32}, false, []int{300},
 			func(s *anyScene) { s.window, s.cap, s.sinks = 77, 2, []float32{0.5, -3} }},
+		// So many rows that heads share what they read.
+		{Heads{Query: 8, KV: 1, Features: 20, Values: 70}, false, slices.Repeat([]int{3, 90, 70, 64}, 16), nil},
+		{Heads{Query: 8, KV: 2, Features: 36, Values: 20, Cache: backend.KVQ8}, false, slices.Repeat([]int{3, 70}, 20), nil},
+		{Heads{Query: 4, KV: 2, Features: 20, Values: 4, Cache: backend.KVF32}, false, slices.Repeat([]int{3, 70}, 20),
+			func(s *anyScene) { s.window, s.cap, s.sinks = 40, 2, []float32{0.5, -3, 0, 1} }},
 		{Heads{Query: 2, KV: 1, Features: 7, Values: 3}, false, []int{530},
 			func(s *anyScene) { s.window, s.sinks = 64, []float32{2, 1} }},
 	} {

@@ -4,7 +4,7 @@ package vulkan
 
 import (
 	"errors"
-	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/arch"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/stretchr/testify/require"
@@ -43,12 +44,55 @@ func TestConformance(t *testing.T) {
 	backendtest.Conformance(t, open(t).device(), ref.New(), someTypes)
 }
 
+// every is a device that every program must run on: where others may refuse, a test of it fails.
+type every struct{ *Device }
+
+func (d every) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	m, err := d.Device.Compile(p, c)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = errors.New(err.Error())
+	}
+	return m, err
+}
+
 // TestFixtures: fast kernels may be ten times as far from the reference as its tolerance.
 func TestFixtures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
-	backendtest.Fixtures(t, open(t).device(), openModel, 10)
+	backendtest.Fixtures(t, every{open(t).device()}, openModel, 10)
+}
+
+// TestSpecimens: as TestFixtures, of the other architectures, by the oracle.
+func TestSpecimens(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	f, err := gguf.Open(filepath.Join(testref.Dir(t), "fixtures", "qwen3.gguf"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	backendtest.LikeOracle(t, every{open(t).device()}, ref.New(), &f.Meta, 1,
+		func(m *meta.Map, has func(string) bool) (*ir.Program, error) {
+			return arch.Record(m, has, arch.Options{})
+		})
+}
+
+// TestArchitectures: TestFixtures, TestEmbeddings and TestSpecimens have all that there are.
+func TestArchitectures(t *testing.T) {
+	var names []string
+	for i := range backendtest.Specimens {
+		names = append(names, backendtest.Specimens[i].Arch)
+	}
+	files, err := filepath.Glob(filepath.Join(testref.Dir(t), "fixtures", "*.gguf"))
+	require.NoError(t, err)
+	for _, path := range files {
+		f, err := gguf.Open(path)
+		require.NoError(t, err)
+		name, _ := f.Meta.Get("general.architecture")
+		names = append(names, name.(string))
+		require.NoError(t, f.Close())
+	}
+	require.Subset(t, names, arch.Names())
 }
 
 // openModel is the backendtest.Loader.
@@ -229,26 +273,24 @@ func TestAhead(t *testing.T) {
 	require.Len(t, d.kernels.compiled, before)
 }
 
-// TestUnsupported: what cannot be computed is named at once, for all segments.
+// TestUnsupported: experts in slots need a route of the same device, and those whose choice is known elsewhere say so.
 func TestUnsupported(t *testing.T) {
 	b := ir.NewBuilder("odd", func(string) bool { return false })
 	x := b.Embed("token_embd", 64, 64)
-	tensors := []ir.Tensor{{Name: "token_embd.weight", Type: quant.F32, Shape: []int{64, 64}}}
-	c := backend.Config{KV: backend.KVF16, MaxRows: 1, MaxWanted: 1}
-	for l := range 2 {
-		b.Layer(l)
-		b.FFN()
-		w := b.Route(b.Linear(x, "router", 2), "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 1, Scale: 1})
-		x = b.Add(x, b.Experts(x, w, "gate", "up", "down", 32, 1, ir.SiLU))
-		for name, shape := range map[string][]int{"router": {64, 2}, "gate": {64, 32, 2}, "up": {64, 32, 2}, "down": {32, 64, 2}} {
-			tensors = append(tensors, ir.Tensor{Name: fmt.Sprintf("blk.%d.%s.weight", l, name), Type: quant.F32, Shape: shape})
-		}
-	}
+	b.Layer(0)
+	b.FFN()
+	w := b.Route(b.Linear(x, "router", 2), "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 1, Scale: 1})
+	x = b.Add(x, b.Experts(x, w, "gate", "up", "down", 32, 1, ir.SiLU))
 	b.Logits(b.Rows(x))
 	p, err := b.Program(100)
 	require.NoError(t, err)
+	tensors := []ir.Tensor{{Name: "token_embd.weight", Type: quant.F32, Shape: []int{64, 64}}}
+	for name, shape := range map[string][]int{"router": {64, 2}, "gate": {64, 32, 2}, "up": {64, 32, 2}, "down": {32, 64, 2}} {
+		tensors = append(tensors, ir.Tensor{Name: "blk.0." + name + ".weight", Type: quant.F32, Shape: shape})
+	}
 	bound, err := ir.Bind(p, tensors)
 	require.NoError(t, err)
+	c := backend.Config{KV: backend.KVF16, MaxRows: 1, MaxWanted: 1, Slots: [][]int{{0, 1}}}
 	for i := range p.Segments {
 		if p.Segments[i].Kind == ir.SegExperts {
 			c.Segments = append(c.Segments, i)
@@ -256,8 +298,7 @@ func TestUnsupported(t *testing.T) {
 	}
 	_, err = open(t).device().Compile(bound, c)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
-	require.ErrorContains(t, err, "experts 0: experts whose route is computed elsewhere: no kernel")
-	require.ErrorContains(t, err, "experts 1: experts whose route is computed elsewhere: no kernel")
+	require.ErrorContains(t, err, "experts 0: experts cannot share slots where their route is computed elsewhere")
 }
 
 // TestRan: copies of kept groups, and what is computed with them, are told of in order, none before it was asked for,
@@ -336,7 +377,7 @@ func TestEmbeddings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	d := open(t).device()
+	d := every{open(t).device()}
 	backendtest.Embeddings(t, d, openModel, 10)
 	t.Run("BothWays", func(t *testing.T) { backendtest.BothWays(t, d, ref.New(), 2, 3, 64, 150) })
 }

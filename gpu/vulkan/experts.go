@@ -41,6 +41,7 @@ type Route struct {
 	Args         *ir.RouteArgs
 	Experts      int
 	Logits, Bias uint64 // Bias 0: none
+	Factors      uint64 // by expert, of weights; 0: none
 	XStride      int    // of logits, in float32
 	IDs          uint64 // of uint32 [row][used], ascending
 	Weights      uint64 // [row][used]
@@ -61,7 +62,8 @@ func (k *Kernels) Route(r *vk.Recording, t *Route) error {
 		threads *= 2
 	}
 	c := shaders.RouteConstants{Threads: threads, Experts: uint32(t.Experts), Used: uint32(a.Used),
-		Scoring: uint32(a.Scoring), Teams: uint32(a.Groups), Teamsused: uint32(a.GroupsUsed)}
+		Scoring: uint32(a.Scoring), Teams: uint32(a.Groups), Teamsused: uint32(a.GroupsUsed),
+		Teambest: uint32(a.GroupBest)}
 	if a.Normalise {
 		c.Normalise = 1
 	}
@@ -70,8 +72,21 @@ func (k *Kernels) Route(r *vk.Recording, t *Route) error {
 		return err
 	}
 	vk.Use(r, kernel, &shaders.RoutePush{Logits: t.Logits, Bias: t.Bias, Ids: t.IDs, Weights: t.Weights, Dense: t.Dense,
-		Count: t.Count, XStride: uint32(t.XStride), DenseStride: uint32(t.DenseStride), Scale: a.Scale})
+		Factors: t.Factors, Count: t.Count, XStride: uint32(t.XStride), DenseStride: uint32(t.DenseStride), Scale: a.Scale})
 	r.Dispatch(uint32(t.Rows), 1, 1)
+	return nil
+}
+
+// Chosen records the list that Route makes, of a choice that was made elsewhere: from the weights of all experts at
+// t.Dense, 0 for those that are not chosen.
+func (k *Kernels) Chosen(r *vk.Recording, t *Route, used int) error {
+	kernel, err := k.kernel(shaders.Chosen, shaders.ChosenConstants{Used: uint32(used)}.List())
+	if err != nil {
+		return err
+	}
+	vk.Use(r, kernel, &shaders.ChosenPush{Dense: t.Dense, Ids: t.IDs, Weights: t.Weights, Count: t.Count,
+		Rows: uint32(t.Rows), Experts: uint32(t.Experts), Stride: uint32(t.DenseStride)})
+	r.Dispatch(uint32((t.Rows+63)/64), 1, 1)
 	return nil
 }
 

@@ -46,7 +46,7 @@ func routed(a *ir.RouteArgs, logits, bias []float32) []float64 {
 		size := n / a.Groups
 		teams, numbers := make([]float64, a.Groups), all[:a.Groups]
 		for g := range teams {
-			for _, e := range best(keys, all[g*size:][:size], min(2, size)) {
+			for _, e := range best(keys, all[g*size:][:size], min(a.GroupBest, size)) {
 				teams[g] += keys[e]
 			}
 		}
@@ -55,6 +55,9 @@ func routed(a *ir.RouteArgs, logits, bias []float32) []float64 {
 	}
 	sum := 0.0
 	chosen := best(keys, all, a.Used)
+	if a.Scoring == ir.SparseMixer {
+		return sparselyMixed(a, logits, chosen)
+	}
 	for _, e := range chosen {
 		weights[e] = scores[e]
 		if a.Scoring == ir.SoftmaxChosen {
@@ -71,6 +74,21 @@ func routed(a *ir.RouteArgs, logits, bias []float32) []float64 {
 	return weights
 }
 
+// sparselyMixed weighs each chosen expert among those that are left and about as good.
+func sparselyMixed(a *ir.RouteArgs, logits []float32, chosen []int) []float64 {
+	weights := make([]float64, len(logits))
+	for i, best := range chosen {
+		top, sum := float64(logits[best]), 0.0
+		for e, x := range logits {
+			if x := float64(x); !slices.Contains(chosen[:i], e) && (top-x)/max(math.Abs(x), top) <= ir.Near {
+				sum += math.Exp(x - top)
+			}
+		}
+		weights[best] = float64(a.Scale) / sum
+	}
+	return weights
+}
+
 func TestRoute(t *testing.T) {
 	g := open(t)
 	for _, c := range []struct {
@@ -81,10 +99,12 @@ func TestRoute(t *testing.T) {
 		{8, false, ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 2, Normalise: true, Scale: 1}},
 		{128, false, ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 8, Scale: 2.5}},
 		{32, false, ir.RouteArgs{Scoring: ir.SoftmaxChosen, Used: 4, Scale: 1}},
-		{256, true, ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 8, Groups: 8, GroupsUsed: 4, Normalise: true, Scale: 2.5}},
+		{256, true, ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 8, Groups: 8, GroupsUsed: 4, GroupBest: 2, Normalise: true,
+			Scale: 2.5}},
 		{70, true, ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 3, Scale: 1}},
-		{5, true, ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 5, Groups: 5, GroupsUsed: 5, Scale: 1}},
-		{160, false, ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 6, Groups: 8, GroupsUsed: 3, Scale: 16}},
+		{5, true, ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 5, Groups: 5, GroupsUsed: 5, GroupBest: 2, Scale: 1}},
+		{160, false, ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 6, Groups: 8, GroupsUsed: 3, GroupBest: 1, Scale: 16}},
+		{200, false, ir.RouteArgs{Scoring: ir.SparseMixer, Used: 3, Scale: 2}},
 	} {
 		t.Run(fmt.Sprintf("%d %+v", c.experts, c.args), func(t *testing.T) {
 			g := g.with(t)

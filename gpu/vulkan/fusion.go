@@ -196,7 +196,7 @@ func ofRows(n *ir.Node, width int) bool {
 func (f *fusion) attend(n *ir.Node, shape func(*ir.AttendArgs) (Heads, bool)) {
 	a := n.Attend
 	heads, fits := shape(a)
-	if !fits || len(n.In) == 1 { // it has nothing to store
+	if !fits || len(n.In) == 1 { // of what another one stored there is nothing to rotate
 		return
 	}
 	x := &attended{heads: heads, divisor: ir.NoRef}

@@ -88,14 +88,25 @@ func (m *model) layGroups(p *ir.Bound) error {
 			w.away = w.away || of.Use == ir.Table && !own[g]
 		}
 	}
+	return m.checkGroups(p)
+}
+
+// checkGroups is an error for what cannot be computed with groups that move.
+func (m *model) checkGroups(p *ir.Bound) error {
+	routed := map[ir.Value]bool{}
 	for s := range p.Segments {
 		for i := range p.Segments[s].Nodes {
 			n := &p.Segments[s].Nodes[i]
+			routed[n.Out] = n.Op == ir.Route
 			for _, r := range n.Weights() {
 				if w := &m.weights[r]; w.moves && n.Op != ir.Embed && m.parts.Groups[w.group].Segment != s {
 					return fmt.Errorf("%s is multiplied by several segments: its group cannot share a slot: %w",
 						p.Weights[r].Name, errors.ErrUnsupported)
 				}
+			}
+			if n.Op == ir.Experts && m.weights[n.Experts.Gate].moves && !routed[n.In[1]] {
+				return fmt.Errorf("%s: experts cannot share slots where their route is computed elsewhere: %w",
+					&p.Segments[s], errors.ErrUnsupported)
 			}
 		}
 	}
@@ -421,30 +432,6 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// target is where rows of a weight are packed, from one on: as part of which matrix, from which of its rows on, and how
-// many fit there; of is the group that they belong to, if it is kept account of.
-func (m *model) target(w *weight, row int) (x Matrix, first, most int, of *group, err error) {
-	if !w.moves {
-		x, first, most = *w.lookup(), w.first+row, w.rows-row
-		if w.each > 0 {
-			x.Address += uint64(first/w.each) * w.apart
-			first %= w.each
-			most = w.each - first
-		}
-		return x, first, most, nil, nil
-	}
-	g := w.group + row/w.span
-	of = &m.groups[g]
-	l := of.matrices[w.part]
-	x, first = *l.w, w.first+row%w.span
-	most = min(w.span-row%w.span, w.rows-row)
-	if x.Address = m.address(of); x.Address == 0 {
-		return x, 0, 0, nil, fmt.Errorf("group %d (%s) is in no slot", g, m.nameOf(g))
-	}
-	x.Address += l.at
-	return x, first, most, of, nil
 }
 
 // behind is the value of copies that the group's place is free at, to be uploaded to. Of no group it is at once.

@@ -4,6 +4,7 @@ package vulkan
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -17,19 +18,30 @@ type chosen struct {
 	segment      int
 }
 
-// layExperts takes memory for the matrices of an Experts: gate and up in turn, if they are alike, and down.
+// layExperts takes memory for the matrices of an Experts: gate and up in turn, if they are alike or one, and down.
 func (m *model) layExperts(p *ir.Bound, n *ir.Node) error {
 	e := n.Experts
 	all := [][]ir.Ref{{e.Gate, e.Up}, {e.Down}}
-	if p.Types[e.Gate] != p.Types[e.Up] || (e.GateBias == ir.NoRef) != (e.UpBias == ir.NoRef) {
+	if e.Joined() {
+		all[0] = all[0][:1]
+	} else if p.Types[e.Gate] != p.Types[e.Up] || (e.GateBias == ir.NoRef) != (e.UpBias == ir.NoRef) {
 		all = [][]ir.Ref{{e.Gate}, {e.Up}, {e.Down}}
 	}
 	for _, refs := range all {
-		w := &p.Weights[refs[0]]
-		x, err := NewMatrix(p.Types[refs[0]], w.Rows/w.Experts, w.Cols, len(refs) == 2)
-		if err != nil {
-			return err
+		w, joined := &p.Weights[refs[0]], e.Joined() && refs[0] == e.Gate
+		rows := w.Rows / w.Experts
+		if joined {
+			rows /= 2
 		}
+		x, err := NewMatrix(p.Types[refs[0]], rows, w.Cols, joined || len(refs) == 2)
+		switch {
+		case err != nil:
+			return err
+		case rows%tileRows != 0:
+			return fmt.Errorf("%s: experts of %d features: %w on Vulkan, want a multiple of %d: use --device cpu", w.Name,
+				rows, errNoKernel, tileRows)
+		}
+		m.weights[refs[0]].joined = joined
 		if m.weights[refs[0]].moves {
 			m.joinExperts(&x, refs, w.Experts)
 			continue
@@ -93,19 +105,38 @@ func (m *model) layAddresses(r ir.Ref, x Matrix, apart uint64, experts int) erro
 
 // route plans a choice: a list for products, and the row of weights that the program knows.
 func (l *planner) route(n *ir.Node) {
-	x, experts := l.place(n.In[0]), l.p.Widths[n.Out]
-	list := func() *live.Buffer {
-		return l.buffer(live.Buffer{Form: asBlob, Width: 4 * n.Route.Used * l.m.capacity(l.wanted)})
-	}
-	c := &chosen{ids: list(), weights: list(), used: n.Route.Used, segment: l.segment}
-	l.choices[n.Out] = c
-	y, bias := l.put(n), l.m.vector(n.B)
+	x, experts, c := l.place(n.In[0]), l.p.Widths[n.Out], l.choice(n.Out, n.Route.Used)
+	y, bias, factors := l.put(n), l.m.vector(n.B), l.m.vector(n.W)
 	writes := []*live.Buffer{c.ids, c.weights, y.b}
 	l.launch(launch{reads: []*live.Buffer{x.b}, writes: writes, record: func(r *recorder) error {
-		return r.k.Route(r.r, &Route{Args: n.Route, Experts: experts, Logits: r.at(x), Bias: bias, XStride: stride(x.b),
+		return r.k.Route(r.r, &Route{Args: n.Route, Experts: experts, Logits: r.at(x), Bias: bias, Factors: factors, XStride: stride(x.b),
 			IDs: r.at(place{b: c.ids}), Weights: r.at(place{b: c.weights}), Dense: r.at(y), DenseStride: stride(y.b),
 			Rows: r.n, Count: r.count(0)})
 	}})
+}
+
+// choice is where a choice of so many experts goes.
+func (l *planner) choice(weights ir.Value, used int) *chosen {
+	list := func() *live.Buffer { return l.blob(4 * used * l.m.capacity(l.wanted)) }
+	c := &chosen{ids: list(), weights: list(), used: used, segment: l.segment}
+	l.choices[weights] = c
+	return c
+}
+
+// listed is the choice that an Experts goes by: where its route is not computed here, it is listed from the weights.
+func (l *planner) listed(n *ir.Node) *chosen {
+	if c := l.choices[n.In[1]]; c != nil {
+		return c
+	}
+	a, c := l.place(n.In[1]), l.choice(n.In[1], n.Experts.Used)
+	t := Route{Experts: l.p.Widths[n.In[1]], DenseStride: stride(a.b)}
+	l.launch(launch{reads: []*live.Buffer{a.b}, writes: []*live.Buffer{c.ids, c.weights}, record: func(x *recorder) error {
+		t := t
+		t.Dense, t.IDs, t.Weights = x.at(a), x.at(place{b: c.ids}), x.at(place{b: c.weights})
+		t.Rows, t.Count = x.n, x.count(0)
+		return x.k.Chosen(x.r, &t, c.used)
+	}})
+	return c
 }
 
 // ids is the list of pairs that a recording takes: all of a choice, or those of a part.
@@ -119,7 +150,7 @@ func (x *recorder) ids(c *chosen) uint64 {
 // mixture plans the chosen experts of all rows, and their sum.
 func (l *planner) mixture(n *ir.Node) {
 	e, rows := n.Experts, l.m.capacity(l.wanted)
-	x := &mixed{n: n, choice: l.choices[n.In[1]], pairs: rows * e.Used, experts: l.p.Weights[e.Gate].Experts,
+	x := &mixed{n: n, choice: l.listed(n), pairs: rows * e.Used, experts: l.p.Weights[e.Gate].Experts,
 		weighed: map[live.Form]*input{}}
 	x.size = GroupedColumns
 	for _, w := range []ir.Ref{e.Gate, e.Up, e.Down} {

@@ -28,7 +28,7 @@ type model struct {
 	states       []uint64 // by state: where its blocks begin
 	rotations    []rotation
 	tempers      []temper
-	learned      bool               // positions are: the host tells their numbers
+	numbers      []numbering
 	looksAhead   bool               // some rows see those after them: the host tells up to where
 	experts      map[ir.Ref]*Matrix // by gate and by down: their address is that of a table
 	launches     []launch

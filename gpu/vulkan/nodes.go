@@ -44,8 +44,8 @@ func (l *planner) node(n *ir.Node) error {
 		l.temper(n)
 	case ir.Affine:
 		l.affine(n)
-	case ir.Position:
-		l.position(n)
+	case ir.Position, ir.TokenType:
+		l.lookUp(n)
 	case ir.HeadLinear:
 		l.headLinear(n)
 	case ir.HeadSlice, ir.HeadJoin:

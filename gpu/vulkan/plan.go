@@ -235,45 +235,4 @@ func (m *model) capacity(wanted bool) int {
 	return rowClass(m.config.MaxRows)
 }
 
-// unsupported lists all that no kernel computes yet.
-func unsupported(p *ir.Bound) (faults []error) {
-	routed := map[ir.Value]bool{}
-	for s := range p.Segments {
-		for i := range p.Segments[s].Nodes {
-			n := &p.Segments[s].Nodes[i]
-			what := ""
-			switch n.Op {
-			case ir.TokenType:
-				what = n.Op.String()
-			case ir.Attend:
-				if len(n.In) == 1 {
-					what = "attention to another layer's cache"
-				}
-			case ir.Route:
-				routed[n.Out] = true
-				switch {
-				case n.W != ir.NoRef:
-					what = "weights of experts that are multiplied"
-				case n.Route.Scoring == ir.SparseMixer:
-					what = "a sparse mixer"
-				case n.Route.GroupBest == 1:
-					what = "groups of experts by the best one"
-				}
-			case ir.Experts:
-				switch {
-				case n.Experts.Joined():
-					what = "experts whose gate and up are one"
-				case !routed[n.In[1]]:
-					what = "experts whose route is computed elsewhere"
-				}
-			}
-			if what != "" {
-				faults = append(faults, fmt.Errorf("%s: %s: %w on Vulkan yet: use --device cpu", &p.Segments[s], what,
-					errNoKernel))
-			}
-		}
-	}
-	return faults
-}
-
 var errNoKernel = fmt.Errorf("no kernel: %w", errors.ErrUnsupported)

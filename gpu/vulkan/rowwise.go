@@ -4,6 +4,7 @@ package vulkan
 
 import (
 	"math"
+	"slices"
 
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/ir/live"
@@ -24,13 +25,12 @@ func (t temper) of(position int) float32 {
 // temperOf is the number of a node's factors.
 func (m *model) temperOf(n *ir.Node) int {
 	want := temper{n.Factor, n.Every}
-	for i, t := range m.tempers {
-		if t == want {
-			return i
-		}
+	i := slices.Index(m.tempers, want)
+	if i < 0 {
+		i = len(m.tempers)
+		m.tempers = append(m.tempers, want)
 	}
-	m.tempers = append(m.tempers, want)
-	return len(m.tempers) - 1
+	return i
 }
 
 // by plans what is computed of a value and of what is no value: set says where that lies, as the recording's b.
@@ -66,13 +66,47 @@ func (l *planner) affine(n *ir.Node) {
 	}
 }
 
-// position plans a Position: the rows of the table that are added are taken by number.
-func (l *planner) position(n *ir.Node) {
-	a := l.place(n.In[0])
-	y := l.put(n, n.In[0])
-	l.m.learned = true
-	l.by(n, a, y, Each{Formula: Sum}, func(x *recorder, e *Each) {
+// numbering says which rows of a table a Position or TokenType adds: the host tells their numbers.
+type numbering struct {
+	byType bool // by the part of its text that a row is in; else by its position
+	sep    int32
+	last   int // the table's last row
+}
+
+// fill numbers the rows of a text from a position on.
+func (x numbering) fill(numbers []uint32, tokens []int32, position int) {
+	part := 0
+	for i := range numbers {
+		if !x.byType {
+			numbers[i] = uint32(position + i)
+			continue
+		}
+		numbers[i] = uint32(part)
+		if tokens[i] == x.sep {
+			part = min(part+1, x.last)
+		}
+	}
+}
+
+// numberingOf is the number of a node's numbering.
+func (m *model) numberingOf(n *ir.Node) int {
+	var want numbering
+	if n.Op == ir.TokenType {
+		want = numbering{true, n.Sep, m.weights[n.W].rows - 1}
+	}
+	i := slices.Index(m.numbers, want)
+	if i < 0 {
+		i = len(m.numbers)
+		m.numbers = append(m.numbers, want)
+	}
+	return i
+}
+
+// lookUp plans a Position or TokenType: the rows of the table that are added are taken by number.
+func (l *planner) lookUp(n *ir.Node) {
+	a, numbers := l.place(n.In[0]), l.m.numberingOf(n)
+	l.by(n, a, l.put(n, n.In[0]), Each{Formula: Sum}, func(x *recorder, e *Each) {
 		e.A, e.AStride, e.B, e.BStride = x.m.vector(n.W), e.Width, e.A, e.AStride
-		e.Numbers = x.s.at(&x.s.positions)
+		e.Numbers = x.s.at(&x.s.numbers[numbers])
 	})
 }

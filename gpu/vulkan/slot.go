@@ -24,7 +24,7 @@ type slot struct {
 	spans       []int // of Span, by cache class, of states
 	angles      []int // by rotation
 	tempers     []int // by temper: a factor for each row
-	positions   int   // of each row, if they are learned
+	numbers     []int // by numbering: one for each row
 	ends        []int // of Row, by cache class: of its text's last row, if rows see that
 	tables      *vk.Buffer
 
@@ -90,8 +90,8 @@ func (m *model) laySlots(p *ir.Bound) error {
 		for range m.tempers {
 			s.tempers = append(s.tempers, take(4*rows))
 		}
-		if m.learned {
-			s.positions = take(4 * rows)
+		for range m.numbers {
+			s.numbers = append(s.numbers, take(4*rows))
 		}
 		var err error
 		if s.block, err = m.memory.take(vk.Stepwise, uint64(size), "step"); err != nil {
@@ -263,10 +263,8 @@ func (m *model) fillPositions(s *slot) {
 				factors[j] = m.tempers[t].of(span.Pos + j)
 			}
 		}
-		if m.learned {
-			for j, all := 0, words[uint32](s.block, s.positions+4*span.Row, span.Rows); j < span.Rows; j++ {
-				all[j] = uint32(span.Pos + j)
-			}
+		for i := range m.numbers {
+			m.numbers[i].fill(words[uint32](s.block, s.numbers[i]+4*span.Row, span.Rows), s.step.Tokens[span.Row:], span.Pos)
 		}
 	}
 }

@@ -29,6 +29,7 @@ type weight struct {
 	first  int
 	up     bool   // of a pair the second
 	each   int    // rows of each expert's matrix; 0: it is one
+	joined bool   // of each expert, first the rows of one of a pair, then those of the other
 	apart  uint64 // bytes from one to the next
 
 	// Where it moves: the first of its groups, with rows of each, which of their matrices it is in, and which of their
@@ -105,16 +106,16 @@ func (m *model) upload(w *weight, row, n int, data []byte) error {
 		}
 	}
 	for from := 0; from < n; {
-		x, first, fit, of, err := m.target(w, row+from)
+		to, err := m.destination(w, row+from)
 		if err != nil {
 			return err
 		}
-		rows := min(n-from, fit)
-		if err := m.packFor(w, of, &x, first, rows, data[from*w.rowBytes:][:rows*w.rowBytes]); err != nil {
+		rows := min(n-from, to.most)
+		if err := m.packFor(w, &to, rows, data[from*w.rowBytes:][:rows*w.rowBytes]); err != nil {
 			return err
 		}
-		if of != nil {
-			of.note(w, row+from, rows)
+		if to.of != nil {
+			to.of.note(w, row+from, rows)
 		}
 		from += rows
 	}
@@ -123,11 +124,11 @@ func (m *model) upload(w *weight, row, n int, data []byte) error {
 
 // pack brings rows of a file to a matrix, from one of its rows on.
 func (m *model) pack(w *weight, x *Matrix, first, n int, data []byte) error {
-	return m.packFor(w, nil, x, first, n, data)
+	return m.packFor(w, &destination{x: *x, first: first, up: w.up}, n, data)
 }
 
-// packFor is pack of what belongs to a group, behind what is copied to its place.
-func (m *model) packFor(w *weight, of *group, x *Matrix, first, n int, data []byte) error {
+// packFor is pack of what may belong to a group, behind what is copied to its place.
+func (m *model) packFor(w *weight, to *destination, n int, data []byte) error {
 	s := <-m.device.stages
 	defer func() { m.device.stages <- s }()
 	most := max(stageBytes/w.packBytes/tileRows, 1) * tileRows
@@ -139,19 +140,64 @@ func (m *model) packFor(w *weight, of *group, x *Matrix, first, n int, data []by
 		if err := Recode(w.typ, w.cols, s.host.Bytes, data[from*w.rowBytes:][:rows*w.rowBytes]); err != nil {
 			return err
 		}
-		value, err := m.device.queue.after(of.behind(), func(r *vk.Recording) error {
+		value, err := m.device.queue.after(to.of.behind(), func(r *vk.Recording) error {
 			r.Copy(s.local, 0, s.host, 0, uint64(rows*w.packBytes))
 			r.BarrierAll()
-			err := m.device.kernels.Pack(r, x, s.local.Address, first+from, rows, w.up)
+			err := m.device.kernels.Pack(r, &to.x, s.local.Address, to.first+from, rows, to.up)
 			r.BarrierAll()
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		of.wrote(value)
+		to.of.wrote(value)
 	}
 	return nil
+}
+
+// destination is where rows of a weight are packed: from which row of a matrix on, or of the second one of a pair, and
+// how many fit there.
+type destination struct {
+	x     Matrix
+	first int
+	up    bool
+	most  int
+	of    *group // that they belong to, if it is kept account of
+}
+
+// destination is that of rows from one on.
+func (m *model) destination(w *weight, row int) (to destination, err error) {
+	to = destination{first: w.first + row, up: w.up, most: w.rows - row}
+	if !w.moves {
+		to.x = *w.lookup()
+		if w.each > 0 {
+			to.x.Address += uint64(to.within(w)) * w.apart
+		}
+		return to, nil
+	}
+	g := w.group + row/w.span
+	to.of = &m.groups[g]
+	l := to.of.matrices[w.part]
+	to.x, to.first, to.most = *l.w, w.first+row%w.span, min(w.span-row%w.span, w.rows-row)
+	if to.x.Address = m.address(to.of); to.x.Address == 0 {
+		return to, fmt.Errorf("group %d (%s) is in no slot", g, m.nameOf(g))
+	}
+	to.x.Address += l.at
+	if w.joined {
+		to.within(w)
+	}
+	return to, nil
+}
+
+// within is the number of the matrix, or pair, of several that follow each other, that the rows are of.
+func (to *destination) within(w *weight) (n int) {
+	n, to.first = to.first/w.each, to.first%w.each
+	to.most = min(to.most, w.each-to.first)
+	if w.joined {
+		to.up = n%2 == 1
+		n /= 2
+	}
+	return n
 }
 
 // uploadVector decodes values, and keeps a copy where the host needs one.
@@ -196,7 +242,7 @@ func (m *model) layWeights(p *ir.Bound, f *fusion) error {
 			faults = append(faults, fmt.Errorf("%s: %w", p.Weights[r].Name, err))
 		}
 	}
-	if err := errors.Join(append(faults, unsupported(p)...)...); err != nil {
+	if err := errors.Join(faults...); err != nil {
 		return err
 	}
 	if err := m.layGroups(p); err != nil {
@@ -247,7 +293,8 @@ func (w *weight) measure(want *ir.Weight, t quant.Type) (err error) {
 		return fmt.Errorf("%s has no kernels on Vulkan: convert the model to a type that has, such as Q8_0, or use "+
 			"--device cpu", t)
 	case want.Experts > 0 && want.Rows/want.Experts%tileRows != 0:
-		return fmt.Errorf("matrices of %d rows for each expert: want a multiple of %d", want.Rows/want.Experts, tileRows)
+		return fmt.Errorf("matrices of %d rows for each expert: %w on Vulkan, want a multiple of %d: use --device cpu",
+			want.Rows/want.Experts, errNoKernel, tileRows)
 	}
 	return nil
 }

@@ -177,16 +177,20 @@ var opCases = []struct {
 	{"experts", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 7, 3, ir.SiLU) }},
 	{"experts all", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 3, 3, ir.Clamped) }},
 	{"experts one", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return mixed(b, x, 40, 1, ir.GELU) }},
-	{"experts joined", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value {
-		b.FFN()
-		w := b.Route(b.Linear(x, "ffn_gate_inp", 6), "", ir.RouteArgs{Scoring: ir.SoftmaxChosen, Used: 2, Scale: 1})
-		return b.Experts(x, w, "gate_up", "gate_up", "down", 48, 2, ir.GELU)
-	}},
+	{"experts joined", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return joined(b, x, 64) }},
+	{"experts joined, narrow", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value { return joined(b, x, 48) }},
 	{"experts before", ir.Experts, func(b *ir.Builder, x ir.Value, n int) ir.Value {
 		b.FFN()
 		w := b.Route(b.Linear(x, "ffn_gate_inp", 5), "", ir.RouteArgs{Scoring: ir.SigmoidEach, Used: 2, Scale: 1})
 		return b.ExpertsBefore(x, w, "gate", "up", "down", 64, 2, ir.SiLU)
 	}},
+}
+
+// joined is x through 2 of 6 experts of so many features, whose gate and up are one weight.
+func joined(b *ir.Builder, x ir.Value, ffn int) ir.Value {
+	b.FFN()
+	w := b.Route(b.Linear(x, "ffn_gate_inp", 6), "", ir.RouteArgs{Scoring: ir.SoftmaxChosen, Used: 2, Scale: 1})
+	return b.Experts(x, w, "gate_up", "gate_up", "down", ffn, 2, ir.GELU)
 }
 
 // mixed is x through used of so many experts of 64 features, with biases if the builder has all.

@@ -20,9 +20,10 @@ var layers = []struct {
 	{"cmd/sluice", []string{"server", "actors", "stages", "storage", "cpu", "gpu", "internal"}},
 	{"server/wire", []string{"internal/jsontext"}},
 	{"server/share", nil},
+	{"server/page", nil},
 	{"server/exchange", []string{"server/share", "server/wire"}},
-	{"server/answer", []string{"server/exchange", "server/share", "server/wire", "actors", "stages/embed", "stages/grammar",
-		"stages/sample", "stages/token", "internal/jsontext"}},
+	{"server/answer", []string{"server/exchange", "server/share", "server/wire", "actors", "stages/chat", "stages/embed",
+		"stages/grammar", "stages/sample", "stages/token", "stages/tools", "internal/jsontext"}},
 	{"server/ask", []string{"server/answer", "server/wire", "stages/chat", "stages/sample", "stages/token",
 		"internal/jsontext"}},
 	{"server/anthropic", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
@@ -54,6 +55,7 @@ var forTests = []string{"internal/testref", "internal/backendtest", "internal/li
 // not write them ourselves. Tests may import all of them. What is not here must not be imported: a dependency is a
 // decision, and its reason stands beside it.
 var thirdParty = []dependency{
+	{"github.com/BurntSushi/toml", []string{"cmd/sluice"}, "the file of settings; faults have their line"},
 	{"github.com/alecthomas/kong", []string{"cmd/sluice"},
 		"flags and help of fourteen commands from structs, so that a command is one file"},
 	{"github.com/anthropics/anthropic-sdk-go", nil, "a client that we did not write judges the dialect"},

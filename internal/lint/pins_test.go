@@ -11,6 +11,7 @@ import (
 // pins are the versions that were tried together. A module that is not here is no dependency; one that is
 // here need not be required yet.
 var pins = map[string]string{
+	"github.com/BurntSushi/toml":               "v1.6.0",
 	"github.com/alecthomas/kong":               "v1.17.0",
 	"github.com/anthropics/anthropic-sdk-go":   "v1.84.0",
 	"github.com/asynkron/protoactor-go":        "v0.0.0-20260118094027-288962e52f3f",

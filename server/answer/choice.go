@@ -1,41 +1,26 @@
 package answer
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"sync"
-	"unicode"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/stages/tools"
 )
-
-// Part is what came of an answer, in the order in which it was written: all thinking is before the text.
-type Part struct {
-	Thought []byte
-	Text    []byte
-	Probs   []Prob // of the tokens, if they are wanted
-}
-
-// Prob is a token with its log-probability and the likeliest ones in its place.
-type Prob struct {
-	sample.TokenProb
-	Top    []sample.TokenProb
-	Offset int // of the token's text, in characters of all tokens' text
-}
 
 // Choice is one of the answers to a request, as it comes. One goroutine owns it.
 type Choice struct {
 	Index  int  // among all of the request
 	Prompt int  // which one it answers
 	Probs  bool // log-probabilities are wanted
-	New    Part // what came since the last part; of an answer that is no stream: all of it
+	New    News // what came since the last part; of an answer that is no stream: all of it
+	Calls  int  // so many calls have begun; all are complete if the answer is stopped
 	Finish actors.Finish
 	Stop   string       // the stop string that ended it; "" if none did
 	Usage  actors.Usage // of the prompt with the first part, complete with Finish
@@ -44,9 +29,7 @@ type Choice struct {
 	stream  *actors.Stream // once it has begun
 	vocab   *token.Vocab
 	event   actors.Event
-	within  bool // the last piece was thinking
-	leading bool // white space is left out until there is something else
-	offset  int  // of the next token
+	offset  int // of the next token
 }
 
 // Piece is the text of a token, which may be a part of a character.
@@ -120,25 +103,20 @@ func all(ctx context.Context, c *Choice, k *kept) error {
 		if err := c.next(ctx); err != nil {
 			return err
 		}
-		if err := k.add(ctx, c.weight()); err != nil {
+		if err := k.add(ctx, weight(&c.event, c.Probs)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// weight is how many bytes the last event takes where it is kept. Lists have room for as much again.
-func (c *Choice) weight() int64 {
-	bytes := 2 * (len(c.event.Text) + len(c.event.Thought))
-	if c.Probs && c.event.HasToken {
-		bytes += 2*int(unsafe.Sizeof(Prob{})) + len(c.event.Top)*int(unsafe.Sizeof(sample.TokenProb{}))
-	}
-	return int64(bytes)
-}
-
 func (c *Choice) add(e *actors.Event) {
-	c.New.Thought = c.label(c.New.Thought, e.Thought, true)
-	c.New.Text = c.label(c.New.Text, e.Text, false)
+	for p, text := range e.Each() {
+		c.New.add(p, text)
+		if p.Kind == tools.Call {
+			c.Calls++
+		}
+	}
 	ended := e.Finish == actors.Stopped && c.vocab.IsEOG(e.Token)
 	if c.Probs && e.HasToken && !ended {
 		c.New.Probs = append(c.New.Probs, Prob{sample.TokenProb{ID: e.Token, LogProb: e.LogProb}, e.Top, c.offset})
@@ -146,22 +124,7 @@ func (c *Choice) add(e *actors.Event) {
 	}
 }
 
-// label adds a piece without the white space that sets thinking apart from its tags and the answer.
-func (c *Choice) label(to, piece []byte, thinking bool) []byte {
-	if len(piece) == 0 {
-		return to
-	}
-	if thinking != c.within {
-		c.within, c.leading = thinking, true
-	}
-	if c.leading {
-		piece = bytes.TrimLeftFunc(piece, unicode.IsSpace)
-		c.leading = len(piece) == 0
-	}
-	return append(to, piece...)
-}
-
 // news says that something came since the last sent.
-func (c *Choice) news() bool { return len(c.New.Text)+len(c.New.Thought)+len(c.New.Probs) > 0 }
+func (c *Choice) news() bool { return len(c.New.Parts)+len(c.New.Probs) > 0 }
 
-func (c *Choice) sent() { c.New = Part{c.New.Thought[:0], c.New.Text[:0], c.New.Probs[:0]} }
+func (c *Choice) sent() { c.New = News{c.New.Parts[:0], c.New.Probs[:0]} }

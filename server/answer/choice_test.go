@@ -1,7 +1,8 @@
 package answer
 
 import (
-	"slices"
+	"fmt"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -11,26 +12,56 @@ import (
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/stages/tools"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// TestThinking: white space that sets thinking apart is left out, however the text is cut.
-func TestThinking(t *testing.T) {
-	const thought, text = " \nHm, 2.\n", "\n\nTwo\n"
-	for size := 1; size <= len(thought); size++ {
-		c := &Choice{}
-		for piece := range slices.Chunk([]byte(thought), size) {
-			c.add(&actors.Event{Thought: piece})
-		}
-		for piece := range slices.Chunk([]byte(text), size) {
-			c.add(&actors.Event{Text: piece})
-		}
-		require.Equal(t, "Hm, 2.\n", string(c.New.Thought))
-		require.Equal(t, "Two\n", string(c.New.Text))
+// TestParts: what goes on is one part, what changes is another; a call has its own id, or one that is made.
+func TestParts(t *testing.T) {
+	part := func(kind tools.Kind, call int, name, id, text string) *actors.Event {
+		p := actors.Part{Kind: kind, Call: call, Name: name, ID: id, Len: len(text)}
+		return &actors.Event{Text: []byte(text), Parts: []actors.Part{p}}
 	}
-	c := &Choice{}
-	c.add(&actors.Event{Text: []byte(text)})
-	require.Equal(t, text, string(c.New.Text), "without thinking it is the model's")
+	events := []*actors.Event{
+		part(tools.Thought, 0, "", "", "Hm"), part(tools.Thought, 0, "", "", ", two"), part(tools.Text, 0, "", "", "So"),
+		part(tools.Call, 0, "f", "", ""), part(tools.Arguments, 0, "", "", `{"a":`), part(tools.Arguments, 0, "", "", "1}"),
+		part(tools.Call, 1, "g", "own", ""), part(tools.Arguments, 1, "", "", "{}"), part(tools.Text, 0, "", "", "Done"),
+		{Text: []byte(".")},
+	}
+	want := []string{"1 0   Hm, two", "0 0   So", `2 0 f made {"a":1}`, "2 1 g own {}", "0 0   Done."}
+	for _, every := range []int{1, 2, 3, len(events)} { // how often it is sent
+		c := &Choice{}
+		var got []string
+		send := func() {
+			for _, p := range c.New.Parts {
+				if p.Name == "f" {
+					require.Regexp(t, "^[0-9A-Za-z]{9}$", p.ID)
+					p.ID = "made"
+				}
+				text := fmt.Sprintf("%d %d %s %s %s", p.Kind, p.Call, p.Name, p.ID, p.Text)
+				if n := len(got) - 1; n >= 0 && p.Name == "" && strings.HasPrefix(got[n], fmt.Sprintf("%d %d ", p.Kind, p.Call)) {
+					got[n] += string(p.Text)
+				} else {
+					got = append(got, text)
+				}
+			}
+			c.sent()
+		}
+		for i, e := range events {
+			c.add(e)
+			if (i+1)%every == 0 {
+				send()
+			}
+		}
+		send()
+		require.Equal(t, want, got, every)
+		require.Equal(t, 2, c.Calls)
+		require.False(t, c.news())
+	}
+	n := News{Parts: []Part{{Text: []byte("a")}, {Kind: Call, Text: []byte("{}")}, {Text: []byte("b")}}}
+	require.Equal(t, "ab", string(n.Said(Speech)))
+	require.Equal(t, "a", string(n.Parts[0].Text))
+	require.Empty(t, n.Said(Thought))
 }
 
 // TestUsageOf: choices of one prompt share it.

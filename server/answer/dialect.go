@@ -24,6 +24,7 @@ type Route struct {
 	Name   string // in metrics; default: the path
 	Help   string // a line of GET /; without it, it is not listed
 	Public bool   // needs no key
+	Early  bool   // is answered while models are loaded
 
 	// Handle answers. A fault that it returns is written as the dialect has it; nothing else must be written then.
 	Handle func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault

@@ -93,9 +93,9 @@ func TestWeight(t *testing.T) {
 		for i := range 5000 {
 			c.event = actors.Event{HasToken: true, Token: 100, Text: []byte(" word"), Top: make([]sample.TokenProb, i%21)}
 			c.add(&c.event)
-			paid += c.weight()
+			paid += weight(&c.event, c.Probs)
 		}
-		kept := int64(cap(c.New.Text)) + int64(cap(c.New.Probs))*int64(unsafe.Sizeof(Prob{}))
+		kept := int64(cap(c.New.Parts[0].Text)) + int64(cap(c.New.Probs))*int64(unsafe.Sizeof(Prob{}))
 		for _, p := range c.New.Probs {
 			kept += int64(cap(p.Top)) * int64(unsafe.Sizeof(sample.TokenProb{}))
 		}

@@ -156,7 +156,7 @@ func follow(ctx context.Context, w *exchange.Writer, e Encoder, c *Choice, k *ke
 	buf := e.Begin(nil, c)
 	for {
 		if k != nil {
-			if err := k.add(ctx, c.weight()); err != nil {
+			if err := k.add(ctx, weight(&c.event, c.Probs)); err != nil {
 				return err
 			}
 		}

@@ -1,6 +1,8 @@
 package anthropic
 
 import (
+	"bytes"
+	"encoding/json"
 	"iter"
 	"slices"
 	"strconv"
@@ -26,6 +28,7 @@ const (
 	none block = iota
 	thinking
 	speech
+	use
 )
 
 func newEncoder(o *request, id string) *encoder {
@@ -57,17 +60,34 @@ func (e *encoder) Begin(dst []byte, c *answer.Choice) []byte {
 
 // Part implements answer.Encoder.
 func (e *encoder) Part(dst []byte, c *answer.Choice) []byte {
-	if len(c.New.Thought) > 0 {
-		dst = e.enter(dst, thinking, `{"type":"thinking","thinking":"","signature":""}`)
-		if !e.omit {
-			dst = e.delta(dst, `{"type":"thinking_delta","thinking":`, c.New.Thought)
+	for i := range c.New.Parts {
+		p := &c.New.Parts[i]
+		switch p.Kind {
+		case answer.Thought:
+			dst = e.enter(dst, thinking, `{"type":"thinking","thinking":"","signature":""}`)
+			if !e.omit {
+				dst = e.delta(dst, `{"type":"thinking_delta","thinking":`, p.Text)
+			}
+		case answer.Speech:
+			dst = e.enter(dst, speech, `{"type":"text","text":""}`)
+			dst = e.delta(dst, `{"type":"text_delta","text":`, p.Text)
+		case answer.Call:
+			if p.Name != "" {
+				dst = e.enter(e.leave(dst), use, string(appendUse(nil, p, []byte("{}"))))
+			}
+			if len(p.Text) > 0 {
+				dst = e.delta(dst, `{"type":"input_json_delta","partial_json":`, p.Text)
+			}
 		}
 	}
-	if len(c.New.Text) > 0 {
-		dst = e.enter(dst, speech, `{"type":"text","text":""}`)
-		dst = e.delta(dst, `{"type":"text_delta","text":`, c.New.Text)
-	}
 	return dst
+}
+
+// appendUse writes the block of a call.
+func appendUse(dst []byte, p *answer.Part, input []byte) []byte {
+	dst = wire.AppendString(append(dst, `{"type":"tool_use","id":`...), p.ID)
+	dst = wire.AppendString(append(dst, `,"name":`...), p.Name)
+	return append(append(append(dst, `,"input":`...), input...), '}')
 }
 
 // enter opens a block of a kind, if it is not the open one.
@@ -119,22 +139,42 @@ func (*encoder) Fault(dst []byte, f *wire.Fault) []byte {
 func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 	c := choices[0] // there are no others in this dialect
 	dst := append(slices.Clone(e.head), `,"content":[`...)
-	if thought := c.New.Thought; len(thought) > 0 {
-		if e.omit {
-			thought = nil
-		}
-		dst = wire.AppendString(append(dst, `{"type":"thinking","thinking":`...), thought)
-		dst = append(dst, `,"signature":""}`...)
-		if len(c.New.Text) > 0 {
+	for i := range c.New.Parts {
+		if i > 0 {
 			dst = append(dst, ',')
 		}
-	}
-	if len(c.New.Text) > 0 {
-		dst = append(wire.AppendString(append(dst, `{"type":"text","text":`...), c.New.Text), '}')
+		dst = e.block(dst, &c.New.Parts[i])
 	}
 	dst = append(e.reason(append(dst, "],"...), c), `,"usage":`...)
 	dst = append(appendUsage(dst, c.Usage), '}')
 	return slices.Values([][]byte{dst})
+}
+
+// block writes a whole one.
+func (e *encoder) block(dst []byte, p *answer.Part) []byte {
+	text := p.Text
+	switch p.Kind {
+	case answer.Thought:
+		if e.omit {
+			text = nil
+		}
+		return append(wire.AppendString(append(dst, `{"type":"thinking","thinking":`...), text), `,"signature":""}`...)
+	case answer.Call:
+		if !json.Valid(text) { // the answer was cut: the input must be an object all the same
+			text = []byte("{}")
+		}
+		return appendUse(dst, p, oneLine(text))
+	}
+	return append(wire.AppendString(append(dst, `{"type":"text","text":`...), text), '}')
+}
+
+// oneLine is JSON without the blanks between its tokens.
+func oneLine(text []byte) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, text) != nil {
+		return text
+	}
+	return out.Bytes()
 }
 
 // reason says how the answer ended.
@@ -147,6 +187,8 @@ func (e *encoder) reason(dst []byte, c *answer.Choice) []byte {
 		reason = "model_context_window_exceeded"
 	case c.Finish == actors.Length:
 		reason = "max_tokens"
+	case c.Calls > 0:
+		reason = "tool_use"
 	}
 	dst = wire.AppendString(append(dst, `"stop_reason":`...), reason)
 	dst = append(dst, `,"stop_sequence":`...)

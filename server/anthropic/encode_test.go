@@ -19,15 +19,36 @@ func testEncoder(most int, omit bool) *encoder {
 
 var counted = actors.Usage{Prompt: 100, Cached: 64, Generated: 7}
 
-// spoken is a stream of parts: those that begin with a question mark are thinking.
+// news are parts: text, or thinking behind a question mark, or a call behind an exclamation mark, with a name or not.
+func news(text string) (n answer.News) {
+	for _, s := range strings.Split(text, "|") {
+		p := answer.Part{Text: []byte(s)}
+		switch {
+		case s == "":
+			continue
+		case s[0] == '?':
+			p = answer.Part{Kind: answer.Thought, Text: []byte(s[1:])}
+		case s[0] == '!':
+			name, arguments, named := strings.Cut(s[1:], "=")
+			if p = (answer.Part{Kind: answer.Call, Name: name, ID: "id" + name, Text: []byte(arguments)}); !named {
+				p = answer.Part{Kind: answer.Call, Text: []byte(name)}
+			}
+		}
+		n.Parts = append(n.Parts, p)
+	}
+	return n
+}
+
+// spoken is a stream of parts.
 func spoken(e *encoder, finish actors.Finish, stop string, parts ...string) string {
 	c := &answer.Choice{Usage: counted}
 	dst := e.Begin(nil, c)
 	for _, p := range parts {
-		c.New = answer.Part{Text: []byte(p)}
-		if thought, ok := strings.CutPrefix(p, "?"); ok {
-			thought, text, _ := strings.Cut(thought, "|")
-			c.New = answer.Part{Thought: []byte(thought), Text: []byte(text)}
+		c.New = news(p)
+		for _, p := range c.New.Parts {
+			if p.Name != "" {
+				c.Calls++
+			}
 		}
 		dst = e.Part(dst, c)
 	}
@@ -60,6 +81,7 @@ func data(t *testing.T, stream string) (all []string) {
 
 const (
 	stopped = `{"type":"message_stop"}`
+	used    = `{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null}}`
 	turned  = `{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null}}`
 )
 
@@ -70,6 +92,12 @@ func TestStream(t *testing.T) {
 	thought := fmt.Sprintf(begin, 0, `{"type":"thinking","thinking":"","signature":""}`)
 	text := func(i int) string { return fmt.Sprintf(begin, i, `{"type":"text","text":""}`) }
 	says := func(i int, s string) string { return fmt.Sprintf(mid, i, `{"type":"text_delta","text":`+s+`}`) }
+	calls := func(i int, name string) string {
+		return fmt.Sprintf(begin, i, `{"type":"tool_use","id":"id`+name+`","name":"`+name+`","input":{}}`)
+	}
+	gives := func(i int, s string) string {
+		return fmt.Sprintf(mid, i, `{"type":"input_json_delta","partial_json":`+s+`}`)
+	}
 	thinks := func(s string) string { return fmt.Sprintf(mid, 0, `{"type":"thinking_delta","thinking":`+s+`}`) }
 	ends := func(i int) string { return fmt.Sprintf(end, i) }
 	for _, c := range []struct {
@@ -80,6 +108,8 @@ func TestStream(t *testing.T) {
 		{false, []string{"Hel", "lo\n"}, []string{text(0), says(0, `"Hel"`), says(0, `"lo\n"`), ends(0), turned, stopped}},
 		{false, nil, []string{turned, stopped}},
 		{false, []string{"?Hm", "?, 2|Two"}, []string{thought, thinks(`"Hm"`), thinks(`", 2"`), ends(0), text(1), says(1, `"Two"`), ends(1), turned, stopped}},
+		{false, []string{"Two", "!f=", "!{\"a\"", "!: 1}|!g={}"}, []string{text(0), says(0, `"Two"`), ends(0), calls(1, "f"), gives(1, `"{\"a\""`),
+			gives(1, `": 1}"`), ends(1), calls(2, "g"), gives(2, `"{}"`), ends(2), used, stopped}},
 		{true, []string{"?Hm", "?, 2", "Two"}, []string{thought, ends(0), text(1), says(1, `"Two"`), ends(1), turned, stopped}},
 	} {
 		require.Equal(t, c.want, data(t, spoken(testEncoder(10, c.omit), actors.Stopped, "", c.parts...)))
@@ -124,9 +154,24 @@ func TestWhole(t *testing.T) {
 		{"Hm\n", "Two", true, strings.Replace(thought, `Hm\n`, "", 1) + "," + text},
 	} {
 		choice := &answer.Choice{Finish: actors.Stopped, Usage: counted}
-		choice.New = answer.Part{Thought: []byte(c.thought), Text: []byte(c.text)}
+		choice.New = news("?" + c.thought + "|" + c.text)
+		if c.thought == "" {
+			choice.New = news(c.text)
+		}
 		require.Equal(t, `{"id":"msg_1","type":"message","role":"assistant","model":"demo","content":[`+c.want+
 			`],"stop_reason":"end_turn","stop_sequence":null,"usage":`+fmt.Sprintf(usageText, 7)+`}`, whole(testEncoder(9, c.omit), choice))
+	}
+}
+
+// TestWholeCalls: calls are blocks in their order; arguments that were cut are no object.
+func TestWholeCalls(t *testing.T) {
+	for text, want := range map[string]string{
+		`So|!f={"a": 1}|!g={}`: `[{"type":"text","text":"So"},{"type":"tool_use","id":"idf","name":"f","input":{"a":1}},` +
+			`{"type":"tool_use","id":"idg","name":"g","input":{}}],"stop_reason":"tool_use",`,
+		`!f={"a": `: `[{"type":"tool_use","id":"idf","name":"f","input":{}}],"stop_reason":"tool_use",`,
+	} {
+		choice := &answer.Choice{Finish: actors.Stopped, Usage: counted, Calls: 1, New: news(text)}
+		require.Contains(t, whole(testEncoder(9, false), choice), `"content":`+want)
 	}
 }
 

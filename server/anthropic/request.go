@@ -44,7 +44,7 @@ func decode(body answer.Body, find ask.Finder, answered bool) (request, *wire.Fa
 	f.Flag("stream", &o.Stream)
 	f.thinking(&o, prompt.Extra)
 	f.output(&r, prompt.Extra)
-	f.tools(prompt)
+	r.Tools = f.tools(prompt)
 	f.conversation(m, prompt)
 	f.ignored()
 	o.Prompts = []actors.Request{r}

@@ -34,8 +34,23 @@ func (f Fields) Missing(name, want string) {
 	}
 }
 
-// Messages reads the conversation of a request as templates know it.
-func (f Fields) Messages(m *answer.Model) []chat.Message {
+// Conversation reads what a prompt is rendered from, but for the tools.
+func (f Fields) Conversation(m *answer.Model) *chat.Input {
+	in := &chat.Input{Messages: f.messages(m), AddGenerationPrompt: true}
+	f.Flag("add_generation_prompt", &in.AddGenerationPrompt)
+	f.Flag("continue_final_message", &in.ContinueFinalMessage)
+	in.AddGenerationPrompt = in.AddGenerationPrompt && !in.ContinueFinalMessage
+	if raw, ok := f.Get("chat_template_kwargs"); ok {
+		var err error
+		if in.Extra, err = chat.ParseVariables(raw, f.Budget); err != nil {
+			f.Broken("chat_template_kwargs", raw, err, `an object such as {"enable_thinking": false}`)
+		}
+	}
+	return in
+}
+
+// messages reads the conversation of a request as templates know it.
+func (f Fields) messages(m *answer.Model) []chat.Message {
 	const want = `a list such as [{"role": "user", "content": "..."}]`
 	raw, ok := f.Get("messages")
 	if !ok {

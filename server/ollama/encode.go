@@ -96,7 +96,7 @@ func (*encoder) Begin(dst []byte, _ *answer.Choice) []byte { return dst }
 
 // Part implements answer.Encoder.
 func (e *encoder) Part(dst []byte, c *answer.Choice) []byte {
-	dst = e.shape.said(e.open(dst, e.now()), c.New.Thought, c.New.Text)
+	dst = e.shape.said(e.open(dst, e.now()), c.New.Said(answer.Thought), c.New.Said(answer.Speech))
 	if c.Probs {
 		for piece := range probs(c) {
 			dst = append(dst, piece...)
@@ -122,7 +122,7 @@ func (*encoder) Fault(dst []byte, f *wire.Fault) []byte { return append(appendFa
 func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 	c, now := choices[0], e.now() // there are no others in this dialect
 	return func(yield func([]byte) bool) {
-		if !yield(e.shape.said(e.open(nil, now), c.New.Thought, c.New.Text)) {
+		if !yield(e.shape.said(e.open(nil, now), c.New.Said(answer.Thought), c.New.Said(answer.Speech))) {
 			return
 		}
 		if c.Probs {

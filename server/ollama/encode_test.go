@@ -44,9 +44,9 @@ func TestLines(t *testing.T) {
 	} {
 		e, choice := testEncoder(c.shape), &answer.Choice{Usage: counted, Finish: actors.Length}
 		dst := e.Begin(nil, choice)
-		choice.New = answer.Part{Thought: []byte("Hm")}
+		choice.New = answer.News{Parts: []answer.Part{{Kind: answer.Thought, Text: []byte("Hm")}}}
 		dst = e.Part(dst, choice)
-		choice.New = answer.Part{Text: []byte("a\n")}
+		choice.New = answer.News{Parts: []answer.Part{{Text: []byte("a\n")}}}
 		dst = e.Part(dst, choice)
 		dst = e.Close(e.End(dst, choice), []*answer.Choice{choice})
 		require.Equal(t, c.parts+c.end+ended+"\n", string(dst))
@@ -58,7 +58,8 @@ func TestLines(t *testing.T) {
 // TestWhole: it is the same each time it is asked for, whatever the time.
 func TestWhole(t *testing.T) {
 	e := testEncoder(message{})
-	choice := &answer.Choice{Usage: counted, Finish: actors.Stopped, New: answer.Part{Thought: []byte("Hm"), Text: []byte("é")}}
+	choice := &answer.Choice{Usage: counted, Finish: actors.Stopped, New: answer.News{Parts: []answer.Part{
+		{Kind: answer.Thought, Text: []byte("Hm")}, {Text: []byte("é")}}}}
 	all := e.Whole([]*answer.Choice{choice})
 	e.now = func() time.Time { return time.Time{} }
 	for range 2 {

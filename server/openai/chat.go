@@ -35,16 +35,16 @@ func (chatShape) first(dst []byte, c *answer.Choice) []byte {
 func (s chatShape) part(dst []byte, c *answer.Choice) []byte {
 	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(c.Index), 10)
 	dst = append(dst, `,"delta":{`...)
-	if len(c.New.Thought) > 0 {
-		dst = wire.AppendString(append(dst, `"reasoning_content":`...), c.New.Thought)
-		if len(c.New.Text) > 0 {
-			dst = append(dst, ',')
-		}
+	from := len(dst)
+	if thought := c.New.Said(answer.Thought); len(thought) > 0 {
+		dst = append(wire.AppendString(append(dst, `"reasoning_content":`...), thought), ',')
 	}
-	if len(c.New.Text) > 0 || len(c.New.Thought) == 0 {
-		dst = wire.AppendString(append(dst, `"content":`...), c.New.Text)
+	dst = s.calls(dst, c, true)
+	if said := c.New.Said(answer.Speech); len(said) > 0 || len(dst) == from {
+		dst = append(wire.AppendString(append(dst, `"content":`...), said), ',')
 	}
-	dst = s.probs(append(dst, '}'), c, goOn)
+	dst[len(dst)-1] = '}' // for the last comma
+	dst = s.probs(dst, c, goOn)
 	return append(dst, `,"finish_reason":null}`...)
 }
 
@@ -55,12 +55,51 @@ func (chatShape) last(dst []byte, c *answer.Choice) []byte {
 
 func (s chatShape) whole(dst []byte, c *answer.Choice, more more) []byte {
 	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(c.Index), 10)
-	dst = wire.AppendString(append(dst, `,"message":{"role":"assistant","content":`...), c.New.Text)
-	if len(c.New.Thought) > 0 {
-		dst = wire.AppendString(append(dst, `,"reasoning_content":`...), c.New.Thought)
+	dst = append(dst, `,"message":{"role":"assistant",`...)
+	if thought := c.New.Said(answer.Thought); len(thought) > 0 {
+		dst = append(wire.AppendString(append(dst, `"reasoning_content":`...), thought), ',')
+	}
+	dst = append(s.calls(dst, c, false), `"content":`...)
+	if said := c.New.Said(answer.Speech); len(said) > 0 || c.Calls == 0 {
+		dst = wire.AppendString(dst, said)
+	} else {
+		dst = append(dst, "null"...)
 	}
 	dst = s.probs(append(dst, `,"refusal":null}`...), c, more)
 	return appendFinish(dst, c)
+}
+
+// calls writes those that came, if any, and a comma behind them. In a stream each says which one it goes on with.
+func (chatShape) calls(dst []byte, c *answer.Choice, stream bool) []byte {
+	any := false
+	for i := range c.New.Parts {
+		p := &c.New.Parts[i]
+		if p.Kind != answer.Call {
+			continue
+		}
+		if any {
+			dst = append(dst, ',')
+		} else {
+			dst = append(dst, `"tool_calls":[`...)
+		}
+		any = true
+		dst = append(dst, '{')
+		if stream {
+			dst = append(strconv.AppendInt(append(dst, `"index":`...), int64(p.Call), 10), ',')
+		}
+		if p.Name != "" {
+			dst = wire.AppendString(append(dst, `"id":`...), p.ID)
+			dst = wire.AppendString(append(dst, `,"type":"function","function":{"name":`...), p.Name)
+			dst = append(dst, ',')
+		} else {
+			dst = append(dst, `"function":{`...)
+		}
+		dst = append(wire.AppendString(append(dst, `"arguments":`...), p.Text), "}}"...)
+	}
+	if any {
+		dst = append(dst, "],"...)
+	}
+	return dst
 }
 
 // probs writes the log-probabilities of the tokens since the last part.

@@ -4,7 +4,6 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
-	"github.com/sluice-ai/sluice/stages/chat"
 )
 
 // decodeChat reads the body of a chat completion.
@@ -14,17 +13,8 @@ func decodeChat(body answer.Body, find ask.Finder) (request, *wire.Fault) {
 		return request{}, f.Fault
 	}
 	o, r := f.common(m)
-	in := &chat.Input{Messages: f.Messages(m), AddGenerationPrompt: true}
-	f.Flag("add_generation_prompt", &in.AddGenerationPrompt)
-	f.Flag("continue_final_message", &in.ContinueFinalMessage)
-	in.AddGenerationPrompt = in.AddGenerationPrompt && !in.ContinueFinalMessage
-	f.tools(in)
-	if raw, ok := f.Get("chat_template_kwargs"); ok {
-		var err error
-		if in.Extra, err = chat.ParseVariables(raw, f.Budget); err != nil {
-			f.Broken("chat_template_kwargs", raw, err, `an object such as {"enable_thinking": false}`)
-		}
-	}
+	in := f.Conversation(m)
+	r.Tools = f.Tools(in)
 	probs, top := false, 0
 	f.Flag("logprobs", &probs)
 	f.Count("top_logprobs", 0, answer.MaxTopProbs, &top)
@@ -55,32 +45,4 @@ func (f fields) reasoning() (think bool) {
 	raw, _ := f.Get("reasoning_format")
 	f.Wrong("reasoning_format", raw, `"auto", or "none" to leave the thinking in the text`)
 	return false
-}
-
-// tools hands the tools to the template. What the model then writes is text.
-func (f fields) tools(in *chat.Input) {
-	raw, ok := f.Get("tools")
-	if !ok {
-		return
-	}
-	choice := "auto"
-	if c, ok := f.Get("tool_choice"); ok {
-		choice = c
-		if text, err := f.Reader(c).String(); err == nil {
-			choice = text
-		}
-	}
-	if choice != "auto" && choice != "none" {
-		f.Fault = wire.Invalid("tool_choice", "unsupported_value",
-			`tool_choice is %s: a call cannot be forced here, want "auto" or "none"`, wire.Shown(choice))
-		return
-	}
-	list, err := chat.ParseTools(raw, f.Budget)
-	if err != nil {
-		f.Refuse(err)
-		return
-	}
-	if choice == "auto" && len(list.Items) > 0 {
-		in.Tools = list
-	}
 }

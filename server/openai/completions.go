@@ -30,7 +30,7 @@ type textShape struct{}
 func (textShape) first(dst []byte, _ *answer.Choice) []byte { return dst }
 
 func (s textShape) part(dst []byte, c *answer.Choice) []byte {
-	dst = wire.AppendString(append(dst, `{"text":`...), c.New.Text)
+	dst = wire.AppendString(append(dst, `{"text":`...), c.New.Said(answer.Speech))
 	dst = strconv.AppendInt(append(dst, `,"index":`...), int64(c.Index), 10)
 	return append(s.probs(dst, c, goOn), `,"finish_reason":null}`...)
 }
@@ -41,7 +41,7 @@ func (s textShape) last(dst []byte, c *answer.Choice) []byte {
 }
 
 func (s textShape) whole(dst []byte, c *answer.Choice, more more) []byte {
-	dst = wire.AppendString(append(dst, `{"text":`...), c.New.Text)
+	dst = wire.AppendString(append(dst, `{"text":`...), c.New.Said(answer.Speech))
 	dst = strconv.AppendInt(append(dst, `,"index":`...), int64(c.Index), 10)
 	return appendFinish(s.probs(dst, c, more), c)
 }

@@ -117,8 +117,11 @@ func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 // appendFinish ends a choice.
 func appendFinish(dst []byte, c *answer.Choice) []byte {
 	reason := "stop"
-	if c.Finish == actors.Length {
+	switch {
+	case c.Finish == actors.Length:
 		reason = "length"
+	case c.Calls > 0:
+		reason = "tool_calls"
 	}
 	dst = append(dst, `,"finish_reason":`...)
 	return append(wire.AppendString(dst, reason), '}')

@@ -31,7 +31,8 @@ func TestTimings(t *testing.T) {
 
 // TestNoAlloc: an event of a stream is written into a buffer that is used again.
 func TestNoAlloc(t *testing.T) {
-	c := &answer.Choice{New: answer.Part{Text: []byte(`some "text" of a token, ` + strings.Repeat("é\n", 8))}}
+	c := &answer.Choice{New: answer.News{Parts: []answer.Part{
+		{Text: []byte(`some "text" of a token, ` + strings.Repeat("é\n", 8))}}}}
 	buf := make([]byte, 0, 4096)
 	for _, s := range []shape{chatShape{}, textShape{}} {
 		e := newEncoder(&request{Order: answer.Order{Model: &answer.Model{Name: "model"}}}, "cmpl-1", "text_completion", "x", s)
@@ -40,4 +41,23 @@ func TestNoAlloc(t *testing.T) {
 		}), "%T", s)
 		require.True(t, json.Valid(buf[len("data: "):]))
 	}
+}
+
+// TestCalls: a call's first delta has its id and name, those after it say which one they go on with; a whole answer has
+// all of them, and no content where nothing is said.
+func TestCalls(t *testing.T) {
+	c := &answer.Choice{Calls: 2, Finish: actors.Stopped, New: answer.News{Parts: []answer.Part{
+		{Kind: answer.Call, Text: []byte(`1}`)}, {Kind: answer.Call, Call: 1, Name: "g", ID: "id", Text: []byte(`{"b"`)}}}}
+	require.Equal(t, `{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"1}"}},`+
+		`{"index":1,"id":"id","type":"function","function":{"name":"g","arguments":"{\"b\""}}]},"logprobs":null,"finish_reason":null}`,
+		string(chatShape{}.part(nil, c)))
+	require.Contains(t, string(chatShape{}.last(nil, c)), `"finish_reason":"tool_calls"`)
+	c.New.Parts = c.New.Parts[1:]
+	const call = `{"role":"assistant","tool_calls":[{"id":"id","type":"function","function":{"name":"g","arguments":"{\"b\""}}],"content":`
+	require.Equal(t, `{"index":0,"message":`+call+`null,"refusal":null},"logprobs":null,"finish_reason":"tool_calls"}`,
+		string(chatShape{}.whole(nil, c, goOn)))
+	c.New.Parts, c.Finish = append(c.New.Parts, answer.Part{Text: []byte("So")}), actors.Length
+	require.Equal(t, `{"index":0,"message":`+call+`"So","refusal":null},"logprobs":null,"finish_reason":"length"}`,
+		string(chatShape{}.whole(nil, c, goOn)))
+	require.Contains(t, string(chatShape{}.part(nil, c)), "\"}}],\"content\":\"So\"},")
 }

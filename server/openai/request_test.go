@@ -95,6 +95,31 @@ func TestMessages(t *testing.T) {
 	require.NotNil(t, o.Prompts[0].Chat.Tools)
 }
 
+// tooled is a request with a tool, but for its last brace.
+func tooled(function string) string {
+	return `{` + user + `,"tools":[{"type":"function","function":` + function + `}]`
+}
+
+// TestTools: what a request says of tools, and whether the template sees them.
+func TestTools(t *testing.T) {
+	f := answer.Tool{Name: "f", Parameters: `{"type": "object"}`, Strict: true}
+	const function = `{"name":"f","strict":true,"parameters":{"type":"object"}}`
+	for rest, want := range map[string]*actors.Tools{
+		``: {List: []answer.Tool{f}}, `,"tool_choice":"auto"`: {List: []answer.Tool{f}}, `,"tool_choice":"none"`: nil,
+		`,"tool_choice":"required","parallel_tool_calls":false`:                 {List: []answer.Tool{f}, Must: true, Single: true},
+		`,"tool_choice":{"type":"function","function":{"name":"f"}}`:            {List: []answer.Tool{f}, Must: true, Only: "f"},
+		`,"parallel_tool_calls":true,"tool_choice":null,"response_format":null`: {List: []answer.Tool{f}},
+	} {
+		o, fault := decodeChat(given(tooled(function)+rest+`}`), testModel)
+		require.Nil(t, fault, rest)
+		require.Equal(t, want, o.Prompts[0].Tools, rest)
+		require.Equal(t, want != nil, o.Prompts[0].Chat.Tools != nil, rest)
+	}
+	o, fault := decodeChat(given(`{`+user+`,"tools":[]}`), testModel)
+	require.Nil(t, fault)
+	require.Nil(t, o.Prompts[0].Tools)
+}
+
 func TestDecodeCompletion(t *testing.T) {
 	decode := func(body string) []actors.Request {
 		o, fault := decodeCompletion(given(body), testModel)
@@ -180,7 +205,20 @@ var faults = []struct{ chat, body, param, text string }{
 		`logit_bias is {"512":1}: want an object {"token id": bias} or a list [[token id, bias]] with ids of the model, and numbers or false`},
 	{"c", `{` + user + `,"tools":[1]}`, "tools", `tools[0] is no object: want a list such as [{"type": "function", "function": {"name": ...}}]`},
 	{"c", `{` + user + `,"tools":[],"tool_choice":"required"}`, "tool_choice",
-		`tool_choice is required: a call cannot be forced here, want "auto" or "none"`},
+		`tool_choice wants a call, but there are no tools: send some`},
+	{"c", `{` + user + `,"tool_choice":"maybe"}`, "tool_choice",
+		`tool_choice is "maybe": want "auto", "none", "required" or {"type": "function", "function": {"name": "..."}}`},
+	{"c", `{` + user + `,"tool_choice":{"type":"custom"}}`, "tool_choice.type", `tool_choice.type is "custom": want "function"`},
+	{"c", tooled(`{"name":"f"}`) + `,"tool_choice":{"type":"function","function":{"name":"g"}}}`, "tool_choice",
+		`tool_choice wants a call of "g", which is not one of the tools`},
+	{"c", tooled(`{}`) + `}`, "tools[0].function.name", `tools[0].function.name: want a text`},
+	{"c", tooled(`{"name":"a b"}`) + `}`, "tools[0].function.name",
+		`tools[0].function.name is "a b": want at most 256 characters, and no blanks, brackets or quotes`},
+	{"c", tooled(`{"name":"f","parameters":7}`) + `}`, "tools[0].function.parameters",
+		`tools[0].function.parameters is 7: want a JSON Schema such as {"type": "object"}`},
+	{"c", tooled(`{"name":"f"}},{"type":"function","function":{"name":"f"}`) + `}`, "tools[1].function.name",
+		`tools[1].function.name is "f", as another tool's is: want a name of its own`},
+	{"c", `{` + user + `,"tools":[{"type":"custom"}]}`, "tools[0].type", `tools[0].type is "custom": want "function"`},
 	{"c", `{` + user + `,"response_format":{"type":"xml"}}`, "response_format.type",
 		`response_format.type is "xml": want {"type": "text"}, {"type": "json_object"} or ` +
 			`{"type": "json_schema", "json_schema": {"schema": {...}}}`},
@@ -212,6 +250,9 @@ var faults = []struct{ chat, body, param, text string }{
 	{"", `{"prompt":[1,512]}`, "prompt", `token 1 of the prompt is 512: the vocabulary has 0 to 511`},
 	{"", `{"prompt":["a","b","c"],"n":43}`, "n", `3 prompts with n = 43 make 129 choices: want at most 128`},
 	{"", `{"prompt":"a","echo":true}`, "echo", `echo is not supported here: put the prompt in front of the answer yourself`},
+	{"", `{"prompt":"a","suffix":"b"}`, "suffix", `suffix: the model empty has no tokens for a gap in a text: ask one that was ` +
+		`trained to fill in`},
+	{"", `{"prompt":[1],"suffix":"b"}`, "suffix", `suffix goes with a prompt that is a text: send the text of the tokens`},
 	{"", `{"prompt":"a","best_of":2}`, "best_of", `best_of is 2: want an integer from 1 to 1`},
 }
 

@@ -97,16 +97,17 @@ func (e *response) Begin(dst []byte, _ *answer.Choice) []byte {
 
 // Part implements answer.Encoder.
 func (e *response) Part(dst []byte, c *answer.Choice) []byte {
-	if len(c.New.Thought) > 0 {
-		dst = e.delta(e.enter(dst, reasoning), "response.reasoning_text", c.New.Thought)
+	thought, said := c.New.Said(answer.Thought), c.New.Said(answer.Speech)
+	if len(thought) > 0 {
+		dst = e.delta(e.enter(dst, reasoning), "response.reasoning_text", thought)
 	}
-	if e.open != reasoning || len(c.New.Text) > 0 { // nobody asks for those of thoughts
+	if e.open != reasoning || len(said) > 0 { // nobody asks for those of thoughts
 		for i := range c.New.Probs {
 			e.probs = appendProb(comma(e.probs), c, &c.New.Probs[i])
 		}
 	}
-	if len(c.New.Text) > 0 {
-		dst = e.delta(e.enter(dst, speech), "response.output_text", c.New.Text)
+	if len(said) > 0 {
+		dst = e.delta(e.enter(dst, speech), "response.output_text", said)
 	}
 	return dst
 }
@@ -244,14 +245,14 @@ func (e *response) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		dst := append(slices.Clone(e.head), `,"output":[`...)
 		one := response{id: e.id}
-		if len(c.New.Thought) > 0 {
-			one.open, one.text = reasoning, c.New.Thought
+		if thought := c.New.Said(answer.Thought); len(thought) > 0 {
+			one.open, one.text = reasoning, thought
 			if !yield(append(one.item(dst, "completed"), ',')) {
 				return
 			}
 			dst, one.index = dst[:0], 1
 		}
-		one.open, one.text = speech, c.New.Text
+		one.open, one.text = speech, c.New.Said(answer.Speech)
 		dst = one.item(dst, statusOf(c))
 		const behind = "]}]}" // the list of log-probabilities, which is the last of the item
 		for i := range c.New.Probs {

@@ -188,9 +188,9 @@ func TestResponseStream(t *testing.T) {
 		e, choice := testResponse(), &answer.Choice{Usage: actors.Usage{Prompt: 10, Cached: 4, Generated: 3}}
 		dst, said := e.Begin(nil, choice), map[string]string{}
 		for _, p := range c.parts {
-			choice.New = answer.Part{Text: []byte(p)}
+			choice.New = answer.News{Parts: []answer.Part{{Text: []byte(p)}}}
 			if thought, ok := strings.CutPrefix(p, "?"); ok {
-				choice.New = answer.Part{Thought: []byte(thought)}
+				choice.New = answer.News{Parts: []answer.Part{{Kind: answer.Thought, Text: []byte(thought)}}}
 			}
 			dst = e.Part(dst, choice)
 		}
@@ -232,8 +232,10 @@ func TestResponseStream(t *testing.T) {
 
 // TestWholeResponse: each time it is asked for, it is what a stream ends with.
 func TestWholeResponse(t *testing.T) {
-	for _, c := range []answer.Part{{Text: []byte("Two")}, {Thought: []byte("Hm\n"), Text: []byte("Two")}, {}} {
-		choice := &answer.Choice{New: c, Finish: actors.Stopped, Usage: actors.Usage{Prompt: 10, Generated: 3}}
+	two := answer.Part{Text: []byte("Two")}
+	for _, c := range [][]answer.Part{{two}, {{Kind: answer.Thought, Text: []byte("Hm\n")}, two}, {}} {
+		choice := &answer.Choice{New: answer.News{Parts: c}, Finish: actors.Stopped,
+			Usage: actors.Usage{Prompt: 10, Generated: 3}}
 		e := testResponse()
 		streamed := string(e.End(e.Part(nil, choice), choice))
 		_, want, _ := strings.Cut(streamed[strings.LastIndex(streamed, "\ndata: "):], `"response":`)

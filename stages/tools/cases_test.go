@@ -35,15 +35,15 @@ func (a *answer) add(t require.TestingT, parts []Part) {
 	for _, p := range parts {
 		switch p.Kind {
 		case Text:
-			a.content += p.Text
+			a.content += string(p.Text)
 		case Thought:
-			a.reasoning += p.Text
+			a.reasoning += string(p.Text)
 		case Call:
 			require.Equal(t, len(a.names), p.Index)
 			a.names, a.arguments = append(a.names, p.Name), append(a.arguments, "")
 		case Arguments:
 			require.Equal(t, len(a.names)-1, p.Index)
-			a.arguments[p.Index] += p.Text
+			a.arguments[p.Index] += string(p.Text)
 		}
 	}
 }

@@ -7,11 +7,12 @@ import (
 
 // channels are answers made of messages, each with a heading that says whom or what it is for.
 type channels struct {
-	start string   // what a prompt ends with: a heading comes next
-	mark  string   // ends a heading
-	ends  []string // end a message
-	route func(heading string) route
-	calls []section // in messages that are no thoughts; nil: the message of a call is its arguments, as JSON
+	start   string    // what a prompt ends with: a heading comes next
+	mark    string    // ends a heading
+	thought [2]string // around a message that is a thought, where it is the answer's first
+	ends    []string  // end a message
+	route   func(heading string) route
+	calls   []section // in messages that are no thoughts; nil: the message of a call is its arguments, as JSON
 }
 
 // route is what a heading says.
@@ -35,6 +36,9 @@ func (p *Parser) inChannel() bool {
 			return false
 		}
 		r := form.route(string(p.held[:at]))
+		if !p.tools.Some() {
+			r.call = "" // there is nothing to call: it is text
+		}
 		p.take(at + len(form.mark))
 		p.channel = &channel{route: r}
 		p.fresh, p.blank = true, nil

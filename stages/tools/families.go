@@ -102,7 +102,7 @@ var families = [...]family{
 			call: tag{open: `<|open|>call tool="`, mid: `"`, end: "<|sep|>"}, callClose: "<|close|>call<|sep|>",
 			param: tag{open: `<|open|>argument key="`, mid: `"`, end: "<|sep|>"}, close: "<|close|>argument<|sep|>"}}}}},
 	{sign: "[TOOL_CALLS]", sections: []section{{open: "[TOOL_CALLS]", bodies: []body{
-		&objects{}, &named{mid: "[ARGS]", clean: mistral}}}}},
+		&objects{}, &named{mid: "[ARGS]", clean: mistral, parts: "[CALL_ID]"}}}}},
 	{sign: "<|tools_prefix|>", sections: []section{{open: "<|tools_prefix|>", close: "<|tools_suffix|>",
 		bodies: []body{&objects{keyIsName: true}}}}},
 	{sign: "<|tool_call_start|>", also: "List of tools: ",
@@ -132,7 +132,7 @@ var families = [...]family{
 		bodies: []body{&objects{}}}}},
 	{sign: "functools", sections: []section{{open: "functools", bodies: []body{&objects{}}}}},
 	{sign: "<|tool_call:begin|>", sections: []section{{open: "<|tool_calls|>", bodies: []body{
-		&named{open: "<|tool_call:begin|>", mid: "<|tool_call:args|>", end: "<|tool_call:end|>", clean: solar}}}},
+		&named{open: "<|tool_call:begin|>", mid: "<|tool_call:args|>", end: "<|tool_call:end|>", clean: solar, parts: "<|tool_call:name|>"}}}},
 		thinks: []think{{open: "<|think|>", close: "<|end|>"}},
 		skips:  []string{"<|begin|>assistant", "<|content|>", "<|end|>"}},
 	{sign: `<function name="`, sections: []section{{open: `<function name="`, keep: true, bodies: []body{&tagged{
@@ -156,7 +156,8 @@ var families = [...]family{
 		{open: "<longcat_tool_call>", close: "</longcat_tool_call>", bodies: []body{&objects{}}},
 	}},
 	{sign: "<|channel|>", channels: &channels{start: "<|start|>assistant", mark: "<|message|>",
-		ends: []string{"<|end|>", "<|call|>", "<|return|>", "<|start|>assistant"}, route: harmony}},
+		thought: [2]string{"<|channel|>analysis<|message|>", "<|end|><|start|>assistant"},
+		ends:    []string{"<|end|>", "<|call|>", "<|return|>", "<|start|>assistant"}, route: harmony}},
 	{sign: "atem:", channels: &channels{start: "<|start|>assistant", mark: "<|message|>",
 		ends: []string{"<|eom|>", "<|eot|>", "<|start|>assistant"}, route: glimmer, calls: []section{{
 			open: "<atem:function_calls>", close: "</atem:function_calls>", bodies: []body{invokes("atem:")}}}}},

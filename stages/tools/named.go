@@ -10,6 +10,7 @@ type named struct {
 	open, mid, end string
 	quote          string                            // of strings in the arguments, beside those of JSON
 	clean          func(raw string) (string, string) // name and id of what stands between the marks; nil: the name
+	parts          string                            // the mark by which clean tells them apart, if it is one
 }
 
 func (f *named) begin(p *Parser) (call, verdict) {
@@ -22,6 +23,8 @@ func (f *named) begin(p *Parser) (call, verdict) {
 	v := p.starts(f.open)
 	return &namedCall{form: f}, v
 }
+
+func (f *named) texts() []string { return []string{f.open, f.mid, f.end, f.quote, f.parts} }
 
 // What comes next in a call of a name and an object.
 const (

@@ -30,6 +30,8 @@ func (o *objects) begin(p *Parser) (call, verdict) {
 	return &object{form: o}, yes
 }
 
+func (*objects) texts() []string { return nil }
+
 // object is one that is being read.
 type object struct {
 	form     *objects

@@ -22,7 +22,7 @@ type Part struct {
 	Index int    // of the call, from 0
 	Name  string // of Call
 	ID    string // of Call, where the model writes one
-	Text  string // of the other kinds
+	Text  []byte // of the other kinds
 }
 
 // Parser follows one answer. It is one goroutine's.
@@ -30,6 +30,7 @@ type Parser struct {
 	syntax *Syntax
 	tools  *Set
 	parts  []Part
+	text   []byte // of parts, one after the other
 	held   []byte // not yet understood
 	final  bool   // nothing comes after what is held
 
@@ -63,7 +64,8 @@ const (
 	no                  // it is none
 )
 
-// Parser begins to read an answer. tail is how the prompt ends: templates may end it within a thought or a heading.
+// Parser begins to read an answer. tail is how the prompt ends, behind all that others said: templates may end it
+// within a thought or a heading.
 func (s *Syntax) Parser(tail string, tools *Set) *Parser {
 	p := &Parser{syntax: s, tools: tools}
 	last := -1
@@ -78,15 +80,40 @@ func (s *Syntax) Parser(tail string, tools *Set) *Parser {
 			}
 		}
 	}
-	if c := s.channels; c != nil && (tail == "" || strings.HasSuffix(strings.TrimRight(tail, " \n"), c.start)) {
+	if c := s.channels; c != nil && (tail == "" || strings.HasSuffix(strings.TrimRight(tail, white), c.start)) {
 		p.channel = &channel{heading: true}
 	}
 	return p
 }
 
+// Apart says that what comes next is a thought, or the heading of a message: no part of what is answered.
+func (p *Parser) Apart() bool { return p.Thinks() || p.channel != nil && p.channel.heading }
+
+// Thinks says that what comes next is a thought.
+func (p *Parser) Thinks() bool { return p.think != nil || p.channel != nil && p.channel.thought }
+
+// Opened is what a section of calls began with, its mark included, as long as it is not certain that it is one.
+func (p *Parser) Opened() (text []byte, ok bool) {
+	if p.section == nil || p.sure || p.section.bare {
+		return nil, false
+	}
+	return append(bytes.Clone(p.raw), p.held...), true
+}
+
+// Behind is how many bytes of the text last pushed belong to the answer, though maybe not told yet, where it began
+// apart and is no longer.
+func (p *Parser) Behind() (n int) {
+	for i := range p.parts {
+		if p.parts[i].Kind != Thought {
+			n += len(p.parts[i].Text)
+		}
+	}
+	return n + len(p.blank) + len(p.held)
+}
+
 // Push takes the next text and returns what is understood by now, valid until the next call.
 func (p *Parser) Push(text []byte) []Part {
-	p.parts = p.parts[:0]
+	p.parts, p.text = p.parts[:0], p.text[:0]
 	for len(text) > 0 {
 		n := min(len(text), mostAtOnce)
 		p.held = append(p.held, text[:n]...)
@@ -102,7 +129,7 @@ const mostAtOnce = 256
 
 // End returns what was held back: nothing comes after it.
 func (p *Parser) End() []Part {
-	p.parts, p.final = p.parts[:0], true
+	p.parts, p.text, p.final = p.parts[:0], p.text[:0], true
 	for p.step() {
 	}
 	for p.section != nil && !p.sure {
@@ -114,7 +141,7 @@ func (p *Parser) End() []Part {
 		p.say(p.held)
 	}
 	if p.think == nil && !p.fresh && p.calls == 0 && len(p.blank) > 0 {
-		p.add(Part{Kind: Text, Text: string(p.blank)})
+		p.add(Text, 0, p.blank, nil)
 	}
 	p.held, p.blank = nil, nil
 	return p.parts
@@ -194,10 +221,10 @@ func (p *Parser) mark(text []byte, first bool) (*mark, verdict) {
 // any text of the answer.
 func (p *Parser) allowed(m *mark, first, start bool) bool {
 	switch {
-	case m.section != nil && p.think != nil:
-		return !p.think.solid && !m.section.bare
+	case m.section != nil && (!p.tools.Some() || p.think != nil):
+		return p.tools.Some() && !p.think.solid && !m.section.bare
 	case m.section != nil:
-		return !m.section.bare || start && p.tools.Some()
+		return !m.section.bare || start
 	case p.think != nil:
 		return m.closes && m.think == p.think || !m.closes && m.think != nil && first && p.fresh
 	case m.think != nil:
@@ -344,14 +371,14 @@ func (p *Parser) begin(name, id string) {
 	if p.think != nil || !p.visible || p.channel != nil {
 		p.think, p.blank, p.fresh = nil, nil, true
 	}
-	p.add(Part{Kind: Call, Index: p.calls, Name: name, ID: id})
+	p.parts = append(p.parts, Part{Kind: Call, Index: p.calls, Name: name, ID: id})
 	p.calls++
 }
 
 // arguments tells of more arguments of the last call.
 func (p *Parser) arguments(text []byte) {
 	if len(text) > 0 {
-		p.add(Part{Kind: Arguments, Index: p.calls - 1, Text: string(text)})
+		p.add(Arguments, p.calls-1, nil, text)
 	}
 }
 
@@ -368,24 +395,26 @@ func (p *Parser) say(text []byte) {
 		text = bytes.TrimLeft(text, white)
 	}
 	bare := bytes.TrimRight(text, white)
+	if kind == Text && !p.tools.Some() && (p.visible || len(bare) > 0) {
+		bare = text // no call comes that white space would set it apart from
+	}
 	if len(bare) > 0 {
-		p.add(Part{Kind: kind, Text: string(p.blank) + string(bare)})
-		p.blank, p.fresh = nil, false
+		p.add(kind, 0, p.blank, bare)
+		p.blank, p.fresh = p.blank[:0], false
 		p.visible = p.visible || kind == Text
 	}
 	p.blank = append(p.blank, text[len(bare):]...)
 }
 
-// mostJoined bounds the text that is joined, in bytes: to join copies it.
-const mostJoined = 1 << 12
-
-// add joins a part to the one before it where they say one thing.
-func (p *Parser) add(part Part) {
-	if n := len(p.parts); n > 0 && part.Kind != Call {
-		if last := &p.parts[n-1]; last.Kind == part.Kind && last.Index == part.Index && len(last.Text) < mostJoined {
-			last.Text += part.Text
+// add tells of text before and after, with the part before it where they say one thing.
+func (p *Parser) add(kind Kind, index int, before, after []byte) {
+	from := len(p.text)
+	p.text = append(append(p.text, before...), after...)
+	if n := len(p.parts); n > 0 {
+		if last := &p.parts[n-1]; last.Kind == kind && last.Index == index {
+			last.Text = p.text[from-len(last.Text):]
 			return
 		}
 	}
-	p.parts = append(p.parts, part)
+	p.parts = append(p.parts, Part{Kind: kind, Index: index, Text: p.text[from:]})
 }

@@ -22,6 +22,8 @@ func (f *python) begin(p *Parser) (call, verdict) {
 	return &pythonCall{}, yes
 }
 
+func (*python) texts() []string { return nil }
+
 type pythonCall struct {
 	begun   bool
 	inValue bool

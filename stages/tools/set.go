@@ -7,6 +7,13 @@ import (
 	"strings"
 )
 
+// Tool is a function that a model may call.
+type Tool struct {
+	Name       string
+	Parameters string // JSON Schema of its arguments; "": it takes none
+	Strict     bool   // its arguments are kept to that
+}
+
 // Set is the tools of a request. The nil Set is one that nobody told: any name may be a tool's.
 type Set struct {
 	names  []string
@@ -17,6 +24,21 @@ type Set struct {
 type schema struct {
 	known any
 	root  any
+}
+
+// NewSet is the set of some tools; of none, it is one in which nothing is called.
+func NewSet(list []Tool) (*Set, error) {
+	s := &Set{fields: map[string]schema{}}
+	for _, t := range list {
+		var parameters any
+		if t.Parameters != "" {
+			if err := json.Unmarshal([]byte(t.Parameters), &parameters); err != nil {
+				return nil, fmt.Errorf("the parameters of %s: %w", t.Name, err)
+			}
+		}
+		s.names, s.fields[t.Name] = append(s.names, t.Name), schema{parameters, parameters}
+	}
+	return s, nil
 }
 
 // ParseSet reads tools in OpenAI's shape: a list of {"type":"function","function":{"name":…,"parameters":{…}}}, or of

@@ -1,6 +1,9 @@
 package tools
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Syntax is how a model writes thoughts and calls. It never changes.
 type Syntax struct {
@@ -32,6 +35,8 @@ type section struct {
 type body interface {
 	// begin looks whether what the parser holds begins a call.
 	begin(p *Parser) (call, verdict)
+	// texts are the marks in it.
+	texts() []string
 }
 
 // mark is a text that means something.
@@ -77,4 +82,35 @@ func (s *Syntax) index() *Syntax {
 		s.first[m.text[0]] = true
 	}
 	return s
+}
+
+// Thoughtless is the syntax in which thoughts are text, marks and all.
+func (s *Syntax) Thoughtless() *Syntax {
+	out := &Syntax{sections: s.sections, skips: s.skips, channels: s.channels}
+	return out.index()
+}
+
+// Opens says whether a text begins with the mark of calls, which tells them from other text.
+func (s *Syntax) Opens(text string) bool {
+	return slices.ContainsFunc(s.sections, func(x section) bool { return !x.bare && strings.HasPrefix(text, x.open) })
+}
+
+// Mentions says whether a text, such as that of a control token, is a part of a mark.
+func (s *Syntax) Mentions(text string) bool {
+	all := []string{}
+	sections := s.sections
+	for _, m := range s.marks {
+		all = append(all, m.text)
+	}
+	if c := s.channels; c != nil {
+		all = append(append(all, c.start, c.mark), c.ends...)
+		sections = append(sections[:len(sections):len(sections)], c.calls...)
+	}
+	for i := range sections {
+		all = append(all, sections[i].open, sections[i].close)
+		for _, b := range sections[i].bodies {
+			all = append(all, b.texts()...)
+		}
+	}
+	return text != "" && slices.ContainsFunc(all, func(mark string) bool { return strings.Contains(mark, text) })
 }

@@ -34,6 +34,11 @@ func (f *tagged) begin(p *Parser) (call, verdict) {
 	return &taggedCall{form: f}, yes
 }
 
+func (f *tagged) texts() []string {
+	return []string{f.call.open, f.call.mid, f.call.end, f.callClose, f.skip,
+		f.param.open, f.param.mid, f.param.end, f.close}
+}
+
 // What comes next in a tagged call.
 const (
 	atName = iota

@@ -116,9 +116,7 @@ func (d *download) pieces(ctx context.Context, from, to int) error {
 func (d *download) stretch(ctx context.Context, at, end int64) (n int64, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	stalled := time.AfterFunc(patience, func() {
-		stop(&lost{place(d.origin), fmt.Errorf("nothing has come for %v", patience)})
-	})
+	stalled := d.watch(stop)
 	defer stalled.Stop()
 	a, err := d.open(ctx, fmt.Sprintf("bytes=%d-%d", at, end-1))
 	if err != nil {
@@ -131,28 +129,31 @@ func (d *download) stretch(ctx context.Context, at, end int64) (n int64, err err
 	return d.copy(ctx, a.Body, at, end, stalled)
 }
 
-// open asks for a part of the file, or all of it, where the last answer came from, else at the hub.
+// watch ends a request when nothing comes for long. Who reads sets the timer back.
+func (d *download) watch(stop context.CancelCauseFunc) *time.Timer {
+	return time.AfterFunc(d.patience, func() {
+		stop(&lost{place(d.origin), fmt.Errorf("nothing has come for %v", d.patience)})
+	})
+}
+
+// open asks for a part of the file, or all of it: where the last answer came from, and, if that address has expired, at
+// the hub.
 func (d *download) open(ctx context.Context, part string) (*answer, error) {
-	d.mu.Lock()
-	direct := d.direct
-	d.mu.Unlock()
-	to := direct
-	if to == nil {
-		to = d.origin
-	}
 	header := http.Header{}
 	if part != "" {
 		header.Set("Range", part)
 	}
-	a, err := d.get(ctx, to, d.token, header)
-	if err != nil {
-		var r *Refused
-		if direct != nil && errors.As(err, &r) && !r.again() { // the address has expired: ask the hub again
-			d.mu.Lock()
-			d.direct = nil
-			d.mu.Unlock()
-			return nil, &lost{r.Place, r}
+	d.mu.Lock()
+	direct := d.direct
+	d.mu.Unlock()
+	if direct != nil {
+		a, err := d.get(ctx, direct, d.token, header)
+		if r := (*Refused)(nil); !errors.As(err, &r) || r.again() {
+			return a, err
 		}
+	}
+	a, err := d.get(ctx, d.origin, d.token, header)
+	if err != nil {
 		return nil, err
 	}
 	if err := d.linked(a.passed); err != nil {
@@ -207,7 +208,7 @@ func (d *download) copy(ctx context.Context, body io.Reader, at, end int64, stal
 		_, to := d.part.At(piece)
 		want := min(chunk, to-at-n)
 		got, err := io.ReadFull(body, buffer[:want])
-		stalled.Reset(patience)
+		stalled.Reset(d.patience)
 		if err := d.part.Write(buffer[:got], at+n); err != nil {
 			return n, err
 		}
@@ -256,9 +257,7 @@ func (d *download) whole(ctx context.Context) error {
 func (d *download) stream(ctx context.Context) (n int64, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	stalled := time.AfterFunc(patience, func() {
-		stop(&lost{place(d.origin), fmt.Errorf("nothing has come for %v", patience)})
-	})
+	stalled := d.watch(stop)
 	defer stalled.Stop()
 	a, err := d.open(ctx, "")
 	if err != nil {

@@ -6,10 +6,13 @@ import (
 	"crypto/sha256"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,6 +123,42 @@ func TestPull(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, small["F16/small-F16-00003-of-00003.gguf"], data)
 	require.Zero(t, h.Leaked.Load())
+}
+
+// A model that is no GGUF file comes with what is beside its weights, as a folder.
+func TestPullFolder(t *testing.T) {
+	h, s, c := fixture(t)
+	c.Token = hubtest.Token
+	h.Private["Ann/Folder"] = true
+	repo := map[string][]byte{"model.safetensors": content("weights", 500_000), "config.json": []byte(`{"a": 1}`),
+		"tokenizer.json": content("tokens", 200_000), "README.md": content("read me", 10)}
+	h.Repositories["Ann/Folder"] = repo
+	got, err := c.Pull(context.Background(), s, named(t, "Ann/Folder"))
+	require.NoError(t, err)
+	require.Equal(t, "hf.co/Ann/Folder:safetensors", got.Manifest.Name)
+	require.True(t, got.Manifest.IsFolder())
+	folder, err := s.Resolve("Ann/Folder")
+	require.NoError(t, err)
+	for name, want := range repo {
+		data, err := os.ReadFile(filepath.Join(folder, name))
+		if name == "README.md" {
+			require.Error(t, err)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, data)
+	}
+	got, err = c.Pull(context.Background(), s, named(t, "Ann/Folder"))
+	require.NoError(t, err)
+	require.True(t, got.Fresh)
+	_, err = s.Remove(context.Background(), named(t, "Ann/Folder"))
+	require.NoError(t, err)
+
+	before := files(t, s)
+	h.Change(func(s *hubtest.Settings) { s.Content[hubtest.Digest(repo["config.json"])] = []byte(`{"a": 2}`) })
+	_, err = c.Pull(context.Background(), s, named(t, "Ann/Folder"))
+	require.ErrorContains(t, err, "config.json: what came has 8 bytes and the checksum")
+	require.Equal(t, before, files(t, s))
 }
 
 func TestPullFromOllama(t *testing.T) {
@@ -357,6 +396,60 @@ func TestToken(t *testing.T) {
 	c.Endpoint = "http://192.0.2.1"
 	_, err = c.Pull(context.Background(), s, named(t, "Ann/Private"))
 	require.ErrorContains(t, err, "is not secure, and anybody on the way could read the token")
+}
+
+func TestRedirects(t *testing.T) {
+	for _, c := range []struct{ from, location, want string }{
+		{"https://hub.test/a/b", "/c", "https://hub.test/c"},
+		{"https://hub.test/a/b", "https://files.test/c?signature=1", "https://files.test/c?signature=1"},
+		{"http://hub.test/a", "https://files.test/c", "https://files.test/c"},
+		{"http://hub.test/a", "http://files.test/c", "http://files.test/c"},
+		{"https://hub.test/a", "http://files.test/c?signature=1", "https://hub.test/a redirects to http://files.test/c, which is not secure"},
+		{"https://hub.test/a", "file:///etc/passwd", "which is no address"},
+		{"https://hub.test/a", "ftp://files.test/c", "which is not secure"},
+		{"https://hub.test/a?token=x", "", `https://hub.test/a redirects to "", which is no address`},
+		{"https://hub.test/a", "https://[", "which is no address"},
+	} {
+		from, err := url.Parse(c.from)
+		require.NoError(t, err)
+		to, err := next(from, c.location)
+		if err != nil {
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), "=", "what may be secret")
+			continue
+		}
+		require.Equal(t, c.want, to.String())
+	}
+	ring := httptest.NewServer(http.RedirectHandler("/again", http.StatusFound))
+	defer ring.Close()
+	_, s, c := fixture(t)
+	c.Endpoint = ring.URL
+	_, err := c.Pull(context.Background(), s, named(t, "a/b"))
+	require.ErrorContains(t, err, "redirects lead to redirects, more than 10 times")
+}
+
+// Addresses of files that expire are asked for again.
+func TestExpiredAddresses(t *testing.T) {
+	h, s, c := fixture(t)
+	h.Uses = 1
+	got, err := c.Pull(context.Background(), s, named(t, "Ann/Small-GGUF:Q8_0"))
+	require.NoError(t, err)
+	require.EqualValues(t, 3_000_000, got.Received)
+	same(t, s, "Ann/Small-GGUF:Q8_0", h.Repositories["Ann/Small-GGUF"]["small-Q8_0.gguf"])
+}
+
+// A connection on which nothing comes is given up, and another one tried.
+func TestStalledServer(t *testing.T) {
+	h, s, c := fixture(t)
+	var stalled atomic.Int64
+	h.Stall = func() bool { return stalled.Add(1) <= 3 }
+	c.patience = 500 * time.Millisecond
+	_, err := c.Pull(context.Background(), s, named(t, "Ann/Small-GGUF"))
+	require.NoError(t, err)
+	h.Change(func(s *hubtest.Settings) { s.Stall = func() bool { return true } })
+	c.patience = time.Millisecond
+	_, err = c.Pull(context.Background(), s, named(t, "Ann/Small-GGUF:Q8_0"))
+	require.ErrorContains(t, err, "nothing has come for 1ms")
 }
 
 // A hub that is busy is asked again, as late as it says; one that stays busy is given up.

@@ -80,18 +80,23 @@ func layerName(role store.Role, n store.Name, nth int) string {
 
 func (h *session) findOllama(ctx context.Context, n store.Name) (*offer, error) {
 	n.Tag = cmp.Or(n.Tag, "latest")
-	registry := h.base.JoinPath("v2", n.Owner, n.Model)
-	data, err := h.document(ctx, registry.JoinPath("manifests", n.Tag), "", manifestType)
+	data, err := h.document(ctx, h.base.JoinPath("v2", n.Owner, n.Model, "manifests", n.Tag), "", manifestType)
 	if r := (*Refused)(nil); errors.As(err, &r) && r.Status == http.StatusNotFound {
 		return nil, fmt.Errorf("%w: the registry has no such model: check the name; a model of Hugging Face is OWNER/NAME", err)
 	}
 	if err != nil {
 		return nil, err
 	}
+	return h.offerOfLayers(data, n)
+}
+
+// offerOfLayers is what a manifest of the registry says of a whole name.
+func (h *session) offerOfLayers(data []byte, n store.Name) (*offer, error) {
 	files, err := parseLayers(data, n)
 	if err != nil {
 		return nil, err
 	}
+	registry := h.base.JoinPath("v2", n.Owner, n.Model)
 	o := &offer{manifest: store.Manifest{Name: n.Host + "/" + n.Owner + "/" + n.Model + ":" + n.Tag,
 		Source: registry.String(), Revision: string(store.DigestOf(data)), Files: files,
 		Pulled: h.clock().UTC().Truncate(time.Second)}}

@@ -133,23 +133,25 @@ func (s *Store) put(m *Manifest, name Name, replace bool) error {
 // halfView begins the names of views that are not complete: only a process that was killed leaves them.
 const halfView = ".half-"
 
-// show makes the folder in which a model's weights have their names.
+// show makes the folder in which a model's files have their names.
 func (s *Store) show(m *Manifest) error {
 	folder := s.path(viewsFolder, m.view())
-	if _, err := os.Lstat(folder); err == nil {
+	if s.shown(m) {
 		return nil
+	}
+	if err := s.hide(folder); err != nil { // somebody has been at it
+		return err
 	}
 	half, err := os.MkdirTemp(s.path(viewsFolder), halfView)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(half) // gone already, if all went well
-	for _, f := range m.Weights() {
+	for _, f := range m.named() {
 		if !s.has(&f) {
 			return fmt.Errorf("%s is not there: the store was changed by hand", s.blob(f.Digest))
 		}
-		target := filepath.Join("..", "..", blobsFolder, f.Digest.file())
-		if err := os.Symlink(target, filepath.Join(half, f.Name)); err != nil {
+		if err := os.Symlink(linkTo(&f), filepath.Join(half, f.Name)); err != nil {
 			return err
 		}
 	}
@@ -157,6 +159,29 @@ func (s *Store) show(m *Manifest) error {
 		return err
 	}
 	return safefile.Publish(half, folder, true)
+}
+
+// linkTo is what a file's link in a view says.
+func linkTo(f *File) string { return filepath.Join("..", "..", blobsFolder, f.Digest.file()) }
+
+// shown says whether a model's view is there, with all of its links.
+func (s *Store) shown(m *Manifest) bool {
+	for _, f := range m.named() {
+		to, err := os.Readlink(s.path(viewsFolder, m.view(), f.Name))
+		if err != nil || to != linkTo(&f) {
+			return false
+		}
+	}
+	return true
+}
+
+// hide removes a view, if it is there: at once, so that who is killed meanwhile leaves no part of it under its name.
+func (s *Store) hide(folder string) error {
+	half, err := os.MkdirTemp(s.path(viewsFolder), halfView)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(removed(os.Rename(folder, filepath.Join(half, "gone"))), os.RemoveAll(half))
 }
 
 // collect removes the files that no name and no pull needs, and what killed processes left. It removes nothing while a
@@ -190,8 +215,12 @@ func (s *Store) sweep(folder string, needed map[string]bool) error {
 	for _, entry := range entries {
 		// What is being written again beside a file belongs to it (package safefile).
 		name := strings.TrimSuffix(strings.TrimPrefix(entry.Name(), "."), ".sluice")
-		if !needed[name] {
-			err = cmp.Or(err, os.RemoveAll(s.path(folder, entry.Name())))
+		switch path := s.path(folder, entry.Name()); {
+		case needed[name]:
+		case folder == viewsFolder && !strings.HasPrefix(entry.Name(), halfView):
+			err = cmp.Or(err, s.hide(path))
+		default:
+			err = cmp.Or(err, os.RemoveAll(path))
 		}
 	}
 	return err

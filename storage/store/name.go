@@ -57,18 +57,18 @@ func ParseName(text string) (Name, error) {
 	case 3:
 		n.Host, n.Owner, n.Model = hostsByName[strings.ToLower(parts[0])], parts[1], parts[2]
 		if n.Host == "" {
-			return Name{}, fmt.Errorf("%q: there are no models of %q, only of %s and %s", text, parts[0], HuggingFace, Ollama)
+			return Name{}, fmt.Errorf("%.100q: there are no models of %.100q, only of %s and %s", text, parts[0], HuggingFace, Ollama)
 		}
 	default:
-		return Name{}, fmt.Errorf("%q is no name of a model: want OWNER/NAME[:QUANT], or NAME[:TAG] for Ollama's", text)
+		return Name{}, fmt.Errorf("%.100q is no name of a model: want OWNER/NAME[:QUANT], or NAME[:TAG] for Ollama's", text)
 	}
 	for _, part := range []string{n.Owner, n.Model} {
 		if !partOfName.MatchString(part) {
-			return Name{}, fmt.Errorf("%q is no name of a model: %q is not made of letters, digits, and . - _ inside", text, part)
+			return Name{}, fmt.Errorf("%.100q is no name of a model: %.100q is not made of letters, digits, and . - _ inside", text, part)
 		}
 	}
 	if tagged && !tagOfName.MatchString(n.Tag) {
-		return Name{}, fmt.Errorf("%q is no name of a model: %q after the colon is not made of letters, digits, and . - _ + inside",
+		return Name{}, fmt.Errorf("%.100q is no name of a model: %.100q after the colon is not made of letters, digits, and . - _ + inside",
 			text, tag)
 	}
 	return n, nil

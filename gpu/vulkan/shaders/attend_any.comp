@@ -3,9 +3,10 @@
 // One split of attention for heads of any size, caches of any type, keys and values of different sizes: what
 // attend.comp is too special for. merge_any.comp joins splits.
 //
-// A workgroup owns (query head, split, row). Thread: a position of a block of 64 for the scores, then every 64th
-// feature of the values. Order of addition: features one after the other; positions one after the other. The
-// logarithms are of base 2. Shared memory: (KEYS + 128)·4 bytes.
+// A workgroup owns (AT_ONCE query heads of a KV head, split, row): keys and values are read once for all of them. Thread:
+// a position of a block of 64 for the scores, then every 64th feature of the values. Order of addition, whatever AT_ONCE
+// is: features one after the other; positions one after the other. The logarithms are of base 2. Shared memory:
+// AT_ONCE·(KEYS + 128)·4 bytes.
 //
 // variant: attend_any
 #include "lib/buffers.glsl"
@@ -17,6 +18,7 @@ layout(constant_id = 0) const uint TYPE = 1;
 layout(constant_id = 1) const uint KEYS = 128;   // features of a key
 layout(constant_id = 2) const uint VALUES = 128; // features of a value
 layout(constant_id = 3) const uint QUERIES = 1;  // heads of a KV head
+layout(constant_id = 4) const uint AT_ONCE = 1;  // of these; a divisor
 #include "lib/cache.glsl"
 
 layout(push_constant, scalar) uniform Push {
@@ -39,33 +41,53 @@ const uint GROUPED = 32;                  // features of a key with one scale
 const uint EACH = (VALUES + 63) / 64;     // features of a thread
 const uint KEYSCALES = (KEYS + GROUPED - 1) / GROUPED;
 
-shared float query[KEYS];
-shared float weights[64];
-shared float largest[64];
+shared float query[AT_ONCE * KEYS];
+shared float weights[AT_ONCE * 64];
+shared float largest[AT_ONCE * 64];
 
-// score is the product of the query with the key of a position of a run.
-float score(uint64_t run, uint position) {
+float scores[AT_ONCE];
+
+// times adds a feature of a key to the products of all queries.
+void times(inout float sums[AT_ONCE], uint d, float key) {
+	[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
+		precise float s = fma(query[a * KEYS + d], key, sums[a]);
+		sums[a] = s;
+	}
+}
+
+// score sets scores to the products of the queries with the key of a position of a run.
+void score(uint64_t run, uint position) {
 	uint at = position * KEYS;
-	precise float sum = 0.0;
+	[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
+		scores[a] = 0.0;
+	}
 	if (TYPE == KVF32) {
 		for (uint d = 0; d < KEYS; d++) {
-			sum = fma(query[d], Floats(run).v[at + d], sum);
+			times(scores, d, Floats(run).v[at + d]);
 		}
 	} else if (TYPE == KVF16) {
 		for (uint d = 0; d < KEYS; d++) {
-			sum = fma(query[d], fromHalf(uint(Halves(run).v[at + d])), sum);
+			times(scores, d, fromHalf(uint(Halves(run).v[at + d])));
 		}
 	} else {
 		for (uint g = 0; g < KEYSCALES; g++) {
-			precise float part = 0.0;
-			for (uint d = g * GROUPED; d < min((g + 1) * GROUPED, KEYS); d++) {
-				part = fma(query[d], float(int8_t(Bytes(run).v[at + d])), part);
+			float parts[AT_ONCE], factor = Floats(run + 64ul * KEYS).v[position * KEYSCALES + g];
+			[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
+				parts[a] = 0.0;
 			}
-			sum = fma(part, Floats(run + 64ul * KEYS).v[position * KEYSCALES + g], sum);
+			for (uint d = g * GROUPED; d < min((g + 1) * GROUPED, KEYS); d++) {
+				times(parts, d, float(int8_t(Bytes(run).v[at + d])));
+			}
+			[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
+				precise float s = fma(parts[a], factor, scores[a]);
+				scores[a] = s;
+			}
 		}
 	}
-	precise float s = sum * scale;
-	return cap > 0.0 ? cap * hyperbolic(s / cap) : s;
+	[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
+		precise float s = scores[a] * scale;
+		scores[a] = cap > 0.0 ? cap * hyperbolic(s / cap) : s;
+	}
 }
 
 // value is a feature of the value of a position of a run.
@@ -81,8 +103,8 @@ float value(uint64_t run, uint position, uint d) {
 }
 
 void main() {
-	uint head = gl_WorkGroupID.x, split = gl_WorkGroupID.y, r = gl_WorkGroupID.z, thread = gl_LocalInvocationID.x;
-	uint heads = gl_NumWorkGroups.x, kvHeads = heads / QUERIES;
+	uint head = gl_WorkGroupID.x * AT_ONCE, split = gl_WorkGroupID.y, r = gl_WorkGroupID.z;
+	uint heads = gl_NumWorkGroups.x * AT_ONCE, kvHeads = heads / QUERIES, thread = gl_LocalInvocationID.x;
 	if (uint64_t(count) != 0 && r >= count.v[0]) {
 		return;
 	}
@@ -93,11 +115,15 @@ void main() {
 	}
 	uint to = min(begin + length, row.position + 1);
 	uint from = max(begin, firstSeen(row, window, chunked));
-	for (uint d = thread; d < KEYS; d += 64) {
+	for (uint d = thread; d < AT_ONCE * KEYS; d += 64) {
 		query[d] = x.v[r * xStride + head * KEYS + d];
 	}
-	float best = NOTHING, total = 0.0, sums[EACH];
-	[[unroll]] for (uint e = 0; e < EACH; e++) {
+	float best[AT_ONCE], total[AT_ONCE], keep[AT_ONCE], sums[EACH * AT_ONCE];
+	[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
+		best[a] = NOTHING;
+		total[a] = 0.0;
+	}
+	[[unroll]] for (uint e = 0; e < EACH * AT_ONCE; e++) {
 		sums[e] = 0.0;
 	}
 	barrier();
@@ -105,45 +131,65 @@ void main() {
 		uint64_t run = uint64_t(block(tables, row, first)) * kvHeads + head / QUERIES;
 		uint p = first + thread;
 		bool seen = p >= from && p < to;
-		float s = seen ? score(keys + run * runBytes(KEYS, GROUPED), thread) : 2.0 * NOTHING;
-		largest[thread] = s;
+		if (seen) {
+			score(keys + run * runBytes(KEYS, GROUPED), thread);
+		}
+		[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
+			scores[a] = seen ? scores[a] : 2.0 * NOTHING;
+			largest[a * 64 + thread] = scores[a];
+		}
 		for (uint n = 32; n > 0; n /= 2) {
 			barrier();
-			if (thread < n) {
-				largest[thread] = max(largest[thread], largest[thread + n]);
+			[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
+				if (thread < n) {
+					largest[a * 64 + thread] = max(largest[a * 64 + thread], largest[a * 64 + thread + n]);
+				}
 			}
 		}
 		barrier();
-		float most = max(best, largest[0]), keep = exp2(best - most);
-		best = most;
-		weights[thread] = seen ? exp2(s - most) : 0.0;
+		[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
+			float most = max(best[a], largest[a * 64]);
+			keep[a] = exp2(best[a] - most);
+			best[a] = most;
+			weights[a * 64 + thread] = seen ? exp2(scores[a] - most) : 0.0;
+		}
 		barrier();
 		uint low = from > first ? from - first : 0, high = min(to - first, 64);
-		precise float t = total * keep;
-		for (uint i = low; i < high; i++) {
-			t = t + weights[i];
+		[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
+			precise float t = total[a] * keep[a];
+			for (uint i = low; i < high; i++) {
+				t = t + weights[a * 64 + i];
+			}
+			total[a] = t;
 		}
-		total = t;
 		[[unroll]] for (uint e = 0; e < EACH; e++) {
 			uint d = e * 64 + thread;
 			if (d < VALUES) {
-				precise float v = sums[e] * keep;
-				for (uint i = low; i < high; i++) {
-					v = fma(weights[i], value(values + run * runBytes(VALUES, VALUES), i, d), v);
+				[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
+					precise float s = sums[e * AT_ONCE + a] * keep[a];
+					sums[e * AT_ONCE + a] = s;
 				}
-				sums[e] = v;
+				for (uint i = low; i < high; i++) {
+					float v = value(values + run * runBytes(VALUES, VALUES), i, d);
+					[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
+						precise float s = fma(weights[a * 64 + i], v, sums[e * AT_ONCE + a]);
+						sums[e * AT_ONCE + a] = s;
+					}
+				}
 			}
 		}
 	}
-	uint at = ((r * heads + head) * MAXSPLITS + split) * (VALUES + 2);
-	[[unroll]] for (uint e = 0; e < EACH; e++) {
-		uint d = e * 64 + thread;
-		if (d < VALUES) {
-			parts.v[at + d] = sums[e];
+	[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
+		uint at = ((r * heads + head + a) * MAXSPLITS + split) * (VALUES + 2);
+		[[unroll]] for (uint e = 0; e < EACH; e++) {
+			uint d = e * 64 + thread;
+			if (d < VALUES) {
+				parts.v[at + d] = sums[e * AT_ONCE + a];
+			}
 		}
-	}
-	if (thread == 0) {
-		parts.v[at + VALUES] = best;
-		parts.v[at + VALUES + 1] = total;
+		if (thread == 0) {
+			parts.v[at + VALUES] = best[a];
+			parts.v[at + VALUES + 1] = total[a];
+		}
 	}
 }

@@ -19,6 +19,7 @@ const (
 	Argmax
 	Attend
 	AttendAny
+	Chosen
 	Combine
 	Conv
 	Each
@@ -122,6 +123,7 @@ var names = [modules]string{
 	Argmax:                   "argmax",
 	Attend:                   "attend",
 	AttendAny:                "attend_any",
+	Chosen:                   "chosen",
 	Combine:                  "combine",
 	Conv:                     "conv",
 	Each:                     "each",
@@ -377,11 +379,44 @@ type AttendAnyConstants struct {
 	Keys    uint32 // id 1
 	Values  uint32 // id 2
 	Queries uint32 // id 3
+	AtOnce  uint32 // id 4
 }
 
 // List is the constants by id.
 func (c AttendAnyConstants) List() []uint32 {
-	return []uint32{c.Type, c.Keys, c.Values, c.Queries}
+	return []uint32{c.Type, c.Keys, c.Values, c.Queries, c.AtOnce}
+}
+
+// ChosenPush is the push constants of chosen.comp.
+type ChosenPush struct {
+	Dense   uint64 // offset 0
+	Ids     uint64 // offset 8
+	Weights uint64 // offset 16
+	Count   uint64 // offset 24
+	Rows    uint32 // offset 32
+	Experts uint32 // offset 36
+	Stride  uint32 // offset 40
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(ChosenPush{}.Dense) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(ChosenPush{}.Ids) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(ChosenPush{}.Weights) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(ChosenPush{}.Count) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(ChosenPush{}.Rows) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(ChosenPush{}.Experts) ^ 36)
+	_ uintptr = -(unsafe.Offsetof(ChosenPush{}.Stride) ^ 40)
+)
+
+// ChosenConstants is the specialisation constants of chosen.comp.
+type ChosenConstants struct {
+	Used uint32 // id 0
+}
+
+// List is the constants by id.
+func (c ChosenConstants) List() []uint32 {
+	return []uint32{c.Used}
 }
 
 // CombinePush is the push constants of combine.comp.
@@ -1072,10 +1107,11 @@ type RoutePush struct {
 	Ids         uint64  // offset 16
 	Weights     uint64  // offset 24
 	Dense       uint64  // offset 32
-	Count       uint64  // offset 40
-	XStride     uint32  // offset 48
-	DenseStride uint32  // offset 52
-	Scale       float32 // offset 56
+	Factors     uint64  // offset 40
+	Count       uint64  // offset 48
+	XStride     uint32  // offset 56
+	DenseStride uint32  // offset 60
+	Scale       float32 // offset 64
 }
 
 // These do not compile where an offset is another.
@@ -1085,10 +1121,11 @@ const (
 	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Ids) ^ 16)
 	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Weights) ^ 24)
 	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Dense) ^ 32)
-	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Count) ^ 40)
-	_ uintptr = -(unsafe.Offsetof(RoutePush{}.XStride) ^ 48)
-	_ uintptr = -(unsafe.Offsetof(RoutePush{}.DenseStride) ^ 52)
-	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Scale) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Factors) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Count) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.XStride) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.DenseStride) ^ 60)
+	_ uintptr = -(unsafe.Offsetof(RoutePush{}.Scale) ^ 64)
 )
 
 // RouteConstants is the specialisation constants of route.comp.
@@ -1100,11 +1137,12 @@ type RouteConstants struct {
 	Teams     uint32 // id 4
 	Teamsused uint32 // id 5
 	Normalise uint32 // id 6
+	Teambest  uint32 // id 7
 }
 
 // List is the constants by id.
 func (c RouteConstants) List() []uint32 {
-	return []uint32{c.Threads, c.Experts, c.Used, c.Scoring, c.Teams, c.Teamsused, c.Normalise}
+	return []uint32{c.Threads, c.Experts, c.Used, c.Scoring, c.Teams, c.Teamsused, c.Normalise, c.Teambest}
 }
 
 // SamplePush is the push constants of sample.comp.

@@ -17,6 +17,7 @@ layout(constant_id = 2) const uint USED = 2;
 layout(constant_id = 3) const uint SCORING = 1;  // as in internal/ir
 layout(constant_id = 4) const uint TEAMS = 0;    // groups of experts; 0: none
 layout(constant_id = 5) const uint TEAMSUSED = 0;
+layout(constant_id = 7) const uint TEAMBEST = 2; // experts by which a team is judged: 1 or 2
 layout(constant_id = 6) const uint NORMALISE = 0;
 
 layout(push_constant, scalar) uniform Push {
@@ -25,13 +26,15 @@ layout(push_constant, scalar) uniform Push {
 	Words ids;     // [row][USED], ascending; all ones where the row is not there
 	Floats weights; // [row][USED]
 	Floats dense;  // [row][experts] weights, 0 where an expert is not chosen; 0: not wanted
+	Floats factors; // by expert, what its weight is multiplied by at last; 0: nothing
 	Words count;   // rows that are there; 0: all
 	uint xStride;  // of logits, in float32
 	uint denseStride;
 	float scale;
 };
 
-const uint SOFTMAXALL = 1, SOFTMAXCHOSEN = 2, SIGMOIDEACH = 3;
+const uint SOFTMAXALL = 1, SOFTMAXCHOSEN = 2, SIGMOIDEACH = 3, SPARSEMIXER = 4;
+const float NEAR = 0.02; // as internal/ir
 #define LEAST (-uintBitsToFloat(0x7f800000u))
 const uint TEAM = TEAMS == 0 ? EXPERTS : EXPERTS / TEAMS;
 
@@ -116,7 +119,7 @@ void score(uint row) {
 // value is what a key was made of.
 float value(uint k) { return uintBitsToFloat(k >> 31 != 0 ? k & 0x7fffffffu : ~k); }
 
-// chooseTeams leaves the least key to experts whose team is not among the best. A team is as good as its best two.
+// chooseTeams leaves the least key to experts whose team is not among the best. A team is as good as its best one or two.
 void chooseTeams() {
 	uint thread = gl_LocalInvocationID.x;
 	for (uint t = thread; t < TEAMS; t += THREADS) {
@@ -130,7 +133,7 @@ void chooseTeams() {
 				second = k;
 			}
 		}
-		pairs[t] = TEAM > 1 ? first + second : first;
+		pairs[t] = TEAM > 1 && TEAMBEST > 1 ? first + second : first;
 	}
 	barrier();
 	for (uint t = thread; t < TEAMS; t += THREADS) {
@@ -157,6 +160,21 @@ uint place(uint e) {
 		}
 	}
 	return n;
+}
+
+// mixed is the weight of the i-th best expert among those that are left and about as good.
+float mixed(uint i) {
+	float top = weight[i], sum = 0.0;
+	for (uint e = 0; e < EXPERTS; e++) {
+		bool left = true;
+		for (uint o = 0; o < i; o++) {
+			left = left && chosen[o] != e;
+		}
+		if (left && !((top - scores[e]) / max(abs(scores[e]), top) > NEAR)) { // of zeros it is no number
+			sum += exp(scores[e] - top);
+		}
+	}
+	return 1.0 / sum;
 }
 
 void main() {
@@ -192,6 +210,12 @@ void main() {
 	float divisor = SCORING == SOFTMAXCHOSEN || NORMALISE != 0 ? sum : 1.0;
 	for (uint i = thread; i < USED; i += THREADS) {
 		float w = (SCORING == SOFTMAXCHOSEN ? exp(weight[i] - most) : weight[i]) / divisor * scale;
+		if (SCORING == SPARSEMIXER) {
+			w = mixed(i) * scale;
+		}
+		if (uint64_t(factors) != 0) {
+			w *= factors.v[chosen[i]];
+		}
 		uint before = 0;
 		for (uint o = 0; o < USED; o++) {
 			before += chosen[o] < chosen[i] ? 1 : 0;

@@ -19,6 +19,9 @@ type Options struct {
 	// Draft7 reads schemas without $schema as draft 7: what stands beside $ref is not read. Else they are read as
 	// what drafts 7 and 2020-12 have in common, and what stands beside $ref counts.
 	Draft7 bool
+
+	// Left is what several schemas may cost together; nil: the limits count for this one alone.
+	Left *lang.Budget
 }
 
 // mostSpace is how many blanks and ends of lines may stand between two tokens of JSON: what a model can waste.
@@ -35,7 +38,11 @@ func Compile(text string, o Options, limits grammar.Limits) (*grammar.Grammar, e
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	if err := c.build(one(root)); err != nil {
+	err = c.build(one(root))
+	if o.Left != nil {
+		*o.Left = c.left
+	}
+	if err != nil {
 		where := "#"
 		if p := (*problem)(nil); errors.As(err, &p) {
 			where = path(root, p.at, "#")
@@ -55,6 +62,9 @@ func newCompiler(root *value, values *parser, o Options, limits grammar.Limits) 
 		left: lang.Budget{Steps: limits.Steps, States: limits.States},
 		sets: map[int]*set{}, busy: map[int]bool{}, consts: map[*value]*value{}, nothing: map[string]emptiness{},
 		langs: map[string]*lang.DFA{}, rules: map[string]int{}, lexemes: map[string]*grammar.Lexeme{}}
+	if o.Left != nil {
+		c.left = *o.Left
+	}
 	c.never0 = values.make(value{kind: isBool})
 	var err error
 	if c.draft, err = draftOf(root, o); err != nil {

@@ -1,0 +1,299 @@
+package actors
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/sluice-ai/sluice/stages/grammar"
+	"github.com/sluice-ai/sluice/stages/grammar/lang"
+	"github.com/sluice-ai/sluice/stages/grammar/schema"
+	"github.com/sluice-ai/sluice/stages/tools"
+)
+
+// caller makes the grammar of calls in the form that a model writes them in: names of tools, and arguments as their
+// schemas have them. Those of a tool that is not strict, and whose schema no grammar can keep, may be any.
+type caller struct {
+	form    *tools.Form
+	grammar grammar.Grammar
+	left    lang.Budget // what all schemas may cost together
+	limits  grammar.Limits
+}
+
+// callsOf is the grammar of an answer that is calls of a request's tools. thought: one may come first, where the model
+// has marks for it.
+func callsOf(form *tools.Form, t *Tools, thought bool) (*grammar.Grammar, error) {
+	limits := grammar.DefaultLimits()
+	c := caller{form: form, limits: limits, left: lang.Budget{Steps: limits.Steps, States: limits.States}}
+	const root, calls = 0, 1
+	c.grammar.Rules = make([]grammar.Rule, 2)
+	var ways []grammar.Expr
+	for i := range t.List {
+		tool := &t.List[i]
+		if t.Only != "" && tool.Name != t.Only {
+			continue
+		}
+		next := []grammar.Expr{c.text(form.Close)}
+		if form.Next != "" && !t.Single {
+			next = append(next, grammar.Seq(c.text(form.Next), grammar.Call(calls)))
+		}
+		way, err := c.call(tool, t.Must || tool.Strict, grammar.Alt(next...), !t.Single)
+		if err != nil {
+			return nil, refuse("the parameters of the tool %s: %v", tool.Name, err)
+		}
+		ways = append(ways, way)
+	}
+	blanks := grammar.Repeat(grammar.Text("\n"), 0, 2)
+	body := []grammar.Expr{blanks, c.text(form.Open), grammar.Call(calls)}
+	if thought && form.Thought[0] != "" {
+		within, err := c.without(form.Thought[1])
+		if err != nil {
+			return nil, err
+		}
+		aside := grammar.Seq(c.text(form.Thought[0]), within, c.text(form.Thought[1]), blanks)
+		body = append([]grammar.Expr{grammar.Repeat(aside, 0, 1)}, body...)
+	}
+	c.grammar.Rules[calls] = grammar.Rule{Name: "calls", Body: grammar.Alt(ways...)}
+	c.grammar.Rules[root] = grammar.Rule{Name: "root", Body: grammar.Seq(body...)}
+	if _, err := grammar.Compile(&c.grammar, limits); err != nil {
+		return nil, refuse("tools: calls of them: %v", err)
+	}
+	return &c.grammar, nil
+}
+
+// text is a text of the form.
+func (c *caller) text(s string) grammar.Expr {
+	var all []grammar.Expr
+	for s != "" {
+		at := strings.IndexAny(s, tools.Digit+tools.Letters)
+		if at < 0 {
+			at = len(s)
+		}
+		all = append(all, grammar.Text(s[:at]))
+		if at < len(s) {
+			one, times := grammar.Chars('0', '9', 'A', 'Z', 'a', 'z'), 9
+			if s[at:at+1] == tools.Digit {
+				one, times = grammar.Chars('0', '9'), 1
+			}
+			all = append(all, grammar.Repeat(one, times, times))
+			at++
+		}
+		s = s[at:]
+	}
+	return grammar.Seq(all...)
+}
+
+// call is a name, arguments and what may follow.
+func (c *caller) call(t *tools.Tool, kept bool, next grammar.Expr, several bool) (grammar.Expr, error) {
+	name := grammar.Text(t.Name)
+	e := c.form.Elements
+	if e == nil {
+		args, err := c.object(t, kept)
+		return grammar.Seq(name, c.text(c.form.Mid), args, next), err
+	}
+	some, none, err := c.elements(t, kept)
+	if err != nil {
+		return some, err
+	}
+	ways := []grammar.Expr{grammar.Seq(name, some, next)}
+	if none {
+		ends := []grammar.Expr{c.text(e.NoneClose)}
+		if c.form.Next != "" && several {
+			ends = append(ends, grammar.Seq(c.text(e.NoneNext), grammar.Call(1)))
+		}
+		ways = append(ways, grammar.Seq(name, grammar.Alt(ends...)))
+	}
+	return grammar.Alt(ways...), nil
+}
+
+// schema is the JSON that a schema allows.
+func (c *caller) schema(text string) (grammar.Expr, error) {
+	g, err := schema.Compile(text, schema.Options{Formats: true, Left: &c.left}, c.limits)
+	if err != nil {
+		return grammar.Expr{}, err
+	}
+	return c.grammar.Add(g), nil
+}
+
+// object is arguments as one object of JSON.
+func (c *caller) object(t *tools.Tool, kept bool) (grammar.Expr, error) {
+	if t.Parameters == "" {
+		return grammar.Text("{}"), nil
+	}
+	if kept {
+		text, err := objectOnly(t.Parameters)
+		if err == nil {
+			var args grammar.Expr
+			if args, err = c.schema(text); err == nil {
+				return args, nil
+			}
+		}
+		if t.Strict {
+			return grammar.Expr{}, err
+		}
+	}
+	return c.schema(`{"type":"object"}`)
+}
+
+// objectOnly is a schema that allows objects alone.
+func objectOnly(text string) (string, error) {
+	var s struct{ Type any }
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return "", err
+	}
+	switch s.Type {
+	case "object":
+		return text, nil
+	case nil:
+		rest := strings.TrimSpace(text)[1:]
+		if strings.HasPrefix(strings.TrimSpace(rest), "}") {
+			return `{"type":"object"}`, nil
+		}
+		return `{"type":"object",` + rest, nil
+	}
+	return "", errors.New(`type: arguments are an object: want "object"`)
+}
+
+// elements are arguments that stand one by one, of which there are some. none: there may be none as well.
+func (c *caller) elements(t *tools.Tool, kept bool) (some grammar.Expr, none bool, err error) {
+	e := c.form.Elements
+	p, err := parametersOf(t.Parameters)
+	if err != nil || !kept {
+		if t.Strict && kept {
+			return some, false, err
+		}
+		some, err = c.anyElements()
+		return some, true, err
+	}
+	list := &grammar.List{Others: grammar.Fail(), Sep: c.text(e.And), Min: 1, Max: -1}
+	none = true
+	for _, key := range p.keys {
+		value, err := c.value(p.fields[key], &p, t.Strict)
+		if err != nil {
+			return some, false, fmt.Errorf("%s: %w", key, err)
+		}
+		required := slices.Contains(p.required, key)
+		none = none && !required
+		item := grammar.Seq(grammar.Text(key), c.text(e.Set), value)
+		list.Items = append(list.Items, grammar.Item{Expr: item, Required: required})
+	}
+	if len(list.Items) == 0 {
+		return grammar.Fail(), true, nil
+	}
+	return grammar.Seq(c.text(e.First), grammar.Members(list)), none, nil
+}
+
+// anyElements are those of a tool of which no more is known.
+func (c *caller) anyElements() (grammar.Expr, error) {
+	e := c.form.Elements
+	value, err := c.words()
+	key := grammar.Repeat(grammar.Chars('0', '9', 'A', 'Z', '_', '_', 'a', 'z'), 1, 64)
+	one := grammar.Seq(key, c.text(e.Set), value)
+	return grammar.Seq(c.text(e.First), one, grammar.Repeat(grammar.Seq(c.text(e.And), one), 0, -1)), err
+}
+
+// value is that of an argument.
+func (c *caller) value(field any, p *parameters, strict bool) (grammar.Expr, error) {
+	field = p.behind(field)
+	if !c.form.Elements.JSON && p.text(field, mostAlternatives) {
+		m, _ := field.(map[string]any)
+		return c.wordsOf(m, strict)
+	}
+	value, err := c.schema(p.whole(field))
+	if err != nil && !strict {
+		return c.words()
+	}
+	return value, err
+}
+
+// words are any text.
+func (c *caller) words() (grammar.Expr, error) {
+	e := c.form.Elements
+	if e.JSON {
+		return c.schema("{}")
+	}
+	within, err := c.without(e.Without)
+	return grammar.Seq(c.text(e.Quote), within, c.text(e.End)), err
+}
+
+// without are the texts that have another nowhere in them.
+func (c *caller) without(mark string) (grammar.Expr, error) {
+	d, err := c.unmarked(lang.Any(), mark)
+	if err != nil {
+		return grammar.Expr{}, err
+	}
+	return grammar.Word(&grammar.Lexeme{Lang: d, Max: -1}), nil
+}
+
+func (c *caller) unmarked(of *lang.DFA, mark string) (*lang.DFA, error) {
+	marked, err := lang.Search(regexp.QuoteMeta(mark), &c.left)
+	if err != nil {
+		return nil, err
+	}
+	return lang.Minus(of, marked, &c.left)
+}
+
+// wordsOf are the texts that a schema allows which allows some.
+func (c *caller) wordsOf(m map[string]any, strict bool) (grammar.Expr, error) {
+	e := c.form.Elements
+	list, listed := m["enum"].([]any)
+	if v, ok := m["const"]; ok {
+		list, listed = []any{v}, true
+	}
+	if listed {
+		var ways []grammar.Expr
+		for _, x := range list {
+			s, ok := x.(string)
+			if !ok {
+				other, err := json.Marshal(x)
+				if err != nil {
+					return grammar.Expr{}, err
+				}
+				ways = append(ways, grammar.Text(string(other)))
+			} else if !strings.Contains(s, e.Without) {
+				ways = append(ways, grammar.Seq(c.text(e.Quote), grammar.Text(s), c.text(e.End)))
+			}
+		}
+		return grammar.Alt(ways...), nil
+	}
+	if m["type"] != "string" {
+		return c.words()
+	}
+	of, err := c.language(m)
+	if err == nil {
+		of, err = c.unmarked(of, e.Without)
+	}
+	if err != nil {
+		if strict {
+			return grammar.Expr{}, err
+		}
+		return c.words()
+	}
+	return grammar.Seq(c.text(e.Quote), grammar.Word(&grammar.Lexeme{Lang: of, Max: -1}), c.text(e.End)), nil
+}
+
+// language is what the schema of a string says of it.
+func (c *caller) language(m map[string]any) (of *lang.DFA, err error) {
+	of = lang.Any()
+	if pattern, ok := m["pattern"].(string); ok {
+		if of, err = lang.Search(pattern, &c.left); err != nil {
+			return nil, err
+		}
+	}
+	least, some := m["minLength"].(float64)
+	most, bounded := m["maxLength"].(float64)
+	if !bounded {
+		most = -1
+	}
+	if some || bounded {
+		lengths, err := lang.Lengths(int(least), int(most), &c.left)
+		if err != nil {
+			return nil, err
+		}
+		return lang.And(of, lengths, &c.left)
+	}
+	return of, nil
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+type configCmd struct {
+	JSON bool     `name:"json" help:"Print JSON."`
+	Call []string `arg:"" optional:"" passthrough:"" placeholder:"COMMAND" help:"Command, perhaps with flags. Default: serve."`
+}
+
+func (configCmd) examples() [2]string {
+	return [2]string{`sluice config`, `sluice config serve --ram 8G`}
+}
+
+// Help is what the flags do not say.
+func (configCmd) Help() string {
+	return "Flags count first; then the environment, where --keep-alive is SLUICE_KEEP_ALIVE; then the file that " +
+		"SLUICE_CONFIG names, else ~/.config/sluice/sluice.toml, else /etc/sluice/sluice.toml. A key of the file is the name of " +
+		"a flag, for all commands that have it, or in a table, such as [serve], for that command. Values that are not in force " +
+		"are shown behind the one that is."
+}
+
+// setting is one flag of a command.
+type setting struct {
+	Name  string   `json:"name"`
+	Value any      `json:"value"`
+	From  string   `json:"from"`           // flag, an environment variable, a file and perhaps its table, or default
+	Over  []string `json:"over,omitempty"` // what is not in force for it
+}
+
+func (c *configCmd) Run(e *env) error {
+	words := c.Call
+	if len(words) == 0 {
+		words = []string{"serve"}
+	}
+	s := e.configuration()
+	parser, err := newParserWith(e, s, func(int) {})
+	if err != nil {
+		return err
+	}
+	call, err := s.understood(parser, joinNegative(words))
+	if err != nil {
+		return err
+	}
+	all := s.inForce(call)
+	if c.JSON {
+		return printJSON(e.stdout, struct {
+			Command  string    `json:"command"`
+			File     string    `json:"file,omitempty"`
+			Settings []setting `json:"settings"`
+		}{strings.TrimPrefix(call.Selected().FullPath(), "sluice "), s.path, all})
+	}
+	return printSettings(e.stdout, s.path, all)
+}
+
+// understood reads a command line as far as its flags go: what else the command needs may be missing.
+func (s *configuration) understood(parser *kong.Kong, words []string) (*kong.Context, error) {
+	call, err := kong.Trace(parser, words)
+	if err == nil {
+		err = call.Error
+	}
+	if err == nil && call.Selected() == nil {
+		err = errors.New("want a command, such as serve")
+	}
+	for _, step := range []func() error{
+		func() error { return call.Reset() },
+		func() error { return s.load(call.Model) },
+		func() error { return call.Resolve() },
+		func() error { _, err := call.Apply(); return err },
+	} {
+		if err == nil {
+			err = step()
+		}
+	}
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	return call, nil
+}
+
+// inForce says of each flag of the command that was called what counts, and why.
+func (s *configuration) inForce(call *kong.Context) (all []setting) {
+	node := call.Selected()
+	given := map[string]bool{}
+	for _, p := range call.Path {
+		if p.Flag != nil && !p.Resolved {
+			given[p.Flag.Name] = true
+		}
+	}
+	for _, flag := range node.Flags {
+		if flag.Hidden || !slices.Contains(settable(node), flag.Name) {
+			continue
+		}
+		x := setting{Name: flag.Name, Value: shownValue(flag, flag.Target.Interface()), From: "default"}
+		rest := s.origins(node, flag)
+		switch {
+		case given[flag.Name]:
+			x.From = "flag"
+		case len(rest) > 0:
+			x.From, rest = rest[0].from, rest[1:]
+		}
+		for _, o := range rest {
+			x.Over = append(x.Over, fmt.Sprintf("%s = %v", o.from, shownValue(flag, o.value)))
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+// shownValue is a flag's value as JSON and people have it. Keys are secrets.
+func shownValue(flag *kong.Flag, v any) any {
+	if flag.Name == "api-key" {
+		if fmt.Sprint(v) == "" || fmt.Sprint(v) == "[]" {
+			return ""
+		}
+		return "(secret)"
+	}
+	switch v := v.(type) {
+	case size:
+		if v == 0 {
+			return ""
+		}
+		return binarySize(int64(v))
+	case time.Duration:
+		return v.String()
+	}
+	return v
+}
+
+func printSettings(w io.Writer, path string, all []setting) error {
+	if path == "" {
+		path = "there is none"
+	}
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(out, "file: %s\n", printable(path))
+	for _, x := range all {
+		value := fmt.Sprint(x.Value)
+		if list, ok := x.Value.([]string); ok {
+			value = strings.Join(list, ", ")
+		}
+		if value == "" {
+			value = "-"
+		}
+		from := x.From
+		if len(x.Over) > 0 {
+			from += ", over " + strings.Join(x.Over, ", ")
+		}
+		fmt.Fprintf(out, "%s\t%s\t%s\n", x.Name, printable(value), printable(from))
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// nearest says which name was probably meant, or which there are.
+func nearest(name string, known []string) string {
+	best, least := "", max(2, len(name)/3)+1
+	for _, k := range known {
+		if d := edits(name, k); d < least {
+			best, least = k, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("did you mean %s?", best)
+	}
+	return "there are " + strings.Join(known, ", ")
+}
+
+// edits is how many letters have to be put in, taken out or replaced to make b of a (Levenshtein).
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0] // of the row above
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := before
+			if a[i] != b[j] {
+				replaced++
+			}
+			before = row[j+1]
+			row[j+1] = min(replaced, before+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,106 @@
+package answer
+
+import (
+	"math/rand/v2"
+	"unsafe"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/tools"
+)
+
+// Kind says what a part of an answer is.
+type Kind uint8
+
+// Kinds of parts.
+const (
+	Speech  Kind = iota // what the model says
+	Thought             // what it says to itself
+	Call                // it calls a tool
+)
+
+// Part is a piece of an answer. One that goes on with the part before it has that one's kind, and of calls its number.
+type Part struct {
+	Kind Kind
+	Call int    // which of the calls, from 0
+	Name string // of the tool, in the first part of a call
+	ID   string // of the call, in its first part
+	Text []byte // of a call: its arguments, which are an object of JSON once they are complete
+}
+
+// News is what came of an answer, in the order in which it was written. Parts that go on are one.
+type News struct {
+	Parts []Part
+	Probs []Prob // of the tokens, if they are wanted
+}
+
+// Said is all that is of a kind.
+func (n *News) Said(kind Kind) (all []byte) {
+	for i := range n.Parts {
+		switch p := &n.Parts[i]; {
+		case p.Kind != kind:
+		case all == nil:
+			all = p.Text[:len(p.Text):len(p.Text)]
+		default:
+			all = append(all, p.Text...)
+		}
+	}
+	return all
+}
+
+// Prob is a token with its log-probability and the likeliest ones in its place.
+type Prob struct {
+	sample.TokenProb
+	Top    []sample.TokenProb
+	Offset int // of the token's text, in characters of all tokens' text
+}
+
+// add takes a part of an event.
+func (n *News) add(p actors.Part, text []byte) {
+	kind := Call
+	switch p.Kind {
+	case tools.Text:
+		kind = Speech
+	case tools.Thought:
+		kind = Thought
+	}
+	if p.Kind != tools.Call {
+		if last := len(n.Parts) - 1; last >= 0 && n.Parts[last].Kind == kind && n.Parts[last].Call == p.Call {
+			n.Parts[last].Text = append(n.Parts[last].Text, text...)
+			return
+		}
+	}
+	var room []byte
+	if len(n.Parts) < cap(n.Parts) { // that of a part which was sent
+		room = n.Parts[:len(n.Parts)+1][len(n.Parts)].Text[:0]
+	}
+	id := p.ID
+	if p.Kind == tools.Call && id == "" {
+		id = newID()
+	}
+	n.Parts = append(n.Parts, Part{kind, p.Call, p.Name, id, append(room, text...)})
+}
+
+// newID makes the id of a call. Some templates take nothing but nine letters and digits (Mistral's).
+func newID() string {
+	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	var id [9]byte
+	for i := range id {
+		id[i] = letters[rand.IntN(len(letters))]
+	}
+	return string(id[:])
+}
+
+// weight is how many bytes of memory an event takes where it is kept. Lists have room for as much again.
+func weight(e *actors.Event, probs bool) int64 {
+	bytes := 2 * len(e.Text)
+	for i := range e.Parts {
+		if e.Parts[i].Kind == tools.Call {
+			bytes += 2*int(unsafe.Sizeof(Part{})) + len(e.Parts[i].Name)
+		}
+	}
+	if probs && e.HasToken {
+		bytes += 2*int(unsafe.Sizeof(Prob{})) + len(e.Top)*int(unsafe.Sizeof(sample.TokenProb{}))
+	}
+	return int64(bytes)
+}

@@ -1,0 +1,89 @@
+package answer
+
+import (
+	"strings"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/tools"
+)
+
+// MaxTools is how many tools a request may have.
+const MaxTools = 512
+
+// Tools is what the engine is told of tools.
+type Tools = actors.Tools
+
+// Tool is a function that the model may call.
+type Tool = tools.Tool
+
+// ToolChoice says whether the answer is to be a call.
+type ToolChoice uint8
+
+// Choices of tools.
+const (
+	AutoTool ToolChoice = iota // the model decides
+	NoTool                     // it is none
+	SomeTool                   // it is one, of any tool
+	OneTool                    // it is one, of Toolbox.Name
+)
+
+// Toolbox is what a request says of tools, in any dialect.
+type Toolbox struct {
+	Choice ToolChoice
+	Name   string // OneTool
+	Single bool   // no more than one call
+
+	tools []Tool
+}
+
+// Add takes a tool. Its name and schema came from these fields, which faults name.
+func (b *Toolbox) Add(t Tool, name, schema string) *wire.Fault {
+	const mostName = 256
+	switch {
+	case len(b.tools) == MaxTools:
+		return wire.Invalid(name, "invalid_value", "there are more than %d tools: want fewer", MaxTools)
+	case t.Name == "":
+		return wire.Invalid(name, "invalid_value", "%s: want a text", name)
+	case len(t.Name) > mostName || strings.ContainsAny(t.Name, " \t\r\n<>{}()[]\"'=,|\\"):
+		return wire.Invalid(name, "invalid_value", "%s is %q: want at most %d characters, and no blanks, brackets or quotes",
+			name, wire.Shown(t.Name), mostName)
+	case b.has(t.Name):
+		return wire.Invalid(name, "invalid_value", "%s is %q, as another tool's is: want a name of its own", name, wire.Shown(t.Name))
+	case t.Parameters != "" && !strings.HasPrefix(t.Parameters, "{"):
+		return wire.Invalid(schema, "invalid_value", `%s is %s: want a JSON Schema such as {"type": "object"}`, schema,
+			wire.Shown(t.Parameters))
+	}
+	b.tools = append(b.tools, t)
+	return nil
+}
+
+// Shown says that the model is to be told of the tools.
+func (b *Toolbox) Shown() bool { return len(b.tools) > 0 && b.Choice != NoTool }
+
+// Tools are what the engine wants; nil: nothing can be called. choice is the field that faults name.
+func (b *Toolbox) Tools(choice string) (*Tools, *wire.Fault) {
+	forced := b.Choice == SomeTool || b.Choice == OneTool
+	switch {
+	case forced && len(b.tools) == 0:
+		return nil, wire.Invalid(choice, "invalid_value", "%s wants a call, but there are no tools: send some", choice)
+	case b.Choice == OneTool && !b.has(b.Name):
+		return nil, wire.Invalid(choice, "invalid_value", "%s wants a call of %q, which is not one of the tools", choice, wire.Shown(b.Name))
+	case !b.Shown():
+		return nil, nil
+	}
+	t := &Tools{List: b.tools, Must: forced, Single: b.Single}
+	if b.Choice == OneTool {
+		t.Only = b.Name
+	}
+	return t, nil
+}
+
+func (b *Toolbox) has(name string) bool {
+	for i := range b.tools {
+		if b.tools[i].Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,101 @@
+package ask
+
+import (
+	"fmt"
+
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/chat/jinja"
+)
+
+// Tools reads tools, tool_choice and parallel_tool_calls, as OpenAI's chat completions have them. It hands the tools to
+// the template, and says what the engine is to make of them; nil: nothing can be called.
+func (f Fields) Tools(in *chat.Input) *answer.Tools {
+	box := answer.Toolbox{}
+	f.ToolChoice(&box, func(o *wire.Fields) {
+		o.Object("function", `an object such as {"name": "..."}`, func(o *wire.Fields) { o.Text("name", &box.Name) })
+	})
+	list := &jinja.List{}
+	if raw, ok := f.Get("tools"); ok {
+		var err error
+		if list, err = chat.ParseTools(raw, f.Budget); err != nil {
+			f.Refuse(err)
+			return nil
+		}
+	}
+	for i, item := range list.Items {
+		d, _ := item.(*jinja.Dict)
+		place := fmt.Sprintf("tools[%d]", i)
+		if kind := Text(d, "type"); kind != "" && kind != "function" && f.Fault == nil {
+			f.Fault = wire.Invalid(place+".type", "unsupported_value", `%s.type is %q: want "function"`, place, wire.Shown(kind))
+		}
+		function, _ := Value(d, "function").(*jinja.Dict)
+		f.Tool(&box, function, place+".function", "parameters")
+	}
+	if box.Shown() {
+		in.Tools = list
+	}
+	return f.Callable(&box)
+}
+
+// ToolChoice reads tool_choice and parallel_tool_calls, as OpenAI has them; one reads which function is to be called.
+func (f Fields) ToolChoice(box *answer.Toolbox, one func(*wire.Fields)) {
+	const want = `"auto", "none", "required" or {"type": "function", "function": {"name": "..."}}`
+	parallel := true
+	f.Flag("parallel_tool_calls", &parallel)
+	box.Single = !parallel
+	raw, ok := f.Get("tool_choice")
+	if !ok {
+		return
+	}
+	if text, err := f.Reader(raw).String(); err == nil {
+		switch text {
+		case "auto":
+		case "none":
+			box.Choice = answer.NoTool
+		case "required":
+			box.Choice = answer.SomeTool
+		default:
+			f.Wrong("tool_choice", raw, want)
+		}
+		return
+	}
+	f.Object("tool_choice", want, func(o *wire.Fields) {
+		kind := ""
+		if o.Text("type", &kind); kind != "function" {
+			shown, _ := o.Get("type")
+			o.Wrong("type", shown, `"function"`)
+		}
+		box.Choice = answer.OneTool
+		one(o)
+	})
+}
+
+// Tool puts a tool into the box: an object with a name, strict, and a schema under the key given.
+func (f Fields) Tool(box *answer.Toolbox, d *jinja.Dict, place, schema string) {
+	if f.Fault != nil {
+		return
+	}
+	strict, _ := Value(d, "strict").(jinja.Bool)
+	t := answer.Tool{Name: Text(d, "name"), Strict: bool(strict)}
+	switch p := Value(d, schema).(type) {
+	case nil, jinja.None:
+	default:
+		text, err := jinja.ToJSON(p)
+		if err != nil {
+			f.Fault = wire.Invalid(place+"."+schema, "invalid_value", "%s.%s: %v", place, schema, err)
+			return
+		}
+		t.Parameters = string(text)
+	}
+	f.Fault = box.Add(t, place+".name", place+"."+schema)
+}
+
+// Callable is what the engine is to make of the tools of a box.
+func (f Fields) Callable(box *answer.Toolbox) (t *answer.Tools) {
+	if f.Fault == nil {
+		t, f.Fault = box.Tools("tool_choice")
+	}
+	return t
+}

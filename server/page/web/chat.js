@@ -1,0 +1,216 @@
+// The conversation on the screen: asking, streaming, stopping, editing, and other versions.
+
+import { body, Growing } from './answer.js';
+import { chat } from './api.js';
+import { announce, byId, el, toast } from './dom.js';
+import { MessageView } from './message.js';
+import { add, begin, choose, siblings, way, wire } from './thread.js';
+
+const saving = 1000; // milliseconds between what is kept of an answer that grows
+
+export class Chat {
+  // page: {settings, model(), conversations, changed(conversation), refused(error)}
+  constructor(page) {
+    this.page = page;
+    this.conversation = begin();
+    this.views = new Map();
+    this.running = null; // {abort, message, conversation}
+    this.scroll = byId('scroll');
+    this.list = byId('messages');
+    this.prompt = byId('prompt');
+    this.follows = true;
+    this.listen();
+    this.show();
+  }
+
+  listen() {
+    byId('composer').addEventListener('submit', (e) => { e.preventDefault(); this.send(); });
+    byId('stop').addEventListener('click', () => this.stop());
+    byId('to-end').addEventListener('click', () => this.toEnd(true));
+    this.prompt.addEventListener('input', () => this.fit());
+    this.prompt.addEventListener('keydown', (e) => {
+      if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) { e.preventDefault(); this.send(); }
+      if (e.key === 'ArrowUp' && !this.prompt.value && !this.running) this.editLast(e);
+    });
+    this.scroll.addEventListener('scroll', () => {
+      const s = this.scroll;
+      this.follows = s.scrollHeight - s.scrollTop - s.clientHeight < 60;
+      byId('to-end').hidden = this.follows;
+    }, { passive: true });
+  }
+
+  // fit makes the field as high as its text, up to a bound that the style sets.
+  fit() {
+    this.prompt.style.height = 'auto';
+    this.prompt.style.height = this.prompt.scrollHeight + 'px';
+  }
+
+  open(conversation) {
+    if (this.conversation.id === conversation.id) return;
+    this.conversation = this.running?.conversation.id === conversation.id ? this.running.conversation : conversation;
+    this.views.clear();
+    this.list.replaceChildren();
+    this.show();
+    this.toEnd(true);
+  }
+
+  // renew takes what another tab wrote.
+  renew(conversation) {
+    if (this.running?.conversation.id === conversation.id || this.conversation.id !== conversation.id) return;
+    this.conversation = conversation;
+    this.views.clear();
+    this.list.replaceChildren();
+    this.show();
+  }
+
+  send(text = this.prompt.value) {
+    if (!text.trim() || this.running) return;
+    this.prompt.value = '';
+    this.fit();
+    add(this.conversation, this.conversation.head, { role: 'user', content: text });
+    this.answer(this.conversation.head);
+  }
+
+  // answer asks for one to what leads to a message.
+  async answer(parent) {
+    if (this.running) return;
+    const c = this.conversation;
+    const { settings } = this.page;
+    const question = way({ ...c, head: parent });
+    const model = this.page.model();
+    const message = add(c, parent, { role: 'assistant', content: '', model });
+    const run = { abort: new AbortController(), message, conversation: c };
+    this.running = run;
+    this.follows = true;
+    this.show();
+    this.toEnd(true);
+    this.page.changed(c);
+    announce('The answer is being written');
+    try {
+      const growing = new Growing(message);
+      for await (const event of chat(body(settings, model, wire(question, settings.system)), run.abort.signal)) {
+        growing.take(event);
+        this.grown(run);
+      }
+      announce('Answer: ' + (message.content || 'none').slice(0, 4000));
+    } catch (e) {
+      this.broke(run, e);
+    }
+    this.running = null;
+    c.updated = Date.now();
+    await this.keep(c);
+    this.page.changed(c);
+    if (this.conversation !== c) return;
+    this.show();
+    if (this.follows) this.toEnd(false);
+  }
+
+  broke(run, e) {
+    if (e.name === 'AbortError') {
+      run.message.ended = 'stopped';
+      announce('Stopped');
+      return;
+    }
+    run.message.error = e instanceof SyntaxError ? 'The tools in the settings are no JSON: ' + e.message : e.message;
+    this.page.refused(e, () => this.again(run.message));
+  }
+
+  // grown shows what came, once for each frame of the screen, and keeps it now and then.
+  grown(run) {
+    if (!run.frame) {
+      run.frame = requestAnimationFrame(() => {
+        run.frame = 0;
+        if (this.running !== run || this.conversation !== run.conversation) return;
+        this.views.get(run.message.id)?.show({ versions: [run.message], busy: true, last: true });
+        if (this.follows) this.toEnd(false);
+      });
+    }
+    if (!(performance.now() - run.kept < saving)) {
+      run.kept = performance.now();
+      this.keep(run.conversation);
+    }
+  }
+
+  async keep(c) {
+    try {
+      await this.page.conversations.put(c);
+    } catch {
+      toast('This browser has no room for the conversation: delete an old one.');
+    }
+  }
+
+  stop() {
+    this.running?.abort.abort();
+    this.prompt.focus();
+  }
+
+  again(message) {
+    if (this.running) return;
+    if (message.error && !message.content) delete this.conversation.messages[message.id];
+    this.conversation.head = message.parent;
+    this.prompt.focus();
+    this.answer(message.parent);
+  }
+
+  edit(message, text) {
+    if (this.running) return;
+    add(this.conversation, message.parent, { role: 'user', content: text });
+    this.prompt.focus();
+    this.answer(this.conversation.head);
+  }
+
+  choose(message, label) {
+    if (this.running) return;
+    choose(this.conversation, message);
+    this.keep(this.conversation);
+    this.show();
+    this.views.get(message.id).focus(label);
+  }
+
+  results(message, texts) {
+    message.calls.forEach((call, i) => add(this.conversation, this.conversation.head,
+      { role: 'tool', content: texts[i], callId: call.id, name: call.name }));
+    this.answer(this.conversation.head);
+  }
+
+  editLast(e) {
+    const mine = this.list.querySelectorAll('.from-user [data-act=edit]');
+    if (!mine.length) return;
+    e.preventDefault();
+    mine[mine.length - 1].click();
+  }
+
+  // show brings the screen up to date with the way to the head.
+  show() {
+    const c = this.conversation;
+    const shown = way(c);
+    const acts = {
+      again: (m) => this.again(m), edit: (m, text) => this.edit(m, text), choose: (m, label) => this.choose(m, label),
+      results: (m, texts) => this.results(m, texts), refresh: () => this.show(),
+    };
+    const nodes = shown.map((m, i) => {
+      let view = this.views.get(m.id);
+      if (!view || view.message !== m) this.views.set(m.id, view = new MessageView(m, acts));
+      view.show({ versions: siblings(c, m), busy: this.running?.message === m, last: i === shown.length - 1 });
+      return view.root;
+    });
+    const same = nodes.length === this.list.children.length && nodes.every((n, i) => this.list.children[i] === n);
+    if (!same) this.list.replaceChildren(...nodes);
+    byId('empty').hidden = shown.length > 0;
+    const here = this.running?.conversation === c;
+    byId('stop').hidden = !here;
+    byId('send').hidden = here;
+    byId('send').disabled = Boolean(this.running);
+  }
+
+  toEnd(now) {
+    if (now) this.follows = true;
+    this.scroll.scrollTop = this.scroll.scrollHeight;
+  }
+
+  // starters are questions for who does not know what to ask.
+  starters(texts) {
+    byId('starters').replaceChildren(...texts.map((text) => el('li', {},
+      el('button', { type: 'button', class: 'starter', click: () => this.send(text) }, text))));
+  }
+}

@@ -1,0 +1,183 @@
+// The page: what is open, which model answers, and what to do when the server refuses.
+
+import { health, key, models } from './api.js';
+import { Chat } from './chat.js';
+import { byId, el, toast } from './dom.js';
+import { Engine } from './engine.js';
+import { bytes, count } from './figures.js';
+import { showHistory } from './history.js';
+import { askKey, settingsDrawer } from './settings.js';
+import { Conversations, loadSettings, saveSettings } from './store.js';
+import { begin } from './thread.js';
+
+const starters = ['What is the capital of France?', 'Write a Go function that reverses a string.', 'Tell me a short story about a fox.'];
+
+const settings = loadSettings();
+const conversations = new Conversations();
+const page = {
+  settings, conversations, refused,
+  model: () => byId('model').value,
+  changed: async (c) => {
+    await listConversations();
+    if (chat.conversation === c && c.head && !location.hash.startsWith('#/engine')) history.replaceState(null, '', '#/c/' + c.id);
+  },
+};
+const chat = new Chat(page);
+const engine = new Engine(refused);
+const openSettings = settingsDrawer(settings, (name) => { if (name === 'theme') paint(); });
+let known = [];
+
+// paint sets the colours that were asked for.
+function paint() {
+  if (settings.theme === 'auto') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = settings.theme;
+}
+
+// refused asks for a key where that was the reason; again repeats what was refused.
+function refused(e, again) {
+  if (e.status !== 401) return;
+  askKey(key.get() !== '', (value, remember) => {
+    key.set(value, remember);
+    loadModels();
+    again();
+  });
+}
+
+function banner(text) {
+  byId('banner').hidden = !text;
+  if (text && byId('banner').textContent !== text) byId('banner').textContent = text;
+}
+
+// loadModels fills the list of models; while the server is loading or away, it tries again.
+async function loadModels() {
+  const ill = await health();
+  if (ill?.code === 'loading' || ill?.status === 0) {
+    banner(ill.status === 0 ? 'The server does not answer. Trying again…' : `The model is ${ill.message.replace('loading: ', 'loading: ')}.`);
+    setTimeout(loadModels, 1000);
+    return;
+  }
+  banner(ill && ill.status !== 401 ? ill.message : '');
+  try {
+    known = await models();
+  } catch (e) {
+    refused(e, () => {});
+    if (e.status !== 401) banner(e.message);
+    return;
+  }
+  const select = byId('model');
+  select.replaceChildren(...known.map((m) => el('option', { value: m.id }, m.id)));
+  select.disabled = known.length === 0;
+  select.value = known.some((m) => m.id === settings.model) ? settings.model : known[0]?.id ?? '';
+  describe();
+}
+
+// describe says what the chosen model is.
+function describe() {
+  const m = known.find((o) => o.id === byId('model').value);
+  const meta = m?.meta;
+  const parts = [];
+  if (meta?.n_params) parts.push(count(meta.n_params) + ' parameters');
+  if (meta?.n_ctx) parts.push(`a context of ${meta.n_ctx.toLocaleString('en')} tokens`);
+  if (meta?.size) parts.push(bytes(meta.size));
+  byId('about-model').textContent = m ? `${m.id} answers from this machine` + (parts.length ? ': ' + parts.join(', ') + '.' : '.') : '';
+}
+
+async function listConversations() {
+  showHistory(await conversations.all(), chat.conversation.id, {
+    rename: async (c, title) => {
+      const c2 = chat.conversation.id === c.id ? chat.conversation : c;
+      c2.title = title;
+      await conversations.put(c2);
+      listConversations();
+    },
+    remove: async (c) => {
+      await conversations.remove(c.id);
+      if (chat.conversation.id === c.id) location.hash = '#/';
+      listConversations();
+      toast(`“${c.title}” is deleted.`, 'Undo', async () => { await conversations.put(c); listConversations(); });
+    },
+  });
+}
+
+// route opens what the address names.
+async function route() {
+  const at = location.hash;
+  const live = at === '#/engine';
+  byId('chat').hidden = live;
+  engine.open(live);
+  byId('to-engine').toggleAttribute('aria-current', live);
+  byId('to-chat').toggleAttribute('aria-current', !live);
+  if (live) byId('to-engine').setAttribute('aria-current', 'page');
+  else byId('to-chat').setAttribute('aria-current', 'page');
+  document.title = live ? 'Engine · sluice' : 'sluice';
+  showSidebar(false);
+  if (live) {
+    await listConversations();
+    return;
+  }
+  const id = at.startsWith('#/c/') ? at.slice(4) : '';
+  if (id !== chat.conversation.id || !chat.conversation.head) {
+    const c = id && await conversations.get(id);
+    if (c || !id) chat.open(c || begin());
+    else location.hash = '#/';
+  }
+  byId('to-chat').href = chat.conversation.head ? '#/c/' + chat.conversation.id : '#/';
+  if (chat.conversation.title) document.title = chat.conversation.title + ' · sluice';
+  await listConversations();
+  if (matchMedia('(pointer: fine)').matches) byId('prompt').focus();
+}
+
+function showSidebar(open) {
+  const was = document.body.classList.toggle('sidebar-open', open);
+  byId('scrim').hidden = !was;
+  byId('open-sidebar').setAttribute('aria-expanded', String(was));
+  if (open) byId('close-sidebar').focus();
+}
+
+function listen() {
+  addEventListener('hashchange', route);
+  byId('new-chat').addEventListener('click', () => {
+    if (location.hash === '#/' || !location.hash) route();
+    else location.hash = '#/';
+  });
+  byId('to-chat').addEventListener('click', (e) => {
+    e.preventDefault();
+    location.hash = chat.conversation.head ? '#/c/' + chat.conversation.id : '#/';
+  });
+  byId('open-sidebar').addEventListener('click', () => showSidebar(true));
+  byId('close-sidebar').addEventListener('click', () => { showSidebar(false); byId('open-sidebar').focus(); });
+  byId('scrim').addEventListener('click', () => showSidebar(false));
+  byId('open-settings').addEventListener('click', openSettings);
+  byId('model').addEventListener('change', () => {
+    settings.model = byId('model').value;
+    saveSettings(settings);
+    describe();
+  });
+  addEventListener('keydown', keys);
+  conversations.changed(async (e) => {
+    await listConversations();
+    const c = await conversations.get(e.data);
+    if (c) chat.renew(c);
+  });
+}
+
+function keys(e) {
+  const writing = /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName);
+  if (e.key === 'Escape' && !document.querySelector('dialog[open]')) {
+    if (document.body.classList.contains('sidebar-open')) {
+      showSidebar(false);
+      byId('open-sidebar').focus();
+    } else if (chat.running) chat.stop();
+  }
+  if (e.key === '/' && !writing && !e.ctrlKey && !e.metaKey && !byId('chat').hidden) {
+    e.preventDefault();
+    byId('prompt').focus();
+  }
+}
+
+paint();
+listen();
+chat.starters(starters);
+route();
+loadModels();
+if (!await conversations.kept()) toast('This browser keeps nothing for this page: conversations last until it is closed.');

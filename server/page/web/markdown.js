@@ -1,0 +1,108 @@
+// Markdown as elements. marked says what the text is made of; elements are made here, one kind after the other. HTML in
+// the text is shown as the text that it is, and pictures are links: nothing that a model writes is fetched or run.
+
+import { lexer } from './vendor/marked/marked.esm.js';
+import { codeBlock } from './code.js';
+import { el } from './dom.js';
+
+// Markdown is a text that grows. Blocks that did not change keep their elements, and with them what the reader selected.
+export class Markdown {
+  constructor(root) {
+    this.root = root;
+    this.blocks = []; // {raw, node}
+  }
+
+  show(text) {
+    const tokens = lexer(text, { gfm: true, breaks: false }).filter((token) => token.type !== 'space' && token.type !== 'def');
+    let same = 0;
+    while (same < tokens.length && same < this.blocks.length && this.blocks[same].raw === tokens[same].raw) same++;
+    for (const old of this.blocks.splice(same)) old.node.remove();
+    for (const token of tokens.slice(same)) {
+      const node = block(token);
+      this.root.append(node);
+      this.blocks.push({ raw: token.raw, node });
+    }
+  }
+}
+
+function block(token) {
+  switch (token.type) {
+    case 'heading': // the page has a heading above those of an answer
+      return el('h' + Math.min(6, token.depth + 2), {}, inline(token.tokens));
+    case 'paragraph':
+      return el('p', {}, inline(token.tokens));
+    case 'text': // of a tight list
+      return el('span', {}, token.tokens ? inline(token.tokens) : plain(token));
+    case 'code':
+      return codeBlock(token.text, (token.lang || '').trim().split(/\s+/)[0].toLowerCase());
+    case 'blockquote':
+      return el('blockquote', {}, token.tokens.filter((t) => t.type !== 'space').map(block));
+    case 'list':
+      return list(token);
+    case 'table':
+      return table(token);
+    case 'hr':
+      return el('hr');
+    case 'html':
+      return el('pre', { class: 'markup', tabindex: '0' }, token.text);
+  }
+  return el('p', {}, token.raw);
+}
+
+function list(token) {
+  const items = token.items.map((item) => el('li', item.task ? { class: 'task' } : {},
+    item.tokens.filter((t) => t.type !== 'space').map((t) => (t.type === 'checkbox' ? checkbox(t) : block(t)))));
+  return token.ordered ? el('ol', token.start === 1 ? {} : { start: token.start }, items) : el('ul', {}, items);
+}
+
+function checkbox(token) {
+  return el('span', { class: 'check', role: 'img', 'aria-label': token.checked ? 'done' : 'to do' }, token.checked ? '☑' : '☐');
+}
+
+function table(token) {
+  const cell = (kind) => (c) => el(kind, c.align ? { class: 'to-' + c.align } : {}, inline(c.tokens));
+  return el('div', { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Table' }, el('table', {},
+    el('thead', {}, el('tr', {}, token.header.map(cell('th')))),
+    el('tbody', {}, token.rows.map((row) => el('tr', {}, row.map(cell('td')))))));
+}
+
+function inline(tokens = []) {
+  return tokens.map((token) => {
+    switch (token.type) {
+      case 'strong': return el('strong', {}, inline(token.tokens));
+      case 'em': return el('em', {}, inline(token.tokens));
+      case 'del': return el('del', {}, inline(token.tokens));
+      case 'codespan': return el('code', {}, token.text);
+      case 'br': return el('br');
+      case 'link': return link(token.href, inline(token.tokens));
+      case 'image': return link(token.href, [token.text || 'picture']);
+      case 'text': return token.tokens ? inline(token.tokens) : plain(token);
+      case 'escape': return token.text;
+      case 'html': return /^<br\s*\/?>$/i.test(token.text) ? el('br') : token.text;
+    }
+    return token.raw;
+  }).flat();
+}
+
+// link leads out of the page, and only to addresses that a browser opens and does not run.
+function link(href, children) {
+  let url;
+  try {
+    url = new URL(href);
+  } catch {
+    return children; // relative: there is nothing here that it could mean
+  }
+  if (!['http:', 'https:', 'mailto:'].includes(url.protocol)) return children;
+  return [el('a', { href: url.href, target: '_blank', rel: 'noopener noreferrer nofollow' }, ...children)];
+}
+
+const entities = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0' };
+
+// plain is text with its character references resolved.
+function plain(token) {
+  return token.text.replace(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|(\w+));/gi, (all, decimal, hex, name) => {
+    if (name) return Object.hasOwn(entities, name) ? entities[name] : all;
+    const code = decimal ? parseInt(decimal, 10) : parseInt(hex, 16);
+    return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : all;
+  });
+}

@@ -1,0 +1,167 @@
+// One message on the screen: what was said, thought and called, what it cost, and what can be done with it.
+
+import { codeBlock } from './code.js';
+import { copyButton, el, icon, iconButton } from './dom.js';
+import { Markdown } from './markdown.js';
+
+// MessageView shows a message, and again when it has grown. acts: edit, again,
+// choose(sibling, label of the button), results(texts), refresh.
+export class MessageView {
+  constructor(message, acts) {
+    this.message = message;
+    this.acts = acts;
+    this.body = el('div', { class: 'body' });
+    this.foot = el('div', { class: 'foot' });
+    const who = { user: 'You', assistant: 'Model', tool: 'Result' }[message.role];
+    this.root = el('article', { class: 'message from-' + message.role, 'data-id': message.id, 'aria-label': who }, this.body, this.foot);
+    if (message.role === 'assistant') this.prepareAnswer();
+  }
+
+  prepareAnswer() {
+    this.summary = el('span', {}, 'Thinking…');
+    this.thoughtText = el('div', { class: 'prose' });
+    this.thought = el('details', { class: 'thought', hidden: true }, el('summary', {}, this.summary), this.thoughtText);
+    this.thoughtMarkdown = new Markdown(this.thoughtText);
+    this.text = el('div', { class: 'prose' });
+    this.markdown = new Markdown(this.text);
+    this.calls = el('div', { class: 'calls' });
+    this.notice = el('div');
+    this.body.append(this.thought, this.text, this.calls, this.notice);
+    this.thought.addEventListener('toggle', () => this.showThought());
+  }
+
+  // show brings the screen up to date. versions are the siblings, itself among them; busy: the answer still grows.
+  show({ versions, busy, last }) {
+    const m = this.message;
+    this.root.classList.toggle('busy', busy);
+    this.root.setAttribute('aria-busy', String(busy));
+    if (m.role === 'assistant') this.showAnswer(busy, last);
+    else if (m.role === 'tool') this.body.replaceChildren(folded(`Result of ${m.name || 'the tool'}`, m.content));
+    else this.body.replaceChildren(el('div', { class: 'bubble' }, m.content));
+    const focused = this.foot.contains(document.activeElement) && document.activeElement.getAttribute('aria-label');
+    this.foot.replaceChildren(...(busy ? [this.cost()] : this.buttons(versions)));
+    if (focused) this.focus(focused);
+  }
+
+  showAnswer(busy, last) {
+    const m = this.message;
+    this.thought.hidden = !m.thought;
+    const seconds = m.stats?.thought ? ` for ${m.stats.thought.toFixed(1)} s` : '';
+    this.summary.textContent = busy && !m.content ? 'Thinking…' : 'Thought' + seconds;
+    this.showThought();
+    this.markdown.show(m.content);
+    this.showCalls(last && !busy);
+    this.showNotice(busy);
+  }
+
+  // showCalls makes them anew only where they changed: a result may be half written.
+  showCalls(open) {
+    const now = JSON.stringify([this.message.calls, open]);
+    if (now === this.shownCalls || !this.message.calls?.length) return;
+    this.shownCalls = now;
+    this.calls.replaceChildren(...this.message.calls.map(callView));
+    if (open) this.calls.append(this.resultForm());
+  }
+
+  showThought() {
+    if (this.thought.open && this.message.thought) this.thoughtMarkdown.show(this.message.thought);
+  }
+
+  showNotice(busy) {
+    const m = this.message;
+    let notice = [];
+    if (busy && !m.content && !m.thought && !m.calls?.length) notice = [el('span', { class: 'pulse', role: 'img', 'aria-label': 'Waiting for the first word' })];
+    else if (m.error) {
+      notice = [el('div', { class: 'problem', role: 'alert' }, el('strong', {}, 'The answer failed'), el('p', {}, m.error),
+        el('button', { type: 'button', class: 'button', click: () => this.acts.again(m) }, icon('again'), 'Try again'))];
+    } else if (m.ended === 'length') notice = [el('p', { class: 'quiet' }, 'The answer was cut: it reached the most tokens it may have.')];
+    else if (m.ended === 'stopped') notice = [el('p', { class: 'quiet' }, 'Stopped.')];
+    this.notice.replaceChildren(...notice);
+  }
+
+  // focus is for who uses the keyboard: a button that was replaced gives it to its successor.
+  focus(label) {
+    const buttons = [...this.foot.querySelectorAll('button:not(:disabled)')];
+    (buttons.find((b) => b.getAttribute('aria-label') === label) ?? buttons[0])?.focus();
+  }
+
+  buttons(versions) {
+    const m = this.message;
+    const at = versions.indexOf(m);
+    const all = [];
+    if (versions.length > 1) {
+      all.push(el('span', { class: 'versions' },
+        iconButton('left', 'Earlier version', () => this.acts.choose(versions[at - 1], 'Earlier version'), { disabled: at === 0 }),
+        el('span', {}, `${at + 1} of ${versions.length}`),
+        iconButton('right', 'Later version', () => this.acts.choose(versions[at + 1], 'Later version'), { disabled: at === versions.length - 1 })));
+    }
+    if (m.content) all.push(copyButton('Copy the message', () => m.content, { 'data-act': 'copy' }));
+    if (m.role === 'user') all.push(iconButton('pencil', 'Edit the message', () => this.edit(), { 'data-act': 'edit' }));
+    if (m.role === 'assistant') {
+      all.push(iconButton('again', 'Another answer', () => this.acts.again(m), { 'data-act': 'again' }), this.cost());
+    }
+    return all;
+  }
+
+  // cost is what the answer took.
+  cost() {
+    const s = this.message.stats;
+    if (!s) return el('span', { class: 'cost' });
+    const texts = [];
+    if (s.tokens) texts.push(`${s.tokens} tokens`);
+    if (s.rate) texts.push(`${s.rate < 10 ? s.rate.toFixed(1) : Math.round(s.rate)} tokens/s`);
+    if (s.first) texts.push(`first after ${s.first.toFixed(2)} s`);
+    if (s.prompt) texts.push(`prompt ${s.prompt}` + (s.cached ? `, ${s.cached} cached` : ''));
+    if (this.message.model) texts.push(this.message.model);
+    return el('span', { class: 'cost' }, texts.join(' · '));
+  }
+
+  // edit lets the question be asked in other words.
+  edit() {
+    const area = el('textarea', { 'aria-label': 'Edited message', rows: String(Math.min(12, this.message.content.split('\n').length + 1)) });
+    area.value = this.message.content;
+    const close = () => {
+      this.acts.refresh();
+      this.root.querySelector('[data-act=edit]')?.focus();
+    };
+    const form = el('form', {
+      class: 'editor',
+      submit: (e) => {
+        e.preventDefault();
+        if (area.value.trim()) this.acts.edit(this.message, area.value);
+      },
+      keydown: (e) => {
+        if (e.key === 'Escape') { e.stopPropagation(); close(); }
+        if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) { e.preventDefault(); form.requestSubmit(); }
+      },
+    }, area, el('div', { class: 'row' }, el('button', { type: 'button', class: 'button', click: close }, 'Cancel'),
+      el('button', { type: 'submit', class: 'button first' }, 'Ask again')));
+    this.body.replaceChildren(form);
+    this.foot.replaceChildren();
+    area.focus();
+    area.setSelectionRange(area.value.length, area.value.length);
+  }
+
+  // resultForm takes what the tools gave: the page itself runs none.
+  resultForm() {
+    const areas = this.message.calls.map((call) => el('textarea', { rows: '2', required: true, 'aria-label': `Result of ${call.name}`,
+      placeholder: `What ${call.name} gave` }));
+    return el('form', {
+      class: 'editor',
+      submit: (e) => { e.preventDefault(); this.acts.results(this.message, areas.map((a) => a.value)); },
+    }, areas, el('div', { class: 'row' }, el('button', { type: 'submit', class: 'button first' }, 'Send the result')));
+  }
+}
+
+function callView(call) {
+  let text = call.arguments;
+  try {
+    text = JSON.stringify(JSON.parse(text), null, 2);
+  } catch { /* not complete yet */ }
+  return el('details', { class: 'call', open: true },
+    el('summary', {}, icon('tool'), el('span', {}, 'Calls ', el('code', {}, call.name))), codeBlock(text, 'json'));
+}
+
+function folded(title, text) {
+  return el('details', { class: 'call' }, el('summary', {}, icon('tool'), el('span', {}, title)), el('pre', { tabindex: '0' }, text));
+}
