@@ -34,6 +34,7 @@ const (
 var bare = []struct{ class, config, tensors string }{
 	{"Cohere2ForCausalLM", `"sliding_window": 32, "rotary_pct": 1.0, "logit_scale": 0.5, "tie_word_embeddings": true`,
 		around + inputNorm + attention + feedForward},
+	{"GemmaForCausalLM", `"head_dim": 16`, around + inputNorm + attention + feedForward + postNorm},
 	{"Exaone4ForCausalLM", `"sliding_window": 32, "sliding_window_pattern": "LLLG", "head_dim": 16`,
 		around + attention + feedForward + postNorm + `L.post_feedforward_layernorm.weight 64
 		L.self_attn.q_norm.weight 16
