@@ -266,7 +266,7 @@ func TestStrictCalls(t *testing.T) {
 	}
 	e, err := Start(t.Context(), Config{Model: Model{File: f}, Device: scripted{script: script}, Log: zerolog.Nop()})
 	require.NoError(t, err)
-	defer e.Close(context.Background()) //nolint:errcheck // the test is over
+	defer e.Close(context.Background())
 	place := tools.Tool{Name: "get_weather", Parameters: `{"type":"object","properties":{"place":{"enum":["Oslo","Lima"]}},
 		"required":["place"],"additionalProperties":false}`}
 	for _, strict := range []bool{false, true} {
