@@ -9,7 +9,7 @@ import (
 
 // FuzzPlan checks that no configuration or tokenizer panics, and that what is planned lies within the tensors.
 func FuzzPlan(f *testing.F) {
-	all := folders(f)
+	all, _ := folders(f)
 	var names []string
 	for name := range all {
 		names = append(names, name)

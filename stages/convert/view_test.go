@@ -54,10 +54,10 @@ func TestOrders(t *testing.T) {
 		shape        []int
 		want         map[string][]float32
 	}{
-		{"halves of heads become pairs", heads + `"x": 0}`, by("q", rotated((*converter).heads)), []int{8, 1},
-			map[string][]float32{"q": {0, 2, 1, 3, 4, 6, 5, 7}}},
-		{"biases too", heads + `"x": 0}`, by("q", rotated((*converter).heads)), []int{8},
-			map[string][]float32{"q": {0, 2, 1, 3, 4, 6, 5, 7}}},
+		{"halves of heads become pairs", heads + `"x": 0}`, by("q", rotated((*converter).heads)), []int{12, 1},
+			map[string][]float32{"q": {0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11}}},
+		{"biases too", heads + `"x": 0}`, by("q", rotated((*converter).heads)), []int{12},
+			map[string][]float32{"q": {0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11}}},
 		{"keys transposed, values not", heads + `"qk_nope_head_dim": 2, "v_head_dim": 1}`, by("", latentHalves), []int{6, 2},
 			map[string][]float32{"attn_k_b.weight": {0, 2, 1, 3, 6, 8, 7, 9}, "attn_v_b.weight": {4, 5, 10, 11}}},
 		{"gate and up in turns", heads + `"x": 0}`, by("", inTurns(biases)), []int{2, 4},
@@ -109,4 +109,37 @@ func TestShapesThatDoNotFit(t *testing.T) {
 func TestInfinity(t *testing.T) {
 	require.Equal(t, `{"a": null, "b": [null, 1], "c": "NaN \" Infinity", "d": null}`,
 		string(withoutInfinity([]byte(`{"a": NaN, "b": [-Infinity, 1], "c": "NaN \" Infinity", "d": Infinity}`))))
+}
+
+// Faults of folders that no shape shows.
+func TestPlanRefuses(t *testing.T) {
+	matrix := func(name string, shape ...int) element.Tensor {
+		return element.Tensor{Name: name, Type: element.BF16, Shape: shape}
+	}
+	const tokenizer = `{"model": {"type": "BPE", "vocab": {"a": 0}}, "pre_tokenizer": {"type": "ByteLevel"}}`
+	for _, c := range []struct {
+		config  string
+		tensors []element.Tensor
+		want    string
+	}{
+		{`"vocab_size": 100`, []element.Tensor{matrix("model.embed_tokens.weight", 10, 4)},
+			"vocab_size is 100, and there are embeddings for 10 tokens"},
+		{`"num_hidden_layers": 100000`, nil, "has 100000 layers, want at most 4096"},
+		{`"num_hidden_layers": "two"`, nil, "num_hidden_layers is two, want a number from 0"},
+		{`"hidden_size": 4`, []element.Tensor{matrix("model.layers.0.mlp.experts.1.up_proj.weight", 4, 4)},
+			"expert 0 is missing or there twice"},
+		{`"hidden_size": 4`, []element.Tensor{matrix("model.layers.0.mlp.experts.0.up_proj.weight", 4, 4),
+			matrix("model.layers.0.mlp.experts.1.up_proj.weight", 4, 8)}, "which there is already, of shape [4 4]"},
+		{`"hidden_size": 4`, []element.Tensor{matrix("model.embed_tokens.weight", 4, 4), matrix("embed_tokens.weight", 4, 4)},
+			"becomes token_embd.weight of shape [4 4], which there is already"},
+		{`"hidden_size": 4`, []element.Tensor{matrix("model.strange.weight", 4)}, `the first is "model.strange.weight"`},
+		{`"hidden_size": 4`, []element.Tensor{{Name: "model.norm.weight", Type: element.I64, Shape: []int{4}}},
+			"is of type I64, want F32, F16 or BF16"},
+		{`"quantization_config": {"quant_method": "fp8"}`, nil, `its weights were quantised by "fp8"`},
+	} {
+		_, err := Plan(&Folder{Tensors: c.tensors, Texts: map[string][]byte{"tokenizer.json": []byte(tokenizer),
+			"config.json": []byte(`{"num_hidden_layers": 1, "architectures": ["Qwen3MoeForCausalLM"], ` + c.config + `}`)}},
+			Options{})
+		require.ErrorContains(t, err, c.want)
+	}
 }
