@@ -23,7 +23,7 @@ import (
 )
 
 // folders reads testdata/folders.txt: for each fixture the tensors that transformers saves, with shapes.
-func folders(t *testing.T) map[string][]element.Tensor {
+func folders(t testing.TB) map[string][]element.Tensor {
 	t.Helper()
 	f, err := os.Open("testdata/folders.txt")
 	require.NoError(t, err)
@@ -64,14 +64,8 @@ func openFixture(t *testing.T, name string, tensors []element.Tensor) *fixture {
 	file, err := gguf.Open(path)
 	require.NoError(t, err)
 	t.Cleanup(func() { file.Close() })
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(path), name+".json"))
-	require.NoError(t, err)
-	var said struct {
-		Config json.RawMessage `json:"hf_config"`
-	}
-	require.NoError(t, json.Unmarshal(text, &said))
 	x := &fixture{file: file, data: map[string][]byte{}, folder: &Folder{
-		Name: "fixture", Tensors: tensors, Texts: map[string][]byte{"config.json": said.Config},
+		Name: "fixture", Tensors: tensors, Texts: map[string][]byte{"config.json": configOf(t, name)},
 	}}
 	if kind, ok := map[string]string{"bert": "mean_tokens", "nomicbert": "mean_tokens", "qwen3emb": "lasttoken"}[name]; ok {
 		x.folder.Texts["1_Pooling/config.json"] = fmt.Appendf(nil, `{"pooling_mode_%s": true}`, kind)
@@ -83,6 +77,17 @@ func openFixture(t *testing.T, name string, tensors []element.Tensor) *fixture {
 		x.writeBack(t, &plan.Tensors[i])
 	}
 	return x
+}
+
+// configOf is the configuration that a fixture's model was built from.
+func configOf(t testing.TB, name string) []byte {
+	text, err := os.ReadFile(filepath.Join(testref.Dir(t), "fixtures", name+".json"))
+	require.NoError(t, err)
+	var said struct {
+		Config json.RawMessage `json:"hf_config"`
+	}
+	require.NoError(t, json.Unmarshal(text, &said))
+	return said.Config
 }
 
 func (x *fixture) options() Options {
@@ -211,7 +216,7 @@ func (x *fixture) unpack(p *Tensor, data []byte) {
 // A folder with a fixture's weights becomes the fixture: every tensor byte for byte, every key with its type and value.
 func TestFixtures(t *testing.T) {
 	all := folders(t)
-	require.Len(t, all, 35)
+	require.Len(t, all, 37)
 	for name, tensors := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
