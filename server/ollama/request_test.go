@@ -96,6 +96,11 @@ func TestMessages(t *testing.T) {
 			{"role":"assistant",` + calls + `},{"role":"tool","content":"1"},{"role":"tool","content":"2","tool_call_id":"call00000"}`,
 			`{"role":"assistant","content":"",` + known("x", "f") + `},{"role":"assistant","content":"",` + known("call00000", "f") + `},
 			{"role":"tool","content":"1","tool_call_id":"x","name":"f"},{"role":"tool","content":"2","tool_call_id":"call00000","name":"f"}`, false},
+		{`{"role":"assistant",` + calls + `},{"role":"assistant",` + calls + `},{"role":"tool","content":"1","tool_name":"f"},
+			{"role":"tool","content":"2","tool_name":"f"}`,
+			`{"role":"assistant","content":"",` + known("call00000", "f") + `},{"role":"assistant","content":"",` + known("call00001", "f") + `},
+			{"role":"tool","content":"1","tool_name":"f","tool_call_id":"call00000","name":"f"},
+			{"role":"tool","content":"2","tool_name":"f","tool_call_id":"call00001","name":"f"}`, false},
 		{`{"role":"tool","content":"1","tool_name":"g"}`, `{"role":"tool","content":"1","tool_name":"g","tool_call_id":"","name":"g"}`, false},
 		{`{"role":"assistant","content":"x","tool_calls":[5]}`, `{"role":"assistant","content":"x","tool_calls":[5]}`, false},
 	} {

@@ -27,6 +27,26 @@ func (a *api) respond(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault
 	return a.Answer(rc, x, &o.Order, newResponse(&o, x.ID, time.Now().Unix()))
 }
 
+// countResponse serves POST /v1/responses/input_tokens: how many tokens the prompt of a response would have.
+func (a *api) countResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	body, fault := a.Body(rc, x)
+	if fault != nil {
+		return fault
+	}
+	o, fault := decodeResponse(body, a.finder(x, answer.Write))
+	if fault != nil {
+		return fault
+	}
+	tokens, fault := a.Count(x, &o.Order)
+	if fault != nil {
+		return fault
+	}
+	rc.SetContentType("application/json")
+	dst := strconv.AppendInt([]byte(`{"object":"response.input_tokens","input_tokens":`), int64(tokens), 10)
+	rc.SetBody(append(dst, '}'))
+	return nil
+}
+
 // response spells an answer as items: reasoning, messages, calls. Of a stream it keeps what the end repeats.
 type response struct {
 	id   string
