@@ -143,7 +143,9 @@ func (e *Engine) Close(ctx context.Context) error { return e.house.Close(ctx) }
 
 // Render is the prompt that the model's template makes of a conversation. stop is asked from time to time whether to
 // give up.
-func (e *Engine) Render(in *chat.Input, stop func() bool) (string, error) { return e.spec.render(*in, stop) }
+func (e *Engine) Render(in *chat.Input, stop func() bool) (string, error) {
+	return e.spec.render(*in, stop)
+}
 
 // Snapshot returns the engine's state in numbers.
 func (e *Engine) Snapshot() Snapshot {

@@ -22,19 +22,23 @@ func (o *headSliceOp) row(ex *execution, _, r int) error {
 	return nil
 }
 
-// headJoinOp copies the heads of a and b side by side.
+// headJoinOp copies the heads of a and b side by side, or those of a and the whole of b.
 type headJoinOp struct {
 	out, a, b place
 	heads     int
+	shared    bool
 }
 
 func (o *headJoinOp) row(ex *execution, _, r int) error {
 	y, a, b := ex.at(&o.out, r), ex.at(&o.a, r), ex.at(&o.b, r)
-	first, second := len(a)/o.heads, len(b)/o.heads
+	first, second, step := len(a)/o.heads, len(b)/o.heads, len(b)/o.heads
+	if o.shared {
+		second, step = len(b), 0
+	}
 	for h := range o.heads {
 		to := y[h*(first+second):]
 		copy(to[:first], a[h*first:])
-		copy(to[first:first+second], b[h*second:])
+		copy(to[first:first+second], b[h*step:])
 	}
 	return nil
 }

@@ -14,7 +14,11 @@ import (
 
 // TestLlamaTexts: what llama-server says of tokens and prompts is what the engine works with.
 func TestLlamaTexts(t *testing.T) {
-	r := start(t, Options{}, nil)
+	const bos = 5
+	r := start(t, Options{}, func(c *actors.Config) {
+		c.File.Meta.Set("tokenizer.ggml.bos_token_id", uint32(bos))
+		c.File.Meta.Set("tokenizer.ggml.add_bos_token", true)
+	})
 	ask := func(path, body string, to any) {
 		status, text := r.post(t, path, body)
 		require.Equal(t, 200, status, text)
@@ -61,6 +65,9 @@ func TestLlamaTexts(t *testing.T) {
 	}), "some tokens are part of a character")
 	ask("/tokenize", `{"content":["`+text+`",[5,6]]}`, &got)
 	require.Equal(t, []int32{5, 6}, got.Tokens[len(got.Tokens)-2:])
+	ask("/tokenize", `{"content":["a","b"],"add_special":true}`, &got)
+	require.Len(t, got.Tokens, 3, "special tokens are not put into the middle")
+	require.EqualValues(t, bos, got.Tokens[0])
 	for _, n := range []int{0, 1, 511, 512, 513, 1024, 3000} { // it is spelled some at a time
 		ask("/tokenize", `{"content":"`+strings.Repeat(" a", n)+`"}`, &got)
 		want, err := v.Encode(nil, strings.Repeat(" a", n), token.Options{})

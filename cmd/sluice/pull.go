@@ -84,14 +84,14 @@ func (e *env) pull(ctx context.Context, s *store.Store, name store.Name, endpoin
 		endpoint = mirror
 	}
 	client := &hub.Client{Endpoint: endpoint, Token: token, Agent: "sluice/" + version()}
+	bar := &pullBar{e: e, bar: loadingBar{e: e, began: e.now()}}
 	if !quiet {
-		bar := &pullBar{e: e, bar: loadingBar{e: e, began: e.now()}}
-		defer bar.bar.clear()
 		client.Progress = bar.show
 	}
 	got, err := client.Pull(ctx, s, name)
-	if errors.Is(err, context.Canceled) && !quiet {
-		fmt.Fprintf(e.stderr, "sluice: what has come of %s is kept: sluice pull %s goes on with it\n", name, name)
+	bar.bar.clear()
+	if wrong := (*store.WrongContent)(nil); err != nil && bar.begun && !errors.As(err, &wrong) {
+		fmt.Fprintf(e.stderr, "sluice: what has come is kept: the same command goes on with it, sluice rm %s removes it\n", name)
 	}
 	return got, err
 }

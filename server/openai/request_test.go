@@ -91,7 +91,7 @@ func TestMessages(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `[{"role":"system","content":"Be brief."},{"role":"user","content":"a\nb"},`+
 		`{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":{"z":1,"a":[2]}}}]},`+
-		`{"role":"tool","content":"3","tool_call_id":"1"}]`, string(got))
+		`{"role":"tool","content":"3","tool_call_id":"1","name":"f"}]`, string(got))
 	require.NotNil(t, o.Prompts[0].Chat.Tools)
 }
 

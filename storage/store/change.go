@@ -195,7 +195,7 @@ func (s *Store) collect() error {
 	if err != nil {
 		return err
 	}
-	blobs, views := map[string]bool{}, map[string]bool{}
+	blobs, parts, views := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, m := range append(models, pulls...) {
 		if m.Damage != nil {
 			return m.Damage
@@ -203,10 +203,12 @@ func (s *Store) collect() error {
 		views[m.view()] = true
 		for _, f := range m.Files {
 			blobs[f.Digest.file()] = true
-			blobs[f.Digest.file()+piecesSuffix] = true
+			if !s.has(&f) {
+				parts[f.Digest.file()], parts[f.Digest.file()+piecesSuffix] = true, true
+			}
 		}
 	}
-	return cmp.Or(s.sweep(viewsFolder, views), s.sweep(partsFolder, blobs), s.sweep(blobsFolder, blobs))
+	return cmp.Or(s.sweep(viewsFolder, views), s.sweep(partsFolder, parts), s.sweep(blobsFolder, blobs))
 }
 
 // sweep removes what is not needed of a folder.
