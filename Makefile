@@ -28,10 +28,24 @@ BASELINE ?= bench.baseline
 BENCHSTAT ?= $(GO) run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 BENCHED = $(GO) test -timeout 0 -run '^$$' -bench '$(BENCH)' -count $(BENCHCOUNT) ./cpu/...
 
-.PHONY: build check ci fmt vet lint portable test long race bench bench-baseline bench-compare gpu-bench fuzz gen golden
+# What `make dist` makes: NAME is sluice-OS-ARCH, with -static for the CPU alone and any libc, or none.
+DIST = dist
+DISTS = sluice-linux-amd64 sluice-linux-amd64-static sluice-linux-arm64-static
+
+.PHONY: dist build check ci fmt vet lint portable test long race bench bench-baseline bench-compare gpu-bench fuzz gen golden
 
 build: ## ./sluice
 	$(GO) build -trimpath -o sluice ./cmd/sluice
+
+dist: $(DISTS:%=$(DIST)/%) ## programs to install elsewhere, with checksums; two are static, one has Vulkan and needs glibc
+	cd $(DIST) && sha256sum $(DISTS) > SHA256SUMS
+
+.PHONY: $(DISTS:%=$(DIST)/%)
+$(DIST)/sluice-linux-amd64: export CGO_ENABLED = 1
+$(DISTS:%=$(DIST)/%):
+	@mkdir -p $(DIST)
+	$(if $(findstring static,$@),CGO_ENABLED=0) GOOS=linux GOARCH=$(word 3,$(subst -, ,$(notdir $@))) \
+		$(GO) build -trimpath -ldflags '-s -w' -o $@ ./cmd/sluice
 
 check: fmt vet portable test ## what to run before a commit: two to four minutes the first time
 

@@ -21,13 +21,19 @@ type caller struct {
 	grammar grammar.Grammar
 	left    lang.Budget // what all schemas may cost together
 	limits  grammar.Limits
+	any     *grammar.Expr           // any object of JSON
+	free    map[string]grammar.Expr // texts without a mark in them
 }
+
+// manySchemas is so many times what one schema may cost that all of a request may.
+const manySchemas = 4
 
 // callsOf is the grammar of an answer that is calls of a request's tools. thought: one may come first, where the model
 // has marks for it.
 func callsOf(form *tools.Form, t *Tools, thought bool) (*grammar.Grammar, error) {
 	limits := grammar.DefaultLimits()
-	c := caller{form: form, limits: limits, left: lang.Budget{Steps: limits.Steps, States: limits.States}}
+	c := caller{form: form, limits: limits, free: map[string]grammar.Expr{},
+		left: lang.Budget{Steps: manySchemas * limits.Steps, States: limits.States}}
 	const root, calls = 0, 1
 	c.grammar.Rules = make([]grammar.Rule, 2)
 	var ways []grammar.Expr
@@ -135,7 +141,20 @@ func (c *caller) object(t *tools.Tool, kept bool) (grammar.Expr, error) {
 			return grammar.Expr{}, err
 		}
 	}
-	return c.schema(`{"type":"object"}`)
+	return c.anyObject()
+}
+
+// anyObject is any object of JSON.
+func (c *caller) anyObject() (grammar.Expr, error) {
+	if c.any == nil {
+		g, err := schema.Any(c.limits)
+		if err != nil {
+			return grammar.Expr{}, err
+		}
+		object := c.grammar.Add(g)
+		c.any = &object
+	}
+	return *c.any, nil
 }
 
 // objectOnly is a schema that allows objects alone.
@@ -177,7 +196,7 @@ func (c *caller) elements(t *tools.Tool, kept bool) (some grammar.Expr, none boo
 		}
 		required := slices.Contains(p.required, key)
 		none = none && !required
-		item := grammar.Seq(grammar.Text(key), c.text(e.Set), value)
+		item := grammar.Seq(grammar.Text(key), value)
 		list.Items = append(list.Items, grammar.Item{Expr: item, Required: required})
 	}
 	if len(list.Items) == 0 {
@@ -191,11 +210,11 @@ func (c *caller) anyElements() (grammar.Expr, error) {
 	e := c.form.Elements
 	value, err := c.words()
 	key := grammar.Repeat(grammar.Chars('0', '9', 'A', 'Z', '_', '_', 'a', 'z'), 1, 64)
-	one := grammar.Seq(key, c.text(e.Set), value)
+	one := grammar.Seq(key, value)
 	return grammar.Seq(c.text(e.First), one, grammar.Repeat(grammar.Seq(c.text(e.And), one), 0, -1)), err
 }
 
-// value is that of an argument.
+// value is that of an argument, with the mark before it.
 func (c *caller) value(field any, p *parameters, strict bool) (grammar.Expr, error) {
 	field = p.behind(field)
 	if !c.form.Elements.JSON && p.text(field, mostAlternatives) {
@@ -206,34 +225,45 @@ func (c *caller) value(field any, p *parameters, strict bool) (grammar.Expr, err
 	if err != nil && !strict {
 		return c.words()
 	}
-	return value, err
+	return grammar.Seq(c.text(c.form.Elements.Other), value), err
 }
 
 // words are any text.
 func (c *caller) words() (grammar.Expr, error) {
 	e := c.form.Elements
 	if e.JSON {
-		return c.schema("{}")
+		object, err := c.anyObject()
+		return grammar.Seq(c.text(e.Other), object), err
 	}
 	within, err := c.without(e.Without)
-	return grammar.Seq(c.text(e.Quote), within, c.text(e.End)), err
+	return c.quoted(within), err
+}
+
+func (c *caller) quoted(within grammar.Expr) grammar.Expr {
+	e := c.form.Elements
+	return grammar.Seq(c.text(e.Set+e.Quote), within, c.text(e.End))
 }
 
 // without are the texts that have another nowhere in them.
 func (c *caller) without(mark string) (grammar.Expr, error) {
-	d, err := c.unmarked(lang.Any(), mark)
+	if e, ok := c.free[mark]; ok {
+		return e, nil
+	}
+	left := lang.Budget{Steps: c.limits.Steps, States: c.limits.States}
+	d, err := unmarked(lang.Any(), mark, &left)
 	if err != nil {
 		return grammar.Expr{}, err
 	}
-	return grammar.Word(&grammar.Lexeme{Lang: d, Max: -1}), nil
+	c.free[mark] = grammar.Word(&grammar.Lexeme{Lang: d, Max: -1})
+	return c.free[mark], nil
 }
 
-func (c *caller) unmarked(of *lang.DFA, mark string) (*lang.DFA, error) {
-	marked, err := lang.Search(regexp.QuoteMeta(mark), &c.left)
+func unmarked(of *lang.DFA, mark string, left *lang.Budget) (*lang.DFA, error) {
+	marked, err := lang.Search(regexp.QuoteMeta(mark), left)
 	if err != nil {
 		return nil, err
 	}
-	return lang.Minus(of, marked, &c.left)
+	return lang.Minus(of, marked, left)
 }
 
 // wordsOf are the texts that a schema allows which allows some.
@@ -252,9 +282,9 @@ func (c *caller) wordsOf(m map[string]any, strict bool) (grammar.Expr, error) {
 				if err != nil {
 					return grammar.Expr{}, err
 				}
-				ways = append(ways, grammar.Text(string(other)))
+				ways = append(ways, grammar.Seq(c.text(e.Other), grammar.Text(string(other))))
 			} else if !strings.Contains(s, e.Without) {
-				ways = append(ways, grammar.Seq(c.text(e.Quote), grammar.Text(s), c.text(e.End)))
+				ways = append(ways, c.quoted(grammar.Text(s)))
 			}
 		}
 		return grammar.Alt(ways...), nil
@@ -264,7 +294,7 @@ func (c *caller) wordsOf(m map[string]any, strict bool) (grammar.Expr, error) {
 	}
 	of, err := c.language(m)
 	if err == nil {
-		of, err = c.unmarked(of, e.Without)
+		of, err = unmarked(of, e.Without, &c.left)
 	}
 	if err != nil {
 		if strict {
@@ -272,7 +302,7 @@ func (c *caller) wordsOf(m map[string]any, strict bool) (grammar.Expr, error) {
 		}
 		return c.words()
 	}
-	return grammar.Seq(c.text(e.Quote), grammar.Word(&grammar.Lexeme{Lang: of, Max: -1}), c.text(e.End)), nil
+	return c.quoted(grammar.Word(&grammar.Lexeme{Lang: of, Max: -1})), nil
 }
 
 // language is what the schema of a string says of it.

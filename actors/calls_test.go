@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"math/rand/v2"
@@ -10,13 +11,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rs/zerolog"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/grammar"
+	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/stages/tools"
+	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 // forecast, clock and noted are tools as requests have them.
@@ -117,18 +122,18 @@ func TestForcedForms(t *testing.T) {
 	}
 	all, err := filepath.Glob(filepath.Join(testref.Dir(t), "templates", "*.jinja"))
 	require.NoError(t, err)
-	walks, ends := 0, 0
+	ends := []string{"<|call|>", "<|calls|>", "<|tool_response>", "<|eom_id|>", "<SPECIAL_12>", "<｜end▁of▁sentence｜>"}
+	walks, ended := 0, 0
 	for _, path := range all {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		compiled, err := chat.Compile(string(text))
 		require.NoError(t, err)
 		syntax := tools.Shown(string(text), compiled.RenderConversation)
-		form := syntax.Form(string(text), compiled.RenderConversation)
+		form := syntax.Form(string(text), compiled.RenderConversation, ends)
 		if form == nil {
 			continue
 		}
-		form.Until(slices.Values([]string{"<|call|>", "<|tool_response>"}))
 		dice := rand.New(rand.NewPCG(1, 2))
 		for i, r := range []Tools{{Must: true}, {Must: true, Single: true}, {Must: true, Only: "clock"}, {},
 			{Must: true, Only: "note"}} {
@@ -140,7 +145,7 @@ func TestForcedForms(t *testing.T) {
 				if walks++; said == "" {
 					continue
 				}
-				ends++
+				ended++
 				names, arguments := called(t, syntax, list, said)
 				require.NotEmpty(t, names, "%s: %q", path, said)
 				require.False(t, r.Single && len(names) > 1, "%s: %q", path, said)
@@ -159,7 +164,7 @@ func TestForcedForms(t *testing.T) {
 		}
 	}
 	require.Greater(t, walks, 1000)
-	require.Greater(t, ends, walks*3/4)
+	require.Greater(t, ended, walks*3/4)
 }
 
 // TestRefusedTools: a strict tool whose schema cannot be kept is refused, another is called with any arguments.
@@ -241,4 +246,93 @@ func calls(t *testing.T, s *Stream, before func(n int)) (all []string) {
 			}
 		}
 	}
+}
+
+// TestStrictCalls: with a strict tool, text and thoughts are free, and a call is kept to its schema from its mark on,
+// whatever the model would say; without, it says what it likes.
+func TestStrictCalls(t *testing.T) {
+	const said = "Let me see.\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"place\": \"Mars\", \"days\": 3}}\n</tool_call>"
+	f, err := gguf.Parse(mini.Name, mini.GGUF)
+	require.NoError(t, err)
+	v, err := token.New(&f.Meta)
+	require.NoError(t, err)
+	ids, err := v.Encode(nil, "Hi", token.Options{})
+	require.NoError(t, err)
+	script, err := v.Encode(slices.Clone(ids), said, token.Options{ParseSpecial: true})
+	require.NoError(t, err)
+	script = append(script, v.EOG()[0])
+	for range 500 {
+		script = append(script, script[len(ids)+3])
+	}
+	e, err := Start(t.Context(), Config{Model: Model{File: f}, Device: scripted{script: script}, Log: zerolog.Nop()})
+	require.NoError(t, err)
+	defer e.Close(context.Background())
+	place := tools.Tool{Name: "get_weather", Parameters: `{"type":"object","properties":{"place":{"enum":["Oslo","Lima"]}},
+		"required":["place"],"additionalProperties":false}`}
+	for _, strict := range []bool{false, true} {
+		place.Strict = strict
+		r := Request{Text: "Hi", MaxTokens: 90, Sampling: greedy(), Thoughts: true, Tools: &Tools{List: []tools.Tool{place}}}
+		s, text, arguments := begin(t, e, r), "", ""
+		var ev Event
+		for s.Next(t.Context(), &ev) == nil {
+			for p, said := range ev.Each() {
+				if p.Kind == tools.Text {
+					text += string(said)
+				} else {
+					arguments += string(said)
+				}
+			}
+		}
+		s.Close()
+		require.Equal(t, "Let me see.", text)
+		if strict {
+			require.Regexp(t, `^\{\s*"place"\s*:\s*"(Oslo|Lima)"`, arguments)
+		} else {
+			require.Equal(t, `{"place": "Mars", "days": 3}`, arguments)
+		}
+	}
+}
+
+// TestNoTools: without tools, what looks like a call is text.
+func TestNoTools(t *testing.T) {
+	const said = `<tool_call>{"name": "f", "arguments": {}}</tool_call>`
+	e, r := saying(t, "one", said)
+	_, text := listen(t, begin(t, e, r), func(int) {})
+	require.Equal(t, said, text)
+}
+
+// FuzzCalls: whatever a schema is, calls of its tool get a grammar in time, or an error.
+func FuzzCalls(f *testing.F) {
+	for _, tool := range []tools.Tool{forecast, noted} {
+		f.Add(tool.Parameters, true)
+	}
+	f.Add(`{"properties":{"a":{"$ref":"#/properties/a"},"b":{"anyOf":[{"$ref":"#/properties/b"}]}}}`, false)
+	f.Add(`{"properties":{"a":{"type":"string","minLength":-1,"maxLength":1e300,"pattern":"(a{9}){9}"},"a":1},"required":[1]}`, true)
+	f.Add(`{"properties":{"a":{"type":["string","null"],"enum":[null,"x",{"y":1}]},"b":true,"c":{"const":{}}}}`, false)
+	f.Add(`{"properties":{"":{}},"$ref":"#"}`, true)
+	forms := []*tools.Form{
+		{Open: "<tool_call>\n{\"name\": \"", Mid: "\", \"arguments\": ", Next: "},{\"name\": \"", Close: "}"},
+		{Open: "<f=", Next: "</p></f><f=", Close: "</p></f>", Elements: &tools.Elements{
+			First: "><p=", Set: ">", And: "</p><p=", Without: "</p>", NoneNext: "></f><f=", NoneClose: "></f>"}},
+		{Open: "[", Next: "), ", Close: ")]", Elements: &tools.Elements{
+			First: "(", Set: "=", And: ", ", JSON: true, NoneNext: "(), ", NoneClose: "()]"}},
+	}
+	f.Fuzz(func(t *testing.T, parameters string, strict bool) {
+		if !json.Valid([]byte(parameters)) || !strings.HasPrefix(parameters, "{") || len(parameters) > 1<<16 {
+			return // requests with such are refused before
+		}
+		for _, form := range forms {
+			for _, must := range []bool{false, true} {
+				r := &Tools{List: []tools.Tool{{Name: "f", Parameters: parameters, Strict: strict}}, Must: must}
+				g, err := callsOf(form, r, false)
+				if err != nil {
+					require.ErrorAs(t, err, new(*UserError))
+					require.True(t, strict || must)
+					continue
+				}
+				_, err = grammar.Compile(g, grammar.DefaultLimits())
+				require.NoError(t, err)
+			}
+		}
+	})
 }

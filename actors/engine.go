@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -139,6 +140,12 @@ func (e *Engine) Loaded() (done, total int64) { return e.weights() }
 
 // Close closes the house, with all its models.
 func (e *Engine) Close(ctx context.Context) error { return e.house.Close(ctx) }
+
+// Render is the prompt that the model's template makes of a conversation. stop is asked from time to time whether to
+// give up.
+func (e *Engine) Render(in *chat.Input, stop func() bool) (string, error) {
+	return e.spec.render(*in, stop)
+}
 
 // Snapshot returns the engine's state in numbers.
 func (e *Engine) Snapshot() Snapshot {

@@ -14,7 +14,7 @@ import (
 func TestNoAlloc(t *testing.T) { noAlloc(t, fixture) }
 
 // Law NoAlloc, for states.
-func TestNoAllocStates(t *testing.T) { eachRecurrent(t, noAlloc) }
+func TestNoAllocStates(t *testing.T) { eachKeeper(t, noAlloc) }
 
 func noAlloc(t *testing.T, name string) {
 	e := startFixture(t, name, func(c *Config) { c.Context = 1024 })

@@ -132,15 +132,11 @@ func (s *spec) describe(name string) (err error) {
 func (s *spec) learn(source string) {
 	s.syntax = tools.Shown(source, s.template.RenderConversation)
 	s.plain = s.syntax.Thoughtless()
-	if s.writing = s.syntax.Form(source, s.template.RenderConversation); s.writing != nil {
-		s.writing.Until(func(yield func(string) bool) {
-			for _, id := range s.vocab.EOG() {
-				if !yield(string(s.vocab.Piece(id))) {
-					return
-				}
-			}
-		})
+	var ends []string
+	for _, id := range s.vocab.EOG() {
+		ends = append(ends, string(s.vocab.Piece(id)))
 	}
+	s.writing = s.syntax.Form(source, s.template.RenderConversation, ends)
 	s.marks = map[int32]bool{}
 	for id := range int32(s.vocab.Size()) {
 		if s.vocab.IsControl(id) && !s.vocab.IsEOG(id) && s.syntax.Mentions(string(s.vocab.Piece(id))) {

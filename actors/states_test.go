@@ -15,19 +15,20 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// recurrent are fixtures whose layers go on from states: all of them, or some beside attention.
-var recurrent = []string{"mamba2", "lfm2", "qwen3next"}
+// keepers are fixtures that keep of a sequence what is not keys and values of every layer: states alone, states beside
+// attention, windows that layers share, latent vectors.
+var keepers = []string{"mamba2", "lfm2", "qwen3next", "gemma4", "deepseek3", "deepseek2", "gemma4moe"}
 
-// eachRecurrent runs a test with each.
-func eachRecurrent(t *testing.T, test func(t *testing.T, name string)) {
-	for _, name := range recurrent {
+// eachKeeper runs a test with each.
+func eachKeeper(t *testing.T, test func(t *testing.T, name string)) {
+	for _, name := range keepers {
 		t.Run(name, func(t *testing.T) { test(t, name) })
 	}
 }
 
 // Law ChunkFree: prompts of any chunks, and answers row by row, give the bits that one piece gives.
 func TestChunkFreeStates(t *testing.T) {
-	eachRecurrent(t, func(t *testing.T, name string) {
+	eachKeeper(t, func(t *testing.T, name string) {
 		prompt := longPrompts(1)[0]
 		whole := startFixture(t, name, wide)
 		answer := collect(t, begin(t, startFixture(t, name, tight), plain(prompt, 100)))
@@ -47,7 +48,7 @@ func TestChunkFreeStates(t *testing.T) {
 
 // Law RowAlone: six sequences give the answers of each alone.
 func TestRowAloneStates(t *testing.T) {
-	eachRecurrent(t, func(t *testing.T, name string) {
+	eachKeeper(t, func(t *testing.T, name string) {
 		want := alone(t, startFixture(t, name, wide), longPrompts(6), 60)
 		e := startFixture(t, name, tight)
 		together(t, e, longPrompts(6), want)
@@ -57,7 +58,7 @@ func TestRowAloneStates(t *testing.T) {
 
 // Law Recompute: with too few blocks for all, sequences are evicted and computed again.
 func TestRecomputeStates(t *testing.T) {
-	eachRecurrent(t, func(t *testing.T, name string) {
+	eachKeeper(t, func(t *testing.T, name string) {
 		all := longPrompts(6)
 		want := alone(t, startFixture(t, name, wide), all, 60)
 		e := startFixture(t, name, func(c *Config) { c.Context, c.Blocks, c.Sequences, c.Rows = 512, 9, 6, 32 })
@@ -69,7 +70,7 @@ func TestRecomputeStates(t *testing.T) {
 // A prompt that was answered is found again up to its last whole block, and goes on from the state there with the bits
 // of a run that found nothing.
 func TestPrefixHitOfStates(t *testing.T) {
-	eachRecurrent(t, func(t *testing.T, name string) {
+	eachKeeper(t, func(t *testing.T, name string) {
 		e := startFixture(t, name, tight)
 		tokens := longPrompts(1)[0][:150]
 		longer := slices.Concat(tokens, []int32{7, 7, 7})
@@ -83,7 +84,7 @@ func TestPrefixHitOfStates(t *testing.T) {
 
 // Choices of one request go on from the same states.
 func TestForkedStates(t *testing.T) {
-	eachRecurrent(t, func(t *testing.T, name string) {
+	eachKeeper(t, func(t *testing.T, name string) {
 		r := ask(longPrompts(1)[0], 40)
 		all := r.Choices(3)
 		quiet := startFixture(t, name, wide)
@@ -106,7 +107,7 @@ func TestForkedStates(t *testing.T) {
 // Law Survive: whichever actor dies, answers stay what they were.
 func TestSurviveStates(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
-	eachRecurrent(t, func(t *testing.T, name string) {
+	eachKeeper(t, func(t *testing.T, name string) {
 		survive(t, name, slices.Concat(ofModel, ofHouse), func(*Config) {})
 	})
 }
@@ -138,7 +139,7 @@ func (m halfwayModel) Enqueue(segment int, s *backend.Step) error {
 
 // Law Survive, for steps that fail: what they left of a state is not gone on from.
 func TestSurviveStatesHalfway(t *testing.T) {
-	eachRecurrent(t, func(t *testing.T, name string) {
+	eachKeeper(t, func(t *testing.T, name string) {
 		all := longPrompts(4)
 		want := alone(t, startFixture(t, name, wide), all, 60)
 		d := halfway{every: 53, steps: new(atomic.Int64)}

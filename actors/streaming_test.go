@@ -50,6 +50,8 @@ func TestStreamedAnswers(t *testing.T) {
 		{"qwen2moe", few{Ring: 2, Shelf: 1}},
 		{"qwen3moe", few{Ring: 3, Shelf: 2, Piece: 16 << 10}},
 		{"qwen3moe", few{Shelf: 5}},
+		{"gemma4", few{Ring: 3, Piece: 16 << 10}}, // the embed segment has a matrix and two tables
+		{"gemma4moe", few{Ring: 2, Shelf: 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all := prompts(8)

@@ -132,7 +132,7 @@ func (b *binder) op(it *live.Item) rowOp {
 	case ir.HeadSlice:
 		return &headSliceOp{out, in[0], n.Heads, n.From}
 	case ir.HeadJoin:
-		return &headJoinOp{out, in[0], in[1], n.Heads}
+		return &headJoinOp{out, in[0], in[1], n.Heads, b.p.SharesHead(n)}
 	case ir.SoftCap:
 		return &softCapOp{out, in[0], n.Factor}
 	case ir.Rows:

@@ -22,19 +22,23 @@ func (o *headSliceOp) row(ex *execution, _, r int) error {
 	return nil
 }
 
-// headJoinOp copies the heads of a and b side by side.
+// headJoinOp copies the heads of a and b side by side, or those of a and the whole of b.
 type headJoinOp struct {
 	out, a, b place
 	heads     int
+	shared    bool
 }
 
 func (o *headJoinOp) row(ex *execution, _, r int) error {
 	y, a, b := ex.at(&o.out, r), ex.at(&o.a, r), ex.at(&o.b, r)
-	first, second := len(a)/o.heads, len(b)/o.heads
+	first, second, step := len(a)/o.heads, len(b)/o.heads, len(b)/o.heads
+	if o.shared {
+		second, step = len(b), 0
+	}
 	for h := range o.heads {
 		to := y[h*(first+second):]
 		copy(to[:first], a[h*first:])
-		copy(to[first:first+second], b[h*second:])
+		copy(to[first:first+second], b[h*step:])
 	}
 	return nil
 }
@@ -48,6 +52,7 @@ type headLinear struct {
 	ref    ir.Ref
 	w      *weight
 	heads  int
+	what   string // its input
 }
 
 func (l *headLinear) chunks() int {
@@ -87,7 +92,7 @@ func (l *headLinear) prepare(w *workspace, h, from, to int) error {
 		x := l.ex.at(&l.x, r)[h*cols:][:cols]
 		var err error
 		if form == kernels.Plain {
-			err = l.ex.finite(x, "the input of "+l.w.name)
+			err = l.ex.finite(x, l.what)
 		} else {
 			err = l.ex.device.set.Quantize(&w.acts, r-from, x)
 		}
@@ -95,7 +100,7 @@ func (l *headLinear) prepare(w *workspace, h, from, to int) error {
 			l.ex.config.Inputs.Add(l.ref, h, 0, x)
 		}
 		if err != nil {
-			return fmt.Errorf("row %d: the input of %s: %w", r, l.w.name, err)
+			return fmt.Errorf("row %d: %s: %w", r, l.what, err)
 		}
 	}
 	return nil
@@ -103,5 +108,5 @@ func (l *headLinear) prepare(w *workspace, h, from, to int) error {
 
 func (b *binder) headLinear(n *ir.Node, wanted bool) *headLinear {
 	return &headLinear{ex: &b.m.execution, wanted: wanted, out: b.layout.place(n.Out), x: b.layout.place(n.In[0]),
-		ref: n.W, w: &b.m.weights[n.W], heads: n.Heads}
+		ref: n.W, w: &b.m.weights[n.W], heads: n.Heads, what: "the input of " + b.p.Weights[n.W].Name}
 }

@@ -23,7 +23,7 @@ func (s *Server) welcome(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fa
 	if fault := x.Await(s.loaded); fault != nil {
 		return fault
 	}
-	rc.Response.Header.Set("Vary", "Accept")
+	rc.Response.Header.Add("Vary", "Accept")
 	rc.SetContentType("text/plain; charset=utf-8")
 	if !s.access.key(&rc.Request.Header) {
 		rc.SetBodyString("sluice serves those who have a key.\n")

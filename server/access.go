@@ -19,6 +19,7 @@ type access struct {
 	keys     [][sha256.Size]byte // none: everybody
 	names    []string            // hosts that may be asked for besides
 	proxies  []netip.Prefix      // who may say whose request it is
+	origins  []string            // of web pages that may ask
 	loopback bool                // we listen to this machine alone
 	own      string              // the address that we listen on, without the port
 }
@@ -82,9 +83,13 @@ func (a *access) browser(rc *fasthttp.RequestCtx) *wire.Fault {
 			"the Host header is %.80q, which is not served: ask for %s, or start with --host-name", host, a.hosts())
 	}
 	origin := string(rc.Request.Header.Peek("Origin"))
+	if origin != "" && a.shared(origin) {
+		allow(rc, origin)
+		return nil
+	}
 	if u, err := url.Parse(origin); origin != "" && (err != nil || u.Host != host) {
 		return wire.Refused(fasthttp.StatusForbidden, "wrong_origin",
-			"the request comes from a web page of %.80q: pages of other origins are not served", origin)
+			"the request comes from a web page of %.80q: pages of other origins are not served, but those that --cors names", origin)
 	}
 	return nil
 }

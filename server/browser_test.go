@@ -47,14 +47,12 @@ type tab struct {
 	session string
 	asked   []string // addresses of requests
 	faults  []string // exceptions, and what the console or the policy had to say
+	axe     bool     // axe-core is in it
 }
 
 // startBrowser starts Chromium, or skips the test where there is none.
 func startBrowser(t *testing.T) *browser {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a browser takes long")
-	}
 	name := ""
 	for _, try := range []string{os.Getenv("SLUICE_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
 		if found, err := exec.LookPath(try); try != "" && err == nil {

@@ -31,31 +31,32 @@ type Inside struct {
 
 // ModelInside is one model.
 type ModelInside struct {
-	Name            string          `json:"name"`
-	State           string          `json:"state"`      // as in GET /v1/models
-	WaitedFor       int             `json:"waited_for"` // by requests, until it is loaded
-	RequestsOpen    int64           `json:"requests_open"`
-	Requests        uint64          `json:"requests"`
-	Running         int64           `json:"sequences_running"`
-	Waiting         int64           `json:"sequences_waiting"`
-	PromptTokens    uint64          `json:"prompt_tokens"`
-	GeneratedTokens uint64          `json:"generated_tokens"`
-	FirstTokens     uint64          `json:"first_tokens"`
-	FirstToken      float64         `json:"first_token_seconds"` // from requests to first tokens, summed
-	Gaps            uint64          `json:"token_gaps"`
-	Between         float64         `json:"token_gap_seconds"` // between tokens, summed
-	Steps           uint64          `json:"steps"`
-	StepsFailed     uint64          `json:"steps_failed"`
-	Rows            uint64          `json:"rows"`
-	BlocksUsed      int             `json:"kv_blocks_used"`
-	BlocksCached    int             `json:"kv_blocks_cached"`
-	BlocksFree      int             `json:"kv_blocks_free"`
-	ExpertsFound    uint64          `json:"experts_found"`
-	ExpertsMissed   uint64          `json:"experts_missed"`
-	StreamedBytes   uint64          `json:"streamed_bytes"`
-	Device          DeviceInside    `json:"device"`
-	Actors          []ActorInside   `json:"actors"`
-	Credits         []CreditsInside `json:"credits"`
+	Name            string           `json:"name"`
+	State           string           `json:"state"`      // as in GET /v1/models
+	WaitedFor       int              `json:"waited_for"` // by requests, until it is loaded
+	RequestsOpen    int64            `json:"requests_open"`
+	Requests        uint64           `json:"requests"`
+	Running         int64            `json:"sequences_running"`
+	Waiting         int64            `json:"sequences_waiting"`
+	PromptTokens    uint64           `json:"prompt_tokens"`
+	GeneratedTokens uint64           `json:"generated_tokens"`
+	FirstTokens     uint64           `json:"first_tokens"`
+	FirstToken      float64          `json:"first_token_seconds"` // from requests to first tokens, summed
+	Gaps            uint64           `json:"token_gaps"`
+	Between         float64          `json:"token_gap_seconds"` // between tokens, summed
+	Steps           uint64           `json:"steps"`
+	StepsFailed     uint64           `json:"steps_failed"`
+	Rows            uint64           `json:"rows"`
+	BlocksUsed      int              `json:"kv_blocks_used"`
+	BlocksCached    int              `json:"kv_blocks_cached"`
+	BlocksFree      int              `json:"kv_blocks_free"`
+	ExpertsFound    uint64           `json:"experts_found"`
+	ExpertsMissed   uint64           `json:"experts_missed"`
+	StreamedBytes   uint64           `json:"streamed_bytes"`
+	WeightBytes     map[string]int64 `json:"weight_bytes"` // by the tier of their homes
+	Device          DeviceInside     `json:"device"`
+	Actors          []ActorInside    `json:"actors"`
+	Credits         []CreditsInside  `json:"credits"`
 }
 
 // DeviceInside says where a device's time went.
@@ -110,7 +111,10 @@ func (s *Server) debugActors(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wir
 		if engine := s.models.Engine(name); engine != nil {
 			m = look(name, engine.Snapshot())
 			m.Actors, m.Credits = lookActors(engine.Status()), lookCredits(engine.Credits())
-			m.Device = lookDevice(engine.House())
+			m.Device, m.WeightBytes = lookDevice(engine.House()), map[string]int64{}
+			for tier, bytes := range engine.Plan().ByTier() {
+				m.WeightBytes[tier.String()] = bytes
+			}
 			if house == nil {
 				house = engine.House()
 			}

@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/anthropic"
+	"github.com/sluice-ai/sluice/server/llamacpp"
 	"github.com/sluice-ai/sluice/server/ollama"
 	"github.com/sluice-ai/sluice/server/openai"
 )
@@ -13,5 +14,6 @@ func dialects(s *answer.Service) []answer.Dialect {
 		openai.Dialect(s),
 		anthropic.Dialect(s),
 		ollama.Dialect(s),
+		llamacpp.Dialect(s),
 	}
 }

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"crypto/tls"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -16,6 +18,7 @@ type door struct {
 	who     func(net.Addr) string
 	crowded *crowded
 	refuse  func(c *net.TCPConn, evicted bool) // tells a connection that there is no room, or the log that one had to go
+	secure  *tls.Config                        // nil: nothing is encrypted
 
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
@@ -25,8 +28,9 @@ type door struct {
 // conn is a connection whose bytes have been checked for how requests are framed.
 type conn struct {
 	*net.TCPConn
-	door *door
-	peer string // who is at the other end
+	secure *tls.Conn // around it; nil: nothing is encrypted
+	door   *door
+	peer   string // who is at the other end
 
 	mu      sync.Mutex
 	check   framing.Checker
@@ -57,6 +61,9 @@ func (d *door) Accept() (net.Conn, error) {
 
 func (d *door) enter(tcp *net.TCPConn) *conn {
 	c := &conn{TCPConn: tcp, door: d, peer: d.who(tcp.RemoteAddr()), heard: time.Now()}
+	if d.secure != nil {
+		c.secure = tls.Server(tcp, d.secure) // which shakes hands when the first byte is read
+	}
 	d.mu.Lock()
 	var leaver *conn
 	full := len(d.conns) >= d.most
@@ -162,7 +169,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	if fault != nil {
 		return 0, fault
 	}
-	n, err := c.TCPConn.Read(p)
+	n, err := c.plain().Read(p)
 	if n == 0 {
 		return 0, err
 	}
@@ -180,6 +187,25 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// plain is where requests are read and answers written.
+func (c *conn) plain() net.Conn {
+	if c.secure != nil {
+		return c.secure
+	}
+	return c.TCPConn
+}
+
+// Write implements net.Conn.
+func (c *conn) Write(p []byte) (int, error) { return c.plain().Write(p) }
+
+// ReadFrom implements io.ReaderFrom: the connection's own would go around what encrypts.
+func (c *conn) ReadFrom(r io.Reader) (int64, error) {
+	if c.secure != nil {
+		return io.Copy(struct{ io.Writer }{c.secure}, r)
+	}
+	return c.TCPConn.ReadFrom(r)
+}
+
 // Close implements net.Conn. A client that is still sending reads first why it need not.
 func (c *conn) Close() error {
 	c.door.mu.Lock()
@@ -188,6 +214,9 @@ func (c *conn) Close() error {
 	c.mu.Lock()
 	sending := c.partial || c.fault != nil
 	c.mu.Unlock()
+	if c.secure != nil {
+		_ = c.secure.CloseWrite() // a client that knows that this was all need not wonder
+	}
 	if sending {
 		return c.door.crowded.linger(c.TCPConn)
 	}

@@ -28,7 +28,7 @@ type metrics struct {
 	write    fasthttp.RequestHandler
 }
 
-func newMetrics(models answer.Models, waiting func(model string) int) *metrics {
+func newMetrics(models answer.Models, waiting func(model string) int, o *Options) *metrics {
 	registry := prometheus.NewRegistry()
 	m := &metrics{
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -43,7 +43,12 @@ func newMetrics(models answer.Models, waiting func(model string) int) *metrics {
 		}, []string{"route"}),
 		write: fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})),
 	}
-	registry.MustRegister(m.inFlight, m.requests, m.seconds, engineCollector{models, waiting},
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "sluice_build_info", Help: "1, with what this program was built from.",
+		ConstLabels: prometheus.Labels{"version": o.Version},
+	})
+	build.Set(1)
+	registry.MustRegister(build, m.inFlight, m.requests, m.seconds, engineCollector{models, waiting, o.MetricsCompat},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -63,6 +68,7 @@ func (s *Server) measured(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.F
 type engineCollector struct {
 	models  answer.Models
 	waiting func(model string) int
+	compat  []Compat
 }
 
 // Describe says nothing: the set of actors changes.
@@ -71,7 +77,7 @@ func (engineCollector) Describe(chan<- *prometheus.Desc) {}
 func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 	names := c.models.Names()
 	for _, name := range names {
-		send, status := sender{out, name}, c.models.Status(name)
+		send, status := sender{out: out, prefix: "sluice_", label: "model", model: name}, c.models.Status(name)
 		if len(names) == 1 {
 			send.model = ""
 		}
@@ -84,7 +90,11 @@ func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 		if engine := c.models.Engine(name); engine != nil {
 			send.gauge("answers_waiting", "Answers that wait for a place among those that are computed.",
 				float64(c.waiting(name)))
-			collect(send, engine.Snapshot())
+			snapshot := engine.Snapshot()
+			collect(send, snapshot)
+			for _, other := range c.compat {
+				other.collect(out, name, len(names) > 1, &snapshot, c.waiting(name))
+			}
 			for tier, bytes := range engine.Plan().ByTier() {
 				send.gauge("weights_bytes", "Bytes of weights by where their homes are.", float64(bytes), "tier", tier.String())
 			}
@@ -160,8 +170,10 @@ func collectDevice(send sender, device string, t stall.Time) {
 
 // sender makes metrics of values.
 type sender struct {
-	out   chan<- prometheus.Metric
-	model string // "": there is only one
+	out    chan<- prometheus.Metric
+	prefix string
+	label  string // of the model's name
+	model  string // "": there is only one
 }
 
 func (s sender) gauge(name, help string, v float64, labels ...string) {
@@ -192,7 +204,7 @@ func (s sender) describe(name, help string, pairs []string) *prometheus.Desc {
 		labels[pairs[i]] = pairs[i+1]
 	}
 	if s.model != "" {
-		labels["model"] = s.model
+		labels[s.label] = s.model
 	}
-	return prometheus.NewDesc("sluice_"+name, help, nil, labels)
+	return prometheus.NewDesc(s.prefix+name, help, nil, labels)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +24,12 @@ func (p *tab) ask(text string) {
 	p.press("Enter")
 }
 
-// TestPageTalks: a person types, reads, asks again, in other words, of another model, and finds it all again. The models
-// are real.
+// TestPageTalks: a person types, reads, asks again, in other words, of another model, and finds it all again. The
+// models are real.
 func TestPageTalks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes long")
+	}
 	b := startBrowser(t)
 	s := startPage(t, Options{})
 	p := b.open(s.url+"/", 1280, 800, false)
@@ -70,7 +74,7 @@ func TestPageTalks(t *testing.T) {
 	p.eval(`document.querySelector("#model").value`, &chosen)
 	require.Equal(t, "mini-two", chosen)
 	p.click("#new-chat")
-	p.says("#empty h1", "What shall we talk about?")
+	p.says("#empty h2", "What shall we talk about?")
 	p.click("#history .entry a")
 	p.says(last, "Tokyo")
 	p.click("#history .entry .icon-button:last-child")
@@ -82,6 +86,9 @@ func TestPageTalks(t *testing.T) {
 
 // TestPageStreams: an answer is shown while it comes, stops when it is told to, and the server hears of it.
 func TestPageStreams(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes long")
+	}
 	b := startBrowser(t)
 	s := startPage(t, Options{})
 	more, gone := make(chan string), make(chan struct{}, 4)
@@ -148,6 +155,9 @@ const wicked = "# Title <img src=x onerror=\"window.ran=1\">\n\n<script>window.r
 // TestPageRunsNothing: whatever a model writes is text, in answers, thoughts, calls and names. If it were more, the
 // policy would stop it: that is tried too.
 func TestPageRunsNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes long")
+	}
 	b := startBrowser(t)
 	s := startPage(t, Options{})
 	s.plays(func(w *pieces, r *http.Request) {
@@ -207,6 +217,9 @@ const rich = "## Reversing a string\n\nStrings in Go are **bytes**; what people 
 
 // TestPageShows: Markdown, code with its copy, thoughts that fold, and calls of tools whose results are given by hand.
 func TestPageShows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes long")
+	}
 	b := startBrowser(t)
 	s := startPage(t, Options{})
 	asked := make(chan string, 8)
@@ -245,12 +258,13 @@ func TestPageShows(t *testing.T) {
 	require.Equal(t, 2, p.count(last+" tbody tr"))
 	require.Equal(t, 2, p.count(last+" .check"))
 	require.Contains(t, p.text(last), "more & better")
-	require.Contains(t, p.text(last+" .thought summary"), "Thought for")
+	require.Contains(t, p.text(last+" .thought summary"), "Thought")
+	require.NotContains(t, p.text(last), "The user wants", "thoughts are folded")
 	p.call("Browser.grantPermissions", object{"permissions": []string{"clipboardReadWrite", "clipboardSanitizedWrite"}}, nil)
 	p.click(last + " .code button")
 	p.says("#announce", "Copied")
 	p.shot("rich")
-	p.call("Emulation.setEmulatedMedia", object{"features": []object{{"name": "prefers-color-scheme", "value": "dark"}}}, nil)
+	p.dark(true)
 	p.shot("rich-dark")
 
 	s.plays(func(w *pieces, r *http.Request) {
@@ -285,6 +299,9 @@ func TestPageShows(t *testing.T) {
 
 // TestPageAsksForTheKey: without one the page loads and asks; a wrong one is said to be wrong.
 func TestPageAsksForTheKey(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes long")
+	}
 	b := startBrowser(t)
 	s := startPage(t, Options{APIKeys: []string{"open sesame"}})
 	p := b.open(s.url+"/", 390, 844, false)
@@ -306,6 +323,9 @@ func TestPageAsksForTheKey(t *testing.T) {
 
 // TestPageWatchesTheEngine: the live view moves while an answer is computed.
 func TestPageWatchesTheEngine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes long")
+	}
 	b := startBrowser(t)
 	s := startPage(t, Options{})
 	p := b.open(s.url+"/#/engine", 1280, 900, true)
@@ -330,12 +350,12 @@ func TestPageWatchesTheEngine(t *testing.T) {
 		}
 	}()
 	p.until(`parseFloat(document.querySelector("#engine .figure strong")?.innerText.replace(",", "")) > 0`)
-	p.until(`document.querySelectorAll("#engine .chart .cause-computing").length > 4`)
+	p.until(`document.querySelectorAll("#engine .chart .cause-computing").length > 2`)
 	require.Contains(t, p.text("#engine .actors"), "model/mini-one/scheduler")
 	require.Contains(t, p.text("#engine .actors"), "step ")
 	require.Contains(t, p.text("#engine .legend"), "computing")
 	p.shot("engine-dark")
-	p.call("Emulation.setEmulatedMedia", object{"features": []object{{"name": "prefers-color-scheme", "value": "light"}}}, nil)
+	p.dark(false)
 	p.shot("engine")
 	p.call("Emulation.setDeviceMetricsOverride", object{"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true}, nil)
 	time.Sleep(100 * time.Millisecond)
@@ -344,4 +364,128 @@ func TestPageWatchesTheEngine(t *testing.T) {
 	<-done
 	http.DefaultClient.CloseIdleConnections()
 	p.quiet(s.addr)
+}
+
+// sound requires that axe-core, which knows the rules of WCAG 2.2 (A and AA), finds nothing: contrast, names, roles,
+// order.
+func (p *tab) sound(what string) {
+	p.t.Helper()
+	source, err := os.ReadFile("testdata/axe.min.js")
+	require.NoError(p.t, err)
+	p.eval(`typeof axe === "object"`, &p.axe)
+	if !p.axe {
+		p.eval(string(source)+"; 0", nil)
+	}
+	var found []string
+	p.eval(`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then((r) =>
+		r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.target + ": " + n.failureSummary)))`, &found)
+	require.Empty(p.t, found, what)
+}
+
+// dark sets what the system prefers.
+func (p *tab) dark(dark bool) {
+	p.t.Helper()
+	scheme := map[bool]string{false: "light", true: "dark"}[dark]
+	p.call("Emulation.setEmulatedMedia", object{"features": []object{{"name": "prefers-color-scheme", "value": scheme},
+		{"name": "prefers-reduced-motion", "value": "reduce"}}}, nil)
+}
+
+// TestPageIsForEverybody: contrast and labels in every view, light and dark, on a desk and on a phone; and the keyboard
+// reaches all of it.
+func TestPageIsForEverybody(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes long")
+	}
+	b := startBrowser(t)
+	s := startPage(t, Options{})
+	s.plays(func(w *pieces, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "fail") {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.event(`{"choices":[{"index":0,"delta":{"reasoning_content":"The user wants *code*."}}]}`)
+		w.content(rich)
+		w.event(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"run","arguments":"{}"}}]}}]}`)
+		w.end("tool_calls")
+	})
+	for _, width := range []int{1280, 390} {
+		name := map[int]string{1280: "desk", 390: "phone"}[width]
+		p := b.open(s.url+"/", width, 844, false)
+		p.says("#model", "mini-one")
+		for _, text := range []string{"How do I reverse a string in Go?", "And then?", "please fail"} {
+			p.ask(text)
+			p.until(`!document.querySelector("#send").hidden && !document.querySelector("#prompt").value`)
+		}
+		p.says(last, "The answer failed")
+		p.click(".thought summary")
+		p.both(name + "-long")
+		p.eval(`document.querySelector("#scroll").scrollTop = 0`, nil)
+		p.until(`!document.querySelector("#to-end").hidden`)
+		p.both(name + "-top")
+		p.click("#open-settings")
+		p.both(name + "-settings")
+		p.press("Escape")
+		if width == 390 {
+			p.click("#open-sidebar")
+			p.until(`document.activeElement.id === "close-sidebar"`)
+			p.both(name + "-sidebar")
+			p.press("Escape")
+			p.until(`document.activeElement.id === "open-sidebar"`)
+		}
+		p.click("#to-engine")
+		p.until(`document.querySelectorAll("#engine tbody tr").length > 5`)
+		p.both(name + "-engine")
+		p.eval(`location.hash = "#/"`, nil)
+		p.says("#empty h2", "What shall we")
+		p.both(name + "-empty")
+	}
+}
+
+// both looks at a view in both colours.
+func (p *tab) both(name string) {
+	p.t.Helper()
+	for _, dark := range []bool{true, false} {
+		p.dark(dark)
+		p.sound(fmt.Sprintf("%s, dark: %v", name, dark))
+		p.shot(name + map[bool]string{true: "-dark"}[dark])
+	}
+}
+
+// TestPageByKeyboard reaches what the mouse does with Tab alone, and sees where it is.
+func TestPageByKeyboard(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes long")
+	}
+	b := startBrowser(t)
+	s := startPage(t, Options{})
+	p := b.open(s.url+"/", 1280, 800, false)
+	p.says("#model", "mini-one")
+	p.until(`document.activeElement.id === "prompt"`)
+	p.write("12 + 30")
+	p.press("Enter")
+	p.says(last, "12 + 30 = 42.")
+	p.until(`!document.querySelector(".busy")`)
+	p.eval(`document.activeElement.blur()`, nil)
+	reached := map[string]bool{}
+	for range 30 {
+		p.press("Tab")
+		var at struct {
+			Name string
+			Ring bool
+		}
+		p.eval(`(() => { const e = document.activeElement, s = getComputedStyle(e), box = e.closest(".composer-box");
+			if (e === document.body) return {name: "", ring: false};
+			return {name: e.id || e.getAttribute("aria-label") || e.innerText,
+				ring: s.outlineStyle !== "none" || (box && getComputedStyle(box).boxShadow !== "none")}; })()`, &at)
+		require.True(t, at.Ring || at.Name == "", "who uses the keyboard does not see where it is: %s", at.Name)
+		reached[at.Name] = true
+	}
+	for _, want := range []string{"new-chat", "12 + 30", "Rename “12 + 30”", "Delete “12 + 30”", "model", "to-chat", "to-engine",
+		"open-settings", "scroll", "Copy the message", "Edit the message", "Another answer", "prompt", "send"} {
+		require.True(t, reached[want], "%s is out of reach: %v", want, reached)
+	}
+	p.eval(`document.querySelector("#open-settings").focus()`, nil)
+	p.press("/")
+	p.until(`document.activeElement.id === "prompt"`)
 }

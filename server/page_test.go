@@ -44,10 +44,11 @@ func (w *pieces) end(reason string) {
 func stageOf(t *testing.T, r *running) *stage {
 	target, err := url.Parse(r.url)
 	require.NoError(t, err)
-	proxy := &httputil.ReverseProxy{FlushInterval: -1, Transport: r.http.Transport, Rewrite: func(p *httputil.ProxyRequest) {
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Transport: r.http.Transport}
+	proxy.Rewrite = func(p *httputil.ProxyRequest) {
 		p.SetURL(target)
 		p.Out.Host = p.In.Host
-	}}
+	}
 	s := &stage{}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		s.mu.Lock()
@@ -85,3 +86,37 @@ func startPage(t *testing.T, o Options) *stage {
 	return stageOf(t, startServer(t, one, o, func(o Options) *Server { return New(Engines(one, two), o) }))
 }
 
+// TestPageIsServed to browsers, at once and without a key; programs get a line of text, as before.
+func TestPageIsServed(t *testing.T) {
+	ask := func(r *running, path, accept string) (int, http.Header, string) {
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+path, http.NoBody)
+		request.Header.Set("Accept", accept)
+		answer, err := r.http.Do(request)
+		require.NoError(t, err)
+		status, body := read(t, answer)
+		return status, answer.Header, body
+	}
+	r := start(t, Options{APIKeys: []string{"secret"}}, nil)
+	status, header, body := ask(r, "/", "text/html,*/*;q=0.8")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "<!doctype html>")
+	require.NotContains(t, body, r.engine.Info.Name, "strangers learn no names")
+	require.Equal(t, "Accept", header.Get("Vary"))
+	status, header, body = ask(r, "/", "*/*")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "sluice serves those who have a key.\n", body)
+	require.Equal(t, "Accept", header.Get("Vary"))
+	status, _, _ = ask(r, "/page/main.js", "*/*")
+	require.Equal(t, http.StatusOK, status)
+	status, _, body = ask(r, "/page/nothing.js", "*/*")
+	require.Equal(t, http.StatusNotFound, status, body)
+	_, _, body = ask(r, "/metrics", "*/*")
+	require.NotContains(t, body, "main.js")
+
+	engine := startEngine(t, nil)
+	loading := startServer(t, engine, Options{}, Loading)
+	status, _, body = ask(loading, "/", "text/html")
+	require.Equal(t, http.StatusOK, status, "who waits for the model sees the page that says so")
+	require.Contains(t, body, "<!doctype html>")
+	loading.Loaded(Engines(engine))
+}

@@ -134,6 +134,10 @@ func (s *Server) full(c *net.TCPConn, evicted bool) {
 	if evicted {
 		return
 	}
+	if s.options.TLS != nil { // words would have to wait for a handshake
+		_ = c.Close()
+		return
+	}
 	fault := wire.Unavailable("overloaded", "%d connections are open already, and all of them are at work: try again later", maxConnections)
 	body := s.routes.dialects[0].Fault(nil, fault)
 	words := fmt.Appendf(nil, "HTTP/1.1 %d Service Unavailable\r\nDate: %s\r\nContent-Type: application/json\r\n"+
@@ -158,9 +162,6 @@ func (s *Server) own() []answer.Route {
 
 // admit says why a request is not handled, if it is not.
 func (s *Server) admit(rc *fasthttp.RequestCtx, to *target) *wire.Fault {
-	if fault := s.access.browser(rc); fault != nil {
-		return fault
-	}
 	if !to.Public && !s.access.key(&rc.Request.Header) {
 		return s.access.denied(rc)
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -26,8 +27,13 @@ type Options struct {
 	APIKeys     []string       // one of them must come with a request; none: anybody may ask
 	HostNames   []string       // that clients may ask for besides localhost and addresses
 	Proxies     []netip.Prefix // that may say, by X-Forwarded-For, whose requests they hand on
+	Origins     []string       // of web pages that may ask, besides our own; * is all of them
 	SharePrefix bool           // what one key's prompts left in the cache, others may use
 	Log         zerolog.Logger
+	TLS         *tls.Config // of connections; nil: they are not encrypted
+
+	Version       string   // of the program, for metrics
+	MetricsCompat []Compat // whose names metrics have as well
 
 	Patience time.Duration // how long a client may leave a write waiting; default 1 min
 	Reading  time.Duration // how long a request may take to arrive; default 30 s
@@ -99,8 +105,9 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	spoken := list(service)
 	s.routes = newRoutes(append(spoken, answer.Dialect{Routes: s.own(), Fault: spoken[0].Fault}))
 	s.access.keys, s.access.names, s.access.proxies = digests(o.APIKeys), o.HostNames, o.Proxies
-	s.metrics = newMetrics(s.models, service.Waiting)
-	s.door = &door{most: maxConnections, who: s.access.peer, crowded: &s.crowded, refuse: s.full,
+	s.access.origins = o.Origins
+	s.metrics = newMetrics(s.models, service.Waiting, &o)
+	s.door = &door{most: maxConnections, who: s.access.peer, crowded: &s.crowded, refuse: s.full, secure: o.TLS,
 		conns: map[*conn]struct{}{}}
 	s.base, s.cut = context.WithCancelCause(context.Background())
 	s.http = fasthttp.Server{
@@ -216,7 +223,13 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		x.Answered(rc.Response.StatusCode())
 	}()
 	rc.Response.Header.Set("X-Request-Id", id)
-	fault := s.admit(rc, &to)
+	fault := s.access.browser(rc)
+	if fault == nil && s.access.preflight(rc) {
+		return
+	}
+	if fault == nil {
+		fault = s.admit(rc, &to)
+	}
 	if fault == nil && !to.Early {
 		fault = x.Await(s.loaded)
 	}

@@ -144,7 +144,7 @@ func TestToySpeaks(t *testing.T) {
 	_, body = r.get(t, "/toy/names")
 	require.Equal(t, r.engine.Info.Name+"\n", body)
 	_, body = r.get(t, "/")
-	require.Contains(t, body, "with OpenAI's API, Anthropic's API, Ollama's API, a toy.")
+	require.Contains(t, body, "with OpenAI's API, Anthropic's API, Ollama's API, llama-server's API, a toy.")
 	require.Contains(t, body, "\nPOST /toy/say                  an answer\n")
 	_, body = r.get(t, "/metrics")
 	require.Contains(t, body, `sluice_http_requests_total{route="/toy/say",status="200"} 2`)

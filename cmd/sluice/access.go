@@ -3,6 +3,8 @@ package main
 import (
 	"net"
 	"net/netip"
+	"net/url"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -14,6 +16,7 @@ type accessFlags struct {
 	Open        bool     `help:"Let everybody who reaches the address ask, without a key. Needed where it is not this machine's alone."`
 	HostName    []string `name:"host-name" sep:"none" placeholder:"NAME" help:"Name by which clients may ask for this server, besides localhost and addresses. May be repeated. Other names are refused unless there is a key: web pages could use them."`
 	Proxy       []string `name:"trusted-proxy" sep:"none" placeholder:"ADDRESS" help:"Address or network (10.0.0.0/8) of a proxy that may say, by X-Forwarded-For, whose requests it hands on. May be repeated."`
+	Cors        []string `name:"cors" sep:"none" placeholder:"ORIGIN" help:"Origin of a web page that may ask, such as https://chat.example.org: scheme and host, and the port if there is one. May be repeated. * is all of them, and needs a key."`
 	SharePrefix bool     `name:"share-prefix" help:"Let clients with different keys find each other's prompts in the prefix cache: faster, and they can find out what others asked."`
 }
 
@@ -36,7 +39,23 @@ func (f *accessFlags) options(keys []string) (server.Options, error) {
 		}
 		o.Proxies = append(o.Proxies, p.Masked())
 	}
-	return o, nil
+	return o, f.origins(&o)
+}
+
+// origins are those of pages that may ask, as browsers write them.
+func (f *accessFlags) origins(o *server.Options) error {
+	for _, text := range f.Cors {
+		if text == "*" && len(o.APIKeys) == 0 {
+			return usagef("--cors * lets every web page use the models, and there is no key: name the pages' origins, or give a key")
+		}
+		u, err := url.Parse(text)
+		plain := err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && text == u.Scheme+"://"+u.Host
+		if text != "*" && !plain {
+			return usagef("--cors is %q: want an origin such as https://chat.example.org, without a path, or *", text)
+		}
+		o.Origins = append(o.Origins, strings.ToLower(text))
+	}
+	return nil
 }
 
 // check refuses to let strangers in unasked.

@@ -86,6 +86,12 @@ func (c *benchCmd) Run(e *env) (err error) {
 	result.Model, result.LoadSeconds = printable(engine.Info.Name), e.now().Sub(began).Seconds()
 	_, result.WeightBytes = engine.Loaded()
 	result.PeakBytes = peakMemory(e.root)
+	if engine.Embeds() {
+		if slices.Max(c.Depth) > 0 {
+			return usagef("--depth: %s makes vectors of texts, which nothing stands before: leave it out", result.Model)
+		}
+		c.Generate = 0
+	}
 	if err := c.relate(e, engine, file, device, result); err != nil {
 		return err
 	}

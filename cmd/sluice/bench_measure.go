@@ -168,9 +168,31 @@ type timedAnswer struct {
 	tokens []time.Time // when each was there
 }
 
+// texts makes vectors of prompts side by side.
+func (m *measurement) texts(ctx context.Context, prompts [][]int32) (s report.Speeds, err error) {
+	began, read := time.Now(), 0
+	streams := make([]*actors.Stream, len(prompts))
+	for i, tokens := range prompts {
+		if streams[i], err = m.engine.Embed(tokens); err != nil {
+			return s, err
+		}
+		defer streams[i].Close()
+		read += len(tokens)
+	}
+	for _, stream := range streams {
+		if _, err := m.engine.Vector(ctx, stream, m.engine.Info.Program.Pooling); err != nil {
+			return s, err
+		}
+	}
+	return report.Speeds{Prefill: rate(read, time.Since(began))}, nil
+}
+
 // once answers prompts side by side. Prefill, of the tokens that the cache did not hold, lasts until the last sequence
 // has its first token; decoding from then until the last one ends.
 func (m *measurement) once(ctx context.Context, prompts [][]int32, generate int) (s report.Speeds, err error) {
+	if generate == 0 {
+		return m.texts(ctx, prompts)
+	}
 	replies, errs := make([]timedAnswer, len(prompts)), make([]error, len(prompts))
 	var wg sync.WaitGroup
 	for i, tokens := range prompts {

@@ -51,7 +51,7 @@ func (m *measurement) peer(ctx context.Context, template string, p *report.Point
 	if err != nil {
 		return "", report.Speeds{}, err
 	}
-	speeds, err = report.ParsePeer(output)
+	speeds, err = report.ParsePeer(output, p.Generate > 0)
 	return name, speeds, err
 }
 

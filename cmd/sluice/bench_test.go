@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/report"
 )
 
@@ -49,6 +50,32 @@ func TestBench(t *testing.T) {
 	drawn, err := os.ReadFile(picture)
 	require.NoError(t, err)
 	require.Contains(t, string(drawn), "</svg>")
+}
+
+// TestBenchOfVectors: a model that makes vectors has one rate, that of reading texts.
+func TestBenchOfVectors(t *testing.T) {
+	path := filepath.Join(testref.Dir(t), "fixtures", "bert.gguf")
+	o := sluice("", "bench", "-m", path, "-p", "16", "-r", "2", "--seqs", "3", "-t", "2", "--json", "--compare",
+		`echo {"of":{seqs},"prefill_tps":1{prompt},"decode_tps":{tokens}}`)
+	require.Equal(t, exitDone, o.code, o.stderr)
+	var b report.Bench
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &b))
+	require.Len(t, b.Points, 1)
+	p := &b.Points[0]
+	require.Zero(t, p.Generate)
+	require.Positive(t, p.Prefill.Rate.Min)
+	require.Len(t, p.Prefill.Segments, 4)
+	require.Equal(t, 116.0, p.Prefill.Peers[0].Rate.Median)
+	require.Empty(t, p.Decode.Peers)
+	picture := filepath.Join(t.TempDir(), "b.svg")
+	o = sluice("", "bench", "-m", path, "-p", "16", "-r", "1", "-t", "2", "--svg", picture)
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.FileExists(t, picture)
+	require.Contains(t, o.stdout, "\nembed ")
+	require.NotContains(t, o.stdout, "decode")
+	o = sluice("", "bench", "-m", path, "-p", "16", "--depth", "8")
+	require.Equal(t, exitUsage, o.code)
+	require.Contains(t, o.stderr, "--depth: fixture bert makes vectors of texts")
 }
 
 func TestBenchPeerFails(t *testing.T) {

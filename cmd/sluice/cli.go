@@ -5,6 +5,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/storage/checkpoint"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -98,7 +99,7 @@ func printHelp(o kong.HelpOptions, c *kong.Context) error {
 
 // modelFlag is -m, which all commands spell the same way.
 type modelFlag struct {
-	Model string `short:"m" placeholder:"MODEL" help:"Model file (GGUF), or the name of a model that sluice pull has got. Without it: the small embedded model."`
+	Model string `short:"m" placeholder:"MODEL" help:"Model file (GGUF), the folder of a model (safetensors), or the name of one that sluice pull has got. Without it: the small embedded model."`
 }
 
 // openModel opens the model that a person has named (see locate), or the embedded one for an empty name. The caller
@@ -110,6 +111,9 @@ func (e *env) openModel(value string) (*gguf.File, error) {
 	}
 	if path == "" {
 		return gguf.Parse(mini.Name, mini.GGUF)
+	}
+	if checkpoint.Has(path) {
+		return openCheckpoint(path)
 	}
 	return gguf.Open(path)
 }

@@ -267,7 +267,7 @@ func parses(flag *kong.Flag, v any) error {
 	if err := flag.Parse(kong.Scan().PushTyped(v, kong.FlagValueToken), target); err != nil {
 		return errors.New(strings.TrimPrefix(err.Error(), flag.ShortSummary()+": ")) // who asked says it, too
 	}
-	if allowed := flag.EnumMap(); flag.Enum != "" && !allowed[fmt.Sprint(v)] {
+	if allowed := flag.EnumMap(); flag.Enum != "" && !flag.IsSlice() && !allowed[fmt.Sprint(v)] {
 		return fmt.Errorf("%q: want one of %s", fmt.Sprint(v), strings.ReplaceAll(strings.Trim(flag.Enum, ","), ",", ", "))
 	}
 	return nil

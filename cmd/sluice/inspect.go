@@ -140,7 +140,11 @@ func (s *summary) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(what, format string, a ...any) { fmt.Fprintf(t, what+"\t"+format+"\n", a...) }
 	row("file", "%s", printable(s.File))
-	row("format", "GGUF v%d in %s", s.Version, count(s.Parts, "part"))
+	if s.Version == 0 {
+		row("format", "folder of %s, used in place as far as it goes", count(s.Parts-1, "file"))
+	} else {
+		row("format", "GGUF v%d in %s", s.Version, count(s.Parts, "part"))
+	}
 	row("architecture", "%s", printable(cmp.Or(s.Architecture, "none named")))
 	if s.Name != "" {
 		row("name", "%s", printable(s.Name))

@@ -24,7 +24,7 @@ func (pullCmd) examples() [2]string {
 func (pullCmd) Help() string {
 	return "The model is kept in the store ($SLUICE_STORE, else sluice/store in $XDG_DATA_HOME or ~/.local/share) and has " +
 		"its name for -m from then on. Without a quantisation it is Q4_K_M, or what comes near it. All parts of a split " +
-		"model are fetched. A pull that was stopped goes on where it was; of a model with a wrong checksum nothing is kept. " +
+		"model are fetched; of one without GGUF files its safetensors, with configuration and vocabulary, as a folder. A pull that was stopped goes on where it was; of a model with a wrong checksum nothing is kept. " +
 		"A token for models that want one is taken from HF_TOKEN."
 }
 
@@ -84,14 +84,14 @@ func (e *env) pull(ctx context.Context, s *store.Store, name store.Name, endpoin
 		endpoint = mirror
 	}
 	client := &hub.Client{Endpoint: endpoint, Token: token, Agent: "sluice/" + version()}
+	bar := &pullBar{e: e, bar: loadingBar{e: e, began: e.now()}}
 	if !quiet {
-		bar := &pullBar{e: e, bar: loadingBar{e: e, began: e.now()}}
-		defer bar.bar.clear()
 		client.Progress = bar.show
 	}
 	got, err := client.Pull(ctx, s, name)
-	if errors.Is(err, context.Canceled) && !quiet {
-		fmt.Fprintf(e.stderr, "sluice: what has come of %s is kept: sluice pull %s goes on with it\n", name, name)
+	bar.bar.clear()
+	if wrong := (*store.WrongContent)(nil); err != nil && bar.begun && !errors.As(err, &wrong) {
+		fmt.Fprintf(e.stderr, "sluice: what has come is kept: the same command goes on with it, sluice rm %s removes it\n", name)
 	}
 	return got, err
 }

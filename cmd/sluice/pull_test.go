@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -108,14 +109,35 @@ func TestPullShowsProgress(t *testing.T) {
 	require.EqualValues(t, len(mini.GGUF), r.Arrived)
 }
 
-// Stopped by Ctrl-C, a pull says how to go on.
+// Stopped by Ctrl-C amid its files, or failing there, a pull says how to go on; of wrong ones there is nothing to keep.
 func TestPullStopped(t *testing.T) {
 	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
-	e := inStore(dir, "pull", "--endpoint", h.URL, "Ann/Mini-GGUF")
+	words := []string{"pull", "--endpoint", h.URL, "Ann/Mini-GGUF"}
+	kept := "sluice: what has come is kept: the same command goes on with it, sluice rm Ann/Mini-GGUF removes it\n"
+	e := inStore(dir, words...)
 	e.interruptible = interrupted
 	require.Equal(t, exitInterrupted, run(e))
-	require.Equal(t, "sluice: what has come of Ann/Mini-GGUF is kept: sluice pull Ann/Mini-GGUF goes on with it\nsluice: stopped\n",
+	require.Equal(t, "sluice: stopped\n", fmt.Sprint(e.stderr), "nothing has come")
+
+	e = inStore(dir, words...)
+	var stop context.CancelFunc
+	e.interruptible = func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, stop = context.WithCancel(ctx)
+		return ctx, stop
+	}
+	h.Change(func(s *hubtest.Settings) { s.Stall = func() bool { stop(); return true } })
+	require.Equal(t, exitInterrupted, run(e))
+	require.Equal(t, "pulling Ann/Mini-GGUF:Q8_0: "+binarySize(int64(len(mini.GGUF)))+"\n"+kept+"sluice: stopped\n",
 		fmt.Sprint(e.stderr))
+
+	h.Change(func(s *hubtest.Settings) {
+		s.Stall, s.Content[hubtest.Digest(mini.GGUF)] = nil, make([]byte, len(mini.GGUF))
+	})
+	o := here(dir, words...)
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "what came has the checksum")
+	require.NotContains(t, o.stderr, kept)
+	require.Contains(t, here(dir, "list").stdout, "no models")
 }
 
 // killedPull holds the words of a pull that is to be killed, one a line.
@@ -184,6 +206,24 @@ func TestPullKilled(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, left, folder)
 	}
+}
+
+// Two processes that pull one model at once fetch each byte once.
+func TestPullByTwoProcesses(t *testing.T) {
+	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
+	h.Slow = 200 * time.Microsecond
+	var both []*exec.Cmd
+	for range 2 {
+		c := exec.Command(os.Args[0], "-test.run", "^TestPullKilled$")
+		c.Env = append(os.Environ(), killedPull+"=pull\n-q\n--endpoint\n"+h.URL+"\nAnn/Mini-GGUF", "SLUICE_STORE="+dir)
+		require.NoError(t, c.Start())
+		both = append(both, c)
+	}
+	for _, c := range both {
+		require.NoError(t, c.Wait())
+	}
+	require.EqualValues(t, len(mini.GGUF), h.Sent.Load())
+	require.FileExists(t, here(dir, "list", "--json").path(t))
 }
 
 // path is that of the first model of a list.

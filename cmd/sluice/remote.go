@@ -9,17 +9,22 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 )
 
 // remoteFlags say which running server is asked.
 type remoteFlags struct {
-	Addr   string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the server that is asked. Default: 127.0.0.1:8080."`
+	Addr   string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the server that is asked, or https://HOST:PORT. Default: 127.0.0.1:8080."`
 	APIKey string `name:"api-key" placeholder:"KEY" help:"Key that the server wants, if it wants one. Default: $SLUICE_API_KEY."`
 }
 
 // get asks the server for a path. The caller closes the body.
 func (f *remoteFlags) get(ctx context.Context, e *env, path string) (io.ReadCloser, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.Addr+path, nil)
+	base := f.Addr
+	if !strings.HasPrefix(base, "https://") {
+		base = "http://" + base
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
 	if err != nil {
 		return nil, usagef("--addr %q is no address: want HOST:PORT", f.Addr)
 	}

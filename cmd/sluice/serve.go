@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -27,8 +28,10 @@ type serveCmd struct {
 	APIKeyFile []string `name:"api-key-file" sep:"none" placeholder:"FILE" help:"File with such keys, one in each line; - is standard input. May be repeated. SLUICE_API_KEY in the environment is a key too."`
 	Name       string   `placeholder:"NAME" help:"Name of the only model for clients. Default: the one in its file."`
 	recordFlags
-	Parallel int `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
+	Parallel      int      `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
+	MetricsCompat []string `name:"metrics-compat" enum:"vllm,llamacpp" placeholder:"SERVER,..." help:"Have metrics under the names of vllm and llamacpp as well, for dashboards made for them."`
 	accessFlags
+	tlsFlags
 	pullFlag
 	traceFlag
 	forceFlag
@@ -63,7 +66,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	options, err := c.options(c.APIKey)
+	options, err := c.serverOptions(e)
 	if err != nil {
 		return err
 	}
@@ -108,6 +111,20 @@ func (c *serveCmd) Run(e *env) (err error) {
 	case <-ctx.Done():
 		return c.stop(e, s)
 	}
+}
+
+// serverOptions are what the server is told of the flags, but for its log.
+func (c *serveCmd) serverOptions(e *env) (server.Options, error) {
+	o, err := c.options(c.APIKey)
+	if err != nil {
+		return o, err
+	}
+	o.Version = version()
+	for _, other := range c.MetricsCompat {
+		o.MetricsCompat = append(o.MetricsCompat, server.Compat(other))
+	}
+	o.TLS, err = c.tlsFlags.config(e)
+	return o, err
 }
 
 // load opens the models, and loads those of the command line as far as there is room. traced is for the first load, of
@@ -161,12 +178,18 @@ func (c *serveCmd) prepare(ctx context.Context, e *env, files []namedFile) (net.
 	if err := c.fetch(ctx, e, paths(files)...); err != nil {
 		return nil, err
 	}
-	return c.listen()
+	return c.listen(e)
 }
 
-// listen takes the address, unless strangers reach it and nobody said that they may.
-func (c *serveCmd) listen() (net.Listener, error) {
-	ln, err := net.Listen("tcp", c.Addr)
+// listen takes the address, or the socket that was handed over, unless strangers reach it and nobody said they may.
+func (c *serveCmd) listen(e *env) (net.Listener, error) {
+	ln, err := e.inherited(os.Getpid(), firstFile)
+	if err != nil {
+		return nil, err
+	}
+	if ln == nil {
+		ln, err = net.Listen("tcp", c.Addr)
+	}
 	if err != nil {
 		if op := (*net.OpError)(nil); errors.As(err, &op) {
 			err = op.Err // the rest of it only repeats the address
@@ -254,6 +277,10 @@ func (c *serveCmd) announce(e *env, l *library, addr net.Addr) error {
 		names = []string{"models that are still to come"}
 	}
 	url := "http://" + reachable(addr)
+	if c.Cert != "" {
+		url = "https://" + reachable(addr)
+	}
+	e.notify(fmt.Sprintf("READY=1\nSTATUS=%s serves %s", url, strings.Join(names, ", ")))
 	if _, err := fmt.Fprintf(e.stdout, "%s serves %s\n", url, strings.Join(names, ", ")); err != nil {
 		return fmt.Errorf("writing the URL: %w", err)
 	}
@@ -269,7 +296,7 @@ func (c *serveCmd) announce(e *env, l *library, addr net.Addr) error {
 		chosen = fmt.Sprintf(`"model": %q, `, names[0])
 	}
 	p := pane{e.stdout, ansi(e, e.stdout)}
-	_, err := fmt.Fprintln(p.w, p.dimmed(fmt.Sprintf(`Ctrl-C stops it. To try it:
+	_, err := fmt.Fprintln(p.w, p.dimmed(fmt.Sprintf(`Ctrl-C stops it. To try it, open it in a browser, or:
 curl %s/v1/chat/completions \%s
   -d '{%s"messages": [{"role": "user", "content": "What is the capital of France?"}]}'`, url, key, chosen)))
 	return err
@@ -287,6 +314,7 @@ func reachable(addr net.Addr) string {
 func (c *serveCmd) stop(e *env, s *server.Server) error {
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
+	e.notify("STOPPING=1")
 	fmt.Fprintln(e.stderr, "sluice: stopping when open answers are finished; Ctrl-C again cuts them")
 	ctx, cancel = context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -79,11 +79,18 @@ func (b *waitedBuffer) String() string {
 
 func serve(t *testing.T, flags ...string) *serving {
 	t.Helper()
+	return serveWith(t, func(*env) {}, flags...)
+}
+
+// serveWith serves in another environment.
+func serveWith(t *testing.T, edit func(*env), flags ...string) *serving {
+	t.Helper()
 	before := goleak.IgnoreCurrent()
 	stdout, w := io.Pipe()
 	s := &serving{stderr: &waitedBuffer{}, code: make(chan int, 1)}
 	e := testEnv("", append([]string{"serve", "--addr", "127.0.0.1:0"}, flags...)...)
 	e.stdout, e.stderr, e.interruptible = w, s.stderr, s.interruptible
+	edit(e)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -260,6 +267,10 @@ func TestServeRefuses(t *testing.T) {
 		{exitUsage, "reaches other machines, and there is no key", []string{"--addr", "0.0.0.0:0"}},
 		{exitUsage, "reaches other machines, and there is no key", []string{"--addr", ":0", "--host-name", "a"}},
 		{exitUsage, `--trusted-proxy is "10.0.0": want an address`, []string{"--trusted-proxy", "10.0.0"}},
+		{exitUsage, "--cors * lets every web page use the models, and there is no key", []string{"--cors", "*"}},
+		{exitUsage, "want an origin such as https://chat.example.org", []string{"--cors", "https://a.example/path"}},
+		{exitUsage, "want an origin such as https://chat.example.org", []string{"--cors", "chat.example.org"}},
+		{exitUsage, "want an origin such as https://chat.example.org", []string{"--cors", "null"}},
 		{exitUsage, "--host-name is empty", []string{"--host-name", ""}},
 		{exitUsage, "--api-key is empty", []string{"--api-key", ""}},
 		{exitUsage, "holds no key: want one in each line", []string{"--api-key-file", os.DevNull}},
@@ -270,6 +281,10 @@ func TestServeRefuses(t *testing.T) {
 		{exitUsage, "--name names one model, and --models is a folder", []string{"--name", "n", "--models", "."}},
 		{exitUsage, "--record is of one model that stays loaded", []string{"--models", ".", "--record", "r.trace"}},
 		{exitUsage, "--trace is of one model that stays loaded", []string{"-m", "a", "-m", "b", "--trace", "t.json"}},
+		{exitUsage, `--metrics-compat must be one of "vllm","llamacpp" but got "tgi"`, []string{"--metrics-compat", "vllm,tgi"}},
+		{exitUsage, "--tls-cert needs its private key", []string{"--tls-cert", "c.pem"}},
+		{exitUsage, "--tls-key is the key of a certificate", []string{"--tls-key", "k.pem"}},
+		{exitFailed, "want PEM files that belong together", []string{"--tls-cert", "no.pem", "--tls-key", os.DevNull}},
 		{exitUsage, "--keep-alive is -1s: want a time", []string{"--keep-alive=-1s"}},
 		{exitFailed, "want a folder with model files", []string{"--addr", "127.0.0.1:0", "--models", "no-such-folder"}},
 	} {

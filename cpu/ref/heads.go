@@ -41,8 +41,12 @@ func (m *model) headJoin(n *ir.Node) {
 	for r := range m.height(n.Out) {
 		for h := range n.Heads {
 			y, first := part(m.row(n.Out, r), h, n.Heads), part(m.row(n.In[0], r), h, n.Heads)
+			second := m.row(n.In[1], r)
+			if !m.p.SharesHead(n) {
+				second = part(second, h, n.Heads)
+			}
 			copy(y, first)
-			copy(y[len(first):], part(m.row(n.In[1], r), h, n.Heads))
+			copy(y[len(first):], second)
 		}
 	}
 }

@@ -55,6 +55,27 @@ func TestLikePeer(t *testing.T) {
 	}
 }
 
+// TestRerankerLikePeer compares a reranker's score with llama.cpp's.
+func TestRerankerLikePeer(t *testing.T) {
+	f, err := gguf.Open(filepath.Join(testref.Dir(t), "fixtures", "qwen3.gguf"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	f.Meta.Set("tokenizer.ggml.token_type_count", uint32(1))
+	s, tokens := &backendtest.Reranker, backendtest.SpecimenTokens()
+	path := filepath.Join(t.TempDir(), s.Name+".gguf")
+	writeSpecimen(t, path, s, &f.Meta)
+	golden := filepath.Join("testdata", "peer", s.Name+".f32")
+	if *peer != "" {
+		all := peerSays(t, path, tokens, "embed")
+		require.NoError(t, os.WriteFile(golden, all[:4], 0o644)) // what follows the only class is not said
+	}
+	data, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	score := backendtest.Logits(t, ref.New(), open(t, path, nil), tokens)
+	require.Len(t, score, len(tokens)) // of every row: the first one's is the text's
+	require.InDelta(t, math.Float32frombits(binary.LittleEndian.Uint32(data)), score[0], s.Tolerance)
+}
+
 // shown are the positions whose logits are kept.
 var shown = []int{0, 9, 23}
 
@@ -81,12 +102,7 @@ func writeSpecimen(t *testing.T, path string, s *backendtest.Specimen, tokenizer
 }
 
 func askPeer(t *testing.T, path, golden string, tokens []int32) {
-	all := filepath.Join(t.TempDir(), "logits")
-	ids := strings.Trim(strings.ReplaceAll(fmt.Sprint(tokens), " ", ","), "[]")
-	out, err := exec.Command(*peer, "logits", "-m", path, "--tokens", ids, "-o", all, "--kv", "f32", "--fa", "0").CombinedOutput()
-	require.NoError(t, err, string(out))
-	data, err := os.ReadFile(all)
-	require.NoError(t, err)
+	data := peerSays(t, path, tokens, "logits")
 	row := len(data) / len(tokens)
 	var kept []byte
 	for _, pos := range shown {
@@ -94,4 +110,15 @@ func askPeer(t *testing.T, path, golden string, tokens []int32) {
 	}
 	require.NoError(t, os.MkdirAll(filepath.Dir(golden), 0o755))
 	require.NoError(t, os.WriteFile(golden, kept, 0o644))
+}
+
+// peerSays is what the yardstick writes for tokens.
+func peerSays(t *testing.T, path string, tokens []int32, command string) []byte {
+	all := filepath.Join(t.TempDir(), "said")
+	ids := strings.Trim(strings.ReplaceAll(fmt.Sprint(tokens), " ", ","), "[]")
+	out, err := exec.Command(*peer, command, "-m", path, "--tokens", ids, "-o", all, "--kv", "f32", "--fa", "0").CombinedOutput()
+	require.NoError(t, err, string(out))
+	data, err := os.ReadFile(all)
+	require.NoError(t, err)
+	return data
 }

@@ -69,9 +69,12 @@ func (l *planner) headLinear(n *ir.Node) {
 func (l *planner) headParts(n *ir.Node) {
 	y, at := l.put(n), 0
 	head := func(v ir.Value) int { return l.p.Widths[v] / n.Heads }
-	for _, v := range n.In {
+	for i, v := range n.In {
 		a, to := l.place(v), place{y.b, y.from + at}
 		c := HeadCopy{Heads: n.Heads, XHead: head(v), YHead: head(n.Out), Width: head(v)}
+		if i == 1 && l.p.SharesHead(n) {
+			c.XHead, c.Width = 0, l.p.Widths[v]
+		}
 		if n.Op == ir.HeadSlice {
 			a.from += n.From
 			c.Width = c.YHead

@@ -127,6 +127,9 @@ var opCases = []struct {
 	{"head join", ir.HeadJoin, func(b *ir.Builder, x ir.Value, n int) ir.Value {
 		return b.HeadJoin(b.Slice(x, 0, n/2), b.Slice(x, n/2, n/2), 8)
 	}},
+	{"head join shared", ir.HeadJoin, func(b *ir.Builder, x ir.Value, n int) ir.Value {
+		return b.HeadJoinShared(b.Slice(x, 0, n/2), b.Slice(x, 3, n/8), 4)
+	}},
 	{"conv", ir.CausalConv, func(b *ir.Builder, x ir.Value, n int) ir.Value { return b.CausalConv(x, "c", 4) }},
 	{"conv wide", ir.CausalConv, func(b *ir.Builder, x ir.Value, n int) ir.Value {
 		return b.Slice(b.CausalConv(b.Linear(x, "wide", 9*n), "c", 2), 7*n, n)

@@ -24,6 +24,11 @@ type Specimen struct {
 	centred    []string // ends of names: what these tensors make of anything has no mean
 }
 
+// Reranker scores the first row of a text.
+var Reranker = Specimen{Name: "bert-rank", Arch: "bert", without: []string{"attn_qkv.weight"},
+	Tolerance: 2e-3, keys: map[string]any{"attention.layer_norm_epsilon": float32(1e-6), "pooling_type": uint32(4),
+		"attention.causal": false, "attention.head_count_kv": uint32(4)}}
+
 // Specimens are of all architectures that Fixtures and Embeddings have no file of.
 var Specimens = []Specimen{
 	{Name: "cohere2", Arch: "cohere2", Tolerance: 2e-4, without: []string{".bias", "output.weight", "q_norm.weight",
@@ -54,9 +59,23 @@ var Specimens = []Specimen{
 		Tolerance: 1e-3, keys: map[string]any{ // llama.cpp normalises heads from 64 layers on
 			"attention.layer_norm_epsilon": float32(1e-5), "logit_scale": float32(0.3), "block_count": uint32(64),
 			"rope.dimension_count": uint32(16)}},
+	{Name: "gemma", Arch: "gemma", without: []string{".bias", "output.weight"}, Tolerance: 5e-3, keys: map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-6), "attention.key_length": uint32(32),
+		"attention.value_length": uint32(32), "rope.dimension_count": uint32(32),
+	}},
 	{Name: "gpt2", Arch: "gpt2", without: []string{"output.bias"}, Tolerance: 5e-3, keys: map[string]any{
 		"attention.layer_norm_epsilon": float32(1e-5),
 	}},
+	{Name: "deepseek2-early", Arch: "deepseek2", without: []string{".bias", "output.weight"}, Tolerance: 3e-4,
+		keys: map[string]any{
+			"attention.layer_norm_rms_epsilon": float32(1e-6), "attention.q_lora_rank": uint32(32),
+			"attention.kv_lora_rank": uint32(32), "attention.head_count_kv": uint32(4), "attention.key_length": uint32(32),
+			"attention.value_length": uint32(24), "rope.dimension_count": uint32(16), "leading_dense_block_count": uint32(1),
+			"expert_count": uint32(6), "expert_used_count": uint32(2), "expert_shared_count": uint32(2),
+			"expert_feed_forward_length": uint32(32), "expert_weights_scale": float32(1), "block_count": uint32(3),
+			"rope.scaling.type": "yarn", "rope.scaling.factor": float32(8), "expert_gating_func": uint32(1),
+			"rope.scaling.original_context_length": uint32(64), "rope.scaling.yarn_log_multiplier": float32(0.0707),
+		}},
 	{Name: "ernie4_5-moe", Arch: "ernie4_5-moe", without: []string{"attn_q.bias", "attn_k.bias", "attn_v.bias",
 		"output.bias", "ffn_gate.bias", "ffn_up.bias", "ffn_down.bias", "exps.bias", "shexp.bias", "inp.bias"},
 		Tolerance: 2e-4, keys: map[string]any{

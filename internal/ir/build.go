@@ -318,6 +318,12 @@ func (b *Builder) HeadJoin(x, y Value, heads int) Value {
 	return b.add(Node{Op: HeadJoin, In: []Value{x, y}, W: NoRef, B: NoRef, Heads: heads}, b.Width(x)+b.Width(y))
 }
 
+// HeadJoinShared puts all of y behind each part of x.
+func (b *Builder) HeadJoinShared(x, y Value, heads int) Value {
+	width := b.Width(x) + heads*b.Width(y)
+	return b.add(Node{Op: HeadJoin, In: []Value{x, y}, W: NoRef, B: NoRef, Heads: heads}, width)
+}
+
 // Width is the number of features of a value.
 func (b *Builder) Width(x Value) int {
 	if x < 0 || int(x) >= len(b.p.Widths) {

@@ -23,7 +23,7 @@ const (
 	Slice                    // y[r] = x[r, From : From+width(y)]
 	HeadLinear               // y[r,h] = W[h]·x[r,h]: each of Heads parts of a row by a matrix of its own
 	HeadSlice                // y[r,h] = x[r,h, From : From+width(y)/Heads], of each of Heads parts of a row
-	HeadJoin                 // y[r,h] = x₀[r,h] followed by x₁[r,h], part by part of Heads parts of a row
+	HeadJoin                 // y[r,h] = x₀[r,h] followed by x₁[r,h], part by part of Heads parts, or by all of x₁[r]
 	CausalConv               // y[r,c] = Σⱼ W[c,j]·x[r−K+1+j, c] + b[c], each channel on its own, over the K last positions
 	SSMScan                  // Sₜ = e^(A·δ)·Sₜ₋₁ + k⊗(δ·v), y = Scale·Sₜᵀq + D·v, by heads (ScanArgs)
 	DeltaRule                // S′ = e^(A·δ)·Sₜ₋₁, Sₜ = S′ + k⊗β(v − S′ᵀk), y = Scale·Sₜᵀq, by heads (ScanArgs)

@@ -21,8 +21,16 @@ func fitsHeadSlice(p *Program, n *Node) error {
 
 func fitsHeadJoin(p *Program, n *Node) error {
 	x, y, out := p.Widths[n.In[0]], p.Widths[n.In[1]], p.Widths[n.Out]
+	if n.Heads > 0 && x%n.Heads == 0 && x+n.Heads*y == out {
+		return nil
+	}
 	if n.Heads <= 0 || x%n.Heads != 0 || y%n.Heads != 0 || x+y != out {
 		return fmt.Errorf("%d and %d features of %d heads make %d", x, y, n.Heads, out)
 	}
 	return nil
+}
+
+// SharesHead says whether the parts of a HeadJoin share its second input, which is not in parts then.
+func (p *Program) SharesHead(n *Node) bool {
+	return p.Widths[n.In[0]]+n.Heads*p.Widths[n.In[1]] == p.Widths[n.Out]
 }

@@ -16,20 +16,22 @@ import (
 
 // Choice is one of the answers to a request, as it comes. One goroutine owns it.
 type Choice struct {
-	Index  int  // among all of the request
-	Prompt int  // which one it answers
-	Probs  bool // log-probabilities are wanted
-	New    News // what came since the last part; of an answer that is no stream: all of it
-	Calls  int  // so many calls have begun; all are complete if the answer is stopped
-	Finish actors.Finish
-	Stop   string       // the stop string that ended it; "" if none did
-	Usage  actors.Usage // of the prompt with the first part, complete with Finish
+	Index    int  // among all of the request
+	Prompt   int  // which one it answers
+	Probs    bool // log-probabilities are wanted
+	New      News // what came since the last part; of an answer that is no stream: all of it
+	Pondered int  // tokens up to the end of its thinking, so far
+	Calls    int  // so many calls have begun; all are complete if the answer is stopped
+	Finish   actors.Finish
+	Stop     string       // the stop string that ended it; "" if none did
+	Usage    actors.Usage // of the prompt with the first part, complete with Finish
 
 	request actors.Request
 	stream  *actors.Stream // once it has begun
 	vocab   *token.Vocab
 	event   actors.Event
 	offset  int // of the next token
+	tokens  int // so far
 }
 
 // Piece is the text of a token, which may be a part of a character.
@@ -111,8 +113,14 @@ func all(ctx context.Context, c *Choice, k *kept) error {
 }
 
 func (c *Choice) add(e *actors.Event) {
+	if e.HasToken {
+		c.tokens++
+	}
 	for p, text := range e.Each() {
 		c.New.add(p, text)
+		if p.Kind == tools.Thought {
+			c.Pondered = c.tokens
+		}
 		if p.Kind == tools.Call {
 			c.Calls++
 		}

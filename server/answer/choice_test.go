@@ -131,3 +131,15 @@ func miniVocab(t *testing.T) *token.Vocab {
 	require.NoError(t, err)
 	return v
 }
+
+// TestPondered: thinking ends with the last token that says some of it, whatever tokens say nothing by themselves.
+func TestPondered(t *testing.T) {
+	c := &Choice{}
+	thought := actors.Event{HasToken: true, Text: []byte("Hm"), Parts: []actors.Part{{Kind: tools.Thought, Len: 2}}}
+	held := actors.Event{HasToken: true}
+	text := actors.Event{HasToken: true, Text: []byte("So")}
+	for i, e := range []actors.Event{held, thought, held, thought, held, text, held} {
+		c.add(&e)
+		require.Equal(t, []int{0, 2, 2, 4, 4, 4, 4}[i], c.Pondered)
+	}
+}

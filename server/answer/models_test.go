@@ -3,6 +3,7 @@ package answer
 import (
 	"context"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +76,8 @@ func TestDirectory(t *testing.T) {
 	require.NotEqual(t, m.Breakers(nil), m.Breakers([]string{}), "and are not none")
 	require.Equal(t, m.Breakers(nil), m.Breakers([]string{"\n", ":", `"`, "*"}))
 
+	requireTokensPaid(t, s, x, m)
+
 	models.name = "b"
 	m, fault = s.Asked(x, "a")
 	require.Nil(t, fault)
@@ -91,4 +94,16 @@ func TestDirectory(t *testing.T) {
 	require.Zero(t, models.done)
 	x.Answered(200)
 	require.Equal(t, 2, models.done, "it may leave when the answer is complete")
+}
+
+// requireTokensPaid: tokens that are kept until they are written are paid for.
+func requireTokensPaid(t *testing.T, s *Service, x *exchange.Exchange, m *Model) {
+	t.Helper()
+	s.kept = newStock(0, 1)
+	few, fault := s.Tokens(x, m, []Text{{Text: "a b"}, {Tokens: []int32{7}}}, false, true)
+	require.Nil(t, fault)
+	require.EqualValues(t, 7, few[len(few)-1])
+	_, fault = s.Tokens(x, m, []Text{{Text: strings.Repeat(" a", keptFree)}}, false, true)
+	require.NotNil(t, fault)
+	require.Equal(t, "answer_too_large", fault.Code)
 }

@@ -65,7 +65,7 @@ func (n *News) add(p actors.Part, text []byte) {
 		kind = Thought
 	}
 	if p.Kind != tools.Call {
-		if last := len(n.Parts) - 1; last >= 0 && n.Parts[last].Kind == kind && n.Parts[last].Call == p.Call {
+		if last := len(n.Parts) - 1; last >= 0 && n.Parts[last].Kind == kind {
 			n.Parts[last].Text = append(n.Parts[last].Text, text...)
 			return
 		}

@@ -11,6 +11,7 @@ const (
 	Write Task = iota // go on with a text
 	Embed             // vectors of texts
 	Rank              // how well texts answer a query
+	Tell              // what it is, its tokens and its template: any model
 )
 
 // refused says why a model cannot do it, and what it is for.
@@ -19,6 +20,8 @@ func (t Task) refused(m *Model) *wire.Fault {
 	pooling := e.Info.Program.Pooling.String()
 	is := "generates text"
 	switch {
+	case t == Tell:
+		return nil
 	case !e.Embeds():
 		if t == Write {
 			return nil

@@ -1,8 +1,6 @@
 package anthropic
 
 import (
-	"bytes"
-	"encoding/json"
 	"iter"
 	"slices"
 	"strconv"
@@ -160,21 +158,9 @@ func (e *encoder) block(dst []byte, p *answer.Part) []byte {
 		}
 		return append(wire.AppendString(append(dst, `{"type":"thinking","thinking":`...), text), `,"signature":""}`...)
 	case answer.Call:
-		if !json.Valid(text) { // the answer was cut: the input must be an object all the same
-			text = []byte("{}")
-		}
-		return appendUse(dst, p, oneLine(text))
+		return appendUse(dst, p, wire.AppendObject(nil, text))
 	}
 	return append(wire.AppendString(append(dst, `{"type":"text","text":`...), text), '}')
-}
-
-// oneLine is JSON without the blanks between its tokens.
-func oneLine(text []byte) []byte {
-	var out bytes.Buffer
-	if json.Compact(&out, text) != nil {
-		return text
-	}
-	return out.Bytes()
 }
 
 // reason says how the answer ended.

@@ -6,6 +6,7 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 // Fields are the members of a request's body.
@@ -34,8 +35,23 @@ func (f Fields) Missing(name, want string) {
 	}
 }
 
-// Messages reads the conversation of a request as templates know it.
-func (f Fields) Messages(m *answer.Model) []chat.Message {
+// Conversation reads what a prompt is rendered from, but for the tools.
+func (f Fields) Conversation(m *answer.Model) *chat.Input {
+	in := &chat.Input{Messages: f.messages(m), AddGenerationPrompt: true}
+	f.Flag("add_generation_prompt", &in.AddGenerationPrompt)
+	f.Flag("continue_final_message", &in.ContinueFinalMessage)
+	in.AddGenerationPrompt = in.AddGenerationPrompt && !in.ContinueFinalMessage
+	if raw, ok := f.Get("chat_template_kwargs"); ok {
+		var err error
+		if in.Extra, err = chat.ParseVariables(raw, f.Budget); err != nil {
+			f.Broken("chat_template_kwargs", raw, err, `an object such as {"enable_thinking": false}`)
+		}
+	}
+	return in
+}
+
+// messages reads the conversation of a request as templates know it.
+func (f Fields) messages(m *answer.Model) []chat.Message {
 	const want = `a list such as [{"role": "user", "content": "..."}]`
 	raw, ok := f.Get("messages")
 	if !ok {
@@ -49,7 +65,29 @@ func (f Fields) Messages(m *answer.Model) []chat.Message {
 	case len(messages) == 0:
 		f.Fault = wire.Invalid("messages", "invalid_value", "messages is empty: want "+want)
 	}
-	return f.Normal(messages, m)
+	return named(f.Normal(messages, m))
+}
+
+// named gives results of tools the names of these: templates want them, and requests have ids.
+func named(messages []chat.Message) []chat.Message {
+	names := map[jinja.Value]jinja.Value{}
+	for i := range messages {
+		m := &messages[i]
+		if calls, ok := Value(m.Fields, "tool_calls").(*jinja.List); ok {
+			for _, item := range calls.Items {
+				call, _ := item.(*jinja.Dict)
+				function, _ := Value(call, "function").(*jinja.Dict)
+				if name := Text(function, "name"); name != "" {
+					names[jinja.Str(Text(call, "id"))] = jinja.Str(name)
+				}
+			}
+		}
+		name, ok := names[jinja.Str(Text(m.Fields, "tool_call_id"))]
+		if _, has := Value(m.Fields, "name").(jinja.Str); m.Role == "tool" && ok && !has {
+			*m = m.With("name", name)
+		}
+	}
+	return messages
 }
 
 // Normal puts messages into the form that the model's template knows.

@@ -39,7 +39,7 @@ func (f Fields) Tools(in *chat.Input) *answer.Tools {
 	return f.Callable(&box)
 }
 
-// ToolChoice reads tool_choice and parallel_tool_calls, as OpenAI has them; one reads which function a call is to be of.
+// ToolChoice reads tool_choice and parallel_tool_calls, as OpenAI has them; one reads which function is to be called.
 func (f Fields) ToolChoice(box *answer.Toolbox, one func(*wire.Fields)) {
 	const want = `"auto", "none", "required" or {"type": "function", "function": {"name": "..."}}`
 	parallel := true

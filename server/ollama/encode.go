@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"bytes"
 	"iter"
 	"strconv"
 	"time"
@@ -36,23 +37,26 @@ func (a *api) serve(rc *fasthttp.RequestCtx, x *exchange.Exchange,
 	return a.Answer(rc, x, &o.Order, e)
 }
 
-// shape spells what was written, as one of the endpoints has it.
+// shape spells what was written, as one of the endpoints has it. calls are spelled already.
 type shape interface {
-	said(dst []byte, thought, text []byte) []byte
+	said(dst []byte, thought, text, calls []byte) []byte
 }
 
 // message is the shape of /api/chat.
 type message struct{}
 
-func (message) said(dst []byte, thought, text []byte) []byte {
+func (message) said(dst []byte, thought, text, calls []byte) []byte {
 	dst = wire.AppendString(append(dst, `"message":{"role":"assistant","content":`...), text)
-	return append(appendThinking(dst, thought), '}')
+	if dst = appendThinking(dst, thought); len(calls) > 0 {
+		dst = append(append(append(dst, `,"tool_calls":[`...), calls...), ']')
+	}
+	return append(dst, '}')
 }
 
 // response is the shape of /api/generate.
 type response struct{}
 
-func (response) said(dst []byte, thought, text []byte) []byte {
+func (response) said(dst []byte, thought, text, _ []byte) []byte {
 	return appendThinking(wire.AppendString(append(dst, `"response":`...), text), thought)
 }
 
@@ -69,11 +73,13 @@ type encoder struct {
 	began time.Time
 	now   func() time.Time
 	shape shape
+
+	call answer.Part // of a stream: the one that is not complete; there is none if it has no name
 }
 
 func newEncoder(model string, began time.Time, s shape) *encoder {
 	head := wire.AppendString([]byte(`{"model":`), model)
-	return &encoder{append(head, `,"created_at":"`...), began, time.Now, s}
+	return &encoder{head: append(head, `,"created_at":"`...), began: began, now: time.Now, shape: s}
 }
 
 // open begins an object.
@@ -84,7 +90,7 @@ func (e *encoder) open(dst []byte, now time.Time) []byte {
 
 // idle is the answer where nothing was asked.
 func (e *encoder) idle(reason string) []byte {
-	dst := e.shape.said(e.open(nil, e.now()), nil, nil)
+	dst := e.shape.said(e.open(nil, e.now()), nil, nil, nil)
 	return append(wire.AppendString(append(dst, `,"done":true,"done_reason":`...), reason), '}')
 }
 
@@ -94,9 +100,13 @@ func (*encoder) Media() string { return "application/x-ndjson" }
 // Begin implements answer.Encoder.
 func (*encoder) Begin(dst []byte, _ *answer.Choice) []byte { return dst }
 
-// Part implements answer.Encoder.
+// Part implements answer.Encoder. Calls come when they are complete.
 func (e *encoder) Part(dst []byte, c *answer.Choice) []byte {
-	dst = e.shape.said(e.open(dst, e.now()), c.New.Said(answer.Thought), c.New.Said(answer.Speech))
+	thought, text, calls := c.New.Said(answer.Thought), c.New.Said(answer.Speech), e.calls(&c.New)
+	if len(thought)+len(text)+len(calls)+len(c.New.Probs) == 0 {
+		return dst
+	}
+	dst = e.shape.said(e.open(dst, e.now()), thought, text, calls)
 	if c.Probs {
 		for piece := range probs(c) {
 			dst = append(dst, piece...)
@@ -108,7 +118,7 @@ func (e *encoder) Part(dst []byte, c *answer.Choice) []byte {
 // End implements answer.Encoder.
 func (e *encoder) End(dst []byte, c *answer.Choice) []byte {
 	now := e.now()
-	dst = e.shape.said(e.open(dst, now), nil, nil)
+	dst = e.shape.said(e.open(dst, now), nil, nil, e.complete(nil))
 	return append(e.done(dst, c, now), '\n')
 }
 
@@ -122,7 +132,9 @@ func (*encoder) Fault(dst []byte, f *wire.Fault) []byte { return append(appendFa
 func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 	c, now := choices[0], e.now() // there are no others in this dialect
 	return func(yield func([]byte) bool) {
-		if !yield(e.shape.said(e.open(nil, now), c.New.Said(answer.Thought), c.New.Said(answer.Speech))) {
+		one := encoder{}
+		calls := one.complete(one.calls(&c.New))
+		if !yield(e.shape.said(e.open(nil, now), c.New.Said(answer.Thought), c.New.Said(answer.Speech), calls)) {
 			return
 		}
 		if c.Probs {
@@ -134,6 +146,42 @@ func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 		}
 		yield(e.done(nil, c, now))
 	}
+}
+
+// calls spells those that are complete by now, and remembers the one that is not.
+func (e *encoder) calls(n *answer.News) (dst []byte) {
+	for i := range n.Parts {
+		p := &n.Parts[i]
+		if p.Kind != answer.Call || p.Name != "" {
+			dst = e.complete(dst)
+		}
+		switch {
+		case p.Kind != answer.Call:
+		case p.Name != "":
+			e.call = *p
+			e.call.Text = bytes.Clone(p.Text)
+		default:
+			e.call.Text = append(e.call.Text, p.Text...)
+		}
+	}
+	return dst
+}
+
+// complete spells the call that is remembered, if there is one.
+func (e *encoder) complete(dst []byte) []byte {
+	p := &e.call
+	if p.Name == "" {
+		return dst
+	}
+	if len(dst) > 0 {
+		dst = append(dst, ',')
+	}
+	dst = wire.AppendString(append(dst, `{"id":`...), p.ID)
+	dst = strconv.AppendInt(append(dst, `,"function":{"index":`...), int64(p.Call), 10)
+	dst = wire.AppendString(append(dst, `,"name":`...), p.Name)
+	dst = append(wire.AppendObject(append(dst, `,"arguments":`...), p.Text), "}}"...)
+	e.call = answer.Part{}
+	return dst
 }
 
 // done says how the answer ended, and what it took, in nanoseconds. Models are loaded before anybody asks.

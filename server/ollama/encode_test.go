@@ -55,6 +55,44 @@ func TestLines(t *testing.T) {
 	require.Equal(t, begin+`"response":"","done":true,"done_reason":"load"}`, string(testEncoder(response{}).idle("load")))
 }
 
+// TestCalls: calls come when they are complete, with objects as arguments; one that was cut has none.
+func TestCalls(t *testing.T) {
+	call := func(name, arguments string) answer.Part {
+		return answer.Part{Kind: answer.Call, Name: name, ID: "id" + name, Text: []byte(arguments)}
+	}
+	g := call("g", "{}")
+	g.Call = 1
+	parts := [][]answer.Part{{{Text: []byte("So")}}, {call("f", "{\n")}, {call("", `"a": `)}, {call("", "1}"), g}, {{Text: []byte("!")}}, {call("h", `{"b":`)}}
+	const (
+		first  = `{"id":"idf","function":{"index":0,"name":"f","arguments":{"a":1}}}`
+		second = `{"id":"idg","function":{"index":1,"name":"g","arguments":{}}}`
+		third  = `{"id":"idh","function":{"index":0,"name":"h","arguments":{}}}`
+	)
+	line := func(text, calls, rest string) string {
+		if calls != "" {
+			calls = `,"tool_calls":[` + calls + `]`
+		}
+		return begin + `"message":{"role":"assistant","content":"` + text + `"` + calls + `},` + rest
+	}
+	e, all := testEncoder(message{}), &answer.Choice{Usage: counted, Finish: actors.Stopped}
+	var dst []byte
+	for _, p := range parts {
+		all.New.Parts = append(all.New.Parts, p...)
+		dst = e.Part(dst, &answer.Choice{New: answer.News{Parts: p}})
+	}
+	const more, end = `"done":false}` + "\n", `"done":true,"done_reason":"stop",` + ended
+	require.Equal(t, line("So", "", more)+line("", first, more)+line("!", second, more)+line("", third, end)+"\n",
+		string(e.End(dst, &answer.Choice{Usage: counted, Finish: actors.Stopped})))
+	whole := testEncoder(message{}).Whole([]*answer.Choice{all})
+	for range 2 {
+		text := ""
+		for piece := range whole {
+			text += string(piece)
+		}
+		require.Equal(t, line("So!", first+","+second+","+third, end), text)
+	}
+}
+
 // TestWhole: it is the same each time it is asked for, whatever the time.
 func TestWhole(t *testing.T) {
 	e := testEncoder(message{})

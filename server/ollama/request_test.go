@@ -78,6 +78,9 @@ func TestDecodeChat(t *testing.T) {
 // TestMessages: messages reach the template with the names that templates know.
 func TestMessages(t *testing.T) {
 	const calls = `"tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]`
+	known := func(id, name string) string {
+		return `"tool_calls":[{"id":"` + id + `","type":"function","function":{"name":"` + name + `","arguments":{"a":1}}}]`
+	}
 	for _, c := range []struct {
 		messages, want string
 		goesOn         bool
@@ -86,9 +89,20 @@ func TestMessages(t *testing.T) {
 		{`{"role":"user","content":"Hi"},{"role":"assistant","content":"Well,"}`,
 			`{"role":"user","content":"Hi"},{"role":"assistant","content":"Well,"}`, true},
 		{`{"role":"assistant","content":" "}`, `{"role":"assistant","content":" "}`, false},
-		{`{"role":"assistant","thinking":"Hm",` + calls + `}`,
-			`{"role":"assistant","thinking":"Hm",` + calls + `,"content":"","reasoning_content":"Hm"}`, false},
-		{`{"role":"tool","content":"21","tool_name":"f"}`, `{"role":"tool","content":"21","tool_name":"f","name":"f"}`, false},
+		{`{"role":"assistant","thinking":"Hm",` + calls + `},{"role":"tool","content":"21","tool_name":"f"}`,
+			`{"role":"assistant","thinking":"Hm",` + known("call00000", "f") + `,"content":"","reasoning_content":"Hm"},
+			{"role":"tool","content":"21","tool_name":"f","tool_call_id":"call00000","name":"f"}`, false},
+		{`{"role":"assistant","tool_calls":[{"id":"x","function":{"name":"f","arguments":{"a":1}}}]},
+			{"role":"assistant",` + calls + `},{"role":"tool","content":"1"},{"role":"tool","content":"2","tool_call_id":"call00000"}`,
+			`{"role":"assistant","content":"",` + known("x", "f") + `},{"role":"assistant","content":"",` + known("call00000", "f") + `},
+			{"role":"tool","content":"1","tool_call_id":"x","name":"f"},{"role":"tool","content":"2","tool_call_id":"call00000","name":"f"}`, false},
+		{`{"role":"assistant",` + calls + `},{"role":"assistant",` + calls + `},{"role":"tool","content":"1","tool_name":"f"},
+			{"role":"tool","content":"2","tool_name":"f"}`,
+			`{"role":"assistant","content":"",` + known("call00000", "f") + `},{"role":"assistant","content":"",` + known("call00001", "f") + `},
+			{"role":"tool","content":"1","tool_name":"f","tool_call_id":"call00000","name":"f"},
+			{"role":"tool","content":"2","tool_name":"f","tool_call_id":"call00001","name":"f"}`, false},
+		{`{"role":"tool","content":"1","tool_name":"g"}`, `{"role":"tool","content":"1","tool_name":"g","tool_call_id":"","name":"g"}`, false},
+		{`{"role":"assistant","content":"x","tool_calls":[5]}`, `{"role":"assistant","content":"x","tool_calls":[5]}`, false},
 	} {
 		o, fault := read(decodeChat, `{"messages":[`+c.messages+`]}`)
 		require.Nil(t, fault, c.messages)

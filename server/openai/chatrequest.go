@@ -4,7 +4,6 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
-	"github.com/sluice-ai/sluice/stages/chat"
 )
 
 // decodeChat reads the body of a chat completion.
@@ -14,17 +13,8 @@ func decodeChat(body answer.Body, find ask.Finder) (request, *wire.Fault) {
 		return request{}, f.Fault
 	}
 	o, r := f.common(m)
-	in := &chat.Input{Messages: f.Messages(m), AddGenerationPrompt: true}
-	f.Flag("add_generation_prompt", &in.AddGenerationPrompt)
-	f.Flag("continue_final_message", &in.ContinueFinalMessage)
-	in.AddGenerationPrompt = in.AddGenerationPrompt && !in.ContinueFinalMessage
+	in := f.Conversation(m)
 	r.Tools = f.Tools(in)
-	if raw, ok := f.Get("chat_template_kwargs"); ok {
-		var err error
-		if in.Extra, err = chat.ParseVariables(raw, f.Budget); err != nil {
-			f.Broken("chat_template_kwargs", raw, err, `an object such as {"enable_thinking": false}`)
-		}
-	}
 	probs, top := false, 0
 	f.Flag("logprobs", &probs)
 	f.Count("top_logprobs", 0, answer.MaxTopProbs, &top)

@@ -16,12 +16,16 @@ func decodeCompletion(body answer.Body, find ask.Finder) (request, *wire.Fault) 
 	o, r := f.common(m)
 	r.Sampling.LogProbs = -1
 	f.Count("logprobs", 0, answer.MaxTopProbs, &r.Sampling.LogProbs)
-	f.Absent("suffix", "leave it out")
+	suffix := ""
+	f.Text("suffix", &suffix)
 	f.Absent("echo", "put the prompt in front of the answer yourself")
 	f.Count("best_of", 1, o.N, new(int))
 	r.Grammar = f.Form()
 	for _, t := range f.Inputs("prompt", answer.MaxChoices, m) {
 		prompt := actors.Request{Text: t.Text, Tokens: t.Tokens}
+		if suffix != "" {
+			prompt.Tokens = f.around(m, t, suffix)
+		}
 		prompt.Sampling, prompt.MaxTokens, prompt.Stop, prompt.IgnoreEOG = r.Sampling, r.MaxTokens, r.Stop, r.IgnoreEOG
 		prompt.Grammar = r.Grammar
 		o.Prompts = append(o.Prompts, prompt)
@@ -31,4 +35,12 @@ func decodeCompletion(body answer.Body, find ask.Finder) (request, *wire.Fault) 
 			len(o.Prompts), o.N, all, answer.MaxChoices)
 	}
 	return o, f.Fault
+}
+
+// around makes the prompt that asks for what is missing between a text and a suffix.
+func (f fields) around(m *answer.Model, before answer.Text, suffix string) []int32 {
+	if before.Tokens != nil && f.Fault == nil {
+		f.Fault = wire.Invalid("suffix", "invalid_value", "suffix goes with a prompt that is a text: send the text of the tokens")
+	}
+	return f.Fill(m, "suffix", nil, before.Text, suffix)
 }

@@ -24,6 +24,7 @@ func Dialect(s *answer.Service) answer.Dialect {
 		Routes: []answer.Route{
 			{Method: post, Path: "/v1/chat/completions", Help: "an answer to a conversation", Handle: a.chat},
 			{Method: post, Path: "/v1/responses", Help: "the same, in typed items", Handle: a.respond},
+			{Method: post, Path: "/v1/responses/input_tokens", Handle: a.countResponse},
 			{Method: post, Path: "/v1/completions", Help: "the continuation of a text", Handle: a.complete},
 			{Method: post, Path: "/v1/embeddings", Help: "the vectors of texts", Handle: a.embed},
 			{Method: post, Path: "/v1/rerank", Help: "how well documents answer a query", Handle: a.rerank},

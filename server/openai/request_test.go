@@ -91,7 +91,7 @@ func TestMessages(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `[{"role":"system","content":"Be brief."},{"role":"user","content":"a\nb"},`+
 		`{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":{"z":1,"a":[2]}}}]},`+
-		`{"role":"tool","content":"3","tool_call_id":"1"}]`, string(got))
+		`{"role":"tool","content":"3","tool_call_id":"1","name":"f"}]`, string(got))
 	require.NotNil(t, o.Prompts[0].Chat.Tools)
 }
 
@@ -250,6 +250,9 @@ var faults = []struct{ chat, body, param, text string }{
 	{"", `{"prompt":[1,512]}`, "prompt", `token 1 of the prompt is 512: the vocabulary has 0 to 511`},
 	{"", `{"prompt":["a","b","c"],"n":43}`, "n", `3 prompts with n = 43 make 129 choices: want at most 128`},
 	{"", `{"prompt":"a","echo":true}`, "echo", `echo is not supported here: put the prompt in front of the answer yourself`},
+	{"", `{"prompt":"a","suffix":"b"}`, "suffix", `suffix: the model empty has no tokens for a gap in a text: ask one that was ` +
+		`trained to fill in`},
+	{"", `{"prompt":[1],"suffix":"b"}`, "suffix", `suffix goes with a prompt that is a text: send the text of the tokens`},
 	{"", `{"prompt":"a","best_of":2}`, "best_of", `best_of is 2: want an integer from 1 to 1`},
 }
 

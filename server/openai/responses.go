@@ -27,17 +27,38 @@ func (a *api) respond(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault
 	return a.Answer(rc, x, &o.Order, newResponse(&o, x.ID, time.Now().Unix()))
 }
 
-// response spells an answer as items: reasoning, and a message. Of a stream it keeps what the end repeats.
+// countResponse serves POST /v1/responses/input_tokens: how many tokens the prompt of a response would have.
+func (a *api) countResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	body, fault := a.Body(rc, x)
+	if fault != nil {
+		return fault
+	}
+	o, fault := decodeResponse(body, a.finder(x, answer.Write))
+	if fault != nil {
+		return fault
+	}
+	tokens, fault := a.Count(x, &o.Order)
+	if fault != nil {
+		return fault
+	}
+	rc.SetContentType("application/json")
+	dst := strconv.AppendInt([]byte(`{"object":"response.input_tokens","input_tokens":`), int64(tokens), 10)
+	rc.SetBody(append(dst, '}'))
+	return nil
+}
+
+// response spells an answer as items: reasoning, messages, calls. Of a stream it keeps what the end repeats.
 type response struct {
 	id   string
 	head []byte // of the object, as far as it is always the same
 
-	next  int    // number of the next event
-	items []byte // that are complete
-	index int    // of the open item, or of the next one
-	open  item   // kind of the open item
-	text  []byte // of the open item, so far
-	probs []byte // of tokens whose text has not come, spelled; the end does not repeat those that were sent
+	next  int         // number of the next event
+	items []byte      // that are complete
+	index int         // of the open item, or of the next one
+	open  item        // kind of the open item
+	call  answer.Part // what the open item calls
+	text  []byte      // of the open item, so far
+	probs []byte      // of tokens whose text has not come, spelled; the end does not repeat those that were sent
 }
 
 // item is a kind of what an answer is made of.
@@ -47,7 +68,15 @@ const (
 	none item = iota
 	reasoning
 	speech
+	call
 )
+
+// spelling is what differs between kinds of items.
+var spelling = [...]struct{ id, object, grows, said string }{
+	reasoning: {"rs_", `"type":"reasoning","summary":[]`, "response.reasoning_text", "text"},
+	speech:    {"msg_", `"type":"message","role":"assistant"`, "response.output_text", "text"},
+	call:      {"fc_", `"type":"function_call"`, "response.function_call_arguments", "arguments"},
+}
 
 func newResponse(o *responseRequest, id string, created int64) *response {
 	p := &o.Prompts[0].Sampling
@@ -61,15 +90,29 @@ func newResponse(o *responseRequest, id string, created int64) *response {
 		h = append(h, "null"...)
 	}
 	h = append(append(h, `,"metadata":`...), o.metadata...)
-	h = append(h, `,"parallel_tool_calls":true,"previous_response_id":null,"reasoning":{"effort":`...)
+	h = strconv.AppendBool(append(h, `,"parallel_tool_calls":`...), !o.tools.Single)
+	h = append(h, `,"previous_response_id":null,"reasoning":{"effort":`...)
 	h = append(appendOrNull(h, o.effort), `,"summary":null},"store":false,"temperature":`...)
 	h = append(strconv.AppendFloat(h, float64(p.Temp), 'g', -1, 32), `,"text":{"format":{"type":`...)
 	h = wire.AppendString(h, o.format)
 	if o.name != "" {
 		h = wire.AppendString(append(h, `,"name":`...), o.name)
 	}
-	h = strconv.AppendFloat(append(h, `}},"tool_choice":"auto","tools":[],"top_p":`...), float64(p.TopP), 'g', -1, 32)
+	h = appendToolChoice(append(h, `}},"tool_choice":`...), &o.tools)
+	h = strconv.AppendFloat(append(h, `,"tools":[],"top_p":`...), float64(p.TopP), 'g', -1, 32)
 	return &response{id: id, head: append(h, `,"truncation":"disabled"`...)}
+}
+
+func appendToolChoice(dst []byte, box *answer.Toolbox) []byte {
+	switch box.Choice {
+	case answer.NoTool:
+		return append(dst, `"none"`...)
+	case answer.SomeTool:
+		return append(dst, `"required"`...)
+	case answer.OneTool:
+		return append(wire.AppendString(append(dst, `{"type":"function","name":`...), box.Name), '}')
+	}
+	return append(dst, `"auto"`...)
 }
 
 // event opens one, as far as its number.
@@ -97,19 +140,31 @@ func (e *response) Begin(dst []byte, _ *answer.Choice) []byte {
 
 // Part implements answer.Encoder.
 func (e *response) Part(dst []byte, c *answer.Choice) []byte {
-	thought, said := c.New.Said(answer.Thought), c.New.Said(answer.Speech)
-	if len(thought) > 0 {
-		dst = e.delta(e.enter(dst, reasoning), "response.reasoning_text", thought)
-	}
-	if e.open != reasoning || len(said) > 0 { // nobody asks for those of thoughts
+	if e.open <= speech && (e.open != reasoning || len(c.New.Said(answer.Speech)) > 0) { // nobody asks for others'
 		for i := range c.New.Probs {
 			e.probs = appendProb(comma(e.probs), c, &c.New.Probs[i])
 		}
 	}
-	if len(said) > 0 {
-		dst = e.delta(e.enter(dst, speech), "response.output_text", said)
+	for i := range c.New.Parts {
+		p := &c.New.Parts[i]
+		if kind := kindOf(p); kind != e.open || p.Name != "" {
+			dst = e.enter(e.leave(dst, "completed"), kind, p)
+		}
+		if len(p.Text) > 0 {
+			dst = e.delta(dst, p.Text)
+		}
 	}
 	return dst
+}
+
+func kindOf(p *answer.Part) item {
+	switch p.Kind {
+	case answer.Thought:
+		return reasoning
+	case answer.Call:
+		return call
+	}
+	return speech
 }
 
 // comma separates what comes from what is there.
@@ -120,22 +175,21 @@ func comma(list []byte) []byte {
 	return list
 }
 
-// enter opens an item of a kind, if it is not the open one.
-func (e *response) enter(dst []byte, kind item) []byte {
-	if e.open == kind {
+// enter opens an item; of one that calls, p says what.
+func (e *response) enter(dst []byte, kind item, p *answer.Part) []byte {
+	e.open, e.call = kind, *p
+	dst = append(e.event(dst, "response.output_item.added"), e.place(false)...)
+	dst = append(e.item(append(dst, `,"item":`...), "in_progress"), endOfEvent...)
+	if kind == call {
 		return dst
 	}
-	dst = e.leave(dst, "completed")
-	e.open = kind
-	dst = e.place(e.event(dst, "response.output_item.added"), false)
-	dst = e.item(append(dst, `,"item":`...), "in_progress")
-	dst = e.place(append(e.event(append(dst, endOfEvent...), "response.content_part.added"), e.itemID()...), true)
+	dst = append(e.event(dst, "response.content_part.added"), e.place(true)...)
 	return append(e.content(append(dst, `,"part":`...)), endOfEvent...)
 }
 
 // delta says what came of the open item.
-func (e *response) delta(dst []byte, kind string, text []byte) []byte {
-	dst = e.place(append(e.event(dst, kind+".delta"), e.itemID()...), true)
+func (e *response) delta(dst []byte, text []byte) []byte {
+	dst = append(e.event(dst, spelling[e.open].grows+".delta"), e.place(true)...)
 	dst = wire.AppendString(append(dst, `,"delta":`...), text)
 	if e.open == speech {
 		dst = append(append(append(dst, `,"logprobs":[`...), e.probs...), ']')
@@ -150,44 +204,42 @@ func (e *response) leave(dst []byte, status string) []byte {
 	if e.open == none {
 		return dst
 	}
-	kind := "response.reasoning_text.done"
-	if e.open == speech {
-		kind = "response.output_text.done"
-	}
-	dst = e.place(append(e.event(dst, kind), e.itemID()...), true)
-	dst = wire.AppendString(append(dst, `,"text":`...), e.text)
-	if e.open == speech {
+	s := &spelling[e.open]
+	dst = append(e.event(dst, s.grows+".done"), e.place(true)...)
+	dst = wire.AppendString(append(append(append(dst, `,"`...), s.said...), `":`...), e.text)
+	switch e.open {
+	case speech:
 		dst = append(dst, `,"logprobs":[]`...)
+	case call:
+		dst = wire.AppendString(append(dst, `,"name":`...), e.call.Name)
 	}
-	dst = e.place(append(e.event(append(dst, endOfEvent...), "response.content_part.done"), e.itemID()...), true)
-	dst = e.content(append(dst, `,"part":`...))
-	dst = e.place(e.event(append(dst, endOfEvent...), "response.output_item.done"), false)
+	dst = append(dst, endOfEvent...)
+	if e.open != call {
+		dst = append(e.event(dst, "response.content_part.done"), e.place(true)...)
+		dst = append(e.content(append(dst, `,"part":`...)), endOfEvent...)
+	}
 	from := len(comma(e.items))
 	e.items = e.item(comma(e.items), status)
+	dst = append(e.event(dst, "response.output_item.done"), e.place(false)...)
 	dst = append(append(append(dst, `,"item":`...), e.items[from:]...), endOfEvent...)
 	e.open, e.text = none, e.text[:0]
 	e.index++
 	return dst
 }
 
-func (e *response) itemID() string { return `,"item_id":"` + e.name() + `"` }
-
 // name is the id of the open item.
-func (e *response) name() string {
-	prefix := "msg_"
-	if e.open == reasoning {
-		prefix = "rs_"
-	}
-	return prefix + e.id + "_" + strconv.Itoa(e.index)
-}
+func (e *response) name() string { return spelling[e.open].id + e.id + "_" + strconv.Itoa(e.index) }
 
-// place says where the open item, or its only content, is.
-func (e *response) place(dst []byte, content bool) []byte {
-	dst = strconv.AppendInt(append(dst, `,"output_index":`...), int64(e.index), 10)
-	if content {
-		dst = append(dst, `,"content_index":0`...)
+// place says where the open item is, or what is within it.
+func (e *response) place(within bool) string {
+	at := `,"output_index":` + strconv.Itoa(e.index)
+	switch {
+	case !within:
+		return at
+	case e.open == call:
+		return `,"item_id":"` + e.name() + `"` + at
 	}
-	return dst
+	return `,"item_id":"` + e.name() + `"` + at + `,"content_index":0`
 }
 
 // content spells what the open item says.
@@ -201,22 +253,24 @@ func (e *response) content(dst []byte) []byte {
 
 // item spells the open one; one in progress has no content.
 func (e *response) item(dst []byte, status string) []byte {
-	kind := `","type":"message","role":"assistant","status":"`
-	if e.open == reasoning {
-		kind = `","type":"reasoning","summary":[],"status":"`
+	dst = append(append(append(append(dst, `{"id":"`...), e.name()...), `",`...), spelling[e.open].object...)
+	dst = append(append(append(dst, `,"status":"`...), status...), '"')
+	if e.open == call {
+		dst = wire.AppendString(append(dst, `,"call_id":`...), e.call.ID)
+		dst = wire.AppendString(append(dst, `,"name":`...), e.call.Name)
+		return append(wire.AppendString(append(dst, `,"arguments":`...), e.text), '}')
 	}
-	dst = append(append(append(append(dst, `{"id":"`...), e.name()...), kind...), status...)
-	if dst = append(dst, `","content":[`...); status != "in_progress" {
+	if dst = append(dst, `,"content":[`...); status != "in_progress" {
 		dst = e.content(dst)
 	}
 	return append(dst, "]}"...)
 }
 
-// End implements answer.Encoder. There is always a message.
+// End implements answer.Encoder. Without calls, there is a message.
 func (e *response) End(dst []byte, c *answer.Choice) []byte {
 	status := statusOf(c)
-	if e.open != speech {
-		dst = e.enter(dst, speech)
+	if e.open != speech && c.Calls == 0 {
+		dst = e.enter(e.leave(dst, "completed"), speech, &answer.Part{})
 	}
 	dst = e.leave(dst, status)
 	dst = append(append(e.event(dst, "response."+status), `,"response":`...), e.head...)
@@ -243,34 +297,52 @@ func (e *response) Fault(dst []byte, f *wire.Fault) []byte {
 func (e *response) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 	c := choices[0] // there are no others at this endpoint
 	return func(yield func([]byte) bool) {
-		dst := append(slices.Clone(e.head), `,"output":[`...)
-		one := response{id: e.id}
-		if thought := c.New.Said(answer.Thought); len(thought) > 0 {
-			one.open, one.text = reasoning, thought
-			if !yield(append(one.item(dst, "completed"), ',')) {
-				return
-			}
-			dst, one.index = dst[:0], 1
+		parts := c.New.Parts
+		if n := len(parts); c.Calls == 0 && (n == 0 || parts[n-1].Kind != answer.Speech) {
+			parts = append(slices.Clone(parts), answer.Part{}) // without calls, there is a message
 		}
-		one.open, one.text = speech, c.New.Said(answer.Speech)
-		dst = one.item(dst, statusOf(c))
-		const behind = "]}]}" // the list of log-probabilities, which is the last of the item
-		for i := range c.New.Probs {
-			if i == 0 {
-				dst = dst[:len(dst)-len(behind)]
-			} else {
+		dst, one, probs := append(slices.Clone(e.head), `,"output":[`...), response{id: e.id}, c.New.Probs
+		for i := range parts {
+			status := "completed"
+			if one.index = i; i == len(parts)-1 {
+				status = statusOf(c)
+			}
+			one.open, one.call, one.text = kindOf(&parts[i]), parts[i], parts[i].Text
+			dst = one.item(dst, status)
+			if one.open == speech && len(probs) > 0 {
+				if !yield(dst[:len(dst)-len(behindProbs)]) || !each(c, probs, yield) {
+					return
+				}
+				dst, probs = append(dst[:0], behindProbs...), nil
+			}
+			if i < len(parts)-1 {
 				dst = append(dst, ',')
 			}
-			if !yield(appendProb(dst, c, &c.New.Probs[i])) {
+			if !yield(dst) {
 				return
 			}
 			dst = dst[:0]
 		}
-		if len(c.New.Probs) > 0 {
-			dst = append(dst, behind...)
-		}
 		yield(appendEnd(dst, c))
 	}
+}
+
+// behindProbs is what follows the list of log-probabilities of a message, whose last part it is.
+const behindProbs = "]}]}"
+
+// each hands over log-probabilities, a token at a time.
+func each(c *answer.Choice, probs []answer.Prob, yield func([]byte) bool) bool {
+	var dst []byte
+	for i := range probs {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst = appendProb(dst, c, &probs[i]); !yield(dst) {
+			return false
+		}
+		dst = dst[:0]
+	}
+	return true
 }
 
 // statusOf says whether an answer ended by itself.
@@ -292,7 +364,7 @@ func appendEnd(dst []byte, c *answer.Choice) []byte {
 	dst = strconv.AppendInt(dst, int64(c.Usage.Prompt), 10)
 	dst = strconv.AppendInt(append(dst, `,"input_tokens_details":{"cached_tokens":`...), int64(c.Usage.Cached), 10)
 	dst = strconv.AppendInt(append(dst, `},"output_tokens":`...), int64(c.Usage.Generated), 10)
-	dst = append(dst, `,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":`...)
-	dst = strconv.AppendInt(dst, int64(c.Usage.Prompt+c.Usage.Generated), 10)
+	dst = strconv.AppendInt(append(dst, `,"output_tokens_details":{"reasoning_tokens":`...), int64(c.Pondered), 10)
+	dst = strconv.AppendInt(append(dst, `},"total_tokens":`...), int64(c.Usage.Prompt+c.Usage.Generated), 10)
 	return append(dst, "}}"...)
 }

@@ -106,8 +106,13 @@ var responseFaults = []struct{ body, param, text string }{
 	{`{"input":"a","reasoning":{"effort":"much"}}`, "reasoning.effort", `reasoning.effort is "much"`},
 	{`{"input":"a","metadata":5}`, "metadata", `metadata is 5`},
 	{`{"input":"a","metadata":{"a":"` + strings.Repeat("x", maxMetadata) + `"}}`, "metadata", `metadata has 16392 bytes: want at most 16384`},
-	{`{"input":"a","tools":[{"type":"web_search"}]}`, "tools", `tools[0].type is "web_search": the server has no tools of its own`},
-	{`{"input":"a","tools":[{"type":"function"}]}`, "tools", `tools[0].name: want a text`},
+	{`{"input":"a","tools":[{"type":"web_search"}]}`, "tools[0].type", `tools[0].type is "web_search": the server has no tools of its own`},
+	{`{"input":"a","tools":[{"type":"function"}]}`, "tools[0].name", `tools[0].name: want a text`},
+	{`{"input":"a","tools":[5]}`, "tools", `tools[0] is no object`},
+	{`{"input":"a","tool_choice":"required"}`, "tool_choice", `tool_choice wants a call, but there are no tools`},
+	{`{"input":"a","tool_choice":"perhaps"}`, "tool_choice", `tool_choice is "perhaps"`},
+	{`{"input":"a","tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"function","name":"g"}}`, "tool_choice",
+		`tool_choice wants a call of "g"`},
 }
 
 func TestResponseFaults(t *testing.T) {
@@ -156,24 +161,40 @@ func testResponse() *response {
 
 // event is what all events of a stream have, and some of them.
 type event struct {
-	Type     string
-	Number   int `json:"sequence_number"`
-	Delta    string
-	Text     string
-	Index    int    `json:"output_index"`
-	ItemID   string `json:"item_id"`
-	Item     map[string]any
-	Response struct {
+	Type   string
+	Number int `json:"sequence_number"`
+	Delta  string
+	Text   string
+	Index  int    `json:"output_index"`
+	ItemID string `json:"item_id"`
+
+	Arguments string
+	Item      map[string]any
+	Response  struct {
 		Status string
 		Output []map[string]any
 		Usage  map[string]any
 	}
 }
 
+// partOf is what a text stands for: thinking behind a question mark, a call behind an exclamation mark.
+func partOf(text string) answer.Part {
+	if thought, ok := strings.CutPrefix(text, "?"); ok {
+		return answer.Part{Kind: answer.Thought, Text: []byte(thought)}
+	}
+	if call, ok := strings.CutPrefix(text, "!"); ok {
+		if name, arguments, ok := strings.Cut(call, "="); ok {
+			return answer.Part{Kind: answer.Call, Name: name, ID: "id" + name, Text: []byte(arguments)}
+		}
+		return answer.Part{Kind: answer.Call, Text: []byte(call)}
+	}
+	return answer.Part{Text: []byte(text)}
+}
+
 // TestResponseStream: items are opened, grow and are closed one after the other; the last event repeats them.
 func TestResponseStream(t *testing.T) {
 	for _, c := range []struct {
-		parts []string // those that begin with a question mark are thinking
+		parts []string // see partOf
 		end   actors.Finish
 		want  string
 	}{
@@ -184,13 +205,17 @@ func TestResponseStream(t *testing.T) {
 		{[]string{"?Hm", "Two"}, actors.Length, "created in_progress output_item.added content_part.added reasoning_text.delta " +
 			"reasoning_text.done content_part.done output_item.done output_item.added content_part.added output_text.delta " +
 			"output_text.done content_part.done output_item.done incomplete"},
+		{[]string{"So", "!f=", "!{\"a\"", "!: 1}", "!g={}"}, actors.Stopped, "created in_progress output_item.added " +
+			"content_part.added output_text.delta output_text.done content_part.done output_item.done output_item.added " +
+			"function_call_arguments.delta function_call_arguments.delta function_call_arguments.done output_item.done " +
+			"output_item.added function_call_arguments.delta function_call_arguments.done output_item.done completed"},
 	} {
 		e, choice := testResponse(), &answer.Choice{Usage: actors.Usage{Prompt: 10, Cached: 4, Generated: 3}}
 		dst, said := e.Begin(nil, choice), map[string]string{}
 		for _, p := range c.parts {
-			choice.New = answer.News{Parts: []answer.Part{{Text: []byte(p)}}}
-			if thought, ok := strings.CutPrefix(p, "?"); ok {
-				choice.New = answer.News{Parts: []answer.Part{{Kind: answer.Thought, Text: []byte(thought)}}}
+			choice.New = answer.News{Parts: []answer.Part{partOf(p)}}
+			if choice.New.Parts[0].Name != "" {
+				choice.Calls++
 			}
 			dst = e.Part(dst, choice)
 		}
@@ -212,7 +237,14 @@ func TestResponseStream(t *testing.T) {
 				require.Equal(t, len(items), last.Index)
 				items = append(items, last.Item)
 			case kind == "output_item.added":
-				require.Equal(t, []any{len(items), "in_progress", []any{}}, []any{last.Index, last.Item["status"], last.Item["content"]})
+				require.Equal(t, []any{len(items), "in_progress"}, []any{last.Index, last.Item["status"]})
+				if last.Item["type"] == "function_call" {
+					require.Equal(t, "", last.Item["arguments"])
+				} else {
+					require.Equal(t, []any{}, last.Item["content"])
+				}
+			case kind == "function_call_arguments.done":
+				require.Equal(t, said[last.ItemID], last.Arguments)
 			case strings.HasSuffix(kind, "_text.done"):
 				require.Equal(t, said[last.ItemID], last.Text)
 			}
@@ -222,6 +254,11 @@ func TestResponseStream(t *testing.T) {
 		require.Equal(t, kinds[len(kinds)-1], last.Response.Status)
 		require.Equal(t, last.Response.Status, items[len(items)-1]["status"])
 		for _, item := range items {
+			if item["type"] == "function_call" {
+				name := item["name"].(string)
+				require.Equal(t, []any{"id" + name, said[item["id"].(string)]}, []any{item["call_id"], item["arguments"]})
+				continue
+			}
 			content := item["content"].([]any)[0].(map[string]any)
 			require.Equal(t, said[item["id"].(string)], content["text"])
 		}
@@ -232,12 +269,19 @@ func TestResponseStream(t *testing.T) {
 
 // TestWholeResponse: each time it is asked for, it is what a stream ends with.
 func TestWholeResponse(t *testing.T) {
-	two := answer.Part{Text: []byte("Two")}
-	for _, c := range [][]answer.Part{{two}, {{Kind: answer.Thought, Text: []byte("Hm\n")}, two}, {}} {
-		choice := &answer.Choice{New: answer.News{Parts: c}, Finish: actors.Stopped, Usage: actors.Usage{Prompt: 10, Generated: 3}}
+	for _, parts := range [][]string{{"Two"}, {"?Hm\n", "Two"}, {"?Hm"}, {}, {"!f={}"}, {"?Hm", "So", "!f={}", "!g={\"a\":1}"}} {
+		choice := &answer.Choice{Finish: actors.Stopped, Usage: actors.Usage{Prompt: 10, Generated: 3}, Pondered: 2}
+		for _, text := range parts {
+			p := partOf(text)
+			choice.New.Parts = append(choice.New.Parts, p)
+			if p.Name != "" {
+				choice.Calls++
+			}
+		}
 		e := testResponse()
 		streamed := string(e.End(e.Part(nil, choice), choice))
 		_, want, _ := strings.Cut(streamed[strings.LastIndex(streamed, "\ndata: "):], `"response":`)
+		require.Contains(t, want, `"reasoning_tokens":2`)
 		all := testResponse().Whole([]*answer.Choice{choice})
 		for range 2 {
 			got := ""
@@ -247,6 +291,17 @@ func TestWholeResponse(t *testing.T) {
 			require.Equal(t, strings.TrimSuffix(want, "}\n\n"), got)
 		}
 	}
+}
+
+// TestWholeProbs: log-probabilities are those of the message.
+func TestWholeProbs(t *testing.T) {
+	r, text := testResponse(), ""
+	choice := &answer.Choice{Finish: actors.Stopped, New: answer.News{Parts: []answer.Part{partOf("?Hm"), partOf("Two")}}}
+	for piece := range r.Whole([]*answer.Choice{choice}) {
+		text += string(piece)
+	}
+	require.Contains(t, text, `"text":"Two","annotations":[],"logprobs":[]}]}]`)
+	require.True(t, strings.HasSuffix(string(r.content(nil)), "]}"), "what stands behind them is known")
 }
 
 func TestResponseBreaks(t *testing.T) {

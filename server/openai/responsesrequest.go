@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
@@ -21,6 +22,7 @@ type responseRequest struct {
 	format   string // the type of text.format
 	name     string // of its schema
 	metadata string // JSON
+	tools    answer.Toolbox
 }
 
 // Limits of what is repeated.
@@ -47,7 +49,7 @@ func decodeResponse(body answer.Body, find ask.Finder) (responseRequest, *wire.F
 	f.include(&r)
 	f.repeated(&o)
 	f.stateless()
-	f.responseTools(in)
+	r.Tools = f.responseTools(&o.tools, in)
 	in.Messages = f.input(m)
 	o.Prompts = []actors.Request{r}
 	return o, f.Fault
@@ -160,58 +162,37 @@ func (f fields) stateless() {
 	f.Flag("store", new(bool))
 }
 
-// responseTools hands the tools to the template, in the form that templates know. What the model then writes is text.
-func (f fields) responseTools(in *chat.Input) {
-	raw, ok := f.Get("tools")
-	if !ok {
-		return
-	}
-	choice := "auto"
-	if c, ok := f.Get("tool_choice"); ok {
-		choice = c
-		if text, err := f.Reader(c).String(); err == nil {
-			choice = text
+// responseTools reads tools, tool_choice and parallel_tool_calls. What stands beside a tool's type stands in "function"
+// where templates know it.
+func (f fields) responseTools(box *answer.Toolbox, in *chat.Input) *answer.Tools {
+	f.ToolChoice(box, func(o *wire.Fields) { o.Text("name", &box.Name) })
+	list := &jinja.List{}
+	if raw, ok := f.Get("tools"); ok {
+		var err error
+		if list, err = chat.ParseTools(raw, f.Budget); err != nil {
+			f.Refuse(err)
+			return nil
 		}
-	}
-	if choice != "auto" && choice != "none" {
-		f.Fault = wire.Invalid("tool_choice", "unsupported_value",
-			`tool_choice is %s: a call cannot be forced here, want "auto" or "none"`, wire.Shown(choice))
-		return
-	}
-	list, err := chat.ParseTools(raw, f.Budget)
-	if err != nil {
-		f.Refuse(err)
-		return
 	}
 	all := &jinja.List{}
 	for i, item := range list.Items {
-		tool, fault := flatTool(i, item)
-		if fault != nil {
-			f.Fault = fault
-			return
+		d, _ := item.(*jinja.Dict)
+		place := fmt.Sprintf("tools[%d]", i)
+		if kind := ask.Text(d, "type"); kind != "function" && f.Fault == nil {
+			f.Fault = wire.Invalid(place+".type", "unsupported_value",
+				"%s.type is %q: the server has no tools of its own, want functions", place, wire.Shown(kind))
 		}
-		all.Items = append(all.Items, tool)
+		f.Tool(box, d, place, "parameters")
+		function := &jinja.Dict{}
+		for _, key := range [...]string{"name", "description", "parameters"} {
+			if v := ask.Value(d, key); v != nil && v != (jinja.None{}) {
+				function.Set(key, v)
+			}
+		}
+		all.Items = append(all.Items, ask.Dict("type", jinja.Str("function"), "function", function))
 	}
-	if choice == "auto" && len(all.Items) > 0 {
+	if box.Shown() {
 		in.Tools = all
 	}
-}
-
-// flatTool is a tool as templates know it: what stands beside its type stands in "function" there.
-func flatTool(i int, v jinja.Value) (*jinja.Dict, *wire.Fault) {
-	d, _ := v.(*jinja.Dict)
-	if kind := ask.Text(d, "type"); kind != "function" {
-		return nil, wire.Invalid("tools", "unsupported_value",
-			"tools[%d].type is %q: the server has no tools of its own, want functions", i, wire.Shown(kind))
-	}
-	if ask.Text(d, "name") == "" {
-		return nil, wire.Invalid("tools", "invalid_value", "tools[%d].name: want a text", i)
-	}
-	function := &jinja.Dict{}
-	for _, key := range [...]string{"name", "description", "parameters"} {
-		if v := ask.Value(d, key); v != nil && v != (jinja.None{}) {
-			function.Set(key, v)
-		}
-	}
-	return ask.Dict("type", jinja.Str("function"), "function", function), nil
+	return f.Callable(box)
 }

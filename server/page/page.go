@@ -104,7 +104,7 @@ func (p *Page) Serve(rc *fasthttp.RequestCtx) bool {
 	h.Set("Cache-Control", "no-cache") // another version of the program has other files
 	h.Set("ETag", f.tag)
 	if name == index {
-		h.Set("Vary", "Accept")
+		h.Add("Vary", "Accept")
 	}
 	if string(rc.Request.Header.Peek("If-None-Match")) == f.tag {
 		rc.SetStatusCode(fasthttp.StatusNotModified)

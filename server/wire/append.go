@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"unicode/utf8"
 
@@ -69,4 +70,14 @@ func WriteJSON(rc *fasthttp.RequestCtx, v any) {
 	}
 	rc.SetContentType("application/json")
 	rc.SetBody(body)
+}
+
+// AppendObject appends an object of JSON on one line. One that is not complete, as where an answer was cut, is an empty
+// one.
+func AppendObject(dst, text []byte) []byte {
+	out := bytes.NewBuffer(dst)
+	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) || json.Compact(out, text) != nil {
+		return append(dst, "{}"...)
+	}
+	return out.Bytes()
 }

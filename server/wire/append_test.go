@@ -24,3 +24,11 @@ func FuzzString(f *testing.F) {
 		require.Equal(t, want, got)
 	})
 }
+
+func TestAppendObject(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a": [1, "b\n"]}`: `{"a":[1,"b\n"]}`, " {\n} ": `{}`, ``: `{}`, `{"a":`: `{}`, `[1]`: `{}`, `{} {}`: `{}`, `"x"`: `{}`,
+	} {
+		require.Equal(t, "x"+want, string(AppendObject([]byte("x"), []byte(text))), text)
+	}
+}

@@ -37,6 +37,7 @@ func families() []entry {
 		{"ernie4_5-moe", "2026-11-22", ernie45},
 		{"exaone4", "2026-11-22", exaone4},
 		{"falcon-h1", "2026-11-23", falconH1},
+		{"gemma", "2026-11-23", gemma},
 		{"gemma2", "2026-11-21", gemma2},
 		{"gemma3", "2026-11-21", gemma3},
 		{"gemma4", "2026-11-23", gemma4},

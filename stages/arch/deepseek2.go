@@ -34,9 +34,11 @@ func deepseek2(p *params, b *ir.Builder) {
 }
 
 // latent is multi-head latent attention (arXiv:2405.04434, section 2.1): positions keep one vector, from which all
-// heads' keys and values come by matrices, and one key that RoPE turns. It is recorded in its absorbed form alone: the
-// matrix of keys multiplies queries, that of values what heads attended to, so that all of them read the same vector.
+// heads' keys and values come by matrices, and one key that RoPE turns. It is recorded in its absorbed form: the matrix
+// of keys multiplies queries, that of values what heads attended to, so that all of them read the same vector. Files of
+// before April 2025 have both matrices in one, which cannot be absorbed as it lies: of them heads keep keys and values.
 type latent struct {
+	early      bool
 	rank       int // features of the latent vector
 	queryRank  int // queries come from so many features; 0: from the row itself
 	still, rot int // features of a head that RoPE leaves alone, and turns
@@ -46,17 +48,23 @@ type latent struct {
 }
 
 func (p *params) latent(s *shape) latent {
+	keyName, valueName := "attention.key_length_mla", "attention.value_length_mla"
+	early := !p.has(keyName) && !p.has(valueName)
+	if early {
+		keyName, valueName = "attention.key_length", "attention.value_length"
+	}
 	l := latent{
+		early: early,
 		rank:  p.count("attention.kv_lora_rank", maxWidth),
 		rot:   p.count("rope.dimension_count", maxHeadDim),
-		value: p.count("attention.value_length_mla", maxHeadDim),
+		value: p.count(valueName, maxHeadDim),
 	}
 	if p.has("attention.q_lora_rank") {
 		l.queryRank = p.integer("attention.q_lora_rank", 0, maxWidth)
 	}
-	key := p.count("attention.key_length_mla", maxHeadDim)
+	key := p.count(keyName, maxHeadDim)
 	if key <= l.rot {
-		p.faultf("%s: is %d, want more than %s, %d", p.key("attention.key_length_mla"), key,
+		p.faultf("%s: is %d, want more than %s, %d", p.key(keyName), key,
 			p.key("rope.dimension_count"), l.rot)
 		key = l.rot + 1
 	}
@@ -67,6 +75,9 @@ func (p *params) latent(s *shape) latent {
 		Heads: s.heads, KVHeads: 1, KDim: l.rank + l.rot, VDim: l.rank,
 		Scale: float32(1 / math.Sqrt(float64(key))),
 	}
+	if early {
+		l.args.KVHeads, l.args.KDim, l.args.VDim = s.heads, key, l.value
+	}
 	if p.has("rope.scaling.yarn_log_multiplier") {
 		sharper := 1 + p.positive("rope.scaling.yarn_log_multiplier")*math.Log(max(p.factor(), 1))
 		l.args.Scale *= float32(sharper * sharper)
@@ -76,18 +87,22 @@ func (p *params) latent(s *shape) latent {
 }
 
 func (l *latent) attend(s *shape, b *ir.Builder, x ir.Value) ir.Value {
-	query, key := x, l.still+l.rot
-	name := "attn_q"
+	query, name := x, "attn_q"
 	if l.queryRank > 0 {
 		query, name = b.RMSNorm(b.Linear(x, "attn_q_a", l.queryRank), "attn_q_a_norm", s.eps), "attn_q_b"
 	}
-	q := b.Linear(query, name, s.heads*key)
-	absorbed := b.HeadLinear(b.HeadSlice(q, s.heads, 0, l.still), "attn_k_b", s.heads, l.rank)
-	q = b.HeadJoin(absorbed, l.rope.turn(b, b.HeadSlice(q, s.heads, l.still, l.rot)), s.heads)
-
+	q := b.Linear(query, name, s.heads*(l.still+l.rot))
+	still, turned := b.HeadSlice(q, s.heads, 0, l.still), l.rope.turn(b, b.HeadSlice(q, s.heads, l.still, l.rot))
 	kv := b.Linear(x, "attn_kv_a_mqa", l.rank+l.rot)
 	v := b.RMSNorm(b.Slice(kv, 0, l.rank), "attn_kv_a_norm", s.eps)
-	k := b.HeadJoin(v, l.rope.turn(b, b.Slice(kv, l.rank, l.rot)), 1)
-	attended := b.Attend(q, k, v, l.args)
+	key := l.rope.turn(b, b.Slice(kv, l.rank, l.rot))
+	if l.early {
+		both := b.Linear(v, "attn_kv_b", s.heads*(l.still+l.value))
+		k := b.HeadJoinShared(b.HeadSlice(both, s.heads, 0, l.still), key, s.heads)
+		v = b.HeadSlice(both, s.heads, l.still, l.value)
+		return b.Linear(b.Attend(b.HeadJoin(still, turned, s.heads), k, v, l.args), "attn_output", s.width)
+	}
+	q = b.HeadJoin(b.HeadLinear(still, "attn_k_b", s.heads, l.rank), turned, s.heads)
+	attended := b.Attend(q, b.HeadJoin(v, key, 1), v, l.args)
 	return b.Linear(b.HeadLinear(attended, "attn_v_b", s.heads, l.value), "attn_output", s.width)
 }

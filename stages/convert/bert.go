@@ -1,5 +1,10 @@
 package convert
 
+import (
+	"encoding/json"
+	"strconv"
+)
+
 // berts are encoders: BERT and Nomic's.
 func berts() []family {
 	names := map[string]rule{
@@ -51,8 +56,8 @@ func berts() []family {
 // nomicKeys corrects the context: that of the configuration is what scaling would reach.
 func nomicKeys(c *converter) {
 	o := c.config
-	if o.int("n_positions") == 8192 && o.intOr(2048, "max_trained_positions") == 2048 {
-		o.values["n_positions"] = o.values["max_trained_positions"]
+	if trained := o.intOr(2048, "max_trained_positions"); o.int("n_positions") > trained {
+		o.values["n_positions"] = json.Number(strconv.Itoa(trained))
 	}
 	c.usualKeys()
 }

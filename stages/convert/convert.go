@@ -69,6 +69,9 @@ func Plan(f *Folder, o Options) (*Model, error) {
 	if c.family, err = familyOf(config); err != nil {
 		return nil, err
 	}
+	if how := config.object("quantization_config").string("quant_method"); how != "" && how != "mxfp4" {
+		return nil, fmt.Errorf("config.json: its weights were quantised by %.40q: get the model in BF16 or F16", how)
+	}
 	if err := c.mapTensors(); err != nil {
 		return nil, err
 	}
@@ -150,9 +153,19 @@ func (c *converter) mapTensors() error {
 	return nil
 }
 
+const (
+	mostLayers = 1 << 12 // more than any model has
+	mostDim    = 1 << 16 // of a head
+)
+
 // layers is how many the model has; tensors of further ones are left out.
 func (c *converter) layers() int {
-	return c.config.need("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+	n := c.config.need("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+	if n > mostLayers {
+		c.config.faultf("has %d layers, want at most %d", n, mostLayers)
+		return 1
+	}
+	return n
 }
 
 // apply runs a rule. What it cannot do with the tensor's shape is an error.

@@ -56,7 +56,7 @@ func ernieExpertKeys(c *converter) {
 		shared := o.int("moe_num_shared_experts")
 		c.count("expert_shared_count", shared)
 		if shared > 0 {
-			c.count("expert_shared_feed_forward_length", o.need("intermediate_size")/max(c.kvHeads(), 1))
+			c.count("expert_shared_feed_forward_length", shared*o.need("moe_intermediate_size"))
 		}
 	}
 }

@@ -23,7 +23,16 @@ type family struct {
 // families lists all.
 func families() []family {
 	return slices.Concat(llamas(), qwens(), llamalikes(), granites(), gemmas(), coheres(), deepseeks(), glms(), ernies(),
-		qwenNexts(), recurrents(), berts(), gpts(), []family{gptOSS(), llama4()})
+		qwenNexts(), recurrents(), berts(), gpts(), []family{gptOSS(), llama4(), gemma4()})
+}
+
+// Architectures lists those that folders can become, as general.architecture has them.
+func Architectures() []string {
+	var names []string
+	for _, f := range families() {
+		names = append(names, f.arch)
+	}
+	return names
 }
 
 // rule says what becomes of a tensor: a name with * for the layer, and how its values are arranged. The zero rule
@@ -125,7 +134,12 @@ func (c *converter) kvHeads() int {
 
 // headDim is the length of a head.
 func (c *converter) headDim() int {
-	return c.config.intOr(c.width()/c.heads(), "head_dim")
+	n := c.config.intOr(c.width()/c.heads(), "head_dim")
+	if n > mostDim {
+		c.config.faultf("heads have %d values, want at most %d", n, mostDim)
+		return 1
+	}
+	return n
 }
 
 func (c *converter) width() int { return c.config.need("hidden_size", "n_embd", "dim", "d_model") }

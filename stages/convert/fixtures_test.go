@@ -22,21 +22,31 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// folders reads testdata/folders.txt: for each fixture the tensors that transformers saves, with shapes.
-func folders(t *testing.T) map[string][]element.Tensor {
+// sampled are four values of a tensor as transformers saved it, in BF16: those of elements 13, 13 + 7919, … modulo its
+// size. They were worked out from the seeds in the fixtures' make.py with PyTorch's generator, and so know nothing of
+// the orders that are tested here. Its cosine may round otherwise than ours: the last bit does not count.
+type sampled map[string][]uint16
+
+// folders reads testdata/folders.txt: for each fixture the tensors that transformers saves, with shapes and samples.
+func folders(t testing.TB) (map[string][]element.Tensor, map[string]sampled) {
 	t.Helper()
 	f, err := os.Open("testdata/folders.txt")
 	require.NoError(t, err)
 	defer f.Close()
-	all, name := map[string][]element.Tensor{}, ""
+	all, samples, name := map[string][]element.Tensor{}, map[string]sampled{}, ""
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		words := strings.Fields(lines.Text())
 		if words[0] == "#" {
 			name = words[1]
+			samples[name] = sampled{}
 			continue
 		}
 		one := element.Tensor{Name: words[0], Type: element.F32}
-		for _, w := range words[1:] {
+		for i, w := range words[1:] {
+			if w == "=" {
+				samples[name][one.Name] = hexadecimal(t, words[i+2:])
+				break
+			}
 			n, err := strconv.Atoi(w)
 			require.NoError(t, err)
 			one.Shape = append(one.Shape, n)
@@ -46,7 +56,16 @@ func folders(t *testing.T) map[string][]element.Tensor {
 		}
 		all[name] = append(all[name], one)
 	}
-	return all
+	return all, samples
+}
+
+func hexadecimal(t testing.TB, words []string) (out []uint16) {
+	for _, w := range words {
+		n, err := strconv.ParseUint(w, 16, 16)
+		require.NoError(t, err)
+		out = append(out, uint16(n))
+	}
+	return out
 }
 
 // fixture is a folder made of a fixture's GGUF file: the same tensors, as transformers saves them.
@@ -57,21 +76,15 @@ type fixture struct {
 }
 
 // openFixture writes the weights of a fixture back as the folder that it was converted from. Which element of the
-// folder each value of the file was is what the plan says; that the folder is right is for other tests to say.
+// folder each value of the file was is what the plan says; that the folder is right is for its samples to say.
 func openFixture(t *testing.T, name string, tensors []element.Tensor) *fixture {
 	t.Helper()
 	path := filepath.Join(testref.Dir(t), "fixtures", name+".gguf")
 	file, err := gguf.Open(path)
 	require.NoError(t, err)
 	t.Cleanup(func() { file.Close() })
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(path), name+".json"))
-	require.NoError(t, err)
-	var said struct {
-		Config json.RawMessage `json:"hf_config"`
-	}
-	require.NoError(t, json.Unmarshal(text, &said))
 	x := &fixture{file: file, data: map[string][]byte{}, folder: &Folder{
-		Name: "fixture", Tensors: tensors, Texts: map[string][]byte{"config.json": said.Config},
+		Name: "fixture", Tensors: tensors, Texts: map[string][]byte{"config.json": configOf(t, name)},
 	}}
 	if kind, ok := map[string]string{"bert": "mean_tokens", "nomicbert": "mean_tokens", "qwen3emb": "lasttoken"}[name]; ok {
 		x.folder.Texts["1_Pooling/config.json"] = fmt.Appendf(nil, `{"pooling_mode_%s": true}`, kind)
@@ -83,6 +96,17 @@ func openFixture(t *testing.T, name string, tensors []element.Tensor) *fixture {
 		x.writeBack(t, &plan.Tensors[i])
 	}
 	return x
+}
+
+// configOf is the configuration that a fixture's model was built from.
+func configOf(t testing.TB, name string) []byte {
+	text, err := os.ReadFile(filepath.Join(testref.Dir(t), "fixtures", name+".json"))
+	require.NoError(t, err)
+	var said struct {
+		Config json.RawMessage `json:"hf_config"`
+	}
+	require.NoError(t, json.Unmarshal(text, &said))
+	return said.Config
 }
 
 func (x *fixture) options() Options {
@@ -210,12 +234,13 @@ func (x *fixture) unpack(p *Tensor, data []byte) {
 
 // A folder with a fixture's weights becomes the fixture: every tensor byte for byte, every key with its type and value.
 func TestFixtures(t *testing.T) {
-	all := folders(t)
-	require.Len(t, all, 35)
+	all, samples := folders(t)
+	require.Len(t, all, 37)
 	for name, tensors := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			x := openFixture(t, name, tensors)
+			x.isTransformers(t, samples[name])
 			plan, err := Plan(x.folder, x.options())
 			require.NoError(t, err)
 			require.Len(t, plan.Tensors, len(x.file.Tensors))
@@ -227,6 +252,25 @@ func TestFixtures(t *testing.T) {
 				require.Contains(t, x.data, one.Name, "is not used")
 			}
 		})
+	}
+}
+
+// isTransformers compares the folder with what transformers had, and with what it can have: weights in BF16.
+func (x *fixture) isTransformers(t *testing.T, samples sampled) {
+	for _, one := range x.folder.Tensors {
+		if one.Type != element.F32 {
+			continue
+		}
+		data := x.data[one.Name]
+		for i := 0; i < len(data); i += 4 {
+			if data[i] != 0 || data[i+1] != 0 {
+				require.Fail(t, "is none of BF16", "%s: element %d", one.Name, i/4)
+			}
+		}
+		for i, want := range samples[one.Name] {
+			got := binary.LittleEndian.Uint16(data[4*((i*7919+13)%(len(data)/4))+2:])
+			require.InDelta(t, want, got, 1, "%s: sample %d", one.Name, i)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package convert
 
-// gemmas are Gemma 2 and 3: norms multiply by 1 + w, and the output is the embeddings.
+import "maps"
+
+// gemmas are Gemma 1 to 3: norms multiply by 1 + w, and the output is the embeddings.
 func gemmas() []family {
 	names := map[string]rule{
 		"lm_head":                             {},
@@ -12,7 +14,11 @@ func gemmas() []family {
 		"layers.*.pre_feedforward_layernorm":  by("blk.*.ffn_norm", plus1),
 		"layers.*.post_feedforward_layernorm": by("blk.*.post_ffw_norm", plus1),
 	}
+	first := maps.Clone(names)
+	first["layers.*.post_attention_layernorm"] = by("blk.*.ffn_norm", plus1)
 	return []family{
+		{arch: "gemma", classes: []string{"GemmaForCausalLM"}, prefixes: usualPrefixes(), names: first, usual: gemmaKeys,
+			vocab: gemmaVocabulary},
 		{arch: "gemma2", classes: []string{"Gemma2ForCausalLM"}, prefixes: usualPrefixes(), names: names, usual: gemma2Keys,
 			vocab: withoutBlank},
 		{arch: "gemma3", classes: []string{"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"}, prefixes: usualPrefixes(),
@@ -20,7 +26,8 @@ func gemmas() []family {
 	}
 }
 
-func gemma2Keys(c *converter) {
+// gemmaKeys are those of the first Gemma and of the second.
+func gemmaKeys(c *converter) {
 	c.count("context_length", c.config.need("max_position_embeddings"))
 	c.count("embedding_length", c.width())
 	c.count("block_count", c.layers())
@@ -31,6 +38,10 @@ func gemma2Keys(c *converter) {
 	c.count("attention.key_length", c.headDim())
 	c.count("attention.value_length", c.headDim())
 	c.meta.Set("general.file_type", c.options.FileType)
+}
+
+func gemma2Keys(c *converter) {
+	gemmaKeys(c)
 	c.number("attn_logit_softcapping", c.config.floatOr(50, "attn_logit_softcapping"))
 	c.number("final_logit_softcapping", c.config.floatOr(30, "final_logit_softcapping"))
 	c.count("attention.sliding_window", c.config.need("sliding_window"))
@@ -44,6 +55,9 @@ func gemma3Keys(c *converter) {
 	c.count("attention.key_length", c.config.intOr(256, "head_dim"))
 	c.count("attention.value_length", c.config.intOr(256, "head_dim"))
 	c.number("rope.freq_base", c.fullRope().floatOr(1e6, "rope_theta"))
+	if !c.meta.Has(c.family.arch + ".rope.freq_base_swa") {
+		c.number("rope.freq_base_swa", 10000)
+	}
 	if x, ok := c.config.float("final_logit_softcapping"); ok && x != 0 {
 		c.number("final_logit_softcapping", x)
 	}
@@ -60,4 +74,20 @@ func withoutBlank(c *converter) error {
 		c.meta.Set("tokenizer.ggml.add_space_prefix", false)
 	}
 	return err
+}
+
+// gemmaVocabulary names the tokens of CodeGemma that fill a middle, which all files of the family have.
+func gemmaVocabulary(c *converter) error {
+	if err := withoutBlank(c); err != nil {
+		return err
+	}
+	for _, special := range []struct {
+		name string
+		id   int
+	}{{"prefix", 67}, {"suffix", 69}, {"middle", 68}, {"eot", 107}} {
+		if special.id < c.rows() {
+			c.specialID(special.name, special.id)
+		}
+	}
+	return nil
 }

@@ -26,6 +26,14 @@ func llamaNames() map[string]rule {
 	}
 }
 
+// llamaNamesAsTheyLie are Llama's for models whose heads are turned as transformers turns them.
+func llamaNamesAsTheyLie() map[string]rule {
+	names := llamaNames()
+	delete(names, "layers.*.self_attn.q_proj")
+	delete(names, "layers.*.self_attn.k_proj")
+	return names
+}
+
 func llamaKeys(c *converter) {
 	c.countOf("vocab_size", "vocab_size")
 	c.count("rope.dimension_count", c.headDim())

@@ -29,6 +29,12 @@ func llamalikes() []family {
 				"layers.*.self_attn.qkv_proj": as("blk.*.attn_qkv"),
 				"layers.*.mlp.gate_up_proj":   as("blk.*.ffn_up"),
 			}},
+		{arch: "phimoe", classes: []string{"PhiMoEForCausalLM", "PhimoeForCausalLM"}, prefixes: usualPrefixes(), usual: phi3Keys,
+			names: llamaNamesAsTheyLie(), extra: phi3Factors,
+			keys: func(c *converter) {
+				c.count("expert_used_count", c.config.need("num_experts_per_tok", "num_experts_per_token"))
+				c.count("expert_count", c.config.need("num_local_experts", "num_experts"))
+			}},
 		{arch: "internlm2", classes: []string{"InternLM2ForCausalLM"}, prefixes: usualPrefixes(),
 			names: map[string]rule{
 				"tok_embeddings":                 as("token_embd"),

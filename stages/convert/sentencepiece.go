@@ -95,9 +95,6 @@ func (c *converter) sentencePieces(data []byte, t *tokenizer, settings object, s
 	if err != nil {
 		return err
 	}
-	if size == 0 {
-		size = len(pieces)
-	}
 	list := newTokens(size, true)
 	for id, p := range pieces {
 		list.set(id, p.text, p.score, p.kind)

@@ -64,19 +64,19 @@ func (v View) dims(n int) {
 // split makes several dimensions of one; their lengths multiply to its. One of the lengths may be 0: what is left.
 func (v View) split(d int, lengths ...int) View {
 	v.dims(d + 1)
+	all := v.Dims[d].N
 	known, open := int64(1), -1
 	for i, n := range lengths {
 		switch {
-		case n > 0 && known <= v.Dims[d].N:
-			known *= int64(n)
 		case n == 0:
 			open = i
+		case n < 0 || int64(n) > all/known:
+			failf("shape is %v: dimension %d does not divide into %v", v.Source.Shape, d, lengths)
 		default:
-			known = v.Dims[d].N + 1
+			known *= int64(n)
 		}
 	}
-	all := v.Dims[d].N
-	if known > all || all%known != 0 || open < 0 && known != all {
+	if all%known != 0 || open < 0 && known != all {
 		failf("shape is %v: dimension %d does not divide into %v", v.Source.Shape, d, lengths)
 	}
 	parts := make([]Dim, len(lengths))
@@ -96,7 +96,7 @@ func (v View) split(d int, lengths ...int) View {
 // narrow keeps n steps of a dimension, from one on.
 func (v View) narrow(d, from, n int) View {
 	v.dims(d + 1)
-	if from < 0 || n < 1 || int64(from)+int64(n) > v.Dims[d].N {
+	if from < 0 || n < 1 || int64(n) > v.Dims[d].N-int64(from) {
 		failf("shape is %v: dimension %d has no part of %d from %d", v.Source.Shape, d, n, from)
 	}
 	v.Dims = append([]Dim(nil), v.Dims...)

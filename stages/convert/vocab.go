@@ -76,21 +76,41 @@ func (t *tokens) set(id int, text string, score float32, kind int32) {
 	}
 }
 
+// tokenizer reads tokenizer.json, if it is there.
+func (c *converter) tokenizer() (t tokenizer, err error) {
+	if text := c.folder.Texts["tokenizer.json"]; text != nil {
+		if err = json.Unmarshal(text, &t); err != nil {
+			err = fmt.Errorf("tokenizer.json: %w", err)
+		}
+	}
+	return t, err
+}
+
+// rows is for how many tokens the model has embeddings.
+func (c *converter) rows() int {
+	o := c.byName["token_embd.weight"]
+	if o == nil || len(o.shape) != 2 || o.shape[0] > mostVocab {
+		return 0
+	}
+	return o.shape[0]
+}
+
 // vocabulary writes the tokenizer's keys.
 func (c *converter) vocabulary() error {
-	var t tokenizer
-	if text := c.folder.Texts["tokenizer.json"]; text != nil {
-		if err := json.Unmarshal(text, &t); err != nil {
-			return fmt.Errorf("tokenizer.json: %w", err)
-		}
+	t, err := c.tokenizer()
+	if err != nil {
+		return err
 	}
 	settings, err := parseObject("tokenizer_config.json", c.folder.Texts["tokenizer_config.json"])
 	if err != nil {
 		return err
 	}
-	size := c.config.int("vocab_size")
-	if size > mostVocab {
-		return fmt.Errorf("config.json: vocab_size is %d, want at most %d", size, mostVocab)
+	size, rows := c.config.int("vocab_size"), c.rows()
+	if size > rows {
+		return fmt.Errorf("config.json: vocab_size is %d, and there are embeddings for %d tokens", size, rows)
+	}
+	if size == 0 {
+		size = rows
 	}
 	switch pieces := c.folder.Texts["tokenizer.model"]; {
 	case pieces != nil:
@@ -113,7 +133,7 @@ func (c *converter) vocabulary() error {
 	return errors.Join(c.special(&t, settings), settings.err())
 }
 
-// write writes the tokens.
+// tokens writes the tokens.
 func (c *converter) tokens(model, pre string, t *tokens) {
 	c.meta.Set("tokenizer.ggml.model", model)
 	c.meta.Set("tokenizer.ggml.pre", pre)
@@ -124,31 +144,18 @@ func (c *converter) tokens(model, pre string, t *tokens) {
 	c.meta.Set("tokenizer.ggml.token_type", t.types)
 }
 
-// ids reads the vocabulary of a tokenizer whose tokens have no scores, and how many tokens the model has.
-func (t *tokenizer) ids(size int) (map[string]int, int, error) {
+// ids reads the vocabulary of a tokenizer whose tokens have no scores.
+func (t *tokenizer) ids() (map[string]int, error) {
 	var vocab map[string]int
 	if err := json.Unmarshal(t.Model.Vocab, &vocab); err != nil {
-		return nil, 0, fmt.Errorf("tokenizer.json: vocab: %w", err)
+		return nil, fmt.Errorf("tokenizer.json: vocab: %w", err)
 	}
-	most := -1
-	for _, id := range vocab {
-		most = max(most, id)
-	}
-	for _, a := range t.Added {
-		most = max(most, a.ID)
-	}
-	if size == 0 {
-		size = most + 1
-	}
-	if size > mostVocab || most >= mostVocab {
-		return nil, 0, fmt.Errorf("tokenizer.json: has token %d, want at most %d", most, mostVocab)
-	}
-	return vocab, size, nil
+	return vocab, nil
 }
 
 // byteLevel writes a vocabulary of GPT-2's kind: texts of bytes, and merges.
 func (c *converter) byteLevel(t *tokenizer, size int) error {
-	vocab, size, err := t.ids(size)
+	vocab, err := t.ids()
 	if err != nil {
 		return err
 	}
@@ -217,7 +224,7 @@ func (t *tokenizer) merges() ([]string, error) {
 // mergedPieces writes a vocabulary of SentencePiece's kind that has lost its scores. Merges came from scores, in their
 // order, so that the number of a merge is as good.
 func (c *converter) mergedPieces(t *tokenizer, size int) error {
-	vocab, size, err := t.ids(size)
+	vocab, err := t.ids()
 	if err != nil {
 		return err
 	}
@@ -240,7 +247,7 @@ func (c *converter) mergedPieces(t *tokenizer, size int) error {
 		}
 	}
 	for i, m := range merges {
-		if id, ok := vocab[strings.Replace(strings.ReplaceAll(m, "Ġ", "▁"), " ", "", 1)]; ok &&
+		if id, ok := vocab[strings.Replace(m, " ", "", 1)]; ok &&
 			id >= 0 && id < size && list.types[id] == normal && list.scores[id] == math.MinInt16*1000 {
 			list.scores[id] = -float32(i)
 		}
@@ -263,7 +270,7 @@ func without(added []addedToken, text string) []addedToken {
 
 // wordPieces writes BERT's kind: ggml marks the beginnings of words, where BERT marks what goes on with ##.
 func (c *converter) wordPieces(t *tokenizer, size int) error {
-	vocab, size, err := t.ids(size)
+	vocab, err := t.ids()
 	if err != nil {
 		return err
 	}
@@ -299,20 +306,21 @@ func (c *converter) unigram(t *tokenizer, size int) error {
 	if err := json.Unmarshal(t.Model.Vocab, &vocab); err != nil {
 		return fmt.Errorf("tokenizer.json: vocab: %w", err)
 	}
-	list := newTokens(max(size, len(vocab)), true)
+	list := newTokens(size, true)
 	for id, v := range vocab {
 		text, ok1 := v[0].(string)
 		score, ok2 := v[1].(float64)
 		if !ok1 || !ok2 {
 			return fmt.Errorf("tokenizer.json: vocab: token %d is no text with a score", id)
 		}
-		list.set(id, text, float32(score), normal)
+		kind := normal
 		if t.Model.UnknownID != nil && id == *t.Model.UnknownID {
-			list.types[id] = unknown
+			kind = unknown
 		}
+		list.set(id, text, float32(score), kind)
 	}
 	for _, a := range t.Added {
-		if a.ID >= 0 && a.ID < len(vocab) && list.types[a.ID] != unknown {
+		if a.ID >= 0 && a.ID < size && list.types[a.ID] != unknown {
 			list.types[a.ID] = userDefined
 			if a.Special {
 				list.types[a.ID] = control

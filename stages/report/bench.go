@@ -37,7 +37,7 @@ type Bench struct {
 type Point struct {
 	Depth    int   `json:"depth"`
 	Prompt   int   `json:"prompt"`
-	Generate int   `json:"generate"`
+	Generate int   `json:"generate"` // 0: the model makes vectors of texts, and has no other phase than reading them
 	Prefill  Phase `json:"prefill"`
 	Decode   Phase `json:"decode"`
 	Step     Phase `json:"step"` // decoding by the median of a run's steps: a stall of a busy machine hits few of them

@@ -70,15 +70,15 @@ func Command(template string, v Placeholders) (name string, words []string, err 
 
 // ParsePeer finds tokens per second in what a peer printed: llama-bench's list of tests, of which the last of each kind
 // counts; or, as its last line, an object with prefill_tps, decode_tps and perhaps decode_step_tps, each a number or an
-// object with a median.
-func ParsePeer(output []byte) (Speeds, error) {
+// object with a median. Where it was asked to generate nothing, it need not say how fast.
+func ParsePeer(output []byte, generates bool) (Speeds, error) {
 	text := bytes.TrimSpace(output)
 	last := text[bytes.LastIndexByte(text, '\n')+1:]
 	s, err := parseTests(text)
 	if err != nil { // no list
 		s, err = parseLine(last)
 	}
-	if err != nil || !(s.Prefill > 0 && s.Decode > 0 && s.Step >= 0) {
+	if err != nil || !(s.Prefill > 0 && s.Decode >= 0 && s.Step >= 0) || generates && s.Decode == 0 {
 		return Speeds{}, fmt.Errorf("it printed %.80q at its end: want a line of JSON with prefill_tps and decode_tps, "+
 			"each above 0, or llama-bench's list (-o json)", last)
 	}

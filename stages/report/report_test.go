@@ -131,7 +131,7 @@ func TestSpread(t *testing.T) {
 // single run that something else disturbed.
 func TestRelate(t *testing.T) {
 	var b report.Bench
-	b.Points = make([]report.Point, 1)
+	b.Points = []report.Point{{Generate: 1}}
 	p := &b.Points[0]
 	for look, took := range []int{10, 20, 20, 90, 10} { // ms
 		work := report.Work{Steps: 1}
@@ -254,7 +254,7 @@ func TestParsePeer(t *testing.T) {
 		{"what\n\x1b[2J" + strings.Repeat("x", 1000), `"\x1b[2J` + strings.Repeat("x", 76) + `"`},
 		{`[{"n_prompt":"x"}]`, `"[{\"n_prompt\":\"x\"}]"`},
 	} {
-		got, err := report.ParsePeer([]byte(c.output))
+		got, err := report.ParsePeer([]byte(c.output), true)
 		if c.last != "" {
 			require.EqualError(t, err, "it printed "+c.last+" at its end: want a line of JSON with prefill_tps and "+
 				"decode_tps, each above 0, or llama-bench's list (-o json)")
@@ -263,9 +263,15 @@ func TestParsePeer(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, report.Speeds{Prefill: 81.5, Decode: 9.5}, got)
 	}
-	got, err := report.ParsePeer([]byte(`{"prefill_tps":1,"decode_tps":2,"decode_step_tps":{"median":3,"p10":2}}`))
+	got, err := report.ParsePeer([]byte(`{"prefill_tps":1,"decode_tps":2,"decode_step_tps":{"median":3,"p10":2}}`), true)
 	require.NoError(t, err)
 	require.Equal(t, report.Speeds{Prefill: 1, Decode: 2, Step: 3}, got)
+	const vectors = `{"prefill_tps":7,"decode_tps":null}`
+	got, err = report.ParsePeer([]byte(vectors), false)
+	require.NoError(t, err)
+	require.Equal(t, report.Speeds{Prefill: 7}, got)
+	_, err = report.ParsePeer([]byte(vectors), true)
+	require.ErrorContains(t, err, "want a line of JSON")
 }
 
 // FuzzParsePeer: no output of a stranger's program breaks ours.
@@ -273,7 +279,7 @@ func FuzzParsePeer(f *testing.F) {
 	f.Add([]byte(`{"prefill_tps":{"median":81.5},"decode_tps":9}`))
 	f.Add([]byte(`[{"n_prompt":512,"n_gen":0,"avg_ts":1e999}]`))
 	f.Fuzz(func(t *testing.T, output []byte) {
-		s, err := report.ParsePeer(output)
+		s, err := report.ParsePeer(output, true)
 		require.Equal(t, err == nil, s.Prefill > 0 && s.Decode > 0)
 	})
 }

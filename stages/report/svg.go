@@ -50,9 +50,9 @@ func (b *Bench) SVG(w io.Writer) error {
 	s.f(`<rect width="100%%" height="100%%" fill="white"/>`)
 	s.text(marginLeft, 24, "start", `font-size="16" font-weight="bold"`, b.Model)
 	s.text(marginLeft, 44, "start", `fill="#555"`, b.Machine+", "+b.setting())
-	for i, name := range []string{"prefill", "decode"} {
+	for i, h := range b.Points[0].halves() { // all points have the same
 		x := marginLeft + i*(panelWidth+gap)
-		s.panel(x, marginTop, name+", tokens/s by "+b.axis(), b.labels(), b.series(i))
+		s.panel(x, marginTop, h.name+", tokens/s by "+b.axis(), b.labels(), b.series(i))
 	}
 	s.legend(marginLeft, marginTop+panelHeight+45, names(b.series(0)), colour)
 	s.text(marginLeft, bars-20, "start", `font-weight="bold"`, "where the time of a step goes")

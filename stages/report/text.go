@@ -152,12 +152,21 @@ type half struct {
 	tokens int
 }
 
+// halves are the phases: of a model that generates nothing, the first.
 func (p *Point) halves() []half {
+	if p.Generate == 0 {
+		return []half{{&p.Prefill, "embed", p.Prompt}}
+	}
 	return []half{{&p.Prefill, "prefill", p.Prompt}, {&p.Decode, "decode", p.Generate}}
 }
 
 // rates are the halves and the steps of the second one.
-func (p *Point) rates() []half { return append(p.halves(), half{&p.Step, "a step", p.Generate}) }
+func (p *Point) rates() []half {
+	if p.Generate == 0 {
+		return p.halves()
+	}
+	return append(p.halves(), half{&p.Step, "a step", p.Generate})
+}
 
 func figures(s Spread) []string {
 	return []string{tokensRate(s.Median), tokensRate(s.Min), tokensRate(s.Max)}

@@ -21,6 +21,7 @@ type Config struct {
 
 	Tied      *bool    `json:"tie_word_embeddings"` // nil: as the family has it
 	Bias      bool     `json:"attention_bias"`
+	HeadBias  bool     `json:"lm_head_bias"`
 	Eps       float64  `json:"rms_norm_eps"`
 	LayerEps  float64  `json:"norm_epsilon"`       // of families with LayerNorm
 	NormEps   float64  `json:"norm_eps"`           // Eps, in other families
@@ -46,6 +47,8 @@ type Config struct {
 	LogitScale     float64 `json:"logits_scaling"`
 
 	Recurrent
+	Latent
+	Encoder
 }
 
 // Scaling is how RoPE reaches beyond the context of its training.
@@ -58,6 +61,8 @@ type Scaling struct {
 	HighFreq float64 `json:"high_freq_factor"` // llama3
 	BetaFast float64 `json:"beta_fast"`        // yarn
 	BetaSlow float64 `json:"beta_slow"`        // yarn
+
+	MscaleAll float64 `json:"mscale_all_dim"` // yarn: what scores are sharpened by
 
 	Theta   float64  `json:"rope_theta"`            // in rope_parameters
 	Partial float64  `json:"partial_rotary_factor"` // likewise
@@ -107,7 +112,7 @@ func (c *Config) complete() error {
 		c.RopeTheta, c.Partial, c.Scaling = cmp.Or(r.Theta, c.RopeTheta), cmp.Or(r.Partial, c.Partial), r
 	}
 	if c.Experts == 0 {
-		c.Experts = c.LocalExpert
+		c.Experts = cmp.Or(c.LocalExpert, c.RoutedExperts)
 	}
 	if c.NoWindow != nil && !*c.NoWindow {
 		c.Window = 0
@@ -139,6 +144,11 @@ func (c *Config) checkCounts() error {
 		{"linear_num_key_heads", c.LinearKeys, 0, 1 << 12}, {"linear_key_head_dim", c.LinearKeyDim, 0, 1 << 12},
 		{"linear_conv_kernel_dim", c.LinearKernel, 0, 64}, {"conv_kernel", c.ConvKernel, 0, 64},
 		{"conv_L_cache", c.ShortConv, 0, 64}, {"full_attention_interval", c.Interval, 0, MostLayers},
+		{"kv_lora_rank", c.KVRank, 0, 1 << 14}, {"q_lora_rank", c.QueryRank, 0, 1 << 14},
+		{"qk_nope_head_dim", c.StillDim, 0, 1 << 10}, {"qk_rope_head_dim", c.RopeDim, 0, 1 << 10},
+		{"v_head_dim", c.ValueDim, 0, 1 << 10}, {"n_shared_experts", c.SharedExperts, 0, 1 << 10},
+		{"first_k_dense_replace", c.LeadingDense, 0, MostLayers}, {"n_group", c.RouteGroups, 0, 1 << 12},
+		{"topk_group", c.RouteGroupsUsed, 0, 1 << 12}, {"type_vocab_size", c.TokenTypes, 0, 1 << 10},
 	} {
 		if f.n < f.least || f.n > f.most {
 			faults = append(faults, fmt.Errorf("%s: is %d, want %d to %d", f.name, f.n, f.least, f.most))

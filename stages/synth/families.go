@@ -22,6 +22,9 @@ type family struct {
 
 func families() map[string]family {
 	return map[string]family{
+		"bert":             {arch: "bert", tied: true, biases: true, layerNorm: true, mixer: encoder},
+		"deepseek_v2":      {arch: "deepseek2", mixer: latentAttention},
+		"deepseek_v3":      {arch: "deepseek2", mixer: latentAttention},
 		"gemma2":           {arch: "gemma2", tied: true, window: true},
 		"gemma3":           {arch: "gemma3", tied: true, window: true},
 		"gemma3_text":      {arch: "gemma3", tied: true, window: true},
@@ -35,7 +38,9 @@ func families() map[string]family {
 		"mixtral":          {arch: "llama"},
 		"olmo2":            {arch: "olmo2"},
 		"olmoe":            {arch: "olmoe"},
+		"nomic_bert":       {arch: "nomic-bert", tied: true, layerNorm: true, mixer: encoder},
 		"phi3":             {arch: "phi3", window: true},
+		"phimoe":           {arch: "phimoe", window: true},
 		"qwen2":            {arch: "qwen2"},
 		"qwen2_moe":        {arch: "qwen2moe"},
 		"qwen3":            {arch: "qwen3"},
@@ -70,10 +75,17 @@ func (c *Config) Meta(name string) *meta.Map {
 		w.count("rope.dimension_count", int(float64(c.HeadDim)*cmp.Or(c.Partial, 1)))
 		w.number("rope.freq_base", c.RopeTheta)
 	}
-	w.recurrent(c, f.mixer)
+	switch f.mixer {
+	case encoder:
+		w.encoder(c)
+	case latentAttention:
+		w.latent(c)
+	default:
+		w.recurrent(c, f.mixer)
+	}
 	w.count("vocab_size", c.Vocab)
 	if f.layerNorm {
-		w.number("attention.layer_norm_epsilon", cmp.Or(c.LayerEps, 1e-5))
+		w.number("attention.layer_norm_epsilon", cmp.Or(c.LayerEps, c.EncoderEps, 1e-5))
 	} else {
 		w.number("attention.layer_norm_rms_epsilon", cmp.Or(c.Eps, c.NormEps, c.EpsOfNorm, 1e-6))
 	}
@@ -127,6 +139,7 @@ func (w writer) scaling(s *Scaling) {
 		w.countIf("rope.scaling.original_context_length", s.Original)
 		w.numberIf("rope.scaling.yarn_beta_fast", s.BetaFast)
 		w.numberIf("rope.scaling.yarn_beta_slow", s.BetaSlow)
+		w.numberIf("rope.scaling.yarn_log_multiplier", 0.1*s.MscaleAll)
 	}
 }
 
@@ -147,8 +160,10 @@ func (c *Config) Has(name string) bool {
 		return c.Tied == nil && !f.tied || c.Tied != nil && !*c.Tied
 	case name == ropeFreqs:
 		return c.Scaling.kind() == "llama3"
-	case c.hasRecurrent(name):
+	case c.hasRecurrent(name), c.hasLatent(name), c.hasEncoder(name):
 		return true
+	case name == "output.bias":
+		return c.HeadBias
 	case strings.HasPrefix(name, "blk.") && strings.HasSuffix(name, ".bias"):
 		return f.biases || c.Bias && strings.Contains(name, ".attn_")
 	}

@@ -37,6 +37,8 @@ const (
 	shortConv       // beside attention
 	deltaNet        // beside attention
 	stateSpace
+	latentAttention // instead of it
+	encoder         // attention both ways
 )
 
 // completeRecurrent fills in what follows from other fields.

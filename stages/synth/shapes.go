@@ -20,7 +20,7 @@ func Find(name string) (*Config, error) {
 
 // Shapes lists the known models, from the config.json that each was published with.
 func Shapes() []Shape {
-	all := [][]Shape{llamas(), qwens(), gemmas(), others(), recurrents()}
+	all := [][]Shape{llamas(), qwens(), gemmas(), others(), recurrents(), latents(), encoders()}
 	var out []Shape
 	for _, shapes := range all {
 		out = append(out, shapes...)
@@ -119,6 +119,9 @@ func others() []Shape {
 		{"gpt-oss-120b", gptOSS(36, 128)},
 		{"phi-4", Config{ModelType: "phi3", Layers: 40, Width: 5120, FFN: 17920, Heads: 40, KVHeads: 10,
 			Vocab: 100352, Context: 16384, Eps: 1e-5, RopeTheta: 250000}},
+		{"phi-3.5-moe", Config{ModelType: "phimoe", Layers: 32, Width: 4096, FFN: 6400, Heads: 32, KVHeads: 8,
+			Vocab: 32064, Context: 131072, Eps: 1e-5, Bias: true, HeadBias: true, Window: 131072,
+			Experts: 16, ExpertsUsed: 2, ExpertFFN: 6400}},
 		{"smollm3-3b", Config{ModelType: "smollm3", Layers: 36, Width: 2048, FFN: 11008, Heads: 16, KVHeads: 4,
 			Vocab: 128256, Context: 65536, Eps: 1e-6, RopeTheta: 5e6}},
 		{"granite-3.3-8b", Config{ModelType: "granite", Layers: 40, Width: 4096, FFN: 12800, Heads: 32, KVHeads: 8,

@@ -23,24 +23,29 @@ import (
 
 // published is how many parameters the models have by their weights' index files.
 var published = map[string]int64{
-	"smollm2-135m":    134515008,
-	"smollm2-1.7b":    1711376384,
-	"llama-3.2-1b":    1235814400,
-	"llama-3.1-8b":    8030261248,
-	"llama-3.1-70b":   70553706496,
-	"mistral-7b":      7248023552,
-	"qwen2.5-7b":      7615616512,
-	"qwen3-0.6b":      596049920,
-	"qwen3-8b":        8190735360,
-	"qwen3-30b-a3b":   30532122624,
-	"qwen3-235b-a22b": 235093634560,
-	"gemma-2-9b":      9241705984,
-	"gpt-oss-20b":     20914757184,
-	"gpt-oss-120b":    116829156672,
-	"phi-4":           14659507200,
-	"smollm3-3b":      3075098624,
-	"olmo-2-7b":       7298617344,
-	"starcoder2-3b":   3030371328,
+	"smollm2-135m":     134515008,
+	"smollm2-1.7b":     1711376384,
+	"llama-3.2-1b":     1235814400,
+	"llama-3.1-8b":     8030261248,
+	"llama-3.1-70b":    70553706496,
+	"mistral-7b":       7248023552,
+	"qwen2.5-7b":       7615616512,
+	"qwen3-0.6b":       596049920,
+	"qwen3-8b":         8190735360,
+	"qwen3-30b-a3b":    30532122624,
+	"qwen3-235b-a22b":  235093634560,
+	"gemma-2-9b":       9241705984,
+	"gpt-oss-20b":      20914757184,
+	"gpt-oss-120b":     116829156672,
+	"phi-4":            14659507200,
+	"smollm3-3b":       3075098624,
+	"olmo-2-7b":        7298617344,
+	"starcoder2-3b":    3030371328,
+	"deepseek-v2-lite": 15706484224,
+	"deepseek-v2":      235741434880,
+	"deepseek-v3":      671026419200,
+	"bert-large":       335141888 - (1024+1)*1024, // without its pooler
+	"phi-3.5-moe":      41873153344,
 }
 
 func tensors(t *testing.T, c *synth.Config) []synth.Tensor {
@@ -101,7 +106,7 @@ func TestParse(t *testing.T) {
 	require.Equal(t, c, seeing)
 
 	_, err = synth.Parse([]byte(`{"model_type": "mamba"}`))
-	require.ErrorContains(t, err, `model_type: "mamba" is not known, want one of gemma2,`)
+	require.ErrorContains(t, err, `model_type: "mamba" is not known, want one of bert, deepseek_v2,`)
 	_, err = synth.Parse([]byte(`{"model_type": "qwen3", "hidden_size": -1, "num_attention_heads": 8}`))
 	require.EqualError(t, err, `num_hidden_layers: is 0, want 1 to 1024
 hidden_size: is -1, want 1 to 131072

@@ -3,7 +3,7 @@ package tools
 import (
 	"encoding/json"
 	"fmt"
-	"iter"
+	"regexp"
 	"strings"
 )
 
@@ -21,25 +21,24 @@ const (
 	Letters = "\x02" // nine letters and digits
 )
 
-// Until ends the form before tokens that end an answer.
-func (f *Form) Until(ends iter.Seq[string]) {
-	for end := range ends {
-		for _, text := range [...]*string{&f.Close, &f.Next} {
-			if at := strings.Index(*text, end); end != "" && at >= 0 {
-				if *text = (*text)[:at]; text == &f.Next {
-					f.Next = "" // there is no second call in one answer
-				}
-			}
-		}
-		if e := f.Elements; e != nil && end != "" {
-			e.NoneClose, _, _ = strings.Cut(e.NoneClose, end)
-		}
+// until ends the form before a text, where an answer ends.
+func (f *Form) until(end string) {
+	if end == "" {
+		return
+	}
+	f.Close, _, _ = strings.Cut(f.Close, end)
+	if strings.Contains(f.Next, end) {
+		f.Next = "" // there is no second call in one answer
+	}
+	if e := f.Elements; e != nil {
+		e.NoneClose, _, _ = strings.Cut(e.NoneClose, end)
 	}
 }
 
 // Elements are arguments that are no JSON: First, a key, Set and a value, and then And, a key, and so on.
 type Elements struct {
 	First, Set, And     string
+	Other               string // instead of Set, before a value that is no text
 	Quote, End          string // around a value that is a text
 	JSON                bool   // a text is a string of JSON
 	Without             string // what a text cannot have in it, if it is none
@@ -47,11 +46,18 @@ type Elements struct {
 }
 
 // Form finds out how a template writes calls. There is none for a template that writes them in no form that can be told
-// from examples, or in one that the parser does not read.
-func (s *Syntax) Form(template string, render Render) *Form {
+// from examples, or in one that the parser does not read. ends are the texts of tokens that end an answer.
+func (s *Syntax) Form(template string, render Render, ends []string) *Form {
 	for _, id := range [...]string{"qqid0123%[2]d", "functions.%[1]s:%[2]d"} {
 		w := writer{render: render, id: id}
-		if f := w.form(); f != nil && f.reads(s) {
+		f := w.form()
+		if f == nil {
+			continue
+		}
+		for _, end := range ends {
+			f.until(end)
+		}
+		if f.reads(s) {
 			f.Thought = s.thoughtIn(template)
 			return f
 		}
@@ -87,6 +93,9 @@ const (
 	keyC, valueC    = "qqsum", "90817263"
 )
 
+// nameFirst finds calls whose arguments stand before the name (Mistral Nemo): a name says what arguments may be.
+var nameFirst = regexp.MustCompile(`("\w+": )(\{"` + keyA + `"[^{}]*\}|\{\})(, )("\w+": )"(` + callee + `|` + another + `)"`)
+
 // call renders calls, with arguments or without.
 func (w *writer) call(arguments bool, names ...string) (string, bool) {
 	type object = map[string]any
@@ -116,7 +125,7 @@ func (w *writer) call(arguments bool, names ...string) (string, bool) {
 	if err != nil || len(names) == 0 {
 		return out, err == nil
 	}
-	return w.general(between(out, w.plain)), true
+	return w.general(nameFirst.ReplaceAllString(between(out, w.plain), `$4"$5"$3$1$2`)), true
 }
 
 func (w *writer) form() *Form {
@@ -208,16 +217,13 @@ func (f *Form) elements(rest, next, last string, w *writer) bool {
 	more, rest, ok[3] = strings.Cut(rest, valueB)
 	_, rest, ok[4] = strings.Cut(rest, keyC)
 	number, f.Close, ok[5] = strings.Cut(rest, valueC)
-	if ok != [6]bool{true, true, true, true, true, true} || more != e.Set || !strings.HasPrefix(e.Set, number) ||
-		strings.Contains(e.And, keyA) {
+	if ok != [6]bool{true, true, true, true, true, true} || more != e.Set || strings.Contains(e.And, keyA) {
 		return false
 	}
-	if e.Quote = e.Set[len(number):]; e.Quote != "" { // numbers have none
-		e.End = e.Quote
-		if !strings.HasPrefix(e.And, e.End) {
-			return false
-		}
-		e.Set, e.And = number, e.And[len(e.End):]
+	e.Other = number
+	if quote, ok := strings.CutPrefix(e.Set, number); ok && quote != "" && strings.HasPrefix(e.And, quote) {
+		e.Quote, e.End = quote, quote // numbers have none
+		e.Set, e.And = number, e.And[len(quote):]
 	}
 	if e.Quote == `"` || e.Quote == "'" { // which escapes are as those of JSON
 		e.JSON, e.Quote, e.End = true, "", ""
@@ -263,7 +269,7 @@ func (f *Form) reads(s *Syntax) bool {
 		if e.JSON {
 			value = `"` + valueA + `"`
 		}
-		text += e.First + keyA + e.Set + value + e.And + keyC + e.Set + valueC
+		text += e.First + keyA + e.Set + value + e.And + keyC + e.Other + valueC
 	} else {
 		text += f.Mid + `{"` + keyA + `": "` + valueA + `", "` + keyC + `": ` + valueC + `}`
 	}
@@ -282,8 +288,8 @@ func (f *Form) reads(s *Syntax) bool {
 	text = strings.NewReplacer(Digit, "7", Letters, "abcdef123").Replace(text)
 	p := s.Parser("", set)
 	got := ""
-	for _, parts := range [...][]Part{append([]Part(nil), p.Push([]byte(text))...), p.End()} {
-		for _, x := range parts {
+	for _, read := range [...]func() []Part{func() []Part { return p.Push([]byte(text)) }, p.End} {
+		for _, x := range read() {
 			switch x.Kind {
 			case Call:
 				got += x.Name + ":"

@@ -64,6 +64,27 @@ func FuzzParser(f *testing.F) {
 	})
 }
 
+// TestEmptySet: where there is nothing to call, nothing is called, whatever an answer looks like; it stays what it is
+// where there is no thought in it.
+func TestEmptySet(t *testing.T) {
+	none, err := NewSet(nil)
+	require.NoError(t, err)
+	for _, text := range fuzzed {
+		for i := range families {
+			s := For(families[i].sign)
+			a := parse(t, s, "x", none, text)
+			require.Empty(t, a.names, "%s: %q", families[i].sign, text)
+			if !thinks(s, text) {
+				require.Equal(t, text, a.content, families[i].sign)
+				require.Equal(t, a, parse(t, s, "x", none, strings.Split(text, "")...))
+			}
+			if s.channels != nil {
+				require.Empty(t, parse(t, s, s.channels.start, none, text).names, text)
+			}
+		}
+	}
+}
+
 // thinks says whether a text holds marks that are never told.
 func thinks(s *Syntax, text string) bool {
 	for _, m := range s.marks {

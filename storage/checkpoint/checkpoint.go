@@ -179,6 +179,15 @@ func (f *Folder) View(name string, use func(data []byte) error) error {
 	return err
 }
 
+// Find says where a tensor lies.
+func (f *Folder) Find(name string) (Tensor, bool) {
+	i, ok := f.byName[name]
+	if !ok {
+		return Tensor{}, false
+	}
+	return f.Tensors[i], true
+}
+
 // Text reads a small file of the folder, nil if it is not there.
 func (f *Folder) Text(name string) ([]byte, error) {
 	text, err := readText(filepath.Join(f.Path, filepath.FromSlash(name)))

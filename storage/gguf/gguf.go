@@ -29,8 +29,8 @@ type Tensor struct {
 
 // File is an opened model. It may be read by many goroutines; Close must wait for them.
 type File struct {
-	Name    string // as given to Open or Parse
-	Version int
+	Name    string   // as given to Open or Parse
+	Version int      // of the format; 0 if it was assembled from other files
 	Meta    meta.Map // of the first part
 	Tensors []Tensor // in file order, part by part
 
@@ -44,6 +44,7 @@ type part struct {
 	path    string // empty for memory
 	data    []byte
 	mapping *mapped.File // nil for memory
+	free    func([]byte) error
 	copies  []source.Source
 }
 
@@ -114,8 +115,13 @@ func (f *File) Bytes(t *Tensor) []byte {
 func (f *File) Close() error {
 	var errs []error
 	for i := range f.parts {
-		if m := f.parts[i].mapping; m != nil {
-			errs = append(errs, m.Close())
+		p := &f.parts[i]
+		if p.mapping != nil {
+			errs = append(errs, p.mapping.Close())
+		}
+		if p.free != nil {
+			errs = append(errs, p.free(p.data))
+			p.free = nil
 		}
 		f.parts[i].data, f.parts[i].mapping = nil, nil
 	}

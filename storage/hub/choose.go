@@ -64,6 +64,12 @@ func variants(files []published) []*variant {
 // choose finds the files of the model that a name means, in the order of its parts, and the whole name's tag.
 func choose(files []published, n store.Name) (tag string, chosen []published, err error) {
 	all := variants(files)
+	if folder := folderOf(files); folder != nil && (len(all) == 0 || strings.EqualFold(n.Tag, folderTag)) {
+		if n.Tag != "" && !strings.EqualFold(n.Tag, "latest") && !strings.EqualFold(n.Tag, folderTag) {
+			return "", nil, fmt.Errorf("there is no %s: there is no GGUF file, only a folder of safetensors", n.Tag)
+		}
+		return folderTag, folder, shardsOf(folder)
+	}
 	if len(all) == 0 {
 		return "", nil, fmt.Errorf("there is no GGUF file among its %d files: look for a model with GGUF in its name", len(files))
 	}

@@ -15,6 +15,8 @@ func TestChoose(t *testing.T) {
 	several := []string{"README.md", "m-BF16.gguf", "m-Q2_K.gguf", "m-Q4_K_S.gguf", "m-q8_0.gguf", "mmproj-m-Q4_K_M.gguf",
 		"m-imatrix.gguf", "imatrix.dat"}
 	split := []string{"Q8_0/m-Q8_0-00002-of-00002.gguf", "Q8_0/m-Q8_0-00001-of-00002.gguf", "m.Q4_K_M.gguf"}
+	folder := []string{"README.md", "model-00001-of-00002.safetensors", "config.json", "consolidated.safetensors",
+		"model-00002-of-00002.safetensors", "tokenizer.json", "onnx/config.json", "onnx/model.safetensors"}
 	two := []string{"a-Q4_K_M.gguf", "b-Q4_K_M.gguf", "a-Q8_0.gguf"}
 	for _, c := range []struct {
 		files     []string
@@ -43,6 +45,13 @@ func TestChoose(t *testing.T) {
 		{[]string{"a/b-Q8_0.gguf", "c/b-Q8_0.gguf"}, "", "several files are Q8_0", ""},
 		{[]string{"mmproj-F16.gguf"}, "", "there is no GGUF file among its 1 files", ""},
 		{nil, "", "there is no GGUF file among its 0 files", ""},
+		{folder, "", "model-00001-of-00002.safetensors model-00002-of-00002.safetensors config.json tokenizer.json", "safetensors"},
+		{append(folder, "m-Q8_0.gguf"), "", "m-Q8_0.gguf", "Q8_0"},
+		{append(folder, "m-Q8_0.gguf"), "Safetensors", "model-00001-of-00002.safetensors model-00002-of-00002.safetensors config.json tokenizer.json", "safetensors"},
+		{folder, "Q8_0", "there is no Q8_0: there is no GGUF file, only a folder of safetensors", ""},
+		{append(folder[:2:2], "config.json"), "", "1 of 2 files of weights are on the hub", ""},
+		{[]string{"config.json", "weights.safetensors"}, "", "weights.safetensors config.json", "safetensors"},
+		{[]string{"weights.safetensors"}, "", "there is no GGUF file among its 1 files", ""},
 	} {
 		var files []published
 		for _, name := range c.files {
@@ -74,6 +83,8 @@ var answers = []string{
 	`{"sha": "` + strings.Repeat("a", 40) + `", "siblings": [{"rfilename": "m.gguf", "size": 2, "lfs": {"sha256": "%s", "size": 1}}]}`,
 	`{"sha": "` + strings.Repeat("a", 40) + `", "siblings": [{"rfilename": "\u001b[31m.gguf", "lfs": {"sha256": "%s", "size": 1}}]}`,
 	`[]`, `{"siblings": 1}`,
+	`{"sha": "` + strings.Repeat("a", 40) + `", "siblings": [{"rfilename": "config.json", "size": 7, "blobId": "` + strings.Repeat("b", 40) +
+		`"}, {"rfilename": "model.safetensors", "lfs": {"sha256": "%s", "size": 1}}]}`,
 }
 
 func TestParseRepository(t *testing.T) {
@@ -90,7 +101,7 @@ func TestParseRepository(t *testing.T) {
 	}
 }
 
-// FuzzRepository: whatever a hub says, what is chosen of it is a model that the store takes, with names that stay in it.
+// FuzzRepository: whatever a hub says, what is chosen of it is a model that the store takes, whose names stay in it.
 func FuzzRepository(f *testing.F) {
 	for _, text := range answers {
 		for _, tag := range []string{"", "Q8_0", "m"} {
@@ -126,6 +137,10 @@ func checkOffer(t *testing.T, o *offer, under string) {
 		require.True(t, strings.HasPrefix(o.places[i].String(), under), "%s", o.places[i])
 		require.NotContains(t, o.places[i].EscapedPath(), "/../")
 		require.Equal(t, path.Base(f.Name), f.Name)
+		if f.Role == store.Config && f.Digest == "" { // it comes before it is known
+			require.Regexp(t, "^[0-9a-f]{40,64}$", o.git[i])
+			continue
+		}
 		_, err := store.ParseDigest(string(f.Digest))
 		require.NoError(t, err)
 	}

@@ -53,6 +53,9 @@ type offer struct {
 	manifest store.Manifest
 	places   []*url.URL // of its files, in their order
 	token    string     // to be sent to where they begin
+
+	git   []string                // what git calls each file, if it keeps it
+	small map[store.Digest][]byte // files that have come with the offer
 }
 
 // The hosts of names, unless there is an Endpoint.
@@ -70,7 +73,8 @@ func (c *Client) Pull(ctx context.Context, s *store.Store, n store.Name) (*Pulle
 	}
 	t := c.transport()
 	defer t.CloseIdleConnections()
-	hub := &session{Client: c, patience: cmp.Or(c.patience, patience), http: &http.Client{Transport: t, CheckRedirect: noRedirect}, base: base}
+	hub := &session{Client: c, base: base, patience: cmp.Or(c.patience, patience),
+		http: &http.Client{Transport: t, CheckRedirect: noRedirect}}
 	o, err := hub.find(ctx, n)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n, err)
@@ -157,7 +161,10 @@ func (h *session) bring(ctx context.Context, s *store.Store, name store.Name, o 
 	for i, f := range o.manifest.Files {
 		waiting := func() { m.set(s.Arrived(&o.manifest), true) }
 		part, err := p.Partial(ctx, f, waiting)
-		if err == nil && part != nil {
+		if small := o.small[f.Digest]; err == nil && part != nil && small != nil {
+			err = fill(part, small)
+			m.add(f.Size)
+		} else if err == nil && part != nil {
 			err = (&download{session: h, file: f, part: part, meter: m, token: o.token, origin: o.places[i]}).run(ctx)
 		}
 		if err != nil {
@@ -166,6 +173,20 @@ func (h *session) bring(ctx context.Context, s *store.Store, name store.Name, o 
 		m.set(s.Arrived(&o.manifest), false)
 	}
 	return m.received, p.Commit(ctx)
+}
+
+// fill makes a file of what is in memory.
+func fill(part *store.Partial, data []byte) error {
+	defer part.Close()
+	if err := part.Write(data, 0); err != nil {
+		return err
+	}
+	for i := range part.Pieces() {
+		if err := part.Done(i); err != nil {
+			return err
+		}
+	}
+	return part.Commit()
 }
 
 // lost says what becomes of a pull that failed.

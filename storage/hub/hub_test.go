@@ -125,6 +125,42 @@ func TestPull(t *testing.T) {
 	require.Zero(t, h.Leaked.Load())
 }
 
+// A model that is no GGUF file comes with what is beside its weights, as a folder.
+func TestPullFolder(t *testing.T) {
+	h, s, c := fixture(t)
+	c.Token = hubtest.Token
+	h.Private["Ann/Folder"] = true
+	repo := map[string][]byte{"model.safetensors": content("weights", 500_000), "config.json": []byte(`{"a": 1}`),
+		"tokenizer.json": content("tokens", 200_000), "README.md": content("read me", 10)}
+	h.Repositories["Ann/Folder"] = repo
+	got, err := c.Pull(context.Background(), s, named(t, "Ann/Folder"))
+	require.NoError(t, err)
+	require.Equal(t, "hf.co/Ann/Folder:safetensors", got.Manifest.Name)
+	require.True(t, got.Manifest.IsFolder())
+	folder, err := s.Resolve("Ann/Folder")
+	require.NoError(t, err)
+	for name, want := range repo {
+		data, err := os.ReadFile(filepath.Join(folder, name))
+		if name == "README.md" {
+			require.Error(t, err)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, data)
+	}
+	got, err = c.Pull(context.Background(), s, named(t, "Ann/Folder"))
+	require.NoError(t, err)
+	require.True(t, got.Fresh)
+	_, err = s.Remove(context.Background(), named(t, "Ann/Folder"))
+	require.NoError(t, err)
+
+	before := files(t, s)
+	h.Change(func(s *hubtest.Settings) { s.Content[hubtest.Digest(repo["config.json"])] = []byte(`{"a": 2}`) })
+	_, err = c.Pull(context.Background(), s, named(t, "Ann/Folder"))
+	require.ErrorContains(t, err, "config.json: what came has 8 bytes and the checksum")
+	require.Equal(t, before, files(t, s))
+}
+
 func TestPullFromOllama(t *testing.T) {
 	h, s, c := fixture(t)
 	c.Token = hubtest.Token

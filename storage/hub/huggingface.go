@@ -2,12 +2,15 @@ package hub
 
 import (
 	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
 	"time"
@@ -26,6 +29,7 @@ type published struct {
 	path   string // with slashes, in the repository
 	size   int64
 	digest store.Digest // empty: git keeps it, not LFS, and it is small
+	git    string       // its name there: SHA-1 of a header and the file
 }
 
 var commitText = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
@@ -38,6 +42,7 @@ func parseRepository(data []byte) (*repository, error) {
 		Siblings []struct {
 			Name string `json:"rfilename"`
 			Size *int64
+			Blob string `json:"blobId"`
 			LFS  *struct {
 				SHA256 string
 				Size   int64
@@ -55,7 +60,7 @@ func parseRepository(data []byte) (*repository, error) {
 		if !fs.ValidPath(s.Name) {
 			return nil, fmt.Errorf("the hub's answer: %.100q is no path of a file", s.Name)
 		}
-		f := published{path: s.Name}
+		f := published{path: s.Name, git: s.Blob}
 		if s.LFS != nil {
 			f.size = s.LFS.Size
 			var err error
@@ -87,7 +92,11 @@ func (h *session) findHuggingFace(ctx context.Context, n store.Name) (*offer, er
 	if err != nil {
 		return nil, err
 	}
-	return h.offerOf(repo, n)
+	o, err := h.offerOf(repo, n)
+	if err != nil {
+		return nil, err
+	}
+	return o, h.fetchSmall(ctx, o)
 }
 
 // offerOf is what a repository has under a name.
@@ -100,19 +109,57 @@ func (h *session) offerOf(repo *repository, n store.Name) (*offer, error) {
 	o := &offer{token: h.Token, manifest: store.Manifest{Name: n.Host + "/" + n.Owner + "/" + n.Model + ":" + tag,
 		Source: source.String(), Revision: repo.commit, Pulled: h.clock().UTC().Truncate(time.Second)}}
 	for _, f := range files {
-		if f.digest == "" {
+		role := store.Weights
+		if tag == folderTag && path.Ext(f.path) != tensors {
+			role = store.Config
+		}
+		if f.digest == "" && (role == store.Weights || f.size > mostSmall || !commitText.MatchString(f.git)) {
 			return nil, fmt.Errorf("%s: the hub gives no checksum of it: it cannot be pulled, only downloaded by hand", f.path)
 		}
-		o.manifest.Files = append(o.manifest.Files, store.File{Role: store.Weights, Name: base(f.path), Size: f.size,
+		o.manifest.Files = append(o.manifest.Files, store.File{Role: role, Name: base(f.path), Size: f.size,
 			Digest: f.digest})
+		o.git = append(o.git, f.git)
 		o.places = append(o.places, source.JoinPath("resolve", repo.commit, escaped(f.path)))
 	}
 	return o, nil
 }
 
+// mostSmall is how long a file may be that git keeps.
+const mostSmall = mostAnswer
+
+// fetchSmall fetches the files that git keeps: the hub says their SHA-1 alone, and the store wants what they hold.
+func (h *session) fetchSmall(ctx context.Context, o *offer) error {
+	o.small = map[store.Digest][]byte{}
+	for i := range o.manifest.Files {
+		f := &o.manifest.Files[i]
+		if f.Digest != "" {
+			continue
+		}
+		data, err := h.document(ctx, o.places[i], o.token, "*/*")
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if found := gitName(data); found != o.git[i] || int64(len(data)) != f.Size {
+			return fmt.Errorf("%s: what came has %d bytes and the checksum %s, want %d and %s: pull again, or from elsewhere",
+				f.Name, len(data), found, f.Size, o.git[i])
+		}
+		f.Digest = store.DigestOf(data)
+		o.small[f.Digest] = data
+	}
+	return nil
+}
+
+// gitName is what git calls a file that holds these bytes.
+func gitName(data []byte) string {
+	h := sha1.New()
+	fmt.Fprintf(h, "blob %d\x00", len(data))
+	h.Write(data)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
 // escaped is a path for a URL: names may hold what has a meaning there.
-func escaped(path string) string {
-	parts := strings.Split(path, "/")
+func escaped(file string) string {
+	parts := strings.Split(file, "/")
 	for i, part := range parts {
 		parts[i] = url.PathEscape(part)
 	}

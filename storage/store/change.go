@@ -133,7 +133,7 @@ func (s *Store) put(m *Manifest, name Name, replace bool) error {
 // halfView begins the names of views that are not complete: only a process that was killed leaves them.
 const halfView = ".half-"
 
-// show makes the folder in which a model's weights have their names.
+// show makes the folder in which a model's files have their names.
 func (s *Store) show(m *Manifest) error {
 	folder := s.path(viewsFolder, m.view())
 	if s.shown(m) {
@@ -147,7 +147,7 @@ func (s *Store) show(m *Manifest) error {
 		return err
 	}
 	defer os.RemoveAll(half) // gone already, if all went well
-	for _, f := range m.Weights() {
+	for _, f := range m.named() {
 		if !s.has(&f) {
 			return fmt.Errorf("%s is not there: the store was changed by hand", s.blob(f.Digest))
 		}
@@ -166,7 +166,7 @@ func linkTo(f *File) string { return filepath.Join("..", "..", blobsFolder, f.Di
 
 // shown says whether a model's view is there, with all of its links.
 func (s *Store) shown(m *Manifest) bool {
-	for _, f := range m.Weights() {
+	for _, f := range m.named() {
 		to, err := os.Readlink(s.path(viewsFolder, m.view(), f.Name))
 		if err != nil || to != linkTo(&f) {
 			return false
@@ -195,7 +195,7 @@ func (s *Store) collect() error {
 	if err != nil {
 		return err
 	}
-	blobs, views := map[string]bool{}, map[string]bool{}
+	blobs, parts, views := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, m := range append(models, pulls...) {
 		if m.Damage != nil {
 			return m.Damage
@@ -203,10 +203,12 @@ func (s *Store) collect() error {
 		views[m.view()] = true
 		for _, f := range m.Files {
 			blobs[f.Digest.file()] = true
-			blobs[f.Digest.file()+piecesSuffix] = true
+			if !s.has(&f) {
+				parts[f.Digest.file()], parts[f.Digest.file()+piecesSuffix] = true, true
+			}
 		}
 	}
-	return cmp.Or(s.sweep(viewsFolder, views), s.sweep(partsFolder, blobs), s.sweep(blobsFolder, blobs))
+	return cmp.Or(s.sweep(viewsFolder, views), s.sweep(partsFolder, parts), s.sweep(blobsFolder, blobs))
 }
 
 // sweep removes what is not needed of a folder.

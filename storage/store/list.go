@@ -117,7 +117,7 @@ func intact(m *Model) (*Model, error) {
 	return m, nil
 }
 
-// Resolve returns the path of the file to open for a name: the only one, or the first of several parts.
+// Resolve returns what to open for a name: the path of a GGUF file, the first of several parts, or of a folder.
 func (s *Store) Resolve(name string) (string, error) {
 	n, err := ParseName(name)
 	if err != nil {
@@ -130,10 +130,10 @@ func (s *Store) Resolve(name string) (string, error) {
 	return s.Path(m)
 }
 
-// Path is that of the file to open for a model, which has all its bytes.
+// Path is that of the file, or the folder, to open for a model, which has all its bytes.
 func (s *Store) Path(m *Model) (string, error) {
 	folder := s.path(viewsFolder, m.view())
-	for _, f := range m.Weights() {
+	for _, f := range m.named() {
 		path := filepath.Join(folder, f.Name)
 		info, err := os.Stat(path)
 		if err == nil && info.Size() != f.Size {
@@ -142,6 +142,9 @@ func (s *Store) Path(m *Model) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("%s: %w: sluice pull %s mends it", path, bare(err), m.Name)
 		}
+	}
+	if m.IsFolder() {
+		return folder, nil
 	}
 	return filepath.Join(folder, m.Weights()[0].Name), nil
 }

@@ -43,7 +43,8 @@ func (d Digest) file() string { return strings.Replace(string(d), ":", "-", 1) }
 type Role string
 
 const (
-	Weights  Role = "weights" // a GGUF file, or one of its parts, in their order
+	Weights  Role = "weights" // a GGUF file, or one of its parts, in their order; or safetensors
+	Config   Role = "config"  // what lies beside safetensors: hyper-parameters, vocabulary, template
 	Template Role = "template"
 	System   Role = "system"
 	Params   Role = "params"
@@ -51,7 +52,8 @@ const (
 	Messages Role = "messages"
 )
 
-var roles = map[Role]bool{Weights: true, Template: true, System: true, Params: true, License: true, Messages: true}
+var roles = map[Role]bool{Weights: true, Config: true, Template: true, System: true, Params: true, License: true,
+	Messages: true}
 
 // File is one file of a model.
 type File struct {
@@ -95,15 +97,23 @@ func (m *Manifest) Size() (n int64) {
 	return n
 }
 
-// Weights are the files to be opened.
-func (m *Manifest) Weights() (all []File) {
+// Weights are the files that hold tensors.
+func (m *Manifest) Weights() []File { return m.of(Weights) }
+
+// named are the files that are opened by their names.
+func (m *Manifest) named() []File { return append(m.of(Weights), m.of(Config)...) }
+
+func (m *Manifest) of(role Role) (all []File) {
 	for _, f := range m.Files {
-		if f.Role == Weights {
+		if f.Role == role {
 			all = append(all, f)
 		}
 	}
 	return all
 }
+
+// IsFolder says whether what is opened is a folder of files, as Hugging Face's libraries write it, and no GGUF file.
+func (m *Manifest) IsFolder() bool { return len(m.of(Config)) > 0 }
 
 // check refuses what a store does not hold.
 func (m *Manifest) check() error {
@@ -197,10 +207,10 @@ func readManifest(path string) (*Manifest, error) {
 	return decodeManifest(data)
 }
 
-// view names the folder of links that shows these weights: equal files under equal names share one.
+// view names the folder of links that shows these files: equal ones under equal names share one.
 func (m *Manifest) view() string {
 	h := sha256.New()
-	for _, f := range m.Weights() {
+	for _, f := range m.named() {
 		fmt.Fprintf(h, "%s %s\n", f.Digest, f.Name)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:32]

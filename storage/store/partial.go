@@ -59,7 +59,7 @@ func (p *Pull) Partial(ctx context.Context, f File, waiting func()) (*Partial, e
 			continue
 		}
 		if p.store.has(&f) { // it was completed before the lock was taken, of a file that is made anew then
-			return nil, errors.Join(os.Remove(path), file.Close())
+			return nil, errors.Join(removed(os.Remove(path)), file.Close())
 		}
 		part := &Partial{store: p.store, of: f, path: path, file: file, have: newPieces(f.Size), sum: sha256.New()}
 		if err := part.resume(); err != nil {

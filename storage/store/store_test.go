@@ -238,6 +238,13 @@ func TestPullGoesOn(t *testing.T) {
 	_, err = s.Remove(ctx, name(t, "a/c"))
 	require.NoError(t, err)
 	require.Len(t, tree(t, s), 3)
+
+	// What a process leaves that is killed just before it has ended goes with the next change.
+	require.NoError(t, os.WriteFile(s.path(partsFolder, m.Files[0].Digest.file()+piecesSuffix), nil, 0o644))
+	require.NoError(t, s.Copy(ctx, name(t, "a/b"), name(t, "again")))
+	_, err = s.Remove(ctx, name(t, "again"))
+	require.NoError(t, err)
+	require.Len(t, tree(t, s), 3)
 }
 
 // A file that is not what it should be leaves nothing, and hurts nobody.

@@ -112,9 +112,38 @@ func TestBroken(t *testing.T) {
 	}
 	_, err := parse([]byte("\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."))
 	require.ErrorContains(t, err, "is no file of PyTorch 1.6 or later")
-	strided := &tensor{shape: []int{2, 3}, strides: []int{1, 2}}
-	require.False(t, strided.contiguous())
-	require.True(t, (&tensor{shape: []int{1, 3}, strides: []int{77, 1}}).contiguous())
+}
+
+// Where tensors lie is checked one by one: data/0 has 24 bytes.
+func TestPlace(t *testing.T) {
+	b := save(t, pickle(t, "state"), nil)
+	r, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
+	require.NoError(t, err)
+	a, err := open(r)
+	require.NoError(t, err)
+	s := storage{element.F32, "0"}
+	for _, c := range []struct {
+		tensor tensor
+		want   string
+	}{
+		{tensor{s, 0, []int{2, 3}, []int{3, 1}}, ""},
+		{tensor{s, 5, []int{1, 1}, []int{77, 99}}, ""},
+		{tensor{s, 6, []int{0}, []int{1}}, ""},
+		{tensor{s, 0, []int{2, 3}, []int{1, 2}}, "want the elements in order"},
+		{tensor{s, 0, []int{2, 3}, []int{1}}, "want the elements in order"},
+		{tensor{s, 4, []int{3}, []int{1}}, "needs 3 elements from 4 of data/0, which has 24 bytes"},
+		{tensor{s, 1 << 61, []int{1}, []int{1}}, "needs 1 elements from"},
+		{tensor{s, -1, []int{1}, []int{1}}, "needs 1 elements from -1"},
+		{tensor{s, 0, []int{1 << 40, 1 << 40}, []int{1 << 40, 1}}, "more elements than any disk"},
+		{tensor{storage{element.F32, "../0"}, 0, []int{1}, []int{1}}, "is missing or compressed"},
+	} {
+		_, err := a.place("x", &c.tensor, int64(len(b)))
+		if c.want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, c.want)
+		}
+	}
 }
 
 // FuzzPickle checks that no pickle panics or makes more than its text.

@@ -9,7 +9,7 @@ import { add, begin, choose, siblings, way, wire } from './thread.js';
 const saving = 1000; // milliseconds between what is kept of an answer that grows
 
 export class Chat {
-  // page: {settings, model(), conversations, changed(conversation), refused(error)}
+  // page: {settings, model(), waiting(model), conversations, changed(conversation), refused(error)}
   constructor(page) {
     this.page = page;
     this.conversation = begin();
@@ -86,8 +86,13 @@ export class Chat {
     this.toEnd(true);
     this.page.changed(c);
     announce('The answer is being written');
+    const growing = new Growing(message);
+    const patience = setInterval(async () => {
+      if (growing.firstAt) return;
+      run.waits = await this.page.waiting(model);
+      if (!growing.firstAt) this.grown(run);
+    }, 1000);
     try {
-      const growing = new Growing(message);
       for await (const event of chat(body(settings, model, wire(question, settings.system)), run.abort.signal)) {
         growing.take(event);
         this.grown(run);
@@ -96,6 +101,7 @@ export class Chat {
     } catch (e) {
       this.broke(run, e);
     }
+    clearInterval(patience);
     this.running = null;
     c.updated = Date.now();
     await this.keep(c);
@@ -121,7 +127,7 @@ export class Chat {
       run.frame = requestAnimationFrame(() => {
         run.frame = 0;
         if (this.running !== run || this.conversation !== run.conversation) return;
-        this.views.get(run.message.id)?.show({ versions: [run.message], busy: true, last: true });
+        this.views.get(run.message.id)?.show({ versions: [run.message], busy: true, last: true, waits: run.waits });
         if (this.follows) this.toEnd(false);
       });
     }
@@ -196,6 +202,7 @@ export class Chat {
     });
     const same = nodes.length === this.list.children.length && nodes.every((n, i) => this.list.children[i] === n);
     if (!same) this.list.replaceChildren(...nodes);
+    byId('title').textContent = c.title || 'New conversation';
     byId('empty').hidden = shown.length > 0;
     const here = this.running?.conversation === c;
     byId('stop').hidden = !here;

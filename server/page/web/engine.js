@@ -70,7 +70,7 @@ export class Engine {
     const focused = this.root.contains(document.activeElement) ? document.activeElement.className : '';
     this.root.replaceChildren(
       el('header', { class: 'engine-head' }, el('h1', {}, 'Engine'),
-        el('p', { class: 'quiet' }, el('span', { class: silent ? 'dot off' : 'dot' }), ` ${seen.device.id} · up ${duration(seen.uptime)}`)),
+        el('p', { class: 'quiet' }, el('span', { class: silent ? 'dot off' : 'dot' }), ` up ${duration(seen.uptime)}`)),
       silent ?? '', ...this.sections(seen));
     this.root.scrollTop = top;
     const again = this.root.querySelector('.actors');
@@ -80,11 +80,13 @@ export class Engine {
 
   sections(seen) {
     return [
-      el('section', { class: 'panel', 'aria-labelledby': 'speed' }, el('h2', { id: 'speed' }, 'Speed'), this.speed(seen)),
-      el('section', { class: 'panel', 'aria-labelledby': 'device' }, el('h2', { id: 'device' }, 'The device’s time'), this.device(seen)),
-      ...seen.models.map((m) => el('section', { class: 'panel', 'aria-label': m.name }, el('h2', {}, m.name), modelView(m))),
+      el('section', { class: seen.models.length > 1 ? 'panel wide speed' : 'panel', 'aria-labelledby': 'speed' },
+        el('h2', { id: 'speed' }, 'Speed'), this.speed(seen)),
+      ...seen.models.map((m) => el('section', { class: 'panel', 'aria-label': m.name },
+        el('h2', {}, m.name, m.state !== 'loaded' && el('span', { class: 'state' }, m.state)), ...this.model(m))),
       el('section', { class: 'panel wide', 'aria-labelledby': 'actors' }, el('h2', { id: 'actors' }, 'Actors'),
-        seen.defects > 0 && el('p', { class: 'problem' }, `${seen.defects} messages were lost or not expected: a defect.`), actorTable(seen.actors)),
+        seen.defects > 0 && el('p', { class: 'problem' }, `${seen.defects} messages were lost or not expected: a defect.`),
+        actorTable(seen.actors)),
     ];
   }
 
@@ -97,12 +99,23 @@ export class Engine {
         ['running', total('running')(seen)], ['waiting', total('waiting')(seen)]]));
   }
 
-  device(seen) {
-    const shares = new Map(seen.device.shares.map((s) => [s.name, s.share]));
-    const legend = causes.filter(([name]) => shares.get(name) >= 0.0005 || name === 'computing');
-    return el('div', {}, stack(this.history.map((look) => new Map(look.device.shares.map((s) => [s.name, s.share])))),
-      el('ul', { class: 'legend' }, legend.map(([name, words]) => el('li', {}, el('span', { class: 'swatch cause-' + name }),
-        name === 'computing' || name === 'no_work' ? words : 'waits: ' + words, el('b', {}, percent(shares.get(name) ?? 0))))));
+  model(m) {
+    if (m.state !== 'loaded') {
+      const why = m.waitedFor ? `${m.waitedFor} requests wait for it.` : 'It is loaded when somebody asks for it.';
+      return [el('p', { class: 'quiet' }, why)];
+    }
+    return [...this.device(m), facts(modelFacts(m)), ...meters(m)];
+  }
+
+  // device is where its time went: computing, or waiting for what.
+  device(m) {
+    const past = this.history.map((look) => look.models.find((o) => o.name === m.name)?.device ?? {});
+    const now = m.device ?? {};
+    const legend = causes.filter(([name]) => now[name] >= 0.0005 || name === 'computing');
+    return [stack(past, `What ${m.deviceId} did in each of the last seconds; the list below has the numbers of the last one`),
+      el('ul', { class: 'legend' }, legend.map(([name, words]) => el('li', {}, draw('svg', { class: 'swatch', 'aria-hidden': 'true' },
+        draw('rect', { class: 'cause-' + name, width: 11, height: 11 })),
+      name === 'computing' || name === 'no_work' ? words : 'waits: ' + words, el('b', {}, percent(now[name] ?? 0)))))];
   }
 }
 
@@ -110,16 +123,20 @@ function facts(list) {
   return el('dl', { class: 'facts' }, list.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, String(value)))));
 }
 
-function modelView(m) {
-  const total = m.blocks.used + m.blocks.cached + m.blocks.free || 1;
+function modelFacts(m) {
   const all = [['tokens/s', rate(m.rate)], ['prompt tokens/s', rate(m.prompts)], ['rows a step', m.rows.toFixed(1)],
     ['first token', duration(m.first)], ['between tokens', duration(m.gap)], ['running', m.running], ['waiting', m.waiting]];
   if (m.streams) all.push(['streamed', bytes(m.streamed) + '/s']);
   if (m.experts !== null) all.push(['experts found', percent(m.experts)]);
   if (m.failed) all.push(['steps failed', m.failed]);
-  return el('div', {}, facts(all),
-    meter('KV blocks', [['used', m.blocks.used], ['cached', m.blocks.cached], ['free', m.blocks.free]], total, String),
-    m.tiers && meter('Weights', Object.entries(m.tiers), Object.values(m.tiers).reduce((a, b) => a + b, 0) || 1, bytes));
+  return all;
+}
+
+function meters(m) {
+  const sum = (parts) => parts.reduce((n, [, size]) => n + size, 0) || 1;
+  const blocks = ['used', 'cached', 'free'].map((name) => [name, m.blocks[name]]);
+  const tiers = ['device', 'host', 'disk'].map((name) => [name, m.weights?.[name] ?? 0]);
+  return [meter('KV blocks', blocks, sum(blocks), String), meter('Weights', tiers, sum(tiers), bytes)];
 }
 
 // meter is a bar of parts of a whole.
@@ -152,14 +169,13 @@ function line(values, label) {
 }
 
 // stack is a chart of shares of each second, the newest at the right.
-function stack(looks) {
+function stack(looks, label) {
   const width = 100 / kept;
-  const chart = draw('svg', { class: 'chart', viewBox: '0 0 100 40', preserveAspectRatio: 'none', role: 'img',
-    'aria-label': 'What the device did in each of the last seconds; the list below has the numbers of the last one' });
+  const chart = draw('svg', { class: 'chart', viewBox: '0 0 100 40', preserveAspectRatio: 'none', role: 'img', 'aria-label': label });
   looks.forEach((shares, i) => {
     let y = 40;
     for (const [name] of causes) {
-      const height = 40 * Math.min(1, shares.get(name) ?? 0);
+      const height = 40 * Math.min(1, shares[name] ?? 0);
       if (height < 0.05) continue;
       y -= height;
       chart.append(draw('rect', { class: 'cause-' + name, x: 100 - (looks.length - i) * width, y, width: width + 0.05, height }));
@@ -170,7 +186,7 @@ function stack(looks) {
 
 function actorTable(rows) {
   const head = ['Actor', 'Mailbox', 'Busy', 'Wait', 'Messages/s', 'Credits held', 'Restarts'];
-  return el('div', { class: 'actors', tabindex: '0', role: 'region', 'aria-labelledby': 'actors' }, el('table', {},
+  return el('div', { class: 'actors', tabindex: '0', role: 'group', 'aria-labelledby': 'actors' }, el('table', {},
     el('thead', {}, el('tr', {}, head.map((text, i) => el('th', { scope: 'col', class: i ? 'to-right' : '' }, text)))),
     el('tbody', {}, rows.map(actorRow))));
 }
@@ -179,10 +195,12 @@ function actorRow(a) {
   const depth = a.id.split('/').length - 1;
   const name = depth === 0 ? a.id : a.id.slice(a.id.indexOf('/') + 1) + (a.id.endsWith('*') ? ` (${a.count})` : '');
   const bar = draw('svg', { class: 'bar', viewBox: '0 0 100 10', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
-    draw('rect', { class: 'rail', width: 100, height: 10 }), draw('rect', { class: 'level', width: 100 * Math.min(1, a.busy), height: 10 }));
+    draw('rect', { class: 'rail', width: 100, height: 10 }),
+    draw('rect', { class: 'level', width: 100 * Math.min(1, a.busy), height: 10 }));
   const cell = (...children) => el('td', { class: 'to-right' }, ...children);
   return el('tr', {}, el('th', { scope: 'row', title: a.id }, name),
-    cell(String(a.mailbox), el('span', { class: 'quiet' }, ` of ${a.peak}`)), cell(bar, percent(a.busy)), cell(a.wait ? duration(a.wait) : '–'),
+    cell(String(a.mailbox), el('span', { class: 'quiet' }, ` of ${a.peak}`)),
+    cell(bar, percent(a.busy)), cell(a.wait ? duration(a.wait) : '–'),
     cell(rate(a.rate)), cell(a.credits.map((c) => `${c.carries} ${c.held}/${c.limit}`).join(', ') || '–'),
     cell(a.restarts ? el('strong', { class: 'bad' }, String(a.restarts)) : '0'));
 }

@@ -9,18 +9,20 @@ export function between(before, now) {
   const had = new Map((before?.models ?? []).map((m) => [m.name, m]));
   return {
     uptime: now.uptime_seconds,
-    device: device(now.device, before?.device, per),
     models: now.models.map((m) => model(m, had.get(m.name) ?? (before ? {} : m), per)),
     actors: actors(now, before, per),
     defects: now.dead_letters + now.unexpected_messages,
   };
 }
 
-function device(now, before, per) {
-  const shares = Object.entries(now.idle_seconds)
-    .map(([cause, seconds]) => ({ name: cause, share: before ? per(seconds, before.idle_seconds[cause]) : 0 }));
-  shares.push({ name: 'computing', share: before ? per(now.computing_seconds, before.computing_seconds) : 0 });
-  return { id: now.id, shares: shares.sort((a, b) => b.share - a.share) };
+// device is where a device's time went, as shares by cause; null: it was not there, or is another one.
+function device(now, before) {
+  const took = now && before ? now.uptime_seconds - before.uptime_seconds : 0;
+  if (!(took > 0)) return null;
+  const share = (a, b) => Math.max(0, (a ?? 0) - (b ?? 0)) / took;
+  const shares = { computing: share(now.computing_seconds, before.computing_seconds) };
+  for (const [cause, seconds] of Object.entries(now.idle_seconds ?? {})) shares[cause] = share(seconds, before.idle_seconds?.[cause]);
+  return shares;
 }
 
 const mean = (sum, n) => (n > 0 ? sum / n : 0);
@@ -30,6 +32,10 @@ function model(m, was, per) {
   const found = since('experts_found');
   return {
     name: m.name,
+    state: m.state,
+    waitedFor: m.waited_for,
+    device: device(m.device, was.device),
+    deviceId: m.device?.id,
     running: m.sequences_running,
     waiting: m.sequences_waiting,
     rate: per(m.generated_tokens, was.generated_tokens),
@@ -39,7 +45,7 @@ function model(m, was, per) {
     first: mean(since('first_token_seconds'), since('first_tokens')),
     gap: mean(since('token_gap_seconds'), since('token_gaps')),
     blocks: { used: m.kv_blocks_used, cached: m.kv_blocks_cached, free: m.kv_blocks_free },
-    tiers: m.tiers ?? null,
+    weights: m.weight_bytes ?? null,
     streamed: per(m.streamed_bytes, was.streamed_bytes),
     streams: m.streamed_bytes > 0,
     experts: found + since('experts_missed') > 0 ? mean(found, found + since('experts_missed')) : null,
@@ -49,7 +55,7 @@ function model(m, was, per) {
 
 // actors are rows, those that models share first. Sessions come and go with requests: they are one row.
 function actors(now, before, per) {
-  const all = (look) => [...(look?.actors ?? []), ...(look?.models ?? []).flatMap((m) => m.actors)];
+  const all = (look) => [...(look?.actors ?? []), ...(look?.models ?? []).flatMap((m) => m.actors ?? [])];
   const was = new Map(all(before).map((a) => [a.id, a]));
   const rows = [];
   const take = (list, credits) => {
@@ -62,8 +68,8 @@ function actors(now, before, per) {
       rows.push(row(sessions[0].id.replace(/\/sessions\/.*/, '/sessions/*'), sessions, was, [], per));
     }
   };
-  take(now.actors, now.credits);
-  for (const m of now.models) take(m.actors, m.credits);
+  take(now.actors ?? [], now.credits ?? []);
+  for (const m of now.models) take(m.actors ?? [], m.credits ?? []);
   return rows;
 }
 

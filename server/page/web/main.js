@@ -17,8 +17,10 @@ const conversations = new Conversations();
 const page = {
   settings, conversations, refused,
   model: () => byId('model').value,
+  waiting,
   changed: async (c) => {
     await listConversations();
+    if (known.some((m) => !loaded(m))) loadModels();
     if (chat.conversation === c && c.head && !location.hash.startsWith('#/engine')) history.replaceState(null, '', '#/c/' + c.id);
   },
 };
@@ -52,7 +54,7 @@ function banner(text) {
 async function loadModels() {
   const ill = await health();
   if (ill?.code === 'loading' || ill?.status === 0) {
-    banner(ill.status === 0 ? 'The server does not answer. Trying again…' : `The model is ${ill.message.replace('loading: ', 'loading: ')}.`);
+    banner(ill.status === 0 ? 'The server does not answer. Trying again…' : `The model is ${ill.message}.`);
     setTimeout(loadModels, 1000);
     return;
   }
@@ -65,10 +67,26 @@ async function loadModels() {
     return;
   }
   const select = byId('model');
-  select.replaceChildren(...known.map((m) => el('option', { value: m.id }, m.id)));
+  select.replaceChildren(...known.map((m) => el('option', { value: m.id }, m.id + note(m))));
   select.disabled = known.length === 0;
   select.value = known.some((m) => m.id === settings.model) ? settings.model : known[0]?.id ?? '';
   describe();
+}
+
+const loaded = (m) => (m?.status?.value ?? 'loaded') === 'loaded';
+const note = (m) => (loaded(m) ? '' : ` (${m.status.value})`);
+
+// waiting says why an answer does not begin yet, where that is known: its model is not loaded.
+async function waiting(name) {
+  try {
+    known = await models();
+  } catch {
+    return '';
+  }
+  const m = known.find((o) => o.id === name);
+  if (!m || loaded(m)) return '';
+  const share = m.status.progress;
+  return `${m.id} is ${m.status.value}` + (share ? `: ${Math.round(100 * share)} %` : '…');
 }
 
 // describe says what the chosen model is.
@@ -124,12 +142,13 @@ async function route() {
   byId('to-chat').href = chat.conversation.head ? '#/c/' + chat.conversation.id : '#/';
   if (chat.conversation.title) document.title = chat.conversation.title + ' · sluice';
   await listConversations();
-  if (matchMedia('(pointer: fine)').matches) byId('prompt').focus();
+  if (!matchMedia('(pointer: coarse)').matches) byId('prompt').focus();
 }
 
 function showSidebar(open) {
   const was = document.body.classList.toggle('sidebar-open', open);
   byId('scrim').hidden = !was;
+  byId('stage').inert = was;
   byId('open-sidebar').setAttribute('aria-expanded', String(was));
   if (open) byId('close-sidebar').focus();
 }

@@ -9,26 +9,36 @@ import { el } from './dom.js';
 export class Markdown {
   constructor(root) {
     this.root = root;
-    this.blocks = []; // {raw, node}
+    this.blocks = []; // {key, node}
   }
 
   show(text) {
     const tokens = lexer(text, { gfm: true, breaks: false }).filter((token) => token.type !== 'space' && token.type !== 'def');
+    setLevels(tokens);
+    const keys = tokens.map((token) => (token.level ?? '') + token.raw);
     let same = 0;
-    while (same < tokens.length && same < this.blocks.length && this.blocks[same].raw === tokens[same].raw) same++;
+    while (same < tokens.length && same < this.blocks.length && this.blocks[same].key === keys[same]) same++;
     for (const old of this.blocks.splice(same)) old.node.remove();
-    for (const token of tokens.slice(same)) {
-      const node = block(token);
+    for (let i = same; i < tokens.length; i++) {
+      const node = block(tokens[i]);
       this.root.append(node);
-      this.blocks.push({ raw: token.raw, node });
+      this.blocks.push({ key: keys[i], node });
     }
   }
 }
 
+// setLevels gives headings their place under the message's own, whatever the model began with, and none skips a level.
+function setLevels(tokens) {
+  const headings = tokens.filter((token) => token.type === 'heading');
+  const least = Math.min(...headings.map((token) => token.depth));
+  let before = 2;
+  for (const token of headings) before = token.level = Math.min(before + 1, 3 + token.depth - least, 6);
+}
+
 function block(token) {
   switch (token.type) {
-    case 'heading': // the page has a heading above those of an answer
-      return el('h' + Math.min(6, token.depth + 2), {}, inline(token.tokens));
+    case 'heading': // within a list or a quotation it structures nothing
+      return el(token.level ? 'h' + token.level : 'p', { class: 'heading' }, inline(token.tokens));
     case 'paragraph':
       return el('p', {}, inline(token.tokens));
     case 'text': // of a tight list
@@ -61,7 +71,7 @@ function checkbox(token) {
 
 function table(token) {
   const cell = (kind) => (c) => el(kind, c.align ? { class: 'to-' + c.align } : {}, inline(c.tokens));
-  return el('div', { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Table' }, el('table', {},
+  return el('div', { class: 'table', tabindex: '0', role: 'group', 'aria-label': 'Table' }, el('table', {},
     el('thead', {}, el('tr', {}, token.header.map(cell('th')))),
     el('tbody', {}, token.rows.map((row) => el('tr', {}, row.map(cell('td')))))));
 }

@@ -12,8 +12,9 @@ export class MessageView {
     this.acts = acts;
     this.body = el('div', { class: 'body' });
     this.foot = el('div', { class: 'foot' });
-    const who = { user: 'You', assistant: 'Model', tool: 'Result' }[message.role];
-    this.root = el('article', { class: 'message from-' + message.role, 'data-id': message.id, 'aria-label': who }, this.body, this.foot);
+    const who = { user: 'You said', assistant: 'The model said', tool: 'A tool gave' }[message.role];
+    this.root = el('article', { class: 'message from-' + message.role, 'data-id': message.id },
+      el('h2', { class: 'unseen' }, who), this.body, this.foot);
     if (message.role === 'assistant') this.prepareAnswer();
   }
 
@@ -30,12 +31,13 @@ export class MessageView {
     this.thought.addEventListener('toggle', () => this.showThought());
   }
 
-  // show brings the screen up to date. versions are the siblings, itself among them; busy: the answer still grows.
-  show({ versions, busy, last }) {
+  // show brings the screen up to date. versions are the siblings, itself among them; busy: the answer still grows;
+  // waits says what it waits for.
+  show({ versions, busy, last, waits }) {
     const m = this.message;
     this.root.classList.toggle('busy', busy);
     this.root.setAttribute('aria-busy', String(busy));
-    if (m.role === 'assistant') this.showAnswer(busy, last);
+    if (m.role === 'assistant') this.showAnswer(busy, last, waits);
     else if (m.role === 'tool') this.body.replaceChildren(folded(`Result of ${m.name || 'the tool'}`, m.content));
     else this.body.replaceChildren(el('div', { class: 'bubble' }, m.content));
     const focused = this.foot.contains(document.activeElement) && document.activeElement.getAttribute('aria-label');
@@ -43,15 +45,15 @@ export class MessageView {
     if (focused) this.focus(focused);
   }
 
-  showAnswer(busy, last) {
+  showAnswer(busy, last, waits) {
     const m = this.message;
     this.thought.hidden = !m.thought;
-    const seconds = m.stats?.thought ? ` for ${m.stats.thought.toFixed(1)} s` : '';
+    const seconds = m.stats?.thought >= 0.05 ? ` for ${m.stats.thought.toFixed(1)} s` : '';
     this.summary.textContent = busy && !m.content ? 'Thinking…' : 'Thought' + seconds;
     this.showThought();
     this.markdown.show(m.content);
     this.showCalls(last && !busy);
-    this.showNotice(busy);
+    this.showNotice(busy, waits);
   }
 
   // showCalls makes them anew only where they changed: a result may be half written.
@@ -67,16 +69,19 @@ export class MessageView {
     if (this.thought.open && this.message.thought) this.thoughtMarkdown.show(this.message.thought);
   }
 
-  showNotice(busy) {
+  showNotice(busy, waits) {
     const m = this.message;
     let notice = [];
-    if (busy && !m.content && !m.thought && !m.calls?.length) notice = [el('span', { class: 'pulse', role: 'img', 'aria-label': 'Waiting for the first word' })];
+    if (busy && !m.content && !m.thought && !m.calls?.length) {
+      notice = [el('span', { class: 'pulse', role: 'img', 'aria-label': 'Waiting for the first word' }),
+        waits && el('span', { class: 'quiet' }, ' ' + waits)];
+    }
     else if (m.error) {
       notice = [el('div', { class: 'problem', role: 'alert' }, el('strong', {}, 'The answer failed'), el('p', {}, m.error),
         el('button', { type: 'button', class: 'button', click: () => this.acts.again(m) }, icon('again'), 'Try again'))];
     } else if (m.ended === 'length') notice = [el('p', { class: 'quiet' }, 'The answer was cut: it reached the most tokens it may have.')];
     else if (m.ended === 'stopped') notice = [el('p', { class: 'quiet' }, 'Stopped.')];
-    this.notice.replaceChildren(...notice);
+    this.notice.replaceChildren(...notice.filter(Boolean));
   }
 
   // focus is for who uses the keyboard: a button that was replaced gives it to its successor.
@@ -93,7 +98,8 @@ export class MessageView {
       all.push(el('span', { class: 'versions' },
         iconButton('left', 'Earlier version', () => this.acts.choose(versions[at - 1], 'Earlier version'), { disabled: at === 0 }),
         el('span', {}, `${at + 1} of ${versions.length}`),
-        iconButton('right', 'Later version', () => this.acts.choose(versions[at + 1], 'Later version'), { disabled: at === versions.length - 1 })));
+        iconButton('right', 'Later version', () => this.acts.choose(versions[at + 1], 'Later version'),
+          { disabled: at === versions.length - 1 })));
     }
     if (m.content) all.push(copyButton('Copy the message', () => m.content, { 'data-act': 'copy' }));
     if (m.role === 'user') all.push(iconButton('pencil', 'Edit the message', () => this.edit(), { 'data-act': 'edit' }));
@@ -108,7 +114,7 @@ export class MessageView {
     const s = this.message.stats;
     if (!s) return el('span', { class: 'cost' });
     const texts = [];
-    if (s.tokens) texts.push(`${s.tokens} tokens`);
+    if (s.tokens) texts.push(s.tokens === 1 ? '1 token' : `${s.tokens} tokens`);
     if (s.rate) texts.push(`${s.rate < 10 ? s.rate.toFixed(1) : Math.round(s.rate)} tokens/s`);
     if (s.first) texts.push(`first after ${s.first.toFixed(2)} s`);
     if (s.prompt) texts.push(`prompt ${s.prompt}` + (s.cached ? `, ${s.cached} cached` : ''));
@@ -118,7 +124,8 @@ export class MessageView {
 
   // edit lets the question be asked in other words.
   edit() {
-    const area = el('textarea', { 'aria-label': 'Edited message', rows: String(Math.min(12, this.message.content.split('\n').length + 1)) });
+    const rows = Math.min(12, this.message.content.split('\n').length + 1);
+    const area = el('textarea', { 'aria-label': 'Edited message', rows });
     area.value = this.message.content;
     const close = () => {
       this.acts.refresh();

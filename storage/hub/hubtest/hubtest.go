@@ -4,6 +4,7 @@ package hubtest
 
 import (
 	"bytes"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -116,6 +117,17 @@ func Digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// large says whether LFS keeps a file, and not git.
+func large(path string) bool {
+	return strings.HasSuffix(path, ".gguf") || strings.HasSuffix(path, ".safetensors")
+}
+
+// gitName is what git calls a file.
+func gitName(data []byte) string {
+	sum := sha1.Sum(append(fmt.Appendf(nil, "blob %d\x00", len(data)), data...))
+	return hex.EncodeToString(sum[:])
+}
+
 // allowed answers for the repository, if the request may not read it.
 func (h *Hub) allowed(w http.ResponseWriter, r *http.Request, name string) map[string][]byte {
 	files := h.Repositories[name]
@@ -150,8 +162,8 @@ func (h *Hub) repository(w http.ResponseWriter, r *http.Request) {
 	answer := map[string]any{"id": name, "sha": Commit, "tags": []string{"gguf"}, "gated": false}
 	siblings := []sibling{}
 	for path, data := range files {
-		s := sibling{Name: path, Size: len(data), Blob: Commit}
-		if strings.HasSuffix(path, ".gguf") {
+		s := sibling{Name: path, Size: len(data), Blob: gitName(data)}
+		if large(path) {
 			s.LFS = &lfs{Digest(data), len(data), 134}
 		}
 		siblings = append(siblings, s)
@@ -182,6 +194,14 @@ func (h *Hub) resolve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("X-Repo-Commit", Commit)
+	if !large(r.PathValue("path")) {
+		if other, found := h.Content[Digest(data)]; found {
+			data = other
+		}
+		w.Header().Set("ETag", `"`+gitName(data)+`"`)
+		_, _ = w.Write(data)
+		return
+	}
 	w.Header().Set("X-Linked-Size", strconv.Itoa(len(data)))
 	w.Header().Set("X-Linked-Etag", `"`+Digest(data)+`"`)
 	h.redirect(w, r, Digest(data))

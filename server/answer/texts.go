@@ -1,0 +1,53 @@
+package answer
+
+import (
+	"errors"
+
+	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/token"
+)
+
+// Tokens puts texts and ids, one after another, into tokens. Special tokens go around the first text; where they are
+// parsed, their names in texts stand for them.
+func (s *Service) Tokens(x *exchange.Exchange, m *Model, parts []Text, special, parse bool,
+) (ids []int32, fault *wire.Fault) {
+	x.Watch()
+	defer x.Release()
+	stop := func() bool { return x.Context.Err() != nil }
+	o := token.Options{AddSpecial: special, ParseSpecial: parse, Stop: stop}
+	var err error
+	for _, p := range parts {
+		if p.Tokens != nil {
+			ids = append(ids, p.Tokens...)
+		} else if ids, err = m.Engine.Vocab().Encode(ids, p.Text, o); err != nil {
+			break
+		}
+		o.AddSpecial = false
+	}
+	if errors.Is(err, token.ErrStopped) {
+		return nil, wire.Gone()
+	}
+	if err != nil {
+		return nil, wire.Invalid("content", "invalid_value", "the text cannot be put into tokens: %v", err)
+	}
+	if err := keep(s.kept, x).add(x.Context, int64(4*cap(ids))); err != nil {
+		return nil, explain(x, &Order{Model: m}, err)
+	}
+	return ids, nil
+}
+
+// Render makes the prompt of a conversation.
+func (s *Service) Render(x *exchange.Exchange, m *Model, in *chat.Input) (prompt string, fault *wire.Fault) {
+	x.Watch()
+	defer x.Release()
+	prompt, err := m.Engine.Render(in, func() bool { return x.Context.Err() != nil })
+	if err == nil {
+		err = keep(s.kept, x).add(x.Context, int64(len(prompt)))
+	}
+	if err != nil {
+		return "", explain(x, &Order{Model: m}, err)
+	}
+	return prompt, nil
+}

@@ -1,0 +1,147 @@
+package llamacpp
+
+import (
+	"encoding/json"
+	"iter"
+	"strconv"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/wire"
+)
+
+// encoder spells one answer.
+type encoder struct {
+	model    string
+	settings []byte // JSON
+	several  bool   // the answer is a list
+	tokens   bool   // their ids are wanted
+	probs    bool   // their log-probabilities are
+}
+
+func newEncoder(o *request) *encoder {
+	text, err := json.Marshal(o.settings)
+	if err != nil {
+		panic(err) // they are numbers
+	}
+	return &encoder{o.Model.Name, text, o.several, o.tokens, o.probs}
+}
+
+// Media implements answer.Encoder.
+func (*encoder) Media() string { return "text/event-stream" }
+
+// Begin implements answer.Encoder.
+func (*encoder) Begin(dst []byte, _ *answer.Choice) []byte { return dst }
+
+// Part implements answer.Encoder.
+func (e *encoder) Part(dst []byte, c *answer.Choice) []byte {
+	dst, _ = e.said(append(dst, "data: "...), c, false, func(dst []byte) ([]byte, bool) { return dst, true })
+	return append(dst, "}\n\n"...)
+}
+
+// End implements answer.Encoder.
+func (e *encoder) End(dst []byte, c *answer.Choice) []byte {
+	dst = strconv.AppendInt(append(dst, `data: {"index":`...), int64(c.Index), 10)
+	dst = append(dst, `,"content":"","tokens":[],"stop":true,"id_slot":-1`...)
+	return append(e.ended(dst, c), "\n\n"...)
+}
+
+// Close implements answer.Encoder.
+func (*encoder) Close(dst []byte, _ []*answer.Choice) []byte { return dst }
+
+// Fault implements answer.Encoder.
+func (*encoder) Fault(dst []byte, f *wire.Fault) []byte {
+	return append(appendFault(append(dst, "data: "...), f), "\n\n"...)
+}
+
+// Whole implements answer.Encoder.
+func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		var dst []byte
+		for i, c := range choices {
+			switch {
+			case i > 0:
+				dst = append(dst, ',')
+			case e.several:
+				dst = append(dst, '[')
+			}
+			var wanted bool
+			dst, wanted = e.said(dst, c, true, func(dst []byte) ([]byte, bool) { return dst[:0], yield(dst) })
+			if !wanted {
+				return
+			}
+			dst = e.ended(dst, c)
+		}
+		if e.several {
+			dst = append(dst, ']')
+		}
+		yield(dst)
+	}
+}
+
+// said writes what came of a choice, as far as what follows it at the end. hand is called between the tokens of a long
+// one; it may take what there is, and says whether anybody wants the rest.
+func (e *encoder) said(dst []byte, c *answer.Choice, stop bool, hand func([]byte) ([]byte, bool)) ([]byte, bool) {
+	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(c.Index), 10)
+	dst = wire.AppendString(append(dst, `,"content":`...), c.New.Said(answer.Speech))
+	wanted := true
+	dst = append(dst, `,"tokens":[`...)
+	for i := 0; e.tokens && wanted && i < len(c.New.Probs); i++ {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst, wanted = hand(strconv.AppendInt(dst, int64(c.New.Probs[i].ID), 10))
+	}
+	dst = strconv.AppendBool(append(dst, `],"stop":`...), stop)
+	dst = append(dst, `,"id_slot":-1`...)
+	if !e.probs {
+		return dst, wanted
+	}
+	dst = append(dst, `,"completion_probabilities":[`...)
+	for i := 0; wanted && i < len(c.New.Probs); i++ {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst, wanted = hand(appendProb(dst, c, &c.New.Probs[i]))
+	}
+	return append(dst, ']'), wanted
+}
+
+// appendProb writes a token with its log-probability, and the likeliest ones in its place.
+func appendProb(dst []byte, c *answer.Choice, p *answer.Prob) []byte {
+	one := func(id int32, logprob float32) {
+		dst = wire.AppendProb(dst, c.Piece(id), logprob)
+		dst = strconv.AppendInt(append(dst, `,"id":`...), int64(id), 10)
+	}
+	one(p.ID, p.LogProb)
+	dst = append(dst, `,"top_logprobs":[`...)
+	for i, t := range p.Top {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		one(t.ID, t.LogProb)
+		dst = append(dst, '}')
+	}
+	return append(dst, "]}"...)
+}
+
+// ended says how a choice ended, and what it took.
+func (e *encoder) ended(dst []byte, c *answer.Choice) []byte {
+	why := "eos"
+	switch {
+	case c.Stop != "":
+		why = "word"
+	case c.Finish == actors.Length:
+		why = "limit"
+	}
+	u := c.Usage
+	dst = wire.AppendString(append(dst, `,"model":`...), e.model)
+	dst = strconv.AppendInt(append(dst, `,"tokens_predicted":`...), int64(u.Generated), 10)
+	dst = strconv.AppendInt(append(dst, `,"tokens_evaluated":`...), int64(u.Prompt), 10)
+	dst = append(append(dst, `,"generation_settings":`...), e.settings...)
+	dst = wire.AppendString(append(dst, `,"truncated":false,"stop_type":`...), why)
+	dst = wire.AppendString(append(dst, `,"stopping_word":`...), c.Stop)
+	dst = strconv.AppendInt(append(dst, `,"tokens_cached":`...), int64(u.Prompt+u.Generated), 10)
+	dst = wire.AppendTimings(append(dst, `,"timings":`...), u.Cached, u.Prompt-u.Cached, u.Generated, u.Prefill, u.Decode)
+	return append(dst, '}')
+}

@@ -1,0 +1,138 @@
+package llamacpp
+
+import (
+	"errors"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/token"
+)
+
+// request is what a client asks for: an order, and how the answer is to be spelled.
+type request struct {
+	answer.Order
+	settings settings // what says how tokens are chosen
+	several  bool     // the answer is a list
+	tokens   bool     // their ids are wanted
+	probs    bool     // their log-probabilities are
+}
+
+// fields are the members of a request's body.
+type fields struct{ ask.Fields }
+
+// decodeCompletion reads the body of POST /completion.
+func decodeCompletion(body answer.Body, find ask.Finder) (request, *wire.Fault) {
+	in, m := ask.Read(body, find)
+	if m == nil {
+		return request{}, in.Fault
+	}
+	f := fields{in}
+	o, r := f.common(m)
+	for _, t := range f.Inputs("prompt", answer.MaxChoices, m) {
+		one := r
+		one.Text, one.Tokens = t.Text, t.Tokens
+		o.Prompts = append(o.Prompts, one)
+	}
+	o.several = len(o.Prompts) > 1
+	return o, f.Fault
+}
+
+// decodeInfill reads the body of POST /infill.
+func decodeInfill(body answer.Body, find ask.Finder) (request, *wire.Fault) {
+	in, m := ask.Read(body, find)
+	if m == nil {
+		return request{}, in.Fault
+	}
+	f := fields{in}
+	o, r := f.common(m)
+	before, after, prompt := "", "", ""
+	f.Text("input_prefix", &before)
+	f.Text("input_suffix", &after)
+	f.Text("prompt", &prompt) // what was begun already in the gap
+	r.Tokens = f.Fill(m, "input_suffix", f.beside(), before+prompt, after)
+	o.Prompts = []actors.Request{r}
+	return o, f.Fault
+}
+
+// beside reads the texts from other files.
+func (f fields) beside() (all []token.Snippet) {
+	const name, most, want = "input_extra", 1024, `a list such as [{"filename": "a.go", "text": "..."}]`
+	raw, ok := f.Get(name)
+	if !ok {
+		return nil
+	}
+	r := f.Reader(raw)
+	err := r.Array(func() error {
+		if len(all) == most && f.Fault == nil {
+			f.Fault = wire.Invalid(name, "invalid_value", "%s has more than %d entries: want fewer", name, most)
+		}
+		if f.Fault != nil {
+			return errExtra
+		}
+		s := token.Snippet{Name: "file"}
+		err := r.Object(func(key string) (err error) {
+			switch key {
+			case "filename":
+				s.Name, err = r.String()
+			case "text":
+				s.Text, err = r.String()
+			default:
+				_, err = r.Raw()
+			}
+			return err
+		})
+		all = append(all, s)
+		return err
+	})
+	if err != nil {
+		f.Broken(name, raw, err, want)
+	}
+	return all
+}
+
+// common reads what both endpoints have. The engine's request lacks the prompt.
+func (f fields) common(m *answer.Model) (o request, r actors.Request) {
+	o = request{Order: answer.Order{Model: m, N: 1}}
+	r = actors.Request{Sampling: f.Sampling(m), MaxTokens: -1}
+	f.Flag("stream", &o.Stream)
+	f.Flag("return_tokens", &o.tokens)
+	f.Count("max_tokens", -2, ask.AnyLength, &r.MaxTokens)
+	f.Count("n_predict", -2, ask.AnyLength, &r.MaxTokens)
+	if r.MaxTokens == 0 {
+		f.Wrong("n_predict", "0", "at least 1, or -1 for as many as the context holds")
+	}
+	r.MaxTokens = max(r.MaxTokens, 0)
+	f.Texts("stop", answer.MaxStops, answer.MaxStopBytes, &r.Stop)
+	f.Flag("ignore_eos", &r.IgnoreEOG)
+	if r.IgnoreEOG {
+		r.Sampling.IgnoreEOG = m.EndTokens
+	}
+	top := 0
+	f.Count("n_probs", 0, answer.MaxTopProbs, &top)
+	r.Sampling.LogProbs = -1
+	if o.probs = top > 0; o.probs || o.tokens {
+		r.Sampling.LogProbs = top // ids come with the log-probabilities
+	}
+	r.Grammar = f.Form()
+	f.off("post_sampling_probs", "n_probs gives those of the model")
+	f.off("n_indent", "leave it out")
+	f.off("t_max_predict_ms", "bound the answer by n_predict")
+	f.off("image_data", "this model reads text only")
+	f.off("lora", "the model is served as its file has it")
+	o.settings = settingsOf(&r.Sampling, r.MaxTokens)
+	return o, r
+}
+
+// errExtra ends the reading of texts that are none.
+var errExtra = errors.New("no text")
+
+// off refuses a field that asks for what there is not. Clients send such fields with the value that means nothing.
+func (f fields) off(name, instead string) {
+	switch raw, _ := f.Get(name); raw {
+	case "0", "-1", "[]", "{}":
+	default:
+		f.Absent(name, instead)
+	}
+}

@@ -1,0 +1,62 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// clientsFolder names a folder with the reference data's client scripts and what npm installs for them.
+const clientsFolder = "SLUICE_CLIENTS"
+
+// otherwise are checks of the scripts that we decided differently.
+var otherwise = map[string]string{
+	"openai-completions.default_length": "an answer without max_tokens ends by itself",
+}
+
+// TestOfficialClients runs the reference data's scripts, which ask by the official clients of each API.
+func TestOfficialClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	dir := os.Getenv(clientsFolder)
+	if dir == "" {
+		t.Skip(clientsFolder + " is not set: see CONTRIBUTING.md")
+	}
+	bert, err := gguf.Open(filepath.Join(testref.Dir(t), "fixtures", "bert.gguf"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, bert.Close()) })
+	writes := startEngine(t, func(c *actors.Config) { c.Name = "demo" })
+	embeds := startEngine(t, func(c *actors.Config) { c.Model = actors.Model{File: bert, Name: "small"} })
+	r := startServer(t, writes, Options{}, func(o Options) *Server { return New(Engines(writes, embeds), o) })
+
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	node := exec.CommandContext(ctx, "node", "run.mjs")
+	node.Dir = dir
+	node.Env = append(os.Environ(), "BASE_URL="+r.url, "MODEL=demo", "EMBED_MODEL=small", "CHECK_TIMEOUT=300")
+	var out bytes.Buffer
+	node.Stdout, node.Stderr = &out, &out
+	_ = node.Run() // its status says whether all checks passed
+	checks := regexp.MustCompile(`(?m)^(not )?ok ([\w.-]+)`).FindAllStringSubmatch(out.String(), -1)
+	require.Greater(t, len(checks), 80, out.String())
+	for _, c := range checks {
+		if _, known := otherwise[c[2]]; known {
+			require.NotEmpty(t, c[1], "%s passes now", c[2])
+			continue
+		}
+		require.Empty(t, c[1], "%s", strings.Join(regexp.MustCompile(`(?m)^not ok .*`).FindAllString(out.String(), -1), "\n"))
+	}
+}
