@@ -91,14 +91,14 @@ func TestPageStreams(t *testing.T) {
 	}
 	b := startBrowser(t)
 	s := startPage(t, Options{})
-	more, gone := make(chan string), make(chan struct{}, 4)
+	more, gone := make(chan string, 4), make(chan string, 4)
 	s.plays(func(w *pieces, r *http.Request) {
 		for {
 			select {
 			case text := <-more:
 				w.content(text)
 			case <-r.Context().Done():
-				gone <- struct{}{}
+				gone <- "the client"
 				return
 			}
 		}
@@ -113,7 +113,7 @@ func TestPageStreams(t *testing.T) {
 	p.says(last, "First second.")
 	p.until(`document.querySelector("#send").hidden && !document.querySelector("#stop").hidden`)
 	p.click("#stop")
-	<-gone
+	s.receive(t, gone)
 	p.says(last, "Stopped.")
 	require.Contains(t, p.text(last), "First second.", "what came stays")
 	p.until(`document.activeElement.id === "prompt" && !document.querySelector("#send").hidden`)
@@ -122,7 +122,7 @@ func TestPageStreams(t *testing.T) {
 	more <- "Another."
 	p.says(last, "Another.")
 	p.press("Escape")
-	<-gone
+	s.receive(t, gone)
 	p.says(last, "Stopped.")
 	p.says(last+" .versions", "2 of 2")
 
@@ -246,7 +246,7 @@ func TestPageShows(t *testing.T) {
 	p.says(last+" .cost", "42 tokens · 35 tokens/s")
 	p.says(last+" .cost", "prompt 20, 8 cached")
 	var request map[string]any
-	require.NoError(t, json.Unmarshal([]byte(<-asked), &request))
+	require.NoError(t, json.Unmarshal([]byte(s.receive(t, asked)), &request))
 	require.Equal(t, "mini-one", request["model"])
 	require.Equal(t, 0.3, request["temperature"])
 	require.Equal(t, []any{"END"}, request["stop"])
@@ -284,13 +284,13 @@ func TestPageShows(t *testing.T) {
 	})
 	p.ask("What is the weather in Paris?")
 	p.says(last+" .call", "get_weather")
-	<-asked
+	s.receive(t, asked)
 	p.click(last + " .calls textarea")
 	p.write("sunny, 21 °C")
 	p.shot("tools")
 	p.click(last + " .calls button[type=submit]")
 	p.says(last, "It is sunny in Paris.")
-	require.NoError(t, json.Unmarshal([]byte(<-asked), &request))
+	require.NoError(t, json.Unmarshal([]byte(s.receive(t, asked)), &request))
 	messages := request["messages"].([]any)
 	require.Equal(t, object{"role": "tool", "tool_call_id": "call_1", "content": "sunny, 21 °C"}, messages[len(messages)-1])
 	require.Contains(t, fmt.Sprint(messages[len(messages)-2]), `arguments:{"city": "Paris"}`)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -60,7 +61,10 @@ func stageOf(t *testing.T, r *running) *stage {
 		}
 		script(&pieces{w}, q)
 	}))
-	t.Cleanup(front.Close)
+	t.Cleanup(func() {
+		front.CloseClientConnections() // a script that was not played to its end ends
+		front.Close()
+	})
 	s.url, s.addr = front.URL, strings.TrimPrefix(front.URL, "http://")
 	return s
 }
@@ -75,6 +79,18 @@ func (s *stage) plays(script func(w *pieces, r *http.Request)) {
 	}
 	if script == nil {
 		s.script = nil
+	}
+}
+
+// receive waits for what a script has to tell.
+func (s *stage) receive(t *testing.T, from chan string) string {
+	t.Helper()
+	select {
+	case text := <-from:
+		return text
+	case <-time.After(patient):
+		t.Fatal("the page did nothing")
+		return ""
 	}
 }
 
