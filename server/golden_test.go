@@ -19,7 +19,7 @@ var changing = []struct{ pattern, with string }{
 	{`"created":\d+`, `"created":0`},
 	{`"created_at":"[^"]+"`, `"created_at":"DATE"`},
 	{`"created_at":\d+`, `"created_at":0`},
-	{`("(?:total|prompt_eval|eval)_duration"):\d+`, "$1:0"},
+	{`("(?:total|load|prompt_eval|eval)_duration"):\d+`, "$1:0"},
 	{`("(?:prompt|predicted)_(?:ms|per_token_ms|per_second)"):[\d.]+`, "$1:0"},
 }
 

@@ -22,20 +22,20 @@ type embeddings struct {
 // embed serves POST /api/embed.
 func (a *api) embed(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	began := time.Now()
-	o, v, fault := a.vectors(rc, x, decodeEmbed)
+	o, v, loading, fault := a.vectors(rc, x, decodeEmbed)
 	if fault != nil {
 		return fault
 	}
 	for i := range v.Rows {
 		v.Rows[i] = answer.Unit(v.Rows[i], o.dimensions)
 	}
-	x.Whole(rc, "application/json", o.spell(v, time.Since(began)))
+	x.Whole(rc, "application/json", o.spell(v, time.Since(began), loading))
 	return nil
 }
 
 // embedOne serves POST /api/embeddings, the older endpoint: one vector, of the length that the model gives it.
 func (a *api) embedOne(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
-	_, v, fault := a.vectors(rc, x, decodeEmbedOne)
+	_, v, _, fault := a.vectors(rc, x, decodeEmbedOne)
 	if fault != nil {
 		return fault
 	}
@@ -50,17 +50,17 @@ func (a *api) embedOne(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Faul
 
 func (a *api) vectors(rc *fasthttp.RequestCtx, x *exchange.Exchange,
 	decode func(answer.Body, ask.Finder) (*embeddings, *wire.Fault),
-) (*embeddings, *answer.Vectors, *wire.Fault) {
+) (o *embeddings, v *answer.Vectors, loading time.Duration, fault *wire.Fault) {
 	body, fault := a.Body(rc, x)
 	if fault != nil {
-		return nil, nil, fault
+		return nil, nil, 0, fault
 	}
-	o, fault := decode(body, a.finder(x, answer.Embed))
-	if fault != nil {
-		return nil, nil, fault
+	find, took := timed(a.finder(x, answer.Embed))
+	if o, fault = decode(body, find); fault != nil {
+		return nil, nil, 0, fault
 	}
-	v, fault := a.Vectors(x, &o.Reading)
-	return o, v, fault
+	v, fault = a.Vectors(x, &o.Reading)
+	return o, v, *took, fault
 }
 
 func decodeEmbed(body answer.Body, find ask.Finder) (*embeddings, *wire.Fault) {
@@ -102,7 +102,7 @@ func (f fields) reading(m *answer.Model, field string) *embeddings {
 }
 
 // spell writes the answer, a vector at a time.
-func (o *embeddings) spell(v *answer.Vectors, took time.Duration) iter.Seq[[]byte] {
+func (o *embeddings) spell(v *answer.Vectors, took, loading time.Duration) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		dst := append(wire.AppendString([]byte(`{"model":`), o.Model.Name), `,"embeddings":[`...)
 		for i, row := range v.Rows {
@@ -115,7 +115,8 @@ func (o *embeddings) spell(v *answer.Vectors, took time.Duration) iter.Seq[[]byt
 			dst = dst[:0]
 		}
 		dst = strconv.AppendInt(append(dst, `],"total_duration":`...), took.Nanoseconds(), 10)
-		dst = strconv.AppendInt(append(dst, `,"load_duration":0,"prompt_eval_count":`...), int64(v.Tokens), 10)
+		dst = strconv.AppendInt(append(dst, `,"load_duration":`...), loading.Nanoseconds(), 10)
+		dst = strconv.AppendInt(append(dst, `,"prompt_eval_count":`...), int64(v.Tokens), 10)
 		yield(append(dst, '}'))
 	}
 }

@@ -24,17 +24,28 @@ func (a *api) serve(rc *fasthttp.RequestCtx, x *exchange.Exchange,
 	if fault != nil {
 		return fault
 	}
-	o, fault := decode(body, a.finder(x, answer.Write))
+	find, loading := timed(a.finder(x, answer.Write))
+	o, fault := decode(body, find)
 	if fault != nil {
 		return fault
 	}
-	e := newEncoder(o.Model.Name, began, s)
+	e := newEncoder(o.Model.Name, began, *loading, s)
 	if o.idle != "" {
 		rc.SetContentType("application/json")
 		rc.SetBody(e.idle(o.idle))
 		return nil
 	}
 	return a.Answer(rc, x, &o.Order, e)
+}
+
+// timed is a finder, and how long it took to find a model: one that was not loaded is loaded.
+func timed(find ask.Finder) (ask.Finder, *time.Duration) {
+	took := new(time.Duration)
+	return func(name string) (*answer.Model, *wire.Fault) {
+		began := time.Now()
+		defer func() { *took = time.Since(began) }()
+		return find(name)
+	}, took
 }
 
 // shape spells what was written, as one of the endpoints has it. calls are spelled already.
@@ -69,17 +80,18 @@ func appendThinking(dst []byte, thought []byte) []byte {
 
 // encoder spells one answer: an object, or one a line.
 type encoder struct {
-	head  []byte // {"model":…,"created_at":
-	began time.Time
-	now   func() time.Time
-	shape shape
+	head    []byte // {"model":…,"created_at":
+	began   time.Time
+	loading time.Duration // until the model was there
+	now     func() time.Time
+	shape   shape
 
 	call answer.Part // of a stream: the one that is not complete; there is none if it has no name
 }
 
-func newEncoder(model string, began time.Time, s shape) *encoder {
+func newEncoder(model string, began time.Time, loading time.Duration, s shape) *encoder {
 	head := wire.AppendString([]byte(`{"model":`), model)
-	return &encoder{head: append(head, `,"created_at":"`...), began: began, now: time.Now, shape: s}
+	return &encoder{head: append(head, `,"created_at":"`...), began: began, loading: loading, now: time.Now, shape: s}
 }
 
 // open begins an object.
@@ -184,7 +196,7 @@ func (e *encoder) complete(dst []byte) []byte {
 	return dst
 }
 
-// done says how the answer ended, and what it took, in nanoseconds. Models are loaded before anybody asks.
+// done says how the answer ended, and what it took, in nanoseconds.
 func (e *encoder) done(dst []byte, c *answer.Choice, now time.Time) []byte {
 	reason := "stop"
 	if c.Finish == actors.Length {
@@ -195,7 +207,7 @@ func (e *encoder) done(dst []byte, c *answer.Choice, now time.Time) []byte {
 		name string
 		n    int64
 	}{
-		{"total_duration", now.Sub(e.began).Nanoseconds()}, {"load_duration", 0},
+		{"total_duration", now.Sub(e.began).Nanoseconds()}, {"load_duration", e.loading.Nanoseconds()},
 		{"prompt_eval_count", int64(c.Usage.Prompt)}, {"prompt_eval_duration", c.Usage.Prefill.Nanoseconds()},
 		{"eval_count", int64(c.Usage.Generated)}, {"eval_duration", c.Usage.Decode.Nanoseconds()},
 	} {

@@ -15,7 +15,7 @@ import (
 
 func testEncoder(s shape) *encoder {
 	began := time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC)
-	e := newEncoder("demo", began, s)
+	e := newEncoder("demo", began, 7*time.Millisecond, s)
 	e.now = func() time.Time { return began.Add(1500 * time.Millisecond) }
 	return e
 }
@@ -26,7 +26,7 @@ var counted = actors.Usage{
 
 const (
 	begin = `{"model":"demo","created_at":"2026-11-23T01:02:04.5Z",`
-	ended = `"total_duration":1500000000,"load_duration":0,"prompt_eval_count":10,"prompt_eval_duration":20000000,` +
+	ended = `"total_duration":1500000000,"load_duration":7000000,"prompt_eval_count":10,"prompt_eval_duration":20000000,` +
 		`"eval_count":3,"eval_duration":30000000}`
 )
 
@@ -120,13 +120,14 @@ func TestEmbeddingsSpelled(t *testing.T) {
 	o := &embeddings{Reading: answer.Reading{Model: &answer.Model{Name: "demo"}}}
 	for _, rows := range [][][]float32{nil, {{1, -0.5}}, {{1, 2}, {3, 4}}} {
 		var text strings.Builder
-		for piece := range o.spell(&answer.Vectors{Rows: rows, Tokens: 5}, time.Second) {
+		for piece := range o.spell(&answer.Vectors{Rows: rows, Tokens: 5}, time.Second, 7) {
 			text.Write(piece)
 		}
 		var got struct {
 			Model      string
 			Embeddings [][]float32
 			Total      int64 `json:"total_duration"`
+			Load       int64 `json:"load_duration"`
 			Count      int   `json:"prompt_eval_count"`
 		}
 		require.NoError(t, json.Unmarshal([]byte(text.String()), &got), text.String())
@@ -134,6 +135,6 @@ func TestEmbeddingsSpelled(t *testing.T) {
 		for i, row := range rows {
 			require.Equal(t, row, got.Embeddings[i])
 		}
-		require.Equal(t, []any{"demo", int64(1e9), 5}, []any{got.Model, got.Total, got.Count})
+		require.Equal(t, []any{"demo", int64(1e9), int64(7), 5}, []any{got.Model, got.Total, got.Load, got.Count})
 	}
 }
