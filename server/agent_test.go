@@ -25,8 +25,8 @@ func (p place) check(t *testing.T) {
 	require.True(t, p.Days >= 1 && p.Days <= 3, p.Days)
 }
 
-// TestAgent: OpenAI's client streams calls, answers them, and goes on; with calls that are forced several steps far, until
-// it wants words.
+// TestAgent: OpenAI's client streams calls, answers them, and goes on; calls are forced for several steps, until it
+// wants words.
 func TestAgent(t *testing.T) {
 	r := start(t, Options{}, nil)
 	client := r.client()
