@@ -223,6 +223,12 @@ func TestOpenRefused(t *testing.T) {
 	(&open{rec}).Refused()
 	require.False(t, rec.stream.finished())
 	rec.moving.Store(false)
+	all := newRecords("sessions")
+	all.put(rec)
+	all.restarting.Store(true) // the model does: whatever sessions has said meanwhile
+	(&open{rec}).Refused()
+	require.False(t, rec.stream.finished())
+	all.restarting.Store(false)
 	(&open{rec}).Refused()
 	require.True(t, rec.stream.finished())
 }

@@ -26,11 +26,12 @@ type modelEdges struct {
 func (m *modelActor) Receive(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *actor.Started:
+		m.records.restarting.Store(false)
 		if err := m.graph.Spawn(c, m.children()...); err != nil {
 			m.lost(err)
 		}
 	case *actor.Restarting:
-		m.records.move() // its children only stop to be started again
+		m.records.restarting.Store(true) // its children only stop to be started again
 	case *open:
 		m.records.put(msg.record) // however often sessions restarts, it finds it
 		m.out.open.Send(msg)

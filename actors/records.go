@@ -14,9 +14,10 @@ type record struct {
 	id      string
 	request Request
 	stream  *Stream
-	leave   func()      // gives the place in the engine back
-	gone    atomic.Bool // nobody reads the stream any more
-	moving  atomic.Bool // the session stops only to be started again
+	leave   func()       // gives the place in the engine back
+	gone    atomic.Bool  // nobody reads the stream any more
+	moving  atomic.Bool  // the session stops only to be started again, for sessions restarts
+	model   *atomic.Bool // all of the model's do, for the model restarts; nil: nobody has opened it yet
 
 	opening
 	tokens   []int32      // prompt, then generated; nil before it was encoded
@@ -38,12 +39,17 @@ func (r *record) refuse(err error) {
 	r.leave()
 }
 
+// stays says that the request goes on if its session stops now.
+func (r *record) stays() bool { return r.moving.Load() || r.model != nil && r.model.Load() }
+
 // records are the open requests of a model, by the id of their session's actor. They outlive sessions.
 type records struct {
 	mu       sync.Mutex
 	sessions string // path above those of sessions
 	byID     map[string]*record
 	refusing error // why no more sessions are opened
+
+	restarting atomic.Bool // the model is: until it has started again. What sessions does meanwhile changes nothing
 }
 
 func newRecords(sessions string) *records {
@@ -62,6 +68,7 @@ func (r *records) get(id string) *record {
 func (r *records) put(rec *record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	rec.model = &r.restarting
 	r.byID[r.idOf(rec)] = rec
 }
 

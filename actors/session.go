@@ -61,7 +61,7 @@ func (s *session) Receive(c actor.Context) {
 	case *actor.Stopping:
 		s.abandon(c)
 	case *actor.Stopped:
-		if !s.moving.Load() {
+		if !s.stays() {
 			s.stream.finish(s.usage, ErrClosed)
 			s.leave()
 		}

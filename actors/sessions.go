@@ -20,7 +20,7 @@ func (*hangUpAll) Late() {}
 
 // Refused ends the request: there are no sessions, unless they only stopped to be started again.
 func (m *open) Refused() {
-	if !m.record.moving.Load() {
+	if !m.record.stays() {
 		m.record.refuse(ErrClosed)
 	}
 }
@@ -67,7 +67,7 @@ func (s *sessions) Receive(c actor.Context) {
 		delete(s.live, m.Who.Id)
 		s.supervisor.Forget(m.Who.Id)
 		s.system.Forget(m.Who.Id)
-		if r := s.records.get(m.Who.Id); r != nil && !r.moving.Load() {
+		if r := s.records.get(m.Who.Id); r != nil && !r.stays() {
 			s.records.drop(m.Who.Id)
 		}
 	default:
