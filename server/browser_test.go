@@ -224,13 +224,31 @@ func (p *tab) eval(expression string, into any) {
 	}
 }
 
+// reload opens the page anew.
+func (p *tab) reload() {
+	p.t.Helper()
+	p.eval(`window.beforeReload = true`, nil)
+	p.call("Page.reload", object{}, nil)
+	p.until(`!window.beforeReload && document.readyState === "complete"`)
+}
+
+// holds says whether an expression is true; where the page is being left, it is not.
+func (p *tab) holds(expression string) bool {
+	p.t.Helper()
+	select {
+	case m := <-p.send(p.session, "Runtime.evaluate", object{"expression": "Boolean(" + expression + ")", "returnByValue": true}):
+		return m.Error == nil && strings.Contains(string(m.Result), `"value":true`)
+	case <-time.After(patient):
+		p.t.Fatalf("%s: the browser does not answer", expression)
+		return false
+	}
+}
+
 // until waits for an expression to become true.
 func (p *tab) until(expression string) {
 	p.t.Helper()
 	for deadline := time.Now().Add(patient); ; time.Sleep(20 * time.Millisecond) {
-		ok := false
-		p.eval("Boolean("+expression+")", &ok)
-		if ok {
+		if p.holds(expression) {
 			return
 		}
 		if time.Now().After(deadline) {

@@ -66,7 +66,7 @@ func TestPageTalks(t *testing.T) {
 	require.NotContains(t, p.text("#messages"), "12 + 30", "it is the other version's")
 
 	p.until(`!document.querySelector(".busy")`)
-	p.eval(`location.reload()`, nil)
+	p.reload()
 	p.says("#history", "What is the capital of France?")
 	p.says(last, "Tokyo")
 	p.says("#model", "mini-two")
@@ -316,7 +316,7 @@ func TestPageAsksForTheKey(t *testing.T) {
 	p.says("#model", "mini-one")
 	p.ask("12 + 30")
 	p.says(last, "12 + 30 = 42.")
-	p.eval(`location.reload()`, nil)
+	p.reload()
 	p.says("#model", "mini-one")
 	require.Zero(t, p.count("dialog[open]"))
 }
