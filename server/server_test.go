@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -63,8 +65,12 @@ func TestShutdownWaits(t *testing.T) {
 	require.NoError(t, err)
 	defer idle.Close()
 	answer := make(chan error, 1)
-	go func() {
-		_, err := r.ask(context.Background(), question(1), 0, 20*time.Millisecond)
+	go func() { // it takes long enough to be seen open
+		got, err := r.http.Post(r.url+"/v1/completions", "application/json", strings.NewReader(endless(true, `,"max_tokens":700`)))
+		if err == nil {
+			_, err = io.Copy(io.Discard, got.Body)
+			err = errors.Join(err, got.Body.Close())
+		}
 		answer <- err
 	}()
 	r.open(t, 1)

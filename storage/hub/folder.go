@@ -47,6 +47,9 @@ func folderOf(files []published) []published {
 	if len(weights) == 0 || !slices.ContainsFunc(beside, func(f published) bool { return f.path == "config.json" }) {
 		return nil
 	}
+	for _, some := range [][]published{weights, beside} { // in whatever order the hub lists them
+		slices.SortFunc(some, func(a, b published) int { return strings.Compare(a.path, b.path) })
+	}
 	return append(weights, beside...)
 }
 
