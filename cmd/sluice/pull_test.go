@@ -25,7 +25,9 @@ func miniHub(t *testing.T) *hubtest.Hub {
 	t.Helper()
 	h := hubtest.New()
 	t.Cleanup(h.Close)
-	h.Repositories["Ann/Mini-GGUF"] = map[string][]byte{"mini-Q8_0.gguf": mini.GGUF, "README.md": []byte("read me")}
+	h.Change(func(s *hubtest.Settings) { // other processes ask it: nothing else orders this before their requests
+		s.Repositories["Ann/Mini-GGUF"] = map[string][]byte{"mini-Q8_0.gguf": mini.GGUF, "README.md": []byte("read me")}
+	})
 	return h
 }
 
@@ -152,7 +154,7 @@ func TestPullKilled(t *testing.T) {
 		os.Exit(run(e))
 	}
 	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
-	h.Slow = 200 * time.Microsecond
+	h.Change(func(s *hubtest.Settings) { s.Slow = 200 * time.Microsecond })
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -211,7 +213,7 @@ func TestPullKilled(t *testing.T) {
 // Two processes that pull one model at once fetch each byte once.
 func TestPullByTwoProcesses(t *testing.T) {
 	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
-	h.Slow = 200 * time.Microsecond
+	h.Change(func(s *hubtest.Settings) { s.Slow = 200 * time.Microsecond })
 	var both []*exec.Cmd
 	for range 2 {
 		c := exec.Command(os.Args[0], "-test.run", "^TestPullKilled$")
