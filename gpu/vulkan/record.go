@@ -35,8 +35,8 @@ func (s *shape) depth() int {
 	return deepest
 }
 
-// rowClass is how many rows are recorded for so many: powers of two, then multiples of 64, as rows that are not there cost
-// as much as the others.
+// rowClass is how many rows are recorded for so many: powers of two, then multiples of 64, as rows that are not there
+// cost as much as the others.
 func rowClass(n int) int {
 	const tile = 64
 	if n > 2*tile {
