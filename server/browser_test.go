@@ -180,14 +180,9 @@ func (b *browser) open(url string, width, height int, dark bool) *tab {
 	b.t.Helper()
 	var context struct{ BrowserContextID string }
 	b.call("", "Target.createBrowserContext", object{}, &context)
-	return b.openIn(context.BrowserContextID, url, width, height, dark)
-}
-
-func (b *browser) openIn(context, url string, width, height int, dark bool) *tab {
-	b.t.Helper()
 	var target struct{ TargetID string }
 	var attached struct{ SessionID string }
-	b.call("", "Target.createTarget", object{"url": "about:blank", "browserContextId": context}, &target)
+	b.call("", "Target.createTarget", object{"url": "about:blank", "browserContextId": context.BrowserContextID}, &target)
 	b.call("", "Target.attachToTarget", object{"targetId": target.TargetID, "flatten": true}, &attached)
 	p := &tab{browser: b, session: attached.SessionID}
 	b.mu.Lock()
