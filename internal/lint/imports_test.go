@@ -31,7 +31,7 @@ var layers = []struct {
 	{"server/llamacpp", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
 		"stages/sample", "stages/token", "internal/jsontext"}},
 	{"server/ollama", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
-		"stages/ftype", "internal/ir", "internal/jsontext", "internal/meta"}},
+		"stages/ftype", "stages/modelfile", "internal/ir", "internal/jsontext", "internal/meta"}},
 	{"server/openai", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
 		"stages/sample", "internal/jsontext"}},
 	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/swap", "stages/token", "internal"}},
