@@ -2,14 +2,17 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -225,6 +228,16 @@ func TestCreate(t *testing.T) {
 	o = here(dir, "create", "second:v2", "-f", write("FROM first\nPARAMETER stop France\nSYSTEM You are brief.\n"))
 	require.Equal(t, exitDone, o.code, o.stderr)
 	require.Equal(t, outcome{0, "The capital of \n", ""}, here(dir, "run", "-m", "second:v2", "What is the capital of France?"))
+	const template = "{{ if .System }}{{ .System }}|{{ end }}Q: {{ .Prompt }}\nA: {{ .Response }}"
+	o = here(dir, "create", "third", "-f", write("FROM second:v2\nTEMPLATE \"\"\""+template+"\"\"\"\n"))
+	require.Equal(t, exitDone, o.code, o.stderr)
+	talk := filepath.Join(work, "talk.json")
+	require.NoError(t, os.WriteFile(talk, []byte(`[{"role":"system","content":"S"},{"role":"user","content":"Hi"}]`), 0o600))
+	require.Equal(t, outcome{0, "S|Q: Hi\nA: ", ""}, here(dir, "template", "-m", "third", "--conversation", talk))
+	require.Equal(t, exitDone, here(dir, "rm", "third").code)
+	o = here(dir, "create", "third", "-f", write("FROM first\nTEMPLATE {{ .Prompts }}\n"))
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "template: \".Prompts\": .Prompts is not known")
 	o = here(dir, "show", "second:v2")
 	require.Contains(t, o.stdout, "system")
 	require.Equal(t, outcome{exitFailed, "", "sluice: " + work + "/Modelfile: line 2: \"SYSTM\" is no instruction: did you mean SYSTEM?\n"},
@@ -240,4 +253,47 @@ func TestCreate(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, left, fmt.Sprint(folder, left))
 	}
+}
+
+// TestPulledManner: what Ollama's registry has beside the weights holds when the model runs, as far as it is known here;
+// a template of its makers' is better than the one there.
+func TestPulledManner(t *testing.T) {
+	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
+	h.Change(func(s *hubtest.Settings) {
+		s.Layers["library/fox/latest"] = map[string][]byte{"model": mini.GGUF, "template": []byte("{{ .Prompt }}{{ .Response }}"),
+			"system": []byte("You are a fox."), "params": []byte(`{"temperature":0,"stop":["Paris"],"of_tomorrow":[1]}`)}
+	})
+	o := here(dir, "pull", "--endpoint", h.URL, "-q", "fox")
+	require.Equal(t, outcome{0, "", ""}, o)
+	require.Equal(t, outcome{0, "The capital of France is \n", ""}, here(dir, "run", "-m", "fox", "What is the capital of France?"))
+	require.Contains(t, here(dir, "template", "-m", "fox").stdout, "<|im_start|>")
+	require.Contains(t, here(dir, "inspect", "fox", "--metadata").stdout, "You are a fox.")
+}
+
+// TestOfficialStore: Ollama's own client pulls, creates, copies, shows and deletes.
+func TestOfficialStore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts node")
+	}
+	clients := os.Getenv("SLUICE_CLIENTS")
+	if clients == "" {
+		t.Skip("SLUICE_CLIENTS is not set: see CONTRIBUTING.md")
+	}
+	text, err := os.ReadFile("testdata/store.mjs")
+	require.NoError(t, err)
+	script, err := os.CreateTemp(clients, "store-*.mjs") // where its imports are found
+	require.NoError(t, err)
+	defer os.Remove(script.Name())
+	_, err = script.Write(text)
+	require.NoError(t, err)
+	require.NoError(t, script.Close())
+	h := miniHub(t)
+	s := serveStore(t, filepath.Join(t.TempDir(), "store"), h.URL)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	node := exec.CommandContext(ctx, "node", script.Name())
+	node.Env = append(os.Environ(), "BASE_URL="+s.url)
+	out, err := node.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, "all good\n", string(out))
 }

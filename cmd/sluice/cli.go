@@ -115,7 +115,7 @@ func (e *env) openModel(value string) (*gguf.File, error) {
 	}
 	file, err := openPath(path)
 	if err == nil && manner != nil {
-		manner.Apply(&file.Meta)
+		fitting(manner, &file.Meta).Apply(&file.Meta)
 	}
 	return file, err
 }

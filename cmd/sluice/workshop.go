@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/modelfile"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
@@ -105,18 +106,33 @@ func (w *workshop) make(ctx context.Context, name store.Name, from *material, ma
 	return w.store.Make(ctx, name, from.source, layers)
 }
 
-// readable is a manner whose template the engine can read.
+// readable is a manner whose template the engine can read: Ollama's are written as Jinja.
 func readable(m *modelfile.Manner) (*modelfile.Manner, error) {
 	if m.Template == "" {
 		return m, nil
 	}
-	if !modelfile.Jinja(m.Template) {
-		return nil, unfitf("template: want one in Jinja, as model files have them: those of Ollama are not read yet")
+	jinja, err := chat.FromOllama(m.Template)
+	if err == nil {
+		_, err = chat.Compile(jinja)
 	}
-	if _, err := chat.Compile(m.Template); err != nil {
+	if err != nil {
 		return nil, unfitf("template: %w", err)
 	}
-	return m, nil
+	said := *m
+	said.Template = jinja
+	return &said, nil
+}
+
+// fitting is a manner for a model's file. A template of Ollama's, which its registry has beside the file, counts where
+// the file has none of its makers.
+func fitting(m *modelfile.Manner, file *meta.Map) *modelfile.Manner {
+	said := *m
+	jinja, err := chat.FromOllama(m.Template)
+	own, _ := chat.Own(file)
+	if said.Template = jinja; err != nil || jinja != m.Template && own != "" {
+		said.Template = ""
+	}
+	return &said
 }
 
 // layersOf are the files that keep a manner.

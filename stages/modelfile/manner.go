@@ -11,7 +11,7 @@ import (
 
 // Manner is how a model runs, as far as somebody has said so beside its file.
 type Manner struct {
-	Template   string // of prompts, in Jinja or in the language of Ollama's templates
+	Template   string // of prompts, in Jinja
 	System     string // the message that conversations begin with which have none of that role
 	Messages   []Message
 	Licenses   []string
@@ -33,9 +33,6 @@ const (
 	keyContext  = "sluice.num_ctx"
 	keyTemplate = "tokenizer.chat_template"
 )
-
-// Jinja says whether a template is one of Jinja, as model files have them: only there tags are written so.
-func Jinja(template string) bool { return strings.Contains(template, "{%") }
 
 // mostMessages bounds what is put in front of conversations.
 const mostMessages = 256
@@ -85,8 +82,7 @@ func (m *Manner) Over(other *Manner) *Manner {
 	return &all
 }
 
-// Apply puts a manner into the metadata of a model's file. A template that is not Jinja's counts only if the file has
-// none.
+// Apply puts a manner into the metadata of a model's file.
 func (m *Manner) Apply(to *meta.Map) {
 	m.Parameters.apply(to)
 	if m.System != "" {
@@ -95,7 +91,7 @@ func (m *Manner) Apply(to *meta.Map) {
 	if len(m.Messages) > 0 {
 		to.Set(keyMessages, string(m.MessagesJSON()))
 	}
-	if m.Template != "" && (Jinja(m.Template) || !to.Has(keyTemplate)) {
+	if m.Template != "" {
 		to.Set(keyTemplate, m.Template)
 	}
 }

@@ -117,10 +117,6 @@ func TestApply(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, m.Template, template)
 
-	other := Manner{Template: "{{ .Prompt }}"}
-	other.Apply(&to)
-	template, _ = to.String("tokenizer.chat_template")
-	require.Equal(t, m.Template, template, "one of Ollama's counts where there is none")
 	require.Equal(t, Settings{}, Of(&meta.Map{}))
 
 	base := &Manner{System: "base", Template: "b", Licenses: []string{"l"}, Messages: []Message{{"user", "x"}}}
