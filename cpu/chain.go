@@ -128,6 +128,8 @@ func (ex *execution) glu(act ir.Act, y, x, up []float32) {
 		isa.SiLU(y, x)
 	case ir.GELU:
 		isa.GELU(y, x)
+	case ir.GELUErf:
+		isa.GELUErf(y, x)
 	case ir.Clamped:
 		for i, v := range x {
 			y[i] = min(v, 7)
@@ -150,8 +152,6 @@ func (ex *execution) glu(act ir.Act, y, x, up []float32) {
 // activate is a rare activation function, element by element.
 func activate(a ir.Act, x float32) float32 {
 	switch X := float64(x); a {
-	case ir.GELUErf:
-		return float32(0.5 * X * (1 + math.Erf(X/math.Sqrt2)))
 	case ir.ReLU2:
 		return max(x, 0) * max(x, 0)
 	case ir.Sigmoid:

@@ -75,6 +75,66 @@ DATA magnitude<>+8(SB)/8, $0x7fffffff7fffffff
 DATA magnitude<>+16(SB)/8, $0x7fffffff7fffffff
 DATA magnitude<>+24(SB)/8, $0x7fffffff7fffffff
 GLOBL magnitude<>(SB), RODATA|NOPTR, $32
+DATA perTwoRoots<>+0(SB)/8, $0x3eb504f33eb504f3
+DATA perTwoRoots<>+8(SB)/8, $0x3eb504f33eb504f3
+DATA perTwoRoots<>+16(SB)/8, $0x3eb504f33eb504f3
+DATA perTwoRoots<>+24(SB)/8, $0x3eb504f33eb504f3
+GLOBL perTwoRoots<>(SB), RODATA|NOPTR, $32
+DATA minusHalf<>+0(SB)/8, $0xbf000000bf000000
+DATA minusHalf<>+8(SB)/8, $0xbf000000bf000000
+DATA minusHalf<>+16(SB)/8, $0xbf000000bf000000
+DATA minusHalf<>+24(SB)/8, $0xbf000000bf000000
+GLOBL minusHalf<>(SB), RODATA|NOPTR, $32
+DATA tail9<>+0(SB)/8, $0x3e2ef9453e2ef945
+DATA tail9<>+8(SB)/8, $0x3e2ef9453e2ef945
+DATA tail9<>+16(SB)/8, $0x3e2ef9453e2ef945
+DATA tail9<>+24(SB)/8, $0x3e2ef9453e2ef945
+GLOBL tail9<>(SB), RODATA|NOPTR, $32
+DATA tail8<>+0(SB)/8, $0xbf527892bf527892
+DATA tail8<>+8(SB)/8, $0xbf527892bf527892
+DATA tail8<>+16(SB)/8, $0xbf527892bf527892
+DATA tail8<>+24(SB)/8, $0xbf527892bf527892
+GLOBL tail8<>(SB), RODATA|NOPTR, $32
+DATA tail7<>+0(SB)/8, $0x3fbe87b03fbe87b0
+DATA tail7<>+8(SB)/8, $0x3fbe87b03fbe87b0
+DATA tail7<>+16(SB)/8, $0x3fbe87b03fbe87b0
+DATA tail7<>+24(SB)/8, $0x3fbe87b03fbe87b0
+GLOBL tail7<>(SB), RODATA|NOPTR, $32
+DATA tail6<>+0(SB)/8, $0xbf914e5dbf914e5d
+DATA tail6<>+8(SB)/8, $0xbf914e5dbf914e5d
+DATA tail6<>+16(SB)/8, $0xbf914e5dbf914e5d
+DATA tail6<>+24(SB)/8, $0xbf914e5dbf914e5d
+GLOBL tail6<>(SB), RODATA|NOPTR, $32
+DATA tail5<>+0(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA tail5<>+8(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA tail5<>+16(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA tail5<>+24(SB)/8, $0x3e8ec7cc3e8ec7cc
+GLOBL tail5<>(SB), RODATA|NOPTR, $32
+DATA tail4<>+0(SB)/8, $0xbe3ec24cbe3ec24c
+DATA tail4<>+8(SB)/8, $0xbe3ec24cbe3ec24c
+DATA tail4<>+16(SB)/8, $0xbe3ec24cbe3ec24c
+DATA tail4<>+24(SB)/8, $0xbe3ec24cbe3ec24c
+GLOBL tail4<>(SB), RODATA|NOPTR, $32
+DATA tail3<>+0(SB)/8, $0x3dc636c93dc636c9
+DATA tail3<>+8(SB)/8, $0x3dc636c93dc636c9
+DATA tail3<>+16(SB)/8, $0x3dc636c93dc636c9
+DATA tail3<>+24(SB)/8, $0x3dc636c93dc636c9
+GLOBL tail3<>(SB), RODATA|NOPTR, $32
+DATA tail2<>+0(SB)/8, $0x3ebf88fb3ebf88fb
+DATA tail2<>+8(SB)/8, $0x3ebf88fb3ebf88fb
+DATA tail2<>+16(SB)/8, $0x3ebf88fb3ebf88fb
+DATA tail2<>+24(SB)/8, $0x3ebf88fb3ebf88fb
+GLOBL tail2<>(SB), RODATA|NOPTR, $32
+DATA tail1<>+0(SB)/8, $0x3f8000c73f8000c7
+DATA tail1<>+8(SB)/8, $0x3f8000c73f8000c7
+DATA tail1<>+16(SB)/8, $0x3f8000c73f8000c7
+DATA tail1<>+24(SB)/8, $0x3f8000c73f8000c7
+GLOBL tail1<>(SB), RODATA|NOPTR, $32
+DATA tail0<>+0(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA tail0<>+8(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA tail0<>+16(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA tail0<>+24(SB)/8, $0xbfa1fc4ebfa1fc4e
+GLOBL tail0<>(SB), RODATA|NOPTR, $32
 
 // func sumAVX2(l *[Lanes]float32, x *float32, n int)
 TEXT ·sumAVX2(SB), NOSPLIT, $0-24
@@ -448,6 +508,109 @@ rows:
 	VDIVPS Y5, Y3, Y5
 	VMOVUPS Y4, 0(DI)
 	VMOVUPS Y5, 32(DI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	SUBQ $16, DX
+	JGT rows
+	VZEROUPPER
+	RET
+
+// func normalAVX2(y, x *float32, n int)
+TEXT ·normalAVX2(SB), NOSPLIT, $0-24
+	MOVQ y+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+16(FP), DX
+rows:
+	VMOVUPS 0(SI), Y0
+	VMOVUPS 32(SI), Y1
+	VANDPS magnitude<>(SB), Y0, Y2
+	VANDPS magnitude<>(SB), Y1, Y3
+	VMOVUPS perTwoRoots<>(SB), Y4
+	VMOVUPS perTwoRoots<>(SB), Y5
+	VFMADD213PS one<>(SB), Y2, Y4
+	VFMADD213PS one<>(SB), Y3, Y5
+	VMOVUPS one<>(SB), Y6
+	VMOVUPS one<>(SB), Y7
+	VDIVPS Y4, Y6, Y4
+	VDIVPS Y5, Y7, Y5
+	VMOVUPS tail9<>(SB), Y6
+	VMOVUPS tail9<>(SB), Y7
+	VFMADD213PS tail8<>(SB), Y4, Y6
+	VFMADD213PS tail8<>(SB), Y5, Y7
+	VFMADD213PS tail7<>(SB), Y4, Y6
+	VFMADD213PS tail7<>(SB), Y5, Y7
+	VFMADD213PS tail6<>(SB), Y4, Y6
+	VFMADD213PS tail6<>(SB), Y5, Y7
+	VFMADD213PS tail5<>(SB), Y4, Y6
+	VFMADD213PS tail5<>(SB), Y5, Y7
+	VFMADD213PS tail4<>(SB), Y4, Y6
+	VFMADD213PS tail4<>(SB), Y5, Y7
+	VFMADD213PS tail3<>(SB), Y4, Y6
+	VFMADD213PS tail3<>(SB), Y5, Y7
+	VFMADD213PS tail2<>(SB), Y4, Y6
+	VFMADD213PS tail2<>(SB), Y5, Y7
+	VFMADD213PS tail1<>(SB), Y4, Y6
+	VFMADD213PS tail1<>(SB), Y5, Y7
+	VFMADD213PS tail0<>(SB), Y4, Y6
+	VFMADD213PS tail0<>(SB), Y5, Y7
+	VMULPS Y2, Y4, Y4
+	VMULPS Y3, Y5, Y5
+	VMULPS Y2, Y2, Y2
+	VMULPS Y3, Y3, Y3
+	VFMADD231PS minusHalf<>(SB), Y2, Y6
+	VFMADD231PS minusHalf<>(SB), Y3, Y7
+	VCMPPS $0x5, low<>(SB), Y6, Y12
+	VCMPPS $0x5, low<>(SB), Y7, Y13
+	VMOVUPS high<>(SB), Y8
+	VMOVUPS high<>(SB), Y9
+	VMINPS Y6, Y8, Y6
+	VMINPS Y7, Y9, Y7
+	VMOVUPS low<>(SB), Y8
+	VMOVUPS low<>(SB), Y9
+	VMAXPS Y6, Y8, Y6
+	VMAXPS Y7, Y9, Y7
+	VMOVUPS perLn2<>(SB), Y8
+	VMOVUPS perLn2<>(SB), Y9
+	VFMADD213PS magic<>(SB), Y6, Y8
+	VFMADD213PS magic<>(SB), Y7, Y9
+	VSUBPS magic<>(SB), Y8, Y10
+	VSUBPS magic<>(SB), Y9, Y11
+	VFMADD231PS ln2a<>(SB), Y10, Y6
+	VFMADD231PS ln2a<>(SB), Y11, Y7
+	VFMADD231PS ln2b<>(SB), Y10, Y6
+	VFMADD231PS ln2b<>(SB), Y11, Y7
+	VMOVUPS q4<>(SB), Y10
+	VMOVUPS q4<>(SB), Y11
+	VFMADD213PS q3<>(SB), Y6, Y10
+	VFMADD213PS q3<>(SB), Y7, Y11
+	VFMADD213PS q2<>(SB), Y6, Y10
+	VFMADD213PS q2<>(SB), Y7, Y11
+	VFMADD213PS q1<>(SB), Y6, Y10
+	VFMADD213PS q1<>(SB), Y7, Y11
+	VFMADD213PS half<>(SB), Y6, Y10
+	VFMADD213PS half<>(SB), Y7, Y11
+	VFMADD213PS one<>(SB), Y6, Y10
+	VFMADD213PS one<>(SB), Y7, Y11
+	VFMADD213PS one<>(SB), Y6, Y10
+	VFMADD213PS one<>(SB), Y7, Y11
+	VPSLLD $0x17, Y8, Y8
+	VPSLLD $0x17, Y9, Y9
+	VPADDD one<>(SB), Y8, Y8
+	VPADDD one<>(SB), Y9, Y9
+	VMULPS Y8, Y10, Y6
+	VMULPS Y9, Y11, Y7
+	VANDPS Y12, Y6, Y6
+	VANDPS Y13, Y7, Y7
+	VMULPS Y6, Y4, Y6
+	VMULPS Y7, Y5, Y7
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VMAXPS Y2, Y0, Y0
+	VMAXPS Y3, Y1, Y1
+	VFMADD231PS minusHalf<>(SB), Y6, Y0
+	VFMADD231PS minusHalf<>(SB), Y7, Y1
+	VMOVUPS Y0, 0(DI)
+	VMOVUPS Y1, 32(DI)
 	ADDQ $64, DI
 	ADDQ $64, SI
 	SUBQ $16, DX

@@ -28,6 +28,8 @@ func expAVX2(y, x *float32, n int) { panic(nothing) }
 
 func gateAVX2(y, x *float32, c1, c3 float32, n int) { panic(nothing) }
 
+func normalAVX2(y, x *float32, n int) { panic(nothing) }
+
 func softCapAVX2(y, x *float32, limit, twice float32, n int) { panic(nothing) }
 
 func softMaxAVX2(x *[Block]float32) (top, sum float32) { panic(nothing) }
@@ -88,6 +90,8 @@ func rotateAVX512(a, b, cos, sin *float32, n int) { panic(nothing) }
 func expAVX512(y, x *float32, n int) { panic(nothing) }
 
 func gateAVX512(y, x *float32, c1, c3 float32, n int) { panic(nothing) }
+
+func normalAVX512(y, x *float32, n int) { panic(nothing) }
 
 func softCapAVX512(y, x *float32, limit, twice float32, n int) { panic(nothing) }
 

@@ -41,6 +41,9 @@ func expAVX2(y, x *float32, n int)
 func gateAVX2(y, x *float32, c1, c3 float32, n int)
 
 //go:noescape
+func normalAVX2(y, x *float32, n int)
+
+//go:noescape
 func softCapAVX2(y, x *float32, limit, twice float32, n int)
 
 //go:noescape
@@ -150,6 +153,9 @@ func expAVX512(y, x *float32, n int)
 
 //go:noescape
 func gateAVX512(y, x *float32, c1, c3 float32, n int)
+
+//go:noescape
+func normalAVX512(y, x *float32, n int)
 
 //go:noescape
 func softCapAVX512(y, x *float32, limit, twice float32, n int)

@@ -96,6 +96,7 @@ var routines = []struct {
 	{"exp", func(isa ISA, y, x, _ []float32) { isa.Exp(y, x) }},
 	{"silu", func(isa ISA, y, x, _ []float32) { isa.SiLU(y, x) }},
 	{"gelu", func(isa ISA, y, x, _ []float32) { isa.GELU(y, x) }},
+	{"gelu erf", func(isa ISA, y, x, _ []float32) { isa.GELUErf(y, x) }},
 	{"soft cap", func(isa ISA, y, x, _ []float32) { isa.SoftCap(y, x, 30) }},
 	{"halves", func(isa ISA, y, x, _ []float32) {
 		h := make([]uint16, len(x))
@@ -266,6 +267,9 @@ func TestFunctionsAgainstMath(t *testing.T) {
 		isa.GELU(y, in)
 		gelu := 0.5 * X * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(X+0.044715*X*X*X)))
 		require.InDelta(t, gelu, y[0], 5e-7*math.Abs(X)+1e-12, "gelu %g", x)
+		isa.GELUErf(y, in)
+		gauss := 0.5 * X * math.Erfc(-X/math.Sqrt2)
+		require.InDelta(t, gauss, y[0], math.Abs(gauss)*(1e-6+X*X*0x1p-24)+1e-37, "gelu erf %g", x)
 		isa.SoftCap(y, in, 5)
 		require.InDelta(t, 5*math.Tanh(X/5), y[0], 5*0x1p-22, "soft cap %g", x)
 	}

@@ -180,6 +180,21 @@ func (isa ISA) GELU(y, x []float32) {
 	isa.gate(y, x, twice, twice*0.044715)
 }
 
+// GELUErf is y = 0.5·x·(1+erf(x/√2)), computed as max(x, 0) − 0.5·|x|·erfc(|x|/√2), which is the same; NaN where x is
+// infinite.
+func (isa ISA) GELUErf(y, x []float32) {
+	x = x[:len(y)]
+	n := isa.whole(len(y))
+	switch {
+	case n == 0:
+	case isa == AVX512:
+		normalAVX512(at(y), at(x), n)
+	default:
+		normalAVX2(at(y), at(x), n)
+	}
+	normalTwin(y[n:], x[n:])
+}
+
 // gate is y = x/(1+e⁻ᶻ) with z = x·(c1 + c3·x²); NaN where x² is infinite, as it soon would be.
 func (isa ISA) gate(y, x []float32, c1, c3 float32) {
 	x = x[:len(y)]

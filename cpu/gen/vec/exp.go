@@ -1,6 +1,11 @@
 package main
 
-import "github.com/sluice-ai/sluice/cpu/gen/asm"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sluice-ai/sluice/cpu/gen/asm"
+)
 
 // constants are, but for the last two, those of exp in package vec.
 var constants = []asm.Constant{
@@ -20,13 +25,29 @@ var constants = []asm.Constant{
 	{Name: "magnitude", Word: 0x7fffffff},
 }
 
+// tails are those of tail in package vec, the polynomial from the highest power on.
+var tails = []asm.Constant{
+	{Name: "perTwoRoots", Word: 0x3eb504f3}, // 1/(2·√2)
+	{Name: "minusHalf", Word: 0xbf000000},
+	{Name: "tail9", Word: 0x3e2ef945},
+	{Name: "tail8", Word: 0xbf527892},
+	{Name: "tail7", Word: 0x3fbe87b0},
+	{Name: "tail6", Word: 0xbf914e5d},
+	{Name: "tail5", Word: 0x3e8ec7cc},
+	{Name: "tail4", Word: 0xbe3ec24c},
+	{Name: "tail3", Word: 0x3dc636c9},
+	{Name: "tail2", Word: 0x3ebf88fb},
+	{Name: "tail1", Word: 0x3f8000c7},
+	{Name: "tail0", Word: 0xbfa1fc4e},
+}
+
 // constantBytes are those of a constant, by lanes: an operand in ymm form; zmm form has the registers to hold all.
 var constantBytes = map[int]int{8: 32, 16: 8}
 
-// holdConstants holds all where there are registers enough.
-func (w writer) holdConstants() {
+// holdConstants holds those of exp, and others, where there are registers enough.
+func (w writer) holdConstants(others ...asm.Constant) {
 	if w.Wide() {
-		for _, c := range constants {
+		for _, c := range slices.Concat(constants, others) {
 			w.Hold("VBROADCASTSS", c.Name)
 		}
 	}
@@ -90,6 +111,34 @@ func (w writer) gate() {
 		w.Op("VADDPS", w.Constant("one"), v, v)
 		w.Op("VDIVPS", v, x, v)
 		w.Op("VMOVUPS", v, w.Row("y"))
+	})
+	w.End()
+}
+
+func (w writer) normal() {
+	w.Begin("normal", "(y, x *float32, n int)")
+	w.holdConstants(tails...)
+	x, m, t, v := w.Vec(16), w.Vec(16), w.Vec(16), w.Vec(16)
+	w.Rows(func() {
+		w.Op("VMOVUPS", w.Row("x"), x)
+		w.Op("VANDPS", w.Constant("magnitude"), x, m)
+		w.Op("VMOVUPS", w.Constant("perTwoRoots"), t)
+		w.Op("VFMADD213PS", w.Constant("one"), m, t)
+		w.Op("VMOVUPS", w.Constant("one"), v)
+		w.Op("VDIVPS", t, v, t)
+		w.Op("VMOVUPS", w.Constant("tail9"), v)
+		for power := 8; power >= 0; power-- {
+			w.Op("VFMADD213PS", w.Constant(fmt.Sprintf("tail%d", power)), t, v)
+		}
+		w.Op("VMULPS", m, t, t)
+		w.Op("VMULPS", m, m, m)
+		w.Op("VFMADD231PS", w.Constant("minusHalf"), m, v)
+		w.exp(v)
+		w.Op("VMULPS", v, t, v)
+		w.Op("VXORPS", m, m, m)
+		w.Op("VMAXPS", m, x, x) // 0 where x is NaN: v is NaN there
+		w.Op("VFMADD231PS", w.Constant("minusHalf"), v, x)
+		w.Op("VMOVUPS", x, w.Row("y"))
 	})
 	w.End()
 }

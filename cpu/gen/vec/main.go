@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"slices"
 	"strings"
 
 	"github.com/sluice-ai/sluice/cpu/gen/asm"
@@ -37,7 +38,7 @@ func run(dir string) error {
 	others.WriteString(asm.Header(generator, "!amd64 || purego") + "package vec\n")
 	for _, isa := range []asm.ISA{asm.AVX2, asm.AVX512} {
 		w := writer{asm.New(isa, generator)}
-		w.Constants(constants, constantBytes[isa.Lanes])
+		w.Constants(slices.Concat(constants, tails), constantBytes[isa.Lanes])
 		w.rows()
 		w.recur()
 		choice := w.panels()
@@ -72,6 +73,7 @@ func (w writer) rows() {
 	}
 	w.exps()
 	w.gate()
+	w.normal()
 	w.softCap()
 	w.softMax()
 	w.halve()
