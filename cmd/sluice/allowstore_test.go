@@ -255,7 +255,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestPulledManner: what Ollama's registry has beside the weights holds when the model runs, as far as it is known here;
+// TestPulledManner: what the registry of Ollama has beside the weights holds when a model runs, as far as it is known;
 // a template of its makers' is better than the one there.
 func TestPulledManner(t *testing.T) {
 	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
