@@ -53,7 +53,7 @@ func TestAgentsOfOfficialClients(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, script), text, 0o600))
 	r := start(t, Options{}, nil)
-	scripted(t, dir, script, r.url, 9)
+	scripted(t, dir, script, r.url, 8)
 }
 
 // officialClients is the folder in which the official clients are installed.

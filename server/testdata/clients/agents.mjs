@@ -118,20 +118,27 @@ const anthropic = new Anthropic({ baseURL: BASE, apiKey: 'none', maxRetries: 0 }
 const beta = (t) => Object.entries(SCHEMAS).map(([name, inputSchema]) => betaTool({ name, description: `The tool ${name}`, inputSchema, run: t.run(name) }));
 for (const stream of [false, true]) {
   await check(`agents.anthropic.toolRunner${stream ? '.stream' : ''}`, async () => {
-    const t = toolbox(), texts = [];
-    const runner = anthropic.beta.messages.toolRunner({ model, max_tokens: 300, temperature: 1, messages: [{ role: 'user', content: question }], tools: beta(t), tool_choice: { type: 'any' }, stream });
-    let step = 0, pieces = 0, message;
-    for await (const answer of runner) {
-      if (stream) for await (const e of answer) if (e.type === 'content_block_delta' && e.delta.type === 'input_json_delta' && e.delta.partial_json) pieces++;
-      message = stream ? await answer.finalMessage() : answer;
-      texts.push(message.content.filter((b) => b.type === 'text').map((b) => b.text).join(''));
-      assert((message.stop_reason === 'tool_use') === (step < STEPS), `step ${step}: ${message.stop_reason}`);
-      if (++step === STEPS) runner.setMessagesParams((p) => ({ ...p, tool_choice: { type: 'none' } }));
+    const t = toolbox();
+    let steps = 0, pieces = 0;
+    const runner = (messages, type, most) => anthropic.beta.messages.toolRunner({ model, max_tokens: 300, temperature: 1, messages, tools: beta(t), tool_choice: { type }, max_iterations: most, stream });
+    const read = async (answer) => {
+      if (!stream) return answer;
+      for await (const e of answer) if (e.type === 'content_block_delta' && e.delta.type === 'input_json_delta' && e.delta.partial_json) pieces++;
+      return answer.finalMessage();
+    };
+    const forced = runner([{ role: 'user', content: question }], 'any', STEPS);
+    for await (const answer of forced) {
+      const m = await read(answer);
+      assert(m.stop_reason === 'tool_use' && m.content.every((b) => b.type === 'tool_use'), `step ${steps}: ${m.stop_reason} ${JSON.stringify(m.content)}`);
+      steps++;
     }
-    assert(step === STEPS + 1, `${step} steps`);
+    assert(steps === STEPS, `${steps} steps`);
     assert(t.calls.length >= STEPS, `${t.calls.length} calls`);
     if (stream) assert(pieces > t.calls.length, `${pieces} pieces of ${t.calls.length} calls`);
-    assert(texts.slice(0, STEPS).every((x) => x === '') && texts[STEPS].length > 0, JSON.stringify(texts));
+    for await (const answer of runner(forced.params.messages, 'none', 2)) {
+      const m = await read(answer);
+      assert(m.stop_reason !== 'tool_use' && m.content.some((b) => b.type === 'text' && b.text), JSON.stringify(m.content));
+    }
   });
 }
 await check('agents.anthropic.stream', async () => {
