@@ -241,7 +241,7 @@ func (c *compiler) oneOf(sets []*set) (*set, error) {
 	return c.or(alone...)
 }
 
-// onlyWords lists the words that are in one of some sets alone; ok, that each of these sets is one word and nothing else.
+// onlyWords lists the words that are in one of some sets alone; ok, that each of these sets is one word and no more.
 func onlyWords(sets []*set) (words []string, ok bool) {
 	times := map[string]int{}
 	for _, s := range sets {
