@@ -64,7 +64,7 @@ func (k *Kernels) mulOf(m *MatVec) (f mul, wide int) {
 			break
 		}
 	}
-	for wide > 1 && m.Experts == nil && (m.W.rowTiles()+3)/4*((m.Columns+32*wide-1)/(32*wide)) < manyWorkgroups {
+	for wide > 2 && m.Experts == nil && (m.W.rowTiles()+3)/4*((m.Columns+32*wide-1)/(32*wide)) < manyWorkgroups {
 		wide /= 2
 	}
 	return f, wide
