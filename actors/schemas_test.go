@@ -17,7 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/grammar/schema"
 )
 
-// realSchemas are those of the reference data that can be kept, every stepth of them, with what judges texts under them.
+// realSchemas are those of the reference data that can be kept, every stepth of them, with what judges texts by them.
 func realSchemas(t *testing.T, step int) (grammars []*grammar.Grammar, judges []*jsonschema.Schema) {
 	f, err := os.Open(filepath.Join(testref.Dir(t), "refdata", "structured", "real-schemas.jsonl"))
 	require.NoError(t, err)
@@ -96,8 +96,8 @@ func TestRealSchemas(t *testing.T) {
 	require.Greater(t, ended, len(grammars)/5)
 }
 
-// BenchmarkSchemas writes as many tokens with a schema as without, in turns, one sequence at a time: what decoding costs
-// more by it. Other work on the machine strikes both.
+// BenchmarkSchemas writes as many tokens with a schema as without, in turns, one sequence at a time: what decoding
+// costs more by it. Other work on the machine strikes both.
 func BenchmarkSchemas(b *testing.B) {
 	const most = 256
 	for name, text := range map[string]string{
