@@ -60,7 +60,7 @@ func TestAgentsOfOfficialClients(t *testing.T) {
 func officialClients(t *testing.T) string {
 	dir := os.Getenv(clientsFolder)
 	if dir == "" {
-		t.Skip(clientsFolder + " is not set: see CONTRIBUTING.md")
+		testref.Missing(t, "clients", "%s is not set: see CONTRIBUTING.md", clientsFolder)
 	}
 	return dir
 }

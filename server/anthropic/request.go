@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 
@@ -32,7 +33,7 @@ func decode(body answer.Body, find ask.Finder, answered bool) (request, *wire.Fa
 	o := request{Order: answer.Order{Model: m, N: 1}}
 	prompt := &chat.Input{Extra: &jinja.Dict{}}
 	r := actors.Request{Chat: prompt, Thoughts: true, Sampling: m.Sampling}
-	r.Sampling.Seed, r.Sampling.LogProbs = rand.Uint64(), -1
+	r.Sampling.Seed, r.Sampling.LogProbs = cmp.Or(m.Sampling.Seed, rand.Uint64()), -1
 	f.Number("temperature", 0, 100, &r.Sampling.Temp)
 	f.Number("top_p", 0, 1, &r.Sampling.TopP)
 	f.Count("top_k", -1, math.MaxInt32, &r.Sampling.TopK)
