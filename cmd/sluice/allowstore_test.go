@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -210,6 +211,20 @@ func TestAllowStoreRefuses(t *testing.T) {
 	all, err := kept.List()
 	require.NoError(t, err)
 	require.Len(t, all, 1, "nothing was made")
+
+	half, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	require.NoError(t, err)
+	_, err = fmt.Fprintf(half, "POST /api/blobs/sha256:%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nhalf of it",
+		strings.Repeat("0", 64))
+	require.NoError(t, err)
+	uploads := func() int {
+		entries, err := os.ReadDir(filepath.Join(dir, "uploads"))
+		require.NoError(t, err)
+		return len(entries)
+	}
+	require.Eventually(t, func() bool { return uploads() == 1 }, time.Minute, time.Millisecond)
+	require.NoError(t, half.Close())
+	require.Eventually(t, func() bool { return uploads() == 0 }, time.Minute, time.Millisecond, "its client has gone")
 }
 
 // TestCreate: a Modelfile makes a model of a file, a folder, or a model in the store, and it runs as that says.
