@@ -33,7 +33,7 @@ func TestOfficialClients(t *testing.T) {
 	}
 	dir := os.Getenv(clientsFolder)
 	if dir == "" {
-		t.Skip(clientsFolder + " is not set: see CONTRIBUTING.md")
+		testref.Missing(t, "clients", "%s is not set: see CONTRIBUTING.md", clientsFolder)
 	}
 	bert, err := gguf.Open(filepath.Join(testref.Dir(t), "fixtures", "bert.gguf"))
 	require.NoError(t, err)

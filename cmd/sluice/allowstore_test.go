@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/testref"
+
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/storage/hub/hubtest"
 	"github.com/sluice-ai/sluice/storage/store"
@@ -292,7 +294,7 @@ func TestOfficialStore(t *testing.T) {
 	}
 	clients := os.Getenv("SLUICE_CLIENTS")
 	if clients == "" {
-		t.Skip("SLUICE_CLIENTS is not set: see CONTRIBUTING.md")
+		testref.Missing(t, "clients", "SLUICE_CLIENTS is not set: see CONTRIBUTING.md")
 	}
 	text, err := os.ReadFile("testdata/store.mjs")
 	require.NoError(t, err)

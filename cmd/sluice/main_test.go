@@ -183,12 +183,19 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestDocumentedCommands parses, without running them, the commands of the README and those at the end of helps.
+// TestDocumentedCommands parses, without running them, the commands of the documents and those at the end of helps.
 func TestDocumentedCommands(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	lines := strings.Split(string(readme), "\n")
-
+	var lines []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/api/*.md"} {
+		documents, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, documents)
+		for _, name := range documents {
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			lines = append(lines, strings.Split(string(text), "\n")...)
+		}
+	}
 	parser, err := newParser(testEnv(""), func(int) {})
 	require.NoError(t, err)
 	for _, node := range append(parser.Model.Leaves(true), parser.Model.Node) {

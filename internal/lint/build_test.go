@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // paris is what README's first command is answered.
@@ -46,19 +48,18 @@ func alone(t *testing.T, folder string, words ...string) (stdout string) {
 	c.Stdout, c.Stderr = &out, &faults
 	err := c.Run()
 	if errors.Is(err, syscall.EPERM) {
-		t.Skip("chroot is for root alone")
+		testref.Missing(t, "root", "chroot is for root alone")
 	}
 	require.NoError(t, err, "%s", faults.String())
 	return out.String()
 }
 
-// tool is where a program is, or skips the test; in CI it must be there.
+// tool is where a program is.
 func tool(t *testing.T, name, from string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		require.Empty(t, os.Getenv("CI"), "%s is missing: install %s", name, from)
-		t.Skipf("%s is missing: install %s", name, from)
+		testref.Missing(t, name, "%s is missing: install %s", name, from)
 	}
 	return path
 }
@@ -174,7 +175,7 @@ func TestContainer(t *testing.T) {
 	folder := static(t, "amd64")
 	require.NoError(t, os.Mkdir(filepath.Join(folder, "models"), 0o700))
 	if err := os.Chown(filepath.Join(folder, "models"), 65532, 65532); err != nil {
-		t.Skipf("what follows is for root alone: %v", err)
+		testref.Missing(t, "root", "what follows is for root alone: %v", err)
 	}
 	for dir := folder; len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) { // others may go there
 		require.NoError(t, os.Chmod(dir, 0o755))

@@ -39,6 +39,7 @@ var layers = []struct {
 	{"actors/tiers", []string{"actors/run", "stages/place", "storage", "internal"}}, // it knows no steps
 	{"actors/fleet", []string{"stages/swap"}},                                       // an engine is anything that can be closed
 	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},
+	{"stages/arch/archtest", []string{"storage/gguf", "stages/arch", "internal"}},
 	{"stages/convert/converttest", []string{"stages/convert", "storage/gguf", "internal"}},
 	{"stages", []string{"internal"}},
 	{"cpu", []string{"internal"}},
@@ -49,8 +50,8 @@ var layers = []struct {
 }
 
 // forTests are packages that only tests may import.
-var forTests = []string{"internal/testref", "internal/backendtest", "internal/lint", "stages/place/placetest",
-	"stages/convert/converttest", "storage/hub/hubtest"}
+var forTests = []string{"internal/testref", "internal/backendtest", "internal/lint", "stages/arch/archtest",
+	"stages/convert/converttest", "stages/place/placetest", "storage/hub/hubtest"}
 
 // thirdParty says who may import a module's packages outside tests (nobody, where the list is empty), and why we do
 // not write them ourselves. Tests may import all of them. What is not here must not be imported: a dependency is a
@@ -68,7 +69,7 @@ var thirdParty = []dependency{
 	{"github.com/goccy/go-yaml", []string{"cmd/sluice"}, "configuration files; faults are shown with their line"},
 	{"github.com/iceber/iouring-go/syscall", []string{"storage/uring"}, // the module's root does not link
 		"the kernel's numbers and structures of io_uring, which x/sys lacks"},
-	{"github.com/klauspost/compress", nil, "tests unpack reference data, which is stored as zstd"},
+	{"github.com/klauspost/compress", []string{"internal/testref"}, "tests unpack reference data, which is stored as zstd"},
 	{"github.com/klauspost/cpuid/v2", []string{"cpu", "cmd/sluice"},
 		"instruction sets that x/sys/cpu does not tell apart, names of processors and sizes of caches"},
 	{"github.com/openai/openai-go/v3", nil, "a client that we did not write judges the dialect"},
@@ -76,7 +77,8 @@ var thirdParty = []dependency{
 	{"github.com/rs/zerolog", []string{"actors", "server", "cmd/sluice"},
 		"a log for people or programs that allocates nothing where its level is off"},
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"server"}, "a schema is judged by the standard's own tests"},
-	{"github.com/stretchr/testify", []string{"internal/backendtest", "stages/convert/converttest"}, "failures print both sides and their difference"},
+	{"github.com/stretchr/testify", []string{"internal/backendtest", "stages/arch/archtest", "stages/convert/converttest"},
+		"failures print both sides and their difference"},
 	{"github.com/valyala/fasthttp", []string{"server"},
 		"requests without an allocation for each header, and bodies as streams: many clients at once"},
 	{"github.com/vulkan-go/vulkan", []string{"gpu"}, "Vulkan's structures and loader, generated from its registry"},
@@ -106,7 +108,8 @@ var forbidden = []struct {
 	{"math/rand", nil, "math/rand/v2 has sources that stay the same for a seed"},
 	{"plugin", nil, "everything is linked"},
 	{"reflect", []string{"server", "cmd/sluice"}, "plain code can be searched"},
-	{"testing", []string{"internal/testref", "internal/backendtest", "stages/convert/converttest"}, "it adds flags to the program"},
+	{"testing", []string{"internal/testref", "internal/backendtest", "stages/arch/archtest", "stages/convert/converttest"},
+		"it adds flags to the program"},
 }
 
 // pure are the folders of code without I/O, clock and goroutines.

@@ -26,8 +26,8 @@ func Dialect(s *answer.Service) answer.Dialect {
 		Routes: []answer.Route{
 			{Method: post, Path: "/v1/messages", Help: "an answer to a conversation", Handle: a.message},
 			{Method: post, Path: "/v1/messages/count_tokens", Help: "how many tokens a conversation has", Handle: a.count},
-			{Method: get, Path: "/v1/models", Handle: a.list}, // listed by OpenAI's dialect
-			{Method: get, Path: modelPath, Name: "/v1/models/{name}", Handle: a.describe},
+			{Method: get, Path: answer.ModelsPath, Handle: a.list}, // listed by OpenAI's dialect
+			{Method: get, Path: answer.ModelsPath + "/", Name: "/v1/models/{name}", Handle: answer.Described(s, a.object)},
 		},
 	}
 }

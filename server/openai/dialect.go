@@ -26,10 +26,10 @@ func Dialect(s *answer.Service) answer.Dialect {
 			{Method: post, Path: "/v1/responses", Help: "the same, in typed items", Handle: a.respond},
 			{Method: post, Path: "/v1/responses/input_tokens", Handle: a.countResponse},
 			{Method: post, Path: "/v1/completions", Help: "the continuation of a text", Handle: a.complete},
-			{Method: post, Path: "/v1/embeddings", Help: "the vectors of texts", Handle: a.embed},
-			{Method: post, Path: "/v1/rerank", Help: "how well documents answer a query", Handle: a.rerank},
-			{Method: get, Path: "/v1/models", Help: "the model", Handle: a.list},
-			{Method: get, Path: modelPath, Name: "/v1/models/{name}", Handle: a.describe},
+			{Method: post, Path: "/v1/embeddings", Help: "the vectors of texts", Handle: a.vectors(answer.Embed, decodeEmbeddings)},
+			{Method: post, Path: "/v1/rerank", Help: "how well documents answer a query", Handle: a.vectors(answer.Rank, decodeRerank)},
+			{Method: get, Path: answer.ModelsPath, Help: "the model", Handle: a.list},
+			{Method: get, Path: answer.ModelsPath + "/", Name: "/v1/models/{name}", Handle: answer.Described(s, a.object)},
 		},
 	}
 }

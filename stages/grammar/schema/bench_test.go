@@ -2,13 +2,10 @@ package schema
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/testref"
@@ -18,14 +15,7 @@ import (
 )
 
 func vocabulary(t testing.TB, name string) *token.Vocab {
-	packed, err := os.ReadFile(filepath.Join(testref.Dir(t), "vocab", name+".gguf.zst"))
-	require.NoError(t, err)
-	d, err := zstd.NewReader(nil, zstd.WithDecoderMaxWindow(1<<30))
-	require.NoError(t, err)
-	defer d.Close()
-	data, err := d.DecodeAll(packed, nil)
-	require.NoError(t, err)
-	f, err := gguf.Parse(name+".gguf", data)
+	f, err := gguf.Parse(name+".gguf", testref.Vocab(t, name))
 	require.NoError(t, err)
 	v, err := token.New(&f.Meta)
 	require.NoError(t, err)
