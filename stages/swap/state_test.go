@@ -26,7 +26,8 @@ func begin(l Limits, needs map[string]int64) *story {
 	return s
 }
 
-// tell is one of: want a, meek a, done a, measured a, loaded a, failed a, unloaded a, sick a, changed a, cancel 3, after 5s.
+// tell is one of: want a, meek a, done a, measured a, loaded a, failed a, unloaded a, sick a, changed a, cancel 3,
+// after 5s.
 func (s *story) tell(t *testing.T, line string) string {
 	what, arg, _ := strings.Cut(line, " ")
 	var out []Effect

@@ -16,9 +16,9 @@ import (
 // killedStore names the store of a process that is to be killed.
 const killedStore = "SLUICE_TEST_KILLED_STORE"
 
-// TestKilledAnywhere kills processes that do nothing but pull, make, copy and remove small models, two at a time: they are
-// between two system calls of a change most of the time. Whatever they leave, every model that is listed is whole, and
-// the next process can do all that it could before.
+// TestKilledAnywhere kills processes that do nothing but pull, make, copy and remove small models, two at a time: they
+// are between two system calls of a change most of the time. Whatever they leave, every model that is listed is whole,
+// and the next process can do all that it could before.
 func TestKilledAnywhere(t *testing.T) {
 	if dir := os.Getenv(killedStore); dir != "" {
 		churn(t, dir)
