@@ -60,11 +60,19 @@ func (f fields) length(most *int) {
 	}
 }
 
+// unthreaded is what Anthropic's own API says of requests that it cannot answer from a conversation that it keeps: who
+// reads it goes on without, as the client's tool runner does.
+const unthreaded = "thread_unsupported_request"
+
 // ignored are fields that change no answer here, and those that ask for what there is not.
 func (f fields) ignored() {
 	f.Object("metadata", `an object such as {"user_id": "..."}`, func(o *wire.Fields) { o.Text("user_id", new(string)) })
 	f.Absent("container", "leave it out: no code is executed")
 	f.Absent("mcp_servers", "leave it out: no tools are called by the server")
+	if _, ok := f.Get("thread"); ok && f.Fault == nil {
+		f.Fault = wire.Invalid("thread", unthreaded,
+			"thread is not supported here: no conversations are kept, send the whole of it without thread")
+	}
 }
 
 // thinking tells the template whether the model is to think. Templates have two names for it.
