@@ -272,6 +272,57 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// TestCreateOfAFolder: safetensors are taken up as they are, or written in fewer bits; so are those that clients upload.
+func TestCreateOfAFolder(t *testing.T) {
+	draft, dir := draftFolder(t), filepath.Join(t.TempDir(), "store")
+	file := filepath.Join(t.TempDir(), "Modelfile")
+	require.NoError(t, os.WriteFile(file, []byte("FROM "+draft+"\nPARAMETER temperature 0\n"), 0o600))
+	ask := []string{"-n", "12", "Tell me a short story about a fox."}
+	want := sluice("", append([]string{"run", "--temp", "0", "-m", draft}, ask...)...)
+	require.Equal(t, outcome{exitDone, "draft is in the store: " + sizeOf(t, draft) + "\n", ""}, here(dir, "create", "draft", "-f", file))
+	require.Equal(t, want, here(dir, append([]string{"run", "-m", "draft"}, ask...)...))
+	o := here(dir, "create", "small", "-f", file, "-q", "q8_0")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.Contains(t, here(dir, "show", "small").stdout, "model-Q8_0.gguf")
+	o = here(dir, append([]string{"run", "-m", "small"}, ask...)...)
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.NotEmpty(t, o.stdout)
+
+	s := serveStore(t, dir, "")
+	s.good(t, "DELETE", "/api/delete", `{"model":"draft"}`)
+	files := map[string]string{}
+	for _, name := range []string{"config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"} {
+		data := read(t, filepath.Join(draft, name))
+		files[name] = "sha256:" + hubtest.Digest(data)
+		status, text := s.ask(t, "POST", "/api/blobs/"+files[name], string(data))
+		require.Equal(t, http.StatusCreated, status, text)
+	}
+	body, err := json.Marshal(map[string]any{"model": "sent", "files": files, "quantize": "q4_0"})
+	require.NoError(t, err)
+	require.Contains(t, s.good(t, "POST", "/api/create", string(body)), `{"status":"quantizing model to Q4_0"}`)
+	require.NotEmpty(t, s.chat(t, "sent", france))
+	status, text := s.ask(t, "POST", "/api/create", `{"model":"again","from":"sent","quantize":"q4_K_M","stream":false}`)
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, text, "is quantised already")
+	left, err := os.ReadDir(filepath.Join(dir, "uploads"))
+	require.NoError(t, err)
+	require.Len(t, left, 4, "what was sent waits for another model")
+}
+
+// sizeOf is that of a folder's files.
+func sizeOf(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	var all int64
+	for _, entry := range entries {
+		info, err := entry.Info()
+		require.NoError(t, err)
+		all += info.Size()
+	}
+	return binarySize(all)
+}
+
 // TestPulledManner: what the registry of Ollama has beside the weights holds when a model runs, as far as it is known;
 // a template of its makers' is better than the one there.
 func TestPulledManner(t *testing.T) {
