@@ -81,8 +81,8 @@ func (t *topView) per(now, before float64) float64 {
 	return 0
 }
 
-// share is what part of a device's time between the looks something took. The device says how long that was: all that it
-// did adds up to it.
+// share is what part of a device's time between the looks something took. The device says how long that was: all
+// that it did adds up to it.
 func (d *ofDevice) share(now, before float64) float64 {
 	if took := d.now.Uptime - d.was.Uptime; took > 0 {
 		return max(0, now-before) / took
