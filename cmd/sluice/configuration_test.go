@@ -154,17 +154,6 @@ func TestSettingsFound(t *testing.T) {
 	require.Regexp(t, `(?m)^ctx +2222 +`+own+`/sluice.toml$`, fmt.Sprint(e2.stdout))
 }
 
-func TestNearest(t *testing.T) {
-	require.Equal(t, "did you mean keep-alive?", nearest("keep_alive", []string{"kv", "keep-alive"}))
-	require.Equal(t, "there are kv, ctx", nearest("completely-different", []string{"kv", "ctx"}))
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "ab", 2}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"ram", "rma", 2}, {"same", "same", 0}} {
-		require.Equal(t, c.want, edits(c.a, c.b), "%s %s", c.a, c.b)
-	}
-}
-
 // FuzzConfiguration: whatever a file holds is an error, or a value for each flag that it names, or an error of that.
 func FuzzConfiguration(f *testing.F) {
 	for _, text := range []string{

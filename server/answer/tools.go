@@ -50,6 +50,8 @@ func (b *Toolbox) Add(t Tool, name, schema string) *wire.Fault {
 			name, wire.Shown(t.Name), mostName)
 	case b.has(t.Name):
 		return wire.Invalid(name, "invalid_value", "%s is %q, as another tool's is: want a name of its own", name, wire.Shown(t.Name))
+	case len(t.Parameters) > MaxForm:
+		return wire.Invalid(schema, "invalid_value", "%s has %d bytes: want at most %d", schema, len(t.Parameters), MaxForm)
 	case t.Parameters != "" && !strings.HasPrefix(t.Parameters, "{"):
 		return wire.Invalid(schema, "invalid_value", `%s is %s: want a JSON Schema such as {"type": "object"}`, schema,
 			wire.Shown(t.Parameters))

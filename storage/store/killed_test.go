@@ -83,7 +83,7 @@ func churn(t *testing.T, dir string) {
 			require.NoError(t, p.Commit(ctx))
 			p.Close()
 		}
-		_ = s.Copy(ctx, name(t, "a/b"), name(t, "copy")) // the other process may have done so, or removed it
+		_ = s.Copy(ctx, name(t, "a/b"), name(t, "copy"), false) // the other process may have done so, or removed it
 		for _, gone := range []string{"a/b", "copy", "a/c"} {
 			_, _ = s.Remove(ctx, name(t, gone))
 		}
