@@ -16,24 +16,24 @@ import (
 
 // respond serves POST /v1/responses.
 func (a *api) respond(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
-	body, fault := a.Body(rc, x)
-	if fault != nil {
-		return fault
-	}
-	o, fault := decodeResponse(body, a.finder(x, answer.Write))
+	o, fault := a.readResponse(rc, x)
 	if fault != nil {
 		return fault
 	}
 	return a.Answer(rc, x, &o.Order, newResponse(&o, x.ID, time.Now().Unix()))
 }
 
-// countResponse serves POST /v1/responses/input_tokens: how many tokens the prompt of a response would have.
-func (a *api) countResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+func (a *api) readResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) (responseRequest, *wire.Fault) {
 	body, fault := a.Body(rc, x)
 	if fault != nil {
-		return fault
+		return responseRequest{}, fault
 	}
-	o, fault := decodeResponse(body, a.finder(x, answer.Write))
+	return decodeResponse(body, a.finder(x, answer.Write))
+}
+
+// countResponse serves POST /v1/responses/input_tokens: how many tokens the prompt of a response would have.
+func (a *api) countResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	o, fault := a.readResponse(rc, x)
 	if fault != nil {
 		return fault
 	}
