@@ -76,6 +76,9 @@ house/model/small/sessions/*         5    5 %        -     70.0      2 of them`,
 		}
 		require.Len(t, view.lines(columns, 10), 10)
 	}
+	named := looks()
+	named.now.Models[0].Actors[1].ID = "house/model/Sluice%20Mini%1b/scheduler"
+	require.Contains(t, strings.Join(named.lines(200, 40), "\n"), `house/model/Sluice Mini\x1b/scheduler `)
 	wide := strings.Join(looks().lines(200, 40), "\n")
 	require.Contains(t, wide, "restarts")
 	require.NotContains(t, wide, "…")

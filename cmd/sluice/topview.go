@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -223,7 +224,7 @@ func (t *topView) actors(columns int) []string {
 	}
 	lines := []string{head}
 	for _, r := range t.rows() {
-		line := fmt.Sprintf("%-*s %7d %4.0f %% %8s %8.1f %14s", name, ending(r.name, name), r.now.Mailbox,
+		line := fmt.Sprintf("%-*s %7d %4.0f %% %8s %8.1f %14s", name, ending(legible(r.name), name), r.now.Mailbox,
 			100*t.per(r.now.Busy, r.was.Busy), wait(mean(r.now.Wait-r.was.Wait, r.now.Messages-r.was.Messages)),
 			t.per(float64(r.now.Messages), float64(r.was.Messages)), r.credits)
 		if wide {
@@ -245,6 +246,14 @@ func wait(seconds float64) string {
 		return fmt.Sprintf("%.1f ms", seconds*1e3)
 	}
 	return fmt.Sprintf("%.1f s", seconds)
+}
+
+// legible is an actor's name as its model is called: in it, what is no letter or digit is written as in addresses.
+func legible(id string) string {
+	if name, err := url.PathUnescape(id); err == nil {
+		return visible(name)
+	}
+	return id
 }
 
 // ending keeps the end of a path, which tells more than its beginning.
