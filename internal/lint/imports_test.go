@@ -35,7 +35,8 @@ var layers = []struct {
 	{"server/openai", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
 		"stages/sample", "internal/jsontext"}},
 	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/swap", "stages/token", "internal"}},
-	{"actors/run", []string{"internal/trace"}},                                      // it knows no model, no device and no file
+	{"actors/run", []string{"internal/trace"}}, // it knows no model, no device and no file
+	{"actors/devicetest", []string{"cpu", "gpu", "internal"}},
 	{"actors/tiers", []string{"actors/run", "stages/place", "storage", "internal"}}, // it knows no steps
 	{"actors/fleet", []string{"stages/swap"}},                                       // an engine is anything that can be closed
 	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},
@@ -50,7 +51,7 @@ var layers = []struct {
 }
 
 // forTests are packages that only tests may import.
-var forTests = []string{"internal/testref", "internal/backendtest", "internal/lint", "stages/arch/archtest",
+var forTests = []string{"actors/devicetest", "internal/testref", "internal/backendtest", "internal/lint", "stages/arch/archtest",
 	"stages/convert/converttest", "stages/place/placetest", "storage/hub/hubtest"}
 
 // thirdParty says who may import a module's packages outside tests (nobody, where the list is empty), and why we do
@@ -77,7 +78,8 @@ var thirdParty = []dependency{
 	{"github.com/rs/zerolog", []string{"actors", "server", "cmd/sluice"},
 		"a log for people or programs that allocates nothing where its level is off"},
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"server"}, "a schema is judged by the standard's own tests"},
-	{"github.com/stretchr/testify", []string{"internal/backendtest", "stages/arch/archtest", "stages/convert/converttest"},
+	{"github.com/stretchr/testify",
+		[]string{"actors/devicetest", "internal/backendtest", "stages/arch/archtest", "stages/convert/converttest"},
 		"failures print both sides and their difference"},
 	{"github.com/valyala/fasthttp", []string{"server"},
 		"requests without an allocation for each header, and bodies as streams: many clients at once"},
@@ -108,7 +110,8 @@ var forbidden = []struct {
 	{"math/rand", nil, "math/rand/v2 has sources that stay the same for a seed"},
 	{"plugin", nil, "everything is linked"},
 	{"reflect", []string{"server", "cmd/sluice"}, "plain code can be searched"},
-	{"testing", []string{"internal/testref", "internal/backendtest", "stages/arch/archtest", "stages/convert/converttest"},
+	{"testing",
+		[]string{"actors/devicetest", "internal/testref", "internal/backendtest", "stages/arch/archtest", "stages/convert/converttest"},
 		"it adds flags to the program"},
 }
 
