@@ -272,7 +272,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestCreateOfAFolder: safetensors are taken up as they are, or written in fewer bits; so are those that clients upload.
+// TestCreateOfAFolder: safetensors are taken as they are, or written in fewer bits; so are those that clients upload.
 func TestCreateOfAFolder(t *testing.T) {
 	draft, dir := draftFolder(t), filepath.Join(t.TempDir(), "store")
 	file := filepath.Join(t.TempDir(), "Modelfile")
