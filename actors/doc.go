@@ -17,6 +17,7 @@
 //	reading                     which parts tokens are of
 //	delays, step, stats         one pass over the model: why it was late, what it computed, what that took
 //	kv, sequence, tape, pace    whose rows are in it, and in which blocks; what is recorded, and learnt for the next one
+//	timed                       what a device says that it did, and waited for
 //	guest, cursor, overdue      the device's models, where it is in a step, for how long that waits
 //	device                      whose turn it is
 //	sampler, scheduler          what comes of a step, and the next one

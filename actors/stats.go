@@ -52,6 +52,7 @@ type Work struct {
 	Positions           uint64                         // of their caches, read by a step
 	Seen                uint64                         // by rows: the positions that each attended to
 	Time                [ir.SegmentKinds]time.Duration // by kind of segment
+	Gaps                [trace.Causes]time.Duration    // of a device that says when segments ran: what it waited for
 }
 
 // ActorsShare is the part of the wall time that was neither computing nor sampling.
@@ -79,6 +80,9 @@ func (w Work) sub(earlier *Work) Work {
 	for kind := range w.Time {
 		w.Time[kind] -= earlier.Time[kind]
 	}
+	for cause := range w.Gaps {
+		w.Gaps[cause] -= earlier.Gaps[cause]
+	}
 	return w
 }
 
@@ -86,6 +90,7 @@ func (w Work) sub(earlier *Work) Work {
 type account struct {
 	steps, rows, wanted, sequences, positions, seen atomic.Uint64
 	time                                            [ir.SegmentKinds]atomic.Int64
+	gaps                                            [trace.Causes]atomic.Int64
 }
 
 // of is the account of steps like m.
@@ -112,6 +117,11 @@ func (a *account) add(m *step) {
 	for kind, took := range m.times.segments {
 		a.time[kind].Add(int64(took))
 	}
+	for cause, took := range m.times.gaps {
+		if took > 0 {
+			a.gaps[cause].Add(int64(took))
+		}
+	}
 }
 
 func (a *account) load() Work {
@@ -119,6 +129,9 @@ func (a *account) load() Work {
 		Positions: a.positions.Load(), Seen: a.seen.Load()}
 	for kind := range a.time {
 		w.Time[kind] = time.Duration(a.time[kind].Load())
+	}
+	for cause := range a.gaps {
+		w.Gaps[cause] = time.Duration(a.gaps[cause].Load())
 	}
 	return w
 }
