@@ -303,7 +303,7 @@ func (d *device) computed(m *step) {
 	g := d.guest(m)
 	d.flying--
 	d.ended(g, m)
-	d.order.Took(g.index, m.times.computed.Sub(m.times.started))
+	d.order.Took(g.index, m.times.took+m.times.waited)
 	m.contended = d.order.Contended(g.index)
 	if len(g.queue) > 0 {
 		d.order.Wait(g.index)
@@ -378,8 +378,9 @@ func (d *device) ended(g *guest, m *step) {
 		kind = trace.Decode
 	}
 	from, to := m.times.started, m.times.computed
+	m.times.took = to.Sub(from) - m.times.waited
 	if d.timed != nil && len(m.ran) > 0 {
-		from, to = d.timed.step(g, m)
+		from, to, m.times.took = d.timed.step(g, m)
 	}
 	g.stats.spans.Record(kind, trace.OfStep(m.number), soonest(m.times.planned, from), from, to)
 	if d.flying == 0 {

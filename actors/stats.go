@@ -55,8 +55,27 @@ type Work struct {
 	Gaps                [trace.Causes]time.Duration    // of a device that says when segments ran: what it waited for
 }
 
-// ActorsShare is the part of the wall time that was neither computing nor sampling.
+// ActorsShare is the part of the wall time that was neither computing nor sampling: of a device that says when segments
+// ran, in which it waited for the host.
 func (s Steps) ActorsShare() float64 {
+	var computed, waited, forActors time.Duration
+	for _, w := range []*Work{&s.Prefill, &s.Decode} {
+		for _, t := range w.Time {
+			computed += t
+		}
+		for c, t := range w.Gaps {
+			switch trace.Cause(c) {
+			case trace.NoWork, trace.Loading, trace.Credit:
+				continue
+			case trace.Host, trace.Scheduler, trace.KV, trace.Unknown:
+				forActors += t
+			}
+			waited += t
+		}
+	}
+	if waited > 0 {
+		return float64(forActors) / float64(computed+waited)
+	}
 	if s.Wall == 0 {
 		return 0
 	}

@@ -39,6 +39,7 @@ type step struct {
 	times struct {
 		planned, started, computed, sampling, sampled time.Time
 		waited                                        time.Duration                  // for weights
+		took                                          time.Duration                  // to compute, as far as is known
 		segments                                      [ir.SegmentKinds]time.Duration // by kind
 		gaps                                          [trace.Causes]time.Duration    // of a timed device
 	}

@@ -20,8 +20,8 @@ type timed struct {
 func (t *timed) begin(at time.Time) { t.done = latest(t.done, at) }
 
 // step writes down what the device did for a step that has ended: its segments, and before each what it waited for. It
-// returns from when to when it was at the step.
-func (t *timed) step(g *guest, m *step) (from, to time.Time) {
+// returns from when to when it was at the step, and how long it computed.
+func (t *timed) step(g *guest, m *step) (from, to time.Time, took time.Duration) {
 	from = t.done
 	segments := g.spec.bound.Segments
 	for i := range m.ran {
@@ -34,6 +34,7 @@ func (t *timed) step(g *guest, m *step) (from, to time.Time) {
 		of.Group = r.Group
 		g.stats.spans.Record(segmentKinds[s.Kind], of, began, began, t.done)
 		m.times.segments[s.Kind] += t.done.Sub(began)
+		took += t.done.Sub(began)
 	}
 	t.held.Forget(t.done)
 	waits, _, _ := t.idle.Total()
@@ -41,7 +42,7 @@ func (t *timed) step(g *guest, m *step) (from, to time.Time) {
 		m.times.gaps[c] = waits[c] - t.last[c]
 	}
 	t.last = waits
-	return from, t.done
+	return from, t.done, took
 }
 
 // gap writes down what the device waited for before it began something: until that was submitted, for what the step

@@ -35,9 +35,10 @@ func TestGaps(t *testing.T) {
 		{Segment: 2, Group: 5, Asked: at(310), Landed: at(305), Began: at(312), Ended: at(320)},
 		{Segment: 2, Group: -1, Asked: at(320), Landed: at(350), Began: at(330), Ended: at(340)},
 	}}
-	from, to := x.step(g, m)
+	from, to, took := x.step(g, m)
 	require.Equal(t, at(100), from)
 	require.Equal(t, at(340), to)
+	require.EqualValues(t, 148, took)
 	var gaps []string
 	var in [trace.Causes]time.Duration
 	end := at(100)
