@@ -75,7 +75,7 @@ func TestTimes(t *testing.T) {
 			return
 		}
 		require.Len(t, all, steps*len(m.Segments))
-		last, busy := time.Time{}, time.Duration(0)
+		last, longest := time.Time{}, make([]time.Duration, len(m.Segments))
 		for i, r := range all {
 			step := i / len(m.Segments)
 			require.Equal(t, i%len(m.Segments), r.Segment)
@@ -87,14 +87,17 @@ func TestTimes(t *testing.T) {
 				require.Equal(t, last, r.Began, "a segment begins where the one before ends")
 			}
 			last = r.Ended
-			busy += r.Ended.Sub(r.Began)
+			longest[r.Segment] = max(longest[r.Segment], r.Ended.Sub(r.Began))
 		}
-		require.Greater(t, busy, ended[steps-1].Sub(asked[0])/4, "computing is most of it")
+		for seg, took := range longest { // a kernel takes microseconds on any device, two timestamps in turn do not
+			require.Greater(t, took, time.Microsecond, "segment %d", seg)
+		}
 	})
 }
 
-// TestRan: copies of kept groups, and what is computed with them, are told of in order, none before it was asked for,
-// and by the device's clock nothing is computed with a group before its copy has ended.
+// TestRan: copies of kept groups, and what is computed with them, are told of in order, none before it was asked for.
+// Nothing is computed with a group before its copy has ended, by the clock of a device that tells its time: without that,
+// when the host saw an end is all that is known, and it may see one of the two ends milliseconds late.
 func TestRan(t *testing.T) {
 	clocks(t, func(t *testing.T, d *Device) {
 		m := mini(t)
@@ -162,7 +165,7 @@ func TestRan(t *testing.T) {
 					continue // a part of the segment that needs no group
 				}
 				end := landed[r.Group][computed[r.Group]]
-				require.False(t, r.Began.Before(end.Add(-100*time.Microsecond)), "%+v, landed %v", r, end)
+				require.False(t, d.calibrates && r.Began.Before(end.Add(-100*time.Microsecond)), "%+v, landed %v", r, end)
 			}
 			computed[r.Group]++
 		}
