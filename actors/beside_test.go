@@ -133,10 +133,10 @@ func (m *besideModel) Finish(s *backend.Step, done func(error)) {
 
 // tell divides the time evenly among segments.
 func (m *besideModel) tell(s *backend.Step, asked, began, ended time.Time) {
-	n := time.Duration(len(m.program.Segments))
+	n := len(m.program.Segments)
+	border := func(i int) time.Time { return began.Add(time.Duration(int(ended.Sub(began)) * i / n)) }
 	for i := range n {
-		m.config.Ran(backend.Ran{Step: s, Segment: int(i), Group: -1, Asked: asked,
-			Began: began.Add(ended.Sub(began) * i / n), Ended: began.Add(ended.Sub(began) * (i + 1) / n)})
+		m.config.Ran(backend.Ran{Step: s, Segment: i, Group: -1, Asked: asked, Began: border(i), Ended: border(i + 1)})
 	}
 }
 
