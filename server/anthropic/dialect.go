@@ -67,10 +67,13 @@ func (a *api) read(rc *fasthttp.RequestCtx, x *exchange.Exchange, answered bool)
 	return decode(body, asked, answered)
 }
 
-// appendFault writes {"type": "error", "error": {…}}.
+// appendFault writes {"type": "error", "error": {…}}, with details where clients act upon them.
 func appendFault(dst []byte, f *wire.Fault) []byte {
 	dst = wire.AppendString(append(dst, `{"type":"error","error":{"type":`...), kind(f))
 	dst = wire.AppendString(append(dst, `,"message":`...), f.Text)
+	if f.Code == unthreaded {
+		dst = append(wire.AppendString(append(dst, `,"details":{"error_code":`...), f.Code), '}')
+	}
 	return append(dst, "}}"...)
 }
 

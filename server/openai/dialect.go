@@ -13,11 +13,12 @@ import (
 type api struct {
 	*answer.Service
 	created int64 // what it says of every model, in Unix seconds
+	past    conversations
 }
 
 // Dialect is OpenAI's API for the models of a service.
 func Dialect(s *answer.Service) answer.Dialect {
-	a := &api{s, time.Now().Unix()}
+	a := &api{Service: s, created: time.Now().Unix()}
 	const get, post = fasthttp.MethodGet, fasthttp.MethodPost
 	return answer.Dialect{
 		Name: "OpenAI's API", Fault: appendFault,
