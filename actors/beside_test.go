@@ -27,7 +27,10 @@ import (
 type beside struct {
 	flight int
 	draws  bool
-	pause  time.Duration    // that a step takes
+	pause  time.Duration // that a step takes
+	times  bool          // it says when segments ran: a launch after it was given them, or when it had time
+	launch time.Duration
+	sight  time.Duration    // how late its ends are seen
 	fail   func(n int) bool // whether step n, from 1, fails
 	lost   func(n int) bool // whether the device is lost at step n
 	most   atomic.Int64     // steps that were in flight at once
@@ -36,7 +39,7 @@ type beside struct {
 func (*beside) Name() string { return "beside" }
 func (*beside) Close() error { return nil }
 func (d *beside) Traits() backend.Traits {
-	return backend.Traits{Flight: d.flight, Draws: d.draws, Memory: backend.OwnMemory}
+	return backend.Traits{Flight: d.flight, Draws: d.draws, Memory: backend.OwnMemory, Times: d.times}
 }
 
 func (d *beside) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
@@ -113,11 +116,27 @@ func (m *besideModel) Finish(s *backend.Step, done func(error)) {
 	n := m.inFlight.Add(1)
 	for most := m.device.most.Load(); n > most && !m.device.most.CompareAndSwap(most, n); most = m.device.most.Load() {
 	}
+	asked := time.Now()
 	m.work <- func() {
+		time.Sleep(m.device.launch)
+		began := time.Now()
 		time.Sleep(m.device.pause)
 		err := m.compute(s)
+		if m.device.times && err == nil {
+			m.tell(s, asked, began, time.Now())
+		}
+		time.Sleep(m.device.sight)
 		m.inFlight.Add(-1)
 		done(err)
+	}
+}
+
+// tell divides the time evenly among segments.
+func (m *besideModel) tell(s *backend.Step, asked, began, ended time.Time) {
+	n := len(m.program.Segments)
+	border := func(i int) time.Time { return began.Add(time.Duration(int(ended.Sub(began)) * i / n)) }
+	for i := range n {
+		m.config.Ran(backend.Ran{Step: s, Segment: i, Group: -1, Asked: asked, Began: border(i), Ended: border(i + 1)})
 	}
 }
 

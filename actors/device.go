@@ -48,6 +48,7 @@ type device struct {
 	incarnation int
 	order       *batch.Turns
 	idle        *trace.Wait
+	timed       *timed // nil: the device does not say when segments ran
 	at          cursor
 	vigil       vigil
 	flying      int // steps of all models
@@ -271,6 +272,8 @@ func (d *device) compute(g *guest, m *step) {
 	g.flying = append(g.flying, m)
 	m.over = false
 	clear(m.times.segments[:])
+	clear(m.times.gaps[:])
+	m.ran = m.ran[:0]
 	m.times.waited = 0
 	m.times.started = now()
 	d.began(m)
@@ -300,7 +303,7 @@ func (d *device) computed(m *step) {
 	g := d.guest(m)
 	d.flying--
 	d.ended(g, m)
-	d.order.Took(g.index, m.times.computed.Sub(m.times.started))
+	d.order.Took(g.index, m.times.took+m.times.waited)
 	m.contended = d.order.Contended(g.index)
 	if len(g.queue) > 0 {
 		d.order.Wait(g.index)
@@ -359,6 +362,9 @@ func (d *device) explain(m *step, at time.Time) {
 // began ends the device's wait for a step.
 func (d *device) began(m *step) {
 	d.explain(m, m.times.started)
+	if _, open := d.idle.Open(); open && d.timed != nil {
+		d.timed.begin(m.times.started)
+	}
 	d.idle.End(m.times.started)
 }
 
@@ -368,8 +374,14 @@ func (d *device) ended(g *guest, m *step) {
 	if m.decodes() {
 		kind = trace.Decode
 	}
-	g.stats.spans.Record(kind, trace.OfStep(m.number), m.times.planned, m.times.started, m.times.computed)
+	from, to := m.times.started, m.times.computed
+	m.times.took = to.Sub(from) - m.times.waited
+	if d.timed != nil && len(m.ran) > 0 {
+		from, to, m.times.took = d.timed.step(g, m)
+	}
+	g.stats.spans.Record(kind, trace.OfStep(m.number), soonest(m.times.planned, from), from, to)
 	if d.flying == 0 {
-		d.idle.Begin(m.times.computed, trace.Unknown, trace.Nothing())
+		d.idle.Begin(to, trace.Unknown, trace.Nothing())
+		d.idle.Until(m.times.computed, trace.Host)
 	}
 }

@@ -36,8 +36,9 @@ type guest struct {
 	progress *atomic.Int64 // bytes of weights that have arrived
 
 	model    backend.Model
+	timed    bool             // the device says itself when segments ran
 	copies   *trace.Track     // of what the device copies to itself; nil: it does nothing beside the program
-	computes *trace.Track     // of what it computes with that
+	computes *trace.Track     // of what it computes with that, as the host sees it
 	cargo    *tiers.Cargo     // what is brought to it; nil: its weights are in place
 	weights  *tiers.Residency // of those that share slots; nil: none do
 	steps    []*step          // its ring
@@ -51,10 +52,18 @@ type guest struct {
 // layout is what the device compiles. What it does beside the program goes to tracks of its own.
 func (g *guest) layout() backend.Config {
 	layout := g.spec.layout
-	if g.copies == nil {
+	if g.copies == nil && !g.timed {
 		return layout
 	}
 	layout.Ran = func(r backend.Ran) {
+		if g.timed && !r.Copied {
+			for _, m := range g.steps {
+				if m.compute == r.Step {
+					m.ran = append(m.ran, r)
+				}
+			}
+			return
+		}
 		of := &g.spec.plan.Homes[r.Group].Group
 		where := trace.Of{Segment: of.Segment, Layer: g.spec.bound.Segments[of.Segment].Layer, Group: r.Group}
 		if r.Copied {

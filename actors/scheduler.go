@@ -292,8 +292,7 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 		return
 	}
 	s.stats.stepDone(m)
-	took := m.times.computed.Sub(m.times.started) - m.times.waited
-	s.pace.observe(len(m.compute.Tokens), took, s.slowest(m), m.times.waited)
+	s.pace.observe(len(m.compute.Tokens), m.times.took, s.slowest(m), m.times.waited)
 	for i, p := range m.parts {
 		s.state.Advance(p)
 		if s.state.Live(p.Seq) && p.Wanted > 0 {

@@ -52,10 +52,30 @@ type Work struct {
 	Positions           uint64                         // of their caches, read by a step
 	Seen                uint64                         // by rows: the positions that each attended to
 	Time                [ir.SegmentKinds]time.Duration // by kind of segment
+	Gaps                [trace.Causes]time.Duration    // of a device that says when segments ran: what it waited for
 }
 
-// ActorsShare is the part of the wall time that was neither computing nor sampling.
+// ActorsShare is the part of the wall time that was neither computing nor sampling: of a device that says when segments
+// ran, in which it waited for the host.
 func (s Steps) ActorsShare() float64 {
+	var computed, waited, forActors time.Duration
+	for _, w := range []*Work{&s.Prefill, &s.Decode} {
+		for _, t := range w.Time {
+			computed += t
+		}
+		for c, t := range w.Gaps {
+			switch trace.Cause(c) {
+			case trace.NoWork, trace.Loading, trace.Credit:
+				continue
+			case trace.Host, trace.Scheduler, trace.KV, trace.Unknown:
+				forActors += t
+			}
+			waited += t
+		}
+	}
+	if waited > 0 {
+		return float64(forActors) / float64(computed+waited)
+	}
 	if s.Wall == 0 {
 		return 0
 	}
@@ -79,6 +99,9 @@ func (w Work) sub(earlier *Work) Work {
 	for kind := range w.Time {
 		w.Time[kind] -= earlier.Time[kind]
 	}
+	for cause := range w.Gaps {
+		w.Gaps[cause] -= earlier.Gaps[cause]
+	}
 	return w
 }
 
@@ -86,6 +109,7 @@ func (w Work) sub(earlier *Work) Work {
 type account struct {
 	steps, rows, wanted, sequences, positions, seen atomic.Uint64
 	time                                            [ir.SegmentKinds]atomic.Int64
+	gaps                                            [trace.Causes]atomic.Int64
 }
 
 // of is the account of steps like m.
@@ -112,6 +136,11 @@ func (a *account) add(m *step) {
 	for kind, took := range m.times.segments {
 		a.time[kind].Add(int64(took))
 	}
+	for cause, took := range m.times.gaps {
+		if took > 0 {
+			a.gaps[cause].Add(int64(took))
+		}
+	}
 }
 
 func (a *account) load() Work {
@@ -119,6 +148,9 @@ func (a *account) load() Work {
 		Positions: a.positions.Load(), Seen: a.seen.Load()}
 	for kind := range a.time {
 		w.Time[kind] = time.Duration(a.time[kind].Load())
+	}
+	for cause := range a.gaps {
+		w.Gaps[cause] = time.Duration(a.gaps[cause].Load())
 	}
 	return w
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
@@ -29,6 +30,8 @@ type step struct {
 	meet  atomic.Uint32 // where the device's actor and whoever calls ended find out which of them comes second
 	ended func(error)   // told by the device that nothing of the step runs any more; bound once
 
+	ran []backend.Ran // what a timed device did for it; written by its thread until it tells that the step ended
+
 	experts []int32       // that its rows chose last; written by tell
 	told    atomic.Uint32 // as meet, of the device's actor and whoever calls tell
 	tell    func([]int32) // bound once
@@ -36,7 +39,9 @@ type step struct {
 	times struct {
 		planned, started, computed, sampling, sampled time.Time
 		waited                                        time.Duration                  // for weights
+		took                                          time.Duration                  // to compute, as far as is known
 		segments                                      [ir.SegmentKinds]time.Duration // by kind
+		gaps                                          [trace.Causes]time.Duration    // of a timed device
 	}
 }
 

@@ -62,6 +62,7 @@ func (h *House) tree() *root {
 		r.hangUpAll, r.last = append(r.hangUpAll, t.wiring.hangUpAll), append(r.last, t.wiring.model)
 		kept.guests = append(kept.guests, &guest{
 			index: i, spec: t.spec, tape: t.tape, out: t.wiring.guest, stats: &t.stats, progress: &t.loaded,
+			timed: h.device.Traits().Times,
 		})
 		if g := kept.guests[i]; h.device.Traits().Memory == backend.OwnMemory && t.spec.streams() {
 			path := w.device.Address.Id
@@ -83,13 +84,19 @@ func (h *House) tree() *root {
 }
 
 func (h *House) newDevice(kept *deviceMemory, incarnation int) *device {
-	return &device{
+	traits := h.device.Traits()
+	d := &device{
 		out: h.wiring.deviceEdges, tiers: h.wiring.tiers, graph: h.wiring.graph, system: h.system, turns: h.turns,
 		log: h.log, backend: h.device, slabs: h.slabs, kept: kept, incarnation: incarnation,
-		order: batch.NewTurns(len(kept.guests)), idle: h.watch.idle, flight: h.device.Traits().Flight,
+		order: batch.NewTurns(len(kept.guests)), idle: h.watch.idle, flight: traits.Flight,
 		at:    cursor{turns: h.turns, idle: h.watch.idle, working: &kept.working},
 		vigil: vigil{most: h.late, wake: h.wiring.deviceEdges.overdue},
 	}
+	if traits.Times {
+		d.at.idle = trace.Aside()
+		d.timed = &timed{idle: d.idle, held: d.at.idle}
+	}
+	return d
 }
 
 // modelChild is what belongs to one model alone.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/stages/report"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -74,7 +75,8 @@ func (c *benchCmd) Run(e *env) (err error) {
 	var file *gguf.File
 	engine, err := c.start(ctx, e, func(cfg *actors.Config) {
 		device, file = cfg.Device, cfg.File
-		result.Device, result.Beside = cfg.Device.Name(), cfg.Device.Traits().Memory == backend.OwnMemory
+		traits := cfg.Device.Traits()
+		result.Device, result.Beside = cfg.Device.Name(), traits.Memory == backend.OwnMemory && !traits.Times
 		cfg.Trace = spans
 		cfg.Sequences, cfg.Context = c.Seqs, cmp.Or(c.Ctx, c.need())
 		cfg.Blocks = c.Seqs * (blocks(cfg.Context) + blocks(slices.Max(c.Prompt)+c.Generate))
@@ -95,17 +97,31 @@ func (c *benchCmd) Run(e *env) (err error) {
 	if err := c.relate(e, engine, file, device, result); err != nil {
 		return err
 	}
-	m := &measurement{benchCmd: c, e: e, engine: engine, result: result}
+	m := &measurement{benchCmd: c, e: e, engine: engine, result: result, device: device,
+		halves: c.FastPrefill || halves(engine.Info.Program)}
 	if err := m.all(ctx); err != nil {
 		return err
 	}
 	return c.print(e, result)
 }
 
+// halves says whether most of a model's weights are floats, which a GPU multiplies in half precision.
+func halves(p *ir.Bound) bool {
+	floats, all := 0, 0
+	for r := range p.Weights {
+		w := &p.Weights[r]
+		n := w.Rows * w.Cols * max(w.Experts, 1)
+		if all += n; p.Types[r].Block() == 1 {
+			floats += n
+		}
+	}
+	return 2*floats > all
+}
+
 // relate notes what a plan has copied to a device, and how fast that can be.
 func (c *benchCmd) relate(e *env, engine *actors.Engine, file *gguf.File, d backend.Device, r *report.Bench) error {
 	plan := engine.Plan()
-	if !r.Beside || !plan.Parts[0].Streams() {
+	if d.Traits().Memory != backend.OwnMemory || !plan.Parts[0].Streams() {
 		return nil
 	}
 	measured, err := recall(e, file.Part(0), d)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cpu/probe"
+	"github.com/sluice-ai/sluice/gpu/vulkan"
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/stages/report"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
@@ -24,6 +26,8 @@ type measurement struct {
 	e      *env
 	engine *actors.Engine
 	result *report.Bench
+	device backend.Device
+	halves bool // it multiplies prompts in half precision
 	random *rand.Rand
 	line   statusLine
 
@@ -37,6 +41,15 @@ const lookEvery = time.Second
 // look measures the ceilings. It does so before each run and after the last: what disturbs a machine disturbs both.
 func (m *measurement) look() error {
 	if m.result.Beside || time.Since(m.looked) < lookEvery {
+		return nil
+	}
+	if m.device.Traits().Memory == backend.OwnMemory {
+		read, multiply, err := vulkan.Ceilings(m.device, m.halves)
+		if err != nil {
+			return fmt.Errorf("measuring %s: %w", m.result.Device, err)
+		}
+		m.looks = append(m.looks, report.Look{Read: read, Multiply: multiply})
+		m.looked = time.Now()
 		return nil
 	}
 	threads := min(m.Threads, runtime.NumCPU())
@@ -141,7 +154,8 @@ func (m *measurement) work(w *actors.Work) report.Work {
 	info := &m.engine.Info
 	load := report.Load{Steps: float64(w.Steps), Rows: float64(w.Rows), Wanted: float64(w.Wanted),
 		Sequences: float64(w.Sequences), Positions: float64(w.Positions), Seen: float64(w.Seen)}
-	return report.Work{Steps: load.Steps, Time: w.Time, Cost: report.Cost(info.Program, float64(info.KVBytes), load)}
+	return report.Work{Steps: load.Steps, Time: w.Time, Gaps: w.Gaps,
+		Cost: report.Cost(info.Program, float64(info.KVBytes), load)}
 }
 
 // tokens are random ones, which no cache has seen.

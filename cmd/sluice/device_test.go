@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/report"
 )
 
 // TestDeviceFlag: what is no device is refused, wherever it was said.
@@ -134,4 +137,47 @@ func TestRunOnVulkan(t *testing.T) {
 	o := sluice("", "run", "--device", "vulkan:99", "-n", "1", "hi")
 	require.Equal(t, exitFailed, o.code)
 	require.Contains(t, o.stderr, "--device vulkan:99: there is no Vulkan device 99: there are 0 ")
+}
+
+// TestTimesOfVulkan: bench says where the time of a GPU's steps goes and how fast that is, and the account of its trace
+// explains what it waited for, weights that come with each step among it.
+func TestTimesOfVulkan(t *testing.T) {
+	needsVulkan(t)
+	if testing.Short() {
+		t.Skip("a CPU takes a minute to compile kernels")
+	}
+	path := filepath.Join(t.TempDir(), "trace.json")
+	o := sluice("", "bench", "--device", "vulkan:0", "--vram", "4M", "-p", "16", "-n", "4", "-r", "1", "--json",
+		"--trace", path)
+	require.Equal(t, exitDone, o.code, o.stderr)
+	var b report.Bench
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &b))
+	require.False(t, b.Beside)
+	require.Positive(t, b.ReadBandwidth)
+	require.Positive(t, b.MultiplyOps)
+	for _, h := range []report.Phase{b.Points[0].Prefill, b.Points[0].Decode} {
+		share := 0.0
+		for _, s := range h.Segments {
+			share += s.Share
+		}
+		require.Greater(t, share, 0.1, "%+v", h)
+		for _, g := range h.Gaps {
+			share += g.Share
+			require.NotEqual(t, "unknown", g.Cause)
+		}
+		require.InDelta(t, 1, share, 1e-6)
+		require.Len(t, h.Segments, 4)
+		require.NotEmpty(t, h.Gaps)
+	}
+	o = sluice("", "trace", "stalls", path, "--json")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	var stalls struct{ Devices []report.Stalls }
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &stalls))
+	i := slices.IndexFunc(stalls.Devices, func(s report.Stalls) bool { return s.Device == "house/device/compute" })
+	require.GreaterOrEqual(t, i, 0)
+	a := &stalls.Devices[i]
+	require.GreaterOrEqual(t, a.Explained, 0.99)
+	require.Positive(t, a.Idle["launch"])
+	require.Positive(t, a.Idle["uploader"])
+	require.Greater(t, len(a.Layers), 3)
 }

@@ -15,7 +15,10 @@ type card struct {
 	kernels *Kernels
 	queue   *queue
 	stages  chan *stage // those that no upload uses
-	cache   string      // folder of compiled kernels; empty: none
+
+	computing, copying *clock // of the queues
+	calibrates         bool   // the device tells its time
+	cache              string // folder of compiled kernels; empty: none
 }
 
 func openCard(p pick, o Options) (*card, error) {
@@ -60,6 +63,7 @@ func newCard(lib *vk.Library, d *vk.Device) (*card, error) {
 	for range uploadStages {
 		c.stages <- &stage{}
 	}
+	c.times()
 	return c, nil
 }
 

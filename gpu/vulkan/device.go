@@ -46,6 +46,7 @@ func (v *Device) Name() string { return "vulkan " + v.facts.Name }
 func (v *Device) Traits() backend.Traits {
 	t := backend.Traits{Flight: flight, Draws: true, Shares: true, Memory: backend.OwnMemory, Free: free(&v.facts),
 		Bytes: groupBytes}
+	t.Times = v.computing.bits > 0
 	if v.facts.Has.Float64 {
 		t.Among = MaxTopK
 	}
@@ -132,17 +133,17 @@ func (q *queue) closeLines() {
 	}
 }
 
-// record makes a recording that computes.
-func (q *queue) record(fill func(*vk.Recording) error) (*vk.Recording, error) {
-	return q.fill(q.d.Record, fill)
+// record makes a recording that computes, with so many timestamps.
+func (q *queue) record(stamps int, fill func(*vk.Recording) error) (*vk.Recording, error) {
+	return q.fill(q.d.Record, stamps, fill)
 }
 
 // fill makes a recording of a kind.
-func (q *queue) fill(begin func(stamps int) (*vk.Recording, error), fill func(*vk.Recording) error) (
+func (q *queue) fill(begin func(stamps int) (*vk.Recording, error), stamps int, fill func(*vk.Recording) error) (
 	*vk.Recording, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	r, err := begin(0)
+	r, err := begin(stamps)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +207,7 @@ func (q *queue) once(fill func(*vk.Recording) error) error {
 
 // after is once, behind copies: it returns the value that the timeline had at the end.
 func (q *queue) after(copied uint64, fill func(*vk.Recording) error) (uint64, error) {
-	r, err := q.record(fill)
+	r, err := q.record(0, fill)
 	if err != nil {
 		return 0, err
 	}

@@ -5,9 +5,7 @@ package vulkan
 import (
 	"errors"
 	"path/filepath"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/cpu/ref"
@@ -277,68 +275,6 @@ func TestUnsupported(t *testing.T) {
 	_, err = open(t).device().Compile(bound, c)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	require.ErrorContains(t, err, "experts 0: experts cannot share slots where their route is computed elsewhere")
-}
-
-// TestRan: copies of kept groups, and what is computed with them, are told of in order, none before it was asked for,
-// and nothing is computed with a group before its copy has ended.
-func TestRan(t *testing.T) {
-	m := mini(t)
-	groups := m.On(m.All())
-	c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1, MaxWanted: 1,
-		Tables: m.Weights}
-	var moving []int
-	for g := range groups {
-		if groups[g].Use == ir.Matrix {
-			moving = append(moving, g)
-		} else {
-			c.Slots = append(c.Slots, []int{g})
-		}
-	}
-	slot := len(c.Slots)
-	c.Slots, c.Kept = append(c.Slots, moving, moving), moving
-	all := make(chan backend.Ran, 4*len(moving))
-	c.Ran = func(r backend.Ran) { all <- r }
-	x, err := open(t).device().Compile(m.Bound, c)
-	require.NoError(t, err)
-	for r := range m.Weights {
-		require.NoError(t, x.Upload(ir.Ref(r), 0, m.Weights[r]))
-	}
-	s := x.Steps()[0]
-	s.Tokens, s.Wanted = []int32{7}, []int32{0}
-	s.Spans = []backend.Span{{Rows: 1, Tables: backendtest.Tables(m.Program, []int32{0})}}
-	began := time.Now()
-	for i := range m.Segments {
-		of := slices.DeleteFunc(slices.Clone(moving), func(g int) bool { return groups[g].Segment != i })
-		if len(of) == 0 {
-			require.NoError(t, x.Enqueue(i, s))
-		}
-		for k, g := range of { // each is placed while the one before is computed with
-			require.NoError(t, x.Place(g, slot+g%2, nil))
-			done := make(chan struct{})
-			require.NoError(t, x.Part(backend.Work{Segment: i, Groups: []int{g}, Last: k == len(of)-1,
-				Done: func() { close(done) }}, s))
-			<-done
-		}
-	}
-	done := make(chan error, 1)
-	x.Finish(s, func(err error) { done <- err })
-	require.NoError(t, <-done)
-	require.NoError(t, x.Close())
-	close(all)
-	landed, computed := map[int]time.Time{}, 0
-	for r := range all {
-		require.False(t, r.Asked.Before(began) || r.Began.Before(r.Asked) || r.Ended.Before(r.Began), "%+v", r)
-		if r.Copied {
-			landed[r.Group] = r.Ended
-			continue
-		}
-		computed++
-		if end, told := landed[r.Group]; told {
-			require.False(t, r.Began.Before(end.Truncate(time.Nanosecond)), "%+v", r)
-		}
-	}
-	require.Len(t, landed, len(moving))
-	require.Equal(t, len(moving), computed)
 }
 
 // TestMeasure: copies have rates, whatever they are worth on a device that is a CPU.

@@ -377,29 +377,65 @@ func (m *model) Place(g, slot int, data [][]byte) error {
 	return nil
 }
 
-// copyOf is a group that is copied to a room.
-type copyOf struct{ group, room int }
+// copyOf is a group that is copied to a room, with timestamps or without.
+type copyOf struct {
+	group, room int
+	timed       bool
+}
+
+// copying is a recording of such a copy.
+type copying struct {
+	r    *vk.Recording
+	busy atomic.Bool // its timestamps have yet to be read
+}
+
+// copier is the recording of a group's copy to a room. One with timestamps can be submitted again when they were read:
+// until then there is another one.
+func (m *model) copier(of copyOf) (*copying, error) {
+	c := m.copies[of]
+	if c != nil && of.timed && !c.busy.CompareAndSwap(false, true) {
+		of.timed = false
+		c = m.copies[of]
+	}
+	if c != nil {
+		return c, nil
+	}
+	x, r, q := &m.groups[of.group], &m.rooms[of.room], m.device.queue
+	c = &copying{}
+	c.busy.Store(of.timed)
+	stamps := 0
+	if of.timed {
+		stamps = 2
+	}
+	var err error
+	c.r, err = q.fill(m.device.d.RecordCopies, stamps, func(rec *vk.Recording) error {
+		if of.timed {
+			rec.Stamp()
+			defer rec.Stamp()
+		}
+		rec.Copy(r.memory, 0, x.kept, x.from, x.bytes)
+		return nil
+	})
+	if err == nil {
+		m.copies[of] = c
+	}
+	return c, err
+}
 
 // fetch submits the copy of a group that is kept.
-func (m *model) fetch(g, slot int) (err error) {
+func (m *model) fetch(g, slot int) error {
 	x, r, q := &m.groups[g], &m.rooms[slot], m.device.queue
-	c := m.copies[copyOf{g, slot}]
-	if c == nil {
-		c, err = q.fill(m.device.d.RecordCopies, func(c *vk.Recording) error {
-			c.Copy(r.memory, 0, x.kept, x.from, x.bytes)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		m.copies[copyOf{g, slot}] = c
+	c, err := m.copier(copyOf{g, slot, m.moves != nil && m.device.copying.bits > 0})
+	if err != nil {
+		return err
 	}
+	x.landed.Store(0)
 	asked := time.Now()
-	x.copied, err = q.copy(c, max(r.used, x.written.Load()), r.copied)
+	x.copied, err = q.copy(c.r, max(r.used, x.written.Load()), r.copied)
 	r.copied = x.copied
 	if err == nil && m.moves != nil {
 		select {
-		case m.moves <- move{g, x.copied, asked}:
+		case m.moves <- move{g, x.copied, asked, c}:
 		default: // it only keeps account
 		}
 	}
@@ -411,6 +447,7 @@ type move struct {
 	group int
 	value uint64
 	asked time.Time
+	by    *copying
 }
 
 // follow tells of copies as they end.
@@ -420,18 +457,29 @@ func (m *model) follow() {
 		if m.device.queue.reach(m.device.queue.copies, c.value) != nil {
 			continue
 		}
-		ended := time.Now()
+		began, ended := m.copied(&c, time.Now())
+		began = later(later(c.asked, last), began)
+		ended = later(ended, began)
 		m.groups[c.group].landed.Store(ended.UnixNano())
-		m.config.Ran(backend.Ran{Group: c.group, Copied: true, Asked: c.asked, Began: later(c.asked, last), Ended: ended})
+		m.config.Ran(backend.Ran{Group: c.group, Copied: true, Asked: c.asked, Began: began, Ended: ended})
 		last = ended
 	}
 }
 
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
+// copied is from when to when a copy ran that the host sees to have ended now.
+func (m *model) copied(c *move, seen time.Time) (began, ended time.Time) {
+	if c.by.r.Marks() == 0 {
+		return began, seen
 	}
-	return a
+	ticks, err := c.by.r.Ticks(make([]uint64, 0, 2))
+	if err != nil {
+		return began, seen
+	}
+	c.by.r.ResetStamps()
+	c.by.busy.Store(false)
+	k := m.device.copying
+	m.device.see(k, ticks[0], ticks[1], c.asked, seen)
+	return k.time(ticks[0]), earlier(k.time(ticks[1]), seen)
 }
 
 // behind is the value of copies that the group's place is free at, to be uploaded to. Of no group it is at once.

@@ -43,12 +43,15 @@ type model struct {
 	parts   backend.Parts
 	groups  []group
 	rooms   []room // by slot
-	copies  map[copyOf]*vk.Recording
+	copies  map[copyOf]*copying
 	spots   map[*Matrix]spot
 	routes  []*chosen // by segment: its choice, among experts that move
 	routeOf []int     // by segment of experts that move
 	parting *slot     // whose parts are given
 	moves   chan move // copies that were submitted; nil: nobody keeps account
+
+	ticks []uint64  // that the watcher reads
+	told  time.Time // up to when it has told what was computed
 
 	slots  []*slot
 	ring   []*backend.Step
@@ -63,7 +66,7 @@ type model struct {
 // compile plans the segments and takes all memory.
 func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	m := &model{device: v, program: p.Program, config: c, memory: buffers{d: v.d}, values: live.ValuesOf(p.Program),
-		experts: map[ir.Ref]*Matrix{}, copies: map[copyOf]*vk.Recording{}, spots: map[*Matrix]spot{}}
+		experts: map[ir.Ref]*Matrix{}, copies: map[copyOf]*copying{}, spots: map[*Matrix]spot{}}
 	part := p.Only(c.Segments)
 	f := fuse(part, c.Segments == nil, func(a *ir.AttendArgs) (Heads, bool) {
 		h := m.heads(a)
@@ -179,6 +182,7 @@ func (m *model) begin(x *slot) error {
 		}
 	}
 	x.begun, m.draws = true, len(x.step.Draws)
+	x.moving, x.behind = absent, absent
 	return nil
 }
 
@@ -201,7 +205,10 @@ func (m *model) submit(x *slot, copied uint64, shapes ...shape) (value uint64, e
 			return 0, err
 		}
 	}
-	value, err = m.device.queue.submit(copied, all...)
+	asked := time.Now()
+	if value, err = m.device.queue.submit(copied, all...); err == nil {
+		m.submitted(x, all, shapes, asked)
+	}
 	x.value = max(x.value, value)
 	return value, err
 }
@@ -243,6 +250,7 @@ func (m *model) watch() {
 			e.told(err)
 		default:
 			if err == nil {
+				m.tell(e.slot, time.Now())
 				err = e.slot.take(m)
 			}
 			e.done(err)
@@ -253,9 +261,10 @@ func (m *model) watch() {
 // ran tells of a part that ended now, the one before at last. It began when its group was there.
 func (m *model) ran(e *ended, last time.Time) time.Time {
 	now := time.Now()
-	if m.config.Ran != nil && e.group != absent {
+	if m.config.Ran != nil && e.group != absent && !m.times() { // else the end of the step tells
 		began := later(later(e.asked, last), time.Unix(0, m.groups[e.group].landed.Load()))
-		m.config.Ran(backend.Ran{Group: e.group, Asked: e.asked, Began: began, Ended: later(now, began)})
+		m.config.Ran(backend.Ran{Segment: m.parts.Groups[e.group].Segment, Group: e.group, Asked: e.asked, Began: began,
+			Ended: later(now, began)})
 	}
 	return now
 }
@@ -372,8 +381,8 @@ func (m *model) Close() error {
 	}
 	q := m.device.queue
 	err := q.idle()
-	for _, r := range m.copies {
-		q.close(r)
+	for _, c := range m.copies {
+		q.close(c.r)
 	}
 	for _, s := range m.slots {
 		for _, r := range s.recordings {

@@ -148,9 +148,9 @@ type part struct {
 }
 
 // recordStep records the step, with a timestamp after each launch if somebody wants to know their names.
-func (w *shaped) recordStep(r *vk.Recording, x *slot, parts *[]part) {
+func (w *shaped) recordStep(r *vk.Recording, x *slot, parts *[]part, timed bool) {
 	sh := x.shape
-	rec := &recorder{r: r, k: w.device.kernels, m: w.model, s: x, shape: &sh}
+	rec := &recorder{r: r, k: w.device.kernels, m: w.model, s: x, shape: &sh, timed: timed}
 	r.Stamp()
 	if parts != nil {
 		layer, seen := -1, map[string]int{}
@@ -218,15 +218,21 @@ func (w *shaped) measure(b *testing.B, x *slot) {
 	q, g := w.device.queue, w.g.with(b)
 	g.line, *g.reached = q.line, q.last // the test goes on where the device was, and the device where the test was
 	defer func() { q.last = *g.reached }()
-	us := g.times(9, 2, func(r *vk.Recording) { w.recordStep(r, x, nil) })
+	us := g.times(9, 2, func(r *vk.Recording) { w.recordStep(r, x, nil, false) })
 	b.ReportMetric(us[0], "µs")
+	sum := 0.0
+	stamps := 2 + x.shape.to - x.shape.from + 2
+	for _, each := range g.times(9, stamps, func(r *vk.Recording) { w.recordStep(r, x, nil, true) }) {
+		sum += each
+	}
+	b.ReportMetric(sum, "µs-timed") // with a timestamp between segments, as steps have
 	b.ReportMetric(float64(x.shape.rows)*1e6/us[0], "t/s-of-these-layers")
 	var parts []part
 	dry, err := g.d.Record(len(w.launches) + 2)
 	require.NoError(b, err)
-	w.recordStep(dry, x, &parts)
+	w.recordStep(dry, x, &parts, false)
 	dry.Close()
-	us = g.times(9, len(parts)+2, func(r *vk.Recording) { w.recordStep(r, x, &[]part{}) })
+	us = g.times(9, len(parts)+2, func(r *vk.Recording) { w.recordStep(r, x, &[]part{}, false) })
 	parts = append(parts, part{"end", 0})
 	sums, counts, order := map[part]float64{}, map[part]int{}, []part(nil)
 	for i, p := range parts {

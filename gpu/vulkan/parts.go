@@ -228,20 +228,28 @@ var errWhole = errors.New("parts of a segment: the model was compiled without sl
 // Part submits a part. Its groups are leased until the watcher has seen its end.
 func (m *model) Part(w backend.Work, s *backend.Step) error {
 	e := ended{release: w.Done, group: absent, asked: time.Now()}
-	moving := slices.IndexFunc(w.Groups, func(g int) bool {
-		return g >= 0 && g < len(m.groups) && m.groups[g].moves
-	})
+	moving := m.moving(w.Groups)
 	var err error
 	e.value, err = m.part(&w, s)
 	switch {
 	case w.Done == nil:
-	case e.value == 0 || moving < 0:
+	case e.value == 0 || moving == absent:
 		w.Done()
 	default:
-		e.group = w.Groups[moving]
+		e.group = moving
 		m.ends <- e
 	}
 	return err
+}
+
+// moving is the first of some groups that moves.
+func (m *model) moving(groups []int) int {
+	for _, g := range groups {
+		if g >= 0 && g < len(m.groups) && m.groups[g].moves {
+			return g
+		}
+	}
+	return absent
 }
 
 // part returns the value of the queue's timeline when nothing reads the groups any more; 0: nothing does.
@@ -278,7 +286,10 @@ func (m *model) part(w *backend.Work, s *backend.Step) (uint64, error) {
 	if err != nil || len(shapes) == 0 {
 		return 0, err
 	}
-	value, err := m.submit(x, m.behind(w.Groups), shapes...)
+	copied, behind := m.behind(w.Groups)
+	x.behind, x.moving = behind, m.moving(w.Groups)
+	value, err := m.submit(x, copied, shapes...)
+	x.behind, x.moving = absent, absent
 	for _, g := range w.Groups {
 		if r := m.groups[g].room; r != absent {
 			m.rooms[r].used = max(m.rooms[r].used, value)
@@ -310,12 +321,15 @@ func (m *model) complete(x *slot, w *backend.Work) error {
 // mixes says whether experts of a segment move.
 func (m *model) mixes(segment int) bool { return m.routeOf[segment] != absent }
 
-// behind is the value of copies at which groups are there.
-func (m *model) behind(groups []int) (copied uint64) {
+// behind is the value of copies at which groups are there, and the one that comes last.
+func (m *model) behind(groups []int) (copied uint64, last int) {
+	last = absent
 	for _, g := range groups {
-		copied = max(copied, m.groups[g].copied)
+		if m.groups[g].copied > copied {
+			copied, last = m.groups[g].copied, g
+		}
 	}
-	return copied
+	return copied, last
 }
 
 // cutUp lists the recordings of a part.

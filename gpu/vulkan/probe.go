@@ -43,7 +43,7 @@ func Measure(d backend.Device) (r Rates, err error) {
 	}
 	q := v.queue
 	r.Bus, err = steady(func(i int) (*submission, error) {
-		x, err := q.fill(v.d.RecordCopies, copies(to[i], host))
+		x, err := q.fill(v.d.RecordCopies, 0, copies(to[i], host))
 		return &submission{submit: func() (uint64, error) { return q.copy(x, 0, 0) },
 			wait: func(value uint64) error { return q.reach(q.copies, value) }, close: func() { q.close(x) }}, err
 	})
@@ -51,7 +51,7 @@ func Measure(d backend.Device) (r Rates, err error) {
 		return r, err
 	}
 	r.Memory, err = steady(func(i int) (*submission, error) {
-		x, err := q.record(copies(to[i], local))
+		x, err := q.record(0, copies(to[i], local))
 		return &submission{submit: func() (uint64, error) { return q.submit(0, x) }, wait: q.wait,
 			close: func() { q.close(x) }}, err
 	})

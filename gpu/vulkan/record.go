@@ -60,6 +60,7 @@ type recorder struct {
 	// region is what a part of experts reads; dry says that nothing is recorded, only compiled.
 	region *region
 	dry    bool
+	timed  bool // it notes the time at the borders of segments
 
 	launched func(segment int) // for measurements: called after each launch; nil: by nobody
 
@@ -102,7 +103,9 @@ func (m *model) recording(s *slot, sh shape) (*vk.Recording, error) {
 	if sh.portion == among && m.mixes(sh.from) {
 		x.region = s.regions[sh.from][sh.part]
 	}
-	r, err := m.device.queue.record(func(r *vk.Recording) error {
+	stamps := m.stamps(&sh)
+	x.timed = stamps > 0
+	r, err := m.device.queue.record(stamps, func(r *vk.Recording) error {
 		x.r = r
 		if sh.tells {
 			s.choices[sh.from].record(x)
@@ -118,10 +121,15 @@ func (m *model) recording(s *slot, sh shape) (*vk.Recording, error) {
 
 func (m *model) record(x *recorder) error {
 	x.r.Barrier() // of what was submitted before
+	x.stamp()
+	segment := x.shape.from
 	for i := range m.launches {
 		l := &m.launches[i]
 		if !m.takes(x.shape, i) {
 			continue
+		}
+		for ; segment < l.segment; segment++ {
+			x.stamp()
 		}
 		x.wanted, x.n = l.wanted, x.shape.rows
 		if l.wanted {
@@ -138,12 +146,17 @@ func (m *model) record(x *recorder) error {
 			x.launched(l.segment)
 		}
 	}
+	for ; segment < x.shape.to; segment++ {
+		x.stamp()
+	}
 	if x.shape.portion == before || x.shape.portion == among {
+		x.stamp()
 		return nil
 	}
 	if err := m.recordEnd(x); err != nil {
 		return err
 	}
+	x.stamp() // what becomes of the output is the last segment's
 	x.r.BarrierToHost()
 	return nil
 }

@@ -40,7 +40,10 @@ type slot struct {
 	begun      bool
 	from, to   int // segments that are enqueued and not submitted; from < 0: none
 	shape      shape
-	value      uint64 // of the queue's timeline when all that was submitted is done; 0: nothing was
+	timed      []timed // what of it was submitted, for the watcher
+	moving     int     // group that moves and is computed with next; absent: none
+	behind     int     // group whose copy that waits for, likewise
+	value      uint64  // of the queue's timeline when all that was submitted is done; 0: nothing was
 }
 
 // rotation is one way to rotate, whose angles the host makes for every row.

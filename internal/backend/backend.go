@@ -29,6 +29,7 @@ type Traits struct {
 	Among   int  // of draws with a Temp it makes those among at most so many tokens, TopK: the others must be the host's
 	Shares  bool // groups of matrices can share a slot, one after the other: see Config.Slots
 	Crowded bool // its threads take every core that goroutines may run on
+	Times   bool // it says itself when segments ran: see Config.Ran
 	Memory  Reach
 	Free    int64 // bytes of its own memory that nothing takes yet; 0: it computes in the program's
 
@@ -74,17 +75,23 @@ type Config struct {
 	// mapping of a file: a fault there is an error of the step, not a crash. For devices of HostMemory.
 	InPlace [][]byte
 
-	// Ran, if set, hears what a device did beside the program with groups that share slots. By any goroutine.
+	// Ran, if set, hears what a device did beside the program: copies of groups that share slots, and what it computed.
+	// By any goroutine; of what a step computed by one, in order, before the step's end is told.
 	Ran func(Ran)
 
 	Inputs *Inputs // what goes into products is added up here; nil: nobody asks, and it costs nothing
 }
 
-// Ran is a group that was copied to a slot, or that part of a segment was computed with: asked for, begun and ended, as
-// the host sees it, some tens of microseconds late.
+// Ran is a stretch of a device's work: a group that was copied to a slot, or a segment, or a part of one, that was
+// computed. A device that Times tells of all segments, by its own clock. Any other one tells of those that compute with
+// groups, as the host sees it, some tens of microseconds late.
 type Ran struct {
-	Group               int
-	Copied              bool
+	Step    *Step // nil: of none that is known
+	Segment int   // that was computed
+	Group   int   // that was copied, or that was computed with; -1: none that shares slots
+	Copied  bool
+	Landed  time.Time // when what it had to wait for had been copied; zero: it waited for no copy
+
 	Asked, Began, Ended time.Time
 }
 

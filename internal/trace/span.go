@@ -76,6 +76,8 @@ const (
 	Credit           // every sequence waits for its client to read
 	Restarting       // an actor's restart
 	OtherModel       // the turn of another model, which has yet to say what follows
+	Host             // the program has yet to see a step's end, or to submit what follows
+	Launch           // what was submitted is on its way to the device
 	Causes
 )
 
@@ -85,7 +87,7 @@ func (c Cause) String() string {
 		return "?"
 	}
 	return [Causes]string{"unknown", "no_work", "loading", "reader", "pool", "uploader", "expert", "kv", "sampler",
-		"scheduler", "credit", "restart", "other_model"}[c]
+		"scheduler", "credit", "restart", "other_model", "host", "launch"}[c]
 }
 
 // MarshalText implements encoding.TextMarshaler.

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -15,6 +16,9 @@ type Wait struct {
 	cause  Cause
 	of     Of
 
+	aside bool // it writes nothing down but into kept
+	kept  []Stretch
+
 	turn  atomic.Uint64 // odd while what readers see of the open wait is written
 	begun atomic.Int64  // from the ring's origin; -1: none is open
 	why   atomic.Uint32
@@ -25,6 +29,36 @@ func (t *Track) Waits() *Wait {
 	w := &Wait{track: t}
 	w.begun.Store(-1)
 	return w
+}
+
+// Stretch is a wait that is over.
+type Stretch struct {
+	From, To time.Time
+	Cause    Cause
+	Of       Of
+}
+
+// Aside returns an account that belongs to no track: it keeps its waits until they are taken, for somebody who has yet
+// to find out what a device did meanwhile.
+func Aside() *Wait {
+	w := New(1, time.Time{}).Track("").Waits()
+	w.aside = true
+	return w
+}
+
+// Kept are the waits of an account aside that were not forgotten, in order.
+func (w *Wait) Kept() []Stretch { return w.kept }
+
+// Forget lets go what ended before.
+func (w *Wait) Forget(before time.Time) {
+	w.kept = slices.DeleteFunc(w.kept, func(s Stretch) bool { return !s.To.After(before) })
+}
+
+// Over writes down a wait that is over, beside the open one.
+func (w *Wait) Over(s Stretch) {
+	if s.To.After(s.From) {
+		w.change(func() { w.write(s) })
+	}
 }
 
 // Name is that of the track.
@@ -64,9 +98,17 @@ func (w *Wait) Open() (Cause, bool) { return w.cause, w.open }
 // close writes down what was waited for up to here.
 func (w *Wait) close(at time.Time, cause Cause) {
 	if w.open && at.After(w.since) {
-		w.track.record(Idle, cause, w.of, w.since, w.since, at)
-		w.totals[cause].Add(int64(at.Sub(w.since)))
+		w.write(Stretch{w.since, at, cause, w.of})
 	}
+}
+
+func (w *Wait) write(s Stretch) {
+	if w.aside {
+		w.kept = append(w.kept, s)
+		return
+	}
+	w.track.record(Idle, s.Cause, s.Of, s.From, s.From, s.To)
+	w.totals[s.Cause].Add(int64(s.To.Sub(s.From)))
 }
 
 // change makes a change that readers see whole.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/trace"
 )
 
 // Bench is what a bench measured. Its JSON names are part of the interface.
@@ -25,7 +26,7 @@ type Bench struct {
 	MultiplyOps   float64 `json:"multiply_ops"`   // per second, likewise; 0: not known
 	MultiplyBest  float64 `json:"multiply_best"`
 	ActorsShare   float64 `json:"actors_share"` // of a step
-	// Beside says that a device computed beside the program: what it read and how its time went is not known.
+	// Beside says that a device computed beside the program and does not say when: how its time went is not known.
 	Beside bool `json:"beside,omitempty"`
 	// Copied is what the plan has copied to the device for each token, in bytes; Bus what copies reach a second.
 	Copied float64 `json:"copied_bytes_per_token,omitempty"`
@@ -78,6 +79,7 @@ func each(runs []Speeds, of func(Speeds) float64) []float64 {
 type Phase struct {
 	Rate     Spread    `json:"rate"` // tokens per second, of all sequences together
 	Segments []Segment `json:"segments,omitempty"`
+	Gaps     []Gap     `json:"gaps,omitempty"` // of a device that computed beside the program
 	Peers    []Peer    `json:"peers,omitempty"`
 
 	runs []run
@@ -87,13 +89,20 @@ type Phase struct {
 type Segment struct {
 	Name        string  `json:"name"`
 	Seconds     float64 `json:"seconds"`       // of a step, in all layers
-	Share       float64 `json:"share"`         // of the time of all segments
+	Share       float64 `json:"share"`         // of the time of all segments, and gaps
 	BytesRate   float64 `json:"bytes_per_sec"` // that must be read
 	OpsRate     float64 `json:"ops_per_sec"`
 	OfBandwidth float64 `json:"of_bandwidth"` // above 1 where a cache helps; median of runs, see Relate
 	OfMultiply  float64 `json:"of_multiply"`
 
 	kind ir.SegmentKind
+}
+
+// Gap is what a device waited for before a step and in it, though there was work for it.
+type Gap struct {
+	Cause   string  `json:"cause"`
+	Seconds float64 `json:"seconds"` // of a step
+	Share   float64 `json:"share"`   // likewise
 }
 
 // Peer is another engine that was measured in turns with ours.
@@ -108,6 +117,7 @@ type Work struct {
 	Steps float64
 	Time  [ir.SegmentKinds]time.Duration // by kind of segment
 	Cost  [ir.SegmentKinds]Traffic
+	Gaps  [trace.Causes]time.Duration
 }
 
 // kinds are the names of segments, in the order of their numbers.

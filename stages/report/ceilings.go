@@ -1,6 +1,10 @@
 package report
 
-import "github.com/sluice-ai/sluice/internal/ir"
+import (
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/trace"
+	"github.com/sluice-ai/sluice/internal/trace/stall"
+)
 
 // Look is what passes at the ceilings reached at one time, per second. Without Multiply it is not known.
 type Look struct{ Read, Multiply []float64 }
@@ -41,7 +45,7 @@ func (p *Phase) relate(looks []Look) {
 	for i := range p.runs {
 		all.add(&p.runs[i].work)
 	}
-	p.Segments = all.segments()
+	p.Segments, p.Gaps = all.segments(), all.gaps()
 	for i := range p.Segments {
 		s := &p.Segments[i]
 		var read, multiply []float64
@@ -81,14 +85,42 @@ func (w *Work) add(more *Work) {
 		w.Cost[kind].Bytes += more.Cost[kind].Bytes
 		w.Cost[kind].Ops += more.Cost[kind].Ops
 	}
+	for cause := range w.Gaps {
+		w.Gaps[cause] += more.Gaps[cause]
+	}
+}
+
+// held is what was waited for though there was work.
+func (w *Work) held() stall.Time {
+	t := stall.Time{Idle: w.Gaps}
+	for _, c := range []trace.Cause{trace.NoWork, trace.Loading, trace.Credit} {
+		t.Idle[c] = 0
+	}
+	return t
+}
+
+// all is the time of segments and gaps.
+func (w *Work) all() (seconds float64) {
+	for _, t := range w.Time {
+		seconds += t.Seconds()
+	}
+	held := w.held()
+	return seconds + held.Waited().Seconds()
+}
+
+// gaps names them, the longest first.
+func (w *Work) gaps() (out []Gap) {
+	held := w.held()
+	for _, c := range held.Causes() {
+		took := held.Idle[c].Seconds()
+		out = append(out, Gap{Cause: c.String(), Seconds: took / max(w.Steps, 1), Share: took / w.all()})
+	}
+	return out
 }
 
 // segments says where the time went, and how fast it was read and multiplied.
 func (w *Work) segments() (out []Segment) {
-	var all float64
-	for _, t := range w.Time {
-		all += t.Seconds()
-	}
+	all := w.all()
 	for i, name := range kinds() {
 		kind := ir.SegEmbed + ir.SegmentKind(i)
 		took, cost := w.Time[kind].Seconds(), w.Cost[kind]

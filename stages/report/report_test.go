@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/report"
 )
 
@@ -304,4 +305,29 @@ func TestBeside(t *testing.T) {
 	for _, unknown := range []string{"actors", "ceilings", "segment"} {
 		require.NotContains(t, out.String(), unknown)
 	}
+}
+
+// TestGaps: what a device waited for stands beside its segments, the longest first, but for what nobody asked for; they
+// are shares of one whole.
+func TestGaps(t *testing.T) {
+	work := report.Work{Steps: 2}
+	work.Time[ir.SegMix], work.Time[ir.SegHead] = 6*time.Millisecond, 2*time.Millisecond
+	work.Cost[ir.SegMix] = report.Traffic{Bytes: 12e6}
+	work.Gaps[trace.Launch], work.Gaps[trace.Host] = 500*time.Microsecond, 1500*time.Microsecond
+	work.Gaps[trace.NoWork], work.Gaps[trace.Credit], work.Gaps[trace.Loading] = time.Hour, time.Hour, time.Hour
+	p := report.Point{Prompt: 1, Generate: 1}
+	p.Compare([]report.Speeds{{1, 1, 1}}, nil, nil)
+	p.Decode.Ran(work, 0)
+	p.Decode.Ran(work, 0)
+	b := report.Bench{Model: "m", Device: "a card", Points: []report.Point{p}}
+	b.Relate([]report.Look{{Read: []float64{4e9}}})
+	decode := &b.Points[0].Decode
+	require.Empty(t, b.Points[0].Prefill.Gaps)
+	require.Equal(t, []report.Gap{{Cause: "host", Seconds: 0.75e-3, Share: 0.15}, {Cause: "launch", Seconds: 0.25e-3,
+		Share: 0.05}}, decode.Gaps)
+	require.InDelta(t, 0.6, decode.Segments[0].Share, 1e-9)
+	require.InDelta(t, 0.5, decode.Segments[0].OfBandwidth, 1e-9)
+	var text strings.Builder
+	require.NoError(t, b.Text(&text))
+	require.Regexp(t, `(?m)^decode +0 +1 +gap: host +0\.750 +15\.0 %$`, text.String())
 }

@@ -38,11 +38,11 @@ func (t *table) align(out *strings.Builder) {
 		}
 	}
 	for _, line := range lines {
-		fmt.Fprintf(out, "%-*s", widths[0], line[0])
+		row := fmt.Sprintf("%-*s", widths[0], line[0])
 		for i, cell := range line[1:] {
-			fmt.Fprintf(out, "  %*s", widths[i+1], cell)
+			row += fmt.Sprintf("  %*s", widths[i+1], cell)
 		}
-		out.WriteString("\n")
+		fmt.Fprintln(out, strings.TrimRight(row, " "))
 	}
 }
 
@@ -137,6 +137,10 @@ func (b *Bench) tables() []*table {
 			}
 			for _, s := range half.Segments {
 				segments.add(append(at, s.cells()...)...)
+			}
+			for _, g := range half.Gaps {
+				segments.add(append(at, "gap: "+strings.ReplaceAll(g.Cause, "_", " "), fmt.Sprintf("%.3f", 1e3*g.Seconds),
+					fmt.Sprintf("%.1f %%", 100*g.Share), "", "", "", "")...)
 			}
 		}
 	}

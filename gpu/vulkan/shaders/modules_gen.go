@@ -98,6 +98,11 @@ const (
 	Merge
 	MergeAny
 	Norm
+	Peak
+	PeakDot4
+	PeakHalfMatrix
+	PeakMatrix
+	Read
 	RepackF16
 	RepackF32
 	RepackQ4_0
@@ -199,6 +204,11 @@ var names = [modules]string{
 	Merge:                    "merge",
 	MergeAny:                 "merge_any",
 	Norm:                     "norm",
+	Peak:                     "peak",
+	PeakDot4:                 "peak_dot4",
+	PeakHalfMatrix:           "peak_half_matrix",
+	PeakMatrix:               "peak_matrix",
+	Read:                     "read",
 	RepackF16:                "repack_f16",
 	RepackF32:                "repack_f32",
 	RepackQ4_0:               "repack_q4_0",
@@ -1048,6 +1058,52 @@ type NormConstants struct {
 // List is the constants by id.
 func (c NormConstants) List() []uint32 {
 	return []uint32{c.Threads, c.Ktiles, c.Norm, c.Quantise}
+}
+
+// PeakPush is the push constants of peak.comp.
+type PeakPush struct {
+	Y      uint64 // offset 0
+	Seed   uint32 // offset 8
+	Rounds uint32 // offset 12
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(PeakPush{}.Y) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(PeakPush{}.Seed) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(PeakPush{}.Rounds) ^ 12)
+)
+
+// PeakConstants is the specialisation constants of peak.comp.
+type PeakConstants struct {
+}
+
+// List is the constants by id.
+func (c PeakConstants) List() []uint32 {
+	return []uint32{}
+}
+
+// ReadPush is the push constants of read.comp.
+type ReadPush struct {
+	X     uint64 // offset 0
+	Never uint64 // offset 8
+	Quads uint32 // offset 16
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(ReadPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(ReadPush{}.Never) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(ReadPush{}.Quads) ^ 16)
+)
+
+// ReadConstants is the specialisation constants of read.comp.
+type ReadConstants struct {
+}
+
+// List is the constants by id.
+func (c ReadConstants) List() []uint32 {
+	return []uint32{}
 }
 
 // RepackPush is the push constants of repack.comp.

@@ -29,6 +29,7 @@ type Device struct {
 		createPipelines, allocateBuffers, submit, resetQueries, queryResults function
 		bufferAddress, wait, value, signal                                   function
 		bind, push, dispatch, indirect, barrier, copy, fill, stamp           function
+		calibrate                                                            function // 0: unknown
 	}
 }
 
@@ -43,7 +44,8 @@ type lane struct {
 const PushSize = 128
 
 // extensions are enabled where they are known.
-var extensions = []string{"VK_EXT_memory_budget", "VK_KHR_cooperative_matrix", "VK_EXT_external_memory_host"}
+var extensions = []string{"VK_EXT_memory_budget", "VK_KHR_cooperative_matrix", "VK_EXT_external_memory_host",
+	"VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps"}
 
 // Open opens the device with all features that kernels may use.
 func (p *Physical) Open() (*Device, error) {
@@ -111,6 +113,9 @@ func (d *Device) open() error {
 		if *f = d.function(name); *f == 0 {
 			return fmt.Errorf("the driver lacks %s", name)
 		}
+	}
+	if d.Facts.Has.Calibrates {
+		d.f.calibrate = d.function("vkGetCalibratedTimestamps" + d.physical.calibration())
 	}
 	if err := d.createLayout(); err != nil {
 		return err

@@ -85,6 +85,7 @@ type Features struct {
 	LocalSizeID        bool // workgroup sizes by specialisation constants, of maintenance4
 	Matrix             bool // cooperative matrices
 	Budget             bool // the driver says how much memory is free
+	Calibrates         bool // it tells its time together with the host's
 }
 
 // Heap is memory that the device reaches. Budget is what this process may use of it, as the driver sees it now.

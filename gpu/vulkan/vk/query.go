@@ -119,6 +119,7 @@ func (p *Physical) query() {
 	p.queryMemory()
 	p.queryQueues()
 	p.queryMatrices()
+	p.Facts.Has.Calibrates = p.calibrates()
 }
 
 func (p *Physical) queryExtensions() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	vulkan "github.com/vulkan-go/vulkan"
@@ -176,19 +177,32 @@ func (r *Recording) ResetStamps() {
 	r.d.f.resetQueries.word(number(r.d.handle), number(r.stamps), 0, uint64(r.marks))
 }
 
-// Stamps reads the timestamps of a recording that is done, in nanoseconds of the device's clock.
-func (r *Recording) Stamps() ([]float64, error) {
+// Ticks appends the timestamps of a recording that is done, in ticks of the device's clock.
+func (r *Recording) Ticks(to []uint64) ([]uint64, error) {
 	const wide = 1 // VK_QUERY_RESULT_64_BIT
+	if r.marks == 0 {
+		return to, errors.New("no timestamps were recorded")
+	}
 	var pin runtime.Pinner
 	defer pin.Unpin()
-	ticks := make([]uint64, r.marks)
-	if r.marks == 0 {
-		return nil, errors.New("no timestamps were recorded")
-	}
+	at := len(to)
+	to = slices.Grow(to, r.marks)[:at+r.marks]
 	result := r.d.f.queryResults.call(number(r.d.handle), number(r.stamps), 0, uint64(r.marks), uint64(8*r.marks),
-		slice(&pin, ticks), 8, wide)
+		slice(&pin, to[at:]), 8, wide)
 	if result != Success {
-		return nil, fmt.Errorf("reading %d timestamps: %w", r.marks, result)
+		return to[:at], fmt.Errorf("reading %d timestamps: %w", r.marks, result)
+	}
+	return to, nil
+}
+
+// Marks is how many timestamps the recording notes.
+func (r *Recording) Marks() int { return r.marks }
+
+// Stamps reads the timestamps of a recording that is done, in nanoseconds since its first one.
+func (r *Recording) Stamps() ([]float64, error) {
+	ticks, err := r.Ticks(nil)
+	if err != nil {
+		return nil, err
 	}
 	ns := make([]float64, r.marks)
 	for i, t := range ticks {

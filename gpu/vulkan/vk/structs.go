@@ -44,6 +44,7 @@ const (
 	isAllocateFlags    = 1000060000
 	isMessenger        = 1000128004
 	isHostMemory       = 1000178002
+	isCalibration      = 1000184000
 	isSemaphoreType    = 1000207002
 	isTimelineSubmit   = 1000207003
 	isWait             = 1000207004
@@ -304,6 +305,12 @@ type beginInfo struct {
 type queryPoolInfo struct {
 	head
 	flags, kind, count, statistics uint32
+}
+
+// calibrationInfo asks for the time of one clock.
+type calibrationInfo struct {
+	head
+	domain, _ uint32
 }
 
 type semaphoreInfo struct {

@@ -91,6 +91,7 @@ func TestStructSizes(t *testing.T) {
 		{"VkCommandBufferAllocateInfo", unsafe.Sizeof(commandBuffersInfo{}), 32},
 		{"VkCommandBufferBeginInfo", unsafe.Sizeof(beginInfo{}), 32},
 		{"VkQueryPoolCreateInfo", unsafe.Sizeof(queryPoolInfo{}), 32},
+		{"VkCalibratedTimestampInfoEXT", unsafe.Sizeof(calibrationInfo{}), 24},
 		{"VkSemaphoreCreateInfo", unsafe.Sizeof(semaphoreInfo{}), 24},
 		{"VkSemaphoreTypeCreateInfo", unsafe.Sizeof(semaphoreType{}), 32},
 		{"VkSemaphoreWaitInfo", unsafe.Sizeof(waitInfo{}), 40},

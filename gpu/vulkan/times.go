@@ -1,0 +1,122 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"time"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// timed is a recording that was submitted for a step, with a timestamp before its first segment and one behind each.
+type timed struct {
+	r      *vk.Recording
+	from   int // segment
+	group  int // that moves and is computed with; absent: none
+	behind int // group whose copy it waits for; absent: none
+	asked  time.Time
+}
+
+// times prepares the clocks of a card.
+func (c *card) times() {
+	compute, copies := c.d.StampBits()
+	c.computing = &clock{tick: c.d.Facts.Tick, bits: compute}
+	c.copying = &clock{tick: c.d.Facts.Tick, bits: copies}
+	c.calibrates = c.d.Facts.Has.Calibrates
+}
+
+// times says whether steps are timed: somebody hears of it, and the queue has timestamps.
+func (m *model) times() bool { return m.config.Ran != nil && m.device.computing.bits > 0 }
+
+// stamps is how many timestamps a recording of a shape has.
+func (m *model) stamps(sh *shape) int {
+	if sh.tells || !m.times() {
+		return 0 // of a choice: it may be asked for twice in a step
+	}
+	return sh.to - sh.from + 2
+}
+
+// stamp notes the time at the border of segments, if somebody wants to know.
+func (x *recorder) stamp() {
+	if x.timed {
+		x.r.Stamp()
+	}
+}
+
+// submitted notes what the end of a step has to read.
+func (m *model) submitted(x *slot, all []*vk.Recording, shapes []shape, asked time.Time) {
+	if !m.times() {
+		return
+	}
+	for i, r := range all {
+		if !shapes[i].tells {
+			x.timed = append(x.timed, timed{r, shapes[i].from, x.moving, x.behind, asked})
+		}
+	}
+}
+
+// ask hears the device's time, if it can tell and that is due.
+func (c *card) ask(k *clock, now time.Time) {
+	if !c.calibrates || !k.due(now) {
+		return
+	}
+	tick, from, to, ok := c.d.Calibrate()
+	if !ok {
+		c.calibrates = false
+		return
+	}
+	k.learn(tick, from, to)
+}
+
+// see brings a clock up to date by what a device did: from one timestamp, which it took after it was asked, to another,
+// which the host has seen now.
+func (c *card) see(k *clock, first, last uint64, asked, seen time.Time) {
+	if c.calibrates {
+		c.ask(k, seen)
+	} else {
+		k.learn(last, asked.Add(k.since(first, last)), seen)
+	}
+}
+
+// tell tells of all that a step computed, which the host sees to have ended now. What cannot be read is left out.
+func (m *model) tell(x *slot, seen time.Time) {
+	c := m.device.card
+	m.ticks = m.ticks[:0]
+	read := x.timed[:0]
+	for _, t := range x.timed {
+		at := len(m.ticks)
+		var err error
+		m.ticks, err = t.r.Ticks(m.ticks)
+		t.r.ResetStamps()
+		if err == nil {
+			c.see(c.computing, m.ticks[at], m.ticks[len(m.ticks)-1], t.asked, seen)
+			read = append(read, t)
+		}
+	}
+	ticks := m.ticks
+	for i := range read {
+		n := read[i].r.Marks()
+		m.tellOf(x, &read[i], ticks[:n], seen)
+		ticks = ticks[n:]
+	}
+	x.timed = read[:0]
+}
+
+// tellOf tells of the segments of a recording.
+func (m *model) tellOf(x *slot, t *timed, ticks []uint64, seen time.Time) {
+	k := m.device.computing
+	at := func(tick uint64) time.Time { return later(m.told, earlier(k.time(tick), seen)) }
+	m.told = later(at(ticks[0]), t.asked)
+	for i, tick := range ticks[1:] {
+		r := backend.Ran{Step: x.step, Segment: t.from + i, Group: t.group, Asked: t.asked, Began: m.told, Ended: at(tick)}
+		if i == 0 && t.behind != absent {
+			r.Landed = r.Began
+			if landed := m.groups[t.behind].landed.Load(); landed != 0 {
+				r.Landed = earlier(r.Landed, time.Unix(0, landed))
+			}
+		}
+		m.told = r.Ended
+		m.config.Ran(r)
+	}
+}

@@ -1,0 +1,178 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/stretchr/testify/require"
+)
+
+// clocks runs a test with a device that tells its time, one that does not, and one without timestamps.
+func clocks(t *testing.T, test func(t *testing.T, d *Device)) {
+	g := open(t)
+	for _, c := range []struct {
+		name string
+		edit func(*card)
+	}{
+		{"calibrated", func(c *card) { require.True(t, c.calibrates || g.d.Facts.Kind != vk.CPU) }},
+		{"uncalibrated", func(c *card) { c.calibrates = false }},
+		{"none", func(c *card) { c.computing.bits, c.copying.bits = 0, 0 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := g.with(t).device()
+			d.kernels = NewKernels(g.d)
+			t.Cleanup(d.kernels.Close)
+			c.edit(d.card)
+			test(t, d)
+		})
+	}
+}
+
+// TestTimes: each segment of each step is told once, in order, within what the host saw of the step; two steps in
+// flight follow one another.
+func TestTimes(t *testing.T) {
+	clocks(t, func(t *testing.T, d *Device) {
+		m := mini(t)
+		var all []backend.Ran
+		x, err := d.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
+			MaxRows: 1, MaxWanted: 1, Flight: 2, Ran: func(r backend.Ran) { all = append(all, r) }})
+		require.NoError(t, err)
+		for r := range m.Weights {
+			require.NoError(t, x.Upload(ir.Ref(r), 0, m.Weights[r]))
+		}
+		const steps = 6
+		var asked, ended [steps]time.Time
+		done := make(chan int, steps)
+		for i := range steps {
+			if i >= 2 {
+				<-done
+			}
+			s := x.Steps()[i%2]
+			s.Tokens, s.Wanted = []int32{7}, []int32{0}
+			s.Spans = []backend.Span{{Rows: 1, Pos: i, Tables: backendtest.Tables(m.Program, []int32{0})}}
+			asked[i] = time.Now()
+			for seg := range m.Segments {
+				require.NoError(t, x.Enqueue(seg, s))
+			}
+			x.Finish(s, func(err error) {
+				ended[i] = time.Now()
+				if err != nil {
+					t.Error(err)
+				}
+				done <- i
+			})
+		}
+		require.NoError(t, x.Close())
+		if !d.Traits().Times || d.computing.bits == 0 {
+			require.Empty(t, all)
+			return
+		}
+		require.Len(t, all, steps*len(m.Segments))
+		last, longest := time.Time{}, make([]time.Duration, len(m.Segments))
+		for i, r := range all {
+			step := i / len(m.Segments)
+			require.Equal(t, i%len(m.Segments), r.Segment)
+			require.Same(t, x.Steps()[step%2], r.Step)
+			require.Equal(t, -1, r.Group)
+			require.False(t, r.Asked.Before(asked[step]) || r.Began.Before(r.Asked) || r.Began.Before(last) ||
+				r.Ended.Before(r.Began) || r.Ended.After(ended[step]), "%d: %+v", i, r)
+			if r.Segment > 0 {
+				require.Equal(t, last, r.Began, "a segment begins where the one before ends")
+			}
+			last = r.Ended
+			longest[r.Segment] = max(longest[r.Segment], r.Ended.Sub(r.Began))
+		}
+		for seg, took := range longest { // a kernel takes microseconds on any device, two timestamps in turn do not
+			require.Greater(t, took, time.Microsecond, "segment %d", seg)
+		}
+	})
+}
+
+// TestRan: copies of kept groups, and what is computed with them, are told of in order, none before it was asked for.
+// Nothing is computed with a group before its copy has ended, by the clock of a device that tells its time: without that,
+// when the host saw an end is all that is known, and it may see one of the two ends milliseconds late.
+func TestRan(t *testing.T) {
+	clocks(t, func(t *testing.T, d *Device) {
+		m := mini(t)
+		groups := m.On(m.All())
+		c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1, MaxWanted: 1,
+			Tables: m.Weights}
+		var moving []int
+		for g := range groups {
+			if groups[g].Use == ir.Matrix {
+				moving = append(moving, g)
+			} else {
+				c.Slots = append(c.Slots, []int{g})
+			}
+		}
+		slot := len(c.Slots)
+		c.Slots, c.Kept = append(c.Slots, moving, moving), moving
+		all := make(chan backend.Ran, 16*len(moving))
+		c.Ran = func(r backend.Ran) { all <- r }
+		x, err := d.Compile(m.Bound, c)
+		require.NoError(t, err)
+		for r := range m.Weights {
+			require.NoError(t, x.Upload(ir.Ref(r), 0, m.Weights[r]))
+		}
+		const steps = 3 // the same copies again
+		began := time.Now()
+		for n := range steps {
+			s := x.Steps()[0]
+			s.Tokens, s.Wanted = []int32{7}, []int32{0}
+			s.Spans = []backend.Span{{Rows: 1, Pos: n, Tables: backendtest.Tables(m.Program, []int32{0})}}
+			for i := range m.Segments {
+				of := slices.DeleteFunc(slices.Clone(moving), func(g int) bool { return groups[g].Segment != i })
+				if len(of) == 0 {
+					require.NoError(t, x.Enqueue(i, s))
+				}
+				for k, g := range of { // each is placed while the one before is computed with
+					require.NoError(t, x.Place(g, slot+g%2, nil))
+					done := make(chan struct{})
+					require.NoError(t, x.Part(backend.Work{Segment: i, Groups: []int{g}, Last: k == len(of)-1,
+						Done: func() { close(done) }}, s))
+					<-done
+				}
+			}
+			done := make(chan error, 1)
+			x.Finish(s, func(err error) { done <- err })
+			require.NoError(t, <-done)
+		}
+		require.NoError(t, x.Close())
+		close(all)
+		landed, computed := map[int][]time.Time{}, map[int]int{}
+		var told []backend.Ran
+		for r := range all {
+			require.False(t, r.Asked.Before(began) || r.Began.Before(r.Asked) || r.Ended.Before(r.Began), "%+v", r)
+			if r.Copied {
+				landed[r.Group] = append(landed[r.Group], r.Ended)
+			} else {
+				told = append(told, r)
+			}
+		}
+		for _, r := range told {
+			if r.Group < 0 {
+				continue
+			}
+			if d.computing.bits > 0 {
+				if r.Landed.IsZero() {
+					continue // a part of the segment that needs no group
+				}
+				end := landed[r.Group][computed[r.Group]]
+				require.False(t, d.calibrates && r.Began.Before(end.Add(-100*time.Microsecond)), "%+v, landed %v", r, end)
+			}
+			computed[r.Group]++
+		}
+		require.Len(t, landed, len(moving))
+		require.Len(t, computed, len(moving))
+		for g := range computed {
+			require.Equal(t, steps, computed[g])
+		}
+	})
+}

@@ -1,0 +1,78 @@
+//go:build cgo && linux
+
+package vk
+
+import (
+	"runtime"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Clocks, numbered as VkTimeDomainKHR.
+const (
+	deviceClock = 0 // of timestamps
+	hostClock   = 1 // CLOCK_MONOTONIC, which is time.Now's, too
+)
+
+// calibration is what the names of the functions end in that compare clocks; empty: the device has none.
+func (p *Physical) calibration() string {
+	for _, vendor := range []string{"KHR", "EXT"} {
+		if p.extensions["VK_"+vendor+"_calibrated_timestamps"] {
+			return vendor
+		}
+	}
+	return ""
+}
+
+// calibrates says whether the device's clock and the host's can be read together.
+func (p *Physical) calibrates() bool {
+	if p.calibration() == "" {
+		return false
+	}
+	list := p.library.function("vkGetPhysicalDeviceCalibrateableTimeDomains" + p.calibration())
+	if list == 0 {
+		return false
+	}
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	n := new(uint32)
+	if list.call(number(p.handle), address(&pin, n), 0) < 0 {
+		return false
+	}
+	all := make([]uint32, *n)
+	if list.call(number(p.handle), address(&pin, n), slice(&pin, all)) < 0 {
+		return false
+	}
+	return slices.Contains(all, deviceClock) && slices.Contains(all, hostClock)
+}
+
+// Calibrate reads the device's clock, in ticks, and between which times of the host that was. It is false where the
+// device cannot.
+func (d *Device) Calibrate() (tick uint64, from, to time.Time, ok bool) {
+	if d.f.calibrate == 0 {
+		return 0, from, to, false
+	}
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	infos := []calibrationInfo{{head: head{kind: isCalibration}, domain: deviceClock},
+		{head: head{kind: isCalibration}, domain: hostClock}}
+	stamps, apart := make([]uint64, len(infos)), new(uint64)
+	r := d.f.calibrate.call(number(d.handle), uint64(len(infos)), slice(&pin, infos), slice(&pin, stamps),
+		address(&pin, apart))
+	var clock unix.Timespec
+	before := time.Now() // it is the same clock, but does not say its number
+	if r != Success || unix.ClockGettime(unix.CLOCK_MONOTONIC, &clock) != nil {
+		return 0, from, to, false
+	}
+	after := time.Now()
+	ago, off := time.Duration(clock.Nano()-int64(stamps[1])), time.Duration(*apart)
+	return stamps[0], before.Add(-ago - off), after.Add(-ago + off), true
+}
+
+// StampBits is how many bits of a timestamp change: of recordings that compute, and of those that copy. 0: they have
+// no timestamps.
+func (d *Device) StampBits() (compute, copies uint32) {
+	return d.Facts.Queues[d.compute.family].StampBits, d.Facts.Queues[d.copies.family].StampBits
+}
