@@ -31,6 +31,7 @@ type computeFlags struct {
 	VRAM        size   `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
 	Mirror      string `name:"mirror" placeholder:"DIR" help:"Folder with a copy of the model, on another drive: weights that are read come from both, as fast as each can."`
 	Device      string `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
+	GPULayers   int    `name:"gpu-layers" placeholder:"N" default:"-1" help:"Layers that a GPU computes, the last ones, with the head; this machine's processor computes the others, from its own memory. 0: the GPU computes none. Default: all; what does not fit is copied there for each token."`
 	FastPrefill bool   `help:"On a GPU, read prompts in half precision, which is faster: results then depend a little on what is computed at once."`
 	Threads     int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
 	NoRepack    bool   `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
@@ -41,6 +42,7 @@ type computeFlags struct {
 const (
 	maxTokens  = math.MaxInt32 // of a conversation, or of anything within it
 	maxThreads = 1024          // what package cpu takes
+	allLayers  = -1            // of a GPU, unless it is said how many
 )
 
 // within refuses a number that a flag cannot mean.
@@ -55,7 +57,8 @@ func (f *computeFlags) check() error {
 	if f.RAM > 0 && f.NoRepack {
 		return usagef("--ram bounds the memory for weights, and with --no-repack they take none: leave one out")
 	}
-	return cmp.Or(within("--ctx", f.Ctx, 0, maxTokens), within("-t", f.Threads, 0, maxThreads))
+	return cmp.Or(within("--ctx", f.Ctx, 0, maxTokens), within("-t", f.Threads, 0, maxThreads),
+		within("--gpu-layers", f.GPULayers, allLayers, maxTokens))
 }
 
 // start loads the model, with a progress bar if a person is watching. edit may change what the flags do not say.
@@ -81,7 +84,7 @@ func (f *engineFlags) start(ctx context.Context, e *env, edit func(*actors.Confi
 func (f *computeFlags) model(name string, file *gguf.File) actors.Model {
 	kv, _ := backend.ParseKV(f.KV) // kong has checked it
 	return actors.Model{Name: name, File: file, KV: kv, Context: f.Ctx, NoRepack: f.NoRepack, Weights: int64(f.RAM),
-		VRAM: int64(f.VRAM)}
+		VRAM: int64(f.VRAM), Layers: max(f.GPULayers, 0)}
 }
 
 // open loads a model on a device, which it closes, with a progress bar if a person is watching. edit may change what
@@ -140,6 +143,10 @@ func (f *computeFlags) warn(e *env, engine *actors.Engine) {
 // announce says in a line that weights stream, and what that should come to.
 func announce(e *env, engine *actors.Engine, file *gguf.File, d backend.Device) {
 	plan := engine.Plan()
+	if n := len(plan.Parts[0].Layout.OnHost); n > 0 {
+		fmt.Fprintf(e.stderr, "sluice: %s is divided: %s of %s are on the GPU, %s in memory\n", printable(engine.Info.Name),
+			binarySize(plan.Weights), binarySize(engine.Info.WeightBytes), binarySize(plan.Host))
+	}
 	if !plan.Parts[0].Streams() {
 		return
 	}
@@ -149,6 +156,10 @@ func announce(e *env, engine *actors.Engine, file *gguf.File, d backend.Device) 
 	}
 	x := plan.Expect(engine.Info.Program, measured.planned(d), 1, 0)
 	where, come := "in memory", binarySize(int64(x.Streamed))+" are read"
+	there := plan.Weights
+	if plan.Parts[0].Layout.OnHost != nil {
+		there += plan.Host
+	}
 	if x.Copied > 0 {
 		where, come = "on the GPU", binarySize(int64(x.Copied))+" are copied there"
 		if x.Streamed > 0 {
@@ -156,7 +167,7 @@ func announce(e *env, engine *actors.Engine, file *gguf.File, d backend.Device) 
 		}
 	}
 	fmt.Fprintf(e.stderr, "sluice: %s streams: %s of %s are %s, %s for each token; expect %s tokens/s\n",
-		printable(engine.Info.Name), binarySize(plan.Weights), binarySize(engine.Info.WeightBytes), where, come,
+		printable(engine.Info.Name), binarySize(there), binarySize(engine.Info.WeightBytes), where, come,
 		tokensRate(x.Decode))
 }
 

@@ -57,7 +57,7 @@ const (
 // planned is what a plan for a device takes of them.
 func (s *speeds) planned(d backend.Device) place.Speeds {
 	if x, apart := s.Devices[d.Name()]; apart {
-		return place.Speeds{Disk: s.Disk, Bus: x.Bus, Memory: x.Memory}
+		return place.Speeds{Disk: s.Disk, Bus: x.Bus, Memory: x.Memory, HostMemory: s.Memory, HostMultiply: s.Multiply}
 	}
 	return place.Speeds{Disk: s.Disk, Memory: s.Memory, Multiply: s.Multiply}
 }
@@ -96,7 +96,7 @@ func recallOne(e *env, file source.Source, d backend.Device) (s speeds, err erro
 		}
 	}
 	if _, ok := s.Devices[d.Name()]; !ok && d.Traits().Memory == backend.OwnMemory {
-		rates, err := vulkan.Measure(d)
+		rates, err := vulkan.Measure(cardOf(d))
 		if err != nil {
 			return s, fmt.Errorf("measuring %s: %w", d.Name(), err)
 		}
