@@ -32,7 +32,7 @@ BENCHED = $(GO) test -timeout 0 -run '^$$' -bench '$(BENCH)' -count $(BENCHCOUNT
 DIST = dist
 DISTS = sluice-linux-amd64 sluice-linux-amd64-static sluice-linux-arm64-static
 
-.PHONY: dist build check ci fmt vet lint portable test long race bench bench-baseline bench-compare gpu-bench fuzz gen golden
+.PHONY: dist build check ci fmt vet lint portable test long race bench bench-baseline bench-compare gpu-bench gpu-check fuzz gen golden
 
 build: ## ./sluice
 	$(GO) build -trimpath -o sluice ./cmd/sluice
@@ -98,6 +98,10 @@ bench-compare: ## measure again, against bench-baseline's result
 
 gpu-bench: ## ./vulkan.test: tests and benchmarks of the GPU's kernels, to carry to a machine with a card (docs/gpu.md)
 	CGO_ENABLED=1 $(GO) test -c -o vulkan.test ./gpu/vulkan
+
+gpu-check: gpu-bench ## ./*.test: programs for gpu/check.sh, which tests a machine with a card
+	$(GO) test -c -ldflags '-s -w' -o actors.test ./actors
+	$(GO) test -c -ldflags '-s -w' -o server.test ./server
 
 fuzz: ## every fuzz target for FUZZTIME
 	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r dirname | sort -u); do \

@@ -117,6 +117,9 @@ func (c *caller) call(t *tools.Tool, kept bool, next grammar.Expr, several bool)
 
 // schema is the JSON that a schema allows.
 func (c *caller) schema(text string) (grammar.Expr, error) {
+	if err := c.left.Take(len(text) / 4); err != nil { // what arguments share is read again for each
+		return grammar.Expr{}, err
+	}
 	g, err := schema.Compile(text, schema.Options{Formats: true, Left: &c.left}, c.limits)
 	if err != nil {
 		return grammar.Expr{}, err
@@ -272,6 +275,9 @@ func (c *caller) wordsOf(m map[string]any, strict bool) (grammar.Expr, error) {
 	list, listed := m["enum"].([]any)
 	if v, ok := m["const"]; ok {
 		list, listed = []any{v}, true
+	}
+	if err := c.left.Take(10 + 10*len(list)); err != nil {
+		return grammar.Expr{}, err
 	}
 	if listed {
 		var ways []grammar.Expr

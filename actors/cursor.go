@@ -181,7 +181,7 @@ func (c *cursor) computed(kind ir.SegmentKind) {
 	m.times.segments[kind] += after.Sub(c.lap)
 	segment := c.guest.spec.bound.Segments[c.segment]
 	of := trace.OfSegment(m.number, c.segment, segment.Layer)
-	c.guest.stats.of(m).segments.Record(segmentKinds[kind], of, c.lap, c.lap, after)
+	c.guest.stats.spans.Record(segmentKinds[kind], of, c.lap, c.lap, after)
 	c.lap = after
 }
 

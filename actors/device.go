@@ -368,7 +368,7 @@ func (d *device) ended(g *guest, m *step) {
 	if m.decodes() {
 		kind = trace.Decode
 	}
-	g.stats.of(m).segments.Record(kind, trace.OfStep(m.number), m.times.planned, m.times.started, m.times.computed)
+	g.stats.spans.Record(kind, trace.OfStep(m.number), m.times.planned, m.times.started, m.times.computed)
 	if d.flying == 0 {
 		d.idle.Begin(m.times.computed, trace.Unknown, trace.Nothing())
 	}

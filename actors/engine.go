@@ -84,6 +84,9 @@ func (e *Engine) begin(r Request) (*Stream, error) {
 	if err := e.Health(); err != nil {
 		return nil, err
 	}
+	if r.Stop == nil {
+		r.Stop = e.spec.settings.Stop
+	}
 	if err := e.enter(); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/testref"
@@ -20,7 +21,7 @@ import (
 )
 
 // newDevice is the device that the laws are tested on.
-func newDevice(t testing.TB) backend.Device { return deviceOf(t, "") }
+func newDevice(t testing.TB) backend.Device { return devicetest.New(t) }
 
 func deviceOf(t testing.TB, kernels string) backend.Device {
 	t.Helper()

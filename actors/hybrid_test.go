@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backend/hybrid"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -151,6 +153,9 @@ func (m *apartModel) Close() error {
 
 // divided has the last layers computed by a device with a host. Without d, both compute while a step is enqueued.
 func divided(t testing.TB, layers int, d *apart) func(*Config) {
+	if os.Getenv("SLUICE_TEST_DEVICE") != "" {
+		t.Skip("two processors compute what one does, and what no GPU does")
+	}
 	return func(c *Config) {
 		main := c.Device
 		if d != nil {
@@ -249,6 +254,38 @@ func TestHybridIsLost(t *testing.T) {
 	}
 	wg.Wait()
 	require.Greater(t, d.steps.Load(), int64(90))
+}
+
+// Laws RowAlone, Recompute and Survive, on a GPU and the processor: answers are those that were given alone, whoever
+// runs beside them, and if the device dies.
+func TestHybridOnGPU(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a CPU takes a while to compile kernels")
+	}
+	if list, err := vulkan.List(); err != nil || len(list) == 0 {
+		require.NotEqual(t, "true", os.Getenv("CI"), "CI needs a Vulkan device: %v", err)
+		t.Skipf("no Vulkan device: %v", err)
+	}
+	all := prompts(6)
+	e := startFixture(t, fixture, func(c *Config) {
+		gpu, err := vulkan.Open(0, vulkan.Options{Cache: t.TempDir()})
+		require.NoError(t, err)
+		c.Device, c.Layers = &hybrid.Device{Device: gpu, Host: c.Device}, 1
+	})
+	require.NotEmpty(t, e.spec.layout.OnHost)
+	want := alone(t, e, all, 40)
+	var wg sync.WaitGroup
+	for i, p := range all {
+		s := begin(t, e, ask(p, 40))
+		wg.Go(func() {
+			if got, err := trySpelled(s); err != nil || got != want[i] {
+				t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
+			}
+		})
+	}
+	time.Sleep(10 * time.Millisecond)
+	e.crash("device")
+	wg.Wait()
 }
 
 // Layers that share a cache are computed by one side: what can be asked for instead is said.

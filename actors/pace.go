@@ -53,11 +53,12 @@ func (p *pace) observe(rows int, step, segment, waited time.Duration) {
 	p.segment = towards(p.segment, segment/time.Duration(rows))
 }
 
-// towards moves a mean to what was seen last.
+// towards moves a mean to what was seen last, and at once if that is far less: then something else was measured before,
+// such as kernels that were compiled.
 func towards(mean, seen time.Duration) time.Duration {
 	seen = max(seen, 1)
-	if mean == 0 {
+	if seen < mean/2 || mean == 0 {
 		return seen
 	}
-	return max(mean+(seen-mean)/4, 1)
+	return mean + (seen-mean)/4
 }

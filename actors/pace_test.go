@@ -34,6 +34,8 @@ func TestPace(t *testing.T) {
 				p.observe(64, 64*3*c.row, 64*c.segment, 0)
 			}
 			require.InDelta(t, float64(3*c.row), float64(p.row), 0.01*float64(3*c.row)+4, "it follows")
+			p.observe(64, 64*c.row, 64*c.segment, 0)
+			require.Equal(t, c.want, p.budget(limit, false), "at once where it was far too slow")
 		})
 	}
 }

@@ -36,6 +36,7 @@ func parametersOf(text string) (p parameters, err error) {
 		return p, err
 	}
 	p.required = in.Required
+	seen := map[string]bool{}
 	d := json.NewDecoder(strings.NewReader(string(in.Properties)))
 	if _, err = d.Token(); err != nil {
 		return p, err
@@ -46,7 +47,8 @@ func parametersOf(text string) (p parameters, err error) {
 		if err = errors.Join(err, d.Decode(&skip)); err != nil {
 			return p, err
 		}
-		if name := key.(string); !slices.Contains(p.keys, name) {
+		if name := key.(string); !seen[name] {
+			seen[name] = true
 			p.keys = append(p.keys, name)
 		}
 	}

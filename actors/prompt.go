@@ -106,6 +106,7 @@ func (s *spec) equip(p *prompt, r *Request) (err error) {
 // render turns a conversation into the prompt.
 func (s *spec) render(in chat.Input, stop func() bool) (string, error) {
 	in.BOS, in.EOS, in.Now, in.Stop = s.vocab.BOSText(), s.vocab.EOSText(), now(), stop
+	in.Messages = s.whole(in.Messages)
 	text, err := s.template.Render(in)
 	switch {
 	case err != nil && stop != nil && stop():
@@ -114,6 +115,23 @@ func (s *spec) render(in chat.Input, stop func() bool) (string, error) {
 		return "", refuse("the model's chat template refused the conversation: %v", err)
 	}
 	return text, nil
+}
+
+// whole puts in front of a conversation what the model's settings say: messages, and a system message unless the
+// conversation has one.
+func (s *spec) whole(said []chat.Message) []chat.Message {
+	own := len(said) > 0 && said[0].Role == "system"
+	if len(said) == 0 || len(s.standing) == 0 && (own || s.settings.System == "") {
+		return said
+	}
+	var all []chat.Message
+	switch {
+	case own:
+		all, said = append(all, said[0]), said[1:]
+	case s.settings.System != "":
+		all = append(all, chat.Message{Role: "system", Content: s.settings.System})
+	}
+	return append(append(all, s.standing...), said...)
 }
 
 // measure checks that a prompt fits, and says how long it and the answer may be together.
@@ -127,7 +145,11 @@ func (s *spec) measure(r *Request, p *prompt) (limit int, err error) {
 		}
 	}
 	if !r.score {
-		return limitFor(len(p.tokens), r.MaxTokens, s.plan.Context)
+		most := r.MaxTokens
+		if most <= 0 {
+			most = s.settings.Predict
+		}
+		return limitFor(len(p.tokens), most, s.plan.Context)
 	}
 	if len(p.tokens) > s.plan.Context {
 		return 0, tooLong("there are %d tokens, the context holds %d: ask for a larger one", len(p.tokens), s.plan.Context)

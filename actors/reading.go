@@ -14,6 +14,7 @@ type reading struct {
 	marks  map[int32]bool // control tokens that the syntax of the model's calls mentions
 	detok  *token.Stream
 	parser *tools.Parser // nil: all is text
+	forced bool          // nothing but calls is to come
 	stops  *stop.Matcher
 	within tools.Kind // of the text that stops watches
 
@@ -30,11 +31,19 @@ func (r *reading) push(id int32, end batch.End) (stopped bool) {
 	if end == batch.NotEnded || stopped {
 		return stopped
 	}
-	if r.take(r.detok.Flush()) || r.parser != nil && r.follow(r.parser.End()) {
+	if r.take(r.detok.Flush()) || r.parser != nil && r.follow(r.rest(end)) {
 		return true
 	}
 	r.settle()
 	return false
+}
+
+// rest is what the parser still has when the answer ends.
+func (r *reading) rest(end batch.End) []tools.Part {
+	if end == batch.EndLength {
+		return r.parser.Cut(r.forced)
+	}
+	return r.parser.End()
 }
 
 func (r *reading) piece(id int32) []byte {

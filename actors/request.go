@@ -19,9 +19,9 @@ type Request struct {
 	Text      string      // completed as it is, with BOS by the model's rule
 	PlainText bool        // control tokens spelled out in Text are plain text
 
-	MaxTokens int // most tokens to generate; 0: as many as the context holds
+	MaxTokens int // most tokens to generate; 0: as many as the model's settings say, else as the context holds
 	Sampling  sample.Params
-	Stop      []string // texts that end the answer and are not part of it
+	Stop      []string // texts that end the answer and are not part of it; nil: those of the model's settings
 	IgnoreEOG bool     // end tokens do not end the answer; Sampling should ban them
 	Salt      uint64   // only prompts of the same salt share the prefix cache
 	Thoughts  bool     // what the model thinks comes apart from its text, without the tags around it

@@ -293,13 +293,22 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 	}
 	s.stats.stepDone(m)
 	took := m.times.computed.Sub(m.times.started) - m.times.waited
-	s.pace.observe(len(m.compute.Tokens), took, m.slowest(s.spec.bound.Segments), m.times.waited)
+	s.pace.observe(len(m.compute.Tokens), took, s.slowest(m), m.times.waited)
 	for i, p := range m.parts {
 		s.state.Advance(p)
 		if s.state.Live(p.Seq) && p.Wanted > 0 {
 			s.deliver(c, p, &m.results[i], m)
 		}
 	}
+}
+
+// slowest is the longest segment of a step, after which it can be given up. Nothing is known of a device's that works
+// beside the program: to enqueue one takes no time, or that of recording what was not needed before.
+func (s *scheduler) slowest(m *step) time.Duration {
+	if s.spec.layout.Flight > 1 {
+		return 0
+	}
+	return m.slowest(s.spec.bound.Segments)
 }
 
 func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step) {

@@ -99,6 +99,7 @@ func (s *session) prepare() error {
 	}
 	s.read = reading{vocab: s.vocab, marks: s.marks, detok: s.decoder(), stops: stop.New(s.request.Stop)}
 	if s.request.Thoughts || s.request.Tools != nil {
+		s.read.forced = s.request.Tools != nil && s.request.Tools.Must
 		s.read.parser = s.parser(s.request.Thoughts, s.tail, s.tools)
 	}
 	for _, id := range s.tokens[s.prompt:] { // these parts are with the stream already

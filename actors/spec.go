@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -11,6 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/kv"
+	"github.com/sluice-ai/sluice/stages/modelfile"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
@@ -25,6 +27,8 @@ type spec struct {
 	bound    *ir.Bound
 	vocab    *token.Vocab
 	template *chat.Template
+	settings modelfile.Settings
+	standing []chat.Message // that conversations begin with
 	syntax   *tools.Syntax  // how it thinks and calls, as the template shows it
 	plain    *tools.Syntax  // the same, without thoughts
 	writing  *tools.Form    // how it writes calls; nil: that is not known
@@ -125,6 +129,12 @@ func (s *spec) describe(name string) (err error) {
 		return fmt.Errorf("%s: tokenizer.chat_template: %w", s.file.Name, err)
 	}
 	s.learn(source)
+	s.settings = modelfile.Of(m)
+	if s.settings.Messages != "" {
+		if s.standing, err = chat.ParseMessages(s.settings.Messages, math.MaxInt, nil); err != nil {
+			return fmt.Errorf("%s: the messages that go before all others: %w", s.file.Name, err)
+		}
+	}
 	return nil
 }
 

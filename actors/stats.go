@@ -21,8 +21,9 @@ type stats struct {
 	lacking                  atomic.Uint32 // a trace.Cause: why there is no step to plan; 0: there is one or more
 	wall, computing, sampled atomic.Int64  // nanoseconds, of steps that followed one another without idling
 	prefill, decode          account
-	firstToken, between      histogram // from the request; from one token to the next
-	queue                    histogram // from the request to its first rows in a step
+	spans                    *trace.Track // of segments and of steps
+	firstToken, between      histogram    // from the request; from one token to the next
+	queue                    histogram    // from the request to its first rows in a step
 	streamed                 tiers.Traffic
 
 	last struct { // scheduler only
@@ -81,10 +82,10 @@ func (w Work) sub(earlier *Work) Work {
 	return w
 }
 
-// account is a Work that is being added to. Its time is that of the spans of its segments.
+// account is a Work that is being added to.
 type account struct {
 	steps, rows, wanted, sequences, positions, seen atomic.Uint64
-	segments                                        *trace.Track
+	time                                            [ir.SegmentKinds]atomic.Int64
 }
 
 // of is the account of steps like m.
@@ -108,15 +109,16 @@ func (a *account) add(m *step) {
 	a.sequences.Add(uint64(len(m.compute.Spans)))
 	a.positions.Add(uint64(positions))
 	a.seen.Add(uint64(seen))
+	for kind, took := range m.times.segments {
+		a.time[kind].Add(int64(took))
+	}
 }
 
 func (a *account) load() Work {
 	w := Work{Steps: a.steps.Load(), Rows: a.rows.Load(), Wanted: a.wanted.Load(), Sequences: a.sequences.Load(),
 		Positions: a.positions.Load(), Seen: a.seen.Load()}
-	for kind, span := range segmentKinds {
-		if span != trace.Message { // what no segment is
-			w.Time[kind] = a.segments.Work(span)
-		}
+	for kind := range a.time {
+		w.Time[kind] = time.Duration(a.time[kind].Load())
 	}
 	return w
 }

@@ -29,6 +29,7 @@ func testWork(t *testing.T, e *Engine, kinds []ir.SegmentKind) {
 	require.Equal(t, want, s.Prefill)
 	want = Work{Steps: 3, Rows: 3, Wanted: 3, Sequences: 3, Positions: 4 + 5 + 6, Seen: 4 + 5 + 6, Time: s.Decode.Time}
 	require.Equal(t, want, s.Decode)
+	require.NotEqual(t, s.Prefill.Time, s.Decode.Time)
 	for _, times := range [][ir.SegmentKinds]time.Duration{s.Prefill.Time, s.Decode.Time} {
 		for kind, took := range times {
 			require.Equal(t, slices.Contains(kinds, ir.SegmentKind(kind)), took > 0, "%s: %s", ir.SegmentKind(kind), took)

@@ -53,7 +53,7 @@ func (h *House) newTenant(s *spec, tape *tape, compute *trace.Track) *tenant {
 	path := h.wiring.house.Address.Id + "/model/" + pathOf(s.info.Name)
 	t := &tenant{spec: s, tape: tape, log: h.log, health: newHealth(),
 		wiring: wireModel(h.system, h.turns, h.wiring, path, s.layout.Ring())}
-	t.stats.prefill.segments, t.stats.decode.segments = compute, compute
+	t.stats.spans = compute
 	return t
 }
 

@@ -13,13 +13,14 @@ import (
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/stages/arch/archtest"
 )
 
 // openMini writes the embedded model to a file and loads it.
 func openMini(t testing.TB) *backendtest.Model {
 	path := filepath.Join(t.TempDir(), "mini.gguf")
 	require.NoError(t, os.WriteFile(path, mini.GGUF, 0o600))
-	return openModel(t, path, nil)
+	return archtest.Open(t, path, nil)
 }
 
 // running is a model on a device with the step that its sequence is at.

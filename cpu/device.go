@@ -3,7 +3,6 @@ package cpu
 import (
 	"fmt"
 	"runtime"
-	"strings"
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/cpu/ref"
@@ -35,18 +34,7 @@ func New(threads int, force string) (backend.Device, error) {
 	if threads == 0 {
 		threads = min(cores(), 1024)
 	}
-	return &device{set: set, isa: vecFor(set.Name), pool: newPool(threads)}, nil
-}
-
-// vecFor keeps the rest of the arithmetic to what a set of kernels may use.
-func vecFor(set string) vec.ISA {
-	switch {
-	case set == "generic":
-		return vec.Generic
-	case strings.HasPrefix(set, "avx2"):
-		return min(vec.AVX2, vec.Best())
-	}
-	return vec.Best()
+	return &device{set: set, isa: set.Vec, pool: newPool(threads)}, nil
 }
 
 func (d *device) Name() string { return "cpu " + d.set.Name }

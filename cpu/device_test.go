@@ -11,11 +11,8 @@ import (
 	"github.com/sluice-ai/sluice/cpu/ref"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
-	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/sluice-ai/sluice/stages/arch"
-	"github.com/sluice-ai/sluice/storage/gguf"
+	"github.com/sluice-ai/sluice/stages/arch/archtest"
 )
 
 // someTypes are of each kind: plain numbers, blocks of 32 and of 256, with minima and without. TestProducts has all.
@@ -63,7 +60,7 @@ func TestProducts(t *testing.T) {
 
 // TestEmbeddings: the same of vectors.
 func TestEmbeddings(t *testing.T) {
-	eachDevice(t, true, func(t *testing.T, d backend.Device) { backendtest.Embeddings(t, d, openModel, 5) })
+	eachDevice(t, true, func(t *testing.T, d backend.Device) { backendtest.Embeddings(t, d, archtest.Open, 5) })
 }
 
 // TestBothWays: rows that see those after them, in a part of a block, in several blocks and in several stretches.
@@ -75,30 +72,7 @@ func TestBothWays(t *testing.T) {
 
 // TestFixtures: fast kernels may be five times as far from the reference as its tolerance.
 func TestFixtures(t *testing.T) {
-	eachDevice(t, true, func(t *testing.T, d backend.Device) { backendtest.Fixtures(t, d, openModel, 5) })
-}
-
-// openModel is the backendtest.Loader.
-func openModel(t testing.TB, path string, edit func(*meta.Map)) *backendtest.Model {
-	t.Helper()
-	f, err := gguf.Open(path)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, f.Close()) })
-	if edit != nil {
-		edit(&f.Meta)
-	}
-	has := func(name string) bool { _, ok := f.Tensor(name); return ok }
-	p, err := arch.Record(&f.Meta, has, arch.Options{})
-	require.NoError(t, err)
-	tensors := make([]ir.Tensor, len(f.Tensors))
-	for i, x := range f.Tensors {
-		tensors[i] = ir.Tensor{Name: x.Name, Type: x.Type, Shape: x.Shape}
-	}
-	m, err := backendtest.NewModel(p, tensors, func(i int, use func([]byte) error) error {
-		return f.View(&f.Tensors[i], use)
-	})
-	require.NoError(t, err)
-	return m
+	eachDevice(t, true, func(t *testing.T, d backend.Device) { backendtest.Fixtures(t, d, archtest.Open, 5) })
 }
 
 // TestCrowded: only a pool with a thread for every core leaves none to goroutines.

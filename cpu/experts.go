@@ -42,15 +42,11 @@ func (s *stack) multiply(ex *execution, work *workspace, c *expertChunk, slot in
 		work.head = w.Part(s.row, s.out.width)
 		w = &work.head
 	}
-	work.strips.MatMul(ex.device.set, out, s.out.width, w, c.from, c.to, x)
-	if s.bias == nil {
-		return
+	var bias []float32
+	if s.bias != nil {
+		bias = s.bias[c.expert*s.out.width:][:s.out.width]
 	}
-	bias := slots{s.bias, s.out.width}
-	for i := range x.Rows {
-		y := s.part(c, slot+i)
-		ex.device.isa.Add(y, y, c.outputs(bias.row(c.expert)))
-	}
+	work.strips.MatMul(ex.device.set, out, s.out.width, w, bias, c.from, c.to, x)
 }
 
 // observe adds a row of inputs to the sums that were asked for. One chunk of each expert does so, row after row.

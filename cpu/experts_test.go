@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/arch/archtest"
 )
 
 // mixture is a small model of two layers with 12 experts, of which a row uses 3.
@@ -71,7 +72,7 @@ func TestExpertsNoAlloc(t *testing.T) {
 // TestExpertsTwin: every set of kernels gives the bits of plain Go, for a trained mixture in K-quants.
 func TestExpertsTwin(t *testing.T) {
 	const n = 6
-	m := openModel(t, filepath.Join(testref.Dir(t), "models", "moe-Q4_K_M.gguf"), nil)
+	m := archtest.Open(t, filepath.Join(testref.Dir(t), "models", "moe-Q4_K_M.gguf"), nil)
 	var want []uint32
 	for _, set := range kernels.Sets() {
 		r := start(t, device(t, 2, set.Name), m, backend.KVF16, n, n)

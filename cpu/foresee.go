@@ -100,10 +100,7 @@ func (f *foresight) row(m *model, stream []float32, margins []int8) (ok bool) {
 	if f.norm.apply(&m.execution, f.x, stream) != nil || m.device.set.Quantize(p.acts, 0, f.x) != nil {
 		return false
 	}
-	m.workers[0].strips.MatMul(m.device.set, f.keys, len(f.keys), p.w, 0, p.w.Tiles(), p.acts)
-	if p.bias != nil {
-		m.device.isa.Add(f.keys, f.keys, p.bias)
-	}
+	m.workers[0].strips.MatMul(m.device.set, f.keys, len(f.keys), p.w, p.bias, 0, p.w.Tiles(), p.acts)
 	if !m.device.isa.Finite(f.keys) {
 		return false
 	}

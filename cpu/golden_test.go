@@ -7,6 +7,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/arch/archtest"
 )
 
 // TestGolden: trained models, in K-quants and in bfloat16, one with experts, answer as llama.cpp recorded it, wherever
@@ -15,7 +16,7 @@ func TestGolden(t *testing.T) {
 	for _, name := range []string{"mini-Q4_K_M", "draft-bf16", "moe-Q4_K_M"} {
 		path := filepath.Join(testref.Dir(t), "models", name+".gguf")
 		eachDevice(t, false, func(t *testing.T, d backend.Device) {
-			backendtest.Golden(t, d, openModel(t, path, nil), name, 0.15)
+			backendtest.Golden(t, d, archtest.Open(t, path, nil), name, 0.15)
 		})
 	}
 }
@@ -23,7 +24,7 @@ func TestGolden(t *testing.T) {
 // TestTrainedInSlots: the same models, with experts that rows really choose between, pass through slots.
 func TestTrainedInSlots(t *testing.T) {
 	for _, name := range []string{"mini-Q4_K_M", "moe-Q4_K_M"} {
-		m := openModel(t, filepath.Join(testref.Dir(t), "models", name+".gguf"), nil)
+		m := archtest.Open(t, filepath.Join(testref.Dir(t), "models", name+".gguf"), nil)
 		m.InSlots(t, device(t, 2, ""), 1)
 	}
 }

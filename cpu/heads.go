@@ -75,7 +75,7 @@ func (l *headLinear) run(worker, h int) {
 			return
 		}
 		out := ex.area(&l.out)[l.out.off+from*l.out.stride+h*n:]
-		work.strips.MatMul(ex.device.set, out, l.out.stride, &work.head, 0, work.head.Tiles(), &work.acts)
+		work.strips.MatMul(ex.device.set, out, l.out.stride, &work.head, nil, 0, work.head.Tiles(), &work.acts)
 	}
 }
 

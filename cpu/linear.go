@@ -108,14 +108,5 @@ func (l *linear) run(worker, chunk int) {
 
 // multiply computes the outputs of tiles [a, b).
 func (l *linear) multiply(strips *kernels.Strips, p *product, a, b int) {
-	out := l.ex.area(&p.out)[p.out.off:]
-	strips.MatMul(l.ex.device.set, out, p.out.stride, p.w, a, b, p.acts)
-	if p.bias == nil {
-		return
-	}
-	from, to := a*kernels.TileRows, min(b*kernels.TileRows, p.w.Rows)
-	for r := range p.acts.Rows {
-		y := out[r*p.out.stride:][from:to]
-		l.ex.device.isa.Add(y, y, p.bias[from:to])
-	}
+	strips.MatMul(l.ex.device.set, l.ex.area(&p.out)[p.out.off:], p.out.stride, p.w, p.bias, a, b, p.acts)
 }

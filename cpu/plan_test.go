@@ -7,29 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/ir/live"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
-
-// layer is a program of one layer with head norms and a fused gate and up, all Q8_0.
-func layer(t *testing.T) *ir.Bound {
-	const width, heads, dim, ffn = 64, 2, 32, 96
-	b := ir.NewBuilder("layer", func(string) bool { return false })
-	rope := ir.RoPEArgs{HeadDim: dim, Dims: dim, Freq: make([]float64, dim/2), Mscale: 1}
-	x := b.Embed("token_embd", 100, width)
-	b.Layer(0)
-	n := b.RMSNorm(x, "attn_norm", 1e-5)
-	q := b.Rope(b.HeadNorm(b.Linear(n, "attn_q", width), "attn_q_norm", dim, 1e-5), rope, "")
-	k := b.Rope(b.Linear(n, "attn_k", width), rope, "")
-	a := ir.AttendArgs{Heads: heads, KVHeads: heads, KDim: dim, VDim: dim, Scale: 1}
-	x = b.Add(x, b.Linear(b.Attend(q, k, b.Linear(n, "attn_v", width), a), "attn_output", width))
-	b.FFN()
-	both := b.Linear(b.RMSNorm(x, "ffn_norm", 1e-5), "ffn_up", 2*ffn)
-	x = b.Add(x, b.Linear(b.SwiGLU(b.Slice(both, 0, ffn), b.Slice(both, ffn, ffn)), "ffn_down", width))
-	b.Logits(b.SoftCap(b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd"), 30))
-	return bind(t, b)
-}
 
 // bind gives matrices and tables the type Q8_0.
 func bind(t *testing.T, b *ir.Builder) *ir.Bound {
@@ -45,27 +27,9 @@ func bind(t *testing.T, b *ir.Builder) *ir.Bound {
 	return bound
 }
 
-// routedLayer has 8 experts, of which rows use 3, and, if asked, one that all rows share. The router is float32,
-// what it chooses among is Q8_0 but for one matrix.
-func routedLayer(t *testing.T, shared bool) *ir.Bound {
-	const width, experts, used, ffn = 64, 8, 3, 32
-	b := ir.NewBuilder("routed", func(string) bool { return false })
-	x := b.Embed("token_embd", 100, width)
-	b.Layer(0)
-	a := ir.AttendArgs{Heads: 2, KVHeads: 2, KDim: 32, VDim: 32, Scale: 1}
-	x = b.Add(x, b.AttendSinks(x, x, x, "attn_sinks", a))
-	b.FFN()
-	n := b.RMSNorm(x, "ffn_norm", 1e-5)
-	both := n
-	if shared {
-		g := b.SwiGLU(b.Linear(n, "ffn_gate_shexp", ffn), b.Linear(n, "ffn_up_shexp", ffn))
-		both = b.Linear(g, "ffn_down_shexp", width)
-	}
-	w := b.Route(b.Linear(n, "ffn_gate_inp", experts), "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: used, Scale: 1})
-	y := b.Experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", ffn, used, ir.SiLU)
-	x = b.Add(x, b.Add(y, both))
-	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
-	p := bind(t, b)
+// routedLayer has a float32 router; what it chooses among is Q8_0 but for one matrix.
+func routedLayer(t *testing.T) *ir.Bound {
+	p := bind(t, backendtest.RoutedLayer(true))
 	for r, w := range p.Weights {
 		if w.Name == "blk.0.ffn_gate_inp.weight" || w.Name == "blk.0.ffn_up_exps.weight" {
 			p.Types[r] = quant.F32
@@ -84,7 +48,7 @@ func planned(p *ir.Bound, tiled, parts bool) (*layout, [][]live.Phase) {
 // TestLayout: buffers that live at the same time do not overlap, what can be done in place is, and logits lie where the
 // caller wants them.
 func TestLayout(t *testing.T) {
-	p := layer(t)
+	p := bind(t, backendtest.Layer())
 	l, phases := planned(p, false, false)
 	apart(t, l)
 	require.True(t, l.place(p.Output).logits)
@@ -100,7 +64,7 @@ func TestLayout(t *testing.T) {
 // TestLayoutOfExperts: what experts multiply is prepared in the route's last chain, once in each form.
 func TestLayoutOfExperts(t *testing.T) {
 	for _, tiled := range []bool{false, true} {
-		p := routedLayer(t, true)
+		p := routedLayer(t)
 		l, phases := planned(p, tiled, false)
 		apart(t, l)
 		n := &p.Segments[3].Nodes[0]

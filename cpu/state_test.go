@@ -10,13 +10,14 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/arch/archtest"
 )
 
 // eachRecurrent runs a test with models whose layers go on from states.
 func eachRecurrent(t *testing.T, test func(t *testing.T, m *backendtest.Model)) {
 	for _, name := range []string{"mamba2", "lfm2", "qwen3next"} {
 		t.Run(name, func(t *testing.T) {
-			test(t, openModel(t, filepath.Join(testref.Dir(t), "fixtures", name+".gguf"), nil))
+			test(t, archtest.Open(t, filepath.Join(testref.Dir(t), "fixtures", name+".gguf"), nil))
 		})
 	}
 }

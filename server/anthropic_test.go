@@ -124,6 +124,17 @@ func TestRefusalsOfMessages(t *testing.T) {
 	require.True(t, strings.HasPrefix(body, shape+"overloaded_error"), body)
 }
 
+// TestThreadsAreRefused: in the words at which Anthropic's tool runner goes on without one, which cannot be guessed.
+func TestThreadsAreRefused(t *testing.T) {
+	r := start(t, Options{}, nil)
+	for _, thread := range []string{`{"type":"create"}`, `{"type":"continue","previous_message_id":"msg_1"}`} {
+		status, body := r.post(t, "/v1/messages", `{"max_tokens":1,"thread":`+thread+`,`+capitalOfFrance+`}`)
+		require.Equal(t, 400, status)
+		require.JSONEq(t, `{"type":"error","error":{"type":"invalid_request_error","message":"thread is not supported here: no `+
+			`conversations are kept, send the whole of it without thread","details":{"error_code":"thread_unsupported_request"}}}`, body)
+	}
+}
+
 // TestMessagesAreCounted: what is counted is what an answer reports; what is found in the cache is told apart.
 func TestMessagesAreCounted(t *testing.T) {
 	r := start(t, Options{}, nil)

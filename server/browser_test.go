@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // patient is how long the browser may take for what a test waits for, on a machine that does much else.
@@ -50,7 +52,7 @@ type tab struct {
 	axe     bool     // axe-core is in it
 }
 
-// startBrowser starts Chromium, or skips the test where there is none.
+// startBrowser starts Chromium. Where there is none, the test is missing it.
 func startBrowser(t *testing.T) *browser {
 	t.Helper()
 	name := ""
@@ -61,7 +63,7 @@ func startBrowser(t *testing.T) *browser {
 		}
 	}
 	if name == "" {
-		t.Skip("there is no Chromium here: install it, or name it in SLUICE_CHROMIUM")
+		testref.Missing(t, "chromium", "there is no Chromium here: install it, or name it in SLUICE_CHROMIUM")
 	}
 	args := []string{"--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + t.TempDir(), "--disable-gpu",
 		"--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -180,14 +182,9 @@ func (b *browser) open(url string, width, height int, dark bool) *tab {
 	b.t.Helper()
 	var context struct{ BrowserContextID string }
 	b.call("", "Target.createBrowserContext", object{}, &context)
-	return b.openIn(context.BrowserContextID, url, width, height, dark)
-}
-
-func (b *browser) openIn(context, url string, width, height int, dark bool) *tab {
-	b.t.Helper()
 	var target struct{ TargetID string }
 	var attached struct{ SessionID string }
-	b.call("", "Target.createTarget", object{"url": "about:blank", "browserContextId": context}, &target)
+	b.call("", "Target.createTarget", object{"url": "about:blank", "browserContextId": context.BrowserContextID}, &target)
 	b.call("", "Target.attachToTarget", object{"targetId": target.TargetID, "flatten": true}, &attached)
 	p := &tab{browser: b, session: attached.SessionID}
 	b.mu.Lock()

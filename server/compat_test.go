@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMetricsCompat: other servers' names are there where they are asked for, all that docs/api.md lists, with values.
+// TestMetricsCompat: other servers' names are there where they are asked for, all of docs/metrics.md, with values.
 func TestMetricsCompat(t *testing.T) {
-	text, err := os.ReadFile("../docs/api.md")
+	text, err := os.ReadFile("../docs/metrics.md")
 	require.NoError(t, err)
 	listed := names("`((?:vllm|llamacpp):\\w+)`", text)
 	require.Len(t, listed, 12+11)

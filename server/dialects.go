@@ -9,11 +9,11 @@ import (
 )
 
 // dialects are the APIs that are spoken. The first one's faults are told where no path says which is.
-func dialects(s *answer.Service) []answer.Dialect {
+func dialects(s *answer.Service, store ollama.Store) []answer.Dialect {
 	return []answer.Dialect{
 		openai.Dialect(s),
 		anthropic.Dialect(s),
-		ollama.Dialect(s),
+		ollama.Dialect(s, store),
 		llamacpp.Dialect(s),
 	}
 }

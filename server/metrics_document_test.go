@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMetricsDocument: docs/api.md says of each metric what it is, and of none that is not there.
+// TestMetricsDocument: docs/metrics.md says of each metric what it is, and of none that is not there.
 func TestMetricsDocument(t *testing.T) {
 	r := start(t, Options{}, nil)
 	r.post(t, "/v1/chat/completions", `{"max_tokens": 2, "messages": [{"role": "user", "content": "hello"}]}`)
@@ -20,7 +20,7 @@ func TestMetricsDocument(t *testing.T) {
 	defer answer.Body.Close()
 	page, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
-	text, err := os.ReadFile("../docs/api.md")
+	text, err := os.ReadFile("../docs/metrics.md")
 	require.NoError(t, err)
 	_, table, found := bytes.Cut(text, []byte("| name | labels |"))
 	require.True(t, found)

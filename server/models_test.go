@@ -72,7 +72,7 @@ func startSeveral(t *testing.T) (*running, *several) {
 	large := startEngine(t, nil)
 	m.set(map[string]*actors.Engine{"org/large": large, "small": small}, "org/large", "small")
 	return startServer(t, large, Options{}, func(o Options) *Server {
-		s := speaking(o, func(s *answer.Service) []answer.Dialect { return append(dialects(s), toy(s)) })
+		s := speaking(o, func(s *answer.Service) []answer.Dialect { return append(dialects(s, nil), toy(s)) })
 		s.Loaded(m)
 		return s
 	}), m

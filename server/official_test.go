@@ -31,27 +31,54 @@ func TestOfficialClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	dir := os.Getenv(clientsFolder)
-	if dir == "" {
-		t.Skip(clientsFolder + " is not set: see CONTRIBUTING.md")
-	}
+	dir := officialClients(t)
 	bert, err := gguf.Open(filepath.Join(testref.Dir(t), "fixtures", "bert.gguf"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, bert.Close()) })
 	writes := startEngine(t, func(c *actors.Config) { c.Name = "demo" })
 	embeds := startEngine(t, func(c *actors.Config) { c.Model = actors.Model{File: bert, Name: "small"} })
 	r := startServer(t, writes, Options{}, func(o Options) *Server { return New(Engines(writes, embeds), o) })
+	scripted(t, dir, "run.mjs", r.url, 80)
+}
 
+// TestAgentsOfOfficialClients runs agents by the helpers that the official clients have for calls of tools: several
+// forced steps, whole and streamed, and words in the end.
+func TestAgentsOfOfficialClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	dir, script := t.TempDir(), "agents.mjs"
+	require.NoError(t, os.Symlink(filepath.Join(officialClients(t), "node_modules"), filepath.Join(dir, "node_modules")))
+	text, err := os.ReadFile(filepath.Join("testdata", "clients", script))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, script), text, 0o600))
+	r := start(t, Options{}, nil)
+	scripted(t, dir, script, r.url, 8)
+}
+
+// officialClients is the folder in which the official clients are installed.
+func officialClients(t *testing.T) string {
+	dir := os.Getenv(clientsFolder)
+	if dir == "" {
+		testref.Missing(t, "clients", "%s is not set: see CONTRIBUTING.md", clientsFolder)
+	}
+	return dir
+}
+
+// scripted runs a script of a folder, whose checks of the server are more than some, and pass.
+func scripted(t *testing.T, dir, script, url string, some int) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	node := exec.CommandContext(ctx, "node", "run.mjs")
+	node := exec.CommandContext(ctx, "node", script)
 	node.Dir = dir
-	node.Env = append(os.Environ(), "BASE_URL="+r.url, "MODEL=demo", "EMBED_MODEL=small", "CHECK_TIMEOUT=300")
+	node.Env = append(os.Environ(), "BASE_URL="+url, "MODEL=demo", "EMBED_MODEL=small", "CHECK_TIMEOUT=300")
 	var out bytes.Buffer
 	node.Stdout, node.Stderr = &out, &out
 	_ = node.Run() // its status says whether all checks passed
+	t.Log(out.String())
 	checks := regexp.MustCompile(`(?m)^(not )?ok ([\w.-]+)`).FindAllStringSubmatch(out.String(), -1)
-	require.Greater(t, len(checks), 80, out.String())
+	require.Greater(t, len(checks), some, out.String())
 	for _, c := range checks {
 		if _, known := otherwise[c[2]]; known {
 			require.NotEmpty(t, c[1], "%s passes now", c[2])

@@ -59,12 +59,18 @@ func TestOllamaModels(t *testing.T) {
 	}
 	require.Equal(t, map[string]any{"version": "0.12.11"}, ask("/api/version", ""))
 
-	for _, verb := range []string{"pull", "push", "create", "copy", "delete"} {
+	for _, verb := range []string{"pull", "create", "copy", "delete"} {
 		status, body := r.post(t, "/api/"+verb, `{"model":"x"}`)
-		require.Equal(t, 501, status, body)
-		require.Equal(t, `{"error":"`+verb+` is not possible here: the models are those that the server was started with"}`, body)
+		require.Equal(t, 403, status, body)
+		require.Equal(t, `{"error":"`+verb+
+			` changes the store of models, which clients may not do here: start the server with --allow-store"}`, body)
 	}
-	status, body := r.post(t, "/api/nothing", `{}`)
+	status, body := r.post(t, "/api/blobs/sha256:0", `bytes`)
+	require.Equal(t, 403, status, body)
+	require.Contains(t, body, "--allow-store")
+	status, body = r.post(t, "/api/push", `{"model":"x"}`)
+	require.Equal(t, 501, status, body)
+	status, body = r.post(t, "/api/nothing", `{}`)
 	require.Equal(t, 404, status, body)
 	require.Contains(t, body, `{"error":"there is nothing at`)
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -100,4 +101,73 @@ func TestResponsesProbs(t *testing.T) {
 		}
 	}
 	require.Equal(t, "12 + 30 = 42.", said)
+}
+
+// TestResponsesGoOn: with the id of an answer the next one is what it is with the whole conversation, calls and their
+// results too, whole and streamed; to others, and where it was not to be kept, the answer is unknown.
+func TestResponsesGoOn(t *testing.T) {
+	r := start(t, Options{APIKeys: []string{"one", "two"}}, nil)
+	type response struct {
+		ID       string
+		Store    bool
+		Previous string `json:"previous_response_id"`
+		Output   []json.RawMessage
+		Usage    struct {
+			Tokens int `json:"input_tokens"`
+		}
+	}
+	ask := func(body, key string) (got response, status int, text string) {
+		status, text = r.call(t, http.MethodPost, "/v1/responses", `{"temperature":0,"max_output_tokens":60,`+body+`}`,
+			"Authorization", "Bearer "+key)
+		if _, last, streamed := strings.Cut(text, "event: response.completed\ndata: "); streamed {
+			text = strings.TrimSuffix(last[strings.Index(last, `"response":`)+len(`"response":`):], "}\n\n")
+		}
+		require.NoError(t, json.Unmarshal([]byte(text), &got), text)
+		return got, status, text
+	}
+	const tools = `,"tools":[{"type":"function","name":"get","parameters":{"type":"object","properties":{"place":{"enum":["Oslo",
+		"Rome"]}},"required":["place"],"additionalProperties":false}}],"parallel_tool_calls":false`
+	for _, stream := range []string{`,"stream":false`, `,"stream":true`} {
+		one, status, text := ask(`"input":"Weather?","tool_choice":"required"`+tools+stream, "one")
+		require.Equal(t, 200, status, text)
+		require.True(t, one.Store)
+		var call struct {
+			ID string `json:"call_id"`
+		}
+		require.NoError(t, json.Unmarshal(one.Output[len(one.Output)-1], &call))
+		result := `{"type":"function_call_output","call_id":"` + call.ID + `","output":"rain"}`
+		two, status, text := ask(`"input":[`+result+`],"previous_response_id":"`+one.ID+`"`+tools+stream, "one")
+		require.Equal(t, 200, status, text)
+		require.Equal(t, one.ID, two.Previous)
+		items := `{"role":"user","content":"Weather?"},` + string(one.Output[len(one.Output)-1]) + `,` + result
+		whole, _, _ := ask(`"input":[`+items+`]`+tools, "one")
+		require.Equal(t, said(t, whole.Output), said(t, two.Output))
+		require.Equal(t, whole.Usage, two.Usage)
+		three, _, _ := ask(`"input":"And now?","store":false,"previous_response_id":"`+two.ID+`"`+tools+stream, "one")
+		whole, _, _ = ask(`"input":[`+items+`,`+string(two.Output[0])+`,{"role":"user","content":"And now?"}]`+tools, "one")
+		require.Equal(t, said(t, whole.Output), said(t, three.Output))
+		require.Equal(t, whole.Usage, three.Usage)
+		require.False(t, three.Store)
+		for id, key := range map[string]string{two.ID: "two", three.ID: "one", "resp_0": "one"} {
+			_, status, text = ask(`"input":"x","previous_response_id":"`+id+`"`, key)
+			require.Equal(t, 400, status)
+			require.Contains(t, text, `"previous_response_not_found"`)
+		}
+	}
+}
+
+// said is what items say.
+func said(t *testing.T, items []json.RawMessage) (all []string) {
+	for _, raw := range items {
+		var item struct {
+			Content   []struct{ Text string }
+			Arguments string
+		}
+		require.NoError(t, json.Unmarshal(raw, &item))
+		for _, c := range item.Content {
+			all = append(all, c.Text)
+		}
+		all = append(all, item.Arguments)
+	}
+	return all
 }

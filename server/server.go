@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/ollama"
 	"github.com/sluice-ai/sluice/server/page"
 	"github.com/sluice-ai/sluice/server/wire"
 )
@@ -31,6 +32,8 @@ type Options struct {
 	SharePrefix bool           // what one key's prompts left in the cache, others may use
 	Log         zerolog.Logger
 	TLS         *tls.Config // of connections; nil: they are not encrypted
+
+	Store ollama.Store // that clients may change; nil: they may not
 
 	Version       string   // of the program, for metrics
 	MetricsCompat []Compat // whose names metrics have as well
@@ -87,7 +90,9 @@ func New(models answer.Models, o Options) *Server {
 }
 
 // Loading makes a server whose models are not there yet: until Loaded, requests wait, and GET /health says so.
-func Loading(o Options) *Server { return speaking(o, dialects) }
+func Loading(o Options) *Server {
+	return speaking(o, func(s *answer.Service) []answer.Dialect { return dialects(s, o.Store) })
+}
 
 // speaking makes a server that speaks a list of dialects.
 func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -83,11 +83,9 @@ func start(t *testing.T, o Options, edit func(*actors.Config)) *running {
 // startEngine runs the embedded model.
 func startEngine(t *testing.T, edit func(*actors.Config)) *actors.Engine {
 	t.Helper()
-	device, err := cpu.New(2, "")
-	require.NoError(t, err)
 	f, err := gguf.Parse(mini.Name, mini.GGUF)
 	require.NoError(t, err)
-	cfg := actors.Config{Model: actors.Model{File: f, Context: 4096}, Device: device}
+	cfg := actors.Config{Model: actors.Model{File: f, Context: 4096}, Device: devicetest.New(t)}
 	if edit != nil {
 		edit(&cfg)
 	}

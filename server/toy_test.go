@@ -113,7 +113,7 @@ func (toyLines) Whole(all []*answer.Choice) iter.Seq[[]byte] {
 func startToy(t *testing.T, o Options) *running {
 	engine := startEngine(t, nil)
 	return startServer(t, engine, o, func(o Options) *Server {
-		s := speaking(o, func(s *answer.Service) []answer.Dialect { return append(dialects(s), toy(s)) })
+		s := speaking(o, func(s *answer.Service) []answer.Dialect { return append(dialects(s, nil), toy(s)) })
 		s.Loaded(Engines(engine))
 		return s
 	})

@@ -168,6 +168,16 @@ func (f *Fleet[E]) check(name string) {
 	}
 }
 
+// Changed says that a model's file is another one now, or gone. Requests that use it go on; the next one waits for the
+// new one.
+func (f *Fleet[E]) Changed(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.closed {
+		f.carry(f.state.Changed(now(), name))
+	}
+}
+
 func (f *Fleet[E]) want(name string, meek bool) (swap.Ticket, chan error, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

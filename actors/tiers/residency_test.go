@@ -221,7 +221,7 @@ func (w *warehouse) foresee(segment int) {
 			coming++
 		}
 	}
-	require.Equal(w.t, w.ahead.coming, coming)
+	require.Equal(w.t, w.guesses, coming)
 	require.LessOrEqual(w.t, coming, mostGuesses)
 }
 
@@ -326,6 +326,6 @@ func TestGuesses(t *testing.T) {
 	require.Equal(t, demanded, wants[3].urgency)
 	r.Landed(&Landed{item: wants[2].item, Err: errForsaken})
 	require.Negative(t, r.groups[x.expert[5]].slot)
-	require.Zero(t, r.ahead.coming)
+	require.Zero(t, r.guesses)
 	require.False(t, r.Foresees(segment))
 }

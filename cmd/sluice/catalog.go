@@ -90,7 +90,7 @@ func named(e *env, files []namedFile) (listed, error) {
 // found is models that are found in some place, where they come and go.
 type found struct {
 	now  func() time.Time
-	find func() map[string]string // paths by name
+	find func() map[string]string // values of -m by name
 
 	mu     sync.Mutex
 	looked time.Time
@@ -108,6 +108,13 @@ func (f *found) look() map[string]string {
 		f.looked, f.files = f.now(), f.find()
 	}
 	return f.files
+}
+
+// forget has it look again at once.
+func (f *found) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.files = nil
 }
 
 func (f *found) list() []string { return slices.Sorted(maps.Keys(f.look())) }
@@ -158,8 +165,8 @@ func stored(e *env) (*found, error) {
 		files := map[string]string{}
 		all, _ := s.List() // what cannot be listed is not there
 		for i := range all {
-			if path, err := s.Path(&all[i]); all[i].Damage == nil && err == nil {
-				files[all[i].Name.String()] = path
+			if _, err := s.Path(&all[i]); all[i].Damage == nil && err == nil {
+				files[all[i].Name.String()] = all[i].Name.Full() // how it runs is found by it
 			}
 		}
 		return files

@@ -5,7 +5,6 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/sluice-ai/sluice/internal/mini"
-	"github.com/sluice-ai/sluice/storage/checkpoint"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -20,12 +19,13 @@ pull one and name it, sluice pull OWNER/NAME-GGUF and sluice run -m OWNER/NAME-G
 type cli struct {
 	Run        runCmd        `cmd:"" help:"Answer a prompt."`
 	Chat       chatCmd       `cmd:"" help:"Talk with a model."`
-	Serve      serveCmd      `cmd:"" help:"Serve a model over HTTP, with the APIs of OpenAI, Anthropic and Ollama, and a page for browsers."`
+	Serve      serveCmd      `cmd:"" help:"Serve a model over HTTP, with the APIs of OpenAI, Anthropic, Ollama and llama-server, and a page for browsers."`
 	Pull       pullCmd       `cmd:"" help:"Get a model from Hugging Face, or from Ollama's registry, into the store."`
 	List       listCmd       `cmd:"" help:"List the models in the store."`
 	Show       showCmd       `cmd:"" help:"Show where a model of the store came from, and its files."`
 	Rm         rmCmd         `cmd:"" help:"Remove models from the store."`
 	Cp         cpCmd         `cmd:"" help:"Give a model of the store another name."`
+	Create     createCmd     `cmd:"" help:"Make a model of another one and a Modelfile: with a system message, parameters, a template."`
 	Inspect    inspectCmd    `cmd:"" help:"Show what is in a model file."`
 	Tokenize   tokenizeCmd   `cmd:"" help:"Turn text into token ids."`
 	Detokenize detokenizeCmd `cmd:"" help:"Turn token ids into text."`
@@ -44,6 +44,7 @@ type cli struct {
 	Replay     replayCmd     `cmd:"" help:"Replay a recorded trace: compare what keeps experts in memory."`
 	Trace      traceCmd      `cmd:"" help:"Record what happens inside a running server, and show what its device waits for."`
 	Top        topCmd        `cmd:"" help:"Watch a running server: models, device, actors."`
+	Health     healthCmd     `cmd:"" help:"Ask whether a running server can answer."`
 	Config     configCmd     `cmd:"" help:"Show which settings are in force, and where they come from."`
 	Completion completionCmd `cmd:"" help:"Print a script that completes commands and flags in a shell."`
 	Doctor     doctorCmd     `cmd:"" help:"Show what this machine offers, what is missing, and what to do."`
@@ -105,15 +106,16 @@ type modelFlag struct {
 // openModel opens the model that a person has named (see locate), or the embedded one for an empty name. The caller
 // closes it.
 func (e *env) openModel(value string) (*gguf.File, error) {
-	path, err := e.locate(value)
+	path, manner, err := e.find(value)
 	if err != nil {
 		return nil, err
 	}
 	if path == "" {
 		return gguf.Parse(mini.Name, mini.GGUF)
 	}
-	if checkpoint.Has(path) {
-		return openCheckpoint(path)
+	file, err := openPath(path)
+	if err == nil && manner != nil {
+		fitting(manner, &file.Meta).Apply(&file.Meta)
 	}
-	return gguf.Open(path)
+	return file, err
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // TestCompletionNamesAll: each script names every command, and every flag where it belongs.
@@ -45,7 +47,7 @@ func TestCompletionNamesAll(t *testing.T) {
 func TestCompletionInBash(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("there is no bash")
+		testref.Missing(t, "bash", "there is no bash: %v", err)
 	}
 	script := filepath.Join(t.TempDir(), "sluice.bash")
 	require.NoError(t, os.WriteFile(script, []byte(sluice("", "completion", "bash").stdout), 0o600))

@@ -15,6 +15,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/alecthomas/kong"
+
+	"github.com/sluice-ai/sluice/internal/nearest"
 )
 
 // configuration is values for flags that the command line does not give: those of the environment (--keep-alive is
@@ -98,7 +100,7 @@ func checkSettings(tree map[string]any, node *kong.Node, tables []string) error 
 		if table, ok := tree[key].(map[string]any); ok {
 			child := commandOf(node, key)
 			if child == nil {
-				return fmt.Errorf("[%s] is no command: %s", at, nearest(key, commandsOf(node)))
+				return fmt.Errorf("[%s] is no command: %s", at, nearest.Word(key, commandsOf(node)))
 			}
 			if err := checkSettings(table, child, append(tables, key)); err != nil {
 				return err
@@ -110,7 +112,7 @@ func checkSettings(tree map[string]any, node *kong.Node, tables []string) error 
 			if commandOf(node, key) != nil {
 				return fmt.Errorf("%s is a command: its settings are in a table, [%s]", at, at)
 			}
-			return fmt.Errorf("%s is no setting: %s", at, nearest(key, known))
+			return fmt.Errorf("%s is no setting: %s", at, nearest.Word(key, known))
 		}
 		if err := checkValue(tree[key]); err != nil {
 			return fmt.Errorf("%s %w", at, err)

@@ -121,7 +121,7 @@ func TestSettingsRefused(t *testing.T) {
 		{"ctx = nan", "want a text, a number, true, false, or a list of them"},
 		{"model = [['a']]", "is a list of lists"},
 		{"ctx = ['1', '2']", "--ctx: sluice.toml: is a list: want one value"},
-		{"ctx = 'many'", `--ctx: sluice.toml: expected a valid 64 bit int but got "many"`},
+		{"ctx = 'many'", `--ctx: sluice.toml: "many" is no whole number`},
 		{"[serve]\nkv = 'q7'", `--kv: sluice.toml [serve]: "q7": want one of f32, f16, q8, q8_0`},
 		{"ram = 'much'", `sluice.toml: "much" is no amount of memory`},
 		{"keep-alive = 'soon'", `--keep-alive: sluice.toml: `},
@@ -152,17 +152,6 @@ func TestSettingsFound(t *testing.T) {
 	e2.root, e2.lookup = e.root, e.lookup
 	require.Equal(t, exitDone, run(e2))
 	require.Regexp(t, `(?m)^ctx +2222 +`+own+`/sluice.toml$`, fmt.Sprint(e2.stdout))
-}
-
-func TestNearest(t *testing.T) {
-	require.Equal(t, "did you mean keep-alive?", nearest("keep_alive", []string{"kv", "keep-alive"}))
-	require.Equal(t, "there are kv, ctx", nearest("completely-different", []string{"kv", "ctx"}))
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "ab", 2}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"ram", "rma", 2}, {"same", "same", 0}} {
-		require.Equal(t, c.want, edits(c.a, c.b), "%s %s", c.a, c.b)
-	}
 }
 
 // FuzzConfiguration: whatever a file holds is an error, or a value for each flag that it names, or an error of that.

@@ -29,5 +29,5 @@ func (c *cpCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return s.Copy(context.Background(), from, to)
+	return s.Copy(context.Background(), from, to, false)
 }

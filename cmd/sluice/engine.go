@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/stages/modelfile"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -83,7 +84,8 @@ func (f *engineFlags) start(ctx context.Context, e *env, edit func(*actors.Confi
 // model is one of a file, as the flags say.
 func (f *computeFlags) model(name string, file *gguf.File) actors.Model {
 	kv, _ := backend.ParseKV(f.KV) // kong has checked it
-	return actors.Model{Name: name, File: file, KV: kv, Context: f.Ctx, NoRepack: f.NoRepack, Weights: int64(f.RAM),
+	context := cmp.Or(f.Ctx, modelfile.Of(&file.Meta).Context)
+	return actors.Model{Name: name, File: file, KV: kv, Context: context, NoRepack: f.NoRepack, Weights: int64(f.RAM),
 		VRAM: int64(f.VRAM), Layers: max(f.GPULayers, 0)}
 }
 

@@ -7,34 +7,45 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sluice-ai/sluice/stages/modelfile"
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
 // locate finds what a person means by -m: a path, if something is there or it looks like one, else the name of a model
 // in the store. Empty is the embedded model, and stays so.
 func (e *env) locate(value string) (path string, err error) {
+	path, _, err = e.find(value)
+	return path, err
+}
+
+// find is locate, and says how the model runs, if the store knows.
+func (e *env) find(value string) (path string, manner *modelfile.Manner, err error) {
 	if value == "" || looksLikePath(value) {
-		return value, nil
+		return value, nil, nil
 	}
 	if _, err := os.Stat(value); err == nil {
-		return value, nil
+		return value, nil, nil
 	}
 	name, err := store.ParseName(value)
 	if err != nil {
-		return "", fmt.Errorf("%s: there is no such file, and %w", value, err)
+		return "", nil, fmt.Errorf("%s: there is no such file, and %w", value, err)
 	}
 	s, err := e.store()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	m, err := s.Find(name)
 	if absent := (*store.Absent)(nil); errors.As(err, &absent) {
-		return "", fmt.Errorf("%s: there is no such file, and %w", value, err)
+		return "", nil, fmt.Errorf("%s: there is no such file, and %w", value, err)
 	}
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	return s.Path(m)
+	if path, err = s.Path(m); err != nil {
+		return "", nil, err
+	}
+	manner, err = mannerOf(s, &m.Manifest)
+	return path, manner, err
 }
 
 // looksLikePath says of what may not be there whether a file was meant. Names of models begin with a letter or digit,

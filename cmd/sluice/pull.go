@@ -79,11 +79,7 @@ func parseModelName(text string) (store.Name, error) {
 // pull brings a model into the store, with a progress bar if a person is watching.
 func (e *env) pull(ctx context.Context, s *store.Store, name store.Name, endpoint string, quiet bool) (
 	*hub.Pulled, error) {
-	token, _ := e.lookup("HF_TOKEN")
-	if mirror, _ := e.lookup("HF_ENDPOINT"); endpoint == "" && name.Host == store.HuggingFace {
-		endpoint = mirror
-	}
-	client := &hub.Client{Endpoint: endpoint, Token: token, Agent: "sluice/" + version()}
+	client := e.hub(name, endpoint)
 	bar := &pullBar{e: e, bar: loadingBar{e: e, began: e.now()}}
 	if !quiet {
 		client.Progress = bar.show
@@ -94,6 +90,15 @@ func (e *env) pull(ctx context.Context, s *store.Store, name store.Name, endpoin
 		fmt.Fprintf(e.stderr, "sluice: what has come is kept: the same command goes on with it, sluice rm %s removes it\n", name)
 	}
 	return got, err
+}
+
+// hub asks where a model is published, or a mirror.
+func (e *env) hub(name store.Name, endpoint string) *hub.Client {
+	token, _ := e.lookup("HF_TOKEN")
+	if mirror, _ := e.lookup("HF_ENDPOINT"); endpoint == "" && name.Host == store.HuggingFace {
+		endpoint = mirror
+	}
+	return &hub.Client{Endpoint: endpoint, Token: token, Agent: "sluice/" + version()}
 }
 
 // pullBar shows how far a pull is: on a terminal as it goes, elsewhere in one line at its beginning.

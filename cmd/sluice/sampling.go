@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -44,10 +45,11 @@ type samplingFlags struct {
 // dryBreakers are the texts across which DRY follows no repetition, as llama.cpp has them.
 func dryBreakers() []string { return []string{"\n", ":", "\"", "*"} }
 
-// params lays the flags over the model's defaults. Without a seed it draws one, which readers of JSON take as it is.
+// params lays the flags over the model's defaults. Where neither says a seed it draws one, which readers of JSON take
+// as it is.
 func (f *samplingFlags) params(e *actors.Engine) (sample.Params, error) {
 	if f.Seed == nil {
-		seed := rand.Uint64N(1 << 53)
+		seed := cmp.Or(e.Info.Sampling.Seed, rand.Uint64N(1<<53))
 		f.Seed = &seed
 	}
 	return f.over(e.Info.Sampling, e)

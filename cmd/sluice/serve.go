@@ -20,6 +20,7 @@ type serveCmd struct {
 
 	Folder    string        `name:"models" placeholder:"FOLDER" help:"Folder of model files, which clients call by their names without .gguf. Each is loaded when it is asked for; others leave for it, but none that answers."`
 	Stored    bool          `name:"stored" help:"Serve the models of the store (sluice list) in the same way."`
+	Allow     bool          `name:"allow-store" help:"Let clients pull, create, copy and delete models of the store, through Ollama's API, and serve them (--stored). They may fill the disk: give it to those with a key."`
 	KeepAlive time.Duration `name:"keep-alive" placeholder:"TIME" help:"Unload models that nobody asked for in so long, such as 10m or 1h30m. Default: only when others need their memory."`
 	computeFlags
 	Addr   string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
@@ -35,6 +36,8 @@ type serveCmd struct {
 	pullFlag
 	traceFlag
 	forceFlag
+
+	keeper *keeper // of --allow-store
 }
 
 func (serveCmd) examples() [2]string {
@@ -56,6 +59,7 @@ const maxParallel = 256
 const patience = 10 * time.Second
 
 func (c *serveCmd) Run(e *env) (err error) {
+	c.Stored = c.Stored || c.Allow
 	if err := within("--parallel", c.Parallel, 1, maxParallel); err != nil {
 		return err
 	}
@@ -123,6 +127,14 @@ func (c *serveCmd) serverOptions(e *env) (server.Options, error) {
 	for _, other := range c.MetricsCompat {
 		o.MetricsCompat = append(o.MetricsCompat, server.Compat(other))
 	}
+	if c.Allow {
+		s, err := e.store()
+		if err != nil {
+			return o, err
+		}
+		c.keeper = &keeper{e: e, store: s}
+		o.Store = c.keeper
+	}
 	o.TLS, err = c.tlsFlags.config(e)
 	return o, err
 }
@@ -135,7 +147,7 @@ func (c *serveCmd) load(ctx context.Context, e *env, files []namedFile, progress
 	if err != nil {
 		return nil, err
 	}
-	models := catalogs{all}
+	models, kept := catalogs{all}, (*found)(nil)
 	if c.Folder != "" {
 		dir, err := folder(c.Folder, e.now)
 		if err != nil {
@@ -144,11 +156,10 @@ func (c *serveCmd) load(ctx context.Context, e *env, files []namedFile, progress
 		models = append(models, dir)
 	}
 	if c.Stored {
-		s, err := stored(e)
-		if err != nil {
+		if kept, err = stored(e); err != nil {
 			return nil, err
 		}
-		models = append(models, s)
+		models = append(models, kept)
 	}
 	if l, err = openLibrary(e, &c.computeFlags, models, c.KeepAlive); err != nil {
 		return nil, err
@@ -158,6 +169,12 @@ func (c *serveCmd) load(ctx context.Context, e *env, files []namedFile, progress
 			err = errors.Join(err, l.close())
 		}
 	}()
+	if c.keeper != nil {
+		c.keeper.changed = func(name string) {
+			kept.forget()
+			l.fleet.Changed(name)
+		}
+	}
 	var again atomic.Bool
 	l.progress = progress
 	l.edit = func(_ string, h *actors.HouseConfig) {
@@ -186,6 +203,9 @@ func (c *serveCmd) listen(e *env) (net.Listener, error) {
 	ln, err := e.inherited(os.Getpid(), firstFile)
 	if err != nil {
 		return nil, err
+	}
+	if _, _, malformed := net.SplitHostPort(c.Addr); malformed != nil {
+		return nil, usagef("--addr is %q: want HOST:PORT such as 127.0.0.1:8080, or :8080", c.Addr)
 	}
 	if ln == nil {
 		ln, err = net.Listen("tcp", c.Addr)

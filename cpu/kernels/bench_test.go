@@ -38,7 +38,7 @@ func benchSets(b *testing.B, typ quant.Type, rows, cols, n int) {
 		b.Run(s.Name, func(b *testing.B) {
 			b.SetBytes(int64(len(m.Data)))
 			for b.Loop() {
-				s.MatMul(out, rows, m, 0, m.Tiles(), x)
+				s.MatMul(out, rows, m, nil, 0, m.Tiles(), x)
 			}
 			macs := float64(n) * float64(rows) * float64(cols) * float64(b.N)
 			b.ReportMetric(macs/b.Elapsed().Seconds()/1e9, "GMAC/s")

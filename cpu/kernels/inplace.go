@@ -38,9 +38,9 @@ func StripsBytes(row int) int { return max(TileRows*row, stripsBytes) }
 func NewStrips(memory []byte) Strips { return Strips{data: memory} }
 
 // MatMul is Set.MatMul for matrices in file order as well. Calls for disjoint tiles may run at the same time.
-func (o *Strips) MatMul(s *Set, out []float32, stride int, m *Matrix, tile0, tile1 int, x *Acts) {
+func (o *Strips) MatMul(s *Set, out []float32, stride int, m *Matrix, bias []float32, tile0, tile1 int, x *Acts) {
 	if !m.FileOrder {
-		s.MatMul(out, stride, m, tile0, tile1, x)
+		s.MatMul(out, stride, m, bias, tile0, tile1, x)
 		return
 	}
 	size := m.StripBytes()
@@ -59,7 +59,11 @@ func (o *Strips) MatMul(s *Set, out []float32, stride int, m *Matrix, tile0, til
 			s.pack(&o.packed, 0, m.Data[row*m.rowBytes():][:rows*m.rowBytes()], &s.transpose)
 			m.keep(tile, n, o.packed.Data)
 		}
-		s.MatMul(out[row:], stride, &o.packed, 0, o.packed.Tiles(), x)
+		var its []float32
+		if bias != nil {
+			its = bias[row:][:o.packed.Rows]
+		}
+		s.MatMul(out[row:], stride, &o.packed, its, 0, o.packed.Tiles(), x)
 	}
 }
 

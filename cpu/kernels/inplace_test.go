@@ -24,10 +24,10 @@ func TestFileOrderIsPacked(t *testing.T) {
 				for _, n := range []int{1, 2, 9, 33} {
 					x := prepared(t, s, typ, n, cols, randomValues(rng, n*cols, tame))
 					want, got := make([]float32, n*rows), make([]float32, n*rows)
-					s.MatMul(want, rows, m, 0, m.Tiles(), x)
+					s.MatMul(want, rows, m, nil, 0, m.Tiles(), x)
 					half := m.Tiles() / 2
-					strips.MatMul(s, got, rows, file, 0, half, x)
-					strips.MatMul(s, got, rows, file, half, m.Tiles(), x)
+					strips.MatMul(s, got, rows, file, nil, 0, half, x)
+					strips.MatMul(s, got, rows, file, nil, half, m.Tiles(), x)
 					require.NoError(t, sameBits(want, got), "%s/%s, %d rows of %d, times %d", typ, s.Name, rows, cols, n)
 				}
 			}
@@ -54,8 +54,8 @@ func TestPackedWhereItLies(t *testing.T) {
 				to := from + 1 + rng.IntN(m.Tiles()-from)
 				x := prepared(t, s, typ, n, cols, randomValues(rng, n*cols, tame))
 				want, got := make([]float32, n*rows), make([]float32, n*rows)
-				s.MatMul(want, rows, m, from, to, x)
-				strips.MatMul(s, got, rows, file, from, to, x)
+				s.MatMul(want, rows, m, nil, from, to, x)
+				strips.MatMul(s, got, rows, file, nil, from, to, x)
 				require.NoError(t, sameBits(want, got), "%s/%s, tiles %d to %d of %d", typ, s.Name, from, to, m.Tiles())
 				for tile, is := range file.Packed {
 					if is {
@@ -80,7 +80,7 @@ func TestFileOrderRows(t *testing.T) {
 	_, err = InFileOrder(quant.Q4_K, 3, 512, data[1:])
 	require.EqualError(t, err, "Q4_K, 3 rows of 512: 863 bytes were given, want 864")
 	x := prepared(t, generic(), quant.Q4_K, 1, 512, want)
-	require.Panics(t, func() { generic().MatMul(got, 3, m, 0, 1, x) })
+	require.Panics(t, func() { generic().MatMul(got, 3, m, nil, 0, 1, x) })
 }
 
 // BenchmarkFileOrder is one row, and a batch, times a matrix that is packed on the way.
@@ -99,7 +99,7 @@ func BenchmarkFileOrder(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", typ, n), func(b *testing.B) {
 				b.SetBytes(int64(len(m.Data)))
 				for b.Loop() {
-					strips.MatMul(s, out, rows, m, 0, m.Tiles(), x)
+					strips.MatMul(s, out, rows, m, nil, 0, m.Tiles(), x)
 				}
 			})
 		}

@@ -9,17 +9,17 @@ import (
 // more where it matters) beside a strip of weights.
 const rowsInCache = 5 << 18
 
-// MatMul computes out[r·stride+o] = Σₖ m[o,k]·x[r,k] for every row r of x and every output o of the tiles
-// [tile0, tile1), and writes nothing else. Calls for disjoint tiles may run at the same time. The bits of a row's
-// result depend on that row and m only.
+// MatMul computes out[r·stride+o] = Σₖ m[o,k]·x[r,k] + bias[o] for every row r of x and every output o of the tiles
+// [tile0, tile1), and writes nothing else. Without bias, nil, nothing is added. Calls for disjoint tiles may run at the
+// same time. The bits of a row's result depend on that row, m and the bias only.
 //
 // It panics if shapes do not agree, which is the caller's mistake. It allocates nothing.
-func (s *Set) MatMul(out []float32, stride int, m *Matrix, tile0, tile1 int, x *Acts) {
+func (s *Set) MatMul(out []float32, stride int, m *Matrix, bias []float32, tile0, tile1 int, x *Acts) {
 	if tile0 >= tile1 || x.Rows == 0 {
 		return
 	}
 	last := min(tile1*TileRows, m.Rows) // one past the last output
-	if err := disagreement(len(out), stride, m, tile0, tile1, x, last); err != nil {
+	if err := disagreement(len(out), stride, m, len(bias), tile0, tile1, x, last); err != nil {
 		panic(err)
 	}
 	if !s.Has(m.Type) {
@@ -27,10 +27,12 @@ func (s *Set) MatMul(out []float32, stride int, m *Matrix, tile0, tile1 int, x *
 			o := tile * TileRows
 			twin(out[o:], stride, min(TileRows, m.Rows-o), m, tile, x)
 		}
+		s.add(out, stride, bias, tile0*TileRows, last, x.Rows)
 		return
 	}
 	if x.Rows == 1 {
 		s.row(out, m, tile0, tile1, last, (*byte)(x.pointer(0)))
+		s.add(out, stride, bias, tile0*TileRows, last, 1)
 		return
 	}
 	together, strips := 32, 1 // rows that fill groups of panel kernels, of whatever set, and strips that these take
@@ -44,21 +46,38 @@ func (s *Set) MatMul(out []float32, stride int, m *Matrix, tile0, tile1 int, x *
 		end := min(r+step, x.Rows)
 		for tile := tile0; tile < tile1; tile += strips {
 			o := tile * TileRows
-			s.strips(&out[r*stride+o], stride, min(strips*TileRows, last-o), m, tile, x, r, end)
+			lanes := min(strips*TileRows, last-o)
+			s.strips(&out[r*stride+o], stride, lanes, m, tile, x, r, end)
+			s.add(out[r*stride:], stride, bias, o, o+lanes, end-r)
 		}
+	}
+}
+
+// add adds biases to outputs [from, to) of some rows, while these are in the cache.
+func (s *Set) add(out []float32, stride int, bias []float32, from, to, rows int) {
+	if bias == nil {
+		return
+	}
+	for r := range rows {
+		y := out[r*stride:][from:to]
+		s.Vec.Add(y, y, bias[from:to])
 	}
 }
 
 // strips multiplies row tiles, of lanes outputs, by rows [r, end) of activations: by panels what fills groups of
 // theirs, the rest tile by tile.
 func (s *Set) strips(out *float32, stride, lanes int, m *Matrix, tile int, x *Acts, r, end int) {
-	w, blocks, size := unsafe.SliceData(m.strip(tile)), m.Cols/m.Type.Block(), x.rowBytes()
+	w, blocks, size, first := unsafe.SliceData(m.strip(tile)), m.Cols/m.Type.Block(), x.rowBytes(), r
 	for _, p := range s.panels[m.Type] {
 		if p.tiles && x.Tiles == nil {
 			continue
 		}
 		for end-r >= p.least {
 			n := min((end-r)/p.group*p.group, p.most)
+			if more := n + p.group; !p.tiles && n < end-r && more <= p.most && end-first >= more && end-r-n >= p.group/2 {
+				back := more - (end - r) // rows before, again: the same bits
+				r, n, out = end-more, more, (*float32)(unsafe.Add(unsafe.Pointer(out), -4*back*stride))
+			}
 			if p.tiles {
 				p.multiply(out, 4*stride, n, lanes, w, &x.Tiles[r*size], TileRows*size, blocks)
 			} else {
@@ -136,7 +155,7 @@ func (a *Acts) rowBytes() int {
 }
 
 // disagreement says which of MatMul's arguments would make it read or write outside its slices.
-func disagreement(out, stride int, m *Matrix, tile0, tile1 int, x *Acts, last int) error {
+func disagreement(out, stride int, m *Matrix, bias, tile0, tile1 int, x *Acts, last int) error {
 	switch {
 	case m.FileOrder:
 		return fmt.Errorf("kernels: a matrix in file order is multiplied through Strips")
@@ -146,6 +165,8 @@ func disagreement(out, stride int, m *Matrix, tile0, tile1 int, x *Acts, last in
 		return fmt.Errorf("kernels: a matrix of %d columns meets activations of %d", m.Cols, x.Cols)
 	case tile0 < 0 || tile1 > m.Tiles():
 		return fmt.Errorf("kernels: tiles %d to %d of %d", tile0, tile1, m.Tiles())
+	case bias != 0 && bias != m.Rows:
+		return fmt.Errorf("kernels: %d biases of %d outputs", bias, m.Rows)
 	case stride < last || (x.Rows-1)*stride+last > out:
 		return fmt.Errorf("kernels: %d rows of %d outputs, %d apart, in %d values", x.Rows, last, stride, out)
 	case x.Form == Plain && (x.Stride < x.Cols || (x.Rows-1)*x.Stride+x.Cols > len(x.Float)):

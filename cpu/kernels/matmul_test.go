@@ -22,7 +22,7 @@ func TestMatMulNearExact(t *testing.T) {
 				values := randomValues(rng, n*cols, tame)
 				m := packed(t, typ, rows, cols, data)
 				out := make([]float32, n*rows)
-				s.MatMul(out, rows, m, 0, m.Tiles(), prepared(t, s, typ, n, cols, values))
+				s.MatMul(out, rows, m, nil, 0, m.Tiles(), prepared(t, s, typ, n, cols, values))
 				for r := range n {
 					for o := range rows {
 						want, bound := exact(typ, data[o*len(data)/rows:][:len(data)/rows], values[r*cols:][:cols])
@@ -69,15 +69,52 @@ func TestRowAlone(t *testing.T) {
 			m := packed(t, typ, rows, cols, randomRows(rng, typ, rows, cols, tame))
 			values := randomValues(rng, n*cols, tame)
 			all := make([]float32, n*rows)
-			s.MatMul(all, rows, m, 0, m.Tiles(), prepared(t, s, typ, n, cols, values))
+			s.MatMul(all, rows, m, nil, 0, m.Tiles(), prepared(t, s, typ, n, cols, values))
 			for r := range n {
 				alone := make([]float32, rows)
 				x := prepared(t, s, typ, 1, cols, values[r*cols:][:cols])
 				for tile := range m.Tiles() {
-					s.MatMul(alone, rows, m, tile, tile+1, x)
+					s.MatMul(alone, rows, m, nil, tile, tile+1, x)
 				}
 				require.NoError(t, sameBits(all[r*rows:][:rows], alone), "%s, %s, row %d", typ, s.Name, r)
 			}
+		}
+	}
+}
+
+// TestBias: biases are added to what each row has alone, in whatever groups rows are multiplied, wherever weights lie.
+func TestBias(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	const rows, cols = 70, 256
+	bias := randomValues(rng, rows, tame)
+	for _, typ := range []quant.Type{quant.F16, quant.F32, quant.Q4_K} {
+		data := randomRows(rng, typ, rows, cols, tame)
+		m := packed(t, typ, rows, cols, data)
+		file, err := InFileOrder(typ, rows, cols, data)
+		require.NoError(t, err)
+		for _, s := range Sets() {
+			strips := NewStrips(make([]byte, StripsBytes(m.rowBytes())))
+			for _, n := range []int{1, 5, 32, 83} {
+				values := randomValues(rng, n*cols, tame)
+				want, x := make([]float32, n*rows), prepared(t, s, typ, n, cols, values)
+				for r := range n {
+					alone := want[r*rows:][:rows]
+					s.MatMul(alone, rows, m, nil, 0, m.Tiles(), prepared(t, s, typ, 1, cols, values[r*cols:][:cols]))
+					for o := range alone {
+						alone[o] += bias[o]
+					}
+				}
+				for _, w := range []*Matrix{m, file} {
+					got := make([]float32, n*rows)
+					strips.MatMul(s, got, rows, w, bias, 0, 2, x)
+					strips.MatMul(s, got, rows, w, bias, 2, w.Tiles(), x)
+					require.NoError(t, sameBits(want, got), "%s, %s, %d rows, file order: %t", typ, s.Name, n, w.FileOrder)
+				}
+			}
+			require.Panics(t, func() {
+				x := prepared(t, s, typ, 1, cols, randomValues(rng, cols, tame))
+				s.MatMul(make([]float32, rows), rows, m, bias[1:], 0, 1, x)
+			})
 		}
 	}
 }
@@ -93,7 +130,7 @@ func TestMatMulAllocatesNothing(t *testing.T) {
 				if err := s.Quantize(x, 0, values[:256]); err != nil {
 					panic(err)
 				}
-				s.MatMul(out, 20, m, 0, 2, x)
+				s.MatMul(out, 20, m, nil, 0, 2, x)
 			})
 			require.Zero(t, n, "%s, %s", typ, s.Name)
 		}

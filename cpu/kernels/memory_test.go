@@ -49,7 +49,7 @@ func BenchmarkMemory(b *testing.B) {
 				b.Run(fmt.Sprintf("%s/%s/rows=%d", typ, s.Name, n), func(b *testing.B) {
 					b.SetBytes(int64(len(m.Data)))
 					for b.Loop() {
-						s.MatMul(out, rows, m, 0, m.Tiles(), x)
+						s.MatMul(out, rows, m, nil, 0, m.Tiles(), x)
 					}
 				})
 			}
@@ -79,7 +79,7 @@ func BenchmarkOrders(b *testing.B) {
 			for i := range threads {
 				running.Go(func() {
 					strips := NewStrips(make([]byte, StripsBytes(m.rowBytes())))
-					strips.MatMul(s, out, m.Rows, m, at+i*each/threads, at+(i+1)*each/threads, x)
+					strips.MatMul(s, out, m.Rows, m, nil, at+i*each/threads, at+(i+1)*each/threads, x)
 				})
 			}
 			running.Wait()

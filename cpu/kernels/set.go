@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/sluice-ai/sluice/cpu/vec"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -12,6 +13,7 @@ import (
 // same bits. A Set is read-only and shared.
 type Set struct {
 	Name string
+	Vec  vec.ISA // all other arithmetic may use it
 
 	quantize  [forms]quantizer
 	transpose transposers

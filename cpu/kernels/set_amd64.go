@@ -2,7 +2,11 @@
 
 package kernels
 
-import "github.com/klauspost/cpuid/v2"
+import (
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/sluice-ai/sluice/cpu/vec"
+)
 
 // native sets that this machine runs, slowest first.
 func native() (sets []*Set) {
@@ -18,6 +22,9 @@ func native() (sets []*Set) {
 				sets = append(sets, newAMX())
 			}
 		}
+	}
+	for i, s := range sets {
+		s.Vec = []vec.ISA{vec.AVX2, vec.AVX512}[min(i, 1)]
 	}
 	return sets
 }

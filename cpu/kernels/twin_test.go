@@ -56,7 +56,7 @@ func checkTwin(t testing.TB, c shape) (assembly []string) {
 			out[i] = 12345
 		}
 		out = floats(guarded(memory, rawBytes(out)))
-		s.MatMul(out, stride, m, 0, m.Tiles(), x)
+		s.MatMul(out, stride, m, nil, 0, m.Tiles(), x)
 		results = append(results, out)
 		for at, v := range out {
 			if at%stride >= c.rows {
@@ -242,7 +242,7 @@ func TestTwinBounds(t *testing.T) {
 			m := packed(t, c.typ, 16, len(values), data)
 			for _, s := range Sets() {
 				out := make([]float32, 16)
-				s.MatMul(out, 16, m, 0, 1, prepared(t, s, c.typ, 1, len(values), values))
+				s.MatMul(out, 16, m, nil, 0, 1, prepared(t, s, c.typ, 1, len(values), values))
 				for _, got := range out {
 					require.Equal(t, want, got, "%s %s codes %x scales %x sign %v", s.Name, c.typ, c.fill, c.scale, sign)
 				}

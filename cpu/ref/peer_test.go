@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/arch"
+	"github.com/sluice-ai/sluice/stages/arch/archtest"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -42,7 +43,7 @@ func TestLikePeer(t *testing.T) {
 			}
 			data, err := os.ReadFile(golden)
 			require.NoError(t, err)
-			got := backendtest.Logits(t, ref.New(), open(t, path, nil), tokens)
+			got := backendtest.Logits(t, ref.New(), archtest.Open(t, path, nil), tokens)
 			require.Len(t, data, len(shown)*len(got)/len(tokens)*4)
 			vocab := len(got) / len(tokens)
 			for i, pos := range shown {
@@ -71,7 +72,7 @@ func TestRerankerLikePeer(t *testing.T) {
 	}
 	data, err := os.ReadFile(golden)
 	require.NoError(t, err)
-	score := backendtest.Logits(t, ref.New(), open(t, path, nil), tokens)
+	score := backendtest.Logits(t, ref.New(), archtest.Open(t, path, nil), tokens)
 	require.Len(t, score, len(tokens)) // of every row: the first one's is the text's
 	require.InDelta(t, math.Float32frombits(binary.LittleEndian.Uint32(data)), score[0], s.Tolerance)
 }

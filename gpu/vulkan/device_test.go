@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/arch"
+	"github.com/sluice-ai/sluice/stages/arch/archtest"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/stretchr/testify/require"
 )
@@ -60,7 +61,7 @@ func TestFixtures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
-	backendtest.Fixtures(t, every{open(t).device()}, openModel, 10)
+	backendtest.Fixtures(t, every{open(t).device()}, archtest.Open, 10)
 }
 
 // TestSpecimens: as TestFixtures, of the other architectures, by the oracle.
@@ -93,29 +94,6 @@ func TestArchitectures(t *testing.T) {
 		require.NoError(t, f.Close())
 	}
 	require.Subset(t, names, arch.Names())
-}
-
-// openModel is the backendtest.Loader.
-func openModel(t testing.TB, path string, edit func(*meta.Map)) *backendtest.Model {
-	t.Helper()
-	f, err := gguf.Open(path)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, f.Close()) })
-	if edit != nil {
-		edit(&f.Meta)
-	}
-	has := func(name string) bool { _, ok := f.Tensor(name); return ok }
-	p, err := arch.Record(&f.Meta, has, arch.Options{})
-	require.NoError(t, err)
-	tensors := make([]ir.Tensor, len(f.Tensors))
-	for i, x := range f.Tensors {
-		tensors[i] = ir.Tensor{Name: x.Name, Type: x.Type, Shape: x.Shape}
-	}
-	m, err := backendtest.NewModel(p, tensors, func(i int, use func([]byte) error) error {
-		return f.View(&f.Tensors[i], use)
-	})
-	require.NoError(t, err)
-	return m
 }
 
 // running is the embedded model on a device.
@@ -171,7 +149,7 @@ func (x *running) logits(tokens []int32, chunks ...int) (all []float32) {
 }
 
 func mini(t *testing.T) *backendtest.Model {
-	return openModel(t, "../../internal/mini/mini-Q4_K_M.gguf", nil)
+	return archtest.Open(t, "../../internal/mini/mini-Q4_K_M.gguf", nil)
 }
 
 // TestMini compares the embedded model, whose weights are Q4_K and Q6_K, with the processor's logits, in chunks of any
@@ -378,6 +356,6 @@ func TestEmbeddings(t *testing.T) {
 		t.Skip("takes a minute")
 	}
 	d := every{open(t).device()}
-	backendtest.Embeddings(t, d, openModel, 10)
+	backendtest.Embeddings(t, d, archtest.Open, 10)
 	t.Run("BothWays", func(t *testing.T) { backendtest.BothWays(t, d, ref.New(), 2, 3, 64, 150) })
 }

@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/stretchr/testify/require"
 )
 
@@ -62,10 +63,7 @@ func open(t testing.TB) *gpu {
 
 func missing(t testing.TB, err error) {
 	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("no Vulkan device, which CI needs: %v", err)
-	}
-	t.Skipf("no Vulkan device: %v", err)
+	testref.Missing(t, "vulkan", "no Vulkan device: %v", err)
 }
 
 // with is the same device for a subtest.

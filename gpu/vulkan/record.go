@@ -35,8 +35,13 @@ func (s *shape) depth() int {
 	return deepest
 }
 
-// rowClass is how many rows are recorded for so many: 1, 2, 4, 8, then powers of two of them.
+// rowClass is how many rows are recorded for so many: powers of two, then multiples of 64, as rows that are not there
+// cost as much as the others.
 func rowClass(n int) int {
+	const tile = 64
+	if n > 2*tile {
+		return (n + tile - 1) / tile * tile
+	}
 	c := 1
 	for c < n {
 		c *= 2

@@ -54,8 +54,8 @@ func (m *model) usual() []shape {
 		return sh
 	}
 	shapes := []shape{of(1, 1, true), of(full, 1, false)}
-	for rows := full / 2; rows > 1; rows /= 2 {
-		shapes = append(shapes, of(rows, 1, false))
+	for rows := rowClass(full / 2); rows > 1; rows /= 2 {
+		shapes = append(shapes, of(rowClass(rows), 1, false))
 	}
 	for rows := 2; rows <= min(full, m.capacity(true), fewColumns); rows *= 2 {
 		shapes = append(shapes, of(rows, rows, true))

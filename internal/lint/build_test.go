@@ -1,23 +1,215 @@
 package lint
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
-// TestBuildsWithoutCgo builds and starts the program as on a machine without a C compiler.
-func TestBuildsWithoutCgo(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "sluice")
-	build := exec.Command("go", "build", "-o", program, "./cmd/sluice")
+// paris is what README's first command is answered.
+const paris = "The capital of France is Paris.\n"
+
+// static builds the program as make dist does those that need nothing, and returns the folder that it lies in alone.
+func static(t *testing.T, arch string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	build := exec.Command("go", "build", "-o", filepath.Join(folder, "sluice"), "./cmd/sluice")
 	build.Dir = root
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	out, err = exec.Command(program, "--version").CombinedOutput()
+	return folder
+}
+
+// alone runs a program that sees nothing but a folder.
+func alone(t *testing.T, folder string, words ...string) (stdout string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, words[0], words[1:]...)
+	c.Dir, c.Env = "/", []string{}
+	c.SysProcAttr = &syscall.SysProcAttr{Chroot: folder}
+	var out, faults bytes.Buffer
+	c.Stdout, c.Stderr = &out, &faults
+	err := c.Run()
+	if errors.Is(err, syscall.EPERM) {
+		testref.Missing(t, "root", "chroot is for root alone")
+	}
+	require.NoError(t, err, "%s", faults.String())
+	return out.String()
+}
+
+// tool is where a program is.
+func tool(t *testing.T, name, from string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		testref.Missing(t, name, "%s is missing: install %s", name, from)
+	}
+	return path
+}
+
+// TestBuildsWithoutCgo builds the program as on a machine without a C compiler, and runs it where there is nothing
+// else: no libc, no /proc, no /dev, no /tmp.
+func TestBuildsWithoutCgo(t *testing.T) {
+	folder := static(t, "amd64")
+	require.Contains(t, alone(t, folder, "/sluice", "--version"), "sluice")
+	require.Equal(t, paris, alone(t, folder, "/sluice", "run", "--temp", "0", "What is the capital of France?"))
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "it leaves nothing behind")
+}
+
+// TestArm64 runs the program for arm64 on a processor that is emulated.
+func TestArm64(t *testing.T) {
+	if testing.Short() {
+		t.Skip("an emulated processor takes its time")
+	}
+	qemu, err := os.ReadFile(tool(t, "qemu-aarch64-static", "qemu-user-static"))
+	require.NoError(t, err)
+	folder := static(t, "arm64")
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "qemu"), qemu, 0o700))
+	require.Equal(t, paris, alone(t, folder, "/qemu", "/sluice", "run", "--temp", "0", "What is the capital of France?"))
+}
+
+// TestUnits: systemd has nothing to say about the units, and starts the service with the first connection, which is
+// answered; the service says when it is ready.
+func TestUnits(t *testing.T) {
+	verify := tool(t, "systemd-analyze", "systemd")
+	activate := tool(t, "systemd-socket-activate", "systemd")
+	folder := static(t, "amd64")
+	program := filepath.Join(folder, "sluice")
+	units := []string{}
+	for _, name := range []string{"sluice.service", "sluice.socket"} {
+		text, err := os.ReadFile(filepath.Join(root, "docs/systemd", name))
+		require.NoError(t, err)
+		units = append(units, filepath.Join(folder, name))
+		text = bytes.ReplaceAll(text, []byte("/usr/local/bin/sluice"), []byte(program))
+		require.NoError(t, os.WriteFile(units[len(units)-1], text, 0o600))
+	}
+	out, err := exec.Command(verify, append([]string{"verify", "--man=no", "--recursive-errors=no"}, units...)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "sluice")
+	require.Empty(t, string(out))
+
+	heard, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(folder, "notify"), Net: "unixgram"})
+	require.NoError(t, err)
+	defer heard.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := free.Addr().String()
+	require.NoError(t, free.Close())
+	service := exec.Command(activate, "-l", addr, "-E", "NOTIFY_SOCKET="+filepath.Join(folder, "notify"),
+		"-E", "SLUICE_STORE="+folder, program, "serve", "--ctx", "512")
+	var said bytes.Buffer
+	service.Stdout, service.Stderr = &said, &said
+	require.NoError(t, service.Start())
+	defer func() {
+		require.NoError(t, service.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, service.Wait(), "%s", said.String())
+	}()
+	const body = `{"temperature": 0, "messages": [{"role": "user", "content": "What is the capital of France?"}]}`
+	ask := func() (string, error) {
+		r, err := http.Post("http://"+addr+"/v1/chat/completions", "application/json", strings.NewReader(body))
+		if err != nil {
+			return "", err
+		}
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		return string(text), err
+	}
+	answer := ""
+	require.Eventually(t, func() bool { // it has to listen first; from then on no connection is lost
+		answer, err = ask()
+		return err == nil
+	}, 2*time.Minute, 20*time.Millisecond)
+	require.Contains(t, answer, strings.TrimSpace(paris))
+	require.NoError(t, heard.SetReadDeadline(time.Now().Add(time.Minute)))
+	b := make([]byte, 1000)
+	n, err := heard.Read(b)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(b[:n]), "READY=1\n"), "%s", b[:n])
+}
+
+// TestContainer does by hand what the container file says of its last step, and checks the rest for what can be
+// checked.
+func TestContainer(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/container/Containerfile"))
+	require.NoError(t, err)
+	steps := map[string][]string{} // of the last image
+	for line := range strings.Lines(string(text)) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if word == "" || word[0] == '#' {
+			continue
+		}
+		require.Contains(t, []string{"FROM", "WORKDIR", "COPY", "RUN", "USER", "VOLUME", "ENV", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT",
+			"CMD"}, word)
+		if word == "FROM" {
+			clear(steps)
+		}
+		steps[word] = append(steps[word], rest)
+	}
+	require.Equal(t, []string{"scratch"}, steps["FROM"])
+	require.Equal(t, []string{"65532:65532"}, steps["USER"])
+	require.Equal(t, []string{"/models"}, steps["VOLUME"])
+	words := func(list string) (all []string) {
+		require.NoError(t, json.Unmarshal([]byte(list), &all), list)
+		return all
+	}
+	_, check, _ := strings.Cut(steps["HEALTHCHECK"][0], " CMD ")
+
+	folder := static(t, "amd64")
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "models"), 0o700))
+	if err := os.Chown(filepath.Join(folder, "models"), 65532, 65532); err != nil {
+		testref.Missing(t, "root", "what follows is for root alone: %v", err)
+	}
+	for dir := folder; len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) { // others may go there
+		require.NoError(t, os.Chmod(dir, 0o755))
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := free.Addr().String()
+	require.NoError(t, free.Close())
+	start := func(words ...string) *exec.Cmd {
+		c := exec.Command(words[0], words[1:]...)
+		c.Dir, c.Env = "/", append(strings.Fields(steps["ENV"][0]), "SLUICE_API_KEY=key")
+		c.SysProcAttr = &syscall.SysProcAttr{Chroot: folder, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+		return c
+	}
+	entry := append(words(steps["ENTRYPOINT"][0]), words(steps["CMD"][0])...)
+	for i, word := range entry {
+		if word == ":8080" {
+			entry[i] = addr
+		}
+	}
+	var said bytes.Buffer
+	serve := start(entry...)
+	serve.Stdout, serve.Stderr = &said, &said
+	require.NoError(t, serve.Start())
+	defer func() {
+		require.NoError(t, serve.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, serve.Wait(), "%s", said.String())
+	}()
+	healthy := append(words(check), "--addr", addr)
+	require.Eventually(t, func() bool { return start(healthy...).Run() == nil }, time.Minute, 50*time.Millisecond)
+	out, err := start("/sluice", "health", "--addr", "127.0.0.1:1").CombinedOutput()
+	require.Error(t, err, "%s", out)
+	r, err := http.Get("http://" + addr + "/v1/models")
+	require.NoError(t, err)
+	require.NoError(t, r.Body.Close())
+	require.Equal(t, http.StatusUnauthorized, r.StatusCode, "strangers need a key")
 }

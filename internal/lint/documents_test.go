@@ -2,8 +2,10 @@ package lint
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,13 +16,15 @@ import (
 var (
 	makeTarget = regexp.MustCompile(`(?m)^([a-z-]+):`)
 	makeUse    = regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)")
-	linked     = regexp.MustCompile(`\]\(([^)#:]+)\)`)
+	linked     = regexp.MustCompile(`\]\(([^):]+)\)`)
+	heading    = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	unlinked   = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	// placed matches folders and files of this module that a document names in code style.
 	placed = regexp.MustCompile("`((?:actors|cmd|cpu|docs|gpu|internal|server|stages|storage)(?:/[\\w.-]+)*)`")
 )
 
 // TestDocuments checks what the documents name: make's targets, links, folders and files. That the commands
-// of the README parse is checked beside the commands.
+// they show parse is checked beside the commands.
 func TestDocuments(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	require.NoError(t, err)
@@ -28,7 +32,8 @@ func TestDocuments(t *testing.T) {
 	for _, m := range makeTarget.FindAllStringSubmatch(string(makefile), -1) {
 		targets[m[1]] = true
 	}
-	for name, text := range texts(t, ".md") {
+	all, found := texts(t, ".md"), map[string]bool{}
+	for name, text := range all {
 		for _, m := range makeUse.FindAllStringSubmatch(text, -1) {
 			if !targets[m[1]] {
 				t.Errorf("%s: names make %s, but the Makefile has no such target", name, m[1])
@@ -38,14 +43,36 @@ func TestDocuments(t *testing.T) {
 			exists(t, name, root, m[1])
 		}
 		for _, m := range linked.FindAllStringSubmatch(text, -1) {
-			exists(t, name, filepath.Join(root, filepath.Dir(name)), m[1])
+			file, place, _ := strings.Cut(m[1], "#")
+			if file = path.Join(path.Dir(name), file); strings.HasPrefix(m[1], "#") {
+				file = name
+			}
+			exists(t, name, root, file)
+			found[file] = true
+			if place != "" && !slices.Contains(places(all[file]), place) {
+				t.Errorf("%s: links to %s, but %s has no such heading", name, m[1], file)
+			}
+		}
+	}
+	for name := range all {
+		if under(name, "docs") && !under(name, "docs/adr") && !found[name] {
+			t.Errorf("%s: no document links to it", name)
 		}
 	}
 }
 
-// TestReadingOrder: who opens the packages in the order of the README has read what each of them uses, of those named.
+// places are what links to the headings of a document are called.
+func places(text string) (names []string) {
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		names = append(names, strings.ReplaceAll(unlinked.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	return names
+}
+
+// TestReadingOrder: who opens the packages in the order of docs/structure.md has read what each of them uses, of those
+// named.
 func TestReadingOrder(t *testing.T) {
-	text := texts(t, ".md")["README.md"]
+	text := texts(t, ".md")["docs/structure.md"]
 	_, order, found := strings.Cut(text, "\nTo read the source, ")
 	require.True(t, found)
 	order, _, _ = strings.Cut(order, "\n\n")
@@ -60,9 +87,9 @@ func TestReadingOrder(t *testing.T) {
 			return nil
 		}
 		for _, spec := range s.ast.Imports {
-			path, _ := strconv.Unquote(spec.Path.Value)
-			if to, ok := at[strings.TrimPrefix(path, module+"/")]; ok && to > from {
-				faults = append(faults, "README.md: "+s.dir()+" is read before "+path+", which it uses")
+			used, _ := strconv.Unquote(spec.Path.Value)
+			if to, ok := at[strings.TrimPrefix(used, module+"/")]; ok && to > from {
+				faults = append(faults, "docs/structure.md: "+s.dir()+" is read before "+used+", which it uses")
 			}
 		}
 		return faults

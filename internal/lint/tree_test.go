@@ -37,6 +37,8 @@ func (s *source) at(p token.Pos) string { return fmt.Sprintf("%s:%d", s.path, s.
 
 func (s *source) line(p token.Pos) int { return s.fset.Position(p).Line }
 
+func (s *source) offset(p token.Pos) int { return s.fset.Position(p).Offset }
+
 func parse(t *testing.T, name, text string) *source {
 	t.Helper()
 	return parseInto(t, token.NewFileSet(), name, text)

@@ -1,4 +1,5 @@
-// Package testref finds the reference data (models, fixtures, vocabularies, templates) that tests compare against.
+// Package testref finds the reference data (models, fixtures, vocabularies, templates) that tests compare against, and
+// says what becomes of a test whose data or tools are not here.
 //
 // The data lies beside a developer's checkout and in CI, not on a user's machine; only tests import this package.
 package testref
@@ -6,11 +7,13 @@ package testref
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
 // Dir returns the reference folder: SLUICE_SHARED, else ../shared beside the module root. Without it the
-// test is skipped, except under CI=true, where a missing reference is a failure.
+// test is Missing it.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("SLUICE_SHARED")
@@ -18,12 +21,20 @@ func Dir(t testing.TB) string {
 		dir = filepath.Join(root(t), "..", "shared")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "README.md")); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("reference data: %v: set SLUICE_SHARED to the folder that holds it", err)
-		}
-		t.Skipf("reference data: %v: set SLUICE_SHARED to the folder that holds it", err)
+		Missing(t, "reference", "reference data: %v: set SLUICE_SHARED to the folder that holds it", err)
 	}
 	return dir
+}
+
+// Missing ends a test for which something is not here, and says what: a skip on a developer's machine, a failure under
+// CI=true, so that nothing goes untested unseen. What .ci/run tried to install in vain it names in SLUICE_WITHOUT, a
+// list of words, and says so at its end: that is a skip there, too.
+func Missing(t testing.TB, what, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" && !slices.Contains(strings.Fields(os.Getenv("SLUICE_WITHOUT")), what) {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
 }
 
 // root walks up from the test's working directory to the folder with go.mod.

@@ -117,6 +117,21 @@ func (d *directory) entry(name string) Entry {
 	return e
 }
 
+// ModelsPath is where two APIs list models; below it, a model is described by its name, which may hold slashes.
+const ModelsPath = "/v1/models"
+
+// Described answers for the model that is asked for below ModelsPath, with what object says of it.
+func Described[T any](s *Service, object func(*Entry) T) func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
+	return func(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+		e, fault := s.Entry(strings.TrimPrefix(string(rc.Path()), ModelsPath+"/"))
+		if fault != nil {
+			return fault
+		}
+		wire.WriteJSON(rc, object(&e))
+		return nil
+	}
+}
+
 // Entry finds one by its name.
 func (d *directory) Entry(name string) (Entry, *wire.Fault) {
 	if slices.Contains(d.models.Names(), name) {

@@ -2,6 +2,8 @@ package answer
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/wire"
@@ -45,17 +47,24 @@ func (b *Toolbox) Add(t Tool, name, schema string) *wire.Fault {
 		return wire.Invalid(name, "invalid_value", "there are more than %d tools: want fewer", MaxTools)
 	case t.Name == "":
 		return wire.Invalid(name, "invalid_value", "%s: want a text", name)
-	case len(t.Name) > mostName || strings.ContainsAny(t.Name, " \t\r\n<>{}()[]\"'=,|\\"):
+	case len(t.Name) > mostName || strings.ContainsFunc(t.Name, unnamable):
 		return wire.Invalid(name, "invalid_value", "%s is %q: want at most %d characters, and no blanks, brackets or quotes",
 			name, wire.Shown(t.Name), mostName)
 	case b.has(t.Name):
 		return wire.Invalid(name, "invalid_value", "%s is %q, as another tool's is: want a name of its own", name, wire.Shown(t.Name))
+	case len(t.Parameters) > MaxForm:
+		return wire.Invalid(schema, "invalid_value", "%s has %d bytes: want at most %d", schema, len(t.Parameters), MaxForm)
 	case t.Parameters != "" && !strings.HasPrefix(t.Parameters, "{"):
 		return wire.Invalid(schema, "invalid_value", `%s is %s: want a JSON Schema such as {"type": "object"}`, schema,
 			wire.Shown(t.Parameters))
 	}
 	b.tools = append(b.tools, t)
 	return nil
+}
+
+// unnamable says that a character stands in no tool's name: it may end a name where models write one, or is none.
+func unnamable(r rune) bool {
+	return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError || strings.ContainsRune("<>{}()[]\"'=,|\\", r)
 }
 
 // Shown says that the model is to be told of the tools.

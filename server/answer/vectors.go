@@ -30,6 +30,7 @@ type Reading struct {
 	Texts []Text // forgotten once they are tokens, unless Kept
 	Kept  bool   // the answer repeats them
 	Field string // what the client calls the texts
+	Unit  int    // numbers of each vector that are wanted, as a vector of length 1; 0: what the model gives
 }
 
 // Vectors are those of texts, in their order.
@@ -62,18 +63,17 @@ func (s *Service) Vectors(x *exchange.Exchange, r *Reading) (*Vectors, *wire.Fau
 	if err != nil {
 		return nil, explain(x, &Order{Model: r.Model}, err)
 	}
+	if r.Unit > 0 {
+		for i := range v.Rows {
+			v.Rows[i] = v.Rows[i][:r.Unit]
+			embed.Normalize(v.Rows[i]) // zeros stay
+		}
+	}
 	for _, ids := range tokens {
 		v.Tokens += len(query) + len(ids)
 	}
 	x.Prompt = v.Tokens
 	return v, nil
-}
-
-// Unit cuts a vector to so many numbers and gives it the length 1, in place; zeros stay.
-func Unit(row []float32, dimensions int) []float32 {
-	row = row[:dimensions]
-	embed.Normalize(row)
-	return row
 }
 
 // tokens are those of the query and of each text.

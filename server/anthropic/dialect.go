@@ -26,8 +26,8 @@ func Dialect(s *answer.Service) answer.Dialect {
 		Routes: []answer.Route{
 			{Method: post, Path: "/v1/messages", Help: "an answer to a conversation", Handle: a.message},
 			{Method: post, Path: "/v1/messages/count_tokens", Help: "how many tokens a conversation has", Handle: a.count},
-			{Method: get, Path: "/v1/models", Handle: a.list}, // listed by OpenAI's dialect
-			{Method: get, Path: modelPath, Name: "/v1/models/{name}", Handle: a.describe},
+			{Method: get, Path: answer.ModelsPath, Handle: a.list}, // listed by OpenAI's dialect
+			{Method: get, Path: answer.ModelsPath + "/", Name: "/v1/models/{name}", Handle: answer.Described(s, a.object)},
 		},
 	}
 }
@@ -67,10 +67,13 @@ func (a *api) read(rc *fasthttp.RequestCtx, x *exchange.Exchange, answered bool)
 	return decode(body, asked, answered)
 }
 
-// appendFault writes {"type": "error", "error": {…}}.
+// appendFault writes {"type": "error", "error": {…}}, with details where clients act upon them.
 func appendFault(dst []byte, f *wire.Fault) []byte {
 	dst = wire.AppendString(append(dst, `{"type":"error","error":{"type":`...), kind(f))
 	dst = wire.AppendString(append(dst, `,"message":`...), f.Text)
+	if f.Code == unthreaded {
+		dst = append(wire.AppendString(append(dst, `,"details":{"error_code":`...), f.Code), '}')
+	}
 	return append(dst, "}}"...)
 }
 

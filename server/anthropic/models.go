@@ -1,8 +1,6 @@
 package anthropic
 
 import (
-	"strings"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/server/answer"
@@ -44,18 +42,5 @@ func (a *api) list(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 		page.First, page.Last = &page.Data[0].ID, &page.Data[n-1].ID
 	}
 	wire.WriteJSON(rc, page)
-	return nil
-}
-
-// modelPath is where single models are, by name; names may hold slashes.
-const modelPath = "/v1/models/"
-
-// describe serves GET /v1/models/{name}.
-func (a *api) describe(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
-	e, fault := a.Entry(strings.TrimPrefix(string(rc.Path()), modelPath))
-	if fault != nil {
-		return fault
-	}
-	wire.WriteJSON(rc, a.object(&e))
 	return nil
 }

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 
@@ -32,7 +33,7 @@ func decode(body answer.Body, find ask.Finder, answered bool) (request, *wire.Fa
 	o := request{Order: answer.Order{Model: m, N: 1}}
 	prompt := &chat.Input{Extra: &jinja.Dict{}}
 	r := actors.Request{Chat: prompt, Thoughts: true, Sampling: m.Sampling}
-	r.Sampling.Seed, r.Sampling.LogProbs = rand.Uint64(), -1
+	r.Sampling.Seed, r.Sampling.LogProbs = cmp.Or(m.Sampling.Seed, rand.Uint64()), -1
 	f.Number("temperature", 0, 100, &r.Sampling.Temp)
 	f.Number("top_p", 0, 1, &r.Sampling.TopP)
 	f.Count("top_k", -1, math.MaxInt32, &r.Sampling.TopK)
@@ -59,11 +60,19 @@ func (f fields) length(most *int) {
 	}
 }
 
+// unthreaded is what Anthropic's own API says of requests that it cannot answer from a conversation that it keeps: who
+// reads it goes on without, as the client's tool runner does.
+const unthreaded = "thread_unsupported_request"
+
 // ignored are fields that change no answer here, and those that ask for what there is not.
 func (f fields) ignored() {
 	f.Object("metadata", `an object such as {"user_id": "..."}`, func(o *wire.Fields) { o.Text("user_id", new(string)) })
 	f.Absent("container", "leave it out: no code is executed")
 	f.Absent("mcp_servers", "leave it out: no tools are called by the server")
+	if _, ok := f.Get("thread"); ok && f.Fault == nil {
+		f.Fault = wire.Invalid("thread", unthreaded,
+			"thread is not supported here: no conversations are kept, send the whole of it without thread")
+	}
 }
 
 // thinking tells the template whether the model is to think. Templates have two names for it.

@@ -2,6 +2,7 @@ package ask
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/wire"
@@ -65,29 +66,60 @@ func (f Fields) messages(m *answer.Model) []chat.Message {
 	case len(messages) == 0:
 		f.Fault = wire.Invalid("messages", "invalid_value", "messages is empty: want "+want)
 	}
-	return named(f.Normal(messages, m))
+	return f.named(f.Normal(messages, m))
 }
 
-// named gives results of tools the names of these: templates want them, and requests have ids.
-func named(messages []chat.Message) []chat.Message {
-	names := map[jinja.Value]jinja.Value{}
+// named gives results of tools the names of these: templates want them, and requests have ids. An id that no call has
+// is a fault; where there is none, the template may do without.
+func (f Fields) named(messages []chat.Message) []chat.Message {
+	names := map[string]string{}
 	for i := range messages {
-		m := &messages[i]
-		if calls, ok := Value(m.Fields, "tool_calls").(*jinja.List); ok {
-			for _, item := range calls.Items {
-				call, _ := item.(*jinja.Dict)
-				function, _ := Value(call, "function").(*jinja.Dict)
-				if name := Text(function, "name"); name != "" {
-					names[jinja.Str(Text(call, "id"))] = jinja.Str(name)
-				}
-			}
+		m, place := &messages[i], fmt.Sprintf("messages[%d]", i)
+		f.called(place+".tool_calls", Value(m.Fields, "tool_calls"), names)
+		if f.Fault != nil {
+			return nil
 		}
-		name, ok := names[jinja.Str(Text(m.Fields, "tool_call_id"))]
-		if _, has := Value(m.Fields, "name").(jinja.Str); m.Role == "tool" && ok && !has {
-			*m = m.With("name", name)
+		id := Text(m.Fields, "tool_call_id")
+		if m.Role != "tool" || id == "" {
+			continue
+		}
+		name, ok := names[id]
+		if !ok {
+			f.Fault = wire.Invalid(place+".tool_call_id", "invalid_value", "%s.tool_call_id is %q: no call before it has that id",
+				place, wire.Shown(id))
+			return nil
+		}
+		if _, has := Value(m.Fields, "name").(jinja.Str); !has {
+			*m = m.With("name", jinja.Str(name))
 		}
 	}
 	return messages
+}
+
+// called notes the names of calls by their ids.
+func (f Fields) called(place string, v jinja.Value, names map[string]string) {
+	const want = `want a list such as [{"type": "function", "function": {"name": "...", "arguments": "{}"}}]`
+	calls, ok := v.(*jinja.List)
+	if !ok && v != nil && v != (jinja.None{}) {
+		f.Fault = wire.Invalid(place, "invalid_value", "%s: %s", place, want)
+	}
+	if !ok {
+		return
+	}
+	for i, item := range calls.Items {
+		call, _ := item.(*jinja.Dict)
+		function, _ := Value(call, "function").(*jinja.Dict)
+		name, callable := Text(function, "name"), false
+		switch Value(function, "arguments").(type) {
+		case nil, jinja.None, jinja.Str, *jinja.Dict:
+			callable = name != ""
+		}
+		if !callable {
+			f.Fault = wire.Invalid(place, "invalid_value", "%s[%d] is no call of a function: %s", place, i, want)
+			return
+		}
+		names[Text(call, "id")] = name
+	}
 }
 
 // Normal puts messages into the form that the model's template knows.

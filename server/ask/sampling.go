@@ -63,9 +63,12 @@ func (f Fields) dry(m *answer.Model, d *sample.DRY) {
 	}
 }
 
-// seed takes any integer; without one, and for negative ones, the answer is different each time.
+// seed takes any integer; without one that is the model's own, and for negative ones the answer is different each time.
 func (f Fields) seed(p *sample.Params) {
 	seed := int64(-1)
+	if p.Seed != 0 {
+		seed = int64(p.Seed)
+	}
 	f.Integer("seed", math.MinInt64, math.MaxInt64, &seed)
 	p.Seed = uint64(seed)
 	if seed < 0 {

@@ -77,7 +77,11 @@ func (f Fields) Tool(box *answer.Toolbox, d *jinja.Dict, place, schema string) {
 	if f.Fault != nil {
 		return
 	}
-	strict, _ := Value(d, "strict").(jinja.Bool)
+	strict, known := Value(d, "strict").(jinja.Bool)
+	if v := Value(d, "strict"); !known && v != nil && v != (jinja.None{}) {
+		f.Fault = wire.Invalid(place+".strict", "invalid_value", "%s.strict: want true or false", place)
+		return
+	}
 	t := answer.Tool{Name: Text(d, "name"), Strict: bool(strict)}
 	switch p := Value(d, schema).(type) {
 	case nil, jinja.None:

@@ -20,15 +20,17 @@ import (
 // api answers requests in this dialect.
 type api struct {
 	*answer.Service
+	store Store     // nil: clients may change nothing
 	since time.Time // what it says of every model: when it began to be served
 
 	mu      sync.Mutex
 	digests map[*actors.Engine]string
 }
 
-// Dialect is Ollama's API for the models of a service. What changes models is refused: they are the owner's.
-func Dialect(s *answer.Service) answer.Dialect {
-	a := &api{Service: s, since: time.Now().UTC(), digests: map[*actors.Engine]string{}}
+// Dialect is Ollama's API for the models of a service. What changes models is refused, unless there is a store that
+// clients may change.
+func Dialect(s *answer.Service, store Store) answer.Dialect {
+	a := &api{Service: s, store: store, since: time.Now().UTC(), digests: map[*actors.Engine]string{}}
 	const get, post = fasthttp.MethodGet, fasthttp.MethodPost
 	routes := []answer.Route{
 		{Method: post, Path: "/api/chat", Help: "an answer to a conversation", Handle: a.chat},
@@ -40,22 +42,14 @@ func Dialect(s *answer.Service) answer.Dialect {
 		{Method: get, Path: "/api/ps", Handle: a.running},
 		{Method: get, Path: "/api/version", Handle: version},
 	}
-	for _, verb := range []string{"pull", "push", "create", "copy", "delete"} {
-		routes = append(routes, answer.Route{Path: "/api/" + verb, Handle: refuse(verb)})
-	}
+	c := &changes{api: a, store: store, free: make(chan struct{}, jobs)}
+	routes = append(routes, c.routes()...)
 	return answer.Dialect{Name: "Ollama's API", Fault: appendFault, Routes: routes}
 }
 
 // appendFault writes {"error": "…"}.
 func appendFault(dst []byte, f *wire.Fault) []byte {
 	return append(wire.AppendString(append(dst, `{"error":`...), f.Text), '}')
-}
-
-func refuse(verb string) func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
-	return func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
-		return wire.Refused(fasthttp.StatusNotImplemented, "not_implemented",
-			"%s is not possible here: the models are those that the server was started with", verb)
-	}
 }
 
 // likeVersion is the release of Ollama whose fields are all known here. Clients compare it with what they need.
@@ -88,6 +82,9 @@ func (a *api) known(name string) (answer.Entry, *wire.Fault) {
 	m, fault := a.Entry(name)
 	if fault == nil {
 		return m, nil
+	}
+	if a.store != nil { // one that was removed is not answered by another
+		return a.Entry(a.store.Known(name))
 	}
 	at := strings.LastIndexByte(name, ':')
 	if at >= 0 && name[at:] != ":latest" {

@@ -13,23 +13,14 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// embeddings is what a client wants of texts.
-type embeddings struct {
-	answer.Reading
-	dimensions int // of the vectors that are sent
-}
-
 // embed serves POST /api/embed.
 func (a *api) embed(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	began := time.Now()
-	o, v, loading, fault := a.vectors(rc, x, decodeEmbed)
+	r, v, loading, fault := a.vectors(rc, x, decodeEmbed)
 	if fault != nil {
 		return fault
 	}
-	for i := range v.Rows {
-		v.Rows[i] = answer.Unit(v.Rows[i], o.dimensions)
-	}
-	x.Whole(rc, "application/json", o.spell(v, time.Since(began), loading))
+	x.Whole(rc, "application/json", spell(r.Model.Name, v, time.Since(began), loading))
 	return nil
 }
 
@@ -49,62 +40,62 @@ func (a *api) embedOne(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Faul
 }
 
 func (a *api) vectors(rc *fasthttp.RequestCtx, x *exchange.Exchange,
-	decode func(answer.Body, ask.Finder) (*embeddings, *wire.Fault),
-) (o *embeddings, v *answer.Vectors, loading time.Duration, fault *wire.Fault) {
+	decode func(answer.Body, ask.Finder) (*answer.Reading, *wire.Fault),
+) (r *answer.Reading, v *answer.Vectors, loading time.Duration, fault *wire.Fault) {
 	body, fault := a.Body(rc, x)
 	if fault != nil {
 		return nil, nil, 0, fault
 	}
 	find, took := timed(a.finder(x, answer.Embed))
-	if o, fault = decode(body, find); fault != nil {
+	if r, fault = decode(body, find); fault != nil {
 		return nil, nil, 0, fault
 	}
-	v, fault = a.Vectors(x, &o.Reading)
-	return o, v, *took, fault
+	v, fault = a.Vectors(x, r)
+	return r, v, *took, fault
 }
 
-func decodeEmbed(body answer.Body, find ask.Finder) (*embeddings, *wire.Fault) {
+func decodeEmbed(body answer.Body, find ask.Finder) (*answer.Reading, *wire.Fault) {
 	in, m := ask.Read(body, find)
 	if m == nil {
 		return nil, in.Fault
 	}
 	f := fields{in}
-	o := f.reading(m, "input")
+	r := f.reading(m, "input")
 	f.Flag("truncate", new(bool))
-	f.Count("dimensions", 0, m.Width, &o.dimensions)
-	if o.dimensions == 0 {
-		o.dimensions = m.Width
+	f.Count("dimensions", 0, m.Width, &r.Unit)
+	if r.Unit == 0 {
+		r.Unit = m.Width
 	}
 	if raw, ok := f.Get("input"); ok && raw != `""` && raw != "[]" {
-		o.Texts = f.Inputs("input", answer.MaxTexts, m)
+		r.Texts = f.Inputs("input", answer.MaxTexts, m)
 	}
-	return o, f.Fault
+	return r, f.Fault
 }
 
-func decodeEmbedOne(body answer.Body, find ask.Finder) (*embeddings, *wire.Fault) {
+func decodeEmbedOne(body answer.Body, find ask.Finder) (*answer.Reading, *wire.Fault) {
 	in, m := ask.Read(body, find)
 	if m == nil {
 		return nil, in.Fault
 	}
 	f, text := fields{in}, ""
-	o := f.reading(m, "prompt")
+	r := f.reading(m, "prompt")
 	if f.Text("prompt", &text); text != "" {
-		o.Texts = []answer.Text{{Text: text}}
+		r.Texts = []answer.Text{{Text: text}}
 	}
-	return o, f.Fault
+	return r, f.Fault
 }
 
 // reading reads what both endpoints have.
-func (f fields) reading(m *answer.Model, field string) *embeddings {
+func (f fields) reading(m *answer.Model, field string) *answer.Reading {
 	f.unloads()
 	f.Object("options", `an object such as {"num_ctx": 2048}`, func(*wire.Fields) {}) // there is nothing to choose
-	return &embeddings{Reading: answer.Reading{Model: m, Field: field}, dimensions: m.Width}
+	return &answer.Reading{Model: m, Field: field}
 }
 
 // spell writes the answer, a vector at a time.
-func (o *embeddings) spell(v *answer.Vectors, took, loading time.Duration) iter.Seq[[]byte] {
+func spell(model string, v *answer.Vectors, took, loading time.Duration) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		dst := append(wire.AppendString([]byte(`{"model":`), o.Model.Name), `,"embeddings":[`...)
+		dst := append(wire.AppendString([]byte(`{"model":`), model), `,"embeddings":[`...)
 		for i, row := range v.Rows {
 			if i > 0 {
 				dst = append(dst, ',')

@@ -117,10 +117,9 @@ func TestScaled(t *testing.T) {
 }
 
 func TestEmbeddingsSpelled(t *testing.T) {
-	o := &embeddings{Reading: answer.Reading{Model: &answer.Model{Name: "demo"}}}
 	for _, rows := range [][][]float32{nil, {{1, -0.5}}, {{1, 2}, {3, 4}}} {
 		var text strings.Builder
-		for piece := range o.spell(&answer.Vectors{Rows: rows, Tokens: 5}, time.Second, 7) {
+		for piece := range spell("demo", &answer.Vectors{Rows: rows, Tokens: 5}, time.Second, 7) {
 			text.Write(piece)
 		}
 		var got struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/ftype"
+	"github.com/sluice-ai/sluice/stages/modelfile"
 )
 
 // tag describes a model.
@@ -130,8 +131,11 @@ func (a *api) running(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault
 // model is what POST /api/show says of one.
 type model struct {
 	License      string         `json:"license,omitempty"`
+	Modelfile    string         `json:"modelfile"`
 	Parameters   string         `json:"parameters"` // those of sampling that the model's file recommends, else the usual ones
 	Template     string         `json:"template"`   // Jinja's
+	System       string         `json:"system,omitempty"`
+	Messages     jsonText       `json:"messages,omitempty"` // that conversations begin with
 	Details      details        `json:"details"`
 	Info         map[string]any `json:"model_info"`
 	Capabilities []string       `json:"capabilities"`
@@ -157,11 +161,20 @@ func (a *api) show(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	file := m.Engine.Metadata()
 	license, _ := file.String("general.license")
 	template, _ := chat.Own(file)
+	settings := modelfile.Of(file)
+	said := modelfile.Modelfile{From: m.Name, Manner: modelfile.Manner{Template: template, System: settings.System}}
 	wire.WriteJSON(rc, model{
-		license, parameters(m), template, detailsOf(m), infoOf(m, file), capabilities(m, template), a.since,
+		license, said.String(), parameters(m, settings.Stop), template, settings.System, jsonText(settings.Messages), detailsOf(m),
+		infoOf(m, file), capabilities(m, template), a.since,
 	})
 	return nil
 }
+
+// jsonText is JSON as it is.
+type jsonText string
+
+// MarshalJSON implements json.Marshaler.
+func (t jsonText) MarshalJSON() ([]byte, error) { return []byte(t), nil }
 
 func decodeShow(body answer.Body, find func(name string) (answer.Entry, *wire.Fault)) (answer.Entry, *wire.Fault) {
 	f, name := wire.ReadFields(body.Text, body.Budget), ""
@@ -175,7 +188,7 @@ func decodeShow(body answer.Body, find func(name string) (answer.Entry, *wire.Fa
 }
 
 // parameters are in the form of a Modelfile, a line each.
-func parameters(m *answer.Model) string {
+func parameters(m *answer.Model, stop []string) string {
 	var text strings.Builder
 	s := &m.Sampling
 	for _, line := range []struct {
@@ -186,6 +199,9 @@ func parameters(m *answer.Model) string {
 		{"repeat_penalty", s.RepeatPenalty},
 	} {
 		fmt.Fprintf(&text, "%-30s %v\n", line.name, line.value)
+	}
+	for _, s := range stop {
+		fmt.Fprintf(&text, "%-30s %q\n", "stop", s)
 	}
 	return text.String()
 }

@@ -193,18 +193,18 @@ func TestFaults(t *testing.T) {
 }
 
 func TestDecodeEmbed(t *testing.T) {
-	decode := func(text string) (*embeddings, *wire.Fault) {
+	decode := func(text string) (*answer.Reading, *wire.Fault) {
 		return decodeEmbed(answer.NewBody(context.Background(), text), testModel)
 	}
 	for text, want := range map[string]int{`{"input":"a"}`: 1, `{"input":["a","b"]}`: 2, `{"input":""}`: 0, `{"input":[]}`: 0, `{}`: 0} {
 		o, fault := decode(text)
 		require.Nil(t, fault, text)
 		require.Len(t, o.Texts, want, text)
-		require.Equal(t, 8, o.dimensions)
+		require.Equal(t, 8, o.Unit)
 	}
 	o, fault := decode(`{"input":"a","dimensions":3,"keep_alive":"1m","options":{},"truncate":false}`)
 	require.Nil(t, fault)
-	require.Equal(t, 3, o.dimensions)
+	require.Equal(t, 3, o.Unit)
 	for text, want := range map[string]string{
 		`{"input":5}`: "input is 5", `{"input":"a","dimensions":9}`: "dimensions is 9: want an integer from 0 to 8",
 		`{"input":"a","keep_alive":"x"}`: "keep_alive", `{"input":"a","options":1}`: "options is 1",
@@ -261,6 +261,6 @@ func FuzzEmbed(f *testing.F) {
 			return
 		}
 		require.LessOrEqual(t, len(o.Texts), answer.MaxTexts)
-		require.True(t, o.dimensions >= 1 && o.dimensions <= o.Model.Width)
+		require.True(t, o.Unit >= 1 && o.Unit <= o.Model.Width)
 	})
 }

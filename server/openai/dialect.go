@@ -13,11 +13,12 @@ import (
 type api struct {
 	*answer.Service
 	created int64 // what it says of every model, in Unix seconds
+	past    conversations
 }
 
 // Dialect is OpenAI's API for the models of a service.
 func Dialect(s *answer.Service) answer.Dialect {
-	a := &api{s, time.Now().Unix()}
+	a := &api{Service: s, created: time.Now().Unix()}
 	const get, post = fasthttp.MethodGet, fasthttp.MethodPost
 	return answer.Dialect{
 		Name: "OpenAI's API", Fault: appendFault,
@@ -26,10 +27,10 @@ func Dialect(s *answer.Service) answer.Dialect {
 			{Method: post, Path: "/v1/responses", Help: "the same, in typed items", Handle: a.respond},
 			{Method: post, Path: "/v1/responses/input_tokens", Handle: a.countResponse},
 			{Method: post, Path: "/v1/completions", Help: "the continuation of a text", Handle: a.complete},
-			{Method: post, Path: "/v1/embeddings", Help: "the vectors of texts", Handle: a.embed},
-			{Method: post, Path: "/v1/rerank", Help: "how well documents answer a query", Handle: a.rerank},
-			{Method: get, Path: "/v1/models", Help: "the model", Handle: a.list},
-			{Method: get, Path: modelPath, Name: "/v1/models/{name}", Handle: a.describe},
+			{Method: post, Path: "/v1/embeddings", Help: "the vectors of texts", Handle: a.vectors(answer.Embed, decodeEmbeddings)},
+			{Method: post, Path: "/v1/rerank", Help: "how well documents answer a query", Handle: a.vectors(answer.Rank, decodeRerank)},
+			{Method: get, Path: answer.ModelsPath, Help: "the model", Handle: a.list},
+			{Method: get, Path: answer.ModelsPath + "/", Name: "/v1/models/{name}", Handle: answer.Described(s, a.object)},
 		},
 	}
 }

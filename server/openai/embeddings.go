@@ -7,54 +7,30 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/valyala/fasthttp"
-
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
-	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
-
-// embed serves POST /v1/embeddings.
-func (a *api) embed(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
-	body, fault := a.Body(rc, x)
-	if fault != nil {
-		return fault
-	}
-	o, fault := decodeEmbeddings(body, a.finder(x, answer.Embed))
-	if fault != nil {
-		return fault
-	}
-	v, fault := a.Vectors(x, &o.Reading)
-	if fault != nil {
-		return fault
-	}
-	for i := range v.Rows {
-		v.Rows[i] = answer.Unit(v.Rows[i], o.dimensions)
-	}
-	x.Whole(rc, "application/json", o.spell(v))
-	return nil
-}
 
 // embeddings is what a client wants of texts.
 type embeddings struct {
 	answer.Reading
-	dimensions int  // of the vectors that are sent
-	base64     bool // of float32, the lowest byte first
+	base64 bool // of float32, the lowest byte first
 }
 
-func decodeEmbeddings(body answer.Body, find ask.Finder) (*embeddings, *wire.Fault) {
+// decodeEmbeddings reads the body of POST /v1/embeddings.
+func decodeEmbeddings(body answer.Body, find ask.Finder) (*answer.Reading, speller, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
-		return nil, f.Fault
+		return nil, nil, f.Fault
 	}
-	o := &embeddings{Reading: answer.Reading{Model: m, Field: "input"}, dimensions: m.Width}
+	o := &embeddings{Reading: answer.Reading{Model: m, Field: "input", Unit: m.Width}}
 	format := "float"
 	f.Text("encoding_format", &format)
 	if o.base64 = format == "base64"; !o.base64 && format != "float" {
 		f.Wrong("encoding_format", strconv.Quote(format), `"float" or "base64"`)
 	}
-	f.Count("dimensions", 1, m.Width, &o.dimensions)
+	f.Count("dimensions", 1, m.Width, &o.Unit)
 	f.Text("user", new(string))
 	o.Texts = f.Inputs("input", answer.MaxTexts, m)
 	for i, t := range o.Texts {
@@ -62,7 +38,7 @@ func decodeEmbeddings(body answer.Body, find ask.Finder) (*embeddings, *wire.Fau
 			f.Fault = wire.Invalid("input", "invalid_value", "input: entry %d is empty: want texts, or tokens", i)
 		}
 	}
-	return o, f.Fault
+	return &o.Reading, o.spell, f.Fault
 }
 
 // spell writes the answer, a vector at a time.
@@ -96,10 +72,4 @@ func appendBase64(dst []byte, row []float32) []byte {
 		bytes = binary.LittleEndian.AppendUint32(bytes, math.Float32bits(x))
 	}
 	return append(base64.StdEncoding.AppendEncode(append(dst, '"'), bytes), '"')
-}
-
-// appendRead writes the usage of a request that nothing is generated for.
-func appendRead(dst []byte, tokens int) []byte {
-	dst = strconv.AppendInt(append(dst, `,"usage":{"prompt_tokens":`...), int64(tokens), 10)
-	return append(strconv.AppendInt(append(dst, `,"total_tokens":`...), int64(tokens), 10), '}')
 }

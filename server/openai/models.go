@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"strings"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/server/answer"
@@ -59,18 +57,5 @@ func (a *api) list(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 		Object string        `json:"object"`
 		Data   []modelObject `json:"data"`
 	}{"list", all})
-	return nil
-}
-
-// modelPath is where single models are, by name; names may hold slashes.
-const modelPath = "/v1/models/"
-
-// describe serves GET /v1/models/{name}.
-func (a *api) describe(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
-	e, fault := a.Entry(strings.TrimPrefix(string(rc.Path()), modelPath))
-	if fault != nil {
-		return fault
-	}
-	wire.WriteJSON(rc, a.object(&e))
 	return nil
 }

@@ -8,31 +8,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/valyala/fasthttp"
-
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
-	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
-
-// rerank serves POST /v1/rerank, which is Jina's and Cohere's.
-func (a *api) rerank(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
-	body, fault := a.Body(rc, x)
-	if fault != nil {
-		return fault
-	}
-	o, fault := decodeRerank(body, a.finder(x, answer.Rank))
-	if fault != nil {
-		return fault
-	}
-	v, fault := a.Vectors(x, &o.Reading)
-	if fault != nil {
-		return fault
-	}
-	x.Whole(rc, "application/json", o.spell(v))
-	return nil
-}
 
 // rerank is what a client wants of documents.
 type rerank struct {
@@ -40,10 +19,11 @@ type rerank struct {
 	most int // results
 }
 
-func decodeRerank(body answer.Body, find ask.Finder) (*rerank, *wire.Fault) {
+// decodeRerank reads the body of POST /v1/rerank, which is Jina's and Cohere's.
+func decodeRerank(body answer.Body, find ask.Finder) (*answer.Reading, speller, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
-		return nil, f.Fault
+		return nil, nil, f.Fault
 	}
 	o := &rerank{Reading: answer.Reading{Model: m, Field: "documents"}}
 	f.Text("query", &o.Query)
@@ -54,7 +34,7 @@ func decodeRerank(body answer.Body, find ask.Finder) (*rerank, *wire.Fault) {
 	o.most = len(o.Texts)
 	f.Count("top_n", 1, math.MaxInt32, &o.most)
 	f.Flag("return_documents", &o.Kept)
-	return o, f.Fault
+	return &o.Reading, o.spell, f.Fault
 }
 
 // documents takes texts, each as it is or as {"text": …}.

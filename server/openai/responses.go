@@ -16,24 +16,39 @@ import (
 
 // respond serves POST /v1/responses.
 func (a *api) respond(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	o, fault := a.readResponse(rc, x)
+	if fault != nil {
+		return fault
+	}
+	id := "resp_" + x.ID
+	o.store = o.store && a.past.begin(id, x.Client, o.items)
+	o.items = ""
+	e := newResponse(&o, x.ID, time.Now().Unix())
+	if o.store {
+		e.keep = func(items []byte) { a.past.end(id, items) }
+	}
+	if fault = a.Answer(rc, x, &o.Order, e); fault != nil {
+		a.past.drop(id)
+	}
+	return fault
+}
+
+// before finds conversations of whoever asks.
+func (a *api) before(x *exchange.Exchange) past {
+	return func(id string) (items string, ok bool) { return a.past.find(id, x.Client) }
+}
+
+func (a *api) readResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) (responseRequest, *wire.Fault) {
 	body, fault := a.Body(rc, x)
 	if fault != nil {
-		return fault
+		return responseRequest{}, fault
 	}
-	o, fault := decodeResponse(body, a.finder(x, answer.Write))
-	if fault != nil {
-		return fault
-	}
-	return a.Answer(rc, x, &o.Order, newResponse(&o, x.ID, time.Now().Unix()))
+	return decodeResponse(body, a.finder(x, answer.Write), a.before(x))
 }
 
 // countResponse serves POST /v1/responses/input_tokens: how many tokens the prompt of a response would have.
 func (a *api) countResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
-	body, fault := a.Body(rc, x)
-	if fault != nil {
-		return fault
-	}
-	o, fault := decodeResponse(body, a.finder(x, answer.Write))
+	o, fault := a.readResponse(rc, x)
 	if fault != nil {
 		return fault
 	}
@@ -50,7 +65,8 @@ func (a *api) countResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire
 // response spells an answer as items: reasoning, messages, calls. Of a stream it keeps what the end repeats.
 type response struct {
 	id   string
-	head []byte // of the object, as far as it is always the same
+	head []byte             // of the object, as far as it is always the same
+	keep func(items []byte) // takes the items of the answer when it is complete; nil: nobody does
 
 	next  int         // number of the next event
 	items []byte      // that are complete
@@ -91,8 +107,9 @@ func newResponse(o *responseRequest, id string, created int64) *response {
 	}
 	h = append(append(h, `,"metadata":`...), o.metadata...)
 	h = strconv.AppendBool(append(h, `,"parallel_tool_calls":`...), !o.tools.Single)
-	h = append(h, `,"previous_response_id":null,"reasoning":{"effort":`...)
-	h = append(appendOrNull(h, o.effort), `,"summary":null},"store":false,"temperature":`...)
+	h = append(appendOrNull(append(h, `,"previous_response_id":`...), o.previous), `,"reasoning":{"effort":`...)
+	h = strconv.AppendBool(append(appendOrNull(h, o.effort), `,"summary":null},"store":`...), o.store)
+	h = append(h, `,"temperature":`...)
 	h = append(strconv.AppendFloat(h, float64(p.Temp), 'g', -1, 32), `,"text":{"format":{"type":`...)
 	h = wire.AppendString(h, o.format)
 	if o.name != "" {
@@ -273,6 +290,9 @@ func (e *response) End(dst []byte, c *answer.Choice) []byte {
 		dst = e.enter(e.leave(dst, "completed"), speech, &answer.Part{})
 	}
 	dst = e.leave(dst, status)
+	if e.keep != nil {
+		e.keep(e.items)
+	}
 	dst = append(append(e.event(dst, "response."+status), `,"response":`...), e.head...)
 	dst = append(append(dst, `,"output":[`...), e.items...)
 	return append(appendEnd(dst, c), endOfEvent...)
@@ -302,12 +322,16 @@ func (e *response) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 			parts = append(slices.Clone(parts), answer.Part{}) // without calls, there is a message
 		}
 		dst, one, probs := append(slices.Clone(e.head), `,"output":[`...), response{id: e.id}, c.New.Probs
+		var kept []byte
 		for i := range parts {
 			status := "completed"
 			if one.index = i; i == len(parts)-1 {
 				status = statusOf(c)
 			}
 			one.open, one.call, one.text = kindOf(&parts[i]), parts[i], parts[i].Text
+			if e.keep != nil {
+				kept = one.item(comma(kept), status)
+			}
 			dst = one.item(dst, status)
 			if one.open == speech && len(probs) > 0 {
 				if !yield(dst[:len(dst)-len(behindProbs)]) || !each(c, probs, yield) {
@@ -322,6 +346,9 @@ func (e *response) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 				return
 			}
 			dst = dst[:0]
+		}
+		if e.keep != nil {
+			e.keep(kept)
 		}
 		yield(appendEnd(dst, c))
 	}

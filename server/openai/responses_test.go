@@ -15,13 +15,16 @@ import (
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
+// forgotten is where no conversation is kept.
+func forgotten(string) (string, bool) { return "", false }
+
 func TestDecodeResponse(t *testing.T) {
 	o, fault := decodeResponse(given(`{"input":"Hi","instructions":"Be brief.","stream":true,"max_output_tokens":7,"temperature":0.5,
 		"top_p":0.25,"seed":3,"stop":"x","store":true,"truncation":"auto","user":"u","parallel_tool_calls":true,
 		"reasoning":{"effort":"xhigh","summary":"auto"},"metadata":{ "a" : "b" },"include":["reasoning.encrypted_content"],
 		"text":{"verbosity":"low","format":{"type":"json_schema","name":"n","strict":true,"schema":{"type":"object"}}},
 		"tools":[{"type":"function","name":"f","description":null,"parameters":{"type":"object"},"strict":true}],
-		"previous_response_id":null,"background":false}`), testModel)
+		"previous_response_id":null,"background":false}`), testModel, forgotten)
 	require.Nil(t, fault)
 	r := o.Prompts[0]
 	require.True(t, o.Stream && o.Repeats && r.Thoughts && r.Chat.AddGenerationPrompt)
@@ -38,11 +41,11 @@ func TestDecodeResponse(t *testing.T) {
 	require.JSONEq(t, `[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]`, string(tools))
 
 	for body, probs := range map[string]int{`"top_logprobs":3`: 3, `"include":["message.output_text.logprobs"]`: 0, `"include":[]`: -1} {
-		o, fault := decodeResponse(given(`{"input":"Hi",`+body+`}`), testModel)
+		o, fault := decodeResponse(given(`{"input":"Hi",`+body+`}`), testModel, forgotten)
 		require.Nil(t, fault, body)
 		require.Equal(t, probs, o.Prompts[0].Sampling.LogProbs, body)
 	}
-	off, fault := decodeResponse(given(`{"input":"Hi","reasoning":{"effort":"none"}}`), testModel)
+	off, fault := decodeResponse(given(`{"input":"Hi","reasoning":{"effort":"none"}}`), testModel, forgotten)
 	require.Nil(t, fault)
 	think, _ := off.Prompts[0].Chat.Extra.Get("enable_thinking")
 	require.Equal(t, jinja.Bool(false), think)
@@ -65,13 +68,13 @@ func TestItems(t *testing.T) {
 			"output":[{"type":"input_text","text":"r"}]}]`: `{"role":"assistant","content":"","reasoning_content":"So",` + called + `},
 			{"role":"tool","tool_call_id":"c1","name":"f","content":"r"}`,
 	} {
-		o, fault := decodeResponse(given(`{"input":`+input+`}`), testModel)
+		o, fault := decodeResponse(given(`{"input":`+input+`}`), testModel, forgotten)
 		require.Nil(t, fault, input)
 		got, err := json.Marshal(o.Prompts[0].Chat.Messages)
 		require.NoError(t, err)
 		require.JSONEq(t, "["+want+"]", string(got))
 	}
-	o, fault := decodeResponse(given(`{"instructions":"S","input":[{"role":"developer","content":"D"},{"role":"user","content":"a"}]}`), testModel)
+	o, fault := decodeResponse(given(`{"instructions":"S","input":[{"role":"developer","content":"D"},{"role":"user","content":"a"}]}`), testModel, forgotten)
 	require.Nil(t, fault)
 	require.Equal(t, "S\nD", o.Prompts[0].Chat.Messages[0].Content, "templates have one system message")
 }
@@ -94,7 +97,7 @@ var responseFaults = []struct{ body, param, text string }{
 		`input[0].call_id is "c": no function_call before it has that id`},
 	{`{"input":"a","max_output_tokens":0}`, "max_output_tokens", `max_output_tokens is 0: want an integer from 1`},
 	{`{"input":"a","previous_response_id":"resp_1"}`, "previous_response_id",
-		`previous_response_id is not supported here: no answers are kept here: send the whole conversation as input`},
+		`previous_response_id is "resp_1": no such answer of yours is kept (any more): send the whole conversation as input`},
 	{`{"input":"a","conversation":"c"}`, "conversation", `conversation is not supported here`},
 	{`{"input":"a","background":true}`, "background", `background is not supported here`},
 	{`{"input":"a","prompt":{"id":"p"}}`, "prompt", `prompt is not supported here`},
@@ -117,14 +120,14 @@ var responseFaults = []struct{ body, param, text string }{
 
 func TestResponseFaults(t *testing.T) {
 	for _, c := range responseFaults {
-		_, fault := decodeResponse(given(c.body), testModel)
+		_, fault := decodeResponse(given(c.body), testModel, forgotten)
 		require.NotNil(t, fault, c.body)
 		require.Contains(t, fault.Text, c.text, c.body)
 		require.Equal(t, c.param, fault.Param, c.body)
 		require.Equal(t, 400, fault.Status)
 	}
 	many := `{"input":[` + strings.Repeat(`{"role":"user","content":"x"},`, answer.MaxMessages) + `{"role":"user","content":"x"}]}`
-	_, fault := decodeResponse(given(many), testModel)
+	_, fault := decodeResponse(given(many), testModel, forgotten)
 	require.NotNil(t, fault)
 	require.Contains(t, fault.Text, "input has more than 4096 items")
 }
@@ -138,7 +141,7 @@ func FuzzResponseRequest(f *testing.F) {
 		{"type":"function_call_output","call_id":"c","output":"x"}],"reasoning":{"effort":"low"},"metadata":{"a":1}}`)
 	m, _ := testModel("")
 	f.Fuzz(func(t *testing.T, text string) {
-		o, fault := decodeResponse(given(text), testModel)
+		o, fault := decodeResponse(given(text), testModel, forgotten)
 		if fault != nil {
 			require.NotEmpty(t, fault.Text)
 			require.Less(t, len(fault.Text), 4096)

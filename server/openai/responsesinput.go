@@ -2,6 +2,7 @@ package openai
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
@@ -10,10 +11,10 @@ import (
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
-// input reads instructions and input: the messages that templates know.
-func (f fields) input(m *answer.Model) []chat.Message {
+// input reads instructions, what came before, and input: the messages that templates know. It notes the items of all.
+func (f fields) input(m *answer.Model, o *responseRequest) []chat.Message {
 	const want = `a string, or a list such as [{"role": "user", "content": "..."}]`
-	t, instructions := ask.Turns{}, ""
+	t, instructions, before := ask.Turns{}, "", o.items
 	if f.Text("instructions", &instructions); instructions != "" {
 		t.Begin("system")
 		t.Say(instructions)
@@ -23,30 +24,20 @@ func (f fields) input(m *answer.Model) []chat.Message {
 		f.Missing("input", want)
 		return nil
 	}
-	r, n := f.Reader(raw), 0
-	if r.Next() == '"' {
+	own, n := raw, 0
+	if f.Reader(raw).Next() == '"' {
 		text := ""
 		f.Text("input", &text)
-		t.Begin("user")
-		t.Say(text)
-		return f.Normal(t.Messages(), m)
+		own = `[{"role":"user","content":` + raw + `}]`
 	}
-	err := r.Array(func() error {
-		if n == answer.MaxMessages && f.Fault == nil {
-			f.Fault = wire.Invalid("input", "invalid_value", "input has more than %d items: leave the oldest out", n)
+	if before != "" {
+		if err := f.items(&t, "previous_response_id", "["+before+"]", &n); err != nil {
+			f.Broken("previous_response_id", o.previous, err, "a shorter conversation")
 		}
-		if f.Fault != nil {
-			return errItem
-		}
-		v, err := jinja.ReadJSON(r)
-		if err == nil {
-			d, _ := v.(*jinja.Dict)
-			f.Fault = f.item(&t, fmt.Sprintf("input[%d]", n), d)
-		}
-		n++
-		return err
-	})
-	if err == nil && n == 0 {
+	}
+	past := n
+	err := f.items(&t, "input", own, &n)
+	if err == nil && n == past {
 		err = errItem
 	}
 	if err != nil {
@@ -56,7 +47,36 @@ func (f fields) input(m *answer.Model) []chat.Message {
 	if len(messages) == 0 && f.Fault == nil {
 		f.Fault = wire.Invalid("input", "invalid_value", "input says nothing: want "+want)
 	}
+	if f.Fault != nil {
+		return nil
+	}
+	own = strings.TrimSpace(own)
+	o.items = own[1 : len(own)-1]
+	if before != "" {
+		o.items = before + "," + o.items
+	}
 	return f.Normal(messages, m)
+}
+
+// items takes those of a list; n counts them.
+func (f fields) items(t *ask.Turns, place, list string, n *int) error {
+	r, i := f.Reader(list), 0
+	return r.Array(func() error {
+		if *n == answer.MaxMessages && f.Fault == nil {
+			f.Fault = wire.Invalid(place, "invalid_value", "%s has more than %d items: leave the oldest out", place, *n)
+		}
+		if f.Fault != nil {
+			return errItem
+		}
+		v, err := jinja.ReadJSON(r)
+		if err == nil {
+			d, _ := v.(*jinja.Dict)
+			f.Fault = f.item(t, fmt.Sprintf("%s[%d]", place, i), d)
+		}
+		i++
+		*n++
+		return err
+	})
 }
 
 // errItem ends the reading of items that are none.

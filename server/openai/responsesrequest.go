@@ -23,7 +23,13 @@ type responseRequest struct {
 	name     string // of its schema
 	metadata string // JSON
 	tools    answer.Toolbox
+	previous string // the id of the answer that it goes on with
+	store    bool   // others may go on with this one
+	items    string // of the conversation, which ends with the input, as JSON without brackets
 }
+
+// past finds the items of a conversation that an answer ended.
+type past func(id string) (items string, ok bool)
 
 // Limits of what is repeated.
 const (
@@ -32,12 +38,12 @@ const (
 )
 
 // decodeResponse reads the body of POST /v1/responses.
-func decodeResponse(body answer.Body, find ask.Finder) (responseRequest, *wire.Fault) {
+func decodeResponse(body answer.Body, find ask.Finder, before past) (responseRequest, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
 		return responseRequest{}, f.Fault
 	}
-	o := responseRequest{Order: answer.Order{Model: m, N: 1, Repeats: true}, format: "text", metadata: "{}"}
+	o := responseRequest{Order: answer.Order{Model: m, N: 1, Repeats: true}, format: "text", metadata: "{}", store: true}
 	in := &chat.Input{AddGenerationPrompt: true, Extra: &jinja.Dict{}}
 	r := actors.Request{Chat: in, Thoughts: true, Sampling: f.Sampling(m)}
 	f.Flag("stream", &o.Stream)
@@ -48,9 +54,11 @@ func decodeResponse(body answer.Body, find ask.Finder) (responseRequest, *wire.F
 	r.Grammar = f.textFormat(&o)
 	f.include(&r)
 	f.repeated(&o)
+	f.Flag("store", &o.store)
 	f.stateless()
+	f.goesOn(&o, before)
 	r.Tools = f.responseTools(&o.tools, in)
-	in.Messages = f.input(m)
+	in.Messages = f.input(m, &o)
 	o.Prompts = []actors.Request{r}
 	return o, f.Fault
 }
@@ -152,14 +160,23 @@ func (f fields) repeated(o *responseRequest) {
 	})
 }
 
-// stateless refuses what a server would have to keep from one request to the next.
+// stateless refuses what a server would have to keep, but for the answers that others go on with.
 func (f fields) stateless() {
-	const send = "no answers are kept here: send the whole conversation as input, its beginning is in the cache"
-	f.Absent("previous_response_id", send)
-	f.Absent("conversation", send)
-	f.Absent("background", "no answers are kept here: read this one as it comes, with stream")
+	f.Absent("conversation", "send the whole conversation as input, or the previous_response_id of its last answer")
+	f.Absent("background", "answers are not computed for later: read this one as it comes, with stream")
 	f.Absent("prompt", "no prompts are kept here: send the text as input")
-	f.Flag("store", new(bool))
+}
+
+// goesOn finds the conversation that the request goes on with.
+func (f fields) goesOn(o *responseRequest, before past) {
+	if f.Text("previous_response_id", &o.previous); o.previous == "" || f.Fault != nil {
+		return
+	}
+	var ok bool
+	if o.items, ok = before(o.previous); !ok {
+		f.Fault = wire.Invalid("previous_response_id", "previous_response_not_found", "previous_response_id is %q: no such answer of "+
+			"yours is kept (any more): send the whole conversation as input, its beginning is in the cache", wire.Shown(o.previous))
+	}
 }
 
 // responseTools reads tools, tool_choice and parallel_tool_calls. What stands beside a tool's type stands in "function"

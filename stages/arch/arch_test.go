@@ -172,10 +172,10 @@ func TestMixtureOfFile(t *testing.T) {
 		"glm4moe.expert_group_count: is 4, want a divisor of glm4moe.expert_count, 6")
 }
 
-// TestReadme compares the README's table with the list. -update rewrites it. That all of it is true is what the
-// tests of cpu and gpu/vulkan say, which run every architecture.
-func TestReadme(t *testing.T) {
-	const path, begin, end = "../../README.md", "<!-- architectures -->\n", "<!-- end -->"
+// TestDocument compares the table of docs/architectures.md with the list. -update rewrites it. That all of it is
+// true is what the tests of cpu and gpu/vulkan say, which run every architecture.
+func TestDocument(t *testing.T) {
+	const path, begin, end = "../../docs/architectures.md", "<!-- architectures -->\n", "<!-- end -->"
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(text), begin)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/stages/chat/gotemplate"
 )
 
 // family is a way to write conversations that many models share. The templates are ours: system messages where
@@ -88,6 +89,14 @@ func Own(m *meta.Map) (source string, err error) {
 		return "", nil
 	}
 	return m.String(key)
+}
+
+// FromOllama is a template as model files have them, of one that may be in the language of Ollama's.
+func FromOllama(template string) (source string, err error) {
+	if strings.Contains(template, "{%") { // tags are written so in Jinja alone
+		return template, nil
+	}
+	return gotemplate.Jinja(template)
 }
 
 // ForModel compiles a model's own template. Without one (source is empty) it takes that of the family which the

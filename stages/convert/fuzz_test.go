@@ -1,26 +1,29 @@
-package convert
+package convert_test
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/stages/convert"
+	"github.com/sluice-ai/sluice/stages/convert/converttest"
 )
 
 // FuzzPlan checks that no configuration or tokenizer panics, and that what is planned lies within the tensors.
 func FuzzPlan(f *testing.F) {
-	all, _ := folders(f)
+	all, _ := converttest.Folders(f)
 	var names []string
 	for name := range all {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for i, name := range names {
-		f.Add(i, configOf(f, name), []byte(`{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}}`), []byte(`{}`),
+		f.Add(i, converttest.Config(f, name), []byte(`{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}}`), []byte(`{}`),
 			[]byte("\n\x03\n\x01a"))
 	}
 	f.Fuzz(func(t *testing.T, which int, config, tokenizer, settings, pieces []byte) {
-		folder := &Folder{Name: "x", Texts: map[string][]byte{
+		folder := &convert.Folder{Name: "x", Texts: map[string][]byte{
 			"config.json": config, "tokenizer.json": tokenizer, "tokenizer_config.json": settings}}
 		if which >= 0 && which < len(names) {
 			folder.Tensors = all[names[which]]
@@ -28,7 +31,7 @@ func FuzzPlan(f *testing.F) {
 		if len(pieces) > 0 {
 			folder.Texts["tokenizer.model"] = pieces
 		}
-		plan, err := Plan(folder, Options{Pre: "gpt-2"})
+		plan, err := convert.Plan(folder, convert.Options{Pre: "gpt-2"})
 		if err != nil {
 			return
 		}

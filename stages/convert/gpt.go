@@ -65,17 +65,26 @@ func gpt2Keys(c *converter) {
 	c.meta.Set("general.file_type", c.options.FileType)
 }
 
-func neoxKeys(c *converter) {
-	o := c.config
-	c.count("context_length", o.need("max_position_embeddings"))
+// partlyRotated is the size of models whose heads are rotated in part.
+func partlyRotated(c *converter) {
+	c.count("context_length", c.config.need("max_position_embeddings"))
 	c.count("embedding_length", c.width())
 	c.count("block_count", c.layers())
-	c.count("feed_forward_length", o.need("intermediate_size"))
+	c.count("feed_forward_length", c.config.need("intermediate_size"))
 	c.count("rope.dimension_count", int(c.rope().floatOr(0.25, "partial_rotary_factor")*float64(c.width()/c.heads())))
 	c.count("attention.head_count", c.heads())
-	parallel, set := o.truth("use_parallel_residual")
+}
+
+// parallelResidual says whether attention and feed-forward read the same stream; by default they do.
+func parallelResidual(c *converter) {
+	parallel, set := c.config.truth("use_parallel_residual")
 	c.set("use_parallel_residual", parallel || !set)
-	c.number("attention.layer_norm_epsilon", o.floatOr(1e-5, "layer_norm_eps"))
+}
+
+func neoxKeys(c *converter) {
+	partlyRotated(c)
+	parallelResidual(c)
+	c.number("attention.layer_norm_epsilon", c.config.floatOr(1e-5, "layer_norm_eps"))
 	if x, ok := c.rope().float("rope_theta"); ok && x != 10000 {
 		c.number("rope.freq_base", x)
 	}
@@ -83,16 +92,9 @@ func neoxKeys(c *converter) {
 }
 
 func stableKeys(c *converter) {
-	o := c.config
-	c.count("context_length", o.need("max_position_embeddings"))
-	c.count("embedding_length", c.width())
-	c.count("block_count", c.layers())
-	c.count("feed_forward_length", o.need("intermediate_size"))
-	c.count("rope.dimension_count", int(c.rope().floatOr(0.25, "partial_rotary_factor")*float64(c.width()/c.heads())))
-	c.count("attention.head_count", c.heads())
+	partlyRotated(c)
 	c.count("attention.head_count_kv", c.kvHeads())
-	parallel, set := o.truth("use_parallel_residual")
-	c.set("use_parallel_residual", parallel || !set)
-	c.number("attention.layer_norm_epsilon", o.floatOr(1e-5, "layer_norm_eps", "norm_eps"))
+	parallelResidual(c)
+	c.number("attention.layer_norm_epsilon", c.config.floatOr(1e-5, "layer_norm_eps", "norm_eps"))
 	c.meta.Set("general.file_type", c.options.FileType)
 }

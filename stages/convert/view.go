@@ -129,9 +129,9 @@ func (v View) swap(a, b int) View {
 	return v
 }
 
-// runs is the walk with its last dimensions made one where they follow each other: outer dimensions, and how many
+// Runs is the walk with its last dimensions made one where they follow each other: outer dimensions, and how many
 // elements lie side by side at each of their steps.
-func (v View) runs() (outer []Dim, run int64) {
+func (v View) Runs() (outer []Dim, run int64) {
 	run = 1
 	n := len(v.Dims)
 	for n > 0 && (v.Dims[n-1].Stride == run || v.Dims[n-1].N == 1) {
@@ -143,13 +143,13 @@ func (v View) runs() (outer []Dim, run int64) {
 
 // Contiguous says whether the elements lie one after the other, and are as they are.
 func (v View) Contiguous() bool {
-	outer, _ := v.runs()
+	outer, _ := v.Runs()
 	return len(outer) == 0 && v.Factors == nil
 }
 
-// walk calls use with the offsets of all runs in order, until one fails.
-func (v View) walk(use func(at int64) error) error {
-	outer, _ := v.runs()
+// Walk calls use with the offsets of all runs in order, until one fails.
+func (v View) Walk(use func(at int64) error) error {
+	outer, _ := v.Runs()
 	step := make([]int64, len(outer))
 	at := v.Offset
 	if v.count() == 0 {

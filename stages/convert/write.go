@@ -51,17 +51,17 @@ func (t *Tensor) Write(w io.Writer, to quant.Type, bytes Bytes) error {
 // copy gives the elements of a view to an encoder.
 func (v *View) copy(data []byte, e *encoder, change Change) error {
 	size := int64(v.Source.Type.Size())
-	_, run := v.runs()
+	_, run := v.Runs()
 	own, ok := v.Source.Type.Quant()
 	if ok && own == e.to && change == Same && v.Factors == nil {
-		return v.walk(func(at int64) error {
+		return v.Walk(func(at int64) error {
 			_, err := e.w.Write(data[at*size : (at+run)*size])
 			return err
 		})
 	}
 	const most = 4096 // values at a time, so that what is between types stays in a cache
 	wide := make([]float32, 0, min(run, most))
-	return v.walk(func(at int64) error {
+	return v.Walk(func(at int64) error {
 		for end := at + run; at < end; at += int64(len(wide)) {
 			wide = widen(wide[:min(end-at, most)], v.Source.Type, data[at*size:])
 			for _, f := range v.Factors {
@@ -144,9 +144,9 @@ func (t *Tensor) writeBlocks(w io.Writer, bytes Bytes) error {
 	filled := 1
 	for i := range t.Views {
 		v := &t.Views[i]
-		_, run := v.runs()
+		_, run := v.Runs()
 		err := bytes(v.Source.Name, func(data []byte) error {
-			return v.walk(func(at int64) error {
+			return v.Walk(func(at int64) error {
 				for _, b := range data[at : at+run] {
 					block[filled] = b
 					if filled++; filled < len(block) {
@@ -182,9 +182,9 @@ func gather(views []View, bytes Bytes) ([]byte, error) {
 	var out []byte
 	for i := range views {
 		v := &views[i]
-		_, run := v.runs()
+		_, run := v.Runs()
 		err := bytes(v.Source.Name, func(data []byte) error {
-			return v.walk(func(at int64) error {
+			return v.Walk(func(at int64) error {
 				out = append(out, data[at:at+run]...)
 				return nil
 			})

@@ -13,11 +13,14 @@ type Limits struct {
 	Steps  int // of compiling regular languages
 	States int // of one regular language
 	Nodes  int // of all rules together
-	Live   int // states and stacks that texts and masks may bring into being
+	Live   int // bytes of the states and stacks that texts and masks may bring into being
+	Mask   int // steps to find the tokens that may follow, at one place of a text
 }
 
 // DefaultLimits are those of requests.
-func DefaultLimits() Limits { return Limits{Steps: 6e5, States: 8000, Nodes: 70_000, Live: 300_000} }
+func DefaultLimits() Limits {
+	return Limits{Steps: 6e5, States: 8000, Nodes: 70_000, Live: 32 << 20, Mask: 1e7}
+}
 
 func (l Limits) budget() lang.Budget { return lang.Budget{Steps: l.Steps, States: l.States} }
 
@@ -32,6 +35,38 @@ type TooLarge struct {
 func (e *TooLarge) Error() string {
 	return fmt.Sprintf("the grammar needs more than %d %s: write it with smaller repetitions and fewer alternatives",
 		e.Most, e.What)
+}
+
+// work is what following a grammar has cost so far.
+type work struct {
+	size  int  // bytes that stay
+	steps int  // of some 20 ns each
+	from  int  // steps, when what is being done began
+	most  int  // steps that it may take
+	stuck bool // something took more: what is known of the text may not be all
+}
+
+// readingSteps are those that a byte of a text may take. Usual are five.
+const readingSteps = 1e6
+
+// allow begins something that may take some steps.
+func (w *work) allow(steps int) {
+	w.stuck = w.over()
+	w.from, w.most = w.steps, steps
+}
+
+// over says that no more is to be done.
+func (w *work) over() bool { return w.stuck || w.steps-w.from > w.most }
+
+// grown says that the program has become too large, or that what was begun took too many steps.
+func (p *Program) grown() error {
+	switch {
+	case p.size > p.limits.Live:
+		return &TooLarge{"bytes for the places that a text may come to", p.limits.Live}
+	case p.over():
+		return &TooLarge{"steps to find what may follow at one place of a text", p.most}
+	}
+	return nil
 }
 
 func fault(where string, err error) error { return fmt.Errorf("%s: %w", where, err) }

@@ -28,6 +28,7 @@ type entry struct {
 	ids   []int32  // as a list
 	nodes []branch // the trie that exits are of
 	exits []int32  // nodes at which the rule ends, with more below
+	below int      // nodes below all exits, those below several of them as often
 }
 
 // remembered is a mask by its set of configs: inside of a string it stays the same from token to token.
@@ -38,7 +39,7 @@ type remembered struct {
 
 const (
 	mostRecent = 16
-	mostTaken  = 24 << 20 // bytes of entries; more, and they are found anew
+	mostTaken  = 16 << 20 // bytes of entries; more, and they are found anew
 )
 
 // Masker returns one for a vocabulary.
@@ -61,15 +62,19 @@ func (k *Masker) Mask(m *Matcher, mask []uint64) error {
 		}
 	}
 	clear(mask)
+	k.p.allow(k.p.limits.Mask)
 	for _, x := range m.set {
 		if s := k.p.expand(x.state); len(s.edges) > 0 {
-			k.merge(mask, k.entry(k.like(x.state)), x.stack)
+			k.merge(mask, k.entry(k.like(x.state)), x)
 		}
 	}
 	if m.Done() {
 		for _, id := range k.t.eog {
 			set(mask, id)
 		}
+	}
+	if err := k.p.grown(); err != nil {
+		return err
 	}
 	r := &k.recent[k.turn]
 	k.turn = (k.turn + 1) % mostRecent
@@ -78,7 +83,7 @@ func (k *Masker) Mask(m *Matcher, mask []uint64) error {
 		r.mask = make([]uint64, len(mask))
 	}
 	copy(r.mask, mask)
-	return k.p.grown()
+	return nil
 }
 
 // like returns a state with the same tokens: in a string with bounds on its length, far from both, the number of
@@ -102,8 +107,9 @@ func (k *Masker) like(id int32) int32 {
 	return k.p.letterState(l, at)
 }
 
-// merge adds an entry to a mask, with what follows behind its exits.
-func (k *Masker) merge(mask []uint64, e *entry, stack int32) {
+// merge adds the entry of a config to a mask, with what follows behind its exits.
+func (k *Masker) merge(mask []uint64, e *entry, x config) {
+	k.p.steps += len(mask)/16 + len(e.ids)/8
 	if e.plain > 0 {
 		or(mask, k.t.plain[e.plain])
 	}
@@ -113,10 +119,14 @@ func (k *Masker) merge(mask []uint64, e *entry, stack int32) {
 	for _, id := range e.ids {
 		set(mask, id)
 	}
-	if len(e.exits) == 0 || stack == stackEmpty {
+	switch {
+	case len(e.exits) == 0 || x.stack == stackEmpty:
+		return
+	case e.below > len(e.nodes): // the rule may end nearly anywhere: what is behind overlaps, and is walked once
+		k.walk(e.nodes, 0, int32(len(e.nodes)), []config{x}, func(id int32) { set(mask, id) }, func(int32) {})
 		return
 	}
-	k.base = k.close.pop(k.base[:0], 0, stack)
+	k.base = k.close.pop(k.base[:0], 0, x.stack)
 	k.base = k.close.complete(k.base, 0)
 	for _, i := range e.exits {
 		k.walk(e.nodes, i+1, e.nodes[i].end, k.base, func(id int32) { set(mask, id) }, func(int32) {})
@@ -146,7 +156,10 @@ func (k *Masker) entry(id int32) *entry {
 		}
 	}
 	k.walk(e.nodes, 0, int32(len(e.nodes)), []config{{id, stackExit}}, func(id int32) { e.ids = append(e.ids, id) },
-		func(i int32) { e.exits = append(e.exits, i) })
+		func(i int32) {
+			e.exits = append(e.exits, i)
+			e.below += int(e.nodes[i].end-i) - 1
+		})
 	if len(e.ids) > k.t.size/32 {
 		e.bits = make([]uint64, k.t.Words())
 		for _, id := range e.ids {
@@ -174,6 +187,9 @@ func (k *Masker) walk(nodes []branch, from, to int32, base []config, token, exit
 	k.begin = append(k.begin[:0], 0, int32(len(base))) // begin[d] to begin[d+1]: the set d bytes below base
 	above := nodes[from].depth - 1
 	for i := from; i < to; {
+		if k.p.over() || k.p.size > k.p.limits.Live {
+			return // the mask is an error
+		}
 		n := &nodes[i]
 		d := int(n.depth - above)
 		k.begin = k.begin[:d+1]
@@ -206,10 +222,12 @@ func (k *Masker) walk(nodes []branch, from, to int32, base []config, token, exit
 
 // step appends what follows arena[from:to] by a byte, and says whether the rule may have ended with it.
 func (k *Masker) step(from, to int, b byte) (left bool) {
+	k.p.steps += to - from
 	for i := from; i < to; i++ {
 		x := k.arena[i]
-		if s := k.p.expand(x.state).step(b); s != none {
+		if s := k.p.step(x.state, b); s != none {
 			k.arena = add(k.arena, to, config{s, x.stack})
+			k.p.steps += (len(k.arena) - to) / 16
 		}
 	}
 	if len(k.arena) == to {

@@ -4,14 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -34,14 +31,7 @@ func (s *shelf) get(t testing.TB, name string) (*token.Vocab, *Trie) {
 	s.Lock()
 	defer s.Unlock()
 	if s.vocabs[name] == nil {
-		packed, err := os.ReadFile(filepath.Join(testref.Dir(t), "vocab", name+".gguf.zst"))
-		require.NoError(t, err)
-		d, err := zstd.NewReader(nil, zstd.WithDecoderMaxWindow(1<<30))
-		require.NoError(t, err)
-		defer d.Close()
-		data, err := d.DecodeAll(packed, nil)
-		require.NoError(t, err)
-		f, err := gguf.Parse(name+".gguf", data)
+		f, err := gguf.Parse(name+".gguf", testref.Vocab(t, name))
 		require.NoError(t, err)
 		v, err := token.New(&f.Meta)
 		require.NoError(t, err)

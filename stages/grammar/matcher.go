@@ -20,6 +20,7 @@ func (p *Program) Matcher() *Matcher {
 // Reset goes back to the beginning.
 func (m *Matcher) Reset() {
 	p := m.p
+	p.allow(readingSteps)
 	m.set = m.set[:0]
 	if p.rules[0].some {
 		m.set = append(m.set, config{p.startOf(0), stackEmpty})
@@ -43,37 +44,31 @@ func (m *Matcher) Done() bool {
 // Read reads bytes, and returns how many of them could follow. The matcher stays behind those.
 func (m *Matcher) Read(text []byte) (int, error) {
 	for i, b := range text {
+		m.p.allow(readingSteps)
 		next := m.step(m.spare[:0], b)
+		if err := m.p.grown(); err != nil {
+			return i, err
+		}
 		if len(next) == 0 {
 			m.spare = next
 			return i, nil
 		}
 		m.set, m.spare = next, m.set
-		if err := m.p.grown(); err != nil {
-			return i, err
-		}
 	}
 	return len(text), nil
 }
 
 func (m *Matcher) step(next []config, b byte) []config {
 	for _, x := range m.set {
-		if s := m.p.expand(x.state).step(b); s != none {
+		if s := m.p.step(x.state, b); s != none {
 			next = add(next, 0, config{s, x.stack})
+			m.p.steps += 1 + len(next)/16
 		}
 	}
 	if len(next) == 0 {
 		return next
 	}
 	return m.close.complete(next, 0)
-}
-
-// grown says that the program has become too large.
-func (p *Program) grown() error {
-	if len(p.states.list)+len(p.stacks.list) > p.limits.Live {
-		return &TooLarge{"states", p.limits.Live}
-	}
-	return nil
 }
 
 // Check reads a whole text from the beginning: whether it is in the language, and how many of its characters could be

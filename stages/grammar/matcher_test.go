@@ -192,7 +192,7 @@ func FuzzGBNF(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p, err := Compile(g, Limits{Steps: 1e5, States: 1000, Nodes: 5000, Live: 5000})
+		p, err := Compile(g, Limits{Steps: 1e5, States: 1000, Nodes: 5000, Live: 4 << 20, Mask: 1e5})
 		if err != nil || len(word) > 200 {
 			return
 		}

@@ -35,6 +35,9 @@ func (c *compiler) members(l *List, next int32) int32 {
 		x.most = l.Max
 	}
 	after := x.others(next)
+	if c.err != nil {
+		return 0
+	}
 	for _, it := range slices.Backward(l.Items) {
 		before := make([]int32, len(after))
 		x.one(it.Expr, after, func(n int, with int32) {

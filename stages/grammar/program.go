@@ -11,6 +11,7 @@ type Program struct {
 	rules []compiled
 	states
 	stacks
+	work
 	limits Limits
 }
 
@@ -74,6 +75,7 @@ func Compile(g *Grammar, limits Limits) (*Program, error) {
 type compiler struct {
 	p       *Program
 	lexemes map[*Lexeme]int32 // the rule of each
+	steps   int
 	err     error
 }
 
@@ -89,6 +91,10 @@ func (c *compiler) add(n node) int32 {
 // expr compiles e before next, and returns where it begins.
 func (c *compiler) expr(e Expr, next int32) int32 {
 	if c.err != nil {
+		return 0
+	}
+	if c.steps++; c.steps > c.p.limits.Steps { // texts without a byte, as often as one likes, are no nodes
+		c.err = &TooLarge{"steps to compile", c.p.limits.Steps}
 		return 0
 	}
 	switch e.kind {
@@ -334,6 +340,7 @@ func (p *Program) closure(kernel []int32, yield func(*node)) {
 			continue
 		}
 		p.met[i] = p.walk
+		p.steps++
 		switch n.op {
 		case opSplit:
 			stack = append(stack, n.ways...)

@@ -51,6 +51,16 @@ func (s *stacks) stack(frames []frame) int32 {
 	return id
 }
 
+// stackOf is a stack of the program's, whose bytes are counted.
+func (p *Program) stackOf(frames []frame) int32 {
+	n := len(p.stacks.list)
+	id := p.stack(frames)
+	if len(p.stacks.list) > n {
+		p.size += 100 + 16*len(p.stacks.list[id])
+	}
+	return id
+}
+
 // config is a place in a text, one of several where the grammar leaves it open: a state, and what lies below its rule.
 type config struct{ state, stack int32 }
 
@@ -69,16 +79,17 @@ type begun struct {
 func (c *closer) complete(set []config, from int) []config {
 	p := c.p
 	c.begun = c.begun[:0]
-	for i := from; i < len(set); i++ { // ends first: they bring states that call
+	p.steps += len(set) - from
+	for i := from; i < len(set) && !p.over(); i++ { // ends first: they bring states that call
 		s := p.expand(set[i].state)
 		if s.accept {
 			set = c.pop(set, from, set[i].stack)
 		}
 	}
-	for i := from; i < len(set); i++ {
+	for i := from; i < len(set) && !p.over(); i++ {
 		c.call(set[i])
 	}
-	for len(c.begun) > 0 { // a rule begins when all that may begin with it have
+	for len(c.begun) > 0 && !p.over() { // a rule begins when all that may begin with it have
 		least := 0
 		for i := range c.begun {
 			if p.rules[c.begun[i].rule].rank < p.rules[c.begun[least].rule].rank {
@@ -86,10 +97,11 @@ func (c *closer) complete(set []config, from int) []config {
 			}
 		}
 		b := c.begun[least]
+		p.steps += 1 + (len(c.begun)+len(b.frames))/8
 		n := len(c.begun) - 1
 		c.begun[least], c.begun[n] = c.begun[n], b
 		c.begun = c.begun[:n]
-		next := config{p.startOf(b.rule), p.stack(b.frames)}
+		next := config{p.startOf(b.rule), p.stackOf(b.frames)}
 		set = append(set, next)
 		c.call(next)
 	}
@@ -102,6 +114,7 @@ func (c *closer) pop(set []config, from int, stack int32) []config {
 		return set
 	}
 	for _, f := range c.p.stacks.list[stack] {
+		c.p.steps += 1 + (len(set)-from)/16
 		set = add(set, from, config{f.to, f.below})
 	}
 	return set
@@ -121,8 +134,10 @@ func (c *closer) call(x config) {
 	p := c.p
 	for _, r := range p.expand(x.state).calls {
 		b := c.find(r.rule)
+		p.steps += 1 + len(c.begun)/16
 		if p.expand(r.to).last { // nothing comes after the call: what is below goes on
 			b.frames = append(b.frames, p.stacks.list[x.stack]...)
+			p.steps += len(p.stacks.list[x.stack]) / 8
 		} else {
 			b.frames = append(b.frames, frame{r.to, x.stack})
 		}

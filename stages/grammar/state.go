@@ -15,6 +15,11 @@ type states struct {
 	met   []int32          // by node: the last closure that met it
 	todo  []int32          // scratch of closures
 	sweep sweep
+
+	edges  []edge // scratch of letters
+	places []place
+	ranged []*node // scratch of sets of nodes
+	after  []ret
 }
 
 // state is a place inside a rule.
@@ -28,9 +33,10 @@ type state struct {
 	letter   *letter
 	edges    []edge // by byte, ascending
 	calls    []ret
+	places   []place // of a letter, where no state was made of them yet
 }
 
-// edge is where a range of bytes leads.
+// edge is where a range of bytes leads: a state, or -2-i for places[i] of the state that it leads from.
 type edge struct {
 	lo, hi byte
 	to     int32
@@ -53,6 +59,7 @@ func (p *Program) begin() {
 		p.states.list = append(p.states.list, state{expanded: true, accept: true, last: true})
 	}
 	p.stacks.begin()
+	p.work = work{} // compiling has limits of its own
 }
 
 // startOf returns the state in which a rule begins.
@@ -88,6 +95,7 @@ func (p *Program) nodeState(kernel []int32, start bool) int32 {
 // newState takes the key in p.key.
 func (p *Program) newState(s state) int32 {
 	id := int32(len(p.states.list))
+	p.size += 200 + 2*len(p.key)
 	p.states.known[string(p.key)] = id
 	p.states.list = append(p.states.list, s)
 	return id
@@ -101,12 +109,14 @@ func (p *Program) expand(id int32) *state {
 	}
 	if s.letter != nil {
 		l, at := s.letter, s.place
-		var edges []edge
-		accept := l.expand(at, func(lo, hi byte, to place) {
-			edges = append(edges, edge{lo, hi, p.letterState(l, to)})
+		edges, places := p.edges[:0], p.places[:0]
+		s.accept = l.expand(at, func(lo, hi byte, to place) {
+			edges = append(edges, edge{lo, hi, int32(-2 - len(places))})
+			places = append(places, to)
 		})
-		s = &p.states.list[id]
-		s.edges, s.accept = edges, accept
+		p.edges, p.places = edges, places
+		p.steps, p.size = p.steps+100, p.size+28*len(edges)
+		s.edges, s.places = slices.Clone(edges), slices.Clone(places)
 		s.expanded, s.last = true, s.accept && len(edges) == 0
 		return s
 	}
@@ -115,8 +125,7 @@ func (p *Program) expand(id int32) *state {
 }
 
 func (p *Program) expandNodes(id int32) {
-	var bytes []*node
-	var after []ret // before states are made: rule and node
+	bytes, after := p.ranged[:0], p.after[:0] // after, before states are made: rule and node
 	accept := false
 	p.closure(p.states.list[id].kernel, func(n *node) {
 		switch {
@@ -128,10 +137,11 @@ func (p *Program) expandNodes(id int32) {
 			accept = true
 		}
 	})
+	p.ranged, p.after = bytes, after
 	edges := p.sweep.edges(bytes, func(kernel []int32) int32 { return p.nodeState(kernel, false) })
 	slices.SortFunc(after, func(a, b ret) int { return int(a.rule - b.rule) })
 	var calls []ret
-	var kernel []int32
+	kernel := p.sweep.kernel
 	for i := 0; i < len(after); {
 		rule := after[i].rule
 		for kernel = kernel[:0]; i < len(after) && after[i].rule == rule; i++ {
@@ -139,6 +149,8 @@ func (p *Program) expandNodes(id int32) {
 		}
 		calls = append(calls, ret{rule, p.nodeState(kernel, false)})
 	}
+	p.steps += (len(edges) + 1) * (len(bytes) + 8) / 8
+	p.size += 12*len(edges) + 8*len(calls)
 	s := &p.states.list[id]
 	s.edges, s.calls, s.accept = edges, calls, accept && !s.start
 	s.expanded, s.last = true, s.accept && len(edges) == 0 && len(calls) == 0
@@ -183,6 +195,22 @@ func (w *sweep) edges(bytes []*node, state func(kernel []int32) int32) (edges []
 }
 
 // step returns the state after byte b, or none.
+func (p *Program) step(id int32, b byte) int32 {
+	s := p.expand(id)
+	to := s.step(b)
+	if to >= none {
+		return to
+	}
+	next := p.letterState(s.letter, s.places[-2-to])
+	for i, e := range p.states.list[id].edges {
+		if e.to == to {
+			p.states.list[id].edges[i].to = next
+		}
+	}
+	return next
+}
+
+// step returns where byte b leads.
 func (s *state) step(b byte) int32 {
 	e := s.edges
 	if len(e) > 8 {

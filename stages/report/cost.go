@@ -9,7 +9,7 @@ import (
 // Load is what some steps computed, in sums over them.
 type Load struct {
 	Steps, Rows, Wanted float64
-	Sequences           float64 // in each step
+	Sequences           float64 // that have rows
 	Positions           float64 // of caches that a step can see
 	Seen                float64 // positions that rows attend to
 }
@@ -84,7 +84,7 @@ func (c *coster) state(n *ir.Node) Traffic {
 	case ir.DeltaRule:
 		each = 7
 	}
-	return Traffic{Bytes: 2 * 4 * values * c.load.Sequences * c.steps, Ops: each * values * c.rows}
+	return Traffic{Bytes: 2 * 4 * values * c.load.Sequences, Ops: each * values * c.rows}
 }
 
 // experts counts as many of E experts as rows that choose k each can be expected to touch: E·(1−(1−k/E)ⁿ).

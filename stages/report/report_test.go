@@ -214,9 +214,9 @@ func TestCostOfStates(t *testing.T) {
 	p, err := b.Program(4096)
 	require.NoError(t, err)
 	bound := &ir.Bound{Program: p, Types: make([]quant.Type, len(p.Weights))}
-	c := report.Cost(bound, 0, report.Load{Steps: 10, Rows: 30, Wanted: 3, Sequences: 2})
+	c := report.Cost(bound, 0, report.Load{Steps: 10, Rows: 30, Wanted: 3, Sequences: 20})
 	require.InDelta(t, 30*(5*64*64+2*3*64), c[ir.SegMix].Ops, 1e-6)
-	require.InDelta(t, 8*2*10*(64*64+3*64), c[ir.SegMix].Bytes, 1e-6)
+	require.InDelta(t, 8*20*(64*64+3*64), c[ir.SegMix].Bytes, 1e-6)
 }
 
 func TestCommand(t *testing.T) {

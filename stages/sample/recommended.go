@@ -3,7 +3,7 @@ package sample
 import "github.com/sluice-ai/sluice/internal/meta"
 
 // Recommended returns the sampling that the model's makers recommend in its metadata (general.sampling.*), where they
-// do, on top of the usual defaults.
+// do, on top of the usual defaults. A seed is 0 where nobody asks for one.
 func Recommended(m *meta.Map) Params {
 	p := Defaults()
 	float := func(key string, to *float32) {
@@ -18,6 +18,9 @@ func Recommended(m *meta.Map) Params {
 	}
 	float("temp", &p.Temp)
 	float("top_p", &p.TopP)
+	float("typical_p", &p.TypicalP)
+	float("penalty_frequency", &p.FrequencyPenalty)
+	float("penalty_presence", &p.PresencePenalty)
 	float("min_p", &p.MinP)
 	float("xtc_probability", &p.XTCProbability)
 	float("xtc_threshold", &p.XTCThreshold)
@@ -27,5 +30,8 @@ func Recommended(m *meta.Map) Params {
 	count("top_k", &p.TopK)
 	count("penalty_last_n", &p.PenaltyLastN)
 	count("mirostat", &p.Mirostat)
+	if seed, err := m.Int("general.sampling.seed"); err == nil && seed > 0 {
+		p.Seed = uint64(seed)
+	}
 	return p
 }

@@ -33,6 +33,7 @@ func (s *State) decide(now time.Time) (effects []Effect) {
 	})
 	for _, m := range s.models {
 		if m.phase == Waiting && !s.wanted(m) {
+			m.changed = false
 			m.turn(Absent, now)
 		}
 	}

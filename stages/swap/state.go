@@ -83,7 +83,8 @@ type model struct {
 	used    time.Time     // when somebody last came or went
 	since   time.Time     // when its phase began
 	stay    time.Duration // that it takes requests for, once loaded, while others wait
-	sick    bool          // it cannot go on: nobody is admitted, and it leaves with its last user
+	sick    bool          // it cannot, or is not to, go on: nobody is admitted, and it leaves with its last user
+	changed bool          // its file became another one since it began to be measured
 	closing bool          // others have waited long enough for its room: nobody is admitted
 }
 
@@ -137,7 +138,7 @@ func (s *State) Measured(now time.Time, name string, need Room) []Effect {
 func (s *State) Loaded(now time.Time, name string) []Effect {
 	m := s.models[name]
 	m.stay = max(now.Sub(m.since), leastStay)
-	m.used, m.sick = now, false
+	m.used, m.sick, m.changed = now, m.changed, false
 	m.turn(Ready, now)
 	return s.decide(now)
 }
@@ -145,6 +146,7 @@ func (s *State) Loaded(now time.Time, name string) []Effect {
 // Failed says that a model could not be measured or loaded: who waits for it is refused.
 func (s *State) Failed(now time.Time, name string) (effects []Effect) {
 	m := s.models[name]
+	m.changed = false
 	m.turn(Absent, now)
 	s.queue = slices.DeleteFunc(s.queue, func(w waiter) bool {
 		if w.model == m {
@@ -165,6 +167,19 @@ func (s *State) Unloaded(now time.Time, name string) []Effect {
 func (s *State) Sick(now time.Time, name string) []Effect {
 	if m := s.models[name]; m != nil && m.phase == Ready {
 		m.sick = true
+	}
+	return s.decide(now)
+}
+
+// Changed says that a model's file is another one now, or gone: nobody is admitted to what was loaded of the old one.
+func (s *State) Changed(now time.Time, name string) []Effect {
+	if m := s.models[name]; m != nil {
+		switch m.phase {
+		case Ready:
+			m.sick = true
+		case Measuring, Waiting, Loading:
+			m.changed = true
+		}
 	}
 	return s.decide(now)
 }

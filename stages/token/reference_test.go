@@ -12,7 +12,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/token"
@@ -25,9 +24,6 @@ var vocabularies = []string{
 	"baichuan", "bert-bge", "deepseek-coder", "deepseek-llm", "falcon", "gemma-bpe-cut", "gpt-2", "llama-bpe", "llama-spm",
 	"mpt", "o200k-cut", "phi-3", "qwen2", "refact", "spm-nospace", "starcoder", "ugm-own",
 }
-
-// base names the vocabulary that another one is a zstd patch on.
-var base = map[string]string{"refact": "starcoder", "phi-3": "llama-spm"}
 
 // unpacked remembers files and what New made of them: several tests want the same.
 var unpacked struct {
@@ -43,7 +39,7 @@ func metaOf(t testing.TB, name string) *meta.Map {
 	if m, ok := unpacked.metas[name]; ok {
 		return m
 	}
-	f, err := gguf.Parse(name+".gguf", unpack(t, name))
+	f, err := gguf.Parse(name+".gguf", testref.Vocab(t, name))
 	require.NoError(t, err)
 	if unpacked.metas == nil {
 		unpacked.metas = map[string]*meta.Map{}
@@ -67,24 +63,6 @@ func vocabOf(t testing.TB, name string) *token.Vocab {
 	}
 	unpacked.vocabs[name] = v
 	return v
-}
-
-func unpack(t testing.TB, name string) []byte {
-	t.Helper()
-	file := name + ".gguf.zst"
-	opts := []zstd.DOption{zstd.WithDecoderMaxWindow(1 << 30)}
-	if from, ok := base[name]; ok {
-		file = name + ".gguf.from-" + from + ".zst"
-		opts = append(opts, zstd.WithDecoderDictRaw(0, unpack(t, from)))
-	}
-	packed, err := os.ReadFile(filepath.Join(testref.Dir(t), "vocab", file))
-	require.NoError(t, err)
-	d, err := zstd.NewReader(nil, opts...)
-	require.NoError(t, err)
-	defer d.Close()
-	data, err := d.DecodeAll(packed, nil)
-	require.NoError(t, err, file)
-	return data
 }
 
 // text is one entry of cases.json.

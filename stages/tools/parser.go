@@ -147,6 +147,17 @@ func (p *Parser) End() []Part {
 	return p.parts
 }
 
+// Cut ends an answer as End does that was cut short. Where there are tools, what is not understood by then is left out:
+// it would have become a mark, a call or more of its arguments. forced: nothing but calls was to come.
+func (p *Parser) Cut(forced bool) []Part {
+	likeText := p.section != nil && !p.sure && p.section.bare && !forced // nothing but its form says that it is a call
+	if likeText || !p.tools.Some() {
+		return p.End()
+	}
+	p.parts, p.held, p.blank = p.parts[:0], nil, nil
+	return p.parts
+}
+
 func (p *Parser) step() (more bool) {
 	switch {
 	case p.call != nil:

@@ -37,8 +37,9 @@ type Client struct {
 // Progress says how far a pull is.
 type Progress struct {
 	Name        store.Name
-	Done, Total int64 // bytes
-	Waiting     bool  // another pull brings what is missing
+	Digest      store.Digest // of its first file
+	Done, Total int64        // bytes
+	Waiting     bool         // another pull brings what is missing
 }
 
 // Pulled is what a pull has come to.
@@ -156,13 +157,14 @@ func (h *session) bring(ctx context.Context, s *store.Store, name store.Name, o 
 		return 0, err
 	}
 	defer p.Close()
-	m := &meter{tell: h.Progress, at: Progress{Name: name, Done: s.Arrived(&o.manifest), Total: o.manifest.Size()}}
+	m := &meter{tell: h.Progress, at: Progress{Name: name, Digest: o.manifest.Files[0].Digest,
+		Done: s.Arrived(&o.manifest), Total: o.manifest.Size()}}
 	m.add(0)
 	for i, f := range o.manifest.Files {
 		waiting := func() { m.set(s.Arrived(&o.manifest), true) }
 		part, err := p.Partial(ctx, f, waiting)
 		if small := o.small[f.Digest]; err == nil && part != nil && small != nil {
-			err = fill(part, small)
+			err = part.Fill(small)
 			m.add(f.Size)
 		} else if err == nil && part != nil {
 			err = (&download{session: h, file: f, part: part, meter: m, token: o.token, origin: o.places[i]}).run(ctx)
@@ -173,20 +175,6 @@ func (h *session) bring(ctx context.Context, s *store.Store, name store.Name, o 
 		m.set(s.Arrived(&o.manifest), false)
 	}
 	return m.received, p.Commit(ctx)
-}
-
-// fill makes a file of what is in memory.
-func fill(part *store.Partial, data []byte) error {
-	defer part.Close()
-	if err := part.Write(data, 0); err != nil {
-		return err
-	}
-	for i := range part.Pieces() {
-		if err := part.Done(i); err != nil {
-			return err
-		}
-	}
-	return part.Commit()
 }
 
 // lost says what becomes of a pull that failed.

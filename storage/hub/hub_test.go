@@ -101,7 +101,8 @@ func TestPull(t *testing.T) {
 	require.Equal(t, h.URL+"/Ann/Small-GGUF", got.Manifest.Source)
 	require.EqualValues(t, 2_000_000, got.Received)
 	require.EqualValues(t, 2_000_000, h.Sent.Load(), "each byte once")
-	require.Equal(t, Progress{Name: named(t, "Ann/Small-GGUF:Q4_K_M"), Done: 2_000_000, Total: 2_000_000}, last)
+	require.Equal(t, Progress{Name: named(t, "Ann/Small-GGUF:Q4_K_M"), Digest: got.Manifest.Files[0].Digest,
+		Done: 2_000_000, Total: 2_000_000}, last)
 	same(t, s, "Ann/Small-GGUF", small["small-Q4_K_M.gguf"])
 
 	got, err = c.Pull(ctx, s, named(t, "ann/small-gguf:q4_k_m"))

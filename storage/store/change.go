@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// Copy gives a model another name. Its files are there once all the same.
-func (s *Store) Copy(ctx context.Context, from, to Name) error {
+// Copy gives a model another name, of a model that had it if replace says so. Its files are there once all the same.
+func (s *Store) Copy(ctx context.Context, from, to Name, replace bool) error {
 	to = to.tagged()
 	return s.change(ctx, func() error {
 		m, err := s.Find(from)
@@ -24,12 +24,15 @@ func (s *Store) Copy(ctx context.Context, from, to Name) error {
 			return err
 		}
 		again := m.Manifest
-		again.Name = to.full()
-		err = s.put(&again, to, false)
+		again.Name = to.Full()
+		err = s.put(&again, to, replace)
 		if errors.Is(err, safefile.ErrTaken) {
 			err = fmt.Errorf("%s is there already: sluice rm %s, or choose another name", to, to)
 		}
-		return err
+		if err != nil || !replace {
+			return err
+		}
+		return s.collect()
 	})
 }
 
@@ -101,7 +104,7 @@ func (s *Store) whole(n Name) (Name, []Model, error) {
 	if found[n] != nil {
 		return n, found[n], nil
 	}
-	names := slices.SortedFunc(maps.Keys(found), func(a, b Name) int { return cmp.Compare(a.full(), b.full()) })
+	names := slices.SortedFunc(maps.Keys(found), func(a, b Name) int { return cmp.Compare(a.Full(), b.Full()) })
 	switch len(names) {
 	case 0:
 		return n, nil, &Absent{n, s.dir}
@@ -208,7 +211,7 @@ func (s *Store) collect() error {
 			}
 		}
 	}
-	return cmp.Or(s.sweep(viewsFolder, views), s.sweep(partsFolder, parts), s.sweep(blobsFolder, blobs))
+	return cmp.Or(s.sweep(viewsFolder, views), s.sweep(partsFolder, parts), s.sweep(blobsFolder, blobs), s.sweepUploads())
 }
 
 // sweep removes what is not needed of a folder.

@@ -49,7 +49,7 @@ func (s *Store) List() ([]Model, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if err == nil && m.Name != name.full() {
+		if err == nil && m.Name != name.Full() {
 			err = fmt.Errorf("is that of %.80q", m.Name)
 		}
 		model := Model{Name: name}
@@ -63,7 +63,7 @@ func (s *Store) List() ([]Model, error) {
 	})
 	slices.SortFunc(all, func(a, b Model) int {
 		return cmp.Or(cmp.Compare(strings.ToLower(a.Name.String()), strings.ToLower(b.Name.String())),
-			cmp.Compare(a.Name.full(), b.Name.full()))
+			cmp.Compare(a.Name.Full(), b.Name.Full()))
 	})
 	return all, err
 }

@@ -94,7 +94,7 @@ func (m *machine) abandon(t *rapid.T) {
 func (m *machine) copy(t *rapid.T) {
 	_, from := m.some(t)
 	_, to := m.some(t)
-	err := m.s.Copy(context.Background(), from, to)
+	err := m.s.Copy(context.Background(), from, to, false)
 	switch {
 	case m.have[from] == nil:
 		require.ErrorAs(t, err, new(*Absent))

@@ -83,7 +83,7 @@ const (
 // Named is the manifest's name, taken apart.
 func (m *Manifest) Named() (Name, error) {
 	n, err := ParseName(m.Name)
-	if err == nil && (n.Tag == "" || n.full() != m.Name) {
+	if err == nil && (n.Tag == "" || n.Full() != m.Name) {
 		err = fmt.Errorf("%q is not a whole name: want HOST/OWNER/MODEL:TAG", m.Name)
 	}
 	return n, err

@@ -89,8 +89,8 @@ func (n Name) String() string {
 	return text + ":" + n.Tag
 }
 
-// full is the name as manifests spell it.
-func (n Name) full() string { return n.Host + "/" + n.Owner + "/" + n.Model + ":" + n.Tag }
+// Full is the name with all of its parts, as manifests spell it.
+func (n Name) Full() string { return n.Host + "/" + n.Owner + "/" + n.Model + ":" + n.Tag }
 
 // tagged gives a name the tag of copies, if it has none.
 func (n Name) tagged() Name {

@@ -48,7 +48,7 @@ func TestNames(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err)
-		require.Equal(t, c.full, n.full())
+		require.Equal(t, c.full, n.Full())
 		require.Equal(t, c.short, n.String())
 	}
 }

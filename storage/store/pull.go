@@ -190,6 +190,12 @@ func (s *Store) eachPull(visit func(path string, m *Manifest, name Name) error) 
 	return nil
 }
 
+// uploaded says whether a file was brought for a model to come.
+func (s *Store) uploaded(f *File) bool {
+	size, here := s.Size(f.Digest)
+	return here && size == f.Size
+}
+
 // Arrived is how many bytes of a model are there, also of files that are not complete.
 func (s *Store) Arrived(m *Manifest) (n int64) {
 	seen := map[Digest]bool{}
@@ -197,7 +203,7 @@ func (s *Store) Arrived(m *Manifest) (n int64) {
 		f := &m.Files[i]
 		switch {
 		case seen[f.Digest]:
-		case s.has(f):
+		case s.has(f), s.uploaded(f):
 			n += f.Size
 		default:
 			n += s.piecesOf(f).bytes()

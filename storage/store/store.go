@@ -18,13 +18,14 @@ import (
 
 // What lies in a store.
 const (
-	markFile     = "sluice-store" // says that the folder is one: nothing is ever removed from another
-	lockFile     = "lock"         // held for moments, while names or files come or go
-	modelsFolder = "models"       // HOST/OWNER/MODEL/TAG.json: manifests
-	blobsFolder  = "blobs"        // sha256-HEX: files, complete and read-only
-	partsFolder  = "partial"      // the same while they grow, each with a list of the pieces that are there
-	pullsFolder  = "pulls"        // what is being pulled, or was when its process ended
-	viewsFolder  = "views"        // ID/FILE: links to blobs under the names that files had, made from a manifest
+	markFile      = "sluice-store" // says that the folder is one: nothing is ever removed from another
+	lockFile      = "lock"         // held for moments, while names or files come or go
+	modelsFolder  = "models"       // HOST/OWNER/MODEL/TAG.json: manifests
+	blobsFolder   = "blobs"        // sha256-HEX: files, complete and read-only
+	partsFolder   = "partial"      // the same while they grow, each with a list of the pieces that are there
+	pullsFolder   = "pulls"        // what is being pulled, or was when its process ended
+	uploadsFolder = "uploads"      // sha256-HEX: files that a model is to be made of
+	viewsFolder   = "views"        // ID/FILE: links to blobs under the names that files had, made from a manifest
 )
 
 // markText is what the mark holds: the version of the layout.
@@ -103,7 +104,7 @@ func (s *Store) create() error {
 			return fmt.Errorf("%s: %w", s.path(markFile), err)
 		}
 	}
-	for _, folder := range []string{modelsFolder, blobsFolder, partsFolder, pullsFolder, viewsFolder} {
+	for _, folder := range []string{modelsFolder, blobsFolder, partsFolder, pullsFolder, uploadsFolder, viewsFolder} {
 		if err := os.Mkdir(s.path(folder), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}

@@ -38,7 +38,7 @@ func invent(t testing.TB, name string, size int, files ...string) *model {
 	t.Helper()
 	n, err := ParseName(name)
 	require.NoError(t, err)
-	m := &model{Manifest{Name: n.tagged().full(), Source: "https://hub.test", Revision: "r1",
+	m := &model{Manifest{Name: n.tagged().Full(), Source: "https://hub.test", Revision: "r1",
 		Pulled: time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC)}, map[Digest][]byte{}, new(atomic.Int64)}
 	for _, f := range files {
 		data := content(f, size)
@@ -170,10 +170,10 @@ func TestCopySharesFiles(t *testing.T) {
 	m := invent(t, "llama3.2:1b", 1000, "llama3.2-1b.gguf")
 	m.pull(t, s)
 	before := tree(t, s)
-	require.NoError(t, s.Copy(ctx, name(t, "llama3.2:1b"), name(t, "mine")))
+	require.NoError(t, s.Copy(ctx, name(t, "llama3.2:1b"), name(t, "mine"), false))
 	require.Len(t, tree(t, s), len(before)+1, "one manifest more, and nothing else")
-	require.ErrorContains(t, s.Copy(ctx, name(t, "llama3.2:1b"), name(t, "mine")), "mine is there already: sluice rm mine")
-	require.ErrorAs(t, s.Copy(ctx, name(t, "none"), name(t, "other")), new(*Absent))
+	require.ErrorContains(t, s.Copy(ctx, name(t, "llama3.2:1b"), name(t, "mine"), false), "mine is there already: sluice rm mine")
+	require.ErrorAs(t, s.Copy(ctx, name(t, "none"), name(t, "other"), false), new(*Absent))
 
 	freed, err := s.Remove(ctx, name(t, "llama3.2:1b"))
 	require.NoError(t, err)
@@ -241,7 +241,7 @@ func TestPullGoesOn(t *testing.T) {
 
 	// What a process leaves that is killed just before it has ended goes with the next change.
 	require.NoError(t, os.WriteFile(s.path(partsFolder, m.Files[0].Digest.file()+piecesSuffix), nil, 0o644))
-	require.NoError(t, s.Copy(ctx, name(t, "a/b"), name(t, "again")))
+	require.NoError(t, s.Copy(ctx, name(t, "a/b"), name(t, "again"), false))
 	_, err = s.Remove(ctx, name(t, "again"))
 	require.NoError(t, err)
 	require.Len(t, tree(t, s), 3)

@@ -2,13 +2,15 @@
 #extension GL_GOOGLE_include_directive : require
 // One split of attention: the positions of a few blocks, for all query heads of a KV head. merge.comp joins splits.
 //
-// A workgroup owns (KV head, split, row). LANES threads share a position, each FEATURES/LANES of its features in
+// A workgroup owns (KV head, split, rows). LANES threads share a position, each FEATURES/LANES of its features in
 // words of 16 bytes; GROUPS of them take positions in turn. A group keeps for each query head the largest score, the
 // sum of weights and the weighted values; groups are joined in order at the end. The logarithms are of base 2.
+// It does so for ROWS rows, one after the other: where they are of one sequence and its splits are of one block, that is
+// read once.
 // With FUSED the step has one row a sequence: queries are normalised and rotated here, and the split that ends at the row's own
 // position does so with its key, stores key and value, and uses them as stored.
 //
-// Shared memory: (QUERIES + 2)·FEATURES·4 bytes, (QUERIES + 1)·64, and AT_ONCE·GROUPS·(FEATURES + 2)·4. Subgroups: LANES or more.
+// Shared memory: (QUERIES + 2)·FEATURES·4 bytes, (QUERIES + 1)·64, and AT_ONCE·GROUPS·(FEATURES + 3)·4. Subgroups: LANES or more.
 //
 // variant: attend
 #include "lib/buffers.glsl"
@@ -24,6 +26,7 @@ layout(constant_id = 4) const uint AT_ONCE = 1;    // query heads that are joine
 layout(constant_id = 5) const uint FUSED = 0;
 layout(constant_id = 6) const uint DIMS = 128;     // that rotate, if FUSED; 0: none
 layout(constant_id = 7) const uint INTERLEAVED = 0;
+layout(constant_id = 9) const uint ROWS = 1;   // more than one only if not FUSED
 layout(constant_id = 8) const uint NORMED = 0; // if FUSED: each head of queries and keys is normalised first
 
 layout(push_constant, scalar) uniform Push {
@@ -43,6 +46,7 @@ layout(push_constant, scalar) uniform Push {
 	float cap;       // scores s become cap·tanh(s/cap), cap times log2(e); 0: they stay
 	float eps;       // of NORMED
 	uint chunked;    // 1: the window is the row's own chunk of so many positions
+	uint size;       // rows, of which count are there
 };
 
 const uint WORDS = FEATURES / (8 * LANES); // of 16 bytes, a lane's
@@ -50,13 +54,24 @@ const uint GROUPS = THREADS / LANES;
 const uint EACH = 64 / GROUPS; // positions of a block, a group's
 const float NOTHING = -1e30;
 
+// Of a block each lane has parts of so many scores, and where lanes share the work OWN whole ones, of one head.
+const uint SCORES = QUERIES * EACH;
+const uint OWN = SCORES < LANES ? 1 : SCORES / LANES;
+const bool SHARED = SCORES == OWN * LANES && EACH == EACH / OWN * OWN;
+
 shared float squares[NORMED * (QUERIES + 1) * 16 + 1];
-shared vec4 query[QUERIES * FEATURES / 4];
+shared vec4 query[QUERIES * FEATURES / 4]; // [head][word of a lane, half of it][lane]: no two lanes are in the same banks
 shared uvec4 ownKey[FEATURES / 8];
 shared uvec4 ownValue[FEATURES / 8];
-shared float joinedValues[AT_ONCE * GROUPS * FEATURES];
-shared float joinedScores[AT_ONCE * GROUPS * 2];
+shared vec4 joinedValues[AT_ONCE * GROUPS * FEATURES / 4];
+shared float joinedScores[AT_ONCE * GROUPS];
+shared float joinedSums[AT_ONCE * GROUPS];
+shared float joinedWeights[AT_ONCE * GROUPS];
 
+uint current;    // the row
+uint loaded = 0xffffffffu; // where the block lies that was fetched last
+const uint ASKED = (QUERIES * FEATURES + THREADS - 1) / THREADS;
+float nextQuery[ROWS > 1 ? ASKED : 1]; // of the row that comes next
 uvec4 nextKeys[EACH * WORDS]; // of the block that comes next, as loaded
 uvec4 nextValues[EACH * WORDS];
 float best[QUERIES];
@@ -113,17 +128,44 @@ float turnedHead(Floats head, Floats gain, float scale, uint64_t mine, uint d) {
 	return r;
 }
 
+// queryAt is where feature i of the queries is.
+uint queryAt(uint i) {
+	uint four = i % FEATURES / 4;
+	return i / FEATURES * (FEATURES / 4) + four % (2 * WORDS) * LANES + four / (2 * WORDS);
+}
+
+// ask loads the queries of a row, if there is one.
+void ask(uint row) {
+	Floats from = Floats(x + 4ul * (row * xStride + gl_WorkGroupID.x * QUERIES * FEATURES));
+	[[unroll]] for (uint n = 0; n < ASKED; n++) {
+		uint i = n * THREADS + gl_LocalInvocationID.x;
+		if (row < size && i < QUERIES * FEATURES) {
+			nextQuery[ROWS > 1 ? n : 0] = from.v[i];
+		}
+	}
+}
+
+// prepare puts a row's queries where all threads see them.
 void prepare(Row row, bool owner) {
 	uint kv = gl_WorkGroupID.x, heads = gl_NumWorkGroups.x;
-	uint64_t from = x + 4ul * (gl_WorkGroupID.z * xStride), mine = angles + 4ul * (gl_WorkGroupID.z * DIMS);
+	uint64_t from = x + 4ul * (current * xStride), mine = angles + 4ul * (current * DIMS);
 	if (NORMED != 0) {
 		sumSquares(from);
 		barrier();
 	}
-	for (uint i = gl_LocalInvocationID.x; i < QUERIES * FEATURES; i += THREADS) {
+	for (uint i = gl_LocalInvocationID.x; ROWS == 1 && i < QUERIES * FEATURES; i += THREADS) {
 		Floats head = Floats(from + 4ul * ((kv * QUERIES + i / FEATURES) * FEATURES));
 		float norm = NORMED != 0 ? normScale(i / FEATURES) : 1.0;
-		query[i / 4][i % 4] = turnedHead(head, queryGain, norm, mine, i % FEATURES) * scale;
+		query[queryAt(i)][i % 4] = turnedHead(head, queryGain, norm, mine, i % FEATURES) * scale;
+	}
+	if (ROWS > 1) {
+		[[unroll]] for (uint n = 0; n < ASKED; n++) {
+			uint i = n * THREADS + gl_LocalInvocationID.x;
+			if (i < QUERIES * FEATURES) {
+				query[queryAt(i)][i % 4] = nextQuery[ROWS > 1 ? n : 0] * scale;
+			}
+		}
+		ask(current + 1);
 	}
 	if (FUSED != 0 && owner) {
 		uint at = cacheAt(block(tables, row, row.position), heads, kv, row.position, FEATURES) / 8;
@@ -154,6 +196,10 @@ void prepare(Row row, bool owner) {
 void fetch(Row row, uint first) {
 	uint group = gl_LocalInvocationID.x / LANES, lane = gl_LocalInvocationID.x % LANES;
 	uint at = cacheAt(block(tables, row, first), gl_NumWorkGroups.x, gl_WorkGroupID.x, first, FEATURES) / 8;
+	if (ROWS > 1 && at == loaded) {
+		return;
+	}
+	loaded = at;
 	[[unroll]] for (uint i = 0; i < EACH; i++) {
 		[[unroll]] for (uint w = 0; w < WORDS; w++) {
 			uint word = (i * GROUPS + group) * (FEATURES / 8) + lane * WORDS + w;
@@ -163,29 +209,111 @@ void fetch(Row row, uint first) {
 	}
 }
 
+// score is a sum as it is weighed.
+float score(float sum, uint p, uint from, uint to) {
+	float s = cap > 0.0 ? cap * tanh(sum / cap) : sum;
+	return p >= from && p < to ? s : 2 * NOTHING;
+}
+
+// weigh makes of parts of scores [head][position] their weights, and finds the largest score so far of each head.
+void weigh(uint first, uint from, uint to, inout float s[SCORES], out float most[QUERIES]) {
+	uint group = gl_LocalInvocationID.x / LANES;
+	[[unroll]] for (uint n = 1; n < LANES; n *= 2) {
+		[[unroll]] for (uint i = 0; i < SCORES; i++) {
+			precise float sum = s[i] + subgroupShuffleXor(s[i], n);
+			s[i] = sum;
+		}
+	}
+	[[unroll]] for (uint q = 0; q < QUERIES; q++) {
+		most[q] = best[q];
+		[[unroll]] for (uint i = 0; i < EACH; i++) {
+			s[q * EACH + i] = score(s[q * EACH + i], first + i * GROUPS + group, from, to);
+			most[q] = max(most[q], s[q * EACH + i]);
+		}
+		[[unroll]] for (uint i = 0; i < EACH; i++) {
+			s[q * EACH + i] = exp2(s[q * EACH + i] - most[q]);
+		}
+	}
+}
+
+// place is the lane, or the scores' number over OWN, of the other: their bits in reverse.
+uint place(uint v) {
+	uint r = 0;
+	[[unroll]] for (uint n = 1; n < LANES; n *= 2) {
+		r |= (v & n) != 0 ? LANES / (2 * n) : 0;
+	}
+	return r;
+}
+
+// weighShared is weigh by lanes that share the work. At each step of the sums a lane keeps one half of the scores and
+// gives the other one away, so that it ends with OWN of them; the additions are those of weigh. Weights then go back to
+// all.
+void weighShared(uint first, uint from, uint to, inout float s[SCORES], out float most[QUERIES]) {
+	uint group = gl_LocalInvocationID.x / LANES, lane = gl_LocalInvocationID.x % LANES;
+	[[unroll]] for (uint n = 1; n < LANES; n *= 2) {
+		bool upper = (lane & n) != 0;
+		uint kept = SCORES / (2 * n);
+		[[unroll]] for (uint i = 0; i < kept; i++) {
+			float other = subgroupShuffleXor(upper ? s[i] : s[kept + i], n);
+			precise float sum = (upper ? s[kept + i] : s[i]) + other;
+			s[i] = sum;
+		}
+	}
+	uint number = place(lane) * OWN; // of its first score
+	float largest = best[0];
+	[[unroll]] for (uint q = 1; q < QUERIES; q++) {
+		largest = number / EACH == q ? best[q] : largest;
+	}
+	[[unroll]] for (uint i = 0; i < OWN; i++) {
+		s[i] = score(s[i], first + (number + i) % EACH * GROUPS + group, from, to);
+		largest = max(largest, s[i]);
+	}
+	[[unroll]] for (uint n = 1; n < LANES; n *= 2) {
+		if (SCORES / (2 * n) < EACH) { // they have scores of the same head
+			largest = max(largest, subgroupShuffleXor(largest, n));
+		}
+	}
+	float weights[OWN];
+	[[unroll]] for (uint i = 0; i < OWN; i++) {
+		weights[i] = exp2(s[i] - largest);
+	}
+	uint base = gl_SubgroupInvocationID - lane;
+	[[unroll]] for (uint q = 0; q < QUERIES; q++) {
+		most[q] = subgroupShuffle(largest, base + place(q * EACH / OWN));
+	}
+	[[unroll]] for (uint i = 0; i < SCORES; i++) {
+		s[i] = subgroupShuffle(weights[i % OWN], base + place(i / OWN));
+	}
+}
+
 // attendBlock takes the positions of the block fetched, from first, that are between from and to.
 void attendBlock(Row row, uint first, uint from, uint to, bool owner) {
 	uint group = gl_LocalInvocationID.x / LANES, lane = gl_LocalInvocationID.x % LANES;
 	uvec4 v[EACH * WORDS];
-	float s[QUERIES * EACH];
-	[[unroll]] for (uint i = 0; i < EACH; i++) {
-		uint p = first + i * GROUPS + group;
-		bool own = FUSED != 0 && owner && p == row.position, seen = p >= from && p < to;
-		[[unroll]] for (uint q = 0; q < QUERIES; q++) {
-			s[q * EACH + i] = 0.0;
-		}
-		[[unroll]] for (uint w = 0; w < WORDS; w++) {
+	float s[SCORES];
+	[[unroll]] for (uint i = 0; i < SCORES; i++) {
+		s[i] = 0.0;
+	}
+	[[unroll]] for (uint w = 0; w < WORDS; w++) {
+		vec4 a[EACH], b[EACH];
+		[[unroll]] for (uint i = 0; i < EACH; i++) {
+			uint p = first + i * GROUPS + group;
+			bool own = FUSED != 0 && owner && p == row.position, seen = p >= from && p < to;
 			uint word = lane * WORDS + w;
 			uvec4 k = own ? ownKey[word] : nextKeys[i * WORDS + w];
 			v[i * WORDS + w] = own ? ownValue[word] : nextValues[i * WORDS + w];
 			if (!seen) {
 				v[i * WORDS + w] = uvec4(0); // the cache may hold anything there
 			}
-			vec4 a = low(k), b = high(k);
-			[[unroll]] for (uint q = 0; q < QUERIES; q++) {
-				uint at = (q * FEATURES + word * 8) / 4;
-				precise vec4 part = a * query[at];
-				part = fma(b, query[at + 1], part);
+			a[i] = low(k);
+			b[i] = high(k);
+		}
+		[[unroll]] for (uint q = 0; q < QUERIES; q++) {
+			uint at = q * (FEATURES / 4) + 2 * w * LANES + lane;
+			vec4 c = query[at], d = query[at + LANES];
+			[[unroll]] for (uint i = 0; i < EACH; i++) {
+				precise vec4 part = a[i] * c;
+				part = fma(b[i], d, part);
 				precise float sum = s[q * EACH + i] + ((part.x + part.y) + (part.z + part.w));
 				s[q * EACH + i] = sum;
 			}
@@ -194,28 +322,20 @@ void attendBlock(Row row, uint first, uint from, uint to, bool owner) {
 	if (first + 64 < to) {
 		fetch(row, first + 64);
 	}
-	[[unroll]] for (uint n = 1; n < LANES; n *= 2) {
-		[[unroll]] for (uint i = 0; i < QUERIES * EACH; i++) {
-			precise float sum = s[i] + subgroupShuffleXor(s[i], n);
-			s[i] = sum;
-		}
+	float now[QUERIES];
+	if (SHARED) {
+		weighShared(first, from, to, s, now);
+	} else {
+		weigh(first, from, to, s, now);
 	}
 	[[unroll]] for (uint q = 0; q < QUERIES; q++) {
-		float most = best[q];
-		[[unroll]] for (uint i = 0; i < EACH; i++) {
-			uint p = first + i * GROUPS + group;
-			float score = cap > 0.0 ? cap * tanh(s[q * EACH + i] / cap) : s[q * EACH + i];
-			s[q * EACH + i] = p >= from && p < to ? score : 2 * NOTHING;
-			most = max(most, s[q * EACH + i]);
-		}
-		float keep = exp2(best[q] - most);
-		best[q] = most;
+		float keep = exp2(best[q] - now[q]);
+		best[q] = now[q];
 		precise float t = total[q] * keep;
 		[[unroll]] for (uint w = 0; w < WORDS * 2; w++) {
 			sums[q * WORDS * 2 + w] *= keep;
 		}
 		[[unroll]] for (uint i = 0; i < EACH; i++) {
-			s[q * EACH + i] = exp2(s[q * EACH + i] - most);
 			t = t + s[q * EACH + i];
 		}
 		total[q] = t;
@@ -239,47 +359,46 @@ void join(uint q, uint split) {
 	uint group = gl_LocalInvocationID.x / LANES, lane = gl_LocalInvocationID.x % LANES;
 	[[unroll]] for (uint j = 0; j < AT_ONCE; j++) {
 		[[unroll]] for (uint w = 0; w < WORDS * 2; w++) {
-			uint at = (j * GROUPS + group) * FEATURES + lane * WORDS * 8 + w * 4;
-			[[unroll]] for (uint i = 0; i < 4; i++) {
-				joinedValues[at + i] = sums[(q + j) * WORDS * 2 + w][i];
-			}
+			joinedValues[(j * GROUPS + group) * FEATURES / 4 + lane * WORDS * 2 + w] = sums[(q + j) * WORDS * 2 + w];
 		}
 		if (lane == 0) {
-			joinedScores[(j * GROUPS + group) * 2] = best[q + j];
-			joinedScores[(j * GROUPS + group) * 2 + 1] = total[q + j];
+			joinedScores[j * GROUPS + group] = best[q + j];
+			joinedSums[j * GROUPS + group] = total[q + j];
 		}
 	}
 	barrier();
-	uint heads = gl_NumWorkGroups.x * QUERIES;
-	for (uint o = gl_LocalInvocationID.x; o < AT_ONCE * FEATURES; o += THREADS) {
-		uint j = o / FEATURES, d = o % FEATURES;
+	uint heads = gl_NumWorkGroups.x * QUERIES, first = (current * heads + gl_WorkGroupID.x * QUERIES + q) * MAXSPLITS + split;
+	for (uint o = gl_LocalInvocationID.x; o < AT_ONCE * GROUPS; o += THREADS) {
 		float most = NOTHING;
 		[[unroll]] for (uint g = 0; g < GROUPS; g++) {
-			most = max(most, joinedScores[(j * GROUPS + g) * 2]);
+			most = max(most, joinedScores[o / GROUPS * GROUPS + g]);
 		}
+		joinedWeights[o] = exp2(joinedScores[o] - most);
+		if (o % GROUPS == 0) {
+			parts.v[(first + o / GROUPS * MAXSPLITS) * (FEATURES + 4) + FEATURES] = most;
+		}
+	}
+	barrier();
+	for (uint o = gl_LocalInvocationID.x; o < AT_ONCE * FEATURES; o += THREADS) {
+		uint j = o / FEATURES, d = o % FEATURES, at = (first + j * MAXSPLITS) * (FEATURES + 4);
 		precise float value = 0, sum = 0;
 		[[unroll]] for (uint g = 0; g < GROUPS; g++) {
-			float weight = exp2(joinedScores[(j * GROUPS + g) * 2] - most);
-			sum = fma(weight, joinedScores[(j * GROUPS + g) * 2 + 1], sum);
-			value = fma(weight, joinedValues[(j * GROUPS + g) * FEATURES + d], value);
+			value = fma(joinedWeights[j * GROUPS + g], joinedValues[((j * GROUPS + g) * FEATURES + d) / 4][d % 4], value);
 		}
-		uint head = gl_WorkGroupID.x * QUERIES + q + j;
-		uint at = ((gl_WorkGroupID.z * heads + head) * MAXSPLITS + split) * (FEATURES + 4);
 		parts.v[at + d] = value;
 		if (d == 0) {
-			parts.v[at + FEATURES] = most;
+			[[unroll]] for (uint g = 0; g < GROUPS; g++) {
+				sum = fma(joinedWeights[j * GROUPS + g], joinedSums[j * GROUPS + g], sum);
+			}
 			parts.v[at + FEATURES + 1] = sum;
 		}
 	}
 	barrier();
 }
 
-void main() {
-	uint split = gl_WorkGroupID.y;
-	if (uint64_t(count) != 0 && gl_WorkGroupID.z >= count.v[0]) {
-		return;
-	}
-	Row row = rows.v[gl_WorkGroupID.z];
+// attendRow computes a row's split.
+void attendRow(uint split) {
+	Row row = rows.v[current];
 	uint length = splitLength(row.position), begin = split * length;
 	if (begin > row.position) {
 		return;
@@ -303,5 +422,19 @@ void main() {
 	}
 	[[unroll]] for (uint q = 0; q < QUERIES; q += AT_ONCE) {
 		join(q, split);
+	}
+}
+
+void main() {
+	uint here = uint64_t(count) != 0 ? min(size, count.v[0]) : size;
+	if (ROWS > 1) {
+		ask(gl_WorkGroupID.z * ROWS);
+	}
+	for (uint i = 0; i < ROWS; i++) {
+		current = gl_WorkGroupID.z * ROWS + i;
+		if (current >= here) {
+			return;
+		}
+		attendRow(gl_WorkGroupID.y);
 	}
 }

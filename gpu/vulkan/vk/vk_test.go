@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // open opens a library and its first device, under validation where the layer is there.
@@ -36,10 +37,7 @@ func open(t testing.TB) (*Library, *Device) {
 
 func missing(t testing.TB, err error) {
 	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("no Vulkan device, which CI needs: %v", err)
-	}
-	t.Skipf("no Vulkan device: %v", err)
+	testref.Missing(t, "vulkan", "no Vulkan device: %v", err)
 }
 
 // shut closes both and wants silence.
@@ -202,6 +200,38 @@ func TestCollector(t *testing.T) {
 	}
 	close(stop)
 	<-done
+}
+
+// TestOpensBeside: a device is used while others are opened and closed.
+func TestOpensBeside(t *testing.T) {
+	l, d := open(t)
+	defer shut(t, l, d)
+	done := make(chan error)
+	go func() {
+		for range 20 {
+			other, err := Open()
+			if err == nil {
+				err = other.Close()
+			}
+			if err != nil {
+				done <- err
+				return
+			}
+		}
+		close(done)
+	}()
+	for n := 0; ; n++ {
+		select {
+		case err := <-done:
+			require.NoError(t, err)
+			require.Positive(t, n)
+			return
+		default:
+			b, err := d.Allocate(Staging, 4096)
+			require.NoError(t, err)
+			d.Free(b)
+		}
+	}
 }
 
 // TestClosesAll opens and closes everything, and looks for what is left.

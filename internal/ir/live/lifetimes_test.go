@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/ir/live"
 )
@@ -37,7 +38,7 @@ func planned(p *ir.Program, rules live.Rules) *plan {
 
 // TestPlace: what can be done in place is, and a slice lies inside its root.
 func TestPlace(t *testing.T) {
-	p := layer(t)
+	p := recorded(t, backendtest.Layer())
 	l := planned(p, rules(p))
 	of := func(v ir.Value) *live.Buffer { b, _ := l.buffers.Of(v); return b }
 	require.Same(t, of(p.Segments[3].Nodes[2].Out), of(p.Output), "the soft cap writes over the product")

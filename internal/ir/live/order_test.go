@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/ir/live"
 	"github.com/sluice-ai/sluice/internal/testref"
@@ -45,46 +46,9 @@ func rules(p *ir.Program) live.Rules {
 	}
 }
 
-// layer is a program of one layer with head norms and a fused gate and up.
-func layer(t *testing.T) *ir.Program {
-	const width, heads, dim, ffn = 64, 2, 32, 96
-	b := ir.NewBuilder("layer", func(string) bool { return false })
-	rope := ir.RoPEArgs{HeadDim: dim, Dims: dim, Freq: make([]float64, dim/2), Mscale: 1}
-	x := b.Embed("token_embd", 100, width)
-	b.Layer(0)
-	n := b.RMSNorm(x, "attn_norm", 1e-5)
-	q := b.Rope(b.HeadNorm(b.Linear(n, "attn_q", width), "attn_q_norm", dim, 1e-5), rope, "")
-	k := b.Rope(b.Linear(n, "attn_k", width), rope, "")
-	a := ir.AttendArgs{Heads: heads, KVHeads: heads, KDim: dim, VDim: dim, Scale: 1}
-	x = b.Add(x, b.Linear(b.Attend(q, k, b.Linear(n, "attn_v", width), a), "attn_output", width))
-	b.FFN()
-	both := b.Linear(b.RMSNorm(x, "ffn_norm", 1e-5), "ffn_up", 2*ffn)
-	x = b.Add(x, b.Linear(b.SwiGLU(b.Slice(both, 0, ffn), b.Slice(both, ffn, ffn)), "ffn_down", width))
-	b.Logits(b.SoftCap(b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd"), 30))
-	p, err := b.Program(1000)
-	require.NoError(t, err)
-	return p
-}
-
-// routedLayer has 8 experts, of which rows use 3, and, if asked, one that all rows share.
-func routedLayer(t *testing.T, shared bool) *ir.Program {
-	const width, experts, used, ffn = 64, 8, 3, 32
-	b := ir.NewBuilder("routed", func(string) bool { return false })
-	x := b.Embed("token_embd", 100, width)
-	b.Layer(0)
-	a := ir.AttendArgs{Heads: 2, KVHeads: 2, KDim: 32, VDim: 32, Scale: 1}
-	x = b.Add(x, b.AttendSinks(x, x, x, "attn_sinks", a))
-	b.FFN()
-	n := b.RMSNorm(x, "ffn_norm", 1e-5)
-	both := n
-	if shared {
-		g := b.SwiGLU(b.Linear(n, "ffn_gate_shexp", ffn), b.Linear(n, "ffn_up_shexp", ffn))
-		both = b.Linear(g, "ffn_down_shexp", width)
-	}
-	w := b.Route(b.Linear(n, "ffn_gate_inp", experts), "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: used, Scale: 1})
-	y := b.Experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", ffn, used, ir.SiLU)
-	x = b.Add(x, b.Add(y, both))
-	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
+// recorded is a layer's program.
+func recorded(t *testing.T, b *ir.Builder) *ir.Program {
+	t.Helper()
 	p, err := b.Program(1000)
 	require.NoError(t, err)
 	return p
@@ -102,7 +66,7 @@ func text(segments [][]live.Phase) string {
 }
 
 func TestOrder(t *testing.T) {
-	p := layer(t)
+	p := recorded(t, backendtest.Layer())
 	r := rules(p)
 	require.Equal(t, `0 chain embed
 1 chain norm prepare
@@ -152,7 +116,7 @@ func TestOrder(t *testing.T) {
 // TestOrderOfExperts: the shared expert runs beside the router; the chosen ones take two passes. What they multiply
 // is prepared in the route's last chain: the border costs no phase, unless somebody else computes the route.
 func TestOrderOfExperts(t *testing.T) {
-	alone := routedLayer(t, false)
+	alone := recorded(t, backendtest.RoutedLayer(false))
 	require.Equal(t, `0 chain norm prepare
 0 products linear
 0 chain route prepare
@@ -161,7 +125,7 @@ func TestOrderOfExperts(t *testing.T) {
 1 chain experts add add
 `, text(live.Order(alone, rules(alone))[2:4]))
 
-	p := routedLayer(t, true)
+	p := recorded(t, backendtest.RoutedLayer(true))
 	require.Equal(t, `0 chain embed
 1 chain store
 1 alone attend

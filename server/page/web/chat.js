@@ -213,6 +213,7 @@ export class Chat {
   toEnd(now) {
     if (now) this.follows = true;
     this.scroll.scrollTop = this.scroll.scrollHeight;
+    byId('to-end').hidden = this.follows; // what fits does not scroll, and so says nothing
   }
 
   // starters are questions for who does not know what to ask.

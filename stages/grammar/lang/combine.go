@@ -138,19 +138,19 @@ func combine(a, b *DFA, left *Budget, keep func(x, y bool) bool) (*DFA, error) {
 	}
 	state(pair{a.start, b.start})
 	for q := 0; q < len(queue); q++ {
-		if err := left.Take(1 + d.classes); err != nil {
-			return nil, err
-		}
 		if len(queue) > left.States {
 			return nil, &Exhausted{"states"}
 		}
-		p := queue[q]
+		p, before := queue[q], len(queue)
 		for c, both := range classes {
 			to := pair{a.step(p.a, both.a), b.step(p.b, both.b)}
 			if to != (pair{dead, dead}) || keep(false, false) {
 				s := state(to) // it may append to d.next
 				d.next[q*d.classes+c] = s
 			}
+		}
+		if err := left.Take((len(queue) - before) * (1 + d.classes)); err != nil { // those that are new
+			return nil, err
 		}
 	}
 	return d.trim(), nil

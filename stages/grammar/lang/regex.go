@@ -2,9 +2,11 @@ package lang
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"regexp/syntax"
 	"slices"
+	"strings"
 	"unicode"
 )
 
@@ -18,15 +20,18 @@ func compile(expr string, search bool, left *Budget) (*DFA, error) {
 	if len(expr) > 1<<16 {
 		return nil, fmt.Errorf("an expression of %d bytes: want at most %d", len(expr), 1<<16)
 	}
+	if err := left.Take(parsing(expr)); err != nil {
+		return nil, err
+	}
 	tree, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
+		return nil, shortened(err)
+	}
+	if err := left.Take(1000 + 20*instructions(tree)); err != nil {
 		return nil, err
 	}
 	prog, err := syntax.Compile(tree.Simplify())
 	if err != nil {
-		return nil, err
-	}
-	if err := left.Take(1000 + 20*len(prog.Inst)); err != nil {
 		return nil, err
 	}
 	b := builder{prog: prog, search: search, left: left, known: map[string]int32{}}
@@ -34,6 +39,56 @@ func compile(expr string, search bool, left *Budget) (*DFA, error) {
 		return nil, err
 	}
 	return b.build()
+}
+
+// shortened is the error of an expression that was not understood, without all of it.
+func shortened(err error) error {
+	const most = 80
+	if e := (*syntax.Error)(nil); errors.As(err, &e) && len(e.Expr) > most {
+		e.Expr = strings.ToValidUTF8(e.Expr[:most], "") + "…"
+	}
+	return err
+}
+
+// parsing is what reading an expression costs. Classes by a Unicode name are long lists, and where case does not
+// matter each character of a range is looked up.
+func parsing(expr string) (steps int) {
+	const name, folded = 500, 5000
+	steps = len(expr) + name*(strings.Count(expr, `\p`)+strings.Count(expr, `\P`))
+	if ignoresCase(expr) {
+		steps += folded * strings.Count(expr, "-")
+	}
+	return steps
+}
+
+// ignoresCase says whether an expression may have the flag i somewhere.
+func ignoresCase(expr string) bool {
+	for {
+		_, after, found := strings.Cut(expr, "(?")
+		if !found {
+			return false
+		}
+		flags := strings.TrimLeft(after, "imsU-")
+		if strings.Contains(after[:len(after)-len(flags)], "i") {
+			return true
+		}
+		expr = after
+	}
+}
+
+// instructions is how many a tree compiles to at most. It is known before anything of that size is made.
+func instructions(tree *syntax.Regexp) (n int) {
+	const most = 1 << 24
+	for _, sub := range tree.Sub {
+		n = min(n+1+instructions(sub), most)
+	}
+	switch tree.Op {
+	case syntax.OpLiteral:
+		n = len(tree.Rune)
+	case syntax.OpRepeat:
+		n = min(n*max(tree.Max, tree.Min, 1), most)
+	}
+	return n + 1
 }
 
 // builder turns a program of regexp/syntax into an automaton: a state is a set of instructions that wait for a
@@ -62,6 +117,7 @@ type position struct {
 // letters cuts the alphabet by the classes that the program names.
 func (b *builder) letters() error {
 	sets, of := map[string][]rune{}, make([]string, len(b.prog.Inst))
+	keys := map[*rune]string{} // of lists that many instructions share
 	var starts []rune
 	for pc := range b.prog.Inst {
 		in := &b.prog.Inst[pc]
@@ -72,11 +128,7 @@ func (b *builder) letters() error {
 		if !ok {
 			continue
 		}
-		var key []byte
-		for _, r := range ranges {
-			key = binary.LittleEndian.AppendUint32(key, uint32(r))
-		}
-		of[pc] = string(key)
+		of[pc] = keyOf(ranges, keys)
 		if _, ok := sets[of[pc]]; !ok {
 			sets[of[pc]] = ranges
 			for i := 0; i < len(ranges); i += 2 {
@@ -108,6 +160,23 @@ func (b *builder) letters() error {
 	}
 	b.table(of, sets)
 	return nil
+}
+
+// keyOf tells lists of ranges apart by what they say.
+func keyOf(ranges []rune, known map[*rune]string) string {
+	if len(ranges) == 0 {
+		return ""
+	}
+	key, ok := known[&ranges[0]]
+	if !ok {
+		var list []byte
+		for _, r := range ranges {
+			list = binary.LittleEndian.AppendUint32(list, uint32(r))
+		}
+		key = string(list)
+		known[&ranges[0]] = key
+	}
+	return key
 }
 
 // table notes which classes each instruction takes, given the key of its set and the sets.
@@ -184,10 +253,11 @@ func (b *builder) build() (*DFA, error) {
 		if len(b.queue) > b.left.States {
 			return nil, &Exhausted{"states"}
 		}
-		if err := b.left.Take(1 + b.dfa.classes); err != nil {
+		known := len(b.queue)
+		if err := b.arrows(q, b.queue[q]); err != nil {
 			return nil, err
 		}
-		if err := b.arrows(q, b.queue[q]); err != nil {
+		if err := b.left.Take((len(b.queue) - known) * (1 + b.dfa.classes)); err != nil { // those that are new
 			return nil, err
 		}
 	}

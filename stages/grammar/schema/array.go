@@ -26,6 +26,15 @@ func (a *array) any() bool {
 	return len(a.prefix) == 0 && len(a.items) == 0 && a.min == 0 && a.max < 0 && len(a.contains) == 0 && !a.unique
 }
 
+// size is what it costs to look at a, in steps of a budget.
+func (a *array) size() int {
+	n := 10 + 2*len(a.items) + 5*len(a.contains)
+	for _, t := range a.prefix {
+		n += 5 + 2*len(t)
+	}
+	return n
+}
+
 // item returns what the item at a place must meet.
 func (a *array) item(i int) terms {
 	if i < len(a.prefix) {

@@ -76,6 +76,9 @@ func (c *compiler) body(s *set) (grammar.Expr, error) {
 		ways = append(ways, grammar.Word(c.lexeme(s.num, grammar.Plain, 0, -1)))
 	}
 	for _, t := range s.strs {
+		if err := c.left.Take(10 + 10*len(t.words)); err != nil {
+			return grammar.Expr{}, err
+		}
 		ways = append(ways, c.text(t))
 	}
 	for _, a := range s.arrs {
@@ -145,6 +148,11 @@ func (c *compiler) value(t terms) grammar.Expr { return c.spaced(grammar.Call(c.
 func (c *compiler) objectBody(o *object) (grammar.Expr, error) {
 	if max(o.min, o.max) > mostItems {
 		return grammar.Expr{}, fmt.Errorf("minProperties or maxProperties above %d", mostItems)
+	}
+	for _, k := range slices.Concat(o.order, o.free) {
+		if err := c.left.Take(o.asking(k)); err != nil {
+			return grammar.Expr{}, err
+		}
 	}
 	l := &grammar.List{Sep: c.spaced(grammar.Text(",")), Min: o.min, Max: o.max}
 	for _, k := range o.order {

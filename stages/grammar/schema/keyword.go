@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,7 +55,7 @@ func draftOf(root *value, o Options) (draft, error) {
 	if strings.Contains(s.text, "2020-12") || strings.Contains(s.text, "2019-09") {
 		return draft{modern: true}, nil
 	}
-	return draft{}, fmt.Errorf("$schema is %q: want draft 2020-12 or 7", s.text)
+	return draft{}, fmt.Errorf("$schema is %q: want draft 2020-12 or 7", shown(s.text))
 }
 
 // problem says where in the schema something cannot be kept.
@@ -171,8 +172,11 @@ func (c *compiler) keywords(v *value) (*set, error) {
 		if err == nil {
 			s, err = c.and(s, more)
 		}
+		if err != nil && !errors.As(err, new(*problem)) {
+			err = fmt.Errorf("%s: %w", k, err)
+		}
 		if err != nil {
-			return nil, at(v, fmt.Errorf("%s: %w", k, err))
+			return nil, at(v, err)
 		}
 	}
 	return s, nil
@@ -200,32 +204,55 @@ func (c *compiler) combined(k string, list *value) (*set, error) {
 			return nil, err
 		}
 	}
-	out := sets[0]
-	if k == "oneOf" {
-		out = &set{}
+	switch k {
+	case "anyOf":
+		return c.or(sets...)
+	case "oneOf":
+		return c.oneOf(sets)
 	}
-	for i, s := range sets {
+	out := sets[0]
+	for _, s := range sets[1:] {
 		var err error
-		switch {
-		case k == "allOf" && i > 0:
-			out, err = c.and(out, s)
-		case k == "anyOf" && i > 0:
-			out, err = c.or(out, s)
-		case k == "oneOf":
-			for j, other := range sets {
-				if j != i && err == nil {
-					s, err = c.minus(s, other)
-				}
-			}
-			if err == nil {
-				out, err = c.or(out, s)
-			}
-		}
-		if err != nil {
+		if out, err = c.and(out, s); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// oneOf is what is in one of the sets and in no other.
+func (c *compiler) oneOf(sets []*set) (*set, error) {
+	if words, ok := onlyWords(sets); ok {
+		return &set{strs: []text{{words: words, listed: true}}}, c.left.Take(10 * len(words))
+	}
+	alone := make([]*set, len(sets))
+	for i, s := range sets {
+		for j, other := range sets {
+			if j == i {
+				continue
+			}
+			var err error
+			if s, err = c.minus(s, other); err != nil {
+				return nil, err
+			}
+		}
+		alone[i] = s
+	}
+	return c.or(alone...)
+}
+
+// onlyWords lists the words that are in one of some sets alone; ok, that each of these sets is one word and no more.
+func onlyWords(sets []*set) (words []string, ok bool) {
+	times := map[string]int{}
+	for _, s := range sets {
+		other := s.null || s.yes || s.no || s.num != nil || len(s.arrs)+len(s.objs) > 0
+		if other || len(s.strs) != 1 || len(s.strs[0].words) != 1 {
+			return nil, false
+		}
+		words = append(words, s.strs[0].words[0])
+		times[s.strs[0].words[0]]++
+	}
+	return slices.DeleteFunc(words, func(w string) bool { return times[w] > 1 }), true
 }
 
 // conditional is (if and then) or (not if and else).

@@ -64,7 +64,7 @@ func readDecimal(text string) (d decimal, err error) {
 	e := 0
 	if exponent != "" {
 		if e, err = strconv.Atoi(exponent); err != nil || e > mostDigits || e < -mostDigits {
-			return d, fmt.Errorf("%s has an exponent beyond %d", text, mostDigits)
+			return d, fmt.Errorf("%s has an exponent beyond %d", shown(text), mostDigits)
 		}
 	}
 	if len(whole)+len(part) > mostDigits {

@@ -40,6 +40,15 @@ func (o *object) any() bool {
 	return len(o.order)+len(o.required)+len(o.patterns)+len(o.rest)+len(o.names)+o.min == 0 && o.max < 0
 }
 
+// size is what it costs to look at o, in steps of a budget.
+func (o *object) size() int {
+	n := 25 + 10*len(o.order) + 5*(len(o.required)+len(o.patterns)+len(o.rest)+len(o.names))
+	for _, k := range o.order {
+		n += 2 * len(o.named[k])
+	}
+	return n
+}
+
 func (o *object) and(p *object) *object {
 	switch {
 	case o.any():
@@ -77,6 +86,15 @@ func (o *object) and(p *object) *object {
 	return out
 }
 
+// asking is what it costs to ask for the value of a key.
+func (o *object) asking(key string) int {
+	n := 10 + (len(o.patterns)+len(o.names))*(1+len(key)) + 2*len(o.named[key])
+	for _, r := range o.rest {
+		n += 2 + 2*len(r.patterns) + 2*len(r.terms)
+	}
+	return n
+}
+
 // value returns what the value of a key must meet; ok is false where the key may not be.
 func (o *object) value(key string) (t terms, ok bool) {
 	for _, n := range o.names {
@@ -106,6 +124,9 @@ func (c *compiler) noObject(o *object) bool {
 		return true
 	}
 	for k := range o.required {
+		if c.left.Take(o.asking(k)) != nil {
+			return false // nobody goes on from here
+		}
 		if t, ok := o.value(k); !ok || c.never(t) {
 			return true
 		}

@@ -16,11 +16,11 @@ func (c *compiler) search(expr string) (*lang.DFA, error) {
 	}
 	re2, err := translate(expr)
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", expr, err)
+		return nil, fmt.Errorf("%q: %w", shown(expr), err)
 	}
 	d, err := lang.Search(re2, &c.left)
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", expr, err)
+		return nil, fmt.Errorf("%q: %w", shown(expr), err)
 	}
 	c.langs[key] = d
 	return d, nil

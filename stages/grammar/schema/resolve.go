@@ -12,7 +12,14 @@ type index struct {
 	anchors map[string]*value // by address#name
 	base    map[*value]string
 	old     bool // an $id beside $ref is none
+	bytes   int  // of all addresses
+	err     error
 }
+
+const (
+	mostAddress   = 1 << 10 // bytes of one
+	mostAddresses = 1 << 20 // bytes of all that a schema has
+)
 
 // holders are keywords whose fields are schemas by name.
 func holder(key string) bool {
@@ -23,10 +30,23 @@ func holder(key string) bool {
 	return false
 }
 
-func newIndex(root *value, old bool) *index {
+func newIndex(root *value, old bool) (*index, error) {
 	x := &index{old: old, roots: map[string]*value{"": root}, anchors: map[string]*value{}, base: map[*value]string{}}
 	x.walk(root, "", true)
-	return x
+	return x, x.err
+}
+
+// address resolves a reference, and sees to it that addresses stay small: each is joined with all that are below it.
+func (x *index) address(base, ref string) string {
+	bytes := len(base) + len(ref)
+	if x.bytes += bytes; (bytes > mostAddress || x.bytes > mostAddresses) && x.err == nil {
+		x.err = fmt.Errorf("$id and $anchor: an address of more than %d bytes, or all together of more than %d",
+			mostAddress, mostAddresses)
+	}
+	if x.err != nil {
+		return ""
+	}
+	return join(base, ref)
 }
 
 // walk notes the addresses below v; schema says that v's keys are keywords.
@@ -34,7 +54,9 @@ func (x *index) walk(v *value, base string, schema bool) {
 	if schema && v.kind == isObject {
 		base = x.identify(v, base)
 	}
-	x.base[v] = base
+	if v.kind == isObject {
+		x.base[v] = base
+	}
 	for _, e := range v.list {
 		x.walk(e, base, true)
 	}
@@ -54,7 +76,7 @@ func (x *index) identify(v *value, base string) string {
 		id = v.get("id") // draft 4
 	}
 	if id != nil && id.kind == isString && !(x.old && v.get("$ref") != nil) {
-		address, fragment, _ := strings.Cut(join(base, id.text), "#")
+		address, fragment, _ := strings.Cut(x.address(base, id.text), "#")
 		if fragment != "" { // an anchor of drafts before 2019
 			x.anchors[address+"#"+fragment] = v
 		}
@@ -65,7 +87,7 @@ func (x *index) identify(v *value, base string) string {
 	}
 	for _, k := range [...]string{"$anchor", "$dynamicAnchor"} {
 		if a := v.get(k); a != nil && a.kind == isString {
-			x.anchors[base+"#"+a.text] = v
+			x.anchors[x.address(base, "#"+a.text)] = v
 		}
 	}
 	return base
@@ -76,14 +98,14 @@ func (x *index) find(v *value, ref string) (*value, error) {
 	address, fragment, _ := strings.Cut(join(x.base[v], ref), "#")
 	root := x.roots[address]
 	if root == nil {
-		return nil, fmt.Errorf("$ref %q leads outside of the schema: write what it means under $defs", ref)
+		return nil, fmt.Errorf("$ref %q leads outside of the schema: write what it means under $defs", shown(ref))
 	}
 	fragment = unescape(fragment)
 	if fragment != "" && fragment[0] != '/' {
 		if a := x.anchors[address+"#"+fragment]; a != nil {
 			return a, nil
 		}
-		return nil, fmt.Errorf("$ref %q: there is no $anchor of that name", ref)
+		return nil, fmt.Errorf("$ref %q: there is no $anchor of that name", shown(ref))
 	}
 	at := root
 	for _, part := range strings.Split(fragment, "/")[min(1, len(fragment)):] {
@@ -98,7 +120,7 @@ func (x *index) find(v *value, ref string) (*value, error) {
 			}
 		}
 		if next == nil {
-			return nil, fmt.Errorf("$ref %q: there is no %q on the way", ref, part)
+			return nil, fmt.Errorf("$ref %q: there is no %q on the way", shown(ref), shown(part))
 		}
 		at = next
 	}

@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,7 +46,7 @@ func Compile(text string, o Options, limits grammar.Limits) (*grammar.Grammar, e
 	if err != nil {
 		where := "#"
 		if p := (*problem)(nil); errors.As(err, &p) {
-			where = path(root, p.at, "#")
+			where = place(root, p.at)
 		}
 		return nil, fmt.Errorf("schema: %s: %w", where, err)
 	}
@@ -70,26 +71,37 @@ func newCompiler(root *value, values *parser, o Options, limits grammar.Limits) 
 	if c.draft, err = draftOf(root, o); err != nil {
 		return nil, err
 	}
-	c.index = newIndex(root, c.draft.old)
+	if c.index, err = newIndex(root, c.draft.old); err != nil {
+		return nil, err
+	}
 	c.number, err = newNumbers(&c.left)
 	return c, err
 }
 
-// path finds where a value stands.
-func path(from, to *value, here string) string {
+// place says where a value of a schema stands.
+func place(root, v *value) string {
+	way, ok := path(root, v)
+	if !ok {
+		return "" // it was made by us
+	}
+	slices.Reverse(way)
+	return "#" + strings.Join(way, "")
+}
+
+// path finds the way from a value to one below it: its steps, the last first.
+func path(from, to *value) (way []string, ok bool) {
 	if from == to {
-		return here
+		return nil, true
 	}
 	for i, x := range from.list {
-		if p := path(x, to, here+"/"+strconv.Itoa(i)); p != "" {
-			return p
+		if way, ok = path(x, to); ok {
+			return append(way, "/"+strconv.Itoa(i)), true
 		}
 	}
 	for _, k := range from.keys {
-		part := strings.NewReplacer("~", "~0", "/", "~1").Replace(k)
-		if p := path(from.fields[k], to, here+"/"+part); p != "" {
-			return p
+		if way, ok = path(from.fields[k], to); ok {
+			return append(way, "/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(shown(k))), true
 		}
 	}
-	return ""
+	return nil, false
 }

@@ -16,6 +16,9 @@ type set struct {
 	objs          []*object
 }
 
+// size is what it costs to look at a set, in steps of a budget.
+func (s *set) size() int { return 5 + 5*(len(s.strs)+len(s.arrs)+len(s.objs)) }
+
 // term is a schema, or all that it is not.
 type term struct {
 	schema *value
@@ -61,7 +64,10 @@ func (c *compiler) all() *set {
 
 func (c *compiler) and(a, b *set) (*set, error) {
 	out := &set{null: a.null && b.null, yes: a.yes && b.yes, no: a.no && b.no}
-	var err error
+	err := c.left.Take(a.size() + b.size())
+	if err != nil {
+		return nil, err
+	}
 	if a.num != nil && b.num != nil {
 		if out.num, err = c.andNumber(a.num, b.num); err != nil {
 			return nil, err
@@ -83,6 +89,9 @@ func (c *compiler) and(a, b *set) (*set, error) {
 	}
 	for _, x := range a.arrs {
 		for _, y := range b.arrs {
+			if err := c.left.Take(x.size() + y.size()); err != nil {
+				return nil, err
+			}
 			z := x.and(y)
 			if !c.noArray(z) {
 				out.arrs = append(out.arrs, z)
@@ -91,7 +100,7 @@ func (c *compiler) and(a, b *set) (*set, error) {
 	}
 	for _, x := range a.objs {
 		for _, y := range b.objs {
-			if err := c.left.Take(50 + 10*(len(x.order)+len(y.order))); err != nil {
+			if err := c.left.Take(x.size() + y.size()); err != nil {
 				return nil, err
 			}
 			z := x.and(y)
@@ -103,20 +112,35 @@ func (c *compiler) and(a, b *set) (*set, error) {
 	return out, nil
 }
 
-func (c *compiler) or(a, b *set) (*set, error) {
-	out := &set{null: a.null || b.null, yes: a.yes || b.yes, no: a.no || b.no, num: a.num}
-	if b.num != nil && b.num != a.num {
-		out.num = b.num
-		if a.num != nil {
+func (c *compiler) or(sets ...*set) (*set, error) {
+	out, listed := &set{}, text{listed: true}
+	for _, s := range sets {
+		if err := c.left.Take(s.size()); err != nil {
+			return nil, err
+		}
+		out.null, out.yes, out.no = out.null || s.null, out.yes || s.yes, out.no || s.no
+		switch {
+		case out.num == nil:
+			out.num = s.num
+		case s.num != nil && s.num != out.num:
 			var err error
-			if out.num, err = lang.Or(a.num, b.num, &c.left); err != nil {
+			if out.num, err = lang.Or(out.num, s.num, &c.left); err != nil {
 				return nil, err
 			}
 		}
+		for _, t := range s.strs {
+			if t.listed {
+				listed.words = append(listed.words, t.words...)
+			} else {
+				out.strs = append(out.strs, t)
+			}
+		}
+		out.arrs = append(out.arrs, s.arrs...)
+		out.objs = append(out.objs, s.objs...)
 	}
-	out.strs = append(slices.Clone(a.strs), b.strs...)
-	out.arrs = append(slices.Clone(a.arrs), b.arrs...)
-	out.objs = append(slices.Clone(a.objs), b.objs...)
+	if len(listed.words) > 0 {
+		out.strs = append(out.strs, listed)
+	}
 	for _, t := range out.strs {
 		if t.any() { // the others lie within
 			out.strs = []text{anyText()}
@@ -138,6 +162,9 @@ func (c *compiler) or(a, b *set) (*set, error) {
 // minus returns the values of a that b has not.
 func (c *compiler) minus(a, b *set) (*set, error) {
 	out := &set{null: a.null && !b.null, yes: a.yes && !b.yes, no: a.no && !b.no, num: a.num}
+	if err := c.left.Take(a.size() + b.size()); err != nil {
+		return nil, err
+	}
 	if a.num != nil && b.num != nil {
 		plain, err := lang.And(a.num, c.number.plain, &c.left) // of numbers with exponents nothing is known
 		if err != nil {

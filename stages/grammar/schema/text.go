@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"slices"
 	"unicode/utf8"
 
 	"github.com/sluice-ai/sluice/stages/grammar/lang"
@@ -29,11 +28,9 @@ func (t text) empty() bool {
 	return t.max >= 0 && t.max < t.min
 }
 
+// has says whether a word is in a set that is not listed.
 func (t text) has(word string) bool {
-	switch {
-	case t.listed:
-		return slices.Contains(t.words, word)
-	case t.lang != nil:
+	if t.lang != nil {
 		return t.lang.Match(word)
 	}
 	n := utf8.RuneCountInString(word)
@@ -53,15 +50,25 @@ func (c *compiler) dfa(t text) (*lang.DFA, error) {
 	return lang.Lengths(t.min, t.max, &c.left)
 }
 
-// filter keeps the words that keep says.
-func (t text) filter(keep func(string) bool) text {
-	out := text{listed: true}
+// filter keeps those of the words listed in t that by has, or those that it has not.
+func (c *compiler) filter(t, by text, has bool) (text, error) {
+	out, steps := text{listed: true}, 5*(len(t.words)+len(by.words))
 	for _, w := range t.words {
-		if keep(w) {
+		steps += len(w)
+	}
+	if err := c.left.Take(steps); err != nil {
+		return out, err
+	}
+	known := map[string]bool{}
+	for _, w := range by.words {
+		known[w] = true
+	}
+	for _, w := range t.words {
+		if in := known[w] || !by.listed && by.has(w); in == has {
 			out.words = append(out.words, w)
 		}
 	}
-	return out
+	return out, nil
 }
 
 func (c *compiler) andText(a, b text) (text, error) {
@@ -71,9 +78,9 @@ func (c *compiler) andText(a, b text) (text, error) {
 	case b.any():
 		return a, nil
 	case a.listed:
-		return a.filter(b.has), nil
+		return c.filter(a, b, true)
 	case b.listed:
-		return b.filter(a.has), nil
+		return c.filter(b, a, true)
 	case a.lang == nil && b.lang == nil:
 		out := text{min: max(a.min, b.min), max: a.max}
 		if b.max >= 0 && (a.max < 0 || b.max < a.max) {
@@ -116,7 +123,7 @@ func (c *compiler) minusText(a, b text) (text, error) {
 	case b.any():
 		return text{listed: true}, nil
 	case a.listed:
-		return a.filter(func(w string) bool { return !b.has(w) }), nil
+		return c.filter(a, b, false)
 	}
 	x, err := c.dfa(a)
 	if err != nil {

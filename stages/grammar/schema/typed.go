@@ -62,17 +62,24 @@ func (c *compiler) ofType(s *set, x *value) (*set, error) {
 		case "any": // draft 3, still met
 			return s, nil
 		default:
-			return nil, fmt.Errorf("type: %q is none: want null, boolean, number, integer, string, array or object", t.text)
+			return nil, fmt.Errorf("type: %q is none: want null, boolean, number, integer, string, array or object",
+				shown(t.text))
 		}
 	}
 	return out, nil
 }
+
+// mostLength is how long a schema may want a string to be at least.
+const mostLength = 1 << 20
 
 // textual reads what is said of strings.
 func (c *compiler) textual(v *value, s *set) (err error) {
 	t := anyText()
 	if t.min, err = count(v, "minLength", 0); err != nil {
 		return err
+	}
+	if t.min > mostLength {
+		return fmt.Errorf("minLength above %d: no answer is as long", mostLength)
 	}
 	if t.max, err = count(v, "maxLength", -1); err != nil {
 		return err
@@ -217,7 +224,7 @@ func (c *compiler) enum(list *value) (*set, error) {
 	if list.kind != isArray {
 		return nil, errors.New("want a list of values")
 	}
-	out := &set{}
+	var sets []*set
 	var strings []string
 	var numbers []string
 	for _, x := range list.list {
@@ -230,24 +237,22 @@ func (c *compiler) enum(list *value) (*set, error) {
 			continue
 		}
 		s, err := c.constant(x)
-		if err == nil {
-			out, err = c.or(out, s)
-		}
 		if err != nil {
 			return nil, err
 		}
+		sets = append(sets, s)
 	}
 	if len(strings) > 0 {
-		out.strs = []text{{words: strings, listed: true}}
+		sets = append(sets, &set{strs: []text{{words: strings, listed: true}}})
 	}
 	if len(numbers) > 0 {
 		d, err := c.equal(numbers)
 		if err != nil {
 			return nil, err
 		}
-		out.num = d
+		sets = append(sets, &set{num: d})
 	}
-	return out, nil
+	return c.or(sets...)
 }
 
 // constant is one value.

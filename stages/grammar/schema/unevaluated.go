@@ -41,6 +41,9 @@ func (c *compiler) look(v *value, l *looked, skip string, seen map[*value]bool) 
 		return nil
 	}
 	seen[v] = true
+	if err := c.left.Take(10 + 5*len(v.keys)); err != nil {
+		return err
+	}
 	for _, k := range v.keys {
 		x := v.fields[k]
 		switch k {

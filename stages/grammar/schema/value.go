@@ -11,6 +11,7 @@ import (
 const (
 	mostText    = 1 << 20 // bytes of a schema
 	deepestText = 300     // arrays and objects within each other
+	mostValues  = 100_000 // of all kinds
 )
 
 type kind uint8
@@ -38,6 +39,11 @@ type value struct {
 // get returns the field of an object, or nil.
 func (v *value) get(key string) *value { return v.fields[key] }
 
+// excess says that a schema is too large to be read.
+type excess string
+
+func (e excess) Error() string { return string(e) }
+
 // parser reads values and numbers them.
 type parser struct {
 	d    *json.Decoder
@@ -59,6 +65,9 @@ func parse(text string) (*value, *parser, error) {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
+	if errors.As(err, new(excess)) {
+		return nil, nil, err
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("not valid JSON: %w", err)
 	}
@@ -74,7 +83,10 @@ func (p *parser) make(v value) *value {
 
 func (p *parser) value(depth int) (*value, error) {
 	if depth > deepestText {
-		return nil, fmt.Errorf("more than %d arrays and objects within each other", deepestText)
+		return nil, excess(fmt.Sprintf("more than %d arrays and objects within each other", deepestText))
+	}
+	if p.next >= mostValues {
+		return nil, excess(fmt.Sprintf("more than %d values", mostValues))
 	}
 	t, err := p.d.Token()
 	if err != nil {
@@ -125,8 +137,21 @@ func (p *parser) inside(v *value, depth int) error {
 	return err
 }
 
+// shown is a text of the schema's as messages have it: no more of it than its beginning.
+func shown(s string) string {
+	const most = 80
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
 // quote writes a text as JSON does, without escapes that need not be.
 func quote(s string) string {
+	escaped := func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r >= 0x7F }
+	if !strings.ContainsFunc(s, escaped) {
+		return `"` + s + `"`
+	}
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -1,12 +1,13 @@
-package main
+// Package nearest finds the word that was probably meant by one that is not known.
+package nearest
 
 import (
 	"fmt"
 	"strings"
 )
 
-// nearest says which name was probably meant, or which there are.
-func nearest(name string, known []string) string {
+// Word says which name was probably meant, or which there are.
+func Word(name string, known []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	for _, k := range known {
 		if d := edits(name, k); d < least {

@@ -1,0 +1,30 @@
+// Package devicetest opens the device that tests of engines and servers compute on.
+package devicetest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/gpu/vulkan"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// New is the first GPU, if SLUICE_TEST_DEVICE is vulkan, else the processor, with two threads. What a driver has
+// compiled it keeps from test to test.
+func New(t testing.TB) backend.Device {
+	t.Helper()
+	if os.Getenv("SLUICE_TEST_DEVICE") != "vulkan" {
+		d, err := cpu.New(2, "")
+		require.NoError(t, err)
+		return d
+	}
+	folder := filepath.Join(os.TempDir(), "sluice-tests")
+	require.NoError(t, os.MkdirAll(folder, 0o700))
+	d, err := vulkan.Open(0, vulkan.Options{Cache: folder})
+	require.NoError(t, err)
+	return d
+}

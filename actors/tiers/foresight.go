@@ -1,0 +1,113 @@
+package tiers
+
+import (
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/place/foresee"
+)
+
+// Experts that are likely to be chosen come while the drive has nothing else to do: the prefetcher sends a guess only
+// when nothing is on its way. A few wait there for their turn, since the device's actor computes and does not hear of
+// each that lands. Those that wait when their layer has chosen others are forsaken.
+
+const (
+	mostGuesses = 4 // that have not landed, of all layers
+	inLayer     = 2 // of one
+)
+
+// foresight is what guesses are made from, and what has become of them.
+type foresight struct {
+	*foresee.Predictor
+	o      *occupancy
+	layers []*shared // by the predictor's layer
+	routes []int     // by segment that routes: the predictor's layer; -1: none
+	had    []bool    // scratch, by expert
+}
+
+// newForesight is that of a model's experts that share slots; nil: there are none, or the device foresees nothing.
+func newForesight(o *occupancy) *foresight {
+	shelves, bound := o.cargo.Plan.Parts[0].Shelves, o.cargo.Bound
+	if _, ok := o.cargo.model.(backend.Foreseer); !ok || len(shelves) == 0 {
+		return nil
+	}
+	f := &foresight{o: o, routes: make([]int, len(bound.Segments))}
+	for i := range f.routes {
+		f.routes[i] = -1
+	}
+	var layers []foresee.Layer
+	for _, p := range shelves {
+		s := &o.segment[p.Segment]
+		for _, n := range bound.Segments[s.route].Nodes {
+			if n.Op == ir.Route {
+				s.used = n.Route.Used
+			}
+		}
+		f.routes[s.route] = len(layers)
+		f.layers, layers = append(f.layers, s), append(layers, foresee.Layer{Experts: len(s.expert), Used: s.used})
+		f.had = append(f.had, make([]bool, max(0, len(s.expert)-len(f.had)))...)
+	}
+	f.Predictor = foresee.New(layers)
+	return f
+}
+
+// chose has the predictor learn what the rows of the step chose in a layer, and forsakes what they did not.
+func (f *foresight) chose(s *shared, experts []int32) {
+	had := f.had[:len(s.expert)]
+	for e, g := range s.expert {
+		h := &f.o.groups[g]
+		had[e] = h.there && !h.guessed
+		switch {
+		case s.chosen[e] && h.guessed:
+			h.guessed = false
+			f.Right()
+			f.o.traffic.right.Add(1)
+		case !s.chosen[e] && h.slot >= 0 && !h.there && f.o.slots[h.slot].asked == guessed:
+			f.o.say(h.slot, forsaken)
+		}
+	}
+	f.Learn(s.layer, experts, had)
+}
+
+// guess has likely experts brought, while few are on their way.
+func (f *foresight) guess() {
+	for f.o.guesses < mostGuesses {
+		l, e, ok := f.Next(f.has)
+		if !ok {
+			return
+		}
+		s := f.layers[l]
+		at := f.spare(s)
+		if at < 0 {
+			return
+		}
+		f.o.traffic.guesses.Add(1)
+		f.o.groups[s.expert[e]].guessed = true
+		f.o.bring(s.expert[e], at, guessed)
+	}
+}
+
+func (f *foresight) has(l, expert int) bool { return f.o.groups[f.layers[l].expert[expert]].slot >= 0 }
+
+// spare is a slot for a guess: -1: none that could be missed. A row's experts have slots left in any case.
+func (f *foresight) spare(s *shared) int {
+	o := f.o
+	o.among = o.among[:0]
+	coming, free := 0, -1
+	for _, i := range s.shelf {
+		switch x := &o.slots[i]; {
+		case x.group < 0:
+			free = i
+		case !o.groups[x.group].there:
+			coming++
+		case x.leases == 0 && !f.Keeps(s.layer, o.expert(x.group)):
+			o.among = append(o.among, int32(o.expert(x.group)))
+		}
+	}
+	switch {
+	case coming >= min(inLayer, len(s.shelf)-s.used):
+		return -1
+	case free >= 0:
+		return free
+	}
+	return o.leaves(s)
+}

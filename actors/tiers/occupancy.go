@@ -1,0 +1,189 @@
+package tiers
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/stages/place/shelf"
+)
+
+// occupancy says which slot is whose, and what is on its way: the state that all decide by, and its few changes.
+type occupancy struct {
+	cargo   *Cargo
+	want    func(*Want)
+	groups  []holding
+	slots   []slotState
+	segment []shared      // by segment
+	policy  *shelf.Policy // of experts
+	among   []int32       // that may leave
+	guesses int           // that have not landed
+	traffic *Traffic
+}
+
+// holding is a group of weights.
+type holding struct {
+	slot    int // -1: none
+	there   bool
+	place   int  // in the ring's order; -1: it is no part of it
+	guessed bool // its slot is a guess's, and no step has used it
+}
+
+// slotState is where a group is, or will be.
+type slotState struct {
+	group  int // -1: none
+	leases int
+	number uint64 // of its items
+	memory bool   // it has some that is read into
+	asked  urgency
+}
+
+// shared is what a segment multiplies by.
+type shared struct {
+	groups  []int // dense ones, in order
+	expert  []int // by expert: the group
+	streams bool  // some of them share slots
+	route   int   // the segment that chooses among experts
+	used    int   // most of them that a row chooses
+	shelf   []int // slots that they share
+	layer   int   // the policy's
+	chosen  []bool
+	touched []int32
+}
+
+// newOccupancy has each group in a slot of its own where the plan gives it one.
+func newOccupancy(c *Cargo, want func(*Want)) *occupancy {
+	p, bound := &c.Plan.Parts[0], c.Bound
+	o := &occupancy{cargo: c, want: want, traffic: new(Traffic), groups: make([]holding, len(c.Plan.Homes)),
+		slots: make([]slotState, len(p.Layout.Slots)), segment: make([]shared, len(bound.Segments))}
+	for i := range o.slots {
+		o.slots[i].group = -1
+	}
+	for g := range c.Plan.Homes {
+		o.add(g, c.home(g))
+	}
+	var experts []int // by layer
+	for i := range p.Shelves {
+		s := &o.segment[p.Shelves[i].Segment]
+		layer := bound.Segments[p.Shelves[i].Segment].Layer
+		s.shelf, s.layer, s.chosen = p.Shelves[i].Slots, i, make([]bool, len(s.expert))
+		experts = append(experts, len(s.expert))
+		s.route = slices.IndexFunc(bound.Segments, func(x ir.Segment) bool {
+			return x.Kind == ir.SegRoute && x.Layer == layer
+		})
+		o.remember(s.shelf)
+	}
+	o.policy = shelf.New(shelf.Ours, experts)
+	o.remember(p.Ring.Slots)
+	return o
+}
+
+// add notes a group of a segment. One with a slot of its own is always there.
+func (o *occupancy) add(g int, home *place.Home) {
+	o.groups[g] = holding{slot: home.Slot, there: home.Slot >= 0, place: -1}
+	if home.Group.Use != ir.Matrix {
+		return
+	}
+	if home.Slot >= 0 {
+		o.slots[home.Slot].group = g
+	}
+	s := &o.segment[home.Group.Segment]
+	s.streams = s.streams || home.Slot < 0
+	if home.Group.Expert == ir.Dense {
+		s.groups = append(s.groups, g)
+	} else { // they come in order
+		s.expert = append(s.expert, g)
+	}
+}
+
+// remember asks the device which slots have memory that is read into.
+func (o *occupancy) remember(slots []int) {
+	for _, at := range slots {
+		o.slots[at].memory = o.cargo.model.Slot(at) != nil
+	}
+}
+
+// expert is whose group it is.
+func (o *occupancy) expert(g int) int { return o.cargo.home(g).Group.Expert }
+
+// bring makes a slot a group's, whose bytes are still to come.
+func (o *occupancy) bring(g, at int, u urgency) {
+	s := &o.slots[at]
+	o.clear(at)
+	s.group, s.number, s.asked = g, s.number+1, u
+	o.groups[g].slot = at
+	if u == guessed {
+		o.guesses++
+	}
+	if e := o.expert(g); e != ir.Dense {
+		o.policy.Arrive(o.segment[o.cargo.home(g).Group.Segment].layer, e)
+	}
+	if !s.memory {
+		o.place(g, at, nil)
+	}
+	if o.cargo.home(g).Kept() { // the device copies it, and what reads it waits there
+		o.groups[g].there = true
+		return
+	}
+	o.want(&Want{item{o.cargo, g, at, s.number}, u})
+}
+
+// urge says that a step waits for what is on its way to a slot.
+func (o *occupancy) urge(at int) {
+	if o.slots[at].asked != demanded {
+		o.say(at, demanded)
+	}
+}
+
+// say tells how urgent now is what is on its way to a slot.
+func (o *occupancy) say(at int, u urgency) {
+	s := &o.slots[at]
+	if s.asked == guessed {
+		o.guesses--
+	}
+	s.asked = u
+	o.want(&Want{item{o.cargo, s.group, at, s.number}, u})
+}
+
+// clear takes the group from a slot, which is neither leased nor being written to.
+func (o *occupancy) clear(at int) {
+	if s := &o.slots[at]; s.group >= 0 {
+		if e := o.expert(s.group); e != ir.Dense {
+			o.policy.Leave(o.segment[o.cargo.home(s.group).Group.Segment].layer, e)
+		}
+		h := &o.groups[s.group]
+		h.slot, h.there, h.guessed = -1, false, false
+		s.group = -1
+	}
+}
+
+// place tells the device whose a slot is. That it refuses is a defect.
+func (o *occupancy) place(g, at int, data [][]byte) {
+	if err := o.cargo.model.Place(g, at, data); err != nil {
+		panic(fmt.Sprintf("placing group %d in slot %d: %v", g, at, err))
+	}
+}
+
+// victim is the slot of a layer that is to be overwritten for one of the groups that a step needs; -1: it needs all.
+func (o *occupancy) victim(s *shared, needed []int) int {
+	o.among = o.among[:0]
+	for _, i := range s.shelf {
+		x := &o.slots[i]
+		switch {
+		case x.group < 0:
+			return i
+		case x.leases == 0 && o.groups[x.group].there && !slices.Contains(needed, x.group):
+			o.among = append(o.among, int32(o.expert(x.group)))
+		}
+	}
+	return o.leaves(s)
+}
+
+// leaves is the slot of the expert that the policy can spare, of those among; -1: there are none.
+func (o *occupancy) leaves(s *shared) int {
+	if len(o.among) == 0 {
+		return -1
+	}
+	return o.groups[s.expert[o.policy.Victim(s.layer, o.among)]].slot
+}

@@ -1,0 +1,41 @@
+#!/bin/sh
+# Tests on a machine with a graphics card, without Go or network: of the device, of engines and of servers that compute on
+# it. `make gpu-check` makes the programs; this checkout and the reference data (SLUICE_SHARED) go along:
+#
+#	gpu/check.sh FOLDER [PART...]
+#
+# Parts are kernels, conformance, engines and servers: each takes at most eight minutes, and says in a line how it went.
+set -u
+programs=$(cd "$1" && pwd)
+shift
+root=$(cd "$(dirname "$0")/.." && pwd)
+log=$(mktemp -d)
+# The validation layer is for the development of shaders; here kernels are timed and compiled by the card's own driver.
+export SLUICE_VULKAN_BARE=1 SLUICE_TEST_DEVICE=vulkan
+failed=0
+
+part() {
+	name=$1 folder=$2 program=$3
+	shift 3
+	cd "$root/$folder" || exit 1
+	began=$(date +%s)
+	if timeout 480 "$programs/$program" -test.timeout 470s -test.v "$@" >"$log/$name" 2>&1; then
+		how=PASS
+	else
+		how=FAIL failed=1
+	fi
+	echo "$how $name: $(grep -c '^--- PASS' "$log/$name") passed, $(grep -c '^--- FAIL' "$log/$name") failed," \
+		"$(grep -c '^--- SKIP' "$log/$name") skipped, $(($(date +%s) - began)) s"
+	[ $how = PASS ] || grep -E '^ *--- FAIL|^panic|Error:|Error Trace|expected|actual' "$log/$name" | head -40
+}
+
+for name in ${*:-kernels conformance engines servers}; do
+	case $name in
+	kernels) part kernels gpu/vulkan vulkan.test -test.short ;;
+	conformance) part conformance gpu/vulkan vulkan.test -test.run 'Conformance|Fixtures|Specimens|Embeddings|Mini|Lost' ;;
+	engines) part engines actors actors.test -test.short ;;
+	servers) part servers server server.test -test.short ;;
+	*) echo "there is no part $name" && exit 2 ;;
+	esac
+done
+exit $failed

@@ -1,0 +1,44 @@
+package backendtest
+
+import "github.com/sluice-ai/sluice/internal/ir"
+
+// Layer is one with head norms and a fused gate and up.
+func Layer() *ir.Builder {
+	const width, heads, dim, ffn = 64, 2, 32, 96
+	b := ir.NewBuilder("layer", hasNone)
+	rope := ir.RoPEArgs{HeadDim: dim, Dims: dim, Freq: make([]float64, dim/2), Mscale: 1}
+	x := b.Embed("token_embd", 100, width)
+	b.Layer(0)
+	n := b.RMSNorm(x, "attn_norm", 1e-5)
+	q := b.Rope(b.HeadNorm(b.Linear(n, "attn_q", width), "attn_q_norm", dim, 1e-5), rope, "")
+	k := b.Rope(b.Linear(n, "attn_k", width), rope, "")
+	a := ir.AttendArgs{Heads: heads, KVHeads: heads, KDim: dim, VDim: dim, Scale: 1}
+	x = b.Add(x, b.Linear(b.Attend(q, k, b.Linear(n, "attn_v", width), a), "attn_output", width))
+	b.FFN()
+	both := b.Linear(b.RMSNorm(x, "ffn_norm", 1e-5), "ffn_up", 2*ffn)
+	x = b.Add(x, b.Linear(b.SwiGLU(b.Slice(both, 0, ffn), b.Slice(both, ffn, ffn)), "ffn_down", width))
+	b.Logits(b.SoftCap(b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd"), 30))
+	return b
+}
+
+// RoutedLayer is a layer with 8 experts, of which rows use 3, and, if asked, one that all rows share.
+func RoutedLayer(shared bool) *ir.Builder {
+	const width, experts, used, ffn = 64, 8, 3, 32
+	b := ir.NewBuilder("routed", hasNone)
+	x := b.Embed("token_embd", 100, width)
+	b.Layer(0)
+	a := ir.AttendArgs{Heads: 2, KVHeads: 2, KDim: 32, VDim: 32, Scale: 1}
+	x = b.Add(x, b.AttendSinks(x, x, x, "attn_sinks", a))
+	b.FFN()
+	n := b.RMSNorm(x, "ffn_norm", 1e-5)
+	both := n
+	if shared {
+		g := b.SwiGLU(b.Linear(n, "ffn_gate_shexp", ffn), b.Linear(n, "ffn_up_shexp", ffn))
+		both = b.Linear(g, "ffn_down_shexp", width)
+	}
+	w := b.Route(b.Linear(n, "ffn_gate_inp", experts), "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: used, Scale: 1})
+	y := b.Experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", ffn, used, ir.SiLU)
+	x = b.Add(x, b.Add(y, both))
+	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
+	return b
+}

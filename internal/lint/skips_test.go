@@ -1,0 +1,84 @@
+package lint
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// unable are the files whose tests skip where a machine, or a case, cannot have what they look at: nobody could install
+// it. What can be installed is missing by internal/testref, which fails in CI.
+var unable = []string{
+	"actors/spancost_test.go",               // without the race detector
+	"cmd/sluice/files_test.go",              // files without a name
+	"cmd/sluice/speeds_test.go",             // devices with numbers
+	"gpu/vulkan/sample_test.go",             // float64
+	"internal/backendtest/model.go",         // a device that computes the program
+	"internal/backendtest/unready.go",       // slots in the host's memory
+	"internal/safefile/safefile_test.go",    // files without a name
+	"server/soak_test.go",                   // Linux
+	"stages/token/fuzz_test.go",             // small inputs
+	"stages/token/law_test.go",              // texts that a vocabulary can spell
+	"storage/gguf/open_test.go",             // mappings
+	"storage/uring/cached_test.go",          // reads past the page cache, and a kernel that says what it holds
+	"storage/uring/forbidden_linux_test.go", // io_uring, which containers forbid
+	"storage/uring/ring_test.go",            // io_uring
+}
+
+func TestSkipsAreSeen(t *testing.T) {
+	each(t, skips)
+	for _, name := range unable {
+		exists(t, "internal/lint/skips_test.go", root, name)
+	}
+}
+
+// skips finds tests that are left out for another reason than -short, past internal/testref, and those that ask by
+// themselves whether they run in CI.
+func skips(s *source) (faults []string) {
+	if s.dir() == "internal/testref" {
+		return nil
+	}
+	short := map[ast.Node]bool{}
+	ast.Inspect(s.ast, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IfStmt:
+			short[n.Body] = strings.Contains(s.text[s.offset(n.Cond.Pos()):s.offset(n.Cond.End())], "testing."+"Short()")
+		case *ast.BlockStmt:
+			if short[n] {
+				return false
+			}
+		case *ast.CallExpr:
+			sel, ok := n.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			x, _ := sel.X.(*ast.Ident)
+			switch {
+			case x != nil && x.Name == "t" && strings.HasPrefix(sel.Sel.Name, "Skip") && !slices.Contains(unable, s.path):
+				faults = append(faults, s.at(n.Pos())+": skips: say by internal/testref what is missing, so that CI fails without it")
+			case sel.Sel.Name == "Getenv" && len(n.Args) == 1 && s.text[s.offset(n.Args[0].Pos()):s.offset(n.Args[0].End())] == `"CI"`:
+				faults = append(faults, s.at(n.Pos())+": asks whether it runs in CI: internal/testref does")
+			}
+		}
+		return true
+	})
+	return faults
+}
+
+func TestSkipsAreSeenByTheRule(t *testing.T) {
+	const short = "testing." + "Short()" // make looks for it whole
+	for text, want := range map[string]int{
+		`func f(t T) { t.Skip("no tool") }`:                                  1,
+		`func f(t T) { if err != nil { t.Skipf("no %s", tool) } }`:           1,
+		"func f(t T) { if " + short + " { t.Skip(`long`) } }":                0,
+		"func f(t T) { if slow && " + short + " { t.SkipNow() }; t.Skip() }": 1,
+		`func f(t T) { if os.Getenv("CI") == "true" { t.Fatal() } }`:         1,
+		`func f(r R) { r.Skip(4) }`:                                          0,
+	} {
+		require.Len(t, skips(parse(t, "server/a_test.go", "package p\n"+text)), want, text)
+	}
+	require.Empty(t, skips(parse(t, "storage/uring/ring_test.go", "package p\nfunc f(t T) { t.Skip() }")))
+}

@@ -1,0 +1,35 @@
+package testref
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// told keeps what a test was told, and ends nothing.
+type told struct {
+	testing.TB
+	failed, skipped bool
+}
+
+func (*told) Helper()                 {}
+func (t *told) Fatalf(string, ...any) { t.failed = true }
+func (t *told) Skipf(string, ...any)  { t.skipped = true }
+
+// TestMissing: CI fails, but for what it is known to lack.
+func TestMissing(t *testing.T) {
+	for _, c := range []struct {
+		ci, without string
+		fails       bool
+	}{
+		{"", "", false}, {"", "chromium", false}, {"true", "", true}, {"true", "clients", true}, {"true", "chromiums", true},
+		{"true", "chromium", false}, {"true", "clients chromium", false},
+	} {
+		t.Setenv("CI", c.ci)
+		t.Setenv("SLUICE_WITHOUT", c.without)
+		got := &told{}
+		Missing(got, "chromium", "there is none")
+		require.Equal(t, c.fails, got.failed, "%+v", c)
+		require.True(t, got.failed || got.skipped)
+	}
+}

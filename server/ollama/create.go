@@ -1,0 +1,100 @@
+package ollama
+
+import (
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
+)
+
+// Creation is a model that a client wants made.
+type Creation struct {
+	Name     string
+	From     string            // a name in the store, or the digest of a file there; or empty, and there are
+	Files    map[string]string // names to digests
+	Quantize string            // to this type; empty: not at all
+
+	Template, System     string
+	Licenses             []string
+	Parameters, Messages string // JSON; empty: none
+}
+
+// Limits of a creation.
+const (
+	maxFiles    = 1000
+	maxLicenses = 100
+	maxLicense  = 1 << 20 // bytes
+)
+
+// create serves POST /api/create.
+func (c *changes) create(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	body, fault := c.Body(rc, x)
+	if fault != nil {
+		return fault
+	}
+	f, stream := wire.ReadFields(body.Text, body.Budget), true
+	f.Flag("stream", &stream)
+	o, fault := decodeCreate(f)
+	if fault != nil {
+		return fault
+	}
+	return c.work(rc, x, stream, func(tell func(Progress)) error { return c.store.Create(x.Context, o, tell) })
+}
+
+func decodeCreate(f *wire.Fields) (*Creation, *wire.Fault) {
+	o := &Creation{}
+	f.Text("name", &o.Name)
+	f.Text("model", &o.Name)
+	f.Text("from", &o.From)
+	f.Text("quantize", &o.Quantize)
+	f.Text("template", &o.Template)
+	f.Text("system", &o.System)
+	f.Texts("license", maxLicenses, maxLicense, &o.Licenses)
+	o.files(f)
+	for name, to := range map[string]*string{"parameters": &o.Parameters, "messages": &o.Messages} {
+		if raw, ok := f.Get(name); ok {
+			*to = strings.Clone(raw)
+		}
+	}
+	f.Absent("modelfile", "send what it says in the fields from, template, system, parameters and messages")
+	f.Absent("path", "files of the server cannot be named: upload them to "+blobs)
+	if raw, ok := f.Get("adapters"); ok && raw != "{}" {
+		f.Fault = wire.Invalid("adapters", "unsupported_value", "adapters cannot be applied: merge them into the model first")
+	}
+	if fault := named(f, "model", o.Name); fault != nil {
+		return nil, fault
+	}
+	if (o.From == "") == (len(o.Files) == 0) {
+		return nil, wire.Invalid("from", "invalid_value", "want from, the name of a model in the store, or files: one of both")
+	}
+	return o, nil
+}
+
+// files reads names of files, and their digests.
+func (o *Creation) files(f *wire.Fields) {
+	raw, ok := f.Get("files")
+	if !ok {
+		return
+	}
+	o.Files = map[string]string{}
+	r := f.Reader(raw)
+	if r.Next() != '{' {
+		f.Wrong("files", raw, `an object such as {"model.gguf": "sha256:..."}`)
+		return
+	}
+	err := r.Object(func(name string) error {
+		digest, err := r.String()
+		if len(o.Files) <= maxFiles {
+			o.Files[strings.Clone(name)] = strings.Clone(digest)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		f.Broken("files", raw, err, `an object such as {"model.gguf": "sha256:..."}`)
+	case len(o.Files) > maxFiles:
+		f.Fault = wire.Invalid("files", "invalid_value", "files has more than %d entries: want fewer", maxFiles)
+	}
+}

@@ -1,0 +1,330 @@
+package ollama
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
+)
+
+// Store is where the models lie that clients may change. Its methods are called by many goroutines. Names are those of
+// the store, never paths. Errors that are the client's to mend are Refusals.
+type Store interface {
+	// Known is how a name is written under which the store's models are served.
+	Known(name string) string
+	Pull(ctx context.Context, name string, tell func(Progress)) error
+	Create(ctx context.Context, c *Creation, tell func(Progress)) error
+	Copy(ctx context.Context, from, to string) error
+	Remove(ctx context.Context, name string) error
+	// Has says whether the file of a digest is there.
+	Has(digest string) (bool, error)
+	// Receive takes a file up, of so many bytes, or -1.
+	Receive(ctx context.Context, digest string, size int64, from io.Reader) error
+}
+
+// Refusal is an error that a client is told with a status of its own.
+type Refusal struct {
+	Status int
+	Err    error
+}
+
+func (r *Refusal) Error() string { return r.Err.Error() }
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// Progress is a line of a stream that says how far a pull, or a creation, is.
+type Progress struct {
+	Status    string `json:"status"`
+	Digest    string `json:"digest,omitempty"`
+	Total     int64  `json:"total,omitempty"` // bytes
+	Completed int64  `json:"completed,omitempty"`
+}
+
+// jobs is how many pulls, creations and uploads there may be at once.
+const jobs = 8
+
+// changes serves what changes the store, or refuses it.
+type changes struct {
+	*api
+	store Store // nil: clients may change nothing
+	free  chan struct{}
+}
+
+func (c *changes) routes() []answer.Route {
+	const post = fasthttp.MethodPost
+	all := []answer.Route{
+		{Method: post, Path: "/api/pull", Handle: c.pull},
+		{Method: post, Path: "/api/create", Handle: c.create},
+		{Method: post, Path: "/api/copy", Handle: c.copy},
+		{Method: fasthttp.MethodDelete, Path: "/api/delete", Handle: c.remove},
+		{Path: blobs, Name: blobs + "{digest}", Handle: c.blob},
+	}
+	if c.store == nil {
+		for i := range all {
+			if all[i].Path != blobs {
+				all[i].Method = ""
+				all[i].Handle = closed(strings.TrimPrefix(all[i].Path, "/api/"))
+			}
+		}
+	}
+	return append(all, answer.Route{Path: "/api/push", Handle: refusePush})
+}
+
+// blobs is where files are that models are made of.
+const blobs = "/api/blobs/"
+
+func closed(verb string) func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
+	return func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
+		return wire.Refused(fasthttp.StatusForbidden, "store_closed",
+			"%s changes the store of models, which clients may not do here: start the server with --allow-store", verb)
+	}
+}
+
+func refusePush(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
+	return wire.Refused(fasthttp.StatusNotImplemented, "not_implemented", "push is not possible: models are only pulled")
+}
+
+// told is what a client is told of an error of the store.
+func told(x *exchange.Exchange, err error) *wire.Fault {
+	var r *Refusal
+	switch {
+	case errors.As(err, &r):
+		return wire.Refused(r.Status, "store", "%v", err)
+	case errors.Is(context.Cause(x.Context), exchange.ErrStopping):
+		return wire.Stopping()
+	case x.Context.Err() != nil:
+		return wire.Gone()
+	}
+	x.Log.Error().Err(err).Msg("the store failed a request")
+	return wire.Refused(fasthttp.StatusInternalServerError, "store_failed", "%v", err)
+}
+
+// enter takes a place among the jobs; leave gives it back.
+func (c *changes) enter() *wire.Fault {
+	select {
+	case c.free <- struct{}{}:
+		return nil
+	default:
+		return wire.Unavailable("overloaded", "%d changes of the store are under way already: try again later", jobs)
+	}
+}
+
+func (c *changes) leave() { <-c.free }
+
+// pull serves POST /api/pull.
+func (c *changes) pull(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	body, fault := c.Body(rc, x)
+	if fault != nil {
+		return fault
+	}
+	f, name, stream := wire.ReadFields(body.Text, body.Budget), "", true
+	f.Text("name", &name) // as older clients say
+	f.Text("model", &name)
+	f.Flag("stream", &stream)
+	f.Flag("insecure", new(bool)) // where models come from is said when the server starts
+	if fault := named(f, "model", name); fault != nil {
+		return fault
+	}
+	return c.work(rc, x, stream, func(tell func(Progress)) error {
+		tell(Progress{Status: "pulling manifest"})
+		return c.store.Pull(x.Context, name, tell)
+	})
+}
+
+// named is the fault of a name that is not there, or an earlier one.
+func named(f *wire.Fields, field, name string) *wire.Fault {
+	if f.Fault == nil && name == "" {
+		return wire.Invalid(field, "missing_required_parameter", "%s is missing: want the name of a model", field)
+	}
+	return f.Fault
+}
+
+// copy serves POST /api/copy.
+func (c *changes) copy(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	body, fault := c.Body(rc, x)
+	if fault != nil {
+		return fault
+	}
+	f, from, to := wire.ReadFields(body.Text, body.Budget), "", ""
+	f.Text("source", &from)
+	f.Text("destination", &to)
+	if fault := named(f, "source", from); fault != nil {
+		return fault
+	}
+	if fault := named(f, "destination", to); fault != nil {
+		return fault
+	}
+	x.Release()
+	if err := c.store.Copy(x.Context, from, to); err != nil {
+		return told(x, err)
+	}
+	return nil
+}
+
+// remove serves DELETE /api/delete.
+func (c *changes) remove(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	body, fault := c.Body(rc, x)
+	if fault != nil {
+		return fault
+	}
+	f, name := wire.ReadFields(body.Text, body.Budget), ""
+	f.Text("name", &name)
+	f.Text("model", &name)
+	if fault := named(f, "model", name); fault != nil {
+		return fault
+	}
+	x.Release()
+	if err := c.store.Remove(x.Context, name); err != nil {
+		return told(x, err)
+	}
+	return nil
+}
+
+// blob serves HEAD and POST /api/blobs/DIGEST.
+func (c *changes) blob(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	digest := strings.TrimPrefix(string(rc.Path()), blobs)
+	switch method := string(rc.Method()); {
+	case method == fasthttp.MethodPost && c.store == nil:
+		return closed("an upload")(rc, x)
+	case method == fasthttp.MethodPost:
+		return c.receive(rc, x, digest)
+	case method != fasthttp.MethodHead:
+		rc.Response.Header.Set("Allow", "HEAD, POST")
+		return wire.Refused(fasthttp.StatusMethodNotAllowed, "method_not_allowed", "%.20s is not possible here: use HEAD or POST",
+			method)
+	case c.store == nil:
+		return wire.Refused(fasthttp.StatusNotFound, "not_found", "there is no such file")
+	}
+	has, err := c.store.Has(digest)
+	if err != nil {
+		return told(x, err)
+	}
+	if !has {
+		return wire.Refused(fasthttp.StatusNotFound, "not_found", "there is no such file: send it with POST")
+	}
+	return nil
+}
+
+func (c *changes) receive(rc *fasthttp.RequestCtx, x *exchange.Exchange, digest string) *wire.Fault {
+	if fault := c.enter(); fault != nil {
+		return fault
+	}
+	defer c.leave()
+	body, done := x.Incoming(rc, patience)
+	defer done()
+	if err := c.store.Receive(x.Context, digest, int64(rc.Request.Header.ContentLength()), body); err != nil {
+		return told(x, err)
+	}
+	rc.SetStatusCode(fasthttp.StatusCreated)
+	return nil
+}
+
+// patience is how long nothing may come of a file that is uploaded.
+const patience = 30 * time.Second
+
+// work does something that takes its time, and says how far it is: in lines, or at its end alone.
+func (c *changes) work(rc *fasthttp.RequestCtx, x *exchange.Exchange, stream bool,
+	do func(tell func(Progress)) error) *wire.Fault {
+	x.Watch()
+	x.Release()
+	if fault := c.enter(); fault != nil {
+		return fault
+	}
+	if !stream {
+		defer c.leave()
+		if err := do(func(Progress) {}); err != nil {
+			return told(x, err)
+		}
+		wire.WriteJSON(rc, Progress{Status: "success"})
+		return nil
+	}
+	broken := append(appendFault(nil, wire.Internal(x.ID)), '\n')
+	x.Stream(rc, "application/x-ndjson", broken, func(w *exchange.Writer) {
+		defer c.leave()
+		lines := &news{w: w}
+		ended := lines.follow()
+		err := do(lines.tell)
+		ended()
+		end := line(Progress{Status: "success"})
+		if err != nil {
+			fault := told(x, err)
+			x.Failed = fault.Text
+			end = append(appendFault(nil, fault), '\n')
+		}
+		w.Send(end) //nolint:errcheck // there is nobody left to tell
+	})
+	return nil
+}
+
+func line(p Progress) []byte {
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(fmt.Sprintf("a line of progress: %v", err)) // texts and numbers
+	}
+	return append(text, '\n')
+}
+
+// news is progress on its way to a client: of what happens faster than it is sent, the last of each status is told.
+type news struct {
+	w  *exchange.Writer
+	mu sync.Mutex
+	at []Progress
+}
+
+// often is how often a client is told.
+const often = 100 * time.Millisecond
+
+func (n *news) tell(p Progress) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if last := len(n.at) - 1; last >= 0 && n.at[last].Status == p.Status {
+		n.at[last] = p
+		return
+	}
+	n.at = append(n.at, p)
+}
+
+// follow tells what is new now and then. ended tells the rest, and returns when all is told.
+func (n *news) follow() (ended func()) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(often)
+		defer tick.Stop()
+		for more := true; more; {
+			select {
+			case <-tick.C:
+			case <-stop:
+				more = false
+			}
+			n.flush()
+		}
+	}()
+	return func() {
+		close(stop)
+		<-stopped
+	}
+}
+
+func (n *news) flush() {
+	n.mu.Lock()
+	at := n.at
+	n.at = nil
+	n.mu.Unlock()
+	var text []byte
+	for _, p := range at {
+		text = append(text, line(p)...)
+	}
+	if len(text) > 0 {
+		n.w.Send(text) //nolint:errcheck // who has gone ends the work
+	}
+}
