@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backend/hybrid"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -161,7 +162,7 @@ func divided(t testing.TB, layers int, d *apart) func(*Config) {
 		if d != nil {
 			d.Device, main = c.Device, d
 		}
-		c.Device, c.Layers = &hybrid.Device{Device: main, Host: newDevice(t)}, layers
+		c.Device, c.Layers = &hybrid.Device{Device: main, Host: deviceOf(t, "")}, layers
 	}
 }
 
@@ -263,14 +264,14 @@ func TestHybridOnGPU(t *testing.T) {
 		t.Skip("a CPU takes a while to compile kernels")
 	}
 	if list, err := vulkan.List(); err != nil || len(list) == 0 {
-		require.NotEqual(t, "true", os.Getenv("CI"), "CI needs a Vulkan device: %v", err)
-		t.Skipf("no Vulkan device: %v", err)
+		testref.Missing(t, "vulkan", "no Vulkan device: %v", err)
 	}
 	all := prompts(6)
 	e := startFixture(t, fixture, func(c *Config) {
 		gpu, err := vulkan.Open(0, vulkan.Options{Cache: t.TempDir()})
 		require.NoError(t, err)
-		c.Device, c.Layers = &hybrid.Device{Device: gpu, Host: c.Device}, 1
+		require.NoError(t, c.Device.Close())
+		c.Device, c.Layers = &hybrid.Device{Device: gpu, Host: deviceOf(t, "")}, 1
 	})
 	require.NotEmpty(t, e.spec.layout.OnHost)
 	want := alone(t, e, all, 40)

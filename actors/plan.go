@@ -85,6 +85,9 @@ func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.
 	if traits.Shares {
 		place.Fit(asks, machine)
 	}
+	if err := settleLayers(models, asks, machine); err != nil {
+		return nil, nil, err
+	}
 	machine.Memory = max(machine.Memory-ownWeights(asks, traits), 0)
 	plan, err := place.Make(asks, machine)
 	if err != nil {
@@ -98,6 +101,21 @@ func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.
 	}
 	distinguish(specs)
 	return specs, plan, nil
+}
+
+// settleLayers has the layers of models divided that are to be, if that is sooner.
+func settleLayers(models []Model, asks []place.Ask, m place.Machine) error {
+	for i := range asks {
+		var s place.Speeds
+		if asks[i].Layers == place.Auto && asks[i].VRAM > 0 && models[i].Speeds != nil {
+			var err error
+			if s, err = models[i].Speeds(); err != nil {
+				return err
+			}
+		}
+		asks[i].Settle(m, s)
+	}
+	return nil
 }
 
 // ownWeights is what weights take of the memory that KV caches come from: of a device's own, where they have budgets or

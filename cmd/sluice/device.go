@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backend/hybrid"
+	"github.com/sluice-ai/sluice/stages/place"
 )
 
 // The names of devices. A number after vulkanDevice and a colon names one of several.
@@ -22,11 +23,46 @@ const (
 	autoDevice   = "auto"
 )
 
+// layers are those that a GPU computes: a number, or one of these.
+type layers int
+
+const (
+	allLayers  layers = -1
+	autoLayers layers = -2
+)
+
+// UnmarshalText takes a number, all, or auto.
+func (l *layers) UnmarshalText(text []byte) error {
+	n, err := strconv.Atoi(string(text))
+	switch {
+	case string(text) == "all":
+		*l = allLayers
+	case string(text) == "auto":
+		*l = autoLayers
+	case err != nil || n < 0 || n > maxTokens:
+		return fmt.Errorf("%q is no number of layers: want one from 0 on, all, or auto", text)
+	default:
+		*l = layers(n)
+	}
+	return nil
+}
+
+// planned is what a plan calls them.
+func (l layers) planned() int {
+	switch l {
+	case allLayers:
+		return 0
+	case autoLayers:
+		return place.Auto
+	}
+	return int(l)
+}
+
 // device opens what was asked for. Where that was left to us, what was taken is said in a line.
 func (f *computeFlags) device(e *env) (backend.Device, error) {
 	asked, from := f.Device, "--device"
 	usual := cpuDevice
-	if f.GPULayers > 0 {
+	if f.GPULayers > 0 || f.GPULayers == autoLayers {
 		usual = autoDevice
 	}
 	name, number, numbered := strings.Cut(cmp.Or(asked, usual), ":")
@@ -37,7 +73,7 @@ func (f *computeFlags) device(e *env) (backend.Device, error) {
 	case name != cpuDevice && f.NoRepack && name != autoDevice:
 		return nil, usagef("--no-repack computes from the mapped file, which a GPU cannot reach: leave it out, or compute " +
 			"with --device cpu")
-	case name == cpuDevice && f.GPULayers > 0:
+	case name == cpuDevice && usual == autoDevice:
 		return nil, usagef("--gpu-layers is of GPUs: leave it out, or compute with --device vulkan")
 	case name == cpuDevice && f.FastPrefill:
 		return nil, usagef("--fast-prefill is of GPUs: leave it out, or compute with --device vulkan")

@@ -34,7 +34,7 @@ func TestDeviceFlag(t *testing.T) {
 	require.Contains(t, o.stderr, "--gpu-layers is of GPUs")
 	o = sluice("", "run", "--gpu-layers", "-2", "-n", "1", "hi")
 	require.Equal(t, exitUsage, o.code)
-	require.Contains(t, o.stderr, "--gpu-layers is -2: want -1 to")
+	require.Contains(t, o.stderr, `"-2" is no number of layers: want one from 0 on, all, or auto`)
 
 	o = sluice("", "run", "--device", "cpu", "--fast-prefill", "-n", "1", "hi")
 	require.Equal(t, exitUsage, o.code)
@@ -115,12 +115,16 @@ func TestGPULayers(t *testing.T) {
 		{[]string{"--gpu-layers", "1"}, true, false},
 		{[]string{"--gpu-layers", "3", "--ram", "5M"}, true, true},
 		{[]string{"--gpu-layers", "99"}, false, false},
+		{[]string{"--gpu-layers", "auto"}, false, false},
 	} {
 		got, stderr := answered(append(c.more, "--device", "vulkan:0")...)
 		require.Equal(t, want, got, c.more)
 		require.Equal(t, c.divided, strings.Contains(stderr, "is divided"), stderr)
 		require.Equal(t, c.streams, strings.Contains(stderr, "streams"), stderr)
 	}
+	got, stderr := answered("--gpu-layers", "auto", "--vram", "8M", "--device", "vulkan:0")
+	require.Equal(t, want, got)
+	require.NotEqual(t, strings.Contains(stderr, "is divided"), strings.Contains(stderr, "streams"), "as it was measured")
 	o := plan(t, "--device", "vulkan:0", "--gpu-layers", "3")
 	require.Equal(t, exitDone, o.code, o.stderr)
 	require.Contains(t, o.stdout, "The processor computes the first 4 layers, the GPU the last 3 and the head.")

@@ -32,7 +32,7 @@ type computeFlags struct {
 	VRAM        size   `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
 	Mirror      string `name:"mirror" placeholder:"DIR" help:"Folder with a copy of the model, on another drive: weights that are read come from both, as fast as each can."`
 	Device      string `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
-	GPULayers   int    `name:"gpu-layers" placeholder:"N" default:"-1" help:"Layers that a GPU computes, the last ones, with the head; this machine's processor computes the others, from its own memory. 0: the GPU computes none. Default: all; what does not fit is copied there for each token."`
+	GPULayers   layers `name:"gpu-layers" placeholder:"N" default:"all" help:"Layers that a GPU computes, the last ones, with the head; this machine's processor computes the others, from its own memory. 0: the GPU computes none. all (the default): what does not fit is copied there for each token. auto: either, whichever is predicted to be sooner."`
 	FastPrefill bool   `help:"On a GPU, read prompts in half precision, which is faster: results then depend a little on what is computed at once."`
 	Threads     int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
 	NoRepack    bool   `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
@@ -43,7 +43,6 @@ type computeFlags struct {
 const (
 	maxTokens  = math.MaxInt32 // of a conversation, or of anything within it
 	maxThreads = 1024          // what package cpu takes
-	allLayers  = -1            // of a GPU, unless it is said how many
 )
 
 // within refuses a number that a flag cannot mean.
@@ -58,8 +57,7 @@ func (f *computeFlags) check() error {
 	if f.RAM > 0 && f.NoRepack {
 		return usagef("--ram bounds the memory for weights, and with --no-repack they take none: leave one out")
 	}
-	return cmp.Or(within("--ctx", f.Ctx, 0, maxTokens), within("-t", f.Threads, 0, maxThreads),
-		within("--gpu-layers", f.GPULayers, allLayers, maxTokens))
+	return cmp.Or(within("--ctx", f.Ctx, 0, maxTokens), within("-t", f.Threads, 0, maxThreads))
 }
 
 // start loads the model, with a progress bar if a person is watching. edit may change what the flags do not say.
@@ -86,7 +84,7 @@ func (f *computeFlags) model(name string, file *gguf.File) actors.Model {
 	kv, _ := backend.ParseKV(f.KV) // kong has checked it
 	context := cmp.Or(f.Ctx, modelfile.Of(&file.Meta).Context)
 	return actors.Model{Name: name, File: file, KV: kv, Context: context, NoRepack: f.NoRepack, Weights: int64(f.RAM),
-		VRAM: int64(f.VRAM), Layers: max(f.GPULayers, 0)}
+		VRAM: int64(f.VRAM), Layers: f.GPULayers.planned()}
 }
 
 // open loads a model on a device, which it closes, with a progress bar if a person is watching. edit may change what
@@ -100,6 +98,7 @@ func (f *computeFlags) open(ctx context.Context, e *env, m namedFile, device bac
 	}
 	cfg := actors.HouseConfig{Log: f.logger(e), Device: device, Models: []actors.Model{f.model(m.name, file)}}
 	cfg.Log.Debug().Str("file", file.Name).Int("parts", file.Parts()).Int("tensors", len(file.Tensors)).Msg("opened")
+	cfg.Models[0].Speeds = speedsOf(e, file, device)
 	edit(&cfg)
 	if e.isTerminal(e.stderr) {
 		bar := &loadingBar{e: e, what: "loading " + printable(file.Name), began: e.now()}

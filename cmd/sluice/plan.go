@@ -53,7 +53,7 @@ func (c *planCmd) plan(e *env) (t *planText, err error) {
 	defer func() { err = errors.Join(err, device.Close()) }()
 	kv, _ := backend.ParseKV(c.KV) // kong has checked it
 	m := &actors.Model{File: file, KV: kv, Context: c.Ctx, Sequences: c.Seqs, Weights: int64(c.RAM), VRAM: int64(c.VRAM),
-		Layers: max(c.GPULayers, 0), NoRepack: c.NoRepack}
+		Layers: c.GPULayers.planned(), Speeds: speedsOf(e, file, device), NoRepack: c.NoRepack}
 	t = &planText{ram: int64(c.RAM), vram: int64(c.VRAM), sequences: c.Seqs, device: device.Name()}
 	if t.plan, err = actors.PlanFor(m, device); err != nil {
 		return nil, err

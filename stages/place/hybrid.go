@@ -12,6 +12,54 @@ import (
 // values go to the device and never have to be waited for on their way back, the largest matrix of all is where memory
 // is fast, and the embedding, of which a row is looked up, takes none of it.
 
+// Auto, as a number of layers, leaves it to what is predicted to be sooner.
+const Auto = -1
+
+// What is predicted: the time of such a request.
+const (
+	usualPrompt = 512
+	usualAnswer = 128
+)
+
+// Settle decides how many layers the device computes, where that was left open. If all have room there, it computes
+// all. Else either what has no room comes to the device for each token, or as many layers as have room are computed
+// there and the others by the host: whatever answers a usual request sooner.
+func (a *Ask) Settle(m Machine, s Speeds) {
+	if a.Layers != Auto {
+		return
+	}
+	a.Layers = 0
+	if a.Device.Host == nil || a.VRAM == 0 || a.Own() <= a.VRAM {
+		return
+	}
+	some := *a
+	for some.Layers = LayersOf(a.Program.Program) - 1; some.Layers > 0; some.Layers-- {
+		if some.divisible(some.Layers) && some.Own() <= a.VRAM {
+			break
+		}
+	}
+	if some.Layers == 0 {
+		return
+	}
+	if took := some.request(m, s); took < a.request(m, s) {
+		a.Layers = some.Layers
+	}
+}
+
+// request is the seconds of a usual request, one alone; infinite if there is no plan for it.
+func (a *Ask) request(m Machine, s Speeds) (seconds float64) {
+	plan, err := Make([]Ask{*a}, m)
+	if err != nil {
+		return math.Inf(1)
+	}
+	x := &plan.Models[0]
+	chunk := min(usualPrompt, x.Rows)
+	device, host := x.cost(a.Program, float64(chunk))
+	memory, beside := s.Memory*reachMemory, s.HostMemory*reachMemory
+	prompt := device.prefill(&s, memory, s.Multiply) + host.prefill(&s, beside, s.HostMultiply)
+	return prompt*usualPrompt/float64(chunk) + usualAnswer/x.Expect(a.Program, s, 1, 0).Decode
+}
+
 // divided says whether the host of the device computes some layers.
 func (a *Ask) divided() bool {
 	return a.Layers > 0 && a.Device.Host != nil && a.Layers < LayersOf(a.Program.Program)

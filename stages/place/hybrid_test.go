@@ -82,3 +82,30 @@ func TestExpectDivided(t *testing.T) {
 	require.Zero(t, e.Copied+e.Streamed)
 	require.InEpsilon(t, 2e12*reachMultiply/(2*6.98e9*24/32), e.Prefill, 0.01)
 }
+
+// TestSettle: what has no room is computed where memory is fast, or goes through a fast bus.
+func TestSettle(t *testing.T) {
+	p := shaped(t, "llama-3.1-8b", "Q8_0")
+	for _, c := range []struct {
+		name      string
+		vram      int64
+		bus, host float64
+		layers    int
+	}{
+		{"all has room", 0, 20e9, 50e9, 0},
+		{"a slow bus", 4 * gib, 10e9, 50e9, 16},
+		{"a fast bus", 4 * gib, 50e9, 20e9, 0},
+		{"not even a layer has room", 1 << 29, 10e9, 50e9, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := Ask{Program: p, Device: both(), Layers: Auto, VRAM: c.vram, Sequences: 1}
+			a.Settle(Machine{Memory: 16 * gib, Host: 64 * gib, Flight: 2},
+				Speeds{Disk: 3e9, Bus: c.bus, Memory: 1000e9, HostMemory: c.host, HostMultiply: 20e12})
+			require.Equal(t, c.layers, a.Layers)
+		})
+	}
+	a := Ask{Program: p, Device: both(), Layers: Auto, VRAM: 4 * gib, Sequences: 1}
+	a.Settle(Machine{Memory: 16 * gib, Host: 64 * gib, Flight: 2},
+		Speeds{Disk: 3e9, Bus: 20e9, Memory: 1000e9, HostMemory: 25e9, HostMultiply: 0.1e12})
+	require.Zero(t, a.Layers, "a processor that is too slow for prompts")
+}

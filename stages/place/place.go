@@ -31,7 +31,7 @@ type Ask struct {
 	Weights int64
 	VRAM    int64 // bounds homes and shared slots in a device's own memory; 0: everything is resident there
 	// Layers is how many are computed on a device with a Host: the last ones, with the end of the program. The others, and
-	// the embedding, are computed in the program's memory. 0: all are computed on the device.
+	// the embedding, are computed in the program's memory. 0: all are computed on the device. Auto: Settle decides.
 	Layers int
 	KV     backend.KVType
 
