@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -319,17 +320,29 @@ func (c *caller) language(m map[string]any) (of *lang.DFA, err error) {
 			return nil, err
 		}
 	}
-	least, some := m["minLength"].(float64)
-	most, bounded := m["maxLength"].(float64)
-	if !bounded {
-		most = -1
+	least, err := lengthOf(m, "minLength", 0)
+	if err != nil {
+		return nil, err
 	}
-	if some || bounded {
-		lengths, err := lang.Lengths(int(least), int(most), &c.left)
-		if err != nil {
-			return nil, err
-		}
-		return lang.And(of, lengths, &c.left)
+	most, err := lengthOf(m, "maxLength", -1)
+	if err != nil || least == 0 && most < 0 {
+		return of, err
 	}
-	return of, nil
+	lengths, err := lang.Lengths(least, most, &c.left)
+	if err != nil {
+		return nil, err
+	}
+	return lang.And(of, lengths, &c.left)
+}
+
+// lengthOf reads a bound on the length of a string; otherwise is for schemas without it.
+func lengthOf(m map[string]any, key string, otherwise int) (int, error) {
+	f, ok := m[key].(float64)
+	switch {
+	case !ok:
+		return otherwise, nil
+	case f < 0 || f != math.Trunc(f) || f > math.MaxInt32:
+		return 0, fmt.Errorf("%s: want a whole number from 0 to %d", key, math.MaxInt32)
+	}
+	return int(f), nil
 }

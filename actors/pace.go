@@ -60,5 +60,5 @@ func towards(mean, seen time.Duration) time.Duration {
 	if seen < mean/2 || mean == 0 {
 		return seen
 	}
-	return mean + (seen-mean)/4
+	return max(mean+(seen-mean)/4, 1)
 }

@@ -272,7 +272,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestCreateOfAFolder: safetensors are taken up as they are, or written in fewer bits; so are those that clients upload.
+// TestCreateOfAFolder: safetensors are taken as they are, or written in fewer bits; so are those that clients upload.
 func TestCreateOfAFolder(t *testing.T) {
 	draft, dir := draftFolder(t), filepath.Join(t.TempDir(), "store")
 	file := filepath.Join(t.TempDir(), "Modelfile")
@@ -349,17 +349,16 @@ func TestOfficialStore(t *testing.T) {
 	}
 	text, err := os.ReadFile("testdata/store.mjs")
 	require.NoError(t, err)
-	script, err := os.CreateTemp(clients, "store-*.mjs") // where its imports are found
+	folder, err := os.MkdirTemp(clients, "store-") // its imports are found above it
 	require.NoError(t, err)
-	defer os.Remove(script.Name())
-	_, err = script.Write(text)
-	require.NoError(t, err)
-	require.NoError(t, script.Close())
+	defer os.RemoveAll(folder)
+	script := filepath.Join(folder, "store.mjs")
+	require.NoError(t, os.WriteFile(script, text, 0o600))
 	h := miniHub(t)
 	s := serveStore(t, filepath.Join(t.TempDir(), "store"), h.URL)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	node := exec.CommandContext(ctx, "node", script.Name())
+	node := exec.CommandContext(ctx, "node", script)
 	node.Env = append(os.Environ(), "BASE_URL="+s.url)
 	out, err := node.CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -40,15 +40,15 @@ func hasMatrix(f *vk.Facts) bool {
 		})
 }
 
-// shared is the bytes of shared memory, for so many teams side by side and so many stages.
-func (f *mul) shared(wide, stages int, glue Glue) uint32 {
+// shared is the bytes of shared memory, for so many teams side by side.
+func (f *mul) shared(wide int, glue Glue) uint32 {
 	const tall, right = 128, 5
 	columns, out := 32*wide, 256
 	if glue == SwiGLUToInt8 {
 		out = 512
 	}
 	stage := 16*tall*f.left + 16*columns*right + 8*tall*f.scales + 8*columns*f.sums
-	return uint32(stages*stage + 4*(2*wide*out+columns))
+	return uint32(stage + 4*(2*wide*out+columns))
 }
 
 // mulOf finds how many columns are multiplied at once, in 32; 0: it is a mat-vec.
@@ -59,12 +59,12 @@ func (k *Kernels) mulOf(m *MatVec) (f mul, wide int) {
 		return f, 0
 	}
 	for wide = 4; wide > 0; wide /= 2 {
-		if f.shared(wide, 1, m.Glue) <= k.d.Facts.Shared && uint32(64*wide) <= k.d.Facts.Invocations &&
+		if f.shared(wide, m.Glue) <= k.d.Facts.Shared && uint32(64*wide) <= k.d.Facts.Invocations &&
 			(wide == 1 || m.Columns > 16*wide) && (m.Experts == nil || 32*wide == m.Columns) {
 			break
 		}
 	}
-	for wide > 1 && m.Experts == nil && (m.W.rowTiles()+3)/4*((m.Columns+32*wide-1)/(32*wide)) < manyWorkgroups {
+	for wide > 2 && m.Experts == nil && (m.W.rowTiles()+3)/4*((m.Columns+32*wide-1)/(32*wide)) < manyWorkgroups {
 		wide /= 2
 	}
 	return f, wide
@@ -77,7 +77,7 @@ const manyWorkgroups = 100
 func (k *Kernels) matMul(r *vk.Recording, m *MatVec, f mul, wide int) error {
 	c := shaders.MatmulConstants{Threads: uint32(64 * wide), Wide: uint32(wide),
 		Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU)),
-		Buffers: 1, Layout: k.layout}
+		Layout: k.layout}
 	module := f.dot
 	switch {
 	case k.Matrix:
@@ -103,13 +103,12 @@ func (k *Kernels) matMul(r *vk.Recording, m *MatVec, f mul, wide int) error {
 }
 
 // half is the mat-mat kernels of a format that round to half precision: by cooperative matrices, and for tests without.
+// Q4_0 and Q8_0 have none: whole numbers are as fast.
 type half struct{ matrix, emulated shaders.Module }
 
 var halves = map[shaders.Module]half{
 	shaders.MatvecF16:      {shaders.MatmulF16Matrix, shaders.MatmulF16},
 	shaders.MatvecBf16:     {shaders.MatmulBf16Matrix, shaders.MatmulBf16},
-	shaders.MatvecQ4_0:     {shaders.MatmulHalfQ4_0Matrix, shaders.MatmulHalfQ4_0},
-	shaders.MatvecQ8_0:     {shaders.MatmulHalfQ8_0Matrix, shaders.MatmulHalfQ8_0},
 	shaders.MatvecQ4_K:     {shaders.MatmulHalfQ4_KMatrix, shaders.MatmulHalfQ4_K},
 	shaders.MatvecQ6_K:     {shaders.MatmulHalfQ6_KMatrix, shaders.MatmulHalfQ6_K},
 	shaders.MatvecSplit:    {shaders.MatmulHalfSplitMatrix, shaders.MatmulHalfSplit},

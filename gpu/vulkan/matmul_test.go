@@ -123,7 +123,7 @@ func TestMatMulHalves(t *testing.T) {
 func TestMatMulRounded(t *testing.T) {
 	g := open(t)
 	g.k.emulate = true
-	for _, typ := range []quant.Type{quant.Q4_0, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.Q3_K, quant.Q5_K} {
+	for _, typ := range []quant.Type{quant.Q4_K, quant.Q6_K, quant.Q3_K, quant.Q5_K} {
 		t.Run(typ.String(), func(t *testing.T) {
 			g := g.with(t)
 			const rows, cols, columns = 140, 256, 70

@@ -137,17 +137,17 @@ func (l *planner) product(in *input, v MatVec, y place, residual *place) {
 	if residual != nil {
 		reads = append(reads, residual.b)
 	}
-	writes, halves := []*live.Buffer{y.b}, (*live.Buffer)(nil)
-	if l.m.device.kernels.Halves {
-		halves = l.buffer(live.Buffer{Form: asBlob, Width: l.m.capacity(l.wanted) * HalfBytes(v.W.Cols)})
-		writes = append(writes, halves)
+	writes, half := []*live.Buffer{y.b}, (*live.Buffer)(nil)
+	if _, ok := halves[formats[v.W.Type].dot]; ok && l.m.device.kernels.Halves {
+		half = l.buffer(live.Buffer{Form: asBlob, Width: l.m.capacity(l.wanted) * HalfBytes(v.W.Cols)})
+		writes = append(writes, half)
 	}
 	l.launch(launch{reads: reads, writes: writes, record: func(x *recorder) error {
 		v := v
 		v.W = x.matrix(v.W)
 		x.give(&v, in)
-		if halves != nil && x.n > fewColumns {
-			v.Halves = x.at(place{b: halves})
+		if half != nil && x.n > fewColumns {
+			v.Halves = x.at(place{b: half})
 		}
 		v.Columns, v.Count, v.Y, v.YStride = x.n, x.count(0), x.at(y), stride(y.b)
 		if residual != nil {

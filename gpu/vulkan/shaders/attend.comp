@@ -54,13 +54,8 @@ const uint GROUPS = THREADS / LANES;
 const uint EACH = 64 / GROUPS; // positions of a block, a group's
 const float NOTHING = -1e30;
 
-// Of a block each lane has parts of so many scores, and where lanes share the work OWN whole ones, of one head.
-const uint SCORES = QUERIES * EACH;
-const uint OWN = SCORES < LANES ? 1 : SCORES / LANES;
-const bool SHARED = SCORES == OWN * LANES && EACH == EACH / OWN * OWN;
-
 shared float squares[NORMED * (QUERIES + 1) * 16 + 1];
-shared vec4 query[QUERIES * FEATURES / 4]; // [head][word of a lane, half of it][lane]: no two lanes are in the same banks
+shared vec4 query[QUERIES * FEATURES / 4];
 shared uvec4 ownKey[FEATURES / 8];
 shared uvec4 ownValue[FEATURES / 8];
 shared vec4 joinedValues[AT_ONCE * GROUPS * FEATURES / 4];
@@ -128,12 +123,6 @@ float turnedHead(Floats head, Floats gain, float scale, uint64_t mine, uint d) {
 	return r;
 }
 
-// queryAt is where feature i of the queries is.
-uint queryAt(uint i) {
-	uint four = i % FEATURES / 4;
-	return i / FEATURES * (FEATURES / 4) + four % (2 * WORDS) * LANES + four / (2 * WORDS);
-}
-
 // ask loads the queries of a row, if there is one.
 void ask(uint row) {
 	Floats from = Floats(x + 4ul * (row * xStride + gl_WorkGroupID.x * QUERIES * FEATURES));
@@ -156,13 +145,13 @@ void prepare(Row row, bool owner) {
 	for (uint i = gl_LocalInvocationID.x; ROWS == 1 && i < QUERIES * FEATURES; i += THREADS) {
 		Floats head = Floats(from + 4ul * ((kv * QUERIES + i / FEATURES) * FEATURES));
 		float norm = NORMED != 0 ? normScale(i / FEATURES) : 1.0;
-		query[queryAt(i)][i % 4] = turnedHead(head, queryGain, norm, mine, i % FEATURES) * scale;
+		query[i / 4][i % 4] = turnedHead(head, queryGain, norm, mine, i % FEATURES) * scale;
 	}
 	if (ROWS > 1) {
 		[[unroll]] for (uint n = 0; n < ASKED; n++) {
 			uint i = n * THREADS + gl_LocalInvocationID.x;
 			if (i < QUERIES * FEATURES) {
-				query[queryAt(i)][i % 4] = nextQuery[ROWS > 1 ? n : 0] * scale;
+				query[i / 4][i % 4] = nextQuery[ROWS > 1 ? n : 0] * scale;
 			}
 		}
 		ask(current + 1);
@@ -209,111 +198,29 @@ void fetch(Row row, uint first) {
 	}
 }
 
-// score is a sum as it is weighed.
-float score(float sum, uint p, uint from, uint to) {
-	float s = cap > 0.0 ? cap * tanh(sum / cap) : sum;
-	return p >= from && p < to ? s : 2 * NOTHING;
-}
-
-// weigh makes of parts of scores [head][position] their weights, and finds the largest score so far of each head.
-void weigh(uint first, uint from, uint to, inout float s[SCORES], out float most[QUERIES]) {
-	uint group = gl_LocalInvocationID.x / LANES;
-	[[unroll]] for (uint n = 1; n < LANES; n *= 2) {
-		[[unroll]] for (uint i = 0; i < SCORES; i++) {
-			precise float sum = s[i] + subgroupShuffleXor(s[i], n);
-			s[i] = sum;
-		}
-	}
-	[[unroll]] for (uint q = 0; q < QUERIES; q++) {
-		most[q] = best[q];
-		[[unroll]] for (uint i = 0; i < EACH; i++) {
-			s[q * EACH + i] = score(s[q * EACH + i], first + i * GROUPS + group, from, to);
-			most[q] = max(most[q], s[q * EACH + i]);
-		}
-		[[unroll]] for (uint i = 0; i < EACH; i++) {
-			s[q * EACH + i] = exp2(s[q * EACH + i] - most[q]);
-		}
-	}
-}
-
-// place is the lane, or the scores' number over OWN, of the other: their bits in reverse.
-uint place(uint v) {
-	uint r = 0;
-	[[unroll]] for (uint n = 1; n < LANES; n *= 2) {
-		r |= (v & n) != 0 ? LANES / (2 * n) : 0;
-	}
-	return r;
-}
-
-// weighShared is weigh by lanes that share the work. At each step of the sums a lane keeps one half of the scores and
-// gives the other one away, so that it ends with OWN of them; the additions are those of weigh. Weights then go back to
-// all.
-void weighShared(uint first, uint from, uint to, inout float s[SCORES], out float most[QUERIES]) {
-	uint group = gl_LocalInvocationID.x / LANES, lane = gl_LocalInvocationID.x % LANES;
-	[[unroll]] for (uint n = 1; n < LANES; n *= 2) {
-		bool upper = (lane & n) != 0;
-		uint kept = SCORES / (2 * n);
-		[[unroll]] for (uint i = 0; i < kept; i++) {
-			float other = subgroupShuffleXor(upper ? s[i] : s[kept + i], n);
-			precise float sum = (upper ? s[kept + i] : s[i]) + other;
-			s[i] = sum;
-		}
-	}
-	uint number = place(lane) * OWN; // of its first score
-	float largest = best[0];
-	[[unroll]] for (uint q = 1; q < QUERIES; q++) {
-		largest = number / EACH == q ? best[q] : largest;
-	}
-	[[unroll]] for (uint i = 0; i < OWN; i++) {
-		s[i] = score(s[i], first + (number + i) % EACH * GROUPS + group, from, to);
-		largest = max(largest, s[i]);
-	}
-	[[unroll]] for (uint n = 1; n < LANES; n *= 2) {
-		if (SCORES / (2 * n) < EACH) { // they have scores of the same head
-			largest = max(largest, subgroupShuffleXor(largest, n));
-		}
-	}
-	float weights[OWN];
-	[[unroll]] for (uint i = 0; i < OWN; i++) {
-		weights[i] = exp2(s[i] - largest);
-	}
-	uint base = gl_SubgroupInvocationID - lane;
-	[[unroll]] for (uint q = 0; q < QUERIES; q++) {
-		most[q] = subgroupShuffle(largest, base + place(q * EACH / OWN));
-	}
-	[[unroll]] for (uint i = 0; i < SCORES; i++) {
-		s[i] = subgroupShuffle(weights[i % OWN], base + place(i / OWN));
-	}
-}
-
 // attendBlock takes the positions of the block fetched, from first, that are between from and to.
 void attendBlock(Row row, uint first, uint from, uint to, bool owner) {
 	uint group = gl_LocalInvocationID.x / LANES, lane = gl_LocalInvocationID.x % LANES;
 	uvec4 v[EACH * WORDS];
-	float s[SCORES];
-	[[unroll]] for (uint i = 0; i < SCORES; i++) {
-		s[i] = 0.0;
-	}
-	[[unroll]] for (uint w = 0; w < WORDS; w++) {
-		vec4 a[EACH], b[EACH];
-		[[unroll]] for (uint i = 0; i < EACH; i++) {
-			uint p = first + i * GROUPS + group;
-			bool own = FUSED != 0 && owner && p == row.position, seen = p >= from && p < to;
+	float s[QUERIES * EACH];
+	[[unroll]] for (uint i = 0; i < EACH; i++) {
+		uint p = first + i * GROUPS + group;
+		bool own = FUSED != 0 && owner && p == row.position, seen = p >= from && p < to;
+		[[unroll]] for (uint q = 0; q < QUERIES; q++) {
+			s[q * EACH + i] = 0.0;
+		}
+		[[unroll]] for (uint w = 0; w < WORDS; w++) {
 			uint word = lane * WORDS + w;
 			uvec4 k = own ? ownKey[word] : nextKeys[i * WORDS + w];
 			v[i * WORDS + w] = own ? ownValue[word] : nextValues[i * WORDS + w];
 			if (!seen) {
 				v[i * WORDS + w] = uvec4(0); // the cache may hold anything there
 			}
-			a[i] = low(k);
-			b[i] = high(k);
-		}
-		[[unroll]] for (uint q = 0; q < QUERIES; q++) {
-			uint at = q * (FEATURES / 4) + 2 * w * LANES + lane;
-			vec4 c = query[at], d = query[at + LANES];
-			[[unroll]] for (uint i = 0; i < EACH; i++) {
-				precise vec4 part = a[i] * c;
-				part = fma(b[i], d, part);
+			vec4 a = low(k), b = high(k);
+			[[unroll]] for (uint q = 0; q < QUERIES; q++) {
+				uint at = (q * FEATURES + word * 8) / 4;
+				precise vec4 part = a * query[at];
+				part = fma(b, query[at + 1], part);
 				precise float sum = s[q * EACH + i] + ((part.x + part.y) + (part.z + part.w));
 				s[q * EACH + i] = sum;
 			}
@@ -322,20 +229,28 @@ void attendBlock(Row row, uint first, uint from, uint to, bool owner) {
 	if (first + 64 < to) {
 		fetch(row, first + 64);
 	}
-	float now[QUERIES];
-	if (SHARED) {
-		weighShared(first, from, to, s, now);
-	} else {
-		weigh(first, from, to, s, now);
+	[[unroll]] for (uint n = 1; n < LANES; n *= 2) {
+		[[unroll]] for (uint i = 0; i < QUERIES * EACH; i++) {
+			precise float sum = s[i] + subgroupShuffleXor(s[i], n);
+			s[i] = sum;
+		}
 	}
 	[[unroll]] for (uint q = 0; q < QUERIES; q++) {
-		float keep = exp2(best[q] - now[q]);
-		best[q] = now[q];
+		float most = best[q];
+		[[unroll]] for (uint i = 0; i < EACH; i++) {
+			uint p = first + i * GROUPS + group;
+			float score = cap > 0.0 ? cap * tanh(s[q * EACH + i] / cap) : s[q * EACH + i];
+			s[q * EACH + i] = p >= from && p < to ? score : 2 * NOTHING;
+			most = max(most, s[q * EACH + i]);
+		}
+		float keep = exp2(best[q] - most);
+		best[q] = most;
 		precise float t = total[q] * keep;
 		[[unroll]] for (uint w = 0; w < WORDS * 2; w++) {
 			sums[q * WORDS * 2 + w] *= keep;
 		}
 		[[unroll]] for (uint i = 0; i < EACH; i++) {
+			s[q * EACH + i] = exp2(s[q * EACH + i] - most);
 			t = t + s[q * EACH + i];
 		}
 		total[q] = t;

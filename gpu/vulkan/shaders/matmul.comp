@@ -45,8 +45,7 @@ layout(constant_id = 2) const uint EPILOGUE = 0; // as in matvec.comp
 layout(constant_id = 3) const uint EXTRAS = 0;
 layout(constant_id = 4) const uint ACT = 1;
 layout(constant_id = 5) const uint GROUPS = 0;   // 1: columns are those of an entry of group.comp, of an expert's matrix
-layout(constant_id = 6) const uint BUFFERS = 1;  // of stages, in shared memory: 2 take one barrier each, not two
-layout(constant_id = 7) const uint LAYOUT = 0;   // of a square in its lanes: see below; 0: any
+layout(constant_id = 6) const uint LAYOUT = 0;   // of a square in its lanes: see below; 0: any
 
 layout(push_constant, scalar) uniform Push {
 	Quads weights;   // of experts the addresses, by number
@@ -105,24 +104,24 @@ uint target(uint column) {
 #define EACHBLOCK [[dont_unroll]]
 #endif
 
-shared uvec4 a[BUFFERS * TALL * ASTRIDE];
-shared uvec4 b[BUFFERS * COLUMNS * BSTRIDE];
+shared uvec4 a[TALL * ASTRIDE];
+shared uvec4 b[COLUMNS * BSTRIDE];
 // Numbers of weights are [block of the stage][row], those of columns by pairs of columns.
-shared float aScale[BUFFERS * 2 * TALL];
-shared vec2 bScale[BUFFERS * COLUMNS];
+shared float aScale[2 * TALL];
+shared vec2 bScale[COLUMNS];
 #if defined(Q6_K)
-shared float aFirst[BUFFERS * 2 * TALL];
-shared float aSecond[BUFFERS * 2 * TALL];
+shared float aFirst[2 * TALL];
+shared float aSecond[2 * TALL];
 #elif defined(HALVES)
-shared float aOther[BUFFERS * 2 * TALL];
+shared float aOther[2 * TALL];
 #endif
 #if defined(Q4_K) || defined(SPLITLOW)
-shared float aLow[BUFFERS * 2 * TALL];
-shared vec2 bSum[BUFFERS * COLUMNS]; // of 32, or of the first 16, times their scale
+shared float aLow[2 * TALL];
+shared vec2 bSum[COLUMNS]; // of 32, or of the first 16, times their scale
 #endif
 #if defined(SPLITLOW)
-shared float aOtherLow[BUFFERS * 2 * TALL];
-shared vec2 bOtherSum[BUFFERS * COLUMNS];
+shared float aOtherLow[2 * TALL];
+shared vec2 bOtherSum[COLUMNS];
 #endif
 SQUARE acc[SQUARES]; // [4 of rows][ACROSS of columns]
 
@@ -162,35 +161,35 @@ void fetch(uint stage) {
 // centred4 is 16 weights as centred has them.
 uvec4 centred4(uvec4 q) { return uvec4(centred(q.x), centred(q.y), centred(q.z), centred(q.w)); }
 
-// put writes the stage that was fetched to one of the buffers.
-void put(uint slot) {
+// put writes the stage that was fetched to shared memory.
+void put() {
 	[[unroll]] for (uint i = 0; i < ITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x, row = item % TALL, part = item / TALL;
-		uint at = (slot * TALL + row) * ASTRIDE + part * ASTEP, to = slot * 2 * TALL + item;
+		uint at = row * ASTRIDE + part * ASTEP;
 		Block u = blockOf(nextBlocks[i]);
 		a[at] = centred4(u.lo);
 		a[at + ASTEP - 1] = centred4(u.hi);
-		aScale[to] = u.scale;
+		aScale[item] = u.scale;
 #if defined(Q6_K)
-		aFirst[to] = float(u.s0);
-		aSecond[to] = float(u.s1);
+		aFirst[item] = float(u.s0);
+		aSecond[item] = float(u.s1);
 #elif defined(HALVES)
-		aOther[to] = u.otherScale;
+		aOther[item] = u.otherScale;
 #endif
 #if defined(Q4_K) || defined(SPLITLOW)
-		aLow[to] = u.low;
+		aLow[item] = u.low;
 #endif
 #if defined(SPLITLOW)
-		aOtherLow[to] = u.otherLow;
+		aOtherLow[item] = u.otherLow;
 #endif
 	}
 	[[unroll]] for (uint i = 0; i < XITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x;
-		b[(slot * COLUMNS + item / 4) * BSTRIDE + item % 4] = nextX[i];
+		b[item / 4 * BSTRIDE + item % 4] = nextX[i];
 	}
 	[[unroll]] for (uint i = 0; i < SITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x, c = item / 2;
-		uint at = slot * COLUMNS + item % 2 * (COLUMNS / 2) + c / 2;
+		uint at = item % 2 * (COLUMNS / 2) + c / 2;
 		if (item >= COLUMNS * 2) {
 			break;
 		}
@@ -270,7 +269,7 @@ bool farColumn(uint e) { return (LAYOUT >> 16 + e & 1) != 0; }
 #endif
 
 // multiply adds a block of the stage to the sums.
-void multiply(uint slot, uint block) {
+void multiply(uint block) {
 	uint team = gl_LocalInvocationID.x / 32, row = team % 2 * 64, column = team / 2 * (16 * ACROSS);
 	RIGHT right[ACROSS];
 	float d[ACROSS][8];
@@ -281,8 +280,8 @@ void multiply(uint slot, uint block) {
 	float otherSum[ACROSS][8];
 #endif
 	[[unroll]] for (uint j = 0; j < ACROSS; j++) {
-		uint from = (slot * 2 + block) * COLUMNS + column + 16 * j;
-		LOADB(right[j], (slot * COLUMNS + column + 16 * j) * BSTRIDE + block * BSTEP);
+		uint from = block * COLUMNS + column + 16 * j;
+		LOADB(right[j], (column + 16 * j) * BSTRIDE + block * BSTEP);
 		BYCOLUMN(d[j], bScale, from);
 #if defined(Q4_K) || defined(SPLITLOW)
 		BYCOLUMN(sum[j], bSum, from);
@@ -292,8 +291,8 @@ void multiply(uint slot, uint block) {
 #endif
 	}
 	[[unroll]] for (uint i = 0; i < 4; i++) {
-		uint from = (slot * 2 + block) * TALL + row + 16 * i;
-		uint at = (slot * TALL + row + 16 * i) * ASTRIDE + block * ASTEP;
+		uint from = block * TALL + row + 16 * i;
+		uint at = (row + 16 * i) * ASTRIDE + block * ASTEP;
 		LEFT left;
 		float scale[8];
 		LOADA(left, at);
@@ -385,35 +384,23 @@ void main() {
 		clearSquare(total[s]);
 	}
 #if defined(HALVES)
-	for (uint i = gl_LocalInvocationID.x; i < BUFFERS * TALL * 2; i += THREADS) {
+	for (uint i = gl_LocalInvocationID.x; i < TALL * 2; i += THREADS) {
 		a[i / 2 * ASTRIDE + i % 2 * ASTEP + 1] = uvec4(0);
 	}
 #endif
 	fetch(0);
-	if (BUFFERS == 2) {
-		put(0);
-		barrier();
-	}
 	uint left = segment; // tiles of k of the segment
 	for (uint tile = 0; tile < kTiles; tile++) {
 		[[dont_unroll]] for (uint part = 0; part < 4; part++) {
-			uint stage = tile * 4 + part, slot = BUFFERS == 2 ? stage % 2 : 0;
-			if (BUFFERS == 1) {
-				barrier();
-				put(0);
-				barrier();
-			}
+			uint stage = tile * 4 + part;
+			barrier();
+			put();
+			barrier();
 			if (stage + 1 < kTiles * 4) {
 				fetch(stage + 1);
 			}
 			EACHBLOCK for (uint block = 0; block < 2; block++) {
-				multiply(slot, block);
-			}
-			if (BUFFERS == 2) {
-				if (stage + 1 < kTiles * 4) {
-					put(1 - slot);
-				}
-				barrier();
+				multiply(block);
 			}
 		}
 		if (--left == 0 || tile + 1 == kTiles) {

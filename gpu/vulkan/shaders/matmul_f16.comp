@@ -13,10 +13,6 @@
 // variant: matmul_f16_matrix -DF16 -DMATRIX
 // variant: matmul_bf16 -DBF16
 // variant: matmul_bf16_matrix -DBF16 -DMATRIX
-// variant: matmul_half_q4_0 -DQ4_0
-// variant: matmul_half_q4_0_matrix -DQ4_0 -DMATRIX
-// variant: matmul_half_q8_0 -DQ8_0
-// variant: matmul_half_q8_0_matrix -DQ8_0 -DMATRIX
 // variant: matmul_half_q4_k -DQ4_K
 // variant: matmul_half_q4_k_matrix -DQ4_K -DMATRIX
 // variant: matmul_half_q6_k -DQ6_K
@@ -68,8 +64,6 @@ uint target(uint column) {
 #if defined(MATRIX)
 #define LEFT coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
 #define RIGHT coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB>
-#endif
-#if defined(MATRIX) && !defined(WIDEWORDS)
 #define EIGHT f16vec4
 const uint WORDS8 = 2;
 f16vec4 four(uvec2 v) { return f16vec4(unpackFloat2x16(v.x), unpackFloat2x16(v.y)); }

@@ -54,14 +54,10 @@ const (
 	MatmulFloatBf16
 	MatmulFloatF16
 	MatmulFloatF32
-	MatmulHalfQ4_0
-	MatmulHalfQ4_0Matrix
 	MatmulHalfQ4_K
 	MatmulHalfQ4_KMatrix
 	MatmulHalfQ6_K
 	MatmulHalfQ6_KMatrix
-	MatmulHalfQ8_0
-	MatmulHalfQ8_0Matrix
 	MatmulHalfSplit
 	MatmulHalfSplitLow
 	MatmulHalfSplitLowMatrix
@@ -159,14 +155,10 @@ var names = [modules]string{
 	MatmulFloatBf16:          "matmul_float_bf16",
 	MatmulFloatF16:           "matmul_float_f16",
 	MatmulFloatF32:           "matmul_float_f32",
-	MatmulHalfQ4_0:           "matmul_half_q4_0",
-	MatmulHalfQ4_0Matrix:     "matmul_half_q4_0_matrix",
 	MatmulHalfQ4_K:           "matmul_half_q4_k",
 	MatmulHalfQ4_KMatrix:     "matmul_half_q4_k_matrix",
 	MatmulHalfQ6_K:           "matmul_half_q6_k",
 	MatmulHalfQ6_KMatrix:     "matmul_half_q6_k_matrix",
-	MatmulHalfQ8_0:           "matmul_half_q8_0",
-	MatmulHalfQ8_0Matrix:     "matmul_half_q8_0_matrix",
 	MatmulHalfSplit:          "matmul_half_split",
 	MatmulHalfSplitLow:       "matmul_half_split_low",
 	MatmulHalfSplitLowMatrix: "matmul_half_split_low_matrix",
@@ -890,13 +882,12 @@ type MatmulConstants struct {
 	Extras   uint32 // id 3
 	Act      uint32 // id 4
 	Groups   uint32 // id 5
-	Buffers  uint32 // id 6
-	Layout   uint32 // id 7
+	Layout   uint32 // id 6
 }
 
 // List is the constants by id.
 func (c MatmulConstants) List() []uint32 {
-	return []uint32{c.Threads, c.Wide, c.Epilogue, c.Extras, c.Act, c.Groups, c.Buffers, c.Layout}
+	return []uint32{c.Threads, c.Wide, c.Epilogue, c.Extras, c.Act, c.Groups, c.Layout}
 }
 
 // MatvecPush is the push constants of matvec.comp.
