@@ -36,6 +36,10 @@ type Model struct {
 	// VRAM is how many bytes weights may take of a device's own memory, with the slots that they come through. What does
 	// not fit waits in the program's, as far as Weights goes. Default: all are there, if they fit.
 	VRAM int64
+	// Layers is how many are computed on a device that has a host: the last ones. The host computes the others.
+	// Default: all, by the device. place.Auto: what is sooner, by Speeds, which is asked if not all have room there.
+	Layers int
+	Speeds func() (place.Speeds, error)
 	// NoRepack computes from the file's own bytes, where they are mapped: no loading, no memory for weights, slower.
 	NoRepack bool
 }

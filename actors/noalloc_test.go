@@ -11,13 +11,18 @@ import (
 )
 
 // Law NoAlloc: in the steady state, a token costs no allocation anywhere in the process.
-func TestNoAlloc(t *testing.T) { noAlloc(t, fixture) }
+func TestNoAlloc(t *testing.T) { noAlloc(t, fixture, func(*Config) {}) }
 
 // Law NoAlloc, for states.
-func TestNoAllocStates(t *testing.T) { eachKeeper(t, noAlloc) }
+func TestNoAllocStates(t *testing.T) {
+	eachKeeper(t, func(t *testing.T, name string) { noAlloc(t, name, func(*Config) {}) })
+}
 
-func noAlloc(t *testing.T, name string) {
-	e := startFixture(t, name, func(c *Config) { c.Context = 1024 })
+func noAlloc(t *testing.T, name string, edit func(*Config)) {
+	e := startFixture(t, name, func(c *Config) {
+		c.Context = 1024
+		edit(c)
+	})
 	r := plain([]int32{5, 6, 7}, 500)
 	r.Thoughts = true
 	s := begin(t, e, r)
@@ -41,3 +46,6 @@ func noAlloc(t *testing.T, name string) {
 	}
 	require.Less(t, least, uint64(8), "allocations over 64 tokens")
 }
+
+// Law NoAlloc, for models on two devices.
+func TestNoAllocHybrid(t *testing.T) { noAlloc(t, fixture, divided(t, 1, nil)) }

@@ -43,6 +43,9 @@ func measure(s *spec, d backend.Device) (backend.Memory, error) {
 		layout.Slots, layout.InPlace = nil, s.inPlace()
 	}
 	layout.Kept = nil // to be kept costs the device nothing
+	if layout.OnHost != nil {
+		layout.Slots, layout.InPlace = nil, s.inPlace() // for the host
+	}
 	m, err := d.Compile(s.bound, layout)
 	if err != nil {
 		return backend.Memory{}, err
@@ -63,11 +66,13 @@ func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.
 			return nil, nil, err
 		}
 		asks[i] = place.Ask{Program: specs[i].bound, Device: traits, InPlace: m.NoRepack, Weights: m.Weights,
-			VRAM: m.VRAM, KV: m.KV,
+			VRAM: m.VRAM, KV: m.KV, Layers: m.Layers,
 			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows}
 		switch {
 		case m.Weights > 0 && !traits.Shares:
 			return nil, nil, errors.New("a budget for weights: on this device all of them are resident, leave it out")
+		case m.Layers > 0 && traits.Host == nil:
+			return nil, nil, errors.New("layers for a device with memory of its own: this one computes all of them, leave it out")
 		case m.VRAM > 0 && traits.Memory != backend.OwnMemory:
 			return nil, nil, errors.New("a budget of VRAM: this device has no memory of its own, leave it out")
 		}
@@ -79,6 +84,9 @@ func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.
 	}
 	if traits.Shares {
 		place.Fit(asks, machine)
+	}
+	if err := settleLayers(models, asks, machine); err != nil {
+		return nil, nil, err
 	}
 	machine.Memory = max(machine.Memory-ownWeights(asks, traits), 0)
 	plan, err := place.Make(asks, machine)
@@ -95,6 +103,21 @@ func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.
 	return specs, plan, nil
 }
 
+// settleLayers has the layers of models divided that are to be, if that is sooner.
+func settleLayers(models []Model, asks []place.Ask, m place.Machine) error {
+	for i := range asks {
+		var s place.Speeds
+		if asks[i].Layers == place.Auto && asks[i].VRAM > 0 && models[i].Speeds != nil {
+			var err error
+			if s, err = models[i].Speeds(); err != nil {
+				return err
+			}
+		}
+		asks[i].Settle(m, s)
+	}
+	return nil
+}
+
 // ownWeights is what weights take of the memory that KV caches come from: of a device's own, where they have budgets or
 // are all there.
 func ownWeights(asks []place.Ask, t backend.Traits) (bytes int64) {
@@ -102,11 +125,7 @@ func ownWeights(asks []place.Ask, t backend.Traits) (bytes int64) {
 		return 0
 	}
 	for i := range asks {
-		whole := int64(0)
-		p := asks[i].Program
-		for _, g := range p.On(p.All()) {
-			whole += t.RoomFor(p, &g, false)
-		}
+		whole := asks[i].Own()
 		if asks[i].VRAM > 0 {
 			whole = min(whole, asks[i].VRAM)
 		}

@@ -3,6 +3,7 @@ package actors
 import (
 	"cmp"
 	"net/url"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -26,7 +27,7 @@ func newHouse(c *HouseConfig, specs []*spec, tapes []*tape, slabs *pin.Arena) *H
 		h.disk = c.disk
 	}
 	h.late = cmp.Or(c.late, usuallyLate)
-	h.turns = run.NewTurns(c.Device.Traits().Crowded, batch.Window/4) // waiting must not use up a client's credit
+	h.turns = run.NewTurns(crowded(c.Device.Traits(), specs), batch.Window/4) // waiting must not use up a client's credit
 	slots := 0
 	for _, s := range specs {
 		slots += s.sharedSlots()
@@ -39,6 +40,12 @@ func newHouse(c *HouseConfig, specs []*spec, tapes []*tape, slabs *pin.Arena) *H
 		h.tenants, h.watch.models = append(h.tenants, t), append(h.watch.models, &t.stats)
 	}
 	return h
+}
+
+// crowded says whether steps take every core: on the device, or on the host that computes some of their segments.
+func crowded(t backend.Traits, specs []*spec) bool {
+	return t.Crowded || t.Host != nil && t.Host.Crowded &&
+		slices.ContainsFunc(specs, func(s *spec) bool { return s.layout.OnHost != nil })
 }
 
 // newTenant takes a model in. The spans of its segments go where the device's are.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backend/hybrid"
+	"github.com/sluice-ai/sluice/stages/place"
 )
 
 // The names of devices. A number after vulkanDevice and a colon names one of several.
@@ -20,10 +23,49 @@ const (
 	autoDevice   = "auto"
 )
 
+// layers are those that a GPU computes: a number, or one of these.
+type layers int
+
+const (
+	allLayers  layers = -1
+	autoLayers layers = -2
+)
+
+// UnmarshalText takes a number, all, or auto.
+func (l *layers) UnmarshalText(text []byte) error {
+	n, err := strconv.Atoi(string(text))
+	switch {
+	case string(text) == "all":
+		*l = allLayers
+	case string(text) == "auto":
+		*l = autoLayers
+	case err != nil || n < 0 || n > maxTokens:
+		return fmt.Errorf("%q is no number of layers: want one from 0 on, all, or auto", text)
+	default:
+		*l = layers(n)
+	}
+	return nil
+}
+
+// planned is what a plan calls them.
+func (l layers) planned() int {
+	switch l {
+	case allLayers:
+		return 0
+	case autoLayers:
+		return place.Auto
+	}
+	return int(l)
+}
+
 // device opens what was asked for. Where that was left to us, what was taken is said in a line.
 func (f *computeFlags) device(e *env) (backend.Device, error) {
 	asked, from := f.Device, "--device"
-	name, number, numbered := strings.Cut(cmp.Or(asked, cpuDevice), ":")
+	usual := cpuDevice
+	if f.GPULayers > 0 || f.GPULayers == autoLayers {
+		usual = autoDevice
+	}
+	name, number, numbered := strings.Cut(cmp.Or(asked, usual), ":")
 	n, err := strconv.Atoi(number)
 	switch {
 	case numbered && (name != vulkanDevice || err != nil || n < 0):
@@ -31,16 +73,19 @@ func (f *computeFlags) device(e *env) (backend.Device, error) {
 	case name != cpuDevice && f.NoRepack && name != autoDevice:
 		return nil, usagef("--no-repack computes from the mapped file, which a GPU cannot reach: leave it out, or compute " +
 			"with --device cpu")
+	case name == cpuDevice && usual == autoDevice:
+		return nil, usagef("--gpu-layers is of GPUs: leave it out, or compute with --device vulkan")
 	case name == cpuDevice && f.FastPrefill:
 		return nil, usagef("--fast-prefill is of GPUs: leave it out, or compute with --device vulkan")
-	case name == cpuDevice || name == autoDevice && f.NoRepack:
+	case name == cpuDevice, name == autoDevice && f.NoRepack,
+		(name == vulkanDevice || name == autoDevice) && f.GPULayers == 0:
 		return f.processor(e)
 	case numbered:
 		d, err := vulkan.Open(n, f.gpu())
-		return d, onDevice(from, asked, err)
+		return f.both(e, d, onDevice(from, asked, err))
 	case name == vulkanDevice:
 		d, err := vulkan.OpenBest(f.gpu())
-		return d, onDevice(from, asked, err)
+		return f.both(e, d, onDevice(from, asked, err))
 	case name == autoDevice:
 		return f.best(e)
 	}
@@ -57,6 +102,9 @@ func onDevice(from, asked string, err error) error {
 // best takes a GPU, if there is one that can be used.
 func (f *computeFlags) best(e *env) (backend.Device, error) {
 	d, err := vulkan.OpenBest(f.gpu())
+	if err != nil && f.GPULayers > 0 {
+		return nil, fmt.Errorf("--gpu-layers %d: %w", f.GPULayers, err)
+	}
 	if err != nil {
 		d, cpuErr := f.processor(e)
 		if cpuErr == nil {
@@ -65,7 +113,27 @@ func (f *computeFlags) best(e *env) (backend.Device, error) {
 		return d, cpuErr
 	}
 	fmt.Fprintf(e.stderr, "sluice: computing on %s\n", d.Name())
-	return d, nil
+	return f.both(e, d, nil)
+}
+
+// both is a GPU with the processor as its host, which computes the layers that are not the GPU's.
+func (f *computeFlags) both(e *env, gpu backend.Device, err error) (backend.Device, error) {
+	if err != nil {
+		return nil, err
+	}
+	host, err := f.processor(e)
+	if err != nil {
+		return nil, errors.Join(err, gpu.Close())
+	}
+	return &hybrid.Device{Device: gpu, Host: host}, nil
+}
+
+// cardOf is the GPU of a device, if it is one.
+func cardOf(d backend.Device) backend.Device {
+	if both, ok := d.(*hybrid.Device); ok {
+		return both.Device
+	}
+	return d
 }
 
 func (f *computeFlags) processor(e *env) (backend.Device, error) {

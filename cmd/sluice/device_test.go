@@ -32,6 +32,13 @@ func TestDeviceFlag(t *testing.T) {
 	require.Equal(t, exitUsage, o.code)
 	require.Contains(t, o.stderr, "which a GPU cannot reach")
 
+	o = sluice("", "run", "--device", "cpu", "--gpu-layers", "2", "-n", "1", "hi")
+	require.Equal(t, exitUsage, o.code)
+	require.Contains(t, o.stderr, "--gpu-layers is of GPUs")
+	o = sluice("", "run", "--gpu-layers", "-2", "-n", "1", "hi")
+	require.Equal(t, exitUsage, o.code)
+	require.Contains(t, o.stderr, `"-2" is no number of layers: want one from 0 on, all, or auto`)
+
 	o = sluice("", "run", "--device", "cpu", "--fast-prefill", "-n", "1", "hi")
 	require.Equal(t, exitUsage, o.code)
 	require.Contains(t, o.stderr, "--fast-prefill is of GPUs")
@@ -85,6 +92,52 @@ func TestVRAM(t *testing.T) {
 	o = sluice("", "run", "--device", "cpu", "--vram", "8M", "hi")
 	require.Equal(t, exitFailed, o.code)
 	require.Contains(t, o.stderr, "this device has no memory of its own")
+}
+
+// TestGPULayers: however many layers the GPU computes, and whether the others' weights are all in memory, the answer is
+// the processor's.
+func TestGPULayers(t *testing.T) {
+	needsVulkan(t)
+	if testing.Short() {
+		t.Skip("a CPU takes a minute to compile kernels")
+	}
+	answered := func(more ...string) (tokens []int32, stderr string) {
+		e, _ := cachingEnv(t, append([]string{"run", "--json", "-n", "12", "--temp", "0",
+			"What is the capital of France?"}, more...)...)
+		require.Equal(t, exitDone, run(e), fmt.Sprint(e.stderr))
+		var a answer
+		require.NoError(t, json.Unmarshal([]byte(fmt.Sprint(e.stdout)), &a))
+		return a.Tokens, fmt.Sprint(e.stderr)
+	}
+	want, _ := answered("--device", "cpu")
+	for _, c := range []struct {
+		more             []string
+		divided, streams bool
+	}{
+		{[]string{"--gpu-layers", "0"}, false, false},
+		{[]string{"--gpu-layers", "1"}, true, false},
+		{[]string{"--gpu-layers", "3", "--ram", "5M"}, true, true},
+		{[]string{"--gpu-layers", "99"}, false, false},
+		{[]string{"--gpu-layers", "auto"}, false, false},
+	} {
+		got, stderr := answered(append(c.more, "--device", "vulkan:0")...)
+		require.Equal(t, want, got, c.more)
+		require.Equal(t, c.divided, strings.Contains(stderr, "is divided"), stderr)
+		require.Equal(t, c.streams, strings.Contains(stderr, "streams"), stderr)
+	}
+	got, stderr := answered("--gpu-layers", "auto", "--vram", "8M", "--device", "vulkan:0")
+	require.Equal(t, want, got)
+	require.NotEqual(t, strings.Contains(stderr, "is divided"), strings.Contains(stderr, "streams"), "as it was measured")
+	o := plan(t, "--device", "vulkan:0", "--gpu-layers", "3")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.Contains(t, o.stdout, "The processor computes the first 4 layers, the GPU the last 3 and the head.")
+	for line := range strings.Lines(o.stdout) {
+		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
+	}
+	o = sluice("", "run", "--device", "vulkan:0", "--gpu-layers", "3", "--vram", "6M", "hi")
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "3 layers on the device need 9 MiB of VRAM")
+	require.Contains(t, o.stderr, "ask for at most 1 layers")
 }
 
 // TestPlanOfVulkan: three tiers, whose weights are all there are, and what the bus allows.

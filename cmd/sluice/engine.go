@@ -32,6 +32,7 @@ type computeFlags struct {
 	VRAM        size   `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
 	Mirror      string `name:"mirror" placeholder:"DIR" help:"Folder with a copy of the model, on another drive: weights that are read come from both, as fast as each can."`
 	Device      string `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
+	GPULayers   layers `name:"gpu-layers" placeholder:"N" default:"all" help:"Layers that a GPU computes, the last ones, with the head; this machine's processor computes the others, from its own memory. 0: the GPU computes none. all (the default): what does not fit is copied there for each token. auto: either, whichever is predicted to be sooner."`
 	FastPrefill bool   `help:"On a GPU, read prompts in half precision, which is faster: results then depend a little on what is computed at once."`
 	Threads     int    `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
 	NoRepack    bool   `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
@@ -83,7 +84,7 @@ func (f *computeFlags) model(name string, file *gguf.File) actors.Model {
 	kv, _ := backend.ParseKV(f.KV) // kong has checked it
 	context := cmp.Or(f.Ctx, modelfile.Of(&file.Meta).Context)
 	return actors.Model{Name: name, File: file, KV: kv, Context: context, NoRepack: f.NoRepack, Weights: int64(f.RAM),
-		VRAM: int64(f.VRAM)}
+		VRAM: int64(f.VRAM), Layers: f.GPULayers.planned()}
 }
 
 // open loads a model on a device, which it closes, with a progress bar if a person is watching. edit may change what
@@ -97,6 +98,7 @@ func (f *computeFlags) open(ctx context.Context, e *env, m namedFile, device bac
 	}
 	cfg := actors.HouseConfig{Log: f.logger(e), Device: device, Models: []actors.Model{f.model(m.name, file)}}
 	cfg.Log.Debug().Str("file", file.Name).Int("parts", file.Parts()).Int("tensors", len(file.Tensors)).Msg("opened")
+	cfg.Models[0].Speeds = speedsOf(e, file, device)
 	edit(&cfg)
 	if e.isTerminal(e.stderr) {
 		bar := &loadingBar{e: e, what: "loading " + printable(file.Name), began: e.now()}
@@ -142,6 +144,10 @@ func (f *computeFlags) warn(e *env, engine *actors.Engine) {
 // announce says in a line that weights stream, and what that should come to.
 func announce(e *env, engine *actors.Engine, file *gguf.File, d backend.Device) {
 	plan := engine.Plan()
+	if n := len(plan.Parts[0].Layout.OnHost); n > 0 {
+		fmt.Fprintf(e.stderr, "sluice: %s is divided: %s of %s are on the GPU, %s in memory\n", printable(engine.Info.Name),
+			binarySize(plan.Weights), binarySize(engine.Info.WeightBytes), binarySize(plan.Host))
+	}
 	if !plan.Parts[0].Streams() {
 		return
 	}
@@ -151,6 +157,10 @@ func announce(e *env, engine *actors.Engine, file *gguf.File, d backend.Device) 
 	}
 	x := plan.Expect(engine.Info.Program, measured.planned(d), 1, 0)
 	where, come := "in memory", binarySize(int64(x.Streamed))+" are read"
+	there := plan.Weights
+	if plan.Parts[0].Layout.OnHost != nil {
+		there += plan.Host
+	}
 	if x.Copied > 0 {
 		where, come = "on the GPU", binarySize(int64(x.Copied))+" are copied there"
 		if x.Streamed > 0 {
@@ -158,7 +168,7 @@ func announce(e *env, engine *actors.Engine, file *gguf.File, d backend.Device) 
 		}
 	}
 	fmt.Fprintf(e.stderr, "sluice: %s streams: %s of %s are %s, %s for each token; expect %s tokens/s\n",
-		printable(engine.Info.Name), binarySize(plan.Weights), binarySize(engine.Info.WeightBytes), where, come,
+		printable(engine.Info.Name), binarySize(there), binarySize(engine.Info.WeightBytes), where, come,
 		tokensRate(x.Decode))
 }
 

@@ -92,6 +92,7 @@ func (l *library) Measure(_ context.Context, name string) (room swap.Room, err e
 	defer func() { err = errors.Join(err, device.Close()) }()
 	m := l.model(name, file)
 	m.Weights = l.weights(l.room.Host, device.Traits())
+	m.Speeds = speedsOf(l.e, file, device)
 	p, err := actors.PlanFor(&m, empty{device, l.free})
 	if err != nil {
 		return room, err

@@ -53,7 +53,7 @@ func (c *planCmd) plan(e *env) (t *planText, err error) {
 	defer func() { err = errors.Join(err, device.Close()) }()
 	kv, _ := backend.ParseKV(c.KV) // kong has checked it
 	m := &actors.Model{File: file, KV: kv, Context: c.Ctx, Sequences: c.Seqs, Weights: int64(c.RAM), VRAM: int64(c.VRAM),
-		NoRepack: c.NoRepack}
+		Layers: c.GPULayers.planned(), Speeds: speedsOf(e, file, device), NoRepack: c.NoRepack}
 	t = &planText{ram: int64(c.RAM), vram: int64(c.VRAM), sequences: c.Seqs, device: device.Name()}
 	if t.plan, err = actors.PlanFor(m, device); err != nil {
 		return nil, err
@@ -73,6 +73,7 @@ type (
 		Expected jsonExpected `json:"expected"`
 		Streamed float64      `json:"streamed_bytes_per_token"`
 		Copied   float64      `json:"copied_bytes_per_token,omitempty"` // to a device with memory of its own
+		OnHost   int          `json:"host_layers,omitempty"`            // that the processor computes beside it, the first ones
 	}
 	jsonTier struct {
 		Name    string `json:"name"`
@@ -99,7 +100,7 @@ func (t *planText) json() jsonPlan {
 		KV: p.Memory.KV, Scratch: p.Memory.Scratch}
 	disk := jsonTier{Name: place.Disk.String(), Weights: p.Model.ByTier()[place.Disk]}
 	out := jsonPlan{Expected: jsonExpected{expected.Decode, expected.Prefill}, Streamed: expected.Streamed,
-		Copied: expected.Copied}
+		Copied: expected.Copied, OnHost: p.Model.HostLayers(p.Info.Program.Program)}
 	for _, h := range p.Model.Homes {
 		out.Groups = append(out.Groups, jsonGroup{h.Group.Segment, h.Group.Expert, h.Tier.String(), h.Group.Bytes})
 	}
@@ -128,6 +129,7 @@ func (t *planText) print(e *env) error {
 	if err := t.parts(e.stdout); err != nil {
 		return err
 	}
+	t.division(e.stdout)
 	fmt.Fprintln(e.stdout)
 	t.bar(e.stdout)
 	return t.speed(e.stdout)
@@ -200,6 +202,16 @@ func (t *planText) parts(w io.Writer) error {
 	return nil
 }
 
+// division says who computes what, if a GPU does not compute all.
+func (t *planText) division(w io.Writer) {
+	p := t.plan.Info.Program.Program
+	n, all := t.plan.Model.HostLayers(p), place.LayersOf(p)
+	if n == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nThe processor computes the first %s, the GPU the last %d and the head.\n", count(n, "layer"), all-n)
+}
+
 func orNone(bytes int64) string {
 	if bytes == 0 {
 		return "–"
@@ -212,7 +224,11 @@ const barColumns = 60
 // bar draws what takes the memory.
 func (t *planText) bar(w io.Writer) {
 	p := t.plan
-	slots := t.slots()
+	slots, host := t.slots(), binarySize(p.Model.Host)+" wait for the GPU"
+	if p.Model.Parts[0].Layout.OnHost != nil {
+		slots = 0 // they are there
+		host = fmt.Sprintf("%s of weights, %s of KV cache", binarySize(p.Model.Host), binarySize(p.Model.HostKV))
+	}
 	shares := []struct {
 		sign  string
 		name  string
@@ -248,10 +264,9 @@ func (t *planText) bar(w io.Writer) {
 		fmt.Fprint(w, bounds)
 	}
 	if fmt.Fprint(w, "\n"); p.Apart && p.Model.Host > 0 {
-		fmt.Fprintf(w, "memory: %s wait for the GPU, %s are slabs", binarySize(p.Model.Host),
-			binarySize(p.Slabs))
+		fmt.Fprintf(w, "memory: %s, %s of slabs", host, binarySize(p.Slabs))
 		if t.ram > 0 {
-			fmt.Fprint(w, "; --ram bounds both")
+			fmt.Fprint(w, "; --ram bounds weights")
 		}
 		fmt.Fprintln(w)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/internal/source"
 	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
@@ -57,9 +58,17 @@ const (
 // planned is what a plan for a device takes of them.
 func (s *speeds) planned(d backend.Device) place.Speeds {
 	if x, apart := s.Devices[d.Name()]; apart {
-		return place.Speeds{Disk: s.Disk, Bus: x.Bus, Memory: x.Memory}
+		return place.Speeds{Disk: s.Disk, Bus: x.Bus, Memory: x.Memory, HostMemory: s.Memory, HostMultiply: s.Multiply}
 	}
 	return place.Speeds{Disk: s.Disk, Memory: s.Memory, Multiply: s.Multiply}
+}
+
+// speedsOf are those that a plan of a file for a device goes by.
+func speedsOf(e *env, file *gguf.File, d backend.Device) func() (place.Speeds, error) {
+	return func() (place.Speeds, error) {
+		s, err := recall(e, file.Part(0), d)
+		return s.planned(d), err
+	}
 }
 
 // recall finds what was measured before, or measures it now and keeps it. Copies on other file systems are read beside
@@ -96,7 +105,7 @@ func recallOne(e *env, file source.Source, d backend.Device) (s speeds, err erro
 		}
 	}
 	if _, ok := s.Devices[d.Name()]; !ok && d.Traits().Memory == backend.OwnMemory {
-		rates, err := vulkan.Measure(d)
+		rates, err := vulkan.Measure(cardOf(d))
 		if err != nil {
 			return s, fmt.Errorf("measuring %s: %w", d.Name(), err)
 		}

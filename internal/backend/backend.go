@@ -32,6 +32,9 @@ type Traits struct {
 	Times   bool // it says itself when segments ran: see Config.Ran
 	Memory  Reach
 	Free    int64 // bytes of its own memory that nothing takes yet; 0: it computes in the program's
+	// Host is what computes the segments that Config.OnHost names, in the program's memory and within Enqueue. nil: a
+	// program is computed on one device.
+	Host *Traits
 
 	// Bytes is what a group takes of its own memory, at most; nil: what it has in the file, padded.
 	Bytes func(p *ir.Bound, g *ir.Group) int64
@@ -51,6 +54,10 @@ const (
 type Config struct {
 	Segments []int // which segments of the program it computes, ascending; nil: all
 	Flight   int   // steps in flight, at most what the device's traits allow; 0: 1
+
+	// OnHost are segments of a whole program that are computed in the program's memory, ascending; see Traits.Host. The
+	// last one is not among them. Then rows are not drawn by steps in flight: no token is DrawOf one.
+	OnHost []int
 
 	// Slots are places that hold one group at a time: by slot, which of the groups that ir.Bound.On lists for Segments may
 	// be placed in it. A slot for one group is its own: it is uploaded there, and stays. Groups of matrices may share
@@ -72,7 +79,8 @@ type Config struct {
 
 	// InPlace, if set, is every weight by Ref, in the file's layout and type. The device takes them from there and
 	// nothing is uploaded. What it does not copy it reads where it lies, until the model is closed. It may be the
-	// mapping of a file: a fault there is an error of the step, not a crash. For devices of HostMemory.
+	// mapping of a file: a fault there is an error of the step, not a crash. For devices of HostMemory, and of others for
+	// what is computed OnHost alone.
 	InPlace [][]byte
 
 	// Ran, if set, hears what a device did beside the program: copies of groups that share slots, and what it computed.
@@ -118,7 +126,7 @@ func (c *Config) Check(p *ir.Bound, t Traits) error {
 	if c.Flight > t.Flight {
 		return fmt.Errorf("%d steps in flight: the device has room for %d", c.Flight, t.Flight)
 	}
-	if c.InPlace != nil && t.Memory != HostMemory {
+	if c.InPlace != nil && t.Memory != HostMemory && len(c.OnHost) == 0 {
 		return errors.New("weights in place: the device cannot read the program's memory")
 	}
 	for i, s := range c.Segments {
@@ -126,20 +134,38 @@ func (c *Config) Check(p *ir.Bound, t Traits) error {
 			return fmt.Errorf("segments %v: want ascending numbers below %d", c.Segments, len(p.Segments))
 		}
 	}
-	return errors.Join(c.checkCaches(p), c.checkSlots(p, t))
+	return errors.Join(c.checkHost(p, t), c.checkCaches(p), c.checkSlots(p, t))
+}
+
+// checkHost wants segments on the host of a device that has one, of a whole program whose end is on the device.
+func (c *Config) checkHost(p *ir.Bound, t Traits) error {
+	if len(c.OnHost) > 0 && (t.Host == nil || c.Segments != nil) {
+		return errors.New("segments on the host: the device computes all that it is given, or is given some alone")
+	}
+	for i, s := range c.OnHost {
+		if s < 0 || s >= len(p.Segments)-1 || i > 0 && s <= c.OnHost[i-1] {
+			return fmt.Errorf("segments %v on the host: want ascending numbers below %d", c.OnHost, len(p.Segments)-1)
+		}
+	}
+	return nil
 }
 
 // checkCaches wants segments that attend to the same cache together.
 func (c *Config) checkCaches(p *ir.Bound) error {
-	filled := make([]bool, len(p.KV))
+	const here, onHost = 1, 2        // 0: elsewhere
+	filled := make([]int, len(p.KV)) // by cache: where
 	for s := range p.Segments {
+		at := here
+		if slices.Contains(c.OnHost, s) {
+			at = onHost
+		}
 		for i := range p.Segments[s].Nodes {
 			n := &p.Segments[s].Nodes[i]
 			switch {
 			case n.Op != ir.Attend || !c.Computes(s):
 			case len(n.In) > 1:
-				filled[n.Attend.KV] = true
-			case !filled[n.Attend.KV]:
+				filled[n.Attend.KV] = at
+			case filled[n.Attend.KV] != at:
 				return fmt.Errorf("%s attends to cache %d, which is filled elsewhere", &p.Segments[s], n.Attend.KV)
 			}
 		}

@@ -22,7 +22,9 @@ func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 	t.Run("Orders", func(t *testing.T) { allOrders(t, d, oracle, matrixTypes) })
 	t.Run("Inputs", func(t *testing.T) { inputs(t, d, oracle) })
 	t.Run("Laws", func(t *testing.T) { laws(t, d, matrixTypes) })
-	t.Run("Parts", func(t *testing.T) { parts(t, d, matrixTypes) })
+	if _, both := d.(split); !both { // whose programs are in parts, all of them
+		t.Run("Parts", func(t *testing.T) { parts(t, d, matrixTypes) })
+	}
 	t.Run("Slots", func(t *testing.T) { Slots(t, d, matrixTypes) })
 	t.Run("Windows", func(t *testing.T) { windows(t, d) })
 	t.Run("Uploads", func(t *testing.T) { uploads(t, d, matrixTypes) })

@@ -64,6 +64,8 @@ func Slots(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	})
 	if d.Traits().Shares {
 		t.Run("Laws", func(t *testing.T) { lawsInSlots(t, d, narrowest(matrixTypes)) })
+	}
+	if _, both := d.(split); d.Traits().Shares && !both { // each device has refused it
 		t.Run("Refused", func(t *testing.T) { badSlots(t, d) })
 		t.Run("Unready", func(t *testing.T) { unready(t, d) })
 	}
@@ -160,7 +162,19 @@ type juggler struct {
 func juggle(t *testing.T, d backend.Device, m *Model, c backend.Config, seed uint64) *juggler {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 35))
-	c.Slots = randomSlots(rng, m.On(m.All()), d.Traits().Shares)
+	groups := m.On(m.All())
+	for _, side := range sides(d, m.Bound, groups) {
+		var here []ir.Group
+		for _, g := range side {
+			here = append(here, groups[g])
+		}
+		for _, fit := range randomSlots(rng, here, d.Traits().Shares) {
+			for i, g := range fit {
+				fit[i] = side[g]
+			}
+			c.Slots = append(c.Slots, fit)
+		}
+	}
 	return newJuggler(t, d, m, c, rng)
 }
 
@@ -170,7 +184,10 @@ func newJuggler(t *testing.T, d backend.Device, m *Model, c backend.Config, rng 
 	groups := m.On(m.All())
 	c.Tables, c.Kept = m.Weights, nil
 	if d.Traits().Memory == backend.OwnMemory {
-		c.Kept = randomKept(rng, c.Own(len(groups)), groups)
+		main := sides(d, m.Bound, groups)[0]
+		c.Kept = slices.DeleteFunc(randomKept(rng, c.Own(len(groups)), groups), func(g int) bool {
+			return !slices.Contains(main, g)
+		})
 	}
 	model, err := compile(t, d, m, c)
 	require.NoError(t, err)
@@ -190,7 +207,7 @@ func newJuggler(t *testing.T, d backend.Device, m *Model, c backend.Config, rng 
 			j.upload(g)
 		}
 	}
-	if j.shares {
+	if _, both := d.(split); j.shares && !both {
 		j.withinBudget()
 	}
 	return j

@@ -17,11 +17,41 @@ type cache struct {
 	eased     int // of these, those that states are kept of; 0: all
 	ahead     int // positions beyond what is computed that each asks for
 	context   int // blocks of the longest one; 0: as many as a class that keeps all has
+	// By KV layer and by state, whether the host of a device has it; nil: it has none.
+	layers, kept []bool
+}
+
+// room is memory for caches: a device's, or the program's where that is all there is, and the host's of a device that
+// computes some segments there.
+type room struct{ device, host int64 }
+
+// holds says whether there is room for as much, on either side.
+func (r room) holds(need room) bool { return need.device <= r.device && need.host <= r.host }
+
+func (r room) less(n room) room { return room{r.device - n.device, r.host - n.host} }
+
+func (r room) plus(n room) room { return room{r.device + n.device, r.host + n.host} }
+
+// short is the side that has too little for a need: its bytes, and those that are needed.
+func (r room) short(need room) (have, want int64) {
+	if need.device > r.device {
+		return r.device, need.device
+	}
+	return r.host, need.host
+}
+
+// add counts bytes on one side or the other.
+func (r *room) add(onHost bool, bytes int64) {
+	if onHost {
+		r.host += bytes
+	} else {
+		r.device += bytes
+	}
 }
 
 // plan fixes the context of a model and the blocks of each cache class. What was not asked for takes at most share
 // bytes; what was asked for, free.
-func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share int64) error {
+func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share room) error {
 	const mib = 1 << 20
 	m.Context = a.Context
 	if m.Context <= 0 {
@@ -33,50 +63,55 @@ func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share int64
 		blocks = min(c.context*c.sequences, c.fit(share))
 	}
 	blocks = max(blocks, c.context)
-	if need := c.states(blocks); need > free {
+	if need := c.states(blocks); !free.holds(need) {
+		have, want := free.short(need)
 		return fmt.Errorf("the recurrent states of a sequence and a step need %d MiB, %d MiB are available: fewer rows a step "+
-			"(%d now) need less", need/mib, free/mib, m.Rows)
+			"(%d now) need less", want/mib, have/mib, m.Rows)
 	}
-	if most := max(c.fit(free-c.states(blocks)), leastBlocks); blocks > most {
+	if most := max(c.fit(free.less(c.states(blocks))), leastBlocks); blocks > most {
+		have, want := free.short(c.bytes(blocks).plus(c.states(blocks)))
 		return fmt.Errorf("a context of %d tokens needs a KV cache of %d MiB with what else was asked for, %d MiB are "+
-			"available: ask for a context of at most %d tokens", m.Context, (c.bytes(blocks)+c.states(blocks))/mib, free/mib,
+			"available: ask for a context of at most %d tokens", m.Context, want/mib, have/mib,
 			most*c.context/blocks*backend.BlockSize)
 	}
 	for _, class := range c.program.Classes {
 		layout.Blocks = append(layout.Blocks, c.blocks(class, blocks))
 	}
-	m.KV = c.bytes(blocks) + c.states(blocks)
+	all := c.bytes(blocks).plus(c.states(blocks))
+	m.KV, m.HostKV = all.device, all.host
 	return nil
 }
 
 // fit is how many blocks classes that keep all may have so that the whole cache takes no more than so many bytes.
-func (c *cache) fit(bytes int64) int {
+func (c *cache) fit(bytes room) int {
 	const beyondAll = 1 << 31
-	return sort.Search(beyondAll, func(blocks int) bool { return c.bytes(blocks+1) > bytes })
+	return sort.Search(beyondAll, func(blocks int) bool { return !bytes.holds(c.bytes(blocks + 1)) })
 }
 
 // bytes is what keys and values take where classes that keep all have so many blocks.
-func (c *cache) bytes(all int) (bytes int64) {
-	for _, l := range c.program.KV {
-		bytes += int64(c.blocks(c.program.Classes[l.Class], all)) * int64(c.kv.BlockBytes(l))
+func (c *cache) bytes(all int) (bytes room) {
+	for i, l := range c.program.KV {
+		bytes.add(c.layers != nil && c.layers[i],
+			int64(c.blocks(c.program.Classes[l.Class], all))*int64(c.kv.BlockBytes(l)))
 	}
 	return bytes
 }
 
 // states is what recurrent states take, which come on top: they do not grow with the context, so that fewer blocks for
 // the other classes would not make room for them.
-func (c *cache) states(all int) (bytes int64) {
-	for _, l := range c.program.States {
-		bytes += int64(c.blocks(c.program.Classes[l.Class], all)) * int64(backend.StateBytes(l))
+func (c *cache) states(all int) (bytes room) {
+	for i, l := range c.program.States {
+		bytes.add(c.kept != nil && c.kept[i],
+			int64(c.blocks(c.program.Classes[l.Class], all))*int64(backend.StateBytes(l)))
 	}
 	return bytes
 }
 
 // ease has fewer sequences, and steps of fewer rows, where states would take more than so many bytes: a step leaves one
 // for every block of its rows. It returns the rows.
-func (c *cache) ease(rows, flight int, bytes int64) int {
+func (c *cache) ease(rows, flight int, bytes room) int {
 	const leastRows, beyondAll = 64, 1 << 20
-	for c.ahead = (flight + 1) * rows; c.states(beyondAll) > bytes; c.ahead = (flight + 1) * rows {
+	for c.ahead = (flight + 1) * rows; !bytes.holds(c.states(beyondAll)); c.ahead = (flight + 1) * rows {
 		switch {
 		case rows > 4*leastRows:
 			rows /= 2

@@ -2,6 +2,7 @@ package place
 
 import (
 	"math"
+	"slices"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -13,6 +14,8 @@ type Speeds struct {
 	Bus      float64 // bytes copied from the program's memory to the device's own
 	Memory   float64 // bytes read by all threads that compute, or by the device
 	Multiply float64 // integer operations of theirs, a multiplication and an addition being two
+
+	HostMemory, HostMultiply float64 // Memory and Multiply of what computes in the program's memory beside a device
 }
 
 // What kernels reach of Memory when a few rows are computed, and of Multiply with long prompts: docs/performance.md.
@@ -38,29 +41,53 @@ type Expected struct {
 // has chosen: while those that are there are computed.
 func (m *Model) Expect(p *ir.Bound, s Speeds, sequences, positions int) (e Expected) {
 	rows := float64(max(sequences, 1))
-	step := m.cost(p, rows)
-	memory := s.Memory * reachMemory
-	step.computed += float64(m.cacheBytes(p)) * float64(positions) * rows
-	step.dense += float64(m.cacheBytes(p)) * float64(positions) * rows
-	e.Streamed, e.Copied = step.read()/rows, step.moved()/rows
-	if e.Hits = 1; step.uses > 0 {
-		e.Hits = 1 - step.missed/step.uses
+	device, host := m.cost(p, rows)
+	here, there := m.cacheBytes(p)
+	device.remember(float64(here) * float64(positions) * rows)
+	host.remember(float64(there) * float64(positions) * rows)
+	memory, beside := s.Memory*reachMemory, s.HostMemory*reachMemory
+	e.Streamed, e.Copied = (device.read()+host.read())/rows, device.moved()/rows
+	if e.Hits = 1; device.uses+host.uses > 0 {
+		e.Hits = 1 - (device.missed+host.missed)/(device.uses+host.uses)
 	}
-	e.Decode = perSecond(rows, step.decode(s.Disk, s.Bus, memory))
+	e.Decode = perSecond(rows, device.decode(s.Disk, s.Bus, memory)+host.decode(s.Disk, s.Bus, beside))
 	chunk := float64(m.Rows)
-	full := m.cost(p, chunk)
-	compute := max(over(full.ops, s.Multiply*reachMultiply), over(full.computed, memory))
-	if s.Multiply <= 0 {
+	device, host = m.cost(p, chunk)
+	if s.Multiply <= 0 && (host.ops == 0 || s.HostMultiply <= 0) {
 		return e // what bounds it is not known
 	}
-	e.Prefill = perSecond(chunk, max(compute, over(full.read(), s.Disk), over(full.moved(), s.Bus)))
+	// The host computes a chunk while the device computes the one before.
+	e.Prefill = perSecond(chunk, max(device.prefill(&s, memory, s.Multiply), host.prefill(&s, beside, s.HostMultiply)))
 	return e
 }
 
-// cacheBytes is the KV of a position, in all layers.
-func (m *Model) cacheBytes(p *ir.Bound) int64 {
-	kv := m.Parts[0].Layout.KV
-	return BlockBytes(p.Program, kv) / backend.BlockSize
+// remember counts bytes of a cache that are read.
+func (x *step) remember(bytes float64) {
+	x.computed += bytes
+	x.dense += bytes
+}
+
+// prefill is the seconds of a step of many rows.
+func (x *step) prefill(s *Speeds, memory, multiply float64) float64 {
+	return max(over(x.ops, multiply*reachMultiply), over(x.computed, memory), over(x.read(), s.Disk),
+		over(x.moved(), s.Bus))
+}
+
+// cacheBytes is the KV of a position, in all layers of the device, and of its host.
+func (m *Model) cacheBytes(p *ir.Bound) (device, host int64) {
+	layout := &m.Parts[0].Layout
+	var there []bool
+	if layout.OnHost != nil {
+		_, there, _ = p.Only(layout.OnHost).Used()
+	}
+	for i, l := range p.KV {
+		if there != nil && there[i] {
+			host += int64(layout.KV.BlockBytes(l))
+		} else {
+			device += int64(layout.KV.BlockBytes(l))
+		}
+	}
+	return device / backend.BlockSize, host / backend.BlockSize
 }
 
 // step is what one step comes to.
@@ -111,15 +138,22 @@ func (x *step) decode(disk, bus, memory float64) float64 {
 	return max(seconds, over(x.read(), disk), over(x.moved(), bus))
 }
 
-// cost adds up a step of so many rows.
-func (m *Model) cost(p *ir.Bound, rows float64) *step {
-	x := &step{apart: m.apart}
+// cost adds up a step of so many rows: what the device does of it, and what its host does.
+func (m *Model) cost(p *ir.Bound, rows float64) (device, host *step) {
+	device, host = &step{apart: m.apart}, &step{}
+	of := func(g *ir.Group) *step {
+		if slices.Contains(m.Parts[0].Layout.OnHost, g.Segment) {
+			return host
+		}
+		return device
+	}
 	shelves := map[int]*Shelf{}
 	part := &m.Parts[0]
 	for i := range part.Shelves {
 		shelves[part.Shelves[i].Segment] = &part.Shelves[i]
 	}
 	for _, g := range part.Ring.Groups {
+		x := of(&m.Homes[g].Group)
 		if bytes := float64(m.Homes[g].Group.Bytes); m.Homes[g].Kept() {
 			x.kept += bytes
 		} else {
@@ -129,7 +163,7 @@ func (m *Model) cost(p *ir.Bound, rows float64) *step {
 	for s := 0; s < len(m.Homes); {
 		g := &m.Homes[s].Group
 		if g.Expert == ir.Dense {
-			x.add(p, g, rows)
+			of(g).add(p, g, rows)
 			s++
 			continue
 		}
@@ -137,10 +171,10 @@ func (m *Model) cost(p *ir.Bound, rows float64) *step {
 		for end < len(m.Homes) && m.Homes[end].Group.Segment == g.Segment && m.Homes[end].Group.Expert != ir.Dense {
 			end++
 		}
-		x.mix(p, m.Homes[s:end], shelves[g.Segment], rows)
+		of(g).mix(p, m.Homes[s:end], shelves[g.Segment], rows)
 		s = end
 	}
-	return x
+	return device, host
 }
 
 // add counts a dense group. Of a table a row is read.

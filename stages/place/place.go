@@ -1,6 +1,8 @@
 package place
 
 import (
+	"cmp"
+
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -28,7 +30,10 @@ type Ask struct {
 	// own it bounds what waits there for the device, and 0 is no bound.
 	Weights int64
 	VRAM    int64 // bounds homes and shared slots in a device's own memory; 0: everything is resident there
-	KV      backend.KVType
+	// Layers is how many are computed on a device with a Host: the last ones, with the end of the program. The others, and
+	// the embedding, are computed in the program's memory. 0: all are computed on the device. Auto: Settle decides.
+	Layers int
+	KV     backend.KVType
 
 	Context   int // positions that one request may hold
 	Sequences int // computed at once
@@ -61,8 +66,9 @@ type Model struct {
 	Homes   []Home // of the groups of all parts
 	Weights int64  // bytes of homes and of shared slots, where it is computed
 	apart   bool   // the device has memory of its own
-	Host    int64  // bytes of homes in the program's memory, of a device that has its own
+	Host    int64  // bytes of homes in the program's memory, of a device that has its own, and of slots there
 	KV      int64  // bytes of the cache
+	HostKV  int64  // of the layers that are computed in the program's memory, of a device that has its own
 }
 
 // Apart says whether the device that computes the model has memory of its own.
@@ -131,13 +137,17 @@ const (
 // the KV caches takes a quarter of the memory in all; what was asked for, as much as there is.
 func Make(asks []Ask, m Machine) (*Plan, error) {
 	p := &Plan{}
-	free := m.Memory
+	free := room{m.Memory, cmp.Or(m.Host, m.Memory)}
 	for i := range asks {
-		model, err := asks[i].plan(free, m.Memory/4/int64(len(asks)), max(m.Flight, 1))
+		free.host -= asks[i].hosted()
+	}
+	share := room{m.Memory / 4 / int64(len(asks)), max(free.host, 0) / 4 / int64(len(asks))}
+	for i := range asks {
+		model, err := asks[i].plan(free, share, max(m.Flight, 1))
 		if err != nil {
 			return nil, err
 		}
-		free -= model.KV
+		free = free.less(room{model.KV, model.HostKV})
 		p.Models = append(p.Models, *model)
 		p.Slab = max(p.Slab, asks[i].slab())
 	}
@@ -146,13 +156,19 @@ func Make(asks []Ask, m Machine) (*Plan, error) {
 
 // plan fixes the sizes of one model: its cache gets at most share by default and free if asked. Each step in flight has
 // asked for the positions of its rows, and so has the next one.
-func (a *Ask) plan(free, share int64, flight int) (*Model, error) {
+func (a *Ask) plan(free, share room, flight int) (*Model, error) {
+	if err := a.checkLayers(); err != nil {
+		return nil, err
+	}
 	m := &Model{Sequences: or(a.Sequences, defaultSequences)}
 	layout := backend.Config{KV: a.KV}
 	if layout.KV == 0 {
 		layout.KV = backend.KVF16
 	}
 	c := cache{program: a.Program.Program, kv: layout.KV, sequences: min(m.Sequences, spareContexts)}
+	if layout.OnHost = a.hostSegments(); layout.OnHost != nil {
+		_, c.layers, c.kept = a.Program.Only(layout.OnHost).Used()
+	}
 	rows := a.Rows
 	if rows <= 0 {
 		rows = c.ease(defaultRows, flight, share)
@@ -176,6 +192,9 @@ func (a *Ask) plan(free, share int64, flight int) (*Model, error) {
 
 // house gives every group its home.
 func (a *Ask) house(m *Model) error {
+	if a.divided() {
+		return a.divide(m)
+	}
 	if a.budget() == 0 || a.InPlace {
 		a.resident(m)
 		return nil

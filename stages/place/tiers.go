@@ -140,7 +140,7 @@ func Fit(asks []Ask, m Machine) {
 	if m.Host > 0 {
 		share = ownShare
 	}
-	divide(asks, float64(m.Memory)*share, (*Ask).bound, func(a *Ask) int64 { return a.sort(0).total + a.beside() })
+	divide(asks, float64(m.Memory)*share, (*Ask).bound, (*Ask).need)
 	divide(asks, float64(m.Host)*memoryShare, func(a *Ask) *int64 {
 		if a.apart() {
 			return &a.Weights
@@ -160,8 +160,19 @@ func (a *Ask) bound() *int64 {
 	return &a.Weights
 }
 
-// behind is what of the weights may have to wait in the program's memory.
+// need is what all of it takes there.
+func (a *Ask) need() int64 {
+	if a.divided() {
+		return a.Own()
+	}
+	return a.sort(0).total + a.beside()
+}
+
+// behind is what of the weights may have to wait in the program's memory, or is computed there.
 func (a *Ask) behind() int64 {
+	if a.divided() {
+		return a.some(0, a.onHost).resident() + a.slabs()
+	}
 	if a.VRAM == 0 {
 		return 0
 	}
@@ -214,17 +225,23 @@ type layer struct {
 }
 
 // sort lists the groups of the program if large matrices move in such pieces.
-func (a *Ask) sort(piece int64) *sorted {
+func (a *Ask) sort(piece int64) *sorted { return a.some(piece, func(int) bool { return true }) }
+
+// some does the same, and says of those of some segments alone what can be done with them.
+func (a *Ask) some(piece int64, in func(segment int) bool) *sorted {
 	p := *a.Program
 	p.Piece = piece
 	t := &sorted{groups: p.On(p.All()), ahead: aheadBytes}
-	if a.apart() {
+	if a.apart() && !a.divided() {
 		t.ahead = aheadBus
 	}
 	for i := range t.groups {
 		g := &t.groups[i]
-		t.slots = append(t.slots, a.Device.RoomFor(&p, g, true))
-		t.homes = append(t.homes, a.Device.RoomFor(&p, g, false))
+		t.slots = append(t.slots, a.traits(g.Segment).RoomFor(&p, g, true))
+		t.homes = append(t.homes, a.traits(g.Segment).RoomFor(&p, g, false))
+		if !in(g.Segment) {
+			continue
+		}
 		t.total += t.homes[i]
 		switch {
 		case g.Use == ir.Vector:

@@ -4,6 +4,8 @@
 package placetest
 
 import (
+	"slices"
+
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/place"
 )
@@ -15,7 +17,8 @@ type Few struct {
 	Piece int64 // bytes of a piece of the head; 0: as usual
 }
 
-// Plan changes a plan, which was made with all weights resident.
+// Plan changes a plan, which was made with all weights resident. Of a plan for two devices, what the host computes with
+// is streamed.
 func (f Few) Plan(p *ir.Bound, m *place.Model) {
 	p.Piece, m.Piece = f.Piece, f.Piece
 	part := &m.Parts[0]
@@ -24,16 +27,17 @@ func (f Few) Plan(p *ir.Bound, m *place.Model) {
 	shelves := map[int]*place.Shelf{}
 	for g, group := range p.On(p.All()) {
 		home := place.Home{Group: group, Tier: place.Disk, Slot: -1}
+		stays := part.Layout.OnHost != nil && !slices.Contains(part.Layout.OnHost, group.Segment)
 		switch {
 		case group.Use == ir.Table:
-		case group.Use == ir.Matrix && group.Expert != ir.Dense && f.Shelf > 0:
+		case group.Use == ir.Matrix && group.Expert != ir.Dense && f.Shelf > 0 && !stays:
 			if shelves[group.Segment] == nil {
 				part.Shelves = append(part.Shelves, place.Shelf{Segment: group.Segment})
 				shelves[group.Segment] = &part.Shelves[len(part.Shelves)-1]
 			}
 			s := &part.Shelves[len(part.Shelves)-1]
 			s.Groups = append(s.Groups, g)
-		case group.Use == ir.Matrix && group.Expert == ir.Dense && f.Ring > 0:
+		case group.Use == ir.Matrix && group.Expert == ir.Dense && f.Ring > 0 && !stays:
 			part.Ring.Groups = append(part.Ring.Groups, g)
 		default:
 			home.Tier, home.Slot = place.Device, len(part.Layout.Slots)

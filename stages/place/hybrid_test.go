@@ -1,0 +1,111 @@
+package place
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// both are the traits of a device with memory of its own and a processor beside it.
+func both() backend.Traits {
+	host := backend.Traits{Flight: 1, Shares: true, Memory: backend.HostMemory}
+	return backend.Traits{Flight: 2, Shares: true, Memory: backend.OwnMemory, Free: 24 * gib, Host: &host}
+}
+
+// TestLayers: the last layers and the head are the device's, all groups have a home on the side that computes them, and
+// caches are counted there.
+func TestLayers(t *testing.T) {
+	p := shaped(t, "llama-3.1-8b", "Q8_0")
+	make := func(a Ask) (*Model, error) {
+		a.Program, a.Device, a.Sequences, a.Context = p, both(), 1, 4096
+		plan, err := Make([]Ask{a}, Machine{Memory: 16 * gib, Host: 64 * gib, Flight: 2})
+		if err != nil {
+			return nil, err
+		}
+		return &plan.Models[0], nil
+	}
+	all, err := make(Ask{})
+	require.NoError(t, err)
+	require.Nil(t, all.Parts[0].Layout.OnHost)
+	m, err := make(Ask{Layers: 8})
+	require.NoError(t, err)
+	require.Equal(t, 24, m.HostLayers(p.Program))
+	require.Equal(t, all.KV, m.KV+m.HostKV)
+	require.Equal(t, m.HostKV, 3*m.KV)
+	for _, h := range m.Homes {
+		s, want := p.Segments[h.Group.Segment], Host
+		switch {
+		case s.Kind.Ends() || s.Layer >= 24:
+			want = Device
+		case h.Group.Use == ir.Table:
+			want = Disk
+		}
+		require.Equal(t, want, h.Tier, "%v", h.Group)
+		require.Equal(t, want != Disk, h.Slot >= 0)
+	}
+	require.Equal(t, m.Weights, m.ByTier()[Device])
+	require.Equal(t, m.Host, m.ByTier()[Host])
+
+	few, err := make(Ask{Layers: 8, Weights: 3 * gib})
+	require.NoError(t, err)
+	require.Equal(t, m.Weights, few.Weights, "what the device has stays")
+	require.LessOrEqual(t, few.Host, int64(3*gib))
+	require.Positive(t, few.ByTier()[Disk])
+	for _, g := range few.Parts[0].Ring.Groups {
+		require.Less(t, p.Segments[few.Homes[g].Group.Segment].Layer, 24, "the host streams")
+	}
+
+	_, err = make(Ask{Layers: 8, VRAM: 2 * gib})
+	require.EqualError(t, err, "8 layers on the device need 2301 MiB of VRAM for their weights, 2048 MiB are available: ask "+
+		"for at most 6 layers")
+	_, err = make(Ask{Layers: 8, VRAM: 1 << 20})
+	require.ErrorContains(t, err, "compute on the processor alone")
+	whole, err := make(Ask{Layers: 32})
+	require.NoError(t, err)
+	require.Equal(t, all.Homes, whole.Homes, "all of them: nothing is divided")
+}
+
+// TestExpectDivided: one side computes after the other; of a long prompt they compute chunks at the same time.
+func TestExpectDivided(t *testing.T) {
+	p := shaped(t, "llama-3.1-8b", "Q8_0")
+	ask := Ask{Program: p, Device: both(), Layers: 8, Sequences: 1}
+	plan, err := Make([]Ask{ask}, Machine{Memory: 16 * gib, Host: 64 * gib, Flight: 2})
+	require.NoError(t, err)
+	m := &plan.Models[0]
+	s := Speeds{Disk: 3e9, Bus: 20e9, Memory: 1000e9, HostMemory: 50e9, HostMultiply: 2e12}
+	e := m.Expect(p, s, 1, 0)
+	seconds := float64(m.Weights)/(1000e9*reachMemory) + float64(m.Host)/(50e9*reachMemory)
+	require.InEpsilon(t, 1/seconds, e.Decode, 1e-3)
+	require.Zero(t, e.Copied+e.Streamed)
+	require.InEpsilon(t, 2e12*reachMultiply/(2*6.98e9*24/32), e.Prefill, 0.01)
+}
+
+// TestSettle: what has no room is computed where memory is fast, or goes through a fast bus.
+func TestSettle(t *testing.T) {
+	p := shaped(t, "llama-3.1-8b", "Q8_0")
+	for _, c := range []struct {
+		name      string
+		vram      int64
+		bus, host float64
+		layers    int
+	}{
+		{"all has room", 0, 20e9, 50e9, 0},
+		{"a slow bus", 4 * gib, 10e9, 50e9, 16},
+		{"a fast bus", 4 * gib, 50e9, 20e9, 0},
+		{"not even a layer has room", 1 << 29, 10e9, 50e9, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := Ask{Program: p, Device: both(), Layers: Auto, VRAM: c.vram, Sequences: 1}
+			a.Settle(Machine{Memory: 16 * gib, Host: 64 * gib, Flight: 2},
+				Speeds{Disk: 3e9, Bus: c.bus, Memory: 1000e9, HostMemory: c.host, HostMultiply: 20e12})
+			require.Equal(t, c.layers, a.Layers)
+		})
+	}
+	a := Ask{Program: p, Device: both(), Layers: Auto, VRAM: 4 * gib, Sequences: 1}
+	a.Settle(Machine{Memory: 16 * gib, Host: 64 * gib, Flight: 2},
+		Speeds{Disk: 3e9, Bus: 20e9, Memory: 1000e9, HostMemory: 25e9, HostMultiply: 0.1e12})
+	require.Zero(t, a.Layers, "a processor that is too slow for prompts")
+}
