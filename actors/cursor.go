@@ -178,9 +178,12 @@ func (c *cursor) foresee() error {
 // computed keeps account of the time by kind of segment: one look at the clock for each.
 func (c *cursor) computed(kind ir.SegmentKind) {
 	after, m := now(), c.step
-	if c.guest.timed {
+	if c.guest.timed { // the device tells of what is not computed here
+		if slices.Contains(c.guest.spec.layout.OnHost, c.segment) {
+			m.ran = append(m.ran, backend.Ran{Segment: c.segment, Group: -1, Asked: c.lap, Began: c.lap, Ended: after})
+		}
 		c.lap = after
-		return // the device tells
+		return
 	}
 	m.times.segments[kind] += after.Sub(c.lap)
 	segment := c.guest.spec.bound.Segments[c.segment]

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -24,6 +25,7 @@ func (t *timed) begin(at time.Time) { t.done = latest(t.done, at) }
 func (t *timed) step(g *guest, m *step) (from, to time.Time, took time.Duration) {
 	from = t.done
 	segments := g.spec.bound.Segments
+	slices.SortStableFunc(m.ran, func(a, b backend.Ran) int { return a.Began.Compare(b.Began) }) // some were computed here
 	for i := range m.ran {
 		r := &m.ran[i]
 		s := &segments[r.Segment]
@@ -33,7 +35,7 @@ func (t *timed) step(g *guest, m *step) (from, to time.Time, took time.Duration)
 		t.done = latest(t.done, r.Ended)
 		of.Group = r.Group
 		g.stats.spans.Record(segmentKinds[s.Kind], of, began, began, t.done)
-		m.times.segments[s.Kind] += t.done.Sub(began)
+		m.times.segments[s.Kind] += r.Ended.Sub(r.Began)
 		took += t.done.Sub(began)
 	}
 	t.held.Forget(t.done)

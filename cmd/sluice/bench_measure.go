@@ -44,9 +44,13 @@ func (m *measurement) look() error {
 		return nil
 	}
 	if m.device.Traits().Memory == backend.OwnMemory {
-		read, multiply, err := vulkan.Ceilings(m.device, m.halves)
+		read, multiply, err := vulkan.Ceilings(cardOf(m.device), m.halves)
 		if err != nil {
 			return fmt.Errorf("measuring %s: %w", m.result.Device, err)
+		}
+		if len(read) == 0 {
+			m.result.Beside = true // no device of ours
+			return nil
 		}
 		m.looks = append(m.looks, report.Look{Read: read, Multiply: multiply})
 		m.looked = time.Now()

@@ -96,8 +96,8 @@ func TestTimes(t *testing.T) {
 }
 
 // TestRan: copies of kept groups, and what is computed with them, are told of in order, none before it was asked for.
-// Nothing is computed with a group before its copy has ended, by the clock of a device that tells its time: without that,
-// when the host saw an end is all that is known, and it may see one of the two ends milliseconds late.
+// Nothing is computed with a group before its copy has ended, by the clock of a device that tells its time: without
+// that, when the host saw an end is all that is known, and it may see one of the two ends milliseconds late.
 func TestRan(t *testing.T) {
 	clocks(t, func(t *testing.T, d *Device) {
 		m := mini(t)
