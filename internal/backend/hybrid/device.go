@@ -164,7 +164,9 @@ func newSide(d backend.Device, p *ir.Bound, c backend.Config, segments []int) (x
 	}
 	if tell := c.Ran; tell != nil {
 		c.Ran = func(r backend.Ran) {
-			r.Group = back[r.Group]
+			if r.Group >= 0 { // else it is none that shares slots
+				r.Group = back[r.Group]
+			}
 			tell(r)
 		}
 	}
