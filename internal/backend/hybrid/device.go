@@ -164,7 +164,7 @@ func newSide(d backend.Device, p *ir.Bound, c backend.Config, segments []int) (x
 	}
 	if tell := c.Ran; tell != nil {
 		c.Ran = func(r backend.Ran) {
-			if r.Group >= 0 {
+			if r.Group >= 0 { // else it is none that shares slots
 				r.Group = back[r.Group]
 			}
 			tell(r)
