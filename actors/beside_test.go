@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -315,6 +316,39 @@ func TestCancelInFlight(t *testing.T) {
 	}
 	got := collect(t, begin(t, e, plain([]int32{4, 5}, 50)))
 	require.Equal(t, expected([]int32{4, 5}, 50, e.Info.Vocab), got.tokens)
+}
+
+// Steps that nobody wants any more come back behind those before them, which the host may still draw from: else the
+// next step would be formed in one of these.
+func TestAbandonedInFlight(t *testing.T) {
+	e := startBeside(t, &beside{flight: 2}, func(c *Config) { c.Context, c.Blocks, c.Sequences, c.Rows = 256, 60, 4, 64 })
+	all := prompts(8)
+	over := time.Now().Add(time.Second)
+	var wg sync.WaitGroup
+	for n := range all {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(1, uint64(n)))
+			for time.Now().Before(over) {
+				i := r.IntN(len(all))
+				s, err := e.Generate(plain(all[i], 60))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+				var ev Event
+				for at, id := range expected(all[i], 60, e.Info.Vocab)[:r.IntN(30)] {
+					if err := s.Next(ctx, &ev); err != nil || ev.Token != id {
+						t.Errorf("prompt %d, token %d: %d, want %d; error %v", i, at, ev.Token, id, err)
+						break
+					}
+				}
+				cancel()
+				s.Close()
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // Two models on a device that works beside the program answer as each does alone.

@@ -290,8 +290,8 @@ func (d *device) over(m *step) {
 	}
 }
 
-// computed hands a step to the sampler; a failed or abandoned one goes straight back. What belongs to an older
-// generation goes nowhere.
+// computed hands a step to the sampler, which passes a failed or abandoned one on: steps return to the scheduler in the
+// order in which it sent them. What belongs to an older generation goes nowhere.
 func (d *device) computed(m *step) {
 	if errors.Is(m.err, backend.ErrLost) {
 		d.kept.working.Store(nil) // no step is to blame
@@ -305,17 +305,14 @@ func (d *device) computed(m *step) {
 	if len(g.queue) > 0 {
 		d.order.Wait(g.index)
 	}
-	switch {
-	case m.gen != g.gen:
-		if len(g.flying) == 0 {
-			d.order.Idle(g.index)
-		}
-		d.answer(g)
-	case m.err != nil:
-		g.out.failed.Send(m)
-	default:
+	if m.gen == g.gen {
 		g.out.step.Send(m)
+		return
 	}
+	if len(g.flying) == 0 {
+		d.order.Idle(g.index)
+	}
+	d.answer(g)
 }
 
 // rest says why the device has nothing to compute, where it knows: its actor has handled what there was.

@@ -127,7 +127,6 @@ func (w *modelWiring) wireSteps(g *run.Graph, h *houseWiring, flight int) {
 		"one a starved sequence whose client read meanwhile")
 	d.scheduler = w.scheduler
 	d.step = run.Connect[step](g, h.device, w.sampler, run.Each(c.step.Edge), "one a step")
-	d.failed = run.Connect[step](g, h.device, w.scheduler, run.Each(c.step.Edge), "a failed one returns")
 	d.ring = run.Connect[stepRing](g, h.device, w.scheduler, run.Most(run.ControlCredits), run.Bounded)
 	w.samplerEdges.step = run.Connect[step](g, w.sampler, w.scheduler, run.Each(d.step), "one a step")
 }

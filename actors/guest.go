@@ -20,10 +20,10 @@ func (*stepRing) Late() {}
 
 // guestEdges are the device's to one of its models.
 type guestEdges struct {
-	scheduler    run.Place
-	restarted    run.Edge[restarted]
-	step, failed run.Edge[step]
-	ring         run.Edge[stepRing]
+	scheduler run.Place
+	restarted run.Edge[restarted]
+	step      run.Edge[step]
+	ring      run.Edge[stepRing]
 }
 
 // guest is a model on a device. What changes belongs to the device's actor.

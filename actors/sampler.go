@@ -3,6 +3,7 @@ package actors
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -46,7 +47,12 @@ func (s *sampler) Receive(c actor.Context) {
 		s.gen = m.Gen
 		m.Done()
 	case *step:
-		if m.gen == s.gen && m.compute.Logits != nil {
+		switch {
+		case m.gen != s.gen || m.compute.Logits == nil:
+		case m.err != nil:
+			m.times.sampling, m.times.sampled = time.Time{}, time.Time{}
+			s.out.step.Send(m)
+		default:
 			s.working.Store(m)
 			m.times.sampling = now()
 			s.step(m)

@@ -18,7 +18,7 @@ import (
 
 // scheduler forms steps, as many as the device takes at a time. What to do is batch.State's decision; this file carries
 // it out. It accepts *submit and *cancel (session), *wake (stream, or itself), *kvRequest (kv, the answer), *step
-// (sampler; device, failed), *stepRing (device), *run.Flushed and *restarted (kv, device, sampler).
+// (sampler), *stepRing (device), *run.Flushed and *restarted (kv, device, sampler).
 type scheduler struct {
 	system      *run.System
 	turns       *run.Turns

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// New is the first GPU, if SLUICE_TEST_DEVICE is vulkan, else the processor, with two threads. What a driver has compiled
-// it keeps from test to test.
+// New is the first GPU, if SLUICE_TEST_DEVICE is vulkan, else the processor, with two threads. What a driver has
+// compiled it keeps from test to test.
 func New(t testing.TB) backend.Device {
 	t.Helper()
 	if os.Getenv("SLUICE_TEST_DEVICE") != "vulkan" {

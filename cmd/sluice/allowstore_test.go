@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -212,6 +213,20 @@ func TestAllowStoreRefuses(t *testing.T) {
 	all, err := kept.List()
 	require.NoError(t, err)
 	require.Len(t, all, 1, "nothing was made")
+
+	half, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	require.NoError(t, err)
+	_, err = fmt.Fprintf(half, "POST /api/blobs/sha256:%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nhalf of it",
+		strings.Repeat("0", 64))
+	require.NoError(t, err)
+	uploads := func() int {
+		entries, err := os.ReadDir(filepath.Join(dir, "uploads"))
+		require.NoError(t, err)
+		return len(entries)
+	}
+	require.Eventually(t, func() bool { return uploads() == 1 }, time.Minute, time.Millisecond)
+	require.NoError(t, half.Close())
+	require.Eventually(t, func() bool { return uploads() == 0 }, time.Minute, time.Millisecond, "its client has gone")
 }
 
 // TestCreate: a Modelfile makes a model of a file, a folder, or a model in the store, and it runs as that says.
@@ -257,6 +272,57 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// TestCreateOfAFolder: safetensors are taken as they are, or written in fewer bits; so are those that clients upload.
+func TestCreateOfAFolder(t *testing.T) {
+	draft, dir := draftFolder(t), filepath.Join(t.TempDir(), "store")
+	file := filepath.Join(t.TempDir(), "Modelfile")
+	require.NoError(t, os.WriteFile(file, []byte("FROM "+draft+"\nPARAMETER temperature 0\n"), 0o600))
+	ask := []string{"-n", "12", "Tell me a short story about a fox."}
+	want := sluice("", append([]string{"run", "--temp", "0", "-m", draft}, ask...)...)
+	require.Equal(t, outcome{exitDone, "draft is in the store: " + sizeOf(t, draft) + "\n", ""}, here(dir, "create", "draft", "-f", file))
+	require.Equal(t, want, here(dir, append([]string{"run", "-m", "draft"}, ask...)...))
+	o := here(dir, "create", "small", "-f", file, "-q", "q8_0")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.Contains(t, here(dir, "show", "small").stdout, "model-Q8_0.gguf")
+	o = here(dir, append([]string{"run", "-m", "small"}, ask...)...)
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.NotEmpty(t, o.stdout)
+
+	s := serveStore(t, dir, "")
+	s.good(t, "DELETE", "/api/delete", `{"model":"draft"}`)
+	files := map[string]string{}
+	for _, name := range []string{"config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"} {
+		data := read(t, filepath.Join(draft, name))
+		files[name] = "sha256:" + hubtest.Digest(data)
+		status, text := s.ask(t, "POST", "/api/blobs/"+files[name], string(data))
+		require.Equal(t, http.StatusCreated, status, text)
+	}
+	body, err := json.Marshal(map[string]any{"model": "sent", "files": files, "quantize": "q4_0"})
+	require.NoError(t, err)
+	require.Contains(t, s.good(t, "POST", "/api/create", string(body)), `{"status":"quantizing model to Q4_0"}`)
+	require.NotEmpty(t, s.chat(t, "sent", france))
+	status, text := s.ask(t, "POST", "/api/create", `{"model":"again","from":"sent","quantize":"q4_K_M","stream":false}`)
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, text, "is quantised already")
+	left, err := os.ReadDir(filepath.Join(dir, "uploads"))
+	require.NoError(t, err)
+	require.Len(t, left, 4, "what was sent waits for another model")
+}
+
+// sizeOf is that of a folder's files.
+func sizeOf(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	var all int64
+	for _, entry := range entries {
+		info, err := entry.Info()
+		require.NoError(t, err)
+		all += info.Size()
+	}
+	return binarySize(all)
+}
+
 // TestPulledManner: what the registry of Ollama has beside the weights holds when a model runs, as far as it is known;
 // a template of its makers' is better than the one there.
 func TestPulledManner(t *testing.T) {
@@ -283,17 +349,16 @@ func TestOfficialStore(t *testing.T) {
 	}
 	text, err := os.ReadFile("testdata/store.mjs")
 	require.NoError(t, err)
-	script, err := os.CreateTemp(clients, "store-*.mjs") // where its imports are found
+	folder, err := os.MkdirTemp(clients, "store-") // its imports are found above it
 	require.NoError(t, err)
-	defer os.Remove(script.Name())
-	_, err = script.Write(text)
-	require.NoError(t, err)
-	require.NoError(t, script.Close())
+	defer os.RemoveAll(folder)
+	script := filepath.Join(folder, "store.mjs")
+	require.NoError(t, os.WriteFile(script, text, 0o600))
 	h := miniHub(t)
 	s := serveStore(t, filepath.Join(t.TempDir(), "store"), h.URL)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	node := exec.CommandContext(ctx, "node", script.Name())
+	node := exec.CommandContext(ctx, "node", script)
 	node.Env = append(os.Environ(), "BASE_URL="+s.url)
 	out, err := node.CombinedOutput()
 	require.NoError(t, err, "%s", out)

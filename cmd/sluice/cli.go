@@ -19,7 +19,7 @@ pull one and name it, sluice pull OWNER/NAME-GGUF and sluice run -m OWNER/NAME-G
 type cli struct {
 	Run        runCmd        `cmd:"" help:"Answer a prompt."`
 	Chat       chatCmd       `cmd:"" help:"Talk with a model."`
-	Serve      serveCmd      `cmd:"" help:"Serve a model over HTTP, with the APIs of OpenAI, Anthropic and Ollama, and a page for browsers."`
+	Serve      serveCmd      `cmd:"" help:"Serve a model over HTTP, with the APIs of OpenAI, Anthropic, Ollama and llama-server, and a page for browsers."`
 	Pull       pullCmd       `cmd:"" help:"Get a model from Hugging Face, or from Ollama's registry, into the store."`
 	List       listCmd       `cmd:"" help:"List the models in the store."`
 	Show       showCmd       `cmd:"" help:"Show where a model of the store came from, and its files."`

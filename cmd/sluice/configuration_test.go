@@ -121,7 +121,7 @@ func TestSettingsRefused(t *testing.T) {
 		{"ctx = nan", "want a text, a number, true, false, or a list of them"},
 		{"model = [['a']]", "is a list of lists"},
 		{"ctx = ['1', '2']", "--ctx: sluice.toml: is a list: want one value"},
-		{"ctx = 'many'", `--ctx: sluice.toml: expected a valid 64 bit int but got "many"`},
+		{"ctx = 'many'", `--ctx: sluice.toml: "many" is no whole number`},
 		{"[serve]\nkv = 'q7'", `--kv: sluice.toml [serve]: "q7": want one of f32, f16, q8, q8_0`},
 		{"ram = 'much'", `sluice.toml: "much" is no amount of memory`},
 		{"keep-alive = 'soon'", `--keep-alive: sluice.toml: `},

@@ -50,7 +50,7 @@ func (c *doctorCmd) Run(e *env) error {
 	if c.JSON {
 		return printJSON(e.stdout, findings)
 	}
-	return printFindings(e.stdout, findings)
+	return printFindings(e, findings)
 }
 
 // probe measures again, whatever is kept.
@@ -75,7 +75,7 @@ func (c *doctorCmd) probe(e *env) (err error) {
 	if c.JSON {
 		return printJSON(e.stdout, s)
 	}
-	return printFindings(e.stdout, s.findings())
+	return printFindings(e, s.findings())
 }
 
 func printEdges(w io.Writer, edges []actors.Declared) error {
@@ -105,8 +105,10 @@ func examine(e *env) []finding {
 	return append(list, memory(e.root), hugePages(e.root), directReads(), lockedMemory(), freeDisk("."))
 }
 
-func printFindings(w io.Writer, findings []finding) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+// printFindings prints a line for each, on a terminal in its columns.
+func printFindings(e *env, findings []finding) error {
+	var text strings.Builder
+	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, f := range findings {
 		mark := "ok"
 		if !f.OK {
@@ -117,7 +119,13 @@ func printFindings(w io.Writer, findings []finding) error {
 			fmt.Fprintf(t, "\t\t→ %s\n", f.Do)
 		}
 	}
-	return t.Flush()
+	err := t.Flush()
+	out := text.String()
+	if e.isTerminal(e.stdout) {
+		out = wrapped(out, e.columns(e.stdout))
+	}
+	_, printed := io.WriteString(e.stdout, out)
+	return errors.Join(err, printed)
 }
 
 func processor(c *cpuid.CPUInfo) finding {

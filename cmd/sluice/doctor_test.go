@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -71,4 +72,18 @@ func TestDoctorSeesContainers(t *testing.T) {
 	require.Equal(t, "given on request (madvise)", hugePages(fstest.MapFS{
 		"sys/kernel/mm/transparent_hugepage/enabled": {Data: []byte("always [madvise] never\n")},
 	}).State)
+}
+
+// TestDoctorInColumns: on a terminal, a long line goes on below where it began; elsewhere a line is a line.
+func TestDoctorInColumns(t *testing.T) {
+	findings := []finding{{What: "GPU", State: "one of many words that do not fit", Do: "mend it and then try it again"}}
+	for terminal, want := range map[bool]string{
+		true:  "!  GPU  one of many\n        words that do\n        not fit\n        → mend it and\n        then try it\n        again\n",
+		false: "!  GPU  one of many words that do not fit\n        → mend it and then try it again\n",
+	} {
+		e, out := testEnv(""), new(strings.Builder)
+		e.stdout, e.isTerminal, e.columns = out, func(any) bool { return terminal }, func(any) int { return 24 }
+		require.NoError(t, printFindings(e, findings))
+		require.Equal(t, want, out.String())
+	}
 }

@@ -127,7 +127,7 @@ func TestImatrixUsage(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"-o", out}, exitUsage, "missing flags: --file=FILE"},
+		{[]string{"-o", out}, exitUsage, "want --file=FILE, as in: sluice imatrix "},
 		{[]string{"-f", short, "-o", out, "-c", "3"}, exitUsage, "-c is 3: want 4 to"},
 		{[]string{"-f", short, "-o", out, "--ctx", "100"}, exitUsage,
 			"--ctx is 100, but a chunk has 512 tokens (-c): want at least as many"},

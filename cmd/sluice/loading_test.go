@@ -171,7 +171,7 @@ func TestWrapped(t *testing.T) {
 		{"name      what it does at length", 24, "name      what it does\n          at length"},
 		{"/set [NAME VALUE]   show how tokens are chosen", 30, "/set [NAME VALUE]\n    show how tokens are\n    chosen"},
 		{"a-word-that-is-longer-than-the-screen x", 10, "a-word-that-is-longer-than-the-screen\nx"},
-		{"    indented text that goes on", 16, "    indented\ntext that goes\non"},
+		{"    indented text that goes on", 16, "    indented\n    text that\n    goes on"},
 	} {
 		require.Equal(t, c.want, wrapped(c.text, c.width))
 	}

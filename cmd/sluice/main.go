@@ -144,7 +144,7 @@ func (e *env) report(err error) int {
 		fmt.Fprintln(e.stderr, "sluice: stopped")
 		return exitInterrupted
 	}
-	fmt.Fprintf(e.stderr, "sluice: %s\n", visible(err.Error()))
+	fmt.Fprintf(e.stderr, "sluice: %s\n", said(err))
 	switch {
 	case errors.As(err, &parse):
 		fmt.Fprintf(e.stderr, "See %s --help.\n", commandPath(parse.Context))

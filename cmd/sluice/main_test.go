@@ -273,3 +273,29 @@ func TestEveryCommandHasExamples(t *testing.T) {
 		require.Equal(t, kong.CommandNode, node.Type)
 	}
 }
+
+// TestWrongUsage: what is wrong with a command line is said with what is wanted.
+func TestWrongUsage(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"plan", "want <model>, as in: sluice plan model.gguf\nSee sluice plan --help."},
+		{"quantize a", "want <out> <type>, as in: sluice quantize "},
+		{"convert", "want --output=FILE, as in: sluice convert "},
+		{"logits", "want --output=FILE, --tokens=IDS, as in: sluice logits "},
+		{"run --ctx abc hi", `--ctx: "abc" is no whole number` + "\nSee sluice run --help."},
+		{"run --seed x hi", `--seed: "x" is no whole number from 0 up`},
+		{"run --temp hot hi", `--temp: "hot" is no number` + "\n"},
+		{"serve --keep-alive long", `--keep-alive: "long" is no time: want one such as 10m or 1h30m` + "\n"},
+		{"run --kv q7 hi", `--kv is "q7": want f32, f16, q8 or q8_0` + "\n"},
+		{"completion tcsh", `<shell> is "tcsh": want bash, zsh or fish`},
+		{"run --temprature 1 hi", `unknown flag --temprature, did you mean "--temp"?`},
+		{"run --tmp 1 hi", `unknown flag --tmp, did you mean one of "--stop", "--temp"?`},
+		{"run --nothing hi", "unknown flag --nothing\n"},
+		{"run -m", "--model: its value is missing\n"},
+		{"bench --depth 0,-1", `--depth: "-1" reads as a flag: write --depth="-1"` + "\n"},
+		{"rum hi", `unexpected argument rum, did you mean one of "run", "rm"?` + "\nSee sluice --help."},
+	} {
+		o := sluice("", strings.Fields(c.line)...)
+		require.Equal(t, exitUsage, o.code, c.line)
+		require.Contains(t, o.stderr, "sluice: "+c.want, c.line)
+	}
+}

@@ -98,8 +98,8 @@ func harmless(r rune) rune {
 	return r
 }
 
-// wrapped breaks lines between words, so that none fills so many columns. Rows of a table keep their last column, or
-// get it below the others where there is little room.
+// wrapped breaks lines between words, so that none fills so many columns, and goes on where the line began. Rows of a
+// table keep their last column, or get it below the others where there is little room.
 func wrapped(text string, width int) string {
 	var out []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -107,7 +107,10 @@ func wrapped(text string, width int) string {
 			out = append(out, line)
 			continue
 		}
-		indent := ""
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		if len(indent) > width/2 {
+			indent = ""
+		}
 		if at := strings.LastIndex(line, "  "); at >= 0 && strings.TrimSpace(line[:at]) != "" {
 			if indent = strings.Repeat(" ", columns(line[:at+2])); len(indent) > width/2 {
 				indent = "    "

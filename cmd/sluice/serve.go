@@ -204,6 +204,9 @@ func (c *serveCmd) listen(e *env) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, _, malformed := net.SplitHostPort(c.Addr); malformed != nil {
+		return nil, usagef("--addr is %q: want HOST:PORT such as 127.0.0.1:8080, or :8080", c.Addr)
+	}
 	if ln == nil {
 		ln, err = net.Listen("tcp", c.Addr)
 	}

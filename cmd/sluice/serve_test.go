@@ -258,7 +258,7 @@ func TestServeRefuses(t *testing.T) {
 		flags []string
 	}{
 		{exitFailed, "address already in use: choose another", []string{"--addr", ln.Addr().String()}},
-		{exitFailed, "missing port in address", []string{"--addr", "nonsense"}},
+		{exitUsage, `--addr is "nonsense": want HOST:PORT such as 127.0.0.1:8080, or :8080`, []string{"--addr", "nonsense"}},
 		{exitFailed, "no-such-file.gguf", []string{"--addr", "127.0.0.1:0", "-m", "no-such-file.gguf"}},
 		{exitUsage, "--parallel is -1: want 1 to 256", []string{"--parallel=-1"}},
 		{exitUsage, "--parallel is 0: want 1 to 256", []string{"--parallel=0"}},
@@ -281,7 +281,7 @@ func TestServeRefuses(t *testing.T) {
 		{exitUsage, "--name names one model, and --models is a folder", []string{"--name", "n", "--models", "."}},
 		{exitUsage, "--record is of one model that stays loaded", []string{"--models", ".", "--record", "r.trace"}},
 		{exitUsage, "--trace is of one model that stays loaded", []string{"-m", "a", "-m", "b", "--trace", "t.json"}},
-		{exitUsage, `--metrics-compat must be one of "vllm","llamacpp" but got "tgi"`, []string{"--metrics-compat", "vllm,tgi"}},
+		{exitUsage, `--metrics-compat is "tgi": want vllm or llamacpp`, []string{"--metrics-compat", "vllm,tgi"}},
 		{exitUsage, "--tls-cert needs its private key", []string{"--tls-cert", "c.pem"}},
 		{exitUsage, "--tls-key is the key of a certificate", []string{"--tls-key", "k.pem"}},
 		{exitFailed, "want PEM files that belong together", []string{"--tls-cert", "no.pem", "--tls-key", os.DevNull}},

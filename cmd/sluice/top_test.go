@@ -31,7 +31,7 @@ func looks() *topView {
 				},
 				Credits: []server.CreditsInside{{From: "facade", To: "model", Carries: "open", Held: 4, Limit: 256}},
 			}},
-			Device: server.DeviceInside{ID: "house/device", Computing: 0.75 * x,
+			Device: server.DeviceInside{ID: "house/device", Uptime: x, Computing: 0.75 * x,
 				Idle: map[string]float64{"sampler": 0.15 * x, "no_work": 0.1 * x, "kv": 0}},
 			Actors:  []server.ActorInside{{ID: "house/device", Messages: 50 * n, Busy: 0.9 * x, Restarts: 1}},
 			Credits: []server.CreditsInside{{From: "scheduler", To: "device", Carries: "step", Held: 1, Limit: 1}},
@@ -54,7 +54,7 @@ func TestTopView(t *testing.T) {
 	require.Equal(t, `sluice top  127.0.0.1:8080  up 1m4s
 small
   sequences 3 running, 1 waiting · 100.0 tokens/s · prompts 7.0 tokens/s
-  50.0 steps/s · 3.0 rows a step · first token 250 ms · between tokens 10.0 ms
+  50.0 steps/s · 3.0 rows a step · first token 250.0 ms · between tokens 10.0 ms
   KV blocks 5 used, 6 cached, 7 free
 
 house/device
@@ -76,6 +76,9 @@ house/model/small/sessions/*         5    5 %        -     70.0      2 of them`,
 		}
 		require.Len(t, view.lines(columns, 10), 10)
 	}
+	named := looks()
+	named.now.Models[0].Actors[1].ID = "house/model/Sluice%20Mini%1b/scheduler"
+	require.Contains(t, strings.Join(named.lines(200, 40), "\n"), `house/model/Sluice Mini\x1b/scheduler `)
 	wide := strings.Join(looks().lines(200, 40), "\n")
 	require.Contains(t, wide, "restarts")
 	require.NotContains(t, wide, "…")

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -81,6 +82,15 @@ func (t *topView) per(now, before float64) float64 {
 	return 0
 }
 
+// share is what part of a device's time between the looks something took. The device says how long that was: all
+// that it did adds up to it.
+func (d *ofDevice) share(now, before float64) float64 {
+	if took := d.now.Uptime - d.was.Uptime; took > 0 {
+		return max(0, now-before) / took
+	}
+	return 0
+}
+
 // earlier is what a model was at the look before.
 func (t *topView) earlier(name string) (was server.ModelInside) {
 	for i := range t.before.Models {
@@ -107,8 +117,8 @@ func (t *topView) model(m *server.ModelInside, columns int) []string {
 		fmt.Sprintf("prompts %.1f tokens/s", t.per(float64(m.PromptTokens), float64(was.PromptTokens))),
 		fmt.Sprintf("%.1f steps/s", t.per(float64(m.Steps), float64(was.Steps))),
 		fmt.Sprintf("%.1f rows a step", mean(float64(m.Rows-was.Rows), m.Steps-was.Steps)),
-		fmt.Sprintf("first token %.0f ms", 1000*mean(m.FirstToken-was.FirstToken, m.FirstTokens-was.FirstTokens)),
-		fmt.Sprintf("between tokens %.1f ms", 1000*mean(m.Between-was.Between, m.Gaps-was.Gaps)),
+		"first token " + wait(mean(m.FirstToken-was.FirstToken, m.FirstTokens-was.FirstTokens)),
+		"between tokens " + wait(mean(m.Between-was.Between, m.Gaps-was.Gaps)),
 		fmt.Sprintf("KV blocks %d used, %d cached, %d free", m.BlocksUsed, m.BlocksCached, m.BlocksFree),
 	}
 	if m.StreamedBytes > 0 {
@@ -177,12 +187,12 @@ func (t *topView) device(columns int, d ofDevice) []string {
 	now, was := d.now, d.was
 	shares := []share{}
 	for cause, seconds := range now.Idle {
-		if of := t.per(seconds, was.Idle[cause]); of > 0 {
+		if of := d.share(seconds, was.Idle[cause]); of > 0 {
 			shares = append(shares, share{strings.ReplaceAll(cause, "_", " "), of})
 		}
 	}
 	slices.SortFunc(shares, func(a, b share) int { return cmp.Or(cmp.Compare(b.of, a.of), cmp.Compare(a.name, b.name)) })
-	shares = append([]share{{"computing", t.per(now.Computing, was.Computing)}}, shares...)
+	shares = append([]share{{"computing", d.share(now.Computing, was.Computing)}}, shares...)
 	lines := []string{d.name}
 	for i, s := range shares {
 		if i > 4 { // more take nothing worth a line
@@ -214,7 +224,7 @@ func (t *topView) actors(columns int) []string {
 	}
 	lines := []string{head}
 	for _, r := range t.rows() {
-		line := fmt.Sprintf("%-*s %7d %4.0f %% %8s %8.1f %14s", name, ending(r.name, name), r.now.Mailbox,
+		line := fmt.Sprintf("%-*s %7d %4.0f %% %8s %8.1f %14s", name, ending(legible(r.name), name), r.now.Mailbox,
 			100*t.per(r.now.Busy, r.was.Busy), wait(mean(r.now.Wait-r.was.Wait, r.now.Messages-r.was.Messages)),
 			t.per(float64(r.now.Messages), float64(r.was.Messages)), r.credits)
 		if wide {
@@ -236,6 +246,14 @@ func wait(seconds float64) string {
 		return fmt.Sprintf("%.1f ms", seconds*1e3)
 	}
 	return fmt.Sprintf("%.1f s", seconds)
+}
+
+// legible is an actor's name as its model is called: in it, what is no letter or digit is written as in addresses.
+func legible(id string) string {
+	if name, err := url.PathUnescape(id); err == nil {
+		return visible(name)
+	}
+	return id
 }
 
 // ending keeps the end of a path, which tells more than its beginning.

@@ -186,11 +186,12 @@ func mannerOf(s *store.Store, m *store.Manifest) (*modelfile.Manner, error) {
 
 // inspect opens the files of a model, and writes them again if their weights are to have fewer bits.
 func (w *workshop) inspect(ctx context.Context, from *material, quantize string) error {
-	dir, err := w.store.Scratch(ctx)
+	scratch, err := w.store.Scratch(ctx)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer scratch.Close()
+	dir := scratch.Dir
 	path := dir
 	for i := range from.layers {
 		l := &from.layers[i]

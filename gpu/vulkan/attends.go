@@ -9,7 +9,7 @@ import (
 )
 
 // attentionRows is how many rows attend at once: their parts take memory.
-const attentionRows = 64
+const attentionRows = 128
 
 // attention plans an Attend with rotation and storing.
 func (l *planner) attention(n *ir.Node) error {

@@ -156,7 +156,7 @@ func (k *Kernels) attend(h *Heads) (shaders.AttendConstants, error) {
 			h.Query, h.KV, h.Features, h.values(), h.cache())
 	}
 	shared := func(once uint32) uint32 {
-		return 4*(c.Queries+2)*c.Features + 64*(c.Queries+1) + 4 + 4*once*(c.Threads/c.Lanes)*(c.Features+2)
+		return 4*(c.Queries+2)*c.Features + 64*(c.Queries+1) + 4 + 4*once*(c.Threads/c.Lanes)*(c.Features+3)
 	}
 	// A thread has no less than one position of a block.
 	for c.Threads = min(256, k.d.Facts.Invocations, 64*c.Lanes); c.Threads >= max(64, c.Lanes); c.Threads /= 2 {
@@ -178,8 +178,12 @@ func (k *Kernels) Attend(r *vk.Recording, h *Heads, a *Attention) error {
 	if err != nil {
 		return k.attendAny(r, h, a)
 	}
-	if a.Alone {
+	c.Rows = 1
+	switch {
+	case a.Alone:
 		c.Fused = 1
+	case a.N > fewColumns:
+		c.Rows = uint32(k.rows)
 	}
 	if h.Interleaved {
 		c.Interleaved = 1
@@ -202,8 +206,8 @@ func (k *Kernels) Attend(r *vk.Recording, h *Heads, a *Attention) error {
 	vk.Use(r, attend, &shaders.AttendPush{X: a.X, Keys: a.Keys, Values: a.Values, Parts: a.Parts, Rows: a.Rows,
 		Tables: a.Tables, Angles: a.Angles, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
 		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E, QueryGain: a.QueryGain, KeyGain: a.KeyGain, Eps: a.Eps,
-		Chunked: bit(a.Chunked)})
-	r.Dispatch(uint32(h.KV), uint32(maxParts(a.Depth)), uint32(a.N))
+		Chunked: bit(a.Chunked), Size: uint32(a.N)})
+	r.Dispatch(uint32(h.KV), uint32(maxParts(a.Depth)), (uint32(a.N)+c.Rows-1)/c.Rows)
 	r.Barrier()
 	vk.Use(r, merge, &shaders.MergePush{Parts: a.Parts, Y: a.Y, Rows: a.Rows, Sinks: a.Sinks, YStride: uint32(a.YStride)})
 	r.Dispatch(uint32((h.Query*h.Features+255)/256), uint32(a.N), 1)

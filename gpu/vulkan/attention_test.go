@@ -314,3 +314,29 @@ func TestSplits(t *testing.T) {
 		require.Equal(t, c[1], Splits(c[0]), "position %d", c[0])
 	}
 }
+
+// TestManyRowsAttention compares rows that a workgroup takes one after another with each alone, by bits: of one
+// sequence, where the length of splits changes, and of many.
+func TestManyRowsAttention(t *testing.T) {
+	g := open(t)
+	h := Heads{Query: 4, KV: 2, Features: 64, Dims: 64}
+	var positions []int
+	for p := 495; p < 530; p++ {
+		positions = append(positions, p)
+	}
+	for _, window := range []int{0, 100} {
+		for _, together := range []bool{true, false} {
+			s := newScene(h, positions[:20+len(positions)%20], together, 51)
+			s.window = window
+			all, keys, values := s.run(g, false)
+			require.Greater(t, len(s.rows), fewColumns)
+			out := h.Query * h.Features
+			for i := range s.rows {
+				one := *s
+				one.rows, one.x, one.keys, one.values = s.rows[i:i+1], s.x[i:i+1], keys, values
+				y, _, _ := one.run(g, false)
+				require.True(t, g.sameBits(all[i*out:(i+1)*out], y), "row %d, together %t", i, together)
+			}
+		}
+	}
+}

@@ -17,10 +17,11 @@ type Kernels struct {
 	Plain  bool // do without the device's dot products; for tests, the bits are the same
 	Matrix bool // multiply many columns by cooperative matrices; the bits are the same
 
-	Halves bool // models multiply many rows by floats in half precision: see MatVec.Halves
+	Halves bool // models multiply many rows in half precision: see MatVec.Halves; said before they are compiled
 
-	narrow  bool // teams of matmul.comp have half the columns; to compare their speed
-	emulate bool // squares of half precision without cooperative matrices, for tests
+	rows    int    // of a prompt that a workgroup of attend.comp takes, one after another
+	layout  uint32 // of squares in their lanes, as matmul.comp wants to know it
+	emulate bool   // squares of half precision without cooperative matrices, for tests
 
 	mu       sync.Mutex
 	compiled map[variant]*compiled
@@ -39,9 +40,13 @@ type variant struct {
 	constants [12]uint32
 }
 
-// NewKernels prepares kernels for a device.
+// NewKernels prepares kernels for a device, which nobody uses yet.
 func NewKernels(d *vk.Device) *Kernels {
-	return &Kernels{d: d, Plain: !d.Facts.Has.Dot4, Matrix: hasMatrix(&d.Facts), compiled: map[variant]*compiled{}}
+	k := &Kernels{d: d, Plain: !d.Facts.Has.Dot4, Matrix: hasMatrix(&d.Facts), compiled: map[variant]*compiled{}, rows: 8}
+	if k.Matrix {
+		k.layout = k.findLayout()
+	}
+	return k
 }
 
 // kernel returns a module compiled with constants. Kernels run with any subgroups of 8 lanes or more.

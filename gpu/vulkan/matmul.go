@@ -14,24 +14,18 @@ import (
 // mul is the mat-mat kernels of a format, whose bits are those of its mat-vec, and the shared memory that they take.
 type mul struct {
 	dot, plain, matrix shaders.Module
-	left               int // words of a row of weights in a stage
+	left               int // words of 16 bytes of a row of weights in a stage
 	scales, sums       int // numbers for each block of weights, and of activations
 }
 
 // muls has what can be multiplied by whole numbers. Of formats without kernels of their own see formats.
 var muls = map[shaders.Module]mul{
-	shaders.MatvecQ4_0:     {shaders.MatmulQ4_0, shaders.MatmulQ4_0Plain, shaders.MatmulQ4_0Matrix, 20, 1, 1},
-	shaders.MatvecQ8_0:     {shaders.MatmulQ8_0, shaders.MatmulQ8_0Plain, shaders.MatmulQ8_0Matrix, 20, 1, 1},
-	shaders.MatvecQ4_K:     {shaders.MatmulQ4_K, shaders.MatmulQ4_KPlain, shaders.MatmulQ4_KMatrix, 20, 2, 2},
-	shaders.MatvecQ6_K:     {shaders.MatmulQ6_K, shaders.MatmulQ6_KPlain, shaders.MatmulQ6_KMatrix, 28, 3, 1},
-	shaders.MatvecSplit:    {shaders.MatmulSplit, shaders.MatmulSplitPlain, shaders.MatmulSplitMatrix, 28, 2, 1},
-	shaders.MatvecSplitLow: {shaders.MatmulSplitLow, shaders.MatmulSplitLowPlain, shaders.MatmulSplitLowMatrix, 28, 4, 3},
-}
-
-// narrow are kernels whose teams have half the columns, to compare.
-var narrow = map[shaders.Module]shaders.Module{
-	shaders.MatmulQ4_0Matrix: shaders.MatmulQ4_0Narrow,
-	shaders.MatmulQ4_KMatrix: shaders.MatmulQ4_KNarrow,
+	shaders.MatvecQ4_0:     {shaders.MatmulQ4_0, shaders.MatmulQ4_0Plain, shaders.MatmulQ4_0Matrix, 5, 1, 1},
+	shaders.MatvecQ8_0:     {shaders.MatmulQ8_0, shaders.MatmulQ8_0Plain, shaders.MatmulQ8_0Matrix, 5, 1, 1},
+	shaders.MatvecQ4_K:     {shaders.MatmulQ4_K, shaders.MatmulQ4_KPlain, shaders.MatmulQ4_KMatrix, 5, 2, 2},
+	shaders.MatvecQ6_K:     {shaders.MatmulQ6_K, shaders.MatmulQ6_KPlain, shaders.MatmulQ6_KMatrix, 7, 3, 1},
+	shaders.MatvecSplit:    {shaders.MatmulSplit, shaders.MatmulSplitPlain, shaders.MatmulSplitMatrix, 7, 2, 1},
+	shaders.MatvecSplitLow: {shaders.MatmulSplitLow, shaders.MatmulSplitLowPlain, shaders.MatmulSplitLowMatrix, 7, 4, 3},
 }
 
 // fewColumns are done by groups of MaxColumns: a workgroup of matmul.comp would idle.
@@ -48,12 +42,13 @@ func hasMatrix(f *vk.Facts) bool {
 
 // shared is the bytes of shared memory, for so many teams side by side.
 func (f *mul) shared(wide int, glue Glue) uint32 {
-	const tall, right = 128, 20
+	const tall, right = 128, 5
 	columns, out := 32*wide, 256
 	if glue == SwiGLUToInt8 {
 		out = 512
 	}
-	return uint32(4 * (tall*f.left + columns*right + 2*tall*f.scales + 2*columns*f.sums + 2*wide*out + columns))
+	stage := 16*tall*f.left + 16*columns*right + 8*tall*f.scales + 8*columns*f.sums
+	return uint32(stage + 4*(2*wide*out+columns))
 }
 
 // mulOf finds how many columns are multiplied at once, in 32; 0: it is a mat-vec.
@@ -69,27 +64,31 @@ func (k *Kernels) mulOf(m *MatVec) (f mul, wide int) {
 			break
 		}
 	}
+	for wide > 2 && m.Experts == nil && (m.W.rowTiles()+3)/4*((m.Columns+32*wide-1)/(32*wide)) < manyWorkgroups {
+		wide /= 2
+	}
 	return f, wide
 }
+
+// manyWorkgroups is how many of them leave little of a card idle: fewer are made smaller.
+const manyWorkgroups = 100
 
 // matMul records a MatVec by matmul.comp.
 func (k *Kernels) matMul(r *vk.Recording, m *MatVec, f mul, wide int) error {
 	c := shaders.MatmulConstants{Threads: uint32(64 * wide), Wide: uint32(wide),
-		Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}
-	module, across := f.dot, 32
+		Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU)),
+		Layout: k.layout}
+	module := f.dot
 	switch {
 	case k.Matrix:
 		module = f.matrix
-		if narrow, ok := narrow[module]; ok && k.narrow && m.Experts == nil {
-			module, across = narrow, 16
-		}
 	case k.Plain:
 		module = f.plain
 	}
 	p := shaders.MatmulPush{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
 		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
 		KTiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment)}
-	groups := (m.Columns + across*wide - 1) / (across * wide)
+	groups := (m.Columns + 32*wide - 1) / (32 * wide)
 	if e := m.Experts; e != nil {
 		c.Groups, groups = 1, e.Entries
 		p.Chosen, p.Share = e.List, uint32(e.Share)
@@ -104,13 +103,12 @@ func (k *Kernels) matMul(r *vk.Recording, m *MatVec, f mul, wide int) error {
 }
 
 // half is the mat-mat kernels of a format that round to half precision: by cooperative matrices, and for tests without.
+// Q4_0 and Q8_0 have none: whole numbers are as fast.
 type half struct{ matrix, emulated shaders.Module }
 
 var halves = map[shaders.Module]half{
 	shaders.MatvecF16:      {shaders.MatmulF16Matrix, shaders.MatmulF16},
 	shaders.MatvecBf16:     {shaders.MatmulBf16Matrix, shaders.MatmulBf16},
-	shaders.MatvecQ4_0:     {shaders.MatmulHalfQ4_0Matrix, shaders.MatmulHalfQ4_0},
-	shaders.MatvecQ8_0:     {shaders.MatmulHalfQ8_0Matrix, shaders.MatmulHalfQ8_0},
 	shaders.MatvecQ4_K:     {shaders.MatmulHalfQ4_KMatrix, shaders.MatmulHalfQ4_K},
 	shaders.MatvecQ6_K:     {shaders.MatmulHalfQ6_KMatrix, shaders.MatmulHalfQ6_K},
 	shaders.MatvecSplit:    {shaders.MatmulHalfSplitMatrix, shaders.MatmulHalfSplit},
@@ -121,7 +119,7 @@ var halves = map[shaders.Module]half{
 // at once, in 64; 0: it is not wanted, or there is none.
 func (k *Kernels) halfMul(m *MatVec) (module shaders.Module, wide int) {
 	f, ok := halves[formats[m.W.Type].dot]
-	if !ok || !m.Halves || !k.Matrix && !k.emulate || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
+	if !ok || m.Halves == 0 || !k.Matrix && !k.emulate || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
 		return module, 0
 	}
 	module = f.emulated
@@ -142,15 +140,29 @@ func (k *Kernels) halfMul(m *MatVec) (module shaders.Module, wide int) {
 	return module, wide
 }
 
-// matMulHalves records a MatVec by matmul_f16.comp.
+// HalfBytes is the size of a row of activations of a width in half precision.
+func HalfBytes(width int) int { return 2 * PaddedWidth(width) }
+
+// matMulHalves records a MatVec by matmul_f16.comp, behind the rounding of its activations.
 func (k *Kernels) matMulHalves(r *vk.Recording, m *MatVec, module shaders.Module, wide int) error {
+	rounding := shaders.Halve
+	if m.W.float() {
+		rounding = shaders.HalveFloat
+	}
+	halve, err := k.kernel(rounding, nil)
+	if err != nil {
+		return err
+	}
+	vk.Use(r, halve, &shaders.HalvePush{X: m.X, Y: m.Halves, KTiles: uint32(m.W.kTiles())})
+	r.Dispatch(uint32((m.W.kTiles()+1)/2), uint32(m.Columns), 1)
+	r.Barrier()
 	c := shaders.MatmulF16Constants{Threads: uint32(64 * wide), Wide: uint32(wide),
 		Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}
 	kernel, err := k.kernel(module, c.List())
 	if err != nil {
 		return err
 	}
-	vk.Use(r, kernel, &shaders.MatmulF16Push{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
+	vk.Use(r, kernel, &shaders.MatmulF16Push{Weights: m.W.Address, X: m.Halves, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
 		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
 		KTiles: uint32(m.W.kTiles())})
 	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32((m.Columns+64*wide-1)/(64*wide)), 1)

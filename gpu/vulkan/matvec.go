@@ -45,9 +45,10 @@ type MatVec struct {
 	// Residual is rows like y that are added; it may be Y.
 	Residual uint64
 
-	// Halves says that weights and activations may be rounded to half precision and multiplied by whatever the device has
-	// for that. The bits of a column are then the same among any number of others, but other ones.
-	Halves  bool
+	// Halves is memory of HalfBytes for each column: weights and activations may be rounded to half precision, these go
+	// there, and be multiplied by whatever the device has for that. The bits of a column are then the same among any
+	// number of others, but other ones.
+	Halves  uint64
 	Experts *Choice // then W.Address is of the addresses of the experts' matrices, all like W
 
 	// Groups is how many workgroups to use; 0: one for each tile of rows.

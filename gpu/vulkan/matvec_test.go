@@ -299,7 +299,7 @@ func twinBlock(t quant.Type, row []byte, b int, x [32]int32, d float32, sums [2]
 		}
 		code := func(i int) int32 { return int32(row[at+16+s/2*32+i] >> (s % 2 * 4) & 15) }
 		acc = fma(half(at)*float32(scale)*d, float32(dot(code, 0, 32)), acc)
-		return fma(-(half(at+2) * float32(low) * d), float32(sums[0]+sums[1]), acc)
+		return fma(-(half(at+2) * float32(low)), d*float32(sums[0]+sums[1]), acc)
 	case quant.Q6_K:
 		at, run := b/8*210, b%8
 		code := func(i int) int32 {
@@ -332,7 +332,7 @@ func twinSplit(t quant.Type, row []byte, b int, x [32]int32, d float32, acc floa
 	}
 	for h := range 2 {
 		if t.Bounds().Low > 0 {
-			acc = fma(-(lows[2*b+h] * d), float32(sums[h]), acc)
+			acc = fma(-lows[2*b+h], d*float32(sums[h]), acc)
 		}
 	}
 	return acc

@@ -176,19 +176,17 @@ func BenchmarkModel(b *testing.B) {
 		rows, depth int
 		alone       bool
 		fast        bool // in half precision
-		narrow      bool
 	}
 	decode, deep, many := step{rows: 1, depth: 512, alone: true}, step{rows: 1, depth: 8192, alone: true},
 		step{rows: 8, depth: 512, alone: true}
 	prefill, later, fast := step{rows: 512}, step{rows: 512, depth: 3584}, step{rows: 512, fast: true}
-	narrow := step{rows: 512, narrow: true}
 	for _, c := range []struct {
 		name, file string
 		steps      []step
 	}{
 		{"qwen3-30b-a3b", "Q4_K_M", []step{decode, many, prefill}},
-		{"llama-3.1-8b", "Q4_0", []step{decode, deep, prefill, narrow, fast, later}},
-		{"llama-3.1-8b", "Q4_K_M", []step{decode, deep, many, prefill, narrow, fast}},
+		{"llama-3.1-8b", "Q4_0", []step{decode, deep, prefill, fast, later}},
+		{"llama-3.1-8b", "Q4_K_M", []step{decode, deep, many, prefill, fast}},
 		{"llama-3.1-8b", "Q8_0", []step{decode, prefill}},
 		{"llama-3.1-8b", "F16", []step{decode, prefill, fast}},
 		{"lfm2-1.2b", "Q8_0", []step{decode, many, prefill}},
@@ -200,15 +198,12 @@ func BenchmarkModel(b *testing.B) {
 			if s.fast {
 				name += "/fast"
 			}
-			if s.narrow {
-				name += "/narrow"
-			}
 			b.Run(name, func(b *testing.B) {
 				g := open(b)
 				if g.d.Facts.Kind == vk.CPU {
 					s.rows, s.depth = min(s.rows, 32), min(s.depth, 128)
 				}
-				g.k.Halves, g.k.narrow = s.fast, s.narrow
+				g.k.Halves = s.fast
 				w := g.shaped(c.name, c.file, s.rows, s.depth)
 				for range b.N {
 					w.measure(b, w.step(s.rows, s.depth, s.alone))

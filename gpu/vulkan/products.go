@@ -137,11 +137,18 @@ func (l *planner) product(in *input, v MatVec, y place, residual *place) {
 	if residual != nil {
 		reads = append(reads, residual.b)
 	}
-	l.launch(launch{reads: reads, writes: []*live.Buffer{y.b}, record: func(x *recorder) error {
+	writes, half := []*live.Buffer{y.b}, (*live.Buffer)(nil)
+	if _, ok := halves[formats[v.W.Type].dot]; ok && l.m.device.kernels.Halves {
+		half = l.buffer(live.Buffer{Form: asBlob, Width: l.m.capacity(l.wanted) * HalfBytes(v.W.Cols)})
+		writes = append(writes, half)
+	}
+	l.launch(launch{reads: reads, writes: writes, record: func(x *recorder) error {
 		v := v
 		v.W = x.matrix(v.W)
 		x.give(&v, in)
-		v.Halves = x.k.Halves && x.n > fewColumns
+		if half != nil && x.n > fewColumns {
+			v.Halves = x.at(place{b: half})
+		}
 		v.Columns, v.Count, v.Y, v.YStride = x.n, x.count(0), x.at(y), stride(y.b)
 		if residual != nil {
 			v.Residual = x.at(*residual)

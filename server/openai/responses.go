@@ -16,11 +16,7 @@ import (
 
 // respond serves POST /v1/responses.
 func (a *api) respond(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
-	body, fault := a.Body(rc, x)
-	if fault != nil {
-		return fault
-	}
-	o, fault := decodeResponse(body, a.finder(x, answer.Write), a.before(x))
+	o, fault := a.readResponse(rc, x)
 	if fault != nil {
 		return fault
 	}
@@ -42,13 +38,17 @@ func (a *api) before(x *exchange.Exchange) past {
 	return func(id string) (items string, ok bool) { return a.past.find(id, x.Client) }
 }
 
-// countResponse serves POST /v1/responses/input_tokens: how many tokens the prompt of a response would have.
-func (a *api) countResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+func (a *api) readResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) (responseRequest, *wire.Fault) {
 	body, fault := a.Body(rc, x)
 	if fault != nil {
-		return fault
+		return responseRequest{}, fault
 	}
-	o, fault := decodeResponse(body, a.finder(x, answer.Write), a.before(x))
+	return decodeResponse(body, a.finder(x, answer.Write), a.before(x))
+}
+
+// countResponse serves POST /v1/responses/input_tokens: how many tokens the prompt of a response would have.
+func (a *api) countResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	o, fault := a.readResponse(rc, x)
 	if fault != nil {
 		return fault
 	}

@@ -27,6 +27,7 @@ func TestFixtures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			x := fixture{converttest.Open(t, name, tensors)}
+			require.Greater(t, len(samples[name]), len(tensors)/2, "what transformers had is known")
 			x.isTransformers(t, samples[name])
 			plan, err := convert.Plan(x.Folder, x.Options())
 			require.NoError(t, err)

@@ -26,7 +26,8 @@ func begin(l Limits, needs map[string]int64) *story {
 	return s
 }
 
-// tell is one of: want a, meek a, done a, measured a, loaded a, failed a, unloaded a, sick a, cancel 3, after 5s.
+// tell is one of: want a, meek a, done a, measured a, loaded a, failed a, unloaded a, sick a, changed a, cancel 3,
+// after 5s.
 func (s *story) tell(t *testing.T, line string) string {
 	what, arg, _ := strings.Cut(line, " ")
 	var out []Effect
@@ -47,6 +48,8 @@ func (s *story) tell(t *testing.T, line string) string {
 		out = s.Unloaded(s.at, arg)
 	case "sick":
 		out = s.Sick(s.at, arg)
+	case "changed":
+		out = s.Changed(s.at, arg)
 	case "cancel":
 		var n Ticket
 		_, err := fmt.Sscan(arg, &n)
@@ -131,6 +134,12 @@ func TestStories(t *testing.T) {
 		{"nobody asks for long", Limits{Room: Room{Host: 10}, KeepAlive: 5 * time.Second}, map[string]int64{"a": 4}, []string{
 			"want a → measure a", "measured a → load a in 4", "loaded a → admit 1", "after 9s → ", "done a → ", "after 4s → ",
 			"want a → admit 2", "done a → ", "after 4s → ", "after 1s → unload a", "want a → ", "unloaded a → measure a",
+		}},
+		{"one whose file changed is loaded again", Limits{Room: Room{Host: 10}}, map[string]int64{"a": 4}, []string{
+			"want a → measure a", "measured a → load a in 4", "loaded a → admit 1", "changed a → ", "want a → ",
+			"done a → unload a", "changed a → ", "unloaded a → measure a", "measured a → load a in 4", "changed a → ",
+			"loaded a → unload a", "unloaded a → measure a", "measured a → load a in 4", "loaded a → admit 2", "done a → ",
+			"changed a → unload a", "unloaded a → ", "changed a → ", "changed b → ",
 		}},
 		{"one that died is loaded again", Limits{Room: Room{Host: 10}}, map[string]int64{"a": 4}, []string{
 			"want a → measure a", "measured a → load a in 4", "loaded a → admit 1", "sick a → ", "want a → ",

@@ -109,6 +109,20 @@ func (t *trie) reach(text string) (longest int) {
 	return longest
 }
 
+// admits says why a stretch of text cannot be merged as one word: it is too long, or whoever waits has gone, which is
+// asked from time to time; asked is where the last time was.
+func (s *scratch) admits(from, end int, asked *int) error {
+	if end-from > maxWord {
+		return &WordTooLong{end - from}
+	}
+	if end-*asked > askEvery {
+		if *asked = end; s.stopped() {
+			return ErrStopped
+		}
+	}
+	return nil
+}
+
 // large says that the working memory has grown beyond what is worth keeping.
 func (s *scratch) large() bool {
 	const symbolBytes, pairBytes, intBytes, fragmentBytes, choiceBytes = 20, 20, 8, 24, 16

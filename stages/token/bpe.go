@@ -46,13 +46,8 @@ func (b *bpe) encode(dst []ID, text string, _ bool, s *scratch) ([]ID, error) {
 			if b.chars {
 				next = b.glue.wordEnd(text[:end], from)
 			}
-			if next-from > maxWord {
-				return dst, &WordTooLong{next - from}
-			}
-			if next-asked > askEvery {
-				if asked = next; s.stopped() {
-					return dst, ErrStopped
-				}
+			if err := s.admits(from, next, &asked); err != nil {
+				return dst, err
 			}
 			dst = b.word(dst, text[from:next], &s.chain)
 			from = next

@@ -43,13 +43,8 @@ func (p *spm) encode(dst []ID, text string, fresh bool, s *scratch) ([]ID, error
 		if !whole {
 			end = p.glue.wordEnd(text, from)
 		}
-		if end-from > maxWord {
-			return dst, &WordTooLong{end - from}
-		}
-		if end-asked > askEvery {
-			if asked = end; s.stopped() {
-				return dst, ErrStopped
-			}
+		if err := s.admits(from, end, &asked); err != nil {
+			return dst, err
 		}
 		dst = p.word(dst, text[from:end], &s.chain)
 		from = end

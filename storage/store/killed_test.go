@@ -2,6 +2,7 @@ package store
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"math/rand/v2"
 	"os"
@@ -15,9 +16,9 @@ import (
 // killedStore names the store of a process that is to be killed.
 const killedStore = "SLUICE_TEST_KILLED_STORE"
 
-// TestKilledAnywhere kills processes that do nothing but pull, copy and remove small models, two at a time: they are
-// between two system calls of a change most of the time. Whatever they leave, every model that is listed is whole, and
-// the next process can do all that it could before.
+// TestKilledAnywhere kills processes that do nothing but pull, make, copy and remove small models, two at a time: they
+// are between two system calls of a change most of the time. Whatever they leave, every model that is listed is whole,
+// and the next process can do all that it could before.
 func TestKilledAnywhere(t *testing.T) {
 	if dir := os.Getenv(killedStore); dir != "" {
 		churn(t, dir)
@@ -58,6 +59,15 @@ func TestKilledAnywhere(t *testing.T) {
 			require.ErrorAs(t, err, new(*Absent))
 		}
 	}
+	if _, err := s.Remove(context.Background(), name(t, "made")); err != nil {
+		require.ErrorAs(t, err, new(*Absent))
+	}
+	waiting, err := os.ReadDir(s.path(uploadsFolder))
+	require.NoError(t, err)
+	for _, entry := range waiting { // a day passes
+		old := time.Now().Add(-2 * uploadsLast)
+		require.NoError(t, os.Chtimes(s.path(uploadsFolder, entry.Name()), old, old))
+	}
 	require.NoError(t, s.change(context.Background(), s.collect))
 	require.Empty(t, tree(t, s), "nothing is left of what was killed")
 }
@@ -83,8 +93,15 @@ func churn(t *testing.T, dir string) {
 			require.NoError(t, p.Commit(ctx))
 			p.Close()
 		}
+		data := content("uploaded", 3000)
+		_, err := s.Upload(ctx, DigestOf(data), -1, bytes.NewReader(data))
+		require.NoError(t, err)
+		_, err = s.Make(ctx, name(t, "made"), "", []Layer{
+			{File: File{Role: Weights, Name: "m.gguf"}, Data: data}, {File: File{Role: System, Name: "system"}, Data: data[:99]},
+		})
+		require.NoError(t, err)
 		_ = s.Copy(ctx, name(t, "a/b"), name(t, "copy"), false) // the other process may have done so, or removed it
-		for _, gone := range []string{"a/b", "copy", "a/c"} {
+		for _, gone := range []string{"a/b", "copy", "a/c", "made"} {
 			_, _ = s.Remove(ctx, name(t, gone))
 		}
 	}

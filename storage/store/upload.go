@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,8 +18,34 @@ import (
 // uploadsLast is how long a file waits for the model that it is uploaded for.
 const uploadsLast = 24 * time.Hour
 
-// halfUpload begins the names of files that are still arriving.
-const halfUpload = ".half-"
+// Scratch is a folder on the store's disk for what is not complete. It goes with Close, or with its process.
+type Scratch struct {
+	Dir  string
+	lock *os.File // held as long as its process lives
+}
+
+const (
+	scratchFolder = ".half-" // begins its name
+	scratchLock   = ".lock"  // in it
+)
+
+// Scratch makes such a folder. What nobody needs in the store goes first.
+func (s *Store) Scratch(ctx context.Context) (*Scratch, error) {
+	c := &Scratch{}
+	return c, s.change(ctx, func() (err error) {
+		if err := s.collect(); err != nil {
+			return err
+		}
+		if c.Dir, err = os.MkdirTemp(s.path(uploadsFolder), scratchFolder); err != nil {
+			return err
+		}
+		c.lock, err = safefile.Grow(filepath.Join(c.Dir, scratchLock))
+		return err
+	})
+}
+
+// Close removes the folder and all that is in it.
+func (c *Scratch) Close() error { return errors.Join(os.RemoveAll(c.Dir), c.lock.Close()) }
 
 // Size is how long the file of a digest is, if it is here: as one of a model's, or uploaded for one to come.
 func (s *Store) Size(d Digest) (bytes int64, here bool) {
@@ -36,14 +63,15 @@ func (s *Store) Upload(ctx context.Context, want Digest, size int64, from io.Rea
 	if free, known := freeBytes(s.dir); known && size > free {
 		return "", &NoRoom{size, free, s.dir}
 	}
-	if err := s.change(ctx, s.collect); err != nil { // of earlier uploads that nobody came for
-		return "", err
-	}
-	half, err := os.CreateTemp(s.path(uploadsFolder), halfUpload)
+	scratch, err := s.Scratch(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(half.Name()) // gone already, if all went well
+	defer scratch.Close()
+	half, err := os.Create(filepath.Join(scratch.Dir, "file"))
+	if err != nil {
+		return "", err
+	}
 	defer half.Close()
 	sum := sha256.New()
 	n, err := io.Copy(io.MultiWriter(half, sum), io.LimitReader(from, mostSize))
@@ -63,14 +91,6 @@ func (s *Store) Upload(ctx context.Context, want Digest, size int64, from io.Rea
 	return found, safefile.Publish(half.Name(), s.path(uploadsFolder, found.file()), true)
 }
 
-// Scratch makes a folder on the store's disk, which its caller removes.
-func (s *Store) Scratch(ctx context.Context) (folder string, err error) {
-	if err := s.change(ctx, s.collect); err != nil {
-		return "", err
-	}
-	return os.MkdirTemp(s.path(uploadsFolder), halfUpload)
-}
-
 // Blob is the path of the file of a digest that is here.
 func (s *Store) Blob(d Digest) (path string, err error) {
 	for _, path := range []string{s.blob(d), s.path(uploadsFolder, d.file())} {
@@ -88,9 +108,17 @@ func (s *Store) sweepUploads() (err error) {
 		return dirErr
 	}
 	for _, entry := range entries {
+		path := s.path(uploadsFolder, entry.Name())
+		if strings.HasPrefix(entry.Name(), scratchFolder) {
+			lock, busy := safefile.Grow(filepath.Join(path, scratchLock))
+			if busy == nil { // its process was killed
+				err = errors.Join(err, os.RemoveAll(path), lock.Close())
+			}
+			continue
+		}
 		info, infoErr := entry.Info()
 		if infoErr == nil && time.Since(info.ModTime()) > uploadsLast {
-			err = errors.Join(err, os.RemoveAll(s.path(uploadsFolder, entry.Name())))
+			err = errors.Join(err, removed(os.Remove(path)))
 		}
 	}
 	return err

@@ -2,13 +2,15 @@
 #extension GL_GOOGLE_include_directive : require
 // One split of attention: the positions of a few blocks, for all query heads of a KV head. merge.comp joins splits.
 //
-// A workgroup owns (KV head, split, row). LANES threads share a position, each FEATURES/LANES of its features in
+// A workgroup owns (KV head, split, rows). LANES threads share a position, each FEATURES/LANES of its features in
 // words of 16 bytes; GROUPS of them take positions in turn. A group keeps for each query head the largest score, the
 // sum of weights and the weighted values; groups are joined in order at the end. The logarithms are of base 2.
+// It does so for ROWS rows, one after the other: where they are of one sequence and its splits are of one block, that is
+// read once.
 // With FUSED the step has one row a sequence: queries are normalised and rotated here, and the split that ends at the row's own
 // position does so with its key, stores key and value, and uses them as stored.
 //
-// Shared memory: (QUERIES + 2)·FEATURES·4 bytes, (QUERIES + 1)·64, and AT_ONCE·GROUPS·(FEATURES + 2)·4. Subgroups: LANES or more.
+// Shared memory: (QUERIES + 2)·FEATURES·4 bytes, (QUERIES + 1)·64, and AT_ONCE·GROUPS·(FEATURES + 3)·4. Subgroups: LANES or more.
 //
 // variant: attend
 #include "lib/buffers.glsl"
@@ -24,6 +26,7 @@ layout(constant_id = 4) const uint AT_ONCE = 1;    // query heads that are joine
 layout(constant_id = 5) const uint FUSED = 0;
 layout(constant_id = 6) const uint DIMS = 128;     // that rotate, if FUSED; 0: none
 layout(constant_id = 7) const uint INTERLEAVED = 0;
+layout(constant_id = 9) const uint ROWS = 1;   // more than one only if not FUSED
 layout(constant_id = 8) const uint NORMED = 0; // if FUSED: each head of queries and keys is normalised first
 
 layout(push_constant, scalar) uniform Push {
@@ -43,6 +46,7 @@ layout(push_constant, scalar) uniform Push {
 	float cap;       // scores s become cap·tanh(s/cap), cap times log2(e); 0: they stay
 	float eps;       // of NORMED
 	uint chunked;    // 1: the window is the row's own chunk of so many positions
+	uint size;       // rows, of which count are there
 };
 
 const uint WORDS = FEATURES / (8 * LANES); // of 16 bytes, a lane's
@@ -54,9 +58,15 @@ shared float squares[NORMED * (QUERIES + 1) * 16 + 1];
 shared vec4 query[QUERIES * FEATURES / 4];
 shared uvec4 ownKey[FEATURES / 8];
 shared uvec4 ownValue[FEATURES / 8];
-shared float joinedValues[AT_ONCE * GROUPS * FEATURES];
-shared float joinedScores[AT_ONCE * GROUPS * 2];
+shared vec4 joinedValues[AT_ONCE * GROUPS * FEATURES / 4];
+shared float joinedScores[AT_ONCE * GROUPS];
+shared float joinedSums[AT_ONCE * GROUPS];
+shared float joinedWeights[AT_ONCE * GROUPS];
 
+uint current;    // the row
+uint loaded = 0xffffffffu; // where the block lies that was fetched last
+const uint ASKED = (QUERIES * FEATURES + THREADS - 1) / THREADS;
+float nextQuery[ROWS > 1 ? ASKED : 1]; // of the row that comes next
 uvec4 nextKeys[EACH * WORDS]; // of the block that comes next, as loaded
 uvec4 nextValues[EACH * WORDS];
 float best[QUERIES];
@@ -113,17 +123,38 @@ float turnedHead(Floats head, Floats gain, float scale, uint64_t mine, uint d) {
 	return r;
 }
 
+// ask loads the queries of a row, if there is one.
+void ask(uint row) {
+	Floats from = Floats(x + 4ul * (row * xStride + gl_WorkGroupID.x * QUERIES * FEATURES));
+	[[unroll]] for (uint n = 0; n < ASKED; n++) {
+		uint i = n * THREADS + gl_LocalInvocationID.x;
+		if (row < size && i < QUERIES * FEATURES) {
+			nextQuery[ROWS > 1 ? n : 0] = from.v[i];
+		}
+	}
+}
+
+// prepare puts a row's queries where all threads see them.
 void prepare(Row row, bool owner) {
 	uint kv = gl_WorkGroupID.x, heads = gl_NumWorkGroups.x;
-	uint64_t from = x + 4ul * (gl_WorkGroupID.z * xStride), mine = angles + 4ul * (gl_WorkGroupID.z * DIMS);
+	uint64_t from = x + 4ul * (current * xStride), mine = angles + 4ul * (current * DIMS);
 	if (NORMED != 0) {
 		sumSquares(from);
 		barrier();
 	}
-	for (uint i = gl_LocalInvocationID.x; i < QUERIES * FEATURES; i += THREADS) {
+	for (uint i = gl_LocalInvocationID.x; ROWS == 1 && i < QUERIES * FEATURES; i += THREADS) {
 		Floats head = Floats(from + 4ul * ((kv * QUERIES + i / FEATURES) * FEATURES));
 		float norm = NORMED != 0 ? normScale(i / FEATURES) : 1.0;
 		query[i / 4][i % 4] = turnedHead(head, queryGain, norm, mine, i % FEATURES) * scale;
+	}
+	if (ROWS > 1) {
+		[[unroll]] for (uint n = 0; n < ASKED; n++) {
+			uint i = n * THREADS + gl_LocalInvocationID.x;
+			if (i < QUERIES * FEATURES) {
+				query[i / 4][i % 4] = nextQuery[ROWS > 1 ? n : 0] * scale;
+			}
+		}
+		ask(current + 1);
 	}
 	if (FUSED != 0 && owner) {
 		uint at = cacheAt(block(tables, row, row.position), heads, kv, row.position, FEATURES) / 8;
@@ -154,6 +185,10 @@ void prepare(Row row, bool owner) {
 void fetch(Row row, uint first) {
 	uint group = gl_LocalInvocationID.x / LANES, lane = gl_LocalInvocationID.x % LANES;
 	uint at = cacheAt(block(tables, row, first), gl_NumWorkGroups.x, gl_WorkGroupID.x, first, FEATURES) / 8;
+	if (ROWS > 1 && at == loaded) {
+		return;
+	}
+	loaded = at;
 	[[unroll]] for (uint i = 0; i < EACH; i++) {
 		[[unroll]] for (uint w = 0; w < WORDS; w++) {
 			uint word = (i * GROUPS + group) * (FEATURES / 8) + lane * WORDS + w;
@@ -239,47 +274,46 @@ void join(uint q, uint split) {
 	uint group = gl_LocalInvocationID.x / LANES, lane = gl_LocalInvocationID.x % LANES;
 	[[unroll]] for (uint j = 0; j < AT_ONCE; j++) {
 		[[unroll]] for (uint w = 0; w < WORDS * 2; w++) {
-			uint at = (j * GROUPS + group) * FEATURES + lane * WORDS * 8 + w * 4;
-			[[unroll]] for (uint i = 0; i < 4; i++) {
-				joinedValues[at + i] = sums[(q + j) * WORDS * 2 + w][i];
-			}
+			joinedValues[(j * GROUPS + group) * FEATURES / 4 + lane * WORDS * 2 + w] = sums[(q + j) * WORDS * 2 + w];
 		}
 		if (lane == 0) {
-			joinedScores[(j * GROUPS + group) * 2] = best[q + j];
-			joinedScores[(j * GROUPS + group) * 2 + 1] = total[q + j];
+			joinedScores[j * GROUPS + group] = best[q + j];
+			joinedSums[j * GROUPS + group] = total[q + j];
 		}
 	}
 	barrier();
-	uint heads = gl_NumWorkGroups.x * QUERIES;
-	for (uint o = gl_LocalInvocationID.x; o < AT_ONCE * FEATURES; o += THREADS) {
-		uint j = o / FEATURES, d = o % FEATURES;
+	uint heads = gl_NumWorkGroups.x * QUERIES, first = (current * heads + gl_WorkGroupID.x * QUERIES + q) * MAXSPLITS + split;
+	for (uint o = gl_LocalInvocationID.x; o < AT_ONCE * GROUPS; o += THREADS) {
 		float most = NOTHING;
 		[[unroll]] for (uint g = 0; g < GROUPS; g++) {
-			most = max(most, joinedScores[(j * GROUPS + g) * 2]);
+			most = max(most, joinedScores[o / GROUPS * GROUPS + g]);
 		}
+		joinedWeights[o] = exp2(joinedScores[o] - most);
+		if (o % GROUPS == 0) {
+			parts.v[(first + o / GROUPS * MAXSPLITS) * (FEATURES + 4) + FEATURES] = most;
+		}
+	}
+	barrier();
+	for (uint o = gl_LocalInvocationID.x; o < AT_ONCE * FEATURES; o += THREADS) {
+		uint j = o / FEATURES, d = o % FEATURES, at = (first + j * MAXSPLITS) * (FEATURES + 4);
 		precise float value = 0, sum = 0;
 		[[unroll]] for (uint g = 0; g < GROUPS; g++) {
-			float weight = exp2(joinedScores[(j * GROUPS + g) * 2] - most);
-			sum = fma(weight, joinedScores[(j * GROUPS + g) * 2 + 1], sum);
-			value = fma(weight, joinedValues[(j * GROUPS + g) * FEATURES + d], value);
+			value = fma(joinedWeights[j * GROUPS + g], joinedValues[((j * GROUPS + g) * FEATURES + d) / 4][d % 4], value);
 		}
-		uint head = gl_WorkGroupID.x * QUERIES + q + j;
-		uint at = ((gl_WorkGroupID.z * heads + head) * MAXSPLITS + split) * (FEATURES + 4);
 		parts.v[at + d] = value;
 		if (d == 0) {
-			parts.v[at + FEATURES] = most;
+			[[unroll]] for (uint g = 0; g < GROUPS; g++) {
+				sum = fma(joinedWeights[j * GROUPS + g], joinedSums[j * GROUPS + g], sum);
+			}
 			parts.v[at + FEATURES + 1] = sum;
 		}
 	}
 	barrier();
 }
 
-void main() {
-	uint split = gl_WorkGroupID.y;
-	if (uint64_t(count) != 0 && gl_WorkGroupID.z >= count.v[0]) {
-		return;
-	}
-	Row row = rows.v[gl_WorkGroupID.z];
+// attendRow computes a row's split.
+void attendRow(uint split) {
+	Row row = rows.v[current];
 	uint length = splitLength(row.position), begin = split * length;
 	if (begin > row.position) {
 		return;
@@ -303,5 +337,19 @@ void main() {
 	}
 	[[unroll]] for (uint q = 0; q < QUERIES; q += AT_ONCE) {
 		join(q, split);
+	}
+}
+
+void main() {
+	uint here = uint64_t(count) != 0 ? min(size, count.v[0]) : size;
+	if (ROWS > 1) {
+		ask(gl_WorkGroupID.z * ROWS);
+	}
+	for (uint i = 0; i < ROWS; i++) {
+		current = gl_WorkGroupID.z * ROWS + i;
+		if (current >= here) {
+			return;
+		}
+		attendRow(gl_WorkGroupID.y);
 	}
 }

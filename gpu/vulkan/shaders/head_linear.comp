@@ -54,7 +54,7 @@ void main() {
 	for (uint block = slot; block * 32 < width; block += SLOTS) {
 		uint at = (gl_WorkGroupID.x * tiles + block / 8) * TILE, n = min(32, width - block * 32);
 #if !defined(PLAIN)
-		Block u = blockAt(weights, at, lane, block % 8);
+		Block u = blockOf(rawAt(weights, at, lane, block % 8));
 #endif
 		for (uint i = 0; i < n; i++) {
 #if defined(PLAIN)

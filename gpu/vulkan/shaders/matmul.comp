@@ -3,8 +3,8 @@
 // y[c][o] = Σ w[o][k]·x[c][k] for many columns c: what matvec.comp computes, bit for bit, for prefill.
 //
 // A workgroup owns 128 outputs (four tiles of 32 rows; two of gate and two of up, where EPILOGUE is a GLU) and 32·WIDE
-// columns, or 16·WIDE if NARROW. A team of 32 threads (of a subgroup, where MATRIX) has 64 outputs × 32, or 16, columns
-// of them as 4 × ACROSS squares of 16 × 16. Stages of 64 k are unpacked to shared memory, while the next one is loaded.
+// columns. A team of 32 threads (of a subgroup, where MATRIX) has 64 outputs × 32 columns of them as 4 × 2 squares of
+// 16 × 16. Stages of 64 k are unpacked to shared memory, while the next one is loaded.
 //
 // Order of addition: that of matvec.comp. Products of 32 k (of 16, where scales are of 16) are whole numbers, by
 // cooperative matrices or by dot products; they are scaled and added one by one, in order of k, then segments are.
@@ -14,14 +14,12 @@
 // variant: matmul_q4_0 -DQ4_0 -DDOT4
 // variant: matmul_q4_0_plain -DQ4_0
 // variant: matmul_q4_0_matrix -DQ4_0 -DMATRIX
-// variant: matmul_q4_0_narrow -DQ4_0 -DMATRIX -DNARROW
 // variant: matmul_q8_0 -DQ8_0 -DDOT4
 // variant: matmul_q8_0_plain -DQ8_0
 // variant: matmul_q8_0_matrix -DQ8_0 -DMATRIX
 // variant: matmul_q4_k -DQ4_K -DDOT4
 // variant: matmul_q4_k_plain -DQ4_K
 // variant: matmul_q4_k_matrix -DQ4_K -DMATRIX
-// variant: matmul_q4_k_narrow -DQ4_K -DMATRIX -DNARROW
 // variant: matmul_q6_k -DQ6_K -DDOT4
 // variant: matmul_q6_k_plain -DQ6_K
 // variant: matmul_q6_k_matrix -DQ6_K -DMATRIX
@@ -47,6 +45,7 @@ layout(constant_id = 2) const uint EPILOGUE = 0; // as in matvec.comp
 layout(constant_id = 3) const uint EXTRAS = 0;
 layout(constant_id = 4) const uint ACT = 1;
 layout(constant_id = 5) const uint GROUPS = 0;   // 1: columns are those of an entry of group.comp, of an expert's matrix
+layout(constant_id = 6) const uint LAYOUT = 0;   // of a square in its lanes: see below; 0: any
 
 layout(push_constant, scalar) uniform Push {
 	Quads weights;   // of experts the addresses, by number
@@ -64,22 +63,19 @@ layout(push_constant, scalar) uniform Push {
 	Words chosen;
 };
 
-#if defined(NARROW)
-const uint ACROSS = 1;
-#else
 const uint ACROSS = 2;
-#endif
 const uint TALL = 128, COLUMNS = 16 * ACROSS * WIDE;
 
-// Shared words of 4 k: rows of weights, and of columns, in a stage. Where scales are of 16 k, each block of weights is
-// 16 k, 16 zeros, 16 k: so a half of a block is multiplied with the other masked.
+// Shared words of 16 k: rows of weights, and of columns, in a stage. Where scales are of 16 k, each block of weights is
+// 16 k, 16 zeros, 16 k: so a half of a block is multiplied with the other masked. Strides are odd: no two of eight rows
+// are in the same banks.
 #if defined(Q6_K) || defined(SPLIT) || defined(SPLITLOW)
 #define HALVES
-const uint ASTEP = 12, ASTRIDE = 28;
+const uint ASTEP = 3, ASTRIDE = 7;
 #else
-const uint ASTEP = 8, ASTRIDE = 20;
+const uint ASTEP = 2, ASTRIDE = 5;
 #endif
-const uint BSTEP = 8, BSTRIDE = 20;
+const uint BSTEP = 2, BSTRIDE = 5;
 
 const uint NONE = 0xffffffffu;
 Quads base;
@@ -97,49 +93,42 @@ uint target(uint column) {
 #include "lib/squares.glsl"
 
 #if defined(MATRIX)
-#define WORD i8vec4
 #define WHOLE coopmat<int, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
 #define LEFT coopmat<int8_t, gl_ScopeSubgroup, 16, 32, gl_MatrixUseA>
 #define RIGHT coopmat<int8_t, gl_ScopeSubgroup, 32, 16, gl_MatrixUseB>
 #define EACHBLOCK [[unroll]]
-#define BYROW(to, list, from) coopMatLoad(to, list, from, 0, gl_CooperativeMatrixLayoutColumnMajor)
-#define BYCOLUMN(to, list, from) coopMatLoad(to, list, from, 0, gl_CooperativeMatrixLayoutRowMajor)
-WORD word(uint v) { return unpack8(int(v)); }
 #else
-#define WORD uint
 #define WHOLE int[8]
 #define LEFT uint
 #define RIGHT uint
 #define EACHBLOCK [[dont_unroll]]
-#define BYROW(to, list, from) [[unroll]] for (uint e = 0; e < 8; e++) { to[e] = list[(from) + squareRow()]; }
-#define BYCOLUMN(to, list, from) [[unroll]] for (uint e = 0; e < 8; e++) { to[e] = list[(from) + squareColumn() + 2 * e]; }
-WORD word(uint v) { return v; }
 #endif
 
-shared WORD a[TALL * ASTRIDE];
-shared WORD b[COLUMNS * BSTRIDE];
-shared float aScale[2 * TALL]; // [block of the stage][row]
-shared float bScale[2 * COLUMNS];
+shared uvec4 a[TALL * ASTRIDE];
+shared uvec4 b[COLUMNS * BSTRIDE];
+// Numbers of weights are [block of the stage][row], those of columns by pairs of columns.
+shared float aScale[2 * TALL];
+shared vec2 bScale[COLUMNS];
 #if defined(Q6_K)
-shared int aFirst[2 * TALL];
-shared int aSecond[2 * TALL];
+shared float aFirst[2 * TALL];
+shared float aSecond[2 * TALL];
 #elif defined(HALVES)
 shared float aOther[2 * TALL];
 #endif
 #if defined(Q4_K) || defined(SPLITLOW)
 shared float aLow[2 * TALL];
-shared float bSum[2 * COLUMNS]; // of 32, or of the first 16
+shared vec2 bSum[COLUMNS]; // of 32, or of the first 16, times their scale
 #endif
 #if defined(SPLITLOW)
 shared float aOtherLow[2 * TALL];
-shared float bOtherSum[2 * COLUMNS];
+shared vec2 bOtherSum[COLUMNS];
 #endif
 SQUARE acc[SQUARES]; // [4 of rows][ACROSS of columns]
 
 const uint ITEMS = 256 / THREADS;             // blocks of weights that a thread has of a stage
 const uint XITEMS = (COLUMNS * 4) / THREADS;  // words of 16 bytes of activations
 const uint SITEMS = (COLUMNS * 2 + THREADS - 1) / THREADS; // scales of activations
-Block nextBlocks[ITEMS];
+Raw nextBlocks[ITEMS];
 uvec4 nextX[XITEMS];
 uvec2 nextScales[SITEMS];
 
@@ -157,7 +146,7 @@ void fetch(uint stage) {
 	[[unroll]] for (uint i = 0; i < ITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x, row = item % TALL, part = item / TALL;
 		uint tile = min(gl_WorkGroupID.x * 4 + row / 32, rowTiles - 1);
-		nextBlocks[i] = blockAt(base, (tile * kTiles + stage / 4) * TILE, row % 32, stage % 4 * 2 + part);
+		nextBlocks[i] = rawAt(base, (tile * kTiles + stage / 4) * TILE, row % 32, stage % 4 * 2 + part);
 	}
 	[[unroll]] for (uint i = 0; i < XITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x;
@@ -169,88 +158,130 @@ void fetch(uint stage) {
 	}
 }
 
+// centred4 is 16 weights as centred has them.
+uvec4 centred4(uvec4 q) { return uvec4(centred(q.x), centred(q.y), centred(q.z), centred(q.w)); }
+
 // put writes the stage that was fetched to shared memory.
 void put() {
 	[[unroll]] for (uint i = 0; i < ITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x, row = item % TALL, part = item / TALL;
 		uint at = row * ASTRIDE + part * ASTEP;
-		[[unroll]] for (uint j = 0; j < 4; j++) {
-			a[at + j] = word(centred(nextBlocks[i].lo[j]));
-			a[at + ASTEP - 4 + j] = word(centred(nextBlocks[i].hi[j]));
-		}
-		aScale[item] = nextBlocks[i].scale;
+		Block u = blockOf(nextBlocks[i]);
+		a[at] = centred4(u.lo);
+		a[at + ASTEP - 1] = centred4(u.hi);
+		aScale[item] = u.scale;
 #if defined(Q6_K)
-		aFirst[item] = nextBlocks[i].s0;
-		aSecond[item] = nextBlocks[i].s1;
+		aFirst[item] = float(u.s0);
+		aSecond[item] = float(u.s1);
 #elif defined(HALVES)
-		aOther[item] = nextBlocks[i].otherScale;
+		aOther[item] = u.otherScale;
 #endif
 #if defined(Q4_K) || defined(SPLITLOW)
-		aLow[item] = nextBlocks[i].low;
+		aLow[item] = u.low;
 #endif
 #if defined(SPLITLOW)
-		aOtherLow[item] = nextBlocks[i].otherLow;
+		aOtherLow[item] = u.otherLow;
 #endif
 	}
 	[[unroll]] for (uint i = 0; i < XITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x;
-		[[unroll]] for (uint j = 0; j < 4; j++) {
-			b[item / 4 * BSTRIDE + item % 4 * 4 + j] = word(nextX[i][j]);
-		}
+		b[item / 4 * BSTRIDE + item % 4] = nextX[i];
 	}
 	[[unroll]] for (uint i = 0; i < SITEMS; i++) {
-		uint item = i * THREADS + gl_LocalInvocationID.x, at = item % 2 * COLUMNS + item / 2;
+		uint item = i * THREADS + gl_LocalInvocationID.x, c = item / 2;
+		uint at = item % 2 * (COLUMNS / 2) + c / 2;
 		if (item >= COLUMNS * 2) {
 			break;
 		}
-		bScale[at] = uintBitsToFloat(nextScales[i].x);
+		float d = uintBitsToFloat(nextScales[i].x);
+		bScale[at][c % 2] = d;
 #if defined(Q4_K) || defined(SPLITLOW)
 		int first = bitfieldExtract(int(nextScales[i].y), 0, 16), second = int(nextScales[i].y) >> 16;
 #if defined(Q4_K)
-		bSum[at] = float(first + second);
+		bSum[at][c % 2] = d * float(first + second);
 #else
-		bSum[at] = float(first);
-		bOtherSum[at] = float(second);
+		bSum[at][c % 2] = d * float(first);
+		bOtherSum[at][c % 2] = d * float(second);
 #endif
 #endif
 	}
 }
 
-// LOADA and LOADB take 32 k of 16 rows and of 16 columns, PRODUCT their whole-number products, of so many words.
+// LOADA and LOADB take 32 k of 16 rows and of 16 columns, PRODUCT their whole-number products, of so many words. BYROW
+// and BYCOLUMN set eight floats, one for each part that this thread has of a square, to the numbers of their rows and
+// columns.
 #if defined(MATRIX)
-#define LOADA(to, row, at) coopMatLoad(to, a, (row) * ASTRIDE + (at), ASTRIDE, gl_CooperativeMatrixLayoutRowMajor)
-#define LOADB(to, column, at) coopMatLoad(to, b, (column) * BSTRIDE + (at), BSTRIDE, gl_CooperativeMatrixLayoutColumnMajor)
+#define LOADA(to, at) coopMatLoad(to, a, at, ASTRIDE, gl_CooperativeMatrixLayoutRowMajor)
+#define LOADB(to, at) coopMatLoad(to, b, at, BSTRIDE, gl_CooperativeMatrixLayoutColumnMajor)
 #define PRODUCT(to, left, right, words) to = coopMatMulAdd(left, right, WHOLE(0))
+#define BYROW(to, list, from) \
+	if (LAYOUT != 0) { \
+		float near = list[(from) + laneRow], far = list[(from) + laneRow + 8]; \
+		[[unroll]] for (uint e = 0; e < 8; e++) { \
+			to[e] = farRow(e) ? far : near; \
+		} \
+	} else { \
+		SQUARE s; \
+		coopMatLoad(s, list, from, 0, gl_CooperativeMatrixLayoutColumnMajor); \
+		[[unroll]] for (uint e = 0; e < 8; e++) { \
+			to[e] = s[e]; \
+		} \
+	}
+#define BYCOLUMN(to, list, from) \
+	if (LAYOUT != 0) { \
+		vec2 near = list[((from) + laneColumn) / 2], far = list[((from) + laneColumn + 8) / 2]; \
+		[[unroll]] for (uint e = 0; e < 8; e++) { \
+			to[e] = farColumn(e) ? (oddColumn(e) ? far.y : far.x) : (oddColumn(e) ? near.y : near.x); \
+		} \
+	} else { \
+		SQUARE s; \
+		coopMatLoad(s, list, (from) / 2, 0, gl_CooperativeMatrixLayoutRowMajor); \
+		[[unroll]] for (uint e = 0; e < 8; e++) { \
+			to[e] = s[e]; \
+		} \
+	}
 #else
 // What is loaded is where it is.
-#define LOADA(to, row, at) to = ((row) + squareRow()) * ASTRIDE + (at)
-#define LOADB(to, column, at) to = ((column) + squareColumn()) * BSTRIDE + (at)
+#define LOADA(to, at) to = (at) + squareRow() * ASTRIDE
+#define LOADB(to, at) to = (at) + squareColumn() * BSTRIDE
 #define PRODUCT(to, left, right, words) \
 	[[unroll]] for (uint e = 0; e < 8; e++) { to[e] = dots(left, (right) + 2 * e * BSTRIDE, words); }
+#define BYROW(to, list, from) [[unroll]] for (uint e = 0; e < 8; e++) { to[e] = list[(from) + squareRow()]; }
+#define BYCOLUMN(to, list, from) \
+	[[unroll]] for (uint e = 0; e < 8; e++) { to[e] = list[(from) / 2 + squareColumn() / 2 + e][squareColumn() % 2]; }
 
 int dots(uint left, uint right, uint words) {
 	int sum = 0;
 	[[dont_unroll]] for (uint w = 0; w < words; w++) { // all of it would be thousands of instructions
-		sum += dot4(a[left + w], b[right + w]);
+		sum += dot16(a[left + w], b[right + w]);
 	}
 	return sum;
 }
+#endif
+
+#if defined(MATRIX)
+// A lane's parts of a square are of two rows, 8 apart, and of two pairs of columns, 8 apart, if LAYOUT says so: bit e for
+// the other row, bit 8+e for the odd column, bit 16+e for the other pair. Numbers are then loaded once for all parts.
+uint laneRow = gl_LocalInvocationID.x % 32 / 4, laneColumn = gl_LocalInvocationID.x % 4 * 2;
+bool farRow(uint e) { return (LAYOUT >> e & 1) != 0; }
+bool oddColumn(uint e) { return (LAYOUT >> 8 + e & 1) != 0; }
+bool farColumn(uint e) { return (LAYOUT >> 16 + e & 1) != 0; }
 #endif
 
 // multiply adds a block of the stage to the sums.
 void multiply(uint block) {
 	uint team = gl_LocalInvocationID.x / 32, row = team % 2 * 64, column = team / 2 * (16 * ACROSS);
 	RIGHT right[ACROSS];
-	SQUARE d[ACROSS];
+	float d[ACROSS][8];
 #if defined(Q4_K) || defined(SPLITLOW)
-	SQUARE sum[ACROSS];
+	float sum[ACROSS][8];
 #endif
 #if defined(SPLITLOW)
-	SQUARE otherSum[ACROSS];
+	float otherSum[ACROSS][8];
 #endif
 	[[unroll]] for (uint j = 0; j < ACROSS; j++) {
 		uint from = block * COLUMNS + column + 16 * j;
-		LOADB(right[j], column + 16 * j, block * BSTEP);
+		LOADB(right[j], (column + 16 * j) * BSTRIDE + block * BSTEP);
 		BYCOLUMN(d[j], bScale, from);
 #if defined(Q4_K) || defined(SPLITLOW)
 		BYCOLUMN(sum[j], bSum, from);
@@ -261,48 +292,50 @@ void multiply(uint block) {
 	}
 	[[unroll]] for (uint i = 0; i < 4; i++) {
 		uint from = block * TALL + row + 16 * i;
+		uint at = (row + 16 * i) * ASTRIDE + block * ASTEP;
 		LEFT left;
-		SQUARE scale;
-		LOADA(left, row + 16 * i, block * ASTEP);
+		float scale[8];
+		LOADA(left, at);
 		BYROW(scale, aScale, from);
 #if defined(HALVES) && defined(MATRIX)
 		LEFT second;
-		LOADA(second, row + 16 * i, block * ASTEP + 4);
+		LOADA(second, at + 1);
 #endif
 #if defined(Q6_K)
-		WHOLE s0, s1;
+		float s0[8], s1[8];
 		BYROW(s0, aFirst, from);
 		BYROW(s1, aSecond, from);
 #elif defined(HALVES)
-		SQUARE other;
+		float other[8];
 		BYROW(other, aOther, from);
 #endif
 #if defined(Q4_K) || defined(SPLITLOW)
-		SQUARE low;
+		float low[8];
 		BYROW(low, aLow, from);
 #endif
 #if defined(SPLITLOW)
-		SQUARE otherLow;
+		float otherLow[8];
 		BYROW(otherLow, aOtherLow, from);
 #endif
 		[[unroll]] for (uint j = 0; j < ACROSS; j++) {
 			WHOLE p;
 #if !defined(HALVES)
-			PRODUCT(p, left, right[j], 8);
+			PRODUCT(p, left, right[j], 2);
 #else
 			WHOLE q;
 #if defined(MATRIX)
-			PRODUCT(p, left, right[j], 8);
-			PRODUCT(q, second, right[j], 8);
+			PRODUCT(p, left, right[j], 2);
+			PRODUCT(q, second, right[j], 2);
 #else
-			PRODUCT(p, left, right[j], 4);
-			PRODUCT(q, left + ASTEP - 4, right[j] + 4, 4);
+			PRODUCT(p, left, right[j], 1);
+			PRODUCT(q, left + ASTEP - 1, right[j] + 1, 1);
 #endif
 #endif
 			[[unroll]] for (uint e = 0; e < SIZE; e++) {
 				precise float r = acc[ACROSS * i + j][e];
 #if defined(Q6_K)
-				r = fma(scale[e] * d[j][e], float(s0[e] * p[e] + s1[e] * q[e]), r);
+				float both = fma(s0[e], float(p[e]), s1[e] * float(q[e])); // a whole number below 2^24
+				r = fma(scale[e] * d[j][e], both, r);
 #else
 				r = fma(scale[e] * d[j][e], float(p[e]), r);
 #endif
@@ -310,13 +343,24 @@ void multiply(uint block) {
 				r = fma(other[e] * d[j][e], float(q[e]), r);
 #endif
 #if defined(Q4_K) || defined(SPLITLOW)
-				r = fma(-(low[e] * d[j][e]), sum[j][e], r);
+				r = fma(-low[e], sum[j][e], r);
 #endif
 #if defined(SPLITLOW)
-				r = fma(-(otherLow[e] * d[j][e]), otherSum[j][e], r);
+				r = fma(-otherLow[e], otherSum[j][e], r);
 #endif
 				acc[ACROSS * i + j][e] = r;
 			}
+		}
+	}
+}
+
+// endSegment adds what a segment has summed up to the sums.
+void endSegment() {
+	[[unroll]] for (uint s = 0; s < SQUARES; s++) {
+		[[unroll]] for (uint e = 0; e < SIZE; e++) {
+			precise float r = total[s][e] + acc[s][e];
+			total[s][e] = r;
+			acc[s][e] = 0.0;
 		}
 	}
 }
@@ -340,29 +384,28 @@ void main() {
 		clearSquare(total[s]);
 	}
 #if defined(HALVES)
-	for (uint i = gl_LocalInvocationID.x; i < TALL * 8; i += THREADS) {
-		a[i / 8 * ASTRIDE + i % 8 / 4 * ASTEP + 4 + i % 4] = word(0);
+	for (uint i = gl_LocalInvocationID.x; i < TALL * 2; i += THREADS) {
+		a[i / 2 * ASTRIDE + i % 2 * ASTEP + 1] = uvec4(0);
 	}
 #endif
 	fetch(0);
-	for (uint stage = 0; stage < kTiles * 4; stage++) {
-		barrier();
-		put();
-		barrier();
-		if (stage + 1 < kTiles * 4) {
-			fetch(stage + 1);
-		}
-		EACHBLOCK for (uint block = 0; block < 2; block++) {
-			multiply(block);
-		}
-		if ((stage + 1) % (segment * 4) == 0 || stage + 1 == kTiles * 4) {
-			[[unroll]] for (uint s = 0; s < SQUARES; s++) {
-				[[unroll]] for (uint e = 0; e < SIZE; e++) {
-					precise float r = total[s][e] + acc[s][e];
-					total[s][e] = r;
-					acc[s][e] = 0.0;
-				}
+	uint left = segment; // tiles of k of the segment
+	for (uint tile = 0; tile < kTiles; tile++) {
+		[[dont_unroll]] for (uint part = 0; part < 4; part++) {
+			uint stage = tile * 4 + part;
+			barrier();
+			put();
+			barrier();
+			if (stage + 1 < kTiles * 4) {
+				fetch(stage + 1);
 			}
+			EACHBLOCK for (uint block = 0; block < 2; block++) {
+				multiply(block);
+			}
+		}
+		if (--left == 0 || tile + 1 == kTiles) {
+			endSegment();
+			left = segment;
 		}
 	}
 	finish();

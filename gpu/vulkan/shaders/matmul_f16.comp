@@ -13,10 +13,6 @@
 // variant: matmul_f16_matrix -DF16 -DMATRIX
 // variant: matmul_bf16 -DBF16
 // variant: matmul_bf16_matrix -DBF16 -DMATRIX
-// variant: matmul_half_q4_0 -DQ4_0
-// variant: matmul_half_q4_0_matrix -DQ4_0 -DMATRIX
-// variant: matmul_half_q8_0 -DQ8_0
-// variant: matmul_half_q8_0_matrix -DQ8_0 -DMATRIX
 // variant: matmul_half_q4_k -DQ4_K
 // variant: matmul_half_q4_k_matrix -DQ4_K -DMATRIX
 // variant: matmul_half_q6_k -DQ6_K
@@ -44,7 +40,7 @@ layout(constant_id = 4) const uint ACT = 1;
 
 layout(push_constant, scalar) uniform Push {
 	Quads weights;
-	Quads x;         // quantised rows, or float32 rows of whole 256 where weights are floats
+	Quads x;         // rows of halves, of whole 256: see halve.comp
 	uint64_t y;
 	Floats bias;
 	Floats residual;
@@ -55,7 +51,7 @@ layout(push_constant, scalar) uniform Push {
 	uint kTiles;     // 256 k each
 };
 
-const uint TALL = 128, ACROSS = 4, COLUMNS = 64 * WIDE, STRIDE = 18; // STRIDE: of fours of k
+const uint TALL = 128, ACROSS = 4, COLUMNS = 64 * WIDE, STRIDE = 9; // STRIDE: of eights of k, odd: no two of eight rows are in the same banks
 
 const uint NONE = 0xffffffffu, expert = 0;
 
@@ -66,26 +62,29 @@ uint target(uint column) {
 #include "lib/squares.glsl"
 
 #if defined(MATRIX)
-#define FOUR f16vec4
 #define LEFT coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
 #define RIGHT coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB>
-FOUR four(uvec2 v) { return f16vec4(unpackFloat2x16(v.x), unpackFloat2x16(v.y)); }
+#define EIGHT f16vec4
+const uint WORDS8 = 2;
+f16vec4 four(uvec2 v) { return f16vec4(unpackFloat2x16(v.x), unpackFloat2x16(v.y)); }
+#define KEEP(list, at, v) { uvec4 k = v; list[2 * (at)] = four(k.xy); list[2 * (at) + 1] = four(k.zw); }
 #else
-#define FOUR uvec2
-FOUR four(uvec2 v) { return v; }
+#define EIGHT uvec4
+const uint WORDS8 = 1;
+#define KEEP(list, at, v) list[at] = v
 #endif
 
-shared FOUR a[TALL * STRIDE];
-shared FOUR b[COLUMNS * STRIDE];
+shared EIGHT a[TALL * STRIDE * WORDS8];
+shared EIGHT b[COLUMNS * STRIDE * WORDS8];
 
-FOUR rounded(vec4 v) { return four(uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw))); }
+uvec2 rounded(vec4 v) { return uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw)); }
 
 uint column(uint c) { return min(gl_WorkGroupID.y * COLUMNS + c, columns - 1); }
 
 #if defined(PLAIN)
-const uint ITEMS = TALL * 8 / THREADS, XITEMS = COLUMNS * 16 / THREADS;
-uvec4 nextWeights[ITEMS];
+const uint ITEMS = TALL * 8 / THREADS, XITEMS = COLUMNS * 8 / THREADS;
 uvec4 nextX[XITEMS];
+uvec4 nextWeights[ITEMS];
 
 // halves are eight weights in half precision.
 uvec4 halves(uvec4 q) {
@@ -107,29 +106,26 @@ void fetch(uint stage) {
 	}
 	[[unroll]] for (uint i = 0; i < XITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x;
-		nextX[i] = x.v[column(item / 16) * (kTiles * 64) + stage * 16 + item % 16];
+		nextX[i] = x.v[column(item / 8) * (kTiles * 32) + stage * 8 + item % 8];
 	}
 }
 
 // put writes the stage that was fetched to shared memory.
 void put() {
 	[[unroll]] for (uint i = 0; i < ITEMS; i++) {
-		uint item = i * THREADS + gl_LocalInvocationID.x, at = item % TALL * STRIDE + item / TALL * 2;
-		uvec4 h = halves(nextWeights[i]);
-		a[at] = four(h.xy);
-		a[at + 1] = four(h.zw);
+		uint item = i * THREADS + gl_LocalInvocationID.x;
+		KEEP(a, item % TALL * STRIDE + item / TALL, halves(nextWeights[i]));
 	}
 	[[unroll]] for (uint i = 0; i < XITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x;
-		b[item / 16 * STRIDE + item % 16] = rounded(uintBitsToFloat(nextX[i]));
+		KEEP(b, item / 8 * STRIDE + item % 8, nextX[i]);
 	}
 }
 #else
 const uint ITEMS = TALL * 2 / THREADS;       // blocks of weights that a thread has of a stage
-const uint XITEMS = COLUMNS * 4 / THREADS;   // words of 16 bytes of activations
-Block nextBlocks[ITEMS];
+const uint XITEMS = COLUMNS * 8 / THREADS;   // words of 16 bytes of activations
+Raw nextBlocks[ITEMS];
 uvec4 nextX[XITEMS];
-float nextScales[XITEMS];
 
 // fetch loads a stage.
 void fetch(uint stage) {
@@ -137,12 +133,11 @@ void fetch(uint stage) {
 	[[unroll]] for (uint i = 0; i < ITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x, row = item % TALL;
 		uint tile = min(gl_WorkGroupID.x * 4 + row / 32, rowTiles - 1);
-		nextBlocks[i] = blockAt(weights, (tile * kTiles + stage / 4) * TILE, row % 32, stage % 4 * 2 + item / TALL);
+		nextBlocks[i] = rawAt(weights, (tile * kTiles + stage / 4) * TILE, row % 32, stage % 4 * 2 + item / TALL);
 	}
 	[[unroll]] for (uint i = 0; i < XITEMS; i++) {
-		uint item = i * THREADS + gl_LocalInvocationID.x, c = column(item / 4);
-		nextX[i] = x.v[c * (kTiles * 20) + stage * 4 + item % 4];
-		nextScales[i] = Floats(uint64_t(x)).v[2 * (c * (kTiles * 40) + kTiles * 32 + stage * 2 + item % 4 / 2)];
+		uint item = i * THREADS + gl_LocalInvocationID.x;
+		nextX[i] = x.v[column(item / 8) * (kTiles * 32) + stage * 8 + item % 8];
 	}
 }
 
@@ -152,8 +147,8 @@ vec4 bytes(uint v) { return vec4(bitfieldExtract(ivec4(int(v)) >> ivec4(0, 8, 16
 // put writes the stage that was fetched to shared memory.
 void put() {
 	[[unroll]] for (uint i = 0; i < ITEMS; i++) {
-		uint item = i * THREADS + gl_LocalInvocationID.x, at = item % TALL * STRIDE + item / TALL * 8;
-		Block u = nextBlocks[i];
+		uint item = i * THREADS + gl_LocalInvocationID.x, at = item % TALL * STRIDE + item / TALL * 4;
+		Block u = blockOf(nextBlocks[i]);
 		float scale = u.scale, other = u.scale, low = 0.0, otherLow = 0.0;
 #if defined(Q6_K)
 		scale *= float(u.s0);
@@ -168,31 +163,30 @@ void put() {
 		low = u.low;
 		otherLow = u.otherLow;
 #endif
-		[[unroll]] for (uint j = 0; j < 4; j++) {
-			a[at + j] = rounded(fma(bytes(centred(u.lo[j])), vec4(scale), vec4(-low)));
-			a[at + 4 + j] = rounded(fma(bytes(centred(u.hi[j])), vec4(other), vec4(-otherLow)));
-		}
+#define HALVE(q, scale, low) rounded(fma(bytes(centred(q)), vec4(scale), vec4(-(low))))
+		KEEP(a, at, uvec4(HALVE(u.lo.x, scale, low), HALVE(u.lo.y, scale, low)));
+		KEEP(a, at + 1, uvec4(HALVE(u.lo.z, scale, low), HALVE(u.lo.w, scale, low)));
+		KEEP(a, at + 2, uvec4(HALVE(u.hi.x, other, otherLow), HALVE(u.hi.y, other, otherLow)));
+		KEEP(a, at + 3, uvec4(HALVE(u.hi.z, other, otherLow), HALVE(u.hi.w, other, otherLow)));
 	}
 	[[unroll]] for (uint i = 0; i < XITEMS; i++) {
 		uint item = i * THREADS + gl_LocalInvocationID.x;
-		[[unroll]] for (uint j = 0; j < 4; j++) {
-			b[item / 4 * STRIDE + item % 4 * 4 + j] = rounded(bytes(nextX[i][j]) * nextScales[i]);
-		}
+		KEEP(b, item / 8 * STRIDE + item % 8, nextX[i]);
 	}
 }
 #endif
 
-// multiply adds 16 k, from four at on.
+// multiply adds 16 k, from eight at on.
 void multiply(uint at) {
 	uint team = gl_LocalInvocationID.x / 32, row = team % 2 * 64, column = team / 2 * 64;
 #if defined(MATRIX)
 	RIGHT right[ACROSS];
 	[[unroll]] for (uint j = 0; j < ACROSS; j++) {
-		coopMatLoad(right[j], b, (column + 16 * j) * STRIDE + at, STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
+		coopMatLoad(right[j], b, ((column + 16 * j) * STRIDE + at) * WORDS8, STRIDE * WORDS8, gl_CooperativeMatrixLayoutColumnMajor);
 	}
 	[[unroll]] for (uint i = 0; i < 4; i++) {
 		LEFT left;
-		coopMatLoad(left, a, (row + 16 * i) * STRIDE + at, STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+		coopMatLoad(left, a, ((row + 16 * i) * STRIDE + at) * WORDS8, STRIDE * WORDS8, gl_CooperativeMatrixLayoutRowMajor);
 		[[unroll]] for (uint j = 0; j < ACROSS; j++) {
 			total[ACROSS * i + j] = coopMatMulAdd(left, right[j], total[ACROSS * i + j]);
 		}
@@ -204,8 +198,9 @@ void multiply(uint at) {
 			uint from = (row + s / ACROSS * 16 + squareRow()) * STRIDE + at;
 			uint with = (column + s % ACROSS * 16 + squareColumn() + 2 * e) * STRIDE + at;
 			[[dont_unroll]] for (uint n = 0; n < 4; n++) {
-				vec2 p = unpackHalf2x16(a[from + n].x) * unpackHalf2x16(b[with + n].x);
-				vec2 q = unpackHalf2x16(a[from + n].y) * unpackHalf2x16(b[with + n].y);
+				uvec4 v = a[from + n / 2], w = b[with + n / 2];
+				vec2 p = unpackHalf2x16(v[n % 2 * 2]) * unpackHalf2x16(w[n % 2 * 2]);
+				vec2 q = unpackHalf2x16(v[n % 2 * 2 + 1]) * unpackHalf2x16(w[n % 2 * 2 + 1]);
 				precise float sum = total[s][e] + ((p.x + p.y) + (q.x + q.y));
 				total[s][e] = sum;
 			}
@@ -226,7 +221,7 @@ void main() {
 		if (stage + 1 < kTiles * 4) {
 			fetch(stage + 1);
 		}
-		for (uint at = 0; at < 16; at += 4) {
+		[[unroll]] for (uint at = 0; at < 8; at += 2) {
 			multiply(at);
 		}
 	}

@@ -35,6 +35,8 @@ const (
 	Finite
 	Group
 	GroupNorm
+	Halve
+	HalveFloat
 	HeadCopy
 	HeadLinearBf16
 	HeadLinearF16
@@ -52,25 +54,19 @@ const (
 	MatmulFloatBf16
 	MatmulFloatF16
 	MatmulFloatF32
-	MatmulHalfQ4_0
-	MatmulHalfQ4_0Matrix
 	MatmulHalfQ4_K
 	MatmulHalfQ4_KMatrix
 	MatmulHalfQ6_K
 	MatmulHalfQ6_KMatrix
-	MatmulHalfQ8_0
-	MatmulHalfQ8_0Matrix
 	MatmulHalfSplit
 	MatmulHalfSplitLow
 	MatmulHalfSplitLowMatrix
 	MatmulHalfSplitMatrix
 	MatmulQ4_0
 	MatmulQ4_0Matrix
-	MatmulQ4_0Narrow
 	MatmulQ4_0Plain
 	MatmulQ4_K
 	MatmulQ4_KMatrix
-	MatmulQ4_KNarrow
 	MatmulQ4_KPlain
 	MatmulQ6_K
 	MatmulQ6_KMatrix
@@ -114,6 +110,7 @@ const (
 	Route
 	Sample
 	Scan
+	Squares
 	Turn
 	modules
 )
@@ -139,6 +136,8 @@ var names = [modules]string{
 	Finite:                   "finite",
 	Group:                    "group",
 	GroupNorm:                "group_norm",
+	Halve:                    "halve",
+	HalveFloat:               "halve_float",
 	HeadCopy:                 "head_copy",
 	HeadLinearBf16:           "head_linear_bf16",
 	HeadLinearF16:            "head_linear_f16",
@@ -156,25 +155,19 @@ var names = [modules]string{
 	MatmulFloatBf16:          "matmul_float_bf16",
 	MatmulFloatF16:           "matmul_float_f16",
 	MatmulFloatF32:           "matmul_float_f32",
-	MatmulHalfQ4_0:           "matmul_half_q4_0",
-	MatmulHalfQ4_0Matrix:     "matmul_half_q4_0_matrix",
 	MatmulHalfQ4_K:           "matmul_half_q4_k",
 	MatmulHalfQ4_KMatrix:     "matmul_half_q4_k_matrix",
 	MatmulHalfQ6_K:           "matmul_half_q6_k",
 	MatmulHalfQ6_KMatrix:     "matmul_half_q6_k_matrix",
-	MatmulHalfQ8_0:           "matmul_half_q8_0",
-	MatmulHalfQ8_0Matrix:     "matmul_half_q8_0_matrix",
 	MatmulHalfSplit:          "matmul_half_split",
 	MatmulHalfSplitLow:       "matmul_half_split_low",
 	MatmulHalfSplitLowMatrix: "matmul_half_split_low_matrix",
 	MatmulHalfSplitMatrix:    "matmul_half_split_matrix",
 	MatmulQ4_0:               "matmul_q4_0",
 	MatmulQ4_0Matrix:         "matmul_q4_0_matrix",
-	MatmulQ4_0Narrow:         "matmul_q4_0_narrow",
 	MatmulQ4_0Plain:          "matmul_q4_0_plain",
 	MatmulQ4_K:               "matmul_q4_k",
 	MatmulQ4_KMatrix:         "matmul_q4_k_matrix",
-	MatmulQ4_KNarrow:         "matmul_q4_k_narrow",
 	MatmulQ4_KPlain:          "matmul_q4_k_plain",
 	MatmulQ6_K:               "matmul_q6_k",
 	MatmulQ6_KMatrix:         "matmul_q6_k_matrix",
@@ -218,6 +211,7 @@ var names = [modules]string{
 	Route:                    "route",
 	Sample:                   "sample",
 	Scan:                     "scan",
+	Squares:                  "squares",
 	Turn:                     "turn",
 }
 
@@ -301,6 +295,7 @@ type AttendPush struct {
 	Cap       float32 // offset 92
 	Eps       float32 // offset 96
 	Chunked   uint32  // offset 100
+	Size      uint32  // offset 104
 }
 
 // These do not compile where an offset is another.
@@ -321,6 +316,7 @@ const (
 	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Cap) ^ 92)
 	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Eps) ^ 96)
 	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Chunked) ^ 100)
+	_ uintptr = -(unsafe.Offsetof(AttendPush{}.Size) ^ 104)
 )
 
 // AttendConstants is the specialisation constants of attend.comp.
@@ -334,11 +330,12 @@ type AttendConstants struct {
 	Dims        uint32 // id 6
 	Interleaved uint32 // id 7
 	Normed      uint32 // id 8
+	Rows        uint32 // id 9
 }
 
 // List is the constants by id.
 func (c AttendConstants) List() []uint32 {
-	return []uint32{c.Threads, c.Lanes, c.Features, c.Queries, c.AtOnce, c.Fused, c.Dims, c.Interleaved, c.Normed}
+	return []uint32{c.Threads, c.Lanes, c.Features, c.Queries, c.AtOnce, c.Fused, c.Dims, c.Interleaved, c.Normed, c.Rows}
 }
 
 // AttendAnyPush is the push constants of attend_any.comp.
@@ -662,6 +659,29 @@ func (c GroupNormConstants) List() []uint32 {
 	return []uint32{c.Threads, c.Layer}
 }
 
+// HalvePush is the push constants of halve.comp.
+type HalvePush struct {
+	X      uint64 // offset 0
+	Y      uint64 // offset 8
+	KTiles uint32 // offset 16
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(HalvePush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(HalvePush{}.Y) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(HalvePush{}.KTiles) ^ 16)
+)
+
+// HalveConstants is the specialisation constants of halve.comp.
+type HalveConstants struct {
+}
+
+// List is the constants by id.
+func (c HalveConstants) List() []uint32 {
+	return []uint32{}
+}
+
 // HeadCopyPush is the push constants of head_copy.comp.
 type HeadCopyPush struct {
 	X       uint64 // offset 0
@@ -862,11 +882,12 @@ type MatmulConstants struct {
 	Extras   uint32 // id 3
 	Act      uint32 // id 4
 	Groups   uint32 // id 5
+	Layout   uint32 // id 6
 }
 
 // List is the constants by id.
 func (c MatmulConstants) List() []uint32 {
-	return []uint32{c.Threads, c.Wide, c.Epilogue, c.Extras, c.Act, c.Groups}
+	return []uint32{c.Threads, c.Wide, c.Epilogue, c.Extras, c.Act, c.Groups, c.Layout}
 }
 
 // MatvecPush is the push constants of matvec.comp.
@@ -1238,6 +1259,27 @@ type ScanConstants struct {
 // List is the constants by id.
 func (c ScanConstants) List() []uint32 {
 	return []uint32{c.Keys, c.Values, c.Groups, c.Tiled, c.Delta}
+}
+
+// SquaresPush is the push constants of squares.comp.
+type SquaresPush struct {
+	Floats uint64 // offset 0
+	Words  uint64 // offset 8
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(SquaresPush{}.Floats) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(SquaresPush{}.Words) ^ 8)
+)
+
+// SquaresConstants is the specialisation constants of squares.comp.
+type SquaresConstants struct {
+}
+
+// List is the constants by id.
+func (c SquaresConstants) List() []uint32 {
+	return []uint32{}
 }
 
 // TurnPush is the push constants of turn.comp.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -56,15 +57,26 @@ func OpenWith(o Options) (*Library, error) {
 	return l, nil
 }
 
+// functions are those of vulkan-go, which has one set of pointers for the process. They are found once: while they are
+// looked up for another instance, those who compute would call nothing. What is found with one instance is the loader's
+// own, which is never unloaded, and serves every instance.
+var functions struct {
+	loader, instance     sync.Once
+	noLoader, noInstance error
+}
+
 func (l *Library) open(o Options) error {
 	get, err := purego.Dlsym(l.handle, "vkGetInstanceProcAddr")
 	if err != nil {
 		return fmt.Errorf("%s is no Vulkan loader: %w", loaderName, err)
 	}
 	l.get = function(get)
-	vulkan.SetGetInstanceProcAddr(*(*unsafe.Pointer)(unsafe.Pointer(&get)))
-	if err := vulkan.Init(); err != nil {
-		return err
+	functions.loader.Do(func() {
+		vulkan.SetGetInstanceProcAddr(*(*unsafe.Pointer)(unsafe.Pointer(&get)))
+		functions.noLoader = vulkan.Init()
+	})
+	if functions.noLoader != nil {
+		return functions.noLoader
 	}
 	if v := l.version(); v < version(1, 3) {
 		return fmt.Errorf("the Vulkan loader knows Vulkan %s, and 1.3 is needed: install a newer libvulkan1", v)
@@ -72,8 +84,9 @@ func (l *Library) open(o Options) error {
 	if err := l.create(o); err != nil {
 		return err
 	}
-	if err := vulkan.InitInstance(l.instance); err != nil {
-		return err
+	functions.instance.Do(func() { functions.noInstance = vulkan.InitInstance(l.instance) })
+	if functions.noInstance != nil {
+		return functions.noInstance
 	}
 	l.f.properties = l.function("vkGetPhysicalDeviceProperties2")
 	l.f.features = l.function("vkGetPhysicalDeviceFeatures2")

@@ -202,6 +202,38 @@ func TestCollector(t *testing.T) {
 	<-done
 }
 
+// TestOpensBeside: a device is used while others are opened and closed.
+func TestOpensBeside(t *testing.T) {
+	l, d := open(t)
+	defer shut(t, l, d)
+	done := make(chan error)
+	go func() {
+		for range 20 {
+			other, err := Open()
+			if err == nil {
+				err = other.Close()
+			}
+			if err != nil {
+				done <- err
+				return
+			}
+		}
+		close(done)
+	}()
+	for n := 0; ; n++ {
+		select {
+		case err := <-done:
+			require.NoError(t, err)
+			require.Positive(t, n)
+			return
+		default:
+			b, err := d.Allocate(Staging, 4096)
+			require.NoError(t, err)
+			d.Free(b)
+		}
+	}
+}
+
 // TestClosesAll opens and closes everything, and looks for what is left.
 func TestClosesAll(t *testing.T) {
 	threads := func() int {

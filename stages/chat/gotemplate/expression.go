@@ -1,6 +1,7 @@
 package gotemplate
 
 import (
+	"strconv"
 	"strings"
 	"text/template/parse"
 )
@@ -52,6 +53,9 @@ func (w *writer) pipe(p *parse.PipeNode, dot value) (v value) {
 		}
 		v = w.command(c, dot, more)
 	}
+	if v.text == "" {
+		w.fail(p, "the dot at the top has no counterpart in Jinja")
+	}
 	return v
 }
 
@@ -95,7 +99,7 @@ func (w *writer) argument(n parse.Node, dot value) value {
 		if !x.IsInt {
 			w.fail(n, "is no integer")
 		}
-		return value{text: x.Text}
+		return value{text: strconv.FormatInt(x.Int64, 10)}
 	case *parse.BoolNode:
 		return value{text: strings.ToLower(x.String())}
 	case *parse.NilNode:

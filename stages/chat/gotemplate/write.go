@@ -30,14 +30,14 @@ func (w *writer) fail(n parse.Node, format string, args ...any) {
 }
 
 // name is a new one.
-func (w *writer) name(of string) string {
+func (w *writer) name() string {
 	w.made++
-	return fmt.Sprintf("%s_%d", strings.TrimPrefix(of, "$"), w.made)
+	return fmt.Sprintf("v_%d", w.made)
 }
 
 // declare gives a variable a name of Jinja's.
 func (w *writer) declare(variable string) string {
-	name := w.name(strings.ToLower(strings.TrimPrefix(variable, "$")) + "v")
+	name := w.name()
 	w.scopes[len(w.scopes)-1][variable] = name
 	return name
 }
@@ -80,7 +80,7 @@ func (w *writer) node(n parse.Node, dot value) {
 		w.branch(&x.BranchNode, dot, dot)
 		w.out("{%%- endif -%%}")
 	case *parse.WithNode:
-		name := w.name("with")
+		name := w.name()
 		w.out("{%%- set %s = %s -%%}{%%- if %s -%%}", name, w.pipe(x.Pipe, dot).text, name)
 		w.branch(&x.BranchNode, value{text: name}, dot)
 		w.out("{%%- endif -%%}")
@@ -126,7 +126,7 @@ func (w *writer) action(a *parse.ActionNode, dot value) {
 }
 
 func (w *writer) loop(r *parse.RangeNode, dot value) {
-	over, item := w.pipe(r.Pipe, dot), w.name("item")
+	over, item := w.pipe(r.Pipe, dot), w.name()
 	w.scopes = append(w.scopes, map[string]string{})
 	names := map[string]string{}
 	for i, d := range r.Pipe.Decl {
@@ -140,7 +140,7 @@ func (w *writer) loop(r *parse.RangeNode, dot value) {
 		first, second = "", first
 	}
 	if over.keys {
-		key := w.name("key")
+		key := w.name()
 		w.out("{%%- for %s, %s in (%s or {}) | dictsort(case_sensitive=true) -%%}", key, item, over.text)
 		if first != "" {
 			w.out("{%%- set %s = %s -%%}", first, key)

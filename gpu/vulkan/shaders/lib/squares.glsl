@@ -42,22 +42,36 @@ void spread(uint square, uint from, uint stride) {
 #endif
 }
 
+// apart keeps a team's writes to result apart from its reads: where it is a subgroup, without the others.
+void apart() {
+#if defined(MATRIX)
+	subgroupBarrier();
+#else
+	barrier();
+#endif
+}
+
 // store writes 16 rows × 16 columns of a team, from row and column of y on.
 void store(uint row, uint column) {
-	uint lane = gl_LocalInvocationID.x % 32, team = gl_LocalInvocationID.x / 32;
-	for (uint i = 0; i < 8; i++) {
-		uint o = i * 32 + lane, to = target(column + o / 16), at = row + o % 16;
-		if (at >= rows || to == NONE) {
-			continue;
-		}
-		precise float r = result[team * OUT + o];
+	uint lane = gl_LocalInvocationID.x % 32, team = gl_LocalInvocationID.x / 32, at = row + lane % 16;
+	float added[8];
+	uint to[8];
+	[[unroll]] for (uint i = 0; i < 8; i++) { // all loads before the first store
+		to[i] = at < rows ? target(column + 2 * i + lane / 16) : NONE;
+		added[i] = (EXTRAS & 2) != 0 && to[i] != NONE ? residual.v[to[i] * yStride + at] : 0.0;
+	}
+	float biased = (EXTRAS & 1) != 0 && at < rows ? bias.v[expert * rows + at] : 0.0;
+	[[unroll]] for (uint i = 0; i < 8; i++) {
+		precise float r = result[team * OUT + i * 32 + lane];
 		if ((EXTRAS & 1) != 0) {
-			r = r + bias.v[expert * rows + at];
+			r = r + biased;
 		}
 		if ((EXTRAS & 2) != 0) {
-			r = r + residual.v[to * yStride + at];
+			r = r + added[i];
 		}
-		Floats(y).v[to * yStride + at] = r;
+		if (to[i] != NONE) {
+			Floats(y).v[to[i] * yStride + at] = r;
+		}
 	}
 }
 
@@ -94,9 +108,9 @@ void finish() {
 	if (EPILOGUE == 0) {
 		EACHSQUARE for (uint s = 0; s < SQUARES; s++) {
 			spread(s, 0, 16);
-			barrier();
+			apart();
 			store(tile * 32 + s / ACROSS * 16, column + s % ACROSS * 16);
-			barrier();
+			apart();
 		}
 		return;
 	}
@@ -110,17 +124,17 @@ void finish() {
 		if (EPILOGUE == 2) {
 			spread(j, 0, 32);
 			spread(ACROSS + j, 16, 32);
-			barrier();
+			apart();
 			storeQuantised(tile / 2, column + j * 16);
-			barrier();
+			apart();
 			continue;
 		}
 #endif
 		EACHSQUARE for (uint i = 0; i < 2; i++) {
 			spread(ACROSS * i + j, 0, 16);
-			barrier();
+			apart();
 			store(tile / 2 * 32 + i * 16, column + j * 16);
-			barrier();
+			apart();
 		}
 	}
 }

@@ -151,42 +151,85 @@ Block unpack(Packed p, uint part, uint b) {
 	return u;
 }
 
-// blockAt takes one block, 0 to 7, of a row of the tile that begins at 16-byte word at, as load and unpack do.
-Block blockAt(Quads w, uint at, uint row, uint block) {
-	Block u;
+// Raw is one block of a row as it lies in memory: what uses it comes later than the loads.
+struct Raw {
+	uvec4 lo;
 #if defined(Q8_0) || defined(SPLIT) || defined(SPLITLOW)
-	u.lo = w.v[at + 2 * block * 32 + row];
-	u.hi = w.v[at + (2 * block + 1) * 32 + row];
+	uvec4 hi;
+#endif
+#if defined(Q4_K)
+	uint scale, low, d;
+#elif defined(Q6_K)
+	uvec2 high;
+	uint scale, d;
+#elif defined(SPLIT) || defined(SPLITLOW)
+	uvec2 scale;
 #else
-	uvec4 q = w.v[at + block * 32 + row];
-	u.lo = q & 0x0f0f0f0fu;
-	u.hi = (q >> 4) & 0x0f0f0f0fu;
+	uint scale;
+#endif
+#if defined(SPLITLOW)
+	uvec2 low;
+#endif
+};
+
+// rawAt loads block 0 to 7 of a row of the tile that begins at 16-byte word at.
+Raw rawAt(Quads w, uint at, uint row, uint block) {
+	Raw r;
+#if defined(Q8_0) || defined(SPLIT) || defined(SPLITLOW)
+	r.lo = w.v[at + 2 * block * 32 + row];
+	r.hi = w.v[at + (2 * block + 1) * 32 + row];
+#else
+	r.lo = w.v[at + block * 32 + row];
 #endif
 #if defined(Q4_0) || defined(Q8_0)
-	Halves d = Halves(uint64_t(w) + 16ul * (at + NQ * 32 + row));
-	u.scale = fromHalf(uint(d.v[block]));
+	r.scale = uint(Halves(uint64_t(w) + 16ul * (at + NQ * 32 + row)).v[block]);
 #elif defined(Q4_K)
 	Bytes scales = Bytes(uint64_t(w) + 16ul * (at + 8 * 32 + row));
-	vec2 d = unpackHalf2x16(Words(uint64_t(w) + 16ul * (at + 9 * 32)).v[row]);
-	u.scale = d.x * float(uint(scales.v[block]));
-	u.low = d.y * float(uint(scales.v[8 + block]));
+	r.scale = uint(scales.v[block]);
+	r.low = uint(scales.v[8 + block]);
+	r.d = Words(uint64_t(w) + 16ul * (at + 9 * 32)).v[row];
 #elif defined(Q6_K)
-	uvec2 high = Pairs(uint64_t(w) + 16ul * (at + 8 * 32)).v[block * 32 + row];
-	uvec4 pairs = uvec4(high.x, high.x >> 2, high.y, high.y >> 2);
+	r.high = Pairs(uint64_t(w) + 16ul * (at + 8 * 32)).v[block * 32 + row];
+	r.scale = uint(Halves(uint64_t(w) + 16ul * (at + 12 * 32 + row)).v[block]);
+	r.d = uint(Halves(uint64_t(w) + 16ul * (at + 13 * 32)).v[row]);
+#else
+	r.scale = Pairs(uint64_t(w) + 16ul * (at + (NQ + block / 2) * 32 + row)).v[block % 2];
+#if defined(SPLITLOW)
+	r.low = Pairs(uint64_t(w) + 16ul * (at + (NQ + 4 + block / 2) * 32 + row)).v[block % 2];
+#endif
+#endif
+	return r;
+}
+
+// blockOf is what unpack makes of it.
+Block blockOf(Raw r) {
+	Block u;
+#if defined(Q8_0) || defined(SPLIT) || defined(SPLITLOW)
+	u.lo = r.lo;
+	u.hi = r.hi;
+#else
+	u.lo = r.lo & 0x0f0f0f0fu;
+	u.hi = (r.lo >> 4) & 0x0f0f0f0fu;
+#endif
+#if defined(Q4_0) || defined(Q8_0)
+	u.scale = fromHalf(r.scale);
+#elif defined(Q4_K)
+	vec2 d = unpackHalf2x16(r.d);
+	u.scale = d.x * float(r.scale);
+	u.low = d.y * float(r.low);
+#elif defined(Q6_K)
+	uvec4 pairs = uvec4(r.high.x, r.high.x >> 2, r.high.y, r.high.y >> 2);
 	u.lo |= (pairs & 0x03030303u) << 4;
 	u.hi |= pairs & 0x30303030u;
-	u.scale = fromHalf(uint(Halves(uint64_t(w) + 16ul * (at + 13 * 32)).v[row]));
-	int s = int(uint(Halves(uint64_t(w) + 16ul * (at + 12 * 32 + row)).v[block]));
-	u.s0 = bitfieldExtract(s, 0, 8);
-	u.s1 = bitfieldExtract(s, 8, 8);
+	u.scale = fromHalf(r.d);
+	u.s0 = bitfieldExtract(int(r.scale), 0, 8);
+	u.s1 = bitfieldExtract(int(r.scale), 8, 8);
 #else
-	Floats scales = Floats(uint64_t(w) + 16ul * (at + (NQ + block / 2) * 32 + row));
-	u.scale = scales.v[block % 2 * 2];
-	u.otherScale = scales.v[block % 2 * 2 + 1];
+	u.scale = uintBitsToFloat(r.scale.x);
+	u.otherScale = uintBitsToFloat(r.scale.y);
 #if defined(SPLITLOW)
-	Floats lows = Floats(uint64_t(w) + 16ul * (at + (NQ + 4 + block / 2) * 32 + row));
-	u.low = lows.v[block % 2 * 2];
-	u.otherLow = lows.v[block % 2 * 2 + 1];
+	u.low = uintBitsToFloat(r.low.x);
+	u.otherLow = uintBitsToFloat(r.low.y);
 #endif
 #endif
 	return u;
@@ -228,15 +271,15 @@ float add(float acc, Block u, uvec4 x0, uvec4 x1, float d, int sum0, int sum1) {
 	r = fma(u.scale * d, float(dot16(u.lo, x0) + dot16(u.hi, x1)), r);
 #elif defined(Q4_K)
 	r = fma(u.scale * d, float(dot16(u.lo, x0) + dot16(u.hi, x1)), r);
-	r = fma(-(u.low * d), float(sum0 + sum1), r);
+	r = fma(-u.low, d * float(sum0 + sum1), r);
 #elif defined(Q6_K)
 	r = fma(u.scale * d, float(u.s0 * (dot16(u.lo, x0) - 32 * sum0) + u.s1 * (dot16(u.hi, x1) - 32 * sum1)), r);
 #elif defined(SPLIT) || defined(SPLITLOW)
 	r = fma(u.scale * d, float(dot16(u.lo, x0)), r);
 	r = fma(u.otherScale * d, float(dot16(u.hi, x1)), r);
 #if defined(SPLITLOW)
-	r = fma(-(u.low * d), float(sum0), r);
-	r = fma(-(u.otherLow * d), float(sum1), r);
+	r = fma(-u.low, d * float(sum0), r);
+	r = fma(-u.otherLow, d * float(sum1), r);
 #endif
 #endif
 	return r;

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// wordings say what kong finds wrong with a command line as the program says the rest: what it was, and what is wanted.
+var wordings = []struct {
+	was *regexp.Regexp
+	is  string
+}{
+	{regexp.MustCompile(`expected a valid \d+ bit int but got (".*")$`), "$1 is no whole number"},
+	{regexp.MustCompile(`expected a valid \d+ bit uint but got (".*")$`), "$1 is no whole number from 0 up"},
+	{regexp.MustCompile(`expected a float but got (".*?").*$`), "$1 is no number"},
+	{regexp.MustCompile(`expected duration but got (".*?").*$`), "$1 is no time: want one such as 10m or 1h30m"},
+	{regexp.MustCompile(`expected \w+ value but got "EOL".*$`), "its value is missing"},
+	{regexp.MustCompile(`expected \w+ value but got (".*?") \(.*?\); perhaps try (.*)\?$`), "$1 reads as a flag: write $2"},
+}
+
+var (
+	oneOf   = regexp.MustCompile(`^(.*) must be one of (.*) but got (".*")$`)
+	lacking = regexp.MustCompile(`^(?:expected|missing flags:) "?([^"]*)"?$`)
+	unknown = regexp.MustCompile(`^unknown flag --([\w-]+)$`)
+)
+
+// shortest is how many letters a flag has that nobody begins another word with by accident.
+const shortest = 3
+
+// worded is an error of kong's in our words.
+func worded(err *kong.ParseError) string {
+	text := err.Error()
+	for _, w := range wordings {
+		text = w.was.ReplaceAllString(text, w.is)
+	}
+	if m := oneOf.FindStringSubmatch(text); m != nil {
+		return m[1] + " is " + m[3] + ": want " + alternatives(strings.Split(strings.ReplaceAll(m[2], `"`, ""), ","))
+	}
+	var node *kong.Node
+	if err.Context != nil {
+		node = err.Context.Selected()
+	}
+	if node == nil {
+		return text
+	}
+	if m := lacking.FindStringSubmatch(text); m != nil {
+		if e, ok := node.Target.Addr().Interface().(exampler); ok {
+			return "want " + m[1] + ", as in: " + e.examples()[0]
+		}
+	}
+	if m := unknown.FindStringSubmatch(text); m != nil {
+		for _, group := range node.AllFlags(true) {
+			for _, f := range group {
+				if len(f.Name) >= shortest && strings.HasPrefix(m[1], f.Name) {
+					return text + `, did you mean "--` + f.Name + `"?`
+				}
+			}
+		}
+	}
+	return text
+}
+
+// alternatives spells a list of things of which one is wanted.
+func alternatives(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// said is what an error says to a person.
+func said(err error) string {
+	if parse := (*kong.ParseError)(nil); errors.As(err, &parse) {
+		return visible(worded(parse))
+	}
+	return visible(err.Error())
+}
