@@ -139,9 +139,13 @@ func FuzzResponseRequest(f *testing.F) {
 	}
 	f.Add(`{"instructions":"S","input":[{"role":"user","content":"a"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},
 		{"type":"function_call_output","call_id":"c","output":"x"}],"reasoning":{"effort":"low"},"metadata":{"a":1}}`)
+	f.Add(`{"previous_response_id":"r","input": [ {"type":"function_call_output","call_id":"c1","output":"x"} , {"role":"user","content":""}]}`)
 	m, _ := testModel("")
+	before := func(string) (string, bool) {
+		return `{"role":"user","content":"a"},{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"}`, true
+	}
 	f.Fuzz(func(t *testing.T, text string) {
-		o, fault := decodeResponse(given(text), testModel, forgotten)
+		o, fault := decodeResponse(given(text), testModel, before)
 		if fault != nil {
 			require.NotEmpty(t, fault.Text)
 			require.Less(t, len(fault.Text), 4096)
@@ -153,6 +157,9 @@ func FuzzResponseRequest(f *testing.F) {
 		require.LessOrEqual(t, len(o.metadata)+len(o.name)+len(o.effort), maxMetadata+maxName+maxName)
 		require.NotEmpty(t, r.Chat.Messages)
 		require.LessOrEqual(t, len(r.Chat.Messages), answer.MaxMessages+1)
+		_, fault = decodeResponse(given(`{"previous_response_id":"r","input":"b"}`), testModel,
+			func(string) (string, bool) { return o.items, true })
+		require.Nil(t, fault, "what was taken can be gone on with: %s", o.items)
 	})
 }
 
