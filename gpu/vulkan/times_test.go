@@ -75,7 +75,7 @@ func TestTimes(t *testing.T) {
 			return
 		}
 		require.Len(t, all, steps*len(m.Segments))
-		last, longest := time.Time{}, make([]time.Duration, len(m.Segments))
+		last, took := time.Time{}, make([][]time.Duration, len(m.Segments))
 		for i, r := range all {
 			step := i / len(m.Segments)
 			require.Equal(t, i%len(m.Segments), r.Segment)
@@ -87,17 +87,22 @@ func TestTimes(t *testing.T) {
 				require.Equal(t, last, r.Began, "a segment begins where the one before ends")
 			}
 			last = r.Ended
-			longest[r.Segment] = max(longest[r.Segment], r.Ended.Sub(r.Began))
+			took[r.Segment] = append(took[r.Segment], r.Ended.Sub(r.Began))
 		}
-		for seg, took := range longest { // a kernel takes microseconds on any device, two timestamps in turn do not
-			require.Greater(t, took, time.Microsecond, "segment %d", seg)
+		for seg, steps := range took {
+			slices.Sort(steps)
+			usual, lookUp := steps[len(steps)/2], took[0][len(took[0])/2]
+			switch m.Segments[seg].Kind {
+			case ir.SegMix, ir.SegFFN: // by when the host saw ends, some segments are told to have taken no time
+				require.False(t, d.calibrates && usual < lookUp*3/2, "segment %d: %v; embed: %v", seg, steps, took[0])
+			}
 		}
 	})
 }
 
 // TestRan: copies of kept groups, and what is computed with them, are told of in order, none before it was asked for.
-// Nothing is computed with a group before its copy has ended, by the clock of a device that tells its time: without
-// that, when the host saw an end is all that is known, and it may see one of the two ends milliseconds late.
+// Nothing is computed with a group before its copy has ended, by the clock of a device that tells its time. Of others
+// it is known when the host saw the ends, and that may be milliseconds late.
 func TestRan(t *testing.T) {
 	clocks(t, func(t *testing.T, d *Device) {
 		m := mini(t)
