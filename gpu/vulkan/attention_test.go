@@ -320,23 +320,24 @@ func TestSplits(t *testing.T) {
 func TestManyRowsAttention(t *testing.T) {
 	g := open(t)
 	h := Heads{Query: 4, KV: 2, Features: 64, Dims: 64}
-	var positions []int
-	for p := 495; p < 530; p++ {
-		positions = append(positions, p)
-	}
-	for _, window := range []int{0, 100} {
-		for _, together := range []bool{true, false} {
-			s := newScene(h, positions[:20+len(positions)%20], together, 51)
-			s.window = window
-			all, keys, values := s.run(g, false)
-			require.Greater(t, len(s.rows), fewColumns)
-			out := h.Query * h.Features
-			for i := range s.rows {
-				one := *s
-				one.rows, one.x, one.keys, one.values = s.rows[i:i+1], s.x[i:i+1], keys, values
-				y, _, _ := one.run(g, false)
-				require.True(t, g.sameBits(all[i*out:(i+1)*out], y), "row %d, together %t", i, together)
-			}
+	for _, c := range []struct {
+		first, window int
+		together      bool
+	}{{495, 0, true}, {495, 0, false}, {495, 100, true}, {495, 100, false}, {45, 0, true}, {45, 0, false}} {
+		var positions []int // the rows of a group do not begin a split together
+		for p := range 35 {
+			positions = append(positions, c.first+p)
+		}
+		s := newScene(h, positions, c.together, 51)
+		s.window = c.window
+		all, keys, values := s.run(g, false)
+		require.Greater(t, len(s.rows), fewColumns)
+		out := h.Query * h.Features
+		for i := range s.rows {
+			one := *s
+			one.rows, one.x, one.keys, one.values = s.rows[i:i+1], s.x[i:i+1], keys, values
+			y, _, _ := one.run(g, false)
+			require.True(t, g.sameBits(all[i*out:(i+1)*out], y), "row %d of %+v", i, c)
 		}
 	}
 }

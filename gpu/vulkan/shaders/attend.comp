@@ -316,6 +316,9 @@ void attendRow(uint split) {
 	Row row = rows.v[current];
 	uint length = splitLength(row.position), begin = split * length;
 	if (begin > row.position) {
+		if (ROWS > 1) {
+			ask(current + 1);
+		}
 		return;
 	}
 	uint to = min(begin + length, row.position + 1);

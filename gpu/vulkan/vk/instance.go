@@ -20,6 +20,7 @@ type Library struct {
 	handle   uintptr
 	get      function // vkGetInstanceProcAddr
 	instance vulkan.Instance
+	shared   bool      // the instance is the process's
 	messages *messages // nil without validation
 	messager uint64
 	f        struct {
@@ -32,6 +33,7 @@ type Library struct {
 type Options struct {
 	Validate bool   // run under the validation layer; Validating says whether it is there
 	loader   string // in place of loaderName
+	own      bool   // an instance of its own, which Close destroys
 }
 
 const validationLayer = "VK_LAYER_KHRONOS_validation"
@@ -81,7 +83,7 @@ func (l *Library) open(o Options) error {
 	if v := l.version(); v < version(1, 3) {
 		return fmt.Errorf("the Vulkan loader knows Vulkan %s, and 1.3 is needed: install a newer libvulkan1", v)
 	}
-	if err := l.create(o); err != nil {
+	if err := l.take(o); err != nil {
 		return err
 	}
 	functions.instance.Do(func() { functions.noInstance = vulkan.InitInstance(l.instance) })
@@ -119,6 +121,31 @@ func (l *Library) version() Version {
 		return version(1, 0)
 	}
 	return *v
+}
+
+// process is the instance of all libraries but those under validation. It is never destroyed: with the last instance the
+// loader unloads the drivers, and NVIDIA's leaves behind what a thread runs into when it ends later, and can only be
+// loaded some dozens of times.
+var process struct {
+	sync.Mutex
+	instance vulkan.Instance
+}
+
+// take takes the process's instance, or makes one.
+func (l *Library) take(o Options) error {
+	if o.own || o.Validate && l.hasValidation() {
+		return l.create(o)
+	}
+	process.Lock()
+	defer process.Unlock()
+	if number(process.instance) == 0 {
+		if err := l.create(o); err != nil {
+			return err
+		}
+		process.instance = l.instance
+	}
+	l.instance, l.shared = process.instance, true
+	return nil
 }
 
 func (l *Library) create(o Options) error {
@@ -205,10 +232,10 @@ func (l *Library) Close() error {
 		l.f.destroyMessenger.word(number(l.instance), l.messager, 0)
 		l.messager = 0
 	}
-	if number(l.instance) != 0 {
+	if number(l.instance) != 0 && !l.shared {
 		vulkan.DestroyInstance(l.instance, nil)
-		l.instance = handle[vulkan.Instance](0)
 	}
+	l.instance = handle[vulkan.Instance](0)
 	if l.messages != nil {
 		l.messages.pin.Unpin()
 	}

@@ -210,7 +210,7 @@ func TestOpensBeside(t *testing.T) {
 	done := make(chan error)
 	go func() {
 		for range 20 {
-			other, err := Open()
+			other, err := OpenWith(Options{own: true})
 			if err == nil {
 				err = other.Close()
 			}
@@ -359,7 +359,7 @@ func TestNothingThere(t *testing.T) {
 	shut(t, l, d)
 	t.Setenv("VK_ICD_FILENAMES", "/nowhere.json")
 	t.Setenv("VK_DRIVER_FILES", "/nowhere.json")
-	_, err = Open()
+	_, err = OpenWith(Options{own: true})
 	require.ErrorContains(t, err, "the Vulkan loader finds no driver")
 	require.ErrorContains(t, err, "mesa-vulkan-drivers")
 }
