@@ -123,9 +123,9 @@ func (l *Library) version() Version {
 	return *v
 }
 
-// process is the instance of all libraries but those under validation. It is never destroyed: with the last instance the
-// loader unloads the drivers, and NVIDIA's leaves behind what a thread runs into when it ends later, and can only be
-// loaded some dozens of times.
+// process is the instance of all libraries but those under validation. It is never destroyed: with the last instance
+// the loader unloads the drivers, and NVIDIA's leaves behind what a thread runs into when it ends later, and can only
+// be loaded some dozens of times.
 var process struct {
 	sync.Mutex
 	instance vulkan.Instance
