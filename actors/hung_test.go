@@ -14,25 +14,16 @@ import (
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // A GPU on which something does not end, in the middle of answers, is opened again, and the answers are what they were:
 // law Survive. The driver never says another word of the one that hangs.
 func TestSurviveHang(t *testing.T) {
-	if list, err := vulkan.List(); err != nil || len(list) == 0 {
-		testref.Missing(t, "vulkan", "no Vulkan device: %v", err)
-	}
 	armed := atomic.Bool{}
 	trial := &vk.Trial{Patience: time.Second, Hangs: func() bool { return armed.CompareAndSwap(true, false) }}
 	t.Cleanup(trial.Release)
-	e := startFixture(t, fixture, func(c *Config) {
-		gpu, err := vulkan.Open(0, vulkan.Options{Cache: t.TempDir(), Trial: trial})
-		require.NoError(t, err)
-		require.NoError(t, c.Device.Close())
-		c.Device = gpu
-	})
-	all := prompts(4)
+	e := startFixture(t, fixture, onGPU(t, vulkan.Options{Cache: t.TempDir(), Trial: trial}))
+	all := shortPrompts()
 	want := alone(t, e, all, 24)
 	var wg sync.WaitGroup
 	for i, p := range all {
