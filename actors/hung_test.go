@@ -80,3 +80,15 @@ func TestHangIsOfARequest(t *testing.T) {
 	wg.Wait()
 	require.NoError(t, e.Health())
 }
+
+// A device that comes back some time after it was lost is opened then, and answers go on.
+func TestLostForAWhile(t *testing.T) {
+	opened := atomic.Int64{}
+	d := &beside{flight: 2, draws: true, lost: func(n int) bool { return n == 10 && opened.Load() == 1 },
+		away: func() bool { n := opened.Add(1); return 2 <= n && n <= 4 }}
+	e := startBeside(t, d, nil)
+	p := []int32{1, 2, 3}
+	require.Equal(t, expected(p, 30, e.Info.Vocab), collect(t, begin(t, e, plain(p, 30))).tokens)
+	require.Equal(t, int64(5), opened.Load())
+	require.NoError(t, e.Health())
+}
