@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/cpu/ref"
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -221,7 +222,7 @@ func TestLost(t *testing.T) {
 	x := compile()
 	want := x.logits([]int32{1, 2}, 1)
 	lib := d.(*Device).lib
-	d.(*Device).queue.lost.Store(true)
+	_ = d.(*Device).queue.alive(vk.Lost)
 	s := x.Steps()[0]
 	for i := range m.Segments {
 		err = errors.Join(err, x.Enqueue(i, s))

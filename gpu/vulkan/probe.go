@@ -45,7 +45,7 @@ func Measure(d backend.Device) (r Rates, err error) {
 	r.Bus, err = steady(func(i int) (*submission, error) {
 		x, err := q.fill(v.d.RecordCopies, 0, copies(to[i], host))
 		return &submission{submit: func() (uint64, error) { return q.copy(x, 0, 0) },
-			wait: func(value uint64) error { return q.reach(q.copies, value) }, close: func() { q.close(x) }}, err
+			wait: func(value uint64) error { return q.reach(q.copies, value, 0) }, close: func() { q.close(x) }}, err
 	})
 	if err != nil {
 		return r, err
