@@ -47,6 +47,17 @@ func (l *layers) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String is what UnmarshalText takes.
+func (l layers) String() string {
+	switch l {
+	case allLayers:
+		return "all"
+	case autoLayers:
+		return "auto"
+	}
+	return strconv.Itoa(int(l))
+}
+
 // planned is what a plan calls them.
 func (l layers) planned() int {
 	switch l {
@@ -75,6 +86,8 @@ func (f *computeFlags) device(e *env) (backend.Device, error) {
 			"with --device cpu")
 	case name == cpuDevice && usual == autoDevice:
 		return nil, usagef("--gpu-layers is of GPUs: leave it out, or compute with --device vulkan")
+	case name == cpuDevice && f.VRAM > 0:
+		return nil, usagef("--vram is memory of GPUs: leave it out, or compute with --device vulkan")
 	case name == cpuDevice && f.FastPrefill:
 		return nil, usagef("--fast-prefill is of GPUs: leave it out, or compute with --device vulkan")
 	case name == cpuDevice, name == autoDevice && f.NoRepack,
