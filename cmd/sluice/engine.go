@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/stages/modelfile"
+	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -167,9 +168,12 @@ func announce(e *env, engine *actors.Engine, file *gguf.File, d backend.Device) 
 			come += fmt.Sprintf(" (%s of them from disk)", binarySize(int64(x.Streamed)))
 		}
 	}
-	fmt.Fprintf(e.stderr, "sluice: %s streams: %s of %s are %s, %s for each token; expect %s tokens/s\n",
-		printable(engine.Info.Name), binarySize(there), binarySize(engine.Info.WeightBytes), where, come,
-		tokensRate(x.Decode))
+	expect := tokensRate(x.Decode) + " tokens/s"
+	if x.First > 0 {
+		expect += fmt.Sprintf(" in the long run, %s in the first %d tokens", tokensRate(x.First), place.FirstTokens)
+	}
+	fmt.Fprintf(e.stderr, "sluice: %s streams: %s of %s are %s, %s for each token; expect %s\n",
+		printable(engine.Info.Name), binarySize(there), binarySize(engine.Info.WeightBytes), where, come, expect)
 }
 
 // openWeights opens a model that can be run, with its copy if there is to be one.

@@ -91,6 +91,8 @@ type (
 	jsonExpected struct {
 		Decode  float64 `json:"decode"` // tokens a second
 		Prefill float64 `json:"prefill"`
+		First   float64 `json:"first,omitempty"`      // as Decode, of the first 32 tokens from cold
+		Fill    float64 `json:"fill_bytes,omitempty"` // read once meanwhile
 	}
 )
 
@@ -99,7 +101,8 @@ func (t *planText) json() jsonPlan {
 	device := jsonTier{Name: place.Device.String(), Budget: t.ram, Weights: p.Model.Weights + p.Slabs,
 		KV: p.Memory.KV, Scratch: p.Memory.Scratch}
 	disk := jsonTier{Name: place.Disk.String(), Weights: p.Model.ByTier()[place.Disk]}
-	out := jsonPlan{Expected: jsonExpected{expected.Decode, expected.Prefill}, Streamed: expected.Streamed,
+	out := jsonPlan{Expected: jsonExpected{expected.Decode, expected.Prefill, expected.First,
+		expected.Fill}, Streamed: expected.Streamed,
 		Copied: expected.Copied, OnHost: p.Model.HostLayers(p.Info.Program.Program)}
 	for _, h := range p.Model.Homes {
 		out.Groups = append(out.Groups, jsonGroup{h.Group.Segment, h.Group.Expert, h.Tier.String(), h.Group.Bytes})
@@ -296,6 +299,10 @@ func (t *planText) speed(w io.Writer) error {
 		fmt.Fprintf(w, ", %s of prompts", tokensRate(x.Prefill))
 	}
 	fmt.Fprintln(w)
+	if x.First > 0 {
+		fmt.Fprintf(w, "the first %d tokens from cold: %s tokens/s; %s are read once\n", place.FirstTokens,
+			tokensRate(x.First), binarySize(int64(x.Fill)))
+	}
 	if x.Copied > 0 {
 		fmt.Fprintf(w, "copied to the GPU for each token: %s\n", binarySize(int64(x.Copied)))
 	}

@@ -55,7 +55,7 @@ func (a *Ask) request(m Machine, s Speeds) (seconds float64) {
 	x := &plan.Models[0]
 	chunk := min(usualPrompt, x.Rows)
 	device, host := x.cost(a.Program, float64(chunk))
-	memory, beside := s.Memory*reachMemory, s.HostMemory*reachMemory
+	memory, beside := s.Memory*device.reach(&s), s.HostMemory*reachMemory
 	prompt := device.prefill(&s, memory, s.Multiply) + host.prefill(&s, beside, s.HostMultiply)
 	return prompt*usualPrompt/float64(chunk) + usualAnswer/x.Expect(a.Program, s, 1, 0).Decode
 }
