@@ -32,7 +32,7 @@ const (
 
 	launches        = 16  // that a dense layer waits for, or attention and a router: what whole steps take, by their bytes
 	launchesExperts = 17  // and its experts
-	turns           = 1.5 // from a router's choice until experts are computed with: actors have a part in it
+	turns           = 1.5 // of a router's choice, or a value that crosses: the host has a part in them
 )
 
 // Expected is what a plan should come to.
@@ -77,8 +77,10 @@ func (m *Model) Expect(p *ir.Bound, s Speeds, sequences, positions int) (e Expec
 	if s.Multiply <= 0 && (host.ops == 0 || s.HostMultiply <= 0) {
 		return e // what bounds it is not known
 	}
-	// The host computes a chunk while the device computes the one before.
-	e.Prefill = perSecond(chunk, max(device.prefill(&s, memory, s.Multiply), host.prefill(&s, beside, s.HostMultiply)))
+	own, beside := device.prefill(&s, memory, s.Multiply), host.prefill(&s, beside, s.HostMultiply)
+	if e.Prefill = perSecond(chunk, own+beside); m.HostExperts(p.Program) == 0 {
+		e.Prefill = perSecond(chunk, max(own, beside)) // the host computes a chunk while the device computes the one before
+	}
 	return e
 }
 
@@ -163,6 +165,7 @@ type step struct {
 	copies   float64 // their number
 	apart    bool    // the device has memory of its own
 	launches float64 // of kernels that wait for one another
+	crosses  float64 // values that go to it from its host, or there
 	layers   []mixture
 	uses     float64 // of experts, in all layers
 	missed   float64 // of these
@@ -204,7 +207,7 @@ func (x *step) moved() float64 {
 func (x *step) decode(s *Speeds, memory float64) float64 {
 	seconds, copies := over(x.dense, memory), x.copies
 	if x.apart {
-		seconds += x.launches * s.Launch
+		seconds += x.launches*s.Launch + x.crosses*turns*s.Turn
 	}
 	for _, l := range x.layers {
 		come, copied := l.kept+l.missing, over(l.kept, s.Bus)+l.copies*s.Copy
@@ -219,7 +222,7 @@ func (x *step) decode(s *Speeds, memory float64) float64 {
 
 // cost adds up a step of so many rows: what the device does of it, and what its host does.
 func (m *Model) cost(p *ir.Bound, rows float64) (device, host *step) {
-	device, host = &step{apart: m.apart}, &step{}
+	device, host = &step{apart: m.apart, crosses: float64(m.crossings(p))}, &step{}
 	of := func(g *ir.Group) *step {
 		if slices.Contains(m.Parts[0].Layout.OnHost, g.Segment) {
 			return host

@@ -33,7 +33,10 @@ type Ask struct {
 	// Layers is how many are computed on a device with a Host: the last ones, with the end of the program. The others, and
 	// the embedding, are computed in the program's memory. 0: all are computed on the device. Auto: Settle decides.
 	Layers int
-	KV     backend.KVType
+	// Experts is of how many layers the Host computes the experts, in the program's memory, where the device computes all
+	// else: the first ones that have any. Then Layers is 0.
+	Experts int
+	KV      backend.KVType
 
 	Context   int // positions that one request may hold
 	Sequences int // computed at once
