@@ -47,6 +47,17 @@ func (l *layers) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String is what UnmarshalText takes.
+func (l layers) String() string {
+	switch l {
+	case allLayers:
+		return "all"
+	case autoLayers:
+		return "auto"
+	}
+	return strconv.Itoa(int(l))
+}
+
 // planned is what a plan calls them.
 func (l layers) planned() int {
 	switch l {
@@ -62,7 +73,11 @@ func (l layers) planned() int {
 func (f *computeFlags) device(e *env) (backend.Device, error) {
 	asked, from := f.Device, "--device"
 	usual := cpuDevice
-	if f.GPULayers > 0 || f.GPULayers == autoLayers {
+	of := "--gpu-layers"
+	if f.CPUExperts > 0 {
+		of = "--cpu-experts"
+	}
+	if f.GPULayers > 0 || f.GPULayers == autoLayers || f.CPUExperts > 0 {
 		usual = autoDevice
 	}
 	name, number, numbered := strings.Cut(cmp.Or(asked, usual), ":")
@@ -74,7 +89,9 @@ func (f *computeFlags) device(e *env) (backend.Device, error) {
 		return nil, usagef("--no-repack computes from the mapped file, which a GPU cannot reach: leave it out, or compute " +
 			"with --device cpu")
 	case name == cpuDevice && usual == autoDevice:
-		return nil, usagef("--gpu-layers is of GPUs: leave it out, or compute with --device vulkan")
+		return nil, usagef("%s is of GPUs: leave it out, or compute with --device vulkan", of)
+	case name == cpuDevice && f.VRAM > 0:
+		return nil, usagef("--vram is memory of GPUs: leave it out, or compute with --device vulkan")
 	case name == cpuDevice && f.FastPrefill:
 		return nil, usagef("--fast-prefill is of GPUs: leave it out, or compute with --device vulkan")
 	case name == cpuDevice, name == autoDevice && f.NoRepack,
@@ -102,8 +119,11 @@ func onDevice(from, asked string, err error) error {
 // best takes a GPU, if there is one that can be used.
 func (f *computeFlags) best(e *env) (backend.Device, error) {
 	d, err := vulkan.OpenBest(f.gpu(e))
-	if err != nil && f.GPULayers > 0 {
+	switch {
+	case err != nil && f.GPULayers > 0:
 		return nil, fmt.Errorf("--gpu-layers %d: %w", f.GPULayers, err)
+	case err != nil && f.CPUExperts > 0:
+		return nil, fmt.Errorf("--cpu-experts %d: %w", f.CPUExperts, err)
 	}
 	if err != nil {
 		d, cpuErr := f.processor(e)
