@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/stages/place"
 )
 
 // A GPU on which something does not end, in the middle of answers, is opened again, and the answers are what they were:
@@ -42,6 +44,38 @@ func TestSurviveHang(t *testing.T) {
 		if a.ID == e.house.Device() {
 			require.Positive(t, a.Restarts)
 		}
+	}
+}
+
+// Whatever hangs, be it while weights are loaded, or are brought for a step, it is done again.
+func TestSurviveHangAnywhere(t *testing.T) {
+	cache, all := t.TempDir(), shortPrompts()[:1]
+	var want []string
+	var whole int64 // bytes of weights
+	for _, c := range []struct {
+		at       int64 // submit, from 1; 0: none hangs
+		streamed bool
+	}{{0, false}, {1, false}, {9, false}, {0, true}, {5, true}, {47, true}, {53, true}} {
+		t.Run(fmt.Sprintf("at %d, streamed %v", c.at, c.streamed), func(t *testing.T) {
+			submits := atomic.Int64{}
+			trial := &vk.Trial{Patience: 300 * time.Millisecond, Hangs: func() bool { return submits.Add(1) == c.at }}
+			t.Cleanup(trial.Release)
+			e := startFixture(t, fixture, func(cfg *Config) {
+				onGPU(t, vulkan.Options{Cache: cache, Trial: trial})(cfg)
+				if c.streamed {
+					cfg.VRAM = place.ForWeights(whole, true)
+				}
+			})
+			require.Equal(t, c.streamed, e.spec.streams())
+			if got := alone(t, e, all, 8); want == nil {
+				want, whole = got, e.Plan().Weights
+			} else {
+				require.Equal(t, want, got)
+			}
+			t.Log(submits.Load(), "submits")
+			require.GreaterOrEqual(t, submits.Load(), c.at)
+			require.NoError(t, e.Health())
+		})
 	}
 }
 
