@@ -19,9 +19,11 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// without are the capabilities that the device under test is not to use: SLUICE_VULKAN_WITHOUT runs any test so, as
+// without are the capabilities that the device under test is not to use: SLUICE_VULKAN_WITHOUT runs tests so, as
 //
 //	SLUICE_VULKAN_WITHOUT=all go test ./gpu/vulkan -run Conformance
+//
+// Those of a capability itself fail then.
 func without() []string {
 	return strings.FieldsFunc(os.Getenv("SLUICE_VULKAN_WITHOUT"), func(r rune) bool { return r == ',' })
 }
