@@ -34,6 +34,7 @@ type beside struct {
 	fail   func(n int) bool // whether step n, from 1, fails
 	lost   func(n int) bool // whether the device is lost at step n
 	hung   func(s *backend.Step) bool
+	away   func() bool  // whether it cannot be opened
 	most   atomic.Int64 // steps that were in flight at once
 }
 
@@ -46,6 +47,9 @@ func (d *beside) Traits() backend.Traits {
 func (d *beside) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	if err := c.Check(p, d.Traits()); err != nil {
 		return nil, err
+	}
+	if d.away != nil && d.away() {
+		return nil, fmt.Errorf("%w: it is away", backend.ErrLost)
 	}
 	m := &besideModel{device: d, program: p.Program, config: c, work: make(chan func(), c.Ring())}
 	for range c.Ring() {
@@ -322,7 +326,7 @@ func TestLostForGood(t *testing.T) {
 	_, err := drain(begin(t, e, plain([]int32{1, 2}, 10)))
 	require.Error(t, err)
 	require.Eventually(t, func() bool { return e.Health() != nil }, 5*time.Second, time.Millisecond)
-	require.ErrorContains(t, e.Health(), "the device is lost: unplugged")
+	require.ErrorContains(t, e.Health(), "given up, for the 6th time within 10m0s: the device is lost: unplugged")
 }
 
 // One request that is cancelled with steps in flight gives its blocks back when these have ended, and not before.

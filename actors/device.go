@@ -89,7 +89,11 @@ func (d *device) Receive(c actor.Context) {
 	case *loaded:
 		d.loaded(m)
 	case *tiers.Loaded:
-		if g := d.carrying(m.Of); g != nil {
+		switch g := d.carrying(m.Of); {
+		case g == nil:
+		case m.Lost != nil && m.Incarnation == d.incarnation:
+			d.lost(m.Lost, nil)
+		case m.Lost == nil:
 			d.loaded(&loaded{g.index, m.Incarnation})
 		}
 	case *run.Flush:
@@ -309,7 +313,7 @@ func (d *device) over(m *step) {
 // order in which it sent them. What belongs to an older generation goes nowhere.
 func (d *device) computed(m *step) {
 	if errors.Is(m.err, backend.ErrLost) {
-		d.lost(m)
+		d.lost(m.err, m)
 		return
 	}
 	g := d.guest(m)
@@ -330,20 +334,20 @@ func (d *device) computed(m *step) {
 	d.answer(g)
 }
 
-// lost has the device opened afresh: nothing that runs on it will end well. The step that it was at is to blame if the
-// device hung, and no other.
-func (d *device) lost(m *step) {
-	d.kept.working.Store(nil)
-	if errors.Is(m.err, backend.ErrHung) {
-		d.kept.working.Store(m)
+// lost has the device opened afresh: nothing that runs on it will end well. The step that it was at, if any, is to
+// blame if the device hung, and no other.
+func (d *device) lost(err error, during *step) {
+	if !errors.Is(err, backend.ErrHung) {
+		during = nil
 	}
+	d.kept.working.Store(during)
 	at := now()
 	d.kept.lost = slices.DeleteFunc(d.kept.lost, func(t time.Time) bool { return at.Sub(t) >= lostWindow })
 	if d.kept.lost = append(d.kept.lost, at); len(d.kept.lost) <= mostLost {
-		panic(m.err)
+		panic(err)
 	}
 	d.out.broken.Send(&run.Failed{Err: fmt.Errorf("given up, for the %dth time within %s: %w", len(d.kept.lost), lostWindow,
-		m.err)})
+		err)})
 }
 
 // rest says why the device has nothing to compute, where it knows: its actor has handled what there was.

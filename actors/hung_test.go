@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -14,25 +15,17 @@ import (
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/place"
 )
 
 // A GPU on which something does not end, in the middle of answers, is opened again, and the answers are what they were:
 // law Survive. The driver never says another word of the one that hangs.
 func TestSurviveHang(t *testing.T) {
-	if list, err := vulkan.List(); err != nil || len(list) == 0 {
-		testref.Missing(t, "vulkan", "no Vulkan device: %v", err)
-	}
 	armed := atomic.Bool{}
 	trial := &vk.Trial{Patience: time.Second, Hangs: func() bool { return armed.CompareAndSwap(true, false) }}
 	t.Cleanup(trial.Release)
-	e := startFixture(t, fixture, func(c *Config) {
-		gpu, err := vulkan.Open(0, vulkan.Options{Cache: t.TempDir(), Trial: trial})
-		require.NoError(t, err)
-		require.NoError(t, c.Device.Close())
-		c.Device = gpu
-	})
-	all := prompts(4)
+	e := startFixture(t, fixture, onGPU(t, vulkan.Options{Cache: t.TempDir(), Trial: trial}))
+	all := shortPrompts()
 	want := alone(t, e, all, 24)
 	var wg sync.WaitGroup
 	for i, p := range all {
@@ -51,6 +44,38 @@ func TestSurviveHang(t *testing.T) {
 		if a.ID == e.house.Device() {
 			require.Positive(t, a.Restarts)
 		}
+	}
+}
+
+// Whatever hangs, be it while weights are loaded, or are brought for a step, it is done again.
+func TestSurviveHangAnywhere(t *testing.T) {
+	cache, all := t.TempDir(), shortPrompts()[:1]
+	var want []string
+	var whole int64 // bytes of weights
+	for _, c := range []struct {
+		at       int64 // submit, from 1; 0: none hangs
+		streamed bool
+	}{{0, false}, {1, false}, {9, false}, {0, true}, {5, true}, {47, true}, {53, true}} {
+		t.Run(fmt.Sprintf("at %d, streamed %v", c.at, c.streamed), func(t *testing.T) {
+			submits := atomic.Int64{}
+			trial := &vk.Trial{Patience: 300 * time.Millisecond, Hangs: func() bool { return submits.Add(1) == c.at }}
+			t.Cleanup(trial.Release)
+			e := startFixture(t, fixture, func(cfg *Config) {
+				onGPU(t, vulkan.Options{Cache: cache, Trial: trial})(cfg)
+				if c.streamed {
+					cfg.VRAM = place.ForWeights(whole, true)
+				}
+			})
+			require.Equal(t, c.streamed, e.spec.streams())
+			if got := alone(t, e, all, 8); want == nil {
+				want, whole = got, e.Plan().Weights
+			} else {
+				require.Equal(t, want, got)
+			}
+			t.Log(submits.Load(), "submits")
+			require.GreaterOrEqual(t, submits.Load(), c.at)
+			require.NoError(t, e.Health())
+		})
 	}
 }
 
@@ -87,5 +112,17 @@ func TestHangIsOfARequest(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	require.NoError(t, e.Health())
+}
+
+// A device that comes back some time after it was lost is opened then, and answers go on.
+func TestLostForAWhile(t *testing.T) {
+	opened := atomic.Int64{}
+	d := &beside{flight: 2, draws: true, lost: func(n int) bool { return n == 10 && opened.Load() == 1 },
+		away: func() bool { n := opened.Add(1); return 2 <= n && n <= 4 }}
+	e := startBeside(t, d, nil)
+	p := []int32{1, 2, 3}
+	require.Equal(t, expected(p, 30, e.Info.Vocab), collect(t, begin(t, e, plain(p, 30))).tokens)
+	require.Equal(t, int64(5), opened.Load())
 	require.NoError(t, e.Health())
 }

@@ -4,7 +4,8 @@
 #
 #	gpu/check.sh FOLDER [PART...]
 #
-# Parts are kernels, conformance, engines and servers: each takes at most eight minutes, and says in a line how it went.
+# Parts are kernels, conformance, without (the same on a card that shows none of what it can do without), engines and
+# servers: each takes at most eight minutes, and says in a line how it went.
 set -u
 programs=$(cd "$1" && pwd)
 shift
@@ -29,10 +30,15 @@ part() {
 	[ $how = PASS ] || grep -E '^ *--- FAIL|^panic|Error:|Error Trace|expected|actual' "$log/$name" | head -40
 }
 
-for name in ${*:-kernels conformance engines servers}; do
+for name in ${*:-kernels conformance without engines servers}; do
 	case $name in
 	kernels) part kernels gpu/vulkan vulkan.test -test.short ;;
-	conformance) part conformance gpu/vulkan vulkan.test -test.run 'Conformance|Fixtures|Specimens|Embeddings|Mini|Lost' ;;
+	conformance) part conformance gpu/vulkan vulkan.test -test.run 'Conformance|Fixtures|Specimens|Embeddings|Mini|Lost|Hung|Scarce|Without' ;;
+	without)
+		export SLUICE_VULKAN_WITHOUT=all
+		part without gpu/vulkan vulkan.test -test.run 'Conformance|Mini|TwoInFlight'
+		unset SLUICE_VULKAN_WITHOUT
+		;;
 	engines) part engines actors actors.test -test.short ;;
 	servers) part servers server server.test -test.short ;;
 	*) echo "there is no part $name" && exit 2 ;;

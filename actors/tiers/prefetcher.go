@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/backend"
 )
 
 // All that the prefetcher accepts: *restarted and *arrived (uploader), and
@@ -26,10 +27,12 @@ type ( // what it says to the device
 		Err error
 		Way Way
 	}
-	// Loaded says that all weights are there of a model that have slots of their own.
+	// Loaded says that all weights are there of a model that have slots of their own; or that the device was lost to
+	// which they were brought: that is said once.
 	Loaded struct {
 		Of          *Cargo
 		Incarnation int // of the device
+		Lost        error
 	}
 )
 
@@ -59,6 +62,7 @@ type prefetcher struct {
 	incarnation int // of the device that the weights are for
 	all         []*Cargo
 	next        int // home in all[0] that was not asked for
+	lost        bool
 	queued      [urgencies][]item
 	pending     map[item]urgency // that was asked for, and has not arrived
 }
@@ -130,10 +134,14 @@ func (p *prefetcher) arrived(m *arrived) {
 	switch home := m.home().Brought(); {
 	case !home:
 		p.out.landed.Send(&Landed{m.item, m.err, m.way})
+	case p.lost:
+	case errors.Is(m.err, backend.ErrLost):
+		p.lost = true
+		p.out.loaded.Send(&Loaded{m.of, p.incarnation, m.err})
 	case m.err != nil:
 		p.out.broken.Send(&run.Failed{Err: m.err})
 	case p.isLoaded(m.of):
-		p.out.loaded.Send(&Loaded{m.of, p.incarnation})
+		p.out.loaded.Send(&Loaded{Of: m.of, Incarnation: p.incarnation})
 	}
 }
 

@@ -41,7 +41,8 @@ func TestPeak(t *testing.T) {
 		require.InDelta(t, ops*peakGroups, n, 0.5)
 	}
 	want(&Kernels{Matrix: true}, false, shaders.PeakMatrix, 4*8*16384)
-	want(&Kernels{Matrix: true}, true, shaders.PeakHalfMatrix, 4*8*8192)
+	want(&Kernels{Matrix: true, squares: true}, true, shaders.PeakHalfMatrix, 4*8*8192)
+	want(&Kernels{Matrix: true}, true, shaders.Peak, 128*8*2)
 	want(&Kernels{}, false, shaders.PeakDot4, 128*8*8)
 	want(&Kernels{}, true, shaders.Peak, 128*8*2)
 	want(&Kernels{Plain: true}, false, shaders.Peak, 128*8*2)

@@ -471,11 +471,10 @@ func (m *model) copied(c *move, seen time.Time) (began, ended time.Time) {
 	if c.by.r.Marks() == 0 {
 		return began, seen
 	}
-	ticks, err := c.by.r.Ticks(make([]uint64, 0, 2))
+	ticks, err := m.moved.read(c.by.r, make([]uint64, 0, 2))
 	if err != nil {
 		return began, seen
 	}
-	c.by.r.ResetStamps()
 	c.by.busy.Store(false)
 	k := m.device.copying
 	m.device.see(k, ticks[0], ticks[1], c.asked, seen)

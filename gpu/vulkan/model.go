@@ -51,6 +51,8 @@ type model struct {
 	parting *slot     // whose parts are given
 	moves   chan move // copies that were submitted; nil: nobody keeps account
 
+	stamped, moved *reader // of what computes, and of copies
+
 	ticks []uint64  // that the watcher reads
 	told  time.Time // up to when it has told what was computed
 
@@ -96,6 +98,7 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	}
 	const ofSegment = 16 // parts and choices whose end nobody has seen: what is more waits to be submitted
 	m.ends = make(chan ended, c.Ring()*(1+ofSegment*len(p.Segments)))
+	m.stamped, m.moved = newReader(v.queue), newReader(v.queue)
 	m.closed.Go(m.watch)
 	if c.Ran != nil && len(c.Kept) > 0 {
 		m.moves = make(chan move, len(m.rooms)*4)
@@ -379,6 +382,8 @@ func (m *model) Close() error {
 		}
 		m.closed.Wait()
 		m.ahead.Wait()
+		m.stamped.close()
+		m.moved.close()
 	}
 	q := m.device.queue
 	err := q.idle()

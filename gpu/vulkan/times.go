@@ -87,9 +87,7 @@ func (m *model) tell(x *slot, seen time.Time) {
 	for _, t := range x.timed {
 		at := len(m.ticks)
 		var err error
-		m.ticks, err = t.r.Ticks(m.ticks)
-		t.r.ResetStamps()
-		if err == nil {
+		if m.ticks, err = m.stamped.read(t.r, m.ticks); err == nil {
 			c.see(c.computing, m.ticks[at], m.ticks[len(m.ticks)-1], t.asked, seen)
 			read = append(read, t)
 		}

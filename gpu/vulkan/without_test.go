@@ -19,9 +19,11 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// without are the capabilities that the device under test is not to use: SLUICE_VULKAN_WITHOUT runs any test so, as
+// without are the capabilities that the device under test is not to use: SLUICE_VULKAN_WITHOUT runs tests so, as
 //
 //	SLUICE_VULKAN_WITHOUT=all go test ./gpu/vulkan -run Conformance
+//
+// Those of a capability itself fail then.
 func without() []string {
 	return strings.FieldsFunc(os.Getenv("SLUICE_VULKAN_WITHOUT"), func(r rune) bool { return r == ',' })
 }
@@ -140,7 +142,17 @@ func declared(code []byte) (all []uint32) {
 	return all
 }
 
-// TestSquares: cooperative matrices are used where all is there that their kernels need.
+// TestFree: what is free is of the largest of the device's own heaps, and never 0, which would say that it has none.
+func TestFree(t *testing.T) {
+	heap := func(budget, used uint64, local bool) vk.Heap {
+		return vk.Heap{Budget: budget, Used: used, Local: local}
+	}
+	require.Equal(t, int64(7), free(&vk.Facts{Heaps: []vk.Heap{heap(9, 2, true), heap(99, 0, false), heap(3, 1, true)}}))
+	require.Equal(t, int64(1), free(&vk.Facts{Heaps: []vk.Heap{heap(9, 9, true)}}), "others have all of it")
+	require.Equal(t, int64(1), free(&vk.Facts{Heaps: []vk.Heap{heap(9, 12, true)}}))
+}
+
+// TestSquaresNeed: cooperative matrices are used where all is there that their kernels need.
 func TestSquaresNeed(t *testing.T) {
 	whole := vk.MatrixShape{M: 16, N: 16, K: 32, A: vk.Int8, B: vk.Int8, C: vk.Int32, D: vk.Int32}
 	half := vk.MatrixShape{M: 16, N: 16, K: 16, A: vk.Float16, B: vk.Float16, C: vk.Float32, D: vk.Float32}

@@ -191,6 +191,8 @@ func (r *Recording) Ticks(to []uint64) ([]uint64, error) {
 	if r.marks == 0 {
 		return to, errors.New("no timestamps were recorded")
 	}
+	r.d.rest.inside.Add(1)
+	defer r.d.rest.inside.Done()
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	at := len(to)

@@ -18,6 +18,8 @@ type rest struct {
 	later []func() // destroys what was closed meanwhile
 	once  sync.Once
 	over  chan error // of Close: the device was destroyed
+
+	inside sync.WaitGroup // calls that wait for all work, with some drivers: they may be left to it
 }
 
 // Hold has everything that is closed from now on stay until the device has come to rest, in Close. It is for one that
@@ -46,6 +48,7 @@ func (d *Device) leave() error {
 		d.rest.over = make(chan error, 1)
 		go func() {
 			vulkan.DeviceWaitIdle(d.handle) // that it is lost is known
+			d.rest.inside.Wait()
 			for _, destroy := range d.rest.later {
 				destroy()
 			}
