@@ -141,7 +141,7 @@ func (d *directory) Entry(name string) (Entry, *wire.Fault) {
 }
 
 func (d *directory) unknown(name string) *wire.Fault {
-	f := wire.Refused(fasthttp.StatusNotFound, "model_not_found", "the model %s is not here: %s",
+	f := wire.Refused(fasthttp.StatusNotFound, "model_not_found", "the model %s is not found here: %s",
 		wire.Shown(name), d.offer())
 	f.Param = "model"
 	return f

@@ -36,10 +36,11 @@ func TestDecode(t *testing.T) {
 	require.Equal(t, []int{5, 5, 1}, []int{o.most, r.MaxTokens, o.N})
 	p := r.Sampling
 	require.Equal(t, []float32{0.5, 0.25, 3, -1}, []float32{p.Temp, p.TopP, float32(p.TopK), float32(p.LogProbs)})
-	require.Equal(t, `{"enable_thinking": true, "thinking": true, "reasoning_effort": "high"}`, spelled(t, r.Chat.Extra))
+	require.Equal(t, `{"enable_thinking": true, "thinking": true, "thinking_mode": "enabled", `+
+		`"reasoning_effort": "high", "thinking_effort": "high"}`, spelled(t, r.Chat.Extra))
 	again, _ := read(`{` + hi + `}`)
 	require.NotEqual(t, p.Seed, again.Prompts[0].Sampling.Seed)
-	require.Equal(t, `{"enable_thinking": false, "thinking": false}`, spelled(t, again.Prompts[0].Chat.Extra))
+	require.Equal(t, `{"enable_thinking": false, "thinking": false, "thinking_mode": "disabled"}`, spelled(t, again.Prompts[0].Chat.Extra))
 	require.Nil(t, again.Prompts[0].Grammar)
 }
 

@@ -77,6 +77,26 @@ func TestDefaults(t *testing.T) {
 	require.True(t, one.Prompts[0].Thoughts)
 }
 
+// TestThinking: the template is told whether, and how hard, the model is to think; its own variables say more.
+func TestThinking(t *testing.T) {
+	for rest, want := range map[string]string{
+		``:                           `{}`,
+		`,"reasoning_effort":"none"`: `{"enable_thinking": false, "thinking": false, "thinking_mode": "disabled"}`,
+		`,"reasoning_effort":"minimal"`: `{"enable_thinking": true, "thinking": true, "thinking_mode": "enabled", ` +
+			`"reasoning_effort": "low", "thinking_effort": "low"}`,
+		`,"reasoning_effort":"medium"`: `{"enable_thinking": true, "thinking": true, "thinking_mode": "enabled", ` +
+			`"reasoning_effort": "medium", "thinking_effort": "high"}`,
+		`,"reasoning_effort":"xhigh","chat_template_kwargs":{"reasoning_effort":"max","thinking":null}`: `{"enable_thinking": true, ` +
+			`"thinking": null, "thinking_mode": "enabled", "reasoning_effort": "max", "thinking_effort": "high"}`,
+	} {
+		o, fault := decodeChat(given(`{`+user+rest+`}`), testModel)
+		require.Nil(t, fault, rest)
+		text, err := jinja.ToJSON(o.Prompts[0].Chat.Extra)
+		require.NoError(t, err)
+		require.Equal(t, want, string(text), rest)
+	}
+}
+
 // TestMessages: messages reach the template in the form that templates know.
 func TestMessages(t *testing.T) {
 	o, fault := decodeChat(given(`{"messages":[
@@ -253,7 +273,20 @@ var faults = []struct{ chat, body, param, text string }{
 	{"", `{"prompt":"a","suffix":"b"}`, "suffix", `suffix: the model empty has no tokens for a gap in a text: ask one that was ` +
 		`trained to fill in`},
 	{"", `{"prompt":[1],"suffix":"b"}`, "suffix", `suffix goes with a prompt that is a text: send the text of the tokens`},
+	{"c", `{` + user + `,"reasoning_effort":"huge"}`, "reasoning_effort",
+		`reasoning_effort is "huge": want "none", "minimal", "low", "medium", "high", "xhigh" or "max"`},
+	{"c", `{` + user + `,"functions":[{"name":"f"}]}`, "functions", `functions is not supported here: send them as tools`},
+	{"c", `{` + user + `,"audio":{"voice":"x"}}`, "audio", `audio is not supported here: leave it out: answers are texts`},
+	{"c", `{` + user + `,"modalities":["text","audio"]}`, "modalities", `modalities is ["text","audio"]: want ["text"]`},
+	{"c", `{` + user + `,"web_search_options":{}}`, "web_search_options",
+		`web_search_options is not supported here: leave it out: the server has no tools of its own`},
 	{"", `{"prompt":"a","best_of":2}`, "best_of", `best_of is 2: want an integer from 1 to 1`},
+}
+
+// TestAsksForText: what asks for text alone, or for nothing, is no fault.
+func TestAsksForText(t *testing.T) {
+	_, fault := decodeChat(given(`{`+user+`,"functions":[],"modalities":[ "text" ],"audio":null,"web_search_options":null}`), testModel)
+	require.Nil(t, fault)
 }
 
 func TestFaults(t *testing.T) {

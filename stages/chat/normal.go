@@ -73,14 +73,28 @@ func (m Message) normal(place string) (Message, *Fault) {
 		m.Content = text
 		m = m.With("content", jinja.Str(text))
 	case nil, jinja.None:
-		if !called {
+		said, instead := m.instead()
+		if !called && !instead {
 			return m, fault(place+".content", "%s.content is missing: want a string or a list of text parts", place)
 		}
-		m = m.With("content", jinja.Str(""))
+		m.Content = said
+		m = m.With("content", jinja.Str(said))
 	default:
 		return m, fault(place+".content", "%s.content: want a string or a list of text parts", place)
 	}
 	return m, nil
+}
+
+// instead is what an assistant without content said: it refused, or it has only thought so far.
+func (m *Message) instead() (said string, ok bool) {
+	if m.Role != "assistant" {
+		return "", false
+	}
+	if refusal, ok := valueIn(m.Fields, "refusal").(jinja.Str); ok {
+		return string(refusal), true
+	}
+	_, pondered := valueIn(m.Fields, "reasoning_content").(jinja.Str)
+	return "", pondered
 }
 
 // joinParts makes one text of a content in parts: most templates know nothing else. A line break separates them,

@@ -22,6 +22,9 @@ func TestNormalise(t *testing.T) {
 			`"function":{"name":"f","arguments":"{\"z\": 1, \"a\": [2]}"}}]}`,
 			`{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function",` +
 				`"function":{"name":"f","arguments":{"z":1,"a":[2]}}}]}`},
+		{"a refusal", `{"role":"assistant","content":null,"refusal":"No."}`, `{"role":"assistant","content":"No.","refusal":"No."}`},
+		{"a thought", `{"role":"assistant","content":null,"reasoning_content":"Hm"}`,
+			`{"role":"assistant","content":"","reasoning_content":"Hm"}`},
 		{"calls alone", `{"role":"assistant","tool_calls":[]}`, `{"role":"assistant","tool_calls":[],"content":""}`},
 		{"open arguments", `{"role":"assistant","content":"","tool_calls":[{"function":{"arguments":{"a":1}}}]}`, ""},
 		{"arguments that are no object",
