@@ -10,11 +10,12 @@ import (
 
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 func testModel(string) (*answer.Model, *wire.Fault) {
-	return &answer.Model{Name: "demo", Roles: []string{"system", "user", "assistant", "tool"}}, nil
+	return &answer.Model{Name: "demo", Habits: chat.Habits{Roles: []string{"system", "user", "assistant", "tool"}}}, nil
 }
 
 func read(text string) (request, *wire.Fault) {

@@ -132,7 +132,7 @@ func (f Fields) Normal(messages []chat.Message, m *answer.Model) []chat.Message 
 	if f.Fault != nil {
 		return nil
 	}
-	messages, err := chat.Normalise(messages, m.Roles, f.Budget)
+	messages, err := m.Habits.Normalise(messages, f.Budget)
 	if err != nil {
 		f.Refuse(err)
 		return nil

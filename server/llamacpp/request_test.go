@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -19,7 +20,7 @@ import (
 func testModel(name string) (*answer.Model, *wire.Fault) {
 	m := &answer.Model{
 		Name: "demo", Sampling: sample.Defaults(), Vocab: 512, Context: 100, EndTokens: []int32{2, 7},
-		Roles:    []string{"system", "user", "assistant", "tool"},
+		Habits:   chat.Habits{Roles: []string{"system", "user", "assistant", "tool"}},
 		Breakers: func([]string) *sample.Breakers { return sample.NewBreakers(nil) },
 	}
 	if name != "plain" {

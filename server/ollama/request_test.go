@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
@@ -20,7 +21,7 @@ import (
 func testModel(name string) (*answer.Model, *wire.Fault) {
 	m := &answer.Model{
 		Name: "demo", Sampling: sample.Defaults(), Vocab: 512, Context: 100, Width: 8,
-		Roles: []string{"system", "user", "assistant", "tool"}, EndTokens: []int32{2},
+		Habits: chat.Habits{Roles: []string{"system", "user", "assistant", "tool"}}, EndTokens: []int32{2},
 		Breakers: func([]string) *sample.Breakers { return sample.NewBreakers(nil) },
 	}
 	if name == "coder" {

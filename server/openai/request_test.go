@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -22,7 +23,7 @@ import (
 
 func testModel(string) (*answer.Model, *wire.Fault) {
 	return &answer.Model{
-		Sampling: sample.Defaults(), Vocab: 512, Context: 100, Roles: []string{"system", "developer", "user", "assistant", "tool", "ipython"},
+		Sampling: sample.Defaults(), Vocab: 512, Context: 100, Habits: chat.Habits{Roles: []string{"system", "developer", "user", "assistant", "tool", "ipython"}},
 		EndTokens: []int32{2, 7},
 		Breakers:  func(texts []string) *sample.Breakers { return sample.NewBreakers(nil) },
 	}, nil

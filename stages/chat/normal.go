@@ -24,26 +24,29 @@ func fault(place, format string, args ...any) *Fault {
 }
 
 // Normalise returns messages in the form that templates expect: a role that they know, content as one text, the
-// arguments of calls as objects. All else (names, ids, fields of a model's own) stays as it came, and in its order. The
-// messages given are not changed. Roles are those that there may be; nil: any. What calls bring as JSON in a string is
-// paid from the budget, which may be nil. Its errors are of type *Fault, or the budget's.
-func Normalise(messages []Message, roles []string, b *jsontext.Budget) ([]Message, error) {
+// arguments of calls as objects, or as the template has them. All else (names, ids, fields of a model's own) stays as
+// it came, and in its order. The messages given are not changed. What calls bring as JSON in a string is paid from the
+// budget, which may be nil. Its errors are of type *Fault, or the budget's.
+func (h Habits) Normalise(messages []Message, b *jsontext.Budget) ([]Message, error) {
 	out := make([]Message, len(messages))
 	for i := range messages {
 		place := fmt.Sprintf("messages[%d]", i)
-		if role := messages[i].Role; role != "" && roles != nil && !slices.Contains(roles, role) {
-			return nil, fault(place+".role", "%s.role is %q: want one of %s", place, shown(role), strings.Join(roles, ", "))
+		if role := messages[i].Role; role != "" && h.Roles != nil && !slices.Contains(h.Roles, role) {
+			return nil, fault(place+".role", "%s.role is %q: want one of %s", place, shown(role), strings.Join(h.Roles, ", "))
 		}
 		m, fault := messages[i].normal(place)
 		if fault != nil {
 			return nil, fault
 		}
 		if list, ok := valueIn(m.Fields, "tool_calls").(*jinja.List); ok {
-			calls, err := openCalls(list, b)
+			calls, err := h.calls(list, b)
 			if err != nil {
 				return nil, err
 			}
 			m = m.With("tool_calls", calls)
+			if h.Bare && m.Content == "" && len(list.Items) > 0 {
+				m = m.With("content", jinja.None{})
+			}
 		}
 		out[i] = m
 	}
@@ -124,24 +127,6 @@ func joinParts(place string, parts *jinja.List) (string, *Fault) {
 		texts = append(texts, string(s))
 	}
 	return strings.Join(texts, "\n"), nil
-}
-
-// openCalls parses the arguments of calls where they are JSON in a string: in templates they are objects.
-func openCalls(calls *jinja.List, b *jsontext.Budget) (*jinja.List, error) {
-	out := &jinja.List{Items: append([]jinja.Value(nil), calls.Items...)}
-	for i, item := range out.Items {
-		call, _ := item.(*jinja.Dict)
-		function := dictIn(call, "function")
-		arguments, _ := valueIn(function, "arguments").(jinja.Str)
-		v, err := jinja.FromJSON(string(arguments), b)
-		if b.Spent(err) {
-			return nil, err
-		}
-		if object, ok := v.(*jinja.Dict); ok && err == nil {
-			out.Items[i] = replaced(call, "function", replaced(function, "arguments", object))
-		}
-	}
-	return out, nil
 }
 
 // dictIn is the dict at a key of a dict; nil if it is none, or there is none.

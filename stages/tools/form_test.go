@@ -33,10 +33,11 @@ var formed = map[string]string{
 	"Cohere2MoE.jinja":            "<|START_ACTION|>[\n    {\"tool_call_id\": \"DIGIT\", \"tool_name\": \"f\", \"parameters\": {}},\n    {\"tool_call_id\": \"DIGIT\", \"tool_name\": \"g\", \"parameters\": {}}\n]<|END_ACTION|>", //nolint:lll // a text
 	"mistralai-Mistral-Nemo-Instruct-2407.jinja": `[TOOL_CALLS][{"name": "f", "arguments": {}, "id": "LETTERS"}, ` +
 		`{"name": "g", "arguments": {}, "id": "LETTERS"}]`,
-	"deepseek-ai-DeepSeek-R1-Distill-Llama-8B.jinja": "",
-	"google-gemma-2-2b-it.jinja":                     "",
-	"MiniMax-M3.jinja":                               "", // its marks have the keys in them
-	"HuggingFaceTB-SmolLM3-3B.jinja":                 "",
+	"deepseek-ai-DeepSeek-R1-Distill-Llama-8B.jinja": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n" +
+		"```json\n{}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```<｜tool▁call▁end｜>",
+	"google-gemma-2-2b-it.jinja":     "",
+	"MiniMax-M3.jinja":               "", // its marks have the keys in them
+	"HuggingFaceTB-SmolLM3-3B.jinja": "",
 }
 
 // written is a call in a form, and another where there may be two.
@@ -82,7 +83,7 @@ func TestForms(t *testing.T) {
 			require.Equal(t, want, got, path)
 		}
 	}
-	require.Equal(t, 51, found)
+	require.Equal(t, 52, found)
 }
 
 // TestThoughtsOfForms: a thought may come before forced calls where the template has marks for it.
