@@ -13,6 +13,8 @@ type Habits struct {
 	Roles []string // that messages may have; nil: any
 	Text  bool     // the arguments of calls are JSON in a string, no object
 	Bare  bool     // a message of calls alone has no content, where others want an empty one
+
+	spelling *spelling // calls stand in the text; nil: the template writes them
 }
 
 // usualRoles are those that any template may be given. That of developer becomes system.
@@ -30,10 +32,16 @@ func (t *Template) learn(source string) (h Habits) {
 			h.Roles = append(h.Roles[:len(h.Roles):len(h.Roles)], role)
 		}
 	}
-	if !strings.Contains(source, "tool_calls") {
-		return h
+	var ways []Habits
+	if strings.Contains(source, "tool_calls") {
+		ways = []Habits{{}, {Bare: true}, {Text: true}, {Text: true, Bare: true}}
 	}
-	for _, one := range [...]Habits{{}, {Bare: true}, {Text: true}, {Text: true, Bare: true}} {
+	for i := range spellings {
+		if strings.Contains(source, spellings[i].sign) {
+			ways = append(ways, Habits{spelling: &spellings[i]})
+		}
+	}
+	for _, one := range ways {
 		if one.Roles = h.Roles; t.writes(one) {
 			return one
 		}

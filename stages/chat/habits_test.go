@@ -51,6 +51,33 @@ func TestHabits(t *testing.T) {
 	}, other)
 }
 
+// TestSpelledCalls: templates that know tools, but no calls, have them in the text as the model writes them.
+func TestSpelledCalls(t *testing.T) {
+	const messages = `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"So: ","tool_calls":[` +
+		`{"function":{"name":"f","arguments":{"a":"é","b":true,"c":false,"d":null,"e":[1,{"k":"v"}]}}},{"function":{"name":"g",` +
+		`"arguments":"{}"}}]},{"role":"assistant","content":"no","tool_calls":[{"function":{"name":"f","arguments":"{"}}]},` +
+		`{"role":"assistant","content":"none","tool_calls":[]}]}`
+	const each = `{% for m in messages %}{{ m.content }}|{% endfor %}`
+	for source, want := range map[string]string{
+		`{# List of tools:  #}` + each: `x|So: <|tool_call_start|>[f(a="é", b=True, c=False, d=None, e=[1, {"k": "v"}]), g()]` +
+			`<|tool_call_end|>|no|none|`,
+		`{# respond only with <|tool_call|> #}` + each: `x|So: <|tool_call|>[{"name": "f", "arguments": {"a": "é", "b": true, ` +
+			`"c": false, "d": null, "e": [1, {"k": "v"}]}}, {"name": "g", "arguments": {}}]|no|none|`,
+		each: `x|So: |no|none|`,
+		`{# List of tools: #}{% for m in messages %}{{ m.tool_calls | tojson if m.tool_calls else m.content }}|{% endfor %}`: "x|",
+	} {
+		template, err := chat.Compile(source)
+		require.NoError(t, err)
+		got, err := template.RenderConversation(messages)
+		require.NoError(t, err)
+		if want == "x|" { // it writes calls itself
+			require.NotContains(t, got, "tool_call_start")
+			continue
+		}
+		require.Equal(t, want, got, source)
+	}
+}
+
 // TestNormaliseToHabits: calls reach a template in its form, and what is no call as it came.
 func TestNormaliseToHabits(t *testing.T) {
 	const object = `{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{"a":[1,"é"]}}},{"x":1}]}`

@@ -43,14 +43,25 @@ func (h Habits) Normalise(messages []Message, b *jsontext.Budget) ([]Message, er
 			if err != nil {
 				return nil, err
 			}
-			m = m.With("tool_calls", calls)
-			if h.Bare && m.Content == "" && len(list.Items) > 0 {
-				m = m.With("content", jinja.None{})
-			}
+			m = h.called(m.With("tool_calls", calls), calls)
 		}
 		out[i] = m
 	}
 	return out, nil
+}
+
+// called is a message with calls.
+func (h Habits) called(m Message, calls *jinja.List) Message {
+	if h.Bare && m.Content == "" && len(calls.Items) > 0 {
+		return m.With("content", jinja.None{})
+	}
+	if h.spelling != nil {
+		if text, ok := h.spelling.write(calls); ok {
+			m.Content += text
+			return m.With("content", jinja.Str(m.Content))
+		}
+	}
+	return m
 }
 
 func (m Message) normal(place string) (Message, *Fault) {

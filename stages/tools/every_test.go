@@ -16,8 +16,7 @@ import (
 
 // uncalled are templates that write no calls, and why; "" where they just do not know them.
 var uncalled = map[string]string{
-	"HuggingFaceTB-SmolLM3-3B.jinja": "", "LFM2-8B-A1B.jinja": "", "LFM2.5-Instruct.jinja": "", "google-gemma-2-2b-it.jinja": "",
-	"ibm-granite-granite-3.3-2B-Instruct.jinja": "", "llama-cpp-rwkv-world.jinja": "", "llama3-original.jinja": "",
+	"HuggingFaceTB-SmolLM3-3B.jinja": "", "google-gemma-2-2b-it.jinja": "", "llama-cpp-rwkv-world.jinja": "", "llama3-original.jinja": "",
 	"microsoft-Phi-3.5-mini-instruct.jinja": "", "microsoft-phi-3-vocab.jinja": "",
 	"Kimi-K2-Instruct.jinja": "is unsafe", "Kimi-K2-Thinking.jinja": "is unsafe", // as Jinja2's sandbox has it
 	"MiroThinker.jinja": "'tool' is undefined", "fireworks-ai-llama-3-firefunction-v2.jinja": "'functions' is undefined",
