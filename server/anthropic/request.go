@@ -128,17 +128,8 @@ func schema(f *wire.Fields) *answer.Form {
 	if raw, _ := f.Get("type"); kind != "json_schema" {
 		f.Wrong("type", raw, `"json_schema"`)
 	}
-	raw, ok := f.Get("schema")
-	switch {
-	case f.Fault != nil:
-		return nil
-	case !ok, len(raw) > answer.MaxForm:
-		f.Fault = wire.Invalid("schema", "invalid_value", "schema has %d bytes: want a JSON Schema of 1 to %d", len(raw), answer.MaxForm)
-		return nil
+	if _, ok := f.Get("schema"); !ok {
+		ask.Fields{Fields: f}.Missing("schema", "a JSON Schema")
 	}
-	form, err := answer.SchemaForm(raw)
-	if err != nil {
-		f.Fault = wire.Invalid("schema", "invalid_value", "schema: %v", err)
-	}
-	return form
+	return ask.Fields{Fields: f}.Schema("schema")
 }

@@ -135,7 +135,7 @@ func TestRefused(t *testing.T) {
 		hi + `,"tools":[{"name":"f","input_schema":{}},{"name":"f","input_schema":{}}]`:         `tools[1].name is "f", as another`,
 		hi + `,"tools":[{"type":"web_search_20250305","name":"web_search"}]`:                    "no tools of its own",
 		hi + `,"output_config":{"format":{"type":"regex"}}`:                                     `output_config.format.type is "regex"`,
-		hi + `,"output_config":{"format":{"type":"json_schema"}}`:                               "output_config.format.schema has 0 bytes",
+		hi + `,"output_config":{"format":{"type":"json_schema"}}`:                               "output_config.format.schema is missing: want a JSON Schema",
 		hi + `,"output_config":{"format":{"type":"json_schema","schema":{"uniqueItems":true}}}`: "uniqueItems",
 		hi + `,"output_config":{"effort":"most"}`:                                               `output_config.effort is "most"`,
 		hi + `,"stop_sequences":[""]`:                                                           "stop_sequences: entry 0 has 0 bytes",

@@ -79,11 +79,7 @@ func (f fields) format() *answer.Form {
 		f.Wrong("format", raw, `"json" or a JSON Schema`)
 		return nil
 	}
-	form, err := answer.JSONForm()
-	if err != nil {
-		f.Fault = wire.Invalid("format", "invalid_value", "format: %v", err)
-	}
-	return form
+	return f.AnyObject("format")
 }
 
 // think tells the template whether, and how hard, the model is to think.

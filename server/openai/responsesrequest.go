@@ -82,10 +82,7 @@ func (f fields) textFormat(o *responseRequest) (form *answer.Form) {
 			switch o.format {
 			case "text":
 			case "json_object":
-				var err error
-				if form, err = answer.JSONForm(); err != nil {
-					in.Fault = wire.Invalid("type", "invalid_value", "type: %v", err)
-				}
+				form = ask.Fields{Fields: in}.AnyObject("type")
 			case "json_schema":
 				if _, ok := in.Get("schema"); !ok {
 					ask.Fields{Fields: in}.Missing("schema", "format as "+want)
