@@ -182,6 +182,9 @@ func objectOnly(text string) (string, error) {
 
 // elements are arguments that stand one by one, of which there are some. none: there may be none as well.
 func (c *caller) elements(t *tools.Tool, kept bool) (some grammar.Expr, none bool, err error) {
+	if t.Parameters == "" {
+		return grammar.Fail(), true, nil
+	}
 	e := c.form.Elements
 	p, err := parametersOf(t.Parameters)
 	if err != nil || !kept {

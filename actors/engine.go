@@ -44,8 +44,8 @@ func (e *Engine) Metadata() *meta.Map { return &e.spec.file.Meta }
 // Vocab is the model's vocabulary.
 func (e *Engine) Vocab() *token.Vocab { return e.spec.vocab }
 
-// Roles are those that messages of a conversation may have.
-func (e *Engine) Roles() []string { return e.spec.template.Roles() }
+// Habits are what the template expects of messages.
+func (e *Engine) Habits() chat.Habits { return e.spec.template.Habits() }
 
 // Generate opens a request. Its answer, and any error of its prompt, comes through the stream, which the caller
 // closes.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -131,6 +132,13 @@ func TestLlamaAnswers(t *testing.T) {
 	require.Equal(t, []any{"The capital of", "word", " France"}, []any{word.Content, word.Why, word.Word})
 	short := ask("/completion", `{`+prompt+`,"n_predict":2}`)
 	require.Equal(t, []any{"The capital", "limit", 2, 2}, []any{short.Content, short.Why, short.Written, short.Settings.MaxTokens})
+	for _, stop := range []string{"", `,"stop":["The"],"n_probs":3,"return_tokens":true`} {
+		none := ask("/completion", `{`+prompt+stop+`,"n_predict":0}`)
+		require.Equal(t, []any{"", "limit", "", 0, 0, whole.Read},
+			[]any{none.Content, none.Why, none.Word, none.Written, none.Settings.MaxTokens, none.Read})
+		require.Empty(t, none.Tokens)
+		require.Empty(t, none.Probs)
+	}
 
 	status, text := r.post(t, "/completion", `{`+prompt+`,"stream":true,"return_tokens":true}`)
 	require.Equal(t, 200, status)
@@ -154,6 +162,43 @@ func TestLlamaAnswers(t *testing.T) {
 
 	gap := ask("/infill", `{"input_prefix":"a","input_suffix":"b","n_predict":2,"temperature":0}`)
 	require.Equal(t, []int{5, 2}, []int{gap.Read, gap.Written})
+}
+
+// TestPathsWithoutVersion: clients of llama-server leave /v1 out of their base URLs.
+func TestPathsWithoutVersion(t *testing.T) {
+	r := start(t, Options{}, nil)
+	for _, path := range []string{"/v1", ""} {
+		status, text := r.post(t, path+"/chat/completions", `{"messages":[{"role":"user","content":"Hi"}],"max_tokens":1}`)
+		require.Equal(t, 200, status, text)
+		require.Contains(t, text, `"object":"chat.completion"`)
+		status, text = r.post(t, path+"/responses", `{"input":"Hi","max_output_tokens":1}`)
+		require.Equal(t, 200, status, text)
+		status, text = r.get(t, path+"/models")
+		require.Equal(t, 200, status, text)
+		for _, name := range []string{"/rerank", "/reranking"} {
+			status, text = r.post(t, path+name, `{"query":"a","documents":["b"]}`)
+			require.Equal(t, 400, status, text)
+			require.Contains(t, text, "model_not_supported", path+name)
+		}
+	}
+}
+
+// TestSeedsComeBack: the seed that an answer tells makes the same answer again, from a client that has doubles alone.
+func TestSeedsComeBack(t *testing.T) {
+	r := start(t, Options{}, nil)
+	ask := func(seed string) (content string, said float64) {
+		status, text := r.post(t, "/completion", `{"prompt":"Once","temperature":2,"n_predict":20`+seed+`}`)
+		require.Equal(t, 200, status, text)
+		var got struct {
+			Content  string
+			Settings struct{ Seed float64 } `json:"generation_settings"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(text), &got))
+		return got.Content, got.Settings.Seed
+	}
+	one, seed := ask("")
+	again, _ := ask(fmt.Sprintf(`,"seed":%.0f`, seed))
+	require.Equal(t, one, again)
 }
 
 func TestLlamaProps(t *testing.T) {

@@ -87,7 +87,7 @@ func bytesOf(f *gguf.File) (sum int64) {
 }
 
 const (
-	unknownModel = `{"error":{"message":"the model nobody is not here: those that are have the names \"org/large\", \"small\"",` +
+	unknownModel = `{"error":{"message":"the model nobody is not found here: those that are have the names \"org/large\", \"small\"",` +
 		`"type":"invalid_request_error","param":"model","code":"model_not_found"}}`
 	noModel = `{"error":{"message":"model is missing: those that are have the names \"org/large\", \"small\"",` +
 		`"type":"invalid_request_error","param":"model","code":"missing_required_parameter"}}`
@@ -122,7 +122,7 @@ func TestSeveralModels(t *testing.T) {
 	require.Equal(t, noModel, body)
 	status, body = r.post(t, "/toy/say", `{"text":"a","model":"nobody"}`)
 	require.Equal(t, http.StatusNotFound, status)
-	require.Equal(t, `{"oops":"the model nobody is not here: those that are have the names \"org/large\", \"small\""}`, body)
+	require.Equal(t, `{"oops":"the model nobody is not found here: those that are have the names \"org/large\", \"small\""}`, body)
 
 	_, body = r.get(t, "/")
 	require.Contains(t, body, "sluice serves the models org/large, small with")
@@ -148,7 +148,7 @@ func TestSeveralModels(t *testing.T) {
 	require.Contains(t, body, `"model":"small"`)
 	status, body = r.get(t, "/v1/models/nobody")
 	require.Equal(t, http.StatusNotFound, status)
-	require.Contains(t, body, `the model nobody is not here: the one that is has the name \"small\"`)
+	require.Contains(t, body, `the model nobody is not found here: the one that is has the name \"small\"`)
 }
 
 // TestModelList: GET /v1/models says how large each is. A model whose head is apart from its embeddings has both.

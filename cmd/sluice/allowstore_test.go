@@ -192,7 +192,7 @@ func TestAllowStoreRefuses(t *testing.T) {
 		{"/api/pull", `{"model":"` + path + `"}`, 400, "no name of a model"},
 		{"/api/pull", `{"model":"Ann/None"}`, 404, "there is no such model"},
 		{"/api/pull", `{}`, 400, "model is missing"},
-		{"/api/chat", `{"model":"Ann/Mini-GGUF","messages":[` + france + `]}`, 404, "is not here"},
+		{"/api/chat", `{"model":"Ann/Mini-GGUF","messages":[` + france + `]}`, 404, "is not found here"},
 		{"/v1/chat/completions", `{"model":"Ann/Mini-GGUF:Q8_0","messages":[` + france + `]}`, 200, ""}, // a lone model answers any name
 	} {
 		asked := h.Sent.Load()

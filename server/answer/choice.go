@@ -1,10 +1,12 @@
 package answer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/sluice-ai/sluice/actors"
@@ -26,6 +28,8 @@ type Choice struct {
 	Stop     string       // the stop string that ended it; "" if none did
 	Usage    actors.Usage // of the prompt with the first part, complete with Finish
 
+	within  time.Duration // Order.Within
+	began   time.Time     // its first event came, where that counts
 	request actors.Request
 	stream  *actors.Stream // once it has begun
 	vocab   *token.Vocab
@@ -63,6 +67,11 @@ func (c *Choice) next(ctx context.Context) error {
 	}
 	c.add(&c.event)
 	if c.event.Finish == actors.Running {
+		if c.late(time.Now()) {
+			c.stream.Close()
+			c.settle(ctx)
+			c.Finish = actors.Length
+		}
 		return nil
 	}
 	c.Finish, c.Stop = c.event.Finish, c.event.Stop
@@ -76,6 +85,14 @@ func (c *Choice) next(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// late says that a line of the answer ends, and that it has taken its time.
+func (c *Choice) late(now time.Time) bool {
+	if c.began.IsZero() {
+		c.began = now
+	}
+	return c.within > 0 && now.Sub(c.began) > c.within && bytes.IndexByte(c.event.Text, '\n') >= 0
 }
 
 // settle reads what is left of an answer that was given up.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -142,4 +143,20 @@ func TestPondered(t *testing.T) {
 		c.add(&e)
 		require.Equal(t, []int{0, 2, 2, 4, 4, 4, 4}[i], c.Pondered)
 	}
+}
+
+// TestLate: an answer that was to be short ends with a line, once it has taken its time.
+func TestLate(t *testing.T) {
+	now := time.Now()
+	c := &Choice{within: time.Second}
+	for i, step := range []struct {
+		text  string
+		after time.Duration
+		late  bool
+	}{{"a\n", 0, false}, {"b\n", time.Second, false}, {"c", 2 * time.Second, false}, {"d\ne", 2 * time.Second, true}} {
+		c.event.Text = []byte(step.text)
+		require.Equal(t, step.late, c.late(now.Add(step.after)), i)
+	}
+	patient := &Choice{event: actors.Event{Text: []byte("\n")}}
+	require.False(t, patient.late(now) || patient.late(now.Add(time.Hour)))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/fleet"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -49,7 +50,7 @@ type Model struct {
 	Context   int           // tokens that one request may hold
 	Width     int           // numbers of a text's vector, of a model that makes some
 	EndTokens []int32
-	Roles     []string                              // that messages may have
+	Habits    chat.Habits                           // of its template
 	Breakers  func(texts []string) *sample.Breakers // of DRY; nil: the usual ones
 	Fill      Fill                                  // nil: it was not trained to fill in gaps
 
@@ -68,7 +69,7 @@ const (
 func describe(name string, e *actors.Engine) *Model {
 	usual := sync.OnceValue(func() *sample.Breakers { return breakers(e.Vocab(), []string{"\n", ":", `"`, "*"}) })
 	m := &Model{
-		Name: name, Engine: e, places: newStock(int64(e.Info.Sequences+following), queue), Roles: e.Roles(),
+		Name: name, Engine: e, places: newStock(int64(e.Info.Sequences+following), queue), Habits: e.Habits(),
 		Sampling: e.Info.Sampling, Vocab: e.Info.Vocab, Width: e.Info.Program.OutputWidth(), Context: e.Info.Context,
 		EndTokens: e.Vocab().EOG(),
 		Breakers: func(texts []string) *sample.Breakers {
@@ -141,7 +142,7 @@ func (d *directory) Entry(name string) (Entry, *wire.Fault) {
 }
 
 func (d *directory) unknown(name string) *wire.Fault {
-	f := wire.Refused(fasthttp.StatusNotFound, "model_not_found", "the model %s is not here: %s",
+	f := wire.Refused(fasthttp.StatusNotFound, "model_not_found", "the model %s is not found here: %s",
 		wire.Shown(name), d.offer())
 	f.Param = "model"
 	return f

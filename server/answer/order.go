@@ -2,6 +2,7 @@ package answer
 
 import (
 	"context"
+	"time"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/jsontext"
@@ -34,7 +35,8 @@ type Order struct {
 	Prompts []actors.Request
 	N       int // choices for each prompt; they differ in their seed
 	Stream  bool
-	Repeats bool // the end of a stream repeats all of it: until then it is kept
+	Within  time.Duration // the answer ends with the first line that ends so long after it began; 0: it may take its time
+	Repeats bool          // the end of a stream repeats all of it: until then it is kept
 }
 
 // Requests are the engine's, one for each choice.

@@ -87,7 +87,8 @@ func choicesOf(o *Order) []*Choice {
 	var choices []*Choice
 	for i, r := range o.Requests() {
 		choices = append(choices, &Choice{
-			Index: i, Prompt: i / o.N, Probs: r.Sampling.LogProbs >= 0, request: r, vocab: o.Model.Engine.Vocab(),
+			Index: i, Prompt: i / o.N, Probs: r.Sampling.LogProbs >= 0, within: o.Within, request: r,
+			vocab: o.Model.Engine.Vocab(),
 		})
 	}
 	o.Prompts = nil

@@ -3,7 +3,6 @@ package anthropic
 import (
 	"cmp"
 	"math"
-	"math/rand/v2"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
@@ -33,7 +32,7 @@ func decode(body answer.Body, find ask.Finder, answered bool) (request, *wire.Fa
 	o := request{Order: answer.Order{Model: m, N: 1}}
 	prompt := &chat.Input{Extra: &jinja.Dict{}}
 	r := actors.Request{Chat: prompt, Thoughts: true, Sampling: m.Sampling}
-	r.Sampling.Seed, r.Sampling.LogProbs = cmp.Or(m.Sampling.Seed, rand.Uint64()), -1
+	r.Sampling.Seed, r.Sampling.LogProbs = cmp.Or(m.Sampling.Seed, ask.AnySeed()), -1
 	f.Number("temperature", 0, 100, &r.Sampling.Temp)
 	f.Number("top_p", 0, 1, &r.Sampling.TopP)
 	f.Count("top_k", -1, math.MaxInt32, &r.Sampling.TopK)
@@ -75,7 +74,7 @@ func (f fields) ignored() {
 	}
 }
 
-// thinking tells the template whether the model is to think. Templates have two names for it.
+// thinking reads whether the model is to think.
 func (f fields) thinking(o *request, vars *jinja.Dict) {
 	const want = `{"type": "enabled", "budget_tokens": n}, {"type": "adaptive"} or {"type": "disabled"}`
 	think := false
@@ -101,8 +100,7 @@ func (f fields) thinking(o *request, vars *jinja.Dict) {
 			in.Wrong("display", raw, `"summarized" or "omitted"`)
 		}
 	})
-	vars.Set("enable_thinking", jinja.Bool(think))
-	vars.Set("thinking", jinja.Bool(think))
+	ask.Think(vars, think)
 }
 
 // output reads output_config: how hard the model is to think, and what the answer is bound to be.
@@ -112,10 +110,8 @@ func (f fields) output(r *actors.Request, vars *jinja.Dict) {
 		effort := ""
 		switch o.Text("effort", &effort); effort {
 		case "":
-		case "low", "medium", "high":
-			vars.Set("reasoning_effort", jinja.Str(effort))
-		case "xhigh", "max": // no template knows more than high
-			vars.Set("reasoning_effort", jinja.Str("high"))
+		case "low", "medium", "high", "xhigh", "max":
+			ask.HowHard(vars, effort)
 		default:
 			raw, _ := o.Get("effort")
 			o.Wrong("effort", raw, `"low", "medium", "high", "xhigh" or "max"`)
@@ -132,17 +128,8 @@ func schema(f *wire.Fields) *answer.Form {
 	if raw, _ := f.Get("type"); kind != "json_schema" {
 		f.Wrong("type", raw, `"json_schema"`)
 	}
-	raw, ok := f.Get("schema")
-	switch {
-	case f.Fault != nil:
-		return nil
-	case !ok, len(raw) > answer.MaxForm:
-		f.Fault = wire.Invalid("schema", "invalid_value", "schema has %d bytes: want a JSON Schema of 1 to %d", len(raw), answer.MaxForm)
-		return nil
+	if _, ok := f.Get("schema"); !ok {
+		ask.Fields{Fields: f}.Missing("schema", "a JSON Schema")
 	}
-	form, err := answer.SchemaForm(raw)
-	if err != nil {
-		f.Fault = wire.Invalid("schema", "invalid_value", "schema: %v", err)
-	}
-	return form
+	return ask.Fields{Fields: f}.Schema("schema")
 }

@@ -10,11 +10,12 @@ import (
 
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 func testModel(string) (*answer.Model, *wire.Fault) {
-	return &answer.Model{Name: "demo", Roles: []string{"system", "user", "assistant", "tool"}}, nil
+	return &answer.Model{Name: "demo", Habits: chat.Habits{Roles: []string{"system", "user", "assistant", "tool"}}}, nil
 }
 
 func read(text string) (request, *wire.Fault) {
@@ -36,10 +37,11 @@ func TestDecode(t *testing.T) {
 	require.Equal(t, []int{5, 5, 1}, []int{o.most, r.MaxTokens, o.N})
 	p := r.Sampling
 	require.Equal(t, []float32{0.5, 0.25, 3, -1}, []float32{p.Temp, p.TopP, float32(p.TopK), float32(p.LogProbs)})
-	require.Equal(t, `{"enable_thinking": true, "thinking": true, "reasoning_effort": "high"}`, spelled(t, r.Chat.Extra))
+	require.Equal(t, `{"enable_thinking": true, "thinking": true, "thinking_mode": "enabled", `+
+		`"reasoning_effort": "high", "thinking_effort": "high"}`, spelled(t, r.Chat.Extra))
 	again, _ := read(`{` + hi + `}`)
 	require.NotEqual(t, p.Seed, again.Prompts[0].Sampling.Seed)
-	require.Equal(t, `{"enable_thinking": false, "thinking": false}`, spelled(t, again.Prompts[0].Chat.Extra))
+	require.Equal(t, `{"enable_thinking": false, "thinking": false, "thinking_mode": "disabled"}`, spelled(t, again.Prompts[0].Chat.Extra))
 	require.Nil(t, again.Prompts[0].Grammar)
 }
 
@@ -133,7 +135,7 @@ func TestRefused(t *testing.T) {
 		hi + `,"tools":[{"name":"f","input_schema":{}},{"name":"f","input_schema":{}}]`:         `tools[1].name is "f", as another`,
 		hi + `,"tools":[{"type":"web_search_20250305","name":"web_search"}]`:                    "no tools of its own",
 		hi + `,"output_config":{"format":{"type":"regex"}}`:                                     `output_config.format.type is "regex"`,
-		hi + `,"output_config":{"format":{"type":"json_schema"}}`:                               "output_config.format.schema has 0 bytes",
+		hi + `,"output_config":{"format":{"type":"json_schema"}}`:                               "output_config.format.schema is missing: want a JSON Schema",
 		hi + `,"output_config":{"format":{"type":"json_schema","schema":{"uniqueItems":true}}}`: "uniqueItems",
 		hi + `,"output_config":{"effort":"most"}`:                                               `output_config.effort is "most"`,
 		hi + `,"stop_sequences":[""]`:                                                           "stop_sequences: entry 0 has 0 bytes",

@@ -38,14 +38,19 @@ func (f Fields) Missing(name, want string) {
 
 // Conversation reads what a prompt is rendered from, but for the tools.
 func (f Fields) Conversation(m *answer.Model) *chat.Input {
-	in := &chat.Input{Messages: f.messages(m), AddGenerationPrompt: true}
+	in := &chat.Input{Messages: f.messages(m), AddGenerationPrompt: true, Extra: &jinja.Dict{}}
+	f.Effort("reasoning_effort", in.Extra)
 	f.Flag("add_generation_prompt", &in.AddGenerationPrompt)
 	f.Flag("continue_final_message", &in.ContinueFinalMessage)
 	in.AddGenerationPrompt = in.AddGenerationPrompt && !in.ContinueFinalMessage
 	if raw, ok := f.Get("chat_template_kwargs"); ok {
-		var err error
-		if in.Extra, err = chat.ParseVariables(raw, f.Budget); err != nil {
+		vars, err := chat.ParseVariables(raw, f.Budget)
+		if err != nil {
 			f.Broken("chat_template_kwargs", raw, err, `an object such as {"enable_thinking": false}`)
+			return in
+		}
+		for name, value := range vars.All() { // they say more than any field
+			in.Extra.Set(name, value)
 		}
 	}
 	return in
@@ -127,7 +132,7 @@ func (f Fields) Normal(messages []chat.Message, m *answer.Model) []chat.Message 
 	if f.Fault != nil {
 		return nil
 	}
-	messages, err := chat.Normalise(messages, m.Roles, f.Budget)
+	messages, err := m.Habits.Normalise(messages, f.Budget)
 	if err != nil {
 		f.Refuse(err)
 		return nil

@@ -49,6 +49,13 @@ func (f Fields) Schema(name string) *answer.Form {
 	return b.form
 }
 
+// AnyObject is the form of any JSON object; a field asked for it.
+func (f Fields) AnyObject(name string) *answer.Form {
+	b := binder{Fields: f}
+	b.set(f, "", name, answer.JSONForm)
+	return b.form
+}
+
 // binder collects the form; more than one is a fault.
 type binder struct {
 	Fields

@@ -72,9 +72,12 @@ func (f Fields) seed(p *sample.Params) {
 	f.Integer("seed", math.MinInt64, math.MaxInt64, &seed)
 	p.Seed = uint64(seed)
 	if seed < 0 {
-		p.Seed = rand.Uint64()
+		p.Seed = AnySeed()
 	}
 }
+
+// AnySeed is one that no request gave. Answers tell it, and what JavaScript sends back are numbers of 53 bits.
+func AnySeed() uint64 { return uint64(rand.Uint32()) }
 
 // bias reads logit_bias: OpenAI's {"id": bias}, or llama.cpp's [[id, bias]], where false bans the token.
 func (f Fields) bias(m *answer.Model, p *sample.Params) {

@@ -17,6 +17,7 @@ type encoder struct {
 	several  bool   // the answer is a list
 	tokens   bool   // their ids are wanted
 	probs    bool   // their log-probabilities are
+	silent   bool   // nothing is: the prompt is only read
 }
 
 func newEncoder(o *request) *encoder {
@@ -24,7 +25,7 @@ func newEncoder(o *request) *encoder {
 	if err != nil {
 		panic(err) // they are numbers
 	}
-	return &encoder{o.Model.Name, text, o.several, o.tokens, o.probs}
+	return &encoder{o.Model.Name, text, o.several, o.tokens, o.probs, o.silent}
 }
 
 // Media implements answer.Encoder.
@@ -83,7 +84,11 @@ func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 // one; it may take what there is, and says whether anybody wants the rest.
 func (e *encoder) said(dst []byte, c *answer.Choice, stop bool, hand func([]byte) ([]byte, bool)) ([]byte, bool) {
 	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(c.Index), 10)
-	dst = wire.AppendString(append(dst, `,"content":`...), c.New.Said(answer.Speech))
+	var said []byte
+	if !e.silent {
+		said = c.New.Said(answer.Speech)
+	}
+	dst = wire.AppendString(append(dst, `,"content":`...), said)
 	wanted := true
 	dst = append(dst, `,"tokens":[`...)
 	for i := 0; e.tokens && wanted && i < len(c.New.Probs); i++ {
@@ -134,13 +139,16 @@ func (e *encoder) ended(dst []byte, c *answer.Choice) []byte {
 	case c.Finish == actors.Length:
 		why = "limit"
 	}
-	u := c.Usage
+	u, stop := c.Usage, c.Stop
+	if e.silent {
+		why, stop, u.Generated = "limit", "", 0
+	}
 	dst = wire.AppendString(append(dst, `,"model":`...), e.model)
 	dst = strconv.AppendInt(append(dst, `,"tokens_predicted":`...), int64(u.Generated), 10)
 	dst = strconv.AppendInt(append(dst, `,"tokens_evaluated":`...), int64(u.Prompt), 10)
 	dst = append(append(dst, `,"generation_settings":`...), e.settings...)
 	dst = wire.AppendString(append(dst, `,"truncated":false,"stop_type":`...), why)
-	dst = wire.AppendString(append(dst, `,"stopping_word":`...), c.Stop)
+	dst = wire.AppendString(append(dst, `,"stopping_word":`...), stop)
 	dst = strconv.AppendInt(append(dst, `,"tokens_cached":`...), int64(u.Prompt+u.Generated), 10)
 	dst = wire.AppendTimings(append(dst, `,"timings":`...), u.Cached, u.Prompt-u.Cached, u.Generated, u.Prefill, u.Decode)
 	return append(dst, '}')

@@ -2,6 +2,8 @@ package llamacpp
 
 import (
 	"errors"
+	"math"
+	"time"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
@@ -17,6 +19,7 @@ type request struct {
 	several  bool     // the answer is a list
 	tokens   bool     // their ids are wanted
 	probs    bool     // their log-probabilities are
+	silent   bool     // nothing is: the prompt is only read, for those that begin as it does
 }
 
 // fields are the members of a request's body.
@@ -100,10 +103,13 @@ func (f fields) common(m *answer.Model) (o request, r actors.Request) {
 	f.Flag("return_tokens", &o.tokens)
 	f.Count("max_tokens", -2, ask.AnyLength, &r.MaxTokens)
 	f.Count("n_predict", -2, ask.AnyLength, &r.MaxTokens)
-	if r.MaxTokens == 0 {
-		f.Wrong("n_predict", "0", "at least 1, or -1 for as many as the context holds")
+	if o.silent = r.MaxTokens == 0; o.silent {
+		r.MaxTokens = 1 // the engine stops where a token is, which is left out
 	}
 	r.MaxTokens = max(r.MaxTokens, 0)
+	most := -1
+	f.Count("t_max_predict_ms", -1, math.MaxInt32, &most)
+	o.Within = time.Duration(max(most, 0)) * time.Millisecond
 	f.Texts("stop", answer.MaxStops, answer.MaxStopBytes, &r.Stop)
 	f.Flag("ignore_eos", &r.IgnoreEOG)
 	if r.IgnoreEOG {
@@ -117,11 +123,12 @@ func (f fields) common(m *answer.Model) (o request, r actors.Request) {
 	}
 	r.Grammar = f.Form()
 	f.off("post_sampling_probs", "n_probs gives those of the model")
-	f.off("n_indent", "leave it out")
-	f.off("t_max_predict_ms", "bound the answer by n_predict")
 	f.off("image_data", "this model reads text only")
 	f.off("lora", "the model is served as its file has it")
 	o.settings = settingsOf(&r.Sampling, r.MaxTokens)
+	if o.silent {
+		o.settings.MaxTokens, o.tokens, o.probs = 0, false, false
+	}
 	return o, r
 }
 

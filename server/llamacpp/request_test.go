@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -18,7 +20,7 @@ import (
 func testModel(name string) (*answer.Model, *wire.Fault) {
 	m := &answer.Model{
 		Name: "demo", Sampling: sample.Defaults(), Vocab: 512, Context: 100, EndTokens: []int32{2, 7},
-		Roles:    []string{"system", "user", "assistant", "tool"},
+		Habits:   chat.Habits{Roles: []string{"system", "user", "assistant", "tool"}},
 		Breakers: func([]string) *sample.Breakers { return sample.NewBreakers(nil) },
 	}
 	if name != "plain" {
@@ -63,15 +65,29 @@ func TestDecodeInfill(t *testing.T) {
 	require.Nil(t, fault)
 	require.Equal(t, []int32{2, 3, 3}, o.Prompts[0].Tokens)
 	require.Equal(t, 3, o.Prompts[0].MaxTokens)
+	require.Zero(t, o.Within)
+}
+
+// TestDecodeOfEditors: what llama.vim and llama.vscode send, to fill in and, with n_predict 0, to have texts read.
+func TestDecodeOfEditors(t *testing.T) {
+	const fields = `{"input_prefix":"a","input_suffix":"b","prompt":"","top_k":40,"top_p":0.99,"stream":false,"n_indent":4,
+		"samplers":["top_k","infill"],"cache_prompt":true,"t_max_prompt_ms":500,"t_max_predict_ms":1000,
+		"response_fields":["content"],"n_probs":1,"return_tokens":true,"n_predict":`
+	o, fault := decodeInfill(given(fields+`128}`), testModel)
+	require.Nil(t, fault)
+	require.Equal(t, []any{time.Second, 128, false}, []any{o.Within, o.Prompts[0].MaxTokens, o.silent})
+	o, fault = decodeInfill(given(fields+`0}`), testModel)
+	require.Nil(t, fault)
+	require.Equal(t, []any{1, 0, true, false, false},
+		[]any{o.Prompts[0].MaxTokens, o.settings.MaxTokens, o.silent, o.tokens, o.probs})
 }
 
 // faults are requests with one thing wrong.
 var faults = []struct{ infill, body, param, text string }{
 	{"", `{}`, "prompt", `prompt is missing: want a string`},
-	{"", `{"prompt":"a","n_predict":0}`, "n_predict", `n_predict is 0: want at least 1, or -1`},
 	{"", `{"prompt":"a","n_probs":21}`, "n_probs", `n_probs is 21: want an integer from 0 to 20`},
 	{"", `{"prompt":"a","post_sampling_probs":true}`, "post_sampling_probs", `post_sampling_probs is not supported here`},
-	{"", `{"prompt":"a","t_max_predict_ms":5}`, "t_max_predict_ms", `bound the answer by n_predict`},
+	{"", `{"prompt":"a","t_max_predict_ms":"5"}`, "t_max_predict_ms", `t_max_predict_ms is "5": want an integer from -1`},
 	{"", `{"prompt":"a","image_data":[{}]}`, "image_data", `this model reads text only`},
 	{"", `{"prompt":"a","lora":[{"id":0}]}`, "lora", `lora is not supported here`},
 	{"", `{"prompt":["a",5]}`, "prompt", `prompt is ["a",5]: want a string`},

@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -78,14 +79,10 @@ func (f fields) format() *answer.Form {
 		f.Wrong("format", raw, `"json" or a JSON Schema`)
 		return nil
 	}
-	form, err := answer.JSONForm()
-	if err != nil {
-		f.Fault = wire.Invalid("format", "invalid_value", "format: %v", err)
-	}
-	return form
+	return f.AnyObject("format")
 }
 
-// think tells the template whether, and how hard, the model is to think. Templates have two names for it.
+// think tells the template whether, and how hard, the model is to think.
 func (f fields) think(vars *jinja.Dict) {
 	raw, ok := f.Get("think")
 	if !ok {
@@ -94,18 +91,14 @@ func (f fields) think(vars *jinja.Dict) {
 	think := raw == "true"
 	if !think && raw != "false" {
 		level, err := f.Reader(raw).String()
-		switch {
-		case err == nil && level == "max":
-			level = "high" // no template knows more
-		case err != nil || level != "low" && level != "medium" && level != "high":
+		if err != nil || !slices.Contains([]string{"low", "medium", "high", "max"}, level) {
 			f.Wrong("think", raw, `true, false, "low", "medium", "high" or "max"`)
 			return
 		}
 		think = true
-		vars.Set("reasoning_effort", jinja.Str(level))
+		ask.HowHard(vars, level)
 	}
-	vars.Set("enable_thinking", jinja.Bool(think))
-	vars.Set("thinking", jinja.Bool(think))
+	ask.Think(vars, think)
 }
 
 // unloads reads keep_alive, and says whether the model is to go at once. Models stay as long as the server runs.

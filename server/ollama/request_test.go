@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
@@ -20,7 +21,7 @@ import (
 func testModel(name string) (*answer.Model, *wire.Fault) {
 	m := &answer.Model{
 		Name: "demo", Sampling: sample.Defaults(), Vocab: 512, Context: 100, Width: 8,
-		Roles: []string{"system", "user", "assistant", "tool"}, EndTokens: []int32{2},
+		Habits: chat.Habits{Roles: []string{"system", "user", "assistant", "tool"}}, EndTokens: []int32{2},
 		Breakers: func([]string) *sample.Breakers { return sample.NewBreakers(nil) },
 	}
 	if name == "coder" {
@@ -61,7 +62,8 @@ func TestDecodeChat(t *testing.T) {
 	want.TypicalP, want.PenaltyLastN = 0.5, 9
 	want.RepeatPenalty, want.PresencePenalty, want.FrequencyPenalty, want.LogProbs = 1.5, 2, 1, 3
 	require.Equal(t, want, r.Sampling)
-	require.Equal(t, `{"reasoning_effort": "high", "enable_thinking": true, "thinking": true}`, spelled(t, r.Chat.Extra))
+	require.Equal(t, `{"reasoning_effort": "high", "thinking_effort": "high", "enable_thinking": true, `+
+		`"thinking": true, "thinking_mode": "enabled"}`, spelled(t, r.Chat.Extra))
 
 	plain, fault := read(decodeChat, `{`+hi+`,"options":{"num_predict":-2}}`)
 	require.Nil(t, fault)
@@ -72,7 +74,7 @@ func TestDecodeChat(t *testing.T) {
 	again, _ := read(decodeChat, `{`+hi+`}`)
 	require.NotEqual(t, r.Sampling.Seed, again.Prompts[0].Sampling.Seed)
 	off, _ := read(decodeChat, `{`+hi+`,"think":false}`)
-	require.Equal(t, `{"enable_thinking": false, "thinking": false}`, spelled(t, off.Prompts[0].Chat.Extra))
+	require.Equal(t, `{"enable_thinking": false, "thinking": false, "thinking_mode": "disabled"}`, spelled(t, off.Prompts[0].Chat.Extra))
 }
 
 // TestMessages: messages reach the template with the names that templates know.
@@ -125,7 +127,7 @@ func TestDecodeGenerate(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `[{"role":"system","content":"Be brief."},{"role":"user","content":"Hi"}]`, string(got))
 	require.True(t, r.Thoughts && r.Chat.AddGenerationPrompt)
-	require.Equal(t, `{"enable_thinking": true, "thinking": true}`, spelled(t, r.Chat.Extra))
+	require.Equal(t, `{"enable_thinking": true, "thinking": true, "thinking_mode": "enabled"}`, spelled(t, r.Chat.Extra))
 	r = get(`{"prompt":"<s>Hi","raw":true,"format":"json"}`).Prompts[0]
 	require.Equal(t, "<s>Hi", r.Text)
 	require.True(t, r.Chat == nil && !r.Thoughts && r.Grammar != nil)

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"strings"
+
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
@@ -27,9 +29,22 @@ func decodeChat(body answer.Body, find ask.Finder) (request, *wire.Fault) {
 	}
 	r.Grammar = f.Form()
 	r.Thoughts = f.reasoning()
+	f.missing()
 	r.Chat = in
 	o.Prompts = append(o.Prompts, r)
 	return o, f.Fault
+}
+
+// missing refuses what asks for more than text, and the calls of before there were tools.
+func (f fields) missing() {
+	if raw, _ := f.Get("functions"); raw != "[]" {
+		f.Absent("functions", "send them as tools")
+	}
+	f.Absent("audio", "leave it out: answers are texts")
+	f.Absent("web_search_options", "leave it out: the server has no tools of its own")
+	if raw, ok := f.Get("modalities"); ok && strings.Join(strings.Fields(raw), "") != `["text"]` {
+		f.Wrong("modalities", raw, `["text"]`)
+	}
 }
 
 // reasoning reads reasoning_format: as with llama.cpp, "none" leaves the thinking in the text.

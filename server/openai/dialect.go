@@ -31,6 +31,13 @@ func Dialect(s *answer.Service) answer.Dialect {
 			{Method: post, Path: "/v1/rerank", Help: "how well documents answer a query", Handle: a.vectors(answer.Rank, decodeRerank)},
 			{Method: get, Path: answer.ModelsPath, Help: "the model", Handle: a.list},
 			{Method: get, Path: answer.ModelsPath + "/", Name: "/v1/models/{name}", Handle: answer.Described(s, a.object)},
+			// As llama-server has them too: base URLs often lack /v1.
+			{Method: post, Path: "/chat/completions", Name: "/v1/chat/completions", Handle: a.chat},
+			{Method: post, Path: "/responses", Name: "/v1/responses", Handle: a.respond},
+			{Method: post, Path: "/rerank", Name: "/v1/rerank", Handle: a.vectors(answer.Rank, decodeRerank)},
+			{Method: post, Path: "/reranking", Name: "/v1/rerank", Handle: a.vectors(answer.Rank, decodeRerank)},
+			{Method: post, Path: "/v1/reranking", Name: "/v1/rerank", Handle: a.vectors(answer.Rank, decodeRerank)},
+			{Method: get, Path: "/models", Name: answer.ModelsPath, Handle: a.list},
 		},
 	}
 }

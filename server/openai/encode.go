@@ -61,17 +61,25 @@ func (e *encoder) Begin(dst []byte, c *answer.Choice) []byte {
 	if len(dst) == before {
 		return dst[:from]
 	}
-	return append(dst, "]}\n\n"...)
+	return append(e.shut(dst), "}\n\n"...)
+}
+
+// shut ends the choices of an event that goes before the one with the token counts.
+func (e *encoder) shut(dst []byte) []byte {
+	if e.usage {
+		return append(dst, `],"usage":null`...)
+	}
+	return append(dst, ']')
 }
 
 // Part implements answer.Encoder.
 func (e *encoder) Part(dst []byte, c *answer.Choice) []byte {
-	return append(e.shape.part(e.open(dst), c), "]}\n\n"...)
+	return append(e.shut(e.shape.part(e.open(dst), c)), "}\n\n"...)
 }
 
 // End implements answer.Encoder. The last event of a choice brings its timings.
 func (e *encoder) End(dst []byte, c *answer.Choice) []byte {
-	dst = append(e.shape.last(e.open(dst), c), `],"timings":`...)
+	dst = append(e.shut(e.shape.last(e.open(dst), c)), `,"timings":`...)
 	return append(appendTimings(dst, c.Usage), "}\n\n"...)
 }
 
@@ -79,7 +87,7 @@ func (e *encoder) End(dst []byte, c *answer.Choice) []byte {
 func (e *encoder) Close(dst []byte, choices []*answer.Choice) []byte {
 	if e.usage {
 		dst = append(e.open(dst), `],"usage":`...)
-		dst = append(appendUsage(dst, answer.Total(choices)), "}\n\n"...)
+		dst = append(appendUsage(dst, choices), "}\n\n"...)
 	}
 	return append(dst, "data: [DONE]\n\n"...)
 }
@@ -106,7 +114,7 @@ func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 				return
 			}
 		}
-		dst = appendUsage(append(dst, `],"usage":`...), answer.Total(choices))
+		dst = appendUsage(append(dst, `],"usage":`...), choices)
 		if len(choices) == 1 {
 			dst = appendTimings(append(dst, `,"timings":`...), choices[0].Usage)
 		}

@@ -61,3 +61,23 @@ func TestCalls(t *testing.T) {
 		string(chatShape{}.whole(nil, c, goOn)))
 	require.Contains(t, string(chatShape{}.part(nil, c)), "\"}}],\"content\":\"So\"},")
 }
+
+// TestUsage: thoughts of all choices are counted, and events before the counts say that these are still to come.
+func TestUsage(t *testing.T) {
+	u := actors.Usage{Prompt: 10, Cached: 4, Generated: 5}
+	choices := []*answer.Choice{{Usage: u, Pondered: 3}, {Usage: u, Pondered: 2}}
+	require.JSONEq(t, `{"prompt_tokens":10,"completion_tokens":10,"total_tokens":20,"prompt_tokens_details":{"cached_tokens":4},
+		"completion_tokens_details":{"reasoning_tokens":5}}`, string(appendUsage(nil, choices)))
+	for _, usage := range []bool{false, true} {
+		asked := request{Order: answer.Order{Model: &answer.Model{Name: "model"}}, usage: usage}
+		e := newEncoder(&asked, "1", "chunk", "x", chatShape{})
+		for _, event := range [][]byte{e.Begin(nil, choices[0]), e.Part(nil, choices[0]), e.End(nil, choices[0])} {
+			var got map[string]any
+			require.NoError(t, json.Unmarshal(event[len("data: "):], &got))
+			v, said := got["usage"]
+			require.Equal(t, usage, said)
+			require.Nil(t, v)
+		}
+		require.Equal(t, usage, strings.Contains(string(e.Close(nil, choices)), `"reasoning_tokens":5`))
+	}
+}

@@ -66,28 +66,8 @@ func decodeResponse(body answer.Body, find ask.Finder, before past) (responseReq
 // reasoningEffort tells the template whether, and how hard, the model is to think.
 func (f fields) reasoningEffort(o *responseRequest, vars *jinja.Dict) {
 	f.Object("reasoning", `an object such as {"effort": "low"}`, func(in *wire.Fields) {
-		effort := ""
-		in.Text("effort", &effort)
 		in.Text("summary", new(string)) // thoughts come as they are
-		known := effort
-		switch effort {
-		case "":
-			return
-		case "none":
-			vars.Set("enable_thinking", jinja.Bool(false))
-		case "minimal":
-			known = "low"
-		case "low", "medium", "high":
-		case "xhigh", "max": // no template knows more than high
-			known = "high"
-		default:
-			raw, _ := in.Get("effort")
-			in.Wrong("effort", raw, `"none", "minimal", "low", "medium", "high" or "xhigh"`)
-			return
-		}
-		if o.effort = effort; effort != "none" {
-			vars.Set("reasoning_effort", jinja.Str(known))
-		}
+		o.effort = ask.Fields{Fields: in}.Effort("effort", vars)
 	})
 }
 
@@ -102,10 +82,7 @@ func (f fields) textFormat(o *responseRequest) (form *answer.Form) {
 			switch o.format {
 			case "text":
 			case "json_object":
-				var err error
-				if form, err = answer.JSONForm(); err != nil {
-					in.Fault = wire.Invalid("type", "invalid_value", "type: %v", err)
-				}
+				form = ask.Fields{Fields: in}.AnyObject("type")
 			case "json_schema":
 				if _, ok := in.Get("schema"); !ok {
 					ask.Fields{Fields: in}.Missing("schema", "format as "+want)

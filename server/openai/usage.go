@@ -4,15 +4,21 @@ import (
 	"strconv"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
 // appendUsage writes the object of that name. Choices of one prompt share it: it is counted once.
-func appendUsage(dst []byte, u actors.Usage) []byte {
+func appendUsage(dst []byte, choices []*answer.Choice) []byte {
+	u, pondered := answer.Total(choices), 0
+	for _, c := range choices {
+		pondered += c.Pondered
+	}
 	dst = strconv.AppendInt(append(dst, `{"prompt_tokens":`...), int64(u.Prompt), 10)
 	dst = strconv.AppendInt(append(dst, `,"completion_tokens":`...), int64(u.Generated), 10)
 	dst = strconv.AppendInt(append(dst, `,"total_tokens":`...), int64(u.Prompt+u.Generated), 10)
 	dst = strconv.AppendInt(append(dst, `,"prompt_tokens_details":{"cached_tokens":`...), int64(u.Cached), 10)
+	dst = strconv.AppendInt(append(dst, `},"completion_tokens_details":{"reasoning_tokens":`...), int64(pondered), 10)
 	return append(dst, "}}"...)
 }
 

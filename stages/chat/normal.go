@@ -24,30 +24,44 @@ func fault(place, format string, args ...any) *Fault {
 }
 
 // Normalise returns messages in the form that templates expect: a role that they know, content as one text, the
-// arguments of calls as objects. All else (names, ids, fields of a model's own) stays as it came, and in its order. The
-// messages given are not changed. Roles are those that there may be; nil: any. What calls bring as JSON in a string is
-// paid from the budget, which may be nil. Its errors are of type *Fault, or the budget's.
-func Normalise(messages []Message, roles []string, b *jsontext.Budget) ([]Message, error) {
+// arguments of calls as objects, or as the template has them. All else (names, ids, fields of a model's own) stays as
+// it came, and in its order. The messages given are not changed. What calls bring as JSON in a string is paid from the
+// budget, which may be nil. Its errors are of type *Fault, or the budget's.
+func (h Habits) Normalise(messages []Message, b *jsontext.Budget) ([]Message, error) {
 	out := make([]Message, len(messages))
 	for i := range messages {
 		place := fmt.Sprintf("messages[%d]", i)
-		if role := messages[i].Role; role != "" && roles != nil && !slices.Contains(roles, role) {
-			return nil, fault(place+".role", "%s.role is %q: want one of %s", place, shown(role), strings.Join(roles, ", "))
+		if role := messages[i].Role; role != "" && h.Roles != nil && !slices.Contains(h.Roles, role) {
+			return nil, fault(place+".role", "%s.role is %q: want one of %s", place, shown(role), strings.Join(h.Roles, ", "))
 		}
 		m, fault := messages[i].normal(place)
 		if fault != nil {
 			return nil, fault
 		}
 		if list, ok := valueIn(m.Fields, "tool_calls").(*jinja.List); ok {
-			calls, err := openCalls(list, b)
+			calls, err := h.calls(list, b)
 			if err != nil {
 				return nil, err
 			}
-			m = m.With("tool_calls", calls)
+			m = h.called(m.With("tool_calls", calls), calls)
 		}
 		out[i] = m
 	}
 	return out, nil
+}
+
+// called is a message with calls.
+func (h Habits) called(m Message, calls *jinja.List) Message {
+	if h.Bare && m.Content == "" && len(calls.Items) > 0 {
+		return m.With("content", jinja.None{})
+	}
+	if h.spelling != nil {
+		if text, ok := h.spelling.write(calls); ok {
+			m.Content += text
+			return m.With("content", jinja.Str(m.Content))
+		}
+	}
+	return m
 }
 
 func (m Message) normal(place string) (Message, *Fault) {
@@ -73,14 +87,28 @@ func (m Message) normal(place string) (Message, *Fault) {
 		m.Content = text
 		m = m.With("content", jinja.Str(text))
 	case nil, jinja.None:
-		if !called {
+		said, instead := m.instead()
+		if !called && !instead {
 			return m, fault(place+".content", "%s.content is missing: want a string or a list of text parts", place)
 		}
-		m = m.With("content", jinja.Str(""))
+		m.Content = said
+		m = m.With("content", jinja.Str(said))
 	default:
 		return m, fault(place+".content", "%s.content: want a string or a list of text parts", place)
 	}
 	return m, nil
+}
+
+// instead is what an assistant without content said: it refused, or it has only thought so far.
+func (m *Message) instead() (said string, ok bool) {
+	if m.Role != "assistant" {
+		return "", false
+	}
+	if refusal, ok := valueIn(m.Fields, "refusal").(jinja.Str); ok {
+		return string(refusal), true
+	}
+	_, pondered := valueIn(m.Fields, "reasoning_content").(jinja.Str)
+	return "", pondered
 }
 
 // joinParts makes one text of a content in parts: most templates know nothing else. A line break separates them,
@@ -110,24 +138,6 @@ func joinParts(place string, parts *jinja.List) (string, *Fault) {
 		texts = append(texts, string(s))
 	}
 	return strings.Join(texts, "\n"), nil
-}
-
-// openCalls parses the arguments of calls where they are JSON in a string: in templates they are objects.
-func openCalls(calls *jinja.List, b *jsontext.Budget) (*jinja.List, error) {
-	out := &jinja.List{Items: append([]jinja.Value(nil), calls.Items...)}
-	for i, item := range out.Items {
-		call, _ := item.(*jinja.Dict)
-		function := dictIn(call, "function")
-		arguments, _ := valueIn(function, "arguments").(jinja.Str)
-		v, err := jinja.FromJSON(string(arguments), b)
-		if b.Spent(err) {
-			return nil, err
-		}
-		if object, ok := v.(*jinja.Dict); ok && err == nil {
-			out.Items[i] = replaced(call, "function", replaced(function, "arguments", object))
-		}
-	}
-	return out, nil
 }
 
 // dictIn is the dict at a key of a dict; nil if it is none, or there is none.

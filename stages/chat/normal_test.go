@@ -22,6 +22,9 @@ func TestNormalise(t *testing.T) {
 			`"function":{"name":"f","arguments":"{\"z\": 1, \"a\": [2]}"}}]}`,
 			`{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function",` +
 				`"function":{"name":"f","arguments":{"z":1,"a":[2]}}}]}`},
+		{"a refusal", `{"role":"assistant","content":null,"refusal":"No."}`, `{"role":"assistant","content":"No.","refusal":"No."}`},
+		{"a thought", `{"role":"assistant","content":null,"reasoning_content":"Hm"}`,
+			`{"role":"assistant","content":"","reasoning_content":"Hm"}`},
 		{"calls alone", `{"role":"assistant","tool_calls":[]}`, `{"role":"assistant","tool_calls":[],"content":""}`},
 		{"open arguments", `{"role":"assistant","content":"","tool_calls":[{"function":{"arguments":{"a":1}}}]}`, ""},
 		{"arguments that are no object",
@@ -33,14 +36,14 @@ func TestNormalise(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			given, err := chat.ParseMessages("["+c.given+"]", 9, nil)
 			require.NoError(t, err)
-			got, err := chat.Normalise(given, nil, nil)
+			got, err := chat.Habits{}.Normalise(given, nil)
 			require.NoError(t, err)
 			if c.want == "" {
 				c.want = c.given
 			}
 			requireMessages(t, c.want, got)
 			requireMessages(t, c.given, given) // they are the caller's
-			again, err := chat.Normalise(got, nil, nil)
+			again, err := chat.Habits{}.Normalise(got, nil)
 			require.NoError(t, err)
 			requireMessages(t, c.want, again)
 			want, err := chat.ParseMessages("["+c.want+"]", 9, nil)
@@ -50,7 +53,7 @@ func TestNormalise(t *testing.T) {
 		})
 	}
 	plain := []chat.Message{{Role: "developer", Content: "a"}, {Role: "user", Content: "b"}}
-	got, err := chat.Normalise(plain, nil, nil)
+	got, err := chat.Habits{}.Normalise(plain, nil)
 	require.NoError(t, err)
 	require.Equal(t, "system", got[0].Role)
 	requireMessages(t, `{"role":"system","content":"a"},{"role":"user","content":"b"}`, got)
@@ -83,7 +86,7 @@ func TestNormaliseRefuses(t *testing.T) {
 	} {
 		messages, err := chat.ParseMessages(`[{"role":"user","content":""},`+c.given+"]", 9, nil)
 		require.NoError(t, err)
-		_, err = chat.Normalise(messages, nil, nil)
+		_, err = chat.Habits{}.Normalise(messages, nil)
 		require.Equal(t, &chat.Fault{Place: "messages[1]." + c.place, Text: c.text, Unsupported: c.unsupported}, err, c.given)
 	}
 }

@@ -3,7 +3,6 @@ package chat
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -15,6 +14,7 @@ import (
 type Template struct {
 	parsed *jinja.Template
 	limits jinja.Limits
+	habits Habits
 }
 
 // Compile parses a chat template. Its errors name the line and what was wrong there.
@@ -23,21 +23,9 @@ func Compile(source string) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Template{parsed, jinja.DefaultLimits()}, nil
-}
-
-// usualRoles are those that any template may be given. That of developer becomes system.
-var usualRoles = [...]string{"system", "developer", "user", "assistant", "tool"}
-
-// Roles are those that messages may have: the usual ones, and those that the template itself knows.
-func (t *Template) Roles() []string {
-	all := usualRoles[:]
-	for _, role := range t.parsed.Roles() {
-		if !slices.Contains(all, role) {
-			all = append(all[:len(all):len(all)], role)
-		}
-	}
-	return all
+	t := &Template{parsed: parsed, limits: jinja.DefaultLimits()}
+	t.habits = t.learn(source)
+	return t, nil
 }
 
 // Input is what one prompt is made from.
@@ -96,11 +84,16 @@ func (t *Template) Render(in Input) (string, error) {
 
 // RenderConversation renders a conversation as ParseConversation reads it, up to its last message.
 func (t *Template) RenderConversation(text string) (string, error) {
+	return t.renderConversation(text, t.habits)
+}
+
+func (t *Template) renderConversation(text string, h Habits) (string, error) {
 	c, err := ParseConversation(text)
 	if err != nil {
 		return "", err
 	}
-	if c.Messages, err = Normalise(c.Messages, nil, nil); err != nil {
+	h.Roles = nil // any, as it is no stranger's
+	if c.Messages, err = h.Normalise(c.Messages, nil); err != nil {
 		return "", err
 	}
 	return t.Render(Input{Messages: c.Messages, Tools: c.Tools, Documents: c.Documents})

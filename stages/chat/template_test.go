@@ -150,11 +150,11 @@ func TestRoles(t *testing.T) {
 	} {
 		template, err := chat.Compile(source)
 		require.NoError(t, err)
-		require.Equal(t, append(usual[:5:5], want...), template.Roles(), source)
+		require.Equal(t, append(usual[:5:5], want...), template.Habits().Roles, source)
 	}
 	messages := []chat.Message{{Role: "user", Content: "Hi"}, {Role: "root", Content: "Hi"}}
-	_, err := chat.Normalise(messages, usual, nil)
+	_, err := chat.Habits{Roles: usual}.Normalise(messages, nil)
 	require.EqualError(t, err, `messages[1].role is "root": want one of system, developer, user, assistant, tool`)
-	_, err = chat.Normalise(messages, nil, nil)
+	_, err = chat.Habits{}.Normalise(messages, nil)
 	require.NoError(t, err)
 }

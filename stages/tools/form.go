@@ -263,7 +263,7 @@ func (f *Form) reads(s *Syntax) bool {
 	if err != nil {
 		return false
 	}
-	text := f.Open + callee
+	text := "\n\n" + f.Open + callee // as some models begin
 	if e := f.Elements; e != nil {
 		value := e.Quote + valueA + e.End
 		if e.JSON {

@@ -28,15 +28,19 @@ var formed = map[string]string{
 	"openai-gpt-oss-120b.jinja":   "to=functions.f<|channel|>commentary json<|message|>{}",
 	"google-gemma-4-31B-it.jinja": `<|tool_call>call:f{a:<|"|>1<|"|>}<tool_call|><|tool_call>call:g{}<tool_call|>`,
 	"moonshotai-Kimi-K2.jinja":    "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:DIGIT<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_call_begin|>functions.g:DIGIT<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", //nolint:lll // a text
-	"LFM2.5-8B-A1B.jinja":         `<|tool_call_start|>[f(a="1"), g()]<|tool_call_end|>`,
-	"Kimi-K2-Thinking.jinja":      "",
-	"Cohere2MoE.jinja":            "<|START_ACTION|>[\n    {\"tool_call_id\": \"DIGIT\", \"tool_name\": \"f\", \"parameters\": {}},\n    {\"tool_call_id\": \"DIGIT\", \"tool_name\": \"g\", \"parameters\": {}}\n]<|END_ACTION|>", //nolint:lll // a text
+	"LFM2-8B-A1B.jinja":           `<|tool_call_start|>[f(a="1"), g()]<|tool_call_end|>`,
+	"ibm-granite-granite-3.3-2B-Instruct.jinja": `<|tool_call|>[{"name": "f", "arguments": {}}, ` +
+		`{"name": "g", "arguments": {}}]`,
+	"LFM2.5-8B-A1B.jinja":    `<|tool_call_start|>[f(a="1"), g()]<|tool_call_end|>`,
+	"Kimi-K2-Thinking.jinja": "",
+	"Cohere2MoE.jinja":       "<|START_ACTION|>[\n    {\"tool_call_id\": \"DIGIT\", \"tool_name\": \"f\", \"parameters\": {}},\n    {\"tool_call_id\": \"DIGIT\", \"tool_name\": \"g\", \"parameters\": {}}\n]<|END_ACTION|>", //nolint:lll // a text
 	"mistralai-Mistral-Nemo-Instruct-2407.jinja": `[TOOL_CALLS][{"name": "f", "arguments": {}, "id": "LETTERS"}, ` +
 		`{"name": "g", "arguments": {}, "id": "LETTERS"}]`,
-	"deepseek-ai-DeepSeek-R1-Distill-Llama-8B.jinja": "",
-	"google-gemma-2-2b-it.jinja":                     "",
-	"MiniMax-M3.jinja":                               "", // its marks have the keys in them
-	"HuggingFaceTB-SmolLM3-3B.jinja":                 "",
+	"deepseek-ai-DeepSeek-R1-Distill-Llama-8B.jinja": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n" +
+		"```json\n{}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```<｜tool▁call▁end｜>",
+	"google-gemma-2-2b-it.jinja":     "",
+	"MiniMax-M3.jinja":               "", // its marks have the keys in them
+	"HuggingFaceTB-SmolLM3-3B.jinja": "",
 }
 
 // written is a call in a form, and another where there may be two.
@@ -82,7 +86,7 @@ func TestForms(t *testing.T) {
 			require.Equal(t, want, got, path)
 		}
 	}
-	require.Equal(t, 51, found)
+	require.Equal(t, 55, found)
 }
 
 // TestThoughtsOfForms: a thought may come before forced calls where the template has marks for it.
