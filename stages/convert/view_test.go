@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -135,11 +136,14 @@ func TestPlanRefuses(t *testing.T) {
 		{`"hidden_size": 4`, []element.Tensor{matrix("model.strange.weight", 4)}, `the first is "model.strange.weight"`},
 		{`"hidden_size": 4`, []element.Tensor{{Name: "model.norm.weight", Type: element.I64, Shape: []int{4}}},
 			"is of type I64, want F32, F16 or BF16"},
+		{`"hidden_size": 4, "rope_scaling": {"type": "banana", "factor": 2}`, nil,
+			`positions are scaled by "banana", want one of default, linear, yarn`},
 		{`"quantization_config": {"quant_method": "fp8"}`, nil, `its weights were quantised by "fp8"`},
 	} {
 		_, err := Plan(&Folder{Tensors: c.tensors, Texts: map[string][]byte{"tokenizer.json": []byte(tokenizer),
 			"config.json": []byte(`{"num_hidden_layers": 1, "architectures": ["Qwen3MoeForCausalLM"], ` + c.config + `}`)}},
 			Options{})
 		require.ErrorContains(t, err, c.want)
+		require.Equal(t, 1, strings.Count(err.Error(), c.want), "it is said once: %v", err)
 	}
 }
