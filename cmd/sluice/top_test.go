@@ -107,6 +107,13 @@ func TestTopLoadedAgain(t *testing.T) {
 	require.Contains(t, strings.Join(v.lines(200, 40), "\n"), "experts 70.0 % found")
 }
 
+// TestTopFailed: an engine that cannot go on does not look as if nobody asked.
+func TestTopFailed(t *testing.T) {
+	v := looks()
+	v.now.Models[0].Failure = "the drive is gone"
+	require.Equal(t, []string{"small", "  cannot go on: the drive is gone"}, v.lines(80, 40)[1:3])
+}
+
 // TestTopUnloaded: models that nobody asks for take one line together, however many a folder has.
 func TestTopUnloaded(t *testing.T) {
 	v := looks()

@@ -155,7 +155,11 @@ func (t *topView) model(m *server.ModelInside, columns int) []string {
 	if m.StepsFailed > 0 {
 		parts = append(parts, fmt.Sprintf("%d steps failed", m.StepsFailed))
 	}
-	return append([]string{name}, flow(parts, columns)...)
+	lines := append([]string{name}, flow(parts, columns)...)
+	if m.Failure != "" {
+		lines = slices.Insert(lines, 1, "  cannot go on: "+printable(m.Failure))
+	}
+	return lines
 }
 
 // mean is a sum by what it is the sum of; 0 if there is none.
