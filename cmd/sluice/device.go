@@ -73,7 +73,11 @@ func (l layers) planned() int {
 func (f *computeFlags) device(e *env) (backend.Device, error) {
 	asked, from := f.Device, "--device"
 	usual := cpuDevice
-	if f.GPULayers > 0 || f.GPULayers == autoLayers {
+	of := "--gpu-layers"
+	if f.CPUExperts > 0 {
+		of = "--cpu-experts"
+	}
+	if f.GPULayers > 0 || f.GPULayers == autoLayers || f.CPUExperts > 0 {
 		usual = autoDevice
 	}
 	name, number, numbered := strings.Cut(cmp.Or(asked, usual), ":")
@@ -85,7 +89,7 @@ func (f *computeFlags) device(e *env) (backend.Device, error) {
 		return nil, usagef("--no-repack computes from the mapped file, which a GPU cannot reach: leave it out, or compute " +
 			"with --device cpu")
 	case name == cpuDevice && usual == autoDevice:
-		return nil, usagef("--gpu-layers is of GPUs: leave it out, or compute with --device vulkan")
+		return nil, usagef("%s is of GPUs: leave it out, or compute with --device vulkan", of)
 	case name == cpuDevice && f.VRAM > 0:
 		return nil, usagef("--vram is memory of GPUs: leave it out, or compute with --device vulkan")
 	case name == cpuDevice && f.FastPrefill:
@@ -94,10 +98,10 @@ func (f *computeFlags) device(e *env) (backend.Device, error) {
 		(name == vulkanDevice || name == autoDevice) && f.GPULayers == 0:
 		return f.processor(e)
 	case numbered:
-		d, err := vulkan.Open(n, f.gpu())
+		d, err := vulkan.Open(n, f.gpu(e))
 		return f.both(e, d, onDevice(from, asked, err))
 	case name == vulkanDevice:
-		d, err := vulkan.OpenBest(f.gpu())
+		d, err := vulkan.OpenBest(f.gpu(e))
 		return f.both(e, d, onDevice(from, asked, err))
 	case name == autoDevice:
 		return f.best(e)
@@ -114,9 +118,12 @@ func onDevice(from, asked string, err error) error {
 
 // best takes a GPU, if there is one that can be used.
 func (f *computeFlags) best(e *env) (backend.Device, error) {
-	d, err := vulkan.OpenBest(f.gpu())
-	if err != nil && f.GPULayers > 0 {
+	d, err := vulkan.OpenBest(f.gpu(e))
+	switch {
+	case err != nil && f.GPULayers > 0:
 		return nil, fmt.Errorf("--gpu-layers %d: %w", f.GPULayers, err)
+	case err != nil && f.CPUExperts > 0:
+		return nil, fmt.Errorf("--cpu-experts %d: %w", f.CPUExperts, err)
 	}
 	if err != nil {
 		d, cpuErr := f.processor(e)
@@ -159,8 +166,19 @@ func (f *computeFlags) processor(e *env) (backend.Device, error) {
 }
 
 // gpu is how a GPU is used.
-func (f *computeFlags) gpu() vulkan.Options {
-	return vulkan.Options{Cache: kernelCache(), FastPrefill: f.FastPrefill}
+func (f *computeFlags) gpu(e *env) vulkan.Options {
+	return vulkan.Options{Cache: kernelCache(), FastPrefill: f.FastPrefill, Without: withoutVariable.list(e)}
+}
+
+// variable is one of the environment that lists names, with commas between them.
+type variable string
+
+// withoutVariable names what of a GPU is left alone, as where its driver does it badly.
+const withoutVariable variable = "SLUICE_VULKAN_WITHOUT"
+
+func (v variable) list(e *env) []string {
+	text, _ := e.lookup(string(v))
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // kernelCache is the folder for what drivers compile; empty where the system has none.
@@ -173,8 +191,9 @@ func kernelCache() string {
 }
 
 // gpus has a finding for each Vulkan device. A machine without is well, too: it is said what one would need.
-func gpus() (all []finding) {
-	list, err := vulkan.List()
+func gpus(e *env) (all []finding) {
+	without := withoutVariable.list(e)
+	list, err := vulkan.List(without...)
 	if err != nil {
 		return []finding{{What: "GPU", State: "none: " + err.Error(), OK: true}}
 	}
@@ -188,6 +207,12 @@ func gpus() (all []finding) {
 			binarySize(d.Shared))
 		if len(d.Has) > 0 {
 			f.State += ", " + strings.Join(d.Has, ", ")
+		}
+		if len(d.Lacks) > 0 {
+			f.State += "; without " + strings.Join(d.Lacks, ", ")
+		}
+		if len(without) > 0 {
+			f.State += "; " + string(withoutVariable) + "=" + printable(strings.Join(without, ","))
 		}
 		if d.Missing != nil {
 			f.State += ": " + d.Missing.Error()

@@ -53,7 +53,7 @@ func (c *planCmd) plan(e *env) (t *planText, err error) {
 	defer func() { err = errors.Join(err, device.Close()) }()
 	kv, _ := backend.ParseKV(c.KV) // kong has checked it
 	m := &actors.Model{File: file, KV: kv, Context: c.Ctx, Sequences: c.Seqs, Weights: int64(c.RAM), VRAM: int64(c.VRAM),
-		Layers: c.GPULayers.planned(), Speeds: speedsOf(e, file, device), NoRepack: c.NoRepack}
+		Layers: c.GPULayers.planned(), Experts: c.CPUExperts, Speeds: speedsOf(e, file, device), NoRepack: c.NoRepack}
 	t = &planText{ram: int64(c.RAM), vram: int64(c.VRAM), sequences: c.Seqs, device: device.Name()}
 	if t.plan, err = actors.PlanFor(m, device); err != nil {
 		return nil, err
@@ -74,6 +74,7 @@ type (
 		Streamed float64      `json:"streamed_bytes_per_token"`
 		Copied   float64      `json:"copied_bytes_per_token,omitempty"` // to a device with memory of its own
 		OnHost   int          `json:"host_layers,omitempty"`            // that the processor computes beside it, the first ones
+		Experts  int          `json:"host_experts,omitempty"`           // layers of which it computes nothing but the experts
 	}
 	jsonTier struct {
 		Name    string `json:"name"`
@@ -91,6 +92,8 @@ type (
 	jsonExpected struct {
 		Decode  float64 `json:"decode"` // tokens a second
 		Prefill float64 `json:"prefill"`
+		First   float64 `json:"first,omitempty"`      // as Decode, of the first 32 tokens from cold
+		Fill    float64 `json:"fill_bytes,omitempty"` // read once meanwhile
 	}
 )
 
@@ -99,8 +102,10 @@ func (t *planText) json() jsonPlan {
 	device := jsonTier{Name: place.Device.String(), Budget: t.ram, Weights: p.Model.Weights + p.Slabs,
 		KV: p.Memory.KV, Scratch: p.Memory.Scratch}
 	disk := jsonTier{Name: place.Disk.String(), Weights: p.Model.ByTier()[place.Disk]}
-	out := jsonPlan{Expected: jsonExpected{expected.Decode, expected.Prefill}, Streamed: expected.Streamed,
-		Copied: expected.Copied, OnHost: p.Model.HostLayers(p.Info.Program.Program)}
+	out := jsonPlan{Expected: jsonExpected{expected.Decode, expected.Prefill, expected.First,
+		expected.Fill}, Streamed: expected.Streamed,
+		Copied: expected.Copied, OnHost: p.Model.HostLayers(p.Info.Program.Program),
+		Experts: p.Model.HostExperts(p.Info.Program.Program)}
 	for _, h := range p.Model.Homes {
 		out.Groups = append(out.Groups, jsonGroup{h.Group.Segment, h.Group.Expert, h.Tier.String(), h.Group.Bytes})
 	}
@@ -207,6 +212,9 @@ func (t *planText) division(w io.Writer) {
 	p := t.plan.Info.Program.Program
 	n, all := t.plan.Model.HostLayers(p), place.LayersOf(p)
 	if n == 0 {
+		if n := t.plan.Model.HostExperts(p); n > 0 {
+			fmt.Fprintf(w, "\nThe processor computes the experts of %s, the GPU all else.\n", count(n, "layer"))
+		}
 		return
 	}
 	fmt.Fprintf(w, "\nThe processor computes the first %s, the GPU the last %d and the head.\n", count(n, "layer"), all-n)
@@ -296,6 +304,10 @@ func (t *planText) speed(w io.Writer) error {
 		fmt.Fprintf(w, ", up to %s of prompts", tokensRate(x.Prefill))
 	}
 	fmt.Fprintln(w)
+	if x.First > 0 {
+		fmt.Fprintf(w, "the first %d tokens from cold: %s tokens/s; %s are read once\n", place.FirstTokens,
+			tokensRate(x.First), binarySize(int64(x.Fill)))
+	}
 	if x.Copied > 0 {
 		fmt.Fprintf(w, "copied to the GPU for each token: %s\n", binarySize(int64(x.Copied)))
 	}
