@@ -25,8 +25,12 @@ func parseObject(name string, text []byte) (object, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(withoutInfinity(text)))
 	d.UseNumber()
-	if err := d.Decode(&o.values); err != nil {
-		return o, fmt.Errorf("%s: %w", name, err)
+	var other *json.UnmarshalTypeError
+	switch err := d.Decode(&o.values); {
+	case errors.As(err, &other):
+		return o, fmt.Errorf("%s: it holds a JSON %s, want an object", name, other.Value)
+	case err != nil:
+		return o, fmt.Errorf("%s: %w: is the download complete?", name, err)
 	}
 	return o, nil
 }

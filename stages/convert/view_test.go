@@ -112,6 +112,18 @@ func TestInfinity(t *testing.T) {
 		string(withoutInfinity([]byte(`{"a": NaN, "b": [-Infinity, 1], "c": "NaN \" Infinity", "d": Infinity}`))))
 }
 
+func TestParseObjectRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"[]":     "config.json: it holds a JSON array, want an object",
+		`"text"`: "config.json: it holds a JSON string, want an object",
+		"<html>": "config.json: invalid character '<' looking for beginning of value: is the download complete?",
+		`{"a": `: "config.json: unexpected EOF: is the download complete?",
+	} {
+		_, err := parseObject("config.json", []byte(text))
+		require.EqualError(t, err, want)
+	}
+}
+
 // Faults of folders that no shape shows.
 func TestPlanRefuses(t *testing.T) {
 	matrix := func(name string, shape ...int) element.Tensor {
