@@ -32,8 +32,9 @@ type Inside struct {
 // ModelInside is one model.
 type ModelInside struct {
 	Name            string           `json:"name"`
-	State           string           `json:"state"`      // as in GET /v1/models
-	WaitedFor       int              `json:"waited_for"` // by requests, until it is loaded
+	State           string           `json:"state"`             // as in GET /v1/models
+	Failure         string           `json:"failure,omitempty"` // why it cannot go on
+	WaitedFor       int              `json:"waited_for"`        // by requests, until it is loaded
 	RequestsOpen    int64            `json:"requests_open"`
 	Requests        uint64           `json:"requests"`
 	Running         int64            `json:"sequences_running"`
@@ -110,6 +111,9 @@ func (s *Server) debugActors(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wir
 		m, status := ModelInside{Name: name}, s.models.Status(name)
 		if engine := s.models.Engine(name); engine != nil {
 			m = look(name, engine.Snapshot())
+			if err := engine.Health(); err != nil {
+				m.Failure = err.Error()
+			}
 			m.Actors, m.Credits = lookActors(engine.Status()), lookCredits(engine.Credits())
 			m.Device, m.WeightBytes = lookDevice(engine.House()), map[string]int64{}
 			for tier, bytes := range engine.Plan().ByTier() {

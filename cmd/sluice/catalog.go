@@ -78,6 +78,7 @@ func named(e *env, files []namedFile) (listed, error) {
 				return nil, err
 			}
 		}
+		m.name = askable(m.name)
 		first := m.name
 		for n := 2; slices.Contains(all.list(), m.name); n++ {
 			m.name = fmt.Sprintf("%s-%d", first, n)
@@ -150,7 +151,7 @@ func filesIn(dir string) map[string]string {
 			}
 			name = strings.TrimSuffix(name, part[0])
 		}
-		files[name] = filepath.Join(dir, entry.Name())
+		files[askable(name)] = filepath.Join(dir, entry.Name())
 	}
 	return files
 }

@@ -83,7 +83,7 @@ func (s *configuration) understood(parser *kong.Kong, words []string) (*kong.Con
 		}
 	}
 	if err != nil {
-		return nil, usagef("%v", err)
+		return nil, usagef("%s", inOurWords(err.Error()))
 	}
 	return call, nil
 }

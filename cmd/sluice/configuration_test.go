@@ -145,6 +145,8 @@ func TestSettingsRefused(t *testing.T) {
 		require.Equal(t, exitUsage, o.code, "%s: %s", c.file, o.stderr)
 		require.Contains(t, o.stderr, c.says)
 	}
+	o := withSettings(t, "ctx = 'many'", nil, "config")
+	require.Contains(t, o.stderr, `--ctx: sluice.toml: "many" is no whole number`)
 	e := testEnv("", "serve")
 	e.lookup = func(name string) (string, bool) { return "no-such-file.toml", name == configVariable }
 	require.Equal(t, exitUsage, run(e))

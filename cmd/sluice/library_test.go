@@ -100,6 +100,27 @@ func TestServeFolder(t *testing.T) {
 	require.Contains(t, s.stderr.String(), "the model cannot be loaded")
 }
 
+// TestNamesOfAnyBytes: names of files need not be UTF-8, but those of models are, so that clients can write them and
+// metrics have them: an invalid label ends the process.
+func TestNamesOfAnyBytes(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"na\xffme.gguf", "plain.gguf"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), mini.GGUF, 0o600))
+	}
+	s := serve(t, "--models", dir, "-m", "gi\xfeven="+filepath.Join(dir, "plain.gguf"), "--ctx", "256", "--log", "error")
+	for _, name := range []string{"na\uFFFDme", "gi\uFFFDven"} {
+		status, said := s.asks(t, name)
+		require.Equal(t, http.StatusOK, status, said)
+	}
+	answer, err := http.Get(s.url + "/metrics")
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Contains(t, string(text), "sluice_model_loaded{model=\"na\uFFFDme\"} 1")
+}
+
 // A folder may change, and of a model in parts the first file is its name.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()

@@ -22,3 +22,7 @@ func parseNamed(value string) (namedFile, error) {
 	}
 	return namedFile{name, path}, nil
 }
+
+// askable is the name of a model as a client can write it: JSON is UTF-8, and so are metrics, but names of files and
+// texts of model files may be anything.
+func askable(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }

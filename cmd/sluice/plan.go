@@ -301,7 +301,7 @@ func (t *planText) speed(w io.Writer) error {
 	x := &t.expected
 	fmt.Fprintf(w, "expected: %s tokens/s of answers (%s at once)", tokensRate(x.Decode), count(t.sequences, "sequence"))
 	if x.Prefill > 0 {
-		fmt.Fprintf(w, ", %s of prompts", tokensRate(x.Prefill))
+		fmt.Fprintf(w, ", up to %s of prompts", tokensRate(x.Prefill))
 	}
 	fmt.Fprintln(w)
 	if x.First > 0 {

@@ -15,7 +15,6 @@ type recordFlags struct {
 type tape struct {
 	failed
 	file *safefile.File
-	path string
 }
 
 // begin makes the file, or none.
@@ -30,7 +29,7 @@ func (f *recordFlags) begin(e *env, force bool, read ...string) (*tape, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tape{failed{w: file}, file, f.Record}, nil
+	return &tape{failed{w: file, path: f.Record, tell: e.stderr}, file}, nil
 }
 
 // record has a model write its trace.

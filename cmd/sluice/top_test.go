@@ -107,6 +107,27 @@ func TestTopLoadedAgain(t *testing.T) {
 	require.Contains(t, strings.Join(v.lines(200, 40), "\n"), "experts 70.0 % found")
 }
 
+// TestTopFailed: an engine that cannot go on does not look as if nobody asked.
+func TestTopFailed(t *testing.T) {
+	v := looks()
+	v.now.Models[0].Failure = "the drive is gone"
+	require.Equal(t, []string{"small", "  cannot go on: the drive is gone"}, v.lines(80, 40)[1:3])
+}
+
+// TestTopUnloaded: models that nobody asks for take one line together, however many a folder has.
+func TestTopUnloaded(t *testing.T) {
+	v := looks()
+	for _, name := range []string{"b", "c", "d"} {
+		v.now.Models = append(v.now.Models, server.ModelInside{Name: name, State: "unloaded"})
+	}
+	v.now.Models[2].WaitedFor = 2
+	text := strings.Join(v.lines(80, 40), "\n")
+	require.Contains(t, text, "\nc  unloaded, 2 requests wait for it\n2 unloaded: b, d\n")
+	v.now = &server.Inside{Models: v.now.Models[1:2]}
+	require.Equal(t, []string{"sluice top  127.0.0.1:8080  up 0s", "1 unloaded: b", ""}, v.lines(80, 40)[:3])
+	require.NotContains(t, strings.Join(v.lines(80, 40), "\n"), "computing")
+}
+
 // TestTopOnce: without a terminal it prints one interval, and no escape sequence.
 func TestTopOnce(t *testing.T) {
 	s := serve(t)

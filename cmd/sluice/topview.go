@@ -47,6 +47,9 @@ func (t *topView) lines(columns, rows int) []string {
 			add("%s", line)
 		}
 	}
+	if n := t.unloaded(); n != "" {
+		add("%s", n)
+	}
 	for _, d := range t.devices() {
 		add("")
 		for _, line := range t.device(columns, d) {
@@ -102,9 +105,29 @@ func (t *topView) earlier(m *server.ModelInside) (was server.ModelInside) {
 	return was
 }
 
+// unloaded names the models that nobody asks for, in one line: a folder may have many.
+func (t *topView) unloaded() string {
+	var names []string
+	for i := range t.now.Models {
+		if m := &t.now.Models[i]; idle(m) {
+			names = append(names, printable(m.Name))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d unloaded: %s", len(names), strings.Join(names, ", "))
+}
+
+// idle says of a model that it is not loaded, and that nobody waits for it.
+func idle(m *server.ModelInside) bool { return m.State == swap.Absent.String() && m.WaitedFor == 0 }
+
 // model shows a model in lines that fit.
 func (t *topView) model(m *server.ModelInside, columns int) []string {
 	name := printable(m.Name)
+	if idle(m) {
+		return nil
+	}
 	if m.State != "" && m.State != swap.Ready.String() {
 		if m.WaitedFor > 0 {
 			return []string{fmt.Sprintf("%s  %s, %d requests wait for it", name, m.State, m.WaitedFor)}
@@ -132,7 +155,11 @@ func (t *topView) model(m *server.ModelInside, columns int) []string {
 	if m.StepsFailed > 0 {
 		parts = append(parts, fmt.Sprintf("%d steps failed", m.StepsFailed))
 	}
-	return append([]string{name}, flow(parts, columns)...)
+	lines := append([]string{name}, flow(parts, columns)...)
+	if m.Failure != "" {
+		lines = slices.Insert(lines, 1, "  cannot go on: "+printable(m.Failure))
+	}
+	return lines
 }
 
 // mean is a sum by what it is the sum of; 0 if there is none.
@@ -167,7 +194,7 @@ type ofDevice struct {
 
 // devices are those of the models that are loaded. Of several models each has its own.
 func (t *topView) devices() (all []ofDevice) {
-	if len(t.now.Models) < 2 {
+	if len(t.now.Models) < 2 && t.now.Device.ID != "" {
 		return []ofDevice{{t.now.Device.ID, &t.now.Device, &t.before.Device}}
 	}
 	for i := range t.now.Models {

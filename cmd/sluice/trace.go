@@ -120,7 +120,7 @@ func (f *traceFlag) open(e *env, force bool, read ...string) (out io.Writer, don
 	if err != nil {
 		return nil, nil, err
 	}
-	kept := &failed{w: file}
+	kept := &failed{w: file, path: f.Trace, tell: e.stderr}
 	return kept, func() error {
 		if !kept.begun { // no engine was started
 			return file.Close()
@@ -129,9 +129,12 @@ func (f *traceFlag) open(e *env, force bool, read ...string) (out io.Writer, don
 	}, nil
 }
 
-// failed remembers why a file could not be written: who writes it is closed without anybody who listens.
+// failed remembers why a file could not be written: who writes it is closed without anybody who listens. It is said at
+// once as well: a server may go on for days.
 type failed struct {
 	w     io.Writer
+	path  string
+	tell  io.Writer
 	err   error
 	begun bool
 }
@@ -139,8 +142,9 @@ type failed struct {
 func (f *failed) Write(p []byte) (int, error) {
 	f.begun = true
 	n, err := f.w.Write(p)
-	if f.err == nil {
-		f.err = err
+	if f.err == nil && err != nil {
+		f.err = onFile(f.path, err)
+		fmt.Fprintf(f.tell, "sluice: %s: nothing more is written there\n", said(f.err))
 	}
 	return n, err
 }

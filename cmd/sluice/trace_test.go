@@ -92,3 +92,13 @@ func TestTraceFaults(t *testing.T) {
 	o = sluice("", "run", "--trace", dir, "hello")
 	require.Equal(t, exitUsage, o.code)
 }
+
+// TestFullDisk: that nothing more can be written is said at once, of the file that was named, and fails the command.
+func TestFullDisk(t *testing.T) {
+	for _, flag := range []string{"--record", "--trace"} {
+		o := sluice("", "run", flag, "/dev/full", "12 + 30")
+		require.Equal(t, exitFailed, o.code, flag)
+		require.Regexp(t, `^sluice: /dev/full: no space left on device: nothing more is written there\n`+
+			`sluice: (?s:.*)/dev/full: no space left on device\n$`, o.stderr, flag)
+	}
+}

@@ -34,10 +34,7 @@ const shortest = 3
 
 // worded is an error of kong's in our words.
 func worded(err *kong.ParseError) string {
-	text := err.Error()
-	for _, w := range wordings {
-		text = w.was.ReplaceAllString(text, w.is)
-	}
+	text := inOurWords(err.Error())
 	if m := oneOf.FindStringSubmatch(text); m != nil {
 		allowed := strings.Trim(strings.ReplaceAll(m[2], `"`, ""), ",")
 		return m[1] + " is " + m[3] + ": want " + alternatives(strings.Split(allowed, ","))
@@ -62,6 +59,14 @@ func worded(err *kong.ParseError) string {
 				}
 			}
 		}
+	}
+	return text
+}
+
+// inOurWords is what kong says of a value.
+func inOurWords(text string) string {
+	for _, w := range wordings {
+		text = w.was.ReplaceAllString(text, w.is)
 	}
 	return text
 }

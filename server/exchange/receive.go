@@ -92,7 +92,7 @@ func (x *Exchange) read(from io.Reader, length int, patience time.Duration) (str
 		return "", fault
 	}
 	var body strings.Builder
-	body.Grow(max(length, 0)) // memory that nothing was written to is none yet
+	body.Grow(min(max(length, 0), int(first))) // and no more: what is claimed and never sent delays the garbage collector
 	deadline := time.Now().Add(patience)
 	for buffer := make([]byte, 32<<10); ; {
 		n, err := x.arriving(from, buffer, deadline)
@@ -105,6 +105,7 @@ func (x *Exchange) read(from io.Reader, length int, patience time.Duration) (str
 				return "", fault
 			}
 			deadline = deadline.Add(time.Since(began))
+			body.Grow(max(length-body.Len(), 0))
 		}
 		body.Write(buffer[:n])
 		switch {

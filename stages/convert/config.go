@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // object is a JSON object with lookups that forgive a missing key and null, and nothing else: the fault of a value of
@@ -24,8 +25,12 @@ func parseObject(name string, text []byte) (object, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(withoutInfinity(text)))
 	d.UseNumber()
-	if err := d.Decode(&o.values); err != nil {
-		return o, fmt.Errorf("%s: %w", name, err)
+	var other *json.UnmarshalTypeError
+	switch err := d.Decode(&o.values); {
+	case errors.As(err, &other):
+		return o, fmt.Errorf("%s: it holds a JSON %s, want an object", name, other.Value)
+	case err != nil:
+		return o, fmt.Errorf("%s: %w: is the download complete?", name, err)
 	}
 	return o, nil
 }
@@ -68,7 +73,11 @@ func infinity(text []byte) int {
 }
 
 func (o object) faultf(format string, args ...any) {
-	*o.faults = append(*o.faults, fmt.Errorf("%s: "+format, append([]any{o.name}, args...)...))
+	fault := fmt.Errorf("%s: "+format, append([]any{o.name}, args...)...)
+	said := func(other error) bool { return other.Error() == fault.Error() } // the same value was looked up again
+	if !slices.ContainsFunc(*o.faults, said) {
+		*o.faults = append(*o.faults, fault)
+	}
 }
 
 // get returns the value of the first of some keys that is there, and which that is.

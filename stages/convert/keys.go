@@ -2,6 +2,8 @@ package convert
 
 import (
 	"math"
+	"slices"
+	"strings"
 )
 
 // Keys are written in the order of llama.cpp's converter, and with its types: counts are uint32, numbers float32.
@@ -134,6 +136,12 @@ func (c *converter) fullRope() object {
 	return r
 }
 
+// ropeTypes are the ways to scale positions that change metadata, factors of angles, or nothing within the context that
+// a model was trained for (dynamic).
+func ropeTypes() []string {
+	return []string{"", "default", "linear", "yarn", "su", "longrope", "llama3", "dynamic", "mrope", "proportional"}
+}
+
 func (c *converter) ropeKeys() {
 	all, r := c.rope(), c.fullRope()
 	factor, scaled := r.float("factor")
@@ -154,6 +162,8 @@ func (c *converter) ropeKeys() {
 		}
 	case kind == "su" || kind == "longrope":
 		c.set("rope.scaling.type", "longrope")
+	case !slices.Contains(ropeTypes(), kind):
+		c.config.faultf("positions are scaled by %.40q, want one of %s", kind, strings.Join(ropeTypes()[1:], ", "))
 	}
 	if sections := all.numbers("mrope_section"); len(sections) > 0 {
 		c.sections(sections)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -111,6 +112,18 @@ func TestInfinity(t *testing.T) {
 		string(withoutInfinity([]byte(`{"a": NaN, "b": [-Infinity, 1], "c": "NaN \" Infinity", "d": Infinity}`))))
 }
 
+func TestParseObjectRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"[]":     "config.json: it holds a JSON array, want an object",
+		`"text"`: "config.json: it holds a JSON string, want an object",
+		"<html>": "config.json: invalid character '<' looking for beginning of value: is the download complete?",
+		`{"a": `: "config.json: unexpected EOF: is the download complete?",
+	} {
+		_, err := parseObject("config.json", []byte(text))
+		require.EqualError(t, err, want)
+	}
+}
+
 // Faults of folders that no shape shows.
 func TestPlanRefuses(t *testing.T) {
 	matrix := func(name string, shape ...int) element.Tensor {
@@ -135,11 +148,14 @@ func TestPlanRefuses(t *testing.T) {
 		{`"hidden_size": 4`, []element.Tensor{matrix("model.strange.weight", 4)}, `the first is "model.strange.weight"`},
 		{`"hidden_size": 4`, []element.Tensor{{Name: "model.norm.weight", Type: element.I64, Shape: []int{4}}},
 			"is of type I64, want F32, F16 or BF16"},
+		{`"hidden_size": 4, "rope_scaling": {"type": "banana", "factor": 2}`, nil,
+			`positions are scaled by "banana", want one of default, linear, yarn`},
 		{`"quantization_config": {"quant_method": "fp8"}`, nil, `its weights were quantised by "fp8"`},
 	} {
 		_, err := Plan(&Folder{Tensors: c.tensors, Texts: map[string][]byte{"tokenizer.json": []byte(tokenizer),
 			"config.json": []byte(`{"num_hidden_layers": 1, "architectures": ["Qwen3MoeForCausalLM"], ` + c.config + `}`)}},
 			Options{})
 		require.ErrorContains(t, err, c.want)
+		require.Equal(t, 1, strings.Count(err.Error(), c.want), "it is said once: %v", err)
 	}
 }

@@ -105,8 +105,16 @@ type NoRoom struct {
 }
 
 func (n *NoRoom) Error() string {
-	return fmt.Sprintf("it takes %.1f GiB, and %s has room for %.1f: make room (sluice list, sluice rm), or name a folder on another disk by SLUICE_STORE",
-		float64(n.Needed)/(1<<30), n.Store, float64(n.Free)/(1<<30))
+	return fmt.Sprintf("it takes %s, and %s has room for %s: make room (sluice list, sluice rm), or name a folder on another disk by SLUICE_STORE",
+		amount(n.Needed), n.Store, amount(n.Free))
+}
+
+// amount is bytes for people.
+func amount(bytes int64) string {
+	if bytes < 1<<30 {
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }
 
 // room finds out whether what is missing of a model fits the disk.

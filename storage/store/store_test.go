@@ -385,3 +385,8 @@ func TestResolveNoticesMissingFiles(t *testing.T) {
 	_, err = s.Resolve("a/b")
 	require.NoError(t, err)
 }
+
+func TestNoRoomSays(t *testing.T) {
+	require.EqualError(t, &NoRoom{Needed: 9 << 29, Free: 300 << 10, Store: "/s"}, "it takes 4.5 GiB, and /s has room for 0.3 MiB: "+
+		"make room (sluice list, sluice rm), or name a folder on another disk by SLUICE_STORE")
+}

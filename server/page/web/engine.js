@@ -105,7 +105,8 @@ export class Engine {
       const why = m.waitedFor ? `${m.waitedFor} requests wait for it.` : 'It is loaded when somebody asks for it.';
       return [el('p', { class: 'quiet' }, why)];
     }
-    return [...this.device(m), facts(modelFacts(m)), ...meters(m)];
+    const failure = m.failure ? [el('p', { class: 'problem' }, 'It cannot go on: ' + m.failure)] : [];
+    return [...failure, ...this.device(m), facts(modelFacts(m)), ...meters(m)];
   }
 
   // device is where its time went: computing, or waiting for what.

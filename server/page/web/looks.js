@@ -33,6 +33,7 @@ function model(m, was, per) {
   return {
     name: m.name,
     state: m.state,
+    failure: m.failure,
     waitedFor: m.waited_for,
     device: device(m.device, was.device),
     deviceId: m.device?.id,
