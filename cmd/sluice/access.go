@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/sluice-ai/sluice/server"
 )
 
@@ -65,21 +63,4 @@ func (f *accessFlags) check(at net.Addr, keys []string) error {
 		return nil
 	}
 	return usagef("--addr %s reaches other machines, and there is no key: give one with --api-key, or let everybody ask with --open", at)
-}
-
-// given refuses flags that mean something else than their absence and were given empty: a shell's variable was.
-func given(call *kong.Context) error {
-	telling := map[string]string{
-		"model": "-m is empty: want a model file, or leave it out for the small embedded model",
-		"addr":  "--addr is empty: want HOST:PORT, such as 127.0.0.1:8080",
-	}
-	for _, p := range call.Path {
-		if p.Flag == nil {
-			continue
-		}
-		if text, ok := p.Flag.Target.Interface().(string); ok && text == "" && telling[p.Flag.Name] != "" {
-			return usagef("%s", telling[p.Flag.Name])
-		}
-	}
-	return nil
 }

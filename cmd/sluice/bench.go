@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/klauspost/cpuid/v2"
 
@@ -39,7 +35,7 @@ type benchCmd struct {
 	picture *safefile.File // nil without one
 }
 
-func (benchCmd) examples() [2]string {
+func (benchCmd) Examples() [2]string {
 	return [2]string{
 		`sluice bench`,
 		`sluice bench -m model.gguf -t 2 -p 512 --depth 0,8192 --compare "llama-bench -m {model} -t {threads} -p {prompt} -n {tokens} -d {depth} -r 1 -o json"`,
@@ -50,7 +46,7 @@ func (c *benchCmd) Run(e *env) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if c.Model, err = e.locate(c.Model); err != nil { // peers are given a path
+	if c.Model, err = locate(e, c.Model); err != nil { // peers are given a path
 		return err
 	}
 	if c.SVG != "" {
@@ -177,21 +173,4 @@ func (c *benchCmd) print(e *env, b *report.Bench) error {
 		err = c.picture.Commit()
 	}
 	return unfit(c.SVG, err)
-}
-
-// peakMemory is the most that this process has held so far, in bytes; 0 where the system does not say.
-func peakMemory(root fs.FS) int64 {
-	f, err := root.Open("proc/self/status")
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(io.LimitReader(f, 1<<20))
-	for lines.Scan() {
-		if rest, ok := strings.CutPrefix(lines.Text(), "VmHWM:"); ok {
-			kib, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 10, 64)
-			return kib << 10
-		}
-	}
-	return 0
 }

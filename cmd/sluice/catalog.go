@@ -66,7 +66,7 @@ func named(e *env, files []namedFile) (listed, error) {
 	all := make(listed, 0, len(files))
 	for _, m := range files {
 		if m.name == "" {
-			file, err := e.openWeights(m.path)
+			file, err := openWeights(e, m.path)
 			if err != nil {
 				return nil, err
 			}
@@ -157,7 +157,7 @@ func filesIn(dir string) map[string]string {
 
 // stored finds the models of the store.
 func stored(e *env) (*found, error) {
-	s, err := e.store()
+	s, err := openStore(e)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ type chatCmd struct {
 	samplingFlags
 }
 
-func (chatCmd) examples() [2]string {
+func (chatCmd) Examples() [2]string {
 	return [2]string{`sluice chat`, `sluice chat -m model.gguf --system "Answer in one sentence."`}
 }
 

@@ -12,13 +12,9 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// openCheckpoint opens the folder of a model as if it were the GGUF file that convert would write: tensors stay where
+// openFolder opens the folder of a model as if it were the GGUF file that convert would write: tensors stay where
 // they are if their bytes can be used there, and are made in memory if not. The caller closes it.
-func openCheckpoint(path string) (*gguf.File, error) {
-	return openCheckpointAs(path, convert.Options{})
-}
-
-func openCheckpointAs(path string, o convert.Options) (*gguf.File, error) {
+func openFolder(path string, o convert.Options) (*gguf.File, error) {
 	folder, err := checkpoint.Open(path)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func TestFolderIsItsFile(t *testing.T) {
 		require.Equal(t, exitDone, got.code, got.stderr)
 		require.Equal(t, want.stdout, got.stdout, "%v", how)
 	}
-	f, err := openCheckpoint(draftFolder(t))
+	f, err := openPath(draftFolder(t))
 	require.NoError(t, err)
 	defer f.Close()
 	last := f.Part(f.Parts() - 1)
@@ -137,7 +137,7 @@ func TestFolderInMemory(t *testing.T) {
 	file, err := gguf.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
-	folder, err := openCheckpoint(dir)
+	folder, err := openPath(dir)
 	require.NoError(t, err)
 	defer folder.Close()
 	require.Len(t, folder.Tensors, len(file.Tensors))

@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"github.com/alecthomas/kong"
-	"github.com/sluice-ai/sluice/internal/mini"
-	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 // about is the top of `sluice --help`.
@@ -56,11 +54,11 @@ type cli struct {
 func (*cli) BeforeResolve(call *kong.Context, s *configuration) error { return s.load(call.Model) }
 
 // configuration is that of the environment and the file, which is not read yet.
-func (e *env) configuration() *configuration { return &configuration{lookup: e.lookup, root: e.root} }
+func newConfiguration(e *env) *configuration { return &configuration{lookup: e.lookup, root: e.root} }
 
 // newParser reads the command line. exit is called after help or the version was printed.
 func newParser(e *env, exit func(code int)) (*kong.Kong, error) {
-	return newParserWith(e, e.configuration(), exit)
+	return newParserWith(e, newConfiguration(e), exit)
 }
 
 func newParserWith(e *env, s *configuration, exit func(code int)) (*kong.Kong, error) {
@@ -78,9 +76,9 @@ func newParserWith(e *env, s *configuration, exit func(code int)) (*kong.Kong, e
 }
 
 // exampler is a command whose help ends with two lines to paste.
-type exampler interface{ examples() [2]string }
+type exampler interface{ Examples() [2]string }
 
-func (*cli) examples() [2]string {
+func (*cli) Examples() [2]string {
 	return [2]string{`sluice run "What is the capital of France?"`, `sluice doctor`}
 }
 
@@ -93,29 +91,24 @@ func printHelp(o kong.HelpOptions, c *kong.Context) error {
 	if s := c.Selected(); s != nil {
 		node = s
 	}
-	try := node.Target.Addr().Interface().(exampler).examples()
+	try := node.Target.Addr().Interface().(exampler).Examples()
 	_, err := fmt.Fprintf(c.Stdout, "\nTry:\n  %s\n  %s\n", try[0], try[1])
 	return err
 }
 
-// modelFlag is -m, which all commands spell the same way.
-type modelFlag struct {
-	Model string `short:"m" placeholder:"MODEL" help:"Model file (GGUF), the folder of a model (safetensors), or the name of one that sluice pull has got. Without it: the small embedded model."`
-}
-
-// openModel opens the model that a person has named (see locate), or the embedded one for an empty name. The caller
-// closes it.
-func (e *env) openModel(value string) (*gguf.File, error) {
-	path, manner, err := e.find(value)
-	if err != nil {
-		return nil, err
+// given refuses flags that mean something else than their absence and were given empty: a shell's variable was.
+func given(call *kong.Context) error {
+	telling := map[string]string{
+		"model": "-m is empty: want a model file, or leave it out for the small embedded model",
+		"addr":  "--addr is empty: want HOST:PORT, such as 127.0.0.1:8080",
 	}
-	if path == "" {
-		return gguf.Parse(mini.Name, mini.GGUF)
+	for _, p := range call.Path {
+		if p.Flag == nil {
+			continue
+		}
+		if text, ok := p.Flag.Target.Interface().(string); ok && text == "" && telling[p.Flag.Name] != "" {
+			return usagef("%s", telling[p.Flag.Name])
+		}
 	}
-	file, err := openPath(path)
-	if err == nil && manner != nil {
-		fitting(manner, &file.Meta).Apply(&file.Meta)
-	}
-	return file, err
+	return nil
 }

@@ -13,7 +13,7 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"Shell: bash, zsh or fish."`
 }
 
-func (completionCmd) examples() [2]string {
+func (completionCmd) Examples() [2]string {
 	return [2]string{`source <(sluice completion bash)`, `sluice completion fish > ~/.config/fish/completions/sluice.fish`}
 }
 

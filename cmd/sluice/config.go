@@ -17,7 +17,7 @@ type configCmd struct {
 	Call []string `arg:"" optional:"" passthrough:"" placeholder:"COMMAND" help:"Command, perhaps with flags. Default: serve."`
 }
 
-func (configCmd) examples() [2]string {
+func (configCmd) Examples() [2]string {
 	return [2]string{`sluice config`, `sluice config serve --ram 8G`}
 }
 
@@ -42,7 +42,7 @@ func (c *configCmd) Run(e *env) error {
 	if len(words) == 0 {
 		words = []string{"serve"}
 	}
-	s := e.configuration()
+	s := newConfiguration(e)
 	parser, err := newParserWith(e, s, func(int) {})
 	if err != nil {
 		return err

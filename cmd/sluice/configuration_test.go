@@ -169,7 +169,7 @@ func FuzzConfiguration(f *testing.F) {
 		if err != nil || checkSettings(tree, parser.Model.Node, nil) != nil {
 			return
 		}
-		c := testEnv("").configuration()
+		c := newConfiguration(testEnv(""))
 		c.path, c.file = "f", tree
 		found := 0
 		for _, node := range parser.Model.Leaves(true) {

@@ -7,7 +7,7 @@ type cpCmd struct {
 	To   string `arg:"" placeholder:"NAME" help:"Another name for it, such as mine or mine:v2."`
 }
 
-func (cpCmd) examples() [2]string {
+func (cpCmd) Examples() [2]string {
 	return [2]string{`sluice cp OWNER/NAME-GGUF:Q4_K_M small`, `sluice cp small small:old`}
 }
 
@@ -25,7 +25,7 @@ func (c *cpCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	s, err := e.store()
+	s, err := openStore(e)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type createCmd struct {
 	Quantize string `short:"q" placeholder:"TYPE" help:"Write the weights in fewer bits, such as Q4_K_M (sluice quantize has more to say about it)."`
 }
 
-func (createCmd) examples() [2]string {
+func (createCmd) Examples() [2]string {
 	return [2]string{`sluice create mine -f Modelfile`, `printf 'FROM llama3.2\nSYSTEM Be brief.\n' | sluice create brief -f -`}
 }
 
@@ -46,7 +46,7 @@ func (c *createCmd) Run(e *env) error {
 	}
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
-	s, err := e.store()
+	s, err := openStore(e)
 	if err != nil {
 		return err
 	}

@@ -158,31 +158,3 @@ func kernelCache() string {
 	}
 	return filepath.Join(dir, "sluice")
 }
-
-// gpus has a finding for each Vulkan device. A machine without is well, too: it is said what one would need.
-func gpus() (all []finding) {
-	list, err := vulkan.List()
-	if err != nil {
-		return []finding{{What: "GPU", State: "none: " + err.Error(), OK: true}}
-	}
-	if len(list) == 0 {
-		return []finding{{What: "GPU", State: "none that the Vulkan loader knows", OK: true}}
-	}
-	for i, d := range list {
-		f := finding{What: "GPU", OK: d.Missing == nil}
-		f.State = fmt.Sprintf("vulkan:%d %s (%s), %s, %s free, Vulkan %s, %s, subgroups of %d, %s shared", i,
-			printable(d.Name), d.Kind, binarySize(d.Memory), binarySize(d.Free), d.API, printable(d.Driver), d.Subgroup,
-			binarySize(d.Shared))
-		if len(d.Has) > 0 {
-			f.State += ", " + strings.Join(d.Has, ", ")
-		}
-		if d.Missing != nil {
-			f.State += ": " + d.Missing.Error()
-			f.Do = "install a newer driver for this card, or compute with --device cpu"
-		} else if !d.Auto {
-			f.State += "; --device auto leaves it alone"
-		}
-		all = append(all, f)
-	}
-	return all
-}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/pin"
 	"github.com/sluice-ai/sluice/storage/uring"
@@ -29,7 +29,7 @@ type doctorCmd struct {
 	JSON   bool `name:"json" help:"Print JSON."`
 }
 
-func (doctorCmd) examples() [2]string {
+func (doctorCmd) Examples() [2]string {
 	return [2]string{`sluice doctor`, `sluice doctor --probe -m model.gguf`}
 }
 
@@ -60,7 +60,7 @@ func (c *doctorCmd) probe(e *env) (err error) {
 		s, err = measureHere(e, ".")
 	} else {
 		var file *gguf.File
-		if file, err = e.openModel(c.Model); err != nil {
+		if file, err = openModel(e, c.Model); err != nil {
 			return err
 		}
 		s, err = measureSpeeds(e, file.Part(0), file.Part(0).Path)
@@ -75,7 +75,7 @@ func (c *doctorCmd) probe(e *env) (err error) {
 	if c.JSON {
 		return printJSON(e.stdout, s)
 	}
-	return printFindings(e, s.findings())
+	return printFindings(e, ofSpeeds(&s))
 }
 
 func printEdges(w io.Writer, edges []actors.Declared) error {
@@ -137,10 +137,6 @@ func processor(c *cpuid.CPUInfo) finding {
 		state += ", L3 " + binarySize(int64(c.Cache.L3))
 	}
 	return finding{What: "processor", State: state, OK: true}
-}
-
-func processorName(c *cpuid.CPUInfo) string {
-	return cmp.Or(strings.Join(strings.Fields(c.BrandName), " "), runtime.GOARCH)
 }
 
 // instructions lists those that matter to integer and float dot products.
@@ -289,4 +285,47 @@ func freeDisk(dir string) finding {
 		f.OK, f.Do = false, "a model of 8 B parameters takes 5 GiB: keep models on another disk, or make room"
 	}
 	return f
+}
+
+// gpus has a finding for each Vulkan device. A machine without is well, too: it is said what one would need.
+func gpus() (all []finding) {
+	list, err := vulkan.List()
+	if err != nil {
+		return []finding{{What: "GPU", State: "none: " + err.Error(), OK: true}}
+	}
+	if len(list) == 0 {
+		return []finding{{What: "GPU", State: "none that the Vulkan loader knows", OK: true}}
+	}
+	for i, d := range list {
+		f := finding{What: "GPU", OK: d.Missing == nil}
+		f.State = fmt.Sprintf("vulkan:%d %s (%s), %s, %s free, Vulkan %s, %s, subgroups of %d, %s shared", i,
+			printable(d.Name), d.Kind, binarySize(d.Memory), binarySize(d.Free), d.API, printable(d.Driver), d.Subgroup,
+			binarySize(d.Shared))
+		if len(d.Has) > 0 {
+			f.State += ", " + strings.Join(d.Has, ", ")
+		}
+		if d.Missing != nil {
+			f.State += ": " + d.Missing.Error()
+			f.Do = "install a newer driver for this card, or compute with --device cpu"
+		} else if !d.Auto {
+			f.State += "; --device auto leaves it alone"
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// ofSpeeds shows what was measured.
+func ofSpeeds(s *speeds) []finding {
+	disk := finding{What: "disk reads", OK: s.Direct,
+		State: fmt.Sprintf("%s past the page cache, %s", perSecond(s.Disk), s.FileSystem)}
+	if !s.Direct {
+		disk.State = fmt.Sprintf("%s through the page cache, %s", perSecond(s.Disk), s.FileSystem)
+		disk.Do = "keep models on a file system with direct reads, such as ext4, xfs or btrfs on a drive of this machine"
+	}
+	multiply := finding{What: "multiplying", OK: true, State: "unknown with these instructions"}
+	if s.Multiply > 0 {
+		multiply.State = fmt.Sprintf("%.2f T integer operations a second", s.Multiply/1e12)
+	}
+	return []finding{disk, {What: "memory reads", OK: true, State: perSecond(s.Memory)}, multiply}
 }

@@ -21,7 +21,7 @@ type embedCmd struct {
 	JSON      bool     `help:"Print one JSON object."`
 }
 
-func (embedCmd) examples() [2]string {
+func (embedCmd) Examples() [2]string {
 	return [2]string{
 		`sluice embed -m bert.gguf --json "a text" "another"`,
 		`sluice embed -m bert.gguf --pooling cls --normalize --tokens 101,2023,102`,

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"io/fs"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -38,19 +41,6 @@ type computeFlags struct {
 	NoRepack    bool   `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
 	Log         string `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`
 	LogFormat   string `name:"log-format" enum:"text,json" default:"text" help:"What lines of the log are: text, or json."`
-}
-
-const (
-	maxTokens  = math.MaxInt32 // of a conversation, or of anything within it
-	maxThreads = 1024          // what package cpu takes
-)
-
-// within refuses a number that a flag cannot mean.
-func within(flag string, n, least, most int) error {
-	if n < least || n > most {
-		return usagef("%s is %d: want %d to %d", flag, n, least, most)
-	}
-	return nil
 }
 
 func (f *computeFlags) check() error {
@@ -100,14 +90,12 @@ func (f *computeFlags) open(ctx context.Context, e *env, m namedFile, device bac
 	cfg.Log.Debug().Str("file", file.Name).Int("parts", file.Parts()).Int("tensors", len(file.Tensors)).Msg("opened")
 	cfg.Models[0].Speeds = speedsOf(e, file, device)
 	edit(&cfg)
-	if e.isTerminal(e.stderr) {
-		bar := &loadingBar{e: e, what: "loading " + printable(file.Name), began: e.now()}
-		defer bar.clear()
-		told := cfg.Progress
-		cfg.Progress = func(done, total int64) {
-			if bar.show(done, total); told != nil {
-				told(done, total)
-			}
+	bar := e.progress("loading " + printable(file.Name))
+	defer bar.clear()
+	told := cfg.Progress
+	cfg.Progress = func(done, total int64) {
+		if bar.show(done, total); told != nil {
+			told(done, total)
 		}
 	}
 	house, err := actors.Open(ctx, cfg)
@@ -174,7 +162,7 @@ func announce(e *env, engine *actors.Engine, file *gguf.File, d backend.Device) 
 
 // openWeights opens a model that can be run, with its copy if there is to be one.
 func (f *computeFlags) openWeights(e *env, value string) (*gguf.File, error) {
-	file, err := e.openWeights(value)
+	file, err := openWeights(e, value)
 	if err != nil || f.Mirror == "" {
 		return file, err
 	}
@@ -182,16 +170,6 @@ func (f *computeFlags) openWeights(e *env, value string) (*gguf.File, error) {
 		return nil, errors.Join(fmt.Errorf("--mirror: %w", err), file.Close())
 	}
 	return file, nil
-}
-
-// openWeights opens a model that can be run.
-func (e *env) openWeights(value string) (*gguf.File, error) {
-	file, err := e.openModel(value)
-	if err == nil && len(file.Tensors) == 0 {
-		err = fmt.Errorf("%s: it has no weights: sluice tokenize and detokenize can use its vocabulary", file.Name)
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, err
 }
 
 // logger writes what the engine has to say: for a person, on standard error, errors unless told otherwise.
@@ -212,4 +190,21 @@ func shut(e *actors.Engine) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = e.Close(ctx)
+}
+
+// peakMemory is the most that this process has held so far, in bytes; 0 where the system does not say.
+func peakMemory(root fs.FS) int64 {
+	f, err := root.Open("proc/self/status")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(io.LimitReader(f, 1<<20))
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), "VmHWM:"); ok {
+			kib, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/element"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/convert"
 	"github.com/sluice-ai/sluice/stages/ftype"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -160,7 +161,7 @@ func experts(lines ...string) string {
 
 // TestBareFamilies: a model of the family has exactly the tensors and keys that its folder becomes.
 func TestBareFamilies(t *testing.T) {
-	tokenizer, err := os.ReadFile(filepath.Join(draftFolder(t), "tokenizer.json"))
+	tokenizer, err := os.ReadFile(filepath.Join(testref.Dir(t), "models", "draft-hf", "tokenizer.json"))
 	require.NoError(t, err)
 	for _, c := range bare {
 		t.Run(c.class, func(t *testing.T) {

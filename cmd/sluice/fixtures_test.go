@@ -54,7 +54,7 @@ func TestFoldersAreTheirFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := converttest.Open(t, name, tensors)
 			dir := writeFixture(t, x)
-			folder, err := openCheckpointAs(dir, x.Options())
+			folder, err := openFolder(dir, x.Options())
 			require.NoError(t, err)
 			defer folder.Close()
 			require.Len(t, folder.Tensors, len(x.File.Tensors))

@@ -25,14 +25,12 @@ type grammarCmd struct {
 	JSON    bool   `name:"json" help:"Print JSON, as without it."`
 }
 
-func (grammarCmd) examples() [2]string {
+func (grammarCmd) Examples() [2]string {
 	return [2]string{
 		`echo '["2026-11-23", "soon"]' | sluice grammar --regex '\d{4}-\d\d-\d\d'`,
 		`sluice tokenize '{"a": 1}' | sluice grammar --schema schema.json --masks`,
 	}
 }
-
-const mostGrammar = 1 << 20 // bytes of a schema or grammar
 
 // Run reads a JSON array of texts, or ids, from standard input.
 func (c *grammarCmd) Run(e *env) error {
@@ -77,45 +75,6 @@ func (c *grammarCmd) grammar(e *env) (*grammar.Grammar, error) {
 		schema.Options{Formats: c.Formats, Draft7: c.Draft == 7})
 }
 
-// grammarFlags say what a text must be.
-type grammarFlags struct {
-	Schema  string `placeholder:"FILE" xor:"grammar" help:"JSON Schema that the answer meets." group:"Grammar:"`
-	Grammar string `placeholder:"FILE" xor:"grammar" help:"Grammar in llama.cpp's GBNF that the answer is of." group:"Grammar:"`
-	Regex   string `placeholder:"EXPR" xor:"grammar" help:"Regular expression (RE2) that the answer matches from end to end." group:"Grammar:"`
-}
-
-// given says whether there is one.
-func (f grammarFlags) given() bool { return f.Schema != "" || f.Grammar != "" || f.Regex != "" }
-
-func (f grammarFlags) read(e *env, o schema.Options) (*grammar.Grammar, error) {
-	limits := grammar.DefaultLimits()
-	switch {
-	case f.Regex != "":
-		return grammar.Regex(f.Regex, limits)
-	case f.Schema != "":
-		text, err := e.readFile(f.Schema, mostGrammar)
-		if err != nil {
-			return nil, err
-		}
-		g, err := schema.Compile(string(text), o, limits)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Schema, err)
-		}
-		return g, nil
-	case f.Grammar != "":
-		text, err := e.readFile(f.Grammar, mostGrammar)
-		if err != nil {
-			return nil, err
-		}
-		g, err := grammar.GBNF(string(text))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Grammar, err)
-		}
-		return g, nil
-	}
-	return nil, usagef("there is no grammar: give --schema, --regex or a grammar in GBNF")
-}
-
 // allowed is a mask as `--masks` prints it.
 type allowed struct {
 	N      int     `json:"n"`
@@ -126,7 +85,7 @@ type allowed struct {
 const mostListed = 24 // ids that are written out
 
 func (c *grammarCmd) masks(e *env, p *grammar.Program, input []byte) error {
-	vocab, err := e.openVocab(c.Model)
+	vocab, err := openVocab(e, c.Model)
 	if err != nil {
 		return err
 	}

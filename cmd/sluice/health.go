@@ -7,7 +7,7 @@ import (
 
 type healthCmd struct{ remoteFlags }
 
-func (healthCmd) examples() [2]string {
+func (healthCmd) Examples() [2]string {
 	return [2]string{`sluice health`, `sluice health --addr 127.0.0.1:8081 || systemctl restart sluice`}
 }
 

@@ -27,7 +27,7 @@ type imatrixCmd struct {
 	out *safefile.File
 }
 
-func (imatrixCmd) examples() [2]string {
+func (imatrixCmd) Examples() [2]string {
 	return [2]string{
 		`sluice imatrix -m model-bf16.gguf -f text.txt -o imatrix.gguf`,
 		`sluice quantize --imatrix imatrix.gguf model-bf16.gguf model-IQ4_XS.gguf IQ4_XS`,
@@ -35,7 +35,7 @@ func (imatrixCmd) examples() [2]string {
 }
 
 func (c *imatrixCmd) Run(e *env) error {
-	if err := c.checkChunks(c.Chunk, c.Most); err != nil {
+	if err := checkChunks(c.Ctx, c.Chunk, c.Most); err != nil {
 		return err
 	}
 	text, err := e.readFile(c.File, mostText)
@@ -114,16 +114,15 @@ func (c *imatrixCmd) measure(ctx context.Context, e *env, engine *actors.Engine,
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", c.File, err)
 	}
-	bar := &loadingBar{e: e, what: "measuring", count: true, began: e.now()}
+	bar := e.progress("measuring")
+	bar.count = true
 	defer bar.clear()
 	saved := e.now()
 	for i, chunk := range chunks {
 		if err := eachRow(ctx, engine, chunk, func(int, []float32) error { return nil }); err != nil {
 			return i, fmt.Errorf("%s: %w", c.File, err)
 		}
-		if e.isTerminal(e.stderr) {
-			bar.show(int64(i+1), int64(len(chunks)))
-		}
+		bar.show(int64(i+1), int64(len(chunks)))
 		if e.now().Sub(saved) >= saveEvery {
 			if err := save(i + 1); err != nil {
 				return i + 1, err

@@ -2,11 +2,9 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -21,12 +19,12 @@ type inspectCmd struct {
 	JSON     bool `name:"json" help:"Print JSON."`
 }
 
-func (inspectCmd) examples() [2]string {
+func (inspectCmd) Examples() [2]string {
 	return [2]string{`sluice inspect --metadata`, `sluice inspect --json model.gguf`}
 }
 
 func (c *inspectCmd) Run(e *env) error {
-	f, err := e.openModel(c.Model)
+	f, err := openModel(e, c.Model)
 	if err != nil {
 		return err
 	}
@@ -127,15 +125,6 @@ func listTensors(f *gguf.File) []tensorRecord {
 	return list
 }
 
-// values counts the numbers in a tensor.
-func values(shape []int) int64 {
-	n := int64(1)
-	for _, d := range shape {
-		n *= int64(d)
-	}
-	return n
-}
-
 func (s *summary) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(what, format string, a ...any) { fmt.Fprintf(t, what+"\t"+format+"\n", a...) }
@@ -192,64 +181,4 @@ func printTensors(w io.Writer, tensors []tensorRecord) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(r.Name), r.Type, shapeText(r.Shape), binarySize(r.Bytes))
 	}
 	return t.Flush()
-}
-
-func shapeText(shape []int) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", " × "), "[]")
-}
-
-// printable shows text of a file on a terminal: quoted if it holds anything but printable characters, so that a
-// file cannot write escape sequences.
-func printable(s string) string {
-	if q := strconv.Quote(s); q[1:len(q)-1] != s {
-		return q
-	}
-	return s
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
-}
-
-// parameters shows a count as people name models: 26.2 M, 7.24 B.
-func parameters(n int64) string {
-	switch {
-	case n >= 1e9:
-		return fmt.Sprintf("%.2f B", float64(n)/1e9)
-	case n >= 1e6:
-		return fmt.Sprintf("%.1f M", float64(n)/1e6)
-	}
-	return strconv.FormatInt(n, 10)
-}
-
-// binarySize shows bytes in the largest unit of 1024 that leaves a number of 1 or more.
-func binarySize(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	x, u := float64(n), 0
-	for x >= 1024 && u < len(units)-1 {
-		x /= 1024
-		u++
-	}
-	if u == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", x, units[u])
-}
-
-// printJSON prints one value, indented, and no HTML escapes: people read it too.
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
-// printResult prints one value in a line of its own, so that the results of many runs can be read line by line.
-func printResult(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }

@@ -77,7 +77,7 @@ func (k *keeper) Pull(ctx context.Context, name string, tell func(ollama.Progres
 	if err != nil {
 		return err
 	}
-	client := k.e.hub(n, "")
+	client := hubFor(k.e, n, "")
 	client.Progress = func(p hub.Progress) {
 		at := ollama.Progress{Digest: string(p.Digest), Total: p.Total, Completed: p.Done}
 		at.Status = "pulling " + strings.TrimPrefix(at.Digest, "sha256:")[:12]

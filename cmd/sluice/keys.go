@@ -7,9 +7,6 @@ import (
 	"strings"
 )
 
-// keyVariable names the environment variable that holds a key.
-const keyVariable = "SLUICE_API_KEY"
-
 // keys are those that clients may send: of the command line, which other users of the machine can see, of files, and of
 // the environment.
 func (c *serveCmd) keys(e *env) ([]string, error) {

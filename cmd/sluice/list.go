@@ -13,10 +13,10 @@ type listCmd struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
-func (listCmd) examples() [2]string { return [2]string{`sluice list`, `sluice list --json`} }
+func (listCmd) Examples() [2]string { return [2]string{`sluice list`, `sluice list --json`} }
 
 func (c *listCmd) Run(e *env) error {
-	s, err := e.store()
+	s, err := openStore(e)
 	if err != nil {
 		return err
 	}

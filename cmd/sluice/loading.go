@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -18,10 +19,19 @@ type loadingBar struct {
 	count bool  // what is counted is no bytes
 	from  int64 // what was done before it began, which says nothing of the time that is left
 	began time.Time
+	shown bool // to a person
 	line  statusLine
 }
 
+// progress begins a bar for a person who watches. Nobody else is shown one.
+func (e *env) progress(what string) *loadingBar {
+	return &loadingBar{e: e, what: what, began: e.now(), shown: e.isTerminal(e.stderr)}
+}
+
 func (l *loadingBar) show(done, total int64) {
+	if !l.shown {
+		return
+	}
 	took := l.e.now().Sub(l.began)
 	switch {
 	case done >= total:
@@ -136,3 +146,29 @@ func shorten(text string, room int) string {
 	}
 	return string(runes[:head]) + "…" + string(runes[tail:])
 }
+
+// watched is a writer that shows how far it is, and that can be stopped.
+type watched struct {
+	io.Writer
+	ctx         context.Context
+	bar         *loadingBar
+	done, total int64
+}
+
+// watched begins such a writer, of total bytes. What it writes to comes after.
+func (e *env) watched(ctx context.Context, what string, total int64) *watched {
+	return &watched{ctx: ctx, bar: e.progress(what), total: total}
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	w.bar.show(w.done, w.total)
+	n, err := w.Writer.Write(b)
+	w.done += int64(n)
+	return n, err
+}
+
+// clear takes the bar away.
+func (w *watched) clear() { w.bar.clear() }

@@ -13,13 +13,13 @@ import (
 
 // locate finds what a person means by -m: a path, if something is there or it looks like one, else the name of a model
 // in the store. Empty is the embedded model, and stays so.
-func (e *env) locate(value string) (path string, err error) {
-	path, _, err = e.find(value)
+func locate(e *env, value string) (path string, err error) {
+	path, _, err = find(e, value)
 	return path, err
 }
 
 // find is locate, and says how the model runs, if the store knows.
-func (e *env) find(value string) (path string, manner *modelfile.Manner, err error) {
+func find(e *env, value string) (path string, manner *modelfile.Manner, err error) {
 	if value == "" || looksLikePath(value) {
 		return value, nil, nil
 	}
@@ -30,7 +30,7 @@ func (e *env) find(value string) (path string, manner *modelfile.Manner, err err
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: there is no such file, and %w", value, err)
 	}
-	s, err := e.store()
+	s, err := openStore(e)
 	if err != nil {
 		return "", nil, err
 	}
@@ -56,8 +56,8 @@ func looksLikePath(value string) bool {
 }
 
 // store opens the store of this person's models.
-func (e *env) store() (*store.Store, error) {
-	dir, err := e.storeDir()
+func openStore(e *env) (*store.Store, error) {
+	dir, err := storeDir(e)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (e *env) store() (*store.Store, error) {
 const storeVariable = "SLUICE_STORE"
 
 // storeDir is where the store lies: SLUICE_STORE, else in the XDG data folder.
-func (e *env) storeDir() (string, error) {
+func storeDir(e *env) (string, error) {
 	if dir, _ := e.lookup(storeVariable); dir != "" {
 		return dir, nil
 	}

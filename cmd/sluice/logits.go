@@ -18,7 +18,7 @@ type logitsCmd struct {
 	Output string `short:"o" required:"" placeholder:"FILE" help:"File to write: little-endian float32, a row of the vocabulary's size for each token."`
 }
 
-func (logitsCmd) examples() [2]string {
+func (logitsCmd) Examples() [2]string {
 	return [2]string{
 		`sluice logits --tokens 1,2,3 -o logits.f32`,
 		`sluice logits -m model.gguf --kv f32 --tokens 1,2,3 -o logits.f32`,

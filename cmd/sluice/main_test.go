@@ -5,13 +5,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
-	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
@@ -39,25 +36,6 @@ func interrupted(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	cancel()
 	return ctx, cancel
-}
-
-// testEnv is an env that reaches nothing outside: no variables, an empty machine, no terminal.
-func testEnv(stdin string, args ...string) *env {
-	return &env{
-		args:          args,
-		stdin:         strings.NewReader(stdin),
-		stdout:        new(bytes.Buffer),
-		stderr:        new(bytes.Buffer),
-		lookup:        func(string) (string, bool) { return "", false },
-		root:          fstest.MapFS{},
-		now:           func() time.Time { return time.Date(2026, 11, 20, 12, 34, 56, 0, time.UTC) },
-		interruptible: context.WithCancel,
-		terminable:    context.WithCancel,
-		isTerminal:    func(any) bool { return false },
-		hasText:       func(io.Reader) bool { return stdin != "" },
-		columns:       func(any) int { return usualColumns },
-		rows:          func(any) int { return usualRows },
-	}
 }
 
 // sluice runs the program in process.
@@ -178,7 +156,7 @@ func TestExitCodes(t *testing.T) {
 		{os.ErrNotExist, 1, "sluice: file does not exist\n"},
 	} {
 		e := testEnv("")
-		require.Equal(t, c.want, e.report(c.err))
+		require.Equal(t, c.want, exitCode(e, c.err))
 		require.Equal(t, c.says, fmt.Sprint(e.stderr))
 	}
 }
@@ -199,7 +177,7 @@ func TestDocumentedCommands(t *testing.T) {
 	parser, err := newParser(testEnv(""), func(int) {})
 	require.NoError(t, err)
 	for _, node := range append(parser.Model.Leaves(true), parser.Model.Node) {
-		try := node.Target.Addr().Interface().(exampler).examples()
+		try := node.Target.Addr().Interface().(exampler).Examples()
 		lines = append(lines, "    "+try[0], "    "+try[1])
 	}
 	n := 0

@@ -17,7 +17,7 @@ type parseCmd struct {
 	Cuts     []int  `placeholder:"N,..." help:"Cut the answer at these code points, and print what comes of each piece, as it would be streamed."`
 }
 
-func (parseCmd) examples() [2]string {
+func (parseCmd) Examples() [2]string {
 	return [2]string{
 		`sluice parse --template chat.jinja --tools tools.json < answer.txt`,
 		`sluice parse -m model.gguf --tail "<think>" --cuts 3,17 < answer.txt`,
@@ -85,7 +85,7 @@ func (c *parseCmd) source(e *env) (string, error) {
 		text, err := e.readFile(c.Template, mostDescription)
 		return string(text), err
 	}
-	f, err := e.openModel(c.Model)
+	f, err := openModel(e, c.Model)
 	if err != nil {
 		return "", err
 	}

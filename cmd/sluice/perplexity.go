@@ -1,15 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/stages/token"
 )
 
 type perplexityCmd struct {
@@ -20,19 +17,11 @@ type perplexityCmd struct {
 	JSON  bool   `name:"json" help:"Print JSON, as without it."`
 }
 
-func (perplexityCmd) examples() [2]string {
+func (perplexityCmd) Examples() [2]string {
 	return [2]string{
 		`sluice perplexity -f README.md`,
 		`sluice perplexity -m model.gguf -f text.txt -c 512`,
 	}
-}
-
-// checkChunks checks the flags of commands that go through a text in chunks.
-func (f *engineFlags) checkChunks(n, most int) error {
-	if f.Ctx > 0 && f.Ctx < n {
-		return usagef("--ctx is %d, but a chunk has %d tokens (-c): want at least as many", f.Ctx, n)
-	}
-	return cmp.Or(within("-c", n, 4, maxTokens), within("--chunks", most, 0, maxTokens))
 }
 
 // perplexity is what the command prints. Its names are part of the interface.
@@ -44,7 +33,7 @@ type perplexity struct {
 }
 
 func (c *perplexityCmd) Run(e *env) error {
-	if err := c.checkChunks(c.Chunk, c.Most); err != nil {
+	if err := checkChunks(c.Ctx, c.Chunk, c.Most); err != nil {
 		return err
 	}
 	text, err := e.readFile(c.File, mostText)
@@ -63,13 +52,12 @@ func (c *perplexityCmd) Run(e *env) error {
 		return err
 	}
 	defer shut(engine)
-	bar := &loadingBar{e: e, what: "perplexity", count: true, began: e.now()}
+	bar := e.progress("perplexity")
+	bar.count = true
 	defer bar.clear()
 	result, err := measure(ctx, engine, strings.TrimSuffix(string(text), "\n"), c.Chunk, c.Most, func(p *perplexity, of int) {
-		if e.isTerminal(e.stderr) {
-			bar.what = fmt.Sprintf("ppl %.6g", p.PPL) // short enough for 40 columns
-			bar.show(int64(p.Chunks), int64(of))
-		}
+		bar.what = fmt.Sprintf("ppl %.6g", p.PPL) // short enough for 40 columns
+		bar.show(int64(p.Chunks), int64(of))
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
@@ -104,27 +92,6 @@ func measure(ctx context.Context, engine *actors.Engine, text string, n, most in
 		seen(p, len(chunks))
 	}
 	return p, nil
-}
-
-// chunksOf cuts a text into chunks of n tokens, and says how many tokens the whole has.
-func chunksOf(vocab *token.Vocab, text string, n, most int) (chunks [][]int32, tokens int, err error) {
-	ids, err := vocab.Encode(nil, text, token.Options{AddSpecial: true})
-	if err != nil {
-		return nil, 0, err
-	}
-	if len(ids) < 2*n {
-		return nil, 0, fmt.Errorf("the text has %d tokens: want at least %d, two chunks", len(ids), 2*n)
-	}
-	bos, addsBOS := vocab.BOS()
-	addsBOS = addsBOS && ids[0] == bos
-	for i := 0; i+n <= len(ids) && (most == 0 || len(chunks) < most); i += n {
-		chunk := slices.Clone(ids[i : i+n])
-		if addsBOS {
-			chunk[0] = bos
-		}
-		chunks = append(chunks, chunk)
-	}
-	return chunks, len(ids), nil
 }
 
 // surprise is −log of the probability that the logits give to the token.

@@ -21,7 +21,7 @@ type planCmd struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
-func (planCmd) examples() [2]string {
+func (planCmd) Examples() [2]string {
 	return [2]string{`sluice plan model.gguf`, `sluice plan model.gguf --ram 6G --ctx 8192`}
 }
 
@@ -312,17 +312,4 @@ func (t *planText) speed(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "measured %s: disk %s, memory %s (again: doctor --probe)\n",
 		s.Measured.Format("2006-01-02"), perSecond(s.Disk), perSecond(s.Memory))
 	return err
-}
-
-// tokensRate shows tokens a second in three digits or so.
-func tokensRate(x float64) string {
-	switch {
-	case x == 0:
-		return "an unknown number of"
-	case x < 10:
-		return fmt.Sprintf("%.2f", x)
-	case x < 100:
-		return fmt.Sprintf("%.1f", x)
-	}
-	return fmt.Sprintf("%.0f", x)
 }

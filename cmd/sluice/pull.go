@@ -16,7 +16,7 @@ type pullCmd struct {
 	JSON     bool   `name:"json" help:"Print JSON."`
 }
 
-func (pullCmd) examples() [2]string {
+func (pullCmd) Examples() [2]string {
 	return [2]string{`sluice pull OWNER/NAME-GGUF:Q4_K_M`, `HF_TOKEN=hf_... sluice pull OWNER/PRIVATE-GGUF`}
 }
 
@@ -35,11 +35,11 @@ func (c *pullCmd) Run(e *env) error {
 	}
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
-	s, err := e.store()
+	s, err := openStore(e)
 	if err != nil {
 		return err
 	}
-	got, err := e.pull(ctx, s, name, c.Endpoint, c.Quiet || c.JSON)
+	got, err := pull(ctx, e, s, name, c.Endpoint, c.Quiet || c.JSON)
 	if err != nil {
 		return err
 	}
@@ -77,10 +77,10 @@ func parseModelName(text string) (store.Name, error) {
 }
 
 // pull brings a model into the store, with a progress bar if a person is watching.
-func (e *env) pull(ctx context.Context, s *store.Store, name store.Name, endpoint string, quiet bool) (
+func pull(ctx context.Context, e *env, s *store.Store, name store.Name, endpoint string, quiet bool) (
 	*hub.Pulled, error) {
-	client := e.hub(name, endpoint)
-	bar := &pullBar{e: e, bar: loadingBar{e: e, began: e.now()}}
+	client := hubFor(e, name, endpoint)
+	bar := &pullBar{e: e, bar: e.progress("")}
 	if !quiet {
 		client.Progress = bar.show
 	}
@@ -93,7 +93,7 @@ func (e *env) pull(ctx context.Context, s *store.Store, name store.Name, endpoin
 }
 
 // hub asks where a model is published, or a mirror.
-func (e *env) hub(name store.Name, endpoint string) *hub.Client {
+func hubFor(e *env, name store.Name, endpoint string) *hub.Client {
 	token, _ := e.lookup("HF_TOKEN")
 	if mirror, _ := e.lookup("HF_ENDPOINT"); endpoint == "" && name.Host == store.HuggingFace {
 		endpoint = mirror
@@ -104,7 +104,7 @@ func (e *env) hub(name store.Name, endpoint string) *hub.Client {
 // pullBar shows how far a pull is: on a terminal as it goes, elsewhere in one line at its beginning.
 type pullBar struct {
 	e     *env
-	bar   loadingBar
+	bar   *loadingBar
 	begun bool
 }
 
@@ -138,16 +138,16 @@ type pullFlag struct {
 // fetch pulls the models among some values of -m that are names and not in the store, if it may.
 func (f *pullFlag) fetch(ctx context.Context, e *env, values ...string) error {
 	for _, value := range values {
-		_, err := e.locate(value)
+		_, err := locate(e, value)
 		absent := (*store.Absent)(nil)
 		if !f.Pull || !errors.As(err, &absent) {
 			continue // what is wrong otherwise is said when it is opened
 		}
-		s, err := e.store()
+		s, err := openStore(e)
 		if err != nil {
 			return err
 		}
-		if _, err := e.pull(ctx, s, absent.Name, "", false); err != nil {
+		if _, err := pull(ctx, e, s, absent.Name, "", false); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
@@ -49,4 +51,44 @@ func (t *tape) close() error {
 		return t.file.Close()
 	}
 	return finish(t.file, t.path, t.err)
+}
+
+// traceFlag is --trace, of commands that run a model.
+type traceFlag struct {
+	Trace string `placeholder:"FILE" help:"Write what happens inside to a file, for Perfetto (ui.perfetto.dev) or sluice trace stalls; the first GiB of it."`
+}
+
+// open begins the file, if there is to be one: what it returns is given to the engine. done completes it, after the
+// engine was closed.
+func (f *traceFlag) open(e *env, force bool, read ...string) (out io.Writer, done func() error, err error) {
+	if f.Trace == "" {
+		return nil, func() error { return nil }, nil
+	}
+	file, err := e.create(f.Trace, force, read...)
+	if err != nil {
+		return nil, nil, err
+	}
+	kept := &failed{w: file}
+	return kept, func() error {
+		if !kept.begun { // no engine was started
+			return file.Close()
+		}
+		return finish(file, f.Trace, kept.err)
+	}, nil
+}
+
+// failed remembers why a file could not be written: who writes it is closed without anybody who listens.
+type failed struct {
+	w     io.Writer
+	err   error
+	begun bool
+}
+
+func (f *failed) Write(p []byte) (int, error) {
+	f.begun = true
+	n, err := f.w.Write(p)
+	if f.err == nil {
+		f.err = err
+	}
+	return n, err
 }

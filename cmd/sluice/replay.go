@@ -27,7 +27,7 @@ type replayCmd struct {
 	JSON     bool      `name:"json" help:"Print JSON."`
 }
 
-func (replayCmd) examples() [2]string {
+func (replayCmd) Examples() [2]string {
 	return [2]string{
 		`sluice replay run.trace --virtual --slots 64`,
 		`sluice replay run.trace --check -m model.gguf`,

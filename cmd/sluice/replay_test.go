@@ -92,7 +92,9 @@ func TestRecord(t *testing.T) {
 	for _, budget := range []string{"100M", "8M"} {
 		e, _ := cachingEnv(t, "run", "-m", model, "--record", path, "-n", "8", "--temp", "0", "--ram", budget,
 			"--force", "hello there")
-		require.NoError(t, keep(e, speeds{Machine: machineName(), FileSystem: fileSystem(e.root, model), Memory: 20e9}))
+		known := unmeasured(e, model)
+		known.Memory = 20e9
+		require.NoError(t, keep(e, known))
 		require.Equal(t, exitDone, run(e), e.stderr)
 		opens, rows, chosen, drawn, ends := tapeOf(t, path)
 		require.Len(t, opens, 1)

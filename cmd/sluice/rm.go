@@ -12,7 +12,7 @@ type rmCmd struct {
 	Names []string `arg:"" name:"name" placeholder:"NAME" help:"Models in the store, or pulls that were not finished."`
 }
 
-func (rmCmd) examples() [2]string {
+func (rmCmd) Examples() [2]string {
 	return [2]string{`sluice rm OWNER/NAME-GGUF:Q8_0`, `sluice rm small-1 small-2`}
 }
 
@@ -22,7 +22,7 @@ func (rmCmd) Help() string {
 }
 
 func (c *rmCmd) Run(e *env) error {
-	s, err := e.store()
+	s, err := openStore(e)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ type runCmd struct {
 	samplingFlags
 }
 
-func (runCmd) examples() [2]string {
+func (runCmd) Examples() [2]string {
 	return [2]string{
 		`sluice run "What is the capital of France?"`,
 		`sluice run -m model.gguf -f notes.txt "Summarise these notes in three sentences."`,
@@ -248,11 +248,3 @@ func (c *runCmd) printJSON(ctx context.Context, e *env, s *actors.Stream, load t
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// rate is n things in d, by the second; 0 where nothing was measured.
-func rate(n int, d time.Duration) float64 {
-	if n <= 0 || d <= 0 {
-		return 0
-	}
-	return float64(n) / d.Seconds()
-}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -135,4 +136,18 @@ func wrapped(text string, width int) string {
 		out = append(out, row)
 	}
 	return strings.Join(out, "\n")
+}
+
+// visible spells out control characters, which a terminal would obey: errors name what stands in files of strangers.
+func visible(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r == '\n' || strconv.IsGraphic(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
 }

@@ -40,7 +40,7 @@ type serveCmd struct {
 	keeper *keeper // of --allow-store
 }
 
-func (serveCmd) examples() [2]string {
+func (serveCmd) Examples() [2]string {
 	return [2]string{`sluice serve -m model.gguf --addr :8080 --api-key-file keys.txt`, `sluice serve --models ~/models -m small=b.gguf --ram 24G --keep-alive 30m`}
 }
 
@@ -128,7 +128,7 @@ func (c *serveCmd) serverOptions(e *env) (server.Options, error) {
 		o.MetricsCompat = append(o.MetricsCompat, server.Compat(other))
 	}
 	if c.Allow {
-		s, err := e.store()
+		s, err := openStore(e)
 		if err != nil {
 			return o, err
 		}
@@ -200,7 +200,7 @@ func (c *serveCmd) prepare(ctx context.Context, e *env, files []namedFile) (net.
 
 // listen takes the address, or the socket that was handed over, unless strangers reach it and nobody said they may.
 func (c *serveCmd) listen(e *env) (net.Listener, error) {
-	ln, err := e.inherited(os.Getpid(), firstFile)
+	ln, err := inherited(e, os.Getpid(), firstFile)
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +300,7 @@ func (c *serveCmd) announce(e *env, l *library, addr net.Addr) error {
 	if c.Cert != "" {
 		url = "https://" + reachable(addr)
 	}
-	e.notify(fmt.Sprintf("READY=1\nSTATUS=%s serves %s", url, strings.Join(names, ", ")))
+	notify(e, fmt.Sprintf("READY=1\nSTATUS=%s serves %s", url, strings.Join(names, ", ")))
 	if _, err := fmt.Fprintf(e.stdout, "%s serves %s\n", url, strings.Join(names, ", ")); err != nil {
 		return fmt.Errorf("writing the URL: %w", err)
 	}
@@ -334,7 +334,7 @@ func reachable(addr net.Addr) string {
 func (c *serveCmd) stop(e *env, s *server.Server) error {
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
-	e.notify("STOPPING=1")
+	notify(e, "STOPPING=1")
 	fmt.Fprintln(e.stderr, "sluice: stopping when open answers are finished; Ctrl-C again cuts them")
 	ctx, cancel = context.WithTimeout(ctx, patience)
 	defer cancel()

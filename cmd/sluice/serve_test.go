@@ -213,23 +213,6 @@ func TestServeSeveral(t *testing.T) {
 	require.Equal(t, exitDone, <-s.code)
 }
 
-func TestParseNamed(t *testing.T) {
-	there := filepath.Join(t.TempDir(), "a=b.gguf")
-	require.NoError(t, os.WriteFile(there, nil, 0o600))
-	for value, want := range map[string]namedFile{
-		"m.gguf": {path: "m.gguf"}, "n=m.gguf": {"n", "m.gguf"}, "n=a=b": {"n", "a=b"}, there: {path: there},
-		"x=" + there: {"x", there},
-	} {
-		got, err := parseNamed(value)
-		require.NoError(t, err, value)
-		require.Equal(t, want, got, value)
-	}
-	for value, says := range map[string]string{"": "names no file", "n=": "names no file", "=m.gguf": "empty name"} {
-		_, err := parseNamed(value)
-		require.ErrorContains(t, err, says, value)
-	}
-}
-
 // TestEmptyModel: a flag whose variable was empty is not the embedded model's.
 func TestEmptyModel(t *testing.T) {
 	for _, command := range []string{"run", "chat", "tokenize"} {
@@ -293,21 +276,6 @@ func TestServeRefuses(t *testing.T) {
 		require.Contains(t, o.stderr, c.says)
 		require.Empty(t, o.stdout)
 	}
-}
-
-// Keys come from the command line, files and the environment, all at once.
-func TestKeys(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "keys")
-	require.NoError(t, os.WriteFile(file, []byte("# ours\n\n first \nsecond\r\n"), 0o600))
-	e := testEnv("third\n")
-	e.lookup = func(name string) (string, bool) { return " fourth\n", name == keyVariable }
-	c := serveCmd{APIKey: []string{"zeroth"}, APIKeyFile: []string{file, "-"}}
-	keys, err := c.keys(e)
-	require.NoError(t, err)
-	require.Equal(t, []string{"zeroth", "first", "second", "third", "fourth"}, keys)
-	e.lookup = func(string) (string, bool) { return "", true }
-	_, err = (&serveCmd{}).keys(e)
-	require.ErrorContains(t, err, "SLUICE_API_KEY is empty")
 }
 
 // One line says what a model runs with, for people or programs.

@@ -11,7 +11,7 @@ type showCmd struct {
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
-func (showCmd) examples() [2]string {
+func (showCmd) Examples() [2]string {
 	return [2]string{`sluice show OWNER/NAME-GGUF`, `sluice show --json OWNER/NAME-GGUF:Q8_0`}
 }
 
@@ -20,7 +20,7 @@ func (c *showCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	s, err := e.store()
+	s, err := openStore(e)
 	if err != nil {
 		return err
 	}

@@ -93,9 +93,9 @@ func recall(e *env, file source.Source, d backend.Device) (s speeds, err error) 
 
 // recallOne does so for one copy. A folder that cannot be written to costs a measurement each time.
 func recallOne(e *env, file source.Source, d backend.Device) (s speeds, err error) {
-	known := false
+	known, wanted := false, unmeasured(e, file.Path)
 	for _, k := range kept(e) {
-		if k.Machine == machineName() && k.FileSystem == fileSystem(e.root, file.Path) {
+		if k.Machine == wanted.Machine && k.FileSystem == wanted.FileSystem {
 			s, known = k, true
 		}
 	}
@@ -119,10 +119,16 @@ func recallOne(e *env, file source.Source, d backend.Device) (s speeds, err erro
 	return s, nil
 }
 
+// unmeasured are those of this machine and the file system of a path, of which nothing is known yet.
+func unmeasured(e *env, path string) speeds {
+	return speeds{Machine: machineName(), FileSystem: fileSystem(e.root, path)}
+}
+
 // measureSpeeds takes a few seconds. Without a path the disk is not measured; beside is one on the same file system,
 // which tells where the file lies.
 func measureSpeeds(e *env, file source.Source, beside string) (s speeds, err error) {
-	s = speeds{Machine: machineName(), FileSystem: fileSystem(e.root, beside), Measured: e.now().UTC()}
+	s = unmeasured(e, beside)
+	s.Measured = e.now().UTC()
 	if file.Path != "" {
 		rate, err := uring.Measure(file, diskTime)
 		if err != nil {
@@ -256,20 +262,6 @@ func keep(e *env, s speeds) error {
 	return nil
 }
 
-// findings shows what was measured.
-func (s *speeds) findings() []finding {
-	disk := finding{What: "disk reads", OK: s.Direct,
-		State: fmt.Sprintf("%s past the page cache, %s", perSecond(s.Disk), s.FileSystem)}
-	if !s.Direct {
-		disk.State = fmt.Sprintf("%s through the page cache, %s", perSecond(s.Disk), s.FileSystem)
-		disk.Do = "keep models on a file system with direct reads, such as ext4, xfs or btrfs on a drive of this machine"
-	}
-	multiply := finding{What: "multiplying", OK: true, State: "unknown with these instructions"}
-	if s.Multiply > 0 {
-		multiply.State = fmt.Sprintf("%.2f T integer operations a second", s.Multiply/1e12)
-	}
-	return []finding{disk, {What: "memory reads", OK: true, State: perSecond(s.Memory)}, multiply}
+func processorName(c *cpuid.CPUInfo) string {
+	return cmp.Or(strings.Join(strings.Fields(c.BrandName), " "), runtime.GOARCH)
 }
-
-// perSecond shows bytes a second, in powers of 1000 as drives are sold.
-func perSecond(bytes float64) string { return fmt.Sprintf("%.1f GB/s", bytes/1e9) }

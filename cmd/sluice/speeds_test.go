@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,20 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/cpu"
-	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/source"
 )
-
-// cachingEnv keeps what is measured in a folder of the test.
-func cachingEnv(t *testing.T, args ...string) (e *env, path string) {
-	folder := t.TempDir()
-	e = testEnv("", args...)
-	e.lookup = func(name string) (string, bool) {
-		value, ok := map[string]string{"XDG_CACHE_HOME": folder}[name]
-		return value, ok
-	}
-	return e, filepath.Join(folder, "sluice", "speeds.json")
-}
 
 // TestSpeedsAreKept: one measurement for each machine and file system, the last one.
 func TestSpeedsAreKept(t *testing.T) {
@@ -82,21 +69,4 @@ func TestFileSystem(t *testing.T) {
 	require.Equal(t, "ext4 /dev/nvme0n1p2", fileSystem(root, path))
 	require.Equal(t, filepath.Dir(path), fileSystem(fstest.MapFS{}, path))
 	require.Equal(t, "none", fileSystem(root, ""))
-}
-
-// TestDoctorProbes: it measures on the file system of the model, and keeps it.
-func TestDoctorProbes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it measures for seconds")
-	}
-	model := filepath.Join(t.TempDir(), "model.gguf")
-	require.NoError(t, os.WriteFile(model, mini.GGUF, 0o600))
-	e, _ := cachingEnv(t, "doctor", "--probe", "--json", "-m", model)
-	require.Equal(t, exitDone, run(e), e.stderr)
-	var s speeds
-	require.NoError(t, json.Unmarshal([]byte(fmt.Sprint(e.stdout)), &s))
-	require.Positive(t, s.Disk)
-	require.Positive(t, s.Memory)
-	require.Equal(t, []speeds{s}, kept(e))
-	require.Equal(t, exitUsage, sluice("", "doctor", "-m", model).code)
 }

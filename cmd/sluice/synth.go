@@ -32,7 +32,7 @@ type synthCmd struct {
 	List bool `help:"List the known shapes with their sizes at the file type, and write nothing."`
 }
 
-func (synthCmd) examples() [2]string {
+func (synthCmd) Examples() [2]string {
 	return [2]string{
 		`sluice synth --list --quant Q8_0`,
 		`sluice synth --shape smollm2-1.7b --quant Q4_K_M -o smollm2-1.7b-Q4_K_M.gguf`,
@@ -167,36 +167,14 @@ func (c *synthCmd) plan(name string, config *synth.Config, recipe *ftype.Type) (
 func (s *synthetic) fill(e *env, file io.Writer, path string) error {
 	ctx, cancel := e.interruptible(context.Background())
 	defer cancel()
-	out := &watched{ctx: ctx, bar: &loadingBar{e: e, what: "writing " + printable(path), began: e.now()},
-		shown: e.isTerminal(e.stderr), total: s.bytes}
-	defer out.bar.clear()
+	out := e.watched(ctx, "writing "+printable(path), s.bytes)
+	defer out.clear()
 	w := bufio.NewWriter(file)
 	err := gguf.Write(w, s.meta, s.tensors, func(t *gguf.Tensor, w io.Writer) error {
 		out.Writer = w
 		return s.filler.Write(out, s.values[t.Name], t.Type)
 	})
 	return unfit(path, cmp.Or(err, w.Flush()))
-}
-
-// watched is a writer that shows how far it is, and that can be stopped.
-type watched struct {
-	io.Writer
-	ctx         context.Context
-	bar         *loadingBar
-	shown       bool
-	done, total int64
-}
-
-func (w *watched) Write(b []byte) (int, error) {
-	if err := w.ctx.Err(); err != nil {
-		return 0, err
-	}
-	if w.shown {
-		w.bar.show(w.done, w.total)
-	}
-	n, err := w.Writer.Write(b)
-	w.done += int64(n)
-	return n, err
 }
 
 // list prints the known shapes, each with what it would be.

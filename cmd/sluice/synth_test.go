@@ -105,7 +105,8 @@ func TestSynthStopped(t *testing.T) {
 
 	var written countingWriter
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &watched{Writer: &written, ctx: ctx}
+	w := testEnv("").watched(ctx, "writing", 6)
+	w.Writer = &written
 	_, err = w.Write(make([]byte, 3))
 	require.NoError(t, err)
 	cancel()

@@ -13,7 +13,7 @@ import (
 const firstFile = 3
 
 // inherited is the socket that this process was started with; nil: it was started without.
-func (e *env) inherited(process, first int) (net.Listener, error) {
+func inherited(e *env, process, first int) (net.Listener, error) {
 	meant, _ := e.lookup("LISTEN_PID")
 	count, _ := e.lookup("LISTEN_FDS")
 	if n, err := strconv.Atoi(meant); err != nil || n != process || count == "" {
@@ -35,7 +35,7 @@ func (e *env) inherited(process, first int) (net.Listener, error) {
 }
 
 // notify tells who started the process what it is at. Nobody needs to be there.
-func (e *env) notify(state string) {
+func notify(e *env, state string) {
 	path, _ := e.lookup("NOTIFY_SOCKET")
 	if path == "" {
 		return

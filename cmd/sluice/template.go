@@ -21,7 +21,7 @@ type templateCmd struct {
 	Now          string `placeholder:"DATE" help:"The date that the template sees, such as 2026-11-20 or 2026-11-20T12:34:56. Without it: today."`
 }
 
-func (templateCmd) examples() [2]string {
+func (templateCmd) Examples() [2]string {
 	return [2]string{
 		`sluice template -m model.gguf`,
 		`sluice template --file chat.jinja --conversation talk.json --bos-token "<s>" --now 2026-11-20`,
@@ -53,7 +53,7 @@ func (c *templateCmd) Run(e *env) error {
 
 // own shows the template of a model, or what it makes of a conversation.
 func (c *templateCmd) own(e *env, now time.Time) error {
-	f, err := e.openModel(c.Model)
+	f, err := openModel(e, c.Model)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/sluice-ai/sluice/stages/token"
@@ -17,7 +16,7 @@ type tokenizeCmd struct {
 	AddBOS       bool     `name:"add-bos" help:"Add the tokens at both ends that the model's metadata asks for."`
 }
 
-func (tokenizeCmd) examples() [2]string {
+func (tokenizeCmd) Examples() [2]string {
 	return [2]string{
 		`sluice tokenize "Hello, world"`,
 		`sluice tokenize -m model.gguf --add-bos --parse-special < prompt.txt`,
@@ -25,7 +24,7 @@ func (tokenizeCmd) examples() [2]string {
 }
 
 func (c *tokenizeCmd) Run(e *env) error {
-	vocab, err := e.openVocab(c.Model)
+	vocab, err := openVocab(e, c.Model)
 	if err != nil {
 		return err
 	}
@@ -52,7 +51,7 @@ type detokenizeCmd struct {
 	IDs []string `arg:"" optional:"" name:"ids" help:"Token ids, split by commas or blanks. Without them, or with -: standard input, JSON or plain."`
 }
 
-func (detokenizeCmd) examples() [2]string {
+func (detokenizeCmd) Examples() [2]string {
 	return [2]string{
 		`printf 'Hello, world' | sluice tokenize | sluice detokenize`,
 		`sluice detokenize -m model.gguf 9906,11,1917`,
@@ -61,7 +60,7 @@ func (detokenizeCmd) examples() [2]string {
 
 // Run prints exactly the bytes that the ids stand for, control tokens as their text, and no newline.
 func (c *detokenizeCmd) Run(e *env) error {
-	vocab, err := e.openVocab(c.Model)
+	vocab, err := openVocab(e, c.Model)
 	if err != nil {
 		return err
 	}
@@ -90,36 +89,4 @@ func (c *detokenizeCmd) ids(e *env, size int) ([]token.ID, error) {
 		return nil, fmt.Errorf("standard input: %w", err)
 	}
 	return ids, nil
-}
-
-// parseIDs reads ids of a vocabulary of size tokens, split by commas, blanks or brackets, so that a JSON array
-// is a list of ids too.
-func parseIDs(list string, size int) ([]token.ID, error) {
-	words := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune(", \t\r\n[]", r) })
-	ids := make([]token.ID, 0, len(words))
-	for i, word := range words {
-		id, err := strconv.ParseInt(word, 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("token %d is %q, want an id such as 1234", i+1, word)
-		}
-		if id < 0 || id >= int64(size) {
-			return nil, fmt.Errorf("token %d is %d, but the vocabulary has the ids 0 to %d", i+1, id, size-1)
-		}
-		ids = append(ids, token.ID(id))
-	}
-	return ids, nil
-}
-
-// openVocab reads a model's vocabulary and nothing else of it.
-func (e *env) openVocab(value string) (*token.Vocab, error) {
-	f, err := e.openModel(value)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	vocab, err := token.New(&f.Meta)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name, err)
-	}
-	return vocab, nil
 }

@@ -16,7 +16,7 @@ type topCmd struct {
 	remoteFlags
 }
 
-func (topCmd) examples() [2]string {
+func (topCmd) Examples() [2]string {
 	return [2]string{`sluice top`, `sluice top --addr 127.0.0.1:8081 --every 5`}
 }
 

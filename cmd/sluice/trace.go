@@ -16,7 +16,7 @@ type traceCmd struct {
 	Stalls stallsCmd `cmd:"" help:"Show what the device waited for in a trace."`
 }
 
-func (traceCmd) examples() [2]string { return recordCmd{}.examples() }
+func (traceCmd) Examples() [2]string { return recordCmd{}.Examples() }
 
 type recordCmd struct {
 	Out     string `short:"o" required:"" placeholder:"FILE" help:"File to write."`
@@ -26,7 +26,7 @@ type recordCmd struct {
 	forceFlag
 }
 
-func (recordCmd) examples() [2]string {
+func (recordCmd) Examples() [2]string {
 	return [2]string{`sluice trace -o trace.json --seconds 10`, `sluice trace stalls trace.json`}
 }
 
@@ -65,7 +65,7 @@ type stallsCmd struct {
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
-func (stallsCmd) examples() [2]string {
+func (stallsCmd) Examples() [2]string {
 	return [2]string{`sluice trace stalls trace.json`, `sluice trace stalls trace.json --json`}
 }
 
@@ -103,44 +103,4 @@ func (c *stallsCmd) Run(e *env) error {
 		return printJSON(e.stdout, all)
 	}
 	return nil
-}
-
-// traceFlag is --trace, of commands that run a model.
-type traceFlag struct {
-	Trace string `placeholder:"FILE" help:"Write what happens inside to a file, for Perfetto (ui.perfetto.dev) or sluice trace stalls; the first GiB of it."`
-}
-
-// open begins the file, if there is to be one: what it returns is given to the engine. done completes it, after the
-// engine was closed.
-func (f *traceFlag) open(e *env, force bool, read ...string) (out io.Writer, done func() error, err error) {
-	if f.Trace == "" {
-		return nil, func() error { return nil }, nil
-	}
-	file, err := e.create(f.Trace, force, read...)
-	if err != nil {
-		return nil, nil, err
-	}
-	kept := &failed{w: file}
-	return kept, func() error {
-		if !kept.begun { // no engine was started
-			return file.Close()
-		}
-		return finish(file, f.Trace, kept.err)
-	}, nil
-}
-
-// failed remembers why a file could not be written: who writes it is closed without anybody who listens.
-type failed struct {
-	w     io.Writer
-	err   error
-	begun bool
-}
-
-func (f *failed) Write(p []byte) (int, error) {
-	f.begun = true
-	n, err := f.w.Write(p)
-	if f.err == nil {
-		f.err = err
-	}
-	return n, err
 }

@@ -48,7 +48,7 @@ func worded(err *kong.ParseError) string {
 	}
 	if m := lacking.FindStringSubmatch(text); m != nil {
 		if e, ok := node.Target.Addr().Interface().(exampler); ok {
-			return "want " + m[1] + ", as in: " + e.examples()[0]
+			return "want " + m[1] + ", as in: " + e.Examples()[0]
 		}
 	}
 	if m := unknown.FindStringSubmatch(text); m != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -11,10 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/ftype"
 	"github.com/sluice-ai/sluice/stages/modelfile"
-	"github.com/sluice-ai/sluice/storage/checkpoint"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/requant"
 	"github.com/sluice-ai/sluice/storage/store"
@@ -123,18 +121,6 @@ func readable(m *modelfile.Manner) (*modelfile.Manner, error) {
 	return &said, nil
 }
 
-// fitting is a manner for a model's file. A template of Ollama's, which its registry has beside the file, counts where
-// the file has none of its makers.
-func fitting(m *modelfile.Manner, file *meta.Map) *modelfile.Manner {
-	said := *m
-	jinja, err := chat.FromOllama(m.Template)
-	own, _ := chat.Own(file)
-	if said.Template = jinja; err != nil || jinja != m.Template && own != "" {
-		said.Template = ""
-	}
-	return &said
-}
-
 // layersOf are the files that keep a manner.
 func layersOf(m *modelfile.Manner) (all []store.Layer) {
 	add := func(role store.Role, name, text string) {
@@ -154,34 +140,6 @@ func layersOf(m *modelfile.Manner) (all []store.Layer) {
 		add(store.License, fmt.Sprintf("license-%d", i+1), text)
 	}
 	return all
-}
-
-// mannerOf reads how a model of the store runs.
-func mannerOf(s *store.Store, m *store.Manifest) (*modelfile.Manner, error) {
-	manner := &modelfile.Manner{}
-	texts := map[store.Role][]string{}
-	for _, role := range []store.Role{store.Template, store.System, store.Params, store.Messages, store.License} {
-		var err error
-		if texts[role], err = s.Texts(m, role); err != nil {
-			return nil, err
-		}
-	}
-	first := func(role store.Role) string {
-		if len(texts[role]) == 0 {
-			return ""
-		}
-		return texts[role][0]
-	}
-	manner.Template, manner.System, manner.Licenses = first(store.Template), first(store.System), texts[store.License]
-	manner.Parameters = modelfile.KnownParameters(first(store.Params))
-	var err error
-	if text := first(store.Messages); text != "" {
-		manner.Messages, err = modelfile.ParseMessages(text)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Name, err)
-	}
-	return manner, nil
 }
 
 // inspect opens the files of a model, and writes them again if their weights are to have fewer bits.
@@ -226,23 +184,14 @@ func isFolder(layers []store.Layer) bool {
 	return slices.ContainsFunc(layers, func(l store.Layer) bool { return l.Role == store.Config })
 }
 
-// openPath opens a GGUF file, or a folder.
-func openPath(path string) (*gguf.File, error) {
-	if checkpoint.Has(path) {
-		return openCheckpoint(path)
-	}
-	return gguf.Open(path)
-}
-
 // quantize replaces the material's files with one of fewer bits.
 func (w *workshop) quantize(ctx context.Context, from *material, file *gguf.File, out, kind string) error {
-	c := quantizeCmd{Type: kind}
-	recipe, options, err := c.recipe()
-	if err != nil {
-		return unmakable{err}
+	recipe, ok := ftype.Find(kind)
+	if !ok {
+		return unfitf("%q is no file type: want one of %s", kind, strings.Join(ftype.Names(), ", "))
 	}
 	q := &quantization{file: file, recipe: recipe}
-	if err := errors.Join(q.plan(options, false)); err != nil {
+	if err := q.plan(ftype.Options{}, false); err != nil {
 		return unmakable{err}
 	}
 	if err := q.missing(); err != nil {
