@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 )
 
 func TestChat(t *testing.T) {
@@ -52,13 +54,13 @@ func TestChat(t *testing.T) {
 
 // With NO_COLOR, or on a terminal that knows no escape sequences, a talk has none, and Ctrl-C still clears.
 func TestPlainTalk(t *testing.T) {
-	e := testEnv("12 + 30\n/help\n", "chat", "--temp", "0")
-	e.isTerminal = func(any) bool { return true }
-	e.lookup = func(name string) (string, bool) {
+	e := envtest.NewEnv("12 + 30\n/help\n", "chat", "--temp", "0")
+	e.IsTerminal = func(any) bool { return true }
+	e.Lookup = func(name string) (string, bool) {
 		return map[string]string{"TERM": "xterm", "NO_COLOR": "1"}[name], true
 	}
 	require.Zero(t, run(e))
-	said := fmt.Sprint(e.stdout, e.stderr)
+	said := fmt.Sprint(e.Stdout, e.Stderr)
 	require.Contains(t, said, "› 12 + 30 = 42.")
 	require.Contains(t, said, "/undo")
 	require.NotContains(t, said, "\x1b")

@@ -10,19 +10,21 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 )
 
-type configCmd struct {
+type config struct {
 	JSON bool     `name:"json" help:"Print JSON."`
 	Call []string `arg:"" optional:"" passthrough:"" placeholder:"COMMAND" help:"Command, perhaps with flags. Default: serve."`
 }
 
-func (configCmd) Examples() [2]string {
+func (config) Examples() [2]string {
 	return [2]string{`sluice config`, `sluice config serve --ram 8G`}
 }
 
 // Help is what the flags do not say.
-func (configCmd) Help() string {
+func (config) Help() string {
 	return "Flags count first; then the environment, where --keep-alive is SLUICE_KEEP_ALIVE; then the file that " +
 		"SLUICE_CONFIG names, else ~/.config/sluice/sluice.toml, else /etc/sluice/sluice.toml. A key of the file is the name of " +
 		"a flag, for all commands that have it, or in a table, such as [serve], for that command. Values that are not in force " +
@@ -37,7 +39,7 @@ type setting struct {
 	Over  []string `json:"over,omitempty"` // what is not in force for it
 }
 
-func (c *configCmd) Run(e *env) error {
+func (c *config) Run(e *env.Env) error {
 	words := c.Call
 	if len(words) == 0 {
 		words = []string{"serve"}
@@ -47,19 +49,19 @@ func (c *configCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	call, err := s.understood(parser, joinNegative(words))
+	call, err := s.understood(parser, env.JoinNegative(words))
 	if err != nil {
 		return err
 	}
 	all := s.inForce(call)
 	if c.JSON {
-		return printJSON(e.stdout, struct {
+		return env.PrintJSON(e.Stdout, struct {
 			Command  string    `json:"command"`
 			File     string    `json:"file,omitempty"`
 			Settings []setting `json:"settings"`
 		}{strings.TrimPrefix(call.Selected().FullPath(), "sluice "), s.path, all})
 	}
-	return printSettings(e.stdout, s.path, all)
+	return printSettings(e.Stdout, s.path, all)
 }
 
 // understood reads a command line as far as its flags go: what else the command needs may be missing.
@@ -82,7 +84,7 @@ func (s *configuration) understood(parser *kong.Kong, words []string) (*kong.Con
 		}
 	}
 	if err != nil {
-		return nil, usagef("%v", err)
+		return nil, env.Usagef("%v", err)
 	}
 	return call, nil
 }
@@ -125,11 +127,11 @@ func shownValue(flag *kong.Flag, v any) any {
 		return "(secret)"
 	}
 	switch v := v.(type) {
-	case size:
+	case env.Size:
 		if v == 0 {
 			return ""
 		}
-		return binarySize(int64(v))
+		return env.BinarySize(int64(v))
 	case time.Duration:
 		return v.String()
 	}
@@ -141,7 +143,7 @@ func printSettings(w io.Writer, path string, all []setting) error {
 		path = "there is none"
 	}
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(out, "file: %s\n", printable(path))
+	fmt.Fprintf(out, "file: %s\n", env.Printable(path))
 	for _, x := range all {
 		value := fmt.Sprint(x.Value)
 		if list, ok := x.Value.([]string); ok {
@@ -154,7 +156,7 @@ func printSettings(w io.Writer, path string, all []setting) error {
 		if len(x.Over) > 0 {
 			from += ", over " + strings.Join(x.Over, ", ")
 		}
-		fmt.Fprintf(out, "%s\t%s\t%s\n", x.Name, printable(value), printable(from))
+		fmt.Fprintf(out, "%s\t%s\t%s\n", x.Name, env.Printable(value), env.Printable(from))
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("writing: %w", err)

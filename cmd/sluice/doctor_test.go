@@ -6,6 +6,9 @@ import (
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/measure"
 )
 
 func TestDoctor(t *testing.T) {
@@ -17,16 +20,16 @@ func TestDoctor(t *testing.T) {
 		require.Contains(t, o.stdout, what)
 	}
 
-	e := testEnv("", "doctor", "--json")
-	e.lookup = func(name string) (string, bool) { return "ref", name == "SLUICE_CPU" }
-	e.root = fstest.MapFS{
+	e := envtest.NewEnv("", "doctor", "--json")
+	e.Lookup = func(name string) (string, bool) { return "ref", name == "SLUICE_CPU" }
+	e.Root = fstest.MapFS{
 		"proc/meminfo": {Data: []byte("MemTotal: 8388608 kB\nMemFree: 1 kB\nMemAvailable: 524288 kB\n")},
 		"sys/kernel/mm/transparent_hugepage/enabled": {Data: []byte("always madvise [never]\n")},
 	}
 	require.Equal(t, exitDone, run(e))
-	var list []finding
-	require.NoError(t, json.Unmarshal([]byte(e.stdout.(interface{ String() string }).String()), &list))
-	found := map[string]finding{}
+	var list []measure.Finding
+	require.NoError(t, json.Unmarshal([]byte(e.Stdout.(interface{ String() string }).String()), &list))
+	found := map[string]measure.Finding{}
 	for _, f := range list {
 		found[f.What] = f
 		require.Equal(t, f.OK, f.Do == "", "%s: whoever finds a fault says what to do", f.What)

@@ -62,7 +62,7 @@ func TestServeFolder(t *testing.T) {
 	write("notes.txt", nil)
 	write("mmproj-a.gguf", nil)
 	ram := fmt.Sprintf("%dK", 5*len(mini.GGUF)/2>>10) // two of them fit
-	s := serve(t, "--models", dir, "--ram", ram, "--ctx", "256", "--log", "error")
+	s := launch(t, "--models", dir, "--ram", ram, "--ctx", "256", "--log", "error")
 	absent := map[string]string{"a": "unloaded", "b": "unloaded", "c": "unloaded", "bad": "unloaded"}
 	require.Equal(t, absent, s.states(t))
 
@@ -102,7 +102,7 @@ func TestServeFolder(t *testing.T) {
 
 // TestServeKeepAlive: a model that nobody asks for leaves, and comes back.
 func TestServeKeepAlive(t *testing.T) {
-	s := serve(t, "--keep-alive", "50ms", "--ctx", "256")
+	s := launch(t, "--keep-alive", "50ms", "--ctx", "256")
 	require.Eventually(t, func() bool { return s.states(t)["Sluice Mini Dense"] == "unloaded" }, 20*time.Second, 10*time.Millisecond)
 	status, said := s.asks(t, "whatever")
 	require.Equal(t, http.StatusOK, status, said)

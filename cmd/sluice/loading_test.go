@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 )
 
 // What a command has to say stands at the beginning of a line, from which the bar has gone.
@@ -24,16 +26,16 @@ func TestBarIsGone(t *testing.T) {
 		{[]string{"quantize", "-t", "1", f.Name, stopped, "Q8_0"}, true, "\r" + stopped + ".partial holds"},
 		{smallSynth(shape), false, "\r" + shape + ": 24.1 M"},
 	} {
-		e, screen := testEnv("", c.args...), new(bytes.Buffer)
-		e.stdout, e.stderr, e.isTerminal = screen, screen, func(any) bool { return true }
+		e, screen := envtest.NewEnv("", c.args...), new(bytes.Buffer)
+		e.Stdout, e.Stderr, e.IsTerminal = screen, screen, func(any) bool { return true }
 		var stop context.CancelFunc
-		e.interruptible = func(parent context.Context) (context.Context, context.CancelFunc) {
+		e.Interruptible = func(parent context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(parent)
 			stop = cancel
 			return ctx, cancel
 		}
-		looks, now := 0, e.now()
-		e.now = func() time.Time { // a second later each time: long enough for a bar, which is the third to look
+		looks, now := 0, e.Now()
+		e.Now = func() time.Time { // a second later each time: long enough for a bar, which is the third to look
 			if looks++; looks == 3 && c.stop {
 				stop()
 			}

@@ -1,8 +1,10 @@
 // Command sluice runs large language models on this machine.
 //
-// One file holds one command: a kong struct with its flags, and Run, which parses, calls one thing and prints.
-// What models, tokens and requests are is for other packages to know. Everything a command touches of the
-// outside world it gets from env, so that tests run the whole program in process.
+// cli.go lists the commands; each is a file in the package of its family, below internal: a kong struct with its flags,
+// and Run, which parses, calls one thing and prints. From the ground up: env (the world around the program), models
+// (what -m names), compute (how a model is run), then library (the store's commands), ask, text, weights, measure, watch
+// and serve. Here is what belongs to no command: settings, help, errors. What a command touches of the outside world it
+// gets from env, so that the tests here run the whole program in process.
 package main
 
 import (
@@ -12,6 +14,8 @@ import (
 	"os"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 )
 
 // Exit codes. They are part of the interface.
@@ -22,21 +26,21 @@ const (
 	exitInterrupted = 130 // 128 + SIGINT, as shells have it
 )
 
-func main() { os.Exit(run(process())) }
+func main() { os.Exit(run(env.Process())) }
 
 // run is the whole program. It returns the exit code.
-func run(e *env) int {
+func run(e *env.Env) int {
 	ended := false // by --help or --version, after which kong goes on parsing
 	parser, err := newParser(e, func(int) { ended = true })
 	if err != nil {
 		panic(err) // the structs below are wrong
 	}
-	if len(e.args) == 0 {
-		parser.Stdout = e.stderr
+	if len(e.Args) == 0 {
+		parser.Stdout = e.Stderr
 		_, _ = parser.Parse([]string{"--help"})
 		return exitUsage
 	}
-	call, err := parser.Parse(joinNegative(e.args))
+	call, err := parser.Parse(env.JoinNegative(e.Args))
 	if ended {
 		return exitDone
 	}
@@ -50,20 +54,20 @@ func run(e *env) int {
 }
 
 // exitCode prints an error, once, and says what it means to who called.
-func exitCode(e *env, err error) int {
+func exitCode(e *env.Env, err error) int {
 	var parse *kong.ParseError
-	var usage *usageError
+	var usage *env.UsageError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(e.stderr, "sluice: stopped")
+		fmt.Fprintln(e.Stderr, "sluice: stopped")
 		return exitInterrupted
 	}
-	fmt.Fprintf(e.stderr, "sluice: %s\n", said(err))
+	fmt.Fprintf(e.Stderr, "sluice: %s\n", said(err))
 	switch {
 	case errors.As(err, &parse):
-		fmt.Fprintf(e.stderr, "See %s --help.\n", commandPath(parse.Context))
+		fmt.Fprintf(e.Stderr, "See %s --help.\n", commandPath(parse.Context))
 		return exitUsage
 	case errors.As(err, &usage):
 		return exitUsage

@@ -13,6 +13,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -40,9 +42,9 @@ func interrupted(parent context.Context) (context.Context, context.CancelFunc) {
 
 // sluice runs the program in process.
 func sluice(stdin string, args ...string) outcome {
-	e := testEnv(stdin, args...)
+	e := envtest.NewEnv(stdin, args...)
 	code := run(e)
-	return outcome{code, fmt.Sprint(e.stdout), fmt.Sprint(e.stderr)}
+	return outcome{code, fmt.Sprint(e.Stdout), fmt.Sprint(e.Stderr)}
 }
 
 // golden runs the program for each call and compares all that it prints with testdata/NAME.txt.
@@ -86,7 +88,7 @@ func args(words ...string) call { return call{args: words} }
 // commands lists the words of all commands.
 func commands(t *testing.T) [][]string {
 	t.Helper()
-	parser, err := newParser(testEnv(""), func(int) {})
+	parser, err := newParser(envtest.NewEnv(""), func(int) {})
 	require.NoError(t, err)
 	var all [][]string
 	for _, node := range parser.Model.Leaves(true) {
@@ -152,12 +154,12 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{nil, 0, ""},
 		{fmt.Errorf("step 3: %w", context.Canceled), 130, "sluice: stopped\n"},
-		{usagef("-n is %d, want 1 or more", 0), 2, "sluice: -n is 0, want 1 or more\n"},
+		{env.Usagef("-n is %d, want 1 or more", 0), 2, "sluice: -n is 0, want 1 or more\n"},
 		{os.ErrNotExist, 1, "sluice: file does not exist\n"},
 	} {
-		e := testEnv("")
+		e := envtest.NewEnv("")
 		require.Equal(t, c.want, exitCode(e, c.err))
-		require.Equal(t, c.says, fmt.Sprint(e.stderr))
+		require.Equal(t, c.says, fmt.Sprint(e.Stderr))
 	}
 }
 
@@ -174,7 +176,7 @@ func TestDocumentedCommands(t *testing.T) {
 			lines = append(lines, strings.Split(string(text), "\n")...)
 		}
 	}
-	parser, err := newParser(testEnv(""), func(int) {})
+	parser, err := newParser(envtest.NewEnv(""), func(int) {})
 	require.NoError(t, err)
 	for _, node := range append(parser.Model.Leaves(true), parser.Model.Node) {
 		try := node.Target.Addr().Interface().(exampler).Examples()
@@ -184,7 +186,7 @@ func TestDocumentedCommands(t *testing.T) {
 	for _, line := range lines {
 		for _, words := range invocations(line) {
 			n++
-			parser, err := newParser(testEnv(""), func(int) {})
+			parser, err := newParser(envtest.NewEnv(""), func(int) {})
 			require.NoError(t, err)
 			_, err = parser.Parse(words)
 			require.NoError(t, err, line)
@@ -223,7 +225,7 @@ func TestErrorsAreVisible(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, file.Bytes(), 0o600))
 	o := sluice("", "quantize", path, path+"2", "Q8_0")
 	require.Equal(t, "sluice: "+path+`: key \x1b[31mred\u202e.block_count: is of type string, want an integer`+"\n", o.stderr)
-	require.Equal(t, `ü \t\x7f`, visible("ü \t\x7f"))
+	require.Equal(t, `ü \t\x7f`, env.Visible("ü \t\x7f"))
 }
 
 // shellWords splits at blanks outside quotes, up to a redirection.
@@ -243,7 +245,7 @@ func shellWords(s string) (words []string) {
 }
 
 func TestEveryCommandHasExamples(t *testing.T) {
-	parser, err := newParser(testEnv(""), func(int) {})
+	parser, err := newParser(envtest.NewEnv(""), func(int) {})
 	require.NoError(t, err)
 	for _, node := range parser.Model.Leaves(true) {
 		_, ok := node.Target.Addr().Interface().(exampler)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/text"
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
@@ -44,9 +45,9 @@ func TestParse(t *testing.T) {
 // TestParseReference asks the program what the reference data wants of each template's first case, whole and cut.
 func TestParseReference(t *testing.T) {
 	dir := testref.Dir(t)
-	text, err := os.ReadFile(filepath.Join(dir, "refdata", "tools", "roundtrip.jsonl"))
+	recorded, err := os.ReadFile(filepath.Join(dir, "refdata", "tools", "roundtrip.jsonl"))
 	require.NoError(t, err)
-	s, seen := bufio.NewScanner(bytes.NewReader(text)), map[string]bool{}
+	s, seen := bufio.NewScanner(bytes.NewReader(recorded)), map[string]bool{}
 	for s.Buffer(nil, 1<<24); s.Scan(); {
 		var c struct {
 			ID, Template, Output string
@@ -74,7 +75,7 @@ func TestParseReference(t *testing.T) {
 		whole := sluice(c.Output, args...)
 		require.Equal(t, exitDone, whole.code, whole.stderr)
 		var got struct {
-			answered
+			text.Answered
 			Calls []struct {
 				Name      string
 				Arguments json.RawMessage
@@ -98,17 +99,17 @@ func TestParseReference(t *testing.T) {
 }
 
 // join puts an answer together again from its lines.
-func join(t *testing.T, lines string) (a answered) {
+func join(t *testing.T, lines string) (a text.Answered) {
 	for line := range strings.Lines(lines) {
-		var s streamed
+		var s text.Streamed
 		require.NoError(t, json.Unmarshal([]byte(line), &s))
 		a.Content, a.Reasoning = a.Content+s.Content, a.Reasoning+s.Reasoning
 		for _, c := range s.Calls {
 			if c.Index == len(a.Calls) {
-				a.Calls = append(a.Calls, calledWhole{})
+				a.Calls = append(a.Calls, text.CalledWhole{})
 			}
 			a.Calls[c.Index].Name += c.Name
-			a.Calls[c.Index].Arguments += arguments(c.Arguments)
+			a.Calls[c.Index].Arguments += text.Arguments(c.Arguments)
 		}
 	}
 	return a

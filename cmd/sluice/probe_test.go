@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/internal/mini"
 )
 
@@ -19,16 +21,16 @@ func TestDoctorProbes(t *testing.T) {
 	}
 	model := filepath.Join(t.TempDir(), "model.gguf")
 	require.NoError(t, os.WriteFile(model, mini.GGUF, 0o600))
-	e, kept := cachingEnv(t, "doctor", "--probe", "--json", "-m", model)
-	require.Equal(t, exitDone, run(e), e.stderr)
-	var s speeds
-	require.NoError(t, json.Unmarshal([]byte(fmt.Sprint(e.stdout)), &s))
+	e, kept := envtest.CachingEnv(t, "doctor", "--probe", "--json", "-m", model)
+	require.Equal(t, exitDone, run(e), e.Stderr)
+	var s compute.Speeds
+	require.NoError(t, json.Unmarshal([]byte(fmt.Sprint(e.Stdout)), &s))
 	require.Positive(t, s.Disk)
 	require.Positive(t, s.Memory)
 	text, err := os.ReadFile(kept)
 	require.NoError(t, err)
-	var all []speeds
+	var all []compute.Speeds
 	require.NoError(t, json.Unmarshal(text, &all))
-	require.Equal(t, []speeds{s}, all)
+	require.Equal(t, []compute.Speeds{s}, all)
 	require.Equal(t, exitUsage, sluice("", "doctor", "-m", model).code)
 }

@@ -13,6 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/ask"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -21,7 +24,7 @@ func TestRunJSON(t *testing.T) {
 	o := sluice("", "run", "--json", "-n", "4", "What is the capital of France?")
 	require.Equal(t, exitDone, o.code, o.stderr)
 	require.Equal(t, 1, strings.Count(o.stdout, "\n"), "one line for a result")
-	var a answer
+	var a ask.Answer
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &a))
 	require.Len(t, a.Tokens, 4)
 	require.Equal(t, "The capital of Fr", a.Text)
@@ -60,12 +63,12 @@ func TestRunInAForm(t *testing.T) {
 // TestCtrlCWhileReading: whoever waits for standard input must be able to give up, so the signal is not caught yet.
 func TestCtrlCWhileReading(t *testing.T) {
 	caught := false
-	e := testEnv("", "run", "-n", "1")
-	e.interruptible = func(ctx context.Context) (context.Context, context.CancelFunc) {
+	e := envtest.NewEnv("", "run", "-n", "1")
+	e.Interruptible = func(ctx context.Context) (context.Context, context.CancelFunc) {
 		caught = true
 		return context.WithCancel(ctx)
 	}
-	e.stdin = readerFunc(func(p []byte) (int, error) {
+	e.Stdin = readerFunc(func(p []byte) (int, error) {
 		require.False(t, caught)
 		return copy(p, "hello"), io.EOF
 	})
@@ -113,15 +116,15 @@ func TestRunEndsItsLine(t *testing.T) {
 	const question = "What is the capital of France?"
 	require.Equal(t, "The capital of France is Paris.\n", sluice("", "run", question).stdout)
 	require.NotContains(t, sluice("", "run", "--raw", "-n", "3", "The capital of").stdout, "\n")
-	e := testEnv("", "run", "--raw", "-n", "3", "The capital of")
-	e.isTerminal = func(stream any) bool { return stream == e.stdout }
+	e := envtest.NewEnv("", "run", "--raw", "-n", "3", "The capital of")
+	e.IsTerminal = func(stream any) bool { return stream == e.Stdout }
 	require.Zero(t, run(e))
-	require.Contains(t, fmt.Sprint(e.stdout), "\n")
+	require.Contains(t, fmt.Sprint(e.Stdout), "\n")
 }
 
 // Without a seed each answer is another one, and what was drawn can be asked for again.
 func TestRunSeed(t *testing.T) {
-	seed := func(more ...string) (a answer) {
+	seed := func(more ...string) (a ask.Answer) {
 		o := sluice("", append([]string{"run", "--json", "-n", "1", "hello"}, more...)...)
 		require.NoError(t, json.Unmarshal([]byte(o.stdout), &a), o.stderr)
 		return a
@@ -141,5 +144,5 @@ func TestNegativeValues(t *testing.T) {
 		require.Zero(t, o.code, "%v: %s", args, o.stderr)
 	}
 	require.Equal(t, []string{"run", "-n-1", "--x=-2.5", "--y=3", "-4", "--", "-n", "-1"},
-		joinNegative([]string{"run", "-n", "-1", "--x", "-2.5", "--y=3", "-4", "--", "-n", "-1"}))
+		env.JoinNegative([]string{"run", "-n", "-1", "--x", "-2.5", "--y=3", "-4", "--", "-n", "-1"}))
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 )
 
 // TestNotify: who started the server hears when it is ready, and when it stops.
@@ -23,8 +25,8 @@ func TestNotify(t *testing.T) {
 		require.NoError(t, err)
 		return string(b[:n])
 	}
-	s := serveWith(t, func(e *env) {
-		e.lookup = func(name string) (string, bool) {
+	s := launchWith(t, func(e *env.Env) {
+		e.Lookup = func(name string) (string, bool) {
 			if name == "NOTIFY_SOCKET" {
 				return path, true
 			}

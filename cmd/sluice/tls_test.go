@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 )
 
 // TestServeTLS: answers, streams too, come over TLS, and who speaks plainly gets none.
 func TestServeTLS(t *testing.T) {
-	cert, key, client := certify(t, t.TempDir(), 1)
-	s := serve(t, "--tls-cert", cert, "--tls-key", key, "--ctx", "256")
+	cert, key, client := envtest.Certify(t, t.TempDir(), 1)
+	s := launch(t, "--tls-cert", cert, "--tls-key", key, "--ctx", "256")
 	require.True(t, strings.HasPrefix(s.url, "https://127.0.0.1:"), s.url)
 	for _, stream := range []string{"false", "true"} {
 		r, err := client.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(

@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 )
 
 // TestTopOnce: without a terminal it prints one interval, and no escape sequence.
 func TestTopOnce(t *testing.T) {
-	s := serve(t)
+	s := launch(t)
 	o := sluice("", "top", "--addr", s.url[len("http://"):])
 	require.Zero(t, o.code, o.stderr)
 	require.Contains(t, o.stdout, "house/device")
@@ -26,16 +29,16 @@ func TestTopOnce(t *testing.T) {
 // TestTopScreen: on a terminal it has a screen of its own, is drawn anew when that changes its size, and leaves the
 // terminal as it was.
 func TestTopScreen(t *testing.T) {
-	s := serve(t)
+	s := launch(t)
 	for _, plain := range []string{"", "1"} {
-		e := testEnv("", "top", "--addr", s.url[len("http://"):])
+		e := envtest.NewEnv("", "top", "--addr", s.url[len("http://"):])
 		screen, keys := &waitedBuffer{}, &keyboard{}
 		var width atomic.Int64
 		width.Store(80)
-		e.stdout, e.interruptible = screen, keys.interruptible
-		e.isTerminal = func(any) bool { return true }
-		e.columns = func(any) int { return int(width.Load()) }
-		e.lookup = func(name string) (string, bool) {
+		e.Stdout, e.Interruptible = screen, keys.interruptible
+		e.IsTerminal = func(any) bool { return true }
+		e.Columns = func(any) int { return int(width.Load()) }
+		e.Lookup = func(name string) (string, bool) {
 			return map[string]string{"TERM": "xterm", "NO_COLOR": plain}[name], true
 		}
 		code := make(chan int, 1)
@@ -48,11 +51,11 @@ func TestTopScreen(t *testing.T) {
 		width.Store(130)
 		draws(2)
 		keys.ctrlC()
-		require.Zero(t, <-code, "%s", e.stderr)
+		require.Zero(t, <-code, "%s", e.Stderr)
 		text := screen.String()
 		require.True(t, strings.HasPrefix(text, "\x1b[?1049h\x1b[?25l\x1b[H"))
 		require.True(t, strings.HasSuffix(text, "\x1b[?25h\x1b[?1049l"))
-		require.Equal(t, plain == "", strings.Contains(text, dim))
+		require.Equal(t, plain == "", strings.Contains(text, env.Dim))
 		require.Contains(t, text, "restarts", "at 130 columns")
 	}
 }

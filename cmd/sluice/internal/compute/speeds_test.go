@@ -1,0 +1,73 @@
+package compute
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
+	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/internal/source"
+)
+
+// TestSpeedsAreKept: one measurement for each machine and file system, the last one.
+func TestSpeedsAreKept(t *testing.T) {
+	e, path := envtest.CachingEnv(t)
+	require.Empty(t, kept(e))
+	require.NoError(t, Keep(e, Speeds{Machine: "a", FileSystem: "x", Disk: 1}))
+	require.NoError(t, Keep(e, Speeds{Machine: "a", FileSystem: "y", Disk: 2}))
+	require.NoError(t, Keep(e, Speeds{Machine: "a", FileSystem: "x", Disk: 3}))
+	require.Equal(t, []Speeds{{Machine: "a", FileSystem: "y", Disk: 2}, {Machine: "a", FileSystem: "x", Disk: 3}}, kept(e))
+	for i := range 2 * mostSpeeds {
+		require.NoError(t, Keep(e, Speeds{Machine: fmt.Sprint(i)}))
+	}
+	require.Len(t, kept(e), mostSpeeds)
+
+	require.NoError(t, Keep(e, Speeds{Machine: machineName(), FileSystem: "none", Memory: 7}))
+	d, err := cpu.New(1, "")
+	require.NoError(t, err)
+	s, err := Recall(e, source.Source{}, d)
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	require.EqualValues(t, 7, s.Memory, "it is not measured again")
+
+	require.NoError(t, os.WriteFile(path, []byte("[{"), 0o600))
+	require.Empty(t, kept(e), "what cannot be read was never there")
+	require.NoError(t, Keep(e, Speeds{Machine: "b"}))
+	require.Len(t, kept(e), 1)
+}
+
+// TestMirrorAddsItsDisk: a copy on another file system is another disk, one beside the file is not.
+func TestMirrorAddsItsDisk(t *testing.T) {
+	e, _ := envtest.CachingEnv(t)
+	e.Root = fstest.MapFS{}
+	for folder, rate := range map[string]float64{"/a": 3, "/b": 4} {
+		require.NoError(t, Keep(e, Speeds{Machine: machineName(), FileSystem: folder, Disk: rate}))
+	}
+	d, err := cpu.New(1, "")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	for rate, copies := range map[float64][]source.Source{3: {{Path: "/a/2.gguf"}}, 7: {{Path: "/b/1.gguf"}, {Path: "/b/2.gguf"}}} {
+		s, err := Recall(e, source.Source{Path: "/a/1.gguf", Copies: copies}, d)
+		require.NoError(t, err)
+		require.EqualValues(t, rate, s.Disk)
+	}
+}
+
+func TestFileSystem(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	major, minor, err := deviceOf(path)
+	if err != nil {
+		t.Skip(err)
+	}
+	root := fstest.MapFS{"proc/self/mountinfo": {Data: fmt.Appendf(nil, "21 1 0:2 / /proc rw - proc proc rw\n"+
+		"36 35 %d:%d / /mnt rw,noatime shared:1 - ext4 /dev/nvme0n1p2 rw\n", major, minor)}}
+	require.Equal(t, "ext4 /dev/nvme0n1p2", fileSystem(root, path))
+	require.Equal(t, filepath.Dir(path), fileSystem(fstest.MapFS{}, path))
+	require.Equal(t, "none", fileSystem(root, ""))
+}
