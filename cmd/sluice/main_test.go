@@ -33,6 +33,20 @@ type outcome struct {
 	stdout, stderr string
 }
 
+// TestMain keeps what the program remembers of a machine out of the cache of the person who runs the tests.
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "sluice-cache-")
+	if err == nil {
+		err = os.Setenv("XDG_CACHE_HOME", folder)
+	}
+	if err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(folder)
+	os.Exit(code)
+}
+
 // interrupted is what a command sees of a person who presses Ctrl-C at once.
 func interrupted(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)

@@ -38,7 +38,7 @@ type Expected struct {
 // not, should be faster.
 //
 // Reading and computing overlap. Dense groups are read ahead, all the time. Experts of a layer are read when its router
-// has chosen: while those that are there are computed.
+// has chosen: while those that are there are computed, and those that have come. So the last of them is left.
 func (m *Model) Expect(p *ir.Bound, s Speeds, sequences, positions int) (e Expected) {
 	rows := float64(max(sequences, 1))
 	device, host := m.cost(p, rows)
@@ -104,8 +104,8 @@ type step struct {
 }
 
 // mixture is the experts of a layer that a step uses, in bytes: those that are there, those that are copied, and those
-// that are read.
-type mixture struct{ there, kept, missing float64 }
+// that are read; last is what is left to compute when they have all come.
+type mixture struct{ there, kept, missing, last float64 }
 
 // read is the bytes that the step reads from disk.
 func (x *step) read() float64 {
@@ -132,8 +132,7 @@ func (x *step) moved() float64 {
 func (x *step) decode(disk, bus, memory float64) float64 {
 	seconds := over(x.dense, memory)
 	for _, l := range x.layers {
-		come := l.kept + l.missing
-		seconds += max(over(l.missing, disk), over(l.kept, bus), over(l.there, memory)) + over(come, memory)
+		seconds += max(over(l.missing, disk), over(l.kept, bus), over(l.there, memory)) + over(l.last, memory)
 	}
 	return max(seconds, over(x.read(), disk), over(x.moved(), bus))
 }
@@ -213,7 +212,10 @@ func (x *step) mix(p *ir.Bound, homes []Home, shelf *Shelf, rows float64) {
 			kept += (1 - here) / experts
 		}
 	}
-	x.layers = append(x.layers, mixture{bytes * here, bytes * kept, bytes * (1 - here - kept)})
+	x.layers = append(x.layers, mixture{
+		there: bytes * here, kept: bytes * kept, missing: bytes * (1 - here - kept),
+		last: min(bytes*(1-here), float64(g.Bytes)),
+	})
 }
 
 // values is the number of weights of a group.
