@@ -72,6 +72,17 @@ func TestReferenceInvalidGBNF(t *testing.T) {
 	}
 }
 
+// TestFaultsOfGBNF: a fault is said with its line, and what stood there.
+func TestFaultsOfGBNF(t *testing.T) {
+	for text, want := range map[string]string{
+		"root ::= \"a\"\n= \"b\"": `grammar: line 2: found "= \"b\"" where a rule's name should stand`,
+		"root = \"a\"":            `grammar: line 1: found "= \"a\"" after the name "root", want ::=`,
+	} {
+		_, err := GBNF(text)
+		require.EqualError(t, err, want)
+	}
+}
+
 func TestReferenceRegex(t *testing.T) {
 	type regexCase struct {
 		ID, Pattern string
