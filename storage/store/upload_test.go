@@ -88,3 +88,9 @@ func TestMake(t *testing.T) {
 	}
 	require.Empty(t, tree(t, s))
 }
+
+// TestNoRoomSays: how much is needed, how much there is and where, and what to do.
+func TestNoRoomSays(t *testing.T) {
+	require.EqualError(t, &NoRoom{Needed: 3 << 30, Free: 1 << 29, Store: "/s"},
+		"it takes 3.0 GiB, and /s has room for 0.5: make room (sluice list, sluice rm), or name a folder on another disk by SLUICE_STORE")
+}
