@@ -39,7 +39,10 @@ type Model struct {
 	// Layers is how many are computed on a device that has a host: the last ones. The host computes the others.
 	// Default: all, by the device. place.Auto: what is sooner, by Speeds, which is asked if not all have room there.
 	Layers int
-	Speeds func() (place.Speeds, error)
+	// Experts is of how many layers the host of the device computes the experts, and the device all else: the first ones
+	// that have any. Then Layers is 0. Default: of none.
+	Experts int
+	Speeds  func() (place.Speeds, error)
 	// NoRepack computes from the file's own bytes, where they are mapped: no loading, no memory for weights, slower.
 	NoRepack bool
 }

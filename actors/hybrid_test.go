@@ -126,6 +126,20 @@ func (m *apartModel) In(v ir.Value, s *backend.Step, rows []float32) error {
 	return nil
 }
 
+// Out waits for the thread.
+func (m *apartModel) Out(v ir.Value, s *backend.Step, rows []float32) error {
+	m.begin(m.of(s))
+	x, told := m.of(s), make(chan error)
+	m.work <- func() {
+		err := x.err
+		if err == nil {
+			err = m.Model.Out(v, m.Model.Steps()[0], rows)
+		}
+		told <- err
+	}
+	return <-told
+}
+
 func (m *apartModel) Finish(s *backend.Step, done func(error)) {
 	x := m.of(s)
 	if !x.begun {
@@ -164,6 +178,51 @@ func divided(t testing.TB, layers int, d *apart) func(*Config) {
 		}
 		c.Device, c.Layers = &hybrid.Device{Device: main, Host: deviceOf(t, "")}, layers
 	}
+}
+
+// expertsBeside has the host compute the experts of the first layers, and the device all else.
+func expertsBeside(t testing.TB, n int, d *apart) func(*Config) {
+	edit := divided(t, 0, d)
+	return func(c *Config) {
+		edit(c)
+		c.Experts = n
+	}
+}
+
+// TestExpertsBeside: laws RowAlone and Recompute, for mixtures of which the host computes experts: answers are those of
+// one device.
+func TestExpertsBeside(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	for name, experts := range map[string]int{"qwen3moe": 1, "gptoss": 99, "qwen3next": 2, "deepseek2": 99} {
+		t.Run(name, func(t *testing.T) {
+			all := prompts(6)
+			want := alone(t, startFixture(t, name, nil), all, 20)
+			e := startFixture(t, name, expertsBeside(t, experts, &apart{}))
+			require.Len(t, e.spec.layout.OnHost, min(experts, place.Mixtures(e.spec.bound.Program)))
+			require.Equal(t, want[:1], alone(t, e, all[:1], 20), "alone")
+			var wg sync.WaitGroup
+			for i, p := range all {
+				s := begin(t, e, ask(p, 20))
+				wg.Go(func() {
+					if got, err := trySpelled(s); err != nil || got != want[i] {
+						t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+	f, err := gguf.Open(fixturePath(t, fixture))
+	require.NoError(t, err)
+	_, err = Start(context.Background(), Config{Model: Model{File: f, Experts: 1},
+		Device: &hybrid.Device{Device: newDevice(t), Host: newDevice(t)}, Log: zerolog.Nop()})
+	require.EqualError(t, err, "experts for the host of a device: this model has none, leave it out")
+}
+
+// TestSurviveExpertsBeside: law Survive, likewise.
+func TestSurviveExpertsBeside(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	survive(t, "qwen3moe", slices.Concat(ofModel, ofHouse), expertsBeside(t, 1, &apart{}))
 }
 
 // Laws RowAlone and Recompute, for models on two devices of the same kernels: answers are those of one.

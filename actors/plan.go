@@ -66,12 +66,14 @@ func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.
 			return nil, nil, err
 		}
 		asks[i] = place.Ask{Program: specs[i].bound, Device: traits, InPlace: m.NoRepack, Weights: m.Weights,
-			VRAM: m.VRAM, KV: m.KV, Layers: m.Layers,
+			VRAM: m.VRAM, KV: m.KV, Layers: m.Layers, Experts: m.Experts,
 			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows}
 		switch {
 		case m.Weights > 0 && !traits.Shares:
 			return nil, nil, errors.New("a budget for weights: on this device all of them are resident, leave it out")
-		case m.Layers > 0 && traits.Host == nil:
+		case m.Experts > 0 && place.Mixtures(specs[i].bound.Program) == 0:
+			return nil, nil, errors.New("experts for the host of a device: this model has none, leave it out")
+		case (m.Layers > 0 || m.Experts > 0) && traits.Host == nil:
 			return nil, nil, errors.New("layers for a device with memory of its own: this one computes all of them, leave it out")
 		case m.VRAM > 0 && traits.Memory != backend.OwnMemory:
 			return nil, nil, errors.New("a budget of VRAM: this device has no memory of its own, leave it out")

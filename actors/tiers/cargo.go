@@ -93,6 +93,7 @@ const (
 	demanded urgency = iota // a step
 	ahead                   // a step that will get there
 	guessed                 // a step may
+	filling                 // some step may: the slot is free
 	urgencies
 	forsaken = urgencies // nobody any more, unless it is on its way
 )

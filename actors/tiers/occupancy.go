@@ -19,6 +19,7 @@ type occupancy struct {
 	policy  *shelf.Policy // of experts
 	among   []int32       // that may leave
 	guesses int           // that have not landed
+	fills   int           // likewise, of what fills slots
 	traffic *Traffic
 }
 
@@ -75,8 +76,25 @@ func newOccupancy(c *Cargo, want func(*Want)) *occupancy {
 		o.remember(s.shelf)
 	}
 	o.policy = shelf.New(shelf.Ours, experts)
+	o.price(p.Shelves)
 	o.remember(p.Ring.Slots)
 	return o
+}
+
+// price tells the policy what it costs to bring the experts of a layer, if not all cost the same.
+func (o *occupancy) price(shelves []place.Shelf) {
+	for i := range shelves {
+		prices, kept := []float64(nil), 0
+		for _, g := range shelves[i].Groups {
+			waits := o.cargo.home(g).Kept()
+			if prices = append(prices, place.Price(waits)); waits {
+				kept++
+			}
+		}
+		if kept > 0 && kept < len(prices) {
+			o.policy.Price(i, prices)
+		}
+	}
 }
 
 // add notes a group of a segment. One with a slot of its own is always there.
@@ -113,9 +131,6 @@ func (o *occupancy) bring(g, at int, u urgency) {
 	o.clear(at)
 	s.group, s.number, s.asked = g, s.number+1, u
 	o.groups[g].slot = at
-	if u == guessed {
-		o.guesses++
-	}
 	if e := o.expert(g); e != ir.Dense {
 		o.policy.Arrive(o.segment[o.cargo.home(g).Group.Segment].layer, e)
 	}
@@ -126,7 +141,18 @@ func (o *occupancy) bring(g, at int, u urgency) {
 		o.groups[g].there = true
 		return
 	}
+	o.count(u, 1)
 	o.want(&Want{item{o.cargo, g, at, s.number}, u})
+}
+
+// count keeps account of what is on its way though nobody waits for it.
+func (o *occupancy) count(u urgency, n int) {
+	switch u {
+	case guessed:
+		o.guesses += n
+	case filling:
+		o.fills += n
+	}
 }
 
 // urge says that a step waits for what is on its way to a slot.
@@ -139,9 +165,8 @@ func (o *occupancy) urge(at int) {
 // say tells how urgent now is what is on its way to a slot.
 func (o *occupancy) say(at int, u urgency) {
 	s := &o.slots[at]
-	if s.asked == guessed {
-		o.guesses--
-	}
+	o.count(s.asked, -1)
+	o.count(u, 1)
 	s.asked = u
 	o.want(&Want{item{o.cargo, s.group, at, s.number}, u})
 }

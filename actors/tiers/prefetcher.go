@@ -176,6 +176,8 @@ func (p *prefetcher) choose() (x item, u urgency, ok bool) {
 		return item{of, p.next, of.berth(p.next), 1}, ahead, true
 	case len(p.queued[guessed]) > 0 && len(p.pending) == 0: // the drive has nothing else to do
 		return p.queued[guessed][0], guessed, true
+	case len(p.queued[filling]) > 0 && len(p.pending) < fetchAhead && len(p.pending) == p.travelling(filling):
+		return p.queued[filling][0], filling, true
 	}
 	return item{}, 0, false
 }

@@ -18,13 +18,15 @@ type Residency struct {
 	ring  ring
 	loans []*Loan    // that nobody has
 	ahead *foresight // of experts; nil: nothing is guessed
-	late  bool       // what is on its way was waited for in vain
+	stock stock
+	late  bool // what is on its way was waited for in vain
 }
 
 // NewResidency returns one that says with want what is to be brought, and with back what the device returns late.
 func NewResidency(c *Cargo, want func(*Want), back func(*Returned)) *Residency {
 	o := newOccupancy(c, want)
-	return &Residency{occupancy: o, back: back, ring: newRing(o, &c.Plan.Parts[0].Ring), ahead: newForesight(o)}
+	return &Residency{occupancy: o, back: back, ring: newRing(o, &c.Plan.Parts[0].Ring), ahead: newForesight(o),
+		stock: stock{o: o, shelves: c.Plan.Parts[0].Shelves}}
 }
 
 // CountTo has the residency count what it does there.
@@ -117,8 +119,8 @@ func (r *Residency) Landed(m *Landed) {
 		r.traffic.landed(r.cargo.home(m.group).Group.Bytes, s.asked)
 	}
 	switch {
-	case s.asked == guessed:
-		r.guesses--
+	case s.asked == guessed || s.asked == filling:
+		r.count(s.asked, -1)
 		s.asked = ahead
 	case s.asked == forsaken && m.Err == nil:
 		r.ahead.Wrong() // it was being read
@@ -126,11 +128,13 @@ func (r *Residency) Landed(m *Landed) {
 	switch {
 	case m.Err != nil:
 		r.clear(m.slot)
+		r.stock.end(m)
 		return
 	case s.memory:
 		r.place(m.group, m.slot, m.in(r.cargo.model.Slot(m.slot)))
 	}
 	r.groups[m.group].there = true
+	r.stock.fill()
 }
 
 // Late says that groups were waited for so long in vain.
@@ -195,5 +199,9 @@ func (r *Residency) Pass(groups []int) {
 	r.Fill()
 }
 
-// Fill has the free slots of the ring filled.
-func (r *Residency) Fill() { r.ring.fill() }
+// Fill has the free slots of the ring filled, and, while the drive has nothing else to do, those of experts.
+func (r *Residency) Fill() {
+	r.ring.fill()
+	r.stock.begun = true
+	r.stock.fill()
+}

@@ -8,6 +8,7 @@ type Traffic struct {
 	found, missed          atomic.Uint64
 	guesses, right         atomic.Uint64
 	needed, early, guessed atomic.Uint64
+	filling                atomic.Bool
 }
 
 // Moved is what Traffic had counted at some time.
@@ -15,12 +16,13 @@ type Moved struct {
 	Found, Missed                  uint64 // uses of experts by whether they had slots
 	Guesses, Right                 uint64 // experts that were brought on a guess, and how many of them were used
 	StepBytes, AheadBytes, Guessed uint64 // that landed: what a step waited for, what one comes to, guesses
+	Filling                        bool   // free slots are being filled
 }
 
 // Load reads all counts.
 func (t *Traffic) Load() Moved {
 	return Moved{t.found.Load(), t.missed.Load(), t.guesses.Load(), t.right.Load(),
-		t.needed.Load(), t.early.Load(), t.guessed.Load()}
+		t.needed.Load(), t.early.Load(), t.guessed.Load(), t.filling.Load()}
 }
 
 // landed counts a group that has come, by who asked for it when it did.
@@ -28,7 +30,7 @@ func (t *Traffic) landed(bytes int64, u urgency) {
 	switch u {
 	case demanded:
 		t.needed.Add(uint64(bytes))
-	case ahead:
+	case ahead, filling:
 		t.early.Add(uint64(bytes))
 	default:
 		t.guessed.Add(uint64(bytes))

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -126,13 +126,19 @@ func shownValue(flag *kong.Flag, v any) any {
 		}
 		return "(secret)"
 	}
+	if p := reflect.ValueOf(v); p.Kind() == reflect.Pointer { // a flag whose absence means something else than 0
+		if p.IsNil() {
+			return ""
+		}
+		v = p.Elem().Interface()
+	}
 	switch v := v.(type) {
 	case env.Size:
 		if v == 0 {
 			return ""
 		}
 		return env.BinarySize(int64(v))
-	case time.Duration:
+	case fmt.Stringer: // times, layers
 		return v.String()
 	}
 	return v

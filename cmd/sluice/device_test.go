@@ -42,6 +42,15 @@ func TestDeviceFlag(t *testing.T) {
 	require.Equal(t, exitUsage, o.code)
 	require.Contains(t, o.stderr, `"-2" is no number of layers: want one from 0 on, all, or auto`)
 
+	o = sluice("", "run", "--device", "cpu", "--cpu-experts", "2", "-n", "1", "hi")
+	require.Equal(t, exitUsage, o.code)
+	require.Contains(t, o.stderr, "--cpu-experts is of GPUs")
+	for _, n := range []string{"0", "3", "auto"} {
+		o = sluice("", "run", "--gpu-layers", n, "--cpu-experts", "2", "-n", "1", "hi")
+		require.Equal(t, exitUsage, o.code)
+		require.Contains(t, o.stderr, "both say what the processor computes")
+	}
+
 	o = sluice("", "run", "--device", "cpu", "--fast-prefill", "-n", "1", "hi")
 	require.Equal(t, exitUsage, o.code)
 	require.Contains(t, o.stderr, "--fast-prefill is of GPUs")
@@ -141,6 +150,23 @@ func TestGPULayers(t *testing.T) {
 	require.Equal(t, exitFailed, o.code)
 	require.Contains(t, o.stderr, "3 layers on the device need 9 MiB of VRAM")
 	require.Contains(t, o.stderr, "ask for at most 1 layers")
+}
+
+// TestCPUExperts: the plan says of how many layers the processor computes the experts.
+func TestCPUExperts(t *testing.T) {
+	needsVulkan(t)
+	model := filepath.Join(testref.Dir(t), "models", "moe-Q4_K_M.gguf")
+	e, _ := envtest.CachingEnv(t, "plan", model, "--device", "vulkan:0", "--cpu-experts", "3")
+	require.Equal(t, exitDone, run(e), fmt.Sprint(e.Stderr))
+	require.Contains(t, fmt.Sprint(e.Stdout), "The processor computes the experts of 3 layers, the GPU all else.")
+	e, _ = envtest.CachingEnv(t, "plan", model, "--device", "vulkan:0", "--cpu-experts", "99", "--json")
+	require.Equal(t, exitDone, run(e), fmt.Sprint(e.Stderr))
+	var p measure.PlanJSON
+	require.NoError(t, json.Unmarshal([]byte(fmt.Sprint(e.Stdout)), &p))
+	require.Equal(t, []int{5, 0}, []int{p.Experts, p.OnHost})
+	o := sluice("", "run", "--device", "vulkan:0", "--cpu-experts", "1", "hi")
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "experts for the host of a device: this model has none")
 }
 
 // TestPlanOfVulkan: three tiers, whose weights are all there are, and what the bus allows.

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/cpu/ref"
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -221,7 +223,7 @@ func TestLost(t *testing.T) {
 	x := compile()
 	want := x.logits([]int32{1, 2}, 1)
 	lib := d.(*Device).lib
-	d.(*Device).queue.lost.Store(true)
+	_ = d.(*Device).queue.alive(vk.Lost)
 	s := x.Steps()[0]
 	for i := range m.Segments {
 		err = errors.Join(err, x.Enqueue(i, s))
@@ -283,7 +285,51 @@ func TestMeasure(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, r.Bus, 1e6)
 	require.Greater(t, r.Memory, 1e6)
-	t.Logf("%.1f and %.1f GB/s", r.Bus/1e9, r.Memory/1e9)
+	for what, seconds := range map[string]float64{"copy": r.Copy, "launch": r.Launch, "turn": r.Turn} {
+		require.Positive(t, seconds, what)
+		require.Less(t, seconds, 1., what)
+	}
+	t.Logf("%.1f and %.1f GB/s; a copy takes %.1f µs, a launch %.1f, a turn %.1f", r.Bus/1e9, r.Memory/1e9, r.Copy*1e6,
+		r.Launch*1e6, r.Turn*1e6)
+}
+
+// TestSettle: what a card does before it has its full clocks does not count, nor what others do to single passes, and
+// no measurement lasts for ever.
+func TestSettle(t *testing.T) {
+	spent := time.Duration(0)
+	run := func(warm time.Duration, took func(i int) time.Duration) time.Duration {
+		i := 0
+		spent = 0
+		d, err := settle(warm, func() (time.Duration, error) {
+			x := took(i)
+			spent += x
+			i++
+			return x, nil
+		})
+		require.NoError(t, err)
+		return d
+	}
+	const slow, fast = 30 * time.Millisecond, 20 * time.Millisecond
+	wakes := func(int) time.Duration {
+		if spent < 900*time.Millisecond {
+			return slow
+		}
+		return fast
+	}
+	require.Equal(t, fast, run(probeWarm, wakes))
+	require.Equal(t, slow, run(0, wakes), "a device without a clock is not waited for")
+	require.Less(t, spent, time.Second/2)
+	require.Equal(t, fast, run(0, func(i int) time.Duration {
+		if i%5 == 4 {
+			return time.Second
+		}
+		return fast
+	}))
+	require.Positive(t, run(0, func(i int) time.Duration { return time.Second / time.Duration(1+i/5) }), "ever faster")
+	require.Less(t, spent, probeMost+6*time.Second)
+	require.Zero(t, run(0, func(int) time.Duration { return 0 }))
+	_, err := settle(0, func() (time.Duration, error) { return 0, vk.Lost })
+	require.ErrorIs(t, err, vk.Lost)
 }
 
 // TestEmbeddings: as TestFixtures, of encoders and the models that are used like them.

@@ -1,11 +1,15 @@
 package vulkan
 
+import "github.com/sluice-ai/sluice/gpu/vulkan/vk"
+
 // Options are how a device is used.
 type Options struct {
 	Cache string // folder for compiled kernels; empty: they are compiled anew each time
 	// FastPrefill has many rows multiplied in half precision, if the device has cooperative matrices. It is faster, F16
 	// and BF16 several times, and a prompt's bits are no longer those of the same tokens one by one.
 	FastPrefill bool
+	Without     []string  // capabilities that it is not to use, as vk.Options has them
+	Trial       *vk.Trial // what a test has it suffer; nil: nothing
 }
 
 // Found is a device as a person sees it.
@@ -15,12 +19,16 @@ type Found struct {
 	Shared                  int64 // bytes of a workgroup's memory
 	Subgroup                int   // lanes
 	Has                     []string
-	Missing                 error // what it lacks; nil: it can be used
-	Auto                    bool  // it is taken without being named
+	Lacks                   []string // of what it can be used without, by Vulkan's names
+	Missing                 error    // what it lacks; nil: it can be used
+	Auto                    bool     // it is taken without being named
 }
 
-// Rates are what a device was measured to do, in bytes a second. 0: it was not.
+// Rates are what a device was measured to do. 0: it was not.
 type Rates struct {
-	Bus    float64 // copies from page-locked memory of the host
-	Memory float64 // its own, read and written
+	Bus    float64 // bytes a second copied from page-locked memory of the host, as weights are that stream
+	Memory float64 // bytes a second that kernels read of its own
+	Copy   float64 // seconds of a copy among others, beside its bytes
+	Launch float64 // seconds of a kernel that waits for the one before it, beside its work
+	Turn   float64 // seconds from a submit until the host has seen its end, beside its work
 }

@@ -4,107 +4,321 @@ package vulkan
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"time"
 
+	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
 const (
-	probeBytes  = 32 << 20 // of a copy
-	probeCopies = 4        // of a submit
-	probeTime   = 300 * time.Millisecond
-	probeLeast  = 6 // submits, however long they take
+	probeLarge   = 64 << 20 // of a copy: a layer's weights
+	probeSmall   = 2 << 20  // an expert's
+	probeHost    = 256 << 20
+	probeSlots   = 2 // that large copies go to, as through the smallest ring
+	probeBatch   = 8 // small copies that are submitted together, as those of a layer's experts
+	probeKernels = 128
+
+	probeShare = 16 // of a device that is a CPU: copies smaller by this
 )
 
-// Measure finds how fast copies reach a device's memory from page-locked memory of the host, and how fast that memory
-// is read and written. A device that is none of ours has no rates. It takes tenths of a second.
+// Measure finds what plans need of a device: how fast copies reach its memory from page-locked memory of the host, how
+// fast that memory is read, and what copies, kernels and turns of the host take beside their work. A device that is
+// none of ours has no rates. It takes one to four seconds.
 func Measure(d backend.Device) (r Rates, err error) {
 	v, ok := d.(*Device)
 	if !ok {
 		return r, nil
 	}
-	memory := buffers{d: v.d}
-	defer memory.free()
-	host, err := memory.take(vk.Staging, probeBytes, "measuring")
-	if err != nil {
+	p := &prober{v: v, q: v.queue, memory: buffers{d: v.d}, large: probeLarge, small: probeSmall, warm: probeWarm}
+	if v.facts.Kind == vk.CPU { // it has no bus, and no clock to come to
+		p.large, p.small, p.warm = probeLarge/probeShare, probeSmall/probeShare, 0
+	}
+	defer p.memory.free()
+	defer p.close()
+	if err = p.lay(); err != nil {
 		return r, err
 	}
-	local, err := memory.take(vk.Local, probeBytes, "measuring")
-	if err != nil {
-		return r, err
+	return p.measure()
+}
+
+// prober measures one device, with the memory and the recordings that it takes.
+type prober struct {
+	v            *Device
+	q            *queue
+	memory       buffers
+	large, small uint64        // bytes of copies
+	warm         time.Duration // see settle
+	host         *vk.Buffer    // page-locked
+	slots        []*vk.Buffer
+	never        *vk.Buffer // see shaders/read.comp
+	all          []*vk.Recording
+}
+
+func (p *prober) close() {
+	_ = p.q.idle() // an error comes from what follows, too
+	p.q.close(p.all...)
+}
+
+// lay takes memory of the host, more than caches hold, and has the device write it: as weights that wait there were.
+func (p *prober) lay() (err error) {
+	share := probeLarge / p.large
+	if p.host, err = p.memory.raw(vk.Staging, probeHost/share, "measuring"); err != nil {
+		return err
 	}
-	var to [2]*vk.Buffer // of two recordings
-	for i := range to {
-		if to[i], err = memory.take(vk.Local, probeBytes*probeCopies, "measuring"); err != nil {
-			return r, err
+	for range probeSlots {
+		b, err := p.memory.raw(vk.Local, p.large, "measuring")
+		if err != nil {
+			return err
 		}
+		p.slots = append(p.slots, b)
 	}
-	q := v.queue
-	r.Bus, err = steady(func(i int) (*submission, error) {
-		x, err := q.fill(v.d.RecordCopies, 0, copies(to[i], host))
-		return &submission{submit: func() (uint64, error) { return q.copy(x, 0, 0) },
-			wait: func(value uint64) error { return q.reach(q.copies, value) }, close: func() { q.close(x) }}, err
+	if p.never, err = p.memory.raw(vk.Local, 16, "measuring"); err != nil {
+		return err
+	}
+	return p.q.once(func(r *vk.Recording) error {
+		for at := uint64(0); at < p.host.Size; at += p.large {
+			r.Copy(p.host, at, p.slots[0], 0, p.large)
+		}
+		r.BarrierAll()
+		return nil
 	})
+}
+
+// measure begins with what takes long, after which the device has its clocks.
+func (p *prober) measure() (r Rates, err error) {
+	took, err := p.ring()
 	if err != nil {
 		return r, err
 	}
-	r.Memory, err = steady(func(i int) (*submission, error) {
-		x, err := q.record(0, copies(to[i], local))
-		return &submission{submit: func() (uint64, error) { return q.submit(0, x) }, wait: q.wait,
-			close: func() { q.close(x) }}, err
-	})
-	r.Memory *= 2 // it is read and written
+	r.Bus = float64(p.large) / took.Seconds()
+	p.warm = 0
+	if took, err = p.local(); err != nil {
+		return r, err
+	}
+	r.Memory = probeSlots * float64(p.large) / took.Seconds()
+	one, err := p.experts(1)
+	if err != nil {
+		return r, err
+	}
+	some, err := p.experts(probeBatch)
+	if err != nil {
+		return r, err
+	}
+	bytes := float64(p.small) / r.Bus
+	r.Copy = beside((some.Seconds()-one.Seconds())/(probeBatch-1), bytes)
+	r.Turn = beside(one.Seconds(), bytes+r.Copy)
+	r.Launch, err = p.launch()
 	return r, err
 }
 
-// submission is a recording with the queue that it goes to.
-type submission struct {
-	submit func() (uint64, error)
-	wait   func(uint64) error
-	close  func()
-}
+// beside is what something takes beside a part of it that is known: more than nothing.
+func beside(seconds, known float64) float64 { return max(seconds-known, 1e-9) }
 
-// steady submits two recordings in turn, so that one always waits behind the other, as copies of weights do. It returns
-// the median bytes per second of the later half: a card and its bus take some time to come to their full clocks.
-func steady(record func(i int) (*submission, error)) (rate float64, err error) {
-	var both [2]*submission
-	for i := range both {
-		if both[i], err = record(i); err != nil {
+// ring is how long a copy takes of those that go round a ring of slots, as dense groups of weights do: on the queue of
+// copies, the next one submitted while one is under way, each behind the last reader of its slot, of which the host
+// has seen the end.
+func (p *prober) ring() (time.Duration, error) {
+	var copies, readers []*vk.Recording
+	for at := uint64(0); at < p.host.Size; at += p.large {
+		r, err := p.copies(func(r *vk.Recording) { r.Copy(p.slots[len(copies)%probeSlots], 0, p.host, at, p.large) })
+		if err != nil {
 			return 0, err
 		}
-		defer both[i].close()
+		copies = append(copies, r)
 	}
-	began := time.Now()
-	last, values, took := began, [2]uint64{}, []time.Duration(nil)
-	for i := 0; i < probeLeast || time.Since(began) < probeTime; i++ {
-		x := both[i%2]
-		if values[i%2], err = x.submit(); err != nil {
+	for _, slot := range p.slots {
+		r, err := p.reads(slot, p.large)
+		if err != nil {
 			return 0, err
 		}
-		if i == 0 {
-			continue
+		readers = append(readers, r)
+	}
+	var copied, read [probeSlots]uint64 // the values of the last ones
+	next := func(i int) (err error) {
+		s := i % probeSlots
+		if copied[s], err = p.q.copy(copies[i%len(copies)], read[s], copied[s]); err == nil {
+			read[s], err = p.q.submit(copied[s], readers[s])
 		}
-		if err = both[(i-1)%2].wait(values[(i-1)%2]); err != nil {
+		return err
+	}
+	i := 0
+	for ; i < probeSlots; i++ {
+		if err := next(i); err != nil {
 			return 0, err
 		}
+	}
+	last := time.Now()
+	return settle(p.warm, func() (time.Duration, error) {
+		err := p.q.wait(read[i%probeSlots])
 		ended := time.Now()
-		took = append(took, ended.Sub(last))
-		last = ended
-	}
-	later := took[len(took)/2:]
-	slices.Sort(later)
-	rate = probeBytes * probeCopies / later[len(later)/2].Seconds()
-	return rate, errors.Join(both[0].wait(values[0]), both[1].wait(values[1]))
+		if err == nil {
+			err = next(i)
+		}
+		took := ended.Sub(last)
+		last, i = ended, i+1
+		return took, err
+	})
 }
 
-// copies records some that do not meet.
-func copies(to, from *vk.Buffer) func(*vk.Recording) error {
-	return func(r *vk.Recording) error {
-		for i := range uint64(probeCopies) {
-			r.Copy(to, i*probeBytes, from, 0, probeBytes)
+// local is how long a kernel takes to read all slots.
+func (p *prober) local() (time.Duration, error) {
+	r, err := p.computes(func(r *vk.Recording) (err error) {
+		for _, slot := range p.slots {
+			err = errors.Join(err, p.read(r, slot, p.large/16))
 		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return p.pairs(r)
+}
+
+// pairs is how long a recording takes of which the next one waits at the queue while one is computed.
+func (p *prober) pairs(r *vk.Recording) (time.Duration, error) {
+	return settle(p.warm, func() (time.Duration, error) {
+		const submits = 4
+		var ends [submits]uint64
+		for i := range ends {
+			var err error
+			if ends[i], err = p.q.submit(0, r); err != nil {
+				return 0, err
+			}
+		}
+		if err := p.q.wait(ends[0]); err != nil {
+			return 0, err
+		}
+		began := time.Now()
+		err := p.q.wait(ends[submits-1])
+		return time.Since(began) / (submits - 1), err
+	})
+}
+
+// experts is how long it takes from when a layer's experts are asked for until the host has seen that they were
+// computed with: n copies, each submitted on its own, and one reader of all of them.
+func (p *prober) experts(n int) (time.Duration, error) {
+	copies := make([]*vk.Recording, n)
+	for i := range copies {
+		var err error
+		at := uint64(i) * p.small
+		copies[i], err = p.copies(func(r *vk.Recording) { r.Copy(p.slots[0], at, p.host, at, p.small) })
+		if err != nil {
+			return 0, err
+		}
+	}
+	reader, err := p.reads(p.slots[0], p.small)
+	if err != nil {
+		return 0, err
+	}
+	read := uint64(0)
+	return settle(p.warm, func() (took time.Duration, err error) {
+		began, copied := time.Now(), uint64(0)
+		for _, c := range copies {
+			if copied, err = p.q.copy(c, read, 0); err != nil {
+				return 0, err
+			}
+		}
+		if read, err = p.q.submit(copied, reader); err == nil {
+			err = p.q.wait(read)
+		}
+		return time.Since(began), err
+	})
+}
+
+// launch is how long a kernel takes of hardly any work that waits for the one before it.
+func (p *prober) launch() (seconds float64, err error) {
+	var took [2]time.Duration
+	for i, n := range []int{1, probeKernels + 1} {
+		var r *vk.Recording
+		r, err = p.computes(func(r *vk.Recording) error {
+			for range n {
+				r.BarrierAll()
+				if err := p.read(r, p.slots[0], readQuads); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err == nil {
+			took[i], err = p.pairs(r)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return beside((took[1]-took[0]).Seconds()/probeKernels, 0), nil
+}
+
+// copies makes a recording for the queue of copies.
+func (p *prober) copies(fill func(*vk.Recording)) (*vk.Recording, error) {
+	return p.keep(p.q.fill(p.v.d.RecordCopies, 0, func(r *vk.Recording) error {
+		fill(r)
 		return nil
+	}))
+}
+
+// computes makes one for the queue that computes.
+func (p *prober) computes(fill func(*vk.Recording) error) (*vk.Recording, error) {
+	return p.keep(p.q.record(0, fill))
+}
+
+// reads makes one that reads the begin of a slot.
+func (p *prober) reads(slot *vk.Buffer, bytes uint64) (*vk.Recording, error) {
+	return p.computes(func(r *vk.Recording) error { return p.read(r, slot, bytes/16) })
+}
+
+func (p *prober) keep(r *vk.Recording, err error) (*vk.Recording, error) {
+	if err == nil {
+		p.all = append(p.all, r)
+	}
+	return r, err
+}
+
+// readQuads is what a workgroup of shaders/read.comp reads in a turn, in 16 bytes: it takes multiples of it.
+const readQuads = 4 * 256
+
+// read has a kernel read a slot as kernels read weights: once.
+func (p *prober) read(r *vk.Recording, slot *vk.Buffer, quads uint64) error {
+	kernel, err := p.v.kernels.kernel(shaders.Read, nil)
+	if err != nil {
+		return err
+	}
+	vk.Use(r, kernel, &shaders.ReadPush{X: slot.Address, Never: p.never.Address, Quads: uint32(quads)})
+	r.Dispatch(uint32(min(quads/readQuads, readGroups)), 1, 1)
+	return nil
+}
+
+const (
+	probeWarm   = time.Second // a card that idled, and its bus, take most of it to come to their full clocks
+	probeWindow = 60 * time.Millisecond
+	probeLeast  = 5               // passes of a window
+	probeMost   = 2 * time.Second // beyond probeWarm
+	faster      = 0.98            // of the time that the fastest window's passes took
+)
+
+// settle repeats passes, which say how long they took, for so long and until they get no faster. It returns the median
+// of the fastest window: others may use the machine, too, and what a card does at half its clock is nothing to plan by.
+func settle(warm time.Duration, pass func() (time.Duration, error)) (time.Duration, error) {
+	best, spent, window := time.Duration(math.MaxInt64), time.Duration(0), []time.Duration(nil)
+	for {
+		during := time.Duration(0)
+		for window = window[:0]; len(window) < probeLeast || during < probeWindow; {
+			took, err := pass()
+			if err != nil {
+				return 0, err
+			}
+			window, during = append(window, took), during+max(took, time.Microsecond)
+		}
+		slices.Sort(window)
+		median := window[len(window)/2]
+		spent += during
+		improved := float64(median) < faster*float64(best)
+		best = min(best, median)
+		if spent >= warm && !improved || spent >= warm+probeMost {
+			return best, nil
+		}
 	}
 }

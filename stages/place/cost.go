@@ -16,12 +16,23 @@ type Speeds struct {
 	Multiply float64 // integer operations of theirs, a multiplication and an addition being two
 
 	HostMemory, HostMultiply float64 // Memory and Multiply of what computes in the program's memory beside a device
+
+	// Of a device with memory of its own, in seconds beside the work that there is:
+	Copy   float64 // of a copy to it, among others
+	Launch float64 // of a kernel that waits for the one before it
+	Turn   float64 // from when something is submitted until the host has seen its end
 }
 
-// What kernels reach of Memory when a few rows are computed, and of Multiply with long prompts: docs/performance.md.
+// What kernels reach of Memory when a few rows are computed, and of Multiply with long prompts: docs/performance.md. A
+// device's own kernels reach nearly all of Memory, but wait for one another: docs/gpu-figures.md.
 const (
 	reachMemory   = 0.85
+	reachOwn      = 0.95
 	reachMultiply = 0.5
+
+	launches        = 16  // that a dense layer waits for, or attention and a router: what whole steps take, by their bytes
+	launchesExperts = 17  // and its experts
+	turns           = 1.5 // of a router's choice, or a value that crosses: the host has a part in them
 )
 
 // Expected is what a plan should come to.
@@ -31,7 +42,14 @@ type Expected struct {
 	Streamed float64 // bytes read from disk for each token of Decode
 	Copied   float64 // bytes copied to the device's own memory for it
 	Hits     float64 // share of the experts' uses that find them there, in Decode
+
+	// All that is of the long run, when shared slots hold what is worth most there. At first they are empty.
+	First float64 // tokens a second of the first FirstTokens, with nothing before them; 0: as Decode
+	Fill  float64 // bytes that are read from disk once, until then
 }
+
+// FirstTokens are those of Expected.First.
+const FirstTokens = 32
 
 // Expect is what the model should reach with one row of so many sequences in each step, each with some positions
 // before it. Which experts rows choose is not known; they are taken to choose evenly, so that trained models, which do
@@ -45,20 +63,67 @@ func (m *Model) Expect(p *ir.Bound, s Speeds, sequences, positions int) (e Expec
 	here, there := m.cacheBytes(p)
 	device.remember(float64(here) * float64(positions) * rows)
 	host.remember(float64(there) * float64(positions) * rows)
-	memory, beside := s.Memory*reachMemory, s.HostMemory*reachMemory
+	memory, beside := device.reach(&s)*s.Memory, s.HostMemory*reachMemory
 	e.Streamed, e.Copied = (device.read()+host.read())/rows, device.moved()/rows
 	if e.Hits = 1; device.uses+host.uses > 0 {
 		e.Hits = 1 - (device.missed+host.missed)/(device.uses+host.uses)
 	}
-	e.Decode = perSecond(rows, device.decode(s.Disk, s.Bus, memory)+host.decode(s.Disk, s.Bus, beside))
+	e.Decode = perSecond(rows, device.decode(&s, memory)+host.decode(&s, beside))
+	if e.Fill = device.fill() + host.fill(); e.Fill > 0 {
+		e.First = first(&s, rows, [2]*step{device, host}, [2]float64{memory, beside})
+	}
 	chunk := float64(m.Rows)
 	device, host = m.cost(p, chunk)
 	if s.Multiply <= 0 && (host.ops == 0 || s.HostMultiply <= 0) {
 		return e // what bounds it is not known
 	}
-	// The host computes a chunk while the device computes the one before.
-	e.Prefill = perSecond(chunk, max(device.prefill(&s, memory, s.Multiply), host.prefill(&s, beside, s.HostMultiply)))
+	own, beside := device.prefill(&s, memory, s.Multiply), host.prefill(&s, beside, s.HostMultiply)
+	if e.Prefill = perSecond(chunk, own+beside); m.HostExperts(p.Program) == 0 {
+		e.Prefill = perSecond(chunk, max(own, beside)) // the host computes a chunk while the device computes the one before
+	}
 	return e
+}
+
+// first is the tokens a second of the first ones, by as many rows each step. What drives give stays, until all is there
+// that is to: a step that has to wait has them work, and so does what fills slots while it does not.
+func first(s *Speeds, rows float64, of [2]*step, memory [2]float64) float64 {
+	seconds, fill, there := 0.0, of[0].fill()+of[1].fill(), 0.0
+	for range FirstTokens {
+		took := 0.0
+		for i, x := range of {
+			took += x.lacking(1-there/fill).decode(s, memory[i])
+		}
+		seconds += took
+		there = min(fill, there+took*s.Disk)
+	}
+	return perSecond(FirstTokens*rows, seconds)
+}
+
+// lacking is the step while a share of what will stay in shared slots is not there.
+func (x *step) lacking(share float64) *step {
+	y := *x
+	y.layers = slices.Clone(x.layers)
+	for i := range y.layers {
+		l := &y.layers[i]
+		l.there, l.missing = l.there-share*l.stays, l.missing+share*l.stays
+	}
+	return &y
+}
+
+// fill is the bytes of experts that are read from disk once, and stay.
+func (x *step) fill() (bytes float64) {
+	for _, l := range x.layers {
+		bytes += l.fill
+	}
+	return bytes
+}
+
+// reach is how much of a memory's speed the step's kernels reach.
+func (x *step) reach(s *Speeds) float64 {
+	if x.apart && s.Launch > 0 {
+		return reachOwn
+	}
+	return reachMemory
 }
 
 // remember counts bytes of a cache that are read.
@@ -97,15 +162,26 @@ type step struct {
 	ops      float64
 	ring     float64 // bytes of dense groups that are read from disk
 	kept     float64 // of those that are copied from the program's memory
+	copies   float64 // their number
 	apart    bool    // the device has memory of its own
+	launches float64 // of kernels that wait for one another
+	crosses  float64 // values that go to it from its host, or there
 	layers   []mixture
 	uses     float64 // of experts, in all layers
 	missed   float64 // of these
 }
 
 // mixture is the experts of a layer that a step uses, in bytes: those that are there, those that are copied, and those
-// that are read; last is what is left to compute when they have all come.
-type mixture struct{ there, kept, missing, last float64 }
+// that are read.
+type mixture struct {
+	there, kept, missing float64
+
+	last   float64 // what is left to compute when they have all come
+	copies float64 // their number
+	stays  float64 // of there, those that were read from disk
+	fill   float64 // bytes of all experts of the layer that were, and stay
+	shares bool    // they share slots
+}
 
 // read is the bytes that the step reads from disk.
 func (x *step) read() float64 {
@@ -129,17 +205,25 @@ func (x *step) moved() float64 {
 }
 
 // decode is the seconds of the step.
-func (x *step) decode(disk, bus, memory float64) float64 {
-	seconds := over(x.dense, memory)
-	for _, l := range x.layers {
-		seconds += max(over(l.missing, disk), over(l.kept, bus), over(l.there, memory)) + over(l.last, memory)
+func (x *step) decode(s *Speeds, memory float64) float64 {
+	seconds, copies := over(x.dense, memory), x.copies
+	if x.apart {
+		seconds += x.launches*s.Launch + x.crosses*turns*s.Turn
 	}
-	return max(seconds, over(x.read(), disk), over(x.moved(), bus))
+	for _, l := range x.layers {
+		copied := over(l.kept, s.Bus) + l.copies*s.Copy
+		copies += l.copies
+		seconds += max(over(l.missing, s.Disk), copied, over(l.there, memory)) + over(l.last, memory)
+		if x.apart && l.shares {
+			seconds += turns * s.Turn
+		}
+	}
+	return max(seconds, over(x.read(), s.Disk), over(x.moved(), s.Bus)+copies*s.Copy)
 }
 
 // cost adds up a step of so many rows: what the device does of it, and what its host does.
 func (m *Model) cost(p *ir.Bound, rows float64) (device, host *step) {
-	device, host = &step{apart: m.apart}, &step{}
+	device, host = &step{apart: m.apart, crosses: float64(m.crossings(p))}, &step{}
 	of := func(g *ir.Group) *step {
 		if slices.Contains(m.Parts[0].Layout.OnHost, g.Segment) {
 			return host
@@ -155,6 +239,7 @@ func (m *Model) cost(p *ir.Bound, rows float64) (device, host *step) {
 		x := of(&m.Homes[g].Group)
 		if bytes := float64(m.Homes[g].Group.Bytes); m.Homes[g].Kept() {
 			x.kept += bytes
+			x.copies++
 		} else {
 			x.ring += bytes
 		}
@@ -172,6 +257,15 @@ func (m *Model) cost(p *ir.Bound, rows float64) (device, host *step) {
 		}
 		of(g).mix(p, m.Homes[s:end], shelves[g.Segment], rows)
 		s = end
+	}
+	for i := range p.Segments {
+		g := &ir.Group{Segment: i}
+		switch p.Segments[i].Kind {
+		case ir.SegMix, ir.SegRoute, ir.SegFFN:
+			of(g).launches += launches / 2
+		case ir.SegExperts:
+			of(g).launches += launchesExperts
+		}
 	}
 	return device, host
 }
@@ -197,25 +291,30 @@ func (x *step) mix(p *ir.Bound, homes []Home, shelf *Shelf, rows float64) {
 	g := &homes[0].Group
 	experts, chosen := float64(len(homes)), float64(used(p, g.Segment))
 	touched := experts * (1 - math.Pow(1-chosen/experts, rows))
-	here := 1.0
-	if shelf != nil {
-		here = float64(len(shelf.Slots)) / experts
-	}
 	bytes := touched * float64(g.Bytes)
 	x.computed += bytes
 	x.ops += 2 * rows * chosen * values(p, g)
 	x.uses += touched
-	x.missed += touched * (1 - here)
-	kept := 0.0
+	if shelf == nil {
+		x.layers = append(x.layers, mixture{there: bytes})
+		return
+	}
+	// Those on disk stay before those that are copied, but for slots that the copies of a step go through.
+	slots, kept := float64(len(shelf.Slots)), 0.0
 	for i := range homes {
 		if homes[i].Kept() {
-			kept += (1 - here) / experts
+			kept++
 		}
 	}
-	x.layers = append(x.layers, mixture{
-		there: bytes * here, kept: bytes * kept, missing: bytes * (1 - here - kept),
-		last: min(bytes*(1-here), float64(g.Bytes)),
-	})
+	read := experts - kept
+	stay := min(read, max(slots-min(kept, touched), 0))
+	copied := max(kept-(slots-stay), 0)
+	x.missed += touched * (read - stay + copied) / experts
+	each := bytes / experts // of an expert, by how likely it is to be used
+	come := copied + read - stay
+	x.layers = append(x.layers, mixture{there: each * (experts - come), kept: each * copied,
+		missing: each * (read - stay), last: min(each*come, float64(g.Bytes)),
+		copies: touched / experts * copied, stays: each * stay, fill: float64(g.Bytes) * stay, shares: true})
 }
 
 // values is the number of weights of a group.

@@ -62,3 +62,61 @@ func TestExpectUnknown(t *testing.T) {
 	require.Zero(t, e.Prefill)
 	require.Positive(t, e.Streamed)
 }
+
+// h100 is what one was measured to do, with a disk of 1.5 GB/s.
+var h100 = Speeds{Disk: 1.5e9, Bus: 43.1e9, Memory: 3.0e12, Copy: 11e-6, Launch: 2.5e-6, Turn: 34e-6, HostMemory: 136e9}
+
+// onCard plans a model for a card, whose layout takes hardly more than the file's.
+func onCard(t *testing.T, shape, file string, vram, ram float64) (*ir.Bound, *Model) {
+	p := shaped(t, shape, file)
+	ask := Ask{Program: p, Device: card, VRAM: int64(vram * gib), Weights: int64(ram * gib), Sequences: 1}
+	ask.Device.Bytes = func(_ *ir.Bound, g *ir.Group) int64 { return g.Bytes * 65 / 64 }
+	plan, err := Make([]Ask{ask}, Machine{Memory: 64 * gib, Host: 64 * gib, Flight: 2})
+	require.NoError(t, err)
+	p.Piece = plan.Models[0].Piece
+	return p, &plan.Models[0]
+}
+
+// TestExpectOnCard: what has been measured on an H100 (docs/gpu-figures.md), within 15 %. What a model takes that stays
+// there is its bytes, and launches that wait for one another; what streams takes what its copies take.
+func TestExpectOnCard(t *testing.T) {
+	for _, c := range []struct {
+		shape, file string
+		vram        float64
+		want        float64
+	}{
+		{"llama-3.1-8b", "Q4_0", 0, 350}, {"llama-3.1-8b", "Q4_K_M", 0, 316}, {"llama-3.1-8b", "Q8_0", 0, 257},
+		{"llama-3.1-8b", "F16", 0, 161}, {"smollm2-1.7b", "Q4_K_M", 0, 802}, {"qwen3-30b-a3b", "Q4_K_M", 0, 215},
+		{"llama-3.1-8b", "F16", 6, 4.53},
+	} {
+		p, m := onCard(t, c.shape, c.file, c.vram, 0)
+		e := m.Expect(p, h100, 1, 512)
+		t.Logf("%s %s: expected %.4g, measured %.4g", c.shape, c.file, e.Decode, c.want)
+		require.InEpsilon(t, c.want, e.Decode, 0.15, "%s %s", c.shape, c.file)
+		require.Zero(t, e.First+e.Fill)
+	}
+}
+
+// TestExpectThreeTiers: where slots and memory hold all experts together, nothing is read in the long run. At first it
+// is, at most as fast as the disk gives it, and each byte once.
+func TestExpectThreeTiers(t *testing.T) {
+	p, m := onCard(t, "qwen3-30b-a3b", "Q4_K_M", 8, 12)
+	e := m.Expect(p, h100, 1, 0)
+	t.Logf("%.3g tokens/s, %.3g of the first %d, %.2f GB copied, %.1f GB read once", e.Decode, e.First, FirstTokens,
+		e.Copied/1e9, e.Fill/1e9)
+	require.Zero(t, e.Streamed)
+	require.Less(t, e.Decode, h100.Bus/e.Copied)
+	require.InDelta(t, float64(m.ByTier()[Disk]), e.Fill, 0.4e9, "what is on disk, but for the table")
+	require.Less(t, e.First, e.Decode/2)
+	require.Greater(t, e.First*e.Fill/h100.Disk, 0.5*FirstTokens, "some tokens are drawn while slots are filled")
+
+	less, n := onCard(t, "qwen3-30b-a3b", "Q4_K_M", 8, 6)
+	few := n.Expect(less, h100, 1, 0)
+	require.Positive(t, few.Streamed)
+	require.Less(t, few.Decode, e.Decode)
+	require.Less(t, few.First, few.Decode)
+	more := h100
+	more.Disk *= 4
+	require.Greater(t, m.Expect(p, more, 1, 0).First, e.First)
+	require.Equal(t, e.Decode, m.Expect(p, more, 1, 0).Decode)
+}

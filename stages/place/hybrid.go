@@ -3,6 +3,7 @@ package place
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -11,6 +12,9 @@ import (
 // A device with a Host computes the last layers and the end of a program, and the host what comes before them: so
 // values go to the device and never have to be waited for on their way back, the largest matrix of all is where memory
 // is fast, and the embedding, of which a row is looked up, takes none of it.
+//
+// Or it computes all but the experts of some layers, which are most of a mixture's bytes and of which a row needs few:
+// values go to and fro, which costs tenths of a millisecond a layer.
 
 // Auto, as a number of layers, leaves it to what is predicted to be sooner.
 const Auto = -1
@@ -22,8 +26,9 @@ const (
 )
 
 // Settle decides how many layers the device computes, where that was left open. If all have room there, it computes
-// all. Else either what has no room comes to the device for each token, or as many layers as have room are computed
-// there and the others by the host: whatever answers a usual request sooner.
+// all. Else what has no room comes to the device for each token, or as many layers as have room are computed there and
+// the others by the host, or the host computes the experts of as few layers as it must: whatever answers a usual
+// request sooner.
 func (a *Ask) Settle(m Machine, s Speeds) {
 	if a.Layers != Auto {
 		return
@@ -32,17 +37,23 @@ func (a *Ask) Settle(m Machine, s Speeds) {
 	if a.Device.Host == nil || a.VRAM == 0 || a.Own() <= a.VRAM {
 		return
 	}
-	some := *a
-	for some.Layers = LayersOf(a.Program.Program) - 1; some.Layers > 0; some.Layers-- {
-		if some.divisible(some.Layers) && some.Own() <= a.VRAM {
+	layers, experts := *a, *a
+	for layers.Layers = LayersOf(a.Program.Program) - 1; layers.Layers > 0; layers.Layers-- {
+		if layers.divisible(layers.Layers) && layers.Own() <= a.VRAM {
 			break
 		}
 	}
-	if some.Layers == 0 {
-		return
+	for n := Mixtures(a.Program.Program); experts.Experts < n && experts.Own() > a.VRAM; {
+		experts.Experts++
 	}
-	if took := some.request(m, s); took < a.request(m, s) {
-		a.Layers = some.Layers
+	took := a.request(m, s)
+	for _, some := range []*Ask{&layers, &experts} {
+		if !some.divided() || some.Own() > a.VRAM {
+			continue
+		}
+		if t := some.request(m, s); t < took {
+			a.Layers, a.Experts, took = some.Layers, some.Experts, t
+		}
 	}
 }
 
@@ -55,20 +66,39 @@ func (a *Ask) request(m Machine, s Speeds) (seconds float64) {
 	x := &plan.Models[0]
 	chunk := min(usualPrompt, x.Rows)
 	device, host := x.cost(a.Program, float64(chunk))
-	memory, beside := s.Memory*reachMemory, s.HostMemory*reachMemory
+	memory, beside := s.Memory*device.reach(&s), s.HostMemory*reachMemory
 	prompt := device.prefill(&s, memory, s.Multiply) + host.prefill(&s, beside, s.HostMultiply)
 	return prompt*usualPrompt/float64(chunk) + usualAnswer/x.Expect(a.Program, s, 1, 0).Decode
 }
 
-// divided says whether the host of the device computes some layers.
+// divided says whether the host of the device computes some layers, or experts of some.
 func (a *Ask) divided() bool {
-	return a.Layers > 0 && a.Device.Host != nil && a.Layers < LayersOf(a.Program.Program)
+	return a.Device.Host != nil &&
+		(a.Experts > 0 || a.Layers > 0 && a.Layers < LayersOf(a.Program.Program))
 }
 
 // onHost says whether the host computes a segment.
 func (a *Ask) onHost(segment int) bool {
 	s := &a.Program.Segments[segment]
-	return a.divided() && !s.Kind.Ends() && s.Layer < LayersOf(a.Program.Program)-a.Layers
+	switch {
+	case !a.divided() || s.Kind.Ends():
+		return false
+	case a.Experts > 0:
+		return s.Kind == ir.SegExperts && mixturesIn(a.Program.Segments[:segment]) < a.Experts
+	}
+	return s.Layer < LayersOf(a.Program.Program)-a.Layers
+}
+
+// Mixtures is how many layers of a program have experts.
+func Mixtures(p *ir.Program) int { return mixturesIn(p.Segments) }
+
+func mixturesIn(all []ir.Segment) (n int) {
+	for i := range all {
+		if all[i].Kind == ir.SegExperts {
+			n++
+		}
+	}
+	return n
 }
 
 // onDevice says the contrary.
@@ -98,7 +128,38 @@ func (a *Ask) Own() int64 { return a.some(0, a.onDevice).total }
 // HostLayers is how many of a program's layers the host of the device computes: the first ones.
 func (m *Model) HostLayers(p *ir.Program) (n int) {
 	for _, s := range m.Parts[0].Layout.OnHost {
-		n = max(n, p.Segments[s].Layer+1)
+		if p.Segments[s].Kind != ir.SegExperts {
+			n = max(n, p.Segments[s].Layer+1)
+		}
+	}
+	return n
+}
+
+// HostExperts is of how many layers it computes nothing but the experts: the first ones that have any.
+func (m *Model) HostExperts(p *ir.Program) (n int) {
+	if m.HostLayers(p) > 0 {
+		return 0
+	}
+	return len(m.Parts[0].Layout.OnHost)
+}
+
+// crossings is how many values go from one side to the other in a step.
+func (m *Model) crossings(p *ir.Bound) (n int) {
+	onHost := m.Parts[0].Layout.OnHost
+	if onHost == nil {
+		return 0
+	}
+	writer, crossed := make([]int, len(p.Widths)), make([]bool, len(p.Widths))
+	for s := range p.Segments {
+		for _, v := range p.Only([]int{s}).Taken() {
+			if !crossed[v] && slices.Contains(onHost, writer[v]) != slices.Contains(onHost, s) {
+				crossed[v] = true
+				n++
+			}
+		}
+		for i := range p.Segments[s].Nodes {
+			writer[p.Segments[s].Nodes[i].Out] = s
+		}
 	}
 	return n
 }
@@ -140,6 +201,11 @@ func (a *Ask) divide(m *Model) error {
 		return a.tooMany(own)
 	}
 	t := a.some(0, a.onHost)
+	if need := t.resident() + a.slabs(); a.Experts > 0 && a.Weights > 0 && need > a.Weights {
+		const mib = 1 << 20
+		return fmt.Errorf("the experts of %d layers need %d MiB of RAM, %d MiB are available: have the host compute fewer, or "+
+			"give it more", a.Experts, (need+mib-1)/mib, a.Weights/mib)
+	}
 	always, free := a.slabs()+t.vectors, int64(math.MaxInt64)
 	if a.Weights > 0 {
 		free = a.Weights - always
@@ -163,6 +229,17 @@ func (a *Ask) divide(m *Model) error {
 func (a *Ask) tooMany(own int64) error {
 	const mib = 1 << 20
 	few := *a
+	if a.Experts > 0 {
+		for few.Experts++; few.Experts <= Mixtures(a.Program.Program); few.Experts++ {
+			if few.Own() <= a.VRAM {
+				return fmt.Errorf("all but the experts of %d layers need %d MiB of VRAM for their weights, %d MiB are available: "+
+					"have the host compute those of at least %d layers", a.Experts, (own+mib-1)/mib, a.VRAM/mib, few.Experts)
+			}
+		}
+		few.Experts--
+		return fmt.Errorf("all but the experts need %d MiB of VRAM for their weights, %d MiB are available: ask for fewer "+
+			"layers on the device instead", (few.Own()+mib-1)/mib, a.VRAM/mib)
+	}
 	for few.Layers = a.Layers - 1; few.Layers > 0; few.Layers-- {
 		if few.checkLayers() == nil && few.Own() <= a.VRAM {
 			return fmt.Errorf("%d layers on the device need %d MiB of VRAM for their weights, %d MiB are available: ask for at "+
@@ -176,7 +253,7 @@ func (a *Ask) tooMany(own int64) error {
 
 // checkLayers refuses a border between layers of which one attends to what another one stores.
 func (a *Ask) checkLayers() error {
-	if !a.divided() || a.divisible(a.Layers) {
+	if !a.divided() || a.Experts > 0 || a.divisible(a.Layers) {
 		return nil
 	}
 	less, more := a.Layers-1, a.Layers+1

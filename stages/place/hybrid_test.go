@@ -83,6 +83,84 @@ func TestExpectDivided(t *testing.T) {
 	require.InEpsilon(t, 2e12*reachMultiply/(2*6.98e9*24/32), e.Prefill, 0.01)
 }
 
+// TestExperts: the experts of the first layers that have any are the host's, all else is the device's; nothing of a
+// cache is on the host.
+func TestExperts(t *testing.T) {
+	p := shaped(t, "qwen3-30b-a3b", "Q4_K_M")
+	make := func(a Ask) (*Model, error) {
+		a.Program, a.Device, a.Sequences, a.Context = p, both(), 1, 4096
+		plan, err := Make([]Ask{a}, Machine{Memory: 24 * gib, Host: 64 * gib, Flight: 2})
+		if err != nil {
+			return nil, err
+		}
+		return &plan.Models[0], nil
+	}
+	all, err := make(Ask{})
+	require.NoError(t, err)
+	m, err := make(Ask{Experts: 10})
+	require.NoError(t, err)
+	require.Equal(t, 10, m.HostExperts(p.Program))
+	require.Zero(t, m.HostLayers(p.Program))
+	require.Zero(t, m.HostKV)
+	require.Equal(t, all.KV, m.KV)
+	require.False(t, m.Parts[0].Streams())
+	onHost := int64(0)
+	for _, h := range m.Homes {
+		s, want := p.Segments[h.Group.Segment], Device
+		if s.Kind == ir.SegExperts && s.Layer < 10 {
+			want = Host
+			onHost += h.Group.Bytes
+		}
+		require.Equal(t, want, h.Tier, "%v", h.Group)
+		require.GreaterOrEqual(t, h.Slot, 0)
+	}
+	require.Equal(t, onHost, m.Host)
+	require.Equal(t, all.Weights, m.Weights+m.Host)
+	require.Equal(t, 40, m.crossings(p), "the stream, its norm and the choice go there, and the sum comes back")
+
+	whole, err := make(Ask{Experts: 99})
+	require.NoError(t, err)
+	require.Equal(t, 48, whole.HostExperts(p.Program), "all of them")
+	_, err = make(Ask{Experts: 10, VRAM: 12 * gib})
+	require.ErrorContains(t, err, "have the host compute those of at least 16 layers")
+	_, err = make(Ask{Experts: 10, VRAM: 1 << 20})
+	require.ErrorContains(t, err, "all but the experts need 9")
+	_, err = make(Ask{Experts: 10, Weights: 2 * gib})
+	require.ErrorContains(t, err, "have the host compute fewer")
+}
+
+// TestExpectExpertsBeside: the host computes from memory what would else come through the bus; values cross for it.
+func TestExpectExpertsBeside(t *testing.T) {
+	p := shaped(t, "qwen3-30b-a3b", "Q4_K_M")
+	expect := func(a Ask, s Speeds) Expected {
+		a.Program, a.Device, a.Sequences = p, both(), 1
+		plan, err := Make([]Ask{a}, Machine{Memory: 24 * gib, Host: 64 * gib, Flight: 2})
+		require.NoError(t, err)
+		return plan.Models[0].Expect(p, s, 1, 0)
+	}
+	desk := Speeds{Disk: 3e9, Bus: 25e9, Memory: 0.9e12, Copy: 11e-6, Launch: 4e-6, Turn: 40e-6, HostMemory: 60e9,
+		HostMultiply: 2e12}
+	for _, s := range []Speeds{h100, desk} {
+		for _, vram := range []int64{4, 8, 12} {
+			a := Ask{VRAM: vram * gib}
+			streams := expect(a, s)
+			for a.Experts = 1; ; a.Experts++ {
+				some := a
+				some.Program, some.Device = p, both()
+				if some.Own() <= a.VRAM {
+					break
+				}
+			}
+			x := expect(a, s)
+			t.Logf("%d GB of VRAM, bus %.0f GB/s, memory %.0f: %.1f tokens/s streaming, %.1f with the experts of %d layers beside",
+				vram, s.Bus/1e9, s.HostMemory/1e9, streams.Decode, x.Decode, a.Experts)
+			none := s
+			none.Turn = 0
+			require.Greater(t, expect(a, none).Decode, x.Decode)
+		}
+	}
+}
+
 // TestSettle: what has no room is computed where memory is fast, or goes through a fast bus.
 func TestSettle(t *testing.T) {
 	p := shaped(t, "llama-3.1-8b", "Q8_0")
@@ -103,6 +181,16 @@ func TestSettle(t *testing.T) {
 				Speeds{Disk: 3e9, Bus: c.bus, Memory: 1000e9, HostMemory: c.host, HostMultiply: 20e12})
 			require.Equal(t, c.layers, a.Layers)
 		})
+	}
+	m := shaped(t, "qwen3-30b-a3b", "Q4_K_M")
+	for _, c := range []struct {
+		turn, host      float64
+		layers, experts int
+	}{{40e-6, 60e9, 21, 0}, {5e-6, 60e9, 0, 28}, {5e-6, 5e9, 0, 0}} {
+		a := Ask{Program: m, Device: both(), Layers: Auto, VRAM: 8 * gib, Sequences: 1}
+		a.Settle(Machine{Memory: 16 * gib, Host: 64 * gib, Flight: 2},
+			Speeds{Disk: 3e9, Bus: 25e9, Memory: 900e9, HostMemory: c.host, HostMultiply: 20e12, Turn: c.turn})
+		require.Equal(t, [2]int{c.layers, c.experts}, [2]int{a.Layers, a.Experts}, "%+v", c)
 	}
 	a := Ask{Program: p, Device: both(), Layers: Auto, VRAM: 4 * gib, Sequences: 1}
 	a.Settle(Machine{Memory: 16 * gib, Host: 64 * gib, Flight: 2},

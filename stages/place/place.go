@@ -33,7 +33,10 @@ type Ask struct {
 	// Layers is how many are computed on a device with a Host: the last ones, with the end of the program. The others, and
 	// the embedding, are computed in the program's memory. 0: all are computed on the device. Auto: Settle decides.
 	Layers int
-	KV     backend.KVType
+	// Experts is of how many layers the Host computes the experts, in the program's memory, where the device computes all
+	// else: the first ones that have any. Then Layers is 0.
+	Experts int
+	KV      backend.KVType
 
 	Context   int // positions that one request may hold
 	Sequences int // computed at once
@@ -122,6 +125,17 @@ func (h *Home) Brought() bool { return h.Slot >= 0 || h.Kept() }
 
 // Kept says whether the group waits in the program's memory to be copied to slots that it shares.
 func (h *Home) Kept() bool { return h.Slot < 0 && h.Tier == Host && h.Group.Use == ir.Matrix }
+
+// Price is what it costs to bring a group to a slot that it shares, where one that is kept costs 1: drives read a fifth
+// to a thirtieth as fast as buses copy, and give less while a step waits for a few groups.
+func Price(kept bool) float64 {
+	if kept {
+		return 1
+	}
+	return readPrice
+}
+
+const readPrice = 16
 
 const (
 	defaultSequences = 32

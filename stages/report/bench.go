@@ -31,7 +31,10 @@ type Bench struct {
 	// Copied is what the plan has copied to the device for each token, in bytes; Bus what copies reach a second.
 	Copied float64 `json:"copied_bytes_per_token,omitempty"`
 	Bus    float64 `json:"bus_bytes_per_second,omitempty"`
-	Points []Point `json:"points"`
+	// Expected is what the plan expects of decoding at the first point, in tokens a second, where weights stream: in the
+	// long run, as the runs that count are made.
+	Expected float64 `json:"expected_decode,omitempty"`
+	Points   []Point `json:"points"`
 }
 
 // Point is one length of prompt on a cache of Depth positions.
@@ -42,10 +45,16 @@ type Point struct {
 	Prefill  Phase `json:"prefill"`
 	Decode   Phase `json:"decode"`
 	Step     Phase `json:"step"` // decoding by the median of a run's steps: a stall of a busy machine hits few of them
+	// Cold is the run before those that count, where weights stream: slots that they share are filled in it.
+	Cold *Speeds `json:"cold,omitempty"`
 }
 
 // Speeds are a run's tokens per second, of all sequences together; Step is 0 where a peer does not say.
-type Speeds struct{ Prefill, Decode, Step float64 }
+type Speeds struct {
+	Prefill float64 `json:"prefill"`
+	Decode  float64 `json:"decode"`
+	Step    float64 `json:"step"`
+}
 
 // Compare fills in the rates of runs; those of peers were made in turns with ours.
 func (p *Point) Compare(ours []Speeds, names []string, theirs [][]Speeds) {

@@ -295,6 +295,25 @@ func TestCopied(t *testing.T) {
 		"50.0 that copies reach\n")
 }
 
+// TestExpected: what was measured where weights stream is related to what the plan expects, and stands beside the run
+// before, in which slots were filled.
+func TestExpected(t *testing.T) {
+	b := report.Bench{Model: "m", Device: "a card", Beside: true, Expected: 40,
+		Points: []report.Point{{Decode: report.Phase{Rate: report.SpreadOf([]float64{42})}}}}
+	var text strings.Builder
+	require.NoError(t, b.Text(&text))
+	require.Contains(t, text.String(), "the plan expects decoding at 40.0 tokens/s; this is 1.05 times that\n")
+	require.NotContains(t, text.String(), "from cold")
+	b.Points[0].Cold = &report.Speeds{Prefill: 1234, Decode: 7.89}
+	text.Reset()
+	require.NoError(t, b.Text(&text))
+	require.Contains(t, text.String(), "in the run before, from cold: reading the prompt 1234.0, decoding 7.89 tokens/s\n")
+	b.Expected = 0
+	text.Reset()
+	require.NoError(t, b.Text(&text))
+	require.NotContains(t, text.String(), "expect")
+}
+
 // TestBeside: of a device that computes beside the program only the rates are known.
 func TestBeside(t *testing.T) {
 	b := report.Bench{Model: "m", Device: "a card", Beside: true, ActorsShare: -3, ReadBandwidth: 1e9,

@@ -73,6 +73,7 @@ func (b *Bench) about() []string {
 		lines = append(lines, fmt.Sprintf("copied to the device for each token: %.2f GB; decoding copies %.1f GB/s, %.0f %% of "+
 			"the %.1f that copies reach", b.Copied/1e9, rate/1e9, 100*rate/b.Bus, b.Bus/1e9))
 	}
+	lines = append(lines, b.expected()...)
 	if b.Beside {
 		return lines
 	}
@@ -80,6 +81,21 @@ func (b *Bench) about() []string {
 		fmt.Sprintf("ceilings: reading %.1f GB/s (at best %.1f)%s", b.ReadBandwidth/1e9, b.ReadBest/1e9, b.multiply()),
 		fmt.Sprintf("the actors' share of a step: %.2f %%", 100*b.ActorsShare),
 	)
+}
+
+// expected relates what was measured where weights stream to what the plan expects of it.
+func (b *Bench) expected() (lines []string) {
+	if b.Expected == 0 || len(b.Points) == 0 {
+		return nil
+	}
+	p := &b.Points[0]
+	lines = append(lines, fmt.Sprintf("the plan expects decoding at %s tokens/s; this is %.2f times that",
+		tokensRate(b.Expected), p.Decode.Rate.Median/b.Expected))
+	if p.Cold != nil {
+		lines = append(lines, fmt.Sprintf("in the run before, from cold: reading the prompt %s, decoding %s tokens/s",
+			tokensRate(p.Cold.Prefill), tokensRate(p.Cold.Decode)))
+	}
+	return lines
 }
 
 // setting is what the figures depend on besides model and machine.

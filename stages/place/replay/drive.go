@@ -17,6 +17,7 @@ type read struct {
 	left          float64 // bytes
 	piece         float64
 	landed        bool
+	fills         bool    // nobody has asked for it
 	at            float64 // when it landed
 }
 

@@ -32,7 +32,7 @@ func (r *replay) chose(i int) {
 // forsake gives up what is being read for a layer that has not chosen it: there is something better to read.
 func (r *replay) forsake(i int) {
 	g, l := r.drive.guess, &r.layers[i]
-	if g == nil || g.layer != i || in(r.at.Chosen[i], int32(g.expert)) {
+	if g == nil || g.layer != i || g.fills || in(r.at.Chosen[i], int32(g.expert)) {
 		return
 	}
 	if r.guess != nil {
@@ -62,7 +62,7 @@ func (r *replay) scores(i int, late bool) {
 func (r *replay) likely() *read {
 	i, expert, ok := r.expected()
 	if !ok {
-		return nil
+		return r.fill()
 	}
 	x := r.bring(i, expert, func(e int32) bool { return r.keeps(i, e) })
 	if x != nil {
@@ -94,4 +94,26 @@ func (r *replay) keeps(i int, expert int32) bool {
 		return r.guess.Keeps(i, int(expert))
 	}
 	return in(r.at.Chosen[i], expert)
+}
+
+// fill is what a free slot is for while the drive has nothing else to do, as tiers.Residency has it; nil: nothing.
+func (r *replay) fill() *read {
+	if !r.Fill {
+		return nil
+	}
+	for i := range r.layers {
+		l := &r.layers[i]
+		if l.count >= l.slots-r.trace.Sizes.Layers[i].Used {
+			continue
+		}
+		for e := range l.reads {
+			if l.reads[e] == nil && !r.kept(e) {
+				x := r.bring(i, e, nil)
+				x.fills = true
+				r.result.Bytes += int64(x.left)
+				return x
+			}
+		}
+	}
+	return nil
 }

@@ -235,3 +235,43 @@ func TestPrefetch(t *testing.T) {
 		}
 	}
 }
+
+// TestThreeTiers: of a layer's 32 experts 13 have slots on a device, 22 wait in memory, and 10 are on disk, which is a
+// 29th as fast as the bus: the shares and speeds of a 30 B mixture with 8 GB of a card's memory, 12 of the program's.
+// All of them could be there. A policy that knows what experts cost gets there, and reads an eighth of what the same
+// policy reads that does not; it waits less than one that knows the future and no prices.
+//
+// To fill slots while tokens are drawn is worth nothing, since the drive is busy with what they wait for; before the
+// first of them it is.
+func TestThreeTiers(t *testing.T) {
+	for _, text := range []string{"en", "go"} {
+		loaded := *trace(t, text)
+		bytes := loaded.Sizes.Layers[0].Bytes
+		run := func(steps []Step, s Setting) *Result {
+			x := loaded
+			x.Steps, x.Rows = steps, len(steps)
+			s.Prefetch, s.Slots, s.Kept, s.Disk, s.Bus, s.Memory = None, 13, 22, 1.5e9, 43e9, 2e12
+			r, err := Run(&x, s)
+			require.NoError(t, err)
+			return r
+		}
+		ours := run(loaded.Steps, Setting{Policy: shelf.Ours})
+		for k, times := range map[shelf.Kind]float64{shelf.LRU: 3.5, shelf.LFU: 3.5, shelf.SLRU: 3.5, shelf.Ours: 3.5,
+			shelf.Belady: 2} {
+			r := run(loaded.Steps, Setting{Policy: k, blind: true})
+			t.Logf("%s, %v without prices: %d misses, %d MB read, %d copied, waited %.3f s; ours %d, %d, %d, %.3f", text, k,
+				r.Misses, r.Bytes>>20, r.Copied>>20, r.Waited, ours.Misses, ours.Bytes>>20, ours.Copied>>20, ours.Waited)
+			require.Less(t, times*ours.Waited, r.Waited, "%s, %v", text, k)
+			require.Less(t, 8*ours.Bytes, r.Bytes, "%s, %v", text, k)
+		}
+		for _, n := range []int{8, 32, 128} {
+			cold := run(loaded.Steps[:n], Setting{Policy: shelf.Ours})
+			filled := run(loaded.Steps[:n], Setting{Policy: shelf.Ours, Fill: true})
+			before := run(loaded.Steps[:n], Setting{Policy: shelf.Ours, Fill: true, Lead: 1})
+			t.Logf("%s, the first %d tokens: waited %.4f s, with slots filled meanwhile %.4f, before %.4f; read %d, %d and %d experts",
+				text, n, cold.Waited, filled.Waited, before.Waited, cold.Bytes/bytes, filled.Bytes/bytes, before.Bytes/bytes)
+			require.InEpsilon(t, cold.Waited, filled.Waited, 0.2)
+			require.Less(t, 1.5*before.Waited, cold.Waited)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -43,6 +44,15 @@ type Setting struct {
 	Weights  int64 // bytes; 0: everything is resident, but for what Slots says
 	Disk     float64
 	Memory   float64 // bytes a second that are computed from
+
+	// Kept is how many experts of each layer wait in the program's memory, to be copied to slots on a device by Bus, in
+	// bytes a second. The others are on disk, and cost as much more as a plan has it. 0: all are.
+	Kept int
+	Bus  float64
+	Lead float64 // seconds that the drive has to fill slots before the first step
+	Fill bool    // it does so then, and while it has nothing else to do
+
+	blind bool // the policy is told no prices
 }
 
 // Result is what came of it.
@@ -50,7 +60,8 @@ type Result struct {
 	Hits    int     // uses of experts that found them there, or on their way
 	Misses  int     // that had to ask for them
 	Bytes   int64   // read from disk
-	Waited  float64 // seconds that computing waited for the disk
+	Copied  int64   // likewise, by Bus
+	Waited  float64 // seconds that computing waited for either
 	Seconds float64
 	Tokens  float64 // a second
 }
@@ -63,7 +74,7 @@ type replay struct {
 	layers         []layer
 	share          *place.Share
 	now            float64
-	drive          drive
+	drive, bus     drive
 	ring           *read   // of the next layer's dense weights; nil: none are streamed
 	dense          float64 // how long a layer's dense weights are computed from
 	result         Result
@@ -89,22 +100,30 @@ func Run(t *Trace, s Setting) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.Kept > 0 && s.Prefetch != None {
+		return nil, errors.New("experts that wait in memory: what is read ahead beside is not replayed")
+	}
 	r := newReplay(t, s, share)
+	if s.Lead > 0 && len(t.Steps) > 0 {
+		r.now, r.at = s.Lead, &t.Steps[0]
+		r.drive.work(r.now)
+	}
 	for i := range t.Steps {
 		r.step(&t.Steps[i])
 	}
-	r.result.Seconds = r.now
+	r.result.Seconds = r.now - s.Lead
 	tokens := t.Drawn
 	if tokens == 0 {
 		tokens = t.Rows
 	}
-	r.result.Tokens = float64(tokens) / max(r.now, 1e-12)
+	r.result.Tokens = float64(tokens) / max(r.result.Seconds, 1e-12)
 	return &r.result, nil
 }
 
 func newReplay(t *Trace, s Setting, share *place.Share) *replay {
 	r := &replay{Setting: s, trace: t, share: share, layers: make([]layer, len(t.Sizes.Layers))}
 	r.drive = drive{speed: s.Disk, likely: r.likely}
+	r.bus = drive{speed: s.Bus, likely: func() *read { return nil }}
 	experts, foreseen := make([]int, len(r.layers)), make([]foresee.Layer, len(r.layers))
 	for i, l := range t.Sizes.Layers {
 		experts[i], foreseen[i] = l.Experts, foresee.Layer{Experts: l.Experts, Used: l.Used}
@@ -116,6 +135,7 @@ func newReplay(t *Trace, s Setting, share *place.Share) *replay {
 			there: make([]bool, l.Experts), slots: slots, bytes: float64(l.Bytes)}
 	}
 	r.policy = shelf.New(s.Policy, experts)
+	r.price()
 	if s.Policy == shelf.Belady {
 		for i := range r.layers {
 			uses := make([][]int32, len(t.Steps))
@@ -133,6 +153,23 @@ func newReplay(t *Trace, s Setting, share *place.Share) *replay {
 	}
 	return r
 }
+
+// price tells the policy what experts cost that are not on disk.
+func (r *replay) price() {
+	if r.Kept == 0 || r.blind {
+		return
+	}
+	for i := range r.layers {
+		prices := make([]float64, len(r.layers[i].reads))
+		for e := range prices {
+			prices[e] = place.Price(r.kept(e))
+		}
+		r.policy.Price(i, prices)
+	}
+}
+
+// kept says whether an expert waits in memory.
+func (r *replay) kept(expert int) bool { return expert < r.Kept }
 
 // step goes through the layers. Dense weights are computed from and streamed evenly over them: those of a
 // layer are read while the one before it is computed.
@@ -178,14 +215,24 @@ func (r *replay) layer(s *Step, i int) {
 	r.result.Misses += len(missing)
 	// Of more experts than there are slots, some come when others have been computed.
 	for _, e := range missing {
-		if x := r.bring(i, int(e), func(e int32) bool { return in(chosen, e) }); x != nil {
+		switch x := r.bring(i, int(e), func(e int32) bool { return in(chosen, e) }); {
+		case x == nil:
+		case r.kept(int(e)):
+			r.result.Copied += int64(x.left)
+			r.bus.ask(x, r.now)
+		default:
 			r.read(x)
 		}
 	}
 	r.now += over(float64(here)*l.bytes, r.Memory)
 	r.drive.work(r.now)
+	r.bus.work(r.now)
 	for _, e := range chosen {
-		if x := l.reads[e]; x != nil && !x.landed {
+		switch x := l.reads[e]; {
+		case x == nil || x.landed:
+		case r.kept(int(e)):
+			r.wait(r.bus.finish(x))
+		default:
 			r.wait(r.drive.finish(x))
 		}
 	}

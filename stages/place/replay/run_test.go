@@ -175,3 +175,39 @@ func TestNames(t *testing.T) {
 	_, err := ParsePrefetch("all")
 	require.EqualError(t, err, `prefetch "all": want none, ours or oracle`)
 }
+
+// TestThreeTierTime: what waits in memory comes by the bus, beside what the drive reads; the step waits for the later.
+func TestThreeTierTime(t *testing.T) {
+	tr := small(0)
+	step := Step{Rows: 1, Chosen: [][]int32{{1, 6}, {3, 7}}}
+	tr.Steps, tr.Rows = []Step{step, step}, 2
+	r, err := Run(tr, Setting{Policy: shelf.Ours, Prefetch: None, Slots: 4, Kept: 5, Disk: 1e9, Bus: 4e9, Memory: 10e9})
+	require.NoError(t, err)
+	require.EqualValues(t, 2e6, r.Bytes)
+	require.EqualValues(t, 2e6, r.Copied)
+	require.InDelta(t, 2e-3, r.Waited, 1e-9, "the drive takes longer")
+	r, err = Run(tr, Setting{Policy: shelf.Ours, Prefetch: None, Slots: 4, Kept: 8, Disk: 1e9, Bus: 4e9, Memory: 10e9})
+	require.NoError(t, err)
+	require.Zero(t, r.Bytes)
+	require.InDelta(t, 1e-3, r.Waited, 1e-9)
+	_, err = Run(tr, Setting{Policy: shelf.Ours, Prefetch: Oracle, Slots: 4, Kept: 8, Disk: 1e9, Bus: 4e9, Memory: 10e9})
+	require.ErrorContains(t, err, "is not replayed")
+}
+
+// TestFill: before the first step, and while the drive has nothing else to do, it fills slots with what is on disk, but
+// for as many as a step uses. What was filled counts as read once.
+func TestFill(t *testing.T) {
+	tr := small(0)
+	step := Step{Rows: 1, Chosen: [][]int32{{5, 6}, {5, 7}}}
+	tr.Steps, tr.Rows = []Step{step}, 1
+	s := Setting{Policy: shelf.Ours, Prefetch: None, Slots: 4, Kept: 5, Disk: 1e9, Bus: 4e9, Memory: 10e9, Fill: true}
+	cold, err := Run(tr, s)
+	require.NoError(t, err)
+	s.Lead = 1
+	warm, err := Run(tr, s)
+	require.NoError(t, err)
+	require.EqualValues(t, 5e6, warm.Bytes, "5 and 6 of each layer, and the second one's 7")
+	require.InDelta(t, 1e-3-1e6/10e9, warm.Waited, 1e-9, "it is read while the other one is computed with")
+	require.Less(t, warm.Waited, cold.Waited)
+	require.InDelta(t, warm.Waited+6e6/10e9, warm.Seconds, 1e-9, "the lead is not counted")
+}

@@ -46,13 +46,14 @@ type Policy struct {
 
 // layer is what is known of a layer's experts.
 type layer struct {
-	time    int     // how often it was computed
-	used    []int   // by expert: when last; 0: never
-	uses    []int   // by expert: how often
-	arrived []int   // by expert: the number of its arrival; 0: it is not there
-	number  int     // of the last arrival
-	again   []int   // by expert: when last used since it arrived; 0: it was not
-	future  [][]int // by expert: the times of its uses that are to come; Belady
+	time    int       // how often it was computed
+	used    []int     // by expert: when last; 0: never
+	uses    []int     // by expert: how often
+	arrived []int     // by expert: the number of its arrival; 0: it is not there
+	number  int       // of the last arrival
+	again   []int     // by expert: when last used since it arrived; 0: it was not
+	future  [][]int   // by expert: the times of its uses that are to come; Belady
+	prices  []float64 // by expert: what it costs to bring; nil: all the same. Ours
 }
 
 // New makes a policy for layers of so many experts. Belady needs Foresee, too.
@@ -78,6 +79,10 @@ func (p *Policy) Foresee(l int, uses [][]int32) {
 		}
 	}
 }
+
+// Price says what it costs to bring each expert of a layer, of which all cost the same else: those that wait in memory
+// come sooner than those on disk. Ours keeps what is worth most then; the others do not care.
+func (p *Policy) Price(l int, prices []float64) { p.layers[l].prices = prices }
 
 // Touch says which experts the rows of a step chose, each once: before any of them arrives for the step.
 func (p *Policy) Touch(l int, experts []int32) {
@@ -125,6 +130,12 @@ func (p *Policy) worths(l int, among []int32) []float64 {
 	worth := p.scratch[:len(among)]
 	if p.kind == Ours {
 		p.reuse.expect(l, among, worth)
+		if x := &p.layers[l]; x.prices != nil {
+			p.reuse.certain(x.time, len(x.used), worth)
+			for i, e := range among {
+				worth[i] *= x.prices[e]
+			}
+		}
 		return worth
 	}
 	for i, e := range among {

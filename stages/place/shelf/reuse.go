@@ -135,3 +135,20 @@ func (r *reuse) expect(l int, among []int32, worth []float64) {
 	}
 	m.after.add(worth, among, m.follow)
 }
+
+// rare is what is expected of an expert that is hardly ever used: it may be.
+const rare = 0.01
+
+// certain makes of an order how soon each use is expected, at a time: where prices differ, it counts by how much one is
+// sooner than another. As long as little was observed of a layer, all are expected about alike.
+func (r *reuse) certain(time, experts int, worth []float64) {
+	sum := 0.0
+	for i := range worth {
+		worth[i] = max(worth[i]+r.fit.weights[constant], rare)
+		sum += worth[i]
+	}
+	mean, unsure := sum/float64(len(worth)), float64(experts)/float64(experts+time)
+	for i := range worth {
+		worth[i] += unsure * (mean - worth[i])
+	}
+}

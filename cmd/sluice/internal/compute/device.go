@@ -48,6 +48,17 @@ func (l *layers) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String is what UnmarshalText takes.
+func (l layers) String() string {
+	switch l {
+	case allLayers:
+		return "all"
+	case autoLayers:
+		return "auto"
+	}
+	return strconv.Itoa(int(l))
+}
+
 // Planned is what a plan calls them.
 func (l layers) Planned() int {
 	switch l {
@@ -63,7 +74,11 @@ func (l layers) Planned() int {
 func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 	asked, from := f.Device, "--device"
 	usual := cpuDevice
-	if f.GPULayers > 0 || f.GPULayers == autoLayers {
+	of := "--gpu-layers"
+	if f.CPUExperts > 0 {
+		of = "--cpu-experts"
+	}
+	if f.GPULayers > 0 || f.GPULayers == autoLayers || f.CPUExperts > 0 {
 		usual = autoDevice
 	}
 	name, number, numbered := strings.Cut(cmp.Or(asked, usual), ":")
@@ -75,17 +90,19 @@ func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 		return nil, env.Usagef("--no-repack computes from the mapped file, which a GPU cannot reach: leave it out, or compute " +
 			"with --device cpu")
 	case name == cpuDevice && usual == autoDevice:
-		return nil, env.Usagef("--gpu-layers is of GPUs: leave it out, or compute with --device vulkan")
+		return nil, env.Usagef("%s is of GPUs: leave it out, or compute with --device vulkan", of)
+	case name == cpuDevice && f.VRAM > 0:
+		return nil, env.Usagef("--vram is memory of GPUs: leave it out, or compute with --device vulkan")
 	case name == cpuDevice && f.FastPrefill:
 		return nil, env.Usagef("--fast-prefill is of GPUs: leave it out, or compute with --device vulkan")
 	case name == cpuDevice, name == autoDevice && f.NoRepack,
 		(name == vulkanDevice || name == autoDevice) && f.GPULayers == 0:
 		return f.processor(e)
 	case numbered:
-		d, err := vulkan.Open(n, f.gpu())
+		d, err := vulkan.Open(n, f.gpu(e))
 		return f.both(e, d, onDevice(from, asked, err))
 	case name == vulkanDevice:
-		d, err := vulkan.OpenBest(f.gpu())
+		d, err := vulkan.OpenBest(f.gpu(e))
 		return f.both(e, d, onDevice(from, asked, err))
 	case name == autoDevice:
 		return f.best(e)
@@ -102,9 +119,12 @@ func onDevice(from, asked string, err error) error {
 
 // best takes a GPU, if there is one that can be used.
 func (f *Flags) best(e *env.Env) (backend.Device, error) {
-	d, err := vulkan.OpenBest(f.gpu())
-	if err != nil && f.GPULayers > 0 {
+	d, err := vulkan.OpenBest(f.gpu(e))
+	switch {
+	case err != nil && f.GPULayers > 0:
 		return nil, fmt.Errorf("--gpu-layers %d: %w", f.GPULayers, err)
+	case err != nil && f.CPUExperts > 0:
+		return nil, fmt.Errorf("--cpu-experts %d: %w", f.CPUExperts, err)
 	}
 	if err != nil {
 		d, cpuErr := f.processor(e)
@@ -147,8 +167,17 @@ func (f *Flags) processor(e *env.Env) (backend.Device, error) {
 }
 
 // gpu is how a GPU is used.
-func (f *Flags) gpu() vulkan.Options {
-	return vulkan.Options{Cache: kernelCache(), FastPrefill: f.FastPrefill}
+func (f *Flags) gpu(e *env.Env) vulkan.Options {
+	return vulkan.Options{Cache: kernelCache(), FastPrefill: f.FastPrefill, Without: Without(e)}
+}
+
+// WithoutVariable names what of a GPU is left alone, as where its driver does it badly, with commas between.
+const WithoutVariable = "SLUICE_VULKAN_WITHOUT"
+
+// Without is what it says.
+func Without(e *env.Env) []string {
+	text, _ := e.Lookup(WithoutVariable)
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // kernelCache is the folder for what drivers compile; empty where the system has none.

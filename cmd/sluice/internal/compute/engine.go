@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/stages/modelfile"
+	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -37,7 +38,8 @@ type Flags struct {
 	VRAM        env.Size `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
 	Mirror      string   `name:"mirror" placeholder:"DIR" help:"Folder with a copy of the model, on another drive: weights that are read come from both, as fast as each can."`
 	Device      string   `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
-	GPULayers   layers   `name:"gpu-layers" placeholder:"N" default:"all" help:"Layers that a GPU computes, the last ones, with the head; this machine's processor computes the others, from its own memory. 0: the GPU computes none. all (the default): what does not fit is copied there for each token. auto: either, whichever is predicted to be sooner."`
+	GPULayers   layers   `name:"gpu-layers" placeholder:"N" default:"all" help:"Layers that a GPU computes, the last ones, with the head; this machine's processor computes the others, from its own memory. 0: the GPU computes none. all (the default): what does not fit is copied there for each token. auto: either, or as with --cpu-experts, whichever is predicted to be sooner."`
+	CPUExperts  int      `name:"cpu-experts" placeholder:"N" help:"Layers whose experts this machine's processor computes, from its own memory, while a GPU computes all else: the first ones that have any. Default: 0, what does not fit is copied there for each token."`
 	FastPrefill bool     `help:"On a GPU, read prompts in half precision, which is faster: results then depend a little on what is computed at once."`
 	Threads     int      `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
 	NoRepack    bool     `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
@@ -50,7 +52,11 @@ func (f *Flags) Check() error {
 	if f.RAM > 0 && f.NoRepack {
 		return env.Usagef("--ram bounds the memory for weights, and with --no-repack they take none: leave one out")
 	}
-	return cmp.Or(env.Within("--ctx", f.Ctx, 0, env.MaxTokens), env.Within("-t", f.Threads, 0, env.MaxThreads))
+	if f.CPUExperts > 0 && f.GPULayers != allLayers {
+		return env.Usagef("--gpu-layers and --cpu-experts both say what the processor computes: give one of them")
+	}
+	return cmp.Or(env.Within("--ctx", f.Ctx, 0, env.MaxTokens), env.Within("-t", f.Threads, 0, env.MaxThreads),
+		env.Within("--cpu-experts", f.CPUExperts, 0, env.MaxTokens))
 }
 
 // Start loads the model, with a progress bar if a person is watching. edit may change what the flags do not say.
@@ -77,7 +83,7 @@ func (f *Flags) ModelOf(name string, file *gguf.File) actors.Model {
 	kv, _ := backend.ParseKV(f.KV) // kong has checked it
 	context := cmp.Or(f.Ctx, modelfile.Of(&file.Meta).Context)
 	return actors.Model{Name: name, File: file, KV: kv, Context: context, NoRepack: f.NoRepack, Weights: int64(f.RAM),
-		VRAM: int64(f.VRAM), Layers: f.GPULayers.Planned()}
+		VRAM: int64(f.VRAM), Layers: f.GPULayers.Planned(), Experts: f.CPUExperts}
 }
 
 // Open loads a model on a device, which it closes, with a progress bar if a person is watching. edit may change what
@@ -158,9 +164,12 @@ func announce(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Devi
 			come += fmt.Sprintf(" (%s of them from disk)", env.BinarySize(int64(x.Streamed)))
 		}
 	}
-	fmt.Fprintf(e.Stderr, "sluice: %s streams: %s of %s are %s, %s for each token; expect %s tokens/s\n",
-		env.Printable(engine.Info.Name), env.BinarySize(there), env.BinarySize(engine.Info.WeightBytes), where, come,
-		env.TokensRate(x.Decode))
+	expect := env.TokensRate(x.Decode) + " tokens/s"
+	if x.First > 0 {
+		expect += fmt.Sprintf(" in the long run, %s in the first %d tokens", env.TokensRate(x.First), place.FirstTokens)
+	}
+	fmt.Fprintf(e.Stderr, "sluice: %s streams: %s of %s are %s, %s for each token; expect %s\n",
+		env.Printable(engine.Info.Name), env.BinarySize(there), env.BinarySize(engine.Info.WeightBytes), where, come, expect)
 }
 
 // OpenWeights opens a model that can be run, with its copy if there is to be one.

@@ -53,7 +53,11 @@ func (f *SamplingFlags) Params(e *actors.Engine) (sample.Params, error) {
 		seed := cmp.Or(e.Info.Sampling.Seed, rand.Uint64N(1<<53))
 		f.Seed = &seed
 	}
-	return f.Over(e.Info.Sampling, e)
+	p, err := f.Over(e.Info.Sampling, e)
+	if err != nil {
+		return p, env.Usagef("%s", ofFlags(err.Error()))
+	}
+	return p, nil
 }
 
 // Over lays the flags over other parameters.
@@ -92,6 +96,22 @@ func (f *SamplingFlags) Over(p sample.Params, e *actors.Engine) (sample.Params, 
 		return p, env.Usagef("%v", err)
 	}
 	return p, nil
+}
+
+// ofFlags says of flags what was said of fields of requests, one in a line.
+func ofFlags(faults string) string {
+	lines := strings.Split(faults, "\n")
+	for i, line := range lines {
+		name, rest, _ := strings.Cut(line, " ")
+		if strings.HasPrefix(name, "--") {
+			continue
+		}
+		if name == "temperature" {
+			name = "temp"
+		}
+		lines[i] = "--" + strings.ReplaceAll(name, "_", "-") + " " + rest
+	}
+	return strings.Join(lines, "\n")
 }
 
 func set[T any](to *T, from *T) {

@@ -48,6 +48,9 @@ type Speeds struct {
 type deviceSpeeds struct {
 	Bus    float64 `json:"bus_bytes_per_second"`
 	Memory float64 `json:"memory_bytes_per_second"`
+	Copy   float64 `json:"seconds_of_a_copy"` // beside its bytes; 0: it was measured by an older program
+	Launch float64 `json:"seconds_of_a_launch"`
+	Turn   float64 `json:"seconds_of_a_turn"`
 }
 
 const (
@@ -59,7 +62,8 @@ const (
 // Planned is what a plan for a device takes of them.
 func (s *Speeds) Planned(d backend.Device) place.Speeds {
 	if x, apart := s.Devices[d.Name()]; apart {
-		return place.Speeds{Disk: s.Disk, Bus: x.Bus, Memory: x.Memory, HostMemory: s.Memory, HostMultiply: s.Multiply}
+		return place.Speeds{Disk: s.Disk, Bus: x.Bus, Memory: x.Memory, Copy: x.Copy, Launch: x.Launch, Turn: x.Turn,
+			HostMemory: s.Memory, HostMultiply: s.Multiply}
 	}
 	return place.Speeds{Disk: s.Disk, Memory: s.Memory, Multiply: s.Multiply}
 }
@@ -105,13 +109,14 @@ func recallOne(e *env.Env, file source.Source, d backend.Device) (s Speeds, err 
 			return s, err
 		}
 	}
-	if _, ok := s.Devices[d.Name()]; !ok && d.Traits().Memory == backend.OwnMemory {
+	if s.Devices[d.Name()].Copy == 0 && d.Traits().Memory == backend.OwnMemory {
 		rates, err := vulkan.Measure(CardOf(d))
 		if err != nil {
 			return s, fmt.Errorf("measuring %s: %w", d.Name(), err)
 		}
-		all := map[string]deviceSpeeds{d.Name(): deviceSpeeds(rates)}
+		all := map[string]deviceSpeeds{}
 		maps.Copy(all, s.Devices)
+		all[d.Name()] = deviceSpeeds(rates)
 		s.Devices, known = all, false
 	}
 	if !known {

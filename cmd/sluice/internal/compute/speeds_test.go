@@ -11,7 +11,9 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/source"
+	"github.com/sluice-ai/sluice/stages/place"
 )
 
 // TestSpeedsAreKept: one measurement for each machine and file system, the last one.
@@ -39,6 +41,32 @@ func TestSpeedsAreKept(t *testing.T) {
 	require.Empty(t, kept(e), "what cannot be read was never there")
 	require.NoError(t, Keep(e, Speeds{Machine: "b"}))
 	require.Len(t, kept(e), 1)
+}
+
+// apart is a device with memory of its own.
+type apart struct{ backend.Device }
+
+func (apart) Name() string           { return "card" }
+func (apart) Traits() backend.Traits { return backend.Traits{Memory: backend.OwnMemory} }
+
+// TestCardIsKnown: a card is measured once; what an older program found out, in another way, does not count.
+func TestCardIsKnown(t *testing.T) {
+	e, _ := envtest.CachingEnv(t)
+	here := Speeds{Machine: machineName(), FileSystem: "none", Memory: 7}
+	card := deviceSpeeds{Bus: 43e9, Memory: 3e12, Copy: 1e-5, Launch: 2e-6, Turn: 3e-5}
+	here.Devices = map[string]deviceSpeeds{"card": card}
+	require.NoError(t, Keep(e, here))
+	s, err := Recall(e, source.Source{}, apart{})
+	require.NoError(t, err)
+	require.Equal(t, place.Speeds{Bus: 43e9, Memory: 3e12, Copy: 1e-5, Launch: 2e-6, Turn: 3e-5, HostMemory: 7},
+		s.Planned(apart{}))
+
+	card.Copy = 0
+	here.Devices = map[string]deviceSpeeds{"card": card, "other": card}
+	require.NoError(t, Keep(e, here))
+	s, err = Recall(e, source.Source{}, apart{})
+	require.NoError(t, err)
+	require.Equal(t, map[string]deviceSpeeds{"card": {}, "other": card}, s.Devices, "none of ours has no rates")
 }
 
 // TestMirrorAddsItsDisk: a copy on another file system is another disk, one beside the file is not.

@@ -48,9 +48,13 @@ func (c *List) Run(e *env.Env) error {
 		return err
 	}
 	t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "name\tsize\tpulled\t")
+	fmt.Fprintln(t, "name\tsize\tpulled")
 	for _, r := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", env.Printable(r.Name), env.BinarySize(r.Size), r.day(), env.Printable(r.Note))
+		note := ""
+		if r.Note != "" {
+			note = "\t" + env.Printable(r.Note)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s%s\n", env.Printable(r.Name), env.BinarySize(r.Size), r.day(), note)
 	}
 	return t.Flush()
 }

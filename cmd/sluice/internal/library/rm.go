@@ -40,7 +40,11 @@ func (c *Rm) Run(e *env.Env) error {
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(e.Stdout, "%s is gone: %s free\n", name, env.BinarySize(freed)); err != nil {
+		what := env.BinarySize(freed) + " freed"
+		if freed == 0 {
+			what = "others have its files, which stay"
+		}
+		if _, err := fmt.Fprintf(e.Stdout, "%s is gone: %s\n", name, what); err != nil {
 			return err
 		}
 	}

@@ -118,10 +118,10 @@ func halves(p *ir.Bound) bool {
 	return 2*floats > all
 }
 
-// relate notes what a plan has copied to a device, and how fast that can be.
+// relate notes what a plan expects where weights stream, what it has copied to a device, and how fast that can be.
 func (c *Bench) relate(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Device, r *report.Bench) error {
 	plan := engine.Plan()
-	if d.Traits().Memory != backend.OwnMemory || !plan.Parts[0].Streams() {
+	if !plan.Parts[0].Streams() || c.Generate == 0 {
 		return nil
 	}
 	measured, err := compute.Recall(e, file.Part(0), d)
@@ -129,7 +129,8 @@ func (c *Bench) relate(e *env.Env, engine *actors.Engine, file *gguf.File, d bac
 		return err
 	}
 	speeds := measured.Planned(d)
-	r.Copied, r.Bus = plan.Expect(engine.Info.Program, speeds, c.Seqs, 0).Copied, speeds.Bus
+	x := plan.Expect(engine.Info.Program, speeds, c.Seqs, c.Depth[0]+c.Prompt[0])
+	r.Expected, r.Copied, r.Bus = x.Decode, x.Copied, speeds.Bus
 	return nil
 }
 

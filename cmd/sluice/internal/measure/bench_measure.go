@@ -112,7 +112,7 @@ func (m *measurement) run(ctx context.Context) error {
 
 // point runs both sides in turns, so that what a shared machine does to one it does to the other.
 func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]int32) error {
-	if _, err := m.prompt(ctx, p, prefixes); err != nil { // warms up
+	if err := m.warm(ctx, p, prefixes); err != nil {
 		return err
 	}
 	ours := make([]report.Speeds, m.Runs)
@@ -141,6 +141,31 @@ func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]i
 		}
 	}
 	p.Compare(ours, names, theirs)
+	return nil
+}
+
+// warm makes a run that does not count. Where weights stream it waits until slots are full that were free before.
+func (m *measurement) warm(ctx context.Context, p *report.Point, prefixes [][]int32) error {
+	cold, err := m.prompt(ctx, p, prefixes)
+	if err != nil || m.result.Expected == 0 {
+		return err
+	}
+	p.Cold = &cold
+	const look, patience = 20 * time.Millisecond, 500 // times without anything that comes
+	for came, idle := uint64(0), 0; idle < patience; idle++ {
+		now := m.engine.Snapshot().Streamed
+		if !now.Filling {
+			break
+		}
+		if now.AheadBytes != came {
+			came, idle = now.AheadBytes, 0
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(look):
+		}
+	}
 	return nil
 }
 

@@ -104,7 +104,7 @@ func examine(e *env.Env) []Finding {
 	list = append(list, instructions(&cpuid.CPU))
 	forced, _ := e.Lookup("SLUICE_CPU")
 	list = append(list, kernelsFor(forced))
-	list = append(list, gpus()...)
+	list = append(list, gpus(e)...)
 	return append(list, memory(e.Root), hugePages(e.Root), directReads(), lockedMemory(), freeDisk("."))
 }
 
@@ -291,8 +291,9 @@ func freeDisk(dir string) Finding {
 }
 
 // gpus has a finding for each Vulkan device. A machine without is well, too: it is said what one would need.
-func gpus() (all []Finding) {
-	list, err := vulkan.List()
+func gpus(e *env.Env) (all []Finding) {
+	without := compute.Without(e)
+	list, err := vulkan.List(without...)
 	if err != nil {
 		return []Finding{{What: "GPU", State: "none: " + err.Error(), OK: true}}
 	}
@@ -303,10 +304,15 @@ func gpus() (all []Finding) {
 		f := Finding{What: "GPU", OK: d.Missing == nil}
 		f.State = fmt.Sprintf("vulkan:%d %s (%s), %s, %s free, Vulkan %s, %s, subgroups of %d, %s shared", i,
 			env.Printable(d.Name), d.Kind, env.BinarySize(d.Memory), env.BinarySize(d.Free), d.API,
-			env.Printable(d.Driver), d.Subgroup,
-			env.BinarySize(d.Shared))
+			env.Printable(d.Driver), d.Subgroup, env.BinarySize(d.Shared))
 		if len(d.Has) > 0 {
 			f.State += ", " + strings.Join(d.Has, ", ")
+		}
+		if len(d.Lacks) > 0 {
+			f.State += "; without " + strings.Join(d.Lacks, ", ")
+		}
+		if len(without) > 0 {
+			f.State += "; " + compute.WithoutVariable + "=" + env.Printable(strings.Join(without, ","))
 		}
 		if d.Missing != nil {
 			f.State += ": " + d.Missing.Error()

@@ -9,6 +9,8 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/gpu/vulkan"
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 func TestDoctorSeesWrongKernels(t *testing.T) {
@@ -57,4 +59,24 @@ func TestDoctorInColumns(t *testing.T) {
 		require.NoError(t, printFindings(e, findings))
 		require.Equal(t, want, out.String())
 	}
+}
+
+// TestDoctorSaysWithoutWhat: what a GPU is used without is shown, and what none can be used without is its fault.
+func TestDoctorSaysWithoutWhat(t *testing.T) {
+	if list, err := vulkan.List(); err != nil || len(list) == 0 {
+		testref.Missing(t, "vulkan", "no Vulkan device: %v", err)
+	}
+	without := func(names string) []Finding {
+		e := envtest.NewEnv("")
+		e.Lookup = func(name string) (string, bool) { return names, name == "SLUICE_VULKAN_WITHOUT" }
+		return gpus(e)
+	}
+	f := without("timestamps,shaderFloat64")[0]
+	require.True(t, f.OK)
+	require.Regexp(t, `; without timestamps, .*shaderFloat64.*; SLUICE_VULKAN_WITHOUT=timestamps,shaderFloat64`, f.State)
+	f = without("storageBuffer16BitAccess")[0]
+	require.False(t, f.OK)
+	require.Contains(t, f.State, "cannot be used: it has no storageBuffer16BitAccess")
+	require.NotEmpty(t, f.Do)
+	require.Contains(t, without("nothing")[0].State, `without "nothing", which is no capability`)
 }

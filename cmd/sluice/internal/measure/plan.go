@@ -17,7 +17,7 @@ import (
 )
 
 type Plan struct {
-	Model string `arg:"" placeholder:"MODEL" help:"Model file (GGUF), or the name of a model in the store."`
+	Model string `arg:"" placeholder:"MODEL" help:"Model file (GGUF), the folder of a model (safetensors), or the name of one in the store."`
 	compute.Flags
 	Seqs int  `default:"1" placeholder:"N" help:"Sequences at once, for which the speed is expected. Default: 1."`
 	JSON bool `name:"json" help:"Print JSON."`
@@ -55,7 +55,7 @@ func (c *Plan) plan(e *env.Env) (t *planText, err error) {
 	defer func() { err = errors.Join(err, device.Close()) }()
 	kv, _ := backend.ParseKV(c.KV) // kong has checked it
 	m := &actors.Model{File: file, KV: kv, Context: c.Ctx, Sequences: c.Seqs, Weights: int64(c.RAM), VRAM: int64(c.VRAM),
-		Layers: c.GPULayers.Planned(), Speeds: compute.SpeedsOf(e, file, device), NoRepack: c.NoRepack}
+		Layers: c.GPULayers.Planned(), Experts: c.CPUExperts, Speeds: compute.SpeedsOf(e, file, device), NoRepack: c.NoRepack}
 	t = &planText{ram: int64(c.RAM), vram: int64(c.VRAM), sequences: c.Seqs, device: device.Name()}
 	if t.plan, err = actors.PlanFor(m, device); err != nil {
 		return nil, err
@@ -76,6 +76,7 @@ type (
 		Streamed float64      `json:"streamed_bytes_per_token"`
 		Copied   float64      `json:"copied_bytes_per_token,omitempty"` // to a device with memory of its own
 		OnHost   int          `json:"host_layers,omitempty"`            // that the processor computes beside it, the first ones
+		Experts  int          `json:"host_experts,omitempty"`           // layers of which it computes nothing but the experts
 	}
 	jsonTier struct {
 		Name    string `json:"name"`
@@ -93,6 +94,8 @@ type (
 	jsonExpected struct {
 		Decode  float64 `json:"decode"` // tokens a second
 		Prefill float64 `json:"prefill"`
+		First   float64 `json:"first,omitempty"`      // as Decode, of the first 32 tokens from cold
+		Fill    float64 `json:"fill_bytes,omitempty"` // read once meanwhile
 	}
 )
 
@@ -101,8 +104,10 @@ func (t *planText) json() PlanJSON {
 	device := jsonTier{Name: place.Device.String(), Budget: t.ram, Weights: p.Model.Weights + p.Slabs,
 		KV: p.Memory.KV, Scratch: p.Memory.Scratch}
 	disk := jsonTier{Name: place.Disk.String(), Weights: p.Model.ByTier()[place.Disk]}
-	out := PlanJSON{Expected: jsonExpected{expected.Decode, expected.Prefill}, Streamed: expected.Streamed,
-		Copied: expected.Copied, OnHost: p.Model.HostLayers(p.Info.Program.Program)}
+	out := PlanJSON{Expected: jsonExpected{expected.Decode, expected.Prefill, expected.First,
+		expected.Fill}, Streamed: expected.Streamed,
+		Copied: expected.Copied, OnHost: p.Model.HostLayers(p.Info.Program.Program),
+		Experts: p.Model.HostExperts(p.Info.Program.Program)}
 	for _, h := range p.Model.Homes {
 		out.Groups = append(out.Groups, jsonGroup{h.Group.Segment, h.Group.Expert, h.Tier.String(), h.Group.Bytes})
 	}
@@ -209,6 +214,9 @@ func (t *planText) division(w io.Writer) {
 	p := t.plan.Info.Program.Program
 	n, all := t.plan.Model.HostLayers(p), place.LayersOf(p)
 	if n == 0 {
+		if n := t.plan.Model.HostExperts(p); n > 0 {
+			fmt.Fprintf(w, "\nThe processor computes the experts of %s, the GPU all else.\n", env.Count(n, "layer"))
+		}
 		return
 	}
 	fmt.Fprintf(w, "\nThe processor computes the first %s, the GPU the last %d and the head.\n", env.Count(n, "layer"), all-n)
@@ -298,6 +306,10 @@ func (t *planText) speed(w io.Writer) error {
 		fmt.Fprintf(w, ", %s of prompts", env.TokensRate(x.Prefill))
 	}
 	fmt.Fprintln(w)
+	if x.First > 0 {
+		fmt.Fprintf(w, "the first %d tokens from cold: %s tokens/s; %s are read once\n", place.FirstTokens,
+			env.TokensRate(x.First), env.BinarySize(int64(x.Fill)))
+	}
 	if x.Copied > 0 {
 		fmt.Fprintf(w, "copied to the GPU for each token: %s\n", env.BinarySize(int64(x.Copied)))
 	}

@@ -70,8 +70,8 @@ func (c *Replay) check(e *env.Env) error {
 			return err
 		}
 	} else if result.First == nil {
-		fmt.Fprintf(e.Stdout, "%d requests, %d tokens: all the same (%d requests left out)\n",
-			result.Requests, result.Tokens, leftOut)
+		fmt.Fprintf(e.Stdout, "%s, %s: all the same (%s left out)\n",
+			env.Count(result.Requests, "request"), env.Count(result.Tokens, "token"), env.Count(leftOut, "request"))
 	}
 	if d := result.First; d != nil {
 		return fmt.Errorf("%s: request %d, token %d of its answer: %d was recorded, %d is computed here", c.Trace, d.Request,

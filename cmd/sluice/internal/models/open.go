@@ -3,6 +3,7 @@ package models
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/internal/mini"
@@ -47,6 +48,9 @@ func OpenWeights(e *env.Env, value string) (*gguf.File, error) {
 func OpenPath(path string) (*gguf.File, error) {
 	if checkpoint.Has(path) {
 		return OpenFolder(path, convert.Options{})
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s: is a folder without config.json: want a GGUF file, or the folder of a model", path)
 	}
 	return gguf.Open(path)
 }

@@ -1,0 +1,68 @@
+package tiers
+
+import "github.com/sluice-ai/sluice/stages/place"
+
+// stock fills the slots of experts that are free, while the drive has nothing else to do: so a model that was just
+// loaded is soon as fast as it will be. What comes is what is on disk, in the order of the file; what waits in memory
+// is there soon enough. As many slots stay free as a row uses, for what steps ask for.
+type stock struct {
+	o       *occupancy
+	shelves []place.Shelf
+	next    int  // shelf
+	expert  int  // of it
+	begun   bool // all is there that is brought once
+	over    bool // nothing is left to do
+}
+
+// mostFills is how many experts are asked for at once: enough for the prefetcher to choose from.
+const mostFills = 4
+
+func (s *stock) fill() {
+	if !s.begun {
+		return
+	}
+	for !s.over && s.o.fills < mostFills {
+		if g, at := s.choose(); !s.over {
+			s.o.bring(g, at, filling)
+		}
+	}
+	s.o.traffic.filling.Store(!s.over || s.o.fills > 0)
+}
+
+// choose finds the next expert and a slot for it.
+func (s *stock) choose() (g, at int) {
+	for ; s.next < len(s.shelves); s.next, s.expert = s.next+1, 0 {
+		shelf := &s.shelves[s.next]
+		at := s.free(shelf)
+		if at < 0 {
+			continue
+		}
+		for ; s.expert < len(shelf.Groups); s.expert++ {
+			if g := shelf.Groups[s.expert]; s.o.groups[g].slot < 0 && !s.o.cargo.home(g).Kept() {
+				return g, at
+			}
+		}
+	}
+	s.over = true
+	return 0, 0
+}
+
+// free is a slot that is for whoever comes; -1: there are only those that steps need.
+func (s *stock) free(shelf *place.Shelf) int {
+	at, n := -1, 0
+	for _, i := range shelf.Slots {
+		if s.o.slots[i].group < 0 {
+			at, n = i, n+1
+		}
+	}
+	if n <= shelf.Used {
+		return -1
+	}
+	return at
+}
+
+// end gives up where something did not come: the next one would not, either.
+func (s *stock) end(m *Landed) {
+	s.over = s.over || !m.Forsaken()
+	s.fill()
+}
