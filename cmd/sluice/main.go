@@ -2,9 +2,9 @@
 //
 // cli.go lists the commands; each is a file in the package of its family, below internal: a kong struct with its flags,
 // and Run, which parses, calls one thing and prints. From the ground up: env (the world around the program), models
-// (what -m names), compute (how a model is run), then library (the store's commands), ask, text, weights, measure, watch
-// and serve. Here is what belongs to no command: settings, help, errors. What a command touches of the outside world it
-// gets from env, so that the tests here run the whole program in process.
+// (what -m names), compute (how a model is run), then library (the store's commands), ask, text, weights, measure,
+// watch and serve. Here is what belongs to no command: settings, help, errors. What a command touches of the outside
+// world it gets from env, so that the tests here run the whole program in process.
 package main
 
 import (

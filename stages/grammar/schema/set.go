@@ -87,24 +87,22 @@ func (c *compiler) and(a, b *set) (*set, error) {
 			}
 		}
 	}
-	if out.arrs, err = common(c, a.arrs, b.arrs, c.noArray); err != nil {
+	if out.arrs, err = common(c, a.arrs, b.arrs, (*array).size, (*array).and, c.noArray); err != nil {
 		return nil, err
 	}
-	out.objs, err = common(c, a.objs, b.objs, c.noObject)
+	out.objs, err = common(c, a.objs, b.objs, (*object).size, (*object).and, c.noObject)
 	return out, err
 }
 
 // common is what each of some containers has in common with each of others, where that is anything.
-func common[T interface {
-	size() int
-	and(other T) T
-}](c *compiler, as, bs []T, none func(T) bool) (out []T, err error) {
+func common[T any](c *compiler, as, bs []T, size func(T) int, and func(a, b T) T, none func(T) bool) (
+	out []T, err error) {
 	for _, a := range as {
 		for _, b := range bs {
-			if err := c.left.Take(a.size() + b.size()); err != nil {
+			if err := c.left.Take(size(a) + size(b)); err != nil {
 				return nil, err
 			}
-			if both := a.and(b); !none(both) {
+			if both := and(a, b); !none(both) {
 				out = append(out, both)
 			}
 		}
