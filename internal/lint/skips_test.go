@@ -12,21 +12,17 @@ import (
 // unable are the files whose tests skip where a machine, or a case, cannot have what they look at: nobody could install
 // it. What can be installed is missing by internal/testref, which fails in CI.
 var unable = []string{
-	"actors/hybrid_test.go",                      // two processors, where the suite runs on a GPU
-	"actors/spancost_test.go",                    // without the race detector
-	"cmd/sluice/files_test.go",                   // files without a name
-	"cmd/sluice/internal/compute/speeds_test.go", // devices with numbers
-	"gpu/vulkan/sample_test.go",                  // float64
-	"internal/backendtest/model.go",              // a device that computes the program
-	"internal/backendtest/unready.go",            // slots in the host's memory
-	"internal/safefile/safefile_test.go",         // files without a name
-	"server/soak_test.go",                        // Linux
-	"stages/token/fuzz_test.go",                  // small inputs
-	"stages/token/law_test.go",                   // texts that a vocabulary can spell
-	"storage/gguf/open_test.go",                  // mappings
-	"storage/uring/cached_test.go",               // reads past the page cache, and a kernel that says what it holds
-	"storage/uring/forbidden_linux_test.go",      // io_uring, which containers forbid
-	"storage/uring/ring_test.go",                 // io_uring
+	"actors/hybrid_test.go",                 // two processors, where the suite runs on a GPU
+	"actors/spancost_test.go",               // without the race detector
+	"cmd/sluice/files_test.go",              // files without a name
+	"gpu/vulkan/sample_test.go",             // float64
+	"internal/backendtest/model.go",         // a device that computes the program
+	"internal/backendtest/unready.go",       // slots in the host's memory
+	"internal/safefile/safefile_test.go",    // files without a name
+	"server/soak_test.go",                   // Linux
+	"storage/uring/cached_test.go",          // reads past the page cache, and a kernel that says what it holds
+	"storage/uring/forbidden_linux_test.go", // io_uring, which containers forbid
+	"storage/uring/ring_test.go",            // io_uring
 }
 
 func TestSkipsAreSeen(t *testing.T) {
