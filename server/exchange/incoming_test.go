@@ -3,10 +3,13 @@ package exchange
 import (
 	"io"
 	"net"
+	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
 )
 
 // deadlines is a connection that only notes until when it may be read and written.
@@ -23,6 +26,30 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 func (d *deadlines) SetWriteDeadline(t time.Time) error {
 	d.write = t
 	return nil
+}
+
+// TestArrivesAtTheEnd: a body that was read to its end, and not before, is a request that has arrived, whose client is
+// watched from then on.
+func TestArrivesAtTheEnd(t *testing.T) {
+	arrived := make(chan int, 1)
+	addr, statuses := serve(t, func(_ *fasthttp.RequestCtx, x *Exchange) {
+		x.complete = false
+		read := 0
+		x.Hold(func() { arrived <- read }, func() {})
+		in := &incoming{x: x, from: iotest.OneByteReader(strings.NewReader("ab")), patience: time.Second}
+		for b := make([]byte, 1); ; read++ {
+			if _, err := in.Read(b); err != nil {
+				break
+			}
+		}
+		<-x.Context.Done()
+	})
+	conn := dial(t, addr)
+	_, err := io.WriteString(conn, request)
+	require.NoError(t, err)
+	require.Equal(t, 2, <-arrived)
+	conn.Close()
+	require.Equal(t, StatusGone, <-statuses)
 }
 
 // TestNothingComesAfterTheEnd: who reads a body beyond its end gives the connection no deadline. It is watched by then,
