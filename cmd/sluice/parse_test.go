@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -45,23 +42,20 @@ func TestParse(t *testing.T) {
 // TestParseReference asks the program what the reference data wants of each template's first case, whole and cut.
 func TestParseReference(t *testing.T) {
 	dir := testref.Dir(t)
-	recorded, err := os.ReadFile(filepath.Join(dir, "refdata", "tools", "roundtrip.jsonl"))
-	require.NoError(t, err)
-	s, seen := bufio.NewScanner(bytes.NewReader(recorded)), map[string]bool{}
-	for s.Buffer(nil, 1<<24); s.Scan(); {
-		var c struct {
-			ID, Template, Output string
-			Tail                 string `json:"prompt_tail"`
-			Expect               struct {
-				Content, Reasoning *string
-				Calls              []struct {
-					Name      string
-					Arguments json.RawMessage
-				} `json:"tool_calls"`
-			}
-			Cuts map[string][]int
+	type roundtrip struct {
+		ID, Template, Output string
+		Tail                 string `json:"prompt_tail"`
+		Expect               struct {
+			Content, Reasoning *string
+			Calls              []struct {
+				Name      string
+				Arguments json.RawMessage
+			} `json:"tool_calls"`
 		}
-		require.NoError(t, json.Unmarshal(s.Bytes(), &c))
+		Cuts map[string][]int
+	}
+	seen := map[string]bool{}
+	for c := range testref.Cases[roundtrip](t, "refdata", "tools", "roundtrip.jsonl") {
 		if seen[c.Template] || len(c.Expect.Calls) == 0 || len(c.Cuts["random"]) == 0 {
 			continue
 		}

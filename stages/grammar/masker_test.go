@@ -65,7 +65,7 @@ func TestReferenceMasks(t *testing.T) {
 			IDs    []int32
 		}
 	}
-	for c := range reference[maskCase](t, "token-masks.jsonl") {
+	for c := range testref.Cases[maskCase](t, "refdata", "structured", "token-masks.jsonl") {
 		v, trie := vocabularies.get(t, c.Vocab)
 		p := compileGBNF(t, c.Grammar)
 		m, k := p.Matcher(), p.Masker(trie)
