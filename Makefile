@@ -5,7 +5,7 @@ GO ?= go
 
 # The packages whose code runs on several goroutines: these are tested a second time under the race detector, but for what
 # takes long.
-RACE := $(patsubst %,./%/...,$(wildcard actors gpu server storage)) ./cpu ./cpu/vec ./cmd/sluice
+RACE := $(patsubst %,./%/...,$(wildcard actors gpu server storage)) ./cpu ./cpu/vec ./cmd/sluice/...
 
 # The tests that -short leaves out, and the folders they are in. internal/lint sees to it that only tests ask.
 ASKING := $(shell grep -rl --include='*_test.go' 'testing[.]Short()' .)

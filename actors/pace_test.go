@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
@@ -58,4 +59,10 @@ func TestSlowestSegment(t *testing.T) {
 	s.times.segments[ir.SegMix], s.times.segments[ir.SegFFN] = 90*time.Millisecond, 80*time.Millisecond
 	segments := []ir.Segment{{Kind: ir.SegMix}, {Kind: ir.SegMix}, {Kind: ir.SegMix}, {Kind: ir.SegFFN}, {Kind: ir.SegFFN}}
 	require.Equal(t, 40*time.Millisecond, s.slowest(segments))
+	// What a device beside the program takes for one, nobody saw.
+	for flight, want := range map[int]time.Duration{1: 40 * time.Millisecond, 2: 0} {
+		of := &spec{layout: backend.Config{Flight: flight}, bound: &ir.Bound{Program: &ir.Program{Segments: segments}}}
+		at := scheduler{spec: of}
+		require.Equal(t, want, at.slowest(&s))
+	}
 }

@@ -1,10 +1,7 @@
 package actors
 
 import (
-	"bufio"
-	"encoding/json"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,13 +16,8 @@ import (
 
 // realSchemas are those of the reference data that can be kept, every stepth of them, with what judges texts by them.
 func realSchemas(t *testing.T, step int) (grammars []*grammar.Grammar, judges []*jsonschema.Schema) {
-	f, err := os.Open(filepath.Join(testref.Dir(t), "refdata", "structured", "real-schemas.jsonl"))
-	require.NoError(t, err)
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Buffer(nil, 1<<24); lines.Scan(); {
-		var c struct{ Schema string }
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &c))
+	type realCase struct{ Schema string }
+	for c := range testref.Cases[realCase](t, "refdata", "structured", "real-schemas.jsonl") {
 		g, err := schema.Compile(c.Schema, schema.Options{Formats: true}, grammar.DefaultLimits())
 		if err != nil {
 			continue
@@ -40,7 +32,6 @@ func realSchemas(t *testing.T, step int) (grammars []*grammar.Grammar, judges []
 		}
 		grammars, judges = append(grammars, g), append(judges, judge)
 	}
-	require.NoError(t, lines.Err())
 	at := 0
 	for i := 0; i < len(grammars); i += step {
 		grammars[at], judges[at] = grammars[i], judges[i]

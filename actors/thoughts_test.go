@@ -115,6 +115,18 @@ func TestThoughts(t *testing.T) {
 	}
 }
 
+// TestStopsInParts: stop strings are looked for in thoughts and in what is said after them, and in each alone.
+func TestStopsInParts(t *testing.T) {
+	e, r := saying(t, "one", "<think>\nHm, END of it</think>\n4 is all")
+	for stop, want := range map[string][2]string{
+		"END": {"Hm, ", ""}, "is": {"Hm, END of it", "4 "}, "it\n4": {"Hm, END of it", "4 is all"}, "it4": {"Hm, END of it", "4 is all"},
+	} {
+		r.Stop = []string{stop}
+		thought, text := listen(t, begin(t, e, r), func(int) {})
+		require.Equal(t, want, [2]string{thought, text}, stop)
+	}
+}
+
 // TestChoicesShareThePrompt: n choices render and encode it once, and differ in their seeds.
 func TestChoicesShareThePrompt(t *testing.T) {
 	e := startNull(t, nil)

@@ -9,7 +9,6 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/trace"
-	"github.com/sluice-ai/sluice/internal/trace/stall"
 )
 
 // TestGaps: what a device waited for before a segment is told apart by when it was asked for, when the copies that it
@@ -76,18 +75,12 @@ func TestTimedDevice(t *testing.T) {
 			test.device.times = true
 			e := startBeside(t, test.device, nil)
 			collect(t, begin(t, e, plain([]int32{5, 6, 7}, 1)))
-			tap := e.house.system.Spans().Tap()
-			before, steps := e.house.DeviceTime().Idle, e.Steps()
-			collect(t, begin(t, e, plain([]int32{5, 6, 7}, 40)))
-			after := e.house.DeviceTime().Idle
-			require.NoError(t, e.house.system.Stop(e.at("scheduler")))
-			spans := tap.Drain(nil)
-			require.Zero(t, tap.Missed())
-			a := stall.Of("house/device/compute", spans)
+			steps := e.Steps()
+			a, live, spans := idle(t, e, func() { collect(t, begin(t, e, plain([]int32{5, 6, 7}, 40))) })
 			first, _ := a.First()
 			require.Equal(t, test.cause, first, "%v", a.Idle)
 			require.GreaterOrEqual(t, a.Explained(), 0.99, "%v", a.Idle)
-			require.Positive(t, after[test.cause]-before[test.cause])
+			require.Positive(t, live.Idle[test.cause])
 			var segments, waits []trace.Span
 			for i := range spans {
 				switch s := spans[i]; {

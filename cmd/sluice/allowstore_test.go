@@ -17,9 +17,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-ai/sluice/internal/testref"
-
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/storage/hub/hubtest"
 	"github.com/sluice-ai/sluice/storage/store"
 )
@@ -27,8 +28,8 @@ import (
 // serveStore serves a store that clients may change, and a hub to pull from.
 func serveStore(t *testing.T, dir, hub string) *serving {
 	t.Helper()
-	return serveWith(t, func(e *env) {
-		e.lookup = func(name string) (string, bool) {
+	return launchWith(t, func(e *env.Env) {
+		e.Lookup = func(name string) (string, bool) {
 			value := map[string]string{"SLUICE_STORE": dir, "HF_ENDPOINT": hub}[name]
 			return value, value != ""
 		}
@@ -162,7 +163,7 @@ func TestAllowStoreRefuses(t *testing.T) {
 	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
 	kept, err := store.Open(dir)
 	require.NoError(t, err)
-	keepMini(t, kept, "ollama.com/library/mini:latest")
+	envtest.KeepMini(t, kept, "ollama.com/library/mini:latest")
 	path := filepath.Join(t.TempDir(), "secret.gguf")
 	require.NoError(t, os.WriteFile(path, mini.GGUF, 0o600))
 	s := serveStore(t, dir, h.URL)
@@ -320,7 +321,7 @@ func sizeOf(t *testing.T, dir string) string {
 		require.NoError(t, err)
 		all += info.Size()
 	}
-	return binarySize(all)
+	return env.BinarySize(all)
 }
 
 // TestPulledManner: what the registry of Ollama has beside the weights holds when a model runs, as far as it is known;

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"testing"
-	"testing/fstest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -113,42 +109,4 @@ func TestBenchUsage(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)
-}
-
-// A command that leaves something behind is not waited for beyond its end, and one that prints on and on takes no
-// memory for it.
-func TestExecute(t *testing.T) {
-	began := time.Now()
-	output, err := execute(t.Context(), []string{"sh", "-c", "sleep 20 & echo done"})
-	require.NoError(t, err)
-	require.Equal(t, "done\n", string(output))
-	require.Less(t, time.Since(began), 15*time.Second)
-
-	output, err = execute(t.Context(), []string{"sh", "-c", "yes | head -c 4000000; echo end"})
-	require.NoError(t, err)
-	require.Len(t, output, mostOutput)
-	require.Contains(t, string(output[mostOutput-9:]), "y\ny\nend\n")
-
-	_, err = execute(t.Context(), []string{"false"})
-	require.EqualError(t, err, "exit status 1", "it says no more")
-
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = execute(ctx, []string{"sleep", "20"})
-	require.ErrorIs(t, err, context.Canceled)
-}
-
-func TestBuiltFrom(t *testing.T) {
-	info := &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}
-	require.Empty(t, builtFrom(info))
-	info.Main.Version = "v1.2.3"
-	require.Equal(t, "v1.2.3", builtFrom(info))
-	info.Settings = []debug.BuildSetting{{Key: "vcs.revision", Value: "2e63f8b0123456789"}, {Key: "vcs.modified", Value: "true"}}
-	require.Equal(t, "2e63f8b01234, changed", builtFrom(info))
-}
-
-func TestPeakMemory(t *testing.T) {
-	root := fstest.MapFS{"proc/self/status": {Data: []byte("VmPeak:\t  999 kB\nVmHWM:\t    2048 kB\n")}}
-	require.EqualValues(t, 2<<20, peakMemory(root))
-	require.Zero(t, peakMemory(fstest.MapFS{}))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/stages/arch"
 	"github.com/sluice-ai/sluice/stages/convert"
@@ -43,7 +44,7 @@ func TestFolderIsItsFile(t *testing.T) {
 		require.Equal(t, exitDone, got.code, got.stderr)
 		require.Equal(t, want.stdout, got.stdout, "%v", how)
 	}
-	f, err := openCheckpoint(draftFolder(t))
+	f, err := models.OpenPath(draftFolder(t))
 	require.NoError(t, err)
 	defer f.Close()
 	last := f.Part(f.Parts() - 1)
@@ -137,7 +138,7 @@ func TestFolderInMemory(t *testing.T) {
 	file, err := gguf.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
-	folder, err := openCheckpoint(dir)
+	folder, err := models.OpenPath(dir)
 	require.NoError(t, err)
 	defer folder.Close()
 	require.Len(t, folder.Tensors, len(file.Tensors))

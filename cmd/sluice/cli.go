@@ -4,8 +4,15 @@ import (
 	"fmt"
 
 	"github.com/alecthomas/kong"
-	"github.com/sluice-ai/sluice/internal/mini"
-	"github.com/sluice-ai/sluice/storage/gguf"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/ask"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/library"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/measure"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/serve"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/text"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/watch"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/weights"
 )
 
 // about is the top of `sluice --help`.
@@ -17,37 +24,37 @@ pull one and name it, sluice pull OWNER/NAME-GGUF and sluice run -m OWNER/NAME-G
 
 // cli lists the commands in the order of the help.
 type cli struct {
-	Run        runCmd        `cmd:"" help:"Answer a prompt."`
-	Chat       chatCmd       `cmd:"" help:"Talk with a model."`
-	Serve      serveCmd      `cmd:"" help:"Serve a model over HTTP, with the APIs of OpenAI, Anthropic, Ollama and llama-server, and a page for browsers."`
-	Pull       pullCmd       `cmd:"" help:"Get a model from Hugging Face, or from Ollama's registry, into the store."`
-	List       listCmd       `cmd:"" help:"List the models in the store."`
-	Show       showCmd       `cmd:"" help:"Show where a model of the store came from, and its files."`
-	Rm         rmCmd         `cmd:"" help:"Remove models from the store."`
-	Cp         cpCmd         `cmd:"" help:"Give a model of the store another name."`
-	Create     createCmd     `cmd:"" help:"Make a model of another one and a Modelfile: with a system message, parameters, a template."`
-	Inspect    inspectCmd    `cmd:"" help:"Show what is in a model file."`
-	Tokenize   tokenizeCmd   `cmd:"" help:"Turn text into token ids."`
-	Detokenize detokenizeCmd `cmd:"" help:"Turn token ids into text."`
-	Template   templateCmd   `cmd:"" help:"Show a model's chat template, or what one makes of a conversation."`
-	Grammar    grammarCmd    `cmd:"" help:"Say which texts, or tokens, a schema, an expression or a grammar allows."`
-	Embed      embedCmd      `cmd:"" help:"Turn texts into vectors, by an embedding model."`
-	Parse      parseCmd      `cmd:"" help:"Say what a model's raw answer holds: text, thoughts and calls of tools."`
-	Logits     logitsCmd     `cmd:"" help:"Write the logits of every position of some tokens."`
-	Perplexity perplexityCmd `cmd:"" help:"Measure how well a model predicts a text."`
-	Imatrix    imatrixCmd    `cmd:"" help:"Measure which columns of a model's weights matter, for quantize."`
-	Convert    convertCmd    `cmd:"" help:"Write the folder of a model, as it is trained with, as a GGUF file."`
-	Quantize   quantizeCmd   `cmd:"" help:"Write a model again in fewer bits."`
-	Plan       planCmd       `cmd:"" help:"Show where the weights of a model would lie, and how fast it should be."`
-	Bench      benchCmd      `cmd:"" help:"Measure how fast a model runs here."`
-	Synth      synthCmd      `cmd:"" help:"Write a model of random weights in the shape of a real one."`
-	Replay     replayCmd     `cmd:"" help:"Replay a recorded trace: compare what keeps experts in memory."`
-	Trace      traceCmd      `cmd:"" help:"Record what happens inside a running server, and show what its device waits for."`
-	Top        topCmd        `cmd:"" help:"Watch a running server: models, device, actors."`
-	Health     healthCmd     `cmd:"" help:"Ask whether a running server can answer."`
-	Config     configCmd     `cmd:"" help:"Show which settings are in force, and where they come from."`
-	Completion completionCmd `cmd:"" help:"Print a script that completes commands and flags in a shell."`
-	Doctor     doctorCmd     `cmd:"" help:"Show what this machine offers, what is missing, and what to do."`
+	Run        ask.Run            `cmd:"" help:"Answer a prompt."`
+	Chat       ask.Chat           `cmd:"" help:"Talk with a model."`
+	Serve      serve.Serve        `cmd:"" help:"Serve a model over HTTP, with the APIs of OpenAI, Anthropic, Ollama and llama-server, and a page for browsers."`
+	Pull       library.Pull       `cmd:"" help:"Get a model from Hugging Face, or from Ollama's registry, into the store."`
+	List       library.List       `cmd:"" help:"List the models in the store."`
+	Show       library.Show       `cmd:"" help:"Show where a model of the store came from, and its files."`
+	Rm         library.Rm         `cmd:"" help:"Remove models from the store."`
+	Cp         library.Cp         `cmd:"" help:"Give a model of the store another name."`
+	Create     library.Create     `cmd:"" help:"Make a model of another one and a Modelfile: with a system message, parameters, a template."`
+	Inspect    weights.Inspect    `cmd:"" help:"Show what is in a model file."`
+	Tokenize   text.Tokenize      `cmd:"" help:"Turn text into token ids."`
+	Detokenize text.Detokenize    `cmd:"" help:"Turn token ids into text."`
+	Template   text.Template      `cmd:"" help:"Show a model's chat template, or what one makes of a conversation."`
+	Grammar    text.Grammar       `cmd:"" help:"Say which texts, or tokens, a schema, an expression or a grammar allows."`
+	Embed      ask.Embed          `cmd:"" help:"Turn texts into vectors, by an embedding model."`
+	Parse      text.Parse         `cmd:"" help:"Say what a model's raw answer holds: text, thoughts and calls of tools."`
+	Logits     measure.Logits     `cmd:"" help:"Write the logits of every position of some tokens."`
+	Perplexity measure.Perplexity `cmd:"" help:"Measure how well a model predicts a text."`
+	Imatrix    measure.Imatrix    `cmd:"" help:"Measure which columns of a model's weights matter, for quantize."`
+	Convert    weights.Convert    `cmd:"" help:"Write the folder of a model, as it is trained with, as a GGUF file."`
+	Quantize   weights.Quantize   `cmd:"" help:"Write a model again in fewer bits."`
+	Plan       measure.Plan       `cmd:"" help:"Show where the weights of a model would lie, and how fast it should be."`
+	Bench      measure.Bench      `cmd:"" help:"Measure how fast a model runs here."`
+	Synth      weights.Synth      `cmd:"" help:"Write a model of random weights in the shape of a real one."`
+	Replay     measure.Replay     `cmd:"" help:"Replay a recorded trace: compare what keeps experts in memory."`
+	Trace      watch.Trace        `cmd:"" help:"Record what happens inside a running server, and show what its device waits for."`
+	Top        watch.Top          `cmd:"" help:"Watch a running server: models, device, actors."`
+	Health     watch.Health       `cmd:"" help:"Ask whether a running server can answer."`
+	Config     config             `cmd:"" help:"Show which settings are in force, and where they come from."`
+	Completion completion         `cmd:"" help:"Print a script that completes commands and flags in a shell."`
+	Doctor     measure.Doctor     `cmd:"" help:"Show what this machine offers, what is missing, and what to do."`
 
 	Version kong.VersionFlag `help:"Print the version."`
 }
@@ -56,21 +63,23 @@ type cli struct {
 func (*cli) BeforeResolve(call *kong.Context, s *configuration) error { return s.load(call.Model) }
 
 // configuration is that of the environment and the file, which is not read yet.
-func (e *env) configuration() *configuration { return &configuration{lookup: e.lookup, root: e.root} }
-
-// newParser reads the command line. exit is called after help or the version was printed.
-func newParser(e *env, exit func(code int)) (*kong.Kong, error) {
-	return newParserWith(e, e.configuration(), exit)
+func newConfiguration(e *env.Env) *configuration {
+	return &configuration{lookup: e.Lookup, root: e.Root}
 }
 
-func newParserWith(e *env, s *configuration, exit func(code int)) (*kong.Kong, error) {
+// newParser reads the command line. exit is called after help or the version was printed.
+func newParser(e *env.Env, exit func(code int)) (*kong.Kong, error) {
+	return newParserWith(e, newConfiguration(e), exit)
+}
+
+func newParserWith(e *env.Env, s *configuration, exit func(code int)) (*kong.Kong, error) {
 	return kong.New(&cli{},
 		kong.Bind(s),
 		kong.Resolvers(s),
 		kong.Name("sluice"),
 		kong.Description(about),
-		kong.Vars{"version": "sluice " + version()},
-		kong.Writers(e.stdout, e.stderr),
+		kong.Vars{"version": "sluice " + env.Version()},
+		kong.Writers(e.Stdout, e.Stderr),
 		kong.Exit(exit),
 		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
@@ -78,9 +87,9 @@ func newParserWith(e *env, s *configuration, exit func(code int)) (*kong.Kong, e
 }
 
 // exampler is a command whose help ends with two lines to paste.
-type exampler interface{ examples() [2]string }
+type exampler interface{ Examples() [2]string }
 
-func (*cli) examples() [2]string {
+func (*cli) Examples() [2]string {
 	return [2]string{`sluice run "What is the capital of France?"`, `sluice doctor`}
 }
 
@@ -93,29 +102,24 @@ func printHelp(o kong.HelpOptions, c *kong.Context) error {
 	if s := c.Selected(); s != nil {
 		node = s
 	}
-	try := node.Target.Addr().Interface().(exampler).examples()
+	try := node.Target.Addr().Interface().(exampler).Examples()
 	_, err := fmt.Fprintf(c.Stdout, "\nTry:\n  %s\n  %s\n", try[0], try[1])
 	return err
 }
 
-// modelFlag is -m, which all commands spell the same way.
-type modelFlag struct {
-	Model string `short:"m" placeholder:"MODEL" help:"Model file (GGUF), the folder of a model (safetensors), or the name of one that sluice pull has got. Without it: the small embedded model."`
-}
-
-// openModel opens the model that a person has named (see locate), or the embedded one for an empty name. The caller
-// closes it.
-func (e *env) openModel(value string) (*gguf.File, error) {
-	path, manner, err := e.find(value)
-	if err != nil {
-		return nil, err
+// given refuses flags that mean something else than their absence and were given empty: a shell's variable was.
+func given(call *kong.Context) error {
+	telling := map[string]string{
+		"model": "-m is empty: want a model file, or leave it out for the small embedded model",
+		"addr":  "--addr is empty: want HOST:PORT, such as 127.0.0.1:8080",
 	}
-	if path == "" {
-		return gguf.Parse(mini.Name, mini.GGUF)
+	for _, p := range call.Path {
+		if p.Flag == nil {
+			continue
+		}
+		if text, ok := p.Flag.Target.Interface().(string); ok && text == "" && telling[p.Flag.Name] != "" {
+			return env.Usagef("%s", telling[p.Flag.Name])
+		}
 	}
-	file, err := openPath(path)
-	if err == nil && manner != nil {
-		fitting(manner, &file.Meta).Apply(&file.Meta)
-	}
-	return file, err
+	return nil
 }

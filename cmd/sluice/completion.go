@@ -7,22 +7,24 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 )
 
-type completionCmd struct {
+type completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"Shell: bash, zsh or fish."`
 }
 
-func (completionCmd) examples() [2]string {
+func (completion) Examples() [2]string {
 	return [2]string{`source <(sluice completion bash)`, `sluice completion fish > ~/.config/fish/completions/sluice.fish`}
 }
 
 // Help is what the flags do not say.
-func (completionCmd) Help() string {
+func (completion) Help() string {
 	return "Prints a script for the shell, to be read when it starts: it completes commands, flags and their values."
 }
 
-func (c *completionCmd) Run(e *env) error {
+func (c *completion) Run(e *env.Env) error {
 	parser, err := newParser(e, func(int) {})
 	if err != nil {
 		return err
@@ -30,7 +32,7 @@ func (c *completionCmd) Run(e *env) error {
 	write := map[string]func(*shellScript){"bash": (*shellScript).bash, "zsh": (*shellScript).zsh, "fish": (*shellScript).fish}
 	s := &shellScript{commands: commandWords(parser.Model.Node)}
 	write[c.Shell](s)
-	if _, err := io.WriteString(e.stdout, s.text.String()); err != nil {
+	if _, err := io.WriteString(e.Stdout, s.text.String()); err != nil {
 		return fmt.Errorf("writing: %w", err)
 	}
 	return nil

@@ -10,12 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // TestCompletionNamesAll: each script names every command, and every flag where it belongs.
 func TestCompletionNamesAll(t *testing.T) {
-	parser, err := newParser(testEnv(""), func(int) {})
+	parser, err := newParser(envtest.NewEnv(""), func(int) {})
 	require.NoError(t, err)
 	table := commandWords(parser.Model.Node)
 	all := table.all()

@@ -8,22 +8,23 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 )
 
-type configCmd struct {
+type config struct {
 	JSON bool     `name:"json" help:"Print JSON."`
 	Call []string `arg:"" optional:"" passthrough:"" placeholder:"COMMAND" help:"Command, perhaps with flags. Default: serve."`
 }
 
-func (configCmd) examples() [2]string {
+func (config) Examples() [2]string {
 	return [2]string{`sluice config`, `sluice config serve --ram 8G`}
 }
 
 // Help is what the flags do not say.
-func (configCmd) Help() string {
+func (config) Help() string {
 	return "Flags count first; then the environment, where --keep-alive is SLUICE_KEEP_ALIVE; then the file that " +
 		"SLUICE_CONFIG names, else ~/.config/sluice/sluice.toml, else /etc/sluice/sluice.toml. A key of the file is the name of " +
 		"a flag, for all commands that have it, or in a table, such as [serve], for that command. Values that are not in force " +
@@ -38,29 +39,29 @@ type setting struct {
 	Over  []string `json:"over,omitempty"` // what is not in force for it
 }
 
-func (c *configCmd) Run(e *env) error {
+func (c *config) Run(e *env.Env) error {
 	words := c.Call
 	if len(words) == 0 {
 		words = []string{"serve"}
 	}
-	s := e.configuration()
+	s := newConfiguration(e)
 	parser, err := newParserWith(e, s, func(int) {})
 	if err != nil {
 		return err
 	}
-	call, err := s.understood(parser, joinNegative(words))
+	call, err := s.understood(parser, env.JoinNegative(words))
 	if err != nil {
 		return err
 	}
 	all := s.inForce(call)
 	if c.JSON {
-		return printJSON(e.stdout, struct {
+		return env.PrintJSON(e.Stdout, struct {
 			Command  string    `json:"command"`
 			File     string    `json:"file,omitempty"`
 			Settings []setting `json:"settings"`
 		}{strings.TrimPrefix(call.Selected().FullPath(), "sluice "), s.path, all})
 	}
-	return printSettings(e.stdout, s.path, all)
+	return printSettings(e.Stdout, s.path, all)
 }
 
 // understood reads a command line as far as its flags go: what else the command needs may be missing.
@@ -83,7 +84,7 @@ func (s *configuration) understood(parser *kong.Kong, words []string) (*kong.Con
 		}
 	}
 	if err != nil {
-		return nil, usagef("%s", inOurWords(err.Error()))
+		return nil, env.Usagef("%s", inOurWords(err.Error()))
 	}
 	return call, nil
 }
@@ -132,14 +133,12 @@ func shownValue(flag *kong.Flag, v any) any {
 		v = p.Elem().Interface()
 	}
 	switch v := v.(type) {
-	case size:
+	case env.Size:
 		if v == 0 {
 			return ""
 		}
-		return binarySize(int64(v))
-	case time.Duration:
-		return v.String()
-	case layers:
+		return env.BinarySize(int64(v))
+	case fmt.Stringer: // times, layers
 		return v.String()
 	}
 	return v
@@ -150,7 +149,7 @@ func printSettings(w io.Writer, path string, all []setting) error {
 		path = "there is none"
 	}
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(out, "file: %s\n", printable(path))
+	fmt.Fprintf(out, "file: %s\n", env.Printable(path))
 	for _, x := range all {
 		value := fmt.Sprint(x.Value)
 		if list, ok := x.Value.([]string); ok {
@@ -163,7 +162,7 @@ func printSettings(w io.Writer, path string, all []setting) error {
 		if len(x.Over) > 0 {
 			from += ", over " + strings.Join(x.Over, ", ")
 		}
-		fmt.Fprintf(out, "%s\t%s\t%s\n", x.Name, printable(value), printable(from))
+		fmt.Fprintf(out, "%s\t%s\t%s\n", x.Name, env.Printable(value), env.Printable(from))
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("writing: %w", err)

@@ -16,6 +16,8 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/alecthomas/kong"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/nearest"
 )
 
@@ -193,7 +195,8 @@ func (s *configuration) origins(node *kong.Node, flag *kong.Flag) (all []origin)
 		return nil
 	}
 	variable := variableOf(flag.Name)
-	elsewhere := []string{configVariable, keyVariable, storeVariable} // they mean something else than the flag of the name
+	// These mean something else than the flag of the name.
+	elsewhere := []string{configVariable, env.KeyVariable, models.StoreVariable}
 	if text := s.variable(variable); text != "" && !slices.Contains(elsewhere, variable) {
 		all = append(all, origin{text, variable})
 	}

@@ -10,6 +10,8 @@ import (
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 )
 
 // withSettings runs the program with a file of settings and variables of the environment.
@@ -17,8 +19,8 @@ func withSettings(t *testing.T, file string, variables map[string]string, args .
 	t.Helper()
 	path := filepath.Join(t.TempDir(), configName)
 	require.NoError(t, os.WriteFile(path, []byte(file), 0o600))
-	e := testEnv("", args...)
-	e.lookup = func(name string) (string, bool) {
+	e := envtest.NewEnv("", args...)
+	e.Lookup = func(name string) (string, bool) {
 		if name == configVariable {
 			return path, true
 		}
@@ -27,7 +29,7 @@ func withSettings(t *testing.T, file string, variables map[string]string, args .
 	}
 	code := run(e)
 	tidy := func(b any) string { return strings.ReplaceAll(fmt.Sprint(b), path, configName) }
-	return outcome{code, tidy(e.stdout), tidy(e.stderr)}
+	return outcome{code, tidy(e.Stdout), tidy(e.Stderr)}
 }
 
 // TestConfigSaysWhatWon: flags before the environment before a command's table before the rest of the file.
@@ -147,27 +149,27 @@ func TestSettingsRefused(t *testing.T) {
 	}
 	o := withSettings(t, "ctx = 'many'", nil, "config")
 	require.Contains(t, o.stderr, `--ctx: sluice.toml: "many" is no whole number`)
-	e := testEnv("", "serve")
-	e.lookup = func(name string) (string, bool) { return "no-such-file.toml", name == configVariable }
+	e := envtest.NewEnv("", "serve")
+	e.Lookup = func(name string) (string, bool) { return "no-such-file.toml", name == configVariable }
 	require.Equal(t, exitUsage, run(e))
-	require.Contains(t, fmt.Sprint(e.stderr), "SLUICE_CONFIG: open no-such-file.toml")
+	require.Contains(t, fmt.Sprint(e.Stderr), "SLUICE_CONFIG: open no-such-file.toml")
 }
 
 // TestSettingsFound: this person's file counts before the machine's.
 func TestSettingsFound(t *testing.T) {
 	home := t.TempDir()
-	e := testEnv("", "config", "plan")
-	e.root = fstest.MapFS{"etc/sluice/sluice.toml": {Data: []byte("ctx = 1111")}}
-	e.lookup = func(name string) (string, bool) { return home, name == "HOME" }
+	e := envtest.NewEnv("", "config", "plan")
+	e.Root = fstest.MapFS{"etc/sluice/sluice.toml": {Data: []byte("ctx = 1111")}}
+	e.Lookup = func(name string) (string, bool) { return home, name == "HOME" }
 	require.Equal(t, exitDone, run(e))
-	require.Regexp(t, `(?m)^ctx +1111 +/etc/sluice/sluice.toml$`, fmt.Sprint(e.stdout))
+	require.Regexp(t, `(?m)^ctx +1111 +/etc/sluice/sluice.toml$`, fmt.Sprint(e.Stdout))
 	own := filepath.Join(home, ".config", "sluice")
 	require.NoError(t, os.MkdirAll(own, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(own, configName), []byte("ctx = 2222"), 0o600))
-	e2 := testEnv("", "config", "plan")
-	e2.root, e2.lookup = e.root, e.lookup
+	e2 := envtest.NewEnv("", "config", "plan")
+	e2.Root, e2.Lookup = e.Root, e.Lookup
 	require.Equal(t, exitDone, run(e2))
-	require.Regexp(t, `(?m)^ctx +2222 +`+own+`/sluice.toml$`, fmt.Sprint(e2.stdout))
+	require.Regexp(t, `(?m)^ctx +2222 +`+own+`/sluice.toml$`, fmt.Sprint(e2.Stdout))
 }
 
 // FuzzConfiguration: whatever a file holds is an error, or a value for each flag that it names, or an error of that.
@@ -178,14 +180,14 @@ func FuzzConfiguration(f *testing.F) {
 	} {
 		f.Add(text)
 	}
-	parser, err := newParser(testEnv(""), func(int) {})
+	parser, err := newParser(envtest.NewEnv(""), func(int) {})
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, text string) {
 		tree, err := decodeSettings([]byte(text))
 		if err != nil || checkSettings(tree, parser.Model.Node, nil) != nil {
 			return
 		}
-		c := testEnv("").configuration()
+		c := newConfiguration(envtest.NewEnv(""))
 		c.path, c.file = "f", tree
 		found := 0
 		for _, node := range parser.Model.Leaves(true) {

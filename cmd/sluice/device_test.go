@@ -11,6 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/ask"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/measure"
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/report"
@@ -23,10 +26,10 @@ func TestDeviceFlag(t *testing.T) {
 		require.Equal(t, exitUsage, o.code, name)
 		require.Contains(t, o.stderr, `--device is "`+name+`": want cpu, vulkan, vulkan:N or auto`)
 	}
-	e := testEnv("", "run", "-n", "1", "hi")
-	e.lookup = func(name string) (string, bool) { return "tpu", name == "SLUICE_DEVICE" }
+	e := envtest.NewEnv("", "run", "-n", "1", "hi")
+	e.Lookup = func(name string) (string, bool) { return "tpu", name == "SLUICE_DEVICE" }
 	require.Equal(t, exitUsage, run(e))
-	require.Contains(t, e.stderr.(interface{ String() string }).String(), `--device is "tpu"`)
+	require.Contains(t, e.Stderr.(interface{ String() string }).String(), `--device is "tpu"`)
 
 	o := sluice("", "run", "--device", "vulkan", "--no-repack", "-n", "1", "hi")
 	require.Equal(t, exitUsage, o.code)
@@ -76,13 +79,13 @@ func TestVRAM(t *testing.T) {
 		t.Skip("a CPU takes a minute to compile kernels")
 	}
 	answered := func(more ...string) (tokens []int32, stderr string) {
-		e, path := cachingEnv(t, append([]string{"run", "--json", "-n", "12", "--temp", "0", "--device", "vulkan:0",
+		e, path := envtest.CachingEnv(t, append([]string{"run", "--json", "-n", "12", "--temp", "0", "--device", "vulkan:0",
 			"What is the capital of France?"}, more...)...)
 		require.NotEmpty(t, path)
-		require.Equal(t, exitDone, run(e), fmt.Sprint(e.stderr))
-		var a answer
-		require.NoError(t, json.Unmarshal([]byte(fmt.Sprint(e.stdout)), &a))
-		return a.Tokens, fmt.Sprint(e.stderr)
+		require.Equal(t, exitDone, run(e), fmt.Sprint(e.Stderr))
+		var a ask.Answer
+		require.NoError(t, json.Unmarshal([]byte(fmt.Sprint(e.Stdout)), &a))
+		return a.Tokens, fmt.Sprint(e.Stderr)
 	}
 	want, stderr := answered()
 	require.NotContains(t, stderr, "streams")
@@ -111,12 +114,12 @@ func TestGPULayers(t *testing.T) {
 		t.Skip("a CPU takes a minute to compile kernels")
 	}
 	answered := func(more ...string) (tokens []int32, stderr string) {
-		e, _ := cachingEnv(t, append([]string{"run", "--json", "-n", "12", "--temp", "0",
+		e, _ := envtest.CachingEnv(t, append([]string{"run", "--json", "-n", "12", "--temp", "0",
 			"What is the capital of France?"}, more...)...)
-		require.Equal(t, exitDone, run(e), fmt.Sprint(e.stderr))
-		var a answer
-		require.NoError(t, json.Unmarshal([]byte(fmt.Sprint(e.stdout)), &a))
-		return a.Tokens, fmt.Sprint(e.stderr)
+		require.Equal(t, exitDone, run(e), fmt.Sprint(e.Stderr))
+		var a ask.Answer
+		require.NoError(t, json.Unmarshal([]byte(fmt.Sprint(e.Stdout)), &a))
+		return a.Tokens, fmt.Sprint(e.Stderr)
 	}
 	want, _ := answered("--device", "cpu")
 	for _, c := range []struct {
@@ -153,13 +156,13 @@ func TestGPULayers(t *testing.T) {
 func TestCPUExperts(t *testing.T) {
 	needsVulkan(t)
 	model := filepath.Join(testref.Dir(t), "models", "moe-Q4_K_M.gguf")
-	e, _ := cachingEnv(t, "plan", model, "--device", "vulkan:0", "--cpu-experts", "3")
-	require.Equal(t, exitDone, run(e), fmt.Sprint(e.stderr))
-	require.Contains(t, fmt.Sprint(e.stdout), "The processor computes the experts of 3 layers, the GPU all else.")
-	e, _ = cachingEnv(t, "plan", model, "--device", "vulkan:0", "--cpu-experts", "99", "--json")
-	require.Equal(t, exitDone, run(e), fmt.Sprint(e.stderr))
-	var p jsonPlan
-	require.NoError(t, json.Unmarshal([]byte(fmt.Sprint(e.stdout)), &p))
+	e, _ := envtest.CachingEnv(t, "plan", model, "--device", "vulkan:0", "--cpu-experts", "3")
+	require.Equal(t, exitDone, run(e), fmt.Sprint(e.Stderr))
+	require.Contains(t, fmt.Sprint(e.Stdout), "The processor computes the experts of 3 layers, the GPU all else.")
+	e, _ = envtest.CachingEnv(t, "plan", model, "--device", "vulkan:0", "--cpu-experts", "99", "--json")
+	require.Equal(t, exitDone, run(e), fmt.Sprint(e.Stderr))
+	var p measure.PlanJSON
+	require.NoError(t, json.Unmarshal([]byte(fmt.Sprint(e.Stdout)), &p))
 	require.Equal(t, []int{5, 0}, []int{p.Experts, p.OnHost})
 	o := sluice("", "run", "--device", "vulkan:0", "--cpu-experts", "1", "hi")
 	require.Equal(t, exitFailed, o.code)
@@ -180,7 +183,7 @@ func TestPlanOfVulkan(t *testing.T) {
 		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
 	}
 	o = plan(t, append(flags, "--json")...)
-	var got jsonPlan
+	var got measure.PlanJSON
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &got))
 	require.Len(t, got.Tiers, 3)
 	for i, name := range []string{"device", "host", "disk"} {
@@ -203,11 +206,11 @@ func TestRunOnVulkan(t *testing.T) {
 		{"--temp", "0"},
 		{"--temp", "0.9", "--top-k", "40", "--seed", "5"}, {"--temp", "0.5", "--top-k", "0", "--seed", "2"},
 	} {
-		var answers []answer
+		var answers []ask.Answer
 		for _, device := range []string{"cpu", "vulkan:0"} {
 			o := sluice("", append([]string{"run", "--json", "-n", "24", "--device", device, "Add 17 and 25."}, more...)...)
 			require.Equal(t, exitDone, o.code, o.stderr)
-			var a answer
+			var a ask.Answer
 			require.NoError(t, json.Unmarshal([]byte(o.stdout), &a))
 			answers = append(answers, a)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/ask"
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
@@ -32,7 +33,7 @@ func TestEmbed(t *testing.T) {
 		out := sluice("", "embed", "-m", filepath.Join(dir, name+".gguf"), "--kv", "f32", "--json",
 			"--tokens", strings.Trim(string(ids), "[]"))
 		require.Zero(t, out.code, out.stderr)
-		var got embeddings
+		var got ask.Embeddings
 		require.NoError(t, json.Unmarshal([]byte(out.stdout), &got))
 		require.Equal(t, len(fixture.Tokens), got.Tokens)
 		require.Equal(t, fixture.Width, got.Dimensions)

@@ -16,18 +16,20 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // within10s fails a test whose command hangs, which Ctrl-C would not end either.
-func within10s(t *testing.T, e *env) (code int) {
+func within10s(t *testing.T, e *env.Env) (code int) {
 	t.Helper()
 	done := make(chan int, 1)
 	go func() { done <- run(e) }()
 	select {
 	case code = <-done:
 	case <-time.After(10 * time.Second):
-		require.Fail(t, "it hangs", "%v", e.args)
+		require.Fail(t, "it hangs", "%v", e.Args)
 	}
 	return code
 }
@@ -43,9 +45,9 @@ func TestModelIsNoPipe(t *testing.T) {
 		{"run", "-m", fifo, "hello"}, {"inspect", fifo}, {"tokenize", "-m", fifo}, {"run", "-m", "/dev/zero", "hello"},
 		{"quantize", fifo, "out.gguf", "Q8_0"}, {"run", "-m", socket, "hello"},
 	} {
-		e := testEnv("x", args...)
+		e := envtest.NewEnv("x", args...)
 		require.Equal(t, exitFailed, within10s(t, e), args)
-		require.Contains(t, fmt.Sprint(e.stderr), "want a regular file", args)
+		require.Contains(t, fmt.Sprint(e.Stderr), "want a regular file", args)
 	}
 }
 
@@ -61,10 +63,10 @@ func TestInputsAreBounded(t *testing.T) {
 		{"template", "--file", "/dev/zero", "--conversation", "-"},
 		{"synth", "--config", "/dev/zero", "-o", filepath.Join(t.TempDir(), "m.gguf")},
 	} {
-		e := testEnv("", args...)
-		e.stdin = endless{}
+		e := envtest.NewEnv("", args...)
+		e.Stdin = endless{}
 		require.Equal(t, exitFailed, within10s(t, e), args)
-		require.Contains(t, fmt.Sprint(e.stderr), "which is the most that is read here", args)
+		require.Contains(t, fmt.Sprint(e.Stderr), "which is the most that is read here", args)
 	}
 }
 
@@ -93,13 +95,13 @@ func TestNothingIsReplacedUnasked(t *testing.T) {
 			{force: true, code: exitDone, replaced: true},
 		} {
 			require.NoError(t, os.WriteFile(out, []byte("theirs"), 0o600))
-			e := testEnv(c.typed, args...)
+			e := envtest.NewEnv(c.typed, args...)
 			if c.force {
-				e.args = append(e.args, "--force")
+				e.Args = append(e.Args, "--force")
 			}
-			e.isTerminal = func(stream any) bool { return c.typed != "" && stream != e.stdout }
-			require.Equal(t, c.code, run(e), "%v %v: %v", args, c, e.stderr)
-			require.Contains(t, fmt.Sprint(e.stderr), c.says)
+			e.IsTerminal = func(stream any) bool { return c.typed != "" && stream != e.Stdout }
+			require.Equal(t, c.code, run(e), "%v %v: %v", args, c, e.Stderr)
+			require.Contains(t, fmt.Sprint(e.Stderr), c.says)
 			text, err := os.ReadFile(out)
 			require.NoError(t, err)
 			require.Equal(t, c.replaced, string(text) != "theirs", "%v %v", args, c)
@@ -149,8 +151,8 @@ const killedRun = "SLUICE_TEST_KILLED_RUN"
 // A run that is killed, and cannot clean up, leaves nothing where it writes, nor anywhere else.
 func TestKilledRunLeavesNothing(t *testing.T) {
 	if line := os.Getenv(killedRun); line != "" { // before there are folders of the test's, which nobody would remove
-		e := testEnv("", strings.Split(line, "\n")...)
-		require.Equal(t, exitDone, run(e), "%v", e.stderr)
+		e := envtest.NewEnv("", strings.Split(line, "\n")...)
+		require.Equal(t, exitDone, run(e), "%v", e.Stderr)
 		return
 	}
 	dir := t.TempDir()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/element"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/stages/convert/converttest"
@@ -54,7 +55,7 @@ func TestFoldersAreTheirFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := converttest.Open(t, name, tensors)
 			dir := writeFixture(t, x)
-			folder, err := openCheckpointAs(dir, x.Options())
+			folder, err := models.OpenFolder(dir, x.Options())
 			require.NoError(t, err)
 			defer folder.Close()
 			require.Len(t, folder.Tensors, len(x.File.Tensors))

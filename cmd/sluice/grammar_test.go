@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -32,20 +30,15 @@ func TestGrammar(t *testing.T) {
 
 // TestGrammarReference asks the program what the reference data answers for grammars.
 func TestGrammarReference(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(testref.Dir(t), "refdata", "structured", "gbnf.jsonl"))
-	require.NoError(t, err)
-	s := bufio.NewScanner(bytes.NewReader(text))
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		var c struct {
-			Grammar string
-			Tests   []struct {
-				Text     string
-				Accept   bool
-				Consumed int
-			}
+	type gbnfCase struct {
+		Grammar string
+		Tests   []struct {
+			Text     string
+			Accept   bool
+			Consumed int
 		}
-		require.NoError(t, json.Unmarshal(s.Bytes(), &c))
+	}
+	for c := range testref.Cases[gbnfCase](t, "refdata", "structured", "gbnf.jsonl") {
 		file := filepath.Join(t.TempDir(), "g.gbnf")
 		require.NoError(t, os.WriteFile(file, []byte(c.Grammar), 0o600))
 		var texts []string

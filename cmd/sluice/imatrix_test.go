@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/storage/imatrix"
 )
@@ -19,18 +21,18 @@ import (
 func measured(t *testing.T, kernels, threads string) (*imatrix.Matrix, string) {
 	t.Helper()
 	dir, out := testref.Dir(t), filepath.Join(t.TempDir(), "i.gguf")
-	e := testEnv("", "imatrix", "-m", filepath.Join(dir, "models", "draft-bf16.gguf"), "--kv", "f32", "-t", threads,
+	e := envtest.NewEnv("", "imatrix", "-m", filepath.Join(dir, "models", "draft-bf16.gguf"), "--kv", "f32", "-t", threads,
 		"-f", filepath.Join(dir, "models", "heldout-go.txt"), "-o", out, "-c", "32", "--chunks", "2")
 	if kernels != "" {
-		e.lookup = func(name string) (string, bool) {
+		e.Lookup = func(name string) (string, bool) {
 			value, ok := map[string]string{"SLUICE_CPU": kernels}[name]
 			return value, ok
 		}
 	}
-	require.Zero(t, run(e), "%v", e.stderr)
+	require.Zero(t, run(e), "%v", e.Stderr)
 	m, err := imatrix.Read(out)
 	require.NoError(t, err)
-	return m, fmt.Sprint(e.stdout)
+	return m, fmt.Sprint(e.Stdout)
 }
 
 // The sums are those of the oracle's activations, of all rows, and the same whoever adds them up.
@@ -72,16 +74,16 @@ func (s *stoppingScreen) Write(text []byte) (int, error) {
 // What was measured before Ctrl-C is kept.
 func TestImatrixStopped(t *testing.T) {
 	dir, out := testref.Dir(t), filepath.Join(t.TempDir(), "i.gguf")
-	e := testEnv("", "imatrix", "-m", filepath.Join(dir, "models", "draft-bf16.gguf"),
+	e := envtest.NewEnv("", "imatrix", "-m", filepath.Join(dir, "models", "draft-bf16.gguf"),
 		"-f", filepath.Join(dir, "models", "heldout-go.txt"), "-o", out, "-c", "32", "--chunks", "1000")
 	said, screen := new(bytes.Buffer), &stoppingScreen{at: "measuring"}
-	e.stdout, e.stderr, e.isTerminal = said, screen, func(any) bool { return true }
-	e.interruptible = func(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
+	e.Stdout, e.Stderr, e.IsTerminal = said, screen, func(any) bool { return true }
+	e.Interruptible = func(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
 		ctx, screen.stop = context.WithCancel(parent)
 		return ctx, screen.stop
 	}
-	now := e.now()
-	e.now = func() time.Time { // a second later each time: long enough for a bar
+	now := e.Now()
+	e.Now = func() time.Time { // a second later each time: long enough for a bar
 		now = now.Add(time.Second)
 		return now
 	}
@@ -90,7 +92,7 @@ func TestImatrixStopped(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, m.Chunks)
 	require.Less(t, m.Chunks, 1000)
-	require.Contains(t, said.String(), fmt.Sprintf("by %s of 32 tokens", count(m.Chunks, "chunk")))
+	require.Contains(t, said.String(), fmt.Sprintf("by %s of 32 tokens", env.Count(m.Chunks, "chunk")))
 	require.Contains(t, screen.text.String(), "sluice: stopped")
 }
 
@@ -98,16 +100,16 @@ func TestImatrixStopped(t *testing.T) {
 func TestImatrixSaves(t *testing.T) {
 	dir, out := testref.Dir(t), filepath.Join(t.TempDir(), "i.gguf")
 	var chunks []int // in the file, whenever the bar is drawn
-	e := testEnv("", "imatrix", "-m", filepath.Join(dir, "models", "draft-bf16.gguf"),
+	e := envtest.NewEnv("", "imatrix", "-m", filepath.Join(dir, "models", "draft-bf16.gguf"),
 		"-f", filepath.Join(dir, "models", "heldout-go.txt"), "-o", out, "-c", "32", "--chunks", "6")
-	e.stderr, e.isTerminal = &stoppingScreen{at: "measuring", stop: func() {
+	e.Stderr, e.IsTerminal = &stoppingScreen{at: "measuring", stop: func() {
 		if m, err := imatrix.Read(out); err == nil {
 			chunks = append(chunks, m.Chunks)
 		}
 	}}, func(any) bool { return true }
-	now := e.now()
-	e.now = func() time.Time {
-		now = now.Add(saveEvery)
+	now := e.Now()
+	e.Now = func() time.Time {
+		now = now.Add(time.Minute)
 		return now
 	}
 	require.Zero(t, run(e))

@@ -8,9 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/weights"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/storage/gguf"
-	"github.com/stretchr/testify/require"
 )
 
 // writeModel writes a GGUF file of metadata alone.
@@ -46,11 +49,11 @@ func TestInspectVocabularyAlone(t *testing.T) {
 	)
 	o := sluice("", "inspect", "--json", "--tensors", path)
 	require.Equal(t, exitDone, o.code, o.stderr)
-	var s summary
+	var s weights.Summary
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &s))
-	require.Equal(t, &summary{
-		File: path, Version: 3, Parts: 1, Architecture: "llama", Types: []typeShare{}, Tensors: []tensorRecord{},
-		Vocabulary: vocabulary{Kind: "gpt2", Tokens: 2},
+	require.Equal(t, &weights.Summary{
+		File: path, Version: 3, Parts: 1, Architecture: "llama", Types: []weights.TypeShare{}, Tensors: []weights.TensorRecord{},
+		Vocabulary: weights.Vocabulary{Kind: "gpt2", Tokens: 2},
 	}, &s)
 }
 
@@ -63,11 +66,11 @@ func TestInspectKeepsTheTerminalSafe(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
-	require.Equal(t, "1023 B", binarySize(1023))
-	require.Equal(t, "1.0 KiB", binarySize(1024))
-	require.Equal(t, "4.7 GiB", binarySize(5_000_000_000))
-	require.Equal(t, "999999", parameters(999_999))
-	require.Equal(t, "7.24 B", parameters(7_240_000_000))
+	require.Equal(t, "1023 B", env.BinarySize(1023))
+	require.Equal(t, "1.0 KiB", env.BinarySize(1024))
+	require.Equal(t, "4.7 GiB", env.BinarySize(5_000_000_000))
+	require.Equal(t, "999999", env.Parameters(999_999))
+	require.Equal(t, "7.24 B", env.Parameters(7_240_000_000))
 }
 
 // What people look for in a file comes first, then every key; nothing of it steers the terminal or fills it.
@@ -100,7 +103,7 @@ general.license                   apache-2.0
 	require.Contains(t, o.stdout, `[1, 2]`)
 
 	o = sluice("", "inspect", "--metadata", "--json", path)
-	var s summary
+	var s weights.Summary
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &s))
 	require.EqualValues(t, 48, s.Metadata["qwen3moe.block_count"])
 	require.Len(t, s.Metadata["tokenizer.chat_template"], 140, "texts are whole")

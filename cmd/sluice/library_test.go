@@ -62,7 +62,7 @@ func TestServeFolder(t *testing.T) {
 	write("notes.txt", nil)
 	write("mmproj-a.gguf", nil)
 	ram := fmt.Sprintf("%dK", 5*len(mini.GGUF)/2>>10) // two of them fit
-	s := serve(t, "--models", dir, "--ram", ram, "--ctx", "256", "--log", "error")
+	s := launch(t, "--models", dir, "--ram", ram, "--ctx", "256", "--log", "error")
 	absent := map[string]string{"a": "unloaded", "b": "unloaded", "c": "unloaded", "bad": "unloaded"}
 	require.Equal(t, absent, s.states(t))
 
@@ -107,7 +107,7 @@ func TestNamesOfAnyBytes(t *testing.T) {
 	for _, name := range []string{"na\xffme.gguf", "plain.gguf"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), mini.GGUF, 0o600))
 	}
-	s := serve(t, "--models", dir, "-m", "gi\xfeven="+filepath.Join(dir, "plain.gguf"), "--ctx", "256", "--log", "error")
+	s := launch(t, "--models", dir, "-m", "gi\xfeven="+filepath.Join(dir, "plain.gguf"), "--ctx", "256", "--log", "error")
 	for _, name := range []string{"na\uFFFDme", "gi\uFFFDven"} {
 		status, said := s.asks(t, name)
 		require.Equal(t, http.StatusOK, status, said)
@@ -121,52 +121,9 @@ func TestNamesOfAnyBytes(t *testing.T) {
 	require.Contains(t, string(text), "sluice_model_loaded{model=\"na\uFFFDme\"} 1")
 }
 
-// A folder may change, and of a model in parts the first file is its name.
-func TestFolder(t *testing.T) {
-	dir := t.TempDir()
-	now := time.Unix(0, 0)
-	f, err := folder(dir, func() time.Time { return now })
-	require.NoError(t, err)
-	require.Empty(t, f.list())
-	for _, name := range []string{"z.gguf", "big-00001-of-00002.gguf", "big-00002-of-00002.gguf", ".hidden.gguf"} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
-	}
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder.gguf"), 0o700))
-	require.Empty(t, f.list(), "it has just been looked at")
-	now = now.Add(fresh)
-	require.Equal(t, []string{"big", "z"}, f.list())
-	path, ok := f.path("big")
-	require.True(t, ok)
-	require.Equal(t, filepath.Join(dir, "big-00001-of-00002.gguf"), path)
-	both := catalogs{listed{{"z", "mine"}, {"y", "other"}}, f}
-	require.Equal(t, []string{"z", "y", "big"}, both.list())
-	path, _ = both.path("z")
-	require.Equal(t, "mine", path)
-	_, ok = both.path("../z")
-	require.False(t, ok)
-	_, err = folder(filepath.Join(dir, "none"), time.Now)
-	require.ErrorContains(t, err, "--models")
-}
-
-// The models of the store are those that sluice list shows.
-func TestStored(t *testing.T) {
-	e, s := withStore(t)
-	keepMini(t, s, "hf.co/Ann/Mini-GGUF:Q8_0")
-	models, err := stored(e)
-	require.NoError(t, err)
-	require.Equal(t, []string{"Ann/Mini-GGUF:Q8_0"}, models.list())
-	path, ok := models.path("Ann/Mini-GGUF:Q8_0")
-	require.True(t, ok)
-	file, err := e.openWeights(path)
-	require.NoError(t, err)
-	require.NoError(t, file.Close())
-	_, ok = models.path("Ann/Mini-GGUF")
-	require.False(t, ok)
-}
-
 // TestServeKeepAlive: a model that nobody asks for leaves, and comes back.
 func TestServeKeepAlive(t *testing.T) {
-	s := serve(t, "--keep-alive", "50ms", "--ctx", "256")
+	s := launch(t, "--keep-alive", "50ms", "--ctx", "256")
 	require.Eventually(t, func() bool { return s.states(t)["Sluice Mini Dense"] == "unloaded" }, 20*time.Second, 10*time.Millisecond)
 	status, said := s.asks(t, "whatever")
 	require.Equal(t, http.StatusOK, status, said)

@@ -5,17 +5,16 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
-	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -36,6 +35,9 @@ type outcome struct {
 
 // TestMain keeps what the program remembers of a machine out of the cache of the person who runs the tests.
 func TestMain(m *testing.M) {
+	if os.Getenv(killedRun) != "" { // the cache is its parent's: it has no time to remove one
+		os.Exit(m.Run())
+	}
 	folder, err := os.MkdirTemp("", "sluice-cache-")
 	if err == nil {
 		err = os.Setenv("XDG_CACHE_HOME", folder)
@@ -55,30 +57,11 @@ func interrupted(parent context.Context) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// testEnv is an env that reaches nothing outside: no variables, an empty machine, no terminal.
-func testEnv(stdin string, args ...string) *env {
-	return &env{
-		args:          args,
-		stdin:         strings.NewReader(stdin),
-		stdout:        new(bytes.Buffer),
-		stderr:        new(bytes.Buffer),
-		lookup:        func(string) (string, bool) { return "", false },
-		root:          fstest.MapFS{},
-		now:           func() time.Time { return time.Date(2026, 11, 20, 12, 34, 56, 0, time.UTC) },
-		interruptible: context.WithCancel,
-		terminable:    context.WithCancel,
-		isTerminal:    func(any) bool { return false },
-		hasText:       func(io.Reader) bool { return stdin != "" },
-		columns:       func(any) int { return usualColumns },
-		rows:          func(any) int { return usualRows },
-	}
-}
-
 // sluice runs the program in process.
 func sluice(stdin string, args ...string) outcome {
-	e := testEnv(stdin, args...)
+	e := envtest.NewEnv(stdin, args...)
 	code := run(e)
-	return outcome{code, fmt.Sprint(e.stdout), fmt.Sprint(e.stderr)}
+	return outcome{code, fmt.Sprint(e.Stdout), fmt.Sprint(e.Stderr)}
 }
 
 // golden runs the program for each call and compares all that it prints with testdata/NAME.txt.
@@ -122,7 +105,7 @@ func args(words ...string) call { return call{args: words} }
 // commands lists the words of all commands.
 func commands(t *testing.T) [][]string {
 	t.Helper()
-	parser, err := newParser(testEnv(""), func(int) {})
+	parser, err := newParser(envtest.NewEnv(""), func(int) {})
 	require.NoError(t, err)
 	var all [][]string
 	for _, node := range parser.Model.Leaves(true) {
@@ -195,12 +178,12 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{nil, 0, ""},
 		{fmt.Errorf("step 3: %w", context.Canceled), 130, "sluice: stopped\n"},
-		{usagef("-n is %d, want 1 or more", 0), 2, "sluice: -n is 0, want 1 or more\n"},
+		{env.Usagef("-n is %d, want 1 or more", 0), 2, "sluice: -n is 0, want 1 or more\n"},
 		{os.ErrNotExist, 1, "sluice: file does not exist\n"},
 	} {
-		e := testEnv("")
-		require.Equal(t, c.want, e.report(c.err))
-		require.Equal(t, c.says, fmt.Sprint(e.stderr))
+		e := envtest.NewEnv("")
+		require.Equal(t, c.want, exitCode(e, c.err))
+		require.Equal(t, c.says, fmt.Sprint(e.Stderr))
 	}
 }
 
@@ -217,17 +200,17 @@ func TestDocumentedCommands(t *testing.T) {
 			lines = append(lines, strings.Split(string(text), "\n")...)
 		}
 	}
-	parser, err := newParser(testEnv(""), func(int) {})
+	parser, err := newParser(envtest.NewEnv(""), func(int) {})
 	require.NoError(t, err)
 	for _, node := range append(parser.Model.Leaves(true), parser.Model.Node) {
-		try := node.Target.Addr().Interface().(exampler).examples()
+		try := node.Target.Addr().Interface().(exampler).Examples()
 		lines = append(lines, "    "+try[0], "    "+try[1])
 	}
 	n := 0
 	for _, line := range lines {
 		for _, words := range invocations(line) {
 			n++
-			parser, err := newParser(testEnv(""), func(int) {})
+			parser, err := newParser(envtest.NewEnv(""), func(int) {})
 			require.NoError(t, err)
 			_, err = parser.Parse(words)
 			require.NoError(t, err, line)
@@ -266,7 +249,7 @@ func TestErrorsAreVisible(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, file.Bytes(), 0o600))
 	o := sluice("", "quantize", path, path+"2", "Q8_0")
 	require.Equal(t, "sluice: "+path+`: key \x1b[31mred\u202e.block_count: is of type string, want an integer`+"\n", o.stderr)
-	require.Equal(t, `ü \t\x7f`, visible("ü \t\x7f"))
+	require.Equal(t, `ü \t\x7f`, env.Visible("ü \t\x7f"))
 }
 
 // shellWords splits at blanks outside quotes, up to a redirection.
@@ -286,7 +269,7 @@ func shellWords(s string) (words []string) {
 }
 
 func TestEveryCommandHasExamples(t *testing.T) {
-	parser, err := newParser(testEnv(""), func(int) {})
+	parser, err := newParser(envtest.NewEnv(""), func(int) {})
 	require.NoError(t, err)
 	for _, node := range parser.Model.Leaves(true) {
 		_, ok := node.Target.Addr().Interface().(exampler)

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/text"
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
@@ -44,23 +42,20 @@ func TestParse(t *testing.T) {
 // TestParseReference asks the program what the reference data wants of each template's first case, whole and cut.
 func TestParseReference(t *testing.T) {
 	dir := testref.Dir(t)
-	text, err := os.ReadFile(filepath.Join(dir, "refdata", "tools", "roundtrip.jsonl"))
-	require.NoError(t, err)
-	s, seen := bufio.NewScanner(bytes.NewReader(text)), map[string]bool{}
-	for s.Buffer(nil, 1<<24); s.Scan(); {
-		var c struct {
-			ID, Template, Output string
-			Tail                 string `json:"prompt_tail"`
-			Expect               struct {
-				Content, Reasoning *string
-				Calls              []struct {
-					Name      string
-					Arguments json.RawMessage
-				} `json:"tool_calls"`
-			}
-			Cuts map[string][]int
+	type roundtrip struct {
+		ID, Template, Output string
+		Tail                 string `json:"prompt_tail"`
+		Expect               struct {
+			Content, Reasoning *string
+			Calls              []struct {
+				Name      string
+				Arguments json.RawMessage
+			} `json:"tool_calls"`
 		}
-		require.NoError(t, json.Unmarshal(s.Bytes(), &c))
+		Cuts map[string][]int
+	}
+	seen := map[string]bool{}
+	for c := range testref.Cases[roundtrip](t, "refdata", "tools", "roundtrip.jsonl") {
 		if seen[c.Template] || len(c.Expect.Calls) == 0 || len(c.Cuts["random"]) == 0 {
 			continue
 		}
@@ -74,7 +69,7 @@ func TestParseReference(t *testing.T) {
 		whole := sluice(c.Output, args...)
 		require.Equal(t, exitDone, whole.code, whole.stderr)
 		var got struct {
-			answered
+			text.Answered
 			Calls []struct {
 				Name      string
 				Arguments json.RawMessage
@@ -98,17 +93,17 @@ func TestParseReference(t *testing.T) {
 }
 
 // join puts an answer together again from its lines.
-func join(t *testing.T, lines string) (a answered) {
+func join(t *testing.T, lines string) (a text.Answered) {
 	for line := range strings.Lines(lines) {
-		var s streamed
+		var s text.Streamed
 		require.NoError(t, json.Unmarshal([]byte(line), &s))
 		a.Content, a.Reasoning = a.Content+s.Content, a.Reasoning+s.Reasoning
 		for _, c := range s.Calls {
 			if c.Index == len(a.Calls) {
-				a.Calls = append(a.Calls, calledWhole{})
+				a.Calls = append(a.Calls, text.CalledWhole{})
 			}
 			a.Calls[c.Index].Name += c.Name
-			a.Calls[c.Index].Arguments += arguments(c.Arguments)
+			a.Calls[c.Index].Arguments += text.Arguments(c.Arguments)
 		}
 	}
 	return a

@@ -12,6 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/internal/mini"
 )
 
@@ -20,10 +23,12 @@ func plan(t *testing.T, flags ...string) outcome {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mini.gguf")
 	require.NoError(t, os.WriteFile(path, mini.GGUF, 0o600))
-	e, _ := cachingEnv(t, append([]string{"plan", path, "--ctx", "2048"}, flags...)...)
-	require.NoError(t, keep(e, speeds{Machine: machineName(), FileSystem: fileSystem(e.root, path), Direct: true,
-		Disk: 2e9, Memory: 20e9, Multiply: 1e12, Measured: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)}))
-	return outcome{run(e), fmt.Sprint(e.stdout), fmt.Sprint(e.stderr)}
+	e, _ := envtest.CachingEnv(t, append([]string{"plan", path, "--ctx", "2048"}, flags...)...)
+	known := compute.Unmeasured(e, path)
+	known.Direct, known.Disk, known.Memory, known.Multiply = true, 2e9, 20e9, 1e12
+	known.Measured = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	require.NoError(t, compute.Keep(e, known))
+	return outcome{run(e), fmt.Sprint(e.Stdout), fmt.Sprint(e.Stderr)}
 }
 
 func TestPlanText(t *testing.T) {
@@ -94,12 +99,12 @@ func TestMemorySizes(t *testing.T) {
 		"6G": 6 << 30, "1.5g": 3 << 29, "800M": 800 << 20, "64K": 64 << 10, "2T": 2 << 40, "4096": 4096, "6GiB": 6 << 30,
 		"6GB": 6 << 30, "1B": 1,
 	} {
-		var s size
+		var s env.Size
 		require.NoError(t, s.UnmarshalText([]byte(text)), text)
 		require.EqualValues(t, want, s, text)
 	}
 	for _, text := range []string{"", "G", "6X", "-1G", "0", "NaN", "Inf", "1e30G", "6 G"} {
-		var s size
+		var s env.Size
 		require.ErrorContains(t, s.UnmarshalText([]byte(text)), "is no amount of memory", text)
 	}
 }
@@ -107,9 +112,11 @@ func TestMemorySizes(t *testing.T) {
 // TestRAM: a budget changes where weights lie, and not the answer; what cannot work is refused.
 func TestRAM(t *testing.T) {
 	answer := func(flags ...string) outcome {
-		e, _ := cachingEnv(t, append([]string{"run", "What is the capital of France?"}, flags...)...)
-		require.NoError(t, keep(e, speeds{Machine: machineName(), FileSystem: fileSystem(e.root, ""), Memory: 20e9}))
-		return outcome{run(e), fmt.Sprint(e.stdout), fmt.Sprint(e.stderr)}
+		e, _ := envtest.CachingEnv(t, append([]string{"run", "What is the capital of France?"}, flags...)...)
+		known := compute.Unmeasured(e, "")
+		known.Memory = 20e9
+		require.NoError(t, compute.Keep(e, known))
+		return outcome{run(e), fmt.Sprint(e.Stdout), fmt.Sprint(e.Stderr)}
 	}
 	whole, part := answer(), answer("--ram", "8M")
 	require.Equal(t, exitDone, part.code, part.stderr)

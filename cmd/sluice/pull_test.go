@@ -15,6 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/library"
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/storage/hub/hubtest"
 	"github.com/sluice-ai/sluice/storage/store"
@@ -33,15 +36,15 @@ func miniHub(t *testing.T) *hubtest.Hub {
 
 // here runs the program in process, in a store.
 func here(dir string, args ...string) outcome {
-	e := inStore(dir, args...)
+	e := envtest.InStore(dir, args...)
 	code := run(e)
-	return outcome{code, fmt.Sprint(e.stdout), fmt.Sprint(e.stderr)}
+	return outcome{code, fmt.Sprint(e.Stdout), fmt.Sprint(e.Stderr)}
 }
 
 // TestStoreCommands pulls, lists, shows, copies, runs and removes.
 func TestStoreCommands(t *testing.T) {
 	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
-	size := binarySize(int64(len(mini.GGUF)))
+	size := env.BinarySize(int64(len(mini.GGUF)))
 	require.Equal(t, outcome{0, "no models in " + dir + ": sluice pull OWNER/NAME gets one\n", ""}, here(dir, "list"))
 	pull := []string{"pull", "--endpoint", h.URL, "Ann/Mini-GGUF"}
 	require.Equal(t, outcome{0, "Ann/Mini-GGUF:Q8_0 is in the store: " + size + "\n",
@@ -52,7 +55,7 @@ func TestStoreCommands(t *testing.T) {
 
 	o := here(dir, "list", "--json")
 	require.Equal(t, exitDone, o.code, o.stderr)
-	var list []modelRecord
+	var list []library.ModelRecord
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list))
 	require.Len(t, list, 2)
 	require.Equal(t, "Ann/Mini-GGUF:Q8_0", list[0].Name)
@@ -94,19 +97,19 @@ func TestStoreCommands(t *testing.T) {
 // A person sees a bar; --json has what programs read, and nothing beside it.
 func TestPullShowsProgress(t *testing.T) {
 	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
-	e := inStore(dir, "pull", "--endpoint", h.URL, "Ann/Mini-GGUF")
-	e.isTerminal = func(any) bool { return true }
+	e := envtest.InStore(dir, "pull", "--endpoint", h.URL, "Ann/Mini-GGUF")
+	e.IsTerminal = func(any) bool { return true }
 	now := time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC)
-	e.now = func() time.Time { now = now.Add(time.Second); return now }
-	require.Equal(t, exitDone, run(e), "%s", e.stderr)
-	require.Contains(t, fmt.Sprint(e.stderr), "\rpulling Ann/Mini-GGUF:Q8_0 ")
-	require.Contains(t, fmt.Sprint(e.stderr), " left")
-	require.NotContains(t, fmt.Sprint(e.stderr), "\x1b")
-	require.True(t, strings.HasSuffix(fmt.Sprint(e.stderr), " \r"), "the bar is taken away")
+	e.Now = func() time.Time { now = now.Add(time.Second); return now }
+	require.Equal(t, exitDone, run(e), "%s", e.Stderr)
+	require.Contains(t, fmt.Sprint(e.Stderr), "\rpulling Ann/Mini-GGUF:Q8_0 ")
+	require.Contains(t, fmt.Sprint(e.Stderr), " left")
+	require.NotContains(t, fmt.Sprint(e.Stderr), "\x1b")
+	require.True(t, strings.HasSuffix(fmt.Sprint(e.Stderr), " \r"), "the bar is taken away")
 
 	o := here(dir, "pull", "--endpoint", h.URL, "--json", "Ann/Mini-GGUF:Q8_0")
 	require.Empty(t, o.stderr)
-	var r modelRecord
+	var r library.ModelRecord
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &r))
 	require.EqualValues(t, len(mini.GGUF), r.Arrived)
 }
@@ -116,21 +119,21 @@ func TestPullStopped(t *testing.T) {
 	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
 	words := []string{"pull", "--endpoint", h.URL, "Ann/Mini-GGUF"}
 	kept := "sluice: what has come is kept: the same command goes on with it, sluice rm Ann/Mini-GGUF removes it\n"
-	e := inStore(dir, words...)
-	e.interruptible = interrupted
+	e := envtest.InStore(dir, words...)
+	e.Interruptible = interrupted
 	require.Equal(t, exitInterrupted, run(e))
-	require.Equal(t, "sluice: stopped\n", fmt.Sprint(e.stderr), "nothing has come")
+	require.Equal(t, "sluice: stopped\n", fmt.Sprint(e.Stderr), "nothing has come")
 
-	e = inStore(dir, words...)
+	e = envtest.InStore(dir, words...)
 	var stop context.CancelFunc
-	e.interruptible = func(ctx context.Context) (context.Context, context.CancelFunc) {
+	e.Interruptible = func(ctx context.Context) (context.Context, context.CancelFunc) {
 		ctx, stop = context.WithCancel(ctx)
 		return ctx, stop
 	}
 	h.Change(func(s *hubtest.Settings) { s.Stall = func() bool { stop(); return true } })
 	require.Equal(t, exitInterrupted, run(e))
-	require.Equal(t, "pulling Ann/Mini-GGUF:Q8_0: "+binarySize(int64(len(mini.GGUF)))+"\n"+kept+"sluice: stopped\n",
-		fmt.Sprint(e.stderr))
+	require.Equal(t, "pulling Ann/Mini-GGUF:Q8_0: "+env.BinarySize(int64(len(mini.GGUF)))+"\n"+kept+"sluice: stopped\n",
+		fmt.Sprint(e.Stderr))
 
 	h.Change(func(s *hubtest.Settings) {
 		s.Stall, s.Content[hubtest.Digest(mini.GGUF)] = nil, make([]byte, len(mini.GGUF))
@@ -149,8 +152,8 @@ const killedPull = "SLUICE_TEST_KILLED_PULL"
 // the next one goes on.
 func TestPullKilled(t *testing.T) {
 	if line := os.Getenv(killedPull); line != "" {
-		e := process()
-		e.args = strings.Split(line, "\n")
+		e := env.Process()
+		e.Args = strings.Split(line, "\n")
 		os.Exit(run(e))
 	}
 	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
@@ -160,7 +163,7 @@ func TestPullKilled(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 2))
 	s, err := store.Open(dir)
 	require.NoError(t, err)
-	keepMini(t, s, "ollama.com/library/other:latest")
+	envtest.KeepMini(t, s, "ollama.com/library/other:latest")
 	require.NoError(t, os.Remove(filepath.Join(dir, "blobs", "sha256-"+hubtest.Digest(mini.GGUF)))) // to be pulled again
 	start := func() *exec.Cmd {
 		c := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
@@ -231,7 +234,7 @@ func TestPullByTwoProcesses(t *testing.T) {
 // path is that of the first model of a list.
 func (o outcome) path(t *testing.T) string {
 	t.Helper()
-	var list []modelRecord
+	var list []library.ModelRecord
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list), o.stderr)
 	require.NotEmpty(t, list)
 	require.True(t, list[0].Complete, "%+v", list[0])
@@ -247,16 +250,16 @@ func TestRunPulls(t *testing.T) {
 	require.Contains(t, o.stderr, "get it with sluice pull Ann/Mini-GGUF")
 	require.Zero(t, h.Asked.Load())
 	for asked := range 2 {
-		e := inStore(dir, append(words, "--pull")...)
-		inner := e.lookup
-		e.lookup = func(name string) (string, bool) {
+		e := envtest.InStore(dir, append(words, "--pull")...)
+		inner := e.Lookup
+		e.Lookup = func(name string) (string, bool) {
 			if name == "HF_ENDPOINT" {
 				return h.URL, true
 			}
 			return inner(name)
 		}
-		require.Equal(t, exitDone, run(e), "%s", e.stderr)
-		require.Equal(t, "The capital of France is Paris.\n", fmt.Sprint(e.stdout))
-		require.Equal(t, asked == 0, fmt.Sprint(e.stderr) != "", "pulled once")
+		require.Equal(t, exitDone, run(e), "%s", e.Stderr)
+		require.Equal(t, "The capital of France is Paris.\n", fmt.Sprint(e.Stdout))
+		require.Equal(t, asked == 0, fmt.Sprint(e.Stderr) != "", "pulled once")
 	}
 }

@@ -14,6 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/ask"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/measure"
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
@@ -39,7 +42,7 @@ func TestPerplexity(t *testing.T) {
 				o := sluice("", "perplexity", "--kv", "f32", "-m", filepath.Join(dir, "models", model+".gguf"),
 					"-f", filepath.Join(dir, "models", "heldout-"+text+".txt"), "-c", "512")
 				require.Zero(t, o.code, o.stderr)
-				var got perplexity
+				var got measure.Scores
 				require.NoError(t, json.Unmarshal([]byte(o.stdout), &got))
 				require.InEpsilon(t, want.PPL, got.PPL, 0.005)
 				require.Equal(t, want.Chunks, got.Chunks)
@@ -58,7 +61,7 @@ func TestPerplexityOfBytes(t *testing.T) {
 		o := sluice("", "perplexity", "--kv", kv, "-m", filepath.Join(models, "draft-bf16.gguf"),
 			"-f", filepath.Join(models, "heldout-en.txt"), "-c", "512", "--chunks", "12")
 		require.Zero(t, o.code, o.stderr)
-		var got perplexity
+		var got measure.Scores
 		require.NoError(t, json.Unmarshal([]byte(o.stdout), &got))
 		ppl[i] = got.PPL
 	}
@@ -77,7 +80,7 @@ func TestQuantizedPerplexity(t *testing.T) {
 			require.Zero(t, o.code, o.stderr)
 			o = sluice("", "perplexity", "-m", path, "-f", text, "-c", "512", "--chunks", "40")
 			require.Zero(t, o.code, o.stderr)
-			var got perplexity
+			var got measure.Scores
 			require.NoError(t, json.Unmarshal([]byte(o.stdout), &got))
 			require.LessOrEqual(t, got.PPL, 1.005*golden[name].PPL)
 		})
@@ -98,7 +101,7 @@ func TestNeedle(t *testing.T) {
 			code := 1000 + random.IntN(9000)
 			o := sluice(haystack(sentences, random, tokens, name, code), "run", "--json")
 			require.Zero(t, o.code, o.stderr)
-			var got answer
+			var got ask.Answer
 			require.NoError(t, json.Unmarshal([]byte(o.stdout), &got))
 			require.InDelta(t, tokens, got.PromptTokens, float64(tokens)/4)
 			require.Contains(t, got.Text, fmt.Sprint(code))
@@ -122,14 +125,14 @@ func haystack(sentences []string, random *rand.Rand, tokens int, name string, co
 
 // A person sees how far it is, and what has come of it; nothing of that is left.
 func TestPerplexityProgress(t *testing.T) {
-	e := testEnv(strings.Repeat("The capital of France is Paris. ", 20), "perplexity", "--json", "-c", "16", "--chunks", "3", "-f", "-")
-	e.isTerminal = func(stream any) bool { return stream == e.stderr }
-	now := e.now()
-	e.now = func() time.Time { now = now.Add(time.Second); return now }
-	require.Zero(t, run(e), "%v", e.stderr)
-	said := fmt.Sprint(e.stderr)
+	e := envtest.NewEnv(strings.Repeat("The capital of France is Paris. ", 20), "perplexity", "--json", "-c", "16", "--chunks", "3", "-f", "-")
+	e.IsTerminal = func(stream any) bool { return stream == e.Stderr }
+	now := e.Now()
+	e.Now = func() time.Time { now = now.Add(time.Second); return now }
+	require.Zero(t, run(e), "%v", e.Stderr)
+	said := fmt.Sprint(e.Stderr)
 	require.Regexp(t, `\rppl \d[\d.]+ 33%`, said)
 	require.Regexp(t, `\rppl \d[\d.]+ 66%`, said)
 	require.True(t, strings.HasSuffix(said, "\r"))
-	require.Contains(t, fmt.Sprint(e.stdout), `"chunks":3`)
+	require.Contains(t, fmt.Sprint(e.Stdout), `"chunks":3`)
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/ftype"
@@ -49,10 +51,10 @@ func TestQuantizePlan(t *testing.T) {
 	for name, want := range golden {
 		recipe, ok := ftype.Find(name)
 		require.True(t, ok, name)
-		q := &quantization{file: f, recipe: recipe}
-		require.NoError(t, q.plan(ftype.Options{}, false), name)
-		require.Equal(t, want.FileBytes, q.layout.Size, name)
-		for _, x := range q.layout.Tensors {
+		q := &models.Quantization{File: f, Recipe: recipe}
+		require.NoError(t, q.Plan(ftype.Options{}, false), name)
+		require.Equal(t, want.FileBytes, q.Layout.Size, name)
+		for _, x := range q.Layout.Tensors {
 			require.Equal(t, want.Tensors[x.Name][0], x.Type.String(), "%s: %s", name, x.Name)
 		}
 	}
@@ -168,13 +170,13 @@ func TestQuantizeFirstFault(t *testing.T) {
 func TestQuantizeStopped(t *testing.T) {
 	f, _ := draft(t)
 	path := filepath.Join(t.TempDir(), "new.gguf")
-	e := testEnv("", "quantize", f.Name, path, "Q8_0")
-	e.interruptible = interrupted
+	e := envtest.NewEnv("", "quantize", f.Name, path, "Q8_0")
+	e.Interruptible = interrupted
 	require.Equal(t, exitInterrupted, run(e))
 	require.Equal(t, path+".partial holds what is done so far: the same command goes on from there\nsluice: stopped\n",
-		fmt.Sprint(e.stderr))
+		fmt.Sprint(e.Stderr))
 	require.NoFileExists(t, path)
-	require.Equal(t, exitDone, sluice("", e.args...).code)
+	require.Equal(t, exitDone, sluice("", e.Args...).code)
 }
 
 func TestQuantizeDryRun(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/testref"
@@ -90,10 +92,12 @@ func TestRecord(t *testing.T) {
 	model := filepath.Join(testref.Dir(t), "models", "moe-Q4_K_M.gguf")
 	path := filepath.Join(t.TempDir(), "run.trace")
 	for _, budget := range []string{"100M", "8M"} {
-		e, _ := cachingEnv(t, "run", "-m", model, "--record", path, "-n", "8", "--temp", "0", "--ram", budget,
+		e, _ := envtest.CachingEnv(t, "run", "-m", model, "--record", path, "-n", "8", "--temp", "0", "--ram", budget,
 			"--force", "hello there")
-		require.NoError(t, keep(e, speeds{Machine: machineName(), FileSystem: fileSystem(e.root, model), Memory: 20e9}))
-		require.Equal(t, exitDone, run(e), e.stderr)
+		known := compute.Unmeasured(e, model)
+		known.Memory = 20e9
+		require.NoError(t, compute.Keep(e, known))
+		require.Equal(t, exitDone, run(e), e.Stderr)
 		opens, rows, chosen, drawn, ends := tapeOf(t, path)
 		require.Len(t, opens, 1)
 		require.Contains(t, opens[0].Text, "hello there")

@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/ask"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -22,7 +24,7 @@ func TestRunJSON(t *testing.T) {
 	o := sluice("", "run", "--json", "-n", "4", "What is the capital of France?")
 	require.Equal(t, exitDone, o.code, o.stderr)
 	require.Equal(t, 1, strings.Count(o.stdout, "\n"), "one line for a result")
-	var a answer
+	var a ask.Answer
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &a))
 	require.Len(t, a.Tokens, 4)
 	require.Equal(t, "The capital of Fr", a.Text)
@@ -61,12 +63,12 @@ func TestRunInAForm(t *testing.T) {
 // TestCtrlCWhileReading: whoever waits for standard input must be able to give up, so the signal is not caught yet.
 func TestCtrlCWhileReading(t *testing.T) {
 	caught := false
-	e := testEnv("", "run", "-n", "1")
-	e.interruptible = func(ctx context.Context) (context.Context, context.CancelFunc) {
+	e := envtest.NewEnv("", "run", "-n", "1")
+	e.Interruptible = func(ctx context.Context) (context.Context, context.CancelFunc) {
 		caught = true
 		return context.WithCancel(ctx)
 	}
-	e.stdin = readerFunc(func(p []byte) (int, error) {
+	e.Stdin = readerFunc(func(p []byte) (int, error) {
 		require.False(t, caught)
 		return copy(p, "hello"), io.EOF
 	})
@@ -110,81 +112,19 @@ func TestLogitsFile(t *testing.T) {
 	require.Equal(t, whole, kept, "a request that is refused leaves the file")
 }
 
-// A prompt and a text beside it are both asked; the text is waited for only where somebody has put one.
-func TestQuestion(t *testing.T) {
-	dir := t.TempDir()
-	notes := filepath.Join(dir, "notes")
-	require.NoError(t, os.WriteFile(notes, []byte("notes\n\n"), 0o600))
-	for _, c := range []struct {
-		name, stdin  string
-		words, files []string
-		want         string
-	}{
-		{"words", "", []string{"a", "b"}, nil, "a b"},
-		{"words and text", "doc\n", []string{"summarise"}, nil, "summarise\n\ndoc\n"},
-		{"text alone, as it is", "\ndoc\n\n", nil, nil, "\ndoc\n\n"},
-		{"file", "", []string{"q"}, []string{notes}, "q\n\nnotes\n\n"},
-		{"all", "doc", []string{"q"}, []string{notes}, "q\n\nnotes\n\ndoc"},
-		{"named", "", []string{"q", "-"}, nil, "q"},
-		{"named by -f", "", []string{"q"}, []string{"-"}, "q"},
-	} {
-		got, err := testEnv(c.stdin).question(c.words, c.files)
-		require.NoError(t, err, c.name)
-		require.Equal(t, c.want, got, c.name)
-	}
-	e := testEnv("doc")
-	e.hasText = func(io.Reader) bool { return false }
-	got, err := e.question([]string{"q"}, nil)
-	require.NoError(t, err)
-	require.Equal(t, "q", got, "an idle pipe is not read")
-	for _, call := range [][2][]string{{{"q", "-"}, nil}, {{"q"}, {"-"}}, {nil, nil}} {
-		got, err := e.question(call[0], call[1])
-		require.NoError(t, err)
-		require.Contains(t, "q\n\ndoc", got)
-		require.Contains(t, got, "doc")
-		e.stdin = strings.NewReader("doc")
-	}
-}
-
-// What standard input is decides whether it is read beside a prompt.
-func TestHasText(t *testing.T) {
-	r, w, err := os.Pipe()
-	require.NoError(t, err)
-	defer r.Close()
-	began := time.Now()
-	require.False(t, hasText(r), "nothing comes")
-	require.GreaterOrEqual(t, time.Since(began), inputWait)
-	_, err = w.WriteString("x")
-	require.NoError(t, err)
-	require.True(t, hasText(r))
-	_, err = r.Read(make([]byte, 1))
-	require.NoError(t, err)
-	time.AfterFunc(inputWait/10, func() { w.Close() })
-	require.True(t, hasText(r), "it ends soon")
-	null, err := os.Open(os.DevNull)
-	require.NoError(t, err)
-	defer null.Close()
-	require.False(t, hasText(null))
-	file, err := os.Open("run_test.go")
-	require.NoError(t, err)
-	defer file.Close()
-	require.True(t, hasText(file))
-	require.False(t, hasText(strings.NewReader("x")))
-}
-
 func TestRunEndsItsLine(t *testing.T) {
 	const question = "What is the capital of France?"
 	require.Equal(t, "The capital of France is Paris.\n", sluice("", "run", question).stdout)
 	require.NotContains(t, sluice("", "run", "--raw", "-n", "3", "The capital of").stdout, "\n")
-	e := testEnv("", "run", "--raw", "-n", "3", "The capital of")
-	e.isTerminal = func(stream any) bool { return stream == e.stdout }
+	e := envtest.NewEnv("", "run", "--raw", "-n", "3", "The capital of")
+	e.IsTerminal = func(stream any) bool { return stream == e.Stdout }
 	require.Zero(t, run(e))
-	require.Contains(t, fmt.Sprint(e.stdout), "\n")
+	require.Contains(t, fmt.Sprint(e.Stdout), "\n")
 }
 
 // Without a seed each answer is another one, and what was drawn can be asked for again.
 func TestRunSeed(t *testing.T) {
-	seed := func(more ...string) (a answer) {
+	seed := func(more ...string) (a ask.Answer) {
 		o := sluice("", append([]string{"run", "--json", "-n", "1", "hello"}, more...)...)
 		require.NoError(t, json.Unmarshal([]byte(o.stdout), &a), o.stderr)
 		return a
@@ -204,5 +144,5 @@ func TestNegativeValues(t *testing.T) {
 		require.Zero(t, o.code, "%v: %s", args, o.stderr)
 	}
 	require.Equal(t, []string{"run", "-n-1", "--x=-2.5", "--y=3", "-4", "--", "-n", "-1"},
-		joinNegative([]string{"run", "-n", "-1", "--x", "-2.5", "--y=3", "-4", "--", "-n", "-1"}))
+		env.JoinNegative([]string{"run", "-n", "-1", "--x", "-2.5", "--y=3", "-4", "--", "-n", "-1"}))
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/internal/mini"
 )
 
@@ -77,19 +79,19 @@ func (b *waitedBuffer) String() string {
 	return b.buf.String()
 }
 
-func serve(t *testing.T, flags ...string) *serving {
+func launch(t *testing.T, flags ...string) *serving {
 	t.Helper()
-	return serveWith(t, func(*env) {}, flags...)
+	return launchWith(t, func(*env.Env) {}, flags...)
 }
 
 // serveWith serves in another environment.
-func serveWith(t *testing.T, edit func(*env), flags ...string) *serving {
+func launchWith(t *testing.T, edit func(*env.Env), flags ...string) *serving {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	stdout, w := io.Pipe()
 	s := &serving{stderr: &waitedBuffer{}, code: make(chan int, 1)}
-	e := testEnv("", append([]string{"serve", "--addr", "127.0.0.1:0"}, flags...)...)
-	e.stdout, e.stderr, e.interruptible = w, s.stderr, s.interruptible
+	e := envtest.NewEnv("", append([]string{"serve", "--addr", "127.0.0.1:0"}, flags...)...)
+	e.Stdout, e.Stderr, e.Interruptible = w, s.stderr, s.interruptible
 	edit(e)
 	ended := make(chan struct{})
 	go func() {
@@ -127,7 +129,7 @@ func (s *serving) says(t *testing.T, text string) {
 }
 
 func TestServe(t *testing.T) {
-	s := serve(t, "--name", "my model", "--parallel", "2")
+	s := launch(t, "--name", "my model", "--parallel", "2")
 	answer, err := io.ReadAll(s.open(t, `{"temperature": 0, "messages": [{"role": "user", "content": "12 + 30"}]}`))
 	require.NoError(t, err)
 	require.Contains(t, string(answer), `"12 + 30 = 42."`)
@@ -139,7 +141,7 @@ func TestServe(t *testing.T) {
 
 // TestServeFinishes: the first Ctrl-C lets an open answer go to its end.
 func TestServeFinishes(t *testing.T) {
-	s := serve(t)
+	s := launch(t)
 	body := s.open(t, `{"temperature": 0, "stream": true, "ignore_eos": true, "max_tokens": 400,
 		"messages": [{"role": "user", "content": "12 + 30"}]}`)
 	s.ctrlC()
@@ -153,7 +155,7 @@ func TestServeFinishes(t *testing.T) {
 
 // TestServeCuts: the second one does not.
 func TestServeCuts(t *testing.T) {
-	s := serve(t)
+	s := launch(t)
 	body := s.open(t, `{"temperature": 0, "stream": true, "ignore_eos": true, "max_tokens": 16000,
 		"messages": [{"role": "user", "content": "12 + 30"}]}`)
 	s.ctrlC()
@@ -166,7 +168,7 @@ func TestServeCuts(t *testing.T) {
 }
 
 func TestServeKeys(t *testing.T) {
-	s := serve(t, "--api-key", "one,two", "--api-key", "three")
+	s := launch(t, "--api-key", "one,two", "--api-key", "three")
 	for key, want := range map[string]int{"one,two": 200, "three": 200, "two": 401, "": 401} {
 		r, err := http.NewRequest(http.MethodGet, s.url+"/v1/models", nil)
 		require.NoError(t, err)
@@ -182,7 +184,7 @@ func TestServeKeys(t *testing.T) {
 func TestServeSeveral(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mini.gguf")
 	require.NoError(t, os.WriteFile(file, mini.GGUF, 0o600))
-	s := serve(t, "-m", "first="+file, "-m", file, "-m", file, "--ctx", "512")
+	s := launch(t, "-m", "first="+file, "-m", file, "-m", file, "--ctx", "512")
 	const own = "Sluice Mini Dense"
 	const question = `{"model": %q, "temperature": 0, "messages": [{"role": "user", "content": "12 + 30"}]}`
 	for _, model := range []string{"first", own, own + "-2"} {
@@ -213,23 +215,6 @@ func TestServeSeveral(t *testing.T) {
 	require.Equal(t, exitDone, <-s.code)
 }
 
-func TestParseNamed(t *testing.T) {
-	there := filepath.Join(t.TempDir(), "a=b.gguf")
-	require.NoError(t, os.WriteFile(there, nil, 0o600))
-	for value, want := range map[string]namedFile{
-		"m.gguf": {path: "m.gguf"}, "n=m.gguf": {"n", "m.gguf"}, "n=a=b": {"n", "a=b"}, there: {path: there},
-		"x=" + there: {"x", there},
-	} {
-		got, err := parseNamed(value)
-		require.NoError(t, err, value)
-		require.Equal(t, want, got, value)
-	}
-	for value, says := range map[string]string{"": "names no file", "n=": "names no file", "=m.gguf": "empty name"} {
-		_, err := parseNamed(value)
-		require.ErrorContains(t, err, says, value)
-	}
-}
-
 // TestEmptyModel: a flag whose variable was empty is not the embedded model's.
 func TestEmptyModel(t *testing.T) {
 	for _, command := range []string{"run", "chat", "tokenize"} {
@@ -242,7 +227,7 @@ func TestEmptyModel(t *testing.T) {
 // TestServeOpen: other machines may ask without a key where that was said.
 func TestServeOpen(t *testing.T) {
 	for _, flags := range [][]string{{"--open"}, {"--api-key", "k"}} {
-		s := serve(t, append([]string{"--addr", "0.0.0.0:0"}, flags...)...)
+		s := launch(t, append([]string{"--addr", "0.0.0.0:0"}, flags...)...)
 		s.ctrlC()
 		require.Equal(t, exitDone, <-s.code)
 	}
@@ -293,21 +278,6 @@ func TestServeRefuses(t *testing.T) {
 		require.Contains(t, o.stderr, c.says)
 		require.Empty(t, o.stdout)
 	}
-}
-
-// Keys come from the command line, files and the environment, all at once.
-func TestKeys(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "keys")
-	require.NoError(t, os.WriteFile(file, []byte("# ours\n\n first \nsecond\r\n"), 0o600))
-	e := testEnv("third\n")
-	e.lookup = func(name string) (string, bool) { return " fourth\n", name == keyVariable }
-	c := serveCmd{APIKey: []string{"zeroth"}, APIKeyFile: []string{file, "-"}}
-	keys, err := c.keys(e)
-	require.NoError(t, err)
-	require.Equal(t, []string{"zeroth", "first", "second", "third", "fourth"}, keys)
-	e.lookup = func(string) (string, bool) { return "", true }
-	_, err = (&serveCmd{}).keys(e)
-	require.ErrorContains(t, err, "SLUICE_API_KEY is empty")
 }
 
 // One line says what a model runs with, for people or programs.

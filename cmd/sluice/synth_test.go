@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/weights"
 )
 
 // smallSynth is the smallest file of a known shape.
@@ -53,7 +56,7 @@ func TestSynthConfig(t *testing.T) {
 	o := sluice("", "synth", "--config", config, "--quant", "Q8_0", "-o", path)
 	require.Equal(t, exitDone, o.code, o.stderr)
 	o = sluice("", "inspect", "--json", path)
-	var s summary
+	var s weights.Summary
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &s))
 	require.Equal(t, "tiny-llama (random weights)", s.Name)
 	require.Equal(t, 10000, s.Vocabulary.Tokens)
@@ -96,8 +99,8 @@ func TestSynthUsage(t *testing.T) {
 // A run that is stopped leaves nothing, and does not write on to the end of a tensor.
 func TestSynthStopped(t *testing.T) {
 	dir := t.TempDir()
-	e := testEnv("", smallSynth(filepath.Join(dir, "m.gguf"))...)
-	e.interruptible = interrupted
+	e := envtest.NewEnv("", smallSynth(filepath.Join(dir, "m.gguf"))...)
+	e.Interruptible = interrupted
 	require.Equal(t, exitInterrupted, run(e))
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -105,7 +108,8 @@ func TestSynthStopped(t *testing.T) {
 
 	var written countingWriter
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &watched{Writer: &written, ctx: ctx}
+	w := envtest.NewEnv("").Writing(ctx, "writing", 6)
+	w.Writer = &written
 	_, err = w.Write(make([]byte, 3))
 	require.NoError(t, err)
 	cancel()

@@ -8,8 +8,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // write makes a file in the test's own folder, which is also the working one, so that goldens show bare names.
@@ -114,7 +117,7 @@ func referenceCases(t *testing.T, dir string) []referenceCase {
 
 // Without --file a model's own template is shown, and renders with the model's own tokens.
 func TestTemplateOfModel(t *testing.T) {
-	f, err := testEnv("").openModel("")
+	f, err := models.OpenModel(envtest.NewEnv(""), "")
 	require.NoError(t, err)
 	source, err := f.Meta.String("tokenizer.chat_template")
 	require.NoError(t, err)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 )
 
 func TestTokenize(t *testing.T) {
@@ -37,8 +39,8 @@ func TestTokenize(t *testing.T) {
 
 func TestTokenizeUnreadableInput(t *testing.T) {
 	for _, command := range []string{"tokenize", "detokenize"} {
-		e := testEnv("", command)
-		e.stdin = iotest.ErrReader(errors.New("the pipe broke"))
+		e := envtest.NewEnv("", command)
+		e.Stdin = iotest.ErrReader(errors.New("the pipe broke"))
 		require.Equal(t, exitFailed, run(e))
 	}
 }

@@ -40,7 +40,7 @@ func TestTraceOfRun(t *testing.T) {
 
 // TestTraceOfServer records what a server does while it is asked.
 func TestTraceOfServer(t *testing.T) {
-	s := serve(t, "--api-key", "secret")
+	s := launch(t, "--api-key", "secret")
 	addr := s.url[len("http://"):]
 	path := filepath.Join(t.TempDir(), "trace.json")
 	asked := make(chan error, 1)

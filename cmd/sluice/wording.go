@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 )
 
 // wordings say what kong finds wrong with a command line as the program says the rest: what it was, and what is wanted.
@@ -48,7 +50,7 @@ func worded(err *kong.ParseError) string {
 	}
 	if m := lacking.FindStringSubmatch(text); m != nil {
 		if e, ok := node.Target.Addr().Interface().(exampler); ok {
-			return "want " + m[1] + ", as in: " + e.examples()[0]
+			return "want " + m[1] + ", as in: " + e.Examples()[0]
 		}
 	}
 	if m := unknown.FindStringSubmatch(text); m != nil {
@@ -83,7 +85,7 @@ func alternatives(names []string) string {
 // said is what an error says to a person.
 func said(err error) string {
 	if parse := (*kong.ParseError)(nil); errors.As(err, &parse) {
-		return visible(worded(parse))
+		return env.Visible(worded(parse))
 	}
-	return visible(err.Error())
+	return env.Visible(err.Error())
 }

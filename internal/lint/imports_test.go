@@ -11,12 +11,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// commands is where those of the program are, by families.
+const commands = "cmd/sluice/internal/"
+
 // layers says which folders of this module the code of a folder may import; the first row that fits holds.
 // Every package may import what lies in its own row's folder, but a stage never imports another stage.
 var layers = []struct {
 	dir string
 	may []string
 }{
+	{commands + "env/envtest", []string{commands + "env", "storage/store", "internal"}},
+	{commands + "env", []string{"internal"}},
+	{commands + "models", []string{commands + "env", "stages", "storage", "internal"}}, // it runs nothing
+	{commands + "compute", []string{commands + "env", commands + "models", "actors", "stages", "storage", "cpu", "gpu",
+		"internal"}},
+	{commands + "text", []string{commands + "env", commands + "models", commands + "compute", "stages", "internal"}},
+	{commands + "weights", []string{commands + "env", commands + "models", "stages", "storage", "internal"}},
+	{commands + "library", []string{commands + "env", commands + "models", "stages", "storage", "internal"}},
+	{commands + "ask", []string{commands + "env", commands + "models", commands + "compute", commands + "library", "actors",
+		"stages", "internal"}},
+	{commands + "measure", []string{commands + "env", commands + "models", commands + "compute", "actors", "stages",
+		"storage", "cpu", "gpu", "internal"}},
+	{commands + "watch", []string{commands + "env", "server", "stages", "internal"}},
+	{commands + "serve", []string{commands + "env", commands + "models", commands + "compute", commands + "library",
+		"server", "actors", "stages", "storage", "internal"}},
 	{"cmd/sluice", []string{"server", "actors", "stages", "storage", "cpu", "gpu", "internal"}},
 	{"server/wire", []string{"internal/jsontext"}},
 	{"server/share", nil},
@@ -51,7 +69,7 @@ var layers = []struct {
 }
 
 // forTests are packages that only tests may import.
-var forTests = []string{"actors/devicetest", "internal/testref", "internal/backendtest", "internal/lint", "stages/arch/archtest",
+var forTests = []string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest", "internal/lint", "stages/arch/archtest",
 	"stages/convert/converttest", "stages/place/placetest", "storage/hub/hubtest"}
 
 // thirdParty says who may import a module's packages outside tests (nobody, where the list is empty), and why we do
@@ -79,7 +97,8 @@ var thirdParty = []dependency{
 		"a log for people or programs that allocates nothing where its level is off"},
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"server"}, "a schema is judged by the standard's own tests"},
 	{"github.com/stretchr/testify",
-		[]string{"actors/devicetest", "internal/backendtest", "stages/arch/archtest", "stages/convert/converttest"},
+		[]string{commands + "env/envtest", "actors/devicetest", "internal/backendtest", "stages/arch/archtest",
+			"stages/convert/converttest"},
 		"failures print both sides and their difference"},
 	{"github.com/valyala/fasthttp", []string{"server"},
 		"requests without an allocation for each header, and bodies as streams: many clients at once"},
@@ -111,7 +130,8 @@ var forbidden = []struct {
 	{"plugin", nil, "everything is linked"},
 	{"reflect", []string{"server", "cmd/sluice"}, "plain code can be searched"},
 	{"testing",
-		[]string{"actors/devicetest", "internal/testref", "internal/backendtest", "stages/arch/archtest", "stages/convert/converttest"},
+		[]string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest", "stages/arch/archtest",
+			"stages/convert/converttest"},
 		"it adds flags to the program"},
 }
 
@@ -252,6 +272,10 @@ func TestImportsSeesFaults(t *testing.T) {
 		{"internal/ir/live/x.go", module + "/internal/ir", ""},
 		{"internal/ir/live/x.go", module + "/internal/backend", "may import [internal/ir]"},
 		{"internal/ir/live/x.go", "os", "pure"},
+		{commands + "env/screen.go", module + "/stages/chat", "may import [internal]"},
+		{commands + "models/open.go", module + "/actors", "may import ["},
+		{commands + "watch/top.go", module + "/" + commands + "compute", "may import ["},
+		{commands + "ask/run.go", module + "/" + commands + "env/envtest", "only tests"},
 		{"server/server.go", module + "/cpu", "may import"},
 		{"server/server_test.go", module + "/actors", ""},
 		{"actors/run/mailbox.go", module + "/stages/batch", "may import [internal/trace]"},

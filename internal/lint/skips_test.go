@@ -15,15 +15,11 @@ var unable = []string{
 	"actors/hybrid_test.go",                 // two processors, where the suite runs on a GPU
 	"actors/spancost_test.go",               // without the race detector
 	"cmd/sluice/files_test.go",              // files without a name
-	"cmd/sluice/speeds_test.go",             // devices with numbers
 	"gpu/vulkan/sample_test.go",             // float64
 	"internal/backendtest/model.go",         // a device that computes the program
 	"internal/backendtest/unready.go",       // slots in the host's memory
 	"internal/safefile/safefile_test.go",    // files without a name
 	"server/soak_test.go",                   // Linux
-	"stages/token/fuzz_test.go",             // small inputs
-	"stages/token/law_test.go",              // texts that a vocabulary can spell
-	"storage/gguf/open_test.go",             // mappings
 	"storage/uring/cached_test.go",          // reads past the page cache, and a kernel that says what it holds
 	"storage/uring/forbidden_linux_test.go", // io_uring, which containers forbid
 	"storage/uring/ring_test.go",            // io_uring

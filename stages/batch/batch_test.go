@@ -54,6 +54,10 @@ func TestPlan(t *testing.T) {
 			m.run()
 			m.submit(2, prompt(40, 0), 0).Score = true
 		}, []string{"2 0+16*", "2 16+16*", "2 32+8*", "idle"}},
+		{"a prompt ends in a step that has room for its logits", func(m *sim) {
+			m.submit(1, prompt(20, 0), 0).Score = true
+			m.submit(2, prompt(3, 500), 1)
+		}, []string{"1 0+16*", "1 16+4*, 2 0+3*", "idle"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

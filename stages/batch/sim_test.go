@@ -207,6 +207,7 @@ func (m *sim) checkStep(f *simStep) {
 	}
 	require.Len(m.t, f.step.Wanted, wanted)
 	require.LessOrEqual(m.t, rows, m.state.limits.Rows)
+	require.LessOrEqual(m.t, wanted, m.state.limits.Wanted)
 	m.max = max(m.max, rows)
 }
 

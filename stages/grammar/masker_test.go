@@ -65,7 +65,7 @@ func TestReferenceMasks(t *testing.T) {
 			IDs    []int32
 		}
 	}
-	for c := range reference[maskCase](t, "token-masks.jsonl") {
+	for c := range testref.Cases[maskCase](t, "refdata", "structured", "token-masks.jsonl") {
 		v, trie := vocabularies.get(t, c.Vocab)
 		p := compileGBNF(t, c.Grammar)
 		m, k := p.Matcher(), p.Masker(trie)
@@ -172,4 +172,24 @@ func TestMaskIsWhatCanBeRead(t *testing.T) {
 			text = append(text, next...)
 		}
 	})
+}
+
+// TestMasksAreForgotten: what is kept of states takes no more memory than it may, and from then on is kept again.
+func TestMasksAreForgotten(t *testing.T) {
+	g, err := GBNF(`root ::= "a" "b" "c" "d"`)
+	require.NoError(t, err)
+	p, err := Compile(g, DefaultLimits())
+	require.NoError(t, err)
+	trie := NewTrie(5, func(id int32) []byte { return []byte("abcd."[id : id+1]) }, []int32{4})
+	k, m := p.Masker(trie), p.Matcher()
+	var kept []int
+	for i, c := range "abcd" {
+		require.NoError(t, k.Mask(m, make([]uint64, trie.Words())))
+		kept = append(kept, len(k.entries))
+		if _, err := m.Read([]byte(string(c))); err != nil || i == 1 {
+			require.NoError(t, err)
+			k.taken = mostTaken
+		}
+	}
+	require.Equal(t, []int{1, 2, 1, 2}, kept)
 }

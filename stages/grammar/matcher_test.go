@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -140,6 +141,39 @@ func TestJSONSpelling(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestEscapes: of an escaped character, each digit is taken as long as some character of the language begins so.
+func TestEscapes(t *testing.T) {
+	for _, chars := range [][2]rune{{'x', 'x'}, {0x7F, 0x81}, {0xFFF, 0x1001}, {0xD7FE, 0xE001}, {0xFFFE, 0x10001},
+		{0x103FE, 0x10401}, {0x1F3FF, 0x1F600}, {0x10FBFF, 0x10FFFF}} {
+		left := DefaultLimits().budget()
+		d, err := lang.Full(fmt.Sprintf(`[\x{%X}-\x{%X}]`, chars[0], chars[1]), &left)
+		require.NoError(t, err)
+		p, err := Compile(&Grammar{Rules: []Rule{{Name: "root", Body: Word(&Lexeme{Lang: d, Spelling: JSON, Max: -1})}}},
+			DefaultLimits())
+		require.NoError(t, err)
+		begins := map[string]bool{`"`: true} // of what the language has, spelt with escapes
+		for c := chars[0]; c <= chars[1]; c++ {
+			text := fmt.Sprintf(`"\u%04x"`, c)
+			if high, low := utf16.EncodeRune(c); c > 0xFFFF {
+				text = fmt.Sprintf(`"\u%04x\u%04x"`, high, low)
+			}
+			if utf8.ValidRune(c) {
+				for n := range text {
+					begins[text[:n+1]] = true
+				}
+			}
+		}
+		for begin := range begins {
+			for next := range strings.SplitSeq(`0123456789abcdef\u"`, "") {
+				text := begin + next
+				n, err := p.Matcher().Read([]byte(text))
+				require.NoError(t, err)
+				require.Equal(t, begins[text], n == len(text), "%U: %s", chars, text)
+			}
+		}
+	}
 }
 
 // TestLongLengths: a bound of 65535 characters costs nothing until they are there.

@@ -1,35 +1,12 @@
 package grammar
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/testref"
 )
-
-// reference yields the cases of a file of the reference data.
-func reference[T any](t testing.TB, name string) func(yield func(T) bool) {
-	text, err := os.ReadFile(filepath.Join(testref.Dir(t), "refdata", "structured", name))
-	require.NoError(t, err)
-	return func(yield func(T) bool) {
-		s := bufio.NewScanner(bytes.NewReader(text))
-		s.Buffer(nil, 1<<24)
-		for s.Scan() {
-			var c T
-			require.NoError(t, json.Unmarshal(s.Bytes(), &c))
-			if !yield(c) {
-				return
-			}
-		}
-		require.NoError(t, s.Err())
-	}
-}
 
 func compileGBNF(t testing.TB, text string) *Program {
 	g, err := GBNF(text)
@@ -49,7 +26,7 @@ func TestReferenceGBNF(t *testing.T) {
 			Consumed int
 		}
 	}
-	for c := range reference[gbnfCase](t, "gbnf.jsonl") {
+	for c := range testref.Cases[gbnfCase](t, "refdata", "structured", "gbnf.jsonl") {
 		m := compileGBNF(t, c.Grammar).Matcher()
 		for _, x := range c.Tests {
 			accept, n, err := m.Check(x.Text)
@@ -62,13 +39,24 @@ func TestReferenceGBNF(t *testing.T) {
 
 func TestReferenceInvalidGBNF(t *testing.T) {
 	type invalid struct{ ID, Grammar string }
-	for c := range reference[invalid](t, "gbnf-invalid.jsonl") {
+	for c := range testref.Cases[invalid](t, "refdata", "structured", "gbnf-invalid.jsonl") {
 		g, err := GBNF(c.Grammar)
 		if err == nil {
 			_, err = Compile(g, DefaultLimits())
 		}
 		require.Error(t, err, c.ID)
 		t.Log(err)
+	}
+}
+
+// TestFaultsOfGBNF: a fault is said with its line, and what stood there.
+func TestFaultsOfGBNF(t *testing.T) {
+	for text, want := range map[string]string{
+		"root ::= \"a\"\n= \"b\"": `grammar: line 2: found "= \"b\"" where a rule's name should stand`,
+		"root = \"a\"":            `grammar: line 1: found "= \"a\"" after the name "root", want ::=`,
+	} {
+		_, err := GBNF(text)
+		require.EqualError(t, err, want)
 	}
 }
 
@@ -81,7 +69,7 @@ func TestReferenceRegex(t *testing.T) {
 			Full bool
 		}
 	}
-	for c := range reference[regexCase](t, "regex.jsonl") {
+	for c := range testref.Cases[regexCase](t, "refdata", "structured", "regex.jsonl") {
 		if c.GoError != "" {
 			continue
 		}

@@ -8,9 +8,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/stages/token"
-	"github.com/stretchr/testify/require"
 )
 
 // FuzzEncode: any bytes, in any mode, on every kind of vocabulary: no panic, valid text comes back from those that can
@@ -119,7 +120,7 @@ func FuzzNew(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, kind uint8, tokens, merges, types, charsmap []byte) {
 		if len(tokens)+len(merges)+len(charsmap) > 1<<14 {
-			t.Skip("large")
+			return // what is larger takes long and shows nothing else
 		}
 		m := hostile(kind, tokens, merges, types, charsmap)
 		v, err := token.New(m)

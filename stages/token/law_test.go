@@ -7,12 +7,13 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/storage/gguf"
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // small is a byte-level vocabulary of 256 bytes, a few merges, a control and a user-defined token.
@@ -111,11 +112,11 @@ func TestRoundTrip(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				text := anyText().Draw(t, "text")
 				parse := rapid.Bool().Draw(t, "parse special")
+				if name == "sentencepiece" { // which writes a space so
+					text = strings.ReplaceAll(text, "\u2581", " ")
+				}
 				ids, err := v.Encode(nil, text, token.Options{ParseSpecial: parse})
 				require.NoError(t, err)
-				if strings.Contains(text, "\u2581") && name == "sentencepiece" {
-					t.Skip("U+2581 is how this vocabulary writes a space")
-				}
 				require.Equal(t, text, string(v.Decode(nil, ids, true)))
 			})
 		})

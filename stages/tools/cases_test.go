@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"bufio"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -56,19 +55,6 @@ func parse(t require.TestingT, s *Syntax, tail string, set *Set, pieces ...strin
 	}
 	a.add(t, p.End())
 	return a
-}
-
-func lines[T any](t *testing.T, name string) (all []T) {
-	f, err := os.Open(filepath.Join(testref.Dir(t), "refdata", "tools", name))
-	require.NoError(t, err)
-	defer f.Close()
-	s := bufio.NewScanner(f)
-	for s.Buffer(nil, 1<<24); s.Scan(); {
-		var x T
-		require.NoError(t, json.Unmarshal(s.Bytes(), &x))
-		all = append(all, x)
-	}
-	return all
 }
 
 func syntaxOf(t *testing.T, template string) *Syntax {
@@ -132,7 +118,7 @@ func TestRoundTrips(t *testing.T) {
 	require.NoError(t, err)
 	bad := map[string]int{}
 	n := 0
-	for _, c := range lines[roundtrip](t, "roundtrip.jsonl") {
+	for c := range testref.Cases[roundtrip](t, "refdata", "tools", "roundtrip.jsonl") {
 		s := syntaxOf(t, c.Template)
 		n++
 		if w := parse(t, s, c.Tail, set, c.Output).wrong(c.Expect); w != "" {
@@ -155,7 +141,7 @@ func TestRoundTrips(t *testing.T) {
 
 // TestLikeLlamaCpp: what its own tests want.
 func TestLikeLlamaCpp(t *testing.T) {
-	for _, c := range lines[roundtrip](t, "llamacpp.jsonl") {
+	for c := range testref.Cases[roundtrip](t, "refdata", "tools", "llamacpp.jsonl") {
 		set, err := ParseSet(c.Tools)
 		require.NoError(t, err)
 		s, want := syntaxOf(t, c.Template), c.Expect

@@ -82,6 +82,9 @@ func TestForms(t *testing.T) {
 			continue
 		}
 		found++
+		if e := f.Elements; e != nil {
+			require.Equal(t, f.Next != "", e.NoneNext != "", "%s: what follows a call without arguments", path)
+		}
 		if got := strings.NewReplacer(Digit, "DIGIT", Letters, "LETTERS").Replace(f.written()); known {
 			require.Equal(t, want, got, path)
 		}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // aside are cases that want something else than we do.
@@ -105,7 +107,7 @@ var signs = map[string]string{
 
 func TestLikeOthers(t *testing.T) {
 	for _, file := range []string{"vllm.jsonl", "ollama.jsonl"} {
-		for _, c := range lines[stream](t, file) {
+		for c := range testref.Cases[stream](t, "refdata", "tools", file) {
 			if c.Error != "" {
 				continue
 			}
@@ -196,7 +198,7 @@ var thoughtful = map[string]string{
 
 // TestThoughts: where texts begin within a thought, their prompt opened it.
 func TestThoughts(t *testing.T) {
-	for _, c := range lines[stream](t, "reasoning.jsonl") {
+	for c := range testref.Cases[stream](t, "refdata", "tools", "reasoning.jsonl") {
 		s := For(thoughtful[c.Family])
 		tail := tailOf(s, c.Output, c.Expect, c.Expect.Reasoning != nil)
 		if c.Expect.Reasoning == nil {

@@ -46,7 +46,7 @@ func TestDerivedReference(t *testing.T) {
 		syntaxes[template] = s.index()
 	}
 	n := 0
-	for _, c := range lines[roundtrip](t, "roundtrip.jsonl") {
+	for c := range testref.Cases[roundtrip](t, "refdata", "tools", "roundtrip.jsonl") {
 		s := syntaxes[c.Template]
 		if s == nil {
 			continue

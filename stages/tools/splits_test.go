@@ -3,6 +3,7 @@ package tools
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestEverySplit(t *testing.T) {
 	set, err := ParseSet(data)
 	require.NoError(t, err)
 	told := 0
-	for i, c := range lines[roundtrip](t, "roundtrip.jsonl") {
+	for i, c := range slices.Collect(testref.Cases[roundtrip](t, "refdata", "tools", "roundtrip.jsonl")) {
 		s := syntaxOf(t, c.Template)
 		whole := parse(t, s, c.Tail, set, c.Output)
 		for at := i % step; at < len(c.Output); at += step {

@@ -170,8 +170,7 @@ func linkTo(f *File) string { return filepath.Join("..", "..", blobsFolder, f.Di
 // shown says whether a model's view is there, with all of its links.
 func (s *Store) shown(m *Manifest) bool {
 	for _, f := range m.named() {
-		to, err := os.Readlink(s.path(viewsFolder, m.view(), f.Name))
-		if err != nil || to != linkTo(&f) {
+		if to, _ := os.Readlink(s.path(viewsFolder, m.view(), f.Name)); to != linkTo(&f) {
 			return false
 		}
 	}

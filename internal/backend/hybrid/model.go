@@ -247,9 +247,7 @@ func (m *model) Close() error {
 			errs = append(errs, x.Model.Close())
 		}
 	}
-	errs = append(errs, mem.Free(m.memory))
-	m.memory = nil
-	return errors.Join(errs...)
+	return errors.Join(append(errs, mem.Free(m.memory))...)
 }
 
 // foreseeing is a model of which one side foresees, at least.

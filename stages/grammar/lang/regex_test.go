@@ -1,12 +1,8 @@
 package lang
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -20,16 +16,15 @@ func budget() *Budget { return &Budget{Steps: 3e6, States: 20000} }
 
 func TestReferenceExpressions(t *testing.T) {
 	var refused int
-	for line := range lines(t, "regex.jsonl") {
-		var c struct {
-			ID, Pattern string
-			GoError     string `json:"go_error"`
-			Tests       []struct {
-				Text         string
-				Full, Search bool
-			}
+	type regexCase struct {
+		ID, Pattern string
+		GoError     string `json:"go_error"`
+		Tests       []struct {
+			Text         string
+			Full, Search bool
 		}
-		require.NoError(t, json.Unmarshal(line, &c))
+	}
+	for c := range testref.Cases[regexCase](t, "refdata", "structured", "regex.jsonl") {
 		full, err := Full(c.Pattern, budget())
 		search, err2 := Search(c.Pattern, budget())
 		if c.GoError != "" {
@@ -50,19 +45,6 @@ func TestReferenceExpressions(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, refused, 2)
-}
-
-// lines yields the lines of a file of the reference data.
-func lines(t testing.TB, name string) func(yield func([]byte) bool) {
-	text, err := os.ReadFile(filepath.Join(testref.Dir(t), "refdata", "structured", name))
-	require.NoError(t, err)
-	return func(yield func([]byte) bool) {
-		s := bufio.NewScanner(bytes.NewReader(text))
-		s.Buffer(nil, 1<<24)
-		for s.Scan() && yield(s.Bytes()) {
-		}
-		require.NoError(t, s.Err())
-	}
 }
 
 // TestAlgebra compares unions, intersections and differences with what single texts say.

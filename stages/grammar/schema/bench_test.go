@@ -62,7 +62,7 @@ func BenchmarkMasks(b *testing.B) {
 		b.Run(fmt.Sprintf("%s-%d", name, v.Size()), func(b *testing.B) {
 			var all [len(sizes) + 1]costs // the last: of all
 			for b.Loop() {
-				for c := range reference[realCase](b, "real-schemas.jsonl") {
+				for c := range testref.Cases[realCase](b, "refdata", "structured", "real-schemas.jsonl") {
 					class := 0
 					for len(c.Schema) > sizes[class].most {
 						class++

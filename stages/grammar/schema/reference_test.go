@@ -1,11 +1,8 @@
 package schema
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,24 +11,6 @@ import (
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/grammar"
 )
-
-// reference yields the cases of a file of the reference data.
-func reference[T any](t testing.TB, name string) func(yield func(T) bool) {
-	text, err := os.ReadFile(filepath.Join(testref.Dir(t), "refdata", "structured", name))
-	require.NoError(t, err)
-	return func(yield func(T) bool) {
-		s := bufio.NewScanner(bytes.NewReader(text))
-		s.Buffer(nil, 1<<24)
-		for s.Scan() {
-			var c T
-			require.NoError(t, json.Unmarshal(s.Bytes(), &c))
-			if !yield(c) {
-				return
-			}
-		}
-		require.NoError(t, s.Err())
-	}
-}
 
 func program(schema string, o Options) (*grammar.Program, error) {
 	g, err := Compile(schema, o, grammar.DefaultLimits())
@@ -51,7 +30,7 @@ func TestReferenceSuite(t *testing.T) {
 	}
 	refused := map[string]int{}
 	total := 0
-	for c := range reference[suiteCase](t, "json-schema-suite.jsonl") {
+	for c := range testref.Cases[suiteCase](t, "refdata", "structured", "json-schema-suite.jsonl") {
 		total++
 		p, err := program(c.Schema, Options{Formats: c.Class == "optional-format", Draft7: c.Draft == "7"})
 		if err != nil {
@@ -90,7 +69,7 @@ func TestReferenceRealSchemas(t *testing.T) {
 		}
 	}
 	schemas, refused := 0, 0
-	for c := range reference[realCase](t, "real-schemas.jsonl") {
+	for c := range testref.Cases[realCase](t, "refdata", "structured", "real-schemas.jsonl") {
 		schemas++
 		began := time.Now()
 		p, err := program(c.Schema, Options{})
@@ -126,7 +105,7 @@ func TestReferenceLlamaCases(t *testing.T) {
 			Valid any
 		}
 	}
-	for c := range reference[llamaCase](t, "llamacpp-schema.jsonl") {
+	for c := range testref.Cases[llamaCase](t, "refdata", "structured", "llamacpp-schema.jsonl") {
 		p, err := program(c.Schema, Options{})
 		if err != nil {
 			t.Log(c.ID, err)

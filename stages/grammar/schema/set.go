@@ -87,25 +87,23 @@ func (c *compiler) and(a, b *set) (*set, error) {
 			}
 		}
 	}
-	for _, x := range a.arrs {
-		for _, y := range b.arrs {
-			if err := c.left.Take(x.size() + y.size()); err != nil {
-				return nil, err
-			}
-			z := x.and(y)
-			if !c.noArray(z) {
-				out.arrs = append(out.arrs, z)
-			}
-		}
+	if out.arrs, err = common(c, a.arrs, b.arrs, (*array).size, (*array).and, c.noArray); err != nil {
+		return nil, err
 	}
-	for _, x := range a.objs {
-		for _, y := range b.objs {
-			if err := c.left.Take(x.size() + y.size()); err != nil {
+	out.objs, err = common(c, a.objs, b.objs, (*object).size, (*object).and, c.noObject)
+	return out, err
+}
+
+// common is what each of some containers has in common with each of others, where that is anything.
+func common[T any](c *compiler, as, bs []T, size func(T) int, and func(a, b T) T, none func(T) bool) (
+	out []T, err error) {
+	for _, a := range as {
+		for _, b := range bs {
+			if err := c.left.Take(size(a) + size(b)); err != nil {
 				return nil, err
 			}
-			z := x.and(y)
-			if !c.noObject(z) {
-				out.objs = append(out.objs, z)
+			if both := and(a, b); !none(both) {
+				out = append(out, both)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/grammar"
 )
 
@@ -48,7 +49,7 @@ func TestSpaceOfWriters(t *testing.T) {
 		Tests      []struct{ Text string }
 	}
 	taken := 0
-	for c := range reference[realCase](t, "real-schemas.jsonl") {
+	for c := range testref.Cases[realCase](t, "refdata", "structured", "real-schemas.jsonl") {
 		p, err := program(c.Schema, Options{})
 		if err != nil {
 			continue

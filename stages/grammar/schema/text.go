@@ -88,6 +88,11 @@ func (c *compiler) andText(a, b text) (text, error) {
 		}
 		return out, nil
 	}
+	return c.joined(lang.And, a, b)
+}
+
+// joined is what an operation on languages makes of two texts.
+func (c *compiler) joined(op func(a, b *lang.DFA, left *lang.Budget) (*lang.DFA, error), a, b text) (text, error) {
 	x, err := c.dfa(a)
 	if err != nil {
 		return text{}, err
@@ -96,7 +101,7 @@ func (c *compiler) andText(a, b text) (text, error) {
 	if err != nil {
 		return text{}, err
 	}
-	d, err := lang.And(x, y, &c.left)
+	d, err := op(x, y, &c.left)
 	return text{lang: d}, err
 }
 
@@ -125,16 +130,7 @@ func (c *compiler) minusText(a, b text) (text, error) {
 	case a.listed:
 		return c.filter(a, b, false)
 	}
-	x, err := c.dfa(a)
-	if err != nil {
-		return text{}, err
-	}
-	y, err := c.dfa(b)
-	if err != nil {
-		return text{}, err
-	}
-	d, err := lang.Minus(x, y, &c.left)
-	return text{lang: d}, err
+	return c.joined(lang.Minus, a, b)
 }
 
 // orTexts returns the union as one language.

@@ -8,6 +8,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/grammar"
 )
 
@@ -17,7 +18,7 @@ func TestWalksAreValid(t *testing.T) {
 	type realCase struct{ ID, Schema string }
 	r := rand.New(rand.NewPCG(1, 2))
 	judged, skipped := 0, 0
-	for c := range reference[realCase](t, "real-schemas.jsonl") {
+	for c := range testref.Cases[realCase](t, "refdata", "structured", "real-schemas.jsonl") {
 		p, err := program(c.Schema, Options{Formats: true})
 		if err != nil {
 			continue

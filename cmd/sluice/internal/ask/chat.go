@@ -1,0 +1,133 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/library"
+)
+
+type Chat struct {
+	compute.EngineFlags
+	System string `placeholder:"TEXT" help:"System message: who the model should be, or what it should mind."`
+	N      int    `short:"n" placeholder:"N" help:"Most tokens of an answer; -1: until it ends, as without it."`
+	library.PullFlag
+	env.ForceFlag
+	compute.SamplingFlags
+}
+
+func (Chat) Examples() [2]string {
+	return [2]string{`sluice chat`, `sluice chat -m model.gguf --system "Answer in one sentence."`}
+}
+
+// Help is what the flags do not say.
+func (Chat) Help() string {
+	return "Each line is a message; /help lists what else there is to type. Ctrl-C stops an answer, Ctrl-D ends. " +
+		"Thinking is dimmed. Lines may also come from a pipe: then only answers are written, without thinking, and " +
+		"the first failure ends the program."
+}
+
+func (c *Chat) Run(e *env.Env) error {
+	if err := env.Within("-n", c.N, -1, env.MaxTokens); err != nil {
+		return err
+	}
+	engine, err := c.load(e)
+	if err != nil {
+		return err
+	}
+	defer compute.Shut(engine)
+	d, err := c.dialogue(engine)
+	if err != nil {
+		return err
+	}
+	if engine.Info.TemplateNote != "" {
+		fmt.Fprintln(e.Stderr, "sluice: "+engine.Info.TemplateNote)
+	}
+	if e.IsTerminal(e.Stdin) && e.IsTerminal(e.Stdout) {
+		return c.converse(e, d)
+	}
+	t := &talk{dialogue: d, read: lines(e.Stdin), replace: c.mayReplace, now: e.Now, interruptible: e.Interruptible,
+		answers: e.Pane(e.Stdout), notes: env.Pane{W: e.Stderr}}
+	ctx, cancel := e.Interruptible(context.Background())
+	defer cancel()
+	return t.run(ctx)
+}
+
+// question is the prompt where yes or no is wanted.
+const question = "Replace it? [y/N] "
+
+// ask asks a person whether /save may replace a file.
+func (c *Chat) ask(ctx context.Context, t *talk, path string) error {
+	if c.Force {
+		return nil
+	}
+	t.note("%s is there already.", env.Printable(path))
+	said, err := t.read(ctx, question)
+	if err == nil && !env.Yes(strings.NewReader(said)) {
+		err = fmt.Errorf("%s was not replaced", env.Printable(path))
+	}
+	return err
+}
+
+// mayReplace is what /save asks where nobody can be asked.
+func (c *Chat) mayReplace(path string) error {
+	if !c.Force {
+		return fmt.Errorf("%s is there already: chat --force replaces it, or choose another name", path)
+	}
+	return nil
+}
+
+func (c *Chat) load(e *env.Env) (*actors.Engine, error) {
+	ctx, cancel := e.Interruptible(context.Background())
+	defer cancel()
+	if err := c.Fetch(ctx, e, c.Model); err != nil {
+		return nil, err
+	}
+	return c.Start(ctx, e, func(cfg *actors.Config) { cfg.Sequences = 1 })
+}
+
+func (c *Chat) dialogue(engine *actors.Engine) (*dialogue, error) {
+	params, err := c.Params(engine)
+	if err != nil {
+		return nil, err
+	}
+	d := &dialogue{engine: engine, sampling: params, most: max(c.N, 0)}
+	if c.System != "" {
+		d.setSystem(c.System)
+	}
+	return d, nil
+}
+
+// converse talks with a person at a terminal, where Ctrl-C belongs to the line or the answer, and not to the program.
+func (c *Chat) converse(e *env.Env, d *dialogue) error {
+	ctx, cancel := e.Terminable(context.Background())
+	defer cancel()
+	screen := e.Pane(e.Stdout)
+	if screen.ANSI { // a second Ctrl-C, just after an answer, must not end the program in the editor's terminal mode
+		_, release := e.Interruptible(ctx)
+		defer release()
+	}
+	t := &talk{dialogue: d, now: e.Now, interruptible: e.Interruptible, patient: true, answers: screen, notes: screen}
+	d.trims, t.columns = true, func() int { return e.Columns(e.Stdout) }
+	t.replace = func(path string) error { return c.ask(ctx, t, path) }
+	t.greet(c.Model == "")
+	t.read = plain(e)
+	if screen.ANSI {
+		if ed := newEditor(e, screen); ed != nil {
+			defer ed.close()
+			path, err := historyPath()
+			if err == nil {
+				err = ed.remember(path)
+			}
+			if err != nil {
+				t.note("the history of this session is not kept: %v", err)
+			}
+			t.read = ed.read
+		}
+	}
+	return t.run(ctx)
+}

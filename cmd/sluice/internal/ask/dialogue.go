@@ -1,0 +1,247 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/chat/jinja"
+	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/tools"
+)
+
+// dialogue is a conversation with a model. A message is taken up together with its answer, or with what came of it:
+// a request that failed leaves the conversation as it was.
+type dialogue struct {
+	chat.Conversation
+	engine   *actors.Engine
+	sampling sample.Params // the seed is the first answer's; each further one adds 1, or all would be drawn alike
+	most     int           // tokens of an answer; 0: as many as the context holds
+	trims    bool          // a full context leaves the oldest messages out, instead of an error
+	left     int           // messages behind the system message that the model does not see any more
+	tally    tally
+}
+
+// tally counts the answers of a session, those that were forgotten included.
+type tally struct {
+	answers uint64
+	last    actors.Usage // of the conversation's last answer; zero before it
+	sum     actors.Usage // of all
+}
+
+func (t *tally) add(u actors.Usage) {
+	t.answers++
+	t.sum.Prompt += u.Prompt
+	t.sum.Cached += u.Cached
+	t.sum.Generated += u.Generated
+	t.sum.Prefill += u.Prefill
+	t.sum.Decode += u.Decode
+}
+
+// ask adds a question and the model's answer.
+func (d *dialogue) ask(ctx context.Context, text string, show func(piece) error) (reply, error) {
+	return d.answer(ctx, with(d.Messages, chat.Message{Role: "user", Content: text}), show)
+}
+
+// again replaces the last answer by another one.
+func (d *dialogue) again(ctx context.Context, show func(piece) error) (reply, error) {
+	n := len(d.Messages)
+	for n > 0 && d.Messages[n-1].Role == "assistant" {
+		n--
+	}
+	if n == 0 || d.Messages[n-1].Role == "system" {
+		return reply{}, errors.New("there is no message to answer again")
+	}
+	return d.answer(ctx, d.Messages[:n], show)
+}
+
+// reply is what became of a wish for an answer.
+type reply struct {
+	finish actors.Finish // Running: it was cut
+	kept   bool          // it is part of the conversation, as far as it came
+	left   int           // messages that were left out for it, besides those before
+}
+
+// answer lets the model answer messages. Where they do not fit, or what is left of the context would soon be full, it
+// leaves the older half of them out.
+func (d *dialogue) answer(ctx context.Context, messages []chat.Message, show func(piece) error) (reply, error) {
+	before := d.left
+	if size := d.engine.Info.Context; d.trims && d.used() > size-size/8 {
+		d.halve(messages)
+	}
+	for {
+		got, err := d.generate(ctx, messages, show)
+		var refused *actors.UserError
+		if d.trims && errors.As(err, &refused) && refused.TooLong && d.halve(messages) {
+			continue
+		}
+		if err != nil && !got.kept {
+			d.left = before
+		}
+		got.left = d.left - before
+		return got, err
+	}
+}
+
+// halve leaves the older half of the questions out, with their answers, but never the last one.
+func (d *dialogue) halve(messages []chat.Message) bool {
+	from := d.first(messages)
+	var asked []int
+	for i := from; i < len(messages); i++ {
+		if messages[i].Role == "user" {
+			asked = append(asked, i)
+		}
+	}
+	if len(asked) < 2 {
+		return false
+	}
+	d.left += asked[len(asked)/2] - from
+	return true
+}
+
+// first is where in messages those begin that the model sees, but for the system message.
+func (d *dialogue) first(messages []chat.Message) int {
+	if len(messages) > 0 && messages[0].Role == "system" {
+		return min(1+d.left, len(messages))
+	}
+	return min(d.left, len(messages))
+}
+
+// seen is what the model sees of messages.
+func (d *dialogue) seen(messages []chat.Message) []chat.Message {
+	if d.left == 0 {
+		return messages
+	}
+	rest := messages[d.first(messages):]
+	if messages[0].Role == "system" {
+		return append([]chat.Message{messages[0]}, rest...)
+	}
+	return rest
+}
+
+// undo takes the last question back, and its answer.
+func (d *dialogue) undo() bool {
+	for n := len(d.Messages) - 1; n >= 0; n-- {
+		if d.Messages[n].Role == "user" {
+			d.Messages, d.tally.last = d.Messages[:n], actors.Usage{}
+			d.left = min(d.left, n)
+			return true
+		}
+	}
+	return false
+}
+
+// generate lets the model answer messages, which become the conversation together with the answer. show gets it as it
+// comes. An answer that is cut, by ctx or a fault, is kept as far as it came, if at all.
+func (d *dialogue) generate(ctx context.Context, messages []chat.Message, show func(piece) error) (reply, error) {
+	r := actors.Request{
+		Chat:      &chat.Input{Messages: d.seen(messages), Tools: d.Tools, Documents: d.Documents, AddGenerationPrompt: true},
+		MaxTokens: d.most, Sampling: d.sampling, Thoughts: true,
+	}
+	r.Sampling.Seed += d.tally.answers
+	stream, err := d.engine.Generate(r)
+	if err != nil {
+		return reply{}, err
+	}
+	said, finish, err := listen(ctx, stream, show)
+	used := settle(stream)
+	if used.Generated > 0 {
+		d.tally.add(used)
+	}
+	kept := err == nil || strings.TrimSpace(said.Content) != "" || said.Fields != nil
+	if kept {
+		d.Messages, d.tally.last = with(messages, said), used
+	}
+	return reply{finish: finish, kept: kept}, err
+}
+
+// with never writes into the array of messages, which another conversation may share.
+func with(messages []chat.Message, m chat.Message) []chat.Message {
+	return append(messages[:len(messages):len(messages)], m)
+}
+
+// listen reads an answer to its end, or to its cut.
+func listen(ctx context.Context, s *actors.Stream, show func(piece) error) (chat.Message, actors.Finish, error) {
+	var thought, text strings.Builder
+	var ev actors.Event
+	err := s.Next(ctx, &ev)
+	for ; err == nil; err = s.Next(ctx, &ev) {
+		for p, said := range ev.Each() {
+			aside := p.Kind == tools.Thought
+			if aside {
+				thought.Write(said)
+			} else {
+				text.Write(said)
+			}
+			if err == nil {
+				err = show(piece{string(said), aside})
+			}
+		}
+		if err != nil {
+			err = fmt.Errorf("writing the answer: %w", err)
+			break
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return spoken(thought.String(), text.String()), ev.Finish, err
+}
+
+// spoken is the message of an answer. Templates know thinking as a field of its own, and leave it out of what they
+// show to the model later.
+func spoken(thought, text string) chat.Message {
+	if thought == "" {
+		return chat.Message{Role: "assistant", Content: text}
+	}
+	m := chat.Message{Role: "assistant", Content: strings.TrimLeft(text, "\r\n")}
+	return m.With("reasoning_content", jinja.Str(strings.Trim(thought, "\r\n")))
+}
+
+// settle gives a request up that has not ended, and waits until its counts are complete.
+func settle(s *actors.Stream) actors.Usage {
+	s.Close()
+	var ev actors.Event
+	for s.Next(context.Background(), &ev) == nil { //nolint:revive // what was under way when it was given up
+	}
+	return s.Usage()
+}
+
+// full says that the context holds no more.
+func (d *dialogue) full() bool { return d.used() >= d.engine.Info.Context }
+
+// used is how many positions of the context the conversation took when it was last answered.
+func (d *dialogue) used() int { return d.tally.last.Prompt + d.tally.last.Generated }
+
+// reset forgets the conversation but for its system message.
+func (d *dialogue) reset() {
+	system, ok := d.system()
+	d.Conversation, d.tally.last, d.left = chat.Conversation{}, actors.Usage{}, 0
+	if ok {
+		d.setSystem(system)
+	}
+}
+
+func (d *dialogue) system() (text string, ok bool) {
+	if len(d.Messages) == 0 || d.Messages[0].Role != "system" {
+		return "", false
+	}
+	return d.Messages[0].Content, true
+}
+
+// setSystem replaces the system message; an empty one removes it.
+func (d *dialogue) setSystem(text string) {
+	rest := d.Messages
+	if _, ok := d.system(); ok {
+		rest = rest[1:]
+	}
+	var messages []chat.Message
+	if text != "" {
+		messages = append(messages, chat.Message{Role: "system", Content: text})
+	}
+	d.Messages = append(messages, rest...)
+}

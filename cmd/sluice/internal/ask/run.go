@@ -1,0 +1,254 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/library"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/grammar"
+	"github.com/sluice-ai/sluice/stages/grammar/schema"
+)
+
+type Run struct {
+	compute.EngineFlags
+	Prompt []string `arg:"" optional:"" help:"What to ask; after -- if it begins with a dash. A text on standard input is added; - waits for one, and so does a command without a prompt."`
+	File   []string `short:"f" sep:"none" placeholder:"FILE" help:"File to add to the prompt; - is standard input. May be repeated."`
+	N      int      `short:"n" placeholder:"N" help:"Most tokens to generate; -1: until the answer ends, as without it."`
+	System string   `help:"System message to put before the prompt."`
+	Raw    bool     `help:"Complete the text as it is, without the chat template, and print nothing but what was generated."`
+	Tokens *string  `placeholder:"IDS" help:"Token ids as they are, such as 1,2,3, instead of a prompt."`
+	Stop   []string `sep:"none" placeholder:"TEXT" help:"Text that ends the answer. May be repeated."`
+
+	IgnoreEOS bool `name:"ignore-eos" help:"Go on after the end of the answer."`
+	JSON      bool `name:"json" help:"Print one JSON object instead of text."`
+	compute.RecordFlags
+	library.PullFlag
+	compute.TraceFlag
+	env.ForceFlag
+	compute.GrammarFlags
+	compute.SamplingFlags
+}
+
+func (Run) Examples() [2]string {
+	return [2]string{
+		`sluice run "What is the capital of France?"`,
+		`sluice run -m model.gguf -f notes.txt "Summarise these notes in three sentences."`,
+	}
+}
+
+func (c *Run) Run(e *env.Env) (err error) {
+	prompt, err := c.prompt(e)
+	if err != nil {
+		return err
+	}
+	form, err := c.form(e)
+	if err != nil {
+		return err
+	}
+	spans, done, err := c.TraceFlag.Open(e, c.Force, c.Model)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	ctx, cancel := e.Interruptible(context.Background())
+	defer cancel()
+	if err := c.Fetch(ctx, e, c.Model); err != nil {
+		return err
+	}
+	began := e.Now()
+	tape, err := c.Begin(e, c.Force, c.Model)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tape.Close()) }()
+	engine, err := c.Start(ctx, e, func(cfg *actors.Config) {
+		cfg.Sequences, cfg.Trace = 1, spans
+		c.Attach(&cfg.Model, tape)
+	})
+	if err != nil {
+		return err
+	}
+	defer compute.Shut(engine)
+	loaded := e.Now()
+	request, err := c.request(e, engine, prompt)
+	if err != nil {
+		return err
+	}
+	request.Grammar = form
+	stream, err := engine.Generate(request)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	defer c.note(e, stream)
+	if c.JSON {
+		return c.printJSON(ctx, e, stream, loaded.Sub(began))
+	}
+	return c.printText(ctx, e, stream)
+}
+
+// note says in the log what an answer took.
+func (c *Run) note(e *env.Env, s *actors.Stream) {
+	u, log := s.Usage(), c.Logger(e)
+	log.Debug().Int("prompt", u.Prompt).Int("cached", u.Cached).Dur("queue_ms", u.Queue).Dur("prefill_ms", u.Prefill).
+		Float64("prefill_tokens_per_second", env.Rate(u.Prompt-u.Cached, u.Prefill)).Int("generated", u.Generated).
+		Dur("decode_ms", u.Decode).Float64("decode_tokens_per_second", env.Rate(u.Generated-1, u.Decode)).
+		Uint64("seed", *c.Seed).Float32("temperature", *c.Temp).Msg("answered")
+}
+
+// prompt is the text to answer; none if ids were given.
+func (c *Run) prompt(e *env.Env) (string, error) {
+	if err := env.Within("-n", c.N, -1, env.MaxTokens); err != nil {
+		return "", err
+	}
+	switch {
+	case c.System != "" && (c.Raw || c.Tokens != nil):
+		return "", env.Usagef("--system needs the chat template, which --raw and --tokens leave out: drop one of them")
+	case c.Tokens != nil && len(c.Prompt)+len(c.File) > 0:
+		return "", env.Usagef("there are both a prompt and --tokens: give one of them")
+	case c.Tokens != nil:
+		return "", nil
+	case len(c.Prompt)+len(c.File) == 0 && e.IsTerminal(e.Stdin):
+		return "", env.Usagef(`there is no prompt: sluice run "What is the capital of France?"`)
+	}
+	text, err := e.Question(c.Prompt, c.File)
+	if err == nil && (text == "" || !c.Raw && strings.TrimSpace(text) == "") {
+		err = env.Usagef("the prompt is empty: want a text, from the command line, -f or standard input")
+	}
+	return text, err
+}
+
+// form is what the answer must be; nil: anything. It is read before the model is, so that a fault in it costs no time.
+func (c *Run) form(e *env.Env) (*grammar.Grammar, error) {
+	if !c.Given() {
+		return nil, nil
+	}
+	if c.IgnoreEOS {
+		return nil, env.Usagef("--ignore-eos goes on after the end of an answer, which a grammar does not: drop one of them")
+	}
+	g, err := c.Read(e, schema.Options{Formats: true})
+	if err == nil {
+		_, err = grammar.Compile(g, grammar.DefaultLimits())
+	}
+	return g, err
+}
+
+func (c *Run) request(e *env.Env, engine *actors.Engine, prompt string) (actors.Request, error) {
+	if c.Temp == nil {
+		c.Temp = new(float32) // one question, one answer: the likeliest, unless asked otherwise
+	}
+	params, err := c.Params(engine)
+	if err != nil {
+		return actors.Request{}, err
+	}
+	r := actors.Request{MaxTokens: max(c.N, 0), Sampling: params, Stop: c.Stop, IgnoreEOG: c.IgnoreEOS}
+	if c.IgnoreEOS {
+		r.Sampling.IgnoreEOG = engine.Vocab().EOG()
+	}
+	switch {
+	case c.Tokens != nil:
+		if r.Tokens, err = models.ParseIDs(*c.Tokens, engine.Info.Vocab); err != nil {
+			return r, env.Usagef("--tokens: %v", err)
+		}
+	case c.Raw:
+		r.Text = prompt
+	default:
+		if engine.Info.TemplateNote != "" {
+			fmt.Fprintln(e.Stderr, "sluice: "+engine.Info.TemplateNote)
+		}
+		r.Chat = &chat.Input{Messages: conversation(c.System, prompt), AddGenerationPrompt: true}
+	}
+	return r, nil
+}
+
+// conversation is a question, after a system message if there is one.
+func conversation(system, prompt string) []chat.Message {
+	var messages []chat.Message
+	if system != "" {
+		messages = append(messages, chat.Message{Role: "system", Content: system})
+	}
+	return append(messages, chat.Message{Role: "user", Content: prompt})
+}
+
+// printText writes the answer as it comes, in whole lines: with a newline at its end, unless it has one, or is wanted
+// byte for byte by a program.
+func (c *Run) printText(ctx context.Context, e *env.Env, s *actors.Stream) error {
+	var ev actors.Event
+	last := byte('\n')
+	for {
+		err := s.Next(ctx, &ev)
+		if err != nil && last != '\n' && (!c.Raw || e.IsTerminal(e.Stdout)) {
+			fmt.Fprintln(e.Stdout)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := e.Stdout.Write(ev.Text); err != nil {
+			return fmt.Errorf("writing the answer: %w", err)
+		}
+		if n := len(ev.Text); n > 0 {
+			last = ev.Text[n-1]
+		}
+	}
+}
+
+// Answer is what run --json prints. Its names are part of the interface.
+type Answer struct {
+	Tokens       []int32       `json:"tokens"`
+	Text         string        `json:"text"`
+	Finish       actors.Finish `json:"finish"`
+	PromptTokens int           `json:"prompt_tokens"`
+	Seed         uint64        `json:"seed"` // that was asked for, or drawn
+	Timings      timings       `json:"timings"`
+}
+
+type timings struct {
+	LoadMS          float64 `json:"load_ms"`
+	PrefillMS       float64 `json:"prefill_ms"`
+	DecodeMS        float64 `json:"decode_ms"`
+	PrefillTokens   float64 `json:"prefill_tokens_per_second"`
+	DecodeTokens    float64 `json:"decode_tokens_per_second"`
+	CachedTokens    int     `json:"cached_tokens"`
+	GeneratedTokens int     `json:"generated_tokens"`
+}
+
+func (c *Run) printJSON(ctx context.Context, e *env.Env, s *actors.Stream, load time.Duration) error {
+	a := Answer{Tokens: []int32{}, Seed: *c.Seed}
+	var text strings.Builder
+	var ev actors.Event
+	for {
+		err := s.Next(ctx, &ev)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if ev.HasToken {
+			a.Tokens = append(a.Tokens, ev.Token)
+		}
+		text.Write(ev.Text)
+		a.Finish = ev.Finish
+	}
+	u := s.Usage()
+	a.Text, a.PromptTokens = text.String(), u.Prompt
+	a.Timings = timings{
+		LoadMS: ms(load), PrefillMS: ms(u.Prefill), DecodeMS: ms(u.Decode), CachedTokens: u.Cached, GeneratedTokens: u.Generated,
+		PrefillTokens: env.Rate(u.Prompt-u.Cached, u.Prefill), DecodeTokens: env.Rate(u.Generated-1, u.Decode),
+	}
+	return env.PrintResult(e.Stdout, a)
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,203 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+)
+
+// talk reads messages and commands, and shows what becomes of them.
+type talk struct {
+	*dialogue
+	read    lineReader
+	answers env.Pane                // what the model says
+	notes   env.Pane                // what is said about it
+	patient bool                    // a person types: a failure is shown, and the talk goes on
+	own     string                  // the file that this conversation was saved to or loaded from
+	replace func(path string) error // asks whether a file may be replaced: nil if it may
+	ended   bool
+	columns func() int // of the screen; nil: what is said is not broken into lines
+	cleared time.Time  // when Ctrl-C was the last thing that happened
+	now     func() time.Time
+
+	interruptible func(context.Context) (context.Context, context.CancelFunc) // for the time of an answer
+}
+
+const (
+	prompt     = "› "
+	promptMore = "… " // of further lines of a message
+	quotes     = `"""`
+
+	twice = 2 * time.Second // two Ctrl-C within it are meant
+)
+
+func (t *talk) greet(embedded bool) {
+	info := &t.engine.Info
+	kind := ""
+	if embedded {
+		kind = ", the small demonstration model of this program"
+	}
+	fmt.Fprintln(t.notes.W, t.wrap(env.Printable(info.Name)+kind))
+	t.note("%s parameters · context of %d tokens · /help says what else to type, Ctrl-D ends",
+		env.Parameters(info.Parameters), info.Context)
+}
+
+// run talks until the lines end, the person leaves, or ctx ends.
+func (t *talk) run(ctx context.Context) error {
+	for !t.ended {
+		text, err := t.message(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, errLeft) && t.now().Sub(t.cleared) < twice:
+			return nil
+		case errors.Is(err, errLeft), errors.Is(err, errCleared):
+			t.cleared = t.now()
+			t.note("Ctrl-D ends, and so does Ctrl-C twice")
+			continue
+		case err == nil:
+			err = t.respond(ctx, text)
+		}
+		if err != nil && (!t.patient || ctx.Err() != nil) {
+			return err
+		}
+		if err != nil {
+			fmt.Fprintln(t.notes.W, t.wrap(err.Error()))
+		}
+	}
+	return nil
+}
+
+// message reads one message: a line, lines of which all but the last end in \, or a block between """. The end of the
+// input ends it too.
+func (t *talk) message(ctx context.Context) (string, error) {
+	text, err := t.read(ctx, prompt)
+	if err != nil {
+		return "", err
+	}
+	t.cleared = time.Time{}
+	if block, ok := strings.CutPrefix(text, quotes); ok {
+		return t.more(ctx, block, func(s string) (string, bool) {
+			s, closed := strings.CutSuffix(strings.TrimRight(s, " \t"), quotes)
+			return s, !closed
+		})
+	}
+	return t.more(ctx, text, func(s string) (string, bool) { return strings.CutSuffix(s, `\`) })
+}
+
+// more adds lines to text as long as open says so, which also takes the mark off that it goes by.
+func (t *talk) more(ctx context.Context, text string, open func(string) (string, bool)) (string, error) {
+	text, goesOn := open(text)
+	for goesOn {
+		line, err := t.read(ctx, promptMore)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+		line, goesOn = open(line)
+		text += "\n" + line
+	}
+	return text, nil
+}
+
+// respond does what a message asks for: a command, or an answer. A blank in front makes a message of what begins
+// with a slash.
+func (t *talk) respond(ctx context.Context, text string) error {
+	if strings.HasPrefix(text, "/") && !strings.Contains(text, "\n") {
+		return t.command(ctx, text)
+	}
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return nil
+	}
+	return t.speak(ctx, func(ctx context.Context, show func(piece) error) (reply, error) {
+		return t.ask(ctx, text, show)
+	})
+}
+
+// speak shows an answer while it comes. A person's Ctrl-C ends it, and is no failure.
+func (t *talk) speak(ctx context.Context,
+	answer func(ctx context.Context, show func(piece) error) (reply, error),
+) error {
+	heard, done := t.interruptible(ctx)
+	defer done()
+	v := voice{Pane: t.answers}
+	got, err := answer(heard, v.say)
+	err = errors.Join(err, v.end())
+	if got.left > 0 {
+		t.note("the context of %d tokens was full: the oldest %s left out of what the model sees", t.engine.Info.Context,
+			were(got.left, "message"))
+	}
+	var refused *actors.UserError
+	switch {
+	case t.patient && errors.Is(err, context.Canceled) && ctx.Err() == nil:
+		if got.kept {
+			t.note("stopped")
+		} else {
+			t.note("stopped before the answer began: the message was not kept")
+		}
+	case errors.As(err, &refused):
+		return fmt.Errorf("%w\nThe message was not kept. /reset begins a new conversation", err)
+	case err != nil:
+		return err
+	case got.finish == actors.Length && t.full():
+		t.remark()
+		next := ""
+		if t.trims {
+			next = "the next message leaves the oldest out, /undo takes this one back, "
+		}
+		t.note("the context of %d tokens is full: %s/reset begins a new conversation, --ctx sets the size",
+			t.engine.Info.Context, next)
+	default:
+		t.remark()
+	}
+	if t.patient {
+		fmt.Fprintln(t.notes.W) // room before the next line
+	}
+	return nil
+}
+
+// remark says in a line what the last answer took.
+func (t *talk) remark() {
+	if u := t.tally.last; t.patient {
+		t.note("%s, %.0f a second", env.Count(u.Generated, "token"), env.Rate(u.Generated-1, u.Decode))
+	}
+}
+
+func were(n int, noun string) string {
+	if n == 1 {
+		return noun + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, noun)
+}
+
+// note says something in the background.
+func (t *talk) note(format string, a ...any) {
+	fmt.Fprintln(t.notes.W, t.notes.Dimmed(t.wrap(fmt.Sprintf(format, a...))))
+}
+
+// wrap breaks lines between words, where a person reads them.
+func (t *talk) wrap(text string) string {
+	if t.columns == nil {
+		return text
+	}
+	return env.Wrapped(text, t.columns())
+}
+
+// table shows rows whose columns end in tabs.
+func (t *talk) table(rows ...string) {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	fmt.Fprint(w, strings.Join(rows, "\n"))
+	w.Flush()
+	t.note("%s", text.String())
+}

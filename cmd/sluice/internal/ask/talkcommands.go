@@ -1,0 +1,187 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/safefile"
+)
+
+// command is what a line beginning with a slash does.
+type command struct {
+	name, arg, help string
+	needs           bool // arg must be given
+	do              func(t *talk, ctx context.Context, arg string) error
+}
+
+// talkCommands lists them in the order of /help.
+func talkCommands() []command {
+	return []command{
+		{name: "/reset", help: "forget the conversation, but not the system message", do: (*talk).doReset},
+		{name: "/regen", help: "replace the last answer by another one", do: (*talk).doRegen},
+		{name: "/undo", help: "take the last message back, and its answer", do: (*talk).doUndo},
+		{name: "/set", arg: "[NAME VALUE]", help: "show how tokens are chosen, or change it: /set temperature 0.5", do: (*talk).doSet},
+		{name: "/system", arg: "[TEXT]", help: "show the system message, or set it; - removes it", do: (*talk).doSystem},
+		{name: "/save", arg: "FILE", needs: true, help: "write the conversation to a file (JSON)", do: (*talk).doSave},
+		{name: "/load", arg: "FILE", needs: true, help: "go on with a conversation from a file", do: (*talk).doLoad},
+		{name: "/stats", help: "show tokens, speed, and how full the context is", do: (*talk).doStats},
+		{name: "/help", help: "show this", do: (*talk).doHelp},
+		{name: "/exit", help: "end, as Ctrl-D and /bye do", do: (*talk).doExit},
+	}
+}
+
+// completions are what a line may become: commands, names of settings, files.
+func completions(line string) (names []string) {
+	name, arg, found := strings.Cut(line, " ")
+	switch {
+	case found && name == "/set":
+		for _, setting := range settings() {
+			if strings.HasPrefix(setting, arg) {
+				names = append(names, name+" "+setting+" ")
+			}
+		}
+		return names
+	case found && (name == "/save" || name == "/load"):
+		files, _ := filepath.Glob(escapeGlob(arg) + "*") // a bad pattern completes nothing
+		for _, file := range files {
+			if info, err := os.Stat(file); err == nil && info.IsDir() {
+				file += "/"
+			}
+			names = append(names, name+" "+file)
+		}
+		return names
+	}
+	for _, c := range talkCommands() {
+		if strings.HasPrefix(line, "/") && strings.HasPrefix(c.name, line) {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
+// escapeGlob makes a pattern that matches text alone.
+func escapeGlob(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(text)
+}
+
+func (t *talk) command(ctx context.Context, line string) error {
+	name, arg, _ := strings.Cut(line, " ")
+	arg = strings.TrimSpace(arg)
+	if name == "/bye" || name == "/quit" { // what others call it
+		name = "/exit"
+	}
+	for _, c := range talkCommands() {
+		switch {
+		case c.name != name:
+		case c.needs && arg == "", c.arg == "" && arg != "":
+			return fmt.Errorf("want: %s", strings.TrimSpace(c.name+" "+c.arg))
+		default:
+			return c.do(t, ctx, arg)
+		}
+	}
+	if err := t.doHelp(ctx, ""); err != nil {
+		return err
+	}
+	return fmt.Errorf("there is no command %s. A message may begin with a slash after a blank", env.Printable(name))
+}
+
+func (t *talk) doHelp(context.Context, string) error {
+	var rows []string
+	for _, c := range talkCommands() {
+		rows = append(rows, fmt.Sprintf("%s %s\t%s", c.name, c.arg, c.help))
+	}
+	t.table(append(rows,
+		`""" … """`+"\ta message of several lines; so does a \\ at the end of each but the last",
+		"Ctrl-C\tstop an answer, or clear the line")...)
+	return nil
+}
+
+func (t *talk) doReset(context.Context, string) error {
+	t.reset()
+	t.note("a new conversation")
+	return nil
+}
+
+func (t *talk) doRegen(ctx context.Context, _ string) error { return t.speak(ctx, t.again) }
+
+func (t *talk) doUndo(context.Context, string) error {
+	if !t.undo() {
+		return errors.New("there is no message to take back")
+	}
+	t.note("%s left", env.Count(len(t.Messages), "message"))
+	return nil
+}
+
+func (t *talk) doSystem(_ context.Context, arg string) error {
+	switch arg {
+	case "":
+		text, ok := t.system()
+		if !ok {
+			text = "there is no system message"
+		}
+		t.note("%s", strings.Map(env.Harmless, text))
+		return nil
+	case "-":
+		t.setSystem("")
+		t.note("the system message is gone")
+	default:
+		t.setSystem(arg)
+		t.note("the system message is set, for the whole conversation")
+	}
+	return nil
+}
+
+func (t *talk) doSave(_ context.Context, path string) error {
+	err := saveTalk(path, t.Conversation, path == t.own)
+	if errors.Is(err, safefile.ErrTaken) {
+		if err = t.replace(path); err == nil {
+			err = saveTalk(path, t.Conversation, true)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	t.own = path
+	t.note("%s saved", env.Count(len(t.Messages), "message"))
+	return nil
+}
+
+func (t *talk) doLoad(_ context.Context, path string) error {
+	c, err := loadTalk(path)
+	if err != nil {
+		return err
+	}
+	t.reset()
+	t.Conversation, t.own = c, path
+	t.note("%s loaded", env.Count(len(c.Messages), "message"))
+	return nil
+}
+
+func (t *talk) doStats(context.Context, string) error {
+	row := func(name, format string, a ...any) string { return name + "\t" + fmt.Sprintf(format, a...) }
+	speed := func(n int, d time.Duration) string { return fmt.Sprintf("%.0f tokens a second", env.Rate(n, d)) }
+	var rows []string
+	if u := t.tally.last; u.Prompt > 0 {
+		rows = append(rows,
+			row("prompt", "%s, %d of them cached; %s", env.Count(u.Prompt, "token"), u.Cached, speed(u.Prompt-u.Cached, u.Prefill)),
+			row("answer", "%s; %s", env.Count(u.Generated, "token"), speed(u.Generated-1, u.Decode)))
+	}
+	all := t.tally.sum
+	t.table(append(rows,
+		row("session", "%s: %d tokens read, %d more cached, %d written", env.Count(int(t.tally.answers), "answer"),
+			all.Prompt-all.Cached, all.Cached, all.Generated),
+		row("context", "%d of %d tokens used", t.used(), t.engine.Info.Context),
+		row("seed", "%d", t.sampling.Seed))...)
+	return nil
+}
+
+func (t *talk) doExit(context.Context, string) error {
+	t.ended = true
+	return nil
+}

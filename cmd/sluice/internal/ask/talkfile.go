@@ -1,0 +1,63 @@
+package ask
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/safefile"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/chat/jinja"
+)
+
+// talkFile is a saved conversation. sluice template --conversation reads the same.
+type talkFile struct {
+	Messages  []chat.Message  `json:"messages"`
+	Tools     json.RawMessage `json:"tools,omitempty"`
+	Documents json.RawMessage `json:"documents,omitempty"`
+}
+
+// saveTalk writes a conversation, for its owner only. A file that was there is replaced as a whole, or not at all.
+func saveTalk(path string, c chat.Conversation, replace bool) error {
+	file := talkFile{Messages: append([]chat.Message{}, c.Messages...)} // a list even if it is empty
+	var err, err2 error
+	file.Tools, err = rawJSON(c.Tools)
+	file.Documents, err2 = rawJSON(c.Documents)
+	if err := errors.Join(err, err2); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	var text bytes.Buffer
+	if err := env.PrintJSON(&text, file); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := safefile.Write(path, text.Bytes(), 0o600, replace); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func rawJSON(v jinja.Value) (json.RawMessage, error) {
+	if v == nil {
+		return nil, nil
+	}
+	return jinja.ToJSON(v)
+}
+
+func loadTalk(path string) (chat.Conversation, error) {
+	f, _, err := safefile.Open(path)
+	if err != nil {
+		return chat.Conversation{}, fmt.Errorf("%s: %w", path, err)
+	}
+	defer f.Close()
+	data, err := safefile.ReadAll(f, env.MostDescription)
+	if err != nil {
+		return chat.Conversation{}, fmt.Errorf("%s: %w", path, err)
+	}
+	c, err := chat.ParseConversation(string(data))
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}

@@ -1,0 +1,69 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+)
+
+// settings are the names that /set knows: those of the flags of sampling, with underscores too.
+func settings() (names []string) {
+	for _, flag := range settingParser(new(compute.SamplingFlags)).Model.Flags {
+		switch flag.Name {
+		case "help", "logit-bias":
+		case "temp":
+			names = append(names, "temperature")
+		default:
+			names = append(names, strings.ReplaceAll(flag.Name, "-", "_"))
+		}
+	}
+	return names
+}
+
+func settingParser(to *compute.SamplingFlags) *kong.Kong {
+	parser, err := kong.New(to, kong.NoDefaultHelp(), kong.Exit(func(int) {}))
+	if err != nil {
+		panic(err) // the struct is wrong
+	}
+	return parser
+}
+
+// doSet changes how tokens are chosen from the next answer on.
+func (t *talk) doSet(_ context.Context, arg string) error {
+	words := strings.Fields(strings.ReplaceAll(arg, "=", " "))
+	switch len(words) {
+	case 0:
+		p := &t.sampling
+		t.table(fmt.Sprintf("temperature\t%g", p.Temp), fmt.Sprintf("top_k\t%d", p.TopK), fmt.Sprintf("top_p\t%g", p.TopP),
+			fmt.Sprintf("min_p\t%g", p.MinP), fmt.Sprintf("repeat_penalty\t%g", p.RepeatPenalty), fmt.Sprintf("seed\t%d", p.Seed),
+			"others\t"+strings.Join(settings(), ", "))
+		return nil
+	case 2:
+	default:
+		return errors.New("want: /set NAME VALUE, such as /set temperature 0.5")
+	}
+	name := strings.ReplaceAll(strings.ToLower(words[0]), "_", "-")
+	if name == "temperature" {
+		name = "temp"
+	}
+	var given compute.SamplingFlags
+	if _, err := settingParser(&given).Parse([]string{"--" + name + "=" + words[1]}); err != nil {
+		if strings.HasPrefix(err.Error(), "unknown flag") {
+			return fmt.Errorf("there is no setting %s: want one of %s", env.Printable(words[0]), strings.Join(settings(), ", "))
+		}
+		return fmt.Errorf("/set %s: %w", env.Printable(words[0]), err)
+	}
+	changed, err := given.Over(t.sampling, t.engine)
+	if err != nil {
+		return err
+	}
+	t.sampling = changed
+	t.note("%s is %s from the next answer on", words[0], words[1])
+	return nil
+}

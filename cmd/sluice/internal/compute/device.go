@@ -1,0 +1,190 @@
+package compute
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/gpu/vulkan"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backend/hybrid"
+	"github.com/sluice-ai/sluice/stages/place"
+)
+
+// The names of devices. A number after vulkanDevice and a colon names one of several.
+const (
+	cpuDevice    = "cpu"
+	vulkanDevice = "vulkan"
+	autoDevice   = "auto"
+)
+
+// layers are those that a GPU computes: a number, or one of these.
+type layers int
+
+const (
+	allLayers  layers = -1
+	autoLayers layers = -2
+)
+
+// UnmarshalText takes a number, all, or auto.
+func (l *layers) UnmarshalText(text []byte) error {
+	n, err := strconv.Atoi(string(text))
+	switch {
+	case string(text) == "all":
+		*l = allLayers
+	case string(text) == "auto":
+		*l = autoLayers
+	case err != nil || n < 0 || n > env.MaxTokens:
+		return fmt.Errorf("%q is no number of layers: want one from 0 on, all, or auto", text)
+	default:
+		*l = layers(n)
+	}
+	return nil
+}
+
+// String is what UnmarshalText takes.
+func (l layers) String() string {
+	switch l {
+	case allLayers:
+		return "all"
+	case autoLayers:
+		return "auto"
+	}
+	return strconv.Itoa(int(l))
+}
+
+// Planned is what a plan calls them.
+func (l layers) Planned() int {
+	switch l {
+	case allLayers:
+		return 0
+	case autoLayers:
+		return place.Auto
+	}
+	return int(l)
+}
+
+// OpenDevice opens what was asked for. Where that was left to us, what was taken is said in a line.
+func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
+	asked, from := f.Device, "--device"
+	usual := cpuDevice
+	of := "--gpu-layers"
+	if f.CPUExperts > 0 {
+		of = "--cpu-experts"
+	}
+	if f.GPULayers > 0 || f.GPULayers == autoLayers || f.CPUExperts > 0 {
+		usual = autoDevice
+	}
+	name, number, numbered := strings.Cut(cmp.Or(asked, usual), ":")
+	n, err := strconv.Atoi(number)
+	switch {
+	case numbered && (name != vulkanDevice || err != nil || n < 0):
+		return nil, env.Usagef("%s is %q: want cpu, vulkan, vulkan:N or auto", from, asked)
+	case name != cpuDevice && f.NoRepack && name != autoDevice:
+		return nil, env.Usagef("--no-repack computes from the mapped file, which a GPU cannot reach: leave it out, or compute " +
+			"with --device cpu")
+	case name == cpuDevice && usual == autoDevice:
+		return nil, env.Usagef("%s is of GPUs: leave it out, or compute with --device vulkan", of)
+	case name == cpuDevice && f.VRAM > 0:
+		return nil, env.Usagef("--vram is memory of GPUs: leave it out, or compute with --device vulkan")
+	case name == cpuDevice && f.FastPrefill:
+		return nil, env.Usagef("--fast-prefill is of GPUs: leave it out, or compute with --device vulkan")
+	case name == cpuDevice, name == autoDevice && f.NoRepack,
+		(name == vulkanDevice || name == autoDevice) && f.GPULayers == 0:
+		return f.processor(e)
+	case numbered:
+		d, err := vulkan.Open(n, f.gpu(e))
+		return f.both(e, d, onDevice(from, asked, err))
+	case name == vulkanDevice:
+		d, err := vulkan.OpenBest(f.gpu(e))
+		return f.both(e, d, onDevice(from, asked, err))
+	case name == autoDevice:
+		return f.best(e)
+	}
+	return nil, env.Usagef("%s is %q: want cpu, vulkan, vulkan:N or auto", from, asked)
+}
+
+func onDevice(from, asked string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", from, asked, err)
+	}
+	return nil
+}
+
+// best takes a GPU, if there is one that can be used.
+func (f *Flags) best(e *env.Env) (backend.Device, error) {
+	d, err := vulkan.OpenBest(f.gpu(e))
+	switch {
+	case err != nil && f.GPULayers > 0:
+		return nil, fmt.Errorf("--gpu-layers %d: %w", f.GPULayers, err)
+	case err != nil && f.CPUExperts > 0:
+		return nil, fmt.Errorf("--cpu-experts %d: %w", f.CPUExperts, err)
+	}
+	if err != nil {
+		d, cpuErr := f.processor(e)
+		if cpuErr == nil {
+			fmt.Fprintf(e.Stderr, "sluice: computing on the processor: %v\n", err)
+		}
+		return d, cpuErr
+	}
+	fmt.Fprintf(e.Stderr, "sluice: computing on %s\n", d.Name())
+	return f.both(e, d, nil)
+}
+
+// both is a GPU with the processor as its host, which computes the layers that are not the GPU's.
+func (f *Flags) both(e *env.Env, gpu backend.Device, err error) (backend.Device, error) {
+	if err != nil {
+		return nil, err
+	}
+	host, err := f.processor(e)
+	if err != nil {
+		return nil, errors.Join(err, gpu.Close())
+	}
+	return &hybrid.Device{Device: gpu, Host: host}, nil
+}
+
+// CardOf is the GPU of a device, if it is one.
+func CardOf(d backend.Device) backend.Device {
+	if both, ok := d.(*hybrid.Device); ok {
+		return both.Device
+	}
+	return d
+}
+
+func (f *Flags) processor(e *env.Env) (backend.Device, error) {
+	force, _ := e.Lookup("SLUICE_CPU")
+	d, err := cpu.New(f.Threads, force)
+	if err != nil {
+		return nil, fmt.Errorf("SLUICE_CPU: %w", err)
+	}
+	return d, nil
+}
+
+// gpu is how a GPU is used.
+func (f *Flags) gpu(e *env.Env) vulkan.Options {
+	return vulkan.Options{Cache: kernelCache(), FastPrefill: f.FastPrefill, Without: Without(e)}
+}
+
+// WithoutVariable names what of a GPU is left alone, as where its driver does it badly, with commas between.
+const WithoutVariable = "SLUICE_VULKAN_WITHOUT"
+
+// Without is what it says.
+func Without(e *env.Env) []string {
+	text, _ := e.Lookup(WithoutVariable)
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// kernelCache is the folder for what drivers compile; empty where the system has none.
+func kernelCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "sluice")
+}

@@ -1,0 +1,222 @@
+package compute
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/stages/modelfile"
+	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// EngineFlags are what every command that runs one model spells the same way.
+type EngineFlags struct {
+	models.Flag
+	Flags
+}
+
+// Flags say how models are run.
+type Flags struct {
+	KV          string   `name:"kv" enum:"f32,f16,q8,q8_0" default:"f16" help:"Type of the KV cache: f32, f16 or q8, each half as large as the one before."`
+	Ctx         int      `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
+	RAM         env.Size `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
+	VRAM        env.Size `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
+	Mirror      string   `name:"mirror" placeholder:"DIR" help:"Folder with a copy of the model, on another drive: weights that are read come from both, as fast as each can."`
+	Device      string   `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
+	GPULayers   layers   `name:"gpu-layers" placeholder:"N" default:"all" help:"Layers that a GPU computes, the last ones, with the head; this machine's processor computes the others, from its own memory. 0: the GPU computes none. all (the default): what does not fit is copied there for each token. auto: either, or as with --cpu-experts, whichever is predicted to be sooner."`
+	CPUExperts  int      `name:"cpu-experts" placeholder:"N" help:"Layers whose experts this machine's processor computes, from its own memory, while a GPU computes all else: the first ones that have any. Default: 0, what does not fit is copied there for each token."`
+	FastPrefill bool     `help:"On a GPU, read prompts in half precision, which is faster: results then depend a little on what is computed at once."`
+	Threads     int      `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
+	NoRepack    bool     `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
+	Log         string   `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`
+	LogFormat   string   `name:"log-format" enum:"text,json" default:"text" help:"What lines of the log are: text, or json."`
+}
+
+// Check refuses what the flags cannot mean.
+func (f *Flags) Check() error {
+	if f.RAM > 0 && f.NoRepack {
+		return env.Usagef("--ram bounds the memory for weights, and with --no-repack they take none: leave one out")
+	}
+	if f.CPUExperts > 0 && f.GPULayers != allLayers {
+		return env.Usagef("--gpu-layers and --cpu-experts both say what the processor computes: give one of them")
+	}
+	return cmp.Or(env.Within("--ctx", f.Ctx, 0, env.MaxTokens), env.Within("-t", f.Threads, 0, env.MaxThreads),
+		env.Within("--cpu-experts", f.CPUExperts, 0, env.MaxTokens))
+}
+
+// Start loads the model, with a progress bar if a person is watching. edit may change what the flags do not say.
+func (f *EngineFlags) Start(ctx context.Context, e *env.Env, edit func(*actors.Config)) (*actors.Engine, error) {
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	device, err := f.OpenDevice(e)
+	if err != nil {
+		return nil, err
+	}
+	return f.Open(ctx, e, models.NamedFile{Path: f.Model}, device, func(h *actors.HouseConfig) {
+		if edit == nil {
+			return
+		}
+		one := actors.Config{Model: h.Models[0], Device: h.Device}
+		edit(&one)
+		h.Models[0], h.Device, h.Trace = one.Model, one.Device, one.Trace
+	})
+}
+
+// ModelOf is one of a file, as the flags say.
+func (f *Flags) ModelOf(name string, file *gguf.File) actors.Model {
+	kv, _ := backend.ParseKV(f.KV) // kong has checked it
+	context := cmp.Or(f.Ctx, modelfile.Of(&file.Meta).Context)
+	return actors.Model{Name: name, File: file, KV: kv, Context: context, NoRepack: f.NoRepack, Weights: int64(f.RAM),
+		VRAM: int64(f.VRAM), Layers: f.GPULayers.Planned(), Experts: f.CPUExperts}
+}
+
+// Open loads a model on a device, which it closes, with a progress bar if a person is watching. edit may change what
+// the flags do not say.
+func (f *Flags) Open(ctx context.Context, e *env.Env, m models.NamedFile, device backend.Device,
+	edit func(*actors.HouseConfig)) (*actors.Engine, error) {
+	began := e.Now()
+	file, err := f.OpenWeights(e, m.Path)
+	if err != nil {
+		return nil, errors.Join(err, device.Close())
+	}
+	cfg := actors.HouseConfig{Log: f.Logger(e), Device: device, Models: []actors.Model{f.ModelOf(m.Name, file)}}
+	cfg.Log.Debug().Str("file", file.Name).Int("parts", file.Parts()).Int("tensors", len(file.Tensors)).Msg("opened")
+	cfg.Models[0].Speeds = SpeedsOf(e, file, device)
+	edit(&cfg)
+	bar := e.Progress("loading " + env.Printable(file.Name))
+	defer bar.Clear()
+	told := cfg.Progress
+	cfg.Progress = func(done, total int64) {
+		if bar.Show(done, total); told != nil {
+			told(done, total)
+		}
+	}
+	house, err := actors.Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	engine := house.Engines()[0]
+	f.summarize(e, &cfg, engine, e.Now().Sub(began))
+	f.warn(e, engine)
+	announce(e, engine, file, cfg.Device)
+	return engine, nil
+}
+
+// summarize says in one line of the log what a model runs with.
+func (f *Flags) summarize(e *env.Env, cfg *actors.HouseConfig, engine *actors.Engine, took time.Duration) {
+	info, blocks := &engine.Info, engine.Snapshot().KV
+	_, weights := engine.Loaded()
+	cache := int64(blocks.Free+blocks.Cached+blocks.Used) * backend.BlockSize * info.KVBytes
+	cfg.Log.Info().Str("model", info.Name).Str("architecture", info.Architecture).
+		Str("parameters", env.Parameters(info.Parameters)).Int("context", info.Context).Str("kv", f.KV).
+		Int("threads", cmp.Or(f.Threads, runtime.NumCPU())).Str("kernels", cfg.Device.Name()).
+		Str("weights", env.BinarySize(weights)).Str("cache", env.BinarySize(cache)).Str("memory", env.BinarySize(PeakMemory(e.Root))).
+		Dur("ms", took).Msg("ready")
+}
+
+// warn says what to expect of a context beyond the trained one.
+func (f *Flags) warn(e *env.Env, engine *actors.Engine) {
+	if f.Ctx > engine.Info.Trained {
+		fmt.Fprintf(e.Stderr, "sluice: --ctx is %d, but %s was trained for %d tokens: expect worse answers beyond\n",
+			f.Ctx, env.Printable(engine.Info.Name), engine.Info.Trained)
+	}
+}
+
+// announce says in a line that weights stream, and what that should come to.
+func announce(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Device) {
+	plan := engine.Plan()
+	if n := len(plan.Parts[0].Layout.OnHost); n > 0 {
+		fmt.Fprintf(e.Stderr, "sluice: %s is divided: %s of %s are on the GPU, %s in memory\n", env.Printable(engine.Info.Name),
+			env.BinarySize(plan.Weights), env.BinarySize(engine.Info.WeightBytes), env.BinarySize(plan.Host))
+	}
+	if !plan.Parts[0].Streams() {
+		return
+	}
+	measured, err := Recall(e, file.Part(0), d)
+	if err != nil {
+		fmt.Fprintf(e.Stderr, "sluice: %s: %v\n", env.Printable(engine.Info.Name), err)
+	}
+	x := plan.Expect(engine.Info.Program, measured.Planned(d), 1, 0)
+	where, come := "in memory", env.BinarySize(int64(x.Streamed))+" are read"
+	there := plan.Weights
+	if plan.Parts[0].Layout.OnHost != nil {
+		there += plan.Host
+	}
+	if x.Copied > 0 {
+		where, come = "on the GPU", env.BinarySize(int64(x.Copied))+" are copied there"
+		if x.Streamed > 0 {
+			come += fmt.Sprintf(" (%s of them from disk)", env.BinarySize(int64(x.Streamed)))
+		}
+	}
+	expect := env.TokensRate(x.Decode) + " tokens/s"
+	if x.First > 0 {
+		expect += fmt.Sprintf(" in the long run, %s in the first %d tokens", env.TokensRate(x.First), place.FirstTokens)
+	}
+	fmt.Fprintf(e.Stderr, "sluice: %s streams: %s of %s are %s, %s for each token; expect %s\n",
+		env.Printable(engine.Info.Name), env.BinarySize(there), env.BinarySize(engine.Info.WeightBytes), where, come, expect)
+}
+
+// OpenWeights opens a model that can be run, with its copy if there is to be one.
+func (f *Flags) OpenWeights(e *env.Env, value string) (*gguf.File, error) {
+	file, err := models.OpenWeights(e, value)
+	if err != nil || f.Mirror == "" {
+		return file, err
+	}
+	if err := file.Mirror(f.Mirror); err != nil {
+		return nil, errors.Join(fmt.Errorf("--mirror: %w", err), file.Close())
+	}
+	return file, nil
+}
+
+// Logger writes what the engine has to say: for a person, on standard error, errors unless told otherwise.
+func (f *Flags) Logger(e *env.Env) zerolog.Logger {
+	level := zerolog.ErrorLevel
+	if f.Log != "" {
+		level, _ = zerolog.ParseLevel(f.Log) // kong has checked it
+	}
+	out := e.Stderr
+	if f.LogFormat != "json" {
+		out = zerolog.ConsoleWriter{Out: e.Stderr, TimeFormat: time.DateTime, NoColor: !e.Pane(e.Stderr).ANSI}
+	}
+	return zerolog.New(out).Level(level).With().Timestamp().Logger()
+}
+
+// Shut closes the engine at the end of a command, when nothing is left to wait for.
+func Shut(e *actors.Engine) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = e.Close(ctx)
+}
+
+// PeakMemory is the most that this process has held so far, in bytes; 0 where the system does not say.
+func PeakMemory(root fs.FS) int64 {
+	f, err := root.Open("proc/self/status")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(io.LimitReader(f, 1<<20))
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), "VmHWM:"); ok {
+			kib, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}

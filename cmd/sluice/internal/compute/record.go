@@ -1,0 +1,99 @@
+package compute
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/safefile"
+)
+
+// RecordFlags ask for a token trace.
+type RecordFlags struct {
+	Record        string `placeholder:"FILE" help:"Write a token trace, for sluice replay: prompts, tokens, steps, experts."`
+	RecordIDsOnly bool   `name:"record-ids-only" help:"Leave the texts of prompts out of it; their token ids stay."`
+}
+
+// tape is the file of a trace. Its first error is told at the end, and not in the way of an answer.
+type tape struct {
+	failed
+	file *safefile.File
+}
+
+// Begin makes the file, or none.
+func (f *RecordFlags) Begin(e *env.Env, force bool, read ...string) (*tape, error) {
+	if f.Record == "" {
+		if f.RecordIDsOnly {
+			return nil, env.Usagef("--record-ids-only leaves texts out of what --record writes: add --record FILE")
+		}
+		return nil, nil
+	}
+	file, err := e.Create(f.Record, force, read...)
+	if err != nil {
+		return nil, err
+	}
+	return &tape{failed{w: file, path: f.Record, tell: e.Stderr}, file}, nil
+}
+
+// Attach has a model write its trace.
+func (f *RecordFlags) Attach(m *actors.Model, t *tape) {
+	if t != nil {
+		m.Record, m.RecordIDsOnly = t, f.RecordIDsOnly
+	}
+}
+
+// Close is called when the engine is closed: then the file is whole.
+func (t *tape) Close() error {
+	if t == nil {
+		return nil
+	}
+	if !t.begun { // no engine was started
+		return t.file.Close()
+	}
+	return env.Finish(t.file, t.path, t.err)
+}
+
+// TraceFlag is --trace, of commands that run a model.
+type TraceFlag struct {
+	Trace string `placeholder:"FILE" help:"Write what happens inside to a file, for Perfetto (ui.perfetto.dev) or sluice trace stalls; the first GiB of it."`
+}
+
+// Open begins the file, if there is to be one: what it returns is given to the engine. done completes it, after the
+// engine was closed.
+func (f *TraceFlag) Open(e *env.Env, force bool, read ...string) (out io.Writer, done func() error, err error) {
+	if f.Trace == "" {
+		return nil, func() error { return nil }, nil
+	}
+	file, err := e.Create(f.Trace, force, read...)
+	if err != nil {
+		return nil, nil, err
+	}
+	kept := &failed{w: file, path: f.Trace, tell: e.Stderr}
+	return kept, func() error {
+		if !kept.begun { // no engine was started
+			return file.Close()
+		}
+		return env.Finish(file, f.Trace, kept.err)
+	}, nil
+}
+
+// failed remembers why a file could not be written: who writes it is closed without anybody who listens. It is said at
+// once as well: a server may go on for days.
+type failed struct {
+	w     io.Writer
+	path  string
+	tell  io.Writer
+	err   error
+	begun bool
+}
+
+func (f *failed) Write(p []byte) (int, error) {
+	f.begun = true
+	n, err := f.w.Write(p)
+	if f.err == nil && err != nil {
+		f.err = env.OnFile(f.path, err)
+		fmt.Fprintf(f.tell, "sluice: %s: nothing more is written there\n", env.Visible(f.err.Error()))
+	}
+	return n, err
+}

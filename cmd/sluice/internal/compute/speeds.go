@@ -1,0 +1,274 @@
+package compute
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/cpu/probe"
+	"github.com/sluice-ai/sluice/gpu/vulkan"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/safefile"
+	"github.com/sluice-ai/sluice/internal/source"
+	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/storage/gguf"
+	"github.com/sluice-ai/sluice/storage/uring"
+)
+
+// Speeds are what this machine was measured to do with files of one file system. Their JSON names are part of the
+// interface, and those of the file in which they are kept.
+type Speeds struct {
+	Machine    string    `json:"machine"`
+	FileSystem string    `json:"file_system"`
+	Measured   time.Time `json:"measured"`
+	Disk       float64   `json:"disk_bytes_per_second"`
+	Direct     bool      `json:"disk_past_page_cache"`
+	Memory     float64   `json:"memory_bytes_per_second"`
+	Multiply   float64   `json:"integer_operations_per_second"`
+
+	Devices map[string]deviceSpeeds `json:"devices,omitempty"` // by name, those with memory of their own
+}
+
+// deviceSpeeds are a device's.
+type deviceSpeeds struct {
+	Bus    float64 `json:"bus_bytes_per_second"`
+	Memory float64 `json:"memory_bytes_per_second"`
+	Copy   float64 `json:"seconds_of_a_copy"` // beside its bytes; 0: it was measured by an older program
+	Launch float64 `json:"seconds_of_a_launch"`
+	Turn   float64 `json:"seconds_of_a_turn"`
+}
+
+const (
+	diskTime   = 1500 * time.Millisecond // of measuring
+	probeBytes = 256 << 20               // of a temporary file
+	mostSpeeds = 64                      // that are kept
+)
+
+// Planned is what a plan for a device takes of them.
+func (s *Speeds) Planned(d backend.Device) place.Speeds {
+	if x, apart := s.Devices[d.Name()]; apart {
+		return place.Speeds{Disk: s.Disk, Bus: x.Bus, Memory: x.Memory, Copy: x.Copy, Launch: x.Launch, Turn: x.Turn,
+			HostMemory: s.Memory, HostMultiply: s.Multiply}
+	}
+	return place.Speeds{Disk: s.Disk, Memory: s.Memory, Multiply: s.Multiply}
+}
+
+// SpeedsOf are those that a plan of a file for a device goes by.
+func SpeedsOf(e *env.Env, file *gguf.File, d backend.Device) func() (place.Speeds, error) {
+	return func() (place.Speeds, error) {
+		s, err := Recall(e, file.Part(0), d)
+		return s.Planned(d), err
+	}
+}
+
+// Recall finds what was measured before, or measures it now and keeps it. Copies on other file systems are read beside
+// the file: they add what their disks give.
+func Recall(e *env.Env, file source.Source, d backend.Device) (s Speeds, err error) {
+	if s, err = recallOne(e, file, d); err != nil {
+		return s, err
+	}
+	seen := []string{fileSystem(e.Root, file.Path)}
+	for _, copied := range file.Copies {
+		if where := fileSystem(e.Root, copied.Path); !slices.Contains(seen, where) {
+			other, err := recallOne(e, copied, d)
+			if err != nil {
+				return s, err
+			}
+			s.Disk += other.Disk
+			seen = append(seen, where)
+		}
+	}
+	return s, nil
+}
+
+// recallOne does so for one copy. A folder that cannot be written to costs a measurement each time.
+func recallOne(e *env.Env, file source.Source, d backend.Device) (s Speeds, err error) {
+	known, wanted := false, Unmeasured(e, file.Path)
+	for _, k := range kept(e) {
+		if k.Machine == wanted.Machine && k.FileSystem == wanted.FileSystem {
+			s, known = k, true
+		}
+	}
+	if !known {
+		if s, err = MeasureSpeeds(e, file, file.Path); err != nil {
+			return s, err
+		}
+	}
+	if s.Devices[d.Name()].Copy == 0 && d.Traits().Memory == backend.OwnMemory {
+		rates, err := vulkan.Measure(CardOf(d))
+		if err != nil {
+			return s, fmt.Errorf("measuring %s: %w", d.Name(), err)
+		}
+		all := map[string]deviceSpeeds{}
+		maps.Copy(all, s.Devices)
+		all[d.Name()] = deviceSpeeds(rates)
+		s.Devices, known = all, false
+	}
+	if !known {
+		_ = Keep(e, s) // it is known now
+	}
+	return s, nil
+}
+
+// Unmeasured are those of this machine and the file system of a path, of which nothing is known yet.
+func Unmeasured(e *env.Env, path string) Speeds {
+	return Speeds{Machine: machineName(), FileSystem: fileSystem(e.Root, path)}
+}
+
+// MeasureSpeeds takes a few seconds. Without a path the disk is not measured; beside is one on the same file system,
+// which tells where the file lies.
+func MeasureSpeeds(e *env.Env, file source.Source, beside string) (s Speeds, err error) {
+	s = Unmeasured(e, beside)
+	s.Measured = e.Now().UTC()
+	if file.Path != "" {
+		rate, err := uring.Measure(file, diskTime)
+		if err != nil {
+			return s, fmt.Errorf("measuring the disk: %w", err)
+		}
+		s.Disk, s.Direct = rate.Bytes, rate.Direct
+	}
+	threads := runtime.NumCPU()
+	read, err := probe.Read(threads)
+	if err != nil {
+		return s, fmt.Errorf("measuring the memory: %w", err)
+	}
+	s.Memory = median(read)
+	forced, _ := e.Lookup("SLUICE_CPU")
+	set, err := kernels.Best(forced)
+	if err != nil {
+		return s, fmt.Errorf("SLUICE_CPU: %w", err)
+	}
+	s.Multiply = median(probe.Multiply(set.Name, threads))
+	return s, nil
+}
+
+// median is 0 of nothing.
+func median(list []float64) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(list))[len(list)/2]
+}
+
+// MeasureHere measures with a file in a folder that is gone afterwards, however this ends.
+func MeasureHere(e *env.Env, folder string) (s Speeds, err error) {
+	f, err := safefile.Scratch(filepath.Join(folder, "probe"))
+	if err != nil {
+		return s, env.OnFile(folder, err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	block, random := make([]byte, 1<<20), rand.NewChaCha8([32]byte{})
+	for written := 0; written < probeBytes && err == nil; written += len(block) {
+		_, _ = random.Read(block) // it cannot fail; drives may store zeros without writing them
+		_, err = f.Write(block)
+	}
+	if err = errors.Join(err, f.Sync()); err != nil {
+		return s, env.OnFile(folder, err)
+	}
+	file := source.Source{Name: "a file in " + folder, Path: f.Meanwhile(), Size: probeBytes}
+	return MeasureSpeeds(e, file, folder+"/.")
+}
+
+// machineName tells machines apart that share a user's folder.
+func machineName() string {
+	name, _ := os.Hostname()
+	return fmt.Sprintf("%s, %s, %s", cmp.Or(name, "unknown"), ProcessorName(&cpuid.CPU), env.Count(runtime.NumCPU(), "thread"))
+}
+
+// fileSystem says on which one a file lies, as the kernel names it, so that it is known again after a restart. Where it
+// does not say, it is the file's folder.
+func fileSystem(root fs.FS, path string) string {
+	if path == "" {
+		return "none"
+	}
+	major, minor, err := deviceOf(path)
+	if err == nil {
+		text, _ := fs.ReadFile(root, "proc/self/mountinfo")
+		for line := range strings.Lines(string(text)) {
+			mount, what, ok := strings.Cut(line, " - ")
+			fields, kind := strings.Fields(mount), strings.Fields(what)
+			if ok && len(fields) > 4 && len(kind) > 1 && fields[2] == fmt.Sprintf("%d:%d", major, minor) {
+				return kind[0] + " " + kind[1]
+			}
+		}
+	}
+	folder, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return filepath.Dir(path)
+	}
+	return folder
+}
+
+// speedsFile is where measurements are kept.
+func speedsFile(e *env.Env) (string, error) {
+	folder, _ := e.Lookup("XDG_CACHE_HOME")
+	if folder == "" {
+		var err error
+		if folder, err = os.UserCacheDir(); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(folder, "sluice", "speeds.json"), nil
+}
+
+// kept lists what was measured before. What cannot be read was not.
+func kept(e *env.Env) (list []Speeds) {
+	path, err := speedsFile(e)
+	if err != nil {
+		return nil
+	}
+	f, _, err := safefile.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, err := safefile.ReadAll(f, env.MostDescription)
+	if err != nil || json.Unmarshal(text, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+// Keep adds a measurement, in place of an older one of the same.
+func Keep(e *env.Env, s Speeds) error {
+	path, err := speedsFile(e)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return env.OnFile(path, err)
+	}
+	list := slices.DeleteFunc(kept(e), func(old Speeds) bool {
+		return old.Machine == s.Machine && old.FileSystem == s.FileSystem
+	})
+	list = append(list, s)
+	list = list[max(0, len(list)-mostSpeeds):]
+	var text bytes.Buffer
+	if err := env.PrintJSON(&text, list); err != nil {
+		return err
+	}
+	if err := safefile.Write(path, text.Bytes(), 0o600, true); err != nil {
+		return env.OnFile(path, err)
+	}
+	return nil
+}
+
+// ProcessorName is what the processor calls itself, else its architecture.
+func ProcessorName(c *cpuid.CPUInfo) string {
+	return cmp.Or(strings.Join(strings.Fields(c.BrandName), " "), runtime.GOARCH)
+}

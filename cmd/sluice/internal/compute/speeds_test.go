@@ -1,0 +1,86 @@
+package compute
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
+	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/source"
+	"github.com/sluice-ai/sluice/stages/place"
+)
+
+// TestSpeedsAreKept: one measurement for each machine and file system, the last one.
+func TestSpeedsAreKept(t *testing.T) {
+	e, path := envtest.CachingEnv(t)
+	require.Empty(t, kept(e))
+	require.NoError(t, Keep(e, Speeds{Machine: "a", FileSystem: "x", Disk: 1}))
+	require.NoError(t, Keep(e, Speeds{Machine: "a", FileSystem: "y", Disk: 2}))
+	require.NoError(t, Keep(e, Speeds{Machine: "a", FileSystem: "x", Disk: 3}))
+	require.Equal(t, []Speeds{{Machine: "a", FileSystem: "y", Disk: 2}, {Machine: "a", FileSystem: "x", Disk: 3}}, kept(e))
+	for i := range 2 * mostSpeeds {
+		require.NoError(t, Keep(e, Speeds{Machine: fmt.Sprint(i)}))
+	}
+	require.Len(t, kept(e), mostSpeeds)
+
+	require.NoError(t, Keep(e, Speeds{Machine: machineName(), FileSystem: "none", Memory: 7}))
+	d, err := cpu.New(1, "")
+	require.NoError(t, err)
+	s, err := Recall(e, source.Source{}, d)
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	require.EqualValues(t, 7, s.Memory, "it is not measured again")
+
+	require.NoError(t, os.WriteFile(path, []byte("[{"), 0o600))
+	require.Empty(t, kept(e), "what cannot be read was never there")
+	require.NoError(t, Keep(e, Speeds{Machine: "b"}))
+	require.Len(t, kept(e), 1)
+}
+
+// apart is a device with memory of its own.
+type apart struct{ backend.Device }
+
+func (apart) Name() string           { return "card" }
+func (apart) Traits() backend.Traits { return backend.Traits{Memory: backend.OwnMemory} }
+
+// TestCardIsKnown: a card is measured once; what an older program found out, in another way, does not count.
+func TestCardIsKnown(t *testing.T) {
+	e, _ := envtest.CachingEnv(t)
+	here := Speeds{Machine: machineName(), FileSystem: "none", Memory: 7}
+	card := deviceSpeeds{Bus: 43e9, Memory: 3e12, Copy: 1e-5, Launch: 2e-6, Turn: 3e-5}
+	here.Devices = map[string]deviceSpeeds{"card": card}
+	require.NoError(t, Keep(e, here))
+	s, err := Recall(e, source.Source{}, apart{})
+	require.NoError(t, err)
+	require.Equal(t, place.Speeds{Bus: 43e9, Memory: 3e12, Copy: 1e-5, Launch: 2e-6, Turn: 3e-5, HostMemory: 7},
+		s.Planned(apart{}))
+
+	card.Copy = 0
+	here.Devices = map[string]deviceSpeeds{"card": card, "other": card}
+	require.NoError(t, Keep(e, here))
+	s, err = Recall(e, source.Source{}, apart{})
+	require.NoError(t, err)
+	require.Equal(t, map[string]deviceSpeeds{"card": {}, "other": card}, s.Devices, "none of ours has no rates")
+}
+
+// TestMirrorAddsItsDisk: a copy on another file system is another disk, one beside the file is not.
+func TestMirrorAddsItsDisk(t *testing.T) {
+	e, _ := envtest.CachingEnv(t)
+	e.Root = fstest.MapFS{}
+	for folder, rate := range map[string]float64{"/a": 3, "/b": 4} {
+		require.NoError(t, Keep(e, Speeds{Machine: machineName(), FileSystem: folder, Disk: rate}))
+	}
+	d, err := cpu.New(1, "")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	for rate, copies := range map[float64][]source.Source{3: {{Path: "/a/2.gguf"}}, 7: {{Path: "/b/1.gguf"}, {Path: "/b/2.gguf"}}} {
+		s, err := Recall(e, source.Source{Path: "/a/1.gguf", Copies: copies}, d)
+		require.NoError(t, err)
+		require.EqualValues(t, rate, s.Disk)
+	}
+}

@@ -1,0 +1,76 @@
+package env
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// inputWait is how long a command that has a prompt waits for a text beside it.
+const inputWait = 200 * time.Millisecond
+
+// Question collects what a command line asks: words, files, and standard input. That is read if words or files name it
+// (-), if there is nothing else, or if somebody has put a text there.
+func (e *Env) Question(words, files []string) (string, error) {
+	var parts, said []string
+	named := false
+	for _, word := range words {
+		if word == "-" {
+			named = true
+		} else {
+			said = append(said, word)
+		}
+	}
+	if len(said) > 0 {
+		parts = append(parts, strings.Join(said, " "))
+	}
+	for _, name := range files {
+		if name == "-" {
+			named = true
+			continue
+		}
+		text, err := e.ReadFile(name, MostText)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, string(text))
+	}
+	if named || len(parts) == 0 || e.HasText(e.Stdin) {
+		text, err := e.ReadInput(MostText)
+		if err != nil {
+			return "", err
+		}
+		if len(text) > 0 {
+			parts = append(parts, string(text))
+		}
+	}
+	for i := range len(parts) - 1 { // an empty line between them
+		parts[i] = strings.TrimRight(parts[i], "\n") + "\n\n"
+	}
+	return strings.Join(parts, ""), nil
+}
+
+// JoinNegative ties numbers below zero to the flags before them: "-n -1" is meant as "-n=-1".
+func JoinNegative(args []string) (joined []string) {
+	for i, arg := range args {
+		if arg == "--" {
+			return append(joined, args[i:]...)
+		}
+		_, err := strconv.ParseFloat(arg, 64)
+		before := ""
+		if len(joined) > 0 {
+			before = joined[len(joined)-1]
+		}
+		flag := strings.HasPrefix(before, "-") && len(before) > 1 && !strings.Contains(before, "=")
+		_, number := strconv.ParseFloat(before, 64)
+		if err == nil && arg[0] == '-' && flag && number != nil {
+			if strings.HasPrefix(before, "--") {
+				arg = "=" + arg
+			}
+			joined[len(joined)-1] += arg
+			continue
+		}
+		joined = append(joined, arg)
+	}
+	return joined
+}

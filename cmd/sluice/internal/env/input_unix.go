@@ -1,0 +1,30 @@
+//go:build unix
+
+package env
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// hasText says whether a stream is a regular file, or a pipe that has data or ends within inputWait. Whoever starts us
+// may leave a pipe open in which nothing ever comes.
+func hasText(stream io.Reader) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		return err == nil && info.Mode().IsRegular()
+	}
+	poll := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(poll, int(inputWait.Milliseconds()))
+		if err != unix.EINTR {
+			return n == 1
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package library
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/stages/modelfile"
+	"github.com/sluice-ai/sluice/storage/checkpoint"
+	"github.com/sluice-ai/sluice/storage/store"
+)
+
+type Create struct {
+	Name     string `arg:"" placeholder:"NAME" help:"Name in the store, such as mine or mine:v2. A model that has it already makes room."`
+	File     string `short:"f" name:"file" default:"Modelfile" placeholder:"FILE" help:"Modelfile; - is standard input. Default: Modelfile."`
+	Quantize string `short:"q" placeholder:"TYPE" help:"Write the weights in fewer bits, such as Q4_K_M (sluice quantize has more to say about it)."`
+}
+
+func (Create) Examples() [2]string {
+	return [2]string{`sluice create mine -f Modelfile`, `printf 'FROM llama3.2\nSYSTEM Be brief.\n' | sluice create brief -f -`}
+}
+
+// Help is what the flags do not say.
+func (Create) Help() string {
+	return "A Modelfile says FROM which model (a name in the store, a GGUF file, or a folder of safetensors), and how it runs: " +
+		"SYSTEM, TEMPLATE, PARAMETER, MESSAGE. Files are copied into the store, unless they are there."
+}
+
+// mostModelfile is how many bytes a Modelfile may have.
+const mostModelfile = 4 << 20
+
+func (c *Create) Run(e *env.Env) error {
+	name, err := parseModelName(c.Name)
+	if err != nil {
+		return err
+	}
+	text, err := e.ReadFile(c.File, mostModelfile)
+	if err != nil {
+		return err
+	}
+	m, err := modelfile.Parse(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	ctx, cancel := e.Interruptible(context.Background())
+	defer cancel()
+	s, err := models.OpenStore(e)
+	if err != nil {
+		return err
+	}
+	w := Workshop{Store: s, Tell: func(string) {}}
+	base, err := w.locate(ctx, c.File, m.From)
+	if err != nil {
+		return err
+	}
+	made, err := w.Make(ctx, name, base, &m.Manner, c.Quantize)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.Stdout, "%s is in the store: %s\n", name, env.BinarySize(made.Size()))
+	return err
+}
+
+// locate finds what FROM means on the command line: a path as it is, or beside the Modelfile, else a name.
+func (w *Workshop) locate(ctx context.Context, modelfile, from string) (*Material, error) {
+	for _, path := range []string{from, filepath.Join(filepath.Dir(modelfile), from)} {
+		if _, err := os.Stat(path); err == nil {
+			return w.fromPath(ctx, path)
+		}
+	}
+	name, err := store.ParseName(from)
+	if err != nil || models.LooksLikePath(from) {
+		return nil, fmt.Errorf("FROM %s: there is no such file: want one, or the name of a model in the store", from)
+	}
+	return w.FromName(name)
+}
+
+// fromPath takes up the files of a model that lie elsewhere.
+func (w *Workshop) fromPath(ctx context.Context, path string) (*Material, error) {
+	if !checkpoint.Has(path) {
+		return w.fromFiles(ctx, []string{path})
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, env.OnFile(path, err)
+	}
+	var files []string
+	for _, entry := range entries {
+		ext := filepath.Ext(entry.Name())
+		known := []string{".safetensors", ".bin", ".pt", ".pth", ".json", ".jinja", ".txt", ".model"}
+		if !entry.IsDir() && slices.Contains(known, ext) && store.CheckFileName(entry.Name()) == nil {
+			files = append(files, filepath.Join(path, entry.Name()))
+		}
+	}
+	return w.fromFiles(ctx, files)
+}
+
+func (w *Workshop) fromFiles(ctx context.Context, files []string) (*Material, error) {
+	digests := map[string]string{}
+	for _, path := range files {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, env.OnFile(path, err)
+		}
+		info, err := f.Stat()
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("is no file")
+		}
+		if err != nil {
+			f.Close()
+			return nil, env.OnFile(path, err)
+		}
+		d, err := w.Store.Upload(ctx, "", info.Size(), contextReader{ctx, f})
+		f.Close()
+		if err != nil {
+			return nil, env.OnFile(path, err)
+		}
+		digests[filepath.Base(path)] = string(d)
+	}
+	return w.FromDigests(digests)
+}
+
+// contextReader reads until its context ends.
+type contextReader struct {
+	ctx context.Context
+	f   *os.File
+}
+
+func (r contextReader) Read(p []byte) (int, error) {
+	if err := context.Cause(r.ctx); err != nil {
+		return 0, err
+	}
+	return r.f.Read(p)
+}

@@ -1,0 +1,157 @@
+package library
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/storage/hub"
+	"github.com/sluice-ai/sluice/storage/store"
+)
+
+type Pull struct {
+	Name     string `arg:"" placeholder:"NAME" help:"OWNER/NAME[:QUANT] of Hugging Face, such as OWNER/NAME:Q4_K_M (or a file's name after the colon), or NAME[:TAG] of Ollama's library; ollama.com/OWNER/NAME of others there."`
+	Endpoint string `placeholder:"URL" help:"Mirror to ask in place of huggingface.co, or of Ollama's registry. Default for Hugging Face: $HF_ENDPOINT."`
+	Quiet    bool   `short:"q" help:"Say nothing but what went wrong."`
+	JSON     bool   `name:"json" help:"Print JSON."`
+}
+
+func (Pull) Examples() [2]string {
+	return [2]string{`sluice pull OWNER/NAME-GGUF:Q4_K_M`, `HF_TOKEN=hf_... sluice pull OWNER/PRIVATE-GGUF`}
+}
+
+// Help is what the flags do not say.
+func (Pull) Help() string {
+	return "The model is kept in the store ($SLUICE_STORE, else sluice/store in $XDG_DATA_HOME or ~/.local/share) and has " +
+		"its name for -m from then on. Without a quantisation it is Q4_K_M, or what comes near it. All parts of a split " +
+		"model are fetched; of one without GGUF files its safetensors, with configuration and vocabulary, as a folder. A pull that was stopped goes on where it was; of a model with a wrong checksum nothing is kept. " +
+		"A token for models that want one is taken from HF_TOKEN."
+}
+
+func (c *Pull) Run(e *env.Env) error {
+	name, err := parseModelName(c.Name)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := e.Interruptible(context.Background())
+	defer cancel()
+	s, err := models.OpenStore(e)
+	if err != nil {
+		return err
+	}
+	got, err := pull(ctx, e, s, name, c.Endpoint, c.Quiet || c.JSON)
+	if err != nil {
+		return err
+	}
+	m, err := s.Find(PulledName(got))
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return env.PrintJSON(e.Stdout, record(s, m, true))
+	}
+	if c.Quiet {
+		return nil
+	}
+	state := "is in the store"
+	if got.Fresh {
+		state = "is up to date"
+	}
+	_, err = fmt.Fprintf(e.Stdout, "%s %s: %s\n", m.Name, state, env.BinarySize(m.Size()))
+	return err
+}
+
+// PulledName is the whole name of what a pull has brought.
+func PulledName(p *hub.Pulled) store.Name {
+	name, _ := p.Manifest.Named() // package hub has checked it
+	return name
+}
+
+// parseModelName reads a name of the command line.
+func parseModelName(text string) (store.Name, error) {
+	name, err := store.ParseName(text)
+	if err != nil {
+		return name, env.Usagef("%v", err)
+	}
+	return name, nil
+}
+
+// pull brings a model into the store, with a progress bar if a person is watching.
+func pull(ctx context.Context, e *env.Env, s *store.Store, name store.Name, endpoint string, quiet bool) (
+	*hub.Pulled, error) {
+	client := HubFor(e, name, endpoint)
+	bar := &pullBar{e: e, bar: e.Progress("")}
+	if !quiet {
+		client.Progress = bar.show
+	}
+	got, err := client.Pull(ctx, s, name)
+	bar.bar.Clear()
+	if wrong := (*store.WrongContent)(nil); err != nil && bar.begun && !errors.As(err, &wrong) {
+		fmt.Fprintf(e.Stderr, "sluice: what has come is kept: the same command goes on with it, sluice rm %s removes it\n", name)
+	}
+	return got, err
+}
+
+// hub asks where a model is published, or a mirror.
+func HubFor(e *env.Env, name store.Name, endpoint string) *hub.Client {
+	token, _ := e.Lookup("HF_TOKEN")
+	if mirror, _ := e.Lookup("HF_ENDPOINT"); endpoint == "" && name.Host == store.HuggingFace {
+		endpoint = mirror
+	}
+	return &hub.Client{Endpoint: endpoint, Token: token, Agent: "sluice/" + env.Version()}
+}
+
+// pullBar shows how far a pull is: on a terminal as it goes, elsewhere in one line at its beginning.
+type pullBar struct {
+	e     *env.Env
+	bar   *env.Bar
+	begun bool
+}
+
+func (b *pullBar) show(p hub.Progress) {
+	if !b.begun {
+		b.begun, b.bar.From = true, p.Done
+		if !b.e.IsTerminal(b.e.Stderr) {
+			text := "pulling %s: %s\n"
+			if p.Done > 0 {
+				text = "pulling %s: %s, of which %s are there\n"
+				fmt.Fprintf(b.e.Stderr, text, p.Name, env.BinarySize(p.Total), env.BinarySize(p.Done))
+				return
+			}
+			fmt.Fprintf(b.e.Stderr, text, p.Name, env.BinarySize(p.Total))
+		}
+	}
+	if !b.e.IsTerminal(b.e.Stderr) {
+		return
+	}
+	if b.bar.What = "pulling " + p.Name.String(); p.Waiting {
+		b.bar.What += " (by another run)"
+	}
+	b.bar.Show(p.Done, p.Total)
+}
+
+// PullFlag lets a command pull what it runs.
+type PullFlag struct {
+	Pull bool `help:"Pull the model first, if -m is a name that is not in the store."`
+}
+
+// Fetch pulls the models among some values of -m that are names and not in the store, if it may.
+func (f *PullFlag) Fetch(ctx context.Context, e *env.Env, values ...string) error {
+	for _, value := range values {
+		_, err := models.Locate(e, value)
+		absent := (*store.Absent)(nil)
+		if !f.Pull || !errors.As(err, &absent) {
+			continue // what is wrong otherwise is said when it is opened
+		}
+		s, err := models.OpenStore(e)
+		if err != nil {
+			return err
+		}
+		if _, err := pull(ctx, e, s, absent.Name, "", false); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package library
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/ftype"
+	"github.com/sluice-ai/sluice/stages/modelfile"
+	"github.com/sluice-ai/sluice/storage/gguf"
+	"github.com/sluice-ai/sluice/storage/requant"
+	"github.com/sluice-ai/sluice/storage/store"
+)
+
+// Workshop makes models of others.
+type Workshop struct {
+	Store *store.Store
+	Tell  func(status string)
+}
+
+// Material is what a model is made of: files that are in the store, or were uploaded, and how they run already.
+type Material struct {
+	layers []store.Layer
+	manner *modelfile.Manner
+	source string
+}
+
+// Unmakable says what is wrong with what a model was to be made of.
+type Unmakable struct{ Err error }
+
+func (u Unmakable) Error() string { return u.Err.Error() }
+func (u Unmakable) Unwrap() error { return u.Err }
+
+func unfitf(format string, args ...any) error { return Unmakable{fmt.Errorf(format, args...)} }
+
+// FromName takes a model of the store.
+func (w *Workshop) FromName(n store.Name) (*Material, error) {
+	m, err := w.Store.Find(n)
+	if err != nil {
+		return nil, err
+	}
+	manner, err := models.MannerOf(w.Store, &m.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	from := &Material{manner: manner, source: m.Source}
+	for _, f := range m.Files {
+		if f.Role == store.Weights || f.Role == store.Config {
+			w.Tell("using existing layer " + string(f.Digest))
+			from.layers = append(from.layers, store.Layer{File: f})
+		}
+	}
+	return from, nil
+}
+
+// FromDigests takes files by what they hold: a GGUF file, all parts of one, or the files of a folder.
+func (w *Workshop) FromDigests(files map[string]string) (*Material, error) {
+	names := slices.Sorted(maps.Keys(files))
+	from := &Material{manner: &modelfile.Manner{}, source: "files"}
+	ggufs := 0
+	for _, name := range names {
+		if err := store.CheckFileName(name); err != nil {
+			return nil, Unmakable{Err: err}
+		}
+		d, err := store.ParseDigest(files[name])
+		if err != nil {
+			return nil, unfitf("%s: %w", name, err)
+		}
+		role := store.Config
+		switch strings.ToLower(filepath.Ext(name)) {
+		case ".gguf":
+			ggufs++
+			role = store.Weights
+		case ".safetensors", ".bin", ".pt", ".pth":
+			role = store.Weights
+		}
+		from.layers = append(from.layers, store.Layer{File: store.File{Role: role, Name: name, Digest: d}})
+	}
+	if ggufs > 0 && ggufs < len(names) || ggufs == 0 && !slices.Contains(names, "config.json") {
+		return nil, unfitf("%s: want a GGUF file, all parts of one, or safetensors with config.json and what else is "+
+			"in their folder", strings.Join(names, ", "))
+	}
+	return from, nil
+}
+
+// Make gives a name a model. What manner does not say, the material's does.
+func (w *Workshop) Make(ctx context.Context, name store.Name, from *Material, manner *modelfile.Manner,
+	quantize string) (*store.Manifest, error) {
+	manner, err := readable(manner)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.inspect(ctx, from, quantize); err != nil {
+		return nil, err
+	}
+	layers := append(from.layers, layersOf(manner.Over(from.manner))...)
+	w.Tell("writing manifest")
+	return w.Store.Make(ctx, name, from.source, layers)
+}
+
+// readable is a manner whose template the engine can read: Ollama's are written as Jinja.
+func readable(m *modelfile.Manner) (*modelfile.Manner, error) {
+	if m.Template == "" {
+		return m, nil
+	}
+	jinja, err := chat.FromOllama(m.Template)
+	if err == nil {
+		_, err = chat.Compile(jinja)
+	}
+	if err != nil {
+		return nil, unfitf("template: %w", err)
+	}
+	said := *m
+	said.Template = jinja
+	return &said, nil
+}
+
+// layersOf are the files that keep a manner.
+func layersOf(m *modelfile.Manner) (all []store.Layer) {
+	add := func(role store.Role, name, text string) {
+		if text != "" {
+			all = append(all, store.Layer{File: store.File{Role: role, Name: name}, Data: []byte(text)})
+		}
+	}
+	add(store.Template, "template", m.Template)
+	add(store.System, "system", m.System)
+	if len(m.Parameters) > 0 {
+		add(store.Params, "params", string(m.Parameters.JSON()))
+	}
+	if len(m.Messages) > 0 {
+		add(store.Messages, "messages", string(m.MessagesJSON()))
+	}
+	for i, text := range m.Licenses {
+		add(store.License, fmt.Sprintf("license-%d", i+1), text)
+	}
+	return all
+}
+
+// inspect opens the files of a model, and writes them again if their weights are to have fewer bits.
+func (w *Workshop) inspect(ctx context.Context, from *Material, quantize string) error {
+	scratch, err := w.Store.Scratch(ctx)
+	if err != nil {
+		return err
+	}
+	defer scratch.Close()
+	dir := scratch.Dir
+	path := dir
+	for i := range from.layers {
+		l := &from.layers[i]
+		at, err := w.Store.Blob(l.Digest)
+		if err != nil {
+			return unfitf("%s: %w", l.Name, err)
+		}
+		if err := os.Symlink(at, filepath.Join(dir, l.Name)); err != nil {
+			return err
+		}
+		if i == 0 && l.Role == store.Weights && !isFolder(from.layers) {
+			path = filepath.Join(dir, l.Name)
+		}
+	}
+	w.Tell("parsing weights")
+	file, err := models.OpenPath(path)
+	if err != nil {
+		return unfitf("what it is made from: %s", strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""))
+	}
+	defer file.Close()
+	if len(file.Tensors) == 0 {
+		return unfitf("what it is made from has no weights")
+	}
+	if quantize == "" {
+		return nil
+	}
+	return w.quantize(ctx, from, file, filepath.Join(dir, ".quantized.gguf"), quantize)
+}
+
+// isFolder says whether files are opened as a folder of safetensors.
+func isFolder(layers []store.Layer) bool {
+	return slices.ContainsFunc(layers, func(l store.Layer) bool { return l.Role == store.Config })
+}
+
+// quantize replaces the material's files with one of fewer bits.
+func (w *Workshop) quantize(ctx context.Context, from *Material, file *gguf.File, out, kind string) error {
+	recipe, ok := ftype.Find(kind)
+	if !ok {
+		return unfitf("%q is no file type: want one of %s", kind, strings.Join(ftype.Names(), ", "))
+	}
+	q := &models.Quantization{File: file, Recipe: recipe}
+	if err := q.Plan(ftype.Options{}, false); err != nil {
+		return Unmakable{Err: err}
+	}
+	if err := q.Missing(); err != nil {
+		return Unmakable{Err: err}
+	}
+	w.Tell("quantizing model to " + recipe.Name)
+	job := requant.Job{Source: file, Meta: q.Keys, Tensors: q.Layout.Tensors, Threads: runtime.GOMAXPROCS(0)}
+	if _, err := job.Run(ctx, out); err != nil {
+		return err
+	}
+	f, err := os.Open(out)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	d, err := w.Store.Upload(ctx, "", q.Layout.Size, contextReader{ctx, f})
+	if err != nil {
+		return err
+	}
+	from.layers = []store.Layer{{File: store.File{Role: store.Weights, Name: "model-" + recipe.Name + ".gguf", Digest: d}}}
+	return nil
+}

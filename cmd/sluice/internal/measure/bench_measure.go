@@ -1,0 +1,299 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cpu/probe"
+	"github.com/sluice-ai/sluice/gpu/vulkan"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/stages/report"
+	"github.com/sluice-ai/sluice/stages/sample"
+)
+
+// measurement fills in the points of a result.
+type measurement struct {
+	*Bench
+	e      *env.Env
+	engine *actors.Engine
+	result *report.Bench
+	device backend.Device
+	halves bool // it multiplies prompts in half precision
+	random *rand.Rand
+	line   env.StatusLine
+
+	looks  []report.Look
+	looked time.Time
+}
+
+// lookEvery is how long a look at the ceilings counts for what follows, at least.
+const lookEvery = time.Second
+
+// look measures the ceilings. It does so before each run and after the last: what disturbs a machine disturbs both.
+func (m *measurement) look() error {
+	if m.result.Beside || time.Since(m.looked) < lookEvery {
+		return nil
+	}
+	if m.device.Traits().Memory == backend.OwnMemory {
+		read, multiply, err := vulkan.Ceilings(compute.CardOf(m.device), m.halves)
+		if err != nil {
+			return fmt.Errorf("measuring %s: %w", m.result.Device, err)
+		}
+		if len(read) == 0 {
+			m.result.Beside = true // no device of ours
+			return nil
+		}
+		m.looks = append(m.looks, report.Look{Read: read, Multiply: multiply})
+		m.looked = time.Now()
+		return nil
+	}
+	threads := min(m.Threads, runtime.NumCPU())
+	read, err := probe.Read(threads)
+	if err != nil {
+		return fmt.Errorf("measuring the memory: %w", err)
+	}
+	multiply := probe.Multiply(strings.TrimPrefix(m.result.Device, "cpu "), threads)
+	m.looks = append(m.looks, report.Look{Read: read, Multiply: multiply})
+	m.looked = time.Now()
+	return nil
+}
+
+// all measures, and relates what it finds to the ceilings.
+func (m *measurement) all(ctx context.Context) error {
+	if err := m.run(ctx); err != nil {
+		return err
+	}
+	if err := m.look(); err != nil || m.result.Beside {
+		return err
+	}
+	m.result.Relate(m.looks)
+	return nil
+}
+
+func (m *measurement) run(ctx context.Context) error {
+	m.random = rand.New(rand.NewPCG(1, 2))
+	defer m.line.Clear()
+	before := m.engine.Steps()
+	for _, depth := range m.Depth {
+		prefixes := make([][]int32, m.Seqs) // of each sequence its own, as real ones have
+		for i := range prefixes {
+			prefixes[i] = m.tokens(depth)
+		}
+		if depth > 0 {
+			if _, err := m.once(ctx, prefixes, 1); err != nil {
+				return err
+			}
+		}
+		for _, prompt := range m.Prompt {
+			p := report.Point{Depth: depth, Prompt: prompt, Generate: m.Generate}
+			if err := m.point(ctx, &p, prefixes); err != nil {
+				return err
+			}
+			m.result.Points = append(m.result.Points, p)
+		}
+	}
+	if m.result.Beside {
+		return nil
+	}
+	m.result.ActorsShare = m.engine.Steps().Sub(before).ActorsShare()
+	return nil
+}
+
+// point runs both sides in turns, so that what a shared machine does to one it does to the other.
+func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]int32) error {
+	if err := m.warm(ctx, p, prefixes); err != nil {
+		return err
+	}
+	ours := make([]report.Speeds, m.Runs)
+	names, theirs := make([]string, len(m.Compare)), make([][]report.Speeds, len(m.Compare))
+	for run := range m.Runs {
+		m.progress(p, run, "")
+		if err := m.look(); err != nil {
+			return err
+		}
+		before := m.engine.Steps()
+		var err error
+		if ours[run], err = m.prompt(ctx, p, prefixes); err != nil {
+			return err
+		}
+		if !m.result.Beside {
+			steps := m.engine.Steps().Sub(before)
+			p.Prefill.Ran(m.work(&steps.Prefill), len(m.looks)-1)
+			p.Decode.Ran(m.work(&steps.Decode), len(m.looks)-1)
+		}
+		for i, command := range m.Compare {
+			name, speeds, err := m.peer(ctx, command, p, run)
+			if err != nil {
+				return fmt.Errorf("--compare %q: %w", command, err)
+			}
+			names[i], theirs[i] = name, append(theirs[i], speeds)
+		}
+	}
+	p.Compare(ours, names, theirs)
+	return nil
+}
+
+// warm makes a run that does not count. Where weights stream it waits until slots are full that were free before.
+func (m *measurement) warm(ctx context.Context, p *report.Point, prefixes [][]int32) error {
+	cold, err := m.prompt(ctx, p, prefixes)
+	if err != nil || m.result.Expected == 0 {
+		return err
+	}
+	p.Cold = &cold
+	const look, patience = 20 * time.Millisecond, 500 // times without anything that comes
+	for came, idle := uint64(0), 0; idle < patience; idle++ {
+		now := m.engine.Snapshot().Streamed
+		if !now.Filling {
+			break
+		}
+		if now.AheadBytes != came {
+			came, idle = now.AheadBytes, 0
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(look):
+		}
+	}
+	return nil
+}
+
+// progress tells a person who watches how far it is, and which peer it waits for, in a line of the screen.
+func (m *measurement) progress(p *report.Point, run int, peer string) {
+	if !m.e.IsTerminal(m.e.Stderr) {
+		return
+	}
+	if peer != "" {
+		peer = ", waiting for " + env.Printable(peer)
+	}
+	m.line.Show(m.e.Stderr, fmt.Sprintf("prompt %d at depth %d: run %d of %d%s", p.Prompt, p.Depth, run+1, m.Runs, peer),
+		m.e.Columns(m.e.Stderr))
+}
+
+func (m *measurement) work(w *actors.Work) report.Work {
+	info := &m.engine.Info
+	load := report.Load{Steps: float64(w.Steps), Rows: float64(w.Rows), Wanted: float64(w.Wanted),
+		Sequences: float64(w.Sequences), Positions: float64(w.Positions), Seen: float64(w.Seen)}
+	return report.Work{Steps: load.Steps, Time: w.Time, Gaps: w.Gaps,
+		Cost: report.Cost(info.Program, float64(info.KVBytes), load)}
+}
+
+// tokens are random ones, which no cache has seen.
+func (m *measurement) tokens(n int) []int32 {
+	tokens := make([]int32, n)
+	for i := range tokens {
+		tokens[i] = int32(m.random.IntN(m.engine.Info.Vocab))
+	}
+	return tokens
+}
+
+// prompt lets every sequence answer a new prompt on top of its prefix.
+func (m *measurement) prompt(ctx context.Context, p *report.Point, prefixes [][]int32) (report.Speeds, error) {
+	prompts := make([][]int32, len(prefixes))
+	for i, prefix := range prefixes {
+		prompts[i] = append(prefix[:len(prefix):len(prefix)], m.tokens(p.Prompt)...)
+	}
+	return m.once(ctx, prompts, p.Generate)
+}
+
+// timedAnswer is how long an answer took.
+type timedAnswer struct {
+	actors.Usage
+	tokens []time.Time // when each was there
+}
+
+// texts makes vectors of prompts side by side.
+func (m *measurement) texts(ctx context.Context, prompts [][]int32) (s report.Speeds, err error) {
+	began, read := time.Now(), 0
+	streams := make([]*actors.Stream, len(prompts))
+	for i, tokens := range prompts {
+		if streams[i], err = m.engine.Embed(tokens); err != nil {
+			return s, err
+		}
+		defer streams[i].Close()
+		read += len(tokens)
+	}
+	for _, stream := range streams {
+		if _, err := m.engine.Vector(ctx, stream, m.engine.Info.Program.Pooling); err != nil {
+			return s, err
+		}
+	}
+	return report.Speeds{Prefill: env.Rate(read, time.Since(began))}, nil
+}
+
+// once answers prompts side by side. Prefill, of the tokens that the cache did not hold, lasts until the last sequence
+// has its first token; decoding from then until the last one ends.
+func (m *measurement) once(ctx context.Context, prompts [][]int32, generate int) (s report.Speeds, err error) {
+	if generate == 0 {
+		return m.texts(ctx, prompts)
+	}
+	replies, errs := make([]timedAnswer, len(prompts)), make([]error, len(prompts))
+	var wg sync.WaitGroup
+	for i, tokens := range prompts {
+		replies[i].tokens = make([]time.Time, 0, generate+1)
+		wg.Go(func() { errs[i] = m.answer(ctx, tokens, &replies[i]) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return s, err
+	}
+	var computed int
+	var first, last time.Duration
+	for _, r := range replies {
+		computed += r.Prompt - r.Cached
+		first = max(first, r.Queue+r.Prefill)
+		last = max(last, r.Queue+r.Prefill+r.Decode)
+	}
+	if len(replies) == 1 {
+		first, last = replies[0].Prefill, replies[0].Prefill+replies[0].Decode
+	}
+	return report.Speeds{Prefill: env.Rate(computed, first), Decode: env.Rate(len(prompts)*generate, last-first),
+		Step: env.Rate(len(prompts), medianStep(replies[0].tokens))}, nil
+}
+
+// medianStep is the median time between two tokens: all sequences take part in each step.
+func medianStep(tokens []time.Time) time.Duration {
+	steps := make([]time.Duration, 0, len(tokens))
+	for i := range len(tokens) - 1 {
+		steps = append(steps, tokens[i+1].Sub(tokens[i]))
+	}
+	slices.Sort(steps)
+	return steps[len(steps)/2]
+}
+
+// answer reads an answer of as many tokens as r has room for.
+func (m *measurement) answer(ctx context.Context, prompt []int32, r *timedAnswer) error {
+	p := sample.Defaults()
+	p.Temp = 0
+	stream, err := m.engine.Generate(
+		actors.Request{Tokens: prompt, MaxTokens: cap(r.tokens), Sampling: p, IgnoreEOG: true})
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	var ev actors.Event
+	for {
+		err := stream.Next(ctx, &ev)
+		if errors.Is(err, io.EOF) {
+			r.Usage = stream.Usage()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if ev.HasToken {
+			r.tokens = append(r.tokens, ev.At)
+		}
+	}
+}

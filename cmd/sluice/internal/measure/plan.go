@@ -1,0 +1,329 @@
+package measure
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/place"
+)
+
+type Plan struct {
+	Model string `arg:"" placeholder:"MODEL" help:"Model file (GGUF), the folder of a model (safetensors), or the name of one in the store."`
+	compute.Flags
+	Seqs int  `default:"1" placeholder:"N" help:"Sequences at once, for which the speed is expected. Default: 1."`
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+func (Plan) Examples() [2]string {
+	return [2]string{`sluice plan model.gguf`, `sluice plan model.gguf --ram 6G --ctx 8192`}
+}
+
+func (c *Plan) Run(e *env.Env) error {
+	if err := cmp.Or(c.Check(), env.Within("--seqs", c.Seqs, 1, 256)); err != nil {
+		return err
+	}
+	t, err := c.plan(e)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return env.PrintJSON(e.Stdout, t.json())
+	}
+	return t.print(e)
+}
+
+// plan plans the model, and finds out how fast the machine is.
+func (c *Plan) plan(e *env.Env) (t *planText, err error) {
+	file, err := c.OpenWeights(e, c.Model)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	device, err := c.OpenDevice(e)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, device.Close()) }()
+	kv, _ := backend.ParseKV(c.KV) // kong has checked it
+	m := &actors.Model{File: file, KV: kv, Context: c.Ctx, Sequences: c.Seqs, Weights: int64(c.RAM), VRAM: int64(c.VRAM),
+		Layers: c.GPULayers.Planned(), Experts: c.CPUExperts, Speeds: compute.SpeedsOf(e, file, device), NoRepack: c.NoRepack}
+	t = &planText{ram: int64(c.RAM), vram: int64(c.VRAM), sequences: c.Seqs, device: device.Name()}
+	if t.plan, err = actors.PlanFor(m, device); err != nil {
+		return nil, err
+	}
+	if t.measured, err = compute.Recall(e, file.Part(0), device); err != nil {
+		return nil, err
+	}
+	t.expected = t.plan.Model.Expect(t.plan.Info.Program, t.measured.Planned(device), c.Seqs, 0)
+	return t, nil
+}
+
+// The JSON of a plan. Its names are part of the interface.
+type (
+	PlanJSON struct {
+		Tiers    []jsonTier   `json:"tiers"`
+		Groups   []jsonGroup  `json:"groups"`
+		Expected jsonExpected `json:"expected"`
+		Streamed float64      `json:"streamed_bytes_per_token"`
+		Copied   float64      `json:"copied_bytes_per_token,omitempty"` // to a device with memory of its own
+		OnHost   int          `json:"host_layers,omitempty"`            // that the processor computes beside it, the first ones
+		Experts  int          `json:"host_experts,omitempty"`           // layers of which it computes nothing but the experts
+	}
+	jsonTier struct {
+		Name    string `json:"name"`
+		Budget  int64  `json:"budget"` // for weights; 0: none was given
+		Weights int64  `json:"weights"`
+		KV      int64  `json:"kv"`
+		Scratch int64  `json:"scratch"`
+	}
+	jsonGroup struct {
+		Segment int    `json:"segment"`
+		Expert  int    `json:"expert"` // -1: none
+		Home    string `json:"home"`
+		Bytes   int64  `json:"bytes"`
+	}
+	jsonExpected struct {
+		Decode  float64 `json:"decode"` // tokens a second
+		Prefill float64 `json:"prefill"`
+		First   float64 `json:"first,omitempty"`      // as Decode, of the first 32 tokens from cold
+		Fill    float64 `json:"fill_bytes,omitempty"` // read once meanwhile
+	}
+)
+
+func (t *planText) json() PlanJSON {
+	p, expected := t.plan, &t.expected
+	device := jsonTier{Name: place.Device.String(), Budget: t.ram, Weights: p.Model.Weights + p.Slabs,
+		KV: p.Memory.KV, Scratch: p.Memory.Scratch}
+	disk := jsonTier{Name: place.Disk.String(), Weights: p.Model.ByTier()[place.Disk]}
+	out := PlanJSON{Expected: jsonExpected{expected.Decode, expected.Prefill, expected.First,
+		expected.Fill}, Streamed: expected.Streamed,
+		Copied: expected.Copied, OnHost: p.Model.HostLayers(p.Info.Program.Program),
+		Experts: p.Model.HostExperts(p.Info.Program.Program)}
+	for _, h := range p.Model.Homes {
+		out.Groups = append(out.Groups, jsonGroup{h.Group.Segment, h.Group.Expert, h.Tier.String(), h.Group.Bytes})
+	}
+	if out.Tiers = []jsonTier{device, disk}; p.Apart {
+		device.Budget, device.Weights = t.vram, p.Model.Weights
+		host := jsonTier{Name: place.Host.String(), Budget: t.ram, Weights: p.Model.Host + p.Slabs}
+		out.Tiers = []jsonTier{device, host, disk}
+	}
+	return out
+}
+
+// planText shows a plan to a person.
+type planText struct {
+	plan      *actors.Plan
+	ram, vram int64 // that were asked for
+	device    string
+	measured  compute.Speeds
+	expected  place.Expected
+	sequences int
+}
+
+func (t *planText) print(e *env.Env) error {
+	p := t.plan
+	fmt.Fprintf(e.Stdout, "%s: %s of weights, a context of %d tokens\n\n", env.Printable(p.Info.Name),
+		env.BinarySize(p.Info.WeightBytes), p.Info.Context)
+	if err := t.parts(e.Stdout); err != nil {
+		return err
+	}
+	t.division(e.Stdout)
+	fmt.Fprintln(e.Stdout)
+	t.bar(e.Stdout)
+	return t.speed(e.Stdout)
+}
+
+// kinds of weights, as the table shows them.
+var partNames = [...]string{"embedding", "vectors", "attention", "feed-forward", "routers", "experts", "head"}
+
+// part is in which line of the table a group stands.
+func part(p *ir.Bound, g *ir.Group) int {
+	switch kind := p.Segments[g.Segment].Kind; {
+	case g.Use == ir.Table:
+		return 0
+	case g.Use == ir.Vector:
+		return 1
+	case kind == ir.SegMix:
+		return 2
+	case kind == ir.SegFFN:
+		return 3
+	case kind == ir.SegRoute:
+		return 4
+	case kind == ir.SegExperts:
+		return 5
+	}
+	return 6
+}
+
+// parts prints where the weights lie, by kind.
+func (t *planText) parts(w io.Writer) error {
+	type sums [place.Disk + 1]int64 // by tier; 0: of all
+	var all [len(partNames)]sums
+	m := &t.plan.Model
+	for _, h := range m.Homes {
+		i := part(t.plan.Info.Program, &h.Group)
+		all[i][0] += h.Group.Bytes
+		all[i][h.Tier] += h.Group.Bytes
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
+	heads, tiers := "in memory\tin the file", []place.Tier{place.Device, place.Disk}
+	if t.plan.Apart {
+		heads, tiers = "on the GPU\tin memory\tin the file", []place.Tier{place.Device, place.Host, place.Disk}
+	}
+	fmt.Fprintf(table, "weights\tbytes\t%s\t\n", heads)
+	for i, name := range partNames {
+		if all[i][0] == 0 {
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%s\t", name, env.BinarySize(all[i][0]))
+		for _, tier := range tiers {
+			fmt.Fprintf(table, "%s\t", orNone(all[i][tier]))
+		}
+		fmt.Fprintln(table)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if r := m.Parts[0].Ring; len(r.Groups) > 0 {
+		fmt.Fprintf(w, "\n%s of dense weights stream through %s.\n", env.Count(len(r.Groups), "group"),
+			env.Count(len(r.Slots), "slot"))
+	}
+	if shelves := m.Parts[0].Shelves; len(shelves) > 0 {
+		first, last := &shelves[0], &shelves[len(shelves)-1]
+		slots := fmt.Sprint(len(last.Slots))
+		if len(first.Slots) != len(last.Slots) {
+			slots = fmt.Sprintf("%d or %d", len(last.Slots), len(first.Slots))
+		}
+		fmt.Fprintf(w, "\nThe %d experts of a layer share %s slots; a token uses %d of them.\n", len(first.Groups), slots,
+			first.Used)
+	}
+	return nil
+}
+
+// division says who computes what, if a GPU does not compute all.
+func (t *planText) division(w io.Writer) {
+	p := t.plan.Info.Program.Program
+	n, all := t.plan.Model.HostLayers(p), place.LayersOf(p)
+	if n == 0 {
+		if n := t.plan.Model.HostExperts(p); n > 0 {
+			fmt.Fprintf(w, "\nThe processor computes the experts of %s, the GPU all else.\n", env.Count(n, "layer"))
+		}
+		return
+	}
+	fmt.Fprintf(w, "\nThe processor computes the first %s, the GPU the last %d and the head.\n", env.Count(n, "layer"), all-n)
+}
+
+func orNone(bytes int64) string {
+	if bytes == 0 {
+		return "–"
+	}
+	return env.BinarySize(bytes)
+}
+
+const barColumns = 60
+
+// bar draws what takes the memory.
+func (t *planText) bar(w io.Writer) {
+	p := t.plan
+	slots, host := t.slots(), env.BinarySize(p.Model.Host)+" wait for the GPU"
+	if p.Model.Parts[0].Layout.OnHost != nil {
+		slots = 0 // they are there
+		host = fmt.Sprintf("%s of weights, %s of KV cache", env.BinarySize(p.Model.Host), env.BinarySize(p.Model.HostKV))
+	}
+	shares := []struct {
+		sign  string
+		name  string
+		bytes int64
+	}{
+		{"█", "resident weights", p.Model.Weights - slots}, {"▓", "slots", slots}, {"▒", "slabs", p.Slabs},
+		{"░", "KV cache", p.Memory.KV}, {"·", "scratch", p.Memory.Scratch},
+	}
+	memory, bounds := "memory", "; --ram bounds the weights, slots and slabs"
+	if p.Apart {
+		memory, bounds = "GPU   ", "; --vram bounds the weights and slots"
+		shares[2].bytes = 0
+	}
+	total := int64(0)
+	for _, s := range shares {
+		total += s.bytes
+	}
+	drawn, at := 0, int64(0)
+	var bar, legend strings.Builder
+	for _, s := range shares {
+		at += s.bytes
+		end := int(float64(at) / float64(max(total, 1)) * barColumns)
+		bar.WriteString(strings.Repeat(s.sign, end-drawn))
+		drawn = end
+		if s.bytes > 0 {
+			fmt.Fprintf(&legend, "  %s %s %s\n", s.sign, env.BinarySize(s.bytes), s.name)
+		}
+	}
+	fmt.Fprintf(w, "%s %s\n", memory, bar.String())
+	fmt.Fprint(w, legend.String())
+	fmt.Fprintf(w, "  = %s of %s available", env.BinarySize(total), env.BinarySize(p.Available))
+	if t.ram > 0 && !p.Apart || t.vram > 0 {
+		fmt.Fprint(w, bounds)
+	}
+	if fmt.Fprint(w, "\n"); p.Apart && p.Model.Host > 0 {
+		fmt.Fprintf(w, "memory: %s, %s of slabs", host, env.BinarySize(p.Slabs))
+		if t.ram > 0 {
+			fmt.Fprint(w, "; --ram bounds weights")
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w)
+}
+
+// slots is the bytes that groups share.
+func (t *planText) slots() (bytes int64) {
+	m := &t.plan.Model
+	part := &m.Parts[0]
+	for _, s := range part.Layout.Slots {
+		if largest := int64(0); len(s) > 1 {
+			for _, g := range s {
+				largest = max(largest, t.plan.Traits.RoomFor(t.plan.Info.Program, &m.Homes[g].Group, true))
+			}
+			bytes += largest
+		}
+	}
+	return bytes
+}
+
+// speed says what to expect.
+func (t *planText) speed(w io.Writer) error {
+	x := &t.expected
+	fmt.Fprintf(w, "expected: %s tokens/s of answers (%s at once)", env.TokensRate(x.Decode), env.Count(t.sequences, "sequence"))
+	if x.Prefill > 0 {
+		fmt.Fprintf(w, ", up to %s of prompts", env.TokensRate(x.Prefill))
+	}
+	fmt.Fprintln(w)
+	if x.First > 0 {
+		fmt.Fprintf(w, "the first %d tokens from cold: %s tokens/s; %s are read once\n", place.FirstTokens,
+			env.TokensRate(x.First), env.BinarySize(int64(x.Fill)))
+	}
+	if x.Copied > 0 {
+		fmt.Fprintf(w, "copied to the GPU for each token: %s\n", env.BinarySize(int64(x.Copied)))
+	}
+	if x.Streamed > 0 {
+		fmt.Fprintf(w, "read from disk for each token: %s\n", env.BinarySize(int64(x.Streamed)))
+	}
+	if x.Hits < 1 {
+		fmt.Fprintf(w, "experts found in memory: %.0f %%, if all are chosen alike (most models favour some)\n", 100*x.Hits)
+	}
+	s := &t.measured
+	if d, apart := s.Devices[t.device]; apart {
+		fmt.Fprintf(w, "measured: copies to the GPU %s, its memory %s\n", env.PerSecond(d.Bus), env.PerSecond(d.Memory))
+	}
+	_, err := fmt.Fprintf(w, "measured %s: disk %s, memory %s (again: doctor --probe)\n",
+		s.Measured.Format("2006-01-02"), env.PerSecond(s.Disk), env.PerSecond(s.Memory))
+	return err
+}

@@ -1,0 +1,177 @@
+package models
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/element"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/stages/arch"
+	"github.com/sluice-ai/sluice/stages/convert"
+	"github.com/sluice-ai/sluice/stages/ftype"
+	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/storage/checkpoint"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// converted is a folder as the GGUF file that it becomes.
+type converted struct {
+	*convert.Model
+	folder   *checkpoint.Folder
+	FileType *ftype.Type
+	tensors  []gguf.Tensor // as Model.Tensors, with types
+}
+
+// PlanFolder says what a folder becomes; without a recipe its matrices keep their type. That a model of this
+// architecture has these tensors is checked before anything is written.
+func PlanFolder(folder *checkpoint.Folder, recipe *ftype.Type, o convert.Options) (*converted, error) {
+	f, err := readFolder(folder)
+	if err != nil {
+		return nil, err
+	}
+	m, err := convert.Plan(f, o)
+	if err != nil {
+		return nil, err
+	}
+	c := &converted{Model: m, folder: folder, FileType: cmp.Or(recipe, ownType(m.Tensors))}
+	types, err := c.types(recipe == nil)
+	if err != nil {
+		return nil, err
+	}
+	stamp := c.FileType.FileType
+	for i, t := range m.Tensors {
+		c.tensors = append(c.tensors, gguf.Tensor{Name: t.Name, Type: types[i], Shape: t.Shape})
+		if blocks, _ := ftype.Find("MXFP4_MOE"); types[i] == quant.MXFP4 && c.FileType.Base.Block() == 1 {
+			stamp = blocks.FileType
+		}
+	}
+	m.Meta.Set("general.file_type", stamp)
+	return c, c.check()
+}
+
+// readFolder reads the texts of a folder and lists its tensors.
+func readFolder(folder *checkpoint.Folder) (*convert.Folder, error) {
+	path, _ := filepath.Abs(folder.Path) // on failure the name stays empty
+	f := &convert.Folder{Name: filepath.Base(path), Texts: map[string][]byte{}}
+	for _, name := range convert.Files() {
+		text, err := folder.Text(name)
+		if err != nil {
+			return nil, err
+		}
+		if text != nil {
+			f.Texts[name] = text
+		}
+	}
+	f.Tensors = make([]element.Tensor, len(folder.Tensors))
+	for i := range folder.Tensors {
+		f.Tensors[i] = folder.Tensors[i].Tensor
+	}
+	return f, nil
+}
+
+// ownType is the file type of which most values are in the folder.
+func ownType(tensors []convert.Tensor) *ftype.Type {
+	counts := map[quant.Type]int64{}
+	for i := range tensors {
+		if t := &tensors[i]; !t.Vector && t.Scales == nil {
+			counts[t.Own()] += Values(t.Shape)
+		}
+	}
+	name := "F32"
+	for _, t := range []quant.Type{quant.F16, quant.BF16} {
+		if counts[t] > counts[quant.F32] && counts[t] >= counts[quant.F16] {
+			name = t.String()
+		}
+	}
+	own, _ := ftype.Find(name)
+	return own
+}
+
+// types says which type each tensor gets: its own, or that of the recipe.
+func (c *converted) types(own bool) ([]quant.Type, error) {
+	before := make([]ftype.Tensor, len(c.Tensors))
+	for i := range c.Tensors {
+		t := &c.Tensors[i]
+		before[i] = ftype.Tensor{Name: t.Name, Type: t.Own(), Shape: t.Shape}
+	}
+	types, err := c.FileType.Types(c.Meta, before, ftype.Options{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range types {
+		t := &c.Tensors[i]
+		switch {
+		case t.Vector:
+			types[i] = quant.F32
+		case t.Scales != nil:
+			types[i] = quant.MXFP4
+		case c.FileType.Base.Block() == 1: // plain numbers: no rule has a say
+			types[i] = c.FileType.Base
+		}
+		if own && !t.Vector {
+			types[i] = t.Own()
+		}
+	}
+	return types, nil
+}
+
+// check says whether the new file can be run: as far as the metadata, the tensors and the vocabulary say.
+func (c *converted) check() error {
+	list := make([]ir.Tensor, len(c.tensors))
+	has := map[string]bool{}
+	for i, t := range c.tensors {
+		list[i] = ir.Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape}
+		has[t.Name] = true
+	}
+	program, err := arch.Record(c.Meta, func(name string) bool { return has[name] }, arch.Options{})
+	if err != nil {
+		return err
+	}
+	if _, err := ir.Bind(program, list); err != nil {
+		return err
+	}
+	_, err = token.New(c.Meta)
+	return err
+}
+
+// Parameters counts the values of all tensors.
+func (c *converted) Parameters() (n int64) {
+	for _, t := range c.tensors {
+		n += Values(t.Shape)
+	}
+	return n
+}
+
+// Bytes is what all tensors take in the file.
+func (c *converted) Bytes() (n int64) {
+	for _, t := range c.tensors {
+		if row, err := t.Type.RowBytes(t.Shape[0]); err == nil {
+			n += Values(t.Shape) / int64(t.Shape[0]) * int64(row)
+		}
+	}
+	return n
+}
+
+// Write writes the file until Ctrl-C. The bar is gone when it returns.
+func (c *converted) Write(e *env.Env, file io.Writer, path string) error {
+	ctx, cancel := e.Interruptible(context.Background())
+	defer cancel()
+	out := e.Writing(ctx, "writing "+env.Printable(path), c.Bytes())
+	defer out.Clear()
+	w := bufio.NewWriterSize(file, 1<<20)
+	i := 0
+	err := gguf.Write(w, c.Meta, c.tensors, func(t *gguf.Tensor, w io.Writer) error {
+		from := &c.Tensors[i]
+		i++
+		out.Writer = w
+		buffered := bufio.NewWriterSize(out, 64<<10)
+		return cmp.Or(from.Write(buffered, t.Type, c.folder.View), buffered.Flush())
+	})
+	return env.Unfit(path, errors.Join(err, w.Flush()))
+}

@@ -1,0 +1,85 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/stages/modelfile"
+	"github.com/sluice-ai/sluice/storage/store"
+)
+
+// Locate finds what a person means by -m: a path, if something is there or it looks like one, else the name of a model
+// in the store. Empty is the embedded model, and stays so.
+func Locate(e *env.Env, value string) (path string, err error) {
+	path, _, err = find(e, value)
+	return path, err
+}
+
+// find is Locate, and says how the model runs, if the store knows.
+func find(e *env.Env, value string) (path string, manner *modelfile.Manner, err error) {
+	if value == "" || LooksLikePath(value) {
+		return value, nil, nil
+	}
+	if _, err := os.Stat(value); err == nil {
+		return value, nil, nil
+	}
+	name, err := store.ParseName(value)
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: there is no such file, and %w", value, err)
+	}
+	s, err := OpenStore(e)
+	if err != nil {
+		return "", nil, err
+	}
+	m, err := s.Find(name)
+	if absent := (*store.Absent)(nil); errors.As(err, &absent) {
+		return "", nil, fmt.Errorf("%s: there is no such file, and %w", value, err)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	if path, err = s.Path(m); err != nil {
+		return "", nil, err
+	}
+	manner, err = MannerOf(s, &m.Manifest)
+	return path, manner, err
+}
+
+// LooksLikePath says of what may not be there whether a file was meant. Names of models begin with a letter or digit,
+// and hold .gguf behind a colon at most.
+func LooksLikePath(value string) bool {
+	return strings.HasSuffix(strings.ToLower(value), ".gguf") && !strings.Contains(value, ":") ||
+		strings.HasPrefix(value, ".") || strings.HasPrefix(value, "~") || filepath.IsAbs(value)
+}
+
+// store opens the store of this person's models.
+func OpenStore(e *env.Env) (*store.Store, error) {
+	dir, err := storeDir(e)
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(dir)
+}
+
+// StoreVariable names the folder of the store.
+const StoreVariable = "SLUICE_STORE"
+
+// storeDir is where the store lies: SLUICE_STORE, else in the XDG data folder.
+func storeDir(e *env.Env) (string, error) {
+	if dir, _ := e.Lookup(StoreVariable); dir != "" {
+		return dir, nil
+	}
+	data, _ := e.Lookup("XDG_DATA_HOME")
+	if !filepath.IsAbs(data) { // the XDG specification says so
+		home, _ := e.Lookup("HOME")
+		if home == "" {
+			return "", env.Usagef("there is no home folder for the store of models: name a folder by SLUICE_STORE")
+		}
+		data = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(data, "sluice", "store"), nil
+}

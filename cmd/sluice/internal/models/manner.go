@@ -1,0 +1,50 @@
+package models
+
+import (
+	"fmt"
+
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/modelfile"
+	"github.com/sluice-ai/sluice/storage/store"
+)
+
+// fitting is a manner for a model's file. A template of Ollama's, which its registry has beside the file, counts where
+// the file has none of its makers.
+func fitting(m *modelfile.Manner, file *meta.Map) *modelfile.Manner {
+	said := *m
+	jinja, err := chat.FromOllama(m.Template)
+	own, _ := chat.Own(file)
+	if said.Template = jinja; err != nil || jinja != m.Template && own != "" {
+		said.Template = ""
+	}
+	return &said
+}
+
+// MannerOf reads how a model of the store runs.
+func MannerOf(s *store.Store, m *store.Manifest) (*modelfile.Manner, error) {
+	manner := &modelfile.Manner{}
+	texts := map[store.Role][]string{}
+	for _, role := range []store.Role{store.Template, store.System, store.Params, store.Messages, store.License} {
+		var err error
+		if texts[role], err = s.Texts(m, role); err != nil {
+			return nil, err
+		}
+	}
+	first := func(role store.Role) string {
+		if len(texts[role]) == 0 {
+			return ""
+		}
+		return texts[role][0]
+	}
+	manner.Template, manner.System, manner.Licenses = first(store.Template), first(store.System), texts[store.License]
+	manner.Parameters = modelfile.KnownParameters(first(store.Params))
+	var err error
+	if text := first(store.Messages); text != "" {
+		manner.Messages, err = modelfile.ParseMessages(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	return manner, nil
+}

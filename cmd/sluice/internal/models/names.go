@@ -1,0 +1,26 @@
+package models
+
+import (
+	"os"
+	"strings"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+)
+
+// NamedFile is a value of -m where several models are run: FILE, or NAME=FILE.
+type NamedFile struct{ Name, Path string }
+
+// ParseNamed takes NAME=FILE apart. A file whose own name holds a = is meant as it is, if it is there.
+func ParseNamed(value string) (NamedFile, error) {
+	name, path, found := strings.Cut(value, "=")
+	if _, err := os.Stat(value); err == nil || !found {
+		name, path = "", value
+	}
+	switch {
+	case path == "":
+		return NamedFile{}, env.Usagef("-m %q names no file: want FILE or NAME=FILE", value)
+	case found && name == "" && path != value:
+		return NamedFile{}, env.Usagef("-m %q has an empty name: want FILE or NAME=FILE", value)
+	}
+	return NamedFile{name, path}, nil
+}

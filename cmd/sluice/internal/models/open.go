@@ -1,0 +1,56 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/stages/convert"
+	"github.com/sluice-ai/sluice/storage/checkpoint"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// Flag is -m, which all commands spell the same way.
+type Flag struct {
+	Model string `short:"m" placeholder:"MODEL" help:"Model file (GGUF), the folder of a model (safetensors), or the name of one that sluice pull has got. Without it: the small embedded model."`
+}
+
+// OpenModel opens the model that a person has named (see Locate), or the embedded one for an empty name. The caller
+// closes it.
+func OpenModel(e *env.Env, value string) (*gguf.File, error) {
+	path, manner, err := find(e, value)
+	if err != nil {
+		return nil, err
+	}
+	if path == "" {
+		return gguf.Parse(mini.Name, mini.GGUF)
+	}
+	file, err := OpenPath(path)
+	if err == nil && manner != nil {
+		fitting(manner, &file.Meta).Apply(&file.Meta)
+	}
+	return file, err
+}
+
+// OpenWeights opens a model that can be run.
+func OpenWeights(e *env.Env, value string) (*gguf.File, error) {
+	file, err := OpenModel(e, value)
+	if err == nil && len(file.Tensors) == 0 {
+		err = fmt.Errorf("%s: it has no weights: sluice tokenize and detokenize can use its vocabulary", file.Name)
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, err
+}
+
+// OpenPath opens a GGUF file, or a folder.
+func OpenPath(path string) (*gguf.File, error) {
+	if checkpoint.Has(path) {
+		return OpenFolder(path, convert.Options{})
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s: is a folder without config.json: want a GGUF file, or the folder of a model", path)
+	}
+	return gguf.Open(path)
+}

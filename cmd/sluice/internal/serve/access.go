@@ -1,0 +1,67 @@
+package serve
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/server"
+)
+
+// accessFlags say who may ask a server, and by which name.
+type accessFlags struct {
+	Open        bool     `help:"Let everybody who reaches the address ask, without a key. Needed where it is not this machine's alone."`
+	HostName    []string `name:"host-name" sep:"none" placeholder:"NAME" help:"Name by which clients may ask for this server, besides localhost and addresses. May be repeated. Other names are refused unless there is a key: web pages could use them."`
+	Proxy       []string `name:"trusted-proxy" sep:"none" placeholder:"ADDRESS" help:"Address or network (10.0.0.0/8) of a proxy that may say, by X-Forwarded-For, whose requests it hands on. May be repeated."`
+	Cors        []string `name:"cors" sep:"none" placeholder:"ORIGIN" help:"Origin of a web page that may ask, such as https://chat.example.org: scheme and host, and the port if there is one. May be repeated. * is all of them, and needs a key."`
+	SharePrefix bool     `name:"share-prefix" help:"Let clients with different keys find each other's prompts in the prefix cache: faster, and they can find out what others asked."`
+}
+
+// options are the server's.
+func (f *accessFlags) options(keys []string) (server.Options, error) {
+	o := server.Options{APIKeys: keys, HostNames: f.HostName, SharePrefix: f.SharePrefix}
+	for _, name := range f.HostName {
+		if name == "" {
+			return o, env.Usagef("--host-name is empty: want a name such as llm.example.org")
+		}
+	}
+	for _, text := range f.Proxy {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			at, addrErr := netip.ParseAddr(text)
+			if addrErr != nil {
+				return o, env.Usagef("--trusted-proxy is %q: want an address such as 10.0.0.1, or a network such as 10.0.0.0/8", text)
+			}
+			p = netip.PrefixFrom(at, at.BitLen())
+		}
+		o.Proxies = append(o.Proxies, p.Masked())
+	}
+	return o, f.origins(&o)
+}
+
+// origins are those of pages that may ask, as browsers write them.
+func (f *accessFlags) origins(o *server.Options) error {
+	for _, text := range f.Cors {
+		if text == "*" && len(o.APIKeys) == 0 {
+			return env.Usagef("--cors * lets every web page use the models, and there is no key: name the pages' origins, or give a key")
+		}
+		u, err := url.Parse(text)
+		plain := err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && text == u.Scheme+"://"+u.Host
+		if text != "*" && !plain {
+			return env.Usagef("--cors is %q: want an origin such as https://chat.example.org, without a path, or *", text)
+		}
+		o.Origins = append(o.Origins, strings.ToLower(text))
+	}
+	return nil
+}
+
+// check refuses to let strangers in unasked.
+func (f *accessFlags) check(at net.Addr, keys []string) error {
+	tcp, ok := at.(*net.TCPAddr)
+	if f.Open || len(keys) > 0 || ok && tcp.IP.IsLoopback() {
+		return nil
+	}
+	return env.Usagef("--addr %s reaches other machines, and there is no key: give one with --api-key, or let everybody ask with --open", at)
+}

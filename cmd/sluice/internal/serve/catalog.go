@@ -1,0 +1,182 @@
+package serve
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+)
+
+// catalog says which models can be asked for by name. Names are what a person gave, or files in a folder are called:
+// what a client sends is only compared with them.
+type catalog interface {
+	list() []string
+	path(name string) (path string, ok bool)
+}
+
+// catalogs are several; of equal names the first one's counts.
+type catalogs []catalog
+
+func (c catalogs) list() (all []string) {
+	for _, one := range c {
+		for _, name := range one.list() {
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
+func (c catalogs) path(name string) (string, bool) {
+	for _, one := range c {
+		if path, ok := one.path(name); ok {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// listed are models that were named on the command line.
+type listed []models.NamedFile
+
+func (l listed) list() (all []string) {
+	for _, m := range l {
+		all = append(all, m.Name)
+	}
+	return all
+}
+
+func (l listed) path(name string) (string, bool) {
+	for _, m := range l {
+		if m.Name == name {
+			return m.Path, true
+		}
+	}
+	return "", false
+}
+
+// named gives those a name that have none: as their files say. Later ones of a name that is taken get a number.
+func named(e *env.Env, files []models.NamedFile) (listed, error) {
+	all := make(listed, 0, len(files))
+	for _, m := range files {
+		if m.Name == "" {
+			file, err := models.OpenWeights(e, m.Path)
+			if err != nil {
+				return nil, err
+			}
+			m.Name = file.Name
+			if own, err := file.Meta.String("general.name"); err == nil && own != "" {
+				m.Name = own
+			}
+			if err := file.Close(); err != nil {
+				return nil, err
+			}
+		}
+		m.Name = askable(m.Name)
+		first := m.Name
+		for n := 2; slices.Contains(all.list(), m.Name); n++ {
+			m.Name = fmt.Sprintf("%s-%d", first, n)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// found is models that are found in some place, where they come and go.
+type found struct {
+	now  func() time.Time
+	find func() map[string]string // values of -m by name
+
+	mu     sync.Mutex
+	looked time.Time
+	files  map[string]string
+}
+
+// fresh is how long what was found is good.
+const fresh = time.Second
+
+// look looks again, if the last time was long ago.
+func (f *found) look() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.files == nil || f.now().Sub(f.looked) >= fresh {
+		f.looked, f.files = f.now(), f.find()
+	}
+	return f.files
+}
+
+// forget has it look again at once.
+func (f *found) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.files = nil
+}
+
+func (f *found) list() []string { return slices.Sorted(maps.Keys(f.look())) }
+
+func (f *found) path(name string) (string, bool) {
+	path, ok := f.look()[name]
+	return path, ok
+}
+
+// folder finds the model files in one, if it can be read.
+func folder(dir string, now func() time.Time) (*found, error) {
+	if _, err := os.ReadDir(dir); err != nil {
+		return nil, fmt.Errorf("--models %w: want a folder with model files (GGUF)", env.OnFile(dir, err))
+	}
+	return &found{now: now, find: func() map[string]string { return filesIn(dir) }}, nil
+}
+
+// partOf matches the end of the name of one of several files of a model.
+var partOf = regexp.MustCompile(`-(\d{5})-of-\d{5}$`)
+
+// filesIn are the model files of a folder, by their names.
+func filesIn(dir string) map[string]string {
+	files := map[string]string{}
+	entries, _ := os.ReadDir(dir) // a folder that has gone has no models
+	for _, entry := range entries {
+		name, ok := strings.CutSuffix(entry.Name(), ".gguf")
+		if !ok || entry.IsDir() || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "mmproj") {
+			continue
+		}
+		if part := partOf.FindStringSubmatch(name); part != nil {
+			if part[1] != "00001" {
+				continue
+			}
+			name = strings.TrimSuffix(name, part[0])
+		}
+		files[askable(name)] = filepath.Join(dir, entry.Name())
+	}
+	return files
+}
+
+// stored finds the models of the store.
+func stored(e *env.Env) (*found, error) {
+	s, err := models.OpenStore(e)
+	if err != nil {
+		return nil, err
+	}
+	return &found{now: e.Now, find: func() map[string]string {
+		files := map[string]string{}
+		all, _ := s.List() // what cannot be listed is not there
+		for i := range all {
+			if _, err := s.Path(&all[i]); all[i].Damage == nil && err == nil {
+				files[all[i].Name.String()] = all[i].Name.Full() // how it runs is found by it
+			}
+		}
+		return files
+	}}, nil
+}
+
+// askable is the name of a model as a client can write it: JSON is UTF-8, and so are metrics, but names of files and
+// texts of model files may be anything.
+func askable(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }

@@ -1,0 +1,27 @@
+package serve
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
+)
+
+// Keys come from the command line, files and the environment, all at once.
+func TestKeys(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.WriteFile(file, []byte("# ours\n\n first \nsecond\r\n"), 0o600))
+	e := envtest.NewEnv("third\n")
+	e.Lookup = func(name string) (string, bool) { return " fourth\n", name == env.KeyVariable }
+	c := Serve{APIKey: []string{"zeroth"}, APIKeyFile: []string{file, "-"}}
+	keys, err := c.keys(e)
+	require.NoError(t, err)
+	require.Equal(t, []string{"zeroth", "first", "second", "third", "fourth"}, keys)
+	e.Lookup = func(string) (string, bool) { return "", true }
+	_, err = (&Serve{}).keys(e)
+	require.ErrorContains(t, err, "SLUICE_API_KEY is empty")
+}

@@ -1,0 +1,351 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/library"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/server"
+)
+
+type Serve struct {
+	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]MODEL" help:"Model file (GGUF), folder of a model, or name of one in the store, and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Loaded at once, as far as there is room. Without it, --models and --stored: the small embedded model."`
+
+	Folder    string        `name:"models" placeholder:"FOLDER" help:"Folder of model files, which clients call by their names without .gguf. Each is loaded when it is asked for; others leave for it, but none that answers."`
+	Stored    bool          `name:"stored" help:"Serve the models of the store (sluice list) in the same way."`
+	Allow     bool          `name:"allow-store" help:"Let clients pull, create, copy and delete models of the store, through Ollama's API, and serve them (--stored). They may fill the disk: give it to those with a key."`
+	KeepAlive time.Duration `name:"keep-alive" placeholder:"TIME" help:"Unload models that nobody asked for in so long, such as 10m or 1h30m. Default: only when others need their memory."`
+	compute.Flags
+	Addr   string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
+	APIKey []string `name:"api-key" sep:"none" placeholder:"KEY" help:"Key that clients must send. May be repeated. Other users of this machine can read it: better use a file. Without a key, anybody who reaches the address may ask."`
+
+	APIKeyFile []string `name:"api-key-file" sep:"none" placeholder:"FILE" help:"File with such keys, one in each line; - is standard input. May be repeated. SLUICE_API_KEY in the environment is a key too."`
+	Name       string   `placeholder:"NAME" help:"Name of the only model for clients. Default: the one in its file."`
+	compute.RecordFlags
+	Parallel      int      `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
+	MetricsCompat []string `name:"metrics-compat" enum:"vllm,llamacpp" placeholder:"SERVER" help:"Have metrics under the names of vllm and llamacpp as well, for dashboards made for them."`
+	accessFlags
+	tlsFlags
+	library.PullFlag
+	compute.TraceFlag
+	env.ForceFlag
+
+	keeper *keeper // of --allow-store
+}
+
+func (Serve) Examples() [2]string {
+	return [2]string{`sluice serve -m model.gguf --addr :8080 --api-key-file keys.txt`, `sluice serve --models ~/models -m small=b.gguf --ram 24G --keep-alive 30m`}
+}
+
+// Help is what the flags do not say.
+func (Serve) Help() string {
+	return "The address is taken at once, and who connects waits until the model is loaded (GET /health says how far it is); then " +
+		"the URL is printed. " +
+		"Requests say how tokens are chosen; what they leave out is the model's own recommendation. Ctrl-C, or SIGTERM, " +
+		"lets open answers finish for up to 10 seconds, a second one cuts them. It ends with 0 after the first."
+}
+
+// maxParallel bounds what --parallel may ask for: the engine holds no more requests.
+const maxParallel = 256
+
+// patience is how long open answers may take when the server is told to stop.
+const patience = 10 * time.Second
+
+func (c *Serve) Run(e *env.Env) (err error) {
+	c.Stored = c.Stored || c.Allow
+	if err := env.Within("--parallel", c.Parallel, 1, maxParallel); err != nil {
+		return err
+	}
+	if c.APIKey, err = c.keys(e); err != nil {
+		return err
+	}
+	files, err := c.files()
+	if err != nil {
+		return err
+	}
+	options, err := c.serverOptions(e)
+	if err != nil {
+		return err
+	}
+	spans, done, err := c.TraceFlag.Open(e, c.Force, paths(files)...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	tape, err := c.Begin(e, c.Force, paths(files)...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tape.Close()) }()
+	ctx, cancel := e.Interruptible(context.Background())
+	defer cancel()
+	ln, err := c.prepare(ctx, e, files)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	c.Log = cmp.Or(c.Log, "warn")
+	options.Log = c.Logger(e)
+	s := server.Loading(options)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	l, err := c.load(ctx, e, files, s.Progress, func(h *actors.HouseConfig) {
+		h.Trace = spans
+		c.Attach(&h.Models[0], tape)
+	})
+	if err != nil {
+		s.Close()
+		return err
+	}
+	defer func() { err = errors.Join(err, l.close()) }()
+	s.Loaded(l.fleet)
+	if err := c.announce(e, l, ln.Addr()); err != nil {
+		return err
+	}
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+		return c.stop(e, s)
+	}
+}
+
+// serverOptions are what the server is told of the flags, but for its log.
+func (c *Serve) serverOptions(e *env.Env) (server.Options, error) {
+	o, err := c.options(c.APIKey)
+	if err != nil {
+		return o, err
+	}
+	o.Version = env.Version()
+	for _, other := range c.MetricsCompat {
+		o.MetricsCompat = append(o.MetricsCompat, server.Compat(other))
+	}
+	if c.Allow {
+		s, err := models.OpenStore(e)
+		if err != nil {
+			return o, err
+		}
+		c.keeper = &keeper{e: e, store: s}
+		o.Store = c.keeper
+	}
+	o.TLS, err = c.tlsFlags.config(e)
+	return o, err
+}
+
+// load opens the models, and loads those of the command line as far as there is room. traced is for the first load, of
+// the only model.
+func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, progress func(done, total int64),
+	traced func(*actors.HouseConfig)) (l *loader, err error) {
+	all, err := named(e, files)
+	if err != nil {
+		return nil, err
+	}
+	models, kept := catalogs{all}, (*found)(nil)
+	if c.Folder != "" {
+		dir, err := folder(c.Folder, e.Now)
+		if err != nil {
+			return nil, err
+		}
+		models = append(models, dir)
+	}
+	if c.Stored {
+		if kept, err = stored(e); err != nil {
+			return nil, err
+		}
+		models = append(models, kept)
+	}
+	if l, err = openLoader(e, &c.Flags, models, c.KeepAlive); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.close())
+		}
+	}()
+	if c.keeper != nil {
+		c.keeper.changed = func(name string) {
+			kept.forget()
+			l.fleet.Changed(name)
+		}
+	}
+	var again atomic.Bool
+	l.progress = progress
+	l.edit = func(_ string, h *actors.HouseConfig) {
+		if h.Models[0].Sequences = c.Parallel; !again.Swap(true) && len(files) == 1 {
+			traced(h)
+		}
+	}
+	for _, name := range all.list() {
+		if err := l.fleet.Warm(ctx, name); err != nil {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+// prepare pulls what is not there, if it may, and takes the address.
+func (c *Serve) prepare(ctx context.Context, e *env.Env, files []models.NamedFile) (net.Listener, error) {
+	if err := c.Fetch(ctx, e, paths(files)...); err != nil {
+		return nil, err
+	}
+	return c.listen(e)
+}
+
+// listen takes the address, or the socket that was handed over, unless strangers reach it and nobody said they may.
+func (c *Serve) listen(e *env.Env) (net.Listener, error) {
+	ln, err := inherited(e, os.Getpid(), firstFile)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, malformed := net.SplitHostPort(c.Addr); malformed != nil {
+		return nil, env.Usagef("--addr is %q: want HOST:PORT such as 127.0.0.1:8080, or :8080", c.Addr)
+	}
+	if ln == nil {
+		ln, err = net.Listen("tcp", c.Addr)
+	}
+	if err != nil {
+		if op := (*net.OpError)(nil); errors.As(err, &op) {
+			err = op.Err // the rest of it only repeats the address
+		}
+		return nil, fmt.Errorf("--addr %s: %w: choose another, such as 127.0.0.1:8081, or stop what listens there", c.Addr, err)
+	}
+	if err := c.accessFlags.check(ln.Addr(), c.APIKey); err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	return ln, nil
+}
+
+// alone refuses what can be done of one model only.
+func (c *Serve) alone(files []models.NamedFile) error {
+	if len(files) == 1 && c.Folder == "" && !c.Stored && c.KeepAlive == 0 {
+		return nil
+	}
+	for flag, value := range map[string]string{"--record": c.Record, "--trace": c.Trace} {
+		if value != "" {
+			return env.Usagef("%s is of one model that stays loaded: serve it alone (sluice trace records what a server does)", flag)
+		}
+	}
+	return nil
+}
+
+// files are the models that were named, if all that was asked for can be done of them.
+func (c *Serve) files() ([]models.NamedFile, error) {
+	if c.KeepAlive < 0 {
+		return nil, env.Usagef("--keep-alive is %v: want a time such as 10m, or leave it out", c.KeepAlive)
+	}
+	files, err := c.names()
+	if err != nil {
+		return nil, err
+	}
+	return files, c.alone(files)
+}
+
+func (c *Serve) names() ([]models.NamedFile, error) {
+	if len(c.Models) == 0 {
+		if c.Folder != "" || c.Stored {
+			if c.Name != "" {
+				return nil, env.Usagef("--name names one model, and --models is a folder of them: their files have names")
+			}
+			return nil, nil
+		}
+		return []models.NamedFile{{Name: c.Name}}, nil
+	}
+	if len(c.Models) > 1 && c.Name != "" {
+		return nil, env.Usagef("--name names one model, and there are %d: name each with -m NAME=FILE", len(c.Models))
+	}
+	files := make([]models.NamedFile, len(c.Models))
+	for i, value := range c.Models {
+		m, err := models.ParseNamed(value)
+		if err != nil {
+			return nil, err
+		}
+		if c.Name != "" && m.Name != "" {
+			return nil, env.Usagef("--name is %q and -m says %q: give the model one name", c.Name, m.Name)
+		}
+		m.Name = cmp.Or(m.Name, c.Name)
+		files[i] = m
+	}
+	return files, nil
+}
+
+// paths are those of the models.
+func paths(files []models.NamedFile) (all []string) {
+	for _, f := range files {
+		all = append(all, f.Path)
+	}
+	return all
+}
+
+// announce prints the URL, and for a person what to do with it.
+func (c *Serve) announce(e *env.Env, l *loader, addr net.Addr) error {
+	var names []string
+	for _, name := range l.Names() {
+		engine := l.fleet.Engine(name)
+		if engine != nil && engine.Info.TemplateNote != "" && !engine.Embeds() {
+			fmt.Fprintln(e.Stderr, "sluice: "+engine.Info.TemplateNote)
+		}
+		names = append(names, env.Printable(name))
+	}
+	if len(names) == 0 {
+		names = []string{"models that are still to come"}
+	}
+	url := "http://" + reachable(addr)
+	if c.Cert != "" {
+		url = "https://" + reachable(addr)
+	}
+	notify(e, fmt.Sprintf("READY=1\nSTATUS=%s serves %s", url, strings.Join(names, ", ")))
+	if _, err := fmt.Fprintf(e.Stdout, "%s serves %s\n", url, strings.Join(names, ", ")); err != nil {
+		return fmt.Errorf("writing the URL: %w", err)
+	}
+	if !e.IsTerminal(e.Stdout) {
+		return nil
+	}
+	key := ""
+	if len(c.APIKey) > 0 {
+		key = "\n  -H 'Authorization: Bearer KEY' \\"
+	}
+	chosen := ""
+	if len(names) > 1 {
+		chosen = fmt.Sprintf(`"model": %q, `, names[0])
+	}
+	p := e.Pane(e.Stdout)
+	_, err := fmt.Fprintln(p.W, p.Dimmed(fmt.Sprintf(`Ctrl-C stops it. To try it, open it in a browser, or:
+curl %s/v1/chat/completions \%s
+  -d '{%s"messages": [{"role": "user", "content": "What is the capital of France?"}]}'`, url, key, chosen)))
+	return err
+}
+
+// reachable is an address as a client on this machine writes it.
+func reachable(addr net.Addr) string {
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("localhost:%d", tcp.Port)
+	}
+	return addr.String()
+}
+
+// stop lets open answers finish, until patience or another Ctrl-C ends.
+func (c *Serve) stop(e *env.Env, s *server.Server) error {
+	ctx, cancel := e.Interruptible(context.Background())
+	defer cancel()
+	notify(e, "STOPPING=1")
+	fmt.Fprintln(e.Stderr, "sluice: stopping when open answers are finished; Ctrl-C again cuts them")
+	ctx, cancel = context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := s.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		fmt.Fprintf(e.Stderr, "sluice: answers that were not finished after %v were cut\n", patience)
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,83 @@
+package serve
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+)
+
+// tlsFlags have a server speak TLS.
+type tlsFlags struct {
+	Cert string `name:"tls-cert" placeholder:"FILE" help:"Certificate (PEM), with those above it: connections are encrypted. A new file is taken up within a minute."`
+	Key  string `name:"tls-key" placeholder:"FILE" help:"Its private key (PEM)."`
+}
+
+// config is how connections are encrypted; nil: they are not.
+func (f *tlsFlags) config(e *env.Env) (*tls.Config, error) {
+	switch {
+	case f.Cert == "" && f.Key == "":
+		return nil, nil //nolint:nilnil // there is none
+	case f.Cert == "":
+		return nil, env.Usagef("--tls-key is the key of a certificate: give that with --tls-cert")
+	case f.Key == "":
+		return nil, env.Usagef("--tls-cert needs its private key: give it with --tls-key")
+	}
+	c := &certificate{certFile: f.Cert, keyFile: f.Key, now: e.Now}
+	if _, err := c.get(nil); err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get, NextProtos: []string{"http/1.1"}}, nil
+}
+
+// certificate is one in files, which are read again when they change.
+type certificate struct {
+	certFile, keyFile string
+	now               func() time.Time
+
+	mu      sync.Mutex
+	looked  time.Time
+	changed time.Time // when the files last were, of what is held
+	held    *tls.Certificate
+}
+
+// renewal is how long a certificate is held without a look at its files.
+const renewal = time.Minute
+
+// get is the certificate as it is now. One that cannot be read any more is kept.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held != nil && c.now().Sub(c.looked) < renewal {
+		return c.held, nil
+	}
+	c.looked = c.now()
+	changed, err := latest(c.certFile, c.keyFile)
+	if err == nil && (c.held == nil || !changed.Equal(c.changed)) {
+		var pair tls.Certificate
+		if pair, err = tls.LoadX509KeyPair(c.certFile, c.keyFile); err == nil {
+			c.held, c.changed = &pair, changed
+		}
+	}
+	if c.held == nil {
+		return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w: want PEM files that belong together", c.certFile, c.keyFile, err)
+	}
+	return c.held, nil
+}
+
+// latest is when the last one of some files was changed.
+func latest(paths ...string) (at time.Time, err error) {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return at, err
+		}
+		if info.ModTime().After(at) {
+			at = info.ModTime()
+		}
+	}
+	return at, nil
+}

@@ -1,0 +1,58 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+)
+
+// remoteFlags say which running server is asked.
+type remoteFlags struct {
+	Addr   string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the server that is asked, or https://HOST:PORT. Default: 127.0.0.1:8080."`
+	APIKey string `name:"api-key" placeholder:"KEY" help:"Key that the server wants, if it wants one. Default: $SLUICE_API_KEY."`
+}
+
+// get asks the server for a path. The caller closes the body.
+func (f *remoteFlags) get(ctx context.Context, e *env.Env, path string) (io.ReadCloser, error) {
+	base := f.Addr
+	if !strings.HasPrefix(base, "https://") {
+		base = "http://" + base
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
+	if err != nil {
+		return nil, env.Usagef("--addr %q is no address: want HOST:PORT", f.Addr)
+	}
+	inherited, _ := e.Lookup("SLUICE_API_KEY")
+	if key := cmp.Or(f.APIKey, inherited); key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if op := (*net.OpError)(nil); errors.As(err, &op) {
+			err = op.Err // the rest of it only repeats the address
+		}
+		return nil, fmt.Errorf("asking the server at %s: %w: start one with sluice serve, or name another with --addr", f.Addr, err)
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer.Body, nil
+	}
+	defer answer.Body.Close()
+	var said struct{ Error struct{ Message string } }
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
+	if json.Unmarshal(text, &said) != nil || said.Error.Message == "" {
+		said.Error.Message = "it may be another program, or an older sluice"
+	}
+	return nil, fmt.Errorf("the server at %s answers %d to GET %s: %s", f.Addr, answer.StatusCode, path, said.Error.Message)
+}

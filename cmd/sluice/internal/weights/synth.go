@@ -1,0 +1,210 @@
+package weights
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/stages/arch"
+	"github.com/sluice-ai/sluice/stages/ftype"
+	"github.com/sluice-ai/sluice/stages/synth"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+type Synth struct {
+	Shape  string `placeholder:"NAME" help:"Known model to take the shape of, such as llama-3.1-8b."`
+	Config string `placeholder:"FILE" help:"A model's config.json, for shapes that are not known."`
+	Quant  string `default:"Q4_K_M" placeholder:"TYPE" help:"File type. Default: Q4_K_M."`
+	Layers int    `placeholder:"N" help:"Layers, if not as many as the model has."`
+	Vocab  int    `placeholder:"N" help:"Tokens of the vocabulary, if not as many as the model has."`
+	Seed   uint64 `default:"1" placeholder:"N" help:"The same seed gives the same file. Default: 1."`
+	Output string `short:"o" placeholder:"FILE" help:"File to write (GGUF)."`
+	env.ForceFlag
+	List bool `help:"List the known shapes with their sizes at the file type, and write nothing."`
+}
+
+func (Synth) Examples() [2]string {
+	return [2]string{
+		`sluice synth --list --quant Q8_0`,
+		`sluice synth --shape smollm2-1.7b --quant Q4_K_M -o smollm2-1.7b-Q4_K_M.gguf`,
+	}
+}
+
+func (c *Synth) Run(e *env.Env) error {
+	recipe, ok := ftype.Find(c.Quant)
+	if !ok {
+		return env.Usagef("--quant: %q is not a file type, want one of %s", c.Quant, strings.Join(ftype.Names(), ", "))
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	if c.List {
+		return c.list(e.Stdout, recipe)
+	}
+	name, config, err := c.config(e)
+	if err != nil {
+		return err
+	}
+	model, err := c.plan(name, config, recipe)
+	if err != nil {
+		return fmt.Errorf("%s: %w", cmp.Or(c.Config, c.Shape), err)
+	}
+	if err := model.vocabulary(config.Vocab); err != nil {
+		return err
+	}
+	out, err := e.Create(c.Output, c.Force, c.Config)
+	if err != nil {
+		return err
+	}
+	if err := env.Finish(out, c.Output, model.fill(e, out, c.Output)); err != nil || out.Stream {
+		return err
+	}
+	_, err = fmt.Fprintf(e.Stdout, "%s: %s parameters in %s\n", env.Printable(c.Output), env.Parameters(model.parameters),
+		env.BinarySize(model.bytes))
+	return err
+}
+
+func (c *Synth) check() error {
+	if err := cmp.Or(env.Within("--layers", c.Layers, 0, synth.MostLayers),
+		env.Within("--vocab", c.Vocab, 0, synth.MostVocab)); err != nil {
+		return err
+	}
+	if c.List {
+		if cmp.Or(c.Output, c.Shape, c.Config) != "" {
+			return env.Usagef("--list shows all shapes and writes nothing: leave out --shape, --config and -o")
+		}
+		return nil
+	}
+	if c.Output == "" || (c.Shape == "") == (c.Config == "") {
+		return env.Usagef("want -o FILE, and one of --shape NAME and --config FILE")
+	}
+	return env.NotOver(c.Output, c.Config)
+}
+
+// config is the shape that the flags name, and what to call it.
+func (c *Synth) config(e *env.Env) (name string, config *synth.Config, err error) {
+	name = c.Shape
+	if c.Config == "" {
+		config, err = synth.Find(c.Shape)
+	} else {
+		var text []byte
+		if text, err = e.ReadFile(c.Config, env.MostDescription); err != nil {
+			return "", nil, err
+		}
+		folder, _ := filepath.Abs(filepath.Dir(c.Config)) // on failure the name stays empty
+		name = filepath.Base(folder)
+		if config, err = synth.Parse(text); err != nil {
+			return "", nil, fmt.Errorf("%s: %w", c.Config, err)
+		}
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	c.resize(config)
+	return name, config, nil
+}
+
+// resize applies the flags that change a shape.
+func (c *Synth) resize(config *synth.Config) {
+	config.Layers, config.Vocab = cmp.Or(c.Layers, config.Layers), cmp.Or(c.Vocab, config.Vocab)
+}
+
+// synthetic is a model that is about to be written.
+type synthetic struct {
+	meta       *meta.Map
+	tensors    []gguf.Tensor            // in file order
+	values     map[string]*synth.Tensor // by name
+	filler     synth.Filler
+	parameters int64
+	bytes      int64 // of all tensors
+}
+
+// plan lists the tensors of the program that the shape's metadata gives, each with its type by the recipe.
+func (c *Synth) plan(name string, config *synth.Config, recipe *ftype.Type) (*synthetic, error) {
+	md := config.Meta(name)
+	program, err := arch.Record(md, config.Has, arch.Options{})
+	if err != nil {
+		return nil, err
+	}
+	all := config.Tensors(program)
+	byName, before := map[string]*synth.Tensor{}, make([]ftype.Tensor, len(all))
+	for i := range all {
+		t := &all[i]
+		before[i] = ftype.Tensor{Name: t.Name, Type: quant.F16, Shape: t.Shape}
+		if t.Vector {
+			before[i].Type = quant.F32
+		}
+		byName[t.Name] = t
+	}
+	types, err := recipe.Types(md, before, ftype.Options{})
+	if err != nil {
+		return nil, err
+	}
+	s := &synthetic{meta: recipe.Meta(md), values: byName, filler: synth.Filler{Seed: c.Seed}}
+	for i, t := range all {
+		row, err := types[i].RowBytes(t.Shape[0])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		n := models.Values(t.Shape)
+		s.tensors = append(s.tensors, gguf.Tensor{Name: t.Name, Type: types[i], Shape: t.Shape})
+		s.parameters += n
+		s.bytes += n / int64(t.Shape[0]) * int64(row)
+	}
+	return s, nil
+}
+
+// fill writes the model until Ctrl-C. The bar is gone when it returns.
+func (s *synthetic) fill(e *env.Env, file io.Writer, path string) error {
+	ctx, cancel := e.Interruptible(context.Background())
+	defer cancel()
+	out := e.Writing(ctx, "writing "+env.Printable(path), s.bytes)
+	defer out.Clear()
+	w := bufio.NewWriter(file)
+	err := gguf.Write(w, s.meta, s.tensors, func(t *gguf.Tensor, w io.Writer) error {
+		out.Writer = w
+		return s.filler.Write(out, s.values[t.Name], t.Type)
+	})
+	return env.Unfit(path, cmp.Or(err, w.Flush()))
+}
+
+// list prints the known shapes, each with what it would be.
+func (c *Synth) list(w io.Writer, recipe *ftype.Type) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "shape\tarchitecture\tlayers\twidth\tparameters\t%s\n", recipe.Name)
+	for _, s := range synth.Shapes() {
+		config, err := synth.Find(s.Name)
+		if err != nil {
+			return err
+		}
+		c.resize(config)
+		model, err := c.plan(s.Name, config, recipe)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+		architecture, _ := model.meta.String("general.architecture")
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\n", s.Name, architecture, config.Layers, config.Width,
+			env.Parameters(model.parameters), env.BinarySize(model.bytes))
+	}
+	return t.Flush()
+}
+
+// vocabulary is that of the embedded model, as large as the shape's.
+func (s *synthetic) vocabulary(size int) error {
+	small, err := gguf.Parse(mini.Name, mini.GGUF)
+	if err != nil {
+		return err
+	}
+	return errors.Join(synth.Vocabulary(s.meta, &small.Meta, size), small.Close())
+}

@@ -1,0 +1,44 @@
+package hybrid
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// seer is a model that foresees a route, blind one that does not.
+type (
+	seer struct {
+		backend.Model
+		route int
+	}
+	blind struct{ backend.Model }
+)
+
+func (s seer) Foresees(int) (int, bool) { return s.route, true }
+
+func (seer) Foresee(int, *backend.Step, func([]int8)) error { return nil }
+
+// TestForesees: a side foresees its own routes, and is not asked if it cannot.
+func TestForesees(t *testing.T) {
+	host, main := &side{Model: seer{route: 1}}, &side{Model: blind{}}
+	m := foreseeing{&model{host: host, main: main, sides: []*side{host, host, main}}}
+	route, ok := m.Foresees(0)
+	require.True(t, ok)
+	require.Equal(t, 1, route)
+	_, ok = m.Foresees(2)
+	require.False(t, ok, "that side foresees nothing")
+	m.sides[1] = main
+	_, ok = m.Foresees(0)
+	require.False(t, ok, "the route is the other side's")
+}
+
+// TestChosenOfNoSegment: what is no segment is refused, not looked up.
+func TestChosenOfNoSegment(t *testing.T) {
+	m := &model{sides: []*side{nil, nil}}
+	for _, route := range []int{-1, 2} {
+		require.ErrorContains(t, m.Chosen(route, nil, nil), "of 2")
+	}
+}
