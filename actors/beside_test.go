@@ -33,7 +33,8 @@ type beside struct {
 	sight  time.Duration    // how late its ends are seen
 	fail   func(n int) bool // whether step n, from 1, fails
 	lost   func(n int) bool // whether the device is lost at step n
-	most   atomic.Int64     // steps that were in flight at once
+	hung   func(s *backend.Step) bool
+	most   atomic.Int64 // steps that were in flight at once
 }
 
 func (*beside) Name() string { return "beside" }
@@ -151,6 +152,9 @@ func (m *besideModel) compute(s *backend.Step) error {
 	m.steps++
 	if m.gone = m.gone || m.device.lost != nil && m.device.lost(m.steps); m.gone {
 		return fmt.Errorf("%w: unplugged", backend.ErrLost)
+	}
+	if m.gone = m.device.hung != nil && m.device.hung(s); m.gone {
+		return fmt.Errorf("%w: %w", backend.ErrLost, backend.ErrHung)
 	}
 	if m.device.fail != nil && m.device.fail(m.steps) {
 		m.sick = int(m.inFlight.Load()) - 1

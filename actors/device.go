@@ -2,6 +2,7 @@ package actors
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -60,7 +61,15 @@ type deviceMemory struct {
 	guests      []*guest
 	generations atomic.Uint64        // of the uploader
 	working     atomic.Pointer[step] // what the device died of, if it died of a step
+	lost        []time.Time          // when its backend was, in lostWindow
 }
+
+// A device that is lost more often than mostLost in lostWindow is given up: what is lost without an end is of no use,
+// and each time may take as long as a hang does to be seen.
+const (
+	mostLost   = 5
+	lostWindow = 10 * time.Minute
+)
 
 type deviceEdges struct {
 	late    lateEdges
@@ -124,6 +133,9 @@ func (d *device) start(c actor.Context) {
 	for _, g := range d.kept.guests {
 		var err error
 		d.turns.Leave(func() { g.model, err = d.backend.Compile(g.spec.bound, g.layout()) })
+		if errors.Is(err, backend.ErrLost) {
+			panic(err) // a card may take some seconds to come back
+		}
 		if err != nil {
 			d.out.broken.Send(&run.Failed{Err: err})
 			return
@@ -297,8 +309,8 @@ func (d *device) over(m *step) {
 // order in which it sent them. What belongs to an older generation goes nowhere.
 func (d *device) computed(m *step) {
 	if errors.Is(m.err, backend.ErrLost) {
-		d.kept.working.Store(nil) // no step is to blame
-		panic(m.err)              // nothing that runs on it will end well: the next incarnation opens it afresh
+		d.lost(m)
+		return
 	}
 	g := d.guest(m)
 	d.flying--
@@ -316,6 +328,22 @@ func (d *device) computed(m *step) {
 		d.order.Idle(g.index)
 	}
 	d.answer(g)
+}
+
+// lost has the device opened afresh: nothing that runs on it will end well. The step that it was at is to blame if the
+// device hung, and no other.
+func (d *device) lost(m *step) {
+	d.kept.working.Store(nil)
+	if errors.Is(m.err, backend.ErrHung) {
+		d.kept.working.Store(m)
+	}
+	at := now()
+	d.kept.lost = slices.DeleteFunc(d.kept.lost, func(t time.Time) bool { return at.Sub(t) >= lostWindow })
+	if d.kept.lost = append(d.kept.lost, at); len(d.kept.lost) <= mostLost {
+		panic(m.err)
+	}
+	d.out.broken.Send(&run.Failed{Err: fmt.Errorf("given up, for the %dth time within %s: %w", len(d.kept.lost), lostWindow,
+		m.err)})
 }
 
 // rest says why the device has nothing to compute, where it knows: its actor has handled what there was.

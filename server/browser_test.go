@@ -47,6 +47,7 @@ type message struct {
 type tab struct {
 	*browser
 	session string
+	context string   // what the browser keeps for it
 	asked   []string // addresses of requests
 	faults  []string // exceptions, and what the console or the policy had to say
 	axe     bool     // axe-core is in it
@@ -182,11 +183,17 @@ func (b *browser) open(url string, width, height int, dark bool) *tab {
 	b.t.Helper()
 	var context struct{ BrowserContextID string }
 	b.call("", "Target.createBrowserContext", object{}, &context)
+	return b.openIn(context.BrowserContextID, url, width, height, dark)
+}
+
+// openIn opens an address beside the other tabs of a context.
+func (b *browser) openIn(context, url string, width, height int, dark bool) *tab {
+	b.t.Helper()
 	var target struct{ TargetID string }
 	var attached struct{ SessionID string }
-	b.call("", "Target.createTarget", object{"url": "about:blank", "browserContextId": context.BrowserContextID}, &target)
+	b.call("", "Target.createTarget", object{"url": "about:blank", "browserContextId": context}, &target)
 	b.call("", "Target.attachToTarget", object{"targetId": target.TargetID, "flatten": true}, &attached)
-	p := &tab{browser: b, session: attached.SessionID}
+	p := &tab{browser: b, session: attached.SessionID, context: context}
 	b.mu.Lock()
 	b.tabs[p.session] = p
 	b.mu.Unlock()

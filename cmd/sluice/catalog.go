@@ -127,7 +127,7 @@ func (f *found) path(name string) (string, bool) {
 // folder finds the model files in one, if it can be read.
 func folder(dir string, now func() time.Time) (*found, error) {
 	if _, err := os.ReadDir(dir); err != nil {
-		return nil, fmt.Errorf("--models %s: %w: want a folder with model files (GGUF)", dir, err)
+		return nil, fmt.Errorf("--models %w: want a folder with model files (GGUF)", onFile(dir, err))
 	}
 	return &found{now: now, find: func() map[string]string { return filesIn(dir) }}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -124,6 +125,12 @@ func shownValue(flag *kong.Flag, v any) any {
 		}
 		return "(secret)"
 	}
+	if p := reflect.ValueOf(v); p.Kind() == reflect.Pointer { // a flag whose absence means something else than 0
+		if p.IsNil() {
+			return ""
+		}
+		v = p.Elem().Interface()
+	}
 	switch v := v.(type) {
 	case size:
 		if v == 0 {
@@ -131,6 +138,8 @@ func shownValue(flag *kong.Flag, v any) any {
 		}
 		return binarySize(int64(v))
 	case time.Duration:
+		return v.String()
+	case layers:
 		return v.String()
 	}
 	return v

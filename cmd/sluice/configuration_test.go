@@ -89,6 +89,20 @@ ram = "1G"
 	require.Regexp(t, `(?m)^config +- +default$`, o.stdout, "SLUICE_CONFIG is no shape of a model")
 }
 
+// TestConfigSpells: values are shown as they are given.
+func TestConfigSpells(t *testing.T) {
+	for given, shown := range map[string]string{"--gpu-layers=all": "all", "--gpu-layers=auto": "auto", "--gpu-layers=3": "3",
+		"--temp=0.5": "0.5", "--top-k=7": "7", "--keep-alive=90m": "1h30m0s"} {
+		o := sluice("", "config", "serve", given)
+		name, _, _ := strings.Cut(given[2:], "=")
+		if name == "temp" || name == "top-k" {
+			o = sluice("", "config", "run", given)
+		}
+		require.Regexp(t, `(?m)^`+name+` +`+shown+` +flag$`, o.stdout)
+	}
+	require.Regexp(t, `(?m)^temp +- +default$`, sluice("", "config", "run").stdout)
+}
+
 // TestSettingsCount: commands run with what config shows.
 func TestSettingsCount(t *testing.T) {
 	o := withSettings(t, "[tokenize]\nmodel = 'no-such.gguf'\n", nil, "tokenize", "hello")

@@ -47,6 +47,17 @@ func (l *layers) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String is what UnmarshalText takes.
+func (l layers) String() string {
+	switch l {
+	case allLayers:
+		return "all"
+	case autoLayers:
+		return "auto"
+	}
+	return strconv.Itoa(int(l))
+}
+
 // planned is what a plan calls them.
 func (l layers) planned() int {
 	switch l {
@@ -79,16 +90,18 @@ func (f *computeFlags) device(e *env) (backend.Device, error) {
 			"with --device cpu")
 	case name == cpuDevice && usual == autoDevice:
 		return nil, usagef("%s is of GPUs: leave it out, or compute with --device vulkan", of)
+	case name == cpuDevice && f.VRAM > 0:
+		return nil, usagef("--vram is memory of GPUs: leave it out, or compute with --device vulkan")
 	case name == cpuDevice && f.FastPrefill:
 		return nil, usagef("--fast-prefill is of GPUs: leave it out, or compute with --device vulkan")
 	case name == cpuDevice, name == autoDevice && f.NoRepack,
 		(name == vulkanDevice || name == autoDevice) && f.GPULayers == 0:
 		return f.processor(e)
 	case numbered:
-		d, err := vulkan.Open(n, f.gpu())
+		d, err := vulkan.Open(n, f.gpu(e))
 		return f.both(e, d, onDevice(from, asked, err))
 	case name == vulkanDevice:
-		d, err := vulkan.OpenBest(f.gpu())
+		d, err := vulkan.OpenBest(f.gpu(e))
 		return f.both(e, d, onDevice(from, asked, err))
 	case name == autoDevice:
 		return f.best(e)
@@ -105,7 +118,7 @@ func onDevice(from, asked string, err error) error {
 
 // best takes a GPU, if there is one that can be used.
 func (f *computeFlags) best(e *env) (backend.Device, error) {
-	d, err := vulkan.OpenBest(f.gpu())
+	d, err := vulkan.OpenBest(f.gpu(e))
 	switch {
 	case err != nil && f.GPULayers > 0:
 		return nil, fmt.Errorf("--gpu-layers %d: %w", f.GPULayers, err)
@@ -153,8 +166,19 @@ func (f *computeFlags) processor(e *env) (backend.Device, error) {
 }
 
 // gpu is how a GPU is used.
-func (f *computeFlags) gpu() vulkan.Options {
-	return vulkan.Options{Cache: kernelCache(), FastPrefill: f.FastPrefill}
+func (f *computeFlags) gpu(e *env) vulkan.Options {
+	return vulkan.Options{Cache: kernelCache(), FastPrefill: f.FastPrefill, Without: withoutVariable.list(e)}
+}
+
+// variable is one of the environment that lists names, with commas between them.
+type variable string
+
+// withoutVariable names what of a GPU is left alone, as where its driver does it badly.
+const withoutVariable variable = "SLUICE_VULKAN_WITHOUT"
+
+func (v variable) list(e *env) []string {
+	text, _ := e.lookup(string(v))
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // kernelCache is the folder for what drivers compile; empty where the system has none.
@@ -167,8 +191,9 @@ func kernelCache() string {
 }
 
 // gpus has a finding for each Vulkan device. A machine without is well, too: it is said what one would need.
-func gpus() (all []finding) {
-	list, err := vulkan.List()
+func gpus(e *env) (all []finding) {
+	without := withoutVariable.list(e)
+	list, err := vulkan.List(without...)
 	if err != nil {
 		return []finding{{What: "GPU", State: "none: " + err.Error(), OK: true}}
 	}
@@ -182,6 +207,12 @@ func gpus() (all []finding) {
 			binarySize(d.Shared))
 		if len(d.Has) > 0 {
 			f.State += ", " + strings.Join(d.Has, ", ")
+		}
+		if len(d.Lacks) > 0 {
+			f.State += "; without " + strings.Join(d.Lacks, ", ")
+		}
+		if len(without) > 0 {
+			f.State += "; " + string(withoutVariable) + "=" + printable(strings.Join(without, ","))
 		}
 		if d.Missing != nil {
 			f.State += ": " + d.Missing.Error()

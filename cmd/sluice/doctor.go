@@ -101,7 +101,7 @@ func examine(e *env) []finding {
 	list = append(list, instructions(&cpuid.CPU))
 	forced, _ := e.lookup("SLUICE_CPU")
 	list = append(list, kernelsFor(forced))
-	list = append(list, gpus()...)
+	list = append(list, gpus(e)...)
 	return append(list, memory(e.root), hugePages(e.root), directReads(), lockedMemory(), freeDisk("."))
 }
 

@@ -40,6 +40,24 @@ func TestDoctor(t *testing.T) {
 	require.Equal(t, "SLUICE_CPU=ref forces them", found["kernels"].State)
 }
 
+// TestDoctorSaysWithoutWhat: what a GPU is used without is shown, and what none can be used without is its fault.
+func TestDoctorSaysWithoutWhat(t *testing.T) {
+	needsVulkan(t)
+	without := func(names string) []finding {
+		e := testEnv("")
+		e.lookup = func(name string) (string, bool) { return names, name == "SLUICE_VULKAN_WITHOUT" }
+		return gpus(e)
+	}
+	f := without("timestamps,shaderFloat64")[0]
+	require.True(t, f.OK)
+	require.Regexp(t, `; without timestamps, .*shaderFloat64.*; SLUICE_VULKAN_WITHOUT=timestamps,shaderFloat64`, f.State)
+	f = without("storageBuffer16BitAccess")[0]
+	require.False(t, f.OK)
+	require.Contains(t, f.State, "cannot be used: it has no storageBuffer16BitAccess")
+	require.NotEmpty(t, f.Do)
+	require.Contains(t, without("nothing")[0].State, `without "nothing", which is no capability`)
+}
+
 func TestDoctorSeesWrongKernels(t *testing.T) {
 	f := kernelsFor("sse9")
 	require.False(t, f.OK)

@@ -14,7 +14,7 @@ import (
 )
 
 type inspectCmd struct {
-	Model   string `arg:"" optional:"" help:"Model file (GGUF), or the name of a model in the store. Without it: the small embedded model."`
+	Model   string `arg:"" optional:"" help:"Model file (GGUF), the folder of a model (safetensors), or the name of one in the store. Without it: the small embedded model."`
 	Tensors bool   `help:"List the tensors too."`
 
 	Metadata bool `help:"Show layers, heads, rope, experts, licence, and all keys of the file."`

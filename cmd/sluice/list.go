@@ -46,9 +46,13 @@ func (c *listCmd) Run(e *env) error {
 		return err
 	}
 	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "name\tsize\tpulled\t")
+	fmt.Fprintln(t, "name\tsize\tpulled")
 	for _, r := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(r.Name), binarySize(r.Size), r.day(), printable(r.Note))
+		note := ""
+		if r.Note != "" {
+			note = "\t" + printable(r.Note)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s%s\n", printable(r.Name), binarySize(r.Size), r.day(), note)
 	}
 	return t.Flush()
 }

@@ -34,6 +34,20 @@ type outcome struct {
 	stdout, stderr string
 }
 
+// TestMain keeps what the program remembers of a machine out of the cache of the person who runs the tests.
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "sluice-cache-")
+	if err == nil {
+		err = os.Setenv("XDG_CACHE_HOME", folder)
+	}
+	if err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(folder)
+	os.Exit(code)
+}
+
 // interrupted is what a command sees of a person who presses Ctrl-C at once.
 func interrupted(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
@@ -137,6 +151,13 @@ func TestUsage(t *testing.T) {
 		call{[]string{"run", "-"}, " \n"},
 		args("run", "--ctx=99999999999", "hello"),
 		args("run", "-t", "5000", "hello"),
+		args("run", "--log", "loud", "hello"),
+		args("run", "--vram", "1G", "hello"),
+		args("run", "--temp", "-1", "--top-k", "-3", "--logit-bias", "9999+1", "hello"),
+		args("run", "-m", "testdata", "hello"),
+		args("convert", "nonsense", "-o", "m.gguf"),
+		args("convert", "main.go", "-o", "m.gguf"),
+		args("serve", "--models", "nonsense"),
 		args("run", "--tokens", "1,2", "hello"),
 		args("run", "--tokens", "1,2", "--system", "Be brief."),
 		args("run", "--tokens", "1,9999"),
@@ -292,7 +313,7 @@ func TestWrongUsage(t *testing.T) {
 		{"run --nothing hi", "unknown flag --nothing\n"},
 		{"run -m", "--model: its value is missing\n"},
 		{"bench --depth 0,-1", `--depth: "-1" reads as a flag: write --depth="-1"` + "\n"},
-		{"rum hi", `unexpected argument rum, did you mean one of "run", "rm"?` + "\nSee sluice --help."},
+		{"rum hi", `rum is no command, did you mean one of "run", "rm"?` + "\nSee sluice --help."},
 	} {
 		o := sluice("", strings.Fields(c.line)...)
 		require.Equal(t, exitUsage, o.code, c.line)

@@ -14,7 +14,7 @@ type parseCmd struct {
 	Template string `placeholder:"FILE" help:"Chat template (Jinja2) of the model that wrote the answer. Without it: the model's own."`
 	Tools    string `placeholder:"FILE" help:"JSON: the tools of the request. Without any, every name may be one's."`
 	Tail     string `placeholder:"TEXT" help:"How the prompt ended: it may have begun a thought."`
-	Cuts     []int  `placeholder:"N,..." help:"Cut the answer at these code points, and print what comes of each piece, as it would be streamed."`
+	Cuts     []int  `placeholder:"N" help:"Cut the answer at these code points, and print what comes of each piece, as it would be streamed."`
 }
 
 func (parseCmd) examples() [2]string {

@@ -15,7 +15,7 @@ import (
 )
 
 type planCmd struct {
-	Model string `arg:"" placeholder:"MODEL" help:"Model file (GGUF), or the name of a model in the store."`
+	Model string `arg:"" placeholder:"MODEL" help:"Model file (GGUF), the folder of a model (safetensors), or the name of one in the store."`
 	computeFlags
 	Seqs int  `default:"1" placeholder:"N" help:"Sequences at once, for which the speed is expected. Default: 1."`
 	JSON bool `name:"json" help:"Print JSON."`

@@ -61,7 +61,7 @@ func TestStoreCommands(t *testing.T) {
 	require.Equal(t, list[0].Path, list[1].Path)
 	require.Equal(t, hubtest.Commit, list[0].Revision)
 	day := list[0].Pulled.Format(time.DateOnly)
-	require.Equal(t, fmt.Sprintf("name                size      pulled      \nAnn/Mini-GGUF:Q8_0  %s  %s  \nmine                %s  %s  \n",
+	require.Equal(t, fmt.Sprintf("name                size      pulled\nAnn/Mini-GGUF:Q8_0  %s  %s\nmine                %s  %s\n",
 		size, day, size, day), here(dir, "list").stdout)
 
 	o = here(dir, "show", "mine")
@@ -73,7 +73,7 @@ func TestStoreCommands(t *testing.T) {
 	o = here(dir, "run", "-m", "mine", "What is the capital of France?")
 	require.Equal(t, outcome{0, "The capital of France is Paris.\n", ""}, o)
 
-	require.Equal(t, outcome{0, "Ann/Mini-GGUF is gone: 0 B free\nmine is gone: " + size + " free\n", ""},
+	require.Equal(t, outcome{0, "Ann/Mini-GGUF is gone: others have its files, which stay\nmine is gone: " + size + " freed\n", ""},
 		here(dir, "rm", "Ann/Mini-GGUF", "mine"))
 	for _, c := range []struct {
 		args []string

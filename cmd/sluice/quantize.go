@@ -23,7 +23,7 @@ import (
 )
 
 type quantizeCmd struct {
-	In         string   `arg:"" help:"Model to read: a GGUF file in BF16, F16 or F32, or the name of a model in the store."`
+	In         string   `arg:"" help:"Model to read: a GGUF file in BF16, F16 or F32, the folder of a model, or the name of one in the store."`
 	Out        string   `arg:"" help:"File to write. It appears when it is complete; a run that was stopped goes on where it was."`
 	Type       string   `arg:"" help:"File type, such as Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0 or IQ4_XS. A wrong one lists all."`
 	Imatrix    string   `name:"imatrix" placeholder:"FILE" help:"Importance matrix (sluice imatrix makes one): columns with large inputs are rounded more carefully."`

@@ -68,8 +68,8 @@ func (c *replayCmd) check(e *env) error {
 			return err
 		}
 	} else if result.First == nil {
-		fmt.Fprintf(e.stdout, "%d requests, %d tokens: all the same (%d requests left out)\n",
-			result.Requests, result.Tokens, leftOut)
+		fmt.Fprintf(e.stdout, "%s, %s: all the same (%s left out)\n",
+			count(result.Requests, "request"), count(result.Tokens, "token"), count(leftOut, "request"))
 	}
 	if d := result.First; d != nil {
 		return fmt.Errorf("%s: request %d, token %d of its answer: %d was recorded, %d is computed here", c.Trace, d.Request,

@@ -38,7 +38,11 @@ func (c *rmCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(e.stdout, "%s is gone: %s free\n", name, binarySize(freed)); err != nil {
+		what := binarySize(freed) + " freed"
+		if freed == 0 {
+			what = "others have its files, which stay"
+		}
+		if _, err := fmt.Fprintf(e.stdout, "%s is gone: %s\n", name, what); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,11 @@ func (f *samplingFlags) params(e *actors.Engine) (sample.Params, error) {
 		seed := cmp.Or(e.Info.Sampling.Seed, rand.Uint64N(1<<53))
 		f.Seed = &seed
 	}
-	return f.over(e.Info.Sampling, e)
+	p, err := f.over(e.Info.Sampling, e)
+	if err != nil {
+		return p, usagef("%s", ofFlags(err.Error()))
+	}
+	return p, nil
 }
 
 // over lays the flags over other parameters.
@@ -91,6 +95,22 @@ func (f *samplingFlags) over(p sample.Params, e *actors.Engine) (sample.Params, 
 		return p, usagef("%v", err)
 	}
 	return p, nil
+}
+
+// ofFlags says of flags what was said of fields of requests, one in a line.
+func ofFlags(faults string) string {
+	lines := strings.Split(faults, "\n")
+	for i, line := range lines {
+		name, rest, _ := strings.Cut(line, " ")
+		if strings.HasPrefix(name, "--") {
+			continue
+		}
+		if name == "temperature" {
+			name = "temp"
+		}
+		lines[i] = "--" + strings.ReplaceAll(name, "_", "-") + " " + rest
+	}
+	return strings.Join(lines, "\n")
 }
 
 func set[T any](to *T, from *T) {

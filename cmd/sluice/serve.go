@@ -16,7 +16,7 @@ import (
 )
 
 type serveCmd struct {
-	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]MODEL" help:"Model file (GGUF) or name of a model in the store, and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Loaded at once, as far as there is room. Without it, --models and --stored: the small embedded model."`
+	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]MODEL" help:"Model file (GGUF), folder of a model, or name of one in the store, and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Loaded at once, as far as there is room. Without it, --models and --stored: the small embedded model."`
 
 	Folder    string        `name:"models" placeholder:"FOLDER" help:"Folder of model files, which clients call by their names without .gguf. Each is loaded when it is asked for; others leave for it, but none that answers."`
 	Stored    bool          `name:"stored" help:"Serve the models of the store (sluice list) in the same way."`
@@ -30,7 +30,7 @@ type serveCmd struct {
 	Name       string   `placeholder:"NAME" help:"Name of the only model for clients. Default: the one in its file."`
 	recordFlags
 	Parallel      int      `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
-	MetricsCompat []string `name:"metrics-compat" enum:"vllm,llamacpp" placeholder:"SERVER,..." help:"Have metrics under the names of vllm and llamacpp as well, for dashboards made for them."`
+	MetricsCompat []string `name:"metrics-compat" enum:"vllm,llamacpp" placeholder:"SERVER" help:"Have metrics under the names of vllm and llamacpp as well, for dashboards made for them."`
 	accessFlags
 	tlsFlags
 	pullFlag

@@ -94,6 +94,19 @@ func TestTopRestarted(t *testing.T) {
 	require.Contains(t, view.lines(80, 40)[1], "no answer, what follows is old: connection refused")
 }
 
+// TestTopLoadedAgain: a model that left and came back between two looks has counted from 0 since.
+func TestTopLoadedAgain(t *testing.T) {
+	v := looks()
+	for up, look := range map[float64]*server.Inside{100: v.before, 1: v.now} {
+		m := &look.Models[0]
+		m.Device = server.DeviceInside{ID: "house/device", Uptime: up, Computing: up / 2}
+		m.ExpertsFound, m.ExpertsMissed = uint64(7*up), uint64(3*up)
+	}
+	v.now.Models[0].Rows, v.now.Models[0].Steps = 8, 4
+	require.Contains(t, strings.Join(v.lines(200, 40), "\n"), "2.0 rows a step")
+	require.Contains(t, strings.Join(v.lines(200, 40), "\n"), "experts 70.0 % found")
+}
+
 // TestTopOnce: without a terminal it prints one interval, and no escape sequence.
 func TestTopOnce(t *testing.T) {
 	s := serve(t)

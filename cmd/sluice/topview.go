@@ -91,11 +91,12 @@ func (d *ofDevice) share(now, before float64) float64 {
 	return 0
 }
 
-// earlier is what a model was at the look before.
-func (t *topView) earlier(name string) (was server.ModelInside) {
+// earlier is what a model was at the look before; one that was loaded again since counts from 0.
+func (t *topView) earlier(m *server.ModelInside) (was server.ModelInside) {
 	for i := range t.before.Models {
-		if t.before.Models[i].Name == name {
-			was = t.before.Models[i]
+		b := &t.before.Models[i]
+		if b.Name == m.Name && (b.Device.Uptime <= m.Device.Uptime || m.Device.ID == "") {
+			was = *b
 		}
 	}
 	return was
@@ -110,7 +111,7 @@ func (t *topView) model(m *server.ModelInside, columns int) []string {
 		}
 		return []string{name + "  " + m.State}
 	}
-	was := t.earlier(m.Name)
+	was := t.earlier(m)
 	parts := []string{
 		fmt.Sprintf("sequences %d running, %d waiting", m.Running, m.Waiting),
 		fmt.Sprintf("%.1f tokens/s", t.per(float64(m.GeneratedTokens), float64(was.GeneratedTokens))),
@@ -171,7 +172,7 @@ func (t *topView) devices() (all []ofDevice) {
 	}
 	for i := range t.now.Models {
 		if m := &t.now.Models[i]; m.Device.ID != "" {
-			was := t.earlier(m.Name)
+			was := t.earlier(m)
 			all = append(all, ofDevice{fmt.Sprintf("%s of %s", m.Device.ID, printable(m.Name)), &m.Device, &was.Device})
 		}
 	}

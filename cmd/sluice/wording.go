@@ -22,8 +22,10 @@ var wordings = []struct {
 }
 
 var (
-	oneOf   = regexp.MustCompile(`^(.*) must be one of (.*) but got (".*")$`)
-	lacking = regexp.MustCompile(`^(?:expected|missing flags:) "?([^"]*)"?$`)
+	oneOf     = regexp.MustCompile(`^(.*) must be one of (.*) but got (".*")$`)
+	lacking   = regexp.MustCompile(`^(?:expected|missing flags:) "?([^"]*)"?$`)
+	noCommand = regexp.MustCompile(`^unexpected argument ([^\s,]+)`)
+
 	unknown = regexp.MustCompile(`^unknown flag --([\w-]+)$`)
 )
 
@@ -37,14 +39,15 @@ func worded(err *kong.ParseError) string {
 		text = w.was.ReplaceAllString(text, w.is)
 	}
 	if m := oneOf.FindStringSubmatch(text); m != nil {
-		return m[1] + " is " + m[3] + ": want " + alternatives(strings.Split(strings.ReplaceAll(m[2], `"`, ""), ","))
+		allowed := strings.Trim(strings.ReplaceAll(m[2], `"`, ""), ",")
+		return m[1] + " is " + m[3] + ": want " + alternatives(strings.Split(allowed, ","))
 	}
 	var node *kong.Node
 	if err.Context != nil {
 		node = err.Context.Selected()
 	}
 	if node == nil {
-		return text
+		return noCommand.ReplaceAllString(text, "$1 is no command")
 	}
 	if m := lacking.FindStringSubmatch(text); m != nil {
 		if e, ok := node.Target.Addr().Interface().(exampler); ok {

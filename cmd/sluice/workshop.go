@@ -231,6 +231,9 @@ func openPath(path string) (*gguf.File, error) {
 	if checkpoint.Has(path) {
 		return openCheckpoint(path)
 	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s: is a folder without config.json: want a GGUF file, or the folder of a model", path)
+	}
 	return gguf.Open(path)
 }
 

@@ -19,10 +19,11 @@ type card struct {
 	computing, copying *clock // of the queues
 	calibrates         bool   // the device tells its time
 	cache              string // folder of compiled kernels; empty: none
+	closed             bool
 }
 
 func openCard(p pick, o Options) (*card, error) {
-	lib, err := vk.Open()
+	lib, err := vk.OpenWith(o.library())
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +42,9 @@ func openCard(p pick, o Options) (*card, error) {
 	return c, nil
 }
 
+// library is how Vulkan is opened.
+func (o *Options) library() vk.Options { return vk.Options{Trial: o.Trial, Without: o.Without} }
+
 func openPicked(lib *vk.Library, p pick) (*vk.Device, error) {
 	all, err := lib.Devices()
 	if err != nil {
@@ -57,6 +61,7 @@ func openPicked(lib *vk.Library, p pick) (*vk.Device, error) {
 func newCard(lib *vk.Library, d *vk.Device) (*card, error) {
 	q, err := newQueue(d)
 	if err != nil {
+		q.closeLines()
 		return nil, err
 	}
 	c := &card{lib: lib, d: d, kernels: NewKernels(d), queue: q, stages: make(chan *stage, uploadStages)}
@@ -67,7 +72,12 @@ func newCard(lib *vk.Library, d *vk.Device) (*card, error) {
 	return c, nil
 }
 
+// close closes it, once.
 func (c *card) close() error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
 	c.letGo()
 	c.kernels.Close()
 	return errors.Join(c.d.Close(), c.lib.Close())

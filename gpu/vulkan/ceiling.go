@@ -96,9 +96,9 @@ func (v *Device) multiplies(halves bool) ([]float64, error) {
 func (k *Kernels) peak(halves bool) (shaders.Module, float64) {
 	const sums, threads, teams = 8, 128, 4 // of a workgroup
 	switch {
-	case k.Matrix && halves:
+	case k.Matrix && k.squares && halves:
 		return shaders.PeakHalfMatrix, peakGroups * teams * sums * 2 * 16 * 16 * 16
-	case k.Matrix:
+	case k.Matrix && !halves:
 		return shaders.PeakMatrix, peakGroups * teams * sums * 2 * 16 * 16 * 32
 	case !k.Plain && !halves:
 		return shaders.PeakDot4, peakGroups * threads * sums * 2 * 4

@@ -58,9 +58,9 @@ func names(all []*vk.Physical) string {
 	return strings.Join(list, ", ")
 }
 
-// List describes all devices, in the order of their numbers.
-func List() ([]Found, error) {
-	lib, err := vk.Open()
+// List describes all devices, in the order of their numbers, as they are without some capabilities.
+func List(without ...string) ([]Found, error) {
+	lib, err := vk.OpenWith(vk.Options{Without: without})
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func List() ([]Found, error) {
 	for _, p := range all {
 		f := &p.Facts
 		x := Found{Name: f.Name, Kind: f.Kind.String(), API: f.API.String(), Driver: f.Driver, Missing: p.Missing(),
-			Subgroup: int(f.Subgroup.Size), Shared: int64(f.Shared), Auto: rank(p) > 0}
+			Subgroup: int(f.Subgroup.Size), Shared: int64(f.Shared), Auto: rank(p) > 0, Lacks: f.Lacks()}
 		for _, h := range f.Heaps {
 			if h.Local {
 				x.Memory, x.Free = max(x.Memory, int64(h.Size)), max(x.Free, int64(h.Budget)-int64(h.Used))

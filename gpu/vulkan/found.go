@@ -1,11 +1,15 @@
 package vulkan
 
+import "github.com/sluice-ai/sluice/gpu/vulkan/vk"
+
 // Options are how a device is used.
 type Options struct {
 	Cache string // folder for compiled kernels; empty: they are compiled anew each time
 	// FastPrefill has many rows multiplied in half precision, if the device has cooperative matrices. It is faster, F16
 	// and BF16 several times, and a prompt's bits are no longer those of the same tokens one by one.
 	FastPrefill bool
+	Without     []string  // capabilities that it is not to use, as vk.Options has them
+	Trial       *vk.Trial // what a test has it suffer; nil: nothing
 }
 
 // Found is a device as a person sees it.
@@ -15,8 +19,9 @@ type Found struct {
 	Shared                  int64 // bytes of a workgroup's memory
 	Subgroup                int   // lanes
 	Has                     []string
-	Missing                 error // what it lacks; nil: it can be used
-	Auto                    bool  // it is taken without being named
+	Lacks                   []string // of what it can be used without, by Vulkan's names
+	Missing                 error    // what it lacks; nil: it can be used
+	Auto                    bool     // it is taken without being named
 }
 
 // Rates are what a device was measured to do. 0: it was not.

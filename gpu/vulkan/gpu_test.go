@@ -29,10 +29,10 @@ type gpu struct {
 }
 
 // open opens the first device, under validation if the layer is there. SLUICE_VULKAN_DEVICE names another by a part
-// of its name. Without a device the test is skipped; in CI it fails.
-func open(t testing.TB) *gpu {
+// of its name. Without a device the test is skipped; in CI it fails. The device lacks what is named.
+func open(t testing.TB, lacks ...string) *gpu {
 	t.Helper()
-	lib, err := vk.OpenWith(vk.Options{Validate: os.Getenv("SLUICE_VULKAN_BARE") == ""})
+	lib, err := vk.OpenWith(vk.Options{Validate: os.Getenv("SLUICE_VULKAN_BARE") == "", Without: append(without(), lacks...)})
 	if err != nil {
 		missing(t, err)
 	}

@@ -454,7 +454,7 @@ type move struct {
 func (m *model) follow() {
 	var last time.Time
 	for c := range m.moves {
-		if m.device.queue.reach(m.device.queue.copies, c.value) != nil {
+		if m.device.queue.reach(m.device.queue.copies, c.value, 0) != nil {
 			continue
 		}
 		began, ended := m.copied(&c, time.Now())

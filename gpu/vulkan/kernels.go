@@ -19,6 +19,7 @@ type Kernels struct {
 
 	Halves bool // models multiply many rows in half precision: see MatVec.Halves; said before they are compiled
 
+	squares bool   // cooperative matrices of half precision are there, beside those of whole numbers
 	rows    int    // of a prompt that a workgroup of attend.comp takes, one after another
 	layout  uint32 // of squares in their lanes, as matmul.comp wants to know it
 	emulate bool   // squares of half precision without cooperative matrices, for tests
@@ -42,7 +43,8 @@ type variant struct {
 
 // NewKernels prepares kernels for a device, which nobody uses yet.
 func NewKernels(d *vk.Device) *Kernels {
-	k := &Kernels{d: d, Plain: !d.Facts.Has.Dot4, Matrix: hasMatrix(&d.Facts), compiled: map[variant]*compiled{}, rows: 8}
+	k := &Kernels{d: d, Plain: !d.Facts.Has.Dot4, Matrix: hasMatrix(&d.Facts), squares: hasHalves(&d.Facts),
+		compiled: map[variant]*compiled{}, rows: 8}
 	if k.Matrix {
 		k.layout = k.findLayout()
 	}
@@ -70,7 +72,19 @@ func (k *Kernels) kernel(m shaders.Module, constants []uint32) (*vk.Kernel, erro
 		c.kernel, c.err = k.d.Compile(vk.KernelSource{Name: m.String(), Code: m.Code(), Constants: constants,
 			Subgroup: subgroup})
 	})
+	if c.err != nil {
+		k.forget(v, c)
+	}
 	return c.kernel, c.err
+}
+
+// forget has a kernel compiled again that could not be: there may be memory for it by then.
+func (k *Kernels) forget(v variant, c *compiled) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.compiled[v] == c {
+		delete(k.compiled, v)
+	}
 }
 
 // Close releases all kernels. No work may be under way.

@@ -32,11 +32,16 @@ var muls = map[shaders.Module]mul{
 const fewColumns = 16
 
 // hasMatrix says whether subgroups have the products that matmul.comp is written for.
-func hasMatrix(f *vk.Facts) bool {
-	return f.Has.Matrix && f.Subgroup.Min == 32 && f.Subgroup.Max == 32 &&
+func hasMatrix(f *vk.Facts) bool { return multiplies(f, 32, vk.Int8, vk.Int32) }
+
+// hasHalves says the same of matmul_f16.comp.
+func hasHalves(f *vk.Facts) bool { return f.Has.Float16 && multiplies(f, 16, vk.Float16, vk.Float32) }
+
+// multiplies says whether subgroups of 32 lanes multiply matrices of 16 rows and columns and so many between them.
+func multiplies(f *vk.Facts, k uint32, from, to vk.Number) bool {
+	return f.Has.Matrix && f.Has.MemoryModel && f.Subgroup.Min == 32 && f.Subgroup.Max == 32 &&
 		slices.ContainsFunc(f.Matrices, func(s vk.MatrixShape) bool {
-			return s.M == 16 && s.N == 16 && s.K == 32 && s.A == vk.Int8 && s.B == vk.Int8 && s.C == vk.Int32 &&
-				s.D == vk.Int32
+			return s.M == 16 && s.N == 16 && s.K == k && s.A == from && s.B == from && s.C == to && s.D == to
 		})
 }
 
@@ -119,11 +124,12 @@ var halves = map[shaders.Module]half{
 // at once, in 64; 0: it is not wanted, or there is none.
 func (k *Kernels) halfMul(m *MatVec) (module shaders.Module, wide int) {
 	f, ok := halves[formats[m.W.Type].dot]
-	if !ok || m.Halves == 0 || !k.Matrix && !k.emulate || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
+	matrix := k.Matrix && k.squares
+	if !ok || m.Halves == 0 || !matrix && !k.emulate || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
 		return module, 0
 	}
 	module = f.emulated
-	if k.Matrix {
+	if matrix {
 		module = f.matrix
 	}
 	const stride = 18 * 2

@@ -86,7 +86,7 @@ func (m *model) layAddresses(r ir.Ref, x Matrix, apart uint64, experts int) erro
 	if err != nil {
 		return err
 	}
-	host, err := m.device.d.Allocate(vk.Staging, uint64(8*experts))
+	host, err := allocate(m.device.d, vk.Staging, uint64(8*experts), "addresses")
 	if err != nil {
 		return err
 	}

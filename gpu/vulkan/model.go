@@ -32,7 +32,8 @@ type model struct {
 	looksAhead   bool               // some rows see those after them: the host tells up to where
 	experts      map[ir.Ref]*Matrix // by gate and by down: their address is that of a table
 	launches     []launch
-	cuts         []cut // by segment
+	works        []work // by segment
+	cuts         []cut  // by segment
 	borders      map[ir.Value]place
 	values       *live.Values
 	scratchBytes int
@@ -66,7 +67,7 @@ type model struct {
 // compile plans the segments and takes all memory.
 func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	m := &model{device: v, program: p.Program, config: c, memory: buffers{d: v.d}, values: live.ValuesOf(p.Program),
-		experts: map[ir.Ref]*Matrix{}, copies: map[copyOf]*copying{}, spots: map[*Matrix]spot{}}
+		works: worksOf(p.Program), experts: map[ir.Ref]*Matrix{}, copies: map[copyOf]*copying{}, spots: map[*Matrix]spot{}}
 	part := p.Only(c.Segments)
 	f := fuse(part, c.Segments == nil, func(a *ir.AttendArgs) (Heads, bool) {
 		h := m.heads(a)
@@ -170,6 +171,9 @@ func (m *model) begin(x *slot) error {
 	if x.begun {
 		return nil
 	}
+	if err := m.device.queue.alive(nil); err != nil {
+		return err
+	}
 	if err := x.step.Check(m.program, &m.config, m.draws); err != nil {
 		return err
 	}
@@ -182,19 +186,10 @@ func (m *model) begin(x *slot) error {
 		}
 	}
 	x.begun, m.draws = true, len(x.step.Draws)
+	x.begins, x.products, x.longest = time.Time{}, 0, 0
+	x.countSeen()
 	x.moving, x.behind = absent, absent
 	return nil
-}
-
-// flush submits the segments that were enqueued.
-func (m *model) flush(x *slot) error {
-	if x.from < 0 {
-		return nil
-	}
-	sh := x.shape
-	sh.from, sh.to, x.from = x.from, x.to, -1
-	_, err := m.submit(x, 0, sh)
-	return err
 }
 
 // submit submits recordings of a step, to begin when copies have come to a value.
@@ -206,6 +201,9 @@ func (m *model) submit(x *slot, copied uint64, shapes ...shape) (value uint64, e
 		}
 	}
 	asked := time.Now()
+	if x.begins.IsZero() {
+		x.begins = asked
+	}
 	if value, err = m.device.queue.submit(copied, all...); err == nil {
 		m.submitted(x, all, shapes, asked)
 	}
@@ -222,13 +220,14 @@ type ended struct {
 	told    func(error)
 	group   int // that moves, of a part with one
 	asked   time.Time
+	longest time.Duration // that a submit of a step is predicted to take; 0: who knows
 }
 
 // Finish drops what was enqueued and not submitted: nobody wants it any more.
 func (m *model) Finish(s *backend.Step, done func(error)) {
 	x := m.slot(s)
 	m.parts.Drop()
-	e := ended{value: x.value, slot: x, done: done}
+	e := ended{value: x.value, slot: x, done: done, longest: x.longest}
 	x.from, x.value, x.begun = -1, 0, false
 	if e.value == 0 {
 		done(nil)
@@ -239,9 +238,9 @@ func (m *model) Finish(s *backend.Step, done func(error)) {
 
 // watch waits for what was submitted, one after another, and tells of the ends.
 func (m *model) watch() {
-	var last time.Time
+	var last, before time.Time
 	for e := range m.ends {
-		err := m.device.queue.wait(e.value)
+		err := m.device.queue.reach(m.device.queue.line, e.value, e.longest)
 		switch {
 		case e.release != nil:
 			e.release()
@@ -250,8 +249,10 @@ func (m *model) watch() {
 			e.told(err)
 		default:
 			if err == nil {
-				m.tell(e.slot, time.Now())
-				err = e.slot.take(m)
+				now := time.Now()
+				m.learnSpeed(e.slot, before, now)
+				m.tell(e.slot, now)
+				err, before = e.slot.take(m), now
 			}
 			e.done(err)
 		}
@@ -321,7 +322,7 @@ func (m *model) cross(v ir.Value, s *backend.Step, rows []float32,
 		return err
 	}
 	n := len(s.Tokens) * stride(p.b)
-	b, err := m.device.d.Allocate(vk.Staging, uint64(4*n))
+	b, err := allocate(m.device.d, vk.Staging, uint64(4*n), "a value between devices")
 	if err != nil {
 		return err
 	}
@@ -391,7 +392,7 @@ func (m *model) Close() error {
 		m.device.d.Free(s.tables)
 	}
 	m.memory.free()
-	if errors.Is(err, vk.Lost) {
+	if errors.Is(err, backend.ErrLost) {
 		err = nil // the steps have said so
 	}
 	return err

@@ -23,7 +23,7 @@ func Measure(backend.Device) (Rates, error) { return Rates{}, nil }
 func Ceilings(backend.Device, bool) (read, multiply []float64, err error) { return nil, nil, nil }
 
 // List says that this program has no Vulkan.
-func List() ([]Found, error) {
+func List(...string) ([]Found, error) {
 	_, err := vk.Open()
 	return nil, err
 }

@@ -3,7 +3,7 @@
 package vulkan
 
 import (
-	"fmt"
+	"time"
 	"unsafe"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
@@ -44,6 +44,12 @@ type slot struct {
 	moving     int     // group that moves and is computed with next; absent: none
 	behind     int     // group whose copy that waits for, likewise
 	value      uint64  // of the queue's timeline when all that was submitted is done; 0: nothing was
+
+	// How long it should take, and what the watcher learns of it.
+	begins   time.Time // when the first of it was submitted; zero: nothing was
+	products float64   // that were submitted whole
+	sees     float64   // positions, of all rows
+	longest  time.Duration
 }
 
 // rotation is one way to rotate, whose angles the host makes for every row.
@@ -68,6 +74,7 @@ func (m *model) laySlots(p *ir.Bound) error {
 	rows, wanted := m.capacity(false), m.capacity(true)
 	for range m.config.Ring() {
 		s := &slot{step: &backend.Step{}, recordings: map[shape]*vk.Recording{}, from: -1}
+		m.slots, m.ring = append(m.slots, s), append(m.ring, s.step) // what it has is freed, however far this comes
 		size := 0
 		take := func(bytes int) (at int) {
 			at = size
@@ -113,8 +120,6 @@ func (m *model) laySlots(p *ir.Bound) error {
 		if err := m.layChoices(s, p); err != nil {
 			return err
 		}
-		m.slots = append(m.slots, s)
-		m.ring = append(m.ring, s.step)
 	}
 	return nil
 }
@@ -147,10 +152,8 @@ func (m *model) growTables(s *slot, n int) error {
 	clear(s.recordings)
 	m.device.d.Free(s.tables)
 	var err error
-	if s.tables, err = m.device.d.Allocate(vk.Stepwise, uint64(8*n)); err != nil {
-		return fmt.Errorf("block tables: %w", err)
-	}
-	return nil
+	s.tables, err = allocate(m.device.d, vk.Stepwise, uint64(8*n), "block tables")
+	return err
 }
 
 // fill tells the device of the step. Rows that are not there, up to the shape's, are computed or not, and leave

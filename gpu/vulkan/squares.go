@@ -5,7 +5,6 @@ package vulkan
 import (
 	"encoding/binary"
 	"math"
-	"time"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
@@ -77,5 +76,9 @@ func (k *Kernels) runSquares(b *vk.Buffer) error {
 	if err := k.d.Submit([]*vk.Recording{r}, nil, vk.Point{Timeline: line, Value: 1}); err != nil {
 		return err
 	}
-	return line.Wait(1, time.Minute)
+	err = line.Wait(1, k.d.Patience)
+	if err != nil {
+		k.d.Hold() // it may still be at work
+	}
+	return err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// patience is how long one wait for the device lasts, before the next one begins.
+// patience is how long one wait for the device lasts, before it is looked whether it hangs.
 const patience = time.Second
 
 // weight is where a tensor of the file goes.
@@ -62,8 +62,8 @@ func (s *stage) fit(d *vk.Device, n uint64) (err error) {
 		return nil
 	}
 	s.free(d)
-	if s.host, err = d.Allocate(vk.Staging, n); err == nil {
-		s.local, err = d.Allocate(vk.Local, n)
+	if s.host, err = allocate(d, vk.Staging, n, "what weights travel through"); err == nil {
+		s.local, err = allocate(d, vk.Local, n, "what weights travel through")
 	}
 	if err != nil {
 		s.free(d)

@@ -22,6 +22,10 @@ var ErrWeights = errors.New("a page of the weights cannot be read")
 // fails from then on. When they are closed and a program is compiled again, the device is opened anew.
 var ErrLost = errors.New("the device is lost")
 
+// ErrHung is wrapped by such an error where the device did not say so itself, but nothing ended for too long: it may be
+// what it computed that never ends.
+var ErrHung = errors.New("it hangs")
+
 // Traits are what a device says of itself to those who drive it.
 type Traits struct {
 	Flight  int  // steps that may be in flight, enqueued and not finished; at least 1

@@ -56,7 +56,7 @@ const FirstTokens = 32
 // not, should be faster.
 //
 // Reading and computing overlap. Dense groups are read ahead, all the time. Experts of a layer are read when its router
-// has chosen: while those that are there are computed.
+// has chosen: while those that are there are computed, and those that have come. So the last of them is left.
 func (m *Model) Expect(p *ir.Bound, s Speeds, sequences, positions int) (e Expected) {
 	rows := float64(max(sequences, 1))
 	device, host := m.cost(p, rows)
@@ -176,6 +176,7 @@ type step struct {
 type mixture struct {
 	there, kept, missing float64
 
+	last   float64 // what is left to compute when they have all come
 	copies float64 // their number
 	stays  float64 // of there, those that were read from disk
 	fill   float64 // bytes of all experts of the layer that were, and stay
@@ -210,9 +211,9 @@ func (x *step) decode(s *Speeds, memory float64) float64 {
 		seconds += x.launches*s.Launch + x.crosses*turns*s.Turn
 	}
 	for _, l := range x.layers {
-		come, copied := l.kept+l.missing, over(l.kept, s.Bus)+l.copies*s.Copy
+		copied := over(l.kept, s.Bus) + l.copies*s.Copy
 		copies += l.copies
-		seconds += max(over(l.missing, s.Disk), copied, over(l.there, memory)) + over(come, memory)
+		seconds += max(over(l.missing, s.Disk), copied, over(l.there, memory)) + over(l.last, memory)
 		if x.apart && l.shares {
 			seconds += turns * s.Turn
 		}
@@ -310,9 +311,10 @@ func (x *step) mix(p *ir.Bound, homes []Home, shelf *Shelf, rows float64) {
 	copied := max(kept-(slots-stay), 0)
 	x.missed += touched * (read - stay + copied) / experts
 	each := bytes / experts // of an expert, by how likely it is to be used
-	x.layers = append(x.layers, mixture{there: each * (experts - copied - (read - stay)), kept: each * copied,
-		missing: each * (read - stay), copies: touched / experts * copied, stays: each * stay,
-		fill: float64(g.Bytes) * stay, shares: true})
+	come := copied + read - stay
+	x.layers = append(x.layers, mixture{there: each * (experts - come), kept: each * copied,
+		missing: each * (read - stay), last: min(each*come, float64(g.Bytes)),
+		copies: touched / experts * copied, stays: each * stay, fill: float64(g.Bytes) * stay, shares: true})
 }
 
 // values is the number of weights of a group.

@@ -1,6 +1,9 @@
 package sample
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // adjusts says whether anything changes single logits.
 func (p *Params) adjusts() bool {
@@ -33,16 +36,28 @@ func (s *Sampler) adjust(logits []float32, p *Params, history []int32) []float32
 	return s.logits
 }
 
-// mask bans the tokens that are not allowed; nil allows all.
+// mask bans the tokens that are not allowed. It goes by words, for most allow all of their tokens, or none.
 func mask(row []float32, allowed []uint64) {
-	if allowed == nil {
-		return
-	}
-	for i := range row {
-		if word := i / 64; word >= len(allowed) || allowed[word]>>(i%64)&1 == 0 {
-			row[i] = float32(math.Inf(-1))
+	ban := float32(math.Inf(-1))
+	for start := 0; start < len(row); start += 64 {
+		part, word := row[start:min(start+64, len(row))], uint64(0)
+		if start/64 < len(allowed) {
+			word = allowed[start/64]
+		}
+		for banned := ^word; banned != 0; banned &= banned - 1 {
+			i := bits.TrailingZeros64(banned)
+			if i >= len(part) {
+				break
+			}
+			part[i] = ban
 		}
 	}
+}
+
+// allows says whether a mask has the token.
+func allows(allowed []uint64, id int32) bool {
+	word := int(id) / 64
+	return word < len(allowed) && allowed[word]>>(id%64)&1 == 1
 }
 
 // penalise lowers the logits of the tokens in the window. The repeat penalty multiplies those of 0 or less,

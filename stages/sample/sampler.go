@@ -59,11 +59,15 @@ func (s *Sampler) SampleAmong(
 		return Result{}, err
 	}
 	row := logits
-	if p.adjusts() || allowed != nil {
+	if adjusts := p.adjusts(); adjusts || allowed != nil {
 		row = s.adjust(logits, p, history)
-		mask(row, allowed)
-		if best, err = likeliest(row); err != nil {
-			return Result{}, fmt.Errorf("after logit bias and penalties: %w", err)
+		if allowed != nil {
+			mask(row, allowed)
+		}
+		if adjusts || !allows(allowed, best) { // else the likeliest of all is that of those allowed
+			if best, err = likeliest(row); err != nil {
+				return Result{}, fmt.Errorf("after logit bias and penalties: %w", err)
+			}
 		}
 	}
 	r := Result{ID: best, State: st}

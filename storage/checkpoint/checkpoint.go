@@ -57,6 +57,16 @@ func Has(dir string) bool {
 
 // Open maps the weights of a folder.
 func Open(dir string) (*Folder, error) {
+	info, err := os.Stat(dir)
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		err = path.Err
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s: is a file, want the folder of a model, with config.json and weights", dir)
+	}
 	names, err := weightFiles(dir)
 	if err != nil {
 		return nil, err

@@ -110,6 +110,11 @@ func TestOpenRefuses(t *testing.T) {
 		_, err := Open(write(t, c.files))
 		require.ErrorContains(t, err, c.want)
 	}
+	dir := write(t, map[string][]byte{"model.safetensors": shard("a")})
+	_, err := Open(filepath.Join(dir, "none"))
+	require.EqualError(t, err, filepath.Join(dir, "none")+": no such file or directory")
+	_, err = Open(filepath.Join(dir, "model.safetensors"))
+	require.ErrorContains(t, err, "model.safetensors: is a file, want the folder of a model")
 }
 
 // A file that is cut while it is open is an error, and no crash.

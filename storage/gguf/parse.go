@@ -78,6 +78,10 @@ func (h *header) parseVersion(c *cursor) error {
 		switch string(found) {
 		case "GGML", "lmgg", "tjgg", "fmgg": // ggml, ggjt and ggmf are stored backwards
 			advice = "this is an older format, convert the model again"
+		case "<!DO", "<!do", "<htm", "<HTM":
+			advice = "this is a web page that was saved in place of the model, download it again"
+		case "vers": // version https://git-lfs.github.com/spec/v1
+			advice = "this may be git's note of where the model lies: git lfs pull, or download it again"
 		}
 		return fmt.Errorf("byte 0: magic is %q, want %q: %s", found, magic, advice)
 	}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	vulkan "github.com/vulkan-go/vulkan"
@@ -25,6 +27,12 @@ type Device struct {
 	cache    vulkan.PipelineCache
 	memory   memory
 	live     atomic.Int64 // objects of ours that were not closed
+	rest     rest
+	trial    *Trial
+	gate     *Timeline // of a trial: what hangs waits for it
+	// Patience is how long nothing may end of all that the device was given, before it counts as hung; and how long one
+	// that hangs has to come to rest when it is closed.
+	Patience time.Duration
 	f        struct {
 		createPipelines, allocateBuffers, submit, resetQueries, queryResults function
 		bufferAddress, wait, value, signal                                   function
@@ -56,12 +64,29 @@ func (p *Physical) Open() (*Device, error) {
 	if family < 0 {
 		return nil, fmt.Errorf("%s has no queue that computes", p.Facts.Name)
 	}
-	d := &Device{Facts: p.Facts, physical: p, compute: lane{family: uint32(family)}}
+	d := &Device{Facts: p.Facts, physical: p, compute: lane{family: uint32(family)}, trial: p.library.trial,
+		Patience: patience(p)}
 	d.copies = d.beside()
 	if err := d.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", p.Facts.Name, err), d.Close())
 	}
 	return d, nil
+}
+
+// Submits are meant to take half a second at most. A processor that plays the device may have other things to do.
+const (
+	usualPatience = 10 * time.Second
+	longPatience  = 2 * time.Minute
+)
+
+func patience(p *Physical) time.Duration {
+	switch t := p.library.trial; {
+	case t != nil && t.Patience > 0:
+		return t.Patience
+	case p.Facts.Kind == CPU:
+		return longPatience
+	}
+	return usualPatience
 }
 
 // beside finds the queue for copies: of engines that do nothing else, or another one that computes, or the only one.
@@ -92,9 +117,11 @@ func (l *lane) open(d *Device) error {
 	const resettable = 2 // VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
 	info := &commandPoolInfo{head: head{kind: isCommandPool}, flags: resettable, family: l.family}
 	pool := new(vulkan.CommandPool)
-	r := vulkan.CreateCommandPool(d.handle, vulkan.NewCommandPoolCreateInfoRef(pinned(&pin, info)), nil, pool)
+	r := d.try("vkCreateCommandPool", func() vulkan.Result {
+		return vulkan.CreateCommandPool(d.handle, vulkan.NewCommandPoolCreateInfoRef(pinned(&pin, info)), nil, pool)
+	})
 	l.pool = *pool
-	return Result(r).err("creating a command pool")
+	return r.err("creating a command pool")
 }
 
 func (d *Device) open() error {
@@ -120,7 +147,39 @@ func (d *Device) open() error {
 	if err := d.createLayout(); err != nil {
 		return err
 	}
-	return errors.Join(d.compute.open(d), d.copies.open(d))
+	if err := errors.Join(d.compute.open(d), d.copies.open(d)); err != nil {
+		return err
+	}
+	return d.openGate()
+}
+
+// try makes a call, unless a test has it fail.
+func (d *Device) try(name string, call func() vulkan.Result) Result {
+	if r := d.trial.fails(name); r != Success {
+		return r
+	}
+	return Result(call())
+}
+
+// openGate makes what a test has submits wait for.
+func (d *Device) openGate() error {
+	if d.trial == nil || d.trial.Hangs == nil {
+		return nil
+	}
+	gate, err := d.NewTimeline()
+	if err != nil {
+		return err
+	}
+	d.gate = gate
+	d.live.Add(-1) // it is no object of those who use the device
+	d.trial.gate(func() {
+		gate.mu.Lock()
+		defer gate.mu.Unlock()
+		if number(gate.semaphore) != 0 {
+			_ = gate.Signal(1) // what it releases says how that went
+		}
+	})
+	return nil
 }
 
 // pinned is a structure as vulkan-go takes it by reference.
@@ -140,7 +199,12 @@ func (d *Device) create() error {
 			*f.at(enabled) = 1
 		}
 	}
-	known := slices.DeleteFunc(slices.Clone(extensions), func(name string) bool { return !d.physical.extensions[name] })
+	known := slices.DeleteFunc(slices.Clone(extensions), func(name string) bool {
+		return !d.physical.extensions[name] || strings.HasSuffix(name, "cooperative_matrix") && !has.Matrix ||
+			strings.HasSuffix(name, "memory_budget") && !has.Budget ||
+			strings.HasSuffix(name, "calibrated_timestamps") && !has.Calibrates ||
+			strings.HasSuffix(name, "memory_host") && d.Facts.HostAlignment == 0
+	})
 	queues := []queueInfo{{head: head{kind: isQueue}, family: d.compute.family, count: 1}}
 	if d.copies.family != d.compute.family {
 		queues = append(queues, queueInfo{head: head{kind: isQueue}, family: d.copies.family, count: 1})
@@ -152,9 +216,14 @@ func (d *Device) create() error {
 	info := &deviceInfo{head: head{kind: isDevice, next: chain}, queueCount: uint32(len(queues)),
 		queues: slice(&pin, queues), extensionCount: uint64(len(known)), extensions: texts(&pin, known)}
 	device := new(vulkan.Device)
-	r := vulkan.CreateDevice(d.physical.handle, vulkan.NewDeviceCreateInfoRef(pinned(&pin, info)), nil, device)
+	r := d.try("vkCreateDevice", func() vulkan.Result {
+		return vulkan.CreateDevice(d.physical.handle, vulkan.NewDeviceCreateInfoRef(pinned(&pin, info)), nil, device)
+	})
 	d.handle = *device
-	return Result(r).err("creating a device")
+	if r == Success {
+		d.physical.library.devices.Add(1)
+	}
+	return r.err("creating a device")
 }
 
 func (d *Device) function(name string) function {
@@ -171,9 +240,11 @@ func (d *Device) createLayout() error {
 	ranges := &pushRange{stages: computeStage, size: PushSize}
 	info := &layoutInfo{head: head{kind: isLayout}, rangeCount: 1, ranges: address(&pin, ranges)}
 	layout := new(vulkan.PipelineLayout)
-	r := vulkan.CreatePipelineLayout(d.handle, vulkan.NewPipelineLayoutCreateInfoRef(pinned(&pin, info)), nil, layout)
+	r := d.try("vkCreatePipelineLayout", func() vulkan.Result {
+		return vulkan.CreatePipelineLayout(d.handle, vulkan.NewPipelineLayoutCreateInfoRef(pinned(&pin, info)), nil, layout)
+	})
 	d.layout = *layout
-	return Result(r).err("creating a pipeline layout")
+	return r.err("creating a pipeline layout")
 }
 
 // Idle waits until the queue has done all that was submitted to compute.
@@ -181,17 +252,32 @@ func (d *Device) Idle() error {
 	return Result(vulkan.QueueWaitIdle(d.compute.queue)).err("waiting for the queue")
 }
 
-// Close waits for the device and closes it. What was made on it must have been closed: an error says if not.
+// Close waits for the device and closes it. What was made on it must have been closed: an error says if not. One that
+// is held may have to be left as it is, which an error says, too.
 func (d *Device) Close() error {
 	if number(d.handle) == 0 {
 		return nil
 	}
-	vulkan.DeviceWaitIdle(d.handle) // a lost device is closed all the same
+	d.rest.mu.Lock()
+	held := d.rest.held
+	d.rest.mu.Unlock()
+	if held {
+		return d.leave()
+	}
+	vulkan.DeviceWaitIdle(d.handle) // what fails has been told
+	return d.destroy()
+}
+
+// destroy ends a device that has come to rest.
+func (d *Device) destroy() error {
 	var err error
 	if n := d.live.Load(); n != 0 {
 		err = fmt.Errorf("%d objects of %s are still open", n, d.Facts.Name)
 	}
 	err = errors.Join(err, d.memory.close(d))
+	if d.gate != nil {
+		d.gate.destroy()
+	}
 	if number(d.cache) != 0 {
 		vulkan.DestroyPipelineCache(d.handle, d.cache, nil)
 	}
@@ -205,5 +291,6 @@ func (d *Device) Close() error {
 	}
 	vulkan.DestroyDevice(d.handle, nil)
 	d.handle = handle[vulkan.Device](0)
+	d.physical.library.devices.Add(-1)
 	return err
 }

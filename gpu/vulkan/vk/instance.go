@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -23,17 +24,22 @@ type Library struct {
 	shared   bool      // the instance is the process's
 	messages *messages // nil without validation
 	messager uint64
+	trial    *Trial
+	lacks    []string     // capabilities that devices are used without
+	devices  atomic.Int32 // that are open, or were left
 	f        struct {
 		properties, features, memory, queues, extensions, matrices function
 		destroyMessenger                                           function
 	}
 }
 
-// Options are for tests.
+// Options are how devices are used, and for tests.
 type Options struct {
-	Validate bool   // run under the validation layer; Validating says whether it is there
-	loader   string // in place of loaderName
-	own      bool   // an instance of its own, which Close destroys
+	Without  []string // capabilities that no device has: those that a driver says it has and does badly; "all": Optional
+	Validate bool     // run under the validation layer; Validating says whether it is there
+	Trial    *Trial   // what devices suffer; nil: nothing
+	loader   string   // in place of loaderName
+	own      bool     // an instance of its own, which Close destroys
 }
 
 const validationLayer = "VK_LAYER_KHRONOS_validation"
@@ -52,7 +58,7 @@ func OpenWith(o Options) (*Library, error) {
 		return nil, fmt.Errorf("the Vulkan loader %s cannot be opened (%w): install it (Debian, Ubuntu: apt install libvulkan1; "+
 			"Fedora: dnf install vulkan-loader; Arch: pacman -S vulkan-icd-loader) and your card's driver", name, err)
 	}
-	l := &Library{handle: handle}
+	l := &Library{handle: handle, trial: o.Trial, lacks: o.Without}
 	if err := l.open(o); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -225,9 +231,12 @@ func (l *Library) Messages() []string {
 	return l.messages.take()
 }
 
-// Close destroys the instance. Devices must have been closed. The loader stays mapped: vulkan-go keeps addresses of
-// its functions for the whole process.
+// Close destroys the instance. Devices must have been closed; if one was left as it is, so is the instance. The loader
+// stays mapped: vulkan-go keeps addresses of its functions for the whole process.
 func (l *Library) Close() error {
+	if l.devices.Load() > 0 {
+		return nil
+	}
 	if l.messager != 0 {
 		l.f.destroyMessenger.word(number(l.instance), l.messager, 0)
 		l.messager = 0

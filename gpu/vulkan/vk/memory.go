@@ -3,7 +3,6 @@
 package vk
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -57,7 +56,10 @@ type memory struct {
 // reach. A buffer that is larger has a block of its own.
 func (d *Device) blockSize(p Place, size uint64) uint64 {
 	n := uint64(1 << 30)
-	if p != Local {
+	switch {
+	case d.trial != nil && d.trial.Apart:
+		n = grain
+	case p != Local:
 		n = 16 << 20
 	}
 	if heap := d.Facts.Heaps[d.Facts.MemoryTypes[d.memoryType(p)].Heap]; n > heap.Size/64 {
@@ -66,28 +68,31 @@ func (d *Device) blockSize(p Place, size uint64) uint64 {
 	return max(round(min(n, d.Facts.MaxAllocation), grain), round(size, grain))
 }
 
-// memoryType is the best type for a place: the types that have all it needs, the one with most of what it likes.
+// memoryType is the best type for a place: the types that have all it needs, the one with most of what it likes; -1:
+// there is none.
 func (d *Device) memoryType(p Place) int {
-	score := func(t MemoryType) int {
-		switch {
-		case p == Local && t.Local:
-			return 4 - truth(t.Visible)
-		case p == Stepwise && t.Visible && t.Coherent:
-			return 1 + 2*truth(t.Local) - truth(t.Cache)
-		case p == Staging && t.Visible && t.Coherent:
-			return 2 + 2*truth(t.Cache) - truth(t.Local)
-		case p == Local:
-			return 1
-		}
-		return 0
-	}
 	best, most := -1, 0
 	for i, t := range d.Facts.MemoryTypes {
-		if s := score(t); s > most && d.Facts.Heaps[t.Heap].Size >= 64<<20 {
+		if s := p.likes(t); s > most && d.Facts.Heaps[t.Heap].Size >= 64<<20 {
 			best, most = i, s
 		}
 	}
 	return best
+}
+
+// likes is how good a type is for a place; 0: it is none for it.
+func (p Place) likes(t MemoryType) int {
+	switch {
+	case p == Local && t.Local:
+		return 4 - truth(t.Visible)
+	case p == Stepwise && t.Visible && t.Coherent:
+		return 1 + 2*truth(t.Local) - truth(t.Cache)
+	case p == Staging && t.Visible && t.Coherent:
+		return 2 + 2*truth(t.Cache) - truth(t.Local)
+	case p == Local:
+		return 1
+	}
+	return 0
 }
 
 func truth(b bool) int {
@@ -109,9 +114,9 @@ func (d *Device) Allocate(p Place, size uint64) (*Buffer, error) {
 			return d.buffer(b, at, size), nil
 		}
 	}
-	b, err := d.newBlock(p, d.blockSize(p, size))
+	b, err := d.blockFor(p, size)
 	if err != nil {
-		return nil, fmt.Errorf("%d bytes of %s on %s: %w", size, p, d.Facts.Name, err)
+		return nil, err
 	}
 	d.memory.blocks = append(d.memory.blocks, b)
 	at, _ := b.arena.take(size)
@@ -135,13 +140,19 @@ func (d *Device) Free(buffers ...*Buffer) {
 		if b == nil || b.block == nil {
 			continue
 		}
-		b.block.arena.give(b.at, b.Size)
 		d.live.Add(-1)
-		if b.block.arena.empty() {
-			d.memory.blocks = slices.DeleteFunc(d.memory.blocks, func(x *block) bool { return x == b.block })
-			b.block.free(d)
-		}
+		of, at, size := b.block, b.at, b.Size
 		b.block, b.Bytes = nil, nil
+		d.release(func() { d.memory.give(d, of, at, size) })
+	}
+}
+
+// give takes back a part of a block.
+func (m *memory) give(d *Device, of *block, at, size uint64) {
+	of.arena.give(at, size)
+	if of.arena.empty() {
+		m.blocks = slices.DeleteFunc(m.blocks, func(x *block) bool { return x == of })
+		of.free(d)
 	}
 }
 
@@ -157,16 +168,49 @@ func (d *Device) Allocated(p Place) (n uint64) {
 	return n
 }
 
-func (d *Device) newBlock(p Place, size uint64) (*block, error) {
+// blockFor makes a block for a buffer. Where there is not as much as one usually has, it is as large as the buffer;
+// what kernels read and the host writes is in the host's memory then, if the device's that both reach is full.
+func (d *Device) blockFor(p Place, size uint64) (*block, error) {
+	kind := d.memoryType(p)
+	if kind < 0 {
+		return nil, fmt.Errorf("%s has no memory that can be %s", d.Facts.Name, p)
+	}
+	b, err := d.newBlock(p, kind, d.blockSize(p, size))
+	if least := round(max(size, 1), grain); Scarce(err) && least < d.blockSize(p, size) {
+		b, err = d.newBlock(p, kind, least)
+	}
+	if other := d.memoryType(Staging); Scarce(err) && p == Stepwise && other >= 0 && other != kind {
+		b, err = d.newBlock(p, other, d.blockSize(p, size))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s of %s on %s: %w%s", mib(size), p, d.Facts.Name, err, d.free(kind))
+	}
+	return b, nil
+}
+
+// free says how much is free of a type's memory, as the driver sees it now.
+func (d *Device) free(kind int) string {
+	heap := d.physical.Budgets()[d.Facts.MemoryTypes[kind].Heap]
+	if !d.Facts.Has.Budget {
+		return fmt.Sprintf(": it has %s there, and does not say how much of it is free", mib(heap.Size))
+	}
+	return fmt.Sprintf(": of %s there this program has %s, and %s more are free for it", mib(heap.Size), mib(heap.Used),
+		mib(heap.Budget-min(heap.Used, heap.Budget)))
+}
+
+// mib is a size for people.
+func mib(bytes uint64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
+
+func (d *Device) newBlock(p Place, kind int, size uint64) (*block, error) {
 	b := &block{place: p, arena: newArena(size)}
-	if err := b.create(d, size); err != nil {
+	if err := b.create(d, uint32(kind), size); err != nil {
 		b.free(d)
 		return nil, err
 	}
 	return b, nil
 }
 
-func (b *block) create(d *Device, size uint64) error {
+func (b *block) create(d *Device, kind uint32, size uint64) error {
 	const transfer, storage, indirect, addressed = 0x3, 0x20, 0x100, 0x20000 // VkBufferUsageFlagBits
 	const deviceAddress = 2                                                  // VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT
 	var pin runtime.Pinner
@@ -178,24 +222,25 @@ func (b *block) create(d *Device, size uint64) error {
 		info.families = slice(&pin, []uint32{d.compute.family, d.copies.family})
 	}
 	buffer, memory := new(vulkan.Buffer), new(vulkan.DeviceMemory)
-	r := vulkan.CreateBuffer(d.handle, vulkan.NewBufferCreateInfoRef(pinned(&pin, info)), nil, buffer)
+	r := d.try("vkCreateBuffer", func() vulkan.Result {
+		return vulkan.CreateBuffer(d.handle, vulkan.NewBufferCreateInfoRef(pinned(&pin, info)), nil, buffer)
+	})
 	b.buffer = *buffer
 	if r < 0 {
-		return Result(r).err("creating a buffer")
-	}
-	t := d.memoryType(b.place)
-	if t < 0 {
-		return errors.New("the device has no memory for it")
+		return r.err("creating a buffer")
 	}
 	flags := &allocateFlags{head: head{kind: isAllocateFlags}, flags: deviceAddress}
-	allocate := &allocateInfo{head: head{kind: isAllocate, next: address(&pin, flags)}, size: size, memoryType: uint32(t)}
-	r = vulkan.AllocateMemory(d.handle, vulkan.NewMemoryAllocateInfoRef(pinned(&pin, allocate)), nil, memory)
+	allocate := &allocateInfo{head: head{kind: isAllocate, next: address(&pin, flags)}, size: size, memoryType: kind}
+	r = d.try("vkAllocateMemory", func() vulkan.Result {
+		return vulkan.AllocateMemory(d.handle, vulkan.NewMemoryAllocateInfoRef(pinned(&pin, allocate)), nil, memory)
+	})
 	b.memory = *memory
 	if r < 0 {
-		return Result(r).err("allocating")
+		return r.err("allocating")
 	}
-	if r := vulkan.BindBufferMemory(d.handle, b.buffer, b.memory, 0); r < 0 {
-		return Result(r).err("binding memory")
+	r = d.try("vkBindBufferMemory", func() vulkan.Result { return vulkan.BindBufferMemory(d.handle, b.buffer, b.memory, 0) })
+	if r < 0 {
+		return r.err("binding memory")
 	}
 	b.address = d.f.bufferAddress.word(number(d.handle),
 		address(&pin, &addressInfo{head: head{kind: isAddress}, buffer: number(b.buffer)}))
@@ -203,8 +248,11 @@ func (b *block) create(d *Device, size uint64) error {
 		return nil
 	}
 	var data unsafe.Pointer
-	if r := vulkan.MapMemory(d.handle, b.memory, 0, vulkan.DeviceSize(size), 0, &data); r < 0 {
-		return Result(r).err("mapping")
+	r = d.try("vkMapMemory", func() vulkan.Result {
+		return vulkan.MapMemory(d.handle, b.memory, 0, vulkan.DeviceSize(size), 0, &data)
+	})
+	if r < 0 {
+		return r.err("mapping")
 	}
 	b.bytes = unsafe.Slice((*byte)(data), size)
 	return nil

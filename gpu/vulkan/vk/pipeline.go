@@ -52,9 +52,11 @@ func (d *Device) compile(k *Kernel, s KernelSource) error {
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&code[0])), len(s.Code)), s.Code)
 	module := &moduleInfo{head: head{kind: isModule}, size: uint64(len(s.Code)), code: slice(&pin, code)}
 	var shader vulkan.ShaderModule
-	r := vulkan.CreateShaderModule(d.handle, vulkan.NewShaderModuleCreateInfoRef(pinned(&pin, module)), nil, &shader)
+	r := d.try("vkCreateShaderModule", func() vulkan.Result {
+		return vulkan.CreateShaderModule(d.handle, vulkan.NewShaderModuleCreateInfoRef(pinned(&pin, module)), nil, &shader)
+	})
 	if r < 0 {
-		return Result(r).err("creating its module")
+		return r.err("creating its module")
 	}
 	defer vulkan.DestroyShaderModule(d.handle, shader, nil)
 
@@ -72,7 +74,10 @@ func (d *Device) compile(k *Kernel, s KernelSource) error {
 		info.stage.next = address(&pin, &subgroupSize{head: head{kind: isSubgroupSize}, size: s.Subgroup})
 	}
 	pipeline := new(vulkan.Pipeline)
-	made := d.f.createPipelines.call(number(d.handle), number(d.cache), 1, address(&pin, info), 0, address(&pin, pipeline))
+	made := d.try("vkCreateComputePipelines", func() vulkan.Result {
+		return vulkan.Result(d.f.createPipelines.call(number(d.handle), number(d.cache), 1, address(&pin, info), 0,
+			address(&pin, pipeline)))
+	})
 	if made != Success {
 		return made.err("compiling")
 	}
@@ -84,9 +89,10 @@ func (d *Device) compile(k *Kernel, s KernelSource) error {
 func (d *Device) Release(kernels ...*Kernel) {
 	for _, k := range kernels {
 		if k != nil && number(k.pipeline) != 0 {
-			vulkan.DestroyPipeline(d.handle, k.pipeline, nil)
+			pipeline := k.pipeline
 			k.pipeline = handle[vulkan.Pipeline](0)
 			d.live.Add(-1)
+			d.release(func() { vulkan.DestroyPipeline(d.handle, pipeline, nil) })
 		}
 	}
 }
@@ -101,9 +107,11 @@ func (d *Device) UseCache(data []byte) error {
 	defer pin.Unpin()
 	info := &cacheInfo{head: head{kind: isCache}, size: uint64(len(data)), data: slice(&pin, data)}
 	cache := new(vulkan.PipelineCache)
-	r := vulkan.CreatePipelineCache(d.handle, vulkan.NewPipelineCacheCreateInfoRef(pinned(&pin, info)), nil, cache)
+	r := d.try("vkCreatePipelineCache", func() vulkan.Result {
+		return vulkan.CreatePipelineCache(d.handle, vulkan.NewPipelineCacheCreateInfoRef(pinned(&pin, info)), nil, cache)
+	})
 	d.cache = *cache
-	return Result(r).err("creating a pipeline cache")
+	return r.err("creating a pipeline cache")
 }
 
 // CacheData is what the pipeline cache holds.

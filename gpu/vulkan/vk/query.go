@@ -35,8 +35,19 @@ func (l *Library) Devices() ([]*Physical, error) {
 	for i := range all {
 		all[i] = &Physical{library: l, handle: handles[i]}
 		all[i].query()
+		if err := all[i].without(l.lacks); err != nil {
+			return nil, err
+		}
+		all[i].try()
 	}
 	return all, nil
+}
+
+// try has the device say of itself what a test wants.
+func (p *Physical) try() {
+	if t := p.library.trial; t != nil && t.Facts != nil {
+		t.Facts(&p.Facts)
+	}
 }
 
 // features are the parts of a device's features that are asked for and enabled. Their flags are booleans.
@@ -227,6 +238,7 @@ func (p *Physical) queryMemory() {
 // Budgets asks again how much memory is there and how much is free, heap by heap.
 func (p *Physical) Budgets() []Heap {
 	p.queryMemory()
+	p.try()
 	return p.Facts.Heaps
 }
 

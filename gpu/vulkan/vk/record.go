@@ -41,9 +41,11 @@ func (d *Device) record(l *lane, stamps int) (*Recording, error) {
 	r := &Recording{d: d, lane: l}
 	info := &commandBuffersInfo{head: head{kind: isCommandBuffers}, pool: number(l.pool), count: 1}
 	buffer := new(uint64)
-	if err := d.f.allocateBuffers.call(number(d.handle), address(&pin, info), address(&pin, buffer)).
-		err("allocating a command buffer"); err != nil {
-		return nil, err
+	made := d.try("vkAllocateCommandBuffers", func() vulkan.Result {
+		return vulkan.Result(d.f.allocateBuffers.call(number(d.handle), address(&pin, info), address(&pin, buffer)))
+	})
+	if made < 0 {
+		return nil, made.err("allocating a command buffer")
 	}
 	r.buffer = *buffer
 	d.live.Add(1)
@@ -51,11 +53,13 @@ func (d *Device) record(l *lane, stamps int) (*Recording, error) {
 		const timestamps = 2 // VK_QUERY_TYPE_TIMESTAMP
 		info := &queryPoolInfo{head: head{kind: isQueryPool}, kind: timestamps, count: uint32(stamps)}
 		pool := new(vulkan.QueryPool)
-		result := vulkan.CreateQueryPool(d.handle, vulkan.NewQueryPoolCreateInfoRef(pinned(&pin, info)), nil, pool)
+		made := d.try("vkCreateQueryPool", func() vulkan.Result {
+			return vulkan.CreateQueryPool(d.handle, vulkan.NewQueryPoolCreateInfoRef(pinned(&pin, info)), nil, pool)
+		})
 		r.stamps = *pool
-		if result < 0 {
+		if made < 0 {
 			r.Close()
-			return nil, Result(result).err("creating a query pool")
+			return nil, made.err("creating a query pool")
 		}
 		d.f.resetQueries.word(number(d.handle), number(r.stamps), 0, uint64(stamps))
 	}
@@ -160,8 +164,11 @@ func (r *Recording) End() error {
 	defer pin.Unpin()
 	begin := &beginInfo{head: head{kind: isBegin}, flags: 4} // VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
 	buffer := handle[vulkan.CommandBuffer](r.buffer)
-	if n := vulkan.BeginCommandBuffer(buffer, vulkan.NewCommandBufferBeginInfoRef(pinned(&pin, begin))); n < 0 {
-		return Result(n).err("beginning a recording")
+	begun := r.d.try("vkBeginCommandBuffer", func() vulkan.Result {
+		return vulkan.BeginCommandBuffer(buffer, vulkan.NewCommandBufferBeginInfoRef(pinned(&pin, begin)))
+	})
+	if begun < 0 {
+		return begun.err("beginning a recording")
 	}
 	base := slice(&pin, r.data)
 	for _, f := range r.fixes {
@@ -169,7 +176,8 @@ func (r *Recording) End() error {
 	}
 	batch(r.ops)
 	r.ops, r.fixes, r.data = nil, nil, nil
-	return Result(vulkan.EndCommandBuffer(buffer)).err("ending a recording")
+	return r.d.try("vkEndCommandBuffer", func() vulkan.Result { return vulkan.EndCommandBuffer(buffer) }).
+		err("ending a recording")
 }
 
 // ResetStamps prepares the timestamps for another run. The recording must not be running.
@@ -216,10 +224,13 @@ func (r *Recording) Close() {
 	if r.buffer == 0 {
 		return
 	}
-	if number(r.stamps) != 0 {
-		vulkan.DestroyQueryPool(r.d.handle, r.stamps, nil)
-	}
-	vulkan.FreeCommandBuffers(r.d.handle, r.lane.pool, 1, []vulkan.CommandBuffer{handle[vulkan.CommandBuffer](r.buffer)})
+	buffer := handle[vulkan.CommandBuffer](r.buffer)
 	r.buffer = 0
 	r.d.live.Add(-1)
+	r.d.release(func() {
+		if number(r.stamps) != 0 {
+			vulkan.DestroyQueryPool(r.d.handle, r.stamps, nil)
+		}
+		vulkan.FreeCommandBuffers(r.d.handle, r.lane.pool, 1, []vulkan.CommandBuffer{buffer})
+	})
 }

@@ -1,6 +1,9 @@
 package vk
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Result is what a Vulkan function returned: 0 or more is success, less an error.
 type Result int32
@@ -42,6 +45,9 @@ func (r Result) Error() string {
 	}
 	return fmt.Sprintf("Vulkan's result %d", int32(r))
 }
+
+// Scarce says whether an error is of too little memory, the device's or the host's.
+func Scarce(err error) bool { return errors.Is(err, OutOfMemory) || errors.Is(err, outOfHostMemory) }
 
 // err is nil for success, else the result with the name of what failed.
 func (r Result) err(what string) error {

@@ -5,6 +5,7 @@ package vk
 import (
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	vulkan "github.com/vulkan-go/vulkan"
@@ -13,6 +14,7 @@ import (
 // Timeline is a counter that the device and the host raise and wait for.
 type Timeline struct {
 	d         *Device
+	mu        sync.Mutex // of the semaphore's end, where somebody may raise it then
 	semaphore vulkan.Semaphore
 }
 
@@ -31,10 +33,12 @@ func (d *Device) NewTimeline() (*Timeline, error) {
 	info := &semaphoreInfo{head: head{kind: isSemaphore, next: address(&pin, kind)}}
 	t := &Timeline{d: d}
 	semaphore := new(vulkan.Semaphore)
-	r := vulkan.CreateSemaphore(d.handle, vulkan.NewSemaphoreCreateInfoRef(pinned(&pin, info)), nil, semaphore)
+	r := d.try("vkCreateSemaphore", func() vulkan.Result {
+		return vulkan.CreateSemaphore(d.handle, vulkan.NewSemaphoreCreateInfoRef(pinned(&pin, info)), nil, semaphore)
+	})
 	t.semaphore = *semaphore
 	if r < 0 {
-		return nil, Result(r).err("creating a timeline")
+		return nil, r.err("creating a timeline")
 	}
 	d.live.Add(1)
 	return t, nil
@@ -72,16 +76,28 @@ func (t *Timeline) Signal(value uint64) error {
 // Close destroys the timeline. Nothing may wait for it.
 func (t *Timeline) Close() {
 	if number(t.semaphore) != 0 {
-		vulkan.DestroySemaphore(t.d.handle, t.semaphore, nil)
-		t.semaphore = handle[vulkan.Semaphore](0)
 		t.d.live.Add(-1)
+		t.d.release(t.destroy)
 	}
+}
+
+func (t *Timeline) destroy() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	vulkan.DestroySemaphore(t.d.handle, t.semaphore, nil)
+	t.semaphore = handle[vulkan.Semaphore](0)
 }
 
 // Submit queues recordings of one kind, one after the other, to begin when all waits are reached, and to raise done at
 // their end. It never waits.
 func (d *Device) Submit(all []*Recording, waits []Point, done Point) error {
 	const everything = 0x10000 // VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
+	if r := d.trial.fails("vkQueueSubmit"); r != Success {
+		return r.err("submitting to " + d.Facts.Name)
+	}
+	if d.trial.hangs() {
+		waits = append(waits, Point{d.gate, 1})
+	}
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	semaphores, values, stages := make([]uint64, len(waits)), make([]uint64, len(waits)), make([]uint32, len(waits))

@@ -27,6 +27,7 @@ export class Growing {
   }
 
   take(event) {
+    this.message.changed = Date.now();
     const choice = event.choices?.[0];
     if (choice?.delta) this.grow(choice.delta);
     if (choice?.finish_reason) this.message.ended = choice.finish_reason;

@@ -4,7 +4,7 @@ import { body, Growing } from './answer.js';
 import { chat } from './api.js';
 import { announce, byId, el, toast } from './dom.js';
 import { MessageView } from './message.js';
-import { add, begin, choose, siblings, way, wire } from './thread.js';
+import { add, begin, choose, drop, merge, siblings, way, wire } from './thread.js';
 
 const saving = 1000; // milliseconds between what is kept of an answer that grows
 
@@ -54,13 +54,23 @@ export class Chat {
     this.toEnd(true);
   }
 
-  // renew takes what another tab wrote.
-  renew(conversation) {
-    if (this.running?.conversation.id === conversation.id || this.conversation.id !== conversation.id) return;
-    this.conversation = conversation;
-    this.views.clear();
-    this.list.replaceChildren();
-    this.show();
+  // renew takes what another tab wrote: also while an answer comes here, which stays what is shown.
+  renew(theirs) {
+    const running = this.running?.conversation;
+    const c = running?.id === theirs.id ? running : this.conversation;
+    if (c.id !== theirs.id) return;
+    merge(c, theirs);
+    c.title = theirs.title;
+    if (c !== running) {
+      c.head = theirs.head;
+      c.updated = theirs.updated;
+    }
+    if (c === this.conversation) this.show();
+  }
+
+  // forget stops what is written for a conversation that was deleted.
+  forget(id) {
+    if (this.running?.conversation.id === id) this.running.abort.abort();
   }
 
   send(text = this.prompt.value) {
@@ -112,6 +122,7 @@ export class Chat {
   }
 
   broke(run, e) {
+    run.message.changed = Date.now();
     if (e.name === 'AbortError') {
       run.message.ended = 'stopped';
       announce('Stopped');
@@ -152,17 +163,19 @@ export class Chat {
 
   again(message) {
     if (this.running) return;
-    if (message.error && !message.content) delete this.conversation.messages[message.id];
+    if (message.error && !message.content) drop(message);
     this.conversation.head = message.parent;
     this.prompt.focus();
     this.answer(message.parent);
   }
 
+  // edit asks a question in other words; false: not while an answer comes.
   edit(message, text) {
-    if (this.running) return;
+    if (this.running) return false;
     add(this.conversation, message.parent, { role: 'user', content: text });
     this.prompt.focus();
     this.answer(this.conversation.head);
+    return true;
   }
 
   choose(message, label) {

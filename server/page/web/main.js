@@ -110,9 +110,10 @@ async function listConversations() {
     },
     remove: async (c) => {
       await conversations.remove(c.id);
+      chat.forget(c.id);
       if (chat.conversation.id === c.id) location.hash = '#/';
       listConversations();
-      toast(`“${c.title}” is deleted.`, 'Undo', async () => { await conversations.put(c); listConversations(); });
+      toast(`“${c.title}” is deleted.`, 'Undo', async () => { await conversations.restore(c); listConversations(); });
     },
   });
 }
@@ -176,7 +177,14 @@ function listen() {
   conversations.changed(async (e) => {
     await listConversations();
     const c = await conversations.get(e.data);
-    if (c) chat.renew(c);
+    if (c) {
+      conversations.removed.delete(c.id); // its removal was taken back
+      chat.renew(c);
+      return;
+    }
+    conversations.removed.add(e.data);
+    chat.forget(e.data);
+    if (chat.conversation.id === e.data) location.hash = '#/';
   });
 }
 

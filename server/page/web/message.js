@@ -34,6 +34,7 @@ export class MessageView {
   // show brings the screen up to date. versions are the siblings, itself among them; busy: the answer still grows;
   // waits says what it waits for.
   show({ versions, busy, last, waits }) {
+    if (this.editing) return; // what is typed there is not shown by anything else
     const m = this.message;
     this.root.classList.toggle('busy', busy);
     this.root.setAttribute('aria-busy', String(busy));
@@ -81,6 +82,9 @@ export class MessageView {
         el('button', { type: 'button', class: 'button', click: () => this.acts.again(m) }, icon('again'), 'Try again'))];
     } else if (m.ended === 'length') notice = [el('p', { class: 'quiet' }, 'The answer was cut: it reached the most tokens it may have.')];
     else if (m.ended === 'stopped') notice = [el('p', { class: 'quiet' }, 'Stopped.')];
+    else if (!m.ended && !busy) {
+      notice = [el('p', { class: 'quiet' }, 'Not finished: another tab is writing it, or was closed while it did.')];
+    }
     this.notice.replaceChildren(...notice.filter(Boolean));
   }
 
@@ -128,6 +132,7 @@ export class MessageView {
     const area = el('textarea', { 'aria-label': 'Edited message', rows });
     area.value = this.message.content;
     const close = () => {
+      this.editing = false;
       this.acts.refresh();
       this.root.querySelector('[data-act=edit]')?.focus();
     };
@@ -135,7 +140,7 @@ export class MessageView {
       class: 'editor',
       submit: (e) => {
         e.preventDefault();
-        if (area.value.trim()) this.acts.edit(this.message, area.value);
+        if (area.value.trim() && this.acts.edit(this.message, area.value)) this.editing = false;
       },
       keydown: (e) => {
         if (e.key === 'Escape') { e.stopPropagation(); close(); }
@@ -143,6 +148,7 @@ export class MessageView {
       },
     }, area, el('div', { class: 'row' }, el('button', { type: 'button', class: 'button', click: close }, 'Cancel'),
       el('button', { type: 'submit', class: 'button first' }, 'Ask again')));
+    this.editing = true;
     this.body.replaceChildren(form);
     this.foot.replaceChildren();
     area.focus();

@@ -1,5 +1,7 @@
 // What the browser keeps: conversations in IndexedDB, settings in localStorage. Nothing leaves it.
 
+import { merge } from './thread.js';
+
 const settingsName = 'sluice-settings';
 
 function opened() {
@@ -15,6 +17,7 @@ function opened() {
 export class Conversations {
   constructor() {
     this.memory = new Map();
+    this.removed = new Set(); // ids
     this.db = opened().catch(() => null);
     this.channel = new BroadcastChannel('sluice');
   }
@@ -37,25 +40,43 @@ export class Conversations {
     return await this.run('readonly', (s) => s.get(id)) ?? this.memory.get(id);
   }
 
+  // put keeps a conversation, and what other tabs have added to it.
   async put(c) {
+    if (this.removed.has(c.id)) return; // while an answer to it was written
     const copy = structuredClone(c);
-    if (await this.run('readwrite', (s) => s.put(copy)) === undefined) this.memory.set(copy.id, copy);
+    const kept = await this.run('readwrite', (s) => s.get(c.id),
+      (s, theirs) => s.put(theirs ? merge(copy, theirs) : copy));
+    if (kept === undefined) this.memory.set(copy.id, copy);
     this.channel.postMessage(c.id);
   }
 
   async remove(id) {
+    this.removed.add(id);
     this.memory.delete(id);
     await this.run('readwrite', (s) => s.delete(id));
     this.channel.postMessage(id);
   }
 
-  async run(mode, act) {
+  // restore takes a removal back.
+  async restore(c) {
+    this.removed.delete(c.id);
+    await this.put(c);
+  }
+
+  // run does something, and then perhaps something with what came of it, in one transaction.
+  async run(mode, act, then) {
     const db = await this.db;
     if (!db) return undefined;
     return new Promise((resolve, reject) => {
-      const request = act(db.transaction('conversations', mode).objectStore('conversations'));
-      request.onsuccess = () => resolve(request.result);
+      const store = db.transaction('conversations', mode).objectStore('conversations');
+      const request = act(store);
       request.onerror = () => reject(request.error);
+      request.onsuccess = () => {
+        if (!then) return resolve(request.result);
+        const next = then(store, request.result);
+        next.onerror = () => reject(next.error);
+        next.onsuccess = () => resolve(next.result);
+      };
     });
   }
 }

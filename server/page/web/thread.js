@@ -2,7 +2,7 @@
 // shown is the way from the root to the head. No elements and no storage here.
 //
 // conversation: {id, title, updated, head, messages: {id: message}}
-// message: {id, parent, role, content, thought, calls, callId, stats, error, model, created}
+// message: {id, parent, role, content, thought, calls, callId, stats, error, model, created, changed, dropped}
 
 export const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, '0')).join('');
 
@@ -33,16 +33,33 @@ export function way(c) {
   return all;
 }
 
+// drop leaves out an answer that failed: it is no version.
+export function drop(m) {
+  m.dropped = true;
+  m.changed = Date.now();
+}
+
+// merge adds what another copy of a conversation has, as another tab wrote it: messages that are missing, and those that
+// changed there since.
+export function merge(c, other) {
+  for (const m of Object.values(other.messages)) {
+    const mine = c.messages[m.id];
+    if (!mine) c.messages[m.id] = m;
+    else if ((m.changed ?? 0) > (mine.changed ?? 0)) Object.assign(mine, m);
+  }
+  return c;
+}
+
 // siblings are the versions of a message, the oldest first.
 export function siblings(c, m) {
-  return Object.values(c.messages).filter((o) => o.parent === m.parent && o.role === m.role)
+  return Object.values(c.messages).filter((o) => o.parent === m.parent && o.role === m.role && !o.dropped)
     .sort((a, b) => a.created - b.created);
 }
 
 // choose shows another version, with what followed it last.
 export function choose(c, m) {
   for (;;) {
-    const next = Object.values(c.messages).filter((o) => o.parent === m.id).sort((a, b) => b.created - a.created)[0];
+    const next = Object.values(c.messages).filter((o) => o.parent === m.id && !o.dropped).sort((a, b) => b.created - a.created)[0];
     if (!next) break;
     m = next;
   }

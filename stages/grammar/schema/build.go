@@ -17,15 +17,17 @@ const (
 	mostItems    = 5000 // of a bound on items or keys
 )
 
+// The rules that every grammar has, after the root.
+const (
+	ruleBlanks = 1 + iota // before a colon
+	ruleSpace             // between other tokens
+	ruleEnd               // after the last one
+)
+
 // build makes the rules of all values that the root leads to.
 func (c *compiler) build(root terms) error {
-	c.grammar.Rules = []grammar.Rule{{Name: "root"}}
-	first := c.rule(root)
-	c.space = grammar.Repeat(grammar.Chars('\t', '\n', '\r', '\r', ' ', ' '), 0, mostSpace)
-	blank := len(c.grammar.Rules)
-	c.grammar.Rules = append(c.grammar.Rules, grammar.Rule{Name: "space", Body: c.space})
-	c.space = grammar.Call(blank)
-	c.grammar.Rules[0].Body = c.spaced(grammar.Call(first))
+	c.grammar.Rules = []grammar.Rule{{Name: "root"}, {Name: "blanks"}, {Name: "space"}, {Name: "end"}}
+	c.grammar.Rules[0].Body = grammar.Seq(grammar.Call(c.rule(root)), grammar.Call(ruleEnd))
 	for len(c.queue) > 0 {
 		t := c.queue[0]
 		c.queue = c.queue[1:]
@@ -45,6 +47,7 @@ func (c *compiler) build(root terms) error {
 			return &grammar.TooLarge{What: "rules", Most: mostRules}
 		}
 	}
+	c.spacing()
 	return nil
 }
 
@@ -140,10 +143,29 @@ func (c *compiler) text(t text) grammar.Expr {
 	return grammar.Word(c.lexeme(c.anyLang, grammar.JSON, t.min, t.max))
 }
 
-// spaced puts blanks behind an expression.
-func (c *compiler) spaced(x grammar.Expr) grammar.Expr { return grammar.Seq(x, c.space) }
+// spacing makes the rules of what may stand between tokens: some blanks, and before the next line of an indented text
+// as many as its deepest level takes.
+func (c *compiler) spacing() {
+	levels := c.grammar.Depth(mostLevels+1) - 1
+	blanks := grammar.Repeat(grammar.Chars('\t', '\t', ' ', ' '), 0, mostBlanks)
+	newline := grammar.Seq(grammar.Repeat(grammar.Text("\r"), 0, 1), grammar.Text("\n"))
+	tabs := grammar.Repeat(grammar.Text("\t"), 0, levels)
+	indent := grammar.Alt(tabs, grammar.Repeat(grammar.Text(" "), 1, levels*mostIndent))
+	lines := grammar.Seq(grammar.Repeat(newline, 1, mostLines), indent)
+	c.grammar.Rules[ruleBlanks].Body = blanks
+	c.grammar.Rules[ruleSpace].Body = grammar.Seq(blanks, grammar.Repeat(lines, 0, 1))
+	c.grammar.Rules[ruleEnd].Body = grammar.Seq(blanks, grammar.Repeat(newline, 0, 1))
+}
 
-func (c *compiler) value(t terms) grammar.Expr { return c.spaced(grammar.Call(c.rule(t))) }
+// spaced lets space stand behind an expression.
+func spaced(x grammar.Expr) grammar.Expr { return grammar.Seq(x, grammar.Call(ruleSpace)) }
+
+// keyed is a member of an object.
+func (c *compiler) keyed(key grammar.Expr, t terms) grammar.Expr {
+	return grammar.Seq(key, grammar.Call(ruleBlanks), spaced(grammar.Text(":")), c.value(t))
+}
+
+func (c *compiler) value(t terms) grammar.Expr { return spaced(grammar.Call(c.rule(t))) }
 
 func (c *compiler) objectBody(o *object) (grammar.Expr, error) {
 	if max(o.min, o.max) > mostItems {
@@ -154,7 +176,7 @@ func (c *compiler) objectBody(o *object) (grammar.Expr, error) {
 			return grammar.Expr{}, err
 		}
 	}
-	l := &grammar.List{Sep: c.spaced(grammar.Text(",")), Min: o.min, Max: o.max}
+	l := &grammar.List{Sep: spaced(grammar.Text(",")), Min: o.min, Max: o.max}
 	for _, k := range o.order {
 		if x, ok := c.member(o, k); ok || o.required[k] {
 			l.Items = append(l.Items, grammar.Item{Expr: x, Required: o.required[k]})
@@ -172,7 +194,7 @@ func (c *compiler) objectBody(o *object) (grammar.Expr, error) {
 	if l.Others, err = c.others(o); err != nil {
 		return grammar.Expr{}, err
 	}
-	return grammar.Seq(c.spaced(grammar.Text("{")), grammar.Members(l), grammar.Text("}")), nil
+	return grammar.Seq(spaced(grammar.Text("{")), grammar.Members(l), grammar.Text("}")), nil
 }
 
 // member is a key and its value; not ok where the key may not be.
@@ -181,7 +203,7 @@ func (c *compiler) member(o *object, key string) (grammar.Expr, bool) {
 	if !ok || c.never(t) {
 		return grammar.Fail(), false
 	}
-	return grammar.Seq(c.spaced(grammar.Text(quote(key))), c.spaced(grammar.Text(":")), c.value(t)), true
+	return c.keyed(grammar.Text(quote(key)), t), true
 }
 
 // others are the members whose keys are not named, by which patterns their keys match.
@@ -223,7 +245,7 @@ func (c *compiler) others(o *object) (grammar.Expr, error) {
 		}
 		if !c.never(t) {
 			key := grammar.Word(c.lexeme(keys, grammar.JSON, 0, -1))
-			ways = append(ways, grammar.Seq(c.spaced(key), c.spaced(grammar.Text(":")), c.value(t)))
+			ways = append(ways, c.keyed(key, t))
 		}
 	})
 	return grammar.Alt(ways...), err
@@ -283,12 +305,12 @@ func (c *compiler) arrayBody(a *array) (grammar.Expr, error) {
 		}
 		inside = c.containing(a, a.contains[0])
 	}
-	return grammar.Seq(c.spaced(grammar.Text("[")), inside, grammar.Text("]")), nil
+	return grammar.Seq(spaced(grammar.Text("[")), inside, grammar.Text("]")), nil
 }
 
 // items are those of an array from place i on.
 func (c *compiler) items(a *array) grammar.Expr {
-	l := &grammar.List{Sep: c.spaced(grammar.Text(",")), Min: a.min, Max: a.max, Others: c.value(a.items)}
+	l := &grammar.List{Sep: spaced(grammar.Text(",")), Min: a.min, Max: a.max, Others: c.value(a.items)}
 	if len(a.prefix) == 0 {
 		return grammar.Members(l)
 	}
@@ -351,7 +373,7 @@ func (c *compiler) containing(a *array, in contained) grammar.Expr {
 			}
 			x := grammar.Seq(c.value(t), grammar.Call(rule(next)))
 			if s.at > 0 {
-				x = grammar.Seq(c.spaced(grammar.Text(",")), x)
+				x = grammar.Seq(spaced(grammar.Text(",")), x)
 			}
 			ways = append(ways, x)
 		}

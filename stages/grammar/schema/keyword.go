@@ -31,7 +31,6 @@ type compiler struct {
 	grammar grammar.Grammar
 	rules   map[string]int // by terms' key
 	queue   []terms        // of rules without a body
-	space   grammar.Expr
 	lexemes map[string]*grammar.Lexeme
 }
 

@@ -25,8 +25,14 @@ type Options struct {
 	Left *lang.Budget
 }
 
-// mostSpace is how many blanks and ends of lines may stand between two tokens of JSON: what a model can waste.
-const mostSpace = 64
+// What a model can waste between two tokens of JSON is bounded, since one that has begun to write blanks may go on with
+// them until its answer is cut. Writers of indented JSON need no more than this.
+const (
+	mostBlanks = 2  // behind a token, on its line
+	mostLines  = 2  // ends of lines: one line may be empty
+	mostIndent = 8  // blanks, or one tab, for each level that the schema lets values nest
+	mostLevels = 10 // that are counted, where they may nest without end
+)
 
 // Compile makes the grammar of the JSON texts that a schema allows. An error names the place and the keyword that it
 // cannot keep, or says that the schema is too large.

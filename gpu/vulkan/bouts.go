@@ -1,0 +1,141 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// A step is submitted in bouts: on a desktop the card also draws, and a driver resets a card that does not come back
+// from one submit for some seconds (on Windows two). Bouts are whole segments; that each of these is short is seen to
+// by who plans steps, in rows.
+
+// longestBout is what a submit should take at most.
+const longestBout = 500 * time.Millisecond
+
+const (
+	fewRows    = 16 // a step of fewer takes about as long: it reads all weights
+	slowerSeen = 4  // by how much products of attention are slower than those of whole numbers
+)
+
+// speed is how many products of two numbers a second a device was seen to make and add up: in steps of few rows, which
+// read weights, and of many.
+type speed struct{ few, many atomic.Uint64 } // float64's bits; 0: not seen yet
+
+func (s *speed) of(rows int) *atomic.Uint64 {
+	if rows < fewRows {
+		return &s.few
+	}
+	return &s.many
+}
+
+// work is what a segment costs: products for each row, and for each row and position that it sees.
+type work struct{ row, seen float64 }
+
+// worksOf adds up what segments cost.
+func worksOf(p *ir.Program) []work {
+	all := make([]work, len(p.Segments))
+	for s := range p.Segments {
+		w := &all[s]
+		values := func(r ir.Ref) float64 { return float64(p.Weights[r].Rows) * float64(p.Weights[r].Cols) }
+		for i := range p.Segments[s].Nodes {
+			switch n := &p.Segments[s].Nodes[i]; n.Op {
+			case ir.Linear, ir.HeadLinear:
+				w.row += values(n.W)
+			case ir.Experts:
+				for _, r := range n.Experts.Matrices() {
+					w.row += values(r) * float64(n.Experts.Used) / float64(p.Weights[r].Experts)
+				}
+			case ir.Attend:
+				w.seen += slowerSeen * float64(n.Attend.Heads*(n.Attend.KDim+n.Attend.VDim))
+			}
+		}
+	}
+	return all
+}
+
+// products is what a segment costs in a step.
+func (m *model) products(x *slot, segment int) float64 {
+	rows, w := len(x.step.Tokens), &m.works[segment]
+	if m.program.Segments[segment].Kind.Ends() {
+		rows = len(x.step.Wanted)
+	}
+	return w.row*float64(max(rows, fewRows)) + w.seen*x.sees
+}
+
+// countSeen counts the positions that all rows see.
+func (s *slot) countSeen() {
+	s.sees = 0
+	for i := range s.step.Spans {
+		span := &s.step.Spans[i]
+		s.sees += float64(span.Rows) * (float64(span.Pos) + float64(span.Rows+1)/2)
+	}
+}
+
+// bouts is how many bouts segments take, and the products of all. Numbers are rounded up to powers of two, so that few
+// recordings are made. On a device that was not seen at work each segment is one.
+func (m *model) bouts(x *slot, from, to int) (n int, all float64) {
+	for s := from; s <= to; s++ {
+		all += m.products(x, s)
+	}
+	most := to - from + 1
+	if m.device.bout == 0 {
+		return 1, all
+	}
+	rate := math.Float64frombits(m.device.speed.of(len(x.step.Tokens)).Load())
+	if rate == 0 {
+		return most, all
+	}
+	took := time.Duration(all / rate * float64(time.Second))
+	for n = 1; n < most && took/time.Duration(n) > m.device.bout; {
+		n *= 2
+	}
+	n = min(n, most)
+	x.longest = took / time.Duration(n)
+	return n, all
+}
+
+// flush submits the segments that were enqueued.
+func (m *model) flush(x *slot) error {
+	if x.from < 0 {
+		return nil
+	}
+	sh, to, count := x.shape, x.to, x.to-x.from+1
+	n, all := m.bouts(x, x.from, to)
+	x.products += all
+	sh.from, x.from = x.from, -1
+	done, given := 0.0, 0
+	for s := sh.from; s <= to; s++ {
+		done += m.products(x, s)
+		if s < to && n < count && done < all*float64(given+1)/float64(n) {
+			continue
+		}
+		sh.to = s
+		if _, err := m.submit(x, 0, sh); err != nil {
+			return err
+		}
+		sh.from, given = s+1, given+1
+	}
+	return nil
+}
+
+// learn notes how fast a step went that has ended now, the one before at last. One whose segments came one by one says
+// nothing: it waited for what they compute with.
+func (m *model) learnSpeed(x *slot, last, now time.Time) {
+	if took := now.Sub(later(x.begins, last)); x.products > 0 && took > 0 && m.device.bout > 0 {
+		m.device.speed.of(len(x.step.Tokens)).Store(math.Float64bits(x.products / took.Seconds()))
+	}
+}
+
+// boutOf is the longest bout on a device; 0: there is no bound.
+func boutOf(f *vk.Facts) time.Duration {
+	if f.Kind == vk.CPU {
+		return 0 // it draws nothing, and nobody resets it
+	}
+	return longestBout
+}

@@ -1,0 +1,172 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// hanging is a device of which what is submitted next does not end once it is armed.
+type hanging struct {
+	*Device
+	trial vk.Trial
+	armed atomic.Bool
+}
+
+// openHanging opens one, which is closed at the test's end, and let go on after that.
+func openHanging(t *testing.T, patience time.Duration) *hanging {
+	h := &hanging{}
+	h.trial = vk.Trial{Patience: patience, Hangs: func() bool { return h.armed.CompareAndSwap(true, false) }}
+	d, err := Open(0, Options{Trial: &h.trial})
+	if err != nil {
+		missing(t, err)
+	}
+	h.Device = d.(*Device)
+	t.Cleanup(func() {
+		_ = h.Close() // what hung may have been left
+		h.trial.Release()
+		for range 20 { // the looks of a machine that is busy: what hung computes on
+			if goleak.Find() == nil {
+				return
+			}
+		}
+		goleak.VerifyNone(t)
+	})
+	return h
+}
+
+// load compiles the embedded model, whose close is left to the caller.
+func (h *hanging) load(t *testing.T, m *backendtest.Model) *running {
+	t.Helper()
+	x, err := h.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 2,
+		MaxWanted: 2, Flight: 2})
+	require.NoError(t, err)
+	for r := range m.Weights {
+		require.NoError(t, x.Upload(ir.Ref(r), 0, m.Weights[r]))
+	}
+	return &running{x, t, m}
+}
+
+// TestHung: a step that does not end is an error that says so, as is what comes after it; the card is opened again
+// though its driver never says more, and gives the same bits.
+func TestHung(t *testing.T) {
+	h, m := openHanging(t, 300*time.Millisecond), mini(t)
+	x := h.load(t, m)
+	want := x.logits([]int32{1, 2}, 1)
+	for range 2 {
+		h.armed.Store(true)
+		_, first := x.begin(0, []int32{1}, 0, true)
+		_, second := x.begin(1, []int32{backend.DrawOf(0)}, 1, true)
+		err := <-first
+		require.ErrorIs(t, err, backend.ErrLost)
+		require.ErrorIs(t, err, backend.ErrHung)
+		require.ErrorContains(t, err, "has ended for 300ms")
+		require.ErrorIs(t, <-second, backend.ErrHung)
+		require.ErrorIs(t, x.Upload(0, 0, m.Weights[0]), backend.ErrHung)
+		require.ErrorIs(t, x.Enqueue(0, x.Steps()[0]), backend.ErrHung)
+		require.NoError(t, x.Close())
+		before := h.lib
+		x = h.load(t, m)
+		require.NotSame(t, before, h.lib)
+		require.Equal(t, want, x.logits([]int32{1, 2}, 1))
+	}
+	require.NoError(t, x.Close())
+}
+
+// TestHungUpload: an upload that does not end is such an error, too.
+func TestHungUpload(t *testing.T) {
+	h, m := openHanging(t, 300*time.Millisecond), mini(t)
+	x := h.load(t, m)
+	h.armed.Store(true)
+	require.ErrorIs(t, x.Upload(0, 0, m.Weights[0]), backend.ErrHung)
+	require.NoError(t, x.Close())
+}
+
+// TestHungAtTheEnd: whoever closes a card that hangs does not wait for ever, though nobody has seen yet that it does.
+func TestHungAtTheEnd(t *testing.T) {
+	h := openHanging(t, 300*time.Millisecond)
+	x := h.load(t, mini(t))
+	h.armed.Store(true)
+	_, done := x.begin(0, []int32{1}, 0, true)
+	require.NoError(t, x.Close())
+	require.ErrorIs(t, <-done, backend.ErrHung)
+	require.ErrorContains(t, h.Close(), "has not come to rest within 300ms")
+	require.NoError(t, h.Close(), "once is enough")
+}
+
+// TestBusy: a card that is slow is waited for, as long as something ends: here a step is late by more than the
+// patience, but others before it end.
+func TestBusy(t *testing.T) {
+	h := openHanging(t, time.Second)
+	q := h.queue
+	gate, err := h.d.NewTimeline()
+	require.NoError(t, err)
+	defer gate.Close()
+	r, err := q.record(0, func(r *vk.Recording) error { r.Barrier(); return nil })
+	require.NoError(t, err)
+	defer q.close(r)
+	const steps = 8
+	for i := range uint64(steps) {
+		require.NoError(t, h.d.Submit([]*vk.Recording{r}, []vk.Point{{Timeline: gate, Value: i + 1}},
+			vk.Point{Timeline: q.line, Value: i + 1}))
+	}
+	go func() {
+		for i := range uint64(steps) {
+			time.Sleep(300 * time.Millisecond)
+			_ = gate.Signal(i + 1)
+		}
+	}()
+	began := time.Now()
+	require.NoError(t, q.wait(steps))
+	require.Greater(t, time.Since(began), 2*time.Second)
+}
+
+// TestAway: a card that cannot be opened again says why, each time it is tried, and is closed all the same; when it is
+// there again, it computes.
+func TestAway(t *testing.T) {
+	away := atomic.Bool{}
+	trial := &vk.Trial{Fails: func(call string) vk.Result {
+		if call == "vkCreateDevice" && away.Load() {
+			return vk.Lost
+		}
+		return vk.Success
+	}}
+	open := func() *hanging {
+		d, err := Open(0, Options{Trial: trial})
+		if err != nil {
+			missing(t, err)
+		}
+		return &hanging{Device: d.(*Device)}
+	}
+	h, m := open(), mini(t)
+	x := h.load(t, m)
+	want := x.logits([]int32{1, 2}, 1)
+	require.NoError(t, x.Close())
+	_ = h.queue.alive(vk.Lost)
+	away.Store(true)
+	for range 2 {
+		_, err := h.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1})
+		require.ErrorIs(t, err, backend.ErrLost)
+		require.ErrorContains(t, err, "cannot be opened again")
+		require.ErrorContains(t, err, "VK_ERROR_DEVICE_LOST")
+	}
+	away.Store(false)
+	x = h.load(t, m)
+	require.Equal(t, want, x.logits([]int32{1, 2}, 1))
+	require.NoError(t, x.Close())
+	_ = h.queue.alive(vk.Lost)
+	away.Store(true)
+	_, err := h.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1})
+	require.Error(t, err)
+	require.NoError(t, h.Close())
+}

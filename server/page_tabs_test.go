@@ -1,0 +1,107 @@
+package server
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// playsByName has a test write the answers: the pieces of one come from the channel whose name the last message
+// contains, and it ends where that is closed.
+func (s *stage) playsByName(from map[string]chan string) {
+	s.plays(func(w *pieces, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked := string(body)[strings.LastIndex(string(body), `"role"`):] // the last message
+		for name, more := range from {
+			if !strings.Contains(asked, name) {
+				continue
+			}
+			for goes := true; goes; {
+				select {
+				case text, open := <-more:
+					if goes = open; open {
+						w.content(text)
+					}
+				case <-r.Context().Done():
+					return
+				}
+			}
+			w.end("stop")
+		}
+	})
+}
+
+// TestPageInTwoTabs: what two tabs write in one conversation at once is all there in the end, in both.
+func TestPageInTwoTabs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes long")
+	}
+	s, p := atDesk(t)
+	one, two := make(chan string, 4), make(chan string, 4)
+	s.playsByName(map[string]chan string{"question one": one, "question two": two})
+	p.ask("question one")
+	one <- "The first "
+	p.says(last, "The first")
+	var address string
+	p.until(`location.hash.startsWith("#/c/")`)
+	p.eval(`location.href`, &address)
+	q := p.openIn(p.context, address, 1280, 800, false)
+	q.says(last, "The first")
+	q.says(last, "Not finished")
+	q.until(`!document.querySelector("#send").disabled && document.querySelector("#model").value === "mini-one"`)
+	q.ask("question two")
+	two <- "The second "
+	q.says(last, "The second")
+	one <- "is done."
+	close(one)
+	p.says(last+" .cost", "tokens/s")
+	q.says(".from-assistant", "The first is done.") // while its own answer comes
+	two <- "is done, too."
+	close(two)
+	q.says(last+" .cost", "tokens/s")
+	for _, at := range []*tab{p, q} {
+		at.says(".from-assistant", "The first is done.")
+		at.says(last, "The second is done, too.")
+		at.reload()
+		at.says(".from-assistant", "The first is done.")
+		at.says(last, "The second is done, too.")
+	}
+	p.click("#history .entry .icon-button:last-child")
+	q.says("#history", "Nothing yet.")
+	q.says("#empty", "What shall we talk about?")
+	p.click("#toast .link")
+	q.says("#history", "question one")
+}
+
+// TestPageWhileItAnswers: what a person does meanwhile is not undone when the answer ends.
+func TestPageWhileItAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes long")
+	}
+	s, p := atDesk(t)
+	one, two := make(chan string, 4), make(chan string, 4)
+	s.playsByName(map[string]chan string{"question one": one, "question two": two})
+	p.ask("question one")
+	one <- "The first "
+	p.says(last, "The first")
+	p.click(".from-user [data-act=edit]")
+	p.press("Enter") // it is not lost that it cannot be asked now
+	p.write(", or another")
+	one <- "is done."
+	close(one)
+	p.says(last+" .cost", "tokens/s")
+	p.until(`document.activeElement.value === "question one, or another"`)
+	p.press("Escape")
+	p.says(".from-user", "question one")
+
+	p.ask("question two")
+	two <- "The second "
+	p.says(last, "The second")
+	p.click("#history .entry .icon-button:last-child")
+	p.says("#history", "Nothing yet.")
+	p.until(`!document.querySelector("#send").hidden && !document.querySelector("#send").disabled`) // it was stopped
+	close(two)
+	p.reload()
+	p.says("#history", "Nothing yet.")
+}
