@@ -102,8 +102,8 @@ func TestVRAM(t *testing.T) {
 	require.Equal(t, exitFailed, o.code)
 	require.Contains(t, o.stderr, "1.0 MiB of VRAM for weights are too few")
 	o = sluice("", "run", "--device", "cpu", "--vram", "8M", "hi")
-	require.Equal(t, exitFailed, o.code)
-	require.Contains(t, o.stderr, "this device has no memory of its own")
+	require.Equal(t, exitUsage, o.code)
+	require.Contains(t, o.stderr, "--vram is memory of GPUs")
 }
 
 // TestGPULayers: however many layers the GPU computes, and whether the others' weights are all in memory, the answer is

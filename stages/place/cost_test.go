@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/synth"
 )
 
 var fast = Speeds{Disk: 3e9, Memory: 30e9, Multiply: 2e12}
@@ -119,4 +120,27 @@ func TestExpectThreeTiers(t *testing.T) {
 	more.Disk *= 4
 	require.Greater(t, m.Expect(p, more, 1, 0).First, e.First)
 	require.Equal(t, e.Decode, m.Expect(p, more, 1, 0).Decode)
+}
+
+// TestExpectLarge: 70 B of F16 comes through the bus at its speed, whatever the card could compute. A model of fewer
+// layers of the same shape tells what each costs.
+func TestExpectLarge(t *testing.T) {
+	config, err := synth.Find("llama-3.1-70b")
+	require.NoError(t, err)
+	for _, c := range []struct {
+		layers     int
+		vram, want float64
+	}{{8, 6, 3.53}, {80, 70, 0.65}} {
+		config.Layers = c.layers
+		p := boundOf(t, config, "F16")
+		ask := Ask{Program: p, Device: card, VRAM: int64(c.vram * gib), Sequences: 1}
+		ask.Device.Bytes = func(_ *ir.Bound, g *ir.Group) int64 { return g.Bytes }
+		plan, err := Make([]Ask{ask}, Machine{Memory: 64 * gib, Host: 256 * gib, Flight: 2})
+		require.NoError(t, err)
+		p.Piece = plan.Models[0].Piece
+		e := plan.Models[0].Expect(p, h100, 1, 0)
+		t.Logf("%d layers: %.3g tokens/s, %.1f GB copied for each", c.layers, e.Decode, e.Copied/1e9)
+		require.InEpsilon(t, h100.Bus/e.Copied, e.Decode, 0.01)
+		require.InEpsilon(t, c.want, e.Decode, 0.05)
+	}
 }

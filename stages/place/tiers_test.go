@@ -24,9 +24,14 @@ const gib = 1 << 30
 func shaped(t require.TestingT, name, file string) *ir.Bound {
 	config, err := synth.Find(name)
 	require.NoError(t, err)
+	return boundOf(t, config, file)
+}
+
+// boundOf is the same of any shape.
+func boundOf(t require.TestingT, config *synth.Config, file string) *ir.Bound {
 	recipe, ok := ftype.Find(file)
 	require.True(t, ok)
-	md := config.Meta(name)
+	md := config.Meta("model")
 	program, err := arch.Record(md, config.Has, arch.Options{})
 	require.NoError(t, err)
 	var before []ftype.Tensor

@@ -34,7 +34,9 @@ type Bench struct {
 	// Expected is what the plan expects of decoding at the first point, in tokens a second, where weights stream: in the
 	// long run, as the runs that count are made.
 	Expected float64 `json:"expected_decode,omitempty"`
-	Points   []Point `json:"points"`
+	// ExpectedCold is the same of the first tokens from cold, with hardly anything before them; 0: there is no difference.
+	ExpectedCold float64 `json:"expected_cold_decode,omitempty"`
+	Points       []Point `json:"points"`
 }
 
 // Point is one length of prompt on a cache of Depth positions.

@@ -308,6 +308,10 @@ func TestExpected(t *testing.T) {
 	text.Reset()
 	require.NoError(t, b.Text(&text))
 	require.Contains(t, text.String(), "in the run before, from cold: reading the prompt 1234.0, decoding 7.89 tokens/s\n")
+	b.ExpectedCold = 7.5
+	text.Reset()
+	require.NoError(t, b.Text(&text))
+	require.Contains(t, text.String(), "decoding 7.89 tokens/s; the plan expects 7.50, this is 1.05 times that\n")
 	b.Expected = 0
 	text.Reset()
 	require.NoError(t, b.Text(&text))

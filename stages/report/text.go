@@ -92,8 +92,13 @@ func (b *Bench) expected() (lines []string) {
 	lines = append(lines, fmt.Sprintf("the plan expects decoding at %s tokens/s; this is %.2f times that",
 		tokensRate(b.Expected), p.Decode.Rate.Median/b.Expected))
 	if p.Cold != nil {
-		lines = append(lines, fmt.Sprintf("in the run before, from cold: reading the prompt %s, decoding %s tokens/s",
-			tokensRate(p.Cold.Prefill), tokensRate(p.Cold.Decode)))
+		line := fmt.Sprintf("in the run before, from cold: reading the prompt %s, decoding %s tokens/s",
+			tokensRate(p.Cold.Prefill), tokensRate(p.Cold.Decode))
+		if b.ExpectedCold > 0 {
+			line += fmt.Sprintf("; the plan expects %s, this is %.2f times that", tokensRate(b.ExpectedCold),
+				p.Cold.Decode/b.ExpectedCold)
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

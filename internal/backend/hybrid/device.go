@@ -83,40 +83,63 @@ func (m *model) compile(d *Device, p *ir.Bound) error {
 	return m.border(p)
 }
 
-// border finds the values that go from one side to the other: each once, just after the segment that writes it, and
-// just before the first on the other side that reads it.
+// border finds the values that go from one side to the other: each once, just after the segment that writes it, since
+// devices keep it no longer for others, and just before the first on the other side that reads it.
 func (m *model) border(p *ir.Bound) error {
 	n := len(p.Segments)
 	m.takes, m.hands = make([][]*crossing, n), make([][]*crossing, n)
-	crossed := map[ir.Value]*crossing{}
+	crossed := map[ir.Value]bool{}
 	m.writers = make([]int, len(p.Widths))
-	bytes := int64(0)
 	for s := range p.Segments {
 		for _, v := range p.Only([]int{s}).Taken() {
-			if m.sides[m.writers[v]] == m.sides[s] || crossed[v] != nil {
+			from := m.writers[v]
+			if m.sides[from] == m.sides[s] || crossed[v] {
 				continue
 			}
-			x := &crossing{value: v, width: p.Widths[v]}
-			m.hands[m.writers[v]], m.takes[s] = append(m.hands[m.writers[v]], x), append(m.takes[s], x)
-			crossed[v] = x
-			bytes += int64(4 * x.width * m.config.MaxRows)
+			crossed[v] = true
+			x := &crossing{value: v, width: p.Widths[v], taken: s}
+			m.hands[from], m.takes[s] = append(m.hands[from], x), append(m.takes[s], x)
 		}
 		for i := range p.Segments[s].Nodes {
 			m.writers[p.Segments[s].Nodes[i].Out] = s
 		}
 	}
-	var err error
+	return m.room()
+}
+
+// room gives values memory for the time between the two sides. What was taken leaves it to those that come after.
+func (m *model) room() (err error) {
+	areas, bytes := []*area(nil), int64(0)
+	for s, list := range m.hands {
+		for _, x := range list {
+			i := slices.IndexFunc(areas, func(a *area) bool { return a.width == x.width && a.until <= s })
+			if i < 0 {
+				i, areas = len(areas), append(areas, &area{width: x.width})
+				bytes += int64(4 * x.width * m.config.MaxRows)
+			}
+			areas[i].until = x.taken
+			areas[i].of = append(areas[i].of, x)
+		}
+	}
 	if m.memory, err = mem.Alloc(bytes); err != nil {
 		return err
 	}
 	all := floats(m.memory)
-	for _, list := range m.hands {
-		for _, x := range list {
-			n := x.width * m.config.MaxRows
-			x.rows, all = all[:n:n], all[n:]
+	for _, a := range areas {
+		n := a.width * m.config.MaxRows
+		for _, x := range a.of {
+			x.rows = all[:n:n]
 		}
+		all = all[n:]
 	}
 	return nil
+}
+
+// area is memory that values have one after another.
+type area struct {
+	width int
+	until int // the segment before which the last of them is taken
+	of    []*crossing
 }
 
 // side is a device with what it computes of a program.

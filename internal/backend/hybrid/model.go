@@ -31,6 +31,7 @@ type model struct {
 type crossing struct {
 	value ir.Value
 	width int
+	taken int // the segment before which the other side takes it
 	rows  []float32
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/safefile"
+	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/report"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -118,10 +119,11 @@ func halves(p *ir.Bound) bool {
 	return 2*floats > all
 }
 
-// relate notes what a plan expects where weights stream, what it has copied to a device, and how fast that can be.
+// relate notes what a plan expects where not all weights are on one device, what it has copied to one, and how fast
+// that can be.
 func (c *Bench) relate(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Device, r *report.Bench) error {
 	plan := engine.Plan()
-	if !plan.Parts[0].Streams() || c.Generate == 0 {
+	if !plan.Parts[0].Streams() && plan.Parts[0].Layout.OnHost == nil || c.Generate == 0 {
 		return nil
 	}
 	measured, err := compute.Recall(e, file.Part(0), d)
@@ -131,6 +133,9 @@ func (c *Bench) relate(e *env.Env, engine *actors.Engine, file *gguf.File, d bac
 	speeds := measured.Planned(d)
 	x := plan.Expect(engine.Info.Program, speeds, c.Seqs, c.Depth[0]+c.Prompt[0])
 	r.Expected, r.Copied, r.Bus = x.Decode, x.Copied, speeds.Bus
+	if c.Depth[0]+c.Prompt[0] < place.FirstTokens { // a longer prompt reads most experts
+		r.ExpectedCold = x.First
+	}
 	return nil
 }
 
