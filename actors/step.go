@@ -68,19 +68,20 @@ type lateEdges struct {
 // called, and what it tells late, comes to its actor by a message.
 func newStep(guest, sequences int, compute *backend.Step, out lateEdges) *step {
 	m := &step{guest: guest, compute: compute, results: make([]outcome, sequences)}
+	end, choices := &computed{m}, &told{m} // one of each is on its way at most
 	m.ended = func(err error) {
 		m.times.computed = now()
 		if m.err == nil {
 			m.err = err
 		}
 		if m.meet.Swap(1) == 1 {
-			out.computed.Send(&computed{m})
+			out.computed.Send(end)
 		}
 	}
 	m.tell = func(experts []int32) {
 		m.experts = append(m.experts[:0], experts...)
 		if m.told.Swap(1) == 1 {
-			out.told.Send(&told{m})
+			out.told.Send(choices)
 		}
 	}
 	return m

@@ -99,6 +99,11 @@ func (m *model) recording(s *slot, sh shape) (*vk.Recording, error) {
 	if r := s.recordings[sh]; r != nil {
 		return r, nil
 	}
+	return m.newRecording(s, sh)
+}
+
+// newRecording records a shape.
+func (m *model) newRecording(s *slot, sh shape) (*vk.Recording, error) {
 	x := &recorder{k: m.device.kernels, m: m, s: s, shape: &sh}
 	if sh.portion == among && m.mixes(sh.from) {
 		x.region = s.regions[sh.from][sh.part]

@@ -54,21 +54,15 @@ func (d *Device) Calibrate() (tick uint64, from, to time.Time, ok bool) {
 	if d.f.calibrate == 0 {
 		return 0, from, to, false
 	}
-	var pin runtime.Pinner
-	defer pin.Unpin()
-	infos := []calibrationInfo{{head: head{kind: isCalibration}, domain: deviceClock},
-		{head: head{kind: isCalibration}, domain: hostClock}}
-	stamps, apart := make([]uint64, len(infos)), new(uint64)
-	r := d.f.calibrate.call(number(d.handle), uint64(len(infos)), slice(&pin, infos), slice(&pin, stamps),
-		address(&pin, apart))
+	ticks, host, apart, r := d.clocks()
 	var clock unix.Timespec
 	before := time.Now() // it is the same clock, but does not say its number
 	if r != Success || unix.ClockGettime(unix.CLOCK_MONOTONIC, &clock) != nil {
 		return 0, from, to, false
 	}
 	after := time.Now()
-	ago, off := time.Duration(clock.Nano()-int64(stamps[1])), time.Duration(*apart)
-	return stamps[0], before.Add(-ago - off), after.Add(-ago + off), true
+	ago, off := time.Duration(clock.Nano()-int64(host)), time.Duration(apart)
+	return ticks, before.Add(-ago - off), after.Add(-ago + off), true
 }
 
 // StampBits is how many bits of a timestamp change: of recordings that compute, and of those that copy. 0: they have

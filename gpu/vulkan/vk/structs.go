@@ -18,7 +18,6 @@ const (
 	isInstance         = 1
 	isQueue            = 2
 	isDevice           = 3
-	isSubmit           = 4
 	isAllocate         = 5
 	isSemaphore        = 9
 	isQueryPool        = 11
@@ -44,11 +43,7 @@ const (
 	isAllocateFlags    = 1000060000
 	isMessenger        = 1000128004
 	isHostMemory       = 1000178002
-	isCalibration      = 1000184000
 	isSemaphoreType    = 1000207002
-	isTimelineSubmit   = 1000207003
-	isWait             = 1000207004
-	isSignal           = 1000207005
 	isSubgroupSize     = 1000225001
 	isBudget           = 1000237000
 	isAddress          = 1000244001
@@ -307,12 +302,6 @@ type queryPoolInfo struct {
 	flags, kind, count, statistics uint32
 }
 
-// calibrationInfo asks for the time of one clock.
-type calibrationInfo struct {
-	head
-	domain, _ uint32
-}
-
 type semaphoreInfo struct {
 	head
 	flags uint64
@@ -322,37 +311,6 @@ type semaphoreType struct {
 	head
 	kind, _ uint32
 	value   uint64
-}
-
-type waitInfo struct {
-	head
-	flags, count uint32
-	semaphores   uint64
-	values       uint64
-}
-
-type signalInfo struct {
-	head
-	semaphore, value uint64
-}
-
-type timelineSubmit struct {
-	head
-	waitCount, _ uint32
-	waits        uint64
-	signalCount  uint64
-	signals      uint64
-}
-
-type submitInfo struct {
-	head
-	waitCount, _ uint32
-	waits        uint64
-	waitStages   uint64
-	bufferCount  uint64
-	buffers      uint64
-	signalCount  uint64
-	signals      uint64
 }
 
 type memoryBarrier struct {

@@ -46,20 +46,13 @@ func (d *Device) NewTimeline() (*Timeline, error) {
 
 // Value is what the timeline has reached. It costs some nanoseconds.
 func (t *Timeline) Value() (uint64, error) {
-	var pin runtime.Pinner
-	defer pin.Unpin()
-	v := new(uint64)
-	r := t.d.f.value.call(number(t.d.handle), number(t.semaphore), address(&pin, v))
-	return *v, r.err("reading a timeline")
+	v, r := t.value()
+	return v, r.err("reading a timeline")
 }
 
 // Wait blocks the calling thread until the timeline reaches a value. After limit it fails with Timeout.
 func (t *Timeline) Wait(value uint64, limit time.Duration) error {
-	var pin runtime.Pinner
-	defer pin.Unpin()
-	info := &waitInfo{head: head{kind: isWait}, count: 1, semaphores: slice(&pin, []uint64{number(t.semaphore)}),
-		values: slice(&pin, []uint64{value})}
-	if r := t.d.f.wait.call(number(t.d.handle), address(&pin, info), uint64(limit)); r != Success {
+	if r := t.wait(value, uint64(limit)); r != Success {
 		return fmt.Errorf("waiting for %s: %w", t.d.Facts.Name, r)
 	}
 	return nil
@@ -67,10 +60,7 @@ func (t *Timeline) Wait(value uint64, limit time.Duration) error {
 
 // Signal raises the timeline from the host.
 func (t *Timeline) Signal(value uint64) error {
-	var pin runtime.Pinner
-	defer pin.Unpin()
-	info := &signalInfo{head: head{kind: isSignal}, semaphore: number(t.semaphore), value: value}
-	return t.d.f.signal.call(number(t.d.handle), address(&pin, info)).err("raising a timeline")
+	return t.raise(value).err("raising a timeline")
 }
 
 // Close destroys the timeline. Nothing may wait for it.
@@ -89,30 +79,22 @@ func (t *Timeline) destroy() {
 }
 
 // Submit queues recordings of one kind, one after the other, to begin when all waits are reached, and to raise done at
-// their end. It never waits.
+// their end. It never waits. There are three waits at most.
 func (d *Device) Submit(all []*Recording, waits []Point, done Point) error {
-	const everything = 0x10000 // VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
-	if r := d.trial.fails("vkQueueSubmit"); r != Success {
-		return r.err("submitting to " + d.Facts.Name)
-	}
+	r := d.trial.fails("vkQueueSubmit")
 	if d.trial.hangs() {
 		waits = append(waits, Point{d.gate, 1})
 	}
-	var pin runtime.Pinner
-	defer pin.Unpin()
-	semaphores, values, stages := make([]uint64, len(waits)), make([]uint64, len(waits)), make([]uint32, len(waits))
-	for i, w := range waits {
-		semaphores[i], values[i], stages[i] = number(w.Timeline.semaphore), w.Value, everything
+	queue := number(all[0].lane.queue)
+	for ; r == Success && len(all) > mostRecordings; all = all[mostRecordings:] { // what was submitted before goes before
+		r = d.submit(queue, all[:mostRecordings], waits, nil)
+		waits = nil
 	}
-	buffers := make([]uint64, len(all))
-	for i, r := range all {
-		buffers[i] = r.buffer
+	if r == Success {
+		r = d.submit(queue, all, waits, &done)
 	}
-	line := &timelineSubmit{head: head{kind: isTimelineSubmit}, waitCount: uint32(len(waits)), waits: slice(&pin, values),
-		signalCount: 1, signals: slice(&pin, []uint64{done.Value})}
-	info := &submitInfo{head: head{kind: isSubmit, next: address(&pin, line)},
-		waitCount: uint32(len(waits)), waits: slice(&pin, semaphores), waitStages: slice(&pin, stages),
-		bufferCount: uint64(len(all)), buffers: slice(&pin, buffers),
-		signalCount: 1, signals: slice(&pin, []uint64{number(done.Timeline.semaphore)})}
-	return d.f.submit.call(number(all[0].lane.queue), 1, address(&pin, info), 0).err("submitting to " + d.Facts.Name)
+	if r != Success {
+		return r.err("submitting to " + d.Facts.Name)
+	}
+	return nil
 }
