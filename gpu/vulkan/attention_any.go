@@ -63,6 +63,26 @@ func (k *Kernels) attendAny(r *vk.Recording, h *Heads, a *Attention) error {
 		return fmt.Errorf("attention of %d query heads, %d KV heads of %d features has no kernel",
 			h.Query, h.KV, h.Features)
 	}
+	splits := k.attendSplits
+	if k.together && a.N > fewColumns && k.tiles(h) {
+		splits = k.attendTogether
+	}
+	if err := splits(r, h, a); err != nil {
+		return err
+	}
+	merge, err := k.kernel(shaders.MergeAny, nil)
+	if err != nil {
+		return err
+	}
+	r.Barrier()
+	vk.Use(r, merge, &shaders.MergeAnyPush{Parts: a.Parts, Y: a.Y, Rows: a.Rows, Sinks: a.Sinks, Count: a.Count,
+		Heads: uint32(h.Query), Features: uint32(h.values()), YStride: uint32(a.YStride)})
+	r.Dispatch(uint32((h.Query*h.values()+63)/64), uint32(a.N), 1)
+	return nil
+}
+
+// attendSplits records the splits of each row by itself.
+func (k *Kernels) attendSplits(r *vk.Recording, h *Heads, a *Attention) error {
 	once := k.headsAtOnce(h, h.Query*maxParts(a.Depth)*a.N)
 	c := shaders.AttendAnyConstants{Type: uint32(h.cache()), Keys: uint32(h.Features), Values: uint32(h.values()),
 		Queries: uint32(h.Query / h.KV), AtOnce: uint32(once)}
@@ -70,18 +90,35 @@ func (k *Kernels) attendAny(r *vk.Recording, h *Heads, a *Attention) error {
 	if err != nil {
 		return err
 	}
-	merge, err := k.kernel(shaders.MergeAny, nil)
+	vk.Use(r, attend, &shaders.AttendAnyPush{X: a.X, Keys: a.Keys, Values: a.Values, Parts: a.Parts, Rows: a.Rows,
+		Tables: a.Tables, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
+		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E, Chunked: bit(a.Chunked)})
+	r.Dispatch(uint32(h.Query/once), uint32(maxParts(a.Depth)), uint32(a.N))
+	return nil
+}
+
+// tiledPairs is how many pairs of a row and a query head a workgroup of attend_rows.comp has.
+const tiledPairs = 64
+
+// tiles says whether heads have a shape that attend_rows.comp can take.
+func (k *Kernels) tiles(h *Heads) bool {
+	f := &k.d.Facts
+	return tiledPairs%(h.Query/h.KV) == 0 && h.Features%backend.KVScaled == 0 && h.values()%64 == 0 &&
+		f.Invocations >= 256 && uint32(18<<10+512+max(8<<10+512, 64*h.values())) <= f.Shared
+}
+
+// attendTogether records the splits of many rows at a time, with the bits of attendSplits.
+func (k *Kernels) attendTogether(r *vk.Recording, h *Heads, a *Attention) error {
+	c := shaders.AttendRowsConstants{Type: uint32(h.cache()), Keys: uint32(h.Features), Values: uint32(h.values()),
+		Queries: uint32(h.Query / h.KV)}
+	attend, err := k.kernel(shaders.AttendRows, c.List())
 	if err != nil {
 		return err
 	}
-	vk.Use(r, attend, &shaders.AttendAnyPush{X: a.X, Keys: a.Keys, Values: a.Values, Parts: a.Parts, Rows: a.Rows,
+	vk.Use(r, attend, &shaders.AttendRowsPush{X: a.X, Keys: a.Keys, Values: a.Values, Parts: a.Parts, Rows: a.Rows,
 		Tables: a.Tables, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
-		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E,
-		Chunked: bit(a.Chunked)})
-	r.Dispatch(uint32(h.Query/once), uint32(maxParts(a.Depth)), uint32(a.N))
-	r.Barrier()
-	vk.Use(r, merge, &shaders.MergeAnyPush{Parts: a.Parts, Y: a.Y, Rows: a.Rows, Sinks: a.Sinks, Count: a.Count,
-		Heads: uint32(h.Query), Features: uint32(h.values()), YStride: uint32(a.YStride)})
-	r.Dispatch(uint32((h.Query*h.values()+63)/64), uint32(a.N), 1)
+		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E, Chunked: bit(a.Chunked), Size: uint32(a.N)})
+	rows := tiledPairs / (h.Query / h.KV)
+	r.Dispatch(uint32(h.KV), uint32(maxParts(a.Depth)), uint32((a.N+rows-1)/rows))
 	return nil
 }

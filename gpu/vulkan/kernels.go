@@ -22,11 +22,16 @@ type Kernels struct {
 	squares bool   // cooperative matrices of half precision are there, beside those of whole numbers
 	rows    int    // of a prompt that a workgroup of attend.comp takes, one after another
 	layout  uint32 // of squares in their lanes, as matmul.comp wants to know it
-	emulate bool   // squares of half precision without cooperative matrices, for tests
+	// together has attend_rows.comp take many rows where attend_any.comp would; the bits are the same.
+	together bool
+	emulate  bool // squares of half precision without cooperative matrices, for tests
 
 	mu       sync.Mutex
 	compiled map[variant]*compiled
 }
+
+// attendsTogether awaits its measurement on a card (BenchmarkAttend): until then it is for tests.
+const attendsTogether = false
 
 // compiled is a kernel once somebody has compiled it; others wait for that.
 type compiled struct {
@@ -44,7 +49,7 @@ type variant struct {
 // NewKernels prepares kernels for a device, which nobody uses yet.
 func NewKernels(d *vk.Device) *Kernels {
 	k := &Kernels{d: d, Plain: !d.Facts.Has.Dot4, Matrix: hasMatrix(&d.Facts), squares: hasHalves(&d.Facts),
-		compiled: map[variant]*compiled{}, rows: 8}
+		compiled: map[variant]*compiled{}, rows: 8, together: attendsTogether}
 	if k.Matrix {
 		k.layout = k.findLayout()
 	}

@@ -19,6 +19,7 @@ const (
 	Argmax
 	Attend
 	AttendAny
+	AttendRows
 	Chosen
 	Combine
 	Conv
@@ -125,6 +126,7 @@ var names = [modules]string{
 	Argmax:                   "argmax",
 	Attend:                   "attend",
 	AttendAny:                "attend_any",
+	AttendRows:               "attend_rows",
 	Chosen:                   "chosen",
 	Combine:                  "combine",
 	Conv:                     "conv",
@@ -392,6 +394,53 @@ type AttendAnyConstants struct {
 // List is the constants by id.
 func (c AttendAnyConstants) List() []uint32 {
 	return []uint32{c.Type, c.Keys, c.Values, c.Queries, c.AtOnce}
+}
+
+// AttendRowsPush is the push constants of attend_rows.comp.
+type AttendRowsPush struct {
+	X       uint64  // offset 0
+	Keys    uint64  // offset 8
+	Values  uint64  // offset 16
+	Parts   uint64  // offset 24
+	Rows    uint64  // offset 32
+	Tables  uint64  // offset 40
+	Count   uint64  // offset 48
+	XStride uint32  // offset 56
+	Window  uint32  // offset 60
+	Scale   float32 // offset 64
+	Cap     float32 // offset 68
+	Chunked uint32  // offset 72
+	Size    uint32  // offset 76
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(AttendRowsPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(AttendRowsPush{}.Keys) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(AttendRowsPush{}.Values) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(AttendRowsPush{}.Parts) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(AttendRowsPush{}.Rows) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(AttendRowsPush{}.Tables) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(AttendRowsPush{}.Count) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(AttendRowsPush{}.XStride) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(AttendRowsPush{}.Window) ^ 60)
+	_ uintptr = -(unsafe.Offsetof(AttendRowsPush{}.Scale) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(AttendRowsPush{}.Cap) ^ 68)
+	_ uintptr = -(unsafe.Offsetof(AttendRowsPush{}.Chunked) ^ 72)
+	_ uintptr = -(unsafe.Offsetof(AttendRowsPush{}.Size) ^ 76)
+)
+
+// AttendRowsConstants is the specialisation constants of attend_rows.comp.
+type AttendRowsConstants struct {
+	Type    uint32 // id 0
+	Keys    uint32 // id 1
+	Values  uint32 // id 2
+	Queries uint32 // id 3
+}
+
+// List is the constants by id.
+func (c AttendRowsConstants) List() []uint32 {
+	return []uint32{c.Type, c.Keys, c.Values, c.Queries}
 }
 
 // ChosenPush is the push constants of chosen.comp.
