@@ -153,7 +153,7 @@ const slower = 20
 // reach blocks until a timeline has a value. A device that is busy is waited for again, as long as anything that it was
 // given ends: one that hangs counts as lost.
 func (q *queue) reach(line *vk.Timeline, value uint64, predicted time.Duration) error {
-	limit := max(q.d.Patience, slower*predicted)
+	limit := max(q.d.Patience(), slower*predicted)
 	look, since, seen := min(patience, limit/4), time.Now(), [2]uint64{}
 	for {
 		if err := q.alive(nil); err != nil {

@@ -41,7 +41,7 @@ func (r *reader) read(x *vk.Recording, to []uint64) ([]uint64, error) {
 	if err := r.q.alive(nil); err != nil {
 		return to, err
 	}
-	r.late.Reset(r.q.d.Patience)
+	r.late.Reset(r.q.d.Patience())
 	r.ask <- x
 	select {
 	case err := <-r.answer:
@@ -51,7 +51,7 @@ func (r *reader) read(x *vk.Recording, to []uint64) ([]uint64, error) {
 		return append(to, r.ticks...), nil
 	case <-r.late.C:
 		return to, r.q.alive(fmt.Errorf("%w: %s has not read its timestamps for %s, of what has ended", backend.ErrHung,
-			r.q.d.Facts.Name, r.q.d.Patience))
+			r.q.d.Facts.Name, r.q.d.Patience()))
 	}
 }
 

@@ -76,7 +76,7 @@ func (k *Kernels) runSquares(b *vk.Buffer) error {
 	if err := k.d.Submit([]*vk.Recording{r}, nil, vk.Point{Timeline: line, Value: 1}); err != nil {
 		return err
 	}
-	err = line.Wait(1, k.d.Patience)
+	err = line.Wait(1, k.d.Patience())
 	if err != nil {
 		k.d.Hold() // it may still be at work
 	}

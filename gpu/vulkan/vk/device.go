@@ -29,10 +29,8 @@ type Device struct {
 	live     atomic.Int64 // objects of ours that were not closed
 	rest     rest
 	trial    *Trial
-	gate     *Timeline // of a trial: what hangs waits for it
-	// Patience is how long nothing may end of all that the device was given, before it counts as hung; and how long one
-	// that hangs has to come to rest when it is closed.
-	Patience time.Duration
+	gate     *Timeline   // of a trial: what hangs waits for it
+	hung     atomic.Bool // a test has something wait that was submitted
 	f        struct {
 		createPipelines, allocateBuffers, submit, resetQueries, queryResults function
 		bufferAddress, wait, value, signal                                   function
@@ -64,8 +62,7 @@ func (p *Physical) Open() (*Device, error) {
 	if family < 0 {
 		return nil, fmt.Errorf("%s has no queue that computes", p.Facts.Name)
 	}
-	d := &Device{Facts: p.Facts, physical: p, compute: lane{family: uint32(family)}, trial: p.library.trial,
-		Patience: patience(p)}
+	d := &Device{Facts: p.Facts, physical: p, compute: lane{family: uint32(family)}, trial: p.library.trial}
 	d.copies = d.beside()
 	if err := d.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", p.Facts.Name, err), d.Close())
@@ -79,11 +76,14 @@ const (
 	longPatience  = 2 * time.Minute
 )
 
-func patience(p *Physical) time.Duration {
-	switch t := p.library.trial; {
-	case t != nil && t.Patience > 0:
-		return t.Patience
-	case p.Facts.Kind == CPU:
+// Patience is how long nothing may end of all that the device was given, before it counts as hung; and how long one
+// that hangs has to come to rest when it is closed. That of a test counts once something hangs: until then a machine
+// that is busy may take as long as it needs.
+func (d *Device) Patience() time.Duration {
+	switch {
+	case d.hung.Load():
+		return d.trial.Patience
+	case d.Facts.Kind == CPU:
 		return longPatience
 	}
 	return usualPatience

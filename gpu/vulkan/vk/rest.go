@@ -55,7 +55,7 @@ func (d *Device) leave() error {
 			d.rest.over <- d.destroy()
 		}()
 	})
-	late := time.NewTimer(d.Patience)
+	late := time.NewTimer(d.Patience())
 	defer late.Stop()
 	select {
 	case err := <-d.rest.over:
@@ -63,6 +63,6 @@ func (d *Device) leave() error {
 		return err
 	case <-late.C:
 		return fmt.Errorf("%s has not come to rest within %s: its memory stays taken until it has, or until this program ends",
-			d.Facts.Name, d.Patience)
+			d.Facts.Name, d.Patience())
 	}
 }

@@ -84,6 +84,7 @@ func (d *Device) Submit(all []*Recording, waits []Point, done Point) error {
 	r := d.trial.fails("vkQueueSubmit")
 	if d.trial.hangs() {
 		waits = append(waits, Point{d.gate, 1})
+		d.hung.Store(d.trial.Patience > 0)
 	}
 	queue := number(all[0].lane.queue)
 	for ; r == Success && len(all) > mostRecordings; all = all[mostRecordings:] { // what was submitted before goes before

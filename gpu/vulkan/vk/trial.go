@@ -12,7 +12,7 @@ type Trial struct {
 	Fails    func(call string) Result // what a call of Vulkan answers that is not made; Success: it is made
 	Hangs    func() bool              // whether what is submitted now waits for Release: it holds up all behind it
 	Apart    bool                     // whether each buffer has an allocation of its own
-	Patience time.Duration            // in place of Device.Patience
+	Patience time.Duration            // the device's, once something hangs; 0: as ever
 
 	mu       sync.Mutex
 	released bool
