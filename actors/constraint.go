@@ -16,14 +16,16 @@ type form struct {
 	headings bool             // it has the headings of messages in it
 }
 
-// constraint keeps the answer of a sequence in the language of its request's grammar. The sampler alone uses it, once
-// it is made: it finds the tokens that may follow, for the next step already while the device computes that.
+// constraint keeps the answer of a sequence in the language of its request's grammar, and its thoughts short. The
+// sampler alone uses it, once it is made: it finds the tokens that may follow, for the next step already while the
+// device computes that.
 type constraint struct {
 	vocab  *token.Vocab
 	trie   *grammar.Trie
 	prompt int                  // tokens before the answer
 	begins func() *tools.Parser // reads the answer: what is thought is not bound
 	form   form
+	most   int // tokens of thoughts; 0: any number
 
 	owner   int // incarnation of the sampler that uses what follows; -1: none has
 	parser  *tools.Parser
@@ -31,9 +33,11 @@ type constraint struct {
 	matcher *grammar.Matcher
 	masker  *grammar.Masker
 	mask    []uint64
-	read    int   // tokens of the sequence that were read
-	last    int32 // the last of them
-	masked  int   // read, when mask was found; -1: it was not
+	read    int     // tokens of the sequence that were read
+	last    int32   // the last of them
+	masked  int     // read, when mask was found; -1: it was not
+	thought int     // tokens of thoughts among those that were read
+	closing []int32 // what is left to write of the mark that ends them
 }
 
 // ready finds what the answer may begin with: some ten milliseconds for a large grammar.
@@ -58,15 +62,19 @@ func trieOf(v *token.Vocab, marks map[int32]bool) *grammar.Trie {
 
 // begin goes back to the beginning of the answer, with a program of its own: nothing is left of a sampler that died.
 func (c *constraint) begin(owner int) error {
+	c.mask = make([]uint64, (c.vocab.Size()+63)/64)
+	c.parser = c.begins()
+	c.owner, c.read, c.masked, c.thought, c.closing = owner, c.prompt, -1, 0, nil
+	if c.form.grammar == nil {
+		c.free = true
+		return nil
+	}
 	p, err := grammar.Compile(c.form.grammar, grammar.DefaultLimits())
 	if err != nil {
 		return err
 	}
 	c.matcher, c.masker = p.Matcher(), p.Masker(c.trie)
-	c.mask = make([]uint64, c.trie.Words())
-	c.parser = c.begins()
 	c.free = c.form.lazy || c.apart()
-	c.owner, c.read, c.masked = owner, c.prompt, -1
 	return nil
 }
 
@@ -98,7 +106,7 @@ func (c *constraint) ahead(id int32) {
 
 func (c *constraint) find() ([]uint64, error) {
 	if c.free {
-		return nil, nil
+		return c.shorten()
 	}
 	if c.masked != c.read {
 		if err := c.masker.Mask(c.matcher, c.mask); err != nil {
@@ -117,6 +125,12 @@ func (c *constraint) push(id int32) error {
 	}
 	piece := c.vocab.Piece(id)
 	if c.free {
+		if c.ends() {
+			c.closing = c.closing[1:]
+		}
+		if c.parser.Thinks() {
+			c.thought++
+		}
 		if piece = c.open(piece); c.free {
 			return nil
 		}
@@ -136,9 +150,36 @@ func (c *constraint) apart() bool {
 	return c.parser.Apart()
 }
 
+// shorten allows nothing but the mark that ends a thought that is as long as it may be, token by token.
+func (c *constraint) shorten() ([]uint64, error) {
+	if !c.ends() {
+		return nil, nil
+	}
+	clear(c.mask)
+	c.mask[c.closing[0]/64] = 1 << (c.closing[0] % 64)
+	return c.mask, nil
+}
+
+// ends says whether a thought is as long as it may be: closing is not empty then.
+func (c *constraint) ends() bool {
+	if c.most == 0 || c.thought < c.most || !c.parser.Thinks() {
+		return false
+	}
+	if len(c.closing) == 0 {
+		var err error
+		if c.closing, err = c.vocab.Encode(nil, c.parser.Closes(), token.Options{ParseSpecial: true}); err != nil {
+			return false // a mark is no text that is too long
+		}
+	}
+	return len(c.closing) > 0
+}
+
 // open reads on where the answer is free, and returns what of the text is bound, if it is not free any more.
 func (c *constraint) open(text []byte) (bound []byte) {
 	c.parser.Push(text)
+	if c.form.grammar == nil {
+		return nil
+	}
 	if !c.form.lazy {
 		if c.free = c.apart(); c.free {
 			return nil

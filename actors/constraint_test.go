@@ -3,6 +3,7 @@ package actors
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/grammar/schema"
 	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/token"
 )
 
 // forms are what answers are bound to be in these tests.
@@ -113,6 +115,51 @@ func TestConstrainedThoughts(t *testing.T) {
 		require.Contains(t, text, want[1])
 		require.NotContains(t, text, "who")
 	}
+}
+
+// TestThoughtsEnd: a thought that is as long as it may be ends by its mark, whoever dies then, and the answer goes on;
+// a shorter one ends by itself, and what no thought is has no bound.
+func TestThoughtsEnd(t *testing.T) {
+	const said = "Hm, two and two may be four, and that is all that there is to say of it"
+	e, r := saying(t, "one <think>", said)
+	ids, err := e.spec.vocab.Encode(nil, said, token.Options{})
+	require.NoError(t, err)
+	mark, err := e.spec.vocab.Encode(nil, "</think>", token.Options{ParseSpecial: true})
+	require.NoError(t, err)
+	text := func(ids []int32) string { return strings.TrimSpace(string(e.spec.vocab.Decode(nil, ids, false))) }
+	for _, most := range []int{1, 3} {
+		r.MostThoughts = most
+		want := [2]string{text(ids[:most]), text(ids[most+len(mark):])}
+		for _, victim := range []string{"", "sampler", "scheduler", "session"} {
+			for _, at := range []int{0, most - 1, most, most + 1, most + len(mark)} {
+				e, _ := saying(t, "one <think>", said) // who dies too often is not started again
+				s := begin(t, e, r)
+				name := victim
+				if name == "session" {
+					name = fmt.Sprintf("sessions/%d", e.opened.Load())
+				}
+				thought, answer := listen(t, s, func(n int) {
+					if n == at && name != "" {
+						e.crash(name)
+					}
+				})
+				require.Equal(t, want, [2]string{strings.TrimSpace(thought), strings.TrimSpace(answer)}, "%s dead at %d", victim, at)
+			}
+		}
+	}
+	r.MostThoughts = len(ids) + 1
+	thought, answer := listen(t, begin(t, e, r), func(int) {})
+	require.Equal(t, [2]string{said, ""}, [2]string{thought, answer})
+	g, err := grammar.GBNF(`root ::= "yes" | "no"`)
+	require.NoError(t, err)
+	r.Grammar, r.MostThoughts = g, 2
+	thought, answer = listen(t, begin(t, e, r), func(int) {})
+	require.Equal(t, text(ids[:2]), strings.TrimSpace(thought))
+	require.Contains(t, []string{"yes", "no"}, answer)
+	e, r = saying(t, "one", said)
+	r.MostThoughts = 1
+	thought, answer = listen(t, begin(t, e, r), func(int) {})
+	require.Equal(t, [2]string{"", said}, [2]string{thought, answer})
 }
 
 // TestConstrainedRefusals: what cannot go together is said at once.

@@ -63,6 +63,7 @@ func (e *Engine) Generate(r Request) (*Stream, error) {
 		}
 		r.Sampling.Masked = true
 	}
+	r.Sampling.Masked = r.Sampling.Masked || r.MostThoughts > 0
 	return e.begin(r)
 }
 

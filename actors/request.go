@@ -27,6 +27,10 @@ type Request struct {
 	Thoughts  bool     // what the model thinks comes apart from its text, without the tags around it
 	Tools     *Tools   // what it may call; nil: nothing, and what looks like a call is text
 
+	// MostThoughts is how many tokens of thoughts the model may write before it has to end them; 0: any number. It is kept
+	// where thoughts end by a mark, as by </think>.
+	MostThoughts int
+
 	// Grammar is what the answer must be, thoughts apart; nil: anything. Nobody changes it.
 	Grammar *grammar.Grammar
 

@@ -160,13 +160,16 @@ func (s *session) submit(c actor.Context) {
 	s.out.submit.Send(&q.submit)
 }
 
-// bind makes the constraint of a sequence whose request has a grammar.
+// bind makes the constraint of a sequence whose request has a grammar, or whose thoughts have an end.
 func (s *session) bind() (c *constraint, err error) {
-	if s.form.grammar != nil {
+	if s.form.grammar != nil || s.request.MostThoughts > 0 {
 		s.turns.Leave(func() {
-			c = &constraint{form: s.form, vocab: s.vocab, trie: s.trie(), prompt: s.prompt}
-			if s.form.calls {
+			c = &constraint{form: s.form, most: s.request.MostThoughts, vocab: s.vocab, prompt: s.prompt}
+			switch {
+			case s.form.calls:
 				c.trie = s.calls()
+			case s.form.grammar != nil:
+				c.trie = s.trie()
 			}
 			c.begins = func() *tools.Parser { return s.parser(true, s.tail, s.tools) }
 			if err = c.ready(); err != nil {

@@ -3,9 +3,12 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -219,10 +222,30 @@ func TestLlamaProps(t *testing.T) {
 	require.Equal(t, []any{info.Context, info.Sampling.Temp, info.Sequences},
 		[]any{got.Settings.Context, got.Settings.Params.Temp, got.Slots})
 	require.Contains(t, got.Template, "<|im_start|>")
-	status, text := r.get(t, "/slots")
-	require.Equal(t, 501, status)
-	require.Contains(t, text, `{"error":{"code":501,"message":"there are no slots here`)
-	status, text = r.get(t, "/completion")
+	taken := func(n int) func() bool {
+		return func() bool {
+			status, text := r.get(t, "/slots?fail_on_no_slot=1")
+			return status == http.StatusOK && strings.HasPrefix(text, `[{"id":0,"id_task":-1,"n_ctx":`) &&
+				strings.Count(text, `"is_processing":true`) == n && strings.Count(text, `"id":`) == info.Sequences
+		}
+	}
+	require.True(t, taken(0)())
+	var all []*net.TCPConn
+	for range info.Sequences {
+		all = append(all, r.dial(t, "/completion", endless(true, "")))
+		if len(all) < info.Sequences {
+			require.Eventually(t, taken(len(all)), 10*time.Second, time.Millisecond)
+		}
+	}
+	require.Eventually(t, func() bool {
+		status, text := r.get(t, "/slots?fail_on_no_slot=1")
+		return status == http.StatusServiceUnavailable && strings.Contains(text, "slots are taken: ask again later")
+	}, 10*time.Second, time.Millisecond)
+	for _, c := range all {
+		require.NoError(t, c.Close())
+	}
+	require.Eventually(t, taken(0), 10*time.Second, time.Millisecond)
+	status, text := r.get(t, "/completion")
 	require.Equal(t, 405, status)
 	require.Contains(t, text, `{"error":{"code":405,`)
 }

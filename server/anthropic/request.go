@@ -42,7 +42,7 @@ func decode(body answer.Body, find ask.Finder, answered bool) (request, *wire.Fa
 	}
 	r.MaxTokens = o.most
 	f.Flag("stream", &o.Stream)
-	f.thinking(&o, prompt.Extra)
+	f.thinking(&o, &r, prompt.Extra)
 	f.output(&r, prompt.Extra)
 	r.Tools = f.tools(prompt)
 	f.conversation(m, prompt)
@@ -74,15 +74,15 @@ func (f fields) ignored() {
 	}
 }
 
-// thinking reads whether the model is to think.
-func (f fields) thinking(o *request, vars *jinja.Dict) {
+// thinking reads whether the model is to think, and how much it may.
+func (f fields) thinking(o *request, r *actors.Request, vars *jinja.Dict) {
 	const want = `{"type": "enabled", "budget_tokens": n}, {"type": "adaptive"} or {"type": "disabled"}`
 	think := false
 	f.Object("thinking", want, func(in *wire.Fields) {
-		kind, display, budget := "", "", 0
+		kind, display := "", ""
 		in.Text("type", &kind)
 		in.Text("display", &display)
-		in.Count("budget_tokens", 1, math.MaxInt32, &budget) // it is not kept
+		in.Count("budget_tokens", 1, math.MaxInt32, &r.MostThoughts)
 		switch kind {
 		case "enabled", "adaptive", "between_tools":
 			think = true

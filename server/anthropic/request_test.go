@@ -34,7 +34,7 @@ func TestDecode(t *testing.T) {
 	require.True(t, o.Stream && o.omit && r.Thoughts && r.Chat.AddGenerationPrompt && !r.Chat.ContinueFinalMessage)
 	require.NotNil(t, r.Grammar)
 	require.Equal(t, []string{"a", "b"}, r.Stop)
-	require.Equal(t, []int{5, 5, 1}, []int{o.most, r.MaxTokens, o.N})
+	require.Equal(t, []int{5, 5, 1, 2048}, []int{o.most, r.MaxTokens, o.N, r.MostThoughts})
 	p := r.Sampling
 	require.Equal(t, []float32{0.5, 0.25, 3, -1}, []float32{p.Temp, p.TopP, float32(p.TopK), float32(p.LogProbs)})
 	require.Equal(t, `{"enable_thinking": true, "thinking": true, "thinking_mode": "enabled", `+

@@ -28,7 +28,7 @@ func Dialect(s *answer.Service) answer.Dialect {
 			{Method: post, Path: "/detokenize", Help: "the text of tokens", Handle: a.detokenize},
 			{Method: post, Path: "/apply-template", Help: "the prompt of a conversation", Handle: a.applyTemplate},
 			{Method: get, Path: "/props", Help: "what the server is set to", Handle: a.props},
-			{Path: "/slots", Handle: noSlots},
+			{Method: get, Path: "/slots", Help: "which answers are computed", Handle: a.slots},
 		},
 	}
 }
@@ -52,11 +52,6 @@ func (a *api) serve(decode func(answer.Body, ask.Finder) (request, *wire.Fault),
 // finder finds models for a task, and has them run until the exchange is over.
 func (a *api) finder(x *exchange.Exchange, do answer.Task) ask.Finder {
 	return func(name string) (*answer.Model, *wire.Fault) { return a.AskedTo(x, do, name) }
-}
-
-func noSlots(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
-	return wire.Refused(fasthttp.StatusNotImplemented, "not_supported",
-		"there are no slots here: answers share the cache by what their prompts begin with, and GET /debug/actors says what runs")
 }
 
 // appendFault writes {"error": {"code", "message", "type"}}.

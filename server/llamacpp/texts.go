@@ -192,3 +192,30 @@ func (a *api) props(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	})
 	return nil
 }
+
+// slot is room for an answer. Answers share the cache by what their prompts begin with, so that any takes any: those
+// that are taken come first, and nothing is kept in one.
+type slot struct {
+	ID          int  `json:"id"`
+	Task        int  `json:"id_task"`
+	Context     int  `json:"n_ctx"`
+	Speculative bool `json:"speculative"`
+	Busy        bool `json:"is_processing"`
+}
+
+// slots serves GET /slots, of the model that the query names. With fail_on_no_slot it is an error that all are taken.
+func (a *api) slots(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	m, fault := a.AskedTo(x, answer.Tell, string(rc.QueryArgs().Peek("model")))
+	if fault != nil {
+		return fault
+	}
+	all, busy := make([]slot, m.Engine.Info.Sequences), int(m.Engine.Snapshot().Running)
+	if busy >= len(all) && len(rc.QueryArgs().Peek("fail_on_no_slot")) > 0 {
+		return wire.Refused(fasthttp.StatusServiceUnavailable, "unavailable", "all %d slots are taken: ask again later", len(all))
+	}
+	for i := range all {
+		all[i] = slot{ID: i, Task: -1, Context: m.Context, Busy: i < busy}
+	}
+	wire.WriteJSON(rc, all)
+	return nil
+}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"math"
 	"strings"
 
 	"github.com/sluice-ai/sluice/server/answer"
@@ -29,6 +30,7 @@ func decodeChat(body answer.Body, find ask.Finder) (request, *wire.Fault) {
 	}
 	r.Grammar = f.Form()
 	r.Thoughts = f.reasoning()
+	f.Count("thinking_budget_tokens", 1, math.MaxInt32, &r.MostThoughts) // as llama.cpp's server has it
 	f.missing()
 	r.Chat = in
 	o.Prompts = append(o.Prompts, r)

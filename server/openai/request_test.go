@@ -41,13 +41,14 @@ func TestDecodeChat(t *testing.T) {
 		"mirostat_eta":0.5,"xtc_probability":0.1,"xtc_threshold":0.2,"dry_multiplier":1,"dry_base":2,"dry_allowed_length":3,
 		"dry_penalty_last_n":4,"dynatemp_range":0.5,"dynatemp_exponent":2,"top_n_sigma":1,"min_keep":1,"ignore_eos":true,
 		"logit_bias":{"5":-100,"3":2},"logprobs":true,"top_logprobs":4,"unknown":{"a":[1]},"user":null,
-		"chat_template_kwargs":{"enable_thinking":false},"reasoning_format":"none","response_format":{"type":"text"}}`), testModel)
+		"chat_template_kwargs":{"enable_thinking":false},"reasoning_format":"none","response_format":{"type":"text"},
+		"thinking_budget_tokens":9}`), testModel)
 	require.Nil(t, fault)
 	require.Equal(t, 2, o.N)
 	require.True(t, o.Stream && o.usage && o.Prompts[0].Sampling.LogProbs == 4 && !o.Prompts[0].Thoughts)
 	r := o.Prompts[0]
 	require.Equal(t, []string{"x"}, r.Stop)
-	require.Equal(t, 7, r.MaxTokens)
+	require.Equal(t, []int{7, 9}, []int{r.MaxTokens, r.MostThoughts})
 	require.True(t, r.IgnoreEOG)
 	require.NotNil(t, r.Sampling.DRY.Breakers)
 	r.Sampling.DRY.Breakers = nil

@@ -100,6 +100,14 @@ func (p *Parser) Opened() (text []byte, ok bool) {
 	return append(bytes.Clone(p.raw), p.held...), true
 }
 
+// Closes is the mark that ends the thought that comes next; "": there is none, or it has no such mark.
+func (p *Parser) Closes() string {
+	if p.think == nil {
+		return ""
+	}
+	return p.think.close
+}
+
 // Behind is how many bytes of the text last pushed belong to the answer, though maybe not told yet, where it began
 // apart and is no longer.
 func (p *Parser) Behind() (n int) {
