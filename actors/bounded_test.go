@@ -38,7 +38,7 @@ func TestBounded(t *testing.T) {
 	for _, s := range open {
 		s.Close()
 	}
-	require.Eventually(t, func() bool { return e.Snapshot().Open == 0 }, 10*time.Second, time.Millisecond)
+	left(t, e)
 	for _, a := range e.Snapshot().Actors {
 		require.Zero(t, a.Refused, a.ID)
 		require.LessOrEqual(t, a.Peak, int64(2*e.room(a.ID)), a.ID)

@@ -209,7 +209,7 @@ func TestFileChanges(t *testing.T) {
 				require.ErrorContains(t, err, "restore it and start again")
 			}
 			s.Close()
-			require.Eventually(t, func() bool { return e.Snapshot().Open == 0 }, 10*time.Second, time.Millisecond)
+			left(t, e)
 			restore()
 			require.Equal(t, want, alone(t, e, all, 16), what)
 		}

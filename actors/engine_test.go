@@ -130,3 +130,9 @@ func TestGenerate(t *testing.T) {
 	require.Equal(t, 16, a.usage.Prompt)
 	shut(t, e)
 }
+
+// left waits until every request has given its place back: it does so after its stream has ended.
+func left(t *testing.T, e *Engine) {
+	t.Helper()
+	require.Eventually(t, func() bool { return e.Snapshot().Open == 0 }, 10*time.Second, time.Millisecond)
+}
