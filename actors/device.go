@@ -136,7 +136,9 @@ func (d *device) start(c actor.Context) {
 	d.idle.Begin(now(), d.absent(), trace.Nothing())
 	for _, g := range d.kept.guests {
 		var err error
-		d.turns.Leave(func() { g.model, err = d.backend.Compile(g.spec.bound, g.layout()) })
+		layout := g.layout()
+		layout.Slabs = d.slabs.Memory()
+		d.turns.Leave(func() { g.model, err = d.backend.Compile(g.spec.bound, layout) })
 		if errors.Is(err, backend.ErrLost) {
 			panic(err) // a card may take some seconds to come back
 		}

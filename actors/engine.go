@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/stages/chat"
@@ -141,6 +142,9 @@ func (e *Engine) Health() error {
 
 // Loaded returns how many bytes of weights have arrived, of how many.
 func (e *Engine) Loaded() (done, total int64) { return e.weights() }
+
+// Loading says when the weights had come how far. Nothing of it is there where they are in place.
+func (e *Engine) Loading() tiers.Stages { return e.loaded.Stages() }
 
 // Close closes the house, with all its models.
 func (e *Engine) Close(ctx context.Context) error { return e.house.Close(ctx) }

@@ -1,8 +1,6 @@
 package actors
 
 import (
-	"sync/atomic"
-
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -32,8 +30,8 @@ type guest struct {
 	spec     *spec
 	tape     *tape
 	out      guestEdges
-	stats    *stats        // whose tracks have the spans of its segments
-	progress *atomic.Int64 // bytes of weights that have arrived
+	stats    *stats // whose tracks have the spans of its segments
+	progress *tiers.Progress
 
 	model    backend.Model
 	timed    bool             // the device says itself when segments ran

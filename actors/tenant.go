@@ -7,6 +7,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
+
+	"github.com/sluice-ai/sluice/actors/tiers"
 )
 
 // tenant is a model of the house: what its facade and the makers of its actors know of it. An actor is given the parts
@@ -18,7 +20,7 @@ type tenant struct {
 	log    zerolog.Logger
 	health *health // why this model alone cannot serve
 	stats  stats
-	loaded atomic.Int64  // bytes of weights that have arrived
+	loaded tiers.Progress
 	opened atomic.Uint64 // requests so far
 
 	// What outlives incarnations of actors.
@@ -48,7 +50,7 @@ func (t *tenant) weights() (done, total int64) {
 	if t.spec.layout.InPlace != nil {
 		return total, total
 	}
-	return t.loaded.Load(), total
+	return t.loaded.Bytes(), total
 }
 
 // has says whether an actor is the model's own.

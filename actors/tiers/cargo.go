@@ -2,7 +2,6 @@ package tiers
 
 import (
 	"fmt"
-	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -23,14 +22,15 @@ type Source struct {
 type Cargo struct {
 	Source
 	model    backend.Model
-	progress *atomic.Int64 // bytes of weights that have come home
-	memory   *tenure       // of the model's
+	progress *Progress
+	memory   *tenure // of the model's
 	slots    int
 	ends     []ending // by berth: of the last item that came to its end; the uploader's incarnations share it
 }
 
-// NewCargo is what goes from a model's file to the device. Progress is kept in bytes.
-func NewCargo(s Source, model backend.Model, progress *atomic.Int64) *Cargo {
+// NewCargo is what goes from a model's file to the device. Its progress begins anew.
+func NewCargo(s Source, model backend.Model, progress *Progress) *Cargo {
+	progress.begin()
 	slots := len(s.Plan.Homes)
 	if shared := s.Plan.Parts[0].Layout.Slots; shared != nil {
 		slots = len(shared)
@@ -67,7 +67,7 @@ func (c *Cargo) recount() {
 			bytes += h.Group.Bytes
 		}
 	}
-	c.progress.Store(bytes)
+	c.progress.bytes.Store(bytes)
 }
 
 // tensor is a weight in the file.

@@ -28,7 +28,7 @@ type piece struct {
 // arrived adds the piece to the progress of loading. What is streamed is not part of it.
 func (p *piece) arrived() {
 	if p.home().Brought() {
-		p.of.progress.Add(int64(p.bytes))
+		p.of.progress.arrived(int64(p.bytes))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,7 +94,7 @@ func bind(t *testing.T, f *gguf.File) *ir.Bound {
 func newWarehouse(t *rapid.T, s Source) *warehouse {
 	w := &warehouse{t: t, source: s, coming: map[int]item{}, placed: map[int]int{}, early: rapid.Bool().Draw(t, "early")}
 	m := &seer{slotted{place: w.place, none: w.early}}
-	w.Residency = NewResidency(NewCargo(s, m, new(atomic.Int64)), w.wanted, nil)
+	w.Residency = NewResidency(NewCargo(s, m, new(Progress)), w.wanted, nil)
 	if rapid.Bool().Draw(t, "blind") {
 		w.ahead = nil
 	}
@@ -277,7 +276,7 @@ func TestRingWraps(t *testing.T) {
 func TestExpertsStay(t *testing.T) {
 	s := plans(t)[2]
 	var came item
-	c := NewCargo(s, &slotted{place: func(int, int) error { return nil }}, new(atomic.Int64))
+	c := NewCargo(s, &slotted{place: func(int, int) error { return nil }}, new(Progress))
 	r := NewResidency(c, func(m *Want) { came = m.item }, nil)
 	segment := s.Plan.Parts[0].Shelves[0].Segment
 	const tokens = 2000
@@ -302,7 +301,7 @@ func TestExpertsStay(t *testing.T) {
 func TestGuesses(t *testing.T) {
 	s := plans(t)[3]
 	var wants []*Want
-	c := NewCargo(s, &seer{slotted{place: func(int, int) error { return nil }}}, new(atomic.Int64))
+	c := NewCargo(s, &seer{slotted{place: func(int, int) error { return nil }}}, new(Progress))
 	r := NewResidency(c, func(m *Want) { wants = append(wants, m) }, nil)
 	segment := s.Plan.Parts[0].Shelves[0].Segment
 	x := &r.segment[segment]

@@ -3,7 +3,6 @@ package tiers
 import (
 	"errors"
 	"slices"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,7 +27,7 @@ func shop(t *testing.T, kept int) (r *Residency, shelves []place.Shelf, wants *[
 	}
 	s.Plan = &plan
 	wants = new([]*Want)
-	c := NewCargo(s, &slotted{place: func(int, int) error { return nil }, none: true}, new(atomic.Int64))
+	c := NewCargo(s, &slotted{place: func(int, int) error { return nil }, none: true}, new(Progress))
 	r = NewResidency(c, func(m *Want) { *wants = append(*wants, m) }, nil)
 	r.CountTo(new(Traffic))
 	return r, part.Shelves, wants

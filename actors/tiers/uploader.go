@@ -235,6 +235,9 @@ func (u *uploader) read(p *piece) {
 func (u *uploader) arrived(m *read) {
 	p := m.piece
 	p.way.read = m.ended
+	if m.err == nil && p.home().Brought() {
+		p.of.progress.came(m)
+	}
 	switch {
 	case m.err != nil && m.memory.open() && p.tries+1 < u.tries(p):
 		x := &again{u.gen, p}

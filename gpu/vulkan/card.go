@@ -31,14 +31,15 @@ func openCard(p pick, o Options) (*card, error) {
 	if err != nil {
 		return nil, errors.Join(err, lib.Close())
 	}
-	c, err := newCard(lib, d)
+	cache := o.Cache
+	if cache != "" && OpenCache(d, cache) != nil {
+		cache = "" // it only saves time: a folder that cannot be read is none
+	}
+	c, err := newCard(lib, d) // what it asks the device it asks by kernels
 	if err != nil {
 		return nil, errors.Join(err, d.Close(), lib.Close())
 	}
-	c.kernels.Halves = o.FastPrefill
-	if o.Cache != "" && OpenCache(d, o.Cache) == nil {
-		c.cache = o.Cache // it only saves time: a folder that cannot be read is none
-	}
+	c.kernels.Halves, c.cache = o.FastPrefill, cache
 	return c, nil
 }
 

@@ -25,7 +25,7 @@ type Device struct {
 
 const (
 	flight       = 2 // steps in flight: one is computed, the next one waits at the queue
-	uploadStages = 4 // pieces of weights under way
+	uploadStages = 8 // pieces of weights under way: as many as the program brings at once
 )
 
 // pick chooses one of the loader's devices.

@@ -21,6 +21,7 @@ type model struct {
 	program *ir.Program // all of it
 	config  backend.Config
 	memory  buffers
+	slabs   slabs // that weights come in
 	account backend.Memory
 
 	weights      []weight
@@ -70,6 +71,7 @@ type model struct {
 func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	m := &model{device: v, program: p.Program, config: c, memory: buffers{d: v.d}, values: live.ValuesOf(p.Program),
 		works: worksOf(p.Program), experts: map[ir.Ref]*Matrix{}, copies: map[copyOf]*copying{}, spots: map[*Matrix]spot{}}
+	m.importSlabs()
 	part := p.Only(c.Segments)
 	f := fuse(part, c.Segments == nil, func(a *ir.AttendArgs) (Heads, bool) {
 		h := m.heads(a)

@@ -10,11 +10,11 @@ import (
 )
 
 // warm compiles the kernels of steps, several at once: one alone takes tenths of a second. For usual steps that is done
-// while weights are loaded. What fails here is told when it is needed.
+// while weights are loaded, to which a quarter of the processors is left. What fails here is told when it is needed.
 func (m *model) warm(shapes []shape) {
 	work := make(chan func(x *recorder) error)
 	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
+	for range max(1, runtime.GOMAXPROCS(0)*3/4) {
 		workers.Go(func() { m.compileAll(work) })
 	}
 	for i := range shapes {

@@ -48,8 +48,8 @@ type weight struct {
 	host   []float32 // a copy for the host, which makes angles
 }
 
-// stage is memory that one piece of weights travels through: the host writes, a copy brings it to the device, a kernel
-// packs it.
+// stage is memory that one piece of weights travels through: the host writes, unless the piece lies in slabs that the
+// device reads, a copy brings it to the device, a kernel packs it.
 type stage struct {
 	host, local *vk.Buffer
 }
@@ -57,18 +57,24 @@ type stage struct {
 // stageBytes is the size of pieces, unless one tile of rows takes more.
 const stageBytes = 2 << 20
 
-func (s *stage) fit(d *vk.Device, n uint64) (err error) {
-	if s.host != nil && s.host.Size >= n {
-		return nil
+// fit makes room for n bytes, with written in memory that the host writes, too.
+func (s *stage) fit(d *vk.Device, n uint64, written bool) error {
+	for _, b := range []struct {
+		at     **vk.Buffer
+		place  vk.Place
+		wanted bool
+	}{{&s.local, vk.Local, true}, {&s.host, vk.Staging, written}} {
+		if !b.wanted || *b.at != nil && (*b.at).Size >= n {
+			continue
+		}
+		d.Free(*b.at)
+		var err error
+		if *b.at, err = allocate(d, b.place, n, "what weights travel through"); err != nil {
+			*b.at = nil
+			return err
+		}
 	}
-	s.free(d)
-	if s.host, err = allocate(d, vk.Staging, n, "what weights travel through"); err == nil {
-		s.local, err = allocate(d, vk.Local, n, "what weights travel through")
-	}
-	if err != nil {
-		s.free(d)
-	}
-	return err
+	return nil
 }
 
 func (s *stage) free(d *vk.Device) {
@@ -132,16 +138,21 @@ func (m *model) packFor(w *weight, to *destination, n int, data []byte) error {
 	s := <-m.device.stages
 	defer func() { m.device.stages <- s }()
 	most := max(stageBytes/w.packBytes/tileRows, 1) * tileRows
-	if err := s.fit(m.device.d, uint64(max(most*w.packBytes, stageBytes))); err != nil {
+	there := formats[w.typ].split == 0 && m.slabs.holds(data) // as kernels pack it, where the device reads
+	if err := s.fit(m.device.d, uint64(max(most*w.packBytes, stageBytes)), !there); err != nil {
 		return err
 	}
 	for from, rows := 0, 0; from < n; from += rows {
 		rows = min(most, n-from)
-		if err := Recode(w.typ, w.cols, s.host.Bytes, data[from*w.rowBytes:][:rows*w.rowBytes]); err != nil {
+		file := data[from*w.rowBytes:][:rows*w.rowBytes]
+		source, at := s.host, uint64(0)
+		if there {
+			source, at = m.slabs.buffer, m.slabs.at(file)
+		} else if err := Recode(w.typ, w.cols, s.host.Bytes, file); err != nil {
 			return err
 		}
 		value, err := m.device.queue.after(to.of.behind(), func(r *vk.Recording) error {
-			r.Copy(s.local, 0, s.host, 0, uint64(rows*w.packBytes))
+			r.Copy(s.local, 0, source, at, uint64(rows*w.packBytes))
 			r.BarrierAll()
 			err := m.device.kernels.Pack(r, &to.x, s.local.Address, to.first+from, rows, to.up)
 			r.BarrierAll()
@@ -217,7 +228,7 @@ func (m *model) uploadVector(w *weight, row, n int, data []byte) error {
 	s := <-m.device.stages
 	defer func() { m.device.stages <- s }()
 	size := uint64(4 * len(values))
-	if err := s.fit(m.device.d, max(size, stageBytes)); err != nil {
+	if err := s.fit(m.device.d, max(size, stageBytes), true); err != nil {
 		return err
 	}
 	copy(unsafe.Slice((*float32)(unsafe.Pointer(&s.host.Bytes[0])), len(values)), values)

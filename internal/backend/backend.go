@@ -87,6 +87,10 @@ type Config struct {
 	// what is computed OnHost alone.
 	InPlace [][]byte
 
+	// Slabs, if set, is memory that most of what is uploaded lies in. It stays until the model is closed, so that a device
+	// of OwnMemory may have its hardware read there what the program would have to copy first.
+	Slabs []byte
+
 	// Ran, if set, hears what a device did beside the program: copies of groups that share slots, and what it computed.
 	// By any goroutine; of what a step computed by one, in order, before the step's end is told.
 	Ran func(Ran)

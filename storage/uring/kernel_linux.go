@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"unsafe"
@@ -18,6 +19,17 @@ const (
 	setupSingleIssuer = 1 << 12
 	setupDeferTaskrun = 1 << 13
 )
+
+// What comes by way of the page cache is copied by a processor: in the kernel's own threads, if it is worth waking one,
+// so that several copy at once and the thread of the ring does something else. Direct reads are the drive's work.
+const (
+	registerWorkers = 19        // IORING_REGISTER_IOWQ_MAX_WORKERS
+	worthWaking     = 128 << 10 // bytes
+	mostCopiers     = 8
+)
+
+// copiers is how many of them may copy: the other half of the processors has something to do with the bytes.
+func copiers() int { return max(1, min(runtime.NumCPU()/2, mostCopiers)) }
 
 // mostRegistered is the kernel's limit for one registered buffer, in bytes.
 const mostRegistered = 1 << 30
@@ -55,6 +67,8 @@ func newKernelRing(depth int) (*kernelRing, error) {
 		return nil, fmt.Errorf("io_uring is not available: %w%s", err, disabledHint())
 	}
 	k.fd = fd
+	workers := [2]uint32{uint32(copiers())}                                   // those of reads that end; as many as there are of others
+	_ = sys.IOURingRegister(fd, registerWorkers, unsafe.Pointer(&workers), 2) // before Linux 5.15 they are more
 	if params.Features&sys.IORING_FEAT_SINGLE_MMAP == 0 || params.Features&sys.IORING_FEAT_RW_CUR_POS == 0 {
 		return nil, errors.Join(errors.New("io_uring is too old here: want Linux 5.6 or newer"), k.close())
 	}
@@ -149,6 +163,9 @@ func (k *kernelRing) start(o *op) {
 	e.Reset() // preparing leaves other fields as the last user of the slot had them
 	e.PrepOperation(code, int32(o.handle().Fd()), uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))), uint32(len(b)),
 		uint64(o.from)+uint64(o.got))
+	if !o.direct && len(b) >= worthWaking {
+		e.SetFlags(sys.IOSQE_FLAGS_ASYNC)
+	}
 	e.SetUserData(uint64(o.index))
 	k.ops[o.index] = o // keeps the buffer alive while the kernel writes to it
 	k.slots[slot] = slot

@@ -51,7 +51,7 @@ func Measure(s source.Source, during time.Duration) (rate Rate, err error) {
 		}
 	}
 	rate.Direct = r.files[s.Path] != nil && r.files[s.Path].direct != nil
-	for time.Since(began) < during {
+	for total == 0 || time.Since(began) < during { // what cannot be read at all is told, however short the time
 		var done [measuredDepth]Completion
 		n, err := r.Wait(1, done[:])
 		if err != nil {

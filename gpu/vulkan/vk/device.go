@@ -35,7 +35,7 @@ type Device struct {
 		createPipelines, allocateBuffers, submit, resetQueries, queryResults function
 		bufferAddress, wait, value, signal                                   function
 		bind, push, dispatch, indirect, barrier, copy, fill, stamp           function
-		calibrate                                                            function // 0: unknown
+		calibrate, hostPointer                                               function // 0: unknown
 	}
 }
 
@@ -143,6 +143,9 @@ func (d *Device) open() error {
 	}
 	if d.Facts.Has.Calibrates {
 		d.f.calibrate = d.function("vkGetCalibratedTimestamps" + d.physical.calibration())
+	}
+	if d.Facts.HostAlignment > 0 {
+		d.f.hostPointer = d.function("vkGetMemoryHostPointerPropertiesEXT")
 	}
 	if err := d.createLayout(); err != nil {
 		return err

@@ -20,11 +20,11 @@ const (
 	Local    Place = iota // the device's own memory
 	Stepwise              // written by the host, read by kernels: the device's own memory if the host reaches it
 	Staging               // the host's memory, cached: what is copied from and to, and read back
-	places
+	imported              // the program's own memory, see Import
 )
 
 func (p Place) String() string {
-	return [...]string{"device memory", "shared memory", "host memory"}[p]
+	return [...]string{"device memory", "shared memory", "host memory", "the program's memory"}[p]
 }
 
 // Buffer is a range of memory that kernels reach by its address. It begins at a multiple of 256 bytes.
@@ -215,32 +215,12 @@ func (b *block) create(d *Device, kind uint32, size uint64) error {
 	const deviceAddress = 2                                                  // VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT
 	var pin runtime.Pinner
 	defer pin.Unpin()
-	info := &bufferInfo{head: head{kind: isBuffer}, size: size, usage: transfer | storage | indirect | addressed}
-	if d.copies.family != d.compute.family {
-		const concurrent = 1 // VK_SHARING_MODE_CONCURRENT
-		info.sharing, info.familyCount = concurrent, 2
-		info.families = slice(&pin, []uint32{d.compute.family, d.copies.family})
-	}
-	buffer, memory := new(vulkan.Buffer), new(vulkan.DeviceMemory)
-	r := d.try("vkCreateBuffer", func() vulkan.Result {
-		return vulkan.CreateBuffer(d.handle, vulkan.NewBufferCreateInfoRef(pinned(&pin, info)), nil, buffer)
-	})
-	b.buffer = *buffer
-	if r < 0 {
-		return r.err("creating a buffer")
+	if err := b.makeBuffer(d, size, transfer|storage|indirect|addressed, 0); err != nil {
+		return err
 	}
 	flags := &allocateFlags{head: head{kind: isAllocateFlags}, flags: deviceAddress}
-	allocate := &allocateInfo{head: head{kind: isAllocate, next: address(&pin, flags)}, size: size, memoryType: kind}
-	r = d.try("vkAllocateMemory", func() vulkan.Result {
-		return vulkan.AllocateMemory(d.handle, vulkan.NewMemoryAllocateInfoRef(pinned(&pin, allocate)), nil, memory)
-	})
-	b.memory = *memory
-	if r < 0 {
-		return r.err("allocating")
-	}
-	r = d.try("vkBindBufferMemory", func() vulkan.Result { return vulkan.BindBufferMemory(d.handle, b.buffer, b.memory, 0) })
-	if r < 0 {
-		return r.err("binding memory")
+	if err := b.bind(d, size, kind, address(&pin, flags)); err != nil {
+		return err
 	}
 	b.address = d.f.bufferAddress.word(number(d.handle),
 		address(&pin, &addressInfo{head: head{kind: isAddress}, buffer: number(b.buffer)}))
@@ -248,7 +228,7 @@ func (b *block) create(d *Device, kind uint32, size uint64) error {
 		return nil
 	}
 	var data unsafe.Pointer
-	r = d.try("vkMapMemory", func() vulkan.Result {
+	r := d.try("vkMapMemory", func() vulkan.Result {
 		return vulkan.MapMemory(d.handle, b.memory, 0, vulkan.DeviceSize(size), 0, &data)
 	})
 	if r < 0 {
@@ -256,6 +236,41 @@ func (b *block) create(d *Device, kind uint32, size uint64) error {
 	}
 	b.bytes = unsafe.Slice((*byte)(data), size)
 	return nil
+}
+
+// makeBuffer makes the buffer over all of a block; next is what its description is extended by.
+func (b *block) makeBuffer(d *Device, size uint64, usage uint32, next uint64) error {
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	info := &bufferInfo{head: head{kind: isBuffer, next: next}, size: size, usage: usage}
+	if d.copies.family != d.compute.family {
+		const concurrent = 1 // VK_SHARING_MODE_CONCURRENT
+		info.sharing, info.familyCount = concurrent, 2
+		info.families = slice(&pin, []uint32{d.compute.family, d.copies.family})
+	}
+	buffer := new(vulkan.Buffer)
+	r := d.try("vkCreateBuffer", func() vulkan.Result {
+		return vulkan.CreateBuffer(d.handle, vulkan.NewBufferCreateInfoRef(pinned(&pin, info)), nil, buffer)
+	})
+	b.buffer = *buffer
+	return r.err("creating a buffer")
+}
+
+// bind allocates a block's memory, of a type; next is what the request is extended by.
+func (b *block) bind(d *Device, size uint64, kind uint32, next uint64) error {
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	allocate := &allocateInfo{head: head{kind: isAllocate, next: next}, size: size, memoryType: kind}
+	memory := new(vulkan.DeviceMemory)
+	r := d.try("vkAllocateMemory", func() vulkan.Result {
+		return vulkan.AllocateMemory(d.handle, vulkan.NewMemoryAllocateInfoRef(pinned(&pin, allocate)), nil, memory)
+	})
+	b.memory = *memory
+	if r < 0 {
+		return r.err("allocating")
+	}
+	r = d.try("vkBindBufferMemory", func() vulkan.Result { return vulkan.BindBufferMemory(d.handle, b.buffer, b.memory, 0) })
+	return r.err("binding memory")
 }
 
 func (b *block) free(d *Device) {

@@ -41,7 +41,10 @@ const (
 	isProperties2      = 1000059001
 	isMemory2          = 1000059006
 	isAllocateFlags    = 1000060000
+	isExternalBuffer   = 1000072000
 	isMessenger        = 1000128004
+	isImportHost       = 1000178000
+	isHostPointer      = 1000178001
 	isHostMemory       = 1000178002
 	isSemaphoreType    = 1000207002
 	isSubgroupSize     = 1000225001
@@ -210,6 +213,25 @@ type allocateInfo struct {
 type allocateFlags struct {
 	head
 	flags, mask uint32
+}
+
+// externalBuffer says that a buffer's memory is of these kinds of handles.
+type externalBuffer struct {
+	head
+	kinds, _ uint32
+}
+
+// importHost gives the program's memory to the device.
+type importHost struct {
+	head
+	kind, _ uint32
+	memory  uint64
+}
+
+// hostPointer says which types of memory that can be.
+type hostPointer struct {
+	head
+	types, _ uint32
 }
 
 type memoryRequirements struct {

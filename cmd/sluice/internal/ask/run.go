@@ -91,7 +91,7 @@ func (c *Run) Run(e *env.Env) (err error) {
 	defer stream.Close()
 	defer c.note(e, stream)
 	if c.JSON {
-		return c.printJSON(ctx, e, stream, loaded.Sub(began))
+		return c.printJSON(ctx, e, stream, began, loaded)
 	}
 	return c.printText(ctx, e, stream)
 }
@@ -216,6 +216,7 @@ type Answer struct {
 
 type timings struct {
 	LoadMS          float64 `json:"load_ms"`
+	FirstTokenMS    float64 `json:"first_token_ms"` // since loading began
 	PrefillMS       float64 `json:"prefill_ms"`
 	DecodeMS        float64 `json:"decode_ms"`
 	PrefillTokens   float64 `json:"prefill_tokens_per_second"`
@@ -224,7 +225,7 @@ type timings struct {
 	GeneratedTokens int     `json:"generated_tokens"`
 }
 
-func (c *Run) printJSON(ctx context.Context, e *env.Env, s *actors.Stream, load time.Duration) error {
+func (c *Run) printJSON(ctx context.Context, e *env.Env, s *actors.Stream, began, loaded time.Time) error {
 	a := Answer{Tokens: []int32{}, Seed: *c.Seed}
 	var text strings.Builder
 	var ev actors.Event
@@ -237,6 +238,9 @@ func (c *Run) printJSON(ctx context.Context, e *env.Env, s *actors.Stream, load 
 			return err
 		}
 		if ev.HasToken {
+			if len(a.Tokens) == 0 {
+				a.Timings.FirstTokenMS = ms(e.Now().Sub(began))
+			}
 			a.Tokens = append(a.Tokens, ev.Token)
 		}
 		text.Write(ev.Text)
@@ -245,7 +249,8 @@ func (c *Run) printJSON(ctx context.Context, e *env.Env, s *actors.Stream, load 
 	u := s.Usage()
 	a.Text, a.PromptTokens = text.String(), u.Prompt
 	a.Timings = timings{
-		LoadMS: ms(load), PrefillMS: ms(u.Prefill), DecodeMS: ms(u.Decode), CachedTokens: u.Cached, GeneratedTokens: u.Generated,
+		LoadMS: ms(loaded.Sub(began)), FirstTokenMS: a.Timings.FirstTokenMS, PrefillMS: ms(u.Prefill), DecodeMS: ms(u.Decode),
+		CachedTokens: u.Cached, GeneratedTokens: u.Generated,
 		PrefillTokens: env.Rate(u.Prompt-u.Cached, u.Prefill), DecodeTokens: env.Rate(u.Generated-1, u.Decode),
 	}
 	return env.PrintResult(e.Stdout, a)

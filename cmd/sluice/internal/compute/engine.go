@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -64,11 +65,8 @@ func (f *EngineFlags) Start(ctx context.Context, e *env.Env, edit func(*actors.C
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	device, err := f.OpenDevice(e)
-	if err != nil {
-		return nil, err
-	}
-	return f.Open(ctx, e, models.NamedFile{Path: f.Model}, device, func(h *actors.HouseConfig) {
+	lend := func() (backend.Device, error) { return f.OpenDevice(e) }
+	return f.Open(ctx, e, models.NamedFile{Path: f.Model}, lend, func(h *actors.HouseConfig) {
 		if edit == nil {
 			return
 		}
@@ -88,13 +86,14 @@ func (f *Flags) ModelOf(name string, file *gguf.File) actors.Model {
 
 // Open loads a model on a device, which it closes, with a progress bar if a person is watching. edit may change what
 // the flags do not say.
-func (f *Flags) Open(ctx context.Context, e *env.Env, m models.NamedFile, device backend.Device,
+func (f *Flags) Open(ctx context.Context, e *env.Env, m models.NamedFile, lend func() (backend.Device, error),
 	edit func(*actors.HouseConfig)) (*actors.Engine, error) {
 	began := e.Now()
-	file, err := f.OpenWeights(e, m.Path)
+	file, device, err := f.openBoth(e, m.Path, lend)
 	if err != nil {
-		return nil, errors.Join(err, device.Close())
+		return nil, err
 	}
+	opened := e.Now()
 	cfg := actors.HouseConfig{Log: f.Logger(e), Device: device, Models: []actors.Model{f.ModelOf(m.Name, file)}}
 	cfg.Log.Debug().Str("file", file.Name).Int("parts", file.Parts()).Int("tensors", len(file.Tensors)).Msg("opened")
 	cfg.Models[0].Speeds = SpeedsOf(e, file, device)
@@ -113,9 +112,42 @@ func (f *Flags) Open(ctx context.Context, e *env.Env, m models.NamedFile, device
 	}
 	engine := house.Engines()[0]
 	f.summarize(e, &cfg, engine, e.Now().Sub(began))
+	logLoading(cfg.Log, engine, began, opened, e.Now())
 	f.warn(e, engine)
 	announce(e, engine, file, cfg.Device)
 	return engine, nil
+}
+
+// openBoth opens a model and what computes it at the same time: each takes tenths of a second.
+func (f *Flags) openBoth(e *env.Env, path string, lend func() (backend.Device, error)) (
+	file *gguf.File, device backend.Device, err error) {
+	var unread error
+	var reading sync.WaitGroup
+	reading.Go(func() { file, unread = f.OpenWeights(e, path) })
+	device, err = lend()
+	reading.Wait()
+	switch {
+	case err != nil && unread == nil:
+		err = errors.Join(err, file.Close())
+	case err == nil && unread != nil:
+		err = errors.Join(unread, device.Close())
+	}
+	return file, device, err
+}
+
+// logLoading says in the log when loading had come how far, in milliseconds since it began.
+func logLoading(log zerolog.Logger, engine *actors.Engine, began, opened, ready time.Time) {
+	line, at := log.Debug().Dur("opened_ms", opened.Sub(began)), engine.Loading()
+	for _, stage := range []struct {
+		name string
+		at   time.Time
+	}{{"laid_ms", at.Laid}, {"first_read_ms", at.Asked}, {"last_read_ms", at.Read}, {"home_ms", at.Home}} {
+		if !stage.at.IsZero() {
+			line = line.Dur(stage.name, stage.at.Sub(began))
+		}
+	}
+	done, _ := engine.Loaded()
+	line.Dur("ready_ms", ready.Sub(began)).Int64("bytes", done).Msg("loaded")
 }
 
 // summarize says in one line of the log what a model runs with.

@@ -132,12 +132,8 @@ func (l *loader) Load(ctx context.Context, name string, room swap.Room, progress
 	if !ok {
 		return nil, fmt.Errorf("its file is not there any more")
 	}
-	device, err := l.lend()
-	if err != nil {
-		return nil, err
-	}
-	return l.Open(ctx, l.e, models.NamedFile{Name: name, Path: path}, device, func(h *actors.HouseConfig) {
-		h.Models[0].Weights = l.weights(room.Host, device.Traits())
+	return l.Open(ctx, l.e, models.NamedFile{Name: name, Path: path}, l.lend, func(h *actors.HouseConfig) {
+		h.Models[0].Weights = l.weights(room.Host, h.Device.Traits())
 		if l.VRAM > 0 {
 			h.Models[0].VRAM = room.Device
 		}

@@ -1,0 +1,57 @@
+package tiers
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Progress is how far the weights of a model have come, for whoever asks. The device and its uploader keep it.
+type Progress struct {
+	bytes atomic.Int64 // that have come home
+
+	// When it had come so far, in nanoseconds since 1970; 0: not yet.
+	laid, asked, read, home atomic.Int64
+}
+
+// Stages are when the loading of a model had come so far. What has not happened is zero.
+type Stages struct {
+	Laid  time.Time // the device is ready for weights
+	Asked time.Time // the first read was passed on
+	Read  time.Time // the last one had ended
+	Home  time.Time // the last weights were where they stay
+}
+
+// Bytes are those that have come home.
+func (p *Progress) Bytes() int64 { return p.bytes.Load() }
+
+// Stages are those of the last load.
+func (p *Progress) Stages() Stages {
+	at := func(n *atomic.Int64) time.Time {
+		if n := n.Load(); n != 0 {
+			return time.Unix(0, n)
+		}
+		return time.Time{}
+	}
+	return Stages{Laid: at(&p.laid), Asked: at(&p.asked), Read: at(&p.read), Home: at(&p.home)}
+}
+
+// begin forgets an older load.
+func (p *Progress) begin() {
+	p.bytes.Store(0)
+	p.laid.Store(now().UnixNano())
+	for _, later := range []*atomic.Int64{&p.asked, &p.read, &p.home} {
+		later.Store(0)
+	}
+}
+
+// came counts what a read brought.
+func (p *Progress) came(m *read) {
+	p.asked.CompareAndSwap(0, m.asked.UnixNano())
+	p.read.Store(max(p.read.Load(), m.ended.UnixNano()))
+}
+
+// arrived counts what has come home.
+func (p *Progress) arrived(bytes int64) {
+	p.bytes.Add(bytes)
+	p.home.Store(now().UnixNano())
+}
