@@ -234,9 +234,9 @@ func (s *scheduler) requestKV(c actor.Context) {
 		case q.Score:
 			h.kv.tokens = nil // every position is wanted: nothing may come from the cache
 		case want.Op == batch.KVPass:
-			h.kv.tokens = q.Tokens[:want.End:want.End]
+			h.kv.tokens = q.Text(want.End)
 		default:
-			h.kv.tokens = q.Tokens[:len(q.Tokens):len(q.Tokens)]
+			h.kv.tokens = q.Text(len(q.Tokens))
 		}
 		s.out.request.Send(h.kv)
 	}
