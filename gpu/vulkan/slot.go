@@ -169,7 +169,7 @@ func (m *model) fill(s *slot) error {
 	if err := m.growTables(s, blocks); err != nil {
 		return err
 	}
-	s.shape = shape{rows: rowClass(len(step.Tokens)), alone: true}
+	s.shape = shape{rows: rowClass(len(step.Tokens)), prompt: m.apart && step.Prompt, alone: true}
 	if len(m.program.States) > 0 {
 		s.shape.spans = rowClass(len(step.Spans))
 	}
