@@ -30,8 +30,8 @@ func TestWeightsTravelOnce(t *testing.T) {
 	}
 }
 
-// TestLoadingStages: the device is ready, reads begin, the last one ends, the last weights are where they stay, and then
-// the engine serves.
+// TestLoadingStages: the device is ready, reads begin, the last one ends, the last weights are where they stay, and
+// then the engine serves.
 func TestLoadingStages(t *testing.T) {
 	before := time.Now()
 	e := startFixture(t, "qwen3", nil)

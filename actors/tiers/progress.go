@@ -45,9 +45,9 @@ func (p *Progress) begin() {
 }
 
 // came counts what a read brought.
-func (p *Progress) came(m *read) {
-	p.asked.CompareAndSwap(0, m.asked.UnixNano())
-	p.read.Store(max(p.read.Load(), m.ended.UnixNano()))
+func (p *Progress) came(asked, ended time.Time) {
+	p.asked.CompareAndSwap(0, asked.UnixNano())
+	p.read.Store(max(p.read.Load(), ended.UnixNano()))
 }
 
 // arrived counts what has come home.

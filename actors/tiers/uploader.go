@@ -236,7 +236,7 @@ func (u *uploader) arrived(m *read) {
 	p := m.piece
 	p.way.read = m.ended
 	if m.err == nil && p.home().Brought() {
-		p.of.progress.came(m)
+		p.of.progress.came(m.asked, m.ended)
 	}
 	switch {
 	case m.err != nil && m.memory.open() && p.tries+1 < u.tries(p):

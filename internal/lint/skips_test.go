@@ -16,12 +16,15 @@ var unable = []string{
 	"actors/spancost_test.go",               // without the race detector
 	"cmd/sluice/files_test.go",              // files without a name
 	"gpu/vulkan/sample_test.go",             // float64
+	"gpu/vulkan/slabs_test.go",              // memory of programs as a device's
+	"gpu/vulkan/vk/host_test.go",            // memory of programs as a device's
 	"internal/backendtest/model.go",         // a device that computes the program
 	"internal/backendtest/unready.go",       // slots in the host's memory
 	"internal/safefile/safefile_test.go",    // files without a name
 	"server/soak_test.go",                   // Linux
 	"storage/uring/cached_test.go",          // reads past the page cache, and a kernel that says what it holds
 	"storage/uring/forbidden_linux_test.go", // io_uring, which containers forbid
+	"storage/uring/kernel_linux_test.go",    // io_uring
 	"storage/uring/ring_test.go",            // io_uring
 }
 

@@ -67,8 +67,9 @@ func newKernelRing(depth int) (*kernelRing, error) {
 		return nil, fmt.Errorf("io_uring is not available: %w%s", err, disabledHint())
 	}
 	k.fd = fd
-	workers := [2]uint32{uint32(copiers())}                                   // those of reads that end; as many as there are of others
-	_ = sys.IOURingRegister(fd, registerWorkers, unsafe.Pointer(&workers), 2) // before Linux 5.15 they are more
+	// Those of reads that end; as many as there are of others. Before Linux 5.15 they are more.
+	workers := [2]uint32{uint32(copiers())}
+	_ = sys.IOURingRegister(fd, registerWorkers, unsafe.Pointer(&workers), 2)
 	if params.Features&sys.IORING_FEAT_SINGLE_MMAP == 0 || params.Features&sys.IORING_FEAT_RW_CUR_POS == 0 {
 		return nil, errors.Join(errors.New("io_uring is too old here: want Linux 5.6 or newer"), k.close())
 	}

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-//go:embed *.spv
+//go:embed *.spv.gz
 var code embed.FS
 
 // Module is a compiled shader.

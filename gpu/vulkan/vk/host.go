@@ -17,7 +17,8 @@ func (d *Device) Import(memory []byte) (*Buffer, error) {
 	const source = 1            // VK_BUFFER_USAGE_TRANSFER_SRC_BIT
 	var pin runtime.Pinner
 	defer pin.Unpin()
-	at, size, grain := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(memory)))), uint64(len(memory)), d.Facts.HostAlignment
+	at, size := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(memory)))), uint64(len(memory))
+	grain := d.Facts.HostAlignment
 	switch {
 	case grain == 0 || d.f.hostPointer == 0:
 		return nil, fmt.Errorf("%s imports no memory of programs", d.Facts.Name)

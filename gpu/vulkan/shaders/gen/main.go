@@ -118,7 +118,7 @@ func compileAll(units []*unit) error {
 		}
 	}
 	for _, u := range units {
-		code, err := os.ReadFile(filepath.Join(sources, u.name+".spv"))
+		code, err := unpack(filepath.Join(sources, u.file()))
 		if err == nil && sums[u.name] == [2]string{u.sourceHash(), hash(string(code))} {
 			u.code = code
 			continue
@@ -135,7 +135,7 @@ func write(out string, units []*unit) error {
 	var sums bytes.Buffer
 	for _, u := range units {
 		fmt.Fprintln(&sums, u.name, u.sourceHash(), hash(string(u.code)))
-		if err := os.WriteFile(filepath.Join(out, u.name+".spv"), u.code, 0o644); err != nil {
+		if err := pack(filepath.Join(out, u.file()), u.code); err != nil {
 			return err
 		}
 	}
