@@ -309,7 +309,7 @@ func TestStepsInFlight(t *testing.T) {
 			wg.Wait()
 			require.Equal(t, c.most, c.device.most.Load(), "steps in flight")
 			require.Eventually(t, func() bool { s := e.Snapshot(); return s.Open == 0 && s.KV.Used == 0 },
-				5*time.Second, time.Millisecond)
+				patient, time.Millisecond)
 		})
 	}
 }
@@ -330,7 +330,7 @@ func TestLostForGood(t *testing.T) {
 	e := startBeside(t, &beside{flight: 2, draws: true, lost: func(int) bool { return true }}, nil)
 	_, err := drain(begin(t, e, plain([]int32{1, 2}, 10)))
 	require.Error(t, err)
-	require.Eventually(t, func() bool { return e.Health() != nil }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return e.Health() != nil }, patient, time.Millisecond)
 	require.ErrorContains(t, e.Health(), "given up, for the 6th time within 10m0s: the device is lost: unplugged")
 }
 
@@ -344,7 +344,7 @@ func TestCancelInFlight(t *testing.T) {
 		require.NoError(t, s.Next(context.Background(), &ev))
 		s.Close()
 		require.Eventually(t, func() bool { n := e.Snapshot(); return n.Open == 0 && n.Running == 0 && n.KV.Used == 0 },
-			5*time.Second, time.Millisecond)
+			patient, time.Millisecond)
 	}
 	got := collect(t, begin(t, e, plain([]int32{4, 5}, 50)))
 	require.Equal(t, expected([]int32{4, 5}, 50, e.Info.Vocab), got.tokens)
@@ -367,7 +367,7 @@ func TestAbandonedInFlight(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), patient)
 				var ev Event
 				for at, id := range expected(all[i], 60, e.Info.Vocab)[:r.IntN(30)] {
 					if err := s.Next(ctx, &ev); err != nil || ev.Token != id {

@@ -209,6 +209,10 @@ func TestSurvive(t *testing.T) {
 	}
 }
 
+// lawTries is how often a test tries whether something is over in time: a machine that is busy with something else may
+// miss that for once, and we may not miss it each time.
+const lawTries = 8
+
 // Law Cancel: a request that nobody waits for gives everything back within 250 ms, wherever it is.
 func TestCancel(t *testing.T) {
 	long := make([]int32, 3000)
@@ -231,7 +235,7 @@ func TestCancel(t *testing.T) {
 		"starved": func(t *testing.T, e *Engine) *Stream {
 			s := begin(t, e, ask([]int32{1, 2, 3}, 100_000))
 			require.Eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.size == batch.Window },
-				5*time.Second, time.Millisecond)
+				patient, time.Millisecond)
 			return s
 		},
 		"at once": func(t *testing.T, e *Engine) *Stream { return begin(t, e, ask(long, 10)) },
@@ -245,7 +249,7 @@ func TestCancel(t *testing.T) {
 			}
 			left := holders
 			var took time.Duration
-			for range 3 { // the machine may be busy with something else for once
+			for range lawTries {
 				s := open(t, e)
 				if name != "at once" {
 					time.Sleep(20 * time.Millisecond)
@@ -255,7 +259,7 @@ func TestCancel(t *testing.T) {
 				require.Eventually(t, func() bool {
 					n := e.Snapshot()
 					return n.Open == left && n.Running+n.Waiting == left && (left > 0 || n.KV.Used == 0)
-				}, 10*time.Second, time.Millisecond)
+				}, patient, time.Millisecond)
 				if took = now().Sub(began); took < 250*time.Millisecond {
 					break
 				}
@@ -295,7 +299,7 @@ func TestSurviveCutFile(t *testing.T) {
 	_, err = drain(s)
 	require.ErrorContains(t, err, "a page of the weights cannot be read")
 	require.Eventually(t, func() bool { return strings.Contains(a.Health().Error(), "a page of the weights cannot be read") },
-		10*time.Second, time.Millisecond)
+		patient, time.Millisecond)
 	_, err = a.Generate(ask(p, 20))
 	require.Error(t, err)
 	require.NoError(t, b.Health())

@@ -13,11 +13,14 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
+// OnGPU says whether New opens a GPU.
+func OnGPU() bool { return os.Getenv("SLUICE_TEST_DEVICE") == "vulkan" }
+
 // New is the first GPU, if SLUICE_TEST_DEVICE is vulkan, else the processor, with two threads. What a driver has
 // compiled it keeps from test to test.
 func New(t testing.TB) backend.Device {
 	t.Helper()
-	if os.Getenv("SLUICE_TEST_DEVICE") != "vulkan" {
+	if !OnGPU() {
 		d, err := cpu.New(2, "")
 		require.NoError(t, err)
 		return d

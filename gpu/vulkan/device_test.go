@@ -178,6 +178,19 @@ func TestMini(t *testing.T) {
 	require.Equal(t, got, x.logits(tokens, 1))
 }
 
+// TestGolden: trained models answer as recorded wherever the recorder and exact arithmetic are sure: K-quants, experts,
+// and bfloat16.
+func TestGolden(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	d := open(t).device()
+	for _, name := range []string{"mini-Q4_K_M", "moe-Q4_K_M", "draft-bf16"} {
+		m := archtest.Open(t, filepath.Join(testref.Dir(t), "models", name+".gguf"), nil)
+		backendtest.Golden(t, d, m, name, (*testref.Answer).SureIfExact)
+	}
+}
+
 // TestTwoInFlight: a step goes on from what the one before draws before anybody has seen it, and the answer is the one
 // of steps that wait for each other.
 func TestTwoInFlight(t *testing.T) {

@@ -55,8 +55,9 @@ type model struct {
 
 	stamped, moved *reader // of what computes, and of copies
 
-	ticks []uint64  // that the watcher reads
-	told  time.Time // up to when it has told what was computed
+	ticks, divided []uint64          // that the watcher reads, and that it makes of them
+	told           time.Time         // up to when it has told what was computed
+	shares         map[shape]*shares // of shapes of several segments, by what they are without detail
 
 	slots  []*slot
 	ring   []*backend.Step
@@ -72,7 +73,7 @@ type model struct {
 func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	m := &model{device: v, program: p.Program, config: c, memory: buffers{d: v.d}, values: live.ValuesOf(p.Program),
 		apart: v.kernels.apart(p), works: worksOf(p.Program), experts: map[ir.Ref]*Matrix{},
-		copies: map[copyOf]*copying{}, spots: map[*Matrix]spot{}}
+		copies: map[copyOf]*copying{}, spots: map[*Matrix]spot{}, shares: map[shape]*shares{}}
 	m.importSlabs()
 	part := p.Only(c.Segments)
 	f := fuse(part, c.Segments == nil, func(a *ir.AttendArgs) (Heads, bool) {
@@ -203,6 +204,7 @@ func (m *model) begin(x *slot) error {
 func (m *model) submit(x *slot, copied uint64, shapes ...shape) (value uint64, err error) {
 	all := make([]*vk.Recording, len(shapes))
 	for i := range shapes {
+		m.detail(x, &shapes[i])
 		if all[i], err = m.recording(x, shapes[i]); err != nil {
 			return 0, err
 		}

@@ -150,6 +150,7 @@ type part struct {
 // recordStep records the step, with a timestamp after each launch if somebody wants to know their names.
 func (w *shaped) recordStep(r *vk.Recording, x *slot, parts *[]part, timed bool) {
 	sh := x.shape
+	sh.detail = timed
 	rec := &recorder{r: r, k: w.device.kernels, m: w.model, s: x, shape: &sh, timed: timed}
 	r.Stamp()
 	if parts != nil {
@@ -225,7 +226,7 @@ func (w *shaped) measure(b *testing.B, x *slot) {
 	for _, each := range g.times(9, stamps, func(r *vk.Recording) { w.recordStep(r, x, nil, true) }) {
 		sum += each
 	}
-	b.ReportMetric(sum, "µs-timed") // with a timestamp between segments, as steps have
+	b.ReportMetric(sum, "µs-timed") // with a timestamp between segments, as one step of sixteen has
 	b.ReportMetric(float64(x.shape.rows)*1e6/us[0], "t/s-of-these-layers")
 	var parts []part
 	dry, err := g.d.Record(len(w.launches) + 2)

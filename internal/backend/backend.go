@@ -103,8 +103,10 @@ type Config struct {
 }
 
 // Ran is a stretch of a device's work: a group that was copied to a slot, or a segment, or a part of one, that was
-// computed. A device that Times tells of all segments, by its own clock. Any other one tells of those that compute with
-// groups, as the host sees it, some tens of microseconds late.
+// computed. A device that Times tells of all segments, by its own clock: when the whole began and ended, and between
+// these, where to note the time takes time, it may divide that as an earlier step of the kind was divided; see
+// Step.Detail. Any other one tells of those that compute with groups, as the host sees it, some tens of microseconds
+// late.
 type Ran struct {
 	Step    *Step // nil: of none that is known
 	Segment int   // that was computed
@@ -272,6 +274,7 @@ type Step struct {
 	Wanted []int32 // rows whose logits are wanted, ascending
 	Draws  []Draw  // how each wanted row's token is drawn, by a device that draws; else empty
 	Prompt bool    // rows are of prompts, none of an answer; said where that makes a difference: see Traits.Apart
+	Detail bool    // a device that Times has to time each segment, whatever that costs: see Ran
 
 	// Out: [len(Wanted)][OutputWidth], logits of the rows that are not drawn, or vectors; room for MaxWanted of them.
 	Logits []float32
