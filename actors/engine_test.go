@@ -20,6 +20,9 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
+// inPlace is what only processors do.
+const inPlace = "weights are computed with where they lie in the file"
+
 // newDevice is the device that the laws are tested on.
 func newDevice(t testing.TB) backend.Device { return devicetest.New(t) }
 
