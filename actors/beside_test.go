@@ -27,6 +27,7 @@ import (
 type beside struct {
 	flight int
 	draws  bool
+	apart  bool          // prompts leave other numbers than answers
 	pause  time.Duration // that a step takes
 	times  bool          // it says when segments ran: a launch after it was given them, or when it had time
 	launch time.Duration
@@ -41,7 +42,8 @@ type beside struct {
 func (*beside) Name() string { return "beside" }
 func (*beside) Close() error { return nil }
 func (d *beside) Traits() backend.Traits {
-	return backend.Traits{Flight: d.flight, Draws: d.draws, Shares: true, Memory: backend.OwnMemory, Times: d.times}
+	return backend.Traits{Flight: d.flight, Draws: d.draws, Shares: true, Memory: backend.OwnMemory, Times: d.times,
+		Apart: func(*ir.Bound) bool { return d.apart }}
 }
 
 func (d *beside) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
@@ -189,6 +191,9 @@ func (m *besideModel) span(s *backend.Step, p *backend.Span, before []int32) err
 			if drawn < len(before) {
 				id = before[drawn]
 			}
+		}
+		if s.Prompt {
+			id = -id
 		}
 		for class := range m.cache {
 			m.cache[class][int(p.Tables[class].At(pos/backend.BlockSize))*backend.BlockSize+pos%backend.BlockSize] = id

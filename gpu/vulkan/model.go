@@ -23,6 +23,7 @@ type model struct {
 	memory  buffers
 	slabs   slabs // that weights come in
 	account backend.Memory
+	apart   bool // prompts are multiplied in half precision
 
 	weights      []weight
 	caches       []cache
@@ -72,8 +73,8 @@ type model struct {
 // compile plans the segments and takes all memory.
 func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	m := &model{device: v, program: p.Program, config: c, memory: buffers{d: v.d}, values: live.ValuesOf(p.Program),
-		works: worksOf(p.Program), experts: map[ir.Ref]*Matrix{}, copies: map[copyOf]*copying{}, spots: map[*Matrix]spot{},
-		shares: map[shape]*shares{}}
+		apart: v.kernels.apart(p), works: worksOf(p.Program), experts: map[ir.Ref]*Matrix{},
+		copies: map[copyOf]*copying{}, spots: map[*Matrix]spot{}, shares: map[shape]*shares{}}
 	m.importSlabs()
 	part := p.Only(c.Segments)
 	f := fuse(part, c.Segments == nil, func(a *ir.AttendArgs) (Heads, bool) {

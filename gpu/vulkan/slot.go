@@ -158,7 +158,7 @@ func (m *model) layTables(s *slot) (err error) {
 // nothing: kernels know how many there are.
 func (m *model) fill(s *slot) {
 	step := s.step
-	s.shape = shape{rows: rowClass(len(step.Tokens)), alone: true}
+	s.shape = shape{rows: rowClass(len(step.Tokens)), prompt: m.apart && step.Prompt, alone: true}
 	if len(m.program.States) > 0 {
 		s.shape.spans = rowClass(len(step.Spans))
 	}

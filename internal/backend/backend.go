@@ -40,6 +40,10 @@ type Traits struct {
 	// program is computed on one device.
 	Host *Traits
 
+	// Apart says that a model multiplies rows of prompts in another way than rows of answers, which has other bits: a
+	// step has rows of one kind, and Step.Prompt says of which. nil: it never does.
+	Apart func(p *ir.Bound) bool
+
 	// Bytes is what a group takes of its own memory, at most; nil: what it has in the file, padded.
 	Bytes func(p *ir.Bound, g *ir.Group) int64
 }
@@ -278,6 +282,7 @@ type Step struct {
 	Spans  []Span  // sequences of the step; their rows tile Tokens in order
 	Wanted []int32 // rows whose logits are wanted, ascending
 	Draws  []Draw  // how each wanted row's token is drawn, by a device that draws; else empty
+	Prompt bool    // rows are of prompts, none of an answer; said where that makes a difference: see Traits.Apart
 	Detail bool    // a device that Times has to time each segment, whatever that costs: see Ran
 
 	// Out: [len(Wanted)][OutputWidth], logits of the rows that are not drawn, or vectors; room for MaxWanted of them.
