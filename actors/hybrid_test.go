@@ -168,9 +168,7 @@ func (m *apartModel) Close() error {
 
 // divided has the last layers computed by a device with a host. Without d, both compute while a step is enqueued.
 func divided(t testing.TB, layers int, d *apart) func(*Config) {
-	if devicetest.OnGPU() {
-		t.Skip("two processors compute what one does, and what no GPU does")
-	}
+	devicetest.OnProcessor(t, "two processors compute what one does")
 	return func(c *Config) {
 		main := c.Device
 		if d != nil {

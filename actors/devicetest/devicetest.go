@@ -13,11 +13,19 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// OnGPU says whether New opens a GPU.
+// OnGPU says whether tests compute on the first GPU: if SLUICE_TEST_DEVICE is vulkan.
 func OnGPU() bool { return os.Getenv("SLUICE_TEST_DEVICE") == "vulkan" }
 
-// New is the first GPU, if SLUICE_TEST_DEVICE is vulkan, else the processor, with two threads. What a driver has
-// compiled it keeps from test to test.
+// OnProcessor skips a test of what no GPU does: computing with weights where they lie in a file, for one.
+func OnProcessor(t testing.TB, what string) {
+	t.Helper()
+	if OnGPU() {
+		t.Skip("no GPU does this: " + what)
+	}
+}
+
+// New is the first GPU, if OnGPU, else the processor, with two threads. What a driver has compiled it keeps from test to
+// test.
 func New(t testing.TB) backend.Device {
 	t.Helper()
 	if !OnGPU() {

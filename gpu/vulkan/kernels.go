@@ -24,14 +24,16 @@ type Kernels struct {
 	layout  uint32 // of squares in their lanes, as matmul.comp wants to know it
 	// together has attend_rows.comp take many rows where attend_any.comp would; the bits are the same.
 	together bool
+	inOrder  bool // caches of halves are attended to in the order of attend_any.comp, by attend_row.comp
 	emulate  bool // squares of half precision without cooperative matrices, for tests
 
 	mu       sync.Mutex
 	compiled map[variant]*compiled
 }
 
-// attendsTogether awaits its measurement on a card (BenchmarkAttend): until then it is for tests.
-const attendsTogether = false
+// Both await their measurement on a card (BenchmarkAttend): until then they are for tests. attendsInOrder gives answers
+// from caches of halves other bits, attendsTogether none.
+const attendsTogether, attendsInOrder = false, false
 
 // compiled is a kernel once somebody has compiled it; others wait for that.
 type compiled struct {
@@ -49,7 +51,8 @@ type variant struct {
 // NewKernels prepares kernels for a device, which nobody uses yet.
 func NewKernels(d *vk.Device) *Kernels {
 	k := &Kernels{d: d, Plain: !d.Facts.Has.Dot4, Matrix: hasMatrix(&d.Facts), squares: hasHalves(&d.Facts),
-		compiled: map[variant]*compiled{}, rows: 8, together: attendsTogether}
+		compiled: map[variant]*compiled{}, rows: 8, together: attendsTogether,
+		inOrder: attendsInOrder}
 	if k.Matrix {
 		k.layout = k.findLayout()
 	}

@@ -84,6 +84,7 @@ type Config struct {
 	Blocks    []int // by cache class: KV blocks of BlockSize positions, for all layers of the class
 	MaxRows   int   // most rows of a step
 	MaxWanted int   // most rows of a step whose logits are wanted
+	MaxSpans  int   // most sequences of a step; 0: as many as rows
 
 	// InPlace, if set, is every weight by Ref, in the file's layout and type. The device takes them from there and
 	// nothing is uploaded. What it does not copy it reads where it lies, until the model is closed. It may be the
@@ -124,6 +125,14 @@ func (c *Config) Computes(segment int) bool {
 
 // Ring is how many steps a model has.
 func (c *Config) Ring() int { return max(1, c.Flight) }
+
+// Spans is how many sequences a step has at most.
+func (c *Config) Spans() int {
+	if c.MaxSpans > 0 {
+		return min(c.MaxSpans, c.MaxRows)
+	}
+	return c.MaxRows
+}
 
 // Check finds what no device of these traits can compile p for.
 func (c *Config) Check(p *ir.Bound, t Traits) error {
