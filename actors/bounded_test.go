@@ -31,7 +31,7 @@ func TestBounded(t *testing.T) {
 		require.ErrorIs(t, err, ErrBusy)
 	}
 	require.Eventually(t, func() bool { s := e.Snapshot(); return s.Running == 4 && s.Waiting == maxSessions-4 },
-		10*time.Second, time.Millisecond)
+		patient, time.Millisecond)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(32<<20), "heap of %d waiting requests", maxSessions)

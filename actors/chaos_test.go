@@ -95,7 +95,7 @@ func (x *chaos) ask(i int, r *rand.Rand) error {
 		return err
 	}
 	defer s.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()
 	var e Event
 	got := ""
@@ -124,7 +124,7 @@ func (x *chaos) score(i int) error {
 		return err
 	}
 	defer s.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()
 	want := x.scores[i]
 	var e Event
@@ -206,7 +206,7 @@ func (x *chaos) idle(t *testing.T) {
 	require.Eventually(t, func() bool {
 		s := x.Snapshot()
 		return s.Open == 0 && s.Running+s.Waiting == 0 && s.KV.Used == 0
-	}, 10*time.Second, time.Millisecond, "everything is given back")
+	}, patient, time.Millisecond, "everything is given back")
 	loaded, total := x.Loaded()
 	require.Equal(t, total, loaded)
 }

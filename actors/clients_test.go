@@ -18,13 +18,13 @@ func unread(t *testing.T, e *Engine, r Request) *Stream {
 	s := begin(t, e, r)
 	t.Cleanup(s.Close)
 	require.Eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.size == batch.Window },
-		5*time.Second, time.Millisecond)
+		patient, time.Millisecond)
 	return s
 }
 
 // next reads n events, which must come soon.
 func next(t *testing.T, s *Stream, n int) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()
 	var e Event
 	for i := range n {
@@ -74,7 +74,7 @@ func TestUnreadClientGivesWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := startNull(t, edit)
 			s := unread(t, e, plain(make([]int32, 200), 200))
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), patient)
 			defer cancel()
 			other := begin(t, e, plain([]int32{3}, 400))
 			defer other.Close()

@@ -166,7 +166,7 @@ func TestSurviveWhileLoading(t *testing.T) {
 				}
 			}
 			s := begin(t, e, ask(prompts(1)[0], 20))
-			defer time.AfterFunc(20*time.Second, s.Close).Stop()
+			defer time.AfterFunc(patient, s.Close).Stop()
 			require.Equal(t, want, spelled(t, s))
 			loaded, total := e.Loaded()
 			require.Equal(t, total, loaded)

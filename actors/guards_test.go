@@ -220,7 +220,7 @@ func TestWakeUpIsNotLost(t *testing.T) {
 	var ev Event
 	began := time.Now()
 	for try := 0; try < tries && time.Since(began) < 6*time.Second; try++ { // some tries are enough on a slow machine
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patient)
 		for before := int64(-1); before != d.any.Load(); time.Sleep(time.Millisecond) {
 			before = d.any.Load() // until everybody's window is full
 		}

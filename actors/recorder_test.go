@@ -52,7 +52,7 @@ func TestRecordFrom(t *testing.T) {
 		require.GreaterOrEqual(t, spans[0].At, from)
 		return spans[0]
 	}
-	until := time.Now().Add(10 * time.Second)
+	until := time.Now().Add(patient)
 	for record().Cause != trace.NoWork { // at first it may be told of the end of loading
 		require.True(t, time.Now().Before(until))
 		time.Sleep(time.Millisecond)

@@ -231,13 +231,12 @@ func (s *scheduler) requestKV(c actor.Context) {
 		}
 		h := q.Owner.(*sequence)
 		h.kv.gen, h.kv.want = s.gen, want
-		switch {
-		case q.Score:
+		known := len(q.Tokens)
+		if want.Op == batch.KVPass {
+			known = want.End
+		}
+		if h.kv.tokens = q.Text(known); q.Score {
 			h.kv.tokens = nil // every position is wanted: nothing may come from the cache
-		case want.Op == batch.KVPass:
-			h.kv.tokens = q.Tokens[:want.End:want.End]
-		default:
-			h.kv.tokens = q.Tokens[:len(q.Tokens):len(q.Tokens)]
 		}
 		s.out.request.Send(h.kv)
 	}

@@ -52,7 +52,7 @@ func TestRowAloneStates(t *testing.T) {
 		want := alone(t, startFixture(t, name, wide), longPrompts(6), 60)
 		e := startFixture(t, name, tight)
 		together(t, e, longPrompts(6), want)
-		require.Eventually(t, func() bool { return e.Snapshot().KV.Used == 0 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return e.Snapshot().KV.Used == 0 }, patient, time.Millisecond)
 	})
 }
 

@@ -146,7 +146,7 @@ func TestSurviveSwaps(t *testing.T) {
 
 	const swaps, kills = 9, 12
 	var killed atomic.Int64
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	over := func() bool {
 		return s.loads.Load() >= swaps && killed.Load() >= kills || time.Now().After(deadline)
 	}

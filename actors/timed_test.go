@@ -65,43 +65,28 @@ func TestGaps(t *testing.T) {
 // explained, whatever takes long is named first, and no wait lies over what it computed.
 func TestTimedDevice(t *testing.T) {
 	for _, test := range []struct {
-		name   string
-		device *beside
-		cause  trace.Cause
+		name          string
+		flight        int
+		draws         bool
+		launch, sight time.Duration
+		cause         trace.Cause
 	}{
-		{"launch", &beside{flight: 3, draws: true, pause: 200 * time.Microsecond, launch: time.Millisecond}, trace.Launch},
-		{"one at a time", &beside{flight: 1, pause: 200 * time.Microsecond, launch: time.Millisecond}, trace.Launch},
-		{"seen late", &beside{flight: 1, pause: 200 * time.Microsecond, sight: 3 * time.Millisecond}, trace.Host},
+		{"launch", 3, true, time.Millisecond, 0, trace.Launch},
+		{"one at a time", 1, false, time.Millisecond, 0, trace.Launch},
+		{"seen late", 1, false, 0, 3 * time.Millisecond, trace.Host},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			test.device.times = true
-			e := startBeside(t, test.device, nil)
-			collect(t, begin(t, e, plain([]int32{5, 6, 7}, 1)))
-			steps := e.Steps()
-			a, live, spans := idle(t, e, func() { collect(t, begin(t, e, plain([]int32{5, 6, 7}, 40))) })
-			first, _ := a.First()
-			require.Equal(t, test.cause, first, "%v", a.Idle)
-			require.GreaterOrEqual(t, a.Explained(), 0.99, "%v", a.Idle)
-			require.Positive(t, live.Idle[test.cause])
-			var segments, waits []trace.Span
-			for i := range spans {
-				switch s := spans[i]; {
-				case s.Track != "house/device/compute":
-				case s.Kind == trace.Idle:
-					waits = append(waits, s)
-				case s.Kind == trace.Mix || s.Kind == trace.FFN:
-					segments = append(segments, s)
+			launch, sight := test.launch, test.sight
+			for range 5 { // what takes long depends on what else the machine has to do
+				first := timedAnswer(t, &beside{flight: test.flight, draws: test.draws, times: true,
+					pause: 200 * time.Microsecond, launch: launch, sight: sight}, test.cause)
+				if first == test.cause {
+					return
 				}
+				t.Logf("with %v and %v it is %v", launch, sight, first)
+				launch, sight = 2*launch, 2*sight
 			}
-			require.NotEmpty(t, segments)
-			for _, s := range segments {
-				for _, w := range waits {
-					require.False(t, w.At < s.End() && s.At < w.End(), "%v lies over %v", w, s)
-				}
-			}
-			did := e.Steps().Sub(steps)
-			require.Positive(t, did.Decode.Time[ir.SegMix])
-			require.Positive(t, did.Decode.Gaps[test.cause])
+			t.Error("it is not named")
 		})
 	}
 }
@@ -132,4 +117,35 @@ func TestDetail(t *testing.T) {
 	require.NoError(t, r.end())
 	inDetail, _ = run()
 	require.Zero(t, inDetail)
+}
+
+// timedAnswer has a device that waits for a cause give an answer, and returns the first cause that is told.
+func timedAnswer(t *testing.T, d *beside, cause trace.Cause) (first trace.Cause) {
+	e := startBeside(t, d, nil)
+	collect(t, begin(t, e, plain([]int32{5, 6, 7}, 1)))
+	steps := e.Steps()
+	a, live, spans := idle(t, e, func() { collect(t, begin(t, e, plain([]int32{5, 6, 7}, 40))) })
+	require.GreaterOrEqual(t, a.Explained(), 0.99, "%v", a.Idle)
+	require.Positive(t, live.Idle[cause])
+	var segments, waits []trace.Span
+	for i := range spans {
+		switch s := spans[i]; {
+		case s.Track != "house/device/compute":
+		case s.Kind == trace.Idle:
+			waits = append(waits, s)
+		case s.Kind == trace.Mix || s.Kind == trace.FFN:
+			segments = append(segments, s)
+		}
+	}
+	require.NotEmpty(t, segments)
+	for _, s := range segments {
+		for _, w := range waits {
+			require.False(t, w.At < s.End() && s.At < w.End(), "%v lies over %v", w, s)
+		}
+	}
+	did := e.Steps().Sub(steps)
+	require.Positive(t, did.Decode.Time[ir.SegMix])
+	require.Positive(t, did.Decode.Gaps[cause])
+	first, _ = a.First()
+	return first
 }

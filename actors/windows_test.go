@@ -76,7 +76,7 @@ func TestRowAloneBeyondWindows(t *testing.T) {
 			require.Equal(t, 40, slices.Max(e.spec.layout.Blocks))
 			together(t, e, longPrompts(6), want)
 			require.Positive(t, e.Snapshot().KV.Evictions)
-			require.Eventually(t, func() bool { return e.Snapshot().KV.Used == 0 }, 5*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return e.Snapshot().KV.Used == 0 }, patient, time.Millisecond)
 		})
 	}
 }

@@ -142,7 +142,7 @@ func TestOwnAddress(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	patient, hasty := start(t, Options{}, nil), start(t, Options{Reading: 300 * time.Millisecond}, nil)
+	steady, hasty := start(t, Options{}, nil), start(t, Options{Reading: 300 * time.Millisecond}, nil)
 	const head = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
 	large := strings.Repeat(" ", maxBody+1)
 	for _, c := range []struct{ name, request, want, text string }{
@@ -160,7 +160,7 @@ func TestLimits(t *testing.T) {
 		{"depth", head + fmt.Sprintf("Content-Length: 300\r\n\r\n%s", strings.Repeat("[", 300)), "400", "nested deeper"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			at := patient // a large body takes a busy machine longer than the hasty one waits
+			at := steady // a large body takes a busy machine longer than the hasty one waits
 			if c.want == "408" {
 				at = hasty
 			}
@@ -168,7 +168,7 @@ func TestLimits(t *testing.T) {
 			require.NoError(t, err)
 			defer conn.Close()
 			go io.WriteString(conn, c.request)
-			conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+			conn.SetReadDeadline(time.Now().Add(patient))
 			answer := make([]byte, 4096)
 			n, err := conn.Read(answer)
 			require.NoError(t, err)

@@ -18,9 +18,6 @@ import (
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
-// patient is how long the browser may take for what a test waits for, on a machine that does much else.
-const patient = 30 * time.Second
-
 // browser is a headless Chromium that is told what to do over a pipe, in the DevTools protocol: JSON messages, each
 // ended by a 0. It needs no driver and no network.
 type browser struct {
@@ -287,7 +284,7 @@ func (p *tab) count(selector string) (n int) {
 	return n
 }
 
-// click presses the mouse where an element is, and fails if something lies over it.
+// click presses the mouse where an element is, as soon as nothing lies over it, and fails if something stays there.
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf(`document.querySelector(%s)`, quoted(selector)))
@@ -295,10 +292,12 @@ func (p *tab) click(selector string) {
 		X, Y float64
 		Hit  bool
 	}
-	p.eval(fmt.Sprintf(`(() => { const e = document.querySelector(%s); e.scrollIntoView({block: "nearest"});
-		const r = e.getBoundingClientRect(), x = r.x + r.width / 2, y = r.y + r.height / 2, hit = document.elementFromPoint(x, y);
-		return {x, y, hit: e === hit || e.contains(hit) || Boolean(hit?.contains(e))}; })()`, quoted(selector)), &at)
-	require.True(p.t, at.Hit, "%s is covered by something else, or outside", selector)
+	require.Eventually(p.t, func() bool {
+		p.eval(fmt.Sprintf(`(() => { const e = document.querySelector(%s); e.scrollIntoView({block: "nearest"});
+			const r = e.getBoundingClientRect(), x = r.x + r.width / 2, y = r.y + r.height / 2, hit = document.elementFromPoint(x, y);
+			return {x, y, hit: e === hit || e.contains(hit) || Boolean(hit?.contains(e))}; })()`, quoted(selector)), &at)
+		return at.Hit
+	}, patient, 20*time.Millisecond, "%s is covered by something else, or outside", selector)
 	for _, kind := range []string{"mouseMoved", "mousePressed", "mouseReleased"} {
 		p.call("Input.dispatchMouseEvent", object{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
 	}

@@ -30,8 +30,12 @@ func endless(stream bool, more string) string {
 	return fmt.Sprintf(`{"prompt":"one two three","temperature":0,"ignore_eos":true,"stream":%v%s}`, stream, more)
 }
 
+// lawTries is how often a test tries whether something stops in time: a busy machine may miss that at times. We may not
+// miss it each time.
+const lawTries = 8
+
 // TestCancel holds the law: what computes or waits for a client that is gone stops within 250 ms and gives
-// everything back. A busy machine may miss that sometimes; we may not miss it three times in a row.
+// everything back.
 func TestCancel(t *testing.T) {
 	const law = 250 * time.Millisecond
 	long := `{"stream":true,"prompt":"` + strings.Repeat("one two three ", 3000) + `"}`
@@ -59,7 +63,7 @@ func TestCancel(t *testing.T) {
 				go readAll(busy)
 			}
 			var took time.Duration
-			for range 3 {
+			for range lawTries {
 				conn := r.dial(t, "/v1/completions", c.body)
 				c.reach(t, r, conn)
 				left := time.Now()
@@ -73,7 +77,7 @@ func TestCancel(t *testing.T) {
 			require.LessOrEqual(t, took, law)
 			// The engine is done with a request before its handler has heard of it and writes the line.
 			require.Eventually(t, func() bool { return strings.Contains(r.log.String(), `"status":499`) },
-				20*time.Second, time.Millisecond, "the log does not say that the client had gone")
+				patient, time.Millisecond, "the log does not say that the client had gone")
 		})
 	}
 }
@@ -92,13 +96,13 @@ func TestCancelBefore(t *testing.T) {
 		"escapes": hostileText(`{"messages":[{"role":"user","content":"`, `\u0041`, `"}]}`, 15<<20),
 	} {
 		var took time.Duration
-		for range 3 {
+		for range lawTries {
 			conn := r.dial(t, "/v1/chat/completions", body)
 			begun := func() bool { return r.intake.Used() > 0 || len(body) > 1000 }
-			require.Eventually(t, begun, 10*time.Second, time.Millisecond)
+			require.Eventually(t, begun, patient, time.Millisecond)
 			left := time.Now()
 			require.NoError(t, conn.Close())
-			require.Eventually(t, func() bool { return r.intake.Used() == 0 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return r.intake.Used() == 0 }, patient, time.Millisecond)
 			if took = time.Since(left); took <= law {
 				break
 			}
@@ -113,7 +117,7 @@ func computing(t *testing.T, r *running, _ net.Conn) {
 	t.Helper()
 	r.open(t, 1)
 	from := r.engine.Steps().Count
-	require.Eventually(t, func() bool { return r.engine.Steps().Count > from+2 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.engine.Steps().Count > from+2 }, patient, time.Millisecond)
 }
 
 func readEvents(t *testing.T, conn net.Conn, n int) {
@@ -147,17 +151,24 @@ func TestCancelAfter(t *testing.T) {
 			body = `{"messages":[{"role":"user","content":"hi"}],"ignore_eos":true,"n":16,"max_tokens":100,"logprobs":true,` +
 				`"top_logprobs":20}`
 		}
-		conn := r.dial(t, path, body)
-		require.NoError(t, conn.SetReadBuffer(4096))
-		_, err := io.ReadFull(conn, make([]byte, 2000))
-		require.NoError(t, err)
-		time.Sleep(100 * time.Millisecond)
-		require.NotContains(t, r.log.String(), path, "there is more than the network takes")
-		left := time.Now()
-		require.NoError(t, conn.Close())
-		require.Eventually(t, func() bool { return strings.Contains(r.log.String(), path) }, 10*time.Second, time.Millisecond)
-		t.Logf("%s: stopped after %v", path, time.Since(left))
-		require.LessOrEqual(t, time.Since(left), law, path)
-		require.Contains(t, r.log.String(), `"status":499`)
+		var took time.Duration
+		for range lawTries {
+			r.log.forget()
+			conn := r.dial(t, path, body)
+			require.NoError(t, conn.SetReadBuffer(4096))
+			_, err := io.ReadFull(conn, make([]byte, 2000))
+			require.NoError(t, err)
+			time.Sleep(100 * time.Millisecond)
+			require.NotContains(t, r.log.String(), path, "there is more than the network takes")
+			left := time.Now()
+			require.NoError(t, conn.Close())
+			require.Eventually(t, func() bool { return strings.Contains(r.log.String(), path) }, patient, time.Millisecond)
+			require.Contains(t, r.log.String(), `"status":499`)
+			if took = time.Since(left); took <= law {
+				break
+			}
+		}
+		t.Logf("%s: stopped after %v", path, took)
+		require.LessOrEqual(t, took, law, path)
 	}
 }

@@ -112,9 +112,10 @@ func TestCost(t *testing.T) {
 			cost := float64(peak-before) / float64(len(body))
 			t.Logf("%.1f times its size, %v", cost, time.Since(began).Round(time.Millisecond))
 			require.Less(t, cost, 8.0)
-			runtime.GC()
-			after, _ := heap(func() {})
-			require.Less(t, int64(after)-int64(before), int64(2<<20), "what stays")
+			require.Eventually(t, func() bool { // the answer was read before its handler forgot the body
+				after, _ := heap(func() {})
+				return int64(after)-int64(before) < 2<<20
+			}, patient, 10*time.Millisecond, "what stays")
 		})
 	}
 }
@@ -151,7 +152,7 @@ func TestCrowdOfLargeBodies(t *testing.T) {
 	})
 	t.Logf("%d MiB", (peak-before)>>20)
 	require.Less(t, peak-before, uint64(2*intake))
-	require.Eventually(t, func() bool { return r.intake.Used() == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.intake.Used() == 0 }, patient, time.Millisecond)
 }
 
 // TestClaimsCostNothing: a body that is announced and not sent takes no memory. The collector counts what nobody has
@@ -168,12 +169,12 @@ func TestClaimsCostNothing(t *testing.T) {
 			_, err = fmt.Fprintf(conn, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n{", size)
 			require.NoError(t, err)
 		}
-		require.Eventually(t, func() bool { return r.intake.Used() >= clients*(256<<10) }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return r.intake.Used() >= clients*(256<<10) }, patient, time.Millisecond)
 	})
 	for _, conn := range conns {
 		conn.Close()
 	}
 	t.Logf("%d MiB", (peak-before)>>20)
 	require.Less(t, peak-before, uint64(64<<20))
-	require.Eventually(t, func() bool { return r.intake.Used() == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.intake.Used() == 0 }, patient, time.Millisecond)
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -51,24 +52,28 @@ func TestDebugActors(t *testing.T) {
 	require.NotContains(t, body, `"Wait"`)
 }
 
-// TestDebugTrace: the trace of a second in which an answer was given has its steps, and ends in time.
+// TestDebugTrace: the trace of some seconds in which an answer was given has its steps, and ends in time.
 func TestDebugTrace(t *testing.T) {
 	r := start(t, Options{}, nil)
-	began := time.Now()
-	answer, err := r.http.Get(r.url + "/debug/trace?seconds=1")
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	require.Equal(t, "application/json", answer.Header.Get("Content-Type"))
-	status, body := r.post(t, "/v1/completions", `{"prompt":"one two","max_tokens":4,"ignore_eos":true}`)
-	require.Equal(t, http.StatusOK, status, body)
-	spans, err := chrome.Read(answer.Body)
-	require.NoError(t, err)
-	require.Less(t, time.Since(began), 10*time.Second)
-	a := stall.Of("house/device/compute", spans)
-	require.Equal(t, 1, a.Kinds[stall.Prefill].Steps)
-	require.Equal(t, 3, a.Kinds[stall.Decode].Steps)
-	require.GreaterOrEqual(t, a.Explained(), 0.99)
-	require.InDelta(t, 1, a.Wall().Seconds(), 0.5)
+	for seconds := 1; ; seconds *= 2 { // a busy machine may take longer than a second for the answer
+		began := time.Now()
+		answer, err := r.http.Get(fmt.Sprintf("%s/debug/trace?seconds=%d", r.url, seconds))
+		require.NoError(t, err)
+		require.Equal(t, "application/json", answer.Header.Get("Content-Type"))
+		status, body := r.post(t, "/v1/completions", `{"prompt":"one two","max_tokens":4,"ignore_eos":true}`)
+		require.Equal(t, http.StatusOK, status, body)
+		spans, err := chrome.Read(answer.Body)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Less(t, time.Since(began), patient)
+		a := stall.Of("house/device/compute", spans)
+		require.GreaterOrEqual(t, a.Explained(), 0.99)
+		steps := [2]int{a.Kinds[stall.Prefill].Steps, a.Kinds[stall.Decode].Steps}
+		if off := a.Wall().Seconds() - float64(seconds); steps == [2]int{1, 3} && -0.5 < off && off < 0.5 {
+			break
+		}
+		require.Less(t, seconds, 16, "%v steps in %v", steps, a.Wall())
+	}
 
 	for _, seconds := range []string{"0", "301", "-1", "1.5", "", "x"} {
 		status, body := r.get(t, "/debug/trace?seconds="+seconds)

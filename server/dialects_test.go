@@ -86,14 +86,13 @@ func TestDialectsTogether(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(total / 5)
-	early := c.memory(t, "VmRSS")
+	early := c.warm(ctx, t, total/5, func() bool { return answered.Load() >= 2*64 })
 	clients.Wait()
 	c.http.CloseIdleConnections()
 	late := c.memory(t, "VmRSS")
 	t.Logf("%d answers; %d MiB after %v, %d after %v", answered.Load(), early>>20, total/5, late>>20, total)
 	require.Less(t, late, early*12/10)
-	require.Eventually(t, func() bool { return c.descriptors(t) <= descriptors+2 }, 10*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return c.descriptors(t) <= descriptors+2 }, patient, 50*time.Millisecond)
 }
 
 // descriptors counts the files and connections that the child has open.

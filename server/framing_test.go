@@ -21,7 +21,7 @@ func (r *running) raw(t *testing.T, request string) string {
 	defer conn.Close()
 	_, err = io.WriteString(conn, request)
 	require.NoError(t, err)
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patient)))
 	answer, err := io.ReadAll(conn)
 	require.NoError(t, err, "the connection is not closed: %s", answer)
 	return string(answer)

@@ -102,9 +102,9 @@ func TestLoading(t *testing.T) {
 		}()
 	}
 	left := r.dial(t, "/v1/completions", `{"prompt":"one two","max_tokens":3}`)
-	require.Eventually(t, func() bool { return r.door.open() >= 3 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.door.open() >= 3 }, patient, time.Millisecond)
 	require.NoError(t, left.Close())
-	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), `"status":499`) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), `"status":499`) }, patient, time.Millisecond)
 	require.Empty(t, asked)
 	r.Loaded(Engines(engine))
 	require.Equal(t, http.StatusOK, <-asked)
@@ -147,7 +147,7 @@ func TestStrangersLearnNothing(t *testing.T) {
 func TestStopping(t *testing.T) {
 	r := start(t, Options{}, nil)
 	const ask, told = `{"prompt":"one two","max_tokens":3}`, "the server is stopping: try again when it is back"
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
 	require.NoError(t, r.engine.Close(ctx))
 	status, body := r.post(t, "/v1/completions", ask)

@@ -234,17 +234,17 @@ func TestLlamaProps(t *testing.T) {
 	for range info.Sequences {
 		all = append(all, r.dial(t, "/completion", endless(true, "")))
 		if len(all) < info.Sequences {
-			require.Eventually(t, taken(len(all)), 10*time.Second, time.Millisecond)
+			require.Eventually(t, taken(len(all)), patient, time.Millisecond)
 		}
 	}
 	require.Eventually(t, func() bool {
 		status, text := r.get(t, "/slots?fail_on_no_slot=1")
 		return status == http.StatusServiceUnavailable && strings.Contains(text, "slots are taken: ask again later")
-	}, 10*time.Second, time.Millisecond)
+	}, patient, time.Millisecond)
 	for _, c := range all {
 		require.NoError(t, c.Close())
 	}
-	require.Eventually(t, taken(0), 10*time.Second, time.Millisecond)
+	require.Eventually(t, taken(0), patient, time.Millisecond)
 	status, text := r.get(t, "/completion")
 	require.Equal(t, 405, status)
 	require.Contains(t, text, `{"error":{"code":405,`)

@@ -33,7 +33,7 @@ func (r *running) logged(t *testing.T, id string) (found line) {
 			}
 		}
 		return false
-	}, 20*time.Second, 5*time.Millisecond, "%s", id)
+	}, patient, 5*time.Millisecond, "%s", id)
 	return found
 }
 

@@ -13,13 +13,13 @@ import (
 
 // A stranger is refused by the header: the body that it announces is not waited for.
 func TestStrangersAreRefusedByTheirHeader(t *testing.T) {
-	r := start(t, Options{APIKeys: []string{"secret"}, Reading: time.Minute}, nil)
+	r := start(t, Options{APIKeys: []string{"secret"}, Reading: 10 * time.Minute}, nil)
 	conn, err := net.Dial("tcp", r.addr)
 	require.NoError(t, err)
 	defer conn.Close()
 	_, err = fmt.Fprintf(conn, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n{", maxBody-1)
 	require.NoError(t, err)
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patient)))
 	status := make([]byte, len("HTTP/1.1 401"))
 	_, err = io.ReadFull(conn, status)
 	require.NoError(t, err)

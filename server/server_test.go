@@ -56,16 +56,16 @@ func TestSlowClient(t *testing.T) {
 	require.NoError(t, err)
 	r.open(t, 0)
 	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), `"status":499`) },
-		10*time.Second, time.Millisecond)
+		patient, time.Millisecond)
 }
 
 func TestShutdownWaits(t *testing.T) {
-	r := start(t, Options{}, nil)
+	r := start(t, Options{Reading: 10 * time.Minute}, nil) // so long an idle connection may take
 	idle, err := net.Dial("tcp", r.addr)
 	require.NoError(t, err)
 	defer idle.Close()
 	answer := make(chan error, 1)
-	go func() { // it takes long enough to be seen open
+	go func() {
 		got, err := r.http.Post(r.url+"/v1/completions", "application/json", strings.NewReader(endless(true, `,"max_tokens":700`)))
 		if err == nil {
 			_, err = io.Copy(io.Discard, got.Body)
@@ -73,8 +73,8 @@ func TestShutdownWaits(t *testing.T) {
 		}
 		answer <- err
 	}()
-	r.open(t, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // half of what the idle connection may take
+	require.Eventually(t, func() bool { return r.engine.Snapshot().Requests == 1 }, patient, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
 	require.NoError(t, r.Shutdown(ctx))
 	require.NoError(t, <-answer, "the answer was finished first")
@@ -92,7 +92,7 @@ func TestShutdownCuts(t *testing.T) {
 		before := generated
 		generated = r.engine.Snapshot().Generated
 		return generated > 0 && generated == before
-	}, 20*time.Second, 100*time.Millisecond)
+	}, patient, 100*time.Millisecond)
 	streaming := r.dial(t, "/v1/completions", endless(true, ""))
 	whole := r.dial(t, "/v1/completions", endless(false, ""))
 	ends := make(chan string, 2)

@@ -30,7 +30,18 @@ func (r *running) by(t *testing.T, address, body string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-var behindProxy = Options{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+// behindProxy has a proxy say whose a request is, and so much patience with an answer that nobody reads that no test
+// takes its end for something else.
+var behindProxy = Options{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Patience: 10 * time.Minute}
+
+// waiting waits until so many answers wait for a place.
+func (r *running) waiting(t *testing.T, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		_, metrics := r.get(t, "/metrics")
+		return strings.Contains(metrics, fmt.Sprintf("sluice_answers_waiting %d\n", n))
+	}, patient, 10*time.Millisecond, "want %d answers that wait", n)
+}
 
 // TestQueueIsNoSession: who waits for a place is none of the engine's sessions, and leaves nothing behind when it goes.
 func TestQueueIsNoSession(t *testing.T) {
@@ -39,10 +50,7 @@ func TestQueueIsNoSession(t *testing.T) {
 	go readAll(one)
 	r.open(t, 4)
 	two := r.dial(t, "/v1/completions", endless(false, `,"n":100`))
-	require.Eventually(t, func() bool {
-		_, metrics := r.get(t, "/metrics")
-		return strings.Contains(metrics, "sluice_answers_waiting 224\n") // 124 and 100
-	}, 10*time.Second, 10*time.Millisecond)
+	r.waiting(t, 124+100)
 	r.open(t, 4)
 	require.NoError(t, two.Close())
 	require.NoError(t, one.Close())
@@ -73,13 +81,18 @@ func TestUnreadAnswer(t *testing.T) {
 		require.NoError(t, conn.SetReadBuffer(4096))
 	}
 	r.open(t, 4)
-	time.Sleep(time.Second) // both are full by now
+	generated := uint64(0)
+	require.Eventually(t, func() bool { // both are full when no more is generated
+		before := generated
+		generated = r.engine.Snapshot().Generated
+		return generated > 0 && generated == before
+	}, patient, 500*time.Millisecond)
 	r.open(t, 4)
-	r.getsAPlace(t, 10*time.Second, "it waited for our patience with the others")
+	r.getsAPlace(t, "it waited for our patience with the others")
 }
 
-// getsAPlace requires that another client is answered in so short a time, since somebody's answer is given up.
-func (r *running) getsAPlace(t *testing.T, within time.Duration, why string) {
+// getsAPlace requires that another client is answered soon, since somebody's answer is given up.
+func (r *running) getsAPlace(t *testing.T, why string) {
 	t.Helper()
 	began := time.Now()
 	conn := r.by(t, "192.0.2.2", `{"prompt":"one two","max_tokens":4}`)
@@ -87,14 +100,14 @@ func (r *running) getsAPlace(t *testing.T, within time.Duration, why string) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 	t.Logf("after %v", time.Since(began))
-	require.Less(t, time.Since(began), within, why)
+	require.Less(t, time.Since(began), patient, why)
 	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), "an answer gave its place up") },
-		10*time.Second, time.Millisecond)
+		patient, time.Millisecond)
 }
 
 // TestFullQueue: when too many wait, the client that has most of them is refused, and no other.
 func TestFullQueue(t *testing.T) {
-	r := start(t, behindProxy, few)
+	r := start(t, behindProxy, func(c *actors.Config) { few(c); c.Context = 16384 }) // none ends meanwhile
 	go readAll(r.by(t, "192.0.2.1", endless(true, `,"n":4`)))
 	r.open(t, 4)
 	refused := make(chan string, 100)
@@ -106,7 +119,7 @@ func TestFullQueue(t *testing.T) {
 			refused <- string(b[:n])
 		}()
 	}
-	time.Sleep(300 * time.Millisecond)
+	r.waiting(t, 8*128)
 	require.Empty(t, refused)
 	other := r.by(t, "192.0.2.2", endless(true, ""))
 	select {
@@ -114,7 +127,7 @@ func TestFullQueue(t *testing.T) {
 		require.True(t, strings.HasPrefix(answer, "HTTP/1.1 503 "), answer)
 		require.Contains(t, answer, "Retry-After: 1")
 		require.Contains(t, answer, "try again later")
-	case <-time.After(10 * time.Second):
+	case <-time.After(patient):
 		t.Fatal("nobody was refused")
 	}
 	require.NoError(t, other.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
@@ -165,5 +178,5 @@ func TestTricklingClient(t *testing.T) {
 		}()
 	}
 	r.open(t, 4)
-	r.getsAPlace(t, 20*time.Second, "it waited for two that hardly read")
+	r.getsAPlace(t, "it waited for two that hardly read")
 }

@@ -24,6 +24,9 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
+// patient is how long a test waits for what must come, and a browser may take, on a machine that does much else.
+const patient = time.Minute
+
 // sleeper is fasthttp's cleaner of idle workers. It wakes up every half second and ends when its server has: later
 // than goleak waits.
 const sleeper = "github.com/valyala/fasthttp.(*workerPool).Start.func2"
@@ -92,7 +95,7 @@ func startEngine(t *testing.T, edit func(*actors.Config)) *actors.Engine {
 	engine, err := actors.Start(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patient)
 		defer cancel()
 		require.NoError(t, engine.Close(ctx))
 		s := engine.Snapshot()
@@ -115,7 +118,7 @@ func startServer(t *testing.T, engine *actors.Engine, o Options, serve func(Opti
 	served := make(chan error, 1)
 	go func() { served <- r.Serve(ln) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patient)
 		defer cancel()
 		r.http.CloseIdleConnections()
 		require.NoError(t, r.Shutdown(ctx))
@@ -158,6 +161,6 @@ func read(t *testing.T, answer *http.Response) (int, string) {
 // open waits until so many requests are open.
 func (r *running) open(t *testing.T, n int64) {
 	t.Helper()
-	require.Eventually(t, func() bool { return r.engine.Snapshot().Open == n }, 20*time.Second, time.Millisecond,
+	require.Eventually(t, func() bool { return r.engine.Snapshot().Open == n }, patient, time.Millisecond,
 		"want %d open requests", n)
 }

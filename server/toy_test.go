@@ -197,7 +197,7 @@ func (r *running) exchange(t *testing.T, request string) string {
 	require.NoError(t, err)
 	defer conn.Close()
 	go io.WriteString(conn, request)
-	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	conn.SetReadDeadline(time.Now().Add(patient))
 	answer := make([]byte, 4096)
 	n, err := conn.Read(answer)
 	require.NoError(t, err)

@@ -21,14 +21,14 @@ import (
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
-// within10s fails a test whose command hangs, which Ctrl-C would not end either.
-func within10s(t *testing.T, e *env.Env) (code int) {
+// ends fails a test whose command hangs, which Ctrl-C would not end either.
+func ends(t *testing.T, e *env.Env) (code int) {
 	t.Helper()
 	done := make(chan int, 1)
 	go func() { done <- run(e) }()
 	select {
 	case code = <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patient):
 		require.Fail(t, "it hangs", "%v", e.Args)
 	}
 	return code
@@ -46,7 +46,7 @@ func TestModelIsNoPipe(t *testing.T) {
 		{"quantize", fifo, "out.gguf", "Q8_0"}, {"run", "-m", socket, "hello"},
 	} {
 		e := envtest.NewEnv("x", args...)
-		require.Equal(t, exitFailed, within10s(t, e), args)
+		require.Equal(t, exitFailed, ends(t, e), args)
 		require.Contains(t, fmt.Sprint(e.Stderr), "want a regular file", args)
 	}
 }
@@ -65,7 +65,7 @@ func TestInputsAreBounded(t *testing.T) {
 	} {
 		e := envtest.NewEnv("", args...)
 		e.Stdin = endless{}
-		require.Equal(t, exitFailed, within10s(t, e), args)
+		require.Equal(t, exitFailed, ends(t, e), args)
 		require.Contains(t, fmt.Sprint(e.Stderr), "which is the most that is read here", args)
 	}
 }
@@ -165,19 +165,23 @@ func TestKilledRunLeavesNothing(t *testing.T) {
 		"synth\n--shape\nllama-3.1-8b\n--quant\nF16\n-o\nm.gguf",
 		"doctor\n--probe",
 	} {
-		c := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
-		c.Dir = dir
-		c.Env = append(os.Environ(), killedRun+"="+line, "TMPDIR="+dir)
-		require.NoError(t, c.Start())
-		written := func() bool {
-			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", c.Process.Pid))
-			_, after, _ := strings.Cut(string(text), "wchar: ")
-			number, _, _ := strings.Cut(after, "\n")
-			return len(number) >= len("10000000") // ten megabytes
+		killed := false
+		for try := 0; try < 5 && !killed; try++ { // what takes seconds may be over before a busy machine looks
+			c := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
+			c.Dir = dir
+			c.Env = append(os.Environ(), killedRun+"="+line, "TMPDIR="+dir)
+			require.NoError(t, c.Start())
+			written := func() bool {
+				text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", c.Process.Pid))
+				_, after, _ := strings.Cut(string(text), "wchar: ")
+				number, _, _ := strings.Cut(after, "\n")
+				return len(number) >= len("10000000") // ten megabytes
+			}
+			require.Eventually(t, written, patient, 10*time.Millisecond, line)
+			require.NoError(t, c.Process.Kill())
+			killed = c.Wait() != nil
 		}
-		require.Eventually(t, written, 30*time.Second, 10*time.Millisecond, line)
-		require.NoError(t, c.Process.Kill())
-		require.Error(t, c.Wait())
+		require.True(t, killed, line)
 		left, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		require.Empty(t, left, line)

@@ -124,7 +124,7 @@ func TestNamesOfAnyBytes(t *testing.T) {
 // TestServeKeepAlive: a model that nobody asks for leaves, and comes back.
 func TestServeKeepAlive(t *testing.T) {
 	s := launch(t, "--keep-alive", "50ms", "--ctx", "256")
-	require.Eventually(t, func() bool { return s.states(t)["Sluice Mini Dense"] == "unloaded" }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return s.states(t)["Sluice Mini Dense"] == "unloaded" }, patient, 10*time.Millisecond)
 	status, said := s.asks(t, "whatever")
 	require.Equal(t, http.StatusOK, status, said)
 	s.ctrlC()

@@ -24,6 +24,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/mini"
 )
 
+// patient is how long a test waits for what must come: a busy machine takes its time.
+const patient = time.Minute
+
 // sleeper is fasthttp's cleaner of idle workers. It wakes up every half second and ends when its server has: later
 // than goleak waits.
 const sleeper = "github.com/valyala/fasthttp.(*workerPool).Start.func2"
@@ -125,7 +128,7 @@ func (s *serving) open(t *testing.T, body string) io.ReadCloser {
 func (s *serving) says(t *testing.T, text string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Contains(s.stderr.String(), text) },
-		10*time.Second, 5*time.Millisecond, text)
+		patient, 5*time.Millisecond, text)
 }
 
 func TestServe(t *testing.T) {

@@ -18,7 +18,7 @@ func TestNotify(t *testing.T) {
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	require.NoError(t, err)
 	defer conn.Close()
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patient)))
 	heard := func() string {
 		b := make([]byte, 1000)
 		n, err := conn.Read(b)

@@ -45,7 +45,7 @@ func TestTopScreen(t *testing.T) {
 		go func() { code <- run(e) }()
 		draws := func(n int) {
 			require.Eventually(t, func() bool { return strings.Count(screen.String(), "\x1b[H") >= n },
-				10*time.Second, time.Millisecond)
+				patient, time.Millisecond)
 		}
 		draws(1)
 		width.Store(130)

@@ -17,7 +17,7 @@ type Kernels struct {
 	Plain  bool // do without the device's dot products; for tests, the bits are the same
 	Matrix bool // multiply many columns by cooperative matrices; the bits are the same
 
-	Halves bool // models multiply many rows in half precision: see MatVec.Halves; said before they are compiled
+	Halves bool // models of blocks multiply prompts in half precision, too: see apart; said before they are compiled
 
 	squares  bool   // cooperative matrices of half precision are there, beside those of whole numbers
 	rows     int    // of a prompt that a workgroup of attend.comp takes, one after another

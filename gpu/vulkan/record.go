@@ -9,9 +9,10 @@ import (
 
 // shape is what a recording depends on. Everything else of a step is in memory.
 type shape struct {
-	from, to     int // segments, from the first to the last
-	rows, wanted int // as rowClass rounds them; 0 wanted: none
-	spans        int // likewise, where the program keeps states; else 0
+	from, to     int  // segments, from the first to the last
+	rows, wanted int  // as rowClass rounds them; 0 wanted: none
+	spans        int  // likewise, where the program keeps states; else 0
+	prompt       bool // rows are of prompts, which the model computes apart
 	alone        bool
 	deep         bool // a row's position is beyond deepest
 	logits       bool // the host wants to see them

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -113,10 +114,7 @@ func units(t *testing.T, program string) {
 	heard, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(folder, "notify"), Net: "unixgram"})
 	require.NoError(t, err)
 	defer heard.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := free.Addr().String()
-	require.NoError(t, free.Close())
+	addr := free(t)
 	service := exec.Command(activate, "-l", addr, "-E", "NOTIFY_SOCKET="+filepath.Join(folder, "notify"),
 		"-E", "SLUICE_STORE="+folder, program, "serve", "--ctx", "512")
 	var said bytes.Buffer
@@ -147,6 +145,17 @@ func units(t *testing.T, program string) {
 	n, err := heard.Read(b)
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(string(b[:n]), "READY=1\n"), "%s", b[:n])
+}
+
+// free is an address at which a program can listen. It is none of 127.0.0.1, whose ports tests that run beside take at
+// any moment.
+func free(t *testing.T) string {
+	t.Helper()
+	host := fmt.Sprintf("127.1.%d.%d", os.Getpid()>>8&0xFF, os.Getpid()&0xFF)
+	ln, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	require.NoError(t, err)
+	require.NoError(t, ln.Close())
+	return ln.Addr().String()
 }
 
 // container does by hand what the container file says of its last step, and checks the rest for what can be
@@ -185,10 +194,7 @@ func container(t *testing.T, program string) {
 	for dir := folder; len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) { // others may go there
 		require.NoError(t, os.Chmod(dir, 0o755))
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := free.Addr().String()
-	require.NoError(t, free.Close())
+	addr := free(t)
 	start := func(words ...string) *exec.Cmd {
 		c := exec.Command(words[0], words[1:]...)
 		c.Dir, c.Env = "/", append(strings.Fields(steps["ENV"][0]), "SLUICE_API_KEY=key")

@@ -22,6 +22,12 @@ const sleeper = "github.com/valyala/fasthttp.(*workerPool).Start.func2"
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(sleeper)) }
 
+// readTimeout is what a request may take to arrive: enough for any that is sent at once, by a busy machine too.
+const readTimeout = 2 * time.Second
+
+// longest is how long a test waits for what must come.
+const longest = time.Minute
+
 // serve runs a handler on a loopback port. Each exchange that ends sends its status.
 func serve(t *testing.T, handle func(*fasthttp.RequestCtx, *Exchange)) (addr string, statuses chan int) {
 	t.Helper()
@@ -34,7 +40,7 @@ func serveUntil(t *testing.T, base context.Context, patience time.Duration,
 	t.Helper()
 	statuses = make(chan int, 16)
 	s := &fasthttp.Server{
-		NoDefaultDate: true, ReadTimeout: 200 * time.Millisecond, IdleTimeout: time.Minute,
+		NoDefaultDate: true, ReadTimeout: readTimeout, IdleTimeout: time.Minute,
 		MaxIdleWorkerDuration: 100 * time.Millisecond,
 		Handler: func(rc *fasthttp.RequestCtx) {
 			x := Begin(base, rc, "id", patience, zerolog.Nop(), func(_ *Exchange, status int) { statuses <- status })
@@ -61,39 +67,36 @@ const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 // TestGone ends the Context in every way in which a client can go, at once and longer after the read timeout.
 func TestGone(t *testing.T) {
-	started := make(chan struct{}, 1)
-	addr, statuses := serve(t, func(_ *fasthttp.RequestCtx, x *Exchange) {
-		x.Watch()
-		started <- struct{}{}
-		<-x.Context.Done()
-	})
-	for name, leave := range map[string]func(*net.TCPConn){
-		"closes":      func(c *net.TCPConn) { c.Close() },
-		"resets":      func(c *net.TCPConn) { c.SetLinger(0); c.Close() },
-		"closes half": func(c *net.TCPConn) { c.CloseWrite() },
-		"waits and closes": func(c *net.TCPConn) {
-			time.Sleep(300 * time.Millisecond)
+	for name, leave := range map[string]func(*net.TCPConn, chan int){
+		"closes":      func(c *net.TCPConn, _ chan int) { c.Close() },
+		"resets":      func(c *net.TCPConn, _ chan int) { c.SetLinger(0); c.Close() },
+		"closes half": func(c *net.TCPConn, _ chan int) { c.CloseWrite() },
+		"waits and closes": func(c *net.TCPConn, statuses chan int) {
+			time.Sleep(readTimeout + 100*time.Millisecond)
 			require.Empty(t, statuses, "the read timeout is over, but the client is there")
 			c.Close()
 		},
-		"pipelines": func(c *net.TCPConn) { io.WriteString(c, request); time.Sleep(50 * time.Millisecond); c.Close() },
+		"pipelines": func(c *net.TCPConn, _ chan int) {
+			io.WriteString(c, request)
+			time.Sleep(50 * time.Millisecond)
+			c.Close()
+		},
 	} {
+		started := make(chan struct{}, 2) // of who pipelines: fasthttp may go on with its second request
+		addr, statuses := serve(t, func(_ *fasthttp.RequestCtx, x *Exchange) {
+			x.Watch()
+			started <- struct{}{}
+			<-x.Context.Done()
+		})
 		conn := dial(t, addr)
 		io.WriteString(conn, request)
 		<-started
-		leave(conn)
+		leave(conn, statuses)
 		select {
 		case status := <-statuses:
 			require.Equal(t, StatusGone, status, name)
-		case <-time.After(10 * time.Second):
+		case <-time.After(longest):
 			t.Fatalf("a client that %s was not noticed", name)
-		}
-		if name == "pipelines" { // fasthttp may go on with the second request, whose client is gone, too
-			select {
-			case <-started:
-				<-statuses
-			case <-time.After(200 * time.Millisecond):
-			}
 		}
 	}
 }
@@ -122,7 +125,9 @@ func TestKeepAlive(t *testing.T) {
 		var answer fasthttp.Response
 		require.NoError(t, answer.Read(in))
 		require.Equal(t, fmt.Sprintf("answer %d", i+1), string(answer.Body()))
-		time.Sleep(time.Duration(i) * 60 * time.Millisecond)
+		if i == 2 {
+			time.Sleep(readTimeout + 100*time.Millisecond)
+		}
 	}
 }
 
@@ -160,7 +165,7 @@ func TestFrozen(t *testing.T) {
 	select {
 	case status := <-statuses:
 		require.Equal(t, StatusGone, status)
-	case <-time.After(20 * time.Second):
+	case <-time.After(longest):
 		t.Fatal("the stream goes on for nobody")
 	}
 }

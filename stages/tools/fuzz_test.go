@@ -117,7 +117,7 @@ func TestCircles(t *testing.T) {
 
 // TestHostile: however marks repeat and nest, time grows with the text.
 func TestHostile(t *testing.T) {
-	const size, most = 1 << 18, 2 * time.Second // some 50 ms are usual; squares of the size take minutes
+	const size, most = 1 << 18, 20 * time.Second // some 50 ms are usual; squares of the size take minutes
 	m3 := "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">"
 	for _, again := range [...]string{"<tool_call>", "<tool_call>{\"name\":\"", "<tool_call>{\"name\":", "<think>", "{", "[",
 		"<tool_call>{\"a\":[", "<tool_call>f<arg_key>a</arg_key><arg_value>", "<", m3, "]<]minimax[>[<a>", " ", ",",

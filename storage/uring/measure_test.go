@@ -20,7 +20,7 @@ func TestMeasure(t *testing.T) {
 	rate, err := Measure(s, 20*time.Millisecond)
 	require.NoError(t, err)
 	require.Positive(t, rate.Bytes)
-	require.Less(t, time.Since(began), 5*time.Second)
+	require.Less(t, time.Since(began), 30*time.Second)
 
 	s.Size++
 	_, err = Measure(s, time.Millisecond)
