@@ -182,7 +182,10 @@ func (k *Kernels) Attend(r *vk.Recording, h *Heads, a *Attention) error {
 		return k.attendAny(r, h, a)
 	}
 	splits := k.attendGroups
-	if k.inOrder {
+	switch {
+	case k.inOrder && k.takesTiles(h, a):
+		splits = k.attendTogether
+	case k.inOrder:
 		splits = k.attendOrdered
 	}
 	if err := splits(r, h, a); err != nil {

@@ -64,12 +64,17 @@ func (k *Kernels) attendAny(r *vk.Recording, h *Heads, a *Attention) error {
 			h.Query, h.KV, h.Features)
 	}
 	splits := k.attendSplits
-	if k.together && a.N > fewColumns && k.tiles(h, a) {
+	if k.takesTiles(h, a) {
 		splits = k.attendTogether
 	}
 	if err := splits(r, h, a); err != nil {
 		return err
 	}
+	return k.mergeAny(r, h, a)
+}
+
+// mergeAny records the joining of splits, to float32.
+func (k *Kernels) mergeAny(r *vk.Recording, h *Heads, a *Attention) error {
 	merge, err := k.kernel(shaders.MergeAny, nil)
 	if err != nil {
 		return err

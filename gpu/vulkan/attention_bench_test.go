@@ -11,61 +11,78 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// attendWays are the kernels that may compute a prompt's attention; one that cannot take a shape is left out.
+// attendWays are the kernels that may compute attention; one that cannot take a shape is left out.
 var attendWays = []struct {
 	name     string
+	inOrder  bool // attend_row.comp, where attend.comp would serve
 	together bool // attend_rows.comp
-	any      bool // attend_any.comp and its like, where attend.comp would serve
-}{{"turns", false, false}, {"splits", false, true}, {"together", true, true}}
+	any      bool // attend_any.comp and its like, where one of these would serve
+}{
+	{name: "groups"}, {name: "order", inOrder: true}, {name: "splits", any: true},
+	{name: "together", inOrder: true, together: true},
+}
 
-// BenchmarkAttend is attention of a prompt's 512 rows behind so many positions, as a model records it, by each way that
-// a shape has, and of one row of the usual shape, for which two orders of addition are compared. It tells whether
-// attendsTogether is to be said, and whether caches of halves should take the order of attend_any.comp, too: in 35 s.
+// BenchmarkAttend is attention as models record it, by each way that a shape has: of a prompt's 512 rows behind so many
+// positions, and of answers, a row of each of so many sequences with rotation and storing. In 35 s it tells whether
+// attendsInOrder is to be said: if answers take no longer in "order" than by "groups". Prompts then take the sooner one
+// of "order" and "together", as other caches take that of "splits" and "together", by what the device itself measures.
 func BenchmarkAttend(b *testing.B) {
 	g := open(b)
 	n, depths := 512, []int{0, 512, 3584, 8192}
+	answers := [][2]int{{1, 512}, {1, 2048}, {1, 8192}, {1, 32768}, {8, 512}, {8, 8192}}
 	if g.d.Facts.Kind == vk.CPU {
-		n, depths = 17, []int{0}
+		n, depths, answers = 17, []int{0}, [][2]int{{2, 70}}
 	}
 	for _, h := range []Heads{
-		{Query: 32, KV: 8, Features: 128}, {Query: 32, KV: 8, Features: 64}, {Query: 64, KV: 8, Features: 128},
+		{Query: 32, KV: 8, Features: 128, Dims: 128}, {Query: 32, KV: 8, Features: 64, Dims: 64},
+		{Query: 64, KV: 8, Features: 128, Dims: 128},
 	} {
+		for _, a := range answers {
+			if h.Features == 128 && (h.Query == 32 || a[1] == 8192) {
+				g.benchAttend(b, h, a[0], a[1], true)
+			}
+		}
 		for _, h.Cache = range []backend.KVType{backend.KVF16, backend.KVF32, backend.KVQ8} {
 			for _, depth := range depths {
-				if h.Query == 64 && depth%3584 != 0 {
-					continue
-				}
-				g.benchAttend(b, h, n, depth)
-				if h.Query == 32 && h.Features == 128 && h.Cache == backend.KVF16 {
-					g.benchAttend(b, h, 1, depth)
+				if (h.Query == 32 && h.Cache == backend.KVF16) || depth%3584 == 0 {
+					g.benchAttend(b, h, n, depth, false)
 				}
 			}
 		}
 	}
 }
 
-func (g *gpu) benchAttend(b *testing.B, h Heads, n, depth int) {
-	blocks := blocksOf(depth + n)
-	rows, tables := g.room(uint64(8*n)), make([]uint32, blocks)
+// benchAttend is n rows of one sequence, or alone, each of its own, behind depth positions.
+func (g *gpu) benchAttend(b *testing.B, h Heads, n, depth int, alone bool) {
+	each, sequences := blocksOf(depth+n), 1
+	if alone {
+		each, sequences = blocksOf(depth), n
+	}
+	rows, tables := g.room(uint64(8*n)), make([]uint32, each*sequences)
 	for i := range n {
 		view[Row](rows.Bytes)[i] = Row{Position: uint32(depth + i)}
+		if alone {
+			view[Row](rows.Bytes)[i] = Row{Position: uint32(depth), Table: uint32(i * each)}
+		}
 	}
 	for i := range tables {
-		tables[i] = uint32(blocks - 1 - i)
+		tables[i] = uint32(len(tables) - 1 - i)
 	}
-	width := h.Query * h.Features
-	a := Attention{X: g.local(uint64(4 * width * n)).Address, Y: g.local(uint64(4 * width * n)).Address,
-		Keys: g.local(h.KeyBytes(blocks)).Address, Values: g.local(h.ValueBytes(blocks)).Address,
+	width, stride := h.Query*h.Features, (h.Query+2*h.KV)*h.Features
+	a := Attention{X: g.local(uint64(4 * stride * n)).Address, Y: g.local(uint64(4 * width * n)).Address,
+		Keys: g.local(h.KeyBytes(len(tables))).Address, Values: g.local(h.ValueBytes(len(tables))).Address,
 		Parts: g.local(h.PartBytes(min(n, attentionRows))).Address, Tables: g.words(tables...).Address,
-		XStride: width, YStride: width, Scale: 1e-3, Depth: depth + n - 1}
+		Angles: g.local(uint64(4 * h.Dims * n)).Address, XStride: stride, YStride: width, Scale: 1e-3, Depth: depth + n - 1,
+		Alone: alone}
 	for _, way := range attendWays {
-		if !way.any && !g.k.Fused(&h) || way.together && (n == 1 || !g.k.tiles(&h, &Attention{})) {
+		many := way.together && (alone || !g.k.tiles(&h, &a))
+		if many || way.any && alone || !way.any && !way.together && h.cache() != backend.KVF16 {
 			continue
 		}
 		b.Run(fmt.Sprintf("%s/%dof%d/%d/rows%d/depth%d/%s", h.cache(), h.KV, h.Query, h.Features, n, depth, way.name),
 			func(b *testing.B) {
-				defer func(was bool) { g.k.together = was }(g.k.together)
-				g.k.together = way.together
+				defer func(order, many bool) { g.k.inOrder, g.k.together = order, many }(g.k.inOrder, g.k.together)
+				g.k.inOrder, g.k.together = way.inOrder, way.together
 				attend := g.k.Attend
 				if way.any {
 					attend = g.k.attendAny
@@ -76,7 +93,7 @@ func (g *gpu) benchAttend(b *testing.B, h Heads, n, depth int) {
 						for from := 0; from < n; from += attentionRows {
 							a := a
 							a.N, a.Rows = min(attentionRows, n-from), rows.Address+uint64(8*from)
-							a.X, a.Y = a.X+uint64(4*width*from), a.Y+uint64(4*width*from)
+							a.X, a.Y = a.X+uint64(4*stride*from), a.Y+uint64(4*width*from)
 							require.NoError(b, attend(r, &h, &a))
 							r.Barrier()
 						}

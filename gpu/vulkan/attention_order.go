@@ -30,11 +30,16 @@ func (k *Kernels) attendRow(h *Heads) (shaders.AttendRowConstants, error) {
 		c.Queries, h.Features, k.d.Facts.Shared)
 }
 
-// attendOrdered records splits of caches of halves in the order of attend_any.comp: of a row by itself, or of many.
-func (k *Kernels) attendOrdered(r *vk.Recording, h *Heads, a *Attention) error {
-	if !a.Alone && k.together && a.N > fewColumns && k.tiles(h, a) {
-		return k.attendTogether(r, h, a)
+// attendByRow records splits in the order of attend_any.comp by the kernel that takes rows one by one.
+func (k *Kernels) attendByRow(r *vk.Recording, h *Heads, a *Attention) error {
+	if k.Fused(h) {
+		return k.attendOrdered(r, h, a)
 	}
+	return k.attendSplits(r, h, a)
+}
+
+// attendOrdered records splits of caches of halves in the order of attend_any.comp.
+func (k *Kernels) attendOrdered(r *vk.Recording, h *Heads, a *Attention) error {
 	c, err := k.attendRow(h)
 	if err != nil {
 		return err

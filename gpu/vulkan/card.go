@@ -40,6 +40,7 @@ func openCard(p pick, o Options) (*card, error) {
 		return nil, errors.Join(err, d.Close(), lib.Close())
 	}
 	c.kernels.Halves, c.cache = o.FastPrefill, cache
+	c.loadChoices()
 	return c, nil
 }
 

@@ -111,6 +111,7 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 		m.closed.Go(m.follow)
 	}
 	if v.ahead {
+		m.chooseAttention(part)
 		m.ahead.Go(func() { m.warm(m.usual()) })
 	}
 	return m, nil
