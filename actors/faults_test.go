@@ -97,9 +97,11 @@ func TestGivesUp(t *testing.T) {
 	for range run.MaxRestarts + 1 {
 		e.crash("kv")
 	}
+	// Until it is read, the answer is far from its end.
+	require.Eventually(t, func() bool { return e.Health() != nil }, patient, time.Millisecond)
+	require.ErrorContains(t, e.Health(), "keeps failing: crashed on demand")
 	_, err := drain(s)
 	require.ErrorContains(t, err, "keeps failing: crashed on demand")
-	require.ErrorContains(t, e.Health(), "keeps failing: crashed on demand")
 	_, err = e.Generate(ask([]int32{1}, 1))
 	require.ErrorContains(t, err, "keeps failing")
 }
