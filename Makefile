@@ -32,7 +32,7 @@ BENCHED = $(GO) test -timeout 0 -run '^$$' -bench '$(BENCH)' -count $(BENCHCOUNT
 DIST = dist
 DISTS = sluice-linux-amd64 sluice-linux-amd64-static sluice-linux-arm64-static
 
-.PHONY: dist build check ci fmt vet lint portable test long race bench bench-baseline bench-compare gpu-bench gpu-check fuzz gen golden
+.PHONY: dist build check ci fmt vet lint portable test long race bench bench-baseline bench-compare gpu-bench gpu-check gpu-suite fuzz gen golden
 
 build: ## ./sluice
 	$(GO) build -trimpath -o sluice ./cmd/sluice
@@ -49,7 +49,7 @@ $(DISTS:%=$(DIST)/%):
 
 check: fmt vet portable test ## what to run before a commit: two to four minutes the first time
 
-ci: build lint long race ## what takes longer; together with check, all that a change must pass
+ci: build lint long race gpu-suite ## what takes longer; together with check, all that a change must pass
 
 fmt:
 	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
@@ -102,6 +102,15 @@ gpu-bench: ## ./vulkan.test: tests and benchmarks of the GPU's kernels, to carry
 gpu-check: gpu-bench ## ./*.test: programs for gpu/check.sh, which tests a machine with a card
 	$(GO) test -c -ldflags '-s -w' -o actors.test ./actors
 	$(GO) test -c -ldflags '-s -w' -o server.test ./server
+
+# Of the suites of engines and servers what takes a processor that plays a card (lavapipe) a minute or two; gpu/check.sh
+# has all of them, for a card.
+ON_GPU = SLUICE_TEST_DEVICE=vulkan SLUICE_VULKAN_BARE=1 $(GO) test -short -count=1 -vet=off -timeout 15m
+gpu-suite: ## engines and servers that compute on a Vulkan device
+	@case " $(SLUICE_WITHOUT) " in *" vulkan "*) echo "no Vulkan device: its part is left out"; exit 0;; esac; set -x; \
+	$(ON_GPU) -run '^Test($(ENGINES_ON_GPU))$$' ./actors && $(ON_GPU) -run '^Test($(SERVERS_ON_GPU))$$' ./server
+ENGINES_ON_GPU = Generate|Idle|Spans|NoAlloc|FileChanges|SurviveChaos|Constrained|ForcedCalls|OneBOS|RequestFaults
+SERVERS_ON_GPU = Limits|CancelBefore|RefusalsOfMessages|SharedPaths|Bytes|DebugActors|OllamaModels
 
 fuzz: ## every fuzz target for FUZZTIME
 	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r dirname | sort -u); do \

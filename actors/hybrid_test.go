@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend/hybrid"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -344,6 +345,37 @@ func TestHybridOnGPU(t *testing.T) {
 	time.Sleep(10 * time.Millisecond)
 	e.crash("device")
 	wg.Wait()
+}
+
+// TestTraceOfHybrid: law Overlap for layers on a GPU and on the processor. Segments of both are in the trace, each where it
+// is computed, and what the device waits for has causes.
+func TestTraceOfHybrid(t *testing.T) {
+	on := onGPU(t, vulkan.Options{Cache: t.TempDir()})
+	e := startFixture(t, fixture, func(c *Config) {
+		on(c)
+		c.Device, c.Layers = &hybrid.Device{Device: c.Device, Host: deviceOf(t, "")}, 1
+	})
+	if !e.house.device.Traits().Times {
+		t.Skip("the device has no clock")
+	}
+	r := plain([]int32{5, 6}, 20)
+	collect(t, begin(t, e, r)) // kernels are there
+	a, _, spans := idle(t, e, func() { collect(t, begin(t, e, r)) })
+	require.GreaterOrEqual(t, a.Explained(), 0.99, "%v", a.Idle)
+	require.Positive(t, a.Idle[trace.Launch], "the GPU says when it began")
+	times := map[int]int{}
+	for _, s := range spans {
+		if s.Track == "house/device/compute" && s.Segment >= 0 && s.Kind != trace.Idle {
+			times[s.Segment]++
+			require.Positive(t, s.Step)
+		}
+	}
+	require.NotEmpty(t, e.spec.layout.OnHost)
+	require.Less(t, len(e.spec.layout.OnHost), len(e.spec.bound.Segments))
+	for i := range e.spec.bound.Segments {
+		require.Equal(t, times[0], times[i], "segment %d", i)
+	}
+	require.GreaterOrEqual(t, times[0], 20)
 }
 
 // Layers that share a cache are computed by one side: what can be asked for instead is said.

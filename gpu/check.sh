@@ -4,8 +4,9 @@
 #
 #	gpu/check.sh FOLDER [PART...]
 #
-# Parts are kernels, conformance, without (the same on a card that shows none of what it can do without), engines and
-# servers: each takes at most eight minutes, and says in a line how it went.
+# Parts are kernels, conformance, without (the same on a card that shows none of what it can do without), engines-1 to
+# engines-4 and servers-1 to servers-4, which are all tests of engines and servers, by their first letters, but for those
+# that make check leaves out: each takes at most eight minutes, and says in a line how it went.
 set -u
 programs=$(cd "$1" && pwd)
 shift
@@ -30,7 +31,8 @@ part() {
 	[ $how = PASS ] || grep -E '^ *--- FAIL|^panic|Error:|Error Trace|expected|actual' "$log/$name" | head -40
 }
 
-for name in ${*:-kernels conformance without engines servers}; do
+for name in ${*:-kernels conformance without engines-1 engines-2 engines-3 engines-4 \
+	servers-1 servers-2 servers-3 servers-4}; do
 	case $name in
 	kernels) part kernels gpu/vulkan vulkan.test -test.short ;;
 	conformance) part conformance gpu/vulkan vulkan.test -test.run 'Conformance|Fixtures|Specimens|Embeddings|Mini|Lost|Hung|Scarce|Without' ;;
@@ -39,8 +41,14 @@ for name in ${*:-kernels conformance without engines servers}; do
 		part without gpu/vulkan vulkan.test -test.run 'Conformance|Mini|TwoInFlight'
 		unset SLUICE_VULKAN_WITHOUT
 		;;
-	engines) part engines actors actors.test -test.short ;;
-	servers) part servers server server.test -test.short ;;
+	engines-1) part "$name" actors actors.test -test.short -test.run '^Test[A-H]' ;;
+	engines-2) part "$name" actors actors.test -test.short -test.run '^Test[I-R]' ;;
+	engines-3) part "$name" actors actors.test -test.short -test.run '^TestS' ;;
+	engines-4) part "$name" actors actors.test -test.short -test.run '^Test[T-Z]' ;;
+	servers-1) part "$name" server server.test -test.short -test.run '^Test[A-C]' ;;
+	servers-2) part "$name" server server.test -test.short -test.run '^Test[D-L]' ;;
+	servers-3) part "$name" server server.test -test.short -test.run '^Test[M-R]' ;;
+	servers-4) part "$name" server server.test -test.short -test.run '^Test[S-Z]' ;;
 	*) echo "there is no part $name" && exit 2 ;;
 	esac
 done
