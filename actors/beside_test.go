@@ -27,6 +27,7 @@ import (
 type beside struct {
 	flight int
 	draws  bool
+	apart  bool          // prompts leave other numbers than answers
 	pause  time.Duration // that a step takes
 	times  bool          // it says when segments ran: a launch after it was given them, or when it had time
 	launch time.Duration
@@ -41,7 +42,8 @@ type beside struct {
 func (*beside) Name() string { return "beside" }
 func (*beside) Close() error { return nil }
 func (d *beside) Traits() backend.Traits {
-	return backend.Traits{Flight: d.flight, Draws: d.draws, Memory: backend.OwnMemory, Times: d.times}
+	return backend.Traits{Flight: d.flight, Draws: d.draws, Shares: true, Memory: backend.OwnMemory, Times: d.times,
+		Apart: func(*ir.Bound) bool { return d.apart }}
 }
 
 func (d *beside) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
@@ -189,6 +191,9 @@ func (m *besideModel) span(s *backend.Step, p *backend.Span, before []int32) err
 			if drawn < len(before) {
 				id = before[drawn]
 			}
+		}
+		if s.Prompt {
+			id = -id
 		}
 		for class := range m.cache {
 			m.cache[class][int(p.Tables[class].At(pos/backend.BlockSize))*backend.BlockSize+pos%backend.BlockSize] = id
@@ -376,6 +381,36 @@ func TestAbandonedInFlight(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Law Survive for a scheduler that dies while a step waits for the drive, and the next one for that: what was queued is
+// taken back, while the device is still at what it has of the first.
+func TestQueuedStepIsTakenBack(t *testing.T) {
+	f := &faults{r: rand.New(rand.NewPCG(1, 2))}
+	e := startBeside(t, &beside{flight: 2, draws: true, pause: time.Millisecond}, func(c *Config) {
+		c.hooks.plan, c.hooks.disk = few{Ring: 2}.Plan, f.open
+	})
+	s := begin(t, e, plain([]int32{1, 2, 3}, 900))
+	defer s.Close()
+	var ev Event
+	tokens := expected([]int32{1, 2, 3}, 900, e.Info.Vocab)
+	for n, id := range tokens[:200] {
+		require.NoError(t, s.Next(context.Background(), &ev))
+		require.Equal(t, id, ev.Token)
+		if n%50 != 20 {
+			continue
+		}
+		gate := make(chan struct{})
+		f.hang.Store(&gate)
+		time.Sleep(20 * time.Millisecond) // a step waits, and the next one for that
+		e.crash("scheduler")
+		time.Sleep(5 * time.Millisecond)
+		f.hang.Store(nil)
+		close(gate)
+	}
+	for _, a := range e.Snapshot().Actors {
+		require.True(t, a.ID != "house/device" || a.Restarts == 0, "the device restarted")
+	}
 }
 
 // Two models on a device that works beside the program answer as each does alone.

@@ -224,9 +224,7 @@ func (d *device) flush(m *run.Flush) {
 		d.at.failed = errStale
 		d.resume()
 	}
-	if len(g.flying) == 0 {
-		d.order.Idle(g.index)
-	}
+	d.order.Idle(g.index) // what was queued is taken back, whatever still runs
 	d.answer(g)
 }
 

@@ -24,6 +24,9 @@ import (
 // only a test that fails waits for all of it.
 const patient = time.Minute
 
+// inPlace is what only processors do.
+const inPlace = "weights are computed with where they lie in the file"
+
 // newDevice is the device that the laws are tested on.
 func newDevice(t testing.TB) backend.Device { return devicetest.New(t) }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backend/hybrid"
@@ -168,9 +168,7 @@ func (m *apartModel) Close() error {
 
 // divided has the last layers computed by a device with a host. Without d, both compute while a step is enqueued.
 func divided(t testing.TB, layers int, d *apart) func(*Config) {
-	if os.Getenv("SLUICE_TEST_DEVICE") != "" {
-		t.Skip("two processors compute what one does, and what no GPU does")
-	}
+	devicetest.OnProcessor(t, "two processors compute what one does")
 	return func(c *Config) {
 		main := c.Device
 		if d != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -274,6 +275,7 @@ func TestCancel(t *testing.T) {
 // Law Survive, for a file that is cut while its weights are computed from: whoever asks gets a clear error, the model
 // says that it cannot serve, and those beside it go on.
 func TestSurviveCutFile(t *testing.T) {
+	devicetest.OnProcessor(t, inPlace)
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	data, err := os.ReadFile(fixturePath(t, fixture))
 	require.NoError(t, err)
@@ -309,6 +311,7 @@ func TestSurviveCutFile(t *testing.T) {
 // Law Survive, for weights in place: they give the answers that loaded ones give, and a device that died finds them
 // again.
 func TestSurviveInPlace(t *testing.T) {
+	devicetest.OnProcessor(t, inPlace)
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	all := prompts(4)
 	want := alone(t, startFixture(t, fixture, nil), all, 40)

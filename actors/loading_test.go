@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -41,6 +42,7 @@ func TestLoadingStages(t *testing.T) {
 		require.False(t, x.Before(before), "%d: %v", i, x)
 		before = x
 	}
+	devicetest.OnProcessor(t, inPlace)
 	e = startFixture(t, "qwen3", func(c *Config) { c.Model.NoRepack = true })
 	require.Zero(t, e.Loading(), "nothing is brought")
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/actors/tiers"
 )
 
 // overdue, from the device to itself after a time in which what a step waits for may have come.
@@ -18,6 +19,7 @@ const usuallyLate = 30 * time.Second
 // vigil looks whether steps wait for too long. It belongs to the device's actor.
 type vigil struct {
 	most  time.Duration
+	debt  *tiers.Debt // the drive's
 	wake  run.Edge[overdue]
 	timer *time.Timer // nil: nobody looks
 	soon  bool        // it looks soon
@@ -32,12 +34,15 @@ func (v *vigil) patience(g *guest) time.Duration {
 	return v.most
 }
 
+// waited is for how long a step has waited for the drive. While the drive owes nothing it waits for the device.
+func (v *vigil) waited(at *cursor) time.Duration { return min(now().Sub(at.waits), v.debt.Lasts()) }
+
 // keep looks later, if a step waits now.
 func (v *vigil) keep(at *cursor) {
 	if at.step == nil || at.waits.IsZero() {
 		return
 	}
-	soon, left := at.guest.weights.Overdue(), v.patience(at.guest)-now().Sub(at.waits)
+	soon, left := at.guest.weights.Overdue(), v.patience(at.guest)-v.waited(at)
 	left = max(left, v.most/64)
 	switch {
 	case v.timer == nil:
@@ -62,7 +67,7 @@ func (v *vigil) end() {
 // nobody is to wait for ever.
 func (v *vigil) look(at *cursor) error {
 	v.end()
-	if at.step == nil || at.waits.IsZero() || !at.began || now().Sub(at.waits) < v.patience(at.guest) {
+	if at.step == nil || at.waits.IsZero() || !at.began || v.waited(at) < v.patience(at.guest) {
 		return nil
 	}
 	g := at.guest

@@ -30,6 +30,7 @@ type watch struct {
 // device is at when it begins, or ends, is cut there.
 func (w *watch) record(ctx context.Context, out io.Writer, most int64) error {
 	file, tap := chrome.NewWriter(out), w.spans.Tap()
+	defer tap.Close()
 	origin := w.spans.Origin()
 	from := now().Sub(origin)
 	tick := time.NewTicker(drainEvery)

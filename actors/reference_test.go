@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -87,33 +88,28 @@ func TestFixtures(t *testing.T) {
 // What llama.cpp answered with the trained models: the likeliest token is its own wherever it was sure of it, and
 // a free answer differs, if at all, first where it was not.
 func TestGolden(t *testing.T) {
-	const sure = 0.15
+	sure := (*testref.Answer).Sure
+	if devicetest.OnGPU() {
+		sure = (*testref.Answer).SureIfExact
+	}
 	for _, model := range []string{"mini-Q4_K_M", "draft-bf16", "moe-Q4_K_M"} {
-		g := readJSON[struct {
-			Greedy []struct {
-				Name    string
-				Prompt  []int32 `json:"prompt_tokens"`
-				Tokens  []int32
-				Margins []float64
-			}
-		}](t, "golden", model+".json")
 		f, err := gguf.Open(filepath.Join(testref.Dir(t), "models", model+".gguf"))
 		require.NoError(t, err)
 		e := startFile(t, f, nil)
-		for _, c := range g.Greedy {
+		for _, c := range testref.Answers(t, model) {
 			t.Run(model+"/"+c.Name, func(t *testing.T) {
 				logits := score(t, e, append(append([]int32{}, c.Prompt...), c.Tokens[:len(c.Tokens)-1]...))
 				vocab := e.Info.Vocab
 				for i, id := range c.Tokens {
 					row := logits[(len(c.Prompt)-1+i)*vocab:][:vocab]
-					if best := argmax(row); best != id && c.Margins[i] >= sure {
+					if best := argmax(row); best != id && sure(&c, i) {
 						t.Errorf("token %d is %d, want %d, of which the reference is sure by %v", i, best, id, c.Margins[i])
 					}
 				}
 				free := collect(t, begin(t, e, Request{Tokens: c.Prompt, MaxTokens: len(c.Tokens), Sampling: greedy()}))
 				for i, id := range c.Tokens {
 					if i >= len(free.tokens) || free.tokens[i] != id {
-						require.Less(t, c.Margins[i], sure, "token %d of the free answer differs", i)
+						require.False(t, sure(&c, i), "token %d of the free answer differs", i)
 						break
 					}
 				}

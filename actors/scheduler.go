@@ -180,6 +180,7 @@ func (s *scheduler) dispatch(m *step) {
 	s.ring[len(s.ring)-1] = m
 	s.waits = s.shared
 	s.draws(m)
+	m.compute.Detail = s.stats.spans.Tapped()
 	m.gen, m.err = s.gen, nil
 	m.delays, s.delays = s.delays, delays{}
 	s.stats.lacking.Store(0)
@@ -230,13 +231,12 @@ func (s *scheduler) requestKV(c actor.Context) {
 		}
 		h := q.Owner.(*sequence)
 		h.kv.gen, h.kv.want = s.gen, want
-		switch {
-		case q.Score:
+		known := len(q.Tokens)
+		if want.Op == batch.KVPass {
+			known = want.End
+		}
+		if h.kv.tokens = q.Text(known); q.Score {
 			h.kv.tokens = nil // every position is wanted: nothing may come from the cache
-		case want.Op == batch.KVPass:
-			h.kv.tokens = q.Tokens[:want.End:want.End]
-		default:
-			h.kv.tokens = q.Tokens[:len(q.Tokens):len(q.Tokens)]
 		}
 		s.out.request.Send(h.kv)
 	}

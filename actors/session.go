@@ -146,7 +146,7 @@ func (s *session) submit(c actor.Context) {
 	q.bound = bound
 	q.Seq = batch.Seq{
 		ID: batch.ID(s.ids.Add(1)), Tokens: append(make([]int32, 0, min(s.limit, len(s.tokens)+tokenSlack)), s.tokens...),
-		MaxLen: s.limit, Ends: s.ends(), Score: s.request.score, Owner: q,
+		Prompt: s.prompt, MaxLen: s.limit, Ends: s.ends(), Score: s.request.score, Owner: q,
 	}
 	q.submit.seq, q.cancel.seq, q.wake.seq = q, q, q
 	q.wakeUp = func() { s.out.wake.Send(&q.wake) }

@@ -182,6 +182,7 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside}
 	s.limits.Draws = traits.Draws && s.layout.OnHost == nil
 	s.limits.Whole = s.bound.Whole
+	s.limits.Apart = traits.Apart != nil && traits.Apart(s.bound)
 	if len(s.bound.States) > 0 {
 		s.limits.Redo = backend.BlockSize
 	}

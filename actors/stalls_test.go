@@ -75,12 +75,26 @@ func idle(t *testing.T, e *Engine, use func()) (traced stall.Account, live stall
 	t.Helper()
 	tap := e.house.system.Spans().Tap()
 	before := e.house.DeviceTime().Idle
+	over, drained := make(chan struct{}), make(chan struct{})
+	go func() { // the ring has room for some thousands
+		defer close(drained)
+		for tick := time.NewTicker(5 * time.Millisecond); ; {
+			select {
+			case <-tick.C:
+				spans = tap.Drain(spans)
+			case <-over:
+				return
+			}
+		}
+	}()
 	use()
 	for c, after := range e.house.DeviceTime().Idle {
 		live.Idle[c] = after - before[c]
 	}
 	require.NoError(t, e.house.system.Stop(e.at("scheduler")))
-	spans = tap.Drain(nil)
+	close(over)
+	<-drained
+	spans = tap.Drain(spans)
 	require.Zero(t, tap.Missed())
 	return stall.Of("house/device/compute", spans), live, spans
 }

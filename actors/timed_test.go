@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"io"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,6 +89,34 @@ func TestTimedDevice(t *testing.T) {
 			t.Error("it is not named")
 		})
 	}
+}
+
+// TestDetail: a device is asked to time each segment as long as somebody records a trace, and not before or after.
+func TestDetail(t *testing.T) {
+	var asked, steps atomic.Int64
+	device := &beside{flight: 1, times: true, hung: func(s *backend.Step) bool {
+		steps.Add(1)
+		if s.Detail {
+			asked.Add(1)
+		}
+		return false
+	}}
+	e := startBeside(t, device, nil)
+	run := func() (inDetail, all int64) {
+		asked.Store(0)
+		steps.Store(0)
+		collect(t, begin(t, e, plain([]int32{5, 6, 7}, 5)))
+		return asked.Load(), steps.Load()
+	}
+	inDetail, _ := run()
+	require.Zero(t, inDetail)
+	r := startRecorder(e.house.watch, io.Discard)
+	require.Eventually(t, e.house.system.Spans().Tapped, 10*time.Second, time.Millisecond)
+	inDetail, all := run()
+	require.Equal(t, all, inDetail)
+	require.NoError(t, r.end())
+	inDetail, _ = run()
+	require.Zero(t, inDetail)
 }
 
 // timedAnswer has a device that waits for a cause give an answer, and returns the first cause that is told.

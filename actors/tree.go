@@ -97,7 +97,7 @@ func (h *House) newDevice(kept *deviceMemory, incarnation int) *device {
 		log: h.log, backend: h.device, slabs: h.slabs, kept: kept, incarnation: incarnation,
 		order: batch.NewTurns(len(kept.guests)), idle: h.watch.idle, flight: traits.Flight,
 		at:    cursor{turns: h.turns, idle: h.watch.idle, working: &kept.working},
-		vigil: vigil{most: h.late, wake: h.wiring.deviceEdges.overdue},
+		vigil: vigil{most: h.late, debt: &h.wiring.tiers.Debt, wake: h.wiring.deviceEdges.overdue},
 	}
 	if traits.Times {
 		d.at.idle = trace.Aside()

@@ -16,7 +16,7 @@ func TestGolden(t *testing.T) {
 	for _, name := range []string{"mini-Q4_K_M", "draft-bf16", "moe-Q4_K_M"} {
 		path := filepath.Join(testref.Dir(t), "models", name+".gguf")
 		eachDevice(t, false, func(t *testing.T, d backend.Device) {
-			backendtest.Golden(t, d, archtest.Open(t, path, nil), name, 0.15)
+			backendtest.Golden(t, d, archtest.Open(t, path, nil), name, (*testref.Answer).Sure)
 		})
 	}
 }

@@ -13,11 +13,22 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// New is the first GPU, if SLUICE_TEST_DEVICE is vulkan, else the processor, with two threads. What a driver has
-// compiled it keeps from test to test.
+// OnGPU says whether tests compute on the first GPU: if SLUICE_TEST_DEVICE is vulkan.
+func OnGPU() bool { return os.Getenv("SLUICE_TEST_DEVICE") == "vulkan" }
+
+// OnProcessor skips a test of what no GPU does: computing with weights where they lie in a file, for one.
+func OnProcessor(t testing.TB, what string) {
+	t.Helper()
+	if OnGPU() {
+		t.Skip("no GPU does this: " + what)
+	}
+}
+
+// New is the first GPU, if OnGPU, else the processor, with two threads. What a driver has compiled it keeps from test to
+// test.
 func New(t testing.TB) backend.Device {
 	t.Helper()
-	if os.Getenv("SLUICE_TEST_DEVICE") != "vulkan" {
+	if !OnGPU() {
 		d, err := cpu.New(2, "")
 		require.NoError(t, err)
 		return d

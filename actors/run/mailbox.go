@@ -2,6 +2,7 @@ package run
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +51,16 @@ type load struct {
 	refused, restarts atomic.Uint64
 	depth, peak       atomic.Int64
 	slow              atomic.Int64 // see System.Slow
+	stack             atomic.Pointer[[]byte]
+}
+
+// fell keeps where an actor was when it died of a mistake in the program, until its failure is told. Who panics on
+// purpose says by its reason what is wrong.
+func (l *load) fell(reason any) {
+	if _, ok := reason.(runtime.Error); ok {
+		stack := debug.Stack()
+		l.stack.Store(&stack)
+	}
 }
 
 type envelope struct {
@@ -148,6 +159,7 @@ func (m *mailbox) process() {
 	var current any
 	defer func() {
 		if reason := recover(); reason != nil {
+			m.load.fell(reason)
 			m.invoker.EscalateFailure(reason, current)
 			m.mu.Lock()
 			again := len(m.system) > 0

@@ -48,6 +48,12 @@ func (s *Supervisor) HandleFailure(_ *actor.ActorSystem, parent actor.Supervisor
 	own, onWork := s.note(child.Id, poisoned)
 	log := s.system.log.Error().Str("actor", child.Id).Str("message", fmt.Sprintf("%T", message)).
 		Str("reason", fmt.Sprint(reason)).Int("failures", own).Int("on_work", onWork)
+	load := s.system.load(child.Id)
+	if load != nil {
+		if stack := load.stack.Swap(nil); stack != nil {
+			log = log.Bytes("stack", *stack)
+		}
+	}
 	if own > MaxRestarts || onWork > maxPoisoned {
 		log.Msg("actor keeps failing, given up")
 		parent.StopChildren(child)
@@ -55,7 +61,7 @@ func (s *Supervisor) HandleFailure(_ *actor.ActorSystem, parent actor.Supervisor
 		return
 	}
 	log.Msg("actor failed, restarting")
-	if load := s.system.load(child.Id); load != nil {
+	if load != nil {
 		load.restarts.Add(1)
 	}
 	if own <= 1 || poisoned {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -136,5 +137,48 @@ func TestSupervision(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, "parent/child", gaveUp)
 		require.EqualValues(t, 2*MaxRestarts, tr.load("parent/child").restarts.Load())
+	})
+}
+
+// clumsy is an actor with a mistake.
+type clumsy struct{ fragile }
+
+func (c *clumsy) Receive(x actor.Context) {
+	if _, ok := x.Message().(*note); ok {
+		_ = []int{}[len(x.Children())]
+	}
+	c.fragile.Receive(x)
+}
+
+// TestStack: who dies of a mistake in the program leaves in the log where that is; who fails on purpose says why.
+func TestStack(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		tr := NewSystem(zerolog.New(&log))
+		parent := actor.ReceiveFunc(func(c actor.Context) {
+			if _, ok := c.Message().(*actor.Started); ok {
+				require.NoError(t, tr.Spawn(c, Spec{Name: "clumsy", Capacity: 1,
+					Produce: func(int) actor.Actor { return &clumsy{fragile{tr}} }}))
+			}
+		})
+		require.NoError(t, tr.Start(Spec{Name: "parent", Capacity: 1, Produce: func(int) actor.Actor { return parent },
+			Children: tr.Supervisor(func(*actor.PID, any) {})}))
+		synctest.Wait()
+		child := tr.Address("parent/clumsy")
+		failed := func(do func()) string {
+			log.Reset()
+			do()
+			time.Sleep(2 * maxBackoff)
+			synctest.Wait()
+			return log.String()
+		}
+		said := failed(func() { tr.proto.Root.Send(child, &note{}) })
+		require.Contains(t, said, "index out of range")
+		require.Contains(t, said, "(*clumsy).Receive")
+		said = failed(func() { tr.Crash(child) })
+		require.Contains(t, said, "crashed on demand")
+		require.NotContains(t, said, "stack")
+		require.NoError(t, tr.Stop(tr.Address("parent")))
 	})
 }

@@ -19,6 +19,7 @@ type Wiring struct {
 
 	Want     run.Edge[Want]     // the device's
 	Returned run.Edge[Returned] // its threads'
+	Debt     Debt               // the drive's, for the device
 
 	prefetcher prefetcherEdges
 	uploader   uploaderEdges
@@ -112,7 +113,8 @@ func (w *Wiring) Loaders(s *run.System, log zerolog.Logger, slabs *pin.Arena, ge
 		{At: w.Packer, Produce: func(n int) actor.Actor { return &packer{system: s, out: w.packer, incarnation: n} }},
 		{At: w.Uploader, Produce: func(n int) actor.Actor {
 			return &uploader{system: s, log: log, out: w.uploader, name: w.Uploader.Address.Id, slabs: slabs,
-				generations: generations, all: all, reloads: incarnation > 0, incarnation: n, moving: map[*piece]bool{}, coming: map[item]*arrival{}}
+				generations: generations, all: all, reloads: incarnation > 0, incarnation: n, debt: &w.Debt,
+				moving: map[*piece]bool{}, coming: map[item]*arrival{}}
 		}},
 		{At: w.Prefetcher, Produce: func(int) actor.Actor { return fetcher }},
 	}

@@ -64,6 +64,7 @@ type uploader struct {
 	straight    pieces // into slots, likewise
 	moving      map[*piece]bool
 	coming      map[item]*arrival
+	debt        *Debt // the drive's
 }
 
 // arrival is a group that comes in pieces.
@@ -136,6 +137,7 @@ func (u *uploader) restart() {
 	clear(u.moving)
 	u.out.lease.Reset()
 	u.out.straight.Reset()
+	u.debt.forget()
 	u.unflushed = u.out.partners.Flush(u.gen)
 }
 
@@ -144,6 +146,7 @@ func (u *uploader) restart() {
 func (u *uploader) flushed(m *run.Flushed) {
 	u.unflushed.Done(m)
 	if u.unflushed == 0 {
+		u.debt.settle()
 		u.out.settled.Send(&settled{by: u.name, gen: u.gen})
 		u.begin()
 	}
@@ -221,6 +224,7 @@ func (u *uploader) read(p *piece) {
 	if p.way.sent.IsZero() {
 		p.way.sent, p.way.slab = now(), !p.straight()
 	}
+	u.debt.asked()
 	m := &read{by: u.name, gen: u.gen, piece: p, source: p.source, from: p.from, bytes: p.bytes, into: p.into,
 		head: p.head, reply: u.out.data}
 	if p.straight() {
@@ -233,6 +237,7 @@ func (u *uploader) read(p *piece) {
 
 // arrived hears of the end of a read. One that failed has a few more tries.
 func (u *uploader) arrived(m *read) {
+	u.debt.given()
 	p := m.piece
 	p.way.read = m.ended
 	if m.err == nil && p.home().Brought() {

@@ -114,6 +114,10 @@ func Splits(position int) int {
 // Fused says whether the kernels for heads of a common shape serve: then rotation and storing may be part of Attend, or
 // are done by Rotate. Else they are Turn's and Append's, and Attend cannot quantise.
 func (k *Kernels) Fused(h *Heads) bool {
+	if k.inOrder {
+		_, err := k.attendRow(h)
+		return err == nil
+	}
 	_, err := k.attend(h)
 	return err == nil
 }
@@ -174,9 +178,35 @@ func (k *Kernels) attend(h *Heads) (shaders.AttendConstants, error) {
 // Attend records attention and the joining of its parts. Where Fused says no, X has but query heads, rotated before,
 // keys and values were stored before, with a barrier between, and Y is float32.
 func (k *Kernels) Attend(r *vk.Recording, h *Heads, a *Attention) error {
+	if !k.Fused(h) {
+		return k.attendAny(r, h, a)
+	}
+	splits := k.attendGroups
+	if k.inOrder {
+		splits = k.attendOrdered
+	}
+	if err := splits(r, h, a); err != nil {
+		return err
+	}
+	m := shaders.MergeConstants{Features: uint32(h.Features), Heads: uint32(h.Query)}
+	if a.Quantise {
+		m.Quantise = 1
+	}
+	merge, err := k.kernel(shaders.Merge, m.List())
+	if err != nil {
+		return err
+	}
+	r.Barrier()
+	vk.Use(r, merge, &shaders.MergePush{Parts: a.Parts, Y: a.Y, Rows: a.Rows, Sinks: a.Sinks, YStride: uint32(a.YStride)})
+	r.Dispatch(uint32((h.Query*h.Features+255)/256), uint32(a.N), 1)
+	return nil
+}
+
+// attendGroups records splits by attend.comp.
+func (k *Kernels) attendGroups(r *vk.Recording, h *Heads, a *Attention) error {
 	c, err := k.attend(h)
 	if err != nil {
-		return k.attendAny(r, h, a)
+		return err
 	}
 	c.Rows = 1
 	switch {
@@ -195,22 +225,11 @@ func (k *Kernels) Attend(r *vk.Recording, h *Heads, a *Attention) error {
 	if err != nil {
 		return err
 	}
-	m := shaders.MergeConstants{Features: c.Features, Heads: uint32(h.Query)}
-	if a.Quantise {
-		m.Quantise = 1
-	}
-	merge, err := k.kernel(shaders.Merge, m.List())
-	if err != nil {
-		return err
-	}
 	vk.Use(r, attend, &shaders.AttendPush{X: a.X, Keys: a.Keys, Values: a.Values, Parts: a.Parts, Rows: a.Rows,
 		Tables: a.Tables, Angles: a.Angles, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
 		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E, QueryGain: a.QueryGain, KeyGain: a.KeyGain, Eps: a.Eps,
 		Chunked: bit(a.Chunked), Size: uint32(a.N)})
 	r.Dispatch(uint32(h.KV), uint32(maxParts(a.Depth)), (uint32(a.N)+c.Rows-1)/c.Rows)
-	r.Barrier()
-	vk.Use(r, merge, &shaders.MergePush{Parts: a.Parts, Y: a.Y, Rows: a.Rows, Sinks: a.Sinks, YStride: uint32(a.YStride)})
-	r.Dispatch(uint32((h.Query*h.Features+255)/256), uint32(a.N), 1)
 	return nil
 }
 

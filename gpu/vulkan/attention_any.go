@@ -64,7 +64,7 @@ func (k *Kernels) attendAny(r *vk.Recording, h *Heads, a *Attention) error {
 			h.Query, h.KV, h.Features)
 	}
 	splits := k.attendSplits
-	if k.together && a.N > fewColumns && k.tiles(h) {
+	if k.together && a.N > fewColumns && k.tiles(h, a) {
 		splits = k.attendTogether
 	}
 	if err := splits(r, h, a); err != nil {
@@ -100,11 +100,11 @@ func (k *Kernels) attendSplits(r *vk.Recording, h *Heads, a *Attention) error {
 // tiledPairs is how many pairs of a row and a query head a workgroup of attend_rows.comp has.
 const tiledPairs = 64
 
-// tiles says whether heads have a shape that attend_rows.comp can take.
-func (k *Kernels) tiles(h *Heads) bool {
+// tiles says whether heads have a shape that attend_rows.comp can take, and lie so.
+func (k *Kernels) tiles(h *Heads, a *Attention) bool {
 	f := &k.d.Facts
-	return tiledPairs%(h.Query/h.KV) == 0 && h.Features%backend.KVScaled == 0 && h.values()%64 == 0 &&
-		f.Invocations >= 256 && uint32(18<<10+512+max(8<<10+512, 64*h.values())) <= f.Shared
+	return a.X%16 == 0 && a.XStride%4 == 0 && tiledPairs%(h.Query/h.KV) == 0 && h.Features%backend.KVScaled == 0 &&
+		h.values()%64 == 0 && f.Invocations >= 256 && uint32(18<<10+512+max(8<<10+512, 64*h.values())) <= f.Shared
 }
 
 // attendTogether records the splits of many rows at a time, with the bits of attendSplits.

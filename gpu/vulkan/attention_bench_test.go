@@ -59,7 +59,7 @@ func (g *gpu) benchAttend(b *testing.B, h Heads, n, depth int) {
 		Parts: g.local(h.PartBytes(min(n, attentionRows))).Address, Tables: g.words(tables...).Address,
 		XStride: width, YStride: width, Scale: 1e-3, Depth: depth + n - 1}
 	for _, way := range attendWays {
-		if !way.any && !g.k.Fused(&h) || way.together && (n == 1 || !g.k.tiles(&h)) {
+		if !way.any && !g.k.Fused(&h) || way.together && (n == 1 || !g.k.tiles(&h, &Attention{})) {
 			continue
 		}
 		b.Run(fmt.Sprintf("%s/%dof%d/%d/rows%d/depth%d/%s", h.cache(), h.KV, h.Query, h.Features, n, depth, way.name),

@@ -46,7 +46,8 @@ func spoil(h *Heads, values *vk.Buffer, block, position, feature int) {
 	}
 }
 
-// TestRowAloneTogether: many rows at once have the bits of each row by itself, whatever lies among them.
+// TestRowAloneTogether: many rows at once have the bits of each row by itself, whatever lies among them; of halves by
+// each kernel that has their order.
 func TestRowAloneTogether(t *testing.T) {
 	g := open(t)
 	for _, c := range []struct {
@@ -60,10 +61,12 @@ func TestRowAloneTogether(t *testing.T) {
 			func(a *Attention) { a.Window, a.Chunked = 40, true }},
 		{Heads{Query: 2, KV: 1, Features: 32, Values: 128, Cache: backend.KVQ8}, func(*Attention) {}},
 		{Heads{Query: 16, KV: 1, Features: 64, Cache: backend.KVF32}, func(*Attention) {}},
+		{Heads{Query: 8, KV: 2, Features: 128, Cache: backend.KVF16}, func(*Attention) {}},
+		{Heads{Query: 2, KV: 2, Features: 256, Cache: backend.KVF16}, func(a *Attention) { a.Cap, a.Window = 2, 90 }},
 	} {
 		t.Run(fmt.Sprint(c.h), func(t *testing.T) {
 			g := g.with(t)
-			require.True(t, g.k.tiles(&c.h))
+			require.True(t, g.k.tiles(&c.h, &Attention{}) || c.h.Features > 128, "not everywhere is as much shared memory")
 			rnd := rand.New(rand.NewPCG(7, 8))
 			const first, second, third = 9, 3, 1 // blocks
 			tables := []uint32{}
@@ -92,17 +95,27 @@ func TestRowAloneTogether(t *testing.T) {
 				Tables: g.words(tables...).Address, XStride: c.h.Query * c.h.Features, YStride: out, N: len(rows),
 				Scale: 0.1, Depth: 575, Count: g.words(uint32(len(rows) - 1)).Address}
 			c.change(a)
-			var got [2][]uint32
-			for i, together := range []bool{false, true} {
+			run := func(attend func(*vk.Recording, *Heads, *Attention) error, together bool) []uint32 {
+				defer func(was bool) { g.k.together = was }(g.k.together)
 				g.k.together = together
 				y := g.room(uint64(4 * out * len(rows)))
 				a.Y = y.Address
-				g.run(func(r *vk.Recording) { require.NoError(t, g.k.attendAny(r, &c.h, a)) })
-				got[i] = slices.Clone(view[uint32](y.Bytes))
+				g.run(func(r *vk.Recording) { require.NoError(t, attend(r, &c.h, a)) })
+				return slices.Clone(view[uint32](y.Bytes))
 			}
-			require.NotZero(t, got[0][0])
-			for r := range rows {
-				require.Equal(t, got[0][r*out:(r+1)*out], got[1][r*out:(r+1)*out], "row %d", r)
+			alone := run(g.k.attendAny, false)
+			require.NotZero(t, alone[0])
+			ways := map[string][]uint32{"together": run(g.k.attendAny, true)} // or as before, if it is too large
+			defer func(was bool) { g.k.inOrder = was }(g.k.inOrder)
+			g.k.inOrder = true
+			require.Equal(t, c.h.cache() == backend.KVF16 && c.h.values() == c.h.Features, g.k.Fused(&c.h))
+			if g.k.Fused(&c.h) {
+				ways["in order"], ways["in order, together"] = run(g.k.Attend, false), run(g.k.Attend, true)
+			}
+			for name, all := range ways {
+				for r := range len(rows) - 1 {
+					require.Equal(t, alone[r*out:(r+1)*out], all[r*out:(r+1)*out], "row %d %s", r, name)
+				}
 			}
 		})
 	}

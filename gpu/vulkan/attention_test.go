@@ -222,8 +222,19 @@ func (s *scene) check(g *gpu, y []float32, keys, values []uint16) {
 	}
 }
 
-func TestAttention(t *testing.T) {
+// orders runs a test with each order in which caches of halves can be added up.
+func orders(t *testing.T, test func(t *testing.T, g *gpu)) {
 	g := open(t)
+	defer func(was bool) { g.k.inOrder = was }(g.k.inOrder)
+	for name, inOrder := range map[string]bool{"groups": false, "in order": true} {
+		g.k.inOrder = inOrder
+		t.Run(name, func(t *testing.T) { test(t, g.with(t)) })
+	}
+}
+
+func TestAttention(t *testing.T) { orders(t, testAttention) }
+
+func testAttention(t *testing.T, g *gpu) {
 	llama := Heads{Query: 8, KV: 2, Features: 128, Dims: 128}
 	for _, c := range []struct {
 		name      string
@@ -239,6 +250,9 @@ func TestAttention(t *testing.T) {
 		{"no rotation", Heads{Query: 3, KV: 1, Features: 128}, []int{100}, false, nil},
 		{"wide", Heads{Query: 2, KV: 2, Features: 256, Dims: 256}, []int{9, 300}, false, nil},
 		{"window", llama, []int{3, 99, 100, 101, 777}, false, func(s *scene) { s.window = 100 }},
+		{"many heads", Heads{Query: 20, KV: 1, Features: 64, Dims: 64}, []int{70, 129}, false, nil},
+		{"odd heads", Heads{Query: 14, KV: 2, Features: 64, Dims: 64}, []int{7, 300}, false, nil},
+		{"odd features", Heads{Query: 6, KV: 2, Features: 96, Dims: 96}, []int{200}, false, nil},
 		{"cap and sinks", llama, []int{40, 600}, false, func(s *scene) { s.cap, s.sinks = 3, randomRow(8, 4) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -261,8 +275,9 @@ func TestAttention(t *testing.T) {
 }
 
 // TestHeadNorms compares heads that attention normalises with norms before it, by bits.
-func TestHeadNorms(t *testing.T) {
-	g := open(t)
+func TestHeadNorms(t *testing.T) { orders(t, testHeadNorms) }
+
+func testHeadNorms(t *testing.T, g *gpu) {
 	for _, h := range []Heads{{Query: 8, KV: 2, Features: 128, Dims: 128},
 		{Query: 4, KV: 4, Features: 64, Dims: 32, Interleaved: true}, {Query: 2, KV: 2, Features: 256}} {
 		s := newScene(h, []int{5, 64, 600}, false, 41)
@@ -293,8 +308,9 @@ func TestFewLanes(t *testing.T) {
 }
 
 // TestRowAloneAttention compares a row alone with the same row among others, by bits.
-func TestRowAloneAttention(t *testing.T) {
-	g := open(t)
+func TestRowAloneAttention(t *testing.T) { orders(t, testRowAloneAttention) }
+
+func testRowAloneAttention(t *testing.T, g *gpu) {
 	h := Heads{Query: 4, KV: 2, Features: 128, Dims: 128}
 	positions := []int{3, 64, 300, 2100}
 	s := newScene(h, positions, false, 21)
@@ -317,8 +333,9 @@ func TestSplits(t *testing.T) {
 
 // TestManyRowsAttention compares rows that a workgroup takes one after another with each alone, by bits: of one
 // sequence, where the length of splits changes, and of many.
-func TestManyRowsAttention(t *testing.T) {
-	g := open(t)
+func TestManyRowsAttention(t *testing.T) { orders(t, testManyRowsAttention) }
+
+func testManyRowsAttention(t *testing.T, g *gpu) {
 	h := Heads{Query: 4, KV: 2, Features: 64, Dims: 64}
 	for _, c := range []struct {
 		first, window int

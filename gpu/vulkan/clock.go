@@ -35,6 +35,12 @@ func (c *clock) since(at, tick uint64) time.Duration {
 	return time.Duration(math.Round(float64(int64((tick-at)<<shift)>>shift) * c.tick))
 }
 
+// between is since in ticks, of a timestamp that was taken later.
+func (c *clock) between(first, last uint64) uint64 {
+	shift := 64 - c.bits
+	return (last - first) << shift >> shift
+}
+
 // far is whether so much time has passed that timestamps may have begun anew.
 func (c *clock) far(d time.Duration) bool {
 	return math.Abs(float64(d)) > math.Ldexp(c.tick, int(c.bits)-2)

@@ -178,6 +178,19 @@ func TestMini(t *testing.T) {
 	require.Equal(t, got, x.logits(tokens, 1))
 }
 
+// TestGolden: trained models answer as recorded wherever the recorder and exact arithmetic are sure: K-quants, experts,
+// and bfloat16.
+func TestGolden(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	d := open(t).device()
+	for _, name := range []string{"mini-Q4_K_M", "moe-Q4_K_M", "draft-bf16"} {
+		m := archtest.Open(t, filepath.Join(testref.Dir(t), "models", name+".gguf"), nil)
+		backendtest.Golden(t, d, m, name, (*testref.Answer).SureIfExact)
+	}
+}
+
 // TestTwoInFlight: a step goes on from what the one before draws before anybody has seen it, and the answer is the one
 // of steps that wait for each other.
 func TestTwoInFlight(t *testing.T) {
@@ -340,4 +353,42 @@ func TestEmbeddings(t *testing.T) {
 	d := every{open(t).device()}
 	backendtest.Embeddings(t, d, archtest.Open, 10)
 	t.Run("BothWays", func(t *testing.T) { backendtest.BothWays(t, d, ref.New(), 2, 3, 64, 150) })
+}
+
+// TestTablesStay: the deepest step there can be fits into the block tables that recordings know, in each class, so that
+// none of these is made again while sequences grow.
+func TestTablesStay(t *testing.T) {
+	d := open(t).device()
+	m := mini(t)
+	const blocks, spans = 70, 20
+	x, err := d.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, blocks),
+		MaxRows: 4 * spans, MaxWanted: 1, MaxSpans: spans, Flight: 2})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, x.Close()) }()
+	for r := range m.Weights {
+		require.NoError(t, x.Upload(ir.Ref(r), 0, m.Weights[r]))
+	}
+	step := func(spans, depth int) *vk.Buffer {
+		s := x.Steps()[0]
+		s.Tokens, s.Spans, s.Wanted = make([]int32, spans), s.Spans[:0], []int32{int32(spans - 1)}
+		table := make([]int32, depth)
+		for i := range table {
+			table[i] = int32(i)
+		}
+		for i := range spans {
+			s.Spans = append(s.Spans, backend.Span{Row: i, Rows: 1, Pos: depth*backend.BlockSize - 1,
+				Tables: backendtest.Tables(m.Program, table)})
+		}
+		for i := range m.Segments {
+			require.NoError(t, x.Enqueue(i, s))
+		}
+		done := make(chan error, 1)
+		x.Finish(s, func(err error) { done <- err })
+		require.NoError(t, <-done)
+		return x.(*model).slots[0].tables
+	}
+	shallow := step(spans, 1)
+	recorded := len(x.(*model).slots[0].recordings)
+	require.Same(t, shallow, step(spans, blocks))
+	require.GreaterOrEqual(t, len(x.(*model).slots[0].recordings), recorded, "those of before are kept")
 }

@@ -5,8 +5,8 @@ import "github.com/sluice-ai/sluice/gpu/vulkan/vk"
 // Options are how a device is used.
 type Options struct {
 	Cache string // folder for compiled kernels; empty: they are compiled anew each time
-	// FastPrefill has many rows multiplied in half precision, if the device has cooperative matrices. It is faster, F16
-	// and BF16 several times, and a prompt's bits are no longer those of the same tokens one by one.
+	// FastPrefill has prompts multiplied in half precision, if the device has cooperative matrices, as those of files of
+	// F16 and BF16 are anyway. It is faster, and a prompt's bits are no longer those of the same tokens as an answer.
 	FastPrefill bool
 	Without     []string  // capabilities that it is not to use, as vk.Options has them
 	Trial       *vk.Trial // what a test has it suffer; nil: nothing

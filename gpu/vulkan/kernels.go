@@ -17,21 +17,23 @@ type Kernels struct {
 	Plain  bool // do without the device's dot products; for tests, the bits are the same
 	Matrix bool // multiply many columns by cooperative matrices; the bits are the same
 
-	Halves bool // models multiply many rows in half precision: see MatVec.Halves; said before they are compiled
+	Halves bool // models of blocks multiply prompts in half precision, too: see apart; said before they are compiled
 
 	squares bool   // cooperative matrices of half precision are there, beside those of whole numbers
 	rows    int    // of a prompt that a workgroup of attend.comp takes, one after another
 	layout  uint32 // of squares in their lanes, as matmul.comp wants to know it
 	// together has attend_rows.comp take many rows where attend_any.comp would; the bits are the same.
 	together bool
+	inOrder  bool // caches of halves are attended to in the order of attend_any.comp, by attend_row.comp
 	emulate  bool // squares of half precision without cooperative matrices, for tests
 
 	mu       sync.Mutex
 	compiled map[variant]*compiled
 }
 
-// attendsTogether awaits its measurement on a card (BenchmarkAttend): until then it is for tests.
-const attendsTogether = false
+// Both await their measurement on a card (BenchmarkAttend): until then they are for tests. attendsInOrder gives answers
+// from caches of halves other bits, attendsTogether none.
+const attendsTogether, attendsInOrder = false, false
 
 // compiled is a kernel once somebody has compiled it; others wait for that.
 type compiled struct {
@@ -49,7 +51,8 @@ type variant struct {
 // NewKernels prepares kernels for a device, which nobody uses yet.
 func NewKernels(d *vk.Device) *Kernels {
 	k := &Kernels{d: d, Plain: !d.Facts.Has.Dot4, Matrix: hasMatrix(&d.Facts), squares: hasHalves(&d.Facts),
-		compiled: map[variant]*compiled{}, rows: 8, together: attendsTogether}
+		compiled: map[variant]*compiled{}, rows: 8, together: attendsTogether,
+		inOrder: attendsInOrder}
 	if k.Matrix {
 		k.layout = k.findLayout()
 	}

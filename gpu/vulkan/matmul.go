@@ -120,16 +120,36 @@ var halves = map[shaders.Module]half{
 	shaders.MatvecSplitLow: {shaders.MatmulHalfSplitLowMatrix, shaders.MatmulHalfSplitLow},
 }
 
+// rounds says whether there are kernels that round to half precision.
+func (k *Kernels) rounds() bool { return k.Matrix && k.squares || k.emulate }
+
+// apart says whether a model multiplies rows of prompts in half precision, whose bits are not those of mat-vec: those
+// of files whose products are of floats alone, as floats have no fast products with these bits, and of others if that
+// was asked for.
+func (k *Kernels) apart(p *ir.Bound) bool {
+	floats, some := true, false
+	for s := range p.Segments {
+		for i := range p.Segments[s].Nodes {
+			n := &p.Segments[s].Nodes[i]
+			for _, r := range n.Matrices() {
+				f := formats[p.Types[r]]
+				_, rounded := halves[f.dot]
+				floats, some = floats && f.float, some || rounded && n.Op == ir.Linear
+			}
+		}
+	}
+	return k.rounds() && some && (floats || k.Halves)
+}
+
 // halfMul is the mat-mat kernel that rounds weights and activations to half precision, and how many columns it takes
 // at once, in 64; 0: it is not wanted, or there is none.
 func (k *Kernels) halfMul(m *MatVec) (module shaders.Module, wide int) {
 	f, ok := halves[formats[m.W.Type].dot]
-	matrix := k.Matrix && k.squares
-	if !ok || m.Halves == 0 || !matrix && !k.emulate || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
+	if !ok || m.Halves == 0 || !k.rounds() || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
 		return module, 0
 	}
 	module = f.emulated
-	if matrix {
+	if k.Matrix && k.squares {
 		module = f.matrix
 	}
 	const stride = 18 * 2
@@ -138,7 +158,7 @@ func (k *Kernels) halfMul(m *MatVec) (module shaders.Module, wide int) {
 		words = 512
 	}
 	for wide = 2; wide > 0; wide /= 2 {
-		shared := uint32(4 * (128*stride + 64*wide*stride + 2*wide*words))
+		shared := uint32(4 * (128*stride + 64*wide*stride + 64*wide + 2*wide*words))
 		if shared <= k.d.Facts.Shared && uint32(64*wide) <= k.d.Facts.Invocations && (wide == 1 || m.Columns > 64) {
 			break
 		}
@@ -146,8 +166,8 @@ func (k *Kernels) halfMul(m *MatVec) (module shaders.Module, wide int) {
 	return module, wide
 }
 
-// HalfBytes is the size of a row of activations of a width in half precision.
-func HalfBytes(width int) int { return 2 * PaddedWidth(width) }
+// HalfBytes is the size of a row of activations of a width in half precision, with its factor.
+func HalfBytes(width int) int { return 2*PaddedWidth(width) + 4 }
 
 // matMulHalves records a MatVec by matmul_f16.comp, behind the rounding of its activations.
 func (k *Kernels) matMulHalves(r *vk.Recording, m *MatVec, module shaders.Module, wide int) error {
@@ -160,7 +180,7 @@ func (k *Kernels) matMulHalves(r *vk.Recording, m *MatVec, module shaders.Module
 		return err
 	}
 	vk.Use(r, halve, &shaders.HalvePush{X: m.X, Y: m.Halves, KTiles: uint32(m.W.kTiles())})
-	r.Dispatch(uint32((m.W.kTiles()+1)/2), uint32(m.Columns), 1)
+	r.Dispatch(uint32(m.Columns), 1, 1)
 	r.Barrier()
 	c := shaders.MatmulF16Constants{Threads: uint32(64 * wide), Wide: uint32(wide),
 		Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}

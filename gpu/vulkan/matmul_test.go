@@ -132,6 +132,9 @@ func TestMatMulRounded(t *testing.T) {
 			for c := range uint64(columns) {
 				xs = append(xs, randomRow(cols, c))
 			}
+			for k := range xs[1] { // what halves do not reach
+				xs[1][k] *= 3e7
+			}
 			y, exact, one := g.room(4*rows*columns), g.room(4*rows*columns), g.room(4*rows)
 			v := MatVec{W: &m, Columns: columns, X: g.activations(typ, xs).Address, Y: exact.Address, YStride: rows}
 			fast := v
@@ -175,6 +178,11 @@ func testMatMulHalves(g *gpu, typ quant.Type, rows, cols, columns int, glue Glue
 	for c := range columns {
 		xs = append(xs, randomRow(cols, uint64(c)))
 	}
+	for k := range xs[1] { // what halves do not reach, of both kinds
+		xs[0][k] *= 1e-3
+		xs[1][k] *= 3e7
+	}
+	xs[2][cols-1] *= 3e7
 	bias, residual := randomRow(rows, 90), randomRow(rows*columns, 91)
 	v := MatVec{W: &m, Columns: columns, X: g.activations(typ, xs).Address, XStride: PaddedWidth(cols), YStride: rows,
 		Glue: glue, Act: ir.GELU, Halves: g.room(uint64(columns * HalfBytes(cols))).Address}
@@ -209,11 +217,18 @@ func testMatMulHalves(g *gpu, typ quant.Type, rows, cols, columns int, glue Glue
 	}
 }
 
-// halfDot is a product of what is rounded to half precision, and of the magnitudes.
+// halfDot is a product of what is rounded to half precision, and of the magnitudes. x is made smaller for that, if need
+// be.
 func halfDot(w, x []float32) (sum, size float64) {
 	half := func(v float32) float64 { return float64(quant.F16ToF32(quant.F32ToF16(v))) }
+	factor := float32(1)
+	for _, v := range x {
+		for factor*max(v, -v) >= 1<<15 {
+			factor /= 2
+		}
+	}
 	for k, v := range x {
-		p := half(w[k]) * half(v)
+		p := half(w[k]) * half(factor*v) / float64(factor)
 		sum, size = sum+p, size+math.Abs(p)
 	}
 	return sum, size

@@ -23,6 +23,7 @@ type model struct {
 	memory  buffers
 	slabs   slabs // that weights come in
 	account backend.Memory
+	apart   bool // prompts are multiplied in half precision
 
 	weights      []weight
 	caches       []cache
@@ -54,9 +55,11 @@ type model struct {
 
 	stamped, moved *reader // of what computes, and of copies
 
-	ticks []uint64  // that the watcher reads
-	told  time.Time // up to when it has told what was computed
+	ticks, divided []uint64          // that the watcher reads, and that it makes of them
+	told           time.Time         // up to when it has told what was computed
+	shares         map[shape]*shares // of shapes of several segments, by what they are without detail
 
+	batch  []*vk.Recording // that are submitted together
 	slots  []*slot
 	ring   []*backend.Step
 	draws  int // of the step before
@@ -70,7 +73,8 @@ type model struct {
 // compile plans the segments and takes all memory.
 func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	m := &model{device: v, program: p.Program, config: c, memory: buffers{d: v.d}, values: live.ValuesOf(p.Program),
-		works: worksOf(p.Program), experts: map[ir.Ref]*Matrix{}, copies: map[copyOf]*copying{}, spots: map[*Matrix]spot{}}
+		apart: v.kernels.apart(p), works: worksOf(p.Program), experts: map[ir.Ref]*Matrix{},
+		copies: map[copyOf]*copying{}, spots: map[*Matrix]spot{}, shares: map[shape]*shares{}}
 	m.importSlabs()
 	part := p.Only(c.Segments)
 	f := fuse(part, c.Segments == nil, func(a *ir.AttendArgs) (Heads, bool) {
@@ -182,9 +186,7 @@ func (m *model) begin(x *slot) error {
 	if err := x.step.Check(m.program, &m.config, m.draws); err != nil {
 		return err
 	}
-	if err := m.fill(x); err != nil {
-		return err
-	}
+	m.fill(x)
 	for _, c := range x.choices {
 		if c != nil {
 			c.known.Store(false)
@@ -199,12 +201,16 @@ func (m *model) begin(x *slot) error {
 
 // submit submits recordings of a step, to begin when copies have come to a value.
 func (m *model) submit(x *slot, copied uint64, shapes ...shape) (value uint64, err error) {
-	all := make([]*vk.Recording, len(shapes))
+	all := m.batch[:0]
 	for i := range shapes {
-		if all[i], err = m.recording(x, shapes[i]); err != nil {
+		m.detail(x, &shapes[i])
+		r, err := m.recording(x, shapes[i])
+		if err != nil {
 			return 0, err
 		}
+		all = append(all, r)
 	}
+	m.batch = all
 	asked := time.Now()
 	if x.begins.IsZero() {
 		x.begins = asked
@@ -396,7 +402,6 @@ func (m *model) Close() error {
 		for _, r := range s.recordings {
 			q.close(r)
 		}
-		m.device.d.Free(s.tables)
 	}
 	m.memory.free()
 	if errors.Is(err, backend.ErrLost) {

@@ -12,7 +12,7 @@ const mostNormed = 512
 
 // inline says whether products normalise their input themselves in this recording. The bits are the same.
 func (x *recorder) inline(in *input) bool {
-	if in.norm == nil || x.n != 1 {
+	if in.norm == nil || x.n != 1 || x.shape.prompt {
 		return false
 	}
 	for _, p := range in.products {
@@ -138,7 +138,7 @@ func (l *planner) product(in *input, v MatVec, y place, residual *place) {
 		reads = append(reads, residual.b)
 	}
 	writes, half := []*live.Buffer{y.b}, (*live.Buffer)(nil)
-	if _, ok := halves[formats[v.W.Type].dot]; ok && l.m.device.kernels.Halves {
+	if _, ok := halves[formats[v.W.Type].dot]; ok && l.m.apart {
 		half = l.buffer(live.Buffer{Form: asBlob, Width: l.m.capacity(l.wanted) * HalfBytes(v.W.Cols)})
 		writes = append(writes, half)
 	}
@@ -146,7 +146,7 @@ func (l *planner) product(in *input, v MatVec, y place, residual *place) {
 		v := v
 		v.W = x.matrix(v.W)
 		x.give(&v, in)
-		if half != nil && x.n > fewColumns {
+		if half != nil && x.shape.prompt {
 			v.Halves = x.at(place{b: half})
 		}
 		v.Columns, v.Count, v.Y, v.YStride = x.n, x.count(0), x.at(y), stride(y.b)

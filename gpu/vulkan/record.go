@@ -9,14 +9,16 @@ import (
 
 // shape is what a recording depends on. Everything else of a step is in memory.
 type shape struct {
-	from, to     int // segments, from the first to the last
-	rows, wanted int // as rowClass rounds them; 0 wanted: none
-	spans        int // likewise, where the program keeps states; else 0
+	from, to     int  // segments, from the first to the last
+	rows, wanted int  // as rowClass rounds them; 0 wanted: none
+	spans        int  // likewise, where the program keeps states; else 0
+	prompt       bool // rows are of prompts, which the model computes apart
 	alone        bool
 	deep         bool // a row's position is beyond deepest
 	logits       bool // the host wants to see them
 	draws        bool // tokens are drawn here
 	samples      bool // not only the likeliest
+	detail       bool // the time is noted between its segments, too
 
 	// Of a segment whose groups move.
 	portion     portion
@@ -60,7 +62,7 @@ type recorder struct {
 	// region is what a part of experts reads; dry says that nothing is recorded, only compiled.
 	region *region
 	dry    bool
-	timed  bool // it notes the time at the borders of segments
+	timed  bool // it notes the time at its begin and its end, and between segments if the shape says so
 
 	launched func(segment int) // for measurements: called after each launch; nil: by nobody
 
@@ -134,7 +136,7 @@ func (m *model) record(x *recorder) error {
 			continue
 		}
 		for ; segment < l.segment; segment++ {
-			x.stamp()
+			x.border()
 		}
 		x.wanted, x.n = l.wanted, x.shape.rows
 		if l.wanted {
@@ -152,7 +154,7 @@ func (m *model) record(x *recorder) error {
 		}
 	}
 	for ; segment < x.shape.to; segment++ {
-		x.stamp()
+		x.border()
 	}
 	if x.shape.portion == before || x.shape.portion == among {
 		x.stamp()

@@ -15,7 +15,7 @@ import (
 type slot struct {
 	step *backend.Step
 
-	// block is what kernels read of the step, by offset in bytes; tables, which grow, are apart.
+	// block is what kernels read of the step, by offset in bytes; block tables are apart.
 	block       *vk.Buffer
 	left        [2]int // how many rows there are from each MaxColumns-th on: of all, of the wanted ones
 	ids, wanted int
@@ -107,7 +107,7 @@ func (m *model) laySlots(p *ir.Bound) error {
 		if s.block, err = m.memory.take(vk.Stepwise, uint64(size), "step"); err != nil {
 			return err
 		}
-		if err := m.growTables(s, 1024); err != nil {
+		if err := m.layTables(s); err != nil {
 			return err
 		}
 		logits := 16 + 4*wanted
@@ -141,35 +141,24 @@ func (s *slot) logits(m *model) uint64 {
 	return s.result.Address + uint64(16+4*m.capacity(true))
 }
 
-// growTables makes room for block tables of n blocks in all. Recordings know where tables are.
-func (m *model) growTables(s *slot, n int) error {
-	if s.tables != nil && len(s.tables.Bytes) >= 4*n {
-		return nil
+// layTables makes room for the block tables of any step: recordings know where they are, so they stay there.
+func (m *model) layTables(s *slot) (err error) {
+	n := 0
+	for _, blocks := range m.config.Blocks {
+		n += blocks * m.config.Spans()
 	}
-	for _, r := range s.recordings {
-		m.device.queue.close(r)
+	s.tables, err = m.memory.take(vk.Stepwise, uint64(4*max(1, n)), "block tables")
+	if err == nil {
+		m.account.Scratch += int64(s.tables.Size)
 	}
-	clear(s.recordings)
-	m.device.d.Free(s.tables)
-	var err error
-	s.tables, err = allocate(m.device.d, vk.Stepwise, uint64(8*n), "block tables")
 	return err
 }
 
 // fill tells the device of the step. Rows that are not there, up to the shape's, are computed or not, and leave
 // nothing: kernels know how many there are.
-func (m *model) fill(s *slot) error {
+func (m *model) fill(s *slot) {
 	step := s.step
-	blocks := 0
-	for i := range step.Spans {
-		for c := range step.Spans[i].Tables {
-			blocks += len(step.Spans[i].Tables[c].Blocks)
-		}
-	}
-	if err := m.growTables(s, blocks); err != nil {
-		return err
-	}
-	s.shape = shape{rows: rowClass(len(step.Tokens)), alone: true}
+	s.shape = shape{rows: rowClass(len(step.Tokens)), prompt: m.apart && step.Prompt, alone: true}
 	if len(m.program.States) > 0 {
 		s.shape.spans = rowClass(len(step.Spans))
 	}
@@ -194,7 +183,6 @@ func (m *model) fill(s *slot) error {
 	m.fillPositions(s)
 	m.fillDraws(s)
 	words[uint32](s.result, 0, 1)[0] = 0
-	return nil
 }
 
 // fillDraws says how tokens are drawn.
@@ -220,7 +208,7 @@ func (m *model) fillDraws(s *slot) {
 // fillRows says of each row, or of each span where states are kept, where it stands and where its sequence's blocks are
 // listed.
 func (m *model) fillRows(s *slot) {
-	tables, at := words[int32](s.tables, 0, len(s.tables.Bytes)/4), 0
+	tables, at := words[int32](s.tables, 0, int(s.tables.Size)/4), 0
 	for c, class := range m.program.Classes {
 		for i := range s.step.Spans {
 			span := &s.step.Spans[i]

@@ -9,12 +9,15 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// timed is a recording that was submitted for a step, with a timestamp before its first segment and one behind each.
+// timed is a recording that was submitted for a step, with a timestamp before its first segment and one behind the
+// last, or behind each.
 type timed struct {
 	r      *vk.Recording
-	from   int // segment
-	group  int // that moves and is computed with; absent: none
-	behind int // group whose copy it waits for; absent: none
+	from   int     // segment
+	to     int     // likewise, the last
+	shares *shares // nil: of one segment
+	group  int     // that moves and is computed with; absent: none
+	behind int     // group whose copy it waits for; absent: none
 	asked  time.Time
 }
 
@@ -34,10 +37,34 @@ func (m *model) stamps(sh *shape) int {
 	if sh.tells || !m.times() {
 		return 0 // of a choice: it may be asked for twice in a step
 	}
-	return sh.to - sh.from + 2
+	if sh.detail {
+		return sh.to - sh.from + 2
+	}
+	return 2
 }
 
-// stamp notes the time at the border of segments, if somebody wants to know.
+// detail decides whether the segments of a recording are timed one by one: where somebody asks for that, of many rows,
+// whose time is long, and of others now and then.
+func (m *model) detail(x *slot, sh *shape) {
+	if sh.tells || sh.from == sh.to || !m.times() {
+		return
+	}
+	s := m.shares[*sh]
+	if s == nil {
+		s = &shares{}
+		m.shares[*sh] = s
+	}
+	sh.detail = s.due() || x.step.Detail || sh.rows >= fewRows
+}
+
+// border is stamp between two segments.
+func (x *recorder) border() {
+	if x.shape.detail {
+		x.stamp()
+	}
+}
+
+// stamp notes the time, if somebody wants to know.
 func (x *recorder) stamp() {
 	if x.timed {
 		x.r.Stamp()
@@ -50,9 +77,12 @@ func (m *model) submitted(x *slot, all []*vk.Recording, shapes []shape, asked ti
 		return
 	}
 	for i, r := range all {
-		if !shapes[i].tells {
-			x.timed = append(x.timed, timed{r, shapes[i].from, x.moving, x.behind, asked})
+		sh := shapes[i]
+		if sh.tells {
+			continue
 		}
+		sh.detail = false
+		x.timed = append(x.timed, timed{r, sh.from, sh.to, m.shares[sh], x.moving, x.behind, asked})
 	}
 }
 
@@ -95,10 +125,24 @@ func (m *model) tell(x *slot, seen time.Time) {
 	ticks := m.ticks
 	for i := range read {
 		n := read[i].r.Marks()
-		m.tellOf(x, &read[i], ticks[:n], seen)
+		m.tellOf(x, &read[i], m.whole(&read[i], ticks[:n]), seen)
 		ticks = ticks[n:]
 	}
 	x.timed = read[:0]
+}
+
+// whole is a timestamp for each border of a recording's segments: its own, or as the time between its two is divided.
+func (m *model) whole(t *timed, ticks []uint64) []uint64 {
+	switch k := m.device.computing; {
+	case t.shares == nil:
+		return ticks
+	case len(ticks) > 2:
+		t.shares.learn(k, ticks)
+		return ticks
+	default:
+		m.divided = t.shares.divide(m.divided[:0], k, ticks[0], ticks[1], t.to-t.from+1)
+		return m.divided
+	}
 }
 
 // tellOf tells of the segments of a recording.

@@ -100,6 +100,50 @@ func TestTimes(t *testing.T) {
 	})
 }
 
+// TestDetail: of steps of few rows one of each sixteen has a timestamp behind each segment, and those that ask for it
+// and those of many rows have; others have two. All segments of each are told, one after the other.
+func TestDetail(t *testing.T) {
+	m := mini(t)
+	var all []backend.Ran
+	x, err := open(t).device().Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
+		MaxRows: fewRows, MaxWanted: 1, Ran: func(r backend.Ran) { all = append(all, r) }})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, x.Close()) }()
+	for r := range m.Weights {
+		require.NoError(t, x.Upload(ir.Ref(r), 0, m.Weights[r]))
+	}
+	segments, last := len(m.Segments), time.Time{}
+	step := func(pos, rows int, detail bool) (stamps int) {
+		s := x.Steps()[0]
+		s.Tokens, s.Wanted, s.Detail = make([]int32, rows), []int32{0}, detail
+		s.Spans = []backend.Span{{Rows: rows, Pos: pos, Tables: backendtest.Tables(m.Program, []int32{0, 1})}}
+		all = all[:0]
+		for seg := range m.Segments {
+			require.NoError(t, x.Enqueue(seg, s))
+		}
+		done := make(chan error, 1)
+		x.Finish(s, func(err error) { done <- err })
+		require.NoError(t, <-done)
+		require.Len(t, all, segments)
+		for i, r := range all {
+			require.Equal(t, i, r.Segment)
+			require.False(t, r.Began.Before(last) || r.Ended.Before(r.Began) || i > 0 && !r.Began.Equal(last), "%d: %+v", i, r)
+			last = r.Ended
+		}
+		return len(x.(*model).ticks)
+	}
+	for pos := range 35 {
+		want := 2
+		if pos%detailEvery == 0 || pos == 5 {
+			want = segments + 1
+		}
+		require.Equal(t, want, step(pos, 1, pos == 5), "step %d", pos)
+	}
+	for range 3 {
+		require.Equal(t, segments+1, step(40, fewRows, false), "many rows")
+	}
+}
+
 // TestRan: copies of kept groups, and what is computed with them, are told of in order, none before it was asked for.
 // Nothing is computed with a group before its copy has ended, by the clock of a device that tells its time. Of others
 // it is known when the host saw the ends, and that may be milliseconds late.

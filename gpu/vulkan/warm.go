@@ -47,7 +47,8 @@ func (m *model) warm(shapes []shape) {
 func (m *model) usual() []shape {
 	full, samples := m.capacity(false), m.device.d.Facts.Has.Float64
 	of := func(rows, wanted int, alone bool) shape {
-		sh := shape{rows: rows, wanted: wanted, alone: alone, draws: true, logits: true, samples: samples}
+		sh := shape{rows: rows, wanted: wanted, prompt: m.apart && !alone, alone: alone, draws: true, logits: true,
+			samples: samples}
 		if len(m.program.States) > 0 {
 			sh.spans = 1
 		}

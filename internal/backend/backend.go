@@ -40,6 +40,10 @@ type Traits struct {
 	// program is computed on one device.
 	Host *Traits
 
+	// Apart says that a model multiplies rows of prompts in another way than rows of answers, which has other bits: a
+	// step has rows of one kind, and Step.Prompt says of which. nil: it never does.
+	Apart func(p *ir.Bound) bool
+
 	// Bytes is what a group takes of its own memory, at most; nil: what it has in the file, padded.
 	Bytes func(p *ir.Bound, g *ir.Group) int64
 }
@@ -80,6 +84,7 @@ type Config struct {
 	Blocks    []int // by cache class: KV blocks of BlockSize positions, for all layers of the class
 	MaxRows   int   // most rows of a step
 	MaxWanted int   // most rows of a step whose logits are wanted
+	MaxSpans  int   // most sequences of a step; 0: as many as rows
 
 	// InPlace, if set, is every weight by Ref, in the file's layout and type. The device takes them from there and
 	// nothing is uploaded. What it does not copy it reads where it lies, until the model is closed. It may be the
@@ -99,8 +104,10 @@ type Config struct {
 }
 
 // Ran is a stretch of a device's work: a group that was copied to a slot, or a segment, or a part of one, that was
-// computed. A device that Times tells of all segments, by its own clock. Any other one tells of those that compute with
-// groups, as the host sees it, some tens of microseconds late.
+// computed. A device that Times tells of all segments, by its own clock: when the whole began and ended, and between
+// these, where to note the time takes time, it may divide that as an earlier step of the kind was divided; see
+// Step.Detail. Any other one tells of those that compute with groups, as the host sees it, some tens of microseconds
+// late.
 type Ran struct {
 	Step    *Step // nil: of none that is known
 	Segment int   // that was computed
@@ -118,6 +125,14 @@ func (c *Config) Computes(segment int) bool {
 
 // Ring is how many steps a model has.
 func (c *Config) Ring() int { return max(1, c.Flight) }
+
+// Spans is how many sequences a step has at most.
+func (c *Config) Spans() int {
+	if c.MaxSpans > 0 {
+		return min(c.MaxSpans, c.MaxRows)
+	}
+	return c.MaxRows
+}
 
 // Check finds what no device of these traits can compile p for.
 func (c *Config) Check(p *ir.Bound, t Traits) error {
@@ -267,6 +282,8 @@ type Step struct {
 	Spans  []Span  // sequences of the step; their rows tile Tokens in order
 	Wanted []int32 // rows whose logits are wanted, ascending
 	Draws  []Draw  // how each wanted row's token is drawn, by a device that draws; else empty
+	Prompt bool    // rows are of prompts, none of an answer; said where that makes a difference: see Traits.Apart
+	Detail bool    // a device that Times has to time each segment, whatever that costs: see Ran
 
 	// Out: [len(Wanted)][OutputWidth], logits of the rows that are not drawn, or vectors; room for MaxWanted of them.
 	Logits []float32

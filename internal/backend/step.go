@@ -17,6 +17,9 @@ func (s *Step) Check(p *ir.Program, c *Config, drawn int) error {
 			return fmt.Errorf("row %d: token %d, want %d to %d", i, t, -drawn, p.Vocab-1)
 		}
 	}
+	if len(s.Spans) > c.Spans() {
+		return fmt.Errorf("step of %d spans, want at most %d", len(s.Spans), c.Spans())
+	}
 	row := 0
 	for i := range s.Spans {
 		span := &s.Spans[i]
@@ -54,6 +57,9 @@ func (p *Span) checkTables(classes []ir.Class, blocks []int) error {
 		if seen := class.First(p.Pos) / BlockSize; t.First < 0 || t.First > seen {
 			return fmt.Errorf("KV blocks before %d are not there, the row at position %d sees them from %d on",
 				t.First, p.Pos, seen)
+		}
+		if len(t.Blocks) > blocks[i] {
+			return fmt.Errorf("%d KV blocks of a sequence, there are %d", len(t.Blocks), blocks[i])
 		}
 		for _, b := range t.Blocks {
 			if b < 0 || int(b) >= blocks[i] {

@@ -43,6 +43,7 @@ func TestStepCheck(t *testing.T) {
 			"span 0: 1 KV blocks from 1 on do not hold 131 positions"},
 		{func(s *Step) { s.Spans[0].Tables[0].Blocks[1] = 5 }, "span 0: KV block 5, want 0 to 4"},
 		{func(s *Step) { s.Spans[0].Tables[1].Blocks[1] = 3 }, "span 0: KV block 3, want 0 to 2"},
+		{func(s *Step) { s.Spans[0].Tables[0].Blocks = make([]int32, 6) }, "span 0: 6 KV blocks of a sequence, there are 5"},
 		{func(s *Step) { s.Spans[0].Tables[0] = Table{1, []int32{0, 2}} },
 			"span 0: KV blocks before 1 are not there, the row at position 130 sees them from 0 on"},
 		{func(s *Step) { s.Spans[0].Pos = 129 },
@@ -56,6 +57,10 @@ func TestStepCheck(t *testing.T) {
 		bad.edit(s)
 		require.EqualError(t, s.Check(p, c, 0), bad.want)
 	}
+	few := *c
+	few.MaxSpans = 1
+	require.EqualError(t, good().Check(p, &few, 0), "step of 2 spans, want at most 1")
+	require.Equal(t, []int{1, 4}, []int{few.Spans(), c.Spans()})
 }
 
 // toTens has ten tokens, a class that sees all, and one of which the row at 130 sees no position before 64.

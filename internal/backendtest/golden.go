@@ -1,9 +1,6 @@
 package backendtest
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -13,52 +10,65 @@ import (
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
-type golden struct {
-	Greedy []struct {
-		Name    string
-		Prompt  []int32 `json:"prompt_tokens"`
-		Tokens  []int32
-		Margins []float64
-	}
-}
-
 // Golden runs the recorded prompts and answers of a model through m, fed with the recorded tokens: the most likely
-// token is the recorded one wherever that was chosen by the given margin of logits or more. No names means all prompts.
+// token is the recorded one wherever a right engine has to be sure of it: (*testref.Answer).Sure, or SureIfExact. No
+// names means all prompts.
 //
 // The answers are llama.cpp's. With K-quants it rounds activations to 8 bits, and rounding is chaotic: two engines
 // whose sums differ in the last bit round independently after a few layers. On the embedded model both the exact
 // oracle and a device with int8 activations are 0.2 (root mean square) away from its margins.
-func Golden(t *testing.T, d backend.Device, m *Model, model string, margin float64, names ...string) {
-	text, err := os.ReadFile(filepath.Join(testref.Dir(t), "golden", model+".json"))
-	require.NoError(t, err)
-	var g golden
-	require.NoError(t, json.Unmarshal(text, &g))
+func Golden(t *testing.T, d backend.Device, m *Model, model string, sure func(*testref.Answer, int) bool,
+	names ...string) {
+	ran := 0
+	eachAnswer(t, d, m, model, names, func(t *testing.T, a *testref.Answer, logits func(i int) []float32) {
+		ran++
+		for i, want := range a.Tokens {
+			row := logits(i)
+			if got := argmax(row); got != want && sure(a, i) {
+				t.Errorf("token %d: %d (%v), want %d (%v), recorded with margin %v",
+					i, got, row[got], want, row[want], a.Margins[i])
+			}
+		}
+	})
+	require.GreaterOrEqual(t, ran, max(len(names), 1), "prompts named %v", names)
+}
+
+// Margins are by how much a device prefers the recorded tokens to all others, for each prompt.
+func Margins(t *testing.T, d backend.Device, m *Model, model string, names ...string) map[string][]float64 {
+	all := map[string][]float64{}
+	eachAnswer(t, d, m, model, names, func(t *testing.T, a *testref.Answer, logits func(i int) []float32) {
+		for i, want := range a.Tokens {
+			row := slices.Clone(logits(i))
+			own := row[want]
+			row[want] = row[(want+1)%int32(len(row))]
+			all[a.Name] = append(all[a.Name], float64(own)-float64(slices.Max(row)))
+		}
+	})
+	return all
+}
+
+// eachAnswer computes what a device makes of recorded answers, fed with their own tokens. logits is a row for each of
+// these: what it is chosen by.
+func eachAnswer(t *testing.T, d backend.Device, m *Model, model string, names []string,
+	do func(t *testing.T, a *testref.Answer, logits func(i int) []float32)) {
 	const chunk = 32
+	answers := testref.Answers(t, model)
 	longest := 0
-	for _, p := range g.Greedy {
-		longest = max(longest, len(p.Prompt)+len(p.Tokens))
+	for _, a := range answers {
+		longest = max(longest, len(a.Prompt)+len(a.Tokens))
 	}
 	blocks := table(longest, 0)
 	l := load(t, d, m, backend.Config{
 		KV: backend.KVF32, Blocks: Blocks(m.Program, len(blocks)), MaxRows: chunk, MaxWanted: chunk,
 	})
-	ran := 0
-	for _, p := range g.Greedy {
-		if len(names) > 0 && !slices.Contains(names, p.Name) {
+	for _, a := range answers {
+		if len(names) > 0 && !slices.Contains(names, a.Name) {
 			continue
 		}
-		ran++
-		t.Run(p.Name, func(t *testing.T) {
-			fed := append(slices.Clone(p.Prompt), p.Tokens[:len(p.Tokens)-1]...)
+		t.Run(a.Name, func(t *testing.T) {
+			fed := append(slices.Clone(a.Prompt), a.Tokens[:len(a.Tokens)-1]...)
 			logits := l.sequence(t, fed, blocks, chunk)
-			for i, want := range p.Tokens {
-				row := logits[(len(p.Prompt)-1+i)*m.Vocab:][:m.Vocab]
-				if got := argmax(row); got != want && p.Margins[i] >= margin {
-					t.Errorf("token %d: %d (%v), want %d (%v), recorded with margin %v",
-						i, got, row[got], want, row[want], p.Margins[i])
-				}
-			}
+			do(t, &a, func(i int) []float32 { return logits[(len(a.Prompt)-1+i)*m.Vocab:][:m.Vocab] })
 		})
 	}
-	require.GreaterOrEqual(t, ran, max(len(names), 1), "prompts named %v", names)
 }

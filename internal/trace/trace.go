@@ -16,6 +16,7 @@ type Ring struct {
 	origin time.Time
 	next   atomic.Uint64
 	lost   atomic.Uint64
+	taps   atomic.Int32 // that are open
 	slots  []slot
 }
 
@@ -38,6 +39,12 @@ func (r *Ring) Origin() time.Time { return r.origin }
 
 // Lost returns how many spans were not kept because the ring went round while one was being written.
 func (r *Ring) Lost() uint64 { return r.lost.Load() }
+
+// Tapped says whether somebody takes spans as they come, who may want them to be as exact as they can be.
+func (r *Ring) Tapped() bool { return r.taps.Load() > 0 }
+
+// Tapped is Ring.Tapped.
+func (t *Track) Tapped() bool { return t.ring.Tapped() }
 
 // Track is one who works: it writes spans, and knows the sums of all that it ever wrote.
 type Track struct {
@@ -132,8 +139,14 @@ type Tap struct {
 	missed uint64
 }
 
-// Tap returns one that begins here.
-func (r *Ring) Tap() *Tap { return &Tap{ring: r, next: r.next.Load()} }
+// Tap returns one that begins here. It is open until it is closed.
+func (r *Ring) Tap() *Tap {
+	r.taps.Add(1)
+	return &Tap{ring: r, next: r.next.Load()}
+}
+
+// Close says that nobody drains it any more.
+func (t *Tap) Close() { t.ring.taps.Add(-1) }
 
 // Drain appends the spans that ended since it was called last. Who waits for longer than the ring takes to go round
 // misses some.

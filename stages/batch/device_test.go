@@ -29,7 +29,7 @@ func (f *simStep) owner(wanted int) *Seq {
 
 // simDevice remembers in each block the tokens of its positions, and reads what a row sees through the tables: a block
 // that was given to somebody else too early gives a wrong token. Of states it has in each block a hash of all tokens up
-// to some position, which a row can only go on from if it is the next one's.
+// to some position, which a row can only go on from if it is the next one's. A step of prompts leaves other numbers.
 type simDevice struct {
 	t       require.TestingT
 	classes []kv.Class
@@ -101,6 +101,9 @@ func (d *simDevice) execute(f *simStep) {
 			if token < 0 {
 				token = d.drawn[-1-token]
 			}
+			if f.step.Prompt {
+				token = read(token)
+			}
 			for c := range d.classes {
 				if d.states[c] != nil {
 					d.goOn(c, span, span.Pos+r, token)
@@ -117,6 +120,9 @@ func (d *simDevice) execute(f *simStep) {
 	}
 	d.drawn = f.drawn
 }
+
+// read is what a step of prompts makes of a token.
+func read(token int32) int32 { return token | 1<<20 }
 
 func (d *simDevice) at(class int, span *backend.Span, pos int) *int32 {
 	return &d.blocks[class][span.Tables[class].At(pos/backend.BlockSize)][pos%backend.BlockSize]

@@ -409,25 +409,27 @@ func (m *sim) fail(ran bool) {
 // However many steps are in flight, who draws, and whatever arrives, leaves, fails and is recomputed meanwhile: each
 // sequence gets the tokens that it gets with one step in flight, and everything comes back.
 func TestFlightsAgree(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawScript(t)
-		one, _ := s.play(t, 1)
-		for flight := 1; flight <= 3; flight++ {
-			m, cancelled := s.play(t, flight)
-			for id, p := range s.prompts {
-				if cancelled[id] || one.failed[id] || m.failed[id] {
-					continue
-				}
-				want := expected(p, s.most[id])
-				if i := slices.IndexFunc(want, func(token int32) bool { return token%16 == 3 }); i >= 0 && s.stops[id] {
-					want = want[:i+1]
-				}
-				require.Equal(t, want, m.got[id], "sequence %d, %d in flight", id, flight)
-				require.Equal(t, one.got[id], m.got[id])
+	rapid.Check(t, func(t *rapid.T) { drawScript(t).agrees(t, expected) })
+}
+
+// agrees plays a script with up to three steps in flight: what each sequence gets is as expected.
+func (s *script) agrees(t *rapid.T, expected func(prompt []int32, most int) []int32) {
+	one, _ := s.play(t, 1)
+	for flight := 1; flight <= 3; flight++ {
+		m, cancelled := s.play(t, flight)
+		for id, p := range s.prompts {
+			if cancelled[id] || one.failed[id] || m.failed[id] {
+				continue
 			}
-			require.Equal(t, one.failed, m.failed, "who needs too many blocks")
-			require.Zero(t, m.state.Len()+m.state.Running()+m.state.Waiting()+m.state.flying)
-			require.Zero(t, m.cache.Stats().Used, fmt.Sprint(m.cache.Stats()))
+			want := expected(p, s.most[id])
+			if i := slices.IndexFunc(want, func(token int32) bool { return token%16 == 3 }); i >= 0 && s.stops[id] {
+				want = want[:i+1]
+			}
+			require.Equal(t, want, m.got[id], "sequence %d, %d in flight", id, flight)
+			require.Equal(t, one.got[id], m.got[id])
 		}
-	})
+		require.Equal(t, one.failed, m.failed, "who needs too many blocks")
+		require.Zero(t, m.state.Len()+m.state.Running()+m.state.Waiting()+m.state.flying)
+		require.Zero(t, m.cache.Stats().Used, fmt.Sprint(m.cache.Stats()))
+	}
 }

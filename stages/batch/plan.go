@@ -28,6 +28,9 @@ type Budget struct {
 // nobody waits for its next token. A sequence whose step failed before runs alone, so that a second failure is known
 // to be its own. The slices of step and parts are reused.
 //
+// Where rows of prompts and of answers are apart, steps of the two take turns: then a decode waits for one step of
+// prompts, as long as the prefill beside it would have been.
+//
 // hopeless is a sequence that can never run for want of KV blocks; the caller ends it.
 func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hopeless *Seq) {
 	if s.limits.Whole { // what does not fit a smaller step would wait for ever
@@ -35,7 +38,9 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 	}
 	p := planner{s: s, step: step, parts: parts[:0], rows: s.limits.Rows, wanted: s.limits.Wanted}
 	step.Tokens, step.Spans, step.Wanted = step.Tokens[:0], step.Spans[:0], step.Wanted[:0]
+	step.Prompt = s.limits.Apart && s.prompts()
 	if q := s.suspect(); q != nil {
+		step.Prompt = s.limits.Apart && q.reading()
 		if s.flying == q.flying { // else others are in flight
 			p.rows = min(p.rows, b.Alone)
 			p.add(q)
@@ -47,7 +52,8 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 		if s.decoding(q) {
 			p.add(q)
 		}
-		decodes = decodes || q.pending > 0 && !q.Score // its next row has to wait for this step
+		// Its next row has to wait for this step.
+		decodes = decodes || q.pending > 0 && !q.Score || p.others(q) && s.ready(q) && s.decoding(q)
 	}
 	rows, first := b.Rows, !decodes
 	if first {
@@ -88,6 +94,17 @@ func (s *State) ready(q *Seq) bool {
 	return q.phase == running && q.kv.open && q.credit() && min(s.left(q), q.room()-q.planned) > 0
 }
 
+// prompts says whether the next step is of prompts, where it cannot be of both.
+func (s *State) prompts() bool {
+	reading, answering := false, false
+	for _, q := range s.seqs {
+		if s.ready(q) {
+			reading, answering = reading || q.reading(), answering || !q.reading()
+		}
+	}
+	return reading && (!answering || !s.read)
+}
+
 type planner struct {
 	s      *State
 	step   *backend.Step
@@ -96,12 +113,18 @@ type planner struct {
 	wanted int
 }
 
+// others says that the sequence's next row is not of the kind that the step has.
+func (p *planner) others(q *Seq) bool { return p.s.limits.Apart && q.reading() != p.step.Prompt }
+
 func (p *planner) add(q *Seq) {
-	if !p.s.ready(q) {
+	if !p.s.ready(q) || p.others(q) {
 		return
 	}
 	left := p.s.left(q)
 	n := min(left, q.room()-q.planned, p.rows)
+	if p.step.Prompt {
+		n = min(n, q.Prompt-q.planned) // what follows is an answer's that is computed again
+	}
 	want := 0
 	if q.Score {
 		n = min(n, p.wanted)
@@ -145,6 +168,7 @@ func (p *planner) span(q *Seq, row, n int) {
 func (p *planner) end() []Part {
 	p.s.flying += len(p.parts)
 	if len(p.parts) > 0 {
+		p.s.read = p.step.Prompt
 		p.s.steps++
 	}
 	return p.parts
@@ -179,6 +203,9 @@ func (s *State) back(p Part) {
 // Append adds the token sampled after the sequence's last position and says whether the sequence ended by it.
 func (s *State) Append(q *Seq, token int32) End {
 	q.Tokens = append(q.Tokens, token)
+	if s.limits.Apart {
+		q.text = append(q.text, answered(token))
+	}
 	q.sent++
 	end := NotEnded
 	switch {

@@ -17,12 +17,14 @@ const Window = 32
 type Seq struct {
 	ID     ID
 	Tokens []int32 // prompt, then what was generated
+	Prompt int     // of Tokens; of a score, all
 	MaxLen int     // the sequence ends when it holds so many tokens
 	Ends   func(token int32) bool
 	Host   bool // its tokens are sampled by the host, also where the device draws
 	Score  bool // every position's logits are wanted, nothing is generated, the prefix cache is not used
 	Owner  any  // the scheduler's handle of it
 
+	text    []int32 // what Text shows; nil: Tokens
 	phase   phase
 	arrival uint64
 	done    int             // positions computed
@@ -63,6 +65,22 @@ type kvState struct {
 
 // Done returns the number of positions computed.
 func (q *Seq) Done() int { return q.done }
+
+// Text is what the KV owner knows the first n positions by: their tokens. Where rows of prompts and of answers are
+// apart, an answer's tokens have other numbers, so that a block is found by those alone who would fill it with the same
+// bits: a request that goes on from an answer reads it anew, and has the answer that it has when nothing is cached.
+func (q *Seq) Text(n int) []int32 {
+	if q.text != nil {
+		return q.text[:n:n]
+	}
+	return q.Tokens[:n:n]
+}
+
+// answered is the number of an answer's token in such a text.
+func answered(token int32) int32 { return ^token }
+
+// reading says that the sequence's next row is of its prompt.
+func (q *Seq) reading() bool { return q.planned < q.Prompt }
 
 // room is the number of positions that the granted blocks reach over in every class; all, if there are no classes.
 func (q *Seq) room() int {

@@ -55,7 +55,7 @@ const emptyHistory = 2166136261
 func hashed(h uint32, id int32) uint32 { return (h ^ uint32(id)) * 16777619 }
 
 func (m *sim) submit(id ID, prompt []int32, most int) *Seq {
-	q := &Seq{ID: id, Tokens: append([]int32{}, prompt...), MaxLen: len(prompt) + most}
+	q := &Seq{ID: id, Tokens: append([]int32{}, prompt...), Prompt: len(prompt), MaxLen: len(prompt) + most}
 	q.Owner = q
 	m.state.Submit(q)
 	return q
@@ -98,7 +98,7 @@ func (m *sim) answer(q *Seq, r KVRequest) {
 	var err error
 	switch r.Op {
 	case KVOpen:
-		tokens := q.Tokens
+		tokens := q.Text(len(q.Tokens))
 		if q.Score {
 			tokens = nil
 		}
@@ -112,7 +112,7 @@ func (m *sim) answer(q *Seq, r KVRequest) {
 	case KVPass:
 		require.LessOrEqual(m.t, r.End, len(q.Tokens), "only what is known is shared")
 		if !q.Score {
-			require.NoError(m.t, m.cache.Publish(id, q.Tokens[:r.End]))
+			require.NoError(m.t, m.cache.Publish(id, q.Text(r.End)))
 		}
 		_, passed := m.cache.Pass(id, r.End)
 		require.NoError(m.t, passed)
@@ -190,6 +190,11 @@ func (m *sim) checkStep(f *simStep) {
 		require.Equal(m.t, p.Seq.planned, span.Pos+span.Rows)
 		if len(m.flying) == 0 {
 			require.Equal(m.t, p.Seq.Done(), span.Pos)
+		}
+		if m.state.limits.Apart && f.step.Prompt {
+			require.LessOrEqual(m.t, span.Pos+span.Rows, p.Seq.Prompt, "a step of prompts has a row of an answer")
+		} else if m.state.limits.Apart {
+			require.GreaterOrEqual(m.t, span.Pos, p.Seq.Prompt, "a step of answers has a row of a prompt")
 		}
 		for _, table := range span.Tables {
 			require.GreaterOrEqual(m.t, table.Room(), span.Pos+span.Rows)
@@ -287,6 +292,9 @@ func (m *sim) run() {
 // describe prints the newest step for the text tests.
 func (m *sim) describe() string {
 	var b strings.Builder
+	if m.step.Prompt {
+		b.WriteString("read ")
+	}
 	for i, p := range m.parts {
 		if i > 0 {
 			b.WriteString(", ")

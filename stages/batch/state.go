@@ -10,6 +10,7 @@ type Limits struct {
 	Draws  bool // the device draws tokens: a step may go on from what the one before it draws
 	Redo   int  // positions: a step that failed is repeated from a multiple of so many; 0: from its first row
 	Whole  bool // a sequence is planned whole or not at all; all of them are scores
+	Apart  bool // a step has rows of prompts or of answers: the device computes them in ways that differ by bits
 	Beside int  // prefill rows of a step that also decodes: bounds the pause that others' prompts cause
 }
 
@@ -32,6 +33,7 @@ type State struct {
 	arrivals uint64
 	steps    uint64 // planned in all: the newest one's number
 	flying   int    // parts of steps in flight
+	read     bool   // the newest step was of prompts; where they are apart
 }
 
 // New returns an empty State.
@@ -61,6 +63,12 @@ func (s *State) move(q *Seq, to phase) {
 func (s *State) Submit(q *Seq) {
 	s.arrivals++
 	q.arrival = s.arrivals
+	if s.limits.Apart {
+		q.text = append(make([]int32, 0, cap(q.Tokens)), q.Tokens...)
+		for i := q.Prompt; i < len(q.text); i++ {
+			q.text[i] = answered(q.text[i])
+		}
+	}
 	s.seqs = append(s.seqs, q)
 	s.byID[q.ID] = q
 	s.counts[q.phase]++

@@ -196,7 +196,8 @@ func (a *Ask) plan(free, share room, flight int) (*Model, error) {
 		m.Wanted = m.Rows // their vectors are short
 	}
 	m.Beside = max(rows/4, m.Sequences+leastBeside)
-	layout.MaxRows, layout.MaxWanted, c.ahead = m.Rows, m.Wanted, (flight+1)*m.Rows
+	layout.MaxRows, layout.MaxWanted, layout.MaxSpans = m.Rows, m.Wanted, m.Sequences
+	c.ahead = (flight + 1) * m.Rows
 	if err := c.plan(a, m, &layout, free, share); err != nil {
 		return nil, err
 	}

@@ -54,10 +54,9 @@ const uint GROUPS = THREADS / LANES;
 const uint EACH = 64 / GROUPS; // positions of a block, a group's
 const float NOTHING = -1e30;
 
-shared float squares[NORMED * (QUERIES + 1) * 16 + 1];
+#include "lib/own.glsl"
+
 shared vec4 query[QUERIES * FEATURES / 4];
-shared uvec4 ownKey[FEATURES / 8];
-shared uvec4 ownValue[FEATURES / 8];
 shared vec4 joinedValues[AT_ONCE * GROUPS * FEATURES / 4];
 shared float joinedScores[AT_ONCE * GROUPS];
 shared float joinedSums[AT_ONCE * GROUPS];
@@ -73,56 +72,6 @@ float best[QUERIES];
 float total[QUERIES];
 vec4 sums[QUERIES * WORDS * 2];
 
-vec4 low(uvec4 h) { return vec4(unpackHalf2x16(h.x), unpackHalf2x16(h.y)); }
-vec4 high(uvec4 h) { return vec4(unpackHalf2x16(h.z), unpackHalf2x16(h.w)); }
-
-// sumSquares prepares the norms of the query heads, and of the key head, as group_norm.comp sums. A barrier must follow.
-void sumSquares(uint64_t from) {
-	uint kv = gl_WorkGroupID.x, heads = gl_NumWorkGroups.x;
-	for (uint i = gl_LocalInvocationID.x; i < (QUERIES + 1) * 16; i += THREADS) {
-		uint head = i / 16 < QUERIES ? kv * QUERIES + i / 16 : heads * QUERIES + kv;
-		Floats x = Floats(from + 4ul * (head * FEATURES));
-		precise float s = 0.0;
-		for (uint d = i % 16; d < FEATURES; d += 16) {
-			s = fma(x.v[d], x.v[d], s);
-		}
-		squares[NORMED * i] = s;
-	}
-}
-
-// normScale is what a query head of this KV head, or number QUERIES, the key, is multiplied by.
-float normScale(uint head) {
-	precise float s = 0.0;
-	[[unroll]] for (uint i = 0; i < 16; i++) {
-		s = s + squares[NORMED * (head * 16 + i)];
-	}
-	precise float scale = 1.0 / sqrt(s / float(FEATURES) + eps);
-	return scale;
-}
-
-// normed is a feature of a head.
-float normed(Floats head, Floats gain, float scale, uint d) {
-	precise float v = head.v[d];
-	if (NORMED != 0) {
-		v = v * scale;
-		if (uint64_t(gain) != 0) {
-			v = v * gain.v[d];
-		}
-	}
-	return v;
-}
-
-// turnedHead is turned of lib/rope.glsl, of a head that is normalised.
-float turnedHead(Floats head, Floats gain, float scale, uint64_t mine, uint d) {
-	if (FUSED == 0 || d >= DIMS) {
-		return normed(head, gain, scale, d);
-	}
-	Turned t = turning(mine, d, DIMS, INTERLEAVED != 0);
-	precise float r = normed(head, gain, scale, t.other) * t.sine;
-	r = fma(normed(head, gain, scale, d), t.cosine, r);
-	return r;
-}
-
 // ask loads the queries of a row, if there is one.
 void ask(uint row) {
 	Floats from = Floats(x + 4ul * (row * xStride + gl_WorkGroupID.x * QUERIES * FEATURES));
@@ -136,16 +85,12 @@ void ask(uint row) {
 
 // prepare puts a row's queries where all threads see them.
 void prepare(Row row, bool owner) {
-	uint kv = gl_WorkGroupID.x, heads = gl_NumWorkGroups.x;
-	uint64_t from = x + 4ul * (current * xStride), mine = angles + 4ul * (current * DIMS);
 	if (NORMED != 0) {
-		sumSquares(from);
+		sumSquares(x + 4ul * (current * xStride));
 		barrier();
 	}
 	for (uint i = gl_LocalInvocationID.x; ROWS == 1 && i < QUERIES * FEATURES; i += THREADS) {
-		Floats head = Floats(from + 4ul * ((kv * QUERIES + i / FEATURES) * FEATURES));
-		float norm = NORMED != 0 ? normScale(i / FEATURES) : 1.0;
-		query[i / 4][i % 4] = turnedHead(head, queryGain, norm, mine, i % FEATURES) * scale;
+		query[i / 4][i % 4] = turnedQuery(current, i) * scale;
 	}
 	if (ROWS > 1) {
 		[[unroll]] for (uint n = 0; n < ASKED; n++) {
@@ -157,26 +102,7 @@ void prepare(Row row, bool owner) {
 		ask(current + 1);
 	}
 	if (FUSED != 0 && owner) {
-		uint at = cacheAt(block(tables, row, row.position), heads, kv, row.position, FEATURES) / 8;
-		Floats key = Floats(from + 4ul * ((heads * QUERIES + kv) * FEATURES));
-		Floats value = Floats(from + 4ul * ((heads * QUERIES + heads + kv) * FEATURES));
-		float norm = NORMED != 0 ? normScale(QUERIES) : 1.0;
-		for (uint i = gl_LocalInvocationID.x; i < FEATURES / 8; i += THREADS) {
-			float k[8], v[8];
-			[[unroll]] for (uint j = 0; j < 8; j++) {
-				k[j] = turnedHead(key, keyGain, norm, mine, i * 8 + j);
-				v[j] = value.v[i * 8 + j];
-			}
-			uvec4 kw, vw;
-			[[unroll]] for (uint j = 0; j < 4; j++) {
-				kw[j] = packHalf2x16(vec2(k[2 * j], k[2 * j + 1]));
-				vw[j] = packHalf2x16(vec2(v[2 * j], v[2 * j + 1]));
-			}
-			ownKey[i] = kw;
-			ownValue[i] = vw;
-			keys.v[at + i] = kw;
-			values.v[at + i] = vw;
-		}
+		putOwn(row, current);
 	}
 	barrier();
 }

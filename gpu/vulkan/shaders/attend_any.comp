@@ -25,7 +25,7 @@ layout(push_constant, scalar) uniform Push {
 	Floats x;        // rows of query heads
 	uint64_t keys;   // the layer's
 	uint64_t values;
-	Floats parts;    // [row][head][MAXSPLITS][VALUES + 2]: values, largest score, sum
+	Floats parts;    // [row][head][MAXSPLITS][VALUES + 4]: values, largest score, sum
 	StepRows rows;
 	Words tables;
 	Words count;     // rows that are there; 0: all
@@ -180,7 +180,7 @@ void main() {
 		}
 	}
 	[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
-		uint at = ((r * heads + head + a) * MAXSPLITS + split) * (VALUES + 2);
+		uint at = ((r * heads + head + a) * MAXSPLITS + split) * (VALUES + 4);
 		[[unroll]] for (uint e = 0; e < EACH; e++) {
 			uint d = e * 64 + thread;
 			if (d < VALUES) {

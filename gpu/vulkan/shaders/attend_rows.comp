@@ -5,9 +5,9 @@
 //
 // A workgroup owns (KV head, split, ROWS rows): 64 pairs of a row and a query head, by blocks of 64 positions. A thread
 // has 4 × 4 scores, then 4 pairs × VALUES/16 features of the results, all in registers; keys come in slices of 16
-// features, values in slices of 16 positions, converted to float32 once for all pairs. Rows that lie in other
-// sequences, or whose splits have another length, are taken in a turn of their own. The logarithms are of base 2. Shared
-// memory: 18.5 KiB, and 8.5 KiB or 64·VALUES bytes.
+// features, values in slices of 16 positions, converted to float32 once for all pairs. Each slice is loaded while the one
+// before is multiplied. Rows that lie in other sequences, or whose splits have another length, are taken in a turn of
+// their own. The logarithms are of base 2. Shared memory: 18.5 KiB, and 8.5 KiB or 64·VALUES bytes.
 //
 // variant: attend_rows
 #include "lib/buffers.glsl"
@@ -22,14 +22,14 @@ layout(constant_id = 3) const uint QUERIES = 4;  // heads of a KV head, a diviso
 #include "lib/cache.glsl"
 
 layout(push_constant, scalar) uniform Push {
-	Floats x;        // rows of query heads
+	Quads x;         // rows of query heads, float32
 	uint64_t keys;   // the layer's
 	uint64_t values;
-	Floats parts;    // [row][head][MAXSPLITS][VALUES + 2]: values, largest score, sum
+	Floats parts;    // [row][head][MAXSPLITS][VALUES + 4]: values, largest score, sum
 	StepRows rows;
 	Words tables;
 	Words count;     // rows that are there; 0: all
-	uint xStride;    // in float32
+	uint xStride;    // in float32, a multiple of four
 	uint window;     // positions that are seen; 0: all
 	float scale;     // of scores, times log2(e)
 	float cap;       // scores s become cap·tanh(s/cap), cap times log2(e); 0: they stay
@@ -47,25 +47,80 @@ const uint WIDE = VALUES / 64; // vectors of features, a thread's
 const uint KEY = SLICE * PAIRS / 4; // where keys begin in a slice: [feature][pair], then [feature][position]
 
 shared vec4 slices[VALUES > 128 ? SLICE * VALUES / 4 : 2 * KEY]; // or [position][feature] of values
-shared vec4 weights[64 * PAIRS / 4]; // [position][pair]: scores, then weights
-shared float factors[64];               // of a slice of keys
+shared vec4 weights[64 * PAIRS / 4]; // [position][pair]; before, [sixteenth of a pair's scores][pair]: the largest
+shared float factors[64];            // of a slice of keys
 shared float best[64], total[64], keep[64];
-shared uint lows[64], highs[64];        // which positions a pair sees, of this split
+shared uint lows[64], highs[64];     // which positions a pair sees, of this split
 
+uint thread = gl_LocalInvocationID.x;
 vec4 scores[4]; // [pair][position]
 vec4 sums[4 * WIDE];
+uvec4 held[WIDE > 2 ? WIDE : 2]; // of the slice that comes next, as loaded: four features of a query and of a key, or of values
+float heldFactors[WIDE];  // of TYPE KVQ8
 
-// element is a feature of a run of the cache, without its scale.
-float element(uint64_t run, uint at) {
+// bits is four features of a run of the cache, the first of them a multiple of four.
+uvec4 bits(uint64_t run, uint at) {
 	if (TYPE == KVF32) {
-		return Floats(run).v[at];
+		return Quads(run).v[at / 4];
 	}
-	return TYPE == KVF16 ? fromHalf(uint(Halves(run).v[at])) : float(int8_t(Bytes(run).v[at]));
+	return TYPE == KVF16 ? uvec4(Pairs(run).v[at / 4], 0, 0) : uvec4(Words(run).v[at / 4], 0, 0, 0);
+}
+
+// opened is what bits says, without scales.
+vec4 opened(uvec4 w) {
+	if (TYPE == KVF32) {
+		return uintBitsToFloat(w);
+	}
+	if (TYPE == KVF16) {
+		return vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
+	}
+	return vec4(ivec4(w.xxxx << uvec4(24, 16, 8, 0)) >> 24);
+}
+
+// askKeys loads this thread's part of a slice of keys of a run, and of queries: four features of a position, and of a pair.
+void askKeys(uint64_t run, uint row, uint slice) {
+	uint m = thread / 4, d = slice + thread % 4 * 4, r = min(row + m / QUERIES, size - 1);
+	held[0] = x.v[(r * xStride + (gl_WorkGroupID.x * QUERIES + m % QUERIES) * KEYS + d) / 4];
+	held[1] = bits(run, m * KEYS + d);
+	if (TYPE == KVQ8 && thread < 64) {
+		heldFactors[0] = Floats(run + 64ul * KEYS).v[thread * (KEYS / GROUPED) + slice / GROUPED];
+	}
+}
+
+// putKeys puts that where all threads see it.
+void putKeys() {
+	uint at = thread % 4 * 4 * PAIRS + thread / 4;
+	vec4 q = uintBitsToFloat(held[0]), k = opened(held[1]);
+	[[unroll]] for (uint j = 0; j < 4; j++) {
+		slices[(at + j * PAIRS) / 4][at % 4] = q[j];
+		slices[KEY + (at + j * PAIRS) / 4][at % 4] = k[j];
+	}
+	if (TYPE == KVQ8 && thread < 64) {
+		factors[thread] = heldFactors[0];
+	}
+}
+
+// askValues is askKeys of values, from a position of the run on.
+void askValues(uint64_t run, uint slice) {
+	[[unroll]] for (uint w = 0; w < WIDE; w++) {
+		uint i = w * 256 + thread;
+		held[w] = bits(run, slice * VALUES + 4 * i);
+		if (TYPE == KVQ8) {
+			heldFactors[w] = Floats(run + 64ul * VALUES).v[slice + i / (VALUES / 4)];
+		}
+	}
+}
+
+void putValues() {
+	[[unroll]] for (uint w = 0; w < WIDE; w++) {
+		vec4 v = opened(held[w]);
+		slices[w * 256 + thread] = TYPE == KVQ8 ? v * heldFactors[w] : v;
+	}
 }
 
 // multiply adds a slice of features to scores. A barrier must have followed the slice.
 void multiply(inout vec4 s[4]) {
-	uint lines = PAIRS / 4, pair = gl_LocalInvocationID.x / 16, position = gl_LocalInvocationID.x % 16;
+	uint lines = PAIRS / 4, pair = thread / 16, position = thread % 16;
 	[[unroll]] for (uint d = 0; d < SLICE; d++) {
 		vec4 q = slices[d * lines + pair], k = slices[KEY + d * lines + position];
 		[[unroll]] for (uint a = 0; a < 4; a++) {
@@ -75,25 +130,21 @@ void multiply(inout vec4 s[4]) {
 	}
 }
 
-// score sets scores to products of queries with the keys of a run.
-void score(uint64_t run, uint row, uint first, uint least, uint most) {
-	uint thread = gl_LocalInvocationID.x, kv = gl_WorkGroupID.x;
+// score sets scores to products of queries with the keys of a run, whose first slice was asked for, and asks for values.
+void score(uint64_t keysRun, uint64_t valuesRun, uint row) {
 	[[unroll]] for (uint a = 0; a < 4; a++) {
 		scores[a] = vec4(0);
 	}
 	vec4 part[4] = scores; // the products of features with one scale
 	for (uint slice = 0; slice < KEYS; slice += SLICE) {
 		barrier();
-		for (uint i = thread; i < 64 * SLICE; i += 256) {
-			uint d = i % SLICE, m = i / SLICE, p = first + m, at = d * PAIRS + m;
-			uint r = min(row + m / QUERIES, size - 1);
-			slices[at / 4][at % 4] = x.v[r * xStride + (kv * QUERIES + m % QUERIES) * KEYS + slice + d];
-			slices[KEY + at / 4][at % 4] = p >= least && p < most ? element(run, m * KEYS + slice + d) : 0.0;
-		}
-		if (TYPE == KVQ8 && thread < 64) {
-			factors[thread] = Floats(run + 64ul * KEYS).v[thread * (KEYS / GROUPED) + slice / GROUPED];
-		}
+		putKeys();
 		barrier();
+		if (slice + SLICE < KEYS) {
+			askKeys(keysRun, row, slice + SLICE);
+		} else {
+			askValues(valuesRun, 0);
+		}
 		if (TYPE != KVQ8) {
 			multiply(scores);
 			continue;
@@ -113,49 +164,57 @@ void score(uint64_t run, uint row, uint first, uint least, uint most) {
 	}
 }
 
-// weigh turns scores into weights, and scales what there is so far.
+// weigh turns scores into weights.
 void weigh(uint first) {
-	uint thread = gl_LocalInvocationID.x, pair = thread / 16 * 4, position = thread % 16 * 4;
-	[[unroll]] for (uint b = 0; b < 4; b++) {
-		vec4 column;
-		[[unroll]] for (uint a = 0; a < 4; a++) {
+	uint pair = thread / 16 * 4, position = thread % 16 * 4;
+	vec4 most;
+	[[unroll]] for (uint a = 0; a < 4; a++) {
+		[[unroll]] for (uint b = 0; b < 4; b++) {
 			uint p = first + position + b;
 			precise float s = scores[a][b] * scale;
 			s = cap > 0.0 ? cap * hyperbolic(s / cap) : s;
-			column[a] = p >= lows[pair + a] && p < highs[pair + a] ? s : 2.0 * NOTHING;
+			scores[a][b] = p >= lows[pair + a] && p < highs[pair + a] ? s : 2.0 * NOTHING;
+		}
+		most[a] = max(max(scores[a].x, scores[a].y), max(scores[a].z, scores[a].w));
+	}
+	weights[(thread % 16 * PAIRS + pair) / 4] = most;
+	barrier();
+	if (thread < 64) {
+		float m = best[thread];
+		[[unroll]] for (uint i = 0; i < 16; i++) {
+			m = max(m, weights[(i * PAIRS + thread) / 4][thread % 4]);
+		}
+		keep[thread] = exp2(best[thread] - m);
+		best[thread] = m;
+	}
+	barrier();
+	[[unroll]] for (uint b = 0; b < 4; b++) {
+		vec4 column;
+		uint p = first + position + b;
+		[[unroll]] for (uint a = 0; a < 4; a++) {
+			bool seen = p >= lows[pair + a] && p < highs[pair + a];
+			column[a] = seen ? exp2(scores[a][b] - best[pair + a]) : 0.0;
 		}
 		weights[((position + b) * PAIRS + pair) / 4] = column;
 	}
 	barrier();
 	if (thread < 64) {
-		float most = best[thread];
-		for (uint i = 0; i < 64; i++) {
-			most = max(most, weights[(i * PAIRS + thread) / 4][thread % 4]);
-		}
-		keep[thread] = exp2(best[thread] - most);
-		best[thread] = most;
-	}
-	barrier();
-	for (uint i = thread; i < 64 * 64; i += 256) {
-		uint m = i % 64, p = first + i / 64, at = (i / 64 * PAIRS + m) / 4;
-		bool seen = p >= lows[m] && p < highs[m];
-		weights[at][m % 4] = seen ? exp2(weights[at][m % 4] - best[m]) : 0.0;
-	}
-	barrier();
-	if (thread < 64) {
 		precise float t = total[thread] * keep[thread];
+		uint low = lows[thread], high = highs[thread];
 		for (uint i = 0; i < 64; i++) {
-			if (first + i >= lows[thread] && first + i < highs[thread]) {
-				t = t + weights[(i * PAIRS + thread) / 4][thread % 4];
+			float w = weights[(i * PAIRS + thread) / 4][thread % 4];
+			if (first + i >= low && first + i < high) {
+				t = t + w;
 			}
 		}
 		total[thread] = t;
 	}
 }
 
-// add adds weighted values of a run. What a pair does not see is not added, not even as nothing: it may be infinite.
-void add(uint64_t run, uint first, uint least, uint most, bool whole) {
-	uint thread = gl_LocalInvocationID.x, pair = thread / 16, part = thread % 16;
+// add adds weighted values of a run, whose first slice was asked for, and asks for the next run's keys, if there is one.
+// What a pair does not see is not added, not even as nothing: it may be infinite.
+void add(uint64_t run, uint64_t next, uint row, uint first, bool whole) {
+	uint pair = thread / 16, part = thread % 16;
 	[[unroll]] for (uint a = 0; a < 4; a++) {
 		[[unroll]] for (uint w = 0; w < WIDE; w++) {
 			precise vec4 s = sums[a * WIDE + w] * keep[pair * 4 + a];
@@ -164,18 +223,13 @@ void add(uint64_t run, uint first, uint least, uint most, bool whole) {
 	}
 	for (uint slice = 0; slice < 64; slice += SLICE) {
 		barrier();
-		for (uint i = thread; i < SLICE * VALUES; i += 256) {
-			uint at = slice + i / VALUES, p = first + at;
-			float v = 0.0;
-			if (p >= least && p < most) {
-				v = element(run, at * VALUES + i % VALUES);
-				if (TYPE == KVQ8) {
-					v *= Floats(run + 64ul * VALUES).v[at];
-				}
-			}
-			slices[i / 4][i % 4] = v;
-		}
+		putValues();
 		barrier();
+		if (slice + SLICE < 64) {
+			askValues(run, slice + SLICE);
+		} else if (next != 0) {
+			askKeys(next, row, 0);
+		}
 		[[unroll]] for (uint i = 0; i < SLICE; i++) {
 			vec4 weight = weights[(slice + i) * PAIRS / 4 + pair];
 			uint p = first + slice + i;
@@ -193,10 +247,10 @@ void add(uint64_t run, uint first, uint least, uint most, bool whole) {
 
 // store writes the parts of the pairs of a turn.
 void store(uint row, uint split) {
-	uint thread = gl_LocalInvocationID.x, heads = gl_NumWorkGroups.x * QUERIES;
+	uint heads = gl_NumWorkGroups.x * QUERIES;
 	[[unroll]] for (uint a = 0; a < 4; a++) {
 		uint m = thread / 16 * 4 + a, head = gl_WorkGroupID.x * QUERIES + m % QUERIES;
-		uint at = (((row + m / QUERIES) * heads + head) * MAXSPLITS + split) * (VALUES + 2);
+		uint at = (((row + m / QUERIES) * heads + head) * MAXSPLITS + split) * (VALUES + 4);
 		if (highs[m] == 0) {
 			continue;
 		}
@@ -212,24 +266,36 @@ void store(uint row, uint split) {
 	}
 }
 
+// runOf is the number of this KV head's run that has a position of a sequence.
+uint64_t runOf(Row leader, uint position) {
+	return uint64_t(block(tables, leader, position)) * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+}
+
 // turn computes the rows of a sequence, with splits of one length, of a workgroup's; from and to are what they see
 // together, wholeFrom and wholeTo what each of them sees.
 void turn(Row leader, uint row, uint split, uint from, uint to, uint wholeFrom, uint wholeTo) {
 	[[unroll]] for (uint i = 0; i < 4 * WIDE; i++) {
 		sums[i] = vec4(0);
 	}
+	uint64_t run = from < to ? runOf(leader, from) : 0;
+	if (from < to) {
+		askKeys(keys + run * runBytes(KEYS, GROUPED), row, 0);
+	}
 	for (uint first = from / 64 * 64; first < to; first += 64) {
-		uint64_t run = uint64_t(block(tables, leader, first)) * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-		score(keys + run * runBytes(KEYS, GROUPED), row, first, from, to);
+		uint64_t of = values + run * runBytes(VALUES, VALUES), next = 0;
+		score(keys + run * runBytes(KEYS, GROUPED), of, row);
 		weigh(first);
-		barrier();
-		add(values + run * runBytes(VALUES, VALUES), first, from, to, first >= wholeFrom && first + 64 <= wholeTo);
+		if (first + 64 < to) {
+			run = runOf(leader, first + 64);
+			next = keys + run * runBytes(KEYS, GROUPED);
+		}
+		add(of, next, row, first, first >= wholeFrom && first + 64 <= wholeTo);
 	}
 	store(row, split);
 }
 
 void main() {
-	uint thread = gl_LocalInvocationID.x, row = gl_WorkGroupID.z * ROWS, split = gl_WorkGroupID.y;
+	uint row = gl_WorkGroupID.z * ROWS, split = gl_WorkGroupID.y;
 	uint here = min(uint64_t(count) != 0 ? min(size, count.v[0]) : size, row + ROWS);
 	for (uint lead = row; lead < here; lead++) {
 		Row leader = rows.v[lead];

@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // y[c][o] = Σ w[o][k]·x[c][k] for many columns c, both rounded to half precision, for the speed of cooperative matrices.
 // Sums are float32, in an order of the device's: a column's bits are the same among any others, but not those of
-// matvec.comp.
+// matvec.comp. Columns that were made smaller are made large again.
 //
 // A workgroup owns 128 outputs (four tiles of 32 rows; two of gate and two of up, where EPILOGUE is a GLU) and 64·WIDE
 // columns. A team of 32 threads (of a subgroup, where MATRIX) has 64 outputs × 64 columns of them as 4 × 4 squares of
@@ -40,7 +40,7 @@ layout(constant_id = 4) const uint ACT = 1;
 
 layout(push_constant, scalar) uniform Push {
 	Quads weights;
-	Quads x;         // rows of halves, of whole 256: see halve.comp
+	Quads x;         // rows of halves, of whole 256, and a factor for each of the columns: see halve.comp
 	uint64_t y;
 	Floats bias;
 	Floats residual;
@@ -76,6 +76,7 @@ const uint WORDS8 = 1;
 
 shared EIGHT a[TALL * STRIDE * WORDS8];
 shared EIGHT b[COLUMNS * STRIDE * WORDS8];
+shared float factors[COLUMNS]; // a thread has one of them
 
 uvec2 rounded(vec4 v) { return uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw)); }
 
@@ -209,10 +210,31 @@ void multiply(uint at) {
 #endif
 }
 
+// enlarge multiplies all sums by their columns' factors.
+void enlarge() {
+	uint first = gl_LocalInvocationID.x / 64 * 64; // of the team's columns
+	EACHSQUARE for (uint s = 0; s < SQUARES; s++) {
+		uint from = first + s % ACROSS * 16;
+#if defined(MATRIX)
+		SQUARE each;
+		coopMatLoad(each, factors, from, 0, gl_CooperativeMatrixLayoutRowMajor);
+#endif
+		[[unroll]] for (uint e = 0; e < SIZE; e++) {
+#if defined(MATRIX)
+			total[s][e] *= each[e];
+#else
+			total[s][e] *= factors[from + squareColumn() + 2 * e];
+#endif
+		}
+	}
+}
+
 void main() {
 	EACHSQUARE for (uint s = 0; s < SQUARES; s++) {
 		clearSquare(total[s]);
 	}
+	uint64_t behind = uint64_t(x) + 512 * uint64_t(columns * kTiles);
+	factors[gl_LocalInvocationID.x] = Floats(behind).v[column(gl_LocalInvocationID.x)];
 	fetch(0);
 	for (uint stage = 0; stage < kTiles * 4; stage++) {
 		barrier();
@@ -225,5 +247,6 @@ void main() {
 			multiply(at);
 		}
 	}
+	enlarge();
 	finish();
 }

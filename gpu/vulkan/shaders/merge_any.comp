@@ -27,14 +27,14 @@ void main() {
 		return;
 	}
 	uint head = i / features, n = splits(rows.v[r].position);
-	uint from = (r * heads + head) * MAXSPLITS * (features + 2);
+	uint from = (r * heads + head) * MAXSPLITS * (features + 4);
 	float most = uint64_t(sinks) == 0 ? -1e30 : sinks.v[head];
 	for (uint s = 0; s < n; s++) {
-		most = max(most, parts.v[from + s * (features + 2) + features]);
+		most = max(most, parts.v[from + s * (features + 4) + features]);
 	}
 	precise float sum = uint64_t(sinks) == 0 ? 0.0 : exp2(sinks.v[head] - most), v = 0.0;
 	for (uint s = 0; s < n; s++) {
-		uint part = from + s * (features + 2);
+		uint part = from + s * (features + 4);
 		float weight = exp2(parts.v[part + features] - most);
 		sum = fma(weight, parts.v[part + features + 1], sum);
 		v = fma(weight, parts.v[part + i % features], v);

@@ -19,6 +19,7 @@ const (
 	Argmax
 	Attend
 	AttendAny
+	AttendRow
 	AttendRows
 	Chosen
 	Combine
@@ -126,6 +127,7 @@ var names = [modules]string{
 	Argmax:                   "argmax",
 	Attend:                   "attend",
 	AttendAny:                "attend_any",
+	AttendRow:                "attend_row",
 	AttendRows:               "attend_rows",
 	Chosen:                   "chosen",
 	Combine:                  "combine",
@@ -394,6 +396,63 @@ type AttendAnyConstants struct {
 // List is the constants by id.
 func (c AttendAnyConstants) List() []uint32 {
 	return []uint32{c.Type, c.Keys, c.Values, c.Queries, c.AtOnce}
+}
+
+// AttendRowPush is the push constants of attend_row.comp.
+type AttendRowPush struct {
+	X         uint64  // offset 0
+	Keys      uint64  // offset 8
+	Values    uint64  // offset 16
+	Parts     uint64  // offset 24
+	Rows      uint64  // offset 32
+	Tables    uint64  // offset 40
+	Angles    uint64  // offset 48
+	Count     uint64  // offset 56
+	QueryGain uint64  // offset 64
+	KeyGain   uint64  // offset 72
+	XStride   uint32  // offset 80
+	Window    uint32  // offset 84
+	Scale     float32 // offset 88
+	Cap       float32 // offset 92
+	Eps       float32 // offset 96
+	Chunked   uint32  // offset 100
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Keys) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Values) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Parts) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Rows) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Tables) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Angles) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Count) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.QueryGain) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.KeyGain) ^ 72)
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.XStride) ^ 80)
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Window) ^ 84)
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Scale) ^ 88)
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Cap) ^ 92)
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Eps) ^ 96)
+	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Chunked) ^ 100)
+)
+
+// AttendRowConstants is the specialisation constants of attend_row.comp.
+type AttendRowConstants struct {
+	Threads     uint32 // id 0
+	Features    uint32 // id 1
+	Queries     uint32 // id 2
+	Staged      uint32 // id 3
+	Fused       uint32 // id 4
+	Dims        uint32 // id 5
+	Interleaved uint32 // id 6
+	Normed      uint32 // id 7
+}
+
+// List is the constants by id.
+func (c AttendRowConstants) List() []uint32 {
+	return []uint32{c.Threads, c.Features, c.Queries, c.Staged, c.Fused, c.Dims, c.Interleaved, c.Normed}
 }
 
 // AttendRowsPush is the push constants of attend_rows.comp.

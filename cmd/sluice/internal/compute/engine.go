@@ -41,7 +41,7 @@ type Flags struct {
 	Device      string   `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
 	GPULayers   layers   `name:"gpu-layers" placeholder:"N" default:"all" help:"Layers that a GPU computes, the last ones, with the head; this machine's processor computes the others, from its own memory. 0: the GPU computes none. all (the default): what does not fit is copied there for each token. auto: either, or as with --cpu-experts, whichever is predicted to be sooner."`
 	CPUExperts  int      `name:"cpu-experts" placeholder:"N" help:"Layers whose experts this machine's processor computes, from its own memory, while a GPU computes all else: the first ones that have any. Default: 0, what does not fit is copied there for each token."`
-	FastPrefill bool     `help:"On a GPU, read prompts in half precision, which is faster: results then depend a little on what is computed at once."`
+	FastPrefill bool     `help:"On a GPU, read prompts in half precision, as those of F16 files are anyway: faster, but a little less exact, and earlier answers in a prompt are read anew."`
 	Threads     int      `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
 	NoRepack    bool     `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
 	Log         string   `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`

@@ -1,0 +1,82 @@
+package backendtest
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/internal/testref"
+)
+
+// Prompts is a device all of whose steps are of prompts: see backend.Traits.Apart.
+func Prompts(d backend.Device) backend.Device { return prompts{d} }
+
+type prompts struct{ backend.Device }
+
+func (d prompts) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	m, err := d.Device.Compile(p, c)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range m.Steps() {
+		s.Prompt = true // nobody here says otherwise
+	}
+	return m, nil
+}
+
+// PromptLaws holds a device that computes prompts of such matrices apart to the laws by bits: those of prompts are the
+// same in any chunks and beside any others. They are not those of answers, but near, relative to their size.
+func PromptLaws(t *testing.T, d backend.Device, matrixTypes []quant.Type, tolerance float64) {
+	s := small{layers: 1, width: 64, ffn: 96, vocab: 51, heads: 2, kvHeads: 1, head: 32}
+	for _, f := range models {
+		if f.name != "gemma" && f.name != "starcoder" { // with gates and without, with biases and without
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) {
+			p, err := f.record(s)
+			require.NoError(t, err)
+			m, err := randomModel(p, 9, inTurn(matrixTypes))
+			require.NoError(t, err)
+			require.True(t, d.Traits().Apart(m.Bound))
+			answers, prompts := newLawful(t, d, m), newLawful(t, Prompts(d), m)
+			chunks := prompts.sequence(t, prompts.tokens, []int32{7, 2, 9}, 5, 60, 1, 3, len(prompts.tokens))
+			sameBits(t, "in chunks", m.OutputWidth(), chunks, prompts.want)
+			prompts.beside(t)
+			apart := relative(prompts.want, answers.want)
+			t.Logf("%.2g apart", apart)
+			require.Positive(t, apart)
+			require.LessOrEqual(t, apart, tolerance)
+		})
+	}
+}
+
+// PromptFixtures has the models of Fixtures, as open makes them, read prompts by a device that computes these apart:
+// they are near what it computes of answers, relative to their size, and are followed by the same greedy tokens. Where
+// states add up what rounding did, twice as far is near.
+func PromptFixtures(t *testing.T, d backend.Device, open Loader, tolerance float64) {
+	dir := filepath.Join(testref.Dir(t), "fixtures")
+	for _, v := range variants {
+		if v.edit != nil {
+			continue
+		}
+		t.Run(v.name, func(t *testing.T) {
+			f, m := readFixture(t, filepath.Join(dir, v.name+".json")), open(t, filepath.Join(dir, v.name+".gguf"), nil)
+			if !d.Traits().Apart(m.Bound) {
+				t.Skip("it is computed in one way")
+			}
+			tolerance := tolerance
+			if len(m.Program.States) > 0 {
+				tolerance *= 2
+			}
+			apart := relative(Logits(t, Prompts(d), m, f.Tokens), Logits(t, d, m, f.Tokens))
+			t.Logf("%.2g apart, of %.2g", apart, tolerance)
+			require.Positive(t, apart)
+			require.LessOrEqual(t, apart, tolerance)
+			f.greedy(t, d, m)
+		})
+	}
+}
