@@ -76,12 +76,17 @@ func (s *Store) forget(name Name) error {
 	if err := removed(err); err != nil {
 		return err
 	}
-	for folder := filepath.Dir(s.manifestAt(name)); folder != s.path(modelsFolder); folder = filepath.Dir(folder) {
+	s.prune(filepath.Dir(s.manifestAt(name)))
+	return nil
+}
+
+// prune removes a folder of manifests, and those above it, as far as they are empty.
+func (s *Store) prune(folder string) {
+	for ; folder != s.path(modelsFolder); folder = filepath.Dir(folder) {
 		if os.Remove(folder) != nil { // it is not empty
-			break
+			return
 		}
 	}
-	return nil
 }
 
 // whole is the name of the one model, or unfinished pull, that is meant, and what there is of it. Of several
@@ -210,7 +215,24 @@ func (s *Store) collect() error {
 			}
 		}
 	}
-	return cmp.Or(s.sweep(viewsFolder, views), s.sweep(partsFolder, parts), s.sweep(blobsFolder, blobs), s.sweepUploads())
+	return cmp.Or(s.sweepModels(), s.sweep(viewsFolder, views), s.sweep(partsFolder, parts), s.sweep(blobsFolder, blobs),
+		s.sweepUploads())
+}
+
+// sweepModels removes manifests that were about to have their names (package safefile) when a process was killed.
+func (s *Store) sweepModels() error {
+	var left []string
+	err := filepath.WalkDir(s.path(modelsFolder), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasPrefix(d.Name(), ".") && strings.HasSuffix(d.Name(), ".json.sluice") {
+			left = append(left, path)
+		}
+		return removed(err)
+	})
+	for _, path := range left {
+		err = cmp.Or(err, removed(os.Remove(path)))
+		s.prune(filepath.Dir(path))
+	}
+	return err
 }
 
 // sweep removes what is not needed of a folder.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -70,6 +71,25 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 	require.NoError(t, s.change(context.Background(), s.collect))
 	require.Empty(t, tree(t, s), "nothing is left of what was killed")
+}
+
+// TestHalfManifestGoes: a manifest that had not come to its name when its process was killed goes, though nobody puts
+// another one there, and so does its folder; those beside it stay.
+func TestHalfManifestGoes(t *testing.T) {
+	s := open(t)
+	m := churned(t)[1]
+	m.pull(t, s)
+	beside := filepath.Dir(s.manifestAt(name(t, "a/c:Q8_0")))
+	for _, folder := range []string{beside, filepath.Join(filepath.Dir(beside), "gone")} {
+		require.NoError(t, os.MkdirAll(folder, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, ".F16.json.sluice"), []byte("{"), 0o600))
+	}
+	before := tree(t, s)
+	require.NoError(t, s.change(context.Background(), s.collect))
+	require.Len(t, tree(t, s), len(before)-2)
+	require.NoDirExists(t, filepath.Join(filepath.Dir(beside), "gone"))
+	_, err := s.Resolve("a/c")
+	require.NoError(t, err)
 }
 
 // churned are models that have files in common.
