@@ -347,8 +347,8 @@ func TestHybridOnGPU(t *testing.T) {
 	wg.Wait()
 }
 
-// TestTraceOfHybrid: law Overlap for layers on a GPU and on the processor. Segments of both are in the trace, each where it
-// is computed, and what the device waits for has causes.
+// TestTraceOfHybrid: law Overlap for layers on a GPU and on the processor. Segments of both are in the trace, and
+// what the device waits for has causes.
 func TestTraceOfHybrid(t *testing.T) {
 	on := onGPU(t, vulkan.Options{Cache: t.TempDir()})
 	e := startFixture(t, fixture, func(c *Config) {

@@ -16,8 +16,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/place"
 )
 
-// inTiers has every second of the groups that stream wait in the host's memory, to be copied by the device: uploader and
-// prefetcher bring the others from disk.
+// inTiers has every second of the groups that stream wait in the host's memory, to be copied by the device: uploader
+// and prefetcher bring the others from disk.
 func inTiers(f few) func(*Config) {
 	return func(c *Config) {
 		c.hooks.plan = func(p *ir.Bound, m *place.Model) {

@@ -113,7 +113,7 @@ func computing(t *testing.T, r *running, _ net.Conn) {
 	t.Helper()
 	r.open(t, 1)
 	from := r.engine.Steps().Count
-	require.Eventually(t, func() bool { return r.engine.Steps().Count > from+2 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.engine.Steps().Count > from+2 }, time.Minute, time.Millisecond)
 }
 
 func readEvents(t *testing.T, conn net.Conn, n int) {

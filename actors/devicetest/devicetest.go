@@ -24,8 +24,8 @@ func OnProcessor(t testing.TB, what string) {
 	}
 }
 
-// New is the first GPU, if OnGPU, else the processor, with two threads. What a driver has compiled it keeps from test to
-// test.
+// New is the first GPU, if OnGPU, else the processor, with two threads. What a driver has compiled it keeps from test
+// to test.
 func New(t testing.TB) backend.Device {
 	t.Helper()
 	if !OnGPU() {
