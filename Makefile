@@ -110,7 +110,7 @@ gpu-suite: ## engines and servers that compute on a Vulkan device
 	@case " $(SLUICE_WITHOUT) " in *" vulkan "*) echo "no Vulkan device: its part is left out"; exit 0;; esac; set -x; \
 	$(ON_GPU) -run '^Test($(ENGINES_ON_GPU))$$' ./actors && $(ON_GPU) -run '^Test($(SERVERS_ON_GPU))$$' ./server
 ENGINES_ON_GPU = Generate|Idle|Spans|NoAlloc|FileChanges|SurviveChaos|Constrained|ForcedCalls|OneBOS|RequestFaults
-SERVERS_ON_GPU = Limits|CancelBefore|RefusalsOfMessages|SharedPaths|Bytes|DebugActors|OllamaModels
+SERVERS_ON_GPU = Limits|CancelBefore|RefusalsOfMessages|SharedPaths|DebugActors|HTTP10|Framing|UnreadBody
 
 fuzz: ## every fuzz target for FUZZTIME
 	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r dirname | sort -u); do \

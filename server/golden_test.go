@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/actors/devicetest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -33,6 +35,7 @@ func steady(text string) string {
 
 // TestBytes compares answers byte for byte, but for ids, dates and times.
 func TestBytes(t *testing.T) {
+	devicetest.OnProcessor(t, "the texts and probabilities of these files are a processor's")
 	r := start(t, Options{}, nil)
 	const talk = `"messages":[{"role":"user","content":"What is the capital of France?"}]`
 	const ask = talk + `,"temperature":0`

@@ -12,8 +12,8 @@ import (
 // unable are the files whose tests skip where a machine, or a case, cannot have what they look at: nobody could install
 // it. What can be installed is missing by internal/testref, which fails in CI.
 var unable = []string{
-	"actors/devicetest/devicetest.go",       // what no GPU does, where the suite runs on one
-	"actors/hybrid_test.go",                 // two processors, where the suite runs on a GPU
+	"actors/devicetest/devicetest.go",       // what only processors do, where the suite runs on a GPU
+	"actors/hybrid_test.go",                 // a clock of the device
 	"actors/spancost_test.go",               // without the race detector
 	"cmd/sluice/files_test.go",              // files without a name
 	"gpu/vulkan/sample_test.go",             // float64
