@@ -62,7 +62,7 @@ func TestDebugTrace(t *testing.T) {
 	r := start(t, Options{}, nil)
 	status, body := r.post(t, "/v1/completions", `{"prompt":"three four","max_tokens":4,"ignore_eos":true}`)
 	require.Equal(t, http.StatusOK, status, body) // a GPU's kernels are there
-	for seconds := 1; ; seconds *= 2 { // a busy machine may take longer than a second for the answer
+	for seconds := 1; ; seconds *= 2 {            // a busy machine may take longer than a second for the answer
 		began := time.Now()
 		answer, err := r.http.Get(fmt.Sprintf("%s/debug/trace?seconds=%d", r.url, seconds))
 		require.NoError(t, err)

@@ -77,6 +77,15 @@ func together(threads int, work func(i int)) time.Duration {
 	return slices.Max(took)
 }
 
+// passing is a pass of threads that each do work of their own, made before any of them begins.
+func passing(threads int, prepare func() func()) (pass func() time.Duration) {
+	works := make([]func(), threads)
+	for i := range works {
+		works[i] = prepare()
+	}
+	return func() time.Duration { return together(threads, func(i int) { works[i]() }) }
+}
+
 // touch gives every page its memory.
 func touch(area []byte) {
 	for i := 0; i < len(area); i += 4096 {

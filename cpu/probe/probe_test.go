@@ -20,6 +20,8 @@ func TestCeilings(t *testing.T) {
 	}
 	within(bytes, 1e8, 1e12, "reading")
 	for _, s := range kernels.Sets() {
+		within(Attend(s, 1), 1e7, 1e13, s.Name)
+		within(Gate(s, 1), 1e5, 1e12, s.Name)
 		if s.Name != "generic" {
 			within(Multiply(s.Name, 1), 1e9, 1e14, s.Name)
 		}

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -36,6 +37,8 @@ type Toolbox struct {
 	Name   string // OneTool
 	Single bool   // no more than one call
 
+	Allowed []string // nil: all. The others are as if they had not been sent: the model is not told of them
+
 	tools []Tool
 }
 
@@ -67,12 +70,22 @@ func unnamable(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError || strings.ContainsRune("<>{}()[]\"'=,|\\", r)
 }
 
+// Allows says that the model is to be told of a tool, if of any.
+func (b *Toolbox) Allows(name string) bool {
+	return b.Allowed == nil || slices.Contains(b.Allowed, name)
+}
+
 // Shown says that the model is to be told of the tools.
 func (b *Toolbox) Shown() bool { return len(b.tools) > 0 && b.Choice != NoTool }
 
 // Tools are what the engine wants; nil: nothing can be called. choice is the field that faults name.
 func (b *Toolbox) Tools(choice string) (*Tools, *wire.Fault) {
 	forced := b.Choice == SomeTool || b.Choice == OneTool
+	for _, name := range b.Allowed {
+		if !b.has(name) {
+			return nil, wire.Invalid(choice, "invalid_value", "%s allows %q, which is not one of the tools", choice, wire.Shown(name))
+		}
+	}
 	switch {
 	case forced && len(b.tools) == 0:
 		return nil, wire.Invalid(choice, "invalid_value", "%s wants a call, but there are no tools: send some", choice)
@@ -81,7 +94,8 @@ func (b *Toolbox) Tools(choice string) (*Tools, *wire.Fault) {
 	case !b.Shown():
 		return nil, nil
 	}
-	t := &Tools{List: b.tools, Must: forced, Single: b.Single}
+	list := slices.DeleteFunc(slices.Clone(b.tools), func(t Tool) bool { return !b.Allows(t.Name) })
+	t := &Tools{List: list, Must: forced, Single: b.Single}
 	if b.Choice == OneTool {
 		t.Only = b.Name
 	}

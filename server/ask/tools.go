@@ -2,6 +2,7 @@ package ask
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/wire"
@@ -13,9 +14,7 @@ import (
 // the template, and says what the engine is to make of them; nil: nothing can be called.
 func (f Fields) Tools(in *chat.Input) *answer.Tools {
 	box := answer.Toolbox{}
-	f.ToolChoice(&box, func(o *wire.Fields) {
-		o.Object("function", `an object such as {"name": "..."}`, func(o *wire.Fields) { o.Text("name", &box.Name) })
-	})
+	f.ToolChoice(&box, true)
 	list := &jinja.List{}
 	if raw, ok := f.Get("tools"); ok {
 		var err error
@@ -35,12 +34,14 @@ func (f Fields) Tools(in *chat.Input) *answer.Tools {
 	}
 	if box.Shown() {
 		in.Tools = list
+		list.Items = slices.DeleteFunc(list.Items, func(item jinja.Value) bool { return !box.Allows(named(item, true)) })
 	}
 	return f.Callable(&box)
 }
 
-// ToolChoice reads tool_choice and parallel_tool_calls, as OpenAI has them; one reads which function is to be called.
-func (f Fields) ToolChoice(box *answer.Toolbox, one func(*wire.Fields)) {
+// ToolChoice reads tool_choice and parallel_tool_calls, as OpenAI has them. In chat completions what it says of a type
+// is in an object of its own.
+func (f Fields) ToolChoice(box *answer.Toolbox, nested bool) {
 	const want = `"auto", "none", "required" or {"type": "function", "function": {"name": "..."}}`
 	parallel := true
 	f.Flag("parallel_tool_calls", &parallel)
@@ -63,13 +64,60 @@ func (f Fields) ToolChoice(box *answer.Toolbox, one func(*wire.Fields)) {
 	}
 	f.Object("tool_choice", want, func(o *wire.Fields) {
 		kind := ""
-		if o.Text("type", &kind); kind != "function" {
+		o.Text("type", &kind)
+		read, part, shape := func(o *wire.Fields) { o.Text("name", &box.Name) }, "function", `an object such as {"name": "..."}`
+		switch kind {
+		case "function":
+			box.Choice = answer.OneTool
+		case "allowed_tools":
+			read = func(o *wire.Fields) { allowed(o, box, nested) }
+			part, shape = kind, `an object such as {"mode": "auto", "tools": [...]}`
+		default:
 			shown, _ := o.Get("type")
-			o.Wrong("type", shown, `"function"`)
+			o.Wrong("type", shown, `"function" or "allowed_tools"`)
+			return
 		}
-		box.Choice = answer.OneTool
-		one(o)
+		if !nested {
+			read(o)
+			return
+		}
+		if _, ok := o.Get(part); !ok && kind == "allowed_tools" {
+			o.Wrong(part, "null", shape)
+		}
+		o.Object(part, shape, read)
 	})
+}
+
+// allowed reads which tools may be called, and whether one must be.
+func allowed(o *wire.Fields, box *answer.Toolbox, nested bool) {
+	mode := ""
+	switch o.Text("mode", &mode); mode {
+	case "auto":
+	case "required":
+		box.Choice = answer.SomeTool
+	default:
+		shown, _ := o.Get("mode")
+		o.Wrong("mode", shown, `"auto" or "required"`)
+		return
+	}
+	raw, _ := o.Get("tools")
+	list, err := chat.ParseTools(raw, o.Budget)
+	if err != nil || len(list.Items) == 0 || len(list.Items) > answer.MaxTools {
+		o.Broken("tools", raw, err, "a list of some of the tools, by their names")
+		return
+	}
+	for _, item := range list.Items {
+		box.Allowed = append(box.Allowed, named(item, nested))
+	}
+}
+
+// named is a tool's name; "" if there is none.
+func named(tool jinja.Value, nested bool) string {
+	d, _ := tool.(*jinja.Dict)
+	if nested {
+		d, _ = Value(d, "function").(*jinja.Dict)
+	}
+	return Text(d, "name")
 }
 
 // Tool puts a tool into the box: an object with a name, strict, and a schema under the key given.

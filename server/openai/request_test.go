@@ -143,6 +143,26 @@ func TestTools(t *testing.T) {
 	require.Nil(t, o.Prompts[0].Tools)
 }
 
+// TestAllowedTools: tools that a request does not allow are neither shown nor called, in both of its shapes.
+func TestAllowedTools(t *testing.T) {
+	for mode, must := range map[string]bool{"auto": false, "required": true} {
+		o, fault := decodeChat(given(`{`+user+`,"tools":[{"type":"function","function":{"name":"f"}},
+			{"type":"function","function":{"name":"g"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"`+mode+`",
+			"tools":[{"type":"function","function":{"name":"g"}}]}}}`), testModel)
+		require.Nil(t, fault)
+		require.Equal(t, &actors.Tools{List: []answer.Tool{{Name: "g"}}, Must: must}, o.Prompts[0].Tools)
+		require.Len(t, o.Prompts[0].Chat.Tools.(*jinja.List).Items, 1)
+
+		r, fault := decodeResponse(given(`{"input":"a","tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}],
+			"tool_choice":{"type":"allowed_tools","mode":"`+mode+`","tools":[{"type":"function","name":"g"}]}}`), testModel, forgotten)
+		require.Nil(t, fault)
+		require.Equal(t, &actors.Tools{List: []answer.Tool{{Name: "g"}}, Must: must}, r.Prompts[0].Tools)
+		require.Len(t, r.Prompts[0].Chat.Tools.(*jinja.List).Items, 1)
+		require.Equal(t, `{"type":"allowed_tools","mode":"`+mode+`","tools":[{"type":"function","name":"g"}]}`,
+			string(appendToolChoice(nil, &r.tools)))
+	}
+}
+
 func TestDecodeCompletion(t *testing.T) {
 	decode := func(body string) []actors.Request {
 		o, fault := decodeCompletion(given(body), testModel)
@@ -231,7 +251,15 @@ var faults = []struct{ chat, body, param, text string }{
 		`tool_choice wants a call, but there are no tools: send some`},
 	{"c", `{` + user + `,"tool_choice":"maybe"}`, "tool_choice",
 		`tool_choice is "maybe": want "auto", "none", "required" or {"type": "function", "function": {"name": "..."}}`},
-	{"c", `{` + user + `,"tool_choice":{"type":"custom"}}`, "tool_choice.type", `tool_choice.type is "custom": want "function"`},
+	{"c", `{` + user + `,"tool_choice":{"type":"custom"}}`, "tool_choice.type", `tool_choice.type is "custom": want "function" or "allowed_tools"`},
+	{"c", tooled(`{"name":"f"}`) + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"none","tools":[]}}}`,
+		"tool_choice.allowed_tools.mode", `tool_choice.allowed_tools.mode is "none": want "auto" or "required"`},
+	{"c", tooled(`{"name":"f"}`) + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}}}`,
+		"tool_choice.allowed_tools.tools", `tool_choice.allowed_tools.tools is []: want a list of some of the tools, by their names`},
+	{"c", tooled(`{"name":"f"}`) + `,"tool_choice":{"type":"allowed_tools","mode":"auto"}}`, "tool_choice.allowed_tools",
+		`tool_choice.allowed_tools is null: want an object such as {"mode": "auto", "tools": [...]}`},
+	{"c", tooled(`{"name":"f"}`) + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto",
+		"tools":[{"type":"function","function":{"name":"g"}}]}}}`, "tool_choice", `tool_choice allows "g", which is not one of the tools`},
 	{"c", tooled(`{"name":"f"}`) + `,"tool_choice":{"type":"function","function":{"name":"g"}}}`, "tool_choice",
 		`tool_choice wants a call of "g", which is not one of the tools`},
 	{"c", tooled(`{}`) + `}`, "tools[0].function.name", `tools[0].function.name: want a text`},

@@ -121,6 +121,20 @@ func newResponse(o *responseRequest, id string, created int64) *response {
 }
 
 func appendToolChoice(dst []byte, box *answer.Toolbox) []byte {
+	if box.Allowed != nil {
+		mode := `auto`
+		if box.Choice == answer.SomeTool {
+			mode = `required`
+		}
+		dst = append(append(append(dst, `{"type":"allowed_tools","mode":"`...), mode...), `","tools":[`...)
+		for i, name := range box.Allowed {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(wire.AppendString(append(dst, `{"type":"function","name":`...), name), '}')
+		}
+		return append(dst, `]}`...)
+	}
 	switch box.Choice {
 	case answer.NoTool:
 		return append(dst, `"none"`...)

@@ -159,7 +159,7 @@ func (f fields) goesOn(o *responseRequest, before past) {
 // responseTools reads tools, tool_choice and parallel_tool_calls. What stands beside a tool's type stands in "function"
 // where templates know it.
 func (f fields) responseTools(box *answer.Toolbox, in *chat.Input) *answer.Tools {
-	f.ToolChoice(box, func(o *wire.Fields) { o.Text("name", &box.Name) })
+	f.ToolChoice(box, false)
 	list := &jinja.List{}
 	if raw, ok := f.Get("tools"); ok {
 		var err error
@@ -177,6 +177,9 @@ func (f fields) responseTools(box *answer.Toolbox, in *chat.Input) *answer.Tools
 				"%s.type is %q: the server has no tools of its own, want functions", place, wire.Shown(kind))
 		}
 		f.Tool(box, d, place, "parameters")
+		if !box.Allows(ask.Text(d, "name")) {
+			continue
+		}
 		function := &jinja.Dict{}
 		for _, key := range [...]string{"name", "description", "parameters"} {
 			if v := ask.Value(d, key); v != nil && v != (jinja.None{}) {

@@ -14,8 +14,11 @@ type Speeds struct {
 	Bus      float64 // bytes copied from the program's memory to the device's own
 	Memory   float64 // bytes read by all threads that compute, or by the device
 	Multiply float64 // integer operations of theirs, a multiplication and an addition being two
+	Attend   float64 // operations of theirs in products of floats, from a core's cache, likewise
+	Gate     float64 // values x/(1+e⁻ˣ) of theirs
 
-	HostMemory, HostMultiply float64 // Memory and Multiply of what computes in the program's memory beside a device
+	// The same of what computes in the program's memory beside a device.
+	HostMemory, HostMultiply, HostAttend, HostGate float64
 
 	// Of a device with memory of its own, in seconds beside the work that there is:
 	Copy   float64 // of a copy to it, among others
@@ -29,6 +32,8 @@ const (
 	reachMemory   = 0.85
 	reachOwn      = 0.95
 	reachMultiply = 0.5
+	reachAttend   = 0.6  // of Attend, besides its weights: docs/history/performance.md, attention at depth
+	reachGate     = 0.75 // of Gate: a value of those that arithmetic counts is a little more work, in the mean
 
 	launches        = 16  // that a dense layer waits for, or attention and a router: what whole steps take, by their bytes
 	launchesExperts = 17  // and its experts
@@ -38,7 +43,7 @@ const (
 // Expected is what a plan should come to.
 type Expected struct {
 	Decode   float64 // tokens a second, of all sequences together
-	Prefill  float64 // of one long prompt
+	Prefill  float64 // of the rows of one step, of one prompt, behind the positions
 	Streamed float64 // bytes read from disk for each token of Decode
 	Copied   float64 // bytes copied to the device's own memory for it
 	Hits     float64 // share of the experts' uses that find them there, in Decode
@@ -72,16 +77,28 @@ func (m *Model) Expect(p *ir.Bound, s Speeds, sequences, positions int) (e Expec
 	if e.Fill = device.fill() + host.fill(); e.Fill > 0 {
 		e.First = first(&s, rows, [2]*step{device, host}, [2]float64{memory, beside})
 	}
-	chunk := float64(m.Rows)
-	device, host = m.cost(p, chunk)
-	if s.Multiply <= 0 && (host.ops == 0 || s.HostMultiply <= 0) {
-		return e // what bounds it is not known
-	}
-	own, beside := device.prefill(&s, memory, s.Multiply), host.prefill(&s, beside, s.HostMultiply)
-	if e.Prefill = perSecond(chunk, own+beside); m.HostExperts(p.Program) == 0 {
-		e.Prefill = perSecond(chunk, max(own, beside)) // the host computes a chunk while the device computes the one before
-	}
+	e.Prefill = m.prefill(p, &s, float64(m.Rows), float64(positions))
 	return e
+}
+
+// prefill is the tokens a second of a chunk of a prompt behind some positions; 0: what bounds it is not known.
+func (m *Model) prefill(p *ir.Bound, s *Speeds, chunk, positions float64) float64 {
+	device, host := m.cost(p, chunk)
+	if s.Multiply <= 0 && (host.ops == 0 || s.HostMultiply <= 0) {
+		return 0
+	}
+	own, beside := m.reading(p, s, device, host, chunk, positions)
+	if m.HostExperts(p.Program) == 0 {
+		return perSecond(chunk, max(own, beside)) // the host computes a chunk while the device computes the one before
+	}
+	return perSecond(chunk, own+beside)
+}
+
+// reading is the seconds of what the device does of a step with a chunk of a prompt, and of what its host does.
+func (m *Model) reading(p *ir.Bound, s *Speeds, device, host *step, chunk, positions float64) (own, other float64) {
+	m.arithmetic(p, device, host, chunk, positions)
+	beside := Speeds{Disk: s.Disk, Memory: s.HostMemory, Multiply: s.HostMultiply, Attend: s.HostAttend, Gate: s.HostGate}
+	return device.prefill(s), host.prefill(&beside)
 }
 
 // first is the tokens a second of the first ones, by as many rows each step. What drives give stays, until all is there
@@ -132,10 +149,11 @@ func (x *step) remember(bytes float64) {
 	x.dense += bytes
 }
 
-// prefill is the seconds of a step of many rows.
-func (x *step) prefill(s *Speeds, memory, multiply float64) float64 {
-	return max(over(x.ops, multiply*reachMultiply), over(x.computed, memory), over(x.read(), s.Disk),
-		over(x.moved(), s.Bus))
+// prefill is the seconds of a step of many rows. All arithmetic is done one after the other, by all threads.
+func (x *step) prefill(s *Speeds) float64 {
+	computing := over(x.ops, s.Multiply*reachMultiply) + over(x.attend, s.Attend*reachAttend) +
+		over(x.values, s.Gate*reachGate)
+	return max(computing, over(x.computed, s.Memory*x.reach(s)), over(x.read(), s.Disk), over(x.moved(), s.Bus))
 }
 
 // cacheBytes is the KV of a position, in all layers of the device, and of its host.
@@ -159,7 +177,9 @@ func (m *Model) cacheBytes(p *ir.Bound) (device, host int64) {
 type step struct {
 	computed float64 // bytes of weights and caches
 	dense    float64 // of these, what is no expert's
-	ops      float64
+	ops      float64 // of whole numbers, with weights
+	attend   float64 // of floats, with positions or states
+	values   float64 // that are computed one by one
 	ring     float64 // bytes of dense groups that are read from disk
 	kept     float64 // of those that are copied from the program's memory
 	copies   float64 // their number
@@ -224,12 +244,7 @@ func (x *step) decode(s *Speeds, memory float64) float64 {
 // cost adds up a step of so many rows: what the device does of it, and what its host does.
 func (m *Model) cost(p *ir.Bound, rows float64) (device, host *step) {
 	device, host = &step{apart: m.apart, crosses: float64(m.crossings(p))}, &step{}
-	of := func(g *ir.Group) *step {
-		if slices.Contains(m.Parts[0].Layout.OnHost, g.Segment) {
-			return host
-		}
-		return device
-	}
+	of := func(g *ir.Group) *step { return m.whose(g.Segment, device, host) }
 	shelves := map[int]*Shelf{}
 	part := &m.Parts[0]
 	for i := range part.Shelves {
@@ -268,6 +283,14 @@ func (m *Model) cost(p *ir.Bound, rows float64) (device, host *step) {
 		}
 	}
 	return device, host
+}
+
+// whose is who computes a segment.
+func (m *Model) whose(segment int, device, host *step) *step {
+	if slices.Contains(m.Parts[0].Layout.OnHost, segment) {
+		return host
+	}
+	return device
 }
 
 // add counts a dense group. Of a table a row is read.

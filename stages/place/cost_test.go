@@ -39,6 +39,43 @@ func TestExpectDense(t *testing.T) {
 	require.Less(t, m.Expect(p, fast, 8, 8000).Decode, eight.Decode*1.01)
 }
 
+// TestExpectPrefill: a prompt of the 1.7 B shape, by what two cores of one machine were measured to do (VNNI, whose
+// share of Multiply in products of weights was 0.5), and how fast it was read at the beginning and behind 8192
+// positions: docs/performance.md. By weights alone both were 200 tokens/s.
+func TestExpectPrefill(t *testing.T) {
+	p, m := planned(t, "smollm2-1.7b", "Q4_K_M", 0)
+	s := Speeds{Memory: 30e9, Multiply: 1.29e12, Attend: 280e9, Gate: 5e9}
+	require.InEpsilon(t, 176, m.Expect(p, s, 1, 0).Prefill, 0.15)
+	require.InEpsilon(t, 58, m.Expect(p, s, 1, 8192).Prefill, 0.15)
+
+	weights := s
+	weights.Attend, weights.Gate = 0, 0
+	require.InDelta(t, 200, m.Expect(p, weights, 1, 8192).Prefill, 10, "what is not known takes no time")
+	faster := s
+	faster.Gate *= 2
+	require.Greater(t, m.Expect(p, faster, 1, 0).Prefill, 1.02*m.Expect(p, s, 1, 0).Prefill)
+}
+
+// TestExpectWindows: what a window hides is not attended to, and experts cost what a row uses of them.
+func TestExpectWindows(t *testing.T) {
+	a := ir.AttendArgs{}
+	require.EqualValues(t, 8000+256+32, sees(&a, 512, 8000))
+	a.Window = 1024
+	require.EqualValues(t, 1024, sees(&a, 512, 8000))
+	require.EqualValues(t, 288, sees(&a, 512, 0))
+	a.Chunked = true
+	require.EqualValues(t, 512, sees(&a, 512, 8000))
+	require.EqualValues(t, 512, sees(&ir.AttendArgs{Both: true}, 512, 0))
+
+	p, m := planned(t, "qwen3-30b-a3b", "Q4_K_M", 0)
+	device, host := m.cost(p, 512)
+	m.arithmetic(p, device, host, 512, 1000)
+	require.EqualValues(t, 512*48*32*1288*2*(128+128), device.attend, "48 layers, 32 heads of 128")
+	require.Greater(t, device.values, 512*48*8*(2*2048+4*768.0), "eight experts of 768 in each")
+	require.Less(t, device.values, 512*48*(16*(2*2048+4*768.0)+32*1288), "and not all 128")
+	require.Zero(t, host.attend+host.values)
+}
+
 func TestExpectExperts(t *testing.T) {
 	p, m := planned(t, "qwen3-30b-a3b", "Q4_K_M", 6)
 	e := m.Expect(p, fast, 1, 0)

@@ -66,9 +66,8 @@ func (a *Ask) request(m Machine, s Speeds) (seconds float64) {
 	x := &plan.Models[0]
 	chunk := min(usualPrompt, x.Rows)
 	device, host := x.cost(a.Program, float64(chunk))
-	memory, beside := s.Memory*device.reach(&s), s.HostMemory*reachMemory
-	prompt := device.prefill(&s, memory, s.Multiply) + host.prefill(&s, beside, s.HostMultiply)
-	return prompt*usualPrompt/float64(chunk) + usualAnswer/x.Expect(a.Program, s, 1, 0).Decode
+	own, beside := x.reading(a.Program, &s, device, host, float64(chunk), 0)
+	return (own+beside)*usualPrompt/float64(chunk) + usualAnswer/x.Expect(a.Program, s, 1, 0).Decode
 }
 
 // divided says whether the host of the device computes some layers, or experts of some.

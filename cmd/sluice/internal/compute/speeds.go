@@ -40,6 +40,8 @@ type Speeds struct {
 	Direct     bool      `json:"disk_past_page_cache"`
 	Memory     float64   `json:"memory_bytes_per_second"`
 	Multiply   float64   `json:"integer_operations_per_second"`
+	Attend     float64   `json:"float_operations_per_second"` // 0: it was measured by an older program
+	Gate       float64   `json:"gated_values_per_second"`
 
 	Devices map[string]deviceSpeeds `json:"devices,omitempty"` // by name, those with memory of their own
 }
@@ -63,9 +65,9 @@ const (
 func (s *Speeds) Planned(d backend.Device) place.Speeds {
 	if x, apart := s.Devices[d.Name()]; apart {
 		return place.Speeds{Disk: s.Disk, Bus: x.Bus, Memory: x.Memory, Copy: x.Copy, Launch: x.Launch, Turn: x.Turn,
-			HostMemory: s.Memory, HostMultiply: s.Multiply}
+			HostMemory: s.Memory, HostMultiply: s.Multiply, HostAttend: s.Attend, HostGate: s.Gate}
 	}
-	return place.Speeds{Disk: s.Disk, Memory: s.Memory, Multiply: s.Multiply}
+	return place.Speeds{Disk: s.Disk, Memory: s.Memory, Multiply: s.Multiply, Attend: s.Attend, Gate: s.Gate}
 }
 
 // SpeedsOf are those that a plan of a file for a device goes by.
@@ -101,13 +103,14 @@ func recallOne(e *env.Env, file source.Source, d backend.Device) (s Speeds, err 
 	known, wanted := false, Unmeasured(e, file.Path)
 	for _, k := range kept(e) {
 		if k.Machine == wanted.Machine && k.FileSystem == wanted.FileSystem {
-			s, known = k, true
+			s, known = k, k.Attend > 0
 		}
 	}
-	if !known {
+	if devices := s.Devices; !known {
 		if s, err = MeasureSpeeds(e, file, file.Path); err != nil {
 			return s, err
 		}
+		s.Devices = devices // they stay as they were measured
 	}
 	if s.Devices[d.Name()].Copy == 0 && d.Traits().Memory == backend.OwnMemory {
 		rates, err := vulkan.Measure(CardOf(d))
@@ -154,6 +157,7 @@ func MeasureSpeeds(e *env.Env, file source.Source, beside string) (s Speeds, err
 		return s, fmt.Errorf("SLUICE_CPU: %w", err)
 	}
 	s.Multiply = median(probe.Multiply(set.Name, threads))
+	s.Attend, s.Gate = median(probe.Attend(set, threads)), median(probe.Gate(set, threads))
 	return s, nil
 }
 

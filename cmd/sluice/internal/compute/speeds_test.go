@@ -28,7 +28,7 @@ func TestSpeedsAreKept(t *testing.T) {
 	}
 	require.Len(t, kept(e), mostSpeeds)
 
-	require.NoError(t, Keep(e, Speeds{Machine: machineName(), FileSystem: "none", Memory: 7}))
+	require.NoError(t, Keep(e, Speeds{Machine: machineName(), FileSystem: "none", Memory: 7, Attend: 8, Gate: 9}))
 	d, err := cpu.New(1, "")
 	require.NoError(t, err)
 	s, err := Recall(e, source.Source{}, d)
@@ -51,13 +51,14 @@ func (apart) Traits() backend.Traits { return backend.Traits{Memory: backend.Own
 // TestCardIsKnown: a card is measured once; what an older program found out, in another way, does not count.
 func TestCardIsKnown(t *testing.T) {
 	e, _ := envtest.CachingEnv(t)
-	here := Speeds{Machine: machineName(), FileSystem: "none", Memory: 7}
+	here := Speeds{Machine: machineName(), FileSystem: "none", Memory: 7, Attend: 8, Gate: 9}
 	card := deviceSpeeds{Bus: 43e9, Memory: 3e12, Copy: 1e-5, Launch: 2e-6, Turn: 3e-5}
 	here.Devices = map[string]deviceSpeeds{"card": card}
 	require.NoError(t, Keep(e, here))
 	s, err := Recall(e, source.Source{}, apart{})
 	require.NoError(t, err)
-	require.Equal(t, place.Speeds{Bus: 43e9, Memory: 3e12, Copy: 1e-5, Launch: 2e-6, Turn: 3e-5, HostMemory: 7},
+	require.Equal(t, place.Speeds{Bus: 43e9, Memory: 3e12, Copy: 1e-5, Launch: 2e-6, Turn: 3e-5, HostMemory: 7,
+		HostAttend: 8, HostGate: 9},
 		s.Planned(apart{}))
 
 	card.Copy = 0
@@ -73,7 +74,8 @@ func TestMirrorAddsItsDisk(t *testing.T) {
 	e, _ := envtest.CachingEnv(t)
 	e.Root = fstest.MapFS{}
 	for folder, rate := range map[string]float64{"/a": 3, "/b": 4} {
-		require.NoError(t, Keep(e, Speeds{Machine: machineName(), FileSystem: folder, Disk: rate}))
+		require.NoError(t, Keep(e, Speeds{Machine: machineName(), FileSystem: folder, Disk: rate,
+			Attend: 1}))
 	}
 	d, err := cpu.New(1, "")
 	require.NoError(t, err)

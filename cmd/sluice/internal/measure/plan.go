@@ -63,7 +63,10 @@ func (c *Plan) plan(e *env.Env) (t *planText, err error) {
 	if t.measured, err = compute.Recall(e, file.Part(0), device); err != nil {
 		return nil, err
 	}
-	t.expected = t.plan.Model.Expect(t.plan.Info.Program, t.measured.Planned(device), c.Seqs, 0)
+	speeds, program := t.measured.Planned(device), t.plan.Info.Program
+	t.expected = t.plan.Model.Expect(program, speeds, c.Seqs, 0)
+	end := max(0, t.plan.Info.Context-t.plan.Model.Rows)
+	t.atEnd = t.plan.Model.Expect(program, speeds, c.Seqs, end).Prefill
 	return t, nil
 }
 
@@ -92,10 +95,11 @@ type (
 		Bytes   int64  `json:"bytes"`
 	}
 	jsonExpected struct {
-		Decode  float64 `json:"decode"` // tokens a second
-		Prefill float64 `json:"prefill"`
-		First   float64 `json:"first,omitempty"`      // as Decode, of the first 32 tokens from cold
-		Fill    float64 `json:"fill_bytes,omitempty"` // read once meanwhile
+		Decode  float64 `json:"decode"`                   // tokens a second
+		Prefill float64 `json:"prefill"`                  // at the beginning of the context
+		AtEnd   float64 `json:"prefill_at_end,omitempty"` // and at its end
+		First   float64 `json:"first,omitempty"`          // as Decode, of the first 32 tokens from cold
+		Fill    float64 `json:"fill_bytes,omitempty"`     // read once meanwhile
 	}
 )
 
@@ -104,9 +108,8 @@ func (t *planText) json() PlanJSON {
 	device := jsonTier{Name: place.Device.String(), Budget: t.ram, Weights: p.Model.Weights + p.Slabs,
 		KV: p.Memory.KV, Scratch: p.Memory.Scratch}
 	disk := jsonTier{Name: place.Disk.String(), Weights: p.Model.ByTier()[place.Disk]}
-	out := PlanJSON{Expected: jsonExpected{expected.Decode, expected.Prefill, expected.First,
-		expected.Fill}, Streamed: expected.Streamed,
-		Copied: expected.Copied, OnHost: p.Model.HostLayers(p.Info.Program.Program),
+	out := PlanJSON{Expected: jsonExpected{expected.Decode, expected.Prefill, t.atEnd,
+		expected.First, expected.Fill}, Streamed: expected.Streamed, Copied: expected.Copied, OnHost: p.Model.HostLayers(p.Info.Program.Program),
 		Experts: p.Model.HostExperts(p.Info.Program.Program)}
 	for _, h := range p.Model.Homes {
 		out.Groups = append(out.Groups, jsonGroup{h.Group.Segment, h.Group.Expert, h.Tier.String(), h.Group.Bytes})
@@ -126,6 +129,7 @@ type planText struct {
 	device    string
 	measured  compute.Speeds
 	expected  place.Expected
+	atEnd     float64 // Prefill at the end of the context
 	sequences int
 }
 
@@ -301,11 +305,11 @@ func (t *planText) slots() (bytes int64) {
 // speed says what to expect.
 func (t *planText) speed(w io.Writer) error {
 	x := &t.expected
-	fmt.Fprintf(w, "expected: %s tokens/s of answers (%s at once)", env.TokensRate(x.Decode), env.Count(t.sequences, "sequence"))
+	fmt.Fprintf(w, "expected: %s tokens/s of answers (%s at once)\n", env.TokensRate(x.Decode), env.Count(t.sequences, "sequence"))
 	if x.Prefill > 0 {
-		fmt.Fprintf(w, ", up to %s of prompts", env.TokensRate(x.Prefill))
+		fmt.Fprintf(w, "of prompts: %s tokens/s at the beginning, %s at the end of the context\n", env.TokensRate(x.Prefill),
+			env.TokensRate(t.atEnd))
 	}
-	fmt.Fprintln(w)
 	if x.First > 0 {
 		fmt.Fprintf(w, "the first %d tokens from cold: %s tokens/s; %s are read once\n", place.FirstTokens,
 			env.TokensRate(x.First), env.BinarySize(int64(x.Fill)))
