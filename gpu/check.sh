@@ -35,7 +35,8 @@ for name in ${*:-kernels conformance without engines-1 engines-2 engines-3 engin
 	servers-1 servers-2 servers-3 servers-4}; do
 	case $name in
 	kernels) part kernels gpu/vulkan vulkan.test -test.short ;;
-	conformance) part conformance gpu/vulkan vulkan.test -test.run 'Conformance|Fixtures|Specimens|Embeddings|Mini|Lost|Hung|Scarce|Without' ;;
+	conformance) part conformance gpu/vulkan vulkan.test \
+		-test.run 'Conformance|Fixtures|Specimens|Embeddings|Mini|Golden|InOrder|Lost|Hung|Scarce|Without' ;;
 	without)
 		export SLUICE_VULKAN_WITHOUT=all
 		part without gpu/vulkan vulkan.test -test.run 'Conformance|Mini|TwoInFlight'
