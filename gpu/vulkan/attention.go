@@ -114,12 +114,8 @@ func Splits(position int) int {
 // Fused says whether the kernels for heads of a common shape serve: then rotation and storing may be part of Attend, or
 // are done by Rotate. Else they are Turn's and Append's, and Attend cannot quantise.
 func (k *Kernels) Fused(h *Heads) bool {
-	if k.inOrder {
-		_, err := k.attendRow(h)
-		return err == nil
-	}
 	_, err := k.attend(h)
-	return err == nil
+	return err == nil || k.bySquares(h)
 }
 
 // Rotate records the rotation of queries, in place, and of keys, and the storing of keys and values.
@@ -182,11 +178,8 @@ func (k *Kernels) Attend(r *vk.Recording, h *Heads, a *Attention) error {
 		return k.attendAny(r, h, a)
 	}
 	splits := k.attendGroups
-	switch {
-	case k.inOrder && k.takesTiles(h, a):
-		splits = k.attendTogether
-	case k.inOrder:
-		splits = k.attendOrdered
+	if k.bySquares(h) {
+		splits = k.attendBySquares
 	}
 	if err := splits(r, h, a); err != nil {
 		return err

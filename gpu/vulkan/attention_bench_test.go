@@ -14,18 +14,15 @@ import (
 // attendWays are the kernels that may compute attention; one that cannot take a shape is left out.
 var attendWays = []struct {
 	name     string
-	inOrder  bool // attend_row.comp, where attend.comp would serve
+	squares  bool // attend_matrix.comp, where attend.comp would serve
 	together bool // attend_rows.comp
 	any      bool // attend_any.comp and its like, where one of these would serve
 }{
-	{name: "groups"}, {name: "order", inOrder: true}, {name: "splits", any: true},
-	{name: "together", inOrder: true, together: true},
+	{name: "groups"}, {name: "squares", squares: true}, {name: "splits", any: true}, {name: "together", together: true, any: true},
 }
 
 // BenchmarkAttend is attention as models record it, by each way that a shape has: of a prompt's 512 rows behind so many
-// positions, and of answers, a row of each of so many sequences with rotation and storing. In 35 s it tells whether
-// attendsInOrder is to be said: if answers take no longer in "order" than by "groups". Prompts then take the sooner one
-// of "order" and "together", as other caches take that of "splits" and "together", by what the device itself measures.
+// positions, and of answers, a row of each of so many sequences with rotation and storing. It takes 25 s.
 func BenchmarkAttend(b *testing.B) {
 	g := open(b)
 	n, depths := 512, []int{0, 512, 3584, 8192}
@@ -81,8 +78,8 @@ func (g *gpu) benchAttend(b *testing.B, h Heads, n, depth int, alone bool) {
 		}
 		b.Run(fmt.Sprintf("%s/%dof%d/%d/rows%d/depth%d/%s", h.cache(), h.KV, h.Query, h.Features, n, depth, way.name),
 			func(b *testing.B) {
-				defer func(order, many bool) { g.k.inOrder, g.k.together = order, many }(g.k.inOrder, g.k.together)
-				g.k.inOrder, g.k.together = way.inOrder, way.together
+				defer func(squares, many bool) { g.k.attendSquares, g.k.together = squares, many }(g.k.attendSquares, g.k.together)
+				g.k.attendSquares, g.k.together = way.squares, way.together
 				attend := g.k.Attend
 				if way.any {
 					attend = g.k.attendAny

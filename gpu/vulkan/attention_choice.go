@@ -34,7 +34,7 @@ type choices struct {
 // attendSum tells the kernels of attention from those of another version.
 func attendSum() string {
 	sum := sha256.New()
-	for _, m := range []shaders.Module{shaders.AttendRow, shaders.AttendRows, shaders.AttendAny} {
+	for _, m := range []shaders.Module{shaders.AttendRows, shaders.AttendAny} {
 		sum.Write(m.Code())
 	}
 	return fmt.Sprintf("%x", sum.Sum(nil)[:8])
@@ -135,7 +135,7 @@ func (v *Device) choose(shapes []Heads) {
 
 // hasWays says whether tiles have the bits of what computes heads otherwise.
 func (k *Kernels) hasWays(h *Heads) bool {
-	return k.tiles(h, &Attention{}) && (k.inOrder || !k.Fused(h))
+	return k.tiles(h, &Attention{}) && !k.Fused(h)
 }
 
 // choiceDepth is where rows stand that are measured: not at the begin of a text, where there is little to see.
@@ -157,7 +157,7 @@ func (v *Device) tilesAreSooner(h *Heads) (bool, error) {
 			a.Y = results[i].Address
 			splits := v.kernels.attendTogether
 			if i == 0 {
-				splits = v.kernels.attendByRow
+				splits = v.kernels.attendSplits
 			}
 			if err := splits(r, h, &a); err != nil {
 				failed = err

@@ -61,7 +61,7 @@ func TestChooseSame(t *testing.T) {
 	defer memory.free()
 	a, to, err := d.someAttention(&h, &memory)
 	require.NoError(t, err)
-	for i, splits := range []func(*vk.Recording, *Heads, *Attention) error{g.k.attendByRow, g.k.attendTogether} {
+	for i, splits := range []func(*vk.Recording, *Heads, *Attention) error{g.k.attendSplits, g.k.attendTogether} {
 		a.Y = to[i].Address
 		require.NoError(t, d.queue.once(func(r *vk.Recording) error {
 			require.NoError(t, splits(r, &h, a))

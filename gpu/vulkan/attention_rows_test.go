@@ -46,8 +46,7 @@ func spoil(h *Heads, values *vk.Buffer, block, position, feature int) {
 	}
 }
 
-// TestRowAloneTogether: many rows at once have the bits of each row by itself, whatever lies among them; of halves by
-// each kernel that has their order.
+// TestRowAloneTogether: many rows at once have the bits of each row by itself, whatever lies among them.
 func TestRowAloneTogether(t *testing.T) {
 	g := open(t)
 	for _, c := range []struct {
@@ -106,12 +105,6 @@ func TestRowAloneTogether(t *testing.T) {
 			alone := run(g.k.attendAny, false)
 			require.NotZero(t, alone[0])
 			ways := map[string][]uint32{"together": run(g.k.attendAny, true)} // or as before, if it is too large
-			defer func(was bool) { g.k.inOrder = was }(g.k.inOrder)
-			g.k.inOrder = true
-			require.Equal(t, c.h.cache() == backend.KVF16 && c.h.values() == c.h.Features, g.k.Fused(&c.h))
-			if g.k.Fused(&c.h) {
-				ways["in order"], ways["in order, together"] = run(g.k.Attend, false), run(g.k.Attend, true)
-			}
 			for name, all := range ways {
 				for r := range len(rows) - 1 {
 					require.Equal(t, alone[r*out:(r+1)*out], all[r*out:(r+1)*out], "row %d %s", r, name)

@@ -23,17 +23,14 @@ type Kernels struct {
 	rows     int    // of a prompt that a workgroup of attend.comp takes, one after another
 	layout   uint32 // of squares in their lanes, as matmul.comp wants to know it
 	together bool   // attend_rows.comp takes many rows wherever it can, for tests; the bits are the same
-	inOrder  bool   // caches of halves are attended to in the order of attend_any.comp, by attend_row.comp
 	emulate  bool   // squares of half precision without cooperative matrices, for tests
+
+	attendSquares bool // caches of halves are attended to by products of squares
 
 	mu       sync.Mutex
 	compiled map[variant]*compiled
 	tiled    map[string]bool // by shape of heads: it was measured whether attend_rows.comp is sooner
 }
-
-// attendsInOrder awaits its measurement on a card (BenchmarkAttend): until then it is for tests. It gives answers from
-// caches of halves other bits.
-const attendsInOrder = false
 
 // compiled is a kernel once somebody has compiled it; others wait for that.
 type compiled struct {
@@ -51,8 +48,7 @@ type variant struct {
 // NewKernels prepares kernels for a device, which nobody uses yet.
 func NewKernels(d *vk.Device) *Kernels {
 	k := &Kernels{d: d, Plain: !d.Facts.Has.Dot4, Matrix: hasMatrix(&d.Facts), squares: hasHalves(&d.Facts),
-		compiled: map[variant]*compiled{}, rows: 8, inOrder: attendsInOrder,
-		tiled: map[string]bool{}}
+		attendSquares: hasHalves(&d.Facts), compiled: map[variant]*compiled{}, rows: 8, tiled: map[string]bool{}}
 	if k.Matrix {
 		k.layout = k.findLayout()
 	}

@@ -19,8 +19,9 @@ const (
 	Argmax
 	Attend
 	AttendAny
-	AttendRow
+	AttendMatrix
 	AttendRows
+	AttendSquares
 	Chosen
 	Combine
 	Conv
@@ -127,8 +128,9 @@ var names = [modules]string{
 	Argmax:                   "argmax",
 	Attend:                   "attend",
 	AttendAny:                "attend_any",
-	AttendRow:                "attend_row",
+	AttendMatrix:             "attend_matrix",
 	AttendRows:               "attend_rows",
+	AttendSquares:            "attend_squares",
 	Chosen:                   "chosen",
 	Combine:                  "combine",
 	Conv:                     "conv",
@@ -398,8 +400,8 @@ func (c AttendAnyConstants) List() []uint32 {
 	return []uint32{c.Type, c.Keys, c.Values, c.Queries, c.AtOnce}
 }
 
-// AttendRowPush is the push constants of attend_row.comp.
-type AttendRowPush struct {
+// AttendMatrixPush is the push constants of attend_matrix.comp.
+type AttendMatrixPush struct {
 	X         uint64  // offset 0
 	Keys      uint64  // offset 8
 	Values    uint64  // offset 16
@@ -416,34 +418,36 @@ type AttendRowPush struct {
 	Cap       float32 // offset 92
 	Eps       float32 // offset 96
 	Chunked   uint32  // offset 100
+	Size      uint32  // offset 104
 }
 
 // These do not compile where an offset is another.
 const (
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.X) ^ 0)
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Keys) ^ 8)
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Values) ^ 16)
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Parts) ^ 24)
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Rows) ^ 32)
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Tables) ^ 40)
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Angles) ^ 48)
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Count) ^ 56)
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.QueryGain) ^ 64)
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.KeyGain) ^ 72)
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.XStride) ^ 80)
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Window) ^ 84)
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Scale) ^ 88)
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Cap) ^ 92)
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Eps) ^ 96)
-	_ uintptr = -(unsafe.Offsetof(AttendRowPush{}.Chunked) ^ 100)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.Keys) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.Values) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.Parts) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.Rows) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.Tables) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.Angles) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.Count) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.QueryGain) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.KeyGain) ^ 72)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.XStride) ^ 80)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.Window) ^ 84)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.Scale) ^ 88)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.Cap) ^ 92)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.Eps) ^ 96)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.Chunked) ^ 100)
+	_ uintptr = -(unsafe.Offsetof(AttendMatrixPush{}.Size) ^ 104)
 )
 
-// AttendRowConstants is the specialisation constants of attend_row.comp.
-type AttendRowConstants struct {
+// AttendMatrixConstants is the specialisation constants of attend_matrix.comp.
+type AttendMatrixConstants struct {
 	Threads     uint32 // id 0
 	Features    uint32 // id 1
 	Queries     uint32 // id 2
-	Staged      uint32 // id 3
+	Tiles       uint32 // id 3
 	Fused       uint32 // id 4
 	Dims        uint32 // id 5
 	Interleaved uint32 // id 6
@@ -451,8 +455,8 @@ type AttendRowConstants struct {
 }
 
 // List is the constants by id.
-func (c AttendRowConstants) List() []uint32 {
-	return []uint32{c.Threads, c.Features, c.Queries, c.Staged, c.Fused, c.Dims, c.Interleaved, c.Normed}
+func (c AttendMatrixConstants) List() []uint32 {
+	return []uint32{c.Threads, c.Features, c.Queries, c.Tiles, c.Fused, c.Dims, c.Interleaved, c.Normed}
 }
 
 // AttendRowsPush is the push constants of attend_rows.comp.

@@ -1,0 +1,94 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// bySquares says whether attention of some heads goes by squares: attend_matrix.comp. It depends on nothing but their
+// shape, since the bits do.
+func (k *Kernels) bySquares(h *Heads) bool {
+	_, err := k.attendMatrix(h, 1)
+	return k.attendSquares && err == nil
+}
+
+// attendMatrix chooses the constants for so many rows: as many squares of pairs as there are, and as shared memory has
+// room for.
+func (k *Kernels) attendMatrix(h *Heads, rows int) (shaders.AttendMatrixConstants, error) {
+	c := shaders.AttendMatrixConstants{Features: uint32(h.Features), Queries: uint32(h.Query / max(h.KV, 1)),
+		Dims: uint32(h.Dims), Interleaved: bit(h.Interleaved), Tiles: 1, Threads: 128}
+	for 16*c.Tiles < c.Queries {
+		c.Tiles *= 2
+	}
+	if h.KV < 1 || h.Query%h.KV != 0 || h.Features%16 != 0 || h.values() != h.Features || h.cache() != backend.KVF16 ||
+		c.Tiles > 4 || k.attendShared(&c) > k.d.Facts.Shared {
+		return c, fmt.Errorf("attention of %d query heads, %d KV heads of %d and %d features in %s has no squares",
+			h.Query, h.KV, h.Features, h.values(), h.cache())
+	}
+	for c.Tiles < 4 && rows > 1 && 16*int(c.Tiles) < rows*int(c.Queries) {
+		more := c
+		more.Tiles *= 2
+		if k.attendShared(&more) > k.d.Facts.Shared {
+			break
+		}
+		c = more
+	}
+	const many = 256 // of four squares of pairs: with 128 threads each needs more registers than there are
+	if c.Tiles == 4 && h.Features%64 == 0 && k.d.Facts.Invocations >= many {
+		c.Threads = many
+	}
+	return c, nil
+}
+
+// emulates says whether squares of attention are for tests, without cooperative matrices.
+func (k *Kernels) emulates() bool { return !k.squares || k.emulate }
+
+// attendShared is the shared memory that attend_matrix.comp takes, with norms.
+func (k *Kernels) attendShared(c *shaders.AttendMatrixConstants) uint32 {
+	pairs, line := 16*c.Tiles, 2*(c.Features+8)
+	own := 4*c.Features + 64*(c.Queries+1) + 4
+	if k.emulates() {
+		own += pairs * line
+	}
+	return 64*line + 4*64*(pairs+8) + 8*18*pairs + 4*c.Threads + 16*pairs + 8*pairs/c.Queries + own
+}
+
+// attendBySquares records splits by squares.
+func (k *Kernels) attendBySquares(r *vk.Recording, h *Heads, a *Attention) error {
+	rows := a.N
+	if a.Alone {
+		rows = 1
+	}
+	c, err := k.attendMatrix(h, rows)
+	if err != nil {
+		return err
+	}
+	if a.X%16 != 0 || a.XStride%4 != 0 {
+		return fmt.Errorf("rows of queries lie at %#x, %d values apart: want multiples of 16 bytes", a.X, a.XStride)
+	}
+	each := 16 * int(c.Tiles) / int(c.Queries)
+	if a.Alone {
+		c.Fused, each = 1, 1
+		c.Normed = bit(a.Normed)
+	}
+	module := shaders.AttendMatrix
+	if k.emulates() {
+		module = shaders.AttendSquares
+	}
+	attend, err := k.kernel(module, c.List())
+	if err != nil {
+		return err
+	}
+	vk.Use(r, attend, &shaders.AttendMatrixPush{X: a.X, Keys: a.Keys, Values: a.Values, Parts: a.Parts, Rows: a.Rows,
+		Tables: a.Tables, Angles: a.Angles, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
+		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E, QueryGain: a.QueryGain, KeyGain: a.KeyGain, Eps: a.Eps,
+		Chunked: bit(a.Chunked), Size: uint32(a.N)})
+	r.Dispatch(uint32(h.KV), uint32(maxParts(a.Depth)), uint32((a.N+each-1)/each))
+	return nil
+}
