@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -223,12 +224,20 @@ func (l *Library) hasValidation() bool {
 // Validating says whether the validation layer watches.
 func (l *Library) Validating() bool { return l.messages != nil }
 
-// Messages returns what the validation layer has said since the last call.
+// Messages returns what the validation layer has said of its user since the last call.
 func (l *Library) Messages() []string {
 	if l.messages == nil {
 		return nil
 	}
-	return l.messages.take()
+	return slices.DeleteFunc(l.messages.take(), ofItself)
+}
+
+// ofItself says whether the layer means itself. It follows queues and semaphores in threads of its own, and if one has
+// seen nothing for 10 s, as one that missed when the host signalled, it says so, adds that "this is most likely a
+// validation bug", and goes on.
+func ofItself(message string) bool {
+	return strings.Contains(message, "UNASSIGNED-VkSemaphore-state-timeout") ||
+		strings.Contains(message, "UNASSIGNED-VkQueue-state-timeout")
 }
 
 // Close destroys the instance. Devices must have been closed; if one was left as it is, so is the instance. The loader
