@@ -37,6 +37,8 @@ type model struct {
 	works        []work // by segment
 	cuts         []cut  // by segment
 	borders      map[ir.Value]place
+	crossings    map[crossing]*vk.Recording
+	crossed      *vk.Buffer // rows of a value that crosses a border; nil: none has
 	values       *live.Values
 	scratchBytes int
 	scratch      *vk.Buffer // values of the step that runs; steps run one after another
@@ -74,7 +76,8 @@ type model struct {
 func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	m := &model{device: v, program: p.Program, config: c, memory: buffers{d: v.d}, values: live.ValuesOf(p.Program),
 		apart: v.kernels.apart(p), works: worksOf(p.Program), experts: map[ir.Ref]*Matrix{},
-		copies: map[copyOf]*copying{}, spots: map[*Matrix]spot{}, shares: map[shape]*shares{}}
+		copies: map[copyOf]*copying{}, crossings: map[crossing]*vk.Recording{}, spots: map[*Matrix]spot{},
+		shares: map[shape]*shares{}}
 	m.importSlabs()
 	part := p.Only(c.Segments)
 	f := fuse(part, c.Segments == nil, func(a *ir.AttendArgs) (Heads, bool) {
@@ -294,93 +297,6 @@ func (s *slot) take(m *model) error {
 	return nil
 }
 
-// place is where a value lies that crosses a border.
-func (m *model) place(v ir.Value) place {
-	p := m.borders[m.values.Root[v]]
-	p.from += m.values.From[v]
-	return p
-}
-
-// In copies a value to where the segment that reads it expects it.
-func (m *model) In(v ir.Value, s *backend.Step, rows []float32) error {
-	return m.cross(v, s, rows, func(host, here []float32, width int) {
-		for r := range s.Tokens {
-			copy(here[r*len(here)/len(s.Tokens):], host[r*width:][:width])
-		}
-	}, nil)
-}
-
-// Out copies what a segment computed.
-func (m *model) Out(v ir.Value, s *backend.Step, rows []float32) error {
-	return m.cross(v, s, rows, nil, func(host, here []float32, width int) {
-		for r := range s.Tokens {
-			copy(host[r*width:][:width], here[r*len(here)/len(s.Tokens):])
-		}
-	})
-}
-
-// cross moves rows through memory that both reach, and waits: values between devices travel by the host.
-func (m *model) cross(v ir.Value, s *backend.Step, rows []float32,
-	in, out func(host, here []float32, width int)) error {
-	if v < 0 || int(v) >= len(m.program.Widths) || m.place(v).b == nil || !m.crosses(v) {
-		return fmt.Errorf("value %d crosses no border of what is computed here", v)
-	}
-	width := m.program.Widths[v]
-	if len(rows) != len(s.Tokens)*width {
-		return fmt.Errorf("value %d: %d numbers, want %d rows of %d", v, len(rows), len(s.Tokens), width)
-	}
-	x, p := m.slot(s), m.place(v)
-	if err := m.flush(x); err != nil {
-		return err
-	}
-	n := len(s.Tokens) * stride(p.b)
-	b, err := allocate(m.device.d, vk.Staging, uint64(4*n), "a value between devices")
-	if err != nil {
-		return err
-	}
-	defer m.device.d.Free(b)
-	here, at := words[float32](b, 0, n), uint64(p.b.Offset)
-	if in != nil {
-		clear(here)
-		in(rows, here, width)
-	}
-	err = m.device.queue.once(func(r *vk.Recording) error {
-		r.BarrierAll()
-		if in != nil {
-			r.Copy(m.scratch, at, b, 0, uint64(4*n))
-		} else {
-			r.Copy(b, 0, m.scratch, at, uint64(4*n))
-		}
-		r.BarrierAll()
-		r.BarrierToHost()
-		return nil
-	})
-	if err == nil && out != nil {
-		out(rows, here, width)
-	}
-	return err
-}
-
-// crosses says whether a value is handed on, or taken, by a segment that is computed here.
-func (m *model) crosses(v ir.Value) bool {
-	for i := range m.program.Segments {
-		if !m.config.Computes(i) {
-			continue
-		}
-		for _, c := range m.program.Segments[i].Carries {
-			if c == v {
-				return true
-			}
-		}
-		for _, t := range m.program.Takes(i) {
-			if t == v {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // Close waits for the steps in flight and frees the memory.
 func (m *model) Close() error {
 	m.closing.Store(true)
@@ -398,6 +314,9 @@ func (m *model) Close() error {
 	err := q.idle()
 	for _, c := range m.copies {
 		q.close(c.r)
+	}
+	for _, r := range m.crossings {
+		q.close(r)
 	}
 	for _, s := range m.slots {
 		for _, r := range s.recordings {
