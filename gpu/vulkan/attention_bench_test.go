@@ -18,7 +18,8 @@ var attendWays = []struct {
 	together bool // attend_rows.comp
 	any      bool // attend_any.comp and its like, where one of these would serve
 }{
-	{name: "groups"}, {name: "squares", squares: true}, {name: "splits", any: true}, {name: "together", together: true, any: true},
+	{name: "groups"}, {name: "squares", squares: true}, {name: "splits", any: true},
+	{name: "together", together: true, any: true},
 }
 
 // BenchmarkAttend is attention as models record it, by each way that a shape has: of a prompt's 512 rows behind so many

@@ -48,13 +48,13 @@ func shut(t testing.TB, l *Library, d *Device) {
 	require.Empty(t, l.Messages(), "the validation layer was not silent")
 }
 
-// TestLayerOfItself: of what the validation layer says its own timeouts, and nothing else, are not its user's fault. The
-// first two are as CI heard them once.
+// TestLayerOfItself: what the validation layer says of its own timeouts, and nothing else, is not held against its
+// user. The first two are as CI heard them once.
 func TestLayerOfItself(t *testing.T) {
 	for message, want := range map[string]bool{
 		"Validation Error: [ UNASSIGNED-VkSemaphore-state-timeout ] Object 0: handle = 0x50000000005, type = " +
-			"VK_OBJECT_TYPE_SEMAPHORE; | MessageID = 0x57e65a33 | Timeout waiting for timeline semaphore state to update. " +
-			"This is most likely a validation bug. completed_.payload=0 wait_payload=1": true,
+			"VK_OBJECT_TYPE_SEMAPHORE; | MessageID = 0x57e65a33 | Timeout waiting for timeline semaphore state to update." +
+			" This is most likely a validation bug. completed_.payload=0 wait_payload=1": true,
 		"Validation Error: [ UNASSIGNED-VkQueue-state-timeout ] Object 0: handle = 0x7f08d08e7e18, type = " +
 			"VK_OBJECT_TYPE_QUEUE; | MessageID = 0xa18271c5 | Timeout waiting for queue state to update. This is most " +
 			"likely a validation bug. seq=2 until=2": true,
