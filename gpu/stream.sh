@@ -22,14 +22,16 @@ model() {
 	[ -f "$file" ] || "$sluice" synth --shape "$shape" --quant "$type" -o "$file" "$@"
 }
 
-# measure runs a case: NAME, and what of the model is where.
+# measure runs a case: NAME, and what of the model is where. Of three tiers the long run begins when every expert has been
+# chosen once: after a hundred tokens.
 measure() {
-	name=$1
+	name=$1 runs=2
+	[ "$name" = tiers ] && runs=7
 	shift
 	echo "== $name: $*"
 	"$sluice" plan "$file" --ctx 1024 "$@" | sed -n '/^expected/,$p'
 	# Hardly a prompt: so the run before those that count begins with slots that are empty.
-	"$sluice" bench -m "$file" "$@" -p 2 -n 32 -r 2 --trace "$folder/stream.json" --force >"$folder/stream.txt"
+	"$sluice" bench -m "$file" "$@" -p 2 -n 32 -r "$runs" --trace "$folder/stream.json" --force >"$folder/stream.txt"
 	cat "$folder/stream.txt"
 	"$sluice" trace stalls "$folder/stream.json" | head -12
 	grep -E '^(the plan expects|in the run before|copied to)' "$folder/stream.txt" | sed "s/^/$name: /"
