@@ -37,13 +37,25 @@ func TestChunkFreeStates(t *testing.T) {
 		vocab := len(want) / len(tokens)
 		for i, token := range answer.tokens {
 			row := want[(len(prompt)+i-1)*vocab:][:vocab]
-			require.EqualValues(t, slices.Index(row, slices.Max(row)), token, "token %d", i)
+			requireLikeliest(t, whole, row, token, i)
 		}
 		for _, rows := range []int{1, 7, 64} {
 			few := startFixture(t, name, func(c *Config) { tight(c); c.Rows, c.Sequences = rows, 1 })
 			requireSameBits(t, want, score(t, few, tokens), fmt.Sprintf("%d rows a step", rows))
 		}
 	})
+}
+
+// requireLikeliest wants a token to be what the model says of a text that is read; where answers have other bits than
+// prompts, as good as that.
+func requireLikeliest(t *testing.T, e *Engine, logits []float32, token int32, i int) {
+	t.Helper()
+	best := slices.Max(logits)
+	if apart := e.house.device.Traits().Apart; apart != nil && apart(e.spec.bound) {
+		require.InDelta(t, best, logits[token], 0.05, "token %d", i)
+		return
+	}
+	require.EqualValues(t, slices.Index(logits, best), token, "token %d", i)
 }
 
 // Law RowAlone: six sequences give the answers of each alone.

@@ -25,9 +25,11 @@ func testWork(t *testing.T, e *Engine, kinds []ir.SegmentKind) {
 	before := e.Steps()
 	collect(t, begin(t, e, plain([]int32{5, 6, 7}, 4)))
 	s := e.Steps().Sub(before)
-	want := Work{Steps: 1, Rows: 3, Wanted: 1, Sequences: 1, Positions: 3, Seen: 1 + 2 + 3, Time: s.Prefill.Time}
+	want := Work{Steps: 1, Rows: 3, Wanted: 1, Sequences: 1, Positions: 3, Seen: 1 + 2 + 3, Time: s.Prefill.Time,
+		Gaps: s.Prefill.Gaps}
 	require.Equal(t, want, s.Prefill)
-	want = Work{Steps: 3, Rows: 3, Wanted: 3, Sequences: 3, Positions: 4 + 5 + 6, Seen: 4 + 5 + 6, Time: s.Decode.Time}
+	want = Work{Steps: 3, Rows: 3, Wanted: 3, Sequences: 3, Positions: 4 + 5 + 6, Seen: 4 + 5 + 6, Time: s.Decode.Time,
+		Gaps: s.Decode.Gaps}
 	require.Equal(t, want, s.Decode)
 	require.NotEqual(t, s.Prefill.Time, s.Decode.Time)
 	for _, times := range [][ir.SegmentKinds]time.Duration{s.Prefill.Time, s.Decode.Time} {
