@@ -22,7 +22,7 @@ func (k *Kernels) bySquares(h *Heads) bool {
 // room for.
 func (k *Kernels) attendMatrix(h *Heads, rows int) (shaders.AttendMatrixConstants, error) {
 	c := shaders.AttendMatrixConstants{Features: uint32(h.Features), Queries: uint32(h.Query / max(h.KV, 1)),
-		Dims: uint32(h.Dims), Interleaved: bit(h.Interleaved), Tiles: 1, Threads: 128}
+		Dims: uint32(h.Dims), Interleaved: bit(h.Interleaved), Tiles: 1}
 	for 16*c.Tiles < c.Queries {
 		c.Tiles *= 2
 	}
@@ -39,10 +39,6 @@ func (k *Kernels) attendMatrix(h *Heads, rows int) (shaders.AttendMatrixConstant
 		}
 		c = more
 	}
-	const many = 256 // of four squares of pairs: with 128 threads each needs more registers than there are
-	if c.Tiles == 4 && h.Features%64 == 0 && k.d.Facts.Invocations >= many {
-		c.Threads = many
-	}
 	return c, nil
 }
 
@@ -56,7 +52,7 @@ func (k *Kernels) attendShared(c *shaders.AttendMatrixConstants) uint32 {
 	if k.emulates() {
 		own += pairs * line
 	}
-	return 64*line + 4*64*(pairs+8) + 8*18*pairs + 4*c.Threads + 16*pairs + 8*pairs/c.Queries + own
+	return 64*line + 4*64*(pairs+8) + 8*18*pairs + 4*128 + 16*pairs + own
 }
 
 // attendBySquares records splits by squares.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cpu/ref"
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 )
@@ -38,6 +39,16 @@ func TestChunkFreeBySquares(t *testing.T) {
 		others := []shaders.Module{shaders.Attend, shaders.AttendAny, shaders.AttendRows}
 		require.False(t, slices.Contains(others, v.module), "%s", v.module)
 	}
+}
+
+// TestConformanceBySquares: attention by squares is what the oracle's is.
+func TestConformanceBySquares(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a quarter of a minute")
+	}
+	d := open(t).device()
+	d.kernels.attendSquares = true
+	backendtest.Attention(t, d, ref.New())
 }
 
 // TestSquaresOfPairs: what a pair has does not depend on how many squares of them a workgroup takes.

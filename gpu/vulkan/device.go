@@ -47,7 +47,7 @@ func (v *Device) Name() string { return "vulkan " + v.facts.Name }
 // Traits: steps are computed beside the program, and tokens are drawn here, unless from too many.
 func (v *Device) Traits() backend.Traits {
 	t := backend.Traits{Flight: flight, Draws: true, Shares: true, Memory: backend.OwnMemory, Free: free(&v.facts),
-		Bytes: groupBytes, Apart: v.kernels.apart}
+		Bytes: groupBytes, Apart: v.kernels.apart, Halves: v.kernels.attendSquares}
 	t.Times = v.computing.bits > 0
 	if v.facts.Has.Float64 {
 		t.Among = MaxTopK

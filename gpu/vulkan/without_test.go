@@ -52,8 +52,12 @@ func TestWithout(t *testing.T) {
 				require.Equal(t, want[blocks], got)
 				return
 			}
-			for i, v := range want[blocks] { // attention has another order, and no halves but those of caches
-				require.InDelta(t, v, got[i], 1e-2, "%d of %d", i, len(got))
+			delta := 1e-2 // attention has another order, and no halves but those of caches
+			if blocks {
+				delta = 0.2 // where a value is rounded to another byte
+			}
+			for i, v := range want[blocks] {
+				require.InDelta(t, v, got[i], delta, "%d of %d", i, len(got))
 			}
 		})
 	}

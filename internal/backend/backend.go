@@ -34,6 +34,7 @@ type Traits struct {
 	Shares  bool // groups of matrices can share a slot, one after the other: see Config.Slots
 	Crowded bool // its threads take every core that goroutines may run on
 	Times   bool // it says itself when segments ran: see Config.Ran
+	Halves  bool // attention over caches of halves rounds queries and weights to halves, too
 	Memory  Reach
 	Free    int64 // bytes of its own memory that nothing takes yet; 0: it computes in the program's
 	// Host is what computes the segments that Config.OnHost names, in the program's memory and within Enqueue. nil: a

@@ -16,7 +16,7 @@ import (
 // Conformance holds d against the oracle and to the laws, for matrices of the given types.
 func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 	t.Run("Ops", func(t *testing.T) { ops(t, d, oracle) })
-	t.Run("Attention", func(t *testing.T) { attention(t, d, oracle) })
+	t.Run("Attention", func(t *testing.T) { Attention(t, d, oracle) })
 	t.Run("Types", func(t *testing.T) { Products(t, d, oracle, matrixTypes) })
 	t.Run("Models", func(t *testing.T) { wholeModels(t, d, oracle, matrixTypes) })
 	t.Run("Orders", func(t *testing.T) { allOrders(t, d, oracle, matrixTypes) })

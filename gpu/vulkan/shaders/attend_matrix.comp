@@ -26,15 +26,14 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #endif
 
-layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint THREADS = 128;  // or 256, for four squares of pairs
-layout(constant_id = 1) const uint FEATURES = 128; // of a head, a multiple of 16
-layout(constant_id = 2) const uint QUERIES = 4;    // heads of a KV head, PAIRS at most
-layout(constant_id = 3) const uint TILES = 4;      // squares of pairs: 1, 2 or 4
-layout(constant_id = 4) const uint FUSED = 0;
-layout(constant_id = 5) const uint DIMS = 128;     // that rotate, if FUSED; 0: none
-layout(constant_id = 6) const uint INTERLEAVED = 0;
-layout(constant_id = 7) const uint NORMED = 0;     // if FUSED: each head of queries and keys is normalised first
+layout(local_size_x = 128) in;
+layout(constant_id = 0) const uint FEATURES = 128; // of a head, a multiple of 16
+layout(constant_id = 1) const uint QUERIES = 4;    // heads of a KV head, PAIRS at most
+layout(constant_id = 2) const uint TILES = 4;      // squares of pairs: 1, 2 or 4
+layout(constant_id = 3) const uint FUSED = 0;
+layout(constant_id = 4) const uint DIMS = 128;     // that rotate, if FUSED; 0: none
+layout(constant_id = 5) const uint INTERLEAVED = 0;
+layout(constant_id = 6) const uint NORMED = 0;     // if FUSED: each head of queries and keys is normalised first
 
 layout(push_constant, scalar) uniform Push {
 	uint64_t x;      // float32 rows: query heads, and if FUSED key heads and value heads
@@ -56,16 +55,17 @@ layout(push_constant, scalar) uniform Push {
 	uint size;       // rows, of which count are there
 };
 
+const uint THREADS = 128;
 #include "lib/own.glsl"
 
 const float NOTHING = -1e30;
 const uint PAIRS = 16 * TILES;
 const uint ROWS = FUSED != 0 ? 1 : PAIRS / QUERIES;
-const uint TEAMS = THREADS / 32 / TILES;    // of 32 threads, that share a square of pairs
+const uint TEAMS = 4 / TILES;               // of 32 threads, that share a square of pairs
 const uint ACROSS = 4 / TEAMS;              // squares of positions, a team's
 const uint DOWN = (FEATURES / 16 + TEAMS - 1) / TEAMS; // squares of features, a team's
 const bool WHOLE = FEATURES / 16 % TEAMS == 0;
-const uint EACH = 8 * FEATURES / THREADS;   // words of 16 bytes of a block's keys, a thread's
+const uint EACH = FEATURES / 16;            // words of 16 bytes of a block's keys, a thread's
 const uint LINE = (FEATURES + 8) / 4;       // in shared memory, in fours: lines begin in different banks
 const uint SCORES = PAIRS + 8;              // a position's
 const uint WEIGHTS = 18;                    // a pair's, in fours
@@ -96,7 +96,6 @@ shared FOUR weights[PAIRS * WEIGHTS]; // [pair][position]
 shared float tops[THREADS]; // [share][pair]: the largest score
 shared float best[PAIRS], keep[PAIRS];
 shared uint lows[PAIRS], highs[PAIRS]; // which positions a pair sees, of this split
-shared Row list[ROWS];
 
 uint thread = gl_LocalInvocationID.x, team = thread / 32, lane = thread % 32;
 uint tile = team / TEAMS, part = team % TEAMS; // the team's square of pairs, and which of its teams this is
@@ -125,62 +124,44 @@ void clear(inout SQUARE s) {
 
 // ask loads words of keys, or of values, of the block that begins at position first.
 void ask(Quads from, inout uvec4 next[EACH], Row row, uint first) {
-	uint at = cacheAt(block(tables, row, first), gl_NumWorkGroups.x, gl_WorkGroupID.x, first, FEATURES) / 8 + thread;
+	uint at = cacheAt(block(tables, row, first), gl_NumWorkGroups.x, gl_WorkGroupID.x, first, FEATURES) / 8;
 	[[unroll]] for (uint i = 0; i < EACH; i++) {
-		next[i] = from.v[at + i * THREADS];
+		next[i] = from.v[at + i * THREADS + thread];
 	}
 }
 
-// put puts a word where all threads see it.
-void put(uint i, uvec4 v) {
-	uint word = i * THREADS + thread, at = word / (FEATURES / 8) * LINE + word % (FEATURES / 8) * 2;
-	held[at] = four(v.xy);
-	held[at + 1] = four(v.zw);
-}
-
-// putKeys puts what was loaded of the block at position first; the row's own key, at position own, as it was stored.
-void putKeys(uint first, uint own) {
+// put puts them where all threads see them; the row's own key or value, at position own, as it was stored.
+void put(uvec4 next[EACH], uint first, uint from, uint to, uint own, bool key) {
 	[[unroll]] for (uint i = 0; i < EACH; i++) {
-		uint word = i * THREADS + thread;
-		bool mine = FUSED != 0 && first + word / (FEATURES / 8) == own;
-		put(i, mine ? ownKey[word % (FEATURES / 8)] : nextKeys[i]);
+		uint word = i * THREADS + thread, p = word / (FEATURES / 8), at = p * LINE + word % (FEATURES / 8) * 2;
+		uvec4 v = next[i];
+		if (FUSED != 0 && first + p == own) {
+			v = key ? ownKey[word % (FEATURES / 8)] : ownValue[word % (FEATURES / 8)];
+		}
+		if (!key && (first + p < from || first + p >= to)) {
+			v = uvec4(0); // the cache may hold anything there
+		}
+		held[at] = four(v.xy);
+		held[at + 1] = four(v.zw);
 	}
 }
 
-// putValues does so with values, of positions from one to, but not including, another: the cache may hold anything
-// elsewhere.
-void putValues(uint first, uint from, uint to, uint own) {
-	[[unroll]] for (uint i = 0; i < EACH; i++) {
-		uint word = i * THREADS + thread, p = first + word / (FEATURES / 8);
-		bool mine = FUSED != 0 && p == own;
-		put(i, mine ? ownValue[word % (FEATURES / 8)] : p >= from && p < to ? nextValues[i] : uvec4(0));
-	}
-}
-
-// prepare loads the queries of all pairs. What lies behind the last one is nobody's.
+// prepare loads the queries of all pairs.
 void prepare(uint firstRow, uint here) {
-	const uint ITEMS = ROWS * QUERIES * FEATURES / 4, AT_ONCE = 8;
-	for (uint i = thread; i < ITEMS; i += AT_ONCE * THREADS) {
-		vec4 q[AT_ONCE];
-		[[unroll]] for (uint n = 0; n < AT_ONCE; n++) {
-			uint item = min(i + n * THREADS, ITEMS - 1), pair = item / (FEATURES / 4), d = item % (FEATURES / 4) * 4;
-			uint row = min(firstRow + pair / QUERIES, here - 1);
-			if (FUSED == 0) {
-				q[n] = Vectors(x).v[(row * xStride + (gl_WorkGroupID.x * QUERIES + pair % QUERIES) * FEATURES + d) / 4];
-			} else if (i + n * THREADS < ITEMS) {
+	for (uint i = thread; i < PAIRS * FEATURES / 4; i += THREADS) {
+		uint pair = i / (FEATURES / 4), d = i % (FEATURES / 4) * 4, row = firstRow + pair / QUERIES;
+		vec4 q = vec4(0);
+		if (pair < ROWS * QUERIES && row < here) {
+			if (FUSED != 0) {
 				[[unroll]] for (uint j = 0; j < 4; j++) {
-					q[n][j] = turnedQuery(row, pair * FEATURES + d + j);
+					q[j] = turnedQuery(row, pair * FEATURES + d + j);
 				}
+			} else {
+				q = Vectors(x).v[(row * xStride + (gl_WorkGroupID.x * QUERIES + pair % QUERIES) * FEATURES + d) / 4];
 			}
 		}
-		[[unroll]] for (uint n = 0; n < AT_ONCE; n++) {
-			uint item = i + n * THREADS;
-			if (item < ITEMS) {
-				vec4 v = q[n] * scale;
-				QUERY[item / (FEATURES / 4) * LINE + item % (FEATURES / 4)] =
-					four(uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw)));
-			}
-		}
+		q *= scale;
+		QUERY[pair * LINE + d / 4] = four(uvec2(packHalf2x16(q.xy), packHalf2x16(q.zw)));
 	}
 	barrier();
 #if defined(MATRIX)
@@ -222,17 +203,10 @@ void weigh(uint first) {
 	uint pair = thread % PAIRS, from = thread / PAIRS * OWN;
 	float s[OWN], most = 2 * NOTHING;
 	[[unroll]] for (uint i = 0; i < OWN; i++) {
-		s[i] = scores[(from + i) * SCORES + pair];
-	}
-	if (cap > 0.0) {
-		[[unroll]] for (uint i = 0; i < OWN; i++) {
-			s[i] = cap * tanh(s[i] / cap);
-		}
-	}
-	uint low = lows[pair], high = highs[pair];
-	[[unroll]] for (uint i = 0; i < OWN; i++) {
+		float v = scores[(from + i) * SCORES + pair];
+		v = cap > 0.0 ? cap * tanh(v / cap) : v;
 		uint p = first + from + i;
-		s[i] = p >= low && p < high ? s[i] : 2 * NOTHING;
+		s[i] = p >= lows[pair] && p < highs[pair] ? v : 2 * NOTHING;
 		most = max(most, s[i]);
 	}
 	tops[thread] = most;
@@ -351,37 +325,27 @@ void store(uint firstRow, uint first, uint last) {
 	barrier();
 }
 
-bool ready = false; // queries are
-
 // attend takes a turn: rows from first to, but not including, last, of one sequence and with splits of one length; some of
 // them have this split.
-void attend(uint firstRow, uint first, uint last, uint length, uint here) {
+void attend(uint firstRow, uint first, uint last, uint length) {
 	uint begin = gl_WorkGroupID.y * length, from = 0xffffffffu, to = 0;
 	for (uint r = first; r < last; r++) {
-		Row row = list[r - firstRow];
+		Row row = rows.v[r];
 		if (begin <= row.position) {
 			from = min(from, max(begin, firstSeen(row, window, chunked)));
 			to = max(to, min(begin + length, row.position + 1));
 		}
 	}
-	Row leader = list[first - firstRow];
+	Row leader = rows.v[first];
 	uint own = FUSED != 0 && to == leader.position + 1 ? leader.position : 0xffffffffu;
 	if (from < to) {
 		ask(keys, nextKeys, leader, from / 64 * 64);
 		ask(values, nextValues, leader, from / 64 * 64);
 	}
-	if (!ready) {
-		if (NORMED != 0) {
-			sumSquares(x + 4ul * (first * xStride));
-			barrier();
-		}
-		prepare(firstRow, here);
-		ready = true;
-	}
 	if (thread < PAIRS) {
 		uint r = firstRow + thread / QUERIES;
 		bool mine = thread < ROWS * QUERIES && r >= first && r < last;
-		Row row = list[mine ? r - firstRow : first - firstRow];
+		Row row = rows.v[mine ? r : first];
 		lows[thread] = mine ? firstSeen(row, window, chunked) : 1;
 		highs[thread] = mine ? min(begin + length, row.position + 1) : 0;
 		best[thread] = NOTHING;
@@ -395,14 +359,14 @@ void attend(uint firstRow, uint first, uint last, uint length, uint here) {
 	clear(total);
 	for (uint at = from / 64 * 64; at < to; at += 64) {
 		barrier();
-		putKeys(at, own);
+		put(nextKeys, at, from, to, own, true);
 		if (TILES > 1 && at > from) {
 			ask(values, nextValues, leader, at);
 		}
 		barrier();
 		score();
 		barrier();
-		putValues(at, from, to, own);
+		put(nextValues, at, from, to, own, false);
 		if (at + 64 < to) {
 			ask(keys, nextKeys, leader, at + 64);
 			if (TILES == 1) {
@@ -420,23 +384,24 @@ void attend(uint firstRow, uint first, uint last, uint length, uint here) {
 void main() {
 	uint here = uint64_t(count) != 0 ? min(size, count.v[0]) : size, firstRow = gl_WorkGroupID.z * ROWS;
 	uint end = min(firstRow + ROWS, here);
-	if (firstRow + thread < end && thread < ROWS) {
-		list[thread] = rows.v[firstRow + thread];
-	}
-	barrier();
+	bool ready = false;
 	for (uint first = firstRow; first < end;) {
-		Row row = list[first - firstRow];
+		Row row = rows.v[first];
 		uint length = splitLength(row.position), last = first + 1;
 		bool some = gl_WorkGroupID.y * length <= row.position;
-		for (; last < end; last++) {
-			Row other = list[last - firstRow];
-			if (other.table != row.table || splitLength(other.position) != length) {
-				break;
-			}
-			some = some || gl_WorkGroupID.y * length <= other.position;
+		for (; last < end && rows.v[last].table == row.table && splitLength(rows.v[last].position) == length; last++) {
+			some = some || gl_WorkGroupID.y * length <= rows.v[last].position;
 		}
 		if (some) {
-			attend(firstRow, first, last, length, here);
+			if (!ready) {
+				if (NORMED != 0) {
+					sumSquares(x + 4ul * (first * xStride));
+					barrier();
+				}
+				prepare(firstRow, here);
+				ready = true;
+			}
+			attend(firstRow, first, last, length);
 		}
 		first = last;
 	}
