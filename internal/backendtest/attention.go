@@ -28,8 +28,8 @@ var heads = []struct {
 }
 
 // Attention compares every shape with every type of cache, which the oracle rounds to alike. A device that rounds what
-// meets halves is as far from it there as that explains: a weight by 2^-12 of it, and by what its score is off, a sum of
-// products of which each is by as much.
+// meets halves is as far from it there as that explains: a weight by 2^-12 of it, and by what its score is off, a sum
+// of products of which each is by as much.
 func Attention(t *testing.T, d, oracle backend.Device) {
 	const n = 2*backend.BlockSize + 9
 	for _, h := range heads {
