@@ -4,7 +4,7 @@ import "github.com/sluice-ai/sluice/stages/place"
 
 // stock fills the slots of experts that are free, while the drive has nothing else to do: so a model that was just
 // loaded is soon as fast as it will be. What comes is what is on disk, in the order of the file; what waits in memory
-// is there soon enough. As many slots stay free as a row uses, for what steps ask for.
+// is there soon enough, and gives up its slot. As many slots as a row uses are left to what steps ask for.
 type stock struct {
 	o       *occupancy
 	shelves []place.Shelf
@@ -47,18 +47,29 @@ func (s *stock) choose() (g, at int) {
 	return 0, 0
 }
 
-// free is a slot that is for whoever comes; -1: there are only those that steps need.
+// free is a slot that is for whoever comes: one that is empty, or else that of an expert which waits in memory too and
+// which no step is at; -1: there are only those that steps need.
 func (s *stock) free(shelf *place.Shelf) int {
-	at, n := -1, 0
+	o, n, at := s.o, 0, -1
+	of := &o.segment[shelf.Segment]
+	o.among = o.among[:0]
 	for _, i := range shelf.Slots {
-		if s.o.slots[i].group < 0 {
+		switch x := &o.slots[i]; {
+		case x.group < 0:
 			at, n = i, n+1
+		case o.cargo.home(x.group).Kept():
+			if n++; x.leases == 0 && o.groups[x.group].there && !of.chosen[o.expert(x.group)] {
+				o.among = append(o.among, int32(o.expert(x.group)))
+			}
 		}
 	}
-	if n <= shelf.Used {
+	switch {
+	case n <= shelf.Used:
 		return -1
+	case at >= 0:
+		return at
 	}
-	return at
+	return o.leaves(of)
 }
 
 // end gives up where something did not come: the next one would not, either.

@@ -67,6 +67,34 @@ func TestStock(t *testing.T) {
 	require.Len(t, *wants, len(order), "once")
 }
 
+// TestStockReplaces: experts that wait in memory give up slots that they took before those on disk were there, but for
+// what the last step chose.
+func TestStockReplaces(t *testing.T) {
+	r, shelves, wants := shop(t, 4)
+	for i := range shelves {
+		for _, chosen := range [][]int32{{2, 3}, {0, 1}} {
+			need := r.Choose(shelves[i].Segment, nil, chosen)
+			r.Demand(shelves[i].Segment, need)
+		}
+		need := r.Choose(shelves[i].Segment, nil, []int32{4})
+		r.Demand(shelves[i].Segment, need)
+		r.Choose(shelves[i].Segment, nil, []int32{0, 1})
+	}
+	for _, w := range slices.Clone(*wants) {
+		r.Landed(&Landed{item: w.item})
+	}
+	r.Fill()
+	filled(r, wants)
+	require.False(t, r.traffic.Load().Filling)
+	for i := range shelves {
+		for e, g := range shelves[i].Groups {
+			if e != 2 && e != 3 {
+				require.True(t, r.groups[g].there, "expert %d of shelf %d", e, i)
+			}
+		}
+	}
+}
+
 // TestStockIsUrged: a step that needs an expert which comes to a free slot has it hurry, and what fills goes on behind.
 func TestStockIsUrged(t *testing.T) {
 	r, shelves, wants := shop(t, 0)
