@@ -255,22 +255,6 @@ func (d *Device) Idle() error {
 	return Result(vulkan.QueueWaitIdle(d.compute.queue)).err("waiting for the queue")
 }
 
-// Close waits for the device and closes it. What was made on it must have been closed: an error says if not. One that
-// is held may have to be left as it is, which an error says, too.
-func (d *Device) Close() error {
-	if number(d.handle) == 0 {
-		return nil
-	}
-	d.rest.mu.Lock()
-	held := d.rest.held
-	d.rest.mu.Unlock()
-	if held {
-		return d.leave()
-	}
-	vulkan.DeviceWaitIdle(d.handle) // what fails has been told
-	return d.destroy()
-}
-
 // destroy ends a device that has come to rest.
 func (d *Device) destroy() error {
 	var err error

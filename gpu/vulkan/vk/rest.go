@@ -10,8 +10,8 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// rest is how a device is closed that may still be at work: one that hangs, or was lost. What it may be reading or
-// writing cannot be destroyed before it has come to rest.
+// rest is how a device is closed, which may still be at work: it hangs, or was lost. What it may be reading or writing
+// cannot be destroyed before it has come to rest.
 type rest struct {
 	mu    sync.Mutex
 	held  bool
@@ -41,19 +41,13 @@ func (d *Device) release(destroy func()) {
 	destroy()
 }
 
-// leave closes a device that is held. The driver may wait for it for ever: nobody else does. What has not come to rest
-// in time is destroyed when it has, if ever.
-func (d *Device) leave() error {
+// Close waits for the device and closes it, once. What was made on it must have been closed: an error says if not. The
+// driver may wait for ever, for one that hangs or, as NVIDIA's, for another device whose copies do: nobody else does.
+// What has not come to rest in time is destroyed when it has, if ever, and an error says so.
+func (d *Device) Close() error {
 	d.rest.once.Do(func() {
 		d.rest.over = make(chan error, 1)
-		go func() {
-			vulkan.DeviceWaitIdle(d.handle) // that it is lost is known
-			d.rest.inside.Wait()
-			for _, destroy := range d.rest.later {
-				destroy()
-			}
-			d.rest.over <- d.destroy()
-		}()
+		go func() { d.rest.over <- d.end() }()
 	})
 	late := time.NewTimer(d.Patience())
 	defer late.Stop()
@@ -65,4 +59,17 @@ func (d *Device) leave() error {
 		return fmt.Errorf("%s has not come to rest within %s: its memory stays taken until it has, or until this program ends",
 			d.Facts.Name, d.Patience())
 	}
+}
+
+// end destroys the device, and what was closed while it was held, when it has come to rest.
+func (d *Device) end() error {
+	if number(d.handle) == 0 {
+		return nil // it was never opened
+	}
+	vulkan.DeviceWaitIdle(d.handle) // what fails has been told
+	d.rest.inside.Wait()
+	for _, destroy := range d.rest.later {
+		destroy()
+	}
+	return d.destroy()
 }
