@@ -63,6 +63,7 @@ type launch struct {
 	segment       int
 	wanted        bool // rows are the wanted ones
 	reads, writes []*live.Buffer
+	columns       span                   // of the rows of the first that it writes, all that it does; none: all of them
 	idle          func(x *recorder) bool // nil: never
 	record        func(x *recorder) error
 

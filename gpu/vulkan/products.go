@@ -142,7 +142,11 @@ func (l *planner) product(in *input, v MatVec, y place, residual *place) {
 		half = l.buffer(live.Buffer{Form: asBlob, Width: l.m.capacity(l.wanted) * HalfBytes(v.W.Cols)})
 		writes = append(writes, half)
 	}
-	l.launch(launch{reads: reads, writes: writes, record: func(x *recorder) error {
+	var columns span
+	if v.Glue == Store {
+		columns = span{y.from, y.from + v.W.Rows}
+	}
+	l.launch(launch{reads: reads, writes: writes, columns: columns, record: func(x *recorder) error {
 		v := v
 		v.W = x.matrix(v.W)
 		x.give(&v, in)

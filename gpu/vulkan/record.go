@@ -67,13 +67,24 @@ type recorder struct {
 	launched func(segment int) // for measurements: called after each launch; nil: by nobody
 
 	wanted           bool
-	written, touched []span // since the last barrier
+	written, touched []use // since the last barrier
 }
 
-// span is a range of the scratch memory.
+// use is what a launch reads or writes of the scratch memory.
+type use struct {
+	buffer  *live.Buffer
+	bytes   span
+	columns span // of the buffer's rows, in float32; none: all
+}
+
 type span struct{ from, to int }
 
 func (a span) meets(b span) bool { return a.from < b.to && b.from < a.to }
+
+func (a use) meets(b use) bool {
+	beside := a.buffer == b.buffer && a.columns != span{} && b.columns != span{} && !a.columns.meets(b.columns)
+	return a.bytes.meets(b.bytes) && !beside
+}
 
 // at is the address of a place in the first row.
 func (x *recorder) at(p place) uint64 { return x.row(p.b, 0) + uint64(4*p.from) }
@@ -170,13 +181,16 @@ func (m *model) record(x *recorder) error {
 
 // order puts a barrier before a launch that needs what came before it, or writes where that still reads or writes.
 func (x *recorder) order(l *launch) {
-	spans := func(all []*live.Buffer) (s []span) {
+	uses := func(all []*live.Buffer) (u []use) {
 		for _, b := range all {
-			s = append(s, span{b.Offset, b.Offset + bytesOf(b, x.m.capacity(b.Wanted))})
+			u = append(u, use{buffer: b, bytes: span{b.Offset, b.Offset + bytesOf(b, x.m.capacity(b.Wanted))}})
 		}
-		return s
+		return u
 	}
-	reads, writes := spans(l.reads), spans(l.writes)
+	reads, writes := uses(l.reads), uses(l.writes)
+	if len(writes) > 0 {
+		writes[0].columns = l.columns
+	}
 	if meet(reads, x.written) || meet(writes, x.written) || meet(writes, x.touched) {
 		x.r.Barrier()
 		x.written, x.touched = nil, nil
@@ -184,10 +198,10 @@ func (x *recorder) order(l *launch) {
 	x.written, x.touched = append(x.written, writes...), append(x.touched, reads...)
 }
 
-func meet(a, b []span) bool {
-	for _, s := range a {
-		for _, t := range b {
-			if s.meets(t) {
+func meet(a, b []use) bool {
+	for _, u := range a {
+		for _, v := range b {
+			if u.meets(v) {
 				return true
 			}
 		}
