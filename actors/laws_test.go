@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -192,10 +193,15 @@ func TestSurvive(t *testing.T) {
 				name = "sessions/3"
 			}
 			var wg sync.WaitGroup
+			blamed := atomic.Int32{}
 			for i, s := range streams {
 				wg.Go(func() {
 					got, err := trySpelled(s)
-					if err != nil || got != want[i] {
+					switch {
+					case err == nil && got == want[i]:
+					case err != nil && victim == "device" && twice.MatchString(err.Error()) && strings.HasPrefix(want[i], got):
+						blamed.Add(1)
+					default:
 						t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
 					}
 				})
@@ -205,6 +211,7 @@ func TestSurvive(t *testing.T) {
 				e.crash(name)
 			}
 			wg.Wait()
+			require.LessOrEqual(t, blamed.Load(), int32(1), "two deaths for one request")
 			require.NoError(t, e.Health())
 		})
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -75,7 +76,8 @@ func TestStreamedAnswers(t *testing.T) {
 				require.Positive(t, m.Found)
 				require.Positive(t, m.Missed)
 				require.Positive(t, m.StepBytes)
-				require.Equal(t, c.Shelf > 2, m.Guesses > 0, "experts are guessed where slots are left")
+				guesses := c.Shelf > 2 && !devicetest.OnGPU() // which foresees nothing
+				require.Equal(t, guesses, m.Guesses > 0, "experts are guessed where slots are left")
 				require.LessOrEqual(t, m.Right, m.Guesses)
 				require.Equal(t, m.Right > 0, m.Guesses > 0)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/actors/fleet"
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -167,6 +168,9 @@ func TestSurviveSwaps(t *testing.T) {
 	t.Logf("%d loads, %d deaths, %d of %d KiB", s.loads.Load(), killed.Load(), s.device.most.Load()>>10, budget>>10)
 	require.GreaterOrEqual(t, s.loads.Load(), int64(swaps))
 	require.Positive(t, s.device.most.Load())
+	if devicetest.OnGPU() {
+		budget += budget / 20 // law Budget: small matrices end in part of a tile
+	}
 	require.LessOrEqual(t, s.device.most.Load(), budget)
 	require.NoError(t, f.Close(t.Context()))
 	require.Zero(t, s.device.now.Load(), "all of it was given back")

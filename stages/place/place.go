@@ -195,7 +195,9 @@ func (a *Ask) plan(free, share room, flight int) (*Model, error) {
 	if a.Program.Whole {
 		m.Wanted = m.Rows // their vectors are short
 	}
-	m.Beside = max(rows/4, m.Sequences+leastBeside)
+	if m.Beside = max(rows/4, m.Sequences+leastBeside); a.apart() {
+		m.Beside = m.Rows // a card that has fewer is not busy: it reads four prompts of 128 rows as fast as two
+	}
 	layout.MaxRows, layout.MaxWanted, layout.MaxSpans = m.Rows, m.Wanted, m.Sequences
 	c.ahead = (flight + 1) * m.Rows
 	if err := c.plan(a, m, &layout, free, share); err != nil {

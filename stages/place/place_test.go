@@ -130,4 +130,7 @@ func TestSteps(t *testing.T) {
 	require.NoError(t, err)
 	m = p.Models[0]
 	require.Equal(t, []int{32, 512, 32, 128}, []int{m.Sequences, m.Rows, m.Wanted, m.Beside}, "logits of 64 MiB are enough")
+	p, err = Make([]Ask{ask(func(a *Ask) { a.Device = card })}, Machine{Memory: 64 * mib})
+	require.NoError(t, err)
+	require.Equal(t, 512, p.Models[0].Beside, "a card is busy with whole steps only")
 }
