@@ -11,6 +11,11 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
+// attendsBySquares says whether a device can: with matrices of halves, and lanes that share what one of them has.
+func attendsBySquares(f *vk.Facts) bool {
+	return hasHalves(f) && f.Subgroup.Operations&vk.SubgroupBallot != 0
+}
+
 // bySquares says whether attention of some heads goes by squares: attend_matrix.comp. It depends on nothing but their
 // shape, since the bits do.
 func (k *Kernels) bySquares(h *Heads) bool {
@@ -22,24 +27,35 @@ func (k *Kernels) bySquares(h *Heads) bool {
 // room for.
 func (k *Kernels) attendMatrix(h *Heads, rows int) (shaders.AttendMatrixConstants, error) {
 	c := shaders.AttendMatrixConstants{Features: uint32(h.Features), Queries: uint32(h.Query / max(h.KV, 1)),
-		Dims: uint32(h.Dims), Interleaved: bit(h.Interleaved), Tiles: 1}
-	for 16*c.Tiles < c.Queries {
-		c.Tiles *= 2
+		Dims: uint32(h.Dims), Interleaved: bit(h.Interleaved)}
+	tiles := uint32(1)
+	for 16*tiles < c.Queries {
+		tiles *= 2
 	}
+	c = squaresOfPairs(c, tiles)
 	if h.KV < 1 || h.Query%h.KV != 0 || h.Features%16 != 0 || h.values() != h.Features || h.cache() != backend.KVF16 ||
-		c.Tiles > 4 || k.attendShared(&c) > k.d.Facts.Shared {
+		tiles > 4 || k.attendShared(&c) > k.d.Facts.Shared {
 		return c, fmt.Errorf("attention of %d query heads, %d KV heads of %d and %d features in %s has no squares",
 			h.Query, h.KV, h.Features, h.values(), h.cache())
 	}
 	for c.Tiles < 4 && rows > 1 && 16*int(c.Tiles) < rows*int(c.Queries) {
-		more := c
-		more.Tiles *= 2
+		more := squaresOfPairs(c, 2*c.Tiles)
 		if k.attendShared(&more) > k.d.Facts.Shared {
 			break
 		}
 		c = more
 	}
 	return c, nil
+}
+
+// squaresOfPairs sets how many there are, and for as many threads: with half of them each would have twice as much in
+// registers, and not all of it has room there.
+func squaresOfPairs(c shaders.AttendMatrixConstants, tiles uint32) shaders.AttendMatrixConstants {
+	c.Tiles, c.Threads = tiles, 128
+	if tiles > 1 && c.Features%32 == 0 {
+		c.Threads = 256
+	}
+	return c
 }
 
 // emulates says whether squares of attention are for tests, without cooperative matrices.
@@ -52,7 +68,7 @@ func (k *Kernels) attendShared(c *shaders.AttendMatrixConstants) uint32 {
 	if k.emulates() {
 		own += pairs * line
 	}
-	return 64*line + 4*64*(pairs+8) + 8*18*pairs + 4*128 + 16*pairs + own
+	return 64*line + 4*64*(pairs+8) + 8*18*pairs + 4*c.Threads + 16*pairs + 8*max(pairs/max(c.Queries, 1), 1) + own
 }
 
 // attendBySquares records splits by squares.

@@ -48,7 +48,7 @@ type variant struct {
 // NewKernels prepares kernels for a device, which nobody uses yet.
 func NewKernels(d *vk.Device) *Kernels {
 	k := &Kernels{d: d, Plain: !d.Facts.Has.Dot4, Matrix: hasMatrix(&d.Facts), squares: hasHalves(&d.Facts),
-		attendSquares: hasHalves(&d.Facts), compiled: map[variant]*compiled{}, rows: 8, tiled: map[string]bool{}}
+		attendSquares: attendsBySquares(&d.Facts), compiled: map[variant]*compiled{}, rows: 8, tiled: map[string]bool{}}
 	if k.Matrix {
 		k.layout = k.findLayout()
 	}

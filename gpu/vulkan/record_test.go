@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir/live"
 )
 
-// TestUsesMeet: what lies beside each other in rows of one buffer, as queries and values of different types do, needs no
-// barrier; what lies in the same memory does, whichever buffer it belongs to.
+// TestUsesMeet: what lies beside each other in rows of one buffer, as queries and values of different types do, needs
+// no barrier; what lies in the same memory does, whichever buffer it belongs to.
 func TestUsesMeet(t *testing.T) {
 	a, b := &live.Buffer{}, &live.Buffer{}
 	at := func(b *live.Buffer, from, to int, columns span) use { return use{b, span{from, to}, columns} }

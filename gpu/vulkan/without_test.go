@@ -120,7 +120,7 @@ func TestIndispensable(t *testing.T) {
 // what it has.
 func TestCapabilities(t *testing.T) {
 	const int64s, int16s, int8s, float64s, float16s = 11, 22, 39, 10, 9 // SpvCapability
-	const shuffle, dot, dotPacked, model, squares = 65, 6019, 6018, 5345, 6022
+	const ballot, shuffle, dot, dotPacked, model, squares = 64, 65, 6019, 6018, 5345, 6022
 	every := []uint32{1, int64s, int16s, int8s, 61, shuffle, 4433, 4448, 5347}
 	names := 0
 	for m := range shaders.Module(255) {
@@ -135,6 +135,9 @@ func TestCapabilities(t *testing.T) {
 			allowed = append(allowed, model, squares)
 			if strings.Contains(name, "half") || strings.Contains(name, "16") || name == "attend_matrix" {
 				allowed = append(allowed, float16s)
+			}
+			if m == shaders.AttendMatrix {
+				allowed = append(allowed, ballot)
 			}
 		case m == shaders.Sample:
 			allowed = append(allowed, float64s)

@@ -23,17 +23,19 @@
 #if defined(MATRIX)
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #endif
 
-layout(local_size_x = 128) in;
-layout(constant_id = 0) const uint FEATURES = 128; // of a head, a multiple of 16
-layout(constant_id = 1) const uint QUERIES = 4;    // heads of a KV head, PAIRS at most
-layout(constant_id = 2) const uint TILES = 4;      // squares of pairs: 1, 2 or 4
-layout(constant_id = 3) const uint FUSED = 0;
-layout(constant_id = 4) const uint DIMS = 128;     // that rotate, if FUSED; 0: none
-layout(constant_id = 5) const uint INTERLEAVED = 0;
-layout(constant_id = 6) const uint NORMED = 0;     // if FUSED: each head of queries and keys is normalised first
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint THREADS = 256;  // 128 if TILES is 1, or FEATURES no multiple of 32
+layout(constant_id = 1) const uint FEATURES = 128; // of a head, a multiple of 16
+layout(constant_id = 2) const uint QUERIES = 4;    // heads of a KV head, PAIRS at most
+layout(constant_id = 3) const uint TILES = 4;      // squares of pairs: 1, 2 or 4
+layout(constant_id = 4) const uint FUSED = 0;
+layout(constant_id = 5) const uint DIMS = 128;     // that rotate, if FUSED; 0: none
+layout(constant_id = 6) const uint INTERLEAVED = 0;
+layout(constant_id = 7) const uint NORMED = 0;     // if FUSED: each head of queries and keys is normalised first
 
 layout(push_constant, scalar) uniform Push {
 	uint64_t x;      // float32 rows: query heads, and if FUSED key heads and value heads
@@ -55,17 +57,17 @@ layout(push_constant, scalar) uniform Push {
 	uint size;       // rows, of which count are there
 };
 
-const uint THREADS = 128;
 #include "lib/own.glsl"
 
 const float NOTHING = -1e30;
 const uint PAIRS = 16 * TILES;
 const uint ROWS = FUSED != 0 ? 1 : PAIRS / QUERIES;
-const uint TEAMS = 4 / TILES;               // of 32 threads, that share a square of pairs
+const uint TEAMS = THREADS / 32 / TILES;    // of 32 threads, that share a square of pairs
 const uint ACROSS = 4 / TEAMS;              // squares of positions, a team's
 const uint DOWN = (FEATURES / 16 + TEAMS - 1) / TEAMS; // squares of features, a team's
 const bool WHOLE = FEATURES / 16 % TEAMS == 0;
-const uint EACH = FEATURES / 16;            // words of 16 bytes of a block's keys, a thread's
+const uint EACH = FEATURES * 8 / THREADS;   // words of 16 bytes of a block's keys, a thread's
+const uint LOADS = (PAIRS * FEATURES / 4 + THREADS - 1) / THREADS; // of four features of queries, a thread's
 const uint LINE = (FEATURES + 8) / 4;       // in shared memory, in fours: lines begin in different banks
 const uint SCORES = PAIRS + 8;              // a position's
 const uint WEIGHTS = 18;                    // a pair's, in fours
@@ -96,6 +98,7 @@ shared FOUR weights[PAIRS * WEIGHTS]; // [pair][position]
 shared float tops[THREADS]; // [share][pair]: the largest score
 shared float best[PAIRS], keep[PAIRS];
 shared uint lows[PAIRS], highs[PAIRS]; // which positions a pair sees, of this split
+shared Row mine[ROWS]; // the workgroup's rows
 
 uint thread = gl_LocalInvocationID.x, team = thread / 32, lane = thread % 32;
 uint tile = team / TEAMS, part = team % TEAMS; // the team's square of pairs, and which of its teams this is
@@ -110,6 +113,16 @@ RIGHT queries[FEATURES / 16];
 float half1(uvec2 v, uint i) { return unpackHalf2x16(v[i / 2 % 2])[i % 2]; }
 float heldAt(uint position, uint d) { return half1(held[position * LINE + d / 4], d); }
 #endif
+
+// uniformly is one of the workgroup's rows, of which the compiler knows that all threads have the same: else threads of a
+// subgroup may be at different places when they multiply squares.
+Row uniformly(uint i) {
+#if defined(MATRIX)
+	return Row(subgroupBroadcastFirst(mine[i].position), subgroupBroadcastFirst(mine[i].table));
+#else
+	return mine[i];
+#endif
+}
 
 // clear sets a square to zero.
 void clear(inout SQUARE s) {
@@ -146,22 +159,39 @@ void put(uvec4 next[EACH], uint first, uint from, uint to, uint own, bool key) {
 	}
 }
 
-// prepare loads the queries of all pairs.
+// hold puts four features of a pair's query, number i of all, where all threads see them.
+void hold(uint i, vec4 q) {
+	q *= scale;
+	QUERY[i / (FEATURES / 4) * LINE + i % (FEATURES / 4)] = four(uvec2(packHalf2x16(q.xy), packHalf2x16(q.zw)));
+}
+
+// prepare loads the queries of all pairs; of no row they are zeros.
 void prepare(uint firstRow, uint here) {
-	for (uint i = thread; i < PAIRS * FEATURES / 4; i += THREADS) {
-		uint pair = i / (FEATURES / 4), d = i % (FEATURES / 4) * 4, row = firstRow + pair / QUERIES;
-		vec4 q = vec4(0);
-		if (pair < ROWS * QUERIES && row < here) {
-			if (FUSED != 0) {
+	if (FUSED != 0) {
+		for (uint i = thread; i < PAIRS * FEATURES / 4; i += THREADS) {
+			vec4 q = vec4(0);
+			if (i < QUERIES * FEATURES / 4) {
 				[[unroll]] for (uint j = 0; j < 4; j++) {
-					q[j] = turnedQuery(row, pair * FEATURES + d + j);
+					q[j] = turnedQuery(firstRow, i * 4 + j);
 				}
-			} else {
-				q = Vectors(x).v[(row * xStride + (gl_WorkGroupID.x * QUERIES + pair % QUERIES) * FEATURES + d) / 4];
+			}
+			hold(i, q);
+		}
+	} else {
+		vec4 q[LOADS];
+		[[unroll]] for (uint j = 0; j < LOADS; j++) { // all of them before the first is used
+			uint i = j * THREADS + thread, pair = i / (FEATURES / 4), d = i % (FEATURES / 4);
+			uint row = firstRow + pair / QUERIES, head = gl_WorkGroupID.x * QUERIES + pair % QUERIES;
+			q[j] = vec4(0);
+			if (pair < ROWS * QUERIES && row < here) {
+				q[j] = Vectors(x).v[(row * xStride + head * FEATURES) / 4 + d];
 			}
 		}
-		q *= scale;
-		QUERY[pair * LINE + d / 4] = four(uvec2(packHalf2x16(q.xy), packHalf2x16(q.zw)));
+		[[unroll]] for (uint j = 0; j < LOADS; j++) {
+			if (j * THREADS + thread < PAIRS * FEATURES / 4) {
+				hold(j * THREADS + thread, q[j]);
+			}
+		}
 	}
 	barrier();
 #if defined(MATRIX)
@@ -326,28 +356,31 @@ void store(uint firstRow, uint first, uint last) {
 }
 
 // attend takes a turn: rows from first to, but not including, last, of one sequence and with splits of one length; some of
-// them have this split.
-void attend(uint firstRow, uint first, uint last, uint length) {
+// them have this split. The first turn loads the queries of all.
+void attend(uint firstRow, uint first, uint last, uint length, bool fresh, uint here) {
 	uint begin = gl_WorkGroupID.y * length, from = 0xffffffffu, to = 0;
 	for (uint r = first; r < last; r++) {
-		Row row = rows.v[r];
+		Row row = uniformly(r - firstRow);
 		if (begin <= row.position) {
 			from = min(from, max(begin, firstSeen(row, window, chunked)));
 			to = max(to, min(begin + length, row.position + 1));
 		}
 	}
-	Row leader = rows.v[first];
+	Row leader = uniformly(first - firstRow);
 	uint own = FUSED != 0 && to == leader.position + 1 ? leader.position : 0xffffffffu;
 	if (from < to) {
 		ask(keys, nextKeys, leader, from / 64 * 64);
 		ask(values, nextValues, leader, from / 64 * 64);
 	}
+	if (fresh) {
+		prepare(firstRow, here);
+	}
 	if (thread < PAIRS) {
 		uint r = firstRow + thread / QUERIES;
-		bool mine = thread < ROWS * QUERIES && r >= first && r < last;
-		Row row = rows.v[mine ? r : first];
-		lows[thread] = mine ? firstSeen(row, window, chunked) : 1;
-		highs[thread] = mine ? min(begin + length, row.position + 1) : 0;
+		bool takes = thread < ROWS * QUERIES && r >= first && r < last;
+		Row row = mine[takes ? r - firstRow : first - firstRow];
+		lows[thread] = takes ? firstSeen(row, window, chunked) : 1;
+		highs[thread] = takes ? min(begin + length, row.position + 1) : 0;
 		best[thread] = NOTHING;
 	}
 	if (FUSED != 0 && own != 0xffffffffu) {
@@ -383,25 +416,33 @@ void attend(uint firstRow, uint first, uint last, uint length) {
 
 void main() {
 	uint here = uint64_t(count) != 0 ? min(size, count.v[0]) : size, firstRow = gl_WorkGroupID.z * ROWS;
+	if (firstRow >= here) {
+		return;
+	}
 	uint end = min(firstRow + ROWS, here);
-	bool ready = false;
+	if (thread < end - firstRow) {
+		mine[thread] = rows.v[firstRow + thread];
+	}
+	barrier();
+	bool fresh = true;
 	for (uint first = firstRow; first < end;) {
-		Row row = rows.v[first];
+		Row row = uniformly(first - firstRow);
 		uint length = splitLength(row.position), last = first + 1;
 		bool some = gl_WorkGroupID.y * length <= row.position;
-		for (; last < end && rows.v[last].table == row.table && splitLength(rows.v[last].position) == length; last++) {
-			some = some || gl_WorkGroupID.y * length <= rows.v[last].position;
+		for (; last < end; last++) {
+			Row next = uniformly(last - firstRow);
+			if (next.table != row.table || splitLength(next.position) != length) {
+				break;
+			}
+			some = some || gl_WorkGroupID.y * length <= next.position;
 		}
 		if (some) {
-			if (!ready) {
-				if (NORMED != 0) {
-					sumSquares(x + 4ul * (first * xStride));
-					barrier();
-				}
-				prepare(firstRow, here);
-				ready = true;
+			if (fresh && NORMED != 0) {
+				sumSquares(x + 4ul * (first * xStride));
+				barrier();
 			}
-			attend(firstRow, first, last, length);
+			attend(firstRow, first, last, length, fresh, here);
+			fresh = false;
 		}
 		first = last;
 	}

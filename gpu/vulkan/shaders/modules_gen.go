@@ -444,18 +444,19 @@ const (
 
 // AttendMatrixConstants is the specialisation constants of attend_matrix.comp.
 type AttendMatrixConstants struct {
-	Features    uint32 // id 0
-	Queries     uint32 // id 1
-	Tiles       uint32 // id 2
-	Fused       uint32 // id 3
-	Dims        uint32 // id 4
-	Interleaved uint32 // id 5
-	Normed      uint32 // id 6
+	Threads     uint32 // id 0
+	Features    uint32 // id 1
+	Queries     uint32 // id 2
+	Tiles       uint32 // id 3
+	Fused       uint32 // id 4
+	Dims        uint32 // id 5
+	Interleaved uint32 // id 6
+	Normed      uint32 // id 7
 }
 
 // List is the constants by id.
 func (c AttendMatrixConstants) List() []uint32 {
-	return []uint32{c.Features, c.Queries, c.Tiles, c.Fused, c.Dims, c.Interleaved, c.Normed}
+	return []uint32{c.Threads, c.Features, c.Queries, c.Tiles, c.Fused, c.Dims, c.Interleaved, c.Normed}
 }
 
 // AttendRowsPush is the push constants of attend_rows.comp.

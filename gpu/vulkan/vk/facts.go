@@ -62,9 +62,8 @@ type Subgroup struct {
 
 // The operations of subgroups that kernels use.
 const (
-	SubgroupBasic      = 1 << 0
-	SubgroupArithmetic = 1 << 2
-	SubgroupShuffle    = 1 << 4
+	SubgroupBallot  = 1 << 3
+	SubgroupShuffle = 1 << 4
 )
 
 // Features are what kernels can use beyond plain Vulkan 1.3.
