@@ -275,7 +275,7 @@ func TestStepsInFlight(t *testing.T) {
 		kill   []string
 	}{
 		{"one", &beside{flight: 1}, 1, nil},
-		{"three, drawn by the host", &beside{flight: 3}, 3, nil},
+		{"three, drawn by the host", &beside{flight: 3, pause: 200 * time.Microsecond}, 3, nil},
 		{"three", &beside{flight: 3, draws: true}, 3, nil},
 		{"slow", &beside{flight: 3, draws: true, pause: 300 * time.Microsecond}, 3, nil},
 		{"failing", &beside{flight: 3, draws: true, fail: func(n int) bool { return n%37 == 0 }}, 3, nil},
