@@ -46,6 +46,12 @@ func TestConformance(t *testing.T) {
 	backendtest.Conformance(t, open(t).device(), ref.New(), someTypes)
 }
 
+// TestErrors is the part of TestConformance that short runs have, too: a card that overlooks a broken row answers with
+// what it made of it.
+func TestErrors(t *testing.T) {
+	backendtest.Errors(t, open(t).device(), []quant.Type{quant.Q8_0})
+}
+
 // every is a device that every program must run on: where others may refuse, a test of it fails.
 type every struct{ *Device }
 

@@ -28,7 +28,7 @@ func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 	t.Run("Slots", func(t *testing.T) { Slots(t, d, matrixTypes) })
 	t.Run("Windows", func(t *testing.T) { windows(t, d) })
 	t.Run("Uploads", func(t *testing.T) { uploads(t, d, matrixTypes) })
-	t.Run("Errors", func(t *testing.T) { errorCases(t, d, matrixTypes) })
+	t.Run("Errors", func(t *testing.T) { Errors(t, d, matrixTypes) })
 }
 
 // prompt is n tokens below vocab.

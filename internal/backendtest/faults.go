@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// errorCases: what a device must refuse, with an error and without harm to what comes after.
-func errorCases(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
+// Errors holds d to what a device must refuse, with an error and without harm to what comes after.
+func Errors(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	t.Run("steps", func(t *testing.T) { badSteps(t, d) })
 	t.Run("types", func(t *testing.T) { badTypes(t, d) })
 	t.Run("uploads", func(t *testing.T) { badUploads(t, d) })
@@ -82,7 +82,7 @@ func badUploads(t *testing.T, d backend.Device) {
 	require.Error(t, l.Upload(0, 0, make([]byte, 21*size)), "past the last row")
 }
 
-// notANumber: a NaN that reaches an op is an error there, and the next step is right again.
+// notANumber: a NaN that reaches an op is an error, whichever row of the step has it, and the next step is right again.
 func notANumber(t *testing.T, d backend.Device, typ quant.Type) {
 	m, err := product(typ, 256, 256)
 	require.NoError(t, err)
@@ -91,7 +91,13 @@ func notANumber(t *testing.T, d backend.Device, typ quant.Type) {
 	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: 3, MaxWanted: 3})
 	good := rows{[]int32{1, 2}, 0, []int32{0}}
 	want := l.step(t, good)
-	_, err = l.try(rows{[]int32{1, poisoned, 2}, 0, []int32{0}})
-	require.Error(t, err)
-	sameBits(t, "after NaN", m.Vocab, l.step(t, good), want)
+	for row := range 3 {
+		tokens := []int32{1, 2, 3}
+		tokens[row] = poisoned
+		_, err = l.try(rows{tokens, 0, []int32{0}})
+		require.Error(t, err, "row %d", row)
+		sameBits(t, "after NaN", m.Vocab, l.step(t, good), want)
+	}
+	_, err = l.try(rows{[]int32{poisoned}, 0, []int32{0}})
+	require.Error(t, err, "alone")
 }
