@@ -328,3 +328,29 @@ func TestGuesses(t *testing.T) {
 	require.Zero(t, r.guesses)
 	require.False(t, r.Foresees(segment))
 }
+
+// TestForsakenIsWantedAgain: the word that a forsaken guess will not come crosses the next step's demand for its group.
+// The group keeps its slot then, and is there once it lands.
+func TestForsakenIsWantedAgain(t *testing.T) {
+	s := plans(t)[3]
+	var wants []*Want
+	c := NewCargo(s, &seer{slotted{place: func(int, int) error { return nil }}}, new(Progress))
+	r := NewResidency(c, func(m *Want) { wants = append(wants, m) }, nil)
+	segment := s.Plan.Parts[0].Shelves[0].Segment
+	x := &r.segment[segment]
+	margins := slices.Repeat([]int8{backend.MarginFloor}, len(x.expert))
+	margins[5] = 40
+	r.Begin([]int32{7})
+	r.Foreseen(x.route, false, margins)
+	r.Choose(segment, nil, []int32{3})
+	require.Equal(t, []urgency{guessed, forsaken}, []urgency{wants[0].urgency, wants[1].urgency})
+
+	r.Demand(segment, r.Choose(segment, nil, []int32{5}))
+	require.Equal(t, demanded, wants[2].urgency)
+	slot := r.groups[x.expert[5]].slot
+	r.Landed(&Landed{item: wants[1].item, Err: errForsaken})
+	require.Equal(t, slot, r.groups[x.expert[5]].slot, "its slot is kept")
+	require.False(t, r.groups[x.expert[5]].there)
+	r.Landed(&Landed{item: wants[2].item})
+	require.True(t, r.groups[x.expert[5]].there)
+}
