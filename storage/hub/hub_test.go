@@ -277,6 +277,22 @@ func TestPullGoesOnWhereConnectionsBroke(t *testing.T) {
 	require.ErrorContains(t, err, "the connection ended at byte", "a hub that sends nothing is given up")
 }
 
+// TestPullThatGoesOnIsNotGivenUp: a hub that breaks every connection off, but sends something on each, is asked more
+// often in a row than one that sends nothing.
+func TestPullThatGoesOnIsNotGivenUp(t *testing.T) {
+	h, s, c := fixture(t)
+	h.Cut = func(length int64) int64 {
+		if length < 10_000 {
+			return -1
+		}
+		return length / 3
+	}
+	_, err := c.Pull(context.Background(), s, named(t, "Ann/Small-GGUF:Q8_0"))
+	require.NoError(t, err)
+	require.Greater(t, h.Requests.Load(), int64(2*tries*connections), "interruptions")
+	same(t, s, "Ann/Small-GGUF:Q8_0", h.Repositories["Ann/Small-GGUF"]["small-Q8_0.gguf"])
+}
+
 // Two pulls of one model, and of others with the same file, fetch each byte once.
 func TestPullsAtOnce(t *testing.T) {
 	h, s, c := fixture(t)
@@ -478,6 +494,11 @@ func TestBusyHub(t *testing.T) {
 	_, err = c.Pull(context.Background(), s, named(t, "small:1b"))
 	require.ErrorContains(t, err, "answers 503 Service Unavailable: told to fail")
 	require.EqualValues(t, tries, h.Asked.Load()-asked)
+	h.Change(func(s *hubtest.Settings) { s.Fault = func(*http.Request) int { return http.StatusNotImplemented } })
+	asked = h.Asked.Load()
+	_, err = c.Pull(context.Background(), s, named(t, "small:1b"))
+	require.ErrorContains(t, err, "answers 501 Not Implemented: told to fail")
+	require.EqualValues(t, 1, h.Asked.Load()-asked, "a hub that cannot do it is not asked again")
 
 	c.Endpoint = "http://127.0.0.1:1"
 	_, err = c.Pull(context.Background(), s, named(t, "small:1b"))
