@@ -103,6 +103,12 @@ func TestMessages(t *testing.T) {
 			`{"role":"assistant","content":"",` + known("call00000", "f") + `},{"role":"assistant","content":"",` + known("call00001", "f") + `},
 			{"role":"tool","content":"1","tool_name":"f","tool_call_id":"call00000","name":"f"},
 			{"role":"tool","content":"2","tool_name":"f","tool_call_id":"call00001","name":"f"}`, false},
+		{`{"role":"assistant",` + calls + `},{"role":"tool","content":"1","tool_call_id":"y"},
+			{"role":"tool","content":"2","tool_name":"g"},{"role":"tool","content":"3"}`,
+			`{"role":"assistant","content":"",` + known("call00000", "f") + `},
+			{"role":"tool","content":"1","tool_call_id":"y","name":""},
+			{"role":"tool","content":"2","tool_name":"g","tool_call_id":"","name":"g"},
+			{"role":"tool","content":"3","tool_call_id":"call00000","name":"f"}`, false},
 		{`{"role":"tool","content":"1","tool_name":"g"}`, `{"role":"tool","content":"1","tool_name":"g","tool_call_id":"","name":"g"}`, false},
 		{`{"role":"assistant","content":"x","tool_calls":[5]}`, `{"role":"assistant","content":"x","tool_calls":[5]}`, false},
 	} {
