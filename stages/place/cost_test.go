@@ -159,6 +159,21 @@ func TestExpectThreeTiers(t *testing.T) {
 	require.Equal(t, e.Decode, m.Expect(p, more, 1, 0).Decode)
 }
 
+// TestExpectNoMoreThanSlots: of the experts of a layer no more are expected on the card than it has slots for, whichever
+// of those on disk stay there; all others are copied or read.
+func TestExpectNoMoreThanSlots(t *testing.T) {
+	p, m := onCard(t, "qwen3-30b-a3b", "Q4_K_M", 8, 12)
+	device, _ := m.cost(p, 1)
+	require.Len(t, device.layers, len(m.Parts[0].Shelves))
+	for i, l := range device.layers {
+		shelf := &m.Parts[0].Shelves[i]
+		each := (l.there + l.kept + l.missing) / float64(len(shelf.Groups)) // bytes, by how likely it is to be used
+		require.Positive(t, l.stays)
+		require.Positive(t, l.kept)
+		require.InEpsilon(t, float64(len(shelf.Slots)), l.there/each, 1e-9, "layer %d", i)
+	}
+}
+
 // TestExpectLarge: 70 B of F16 comes through the bus at its speed, whatever the card could compute. A model of fewer
 // layers of the same shape tells what each costs.
 func TestExpectLarge(t *testing.T) {
