@@ -196,6 +196,16 @@ var thoughtful = map[string]string{
 	"gemma4": "<|tool_call>", "granite": "Here is my thought process:", "hunyuan": "<answer>", "mistral": "[TOOL_CALLS]",
 }
 
+// TestBlanksOfAThought: white space behind a thought that is not closed is the thought's, and no text of the answer.
+func TestBlanksOfAThought(t *testing.T) {
+	for _, text := range []string{"<think>Hm. \n", "<think>Hm.\n\n", "<think> \n"} {
+		a := parse(t, For("<think>"), "", nil, text)
+		require.Empty(t, a.content, "%q", text)
+		b := parse(t, For("<think>"), "", nil, strings.Split(text, "")...)
+		require.Empty(t, b.content, "%q by characters", text)
+	}
+}
+
 // TestThoughts: where texts begin within a thought, their prompt opened it.
 func TestThoughts(t *testing.T) {
 	for c := range testref.Cases[stream](t, "refdata", "tools", "reasoning.jsonl") {
