@@ -13,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluice-ai/sluice/actors/devicetest"
-	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -29,13 +28,6 @@ const inPlace = "weights are computed with where they lie in the file"
 
 // newDevice is the device that the laws are tested on.
 func newDevice(t testing.TB) backend.Device { return devicetest.New(t) }
-
-func deviceOf(t testing.TB, kernels string) backend.Device {
-	t.Helper()
-	d, err := cpu.New(2, kernels)
-	require.NoError(t, err)
-	return d
-}
 
 // plain asks for the likeliest tokens, whatever they are.
 func plain(tokens []int32, most int) Request {

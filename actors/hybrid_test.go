@@ -175,7 +175,7 @@ func divided(t testing.TB, layers int, d *apart) func(*Config) {
 		if d != nil {
 			d.Device, main = c.Device, d
 		}
-		c.Device, c.Layers = &hybrid.Device{Device: main, Host: deviceOf(t, "")}, layers
+		c.Device, c.Layers = &hybrid.Device{Device: main, Host: devicetest.Processor(t, "")}, layers
 	}
 }
 
@@ -329,7 +329,7 @@ func TestHybridOnGPU(t *testing.T) {
 		gpu, err := vulkan.Open(0, vulkan.Options{Cache: t.TempDir()})
 		require.NoError(t, err)
 		require.NoError(t, c.Device.Close())
-		c.Device, c.Layers = &hybrid.Device{Device: gpu, Host: deviceOf(t, "")}, 1
+		c.Device, c.Layers = &hybrid.Device{Device: gpu, Host: devicetest.Processor(t, "")}, 1
 	})
 	require.NotEmpty(t, e.spec.layout.OnHost)
 	want := alone(t, e, all, 40)
@@ -353,7 +353,7 @@ func TestTraceOfHybrid(t *testing.T) {
 	on := onGPU(t, vulkan.Options{Cache: t.TempDir()})
 	e := startFixture(t, fixture, func(c *Config) {
 		on(c)
-		c.Device, c.Layers = &hybrid.Device{Device: c.Device, Host: deviceOf(t, "")}, 1
+		c.Device, c.Layers = &hybrid.Device{Device: c.Device, Host: devicetest.Processor(t, "")}, 1
 	})
 	if !e.house.device.Traits().Times {
 		t.Skip("the device has no clock")

@@ -29,7 +29,7 @@ func kernelSets() []string {
 func with(t testing.TB, kernels string) func(*Config) {
 	return func(c *Config) {
 		require.NoError(t, c.Device.Close())
-		c.Device = deviceOf(t, kernels)
+		c.Device = devicetest.Processor(t, kernels)
 	}
 }
 

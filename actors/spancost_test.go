@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -34,7 +35,8 @@ func spanTime() time.Duration {
 func startMini(tb testing.TB) *Engine {
 	f, err := gguf.Parse(mini.Name, mini.GGUF)
 	require.NoError(tb, err)
-	e, err := Start(context.Background(), Config{Model: Model{File: f}, Device: deviceOf(tb, ""), Log: zerolog.Nop()})
+	e, err := Start(context.Background(), Config{Model: Model{File: f}, Device: devicetest.Processor(tb, ""),
+		Log: zerolog.Nop()})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, e.Close(context.Background())) })
 	return e

@@ -25,17 +25,28 @@ func OnProcessor(t testing.TB, what string) {
 }
 
 // New is the first GPU, if OnGPU, else the processor, with two threads. What a driver has compiled it keeps from test
-// to test.
+// to test. The test's end closes the device if nothing has: a test may end before an engine owns it.
 func New(t testing.TB) backend.Device {
 	t.Helper()
 	if !OnGPU() {
-		d, err := cpu.New(2, "")
-		require.NoError(t, err)
-		return d
+		return Processor(t, "")
 	}
 	folder := filepath.Join(os.TempDir(), "sluice-tests")
 	require.NoError(t, os.MkdirAll(folder, 0o700))
 	d, err := vulkan.Open(0, vulkan.Options{Cache: folder})
+	return closing(t, d, err)
+}
+
+// Processor is the processor, with two threads that use some kernels, closed as New's device is.
+func Processor(t testing.TB, kernels string) backend.Device {
+	t.Helper()
+	d, err := cpu.New(2, kernels)
+	return closing(t, d, err)
+}
+
+func closing(t testing.TB, d backend.Device, err error) backend.Device {
+	t.Helper()
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = d.Close() })
 	return d
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/element"
 	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/convert/converttest"
 )
 
@@ -49,6 +50,7 @@ func writeFixture(t *testing.T, x *converttest.Fixture) (dir string) {
 // TestFoldersAreTheirFiles: of every fixture, what -m FOLDER runs is what its file holds, every tensor byte for byte,
 // and every key: so it says the same.
 func TestFoldersAreTheirFiles(t *testing.T) {
+	testref.Dir(t)
 	all, _ := converttest.Folders(t)
 	ran := 0
 	for name, tensors := range all {

@@ -35,3 +35,13 @@ func TestCacheFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(files[0], kept, 0o600))
 	require.Equal(t, empty, use(), "a damaged file is none")
 }
+
+// TestClosedAgain: to close a device once more does nothing, though it keeps kernels.
+func TestClosedAgain(t *testing.T) {
+	d, err := Open(0, Options{Cache: t.TempDir()})
+	if err != nil {
+		missing(t, err)
+	}
+	require.NoError(t, d.Close())
+	require.NoError(t, d.Close())
+}

@@ -103,7 +103,7 @@ func (v *Device) reopen() error {
 
 // Close keeps what was compiled for the next time, and closes the device.
 func (v *Device) Close() error {
-	if v.cache != "" && v.queue.alive(nil) == nil {
+	if v.cache != "" && !v.closed && v.queue.alive(nil) == nil {
 		_ = SaveCache(v.d, v.cache) // as OpenCache: nobody loses more than time
 	}
 	return v.card.close()

@@ -208,7 +208,7 @@ type Device interface {
 	// a segment needs its own when it is enqueued.
 	// An unsupported type or shape is reported for all weights at once.
 	Compile(p *ir.Bound, c Config) (Model, error)
-	// Close ends the device's workers. Its models were closed before.
+	// Close ends the device's workers. Its models were closed before. Closing it again does nothing.
 	Close() error
 }
 
