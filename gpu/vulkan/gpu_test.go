@@ -5,10 +5,14 @@ package vulkan
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -32,7 +36,13 @@ type gpu struct {
 // of its name. Without a device the test is skipped; in CI it fails. The device lacks what is named.
 func open(t testing.TB, lacks ...string) *gpu {
 	t.Helper()
-	lib, err := vk.OpenWith(vk.Options{Validate: os.Getenv("SLUICE_VULKAN_BARE") == "", Without: append(without(), lacks...)})
+	return openTrial(t, nil, lacks...)
+}
+
+func openTrial(t testing.TB, trial *vk.Trial, lacks ...string) *gpu {
+	t.Helper()
+	lib, err := vk.OpenWith(vk.Options{Validate: os.Getenv("SLUICE_VULKAN_BARE") == "",
+		Without: append(without(), lacks...), Trial: trial})
 	if err != nil {
 		missing(t, err)
 	}
@@ -132,9 +142,20 @@ func (g *gpu) run(record func(*vk.Recording)) {
 	record(r)
 	r.BarrierToHost()
 	require.NoError(g.t, r.End())
+	g.submit(r)
+}
+
+// submit runs a recording and waits for as long as an engine would. What has not ended by then may still be at work: no
+// memory of it is freed, nor the recording, until the device has come to rest.
+func (g *gpu) submit(r *vk.Recording) {
+	g.t.Helper()
 	*g.reached++
 	require.NoError(g.t, g.d.Submit([]*vk.Recording{r}, nil, vk.Point{Timeline: g.line, Value: *g.reached}))
-	require.NoError(g.t, g.line.Wait(*g.reached, time.Minute))
+	err := g.line.Wait(*g.reached, g.d.Patience())
+	if err != nil {
+		g.d.Hold()
+	}
+	require.NoError(g.t, err)
 }
 
 func (g *gpu) sameBits(a, b []float32) bool {
@@ -152,4 +173,43 @@ func TestFacts(t *testing.T) {
 	require.NotZero(t, f.Tick)
 	require.NotEmpty(t, f.Heaps)
 	require.Contains(t, f.API.String(), "1.")
+}
+
+// givingUp is a test that fails. Its cleanups are run by who has it.
+type givingUp struct {
+	testing.TB
+	said []string
+	over []func()
+}
+
+func (t *givingUp) Cleanup(f func()) { t.over = append(t.over, f) }
+func (t *givingUp) Errorf(format string, args ...any) {
+	t.said = append(t.said, fmt.Sprintf(format, args...))
+}
+func (t *givingUp) FailNow() { runtime.Goexit() }
+
+// TestLeftAtWork: a test that gives up on a kernel leaves it what it uses. Freed memory that is written to has crashed
+// tests; the validation layer sees it always.
+func TestLeftAtWork(t *testing.T) {
+	armed := atomic.Bool{}
+	trial := &vk.Trial{Patience: 100 * time.Millisecond, Hangs: func() bool { return armed.CompareAndSwap(true, false) }}
+	failing := &givingUp{TB: t}
+	g := openTrial(failing, trial)
+	failing.Cleanup(func() { // of its buffers all have been freed, and nothing else
+		trial.Release()
+		require.NoError(t, g.line.Wait(*g.reached, time.Minute))
+	})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		from, to := g.room(4096), g.room(4096)
+		armed.Store(true)
+		g.run(func(r *vk.Recording) { r.Copy(to, 0, from, 0, 4096) })
+	})
+	wg.Wait()
+	for _, f := range slices.Backward(failing.over) {
+		wg.Go(f)
+		wg.Wait()
+	}
+	require.Len(t, failing.said, 1)
+	require.Contains(t, failing.said[0], "VK_TIMEOUT")
 }

@@ -4,7 +4,6 @@ package vk
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,7 +40,7 @@ func TestImport(t *testing.T) {
 		r.BarrierToHost()
 		require.NoError(t, r.End())
 		require.NoError(t, d.Submit([]*Recording{r}, nil, Point{Timeline: line, Value: round + 1}))
-		require.NoError(t, line.Wait(round+1, 10*time.Second))
+		await(t, d, line, round+1)
 		require.Equal(t, memory[4100:6100], to.Bytes)
 		r.Close()
 	}

@@ -138,10 +138,20 @@ func copyRows(t testing.TB, d *Device, k *Kernel, line *Timeline, value uint64, 
 	r.Stamp()
 	require.NoError(t, r.End())
 	require.NoError(t, d.Submit([]*Recording{r}, nil, Point{line, value}))
-	require.NoError(t, line.Wait(value, time.Minute))
+	await(t, d, line, value)
 	at, err := r.Stamps()
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, at[1], 0.0)
+}
+
+// await waits as an engine does: what has not ended by then is not destroyed before the device has come to rest.
+func await(t testing.TB, d *Device, line *Timeline, value uint64) {
+	t.Helper()
+	err := line.Wait(value, d.Patience())
+	if err != nil {
+		d.Hold()
+	}
+	require.NoError(t, err)
 }
 
 func compileCopy(t testing.TB, d *Device) *Kernel {
