@@ -159,8 +159,8 @@ func TestExpectThreeTiers(t *testing.T) {
 	require.Equal(t, e.Decode, m.Expect(p, more, 1, 0).Decode)
 }
 
-// TestExpectNoMoreThanSlots: of the experts of a layer no more are expected on the card than it has slots for, whichever
-// of those on disk stay there; all others are copied or read.
+// TestExpectNoMoreThanSlots: no more experts of a layer are expected on the card than it has slots for, whichever of
+// those on disk stay there; all others are copied or read.
 func TestExpectNoMoreThanSlots(t *testing.T) {
 	p, m := onCard(t, "qwen3-30b-a3b", "Q4_K_M", 8, 12)
 	device, _ := m.cost(p, 1)
