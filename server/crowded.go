@@ -14,6 +14,7 @@ type crowded struct {
 	mu               sync.Mutex
 	since            time.Time // of the last line in the log
 	refused, evicted int       // after it
+	starving         time.Time // when the log last had a line of what the system lacks
 	lingering        int       // refused connections whose clients may still be speaking
 }
 
@@ -24,7 +25,7 @@ const (
 )
 
 // report counts a connection that was refused, or had to go, and says so in the log from time to time.
-func (c *crowded) report(log zerolog.Logger, evicted bool) {
+func (c *crowded) report(log zerolog.Logger, most int, evicted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if evicted {
@@ -35,9 +36,21 @@ func (c *crowded) report(log zerolog.Logger, evicted bool) {
 	if time.Since(c.since) < reportEvery {
 		return
 	}
-	log.Warn().Int("refused", c.refused).Int("idle_closed", c.evicted).Int("most", maxConnections).
+	log.Warn().Int("refused", c.refused).Int("idle_closed", c.evicted).Int("most", most).
 		Msg("there are more connections than there is room for")
 	c.since, c.refused, c.evicted = time.Now(), 0, 0
+}
+
+// starved says in the log, from time to time, that the system has no room for one more connection than are open.
+func (c *crowded) starved(log zerolog.Logger, open int, why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.starving) < reportEvery {
+		return
+	}
+	c.starving = time.Now()
+	log.Warn().Err(why).Int("open", open).Msg("a connection cannot be accepted yet: a higher limit of open files " +
+		"(ulimit -n, LimitNOFILE) would let more in")
 }
 
 // linger closes a connection when its client has read what was said: closed while bytes of it are unread, it would be

@@ -18,11 +18,13 @@ type door struct {
 	who     func(net.Addr) string
 	crowded *crowded
 	refuse  func(c *net.TCPConn, evicted bool) // tells a connection that there is no room, or the log that one had to go
+	short   func(why error)                    // tells the log what the system lacks
 	secure  *tls.Config                        // nil: nothing is encrypted
 
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
-	closed bool // no more requests are begun
+	closed bool          // no more requests are begun
+	shut   chan struct{} // closed then
 }
 
 // conn is a connection whose bytes have been checked for how requests are framed.
@@ -39,24 +41,6 @@ type conn struct {
 	served  int       // requests that have arrived
 	answers int       // being written: never more than one
 	partial bool      // some bytes of a next request have come
-}
-
-// Accept waits for the next connection that there is room for.
-func (d *door) Accept() (net.Conn, error) {
-	for {
-		accepted, err := d.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		tcp, ok := accepted.(*net.TCPConn)
-		if !ok {
-			_ = accepted.Close() // nothing else is listened for
-			continue
-		}
-		if c := d.enter(tcp); c != nil {
-			return c, nil
-		}
-	}
 }
 
 func (d *door) enter(tcp *net.TCPConn) *conn {
@@ -144,6 +128,9 @@ func (c *conn) usefulness() (u usefulness, waits bool) {
 func (d *door) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if !d.closed {
+		close(d.shut)
+	}
 	d.closed = true
 	for c := range d.conns {
 		c.mu.Lock()

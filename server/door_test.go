@@ -42,7 +42,7 @@ func TestDoor(t *testing.T) {
 // TestSilentConnections: those who say nothing do not hold the door for others, who are answered at once.
 func TestSilentConnections(t *testing.T) {
 	r := start(t, Options{Reading: 10 * time.Minute}, nil) // which a new one would have to wait for
-	for i := range maxConnections + 76 {
+	for i := range r.door.most + 76 {
 		c, err := net.Dial("tcp", r.addr)
 		require.NoError(t, err)
 		defer c.Close()
@@ -55,7 +55,7 @@ func TestSilentConnections(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Less(t, time.Since(began), patient)
 	require.Contains(t, r.log.String(), "there are more connections than there is room for")
-	require.LessOrEqual(t, r.door.open(), maxConnections)
+	require.LessOrEqual(t, r.door.open(), r.door.most)
 }
 
 // TestNoRoom: where all connections are at work, a new one reads so in the API's words.

@@ -130,7 +130,7 @@ func (t *target) refuse(rc *fasthttp.RequestCtx, f *wire.Fault) {
 // full tells a connection that there is no room for it, in the first dialect's shape and without waiting for what it
 // asks; evicted ones go in silence, as idle connections do at any time.
 func (s *Server) full(c *net.TCPConn, evicted bool) {
-	s.crowded.report(s.log, evicted)
+	s.crowded.report(s.log, s.door.most, evicted)
 	if evicted {
 		return
 	}
@@ -138,7 +138,7 @@ func (s *Server) full(c *net.TCPConn, evicted bool) {
 		_ = c.Close()
 		return
 	}
-	fault := wire.Unavailable("overloaded", "%d connections are open already, and all of them are at work: try again later", maxConnections)
+	fault := wire.Unavailable("overloaded", "%d connections are open already, and all of them are at work: try again later", s.door.most)
 	body := s.routes.dialects[0].Fault(nil, fault)
 	words := fmt.Appendf(nil, "HTTP/1.1 %d Service Unavailable\r\nDate: %s\r\nContent-Type: application/json\r\n"+
 		"Retry-After: %d\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", fault.Status,
@@ -146,6 +146,9 @@ func (s *Server) full(c *net.TCPConn, evicted bool) {
 	s.metrics.answered(unknown, fault.Status, 0)
 	_ = s.crowded.last(c, words)
 }
+
+// short says in the log what the system lacks for one more connection.
+func (s *Server) short(why error) { s.crowded.starved(s.log, s.door.open(), why) }
 
 // own are the server's own routes.
 func (s *Server) own() []answer.Route {

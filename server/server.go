@@ -112,8 +112,8 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	s.access.keys, s.access.names, s.access.proxies = digests(o.APIKeys), o.HostNames, o.Proxies
 	s.access.origins = o.Origins
 	s.metrics = newMetrics(s.models, service.Waiting, &o)
-	s.door = &door{most: maxConnections, who: s.access.peer, crowded: &s.crowded, refuse: s.full, secure: o.TLS,
-		conns: map[*conn]struct{}{}}
+	s.door = &door{most: connections(descriptors()), who: s.access.peer, crowded: &s.crowded, refuse: s.full,
+		short: s.short, secure: o.TLS, conns: map[*conn]struct{}{}, shut: make(chan struct{})}
 	s.base, s.cut = context.WithCancelCause(context.Background())
 	s.http = fasthttp.Server{
 		Handler:      s.serve,
@@ -125,7 +125,7 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 		},
 		StreamRequestBody: true, MaxRequestBodySize: 1, // so much is read before the handler sees the request; it bounds the rest
 		ReadBufferSize: maxHeader,
-		Concurrency:    2 * maxConnections, // the door lets in half of it: those that had to go may take a moment
+		Concurrency:    2 * s.door.most, // the door lets in half of it: those that had to go may take a moment
 		ReadTimeout:    o.Reading, IdleTimeout: idleConnection, MaxIdleWorkerDuration: idleWorker,
 		NoDefaultServerHeader:        true,
 		DisablePreParseMultipartForm: true, SecureErrorLogMessage: true, CloseOnShutdown: true,

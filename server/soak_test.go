@@ -50,6 +50,9 @@ func serveChild() {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(err)
 	s := New(Engines(engine), Options{Log: zerolog.New(os.Stderr).Level(zerolog.ErrorLevel)})
+	if left, err := strconv.Atoi(os.Getenv(filesLeft)); err == nil {
+		hold(left)
+	}
 	go func() { must(s.Serve(ln)) }()
 	fmt.Println(ln.Addr())
 	io.Copy(io.Discard, os.Stdin)
@@ -64,10 +67,15 @@ type child struct {
 
 func startChild(t *testing.T) *child {
 	t.Helper()
+	return startCommand(t, exec.Command(os.Args[0]))
+}
+
+// startCommand runs the test's program as a server.
+func startCommand(t *testing.T, cmd *exec.Cmd) *child {
+	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("reads /proc")
+		t.Skip("reads /proc, and counts descriptors")
 	}
-	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), asChild+"=1")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

@@ -1,0 +1,84 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// Accept waits for the next connection that there is room for. What the system lacks for the moment is waited for: an
+// error would end the server, and with it all open answers.
+func (d *door) Accept() (net.Conn, error) {
+	pause := shortPause
+	for {
+		accepted, err := d.Listener.Accept()
+		if err != nil {
+			if !passing(err) {
+				return nil, err
+			}
+			if d.makeRoom(err) {
+				pause = shortPause // until the descriptor is free
+			}
+			d.rest(pause)
+			pause = min(2*pause, longPause)
+			continue
+		}
+		pause = shortPause
+		tcp, ok := accepted.(*net.TCPConn)
+		if !ok {
+			_ = accepted.Close() // nothing else is listened for
+			continue
+		}
+		if c := d.enter(tcp); c != nil {
+			return c, nil
+		}
+	}
+}
+
+// Pauses before the next attempt to accept, as in net/http.
+const (
+	shortPause = 5 * time.Millisecond
+	longPause  = time.Second
+)
+
+// passing says that a later attempt to accept may succeed.
+func passing(err error) bool {
+	lacks := []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
+	return slices.ContainsFunc(lacks, func(lack error) bool { return errors.Is(err, lack) })
+}
+
+// makeRoom closes the least useful of the connections that wait, if the system has no room for one more.
+func (d *door) makeRoom(why error) bool {
+	if errors.Is(why, syscall.ECONNABORTED) {
+		return false // it was the client that went
+	}
+	d.mu.Lock()
+	leaver := d.leastUseful()
+	delete(d.conns, leaver)
+	d.mu.Unlock()
+	d.short(why)
+	if leaver == nil {
+		return false
+	}
+	d.refuse(leaver.TCPConn, true)
+	_ = leaver.TCPConn.Close() // a read that waits for it ends
+	return true
+}
+
+// rest waits, but not beyond the end of the server.
+func (d *door) rest(pause time.Duration) {
+	select {
+	case <-time.After(pause):
+	case <-d.shut:
+	}
+}
+
+// spared are the descriptors that are left for what is no connection: model files, the log, refused connections.
+const spared = 64
+
+// connections is how many may be open at a time where a process may have so many descriptors.
+func connections(descriptors uint64) int {
+	return int(min(maxConnections, descriptors-min(spared, descriptors/2)))
+}
