@@ -69,10 +69,11 @@ func (c *constraint) begin(owner int) error {
 		c.free = true
 		return nil
 	}
-	p, err := grammar.Compile(c.form.grammar, grammar.DefaultLimits())
+	form, err := grammar.Compile(c.form.grammar, grammar.DefaultLimits())
 	if err != nil {
 		return err
 	}
+	p := form.Program()
 	c.matcher, c.masker = p.Matcher(), p.Masker(c.trie)
 	c.free = c.form.lazy || c.apart()
 	return nil

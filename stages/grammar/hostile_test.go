@@ -93,10 +93,11 @@ func follow(text, said string, trie *Trie) error {
 	}
 	limits := DefaultLimits()
 	limits.Mask = 1e6 // the vocabulary is small, too
-	p, err := Compile(g, limits)
+	f, err := Compile(g, limits)
 	if err != nil {
 		return err
 	}
+	p := f.Program()
 	m, k, mask := p.Matcher(), p.Masker(trie), make([]uint64, trie.Words())
 	for i := range said {
 		if err := k.Mask(m, mask); err != nil {

@@ -142,8 +142,9 @@ func TestMaskIsWhatCanBeRead(t *testing.T) {
 		case 1:
 			g = bounded(t, rapid.SampledFrom([]string{`(?s).{0,3}`, `[^a]*é?`, `(?s).*b`, `.{20}.*`}).Draw(t, "expr"), 0, -1)
 		}
-		p, err := Compile(g, DefaultLimits())
+		f, err := Compile(g, DefaultLimits())
 		require.NoError(t, err)
+		p := f.Program()
 		k, m := p.Masker(trie), p.Matcher()
 		var text []byte
 		for range 12 {
@@ -178,8 +179,9 @@ func TestMaskIsWhatCanBeRead(t *testing.T) {
 func TestMasksAreForgotten(t *testing.T) {
 	g, err := GBNF(`root ::= "a" "b" "c" "d"`)
 	require.NoError(t, err)
-	p, err := Compile(g, DefaultLimits())
+	f, err := Compile(g, DefaultLimits())
 	require.NoError(t, err)
+	p := f.Program()
 	trie := NewTrie(5, func(id int32) []byte { return []byte("abcd."[id : id+1]) }, []int32{4})
 	k, m := p.Masker(trie), p.Matcher()
 	var kept []int

@@ -2,17 +2,54 @@ package grammar
 
 import (
 	"fmt"
+	"slices"
 )
 
-// Program is a compiled grammar: a pushdown automaton over bytes. It grows while it is used, so one goroutine at a time
-// may use it and everything made from it.
+// Form is a compiled grammar: a pushdown automaton over bytes. Nobody changes it once it is made, so that any number of
+// programs share it.
+type Form struct {
+	nodes  []node
+	rules  []compiled
+	limits Limits
+}
+
+// Program is a form at work. It grows while it is used, so one goroutine at a time may use it and everything made from
+// it.
 type Program struct {
-	nodes []node
-	rules []compiled
+	*Form
+	starts []int32 // by rule: the state in which it begins, made when it is first called; none before
 	states
 	stacks
 	work
-	limits Limits
+}
+
+// Program returns one that has met no text.
+func (f *Form) Program() *Program {
+	p := &Program{Form: f, starts: make([]int32, len(f.rules))}
+	for i := range p.starts {
+		p.starts[i] = none
+	}
+	p.states.known, p.stacks.known = map[string]int32{}, map[string]int32{}
+	p.begin()
+	return p
+}
+
+// Matcher returns one that has read nothing, of a program of its own.
+func (f *Form) Matcher() *Matcher { return f.Program().Matcher() }
+
+// Size is about how many bytes the form takes.
+func (f *Form) Size() int64 {
+	const node, way, rule = 48, 4, 64
+	n := int64(node*len(f.nodes) + rule*len(f.rules))
+	for i := range f.nodes {
+		n += way * int64(cap(f.nodes[i].ways))
+	}
+	for i := range f.rules {
+		if l := f.rules[i].lexeme; l != nil {
+			n += l.Lang.Size() + 8*int64(len(l.safe))
+		}
+	}
+	return n
 }
 
 // node is an instruction of a rule's body.
@@ -40,18 +77,17 @@ type compiled struct {
 	entry    int32   // node
 	lexeme   *letter // instead of a body
 	nullable bool
-	some     bool  // it has a text that is not empty
-	rank     int   // a rule that may begin with another has a lower rank
-	start    int32 // state, made when first called; -1 before
+	some     bool // it has a text that is not empty
+	rank     int  // a rule that may begin with another has a lower rank
 }
 
-// Compile makes a program. A grammar that no text satisfies, that is left-recursive or too large is an error.
-func Compile(g *Grammar, limits Limits) (*Program, error) {
-	p := &Program{limits: limits}
+// Compile makes a form. A grammar that no text satisfies, that is left-recursive or too large is an error.
+func Compile(g *Grammar, limits Limits) (*Form, error) {
+	p := &Program{Form: &Form{limits: limits}}
 	c := compiler{p: p, lexemes: map[*Lexeme]int32{}}
 	p.rules = make([]compiled, len(g.Rules))
 	for i, r := range g.Rules {
-		p.rules[i] = compiled{name: r.Name, start: -1}
+		p.rules[i] = compiled{name: r.Name}
 	}
 	for i, r := range g.Rules {
 		end := c.add(node{op: opEnd})
@@ -67,9 +103,8 @@ func Compile(g *Grammar, limits Limits) (*Program, error) {
 	if err := p.order(); err != nil {
 		return nil, err
 	}
-	p.states.known, p.stacks.known = map[string]int32{}, map[string]int32{}
-	p.begin()
-	return p, nil
+	p.nodes = slices.Clip(p.nodes)
+	return p.Form, nil
 }
 
 type compiler struct {
@@ -159,7 +194,7 @@ func (c *compiler) lexeme(l *Lexeme) int32 {
 		r = int32(len(c.p.rules))
 		c.lexemes[l] = r
 		nullable := l.Spelling == Plain && l.Lang.Final(l.Lang.Start()) && l.Min <= 0
-		c.p.rules = append(c.p.rules, compiled{name: "text", lexeme: newLetter(l, int(r)), nullable: nullable, start: -1})
+		c.p.rules = append(c.p.rules, compiled{name: "text", lexeme: newLetter(l, int(r)), nullable: nullable})
 	}
 	return r
 }

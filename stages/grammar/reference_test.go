@@ -11,9 +11,9 @@ import (
 func compileGBNF(t testing.TB, text string) *Program {
 	g, err := GBNF(text)
 	require.NoError(t, err, text)
-	p, err := Compile(g, DefaultLimits())
+	f, err := Compile(g, DefaultLimits())
 	require.NoError(t, err, text)
-	return p
+	return f.Program()
 }
 
 func TestReferenceGBNF(t *testing.T) {

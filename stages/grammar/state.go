@@ -64,15 +64,15 @@ func (p *Program) begin() {
 
 // startOf returns the state in which a rule begins.
 func (p *Program) startOf(rule int32) int32 {
-	r := &p.rules[rule]
-	if r.start < 0 {
+	if p.starts[rule] == none {
+		r := &p.rules[rule]
 		if r.lexeme != nil {
-			r.start = p.letterState(r.lexeme, r.lexeme.first())
+			p.starts[rule] = p.letterState(r.lexeme, r.lexeme.first())
 		} else {
-			r.start = p.nodeState([]int32{r.entry}, true)
+			p.starts[rule] = p.nodeState([]int32{r.entry}, true)
 		}
 	}
-	return r.start
+	return p.starts[rule]
 }
 
 // nodeState returns the state of a set of nodes.

@@ -50,6 +50,12 @@ func (d *DFA) Final(q int32) bool { return d.final[q] }
 // States returns their number.
 func (d *DFA) States() int { return len(d.final) }
 
+// Size is about how many bytes the automaton takes.
+func (d *DFA) Size() int64 {
+	const interval = 8 // of the alphabet: its first character and its class
+	return int64(4*cap(d.next) + cap(d.final) + interval*len(d.from))
+}
+
 // Step returns the state after r, or a negative number where no word goes on with r.
 func (d *DFA) Step(q int32, r rune) int32 {
 	if r < 0 || r > utf8.MaxRune {

@@ -232,10 +232,11 @@ func used(text string, trie *grammar.Trie) error {
 	if err != nil {
 		return err
 	}
-	p, err := grammar.Compile(g, grammar.DefaultLimits())
+	f, err := grammar.Compile(g, grammar.DefaultLimits())
 	if err != nil {
 		return err
 	}
+	p := f.Program()
 	m, k, mask := p.Matcher(), p.Masker(trie), make([]uint64, trie.Words())
 	for _, next := range []string{"", `{"`, `a`, `":[[`, `1,`, `"xab`} {
 		if n, err := m.Read([]byte(next)); err != nil || n < len(next) {

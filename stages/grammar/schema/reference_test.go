@@ -17,7 +17,11 @@ func program(schema string, o Options) (*grammar.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return grammar.Compile(g, grammar.DefaultLimits())
+	f, err := grammar.Compile(g, grammar.DefaultLimits())
+	if err != nil {
+		return nil, err
+	}
+	return f.Program(), nil
 }
 
 // nothing says that an error means a schema without instances: it is kept, in its way.

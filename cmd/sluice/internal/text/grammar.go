@@ -41,10 +41,11 @@ func (c *Grammar) Run(e *env.Env) error {
 	if err != nil {
 		return err
 	}
-	p, err := grammar.Compile(g, grammar.DefaultLimits())
+	form, err := grammar.Compile(g, grammar.DefaultLimits())
 	if err != nil {
 		return fmt.Errorf("the grammar: %w", err)
 	}
+	p := form.Program()
 	input, err := e.ReadInput(env.MostText)
 	if err != nil {
 		return err
