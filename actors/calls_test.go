@@ -173,7 +173,7 @@ func TestForcedForms(t *testing.T) {
 // TestRefusedTools: a strict tool whose schema cannot be kept is refused, another is called with any arguments.
 func TestRefusedTools(t *testing.T) {
 	e := startMini(t)
-	talk := &chat.Input{Messages: []chat.Message{{Role: "user", Content: "Hi"}}, AddGenerationPrompt: true}
+	talk := &chat.Input{Messages: []chat.Message{chat.Say("user", "Hi")}, AddGenerationPrompt: true}
 	for parameters, why := range map[string]string{
 		`{"type":"object","uniqueItems":true,"properties":{"a":{"type":"array","uniqueItems":true}}}`: "uniqueItems",
 		`{"type":"string"}`: "arguments are an object",
@@ -199,7 +199,7 @@ func TestForcedCalls(t *testing.T) {
 	e := startMini(t)
 	list := []tools.Tool{forecast, clock}
 	schema := allowed(t, forecast)
-	r := Request{Chat: &chat.Input{Messages: []chat.Message{{Role: "user", Content: "Hello."}}, AddGenerationPrompt: true},
+	r := Request{Chat: &chat.Input{Messages: []chat.Message{chat.Say("user", "Hello.")}, AddGenerationPrompt: true},
 		Sampling: bound(nil, 1).Sampling, MaxTokens: 400, Thoughts: true, Stop: []string{"{", "\n"},
 		Tools: &Tools{List: list, Must: true, Single: true}}
 	for seed := range uint64(6) {

@@ -74,7 +74,7 @@ func TestOneBOS(t *testing.T) {
 			const content = "A text of several tokens."
 			text, err := e.Vocab().Encode(nil, content, token.Options{})
 			require.NoError(t, err)
-			s := begin(t, e, Request{Chat: &chat.Input{Messages: []chat.Message{{Role: "user", Content: content}}},
+			s := begin(t, e, Request{Chat: &chat.Input{Messages: []chat.Message{chat.Say("user", content)}},
 				MaxTokens: 1, Sampling: greedy(), IgnoreEOG: true})
 			require.Equal(t, len(text)+c.specials, collect(t, s).usage.Prompt)
 		})

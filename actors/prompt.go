@@ -65,7 +65,7 @@ func tailOf(prompt string, in *chat.Input) string {
 			if m.Role == "assistant" {
 				continue
 			}
-			said := strings.TrimSpace(m.Content)
+			said := strings.TrimSpace(m.Text())
 			if at := strings.LastIndex(prompt, said); said != "" && at >= 0 {
 				from = at + len(said)
 			}
@@ -129,7 +129,7 @@ func (s *spec) whole(said []chat.Message) []chat.Message {
 	case own:
 		all, said = append(all, said[0]), said[1:]
 	case s.settings.System != "":
-		all = append(all, chat.Message{Role: "system", Content: s.settings.System})
+		all = append(all, chat.Say("system", s.settings.System))
 	}
 	return append(append(all, s.standing...), said...)
 }

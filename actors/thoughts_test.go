@@ -131,7 +131,7 @@ func TestStopsInParts(t *testing.T) {
 func TestChoicesShareThePrompt(t *testing.T) {
 	e := startNull(t, nil)
 	r := Request{
-		Chat:     &chat.Input{Messages: []chat.Message{{Role: "user", Content: strings.Repeat("one two ", 50)}}, AddGenerationPrompt: true},
+		Chat:     &chat.Input{Messages: []chat.Message{chat.Say("user", strings.Repeat("one two ", 50))}, AddGenerationPrompt: true},
 		Sampling: greedy(), MaxTokens: 3,
 	}
 	r.Sampling.Seed = 7

@@ -72,7 +72,7 @@ func sayToy(s *answer.Service) func(*fasthttp.RequestCtx, *exchange.Exchange) *w
 		}
 		p := m.Sampling
 		p.Temp, p.LogProbs = 0, -1
-		in := &chat.Input{Messages: []chat.Message{{Role: "user", Content: text}}, AddGenerationPrompt: true}
+		in := &chat.Input{Messages: []chat.Message{chat.Say("user", text)}, AddGenerationPrompt: true}
 		o.Model = m
 		o.Prompts = []actors.Request{{Chat: in, MaxTokens: most, Sampling: p, Thoughts: true, IgnoreEOG: most > 0}}
 		return s.Answer(rc, x, &o, toyLines{})

@@ -72,6 +72,11 @@ var layers = []struct {
 var forTests = []string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest", "internal/lint", "stages/arch/archtest",
 	"stages/convert/converttest", "stages/place/placetest", "storage/hub/hubtest"}
 
+// private are packages that one folder alone may import, with the reason; its tests may.
+var private = []struct{ dir, owner, why string }{
+	{"stages/chat/jinja", "stages/chat", "messages, tools and variables are values of stages/chat and internal/jsontext"},
+}
+
 // thirdParty says who may import a module's packages outside tests (nobody, where the list is empty), and why we do
 // not write them ourselves. Tests may import all of them. What is not here must not be imported: a dependency is a
 // decision, and its reason stands beside it.
@@ -175,6 +180,11 @@ func importFault(s *source, path string) string {
 }
 
 func moduleFault(s *source, target string) string {
+	for _, p := range private {
+		if under(target, p.dir) && !under(s.dir(), p.owner) {
+			return fmt.Sprintf("only %s may import it: %s", p.owner, p.why)
+		}
+	}
 	for _, layer := range layers {
 		if !under(s.dir(), layer.dir) {
 			continue
@@ -264,6 +274,12 @@ func TestImportsSeesFaults(t *testing.T) {
 		{"stages/kv/kv.go", module + "/actors", "may import [internal]"},
 		{"stages/kv/kv.go", module + "/stages/token", "may import [internal]"},
 		{"stages/chat/chat.go", module + "/stages/chat/jinja", ""},
+		{"stages/chat/chat_test.go", module + "/stages/chat/jinja", ""},
+		{"server/ask/fields.go", module + "/stages/chat/jinja", "only stages/chat may import it"},
+		{"server/ask/fields.go", module + "/stages/chat", ""},
+		{"server/openai/chat_test.go", module + "/stages/chat/jinja", "only stages/chat may import it"},
+		{"actors/prompt.go", module + "/stages/chat/jinja", "only stages/chat may import it"},
+		{"cmd/sluice/internal/text/template.go", module + "/stages/chat/jinja", "only stages/chat may import it"},
 		{"stages/kv/kv.go", "os", "pure"},
 		{"stages/kv/kv.go", "net/http", "pure"},
 		{"stages/kv/kv_test.go", "os", ""},

@@ -5,11 +5,11 @@ import (
 	"math"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 // request is what a client asks for: an order, and how the answer is to be spelled.
@@ -30,7 +30,7 @@ func decode(body answer.Body, find ask.Finder, answered bool) (request, *wire.Fa
 	}
 	f := fields{in}
 	o := request{Order: answer.Order{Model: m, N: 1}}
-	prompt := &chat.Input{Extra: &jinja.Dict{}}
+	prompt := &chat.Input{Extra: &jsontext.Object{}}
 	r := actors.Request{Chat: prompt, Thoughts: true, Sampling: m.Sampling}
 	r.Sampling.Seed, r.Sampling.LogProbs = cmp.Or(m.Sampling.Seed, ask.AnySeed()), -1
 	f.Number("temperature", 0, 100, &r.Sampling.Temp)
@@ -75,7 +75,7 @@ func (f fields) ignored() {
 }
 
 // thinking reads whether the model is to think, and how much it may.
-func (f fields) thinking(o *request, r *actors.Request, vars *jinja.Dict) {
+func (f fields) thinking(o *request, r *actors.Request, vars *jsontext.Object) {
 	const want = `{"type": "enabled", "budget_tokens": n}, {"type": "adaptive"} or {"type": "disabled"}`
 	think := false
 	f.Object("thinking", want, func(in *wire.Fields) {
@@ -104,7 +104,7 @@ func (f fields) thinking(o *request, r *actors.Request, vars *jinja.Dict) {
 }
 
 // output reads output_config: how hard the model is to think, and what the answer is bound to be.
-func (f fields) output(r *actors.Request, vars *jinja.Dict) {
+func (f fields) output(r *actors.Request, vars *jsontext.Object) {
 	const want = `an object such as {"format": {"type": "json_schema", "schema": {...}}}`
 	f.Object("output_config", want, func(o *wire.Fields) {
 		effort := ""

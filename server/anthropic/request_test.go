@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 func testModel(string) (*answer.Model, *wire.Fault) {
@@ -45,8 +45,8 @@ func TestDecode(t *testing.T) {
 	require.Nil(t, again.Prompts[0].Grammar)
 }
 
-func spelled(t *testing.T, v jinja.Value) string {
-	text, err := jinja.ToJSON(v)
+func spelled(t *testing.T, v jsontext.Value) string {
+	text, err := chat.ToJSON(v)
 	require.NoError(t, err)
 	return string(text)
 }

@@ -3,20 +3,20 @@ package anthropic
 import (
 	"fmt"
 
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 // tools hands the tools to the template, in the form that templates know, and says what the engine is to make of them.
 func (f fields) tools(in *chat.Input) *answer.Tools {
-	box, out := answer.Toolbox{}, &jinja.List{}
+	box, out := answer.Toolbox{}, jsontext.List{}
 	f.choice(&box)
 	for i, item := range f.list() {
-		d, _ := item.(*jinja.Dict)
-		out.Items = append(out.Items, f.tool(&box, fmt.Sprintf("tools[%d]", i), d))
+		o, _ := item.(*jsontext.Object)
+		out = append(out, f.tool(&box, fmt.Sprintf("tools[%d]", i), o))
 	}
 	if box.Shown() {
 		in.Tools = out
@@ -47,39 +47,35 @@ func (f fields) choice(box *answer.Toolbox) {
 	})
 }
 
-func (f fields) list() []jinja.Value {
+func (f fields) list() jsontext.List {
 	raw, ok := f.Get("tools")
 	if !ok {
 		return nil
 	}
-	v, err := jinja.FromJSON(raw, f.Budget)
-	list, isList := v.(*jinja.List)
+	v, err := jsontext.Parse(raw, f.Budget)
+	list, isList := v.(jsontext.List)
 	if err != nil || !isList {
 		f.Broken("tools", raw, err, `a list such as [{"name": "...", "description": "...", "input_schema": {"type": "object"}}]`)
 		return nil
 	}
-	return list.Items
+	return list
 }
 
 // tool puts a tool into the box, and makes it one as templates know it.
-func (f fields) tool(box *answer.Toolbox, place string, d *jinja.Dict) *jinja.Dict {
-	if kind := ask.Text(d, "type"); kind != "" && kind != "custom" && f.Fault == nil {
+func (f fields) tool(box *answer.Toolbox, place string, o *jsontext.Object) *jsontext.Object {
+	if kind := o.Text("type"); kind != "" && kind != "custom" && f.Fault == nil {
 		f.Fault = wire.Invalid(place+".type", "unsupported_value",
 			"%s.type is %q: the server has no tools of its own, want one with an input_schema", place, wire.Shown(kind))
 	}
-	f.Tool(box, d, place, "input_schema")
-	parameters, ok := ask.Value(d, "input_schema").(*jinja.Dict)
-	if !ok && f.Fault == nil {
+	f.Tool(box, o, place, "input_schema")
+	parameters := o.Object("input_schema")
+	if parameters == nil && f.Fault == nil {
 		f.Fault = wire.Invalid(place+".input_schema", "invalid_value",
 			`%s.input_schema: want an object such as {"type": "object"}`, place)
 	}
-	if f.Fault != nil {
-		return nil
+	var description jsontext.Value
+	if text := o.Text("description"); text != "" {
+		description = jsontext.String(text)
 	}
-	function := ask.Dict("name", jinja.Str(ask.Text(d, "name")))
-	if description := ask.Text(d, "description"); description != "" {
-		function.Set("description", jinja.Str(description))
-	}
-	function.Set("parameters", parameters)
-	return ask.Dict("type", jinja.Str("function"), "function", function)
+	return ask.Declared(jsontext.String(o.Text("name")), description, parameters)
 }

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 // Fields are the members of a request's body.
@@ -38,7 +38,8 @@ func (f Fields) Missing(name, want string) {
 
 // Conversation reads what a prompt is rendered from, but for the tools.
 func (f Fields) Conversation(m *answer.Model) *chat.Input {
-	in := &chat.Input{Messages: f.messages(m), AddGenerationPrompt: true, Extra: &jinja.Dict{}}
+	in := &chat.Input{AddGenerationPrompt: true, Extra: &jsontext.Object{}}
+	in.Messages = f.named(f.Normal(f.Messages(), m))
 	f.Effort("reasoning_effort", in.Extra)
 	f.Flag("add_generation_prompt", &in.AddGenerationPrompt)
 	f.Flag("continue_final_message", &in.ContinueFinalMessage)
@@ -56,8 +57,8 @@ func (f Fields) Conversation(m *answer.Model) *chat.Input {
 	return in
 }
 
-// messages reads the conversation of a request as templates know it.
-func (f Fields) messages(m *answer.Model) []chat.Message {
+// Messages reads the conversation of a request, of one message at least.
+func (f Fields) Messages() []chat.Message {
 	const want = `a list such as [{"role": "user", "content": "..."}]`
 	raw, ok := f.Get("messages")
 	if !ok {
@@ -71,7 +72,7 @@ func (f Fields) messages(m *answer.Model) []chat.Message {
 	case len(messages) == 0:
 		f.Fault = wire.Invalid("messages", "invalid_value", "messages is empty: want "+want)
 	}
-	return f.named(f.Normal(messages, m))
+	return messages
 }
 
 // named gives results of tools the names of these: templates want them, and requests have ids. An id that no call has
@@ -80,12 +81,12 @@ func (f Fields) named(messages []chat.Message) []chat.Message {
 	names := map[string]string{}
 	for i := range messages {
 		m, place := &messages[i], fmt.Sprintf("messages[%d]", i)
-		f.called(place+".tool_calls", Value(m.Fields, "tool_calls"), names)
+		f.called(place+".tool_calls", m, names)
 		if f.Fault != nil {
 			return nil
 		}
-		id := Text(m.Fields, "tool_call_id")
-		if m.Role != "tool" || id == "" {
+		id := m.Result.Call
+		if id == "" {
 			continue
 		}
 		name, ok := names[id]
@@ -94,36 +95,32 @@ func (f Fields) named(messages []chat.Message) []chat.Message {
 				place, wire.Shown(id))
 			return nil
 		}
-		if _, has := Value(m.Fields, "name").(jinja.Str); !has {
-			*m = m.With("name", jinja.Str(name))
+		if _, has := m.Fields.Get("name").(jsontext.String); !has {
+			m.Result.Name = name
 		}
 	}
 	return messages
 }
 
 // called notes the names of calls by their ids.
-func (f Fields) called(place string, v jinja.Value, names map[string]string) {
+func (f Fields) called(place string, m *chat.Message, names map[string]string) {
 	const want = `want a list such as [{"type": "function", "function": {"name": "...", "arguments": "{}"}}]`
-	calls, ok := v.(*jinja.List)
-	if !ok && v != nil && v != (jinja.None{}) {
-		f.Fault = wire.Invalid(place, "invalid_value", "%s: %s", place, want)
+	if v := m.Fields.Get("tool_calls"); jsontext.Given(v) {
+		if _, list := v.(jsontext.List); !list {
+			f.Fault = wire.Invalid(place, "invalid_value", "%s: %s", place, want)
+		}
 	}
-	if !ok {
-		return
-	}
-	for i, item := range calls.Items {
-		call, _ := item.(*jinja.Dict)
-		function, _ := Value(call, "function").(*jinja.Dict)
-		name, callable := Text(function, "name"), false
-		switch Value(function, "arguments").(type) {
-		case nil, jinja.None, jinja.Str, *jinja.Dict:
-			callable = name != ""
+	for i := range m.Calls {
+		c, callable := &m.Calls[i], false
+		switch c.Arguments.(type) {
+		case nil, jsontext.Null, jsontext.String, *jsontext.Object:
+			callable = c.Name != ""
 		}
 		if !callable {
 			f.Fault = wire.Invalid(place, "invalid_value", "%s[%d] is no call of a function: %s", place, i, want)
 			return
 		}
-		names[Text(call, "id")] = name
+		names[c.ID] = c.Name
 	}
 }
 

@@ -1,36 +1,36 @@
 package ask
 
-import "github.com/sluice-ai/sluice/stages/chat/jinja"
+import "github.com/sluice-ai/sluice/internal/jsontext"
 
 // Think tells the template whether the model is to think. Templates have several names for it.
-func Think(vars *jinja.Dict, think bool) {
+func Think(vars *jsontext.Object, think bool) {
 	mode := "disabled"
 	if think {
 		mode = "enabled"
 	}
-	vars.Set("enable_thinking", jinja.Bool(think))
-	vars.Set("thinking", jinja.Bool(think))
-	vars.Set("thinking_mode", jinja.Str(mode))
+	vars.Set("enable_thinking", jsontext.Bool(think))
+	vars.Set("thinking", jsontext.Bool(think))
+	vars.Set("thinking_mode", jsontext.String(mode))
 }
 
 // HowHard tells the template how hard the model is to think, in the words of any API. What templates have in common are
 // low, medium and high; those with the other name for it have no medium.
-func HowHard(vars *jinja.Dict, effort string) {
+func HowHard(vars *jsontext.Object, effort string) {
 	switch effort {
 	case "minimal":
 		effort = "low"
 	case "xhigh", "max":
 		effort = "high"
 	}
-	vars.Set("reasoning_effort", jinja.Str(effort))
+	vars.Set("reasoning_effort", jsontext.String(effort))
 	if effort == "medium" {
 		effort = "high"
 	}
-	vars.Set("thinking_effort", jinja.Str(effort))
+	vars.Set("thinking_effort", jsontext.String(effort))
 }
 
 // Effort reads whether, and how hard, the model is to think, as OpenAI has it; "" where that is not said.
-func (f Fields) Effort(name string, vars *jinja.Dict) (effort string) {
+func (f Fields) Effort(name string, vars *jsontext.Object) (effort string) {
 	f.Text(name, &effort)
 	switch effort {
 	case "":

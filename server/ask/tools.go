@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 // Tools reads tools, tool_choice and parallel_tool_calls, as OpenAI's chat completions have them. It hands the tools to
@@ -15,28 +15,48 @@ import (
 func (f Fields) Tools(in *chat.Input) *answer.Tools {
 	box := answer.Toolbox{}
 	f.ToolChoice(&box, true)
-	list := &jinja.List{}
-	if raw, ok := f.Get("tools"); ok {
-		var err error
-		if list, err = chat.ParseTools(raw, f.Budget); err != nil {
-			f.Refuse(err)
-			return nil
-		}
-	}
-	for i, item := range list.Items {
-		d, _ := item.(*jinja.Dict)
+	list := f.ToolList()
+	for i, item := range list {
+		o, _ := item.(*jsontext.Object)
 		place := fmt.Sprintf("tools[%d]", i)
-		if kind := Text(d, "type"); kind != "" && kind != "function" && f.Fault == nil {
+		if kind := o.Text("type"); kind != "" && kind != "function" && f.Fault == nil {
 			f.Fault = wire.Invalid(place+".type", "unsupported_value", `%s.type is %q: want "function"`, place, wire.Shown(kind))
 		}
-		function, _ := Value(d, "function").(*jinja.Dict)
-		f.Tool(&box, function, place+".function", "parameters")
+		f.Tool(&box, o.Object("function"), place+".function", "parameters")
 	}
 	if box.Shown() {
-		in.Tools = list
-		list.Items = slices.DeleteFunc(list.Items, func(item jinja.Value) bool { return !box.Allows(named(item, true)) })
+		in.Tools = slices.DeleteFunc(list, func(item jsontext.Value) bool { return !box.Allows(named(item, true)) })
 	}
 	return f.Callable(&box)
+}
+
+// ToolList reads the objects of tools.
+func (f Fields) ToolList() jsontext.List {
+	raw, ok := f.Get("tools")
+	if !ok {
+		return nil
+	}
+	list, err := chat.ParseTools(raw, f.Budget)
+	if err != nil {
+		f.Refuse(err)
+	}
+	return list
+}
+
+// Declared is a tool as templates know it, of those members that are there.
+func Declared(name, description, parameters jsontext.Value) *jsontext.Object {
+	function, tool := &jsontext.Object{}, &jsontext.Object{}
+	set := func(key string, v jsontext.Value) {
+		if jsontext.Given(v) {
+			function.Set(key, v)
+		}
+	}
+	set("name", name)
+	set("description", description)
+	set("parameters", parameters)
+	tool.Set("type", jsontext.String("function"))
+	tool.Set("function", function)
+	return tool
 }
 
 // ToolChoice reads tool_choice and parallel_tool_calls, as OpenAI has them. In chat completions what it says of a type
@@ -102,39 +122,37 @@ func allowed(o *wire.Fields, box *answer.Toolbox, nested bool) {
 	}
 	raw, _ := o.Get("tools")
 	list, err := chat.ParseTools(raw, o.Budget)
-	if err != nil || len(list.Items) == 0 || len(list.Items) > answer.MaxTools {
+	if err != nil || len(list) == 0 || len(list) > answer.MaxTools {
 		o.Broken("tools", raw, err, "a list of some of the tools, by their names")
 		return
 	}
-	for _, item := range list.Items {
+	for _, item := range list {
 		box.Allowed = append(box.Allowed, named(item, nested))
 	}
 }
 
 // named is a tool's name; "" if there is none.
-func named(tool jinja.Value, nested bool) string {
-	d, _ := tool.(*jinja.Dict)
+func named(tool jsontext.Value, nested bool) string {
+	o, _ := tool.(*jsontext.Object)
 	if nested {
-		d, _ = Value(d, "function").(*jinja.Dict)
+		o = o.Object("function")
 	}
-	return Text(d, "name")
+	return o.Text("name")
 }
 
 // Tool puts a tool into the box: an object with a name, strict, and a schema under the key given.
-func (f Fields) Tool(box *answer.Toolbox, d *jinja.Dict, place, schema string) {
+func (f Fields) Tool(box *answer.Toolbox, o *jsontext.Object, place, schema string) {
 	if f.Fault != nil {
 		return
 	}
-	strict, known := Value(d, "strict").(jinja.Bool)
-	if v := Value(d, "strict"); !known && v != nil && v != (jinja.None{}) {
+	strict, known := o.Get("strict").(jsontext.Bool)
+	if !known && jsontext.Given(o.Get("strict")) {
 		f.Fault = wire.Invalid(place+".strict", "invalid_value", "%s.strict: want true or false", place)
 		return
 	}
-	t := answer.Tool{Name: Text(d, "name"), Strict: bool(strict)}
-	switch p := Value(d, schema).(type) {
-	case nil, jinja.None:
-	default:
-		text, err := jinja.ToJSON(p)
+	t := answer.Tool{Name: o.Text("name"), Strict: bool(strict)}
+	if p := o.Get(schema); jsontext.Given(p) {
+		text, err := chat.ToJSON(p)
 		if err != nil {
 			f.Fault = wire.Invalid(place+"."+schema, "invalid_value", "%s.%s: %v", place, schema, err)
 			return

@@ -4,70 +4,67 @@ import (
 	"strings"
 
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
-// Turns puts messages together, in the form that templates know, of parts that come one after another: neighbours of
-// one role are one message, calls are members of the assistant's, results are messages of their own.
+// Turns puts messages together of parts that come one after another: neighbours of one role are one message, calls are
+// members of the assistant's, results are messages of their own.
 type Turns struct {
-	all             []chat.Message
-	role            string // of the message that is being put together
-	texts, thoughts []string
-	calls           []jinja.Value
-	names           map[string]string // of tools, by the ids of the calls so far
+	all   []chat.Message
+	next  chat.Message      // that is being put together
+	names map[string]string // of tools, by the ids of the calls so far
 }
 
 // Role is whose message is being put together.
-func (t *Turns) Role() string { return t.role }
+func (t *Turns) Role() string { return t.next.Role }
+
+// Parts are those of this message so far.
+func (t *Turns) Parts() []chat.Part { return t.next.Parts }
 
 // Begin starts a message, unless it goes on with one of the same role.
 func (t *Turns) Begin(role string) {
-	if t.role != role {
+	if t.next.Role != role {
 		t.close()
-		t.role = role
+		t.next.Role = role
 	}
 }
 
-// Say adds a text. A line break separates it from the one before, as parts of messages everywhere.
-func (t *Turns) Say(text string) { t.texts = append(t.texts, text) }
-
-// Think adds a thought.
-func (t *Turns) Think(text string) {
-	if text != "" {
-		t.thoughts = append(t.thoughts, text)
+// Add adds a part. A line break separates texts, as parts of messages everywhere.
+func (t *Turns) Add(p chat.Part) {
+	if p.Kind != chat.Thought || p.Text != "" {
+		t.next.Parts = append(t.next.Parts, p)
 	}
 }
 
 // Call adds a call of a tool.
-func (t *Turns) Call(id, name string, arguments jinja.Value) {
+func (t *Turns) Call(c chat.Call) {
 	if t.names == nil {
 		t.names = map[string]string{}
 	}
-	t.names[id] = name
-	t.calls = append(t.calls, Dict("id", jinja.Str(id), "type", jinja.Str("function"),
-		"function", Dict("name", jinja.Str(name), "arguments", arguments)))
+	t.names[c.ID] = c.Name
+	t.next.Calls = append(t.next.Calls, c)
 }
 
-// Called is the name of the tool that a call before was of.
-func (t *Turns) Called(id string) (name string, ok bool) {
-	name, ok = t.names[id]
-	return name, ok
+// Called says whether there was a call of that id.
+func (t *Turns) Called(id string) bool {
+	_, ok := t.names[id]
+	return ok
 }
 
 // Result adds what came of a call, after what was said before it.
-func (t *Turns) Result(id, text string) {
+func (t *Turns) Result(id string, parts []chat.Part) {
 	t.close()
-	t.all = append(t.all, chat.Message{Fields: Dict("role", jinja.Str("tool"), "tool_call_id", jinja.Str(id),
-		"name", jinja.Str(t.names[id]), "content", jinja.Str(text)), Role: "tool", Content: text})
+	t.all = append(t.all, chat.Message{Role: "tool", Parts: parts, Result: chat.Result{Call: id, Name: t.names[id]}})
 }
 
 // Unfinished says that the last message is the assistant's, for the model to go on with; ok, that it can.
 func (t *Turns) Unfinished() (unfinished, ok bool) {
-	return t.role == "assistant", len(t.calls) == 0 && strings.TrimSpace(t.Text()) != ""
+	return t.next.Role == "assistant", GoesOn(&t.next)
 }
 
-// Text is what the message that is being put together says so far.
-func (t *Turns) Text() string { return strings.Join(t.texts, "\n") }
+// GoesOn says that a message is one that the model can go on with: the assistant's, with a text and no calls.
+func GoesOn(m *chat.Message) bool {
+	return m.Role == "assistant" && !m.Called() && strings.TrimSpace(m.Text()) != ""
+}
 
 // Messages are all that there are.
 func (t *Turns) Messages() []chat.Message {
@@ -77,18 +74,8 @@ func (t *Turns) Messages() []chat.Message {
 
 // close adds the message at hand to those that are complete. The role goes on: more of it is another message.
 func (t *Turns) close() {
-	text, thoughts, calls := t.Text(), t.thoughts, t.calls
-	empty := len(t.texts)+len(thoughts)+len(calls) == 0
-	t.texts, t.thoughts, t.calls = nil, nil, nil
-	if empty {
-		return
+	if len(t.next.Parts)+len(t.next.Calls) > 0 {
+		t.all = append(t.all, t.next)
 	}
-	d := Dict("role", jinja.Str(t.role), "content", jinja.Str(text))
-	if len(thoughts) > 0 {
-		d.Set("reasoning_content", jinja.Str(strings.Join(thoughts, "\n")))
-	}
-	if len(calls) > 0 {
-		d.Set("tool_calls", &jinja.List{Items: calls})
-	}
-	t.all = append(t.all, chat.Message{Role: t.role, Content: text, Fields: d})
+	t.next = chat.Message{Role: t.next.Role}
 }

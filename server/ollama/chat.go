@@ -3,17 +3,16 @@ package ollama
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 // chat serves POST /api/chat.
@@ -27,7 +26,7 @@ func decodeChat(body answer.Body, find ask.Finder) (request, *wire.Fault) {
 	if m == nil {
 		return request{}, in.Fault
 	}
-	f, prompt := fields{in}, &chat.Input{Extra: &jinja.Dict{}}
+	f, prompt := fields{in}, &chat.Input{Extra: &jsontext.Object{}}
 	o, r := f.common(m, prompt.Extra)
 	f.messages(m, prompt)
 	r.Tools = f.Tools(prompt)
@@ -51,88 +50,81 @@ func (f fields) messages(m *answer.Model, prompt *chat.Input) {
 	}
 	h := history{}
 	for i := range all {
-		if all[i], f.Fault = h.known(fmt.Sprintf("messages[%d]", i), all[i]); f.Fault != nil {
-			return
-		}
+		h.know(fmt.Sprintf("messages[%d]", i), &all[i])
 	}
 	prompt.Messages = f.Normal(all, m)
-	prompt.AddGenerationPrompt = true
 	if n := len(prompt.Messages); n > 0 {
-		last := &prompt.Messages[n-1]
-		_, called := last.Fields.Get("tool_calls")
-		prompt.ContinueFinalMessage = last.Role == "assistant" && !called && strings.TrimSpace(last.Content) != ""
-		prompt.AddGenerationPrompt = !prompt.ContinueFinalMessage
+		prompt.ContinueFinalMessage = ask.GoesOn(&prompt.Messages[n-1])
 	}
+	prompt.AddGenerationPrompt = !prompt.ContinueFinalMessage
 }
 
 // history is what is to be known of the messages before one.
 type history struct {
-	open []openCall
-	made int // ids
+	open []chat.Result // that have not come
+	made int           // ids
 }
 
-// openCall is one whose result has not come.
-type openCall struct{ id, name string }
-
-// known is a message with the names that templates have for what Ollama calls otherwise.
-func (h *history) known(place string, m chat.Message) (chat.Message, *wire.Fault) {
-	switch list := ask.Value(m.Fields, "images").(type) {
-	case nil, jinja.None:
-	case *jinja.List:
-		if len(list.Items) > 0 {
-			return m, noImages(place + ".images")
+// know takes a message, and gives types to what Ollama calls otherwise than templates do.
+func (h *history) know(place string, m *chat.Message) {
+	if content := m.Fields.Get("content"); !jsontext.Given(content) {
+		m.Fields, m.Parts = m.Fields.With("content", jsontext.String("")), append(m.Parts, chat.Part{})
+	}
+	switch images := m.Fields.Get("images").(type) {
+	case nil, jsontext.Null:
+	case jsontext.List:
+		for range images {
+			m.Parts = append(m.Parts, image(place+".images"))
 		}
 	default:
-		return m, noImages(place + ".images")
+		m.Parts = append(m.Parts, image(place+".images"))
 	}
-	if content := ask.Value(m.Fields, "content"); content == nil || content == (jinja.None{}) {
-		m = m.With("content", jinja.Str(""))
+	if thought := m.Fields.Text("thinking"); thought != "" {
+		m.Parts = slices.DeleteFunc(m.Parts, func(p chat.Part) bool { return p.Kind == chat.Thought })
+		m.Parts = append(m.Parts, chat.Part{Kind: chat.Thought, Text: thought})
 	}
-	if text := ask.Text(m.Fields, "thinking"); text != "" {
-		m = m.With("reasoning_content", jinja.Str(text))
-	}
-	if calls, ok := ask.Value(m.Fields, "tool_calls").(*jinja.List); ok {
-		m = m.With("tool_calls", h.calls(calls))
+	for i := range m.Calls {
+		h.call(&m.Calls[i])
 	}
 	if m.Role == "tool" {
-		call := h.answered(ask.Text(m.Fields, "tool_call_id"), ask.Text(m.Fields, "tool_name"))
-		m = m.With("tool_call_id", jinja.Str(call.id)).With("name", jinja.Str(call.name))
+		m.Result = h.answered(m.Result.Call, m.Fields.Text("tool_name"))
+		m.Fields = m.Fields.With("tool_call_id", jsontext.String(m.Result.Call)).With("name", jsontext.String(m.Result.Name))
 	}
-	return m, nil
 }
 
-// calls gives those an id that have none: templates want some.
-func (h *history) calls(list *jinja.List) *jinja.List {
-	out := &jinja.List{}
-	for _, item := range list.Items {
-		d, _ := item.(*jinja.Dict)
-		function, ok := ask.Value(d, "function").(*jinja.Dict)
-		if !ok {
-			out.Items = append(out.Items, item)
-			continue
-		}
-		call := openCall{ask.Text(d, "id"), ask.Text(function, "name")}
-		if call.id == "" {
-			call.id = fmt.Sprintf("call%05d", h.made) // some templates take nothing but nine letters and digits
-			h.made++
-		}
-		h.open = append(h.open, call)
-		out.Items = append(out.Items, ask.Dict("id", jinja.Str(call.id), "type", jinja.Str("function"), "function", function))
+// image is one of a prompt, or a message.
+func image(place string) chat.Part { return chat.Part{Kind: chat.Image, At: place} }
+
+// call gives a call an id if it has none: templates want some.
+func (h *history) call(c *chat.Call) {
+	came, _ := c.Fields.(*jsontext.Object)
+	function := came.Object("function")
+	if function == nil {
+		return
 	}
-	return out
+	if c.ID == "" {
+		c.ID = fmt.Sprintf("call%05d", h.made) // some templates take nothing but nine letters and digits
+		h.made++
+	}
+	h.open = append(h.open, chat.Result{Call: c.ID, Name: c.Name})
+	known := &jsontext.Object{}
+	known.Set("id", jsontext.String(c.ID))
+	known.Set("type", jsontext.String("function"))
+	known.Set("function", function)
+	c.Fields = known
 }
 
 // answered finds the call that a result is of: by its id, by the tool's name, or the first one that is open.
-func (h *history) answered(id, name string) openCall {
-	at := slices.IndexFunc(h.open, func(c openCall) bool { return id != "" && c.id == id })
+func (h *history) answered(id, name string) chat.Result {
+	at := slices.IndexFunc(h.open, func(c chat.Result) bool { return id != "" && c.Call == id })
 	if at < 0 {
-		at = slices.IndexFunc(h.open, func(c openCall) bool { return name != "" && c.name == name })
+		at = slices.IndexFunc(h.open, func(c chat.Result) bool { return name != "" && c.Name == name })
 	}
 	if at < 0 && len(h.open) > 0 && id == "" && name == "" {
 		at = 0
 	}
 	if at < 0 {
-		return openCall{id, name}
+		return chat.Result{Call: id, Name: name}
 	}
 	call := h.open[at]
 	h.open = slices.Delete(h.open, at, at+1)

@@ -4,12 +4,12 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 // generate serves POST /api/generate.
@@ -23,7 +23,7 @@ func decodeGenerate(body answer.Body, find ask.Finder) (request, *wire.Fault) {
 	if m == nil {
 		return request{}, in.Fault
 	}
-	f, vars := fields{in}, &jinja.Dict{}
+	f, vars := fields{in}, &jsontext.Object{}
 	o, r := f.common(m, vars)
 	prompt, suffix, system, raw := "", "", "", false
 	f.Text("prompt", &prompt)
@@ -45,10 +45,10 @@ func decodeGenerate(body answer.Body, find ask.Finder) (request, *wire.Fault) {
 		t := ask.Turns{}
 		if system != "" {
 			t.Begin("system")
-			t.Say(system)
+			t.Add(chat.Part{Text: system})
 		}
 		t.Begin("user")
-		t.Say(prompt)
+		t.Add(chat.Part{Text: prompt})
 		r.Chat = &chat.Input{Messages: f.Normal(t.Messages(), m), AddGenerationPrompt: true, Extra: vars}
 	}
 	o.Prompts, o.idle = []actors.Request{r}, ""
@@ -63,6 +63,8 @@ func (f fields) refused() {
 			"context is not supported here: send the whole conversation to /api/chat, its beginning is in the cache")
 	}
 	if raw, ok := f.Get("images"); ok && raw != "[]" {
-		f.Fault = noImages("images")
+		if fault := chat.Reads(image("images")); fault != nil {
+			f.Refuse(fault)
+		}
 	}
 }

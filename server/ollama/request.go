@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 // request is what a client asks for: an order, or nothing.
@@ -22,7 +22,7 @@ type request struct {
 type fields struct{ ask.Fields }
 
 // common reads what both endpoints have. The engine's request lacks the prompt.
-func (f fields) common(m *answer.Model, vars *jinja.Dict) (o request, r actors.Request) {
+func (f fields) common(m *answer.Model, vars *jsontext.Object) (o request, r actors.Request) {
 	o = request{Order: answer.Order{Model: m, N: 1, Stream: true}}
 	f.Flag("stream", &o.Stream)
 	r.Thoughts = true
@@ -83,7 +83,7 @@ func (f fields) format() *answer.Form {
 }
 
 // think tells the template whether, and how hard, the model is to think.
-func (f fields) think(vars *jinja.Dict) {
+func (f fields) think(vars *jsontext.Object) {
 	raw, ok := f.Get("think")
 	if !ok {
 		return
@@ -121,9 +121,4 @@ func (f fields) unloads() bool {
 	}
 	f.Wrong("keep_alive", raw, `seconds, or a duration such as "5m"`)
 	return false
-}
-
-// noImages is the fault of a prompt, or a message, with some.
-func noImages(place string) *wire.Fault {
-	return wire.Invalid(place, "unsupported_value", "%s: this model reads text only, leave images out", place)
 }

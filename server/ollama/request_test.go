@@ -9,11 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -38,8 +38,8 @@ func read(decode func(answer.Body, ask.Finder) (request, *wire.Fault), text stri
 
 const hi = `"messages":[{"role":"user","content":"Hi"}]`
 
-func spelled(t *testing.T, v jinja.Value) string {
-	text, err := jinja.ToJSON(v)
+func spelled(t *testing.T, v jsontext.Value) string {
+	text, err := chat.ToJSON(v)
 	require.NoError(t, err)
 	return string(text)
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
@@ -58,8 +58,7 @@ func TestDecodeChat(t *testing.T) {
 		DRY:      sample.DRY{Multiplier: 1, Base: 2, AllowedLength: 3, PenaltyLastN: 4},
 		Mirostat: 2, Tau: 3, Eta: 0.5, Bias: []sample.Bias{{ID: 3, Add: 2}, {ID: 5, Add: -100}}, IgnoreEOG: []int32{2, 7}, LogProbs: 4,
 	}, r.Sampling)
-	thinking, _ := r.Chat.Extra.Get("enable_thinking")
-	require.Equal(t, jinja.Bool(false), thinking)
+	require.Equal(t, jsontext.Bool(false), r.Chat.Extra.Get("enable_thinking"))
 	require.True(t, r.Chat.AddGenerationPrompt)
 	seeds := o.Requests()
 	require.EqualValues(t, 42, seeds[0].Sampling.Seed)
@@ -94,7 +93,7 @@ func TestThinking(t *testing.T) {
 	} {
 		o, fault := decodeChat(given(`{`+user+rest+`}`), testModel)
 		require.Nil(t, fault, rest)
-		text, err := jinja.ToJSON(o.Prompts[0].Chat.Extra)
+		text, err := chat.ToJSON(o.Prompts[0].Chat.Extra)
 		require.NoError(t, err)
 		require.Equal(t, want, string(text), rest)
 	}
@@ -151,13 +150,13 @@ func TestAllowedTools(t *testing.T) {
 			"tools":[{"type":"function","function":{"name":"g"}}]}}}`), testModel)
 		require.Nil(t, fault)
 		require.Equal(t, &actors.Tools{List: []answer.Tool{{Name: "g"}}, Must: must}, o.Prompts[0].Tools)
-		require.Len(t, o.Prompts[0].Chat.Tools.(*jinja.List).Items, 1)
+		require.Len(t, o.Prompts[0].Chat.Tools, 1)
 
 		r, fault := decodeResponse(given(`{"input":"a","tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}],
 			"tool_choice":{"type":"allowed_tools","mode":"`+mode+`","tools":[{"type":"function","name":"g"}]}}`), testModel, forgotten)
 		require.Nil(t, fault)
 		require.Equal(t, &actors.Tools{List: []answer.Tool{{Name: "g"}}, Must: must}, r.Prompts[0].Tools)
-		require.Len(t, r.Prompts[0].Chat.Tools.(*jinja.List).Items, 1)
+		require.Len(t, r.Prompts[0].Chat.Tools, 1)
 		require.Equal(t, `{"type":"allowed_tools","mode":"`+mode+`","tools":[{"type":"function","name":"g"}]}`,
 			string(appendToolChoice(nil, &r.tools)))
 	}

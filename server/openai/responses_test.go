@@ -9,9 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/wire"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
+	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
@@ -34,9 +35,8 @@ func TestDecodeResponse(t *testing.T) {
 	want := sample.Defaults()
 	want.Seed, want.Temp, want.TopP, want.LogProbs = 3, 0.5, 0.25, -1
 	require.Equal(t, want, r.Sampling)
-	effort, _ := r.Chat.Extra.Get("reasoning_effort")
-	require.Equal(t, jinja.Str("high"), effort)
-	tools, err := jinja.ToJSON(r.Chat.Tools)
+	require.Equal(t, "high", r.Chat.Extra.Text("reasoning_effort"))
+	tools, err := chat.ToJSON(r.Chat.Tools)
 	require.NoError(t, err)
 	require.JSONEq(t, `[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]`, string(tools))
 
@@ -47,8 +47,7 @@ func TestDecodeResponse(t *testing.T) {
 	}
 	off, fault := decodeResponse(given(`{"input":"Hi","reasoning":{"effort":"none"}}`), testModel, forgotten)
 	require.Nil(t, fault)
-	think, _ := off.Prompts[0].Chat.Extra.Get("enable_thinking")
-	require.Equal(t, jinja.Bool(false), think)
+	require.Equal(t, jsontext.Bool(false), off.Prompts[0].Chat.Extra.Get("enable_thinking"))
 	require.Zero(t, off.Prompts[0].MaxTokens)
 }
 
@@ -76,7 +75,7 @@ func TestItems(t *testing.T) {
 	}
 	o, fault := decodeResponse(given(`{"instructions":"S","input":[{"role":"developer","content":"D"},{"role":"user","content":"a"}]}`), testModel, forgotten)
 	require.Nil(t, fault)
-	require.Equal(t, "S\nD", o.Prompts[0].Chat.Messages[0].Content, "templates have one system message")
+	require.Equal(t, "S\nD", o.Prompts[0].Chat.Messages[0].Text(), "templates have one system message")
 }
 
 // responseFaults are requests with one thing wrong.

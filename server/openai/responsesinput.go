@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 // input reads instructions, what came before, and input: the messages that templates know. It notes the items of all.
@@ -17,7 +17,7 @@ func (f fields) input(m *answer.Model, o *responseRequest) []chat.Message {
 	t, instructions, before := ask.Turns{}, "", o.items
 	if f.Text("instructions", &instructions); instructions != "" {
 		t.Begin("system")
-		t.Say(instructions)
+		t.Add(chat.Part{Text: instructions})
 	}
 	raw, ok := f.Get("input")
 	if !ok {
@@ -68,10 +68,10 @@ func (f fields) items(t *ask.Turns, place, list string, n *int) error {
 		if f.Fault != nil {
 			return errItem
 		}
-		v, err := jinja.ReadJSON(r)
+		v, err := r.Value()
 		if err == nil {
-			d, _ := v.(*jinja.Dict)
-			f.Fault = f.item(t, fmt.Sprintf("%s[%d]", place, i), d)
+			o, _ := v.(*jsontext.Object)
+			f.Fault = f.item(t, fmt.Sprintf("%s[%d]", place, i), o)
 		}
 		i++
 		*n++
@@ -83,13 +83,13 @@ func (f fields) items(t *ask.Turns, place, list string, n *int) error {
 var errItem = fmt.Errorf("no item")
 
 // item takes the next one of a conversation: a message, a thought, a call or its result.
-func (f fields) item(t *ask.Turns, place string, d *jinja.Dict) *wire.Fault {
-	kind := ask.Text(d, "type")
+func (f fields) item(t *ask.Turns, place string, o *jsontext.Object) *wire.Fault {
+	kind := o.Text("type")
 	switch {
-	case d == nil:
+	case o == nil:
 		return wire.Invalid(place, "invalid_value", `%s: want an object such as {"role": "user", "content": "..."}`, place)
 	case kind == "" || kind == "message":
-		role := ask.Text(d, "role")
+		role := o.Text("role")
 		switch role {
 		case "developer":
 			role = "system"
@@ -99,59 +99,60 @@ func (f fields) item(t *ask.Turns, place string, d *jinja.Dict) *wire.Fault {
 				`%s.role is %q: want "user", "assistant", "system" or "developer"`, place, wire.Shown(role))
 		}
 		t.Begin(role)
-		return spoken(place+".content", ask.Value(d, "content"), t.Say)
+		return spoken(t, place+".content", o.Get("content"), chat.Text)
 	case kind == "reasoning":
 		t.Begin("assistant")
-		thought := ask.Value(d, "content")
-		if list, ok := thought.(*jinja.List); !ok || len(list.Items) == 0 {
-			thought = ask.Value(d, "summary")
+		thought := o.Get("content")
+		if list, ok := thought.(jsontext.List); !ok || len(list) == 0 {
+			thought = o.Get("summary")
 		}
-		return spoken(place+".content", thought, t.Think)
+		return spoken(t, place+".content", thought, chat.Thought)
 	case kind == "function_call":
-		id, name := ask.Text(d, "call_id"), ask.Text(d, "name")
+		id, name := o.Text("call_id"), o.Text("name")
 		if id == "" || name == "" {
 			return wire.Invalid(place, "invalid_value", "%s: a function_call needs a call_id and a name", place)
 		}
 		t.Begin("assistant")
-		t.Call(id, name, jinja.Str(ask.Text(d, "arguments"))) // an object, once the conversation is normal
+		t.Call(chat.Call{ID: id, Name: name, Arguments: jsontext.String(o.Text("arguments"))})
 		return nil
 	case kind == "function_call_output":
-		return result(t, place, d)
+		return result(t, place, o)
 	}
 	return wire.Invalid(place+".type", "unsupported_value", "%s.type is %q: want messages, reasoning, function_call and "+
 		"function_call_output, all of them whole", place, wire.Shown(kind))
 }
 
-func result(t *ask.Turns, place string, d *jinja.Dict) *wire.Fault {
-	id := ask.Text(d, "call_id")
-	if _, called := t.Called(id); !called {
+func result(t *ask.Turns, place string, o *jsontext.Object) *wire.Fault {
+	id := o.Text("call_id")
+	if !t.Called(id) {
 		return wire.Invalid(place+".call_id", "invalid_value",
 			"%s.call_id is %q: no function_call before it has that id", place, wire.Shown(id))
 	}
 	var out ask.Turns
-	fault := spoken(place+".output", ask.Value(d, "output"), out.Say)
-	t.Result(id, out.Text())
+	fault := spoken(&out, place+".output", o.Get("output"), chat.Text)
+	t.Result(id, out.Parts())
 	return fault
 }
 
-// spoken hands out the texts of a content: a string, or parts.
-func spoken(place string, v jinja.Value, say func(string)) *wire.Fault {
+// spoken adds the parts of a content, which is a string, or parts. Its texts become parts of one kind.
+func spoken(t *ask.Turns, place string, v jsontext.Value, as chat.PartKind) *wire.Fault {
 	switch content := v.(type) {
-	case jinja.Str:
-		say(string(content))
+	case jsontext.String:
+		t.Add(chat.Part{Kind: as, Text: string(content)})
 		return nil
-	case *jinja.List:
-		for i, item := range content.Items {
-			d, _ := item.(*jinja.Dict)
-			switch kind := ask.Text(d, "type"); kind {
+	case jsontext.List:
+		for i, entry := range content {
+			o, _ := entry.(*jsontext.Object)
+			p := chat.Part{Kind: as, Type: o.Text("type")}
+			switch p.Type {
 			case "input_text", "output_text", "text", "reasoning_text", "summary_text":
-				say(ask.Text(d, "text"))
+				p.Text = o.Text("text")
 			case "refusal":
-				say(ask.Text(d, "refusal"))
+				p.Text = o.Text("refusal")
 			default:
-				return wire.Invalid(place, "unsupported_value",
-					"%s[%d].type is %q: this model reads text only, leave other parts out", place, i, wire.Shown(kind))
+				p.Kind, p.At = chat.Medium(p.Type), fmt.Sprintf("%s[%d]", place, i)
 			}
+			t.Add(p)
 		}
 		return nil
 	}

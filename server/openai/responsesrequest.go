@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 // responseRequest is what a client asks for: an order, and what the answer repeats of the request. That is little: an
@@ -44,7 +44,7 @@ func decodeResponse(body answer.Body, find ask.Finder, before past) (responseReq
 		return responseRequest{}, f.Fault
 	}
 	o := responseRequest{Order: answer.Order{Model: m, N: 1, Repeats: true}, format: "text", metadata: "{}", store: true}
-	in := &chat.Input{AddGenerationPrompt: true, Extra: &jinja.Dict{}}
+	in := &chat.Input{AddGenerationPrompt: true, Extra: &jsontext.Object{}}
 	r := actors.Request{Chat: in, Thoughts: true, Sampling: f.Sampling(m)}
 	f.Flag("stream", &o.Stream)
 	f.Count("max_output_tokens", 1, ask.AnyLength, &o.most)
@@ -64,7 +64,7 @@ func decodeResponse(body answer.Body, find ask.Finder, before past) (responseReq
 }
 
 // reasoningEffort tells the template whether, and how hard, the model is to think.
-func (f fields) reasoningEffort(o *responseRequest, vars *jinja.Dict) {
+func (f fields) reasoningEffort(o *responseRequest, vars *jsontext.Object) {
 	f.Object("reasoning", `an object such as {"effort": "low"}`, func(in *wire.Fields) {
 		in.Text("summary", new(string)) // thoughts come as they are
 		o.effort = ask.Fields{Fields: in}.Effort("effort", vars)
@@ -160,33 +160,18 @@ func (f fields) goesOn(o *responseRequest, before past) {
 // where templates know it.
 func (f fields) responseTools(box *answer.Toolbox, in *chat.Input) *answer.Tools {
 	f.ToolChoice(box, false)
-	list := &jinja.List{}
-	if raw, ok := f.Get("tools"); ok {
-		var err error
-		if list, err = chat.ParseTools(raw, f.Budget); err != nil {
-			f.Refuse(err)
-			return nil
-		}
-	}
-	all := &jinja.List{}
-	for i, item := range list.Items {
-		d, _ := item.(*jinja.Dict)
+	all := jsontext.List{}
+	for i, item := range f.ToolList() {
+		o, _ := item.(*jsontext.Object)
 		place := fmt.Sprintf("tools[%d]", i)
-		if kind := ask.Text(d, "type"); kind != "function" && f.Fault == nil {
+		if kind := o.Text("type"); kind != "function" && f.Fault == nil {
 			f.Fault = wire.Invalid(place+".type", "unsupported_value",
 				"%s.type is %q: the server has no tools of its own, want functions", place, wire.Shown(kind))
 		}
-		f.Tool(box, d, place, "parameters")
-		if !box.Allows(ask.Text(d, "name")) {
-			continue
+		f.Tool(box, o, place, "parameters")
+		if box.Allows(o.Text("name")) {
+			all = append(all, ask.Declared(o.Get("name"), o.Get("description"), o.Get("parameters")))
 		}
-		function := &jinja.Dict{}
-		for _, key := range [...]string{"name", "description", "parameters"} {
-			if v := ask.Value(d, key); v != nil && v != (jinja.None{}) {
-				function.Set(key, v)
-			}
-		}
-		all.Items = append(all.Items, ask.Dict("type", jinja.Str("function"), "function", function))
 	}
 	if box.Shown() {
 		in.Tools = all

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
@@ -77,16 +78,16 @@ func TestRealTemplates(t *testing.T) {
 		conv := conversations[c.Conversation]
 		in := chat.Input{
 			Messages: conv.Messages, Tools: conv.Tools, Documents: conv.Documents, Now: now,
-			BOS: want.Tokens[c.Template].BOS, EOS: want.Tokens[c.Template].EOS, Extra: &jinja.Dict{},
+			BOS: want.Tokens[c.Template].BOS, EOS: want.Tokens[c.Template].EOS, Extra: &jsontext.Object{},
 		}
 		kwargs, err := chat.ParseVariables(string(c.Kwargs), nil)
 		require.NoError(t, err)
 		for name, v := range kwargs.All() {
 			switch name {
 			case "add_generation_prompt":
-				in.AddGenerationPrompt = v == jinja.Bool(true)
+				in.AddGenerationPrompt = v == jsontext.Bool(true)
 			case "continue_final_message":
-				in.ContinueFinalMessage = v == jinja.Bool(true)
+				in.ContinueFinalMessage = v == jsontext.Bool(true)
 			default:
 				in.Extra.Set(name, v)
 			}

@@ -13,8 +13,8 @@ import (
 // TestFamilies: what a model without a template gets, and that the user is told.
 func TestFamilies(t *testing.T) {
 	talk := []chat.Message{
-		{Role: "system", Content: "Be brief."}, {Role: "user", Content: "2+2?"}, {Role: "assistant", Content: "4"},
-		{Role: "user", Content: "3+3?"},
+		chat.Say("system", "Be brief."), chat.Say("user", "2+2?"), chat.Say("assistant", "4"),
+		chat.Say("user", "3+3?"),
 	}
 	for _, c := range []struct {
 		arch   string
@@ -62,7 +62,7 @@ func TestForModelTakesTheModelsOwn(t *testing.T) {
 	tmpl, note, err := chat.ForModel("{{ messages[0].content }}", "llama", none)
 	require.NoError(t, err)
 	require.Empty(t, note)
-	out, err := tmpl.Render(chat.Input{Messages: []chat.Message{{Role: "user", Content: "hi"}}})
+	out, err := tmpl.Render(chat.Input{Messages: []chat.Message{chat.Say("user", "hi")}})
 	require.NoError(t, err)
 	require.Equal(t, "hi", out)
 

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/sluice-ai/sluice/internal/jsontext"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 // Habits are what a template expects of messages, beside what all templates do.
@@ -59,43 +58,26 @@ func (t *Template) writes(h Habits) bool {
 	return err == nil && strings.Contains(out, value) && !strings.Contains(out, "'"+value+"'")
 }
 
-// calls are those of a message, in the form that the template expects. What is no call of a function stays as it is.
-func (h Habits) calls(calls *jinja.List, b *jsontext.Budget) (*jinja.List, error) {
-	out := &jinja.List{Items: slices.Clone(calls.Items)}
-	for i, item := range out.Items {
-		call, _ := item.(*jinja.Dict)
-		function := dictIn(call, "function")
-		arguments, err := h.arguments(valueIn(function, "arguments"), b)
-		if err != nil {
-			return nil, err
-		}
-		if arguments != nil {
-			out.Items[i] = replaced(call, "function", replaced(function, "arguments", arguments))
-		}
-	}
-	return out, nil
-}
-
-// arguments are those of a call in the form that the template expects; nil: they are in it.
-func (h Habits) arguments(given jinja.Value, b *jsontext.Budget) (jinja.Value, error) {
-	switch given := given.(type) {
-	case *jinja.Dict:
-		if !h.Text {
-			return nil, nil
-		}
-		text, err := jinja.ToJSON(given)
-		return jinja.Str(text), err
-	case jinja.Str:
+// arguments puts those of a call into the form that the template expects. What is no call of a function stays as it is.
+func (h Habits) arguments(c *Call, b *jsontext.Budget) error {
+	switch given := c.Arguments.(type) {
+	case *jsontext.Object:
 		if h.Text {
-			return nil, nil
+			text, err := ToJSON(given)
+			c.Arguments = jsontext.String(text)
+			return err
 		}
-		v, err := jinja.FromJSON(string(given), b)
+	case jsontext.String:
+		if h.Text {
+			return nil
+		}
+		v, err := jsontext.Parse(string(given), b)
 		if b.Spent(err) {
-			return nil, err
+			return err
 		}
-		if object, ok := v.(*jinja.Dict); ok && err == nil {
-			return object, nil
+		if object, ok := v.(*jsontext.Object); ok && err == nil {
+			c.Arguments = object
 		}
 	}
-	return nil, nil
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluice-ai/sluice/internal/jsontext"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 // Fault is what is wrong with a part of a conversation that came from outside.
@@ -38,30 +37,35 @@ func (h Habits) Normalise(messages []Message, b *jsontext.Budget) ([]Message, er
 		if fault != nil {
 			return nil, fault
 		}
-		if list, ok := valueIn(m.Fields, "tool_calls").(*jinja.List); ok {
-			calls, err := h.calls(list, b)
-			if err != nil {
-				return nil, err
-			}
-			m = h.called(m.With("tool_calls", calls), calls)
+		var err error
+		if out[i], err = h.called(m, b); err != nil {
+			return nil, err
 		}
-		out[i] = m
 	}
 	return out, nil
 }
 
-// called is a message with calls.
-func (h Habits) called(m Message, calls *jinja.List) Message {
-	if h.Bare && m.Content == "" && len(calls.Items) > 0 {
-		return m.With("content", jinja.None{})
+// called is a message with its calls in the form that the template expects.
+func (h Habits) called(m Message, b *jsontext.Budget) (Message, error) {
+	if len(m.Calls) == 0 {
+		return m, nil
 	}
-	if h.spelling != nil {
-		if text, ok := h.spelling.write(calls); ok {
-			m.Content += text
-			return m.With("content", jinja.Str(m.Content))
+	m.Calls = slices.Clone(m.Calls)
+	for i := range m.Calls {
+		if err := h.arguments(&m.Calls[i], b); err != nil {
+			return m, err
 		}
 	}
-	return m
+	said := m.Text()
+	if h.Bare && said == "" {
+		return m.silent(), nil
+	}
+	if h.spelling != nil {
+		if text, ok := h.spelling.write(m.Calls); ok {
+			return m.saying(said + text), nil
+		}
+	}
+	return m, nil
 }
 
 func (m Message) normal(place string) (Message, *Fault) {
@@ -70,33 +74,24 @@ func (m Message) normal(place string) (Message, *Fault) {
 		return m, fault(place+".role", `%s.role is missing: want "system", "user", "assistant" or "tool"`, place)
 	case "developer": // OpenAI's newer name
 		m.Role = "system"
-		m = m.With("role", jinja.Str(m.Role))
+	}
+	if _, says := m.thoughts(); says {
+		return m.whole(place + ".content")
 	}
 	if m.Fields == nil {
 		return m, nil
 	}
-	_, called := m.Fields.Get("tool_calls")
-	content, _ := m.Fields.Get("content")
-	switch c := content.(type) {
-	case jinja.Str:
-	case *jinja.List:
-		text, fault := joinParts(place, c)
-		if fault != nil {
-			return m, fault
-		}
-		m.Content = text
-		m = m.With("content", jinja.Str(text))
-	case nil, jinja.None:
+	switch m.Fields.Get("content").(type) {
+	case jsontext.List: // of nothing
+		return m.saying(""), nil
+	case nil, jsontext.Null:
 		said, instead := m.instead()
-		if !called && !instead {
+		if !instead && !m.Called() {
 			return m, fault(place+".content", "%s.content is missing: want a string or a list of text parts", place)
 		}
-		m.Content = said
-		m = m.With("content", jinja.Str(said))
-	default:
-		return m, fault(place+".content", "%s.content: want a string or a list of text parts", place)
+		return m.saying(said), nil
 	}
-	return m, nil
+	return m, fault(place+".content", "%s.content: want a string or a list of text parts", place)
 }
 
 // instead is what an assistant without content said: it refused, or it has only thought so far.
@@ -104,83 +99,57 @@ func (m *Message) instead() (said string, ok bool) {
 	if m.Role != "assistant" {
 		return "", false
 	}
-	if refusal, ok := valueIn(m.Fields, "refusal").(jinja.Str); ok {
+	if refusal, ok := m.Fields.Get("refusal").(jsontext.String); ok {
 		return string(refusal), true
 	}
-	_, pondered := valueIn(m.Fields, "reasoning_content").(jinja.Str)
-	return "", pondered
+	return "", len(m.Parts) > 0
 }
 
-// joinParts makes one text of a content in parts: most templates know nothing else. A line break separates them,
-// as llama.cpp has it.
-func joinParts(place string, parts *jinja.List) (string, *Fault) {
+// whole is a message in one text: most templates know nothing else. A line break separates its parts, as llama.cpp has
+// it.
+func (m Message) whole(place string) (Message, *Fault) {
 	var texts []string
-	at := place + ".content"
-	for i, part := range parts.Items {
-		d, ok := part.(*jinja.Dict)
-		if !ok {
-			return "", fault(at, `%s[%d]: want {"type": "text", "text": "..."}`, at, i)
+	apart := false
+	for _, p := range m.Parts {
+		if p.Kind == Thought {
+			continue
 		}
-		kind, _ := d.Get("type")
-		text, _ := d.Get("text")
-		if kind == jinja.Str("refusal") {
-			text, _ = d.Get("refusal")
-		} else if kind != jinja.Str("text") {
-			name, _ := kind.(jinja.Str)
-			f := fault(at, "%s[%d].type is %q: this model reads text only, leave other parts out", at, i, shown(string(name)))
-			f.Unsupported = true
-			return "", f
+		if p.Kind > Thought && p.At == "" {
+			p.At = fmt.Sprintf("%s[%d]", place, len(texts))
 		}
-		s, ok := text.(jinja.Str)
-		if !ok {
-			return "", fault(at, "%s[%d].text: want a string", at, i)
+		if fault := Reads(p); fault != nil {
+			return m, fault
 		}
-		texts = append(texts, string(s))
+		apart = apart || p.came != nil || len(texts) > 0
+		texts = append(texts, p.Text)
 	}
-	return strings.Join(texts, "\n"), nil
+	if !apart {
+		return m, nil
+	}
+	return m.saying(strings.Join(texts, "\n")), nil
 }
 
-// dictIn is the dict at a key of a dict; nil if it is none, or there is none.
-func dictIn(d *jinja.Dict, key string) *jinja.Dict {
-	inner, _ := valueIn(d, key).(*jinja.Dict)
-	return inner
-}
-
-func valueIn(d *jinja.Dict, key string) jinja.Value {
-	if d == nil {
+// Reads says what is wrong with a part: the models here read texts only. nil: nothing is.
+func Reads(p Part) *Fault {
+	list := p.At
+	if at := strings.LastIndexByte(list, '['); at >= 0 && strings.HasSuffix(list, "]") {
+		list = list[:at]
+	}
+	_, object := p.came.(*jsontext.Object)
+	f := &Fault{Place: list, Unsupported: true}
+	switch {
+	case p.Kind <= Thought:
 		return nil
+	case p.came != nil && !object:
+		return fault(list, `%s: want {"type": "text", "text": "..."}`, p.At)
+	case p.came != nil && (p.Type == "text" || p.Type == "refusal"):
+		return fault(list, "%s.text: want a string", p.At)
+	case p.Type == "" && p.Kind == Image:
+		f.Text = p.At + ": this model reads text only, leave images out"
+	default:
+		f.Text = fmt.Sprintf("%s.type is %q: this model reads text only, leave other parts out", p.At, shown(p.Type))
 	}
-	v, _ := d.Get(key)
-	return v
-}
-
-// replaced is a copy of a dict with another value, or one more.
-func replaced(d *jinja.Dict, key string, v jinja.Value) *jinja.Dict {
-	c := &jinja.Dict{}
-	for k, old := range d.All() {
-		c.Set(k, old)
-	}
-	c.Set(key, v)
-	return c
-}
-
-// ParseTools decodes a list of tools as templates know them. Its errors are of type *Fault, or the budget's.
-func ParseTools(text string, b *jsontext.Budget) (*jinja.List, error) {
-	const want = `a list such as [{"type": "function", "function": {"name": ...}}]`
-	v, err := jinja.FromJSON(text, b)
-	if err != nil && b.Spent(err) {
-		return nil, err
-	}
-	list, ok := v.(*jinja.List)
-	if err != nil || !ok {
-		return nil, fault("tools", "tools is %s: want %s", shown(text), want)
-	}
-	for i, item := range list.Items {
-		if _, ok := item.(*jinja.Dict); !ok {
-			return nil, fault("tools", "tools[%d] is no object: want %s", i, want)
-		}
-	}
-	return list, nil
+	return f
 }
 
 // shown is the beginning of what was found, for an error text.

@@ -49,10 +49,10 @@ func TestNormalise(t *testing.T) {
 			want, err := chat.ParseMessages("["+c.want+"]", 9, nil)
 			require.NoError(t, err)
 			require.Equal(t, want[0].Role, got[0].Role)
-			require.Equal(t, want[0].Content, got[0].Content)
+			require.Equal(t, want[0].Text(), got[0].Text())
 		})
 	}
-	plain := []chat.Message{{Role: "developer", Content: "a"}, {Role: "user", Content: "b"}}
+	plain := []chat.Message{chat.Say("developer", "a"), chat.Say("user", "b")}
 	got, err := chat.Habits{}.Normalise(plain, nil)
 	require.NoError(t, err)
 	require.Equal(t, "system", got[0].Role)
@@ -94,7 +94,7 @@ func TestNormaliseRefuses(t *testing.T) {
 func TestParseTools(t *testing.T) {
 	tools, err := chat.ParseTools(`[{"z":1,"a":2}]`, nil)
 	require.NoError(t, err)
-	require.Len(t, tools.Items, 1)
+	require.Len(t, tools, 1)
 	const want = `: want a list such as [{"type": "function", "function": {"name": ...}}]`
 	for given, text := range map[string]string{
 		`{}`: "tools is {}" + want, `[`: "tools is [" + want, `[{},1]`: "tools[1] is no object" + want,

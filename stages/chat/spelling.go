@@ -3,7 +3,7 @@ package chat
 import (
 	"strings"
 
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
+	"github.com/sluice-ai/sluice/internal/jsontext"
 )
 
 // spelling is how a model writes calls whose template knows tools and their results, but no calls: they are put into
@@ -11,7 +11,7 @@ import (
 type spelling struct {
 	sign             string // in the template
 	open, and, close string
-	call             func(name string, arguments *jinja.Dict) (string, error)
+	call             func(name string, arguments *jsontext.Object) (string, error)
 }
 
 var spellings = [...]spelling{
@@ -20,50 +20,45 @@ var spellings = [...]spelling{
 }
 
 // write spells calls; not ok where one of them is no call with an object of arguments.
-func (s *spelling) write(calls *jinja.List) (text string, ok bool) {
-	var all []string
-	for _, item := range calls.Items {
-		call, _ := item.(*jinja.Dict)
-		function := dictIn(call, "function")
-		name, _ := valueIn(function, "name").(jinja.Str)
-		arguments := dictIn(function, "arguments")
-		if name == "" || arguments == nil {
+func (s *spelling) write(calls []Call) (text string, ok bool) {
+	all := make([]string, len(calls))
+	for i, c := range calls {
+		arguments, _ := c.Arguments.(*jsontext.Object)
+		if c.Name == "" || arguments == nil {
 			return "", false
 		}
-		one, err := s.call(string(name), arguments)
-		if err != nil {
+		var err error
+		if all[i], err = s.call(c.Name, arguments); err != nil {
 			return "", false
 		}
-		all = append(all, one)
 	}
-	return s.open + strings.Join(all, s.and) + s.close, len(all) > 0
+	return s.open + strings.Join(all, s.and) + s.close, true
 }
 
 // asObject is {"name": "f", "arguments": {…}}.
-func asObject(name string, arguments *jinja.Dict) (string, error) {
-	d := &jinja.Dict{}
-	d.Set("name", jinja.Str(name))
-	d.Set("arguments", arguments)
-	text, err := jinja.ToJSON(d)
+func asObject(name string, arguments *jsontext.Object) (string, error) {
+	o := &jsontext.Object{}
+	o.Set("name", jsontext.String(name))
+	o.Set("arguments", arguments)
+	text, err := ToJSON(o)
 	return string(text), err
 }
 
 // asPython is f(a="1", b=True).
-func asPython(name string, arguments *jinja.Dict) (string, error) {
+func asPython(name string, arguments *jsontext.Object) (string, error) {
 	var all []string
 	for key, v := range arguments.All() {
-		text, err := jinja.ToJSON(v)
+		text, err := ToJSON(v)
 		if err != nil {
 			return "", err
 		}
-		switch v := v.(type) {
-		case jinja.None:
+		switch v {
+		case jsontext.Null{}:
 			text = []byte("None")
-		case jinja.Bool:
+		case jsontext.Bool(false):
 			text = []byte("False")
-			if v {
-				text = []byte("True")
-			}
+		case jsontext.Bool(true):
+			text = []byte("True")
 		}
 		all = append(all, key+"="+string(text))
 	}

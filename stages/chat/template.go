@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
@@ -31,17 +32,17 @@ func Compile(source string) (*Template, error) {
 // Input is what one prompt is made from.
 type Input struct {
 	Messages  []Message
-	Tools     jinja.Value // a list of tools as templates know them (OpenAI's shape); nil for none
-	Documents jinja.Value // nil for none
+	Tools     jsontext.Value // a list of tools as templates know them (OpenAI's shape); nil for none
+	Documents jsontext.Value // nil for none
 
 	// AddGenerationPrompt ends the prompt with the beginning of an answer; ContinueFinalMessage ends it within
 	// the last message, which the model then goes on with. At most one of them.
 	AddGenerationPrompt  bool
 	ContinueFinalMessage bool
 
-	BOS, EOS string      // the texts of these tokens
-	Now      time.Time   // for templates that tell the model the date
-	Extra    *jinja.Dict // more variables, such as enable_thinking; nil for none
+	BOS, EOS string           // the texts of these tokens
+	Now      time.Time        // for templates that tell the model the date
+	Extra    *jsontext.Object // more variables, such as enable_thinking; nil for none
 
 	Stop func() bool // asked from time to time, if set; true ends the rendering with an error
 }
@@ -54,21 +55,19 @@ func (t *Template) Render(in Input) (string, error) {
 	vars := &jinja.Dict{}
 	messages := make([]jinja.Value, len(in.Messages))
 	for i := range in.Messages {
-		messages[i] = in.Messages[i].value()
+		messages[i] = jinja.Of(in.Messages[i].json())
 	}
 	vars.Set("messages", &jinja.List{Items: messages})
-	vars.Set("tools", orNone(in.Tools))
-	vars.Set("documents", orNone(in.Documents))
+	vars.Set("tools", jinja.Of(in.Tools))
+	vars.Set("documents", jinja.Of(in.Documents))
 	vars.Set("add_generation_prompt", jinja.Bool(in.AddGenerationPrompt))
 	vars.Set("bos_token", jinja.Str(in.BOS))
 	vars.Set("eos_token", jinja.Str(in.EOS))
-	if in.Extra != nil {
-		for name, v := range in.Extra.All() {
-			if _, taken := vars.Get(name); taken {
-				return "", fmt.Errorf("template variable %q is set from the conversation: leave it out of the others", name)
-			}
-			vars.Set(name, v)
+	for name, v := range in.Extra.All() {
+		if _, taken := vars.Get(name); taken {
+			return "", fmt.Errorf("template variable %q is set from the conversation: leave it out of the others", name)
 		}
+		vars.Set(name, jinja.Of(v))
 	}
 	limits := t.limits
 	limits.Stop = in.Stop
@@ -97,13 +96,6 @@ func (t *Template) renderConversation(text string, h Habits) (string, error) {
 		return "", err
 	}
 	return t.Render(Input{Messages: c.Messages, Tools: c.Tools, Documents: c.Documents})
-}
-
-func orNone(v jinja.Value) jinja.Value {
-	if v == nil {
-		return jinja.None{}
-	}
-	return v
 }
 
 // cutAfter ends a rendered conversation after the last occurrence of the final message's text. Templates trim

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 func compile(t testing.TB, source string) *chat.Template {
@@ -30,7 +30,7 @@ func TestConversationKeepsOrder(t *testing.T) {
 	c, err := chat.ParseConversation(source)
 	require.NoError(t, err)
 	require.Equal(t, "user", c.Messages[0].Role)
-	require.Equal(t, "ab", c.Messages[0].Content)
+	require.Equal(t, "ab", c.Messages[0].Text())
 	require.Nil(t, c.Documents)
 
 	tmpl := compile(t, "{{ messages | tojson }}|{{ tools | tojson }}|{{ documents is none }}")
@@ -46,13 +46,23 @@ func TestConversationKeepsOrder(t *testing.T) {
 	require.Equal(t, c.Messages, again)
 }
 
-func TestMessageWith(t *testing.T) {
-	m := chat.Message{Role: "assistant", Content: "4"}
-	more := m.With("reasoning_content", jinja.Str("2+2"))
-	saved, err := json.Marshal([]chat.Message{m, more})
+// TestMade: a message that was made here has the fields that templates know, in their order.
+func TestMade(t *testing.T) {
+	object := &jsontext.Object{}
+	object.Set("a", jsontext.Number("1.0"))
+	saved, err := json.Marshal([]chat.Message{
+		chat.Say("user", "2+2?"),
+		{Role: "assistant"},
+		{Role: "assistant", Parts: []chat.Part{{Text: "4"}, {Kind: chat.Thought, Text: "2+2"}, {Text: "."}, {Kind: chat.Thought}}},
+		{Role: "assistant", Calls: []chat.Call{{ID: "1", Name: "f", Arguments: object}, {ID: "2", Name: "g"}}},
+		{Role: "tool", Parts: []chat.Part{{Text: "5"}}, Result: chat.Result{Call: "1", Name: "f"}},
+	})
 	require.NoError(t, err)
-	require.JSONEq(t, `[{"role": "assistant", "content": "4"},
-		{"role": "assistant", "content": "4", "reasoning_content": "2+2"}]`, string(saved))
+	require.Equal(t, `[{"role":"user","content":"2+2?"},{"role":"assistant","content":""},`+
+		`{"role":"assistant","content":"4\n.","reasoning_content":"2+2\n"},`+
+		`{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":{"a":1.0}}},`+
+		`{"id":"2","type":"function","function":{"name":"g"}}]},`+
+		`{"role":"tool","tool_call_id":"1","name":"f","content":"5"}]`, string(saved))
 }
 
 func TestBadConversations(t *testing.T) {
@@ -74,9 +84,9 @@ func TestBadConversations(t *testing.T) {
 
 func TestRenderRefuses(t *testing.T) {
 	tmpl := compile(t, "{{ messages[0].content }}")
-	extra := &jinja.Dict{}
-	extra.Set("messages", jinja.Str("x"))
-	hi := []chat.Message{{Role: "user", Content: "hi"}}
+	extra := &jsontext.Object{}
+	extra.Set("messages", jsontext.String("x"))
+	hi := []chat.Message{chat.Say("user", "hi")}
 	for _, c := range []struct {
 		in   chat.Input
 		want string
@@ -85,7 +95,7 @@ func TestRenderRefuses(t *testing.T) {
 			"a prompt either asks for a new message or goes on with the last one, not both"},
 		{chat.Input{Messages: hi, Extra: extra},
 			`template variable "messages" is set from the conversation: leave it out of the others`},
-		{chat.Input{Messages: append(hi, chat.Message{Content: "lost"}), ContinueFinalMessage: true},
+		{chat.Input{Messages: append(hi, chat.Say("", "lost")), ContinueFinalMessage: true},
 			"the final message does not appear in the chat after applying the template: it cannot be continued"},
 		{chat.Input{}, "chat template line 1: UndefinedError: list object has no element 0"},
 	} {
@@ -99,11 +109,11 @@ func TestRenderRefuses(t *testing.T) {
 // TestConcurrent: one template serves all requests at once, even one that takes its input apart.
 func TestConcurrent(t *testing.T) {
 	tmpl := compile(t, "{% set m = messages.pop() %}{{ m.content }}{{ messages | length }}{{ tools.pop() }}{{ extra.pop() }}")
-	extra := &jinja.Dict{}
-	extra.Set("extra", &jinja.List{Items: []jinja.Value{jinja.Int(3)}})
+	extra := &jsontext.Object{}
+	extra.Set("extra", jsontext.List{jsontext.Number("3")})
 	in := chat.Input{
-		Messages: []chat.Message{{Role: "user", Content: "a"}, {Role: "user", Content: "b"}},
-		Tools:    &jinja.List{Items: []jinja.Value{jinja.Int(1), jinja.Int(2)}}, Extra: extra,
+		Messages: []chat.Message{chat.Say("user", "a"), chat.Say("user", "b")},
+		Tools:    jsontext.List{jsontext.Number("1"), jsontext.Number("2")}, Extra: extra,
 	}
 	var wg sync.WaitGroup
 	for range 8 {
@@ -125,11 +135,9 @@ func BenchmarkRender(b *testing.B) {
 	tmpl := compile(b, string(source))
 	in := chat.Input{AddGenerationPrompt: true}
 	for i := range 10 {
-		in.Messages = append(in.Messages, chat.Message{
-			Role: []string{"user", "assistant"}[i%2], Content: strings.Repeat("some words of a message ", 20),
-		})
+		in.Messages = append(in.Messages, chat.Say([]string{"user", "assistant"}[i%2], strings.Repeat("some words of a message ", 20)))
 	}
-	tools, err := jinja.FromJSON(`[{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]`, nil)
+	tools, err := jsontext.Parse(`[{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]`, nil)
 	require.NoError(b, err)
 	in.Tools = tools
 	b.ReportAllocs()
@@ -152,7 +160,7 @@ func TestRoles(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, append(usual[:5:5], want...), template.Habits().Roles, source)
 	}
-	messages := []chat.Message{{Role: "user", Content: "Hi"}, {Role: "root", Content: "Hi"}}
+	messages := []chat.Message{chat.Say("user", "Hi"), chat.Say("root", "Hi")}
 	_, err := chat.Habits{Roles: usual}.Normalise(messages, nil)
 	require.EqualError(t, err, `messages[1].role is "root": want one of system, developer, user, assistant, tool`)
 	_, err = chat.Habits{}.Normalise(messages, nil)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
@@ -31,8 +32,8 @@ func FuzzRender(f *testing.F) {
 	}
 	limits := Limits{Steps: 100_000, Output: 1 << 16, Memory: 1 << 20, Depth: 500}
 	f.Fuzz(func(t *testing.T, source string, data []byte) {
-		v, err := FromJSON(string(data), nil)
-		vars, ok := v.(*Dict)
+		v, err := jsontext.Parse(string(data), nil)
+		vars, ok := Of(v).(*Dict)
 		if err != nil || !ok {
 			return
 		}

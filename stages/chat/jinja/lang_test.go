@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/jsontext"
 )
 
 // langCase is a small template with what Jinja2 3.1.2 makes of it. testdata/lang.json is the set of the
@@ -32,7 +34,7 @@ func langCases(t testing.TB) []langCase {
 }
 
 func renderJSON(source string, context []byte, limits Limits) (string, error) {
-	vars, err := FromJSON(string(context), nil)
+	vars, err := jsontext.Parse(string(context), nil)
 	if err != nil {
 		return "", err
 	}
@@ -40,7 +42,7 @@ func renderJSON(source string, context []byte, limits Limits) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return t.Render(vars.(*Dict), testNow, limits)
+	return t.Render(Of(vars).(*Dict), testNow, limits)
 }
 
 func TestLanguage(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/tools"
 )
@@ -44,7 +43,7 @@ func (t *tally) add(u actors.Usage) {
 
 // ask adds a question and the model's answer.
 func (d *dialogue) ask(ctx context.Context, text string, show func(piece) error) (reply, error) {
-	return d.answer(ctx, with(d.Messages, chat.Message{Role: "user", Content: text}), show)
+	return d.answer(ctx, with(d.Messages, chat.Say("user", text)), show)
 }
 
 // again replaces the last answer by another one.
@@ -152,7 +151,7 @@ func (d *dialogue) generate(ctx context.Context, messages []chat.Message, show f
 	if used.Generated > 0 {
 		d.tally.add(used)
 	}
-	kept := err == nil || strings.TrimSpace(said.Content) != "" || said.Fields != nil
+	kept := err == nil || strings.TrimSpace(said.Text()) != "" || len(said.Parts) > 1 // a thought
 	if kept {
 		d.Messages, d.tally.last = with(messages, said), used
 	}
@@ -196,10 +195,11 @@ func listen(ctx context.Context, s *actors.Stream, show func(piece) error) (chat
 // show to the model later.
 func spoken(thought, text string) chat.Message {
 	if thought == "" {
-		return chat.Message{Role: "assistant", Content: text}
+		return chat.Say("assistant", text)
 	}
-	m := chat.Message{Role: "assistant", Content: strings.TrimLeft(text, "\r\n")}
-	return m.With("reasoning_content", jinja.Str(strings.Trim(thought, "\r\n")))
+	m := chat.Say("assistant", strings.TrimLeft(text, "\r\n"))
+	m.Parts = append(m.Parts, chat.Part{Kind: chat.Thought, Text: strings.Trim(thought, "\r\n")})
+	return m
 }
 
 // settle gives a request up that has not ended, and waits until its counts are complete.
@@ -230,7 +230,7 @@ func (d *dialogue) system() (text string, ok bool) {
 	if len(d.Messages) == 0 || d.Messages[0].Role != "system" {
 		return "", false
 	}
-	return d.Messages[0].Content, true
+	return d.Messages[0].Text(), true
 }
 
 // setSystem replaces the system message; an empty one removes it.
@@ -241,7 +241,7 @@ func (d *dialogue) setSystem(text string) {
 	}
 	var messages []chat.Message
 	if text != "" {
-		messages = append(messages, chat.Message{Role: "system", Content: text})
+		messages = append(messages, chat.Say("system", text))
 	}
 	d.Messages = append(messages, rest...)
 }

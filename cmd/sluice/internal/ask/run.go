@@ -174,9 +174,9 @@ func (c *Run) request(e *env.Env, engine *actors.Engine, prompt string) (actors.
 func conversation(system, prompt string) []chat.Message {
 	var messages []chat.Message
 	if system != "" {
-		messages = append(messages, chat.Message{Role: "system", Content: system})
+		messages = append(messages, chat.Say("system", system))
 	}
-	return append(messages, chat.Message{Role: "user", Content: prompt})
+	return append(messages, chat.Say("user", prompt))
 }
 
 // printText writes the answer as it comes, in whole lines: with a newline at its end, unless it has one, or is wanted

@@ -82,7 +82,7 @@ func TestChatInterrupt(t *testing.T) {
 	require.Contains(t, screen.String(), "tokens, ")
 	require.Equal(t, "user", talk.Messages[0].Role)
 	require.Equal(t, "assistant", talk.Messages[1].Role)
-	require.Contains(t, talk.Messages[1].Content, "fox", "the last one went to its end")
+	require.Contains(t, talk.Messages[1].Text(), "fox", "the last one went to its end")
 }
 
 // tripwire calls cut at the first text.
@@ -166,7 +166,7 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("the pipe is bro
 // TestSpoken: thinking is saved as the field that templates know, and read again.
 func TestSpoken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "talk.json")
-	c := chat.Conversation{Messages: []chat.Message{{Role: "user", Content: "1 < 2?"}, spoken("\nhm\n", "\n\nYes.")}}
+	c := chat.Conversation{Messages: []chat.Message{chat.Say("user", "1 < 2?"), spoken("\nhm\n", "\n\nYes.")}}
 	require.NoError(t, saveTalk(path, c, true))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestSpoken(t *testing.T) {
 	again, err := loadTalk(path)
 	require.NoError(t, err)
 	require.Equal(t, roles(c.Messages), roles(again.Messages))
-	require.Equal(t, "Yes.", again.Messages[1].Content)
+	require.Equal(t, "Yes.", again.Messages[1].Text())
 }
 
 // TestSaveKeepsTools: what a conversation file had beside its messages is in the next one too, in its order.
@@ -245,7 +245,7 @@ func TestChatUndo(t *testing.T) {
 	require.Contains(t, screen.String(), "there is no message to take back")
 	require.Contains(t, screen.String(), "2 messages left")
 	require.Len(t, talk.Messages, 2)
-	require.Equal(t, "12 + 30", talk.Messages[0].Content)
+	require.Equal(t, "12 + 30", talk.Messages[0].Text())
 }
 
 func TestChatSet(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"fmt"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 )
 
 // talkFile is a saved conversation. sluice template --conversation reads the same.
@@ -38,11 +38,11 @@ func saveTalk(path string, c chat.Conversation, replace bool) error {
 	return nil
 }
 
-func rawJSON(v jinja.Value) (json.RawMessage, error) {
+func rawJSON(v jsontext.Value) (json.RawMessage, error) {
 	if v == nil {
 		return nil, nil
 	}
-	return jinja.ToJSON(v)
+	return chat.ToJSON(v)
 }
 
 func loadTalk(path string) (chat.Conversation, error) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/chat/jinja"
 	"github.com/sluice-ai/sluice/stages/token"
 )
 
@@ -123,7 +123,7 @@ func (c *Template) date(today time.Time) (time.Time, error) {
 
 // input reads a conversation file: the conversation's own keys, and the variables beside them.
 func (c *Template) input(talk []byte) (chat.Input, error) {
-	in := chat.Input{AddGenerationPrompt: true, BOS: c.BOSToken, EOS: c.EOSToken, Extra: &jinja.Dict{}}
+	in := chat.Input{AddGenerationPrompt: true, BOS: c.BOSToken, EOS: c.EOSToken, Extra: &jsontext.Object{}}
 	conversation, err := chat.ParseConversation(string(talk))
 	if err != nil {
 		return in, err
@@ -159,8 +159,8 @@ func (c *Template) input(talk []byte) (chat.Input, error) {
 	return in, nil
 }
 
-func setBool(to *bool, name string, v jinja.Value) error {
-	b, ok := v.(jinja.Bool)
+func setBool(to *bool, name string, v jsontext.Value) error {
+	b, ok := v.(jsontext.Bool)
 	if !ok {
 		return fmt.Errorf("%s: want true or false", name)
 	}
@@ -169,8 +169,8 @@ func setBool(to *bool, name string, v jinja.Value) error {
 }
 
 // setText keeps what a flag has set.
-func setText(to *string, name string, v jinja.Value) error {
-	s, ok := v.(jinja.Str)
+func setText(to *string, name string, v jsontext.Value) error {
+	s, ok := v.(jsontext.String)
 	if !ok {
 		return fmt.Errorf("%s: want the token's text", name)
 	}
