@@ -236,54 +236,76 @@ func ways(t *testing.T, test func(t *testing.T, g *gpu)) {
 	}
 }
 
-func TestAttention(t *testing.T) { ways(t, testAttention) }
+// TestAttention: with -short, heads of one shape: a processor compiles the kernels of each for seconds.
+func TestAttention(t *testing.T) {
+	scenes := append(slices.Clone(usualScenes), oddScenes...)
+	if testing.Short() {
+		scenes = usualScenes
+	}
+	ways(t, func(t *testing.T, g *gpu) {
+		for _, c := range scenes {
+			t.Run(c.name, func(t *testing.T) { c.test(g.with(t)) })
+		}
+	})
+}
 
-func testAttention(t *testing.T, g *gpu) {
-	llama := Heads{Query: 8, KV: 2, Features: 128, Dims: 128}
-	for _, c := range []struct {
-		name      string
-		h         Heads
-		positions []int
-		together  bool
-		change    func(*scene)
-	}{
-		{"alone", llama, []int{0, 1, 63, 64, 65, 200, 511, 512, 700}, false, nil},
+// sceneCase is a scene to be made: rows at positions of a sequence each, or together of one.
+type sceneCase struct {
+	name      string
+	h         Heads
+	positions []int
+	together  bool
+	change    func(*scene)
+}
+
+var (
+	llamaHeads  = Heads{Query: 8, KV: 2, Features: 128, Dims: 128}
+	usualScenes = []sceneCase{
+		{"alone", llamaHeads, []int{0, 1, 63, 64, 65, 200, 511, 512, 700}, false, nil},
+		{"together", llamaHeads, []int{70, 71, 72, 73}, true, nil},
+		{"window", llamaHeads, []int{3, 99, 100, 101, 777}, false, func(s *scene) { s.window = 100 }},
+		{"cap and sinks", llamaHeads, []int{40, 600}, false, func(s *scene) { s.cap, s.sinks = 3, randomRow(8, 4) }},
+	}
+	oddScenes = []sceneCase{
 		{"deep", Heads{Query: 2, KV: 1, Features: 128, Dims: 128}, []int{2047, 2048, 4200}, false, nil},
-		{"together", llama, []int{70, 71, 72, 73}, true, nil},
 		{"interleaved, partial", Heads{Query: 4, KV: 4, Features: 64, Dims: 32, Interleaved: true}, []int{5, 130}, false, nil},
 		{"no rotation", Heads{Query: 3, KV: 1, Features: 128}, []int{100}, false, nil},
 		{"wide", Heads{Query: 2, KV: 2, Features: 256, Dims: 256}, []int{9, 300}, false, nil},
-		{"window", llama, []int{3, 99, 100, 101, 777}, false, func(s *scene) { s.window = 100 }},
 		{"many heads", Heads{Query: 20, KV: 1, Features: 64, Dims: 64}, []int{70, 129}, false, nil},
 		{"odd heads", Heads{Query: 14, KV: 2, Features: 64, Dims: 64}, []int{7, 300}, false, nil},
 		{"odd features", Heads{Query: 6, KV: 2, Features: 96, Dims: 96}, []int{200}, false, nil},
-		{"cap and sinks", llama, []int{40, 600}, false, func(s *scene) { s.cap, s.sinks = 3, randomRow(8, 4) }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			g := g.with(t)
-			s := newScene(c.h, c.positions, c.together, 11)
-			if c.change != nil {
-				c.change(s)
-			}
-			s.compute()
-			y, keys, values := s.run(g, !c.together)
-			s.check(g, y, keys, values)
-			if !c.together {
-				z, keys2, values2 := s.run(g, false)
-				require.True(t, g.sameBits(y, z), "rotation within attention and before it have the same bits")
-				require.Equal(t, keys, keys2)
-				require.Equal(t, values, values2)
-			}
-		})
+	}
+)
+
+// test compares what the device attends to with float64, and rotation within attention with rotation before it.
+func (c *sceneCase) test(g *gpu) {
+	s := newScene(c.h, c.positions, c.together, 11)
+	if c.change != nil {
+		c.change(s)
+	}
+	s.compute()
+	y, keys, values := s.run(g, !c.together)
+	s.check(g, y, keys, values)
+	if !c.together {
+		z, keys2, values2 := s.run(g, false)
+		require.True(g.t, g.sameBits(y, z), "rotation within attention and before it have the same bits")
+		require.Equal(g.t, keys, keys2)
+		require.Equal(g.t, values, values2)
 	}
 }
 
-// TestHeadNorms compares heads that attention normalises with norms before it, by bits.
-func TestHeadNorms(t *testing.T) { ways(t, testHeadNorms) }
+// TestHeadNorms compares heads that attention normalises with norms before it, by bits. With -short, one shape.
+func TestHeadNorms(t *testing.T) {
+	shapes := []Heads{{Query: 4, KV: 4, Features: 64, Dims: 32, Interleaved: true}, llamaHeads,
+		{Query: 2, KV: 2, Features: 256}}
+	if testing.Short() {
+		shapes = shapes[:1]
+	}
+	ways(t, func(t *testing.T, g *gpu) { testHeadNorms(t, g, shapes) })
+}
 
-func testHeadNorms(t *testing.T, g *gpu) {
-	for _, h := range []Heads{{Query: 8, KV: 2, Features: 128, Dims: 128},
-		{Query: 4, KV: 4, Features: 64, Dims: 32, Interleaved: true}, {Query: 2, KV: 2, Features: 256}} {
+func testHeadNorms(t *testing.T, g *gpu, shapes []Heads) {
+	for _, h := range shapes {
 		s := newScene(h, []int{5, 64, 600}, false, 41)
 		plain, _, _ := s.run(g, true)
 		s.gains = [2][]float32{nil, randomRow(h.Features, 42)}

@@ -62,7 +62,7 @@ func TestBouts(t *testing.T) {
 
 // TestWorks: a dense program's products are its weights; attention costs what rows see.
 func TestWorks(t *testing.T) {
-	m := mini(t)
+	m := small(t)
 	row, seen := 0.0, 0.0
 	for _, w := range worksOf(m.Program) {
 		row, seen = row+w.row, seen+w.seen

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,12 +39,22 @@ func (g *gpu) device() *Device {
 	return &Device{card: c, facts: g.d.Facts}
 }
 
-// TestConformance takes minutes on a CPU: its time is compiling kernels.
+// TestConformance takes minutes on a CPU: its time is compiling kernels. With -short it is a slice of that, which
+// reaches the kernels that are listed here; the others have their own tests.
 func TestConformance(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes minutes")
+	d := open(t).device()
+	if !testing.Short() {
+		backendtest.Conformance(t, d, ref.New(), someTypes)
+		return
 	}
-	backendtest.Conformance(t, open(t).device(), ref.New(), someTypes)
+	backendtest.Slice(t, d, ref.New(), quant.Q8_0)
+	var reached []string
+	for v := range d.kernels.compiled {
+		reached = append(reached, v.module.String())
+	}
+	require.Subset(t, reached, strings.Fields("append attend_any combine conv each embed_f32 embed_q8_0 finite group group_norm "+
+		"head_copy head_linear_f32 matmul_float_f32 matmul_q8_0 matvec_f32 matvec_q8_0 merge_any norm repack_f32 repack_q8_0 "+
+		"route scan turn"))
 }
 
 // TestErrors is the part of TestConformance that short runs have, too: a card that overlooks a broken row answers with
@@ -206,7 +217,7 @@ func TestGolden(t *testing.T) {
 // TestTwoInFlight: a step goes on from what the one before draws before anybody has seen it, and the answer is the one
 // of steps that wait for each other.
 func TestTwoInFlight(t *testing.T) {
-	m := mini(t)
+	m := small(t)
 	x := run(t, open(t).device(), m, 4)
 	alone := []int32{100}
 	for pos := range 6 {
@@ -234,7 +245,7 @@ func TestLost(t *testing.T) {
 		missing(t, err)
 	}
 	defer func() { require.NoError(t, d.Close()) }()
-	m := mini(t)
+	m := small(t)
 	compile := func() *running {
 		c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1, MaxWanted: 1,
 			Flight: 2}
@@ -268,7 +279,7 @@ func TestLost(t *testing.T) {
 func TestAhead(t *testing.T) {
 	d := open(t).device()
 	d.ahead = true
-	x := run(t, d, mini(t), 1)
+	x := run(t, d, small(t), 1)
 	x.Model.(*model).ahead.Wait()
 	before := len(d.kernels.compiled)
 	_, done := x.begin(0, []int32{1}, 0, true)
@@ -371,7 +382,7 @@ func TestEmbeddings(t *testing.T) {
 // none of these is made again while sequences grow.
 func TestTablesStay(t *testing.T) {
 	d := open(t).device()
-	m := mini(t)
+	m := small(t)
 	const blocks, spans = 70, 20
 	x, err := d.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, blocks),
 		MaxRows: 4 * spans, MaxWanted: 1, MaxSpans: spans, Flight: 2})

@@ -153,14 +153,19 @@ func checkRoutes(t *testing.T, r *Route, logits, bias []float32, ids []uint32, w
 	require.Equal(t, float32(9), dense[len(dense)-1])
 }
 
-// TestExperts computes rows by chosen experts, one by one and gathered, against plain mat-vecs: by bits.
+// TestExperts computes rows by chosen experts, one by one and gathered, against plain mat-vecs: by bits. With -short,
+// those of blocks: a processor compiles kernels of floats for long.
 func TestExperts(t *testing.T) {
 	g := open(t)
-	for _, c := range []struct {
+	all := []struct {
 		typ  quant.Type
 		act  ir.Act
 		bias bool
-	}{{quant.Q4_K, ir.SiLU, false}, {quant.MXFP4, ir.Clamped, true}, {quant.F16, ir.GELU, true}} {
+	}{{quant.Q4_K, ir.SiLU, false}, {quant.MXFP4, ir.Clamped, true}, {quant.F16, ir.GELU, true}}
+	if testing.Short() {
+		all = all[:2]
+	}
+	for _, c := range all {
 		t.Run(c.typ.String(), func(t *testing.T) { testExperts(g.with(t), c.typ, c.act, c.bias) })
 	}
 }

@@ -48,7 +48,7 @@ func openHanging(t *testing.T, patience time.Duration) *hanging {
 	return h
 }
 
-// load compiles the embedded model, whose close is left to the caller. Its steps are timed.
+// load compiles a model, whose close is left to the caller. Its steps are timed.
 func (h *hanging) load(t *testing.T, m *backendtest.Model) *running {
 	t.Helper()
 	x, err := h.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 2,
@@ -63,7 +63,7 @@ func (h *hanging) load(t *testing.T, m *backendtest.Model) *running {
 // TestHung: a step that does not end is an error that says so, as is what comes after it; the card is opened again
 // though its driver never says more, and gives the same bits.
 func TestHung(t *testing.T) {
-	h, m := openHanging(t, sick), mini(t)
+	h, m := openHanging(t, sick), small(t)
 	x := h.load(t, m)
 	want := x.logits([]int32{1, 2}, 1)
 	h.armed.Store(true)
@@ -87,7 +87,7 @@ func TestHung(t *testing.T) {
 // TestHungBehind: a step that has ended is good, though the driver waits for the next one, which does not, before it
 // tells when that was.
 func TestHungBehind(t *testing.T) {
-	h, m := openHanging(t, sick), mini(t)
+	h, m := openHanging(t, sick), small(t)
 	x := h.load(t, m)
 	want := x.logits([]int32{1}, 1)
 	s, first := x.begin(0, []int32{1}, 0, false)
@@ -101,7 +101,7 @@ func TestHungBehind(t *testing.T) {
 
 // TestHungUpload: an upload that does not end is such an error, too.
 func TestHungUpload(t *testing.T) {
-	h, m := openHanging(t, sick), mini(t)
+	h, m := openHanging(t, sick), small(t)
 	x := h.load(t, m)
 	h.armed.Store(true)
 	require.ErrorIs(t, x.Upload(0, 0, m.Weights[0]), backend.ErrHung)
@@ -111,7 +111,7 @@ func TestHungUpload(t *testing.T) {
 // TestHungAtTheEnd: whoever closes a card that hangs does not wait for ever, though nobody has seen yet that it does.
 func TestHungAtTheEnd(t *testing.T) {
 	h := openHanging(t, sick)
-	x := h.load(t, mini(t))
+	x := h.load(t, small(t))
 	h.armed.Store(true)
 	_, done := x.begin(0, []int32{1}, 0, true)
 	require.NoError(t, x.Close())
@@ -164,7 +164,7 @@ func TestAway(t *testing.T) {
 		}
 		return &hanging{Device: d.(*Device)}
 	}
-	h, m := open(), mini(t)
+	h, m := open(), small(t)
 	x := h.load(t, m)
 	want := x.logits([]int32{1, 2}, 1)
 	require.NoError(t, x.Close())

@@ -25,12 +25,17 @@ func (g *gpu) mulPaths() map[string]func() {
 	return paths
 }
 
-// TestMatMul compares many columns with groups of a few, by bits, with all that may follow a product.
+// TestMatMul compares many columns with groups of a few, by bits, with all that may follow a product. With -short, one
+// type of blocks and one of floats: a processor compiles the other types' kernels for minutes.
 func TestMatMul(t *testing.T) {
 	g := open(t)
 	defer func() { g.k.Plain, g.k.Matrix = !g.d.Facts.Has.Dot4, hasMatrix(&g.d.Facts) }()
-	for _, typ := range []quant.Type{quant.Q4_0, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.Q3_K, quant.Q5_K, quant.F16,
-		quant.BF16, quant.F32} {
+	types := []quant.Type{quant.Q4_K, quant.F32, quant.F16, quant.BF16, quant.Q4_0, quant.Q8_0, quant.Q6_K, quant.Q3_K,
+		quant.Q5_K}
+	if testing.Short() {
+		types = types[:2]
+	}
+	for _, typ := range types {
 		for _, c := range []struct {
 			rows, cols, columns int
 			glue                Glue

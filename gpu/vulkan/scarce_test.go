@@ -4,7 +4,6 @@ package vulkan
 
 import (
 	"fmt"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/arch/archtest"
 )
 
@@ -53,9 +51,9 @@ func (s *scarce) struck() string {
 	return s.failed
 }
 
-// small is a model whose weights are few.
+// small is a model whose weights are few, and floats: for tests of what runs when, whatever it computes.
 func small(t *testing.T) *backendtest.Model {
-	return archtest.Open(t, filepath.Join(testref.Dir(t), "fixtures", "mistral.gguf"), nil)
+	return archtest.Open(t, "../../actors/testdata/qwen3.gguf", nil)
 }
 
 // streamed is a config of which all groups of matrices that can do so share two slots, and wait in the host's memory.

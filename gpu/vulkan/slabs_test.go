@@ -21,7 +21,7 @@ func TestSlabs(t *testing.T) {
 	if d.facts.HostAlignment == 0 {
 		t.Skip("the device imports no memory")
 	}
-	m := mini(t)
+	m := small(t)
 	memory, err := mem.Alloc(8 << 20)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, mem.Free(memory)) }()

@@ -39,7 +39,7 @@ func clocks(t *testing.T, test func(t *testing.T, d *Device)) {
 // flight follow one another.
 func TestTimes(t *testing.T) {
 	clocks(t, func(t *testing.T, d *Device) {
-		m := mini(t)
+		m := mini(t) // whose layers take longer than its table
 		var all []backend.Ran
 		x, err := d.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
 			MaxRows: 1, MaxWanted: 1, Flight: 2, Ran: func(r backend.Ran) { all = append(all, r) }})
@@ -90,11 +90,10 @@ func TestTimes(t *testing.T) {
 			took[r.Segment] = append(took[r.Segment], r.Ended.Sub(r.Began))
 		}
 		for seg, steps := range took {
-			slices.Sort(steps)
-			usual, lookUp := steps[len(steps)/2], took[0][len(took[0])/2]
 			switch m.Segments[seg].Kind {
 			case ir.SegMix, ir.SegFFN: // by when the host saw ends, some segments are told to have taken no time
-				require.False(t, d.calibrates && usual < lookUp*3/2, "segment %d: %v; embed: %v", seg, steps, took[0])
+				require.False(t, d.calibrates && slices.Min(steps) < slices.Min(took[0])*3/2, // that nothing disturbed
+					"segment %d: %v; embed: %v", seg, steps, took[0])
 			}
 		}
 	})
@@ -103,7 +102,7 @@ func TestTimes(t *testing.T) {
 // TestDetail: of steps of few rows one of each sixteen has a timestamp behind each segment, and those that ask for it
 // and those of many rows have; others have two. All segments of each are told, one after the other.
 func TestDetail(t *testing.T) {
-	m := mini(t)
+	m := small(t)
 	var all []backend.Ran
 	x, err := open(t).device().Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
 		MaxRows: fewRows, MaxWanted: 1, Ran: func(r backend.Ran) { all = append(all, r) }})
@@ -149,7 +148,7 @@ func TestDetail(t *testing.T) {
 // it is known when the host saw the ends, and that may be milliseconds late.
 func TestRan(t *testing.T) {
 	clocks(t, func(t *testing.T, d *Device) {
-		m := mini(t)
+		m := small(t)
 		groups := m.On(m.All())
 		c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1, MaxWanted: 1,
 			Tables: m.Weights}

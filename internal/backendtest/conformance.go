@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,7 @@ import (
 
 // Conformance holds d against the oracle and to the laws, for matrices of the given types.
 func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
-	t.Run("Ops", func(t *testing.T) { ops(t, d, oracle) })
+	t.Run("Ops", func(t *testing.T) { ops(t, d, oracle, nil) })
 	t.Run("Attention", func(t *testing.T) { Attention(t, d, oracle) })
 	t.Run("Types", func(t *testing.T) { Products(t, d, oracle, matrixTypes) })
 	t.Run("Models", func(t *testing.T) { wholeModels(t, d, oracle, matrixTypes) })
@@ -31,6 +32,20 @@ func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 	t.Run("Errors", func(t *testing.T) { Errors(t, d, matrixTypes) })
 }
 
+// Slice is Conformance for a device that takes seconds to compile a kernel: all ops, but for experts in float32; a
+// mixture of one type whose groups share slots; and what must be refused.
+func Slice(t *testing.T, d, oracle backend.Device, typ quant.Type) {
+	t.Run("Ops", func(t *testing.T) { ops(t, d, oracle, []ir.Op{ir.Experts}) })
+	t.Run("Slots", func(t *testing.T) {
+		p, err := mixtureLike(small{layers: 1, width: 32, ffn: 96, vocab: 300, heads: 2, kvHeads: 1, head: 16, used: 3})
+		require.NoError(t, err)
+		m, err := randomModel(p, 31, all(typ))
+		require.NoError(t, err)
+		m.InSlots(t, d, 1)
+	})
+	t.Run("Errors", func(t *testing.T) { Errors(t, d, []quant.Type{typ}) })
+}
+
 // prompt is n tokens below vocab.
 func prompt(seed uint64, n, vocab int) []int32 {
 	rng := rand.New(rand.NewPCG(seed, 2))
@@ -42,9 +57,12 @@ func prompt(seed uint64, n, vocab int) []int32 {
 }
 
 // ops compares every op on its own, in float32, over more positions than a KV block holds.
-func ops(t *testing.T, d, oracle backend.Device) {
+func ops(t *testing.T, d, oracle backend.Device, but []ir.Op) {
 	const width, n = 128, backend.BlockSize + 13
 	for _, c := range opCases {
+		if slices.Contains(but, c.op) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			p, err := around(width, func(b *ir.Builder, x ir.Value) ir.Value { return c.build(b, x, width) })
 			require.NoError(t, err)
