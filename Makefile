@@ -32,7 +32,7 @@ BENCHED = $(GO) test -timeout 0 -run '^$$' -bench '$(BENCH)' -count $(BENCHCOUNT
 DIST = dist
 DISTS = sluice-linux-amd64 sluice-linux-amd64-static sluice-linux-arm64-static
 
-.PHONY: dist build check ci fmt vet lint portable test long race bench bench-baseline bench-compare gpu-bench gpu-check gpu-suite fuzz gen golden
+.PHONY: dist build check ci nightly fmt vet lint portable test long race bench bench-baseline bench-compare gpu-bench gpu-check gpu-suite fuzz gen golden
 
 build: ## ./sluice
 	$(GO) build -trimpath -o sluice ./cmd/sluice
@@ -47,9 +47,17 @@ $(DISTS:%=$(DIST)/%):
 	$(if $(findstring static,$@),CGO_ENABLED=0) GOOS=linux GOARCH=$(word 3,$(subst -, ,$(notdir $@))) \
 		$(GO) build -trimpath -ldflags '-s -w' -o $@ ./cmd/sluice
 
-check: fmt vet portable test ## what to run before a commit: two to four minutes the first time
+# Left out are the tests that -short skips, and the parts that it leaves out of others: ci has them.
+check: fmt vet portable test ## what to run before a commit: at most four minutes
 
 ci: build lint long race gpu-suite ## what takes longer; together with check, all that a change must pass
+
+# What .ci/budget has no minutes for. Of each, ci runs a short form.
+NIGHTLY = $(GO) test -count=1 -vet=off -timeout 2h
+nightly: ci fuzz ## hours: long floods, long chaos, a GPU that lacks all that it can lack, every fuzz target
+	SLUICE_SOAK=5m $(NIGHTLY) -run '^Test(Soak|HostileCrowd)$$' ./server
+	SLUICE_CHAOS_TIME=5m $(NIGHTLY) -run Chaos ./actors
+	SLUICE_VULKAN_WITHOUT=all $(NIGHTLY) -run '^TestConformance$$' ./gpu/vulkan
 
 fmt:
 	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
@@ -67,9 +75,10 @@ portable:
 	$(GO) build ./...
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./...
 
-# Unit tests, laws, goldens, the seeds of every fuzz target, and internal/lint. vet has just been.
+# Unit tests, laws, goldens, the seeds of every fuzz target, and internal/lint. vet has just been. The limit is for what
+# hangs: where a machine is busy with other things, tests take many times as long.
 test:
-	$(GO) test $(FRESH) -short -vet=off -timeout 15m ./...
+	$(GO) test $(FRESH) -short -vet=off -timeout 45m ./...
 
 # What test left out, and nothing else.
 empty :=

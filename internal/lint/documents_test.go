@@ -104,10 +104,39 @@ func exists(t *testing.T, document, dir, name string) {
 }
 
 func TestRequiredFiles(t *testing.T) {
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "Makefile", ".ci/run"} {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "Makefile", ".ci/run",
+		".ci/budget"} {
 		exists(t, "the module", root, name)
 	}
 	changes, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
 	require.NoError(t, err)
 	require.True(t, strings.Contains(string(changes), "## [Unreleased]"))
+}
+
+// TestBudget: CI's stages are within its goal, and run all of make ci, and make test of make check, whose rest needs no
+// reference data and is the stranger's.
+func TestBudget(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(root, ".ci/budget"))
+	require.NoError(t, err)
+	total, made := 0, []string{}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		require.GreaterOrEqual(t, len(words), 3, "%s: want a stage, its minutes and a command", line)
+		minutes, err := strconv.Atoi(words[1])
+		require.NoError(t, err, line)
+		if total += minutes; words[2] == "make" {
+			made = append(made, words[3:]...)
+		}
+	}
+	require.LessOrEqual(t, total, 40, "minutes of all stages")
+	for _, line := range []string{`(?m)^ci: ([a-z -]+) #`, `(?m)^check: .*(test) #`} {
+		of := regexp.MustCompile(line).FindSubmatch(makefile)
+		require.NotNil(t, of, line)
+		require.Subset(t, made, strings.Fields(string(of[1])))
+	}
 }
