@@ -29,9 +29,24 @@ type caller struct {
 // manySchemas is so many times what one schema may cost that all of a request may.
 const manySchemas = 4
 
+// formOf is the form of an answer that is calls of a request's tools.
+func formOf(writing *tools.Form, t *Tools, thought bool) *Form {
+	marks, elements := *writing, tools.Elements{}
+	if marks.Elements != nil {
+		marks.Elements, elements = nil, *writing.Elements
+	}
+	parts := []string{"calls", fmt.Sprintf("%#v%#v", marks, elements), fmt.Sprint(thought, t.Must, t.Single), t.Only}
+	for _, x := range t.List {
+		parts = append(parts, x.Name, x.Parameters, fmt.Sprint(x.Strict))
+	}
+	return &Form{Field: "tools", Key: KeyOf(parts...), Make: func() (*grammar.Form, error) {
+		return callsOf(writing, t, thought)
+	}}
+}
+
 // callsOf is the grammar of an answer that is calls of a request's tools. thought: one may come first, where the model
 // has marks for it.
-func callsOf(form *tools.Form, t *Tools, thought bool) (*grammar.Grammar, error) {
+func callsOf(form *tools.Form, t *Tools, thought bool) (*grammar.Form, error) {
 	limits := grammar.DefaultLimits()
 	c := caller{form: form, limits: limits, free: map[string]grammar.Expr{},
 		left: lang.Budget{Steps: manySchemas * limits.Steps, States: limits.States}}
@@ -65,10 +80,11 @@ func callsOf(form *tools.Form, t *Tools, thought bool) (*grammar.Grammar, error)
 	}
 	c.grammar.Rules[calls] = grammar.Rule{Name: "calls", Body: grammar.Alt(ways...)}
 	c.grammar.Rules[root] = grammar.Rule{Name: "root", Body: grammar.Seq(body...)}
-	if _, err := grammar.Compile(&c.grammar, limits); err != nil {
+	made, err := grammar.Compile(&c.grammar, limits)
+	if err != nil {
 		return nil, refuse("tools: calls of them: %v", err)
 	}
-	return &c.grammar, nil
+	return made, nil
 }
 
 // text is a text of the form.

@@ -10,10 +10,11 @@ import (
 
 // form is what an answer is bound to be.
 type form struct {
-	grammar  *grammar.Grammar // nil: anything
-	calls    bool             // there are calls in it: marks may be tokens of their own
-	lazy     bool             // it counts from the beginning of a call
-	headings bool             // it has the headings of messages in it
+	of       *Form         // nil: anything
+	grammar  *grammar.Form // what of is compiled to, in a constraint
+	calls    bool          // there are calls in it: marks may be tokens of their own
+	lazy     bool          // it counts from the beginning of a call
+	headings bool          // it has the headings of messages in it
 }
 
 // constraint keeps the answer of a sequence in the language of its request's grammar, and its thoughts short. The
@@ -69,11 +70,7 @@ func (c *constraint) begin(owner int) error {
 		c.free = true
 		return nil
 	}
-	form, err := grammar.Compile(c.form.grammar, grammar.DefaultLimits())
-	if err != nil {
-		return err
-	}
-	p := form.Program()
+	p := c.form.grammar.Program()
 	c.matcher, c.masker = p.Matcher(), p.Masker(c.trie)
 	c.free = c.form.lazy || c.apart()
 	return nil

@@ -31,14 +31,22 @@ func forms(t *testing.T) (all []*grammar.Grammar) {
 	return all
 }
 
+// formed is a grammar as requests have it; nil: none.
+func formed(g *grammar.Grammar) *Form {
+	if g == nil {
+		return nil
+	}
+	return &Form{Field: "grammar", Make: func() (*grammar.Form, error) { return grammar.Compile(g, grammar.DefaultLimits()) }}
+}
+
 func bound(g *grammar.Grammar, seed uint64) Request {
 	p := sample.Defaults()
 	p.Temp, p.TopK, p.TopP, p.MinP, p.Seed = 1.5, 0, 1, 0, seed
-	return Request{Text: "Tell me something.", Grammar: g, Sampling: p, MaxTokens: 300}
+	return Request{Text: "Tell me something.", Form: formed(g), Sampling: p, MaxTokens: 300}
 }
 
-func of(t *testing.T, g *grammar.Grammar, text string) bool {
-	p, err := grammar.Compile(g, grammar.DefaultLimits())
+func of(t *testing.T, f *Form, text string) bool {
+	p, err := f.Make()
 	require.NoError(t, err)
 	accept, _, err := p.Matcher().Check(text)
 	require.NoError(t, err)
@@ -62,7 +70,7 @@ func TestConstrained(t *testing.T) {
 		if a.finish == Stopped {
 			ended++
 			require.True(t, json.Valid([]byte(a.text)), a.text)
-			require.True(t, of(t, r.Grammar, a.text), "%d: %s", i, a.text)
+			require.True(t, of(t, r.Form, a.text), "%d: %s", i, a.text)
 		}
 	}
 	require.GreaterOrEqual(t, ended, len(requests)*2/3)
@@ -109,7 +117,7 @@ func TestConstrainedThoughts(t *testing.T) {
 		"Hm, who knows</think>who": {"Hm, who knows", ""}, // it is not asked
 	} {
 		e, r := saying(t, "one <think>", said)
-		r.Grammar = g
+		r.Form = formed(g)
 		thought, text := listen(t, begin(t, e, r), func(int) {})
 		require.Equal(t, want[0], thought)
 		require.Contains(t, text, want[1])
@@ -152,7 +160,7 @@ func TestThoughtsEnd(t *testing.T) {
 	require.Equal(t, [2]string{said, ""}, [2]string{thought, answer})
 	g, err := grammar.GBNF(`root ::= "yes" | "no"`)
 	require.NoError(t, err)
-	r.Grammar, r.MostThoughts = g, 2
+	r.Form, r.MostThoughts = formed(g), 2
 	thought, answer = listen(t, begin(t, e, r), func(int) {})
 	require.Equal(t, text(ids[:2]), strings.TrimSpace(thought))
 	require.Contains(t, []string{"yes", "no"}, answer)

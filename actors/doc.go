@@ -9,6 +9,7 @@
 // No two files use each other, not even by way of others. From what is used to who uses it:
 //
 //	clock, histogram, health    what stands alone
+//	form                        what an answer is bound to be
 //	constraint                  which tokens keep an answer in its form
 //	parameters                  what a schema of arguments lists
 //	config, spec, plan          what a model is, and what was planned for it; nobody changes it

@@ -58,7 +58,7 @@ func (e *Engine) Generate(r Request) (*Stream, error) {
 	if err := r.Sampling.Check(e.spec.bound.Vocab); err != nil {
 		return nil, refuse("%v", err)
 	}
-	if r.Grammar != nil || r.Tools != nil && r.Tools.binds() {
+	if r.Form != nil || r.Tools != nil && r.Tools.binds() {
 		if r.IgnoreEOG {
 			return nil, refuse("the answer is to go on after its end, and to be of a grammar: drop one of both")
 		}

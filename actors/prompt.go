@@ -77,7 +77,7 @@ func tailOf(prompt string, in *chat.Input) string {
 
 // equip says what an answer may call, and what it is bound to be.
 func (s *spec) equip(p *prompt, r *Request) (err error) {
-	p.form.grammar = r.Grammar
+	p.form.of = r.Form
 	if r.Tools == nil {
 		p.tools, err = tools.NewSet(nil)
 		return err
@@ -88,19 +88,18 @@ func (s *spec) equip(p *prompt, r *Request) (err error) {
 	switch {
 	case !r.Tools.binds():
 		return nil
-	case r.Tools.Must && r.Grammar != nil:
+	case r.Tools.Must && r.Form != nil:
 		return refuse("the answer is to be a call, and of another form too: drop one of both")
 	case s.writing == nil && r.Tools.Must:
 		return refuse("the chat template of this model does not show how it writes calls: none can be forced, " +
 			"let the model choose (tool_choice auto)")
-	case s.writing == nil || !r.Tools.Must && (r.Grammar != nil || !s.syntax.Opens(s.writing.Open)):
+	case s.writing == nil || !r.Tools.Must && (r.Form != nil || !s.syntax.Opens(s.writing.Open)):
 		return nil
 	}
 	mark := s.writing.Thought[0]
 	thinks := mark != "" && !strings.Contains(p.tail, strings.TrimSpace(mark)) && r.Tools.Must
-	calls, err := callsOf(s.writing, r.Tools, thinks)
-	p.form = form{grammar: calls, calls: true, lazy: !r.Tools.Must, headings: true}
-	return err
+	p.form = form{of: formOf(s.writing, r.Tools, thinks), calls: true, lazy: !r.Tools.Must, headings: true}
+	return nil
 }
 
 // render turns a conversation into the prompt.

@@ -31,10 +31,10 @@ type Request struct {
 	// where thoughts end by a mark, as by </think>.
 	MostThoughts int
 
-	// Grammar is what the answer must be, thoughts apart; nil: anything. Nobody changes it.
-	Grammar *grammar.Grammar
+	Form *Form // what the answer must be, thoughts apart; nil: anything
 
-	prompt *prompt // shared with other choices; nil: of this request alone
+	prompt *prompt       // shared with other choices; nil: of this request alone
+	made   *grammar.Form // what its answer is bound to be, compiled; nil: nobody has
 	score  bool
 }
 
@@ -60,6 +60,15 @@ type UserError struct {
 func (e *UserError) Error() string { return e.Text }
 
 func refuse(format string, args ...any) error { return &UserError{Text: fmt.Sprintf(format, args...)} }
+
+// refuse is what a request is told whose form cannot be made.
+func (f *Form) refuse(err error) error {
+	var user *UserError
+	if errors.As(err, &user) {
+		return err
+	}
+	return refuse("%s: %v", f.Field, err)
+}
 
 func tooLong(format string, args ...any) error {
 	return &UserError{Text: fmt.Sprintf(format, args...), TooLong: true}
@@ -101,6 +110,17 @@ func (r *Request) PromptTokens() int {
 	}
 	return len(r.prompt.tokens)
 }
+
+// Bound is what the answer of a prepared request is bound to be: Form, or calls; nil: anything.
+func (r *Request) Bound() *Form {
+	if r.prompt == nil {
+		return r.Form
+	}
+	return r.prompt.form.of
+}
+
+// Bind hands over what Bound is compiled to, which else the request's session makes.
+func (r *Request) Bind(made *grammar.Form) { r.made = made }
 
 // Choices returns n requests for answers to the same prompt, which is rendered and encoded once for all of them. The
 // i-th has i added to its seed.

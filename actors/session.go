@@ -162,13 +162,16 @@ func (s *session) submit(c actor.Context) {
 
 // bind makes the constraint of a sequence whose request has a grammar, or whose thoughts have an end.
 func (s *session) bind() (c *constraint, err error) {
-	if s.form.grammar != nil || s.request.MostThoughts > 0 {
+	if s.form.of != nil || s.request.MostThoughts > 0 {
 		s.turns.Leave(func() {
+			if err = s.compile(); err != nil {
+				return
+			}
 			c = &constraint{form: s.form, most: s.request.MostThoughts, vocab: s.vocab, prompt: s.prompt}
 			switch {
 			case s.form.calls:
 				c.trie = s.calls()
-			case s.form.grammar != nil:
+			case s.form.of != nil:
 				c.trie = s.trie()
 			}
 			c.begins = func() *tools.Parser { return s.parser(true, s.tail, s.tools) }
@@ -178,6 +181,22 @@ func (s *session) bind() (c *constraint, err error) {
 		})
 	}
 	return c, err
+}
+
+// compile makes what the answer is bound to be, where nobody has: the next sequence of the session has it, too.
+func (s *session) compile() error {
+	if s.form.of == nil {
+		return nil
+	}
+	if s.request.made == nil {
+		made, err := s.form.of.Make()
+		if err != nil {
+			return s.form.of.refuse(err)
+		}
+		s.request.made = made
+	}
+	s.form.grammar = s.request.made
+	return nil
 }
 
 // tokenSlack is room for generated tokens that is allocated at once.

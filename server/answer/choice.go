@@ -31,6 +31,7 @@ type Choice struct {
 	within  time.Duration // Order.Within
 	began   time.Time     // its first event came, where that counts
 	request actors.Request
+	forms   *forms
 	stream  *actors.Stream // once it has begun
 	vocab   *token.Vocab
 	event   actors.Event
@@ -46,6 +47,14 @@ func (c *Choice) Piece(id int32) []byte { return c.vocab.Piece(id) }
 func (c *Choice) begin(ctx context.Context, x *exchange.Exchange, m *Model) (end func(), err error) {
 	if err := m.places.take(ctx, x, 1); err != nil {
 		return nil, err
+	}
+	if f := c.request.Bound(); f != nil {
+		made, err := c.forms.get(ctx, x.Turn, f)
+		if err != nil {
+			m.places.leave(x, 1)
+			return nil, err
+		}
+		c.request.Bind(made)
 	}
 	if c.stream, err = m.Engine.Generate(c.request); err != nil {
 		m.places.leave(x, 1)

@@ -1,6 +1,9 @@
 package answer
 
 import (
+	"strings"
+
+	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/grammar/schema"
 )
@@ -8,41 +11,58 @@ import (
 // MaxForm is how many bytes a schema, an expression or a grammar of a request may have.
 const MaxForm = 1 << 18
 
-// Form is what an answer is bound to be. Each function finds out whether it can be kept: a form that cannot is refused
-// before anything is generated.
-type Form = grammar.Grammar
+// Form is what an answer is bound to be. Whether it can be kept is found out before anything is generated.
+type Form = actors.Form
 
-// JSONForm is any JSON object.
-func JSONForm() (*Form, error) { return checked(schema.Any(grammar.DefaultLimits())) }
+// JSONForm is any JSON object; field is what asked for it.
+func JSONForm(field string) *Form {
+	return formOf(field, "object", nil, func(_ []string, l grammar.Limits) (*grammar.Grammar, error) { return schema.Any(l) })
+}
 
 // SchemaForm is the JSON that a schema allows. Formats that it names count.
-func SchemaForm(text string) (*Form, error) {
-	return checked(schema.Compile(text, schema.Options{Formats: true}, grammar.DefaultLimits()))
+func SchemaForm(field, text string) *Form {
+	return formOf(field, "schema", []string{text}, func(of []string, l grammar.Limits) (*grammar.Grammar, error) {
+		return schema.Compile(of[0], schema.Options{Formats: true}, l)
+	})
 }
 
 // RegexForm is what an expression in RE2's syntax matches from end to end.
-func RegexForm(expr string) (*Form, error) {
-	return checked(grammar.Regex(expr, grammar.DefaultLimits()))
+func RegexForm(field, expr string) *Form {
+	return formOf(field, "regex", []string{expr}, func(of []string, l grammar.Limits) (*grammar.Grammar, error) {
+		return grammar.Regex(of[0], l)
+	})
 }
 
 // GrammarForm is a grammar in llama.cpp's GBNF.
-func GrammarForm(text string) (*Form, error) { return checked(grammar.GBNF(text)) }
-
-// ChoiceForm is one of some texts.
-func ChoiceForm(texts []string) (*Form, error) {
-	var ways []grammar.Expr
-	for _, t := range texts {
-		ways = append(ways, grammar.Text(t))
-	}
-	return checked(&Form{Rules: []grammar.Rule{{Name: "choice", Body: grammar.Alt(ways...)}}}, nil)
+func GrammarForm(field, text string) *Form {
+	return formOf(field, "gbnf", []string{text}, func(of []string, _ grammar.Limits) (*grammar.Grammar, error) {
+		return grammar.GBNF(of[0])
+	})
 }
 
-func checked(f *Form, err error) (*Form, error) {
-	if err == nil {
-		_, err = grammar.Compile(f, grammar.DefaultLimits())
+// ChoiceForm is one of some texts.
+func ChoiceForm(field string, texts []string) *Form {
+	return formOf(field, "choice", texts, func(of []string, _ grammar.Limits) (*grammar.Grammar, error) {
+		var ways []grammar.Expr
+		for _, t := range of {
+			ways = append(ways, grammar.Text(t))
+		}
+		return &grammar.Grammar{Rules: []grammar.Rule{{Name: "choice", Body: grammar.Alt(ways...)}}}, nil
+	})
+}
+
+// formOf is a form of some kind that is made of texts: of copies, since these may be parts of a large body.
+func formOf(field, kind string, of []string, read func([]string, grammar.Limits) (*grammar.Grammar, error)) *Form {
+	own := make([]string, len(of))
+	for i, t := range of {
+		own[i] = strings.Clone(t)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return f, nil
+	return &Form{Field: field, Key: actors.KeyOf(append([]string{kind}, own...)...), Make: func() (*grammar.Form, error) {
+		limits := grammar.DefaultLimits()
+		g, err := read(own, limits)
+		if err != nil {
+			return nil, err
+		}
+		return grammar.Compile(g, limits)
+	}}
 }

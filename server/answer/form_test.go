@@ -8,14 +8,14 @@ import (
 
 // TestFormsAreChecked: what cannot be read, and what is too large to be kept, is refused before anything is generated.
 func TestFormsAreChecked(t *testing.T) {
-	f, err := GrammarForm(`root ::= "a" | "b"`)
+	f, err := GrammarForm("f", `root ::= "a" | "b"`).Make()
 	require.NoError(t, err)
 	require.NotNil(t, f)
-	f, err = ChoiceForm([]string{"yes", "no"})
+	f, err = ChoiceForm("f", []string{"yes", "no"}).Make()
 	require.NoError(t, err)
 	require.NotNil(t, f)
-	_, err = GrammarForm(`root := "a"`)
+	_, err = GrammarForm("f", `root := "a"`).Make()
 	require.ErrorContains(t, err, "want ::=")
-	_, err = GrammarForm(`root ::= (((("a"{200}){200}){200}){200})`)
+	_, err = GrammarForm("f", `root ::= (((("a"{200}){200}){200}){200})`).Make()
 	require.ErrorContains(t, err, "nodes")
 }

@@ -19,13 +19,15 @@ import (
 type Service struct {
 	directory
 	intake  *exchange.Intake
+	forms   *forms
 	kept    *stock        // bytes of answers that are no streams
 	reading time.Duration // how long a body may take to arrive
 }
 
 // New makes a service for models, which stay the caller's.
 func New(models Models, intake *exchange.Intake, reading time.Duration) *Service {
-	return &Service{directory{models: models, known: map[string]*Model{}}, intake, newStock(keptBytes, keptQueue), reading}
+	return &Service{directory{models: models, known: map[string]*Model{}}, intake, newForms(),
+		newStock(keptBytes, keptQueue), reading}
 }
 
 // Body receives the body of a request.
@@ -37,12 +39,12 @@ func (s *Service) Body(rc *fasthttp.RequestCtx, x *exchange.Exchange) (Body, *wi
 // Answer computes what was ordered and has it written. If it returns a fault, nothing was.
 func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder) *wire.Fault {
 	x.Watch()
-	err := prepare(x, o)
+	err := s.prepare(x, o)
 	x.Release()
 	if err != nil {
 		return explain(x, o, err)
 	}
-	choices := choicesOf(o)
+	choices := s.choicesOf(o)
 	if o.Stream {
 		return s.stream(rc, x, o, e, choices)
 	}
@@ -59,7 +61,7 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 // Count says how many tokens the prompts have that were ordered; nothing is computed.
 func (s *Service) Count(x *exchange.Exchange, o *Order) (tokens int, fault *wire.Fault) {
 	x.Watch()
-	err := prepare(x, o)
+	err := s.prepare(x, o)
 	x.Release()
 	if err != nil {
 		return 0, explain(x, o, err)
@@ -71,24 +73,32 @@ func (s *Service) Count(x *exchange.Exchange, o *Order) (tokens int, fault *wire
 }
 
 // prepare makes the prompts: from here on there are only tokens.
-func prepare(x *exchange.Exchange, o *Order) (err error) {
+func (s *Service) prepare(x *exchange.Exchange, o *Order) error {
 	gone := func() bool { return x.Context.Err() != nil }
+	err := x.Large(func() (err error) {
+		for i := range o.Prompts {
+			o.Prompts[i].Salt = x.Salt
+			if o.Prompts[i], err = o.Model.Engine.Prepare(o.Prompts[i], gone); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	for i := range o.Prompts {
-		o.Prompts[i].Salt = x.Salt
-		if o.Prompts[i], err = o.Model.Engine.Prepare(o.Prompts[i], gone); err != nil {
-			return err
+		if f := o.Prompts[i].Bound(); f != nil && err == nil {
+			_, err = s.forms.get(x.Context, x.Turn, f)
 		}
 	}
-	return nil
+	return err
 }
 
 // choicesOf are the choices of an order, whose prompts are forgotten with it.
-func choicesOf(o *Order) []*Choice {
+func (s *Service) choicesOf(o *Order) []*Choice {
 	var choices []*Choice
 	for i, r := range o.Requests() {
 		choices = append(choices, &Choice{
 			Index: i, Prompt: i / o.N, Probs: r.Sampling.LogProbs >= 0, within: o.Within, request: r,
-			vocab: o.Model.Engine.Vocab(),
+			vocab: o.Model.Engine.Vocab(), forms: s.forms,
 		})
 	}
 	o.Prompts = nil
@@ -239,14 +249,18 @@ var errUnfinished = errors.New("the stream ended before the answer did")
 // explain finds what to tell the client about an error of the engine; what it must not see goes to the log.
 func explain(x *exchange.Exchange, o *Order, err error) *wire.Fault {
 	var user *actors.UserError
+	var form *formFault
 	switch {
+	case errors.As(err, &form):
+		return wire.Invalid(form.field, "invalid_value", "%v", form)
 	case errors.As(err, &user):
 		code := ""
 		if user.TooLong {
 			code = "context_length_exceeded"
 		}
 		return wire.Invalid("", code, "%s", user.Text)
-	case errors.Is(err, actors.ErrBusy), errors.Is(err, errQueue), errors.Is(err, errKept):
+	case errors.Is(err, actors.ErrBusy), errors.Is(err, errQueue), errors.Is(err, errKept),
+		errors.Is(err, exchange.ErrCrowded):
 		return wire.Unavailable("overloaded", "%v", err)
 	case errors.Is(err, errTooMuch):
 		return wire.Invalid("", "answer_too_large", "%v", err)

@@ -117,7 +117,7 @@ func (f fields) output(r *actors.Request, vars *jsontext.Object) {
 			o.Wrong("effort", raw, `"low", "medium", "high", "xhigh" or "max"`)
 		}
 		o.Object("format", `{"type": "json_schema", "schema": {...}}`, func(format *wire.Fields) {
-			r.Grammar = schema(format)
+			r.Form = schema(format)
 		})
 	})
 }

@@ -32,7 +32,7 @@ func TestDecode(t *testing.T) {
 	require.Nil(t, fault)
 	r := o.Prompts[0]
 	require.True(t, o.Stream && o.omit && r.Thoughts && r.Chat.AddGenerationPrompt && !r.Chat.ContinueFinalMessage)
-	require.NotNil(t, r.Grammar)
+	require.NotNil(t, r.Form)
 	require.Equal(t, []string{"a", "b"}, r.Stop)
 	require.Equal(t, []int{5, 5, 1, 2048}, []int{o.most, r.MaxTokens, o.N, r.MostThoughts})
 	p := r.Sampling
@@ -42,7 +42,7 @@ func TestDecode(t *testing.T) {
 	again, _ := read(`{` + hi + `}`)
 	require.NotEqual(t, p.Seed, again.Prompts[0].Sampling.Seed)
 	require.Equal(t, `{"enable_thinking": false, "thinking": false, "thinking_mode": "disabled"}`, spelled(t, again.Prompts[0].Chat.Extra))
-	require.Nil(t, again.Prompts[0].Grammar)
+	require.Nil(t, again.Prompts[0].Form)
 }
 
 func spelled(t *testing.T, v jsontext.Value) string {
@@ -132,16 +132,15 @@ func TestRefused(t *testing.T) {
 		hi + `,"thread":{"type":"create"}`: "send the whole of it without thread",
 		hi + `,"tools":[5]`:                "tools[0].name: want a text",
 		hi + `,"tools":[{"name":"f"}]`:     "tools[0].input_schema: want an object",
-		hi + `,"tools":[{"name":"f","input_schema":{}},{"name":"f","input_schema":{}}]`:         `tools[1].name is "f", as another`,
-		hi + `,"tools":[{"type":"web_search_20250305","name":"web_search"}]`:                    "no tools of its own",
-		hi + `,"output_config":{"format":{"type":"regex"}}`:                                     `output_config.format.type is "regex"`,
-		hi + `,"output_config":{"format":{"type":"json_schema"}}`:                               "output_config.format.schema is missing: want a JSON Schema",
-		hi + `,"output_config":{"format":{"type":"json_schema","schema":{"uniqueItems":true}}}`: "uniqueItems",
-		hi + `,"output_config":{"effort":"most"}`:                                               `output_config.effort is "most"`,
-		hi + `,"stop_sequences":[""]`:                                                           "stop_sequences: entry 0 has 0 bytes",
-		hi + `,"container":"c"`:                                                                 "container is not supported here",
-		hi + `,"metadata":5`:                                                                    "metadata is 5",
-		hi + `,"temperature":-1`:                                                                "temperature is -1",
+		hi + `,"tools":[{"name":"f","input_schema":{}},{"name":"f","input_schema":{}}]`: `tools[1].name is "f", as another`,
+		hi + `,"tools":[{"type":"web_search_20250305","name":"web_search"}]`:            "no tools of its own",
+		hi + `,"output_config":{"format":{"type":"regex"}}`:                             `output_config.format.type is "regex"`,
+		hi + `,"output_config":{"format":{"type":"json_schema"}}`:                       "output_config.format.schema is missing: want a JSON Schema",
+		hi + `,"output_config":{"effort":"most"}`:                                       `output_config.effort is "most"`,
+		hi + `,"stop_sequences":[""]`:                                                   "stop_sequences: entry 0 has 0 bytes",
+		hi + `,"container":"c"`:                                                         "container is not supported here",
+		hi + `,"metadata":5`:                                                            "metadata is 5",
+		hi + `,"temperature":-1`:                                                        "temperature is -1",
 	} {
 		_, fault := read(`{` + request + `}`)
 		require.NotNil(t, fault, request)

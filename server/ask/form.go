@@ -12,27 +12,27 @@ func (f Fields) Form() *answer.Form {
 	b.responseFormat()
 	for _, name := range [...]string{"json_schema", "guided_json"} {
 		if raw, ok := f.Get(name); ok {
-			b.schema(f, "", name, raw)
+			b.schema(f, name, raw)
 		}
 	}
 	for _, x := range [...]struct {
 		name string
-		make func(string) (*answer.Form, error)
+		form func(field, text string) *answer.Form
 	}{
 		{"grammar", answer.GrammarForm}, {"guided_grammar", answer.GrammarForm}, {"ebnf", answer.GrammarForm},
 		{"guided_regex", answer.RegexForm}, {"regex", answer.RegexForm},
 	} {
-		b.text(f, "", x.name, x.make)
+		b.text(f, x.name, x.form)
 	}
-	b.choice(f, "", "guided_choice")
+	b.choice(f, "guided_choice")
 	f.Object("structured_outputs", `an object such as {"regex": "[0-9]+"}`, func(o *wire.Fields) {
 		in := Fields{o}
 		if raw, ok := in.Get("json"); ok {
-			b.schema(in, "structured_outputs.", "json", raw)
+			b.schema(in, "json", raw)
 		}
-		b.text(in, "structured_outputs.", "regex", answer.RegexForm)
-		b.text(in, "structured_outputs.", "grammar", answer.GrammarForm)
-		b.choice(in, "structured_outputs.", "choice")
+		b.text(in, "regex", answer.RegexForm)
+		b.text(in, "grammar", answer.GrammarForm)
+		b.choice(in, "choice")
 		in.Absent("structural_tag", "leave it out")
 	})
 	f.Text("guided_decoding_backend", new(string)) // there is one
@@ -44,7 +44,7 @@ func (f Fields) Form() *answer.Form {
 func (f Fields) Schema(name string) *answer.Form {
 	b := binder{Fields: f}
 	if raw, ok := f.Get(name); ok {
-		b.schema(f, "", name, raw)
+		b.schema(f, name, raw)
 	}
 	return b.form
 }
@@ -52,7 +52,7 @@ func (f Fields) Schema(name string) *answer.Form {
 // AnyObject is the form of any JSON object; a field asked for it.
 func (f Fields) AnyObject(name string) *answer.Form {
 	b := binder{Fields: f}
-	b.set(f, "", name, answer.JSONForm)
+	b.set(f, name, answer.JSONForm(f.Place(name)))
 	return b.form
 }
 
@@ -60,13 +60,11 @@ func (f Fields) AnyObject(name string) *answer.Form {
 type binder struct {
 	Fields
 	form *answer.Form
-	from string // the field that said so
 }
 
 // responseFormat reads response_format: OpenAI's, or with the schema beside the type.
 func (b *binder) responseFormat() {
 	const want = `{"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "json_schema": {"schema": {...}}}`
-	const place = "response_format."
 	b.Object("response_format", want, func(o *wire.Fields) {
 		kind, in := "text", Fields{o}
 		in.Text("type", &kind)
@@ -75,9 +73,9 @@ func (b *binder) responseFormat() {
 		case "text":
 		case "json_object":
 			if given {
-				b.schema(in, place, "schema", schema)
+				b.schema(in, "schema", schema)
 			} else {
-				b.set(in, place, "type", answer.JSONForm)
+				b.set(in, "type", answer.JSONForm(in.Place("type")))
 			}
 		case "json_schema":
 			in.Object("json_schema", `an object with a "schema"`, func(s *wire.Fields) {
@@ -88,7 +86,7 @@ func (b *binder) responseFormat() {
 			if !given && in.Fault == nil {
 				in.Fault = wire.Invalid("json_schema", "missing_required_parameter", "json_schema has no schema: want response_format as %s", want)
 			} else if given {
-				b.schema(in, place, "json_schema", schema)
+				b.schema(in, "json_schema", schema)
 			}
 		default:
 			in.Fault = wire.Invalid("type", "unsupported_value", "type is %q: want %s", wire.Shown(kind), want)
@@ -97,29 +95,29 @@ func (b *binder) responseFormat() {
 }
 
 // schema takes a schema's text; some clients send it in a string.
-func (b *binder) schema(in Fields, place, name, raw string) {
+func (b *binder) schema(in Fields, name, raw string) {
 	if text, err := in.Reader(raw).String(); err == nil {
 		raw = text
 	}
 	if in.bounded(name, raw) {
-		b.set(in, place, name, func() (*answer.Form, error) { return answer.SchemaForm(raw) })
+		b.set(in, name, answer.SchemaForm(in.Place(name), raw))
 	}
 }
 
-func (b *binder) text(in Fields, place, name string, form func(string) (*answer.Form, error)) {
+func (b *binder) text(in Fields, name string, form func(field, text string) *answer.Form) {
 	text := ""
 	in.Text(name, &text)
 	if text != "" && in.bounded(name, text) {
-		b.set(in, place, name, func() (*answer.Form, error) { return form(text) })
+		b.set(in, name, form(in.Place(name), text))
 	}
 }
 
-func (b *binder) choice(in Fields, place, name string) {
+func (b *binder) choice(in Fields, name string) {
 	const most, mostBytes = 1024, 1024
 	var texts []string
 	in.Texts(name, most, mostBytes, &texts)
 	if len(texts) > 0 {
-		b.set(in, place, name, func() (*answer.Form, error) { return answer.ChoiceForm(texts) })
+		b.set(in, name, answer.ChoiceForm(in.Place(name), texts))
 	}
 }
 
@@ -130,20 +128,14 @@ func (f Fields) bounded(name, text string) bool {
 	return f.Fault == nil
 }
 
-// set makes the form. in is the object with the field name, place the names around it.
-func (b *binder) set(in Fields, place, name string, form func() (*answer.Form, error)) {
-	if in.Fault != nil || b.Fault != nil {
-		return
+// set takes a form, unless there is one. in is the object with the field name.
+func (b *binder) set(in Fields, name string, form *answer.Form) {
+	switch {
+	case in.Fault != nil || b.Fault != nil:
+	case b.form != nil:
+		b.Fault = wire.Invalid(in.Place(name), "invalid_value", "%s and %s both say what the answer is to be: give one of them",
+			b.form.Field, in.Place(name))
+	default:
+		b.form = form
 	}
-	if b.form != nil {
-		b.Fault = wire.Invalid(place+name, "invalid_value", "%s and %s both say what the answer is to be: give one of them",
-			b.from, place+name)
-		return
-	}
-	made, err := form()
-	if err != nil {
-		in.Fault = wire.Invalid(name, "invalid_value", "%s: %v", name, err)
-		return
-	}
-	b.form, b.from = made, place+name
 }

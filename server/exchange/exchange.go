@@ -57,6 +57,7 @@ type Exchange struct {
 	mu     sync.Mutex
 	intake *Intake
 	paid   cost      // what is taken of it
+	body   int       // bytes of the request's
 	making time.Time // since when the prompt is made
 	broken bool      // nothing more may be written
 

@@ -20,6 +20,7 @@ import (
 // Intake is what all requests together may cost, in bytes, until their prompts are made.
 type Intake struct {
 	receiving, making *share.Pool
+	turns             *share.Pool   // see Turn
 	received, made    int64         // sizes of the pools
 	most              int           // bytes of a body
 	wait              time.Duration // how long a request may wait for its share
@@ -43,12 +44,19 @@ func NewIntake(size int64, body int, wait time.Duration) *Intake {
 	received := size * 3 / 8
 	return &Intake{
 		receiving: share.NewPool(received, math.MaxInt), making: share.NewPool(size-received, math.MaxInt),
+		turns:    share.NewPool(turns()*turnBytes, math.MaxInt),
 		received: received, made: size - received, most: body, wait: wait,
 	}
 }
 
 // Used is what requests cost at the moment.
-func (in *Intake) Used() int64 { return in.receiving.Used() + in.making.Used() }
+func (in *Intake) Used() int64 { return in.receiving.Used() + in.making.Used() + in.turns.Used() }
+
+// Turns is how many requests have a turn at the moment, and Waiting how many wait for one.
+func (in *Intake) Turns() int64 { return in.turns.Used() / turnBytes }
+
+// Waiting is how many requests wait for a turn.
+func (in *Intake) Waiting() int { return in.turns.Waiting() }
 
 // cost is what a request has taken of the intake.
 type cost struct{ receiving, making int64 }
@@ -67,6 +75,7 @@ func (x *Exchange) Receive(rc *fasthttp.RequestCtx, in *Intake, patience time.Du
 	if fault != nil {
 		return "", fault
 	}
+	x.body = len(body)
 	x.arrive()
 	x.Watch()
 	making, most := max(smallest, (costs-1)*int64(len(body))), in.made
@@ -140,12 +149,12 @@ func (x *Exchange) pay(c cost, most int64) *wire.Fault {
 	if c.making > 0 {
 		pool, units = x.intake.making, c.making
 	}
-	ctx, cancel := context.WithTimeoutCause(x.Context, x.intake.wait, errCrowded)
+	ctx, cancel := context.WithTimeoutCause(x.Context, x.intake.wait, ErrCrowded)
 	defer cancel()
 	if err := pool.Take(ctx, x.Client, units, most); err != nil {
 		switch {
-		case errors.Is(err, errCrowded):
-			return wire.Unavailable("overloaded", "requests that came before are as large as what is taken at a time: try again later")
+		case errors.Is(err, ErrCrowded):
+			return wire.Unavailable("overloaded", "%v", err)
 		case errors.Is(err, ErrStopping):
 			return wire.Stopping()
 		}
@@ -157,8 +166,6 @@ func (x *Exchange) pay(c cost, most int64) *wire.Fault {
 	x.paid.making += c.making
 	return nil
 }
-
-var errCrowded = errors.New("the memory for requests is taken")
 
 // Release gives back what the request cost: its prompt is made.
 func (x *Exchange) Release() {

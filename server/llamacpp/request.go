@@ -121,7 +121,7 @@ func (f fields) common(m *answer.Model) (o request, r actors.Request) {
 	if o.probs = top > 0; o.probs || o.tokens {
 		r.Sampling.LogProbs = top // ids come with the log-probabilities
 	}
-	r.Grammar = f.Form()
+	r.Form = f.Form()
 	f.off("post_sampling_probs", "n_probs gives those of the model")
 	f.off("image_data", "this model reads text only")
 	f.off("lora", "the model is served as its file has it")

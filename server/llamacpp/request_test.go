@@ -52,7 +52,7 @@ func TestDecodeCompletion(t *testing.T) {
 	require.True(t, o.several && !o.Stream && !o.probs)
 	require.Equal(t, []int32{1, 2}, o.Prompts[1].Tokens)
 	require.Equal(t, []int{0, -1, -1}, []int{o.Prompts[0].MaxTokens, o.Prompts[0].Sampling.LogProbs, o.settings.MaxTokens})
-	require.NotNil(t, o.Prompts[1].Grammar)
+	require.NotNil(t, o.Prompts[1].Form)
 	ids, fault := decodeCompletion(given(`{"prompt":"a","return_tokens":true}`), testModel)
 	require.Nil(t, fault)
 	require.Zero(t, ids.Prompts[0].Sampling.LogProbs, "ids come with the log-probabilities")
@@ -91,7 +91,6 @@ var faults = []struct{ infill, body, param, text string }{
 	{"", `{"prompt":"a","image_data":[{}]}`, "image_data", `this model reads text only`},
 	{"", `{"prompt":"a","lora":[{"id":0}]}`, "lora", `lora is not supported here`},
 	{"", `{"prompt":["a",5]}`, "prompt", `prompt is ["a",5]: want a string`},
-	{"", `{"prompt":"a","grammar":"root ::= x"}`, "grammar", `rule "x" is used`},
 	{"i", `{"model":"plain","input_prefix":"a"}`, "input_suffix", `the model demo has no tokens for a gap`},
 	{"i", `{"input_prefix":5}`, "input_prefix", `input_prefix is 5: want a string`},
 	{"i", `{"input_extra":[5]}`, "input_extra", `input_extra is [5]: want a list such as`},

@@ -28,7 +28,7 @@ func (f fields) common(m *answer.Model, vars *jsontext.Object) (o request, r act
 	r.Thoughts = true
 	f.options(m, &r)
 	f.probs(&r)
-	r.Grammar = f.format()
+	r.Form = f.format()
 	f.think(vars)
 	if o.idle = "load"; f.unloads() {
 		o.idle = "unload"

@@ -53,7 +53,7 @@ func TestDecodeChat(t *testing.T) {
 	require.Nil(t, fault)
 	r := o.Prompts[0]
 	require.True(t, !o.Stream && o.idle == "" && r.Thoughts && r.Chat.AddGenerationPrompt)
-	require.NotNil(t, r.Grammar)
+	require.NotNil(t, r.Form)
 	require.NotNil(t, r.Chat.Tools)
 	require.Equal(t, []string{"a", "b"}, r.Stop)
 	require.Equal(t, []int{5, 1}, []int{r.MaxTokens, o.N})
@@ -136,7 +136,7 @@ func TestDecodeGenerate(t *testing.T) {
 	require.Equal(t, `{"enable_thinking": true, "thinking": true, "thinking_mode": "enabled"}`, spelled(t, r.Chat.Extra))
 	r = get(`{"prompt":"<s>Hi","raw":true,"format":"json"}`).Prompts[0]
 	require.Equal(t, "<s>Hi", r.Text)
-	require.True(t, r.Chat == nil && !r.Thoughts && r.Grammar != nil)
+	require.True(t, r.Chat == nil && !r.Thoughts && r.Form != nil)
 	require.Equal(t, []int32{2, 3}, get(`{"model":"coder","prompt":"ab","suffix":"cde"}`).Prompts[0].Tokens)
 }
 
@@ -161,7 +161,6 @@ func TestIdle(t *testing.T) {
 var faults = []struct{ chat, body, param, text string }{
 	{"c", `{` + hi + `,"format":"yaml"}`, "format", `format is "yaml": want "json" or a JSON Schema`},
 	{"c", `{` + hi + `,"format":5}`, "format", `format is 5: want a string`},
-	{"c", `{` + hi + `,"format":{"uniqueItems":true}}`, "format", `uniqueItems`},
 	{"c", `{` + hi + `,"think":"deep"}`, "think", `think is "deep": want true, false, "low", "medium", "high" or "max"`},
 	{"c", `{` + hi + `,"keep_alive":"soon"}`, "keep_alive", `keep_alive is "soon": want seconds, or a duration such as "5m"`},
 	{"c", `{` + hi + `,"options":{"top_p":2}}`, "options.top_p", `options.top_p is 2: want a number from 0 to 1`},

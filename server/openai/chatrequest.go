@@ -28,7 +28,7 @@ func decodeChat(body answer.Body, find ask.Finder) (request, *wire.Fault) {
 	if probs {
 		r.Sampling.LogProbs = top
 	}
-	r.Grammar = f.Form()
+	r.Form = f.Form()
 	r.Thoughts = f.reasoning()
 	f.Count("thinking_budget_tokens", 1, math.MaxInt32, &r.MostThoughts) // as llama.cpp's server has it
 	f.missing()

@@ -20,14 +20,14 @@ func decodeCompletion(body answer.Body, find ask.Finder) (request, *wire.Fault) 
 	f.Text("suffix", &suffix)
 	f.Absent("echo", "put the prompt in front of the answer yourself")
 	f.Count("best_of", 1, o.N, new(int))
-	r.Grammar = f.Form()
+	r.Form = f.Form()
 	for _, t := range f.Inputs("prompt", answer.MaxChoices, m) {
 		prompt := actors.Request{Text: t.Text, Tokens: t.Tokens}
 		if suffix != "" {
 			prompt.Tokens = f.around(m, t, suffix)
 		}
 		prompt.Sampling, prompt.MaxTokens, prompt.Stop, prompt.IgnoreEOG = r.Sampling, r.MaxTokens, r.Stop, r.IgnoreEOG
-		prompt.Grammar = r.Grammar
+		prompt.Form = r.Form
 		o.Prompts = append(o.Prompts, prompt)
 	}
 	if all := len(o.Prompts) * o.N; all > answer.MaxChoices && f.Fault == nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/sluice-ai/sluice/server/ask"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
@@ -202,7 +201,7 @@ func TestForm(t *testing.T) {
 		completion, fault := decodeCompletion(given(`{"prompt":["a","b"],`+body+`}`), testModel)
 		require.Nil(t, fault, body)
 		for _, r := range append(chat.Prompts, completion.Prompts...) {
-			p, err := grammar.Compile(r.Grammar, grammar.DefaultLimits())
+			p, err := r.Form.Make()
 			require.NoError(t, err)
 			for i, text := range texts {
 				accept, _, err := p.Matcher().Check(text)
@@ -213,7 +212,7 @@ func TestForm(t *testing.T) {
 	}
 	free, fault := decodeChat(given(`{`+user+`,"response_format":{"type":"text"},"grammar":null}`), testModel)
 	require.Nil(t, fault)
-	require.Nil(t, free.Prompts[0].Grammar)
+	require.Nil(t, free.Prompts[0].Form)
 }
 
 // faults are requests with one thing wrong, and the whole text that the client reads.
@@ -275,21 +274,12 @@ var faults = []struct{ chat, body, param, text string }{
 	{"c", `{` + user + `,"response_format":{"type":"json_schema"}}`, "response_format.json_schema",
 		`response_format.json_schema has no schema: want response_format as {"type": "text"}, {"type": "json_object"} or ` +
 			`{"type": "json_schema", "json_schema": {"schema": {...}}}`},
-	{"c", `{` + user + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"items":{"$ref":"#/x"}}}}}`,
-		"response_format.json_schema",
-		`response_format.json_schema: schema: #/items: $ref: $ref "#/x": there is no "x" on the way`},
 	{"c", `{"messages":[{"role":"root","content":"Hi"}]}`, "messages[0].role",
 		`messages[0].role is "root": want one of system, developer, user, assistant, tool, ipython`},
-	{"c", `{` + user + `,"grammar":"root ::= x"}`, "grammar",
-		`grammar: grammar: rule "x" is used or wanted, but nowhere defined: add x ::= …`},
-	{"c", `{` + user + `,"guided_regex":"("}`, "guided_regex",
-		"guided_regex: regular expression: error parsing regexp: missing closing ): `(`"},
 	{"c", `{` + user + `,"guided_json":{},"regex":"a"}`, "regex",
 		`guided_json and regex both say what the answer is to be: give one of them`},
 	{"", `{"prompt":"a","structured_outputs":{"structural_tag":{}}}`, "structured_outputs.structural_tag",
 		`structured_outputs.structural_tag is not supported here: leave it out`},
-	{"", `{"prompt":"a","json_schema":[]}`, "json_schema",
-		`json_schema: schema: #: a schema is an object, true or false`},
 	{"c", `{` + user + `,"x":"` + "\xff" + `"}`, "", `byte 50 of the body: it is not UTF-8 from here on: send JSON in UTF-8`},
 	{"c", `{` + user + `,"chat_template_kwargs":[]}`, "chat_template_kwargs",
 		`chat_template_kwargs is []: want an object such as {"enable_thinking": false}`},

@@ -29,7 +29,7 @@ func TestDecodeResponse(t *testing.T) {
 	require.Nil(t, fault)
 	r := o.Prompts[0]
 	require.True(t, o.Stream && o.Repeats && r.Thoughts && r.Chat.AddGenerationPrompt)
-	require.NotNil(t, r.Grammar)
+	require.NotNil(t, r.Form)
 	require.Equal(t, []int{7, 7, 1}, []int{o.most, r.MaxTokens, o.N})
 	require.Equal(t, []string{"xhigh", "json_schema", "n", `{"a":"b"}`}, []string{o.effort, o.format, o.name, o.metadata})
 	want := sample.Defaults()
@@ -102,7 +102,6 @@ var responseFaults = []struct{ body, param, text string }{
 	{`{"input":"a","prompt":{"id":"p"}}`, "prompt", `prompt is not supported here`},
 	{`{"input":"a","text":{"format":{"type":"yaml"}}}`, "text.format.type", `text.format.type is "yaml": want {"type": "text"}`},
 	{`{"input":"a","text":{"format":{"type":"json_schema"}}}`, "text.format.schema", `text.format.schema is missing: want format as`},
-	{`{"input":"a","text":{"format":{"type":"json_schema","schema":{"uniqueItems":true}}}}`, "text.format.schema", `uniqueItems`},
 	{`{"input":"a","text":{"format":{"type":"text","name":"` + strings.Repeat("x", 65) + `"}}}`, "text.format.name",
 		`text.format.name has 65 bytes: want at most 64`},
 	{`{"input":"a","reasoning":{"effort":"much"}}`, "reasoning.effort", `reasoning.effort is "much"`},

@@ -51,7 +51,7 @@ func decodeResponse(body answer.Body, find ask.Finder, before past) (responseReq
 	r.MaxTokens = o.most
 	f.Texts("stop", answer.MaxStops, answer.MaxStopBytes, &r.Stop)
 	f.reasoningEffort(&o, in.Extra)
-	r.Grammar = f.textFormat(&o)
+	r.Form = f.textFormat(&o)
 	f.include(&r)
 	f.repeated(&o)
 	f.Flag("store", &o.store)

@@ -17,7 +17,12 @@ type Pool struct {
 	used    int64
 	held    map[string]int64 // by client
 	waiting []*waiter        // by arrival
+	grants  uint64
+	last    map[string]uint64 // by client: the number of its last grant
 }
+
+// remembered is how many clients there is a last grant of.
+const remembered = 4096
 
 type waiter struct {
 	client  string
@@ -28,12 +33,12 @@ type waiter struct {
 
 // NewPool makes a pool of size units, for which at most so many may wait at a time.
 func NewPool(size int64, waiting int) *Pool {
-	return &Pool{size: size, most: waiting, held: map[string]int64{}}
+	return &Pool{size: size, most: waiting, held: map[string]int64{}, last: map[string]uint64{}}
 }
 
-// Take waits for units, in the order of what clients have already, the least first, and gives them to the client. They
-// are granted while no more than most units of the pool are used by all, or where nobody uses any. It ends with ctx, or
-// with ErrFull. They come back with Give.
+// Take waits for units, in the order of what clients have already, the least first, and who has as much in turns, and
+// gives them to the client. They are granted while no more than most units of the pool are used by all, or where nobody
+// uses any. It ends with ctx, or with ErrFull. They come back with Give.
 func (p *Pool) Take(ctx context.Context, client string, units, most int64) error {
 	w := &waiter{client, units, min(most, p.size), make(chan error, 1)}
 	p.mu.Lock()
@@ -98,7 +103,7 @@ func (p *Pool) grant() {
 		var next *waiter
 		for _, w := range p.waiting {
 			fits := p.used == 0 || p.used+w.units <= w.most
-			if fits && (next == nil || p.held[w.client] < p.held[next.client]) {
+			if fits && (next == nil || p.before(w.client, next.client)) {
 				next = w
 			}
 		}
@@ -107,9 +112,22 @@ func (p *Pool) grant() {
 		}
 		p.used += next.units
 		p.held[next.client] += next.units
+		if len(p.last) >= remembered {
+			clear(p.last)
+		}
+		p.grants++
+		p.last[next.client] = p.grants
 		p.drop(next)
 		next.granted <- nil
 	}
+}
+
+// before says that a client is served before another.
+func (p *Pool) before(a, b string) bool {
+	if p.held[a] != p.held[b] {
+		return p.held[a] < p.held[b]
+	}
+	return p.last[a] < p.last[b]
 }
 
 // crowd refuses the last one of the client that waits most often.

@@ -46,13 +46,36 @@ func TestAloneTakesAll(t *testing.T) {
 			p.Give("greedy", 1)
 			require.Equal(t, want, <-got)
 		}
-		for range 20 { // all have as much: by arrival
+		p.Give("greedy", 1)
+		require.Equal(t, "greedy", <-got)
+		p.Give("greedy", 1) // who waits has as much: in turns
+		require.Equal(t, "modest", <-got)
+		for range 19 {
 			p.Give("greedy", 1)
 			require.Equal(t, "greedy", <-got)
 		}
-		p.Give("greedy", 1)
-		require.Equal(t, "modest", <-got)
 		require.Zero(t, p.Waiting())
+	})
+}
+
+// TestTurns: where there is one place, clients take turns, however many of one wait.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, got := NewPool(1, 100), make(chan string, 100)
+		for range 9 {
+			take(t, p, got, "greedy", 1)
+		}
+		take(t, p, got, "modest", 1)
+		take(t, p, got, "late", 1)
+		take(t, p, got, "late", 1)
+		for _, want := range []string{"greedy", "modest", "late", "greedy", "late", "greedy", "greedy"} {
+			require.Equal(t, want, <-got)
+			p.Give(want, 1)
+		}
+		for range 5 {
+			require.Equal(t, "greedy", <-got)
+			p.Give("greedy", 1)
+		}
 	})
 }
 
@@ -86,9 +109,11 @@ func TestCrowd(t *testing.T) {
 		require.Empty(t, got)
 		take(t, p, got, "modest", 1)
 		require.Equal(t, "greedy: "+ErrFull.Error(), <-got)
-		for _, want := range []string{"greedy", "greedy", "greedy", "greedy", "modest"} {
-			p.Give("greedy", 1)
+		has := "greedy"
+		for _, want := range []string{"modest", "greedy", "greedy", "greedy", "greedy"} {
+			p.Give(has, 1)
 			require.Equal(t, want, <-got)
+			has = want
 		}
 		require.Zero(t, p.Waiting())
 	})

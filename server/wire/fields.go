@@ -15,8 +15,12 @@ type Fields struct {
 	Budget *jsontext.Budget // what all values of the request may cost
 	Fault  *Fault
 
+	place   string // the names around it, each with a dot
 	members map[string]string
 }
+
+// Place is the name of a member with those around it.
+func (f *Fields) Place(name string) string { return f.place + name }
 
 // maxDepth bounds the nesting of a request; tool schemas have 10 or so.
 const maxDepth = 100
@@ -258,7 +262,7 @@ func (f *Fields) Object(name, want string, read func(*Fields)) {
 	if !ok {
 		return
 	}
-	inner := &Fields{Budget: f.Budget}
+	inner := &Fields{Budget: f.Budget, place: f.Place(name) + "."}
 	if inner.read(raw); inner.Fault != nil {
 		f.Wrong(name, raw, want)
 		return

@@ -83,7 +83,7 @@ func (c *Run) Run(e *env.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	request.Grammar = form
+	request.Form = form
 	stream, err := engine.Generate(request)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (c *Run) prompt(e *env.Env) (string, error) {
 }
 
 // form is what the answer must be; nil: anything. It is read before the model is, so that a fault in it costs no time.
-func (c *Run) form(e *env.Env) (*grammar.Grammar, error) {
+func (c *Run) form(e *env.Env) (*actors.Form, error) {
 	if !c.Given() {
 		return nil, nil
 	}
@@ -136,10 +136,14 @@ func (c *Run) form(e *env.Env) (*grammar.Grammar, error) {
 		return nil, env.Usagef("--ignore-eos goes on after the end of an answer, which a grammar does not: drop one of them")
 	}
 	g, err := c.Read(e, schema.Options{Formats: true})
-	if err == nil {
-		_, err = grammar.Compile(g, grammar.DefaultLimits())
+	if err != nil {
+		return nil, err
 	}
-	return g, err
+	made, err := grammar.Compile(g, grammar.DefaultLimits())
+	if err != nil {
+		return nil, err
+	}
+	return &actors.Form{Make: func() (*grammar.Form, error) { return made, nil }}, nil
 }
 
 func (c *Run) request(e *env.Env, engine *actors.Engine, prompt string) (actors.Request, error) {
