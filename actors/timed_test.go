@@ -111,7 +111,7 @@ func TestDetail(t *testing.T) {
 	inDetail, _ := run()
 	require.Zero(t, inDetail)
 	r := startRecorder(e.house.watch, io.Discard)
-	require.Eventually(t, e.house.system.Spans().Tapped, 10*time.Second, time.Millisecond)
+	require.Eventually(t, e.house.system.Spans().Tapped, patient, time.Millisecond)
 	inDetail, all := run()
 	require.Equal(t, all, inDetail)
 	require.NoError(t, r.end())
