@@ -63,7 +63,7 @@ func (b *bpe) word(dst []ID, word string, c *chain) []ID {
 			return append(dst, id)
 		}
 	}
-	c.reset()
+	c.reset(len(word))
 	for i := 0; i < len(word); {
 		if !b.chars {
 			c.add(i, i+1, b.bytes[word[i]])

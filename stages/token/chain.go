@@ -2,7 +2,7 @@ package token
 
 // chain merges neighbouring symbols of a text, best pair first, until no pair is left. Both BPE kinds use it; they
 // differ in what a pair is worth (joiner). With n symbols there are fewer than 3n pairs, each enters and leaves
-// a binary heap once: O(n log n) whatever the text.
+// a binary heap once, in which there are never 2n: O(n log n) whatever the text.
 type chain struct {
 	symbols []symbol
 	pairs   []pair // binary heap, best on top
@@ -29,7 +29,21 @@ type joiner interface {
 	join(text string, left, right *symbol) (rank int32, id ID, ok bool)
 }
 
-func (c *chain) reset() { c.symbols, c.pairs = c.symbols[:0], c.pairs[:0] }
+// reset makes room for a text of so many bytes. Growing bit by bit, a long one would leave as much garbage again.
+func (c *chain) reset(bytes int) {
+	c.symbols, c.pairs = room(c.symbols, bytes), room(c.pairs, 2*bytes)
+}
+
+// room is an empty list with room for n; what is there already serves short ones.
+func room[T any](list []T, n int) []T {
+	if cap(list) < n {
+		return make([]T, 0, max(n, min(2*cap(list), shortWord)))
+	}
+	return list[:0]
+}
+
+// shortWord is a length that no word of people's has: up to there lists grow as they do.
+const shortWord = 4096
 
 // add appends a symbol.
 func (c *chain) add(start, end int, id ID) {

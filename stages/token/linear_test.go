@@ -1,6 +1,7 @@
 package token
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -68,5 +69,24 @@ func TestNoAlloc(t *testing.T) {
 		}
 		require.LessOrEqual(t, testing.AllocsPerRun(100, encode), allowed, model)
 		require.NoError(t, err)
+	}
+}
+
+// TestLongWordsCostLittle: the working memory of a long word, with what is garbage of it, is some 60 bytes for each of
+// its own.
+func TestLongWordsCostLittle(t *testing.T) {
+	for _, model := range []string{"gpt2", "llama", "gemma4"} {
+		v, err := New(variety(model))
+		require.NoError(t, err)
+		for _, unit := range []string{"a", "ab"} {
+			text, dst := strings.Repeat(unit, maxWord/2), make([]ID, 0, maxWord)
+			text = text[:maxWord/2]
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := v.kind.encode(dst, text, false, new(scratch))
+			runtime.ReadMemStats(&after)
+			require.NoError(t, err)
+			require.Less(t, float64(after.TotalAlloc-before.TotalAlloc)/float64(len(text)), 72.0, "%s: %q", model, unit)
+		}
 	}
 }

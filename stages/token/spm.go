@@ -54,7 +54,7 @@ func (p *spm) encode(dst []ID, text string, fresh bool, s *scratch) ([]ID, error
 
 // word appends the ids of a stretch of text that no token leaves.
 func (p *spm) word(dst []ID, text string, c *chain) []ID {
-	c.reset()
+	c.reset(len(text))
 	for i := 0; i < len(text); {
 		end := min(len(text), i+utf8Len(text[i]))
 		id, ok := p.ids[text[i:end]]
