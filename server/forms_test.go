@@ -89,3 +89,32 @@ func TestCrowdOfForms(t *testing.T) {
 	idle := func() bool { return r.intake.Used() == 0 && r.intake.Waiting() == 0 }
 	require.Eventually(t, idle, patient, time.Millisecond)
 }
+
+// TestCrowdOfLongWords: texts that are put into tokens take turns, too, and others are answered meanwhile.
+func TestCrowdOfLongWords(t *testing.T) {
+	const crowd = 30
+	r := start(t, behindProxy, nil)
+	body := `{"content":"` + strings.Repeat("ab", 250<<10) + `"}`
+	before, peak := heap(func() {
+		var conns []net.Conn
+		for range crowd {
+			conns = append(conns, r.byTo(t, "/tokenize", "192.0.2.1", body))
+		}
+		require.Eventually(t, func() bool { return r.intake.Waiting() >= 10 }, patient, time.Millisecond)
+		answer, err := http.ReadResponse(reader(r.by(t, "192.0.2.2", `{"prompt":"one","max_tokens":2}`)), nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+		for _, conn := range conns {
+			answer, err := http.ReadResponse(reader(conn), nil)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, answer.StatusCode)
+			conn.Close()
+		}
+	})
+	t.Logf("%d MiB", (peak-before)>>20)
+	require.Less(t, peak-before, uint64(intake+turnsBytes))
+	require.Eventually(t, func() bool { return r.intake.Used() == 0 }, patient, time.Millisecond)
+}
+
+// turnsBytes is what may be garbage of those that had a turn when the next one begins.
+const turnsBytes = 64 << 20

@@ -21,11 +21,17 @@ func few(c *actors.Config) { c.Sequences = 2 }
 // by is a request whose client a trusted proxy names.
 func (r *running) by(t *testing.T, address, body string) *net.TCPConn {
 	t.Helper()
+	return r.byTo(t, "/v1/completions", address, body)
+}
+
+// byTo is by for another path.
+func (r *running) byTo(t *testing.T, path, address, body string) *net.TCPConn {
+	t.Helper()
 	conn, err := net.Dial("tcp", r.addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	_, err = fmt.Fprintf(conn, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: %s\r\nContent-Length: %d\r\n\r\n%s",
-		address, len(body), body)
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: %s\r\nContent-Length: %d\r\n\r\n%s",
+		path, address, len(body), body)
 	require.NoError(t, err)
 	return conn.(*net.TCPConn)
 }

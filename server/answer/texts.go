@@ -17,19 +17,21 @@ func (s *Service) Tokens(x *exchange.Exchange, m *Model, parts []Text, special, 
 	defer x.Release()
 	stop := func() bool { return x.Context.Err() != nil }
 	o := token.Options{AddSpecial: special, ParseSpecial: parse, Stop: stop}
-	var err error
-	for _, p := range parts {
-		if p.Tokens != nil {
-			ids = append(ids, p.Tokens...)
-		} else if ids, err = m.Engine.Vocab().Encode(ids, p.Text, o); err != nil {
-			break
+	err := x.Large(func() (err error) {
+		for _, p := range parts {
+			if p.Tokens != nil {
+				ids = append(ids, p.Tokens...)
+			} else if ids, err = m.Engine.Vocab().Encode(ids, p.Text, o); err != nil {
+				break
+			}
+			o.AddSpecial = false
 		}
-		o.AddSpecial = false
-	}
-	if errors.Is(err, token.ErrStopped) {
-		return nil, wire.Gone()
-	}
-	if err != nil {
+		return err
+	})
+	switch {
+	case errors.Is(err, exchange.ErrCrowded), x.Context.Err() != nil:
+		return nil, explain(x, &Order{Model: m}, err)
+	case err != nil:
 		return nil, wire.Invalid("content", "invalid_value", "the text cannot be put into tokens: %v", err)
 	}
 	if err := keep(s.kept, x).add(x.Context, int64(4*cap(ids))); err != nil {

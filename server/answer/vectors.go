@@ -42,9 +42,18 @@ type Vectors struct {
 // Vectors reads texts, as many at once as there are places for.
 func (s *Service) Vectors(x *exchange.Exchange, r *Reading) (*Vectors, *wire.Fault) {
 	x.Watch()
-	query, tokens, fault := r.tokens(x)
+	var query []int32
+	var tokens [][]int32
+	var fault *wire.Fault
+	err := x.Large(func() error {
+		query, tokens, fault = r.tokens(x)
+		return nil
+	})
 	x.Release()
-	if fault != nil {
+	switch {
+	case err != nil:
+		return nil, explain(x, &Order{Model: r.Model}, err)
+	case fault != nil:
 		return nil, fault
 	}
 	k, v := keep(s.kept, x), &Vectors{Rows: make([][]float32, len(tokens))}
@@ -56,8 +65,7 @@ func (s *Service) Vectors(x *exchange.Exchange, r *Reading) (*Vectors, *wire.Fau
 	} else {
 		r.Texts = nil
 	}
-	err := k.add(x.Context, weight)
-	if err == nil {
+	if err = k.add(x.Context, weight); err == nil {
 		err = v.compute(x, r.Model, query, tokens, k)
 	}
 	if err != nil {

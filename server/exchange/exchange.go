@@ -56,10 +56,11 @@ type Exchange struct {
 
 	mu     sync.Mutex
 	intake *Intake
-	paid   cost      // what is taken of it
-	body   int       // bytes of the request's
-	making time.Time // since when the prompt is made
-	broken bool      // nothing more may be written
+	paid   cost          // what is taken of it
+	body   int           // bytes of the request's
+	making time.Time     // since when the prompt is made
+	waited time.Duration // for turns
+	broken bool          // nothing more may be written
 
 	finished func(x *Exchange, status int)
 	once     sync.Once

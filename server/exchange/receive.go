@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"net"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -25,7 +24,9 @@ type Intake struct {
 	most              int           // bytes of a body
 	wait              time.Duration // how long a request may wait for its share
 
-	tidying atomic.Bool
+	tidying atomic.Bool // somebody is going to look, who alone uses the next two
+	tidied  uint64      // the heap, when memory was last given back
+	rests   time.Time   // until when it is not
 }
 
 // costs is how many bytes a request costs for each of its body, until its prompt is made: the body itself, its texts,
@@ -170,7 +171,7 @@ func (x *Exchange) pay(c cost, most int64) *wire.Fault {
 // Release gives back what the request cost: its prompt is made.
 func (x *Exchange) Release() {
 	x.mu.Lock()
-	paid, took := x.paid, time.Since(x.making)
+	paid, took := x.paid, time.Since(x.making)-x.waited
 	x.paid = cost{}
 	x.mu.Unlock()
 	if paid.receiving > 0 {
@@ -183,26 +184,17 @@ func (x *Exchange) Release() {
 	case paid.making > 0:
 		give()
 	}
-	x.intake.tidy(paid.making)
+	if x.intake != nil {
+		x.intake.tidy()
+	}
 }
 
-// large is what a request must have cost to be worth tidying up, and to let others breathe.
+// large is what a request must have cost to let others breathe.
 const large = 8 << 20
 
 // rests is how many times as long as a large prompt took to make, the next one waits: the processors are for those who
 // are answered as well.
 const rests = 2
-
-// tidy gives the memory of large requests back to the system soon: without it, what is free already stays with us until
-// others have filled as much again.
-func (in *Intake) tidy(paid int64) {
-	if paid >= large && in.tidying.CompareAndSwap(false, true) {
-		time.AfterFunc(time.Second, func() {
-			in.tidying.Store(false)
-			debug.FreeOSMemory()
-		})
-	}
-}
 
 func (in *Intake) tooLarge() *wire.Fault {
 	return wire.Refused(fasthttp.StatusRequestEntityTooLarge, "body_too_large",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"time"
 )
 
 // Making something that takes a processor for long takes a turn, and the memory that is set aside for it: that of the
@@ -22,9 +23,13 @@ func (x *Exchange) Turn(ctx context.Context) (done func(), err error) {
 	pool := x.intake.turns
 	ctx, cancel := context.WithTimeoutCause(ctx, x.intake.wait, ErrCrowded)
 	defer cancel()
+	began := time.Now()
 	if err := pool.Take(ctx, x.Client, turnBytes, turns()*turnBytes); err != nil {
 		return nil, err
 	}
+	x.mu.Lock()
+	x.waited += time.Since(began)
+	x.mu.Unlock()
 	return func() { pool.Give(x.Client, turnBytes) }, nil
 }
 
