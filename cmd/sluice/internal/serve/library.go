@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/sluice-ai/sluice/actors"
@@ -27,6 +28,8 @@ type loader struct {
 	shared backend.Device // of all; nil: each model opens one of its own
 	free   int64          // of such a device's memory, when there was nothing in it
 
+	collector int64 // the limit of the heap that the environment set
+
 	fleet    *fleet.Fleet[*actors.Engine]
 	progress func(done, total int64)                  // of the first loads; nil: nobody asks
 	edit     func(name string, m *actors.HouseConfig) // what else is asked of a model
@@ -44,7 +47,7 @@ func openLoader(e *env.Env, f *compute.Flags, models catalog, keepAlive time.Dur
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{Flags: f, e: e, models: models, memory: mem.Available()}
+	l := &loader{Flags: f, e: e, models: models, memory: mem.Available(), collector: debug.SetMemoryLimit(-1)}
 	l.room.Host = int64(f.RAM)
 	if l.room.Host == 0 {
 		l.room.Host = place.ForWeights(l.memory, false)
@@ -58,6 +61,7 @@ func openLoader(e *env.Env, f *compute.Flags, models catalog, keepAlive time.Dur
 	} else {
 		l.shared = device
 	}
+	l.limitHeap(l.memory)
 	limits := swap.Limits{Room: l.room, KeepAlive: keepAlive, Queue: waitingRequests}
 	l.fleet = fleet.New(l, limits, f.Logger(e))
 	return l, err
@@ -68,6 +72,7 @@ func (l *loader) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = l.fleet.Close(ctx) // nothing is left to wait for
+	debug.SetMemoryLimit(l.collector)
 	if l.shared != nil {
 		return l.shared.Close()
 	}
@@ -132,12 +137,13 @@ func (l *loader) Load(ctx context.Context, name string, room swap.Room, progress
 	if !ok {
 		return nil, fmt.Errorf("its file is not there any more")
 	}
-	return l.Open(ctx, l.e, models.NamedFile{Name: name, Path: path}, l.lend, func(h *actors.HouseConfig) {
+	left := l.left()
+	e, err := l.Open(ctx, l.e, models.NamedFile{Name: name, Path: path}, l.lend, func(h *actors.HouseConfig) {
 		h.Models[0].Weights = l.weights(room.Host, h.Device.Traits())
 		if l.VRAM > 0 {
 			h.Models[0].VRAM = room.Device
 		}
-		h.Memory = l.left()
+		h.Memory = left
 		h.Progress = func(done, total int64) {
 			if progress(done, total); l.progress != nil {
 				l.progress(done, total)
@@ -145,17 +151,29 @@ func (l *loader) Load(ctx context.Context, name string, room swap.Room, progress
 		}
 		l.edit(name, h)
 	})
+	if err == nil {
+		l.limitHeap(left - l.taken(e))
+	}
+	return e, err
 }
 
 // left is what of the machine's memory nobody was promised.
 func (l *loader) left() int64 {
 	left := l.memory
 	for _, name := range l.Names() {
-		if e := l.fleet.Engine(name); e != nil && l.shared != nil {
-			left -= e.Plan().Weights + e.Plan().KV
+		if e := l.fleet.Engine(name); e != nil {
+			left -= l.taken(e)
 		}
 	}
 	return max(left, 1)
+}
+
+// taken is what a model has of the machine's memory; of one on a card, that does not count.
+func (l *loader) taken(e *actors.Engine) int64 {
+	if l.shared == nil {
+		return 0
+	}
+	return e.Plan().Weights + e.Plan().KV
 }
 
 // lend is a device for a model, which closes it.
