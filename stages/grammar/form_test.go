@@ -16,18 +16,19 @@ func TestFormIsShared(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, f.Size(), int64(18_000*48))
 	trie := NewTrie(3, func(id int32) []byte { return []byte(`abz`)[id : id+1] }, nil)
-	read := func(n int) (error, uint64) {
+	read := func(n int) (uint64, error) {
 		p, mask := f.Program(), make([]uint64, 1)
 		m, k := p.Matcher(), p.Masker(trie)
 		if got, err := m.Read([]byte(strings.Repeat("a", n))); got != n || err != nil {
-			return fmt.Errorf("read %d of %d: %w", got, n, err), 0
+			return 0, fmt.Errorf("read %d of %d: %w", got, n, err)
 		}
-		return k.Mask(m, mask), mask[0]
+		err := k.Mask(m, mask)
+		return mask[0], err
 	}
 	ended := make(chan error)
 	for i := range 4 {
 		go func() {
-			err, mask := read(8997 + i)
+			mask, err := read(8997 + i)
 			if want := uint64(0b111); err == nil && (i < 3 && mask != want || i == 3 && mask != want&^1) {
 				err = fmt.Errorf("mask %b behind %d", mask, 8997+i)
 			}
