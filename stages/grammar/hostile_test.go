@@ -91,9 +91,7 @@ func follow(text, said string, trie *Trie) error {
 	if err != nil {
 		return err
 	}
-	limits := DefaultLimits()
-	limits.Mask = 1e6 // the vocabulary is small, too
-	f, err := Compile(g, limits)
+	f, err := Compile(g, DefaultLimits())
 	if err != nil {
 		return err
 	}

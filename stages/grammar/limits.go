@@ -3,6 +3,8 @@ package grammar
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 
 	"github.com/sluice-ai/sluice/stages/grammar/lang"
 )
@@ -15,11 +17,12 @@ type Limits struct {
 	Nodes  int // of all rules together
 	Live   int // bytes of the states and stacks that texts and masks may bring into being
 	Mask   int // steps to find the tokens that may follow, at one place of a text
+	Node   int // the same for each node of the vocabulary's trie, where that is more
 }
 
 // DefaultLimits are those of requests.
 func DefaultLimits() Limits {
-	return Limits{Steps: 6e5, States: 8000, Nodes: 70_000, Live: 32 << 20, Mask: 1e7}
+	return Limits{Steps: 6e5, States: 8000, Nodes: 70_000, Live: 32 << 20, Mask: 1e6, Node: 32}
 }
 
 func (l Limits) budget() lang.Budget { return lang.Budget{Steps: l.Steps, States: l.States} }
@@ -33,40 +36,87 @@ type TooLarge struct {
 }
 
 func (e *TooLarge) Error() string {
-	return fmt.Sprintf("the grammar needs more than %d %s: write it with smaller repetitions and fewer alternatives",
-		e.Most, e.What)
+	return fmt.Sprintf("the grammar needs more than %d %s: write it with smaller repetitions, fewer alternatives, "+
+		"and one way to read a text", e.Most, e.What)
 }
 
-// work is what following a grammar has cost so far.
+// ErrPaused ends what took more steps than were granted. It can be begun again, with another grant.
+var ErrPaused = errors.New("the steps that were granted to the grammar are used up")
+
+// work is what following a grammar has cost so far, and may cost.
 type work struct {
-	size  int  // bytes that stay
-	steps int  // of some 20 ns each
-	from  int  // steps, when what is being done began
-	most  int  // steps that it may take
-	stuck bool // something took more: what is known of the text may not be all
+	size  int // bytes that stay
+	steps int // of some 20 ns each
+
+	until   int // steps, after which somebody has to say whether there may be more: the least of the next two
+	end     int // steps, after which what was begun has taken too many
+	most    int // of them
+	granted int // steps, after which more is asked for
+	more    func() bool
+	batch   int // steps that more grants
+
+	stuck  bool // something took too many: what is known of the text may not be all
+	paused bool // more was refused
 }
 
 // readingSteps are those that a byte of a text may take. Usual are five.
 const readingSteps = 1e6
 
+// Grant lets the program's matchers and maskers take so many steps from now on, and as many again whenever more says
+// so. Without more, or once it refuses, what goes on ends with ErrPaused. A program that nobody grants anything has no
+// bound but its limits.
+func (p *Program) Grant(steps int, more func() bool) {
+	p.granted, p.batch, p.more, p.paused = p.steps+steps, steps, more, false
+}
+
+// Steps is how many steps the program has taken, in all.
+func (p *Program) Steps() int { return p.steps }
+
+// begin forgets what compiling took, which has limits of its own.
+func (w *work) begin() { *w = work{granted: math.MaxInt} }
+
 // allow begins something that may take some steps.
 func (w *work) allow(steps int) {
-	w.stuck = w.over()
-	w.from, w.most = w.steps, steps
+	w.end, w.most = w.steps+steps, steps
+	w.until = min(w.end, w.granted)
+	if w.stuck || w.paused {
+		w.until = -1
+	}
 }
 
 // over says that no more is to be done.
-func (w *work) over() bool { return w.stuck || w.steps-w.from > w.most }
+func (w *work) over() bool { return w.steps > w.until && w.halted() }
+
+// halted asks for more steps, unless what was begun took too many.
+func (w *work) halted() bool {
+	for w.steps > w.until && !w.stuck && !w.paused {
+		switch {
+		case w.steps > w.end:
+			w.stuck = true
+		case w.more != nil && w.more():
+			w.granted = w.steps + w.batch
+			w.until = min(w.end, w.granted)
+		default:
+			w.paused = true
+		}
+	}
+	return w.stuck || w.paused
+}
 
 // grown says that the program has become too large, or that what was begun took too many steps.
 func (p *Program) grown() error {
 	switch {
 	case p.size > p.limits.Live:
 		return &TooLarge{"bytes for the places that a text may come to", p.limits.Live}
-	case p.over():
+	case !p.over():
+		return nil
+	case p.stuck:
 		return &TooLarge{"steps to find what may follow at one place of a text", p.most}
 	}
-	return nil
+	return ErrPaused
 }
+
+// sorting is what it costs to sort n frames.
+func sorting(n int) int { return n * bits.Len(uint(n)) / 4 }
 
 func fault(where string, err error) error { return fmt.Errorf("%s: %w", where, err) }

@@ -62,7 +62,7 @@ func (k *Masker) Mask(m *Matcher, mask []uint64) error {
 		}
 	}
 	clear(mask)
-	k.p.allow(k.p.limits.Mask)
+	k.p.allow(max(k.p.limits.Mask, k.p.limits.Node*len(k.t.whole)))
 	for _, x := range m.set {
 		if s := k.p.expand(x.state); len(s.edges) > 0 {
 			k.merge(mask, k.entry(k.like(x.state)), x)
@@ -160,6 +160,9 @@ func (k *Masker) entry(id int32) *entry {
 			e.exits = append(e.exits, i)
 			e.below += int(e.nodes[i].end-i) - 1
 		})
+	if k.p.over() {
+		return e // not all of it: nobody gets to see the mask
+	}
 	if len(e.ids) > k.t.size/32 {
 		e.bits = make([]uint64, k.t.Words())
 		for _, id := range e.ids {

@@ -6,6 +6,7 @@ import "unicode/utf8"
 type Matcher struct {
 	p     *Program
 	close closer
+	first []config // at the beginning
 	set   []config // complete; empty once the text is not in the language
 	spare []config
 }
@@ -13,23 +14,20 @@ type Matcher struct {
 // Matcher returns one that has read nothing.
 func (p *Program) Matcher() *Matcher {
 	m := &Matcher{p: p, close: closer{p: p}}
+	p.allow(readingSteps)
+	if p.rules[0].some {
+		m.first = append(m.first, config{p.startOf(0), stackEmpty})
+	}
+	if p.rules[0].nullable {
+		m.first = append(m.first, config{stateEnd, none})
+	}
+	m.first = m.close.complete(m.first, 0)
 	m.Reset()
 	return m
 }
 
 // Reset goes back to the beginning.
-func (m *Matcher) Reset() {
-	p := m.p
-	p.allow(readingSteps)
-	m.set = m.set[:0]
-	if p.rules[0].some {
-		m.set = append(m.set, config{p.startOf(0), stackEmpty})
-	}
-	if p.rules[0].nullable {
-		m.set = append(m.set, config{stateEnd, none})
-	}
-	m.set = m.close.complete(m.set, 0)
-}
+func (m *Matcher) Reset() { m.set = append(m.set[:0], m.first...) }
 
 // Done says that the text may end here.
 func (m *Matcher) Done() bool {
@@ -41,7 +39,7 @@ func (m *Matcher) Done() bool {
 	return false
 }
 
-// Read reads bytes, and returns how many of them could follow. The matcher stays behind those.
+// Read reads bytes, and returns how many of them could follow. The matcher stays behind those, also after an error.
 func (m *Matcher) Read(text []byte) (int, error) {
 	for i, b := range text {
 		m.p.allow(readingSteps)

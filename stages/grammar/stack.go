@@ -53,6 +53,7 @@ func (s *stacks) stack(frames []frame) int32 {
 
 // stackOf is a stack of the program's, whose bytes are counted.
 func (p *Program) stackOf(frames []frame) int32 {
+	p.steps += sorting(len(frames))
 	n := len(p.stacks.list)
 	id := p.stack(frames)
 	if len(p.stacks.list) > n {

@@ -59,7 +59,7 @@ func (p *Program) begin() {
 		p.states.list = append(p.states.list, state{expanded: true, accept: true, last: true})
 	}
 	p.stacks.begin()
-	p.work = work{} // compiling has limits of its own
+	p.work.begin()
 }
 
 // startOf returns the state in which a rule begins.
