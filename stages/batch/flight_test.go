@@ -318,6 +318,7 @@ type script struct {
 	most    map[ID]int
 	host    map[ID]bool
 	stops   map[ID]bool // it ends at a token of its own
+	bound   map[ID]bool // a form says which of its tokens may follow
 	events  []event
 }
 
@@ -330,7 +331,8 @@ type event struct {
 func drawScript(t *rapid.T) *script {
 	l := Limits{Seqs: rapid.IntRange(1, 5).Draw(t, "seqs"), Rows: rapid.IntRange(8, 96).Draw(t, "rows"), Wanted: 8}
 	l.Beside, l.Draws = rapid.IntRange(6, l.Rows).Draw(t, "beside"), rapid.Bool().Draw(t, "draws")
-	s := &script{limits: l, prompts: map[ID][]int32{}, most: map[ID]int{}, host: map[ID]bool{}, stops: map[ID]bool{}}
+	s := &script{limits: l, prompts: map[ID][]int32{}, most: map[ID]int{}, host: map[ID]bool{}, stops: map[ID]bool{},
+		bound: map[ID]bool{}}
 	for range rapid.IntRange(0, 2).Draw(t, "windows") {
 		class := kv.Class{Window: rapid.SampledFrom([]int{2, 30, 64, 65, 130}).Draw(t, "window")}
 		class.Blocks = class.Least(4*l.Rows) + rapid.IntRange(0, 6).Draw(t, "more")
@@ -340,13 +342,15 @@ func drawScript(t *rapid.T) *script {
 		}
 	}
 	s.classes = append(s.classes, kv.Class{Blocks: rapid.IntRange(6, 24).Draw(t, "blocks")})
-	kinds := strings.Fields("submit submit submit cancel reset strike plan plan back ask answer plan back ask answer ask answer")
+	kinds := strings.Fields("submit submit submit cancel reset strike plan plan back ask answer plan back ask answer ask answer " +
+		"mask find mask find")
 	for range rapid.IntRange(20, 120).Draw(t, "events") {
 		e := event{kind: rapid.SampledFrom(kinds).Draw(t, "event"), n: rapid.IntRange(0, 9).Draw(t, "n")}
 		if e.kind == "submit" {
 			e.id = ID(len(s.prompts) + 1)
 			s.prompts[e.id] = prompt(rapid.IntRange(1, 250).Draw(t, "len"), int32(rapid.IntRange(0, 3).Draw(t, "salt")))
 			s.most[e.id] = rapid.IntRange(1, 70).Draw(t, "most")
+			s.bound[e.id] = rapid.IntRange(0, 2).Draw(t, "bound") == 0
 			s.host[e.id], s.stops[e.id] = rapid.Bool().Draw(t, "host"), rapid.Bool().Draw(t, "stops")
 		}
 		s.events = append(s.events, e)
@@ -363,7 +367,10 @@ func (s *script) play(t *rapid.T, flight int) (m *sim, cancelled map[ID]bool) {
 		case "submit":
 			submitted = e.id
 			q := m.submit(e.id, s.prompts[e.id], s.most[e.id])
-			q.Host = s.host[e.id]
+			q.Host = s.host[e.id] || s.bound[e.id]
+			if m.bound[e.id] = s.bound[e.id]; m.bound[e.id] {
+				m.state.Hold(q)
+			}
 			if s.stops[e.id] {
 				q.Ends = func(token int32) bool { return token%16 == 3 }
 			}
@@ -382,6 +389,10 @@ func (s *script) play(t *rapid.T, flight int) (m *sim, cancelled map[ID]bool) {
 			if len(m.flying) > 0 {
 				m.back()
 			}
+		case "mask":
+			m.askMask()
+		case "find":
+			m.findMask()
 		case "ask":
 			m.askKV()
 		case "answer":

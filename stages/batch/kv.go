@@ -45,7 +45,7 @@ func (s *State) wantKV(q *Seq) KVRequest {
 		if q.flying == 0 {
 			return KVRequest{Op: KVClose}
 		}
-	case q.phase == waiting && !q.kv.refused && q.credit() && s.admits(q):
+	case q.phase == waiting && !q.kv.refused && q.able() && s.admits(q):
 		return KVRequest{KVOpen, end, s.limits.Rows}
 	case q.phase == running && !q.kv.refused:
 		soon := q.planned + s.limits.Rows
@@ -57,7 +57,8 @@ func (s *State) wantKV(q *Seq) KVRequest {
 }
 
 // admits says whether the waiting sequence is next in line and a place is free. Order of arrival is kept: a
-// short request does not pass a long one that waits for blocks. Only those whose clients do not read are passed.
+// short request does not pass a long one that waits for blocks. Only those are passed whose clients do not read, or
+// whose masks are being found.
 func (s *State) admits(q *Seq) bool {
 	places := s.limits.Seqs - s.Running()
 	if places <= 0 {
@@ -67,7 +68,7 @@ func (s *State) admits(q *Seq) bool {
 		switch {
 		case p == q:
 			return places > 0
-		case p.phase != waiting || !p.credit():
+		case p.phase != waiting || !p.able():
 		case p.kv.refused:
 			return false
 		default:
@@ -135,10 +136,10 @@ func (s *State) relieve() (hopeless *Seq) {
 	var stuck, youngest, unread *Seq
 	holders := 0
 	for _, q := range s.seqs {
-		if q.kv.asked || q.phase == ended {
+		if q.kv.asked || q.phase == ended || q.phase == running && q.mask != found {
 			return nil // an answer is due that may change things
 		}
-		if q.credit() && (q.kv.refused || q.phase == waiting) && (stuck == nil || q.phase == running) {
+		if q.able() && (q.kv.refused || q.phase == waiting) && (stuck == nil || q.phase == running) {
 			stuck = q
 		}
 		if q.phase == running {

@@ -91,7 +91,7 @@ func (s *State) suspect() *Seq {
 
 // ready says that the sequence could be given a row.
 func (s *State) ready(q *Seq) bool {
-	return q.phase == running && q.kv.open && q.credit() && min(s.left(q), q.room()-q.planned) > 0
+	return q.phase == running && q.kv.open && q.able() && min(s.left(q), q.room()-q.planned) > 0
 }
 
 // prompts says whether the next step is of prompts, where it cannot be of both.
@@ -207,13 +207,7 @@ func (s *State) Append(q *Seq, token int32) End {
 		q.text = append(q.text, answered(token))
 	}
 	q.sent++
-	end := NotEnded
-	switch {
-	case q.Ends != nil && q.Ends(token):
-		end = EndToken
-	case len(q.Tokens) >= q.MaxLen:
-		end = EndLength
-	}
+	end := q.endOf(len(q.Tokens), token)
 	if end != NotEnded {
 		s.end(q)
 	}

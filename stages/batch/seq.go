@@ -20,9 +20,10 @@ type Seq struct {
 	Prompt int     // of Tokens; of a score, all
 	MaxLen int     // the sequence ends when it holds so many tokens
 	Ends   func(token int32) bool
-	Host   bool // its tokens are sampled by the host, also where the device draws
-	Score  bool // every position's logits are wanted, nothing is generated, the prefix cache is not used
-	Owner  any  // the scheduler's handle of it
+	Host   bool   // its tokens are sampled by the host, also where the device draws
+	Score  bool   // every position's logits are wanted, nothing is generated, the prefix cache is not used
+	Client string // whose it is: clients take turns where their sequences wait for masks
+	Owner  any    // the scheduler's handle of it
 
 	text    []int32 // what Text shows; nil: Tokens
 	phase   phase
@@ -34,8 +35,11 @@ type Seq struct {
 	drew    draw            // where the newest of these tokens is drawn
 	tables  []backend.Table // granted KV blocks, by cache class
 	kv      kvState
-	strikes int // steps that failed with this sequence in them
-	failed  int // positions it had to reach in them
+	client  *client
+	mask    mask
+	turn    uint64 // when its newest mask was asked for
+	strikes int    // steps that failed with this sequence in them
+	failed  int    // positions it had to reach in them
 	sent    uint64
 	got     uint64 // tokens that the session consumed, as last told
 }
@@ -61,6 +65,20 @@ type kvState struct {
 	refused bool // the last request found no room; asked again when room was made
 	passed  int  // positions that it was told are computed
 	end     int  // position up to which all is granted that is kept
+}
+
+// EndsBy says that a token ends the sequence, if it is the next one.
+func (q *Seq) EndsBy(token int32) bool { return q.endOf(len(q.Tokens)+1, token) != NotEnded }
+
+// endOf says whether the sequence is at its end when it has so many tokens, and this is the last one.
+func (q *Seq) endOf(n int, token int32) End {
+	switch {
+	case q.Ends != nil && q.Ends(token):
+		return EndToken
+	case n >= q.MaxLen:
+		return EndLength
+	}
+	return NotEnded
 }
 
 // Done returns the number of positions computed.
@@ -107,6 +125,9 @@ func (q *Seq) credit() bool {
 	}
 	return unread < Window
 }
+
+// able says that the sequence could go on, had it a place and blocks.
+func (q *Seq) able() bool { return q.credit() && q.mask == found }
 
 // left is the number of positions that can be planned. While the newest token is on its way, it is known to the step
 // right after the one that draws it, and to no other.

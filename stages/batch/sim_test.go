@@ -21,6 +21,8 @@ type sim struct {
 	flying []*simStep   // in the order of their plans
 	spare  []*simStep   // back, to be used again
 	asked  []request    // of the KV owner, not answered
+	bound  map[ID]bool  // after each token a mask is to be found
+	masks  []*Seq       // asked for, not found
 	step   backend.Step // the newest one
 	parts  []Part
 	got    map[ID][]int32
@@ -39,7 +41,7 @@ func newSim(t require.TestingT, l Limits, blocks int) *sim {
 // newSimOf has so many steps in flight. The last class keeps all.
 func newSimOf(t require.TestingT, l Limits, flight int, classes ...kv.Class) *sim {
 	return &sim{t: t, state: New(l), cache: kv.New(classes...), device: newSimDevice(t, classes), flight: flight,
-		got: map[ID][]int32{}, ended: map[ID]End{}, failed: map[ID]bool{}, rows: l.Rows, alone: l.Rows}
+		bound: map[ID]bool{}, got: map[ID][]int32{}, ended: map[ID]End{}, failed: map[ID]bool{}, rows: l.Rows, alone: l.Rows}
 }
 
 func next(history []int32) int32 {
@@ -184,6 +186,7 @@ func (m *sim) checkStep(f *simStep) {
 	for i, p := range f.parts {
 		span := f.step.Spans[i]
 		require.False(m.t, seen[p.Seq])
+		require.False(m.t, m.state.Held(p.Seq), "a sequence goes on without its mask")
 		seen[p.Seq] = true
 		require.Equal(m.t, rows, span.Row)
 		require.Equal(m.t, p.Rows, span.Rows)
@@ -247,11 +250,34 @@ func (m *sim) back() {
 		m.got[p.Seq.ID] = append(m.got[p.Seq.ID], id)
 		if end := m.state.Append(p.Seq, id); end != NotEnded {
 			m.ended[p.Seq.ID] = end
+		} else if m.bound[p.Seq.ID] {
+			m.state.Hold(p.Seq)
 		}
 		if p.Seq != m.unread {
 			m.state.Consumed(p.Seq, p.Seq.Sent())
 		}
 	}
+}
+
+// askMask asks for the mask that is next, if any is due.
+func (m *sim) askMask() bool {
+	q := m.state.NextMask()
+	if q != nil {
+		require.True(m.t, m.bound[q.ID])
+		require.NotContains(m.t, m.masks, q, "two masks of one sequence under way")
+		m.masks = append(m.masks, q)
+	}
+	return q != nil
+}
+
+// findMask finds the first of the masks that were asked for.
+func (m *sim) findMask() bool {
+	if len(m.masks) == 0 {
+		return false
+	}
+	m.state.Found(m.masks[0])
+	m.masks = m.masks[1:]
+	return true
 }
 
 // strike fails the oldest step in flight, and those after it.
@@ -266,7 +292,7 @@ func (m *sim) strike() *Seq {
 
 // reset loses the cache and what is in flight.
 func (m *sim) reset() {
-	m.flying, m.asked = nil, nil
+	m.flying, m.asked, m.masks = nil, nil, nil
 	m.cache.Reset()
 	m.state.Reset()
 }
@@ -275,6 +301,9 @@ func (m *sim) reset() {
 func (m *sim) run() {
 	for range 100_000 {
 		busy := m.serveKV()
+		for m.askMask() || m.findMask() {
+			busy = true
+		}
 		for m.plan() {
 			busy = true
 		}

@@ -32,13 +32,15 @@ type State struct {
 	counts   [ended + 1]int // of seqs, by phase
 	arrivals uint64
 	steps    uint64 // planned in all: the newest one's number
-	flying   int    // parts of steps in flight
-	read     bool   // the newest step was of prompts; where they are apart
+	masks    uint64 // asked for in all
+	clients  map[string]*client
+	flying   int  // parts of steps in flight
+	read     bool // the newest step was of prompts; where they are apart
 }
 
 // New returns an empty State.
 func New(l Limits) *State {
-	return &State{limits: l, byID: make(map[ID]*Seq)}
+	return &State{limits: l, byID: make(map[ID]*Seq), clients: make(map[string]*client)}
 }
 
 // Len counts the sequences that have not ended, or whose blocks are not given back yet.
@@ -71,6 +73,7 @@ func (s *State) Submit(q *Seq) {
 	}
 	s.seqs = append(s.seqs, q)
 	s.byID[q.ID] = q
+	s.enter(q)
 	s.counts[q.phase]++
 }
 
@@ -90,13 +93,16 @@ func (s *State) Live(q *Seq) bool { return q.phase != ended }
 // Starved says that the sequence waits for its client to read.
 func (s *State) Starved(q *Seq) bool { return q.phase != ended && !q.credit() }
 
-// Reset forgets all progress: the KV cache is gone, and what steps in flight compute is nobody's. Every living sequence
-// waits again, in its old order, and will be recomputed from its tokens.
+// Reset forgets all progress: the KV cache is gone, and what steps in flight compute, and masks that were asked for, is
+// nobody's. Every living sequence waits again, in its old order, and will be recomputed from its tokens.
 func (s *State) Reset() {
 	s.flying = 0
 	for _, q := range slices.Clone(s.seqs) {
 		q.kv, q.tables, q.done = kvState{}, q.tables[:0], 0
 		q.planned, q.flying, q.pending = 0, 0, 0
+		if q.mask == asked {
+			q.mask = due
+		}
 		if q.phase == ended {
 			s.forget(q)
 		} else {
@@ -119,5 +125,6 @@ func (s *State) end(q *Seq) {
 func (s *State) forget(q *Seq) {
 	s.counts[q.phase]--
 	delete(s.byID, q.ID)
+	s.leave(q)
 	s.seqs = slices.DeleteFunc(s.seqs, func(p *Seq) bool { return p == q })
 }

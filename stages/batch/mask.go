@@ -1,0 +1,72 @@
+package batch
+
+// mask says whether the tokens that may follow a sequence's are known. Without a form that binds it they always are.
+type mask uint8
+
+const (
+	found mask = iota
+	due
+	asked
+)
+
+// client is one of those whose masks take turns.
+type client struct {
+	sequences int
+	turn      uint64 // when the newest of its masks was asked for
+}
+
+// Hold keeps a sequence out of steps until its mask is Found.
+func (s *State) Hold(q *Seq) {
+	if q.mask == found {
+		q.mask = due
+	}
+}
+
+// Found lets a sequence go on that was held.
+func (s *State) Found(q *Seq) { q.mask = found }
+
+// Held says that the sequence waits for its mask.
+func (s *State) Held(q *Seq) bool { return q.phase != ended && q.mask != found }
+
+// NextMask returns the sequence whose mask is to be found next, if one is due, and counts it as asked for. Clients take
+// turns: however many masks one has, and however long each takes, another waits for one of them. A client that comes anew
+// goes before the one that had a mask last, and before no other.
+func (s *State) NextMask() *Seq {
+	var next *Seq
+	for _, q := range s.seqs {
+		if q.phase != ended && q.mask == due && (next == nil || q.before(next)) {
+			next = q
+		}
+	}
+	if next != nil {
+		s.masks++
+		next.mask, next.turn, next.client.turn = asked, s.masks, s.masks
+	}
+	return next
+}
+
+// before says that the mask of q is found before that of p, which arrived earlier.
+func (q *Seq) before(p *Seq) bool {
+	if q.client != p.client {
+		return q.client.turn < p.client.turn
+	}
+	return q.turn < p.turn
+}
+
+// enter counts a sequence among those of its client.
+func (s *State) enter(q *Seq) {
+	c := s.clients[q.Client]
+	if c == nil {
+		c = &client{turn: max(s.masks, 1) - 1}
+		s.clients[q.Client] = c
+	}
+	c.sequences++
+	q.client, q.turn = c, s.masks
+}
+
+// leave takes it out again. The last one takes its client along.
+func (s *State) leave(q *Seq) {
+	if q.client.sequences--; q.client.sequences == 0 {
+		delete(s.clients, q.Client)
+	}
+}
