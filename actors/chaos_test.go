@@ -81,6 +81,16 @@ func (x *chaos) check(err error) {
 	}
 }
 
+// request is for an answer to a prompt: of every third one bound to a form.
+func (x *chaos) request(i int) Request {
+	r := ask(x.prompts[i], 60)
+	if i%3 == 2 {
+		r.Form = formed(gbnf(x.t, "root ::= (a | b)+\na ::= [a-z ]+ [^z]\nb ::= [^b] [a-z ]+"))
+		r.IgnoreEOG = false
+	}
+	return r
+}
+
 // ask reads an answer in one of several manners and compares what it read.
 func (x *chaos) ask(i int, r *rand.Rand) error {
 	limit, pause := math.MaxInt, 0
@@ -90,7 +100,7 @@ func (x *chaos) ask(i int, r *rand.Rand) error {
 	case 1:
 		pause = 1 + r.IntN(50) // sleeps after each of so many
 	}
-	s, err := x.Generate(ask(x.prompts[i], 60))
+	s, err := x.Generate(x.request(i))
 	if err != nil {
 		return err
 	}
@@ -147,7 +157,7 @@ func (x *chaos) score(i int) error {
 
 // Actors of a model, and those that models share.
 var (
-	ofModel = []string{"scheduler", "kv", "sampler", "sessions", "session", "model"}
+	ofModel = []string{"scheduler", "kv", "sampler", "masks", "sessions", "session", "model"}
 	ofHouse = []string{"device", "device/uploader", "device/packer", "device/prefetcher", "reader", "pool"}
 )
 
@@ -194,7 +204,9 @@ func chaosSeed() uint64 {
 // learn finds out what the answers of an undisturbed engine are.
 func (x *chaos) learn(t *testing.T, fixture string) {
 	quiet := startFixture(t, fixture, nil)
-	x.want = alone(t, quiet, x.prompts, 60)
+	for i := range x.prompts {
+		x.want = append(x.want, spelled(t, begin(t, quiet, x.request(i))))
+	}
 	for _, p := range x.prompts {
 		x.scores = append(x.scores, score(t, quiet, p))
 	}

@@ -65,9 +65,11 @@ type HouseConfig struct {
 
 // hooks are for tests; a nil one stands for what is usual.
 type hooks struct {
-	plan func(*ir.Bound, *place.Model) // changes what was planned
-	disk tiers.OpenDisk
-	late time.Duration // how long a step waits for a drive
+	plan    func(*ir.Bound, *place.Model) // changes what was planned
+	disk    tiers.OpenDisk
+	late    time.Duration // how long a step waits for a drive
+	masking func()        // called by masks before each that it finds
+	quick   int           // steps that grammars may take between two steps of the model
 }
 
 // Config is a house of one model.

@@ -90,7 +90,7 @@ func TestConstrainedSurvive(t *testing.T) {
 	e := startMini(t)
 	r := bound(forms(t)[0], 1)
 	want := collect(t, begin(t, e, r)).text
-	for _, name := range []string{"sampler", "scheduler", "session"} {
+	for _, name := range []string{"sampler", "masks", "scheduler", "session"} {
 		for at := range 4 {
 			s := begin(t, e, r)
 			victim := name

@@ -17,6 +17,7 @@
 //	stream                      how the answer is read
 //	reading                     which parts tokens are of
 //	delays, step, stats         one pass over the model: why it was late, what it computed, what that took
+//	masks                       what may follow, where it takes long to find
 //	kv, sequence, tape, pace    whose rows are in it, and in which blocks; what is recorded, and learnt for the next one
 //	guest, cursor, overdue      the device's models, where it is in a step, for how long that waits
 //	timed                       what a device says that it did, and what it waited for

@@ -326,9 +326,9 @@ func TestSurviveDrives(t *testing.T) {
 // answersAll waits until every prompt has its answer. The first may still be told at once of what did not come before,
 // and of a drive that is well a busy machine may read too late; none is told anything else, nor answered wrongly.
 func (x *chaos) answersAll(t *testing.T) {
-	for i, p := range x.prompts {
+	for i := range x.prompts {
 		require.Eventually(t, func() bool {
-			got, err := trySpelled(begin(t, x.Engine, ask(p, 60)))
+			got, err := trySpelled(begin(t, x.Engine, x.request(i)))
 			x.check(err)
 			if err == nil && got != x.want[i] {
 				t.Errorf("prompt %d: got\n%s\nwant\n%s", i, got, x.want[i])

@@ -54,8 +54,8 @@ func wireHouse(s *run.System, turns *run.Turns, slots int) *houseWiring {
 
 // modelWiring is the same of one model.
 type modelWiring struct {
-	graph                                            *run.Graph
-	model, sessions, session, scheduler, kv, sampler run.Place
+	graph                                                   *run.Graph
+	model, sessions, session, scheduler, kv, sampler, masks run.Place
 
 	hangUpAll      run.Edge[hangUpAll] // the house's, and supervision's
 	facade         facadeEdges
@@ -65,6 +65,7 @@ type modelWiring struct {
 	schedulerEdges schedulerEdges
 	kvEdges        kvEdges
 	samplerEdges   samplerEdges
+	masksEdges     masksEdges
 	guest          guestEdges
 }
 
@@ -85,6 +86,7 @@ func wireModel(s *run.System, turns *run.Turns, h *houseWiring, path string, fli
 		model: run.Place{Kind: "model", Address: s.Address(path)}, sessions: at("sessions", nil),
 		session:   run.Place{Kind: "session", Line: &turns.Outlets},
 		scheduler: at("scheduler", &turns.Steps), kv: at("kv", &turns.Steps), sampler: at("sampler", &turns.Steps),
+		masks: at("masks", nil),
 	}
 	w.wireRequests(w.graph, h)
 	w.wireSteps(w.graph, h, flight)
@@ -120,6 +122,8 @@ func (w *modelWiring) wireSteps(g *run.Graph, h *houseWiring, flight int) {
 	c.request = run.Connect[kvRequest](g, w.scheduler, w.kv, run.Each(w.sessionEdges.submit),
 		"the sequence waits for its last answer")
 	w.kvEdges.answer = run.Connect[kvRequest](g, w.kv, w.scheduler, run.Each(c.request), "an answer to each")
+	c.mask = run.Count[mask](g, w.scheduler, w.masks, masksAhead, "the sequence waits for its client's turn")
+	w.masksEdges.answer = run.Connect[mask](g, w.masks, w.scheduler, run.Each(c.mask.Edge), "an answer to each")
 	c.step = run.Count[step](h.graph, w.scheduler, h.device, flight, "the next step waits")
 	c.look = run.Connect[look](h.graph, w.scheduler, h.device, run.Each(w.sessionEdges.cancel), "one a cancel")
 	c.pass = run.Connect[pass](h.graph, w.scheduler, h.device, run.Each(c.step.Edge), "one a step that none follows")
@@ -134,10 +138,11 @@ func (w *modelWiring) wireSteps(g *run.Graph, h *houseWiring, flight int) {
 // wireFaults declares who hears of whose end.
 func (w *modelWiring) wireFaults(g *run.Graph, h *houseWiring) {
 	c := &w.schedulerEdges
-	c.partners = run.Partner(g, w.scheduler, run.ControlCredits, w.kv, w.sampler).
+	c.partners = run.Partner(g, w.scheduler, run.ControlCredits, w.kv, w.sampler, w.masks).
 		And(h.graph, g, w.scheduler, run.ControlCredits, h.device)
 	tell := func(from, to run.Place) run.Edge[restarted] { return run.Tell[step](g, from, to) }
 	w.kvEdges.restarted, w.guest.restarted = tell(w.kv, w.scheduler), tell(h.device, w.scheduler)
 	w.samplerEdges.restarted = tell(w.sampler, w.scheduler)
+	w.masksEdges.restarted = run.Tell[mask](g, w.masks, w.scheduler)
 	c.restarted, w.sessionsEdges.restarted = tell(w.scheduler, w.sessions), tell(w.sessions, w.session)
 }

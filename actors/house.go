@@ -34,6 +34,8 @@ type House struct {
 	disk    tiers.OpenDisk
 	sums    *uring.Sums   // of what was read
 	late    time.Duration // how long a step waits for a drive
+	masking func()        // called before each mask that is found beside steps
+	quick   int           // steps that grammars may take between two steps of the model
 	tenants []*tenant
 	watch   *watch
 

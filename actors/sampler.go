@@ -22,13 +22,15 @@ type sampler struct {
 	incarnation int
 	gen         uint64
 	sample      *sample.Sampler
+	quick       int      // steps of grammars that a step of the model may take here
 	bound       []chosen // tokens of this step that a grammar binds
 }
 
 // chosen is a token that was chosen under a constraint.
 type chosen struct {
-	by *constraint
-	id int32
+	by   *constraint
+	id   int32
+	part int
 }
 
 type samplerEdges struct {
@@ -56,20 +58,27 @@ func (s *sampler) Receive(c actor.Context) {
 			s.working.Store(m)
 			m.times.sampling = now()
 			s.step(m)
+			s.ahead(m)
 			s.working.Store(nil)
 			m.times.sampled = now()
 			s.out.step.Send(m)
-			s.ahead()
 		}
 	default:
 		s.system.Lifecycle(c)
 	}
 }
 
-// ahead finds what may follow the tokens of a step that was handed on: the device computes the next one meanwhile.
-func (s *sampler) ahead() {
-	for _, x := range s.bound {
-		x.by.ahead(x.id)
+// ahead finds what may follow the tokens that were chosen, where that is soon done; masks finds the rest. All sequences
+// of a step share the time that there is for it.
+func (s *sampler) ahead(m *step) {
+	left := s.quick
+	for i, x := range s.bound {
+		if left <= 0 {
+			return
+		}
+		spent, found := x.by.ahead(x.id, grant{steps: left / (len(s.bound) - i)})
+		left -= spent
+		m.results[x.part].unmasked = !found
 	}
 }
 
@@ -89,25 +98,28 @@ func (s *sampler) step(m *step) {
 			q.rows = append(q.rows[:0], logits...)
 		default:
 			m.results[i] = s.one(p, q, logits)
+			s.binds(i, p.Seq, q, &m.results[i])
 		}
 	}
 }
 
 func (s *sampler) one(p batch.Part, q *sequence, logits []float32) outcome {
 	var allowed []uint64
-	var err error
 	if q.bound != nil {
-		allowed, err = q.bound.allowed(p.Seq.Tokens, s.incarnation)
+		allowed = q.bound.may
 	}
-	r := sample.Result{}
-	if err == nil {
-		r, err = s.sample.SampleAmong(allowed, logits, q.params, p.Seq.Tokens, q.state)
-	}
+	r, err := s.sample.SampleAmong(allowed, logits, q.params, p.Seq.Tokens, q.state)
 	if err != nil {
 		return outcome{err: fmt.Errorf("position %d: %w", len(p.Seq.Tokens), err)}
 	}
-	if q.bound != nil {
-		s.bound = append(s.bound, chosen{q.bound, r.ID})
-	}
 	return outcome{Result: r}
+}
+
+// binds notes a token after which a grammar says what may follow.
+func (s *sampler) binds(part int, of *batch.Seq, q *sequence, r *outcome) {
+	if q.bound == nil || r.err != nil || of.EndsBy(r.ID) {
+		return
+	}
+	r.unmasked = true // until the mask is found
+	s.bound = append(s.bound, chosen{q.bound, r.ID, part})
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // scheduler forms steps, as many as the device takes at a time. What to do is batch.State's decision; this file carries
-// it out. It accepts *submit and *cancel (session), *wake (stream, or itself), *kvRequest (kv, the answer), *step
-// (sampler), *stepRing (device), *run.Flushed and *restarted (kv, device, sampler).
+// it out. It accepts *submit and *cancel (session), *wake (stream, or itself), *kvRequest and *mask (kv, masks, the
+// answers), *step (sampler), *stepRing (device), *run.Flushed and *restarted (kv, device, sampler), *torn (masks).
 type scheduler struct {
 	system      *run.System
 	turns       *run.Turns
@@ -51,9 +51,10 @@ type failing struct {
 }
 
 type schedulerEdges struct {
-	partners  run.Partners // kv, device, sampler
+	partners  run.Partners // kv, device, sampler, masks
 	restarted run.Edge[restarted]
 	request   run.Edge[kvRequest]
+	mask      run.Counted[mask]
 	step      run.Counted[step]
 	pass      run.Edge[pass]
 	look      run.Edge[look]
@@ -68,10 +69,13 @@ func (s *scheduler) Receive(c actor.Context) {
 		s.start(c)
 	case *submit:
 		if !m.seq.cancelled.Load() {
-			m.seq.kv = newKVRequest(m.seq)
+			m.seq.kv, m.seq.mask = newKVRequest(m.seq), newMask(m.seq)
 			m.seq.Host = s.spec.draw(m.seq.params, 0).Host
 			s.tape.opened(m.seq)
 			s.state.Submit(&m.seq.Seq)
+			if m.seq.bound != nil && !m.seq.bound.found {
+				s.state.Hold(&m.seq.Seq)
+			}
 		}
 	case *cancel:
 		s.state.Cancel(m.seq.ID)
@@ -83,6 +87,11 @@ func (s *scheduler) Receive(c actor.Context) {
 	case *kvRequest:
 		if h := m.seq.Owner.(*sequence); m.gen == s.gen && m == h.kv {
 			s.kvAnswer(h, m)
+		}
+	case *mask:
+		if m.gen == s.gen {
+			s.out.mask.Give()
+			s.maskFound(c, m)
 		}
 	case *step:
 		if m.gen == s.gen {
@@ -98,6 +107,9 @@ func (s *scheduler) Receive(c actor.Context) {
 		}
 	case *restarted:
 		s.strike(c, m.During)
+		s.restart(c)
+	case *torn:
+		s.tore(c, m.During)
 		s.restart(c)
 	default:
 		s.system.Lifecycle(c)
@@ -119,12 +131,14 @@ func (s *scheduler) start(c actor.Context) {
 func (s *scheduler) restart(c actor.Context) {
 	s.gen = s.generations.Add(1)
 	s.out.step.Reset()
+	s.out.mask.Reset()
 	s.failing = failing{}
 	s.waits = false // the device forgets this model's turn with its generation
 	s.state.Reset()
 	for _, q := range s.state.Seqs() {
 		h := q.Owner.(*sequence)
-		h.kv = newKVRequest(h) // the old one may still be in a mailbox
+		h.kv, h.mask = newKVRequest(h), newMask(h) // the old ones may still be in a mailbox
+		s.hold(q)
 	}
 	s.unflushed = s.out.partners.Flush(s.gen)
 	if s.gen == 1 {
@@ -140,6 +154,7 @@ func (s *scheduler) pump(c actor.Context) {
 		return
 	}
 	s.collectCredit()
+	s.requestMasks()
 	s.requestKV(c)
 	for s.failing.err == nil && s.out.step.Held() < len(s.ring) {
 		m := s.ring[0]
@@ -191,7 +206,7 @@ func (s *scheduler) dispatch(m *step) {
 	s.admitted(m)
 	s.out.step.Take()
 	long := len(m.compute.Tokens) > len(m.parts) // it has rows of prompts
-	s.turns.BeforeStep(long || s.urgent)
+	s.turns.BeforeStep(long || s.urgent || s.out.mask.Held() > 0)
 	s.urgent = false
 	s.out.step.Send(m)
 }
@@ -252,6 +267,46 @@ func (s *scheduler) kvAnswer(h *sequence, m *kvRequest) {
 		h.cached = m.cached
 	}
 	s.state.KVDone(q, m.want, m.tables, m.cached)
+}
+
+// hold has masks look at a sequence's constraint before it goes on: a token that was chosen may be lost, or whoever
+// chose it has died.
+func (s *scheduler) hold(q *batch.Seq) {
+	if q.Owner.(*sequence).bound != nil {
+		s.state.Hold(q)
+	}
+}
+
+// requestMasks asks for masks that are due, as many at a time as masks takes.
+func (s *scheduler) requestMasks() {
+	for s.out.mask.Held() < masksAhead {
+		q := s.state.NextMask()
+		if q == nil {
+			return
+		}
+		h := q.Owner.(*sequence)
+		h.mask.gen, h.mask.answer = s.gen, q.Tokens[q.Prompt:]
+		s.out.mask.Take()
+		s.out.mask.Send(h.mask)
+	}
+}
+
+func (s *scheduler) maskFound(c actor.Context, m *mask) {
+	s.state.Found(m.seq)
+	if m.err != nil && s.state.Live(m.seq) {
+		s.fail(c, m.seq, m.err)
+	}
+}
+
+// tore blames the sequence that masks died of.
+func (s *scheduler) tore(c actor.Context, during *mask) {
+	if during == nil || during.gen != s.gen || !s.state.Live(during.seq) {
+		return
+	}
+	h := during.seq.Owner.(*sequence)
+	if h.tore++; h.tore > 1 {
+		s.fail(c, during.seq, errors.New("this request cannot be computed: finding what its grammar allows failed twice"))
+	}
 }
 
 // collectCredit learns what clients have read. Those who wait for it are not woken while others keep steps going.
@@ -328,6 +383,9 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step)
 		m.end = s.state.Append(p.Seq, r.ID)
 		s.tape.drawn(h, r.ID)
 	}
+	if m.end == batch.NotEnded && r.unmasked {
+		s.state.Hold(p.Seq)
+	}
 	s.urgent = s.urgent || first || m.end != batch.NotEnded
 	s.out.token.At(h.session).Send(m)
 }
@@ -361,6 +419,9 @@ func (s *scheduler) strike(c actor.Context, during *step) {
 }
 
 func (s *scheduler) strikeParts(c actor.Context, parts []batch.Part, cause error) {
+	for _, p := range parts {
+		s.hold(p.Seq)
+	}
 	if q := s.state.Strike(parts); q != nil {
 		s.fail(c, q, fmt.Errorf("this request cannot be computed: %w", cause))
 	}
@@ -383,8 +444,12 @@ func (s *scheduler) lack() trace.Cause {
 	for _, q := range s.state.Seqs() {
 		switch {
 		case !s.state.Live(q):
+		case s.state.Held(q):
+			cause = trace.Mask
 		case s.state.Starved(q):
-			cause = trace.Credit
+			if cause == trace.NoWork {
+				cause = trace.Credit
+			}
 		default:
 			return trace.KV
 		}

@@ -18,6 +18,8 @@ type sequence struct {
 	params  *sample.Params
 	bound   *constraint  // nil: its tokens are free
 	salt    uint64       // Request.Salt
+	mask    *mask        // under way, or the next one
+	tore    int          // how often masks died of it
 	state   sample.State // after the last token
 	rows    []float32    // Score: logits of the rows of the last step
 
@@ -48,6 +50,8 @@ func (*cancel) Late()   {}
 func (*wake) Late()     {}
 
 func newKVRequest(q *sequence) *kvRequest { return &kvRequest{seq: &q.Seq, salt: q.salt} }
+
+func newMask(q *sequence) *mask { return &mask{seq: &q.Seq, bound: q.bound, gone: &q.cancelled} }
 
 // tokenMessage brings a session its next token, or the rows of a score. Its slot is free again when the
 // session's side has consumed it.

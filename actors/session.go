@@ -146,7 +146,7 @@ func (s *session) submit(c actor.Context) {
 	q.bound = bound
 	q.Seq = batch.Seq{
 		ID: batch.ID(s.ids.Add(1)), Tokens: append(make([]int32, 0, min(s.limit, len(s.tokens)+tokenSlack)), s.tokens...),
-		Prompt: s.prompt, MaxLen: s.limit, Ends: s.ends(), Score: s.request.score, Owner: q,
+		Prompt: s.prompt, MaxLen: s.limit, Ends: s.ends(), Score: s.request.score, Client: s.request.Client, Owner: q,
 	}
 	q.submit.seq, q.cancel.seq, q.wake.seq = q, q, q
 	q.wakeUp = func() { s.out.wake.Send(&q.wake) }
@@ -175,8 +175,8 @@ func (s *session) bind() (c *constraint, err error) {
 				c.trie = s.trie()
 			}
 			c.begins = func() *tools.Parser { return s.parser(true, s.tail, s.tools) }
-			if err = c.ready(); err != nil {
-				err = refuse("the grammar of the answer: %v", err)
+			if err = c.ready(s.tokens[s.prompt:]); err != nil {
+				err = s.form.of.refuse(err)
 			}
 		})
 	}

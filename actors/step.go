@@ -114,5 +114,6 @@ func (m *step) slowest(segments []ir.Segment) time.Duration {
 // outcome is what sampling made of a part that wanted a token.
 type outcome struct {
 	sample.Result
-	err error
+	unmasked bool // which tokens may follow it is to be found yet
+	err      error
 }

@@ -27,6 +27,7 @@ type tenant struct {
 	generations atomic.Uint64        // of the scheduler
 	sequences   atomic.Uint64        // so far
 	sampling    atomic.Pointer[step] // what the sampler works on
+	masking     atomic.Pointer[mask] // what masks works on
 }
 
 // fail makes the model unhealthy, and no other, and ends what it was asked for.

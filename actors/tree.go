@@ -26,7 +26,10 @@ func newHouse(c *HouseConfig, specs []*spec, tapes []*tape, slabs *pin.Arena) *H
 	if c.disk != nil {
 		h.disk = c.disk
 	}
-	h.late = cmp.Or(c.late, usuallyLate)
+	h.late, h.quick, h.masking = cmp.Or(c.late, usuallyLate), cmp.Or(c.quick, quick), func() {}
+	if c.masking != nil {
+		h.masking = c.masking
+	}
 	h.turns = run.NewTurns(crowded(c.Device.Traits(), specs), batch.Window/4) // waiting must not use up a client's credit
 	slots := 0
 	for _, s := range specs {
@@ -113,7 +116,9 @@ func (h *House) modelChild(t *tenant) run.Child {
 		system: h.system, graph: w.graph, lost: t.fail, out: w.modelEdges, records: newRecords(w.sessions.Address.Id),
 	}
 	m.children = func() []run.Child {
-		return []run.Child{h.kvChild(t), h.samplerChild(t), h.schedulerChild(t), h.sessionsChild(t, m.records)}
+		return []run.Child{
+			h.kvChild(t), h.samplerChild(t), h.masksChild(t), h.schedulerChild(t), h.sessionsChild(t, m.records),
+		}
 	}
 	return run.Child{At: w.model, Graph: w.graph, Name: "model/" + pathOf(t.spec.info.Name),
 		Children: h.system.Supervisor(t.gaveUp), Produce: func(int) actor.Actor { return m }}
@@ -131,8 +136,15 @@ func (h *House) samplerChild(t *tenant) run.Child {
 	return run.Child{At: t.wiring.sampler, Produce: func(n int) actor.Actor {
 		return &sampler{
 			system: h.system, out: t.wiring.samplerEdges, width: t.spec.bound.OutputWidth(), working: &t.sampling,
-			incarnation: n,
+			quick: h.quick, incarnation: n,
 		}
+	}}
+}
+
+func (h *House) masksChild(t *tenant) run.Child {
+	return run.Child{At: t.wiring.masks, Produce: func(n int) actor.Actor {
+		return &masks{system: h.system, out: t.wiring.masksEdges, working: &t.masking, begins: h.masking,
+			incarnation: n}
 	}}
 }
 

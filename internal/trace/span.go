@@ -72,6 +72,7 @@ const (
 	Expert           // or is an expert that was not foreseen
 	KV               // blocks of the KV cache
 	Sampler          // a step's tokens are not drawn yet
+	Mask             // or the tokens that may follow are not found yet, where a form binds an answer
 	Scheduler        // the next step is not planned yet, or on its way
 	Credit           // every sequence waits for its client to read
 	Restarting       // an actor's restart
@@ -87,7 +88,7 @@ func (c Cause) String() string {
 		return "?"
 	}
 	return [Causes]string{"unknown", "no_work", "loading", "reader", "pool", "uploader", "expert", "kv", "sampler",
-		"scheduler", "credit", "restart", "other_model", "host", "launch"}[c]
+		"mask", "scheduler", "credit", "restart", "other_model", "host", "launch"}[c]
 }
 
 // MarshalText implements encoding.TextMarshaler.

@@ -77,7 +77,7 @@ func (s *Service) prepare(x *exchange.Exchange, o *Order) error {
 	gone := func() bool { return x.Context.Err() != nil }
 	err := x.Large(func() (err error) {
 		for i := range o.Prompts {
-			o.Prompts[i].Salt = x.Salt
+			o.Prompts[i].Salt, o.Prompts[i].Client = x.Salt, x.Client
 			if o.Prompts[i], err = o.Model.Engine.Prepare(o.Prompts[i], gone); err != nil {
 				return err
 			}

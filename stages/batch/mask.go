@@ -29,8 +29,8 @@ func (s *State) Found(q *Seq) { q.mask = found }
 func (s *State) Held(q *Seq) bool { return q.phase != ended && q.mask != found }
 
 // NextMask returns the sequence whose mask is to be found next, if one is due, and counts it as asked for. Clients take
-// turns: however many masks one has, and however long each takes, another waits for one of them. A client that comes anew
-// goes before the one that had a mask last, and before no other.
+// turns: however many masks one has, and however long each takes, another waits for one of them. A client that comes
+// anew goes before the one that had a mask last, and before no other.
 func (s *State) NextMask() *Seq {
 	var next *Seq
 	for _, q := range s.seqs {

@@ -194,7 +194,7 @@ func stallLayers(b *strings.Builder, a *stall.Account) {
 }
 
 // letters stand for causes on a timeline, on which computing is a block.
-const letters = "?.lrpuxkscCwmh>"
+const letters = "?.lrpuxksgcCwmh>"
 
 // worstStep draws a step as a line of time: each column shows what took most of it.
 func worstStep(b *strings.Builder, s *stall.Step, columns int) {

@@ -10,8 +10,8 @@ const kept = 120; // looks that the charts show
 
 // causes are what a device waits for, in words; the order is that of the chart, from the bottom up.
 const causes = [
-  ['computing', 'computing'], ['sampler', 'sampler'], ['scheduler', 'scheduler'], ['kv', 'KV blocks'], ['expert', 'an expert'],
-  ['reader', 'the disk'], ['pool', 'memory to read into'], ['uploader', 'packing weights'], ['credit', 'slow clients'],
+  ['computing', 'computing'], ['sampler', 'sampler'], ['mask', 'grammars'], ['scheduler', 'scheduler'], ['kv', 'KV blocks'],
+  ['expert', 'an expert'], ['reader', 'the disk'], ['pool', 'memory to read into'], ['uploader', 'packing weights'], ['credit', 'slow clients'],
   ['other_model', 'another model'], ['host', 'the program'], ['launch', 'launching'],
   ['loading', 'loading'], ['restart', 'a restart'], ['unknown', 'unknown'],
   ['no_work', 'nobody asks'],
