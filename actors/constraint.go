@@ -249,5 +249,5 @@ func (c *constraint) open(text []byte) (bound []byte) {
 		return nil
 	}
 	c.opening = true
-	return []byte(begun)
+	return begun
 }
