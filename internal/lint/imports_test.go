@@ -42,6 +42,7 @@ var layers = []struct {
 	{"server/exchange", []string{"server/share", "server/wire"}},
 	{"server/answer", []string{"server/exchange", "server/share", "server/wire", "actors", "stages/chat", "stages/embed",
 		"stages/grammar", "stages/sample", "stages/token", "stages/tools", "internal/jsontext"}},
+	{"server/ask/asktest", []string{"server/answer", "server/wire", "stages/chat", "internal"}},
 	{"server/ask", []string{"server/answer", "server/wire", "stages/chat", "stages/sample", "stages/token",
 		"internal/jsontext"}},
 	{"server/anthropic", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
@@ -70,7 +71,7 @@ var layers = []struct {
 
 // forTests are packages that only tests may import.
 var forTests = []string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest", "internal/lint", "stages/arch/archtest",
-	"stages/convert/converttest", "stages/place/placetest", "storage/hub/hubtest"}
+	"stages/convert/converttest", "stages/place/placetest", "storage/hub/hubtest", "server/ask/asktest"}
 
 // private are packages that one folder alone may import, with the reason; its tests may.
 var private = []struct{ dir, owner, why string }{
@@ -103,7 +104,7 @@ var thirdParty = []dependency{
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"server"}, "a schema is judged by the standard's own tests"},
 	{"github.com/stretchr/testify",
 		[]string{commands + "env/envtest", "actors/devicetest", "internal/backendtest", "stages/arch/archtest",
-			"stages/convert/converttest"},
+			"stages/convert/converttest", "server/ask/asktest"},
 		"failures print both sides and their difference"},
 	{"github.com/valyala/fasthttp", []string{"server"},
 		"requests without an allocation for each header, and bodies as streams: many clients at once"},
@@ -112,7 +113,7 @@ var thirdParty = []dependency{
 	{"golang.org/x/sys", []string{"actors", "server", "cpu", "gpu", "storage", "internal", "cmd/sluice"},
 		"system calls that package syscall froze without: mapping, locking, io_uring, affinity"},
 	{"golang.org/x/term", []string{"cmd/sluice"}, "whether a person watches, and how wide the screen is, on every system"},
-	{"pgregory.net/rapid", []string{"internal/backendtest"}, "random cases that shrink to the smallest that fails"},
+	{"pgregory.net/rapid", []string{"internal/backendtest", "server/ask/asktest"}, "random cases that shrink to the smallest that fails"},
 }
 
 // dependency is a module that was decided on.
@@ -136,7 +137,7 @@ var forbidden = []struct {
 	{"reflect", []string{"server", "cmd/sluice"}, "plain code can be searched"},
 	{"testing",
 		[]string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest", "stages/arch/archtest",
-			"stages/convert/converttest"},
+			"stages/convert/converttest", "server/ask/asktest"},
 		"it adds flags to the program"},
 }
 

@@ -230,6 +230,8 @@ var faults = []struct{ chat, body, param, text string }{
 		`messages[0].content is missing: want a string or a list of text parts`},
 	{"c", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]}`, "messages[0].content",
 		`messages[0].content[0].type is "image_url": this model reads text only, leave other parts out`},
+	{"c", `{"messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"input_audio"}]}]}`, "messages[0].content",
+		`messages[0].content[1].type is "input_audio": this model reads text only, leave other parts out`},
 	{"c", `{` + user + `,"temperature":"hot"}`, "temperature", `temperature is "hot": want a number from 0 to 100`},
 	{"c", `{` + user + `,"top_p":1.5}`, "top_p", `top_p is 1.5: want a number from 0 to 1`},
 	{"c", `{` + user + `,"n":0}`, "n", `n is 0: want an integer from 1 to 128`},

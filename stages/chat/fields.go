@@ -76,8 +76,6 @@ func (m *Message) content() jsontext.Value {
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		switch {
-		case p.Kind == Thought:
-			continue
 		case p.came != nil:
 			list = append(list, p.came)
 		case p.Kind == Text || p.Kind == Refusal:

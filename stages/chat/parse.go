@@ -157,8 +157,5 @@ func partOf(entry jsontext.Value) Part {
 func callOf(v jsontext.Value) Call {
 	o, _ := v.(*jsontext.Object)
 	function := o.Object("function")
-	if function == nil {
-		return Call{Fields: v}
-	}
 	return Call{ID: o.Text("id"), Name: function.Text("name"), Arguments: function.Get("arguments"), Fields: v}
 }

@@ -46,25 +46,6 @@ func TestConversationKeepsOrder(t *testing.T) {
 	require.Equal(t, c.Messages, again)
 }
 
-// TestMade: a message that was made here has the fields that templates know, in their order.
-func TestMade(t *testing.T) {
-	object := &jsontext.Object{}
-	object.Set("a", jsontext.Number("1.0"))
-	saved, err := json.Marshal([]chat.Message{
-		chat.Say("user", "2+2?"),
-		{Role: "assistant"},
-		{Role: "assistant", Parts: []chat.Part{{Text: "4"}, {Kind: chat.Thought, Text: "2+2"}, {Text: "."}, {Kind: chat.Thought}}},
-		{Role: "assistant", Calls: []chat.Call{{ID: "1", Name: "f", Arguments: object}, {ID: "2", Name: "g"}}},
-		{Role: "tool", Parts: []chat.Part{{Text: "5"}}, Result: chat.Result{Call: "1", Name: "f"}},
-	})
-	require.NoError(t, err)
-	require.Equal(t, `[{"role":"user","content":"2+2?"},{"role":"assistant","content":""},`+
-		`{"role":"assistant","content":"4\n.","reasoning_content":"2+2\n"},`+
-		`{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":{"a":1.0}}},`+
-		`{"id":"2","type":"function","function":{"name":"g"}}]},`+
-		`{"role":"tool","tool_call_id":"1","name":"f","content":"5"}]`, string(saved))
-}
-
 func TestBadConversations(t *testing.T) {
 	for _, c := range []struct{ source, want string }{
 		{`{`, "conversation: JSON: byte 1: want a key"},
