@@ -143,3 +143,23 @@ func TestReads(t *testing.T) {
 		require.EqualError(t, err, c.text)
 	}
 }
+
+// TestText: what a message says is its texts, and a prompt that goes on with one ends with the last of them.
+func TestText(t *testing.T) {
+	template, err := chat.Compile(`{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}` +
+		`{{ p.text }}{{ p.refusal }};{% endfor %}{% endif %} end{% endfor %}`)
+	require.NoError(t, err)
+	for given, want := range map[string][2]string{
+		`{"role":"assistant","content":"a","reasoning_content":"b"}`:                                       {"a", "a"},
+		`{"content":[{"type":"text","text":"a"},{"type":"refusal","refusal":"no"}]}`:                       {"a", "a"},
+		`{"content":[{"type":"text","text":"a"},{"type":"image"}]}`:                                        {"a", "a"},
+		`{"content":[{"type":"text","text":"a"},{"text":"b"}],"reasoning_content":"c","role":"assistant"}`: {"ab", "a;b"},
+	} {
+		all, err := chat.ParseMessages("["+given+"]", 9, nil)
+		require.NoError(t, err)
+		require.Equal(t, want[0], all[0].Text(), given)
+		out, err := template.Render(chat.Input{Messages: all, ContinueFinalMessage: true})
+		require.NoError(t, err)
+		require.Equal(t, want[1], out, given)
+	}
+}
