@@ -98,6 +98,31 @@ func TestThinking(t *testing.T) {
 	}
 }
 
+// TestCallsOfMessages: a result keeps the name that the client gave it, and a call may lack arguments, but not a name.
+func TestCallsOfMessages(t *testing.T) {
+	const result = `,{"role":"tool","content":"3","tool_call_id":"1","name":"mine"}]}`
+	said := func(calls string) string {
+		return `{"messages":[{"role":"assistant","content":"","tool_calls":` + calls + `}`
+	}
+	for _, rest := range []string{``, `,"arguments":null`, `,"arguments":""`, `,"arguments":{}`} {
+		o, fault := decodeChat(given(said(`[{"id":"1","function":{"name":"f"`+rest+`}}]`)+result), testModel)
+		require.Nil(t, fault, rest)
+		require.Equal(t, "mine", o.Prompts[0].Chat.Messages[1].Result.Name)
+	}
+	for calls, want := range map[string]string{
+		`"f()"`: "messages[0].tool_calls: want a list", `{}`: "messages[0].tool_calls: want a list", `[5]`: "tool_calls[0] is no call of a function",
+		`[{"id":"1","function":{"name":"f","arguments":5}}]`: "tool_calls[0] is no call of a function",
+		`[{"id":"1","function":{"arguments":"{}"}}]`:         "tool_calls[0] is no call of a function",
+	} {
+		_, fault := decodeChat(given(said(calls)+`]}`), testModel)
+		require.NotNil(t, fault, calls)
+		require.Contains(t, fault.Text, want)
+	}
+	o, fault := decodeChat(given(tooled(`{"name":"f","parameters":null}`)+`}`), testModel)
+	require.Nil(t, fault)
+	require.Equal(t, []answer.Tool{{Name: "f"}}, o.Prompts[0].Tools.List)
+}
+
 // TestMessages: messages reach the template in the form that templates know.
 func TestMessages(t *testing.T) {
 	o, fault := decodeChat(given(`{"messages":[

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/chat"
 )
@@ -56,14 +57,15 @@ func TestSpelledCalls(t *testing.T) {
 	const messages = `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"So: ","tool_calls":[` +
 		`{"function":{"name":"f","arguments":{"a":"é","b":true,"c":false,"d":null,"e":[1,{"k":"v"}]}}},{"function":{"name":"g",` +
 		`"arguments":"{}"}}]},{"role":"assistant","content":"no","tool_calls":[{"function":{"name":"f","arguments":"{"}}]},` +
-		`{"role":"assistant","content":"none","tool_calls":[]}]}`
+		`{"role":"assistant","content":"none","tool_calls":[]},{"role":"assistant","content":"anon","tool_calls":[{"function":` +
+		`{"arguments":{}}}]}]}`
 	const each = `{% for m in messages %}{{ m.content }}|{% endfor %}`
 	for source, want := range map[string]string{
 		`{# List of tools:  #}` + each: `x|So: <|tool_call_start|>[f(a="é", b=True, c=False, d=None, e=[1, {"k": "v"}]), g()]` +
-			`<|tool_call_end|>|no|none|`,
+			`<|tool_call_end|>|no|none|anon|`,
 		`{# respond only with <|tool_call|> #}` + each: `x|So: <|tool_call|>[{"name": "f", "arguments": {"a": "é", "b": true, ` +
-			`"c": false, "d": null, "e": [1, {"k": "v"}]}}, {"name": "g", "arguments": {}}]|no|none|`,
-		each: `x|So: |no|none|`,
+			`"c": false, "d": null, "e": [1, {"k": "v"}]}}, {"name": "g", "arguments": {}}]|no|none|anon|`,
+		each: `x|So: |no|none|anon|`,
 		`{# List of tools: #}{% for m in messages %}{{ m.tool_calls | tojson if m.tool_calls else m.content }}|{% endfor %}`: "x|",
 	} {
 		template, err := chat.Compile(source)
@@ -102,4 +104,18 @@ func TestNormaliseToHabits(t *testing.T) {
 		require.NoError(t, err)
 		requireMessages(t, said, got)
 	}
+}
+
+// TestBareKeepsThoughts: a message of calls alone has its members where they stood; a budget pays for arguments.
+func TestBareKeepsThoughts(t *testing.T) {
+	m := chat.Message{Role: "assistant", Parts: []chat.Part{{Kind: chat.Thought, Text: "b"}}, Calls: []chat.Call{
+		{ID: "1", Name: "f", Arguments: jsontext.String(`{"a":[1,2]}`)}}}
+	bare := chat.Habits{Text: true, Bare: true}
+	got, err := bare.Normalise([]chat.Message{m}, nil)
+	require.NoError(t, err)
+	requireMessages(t, `{"role":"assistant","content":null,"reasoning_content":"b","tool_calls":[{"id":"1","type":"function",`+
+		`"function":{"name":"f","arguments":"{\"a\":[1,2]}"}}]}`, got)
+	require.Equal(t, m.Parts, got[0].Parts)
+	_, err = chat.Habits{}.Normalise([]chat.Message{m}, &jsontext.Budget{Values: 2})
+	require.ErrorIs(t, err, jsontext.ErrTooMany)
 }

@@ -17,6 +17,7 @@ func TestNormalise(t *testing.T) {
 		{"developer", `{"name":"x","role":"developer","content":"Be brief."}`, `{"name":"x","role":"system","content":"Be brief."}`},
 		{"parts", `{"content":[{"type":"text","text":"a"},{"type":"refusal","refusal":"b"},{"type":"text","text":""}],"role":"user"}`,
 			`{"content":"a\nb\n","role":"user"}`},
+		{"one part", `{"role":"user","content":[{"type":"text","text":"a"}]}`, `{"role":"user","content":"a"}`},
 		{"no parts", `{"role":"user","content":[]}`, `{"role":"user","content":""}`},
 		{"calls", `{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",` +
 			`"function":{"name":"f","arguments":"{\"z\": 1, \"a\": [2]}"}}]}`,
@@ -74,6 +75,7 @@ func TestNormaliseRefuses(t *testing.T) {
 	}{
 		{`{"content":"Hi"}`, "role", `messages[1].role is missing: want "system", "user", "assistant" or "tool"`, false},
 		{`{"role":"user"}`, "content", `messages[1].content is missing: want a string or a list of text parts`, false},
+		{`{"role":"user","refusal":"no"}`, "content", `messages[1].content is missing: want a string or a list of text parts`, false},
 		{`{"role":"user","content":null}`, "content", `messages[1].content is missing: want a string or a list of text parts`, false},
 		{`{"role":"user","content":5}`, "content", `messages[1].content: want a string or a list of text parts`, false},
 		{`{"role":"user","content":[5]}`, "content", `messages[1].content[0]: want {"type": "text", "text": "..."}`, false},

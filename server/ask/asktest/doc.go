@@ -1,3 +1,3 @@
-// Package asktest makes conversations for the tests of dialects: one that a dialect can express comes to the same prompt
-// through it as by itself.
+// Package asktest makes conversations for the tests of dialects: through one that can express it, a conversation comes
+// to the same prompt as by itself.
 package asktest
