@@ -296,7 +296,7 @@ func TestATableThatIsReadIsNotReused(t *testing.T) {
 			for m.serveKV() {
 			}
 			var next backend.Step
-			m.state.Plan(&next, nil, Budget{64, 64})
+			m.state.Plan(&next, nil, Budget{Rows: 64, Alone: 64})
 			require.NotEqual(t, want, next.Spans[0].Tables)
 			require.Equal(t, want, held)
 		})
@@ -314,6 +314,8 @@ func cloneTables(tables []backend.Table) (out []backend.Table) {
 type script struct {
 	limits  Limits
 	classes []kv.Class
+	fixed   int
+	clients map[ID]string
 	prompts map[ID][]int32
 	most    map[ID]int
 	host    map[ID]bool
@@ -331,8 +333,8 @@ type event struct {
 func drawScript(t *rapid.T) *script {
 	l := Limits{Seqs: rapid.IntRange(1, 5).Draw(t, "seqs"), Rows: rapid.IntRange(8, 96).Draw(t, "rows"), Wanted: 8}
 	l.Beside, l.Draws = rapid.IntRange(6, l.Rows).Draw(t, "beside"), rapid.Bool().Draw(t, "draws")
-	s := &script{limits: l, prompts: map[ID][]int32{}, most: map[ID]int{}, host: map[ID]bool{}, stops: map[ID]bool{},
-		bound: map[ID]bool{}}
+	s := &script{limits: l, fixed: rapid.IntRange(0, 8).Draw(t, "fixed"), clients: map[ID]string{},
+		prompts: map[ID][]int32{}, most: map[ID]int{}, host: map[ID]bool{}, stops: map[ID]bool{}, bound: map[ID]bool{}}
 	for range rapid.IntRange(0, 2).Draw(t, "windows") {
 		class := kv.Class{Window: rapid.SampledFrom([]int{2, 30, 64, 65, 130}).Draw(t, "window")}
 		class.Blocks = class.Least(4*l.Rows) + rapid.IntRange(0, 6).Draw(t, "more")
@@ -349,6 +351,7 @@ func drawScript(t *rapid.T) *script {
 		if e.kind == "submit" {
 			e.id = ID(len(s.prompts) + 1)
 			s.prompts[e.id] = prompt(rapid.IntRange(1, 250).Draw(t, "len"), int32(rapid.IntRange(0, 3).Draw(t, "salt")))
+			s.clients[e.id] = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "client")
 			s.most[e.id] = rapid.IntRange(1, 70).Draw(t, "most")
 			s.bound[e.id] = rapid.IntRange(0, 2).Draw(t, "bound") == 0
 			s.host[e.id], s.stops[e.id] = rapid.Bool().Draw(t, "host"), rapid.Bool().Draw(t, "stops")
@@ -361,12 +364,13 @@ func drawScript(t *rapid.T) *script {
 // play runs a script with so many steps in flight, and returns what each sequence got.
 func (s *script) play(t *rapid.T, flight int) (m *sim, cancelled map[ID]bool) {
 	m, cancelled = newSimOf(t, s.limits, flight, s.classes...), map[ID]bool{}
+	m.fixed = s.fixed
 	submitted := ID(0)
 	for _, e := range s.events {
 		switch e.kind {
 		case "submit":
 			submitted = e.id
-			q := m.submit(e.id, s.prompts[e.id], s.most[e.id])
+			q := m.submitOf(s.clients[e.id], e.id, s.prompts[e.id], s.most[e.id])
 			q.Host = s.host[e.id] || s.bound[e.id]
 			if m.bound[e.id] = s.bound[e.id]; m.bound[e.id] {
 				m.state.Hold(q)

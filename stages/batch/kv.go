@@ -31,6 +31,9 @@ func (s *State) NextKV(q *Seq) KVRequest {
 	}
 	r := s.wantKV(q)
 	q.kv.asked = r.Op != KVNone
+	if r.Op == KVOpen {
+		s.move(q, entering)
+	}
 	return r
 }
 
@@ -45,7 +48,7 @@ func (s *State) wantKV(q *Seq) KVRequest {
 		if q.flying == 0 {
 			return KVRequest{Op: KVClose}
 		}
-	case q.phase == waiting && !q.kv.refused && q.able() && s.admits(q):
+	case q.phase == waiting && q.able() && s.admits(q):
 		return KVRequest{KVOpen, end, s.limits.Rows}
 	case q.phase == running && !q.kv.refused:
 		soon := q.planned + s.limits.Rows
@@ -56,24 +59,18 @@ func (s *State) wantKV(q *Seq) KVRequest {
 	return KVRequest{}
 }
 
-// admits says whether the waiting sequence is next in line and a place is free. Order of arrival is kept: a
-// short request does not pass a long one that waits for blocks. Only those are passed whose clients do not read, or
-// whose masks are being found.
+// admits says whether a place is free and the waiting sequence first in line. The line's order is kept: a short request
+// does not pass a long one that waits for blocks, and while one client's requests for blocks are under way, no other's
+// are made: what was freed for one would go to the other.
 func (s *State) admits(q *Seq) bool {
-	places := s.limits.Seqs - s.Running()
-	if places <= 0 {
+	if q.kv.refused || s.counts[entering] > q.client.entering {
 		return false
 	}
-	for _, p := range s.seqs {
-		switch {
-		case p == q:
-			return places > 0
-		case p.phase != waiting || !p.able():
-		case p.kv.refused:
-			return false
-		default:
-			places--
-		}
+	s.rewind()
+	for range s.places() {
+		if p := s.nextIn(); p == q || p == nil || !p.kv.open {
+			return p == q
+		} // else it has yet to give blocks back, and is before this one
 	}
 	return false
 }
@@ -88,7 +85,7 @@ func (s *State) KVDone(q *Seq, r KVRequest, tables []backend.Table, cached int) 
 	case KVOpen:
 		q.kv.open, q.kv.passed, q.kv.end = true, cached, r.End
 		q.done, q.planned = cached, cached
-		if q.phase == waiting {
+		if q.phase == entering {
 			s.move(q, running)
 		}
 	case KVGrow:
@@ -110,6 +107,9 @@ func (s *State) KVDone(q *Seq, r KVRequest, tables []backend.Table, cached int) 
 // KVRefused says that there was no room. The sequence asks again when room was made.
 func (s *State) KVRefused(q *Seq) {
 	q.kv.asked, q.kv.refused = false, true
+	if q.phase == entering {
+		s.move(q, waiting)
+	}
 	if q.phase == ended && !q.kv.open {
 		s.forget(q)
 	}
@@ -130,20 +130,20 @@ func (q *Seq) begins() (sum int) {
 }
 
 // relieve breaks a deadlock: a sequence could go on but for blocks or a place, and nothing else can run. Who holds
-// blocks without a client that reads gives them back first, else the youngest running sequence; it is recomputed
-// later. relieve returns a sequence that cannot be helped: it alone needs more than there is.
+// blocks without a client that reads gives them back first, else the youngest of the client that holds most places; it
+// is recomputed later. relieve returns a sequence that cannot be helped: it alone needs more than there is.
 func (s *State) relieve() (hopeless *Seq) {
-	var stuck, youngest, unread *Seq
+	var stuck, last, unread *Seq
 	holders := 0
 	for _, q := range s.seqs {
-		if q.kv.asked || q.phase == ended || q.phase == running && q.mask != found {
-			return nil // an answer is due that may change things
+		if q.kv.asked || q.phase == ended || q.phase == waiting && q.kv.open || q.phase == running && q.mask != found {
+			return nil // an answer is due, or blocks come back, that may change things
 		}
 		if q.able() && (q.kv.refused || q.phase == waiting) && (stuck == nil || q.phase == running) {
 			stuck = q
 		}
 		if q.phase == running {
-			youngest = q
+			last = q
 			holders++
 			if !q.credit() && !q.Score { // a score is without credit after each chunk, for a moment
 				unread = q
@@ -155,10 +155,10 @@ func (s *State) relieve() (hopeless *Seq) {
 	case unread != nil:
 		s.move(unread, waiting)
 	case !stuck.kv.refused: // it was not asked for yet
-	case holders == 0, holders == 1 && youngest == stuck:
+	case holders == 0, holders == 1 && last == stuck:
 		return stuck
 	case stuck.phase == running:
-		s.move(youngest, waiting)
+		s.move(s.richest().youngest(), waiting)
 	}
 	return nil
 }

@@ -9,12 +9,6 @@ const (
 	asked
 )
 
-// client is one of those whose masks take turns.
-type client struct {
-	sequences int
-	turn      uint64 // when the newest of its masks was asked for
-}
-
 // Hold keeps a sequence out of steps until its mask is Found.
 func (s *State) Hold(q *Seq) {
 	if q.mask == found {
@@ -51,22 +45,4 @@ func (q *Seq) before(p *Seq) bool {
 		return q.client.turn < p.client.turn
 	}
 	return q.turn < p.turn
-}
-
-// enter counts a sequence among those of its client.
-func (s *State) enter(q *Seq) {
-	c := s.clients[q.Client]
-	if c == nil {
-		c = &client{turn: max(s.masks, 1) - 1}
-		s.clients[q.Client] = c
-	}
-	c.sequences++
-	q.client, q.turn = c, s.masks
-}
-
-// leave takes it out again. The last one takes its client along.
-func (s *State) leave(q *Seq) {
-	if q.client.sequences--; q.client.sequences == 0 {
-		delete(s.clients, q.Client)
-	}
 }

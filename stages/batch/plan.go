@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"math"
 	"slices"
 
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -17,16 +18,18 @@ type Part struct {
 type Budget struct {
 	Rows  int
 	Alone int // if it has one sequence only; not less than Rows
+	Fixed int // rows that would take as long as a step does that has none: to read the weights, and the like
 }
 
 // Plan fills one step, and counts it as in flight until its parts come back by Advance, Drop or Strike; steps come back
 // in the order of their plans. A sequence has no phase of its own here: len(Tokens) positions are known, some of them
 // are computed or in flight, and it wants the rest; prefill, decode and recompute are this one rule.
-// Decodes come first, prefill fills what is left, in order of arrival. However few rows are asked for, no decode is
-// left out, and prefill gets leastBeside beside them: else those that came last would stand still. Without decodes
-// the first prefill may fill the step alone, since such a step can be given up when its sequence is cancelled, and
-// nobody waits for its next token. A sequence whose step failed before runs alone, so that a second failure is known
-// to be its own. The slices of step and parts are reused.
+// Decodes come first, prefill fills what is left: the client that has had least of it first, and of a client in order
+// of arrival. However few rows are asked for, no decode of a client alone is left out, and prefill gets leastBeside
+// beside them: else those that came last would stand still. Decodes of several clients are as many as rowsOfAnswers
+// says. Without decodes the first prefill of a client alone may fill the step, since such a step can be given up when
+// its sequence is cancelled, and nobody waits for its next token. A sequence whose step failed before runs alone, so
+// that a second failure is known to be its own. The slices of step and parts are reused.
 //
 // Where rows of prompts and of answers are apart, steps of the two take turns: then a decode waits for one step of
 // prompts, as long as the prefill beside it would have been.
@@ -47,22 +50,20 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 		}
 		return p.end(), nil
 	}
-	decodes := false
-	for _, q := range s.seqs {
-		if s.decoding(q) {
-			p.add(q)
-		}
-		// Its next row has to wait for this step.
-		decodes = decodes || q.pending > 0 && !q.Score || p.others(q) && s.ready(q) && s.decoding(q)
-	}
+	clients := s.demand()
+	decodes := p.answers(clients, b.Fixed)
 	rows, first := b.Rows, !decodes
-	if first {
-		p.rows = min(p.rows, b.Alone)
-	} else {
+	switch {
+	case decodes:
 		rows = min(max(rows-len(p.parts), leastBeside), s.limits.Beside)
 		p.rows = min(p.rows, rows)
+	case clients > 1:
+		p.rows, first = min(p.rows, rows), false
+	default:
+		p.rows = min(p.rows, b.Alone)
 	}
-	for _, q := range s.seqs {
+	s.rewind()
+	for q := s.nextRow(); q != nil; q = s.nextRow() {
 		if !s.decoding(q) {
 			p.add(q)
 		}
@@ -113,6 +114,29 @@ type planner struct {
 	wanted int
 }
 
+// answers adds decodes, and says whether there are any, in this step or in those in flight: their next row has to wait
+// for it. A sequence that is left out is the first of its client's in the next step.
+func (p *planner) answers(clients, fixed int) (any bool) {
+	most := math.MaxInt
+	if clients > 1 {
+		most = p.s.rowsOfAnswers(clients, fixed)
+	}
+	p.s.resume()
+	for q := p.s.nextRow(); q != nil; q = p.s.nextRow() {
+		switch {
+		case !p.s.decoding(q):
+		case len(p.parts) < most:
+			p.add(q)
+		case !q.client.cut:
+			q.client.cut, q.client.from = true, q.arrival
+		}
+	}
+	for _, q := range p.s.seqs {
+		any = any || q.pending > 0 && !q.Score || p.others(q) && p.s.ready(q) && p.s.decoding(q)
+	}
+	return any
+}
+
 // others says that the sequence's next row is not of the kind that the step has.
 func (p *planner) others(q *Seq) bool { return p.s.limits.Apart && q.reading() != p.step.Prompt }
 
@@ -150,6 +174,7 @@ func (p *planner) add(q *Seq) {
 		p.step.Wanted = append(p.step.Wanted, int32(row+i))
 	}
 	p.parts = append(p.parts, Part{Seq: q, Rows: n, Wanted: want})
+	p.s.charge(q.client, n)
 	q.planned += n
 	q.flying++
 	p.rows -= n

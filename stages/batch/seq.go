@@ -16,26 +16,27 @@ const Window = 32
 // the State afterwards, but for Tokens[:n], which never changes once written and may be read anywhere.
 type Seq struct {
 	ID     ID
+	Client string  // whose it is: clients share places and rows, and take turns where masks are to be found
 	Tokens []int32 // prompt, then what was generated
 	Prompt int     // of Tokens; of a score, all
 	MaxLen int     // the sequence ends when it holds so many tokens
 	Ends   func(token int32) bool
-	Host   bool   // its tokens are sampled by the host, also where the device draws
-	Score  bool   // every position's logits are wanted, nothing is generated, the prefix cache is not used
-	Client string // whose it is: clients take turns where their sequences wait for masks
-	Owner  any    // the scheduler's handle of it
+	Host   bool // its tokens are sampled by the host, also where the device draws
+	Score  bool // every position's logits are wanted, nothing is generated, the prefix cache is not used
+	Owner  any  // the scheduler's handle of it
 
 	text    []int32 // what Text shows; nil: Tokens
+	client  *client
 	phase   phase
 	arrival uint64
 	done    int             // positions computed
+	reached int             // positions computed when it gave its place up
 	planned int             // positions that are computed or in steps in flight
 	flying  int             // steps in flight with rows of it
 	pending int             // of them, those that will give it a token, or a chunk of a score
 	drew    draw            // where the newest of these tokens is drawn
 	tables  []backend.Table // granted KV blocks, by cache class
 	kv      kvState
-	client  *client
 	mask    mask
 	turn    uint64 // when its newest mask was asked for
 	strikes int    // steps that failed with this sequence in them
@@ -53,7 +54,8 @@ type draw struct {
 type phase uint8
 
 const (
-	waiting phase = iota // for a place and KV blocks
+	waiting  phase = iota // for a place and KV blocks
+	entering              // a place is its own, and blocks were asked for
 	running
 	ended
 )

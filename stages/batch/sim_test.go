@@ -31,6 +31,7 @@ type sim struct {
 	unread *Seq // whose client does not read
 	rows   int  // of a step of several sequences
 	alone  int  // and of one
+	fixed  int  // rows that a step costs beside its own
 	max    int  // most rows seen in a step
 }
 
@@ -56,8 +57,11 @@ const emptyHistory = 2166136261
 
 func hashed(h uint32, id int32) uint32 { return (h ^ uint32(id)) * 16777619 }
 
-func (m *sim) submit(id ID, prompt []int32, most int) *Seq {
-	q := &Seq{ID: id, Tokens: append([]int32{}, prompt...), Prompt: len(prompt), MaxLen: len(prompt) + most}
+func (m *sim) submit(id ID, prompt []int32, most int) *Seq { return m.submitOf("", id, prompt, most) }
+
+func (m *sim) submitOf(client string, id ID, prompt []int32, most int) *Seq {
+	q := &Seq{ID: id, Client: client, Tokens: append([]int32{}, prompt...), Prompt: len(prompt),
+		MaxLen: len(prompt) + most}
 	q.Owner = q
 	m.state.Submit(q)
 	return q
@@ -71,6 +75,7 @@ func (m *sim) serveKV() bool {
 
 // askKV makes the requests that the state wants made.
 func (m *sim) askKV() {
+	m.state.Share()
 	for _, q := range m.state.Seqs() {
 		if r := m.state.NextKV(q); r.Op != KVNone {
 			require.Equal(m.t, KVNone, m.state.NextKV(q).Op, "two requests of one sequence under way")
@@ -86,6 +91,7 @@ func (m *sim) answerKV(n int) bool {
 	}
 	m.asked = m.asked[n:]
 	m.checkBlocks()
+	m.checkPlaces()
 	return n > 0
 }
 
@@ -129,6 +135,22 @@ func (m *sim) answer(q *Seq, r KVRequest) {
 	m.state.KVDone(q, r, m.cache.Tables(id), cached)
 }
 
+// checkPlaces: no more are held than there are, and each client knows how many are its own.
+func (m *sim) checkPlaces() {
+	all := 0
+	for _, c := range m.state.clients {
+		held := 0
+		for _, q := range c.seqs {
+			if q.phase == running || q.phase == entering {
+				held++
+			}
+		}
+		require.Equal(m.t, held, c.held, c.name)
+		all += held
+	}
+	require.LessOrEqual(m.t, all, m.state.limits.Seqs)
+}
+
 // checkBlocks: what steps in flight read or write is their sequences' own, also of those that ended meanwhile.
 func (m *sim) checkBlocks() {
 	for _, f := range m.flying {
@@ -160,7 +182,7 @@ func (m *sim) plan() bool {
 	f.ran = false
 	var hopeless *Seq
 	running := m.state.Running()
-	f.parts, hopeless = m.state.Plan(&f.step, f.parts, Budget{m.rows, m.alone})
+	f.parts, hopeless = m.state.Plan(&f.step, f.parts, Budget{m.rows, m.alone, m.fixed})
 	m.step, m.parts = f.step, f.parts
 	if len(m.flying) > 0 {
 		require.Equal(m.t, running, m.state.Running(), "somebody gave way while others may give blocks back")
@@ -216,6 +238,7 @@ func (m *sim) checkStep(f *simStep) {
 	require.Len(m.t, f.step.Wanted, wanted)
 	require.LessOrEqual(m.t, rows, m.state.limits.Rows)
 	require.LessOrEqual(m.t, wanted, m.state.limits.Wanted)
+	require.LessOrEqual(m.t, len(f.parts), m.state.limits.Seqs)
 	m.max = max(m.max, rows)
 }
 

@@ -28,19 +28,20 @@ const (
 type State struct {
 	limits   Limits
 	seqs     []*Seq // by arrival
+	clients  []*client
+	clock    uint64 // rows: what the client has had that was served last
 	byID     map[ID]*Seq
 	counts   [ended + 1]int // of seqs, by phase
 	arrivals uint64
 	steps    uint64 // planned in all: the newest one's number
 	masks    uint64 // asked for in all
-	clients  map[string]*client
-	flying   int  // parts of steps in flight
-	read     bool // the newest step was of prompts; where they are apart
+	flying   int    // parts of steps in flight
+	read     bool   // the newest step was of prompts; where they are apart
 }
 
 // New returns an empty State.
 func New(l Limits) *State {
-	return &State{limits: l, byID: make(map[ID]*Seq), clients: make(map[string]*client)}
+	return &State{limits: l, byID: make(map[ID]*Seq)}
 }
 
 // Len counts the sequences that have not ended, or whose blocks are not given back yet.
@@ -49,15 +50,20 @@ func (s *State) Len() int { return len(s.seqs) }
 // Seqs lists the sequences by arrival. The caller must not change the slice.
 func (s *State) Seqs() []*Seq { return s.seqs }
 
-// Waiting counts the sequences that were not given a place yet.
-func (s *State) Waiting() int { return s.counts[waiting] }
+// Waiting counts the sequences that have no place, or have yet to get its blocks.
+func (s *State) Waiting() int { return s.counts[waiting] + s.counts[entering] }
 
 // Running counts the sequences that hold a place.
 func (s *State) Running() int { return s.counts[running] }
 
 func (s *State) move(q *Seq, to phase) {
+	if q.phase == running && to == waiting {
+		q.reached = max(q.reached, q.done)
+	}
 	s.counts[q.phase]--
+	q.client.count(q.phase, -1)
 	q.phase = to
+	q.client.count(to, 1)
 	s.counts[to]++
 }
 
@@ -71,9 +77,9 @@ func (s *State) Submit(q *Seq) {
 			q.text[i] = answered(q.text[i])
 		}
 	}
+	s.enroll(q)
 	s.seqs = append(s.seqs, q)
 	s.byID[q.ID] = q
-	s.enter(q)
 	s.counts[q.phase]++
 }
 
@@ -98,6 +104,9 @@ func (s *State) Starved(q *Seq) bool { return q.phase != ended && !q.credit() }
 func (s *State) Reset() {
 	s.flying = 0
 	for _, q := range slices.Clone(s.seqs) {
+		if q.phase != ended {
+			s.move(q, waiting)
+		}
 		q.kv, q.tables, q.done = kvState{}, q.tables[:0], 0
 		q.planned, q.flying, q.pending = 0, 0, 0
 		if q.mask == asked {
@@ -105,8 +114,6 @@ func (s *State) Reset() {
 		}
 		if q.phase == ended {
 			s.forget(q)
-		} else {
-			s.move(q, waiting)
 		}
 	}
 }
