@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"math"
 	"time"
 
 	"github.com/sluice-ai/sluice/stages/batch"
@@ -24,21 +25,54 @@ type pace struct {
 	row     time.Duration // of a step
 	segment time.Duration // of the slowest kind of segment
 	waited  time.Duration // by a step, for weights that are streamed
+	answers line          // by the rows of steps that have no prompts
+	fixed   int           // rows that take as long as such a step does without any
+	known   bool
+}
+
+// aFewSteps is how many steps weigh most of all in what is learned of them.
+const aFewSteps = 32
+
+// line is the straight one through the times of steps by their rows: sums, of which older ones count for less.
+type line struct{ n, x, y, xx, xy float64 }
+
+func (l *line) add(x, y float64) {
+	const keep = 1 - 1.0/aFewSteps
+	*l = line{l.n*keep + 1, l.x*keep + x, l.y*keep + y, l.xx*keep + x*x, l.xy*keep + x*y}
+}
+
+// crosses is where it crosses the axis, to the left of zero: how many steps of x are as much as the line begins with.
+// Nothing is known while all x are alike.
+func (l *line) crosses() (x float64, known bool) {
+	spread := l.n*l.xx - l.x*l.x
+	if spread < l.n*l.n/16 {
+		return 0, false
+	}
+	slope := (l.n*l.xy - l.x*l.y) / spread
+	begins := (l.y - slope*l.x) / l.n
+	if slope <= 0 {
+		return math.MaxInt32, true
+	}
+	return max(begins/slope, 0), true
 }
 
 // budget returns how many rows the next step may have, at most limit. Where others wait for the device, a sequence
 // alone gets no more than several would.
 func (p *pace) budget(limit int, contended bool) batch.Budget {
+	fixed := minRows // a guess
+	if p.known {
+		fixed = min(limit, p.fixed)
+	}
 	if p.row == 0 {
 		first := min(limit, 4*minRows)
-		return batch.Budget{Rows: first, Alone: first}
+		return batch.Budget{Rows: first, Alone: first, Fixed: fixed}
 	}
 	rows := max(minRows, int(max(stepTarget, p.waited)/p.row))
 	alone := min(max(aloneRows, int(max(aloneTarget, p.waited)/p.row)), int(segmentTarget/max(p.segment, 1)))
 	if contended {
 		alone = rows
 	}
-	return batch.Budget{Rows: min(limit, rows), Alone: min(limit, max(rows, alone))}
+	return batch.Budget{Rows: min(limit, rows), Alone: min(limit, max(rows, alone)), Fixed: fixed}
 }
 
 // observe takes the durations of a step and of its slowest segment, without what it waited for weights: that is the
@@ -51,6 +85,14 @@ func (p *pace) observe(rows int, step, segment, waited time.Duration) {
 	}
 	p.row = towards(p.row, step/time.Duration(rows))
 	p.segment = towards(p.segment, segment/time.Duration(rows))
+}
+
+// answered takes how long a step took that had no prompts, with all that it waited for.
+func (p *pace) answered(rows int, took time.Duration) {
+	p.answers.add(float64(rows), took.Seconds())
+	if x, known := p.answers.crosses(); known {
+		p.fixed, p.known = int(math.Round(x)), true
+	}
 }
 
 // towards moves a mean to what was seen last, and at once if that is far less: then something else was measured before,

@@ -17,18 +17,18 @@ func TestPace(t *testing.T) {
 		row, segment time.Duration // of a row
 		want         batch.Budget
 	}{
-		"a small model fills its steps":        {time.Microsecond, time.Microsecond / 10, batch.Budget{Rows: 512, Alone: 512}},
-		"several keep to the target":           {2 * time.Millisecond, 50 * time.Microsecond, batch.Budget{Rows: 60, Alone: 500}},
-		"one takes a second":                   {5 * time.Millisecond, 100 * time.Microsecond, batch.Budget{Rows: 24, Alone: 200}},
-		"or longer, lest it be inefficient":    {30 * time.Millisecond, 600 * time.Microsecond, batch.Budget{Rows: 16, Alone: 128}},
-		"unless it could not be given up soon": {100 * time.Millisecond, 3 * time.Millisecond, batch.Budget{Rows: 16, Alone: 40}},
-		"but never fewer rows than several":    {time.Second, 20 * time.Millisecond, batch.Budget{Rows: 16, Alone: 16}},
+		"a small model fills its steps":        {time.Microsecond, time.Microsecond / 10, batch.Budget{Rows: 512, Alone: 512, Fixed: minRows}},
+		"several keep to the target":           {2 * time.Millisecond, 50 * time.Microsecond, batch.Budget{Rows: 60, Alone: 500, Fixed: minRows}},
+		"one takes a second":                   {5 * time.Millisecond, 100 * time.Microsecond, batch.Budget{Rows: 24, Alone: 200, Fixed: minRows}},
+		"or longer, lest it be inefficient":    {30 * time.Millisecond, 600 * time.Microsecond, batch.Budget{Rows: 16, Alone: 128, Fixed: minRows}},
+		"unless it could not be given up soon": {100 * time.Millisecond, 3 * time.Millisecond, batch.Budget{Rows: 16, Alone: 40, Fixed: minRows}},
+		"but never fewer rows than several":    {time.Second, 20 * time.Millisecond, batch.Budget{Rows: 16, Alone: 16, Fixed: minRows}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var p pace
-			require.Equal(t, batch.Budget{Rows: 64, Alone: 64}, p.budget(limit, false), "nothing is known yet")
+			require.Equal(t, batch.Budget{Rows: 64, Alone: 64, Fixed: minRows}, p.budget(limit, false), "nothing is known yet")
 			p.observe(minRows-1, time.Hour, time.Hour, 0)
-			require.Equal(t, batch.Budget{Rows: 64, Alone: 64}, p.budget(limit, false), "a decode says nothing")
+			require.Equal(t, batch.Budget{Rows: 64, Alone: 64, Fixed: minRows}, p.budget(limit, false), "a decode says nothing")
 			p.observe(32, 32*c.row, 32*c.segment, 0)
 			require.Equal(t, c.want, p.budget(limit, false))
 			for range 50 {
@@ -52,6 +52,30 @@ func TestPaceOfStreaming(t *testing.T) {
 		p.observe(64, 64*2*time.Millisecond, time.Millisecond, 0)
 	}
 	require.Equal(t, 60, p.budget(512, false).Rows)
+}
+
+// TestPaceOfAnswers: what a step costs beside its rows is told by steps of few rows and of many, however they follow
+// each other, and by none as long as all have the same.
+func TestPaceOfAnswers(t *testing.T) {
+	var p pace
+	step := func(rows int) { p.answered(rows, 5*time.Millisecond+time.Duration(rows)*time.Millisecond) }
+	for range 100 {
+		step(31)
+	}
+	require.Equal(t, minRows, p.budget(512, false).Fixed, "a guess")
+	for range 4 {
+		step(3)
+	}
+	require.Equal(t, 5, p.budget(512, false).Fixed)
+	for range 1000 {
+		step(3)
+	}
+	require.Equal(t, 5, p.budget(512, false).Fixed, "it is remembered")
+	for range 2 * aFewSteps {
+		p.answered(2, 9*time.Millisecond)
+		p.answered(20, 9*time.Millisecond)
+	}
+	require.Equal(t, 512, p.budget(512, false).Fixed, "as many rows as there may be cost nothing")
 }
 
 func TestSlowestSegment(t *testing.T) {

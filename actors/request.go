@@ -23,7 +23,7 @@ type Request struct {
 	Sampling  sample.Params
 	Stop      []string // texts that end the answer and are not part of it; nil: those of the model's settings
 	IgnoreEOG bool     // end tokens do not end the answer; Sampling should ban them
-	Client    string   // whose it is: clients take turns where their answers wait for what their grammars allow
+	Client    string   // whose it is: clients share places and rows, and take turns where masks are to be found
 	Salt      uint64   // only prompts of the same salt share the prefix cache
 	Thoughts  bool     // what the model thinks comes apart from its text, without the tags around it
 	Tools     *Tools   // what it may call; nil: nothing, and what looks like a call is text

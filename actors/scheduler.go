@@ -155,11 +155,13 @@ func (s *scheduler) pump(c actor.Context) {
 	}
 	s.collectCredit()
 	s.requestMasks()
+	s.state.Share()
 	s.requestKV(c)
 	for s.failing.err == nil && s.out.step.Held() < len(s.ring) {
 		m := s.ring[0]
 		var hopeless *batch.Seq
-		m.parts, hopeless = s.state.Plan(m.compute, m.parts, s.pace.budget(s.spec.limits.Rows, s.contended))
+		m.budget = s.pace.budget(s.spec.limits.Rows, s.contended)
+		m.parts, hopeless = s.state.Plan(m.compute, m.parts, m.budget)
 		if hopeless != nil {
 			s.fail(c, hopeless, errNoBlocks)
 			continue
@@ -348,6 +350,9 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 	}
 	s.stats.stepDone(m)
 	s.pace.observe(len(m.compute.Tokens), m.times.took, s.slowest(m), m.times.waited)
+	if m.decodes() {
+		s.pace.answered(len(m.parts), m.times.took+m.times.waited+m.times.sampled.Sub(m.times.sampling))
+	}
 	for i, p := range m.parts {
 		s.state.Advance(p)
 		if s.state.Live(p.Seq) && p.Wanted > 0 {

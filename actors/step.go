@@ -20,7 +20,8 @@ type step struct {
 	number  uint64        // of all steps that were planned
 	compute *backend.Step // its logits are nil once the model is closed
 	parts   []batch.Part
-	results []outcome // by part
+	budget  batch.Budget // by which it was planned
+	results []outcome    // by part
 	err     error
 	delays  delays // until it was planned
 

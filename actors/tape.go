@@ -18,6 +18,7 @@ type tape struct {
 	decode  func(ids []int32) string
 	layer   []int // by segment that routes: which of the layers with experts; -1: none
 	began   time.Time
+	clients map[string]uint64 // numbers in place of their names; the scheduler's
 
 	mu  sync.Mutex
 	out *tokentrace.Writer
@@ -29,7 +30,8 @@ func newTape(m *Model, s *spec) (*tape, error) {
 	if m.Record == nil {
 		return nil, nil
 	}
-	r := &tape{idsOnly: m.RecordIDsOnly, began: now(), layer: make([]int, len(s.bound.Segments)),
+	r := &tape{idsOnly: m.RecordIDsOnly, began: now(), clients: map[string]uint64{},
+		layer:  make([]int, len(s.bound.Segments)),
 		decode: func(ids []int32) string { return string(s.vocab.Decode(nil, ids, true)) }}
 	sizes := place.SizesOf(s.bound)
 	model := tokentrace.Model{Name: s.info.Name, Vocab: s.bound.Vocab, Vectors: sizes.Vectors, Dense: sizes.Dense}
@@ -59,12 +61,22 @@ func (r *tape) write(e tokentrace.Event) {
 	}
 }
 
+// client is the number of a client.
+func (r *tape) client(name string) uint64 {
+	n, known := r.clients[name]
+	if !known {
+		n = uint64(len(r.clients))
+		r.clients[name] = n
+	}
+	return n
+}
+
 // opened: a sequence wants steps.
 func (r *tape) opened(h *sequence) {
 	if r == nil {
 		return
 	}
-	e := &tokentrace.Open{Sequence: uint64(h.ID), Time: r.time(), Prompt: h.Tokens}
+	e := &tokentrace.Open{Sequence: uint64(h.ID), Time: r.time(), Prompt: h.Tokens, Client: r.client(h.Client)}
 	e.Settings, _ = json.Marshal(h.params) // plain numbers; a trace without them can be replayed all the same
 	if !r.idsOnly {
 		e.Text = r.decode(h.Tokens)
@@ -77,7 +89,7 @@ func (r *tape) step(m *step) {
 	if r == nil {
 		return
 	}
-	e := &tokentrace.Step{Time: r.time()}
+	e := &tokentrace.Step{Time: r.time(), Budget: tokentrace.Budget(m.budget)}
 	for i, p := range m.parts {
 		s := &m.compute.Spans[i]
 		e.Spans = append(e.Spans, tokentrace.Span{Sequence: uint64(p.Seq.ID), Position: s.Pos, Rows: s.Rows})

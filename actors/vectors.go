@@ -33,13 +33,13 @@ func (e *Engine) Read(r Request, query []int32, stop func() bool) ([]int32, erro
 	return tokens, err
 }
 
-// Embed opens a request for the vectors of every position of tokens, as Score does for logits. Rows come in the order
-// of positions; Vector makes one of them.
-func (e *Engine) Embed(tokens []int32) (*Stream, error) {
+// Embed opens a client's request for the vectors of every position of tokens, as Score does for logits. Rows come
+// in the order of positions; Vector makes one of them.
+func (e *Engine) Embed(client string, tokens []int32) (*Stream, error) {
 	if !e.Embeds() {
 		return nil, refuse("%s generates text and has no embeddings: use a file of an embedding model", e.Info.Name)
 	}
-	return e.begin(Request{Tokens: tokens, score: true})
+	return e.begin(Request{Client: client, Tokens: tokens, score: true})
 }
 
 // Vector reads what Embed opened to its end, and makes the text's vector of it as kind says.

@@ -26,13 +26,17 @@ type (
 		Prompt   []int32
 		Settings []byte // how it samples, as JSON
 		Text     string // of the prompt; empty where only ids were recorded
+		Client   uint64 // whose it is: clients are numbered as they come; 0 in traces before version 3
 	}
 	// Step is what was computed at once.
 	Step struct {
 		Time   uint64
 		Spans  []Span
 		Tokens []int32 // of its rows, -1 where it is not known; none in traces of version 1
+		Budget Budget  // zero in traces before version 3
 	}
+	// Budget is what the clock had told by when a step was formed: all else that decides it is in the trace.
+	Budget struct{ Rows, Alone, Fixed int }
 	// Span is consecutive rows of one sequence in a step.
 	Span struct {
 		Sequence       uint64

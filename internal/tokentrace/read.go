@@ -96,6 +96,9 @@ func (t *Reader) open() *Open {
 		e.Settings = []byte(s)
 	}
 	e.Text = t.text()
+	if t.version >= 3 {
+		e.Client = t.number(math.MaxUint64)
+	}
 	return e
 }
 
@@ -110,6 +113,9 @@ func (t *Reader) step() *Step {
 	}
 	for range t.count() {
 		e.Tokens = append(e.Tokens, int32(t.number(mostID))-1)
+	}
+	if t.version >= 3 {
+		e.Budget = Budget{int(t.number(mostID)), int(t.number(mostID)), int(t.number(mostID))}
 	}
 	return e
 }

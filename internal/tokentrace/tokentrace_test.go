@@ -14,10 +14,12 @@ var model = Model{Name: "small", Vocab: 1000, Vectors: 77, Dense: []int64{1 << 4
 	Layers: []Layer{{Experts: 32, Used: 2, Bytes: 100}, {Experts: 300, Used: 1, Bytes: 7}}}
 
 var events = []Event{
-	&Open{Sequence: 1, Time: 5, Prompt: []int32{1, 999, math.MaxInt32}, Settings: []byte(`{"seed":1}`), Text: "hello"},
+	&Open{Sequence: 1, Time: 5, Prompt: []int32{1, 999, math.MaxInt32}, Settings: []byte(`{"seed":1}`), Text: "hello",
+		Client: 7},
 	&Open{Sequence: math.MaxUint64, Time: 6},
 	&Step{Time: 9, Spans: []Span{{Sequence: 1, Position: 0, Rows: 2}, {Sequence: 2, Position: 70, Rows: 1}}},
-	&Step{Time: 10, Spans: []Span{{Sequence: 1, Position: 2, Rows: 2}}, Tokens: []int32{-1, math.MaxInt32 - 1}},
+	&Step{Time: 10, Spans: []Span{{Sequence: 1, Position: 2, Rows: 2}}, Tokens: []int32{-1, math.MaxInt32 - 1},
+		Budget: Budget{Rows: 512, Alone: 1000, Fixed: math.MaxInt32}},
 	&Foreseen{Layer: 1, Margins: margins(300, 1)},
 	&Foreseen{Layer: 0, Late: true, Margins: margins(32, 2)},
 	&Chosen{Layer: 0, Experts: []int32{0, 31, -1, -1}},
@@ -35,19 +37,32 @@ func margins(experts, rows int) []int8 {
 	return m
 }
 
-// TestFirstVersion: traces of version 1 have no tokens with their steps.
-func TestFirstVersion(t *testing.T) {
-	data := written(t)
-	old := append(data[:len(magic):len(magic)], data[len(magic):]...)
-	at := bytes.IndexByte(old[len(magic):], version) + len(magic)
-	for old[at-2] != kindModel {
-		at += 1 + bytes.IndexByte(old[at+1:], version)
+// TestOldVersions: traces of version 1 have no tokens with their steps, and those of version 2 no clients
+// and no budgets.
+func TestOldVersions(t *testing.T) {
+	for v, step := range map[byte][]byte{1: {9, 1, 1, 0, 2}, 2: {9, 1, 1, 0, 2, 2, 6, 0}} {
+		data := written(t)
+		at := bytes.IndexByte(data[len(magic):], version) + len(magic)
+		for data[at-2] != kindModel {
+			at += 1 + bytes.IndexByte(data[at+1:], version)
+		}
+		data[at] = v
+		opens := bytes.Index(data, []byte("hello")) + 5
+		length := bytes.IndexByte(data[:opens], kindOpen) + 1
+		for data[length-1] != kindOpen || int(data[length]) != opens-length { // with the client's byte behind the text
+			length++
+		}
+		data[length]--
+		data = append(append(data[:opens:opens], kindStep, byte(len(step))), step...)
+		_, all, err := readAll(data)
+		require.ErrorIs(t, err, io.EOF)
+		want := &Step{Time: 9, Spans: []Span{{Sequence: 1, Rows: 2}}}
+		if v == 2 {
+			want.Tokens = []int32{5, -1}
+		}
+		require.Equal(t, want, all[1])
+		require.Equal(t, "hello", all[0].(*Open).Text)
 	}
-	old[at] = 1
-	old = append(old[:bytes.Index(old, []byte("hello"))+5], kindStep, 5, 9, 1, 1, 0, 2)
-	_, all, err := readAll(old)
-	require.ErrorIs(t, err, io.EOF)
-	require.Equal(t, &Step{Time: 9, Spans: []Span{{Sequence: 1, Rows: 2}}}, all[1])
 }
 
 func written(t require.TestingT) []byte {

@@ -10,7 +10,7 @@ import (
 // magic begins every trace; version follows it.
 const (
 	magic   = "sluice token trace\n"
-	version = 2
+	version = 3
 )
 
 // Writer writes a trace. Its methods keep nothing that they are given. The first error sticks.
@@ -57,6 +57,7 @@ func (t *Writer) Write(e Event) error {
 		}
 		t.text(string(e.Settings))
 		t.text(e.Text)
+		t.number(e.Client)
 	case *Step:
 		t.number(e.Time)
 		t.number(uint64(len(e.Spans)))
@@ -68,6 +69,9 @@ func (t *Writer) Write(e Event) error {
 		t.number(uint64(len(e.Tokens)))
 		for _, id := range e.Tokens {
 			t.number(uint64(uint32(id + 1)))
+		}
+		for _, n := range [...]int{e.Budget.Rows, e.Budget.Alone, e.Budget.Fixed} {
+			t.number(uint64(n))
 		}
 	case *Foreseen:
 		t.foreseen(e)

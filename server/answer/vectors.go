@@ -154,7 +154,7 @@ func vector(ctx context.Context, x *exchange.Exchange, m *Model, tokens []int32)
 		return nil, err
 	}
 	defer m.places.leave(x, 1)
-	stream, err := m.Engine.Embed(tokens)
+	stream, err := m.Engine.Embed(x.Client, tokens)
 	if err != nil {
 		return nil, err
 	}

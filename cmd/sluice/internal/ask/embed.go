@@ -101,7 +101,7 @@ const textsTogether = 32
 func (c *Embed) vectors(ctx context.Context, engine *actors.Engine, texts [][]int32) ([][]float32, error) {
 	streams := make([]*actors.Stream, len(texts))
 	for i, ids := range texts {
-		s, err := engine.Embed(ids)
+		s, err := engine.Embed("", ids)
 		if err != nil {
 			return nil, err
 		}

@@ -218,7 +218,7 @@ func (m *measurement) texts(ctx context.Context, prompts [][]int32) (s report.Sp
 	began, read := time.Now(), 0
 	streams := make([]*actors.Stream, len(prompts))
 	for i, tokens := range prompts {
-		if streams[i], err = m.engine.Embed(tokens); err != nil {
+		if streams[i], err = m.engine.Embed("", tokens); err != nil {
 			return s, err
 		}
 		defer streams[i].Close()

@@ -1,0 +1,88 @@
+package actors
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/tokentrace"
+)
+
+// recorded are the events of a trace.
+func recorded(t *testing.T, trace []byte) (all []tokentrace.Event) {
+	r, err := tokentrace.NewReader(bytes.NewReader(trace))
+	require.NoError(t, err)
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err)
+		all = append(all, e)
+	}
+}
+
+// TestStrangerGetsAPlace: while a client holds all places and has more requests waiting, another one's request is in
+// the step after next, and in each step from then on, beside few rows. Law Recompute: whoever gave way gets the answer
+// that it gets alone.
+func TestStrangerGetsAPlace(t *testing.T) {
+	all := prompts(13)
+	stranger := all[12][:3]
+	want := alone(t, startFixture(t, fixture, nil), append(all[:12:12], stranger), 60)
+	var trace bytes.Buffer
+	e := startFixture(t, fixture, func(c *Config) { c.Sequences, c.Record = 4, &trace })
+	of := func(client string, prompt []int32) *Stream {
+		r := ask(prompt, 60)
+		r.Client = client
+		return begin(t, e, r)
+	}
+	var hogs sync.WaitGroup
+	var answered atomic.Bool
+	got := make([]string, 13)
+	for i, p := range all[:12] {
+		hogs.Go(func() {
+			for got[i] == "" || !answered.Load() { // there are always some that wait
+				got[i] = spelled(t, of("hog", p))
+			}
+		})
+	}
+	require.Eventually(t, func() bool { s := e.Snapshot(); return s.Running == 4 && s.Waiting > 0 }, patient,
+		time.Millisecond)
+	got[12] = spelled(t, of("stranger", stranger))
+	answered.Store(true)
+	hogs.Wait()
+	require.Equal(t, want, got)
+	shut(t, e)
+
+	number, steps, first, last, before := uint64(0), 0, 0, 0, 0
+	clients := map[uint64]int{}
+	for _, event := range recorded(t, trace.Bytes()) {
+		switch x := event.(type) {
+		case *tokentrace.Open:
+			if clients[x.Client]++; len(x.Prompt) == 3 && x.Prompt[0] == stranger[0] {
+				number, before = x.Sequence, steps
+			}
+		case *tokentrace.Step:
+			steps++
+			require.Positive(t, x.Budget.Rows)
+			for _, s := range x.Spans {
+				if s.Sequence == number && number > 0 {
+					last = steps
+				}
+				if s.Sequence == number && number > 0 && first == 0 {
+					first = steps
+				}
+			}
+		}
+	}
+	require.Len(t, clients, 2)
+	require.Equal(t, 1, clients[1])
+	require.LessOrEqual(t, first-before, 3, "steps until it has a place")
+	require.Equal(t, 60, last-first+1, "steps from its first row to its last")
+}
