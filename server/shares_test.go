@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,8 +17,19 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 )
 
-// few has two answers computed at a time: four places.
+// few has two answers computed at a time: four places for a client that is alone, and 24 in all.
 func few(c *actors.Config) { c.Sequences = 2 }
+
+// one has one: three places for a client that is alone, two where there are others, and 18 in all.
+func one(c *actors.Config) { c.Sequences = 1 }
+
+// fill has as many clients as it takes ask for more answers than there are places, when only one is computed.
+func (r *running) fill(t *testing.T, body string) (all []*net.TCPConn) {
+	for i := range 9 {
+		all = append(all, r.by(t, fmt.Sprintf("198.51.100.%d", i), body))
+	}
+	return all
+}
 
 // by is a request whose client a trusted proxy names.
 func (r *running) by(t *testing.T, address, body string) *net.TCPConn {
@@ -63,14 +76,44 @@ func TestQueueIsNoSession(t *testing.T) {
 	r.open(t, 0)
 }
 
+// TestPlacesAreGivenUp: a key that takes all places with one request whose answers do not end keeps no other key
+// waiting.
+func TestPlacesAreGivenUp(t *testing.T) {
+	r := start(t, Options{APIKeys: []string{"hog", "stranger"}, Patience: 10 * time.Minute}, func(c *actors.Config) {
+		few(c)
+		c.Context = 16384
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	post := func(key, body string) *http.Request {
+		q, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url+"/v1/completions", strings.NewReader(body))
+		require.NoError(t, err)
+		q.Header.Set("Authorization", "Bearer "+key)
+		return q
+	}
+	hog, err := r.http.Do(post("hog", endless(true, `,"n":128,"max_tokens":16000`)))
+	require.NoError(t, err)
+	defer hog.Body.Close()
+	go io.Copy(io.Discard, hog.Body) //nolint:errcheck // it ends with the request
+	r.open(t, 4)
+	for range 5 {
+		answer, err := r.http.Do(post("stranger", `{"prompt":"one two","ignore_eos":true,"max_tokens":20}`))
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+		require.NoError(t, answer.Body.Close())
+		now := r.engine.Snapshot()
+		require.GreaterOrEqual(t, now.Running+now.Waiting, int64(4), "the other key's answers go on")
+	}
+}
+
 // TestShares: who has least is next: a client that fills all places and the queue does not keep another one waiting for
 // more than one answer.
 func TestShares(t *testing.T) {
-	r := start(t, behindProxy, few)
-	for range 2 {
-		go readAll(r.by(t, "192.0.2.1", `{"prompt":"one two","ignore_eos":true,"max_tokens":300,"n":128}`))
+	r := start(t, behindProxy, one)
+	for _, conn := range r.fill(t, `{"prompt":"one two","ignore_eos":true,"max_tokens":300,"n":128}`) {
+		go readAll(conn)
 	}
-	r.open(t, 4)
+	r.open(t, 18)
 	from := r.engine.Snapshot().Requests
 	conn := r.by(t, "192.0.2.2", `{"prompt":"one two","max_tokens":4}`)
 	answer, err := http.ReadResponse(reader(conn), nil)
@@ -81,19 +124,18 @@ func TestShares(t *testing.T) {
 
 // TestUnreadAnswer: answers that nobody reads give their places up when others wait, and not before.
 func TestUnreadAnswer(t *testing.T) {
-	r := start(t, behindProxy, few)
-	for range 2 {
-		conn := r.by(t, "192.0.2.1", endless(true, `,"logprobs":20,"n":128`))
+	r := start(t, behindProxy, one)
+	for _, conn := range r.fill(t, endless(true, `,"logprobs":20,"n":2`)) {
 		require.NoError(t, conn.SetReadBuffer(4096))
 	}
-	r.open(t, 4)
+	r.open(t, 18)
 	generated := uint64(0)
 	require.Eventually(t, func() bool { // both are full when no more is generated
 		before := generated
 		generated = r.engine.Snapshot().Generated
 		return generated > 0 && generated == before
 	}, patient, 500*time.Millisecond)
-	r.open(t, 4)
+	r.open(t, 18)
 	r.getsAPlace(t, "it waited for our patience with the others")
 }
 
@@ -127,7 +169,7 @@ func TestFullQueue(t *testing.T) {
 	}
 	r.waiting(t, 8*128)
 	require.Empty(t, refused)
-	other := r.by(t, "192.0.2.2", endless(true, ""))
+	other := r.by(t, "192.0.2.2", endless(false, `,"n":5`)) // three have places, two wait
 	select {
 	case answer := <-refused:
 		require.True(t, strings.HasPrefix(answer, "HTTP/1.1 503 "), answer)
@@ -171,9 +213,8 @@ func TestClient(t *testing.T) {
 
 // TestTricklingClient: who takes some bytes of its answers now and then does not read them, either.
 func TestTricklingClient(t *testing.T) {
-	r := start(t, behindProxy, few)
-	for range 2 {
-		conn := r.by(t, "192.0.2.1", endless(true, `,"n":128`))
+	r := start(t, behindProxy, one)
+	for _, conn := range r.fill(t, endless(true, `,"logprobs":20,"n":2`)) {
 		require.NoError(t, conn.SetReadBuffer(4096))
 		go func() {
 			for b := make([]byte, 64); ; time.Sleep(10 * time.Millisecond) { // 6400 bytes a second
@@ -183,6 +224,6 @@ func TestTricklingClient(t *testing.T) {
 			}
 		}()
 	}
-	r.open(t, 4)
-	r.getsAPlace(t, "it waited for two that hardly read")
+	r.open(t, 18)
+	r.getsAPlace(t, "it waited for those that hardly read")
 }

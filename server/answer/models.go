@@ -54,14 +54,16 @@ type Model struct {
 	Breakers  func(texts []string) *sample.Breakers // of DRY; nil: the usual ones
 	Fill      Fill                                  // nil: it was not trained to fill in gaps
 
-	places *stock // those of its answers: as many as are computed at once, and some that are ready to follow
+	places *stock // those of its answers in the engine, where they are computed or wait for it
 }
 
 // Fill makes the prompt that asks for what is missing between two texts; stop is asked from time to time.
 type Fill func(beside []token.Snippet, before, after string, stop func() bool) ([]int32, error)
 
 const (
-	following = 2              // answers that are opened beside those that are computed
+	following = 2              // answers of a client that are opened beside those that are computed
+	rooms     = 6              // so many clients may have as many places as one could that is alone
+	sessions  = 192            // places of a model at most; the engine has more, for those that are about to end
 	queue     = 8 * MaxChoices // choices that may wait for a place; they are no sessions of the engine's yet
 )
 
@@ -69,7 +71,7 @@ const (
 func describe(name string, e *actors.Engine) *Model {
 	usual := sync.OnceValue(func() *sample.Breakers { return breakers(e.Vocab(), []string{"\n", ":", `"`, "*"}) })
 	m := &Model{
-		Name: name, Engine: e, places: newStock(int64(e.Info.Sequences+following), queue), Habits: e.Habits(),
+		Name: name, Engine: e, places: newPlaces(e.Info.Sequences), Habits: e.Habits(),
 		Sampling: e.Info.Sampling, Vocab: e.Info.Vocab, Width: e.Info.Program.OutputWidth(), Context: e.Info.Context,
 		EndTokens: e.Vocab().EOG(),
 		Breakers: func(texts []string) *sample.Breakers {

@@ -30,6 +30,15 @@ func newStock(size int64, waiting int) *stock {
 	return &stock{pool: share.NewPool(size, waiting), size: size, holders: map[*exchange.Exchange]int64{}}
 }
 
+// newPlaces makes the places of a model that computes so many answers at once. A client has as many as are computed of
+// its own while all clients have as many, and some that follow: so there are always places for another client, whose
+// answers the engine then gives some of the first one's places to.
+func newPlaces(computed int) *stock {
+	s := newStock(int64(min(rooms*(computed+following), sessions)), queue)
+	s.pool.Limit(func(clients int) int64 { return int64(computed/clients + following) })
+	return s
+}
+
 // take waits for units for an exchange; leave gives them back.
 func (s *stock) take(ctx context.Context, x *exchange.Exchange, units int64) error {
 	s.watch(units)

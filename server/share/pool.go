@@ -3,6 +3,7 @@ package share
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 )
 
@@ -13,7 +14,8 @@ var ErrFull = errors.New("too many wait already")
 type Pool struct {
 	mu      sync.Mutex
 	size    int64
-	most    int // that may wait
+	most    int                     // that may wait
+	each    func(clients int) int64 // how many units one of so many clients may have; nil: any number
 	used    int64
 	held    map[string]int64 // by client
 	waiting []*waiter        // by arrival
@@ -34,6 +36,13 @@ type waiter struct {
 // NewPool makes a pool of size units, for which at most so many may wait at a time.
 func NewPool(size int64, waiting int) *Pool {
 	return &Pool{size: size, most: waiting, held: map[string]int64{}, last: map[string]uint64{}}
+}
+
+// Limit bounds what one client may have while there are so many that have units or wait for some. What it has already
+// it keeps when others come. It is called before the first Take.
+func (p *Pool) Limit(each func(clients int) int64) *Pool {
+	p.each = each
+	return p
 }
 
 // Take waits for units, in the order of what clients have already, the least first, and who has as much in turns, and
@@ -99,10 +108,11 @@ func (p *Pool) Wanted() bool { return p.Waiting() > 0 }
 
 // grant serves those whom there is enough for, who has least first.
 func (p *Pool) grant() {
+	limit := p.limit()
 	for {
 		var next *waiter
 		for _, w := range p.waiting {
-			fits := p.used == 0 || p.used+w.units <= w.most
+			fits := p.used == 0 || p.used+w.units <= w.most && p.held[w.client]+w.units <= limit
 			if fits && (next == nil || p.before(w.client, next.client)) {
 				next = w
 			}
@@ -128,6 +138,22 @@ func (p *Pool) before(a, b string) bool {
 		return p.held[a] < p.held[b]
 	}
 	return p.last[a] < p.last[b]
+}
+
+// limit is how many units a client may have now.
+func (p *Pool) limit() int64 {
+	if p.each == nil {
+		return math.MaxInt64
+	}
+	clients := len(p.held)
+	come := map[string]bool{}
+	for _, w := range p.waiting {
+		if _, has := p.held[w.client]; !has && !come[w.client] {
+			come[w.client] = true
+			clients++
+		}
+	}
+	return p.each(max(clients, 1))
 }
 
 // crowd refuses the last one of the client that waits most often.

@@ -153,3 +153,34 @@ func TestAccounts(t *testing.T) {
 	require.Zero(t, p.Waiting())
 	require.Empty(t, p.held)
 }
+
+// TestLimit: with a limit by clients a client that asks for everything leaves units for others, fewer the more there
+// are; what it has it keeps.
+func TestLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(12, 100).Limit(func(clients int) int64 { return int64(6/clients) + 1 })
+		got := make(chan string, 100)
+		ask := func(client string, n, granted int) {
+			t.Helper()
+			for range n {
+				take(t, p, got, client, 1)
+			}
+			require.Len(t, got, granted)
+			for range granted {
+				require.Equal(t, client, <-got)
+			}
+		}
+		ask("a", 20, 7)
+		ask("b", 20, 4)
+		ask("c", 1, 1)
+		require.EqualValues(t, 12, p.Used())
+		ask("d", 1, 0)
+		for range 5 {
+			p.Give("a", 1)
+		}
+		require.Equal(t, "d", <-got, "who has least")
+		require.Empty(t, got, "a has two, b four: four clients may have two each")
+		p.Give("a", 1)
+		require.Equal(t, "a", <-got)
+	})
+}
