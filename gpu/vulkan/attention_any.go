@@ -7,45 +7,37 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// Append is the storing of rows of keys and values, rotated before, in a cache of any type. Fields are as Attention's.
-type Append struct {
-	K, V             uint64 // float32 rows
-	KStride, VStride int    // in float32
-	Keys, Values     uint64
-	Rows, Tables     uint64
-	N                int
-	Count            uint64
-}
-
 // Append records it.
-func (k *Kernels) Append(r *vk.Recording, h *Heads, s *Append) error {
-	kernel, err := k.kernel(shaders.Append, shaders.AppendConstants{Type: uint32(h.cache())}.List())
+func (k *Kernels) Append(r *vk.Recording, s *kernel.Append) error {
+	h := &s.Heads
+	shader, err := k.kernel(shaders.Append, shaders.AppendConstants{Type: uint32(h.CacheType())}.List())
 	if err != nil {
 		return err
 	}
 	p := shaders.AppendPush{X: s.K, Cache: s.Keys, Rows: s.Rows, Tables: s.Tables, Count: s.Count,
 		Features: uint32(h.Features), Grouped: backend.KVScaled, XStride: uint32(s.KStride)}
-	vk.Use(r, kernel, &p)
+	vk.Use(r, shader, &p)
 	r.Dispatch(uint32(h.KV), uint32(s.N), 1)
 	p.X, p.Cache, p.XStride = s.V, s.Values, uint32(s.VStride)
-	p.Features, p.Grouped = uint32(h.values()), uint32(h.values())
-	vk.Use(r, kernel, &p)
+	p.Features, p.Grouped = uint32(h.ValueFeatures()), uint32(h.ValueFeatures())
+	vk.Use(r, shader, &p)
 	r.Dispatch(uint32(h.KV), uint32(s.N), 1)
 	return nil
 }
 
 // headsAtOnce is how many query heads share a workgroup, and what it reads of the cache: as many as its memory has room
 // for, as long as there are workgroups for every part of a card. The bits do not depend on it.
-func (k *Kernels) headsAtOnce(h *Heads, groups int) int {
+func (k *Kernels) headsAtOnce(h *kernel.Heads, groups int) int {
 	const most, enough = 8, 512
 	once := 1
 	for n := 2; n <= most && groups/n >= enough; n *= 2 {
-		values := (h.values() + 63) / 64
+		values := (h.ValueFeatures() + 63) / 64
 		if h.Query/h.KV%n != 0 || n*values > 64 || uint32(4*n*(h.Features+130)) > k.d.Facts.Shared {
 			break
 		}
@@ -55,7 +47,7 @@ func (k *Kernels) headsAtOnce(h *Heads, groups int) int {
 }
 
 // attendAny is Attend by the kernels for any shape.
-func (k *Kernels) attendAny(r *vk.Recording, h *Heads, a *Attention) error {
+func (k *Kernels) attendAny(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
 	if a.Alone || a.Quantise {
 		return errors.New("these heads are rotated and stored before, and quantised after attention: see Fused")
 	}
@@ -74,22 +66,23 @@ func (k *Kernels) attendAny(r *vk.Recording, h *Heads, a *Attention) error {
 }
 
 // mergeAny records the joining of splits, to float32.
-func (k *Kernels) mergeAny(r *vk.Recording, h *Heads, a *Attention) error {
+func (k *Kernels) mergeAny(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
 	merge, err := k.kernel(shaders.MergeAny, nil)
 	if err != nil {
 		return err
 	}
 	r.Barrier()
 	vk.Use(r, merge, &shaders.MergeAnyPush{Parts: a.Parts, Y: a.Y, Rows: a.Rows, Sinks: a.Sinks, Count: a.Count,
-		Heads: uint32(h.Query), Features: uint32(h.values()), YStride: uint32(a.YStride)})
-	r.Dispatch(uint32((h.Query*h.values()+63)/64), uint32(a.N), 1)
+		Heads: uint32(h.Query), Features: uint32(h.ValueFeatures()), YStride: uint32(a.YStride)})
+	r.Dispatch(uint32((h.Query*h.ValueFeatures()+63)/64), uint32(a.N), 1)
 	return nil
 }
 
 // attendSplits records the splits of each row by itself.
-func (k *Kernels) attendSplits(r *vk.Recording, h *Heads, a *Attention) error {
+func (k *Kernels) attendSplits(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
 	once := k.headsAtOnce(h, h.Query*maxParts(a.Depth)*a.N)
-	c := shaders.AttendAnyConstants{Type: uint32(h.cache()), Keys: uint32(h.Features), Values: uint32(h.values()),
+	c := shaders.AttendAnyConstants{Type: uint32(h.CacheType()), Keys: uint32(h.Features),
+		Values:  uint32(h.ValueFeatures()),
 		Queries: uint32(h.Query / h.KV), AtOnce: uint32(once)}
 	attend, err := k.kernel(shaders.AttendAny, c.List())
 	if err != nil {
@@ -106,15 +99,17 @@ func (k *Kernels) attendSplits(r *vk.Recording, h *Heads, a *Attention) error {
 const tiledPairs = 64
 
 // tiles says whether heads have a shape that attend_rows.comp can take, and lie so.
-func (k *Kernels) tiles(h *Heads, a *Attention) bool {
+func (k *Kernels) tiles(h *kernel.Heads, a *kernel.Attention) bool {
 	f := &k.d.Facts
 	return a.X%16 == 0 && a.XStride%4 == 0 && tiledPairs%(h.Query/h.KV) == 0 && h.Features%backend.KVScaled == 0 &&
-		h.values()%64 == 0 && f.Invocations >= 256 && uint32(18<<10+512+max(8<<10+512, 64*h.values())) <= f.Shared
+		h.ValueFeatures()%64 == 0 && f.Invocations >= 256 && uint32(18<<10+512+max(8<<10+512,
+		64*h.ValueFeatures())) <= f.Shared
 }
 
 // attendTogether records the splits of many rows at a time, with the bits of attendSplits.
-func (k *Kernels) attendTogether(r *vk.Recording, h *Heads, a *Attention) error {
-	c := shaders.AttendRowsConstants{Type: uint32(h.cache()), Keys: uint32(h.Features), Values: uint32(h.values()),
+func (k *Kernels) attendTogether(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
+	c := shaders.AttendRowsConstants{Type: uint32(h.CacheType()), Keys: uint32(h.Features),
+		Values:  uint32(h.ValueFeatures()),
 		Queries: uint32(h.Query / h.KV)}
 	attend, err := k.kernel(shaders.AttendRows, c.List())
 	if err != nil {

@@ -9,16 +9,18 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/stretchr/testify/require"
 )
 
 // anyScene is sequences of random keys and values, all appended, and rows that look at them.
 type anyScene struct {
-	h            Heads
-	rows         []Row
+	h            kernel.Heads
+	rows         []kernel.Row
 	tables       []uint32
 	q            [][]float32
 	keys, values [][][]float32 // by sequence and position, all KV heads: as the cache must return them
@@ -56,7 +58,7 @@ func cached(t backend.KVType, x []float32, grouped int) []float32 {
 // attend is a query head's result, in float64.
 func (s *anyScene) attend(sequence, head int) []float64 {
 	position := int(s.rows[sequence].Position)
-	y := make([]float64, s.h.values())
+	y := make([]float64, s.h.ValueFeatures())
 	kv, from, total := head/(s.h.Query/s.h.KV), 0, 0.0
 	if s.window > 0 {
 		from = max(0, position+1-s.window)
@@ -75,7 +77,7 @@ func (s *anyScene) attend(sequence, head int) []float64 {
 		}
 		w := math.Exp(score)
 		total += w
-		for i, v := range s.values[sequence][p][kv*s.h.values():][:s.h.values()] {
+		for i, v := range s.values[sequence][p][kv*s.h.ValueFeatures():][:s.h.ValueFeatures()] {
 			y[i] += w * float64(v)
 		}
 	}
@@ -89,7 +91,7 @@ func (s *anyScene) attend(sequence, head int) []float64 {
 func (s *anyScene) build(g *gpu, positions []int) (keys, values, tables *vk.Buffer) {
 	rnd := rand.New(rand.NewPCG(4, 4))
 	for _, p := range positions {
-		s.rows = append(s.rows, Row{Position: uint32(p), Table: uint32(len(s.tables))})
+		s.rows = append(s.rows, kernel.Row{Position: uint32(p), Table: uint32(len(s.tables))})
 		s.tables = append(s.tables, make([]uint32, blocksOf(p))...)
 		s.q = append(s.q, randomRow(s.h.Query*s.h.Features, rnd.Uint64()))
 	}
@@ -102,27 +104,28 @@ func (s *anyScene) build(g *gpu, positions []int) (keys, values, tables *vk.Buff
 	}
 	tables = g.words(s.tables...)
 	for i, p := range positions {
-		var rows []Row
+		var rows []kernel.Row
 		var k, v []float32
 		var kept, vept [][]float32
 		for at := range p + 1 {
-			rows = append(rows, Row{Position: uint32(at), Table: s.rows[i].Table})
+			rows = append(rows, kernel.Row{Position: uint32(at), Table: s.rows[i].Table})
 			var kr, vr []float32
 			for range s.h.KV {
-				a, b := randomRow(s.h.Features, rnd.Uint64()), randomRow(s.h.values(), rnd.Uint64())
+				a, b := randomRow(s.h.Features, rnd.Uint64()), randomRow(s.h.ValueFeatures(), rnd.Uint64())
 				k, v = append(k, a...), append(v, b...)
-				kr = append(kr, cached(s.h.cache(), a, backend.KVScaled)...)
-				vr = append(vr, cached(s.h.cache(), b, len(b))...)
+				kr = append(kr, cached(s.h.CacheType(), a, backend.KVScaled)...)
+				vr = append(vr, cached(s.h.CacheType(), b, len(b))...)
 			}
 			kept, vept = append(kept, kr), append(vept, vr)
 		}
 		s.keys, s.values = append(s.keys, kept), append(s.values, vept)
 		list := g.room(uint64(8 * len(rows)))
-		copy(view[Row](list.Bytes), rows)
+		copy(view[kernel.Row](list.Bytes), rows)
 		kb, vb := g.floats(k), g.floats(v)
 		g.run(func(r *vk.Recording) {
-			require.NoError(g.t, g.k.Append(r, &s.h, &Append{K: kb.Address, V: vb.Address, KStride: s.h.KV * s.h.Features,
-				VStride: s.h.KV * s.h.values(), Keys: keys.Address, Values: values.Address, Rows: list.Address,
+			require.NoError(g.t, g.k.Append(r, &kernel.Append{Heads: s.h, K: kb.Address, V: vb.Address,
+				KStride: s.h.KV * s.h.Features,
+				VStride: s.h.KV * s.h.ValueFeatures(), Keys: keys.Address, Values: values.Address, Rows: list.Address,
 				Tables: tables.Address, N: len(rows)}))
 		})
 	}
@@ -132,14 +135,14 @@ func (s *anyScene) build(g *gpu, positions []int) (keys, values, tables *vk.Buff
 func (s *anyScene) run(g *gpu, positions []int) []float32 {
 	keys, values, tables := s.build(g, positions)
 	rows := g.room(uint64(8 * len(s.rows)))
-	copy(view[Row](rows.Bytes), s.rows)
+	copy(view[kernel.Row](rows.Bytes), s.rows)
 	var q []float32
 	for _, x := range s.q {
 		q = append(q, x...)
 	}
-	out := s.h.Query * s.h.values()
+	out := s.h.Query * s.h.ValueFeatures()
 	y := g.room(uint64(4 * out * len(s.rows)))
-	a := &Attention{X: g.floats(q).Address, Y: y.Address, Keys: keys.Address, Values: values.Address,
+	a := &kernel.Attention{X: g.floats(q).Address, Y: y.Address, Keys: keys.Address, Values: values.Address,
 		Parts: g.room(s.h.PartBytes(len(s.rows))).Address, Rows: rows.Address, Tables: tables.Address,
 		XStride: s.h.Query * s.h.Features, YStride: out, N: len(s.rows), Scale: 0.2, Cap: s.cap, Window: s.window}
 	for _, p := range positions {
@@ -161,29 +164,30 @@ func (s *anyScene) run(g *gpu, positions []int) []float32 {
 func TestAttentionAny(t *testing.T) {
 	g := open(t)
 	for _, c := range []struct {
-		h         Heads
+		h         kernel.Heads
 		fused     bool
 		positions []int
 		change    func(*anyScene)
 	}{
-		{Heads{Query: 4, KV: 2, Features: 128}, true, []int{0, 130}, nil},
-		{Heads{Query: 2, KV: 1, Features: 80}, true, []int{5, 200}, nil},
-		{Heads{Query: 3, KV: 3, Features: 96}, true, []int{70}, nil},
-		{Heads{Query: 2, KV: 2, Features: 8}, true, []int{66}, nil},
-		{Heads{Query: 1, KV: 1, Features: 112}, true, []int{66}, nil},
-		{Heads{Query: 2, KV: 1, Features: 192}, true, []int{66}, nil},
-		{Heads{Query: 4, KV: 2, Features: 20, Values: 12}, false, []int{0, 1, 63, 64, 140}, nil},
-		{Heads{Query: 2, KV: 1, Features: 192, Values: 128, Cache: backend.KVF32}, false, []int{3, 100}, nil},
-		{Heads{Query: 4, KV: 1, Features: 64, Cache: backend.KVQ8}, false, []int{600}, nil},
-		{Heads{Query: 2, KV: 2, Features: 33, Values: 70, Cache: backend.KVQ8}, false, []int{90, 3}, nil},
-		{Heads{Query: 2, KV: 1, Features: 256, Cache: backend.KVF32}, false, []int{300},
+		{kernel.Heads{Query: 4, KV: 2, Features: 128}, true, []int{0, 130}, nil},
+		{kernel.Heads{Query: 2, KV: 1, Features: 80}, true, []int{5, 200}, nil},
+		{kernel.Heads{Query: 3, KV: 3, Features: 96}, true, []int{70}, nil},
+		{kernel.Heads{Query: 2, KV: 2, Features: 8}, true, []int{66}, nil},
+		{kernel.Heads{Query: 1, KV: 1, Features: 112}, true, []int{66}, nil},
+		{kernel.Heads{Query: 2, KV: 1, Features: 192}, true, []int{66}, nil},
+		{kernel.Heads{Query: 4, KV: 2, Features: 20, Values: 12}, false, []int{0, 1, 63, 64, 140}, nil},
+		{kernel.Heads{Query: 2, KV: 1, Features: 192, Values: 128, Cache: backend.KVF32}, false, []int{3, 100}, nil},
+		{kernel.Heads{Query: 4, KV: 1, Features: 64, Cache: backend.KVQ8}, false, []int{600}, nil},
+		{kernel.Heads{Query: 2, KV: 2, Features: 33, Values: 70, Cache: backend.KVQ8}, false, []int{90, 3}, nil},
+		{kernel.Heads{Query: 2, KV: 1, Features: 256, Cache: backend.KVF32}, false, []int{300},
 			func(s *anyScene) { s.window, s.cap, s.sinks = 77, 2, []float32{0.5, -3} }},
 		// So many rows that heads share what they read.
-		{Heads{Query: 8, KV: 1, Features: 20, Values: 70}, false, slices.Repeat([]int{3, 90, 70, 64}, 16), nil},
-		{Heads{Query: 8, KV: 2, Features: 36, Values: 20, Cache: backend.KVQ8}, false, slices.Repeat([]int{3, 70}, 20), nil},
-		{Heads{Query: 4, KV: 2, Features: 20, Values: 4, Cache: backend.KVF32}, false, slices.Repeat([]int{3, 70}, 20),
+		{kernel.Heads{Query: 8, KV: 1, Features: 20, Values: 70}, false, slices.Repeat([]int{3, 90, 70, 64}, 16), nil},
+		{kernel.Heads{Query: 8, KV: 2, Features: 36, Values: 20, Cache: backend.KVQ8}, false, slices.Repeat([]int{3, 70},
+			20), nil},
+		{kernel.Heads{Query: 4, KV: 2, Features: 20, Values: 4, Cache: backend.KVF32}, false, slices.Repeat([]int{3, 70}, 20),
 			func(s *anyScene) { s.window, s.cap, s.sinks = 40, 2, []float32{0.5, -3, 0, 1} }},
-		{Heads{Query: 2, KV: 1, Features: 7, Values: 3}, false, []int{530},
+		{kernel.Heads{Query: 2, KV: 1, Features: 7, Values: 3}, false, []int{530},
 			func(s *anyScene) { s.window, s.sinks = 64, []float32{2, 1} }},
 	} {
 		t.Run(fmt.Sprint(c.h), func(t *testing.T) {
@@ -196,19 +200,19 @@ func TestAttentionAny(t *testing.T) {
 				require.Equal(t, c.fused, g.k.Fused(&s.h))
 			}
 			y := s.run(g, c.positions)
-			width := s.h.Query * s.h.values()
+			width := s.h.Query * s.h.ValueFeatures()
 			for r := range c.positions {
 				for head := range s.h.Query {
 					for i, v := range s.attend(r, head) {
-						require.InDelta(t, v, y[r*width+head*s.h.values()+i], 4e-5, "row %d, head %d, feature %d", r, head, i)
+						require.InDelta(t, v, y[r*width+head*s.h.ValueFeatures()+i], 4e-5, "row %d, head %d, feature %d", r, head, i)
 					}
 				}
 			}
 		})
 	}
-	h := Heads{Query: 4, KV: 2, Features: 20}
-	require.ErrorContains(t, g.k.Rotate(nil, &h, &Attention{}), "want Turn and Append")
-	require.ErrorContains(t, g.k.Attend(nil, &h, &Attention{Alone: true}), "see Fused")
+	h := kernel.Heads{Query: 4, KV: 2, Features: 20}
+	require.ErrorContains(t, g.k.Rotate(nil, &h, &kernel.Attention{}), "want Turn and Append")
+	require.ErrorContains(t, g.k.Attend(nil, &h, &kernel.Attention{Alone: true}), "see Fused")
 	h.Query = 3
-	require.ErrorContains(t, g.k.Attend(nil, &h, &Attention{}), "3 query heads, 2 KV heads")
+	require.ErrorContains(t, g.k.Attend(nil, &h, &kernel.Attention{}), "3 query heads, 2 KV heads")
 }

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/gpu/plan"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/stretchr/testify/require"
 )
 
 // attendWays are the kernels that may compute attention; one that cannot take a shape is left out.
@@ -31,7 +34,7 @@ func BenchmarkAttend(b *testing.B) {
 	if g.d.Facts.Kind == vk.CPU {
 		n, depths, answers = 17, []int{0}, [][2]int{{2, 70}}
 	}
-	for _, h := range []Heads{
+	for _, h := range []kernel.Heads{
 		{Query: 32, KV: 8, Features: 128, Dims: 128}, {Query: 32, KV: 8, Features: 64, Dims: 64},
 		{Query: 64, KV: 8, Features: 128, Dims: 128},
 	} {
@@ -51,33 +54,33 @@ func BenchmarkAttend(b *testing.B) {
 }
 
 // benchAttend is n rows of one sequence, or alone, each of its own, behind depth positions.
-func (g *gpu) benchAttend(b *testing.B, h Heads, n, depth int, alone bool) {
+func (g *gpu) benchAttend(b *testing.B, h kernel.Heads, n, depth int, alone bool) {
 	each, sequences := blocksOf(depth+n), 1
 	if alone {
 		each, sequences = blocksOf(depth), n
 	}
 	rows, tables := g.room(uint64(8*n)), make([]uint32, each*sequences)
 	for i := range n {
-		view[Row](rows.Bytes)[i] = Row{Position: uint32(depth + i)}
+		view[kernel.Row](rows.Bytes)[i] = kernel.Row{Position: uint32(depth + i)}
 		if alone {
-			view[Row](rows.Bytes)[i] = Row{Position: uint32(depth), Table: uint32(i * each)}
+			view[kernel.Row](rows.Bytes)[i] = kernel.Row{Position: uint32(depth), Table: uint32(i * each)}
 		}
 	}
 	for i := range tables {
 		tables[i] = uint32(len(tables) - 1 - i)
 	}
 	width, stride := h.Query*h.Features, (h.Query+2*h.KV)*h.Features
-	a := Attention{X: g.local(uint64(4 * stride * n)).Address, Y: g.local(uint64(4 * width * n)).Address,
+	a := kernel.Attention{X: g.local(uint64(4 * stride * n)).Address, Y: g.local(uint64(4 * width * n)).Address,
 		Keys: g.local(h.KeyBytes(len(tables))).Address, Values: g.local(h.ValueBytes(len(tables))).Address,
-		Parts: g.local(h.PartBytes(min(n, attentionRows))).Address, Tables: g.words(tables...).Address,
+		Parts: g.local(h.PartBytes(min(n, plan.AttentionRows))).Address, Tables: g.words(tables...).Address,
 		Angles: g.local(uint64(4 * h.Dims * n)).Address, XStride: stride, YStride: width, Scale: 1e-3, Depth: depth + n - 1,
 		Alone: alone}
 	for _, way := range attendWays {
 		many := way.together && (alone || !g.k.tiles(&h, &a))
-		if many || way.any && alone || !way.any && !way.together && h.cache() != backend.KVF16 {
+		if many || way.any && alone || !way.any && !way.together && h.CacheType() != backend.KVF16 {
 			continue
 		}
-		b.Run(fmt.Sprintf("%s/%dof%d/%d/rows%d/depth%d/%s", h.cache(), h.KV, h.Query, h.Features, n, depth, way.name),
+		b.Run(fmt.Sprintf("%s/%dof%d/%d/rows%d/depth%d/%s", h.CacheType(), h.KV, h.Query, h.Features, n, depth, way.name),
 			func(b *testing.B) {
 				defer func(squares, many bool) { g.k.attendSquares, g.k.together = squares, many }(g.k.attendSquares, g.k.together)
 				g.k.attendSquares, g.k.together = way.squares, way.together
@@ -88,9 +91,9 @@ func (g *gpu) benchAttend(b *testing.B, h Heads, n, depth int, alone bool) {
 				for range b.N {
 					us := g.times(5, 2, func(r *vk.Recording) {
 						r.Stamp()
-						for from := 0; from < n; from += attentionRows {
+						for from := 0; from < n; from += plan.AttentionRows {
 							a := a
-							a.N, a.Rows = min(attentionRows, n-from), rows.Address+uint64(8*from)
+							a.N, a.Rows = min(plan.AttentionRows, n-from), rows.Address+uint64(8*from)
 							a.X, a.Y = a.X+uint64(4*stride*from), a.Y+uint64(4*width*from)
 							require.NoError(b, attend(r, &h, &a))
 							r.Barrier()

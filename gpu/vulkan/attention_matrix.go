@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -18,14 +19,14 @@ func attendsBySquares(f *vk.Facts) bool {
 
 // bySquares says whether attention of some heads goes by squares: attend_matrix.comp. It depends on nothing but their
 // shape, since the bits do.
-func (k *Kernels) bySquares(h *Heads) bool {
+func (k *Kernels) bySquares(h *kernel.Heads) bool {
 	_, err := k.attendMatrix(h, 1)
 	return k.attendSquares && err == nil
 }
 
 // attendMatrix chooses the constants for so many rows: as many squares of pairs as there are, and as shared memory has
 // room for.
-func (k *Kernels) attendMatrix(h *Heads, rows int) (shaders.AttendMatrixConstants, error) {
+func (k *Kernels) attendMatrix(h *kernel.Heads, rows int) (shaders.AttendMatrixConstants, error) {
 	c := shaders.AttendMatrixConstants{Features: uint32(h.Features), Queries: uint32(h.Query / max(h.KV, 1)),
 		Dims: uint32(h.Dims), Interleaved: bit(h.Interleaved)}
 	tiles := uint32(1)
@@ -33,10 +34,11 @@ func (k *Kernels) attendMatrix(h *Heads, rows int) (shaders.AttendMatrixConstant
 		tiles *= 2
 	}
 	c = squaresOfPairs(c, tiles)
-	if h.KV < 1 || h.Query%h.KV != 0 || h.Features%16 != 0 || h.values() != h.Features || h.cache() != backend.KVF16 ||
+	if h.KV < 1 || h.Query%h.KV != 0 || h.Features%16 != 0 || h.ValueFeatures() != h.Features ||
+		h.CacheType() != backend.KVF16 ||
 		tiles > 4 || k.attendShared(&c) > k.d.Facts.Shared {
 		return c, fmt.Errorf("attention of %d query heads, %d KV heads of %d and %d features in %s has no squares",
-			h.Query, h.KV, h.Features, h.values(), h.cache())
+			h.Query, h.KV, h.Features, h.ValueFeatures(), h.CacheType())
 	}
 	for c.Tiles < 4 && rows > 1 && 16*int(c.Tiles) < rows*int(c.Queries) {
 		more := squaresOfPairs(c, 2*c.Tiles)
@@ -72,7 +74,7 @@ func (k *Kernels) attendShared(c *shaders.AttendMatrixConstants) uint32 {
 }
 
 // attendBySquares records splits by squares.
-func (k *Kernels) attendBySquares(r *vk.Recording, h *Heads, a *Attention) error {
+func (k *Kernels) attendBySquares(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
 	rows := a.N
 	if a.Alone {
 		rows = 1

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/cpu/ref"
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 )
@@ -23,8 +24,8 @@ func TestChunkFreeBySquares(t *testing.T) {
 	for i := range tokens {
 		tokens[i] = int32(i*7%200 + 3)
 	}
-	d := g.device()
 	g.k.attendSquares = true
+	d := g.device()
 	p := bound(t, "llama-3.1-8b", "Q8_0", true)
 	m := &backendtest.Model{Bound: p}
 	for r := range p.Weights {
@@ -46,9 +47,9 @@ func TestConformanceBySquares(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a quarter of a minute")
 	}
-	d := open(t).device()
-	d.kernels.attendSquares = true
-	backendtest.Attention(t, d, ref.New())
+	g := open(t)
+	g.k.attendSquares = true
+	backendtest.Attention(t, g.device(), ref.New())
 }
 
 // TestSquaresOfPairs: what a pair has does not depend on how many squares of them a workgroup takes.
@@ -57,7 +58,7 @@ func TestSquaresOfPairs(t *testing.T) {
 	shared := g.d.Facts.Shared
 	defer func(was bool) { g.k.attendSquares, g.d.Facts.Shared = was, shared }(g.k.attendSquares)
 	g.k.attendSquares = true
-	h := Heads{Query: 8, KV: 1, Features: 32, Dims: 32}
+	h := kernel.Heads{Query: 8, KV: 1, Features: 32, Dims: 32}
 	var positions []int
 	for p := range 40 {
 		positions = append(positions, 480+p)
@@ -85,7 +86,7 @@ func TestSequencesApart(t *testing.T) {
 	g := open(t)
 	defer func(was bool) { g.k.attendSquares = was }(g.k.attendSquares)
 	g.k.attendSquares = true
-	s := newScene(Heads{Query: 4, KV: 2, Features: 64, Dims: 64}, []int{70, 5, 130}, false, 71)
+	s := newScene(kernel.Heads{Query: 4, KV: 2, Features: 64, Dims: 64}, []int{70, 5, 130}, false, 71)
 	want, _, _ := s.run(g, false)
 	for head := range s.h.KV {
 		at := s.at(s.rows[1], 3, head)

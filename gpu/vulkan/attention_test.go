@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/stretchr/testify/require"
@@ -16,8 +17,8 @@ import (
 
 // scene is some sequences with caches, and a row of each at its end, or several of one.
 type scene struct {
-	h             Heads
-	rows          []Row
+	h             kernel.Heads
+	rows          []kernel.Row
 	tables        []uint32
 	x             [][]float32
 	keys, values  []uint16 // the whole caches, on the device's layout
@@ -33,17 +34,17 @@ type scene struct {
 func blocksOf(position int) int { return position/64 + 1 }
 
 // newScene makes rows at positions, each of a sequence of its own; with together, all of one sequence, ascending.
-func newScene(h Heads, positions []int, together bool, seed uint64) *scene {
+func newScene(h kernel.Heads, positions []int, together bool, seed uint64) *scene {
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	s := &scene{h: h}
 	last := 0
 	for _, p := range positions {
 		if together {
-			s.rows = append(s.rows, Row{Position: uint32(p)})
+			s.rows = append(s.rows, kernel.Row{Position: uint32(p)})
 			last = max(last, p)
 			continue
 		}
-		s.rows = append(s.rows, Row{Position: uint32(p), Table: uint32(len(s.tables))})
+		s.rows = append(s.rows, kernel.Row{Position: uint32(p), Table: uint32(len(s.tables))})
 		s.tables = append(s.tables, make([]uint32, blocksOf(p))...)
 	}
 	if together {
@@ -63,7 +64,7 @@ func newScene(h Heads, positions []int, together bool, seed uint64) *scene {
 	return s
 }
 
-func (s *scene) at(row Row, position, head int) int {
+func (s *scene) at(row kernel.Row, position, head int) int {
 	block := int(s.tables[int(row.Table)+position/64])
 	return ((block*s.h.KV+head)*64 + position%64) * s.h.Features
 }
@@ -125,7 +126,7 @@ func (s *scene) compute() {
 	}
 }
 
-func (s *scene) attend(row Row, head int, q []float64) []float64 {
+func (s *scene) attend(row kernel.Row, head int, q []float64) []float64 {
 	y := make([]float64, s.h.Features)
 	from, total := 0, 0.0
 	if s.window > 0 {
@@ -164,13 +165,13 @@ func (s *scene) run(g *gpu, alone bool) (y []float32, keys, values []uint16) {
 		all = append(all, x...)
 	}
 	rows := g.room(uint64(8 * len(s.rows)))
-	copy(view[Row](rows.Bytes), s.rows)
+	copy(view[kernel.Row](rows.Bytes), s.rows)
 	kb, vb := g.room(uint64(2*len(s.keys))), g.room(uint64(2*len(s.values)))
 	copy(view[uint16](kb.Bytes), s.keys)
 	copy(view[uint16](vb.Bytes), s.values)
 	out := s.h.Query * s.h.Features
 	to := g.room(uint64(4 * out * len(s.rows)))
-	a := &Attention{X: g.floats(all).Address, Y: to.Address, Keys: kb.Address, Values: vb.Address,
+	a := &kernel.Attention{X: g.floats(all).Address, Y: to.Address, Keys: kb.Address, Values: vb.Address,
 		Parts: g.room(s.h.PartBytes(len(s.rows))).Address, Rows: rows.Address, Tables: g.words(s.tables...).Address,
 		Angles: g.floats(s.angles()).Address, XStride: width, YStride: out, N: len(s.rows), Alone: alone,
 		Scale: float32(1 / math.Sqrt(float64(s.h.Features))), Cap: s.cap, Window: s.window}
@@ -195,7 +196,7 @@ func (s *scene) run(g *gpu, alone bool) (y []float32, keys, values []uint16) {
 		if a.Normed && !alone {
 			for i, heads := range []int{s.h.Query, s.h.KV} {
 				x := a.X + uint64(4*i*s.h.Query*s.h.Features)
-				require.NoError(g.t, g.k.GroupNorm(r, &GroupNorm{X: x, Y: x, Gain: gains[i], Width: heads * s.h.Features,
+				require.NoError(g.t, g.k.GroupNorm(r, &kernel.GroupNorm{X: x, Y: x, Gain: gains[i], Width: heads * s.h.Features,
 					Group: s.h.Features, XStride: width, YStride: width, Rows: len(s.rows), Eps: a.Eps}))
 			}
 			r.Barrier()
@@ -252,14 +253,14 @@ func TestAttention(t *testing.T) {
 // sceneCase is a scene to be made: rows at positions of a sequence each, or together of one.
 type sceneCase struct {
 	name      string
-	h         Heads
+	h         kernel.Heads
 	positions []int
 	together  bool
 	change    func(*scene)
 }
 
 var (
-	llamaHeads  = Heads{Query: 8, KV: 2, Features: 128, Dims: 128}
+	llamaHeads  = kernel.Heads{Query: 8, KV: 2, Features: 128, Dims: 128}
 	usualScenes = []sceneCase{
 		{"alone", llamaHeads, []int{0, 1, 63, 64, 65, 200, 511, 512, 700}, false, nil},
 		{"together", llamaHeads, []int{70, 71, 72, 73}, true, nil},
@@ -267,13 +268,13 @@ var (
 		{"cap and sinks", llamaHeads, []int{40, 600}, false, func(s *scene) { s.cap, s.sinks = 3, randomRow(8, 4) }},
 	}
 	oddScenes = []sceneCase{
-		{"deep", Heads{Query: 2, KV: 1, Features: 128, Dims: 128}, []int{2047, 2048, 4200}, false, nil},
-		{"interleaved, partial", Heads{Query: 4, KV: 4, Features: 64, Dims: 32, Interleaved: true}, []int{5, 130}, false, nil},
-		{"no rotation", Heads{Query: 3, KV: 1, Features: 128}, []int{100}, false, nil},
-		{"wide", Heads{Query: 2, KV: 2, Features: 256, Dims: 256}, []int{9, 300}, false, nil},
-		{"many heads", Heads{Query: 20, KV: 1, Features: 64, Dims: 64}, []int{70, 129}, false, nil},
-		{"odd heads", Heads{Query: 14, KV: 2, Features: 64, Dims: 64}, []int{7, 300}, false, nil},
-		{"odd features", Heads{Query: 6, KV: 2, Features: 96, Dims: 96}, []int{200}, false, nil},
+		{"deep", kernel.Heads{Query: 2, KV: 1, Features: 128, Dims: 128}, []int{2047, 2048, 4200}, false, nil},
+		{"interleaved, partial", kernel.Heads{Query: 4, KV: 4, Features: 64, Dims: 32, Interleaved: true}, []int{5, 130}, false, nil},
+		{"no rotation", kernel.Heads{Query: 3, KV: 1, Features: 128}, []int{100}, false, nil},
+		{"wide", kernel.Heads{Query: 2, KV: 2, Features: 256, Dims: 256}, []int{9, 300}, false, nil},
+		{"many heads", kernel.Heads{Query: 20, KV: 1, Features: 64, Dims: 64}, []int{70, 129}, false, nil},
+		{"odd heads", kernel.Heads{Query: 14, KV: 2, Features: 64, Dims: 64}, []int{7, 300}, false, nil},
+		{"odd features", kernel.Heads{Query: 6, KV: 2, Features: 96, Dims: 96}, []int{200}, false, nil},
 	}
 )
 
@@ -296,7 +297,7 @@ func (c *sceneCase) test(g *gpu) {
 
 // TestHeadNorms compares heads that attention normalises with norms before it, by bits. With -short, one shape.
 func TestHeadNorms(t *testing.T) {
-	shapes := []Heads{{Query: 4, KV: 4, Features: 64, Dims: 32, Interleaved: true}, llamaHeads,
+	shapes := []kernel.Heads{{Query: 4, KV: 4, Features: 64, Dims: 32, Interleaved: true}, llamaHeads,
 		{Query: 2, KV: 2, Features: 256}}
 	if testing.Short() {
 		shapes = shapes[:1]
@@ -304,7 +305,7 @@ func TestHeadNorms(t *testing.T) {
 	ways(t, func(t *testing.T, g *gpu) { testHeadNorms(t, g, shapes) })
 }
 
-func testHeadNorms(t *testing.T, g *gpu, shapes []Heads) {
+func testHeadNorms(t *testing.T, g *gpu, shapes []kernel.Heads) {
 	for _, h := range shapes {
 		s := newScene(h, []int{5, 64, 600}, false, 41)
 		plain, _, _ := s.run(g, true)
@@ -327,7 +328,7 @@ func TestFewLanes(t *testing.T) {
 	lanes, threads := g.d.Facts.Subgroup.Min, g.d.Facts.Invocations
 	defer func() { g.d.Facts.Subgroup.Min, g.d.Facts.Invocations = lanes, threads }()
 	g.d.Facts.Subgroup.Min, g.d.Facts.Invocations = 8, 128
-	s := newScene(Heads{Query: 4, KV: 2, Features: 128, Dims: 128}, []int{9, 640}, false, 31)
+	s := newScene(kernel.Heads{Query: 4, KV: 2, Features: 128, Dims: 128}, []int{9, 640}, false, 31)
 	s.compute()
 	y, keys, values := s.run(g, true)
 	s.check(g, y, keys, values)
@@ -337,7 +338,7 @@ func TestFewLanes(t *testing.T) {
 func TestRowAloneAttention(t *testing.T) { ways(t, testRowAloneAttention) }
 
 func testRowAloneAttention(t *testing.T, g *gpu) {
-	h := Heads{Query: 4, KV: 2, Features: 128, Dims: 128}
+	h := kernel.Heads{Query: 4, KV: 2, Features: 128, Dims: 128}
 	positions := []int{3, 64, 300, 2100}
 	s := newScene(h, positions, false, 21)
 	all, _, _ := s.run(g, true)
@@ -353,7 +354,7 @@ func TestSplits(t *testing.T) {
 	for _, c := range [][2]int{
 		{0, 1}, {63, 1}, {64, 2}, {511, 8}, {512, 5}, {1023, 8}, {1024, 9}, {2047, 16}, {2048, 9}, {1 << 20, 9},
 	} {
-		require.Equal(t, c[1], Splits(c[0]), "position %d", c[0])
+		require.Equal(t, c[1], kernel.Splits(c[0]), "position %d", c[0])
 	}
 }
 
@@ -362,7 +363,7 @@ func TestSplits(t *testing.T) {
 func TestManyRowsAttention(t *testing.T) { ways(t, testManyRowsAttention) }
 
 func testManyRowsAttention(t *testing.T, g *gpu) {
-	h := Heads{Query: 4, KV: 2, Features: 64, Dims: 64}
+	h := kernel.Heads{Query: 4, KV: 2, Features: 64, Dims: 64}
 	for _, c := range []struct {
 		first, window int
 		together      bool
@@ -374,7 +375,7 @@ func testManyRowsAttention(t *testing.T, g *gpu) {
 		s := newScene(h, positions, c.together, 51)
 		s.window = c.window
 		all, keys, values := s.run(g, false)
-		require.Greater(t, len(s.rows), fewColumns)
+		require.Greater(t, len(s.rows), kernel.FewColumns)
 		out := h.Query * h.Features
 		for i := range s.rows {
 			one := *s

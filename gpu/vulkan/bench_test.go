@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/stretchr/testify/require"
 )
 
 // Benchmarks measure the device's own time, by timestamps: the median of a few runs of one recording. They are for
@@ -92,7 +94,7 @@ func BenchmarkMatVec(b *testing.B) {
 			} {
 				m, err := NewMatrix(typ, shape[0], shape[1], false)
 				require.NoError(b, err)
-				v := MatVec{W: &m, Columns: c.columns, X: x.Address, XStride: shape[1], Y: y.Address, YStride: shape[0],
+				v := kernel.MatVec{W: &m, Columns: c.columns, X: x.Address, XStride: shape[1], Y: y.Address, YStride: shape[0],
 					Tiles: c.tiles}
 				name := fmt.Sprint("columns", c.columns)
 				if c.columns < 0 {
@@ -101,7 +103,7 @@ func BenchmarkMatVec(b *testing.B) {
 				if c.segment != 0 {
 					m.Segment = c.segment
 				}
-				if !g.k.Fits(&v) || typ == quant.F16 && c.columns*c.tiles > 8 || m.kTiles()/m.Segment > 32 {
+				if !g.k.Fits(&v) || typ == quant.F16 && c.columns*c.tiles > 8 || m.KTiles()/m.Segment > 32 {
 					continue
 				}
 				b.Run(fmt.Sprintf("%s/%dx%d/%s/segment%d/tiles%d", typ, shape[0], shape[1], name, m.Segment, c.tiles),
@@ -111,7 +113,7 @@ func BenchmarkMatVec(b *testing.B) {
 	}
 }
 
-func (g *gpu) benchMatVec(b *testing.B, m *Matrix, v MatVec, weights *vk.Buffer) {
+func (g *gpu) benchMatVec(b *testing.B, m *kernel.Matrix, v kernel.MatVec, weights *vk.Buffer) {
 	slices := max(1, min(weights.Size/((m.Bytes()+255)/256*256), 24))
 	for range b.N {
 		us := g.times(7, 2, func(r *vk.Recording) {
@@ -155,7 +157,7 @@ func BenchmarkMatMul(b *testing.B) {
 					for range b.N {
 						us := g.times(7, 2, func(r *vk.Recording) {
 							r.Stamp()
-							require.NoError(b, g.k.MatVec(r, &MatVec{W: &m, Columns: columns, X: x.Address, Y: y.Address,
+							require.NoError(b, g.k.MatVec(r, &kernel.MatVec{W: &m, Columns: columns, X: x.Address, Y: y.Address,
 								YStride: shape[0]}))
 							r.Barrier()
 							r.Stamp()

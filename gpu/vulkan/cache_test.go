@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 )
 
 // TestCacheFile saves, loads, and loads what was torn.

@@ -5,20 +5,23 @@ package vulkan
 import (
 	"testing"
 
-	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/exec"
+	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 )
 
 // TestCeilings: a device reads and multiplies at some rate, by any of its means; one without timestamps says nothing.
 func TestCeilings(t *testing.T) {
-	d := open(t).device()
-	for _, plain := range []bool{d.kernels.Plain, true} {
-		d.kernels.Plain = plain
+	g := open(t)
+	d := g.device()
+	for _, plain := range []bool{g.k.Plain, true} {
+		g.k.Plain = plain
 		for _, halves := range []bool{false, true} {
-			read, multiply, err := Ceilings(d, halves)
+			read, multiply, err := exec.Ceilings(d, halves)
 			require.NoError(t, err)
-			require.Len(t, read, ceilingPasses)
-			require.Len(t, multiply, ceilingPasses)
+			require.Len(t, read, 5)
+			require.Len(t, multiply, 5)
 			for i := range read {
 				require.Greater(t, read[i], 1e7)
 				require.Greater(t, multiply[i], 1e7)
@@ -26,8 +29,7 @@ func TestCeilings(t *testing.T) {
 			t.Logf("plain %v, halves %v: %.1f GB/s, %.1f GOP/s", plain, halves, read[0]/1e9, multiply[0]/1e9)
 		}
 	}
-	d.computing.bits = 0
-	read, multiply, err := Ceilings(d, false)
+	read, multiply, err := exec.Ceilings(open(t, "timestamps").device(), false)
 	require.NoError(t, err)
 	require.Empty(t, read)
 	require.Empty(t, multiply)
@@ -40,9 +42,9 @@ func TestPeak(t *testing.T) {
 		require.Equal(t, module, m)
 		require.InDelta(t, ops*peakGroups, n, 0.5)
 	}
-	want(&Kernels{Matrix: true}, false, shaders.PeakMatrix, 4*8*16384)
-	want(&Kernels{Matrix: true, squares: true}, true, shaders.PeakHalfMatrix, 4*8*8192)
-	want(&Kernels{Matrix: true}, true, shaders.Peak, 128*8*2)
+	want(&Kernels{CoopMat: true}, false, shaders.PeakMatrix, 4*8*16384)
+	want(&Kernels{CoopMat: true, squares: true}, true, shaders.PeakHalfMatrix, 4*8*8192)
+	want(&Kernels{CoopMat: true}, true, shaders.Peak, 128*8*2)
 	want(&Kernels{}, false, shaders.PeakDot4, 128*8*8)
 	want(&Kernels{}, true, shaders.Peak, 128*8*2)
 	want(&Kernels{Plain: true}, false, shaders.Peak, 128*8*2)

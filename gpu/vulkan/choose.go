@@ -8,13 +8,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/gpu/exec"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
 // Open opens a device by its number in the order of Vulkan's loader, from 0 on.
 func Open(number int, o Options) (backend.Device, error) {
-	return newDevice(func(all []*vk.Physical) (*vk.Physical, error) {
+	return openPicked(func(all []*vk.Physical) (*vk.Physical, error) {
 		if number < 0 || number >= len(all) {
 			return nil, fmt.Errorf("there is no Vulkan device %d: there are %s", number, names(all))
 		}
@@ -25,7 +27,7 @@ func Open(number int, o Options) (backend.Device, error) {
 // OpenBest opens the device that is likely to be fastest: a card before what is built in. A Vulkan device that is a CPU
 // is none.
 func OpenBest(o Options) (backend.Device, error) {
-	return newDevice(func(all []*vk.Physical) (*vk.Physical, error) {
+	return openPicked(func(all []*vk.Physical) (*vk.Physical, error) {
 		var best *vk.Physical
 		for _, p := range all {
 			if rank(p) > 0 && (best == nil || rank(p) > rank(best)) {
@@ -37,6 +39,18 @@ func OpenBest(o Options) (backend.Device, error) {
 		}
 		return best, nil
 	}, o)
+}
+
+// pick chooses one of the loader's devices.
+type pick func([]*vk.Physical) (*vk.Physical, error)
+
+// openPicked opens what is picked, and again when it was lost.
+func openPicked(p pick, o Options) (backend.Device, error) {
+	d, err := exec.New(func() (driver.Device, error) { return openDevice(p, &o) })
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // rank orders devices; 0: it is not used unless somebody names it.

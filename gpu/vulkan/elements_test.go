@@ -8,9 +8,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/stretchr/testify/require"
 )
 
 // activated is an activation in float64, as cpu/ref has it.
@@ -37,19 +39,19 @@ func gatedTwin(a ir.Act, x, up float64) float64 {
 }
 
 // formula is Each in float64.
-func formula(e *Each, a, b float64) float64 {
+func formula(e *kernel.Each, a, b float64) float64 {
 	switch e.Formula {
-	case Sum:
+	case kernel.Sum:
 		return a + b
-	case Product:
+	case kernel.Product:
 		return a * b
-	case Scaled:
+	case kernel.Scaled:
 		return float64(e.Factor) * a
-	case SoftCap:
+	case kernel.SoftCap:
 		return float64(e.Factor) * math.Tanh(a/float64(e.Factor))
-	case Activate:
+	case kernel.Activate:
 		return activated(e.Act, a)
-	case Gate:
+	case kernel.Gate:
 		return gatedTwin(e.Act, a, b)
 	}
 	return a
@@ -58,13 +60,14 @@ func formula(e *Each, a, b float64) float64 {
 // TestEach tries all formulas, on values from far below zero to far above.
 func TestEach(t *testing.T) {
 	g := open(t)
-	all := []Each{{Formula: Copy}, {Formula: Sum}, {Formula: Product}, {Formula: Product, BWidth: 1},
-		{Formula: Scaled, Factor: 0.3}, {Formula: SoftCap, Factor: 30}, {Formula: SoftCap, Factor: 0.5}}
+	all := []kernel.Each{{Formula: kernel.Copy}, {Formula: kernel.Sum}, {Formula: kernel.Product},
+		{Formula: kernel.Product, BWidth: 1},
+		{Formula: kernel.Scaled, Factor: 0.3}, {Formula: kernel.SoftCap, Factor: 30}, {Formula: kernel.SoftCap, Factor: 0.5}}
 	for a := ir.SiLU; a <= ir.Clamped; a++ {
 		if a != ir.Clamped {
-			all = append(all, Each{Formula: Activate, Act: a})
+			all = append(all, kernel.Each{Formula: kernel.Activate, Act: a})
 		}
-		all = append(all, Each{Formula: Gate, Act: a})
+		all = append(all, kernel.Each{Formula: kernel.Gate, Act: a})
 	}
 	const width, filled, rows, stride = 301, 512, 4, 520
 	a, b := randomRow(stride*rows, 1), randomRow(stride*rows, 2)
@@ -111,10 +114,13 @@ func TestEachRows(t *testing.T) {
 	y, z := g.room(4*3*40), g.floats(x)
 	g.run(func(r *vk.Recording) {
 		from := g.floats(x).Address
-		require.NoError(t, g.k.Each(r, &Each{Formula: Copy, A: from + 4*5, Y: y.Address, AStride: 40, YStride: 40,
+		require.NoError(t, g.k.Each(r, &kernel.Each{Formula: kernel.Copy, A: from + 4*5, Y: y.Address, AStride: 40,
+			YStride: 40,
 			Numbers: g.words(6, 0, 3).Address, Width: 33, Rows: 3}))
-		require.NoError(t, g.k.Each(r, &Each{Formula: Sum, A: z.Address, B: z.Address, Y: z.Address, Width: 7 * 40, Rows: 1}))
-		for _, e := range []Each{{Formula: Gate}, {Formula: Activate, Act: ir.Clamped}, {Formula: Gate + 1}} {
+		require.NoError(t, g.k.Each(r, &kernel.Each{Formula: kernel.Sum, A: z.Address, B: z.Address, Y: z.Address,
+			Width: 7 * 40, Rows: 1}))
+		for _, e := range []kernel.Each{{Formula: kernel.Gate}, {Formula: kernel.Activate, Act: ir.Clamped},
+			{Formula: kernel.Gate + 1}} {
 			require.ErrorContains(t, g.k.Each(r, &e), "is none")
 		}
 	})
@@ -129,7 +135,7 @@ func TestEachRows(t *testing.T) {
 
 func TestGroupNorm(t *testing.T) {
 	g := open(t)
-	for _, c := range []GroupNorm{
+	for _, c := range []kernel.GroupNorm{
 		{Width: 300, Group: 300}, {Width: 300, Group: 300, Layer: true}, {Width: 12, Group: 1}, {Width: 384, Group: 96},
 		{Width: 384, Group: 128, GainByRow: true}, {Width: 70, Group: 35, Layer: true, BiasByRow: true},
 		{Width: 2500, Group: 2500, Layer: true}, {Width: 4096, Group: 4096},
@@ -165,11 +171,11 @@ func TestGroupNorm(t *testing.T) {
 			}
 		}
 	}
-	require.ErrorContains(t, g.k.GroupNorm(nil, &GroupNorm{Width: 10, Group: 3}), "10 features by groups of 3")
+	require.ErrorContains(t, g.k.GroupNorm(nil, &kernel.GroupNorm{Width: 10, Group: 3}), "10 features by groups of 3")
 }
 
 // normTwin is a row's norm in float64, as cpu/ref has it.
-func normTwin(n *GroupNorm, x, gain, bias []float32) []float32 {
+func normTwin(n *kernel.GroupNorm, x, gain, bias []float32) []float32 {
 	y := make([]float32, len(x))
 	for from := 0; from < len(x); from += n.Group {
 		mean, square := 0.0, 0.0
@@ -220,11 +226,11 @@ func TestTurn(t *testing.T) {
 		x := randomRow(width*len(positions), 3)
 		var angles []float32
 		for _, p := range positions {
-			angles = Angles(angles, args, divisors, p)
+			angles = kernel.Angles(angles, args, divisors, p)
 		}
 		y := g.floats(x)
 		g.run(func(r *vk.Recording) {
-			require.NoError(t, g.k.Turn(r, &Turn{X: y.Address, Y: y.Address, Angles: g.floats(append(angles, 0)).Address,
+			require.NoError(t, g.k.Turn(r, &kernel.Turn{X: y.Address, Y: y.Address, Angles: g.floats(append(angles, 0)).Address,
 				Heads: c.heads, Features: c.features, Dims: c.dims, Interleaved: c.interleaved, XStride: width, YStride: width,
 				Rows: len(positions)}))
 		})
@@ -248,5 +254,5 @@ func TestTurn(t *testing.T) {
 			}
 		}
 	}
-	require.ErrorContains(t, g.k.Turn(nil, &Turn{Features: 4, Dims: 6}), "6 of 4 features")
+	require.ErrorContains(t, g.k.Turn(nil, &kernel.Turn{Features: 4, Dims: 6}), "6 of 4 features")
 }

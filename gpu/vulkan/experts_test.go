@@ -9,10 +9,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/stretchr/testify/require"
 )
 
 // routed is the weights of all experts of a row, as cpu/ref has them: 0 for what is not chosen.
@@ -116,7 +118,7 @@ func TestRoute(t *testing.T) {
 				logits[2*stride+e] = 100 - float32(e)*20
 				logits[3*stride+e] = 1 // groups are equal, too
 			}
-			r := Route{Args: &c.args, Experts: c.experts, Logits: g.floats(logits).Address, XStride: stride, Rows: rows,
+			r := kernel.Route{Args: &c.args, Experts: c.experts, Logits: g.floats(logits).Address, XStride: stride, Rows: rows,
 				DenseStride: c.experts, Count: g.words(rows - 1).Address}
 			var bias []float32
 			if c.bias {
@@ -130,10 +132,10 @@ func TestRoute(t *testing.T) {
 			checkRoutes(t, &r, logits, bias, view[uint32](ids.Bytes), floats(weights.Bytes), floats(dense.Bytes))
 		})
 	}
-	require.ErrorContains(t, g.k.Route(nil, &Route{Args: &ir.RouteArgs{Used: 3}, Experts: 2}), "3 of 2 experts")
+	require.ErrorContains(t, g.k.Route(nil, &kernel.Route{Args: &ir.RouteArgs{Used: 3}, Experts: 2}), "3 of 2 experts")
 }
 
-func checkRoutes(t *testing.T, r *Route, logits, bias []float32, ids []uint32, weights, dense []float32) {
+func checkRoutes(t *testing.T, r *kernel.Route, logits, bias []float32, ids []uint32, weights, dense []float32) {
 	used := r.Args.Used
 	for row := range r.Rows - 1 {
 		want := routed(r.Args, logits[row*r.XStride:][:r.Experts], bias)
@@ -176,7 +178,7 @@ type mixture struct {
 	act                  ir.Act
 	experts, width, ffn  int
 	rows, used           int
-	gateUp, down         []Matrix
+	gateUp, down         []kernel.Matrix
 	gates, ups, downs    uint64 // biases, 0: none
 	biases               [3][]float32
 	ids                  []uint32
@@ -197,8 +199,10 @@ func newMixture(g *gpu, typ quant.Type, act ir.Act, bias bool) *mixture {
 		gate, _ := randomWeights(g.t, typ, m.ffn, m.width, uint64(e))
 		up, _ := randomWeights(g.t, typ, m.ffn, m.width, uint64(10+e))
 		g.run(func(r *vk.Recording) {
-			require.NoError(g.t, g.k.Pack(r, &pair, g.bytes(recoded(g.t, typ, m.width, gate)).Address, 0, m.ffn, false))
-			require.NoError(g.t, g.k.Pack(r, &pair, g.bytes(recoded(g.t, typ, m.width, up)).Address, 0, m.ffn, true))
+			for i, rows := range [][]byte{gate, up} {
+				file := g.bytes(recoded(g.t, typ, m.width, rows)).Address
+				require.NoError(g.t, g.k.Pack(r, &kernel.Pack{W: &pair, File: file, Rows: m.ffn, Up: i == 1}))
+			}
 		})
 		down, _, _ := g.matrixOf(typ, m.width, m.ffn, uint64(20+e))
 		m.gateUp, m.down = append(m.gateUp, pair), append(m.down, down)
@@ -223,7 +227,7 @@ func newMixture(g *gpu, typ quant.Type, act ir.Act, bias bool) *mixture {
 }
 
 // addresses is a table of where matrices are.
-func (g *gpu) addresses(all []Matrix) uint64 {
+func (g *gpu) addresses(all []kernel.Matrix) uint64 {
 	table := g.room(uint64(8 * len(all)))
 	for i := range all {
 		view[uint64](table.Bytes)[i] = all[i].Address
@@ -232,29 +236,30 @@ func (g *gpu) addresses(all []Matrix) uint64 {
 }
 
 // glue is what an expert's gate and up become.
-func (m *mixture) glue() Glue {
+func (m *mixture) glue() kernel.Glue {
 	if formats[m.typ].float {
-		return SwiGLU
+		return kernel.SwiGLU
 	}
-	return SwiGLUToInt8
+	return kernel.SwiGLUToInt8
 }
 
 // activationBytes is a row of activations of so many values.
 func (m *mixture) activationBytes(width int) uint64 {
 	if formats[m.typ].float {
-		return uint64(4 * PaddedWidth(width))
+		return uint64(4 * kernel.PaddedWidth(width))
 	}
-	return uint64(QuantisedBytes(width))
+	return uint64(kernel.QuantisedBytes(width))
 }
 
 // run computes all pairs' results, and the sums of rows.
 func (m *mixture) run(g *gpu, size int) (pairs, sums []float32) {
 	n := m.rows * m.used
-	c := Choice{List: g.words(m.ids...).Address, Entries: n, Share: m.used}
-	v := MatVec{Columns: 1, XStride: PaddedWidth(m.width), Glue: m.glue(), Act: m.act, YStride: PaddedWidth(m.ffn), X: m.x,
+	c := kernel.Choice{List: g.words(m.ids...).Address, Entries: n, Share: m.used}
+	v := kernel.MatVec{Columns: 1, XStride: kernel.PaddedWidth(m.width), Glue: m.glue(), Act: m.act,
+		YStride: kernel.PaddedWidth(m.ffn), X: m.x,
 		Bias: m.gates, UpBias: m.ups, Experts: &c}
 	hidden := g.room(m.activationBytes(m.ffn) * uint64(n))
-	if m.glue() == SwiGLUToInt8 {
+	if m.glue() == kernel.SwiGLUToInt8 {
 		for i := range hidden.Bytes {
 			hidden.Bytes[i] = 0xff // what was there before must not matter
 		}
@@ -263,10 +268,11 @@ func (m *mixture) run(g *gpu, size int) (pairs, sums []float32) {
 	g.run(func(r *vk.Recording) {
 		if size > 0 {
 			ids := c.List
-			c.List = g.room(GroupBytes(m.experts, n, size)).Address
-			require.NoError(g.t, g.k.Group(r, ids, c.List, m.experts, n, size))
+			c.List = g.room(kernel.GroupBytes(m.experts, n, size)).Address
+			require.NoError(g.t, g.k.Group(r, &kernel.Group{IDs: ids, Entries: c.List, Experts: m.experts, Pairs: n,
+				Size: size}))
 			r.Barrier()
-			c.Grouped, c.Entries, v.Columns = size, GroupEntries(m.experts, n, size), size
+			c.Grouped, c.Entries, v.Columns = size, kernel.GroupEntries(m.experts, n, size), size
 		}
 		pair := m.gateUp[0]
 		pair.Address, v.Y, v.W = m.gateTable, hidden.Address, &pair
@@ -274,10 +280,11 @@ func (m *mixture) run(g *gpu, size int) (pairs, sums []float32) {
 		r.Barrier()
 		down, second := m.down[0], c
 		second.Share, down.Address = 1, m.downTable
-		require.NoError(g.t, g.k.MatVec(r, &MatVec{W: &down, Columns: v.Columns, X: hidden.Address, XStride: v.YStride,
+		require.NoError(g.t, g.k.MatVec(r, &kernel.MatVec{W: &down, Columns: v.Columns, X: hidden.Address, XStride: v.YStride,
 			Y: y.Address, YStride: m.width, Bias: m.downs, Experts: &second}))
 		r.Barrier()
-		require.NoError(g.t, g.k.Combine(r, &Combine{X: y.Address, Weights: g.floats(m.weights).Address, Y: out.Address,
+		require.NoError(g.t, g.k.Combine(r, &kernel.Combine{X: y.Address, Weights: g.floats(m.weights).Address,
+			Y:       out.Address,
 			XStride: m.width, YStride: m.width, Width: m.width, Used: m.used, Rows: m.rows,
 			Count: g.words(uint32(m.rows - 1)).Address}))
 	})
@@ -288,9 +295,10 @@ func (m *mixture) run(g *gpu, size int) (pairs, sums []float32) {
 func (m *mixture) alone(g *gpu, pair int) []float32 {
 	e, row := m.ids[pair], pair/m.used
 	hidden, y := g.room(m.activationBytes(m.ffn)), g.room(uint64(4*m.width))
-	first := MatVec{W: &m.gateUp[e], Columns: 1, X: m.x + uint64(row)*m.activationBytes(m.width),
-		XStride: PaddedWidth(m.width), Y: hidden.Address, YStride: PaddedWidth(m.ffn), Glue: m.glue(), Act: m.act}
-	second := MatVec{W: &m.down[e], Columns: 1, X: hidden.Address, XStride: PaddedWidth(m.ffn), Y: y.Address,
+	first := kernel.MatVec{W: &m.gateUp[e], Columns: 1, X: m.x + uint64(row)*m.activationBytes(m.width),
+		XStride: kernel.PaddedWidth(m.width), Y: hidden.Address, YStride: kernel.PaddedWidth(m.ffn), Glue: m.glue(),
+		Act: m.act}
+	second := kernel.MatVec{W: &m.down[e], Columns: 1, X: hidden.Address, XStride: kernel.PaddedWidth(m.ffn), Y: y.Address,
 		YStride: m.width}
 	if m.gates != 0 {
 		first.Bias, first.UpBias = m.gates+uint64(4*m.ffn)*uint64(e), m.ups+uint64(4*m.ffn)*uint64(e)
@@ -323,11 +331,11 @@ func testExperts(g *gpu, typ quant.Type, act ir.Act, bias bool) {
 			require.InDelta(g.t, want, sums[r*m.width+i], 2e-7*size, "row %d, value %d", r, i)
 		}
 	}
-	sizes := []int{MaxColumns}
+	sizes := []int{kernel.MaxColumns}
 	if size := g.k.Gathers(&m.down[0], m.downs != 0); size == min(size, g.k.Gathers(&m.gateUp[0], m.gates != 0)) {
 		sizes = append(sizes, size)
 	}
-	require.Equal(g.t, typ == quant.Q4_K, slices.Contains(sizes, GroupedColumns))
+	require.Equal(g.t, typ == quant.Q4_K, slices.Contains(sizes, kernel.GroupedColumns))
 	for _, size := range sizes {
 		again, sumsAgain := m.run(g, size)
 		require.True(g.t, g.sameBits(pairs, again), "one by one and gathered by %d", size)
@@ -344,10 +352,11 @@ func (m *mixture) testSummed(g *gpu) {
 	require.Equal(g.t, size, hidden.Size)
 	stream := randomRow(m.width*m.rows, 60)
 	for _, residual := range []uint64{0, g.floats(stream).Address} {
-		c := Choice{List: g.words(m.ids...).Address, Entries: m.rows * m.used, Share: 1}
+		c := kernel.Choice{List: g.words(m.ids...).Address, Entries: m.rows * m.used, Share: 1}
 		down := m.down[0]
 		down.Address = m.downTable
-		v := MatVec{W: &down, Columns: 1, X: hidden.Address, XStride: PaddedWidth(m.ffn), YStride: m.width, Bias: m.downs,
+		v := kernel.MatVec{W: &down, Columns: 1, X: hidden.Address, XStride: kernel.PaddedWidth(m.ffn), YStride: m.width,
+			Bias:    m.downs,
 			Experts: &c}
 		sums := uint64(4 * m.width * m.rows)
 		y, apart, one := g.room(sums*uint64(m.used)), g.room(sums), g.room(sums)
@@ -356,19 +365,20 @@ func (m *mixture) testSummed(g *gpu) {
 			v.Y = y.Address
 			require.NoError(g.t, g.k.MatVec(r, &v))
 			r.Barrier()
-			require.NoError(g.t, g.k.Combine(r, &Combine{X: y.Address, Weights: weights, Residual: residual, Y: apart.Address,
+			require.NoError(g.t, g.k.Combine(r, &kernel.Combine{X: y.Address, Weights: weights, Residual: residual,
+				Y:       apart.Address,
 				XStride: m.width, YStride: m.width, Width: m.width, Used: m.used, Rows: m.rows,
 				Count: g.words(uint32(m.rows - 1)).Address}))
 			v.Y, v.Residual = one.Address, residual
-			v.Experts = &Choice{List: c.List, Entries: m.rows, Share: m.used, Shares: weights}
+			v.Experts = &kernel.Choice{List: c.List, Entries: m.rows, Share: m.used, Shares: weights}
 			require.True(g.t, g.k.Fits(&v))
 			require.NoError(g.t, g.k.MatVec(r, &v))
 		})
 		require.True(g.t, g.sameBits(floats(apart.Bytes), floats(one.Bytes)), "residual at %d", residual)
 		require.NotZero(g.t, floats(one.Bytes)[0])
 	}
-	require.ErrorContains(g.t, g.k.MatVec(nil, &MatVec{W: &m.down[0], Columns: 1, Gain: 1,
-		Experts: &Choice{Share: m.used, Shares: 1}}), "row by row, without a norm")
+	require.ErrorContains(g.t, g.k.MatVec(nil, &kernel.MatVec{W: &m.down[0], Columns: 1, Gain: 1,
+		Experts: &kernel.Choice{Share: m.used, Shares: 1}}), "row by row, without a norm")
 }
 
 // hiddenRows are what experts' last matrices take.
@@ -391,12 +401,13 @@ func TestExpertsNormalise(t *testing.T) {
 		before, inside := g.room(size), g.room(size)
 		pair := m.gateUp[0]
 		pair.Address = m.gateTable
-		c := Choice{List: g.words(m.ids...).Address, Entries: m.rows * m.used, Share: m.used}
-		v := MatVec{W: &pair, Columns: 1, XStride: PaddedWidth(m.width), Glue: m.glue(), Act: m.act, X: normed.Address,
-			Y: before.Address, YStride: PaddedWidth(m.ffn), Experts: &c}
+		c := kernel.Choice{List: g.words(m.ids...).Address, Entries: m.rows * m.used, Share: m.used}
+		v := kernel.MatVec{W: &pair, Columns: 1, XStride: kernel.PaddedWidth(m.width), Glue: m.glue(), Act: m.act,
+			X: normed.Address,
+			Y: before.Address, YStride: kernel.PaddedWidth(m.ffn), Experts: &c}
 		g.run(func(r *vk.Recording) {
-			require.NoError(t, g.k.Norm(r, &Norm{X: x, Y: normed.Address, Gain: gain, Width: m.width, XStride: stride,
-				Stride: PaddedWidth(m.width), Rows: m.rows, Eps: 1e-5, Quantise: !formats[typ].float}))
+			require.NoError(t, g.k.Norm(r, &kernel.Norm{X: x, Y: normed.Address, Gain: gain, Width: m.width, XStride: stride,
+				Stride: kernel.PaddedWidth(m.width), Rows: m.rows, Eps: 1e-5, Quantise: !formats[typ].float}))
 			r.Barrier()
 			require.NoError(t, g.k.MatVec(r, &v))
 			v.X, v.XStride, v.Gain, v.Eps, v.Y = x, stride, gain, 1e-5, inside.Address
@@ -422,17 +433,19 @@ func TestPairGlues(t *testing.T) {
 	gb, ub := randomRow(rows, 4), randomRow(rows, 5)
 	g.run(func(r *vk.Recording) {
 		gf, uf := g.bytes(gate).Address, g.bytes(up).Address
-		require.NoError(t, g.k.Pack(r, &m, gf, 0, rows, false))
-		require.NoError(t, g.k.Pack(r, &m, uf, 0, rows, true))
+		require.NoError(t, g.k.Pack(r, &kernel.Pack{W: &m, File: gf, Rows: rows}))
+		require.NoError(t, g.k.Pack(r, &kernel.Pack{W: &m, File: uf, Rows: rows, Up: true}))
 		for i, f := range []uint64{gf, uf} {
-			require.NoError(t, g.k.Pack(r, &one, f, 0, rows, false))
+			require.NoError(t, g.k.Pack(r, &kernel.Pack{W: &one, File: f, Rows: rows}))
 			r.Barrier()
-			require.NoError(t, g.k.MatVec(r, &MatVec{W: &one, Columns: 1, X: x.Address, Y: []uint64{ga.Address, ua.Address}[i]}))
+			require.NoError(t, g.k.MatVec(r, &kernel.MatVec{W: &one, Columns: 1, X: x.Address, Y: []uint64{ga.Address,
+				ua.Address}[i]}))
 			r.Barrier()
 		}
 	})
 	for a := ir.SiLU; a <= ir.Clamped; a++ {
-		v := MatVec{W: &m, Columns: 1, X: x.Address, Y: h.Address, Glue: SwiGLU, Act: a, Bias: g.floats(gb).Address}
+		v := kernel.MatVec{W: &m, Columns: 1, X: x.Address, Y: h.Address, Glue: kernel.SwiGLU, Act: a,
+			Bias: g.floats(gb).Address}
 		require.ErrorContains(t, g.k.MatVec(nil, &v), "two biases or none")
 		v.UpBias = g.floats(ub).Address
 		g.run(func(r *vk.Recording) { require.NoError(t, g.k.MatVec(r, &v)) })
@@ -454,11 +467,11 @@ func TestManyColumns(t *testing.T) {
 			xs = append(xs, randomRow(cols, 7+c))
 		}
 		x, y := g.activations(typ, xs), g.room(4*columns*rows)
-		v := MatVec{W: &m, Columns: columns, X: x.Address, XStride: cols, Y: y.Address, YStride: rows,
+		v := kernel.MatVec{W: &m, Columns: columns, X: x.Address, XStride: cols, Y: y.Address, YStride: rows,
 			Count: g.words(columns - 1).Address}
 		g.run(func(r *vk.Recording) { require.NoError(t, g.k.MatVec(r, &v)) })
 		all := floats(y.Bytes)
-		size := uint64(QuantisedBytes(cols))
+		size := uint64(kernel.QuantisedBytes(cols))
 		if formats[typ].float {
 			size = 4 * cols
 		}

@@ -11,14 +11,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/internal/quant"
-)
-
-// A tile is tileRows × tileCols weights.
-const (
-	tileRows = 32
-	tileCols = 256
 )
 
 // format is what a type of weights is computed with.
@@ -72,62 +67,42 @@ func Supported(t quant.Type) bool {
 	return ok
 }
 
-// Matrix is weights in tiles. Its memory belongs to whoever made it.
-type Matrix struct {
-	Type       quant.Type
-	Rows, Cols int
-	// Pair says that tiles of two matrices of Rows × Cols alternate: gate, up, gate, up, …
-	Pair    bool
-	Segment int    // tiles of k that are added up before segments are: part of the result's bits
-	Address uint64 // of the first tile
-}
-
 // NewMatrix describes a matrix. Segment is chosen by the shape: about 16 segments, so that 512 threads share a row.
-func NewMatrix(t quant.Type, rows, cols int, pair bool) (Matrix, error) {
+func NewMatrix(t quant.Type, rows, cols int, pair bool) (kernel.Matrix, error) {
 	if !Supported(t) {
-		return Matrix{}, fmt.Errorf("%s has no kernels on Vulkan", t)
+		return kernel.Matrix{}, fmt.Errorf("%s has no kernels on Vulkan", t)
 	}
 	if _, err := t.RowBytes(cols); err != nil {
-		return Matrix{}, err
+		return kernel.Matrix{}, err
 	}
-	m := Matrix{Type: t, Rows: rows, Cols: cols, Pair: pair}
-	m.Segment = max(1, (m.kTiles()+15)/16)
+	m := kernel.Matrix{Type: t, Rows: rows, Cols: cols, Pair: pair, Float: formats[t].float, TileBytes: formats[t].bytes}
+	m.Segment = max(1, (m.KTiles()+15)/16)
 	return m, nil
 }
 
-// float says whether activations are float32, not quantised.
-func (m *Matrix) float() bool { return formats[m.Type].float }
-
-// kTiles is the tiles of a row.
-func (m *Matrix) kTiles() int { return tiles(m.Cols) }
-
-// tiles is how many tiles hold so many columns.
-func tiles(cols int) int { return (cols + tileCols - 1) / tileCols }
-
-// rowTiles is the tiles of a column, of both matrices of a pair.
-func (m *Matrix) rowTiles() int {
-	n := (m.Rows + tileRows - 1) / tileRows
-	if m.Pair {
-		n *= 2
-	}
-	return n
+// Matrix implements kernel.Table.
+func (k *Kernels) Matrix(t quant.Type, rows, cols int, pair bool) (kernel.Matrix, error) {
+	return NewMatrix(t, rows, cols, pair)
 }
 
-// Bytes is the memory that the matrix takes.
-func (m *Matrix) Bytes() uint64 {
-	return uint64(m.rowTiles()) * uint64(m.kTiles()) * uint64(formats[m.Type].bytes)
+// Integers implements kernel.Table.
+func (k *Kernels) Integers(t quant.Type) bool { return !formats[t].float }
+
+// UploadBytes implements driver.Kernels.
+func (k *Kernels) UploadBytes(t quant.Type, cols int) (int, error) { return UploadBytes(t, cols) }
+
+// Recodes implements driver.Kernels.
+func (k *Kernels) Recodes(t quant.Type) bool { return formats[t].split > 0 }
+
+// Recode implements driver.Kernels.
+func (k *Kernels) Recode(t quant.Type, cols int, to, file []byte) error {
+	return Recode(t, cols, to, file)
 }
-
-// QuantisedBytes is the size of a row of quantised activations of a width.
-func QuantisedBytes(width int) int { return tiles(width) * tileCols * 5 / 4 }
-
-// PaddedWidth is the float32 values that a row of activations of a width takes: those past its end are zero.
-func PaddedWidth(width int) int { return tiles(width) * tileCols }
 
 // UploadBytes is the size of a row of weights as Pack takes it: the file's, or what Recode makes of it.
 func UploadBytes(t quant.Type, cols int) (int, error) {
 	if n := formats[t].split; n > 0 {
-		return n * tiles(cols), nil
+		return n * kernel.Tiles(cols), nil
 	}
 	return t.RowBytes(cols)
 }
@@ -136,7 +111,7 @@ func UploadBytes(t quant.Type, cols int) (int, error) {
 // of their own become signed bytes with float32 scales, and lows, of 16 values each: 10 or 12 bits a weight. Values
 // stay what they are, bit for bit. It uses all cores: one does some tens of millions of values a second.
 func Recode(t quant.Type, cols int, to, file []byte) error {
-	size := formats[t].split * tiles(cols)
+	size := formats[t].split * kernel.Tiles(cols)
 	if size == 0 {
 		copy(to, file)
 		return nil
@@ -187,7 +162,7 @@ func (r *recoder) recode(to, file []byte) error {
 		if err := quant.Split(r.t, r.codes, r.scales, r.lows, file[:row]); err != nil {
 			return err
 		}
-		for tile := range tiles(cols) {
+		for tile := range kernel.Tiles(cols) {
 			r.tile(to[:r.size], tile)
 			to = to[r.size:]
 		}
@@ -197,9 +172,9 @@ func (r *recoder) recode(to, file []byte) error {
 
 // tile writes what a tile has of the row that was split.
 func (r *recoder) tile(to []byte, tile int) {
-	const runs = tileCols / quant.SplitRun
+	const runs = kernel.TileCols / quant.SplitRun
 	clear(to)
-	for i, c := range r.codes[tile*tileCols : min((tile+1)*tileCols, len(r.codes))] {
+	for i, c := range r.codes[tile*kernel.TileCols : min((tile+1)*kernel.TileCols, len(r.codes))] {
 		to[i] = byte(c)
 	}
 	put := func(at int, all []float32) {
@@ -207,8 +182,8 @@ func (r *recoder) tile(to []byte, tile int) {
 			binary.LittleEndian.PutUint32(to[at+4*i:], math.Float32bits(v))
 		}
 	}
-	put(tileCols, r.scales)
-	if lows := tileCols + 4*runs; lows < len(to) {
+	put(kernel.TileCols, r.scales)
+	if lows := kernel.TileCols + 4*runs; lows < len(to) {
 		put(lows, r.lows)
 	}
 }

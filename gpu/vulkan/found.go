@@ -23,12 +23,3 @@ type Found struct {
 	Missing                 error    // what it lacks; nil: it can be used
 	Auto                    bool     // it is taken without being named
 }
-
-// Rates are what a device was measured to do. 0: it was not.
-type Rates struct {
-	Bus    float64 // bytes a second copied from page-locked memory of the host, as weights are that stream
-	Memory float64 // bytes a second that kernels read of its own
-	Copy   float64 // seconds of a copy among others, beside its bytes
-	Launch float64 // seconds of a kernel that waits for the one before it, beside its work
-	Turn   float64 // seconds from a submit until the host has seen its end, beside its work
-}

@@ -17,9 +17,10 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/testref"
-	"github.com/stretchr/testify/require"
 )
 
 // gpu is a device under test, with memory that lives as long as a test.

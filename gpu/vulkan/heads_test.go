@@ -7,8 +7,10 @@ import (
 	"math"
 	"testing"
 
-	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 )
 
 // TestHeadLinear multiplies by weights of all layouts, heads that end within a tile, and compares with exact sums. Rows
@@ -22,7 +24,7 @@ func TestHeadLinear(t *testing.T) {
 			m, _, values := g.matrixOf(typ, heads*each, cols, 1)
 			x := randomRow(heads*cols*rows, 2)
 			in, many, one, count := g.floats(x), g.room(4*heads*each*rows), g.room(4*heads*each), g.words(there)
-			h := HeadLinear{W: &m, X: in.Address, Y: many.Address, Heads: heads, XStride: heads * cols,
+			h := kernel.HeadLinear{W: &m, X: in.Address, Y: many.Address, Heads: heads, XStride: heads * cols,
 				YStride: heads * each, Rows: rows, Count: count.Address}
 			g.run(func(r *vk.Recording) {
 				require.NoError(t, g.k.HeadLinear(r, &h))

@@ -13,9 +13,9 @@ import (
 // Kernels compiles kernels for a device when they are first recorded, and keeps them. Several goroutines may record,
 // each into a recording of its own.
 type Kernels struct {
-	d      *vk.Device
-	Plain  bool // do without the device's dot products; for tests, the bits are the same
-	Matrix bool // multiply many columns by cooperative matrices; the bits are the same
+	d       *vk.Device
+	Plain   bool // do without the device's dot products; for tests, the bits are the same
+	CoopMat bool // multiply many columns by cooperative matrices; the bits are the same
 
 	Halves bool // models of blocks multiply prompts in half precision, too: see apart; said before they are compiled
 
@@ -30,6 +30,7 @@ type Kernels struct {
 	mu       sync.Mutex
 	compiled map[variant]*compiled
 	tiled    map[string]bool // by shape of heads: it was measured whether attend_rows.comp is sooner
+	choices  string          // file that keeps what was measured; empty: none
 }
 
 // compiled is a kernel once somebody has compiled it; others wait for that.
@@ -47,9 +48,9 @@ type variant struct {
 
 // NewKernels prepares kernels for a device, which nobody uses yet.
 func NewKernels(d *vk.Device) *Kernels {
-	k := &Kernels{d: d, Plain: !d.Facts.Has.Dot4, Matrix: hasMatrix(&d.Facts), squares: hasHalves(&d.Facts),
+	k := &Kernels{d: d, Plain: !d.Facts.Has.Dot4, CoopMat: hasMatrix(&d.Facts), squares: hasHalves(&d.Facts),
 		attendSquares: attendsBySquares(&d.Facts), compiled: map[variant]*compiled{}, rows: 8, tiled: map[string]bool{}}
-	if k.Matrix {
+	if k.CoopMat {
 		k.layout = k.findLayout()
 	}
 	return k

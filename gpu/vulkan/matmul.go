@@ -5,6 +5,7 @@ package vulkan
 import (
 	"slices"
 
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -28,9 +29,6 @@ var muls = map[shaders.Module]mul{
 	shaders.MatvecSplitLow: {shaders.MatmulSplitLow, shaders.MatmulSplitLowPlain, shaders.MatmulSplitLowMatrix, 7, 4, 3},
 }
 
-// fewColumns are done by groups of MaxColumns: a workgroup of matmul.comp would idle.
-const fewColumns = 16
-
 // hasMatrix says whether subgroups have the products that matmul.comp is written for.
 func hasMatrix(f *vk.Facts) bool { return multiplies(f, 32, vk.Int8, vk.Int32) }
 
@@ -46,10 +44,10 @@ func multiplies(f *vk.Facts, k uint32, from, to vk.Number) bool {
 }
 
 // shared is the bytes of shared memory, for so many teams side by side.
-func (f *mul) shared(wide int, glue Glue) uint32 {
+func (f *mul) shared(wide int, glue kernel.Glue) uint32 {
 	const tall, right = 128, 5
 	columns, out := 32*wide, 256
-	if glue == SwiGLUToInt8 {
+	if glue == kernel.SwiGLUToInt8 {
 		out = 512
 	}
 	stage := 16*tall*f.left + 16*columns*right + 8*tall*f.scales + 8*columns*f.sums
@@ -57,9 +55,9 @@ func (f *mul) shared(wide int, glue Glue) uint32 {
 }
 
 // mulOf finds how many columns are multiplied at once, in 32; 0: it is a mat-vec.
-func (k *Kernels) mulOf(m *MatVec) (f mul, wide int) {
+func (k *Kernels) mulOf(m *kernel.MatVec) (f mul, wide int) {
 	f, ok := muls[formats[m.W.Type].dot]
-	if !ok || m.Columns <= fewColumns || m.Gain != 0 || m.W.Pair && m.Bias != 0 ||
+	if !ok || m.Columns <= kernel.FewColumns || m.Gain != 0 || m.W.Pair && m.Bias != 0 ||
 		m.Groups != 0 || m.Tiles != 0 {
 		return f, 0
 	}
@@ -69,7 +67,7 @@ func (k *Kernels) mulOf(m *MatVec) (f mul, wide int) {
 			break
 		}
 	}
-	for wide > 2 && m.Experts == nil && (m.W.rowTiles()+3)/4*((m.Columns+32*wide-1)/(32*wide)) < manyWorkgroups {
+	for wide > 2 && m.Experts == nil && (m.W.RowTiles()+3)/4*((m.Columns+32*wide-1)/(32*wide)) < manyWorkgroups {
 		wide /= 2
 	}
 	return f, wide
@@ -79,31 +77,31 @@ func (k *Kernels) mulOf(m *MatVec) (f mul, wide int) {
 const manyWorkgroups = 100
 
 // matMul records a MatVec by matmul.comp.
-func (k *Kernels) matMul(r *vk.Recording, m *MatVec, f mul, wide int) error {
+func (k *Kernels) matMul(r *vk.Recording, m *kernel.MatVec, f mul, wide int) error {
 	c := shaders.MatmulConstants{Threads: uint32(64 * wide), Wide: uint32(wide),
-		Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU)),
+		Epilogue: uint32(m.Glue), Extras: extras(m), Act: uint32(max(m.Act, ir.SiLU)),
 		Layout: k.layout}
 	module := f.dot
 	switch {
-	case k.Matrix:
+	case k.CoopMat:
 		module = f.matrix
 	case k.Plain:
 		module = f.plain
 	}
 	p := shaders.MatmulPush{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
 		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
-		KTiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment)}
+		KTiles: uint32(m.W.KTiles()), Segment: uint32(m.W.Segment)}
 	groups := (m.Columns + 32*wide - 1) / (32 * wide)
 	if e := m.Experts; e != nil {
 		c.Groups, groups = 1, e.Entries
 		p.Chosen, p.Share = e.List, uint32(e.Share)
 	}
-	kernel, err := k.kernel(module, c.List())
+	shader, err := k.kernel(module, c.List())
 	if err != nil {
 		return err
 	}
-	vk.Use(r, kernel, &p)
-	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32(groups), 1)
+	vk.Use(r, shader, &p)
+	r.Dispatch(uint32((m.W.RowTiles()+3)/4), uint32(groups), 1)
 	return nil
 }
 
@@ -120,13 +118,19 @@ var halves = map[shaders.Module]half{
 	shaders.MatvecSplitLow: {shaders.MatmulHalfSplitLowMatrix, shaders.MatmulHalfSplitLow},
 }
 
-// rounds says whether there are kernels that round to half precision.
-func (k *Kernels) rounds() bool { return k.Matrix && k.squares || k.emulate }
+// Rounded implements kernel.Table.
+func (k *Kernels) Rounded(t quant.Type) bool {
+	_, ok := halves[formats[t].dot]
+	return ok
+}
 
-// apart says whether a model multiplies rows of prompts in half precision, whose bits are not those of mat-vec: those
-// of files whose products are of floats alone, as floats have no fast products with these bits, and of others if that
-// was asked for.
-func (k *Kernels) apart(p *ir.Bound) bool {
+// rounds says whether there are kernels that round to half precision.
+func (k *Kernels) rounds() bool { return k.CoopMat && k.squares || k.emulate }
+
+// Apart implements kernel.Table: whether a model multiplies rows of prompts in half precision, whose bits are not
+// those of mat-vec: those of files whose products are of floats alone, as floats have no fast products with these
+// bits, and of others if that was asked for.
+func (k *Kernels) Apart(p *ir.Bound) bool {
 	floats, some := true, false
 	for s := range p.Segments {
 		for i := range p.Segments[s].Nodes {
@@ -143,18 +147,18 @@ func (k *Kernels) apart(p *ir.Bound) bool {
 
 // halfMul is the mat-mat kernel that rounds weights and activations to half precision, and how many columns it takes
 // at once, in 64; 0: it is not wanted, or there is none.
-func (k *Kernels) halfMul(m *MatVec) (module shaders.Module, wide int) {
+func (k *Kernels) halfMul(m *kernel.MatVec) (module shaders.Module, wide int) {
 	f, ok := halves[formats[m.W.Type].dot]
 	if !ok || m.Halves == 0 || !k.rounds() || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
 		return module, 0
 	}
 	module = f.emulated
-	if k.Matrix && k.squares {
+	if k.CoopMat && k.squares {
 		module = f.matrix
 	}
 	const stride = 18 * 2
 	words := 256
-	if m.Glue == SwiGLUToInt8 {
+	if m.Glue == kernel.SwiGLUToInt8 {
 		words = 512
 	}
 	for wide = 2; wide > 0; wide /= 2 {
@@ -166,54 +170,51 @@ func (k *Kernels) halfMul(m *MatVec) (module shaders.Module, wide int) {
 	return module, wide
 }
 
-// HalfBytes is the size of a row of activations of a width in half precision, with its factor.
-func HalfBytes(width int) int { return 2*PaddedWidth(width) + 4 }
-
 // matMulHalves records a MatVec by matmul_f16.comp, behind the rounding of its activations.
-func (k *Kernels) matMulHalves(r *vk.Recording, m *MatVec, module shaders.Module, wide int) error {
+func (k *Kernels) matMulHalves(r *vk.Recording, m *kernel.MatVec, module shaders.Module, wide int) error {
 	rounding := shaders.Halve
-	if m.W.float() {
+	if m.W.Float {
 		rounding = shaders.HalveFloat
 	}
 	halve, err := k.kernel(rounding, nil)
 	if err != nil {
 		return err
 	}
-	vk.Use(r, halve, &shaders.HalvePush{X: m.X, Y: m.Halves, KTiles: uint32(m.W.kTiles())})
+	vk.Use(r, halve, &shaders.HalvePush{X: m.X, Y: m.Halves, KTiles: uint32(m.W.KTiles())})
 	r.Dispatch(uint32(m.Columns), 1, 1)
 	r.Barrier()
 	c := shaders.MatmulF16Constants{Threads: uint32(64 * wide), Wide: uint32(wide),
-		Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}
-	kernel, err := k.kernel(module, c.List())
+		Epilogue: uint32(m.Glue), Extras: extras(m), Act: uint32(max(m.Act, ir.SiLU))}
+	shader, err := k.kernel(module, c.List())
 	if err != nil {
 		return err
 	}
-	vk.Use(r, kernel, &shaders.MatmulF16Push{Weights: m.W.Address, X: m.Halves, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
+	vk.Use(r, shader, &shaders.MatmulF16Push{Weights: m.W.Address, X: m.Halves, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
 		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
-		KTiles: uint32(m.W.kTiles())})
-	r.Dispatch(uint32((m.W.rowTiles()+3)/4), uint32((m.Columns+64*wide-1)/(64*wide)), 1)
+		KTiles: uint32(m.W.KTiles())})
+	r.Dispatch(uint32((m.W.RowTiles()+3)/4), uint32((m.Columns+64*wide-1)/(64*wide)), 1)
 	return nil
 }
 
 // floatMul is the mat-mat kernel for weights of floats whose bits are those of mat-vec.
-func (k *Kernels) floatMul(m *MatVec) (shaders.Module, bool) {
+func (k *Kernels) floatMul(m *kernel.MatVec) (shaders.Module, bool) {
 	module, ok := map[quant.Type]shaders.Module{quant.F16: shaders.MatmulFloatF16, quant.BF16: shaders.MatmulFloatBf16,
 		quant.F32: shaders.MatmulFloatF32}[m.W.Type]
-	return module, ok && m.Columns > fewColumns && m.Gain == 0 && m.Experts == nil && (!m.W.Pair || m.Bias == 0) &&
+	return module, ok && m.Columns > kernel.FewColumns && m.Gain == 0 && m.Experts == nil && (!m.W.Pair || m.Bias == 0) &&
 		m.Groups == 0 && m.Tiles == 0 && k.d.Facts.Invocations >= 256 && k.d.Facts.Shared >= 25<<10
 }
 
 // matMulFloat records a MatVec by matmul_float.comp.
-func (k *Kernels) matMulFloat(r *vk.Recording, m *MatVec, module shaders.Module) error {
+func (k *Kernels) matMulFloat(r *vk.Recording, m *kernel.MatVec, module shaders.Module) error {
 	const tall, wide = 128, 64
-	c := shaders.MatmulFloatConstants{Epilogue: uint32(m.Glue), Extras: m.extras(), Act: uint32(max(m.Act, ir.SiLU))}
-	kernel, err := k.kernel(module, c.List())
+	c := shaders.MatmulFloatConstants{Epilogue: uint32(m.Glue), Extras: extras(m), Act: uint32(max(m.Act, ir.SiLU))}
+	shader, err := k.kernel(module, c.List())
 	if err != nil {
 		return err
 	}
-	vk.Use(r, kernel, &shaders.MatmulFloatPush{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
+	vk.Use(r, shader, &shaders.MatmulFloatPush{Weights: m.W.Address, X: m.X, Y: m.Y, Bias: m.Bias, Residual: m.Residual,
 		Count: m.Count, Rows: uint32(m.W.Rows), YStride: uint32(m.YStride), Columns: uint32(m.Columns),
-		KTiles: uint32(m.W.kTiles()), Segment: uint32(m.W.Segment)})
-	r.Dispatch(uint32((m.W.rowTiles()+tall/tileRows-1)/(tall/tileRows)), uint32((m.Columns+wide-1)/wide), 1)
+		KTiles: uint32(m.W.KTiles()), Segment: uint32(m.W.Segment)})
+	r.Dispatch(uint32((m.W.RowTiles()+tall/kernel.TileRows-1)/(tall/kernel.TileRows)), uint32((m.Columns+wide-1)/wide), 1)
 	return nil
 }

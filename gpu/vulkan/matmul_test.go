@@ -7,20 +7,22 @@ import (
 	"math"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/stretchr/testify/require"
 )
 
 // mulPaths are the ways that a device has to multiply many columns.
 func (g *gpu) mulPaths() map[string]func() {
-	paths := map[string]func(){"plain": func() { g.k.Plain, g.k.Matrix = true, false }}
+	paths := map[string]func(){"plain": func() { g.k.Plain, g.k.CoopMat = true, false }}
 	if g.d.Facts.Has.Dot4 {
-		paths["dot"] = func() { g.k.Plain, g.k.Matrix = false, false }
+		paths["dot"] = func() { g.k.Plain, g.k.CoopMat = false, false }
 	}
 	if hasMatrix(&g.d.Facts) {
-		paths["matrix"] = func() { g.k.Plain, g.k.Matrix = false, true }
+		paths["matrix"] = func() { g.k.Plain, g.k.CoopMat = false, true }
 	}
 	return paths
 }
@@ -29,7 +31,7 @@ func (g *gpu) mulPaths() map[string]func() {
 // type of blocks and one of floats: a processor compiles the other types' kernels for minutes.
 func TestMatMul(t *testing.T) {
 	g := open(t)
-	defer func() { g.k.Plain, g.k.Matrix = !g.d.Facts.Has.Dot4, hasMatrix(&g.d.Facts) }()
+	defer func() { g.k.Plain, g.k.CoopMat = !g.d.Facts.Has.Dot4, hasMatrix(&g.d.Facts) }()
 	types := []quant.Type{quant.Q4_K, quant.F32, quant.F16, quant.BF16, quant.Q4_0, quant.Q8_0, quant.Q6_K, quant.Q3_K,
 		quant.Q5_K}
 	if testing.Short() {
@@ -38,21 +40,22 @@ func TestMatMul(t *testing.T) {
 	for _, typ := range types {
 		for _, c := range []struct {
 			rows, cols, columns int
-			glue                Glue
-		}{{300, 768, 17, Store}, {130, 256, 70, Store}, {70, 512, 40, SwiGLU}, {300, 256, 33, SwiGLUToInt8}} {
+			glue                kernel.Glue
+		}{{300, 768, 17, kernel.Store}, {130, 256, 70, kernel.Store}, {70, 512, 40, kernel.SwiGLU}, {300, 256, 33,
+			kernel.SwiGLUToInt8}} {
 			if g.d.Facts.Kind == vk.CPU && c.columns != 17 && typ != quant.Q4_K && typ != quant.F16 {
 				continue // compiling takes seconds
 			}
 			if formats[typ].float {
-				c.glue = min(c.glue, SwiGLU)
+				c.glue = min(c.glue, kernel.SwiGLU)
 			}
 			t.Run(fmt.Sprint(typ, c), func(t *testing.T) { testMatMul(g.with(t), typ, c.rows, c.cols, c.columns, c.glue) })
 		}
 	}
 }
 
-func testMatMul(g *gpu, typ quant.Type, rows, cols, columns int, glue Glue) {
-	m, err := NewMatrix(typ, rows, cols, glue != Store)
+func testMatMul(g *gpu, typ quant.Type, rows, cols, columns int, glue kernel.Glue) {
+	m, err := NewMatrix(typ, rows, cols, glue != kernel.Store)
 	require.NoError(g.t, err)
 	m.Address = g.room(m.Bytes()).Address
 	if cols == 768 {
@@ -61,21 +64,24 @@ func testMatMul(g *gpu, typ quant.Type, rows, cols, columns int, glue Glue) {
 	for i := range 2 {
 		if file, _ := randomWeights(g.t, typ, rows, cols, uint64(i)); i == 0 || m.Pair {
 			from := g.bytes(recoded(g.t, typ, cols, file))
-			g.run(func(r *vk.Recording) { require.NoError(g.t, g.k.Pack(r, &m, from.Address, 0, rows, i == 1)) })
+			g.run(func(r *vk.Recording) {
+				require.NoError(g.t, g.k.Pack(r, &kernel.Pack{W: &m, File: from.Address, Rows: rows, Up: i == 1}))
+			})
 		}
 	}
 	var xs [][]float32
 	for c := range columns {
 		xs = append(xs, randomRow(cols, uint64(c)))
 	}
-	stride := PaddedWidth(rows)
-	v := MatVec{W: &m, Columns: columns, X: g.activations(typ, xs).Address, XStride: PaddedWidth(cols), YStride: stride,
-		Glue: glue, Count: g.words(uint32(columns - 1)).Address}
-	if glue == Store {
+	stride := kernel.PaddedWidth(rows)
+	v := kernel.MatVec{W: &m, Columns: columns, X: g.activations(typ, xs).Address, XStride: kernel.PaddedWidth(cols),
+		YStride: stride,
+		Glue:    glue, Count: g.words(uint32(columns - 1)).Address}
+	if glue == kernel.Store {
 		v.Bias = g.floats(randomRow(rows, 90)).Address
 		v.Residual = g.floats(randomRow(stride*columns, 91)).Address
 	}
-	run := func(v MatVec) []float32 {
+	run := func(v kernel.MatVec) []float32 {
 		y := g.room(uint64(4 * stride * columns))
 		v.Y = y.Address
 		g.run(func(r *vk.Recording) { require.NoError(g.t, g.k.MatVec(r, &v)) })
@@ -100,7 +106,7 @@ func testMatMul(g *gpu, typ quant.Type, rows, cols, columns int, glue Glue) {
 // TestMatMulHalves compares with sums in float64 of what is rounded to half precision, and columns alone with all.
 func TestMatMulHalves(t *testing.T) {
 	g := open(t)
-	defer func() { g.k.Matrix = hasMatrix(&g.d.Facts) }()
+	defer func() { g.k.CoopMat = hasMatrix(&g.d.Facts) }()
 	g.k.emulate = true
 	for _, typ := range []quant.Type{quant.F16, quant.BF16} {
 		for name, choose := range g.mulPaths() {
@@ -109,9 +115,9 @@ func TestMatMulHalves(t *testing.T) {
 			}
 			for _, c := range []struct {
 				rows, cols, columns int
-				glue                Glue
-			}{{140, 256, 37, Store}, {70, 101, 3, SwiGLU}} {
-				if g.d.Facts.Kind == vk.CPU && typ == quant.BF16 && c.glue == Store {
+				glue                kernel.Glue
+			}{{140, 256, 37, kernel.Store}, {70, 101, 3, kernel.SwiGLU}} {
+				if g.d.Facts.Kind == vk.CPU && typ == quant.BF16 && c.glue == kernel.Store {
 					continue // compiling takes seconds
 				}
 				t.Run(fmt.Sprint(typ, name, c), func(t *testing.T) {
@@ -141,15 +147,15 @@ func TestMatMulRounded(t *testing.T) {
 				xs[1][k] *= 3e7
 			}
 			y, exact, one := g.room(4*rows*columns), g.room(4*rows*columns), g.room(4*rows)
-			v := MatVec{W: &m, Columns: columns, X: g.activations(typ, xs).Address, Y: exact.Address, YStride: rows}
+			v := kernel.MatVec{W: &m, Columns: columns, X: g.activations(typ, xs).Address, Y: exact.Address, YStride: rows}
 			fast := v
-			fast.Halves, fast.Y = g.room(uint64(columns*HalfBytes(cols))).Address, y.Address
+			fast.Halves, fast.Y = g.room(uint64(columns*kernel.HalfBytes(cols))).Address, y.Address
 			_, wide := g.k.halfMul(&fast)
 			require.Positive(t, wide)
 			alone := fast
-			alone.Columns, alone.Y, alone.X = 1, one.Address, v.X+uint64((columns-1)*QuantisedBytes(cols))
+			alone.Columns, alone.Y, alone.X = 1, one.Address, v.X+uint64((columns-1)*kernel.QuantisedBytes(cols))
 			g.run(func(r *vk.Recording) {
-				for _, v := range []*MatVec{&v, &fast, &alone} {
+				for _, v := range []*kernel.MatVec{&v, &fast, &alone} {
 					r.Barrier()
 					require.NoError(t, g.k.MatVec(r, v))
 				}
@@ -168,15 +174,17 @@ func TestMatMulRounded(t *testing.T) {
 	}
 }
 
-func testMatMulHalves(g *gpu, typ quant.Type, rows, cols, columns int, glue Glue) {
-	m, err := NewMatrix(typ, rows, cols, glue != Store)
+func testMatMulHalves(g *gpu, typ quant.Type, rows, cols, columns int, glue kernel.Glue) {
+	m, err := NewMatrix(typ, rows, cols, glue != kernel.Store)
 	require.NoError(g.t, err)
 	m.Address = g.room(m.Bytes()).Address
 	var values [2][]float32
 	for i := range values {
 		var file []byte
 		if file, values[i] = randomWeights(g.t, typ, rows, cols, uint64(i)); i == 0 || m.Pair {
-			g.run(func(r *vk.Recording) { require.NoError(g.t, g.k.Pack(r, &m, g.bytes(file).Address, 0, rows, i == 1)) })
+			g.run(func(r *vk.Recording) {
+				require.NoError(g.t, g.k.Pack(r, &kernel.Pack{W: &m, File: g.bytes(file).Address, Rows: rows, Up: i == 1}))
+			})
 		}
 	}
 	var xs [][]float32
@@ -189,9 +197,10 @@ func testMatMulHalves(g *gpu, typ quant.Type, rows, cols, columns int, glue Glue
 	}
 	xs[2][cols-1] *= 3e7
 	bias, residual := randomRow(rows, 90), randomRow(rows*columns, 91)
-	v := MatVec{W: &m, Columns: columns, X: g.activations(typ, xs).Address, XStride: PaddedWidth(cols), YStride: rows,
-		Glue: glue, Act: ir.GELU, Halves: g.room(uint64(columns * HalfBytes(cols))).Address}
-	if glue == Store {
+	v := kernel.MatVec{W: &m, Columns: columns, X: g.activations(typ, xs).Address, XStride: kernel.PaddedWidth(cols),
+		YStride: rows,
+		Glue:    glue, Act: ir.GELU, Halves: g.room(uint64(columns * kernel.HalfBytes(cols))).Address}
+	if glue == kernel.Store {
 		v.Bias, v.Residual = g.floats(bias).Address, g.floats(residual).Address
 	}
 	y, one := g.room(uint64(4*rows*columns)), g.room(uint64(4*rows))
@@ -199,7 +208,7 @@ func testMatMulHalves(g *gpu, typ quant.Type, rows, cols, columns int, glue Glue
 	_, wide := g.k.halfMul(&v)
 	require.Positive(g.t, wide)
 	alone := v
-	alone.Columns, alone.Y, alone.X = 1, one.Address, v.X+uint64(4*(columns-1)*PaddedWidth(cols))
+	alone.Columns, alone.Y, alone.X = 1, one.Address, v.X+uint64(4*(columns-1)*kernel.PaddedWidth(cols))
 	if v.Residual != 0 {
 		alone.Residual += uint64(4 * (columns - 1) * rows)
 	}
@@ -214,7 +223,7 @@ func testMatMulHalves(g *gpu, typ quant.Type, rows, cols, columns int, glue Glue
 		c, o := i/rows, i%rows
 		sum, size := halfDot(values[0][o*cols:][:cols], xs[c])
 		want := sum + float64(bias[o]) + float64(residual[i])
-		if glue != Store {
+		if glue != kernel.Store {
 			up, upSize := halfDot(values[1][o*cols:][:cols], xs[c])
 			want, size = gatedTwin(ir.GELU, sum, up), size*(1+upSize)
 		}

@@ -10,20 +10,24 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/stretchr/testify/require"
 )
 
 // matrixOf makes random weights: the file's bytes, the matrix on the device, packed there, and the values.
-func (g *gpu) matrixOf(t quant.Type, rows, cols int, seed uint64) (Matrix, []byte, []float32) {
+func (g *gpu) matrixOf(t quant.Type, rows, cols int, seed uint64) (kernel.Matrix, []byte, []float32) {
 	g.t.Helper()
 	file, values := randomWeights(g.t, t, rows, cols, seed)
 	m, err := NewMatrix(t, rows, cols, false)
 	require.NoError(g.t, err)
 	m.Address = g.room(m.Bytes()).Address
 	from := g.bytes(recoded(g.t, t, cols, file))
-	g.run(func(r *vk.Recording) { require.NoError(g.t, g.k.Pack(r, &m, from.Address, 0, rows, false)) })
+	g.run(func(r *vk.Recording) {
+		require.NoError(g.t, g.k.Pack(r, &kernel.Pack{W: &m, File: from.Address, Rows: rows}))
+	})
 	return m, file, values
 }
 
@@ -100,7 +104,7 @@ func testMatVecTwin(g *gpu, typ quant.Type, rows, cols int) {
 	a := g.activations(typ, [][]float32{x})
 	y := g.room(uint64(4 * rows))
 	g.run(func(r *vk.Recording) {
-		v := &MatVec{W: &m, Columns: 1, X: a.Address, XStride: PaddedWidth(cols), Y: y.Address}
+		v := &kernel.MatVec{W: &m, Columns: 1, X: a.Address, XStride: kernel.PaddedWidth(cols), Y: y.Address}
 		require.NoError(g.t, g.k.MatVec(r, v))
 	})
 	got := floats(y.Bytes)
@@ -137,13 +141,14 @@ func TestRowAlone(t *testing.T) {
 			}
 			a, y := g.activations(typ, xs), g.room(4*8*rows)
 			one := make([][]float32, 8)
-			size := uint64(QuantisedBytes(cols))
+			size := uint64(kernel.QuantisedBytes(cols))
 			if formats[typ].float {
-				size = 4 * uint64(PaddedWidth(cols))
+				size = 4 * uint64(kernel.PaddedWidth(cols))
 			}
 			for c := range one {
 				g.run(func(r *vk.Recording) {
-					v := &MatVec{W: &m, Columns: 1, X: a.Address + uint64(c)*size, XStride: PaddedWidth(cols), Y: y.Address}
+					v := &kernel.MatVec{W: &m, Columns: 1, X: a.Address + uint64(c)*size, XStride: kernel.PaddedWidth(cols),
+						Y: y.Address}
 					require.NoError(g.t, g.k.MatVec(r, v))
 				})
 				one[c] = floats(y.Bytes)[:rows]
@@ -155,8 +160,9 @@ func TestRowAlone(t *testing.T) {
 					}
 					clear(y.Bytes)
 					g.run(func(r *vk.Recording) {
-						require.NoError(g.t, g.k.MatVec(r, &MatVec{W: &m, Columns: n, X: a.Address, XStride: PaddedWidth(cols),
-							Y: y.Address, YStride: rows, Tiles: tiles, Groups: 2}))
+						require.NoError(g.t, g.k.MatVec(r, &kernel.MatVec{W: &m, Columns: n, X: a.Address,
+							XStride: kernel.PaddedWidth(cols),
+							Y:       y.Address, YStride: rows, Tiles: tiles, Groups: 2}))
 					})
 					all := floats(y.Bytes)
 					for c := range n {
@@ -182,7 +188,7 @@ func TestFewThreads(t *testing.T) {
 			g.d.Facts.Invocations, g.d.Facts.Shared = c[0], c[1]
 			y := g.room(4 * 2 * rows)
 			g.run(func(r *vk.Recording) {
-				require.NoError(t, g.k.MatVec(r, &MatVec{W: &m, Columns: 2, X: x.Address, XStride: cols, Y: y.Address,
+				require.NoError(t, g.k.MatVec(r, &kernel.MatVec{W: &m, Columns: 2, X: x.Address, XStride: cols, Y: y.Address,
 					YStride: rows}))
 			})
 			if first == nil {
@@ -243,14 +249,14 @@ func roundTrip(t quant.Type, x []float32) []float32 {
 }
 
 // twinMatVec is matvec.comp's result for one column, from the file's bytes.
-func twinMatVec(m *Matrix, file []byte, x []float32, fma func(a, b, c float32) float32) []float32 {
+func twinMatVec(m *kernel.Matrix, file []byte, x []float32, fma func(a, b, c float32) float32) []float32 {
 	y := make([]float32, m.Rows)
 	rowBytes := len(file) / m.Rows
 	for o := range y {
 		row := file[o*rowBytes : (o+1)*rowBytes]
-		for from := 0; from < m.Cols; from += m.Segment * tileCols {
-			to := min(from+m.Segment*tileCols, m.Cols)
-			if m.float() {
+		for from := 0; from < m.Cols; from += m.Segment * kernel.TileCols {
+			to := min(from+m.Segment*kernel.TileCols, m.Cols)
+			if m.Float {
 				var s [4]float32
 				w := make([]float32, m.Cols)
 				if err := quant.Dequantize(m.Type, w, row); err != nil {
@@ -342,7 +348,7 @@ func twinSplit(t quant.Type, row []byte, b int, x [32]int32, d float32, acc floa
 func (g *gpu) activations(t quant.Type, xs [][]float32) *vk.Buffer {
 	g.t.Helper()
 	width := len(xs[0])
-	padded := PaddedWidth(width)
+	padded := kernel.PaddedWidth(width)
 	all := make([]float32, padded*len(xs))
 	for i, x := range xs {
 		copy(all[i*padded:], x)
@@ -351,9 +357,9 @@ func (g *gpu) activations(t quant.Type, xs [][]float32) *vk.Buffer {
 	if formats[t].float {
 		return from
 	}
-	to := g.room(uint64(QuantisedBytes(width) * len(xs)))
+	to := g.room(uint64(kernel.QuantisedBytes(width) * len(xs)))
 	g.run(func(r *vk.Recording) {
-		require.NoError(g.t, g.k.Norm(r, &Norm{X: from.Address, Y: to.Address, Width: width, XStride: padded,
+		require.NoError(g.t, g.k.Norm(r, &kernel.Norm{X: from.Address, Y: to.Address, Width: width, XStride: padded,
 			Rows: len(xs), Quantise: true}))
 	})
 	return to

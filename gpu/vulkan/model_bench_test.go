@@ -4,115 +4,164 @@ package vulkan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/gpu/exec"
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/sluice-ai/sluice/stages/arch"
-	"github.com/sluice-ai/sluice/stages/ftype"
-	"github.com/sluice-ai/sluice/stages/synth"
-	"github.com/stretchr/testify/require"
 )
 
-// shaped is a model of a known shape on a device, as it is planned, with so few layers that it is there at once.
+// profiled is a driver whose weights are small numbers, all the same, and whose recordings have a timestamp after each
+// launch where that is asked for.
+type profiled struct {
+	borrowed
+	line    *vk.Timeline
+	reached uint64
+
+	each bool          // launches are timed one by one
+	last *profiledStep // what was submitted last
+}
+
+// profiledStep is a recording with the names of its launches.
+type profiledStep struct {
+	recording
+	of    *profiled
+	names []string
+}
+
+func (p *profiled) Kernels() driver.Kernels { return &profiledKernels{p.device.kernels, p} }
+
+// Allocate fills what only kernels write with two halves of 0.00025: what must be right is written after that.
+func (p *profiled) Allocate(m driver.Memory, size uint64) (*driver.Buffer, error) {
+	b, err := p.device.Allocate(m, size)
+	if err != nil || m != driver.Local || p.line == nil {
+		return b, err
+	}
+	r, err := p.device.Device.Record(0)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	r.Fill(of(b), 0x0c220c11)
+	if err := r.End(); err != nil {
+		return nil, err
+	}
+	p.reached++
+	if err := p.device.Device.Submit([]*vk.Recording{r}, nil, vk.Point{Timeline: p.line, Value: p.reached}); err != nil {
+		return nil, err
+	}
+	return b, p.line.Wait(p.reached, p.Patience())
+}
+
+func (p *profiled) Record(q driver.Queue, stamps int) (driver.Recording, error) {
+	const most = 4096 // launches of a step
+	if q == driver.Compute {
+		stamps += most
+	}
+	r, err := p.device.Record(q, stamps)
+	if err != nil {
+		return nil, err
+	}
+	return &profiledStep{recording: *r.(*recording), of: p}, nil
+}
+
+func (p *profiled) Submit(all []driver.Recording, waits []driver.Point, signal driver.Point) error {
+	plain := make([]driver.Recording, len(all))
+	for i, r := range all {
+		p.last = r.(*profiledStep)
+		plain[i] = &p.last.recording
+	}
+	return p.device.Submit(plain, waits, signal)
+}
+
+// stamp notes the time behind a launch.
+func (r *profiledStep) stamp(name string) {
+	r.Barrier()
+	r.Stamp()
+	r.names = append(r.names, name)
+}
+
+// End notes the time at the end, too.
+func (r *profiledStep) End() error {
+	if len(r.names) > 0 {
+		r.Stamp()
+	}
+	return r.recording.End()
+}
+
+// profiledKernels time what they launch.
+type profiledKernels struct {
+	*Kernels
+	of *profiled
+}
+
+func (k *profiledKernels) Launch(to driver.Recording, l kernel.Launch) error {
+	r := to.(*profiledStep)
+	_, packs := l.(*kernel.Pack)
+	if len(r.names) == 0 && !packs {
+		r.stamp("begin")
+	}
+	err := k.Kernels.Launch(&r.recording, l)
+	if k.of.each && !packs {
+		r.stamp(r.Bound())
+	}
+	return err
+}
+
+// shaped is a model of a known shape, with so few layers that it is there at once.
 type shaped struct {
-	g *gpu
-	*model
+	backend.Model
+	p      *ir.Bound
+	driver *profiled
 	layers int
 }
 
-// benchLayers are more than caches hold.
-const benchLayers = 8
-
-// bound is a known shape's program in a file type.
-func bound(t testing.TB, name, file string, small bool) *ir.Bound {
-	c, err := synth.Find(name)
-	require.NoError(t, err)
-	c.Layers = benchLayers
-	if small { // it shows that the benchmark runs
-		c.Layers, c.Vocab = 1, 1024
-		c.Experts, c.ExpertFFN = min(c.Experts, 16), min(c.ExpertFFN, 256)
-		if c.Heads > 0 { // the heads of a state space divide its width
-			c.Width, c.FFN, c.Heads, c.KVHeads, c.HeadDim = 512, 512, 4, 2, 128
-		}
-	}
-	md := c.Meta(name)
-	p, err := arch.Record(md, c.Has, arch.Options{})
-	require.NoError(t, err)
-	var before []ftype.Tensor
-	for _, x := range c.Tensors(p) {
-		typ := quant.F16
-		if x.Vector {
-			typ = quant.F32
-		}
-		before = append(before, ftype.Tensor{Name: x.Name, Type: typ, Shape: x.Shape})
-	}
-	recipe, ok := ftype.Find(file)
-	require.True(t, ok)
-	types, err := recipe.Types(md, before, ftype.Options{})
-	require.NoError(t, err)
-	var tensors []ir.Tensor
-	for i, x := range before {
-		tensors = append(tensors, ir.Tensor{Name: x.Name, Type: types[i], Shape: x.Shape})
-	}
-	b, err := ir.Bind(p, tensors)
-	require.NoError(t, err)
-	return b
-}
-
-// shaped compiles it. Its weights are small numbers, all the same; embeddings and routers are random, so that rows
-// choose experts of their own.
+// shaped compiles it. Embeddings and routers are random, so that rows choose experts of their own.
 func (g *gpu) shaped(name, file string, rows, depth int) *shaped {
 	p := bound(g.t, name, file, g.d.Facts.Kind == vk.CPU)
 	each := (depth + rows + backend.BlockSize - 1) / backend.BlockSize
-	d := g.device()
-	d.ahead = false // only what is measured
+	b := &profiled{borrowed: borrowed{device: newDevice(g.lib, g.d, g.k)}}
+	b.facts.Software = true // only what is measured is compiled, and a step is one submission
+	var err error
+	b.line, err = g.d.NewTimeline()
+	require.NoError(g.t, err)
+	g.t.Cleanup(b.line.Close)
+	d, err := exec.New(func() (driver.Device, error) { return b, nil })
+	require.NoError(g.t, err)
+	g.t.Cleanup(func() { require.NoError(g.t, d.Close()) })
 	x, err := d.Compile(p, backend.Config{KV: backend.KVF16, MaxRows: rows, MaxWanted: min(rows, 8),
 		Blocks: backendtest.Blocks(p.Program, each*min(rows, 8))})
 	require.NoError(g.t, err)
 	g.t.Cleanup(func() { require.NoError(g.t, x.Close()) })
-	m := x.(*model)
-	tables := map[uint64]bool{m.drawn.Address: true} // what must be right
-	for _, t := range m.experts {
-		tables[t.Address] = true
-	}
-	require.NoError(g.t, m.device.queue.once(func(r *vk.Recording) error {
-		for _, b := range m.memory.all {
-			if b.Bytes == nil && !tables[b.Address] {
-				r.Fill(b, 0x0c220c11) // two halves of 0.00025
-			}
-		}
-		return nil
-	}))
 	for r := range p.Weights {
 		w := &p.Weights[r]
 		switch {
 		case w.Use&ir.Table != 0:
 			data, _ := randomWeights(g.t, p.Types[r], 512, w.Cols, 1)
-			require.NoError(g.t, m.Upload(ir.Ref(r), 0, data))
+			require.NoError(g.t, x.Upload(ir.Ref(r), 0, data))
 		case strings.Contains(w.Name, "ffn_gate_inp"):
 			data, _ := randomWeights(g.t, p.Types[r], w.Rows, w.Cols, uint64(r))
-			require.NoError(g.t, m.Upload(ir.Ref(r), 0, data))
+			require.NoError(g.t, x.Upload(ir.Ref(r), 0, data))
 		case strings.HasSuffix(w.Name, "norm.weight"):
-			data := make([]float32, w.Cols)
-			for i := range data {
-				data[i] = 1
-			}
-			require.NoError(g.t, m.Upload(ir.Ref(r), 0, unsafe.Slice((*byte)(unsafe.Pointer(&data[0])), 4*len(data))))
+			data := slices.Repeat([]float32{1}, w.Cols)
+			require.NoError(g.t, x.Upload(ir.Ref(r), 0, unsafe.Slice((*byte)(unsafe.Pointer(&data[0])), 4*len(data))))
 		}
 	}
-	return &shaped{g, m, p.Segments[len(p.Segments)-2].Layer + 1}
+	return &shaped{x, p, b, p.Segments[len(p.Segments)-2].Layer + 1}
 }
 
 // step prepares one: so many sequences with a row each, or one with all of them.
-func (w *shaped) step(rows, depth int, alone bool) *slot {
-	x := w.slots[0]
-	s := x.step
+func (w *shaped) step(rows, depth int, alone bool) *backend.Step {
+	s := w.Steps()[0]
 	s.Tokens, s.Wanted, s.Spans, s.Draws, s.Prompt = nil, nil, nil, nil, !alone
 	block := int32(0)
 	span := func(rows, pos int) {
@@ -122,7 +171,7 @@ func (w *shaped) step(rows, depth int, alone bool) *slot {
 			block++
 		}
 		s.Spans = append(s.Spans, backend.Span{Row: len(s.Tokens), Rows: rows, Pos: pos,
-			Tables: backendtest.Tables(w.program, blocks)})
+			Tables: backendtest.Tables(w.p.Program, blocks)})
 		for range rows {
 			s.Tokens = append(s.Tokens, int32(len(s.Tokens)))
 		}
@@ -135,39 +184,43 @@ func (w *shaped) step(rows, depth int, alone bool) *slot {
 	} else {
 		span(rows, depth)
 	}
-	require.NoError(w.g.t, s.Check(w.program, &w.config, 0))
-	w.fill(x)
-	x.shape.from, x.shape.to = 0, len(w.program.Segments)-1
-	return x
+	return s
+}
+
+// times are the medians of what lies between the timestamps of a step, in µs, with the launches before them. each has
+// launches timed one by one; shape tells recordings apart.
+func (w *shaped) times(b *testing.B, s *backend.Step, each bool) (us []float64, names []string) {
+	w.driver.each = each
+	var all [][]float64
+	for range 9 + 2 {
+		for i := range w.p.Segments {
+			require.NoError(b, w.Enqueue(i, s))
+		}
+		_ = finish(w, s) // what such weights give may be infinite
+		r := w.driver.last
+		stamps, err := r.Stamps()
+		require.NoError(b, err)
+		r.ResetStamps()
+		for i := len(stamps) - 1; i > 0; i-- {
+			stamps[i] = (stamps[i] - stamps[i-1]) / 1e3
+		}
+		all, names = append(all, stamps[1:]), r.names
+	}
+	for i := range all[0] {
+		var column []float64
+		for _, pass := range all[2:] {
+			column = append(column, pass[i])
+		}
+		slices.Sort(column)
+		us = append(us, column[len(column)/2])
+	}
+	return us, names
 }
 
 // part is a launch: its kernel, and how many of that its layer had before.
 type part struct {
 	name string
 	nth  int
-}
-
-// recordStep records the step, with a timestamp after each launch if somebody wants to know their names.
-func (w *shaped) recordStep(r *vk.Recording, x *slot, parts *[]part, timed bool) {
-	sh := x.shape
-	sh.detail = timed
-	rec := &recorder{r: r, k: w.device.kernels, m: w.model, s: x, shape: &sh, timed: timed}
-	r.Stamp()
-	if parts != nil {
-		layer, seen := -1, map[string]int{}
-		rec.launched = func(segment int) {
-			if l := w.program.Segments[segment].Layer; l != layer {
-				layer = l
-				clear(seen)
-			}
-			*parts = append(*parts, part{r.Bound(), seen[r.Bound()]})
-			seen[r.Bound()]++
-			r.Barrier()
-			r.Stamp()
-		}
-	}
-	require.NoError(w.g.t, w.model.record(rec))
-	r.Stamp()
 }
 
 // BenchmarkModel is steps of known shapes, as they are planned: a layer's time, and with a timestamp after each launch
@@ -205,41 +258,30 @@ func BenchmarkModel(b *testing.B) {
 					s.rows, s.depth = min(s.rows, 32), min(s.depth, 128)
 				}
 				g.k.Halves = s.fast
-				w := g.shaped(c.name, c.file, s.rows, s.depth)
 				for range b.N {
-					w.measure(b, w.step(s.rows, s.depth, s.alone))
+					g.with(b).measure(b, c.name, c.file, s.rows, s.depth, s.alone)
 				}
 			})
 		}
 	}
 }
 
-func (w *shaped) measure(b *testing.B, x *slot) {
-	w.warm([]shape{x.shape})
-	q, g := w.device.queue, w.g.with(b)
-	g.line, *g.reached = q.line, q.last // the test goes on where the device was, and the device where the test was
-	defer func() { q.last = *g.reached }()
-	us := g.times(9, 2, func(r *vk.Recording) { w.recordStep(r, x, nil, false) })
+// measure makes a model for each way of timing: recordings are kept by shape.
+func (g *gpu) measure(b *testing.B, name, file string, rows, depth int, alone bool) {
+	w := g.shaped(name, file, rows, depth)
+	us, _ := w.times(b, w.step(rows, depth, alone), false)
 	b.ReportMetric(us[0], "µs")
-	sum := 0.0
-	stamps := 2 + x.shape.to - x.shape.from + 2
-	for _, each := range g.times(9, stamps, func(r *vk.Recording) { w.recordStep(r, x, nil, true) }) {
-		sum += each
-	}
-	b.ReportMetric(sum, "µs-timed") // with a timestamp between segments, as one step of sixteen has
-	b.ReportMetric(float64(x.shape.rows)*1e6/us[0], "t/s-of-these-layers")
-	var parts []part
-	dry, err := g.d.Record(len(w.launches) + 2)
-	require.NoError(b, err)
-	w.recordStep(dry, x, &parts, false)
-	dry.Close()
-	us = g.times(9, len(parts)+2, func(r *vk.Recording) { w.recordStep(r, x, &[]part{}, false) })
-	parts = append(parts, part{"end", 0})
+	b.ReportMetric(float64(rows)*1e6/us[0], "t/s-of-these-layers")
+	w = g.shaped(name, file, rows, depth)
+	us, names := w.times(b, w.step(rows, depth, alone), true)
 	sums, counts, order := map[part]float64{}, map[part]int{}, []part(nil)
-	for i, p := range parts {
+	seen := map[string]int{}
+	for i, name := range names[1:] {
+		p := part{name, seen[name] / w.layers}
 		if counts[p] == 0 {
 			order = append(order, p)
 		}
+		seen[name]++
 		sums[p] += us[i]
 		counts[p]++
 	}
@@ -247,5 +289,5 @@ func (w *shaped) measure(b *testing.B, x *slot) {
 	for _, p := range order { // on one line: more than ten are not shown
 		fmt.Fprintf(&table, " | %s %d: %.1f×%d", p.name, p.nth, sums[p]/float64(counts[p]), counts[p])
 	}
-	b.Logf("%d launches of %d layers, each alone, µs×count%s", len(parts), w.layers, table.String())
+	b.Logf("%d launches of %d layers, each alone, µs×count%s", len(names)-1, w.layers, table.String())
 }

@@ -72,9 +72,9 @@ func TestApart(t *testing.T) {
 			if asked {
 				want = c.onRequest
 			}
-			require.Equal(t, want, (&Kernels{Matrix: true, squares: true, Halves: asked}).apart(p), c.file)
-			require.False(t, (&Kernels{Matrix: true, Halves: asked}).apart(p), "no matrices of halves")
-			require.False(t, (&Kernels{squares: true, Halves: asked}).apart(p), "none are to be used")
+			require.Equal(t, want, (&Kernels{CoopMat: true, squares: true, Halves: asked}).Apart(p), c.file)
+			require.False(t, (&Kernels{CoopMat: true, Halves: asked}).Apart(p), "no matrices of halves")
+			require.False(t, (&Kernels{squares: true, Halves: asked}).Apart(p), "none are to be used")
 		}
 	}
 }

@@ -6,20 +6,23 @@ import (
 	"math"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/stretchr/testify/require"
 )
 
 // spanned is three sequences of a step: one that begins, over several blocks; one that goes on within a block with less
 // rows than a convolution sees; one whose row begins a block. Their blocks are in no order.
-func (g *gpu) spanned(values int) (of *Recurrent, states []float32, rows int) {
+func (g *gpu) spanned(values int) (of *kernel.Recurrent, states []float32, rows int) {
 	tables := []uint32{5, 1, 7, 0, 6, 2}
 	spans := []uint32{0, 150, 0, 0, 150, 2, 62, 3, 152, 1, 64, 4, 0, 0, 0, 0}
 	before := randomRow(8*values, 4)
 	state := g.floats(before)
 	g.t.Cleanup(func() { copy(before, floats(state.Bytes)) })
-	return &Recurrent{States: state.Address, Spans: g.words(spans...).Address, N: 4, Tables: g.words(tables...).Address},
+	return &kernel.Recurrent{States: state.Address, Spans: g.words(spans...).Address, N: 4,
+			Tables: g.words(tables...).Address},
 		view[float32](state.Bytes), 153
 }
 
@@ -76,9 +79,9 @@ func TestConv(t *testing.T) {
 		})
 		y := g.room(uint64(4 * rows * channels))
 		g.run(func(r *vk.Recording) {
-			require.NoError(t, g.k.Conv(r, &Conv{X: g.floats(x).Address, Y: y.Address, Weights: g.floats(w).Address,
+			require.NoError(t, g.k.Conv(r, &kernel.Conv{X: g.floats(x).Address, Y: y.Address, Weights: g.floats(w).Address,
 				Bias: g.floats(bias).Address, Channels: channels, Size: size, XStride: channels, YStride: channels,
-				Rows: rows}, of))
+				Rows: rows, Of: *of}))
 		})
 		nearly(t, "results", want, floats(y.Bytes))
 		nearly(t, "states", left, states)
@@ -122,12 +125,13 @@ func TestScan(t *testing.T) {
 			}
 		})
 		y := g.room(uint64(4 * rows * heads * values))
-		s := Scan{Args: a, Delta: c.delta, Y: rowsAt{y.Address, heads * values}, Decay: g.floats(decay).Address,
-			Shift: g.floats(shift).Address, Skip: g.floats(skip).Address}
+		s := kernel.Scan{Args: a, Delta: c.delta, Y: kernel.Floats{At: y.Address, Stride: heads * values},
+			Decay: g.floats(decay).Address,
+			Shift: g.floats(shift).Address, Skip: g.floats(skip).Address, Of: *of}
 		for i, w := range widths {
-			s.In[i] = rowsAt{g.floats(in[i]).Address, w}
+			s.In[i] = kernel.Floats{At: g.floats(in[i]).Address, Stride: w}
 		}
-		g.run(func(r *vk.Recording) { require.NoError(t, g.k.Scan(r, &s, of)) })
+		g.run(func(r *vk.Recording) { require.NoError(t, g.k.Scan(r, &s)) })
 		nearly(t, "results", want, floats(y.Bytes))
 		nearly(t, "states", left, states)
 	}

@@ -7,9 +7,11 @@ import (
 	"math"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/stretchr/testify/require"
 )
 
 // rms is a row's norm in float64.
@@ -28,7 +30,7 @@ func rms(x, gain []float32, eps float64) []float64 {
 
 // padded is rows one after the other, each with zeros up to whole 256.
 func padded(rows [][]float32) []float32 {
-	n := PaddedWidth(len(rows[0]))
+	n := kernel.PaddedWidth(len(rows[0]))
 	all := make([]float32, n*len(rows))
 	for i, x := range rows {
 		copy(all[i*n:], x)
@@ -40,14 +42,15 @@ func TestNorm(t *testing.T) {
 	g := open(t)
 	for _, width := range []int{256, 250, 64, 1024, 2880, 4100} {
 		rows := [][]float32{randomRow(width, 1), randomRow(width, 2), make([]float32, width)}
-		gain, n := randomRow(width, 3), PaddedWidth(width)
+		gain, n := randomRow(width, 3), kernel.PaddedWidth(width)
 		from, weights := g.floats(padded(rows)), g.floats(gain)
-		to, bytes := g.room(uint64(4*n*3)), g.room(uint64(QuantisedBytes(width)*3))
+		to, bytes := g.room(uint64(4*n*3)), g.room(uint64(kernel.QuantisedBytes(width)*3))
 		for i := range to.Bytes {
 			to.Bytes[i] = 0xff // what is not written is seen
 		}
-		norm := Norm{X: from.Address, Y: to.Address, Gain: weights.Address, Width: width, XStride: n, Stride: n, Rows: 3,
-			Eps: 1e-5}
+		norm := kernel.Norm{X: from.Address, Y: to.Address, Gain: weights.Address, Width: width, XStride: n, Stride: n,
+			Rows: 3,
+			Eps:  1e-5}
 		quantise := norm
 		quantise.Y, quantise.Quantise = bytes.Address, true
 		g.run(func(r *vk.Recording) {
@@ -60,7 +63,7 @@ func TestNorm(t *testing.T) {
 			for j, v := range want {
 				require.InDelta(t, v, y[i*n+j], 1e-6*(1+math.Abs(v)), "width %d, row %d, feature %d", width, i, j)
 			}
-			checkQuantised(t, y[i*n:(i+1)*n], bytes.Bytes[i*QuantisedBytes(width):][:QuantisedBytes(width)])
+			checkQuantised(t, y[i*n:(i+1)*n], bytes.Bytes[i*kernel.QuantisedBytes(width):][:kernel.QuantisedBytes(width)])
 		}
 	}
 }
@@ -91,7 +94,7 @@ func TestProjectTwoWays(t *testing.T) {
 		m, _, _ := g.with(t).matrixOf(typ, rows, width, 5)
 		xs := [][]float32{randomRow(width, 1), randomRow(width, 2), randomRow(width, 3)}
 		bias, residual := randomRow(rows, 4), randomRow(rows*columns, 5)
-		v := MatVec{W: &m, Columns: columns, X: g.floats(padded(xs)).Address, XStride: width,
+		v := kernel.MatVec{W: &m, Columns: columns, X: g.floats(padded(xs)).Address, XStride: width,
 			Gain: g.floats(randomRow(width, 6)).Address, Eps: 1e-5, YStride: rows}
 		scratch := g.room(uint64(4 * width * columns))
 		ys := make([][]float32, 4)
@@ -108,7 +111,7 @@ func TestProjectTwoWays(t *testing.T) {
 			}
 			g.run(func(r *vk.Recording) {
 				if i == 1 {
-					require.NoError(t, g.k.Norm(r, &Norm{X: w.X, Y: scratch.Address, Gain: w.Gain, Width: width,
+					require.NoError(t, g.k.Norm(r, &kernel.Norm{X: w.X, Y: scratch.Address, Gain: w.Gain, Width: width,
 						XStride: width, Stride: width, Rows: columns, Eps: w.Eps, Quantise: typ != quant.F16}))
 					r.Barrier()
 					w.X, w.Gain = scratch.Address, 0
@@ -138,15 +141,15 @@ func TestPair(t *testing.T) {
 		one, two := g.alone(typ, rows, width, gate), g.alone(typ, rows, width, up)
 		x := g.activations(typ, [][]float32{randomRow(width, 3), randomRow(width, 4)})
 		a, b := g.room(4*rows*columns), g.room(4*rows*columns)
-		n := PaddedWidth(rows)
-		h, bytes := g.room(uint64(4*n*columns)), g.room(uint64(QuantisedBytes(rows)*columns))
+		n := kernel.PaddedWidth(rows)
+		h, bytes := g.room(uint64(4*n*columns)), g.room(uint64(kernel.QuantisedBytes(rows)*columns))
 		g.run(func(r *vk.Recording) {
-			require.NoError(t, g.k.Pack(r, &m, g.bytes(gate).Address, 0, rows, false))
-			require.NoError(t, g.k.Pack(r, &m, g.bytes(up).Address, 0, rows, true))
+			require.NoError(t, g.k.Pack(r, &kernel.Pack{W: &m, File: g.bytes(gate).Address, Rows: rows}))
+			require.NoError(t, g.k.Pack(r, &kernel.Pack{W: &m, File: g.bytes(up).Address, Rows: rows, Up: true}))
 			r.Barrier()
-			v := MatVec{Columns: columns, X: x.Address, XStride: width, YStride: rows}
+			v := kernel.MatVec{Columns: columns, X: x.Address, XStride: width, YStride: rows}
 			for _, c := range []struct {
-				m *Matrix
+				m *kernel.Matrix
 				y *vk.Buffer
 			}{{&one, a}, {&two, b}} {
 				w := v
@@ -154,9 +157,9 @@ func TestPair(t *testing.T) {
 				require.NoError(t, g.k.MatVec(r, &w))
 			}
 			w := v
-			w.W, w.Y, w.YStride, w.Glue = &m, h.Address, n, SwiGLU
+			w.W, w.Y, w.YStride, w.Glue = &m, h.Address, n, kernel.SwiGLU
 			require.NoError(t, g.k.MatVec(r, &w))
-			w.Y, w.Glue = bytes.Address, SwiGLUToInt8
+			w.Y, w.Glue = bytes.Address, kernel.SwiGLUToInt8
 			require.NoError(t, g.k.MatVec(r, &w))
 		})
 		ga, ua, ha := floats(a.Bytes), floats(b.Bytes), floats(h.Bytes)
@@ -169,7 +172,7 @@ func TestPair(t *testing.T) {
 				}
 				require.InDelta(t, want, ha[c*n+i], 1e-5*(1+math.Abs(want)), "%s: column %d, output %d", typ, c, i)
 			}
-			checkQuantised(t, ha[c*n:(c+1)*n], bytes.Bytes[c*QuantisedBytes(rows):][:QuantisedBytes(rows)])
+			checkQuantised(t, ha[c*n:(c+1)*n], bytes.Bytes[c*kernel.QuantisedBytes(rows):][:kernel.QuantisedBytes(rows)])
 		}
 	}
 }
@@ -180,15 +183,15 @@ func newFile(t *testing.T, typ quant.Type, rows, cols int, seed uint64) []byte {
 }
 
 // alone packs a file's rows as a matrix, in two pieces.
-func (g *gpu) alone(typ quant.Type, rows, cols int, file []byte) Matrix {
+func (g *gpu) alone(typ quant.Type, rows, cols int, file []byte) kernel.Matrix {
 	m, err := NewMatrix(typ, rows, cols, false)
 	require.NoError(g.t, err)
 	m.Address = g.room(m.Bytes()).Address
 	n := len(file) / rows
 	g.run(func(r *vk.Recording) {
-		require.NoError(g.t, g.k.Pack(r, &m, g.bytes(file[:64*n]).Address, 0, 64, false))
-		require.NoError(g.t, g.k.Pack(r, &m, g.bytes(file[64*n:]).Address, 64, rows-64, false))
-		require.Error(g.t, g.k.Pack(r, &m, 1, 3, 64, false), "a piece begins at a tile")
+		require.NoError(g.t, g.k.Pack(r, &kernel.Pack{W: &m, File: g.bytes(file[:64*n]).Address, Rows: 64}))
+		require.NoError(g.t, g.k.Pack(r, &kernel.Pack{W: &m, File: g.bytes(file[64*n:]).Address, First: 64, Rows: rows - 64}))
+		require.Error(g.t, g.k.Pack(r, &kernel.Pack{W: &m, File: 1, First: 3, Rows: 64}), "a piece begins at a tile")
 	})
 	return m
 }
@@ -203,7 +206,9 @@ func TestEmbed(t *testing.T) {
 		drawn := g.words(7, 8, 31)
 		y := g.room(uint64(4 * cols * len(ids)))
 		g.run(func(r *vk.Recording) {
-			require.NoError(t, g.k.Embed(r, &m, g.words(ids...).Address, drawn.Address, y.Address, cols, len(ids)))
+			require.NoError(t, g.k.Embed(r, &kernel.Embed{W: &m, IDs: g.words(ids...).Address, Drawn: drawn.Address,
+				Y:       y.Address,
+				YStride: cols, Rows: len(ids)}))
 		})
 		got := floats(y.Bytes)
 		for i, id := range []int{99, 0, 31, 32, 31} {
@@ -227,8 +232,9 @@ func TestArgMax(t *testing.T) {
 		}
 		ids, again := g.words(9, 9, 9, 9), g.words(9, 9, 9, 9)
 		g.run(func(r *vk.Recording) {
-			x, scratch := g.floats(all).Address, g.room(ArgMaxScratch(4)).Address
-			require.NoError(t, g.k.ArgMax(r, x, ids.Address, again.Address, scratch, width, width, 4))
+			x, scratch := g.floats(all).Address, g.room(kernel.ArgMaxScratch(4)).Address
+			require.NoError(t, g.k.ArgMax(r, &kernel.ArgMax{X: x, IDs: ids.Address, Second: again.Address, Scratch: scratch,
+				Width: width, Stride: width, Rows: 4}))
 		})
 		require.Equal(t, ids.Bytes, again.Bytes)
 		for i, x := range rows {
@@ -248,17 +254,17 @@ func TestMatVecFaults(t *testing.T) {
 	m, _, _ := g.with(t).matrixOf(quant.Q8_0, 32, 256, 1)
 	pair := m
 	pair.Pair = true
-	wide := Matrix{Type: quant.Q8_0, Rows: 32, Cols: 1 << 16, Segment: 16}
+	wide := kernel.Matrix{Type: quant.Q8_0, Rows: 32, Cols: 1 << 16, Segment: 16}
 	for _, c := range []struct {
 		want string
-		v    MatVec
+		v    kernel.MatVec
 	}{
-		{"Q8_0 32×256: no columns", MatVec{W: &m}},
-		{"experts take 2 columns, want 1", MatVec{W: &m, Columns: 2, Experts: &Choice{}}},
-		{"needs a glue", MatVec{W: &pair, Columns: 1}},
-		{"needs a glue", MatVec{W: &m, Columns: 1, Glue: SwiGLU}},
-		{"rows of 7 values do not begin", MatVec{W: &m, Columns: 1, XStride: 7}},
-		{"bytes of shared memory are needed", MatVec{W: &wide, Columns: 1, Gain: 1}},
+		{"Q8_0 32×256: no columns", kernel.MatVec{W: &m}},
+		{"experts take 2 columns, want 1", kernel.MatVec{W: &m, Columns: 2, Experts: &kernel.Choice{}}},
+		{"needs a glue", kernel.MatVec{W: &pair, Columns: 1}},
+		{"needs a glue", kernel.MatVec{W: &m, Columns: 1, Glue: kernel.SwiGLU}},
+		{"rows of 7 values do not begin", kernel.MatVec{W: &m, Columns: 1, XStride: 7}},
+		{"bytes of shared memory are needed", kernel.MatVec{W: &wide, Columns: 1, Gain: 1}},
 	} {
 		require.ErrorContains(t, g.k.MatVec(nil, &c.v), c.want)
 	}

@@ -3,12 +3,15 @@
 package vulkan
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/gpu/exec"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
@@ -116,6 +119,14 @@ func enqueue(x backend.Model, c *backend.Config, groups []ir.Group, segment int,
 	return x.Enqueue(segment, s)
 }
 
+// first picks the first device.
+func first(all []*vk.Physical) (*vk.Physical, error) {
+	if len(all) == 0 {
+		return nil, errors.New("there is no device")
+	}
+	return all[0], nil
+}
+
 // TestScarce has each call fail that takes memory, one after another, from the opening of the card to the end of a
 // step. It is an error that says so, or it works all the same; nothing is left behind, and what is tried again works
 // and has the bits that it always has.
@@ -127,22 +138,32 @@ func TestScarce(t *testing.T) {
 	o := Options{Trial: &vk.Trial{Fails: s.fails, Apart: true}}
 	for n := 1; ; n++ {
 		s.arm(n)
-		d, err := Open(0, o)
+		d, err := openDevice(first, &o)
+		if err == nil { // as a backend, which takes memory, too
+			var v *exec.Device
+			v, err = exec.New(func() (driver.Device, error) { return &borrowed{device: d.(*device)}, nil })
+			if err == nil {
+				require.NoError(t, v.Close())
+			}
+			if s.struck() != "" {
+				require.NoError(t, d.Close(false))
+			}
+		}
 		if s.struck() == "" {
 			require.NoError(t, err)
 			require.Greater(t, n, 5)
-			t.Cleanup(func() { require.NoError(t, d.Close()) })
+			t.Cleanup(func() { require.NoError(t, d.Close(false)) })
+			d := d.(*device)
 			m := small(t)
 			whole := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 4, MaxWanted: 4,
 				Flight: 2}
-			t.Run("whole", func(t *testing.T) { eachFails(t, s, d.(*Device), m, whole, stride) })
-			t.Run("streamed", func(t *testing.T) { eachFails(t, s, d.(*Device), m, streamed(m), stride) })
-			t.Run("kernels", func(t *testing.T) { kernelsFail(t, s, d.(*Device), m, whole) })
+			t.Run("whole", func(t *testing.T) { eachFails(t, s, d, m, whole, stride) })
+			t.Run("streamed", func(t *testing.T) { eachFails(t, s, d, m, streamed(m), stride) })
+			t.Run("kernels", func(t *testing.T) { kernelsFail(t, s, d, m, whole) })
 			return
 		}
-		if err == nil { // what was not to be had is done without
-			require.NoError(t, d.Close())
-			continue
+		if err == nil {
+			continue // what was not to be had is done without
 		}
 		requireScarce(t, s, err)
 	}
@@ -159,20 +180,19 @@ func requireScarce(t *testing.T, s *scarce, err error) {
 }
 
 // eachFails loads a model and computes, over and over, and each time the next call fails.
-func eachFails(t *testing.T, s *scarce, d *Device, m *backendtest.Model, c backend.Config, stride int) {
+func eachFails(t *testing.T, s *scarce, d *device, m *backendtest.Model, c backend.Config, stride int) {
 	seen := map[string]int{}
 	var want []float32
 	for n := 0; ; n += stride {
-		for range uploadStages { // what weights travel through is taken with the first of them
-			x := <-d.stages
-			x.free(d.d)
-			d.stages <- x
-		}
-		s.arm(n) // 0: none
-		x, err := d.Compile(m.Bound, c)
+		s.arm(0) // none
+		v, err := exec.New(func() (driver.Device, error) { return &borrowed{device: d}, nil })
+		require.NoError(t, err)
+		s.arm(n)
+		x, err := v.Compile(m.Bound, c)
 		if err != nil {
 			requireScarce(t, s, err)
 			seen[s.struck()]++
+			require.NoError(t, v.Close())
 			continue
 		}
 		got, err := compute(x, m, &c)
@@ -182,6 +202,7 @@ func eachFails(t *testing.T, s *scarce, d *Device, m *backendtest.Model, c backe
 		}
 		require.NoError(t, err, s.struck())
 		require.NoError(t, x.Close())
+		require.NoError(t, v.Close())
 		if n == 0 {
 			want = got
 		}
@@ -200,13 +221,16 @@ func eachFails(t *testing.T, s *scarce, d *Device, m *backendtest.Model, c backe
 
 // kernelsFail has a kernel fail to be compiled, each of the first ones. Who compiles it ahead tells nobody: then
 // the step compiles it, and has no error.
-func kernelsFail(t *testing.T, s *scarce, d *Device, m *backendtest.Model, c backend.Config) {
+func kernelsFail(t *testing.T, s *scarce, d *device, m *backendtest.Model, c backend.Config) {
 	s.only = "vkCreateComputePipelines"
 	defer func() { s.only = "" }()
+	v, err := exec.New(func() (driver.Device, error) { return &borrowed{device: d}, nil })
+	require.NoError(t, err)
+	defer func() { require.NoError(t, v.Close()) }()
 	var want []float32
 	for n := 0; n <= 6; n++ {
 		d.kernels.Close()
-		x, err := d.Compile(m.Bound, c)
+		x, err := v.Compile(m.Bound, c)
 		require.NoError(t, err)
 		s.arm(n) // 0: none
 		got, err := compute(x, m, &c)

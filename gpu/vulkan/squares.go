@@ -53,7 +53,7 @@ func layoutOf(at *[2][squareParts]int) (layout uint32) {
 }
 
 func (k *Kernels) runSquares(b *vk.Buffer) error {
-	kernel, err := k.kernel(shaders.Squares, nil)
+	shader, err := k.kernel(shaders.Squares, nil)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (k *Kernels) runSquares(b *vk.Buffer) error {
 		return err
 	}
 	defer r.Close()
-	vk.Use(r, kernel, &shaders.SquaresPush{Floats: b.Address, Words: b.Address + 4*squareParts})
+	vk.Use(r, shader, &shaders.SquaresPush{Floats: b.Address, Words: b.Address + 4*squareParts})
 	r.Dispatch(1, 1, 1)
 	r.BarrierToHost()
 	if err := r.End(); err != nil {

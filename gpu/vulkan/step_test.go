@@ -8,19 +8,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/stretchr/testify/require"
 )
 
 // stepShape is a dense model's.
 type stepShape struct {
 	typ                             quant.Type
 	layers, width, ffn, vocabulary  int
-	h                               Heads
+	h                               kernel.Heads
 	rows, depth                     int
 	eps                             float32
-	embedding, output               Matrix
+	embedding, output               kernel.Matrix
 	layer                           []stepLayer
 	x, qkv, a, hidden, logits       uint64
 	parts, rowsAt, tables, angles   uint64
@@ -30,27 +32,27 @@ type stepShape struct {
 
 // stepLayer is a layer's weights and caches.
 type stepLayer struct {
-	qkv, o, gateUp, down Matrix
+	qkv, o, gateUp, down kernel.Matrix
 	keys, values         uint64
 }
 
 // eightB is the shape of an 8B model, one row a sequence.
 func eightB(typ quant.Type, rows, depth int) *stepShape {
 	return &stepShape{typ: typ, layers: 32, width: 4096, ffn: 14336, vocabulary: 49152,
-		rows: rows, depth: depth, h: Heads{Query: 32, KV: 8, Features: 128, Dims: 128}, eps: 1e-5}
+		rows: rows, depth: depth, h: kernel.Heads{Query: 32, KV: 8, Features: 128, Dims: 128}, eps: 1e-5}
 }
 
 // shrink makes a shape that a CPU finishes: it shows that the benchmark runs.
 func (s *stepShape) shrink(g *gpu) {
 	if g.d.Facts.Kind == vk.CPU {
 		s.layers, s.width, s.ffn, s.vocabulary, s.depth = 1, 512, 1024, 2048, min(s.depth, 512)
-		s.h = Heads{Query: 4, KV: 2, Features: 128, Dims: 128}
+		s.h = kernel.Heads{Query: 4, KV: 2, Features: 128, Dims: 128}
 	}
 }
 
 // prepare gives all of it memory of random bytes. What kernels read as addresses and positions is right.
 func (s *stepShape) prepare(g *gpu) {
-	matrix := func(rows, cols int, pair bool) Matrix {
+	matrix := func(rows, cols int, pair bool) kernel.Matrix {
 		m, err := NewMatrix(s.typ, rows, cols, pair)
 		require.NoError(g.t, err)
 		m.Address = g.local(m.Bytes()).Address
@@ -67,9 +69,10 @@ func (s *stepShape) prepare(g *gpu) {
 			keys: g.local(cache).Address, values: g.local(cache).Address})
 	}
 	room := func(values int) uint64 { return g.local(uint64(4 * values * s.rows)).Address }
-	s.x, s.qkv, s.a = room(PaddedWidth(s.width)), room(heads*s.h.Features), room(PaddedWidth(s.h.Query*s.h.Features))
-	s.hidden, s.logits, s.scratch = room(PaddedWidth(s.ffn)), room(s.vocabulary), room(PaddedWidth(s.width))
-	s.parts, s.best = g.local(s.h.PartBytes(s.rows)).Address, g.local(ArgMaxScratch(s.rows)).Address
+	s.x, s.qkv, s.a = room(kernel.PaddedWidth(s.width)), room(heads*s.h.Features),
+		room(kernel.PaddedWidth(s.h.Query*s.h.Features))
+	s.hidden, s.logits, s.scratch = room(kernel.PaddedWidth(s.ffn)), room(s.vocabulary), room(kernel.PaddedWidth(s.width))
+	s.parts, s.best = g.local(s.h.PartBytes(s.rows)).Address, g.local(kernel.ArgMaxScratch(s.rows)).Address
 	s.normWeights = g.local(uint64(4 * s.width)).Address
 	var rows []uint32
 	var tables []uint32
@@ -110,9 +113,28 @@ func (g *gpu) stepwise(data any) *vk.Buffer {
 }
 
 // normed is a mat-vec of the normalised residual stream.
-func (s *stepShape) normed(w *Matrix, y uint64, stride int, glue Glue) MatVec {
-	return MatVec{W: w, Columns: s.rows, X: s.x, XStride: s.width, Gain: s.normWeights, Eps: s.eps, Y: y, YStride: stride,
-		Glue: glue}
+func (s *stepShape) normed(w *kernel.Matrix, y uint64, stride int, glue kernel.Glue) kernel.MatVec {
+	return kernel.MatVec{W: w, Columns: s.rows, X: s.x, XStride: s.width, Gain: s.normWeights, Eps: s.eps, Y: y,
+		YStride: stride,
+		Glue:    glue}
+}
+
+// project is MatVec of normalised rows. The norm is part of it for one row, where shared memory has room and few
+// workgroups would repeat it; else scratch takes the normalised rows first: QuantisedBytes each, or PaddedWidth
+// float32. The bits are the same.
+func (k *Kernels) project(r *vk.Recording, m kernel.MatVec, scratch uint64) error {
+	const mostGroups = 512 // a norm of 4096 costs each of them a µs
+	if m.Columns == 1 && m.W.RowTiles()/int(uint32(m.RowTilesAtOnce())) <= mostGroups && k.Fits(&m) {
+		return k.MatVec(r, &m)
+	}
+	err := k.Norm(r, &kernel.Norm{X: m.X, Y: scratch, Gain: m.Gain, Width: m.W.Cols, XStride: m.XStride,
+		Stride: kernel.PaddedWidth(m.W.Cols), Rows: m.Columns, Eps: m.Eps, Quantise: !m.W.Float})
+	if err != nil {
+		return err
+	}
+	r.Barrier()
+	m.X, m.XStride, m.Gain = scratch, kernel.PaddedWidth(m.W.Cols), 0
+	return k.MatVec(r, &m)
 }
 
 // record records the whole step: from ids to ids.
@@ -127,27 +149,31 @@ func (s *stepShape) record(g *gpu, r *vk.Recording, stamp bool) {
 		}
 	}
 	float := formats[s.typ].float
-	check("embed", g.k.Embed(r, &s.embedding, s.ids, s.ids, s.x, s.width, s.rows))
+	check("embed", g.k.Embed(r, &kernel.Embed{W: &s.embedding, IDs: s.ids, Drawn: s.ids, Y: s.x, YStride: s.width,
+		Rows: s.rows}))
 	heads := (s.h.Query + 2*s.h.KV) * s.h.Features
 	for i := range s.layer {
 		l := &s.layer[i]
-		check("qkv", g.k.Project(r, s.normed(&l.qkv, s.qkv, heads, Store), s.scratch))
-		check("attention", g.k.Attend(r, &s.h, &Attention{X: s.qkv, Y: s.a, Keys: l.keys, Values: l.values, Parts: s.parts,
-			Rows: s.rowsAt, Tables: s.tables, Angles: s.angles, XStride: heads, YStride: s.h.Query * s.h.Features,
+		check("qkv", g.k.project(r, s.normed(&l.qkv, s.qkv, heads, kernel.Store), s.scratch))
+		check("attention", g.k.Attend(r, &s.h, &kernel.Attention{X: s.qkv, Y: s.a, Keys: l.keys, Values: l.values,
+			Parts: s.parts,
+			Rows:  s.rowsAt, Tables: s.tables, Angles: s.angles, XStride: heads, YStride: s.h.Query * s.h.Features,
 			N: s.rows, Alone: true, Quantise: !float, Scale: float32(1 / math.Sqrt(float64(s.h.Features))),
 			Depth: s.depth - 1}))
-		check("o", g.k.MatVec(r, &MatVec{W: &l.o, Columns: s.rows, X: s.a, XStride: s.h.Query * s.h.Features,
+		check("o", g.k.MatVec(r, &kernel.MatVec{W: &l.o, Columns: s.rows, X: s.a, XStride: s.h.Query * s.h.Features,
 			Y: s.x, YStride: s.width, Residual: s.x}))
-		glue := SwiGLUToInt8
+		glue := kernel.SwiGLUToInt8
 		if float {
-			glue = SwiGLU
+			glue = kernel.SwiGLU
 		}
-		check("gate, up", g.k.Project(r, s.normed(&l.gateUp, s.hidden, PaddedWidth(s.ffn), glue), s.scratch))
-		check("down", g.k.MatVec(r, &MatVec{W: &l.down, Columns: s.rows, X: s.hidden, XStride: PaddedWidth(s.ffn), Y: s.x,
+		check("gate, up", g.k.project(r, s.normed(&l.gateUp, s.hidden, kernel.PaddedWidth(s.ffn), glue), s.scratch))
+		check("down", g.k.MatVec(r, &kernel.MatVec{W: &l.down, Columns: s.rows, X: s.hidden,
+			XStride: kernel.PaddedWidth(s.ffn), Y: s.x,
 			YStride: s.width, Residual: s.x}))
 	}
-	check("head", g.k.Project(r, s.normed(&s.output, s.logits, s.vocabulary, Store), s.scratch))
-	check("arg-max", g.k.ArgMax(r, s.logits, s.ids, 0, s.best, s.vocabulary, s.vocabulary, s.rows))
+	check("head", g.k.project(r, s.normed(&s.output, s.logits, s.vocabulary, kernel.Store), s.scratch))
+	check("arg-max", g.k.ArgMax(r, &kernel.ArgMax{X: s.logits, IDs: s.ids, Scratch: s.best, Width: s.vocabulary,
+		Stride: s.vocabulary, Rows: s.rows}))
 }
 
 // BenchmarkStep is a whole decode step of an 8B shape.
@@ -186,7 +212,7 @@ func BenchmarkAttention(b *testing.B) {
 					r.Stamp()
 					for i := range s.layer {
 						l := &s.layer[i]
-						require.NoError(b, g.k.Attend(r, &s.h, &Attention{X: s.qkv, Y: s.a, Keys: l.keys, Values: l.values,
+						require.NoError(b, g.k.Attend(r, &s.h, &kernel.Attention{X: s.qkv, Y: s.a, Keys: l.keys, Values: l.values,
 							Parts: s.parts, Rows: s.rowsAt, Tables: s.tables, Angles: s.angles, XStride: 6144, YStride: 4096,
 							N: 1, Alone: true, Quantise: true, Scale: 0.088, Depth: depth - 1}))
 						r.Barrier()

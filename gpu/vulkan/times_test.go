@@ -7,30 +7,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/exec"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/stretchr/testify/require"
 )
 
-// clocks runs a test with a device that tells its time, one that does not, and one without timestamps.
-func clocks(t *testing.T, test func(t *testing.T, d *Device)) {
-	g := open(t)
-	for _, c := range []struct {
-		name string
-		edit func(*card)
-	}{
-		{"calibrated", func(c *card) { require.True(t, c.calibrates || g.d.Facts.Kind != vk.CPU) }},
-		{"uncalibrated", func(c *card) { c.calibrates = false }},
-		{"none", func(c *card) { c.computing.bits, c.copying.bits = 0, 0 }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			d := g.with(t).device()
-			d.kernels = NewKernels(g.d)
-			t.Cleanup(d.kernels.Close)
-			c.edit(d.card)
-			test(t, d)
+// clocks runs a test with a device that tells its time, if it can, one that does not, and one without timestamps.
+func clocks(t *testing.T, test func(t *testing.T, d *exec.Device, stamps, calibrates bool)) {
+	for name, lacks := range map[string][]string{"calibrated": nil, "uncalibrated": {"calibratedTimestamps"},
+		"none": {"timestamps"}} {
+		t.Run(name, func(t *testing.T) {
+			g := open(t, lacks...)
+			bits, _ := g.d.StampBits()
+			test(t, g.device(), bits > 0, g.d.Facts.Has.Calibrates && bits > 0)
 		})
 	}
 }
@@ -38,7 +30,7 @@ func clocks(t *testing.T, test func(t *testing.T, d *Device)) {
 // TestTimes: each segment of each step is told once, in order, within what the host saw of the step; two steps in
 // flight follow one another.
 func TestTimes(t *testing.T) {
-	clocks(t, func(t *testing.T, d *Device) {
+	clocks(t, func(t *testing.T, d *exec.Device, stamps, calibrates bool) {
 		m := mini(t) // whose layers take longer than its table
 		var all []backend.Ran
 		x, err := d.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
@@ -70,7 +62,8 @@ func TestTimes(t *testing.T) {
 			})
 		}
 		require.NoError(t, x.Close())
-		if !d.Traits().Times || d.computing.bits == 0 {
+		require.Equal(t, stamps, d.Traits().Times)
+		if !stamps {
 			require.Empty(t, all)
 			return
 		}
@@ -92,7 +85,7 @@ func TestTimes(t *testing.T) {
 		for seg, steps := range took {
 			switch m.Segments[seg].Kind {
 			case ir.SegMix, ir.SegFFN: // by when the host saw ends, some segments are told to have taken no time
-				require.False(t, d.calibrates && slices.Min(steps) < slices.Min(took[0])*3/2, // that nothing disturbed
+				require.False(t, calibrates && slices.Min(steps) < slices.Min(took[0])*3/2, // that nothing disturbed
 					"segment %d: %v; embed: %v", seg, steps, took[0])
 			}
 		}
@@ -104,7 +97,9 @@ func TestTimes(t *testing.T) {
 func TestDetail(t *testing.T) {
 	m := small(t)
 	var all []backend.Ran
-	x, err := open(t).device().Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
+	const fewRows, detailEvery = 16, 16
+	d, seen := open(t).watched()
+	x, err := d.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
 		MaxRows: fewRows, MaxWanted: 1, Ran: func(r backend.Ran) { all = append(all, r) }})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, x.Close()) }()
@@ -129,7 +124,7 @@ func TestDetail(t *testing.T) {
 			require.False(t, r.Began.Before(last) || r.Ended.Before(r.Began) || i > 0 && !r.Began.Equal(last), "%d: %+v", i, r)
 			last = r.Ended
 		}
-		return len(x.(*model).ticks)
+		return seen.marks
 	}
 	for pos := range 35 {
 		want := 2
@@ -147,7 +142,7 @@ func TestDetail(t *testing.T) {
 // Nothing is computed with a group before its copy has ended, by the clock of a device that tells its time. Of others
 // it is known when the host saw the ends, and that may be milliseconds late.
 func TestRan(t *testing.T) {
-	clocks(t, func(t *testing.T, d *Device) {
+	clocks(t, func(t *testing.T, d *exec.Device, stamps, calibrates bool) {
 		m := small(t)
 		groups := m.On(m.All())
 		c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1, MaxWanted: 1,
@@ -208,12 +203,12 @@ func TestRan(t *testing.T) {
 			if r.Group < 0 {
 				continue
 			}
-			if d.computing.bits > 0 {
+			if stamps {
 				if r.Landed.IsZero() {
 					continue // a part of the segment that needs no group
 				}
 				end := landed[r.Group][computed[r.Group]]
-				require.False(t, d.calibrates && r.Began.Before(end.Add(-100*time.Microsecond)), "%+v, landed %v", r, end)
+				require.False(t, calibrates && r.Began.Before(end.Add(-100*time.Microsecond)), "%+v, landed %v", r, end)
 			}
 			computed[r.Group]++
 		}

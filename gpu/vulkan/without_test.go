@@ -164,14 +164,14 @@ func declared(code []byte) (all []uint32) {
 	return all
 }
 
-// TestFree: what is free is of the largest of the device's own heaps, and never 0, which would say that it has none.
+// TestFree: what is free is of the largest of the device's own heaps.
 func TestFree(t *testing.T) {
 	heap := func(budget, used uint64, local bool) vk.Heap {
 		return vk.Heap{Budget: budget, Used: used, Local: local}
 	}
-	require.Equal(t, int64(7), free(&vk.Facts{Heaps: []vk.Heap{heap(9, 2, true), heap(99, 0, false), heap(3, 1, true)}}))
-	require.Equal(t, int64(1), free(&vk.Facts{Heaps: []vk.Heap{heap(9, 9, true)}}), "others have all of it")
-	require.Equal(t, int64(1), free(&vk.Facts{Heaps: []vk.Heap{heap(9, 12, true)}}))
+	require.Equal(t, uint64(7), free(&vk.Facts{Heaps: []vk.Heap{heap(9, 2, true), heap(99, 0, false), heap(3, 1, true)}}))
+	require.Zero(t, free(&vk.Facts{Heaps: []vk.Heap{heap(9, 9, true)}}), "others have all of it")
+	require.Zero(t, free(&vk.Facts{Heaps: []vk.Heap{heap(9, 12, true)}}))
 }
 
 // TestSquaresNeed: cooperative matrices are used where all is there that their kernels need.

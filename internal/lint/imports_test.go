@@ -63,6 +63,11 @@ var layers = []struct {
 	{"stages/convert/converttest", []string{"stages/convert", "storage/gguf", "internal"}},
 	{"stages", []string{"internal"}},
 	{"cpu", []string{"internal"}},
+	{"gpu/kernel", []string{"internal/backend", "internal/ir", "internal/quant"}},
+	{"gpu/plan", []string{"gpu/kernel", "internal/backend", "internal/ir"}}, // it knows no driver
+	{"gpu/driver", []string{"gpu/kernel", "internal/quant"}},
+	{"gpu/exec", []string{"gpu/driver", "gpu/kernel", "gpu/plan", "internal/backend", "internal/ir", "internal/quant"}}, // no API
+	{"gpu/null", []string{"gpu/driver", "gpu/kernel", "internal"}},
 	{"gpu", []string{"internal"}},
 	{"storage", []string{"internal"}},
 	{"internal/ir/live", []string{"internal/ir"}}, // every device plans with it
@@ -70,8 +75,9 @@ var layers = []struct {
 }
 
 // forTests are packages that only tests may import.
-var forTests = []string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest", "internal/lint", "stages/arch/archtest",
-	"stages/convert/converttest", "stages/place/placetest", "storage/hub/hubtest", "server/ask/asktest"}
+var forTests = []string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest",
+	"internal/lint", "gpu/null", "stages/arch/archtest", "stages/convert/converttest", "stages/place/placetest",
+	"storage/hub/hubtest", "server/ask/asktest"}
 
 // private are packages that one folder alone may import, with the reason; its tests may.
 var private = []struct{ dir, owner, why string }{

@@ -3,6 +3,8 @@ package vk
 import (
 	"errors"
 	"fmt"
+
+	"github.com/sluice-ai/sluice/gpu/driver"
 )
 
 // Result is what a Vulkan function returned: 0 or more is success, less an error.
@@ -44,6 +46,19 @@ func (r Result) Error() string {
 		return "no driver fits (VK_ERROR_INCOMPATIBLE_DRIVER)"
 	}
 	return fmt.Sprintf("Vulkan's result %d", int32(r))
+}
+
+// Is says which of a driver's errors a result is.
+func (r Result) Is(target error) bool {
+	switch target {
+	case driver.ErrTimeout:
+		return r == Timeout
+	case driver.ErrLost:
+		return r == Lost
+	case driver.ErrScarce:
+		return r == OutOfMemory || r == outOfHostMemory
+	}
+	return false
 }
 
 // Scarce says whether an error is of too little memory, the device's or the host's.

@@ -21,7 +21,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/cpu/probe"
-	"github.com/sluice-ai/sluice/gpu/vulkan"
+	"github.com/sluice-ai/sluice/gpu/exec"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/internal/source"
@@ -113,7 +113,7 @@ func recallOne(e *env.Env, file source.Source, d backend.Device) (s Speeds, err 
 		s.Devices = devices // they stay as they were measured
 	}
 	if s.Devices[d.Name()].Copy == 0 && d.Traits().Memory == backend.OwnMemory {
-		rates, err := vulkan.Measure(CardOf(d))
+		rates, err := exec.Measure(CardOf(d))
 		if err != nil {
 			return s, fmt.Errorf("measuring %s: %w", d.Name(), err)
 		}

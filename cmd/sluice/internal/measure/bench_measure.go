@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cpu/probe"
-	"github.com/sluice-ai/sluice/gpu/vulkan"
+	"github.com/sluice-ai/sluice/gpu/exec"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/stages/report"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -46,7 +46,7 @@ func (m *measurement) look() error {
 		return nil
 	}
 	if m.device.Traits().Memory == backend.OwnMemory {
-		read, multiply, err := vulkan.Ceilings(compute.CardOf(m.device), m.halves)
+		read, multiply, err := exec.Ceilings(compute.CardOf(m.device), m.halves)
 		if err != nil {
 			return fmt.Errorf("measuring %s: %w", m.result.Device, err)
 		}

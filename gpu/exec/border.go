@@ -1,0 +1,130 @@
+package exec
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// border is the memory and the recordings by which rows of values cross to and from other devices.
+type border struct {
+	rows *driver.Buffer // of a value that crosses; nil: none has
+	made map[crossing]driver.Recording
+}
+
+// crossing is how rows of a value cross a border: in, or out.
+type crossing struct {
+	value ir.Value
+	rows  int
+	in    bool
+}
+
+// In copies a value to where the segment that reads it expects it.
+func (m *model) In(v ir.Value, s *backend.Step, rows []float32) error {
+	return m.cross(v, s, rows, true)
+}
+
+// Out copies what a segment computed.
+func (m *model) Out(v ir.Value, s *backend.Step, rows []float32) error {
+	return m.cross(v, s, rows, false)
+}
+
+// cross moves rows through memory that both reach, and waits: values between devices travel by the host. In a step of
+// answers dozens do, so for few rows nothing is made anew: to take page-locked memory costs milliseconds.
+func (m *model) cross(v ir.Value, s *backend.Step, rows []float32, in bool) error {
+	if v < 0 || int(v) >= len(m.layout.program.Widths) || !m.crosses(v) {
+		return fmt.Errorf("value %d crosses no border of what is computed here", v)
+	}
+	n, width := len(s.Tokens), m.layout.program.Widths[v]
+	if len(rows) != n*width {
+		return fmt.Errorf("value %d: %d numbers, want %d rows of %d", v, len(rows), n, width)
+	}
+	p := m.layout.plan.Place(v)
+	if err := m.flush(m.ring.of(s)); err != nil {
+		return err
+	}
+	if err := m.layBorder(); err != nil {
+		return err
+	}
+	here := words[float32](m.border.rows, 0, n*p.Row)
+	if in {
+		clear(here)
+		for r := range n {
+			copy(here[r*p.Row+p.From:][:width], rows[r*width:])
+		}
+	}
+	if err := m.carry(crossing{v, n, in}); err != nil {
+		return err
+	}
+	if !in {
+		for r := range n {
+			copy(rows[r*width:][:width], here[r*p.Row+p.From:])
+		}
+	}
+	return nil
+}
+
+// carry has the device copy rows, and waits until it has.
+func (m *model) carry(c crossing) error {
+	q, r := m.device.queue, m.border.made[c]
+	if r == nil {
+		var err error
+		r, err = q.record(driver.Compute, 0, func(r driver.Recording) error { m.recordCrossing(r, c); return nil })
+		if err != nil {
+			return err
+		}
+		if c.rows > kernel.FewColumns { // of prompts, whose rows are of any number
+			defer q.close(r)
+		} else {
+			m.border.made[c] = r
+		}
+	}
+	value, err := q.submit(0, r)
+	if err == nil {
+		err = q.wait(value)
+	}
+	return err
+}
+
+func (m *model) recordCrossing(r driver.Recording, c crossing) {
+	p := m.layout.plan.Place(c.value)
+	at, size := uint64(p.At-4*p.From), uint64(4*c.rows*p.Row)
+	r.BarrierAll()
+	if c.in {
+		r.Copy(m.layout.scratch, at, m.border.rows, 0, size)
+	} else {
+		r.Copy(m.border.rows, 0, m.layout.scratch, at, size)
+	}
+	r.BarrierAll()
+	r.BarrierToHost()
+}
+
+// layBorder takes memory for the most rows of the widest value that crosses.
+func (m *model) layBorder() (err error) {
+	if m.border.rows != nil {
+		return nil
+	}
+	widest := 0
+	for v := range m.layout.program.Widths {
+		if m.crosses(ir.Value(v)) {
+			widest = max(widest, m.layout.plan.Place(ir.Value(v)).Row)
+		}
+	}
+	m.border.rows, err = m.layout.memory.raw(driver.Staging, uint64(4*m.config.MaxRows*widest), "values between devices")
+	return err
+}
+
+// crosses says whether a value is handed on, or taken, by a segment that is computed here.
+func (m *model) crosses(v ir.Value) bool {
+	p := m.layout.program
+	for i := range p.Segments {
+		if m.config.Computes(i) && (slices.Contains(p.Segments[i].Carries, v) || slices.Contains(p.Takes(i), v)) {
+			return m.layout.plan.Place(v).Row > 0
+		}
+	}
+	return false
+}

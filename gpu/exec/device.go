@@ -1,0 +1,112 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// flight is the steps in flight: one is computed, the next one waits at the queue.
+const flight = 2
+
+// Device is a backend.Device over a driver. It opens its card again when that was lost.
+type Device struct {
+	*card
+	open    func() (driver.Device, error)
+	facts   driver.Facts  // as it was found
+	longest time.Duration // that a submission should take at most; 0: there is no bound
+	speed   speed
+	ahead   bool // kernels are compiled before they are needed: a processor that plays a card has no time for it
+}
+
+// New opens a device.
+func New(open func() (driver.Device, error)) (*Device, error) {
+	v := &Device{open: open}
+	d, err := open()
+	if err != nil {
+		return nil, err
+	}
+	if v.card, err = newCard(d); err != nil {
+		return nil, err
+	}
+	v.facts = *d.Facts()
+	v.longest, v.ahead = longestOf(&v.facts), !v.facts.Software
+	return v, nil
+}
+
+// Name is the card's.
+func (v *Device) Name() string { return strings.ToLower(v.facts.API) + " " + v.facts.Name }
+
+// Traits: steps are computed beside the program, and tokens are drawn here, unless from too many.
+func (v *Device) Traits() backend.Traits {
+	t := backend.Traits{Flight: flight, Draws: true, Shares: true, Memory: backend.OwnMemory,
+		Free: max(1, int64(v.facts.Free)), Bytes: v.groupBytes, Apart: v.kernels.Apart, Halves: v.facts.Halves,
+		Times: v.computing.bits > 0}
+	if v.facts.Samples {
+		t.Among = kernel.MaxTopK
+	}
+	return t
+}
+
+// Compile plans the program's segments, takes the memory and waits for weights.
+func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	if err := c.Check(p, v.Traits()); err != nil {
+		return nil, err
+	}
+	if c.Inputs != nil {
+		return nil, fmt.Errorf("a %s device does not add up the inputs of products: use --device cpu: %w", v.facts.API,
+			errors.ErrUnsupported)
+	}
+	if v.queue.alive(nil) != nil {
+		if err := v.reopen(); err != nil {
+			return nil, err
+		}
+	}
+	m, err := compile(v, p, c)
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// reopen closes a card that was lost, whose models are closed, and opens it again. Only Compile does: nothing else of
+// the device is used then.
+func (v *Device) reopen() error {
+	left := v.card.close() // that it was lost is known; one that hangs may have been left as it is
+	d, err := v.open()
+	if err == nil {
+		var c *card
+		if c, err = newCard(d); err == nil {
+			v.card = c
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s cannot be opened again: %w: sluice doctor says what there is", backend.ErrLost,
+		v.facts.Name, errors.Join(err, left))
+}
+
+// Close keeps what was compiled for the next time, and closes the device.
+func (v *Device) Close() error { return v.card.close() }
+
+// groupBytes is what a group takes of the device's memory, at most.
+func (v *Device) groupBytes(p *ir.Bound, g *ir.Group) (total int64) {
+	for _, r := range g.Weights {
+		w := &p.Weights[r]
+		from, to := g.Rows(w)
+		if g.Use == ir.Vector {
+			total += int64(aligned(uint64(4 * kernel.PaddedWidth(w.Rows*w.Cols))))
+			continue
+		}
+		x, err := v.kernels.Matrix(p.Types[r], to-from, w.Cols, false)
+		if err == nil { // else it is refused when the program is compiled
+			total += int64(aligned(x.Bytes()))
+		}
+	}
+	return total
+}

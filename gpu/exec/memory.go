@@ -1,0 +1,68 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// memory is buffers that are freed together, and what they are for.
+type memory struct {
+	d       driver.Device
+	all     []*driver.Buffer
+	account backend.Memory
+}
+
+// take allocates; what the host reaches is zeroed.
+func (b *memory) take(m driver.Memory, size uint64, what string) (*driver.Buffer, error) {
+	x, err := b.raw(m, size, what)
+	if err == nil {
+		clear(x.Bytes)
+	}
+	return x, err
+}
+
+// raw allocates what is written before it is read.
+func (b *memory) raw(m driver.Memory, size uint64, what string) (*driver.Buffer, error) {
+	x, err := allocate(b.d, m, size, what)
+	if err != nil {
+		return nil, err
+	}
+	b.all = append(b.all, x)
+	return x, nil
+}
+
+func (b *memory) free() {
+	b.d.Free(b.all...)
+	b.all = nil
+}
+
+// allocate takes memory for something. If there is too little, the error says what would need less: another program may
+// have taken it since it was planned with.
+func allocate(d driver.Device, m driver.Memory, size uint64, what string) (*driver.Buffer, error) {
+	x, err := d.Allocate(m, max(size, 16))
+	switch {
+	case errors.Is(err, driver.ErrScarce) && m == driver.Staging:
+		return nil, fmt.Errorf("%s: %w: a smaller --ram leaves more of the weights in the file", what, err)
+	case errors.Is(err, driver.ErrScarce):
+		return nil, fmt.Errorf("%s: %w: a smaller --vram leaves more of the weights in memory; a smaller --ctx, fewer "+
+			"sequences (--parallel) and --kv q8 make the KV cache smaller; or end what else uses the card", what, err)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return x, nil
+}
+
+// words is mapped memory as other numbers.
+func words[T any](b *driver.Buffer, at, n int) []T {
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&b.Bytes[at])), n)
+}
+
+// aligned is where the next thing can begin.
+func aligned(n uint64) uint64 { return (n + 255) &^ 255 }

@@ -1,0 +1,313 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/gpu/plan"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// model is compiled segments with their memory. One goroutine drives it; a watcher tells of steps that have ended.
+type model struct {
+	device   *Device
+	config   backend.Config
+	layout   *layout
+	weights  *weights
+	ring     ring
+	border   border
+	accounts accounts
+
+	parting *entry             // whose parts are given
+	batch   []driver.Recording // that are submitted together
+	ends    chan ended
+	closed  sync.WaitGroup
+
+	ahead   sync.WaitGroup // kernels are being compiled until then
+	closing atomic.Bool    // nothing more is compiled ahead
+}
+
+// layout is what a compiled model is: it does not change until it is closed.
+type layout struct {
+	program *ir.Program // all of it
+	part    *ir.Bound   // what is computed here
+	plan    *plan.Plan
+	works   []work // by segment
+	apart   bool   // prompts are multiplied in half precision
+	memory  *memory
+
+	scratch     *driver.Buffer // values of the step that runs; steps run one after another
+	drawn, best *driver.Buffer // tokens drawn by the step before; for drawing
+}
+
+// compile plans the segments and takes all memory.
+func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
+	l := &layout{program: p.Program, part: p.Only(c.Segments), works: worksOf(p.Program), apart: v.kernels.Apart(p),
+		memory: &memory{d: v.d}}
+	m := &model{device: v, config: c, layout: l, border: border{made: map[crossing]driver.Recording{}},
+		accounts: accounts{shares: map[recorded]*shares{}}}
+	m.weights = newWeights(v.card, &m.config, l.memory, l.part)
+	if err := m.lay(); err != nil {
+		return m, err
+	}
+	if err := m.weights.fillTables(); err != nil {
+		return m, err
+	}
+	m.start()
+	return m, nil
+}
+
+// lay plans the program, and takes memory for all that it needs.
+func (m *model) lay() error {
+	l, c, kernels := m.layout, &m.config, m.device.kernels
+	f := plan.Fuse(l.part, c.Segments == nil, kernels, c.KV)
+	if err := m.weights.lay(l.part, f); err != nil {
+		return err
+	}
+	t := plan.Target{Kernels: kernels, Weights: m.weights, KV: c.KV, Rows: c.MaxRows, Wanted: c.MaxWanted, Apart: l.apart,
+		Segments: c.Segments}
+	var err error
+	if t.Caches, t.States, err = l.layCaches(c); err != nil {
+		return err
+	}
+	if l.plan, err = plan.New(l.part, f, t); err != nil {
+		return err
+	}
+	if err := m.layScratch(); err != nil {
+		return err
+	}
+	return m.layRing()
+}
+
+// layCaches takes memory for the caches of all layers here, and for what nodes keep of sequences, by block of their
+// class.
+func (l *layout) layCaches(c *backend.Config) (caches []plan.Cache, states []uint64, err error) {
+	caches, states = make([]plan.Cache, len(l.part.KV)), make([]uint64, len(l.part.States))
+	_, cached, kept := l.part.Used()
+	take := func(to *uint64, size uint64, what string) {
+		var b *driver.Buffer
+		if err != nil {
+			return
+		}
+		if b, err = l.memory.take(driver.Local, size, what); err == nil {
+			*to = b.Address
+			l.memory.account.KV += int64(b.Size)
+		}
+	}
+	for i, x := range l.part.KV {
+		if cached[i] {
+			h := kernel.Heads{KV: x.KVHeads, Features: x.KDim, Values: x.VDim, Cache: c.KV}
+			blocks := c.Blocks[x.Class]
+			take(&caches[i].Keys, h.KeyBytes(blocks), "KV cache")
+			take(&caches[i].Values, h.ValueBytes(blocks), "KV cache")
+		}
+	}
+	for i, x := range l.part.States {
+		if kept[i] {
+			take(&states[i], uint64(backend.StateBytes(x))*uint64(c.Blocks[x.Class]), "recurrent states")
+		}
+	}
+	return caches, states, err
+}
+
+func (m *model) layScratch() (err error) {
+	l := m.layout
+	for _, b := range []struct {
+		to   **driver.Buffer
+		size uint64
+	}{{&l.scratch, uint64(l.plan.Scratch)}, {&l.drawn, uint64(4 * l.plan.Capacity(true))}, {&l.best, l.plan.BestBytes()}} {
+		if *b.to, err = l.memory.take(driver.Local, b.size, "activations"); err != nil {
+			return err
+		}
+		l.memory.account.Scratch += int64(b.size)
+	}
+	return m.device.queue.once(func(r driver.Recording) error {
+		r.BarrierAll()
+		r.Fill(l.drawn, 0)
+		r.BarrierAll()
+		return nil
+	})
+}
+
+// start has what runs beside the model begin.
+func (m *model) start() {
+	const ofSegment = 16 // parts and choices whose end nobody has seen: what is more waits to be submitted
+	m.ends = make(chan ended, m.config.Ring()*(1+ofSegment*len(m.layout.program.Segments)))
+	m.accounts.stamped, m.weights.copies.stamped = newReader(m.device.queue), newReader(m.device.queue)
+	m.closed.Go(m.watch)
+	if m.config.Ran != nil && len(m.config.Kept) > 0 {
+		m.weights.copies.submitted = make(chan move, len(m.weights.slots)*4)
+		m.closed.Go(m.weights.follow)
+	}
+	if m.device.ahead {
+		if m.layout.plan.Capacity(false) > kernel.FewColumns {
+			m.device.kernels.Tune(plan.HeadsOf(m.layout.part, m.config.KV), &bench{card: m.device.card})
+		}
+		m.ahead.Go(func() { m.warm(m.usual()) })
+	}
+}
+
+func (m *model) Steps() []*backend.Step { return m.ring.steps }
+
+func (m *model) Memory() backend.Memory { return m.layout.memory.account }
+
+// Enqueue gathers segments. The last one, or a look at what lies between, has them submitted together.
+func (m *model) Enqueue(segment int, s *backend.Step) error {
+	segments := len(m.layout.program.Segments)
+	if !m.config.Computes(segment) || segment < 0 || segment >= segments {
+		return fmt.Errorf("segment %d is not computed here", segment)
+	}
+	if err := m.weights.parts.Open(); err != nil {
+		return err
+	}
+	if m.weights.streams(segment) {
+		_, err := m.part(&backend.Work{Segment: segment, Groups: m.weights.present(segment), Last: true}, s)
+		return err
+	}
+	x := m.ring.of(s)
+	if err := m.begin(x); err != nil {
+		return err
+	}
+	if x.from < 0 {
+		x.from = segment
+	}
+	x.to = segment
+	if m.config.Computes(segment+1) && segment+1 < segments {
+		return nil
+	}
+	return m.flush(x)
+}
+
+// begin tells the device of a step, before its first segment.
+func (m *model) begin(x *entry) error {
+	if x.begun {
+		return nil
+	}
+	if err := m.device.queue.alive(nil); err != nil {
+		return err
+	}
+	if err := x.step.Check(m.layout.program, &m.config, m.ring.draws); err != nil {
+		return err
+	}
+	m.fill(x)
+	for _, c := range x.experts.choices {
+		if c != nil {
+			c.known.Store(false)
+		}
+	}
+	x.begun, m.ring.draws = true, len(x.step.Draws)
+	x.clock.begins, x.clock.work, x.clock.longest = time.Time{}, 0, 0
+	x.countSeen()
+	x.clock.moving, x.clock.behind = absent, absent
+	return nil
+}
+
+// ended is a step, a part, or a choice whose end the watcher waits for.
+type ended struct {
+	value   uint64
+	entry   *entry // of a step
+	done    func(error)
+	release func()
+	told    func(error)
+	group   int // that moves, of a part with one
+	asked   time.Time
+	longest time.Duration // that a submission of a step is predicted to take; 0: unknown
+}
+
+// Finish drops what was enqueued and not submitted: nobody wants it any more.
+func (m *model) Finish(s *backend.Step, done func(error)) {
+	x := m.ring.of(s)
+	m.weights.parts.Drop()
+	e := ended{value: x.value, entry: x, done: done, longest: x.clock.longest}
+	x.from, x.value, x.begun = -1, 0, false
+	if e.value == 0 {
+		done(nil)
+		return
+	}
+	m.ends <- e // has room for all steps
+}
+
+// watch waits for what was submitted, one after another, and tells of the ends.
+func (m *model) watch() {
+	var last, before time.Time
+	for e := range m.ends {
+		err := m.device.queue.reach(m.device.queue.line, e.value, e.longest)
+		switch {
+		case e.release != nil:
+			e.release()
+			last = m.ran(&e, last)
+		case e.told != nil:
+			e.told(err)
+		default:
+			if err == nil {
+				now := time.Now()
+				m.learnSpeed(e.entry, before, now)
+				m.tell(e.entry, now)
+				err, before = e.entry.take(), now
+			}
+			e.done(err)
+		}
+	}
+}
+
+// ran tells of a part that ended now, the one before at last. It began when its group was there.
+func (m *model) ran(e *ended, last time.Time) time.Time {
+	now := time.Now()
+	if m.config.Ran != nil && e.group != absent && !m.times() { // else the end of the step tells
+		began := later(later(e.asked, last), time.Unix(0, m.weights.groups[e.group].landed.Load()))
+		m.config.Ran(backend.Ran{Segment: m.weights.parts.Groups[e.group].Segment, Group: e.group, Asked: e.asked,
+			Began: began, Ended: later(now, began)})
+	}
+	return now
+}
+
+// take brings what a step left: its logits are there already.
+func (x *entry) take() error {
+	if row := words[uint32](x.result, plan.ResultStatus, 1)[0]; row != 0 {
+		return fmt.Errorf("row %d: a value is NaN or infinite: the weights or an earlier result are broken", row-1)
+	}
+	x.step.Drawn = x.step.Drawn[:0]
+	if x.shape.Draws {
+		x.step.Drawn = append(x.step.Drawn, words[int32](x.result, plan.ResultDrawn, len(x.step.Draws))...)
+	}
+	return nil
+}
+
+// Close waits for the steps in flight and frees the memory.
+func (m *model) Close() error {
+	m.closing.Store(true)
+	if m.ends != nil {
+		close(m.ends)
+		if m.weights.copies.submitted != nil {
+			close(m.weights.copies.submitted)
+		}
+		m.closed.Wait()
+		m.ahead.Wait()
+		m.accounts.stamped.close()
+		m.weights.copies.stamped.close()
+	}
+	q := m.device.queue
+	err := q.idle()
+	for _, c := range m.weights.copies.made {
+		q.close(c.r)
+	}
+	for _, r := range m.border.made {
+		q.close(r)
+	}
+	for _, x := range m.ring.entries {
+		for _, r := range x.recordings {
+			q.close(r)
+		}
+	}
+	m.layout.memory.free()
+	if errors.Is(err, backend.ErrLost) {
+		err = nil // the steps have said so
+	}
+	return err
+}

@@ -1,0 +1,108 @@
+package exec
+
+import (
+	"time"
+
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/gpu/plan"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// ring is the steps of a model with what the device is told of each.
+type ring struct {
+	steps   []*backend.Step
+	entries []*entry
+	draws   int // of the step before
+}
+
+// entry is a step of the ring.
+type entry struct {
+	step       *backend.Step
+	block      *driver.Buffer // what kernels read of the step: plan.Entry has the layout
+	tables     *driver.Buffer // block tables
+	result     *driver.Buffer // status, then the drawn ids, then the logits
+	experts    entryExperts
+	recordings map[recorded]driver.Recording
+
+	begun    bool
+	shape    plan.Shape
+	from, to int    // segments that are enqueued and not submitted; from < 0: none
+	value    uint64 // of the queue's timeline when all that was submitted is done; 0: nothing was
+	clock    entryClock
+}
+
+// recorded is what a recording of a step depends on.
+type recorded struct {
+	plan.Shape
+	detail bool // the time is noted between its segments, too
+	tells  bool // it copies the choice of a route, and does nothing else
+}
+
+// entryClock is when what of a step was submitted, and how long it should take.
+type entryClock struct {
+	timed   []timed       // what was submitted, for the watcher
+	moving  int           // group that moves and is computed with next; absent: none
+	behind  int           // group whose copy that waits for, likewise
+	begins  time.Time     // when the first of it was submitted; zero: nothing was
+	work    float64       // products that were submitted whole
+	sees    float64       // positions, of all rows
+	longest time.Duration // of a submission, as predicted
+}
+
+// of is the entry of a step.
+func (r *ring) of(s *backend.Step) *entry {
+	for _, x := range r.entries {
+		if x.step == s {
+			return x
+		}
+	}
+	panic("gpu: a step of another model")
+}
+
+// layRing makes the ring. What was taken is freed with the model, however far this comes.
+func (m *model) layRing() error {
+	b, p, c := m.layout.memory, m.layout.plan, m.config
+	width := m.layout.program.OutputWidth()
+	tables := 0
+	for _, blocks := range c.Blocks {
+		tables += blocks * c.Spans()
+	}
+	for range c.Ring() {
+		x := &entry{step: &backend.Step{}, recordings: map[recorded]driver.Recording{}, from: -1}
+		m.ring.entries, m.ring.steps = append(m.ring.entries, x), append(m.ring.steps, x.step)
+		logits := p.ResultLogits()
+		for _, take := range []struct {
+			to     **driver.Buffer
+			memory driver.Memory
+			bytes  int
+			what   string
+		}{
+			{&x.block, driver.Stepwise, p.Entry.Bytes, "step"},
+			{&x.tables, driver.Stepwise, 4 * max(1, tables), "block tables"},
+			{&x.result, driver.Staging, logits + 4*c.MaxWanted*width, "logits"},
+		} {
+			var err error
+			if *take.to, err = b.take(take.memory, uint64(take.bytes), take.what); err != nil {
+				return err
+			}
+			b.account.Scratch += int64((*take.to).Size)
+		}
+		x.step.Logits = words[float32](x.result, logits, c.MaxWanted*width)
+		if err := m.layChoices(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// places says where the memory of a recording of the step lies, with the experts of a part or without.
+func (m *model) places(x *entry, r *region) *plan.Places {
+	l := m.layout
+	at := &plan.Places{Scratch: l.scratch.Address, Drawn: l.drawn.Address, Best: l.best.Address, Entry: x.block.Address,
+		Tables: x.tables.Address, Result: x.result.Address}
+	if r != nil {
+		at.Experts, at.Listed = r.b.Address, r.b.Address+uint64(r.ids)
+	}
+	at.Matrix = m.weights.at(at.Experts)
+	return at
+}

@@ -1,0 +1,162 @@
+package exec
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// A step is submitted in few submissions: on a desktop the card also draws, and a driver resets a card that does not
+// come back from one for some seconds (on Windows two). A submission is whole segments; that each of these is short is
+// seen to by who plans steps, in rows.
+
+// longestSubmission is what a submission should take at most.
+const longestSubmission = 500 * time.Millisecond
+
+const (
+	fewRows    = 16 // a step of fewer takes about as long: it reads all weights
+	slowerSeen = 4  // by how much products of attention are slower than those of whole numbers
+)
+
+// speed is how many products of two numbers a second a device was seen to make and add up: in steps of few rows, which
+// read weights, and of many.
+type speed struct{ few, many atomic.Uint64 } // float64's bits; 0: not seen yet
+
+func (s *speed) of(rows int) *atomic.Uint64 {
+	if rows < fewRows {
+		return &s.few
+	}
+	return &s.many
+}
+
+// work is what a segment costs: products for each row, and for each row and position that it sees.
+type work struct{ row, seen float64 }
+
+// worksOf adds up what segments cost.
+func worksOf(p *ir.Program) []work {
+	all := make([]work, len(p.Segments))
+	for s := range p.Segments {
+		w := &all[s]
+		values := func(r ir.Ref) float64 { return float64(p.Weights[r].Rows) * float64(p.Weights[r].Cols) }
+		for i := range p.Segments[s].Nodes {
+			switch n := &p.Segments[s].Nodes[i]; n.Op {
+			case ir.Linear, ir.HeadLinear:
+				w.row += values(n.W)
+			case ir.Experts:
+				for _, r := range n.Experts.Matrices() {
+					w.row += values(r) * float64(n.Experts.Used) / float64(p.Weights[r].Experts)
+				}
+			case ir.Attend:
+				w.seen += slowerSeen * float64(n.Attend.Heads*(n.Attend.KDim+n.Attend.VDim))
+			}
+		}
+	}
+	return all
+}
+
+// products is what a segment costs in a step.
+func (m *model) products(x *entry, segment int) float64 {
+	rows, w := len(x.step.Tokens), &m.layout.works[segment]
+	if m.layout.program.Segments[segment].Kind.Ends() {
+		rows = len(x.step.Wanted)
+	}
+	return w.row*float64(max(rows, fewRows)) + w.seen*x.clock.sees
+}
+
+// countSeen counts the positions that all rows see.
+func (x *entry) countSeen() {
+	x.clock.sees = 0
+	for i := range x.step.Spans {
+		span := &x.step.Spans[i]
+		x.clock.sees += float64(span.Rows) * (float64(span.Pos) + float64(span.Rows+1)/2)
+	}
+}
+
+// submissions is how many submissions segments take, and the products of all. Numbers are rounded up to powers of two,
+// so that few recordings are made. On a device that was not seen at work each segment is one.
+func (m *model) submissions(x *entry, from, to int) (n int, all float64) {
+	for s := from; s <= to; s++ {
+		all += m.products(x, s)
+	}
+	most := to - from + 1
+	if m.device.longest == 0 {
+		return 1, all
+	}
+	rate := math.Float64frombits(m.device.speed.of(len(x.step.Tokens)).Load())
+	if rate == 0 {
+		return most, all
+	}
+	took := time.Duration(all / rate * float64(time.Second))
+	for n = 1; n < most && took/time.Duration(n) > m.device.longest; {
+		n *= 2
+	}
+	n = min(n, most)
+	x.clock.longest = took / time.Duration(n)
+	return n, all
+}
+
+// submit submits recordings of a step, to begin when copies have come to a value.
+func (m *model) submit(x *entry, copied uint64, keys ...recorded) (value uint64, err error) {
+	all := m.batch[:0]
+	for i := range keys {
+		m.detail(x, &keys[i])
+		r, err := m.recording(x, keys[i])
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, r)
+	}
+	m.batch = all
+	asked := time.Now()
+	if x.clock.begins.IsZero() {
+		x.clock.begins = asked
+	}
+	if value, err = m.device.queue.submit(copied, all...); err == nil {
+		m.submitted(x, all, keys, asked)
+	}
+	x.value = max(x.value, value)
+	return value, err
+}
+
+// flush submits the segments that were enqueued.
+func (m *model) flush(x *entry) error {
+	if x.from < 0 {
+		return nil
+	}
+	key, to, count := recorded{Shape: x.shape}, x.to, x.to-x.from+1
+	n, all := m.submissions(x, x.from, to)
+	x.clock.work += all
+	key.From, x.from = x.from, -1
+	done, given := 0.0, 0
+	for s := key.From; s <= to; s++ {
+		done += m.products(x, s)
+		if s < to && n < count && done < all*float64(given+1)/float64(n) {
+			continue
+		}
+		key.To = s
+		if _, err := m.submit(x, 0, key); err != nil {
+			return err
+		}
+		key.From, given = s+1, given+1
+	}
+	return nil
+}
+
+// learnSpeed notes how fast a step went that has ended now, the one before at last. One whose segments came one by one
+// says nothing: it waited for what they compute with.
+func (m *model) learnSpeed(x *entry, last, now time.Time) {
+	if took := now.Sub(later(x.clock.begins, last)); x.clock.work > 0 && took > 0 && m.device.longest > 0 {
+		m.device.speed.of(len(x.step.Tokens)).Store(math.Float64bits(x.clock.work / took.Seconds()))
+	}
+}
+
+// longestOf is what a submission to a device should take at most; 0: there is no bound.
+func longestOf(f *driver.Facts) time.Duration {
+	if f.Software {
+		return 0 // it draws nothing, and no driver resets it
+	}
+	return longestSubmission
+}

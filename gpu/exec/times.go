@@ -1,0 +1,149 @@
+package exec
+
+import (
+	"time"
+
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// accounts are when the device computed what.
+type accounts struct {
+	stamped        *reader
+	ticks, divided []uint64             // that the watcher reads, and that it makes of them
+	told           time.Time            // up to when it has told what was computed
+	shares         map[recorded]*shares // of shapes of several segments, by what they are without detail
+}
+
+// timed is a recording that was submitted for a step, with a timestamp before its first segment and one behind the
+// last, or behind each.
+type timed struct {
+	r      driver.Recording
+	from   int     // segment
+	to     int     // likewise, the last
+	shares *shares // nil: of one segment
+	group  int     // that moves and is computed with; absent: none
+	behind int     // group whose copy it waits for; absent: none
+	asked  time.Time
+}
+
+// times says whether steps are timed: an observer hears of it, and the queue has timestamps.
+func (m *model) times() bool { return m.config.Ran != nil && m.device.computing.bits > 0 }
+
+// stamps is how many timestamps a recording has.
+func (m *model) stamps(key *recorded) int {
+	if key.tells || !m.times() {
+		return 0 // of a choice: it may be asked for twice in a step
+	}
+	if key.detail {
+		return key.To - key.From + 2
+	}
+	return 2
+}
+
+// detail decides whether the segments of a recording are timed one by one: where somebody asks for that, of many rows,
+// whose time is long, and of others now and then.
+func (m *model) detail(x *entry, key *recorded) {
+	if key.tells || key.From == key.To || !m.times() {
+		return
+	}
+	s := m.accounts.shares[*key]
+	if s == nil {
+		s = &shares{}
+		m.accounts.shares[*key] = s
+	}
+	key.detail = s.due() || x.step.Detail || key.Rows >= fewRows
+}
+
+// submitted notes what the end of a step has to read.
+func (m *model) submitted(x *entry, all []driver.Recording, keys []recorded, asked time.Time) {
+	if !m.times() {
+		return
+	}
+	for i, r := range all {
+		key := keys[i]
+		if key.tells {
+			continue
+		}
+		key.detail = false
+		x.clock.timed = append(x.clock.timed, timed{r, key.From, key.To, m.accounts.shares[key], x.clock.moving,
+			x.clock.behind, asked})
+	}
+}
+
+// ask reads the device's time, if it can tell and that is due.
+func (c *card) ask(k *clock, now time.Time) {
+	if !c.calibrates || !k.due(now) {
+		return
+	}
+	tick, from, to, ok := c.d.Calibrate()
+	if !ok {
+		c.calibrates = false
+		return
+	}
+	k.learn(tick, from, to)
+}
+
+// see brings a clock up to date by what a device did: from one timestamp, which it took after it was asked, to another,
+// which the host has seen now.
+func (c *card) see(k *clock, first, last uint64, asked, seen time.Time) {
+	if c.calibrates {
+		c.ask(k, seen)
+	} else {
+		k.learn(last, asked.Add(k.since(first, last)), seen)
+	}
+}
+
+// tell tells of all that a step computed, which the host sees to have ended now. What cannot be read is left out.
+func (m *model) tell(x *entry, seen time.Time) {
+	c, a := m.device.card, &m.accounts
+	a.ticks = a.ticks[:0]
+	read := x.clock.timed[:0]
+	for _, t := range x.clock.timed {
+		at := len(a.ticks)
+		var err error
+		if a.ticks, err = a.stamped.read(t.r, a.ticks); err == nil {
+			c.see(c.computing, a.ticks[at], a.ticks[len(a.ticks)-1], t.asked, seen)
+			read = append(read, t)
+		}
+	}
+	ticks := a.ticks
+	for i := range read {
+		n := read[i].r.Marks()
+		m.tellOf(x, &read[i], a.whole(c.computing, &read[i], ticks[:n]), seen)
+		ticks = ticks[n:]
+	}
+	x.clock.timed = read[:0]
+}
+
+// whole is a timestamp for each border of a recording's segments: its own, or as the time between its two is divided.
+func (a *accounts) whole(k *clock, t *timed, ticks []uint64) []uint64 {
+	switch {
+	case t.shares == nil:
+		return ticks
+	case len(ticks) > 2:
+		t.shares.learn(k, ticks)
+		return ticks
+	default:
+		a.divided = t.shares.divide(a.divided[:0], k, ticks[0], ticks[1], t.to-t.from+1)
+		return a.divided
+	}
+}
+
+// tellOf tells of the segments of a recording.
+func (m *model) tellOf(x *entry, t *timed, ticks []uint64, seen time.Time) {
+	k, a := m.device.computing, &m.accounts
+	at := func(tick uint64) time.Time { return later(a.told, earlier(k.time(tick), seen)) }
+	a.told = later(at(ticks[0]), t.asked)
+	for i, tick := range ticks[1:] {
+		r := backend.Ran{Step: x.step, Segment: t.from + i, Group: t.group, Asked: t.asked, Began: a.told, Ended: at(tick)}
+		if i == 0 && t.behind != absent {
+			r.Landed = r.Began
+			if landed := m.weights.groups[t.behind].landed.Load(); landed != 0 {
+				r.Landed = earlier(r.Landed, time.Unix(0, landed))
+			}
+		}
+		a.told = r.Ended
+		m.config.Ran(r)
+	}
+}

@@ -1,0 +1,128 @@
+package exec
+
+import (
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/gpu/plan"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// weights are a model's weights on the card: where each lies, and the groups and slots of those that move. lay.go lays
+// them, upload.go fills them, slots.go moves them. They implement plan.Weights.
+type weights struct {
+	card   *card
+	config *backend.Config
+	memory *memory
+	slabs  slabs // that uploads come in
+	parts  backend.Parts
+
+	all     []weight                  // by Ref
+	experts map[ir.Ref]*kernel.Matrix // by gate and by down: their address is that of a table
+	spots   map[*kernel.Matrix]spot   // of matrices that move
+	groups  []group
+	slots   []slot
+	copies  copies
+}
+
+// weight is where a tensor of the file goes.
+type weight struct {
+	name       string // empty: no segment here uses it
+	typ        quant.Type
+	rows, cols int
+	rowBytes   int // in the file
+	packBytes  int // as kernels pack it
+
+	placing
+	moving
+	vector *driver.Buffer // float32, from value at on
+	at     int
+	factor float32   // that the vector is kept times
+	host   []float32 // a copy for the host, which makes angles
+}
+
+// placing is where the rows of a weight lie in a matrix.
+type placing struct {
+	matrix *kernel.Matrix // in tiles: its rows from first on; nil for vectors
+	first  int
+	up     bool   // of a pair the second
+	each   int    // rows of each expert's matrix; 0: it is one
+	joined bool   // of each expert, first the rows of one of a pair, then those of the other
+	apart  uint64 // bytes from one to the next
+}
+
+// moving is, of a weight that moves: the first of its groups, with rows of each, which of their matrices it is in, and
+// which of their tiles of rows its own begin with.
+type moving struct {
+	moves      bool
+	group      int
+	span       int
+	part, tile int
+	pieces     []*kernel.Matrix // its groups', of one that moves in pieces
+	away       bool             // it has no slot: its rows are looked up in table
+	table      *driver.Buffer   // all of it, in the host's memory
+}
+
+// spot is where a matrix lies that moves: in its group's memory, or, of experts, in the tables of a part.
+type spot struct {
+	group int // plan.Absent: it is of experts
+	at    uint64
+}
+
+func newWeights(c *card, config *backend.Config, b *memory, p *ir.Bound) *weights {
+	return &weights{card: c, config: config, memory: b, slabs: importSlabs(b, config.Slabs),
+		parts: backend.NewParts(p, config.Segments), all: make([]weight, len(p.Weights)),
+		experts: map[ir.Ref]*kernel.Matrix{}, spots: map[*kernel.Matrix]spot{}, copies: copies{made: map[copyOf]*copying{}}}
+}
+
+// Matrix implements plan.Weights.
+func (m *weights) Matrix(r ir.Ref) *kernel.Matrix { return m.all[r].matrix }
+
+// Pieces implements plan.Weights.
+func (m *weights) Pieces(r ir.Ref) ([]*kernel.Matrix, int) { return m.all[r].pieces, m.all[r].group }
+
+// Lookup implements plan.Weights.
+func (m *weights) Lookup(r ir.Ref) *kernel.Matrix { return m.all[r].lookup() }
+
+// lookup is the matrix that rows are looked up in.
+func (w *weight) lookup() *kernel.Matrix {
+	if w.table == nil {
+		return w.matrix
+	}
+	x := *w.matrix
+	x.Address = w.table.Address
+	return &x
+}
+
+// Experts implements plan.Weights.
+func (m *weights) Experts(r ir.Ref) *kernel.Matrix { return m.experts[r] }
+
+// Moves implements plan.Weights.
+func (m *weights) Moves(r ir.Ref) bool { return m.all[r].moves }
+
+// Vector implements plan.Weights.
+func (m *weights) Vector(r ir.Ref) uint64 {
+	if r == ir.NoRef {
+		return 0
+	}
+	w := &m.all[r]
+	return w.vector.Address + uint64(4*w.at)
+}
+
+// at is a function that says where matrices lie now, for a stream whose tables of experts begin at an address.
+func (m *weights) at(tables uint64) func(*kernel.Matrix) *kernel.Matrix {
+	return func(w *kernel.Matrix) *kernel.Matrix {
+		s, moves := m.spots[w]
+		if !moves {
+			return w
+		}
+		c := *w
+		if s.group == plan.Absent {
+			c.Address = tables + s.at
+		} else {
+			c.Address = m.base(&m.groups[s.group]) + s.at
+		}
+		return &c
+	}
+}

@@ -1,0 +1,174 @@
+package kernel
+
+import (
+	"fmt"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// MaxSplits is the most parts that a row's positions are divided into.
+const MaxSplits = 16
+
+// Row is one row of a step, as kernels read it.
+type Row struct {
+	Position uint32 // in its sequence
+	Table    uint32 // index in the block tables of its sequence's first block
+}
+
+// Heads is the shape of attention, and of what is cached for it.
+type Heads struct {
+	Query, KV, Features int
+	Values              int // features of a value; 0: as many as a key's
+	Dims                int // that rotate, from the first; 0: none
+	Interleaved         bool
+	Cache               backend.KVType // 0: half precision
+}
+
+// ValueFeatures is the features of a value.
+func (h *Heads) ValueFeatures() int {
+	if h.Values == 0 {
+		return h.Features
+	}
+	return h.Values
+}
+
+// CacheType is the type of the cache.
+func (h *Heads) CacheType() backend.KVType {
+	if h.Cache == 0 {
+		return backend.KVF16
+	}
+	return h.Cache
+}
+
+// String names the shape.
+func (h *Heads) String() string {
+	return fmt.Sprintf("%d/%d heads of %d and %d in %s", h.Query, h.KV, h.Features, h.ValueFeatures(), h.CacheType())
+}
+
+// KeyBytes is the memory of so many blocks of keys of one layer.
+func (h *Heads) KeyBytes(blocks int) uint64 {
+	return h.runs(blocks, h.Features, (h.Features+backend.KVScaled-1)/backend.KVScaled)
+}
+
+// ValueBytes is the memory of so many blocks of values of one layer.
+func (h *Heads) ValueBytes(blocks int) uint64 { return h.runs(blocks, h.ValueFeatures(), 1) }
+
+// runs is the memory of heads of so many features, with so many scales where the type has scales.
+func (h *Heads) runs(blocks, features, scales int) uint64 {
+	each := 2 * features
+	switch h.CacheType() {
+	case backend.KVF32:
+		each = 4 * features
+	case backend.KVQ8:
+		each = features + 4*scales
+	}
+	return uint64(blocks) * uint64(h.KV) * backend.BlockSize * uint64(each)
+}
+
+// PartBytes is the memory that Attend needs for its parts, for so many rows.
+func (h *Heads) PartBytes(rows int) uint64 {
+	return uint64(rows*h.Query*MaxSplits) * uint64(h.ValueFeatures()+4) * 4
+}
+
+// Splits is how many parts a row at a position has.
+func Splits(position int) int {
+	depth := 512
+	for depth <= position {
+		depth *= 2
+	}
+	parts := 16
+	if depth < 2048 {
+		parts = 8
+	}
+	return position/(depth/parts) + 1
+}
+
+// Attention is one layer's attention for the rows of a step. All but the last fields are addresses.
+type Attention struct {
+	X            uint64 // float32 rows: query heads; for Rotate and Alone then key heads and value heads
+	Y            uint64 // rows for the projection: quantised, or float32
+	Keys, Values uint64 // the layer's
+	Parts        uint64
+	Rows         uint64 // of Row
+	Tables       uint64 // of uint32 block numbers
+	Angles       uint64 // [row][Dims/2] cosine and sine, float32
+	// QueryGain and KeyGain, by feature of a head, are of norms of each head that come first where Alone; 0: ones.
+	QueryGain, KeyGain uint64
+	Count              uint64 // of a uint32: rows that are there; 0: all
+	Sinks              uint64 // a logit for each query head, times log2(e); 0: none
+
+	XStride, YStride int // in float32
+	N                int // rows
+	// Alone says that no two rows are of one sequence: then rotation and storing are part of attention. Else Rotate
+	// must be launched before.
+	Alone    bool
+	Normed   bool    // if Alone: heads of queries and keys are normalised first
+	Eps      float32 // of that
+	Quantise bool
+	Scale    float32
+	Cap      float32 // of scores; 0: none
+	Window   int     // positions that are seen; 0: all
+	Chunked  bool    // of the row's own chunk of Window positions
+	Depth    int     // no row's position is beyond it
+}
+
+// Rotate is the rotation of queries, in place, and of keys, and the storing of keys and values: for heads that a
+// table's Fused says yes to.
+type Rotate struct {
+	Heads Heads
+	Attention
+}
+
+// Uses implements Launch.
+func (r *Rotate) Uses(u *Uses) {
+	width := (r.Heads.Query + 2*r.Heads.KV) * r.Heads.Features
+	u.readFloats(r.X, r.N, r.XStride, width)
+	u.writeFloats(r.X, r.N, r.XStride, r.Heads.Query*r.Heads.Features)
+	u.writeAll(r.Keys)
+	u.writeAll(r.Values)
+}
+
+// Append is the storing of rows of keys and values, rotated before, in a cache of any type. Fields are as Attention's.
+type Append struct {
+	Heads            Heads
+	K, V             uint64 // float32 rows
+	KStride, VStride int    // in float32
+	Keys, Values     uint64
+	Rows, Tables     uint64
+	N                int
+	Count            uint64
+}
+
+// Uses implements Launch.
+func (a *Append) Uses(u *Uses) {
+	u.readFloats(a.K, a.N, a.KStride, a.Heads.KV*a.Heads.Features)
+	u.readFloats(a.V, a.N, a.VStride, a.Heads.KV*a.Heads.ValueFeatures())
+	u.writeAll(a.Keys)
+	u.writeAll(a.Values)
+}
+
+// Attend is attention, with the joining of its parts. Where a table's Fused says no, X has but query heads, rotated
+// before, keys and values were stored before, and Y is float32.
+type Attend struct {
+	Heads Heads
+	Attention
+}
+
+// Uses implements Launch.
+func (a *Attend) Uses(u *Uses) {
+	heads, out := a.Heads.Query, a.Heads.Query*a.Heads.ValueFeatures()
+	if a.Alone {
+		heads += 2 * a.Heads.KV
+		u.writeAll(a.Keys)
+		u.writeAll(a.Values)
+	}
+	u.readFloats(a.X, a.N, a.XStride, heads*a.Heads.Features)
+	u.readAll(a.Keys)
+	u.readAll(a.Values)
+	u.writeBytes(a.Parts, int(a.Heads.PartBytes(a.N)))
+	if a.Quantise {
+		u.writeBytes(a.Y, a.N*QuantisedBytes(out))
+	} else {
+		u.writeFloats(a.Y, a.N, a.YStride, out)
+	}
+}

@@ -1,0 +1,75 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+const (
+	// MaxTopK is the most tokens that a draw may choose among.
+	MaxTopK = 1024
+	// DrawBytes is what PutDraw writes.
+	DrawBytes = 32
+
+	// rowParts is the workgroups that share a row of logits.
+	rowParts = 64
+)
+
+// PutDraw writes how a row is drawn, as Sample reads it; nil: it is not.
+func PutDraw(to []byte, d *backend.Draw) {
+	clear(to[:DrawBytes])
+	if d == nil {
+		return
+	}
+	share := math.Inf(-1)
+	if d.MinP > 0 {
+		share = math.Log(float64(d.MinP))
+	}
+	order := binary.LittleEndian
+	order.PutUint64(to, math.Float64bits(backend.Uniform(d.Seed, d.Position, 0)))
+	order.PutUint64(to[8:], math.Float64bits(share))
+	order.PutUint32(to[16:], math.Float32bits(d.Temp))
+	order.PutUint32(to[20:], math.Float32bits(d.TopP))
+	order.PutUint32(to[24:], uint32(d.TopK))
+}
+
+// ArgMaxScratch is the bytes that ArgMax needs for so many rows.
+func ArgMaxScratch(rows int) uint64 { return uint64(rows) * rowParts * 8 }
+
+// ArgMax is the index of the largest of each row's values, as uint32, the first of equal ones, to IDs and to a second
+// place, unless that is 0.
+type ArgMax struct {
+	X, IDs, Second, Scratch uint64
+	Width, Stride, Rows     int // Stride in float32
+}
+
+// Uses implements Launch.
+func (a *ArgMax) Uses(u *Uses) {
+	u.readFloats(a.X, a.Rows, a.Stride, a.Width)
+	u.writeBytes(a.IDs, 4*a.Rows)
+	u.writeBytes(a.Second, 4*a.Rows)
+	u.writeBytes(a.Scratch, int(ArgMaxScratch(a.Rows)))
+}
+
+// SampleScratch is the bytes that Sample needs for so many rows.
+func SampleScratch(rows int) uint64 { return uint64(rows) * rowParts * MaxTopK * 8 }
+
+// Sample is the drawing of tokens from rows of logits, as stages/sample draws them, bit for bit.
+type Sample struct {
+	Logits       uint64 // float32 rows
+	Draws        uint64 // of what PutDraw writes, one for each row
+	IDs, Second  uint64 // of uint32; Second: another place for them, or 0. Rows that are not drawn keep what is there
+	Scratch      uint64
+	Width        int
+	Stride, Rows int // Stride in float32
+}
+
+// Uses implements Launch.
+func (s *Sample) Uses(u *Uses) {
+	u.readFloats(s.Logits, s.Rows, s.Stride, s.Width)
+	u.writeBytes(s.IDs, 4*s.Rows)
+	u.writeBytes(s.Second, 4*s.Rows)
+	u.writeBytes(s.Scratch, int(SampleScratch(s.Rows)))
+}

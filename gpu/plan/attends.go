@@ -1,0 +1,172 @@
+package plan
+
+import (
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/ir/live"
+)
+
+// AttentionRows is how many rows attend at once: their parts take memory.
+const AttentionRows = 128
+
+// headsOf is the shape of an Attend without rotation.
+func headsOf(a *ir.AttendArgs, kv backend.KVType) kernel.Heads {
+	return kernel.Heads{Query: a.Heads, KV: a.KVHeads, Features: a.KDim, Values: a.VDim, Cache: kv}
+}
+
+// HeadsOf lists the shapes of a program's Attends, without rotation.
+func HeadsOf(p *ir.Bound, kv backend.KVType) (all []kernel.Heads) {
+	for s := range p.Segments {
+		for i := range p.Segments[s].Nodes {
+			if n := &p.Segments[s].Nodes[i]; n.Op == ir.Attend {
+				all = append(all, headsOf(n.Attend, kv))
+			}
+		}
+	}
+	return all
+}
+
+// attention is an Attend: with rotation and storing where queries, keys and values lie in one row, else of queries that
+// are rotated, behind keys and values that are stored.
+type attention struct {
+	k          kernel.Attend // but for addresses and rows
+	x, y       place
+	parts      *live.Buffer
+	fused      bool
+	angles     int // Absent: nothing rotates
+	class      int
+	looksAhead bool
+}
+
+// attention plans an Attend with rotation and storing.
+func (l *planner) attention(n *ir.Node) {
+	a := l.attends[n]
+	if a == nil {
+		l.attentionAny(n)
+		return
+	}
+	x := &attention{k: kernel.Attend{Heads: a.heads, Attention: l.attentionOf(n)}, fused: true, angles: Absent,
+		class: l.program.KV[n.Attend.KV].Class, looksAhead: l.looksAhead(n)}
+	if a.rope != nil {
+		x.angles = l.entry.angles(a.rope, a.divisor)
+	}
+	if l.rows[a.row] == nil {
+		l.rows[a.row] = l.buffer(live.Buffer{Width: a.row.width})
+	}
+	x.x = place{b: l.rows[a.row]}
+	l.bring(a, x.x.b)
+	if a.norms[0] != nil {
+		x.k.Normed, x.k.Eps = true, a.norms[0].Norm.Eps
+		x.k.QueryGain, x.k.KeyGain = l.target.Weights.Vector(a.norms[0].W), l.target.Weights.Vector(a.norms[1].W)
+	}
+	x.parts = l.attendParts(&a.heads)
+	if b := l.leaves(n, true); b != nil {
+		x.y, x.k.Quantise = place{b: b}, true
+	} else {
+		x.y = l.put(n)
+	}
+	l.launch(x, of(x.x.b, x.parts), of(x.x.b, x.parts, x.y.b))
+}
+
+// attentionAny plans an Attend by the kernels for any heads and caches: rotated before, stored, unless another one has,
+// and quantised after it.
+func (l *planner) attentionAny(n *ir.Node) {
+	heads := headsOf(n.Attend, l.target.KV)
+	x := &attention{k: kernel.Attend{Heads: heads, Attention: l.attentionOf(n)}, x: l.place(n.In[0]), angles: Absent,
+		class: l.program.KV[n.Attend.KV].Class, looksAhead: l.looksAhead(n)}
+	if len(n.In) > 1 {
+		s := &stored{kernel.Append{Heads: heads, Keys: x.k.Keys, Values: x.k.Values}, l.place(n.In[1]), l.place(n.In[2]),
+			x.class}
+		l.launch(s, of(s.k.b, s.v.b), nil)
+	}
+	x.y, x.parts = l.put(n), l.attendParts(&heads)
+	l.launch(x, of(x.x.b, x.parts), of(x.parts, x.y.b))
+}
+
+func (a *attention) emit(x *stream) {
+	k := a.k
+	k.XStride, k.YStride, k.Parts, k.Tables = stride(a.x.b), stride(a.y.b), x.blob(a.parts), x.at.Tables
+	k.Alone, k.Depth = a.fused && x.shape.Alone, x.shape.depth()
+	seen := x.Entry.Rows
+	if a.looksAhead {
+		seen = x.Entry.Ends
+	}
+	if a.fused && !k.Alone {
+		a.from(x, &k, 0)
+		k.N, k.Rows, k.Count = x.n, x.entry(x.Entry.Rows[a.class]), x.count(0)
+		x.launch(&kernel.Rotate{Heads: k.Heads, Attention: k.Attention})
+	}
+	for from := 0; from < x.n; from += AttentionRows {
+		part := k
+		a.from(x, &part, from)
+		part.N, part.Rows, part.Count = min(AttentionRows, x.n-from), x.entry(seen[a.class]+8*from), x.count(from)
+		x.launch(&part)
+	}
+}
+
+// from has it be of rows from one on.
+func (a *attention) from(x *stream, k *kernel.Attend, row int) {
+	k.X, k.Y = x.row(a.x.b, row)+uint64(4*a.x.from), x.row(a.y.b, row)+uint64(4*a.y.from)
+	if a.angles != Absent {
+		k.Angles = x.entry(x.Entry.Angles[a.angles] + 4*k.Heads.Dims*row)
+	}
+}
+
+// stored is the appending of keys and values.
+type stored struct {
+	append kernel.Append
+	k, v   place
+	class  int
+}
+
+func (s *stored) emit(x *stream) {
+	k := s.append
+	k.K, k.V, k.KStride, k.VStride = x.where(s.k), x.where(s.v), stride(s.k.b), stride(s.v.b)
+	k.Rows, k.Tables, k.N, k.Count = x.entry(x.Entry.Rows[s.class]), x.at.Tables, x.n, x.count(0)
+	x.launch(&k)
+}
+
+// attendParts is memory for what splits of positions leave.
+func (l *planner) attendParts(h *kernel.Heads) *live.Buffer {
+	return l.blob(int(h.PartBytes(min(AttentionRows, l.Capacity(false)))))
+}
+
+// attentionOf is what does not depend on the step.
+func (l *planner) attentionOf(n *ir.Node) kernel.Attention {
+	c := l.target.Caches[n.Attend.KV]
+	return kernel.Attention{Keys: c.Keys, Values: c.Values, Scale: n.Attend.Scale, Cap: n.Attend.SoftCap,
+		Window: n.Attend.Window, Chunked: n.Attend.Chunked, Sinks: l.target.Weights.Vector(n.W)}
+}
+
+// looksAhead says whether rows see to the end of their text, and not to themselves alone.
+func (l *planner) looksAhead(n *ir.Node) bool {
+	l.entry.looksAhead = l.entry.looksAhead || n.Attend.Both
+	return n.Attend.Both
+}
+
+// copied is a value that is copied beside others.
+type copied struct {
+	from, to place
+	width    int
+}
+
+func (c *copied) emit(x *stream) {
+	x.launch(&kernel.Each{Formula: kernel.Copy, A: x.where(c.from), AStride: stride(c.from.b), Y: x.where(c.to),
+		YStride: stride(c.to.b), Width: c.width, Rows: x.n, Count: x.count(0)})
+}
+
+// bring copies what could not be computed beside the others.
+func (l *planner) bring(a *attended, qkv *live.Buffer) {
+	at := 0
+	for i, v := range a.from {
+		width := l.program.Widths[v]
+		for _, c := range a.copies {
+			if c == i {
+				from := l.place(v)
+				l.launch(&copied{from, place{qkv, at}, width}, of(from.b), of(qkv))
+			}
+		}
+		at += width
+	}
+}

@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// sampledRows is how many rows are sampled at once: each takes half a MiB meanwhile.
+const sampledRows = 16
+
+// BestBytes is the memory for drawing.
+func (p *Plan) BestBytes() uint64 {
+	wanted := p.Capacity(true)
+	return max(kernel.ArgMaxScratch(wanted), kernel.SampleScratch(min(wanted, sampledRows)))
+}
+
+// end adds what comes behind the launches of a shape's last segment: all that it hands on is looked at, and logits are
+// copied, and tokens drawn.
+func (x *stream) end() {
+	x.seg = x.shape.To
+	switch {
+	case x.seg == len(x.program.Segments)-1:
+		if x.rowsOf(true); x.n > 0 {
+			x.output()
+		}
+	case !x.target.computes(x.seg + 1): // else that segment looks at it
+		x.rowsOf(false)
+		for _, v := range x.program.Handed(x.seg) {
+			if p := x.Place(v); p.Row > 0 { // else it is part of the kernels that read it
+				x.finite(p, x.program.Widths[v])
+			}
+		}
+	}
+}
+
+// output adds what becomes of the output.
+func (x *stream) output() {
+	out, width := x.Place(x.program.Output), x.program.OutputWidth()
+	x.finite(out, width)
+	at := x.at.Scratch + uint64(out.At)
+	if x.shape.Logits {
+		x.launch(&kernel.Each{Formula: kernel.Copy, A: at, AStride: out.Row, Y: x.at.Result + uint64(x.ResultLogits()),
+			YStride: width, Width: width, Rows: x.n, Count: x.count(0)})
+	}
+	if x.shape.Draws {
+		x.draw(at, out.Row, width)
+	}
+}
+
+// draw adds the likeliest token of each row, and what is drawn otherwise.
+func (x *stream) draw(logits uint64, stride, width int) {
+	second := x.at.Result + ResultDrawn
+	x.launch(&kernel.ArgMax{X: logits, IDs: x.at.Drawn, Second: second, Scratch: x.at.Best, Width: width, Stride: stride,
+		Rows: x.n})
+	if !x.shape.Samples {
+		return
+	}
+	for from := 0; from < x.n; from += sampledRows {
+		at := uint64(4 * from)
+		x.launch(&kernel.Sample{Logits: logits + at*uint64(stride), Draws: x.entry(x.Entry.Draws + kernel.DrawBytes*from),
+			IDs: x.at.Drawn + at, Second: second + at, Scratch: x.at.Best, Width: width, Stride: stride,
+			Rows: min(sampledRows, x.n-from)})
+	}
+}
+
+// finite looks for NaN in rows.
+func (x *stream) finite(p Place, width int) {
+	x.launch(&kernel.Finite{X: x.at.Scratch + uint64(p.At), Status: x.at.Result + ResultStatus, Count: x.count(0),
+		Width: width, Stride: p.Row, Rows: x.n})
+}
+
+// Place is where a value lies in the scratch memory: from a byte on, in rows of so many float32. Row 0: nowhere.
+type Place struct{ At, From, Row int }
+
+// Place is where a value lies that crosses a border between devices. From is its first float32 in a row, At that of the
+// first row in bytes.
+func (p *Plan) Place(v ir.Value) Place {
+	x, ok := p.borders[p.values.Root[v]]
+	if !ok || x.b == nil {
+		return Place{}
+	}
+	from := x.from + p.values.From[v]
+	return Place{At: x.b.Offset + 4*from, From: from, Row: stride(x.b)}
+}

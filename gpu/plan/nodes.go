@@ -1,0 +1,259 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/ir/live"
+)
+
+// node plans what a node computes, with what is part of it.
+func (l *planner) node(n *ir.Node) error {
+	switch n.Op {
+	case ir.Embed:
+		l.embed(n)
+	case ir.Linear:
+		l.multiply(n)
+	case ir.Norm:
+		l.groupNorm(n)
+	case ir.RoPE:
+		l.turn(n)
+	case ir.Attend:
+		l.attention(n)
+	case ir.GLU:
+		l.glu(n)
+	case ir.Add:
+		l.each(n, kernel.Each{Formula: kernel.Sum})
+	case ir.Mul:
+		l.each(n, kernel.Each{Formula: kernel.Product, BWidth: l.program.Widths[n.In[1]]})
+	case ir.Scale:
+		l.each(n, kernel.Each{Formula: kernel.Scaled, Factor: n.Factor})
+	case ir.SoftCap:
+		l.each(n, kernel.Each{Formula: kernel.SoftCap, Factor: n.Factor})
+	case ir.Temper:
+		l.temper(n)
+	case ir.Affine:
+		l.affine(n)
+	case ir.Position, ir.TokenType:
+		l.lookUp(n)
+	case ir.HeadLinear:
+		l.headLinear(n)
+	case ir.HeadSlice, ir.HeadJoin:
+		l.headParts(n)
+	case ir.CausalConv:
+		l.convolve(n)
+	case ir.SSMScan, ir.DeltaRule:
+		l.scan(n)
+	case ir.Rows:
+		l.gather(n)
+	case ir.Route:
+		l.route(n)
+	case ir.Experts:
+		l.mixture(n)
+	default:
+		return fmt.Errorf("%s has no kernel", n.Op)
+	}
+	return nil
+}
+
+func of(all ...*live.Buffer) []*live.Buffer { return all }
+
+// embed is an ir.Embed.
+type embed struct {
+	w *kernel.Matrix
+	y place
+}
+
+func (l *planner) embed(n *ir.Node) {
+	e := &embed{l.target.Weights.Lookup(n.W), l.put(n)}
+	l.launch(e, nil, of(e.y.b))
+}
+
+func (e *embed) emit(x *stream) {
+	x.launch(&kernel.Embed{W: e.w, IDs: x.entry(x.Entry.IDs), Drawn: x.at.Drawn, Y: x.where(e.y), YStride: stride(e.y.b),
+		Rows: x.n})
+}
+
+// each is what is computed value by value, from one value or from two.
+type each struct {
+	k       kernel.Each // but for addresses and rows
+	a, b, y place       // b.b nil: there is none
+}
+
+func (l *planner) each(n *ir.Node, k kernel.Each) {
+	e := &each{k: k, a: l.place(n.In[0])}
+	reads, over := of(e.a.b), n.In[:1]
+	if len(n.In) == 2 {
+		e.b, over = l.place(n.In[1]), n.In
+		reads = append(reads, e.b.b)
+	}
+	e.y, e.k.Width = l.put(n, over...), l.program.Widths[n.Out]
+	l.launch(e, reads, of(e.y.b))
+}
+
+func (e *each) emit(x *stream) {
+	k := e.k
+	k.A, k.AStride, k.Y, k.YStride, k.Rows, k.Count = x.where(e.a), stride(e.a.b), x.where(e.y), stride(e.y.b), x.n,
+		x.count(0)
+	if e.b.b != nil {
+		k.B, k.BStride = x.where(e.b), stride(e.b.b)
+	}
+	x.launch(&k)
+}
+
+// glu plans a GLU whose products are not part of it, or with them.
+func (l *planner) glu(n *ir.Node) {
+	if s := l.gated[n]; s != nil {
+		l.pair(n, s)
+		return
+	}
+	e := kernel.Each{Formula: kernel.Activate, Act: n.Act}
+	if len(n.In) == 2 {
+		e.Formula = kernel.Gate
+	}
+	l.each(n, e)
+}
+
+// gather takes the wanted rows.
+type gather struct {
+	a, y  place
+	width int
+}
+
+// gather plans an ir.Rows. All rows are looked at before: what is wrong in one stays so until here.
+func (l *planner) gather(n *ir.Node) {
+	a, width := l.place(n.In[0]), l.program.Widths[n.Out]
+	l.wanted = false
+	l.launch(&finite{a, l.program.Widths[n.In[0]]}, of(a.b), nil)
+	l.wanted = true
+	g := &gather{a, l.put(n), width}
+	l.launch(g, of(a.b), of(g.y.b))
+}
+
+func (g *gather) emit(x *stream) {
+	x.launch(&kernel.Each{Formula: kernel.Copy, A: x.where(g.a), AStride: stride(g.a.b), Y: x.where(g.y),
+		YStride: stride(g.y.b), Width: g.width, Numbers: x.entry(x.Entry.Wanted), Numbered: x.shape.Rows, Rows: x.n,
+		Count: x.count(0)})
+}
+
+// finite looks for NaN.
+type finite struct {
+	a     place
+	width int
+}
+
+func (f *finite) emit(x *stream) {
+	x.launch(&kernel.Finite{X: x.where(f.a), Status: x.at.Result + ResultStatus, Count: x.count(0), Width: f.width,
+		Stride: stride(f.a.b), Rows: x.n})
+}
+
+// groupNorm is a norm that no product makes itself.
+type groupNorm struct {
+	k      kernel.GroupNorm
+	a, y   place
+	inside bool // attention computes it where sequences have one row each
+}
+
+func (l *planner) groupNorm(n *ir.Node) {
+	a, width := l.place(n.In[0]), l.program.Widths[n.Out]
+	y := l.put(n, n.In[0])
+	w := l.target.Weights
+	if _, beside := l.targets[n.Out]; !beside && ofRows(n, width) && a.from%4 == 0 {
+		l.launch(&rowNorm{kernel.Norm{Gain: w.Vector(n.W), Width: width, XStride: stride(a.b), Stride: stride(y.b),
+			Eps: n.Norm.Eps}, a, y}, of(a.b), of(y.b))
+		return
+	}
+	l.launch(&groupNorm{kernel.GroupNorm{Gain: w.Vector(n.W), Bias: w.Vector(n.B), Layer: n.Norm.Layer, Width: width,
+		Group: n.Norm.Group, Eps: n.Norm.Eps, GainByRow: l.byRow(n, n.W), BiasByRow: l.byRow(n, n.B)}, a, y, l.inside[n]},
+		of(a.b), of(y.b))
+}
+
+func (g *groupNorm) emit(x *stream) {
+	if g.inside && x.shape.Alone {
+		return
+	}
+	k := g.k
+	k.X, k.XStride, k.Y, k.YStride, k.Rows, k.Count = x.where(g.a), stride(g.a.b), x.where(g.y), stride(g.y.b), x.n,
+		x.count(0)
+	x.launch(&k)
+}
+
+// rowNorm is a norm that products would make themselves if no other node, of another part of the program perhaps, read
+// it: by the same arithmetic.
+type rowNorm struct {
+	k    kernel.Norm
+	a, y place
+}
+
+func (r *rowNorm) emit(x *stream) {
+	k := r.k
+	k.X, k.Y, k.Rows = x.where(r.a), x.where(r.y), x.n
+	x.launch(&k)
+}
+
+// turn is a rotation that is not part of attention.
+type turn struct {
+	k      kernel.Turn
+	a, y   place
+	angles int
+}
+
+func (l *planner) turn(n *ir.Node) {
+	a := l.place(n.In[0])
+	t := &turn{kernel.Turn{Heads: n.RoPE.Heads, Features: n.RoPE.HeadDim, Dims: n.RoPE.Dims,
+		Interleaved: n.RoPE.Interleaved}, a, l.put(n, n.In[0]), l.entry.angles(n.RoPE, n.W)}
+	l.launch(t, of(a.b), of(t.y.b))
+}
+
+func (t *turn) emit(x *stream) {
+	k := t.k
+	k.X, k.XStride, k.Y, k.YStride, k.Rows, k.Count = x.where(t.a), stride(t.a.b), x.where(t.y), stride(t.y.b), x.n,
+		x.count(0)
+	k.Angles = x.entry(x.Entry.Angles[t.angles])
+	x.launch(&k)
+}
+
+// prepared is the form in which products take a value.
+type prepared struct {
+	k  kernel.Norm
+	in *input
+}
+
+// prepare plans the form in which products take a value.
+func (l *planner) prepare(v live.Prepared) error {
+	if l.inputs[v] != nil {
+		return nil // whoever computed the value left it in this form
+	}
+	width := l.program.Widths[v.Value]
+	in := &input{}
+	l.inputs[v] = in
+	from := v.Value
+	if n := l.norms[v.Value]; n != nil {
+		in.norm, from = n, n.In[0]
+	}
+	a := l.place(from)
+	if in.norm == nil && v.Form == inFloats && a.from == 0 && a.b.Width == width && width%kernel.TileCols == 0 {
+		in.b = a.b // as it lies
+		return nil
+	}
+	if a.from%4 != 0 {
+		return fmt.Errorf("value %d begins at feature %d of a row, which no norm reads", from, a.from)
+	}
+	in.b, in.x = l.buffer(live.Buffer{Width: width, Form: v.Form}), a
+	k := kernel.Norm{Width: width, XStride: stride(a.b), Stride: kernel.PaddedWidth(width), Quantise: v.Form == inBytes}
+	if in.norm != nil {
+		k.Gain, k.Eps = l.target.Weights.Vector(in.norm.W), in.norm.Norm.Eps
+	}
+	l.launch(&prepared{k, in}, of(a.b), of(in.b))
+	return nil
+}
+
+func (p *prepared) emit(x *stream) {
+	if x.inline(p.in) {
+		return
+	}
+	k := p.k
+	k.X, k.Y, k.Rows = x.where(p.in.x), x.blob(p.in.b), x.n
+	x.launch(&k)
+}

@@ -1,0 +1,54 @@
+package plan
+
+// Shape is all that a stream of launches depends on. Everything else of a step is in memory.
+type Shape struct {
+	From, To     int  // segments, from the first to the last
+	Rows, Wanted int  // as RowClass rounds them; 0 wanted: none
+	Spans        int  // likewise, where the program keeps states; else 0
+	Prompt       bool // rows are of prompts, which the model computes apart
+	Alone        bool // no two rows are of one sequence
+	Deep         bool // a row's position is beyond Deepest
+	Logits       bool // the host reads them
+	Draws        bool // tokens are drawn here
+	Samples      bool // not only the likeliest
+
+	// Of a segment whose groups move.
+	Portion     Portion
+	Group, Slot int // whose matrices it reads, where
+	Part        int // of experts
+}
+
+// Portion says which launches of its segments a stream has.
+type Portion uint8
+
+// Portions of a segment that is computed group by group.
+const (
+	Whole  Portion = iota
+	Before         // before the first group
+	Among          // with some groups
+	After
+)
+
+// Deepest is the last position with the fewest splits of attention.
+const Deepest = 2046
+
+func (s *Shape) depth() int {
+	if s.Deep {
+		return 1 << 30
+	}
+	return Deepest
+}
+
+// RowClass is how many rows are launched for so many: powers of two, then multiples of 64, as rows that are not there
+// cost as much as the others.
+func RowClass(n int) int {
+	const tile = 64
+	if n > 2*tile {
+		return (n + tile - 1) / tile * tile
+	}
+	c := 1
+	for c < n {
+		c *= 2
+	}
+	return c
+}

@@ -1,0 +1,57 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
+	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+)
+
+const (
+	readGroups = 2048 // workgroups of 256 threads
+	peakGroups = 1024 // of 128; kernel.PeakBytes has a float32 for each
+)
+
+// Read records it.
+func (k *Kernels) Read(r *vk.Recording, x *kernel.Read) error {
+	shader, err := k.kernel(shaders.Read, nil)
+	if err != nil {
+		return err
+	}
+	vk.Use(r, shader, &shaders.ReadPush{X: x.X, Never: x.Never, Quads: uint32(x.Quads)})
+	r.Dispatch(uint32(min(x.Quads/kernel.ReadQuads, readGroups)), 1, 1)
+	return nil
+}
+
+// Peak records it.
+func (k *Kernels) Peak(r *vk.Recording, p *kernel.Peak) error {
+	m, _ := k.peak(p.Halves)
+	shader, err := k.kernel(m, nil)
+	if err != nil {
+		return err
+	}
+	vk.Use(r, shader, &shaders.PeakPush{Y: p.Y, Seed: 1, Rounds: p.Rounds})
+	r.Dispatch(peakGroups, 1, 1)
+	return nil
+}
+
+// PeakOps implements driver.Kernels.
+func (k *Kernels) PeakOps(halves bool) float64 {
+	_, ops := k.peak(halves)
+	return ops
+}
+
+// peak is the kernel that multiplies, and its operations in a round of all workgroups.
+func (k *Kernels) peak(halves bool) (shaders.Module, float64) {
+	const sums, threads, teams = 8, 128, 4 // of a workgroup
+	switch {
+	case k.CoopMat && k.squares && halves:
+		return shaders.PeakHalfMatrix, peakGroups * teams * sums * 2 * 16 * 16 * 16
+	case k.CoopMat && !halves:
+		return shaders.PeakMatrix, peakGroups * teams * sums * 2 * 16 * 16 * 32
+	case !k.Plain && !halves:
+		return shaders.PeakDot4, peakGroups * threads * sums * 2 * 4
+	}
+	return shaders.Peak, peakGroups * threads * sums * 2
+}
