@@ -27,7 +27,7 @@ func (a Use) Meets(b Use) bool {
 	if a.end() <= b.At || a.Width == 0 || b.Width == 0 || b.Rows == 0 {
 		return false
 	}
-	if a.Stride != b.Stride || a.Rows < 2 && b.Rows < 2 {
+	if a.Stride != b.Stride || a.Stride == 0 || a.Rows < 2 && b.Rows < 2 {
 		return true
 	}
 	beside := (b.At - a.At) % a.Stride
