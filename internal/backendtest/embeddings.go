@@ -45,14 +45,7 @@ func Beside(t *testing.T, d backend.Device, m *Model, tokens []int32, alone []fl
 // BothWays compares texts of many blocks, whose rows see those after them, with the oracle.
 func BothWays(t *testing.T, d, oracle backend.Device, sizes ...int) {
 	for _, kvHeads := range []int{1, 4} {
-		b := ir.NewBuilder("test", nil)
-		x := b.Embed("token_embd", 50, 64)
-		b.Layer(0)
-		a := ir.AttendArgs{Heads: 4, KVHeads: kvHeads, KDim: 16, VDim: 16, Scale: 0.6, Both: true}
-		k := b.Linear(x, "attn_k", 16*kvHeads)
-		x = b.Add(x, b.Attend(b.Linear(x, "attn_q", 64), k, b.Linear(x, "attn_v", 16*kvHeads), a))
-		b.Vectors(b.Pool(x))
-		p, err := b.Program(1024)
+		p, err := EncoderLayer(kvHeads).Program(1024)
 		require.NoError(t, err)
 		m, err := randomModel(p, 3, all(quant.F32))
 		require.NoError(t, err)

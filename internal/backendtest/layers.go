@@ -42,3 +42,15 @@ func RoutedLayer(shared bool) *ir.Builder {
 	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
 	return b
 }
+
+// EncoderLayer is attention whose rows see those after them, with so many KV heads.
+func EncoderLayer(kvHeads int) *ir.Builder {
+	b := ir.NewBuilder("test", nil)
+	x := b.Embed("token_embd", 50, 64)
+	b.Layer(0)
+	a := ir.AttendArgs{Heads: 4, KVHeads: kvHeads, KDim: 16, VDim: 16, Scale: 0.6, Both: true}
+	k := b.Linear(x, "attn_k", 16*kvHeads)
+	x = b.Add(x, b.Attend(b.Linear(x, "attn_q", 64), k, b.Linear(x, "attn_v", 16*kvHeads), a))
+	b.Vectors(b.Pool(x))
+	return b
+}

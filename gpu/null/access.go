@@ -1,0 +1,129 @@
+package null
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
+)
+
+// touch is bytes that a command read or wrote.
+type touch struct {
+	from, to uint64
+	write    bool
+}
+
+// access is the memory as one launch reaches it: by rows, each of which is noted, and compared with what was declared.
+type access struct {
+	memory  *memory
+	uses    kernel.Uses
+	touched []touch
+}
+
+// fault is the reason of a panic that ends a loop.
+type fault struct{ error }
+
+// try runs a loop. One that reaches for what is not there ends with an error.
+func (x *access) try(loop func(x *access)) (err error) {
+	defer func() {
+		switch reason := recover().(type) {
+		case nil:
+		case fault:
+			err = reason.error
+		case error:
+			err = fmt.Errorf("a loop of its driver broke: %w", reason)
+		default:
+			panic(reason)
+		}
+	}()
+	loop(x)
+	return nil
+}
+
+// view is n numbers at an address.
+func view[T any](x *access, at uint64, n int, write bool) []T {
+	if n == 0 {
+		return nil
+	}
+	var one T
+	size := uint64(n) * uint64(unsafe.Sizeof(one))
+	bytes, err := x.memory.at(at, size)
+	if err != nil {
+		panic(fault{err})
+	}
+	if t := (touch{at, at + size, write}); len(x.touched) > 0 && x.touched[len(x.touched)-1].extend(t) {
+		x.touched[len(x.touched)-1].to = t.to
+	} else {
+		x.touched = append(x.touched, t)
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&bytes[0])), n)
+}
+
+// extend says whether another touch goes on where this one ends.
+func (t touch) extend(u touch) bool { return t.write == u.write && u.from == t.to }
+
+// in is numbers that a launch has declared to read.
+func in[T any](x *access, at uint64, n int) []T {
+	v := view[T](x, at, n, false)
+	x.declared("reads", x.uses.Reads, at, n*int(unsafe.Sizeof(*new(T))))
+	return v
+}
+
+// out is numbers that it has declared to write.
+func out[T any](x *access, at uint64, n int) []T {
+	v := view[T](x, at, n, true)
+	x.declared("writes", x.uses.Writes, at, n*int(unsafe.Sizeof(*new(T))))
+	return v
+}
+
+// told is numbers that no launch has to declare: weights, and what the host told of the step.
+func told[T any](x *access, at uint64, n int) []T { return view[T](x, at, n, false) }
+
+// kept and keeps are numbers of a cache or a state, of which its first byte is declared.
+func kept[T any](x *access, cache, offset uint64, n int) []T {
+	x.declared("reads", x.uses.Reads, cache, 1)
+	return view[T](x, cache+offset, n, false)
+}
+
+func keeps[T any](x *access, cache, offset uint64, n int) []T {
+	x.declared("writes", x.uses.Writes, cache, 1)
+	return view[T](x, cache+offset, n, true)
+}
+
+// own is memory that a card's kernel leaves its own results in, and a loop nothing.
+func own(x *access, at uint64, bytes int) {
+	if at != 0 {
+		out[byte](x, at, bytes)
+	}
+}
+
+// note writes a word that other launches may write, too, in any order.
+func (x *access) note(at uint64, word uint32) {
+	n := len(x.touched)
+	view[uint32](x, at, 1, true)[0] = word
+	x.touched = x.touched[:n]
+}
+
+// declared ends the loop unless some uses have the bytes, in one of their rows or in rows without a gap.
+func (x *access) declared(verb string, uses []kernel.Use, at uint64, bytes int) {
+	if bytes == 0 {
+		return
+	}
+	to := at + uint64(bytes)
+	for _, u := range uses {
+		if u.Rows == 0 || at < u.At {
+			continue
+		}
+		row := uint64(0)
+		if u.Rows > 1 && u.Stride > 0 {
+			row = min((at-u.At)/u.Stride, uint64(u.Rows-1))
+		}
+		if begin := u.At + row*u.Stride; to <= begin+u.Width {
+			return
+		}
+		if u.Stride <= u.Width && to <= u.At+uint64(u.Rows-1)*u.Stride+u.Width {
+			return
+		}
+	}
+	panic(fault{fmt.Errorf("it %s %d bytes at %#x, which it has not declared: %v", verb, bytes, at, uses)})
+}

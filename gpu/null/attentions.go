@@ -1,0 +1,281 @@
+package null
+
+import (
+	"math"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// attentions are the loops of what uses caches of keys and values.
+func attentions(l kernel.Launch) func(*access) {
+	switch k := l.(type) {
+	case *kernel.Rotate:
+		return bind(rotateRows, k)
+	case *kernel.Append:
+		return bind(appendRows, k)
+	case *kernel.Attend:
+		return bind(attend, k)
+	}
+	return nil
+}
+
+// place is where a row stands in its sequence, and in the block tables: the host counts from a first block on that may
+// be gone, so what it names may lie before them, as a number of 32 bits.
+type place struct {
+	position int
+	table    uint32
+}
+
+func placeOf(x *access, rows uint64, r int) place {
+	v := told[uint32](x, rows+uint64(8*r), 2)
+	return place{int(v[0]), v[1]}
+}
+
+// block is the number of the block that has a position.
+func (p place) block(x *access, tables uint64, position int) int {
+	return int(told[uint32](x, tables+4*uint64(p.table+uint32(position/backend.BlockSize)), 1)[0])
+}
+
+// run is keys, or values, of one KV head in one block: 64 rows of features, and behind those, of bytes, the scales of
+// every so many features of each row.
+type run struct {
+	cache, at         uint64
+	features, grouped int
+	kind              backend.KVType
+}
+
+// runOf is that of a block's head, of so many.
+func runOf(h *kernel.Heads, cache uint64, features, grouped, block, head int) run {
+	r := run{cache: cache, features: features, grouped: grouped, kind: h.CacheType()}
+	r.at = r.bytes() * uint64(block*h.KV+head)
+	return r
+}
+
+func keysOf(h *kernel.Heads, cache uint64, block, head int) run {
+	return runOf(h, cache, h.Features, backend.KVScaled, block, head)
+}
+
+func valuesOf(h *kernel.Heads, cache uint64, block, head int) run {
+	return runOf(h, cache, h.ValueFeatures(), h.ValueFeatures(), block, head)
+}
+
+func (r *run) scales() int { return (r.features + r.grouped - 1) / r.grouped }
+
+func (r *run) bytes() uint64 {
+	each := 2 * r.features
+	switch r.kind {
+	case backend.KVF32:
+		each = 4 * r.features
+	case backend.KVQ8:
+		each = r.features + 4*r.scales()
+	}
+	return uint64(backend.BlockSize * each)
+}
+
+// scalesAt is where the scales of a position of the block begin.
+func (r *run) scalesAt(position int) uint64 {
+	return r.at + uint64(backend.BlockSize*r.features+4*position*r.scales())
+}
+
+// store keeps a row at a position of the block.
+func (r *run) store(x *access, position int, v []float32) {
+	at := r.at + uint64(position*r.features*int(elementBytes[r.kind]))
+	switch r.kind {
+	case backend.KVF32:
+		copy(keeps[float32](x, r.cache, at, len(v)), v)
+	case backend.KVF16:
+		for i, to := 0, keeps[uint16](x, r.cache, at, len(v)); i < len(v); i++ {
+			to[i] = halfOf(v[i])
+		}
+	default:
+		to, scales := keeps[int8](x, r.cache, at, len(v)), keeps[float32](x, r.cache, r.scalesAt(position), r.scales())
+		for g := range scales {
+			from, end := g*r.grouped, min((g+1)*r.grouped, r.features)
+			scales[g] = scaled(to[from:end], v[from:end])
+		}
+	}
+}
+
+// scaled makes bytes of values, as backend.KVQ8 says, and returns their scale.
+func scaled(to []int8, v []float32) float32 {
+	amax := float32(0)
+	for _, a := range v {
+		amax = max(amax, float32(math.Abs(float64(a))))
+	}
+	if amax < backend.KVTiny {
+		clear(to)
+		return 0
+	}
+	factor := 127 / amax
+	for i, a := range v {
+		to[i] = int8(math.RoundToEven(float64(a * factor)))
+	}
+	return 1 / factor
+}
+
+// load is the rows at so many positions of the block, from one on.
+func (r *run) load(x *access, position, n int) []float32 {
+	to := make([]float32, n*r.features)
+	at := r.at + uint64(position*r.features*int(elementBytes[r.kind]))
+	switch r.kind {
+	case backend.KVF32:
+		copy(to, kept[float32](x, r.cache, at, len(to)))
+	case backend.KVF16:
+		for i, v := range kept[uint16](x, r.cache, at, len(to)) {
+			to[i] = ofHalf(v)
+		}
+	default:
+		scales := kept[float32](x, r.cache, r.scalesAt(position), n*r.scales())
+		for i, v := range kept[int8](x, r.cache, at, len(to)) {
+			to[i] = float32(v) * scales[i/r.features*r.scales()+i%r.features/r.grouped]
+		}
+	}
+	return to
+}
+
+// elementBytes is the size of a feature in a cache.
+var elementBytes = map[backend.KVType]uint8{backend.KVF16: 2, backend.KVF32: 4, backend.KVQ8: 1}
+
+func appendRows(x *access, k *kernel.Append) {
+	h := &k.Heads
+	for r := range there(x, k.Count, k.N) {
+		keys := in[float32](x, row(k.K, r, k.KStride), h.KV*h.Features)
+		values := in[float32](x, row(k.V, r, k.VStride), h.KV*h.ValueFeatures())
+		storeRow(x, h, k.Keys, k.Values, placeOf(x, k.Rows, r), k.Tables, keys, values)
+	}
+}
+
+// storeRow keeps the keys and values of a row's heads.
+func storeRow(x *access, h *kernel.Heads, keys, values uint64, at place, tables uint64, key, value []float32) {
+	block, position, n := at.block(x, tables, at.position), at.position%backend.BlockSize, h.ValueFeatures()
+	for head := range h.KV {
+		k, v := keysOf(h, keys, block, head), valuesOf(h, values, block, head)
+		k.store(x, position, key[head*h.Features:(head+1)*h.Features])
+		v.store(x, position, value[head*n:(head+1)*n])
+	}
+}
+
+// rotateRows rotates queries where they are, and stores keys, rotated, and values.
+func rotateRows(x *access, k *kernel.Rotate) {
+	h := &k.Heads
+	for r := range there(x, k.Count, k.N) {
+		from := in[float32](x, row(k.X, r, k.XStride), (h.Query+2*h.KV)*h.Features)
+		q, key, value := turned(x, h, &k.Attention, r, from)
+		copy(out[float32](x, row(k.X, r, k.XStride), len(q)), q)
+		storeRow(x, h, k.Keys, k.Values, placeOf(x, k.Rows, r), k.Tables, key, value)
+	}
+}
+
+// turned is the queries, keys and values of a row, rotated, and normalised before if that is wanted.
+func turned(x *access, h *kernel.Heads, k *kernel.Attention, r int, from []float32) (q, key, value []float32) {
+	v, f, angles := append([]float32(nil), from...), h.Features, []float32(nil)
+	if h.Dims > 0 && k.Angles != 0 {
+		angles = told[float32](x, row(k.Angles, r, h.Dims), h.Dims)
+	}
+	for head := range h.Query + h.KV {
+		one := v[head*f : (head+1)*f]
+		if k.Normed && k.Alone {
+			gain := k.QueryGain
+			if head >= h.Query {
+				gain = k.KeyGain
+			}
+			normalise(one, one, vector(x, gain, f), nil, false, k.Eps)
+		}
+		rotate(one, one, angles, h.Interleaved)
+	}
+	return v[:h.Query*f], v[h.Query*f : (h.Query+h.KV)*f], v[(h.Query+h.KV)*f:]
+}
+
+func attend(x *access, k *kernel.Attend) {
+	h, width := &k.Heads, k.Heads.Query*k.Heads.ValueFeatures()
+	own(x, k.Parts, int(h.PartBytes(k.N)))
+	sinks := vector(x, k.Sinks, h.Query)
+	for r := range there(x, k.Count, k.N) {
+		at := placeOf(x, k.Rows, r)
+		var q []float32
+		if k.Alone {
+			var key, value []float32
+			from := in[float32](x, row(k.X, r, k.XStride), (h.Query+2*h.KV)*h.Features)
+			q, key, value = turned(x, h, &k.Attention, r, from)
+			storeRow(x, h, k.Keys, k.Values, at, k.Tables, key, value)
+		} else {
+			q = in[float32](x, row(k.X, r, k.XStride), h.Query*h.Features)
+		}
+		y := make([]float32, kernel.PaddedWidth(width))
+		for kv := range h.KV {
+			attendHeads(x, k, at, kv, q, sinks, y)
+		}
+		if size := kernel.QuantisedBytes(width); k.Quantise {
+			quantise(out[byte](x, k.Y+uint64(r*size), size), y)
+		} else {
+			copy(out[float32](x, row(k.Y, r, k.YStride), width), y)
+		}
+	}
+}
+
+// attendHeads is the query heads of a KV head: keys and values are read once for all of them.
+func attendHeads(x *access, k *kernel.Attend, at place, kv int, q, sinks, y []float32) {
+	h, n := &k.Heads, k.Heads.ValueFeatures()
+	first, each := firstSeen(&k.Attention, at.position), h.Query/h.KV
+	keys := seen(x, k, at, first, func(block int) run { return keysOf(h, k.Keys, block, kv) })
+	values := seen(x, k, at, first, func(block int) run { return valuesOf(h, k.Values, block, kv) })
+	for i := range each {
+		head, sink := kv*each+i, math.Inf(-1)
+		if sinks != nil {
+			sink = float64(sinks[head])
+		}
+		weights, total := weighted(k, q[head*h.Features:][:h.Features], keys, sink)
+		sums := make([]float64, n)
+		for p, w := range weights {
+			for d, v := range values[p*n:][:n] {
+				sums[d] += w * float64(v)
+			}
+		}
+		for d, sum := range sums {
+			y[head*n+d] = float32(sum / total)
+		}
+	}
+}
+
+// seen is the keys, or values, of all positions that a row sees, from the first one on.
+func seen(x *access, k *kernel.Attend, at place, first int, of func(block int) run) (all []float32) {
+	for p := first; p <= at.position; {
+		end := min(at.position+1, (p/backend.BlockSize+1)*backend.BlockSize)
+		r := of(at.block(x, k.Tables, p))
+		all = append(all, r.load(x, p%backend.BlockSize, end-p)...)
+		p = end
+	}
+	return all
+}
+
+// weighted is the weights of positions, and what their sum with that of the sink is. Scores are in units of log 2, as
+// sinks are.
+func weighted(k *kernel.Attend, q, keys []float32, sink float64) (weights []float64, total float64) {
+	most := sink
+	for ; len(keys) > 0; keys = keys[len(q):] {
+		s := dot(keys[:len(q)], q) * float64(k.Scale)
+		if k.Cap > 0 {
+			s = softCap(s, float64(k.Cap))
+		}
+		weights = append(weights, s*math.Log2E)
+		most = math.Max(most, s*math.Log2E)
+	}
+	total = math.Exp2(sink - most)
+	for i, s := range weights {
+		weights[i] = math.Exp2(s - most)
+		total += weights[i]
+	}
+	return weights, total
+}
+
+// firstSeen is the first position that a row sees: of a window that ends with it, or of its own chunk.
+func firstSeen(k *kernel.Attention, position int) int {
+	if k.Window == 0 || position < k.Window {
+		return 0
+	}
+	if k.Chunked {
+		return position - position%k.Window
+	}
+	return position + 1 - k.Window
+}

@@ -1,0 +1,205 @@
+package null
+
+import (
+	"math"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// elements are the loops of what works row by row.
+func elements(l kernel.Launch) func(*access) {
+	switch k := l.(type) {
+	case *kernel.Each:
+		return bind(each, k)
+	case *kernel.GroupNorm:
+		return bind(groupNorm, k)
+	case *kernel.Norm:
+		return bind(norm, k)
+	case *kernel.Turn:
+		return bind(turn, k)
+	case *kernel.HeadCopy:
+		return bind(headCopy, k)
+	case *kernel.Finite:
+		return bind(finite, k)
+	}
+	return nil
+}
+
+// bind is a loop with its arguments, as they are now.
+func bind[K any](loop func(x *access, k *K), k *K) func(*access) {
+	own := *k
+	return func(x *access) { loop(x, &own) }
+}
+
+func each(x *access, k *kernel.Each) {
+	filled, wide := max(k.Width, k.Filled), k.BWidth
+	if wide == 0 {
+		wide = k.Width
+	}
+	for r := range there(x, k.Count, k.Rows) {
+		from := r / max(1, k.Share)
+		if k.Numbers != 0 {
+			from = int(told[uint32](x, k.Numbers+uint64(4*r), 1)[0])
+		}
+		read := in[float32]
+		if k.Numbers != 0 && k.Numbered == 0 {
+			read = told[float32] // rows of a weight
+		}
+		a := read(x, row(k.A, from, k.AStride), k.Width)
+		var b []float32
+		if k.Formula == kernel.Sum || k.Formula == kernel.Product || k.Formula == kernel.Gate {
+			b = in[float32](x, row(k.B, r, k.BStride), wide)
+		}
+		y := out[float32](x, row(k.Y, r, k.YStride), filled)
+		for i := range y {
+			v := float32(0)
+			if i < k.Width {
+				v = formula(k, a[i], b, i)
+			}
+			y[i] = v
+		}
+	}
+}
+
+// formula is value i of a row.
+func formula(k *kernel.Each, a float32, b []float32, i int) float32 {
+	switch k.Formula {
+	case kernel.Sum:
+		return a + b[min(i, len(b)-1)]
+	case kernel.Product:
+		return a * b[min(i, len(b)-1)]
+	case kernel.Scaled:
+		return k.Factor * a
+	case kernel.SoftCap:
+		return float32(softCap(float64(a), float64(k.Factor)))
+	case kernel.Activate:
+		return float32(activate(k.Act, float64(a)))
+	case kernel.Gate:
+		return gate(k.Act, a, b[min(i, len(b)-1)])
+	}
+	return a
+}
+
+func softCap(v, limit float64) float64 { return limit * math.Tanh(v/limit) }
+
+// gate is a GLU of two inputs.
+func gate(act ir.Act, v, up float32) float32 {
+	x, u := float64(v), float64(up)
+	if act == ir.Clamped {
+		x, u = math.Min(x, 7), math.Max(math.Min(u, 7), -7)
+		return float32(x / (1 + math.Exp(-1.702*x)) * (u + 1))
+	}
+	return float32(activate(act, x) * u)
+}
+
+// activate is an activation; of no number SiLU.
+func activate(act ir.Act, x float64) float64 {
+	switch act {
+	case ir.GELU:
+		return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+	case ir.GELUErf:
+		return 0.5 * x * (1 + math.Erf(x/math.Sqrt2))
+	case ir.ReLU2:
+		return math.Max(x, 0) * math.Max(x, 0)
+	case ir.Sigmoid:
+		return 1 / (1 + math.Exp(-x))
+	}
+	return x / (1 + math.Exp(-x))
+}
+
+func groupNorm(x *access, k *kernel.GroupNorm) {
+	of := func(at uint64, byRow bool, g int) []float32 {
+		if byRow && at != 0 {
+			at = row(at, g, 1)
+		}
+		return vector(x, at, k.Group)
+	}
+	for r := range there(x, k.Count, k.Rows) {
+		from, y := in[float32](x, row(k.X, r, k.XStride), k.Width), out[float32](x, row(k.Y, r, k.YStride), k.Width)
+		for g := 0; g < k.Width; g += k.Group {
+			gain, bias := of(k.Gain, k.GainByRow, g), of(k.Bias, k.BiasByRow, g)
+			normalise(y[g:g+k.Group], from[g:g+k.Group], gain, bias, k.Layer, k.Eps)
+		}
+	}
+}
+
+// normalise is a norm of one group of features. to may be from.
+func normalise(to, from, gain, bias []float32, layer bool, eps float32) {
+	n := float64(len(from))
+	mean, squares := 0.0, 0.0
+	for _, v := range from {
+		mean += float64(v)
+	}
+	if mean /= n; !layer {
+		mean = 0
+	}
+	for _, v := range from {
+		squares += (float64(v) - mean) * (float64(v) - mean)
+	}
+	scale := 1 / math.Sqrt(squares/n+float64(eps))
+	for i, v := range from {
+		to[i] = float32((float64(v)-mean)*scale*float64(or(gain, i, 1)) + float64(or(bias, i, 0)))
+	}
+}
+
+func norm(x *access, k *kernel.Norm) {
+	for r := range k.Rows {
+		v := make([]float32, kernel.PaddedWidth(k.Width))
+		if from := in[float32](x, row(k.X, r, k.XStride), k.Width); k.Gain == 0 {
+			copy(v, from)
+		} else {
+			normalise(v[:k.Width], from, vector(x, k.Gain, k.Width), nil, false, k.Eps)
+		}
+		if size := kernel.QuantisedBytes(k.Width); k.Quantise {
+			quantise(out[byte](x, k.Y+uint64(r*size), size), v)
+		} else {
+			copy(out[float32](x, row(k.Y, r, k.Stride), len(v)), v)
+		}
+	}
+}
+
+func turn(x *access, k *kernel.Turn) {
+	for r := range there(x, k.Count, k.Rows) {
+		n := k.Heads * k.Features
+		from, y := in[float32](x, row(k.X, r, k.XStride), n), out[float32](x, row(k.Y, r, k.YStride), n)
+		angles := told[float32](x, row(k.Angles, r, k.Dims), k.Dims)
+		for h := 0; h < n; h += k.Features {
+			rotate(y[h:h+k.Features], from[h:h+k.Features], angles, k.Interleaved)
+		}
+	}
+}
+
+// rotate turns the pairs of a head, of which angles has cosine and sine. to may be from.
+func rotate(to, from, angles []float32, interleaved bool) {
+	dims := len(angles)
+	copy(to, from)
+	for i := range dims / 2 {
+		first, second := i, i+dims/2
+		if interleaved {
+			first, second = 2*i, 2*i+1
+		}
+		p, q, c, s := float64(to[first]), float64(to[second]), float64(angles[2*i]), float64(angles[2*i+1])
+		to[first], to[second] = float32(p*c-q*s), float32(p*s+q*c)
+	}
+}
+
+func headCopy(x *access, k *kernel.HeadCopy) {
+	for r := range there(x, k.Count, k.N) {
+		for h := range k.Heads {
+			copy(out[float32](x, row(k.Y, r, k.YStride)+uint64(4*h*k.YHead), k.Width),
+				in[float32](x, row(k.X, r, k.XStride)+uint64(4*h*k.XHead), k.Width))
+		}
+	}
+}
+
+// finite writes a status that other launches write, too, in any order: so that is no hazard.
+func finite(x *access, k *kernel.Finite) {
+	for r := range there(x, k.Count, k.Rows) {
+		for _, v := range in[float32](x, row(k.X, r, k.Stride), k.Width) {
+			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+				x.note(k.Status, uint32(r+1))
+			}
+		}
+	}
+}

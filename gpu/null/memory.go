@@ -1,0 +1,87 @@
+package null
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"sync"
+	"unsafe"
+
+	"github.com/sluice-ai/sluice/gpu/driver"
+)
+
+// memory is all buffers, in the order of their addresses. These are never given again, and between two buffers lie some
+// that nothing has.
+type memory struct {
+	mu   sync.RWMutex
+	all  []*driver.Buffer
+	next uint64
+	free uint64
+}
+
+const (
+	firstAddress = 1 << 20
+	gap          = 1 << 16
+)
+
+// bytesOf is the memory of a buffer, which Buffer.Bytes may hide.
+func bytesOf(b *driver.Buffer) []byte { return b.Own.([]byte) }
+
+func (m *memory) allocate(where driver.Memory, size uint64) (*driver.Buffer, error) {
+	m.mu.Lock()
+	short := where == driver.Local && size > m.free
+	if !short && where == driver.Local {
+		m.free -= size
+	}
+	m.mu.Unlock()
+	if short {
+		return nil, fmt.Errorf("%d bytes: %w", size, driver.ErrScarce)
+	}
+	words := make([]uint64, (size+7)/8) // kernels and the host read numbers of eight bytes
+	for i := 0; where == driver.Local && i < len(words); i++ {
+		words[i] = 1<<64 - 1 // NaN
+	}
+	var bytes []byte
+	if size > 0 {
+		bytes = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), size)
+	}
+	b := m.add(bytes)
+	if where != driver.Local {
+		b.Bytes = bytes
+	}
+	return b, nil
+}
+
+// add gives bytes an address.
+func (m *memory) add(bytes []byte) *driver.Buffer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.next = max(m.next, firstAddress)
+	b := &driver.Buffer{Address: m.next, Size: uint64(len(bytes)), Own: bytes}
+	m.next = (m.next + b.Size + gap + 255) &^ 255
+	m.all = append(m.all, b)
+	return b
+}
+
+func (m *memory) remove(b *driver.Buffer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i := slices.Index(m.all, b); i >= 0 {
+		m.all = slices.Delete(m.all, i, i+1)
+		if b.Bytes == nil {
+			m.free += b.Size
+		}
+	}
+}
+
+// at is so many bytes from an address on, which one buffer has.
+func (m *memory) at(address, n uint64) ([]byte, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	i := sort.Search(len(m.all), func(i int) bool { return m.all[i].Address > address }) - 1
+	if i < 0 || address-m.all[i].Address+n > m.all[i].Size {
+		return nil, fmt.Errorf("%d bytes at %#x lie in no buffer", n, address)
+	}
+	from := address - m.all[i].Address
+	return bytesOf(m.all[i])[from : from+n : from+n], nil
+}

@@ -1,0 +1,128 @@
+package null
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluice-ai/sluice/gpu/driver"
+)
+
+// Options choose what the card can do, and how it plays.
+type Options struct {
+	Fused    bool // heads of halves are rotated and stored by attention
+	Integers bool // types of blocks multiply quantised activations
+	Gathers  int  // entries of experts: kernel.MaxColumns, which is also 0, or kernel.GroupedColumns
+	Halves   bool // prompts are multiplied in half precision
+	Scarce   bool // no product has the memory to normalise its input, or to sum experts
+
+	Order  uint64 // seeds the order of kernels between two barriers; 0: as they were recorded
+	Drop   int    // the number, from 1 on, of a barrier that is not recorded; 0: none
+	Stamps uint32 // bits of timestamps; 0: there are none
+	Free   uint64 // bytes of memory; 0: a GiB
+}
+
+// Device is a card that is played.
+type Device struct {
+	options Options
+	facts   driver.Facts
+	memory  memory
+	queues  [2]queue
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed at any change of a timeline, a queue or lost
+	lost     error
+	closed   bool
+	barriers int // between kernels of one recording, that were recorded
+	ticks    uint64
+	hazards  hazards
+}
+
+// Open opens a card.
+func Open(o Options) *Device {
+	if o.Free == 0 {
+		o.Free = 1 << 30
+	}
+	d := &Device{options: o, changed: make(chan struct{}), memory: memory{free: o.Free}}
+	d.facts = driver.Facts{API: "null", Name: "card", Software: true, Free: o.Free, Samples: true, Tick: 1,
+		Stamps: o.Stamps, CopyStamps: o.Stamps}
+	for q := range d.queues {
+		d.running.Go(func() { d.serve(driver.Queue(q)) })
+	}
+	return d
+}
+
+// Facts implements driver.Device.
+func (d *Device) Facts() *driver.Facts { return &d.facts }
+
+// Kernels implements driver.Device.
+func (d *Device) Kernels() driver.Kernels { return table{d} }
+
+// Barriers is how many barriers between kernels of one recording were recorded: they have the numbers of Options.Drop.
+func (d *Device) Barriers() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.barriers
+}
+
+// Lose loses the device, for a reason.
+func (d *Device) Lose(reason error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lose(reason)
+}
+
+func (d *Device) lose(reason error) {
+	if d.lost == nil {
+		d.lost = fmt.Errorf("%w: %w", driver.ErrLost, reason)
+		d.change()
+	}
+}
+
+// change wakes all who wait. The device is locked.
+func (d *Device) change() {
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// Allocate implements driver.Device.
+func (d *Device) Allocate(m driver.Memory, size uint64) (*driver.Buffer, error) {
+	return d.memory.allocate(m, size)
+}
+
+// Import implements driver.Device.
+func (d *Device) Import(memory []byte) (*driver.Buffer, error) { return d.memory.add(memory), nil }
+
+// Free implements driver.Device.
+func (d *Device) Free(all ...*driver.Buffer) {
+	for _, b := range all {
+		if b != nil {
+			d.memory.remove(b)
+		}
+	}
+}
+
+// Calibrate implements driver.Device: ticks count commands, which tell no time.
+func (d *Device) Calibrate() (tick uint64, from, to time.Time, ok bool) { return 0, from, to, false }
+
+// Patience implements driver.Device.
+func (d *Device) Patience() time.Duration { return 10 * time.Second }
+
+// Hold implements driver.Device: what a queue at work still reaches is kept by Go.
+func (d *Device) Hold() {}
+
+// Close implements driver.Device. What was submitted and waits for what nobody will submit is dropped.
+func (d *Device) Close(bool) error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return errors.New("null: the device was closed before")
+	}
+	d.closed = true
+	d.change()
+	d.mu.Unlock()
+	d.running.Wait()
+	return nil
+}

@@ -1,0 +1,38 @@
+package backendtest
+
+import (
+	"fmt"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// Encoder is the name of EncoderLayer as a family.
+const Encoder = "encoder"
+
+// Families lists the families of small models.
+func Families() []string {
+	all := []string{Encoder}
+	for i := range models {
+		all = append(all, models[i].name)
+	}
+	return all
+}
+
+// Small is a family's model of two layers, with random weights of a type whose blocks have no more than 32 values.
+func Small(family string, typ quant.Type) (*Model, error) {
+	record := func(small) (*ir.Program, error) { return nil, fmt.Errorf("%q is no family of small models", family) }
+	if family == Encoder {
+		record = func(small) (*ir.Program, error) { return EncoderLayer(2).Program(1 << 10) }
+	}
+	for i := range models {
+		if models[i].name == family {
+			record = models[i].record
+		}
+	}
+	p, err := record(small{layers: 2, width: 64, ffn: 96, vocab: 300, heads: 4, kvHeads: 2, head: 16, used: 2})
+	if err != nil {
+		return nil, err
+	}
+	return randomModel(p, 41, all(typ))
+}
