@@ -148,7 +148,7 @@ var forbidden = []struct {
 }
 
 // pure are the folders of code without I/O, clock and goroutines.
-var pure = []string{"stages", "internal/ir/live", "internal/trace/stall"}
+var pure = []string{"stages", "gpu/kernel", "gpu/plan", "internal/ir/live", "internal/trace/stall"}
 
 // impure are packages that such code has no use for, and may not import.
 var impure = []string{"context", "net", "os", "os/exec", "path/filepath", "runtime", "sync/atomic", "syscall", "unsafe"}
@@ -295,6 +295,13 @@ func TestImportsSeesFaults(t *testing.T) {
 		{"internal/ir/live/x.go", module + "/internal/ir", ""},
 		{"internal/ir/live/x.go", module + "/internal/backend", "may import [internal/ir]"},
 		{"internal/ir/live/x.go", "os", "pure"},
+		{"gpu/plan/x.go", module + "/gpu/kernel", ""},
+		{"gpu/plan/x.go", module + "/gpu/driver", "may import [gpu/kernel"},
+		{"gpu/plan/x.go", "sync/atomic", "pure"},
+		{"gpu/exec/x.go", module + "/gpu/vulkan", "may import [gpu/driver"},
+		{"gpu/null/x.go", module + "/cpu/ref", "may import [gpu/driver"},
+		{"gpu/null/x_test.go", module + "/cpu/ref", ""},
+		{"gpu/vulkan/x.go", module + "/gpu/exec", ""},
 		{commands + "env/screen.go", module + "/stages/chat", "may import [internal]"},
 		{commands + "models/open.go", module + "/actors", "may import ["},
 		{commands + "watch/top.go", module + "/" + commands + "compute", "may import ["},
