@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/null"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backend/hybrid"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
@@ -40,6 +41,7 @@ var cards = []struct {
 
 // TestConformance: where it is to be short, one card that has all.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	all, types := cards, []quant.Type{quant.F32, quant.Q8_0, quant.Q4_K}
 	if testing.Short() {
 		all, types = cards[:1], types[1:2]
@@ -52,17 +54,17 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestDevices: two cards share a program, and have the oracle's logits.
+// TestDevices: two cards that share a program are near the oracle, whichever of them computes what.
 func TestDevices(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes ten seconds")
-	}
-	d, _ := device(t, cards[0].Options)
-	backendtest.Divided(t, d, ref.New(), []quant.Type{quant.Q8_0})
+	t.Parallel()
+	first, _ := device(t, cards[0].Options)
+	second, _ := device(t, cards[1].Options)
+	backendtest.Divided(t, &hybrid.Device{Device: first, Host: second}, ref.New(), []quant.Type{quant.Q8_0})
 }
 
 // TestPrompts: what is computed in half precision keeps the laws.
 func TestPrompts(t *testing.T) {
+	t.Parallel()
 	d, _ := device(t, null.Options{Order: 5, Fused: true, Halves: true})
 	backendtest.PromptLaws(t, d, []quant.Type{quant.F16, quant.Q8_0}, 0.01)
 }
@@ -146,6 +148,7 @@ var few = []string{backendtest.Encoder, "mixture", "hybrid"}
 
 // TestRandomOrders: kernels between two barriers may run in any order.
 func TestRandomOrders(t *testing.T) {
+	t.Parallel()
 	families := backendtest.Families()
 	if testing.Short() {
 		families = few
@@ -172,9 +175,10 @@ func TestRandomOrders(t *testing.T) {
 
 // TestDroppedBarriers: each barrier between kernels that a plan has is missed by somebody.
 func TestDroppedBarriers(t *testing.T) {
+	t.Parallel()
 	families := backendtest.Families()
 	if testing.Short() {
-		families = few
+		families = few[:2]
 	}
 	for i, family := range families {
 		t.Run(family, func(t *testing.T) {

@@ -22,10 +22,14 @@ type memory struct {
 const (
 	firstAddress = 1 << 20
 	gap          = 1 << 16
+	spoiled      = 1 << 18 // bytes of new memory that are NaN, or all: what is large takes long to write
 )
 
-// bytesOf is the memory of a buffer, which Buffer.Bytes may hide.
-func bytesOf(b *driver.Buffer) []byte { return b.Own.([]byte) }
+// backing is the memory of a buffer, which Buffer.Bytes may hide.
+type backing struct {
+	bytes []byte
+	local bool // it is the card's own
+}
 
 func (m *memory) allocate(where driver.Memory, size uint64) (*driver.Buffer, error) {
 	m.mu.Lock()
@@ -38,14 +42,14 @@ func (m *memory) allocate(where driver.Memory, size uint64) (*driver.Buffer, err
 		return nil, fmt.Errorf("%d bytes: %w", size, driver.ErrScarce)
 	}
 	words := make([]uint64, (size+7)/8) // kernels and the host read numbers of eight bytes
-	for i := 0; where == driver.Local && i < len(words); i++ {
-		words[i] = 1<<64 - 1 // NaN
+	for i := 0; where == driver.Local && i < min(len(words), spoiled/8); i++ {
+		words[i] = 1<<64 - 1
 	}
 	var bytes []byte
 	if size > 0 {
 		bytes = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), size)
 	}
-	b := m.add(bytes)
+	b := m.add(backing{bytes, where == driver.Local})
 	if where != driver.Local {
 		b.Bytes = bytes
 	}
@@ -53,11 +57,11 @@ func (m *memory) allocate(where driver.Memory, size uint64) (*driver.Buffer, err
 }
 
 // add gives bytes an address.
-func (m *memory) add(bytes []byte) *driver.Buffer {
+func (m *memory) add(own backing) *driver.Buffer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.next = max(m.next, firstAddress)
-	b := &driver.Buffer{Address: m.next, Size: uint64(len(bytes)), Own: bytes}
+	b := &driver.Buffer{Address: m.next, Size: uint64(len(own.bytes)), Own: own}
 	m.next = (m.next + b.Size + gap + 255) &^ 255
 	m.all = append(m.all, b)
 	return b
@@ -68,7 +72,7 @@ func (m *memory) remove(b *driver.Buffer) {
 	defer m.mu.Unlock()
 	if i := slices.Index(m.all, b); i >= 0 {
 		m.all = slices.Delete(m.all, i, i+1)
-		if b.Bytes == nil {
+		if b.Own.(backing).local {
 			m.free += b.Size
 		}
 	}
@@ -83,5 +87,5 @@ func (m *memory) at(address, n uint64) ([]byte, error) {
 		return nil, fmt.Errorf("%d bytes at %#x lie in no buffer", n, address)
 	}
 	from := address - m.all[i].Address
-	return bytesOf(m.all[i])[from : from+n : from+n], nil
+	return m.all[i].Own.(backing).bytes[from : from+n : from+n], nil
 }

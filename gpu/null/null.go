@@ -93,7 +93,9 @@ func (d *Device) Allocate(m driver.Memory, size uint64) (*driver.Buffer, error) 
 }
 
 // Import implements driver.Device.
-func (d *Device) Import(memory []byte) (*driver.Buffer, error) { return d.memory.add(memory), nil }
+func (d *Device) Import(memory []byte) (*driver.Buffer, error) {
+	return d.memory.add(backing{bytes: memory}), nil
+}
 
 // Free implements driver.Device.
 func (d *Device) Free(all ...*driver.Buffer) {

@@ -125,6 +125,13 @@ func TestFreed(t *testing.T) {
 	b.Free(x, nil)
 	_, err = b.Allocate(driver.Local, 100)
 	require.NoError(t, err)
+	mine, err := b.Import([]byte("somebody's"))
+	require.NoError(t, err)
+	require.NoError(t, b.run(func(r driver.Recording) { r.Copy(y, 0, mine, 2, 8) }))
+	require.Equal(t, "mebody's", string(y.Bytes))
+	b.Free(mine)
+	_, err = b.Allocate(driver.Local, 1)
+	require.ErrorIs(t, err, driver.ErrScarce, "what was imported is none of the card's memory")
 	err = b.run(func(r driver.Recording) { r.Copy(y, 0, x, 0, 8) })
 	require.ErrorContains(t, err, "copy: 8 bytes at")
 }
@@ -257,6 +264,30 @@ func TestQueues(t *testing.T) {
 		}
 		require.ErrorIs(t, err, driver.ErrLost, c.name)
 	}
+}
+
+// TestOldValues: a submission that waits for what the host has seen to end long ago, after it was submitted, is ordered
+// behind that.
+func TestOldValues(t *testing.T) {
+	b := open(t, Options{})
+	x, y := of[float32](b, 1, 2, 3, 4), b.take(16)
+	gate, err := b.Timeline()
+	require.NoError(t, err)
+	copies, err := b.Timeline()
+	require.NoError(t, err)
+	doubled := b.record(driver.Compute, 0, func(r driver.Recording) { b.launch(r, double(x, x, 4)) })
+	empty := b.record(driver.Compute, 0, func(driver.Recording) {})
+	first := b.submit(nil, doubled)
+	copied := b.record(driver.Copies, 0, func(r driver.Recording) { r.Copy(y, 0, x, 0, 16) })
+	shut := b.record(driver.Copies, 0, func(driver.Recording) {})
+	require.NoError(t, b.Submit([]driver.Recording{shut}, []driver.Point{{Timeline: gate, Value: 1}},
+		driver.Point{Timeline: copies, Value: 1}))
+	require.NoError(t, b.Submit([]driver.Recording{copied}, []driver.Point{{Timeline: b.line, Value: first}},
+		driver.Point{Timeline: copies, Value: 2}))
+	require.NoError(t, b.line.Wait(b.submit(nil, empty), time.Minute))
+	require.NoError(t, b.Submit([]driver.Recording{empty}, nil, driver.Point{Timeline: gate, Value: 1}))
+	require.NoError(t, copies.Wait(2, time.Minute))
+	require.Equal(t, []float32{2, 4, 6, 8}, words[float32](y))
 }
 
 // TestTimelines: a submission begins when what it waits for has come, others run meanwhile, and whoever waits for too

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sort"
 	"time"
 
 	"github.com/sluice-ai/sluice/gpu/driver"
@@ -45,7 +46,7 @@ type timeline struct {
 	signals  []signal // in the order of their values
 }
 
-// signal is a value that a timeline came to, and what is known since then.
+// signal is a value that a timeline came to, and all that is known since then.
 type signal struct {
 	value uint64
 	past  known
@@ -55,22 +56,12 @@ type signal struct {
 func (d *Device) Timeline() (driver.Timeline, error) { return &timeline{d: d}, nil }
 
 // at is what is known when the timeline has come to a value.
-func (l *timeline) at(value uint64) (k known) {
-	for _, s := range l.signals {
-		if s.value <= value {
-			k.join(s.past)
-		}
+func (l *timeline) at(value uint64) known {
+	n := sort.Search(len(l.signals), func(i int) bool { return l.signals[i].value > value })
+	if n == 0 {
+		return known{}
 	}
-	return k
-}
-
-// seen has the host know what a value says, and forgets what everybody knows from then on.
-func (l *timeline) seen(value uint64) {
-	k := l.at(value)
-	l.d.hazards.host.join(k)
-	for len(l.signals) > 1 && l.signals[1].value <= value {
-		l.signals = l.signals[1:]
-	}
+	return l.signals[n-1].past
 }
 
 // Wait implements driver.Timeline.
@@ -81,7 +72,7 @@ func (l *timeline) Wait(value uint64, limit time.Duration) error {
 		l.d.mu.Lock()
 		lost, changed, there := l.d.lost, l.d.changed, l.value >= value
 		if there {
-			l.seen(value)
+			l.d.hazards.host.join(l.at(value))
 		}
 		l.d.mu.Unlock()
 		switch {
@@ -102,7 +93,7 @@ func (l *timeline) Wait(value uint64, limit time.Duration) error {
 func (l *timeline) Value() (uint64, error) {
 	l.d.mu.Lock()
 	defer l.d.mu.Unlock()
-	l.seen(l.value)
+	l.d.hazards.host.join(l.at(l.value))
 	return l.value, l.d.lost
 }
 
@@ -162,7 +153,9 @@ func (d *Device) end(s *submission, err error) {
 	}
 	if d.lost == nil {
 		line.value = s.signal.Value
-		line.signals = append(line.signals, signal{s.signal.Value, q.past})
+		past := line.at(s.signal.Value)
+		past.join(q.past)
+		line.signals = append(line.signals, signal{s.signal.Value, past})
 	}
 	d.change()
 }
