@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/tokentrace"
 )
 
@@ -84,5 +85,10 @@ func TestStrangerGetsAPlace(t *testing.T) {
 	require.Len(t, clients, 2)
 	require.Equal(t, 1, clients[1])
 	require.LessOrEqual(t, first-before, 3, "steps until it has a place")
-	require.Equal(t, 60, last-first+1, "steps from its first row to its last")
+	took := last - first + 1
+	if devicetest.OnGPU() { // the host draws these tokens, behind two steps in flight: a sequence is in each second one
+		require.Equal(t, 60, (took+1)/2, "of its %d steps", took)
+		return
+	}
+	require.Equal(t, 60, took, "steps from its first row to its last")
 }
