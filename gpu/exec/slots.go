@@ -152,7 +152,8 @@ func (x *group) behind() uint64 {
 	return x.copied
 }
 
-// wrote notes the value of the queue's timeline at which some of the group had been uploaded.
+// wrote notes the value of the queue's timeline at which some of the group had been uploaded. The upload has waited for
+// it, but a copy sees what another queue wrote only if it waits for that queue's timeline, too.
 func (x *group) wrote(value uint64) {
 	if x == nil {
 		return
