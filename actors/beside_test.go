@@ -66,6 +66,7 @@ func (d *beside) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 }
 
 type besideModel struct {
+	backend.Blind
 	device   *beside
 	program  *ir.Program
 	config   backend.Config

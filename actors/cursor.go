@@ -158,16 +158,15 @@ func (c *cursor) enqueue() (waits bool, err error) {
 // it goes on. The tape writes it down, too.
 func (c *cursor) foresee() error {
 	m, w, tape := c.step, c.guest.weights, c.guest.tape
-	ahead, ok := c.guest.model.(backend.Foreseer)
-	if !ok || w == nil && tape == nil || len(m.compute.Tokens) > foresee.MaxRows {
+	if w == nil && tape == nil || len(m.compute.Tokens) > foresee.MaxRows {
 		return nil
 	}
-	route, ok := ahead.Foresees(c.segment)
+	route, ok := c.guest.model.Foresees(c.segment)
 	if !ok || tape == nil && !w.Foresees(route) {
 		return nil
 	}
 	late := c.guest.spec.bound.Segments[c.segment].Kind == ir.SegExperts
-	return ahead.Foresee(c.segment, m.compute, func(margins []int8) {
+	return c.guest.model.Foresee(c.segment, m.compute, func(margins []int8) {
 		tape.foreseen(route, late, margins)
 		if w != nil && w.Foresees(route) {
 			w.Foreseen(route, late, margins)

@@ -44,7 +44,7 @@ func TestForesee(t *testing.T) {
 		m := still(t, typ)
 		r := start(t, device(t, 2, ""), m, backend.KVF16, rows, rows)
 		r.at(0, rows, rows)
-		ahead, foreseen := r.Model.(backend.Foreseer), map[int][][]int8{}
+		ahead, foreseen := r.Model, map[int][][]int8{}
 		for i := range m.Segments {
 			require.NoError(t, r.Enqueue(i, &r.step))
 			kind := m.Segments[i].Kind
@@ -95,7 +95,7 @@ func TestForeseeLeavesBits(t *testing.T) {
 	r := start(t, device(t, 2, ""), m, backend.KVF16, rows, rows)
 	want := logits(t, r, rows, func() int { return rows })
 	r.at(0, rows, rows)
-	ahead, told := r.Model.(backend.Foreseer), 0
+	ahead, told := r.Model, 0
 	for i := range m.Segments {
 		require.NoError(t, r.Enqueue(i, &r.step))
 		if _, ok := ahead.Foresees(i); ok {
@@ -117,7 +117,7 @@ func TestForeseeNeedsTheRouter(t *testing.T) {
 	m := mixture(t, quant.Q8_0)
 	s := stream(t, m, 2, m.Weights)
 	for i := range m.Segments {
-		_, ok := s.Model.(backend.Foreseer).Foresees(i)
+		_, ok := s.Model.Foresees(i)
 		require.False(t, ok)
 	}
 	require.NoError(t, s.Close())

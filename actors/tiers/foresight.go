@@ -27,7 +27,7 @@ type foresight struct {
 // newForesight is that of a model's experts that share slots; nil: there are none, or the device foresees nothing.
 func newForesight(o *occupancy) *foresight {
 	shelves, bound := o.cargo.Plan.Parts[0].Shelves, o.cargo.Bound
-	if _, ok := o.cargo.model.(backend.Foreseer); !ok || len(shelves) == 0 {
+	if len(shelves) == 0 || !foreseesAny(o.cargo.model, len(bound.Segments)) {
 		return nil
 	}
 	f := &foresight{o: o, routes: make([]int, len(bound.Segments))}
@@ -48,6 +48,16 @@ func newForesight(o *occupancy) *foresight {
 	}
 	f.Predictor = foresee.New(layers)
 	return f
+}
+
+// foreseesAny says whether a model foresees a route after any segment.
+func foreseesAny(m backend.Model, segments int) bool {
+	for s := range segments {
+		if _, ok := m.Foresees(s); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // chose has the predictor learn what the rows of the step chose in a layer, and forsakes what they did not.

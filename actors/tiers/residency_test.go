@@ -25,6 +25,8 @@ type slotted struct {
 	none  bool // no memory that is read into
 }
 
+func (*slotted) Foresees(int) (int, bool) { return 0, false }
+
 func (m *slotted) Slot(int) []byte {
 	if m.none {
 		return nil
@@ -37,7 +39,7 @@ func (m *slotted) Place(group, slot int, _ [][]byte) error { return m.place(grou
 // seer also foresees, whatever a test says.
 type seer struct{ slotted }
 
-func (*seer) Foresees(int) (int, bool)                               { return 0, false }
+func (*seer) Foresees(int) (int, bool)                               { return 0, true }
 func (*seer) Foresee(int, *backend.Step, func(margins []int8)) error { return nil }
 
 // warehouse is a residency with what a test knows of it.

@@ -74,6 +74,7 @@ func (m *model) adopt(weights [][]byte) error {
 // model is a compiled program. values[v] is the matrix of Value v in the running step, row after row.
 type model struct {
 	backend.Whole
+	backend.Blind
 	p       *ir.Bound
 	config  backend.Config
 	weights []weight

@@ -16,6 +16,7 @@ import (
 
 // model is compiled segments with their memory. One goroutine drives it; a watcher tells of steps that have ended.
 type model struct {
+	backend.Blind
 	device   *Device
 	config   backend.Config
 	layout   *layout

@@ -252,6 +252,13 @@ type Model interface {
 	// use, ascending, -1 where there are fewer. It is told once, maybe before Chosen returns, and by any goroutine;
 	// experts is valid until tell returns.
 	Chosen(route int, s *Step, tell func(experts []int32)) error
+	// Foresees is the route that Foresee speaks of after a segment, the next one. It is not ok where none can be foreseen;
+	// see Blind.
+	Foresees(segment int) (route int, ok bool)
+	// Foresee tells what the next route's norm and router make of the residual stream as it is when the segment was
+	// enqueued: of a route, as it took it in. margins are those of all rows, [rows][experts], see Margins, and valid until
+	// tell returns, which is before Foresee does. The route's own result does not depend on it.
+	Foresee(segment int, s *Step, tell func(margins []int8)) error
 	// Finish ends a step, whether or not all its segments were enqueued. done is called once, when nothing of it is
 	// running any more and what it computed is there: by any goroutine, and maybe before Finish returns. Its error
 	// strikes the steps that were enqueued after this one, too.

@@ -1,16 +1,20 @@
 package backend
 
-import "math"
+import (
+	"errors"
+	"math"
+)
 
-// Foreseer is a Model that says which experts a route may choose before it is enqueued.
-type Foreseer interface {
-	// Foresees is the route that Foresee speaks of after a segment, the next one; false: it cannot, or not there.
-	Foresees(segment int) (route int, ok bool)
-	// Foresee tells what the next route's norm and router make of the residual stream as it is when the segment was
-	// enqueued: of a route, as it took it in. margins are those of all rows, [rows][experts], see Margins, and valid until
-	// tell returns, which is before Foresee does. The route's own result does not depend on it.
-	Foresee(segment int, s *Step, tell func(margins []int8)) error
-}
+// Blind answers for the models of a device that foresees no route.
+type Blind struct{}
+
+var errBlind = errors.New("this device foresees no route")
+
+// Foresees implements Model.
+func (Blind) Foresees(int) (route int, ok bool) { return 0, false }
+
+// Foresee implements Model.
+func (Blind) Foresee(int, *Step, func(margins []int8)) error { return errBlind }
 
 // MarginUnit is how many margins are a standard deviation of what a row is chosen by. MarginFloor is the least one:
 // what is so far below the cut is as unlikely as can be told.

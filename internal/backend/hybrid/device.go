@@ -43,11 +43,6 @@ func (d *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	if err := m.compile(d, p); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	for _, x := range []*side{m.host, m.main} {
-		if _, ok := x.Model.(backend.Foreseer); ok {
-			return foreseeing{m}, nil
-		}
-	}
 	return m, nil
 }
 

@@ -14,8 +14,17 @@ type (
 		backend.Model
 		route int
 	}
-	blind struct{ backend.Model }
+	blind struct {
+		backend.Model
+		backend.Blind
+	}
 )
+
+func (b blind) Foresees(segment int) (int, bool) { return b.Blind.Foresees(segment) }
+
+func (b blind) Foresee(segment int, s *backend.Step, tell func([]int8)) error {
+	return b.Blind.Foresee(segment, s, tell)
+}
 
 func (s seer) Foresees(int) (int, bool) { return s.route, true }
 
@@ -24,7 +33,7 @@ func (seer) Foresee(int, *backend.Step, func([]int8)) error { return nil }
 // TestForesees: a side foresees its own routes, and is not asked if it cannot.
 func TestForesees(t *testing.T) {
 	host, main := &side{Model: seer{route: 1}}, &side{Model: blind{}}
-	m := foreseeing{&model{host: host, main: main, sides: []*side{host, host, main}}}
+	m := &model{host: host, main: main, sides: []*side{host, host, main}}
 	route, ok := m.Foresees(0)
 	require.True(t, ok)
 	require.Equal(t, 1, route)

@@ -251,23 +251,16 @@ func (m *model) Close() error {
 	return errors.Join(append(errs, mem.Free(m.memory))...)
 }
 
-// foreseeing is a model of which one side foresees, at least.
-type foreseeing struct{ *model }
-
-// Foresees asks who computes the segment. The route is theirs, too, or nobody's.
-func (m foreseeing) Foresees(segment int) (route int, ok bool) {
-	ahead, can := m.sides[segment].Model.(backend.Foreseer)
-	if !can {
-		return 0, false
-	}
-	route, ok = ahead.Foresees(segment)
+// Foresees asks the side that computes the segment. The route has to be of the same side.
+func (m *model) Foresees(segment int) (route int, ok bool) {
+	route, ok = m.sides[segment].Foresees(segment)
 	return route, ok && m.sides[route] == m.sides[segment]
 }
 
-// Foresee is told by them.
-func (m foreseeing) Foresee(segment int, s *backend.Step, tell func(margins []int8)) error {
+// Foresee asks that side.
+func (m *model) Foresee(segment int, s *backend.Step, tell func(margins []int8)) error {
 	if m.sides[segment] == m.host {
 		s = m.step
 	}
-	return m.sides[segment].Model.(backend.Foreseer).Foresee(segment, s, tell)
+	return m.sides[segment].Foresee(segment, s, tell)
 }

@@ -149,11 +149,10 @@ func enqueue(t *testing.T, bound *ir.Bound, model backend.Model, s *backend.Step
 			}))
 			layer++
 		}
-		ahead := model.(backend.Foreseer)
-		if _, ok := ahead.Foresees(segment); !ok {
+		if _, ok := model.Foresees(segment); !ok {
 			continue
 		}
-		require.NoError(t, ahead.Foresee(segment, s, func(margins []int8) {
+		require.NoError(t, model.Foresee(segment, s, func(margins []int8) {
 			experts := len(margins) / len(events)
 			for r := range events {
 				e := &tokentrace.Foreseen{Layer: layer, Late: kind == ir.SegExperts,
