@@ -69,7 +69,7 @@ type Device interface {
 	// Free gives memory back that no work under way uses. A nil buffer is none.
 	Free(all ...*Buffer)
 
-	// Record begins a recording with room for so many timestamps.
+	// Record begins a recording with room for some timestamps.
 	Record(q Queue, stamps int) (Recording, error)
 	// Submit queues recordings of one queue, to begin when timelines have come to waits, and raises signal at their end.
 	Submit(all []Recording, waits []Point, signal Point) error

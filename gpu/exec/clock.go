@@ -46,7 +46,7 @@ func (c *clock) far(d time.Duration) bool {
 	return math.Abs(float64(d)) > math.Ldexp(c.tick, int(c.bits)-2)
 }
 
-// learn hears between which times a timestamp was taken.
+// learn takes in two times of the host between which a timestamp was taken.
 func (c *clock) learn(tick uint64, from, to time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -94,7 +94,7 @@ func (v *Device) reopen() error {
 // Close keeps what was compiled for the next time, and closes the device.
 func (v *Device) Close() error { return v.card.close() }
 
-// groupBytes is what a group takes of the device's memory, at most.
+// groupBytes bounds the memory of the device that a group takes.
 func (v *Device) groupBytes(p *ir.Bound, g *ir.Group) (total int64) {
 	for _, r := range g.Weights {
 		w := &p.Weights[r]

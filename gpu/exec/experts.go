@@ -19,14 +19,14 @@ type entryExperts struct {
 	part    int // number of the next one
 }
 
-// region is what a part of a segment of experts reads: where their matrices lie, table after table, and for which of
-// the pairs of a row and an expert they are there.
+// region is memory that a part of a segment of experts reads: where their matrices lie, table after table, and for
+// which of the pairs of a row and an expert they are there.
 type region struct {
 	b   *driver.Buffer
 	ids int // offset
 }
 
-// regionOf is that of a part, by its number in the segment.
+// regionOf returns the region of a part, by its number in the segment.
 func (m *model) regionOf(x *entry, segment, part int) (*region, error) {
 	all := x.experts.regions[segment]
 	for len(all) <= part {

@@ -34,7 +34,7 @@ type model struct {
 	closing atomic.Bool    // nothing more is compiled ahead
 }
 
-// layout is what a compiled model is: it does not change until it is closed.
+// layout is the immutable part of a compiled model.
 type layout struct {
 	program *ir.Program // all of it
 	part    *ir.Bound   // what is computed here
@@ -138,7 +138,7 @@ func (m *model) layScratch() (err error) {
 
 // start has what runs beside the model begin.
 func (m *model) start() {
-	const ofSegment = 16 // parts and choices whose end nobody has seen: what is more waits to be submitted
+	const ofSegment = 16 // parts and choices whose end the watcher has not seen: more wait to be submitted
 	m.ends = make(chan ended, m.config.Ring()*(1+ofSegment*len(m.layout.program.Segments)))
 	m.accounts.stamped, m.weights.copies.stamped = newReader(m.device.queue), newReader(m.device.queue)
 	m.closed.Go(m.watch)
@@ -221,7 +221,7 @@ type ended struct {
 	longest time.Duration // that a submission of a step is predicted to take; 0: unknown
 }
 
-// Finish drops what was enqueued and not submitted: nobody wants it any more.
+// Finish drops the segments that were enqueued and not submitted: their results are not wanted any more.
 func (m *model) Finish(s *backend.Step, done func(error)) {
 	x := m.ring.of(s)
 	m.weights.parts.Drop()

@@ -121,7 +121,7 @@ func (p *prober) measure() (r Rates, err error) {
 	return r, err
 }
 
-// beside is what something takes beside a part of it that is known: more than nothing.
+// beside subtracts the known part of a duration; the rest is positive.
 func beside(seconds, known float64) float64 { return max(seconds-known, 1e-9) }
 
 // ring is how long a copy takes of those that go round a ring of slots, as dense groups of weights do: on the queue of

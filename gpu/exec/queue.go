@@ -42,7 +42,7 @@ func (q *queue) closeLines() {
 	}
 }
 
-// record makes a recording for one of the queues, with so many timestamps.
+// record makes a recording for one of the queues, with room for some timestamps.
 func (q *queue) record(of driver.Queue, stamps int, fill func(driver.Recording) error) (driver.Recording, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -144,8 +144,8 @@ func (q *queue) wait(value uint64) error { return q.reach(q.line, value, 0) }
 // patience is how long one wait for the device lasts, before it is looked whether it hangs.
 const patience = time.Second
 
-// Of what was submitted something has to end within the device's patience, or within so many times what the longest of
-// it is predicted to take.
+// slower bounds how much longer than predicted the longest submission may take, where that is more than the device's
+// patience, before the device counts as hung.
 const slower = 20
 
 // reach blocks until a timeline has a value. A device that is busy is waited for again, as long as anything that it was
@@ -174,7 +174,7 @@ func (q *queue) reach(line driver.Timeline, value uint64, predicted time.Duratio
 	}
 }
 
-// reached is what has ended: of what computes, and of copies.
+// reached returns the values of both timelines.
 func (q *queue) reached() (values [2]uint64, err error) {
 	if values[0], err = q.line.Value(); err == nil {
 		values[1], err = q.copies.Value()
@@ -182,7 +182,7 @@ func (q *queue) reached() (values [2]uint64, err error) {
 	return values, err
 }
 
-// alive is what the card answered, once it is known whether it is still there.
+// alive returns err, or why the card is lost.
 func (q *queue) alive(err error) error {
 	if errors.Is(err, driver.ErrLost) || errors.Is(err, backend.ErrHung) {
 		q.d.Hold() // it may still be at work

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// reader reads timestamps for somebody who must not wait in the driver: some wait with them until all is done that the
-// device was given. One that does not come back is left there, and the card is lost.
+// reader reads timestamps for a goroutine that must not wait in the driver: some drivers wait with them until all is
+// done that the device was given. One that does not come back is left there, and the card is lost.
 type reader struct {
 	q      *queue
 	ask    chan driver.Recording

@@ -5,7 +5,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/plan"
 )
 
-// recording is that of a shape of a step, which is made when it is needed first.
+// recording returns the recording of a shape of a step, made when it is needed first.
 func (m *model) recording(x *entry, key recorded) (driver.Recording, error) {
 	if r := x.recordings[key]; r != nil {
 		return r, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// ring is the steps of a model with what the device is told of each.
+// ring is the steps of a model, each with the memory in which the device reads it.
 type ring struct {
 	steps   []*backend.Step
 	entries []*entry
@@ -31,7 +31,7 @@ type entry struct {
 	clock    entryClock
 }
 
-// recorded is what a recording of a step depends on.
+// recorded is the key of a recording.
 type recorded struct {
 	plan.Shape
 	detail bool // the time is noted between its segments, too

@@ -29,8 +29,8 @@ func (s *shares) learn(k *clock, ticks []uint64) {
 	}
 }
 
-// divide appends the timestamps that a step would have had: of so many segments, between these two. Of equally long
-// segments, if nobody knows better.
+// divide appends the timestamps that a step of some segments would have had between its first and its last, in equal
+// parts where no step of the shape was timed in full.
 func (s *shares) divide(to []uint64, k *clock, first, last uint64, segments int) []uint64 {
 	to = append(to, first)
 	all := k.between(first, last)

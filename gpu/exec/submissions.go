@@ -13,7 +13,7 @@ import (
 // come back from one for some seconds (on Windows two). A submission is whole segments; that each of these is short is
 // seen to by who plans steps, in rows.
 
-// longestSubmission is what a submission should take at most.
+// longestSubmission bounds the duration of a submission.
 const longestSubmission = 500 * time.Millisecond
 
 const (
@@ -32,7 +32,7 @@ func (s *speed) of(rows int) *atomic.Uint64 {
 	return &s.many
 }
 
-// work is what a segment costs: products for each row, and for each row and position that it sees.
+// work is the cost of a segment: products for each row, and for each row and position that it sees.
 type work struct{ row, seen float64 }
 
 // worksOf adds up what segments cost.
@@ -57,7 +57,7 @@ func worksOf(p *ir.Program) []work {
 	return all
 }
 
-// products is what a segment costs in a step.
+// products is the cost of a segment in a step.
 func (m *model) products(x *entry, segment int) float64 {
 	rows, w := len(x.step.Tokens), &m.layout.works[segment]
 	if m.layout.program.Segments[segment].Kind.Ends() {
@@ -153,7 +153,7 @@ func (m *model) learnSpeed(x *entry, last, now time.Time) {
 	}
 }
 
-// longestOf is what a submission to a device should take at most; 0: there is no bound.
+// longestOf bounds the duration of a submission to a device; 0: there is no bound.
 func longestOf(f *driver.Facts) time.Duration {
 	if f.Software {
 		return 0 // it draws nothing, and no driver resets it

@@ -27,7 +27,7 @@ type timed struct {
 	asked  time.Time
 }
 
-// times says whether steps are timed: an observer hears of it, and the queue has timestamps.
+// times says whether steps are timed: there is an observer, and the queue has timestamps.
 func (m *model) times() bool { return m.config.Ran != nil && m.device.computing.bits > 0 }
 
 // stamps is how many timestamps a recording has.
@@ -41,7 +41,7 @@ func (m *model) stamps(key *recorded) int {
 	return 2
 }
 
-// detail decides whether the segments of a recording are timed one by one: where somebody asks for that, of many rows,
+// detail decides whether the segments of a recording are timed one by one: where the step asks for it, of many rows,
 // whose time is long, and of others now and then.
 func (m *model) detail(x *entry, key *recorded) {
 	if key.tells || key.From == key.To || !m.times() {

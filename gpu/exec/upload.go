@@ -111,7 +111,7 @@ type destination struct {
 	of    *group // that they belong to, if it is kept account of
 }
 
-// destination is that of rows from one on.
+// destination finds the place of rows from one on.
 func (m *weights) destination(w *weight, row int) (to destination, err error) {
 	to = destination{first: w.first + row, up: w.up, most: w.rows - row}
 	if !w.moves {

@@ -45,15 +45,15 @@ func (h *Heads) String() string {
 	return fmt.Sprintf("%d/%d heads of %d and %d in %s", h.Query, h.KV, h.Features, h.ValueFeatures(), h.CacheType())
 }
 
-// KeyBytes is the memory of so many blocks of keys of one layer.
+// KeyBytes is the memory of blocks of keys of one layer.
 func (h *Heads) KeyBytes(blocks int) uint64 {
 	return h.runs(blocks, h.Features, (h.Features+backend.KVScaled-1)/backend.KVScaled)
 }
 
-// ValueBytes is the memory of so many blocks of values of one layer.
+// ValueBytes is the memory of blocks of values of one layer.
 func (h *Heads) ValueBytes(blocks int) uint64 { return h.runs(blocks, h.ValueFeatures(), 1) }
 
-// runs is the memory of heads of so many features, with so many scales where the type has scales.
+// runs is the memory of heads of some features, with some scales where the type has scales.
 func (h *Heads) runs(blocks, features, scales int) uint64 {
 	each := 2 * features
 	switch h.CacheType() {
@@ -65,7 +65,7 @@ func (h *Heads) runs(blocks, features, scales int) uint64 {
 	return uint64(blocks) * uint64(h.KV) * backend.BlockSize * uint64(each)
 }
 
-// PartBytes is the memory that Attend needs for its parts, for so many rows.
+// PartBytes is the memory that Attend needs for the parts of a number of rows.
 func (h *Heads) PartBytes(rows int) uint64 {
 	return uint64(rows*h.Query*MaxSplits) * uint64(h.ValueFeatures()+4) * 4
 }

@@ -83,15 +83,15 @@ func (c *Chosen) Uses(u *Uses) {
 	u.writeBytes(c.Weights, 4*c.Used*c.Rows)
 }
 
-// GroupEntries is the most entries of a list of so many pairs.
+// GroupEntries bounds the entries of a list of pairs.
 func GroupEntries(experts, pairs, size int) int { return min(pairs, experts) + pairs/size }
 
-// GroupBytes is the memory of a list of so many pairs.
+// GroupBytes is the memory of a list of pairs.
 func GroupBytes(experts, pairs, size int) uint64 {
 	return uint64(GroupEntries(experts, pairs, size)) * 4 * uint64(size+1)
 }
 
-// Group is the gathering of the pairs of each expert, so that weights are read once for so many rows.
+// Group is the gathering of the pairs of each expert, so that weights are read once for many rows.
 type Group struct {
 	IDs, Entries         uint64
 	Experts, Pairs, Size int // Size: pairs of an entry

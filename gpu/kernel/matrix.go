@@ -47,7 +47,7 @@ func (m *Matrix) Bytes() uint64 {
 	return uint64(m.RowTiles()) * uint64(m.KTiles()) * uint64(m.TileBytes)
 }
 
-// Tiles is how many tiles hold so many columns.
+// Tiles is the number of tiles that hold some columns.
 func Tiles(cols int) int { return (cols + TileCols - 1) / TileCols }
 
 // QuantisedBytes is the size of a row of quantised activations of a width.
@@ -83,7 +83,7 @@ func (e *Embed) Uses(u *Uses) {
 	u.writeFloats(e.Y, e.Rows, e.YStride, min(PaddedWidth(e.W.Cols), e.YStride))
 }
 
-// Glue is what becomes of a pair of matrices' results.
+// Glue is the operation on the results of a pair of matrices.
 type Glue uint32
 
 // Glues.

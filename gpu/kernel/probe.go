@@ -7,7 +7,7 @@ type Read struct {
 	Quads    uint64 // of 16 bytes, a multiple of ReadQuads
 }
 
-// ReadQuads is what a workgroup of Read takes in a turn, in 16 bytes.
+// ReadQuads is the units of 16 bytes that a workgroup of Read takes in a turn.
 const ReadQuads = 4 * 256
 
 // Uses implements Launch.

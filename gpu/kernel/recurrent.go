@@ -9,7 +9,8 @@ type Span struct {
 	Table     uint32 // index in the block tables of its sequence's first block
 }
 
-// Recurrent is what kernels take that go on from states: where a layer's are, by block, and whose rows there are.
+// Recurrent is the arguments of kernels that go on from states: where a layer's are, by block, and whose rows there
+// are.
 type Recurrent struct {
 	States uint64
 	Spans  uint64 // of Span

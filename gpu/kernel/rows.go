@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Formula is what Each makes of values. With it all of internal/ir that works value by value can be launched.
+// Formula is the function that Each computes. All ops of internal/ir that work value by value have one.
 type Formula uint32
 
 // Formulas, numbered as kernels know them.

@@ -10,7 +10,7 @@ import (
 const (
 	// MaxTopK is the most tokens that a draw may choose among.
 	MaxTopK = 1024
-	// DrawBytes is what PutDraw writes.
+	// DrawBytes is the size of a draw, as PutDraw writes it.
 	DrawBytes = 32
 
 	// rowParts is the workgroups that share a row of logits.
@@ -35,7 +35,7 @@ func PutDraw(to []byte, d *backend.Draw) {
 	order.PutUint32(to[24:], uint32(d.TopK))
 }
 
-// ArgMaxScratch is the bytes that ArgMax needs for so many rows.
+// ArgMaxScratch is the bytes that ArgMax needs for a number of rows.
 func ArgMaxScratch(rows int) uint64 { return uint64(rows) * rowParts * 8 }
 
 // ArgMax is the index of the largest of each row's values, as uint32, the first of equal ones, to IDs and to a second
@@ -53,7 +53,7 @@ func (a *ArgMax) Uses(u *Uses) {
 	u.writeBytes(a.Scratch, int(ArgMaxScratch(a.Rows)))
 }
 
-// SampleScratch is the bytes that Sample needs for so many rows.
+// SampleScratch is the bytes that Sample needs for a number of rows.
 func SampleScratch(rows int) uint64 { return uint64(rows) * rowParts * MaxTopK * 8 }
 
 // Sample is the drawing of tokens from rows of logits, as stages/sample draws them, bit for bit.

@@ -132,7 +132,7 @@ func (l *planner) attendParts(h *kernel.Heads) *live.Buffer {
 	return l.blob(int(h.PartBytes(min(AttentionRows, l.Capacity(false)))))
 }
 
-// attentionOf is what does not depend on the step.
+// attentionOf sets the arguments that do not depend on the step.
 func (l *planner) attentionOf(n *ir.Node) kernel.Attention {
 	c := l.target.Caches[n.Attend.KV]
 	return kernel.Attention{Keys: c.Keys, Values: c.Values, Scale: n.Attend.Scale, Cap: n.Attend.SoftCap,

@@ -69,11 +69,11 @@ func (x *stream) finite(p Place, width int) {
 		Width: width, Stride: p.Row, Rows: x.n})
 }
 
-// Place is where a value lies in the scratch memory: from a byte on, in rows of so many float32. Row 0: nowhere.
+// Place is the place of a value in the scratch memory: its first byte, its first float32 in a row, and the float32 of a
+// row. Row 0: it has none.
 type Place struct{ At, From, Row int }
 
-// Place is where a value lies that crosses a border between devices. From is its first float32 in a row, At that of the
-// first row in bytes.
+// Place returns the place of a value that crosses a border between devices.
 func (p *Plan) Place(v ir.Value) Place {
 	x, ok := p.borders[p.values.Root[v]]
 	if !ok || x.b == nil {

@@ -122,7 +122,7 @@ func (f *Fusion) between(v ir.Value) *ir.Node {
 	return f.readers[v][0]
 }
 
-// linear is the Linear that writes a value for nobody but one reader.
+// linear returns the Linear that writes a value which one node alone reads, or nil.
 func (f *Fusion) linear(v ir.Value) *ir.Node {
 	n := f.writer[v]
 	if n == nil || n.Op != ir.Linear || f.between(v) == nil || f.stackOf[n] != nil || f.uses[n.W] != 1 {
@@ -190,7 +190,7 @@ func (f *Fusion) norm(n *ir.Node) {
 	f.within[n] = true
 }
 
-// ofRows says whether a norm of so many features is the RMS norm of whole rows.
+// ofRows says whether a norm is the RMS norm of whole rows of a width.
 func ofRows(n *ir.Node, width int) bool {
 	return !n.Norm.Layer && n.W != ir.NoRef && n.B == ir.NoRef && n.Norm.Group == width
 }
@@ -261,7 +261,7 @@ func (f *Fusion) beside(v ir.Value, t target) *ir.Node {
 	}
 }
 
-// rotated finds the rotation of q and k, if it is one that nobody else sees.
+// rotated finds the rotation of q and k, if no other node reads what it rotates.
 func (f *Fusion) rotated(n *ir.Node, x *attended) {
 	q, k := f.writer[n.In[0]], f.writer[n.In[1]]
 	if q == nil || k == nil || q == k || q.Op != ir.RoPE || k.Op != ir.RoPE || f.between(q.Out) != n ||

@@ -40,7 +40,7 @@ func (r *routed) emit(x *stream) {
 	x.launch(&k)
 }
 
-// choice is where a choice of so many experts goes.
+// choice makes room for a choice of experts.
 func (l *planner) choice(weights ir.Value, used int) *Choice {
 	list := func() *live.Buffer { return l.blob(4 * used * l.Capacity(l.wanted)) }
 	c := &Choice{ids: list(), weights: list(), Used: used, segment: l.segment}
@@ -197,7 +197,7 @@ func (l *planner) expand(m *mixed) *live.Buffer {
 	return l.ready(hidden, gate.Rows, m.pairs, e.Used, !down.Float)
 }
 
-// gatedPairs is what becomes of gate and up that are no pair.
+// gatedPairs is the activation of gate and up that are no pair.
 type gatedPairs struct {
 	*mixed
 	hidden, up *live.Buffer
@@ -314,7 +314,7 @@ type combined struct{ *reduced }
 
 func (c *combined) emit(x *stream) { x.launch(c.combine(x)) }
 
-// readied is what gate and up left, in the form that down takes.
+// readied is the results of gate and up, in the form that down takes.
 type readied struct {
 	from, to *live.Buffer
 	width    int

@@ -75,7 +75,7 @@ func (e *embed) emit(x *stream) {
 		Rows: x.n})
 }
 
-// each is what is computed value by value, from one value or from two.
+// each is a formula of one value, or of two, feature by feature.
 type each struct {
 	k       kernel.Each // but for addresses and rows
 	a, b, y place       // b.b nil: there is none

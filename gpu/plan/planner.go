@@ -34,7 +34,7 @@ type Weights interface {
 // Cache is where a layer's keys and values lie.
 type Cache struct{ Keys, Values uint64 }
 
-// Target is what a program is planned for.
+// Target is the device that a program is planned for.
 type Target struct {
 	Kernels  kernel.Table
 	Weights  Weights
@@ -87,7 +87,7 @@ type place struct {
 // stride of a buffer's rows, in float32.
 func stride(b *live.Buffer) int { return kernel.PaddedWidth(b.Width) }
 
-// bytesOf is the size of a buffer for so many rows.
+// bytesOf is the size of a buffer for a number of rows.
 func bytesOf(b *live.Buffer, rows int) int {
 	switch b.Form {
 	case asBlob:
@@ -120,7 +120,7 @@ type input struct {
 	products []taker
 }
 
-// taker is a matrix, or experts' of one shape, so many for a row.
+// taker is a matrix, or the experts' of one shape, of which a row takes several.
 type taker struct {
 	w     *kernel.Matrix
 	times int

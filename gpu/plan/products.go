@@ -33,7 +33,7 @@ func (x *stream) give(v *kernel.MatVec, in *input) {
 	v.X, v.XStride = x.blob(in.b), kernel.PaddedWidth(v.W.Cols)
 }
 
-// reads is what a product reads of it, in one of these ways.
+// reads lists the buffers that a product reads, in one of these ways.
 func (in *input) reads() []*live.Buffer {
 	if in.norm != nil {
 		return of(in.b, in.x.b)
@@ -41,7 +41,7 @@ func (in *input) reads() []*live.Buffer {
 	return of(in.b)
 }
 
-// taken is what a matrix multiplies; of experts so many do, for one row.
+// taken notes that a matrix multiplies an input; times is the experts of a row that do.
 func (l *planner) taken(n *ir.Node, w *kernel.Matrix, times int) *input {
 	in := l.inputs[live.Prepared{Value: n.In[0], Form: formOf(w)}]
 	in.products = append(in.products, taker{w, times})

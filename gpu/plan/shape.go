@@ -39,8 +39,8 @@ func (s *Shape) depth() int {
 	return Deepest
 }
 
-// RowClass is how many rows are launched for so many: powers of two, then multiples of 64, as rows that are not there
-// cost as much as the others.
+// RowClass rounds a number of rows up to a power of two, beyond 128 to a multiple of 64: padding rows cost as much as
+// others.
 func RowClass(n int) int {
 	const tile = 64
 	if n > 2*tile {
