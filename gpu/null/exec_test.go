@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/cpu/ref"
 	"github.com/sluice-ai/sluice/gpu/driver"
 	"github.com/sluice-ai/sluice/gpu/exec"
@@ -59,12 +60,14 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestDevices: two cards that share a program are near the oracle, whichever of them computes what.
-func TestDevices(t *testing.T) {
+// TestHybrid: a card and the processor that share a program are near the oracle, whichever of them computes what.
+func TestHybrid(t *testing.T) {
 	t.Parallel()
-	first, _ := device(t, cards[0].Options)
-	second, _ := device(t, cards[1].Options)
-	backendtest.Divided(t, &hybrid.Device{Device: first, Host: second}, ref.New(), []quant.Type{quant.Q8_0})
+	card, _ := device(t, cards[0].Options)
+	host, err := cpu.New(1, "")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, host.Close()) })
+	backendtest.Divided(t, &hybrid.Device{Device: card, Host: host}, ref.New(), []quant.Type{quant.Q8_0})
 }
 
 // TestPrompts: what is computed in half precision keeps the laws.
