@@ -13,8 +13,8 @@ const (
 	// DrawBytes is the size of a draw, as PutDraw writes it.
 	DrawBytes = 32
 
-	// rowParts is the workgroups that share a row of logits.
-	rowParts = 64
+	// RowParts is the workgroups that share a row of logits, each with a part of the scratch memory.
+	RowParts = 64
 )
 
 // PutDraw writes how a row is drawn, as Sample reads it; nil: it is not.
@@ -36,7 +36,7 @@ func PutDraw(to []byte, d *backend.Draw) {
 }
 
 // ArgMaxScratch is the bytes that ArgMax needs for a number of rows.
-func ArgMaxScratch(rows int) uint64 { return uint64(rows) * rowParts * 8 }
+func ArgMaxScratch(rows int) uint64 { return uint64(rows) * RowParts * 8 }
 
 // ArgMax is the index of the largest of each row's values, as uint32, the first of equal ones, to IDs and to a second
 // place, unless that is 0.
@@ -54,7 +54,7 @@ func (a *ArgMax) Uses(u *Uses) {
 }
 
 // SampleScratch is the bytes that Sample needs for a number of rows.
-func SampleScratch(rows int) uint64 { return uint64(rows) * rowParts * MaxTopK * 8 }
+func SampleScratch(rows int) uint64 { return uint64(rows) * RowParts * MaxTopK * 8 }
 
 // Sample is the drawing of tokens from rows of logits, as stages/sample draws them, bit for bit.
 type Sample struct {

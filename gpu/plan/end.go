@@ -27,7 +27,7 @@ func (x *stream) end() {
 		x.rowsOf(false)
 		for _, v := range x.program.Handed(x.seg) {
 			if p := x.Place(v); p.Row > 0 { // else it is part of the kernels that read it
-				x.finite(p, x.program.Widths[v])
+				x.finite(x.at.Scratch+uint64(p.At), p.Row, x.program.Widths[v])
 			}
 		}
 	}
@@ -36,8 +36,8 @@ func (x *stream) end() {
 // output adds what becomes of the output.
 func (x *stream) output() {
 	out, width := x.Place(x.program.Output), x.program.OutputWidth()
-	x.finite(out, width)
 	at := x.at.Scratch + uint64(out.At)
+	x.finite(at, out.Row, width)
 	if x.shape.Logits {
 		x.launch(&kernel.Each{Formula: kernel.Copy, A: at, AStride: out.Row, Y: x.at.Result + uint64(x.ResultLogits()),
 			YStride: width, Width: width, Rows: x.n, Count: x.count(0)})
@@ -63,10 +63,10 @@ func (x *stream) draw(logits uint64, stride, width int) {
 	}
 }
 
-// finite looks for NaN in rows.
-func (x *stream) finite(p Place, width int) {
-	x.launch(&kernel.Finite{X: x.at.Scratch + uint64(p.At), Status: x.at.Result + ResultStatus, Count: x.count(0),
-		Width: width, Stride: p.Row, Rows: x.n})
+// finite looks for NaN in rows at an address.
+func (x *stream) finite(at uint64, stride, width int) {
+	x.launch(&kernel.Finite{X: at, Status: x.at.Result + ResultStatus, Count: x.count(0), Width: width, Stride: stride,
+		Rows: x.n})
 }
 
 // Place is the place of a value in the scratch memory: its first byte, its first float32 in a row, and the float32 of a

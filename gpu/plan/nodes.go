@@ -143,10 +143,7 @@ type finite struct {
 	width int
 }
 
-func (f *finite) emit(x *stream) {
-	x.launch(&kernel.Finite{X: x.where(f.a), Status: x.at.Result + ResultStatus, Count: x.count(0), Width: f.width,
-		Stride: stride(f.a.b), Rows: x.n})
-}
+func (f *finite) emit(x *stream) { x.finite(x.where(f.a), stride(f.a.b), f.width) }
 
 // groupNorm is a norm that no product makes itself.
 type groupNorm struct {

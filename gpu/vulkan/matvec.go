@@ -211,9 +211,6 @@ func (k *Kernels) Norm(r *vk.Recording, n *kernel.Norm) error {
 	return nil
 }
 
-// argMaxParts is the workgroups that share a row; kernel.ArgMaxScratch has room for them.
-const argMaxParts = 64
-
 // ArgMax records the search for the largest of each row's values.
 func (k *Kernels) ArgMax(r *vk.Recording, a *kernel.ArgMax) error {
 	first, err := k.kernel(shaders.Argmax, shaders.ArgmaxConstants{}.List())
@@ -225,9 +222,10 @@ func (k *Kernels) ArgMax(r *vk.Recording, a *kernel.ArgMax) error {
 		return err
 	}
 	vk.Use(r, first, &shaders.ArgmaxPush{X: a.X, Y: a.Scratch, Width: uint32(a.Width), XStride: uint32(a.Stride)})
-	r.Dispatch(argMaxParts, uint32(a.Rows), 1)
+	r.Dispatch(kernel.RowParts, uint32(a.Rows), 1)
 	r.Barrier()
-	vk.Use(r, join, &shaders.ArgmaxPush{X: a.Scratch, Y: a.IDs, Copy: a.Second, Width: argMaxParts, XStride: argMaxParts})
+	vk.Use(r, join, &shaders.ArgmaxPush{X: a.Scratch, Y: a.IDs, Copy: a.Second, Width: kernel.RowParts,
+		XStride: kernel.RowParts})
 	r.Dispatch(1, uint32(a.Rows), 1)
 	return nil
 }

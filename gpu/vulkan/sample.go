@@ -10,9 +10,6 @@ import (
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 )
 
-// sampleParts is the workgroups that share a row.
-const sampleParts = 64
-
 // Sample records it.
 func (k *Kernels) Sample(r *vk.Recording, s *kernel.Sample) error {
 	if !k.d.Facts.Has.Float64 {
@@ -25,9 +22,9 @@ func (k *Kernels) Sample(r *vk.Recording, s *kernel.Sample) error {
 			return err
 		}
 		vk.Use(r, shader, &shaders.SamplePush{Logits: s.Logits, Scratch: s.Scratch, Draws: s.Draws, Ids: s.IDs,
-			Second: s.Second, Width: uint32(s.Width), Stride: uint32(s.Stride), Parts: sampleParts})
+			Second: s.Second, Width: uint32(s.Width), Stride: uint32(s.Stride), Parts: kernel.RowParts})
 		if join == 0 {
-			r.Dispatch(sampleParts, uint32(s.Rows), 1)
+			r.Dispatch(kernel.RowParts, uint32(s.Rows), 1)
 			r.Barrier()
 		} else {
 			r.Dispatch(1, uint32(s.Rows), 1)
