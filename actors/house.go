@@ -62,7 +62,7 @@ func (h *House) Spans() []trace.Span { return h.system.Spans().Snapshot(nil) }
 // Record writes spans as a trace for Perfetto, from now on until ctx ends or the trace has so many bytes. What the
 // device is at when it begins, or ends, is cut there.
 func (h *House) Record(ctx context.Context, out io.Writer, most int64) error {
-	return h.watch.record(ctx, out, most)
+	return h.watch.record().write(ctx, out, most)
 }
 
 // DeviceTime says what the device did with its time so far: what it did not wait it computed. The wait at hand is in

@@ -26,13 +26,23 @@ type watch struct {
 	}
 }
 
-// record writes spans as a trace for Perfetto, from now on until ctx ends or the trace has so many bytes. What the
-// device is at when it begins, or ends, is cut there.
-func (w *watch) record(ctx context.Context, out io.Writer, most int64) error {
-	file, tap := chrome.NewWriter(out), w.spans.Tap()
-	defer tap.Close()
-	origin := w.spans.Origin()
-	from := now().Sub(origin)
+// recording is a trace that has begun: its spans are those that end from then on.
+type recording struct {
+	watch *watch
+	tap   *trace.Tap
+	from  time.Duration // the ring's time
+}
+
+// record begins a trace.
+func (w *watch) record() recording {
+	return recording{w, w.spans.Tap(), now().Sub(w.spans.Origin())}
+}
+
+// write writes the spans as a trace for Perfetto until ctx ends or the trace has so many bytes. What the device is at
+// when the recording begins, or ends, is cut there.
+func (r recording) write(ctx context.Context, out io.Writer, most int64) error {
+	file, from := chrome.NewWriter(out), r.from
+	defer r.tap.Close()
 	tick := time.NewTicker(drainEvery)
 	defer tick.Stop()
 	if err := file.Flush(); err != nil { // who waits for it sees that it has begun
@@ -45,7 +55,7 @@ func (w *watch) record(ctx context.Context, out io.Writer, most int64) error {
 			done = true
 		case <-tick.C:
 		}
-		spans = tap.Drain(spans[:0])
+		spans = r.tap.Drain(spans[:0])
 		for i := range spans {
 			if s := &spans[i]; s.Kind == trace.Idle && s.At < from {
 				s.At, s.Work = min(from, s.End()), max(0, s.End()-from)
@@ -55,10 +65,10 @@ func (w *watch) record(ctx context.Context, out io.Writer, most int64) error {
 			return err
 		}
 	}
-	if err := file.Write(w.waiting(from)); err != nil {
+	if err := file.Write(r.watch.waiting(from)); err != nil {
 		return err
 	}
-	return file.Close(origin, tap.Missed())
+	return file.Close(r.watch.spans.Origin(), r.tap.Missed())
 }
 
 // waiting is what the device waits for now, since a time or later.
@@ -120,10 +130,11 @@ type recorder struct {
 // MostTraced is how large a trace of a whole run gets: some minutes of a small model, an hour of a large one.
 const MostTraced = 1 << 30
 
+// startRecorder begins before it returns: nothing that happens afterwards is missing.
 func startRecorder(w *watch, out io.Writer) *recorder {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &recorder{cancel, make(chan error, 1)}
-	go func() { r.done <- w.record(ctx, out, MostTraced) }()
+	r, begun := &recorder{cancel, make(chan error, 1)}, w.record()
+	go func() { r.done <- begun.write(ctx, out, MostTraced) }()
 	return r
 }
 

@@ -36,6 +36,23 @@ func TestTrace(t *testing.T) {
 	require.Equal(t, trace.Idle, last.Kind, "open until the end")
 }
 
+// TestRecorderMissesNothing: what ends after startRecorder has returned is in the trace, whenever the recorder's own
+// goroutine is let run.
+func TestRecorderMissesNothing(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	ring := trace.New(8, now())
+	w := &watch{spans: ring, idle: ring.Track("idle").Waits()}
+	var out bytes.Buffer
+	r := startRecorder(w, &out)
+	at := now()
+	ring.Track("device").Record(trace.Prefill, trace.OfStep(1), at, at, at.Add(time.Millisecond))
+	require.NoError(t, r.end())
+	spans, err := chrome.Read(&out)
+	require.NoError(t, err)
+	require.Len(t, spans, 1)
+	require.Equal(t, trace.Prefill, spans[0].Kind)
+}
+
 // TestRecordFrom: a wait that began long ago is recorded from the begin of the trace, and one without any work is.
 func TestRecordFrom(t *testing.T) {
 	e := startFixture(t, fixture, nil)
