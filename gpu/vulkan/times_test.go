@@ -31,7 +31,7 @@ func clocks(t *testing.T, test func(t *testing.T, d *exec.Device, stamps, calibr
 // flight follow one another.
 func TestTimes(t *testing.T) {
 	clocks(t, func(t *testing.T, d *exec.Device, stamps, calibrates bool) {
-		m := mini(t) // whose layers take longer than its table
+		m := mini(t)
 		var all []backend.Ran
 		x, err := d.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
 			MaxRows: 1, MaxWanted: 1, Flight: 2, Ran: func(r backend.Ran) { all = append(all, r) }})
@@ -85,8 +85,7 @@ func TestTimes(t *testing.T) {
 		for seg, steps := range took {
 			switch m.Segments[seg].Kind {
 			case ir.SegMix, ir.SegFFN: // by when the host saw ends, some segments are told to have taken no time
-				require.False(t, calibrates && slices.Min(steps) < slices.Min(took[0])*3/2, // that nothing disturbed
-					"segment %d: %v; embed: %v", seg, steps, took[0])
+				require.False(t, calibrates && slices.Min(steps) <= 0, "segment %d: %v", seg, steps)
 			}
 		}
 	})
