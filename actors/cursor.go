@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
-	"github.com/sluice-ai/sluice/stages/place/foresee"
+	"github.com/sluice-ai/sluice/stages/place/predict"
 )
 
 // cursor is where the device is in the step that it is at. It goes on from there when what it lacked has come.
@@ -158,7 +158,7 @@ func (c *cursor) enqueue() (waits bool, err error) {
 // it goes on. The tape writes it down, too.
 func (c *cursor) foresee() error {
 	m, w, tape := c.step, c.guest.weights, c.guest.tape
-	if w == nil && tape == nil || len(m.compute.Tokens) > foresee.MaxRows {
+	if w == nil && tape == nil || len(m.compute.Tokens) > predict.MaxRows {
 		return nil
 	}
 	route, ok := c.guest.model.Foresees(c.segment)

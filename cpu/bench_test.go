@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/mini"
-	"github.com/sluice-ai/sluice/stages/arch/archtest"
+	"github.com/sluice-ai/sluice/stages/model/arch/archtest"
 )
 
 // openMini writes the embedded model to a file and loads it.

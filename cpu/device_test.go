@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/sluice-ai/sluice/stages/arch/archtest"
+	"github.com/sluice-ai/sluice/stages/model/arch/archtest"
 )
 
 // someTypes are of each kind: plain numbers, blocks of 32 and of 256, with minima and without. TestProducts has all.

@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
-	"github.com/sluice-ai/sluice/stages/arch/archtest"
+	"github.com/sluice-ai/sluice/stages/model/arch/archtest"
 )
 
 // mixture is a small model of two layers with 12 experts, of which a row uses 3.

@@ -2,7 +2,7 @@
 //
 // The APIs that are spoken are in a folder for each (server/openai, server/anthropic, …) and a list of them
 // (dialects.go). What all of them do is in server/answer and server/wire, what their requests have in common in
-// server/ask, the care for one request and its connection in server/exchange, how requests are framed in
-// server/framing, who gets what there is a number of in server/share. Not here: anything that decides how answers are
+// server/decode, the care for one request and its connection in server/exchange, how requests are framed in
+// server/framing, who gets what there is a number of in server/quota. Not here: anything that decides how answers are
 // computed.
 package server

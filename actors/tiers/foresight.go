@@ -3,7 +3,7 @@ package tiers
 import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/stages/place/foresee"
+	"github.com/sluice-ai/sluice/stages/place/predict"
 )
 
 // Experts that are likely to be chosen come while the drive has nothing else to do: the prefetcher sends a guess only
@@ -17,7 +17,7 @@ const (
 
 // foresight is what guesses are made from, and what has become of them.
 type foresight struct {
-	*foresee.Predictor
+	*predict.Predictor
 	o      *occupancy
 	layers []*shared // by the predictor's layer
 	routes []int     // by segment that routes: the predictor's layer; -1: none
@@ -34,7 +34,7 @@ func newForesight(o *occupancy) *foresight {
 	for i := range f.routes {
 		f.routes[i] = -1
 	}
-	var layers []foresee.Layer
+	var layers []predict.Layer
 	for _, p := range shelves {
 		s := &o.segment[p.Segment]
 		for _, n := range bound.Segments[s.route].Nodes {
@@ -43,10 +43,10 @@ func newForesight(o *occupancy) *foresight {
 			}
 		}
 		f.routes[s.route] = len(layers)
-		f.layers, layers = append(f.layers, s), append(layers, foresee.Layer{Experts: len(s.expert), Used: s.used})
+		f.layers, layers = append(f.layers, s), append(layers, predict.Layer{Experts: len(s.expert), Used: s.used})
 		f.had = append(f.had, make([]bool, max(0, len(s.expert)-len(f.had)))...)
 	}
-	f.Predictor = foresee.New(layers)
+	f.Predictor = predict.New(layers)
 	return f
 }
 

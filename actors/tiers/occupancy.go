@@ -6,7 +6,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/place"
-	"github.com/sluice-ai/sluice/stages/place/shelf"
+	"github.com/sluice-ai/sluice/stages/place/expertcache"
 )
 
 // occupancy says which slot is whose, and what is on its way: the state that all decide by, and its few changes.
@@ -15,11 +15,11 @@ type occupancy struct {
 	want    func(*Want)
 	groups  []holding
 	slots   []slotState
-	segment []shared      // by segment
-	policy  *shelf.Policy // of experts
-	among   []int32       // that may leave
-	guesses int           // that have not landed
-	fills   int           // likewise, of what fills slots
+	segment []shared            // by segment
+	policy  *expertcache.Policy // of experts
+	among   []int32             // that may leave
+	guesses int                 // that have not landed
+	fills   int                 // likewise, of what fills slots
 	traffic *Traffic
 }
 
@@ -75,7 +75,7 @@ func newOccupancy(c *Cargo, want func(*Want)) *occupancy {
 		})
 		o.remember(s.shelf)
 	}
-	o.policy = shelf.New(shelf.Ours, experts)
+	o.policy = expertcache.New(expertcache.Ours, experts)
 	o.price(p.Shelves)
 	o.remember(p.Ring.Slots)
 	return o

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/report"
 	"github.com/sluice-ai/sluice/internal/testref"
-	"github.com/sluice-ai/sluice/stages/report"
 )
 
 // TestBench: every point has rates, times of all segments, and the peer's figures beside them.

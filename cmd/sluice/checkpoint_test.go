@@ -14,8 +14,8 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/sluice-ai/sluice/stages/arch"
-	"github.com/sluice-ai/sluice/stages/convert"
+	"github.com/sluice-ai/sluice/stages/model/arch"
+	"github.com/sluice-ai/sluice/stages/model/convert"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/measure"
 	"github.com/sluice-ai/sluice/gpu/vulkan"
+	"github.com/sluice-ai/sluice/internal/report"
 	"github.com/sluice-ai/sluice/internal/testref"
-	"github.com/sluice-ai/sluice/stages/report"
 )
 
 // TestDeviceFlag: what is no device is refused, wherever it was said.

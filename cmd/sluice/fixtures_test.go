@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/element"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
-	"github.com/sluice-ai/sluice/stages/convert/converttest"
+	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 )
 
 // writeFixture writes a fixture's folder to a disk, its weights in BF16, as transformers saves them.

@@ -17,7 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
-	"github.com/sluice-ai/sluice/stages/ftype"
+	"github.com/sluice-ai/sluice/stages/model/ftype"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/imatrix"
 	"github.com/sluice-ai/sluice/storage/requant"

@@ -19,8 +19,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
-	"github.com/sluice-ai/sluice/stages/arch"
-	"github.com/sluice-ai/sluice/stages/arch/archtest"
+	"github.com/sluice-ai/sluice/stages/model/arch"
+	"github.com/sluice-ai/sluice/stages/model/arch/archtest"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/stages/arch/archtest"
+	"github.com/sluice-ai/sluice/stages/model/arch/archtest"
 )
 
 // scarce has one call of a device fail for want of memory: the one after so many. Some calls take no memory.

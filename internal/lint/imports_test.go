@@ -37,21 +37,21 @@ var layers = []struct {
 		"server", "actors", "stages", "storage", "internal"}},
 	{"cmd/sluice", []string{"server", "actors", "stages", "storage", "cpu", "gpu", "internal"}},
 	{"server/wire", []string{"internal/jsontext"}},
-	{"server/share", nil},
+	{"server/quota", nil},
 	{"server/page", nil},
-	{"server/exchange", []string{"server/share", "server/wire"}},
-	{"server/answer", []string{"server/exchange", "server/share", "server/wire", "actors", "stages/chat", "stages/embed",
+	{"server/exchange", []string{"server/quota", "server/wire"}},
+	{"server/answer", []string{"server/exchange", "server/quota", "server/wire", "actors", "stages/chat", "stages/embed",
 		"stages/grammar", "stages/sample", "stages/token", "stages/tools", "internal/jsontext"}},
-	{"server/ask/asktest", []string{"server/answer", "server/wire", "stages/chat", "internal"}},
-	{"server/ask", []string{"server/answer", "server/wire", "stages/chat", "stages/sample", "stages/token",
+	{"server/decode/decodetest", []string{"server/answer", "server/wire", "stages/chat", "internal"}},
+	{"server/decode", []string{"server/answer", "server/wire", "stages/chat", "stages/sample", "stages/token",
 		"internal/jsontext"}},
-	{"server/anthropic", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
+	{"server/anthropic", []string{"server/answer", "server/decode", "server/exchange", "server/wire", "actors", "stages/chat",
 		"internal/jsontext"}},
-	{"server/llamacpp", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
+	{"server/llamacpp", []string{"server/answer", "server/decode", "server/exchange", "server/wire", "actors", "stages/chat",
 		"stages/sample", "stages/token", "internal/jsontext"}},
-	{"server/ollama", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
-		"stages/ftype", "stages/modelfile", "internal/ir", "internal/jsontext", "internal/meta"}},
-	{"server/openai", []string{"server/answer", "server/ask", "server/exchange", "server/wire", "actors", "stages/chat",
+	{"server/ollama", []string{"server/answer", "server/decode", "server/exchange", "server/wire", "actors", "stages/chat",
+		"stages/model/ftype", "stages/model/modelfile", "internal/ir", "internal/jsontext", "internal/meta"}},
+	{"server/openai", []string{"server/answer", "server/decode", "server/exchange", "server/wire", "actors", "stages/chat",
 		"stages/sample", "internal/jsontext"}},
 	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/swap", "stages/token", "internal"}},
 	{"actors/run", []string{"internal/trace"}}, // it knows no model, no device and no file
@@ -59,8 +59,8 @@ var layers = []struct {
 	{"actors/tiers", []string{"actors/run", "stages/place", "storage", "internal"}}, // it knows no steps
 	{"actors/fleet", []string{"stages/swap"}},                                       // an engine is anything that can be closed
 	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},
-	{"stages/arch/archtest", []string{"storage/gguf", "stages/arch", "internal"}},
-	{"stages/convert/converttest", []string{"stages/convert", "storage/gguf", "internal"}},
+	{"stages/model/arch/archtest", []string{"storage/gguf", "stages/model/arch", "internal"}},
+	{"stages/model/convert/converttest", []string{"stages/model/convert", "storage/gguf", "internal"}},
 	{"stages", []string{"internal"}},
 	{"cpu", []string{"internal"}},
 	{"gpu/kernel", []string{"internal/backend", "internal/ir", "internal/quant"}},
@@ -76,8 +76,8 @@ var layers = []struct {
 
 // forTests are packages that only tests may import.
 var forTests = []string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest",
-	"internal/lint", "gpu/null", "stages/arch/archtest", "stages/convert/converttest", "stages/place/placetest",
-	"storage/hub/hubtest", "server/ask/asktest"}
+	"internal/lint", "gpu/null", "stages/model/arch/archtest", "stages/model/convert/converttest", "stages/place/placetest",
+	"storage/hub/hubtest", "server/decode/decodetest"}
 
 // private are packages that one folder alone may import, with the reason; its tests may.
 var private = []struct{ dir, owner, why string }{
@@ -109,8 +109,8 @@ var thirdParty = []dependency{
 		"a log for people or programs that allocates nothing where its level is off"},
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"server"}, "a schema is judged by the standard's own tests"},
 	{"github.com/stretchr/testify",
-		[]string{commands + "env/envtest", "actors/devicetest", "internal/backendtest", "stages/arch/archtest",
-			"stages/convert/converttest", "server/ask/asktest"},
+		[]string{commands + "env/envtest", "actors/devicetest", "internal/backendtest", "stages/model/arch/archtest",
+			"stages/model/convert/converttest", "server/decode/decodetest"},
 		"failures print both sides and their difference"},
 	{"github.com/valyala/fasthttp", []string{"server"},
 		"requests without an allocation for each header, and bodies as streams: many clients at once"},
@@ -119,7 +119,7 @@ var thirdParty = []dependency{
 	{"golang.org/x/sys", []string{"actors", "server", "cpu", "gpu", "storage", "internal", "cmd/sluice"},
 		"system calls that package syscall froze without: mapping, locking, io_uring, affinity"},
 	{"golang.org/x/term", []string{"cmd/sluice"}, "whether a person watches, and how wide the screen is, on every system"},
-	{"pgregory.net/rapid", []string{"internal/backendtest", "server/ask/asktest"}, "random cases that shrink to the smallest that fails"},
+	{"pgregory.net/rapid", []string{"internal/backendtest", "server/decode/decodetest"}, "random cases that shrink to the smallest that fails"},
 }
 
 // dependency is a module that was decided on.
@@ -142,8 +142,8 @@ var forbidden = []struct {
 	{"plugin", nil, "everything is linked"},
 	{"reflect", []string{"server", "cmd/sluice"}, "plain code can be searched"},
 	{"testing",
-		[]string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest", "stages/arch/archtest",
-			"stages/convert/converttest", "server/ask/asktest"},
+		[]string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest", "stages/model/arch/archtest",
+			"stages/model/convert/converttest", "server/decode/decodetest"},
 		"it adds flags to the program"},
 }
 
@@ -282,8 +282,8 @@ func TestImportsSeesFaults(t *testing.T) {
 		{"stages/kv/kv.go", module + "/stages/token", "may import [internal]"},
 		{"stages/chat/chat.go", module + "/stages/chat/jinja", ""},
 		{"stages/chat/chat_test.go", module + "/stages/chat/jinja", ""},
-		{"server/ask/fields.go", module + "/stages/chat/jinja", "only stages/chat may import it"},
-		{"server/ask/fields.go", module + "/stages/chat", ""},
+		{"server/decode/fields.go", module + "/stages/chat/jinja", "only stages/chat may import it"},
+		{"server/decode/fields.go", module + "/stages/chat", ""},
 		{"server/openai/chat_test.go", module + "/stages/chat/jinja", "only stages/chat may import it"},
 		{"actors/prompt.go", module + "/stages/chat/jinja", "only stages/chat may import it"},
 		{"cmd/sluice/internal/text/template.go", module + "/stages/chat/jinja", "only stages/chat may import it"},

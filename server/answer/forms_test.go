@@ -11,19 +11,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/server/share"
+	"github.com/sluice-ai/sluice/server/quota"
 	"github.com/sluice-ai/sluice/stages/grammar"
 )
 
 // workshop has one place, in which forms are made as the test lets them.
 type workshop struct {
-	*share.Pool
+	*quota.Pool
 	let  chan error
 	made map[string]int // by text
 }
 
 func newWorkshop() *workshop {
-	return &workshop{share.NewPool(1, 1000), make(chan error), map[string]int{}}
+	return &workshop{quota.NewPool(1, 1000), make(chan error), map[string]int{}}
 }
 
 func (w *workshop) of(client string) turn {

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/server/exchange"
-	"github.com/sluice-ai/sluice/server/share"
+	"github.com/sluice-ai/sluice/server/quota"
 )
 
 // stock is what answers share: places among those that are computed, or bytes of those that are kept. While somebody
 // waits for some of it, answers that are not read lose theirs.
 type stock struct {
-	pool *share.Pool
+	pool *quota.Pool
 	size int64
 
 	mu       sync.Mutex
@@ -27,7 +27,7 @@ const look = 250 * time.Millisecond
 // newStock makes one of so many units, for which at most so many may wait; of the client that has most of those, the
 // last one is refused then.
 func newStock(size int64, waiting int) *stock {
-	return &stock{pool: share.NewPool(size, waiting), size: size, holders: map[*exchange.Exchange]int64{}}
+	return &stock{pool: quota.NewPool(size, waiting), size: size, holders: map[*exchange.Exchange]int64{}}
 }
 
 // newPlaces makes the places of a model that computes so many answers at once. A client has as many as are computed of
@@ -43,7 +43,7 @@ func newPlaces(computed int) *stock {
 func (s *stock) take(ctx context.Context, x *exchange.Exchange, units int64) error {
 	s.watch(units)
 	if err := s.pool.Take(ctx, x.Client, units, s.size); err != nil {
-		if errors.Is(err, share.ErrFull) {
+		if errors.Is(err, quota.ErrFull) {
 			return errQueue
 		}
 		return err

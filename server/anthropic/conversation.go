@@ -5,13 +5,13 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
 // conversation makes the messages that templates know of those of a request.
-type conversation struct{ ask.Turns }
+type conversation struct{ decode.Turns }
 
 // conversation reads system and messages.
 func (f fields) conversation(m *answer.Model, in *chat.Input) {

@@ -64,7 +64,7 @@ func (a *api) read(rc *fasthttp.RequestCtx, x *exchange.Exchange, answered bool)
 		return request{}, fault
 	}
 	asked := func(name string) (*answer.Model, *wire.Fault) { return a.Asked(x, name) }
-	return decode(body, asked, answered)
+	return parse(body, asked, answered)
 }
 
 // appendFault writes {"type": "error", "error": {…}}, with details where clients act upon them.

@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
 )
@@ -20,11 +20,11 @@ type request struct {
 }
 
 // fields are the members of a request's body.
-type fields struct{ ask.Fields }
+type fields struct{ decode.Fields }
 
 // decode reads a body. One that is to be answered must say how long the answer may be.
-func decode(body answer.Body, find ask.Finder, answered bool) (request, *wire.Fault) {
-	in, m := ask.Read(body, find)
+func parse(body answer.Body, find decode.Finder, answered bool) (request, *wire.Fault) {
+	in, m := decode.Read(body, find)
 	if m == nil {
 		return request{}, in.Fault
 	}
@@ -32,7 +32,7 @@ func decode(body answer.Body, find ask.Finder, answered bool) (request, *wire.Fa
 	o := request{Order: answer.Order{Model: m, N: 1}}
 	prompt := &chat.Input{Extra: &jsontext.Object{}}
 	r := actors.Request{Chat: prompt, Thoughts: true, Sampling: m.Sampling}
-	r.Sampling.Seed, r.Sampling.LogProbs = cmp.Or(m.Sampling.Seed, ask.AnySeed()), -1
+	r.Sampling.Seed, r.Sampling.LogProbs = cmp.Or(m.Sampling.Seed, decode.AnySeed()), -1
 	f.Number("temperature", 0, 100, &r.Sampling.Temp)
 	f.Number("top_p", 0, 1, &r.Sampling.TopP)
 	f.Count("top_k", -1, math.MaxInt32, &r.Sampling.TopK)
@@ -100,7 +100,7 @@ func (f fields) thinking(o *request, r *actors.Request, vars *jsontext.Object) {
 			in.Wrong("display", raw, `"summarized" or "omitted"`)
 		}
 	})
-	ask.Think(vars, think)
+	decode.Think(vars, think)
 }
 
 // output reads output_config: how hard the model is to think, and what the answer is bound to be.
@@ -111,7 +111,7 @@ func (f fields) output(r *actors.Request, vars *jsontext.Object) {
 		switch o.Text("effort", &effort); effort {
 		case "":
 		case "low", "medium", "high", "xhigh", "max":
-			ask.HowHard(vars, effort)
+			decode.HowHard(vars, effort)
 		default:
 			raw, _ := o.Get("effort")
 			o.Wrong("effort", raw, `"low", "medium", "high", "xhigh" or "max"`)
@@ -129,7 +129,7 @@ func schema(f *wire.Fields) *answer.Form {
 		f.Wrong("type", raw, `"json_schema"`)
 	}
 	if _, ok := f.Get("schema"); !ok {
-		ask.Fields{Fields: f}.Missing("schema", "a JSON Schema")
+		decode.Fields{Fields: f}.Missing("schema", "a JSON Schema")
 	}
-	return ask.Fields{Fields: f}.Schema("schema")
+	return decode.Fields{Fields: f}.Schema("schema")
 }

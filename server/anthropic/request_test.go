@@ -19,7 +19,7 @@ func testModel(string) (*answer.Model, *wire.Fault) {
 }
 
 func read(text string) (request, *wire.Fault) {
-	return decode(answer.NewBody(context.Background(), text), testModel, true)
+	return parse(answer.NewBody(context.Background(), text), testModel, true)
 }
 
 const hi = `"max_tokens":5,"messages":[{"role":"user","content":"Hi"}]`
@@ -152,7 +152,7 @@ func TestRefused(t *testing.T) {
 		require.Contains(t, fault.Text, want, request)
 		require.Equal(t, 400, fault.Status, request)
 	}
-	_, fault := decode(answer.NewBody(context.Background(), `{"messages":[{"role":"user","content":"Hi"}]}`), testModel, false)
+	_, fault := parse(answer.NewBody(context.Background(), `{"messages":[{"role":"user","content":"Hi"}]}`), testModel, false)
 	require.Nil(t, fault, "what is only counted has no length")
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
 )
@@ -77,5 +77,5 @@ func (f fields) tool(box *answer.Toolbox, place string, o *jsontext.Object) *jso
 	if text := o.Text("description"); text != "" {
 		description = jsontext.String(text)
 	}
-	return ask.Declared(jsontext.String(o.Text("name")), description, parameters)
+	return decode.Declared(jsontext.String(o.Text("name")), description, parameters)
 }

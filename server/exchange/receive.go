@@ -12,14 +12,14 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/sluice-ai/sluice/server/share"
+	"github.com/sluice-ai/sluice/server/quota"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
 // Intake is what all requests together may cost, in bytes, until their prompts are made.
 type Intake struct {
-	receiving, making *share.Pool
-	turns             *share.Pool   // see Turn
+	receiving, making *quota.Pool
+	turns             *quota.Pool   // see Turn
 	received, made    int64         // sizes of the pools
 	most              int           // bytes of a body
 	wait              time.Duration // how long a request may wait for its share
@@ -44,8 +44,8 @@ const (
 func NewIntake(size int64, body int, wait time.Duration) *Intake {
 	received := size * 3 / 8
 	return &Intake{
-		receiving: share.NewPool(received, math.MaxInt), making: share.NewPool(size-received, math.MaxInt),
-		turns:    share.NewPool(turns()*turnBytes, math.MaxInt),
+		receiving: quota.NewPool(received, math.MaxInt), making: quota.NewPool(size-received, math.MaxInt),
+		turns:    quota.NewPool(turns()*turnBytes, math.MaxInt),
 		received: received, made: size - received, most: body, wait: wait,
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
@@ -34,14 +34,14 @@ func Dialect(s *answer.Service) answer.Dialect {
 }
 
 // serve answers requests for generated text.
-func (a *api) serve(decode func(answer.Body, ask.Finder) (request, *wire.Fault),
+func (a *api) serve(parse func(answer.Body, decode.Finder) (request, *wire.Fault),
 ) func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
 	return func(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 		body, fault := a.Body(rc, x)
 		if fault != nil {
 			return fault
 		}
-		o, fault := decode(body, a.finder(x, answer.Write))
+		o, fault := parse(body, a.finder(x, answer.Write))
 		if fault != nil {
 			return fault
 		}
@@ -50,7 +50,7 @@ func (a *api) serve(decode func(answer.Body, ask.Finder) (request, *wire.Fault),
 }
 
 // finder finds models for a task, and has them run until the exchange is over.
-func (a *api) finder(x *exchange.Exchange, do answer.Task) ask.Finder {
+func (a *api) finder(x *exchange.Exchange, do answer.Task) decode.Finder {
 	return func(name string) (*answer.Model, *wire.Fault) { return a.AskedTo(x, do, name) }
 }
 

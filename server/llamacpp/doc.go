@@ -3,5 +3,5 @@
 //
 // A request becomes an answer.Order (request.go), and the parts of an answer objects again (encode.go); texts.go has
 // what is answered without computing anything. Not here: what all dialects do with an order (server/answer), what their
-// requests have in common (server/ask), and /v1 (server/openai).
+// requests have in common (server/decode), and /v1 (server/openai).
 package llamacpp

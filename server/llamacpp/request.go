@@ -7,7 +7,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -23,11 +23,11 @@ type request struct {
 }
 
 // fields are the members of a request's body.
-type fields struct{ ask.Fields }
+type fields struct{ decode.Fields }
 
 // decodeCompletion reads the body of POST /completion.
-func decodeCompletion(body answer.Body, find ask.Finder) (request, *wire.Fault) {
-	in, m := ask.Read(body, find)
+func decodeCompletion(body answer.Body, find decode.Finder) (request, *wire.Fault) {
+	in, m := decode.Read(body, find)
 	if m == nil {
 		return request{}, in.Fault
 	}
@@ -43,8 +43,8 @@ func decodeCompletion(body answer.Body, find ask.Finder) (request, *wire.Fault) 
 }
 
 // decodeInfill reads the body of POST /infill.
-func decodeInfill(body answer.Body, find ask.Finder) (request, *wire.Fault) {
-	in, m := ask.Read(body, find)
+func decodeInfill(body answer.Body, find decode.Finder) (request, *wire.Fault) {
+	in, m := decode.Read(body, find)
 	if m == nil {
 		return request{}, in.Fault
 	}
@@ -101,8 +101,8 @@ func (f fields) common(m *answer.Model) (o request, r actors.Request) {
 	r = actors.Request{Sampling: f.Sampling(m), MaxTokens: -1}
 	f.Flag("stream", &o.Stream)
 	f.Flag("return_tokens", &o.tokens)
-	f.Count("max_tokens", -2, ask.AnyLength, &r.MaxTokens)
-	f.Count("n_predict", -2, ask.AnyLength, &r.MaxTokens)
+	f.Count("max_tokens", -2, decode.AnyLength, &r.MaxTokens)
+	f.Count("n_predict", -2, decode.AnyLength, &r.MaxTokens)
 	if o.silent = r.MaxTokens == 0; o.silent {
 		r.MaxTokens = 1 // the engine stops where a token is, which is left out
 	}

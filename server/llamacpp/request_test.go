@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -100,11 +100,11 @@ var faults = []struct{ infill, body, param, text string }{
 
 func TestFaults(t *testing.T) {
 	for _, c := range faults {
-		decode := decodeCompletion
+		parse := decodeCompletion
 		if c.infill != "" {
-			decode = decodeInfill
+			parse = decodeInfill
 		}
-		_, fault := decode(given(c.body), testModel)
+		_, fault := parse(given(c.body), testModel)
 		require.NotNil(t, fault, c.body)
 		require.Contains(t, fault.Text, c.text, c.body)
 		require.Equal(t, c.param, fault.Param, c.body)
@@ -172,7 +172,7 @@ func FuzzCompletion(f *testing.F) { fuzz(f, decodeCompletion, "") }
 func FuzzInfill(f *testing.F) { fuzz(f, decodeInfill, "i") }
 
 // fuzz: whatever comes, it is an order that keeps all limits, or a fault with a text.
-func fuzz(f *testing.F, decode func(answer.Body, ask.Finder) (request, *wire.Fault), which string) {
+func fuzz(f *testing.F, parse func(answer.Body, decode.Finder) (request, *wire.Fault), which string) {
 	for _, c := range faults {
 		if c.infill == which {
 			f.Add(c.body)
@@ -181,7 +181,7 @@ func fuzz(f *testing.F, decode func(answer.Body, ask.Finder) (request, *wire.Fau
 	f.Add(`{"prompt":["a",[1]],"input_extra":[{"filename":"f","text":"t"}],"stop":"x","n_predict":3,"n_probs":2}`)
 	m, _ := testModel("")
 	f.Fuzz(func(t *testing.T, text string) {
-		o, fault := decode(given(text), testModel)
+		o, fault := parse(given(text), testModel)
 		if fault != nil {
 			require.NotEmpty(t, fault.Text)
 			require.Less(t, len(fault.Text), 4096)

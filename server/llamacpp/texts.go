@@ -9,7 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
@@ -42,8 +42,8 @@ func (a *api) tokenize(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Faul
 	return nil
 }
 
-func decodeTexts(body answer.Body, find ask.Finder) (texts, *wire.Fault) {
-	in, m := ask.Read(body, find)
+func decodeTexts(body answer.Body, find decode.Finder) (texts, *wire.Fault) {
+	in, m := decode.Read(body, find)
 	if m == nil {
 		return texts{}, in.Fault
 	}
@@ -113,8 +113,8 @@ func (a *api) detokenize(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fa
 	return nil
 }
 
-func decodeTokens(body answer.Body, find ask.Finder) (*answer.Model, []int32, *wire.Fault) {
-	in, m := ask.Read(body, find)
+func decodeTokens(body answer.Body, find decode.Finder) (*answer.Model, []int32, *wire.Fault) {
+	in, m := decode.Read(body, find)
 	if m == nil {
 		return nil, nil, in.Fault
 	}
@@ -150,8 +150,8 @@ func (a *api) applyTemplate(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire
 	return nil
 }
 
-func decodeConversation(body answer.Body, find ask.Finder) (*answer.Model, *chat.Input, *wire.Fault) {
-	f, m := ask.Read(body, find)
+func decodeConversation(body answer.Body, find decode.Finder) (*answer.Model, *chat.Input, *wire.Fault) {
+	f, m := decode.Read(body, find)
 	if m == nil {
 		return nil, nil, f.Fault
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
@@ -21,8 +21,8 @@ func (a *api) chat(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 }
 
 // decodeChat reads the body of a conversation.
-func decodeChat(body answer.Body, find ask.Finder) (request, *wire.Fault) {
-	in, m := ask.Read(body, find)
+func decodeChat(body answer.Body, find decode.Finder) (request, *wire.Fault) {
+	in, m := decode.Read(body, find)
 	if m == nil {
 		return request{}, in.Fault
 	}
@@ -54,7 +54,7 @@ func (f fields) messages(m *answer.Model, prompt *chat.Input) {
 	}
 	prompt.Messages = f.Normal(all, m)
 	if n := len(prompt.Messages); n > 0 {
-		prompt.ContinueFinalMessage = ask.GoesOn(&prompt.Messages[n-1])
+		prompt.ContinueFinalMessage = decode.GoesOn(&prompt.Messages[n-1])
 	}
 	prompt.AddGenerationPrompt = !prompt.ContinueFinalMessage
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
@@ -62,7 +62,7 @@ func version(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 }
 
 // finder finds models for a task, and has them run until the exchange is over.
-func (a *api) finder(x *exchange.Exchange, do answer.Task) ask.Finder {
+func (a *api) finder(x *exchange.Exchange, do answer.Task) decode.Finder {
 	return func(name string) (*answer.Model, *wire.Fault) {
 		m, fault := a.known(name)
 		if fault != nil {

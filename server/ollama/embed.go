@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
@@ -40,22 +40,22 @@ func (a *api) embedOne(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Faul
 }
 
 func (a *api) vectors(rc *fasthttp.RequestCtx, x *exchange.Exchange,
-	decode func(answer.Body, ask.Finder) (*answer.Reading, *wire.Fault),
+	parse func(answer.Body, decode.Finder) (*answer.Reading, *wire.Fault),
 ) (r *answer.Reading, v *answer.Vectors, loading time.Duration, fault *wire.Fault) {
 	body, fault := a.Body(rc, x)
 	if fault != nil {
 		return nil, nil, 0, fault
 	}
 	find, took := timed(a.finder(x, answer.Embed))
-	if r, fault = decode(body, find); fault != nil {
+	if r, fault = parse(body, find); fault != nil {
 		return nil, nil, 0, fault
 	}
 	v, fault = a.Vectors(x, r)
 	return r, v, *took, fault
 }
 
-func decodeEmbed(body answer.Body, find ask.Finder) (*answer.Reading, *wire.Fault) {
-	in, m := ask.Read(body, find)
+func decodeEmbed(body answer.Body, find decode.Finder) (*answer.Reading, *wire.Fault) {
+	in, m := decode.Read(body, find)
 	if m == nil {
 		return nil, in.Fault
 	}
@@ -72,8 +72,8 @@ func decodeEmbed(body answer.Body, find ask.Finder) (*answer.Reading, *wire.Faul
 	return r, f.Fault
 }
 
-func decodeEmbedOne(body answer.Body, find ask.Finder) (*answer.Reading, *wire.Fault) {
-	in, m := ask.Read(body, find)
+func decodeEmbedOne(body answer.Body, find decode.Finder) (*answer.Reading, *wire.Fault) {
+	in, m := decode.Read(body, find)
 	if m == nil {
 		return nil, in.Fault
 	}

@@ -10,14 +10,14 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
 // serve answers a request of either endpoint.
 func (a *api) serve(rc *fasthttp.RequestCtx, x *exchange.Exchange,
-	decode func(answer.Body, ask.Finder) (request, *wire.Fault), s shape,
+	parse func(answer.Body, decode.Finder) (request, *wire.Fault), s shape,
 ) *wire.Fault {
 	began := time.Now()
 	body, fault := a.Body(rc, x)
@@ -25,7 +25,7 @@ func (a *api) serve(rc *fasthttp.RequestCtx, x *exchange.Exchange,
 		return fault
 	}
 	find, loading := timed(a.finder(x, answer.Write))
-	o, fault := decode(body, find)
+	o, fault := parse(body, find)
 	if fault != nil {
 		return fault
 	}
@@ -39,7 +39,7 @@ func (a *api) serve(rc *fasthttp.RequestCtx, x *exchange.Exchange,
 }
 
 // timed is a finder, and how long it took to find a model: one that was not loaded is loaded.
-func timed(find ask.Finder) (ask.Finder, *time.Duration) {
+func timed(find decode.Finder) (decode.Finder, *time.Duration) {
 	took := new(time.Duration)
 	return func(name string) (*answer.Model, *wire.Fault) {
 		began := time.Now()

@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
@@ -18,8 +18,8 @@ func (a *api) generate(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Faul
 }
 
 // decodeGenerate reads the body of a request without a conversation.
-func decodeGenerate(body answer.Body, find ask.Finder) (request, *wire.Fault) {
-	in, m := ask.Read(body, find)
+func decodeGenerate(body answer.Body, find decode.Finder) (request, *wire.Fault) {
+	in, m := decode.Read(body, find)
 	if m == nil {
 		return request{}, in.Fault
 	}
@@ -42,7 +42,7 @@ func decodeGenerate(body answer.Body, find ask.Finder) (request, *wire.Fault) {
 	case raw:
 		r.Text, r.Thoughts = prompt, false
 	default:
-		t := ask.Turns{}
+		t := decode.Turns{}
 		if system != "" {
 			t.Begin("system")
 			t.Add(chat.Part{Text: system})

@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/ftype"
-	"github.com/sluice-ai/sluice/stages/modelfile"
+	"github.com/sluice-ai/sluice/stages/model/ftype"
+	"github.com/sluice-ai/sluice/stages/model/modelfile"
 )
 
 // tag describes a model.

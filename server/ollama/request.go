@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
@@ -19,7 +19,7 @@ type request struct {
 }
 
 // fields are the members of a request's body.
-type fields struct{ ask.Fields }
+type fields struct{ decode.Fields }
 
 // common reads what both endpoints have. The engine's request lacks the prompt.
 func (f fields) common(m *answer.Model, vars *jsontext.Object) (o request, r actors.Request) {
@@ -41,12 +41,12 @@ func (f fields) common(m *answer.Model, vars *jsontext.Object) (o request, r act
 // options reads how tokens are chosen. What says how a model is to be loaded is not for clients to say here.
 func (f fields) options(m *answer.Model, r *actors.Request) {
 	read := func(in *wire.Fields) {
-		o := ask.Fields{Fields: in}
+		o := decode.Fields{Fields: in}
 		r.Sampling = o.Sampling(m)
 		o.Texts("stop", answer.MaxStops, answer.MaxStopBytes, &r.Stop)
-		o.Count("num_predict", -2, ask.AnyLength, &r.MaxTokens)
+		o.Count("num_predict", -2, decode.AnyLength, &r.MaxTokens)
 		r.MaxTokens = max(r.MaxTokens, 0) // those below ask for as many as the context holds
-		o.Count("num_ctx", 0, ask.AnyLength, new(int))
+		o.Count("num_ctx", 0, decode.AnyLength, new(int))
 	}
 	if _, ok := f.Get("options"); !ok {
 		read(&wire.Fields{Budget: f.Budget})
@@ -96,9 +96,9 @@ func (f fields) think(vars *jsontext.Object) {
 			return
 		}
 		think = true
-		ask.HowHard(vars, level)
+		decode.HowHard(vars, level)
 	}
-	ask.Think(vars, think)
+	decode.Think(vars, think)
 }
 
 // unloads reads keep_alive, and says whether the model is to go at once. Models stay as long as the server runs.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -32,8 +32,8 @@ func testModel(name string) (*answer.Model, *wire.Fault) {
 	return m, nil
 }
 
-func read(decode func(answer.Body, ask.Finder) (request, *wire.Fault), text string) (request, *wire.Fault) {
-	return decode(answer.NewBody(context.Background(), text), testModel)
+func read(parse func(answer.Body, decode.Finder) (request, *wire.Fault), text string) (request, *wire.Fault) {
+	return parse(answer.NewBody(context.Background(), text), testModel)
 }
 
 const hi = `"messages":[{"role":"user","content":"Hi"}]`
@@ -149,8 +149,8 @@ func TestIdle(t *testing.T) {
 		`{}`: "load", `{"keep_alive":-1}`: "load", `{"keep_alive":0}`: "unload", `{"keep_alive":"0s"}`: "unload",
 		`{"keep_alive":"0","prompt":"","messages":[]}`: "unload", `{"keep_alive":"10m"}`: "load", `{"keep_alive":"300"}`: "load",
 	} {
-		for _, decode := range []func(answer.Body, ask.Finder) (request, *wire.Fault){decodeChat, decodeGenerate} {
-			o, fault := read(decode, text)
+		for _, parse := range []func(answer.Body, decode.Finder) (request, *wire.Fault){decodeChat, decodeGenerate} {
+			o, fault := read(parse, text)
 			require.Nil(t, fault, text)
 			require.Equal(t, want, o.idle, text)
 			require.Empty(t, o.Prompts)
@@ -186,11 +186,11 @@ var faults = []struct{ chat, body, param, text string }{
 
 func TestFaults(t *testing.T) {
 	for _, c := range faults {
-		decode := decodeGenerate
+		parse := decodeGenerate
 		if c.chat != "" {
-			decode = decodeChat
+			parse = decodeChat
 		}
-		_, fault := read(decode, c.body)
+		_, fault := read(parse, c.body)
 		require.NotNil(t, fault, c.body)
 		require.Contains(t, fault.Text, c.text, c.body)
 		require.Equal(t, c.param, fault.Param, c.body)
@@ -203,23 +203,23 @@ func TestFaults(t *testing.T) {
 }
 
 func TestDecodeEmbed(t *testing.T) {
-	decode := func(text string) (*answer.Reading, *wire.Fault) {
+	parse := func(text string) (*answer.Reading, *wire.Fault) {
 		return decodeEmbed(answer.NewBody(context.Background(), text), testModel)
 	}
 	for text, want := range map[string]int{`{"input":"a"}`: 1, `{"input":["a","b"]}`: 2, `{"input":""}`: 0, `{"input":[]}`: 0, `{}`: 0} {
-		o, fault := decode(text)
+		o, fault := parse(text)
 		require.Nil(t, fault, text)
 		require.Len(t, o.Texts, want, text)
 		require.Equal(t, 8, o.Unit)
 	}
-	o, fault := decode(`{"input":"a","dimensions":3,"keep_alive":"1m","options":{},"truncate":false}`)
+	o, fault := parse(`{"input":"a","dimensions":3,"keep_alive":"1m","options":{},"truncate":false}`)
 	require.Nil(t, fault)
 	require.Equal(t, 3, o.Unit)
 	for text, want := range map[string]string{
 		`{"input":5}`: "input is 5", `{"input":"a","dimensions":9}`: "dimensions is 9: want an integer from 0 to 8",
 		`{"input":"a","keep_alive":"x"}`: "keep_alive", `{"input":"a","options":1}`: "options is 1",
 	} {
-		_, fault := decode(text)
+		_, fault := parse(text)
 		require.NotNil(t, fault, text)
 		require.Contains(t, fault.Text, want)
 	}
@@ -233,7 +233,7 @@ func FuzzChat(f *testing.F) { fuzz(f, decodeChat, "c") }
 func FuzzGenerate(f *testing.F) { fuzz(f, decodeGenerate, "") }
 
 // fuzz: whatever comes, it is an order that keeps all limits, nothing, or a fault with a text.
-func fuzz(f *testing.F, decode func(answer.Body, ask.Finder) (request, *wire.Fault), which string) {
+func fuzz(f *testing.F, parse func(answer.Body, decode.Finder) (request, *wire.Fault), which string) {
 	for _, c := range faults {
 		if c.chat == which {
 			f.Add(c.body)
@@ -242,7 +242,7 @@ func fuzz(f *testing.F, decode func(answer.Body, ask.Finder) (request, *wire.Fau
 	f.Add(`{` + hi + `,"prompt":"Hi","think":"low","keep_alive":"0","format":{"const":1},"options":{"stop":"x","num_predict":3}}`)
 	m, _ := testModel("")
 	f.Fuzz(func(t *testing.T, text string) {
-		o, fault := read(decode, text)
+		o, fault := read(parse, text)
 		if fault != nil {
 			require.NotEmpty(t, fault.Text)
 			require.Less(t, len(fault.Text), 4096)

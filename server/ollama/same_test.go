@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask/asktest"
+	"github.com/sluice-ai/sluice/server/decode/decodetest"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
 )
@@ -15,10 +15,10 @@ import (
 // TestChatIsTheTalk: what a request says comes to the prompt of the conversation. Templates that know thinking by
 // Ollama's name see it twice, and are left out.
 func TestChatIsTheTalk(t *testing.T) {
-	asktest.Same(t, ".thinking", func(talk asktest.Talk, h chat.Habits) (*chat.Input, *wire.Fault) {
+	decodetest.Same(t, ".thinking", func(talk decodetest.Talk, h chat.Habits) (*chat.Input, *wire.Fault) {
 		var messages []json.RawMessage
 		for _, m := range talk.Messages {
-			texts, thoughts := asktest.Parts(m)
+			texts, thoughts := decodetest.Parts(m)
 			o := []any{"role", m.Role}
 			if texts != nil {
 				o = append(o, "content", strings.Join(texts, "\n"))
@@ -28,7 +28,7 @@ func TestChatIsTheTalk(t *testing.T) {
 			}
 			var calls []json.RawMessage
 			for _, c := range m.Calls {
-				calls = append(calls, asktest.Object("id", c.ID, "function", asktest.Object("name", c.Name, "arguments", asktest.Arguments(c))))
+				calls = append(calls, decodetest.Object("id", c.ID, "function", decodetest.Object("name", c.Name, "arguments", decodetest.Arguments(c))))
 			}
 			if calls != nil {
 				o = append(o, "tool_calls", calls)
@@ -36,10 +36,10 @@ func TestChatIsTheTalk(t *testing.T) {
 			if m.Role == "tool" {
 				o = append(o, "tool_name", m.Result.Name, "tool_call_id", m.Result.Call)
 			}
-			messages = append(messages, asktest.Object(o...))
+			messages = append(messages, decodetest.Object(o...))
 		}
-		body := asktest.Object("messages", messages, "tools", asktest.Functions(talk.Tools))
-		o, fault := decodeChat(answer.NewBody(context.Background(), string(body)), asktest.With(h, testModel))
+		body := decodetest.Object("messages", messages, "tools", decodetest.Functions(talk.Tools))
+		o, fault := decodeChat(answer.NewBody(context.Background(), string(body)), decodetest.With(h, testModel))
 		if fault != nil {
 			return nil, fault
 		}

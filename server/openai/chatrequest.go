@@ -5,12 +5,12 @@ import (
 	"strings"
 
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
 // decodeChat reads the body of a chat completion.
-func decodeChat(body answer.Body, find ask.Finder) (request, *wire.Fault) {
+func decodeChat(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
 		return request{}, f.Fault

@@ -3,12 +3,12 @@ package openai
 import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
 // decodeCompletion reads the body of a completion.
-func decodeCompletion(body answer.Body, find ask.Finder) (request, *wire.Fault) {
+func decodeCompletion(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
 		return request{}, f.Fault

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
@@ -19,7 +19,7 @@ type embeddings struct {
 }
 
 // decodeEmbeddings reads the body of POST /v1/embeddings.
-func decodeEmbeddings(body answer.Body, find ask.Finder) (*answer.Reading, speller, *wire.Fault) {
+func decodeEmbeddings(body answer.Body, find decode.Finder) (*answer.Reading, speller, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
 		return nil, nil, f.Fault

@@ -3,7 +3,7 @@ package openai
 import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
@@ -15,16 +15,16 @@ type request struct {
 }
 
 // finder finds models for a task, and has them run until the exchange is over.
-func (a *api) finder(x *exchange.Exchange, do answer.Task) ask.Finder {
+func (a *api) finder(x *exchange.Exchange, do answer.Task) decode.Finder {
 	return func(name string) (*answer.Model, *wire.Fault) { return a.AskedTo(x, do, name) }
 }
 
 // fields are the members of a request's body.
-type fields struct{ ask.Fields }
+type fields struct{ decode.Fields }
 
 // readRequest reads a body as far as the model that it is for; nil after a fault.
-func readRequest(body answer.Body, find ask.Finder) (fields, *answer.Model) {
-	f, m := ask.Read(body, find)
+func readRequest(body answer.Body, find decode.Finder) (fields, *answer.Model) {
+	f, m := decode.Read(body, find)
 	return fields{f}, m
 }
 
@@ -39,8 +39,8 @@ func (f fields) common(m *answer.Model) (request, actors.Request) {
 	})
 	f.Texts("stop", answer.MaxStops, answer.MaxStopBytes, &r.Stop)
 	r.MaxTokens = -1
-	f.Count("max_tokens", -1, ask.AnyLength, &r.MaxTokens)
-	f.Count("max_completion_tokens", -1, ask.AnyLength, &r.MaxTokens)
+	f.Count("max_tokens", -1, decode.AnyLength, &r.MaxTokens)
+	f.Count("max_completion_tokens", -1, decode.AnyLength, &r.MaxTokens)
 	if r.MaxTokens == 0 {
 		f.Wrong("max_tokens", "0", "at least 1, or -1 for as many as the context holds")
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -187,14 +187,14 @@ func TestAllowedTools(t *testing.T) {
 }
 
 func TestDecodeCompletion(t *testing.T) {
-	decode := func(body string) []actors.Request {
+	parse := func(body string) []actors.Request {
 		o, fault := decodeCompletion(given(body), testModel)
 		require.Nil(t, fault, body)
 		return o.Prompts
 	}
-	require.Equal(t, "Hi", decode(`{"prompt":"Hi"}`)[0].Text)
-	require.Equal(t, []int32{1, 2}, decode(`{"prompt":[1,2]}`)[0].Tokens)
-	several := decode(`{"prompt":["a",[3,4]],"logprobs":0,"logit_bias":[[3,false],[4,1.5]]}`)
+	require.Equal(t, "Hi", parse(`{"prompt":"Hi"}`)[0].Text)
+	require.Equal(t, []int32{1, 2}, parse(`{"prompt":[1,2]}`)[0].Tokens)
+	several := parse(`{"prompt":["a",[3,4]],"logprobs":0,"logit_bias":[[3,false],[4,1.5]]}`)
 	require.Equal(t, "a", several[0].Text)
 	require.Equal(t, []int32{3, 4}, several[1].Tokens)
 	require.Zero(t, several[1].Sampling.LogProbs)
@@ -338,11 +338,11 @@ func TestAsksForText(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for _, c := range faults {
-		decode := decodeCompletion
+		parse := decodeCompletion
 		if c.chat != "" {
-			decode = decodeChat
+			parse = decodeChat
 		}
-		_, fault := decode(given(c.body), testModel)
+		_, fault := parse(given(c.body), testModel)
 		require.NotNil(t, fault, c.body)
 		require.Equal(t, c.text, fault.Text, c.body)
 		require.Equal(t, c.param, fault.Param, c.body)
@@ -358,7 +358,7 @@ func FuzzCompletionRequest(f *testing.F) { fuzzRequest(f, decodeCompletion, "") 
 var foreign = regexp.MustCompile(`\bjson:|strconv|unmarshal|cannot parse`)
 
 // fuzzRequest: a body is refused with an error in OpenAI's shape, or what was decoded keeps all limits.
-func fuzzRequest(f *testing.F, decode func(answer.Body, ask.Finder) (request, *wire.Fault), which string) {
+func fuzzRequest(f *testing.F, parse func(answer.Body, decode.Finder) (request, *wire.Fault), which string) {
 	for _, c := range faults {
 		if c.chat == which {
 			f.Add([]byte(c.body))
@@ -368,7 +368,7 @@ func fuzzRequest(f *testing.F, decode func(answer.Body, ask.Finder) (request, *w
 	f.Add([]byte(`{` + user + `,"prompt":[[1,2],"x"],"seed":1e3,"stop":["a","b"],"logit_bias":[[1,false]],"dry_multiplier":1}`))
 	m, _ := testModel("")
 	f.Fuzz(func(t *testing.T, body []byte) {
-		o, fault := decode(given(string(body)), testModel)
+		o, fault := parse(given(string(body)), testModel)
 		if fault != nil {
 			require.NotEmpty(t, fault.Text)
 			require.Equal(t, 400, fault.Status)

@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
@@ -20,7 +20,7 @@ type rerank struct {
 }
 
 // decodeRerank reads the body of POST /v1/rerank, which is Jina's and Cohere's.
-func decodeRerank(body answer.Body, find ask.Finder) (*answer.Reading, speller, *wire.Fault) {
+func decodeRerank(body answer.Body, find decode.Finder) (*answer.Reading, speller, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
 		return nil, nil, f.Fault

@@ -6,7 +6,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
 )
@@ -14,7 +14,7 @@ import (
 // input reads instructions, what came before, and input: the messages that templates know. It notes the items of all.
 func (f fields) input(m *answer.Model, o *responseRequest) []chat.Message {
 	const want = `a string, or a list such as [{"role": "user", "content": "..."}]`
-	t, instructions, before := ask.Turns{}, "", o.items
+	t, instructions, before := decode.Turns{}, "", o.items
 	if f.Text("instructions", &instructions); instructions != "" {
 		t.Begin("system")
 		t.Add(chat.Part{Text: instructions})
@@ -59,7 +59,7 @@ func (f fields) input(m *answer.Model, o *responseRequest) []chat.Message {
 }
 
 // items takes those of a list; n counts them.
-func (f fields) items(t *ask.Turns, place, list string, n *int) error {
+func (f fields) items(t *decode.Turns, place, list string, n *int) error {
 	r, i := f.Reader(list), 0
 	return r.Array(func() error {
 		if *n == answer.MaxMessages && f.Fault == nil {
@@ -83,7 +83,7 @@ func (f fields) items(t *ask.Turns, place, list string, n *int) error {
 var errItem = fmt.Errorf("no item")
 
 // item takes the next one of a conversation: a message, a thought, a call or its result.
-func (f fields) item(t *ask.Turns, place string, o *jsontext.Object) *wire.Fault {
+func (f fields) item(t *decode.Turns, place string, o *jsontext.Object) *wire.Fault {
 	kind := o.Text("type")
 	switch {
 	case o == nil:
@@ -122,20 +122,20 @@ func (f fields) item(t *ask.Turns, place string, o *jsontext.Object) *wire.Fault
 		"function_call_output, all of them whole", place, wire.Shown(kind))
 }
 
-func result(t *ask.Turns, place string, o *jsontext.Object) *wire.Fault {
+func result(t *decode.Turns, place string, o *jsontext.Object) *wire.Fault {
 	id := o.Text("call_id")
 	if !t.Called(id) {
 		return wire.Invalid(place+".call_id", "invalid_value",
 			"%s.call_id is %q: no function_call before it has that id", place, wire.Shown(id))
 	}
-	var out ask.Turns
+	var out decode.Turns
 	fault := spoken(&out, place+".output", o.Get("output"), chat.Text)
 	t.Result(id, out.Parts())
 	return fault
 }
 
 // spoken adds the parts of a content, which is a string, or parts. Its texts become parts of one kind.
-func spoken(t *ask.Turns, place string, v jsontext.Value, as chat.PartKind) *wire.Fault {
+func spoken(t *decode.Turns, place string, v jsontext.Value, as chat.PartKind) *wire.Fault {
 	switch content := v.(type) {
 	case jsontext.String:
 		t.Add(chat.Part{Kind: as, Text: string(content)})

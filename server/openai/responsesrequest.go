@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
 )
@@ -38,7 +38,7 @@ const (
 )
 
 // decodeResponse reads the body of POST /v1/responses.
-func decodeResponse(body answer.Body, find ask.Finder, before past) (responseRequest, *wire.Fault) {
+func decodeResponse(body answer.Body, find decode.Finder, before past) (responseRequest, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
 		return responseRequest{}, f.Fault
@@ -47,7 +47,7 @@ func decodeResponse(body answer.Body, find ask.Finder, before past) (responseReq
 	in := &chat.Input{AddGenerationPrompt: true, Extra: &jsontext.Object{}}
 	r := actors.Request{Chat: in, Thoughts: true, Sampling: f.Sampling(m)}
 	f.Flag("stream", &o.Stream)
-	f.Count("max_output_tokens", 1, ask.AnyLength, &o.most)
+	f.Count("max_output_tokens", 1, decode.AnyLength, &o.most)
 	r.MaxTokens = o.most
 	f.Texts("stop", answer.MaxStops, answer.MaxStopBytes, &r.Stop)
 	f.reasoningEffort(&o, in.Extra)
@@ -67,7 +67,7 @@ func decodeResponse(body answer.Body, find ask.Finder, before past) (responseReq
 func (f fields) reasoningEffort(o *responseRequest, vars *jsontext.Object) {
 	f.Object("reasoning", `an object such as {"effort": "low"}`, func(in *wire.Fields) {
 		in.Text("summary", new(string)) // thoughts come as they are
-		o.effort = ask.Fields{Fields: in}.Effort("effort", vars)
+		o.effort = decode.Fields{Fields: in}.Effort("effort", vars)
 	})
 }
 
@@ -82,12 +82,12 @@ func (f fields) textFormat(o *responseRequest) (form *answer.Form) {
 			switch o.format {
 			case "text":
 			case "json_object":
-				form = ask.Fields{Fields: in}.AnyObject("type")
+				form = decode.Fields{Fields: in}.AnyObject("type")
 			case "json_schema":
 				if _, ok := in.Get("schema"); !ok {
-					ask.Fields{Fields: in}.Missing("schema", "format as "+want)
+					decode.Fields{Fields: in}.Missing("schema", "format as "+want)
 				}
-				form = ask.Fields{Fields: in}.Schema("schema")
+				form = decode.Fields{Fields: in}.Schema("schema")
 			default:
 				in.Fault = wire.Invalid("type", "unsupported_value", "type is %q: want %s", wire.Shown(o.format), want)
 			}
@@ -170,7 +170,7 @@ func (f fields) responseTools(box *answer.Toolbox, in *chat.Input) *answer.Tools
 		}
 		f.Tool(box, o, place, "parameters")
 		if box.Allows(o.Text("name")) {
-			all = append(all, ask.Declared(o.Get("name"), o.Get("description"), o.Get("parameters")))
+			all = append(all, decode.Declared(o.Get("name"), o.Get("description"), o.Get("parameters")))
 		}
 	}
 	if box.Shown() {

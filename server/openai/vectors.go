@@ -7,7 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/ask"
+	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
@@ -17,14 +17,14 @@ type speller func(*answer.Vectors) iter.Seq[[]byte]
 
 // vectors serves an endpoint for which nothing is generated: decode says what is to be read, and how the answer is
 // written.
-func (a *api) vectors(do answer.Task, decode func(answer.Body, ask.Finder) (*answer.Reading, speller, *wire.Fault),
+func (a *api) vectors(do answer.Task, parse func(answer.Body, decode.Finder) (*answer.Reading, speller, *wire.Fault),
 ) func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
 	return func(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 		body, fault := a.Body(rc, x)
 		if fault != nil {
 			return fault
 		}
-		r, spell, fault := decode(body, a.finder(x, do))
+		r, spell, fault := parse(body, a.finder(x, do))
 		if fault != nil {
 			return fault
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/stages/synth"
+	"github.com/sluice-ai/sluice/stages/model/synth"
 )
 
 var fast = Speeds{Disk: 3e9, Memory: 30e9, Multiply: 2e12}

@@ -13,9 +13,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/sluice-ai/sluice/stages/arch"
-	"github.com/sluice-ai/sluice/stages/ftype"
-	"github.com/sluice-ai/sluice/stages/synth"
+	"github.com/sluice-ai/sluice/stages/model/arch"
+	"github.com/sluice-ai/sluice/stages/model/ftype"
+	"github.com/sluice-ai/sluice/stages/model/synth"
 )
 
 const gib = 1 << 30

@@ -2,7 +2,7 @@
 // PyTorch's own, in one or in shards that an index lists, and small texts beside them.
 //
 // Files are mapped and stay as they are. A name that stands in a file of the folder never leads out of the folder.
-// What tensors and texts mean is for stages/convert to know.
+// What tensors and texts mean is for stages/model/convert to know.
 package checkpoint
 
 import (

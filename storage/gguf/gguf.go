@@ -2,7 +2,7 @@
 //
 // Open maps a file, and all parts of a split one; metadata is copied out and the directory is checked against the
 // file at once, tensor data is touched only when it is viewed. A damaged or hostile file gives one error that says
-// what to do. What the keys and tensors mean is for stages/arch and stages/token to know.
+// what to do. What the keys and tensors mean is for stages/model/arch and stages/token to know.
 //
 // Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Versions 2 and 3, little-endian.
 package gguf

@@ -4,7 +4,7 @@
 // in memory. The new file grows beside its place, under the same name with ".partial" added, and takes the place when
 // it is complete. Until then its beginning is a journal, so that nothing can take it for a model, and so that the
 // next run with the same source, types and importance goes on where this one ended. Which types tensors should have
-// is for stages/ftype to know.
+// is for stages/model/ftype to know.
 package requant
 
 import (

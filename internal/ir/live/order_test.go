@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/ir/live"
 	"github.com/sluice-ai/sluice/internal/testref"
-	"github.com/sluice-ai/sluice/stages/arch"
+	"github.com/sluice-ai/sluice/stages/model/arch"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 

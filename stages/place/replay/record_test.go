@@ -19,9 +19,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/internal/tokentrace"
-	"github.com/sluice-ai/sluice/stages/arch"
+	"github.com/sluice-ai/sluice/stages/model/arch"
 	"github.com/sluice-ai/sluice/stages/place"
-	"github.com/sluice-ai/sluice/stages/place/shelf"
+	"github.com/sluice-ai/sluice/stages/place/expertcache"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -170,20 +170,20 @@ func TestPolicies(t *testing.T) {
 	for _, text := range []string{"en", "go"} {
 		loaded := trace(t, text)
 		for _, slots := range []int{8, 16, 24} {
-			misses := map[shelf.Kind]int{}
+			misses := map[expertcache.Kind]int{}
 			line := ""
-			for _, k := range []shelf.Kind{shelf.Belady, shelf.LRU, shelf.LFU, shelf.SLRU, shelf.Ours} {
+			for _, k := range all {
 				r, err := Run(loaded, Setting{Policy: k, Prefetch: None, Slots: slots, Disk: 2e9, Memory: 20e9})
 				require.NoError(t, err)
 				misses[k] = r.Misses
-				line += fmt.Sprintf("  %v %d (%.2f)", k, r.Misses, float64(r.Misses)/float64(misses[shelf.Belady]))
+				line += fmt.Sprintf("  %v %d (%.2f)", k, r.Misses, float64(r.Misses)/float64(misses[expertcache.Belady]))
 			}
 			t.Logf("%s, %d of 32 slots: misses%s", text, slots, line)
-			for _, k := range []shelf.Kind{shelf.LRU, shelf.LFU, shelf.SLRU} {
-				require.Less(t, misses[shelf.Ours], misses[k], "%s, %d slots: %v", text, slots, k)
+			for _, k := range []expertcache.Kind{expertcache.LRU, expertcache.LFU, expertcache.SLRU} {
+				require.Less(t, misses[expertcache.Ours], misses[k], "%s, %d slots: %v", text, slots, k)
 			}
 			if slots <= 16 {
-				require.Less(t, float64(misses[shelf.Ours]), 1.55*float64(misses[shelf.Belady]))
+				require.Less(t, float64(misses[expertcache.Ours]), 1.55*float64(misses[expertcache.Belady]))
 			}
 		}
 	}
@@ -197,8 +197,8 @@ func TestHour(t *testing.T) {
 	hour := *trace(t, "en")
 	hour.Steps = slices.Concat(hour.Steps, trace(t, "go").Steps)
 	hour.Steps = slices.Repeat(hour.Steps, 18)
-	for _, s := range []Setting{{Policy: shelf.LRU, Prefetch: None}, {Policy: shelf.Ours, Prefetch: Predicted},
-		{Policy: shelf.Belady, Prefetch: Oracle}} {
+	for _, s := range []Setting{{Policy: expertcache.LRU, Prefetch: None}, {Policy: expertcache.Ours, Prefetch: Predicted},
+		{Policy: expertcache.Belady, Prefetch: Oracle}} {
 		s.Slots, s.Disk, s.Memory = 16, 20e6, 200e6
 		began := time.Now()
 		r, err := Run(&hour, s)
@@ -220,7 +220,7 @@ func TestPrefetch(t *testing.T) {
 			var waited [Oracle + 1]float64
 			var bytes [Oracle + 1]int64
 			for p := None; p <= Oracle; p++ {
-				r, err := Run(loaded, Setting{Policy: shelf.Ours, Prefetch: p, Slots: 16, Disk: speeds[0], Memory: speeds[1]})
+				r, err := Run(loaded, Setting{Policy: expertcache.Ours, Prefetch: p, Slots: 16, Disk: speeds[0], Memory: speeds[1]})
 				require.NoError(t, err)
 				waited[p], bytes[p] = r.Waited, r.Bytes
 			}
@@ -254,9 +254,10 @@ func TestThreeTiers(t *testing.T) {
 			require.NoError(t, err)
 			return r
 		}
-		ours := run(loaded.Steps, Setting{Policy: shelf.Ours})
-		for k, times := range map[shelf.Kind]float64{shelf.LRU: 3.5, shelf.LFU: 3.5, shelf.SLRU: 3.5, shelf.Ours: 3.5,
-			shelf.Belady: 2} {
+		ours := run(loaded.Steps, Setting{Policy: expertcache.Ours})
+		for k, times := range map[expertcache.Kind]float64{expertcache.LRU: 3.5, expertcache.LFU: 3.5, expertcache.SLRU: 3.5,
+			expertcache.Ours:   3.5,
+			expertcache.Belady: 2} {
 			r := run(loaded.Steps, Setting{Policy: k, blind: true})
 			t.Logf("%s, %v without prices: %d misses, %d MB read, %d copied, waited %.3f s; ours %d, %d, %d, %.3f", text, k,
 				r.Misses, r.Bytes>>20, r.Copied>>20, r.Waited, ours.Misses, ours.Bytes>>20, ours.Copied>>20, ours.Waited)
@@ -264,9 +265,9 @@ func TestThreeTiers(t *testing.T) {
 			require.Less(t, 8*ours.Bytes, r.Bytes, "%s, %v", text, k)
 		}
 		for _, n := range []int{8, 32, 128} {
-			cold := run(loaded.Steps[:n], Setting{Policy: shelf.Ours})
-			filled := run(loaded.Steps[:n], Setting{Policy: shelf.Ours, Fill: true})
-			before := run(loaded.Steps[:n], Setting{Policy: shelf.Ours, Fill: true, Lead: 1})
+			cold := run(loaded.Steps[:n], Setting{Policy: expertcache.Ours})
+			filled := run(loaded.Steps[:n], Setting{Policy: expertcache.Ours, Fill: true})
+			before := run(loaded.Steps[:n], Setting{Policy: expertcache.Ours, Fill: true, Lead: 1})
 			t.Logf("%s, the first %d tokens: waited %.4f s, with slots filled meanwhile %.4f, before %.4f; read %d, %d and %d experts",
 				text, n, cold.Waited, filled.Waited, before.Waited, cold.Bytes/bytes, filled.Bytes/bytes, before.Bytes/bytes)
 			require.InEpsilon(t, cold.Waited, filled.Waited, 0.2)

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/sluice-ai/sluice/stages/place"
-	"github.com/sluice-ai/sluice/stages/place/foresee"
-	"github.com/sluice-ai/sluice/stages/place/shelf"
+	"github.com/sluice-ai/sluice/stages/place/expertcache"
+	"github.com/sluice-ai/sluice/stages/place/predict"
 )
 
 // Prefetch says what is read before it is known to be needed.
@@ -38,7 +38,7 @@ func ParsePrefetch(name string) (Prefetch, error) {
 
 // Setting is what a trace is replayed with.
 type Setting struct {
-	Policy   shelf.Kind
+	Policy   expertcache.Kind
 	Prefetch Prefetch
 	Slots    int   // of each layer; 0: as the budget has it
 	Weights  int64 // bytes; 0: everything is resident, but for what Slots says
@@ -70,7 +70,7 @@ type Result struct {
 type replay struct {
 	Setting
 	trace          *Trace
-	policy         *shelf.Policy
+	policy         *expertcache.Policy
 	layers         []layer
 	share          *place.Share
 	now            float64
@@ -78,7 +78,7 @@ type replay struct {
 	ring           *read   // of the next layer's dense weights; nil: none are streamed
 	dense          float64 // how long a layer's dense weights are computed from
 	result         Result
-	guess          *foresee.Predictor // of Predicted
+	guess          *predict.Predictor // of Predicted
 	at             *Step
 	next           int     // the layer that is looked ahead to
 	among, missing []int32 // scratch
@@ -124,9 +124,9 @@ func newReplay(t *Trace, s Setting, share *place.Share) *replay {
 	r := &replay{Setting: s, trace: t, share: share, layers: make([]layer, len(t.Sizes.Layers))}
 	r.drive = drive{speed: s.Disk, likely: r.likely}
 	r.bus = drive{speed: s.Bus, likely: func() *read { return nil }}
-	experts, foreseen := make([]int, len(r.layers)), make([]foresee.Layer, len(r.layers))
+	experts, foreseen := make([]int, len(r.layers)), make([]predict.Layer, len(r.layers))
 	for i, l := range t.Sizes.Layers {
-		experts[i], foreseen[i] = l.Experts, foresee.Layer{Experts: l.Experts, Used: l.Used}
+		experts[i], foreseen[i] = l.Experts, predict.Layer{Experts: l.Experts, Used: l.Used}
 		slots := share.Slots[i]
 		if s.Slots > 0 {
 			slots = min(s.Slots, l.Experts)
@@ -134,9 +134,9 @@ func newReplay(t *Trace, s Setting, share *place.Share) *replay {
 		r.layers[i] = layer{reads: make([]*read, l.Experts), guessed: make([]bool, l.Experts),
 			there: make([]bool, l.Experts), slots: slots, bytes: float64(l.Bytes)}
 	}
-	r.policy = shelf.New(s.Policy, experts)
+	r.policy = expertcache.New(s.Policy, experts)
 	r.price()
-	if s.Policy == shelf.Belady {
+	if s.Policy == expertcache.Belady {
 		for i := range r.layers {
 			uses := make([][]int32, len(t.Steps))
 			for j := range t.Steps {
@@ -146,7 +146,7 @@ func newReplay(t *Trace, s Setting, share *place.Share) *replay {
 		}
 	}
 	if s.Prefetch == Predicted {
-		r.guess = foresee.New(foreseen)
+		r.guess = predict.New(foreseen)
 	}
 	for _, bytes := range t.Sizes.Dense {
 		r.dense += over(float64(bytes)/float64(max(len(r.layers), 1)), s.Memory)

@@ -10,8 +10,13 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/tokentrace"
 	"github.com/sluice-ai/sluice/stages/place"
-	"github.com/sluice-ai/sluice/stages/place/shelf"
+	"github.com/sluice-ai/sluice/stages/place/expertcache"
 )
+
+const ours = expertcache.Ours
+
+// all are the policies, the one that knows the future first.
+var all = []expertcache.Kind{expertcache.Belady, expertcache.LRU, expertcache.LFU, expertcache.SLRU, ours}
 
 // small has two layers of 8 experts of 1 MB, of which steps use 2, and dense weights of 2 MB.
 func small(steps int) *Trace {
@@ -36,7 +41,7 @@ func TestTime(t *testing.T) {
 	tr := small(0)
 	step := Step{Rows: 1, Chosen: [][]int32{{1, 2}, {3, 4}}}
 	tr.Steps, tr.Rows = []Step{step, step}, 2
-	r, err := Run(tr, Setting{Policy: shelf.LRU, Prefetch: None, Slots: 4, Disk: 1e9, Memory: 10e9})
+	r, err := Run(tr, Setting{Policy: expertcache.LRU, Prefetch: None, Slots: 4, Disk: 1e9, Memory: 10e9})
 	require.NoError(t, err)
 	require.Equal(t, 4, r.Misses)
 	require.Equal(t, 4, r.Hits)
@@ -45,7 +50,7 @@ func TestTime(t *testing.T) {
 	require.InDelta(t, 4e-3+2*(6e6/10e9), r.Seconds, 1e-9)
 	require.InDelta(t, 2/r.Seconds, r.Tokens, 1e-6)
 
-	oracle, err := Run(tr, Setting{Policy: shelf.LRU, Prefetch: Oracle, Slots: 4, Disk: 1e9, Memory: 10e9})
+	oracle, err := Run(tr, Setting{Policy: expertcache.LRU, Prefetch: Oracle, Slots: 4, Disk: 1e9, Memory: 10e9})
 	require.NoError(t, err)
 	require.Less(t, oracle.Waited, r.Waited, "the second layer's are read while the first one computes")
 	require.EqualValues(t, 4e6, oracle.Bytes)
@@ -54,18 +59,18 @@ func TestTime(t *testing.T) {
 // TestBudget: a budget divides as a plan does; what is dense and streamed is read for each step.
 func TestBudget(t *testing.T) {
 	tr := small(50)
-	all, err := Run(tr, Setting{Policy: shelf.Ours, Prefetch: None, Disk: 1e9, Memory: 10e9})
+	all, err := Run(tr, Setting{Policy: ours, Prefetch: None, Disk: 1e9, Memory: 10e9})
 	require.NoError(t, err)
 	require.LessOrEqual(t, all.Misses, 16, "each expert once")
-	half, err := Run(tr, Setting{Policy: shelf.Ours, Prefetch: None, Weights: 11e6, Disk: 1e9, Memory: 10e9})
+	half, err := Run(tr, Setting{Policy: ours, Prefetch: None, Weights: 11e6, Disk: 1e9, Memory: 10e9})
 	require.NoError(t, err)
 	require.Greater(t, half.Misses, all.Misses)
 	require.Less(t, half.Tokens, all.Tokens)
-	_, err = Run(tr, Setting{Policy: shelf.Ours, Prefetch: None, Weights: 1e6, Disk: 1e9, Memory: 10e9})
+	_, err = Run(tr, Setting{Policy: ours, Prefetch: None, Weights: 1e6, Disk: 1e9, Memory: 10e9})
 	require.ErrorContains(t, err, "ask for at least")
 
 	dense := &Trace{Sizes: place.Sizes{Dense: []int64{40e6, 40e6, 40e6, 40e6}}, Steps: make([]Step, 10), Rows: 10}
-	r, err := Run(dense, Setting{Policy: shelf.Ours, Prefetch: None, Weights: 130e6, Disk: 1e9, Memory: 10e9})
+	r, err := Run(dense, Setting{Policy: ours, Prefetch: None, Weights: 130e6, Disk: 1e9, Memory: 10e9})
 	require.NoError(t, err)
 	require.EqualValues(t, 10*120e6, r.Bytes, "three go through two slots, one stays")
 	require.InDelta(t, 1e9/120e6, r.Tokens, 2)
@@ -77,13 +82,13 @@ func TestSlots(t *testing.T) {
 	tr := small(200)
 	tr.Steps[7].Chosen = [][]int32{{0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6}}
 	least := 0
-	for _, k := range []shelf.Kind{shelf.Belady, shelf.LRU, shelf.LFU, shelf.SLRU, shelf.Ours} {
+	for _, k := range all {
 		r, err := Run(tr, Setting{Policy: k, Prefetch: None, Slots: 3, Disk: 1e9, Memory: 10e9})
 		require.NoError(t, err)
 		require.Equal(t, 200*4+6+5, r.Hits+r.Misses)
 		require.EqualValues(t, r.Misses*1e6, r.Bytes)
 		least = max(least, 1)
-		if k == shelf.Belady {
+		if k == expertcache.Belady {
 			least = r.Misses
 		}
 		require.GreaterOrEqual(t, r.Misses, least, "%v", k)
@@ -94,7 +99,7 @@ func TestSlots(t *testing.T) {
 	}
 	tr.Steps[7].Foreseen = nil
 	for p := None; p <= Oracle; p++ {
-		s := Setting{Policy: shelf.Ours, Prefetch: p, Slots: 3, Disk: 1e9, Memory: 10e9}
+		s := Setting{Policy: ours, Prefetch: p, Slots: 3, Disk: 1e9, Memory: 10e9}
 		first, err := Run(tr, s)
 		require.NoError(t, err)
 		again, err := Run(tr, s)
@@ -117,7 +122,7 @@ func TestGuess(t *testing.T) {
 		step.Foreseen = &Foreseen{Tokens: []int32{-1}, ByRow: step.Chosen,
 			Margins: [2][][]int8{{nil, early}, {nil, late}}}
 		tr.Steps, tr.Rows = []Step{step}, 1
-		r, err := Run(tr, Setting{Policy: shelf.Ours, Prefetch: p, Slots: 4, Disk: 3e9, Memory: 1e9})
+		r, err := Run(tr, Setting{Policy: ours, Prefetch: p, Slots: 4, Disk: 3e9, Memory: 1e9})
 		require.NoError(t, err)
 		return r
 	}
@@ -181,16 +186,16 @@ func TestThreeTierTime(t *testing.T) {
 	tr := small(0)
 	step := Step{Rows: 1, Chosen: [][]int32{{1, 6}, {3, 7}}}
 	tr.Steps, tr.Rows = []Step{step, step}, 2
-	r, err := Run(tr, Setting{Policy: shelf.Ours, Prefetch: None, Slots: 4, Kept: 5, Disk: 1e9, Bus: 4e9, Memory: 10e9})
+	r, err := Run(tr, Setting{Policy: ours, Prefetch: None, Slots: 4, Kept: 5, Disk: 1e9, Bus: 4e9, Memory: 10e9})
 	require.NoError(t, err)
 	require.EqualValues(t, 2e6, r.Bytes)
 	require.EqualValues(t, 2e6, r.Copied)
 	require.InDelta(t, 2e-3, r.Waited, 1e-9, "the drive takes longer")
-	r, err = Run(tr, Setting{Policy: shelf.Ours, Prefetch: None, Slots: 4, Kept: 8, Disk: 1e9, Bus: 4e9, Memory: 10e9})
+	r, err = Run(tr, Setting{Policy: ours, Prefetch: None, Slots: 4, Kept: 8, Disk: 1e9, Bus: 4e9, Memory: 10e9})
 	require.NoError(t, err)
 	require.Zero(t, r.Bytes)
 	require.InDelta(t, 1e-3, r.Waited, 1e-9)
-	_, err = Run(tr, Setting{Policy: shelf.Ours, Prefetch: Oracle, Slots: 4, Kept: 8, Disk: 1e9, Bus: 4e9, Memory: 10e9})
+	_, err = Run(tr, Setting{Policy: ours, Prefetch: Oracle, Slots: 4, Kept: 8, Disk: 1e9, Bus: 4e9, Memory: 10e9})
 	require.ErrorContains(t, err, "is not replayed")
 }
 
@@ -200,7 +205,7 @@ func TestFill(t *testing.T) {
 	tr := small(0)
 	step := Step{Rows: 1, Chosen: [][]int32{{5, 6}, {5, 7}}}
 	tr.Steps, tr.Rows = []Step{step}, 1
-	s := Setting{Policy: shelf.Ours, Prefetch: None, Slots: 4, Kept: 5, Disk: 1e9, Bus: 4e9, Memory: 10e9, Fill: true}
+	s := Setting{Policy: ours, Prefetch: None, Slots: 4, Kept: 5, Disk: 1e9, Bus: 4e9, Memory: 10e9, Fill: true}
 	cold, err := Run(tr, s)
 	require.NoError(t, err)
 	s.Lead = 1

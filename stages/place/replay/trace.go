@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/tokentrace"
 	"github.com/sluice-ai/sluice/stages/place"
-	"github.com/sluice-ai/sluice/stages/place/foresee"
+	"github.com/sluice-ai/sluice/stages/place/predict"
 )
 
 // Trace is what a replay needs of a recorded one.
@@ -54,7 +54,7 @@ func Load(r *tokentrace.Reader) (*Trace, error) {
 			for _, span := range e.Spans {
 				s.Rows += span.Rows
 			}
-			if n := len(e.Tokens); n > 0 && n == s.Rows && n <= foresee.MaxRows {
+			if n := len(e.Tokens); n > 0 && n == s.Rows && n <= predict.MaxRows {
 				s.Foreseen = newForeseen(e.Tokens, len(t.Sizes.Layers))
 			}
 			t.Steps = append(t.Steps, s)

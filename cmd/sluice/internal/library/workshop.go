@@ -12,8 +12,8 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/ftype"
-	"github.com/sluice-ai/sluice/stages/modelfile"
+	"github.com/sluice-ai/sluice/stages/model/ftype"
+	"github.com/sluice-ai/sluice/stages/model/modelfile"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/requant"
 	"github.com/sluice-ai/sluice/storage/store"

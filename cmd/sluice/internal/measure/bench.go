@@ -16,9 +16,9 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/report"
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/stages/place"
-	"github.com/sluice-ai/sluice/stages/report"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 

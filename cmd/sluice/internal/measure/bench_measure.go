@@ -18,7 +18,7 @@ import (
 	"github.com/sluice-ai/sluice/cpu/probe"
 	"github.com/sluice-ai/sluice/gpu/exec"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/stages/report"
+	"github.com/sluice-ai/sluice/internal/report"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 

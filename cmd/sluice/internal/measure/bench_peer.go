@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/stages/report"
+	"github.com/sluice-ai/sluice/internal/report"
 )
 
 // command fills in a peer's command for a point.

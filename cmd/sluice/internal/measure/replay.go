@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/internal/tokentrace"
+	"github.com/sluice-ai/sluice/stages/place/expertcache"
 	"github.com/sluice-ai/sluice/stages/place/replay"
-	"github.com/sluice-ai/sluice/stages/place/shelf"
 )
 
 type Replay struct {
@@ -108,7 +108,7 @@ func hide(results []replayed) {
 }
 
 // compared checks the flags.
-func (c *Replay) compared() (kinds []shelf.Kind, ahead []replay.Prefetch, err error) {
+func (c *Replay) compared() (kinds []expertcache.Kind, ahead []replay.Prefetch, err error) {
 	if c.Slots > 0 && c.RAM > 0 {
 		return nil, nil, env.Usagef("--slots and --ram both say how many experts are in memory: give one of them")
 	}
@@ -116,7 +116,7 @@ func (c *Replay) compared() (kinds []shelf.Kind, ahead []replay.Prefetch, err er
 		return nil, nil, err
 	}
 	for _, name := range c.Policy {
-		k, err := shelf.ParseKind(name)
+		k, err := expertcache.ParseKind(name)
 		if err != nil {
 			return nil, nil, env.Usagef("--%v", err)
 		}

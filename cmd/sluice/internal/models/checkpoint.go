@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/internal/mem"
-	"github.com/sluice-ai/sluice/stages/convert"
+	"github.com/sluice-ai/sluice/stages/model/convert"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )

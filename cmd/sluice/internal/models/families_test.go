@@ -12,8 +12,8 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/element"
 	"github.com/sluice-ai/sluice/internal/testref"
-	"github.com/sluice-ai/sluice/stages/convert"
-	"github.com/sluice-ai/sluice/stages/ftype"
+	"github.com/sluice-ai/sluice/stages/model/convert"
+	"github.com/sluice-ai/sluice/stages/model/ftype"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/stages/modelfile"
+	"github.com/sluice-ai/sluice/stages/model/modelfile"
 	"github.com/sluice-ai/sluice/storage/store"
 )
 

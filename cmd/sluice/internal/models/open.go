@@ -7,7 +7,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/internal/mini"
-	"github.com/sluice-ai/sluice/stages/convert"
+	"github.com/sluice-ai/sluice/stages/model/convert"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/library"
 	"github.com/sluice-ai/sluice/server/ollama"
-	"github.com/sluice-ai/sluice/stages/modelfile"
+	"github.com/sluice-ai/sluice/stages/model/modelfile"
 	"github.com/sluice-ai/sluice/storage/hub"
 	"github.com/sluice-ai/sluice/storage/store"
 )

@@ -7,9 +7,9 @@ import (
 	"net/url"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/report"
 	"github.com/sluice-ai/sluice/internal/trace/chrome"
 	"github.com/sluice-ai/sluice/internal/trace/stall"
-	"github.com/sluice-ai/sluice/stages/report"
 )
 
 type Trace struct {

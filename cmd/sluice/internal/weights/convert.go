@@ -6,8 +6,8 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
-	"github.com/sluice-ai/sluice/stages/convert"
-	"github.com/sluice-ai/sluice/stages/ftype"
+	"github.com/sluice-ai/sluice/stages/model/convert"
+	"github.com/sluice-ai/sluice/stages/model/ftype"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
 )
 

@@ -16,9 +16,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/sluice-ai/sluice/stages/arch"
-	"github.com/sluice-ai/sluice/stages/ftype"
-	"github.com/sluice-ai/sluice/stages/synth"
+	"github.com/sluice-ai/sluice/stages/model/arch"
+	"github.com/sluice-ai/sluice/stages/model/ftype"
+	"github.com/sluice-ai/sluice/stages/model/synth"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 

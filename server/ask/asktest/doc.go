@@ -1,3 +1,0 @@
-// Package asktest makes conversations for the tests of dialects: through one that can express it, a conversation comes
-// to the same prompt as by itself.
-package asktest

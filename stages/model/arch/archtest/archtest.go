@@ -1,0 +1,45 @@
+// Package archtest reads model files for tests of devices: recorded by their architecture, and bound.
+//
+// Only tests import it.
+package archtest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/stages/model/arch"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// Open is the backendtest.Loader of GGUF files. The file is closed when the test ends.
+func Open(t testing.TB, path string, edit func(*meta.Map)) *backendtest.Model {
+	t.Helper()
+	f, err := gguf.Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	if edit != nil {
+		edit(&f.Meta)
+	}
+	return Model(t, f)
+}
+
+// Model is that of a file.
+func Model(t testing.TB, f *gguf.File) *backendtest.Model {
+	t.Helper()
+	has := func(name string) bool { _, ok := f.Tensor(name); return ok }
+	p, err := arch.Record(&f.Meta, has, arch.Options{})
+	require.NoError(t, err)
+	tensors := make([]ir.Tensor, len(f.Tensors))
+	for i, x := range f.Tensors {
+		tensors[i] = ir.Tensor{Name: x.Name, Type: x.Type, Shape: x.Shape}
+	}
+	m, err := backendtest.NewModel(p, tensors, func(i int, use func([]byte) error) error {
+		return f.View(&f.Tensors[i], use)
+	})
+	require.NoError(t, err)
+	return m
+}
