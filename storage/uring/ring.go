@@ -80,6 +80,7 @@ type op struct {
 	from    int64  // offset in the file of buf[0]
 	buf     []byte // where the bytes go, a part of Into; in whole blocks if direct
 	got     int    // bytes of buf that are there
+	faults  uint64 // of the file when the read began
 	n       int    // result of the last read
 	err     error
 }
@@ -243,6 +244,9 @@ func (r *Ring) plan(o *op) error {
 		return err
 	}
 	o.file = f
+	if err := f.begin(o); err != nil {
+		return err
+	}
 	before := int(q.Offset) & (f.block - 1) // bytes of the first block that nobody asked for
 	if f.direct == nil || q.Head < before || !aligned(q.Into[q.Head-before:], f.block) {
 		return nil
@@ -304,8 +308,7 @@ func (r *Ring) settle(o *op) bool {
 	before := o.got
 	o.got += o.n
 	if o.got >= o.head()+o.request.Length {
-		o.err = o.file.unchanged(&o.request.Source)
-		return true
+		return o.file.ended(o)
 	}
 	end := o.from + int64(o.got)
 	if o.direct {
@@ -333,6 +336,7 @@ type file struct {
 	plain  *os.File
 	direct *os.File // nil where it does not
 	cached cached   // of what is read past it
+	faults uint64   // how often a read found it changed
 	block  int      // offsets, lengths and addresses of direct reads are multiples of it, a power of two
 }
 
@@ -349,6 +353,29 @@ func openFile(s source.Source) (*file, error) {
 		f.direct, f.block, f.cached = direct, block, lookup(plain, s.Size)
 	}
 	return f, nil
+}
+
+// begin refuses a read of a file that was found changed before, and has not been restored.
+func (f *file) begin(o *op) error {
+	o.faults = f.faults
+	if f.faults == 0 {
+		return nil
+	}
+	return f.unchanged(&o.request.Source)
+}
+
+// ended says whether a read has ended: false if it must be repeated. A read that was under way while another one found
+// the file changed may have its bytes from before the file was restored.
+func (f *file) ended(o *op) bool {
+	if o.err = f.unchanged(&o.request.Source); o.err != nil {
+		f.faults++
+		return true
+	}
+	if o.faults == f.faults {
+		return true
+	}
+	o.faults, o.got = f.faults, 0
+	return false
 }
 
 // unchanged says whether what was read until now is of the file as it was when the model was opened: whoever writes to

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -292,6 +293,67 @@ func TestChangedInUse(t *testing.T) {
 		require.ErrorContains(t, read(r), "another file has taken the place of the one that was opened")
 		require.NoError(t, r.Close())
 	})
+}
+
+// atOnce is an engine that reads when a read starts; what the ring makes of the result comes whenever it asks.
+type atOnce struct {
+	engine
+	ended []*op
+}
+
+func (e *atOnce) start(o *op) {
+	o.n, o.err = readAt(o.handle(), o.rest(), o.from+int64(o.got))
+	e.ended = append(e.ended, o)
+}
+
+func (e *atOnce) next(bool) (*op, error) {
+	if len(e.ended) == 0 {
+		return nil, nil
+	}
+	o := e.ended[0]
+	e.ended = e.ended[1:]
+	return o, nil
+}
+
+// TestRestored: bytes that were read while a file was changed are not handed out after it was restored.
+func TestRestored(t *testing.T) {
+	const size = 20_000
+	want := content(size)
+	s := writeSource(t, t.TempDir(), want)
+	old := time.Now().Add(-time.Hour) // not within the grain of its clock
+	restore := func() {
+		require.NoError(t, os.WriteFile(s.Path, want, 0o600))
+		require.NoError(t, os.Chtimes(s.Path, old, old))
+	}
+	restore()
+	var err error
+	s.Info, err = os.Stat(s.Path)
+	require.NoError(t, err)
+	pread := newPreads(3)
+	runtime.LockOSThread()
+	r := newRing(3, &atOnce{engine: pread})
+	into, out := slabs(t, 3, size+Slack), make([]Completion, 1)
+	submit := func(slab int) {
+		require.NoError(t, r.Submit([]Request{{ID: uint64(slab), Source: s, Length: size, Into: into.Slab(slab)}}))
+	}
+	next := func() error {
+		n, err := r.Wait(1, out)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		return out[0].Err
+	}
+	submit(0)
+	require.NoError(t, next(), "the file is open")
+	require.NoError(t, os.WriteFile(s.Path, make([]byte, size), 0o600))
+	submit(0)
+	submit(1)
+	require.ErrorContains(t, next(), "was written to after it was opened")
+	submit(2) // is not tried
+	restore()
+	require.ErrorContains(t, next(), "was written to after it was opened")
+	require.NoError(t, next())
+	require.Equal(t, want, out[0].Data)
+	require.NoError(t, r.Close())
 }
 
 // TestCloseWaits closes a full ring: the slabs are freed right after, so no read may be under way.
