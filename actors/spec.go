@@ -166,7 +166,7 @@ func (s *spec) parser(thoughts bool, tail string, set *tools.Set) *tools.Parser 
 
 // settle takes over what was planned for the model.
 func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
-	s.plan, s.layout, s.bound.Piece = *p, p.Parts[0].Layout, p.Piece
+	s.plan, s.layout, s.bound.Piece = *p, p.Layout, p.Piece
 	s.layout.Flight = traits.Flight
 	if m.NoRepack {
 		s.layout.InPlace = s.inPlace()
@@ -192,11 +192,11 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 }
 
 // streams says whether groups of weights share slots.
-func (s *spec) streams() bool { return s.plan.Parts[0].Streams() }
+func (s *spec) streams() bool { return s.plan.Streams() }
 
 // sharedSlots is how many slots they share.
 func (s *spec) sharedSlots() int {
-	p := &s.plan.Parts[0]
+	p := &s.plan
 	n := len(p.Ring.Slots)
 	for i := range p.Shelves {
 		n += len(p.Shelves[i].Slots)

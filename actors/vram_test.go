@@ -27,7 +27,7 @@ func inTiers(f few) func(*Config) {
 				if h := &m.Homes[g]; h.Tier == place.Disk && h.Group.Use == ir.Matrix {
 					if second = !second; second {
 						h.Tier = place.Host
-						m.Parts[0].Layout.Kept = append(m.Parts[0].Layout.Kept, g)
+						m.Layout.Kept = append(m.Layout.Kept, g)
 					}
 				}
 			}

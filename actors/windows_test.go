@@ -164,7 +164,7 @@ func TestWindowedMemory(t *testing.T) {
 			ask := place.Ask{Program: &ir.Bound{Program: program, Types: types}, Context: 32768, Sequences: test.seqs}
 			p, err := place.Make([]place.Ask{ask}, place.Machine{Memory: 1 << 50})
 			require.NoError(t, err)
-			layout := p.Models[0].Parts[0].Layout
+			layout := p.Models[0].Layout
 			var bytes, all int64
 			for _, l := range program.KV {
 				bytes += int64(layout.Blocks[l.Class]) * int64(layout.KV.BlockBytes(l))

@@ -32,7 +32,7 @@ type Cargo struct {
 func NewCargo(s Source, model backend.Model, progress *Progress) *Cargo {
 	progress.begin()
 	slots := len(s.Plan.Homes)
-	if shared := s.Plan.Parts[0].Layout.Slots; shared != nil {
+	if shared := s.Plan.Layout.Slots; shared != nil {
 		slots = len(shared)
 	}
 	return &Cargo{Source: s, model: model, progress: progress, memory: new(tenure), slots: slots,

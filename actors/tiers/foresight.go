@@ -26,7 +26,7 @@ type foresight struct {
 
 // newForesight is that of a model's experts that share slots; nil: there are none, or the device foresees nothing.
 func newForesight(o *occupancy) *foresight {
-	shelves, bound := o.cargo.Plan.Parts[0].Shelves, o.cargo.Bound
+	shelves, bound := o.cargo.Plan.Shelves, o.cargo.Bound
 	if len(shelves) == 0 || !foreseesAny(o.cargo.model, len(bound.Segments)) {
 		return nil
 	}

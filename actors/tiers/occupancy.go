@@ -55,7 +55,7 @@ type shared struct {
 
 // newOccupancy has each group in a slot of its own where the plan gives it one.
 func newOccupancy(c *Cargo, want func(*Want)) *occupancy {
-	p, bound := &c.Plan.Parts[0], c.Bound
+	p, bound := c.Plan, c.Bound
 	o := &occupancy{cargo: c, want: want, traffic: new(Traffic), groups: make([]holding, len(c.Plan.Homes)),
 		slots: make([]slotState, len(p.Layout.Slots)), segment: make([]shared, len(bound.Segments))}
 	for i := range o.slots {

@@ -25,8 +25,8 @@ type Residency struct {
 // NewResidency returns one that says with want what is to be brought, and with back what the device returns late.
 func NewResidency(c *Cargo, want func(*Want), back func(*Returned)) *Residency {
 	o := newOccupancy(c, want)
-	return &Residency{occupancy: o, back: back, ring: newRing(o, &c.Plan.Parts[0].Ring), ahead: newForesight(o),
-		stock: stock{o: o, shelves: c.Plan.Parts[0].Shelves}}
+	return &Residency{occupancy: o, back: back, ring: newRing(o, &c.Plan.Ring), ahead: newForesight(o),
+		stock: stock{o: o, shelves: c.Plan.Shelves}}
 }
 
 // CountTo has the residency count what it does there.

@@ -104,7 +104,7 @@ func newWarehouse(t *rapid.T, s Source) *warehouse {
 	return w
 }
 
-func (w *warehouse) layout() *backend.Config { return &w.source.Plan.Parts[0].Layout }
+func (w *warehouse) layout() *backend.Config { return &w.source.Plan.Layout }
 
 // place must find nobody who reads the slot.
 func (w *warehouse) place(group, slot int) error {
@@ -280,7 +280,7 @@ func TestExpertsStay(t *testing.T) {
 	var came item
 	c := NewCargo(s, &slotted{place: func(int, int) error { return nil }}, new(Progress))
 	r := NewResidency(c, func(m *Want) { came = m.item }, nil)
-	segment := s.Plan.Parts[0].Shelves[0].Segment
+	segment := s.Plan.Shelves[0].Segment
 	const tokens = 2000
 	hits := 0
 	for i := range tokens {
@@ -305,7 +305,7 @@ func TestGuesses(t *testing.T) {
 	var wants []*Want
 	c := NewCargo(s, &seer{slotted{place: func(int, int) error { return nil }}}, new(Progress))
 	r := NewResidency(c, func(m *Want) { wants = append(wants, m) }, nil)
-	segment := s.Plan.Parts[0].Shelves[0].Segment
+	segment := s.Plan.Shelves[0].Segment
 	x := &r.segment[segment]
 	margins := slices.Repeat([]int8{backend.MarginFloor}, len(x.expert))
 	margins[3], margins[5] = 60, 40
@@ -338,7 +338,7 @@ func TestForsakenIsWantedAgain(t *testing.T) {
 	var wants []*Want
 	c := NewCargo(s, &seer{slotted{place: func(int, int) error { return nil }}}, new(Progress))
 	r := NewResidency(c, func(m *Want) { wants = append(wants, m) }, nil)
-	segment := s.Plan.Parts[0].Shelves[0].Segment
+	segment := s.Plan.Shelves[0].Segment
 	x := &r.segment[segment]
 	margins := slices.Repeat([]int8{backend.MarginFloor}, len(x.expert))
 	margins[5] = 40

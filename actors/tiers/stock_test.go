@@ -15,13 +15,12 @@ import (
 func shop(t *testing.T, kept int) (r *Residency, shelves []place.Shelf, wants *[]*Want) {
 	s := plans(t)[3]
 	plan := *s.Plan
-	plan.Homes, plan.Parts = slices.Clone(plan.Homes), slices.Clone(plan.Parts)
-	part := &plan.Parts[0]
-	part.Shelves = slices.Clone(part.Shelves)
-	for i := range part.Shelves {
-		part.Shelves[i].Used = 2
-		require.Len(t, part.Shelves[i].Groups, 6)
-		for _, g := range part.Shelves[i].Groups[:kept] {
+	plan.Homes = slices.Clone(plan.Homes)
+	plan.Shelves = slices.Clone(plan.Shelves)
+	for i := range plan.Shelves {
+		plan.Shelves[i].Used = 2
+		require.Len(t, plan.Shelves[i].Groups, 6)
+		for _, g := range plan.Shelves[i].Groups[:kept] {
 			plan.Homes[g].Tier = place.Host
 		}
 	}
@@ -30,7 +29,7 @@ func shop(t *testing.T, kept int) (r *Residency, shelves []place.Shelf, wants *[
 	c := NewCargo(s, &slotted{place: func(int, int) error { return nil }, none: true}, new(Progress))
 	r = NewResidency(c, func(m *Want) { *wants = append(*wants, m) }, nil)
 	r.CountTo(new(Traffic))
-	return r, part.Shelves, wants
+	return r, plan.Shelves, wants
 }
 
 // filled has all come that is wanted, and returns the groups in the order in which they were.

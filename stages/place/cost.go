@@ -158,7 +158,7 @@ func (x *step) prefill(s *Speeds) float64 {
 
 // cacheBytes is the KV of a position, in all layers of the device, and of its host.
 func (m *Model) cacheBytes(p *ir.Bound) (device, host int64) {
-	layout := &m.Parts[0].Layout
+	layout := &m.Layout
 	var there []bool
 	if layout.OnHost != nil {
 		_, there, _ = p.Only(layout.OnHost).Used()
@@ -246,11 +246,10 @@ func (m *Model) cost(p *ir.Bound, rows float64) (device, host *step) {
 	device, host = &step{apart: m.apart, crosses: float64(m.crossings(p))}, &step{}
 	of := func(g *ir.Group) *step { return m.whose(g.Segment, device, host) }
 	shelves := map[int]*Shelf{}
-	part := &m.Parts[0]
-	for i := range part.Shelves {
-		shelves[part.Shelves[i].Segment] = &part.Shelves[i]
+	for i := range m.Shelves {
+		shelves[m.Shelves[i].Segment] = &m.Shelves[i]
 	}
-	for _, g := range part.Ring.Groups {
+	for _, g := range m.Ring.Groups {
 		x := of(&m.Homes[g].Group)
 		if bytes := float64(m.Homes[g].Group.Bytes); m.Homes[g].Kept() {
 			x.kept += bytes
@@ -287,7 +286,7 @@ func (m *Model) cost(p *ir.Bound, rows float64) (device, host *step) {
 
 // whose is who computes a segment.
 func (m *Model) whose(segment int, device, host *step) *step {
-	if slices.Contains(m.Parts[0].Layout.OnHost, segment) {
+	if slices.Contains(m.Layout.OnHost, segment) {
 		return host
 	}
 	return device

@@ -80,7 +80,7 @@ func TestExpectExperts(t *testing.T) {
 	p, m := planned(t, "qwen3-30b-a3b", "Q4_K_M", 6)
 	e := m.Expect(p, fast, 1, 0)
 	require.InDelta(t, 40.0/128, e.Hits, 0.01)
-	shelf := m.Parts[0].Shelves[0]
+	shelf := m.Shelves[0]
 	bytes := float64(m.Homes[shelf.Groups[0]].Group.Bytes)
 	require.InDelta(t, 48*8*bytes*(1-e.Hits), e.Streamed, 0.15*e.Streamed, "eight experts of each layer, less hits")
 	require.Less(t, e.Decode, 3e9/e.Streamed, "experts are not read before they are chosen")
@@ -164,9 +164,9 @@ func TestExpectThreeTiers(t *testing.T) {
 func TestExpectNoMoreThanSlots(t *testing.T) {
 	p, m := onCard(t, "qwen3-30b-a3b", "Q4_K_M", 8, 12)
 	device, _ := m.cost(p, 1)
-	require.Len(t, device.layers, len(m.Parts[0].Shelves))
+	require.Len(t, device.layers, len(m.Shelves))
 	for i, l := range device.layers {
-		shelf := &m.Parts[0].Shelves[i]
+		shelf := &m.Shelves[i]
 		each := (l.there + l.kept + l.missing) / float64(len(shelf.Groups)) // bytes, by how likely it is to be used
 		require.Positive(t, l.stays)
 		require.Positive(t, l.kept)

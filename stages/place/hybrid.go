@@ -126,7 +126,7 @@ func (a *Ask) Own() int64 { return a.some(0, a.onDevice).total }
 
 // HostLayers is how many of a program's layers the host of the device computes: the first ones.
 func (m *Model) HostLayers(p *ir.Program) (n int) {
-	for _, s := range m.Parts[0].Layout.OnHost {
+	for _, s := range m.Layout.OnHost {
 		if p.Segments[s].Kind != ir.SegExperts {
 			n = max(n, p.Segments[s].Layer+1)
 		}
@@ -139,12 +139,12 @@ func (m *Model) HostExperts(p *ir.Program) (n int) {
 	if m.HostLayers(p) > 0 {
 		return 0
 	}
-	return len(m.Parts[0].Layout.OnHost)
+	return len(m.Layout.OnHost)
 }
 
 // crossings is how many values go from one side to the other in a step.
 func (m *Model) crossings(p *ir.Bound) (n int) {
-	onHost := m.Parts[0].Layout.OnHost
+	onHost := m.Layout.OnHost
 	if onHost == nil {
 		return 0
 	}

@@ -29,7 +29,7 @@ func TestLayers(t *testing.T) {
 	}
 	all, err := make(Ask{})
 	require.NoError(t, err)
-	require.Nil(t, all.Parts[0].Layout.OnHost)
+	require.Nil(t, all.Layout.OnHost)
 	m, err := make(Ask{Layers: 8})
 	require.NoError(t, err)
 	require.Equal(t, 24, m.HostLayers(p.Program))
@@ -54,7 +54,7 @@ func TestLayers(t *testing.T) {
 	require.Equal(t, m.Weights, few.Weights, "what the device has stays")
 	require.LessOrEqual(t, few.Host, int64(3*gib))
 	require.Positive(t, few.ByTier()[Disk])
-	for _, g := range few.Parts[0].Ring.Groups {
+	for _, g := range few.Ring.Groups {
 		require.Less(t, p.Segments[few.Homes[g].Group.Segment].Layer, 24, "the host streams")
 	}
 
@@ -103,7 +103,7 @@ func TestExperts(t *testing.T) {
 	require.Zero(t, m.HostLayers(p.Program))
 	require.Zero(t, m.HostKV)
 	require.Equal(t, all.KV, m.KV)
-	require.False(t, m.Parts[0].Streams())
+	require.False(t, m.Streams())
 	onHost := int64(0)
 	for _, h := range m.Homes {
 		s, want := p.Segments[h.Group.Segment], Device

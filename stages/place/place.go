@@ -57,21 +57,24 @@ type Plan struct {
 	Slab   int // bytes through which weights travel; 0: none does
 }
 
-// Model is the plan of one model.
+// Model is the plan of one model. Slots and groups are numbered as in its layout: a group that is neither in Ring nor
+// in Shelves has a slot of its own, or is read where the file is mapped.
 type Model struct {
 	Context int // positions that one request may hold
 
 	// The bounds of a step and of what runs at once; see batch.Limits.
 	Sequences, Rows, Wanted, Beside int
 
-	Piece   int64  // the program's: see ir.Bound
-	Parts   []Part // by device
-	Homes   []Home // of the groups of all parts
-	Weights int64  // bytes of homes and of shared slots, where it is computed
-	apart   bool   // the device has memory of its own
-	Host    int64  // bytes of homes in the program's memory, of a device that has its own, and of slots there
-	KV      int64  // bytes of the cache
-	HostKV  int64  // of the layers that are computed in the program's memory, of a device that has its own
+	Piece   int64          // the program's: see ir.Bound
+	Layout  backend.Config // what it is compiled for, on all devices
+	Homes   []Home         // of all groups
+	Ring    Ring
+	Shelves []Shelf // by layer with experts that are streamed
+	Weights int64   // bytes of homes and of shared slots, where it is computed
+	apart   bool    // the device has memory of its own
+	Host    int64   // bytes of homes in the program's memory, of a device that has its own, and of slots there
+	KV      int64   // bytes of the cache
+	HostKV  int64   // of the layers that are computed in the program's memory, of a device that has its own
 }
 
 // Apart says whether the device that computes the model has memory of its own.
@@ -84,16 +87,6 @@ func (m *Model) ByTier() map[Tier]int64 {
 		bytes[m.Homes[i].Tier] += m.Homes[i].Group.Bytes
 	}
 	return bytes
-}
-
-// Part is what one device computes of a model. Slots and groups are numbered as in its layout: what is in neither Ring
-// nor Shelves has a slot of its own, or is read where the file is mapped.
-type Part struct {
-	Device   int
-	Segments []int          // nil: all
-	Layout   backend.Config // what it is compiled for
-	Ring     Ring
-	Shelves  []Shelf // by layer with experts that are streamed
 }
 
 // Ring is slots through which dense groups go one after another, in the program's order and round again: any group
@@ -109,14 +102,13 @@ type Shelf struct {
 }
 
 // Streams says whether groups of weights share slots.
-func (p *Part) Streams() bool { return len(p.Ring.Groups)+len(p.Shelves) > 0 }
+func (m *Model) Streams() bool { return len(m.Ring.Groups)+len(m.Shelves) > 0 }
 
 // Home is where a group of weights lies when nothing moves.
 type Home struct {
 	Group ir.Group
 	Tier  Tier
-	Part  int // whose device computes it
-	Slot  int // of that part: its own; below 0: it has none
+	Slot  int // of the layout: its own; below 0: it has none
 }
 
 // Brought says whether the group is brought once, before anything is computed: to a slot of its own, or to the memory
@@ -203,7 +195,7 @@ func (a *Ask) plan(free, share room, flight int) (*Model, error) {
 	if err := c.plan(a, m, &layout, free, share); err != nil {
 		return nil, err
 	}
-	m.Parts, m.apart = []Part{{Layout: layout}}, a.apart()
+	m.Layout, m.apart = layout, a.apart()
 	return m, a.house(m)
 }
 

@@ -65,7 +65,7 @@ func TestCache(t *testing.T) {
 			require.NoError(t, err)
 			m := p.Models[0]
 			require.Equal(t, test.ctx, m.Context)
-			require.Equal(t, []int{test.blocks}, m.Parts[0].Layout.Blocks)
+			require.Equal(t, []int{test.blocks}, m.Layout.Blocks)
 			require.Equal(t, int64(test.blocks)*32<<10, m.KV)
 		})
 	}
@@ -92,7 +92,6 @@ func TestHomes(t *testing.T) {
 	for g, h := range m.Homes {
 		require.Equal(t, Home{Group: program().On([]int{0, 1})[g], Tier: Device, Slot: g}, h)
 	}
-	require.Nil(t, m.Parts[0].Segments)
 	require.Equal(t, "device", m.Homes[0].Tier.String())
 
 	p, err = Make([]Ask{ask(func(a *Ask) { a.InPlace = true })}, Machine{Memory: 64 * mib})

@@ -41,7 +41,7 @@ func TestStates(t *testing.T) {
 			require.NoError(t, err)
 			without, err := Make([]Ask{ask(nil)}, Machine{Memory: test.memory})
 			require.NoError(t, err)
-			m, layout := &with.Models[0], with.Models[0].Parts[0].Layout
+			m, layout := &with.Models[0], with.Models[0].Layout
 			require.Equal(t, test.rows, m.Rows)
 			require.Equal(t, test.blocks, layout.Blocks[1])
 			require.GreaterOrEqual(t, test.blocks, backend.WindowBlocks(backend.BlockSize+1, 2*m.Rows))

@@ -71,7 +71,7 @@ func (a *Ask) beside() int64 {
 // keep gives what the device has no room for a home in the program's memory: tables, which it looks up there; then
 // dense groups, spread over the program, then experts, equally many of each layer. The rest is read from disk.
 func (a *Ask) keep(t *sorted, m *Model) error {
-	layout, free := &m.Parts[0].Layout, int64(math.MaxInt64)
+	layout, free := &m.Layout, int64(math.MaxInt64)
 	if a.Weights > 0 {
 		free = a.Weights - a.slabs()
 	}
@@ -95,7 +95,7 @@ func (a *Ask) keep(t *sorted, m *Model) error {
 
 // waiting lists the groups that share slots, those first that are worth most in memory.
 func (t *sorted) waiting(m *Model) (all []int) {
-	ring := m.Parts[0].Ring.Groups
+	ring := m.Ring.Groups
 	const stride = 0.6180339887 // of the golden section: the first n are spread evenly, whatever n is
 	spread := slices.Clone(ring)
 	at := func(g int) float64 {
@@ -106,7 +106,7 @@ func (t *sorted) waiting(m *Model) (all []int) {
 	all = append(all, spread...)
 	for e := 0; ; e++ {
 		before := len(all)
-		for _, s := range m.Parts[0].Shelves {
+		for _, s := range m.Shelves {
 			if e < len(s.Groups) {
 				all = append(all, s.Groups[e])
 			}
@@ -398,8 +398,7 @@ func (t *sorted) shelve(free int64) {
 
 // build writes down what was decided: first the slots of what stays, then those of the ring, then those of experts.
 func (t *sorted) build(m *Model, p *pinning) {
-	part := &m.Parts[0]
-	layout := &part.Layout
+	layout := &m.Layout
 	for _, g := range t.groups {
 		m.Homes = append(m.Homes, Home{Group: g, Tier: Device})
 	}
@@ -431,12 +430,12 @@ func (t *sorted) build(m *Model, p *pinning) {
 		return slots
 	}
 	if len(p.streamed) > 0 {
-		part.Ring = Ring{Groups: p.streamed, Slots: share(p.streamed, p.slots, p.slot)}
+		m.Ring = Ring{Groups: p.streamed, Slots: share(p.streamed, p.slots, p.slot)}
 	}
 	for _, l := range t.layers {
 		if l.slots < len(l.groups) {
 			shelf := Shelf{Segment: l.segment, Used: l.used, Groups: l.groups, Slots: share(l.groups, l.slots, l.slot)}
-			part.Shelves = append(part.Shelves, shelf)
+			m.Shelves = append(m.Shelves, shelf)
 		}
 	}
 }

@@ -81,29 +81,28 @@ func TestShapes(t *testing.T) {
 
 // describe says in a line what is streamed.
 func describe(m *Model) string {
-	part := &m.Parts[0]
 	switch {
-	case part.Layout.Slots == nil:
+	case m.Layout.Slots == nil:
 		return "all resident"
-	case !part.Streams():
+	case !m.Streams():
 		return "all but the table"
 	}
 	text := fmt.Sprintf("%.2f GiB", float64(m.Weights)/gib)
-	if n := len(part.Ring.Groups); n > 0 {
+	if n := len(m.Ring.Groups); n > 0 {
 		dense, read := 0, int64(0)
 		for _, h := range m.Homes {
 			if h.Group.Use == ir.Matrix && h.Group.Expert == ir.Dense {
 				dense++
 			}
 		}
-		for _, g := range part.Ring.Groups {
+		for _, g := range m.Ring.Groups {
 			read += m.Homes[g].Group.Bytes
 		}
 		text += fmt.Sprintf(", %d of %d dense groups (%.2f GiB) by %d slots", n, dense, float64(read)/gib,
-			len(part.Ring.Slots))
+			len(m.Ring.Slots))
 	}
-	if n := len(part.Shelves); n > 0 {
-		first, last := part.Shelves[0], part.Shelves[n-1]
+	if n := len(m.Shelves); n > 0 {
+		first, last := m.Shelves[0], m.Shelves[n-1]
 		text += fmt.Sprintf(", %d layers of %d experts in %d to %d slots", n, len(first.Groups), len(last.Slots),
 			len(first.Slots))
 	}
@@ -172,7 +171,7 @@ func TestTiers(t *testing.T) {
 		}
 		m := &p.Models[0]
 		require.LessOrEqual(t, m.Weights+a.slabs(), a.Weights)
-		require.Equal(t, a.Weights >= total, !m.Parts[0].Streams() && m.Parts[0].Layout.Slots == nil)
+		require.Equal(t, a.Weights >= total, !m.Streams() && m.Layout.Slots == nil)
 		bound := *a.Program
 		bound.Piece = m.Piece
 		checkHomes(t, &bound, m, backend.Traits{Flight: 1, Shares: true, Memory: backend.HostMemory})
@@ -211,8 +210,8 @@ func TestThreeTiers(t *testing.T) {
 		require.NoError(t, err, "what was asked for")
 		m := &p.Models[0]
 		require.LessOrEqual(t, m.Weights, a.VRAM)
-		require.Equal(t, a.VRAM >= total, m.Parts[0].Layout.Slots == nil)
-		if a.Weights > 0 && m.Parts[0].Layout.Slots != nil {
+		require.Equal(t, a.VRAM >= total, m.Layout.Slots == nil)
+		if a.Weights > 0 && m.Layout.Slots != nil {
 			require.LessOrEqual(t, m.Host+a.slabs(), a.Weights)
 		}
 		bound := *a.Program
@@ -230,17 +229,16 @@ func TestThreeTiers(t *testing.T) {
 			}
 			require.True(t, a.Weights > 0 || h.Tier != Disk, "there is room in memory")
 		}
-		require.Equal(t, m.Parts[0].Layout.Kept, kept)
+		require.Equal(t, m.Layout.Kept, kept)
 		require.Equal(t, m.Host, host)
 	})
 }
 
 // checkHomes compares homes, slots, ring and shelves with each other and with the program.
 func checkHomes(t *rapid.T, p *ir.Bound, m *Model, traits backend.Traits) {
-	part := &m.Parts[0]
 	groups := p.On(p.All())
 	require.Len(t, m.Homes, len(groups))
-	layout := part.Layout
+	layout := m.Layout
 	layout.Tables = make([][]byte, len(p.Weights))
 	layout.Tables[0] = make([]byte, p.Size(0))
 	require.NoError(t, layout.Check(p, traits), "the device takes it")
@@ -259,11 +257,11 @@ func checkHomes(t *rapid.T, p *ir.Bound, m *Model, traits backend.Traits) {
 			bytes += size
 		}
 	}
-	if len(part.Ring.Groups) > 0 {
-		share(part.Ring.Slots, part.Ring.Groups, leastRing)
-		require.IsIncreasing(t, part.Ring.Groups)
+	if len(m.Ring.Groups) > 0 {
+		share(m.Ring.Slots, m.Ring.Groups, leastRing)
+		require.IsIncreasing(t, m.Ring.Groups)
 	}
-	for _, s := range part.Shelves {
+	for _, s := range m.Shelves {
 		share(s.Slots, s.Groups, leastShelf)
 		for e, g := range s.Groups {
 			require.Equal(t, []int{s.Segment, e}, []int{groups[g].Segment, groups[g].Expert})

@@ -21,41 +21,40 @@ type Few struct {
 // is streamed.
 func (f Few) Plan(p *ir.Bound, m *place.Model) {
 	p.Piece, m.Piece = f.Piece, f.Piece
-	part := &m.Parts[0]
-	part.Layout.Slots = [][]int{}
+	m.Layout.Slots = [][]int{}
 	m.Homes = nil
 	shelves := map[int]*place.Shelf{}
 	for g, group := range p.On(p.All()) {
 		home := place.Home{Group: group, Tier: place.Disk, Slot: -1}
-		stays := part.Layout.OnHost != nil && !slices.Contains(part.Layout.OnHost, group.Segment)
+		stays := m.Layout.OnHost != nil && !slices.Contains(m.Layout.OnHost, group.Segment)
 		switch {
 		case group.Use == ir.Table:
 		case group.Use == ir.Matrix && group.Expert != ir.Dense && f.Shelf > 0 && !stays:
 			if shelves[group.Segment] == nil {
-				part.Shelves = append(part.Shelves, place.Shelf{Segment: group.Segment})
-				shelves[group.Segment] = &part.Shelves[len(part.Shelves)-1]
+				m.Shelves = append(m.Shelves, place.Shelf{Segment: group.Segment})
+				shelves[group.Segment] = &m.Shelves[len(m.Shelves)-1]
 			}
-			s := &part.Shelves[len(part.Shelves)-1]
+			s := &m.Shelves[len(m.Shelves)-1]
 			s.Groups = append(s.Groups, g)
 		case group.Use == ir.Matrix && group.Expert == ir.Dense && f.Ring > 0 && !stays:
-			part.Ring.Groups = append(part.Ring.Groups, g)
+			m.Ring.Groups = append(m.Ring.Groups, g)
 		default:
-			home.Tier, home.Slot = place.Device, len(part.Layout.Slots)
-			part.Layout.Slots = append(part.Layout.Slots, []int{g})
+			home.Tier, home.Slot = place.Device, len(m.Layout.Slots)
+			m.Layout.Slots = append(m.Layout.Slots, []int{g})
 		}
 		m.Homes = append(m.Homes, home)
 	}
 	share := func(n int, groups []int) (slots []int) {
 		for range n {
-			slots = append(slots, len(part.Layout.Slots))
-			part.Layout.Slots = append(part.Layout.Slots, groups)
+			slots = append(slots, len(m.Layout.Slots))
+			m.Layout.Slots = append(m.Layout.Slots, groups)
 		}
 		return slots
 	}
 	if f.Ring > 0 {
-		part.Ring.Slots = share(f.Ring, part.Ring.Groups)
+		m.Ring.Slots = share(f.Ring, m.Ring.Groups)
 	}
-	for i := range part.Shelves {
-		part.Shelves[i].Slots = share(f.Shelf, part.Shelves[i].Groups)
+	for i := range m.Shelves {
+		m.Shelves[i].Slots = share(f.Shelf, m.Shelves[i].Groups)
 	}
 }

@@ -173,11 +173,11 @@ func (f *Flags) warn(e *env.Env, engine *actors.Engine) {
 // announce says in a line that weights stream, and what that should come to.
 func announce(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Device) {
 	plan := engine.Plan()
-	if n := len(plan.Parts[0].Layout.OnHost); n > 0 {
+	if n := len(plan.Layout.OnHost); n > 0 {
 		fmt.Fprintf(e.Stderr, "sluice: %s is divided: %s of %s are on the GPU, %s in memory\n", env.Printable(engine.Info.Name),
 			env.BinarySize(plan.Weights), env.BinarySize(engine.Info.WeightBytes), env.BinarySize(plan.Host))
 	}
-	if !plan.Parts[0].Streams() {
+	if !plan.Streams() {
 		return
 	}
 	measured, err := Recall(e, file.Part(0), d)
@@ -187,7 +187,7 @@ func announce(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Devi
 	x := plan.Expect(engine.Info.Program, measured.Planned(d), 1, 0)
 	where, come := "in memory", env.BinarySize(int64(x.Streamed))+" are read"
 	there := plan.Weights
-	if plan.Parts[0].Layout.OnHost != nil {
+	if plan.Layout.OnHost != nil {
 		there += plan.Host
 	}
 	if x.Copied > 0 {

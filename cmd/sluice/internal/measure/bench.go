@@ -123,7 +123,7 @@ func halves(p *ir.Bound) bool {
 // that can be.
 func (c *Bench) relate(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Device, r *report.Bench) error {
 	plan := engine.Plan()
-	if !plan.Parts[0].Streams() && plan.Parts[0].Layout.OnHost == nil || c.Generate == 0 {
+	if !plan.Streams() && plan.Layout.OnHost == nil || c.Generate == 0 {
 		return nil
 	}
 	measured, err := compute.Recall(e, file.Part(0), d)

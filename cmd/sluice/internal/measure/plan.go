@@ -197,11 +197,11 @@ func (t *planText) parts(w io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if r := m.Parts[0].Ring; len(r.Groups) > 0 {
+	if r := m.Ring; len(r.Groups) > 0 {
 		fmt.Fprintf(w, "\n%s of dense weights stream through %s.\n", env.Count(len(r.Groups), "group"),
 			env.Count(len(r.Slots), "slot"))
 	}
-	if shelves := m.Parts[0].Shelves; len(shelves) > 0 {
+	if shelves := m.Shelves; len(shelves) > 0 {
 		first, last := &shelves[0], &shelves[len(shelves)-1]
 		slots := fmt.Sprint(len(last.Slots))
 		if len(first.Slots) != len(last.Slots) {
@@ -239,7 +239,7 @@ const barColumns = 60
 func (t *planText) bar(w io.Writer) {
 	p := t.plan
 	slots, host := t.slots(), env.BinarySize(p.Model.Host)+" wait for the GPU"
-	if p.Model.Parts[0].Layout.OnHost != nil {
+	if p.Model.Layout.OnHost != nil {
 		slots = 0 // they are there
 		host = fmt.Sprintf("%s of weights, %s of KV cache", env.BinarySize(p.Model.Host), env.BinarySize(p.Model.HostKV))
 	}
@@ -290,8 +290,7 @@ func (t *planText) bar(w io.Writer) {
 // slots is the bytes that groups share.
 func (t *planText) slots() (bytes int64) {
 	m := &t.plan.Model
-	part := &m.Parts[0]
-	for _, s := range part.Layout.Slots {
+	for _, s := range m.Layout.Slots {
 		if largest := int64(0); len(s) > 1 {
 			for _, g := range s {
 				largest = max(largest, t.plan.Traits.RoomFor(t.plan.Info.Program, &m.Homes[g].Group, true))
