@@ -117,7 +117,7 @@ func (m *besideModel) Enqueue(segment int, s *backend.Step) error {
 	if segment > 0 {
 		return nil
 	}
-	return s.Check(m.program, &m.config, m.config.MaxWanted)
+	return s.Check(m.program, &m.config.Limits, m.config.MaxWanted)
 }
 
 func (m *besideModel) Finish(s *backend.Step, done func(error)) {

@@ -136,8 +136,7 @@ func (d *device) start(c actor.Context) {
 	d.idle.Begin(now(), d.absent(), trace.Nothing())
 	for _, g := range d.kept.guests {
 		var err error
-		layout := g.layout()
-		layout.Slabs = d.slabs.Memory()
+		layout := g.layout(d.slabs.Memory())
 		d.turns.Leave(func() { g.model, err = d.backend.Compile(g.spec.bound, layout) })
 		if errors.Is(err, backend.ErrLost) {
 			panic(err) // a card may take some seconds to come back
@@ -168,7 +167,7 @@ func (d *device) start(c actor.Context) {
 func (d *device) spawnLoaders(c actor.Context) error {
 	var all []*tiers.Cargo
 	for _, g := range d.kept.guests {
-		if g.spec.layout.InPlace != nil {
+		if g.spec.layout.InPlace() != nil {
 			d.out.inPlace.Send(&loaded{g.index, d.incarnation})
 			continue
 		}

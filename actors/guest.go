@@ -47,9 +47,13 @@ type guest struct {
 	flying   []*step // that the device works on, the oldest first
 }
 
-// layout is what the device compiles. What it does beside the program goes to tracks of its own.
-func (g *guest) layout() backend.Config {
+// layout is what the device compiles, for weights that come in slabs if they are not in place. What it does beside the
+// program goes to tracks of its own.
+func (g *guest) layout(slabs []byte) backend.Config {
 	layout := g.spec.layout
+	if layout.InPlace() == nil {
+		layout.Weights = backend.Uploaded{Tables: layout.Uploaded().Tables, Slabs: slabs}
+	}
 	if g.copies == nil && !g.timed {
 		return layout
 	}
@@ -77,7 +81,7 @@ func (g *guest) layout() backend.Config {
 func (g *guest) furnish(w *tiers.Wiring, late lateEdges) {
 	g.resident, g.gen, g.owed, g.queue, g.flying, g.steps = false, 0, nil, nil, nil, nil
 	g.cargo, g.weights = nil, nil
-	if g.spec.layout.InPlace == nil {
+	if g.spec.layout.InPlace() == nil {
 		source := tiers.Source{File: g.spec.file, Bound: g.spec.bound, Plan: &g.spec.plan}
 		g.cargo = tiers.NewCargo(source, g.model, g.progress)
 		if g.spec.streams() {

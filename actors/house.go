@@ -83,7 +83,7 @@ func (h *House) Health() error { return h.health.get() }
 func (h *House) check(s *spec) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closing || s.layout.InPlace == nil && s.sharedSlots() == 0 {
+	if h.closing || s.layout.InPlace() == nil && s.sharedSlots() == 0 {
 		return nil
 	}
 	return s.file.Check()

@@ -55,7 +55,7 @@ type importing struct {
 
 func (d *importing) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	m, err := d.Device.Compile(p, c)
-	return &importingModel{m, d, c.Slabs}, err
+	return &importingModel{m, d, c.Uploaded().Slabs}, err
 }
 
 type importingModel struct {

@@ -85,7 +85,8 @@ func TestSlowestSegment(t *testing.T) {
 	require.Equal(t, 40*time.Millisecond, s.slowest(segments))
 	// What a device beside the program takes for one, nobody saw.
 	for flight, want := range map[int]time.Duration{1: 40 * time.Millisecond, 2: 0} {
-		of := &spec{layout: backend.Config{Flight: flight}, bound: &ir.Bound{Program: &ir.Program{Segments: segments}}}
+		of := &spec{layout: backend.Config{Limits: backend.Limits{Flight: flight}},
+			bound: &ir.Bound{Program: &ir.Program{Segments: segments}}}
 		at := scheduler{spec: of}
 		require.Equal(t, want, at.slowest(&s))
 	}

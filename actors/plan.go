@@ -39,12 +39,12 @@ func PlanFor(m *Model, d backend.Device) (*Plan, error) {
 // measure finds what the device needs besides weights: it compiles the model without any.
 func measure(s *spec, d backend.Device) (backend.Memory, error) {
 	layout := s.layout
-	if layout.InPlace == nil && d.Traits().Memory == backend.HostMemory {
-		layout.Slots, layout.InPlace = nil, s.inPlace()
+	if layout.InPlace() == nil && d.Traits().Memory == backend.HostMemory {
+		layout.Slots, layout.Weights = nil, s.inPlace()
 	}
 	layout.Kept = nil // to be kept costs the device nothing
 	if layout.OnHost != nil {
-		layout.Slots, layout.InPlace = nil, s.inPlace() // for the host
+		layout.Slots, layout.Weights = nil, s.inPlace() // for the host
 	}
 	m, err := d.Compile(s.bound, layout)
 	if err != nil {

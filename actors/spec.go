@@ -168,16 +168,11 @@ func (s *spec) parser(thoughts bool, tail string, set *tools.Set) *tools.Parser 
 func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	s.plan, s.layout, s.bound.Piece = *p, p.Layout, p.Piece
 	s.layout.Flight = traits.Flight
-	if m.NoRepack {
-		s.layout.InPlace = s.inPlace()
-	}
-	if s.layout.Slots != nil { // of what is streamed or stays in the file, rows are looked up there
-		s.layout.Tables = make([][]byte, len(s.bound.Weights))
-		for r, i := range s.bound.Tensors {
-			if s.bound.Weights[r].Use&ir.Table != 0 {
-				s.layout.Tables[r] = s.file.Bytes(&s.file.Tensors[i])
-			}
-		}
+	switch {
+	case m.NoRepack:
+		s.layout.Weights = s.inPlace()
+	case s.layout.Slots != nil: // of what is streamed or stays in the file, rows are looked up there
+		s.layout.Weights = backend.Uploaded{Tables: s.tables()}
 	}
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside}
 	s.limits.Draws = traits.Draws && s.layout.OnHost == nil
@@ -205,9 +200,20 @@ func (s *spec) sharedSlots() int {
 }
 
 // inPlace are the weights where the file is mapped, by Ref.
-func (s *spec) inPlace() (all [][]byte) {
+func (s *spec) inPlace() (all backend.InPlace) {
 	for _, i := range s.bound.Tensors {
 		all = append(all, s.file.Bytes(&s.file.Tensors[i]))
+	}
+	return all
+}
+
+// tables are those weights that rows are looked up in.
+func (s *spec) tables() [][]byte {
+	all := make([][]byte, len(s.bound.Weights))
+	for r, i := range s.bound.Tensors {
+		if s.bound.Weights[r].Use&ir.Table != 0 {
+			all[r] = s.file.Bytes(&s.file.Tensors[i])
+		}
 	}
 	return all
 }

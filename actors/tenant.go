@@ -48,7 +48,7 @@ func (t *tenant) gaveUp(child *actor.PID, reason any) {
 // weights are the bytes of weights that have arrived, of how many.
 func (t *tenant) weights() (done, total int64) {
 	total = t.spec.bytes()
-	if t.spec.layout.InPlace != nil {
+	if t.spec.layout.InPlace() != nil {
 		return total, total
 	}
 	return t.loaded.Bytes(), total

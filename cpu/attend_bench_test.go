@@ -37,7 +37,8 @@ func attending(b *testing.B, threads int, kv backend.KVType, heads, kvHeads, dim
 	d, err := New(threads, "")
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, d.Close()) })
-	c := backend.Config{KV: kv, Blocks: []int{context / backend.BlockSize}, MaxRows: rows, MaxWanted: 1}
+	c := backend.Config{Limits: backend.Limits{KV: kv, Blocks: []int{context / backend.BlockSize}, MaxRows: rows,
+		MaxWanted: 1}}
 	compiled, err := d.Compile(bound, c)
 	require.NoError(b, err)
 	m := compiled.(*model)

@@ -37,16 +37,15 @@ type running struct {
 func start(t testing.TB, d backend.Device, m *backendtest.Model, kv backend.KVType, context, rows int) *running {
 	t.Helper()
 	blocks := (context + backend.BlockSize - 1) / backend.BlockSize
-	return startWith(t, d, m, backend.Config{
-		KV: kv, Blocks: backendtest.Blocks(m.Program, blocks), MaxRows: rows, MaxWanted: rows,
-	})
+	return startWith(t, d, m, backend.Config{Limits: backend.Limits{KV: kv,
+		Blocks: backendtest.Blocks(m.Program, blocks), MaxRows: rows, MaxWanted: rows}})
 }
 
 // startWith uploads the weights that are not in place.
 func startWith(t testing.TB, d backend.Device, m *backendtest.Model, c backend.Config) *running {
 	t.Helper()
 	run := startNone(t, d, m, c)
-	for r, data := range m.Weights[len(c.InPlace):] {
+	for r, data := range m.Weights[len(c.InPlace()):] {
 		require.NoError(t, run.Upload(ir.Ref(r), 0, data))
 	}
 	return run

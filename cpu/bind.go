@@ -30,7 +30,7 @@ type binder struct {
 }
 
 func (b *binder) segment(s *ir.Segment, phases []live.Phase) segment {
-	seg := segment{name: s.String(), guarded: b.m.config.InPlace != nil, ends: s.Kind.Ends()}
+	seg := segment{name: s.String(), guarded: b.m.config.InPlace() != nil, ends: s.Kind.Ends()}
 	for i := range phases {
 		if divides(b.m, &phases[i]) {
 			if seg.parts == 0 {
@@ -42,7 +42,7 @@ func (b *binder) segment(s *ir.Segment, phases []live.Phase) segment {
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		seg.guarded = seg.guarded || n.Op == ir.Embed && b.m.weights[n.W].table != nil && b.m.config.Tables != nil
+		seg.guarded = seg.guarded || n.Op == ir.Embed && b.m.weights[n.W].table != nil && b.m.config.Uploaded().Tables != nil
 		if n.Op == ir.Route {
 			seg.route, seg.used = b.layout.place(n.Out), n.Route.Used
 		}

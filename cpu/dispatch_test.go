@@ -117,6 +117,7 @@ func oddExperts(t *testing.T, gate, up, want string) {
 	d, err := New(1, "")
 	require.NoError(t, err)
 	defer d.Close()
-	_, err = d.Compile(p, backend.Config{KV: backend.KVF32, Blocks: slices.Repeat([]int{1}, len(p.Classes)), MaxRows: 1})
+	_, err = d.Compile(p, backend.Config{Limits: backend.Limits{KV: backend.KVF32,
+		Blocks: slices.Repeat([]int{1}, len(p.Classes)), MaxRows: 1}})
 	require.EqualError(t, err, want)
 }

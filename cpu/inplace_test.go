@@ -25,10 +25,13 @@ func inPlace(t *testing.T, m *backendtest.Model, rows int) (r *running, path str
 	path = filepath.Join(t.TempDir(), "weights")
 	require.NoError(t, os.WriteFile(path, all, 0o600))
 	rest := mapped(t, path)
-	c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 1), MaxRows: rows, MaxWanted: rows}
+	c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 1),
+		MaxRows: rows, MaxWanted: rows}}
+	var weights backend.InPlace
 	for _, w := range m.Weights {
-		c.InPlace, rest = append(c.InPlace, rest[:len(w):len(w)]), rest[len(w):]
+		weights, rest = append(weights, rest[:len(w):len(w)]), rest[len(w):]
 	}
+	c.Weights = weights
 	return startWith(t, device(t, 2, ""), m, c), path
 }
 

@@ -43,6 +43,7 @@ func (m *model) layWeights(p *ir.Bound) error {
 	}
 	m.weightMemory = memory
 	m.populated.Go(func() { mem.Populate(m.weightMemory, &m.closing) })
+	inPlace, tables := m.config.InPlace(), m.config.Uploaded().Tables
 	return m.eachShare(p, func(group int, r ir.Ref, rows, from int) (err error) {
 		w := &m.weights[r]
 		switch {
@@ -50,18 +51,18 @@ func (m *model) layWeights(p *ir.Bound) error {
 			size := w.size(rows)
 			err = w.add(group, rows, memory[:size:size])
 			memory = memory[align(size):]
-		case w.use == ir.Matrix && m.config.InPlace == nil:
+		case w.use == ir.Matrix && inPlace == nil:
 			w.await(group, rows, groups[group].Expert != ir.Dense)
 		}
-		if err == nil && m.config.InPlace != nil {
-			if data := m.config.InPlace[r]; len(data) != w.row*w.rows {
+		if err == nil && inPlace != nil {
+			if data := inPlace[r]; len(data) != w.row*w.rows {
 				err = fmt.Errorf("%d bytes in place, want %d", len(data), w.row*w.rows)
 			} else {
 				err = w.adopt(group, rows, data[from*w.row:][:rows*w.row])
 			}
 		}
-		if !own[group] && int(r) < len(m.config.Tables) {
-			w.table = m.config.Tables[r]
+		if !own[group] && int(r) < len(tables) {
+			w.table = tables[r]
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
@@ -85,7 +86,7 @@ func (m *model) eachShare(p *ir.Bound, visit func(group int, r ir.Ref, rows, fro
 
 // copied says whether a group's share of a weight has memory of its own.
 func (m *model) copied(w *weight, own bool) bool {
-	return own && (m.config.InPlace == nil || w.use == ir.Vector)
+	return own && (m.config.InPlace() == nil || w.use == ir.Vector)
 }
 
 // layCaches takes the memory of all layers; the system gives pages when they are first written.

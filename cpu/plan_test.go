@@ -39,7 +39,8 @@ func routedLayer(t *testing.T) *ir.Bound {
 }
 
 func planned(p *ir.Bound, tiled, parts bool) (*layout, [][]live.Phase) {
-	c := backend.Config{KV: backend.KVF16, Blocks: slices.Repeat([]int{1}, len(p.Classes)), MaxRows: 7, MaxWanted: 3}
+	c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, Blocks: slices.Repeat([]int{1}, len(p.Classes)),
+		MaxRows: 7, MaxWanted: 3}}
 	rules := rulesOf(p, false, parts)
 	phases := live.Order(p.Program, rules)
 	return newLayout(p, live.Lifetimes(p.Program, rules, phases), c, tiled), phases

@@ -33,7 +33,7 @@ func (m *model) begin(index int, s *backend.Step) error {
 	if index < 0 || index >= len(m.segments) || !m.config.Computes(index) {
 		return fmt.Errorf("segment %d of %d is not computed here", index, len(m.segments))
 	}
-	if err := s.Check(m.program, &m.config, 0); err != nil {
+	if err := s.Check(m.program, &m.config.Limits, 0); err != nil {
 		return err
 	}
 	m.load(s)

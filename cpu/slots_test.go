@@ -34,8 +34,8 @@ func stream(t *testing.T, m *backendtest.Model, rows int, tables [][]byte) *stre
 	bound.Piece = 1
 	m = &backendtest.Model{Bound: &bound, Weights: m.Weights}
 	groups := m.On(m.All())
-	c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 1), MaxRows: rows, MaxWanted: rows,
-		Tables: tables}
+	c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 1),
+		MaxRows: rows, MaxWanted: rows}, Weights: backend.Uploaded{Tables: tables}}
 	var all []int
 	for g := range groups {
 		if groups[g].Use == ir.Matrix {

@@ -41,7 +41,8 @@ func TestWhereItWentWrong(t *testing.T) {
 	require.NoError(t, err)
 	bound, err := ir.Bind(p, []ir.Tensor{{Name: "token_embd.weight", Type: quant.F32, Shape: []int{2, 3}}})
 	require.NoError(t, err)
-	m, err := New().Compile(bound, backend.Config{KV: backend.KVF32, MaxRows: 2, MaxWanted: 2})
+	m, err := New().Compile(bound, backend.Config{Limits: backend.Limits{KV: backend.KVF32, MaxRows: 2,
+		MaxWanted: 2}})
 	require.NoError(t, err)
 	defer m.Close()
 	s := backend.Step{

@@ -55,7 +55,7 @@ func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 			m.states[i] = state{StateLayer: l, slots: make([]float32, c.Blocks[l.Class]*l.Values)}
 		}
 	}
-	return m, m.adopt(c.InPlace)
+	return m, m.adopt(c.InPlace())
 }
 
 // adopt takes weights that need no upload.
@@ -125,7 +125,7 @@ func (m *model) Enqueue(segment int, s *backend.Step) error {
 	if segment < 0 || segment >= len(m.p.Segments) || !m.config.Computes(segment) {
 		return fmt.Errorf("segment %d of %d is not computed here", segment, len(m.p.Segments))
 	}
-	if err := s.Check(m.p.Program, &m.config, 0); err != nil {
+	if err := s.Check(m.p.Program, &m.config.Limits, 0); err != nil {
 		return err
 	}
 	seg := &m.p.Segments[segment]

@@ -193,7 +193,7 @@ func (m *model) begin(x *entry) error {
 	if err := m.device.queue.alive(nil); err != nil {
 		return err
 	}
-	if err := x.step.Check(m.layout.program, &m.config, m.ring.draws); err != nil {
+	if err := x.step.Check(m.layout.program, &m.config.Limits, m.ring.draws); err != nil {
 		return err
 	}
 	m.fill(x)

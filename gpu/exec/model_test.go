@@ -50,8 +50,8 @@ func onCard(t *testing.T, ahead bool) (*model, *played, *backendtest.Model) {
 	d.ahead = ahead
 	m, err := backendtest.Small("llama", quant.Q8_0)
 	require.NoError(t, err)
-	x, err := d.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 2,
-		MaxWanted: 2, Flight: 2})
+	x, err := d.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF16,
+		Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 2, MaxWanted: 2, Flight: 2}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, x.Close()) })
 	for r := range m.Weights {

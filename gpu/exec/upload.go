@@ -191,7 +191,8 @@ func (m *weights) fillTables() (err error) {
 		x, most := w.lookup(), max(stageBytes/w.rowBytes/kernel.TileRows, 1)*kernel.TileRows
 		for row := 0; row < w.rows; row += most {
 			n := min(most, w.rows-row)
-			data := slices.Clone(m.config.Tables[r][row*w.rowBytes:][:n*w.rowBytes]) // a fault is here, and nowhere else
+			rows := m.config.Uploaded().Tables[r][row*w.rowBytes:][:n*w.rowBytes]
+			data := slices.Clone(rows) // a fault is here, and nowhere else
 			if err := m.pack(w, x, row, n, data); err != nil {
 				return err
 			}

@@ -71,7 +71,7 @@ type spot struct {
 }
 
 func newWeights(c *card, config *backend.Config, b *memory, p *ir.Bound) *weights {
-	return &weights{card: c, config: config, memory: b, slabs: importSlabs(b, config.Slabs),
+	return &weights{card: c, config: config, memory: b, slabs: importSlabs(b, config.Uploaded().Slabs),
 		parts: backend.NewParts(p, config.Segments), all: make([]weight, len(p.Weights)),
 		experts: map[ir.Ref]*kernel.Matrix{}, spots: map[*kernel.Matrix]spot{}, copies: copies{made: map[copyOf]*copying{}}}
 }

@@ -99,8 +99,8 @@ func TestEmbeddings(t *testing.T) {
 // logits are a small model's: of the last rows of a prompt, of one that goes on, and of some that do. All but the last
 // are drawn, too. Powers of two leave no row that is not there.
 func logits(d backend.Device, m *backendtest.Model) (all []float32, err error) {
-	x, err := d.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 1), MaxRows: 32,
-		MaxWanted: 8, Flight: 1})
+	x, err := d.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF16,
+		Blocks: backendtest.Blocks(m.Program, 1), MaxRows: 32, MaxWanted: 8, Flight: 1}})
 	if err != nil {
 		return nil, err
 	}

@@ -148,8 +148,8 @@ type running struct {
 
 func run(t *testing.T, d backend.Device, m *backendtest.Model, rows int) *running {
 	t.Helper()
-	c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: rows, MaxWanted: rows,
-		Flight: d.Traits().Flight}
+	c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
+		MaxRows: rows, MaxWanted: rows, Flight: d.Traits().Flight}}
 	x, err := d.Compile(m.Bound, c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, x.Close()) })
@@ -283,8 +283,8 @@ func TestLost(t *testing.T) {
 	defer func() { require.NoError(t, d.Close()) }()
 	m := small(t)
 	compile := func() *running {
-		c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1, MaxWanted: 1,
-			Flight: 2}
+		c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
+			MaxRows: 1, MaxWanted: 1, Flight: 2}}
 		x, err := d.Compile(m.Bound, c)
 		require.NoError(t, err)
 		for r := range m.Weights {
@@ -328,7 +328,8 @@ func TestUnsupported(t *testing.T) {
 	}
 	bound, err := ir.Bind(p, tensors)
 	require.NoError(t, err)
-	c := backend.Config{KV: backend.KVF16, MaxRows: 1, MaxWanted: 1, Slots: [][]int{{0, 1}}}
+	c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, MaxRows: 1, MaxWanted: 1},
+		Layout: backend.Layout{Slots: [][]int{{0, 1}}}}
 	for i := range p.Segments {
 		if p.Segments[i].Kind == ir.SegExperts {
 			c.Segments = append(c.Segments, i)
@@ -368,8 +369,8 @@ func TestTablesStay(t *testing.T) {
 	d := open(t).device()
 	m := small(t)
 	const blocks, spans = 70, 20
-	x, err := d.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, blocks),
-		MaxRows: 4 * spans, MaxWanted: 1, MaxSpans: spans, Flight: 2})
+	x, err := d.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF16,
+		Blocks: backendtest.Blocks(m.Program, blocks), MaxRows: 4 * spans, MaxWanted: 1, MaxSpans: spans, Flight: 2}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, x.Close()) }()
 	for r := range m.Weights {

@@ -58,8 +58,9 @@ func openHanging(t *testing.T, patience time.Duration) *hanging {
 // load compiles a model, whose close is left to the caller. Its steps are timed.
 func (h *hanging) load(t *testing.T, m *backendtest.Model) *running {
 	t.Helper()
-	x, err := h.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 2,
-		MaxWanted: 2, Flight: 2, Ran: func(backend.Ran) {}})
+	x, err := h.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF16,
+		Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 2, MaxWanted: 2, Flight: 2},
+		Observer: backend.Observer{Ran: func(backend.Ran) {}}})
 	require.NoError(t, err)
 	for r := range m.Weights {
 		require.NoError(t, x.Upload(ir.Ref(r), 0, m.Weights[r]))
@@ -153,7 +154,8 @@ func TestAway(t *testing.T) {
 	want := x.logits([]int32{1, 2}, 1)
 	lose(x)
 	for range 2 {
-		_, err := h.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1})
+		_, err := h.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF16,
+			Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1}})
 		require.ErrorIs(t, err, backend.ErrLost)
 		require.ErrorContains(t, err, "cannot be opened again")
 		require.ErrorContains(t, err, "VK_ERROR_DEVICE_LOST")
@@ -162,7 +164,8 @@ func TestAway(t *testing.T) {
 	x = h.load(t, m)
 	require.Equal(t, want, x.logits([]int32{1, 2}, 1))
 	lose(x)
-	_, err = h.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1})
+	_, err = h.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF16,
+		Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1}})
 	require.Error(t, err)
 	require.NoError(t, h.Close())
 }

@@ -43,8 +43,9 @@ func TestCrossings(t *testing.T) {
 	}
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	m := small(t)
-	x, err := d.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 1), MaxRows: 32,
-		MaxWanted: 1, Segments: []int{1}})
+	x, err := d.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF16,
+		Blocks: backendtest.Blocks(m.Program, 1), MaxRows: 32, MaxWanted: 1},
+		Layout: backend.Layout{Segments: []int{1}}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, x.Close()) })
 	s, taken, handed := x.Steps()[0], m.Only([]int{1}).Taken()[0], m.Handed(1)[0]

@@ -138,8 +138,8 @@ func (g *gpu) shaped(name, file string, rows, depth int) *shaped {
 	d, err := exec.New(func() (driver.Device, error) { return b, nil })
 	require.NoError(g.t, err)
 	g.t.Cleanup(func() { require.NoError(g.t, d.Close()) })
-	x, err := d.Compile(p, backend.Config{KV: backend.KVF16, MaxRows: rows, MaxWanted: min(rows, 8),
-		Blocks: backendtest.Blocks(p.Program, each*min(rows, 8))})
+	x, err := d.Compile(p, backend.Config{Limits: backend.Limits{KV: backend.KVF16, MaxRows: rows,
+		MaxWanted: min(rows, 8), Blocks: backendtest.Blocks(p.Program, each*min(rows, 8))}})
 	require.NoError(g.t, err)
 	g.t.Cleanup(func() { require.NoError(g.t, x.Close()) })
 	for r := range p.Weights {

@@ -61,8 +61,8 @@ func small(t *testing.T) *backendtest.Model {
 
 // streamed is a config of which all groups of matrices that can do so share two slots, and wait in the host's memory.
 func streamed(m *backendtest.Model) backend.Config {
-	c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 4, MaxWanted: 4, Flight: 2,
-		Tables: m.Weights}
+	c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
+		MaxRows: 4, MaxWanted: 4, Flight: 2}, Weights: backend.Uploaded{Tables: m.Weights}}
 	var ring []int
 	for g, of := range m.On(m.All()) {
 		if of.Use == ir.Matrix {
@@ -155,8 +155,8 @@ func TestScarce(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, d.Close(false)) })
 			d := d.(*device)
 			m := small(t)
-			whole := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 4, MaxWanted: 4,
-				Flight: 2}
+			whole := backend.Config{Limits: backend.Limits{KV: backend.KVF16,
+				Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 4, MaxWanted: 4, Flight: 2}}
 			t.Run("whole", func(t *testing.T) { eachFails(t, s, d, m, whole, stride) })
 			t.Run("streamed", func(t *testing.T) { eachFails(t, s, d, m, streamed(m), stride) })
 			t.Run("kernels", func(t *testing.T) { kernelsFail(t, s, d, m, whole) })

@@ -42,8 +42,9 @@ func TestSlabs(t *testing.T) {
 	memory, err := mem.Alloc(8 << 20)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, mem.Free(memory)) })
-	x, err := d.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 4,
-		MaxWanted: 4, Flight: d.Traits().Flight, Slabs: memory})
+	x, err := d.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF16,
+		Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 4, MaxWanted: 4, Flight: d.Traits().Flight},
+		Weights: backend.Uploaded{Slabs: memory}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, x.Close()) })
 

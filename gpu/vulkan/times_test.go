@@ -33,8 +33,9 @@ func TestTimes(t *testing.T) {
 	clocks(t, func(t *testing.T, d *exec.Device, stamps, calibrates bool) {
 		m := mini(t)
 		var all []backend.Ran
-		x, err := d.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
-			MaxRows: 1, MaxWanted: 1, Flight: 2, Ran: func(r backend.Ran) { all = append(all, r) }})
+		x, err := d.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF16,
+			Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1, MaxWanted: 1, Flight: 2},
+			Observer: backend.Observer{Ran: func(r backend.Ran) { all = append(all, r) }}})
 		require.NoError(t, err)
 		for r := range m.Weights {
 			require.NoError(t, x.Upload(ir.Ref(r), 0, m.Weights[r]))
@@ -98,8 +99,9 @@ func TestDetail(t *testing.T) {
 	var all []backend.Ran
 	const fewRows, detailEvery = 16, 16
 	d, seen := open(t).watched()
-	x, err := d.Compile(m.Bound, backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
-		MaxRows: fewRows, MaxWanted: 1, Ran: func(r backend.Ran) { all = append(all, r) }})
+	x, err := d.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF16,
+		Blocks: backendtest.Blocks(m.Program, 3), MaxRows: fewRows, MaxWanted: 1},
+		Observer: backend.Observer{Ran: func(r backend.Ran) { all = append(all, r) }}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, x.Close()) }()
 	for r := range m.Weights {
@@ -144,8 +146,8 @@ func TestRan(t *testing.T) {
 	clocks(t, func(t *testing.T, d *exec.Device, stamps, calibrates bool) {
 		m := small(t)
 		groups := m.On(m.All())
-		c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1, MaxWanted: 1,
-			Tables: m.Weights}
+		c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
+			MaxRows: 1, MaxWanted: 1}, Weights: backend.Uploaded{Tables: m.Weights}}
 		var moving []int
 		for g := range groups {
 			if groups[g].Use == ir.Matrix {

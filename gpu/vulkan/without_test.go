@@ -74,8 +74,8 @@ type said struct {
 func whatItSays(t *testing.T, g *gpu, m *backendtest.Model) said {
 	d := g.device()
 	told := atomic.Int64{}
-	c := backend.Config{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1, MaxWanted: 1,
-		Flight: 2, Ran: func(r backend.Ran) { told.Add(1) }}
+	c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
+		MaxRows: 1, MaxWanted: 1, Flight: 2}, Observer: backend.Observer{Ran: func(r backend.Ran) { told.Add(1) }}}
 	x, err := d.Compile(m.Bound, c)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, x.Close()) }()

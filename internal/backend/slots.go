@@ -52,7 +52,7 @@ func (Whole) Part(w Work, _ *Step) error {
 }
 
 // Own says, by group, whether it has a slot of its own.
-func (c *Config) Own(groups int) []bool {
+func (c *Layout) Own(groups int) []bool {
 	own := make([]bool, groups)
 	for g := range own {
 		own[g] = c.Slots == nil
@@ -72,7 +72,7 @@ func (c *Config) checkSlots(p *ir.Bound, t Traits) error {
 	if c.Slots == nil {
 		return nil
 	}
-	if c.InPlace != nil {
+	if c.InPlace() != nil {
 		return errors.New("weights in place: they have no use for slots")
 	}
 	segments := c.Segments
@@ -115,7 +115,7 @@ func (c *Config) checkSlots(p *ir.Bound, t Traits) error {
 
 // checkTables wants the rows of every table that is not whole in slots of its own.
 func (c *Config) checkTables(p *ir.Bound, segments []int, groups []ir.Group, own []int) error {
-	away := make([]bool, len(p.Weights))
+	away, tables := make([]bool, len(p.Weights)), c.Uploaded().Tables
 	for g := range groups {
 		for _, r := range groups[g].Weights {
 			away[r] = away[r] || own[g] == 0
@@ -127,7 +127,7 @@ func (c *Config) checkTables(p *ir.Bound, segments []int, groups []ir.Group, own
 			if n.Op != ir.Embed || !away[n.W] {
 				continue
 			}
-			if int(n.W) >= len(c.Tables) || int64(len(c.Tables[n.W])) != p.Size(n.W) {
+			if int(n.W) >= len(tables) || int64(len(tables[n.W])) != p.Size(n.W) {
 				return fmt.Errorf("%s is in no slot of its own: want its %d bytes in Tables", p.Weights[n.W].Name, p.Size(n.W))
 			}
 		}

@@ -33,7 +33,8 @@ func TestSlotsCheck(t *testing.T) {
 	require.Len(t, p.On(p.All()), 4)
 	table := [][]byte{make([]byte, 128*8)}
 	check := func(slots [][]int, tables [][]byte, segments ...int) error {
-		return (&Config{KV: KVF32, Blocks: []int{1, 1}, MaxRows: 1, Slots: slots, Tables: tables, Segments: segments}).
+		return (&Config{Limits: Limits{KV: KVF32, Blocks: []int{1, 1}, MaxRows: 1},
+			Layout: Layout{Slots: slots, Segments: segments}, Weights: Uploaded{Tables: tables}}).
 			Check(p, traits)
 	}
 	require.NoError(t, check([][]int{{norm}, {up}, {upper}, {lower}}, nil))
@@ -43,7 +44,8 @@ func TestSlotsCheck(t *testing.T) {
 	require.NoError(t, check([][]int{{0}, {1, 2}}, nil, 2), "without the embedding, no table is read")
 	require.NoError(t, check([][]int{}, table, 0), "one that nobody multiplies needs no slot")
 	require.NoError(t, check([][]int{{0}}, nil, 0))
-	alone := Config{KV: KVF32, Blocks: []int{1, 1}, MaxRows: 1, Slots: [][]int{}, Tables: table, Segments: []int{0}}
+	alone := Config{Limits: Limits{KV: KVF32, Blocks: []int{1, 1}, MaxRows: 1},
+		Layout: Layout{Slots: [][]int{}, Segments: []int{0}}, Weights: Uploaded{Tables: table}}
 	require.EqualError(t, alone.Check(p, Traits{Flight: 1, Memory: HostMemory}), "no slot is for group 0")
 	for _, bad := range []struct {
 		slots  [][]int
@@ -64,7 +66,8 @@ func TestSlotsCheck(t *testing.T) {
 		require.EqualError(t, check(bad.slots, bad.tables), bad.want)
 	}
 	require.EqualError(t, check([][]int{}, nil, 0), "table is in no slot of its own: want its 1024 bytes in Tables")
-	c := Config{KV: KVF32, Blocks: []int{1, 1}, MaxRows: 1, Slots: [][]int{}, InPlace: table}
+	c := Config{Limits: Limits{KV: KVF32, Blocks: []int{1, 1}, MaxRows: 1}, Layout: Layout{Slots: [][]int{}},
+		Weights: InPlace(table)}
 	require.EqualError(t, c.Check(p, traits), "weights in place: they have no use for slots")
 }
 
@@ -72,7 +75,8 @@ func TestSlotsCheck(t *testing.T) {
 func TestKept(t *testing.T) {
 	p := threeGroups()
 	traits := Traits{Flight: 1, Shares: true, Memory: OwnMemory}
-	c := Config{KV: KVF32, Blocks: []int{1, 1}, MaxRows: 1, Slots: [][]int{{0}, {1, 2}}, Kept: []int{1, 2}}
+	c := Config{Limits: Limits{KV: KVF32, Blocks: []int{1, 1}, MaxRows: 1},
+		Layout: Layout{Slots: [][]int{{0}, {1, 2}}, Kept: []int{1, 2}}}
 	require.NoError(t, c.Check(p, traits))
 	for _, kept := range [][]int{{0}, {2, 1}, {1, 1}, {-1}, {3}} {
 		c.Kept = kept
@@ -87,7 +91,7 @@ func TestKept(t *testing.T) {
 
 func TestOwn(t *testing.T) {
 	require.Equal(t, []bool{true, true}, (&Config{}).Own(2))
-	require.Equal(t, []bool{false, true, false}, (&Config{Slots: [][]int{{0, 2}, {1}, {2, 0}}}).Own(3))
+	require.Equal(t, []bool{false, true, false}, (&Config{Layout: Layout{Slots: [][]int{{0, 2}, {1}, {2, 0}}}}).Own(3))
 }
 
 // TestExtentBytes: the sectors that hold some bytes of a file fit, wherever these begin, and no sector is to spare.

@@ -6,9 +6,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Check says what is wrong with a step for a model of p compiled with c, or nil; drawn is how many draws the step
+// Check says what is wrong with a step for a model of p with such limits, or nil; drawn is how many draws the step
 // before had. It allocates nothing when there is nothing to say.
-func (s *Step) Check(p *ir.Program, c *Config, drawn int) error {
+func (s *Step) Check(p *ir.Program, c *Limits, drawn int) error {
 	if len(s.Tokens) == 0 || len(s.Tokens) > c.MaxRows {
 		return fmt.Errorf("step of %d rows, want 1 to %d", len(s.Tokens), c.MaxRows)
 	}
@@ -70,7 +70,7 @@ func (p *Span) checkTables(classes []ir.Class, blocks []int) error {
 	return nil
 }
 
-func (s *Step) checkWanted(outputs int, c *Config) error {
+func (s *Step) checkWanted(outputs int, c *Limits) error {
 	if len(s.Wanted) > c.MaxWanted {
 		return fmt.Errorf("logits of %d rows wanted, want at most %d", len(s.Wanted), c.MaxWanted)
 	}

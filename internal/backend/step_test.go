@@ -22,7 +22,7 @@ func good() *Step {
 }
 
 func TestStepCheck(t *testing.T) {
-	p, c := toTens(), &Config{KV: KVF32, Blocks: []int{5, 3}, MaxRows: 4, MaxWanted: 2}
+	p, c := toTens(), &Limits{KV: KVF32, Blocks: []int{5, 3}, MaxRows: 4, MaxWanted: 2}
 	s := good()
 	require.NoError(t, s.Check(p, c, 0))
 	require.Zero(t, testing.AllocsPerRun(10, func() { _ = s.Check(p, c, 0) }))
@@ -69,7 +69,7 @@ func toTens() *ir.Program {
 }
 
 func TestStepCheckDraws(t *testing.T) {
-	p, c := toTens(), &Config{KV: KVF32, Blocks: []int{5, 3}, MaxRows: 4, MaxWanted: 2}
+	p, c := toTens(), &Limits{KV: KVF32, Blocks: []int{5, 3}, MaxRows: 4, MaxWanted: 2}
 	s := good()
 	s.Tokens[0] = DrawOf(1)
 	require.NoError(t, s.Check(p, c, 2))
@@ -90,7 +90,7 @@ func TestConfigCheck(t *testing.T) {
 	p := threeGroups()
 	host, own := Traits{Flight: 1, Memory: HostMemory}, Traits{Flight: 3, Shares: true, Memory: OwnMemory}
 	config := func(edit func(*Config)) *Config {
-		c := &Config{KV: KVF32, Blocks: []int{1, 1}, MaxRows: 1}
+		c := &Config{Limits: Limits{KV: KVF32, Blocks: []int{1, 1}, MaxRows: 1}}
 		edit(c)
 		return c
 	}
@@ -107,7 +107,7 @@ func TestConfigCheck(t *testing.T) {
 			"[1 0] KV blocks, 1 rows, 0 wanted: want at least one block and one row"},
 		{func(c *Config) { c.Blocks = []int{3} }, host, "KV blocks of 1 cache classes: the program has 2"},
 		{func(c *Config) { c.Flight = 2 }, host, "2 steps in flight: the device has room for 1"},
-		{func(c *Config) { c.InPlace = [][]byte{} }, own, "weights in place: the device cannot read the program's memory"},
+		{func(c *Config) { c.Weights = InPlace{} }, own, "weights in place: the device cannot read the program's memory"},
 		{func(c *Config) { c.Segments = []int{1, 0} }, host, "segments [1 0]: want ascending numbers below 3"},
 		{func(c *Config) { c.Segments = []int{3} }, host, "segments [3]: want ascending numbers below 3"},
 		{func(c *Config) { c.Slots = [][]int{{0, 1}, {2}} }, host,

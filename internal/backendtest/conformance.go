@@ -80,7 +80,8 @@ func ops(t *testing.T, d, oracle backend.Device, but []ir.Op) {
 func both(t *testing.T, d, oracle backend.Device, m *Model, kv backend.KVType, tokens []int32) (got, want []float32) {
 	t.Helper()
 	n := len(tokens)
-	c := backend.Config{KV: kv, Blocks: Blocks(m.Program, len(table(n, 0))), MaxRows: n, MaxWanted: n}
+	c := backend.Config{Limits: backend.Limits{KV: kv, Blocks: Blocks(m.Program, len(table(n, 0))), MaxRows: n,
+		MaxWanted: n}}
 	got = load(t, d, m, c).sequence(t, tokens, table(n, 0), n)
 	want = load(t, oracle, m, c).sequence(t, tokens, table(n, 0), n)
 	return got, want

@@ -36,7 +36,8 @@ func Embeddings(t *testing.T, d backend.Device, open Loader, factor float64) {
 func Beside(t *testing.T, d backend.Device, m *Model, tokens []int32, alone []float32) {
 	t.Helper()
 	n, before := len(tokens), tokens[:len(tokens)/2]
-	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 64), MaxRows: 3 * n, MaxWanted: 3 * n})
+	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 64),
+		MaxRows: 3 * n, MaxWanted: 3 * n}})
 	all := l.step(t, rows{before, 0, table(n, 0)}, rows{tokens, 0, table(n, 20)}, rows{tokens[n/3:], 0, table(n, 40)})
 	w := m.OutputWidth()
 	sameBits(t, "beside others", w, all[len(before)*w:][:n*w], alone)
@@ -67,6 +68,7 @@ func BothWays(t *testing.T, d, oracle backend.Device, sizes ...int) {
 func bothWays(t *testing.T, d backend.Device, m *Model, tokens []int32) []float32 {
 	n := len(tokens)
 	blocks := (n + backend.BlockSize - 1) / backend.BlockSize
-	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, blocks), MaxRows: n, MaxWanted: n})
+	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, blocks),
+		MaxRows: n, MaxWanted: n}})
 	return l.step(t, rows{tokens, 0, table(n, 0)})
 }

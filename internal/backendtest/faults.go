@@ -35,7 +35,8 @@ func tiny(t *testing.T) *Model {
 
 func badSteps(t *testing.T, d backend.Device) {
 	m := tiny(t)
-	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 2), MaxRows: 8, MaxWanted: 8})
+	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 2),
+		MaxRows: 8, MaxWanted: 8}})
 	good := rows{[]int32{1, 2, 3}, 0, []int32{1}}
 	want := l.step(t, good)
 	for name, bad := range map[string]rows{
@@ -66,14 +67,16 @@ func badTypes(t *testing.T, d backend.Device) {
 			}
 		}
 	}
-	_, err := d.Compile(&bound, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: 1, MaxWanted: 1})
+	_, err := d.Compile(&bound, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 1),
+		MaxRows: 1, MaxWanted: 1}})
 	require.ErrorContains(t, err, "blk.0.attn_q.weight")
 	require.ErrorContains(t, err, "blk.0.ffn_up.weight")
 }
 
 func badUploads(t *testing.T, d backend.Device) {
 	m := tiny(t)
-	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: 8, MaxWanted: 8})
+	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 1),
+		MaxRows: 8, MaxWanted: 8}})
 	size := m.rowBytes(0)
 	require.Error(t, l.Upload(ir.NoRef, 0, make([]byte, size)), "no weight")
 	require.Error(t, l.Upload(ir.Ref(len(m.Weights)), 0, make([]byte, size)), "no such weight")
@@ -88,7 +91,8 @@ func notANumber(t *testing.T, d backend.Device, typ quant.Type) {
 	require.NoError(t, err)
 	const poisoned = 7
 	binary.LittleEndian.PutUint32(m.Weights[0][poisoned*m.rowBytes(0)+40:], math.Float32bits(float32(math.NaN())))
-	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: 3, MaxWanted: 3})
+	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 1),
+		MaxRows: 3, MaxWanted: 3}})
 	good := rows{[]int32{1, 2}, 0, []int32{0}}
 	want := l.step(t, good)
 	for row := range 3 {

@@ -76,7 +76,8 @@ func Fixtures(t *testing.T, d backend.Device, open Loader, factor float64) {
 // whole is the logits of all positions, the same bits in any chunks.
 func (f *fixture) whole(t *testing.T, d backend.Device, m *Model) []float32 {
 	n := len(f.Tokens)
-	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 4), MaxRows: n, MaxWanted: n})
+	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 4),
+		MaxRows: n, MaxWanted: n}})
 	whole := l.sequence(t, f.Tokens, table(n, 0), n)
 	sameBits(t, "in chunks", f.Vocab, l.sequence(t, f.Tokens, table(n, 1), 5, 1, 7), whole)
 	sameBits(t, "token by token", f.Vocab, l.sequence(t, f.Tokens, table(n, 2), 1), whole)
@@ -87,7 +88,8 @@ func (f *fixture) whole(t *testing.T, d backend.Device, m *Model) []float32 {
 func Logits(t *testing.T, d backend.Device, m *Model, tokens []int32) []float32 {
 	n := len(tokens)
 	blocks := table(n, 0)
-	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, len(blocks)), MaxRows: n, MaxWanted: n})
+	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32,
+		Blocks: Blocks(m.Program, len(blocks)), MaxRows: n, MaxWanted: n}})
 	return l.sequence(t, tokens, blocks, n)
 }
 
@@ -113,7 +115,8 @@ func (f *fixture) median(got, want []float32) float64 {
 // step of a prompt and then some of an answer. The reference's margins are far above the tolerance.
 func (f *fixture) greedy(t *testing.T, d backend.Device, m *Model) {
 	n := len(f.Greedy.Prompt)
-	l := load(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: n, MaxWanted: n})
+	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 1),
+		MaxRows: n, MaxWanted: n}})
 	l.Steps()[0].Prompt = true
 	logits := l.sequence(t, f.Greedy.Prompt, table(64, 0), n)
 	l.Steps()[0].Prompt = false

@@ -58,9 +58,8 @@ func eachAnswer(t *testing.T, d backend.Device, m *Model, model string, names []
 		longest = max(longest, len(a.Prompt)+len(a.Tokens))
 	}
 	blocks := table(longest, 0)
-	l := load(t, d, m, backend.Config{
-		KV: backend.KVF32, Blocks: Blocks(m.Program, len(blocks)), MaxRows: chunk, MaxWanted: chunk,
-	})
+	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32,
+		Blocks: Blocks(m.Program, len(blocks)), MaxRows: chunk, MaxWanted: chunk}})
 	for _, a := range answers {
 		if len(names) > 0 && !slices.Contains(names, a.Name) {
 			continue

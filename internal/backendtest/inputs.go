@@ -54,7 +54,8 @@ func observe(t *testing.T, d backend.Device, m *Model, tokens []int32, chunks ..
 	t.Helper()
 	n := len(tokens)
 	in := backend.NewInputs(m.Bound)
-	c := backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: n, MaxWanted: n, Inputs: in}
+	c := backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: n,
+		MaxWanted: n}, Observer: backend.Observer{Inputs: in}}
 	load(t, d, m, c).sequence(t, tokens, table(n, 0), chunks...)
 	return in
 }

@@ -63,7 +63,8 @@ const lawBlocks = 12
 
 func newLawful(t *testing.T, d backend.Device, m *Model) *lawful {
 	n := 2*backend.BlockSize + 5
-	c := backend.Config{KV: backend.KVF16, Blocks: Blocks(m.Program, lawBlocks), MaxRows: 2 * n, MaxWanted: 2 * n}
+	c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, Blocks: Blocks(m.Program, lawBlocks),
+		MaxRows: 2 * n, MaxWanted: 2 * n}}
 	w := &lawful{loaded: load(t, d, m, c), tokens: prompt(10, n, m.Vocab)}
 	w.want = w.sequence(t, w.tokens, table(n, 0), n)
 	return w
@@ -142,7 +143,8 @@ func uploads(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 			m, err := randomModel(p, 13, all(typ))
 			require.NoError(t, err)
 			tokens := prompt(14, 9, m.Vocab)
-			c := backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: 9, MaxWanted: 9}
+			c := backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: 9,
+				MaxWanted: 9}}
 			want := load(t, d, m, c).sequence(t, tokens, table(9, 0), 9)
 
 			model, err := d.Compile(m.Bound, c)
@@ -158,7 +160,7 @@ func uploads(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 			if d.Traits().Memory != backend.HostMemory {
 				return
 			}
-			c.InPlace = m.Weights
+			c.Weights = backend.InPlace(m.Weights)
 			still := load(t, d, m, c)
 			sameBits(t, "in place", m.Vocab, still.sequence(t, tokens, table(9, 0), 9), want)
 			sameBits(t, "in place, row by row", m.Vocab, still.sequence(t, tokens, table(9, 0), 1), want)

@@ -54,7 +54,7 @@ func load(t testing.TB, d backend.Device, m *Model, c backend.Config) *loaded {
 	model, err := compile(t, d, m, c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, model.Close()) })
-	for r := range m.Weights[len(c.InPlace):] {
+	for r := range m.Weights[len(c.InPlace()):] {
 		require.NoError(t, model.Upload(ir.Ref(r), 0, m.Weights[r]))
 	}
 	return &loaded{Model: model, m: m, config: c}

@@ -45,7 +45,8 @@ func narrowest(all []quant.Type) (narrow []quant.Type) {
 func (m *Model) inParts(t *testing.T, d backend.Device) {
 	const n = 20
 	tokens := prompt(22, n, m.Vocab)
-	c := backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: n, MaxWanted: n}
+	c := backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: n,
+		MaxWanted: n}}
 	want := load(t, d, m, c).sequence(t, tokens, table(n, 0), n)
 	rng := rand.New(rand.NewPCG(23, 0))
 	for range 4 {
@@ -108,7 +109,8 @@ func (m *Model) split(t *testing.T, d backend.Device, c backend.Config, part []i
 		}
 		x.of[i], memory[i] = model, model.Memory()
 	}
-	whole, err := d.Compile(m.Bound, backend.Config{KV: c.KV, Blocks: c.Blocks, MaxRows: c.MaxRows})
+	whole, err := d.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: c.KV, Blocks: c.Blocks,
+		MaxRows: c.MaxRows}})
 	require.NoError(t, err)
 	defer whole.Close()
 	require.Equal(t, whole.Memory().KV, memory[0].KV+memory[1].KV, "every layer's cache is in one of them")
@@ -146,7 +148,8 @@ func (x *halves) step(t *testing.T, tokens []int32, pos int) []float32 {
 // badParts: what is not compiled is refused, and so are values that do not cross.
 func badParts(t *testing.T, d backend.Device) {
 	m := tiny(t)
-	c := backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: 2, MaxWanted: 2, Segments: []int{0, 2}}
+	c := backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: 2,
+		MaxWanted: 2}, Layout: backend.Layout{Segments: []int{0, 2}}}
 	model, err := compile(t, d, m, c)
 	require.NoError(t, err)
 	defer model.Close()

@@ -117,7 +117,8 @@ func (m *Model) InSlots(t *testing.T, d backend.Device, seed uint64) {
 	t.Helper()
 	const n = 20
 	tokens := prompt(34, n, m.Vocab)
-	c := backend.Config{KV: backend.KVF32, Blocks: Blocks(m.Program, 2), MaxRows: n, MaxWanted: n}
+	c := backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 2), MaxRows: n,
+		MaxWanted: n}}
 	want := load(t, d, m, c).sequence(t, tokens, table(n, 0), n)
 	cut := *m.Bound
 	cut.Piece = 1 // rounded up to some rows
@@ -182,7 +183,7 @@ func juggle(t *testing.T, d backend.Device, m *Model, c backend.Config, seed uin
 func newJuggler(t *testing.T, d backend.Device, m *Model, c backend.Config, rng *rand.Rand) *juggler {
 	t.Helper()
 	groups := m.On(m.All())
-	c.Tables, c.Kept = m.Weights, nil
+	c.Weights, c.Kept = backend.Uploaded{Tables: m.Weights}, nil
 	if d.Traits().Memory == backend.OwnMemory {
 		main := sides(d, m.Bound, groups)[0]
 		c.Kept = slices.DeleteFunc(randomKept(rng, c.Own(len(groups)), groups), func(g int) bool {

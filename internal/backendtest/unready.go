@@ -21,7 +21,8 @@ func few(t *testing.T, d backend.Device) *juggler {
 	m, err := randomModel(p, 36, all(quant.F32))
 	require.NoError(t, err)
 	m.Piece = 1
-	j := juggle(t, d, m, backend.Config{KV: backend.KVF32, Blocks: Blocks(p, 1), MaxRows: 4, MaxWanted: 4}, 37)
+	j := juggle(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(p, 1), MaxRows: 4,
+		MaxWanted: 4}}, 37)
 	var slots [][]int
 	var streamed []int
 	for g := range j.groups {

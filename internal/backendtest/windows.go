@@ -29,7 +29,8 @@ func windows(t *testing.T, d backend.Device) {
 				require.NoError(t, err)
 				require.Len(t, p.Classes, 2)
 				require.Equal(t, class, p.Classes[0], "the first layer's")
-				c := backend.Config{KV: kv, Blocks: Blocks(p, 8), MaxRows: chunk + 9, MaxWanted: chunk + 9}
+				c := backend.Config{Limits: backend.Limits{KV: kv, Blocks: Blocks(p, 8), MaxRows: chunk + 9,
+					MaxWanted: chunk + 9}}
 				tokens := prompt(10, n, m.Vocab)
 				whole := load(t, d, m, c)
 				want := whole.sequence(t, tokens, table(n, 0), chunk)

@@ -167,7 +167,7 @@ func (a *Ask) plan(free, share room, flight int) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{Sequences: or(a.Sequences, defaultSequences)}
-	layout := backend.Config{KV: a.KV}
+	layout := backend.Config{Limits: backend.Limits{KV: a.KV}}
 	if layout.KV == 0 {
 		layout.KV = backend.KVF16
 	}

@@ -239,8 +239,9 @@ func checkHomes(t *rapid.T, p *ir.Bound, m *Model, traits backend.Traits) {
 	groups := p.On(p.All())
 	require.Len(t, m.Homes, len(groups))
 	layout := m.Layout
-	layout.Tables = make([][]byte, len(p.Weights))
-	layout.Tables[0] = make([]byte, p.Size(0))
+	tables := make([][]byte, len(p.Weights))
+	tables[0] = make([]byte, p.Size(0))
+	layout.Weights = backend.Uploaded{Tables: tables}
 	require.NoError(t, layout.Check(p, traits), "the device takes it")
 	shared, bytes := map[int]bool{}, int64(0)
 	share := func(slots, among []int, least int) {

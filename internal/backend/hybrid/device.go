@@ -53,8 +53,8 @@ func (m *model) compile(d *Device, p *ir.Bound) error {
 			rest = append(rest, s)
 		}
 	}
-	if d.Device.Traits().Memory != backend.HostMemory {
-		onMain.InPlace = nil
+	if d.Device.Traits().Memory != backend.HostMemory && m.config.InPlace() != nil {
+		onMain.Weights = nil
 	}
 	beside := m.config
 	beside.Flight, beside.MaxWanted, beside.Kept, beside.Ran = 1, 0, nil, nil
@@ -216,7 +216,7 @@ func (x *side) shared(p *ir.Bound, c *backend.Config, whole, here []ir.Group, ba
 	}
 	for l, g := range back {
 		for _, r := range here[l].Weights {
-			if moves[r] && !(here[l].Use == ir.Table && c.Tables != nil && (g == absent || !own[g])) {
+			if moves[r] && !(here[l].Use == ir.Table && c.Uploaded().Tables != nil && (g == absent || !own[g])) {
 				return fmt.Errorf("%s: %w on another device", p.Weights[r].Name, errMoves)
 			}
 		}
@@ -250,7 +250,7 @@ func (x *side) room(c backend.Config, here []ir.Group, back []int, shares bool) 
 	for h, g := range back {
 		switch {
 		case placed[h]:
-		case g == absent && !(shares && here[h].Use == ir.Table && c.Tables != nil):
+		case g == absent && !(shares && here[h].Use == ir.Table && c.Uploaded().Tables != nil):
 			slots = append(slots, []int{h})
 		default:
 			for _, r := range here[h].Weights {

@@ -54,7 +54,7 @@ func (m *model) enter(segment int, s *backend.Step) (*side, *backend.Step, error
 		return nil, nil, fmt.Errorf("segment %d of %d", segment, len(m.sides))
 	}
 	if m.entered < 0 {
-		if err := s.Check(m.program, &m.config, 0); err != nil {
+		if err := s.Check(m.program, &m.config.Limits, 0); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -111,10 +111,13 @@ func rowsOf(t *testing.T, file *gguf.File, bound *ir.Bound, ids []token.ID) (all
 	device, err := cpu.New(2, "")
 	require.NoError(t, err)
 	defer device.Close()
-	c := backend.Config{KV: backend.KVF16, Blocks: []int{context / backend.BlockSize}, MaxRows: chunk, MaxWanted: 1}
+	c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, Blocks: []int{context / backend.BlockSize},
+		MaxRows: chunk, MaxWanted: 1}}
+	var weights backend.InPlace
 	for _, i := range bound.Tensors {
-		c.InPlace = append(c.InPlace, file.Bytes(&file.Tensors[i]))
+		weights = append(weights, file.Bytes(&file.Tensors[i]))
 	}
+	c.Weights = weights
 	model, err := device.Compile(bound, c)
 	require.NoError(t, err)
 	defer model.Close()

@@ -1,0 +1,181 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// Config is the four parts that a model is compiled for. A device reads those that it has to do with.
+type Config struct {
+	Layout
+	Limits
+	Weights Weights // nil: Uploaded
+	Observer
+}
+
+// Layout says which segments of a program are computed, and in which slots their groups come and go.
+type Layout struct {
+	Segments []int // ascending; nil: all
+
+	// OnHost are segments of a whole program that are computed in the program's memory, ascending; see Traits.Host. The
+	// last one is not among them. Then rows are not drawn by steps in flight: no token is DrawOf one.
+	OnHost []int
+
+	// Slots are places that hold one group at a time: by slot, which of the groups that ir.Bound.On lists for Segments may
+	// be placed in it. A slot for one group is its own: it is uploaded there, and stays. Groups of matrices may share
+	// slots. Vectors have slots of their own; tables have, too, or are read in Uploaded.Tables by a device that shares
+	// slots. nil: each group has a slot of its own.
+	Slots [][]int
+	// Kept are groups of Slots that share, ascending, of which a device of OwnMemory keeps a copy in the program's
+	// memory, as it computes from them. They are uploaded once, and whenever one is placed it comes from there.
+	Kept []int
+}
+
+// Limits are the sizes of a model's caches and steps.
+type Limits struct {
+	KV        KVType
+	Blocks    []int // by cache class: KV blocks of BlockSize positions, for all layers of the class
+	MaxRows   int   // most rows of a step
+	MaxWanted int   // most rows of a step whose logits are wanted
+	MaxSpans  int   // most sequences of a step; 0: as many as rows
+	Flight    int   // steps in flight, at most what the device's traits allow; 0: 1
+}
+
+// Weights are InPlace or Uploaded. Memory of either may be the mapping of a file: a fault there is an error of the step.
+type Weights interface{ weights() }
+
+// InPlace is every weight by Ref, in the file's layout and type, for a device of HostMemory. Nothing is uploaded: what
+// the device does not copy it reads there until the model is closed. Slots have no use. Of a device that has a host it
+// is for what is computed OnHost alone.
+type InPlace [][]byte
+
+// Uploaded weights come by Model.Upload and Model.Place.
+type Uploaded struct {
+	// Tables is by Ref, in the file's layout and type, what has no slot of its own and is read row by row all the same:
+	// embeddings, also those whose pieces are placed to be multiplied.
+	Tables [][]byte
+	// Slabs is memory that most of what is uploaded lies in; nil: none. It stays until the model is closed, so that a
+	// device of OwnMemory may have its hardware read there what the program would have to copy first.
+	Slabs []byte
+}
+
+func (InPlace) weights()  {}
+func (Uploaded) weights() {}
+
+// InPlace is the weights in place; nil: they are uploaded.
+func (c *Config) InPlace() InPlace {
+	w, _ := c.Weights.(InPlace)
+	return w
+}
+
+// Uploaded is of uploaded weights what there is beside them.
+func (c *Config) Uploaded() Uploaded {
+	w, _ := c.Weights.(Uploaded)
+	return w
+}
+
+// Observer hears what a model does. What is nil nobody asks for, and it costs nothing.
+type Observer struct {
+	// Ran hears what a device did beside the program: copies of groups that share slots, and what it computed. By any
+	// goroutine; of what a step computed by one, in order, before the step's end is told.
+	Ran func(Ran)
+	// Inputs adds up what goes into products.
+	Inputs *Inputs
+}
+
+// Ran is a stretch of a device's work: a group that was copied to a slot, or a segment, or a part of one, that was
+// computed. A device that Times tells of all segments, by its own clock: when the whole began and ended, and between
+// these, where to note the time takes time, it may divide that as an earlier step of the kind was divided; see
+// Step.Detail. Any other one tells of those that compute with groups, as the host sees it, some tens of microseconds
+// late.
+type Ran struct {
+	Step    *Step // nil: of none that is known
+	Segment int   // that was computed
+	Group   int   // that was copied, or that was computed with; -1: none that shares slots
+	Copied  bool
+	Landed  time.Time // when what it had to wait for had been copied; zero: it waited for no copy
+
+	Asked, Began, Ended time.Time
+}
+
+// Computes says whether the model is compiled for a segment.
+func (c *Layout) Computes(segment int) bool {
+	return c.Segments == nil || slices.Contains(c.Segments, segment)
+}
+
+// Ring is how many steps a model has.
+func (c *Limits) Ring() int { return max(1, c.Flight) }
+
+// Spans is how many sequences a step has at most.
+func (c *Limits) Spans() int {
+	if c.MaxSpans > 0 {
+		return min(c.MaxSpans, c.MaxRows)
+	}
+	return c.MaxRows
+}
+
+// Check finds what no device of these traits can compile p for.
+func (c *Config) Check(p *ir.Bound, t Traits) error {
+	if err := c.KV.Check(); err != nil {
+		return err
+	}
+	if c.MaxRows < 1 || c.MaxWanted < 0 || slices.ContainsFunc(c.Blocks, func(n int) bool { return n < 1 }) {
+		return fmt.Errorf("%d KV blocks, %d rows, %d wanted: want at least one block and one row",
+			c.Blocks, c.MaxRows, c.MaxWanted)
+	}
+	if len(c.Blocks) != len(p.Classes) {
+		return fmt.Errorf("KV blocks of %d cache classes: the program has %d", len(c.Blocks), len(p.Classes))
+	}
+	if c.Flight > t.Flight {
+		return fmt.Errorf("%d steps in flight: the device has room for %d", c.Flight, t.Flight)
+	}
+	if c.InPlace() != nil && t.Memory != HostMemory && len(c.OnHost) == 0 {
+		return errors.New("weights in place: the device cannot read the program's memory")
+	}
+	for i, s := range c.Segments {
+		if s < 0 || s >= len(p.Segments) || i > 0 && s <= c.Segments[i-1] {
+			return fmt.Errorf("segments %v: want ascending numbers below %d", c.Segments, len(p.Segments))
+		}
+	}
+	return errors.Join(c.checkHost(p, t), c.checkCaches(p), c.checkSlots(p, t))
+}
+
+// checkHost wants segments on the host of a device that has one, of a whole program whose end is on the device.
+func (c *Layout) checkHost(p *ir.Bound, t Traits) error {
+	if len(c.OnHost) > 0 && (t.Host == nil || c.Segments != nil) {
+		return errors.New("segments on the host: the device computes all that it is given, or is given some alone")
+	}
+	for i, s := range c.OnHost {
+		if s < 0 || s >= len(p.Segments)-1 || i > 0 && s <= c.OnHost[i-1] {
+			return fmt.Errorf("segments %v on the host: want ascending numbers below %d", c.OnHost, len(p.Segments)-1)
+		}
+	}
+	return nil
+}
+
+// checkCaches wants segments that attend to the same cache together.
+func (c *Layout) checkCaches(p *ir.Bound) error {
+	const here, onHost = 1, 2        // 0: elsewhere
+	filled := make([]int, len(p.KV)) // by cache: where
+	for s := range p.Segments {
+		at := here
+		if slices.Contains(c.OnHost, s) {
+			at = onHost
+		}
+		for i := range p.Segments[s].Nodes {
+			n := &p.Segments[s].Nodes[i]
+			switch {
+			case n.Op != ir.Attend || !c.Computes(s):
+			case len(n.In) > 1:
+				filled[n.Attend.KV] = at
+			case filled[n.Attend.KV] != at:
+				return fmt.Errorf("%s attends to cache %d, which is filled elsewhere", &p.Segments[s], n.Attend.KV)
+			}
+		}
+	}
+	return nil
+}
