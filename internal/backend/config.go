@@ -45,7 +45,7 @@ type Limits struct {
 	Flight    int   // steps in flight, at most what the device's traits allow; 0: 1
 }
 
-// Weights are InPlace or Uploaded. Memory of either may be the mapping of a file: a fault there is an error of the step.
+// Weights are InPlace or Uploaded. Memory of either may be the mapping of a file: a fault there is the error of a step.
 type Weights interface{ weights() }
 
 // InPlace is every weight by Ref, in the file's layout and type, for a device of HostMemory. Nothing is uploaded: what
