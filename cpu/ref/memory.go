@@ -49,29 +49,6 @@ func (w *weight) row(dst []float32, i int) {
 	}
 }
 
-// vector decodes a weight of one row, or n ones (or zeros) where there is none.
-func (m *model) vector(r ir.Ref, n int, otherwise float32) []float32 {
-	v := make([]float32, n)
-	if r != ir.NoRef {
-		m.weights[r].row(v, 0)
-		return v
-	}
-	for i := range v {
-		v[i] = otherwise
-	}
-	return v
-}
-
-// table decodes a small weight, row after row.
-func (m *model) table(r ir.Ref) []float32 {
-	w := &m.weights[r]
-	v := make([]float32, w.Rows*w.Cols)
-	for i := range w.Rows {
-		w.row(v[i*w.Cols:(i+1)*w.Cols], i)
-	}
-	return v
-}
-
 // cache is the keys and values of one layer, by slot: block and position in it. What it stores was rounded to the
 // cache's type, and is kept as float32.
 type cache struct {
@@ -90,11 +67,6 @@ func newCache(l ir.KVLayer, c backend.Config) cache {
 }
 
 func (c *cache) bytes() int64 { return 4 * int64(len(c.k)+len(c.v)) }
-
-// slot is the index of position pos among all positions of all blocks.
-func slot(t *backend.Table, pos int) int {
-	return int(t.At(pos/backend.BlockSize))*backend.BlockSize + pos%backend.BlockSize
-}
 
 // put stores k and v, all heads of one position.
 func (c *cache) put(slot int, k, v []float32) {

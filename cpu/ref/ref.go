@@ -128,10 +128,10 @@ func (m *model) Enqueue(segment int, s *backend.Step) error {
 	if err := s.Check(m.p.Program, &m.config.Limits, 0); err != nil {
 		return err
 	}
-	seg := &m.p.Segments[segment]
+	seg, f := &m.p.Segments[segment], m.frame(s)
 	for i := range seg.Nodes {
 		n := &seg.Nodes[i]
-		if err := m.node(n, s); err != nil {
+		if err := m.node(n, f); err != nil {
 			return fmt.Errorf("%s, node %d, %s: %w", seg, i, n.Op, err)
 		}
 	}
@@ -158,25 +158,18 @@ func (m *model) Out(v ir.Value, _ *backend.Step, rows []float32) error {
 	return nil
 }
 
-func (m *model) node(n *ir.Node, s *backend.Step) error {
+func (m *model) node(n *ir.Node, f *ir.Frame) error {
 	for _, r := range n.Weights() {
 		if m.weights[r].missing() > 0 {
 			return fmt.Errorf("%s: %d rows were not uploaded", m.p.Weights[r].Name, m.weights[r].missing())
 		}
 	}
-	rows := len(s.Tokens)
-	switch {
-	case n.Op == ir.Rows:
-		rows = len(s.Wanted)
-	case len(n.In) > 0:
-		rows = len(m.values[n.In[0]]) / m.p.Widths[n.In[0]]
-	}
-	m.values[n.Out] = make([]float32, rows*m.p.Widths[n.Out])
-	m.run(n, s)
-	for i, y := range m.values[n.Out] {
+	width := m.p.Widths[n.Out]
+	f.Values[n.Out] = make([]float32, f.Height(n)*width)
+	f.Run(n)
+	for i, y := range f.Values[n.Out] {
 		if y-y != 0 { // NaN or infinite
-			w := m.p.Widths[n.Out]
-			return fmt.Errorf("row %d, feature %d is %v", i/w, i%w, y)
+			return fmt.Errorf("row %d, feature %d is %v", i/width, i%width, y)
 		}
 	}
 	return nil

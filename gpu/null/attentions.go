@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
 )
 
 // attentions are the loops of what uses caches of keys and values.
@@ -180,7 +181,7 @@ func turned(x *access, h *kernel.Heads, k *kernel.Attention, r int, from []float
 			if head >= h.Query {
 				gain = k.KeyGain
 			}
-			normalise(one, one, vector(x, gain, f), nil, false, k.Eps)
+			(&ir.NormArgs{Eps: k.Eps}).Apply(one, one, vector(x, gain, f), nil)
 		}
 		rotate(one, one, angles, h.Interleaved)
 	}
@@ -256,7 +257,7 @@ func weighted(k *kernel.Attend, q, keys []float32, sink float64) (weights []floa
 	for ; len(keys) > 0; keys = keys[len(q):] {
 		s := dot(keys[:len(q)], q) * float64(k.Scale)
 		if k.Cap > 0 {
-			s = softCap(s, float64(k.Cap))
+			s = ir.Cap(s, float64(k.Cap))
 		}
 		weights = append(weights, s*math.Log2E)
 		most = math.Max(most, s*math.Log2E)

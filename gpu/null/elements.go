@@ -1,6 +1,7 @@
 package null
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/sluice-ai/sluice/gpu/kernel"
@@ -72,40 +73,18 @@ func formula(k *kernel.Each, a float32, b []float32, i int) float32 {
 	case kernel.Scaled:
 		return k.Factor * a
 	case kernel.SoftCap:
-		return float32(softCap(float64(a), float64(k.Factor)))
+		return float32(ir.Cap(float64(a), float64(k.Factor)))
 	case kernel.Activate:
-		return float32(activate(k.Act, float64(a)))
+		return float32(cmp.Or(k.Act, ir.SiLU).Of(float64(a)))
 	case kernel.Gate:
 		return gate(k.Act, a, b[min(i, len(b)-1)])
 	}
 	return a
 }
 
-func softCap(v, limit float64) float64 { return limit * math.Tanh(v/limit) }
-
-// gate is a GLU of two inputs.
+// gate is a GLU of two inputs; of no activation SiLU's.
 func gate(act ir.Act, v, up float32) float32 {
-	x, u := float64(v), float64(up)
-	if act == ir.Clamped {
-		x, u = math.Min(x, 7), math.Max(math.Min(u, 7), -7)
-		return float32(x / (1 + math.Exp(-1.702*x)) * (u + 1))
-	}
-	return float32(activate(act, x) * u)
-}
-
-// activate is an activation; of no number SiLU.
-func activate(act ir.Act, x float64) float64 {
-	switch act {
-	case ir.GELU:
-		return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
-	case ir.GELUErf:
-		return 0.5 * x * (1 + math.Erf(x/math.Sqrt2))
-	case ir.ReLU2:
-		return math.Max(x, 0) * math.Max(x, 0)
-	case ir.Sigmoid:
-		return 1 / (1 + math.Exp(-x))
-	}
-	return x / (1 + math.Exp(-x))
+	return float32(cmp.Or(act, ir.SiLU).Gate(float64(v), float64(up)))
 }
 
 func groupNorm(x *access, k *kernel.GroupNorm) {
@@ -119,27 +98,8 @@ func groupNorm(x *access, k *kernel.GroupNorm) {
 		from, y := in[float32](x, row(k.X, r, k.XStride), k.Width), out[float32](x, row(k.Y, r, k.YStride), k.Width)
 		for g := 0; g < k.Width; g += k.Group {
 			gain, bias := of(k.Gain, k.GainByRow, g), of(k.Bias, k.BiasByRow, g)
-			normalise(y[g:g+k.Group], from[g:g+k.Group], gain, bias, k.Layer, k.Eps)
+			(&ir.NormArgs{Layer: k.Layer, Eps: k.Eps}).Apply(y[g:g+k.Group], from[g:g+k.Group], gain, bias)
 		}
-	}
-}
-
-// normalise is a norm of one group of features. to may be from.
-func normalise(to, from, gain, bias []float32, layer bool, eps float32) {
-	n := float64(len(from))
-	mean, squares := 0.0, 0.0
-	for _, v := range from {
-		mean += float64(v)
-	}
-	if mean /= n; !layer {
-		mean = 0
-	}
-	for _, v := range from {
-		squares += (float64(v) - mean) * (float64(v) - mean)
-	}
-	scale := 1 / math.Sqrt(squares/n+float64(eps))
-	for i, v := range from {
-		to[i] = float32((float64(v)-mean)*scale*float64(or(gain, i, 1)) + float64(or(bias, i, 0)))
 	}
 }
 
@@ -149,7 +109,7 @@ func norm(x *access, k *kernel.Norm) {
 		if from := in[float32](x, row(k.X, r, k.XStride), k.Width); k.Gain == 0 {
 			copy(v, from)
 		} else {
-			normalise(v[:k.Width], from, vector(x, k.Gain, k.Width), nil, false, k.Eps)
+			(&ir.NormArgs{Eps: k.Eps}).Apply(v[:k.Width], from, vector(x, k.Gain, k.Width), nil)
 		}
 		if size := kernel.QuantisedBytes(k.Width); k.Quantise {
 			quantise(out[byte](x, k.Y+uint64(r*size), size), v)

@@ -2,7 +2,6 @@ package null
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/sluice-ai/sluice/gpu/kernel"
@@ -26,6 +25,10 @@ func mixtures(l kernel.Launch) func(*access) {
 
 func route(x *access, k *kernel.Route) {
 	used, n, factors := k.Args.Used, there(x, k.Count, k.Rows), vector(x, k.Factors, k.Experts)
+	bias := vector(x, k.Bias, k.Experts)
+	if bias == nil {
+		bias = make([]float32, k.Experts)
+	}
 	for r := range k.Rows {
 		ids := out[uint32](x, k.IDs+uint64(4*r*used), used)
 		if r >= n {
@@ -34,17 +37,14 @@ func route(x *access, k *kernel.Route) {
 			}
 			continue
 		}
-		logits := in[float32](x, row(k.Logits, r, k.XStride), k.Experts)
 		weights := out[float32](x, k.Weights+uint64(4*r*used), used)
 		var dense []float32
 		if k.Dense != 0 {
 			dense = out[float32](x, row(k.Dense, r, k.DenseStride), k.Experts)
 		}
-		all := weigh(x, k, logits)
 		clear(dense)
-		slices.SortFunc(all, func(a, b share) int { return cmp.Compare(a.expert, b.expert) })
-		for i, s := range all {
-			ids[i], weights[i] = uint32(s.expert), s.weight*or(factors, s.expert, 1)
+		for i, s := range shares(k.Args, in[float32](x, row(k.Logits, r, k.XStride), k.Experts), bias) {
+			ids[i], weights[i] = uint32(s.expert), float32(s.weight*float64(or(factors, s.expert, 1)))
 			if dense != nil {
 				dense[s.expert] = weights[i]
 			}
@@ -55,106 +55,17 @@ func route(x *access, k *kernel.Route) {
 // share is an expert that was chosen.
 type share struct {
 	expert int
-	weight float32
+	weight float64
 }
 
-// weigh chooses experts, and gives them their weights.
-func weigh(x *access, k *kernel.Route, logits []float32) (all []share) {
-	a, scores := k.Args, make([]float64, len(logits))
-	for e, v := range logits {
-		if scores[e] = float64(v); a.Scoring == ir.SigmoidEach {
-			scores[e] = 1 / (1 + math.Exp(-scores[e]))
-		}
+// shares lists the chosen experts of a row in ascending order.
+func shares(a *ir.RouteArgs, logits, bias []float32) (all []share) {
+	experts, weights := a.Choose(logits, bias)
+	for i, e := range experts {
+		all = append(all, share{e, weights[i]})
 	}
-	keys := slices.Clone(scores) // without bias and groups logits choose: scores may be equal where these are not
-	if a.Scoring == ir.SoftmaxAll {
-		softmax(scores)
-	}
-	if k.Bias != 0 || a.Groups != 0 {
-		bias := vector(x, k.Bias, k.Experts)
-		for e := range keys {
-			keys[e] = scores[e] + float64(or(bias, e, 0))
-		}
-	}
-	if a.Groups != 0 {
-		keepGroups(a, keys)
-	}
-	list := best(keys, a.Used)
-	chosen := make([]float64, len(list))
-	for i, e := range list {
-		chosen[i] = scores[e]
-	}
-	switch a.Scoring {
-	case ir.SoftmaxChosen:
-		softmax(chosen)
-	case ir.SparseMixer:
-		sparse(chosen, list, scores)
-	}
-	total := 1.0
-	if a.Normalise {
-		total = 0
-		for _, v := range chosen {
-			total += v
-		}
-	}
-	for i, e := range list {
-		all = append(all, share{e, float32(chosen[i] / total * float64(a.Scale))})
-	}
+	slices.SortFunc(all, func(a, b share) int { return cmp.Compare(a.expert, b.expert) })
 	return all
-}
-
-func softmax(v []float64) {
-	most, total := slices.Max(v), 0.0
-	for i := range v {
-		v[i] = math.Exp(v[i] - most)
-		total += v[i]
-	}
-	for i := range v {
-		v[i] /= total
-	}
-}
-
-// keepGroups has the experts of all but the best groups be the last to be chosen.
-func keepGroups(a *ir.RouteArgs, keys []float64) {
-	size := len(keys) / a.Groups
-	good := make([]float64, a.Groups)
-	for g := range good {
-		of := keys[g*size:][:size]
-		for _, e := range best(of, min(a.GroupBest, size)) {
-			good[g] += of[e]
-		}
-	}
-	used := best(good, a.GroupsUsed)
-	for e := range keys {
-		if !slices.Contains(used, e/size) {
-			keys[e] = math.NaN()
-		}
-	}
-}
-
-// sparse replaces the logits of chosen experts, the best first, by their part in a softmax over those that are left and
-// about as good.
-func sparse(chosen []float64, list []int, logits []float64) {
-	for i, top := range chosen {
-		sum := 0.0
-		for e, v := range logits {
-			far := (top - v) / math.Max(math.Abs(v), top)
-			if !slices.Contains(list[:i], e) && !(far > ir.Near) { // of zeros it is no number
-				sum += math.Exp(v - top)
-			}
-		}
-		chosen[i] = 1 / sum
-	}
-}
-
-// best lists the indices of the n largest, of equal ones the first. NaN is the least.
-func best(v []float64, n int) []int {
-	list := make([]int, len(v))
-	for i := range list {
-		list[i] = i
-	}
-	slices.SortStableFunc(list, func(i, j int) int { return cmp.Compare(v[j], v[i]) })
-	return list[:n]
 }
 
 func chosen(x *access, k *kernel.Chosen) {

@@ -507,5 +507,5 @@ func TestRefused(t *testing.T) {
 	require.ErrorContains(t, b.Kernels().Launch(compute, &unknown{double(x, x, 4)}), "has no loop")
 	_, err = b.Kernels().Matrix(99, 32, 32, false)
 	require.Error(t, err)
-	require.InDelta(t, 0.0, activate(ir.ReLU2, -3), 0)
+	require.InDelta(t, 0.0, ir.ReLU2.Of(-3), 0)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/internal/ir"
 )
 
 // products are the loops of what takes matrices.
@@ -202,8 +203,8 @@ func activations(x *access, k *kernel.MatVec, r int) []float32 {
 	v := make([]float32, kernel.PaddedWidth(k.W.Cols))
 	switch size := kernel.QuantisedBytes(k.W.Cols); {
 	case k.Gain != 0:
-		normalise(v[:k.W.Cols], in[float32](x, row(k.X, r, k.XStride), k.W.Cols), vector(x, k.Gain, k.W.Cols), nil, false,
-			k.Eps)
+		from, gain := in[float32](x, row(k.X, r, k.XStride), k.W.Cols), vector(x, k.Gain, k.W.Cols)
+		(&ir.NormArgs{Eps: k.Eps}).Apply(v[:k.W.Cols], from, gain, nil)
 		if !k.W.Float {
 			bytes := make([]byte, size)
 			quantise(bytes, v)

@@ -43,7 +43,7 @@ func Attention(t *testing.T, d, oracle backend.Device) {
 				kv := h.kvHeads * h.dim
 				return b.AttendSinks(x, b.Slice(x, width-kv, kv), b.Slice(x, 0, kv), "sinks", a)
 			}
-			return attended(b, x, a)
+			return ir.CaseAttend(b, x, a)
 		})
 		require.NoError(t, err)
 		m, err := randomModel(p, 3, all(quant.F32))

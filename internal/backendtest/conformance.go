@@ -56,16 +56,24 @@ func prompt(seed uint64, n, vocab int) []int32 {
 	return tokens
 }
 
-// ops compares every op on its own, in float32, over more positions than a KV block holds.
+// ops compares every op on its own, but for some.
 func ops(t *testing.T, d, oracle backend.Device, but []ir.Op) {
-	const width, n = 128, backend.BlockSize + 13
-	for _, c := range opCases {
-		if slices.Contains(but, c.op) {
-			continue
+	for _, op := range ir.Ops() {
+		if !slices.Contains(but, op) {
+			Op(t, d, oracle, op)
 		}
-		t.Run(c.name, func(t *testing.T) {
-			p, err := around(width, func(b *ir.Builder, x ir.Value) ir.Value { return c.build(b, x, width) })
+	}
+}
+
+// Op compares an op in each of its cases, in float32, over more positions than a KV block holds.
+func Op(t *testing.T, d, oracle backend.Device, op ir.Op) {
+	const width, n = 128, backend.BlockSize + 13
+	require.NotEmpty(t, op.Cases(), "%s has no case", op)
+	for _, c := range op.Cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			p, err := around(width, func(b *ir.Builder, x ir.Value) ir.Value { return c.Build(b, x, width) })
 			require.NoError(t, err)
+			require.True(t, has(p, op), "a case of %s without it", op)
 			m, err := randomModel(p, 3, all(quant.F32))
 			require.NoError(t, err)
 			got, want := both(t, d, oracle, m, backend.KVF32, prompt(4, n, width))
@@ -74,6 +82,16 @@ func ops(t *testing.T, d, oracle backend.Device, but []ir.Op) {
 			}
 		})
 	}
+}
+
+// has says whether a program has a node of an op.
+func has(p *ir.Program, op ir.Op) bool {
+	for s := range p.Segments {
+		if slices.ContainsFunc(p.Segments[s].Nodes, func(n ir.Node) bool { return n.Op == op }) {
+			return true
+		}
+	}
+	return false
 }
 
 // both runs the tokens on the device and on the oracle.

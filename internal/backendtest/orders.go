@@ -84,8 +84,8 @@ func ordered(s small, record func(small, *ir.Builder, ir.Value)) (*ir.Program, e
 func mixOf(s small, b *ir.Builder, x ir.Value) ir.Value {
 	n, kv := b.RMSNorm(x, "attn_norm", 1e-5), s.kvHeads*s.head
 	a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3}
-	q := turned(b, b.Linear(n, "attn_q", s.heads*s.head), s.head, s.head, false, "rope_freqs.weight") // shared by layers
-	k := turned(b, b.Linear(n, "attn_k", kv), s.head, s.head, false, "rope_freqs.weight")
+	q := ir.CaseRope(b, b.Linear(n, "attn_q", s.heads*s.head), s.head, s.head, false, "rope_freqs.weight") // shared by layers
+	k := ir.CaseRope(b, b.Linear(n, "attn_k", kv), s.head, s.head, false, "rope_freqs.weight")
 	return b.Add(x, b.Linear(b.Attend(q, k, b.Linear(n, "attn_v", kv), a), "attn_output", s.width))
 }
 

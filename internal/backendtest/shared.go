@@ -15,10 +15,10 @@ func sharedLike(s small) (*ir.Program, error) {
 	for l := range s.layers {
 		b.Layer(l)
 		n := b.RMSNorm(x, "attn_norm", 1e-6)
-		q := turned(b, b.Linear(n, "attn_q", s.heads*s.head), s.head, s.head, false, "")
+		q := ir.CaseRope(b, b.Linear(n, "attn_q", s.heads*s.head), s.head, s.head, false, "")
 		var o ir.Value
 		if l%2 == 0 {
-			k := turned(b, b.Linear(n, "attn_k", s.kvHeads*s.head), s.head, s.head, false, "")
+			k := ir.CaseRope(b, b.Linear(n, "attn_k", s.kvHeads*s.head), s.head, s.head, false, "")
 			o = b.Attend(q, k, b.BareHeadNorm(b.Linear(n, "attn_v", s.kvHeads*s.head), s.head, 1e-6), a)
 			filled = o
 		} else {

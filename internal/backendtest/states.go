@@ -2,21 +2,6 @@ package backendtest
 
 import "github.com/sluice-ai/sluice/internal/ir"
 
-// scanned is a scan whose inputs are parts of x, and gates of it.
-func scanned(b *ir.Builder, x ir.Value, delta bool, a ir.ScanArgs) ir.Value {
-	n := b.Width(x)
-	keys := a.Groups * a.KDim
-	all := b.Linear(x, "in", 2*keys+a.Heads*a.VDim+2*a.Heads)
-	q, k := b.L2Norm(b.Slice(all, 0, keys), a.KDim, 1e-6), b.L2Norm(b.Slice(all, keys, keys), a.KDim, 1e-6)
-	v, gates := b.Slice(all, 2*keys, a.Heads*a.VDim), b.Slice(all, 2*keys+a.Heads*a.VDim, 2*a.Heads)
-	step := b.Slice(gates, 0, a.Heads)
-	if !delta {
-		return b.Linear(b.SSMScan(q, k, v, step, "a", "dt.bias", "d", a), "out", n)
-	}
-	beta := b.Act(ir.Sigmoid, b.Slice(gates, a.Heads, a.Heads))
-	return b.Linear(b.DeltaRule(q, k, v, step, beta, "a", "dt.bias", a), "out", n)
-}
-
 // spaceLike has convolutions and state spaces, and neither attention nor feed-forward parts.
 func spaceLike(s small) (*ir.Program, error) {
 	b := ir.NewBuilder("space-like", func(name string) bool { return name != "output.weight" })
@@ -25,7 +10,7 @@ func spaceLike(s small) (*ir.Program, error) {
 	for l := range s.layers {
 		b.Layer(l)
 		n := b.CausalConv(b.RMSNorm(x, "attn_norm", 1e-5), "conv", 4)
-		x = b.Add(x, scanned(b, b.Act(ir.SiLU, n), false, a))
+		x = b.Add(x, ir.CaseScan(b, b.Act(ir.SiLU, n), false, a))
 	}
 	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
 	return b.Program(1 << 10)
@@ -41,12 +26,12 @@ func hybridLike(s small) (*ir.Program, error) {
 		if l%2 == 0 {
 			a := ir.ScanArgs{Heads: s.heads, Groups: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.5, Tiled: true}
 			n = b.Act(ir.SiLU, b.CausalConv(n, "conv", 3))
-			x = b.Add(x, scanned(b, n, true, a))
+			x = b.Add(x, ir.CaseScan(b, n, true, a))
 		} else {
 			a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3}
 			both := b.Linear(n, "attn_q", 2*s.heads*s.head)
 			q, gate := b.HeadSlice(both, s.heads, 0, s.head), b.HeadSlice(both, s.heads, s.head, s.head)
-			o := b.Attend(turned(b, q, s.head, s.head, false, ""), b.Linear(n, "attn_k", s.kvHeads*s.head),
+			o := b.Attend(ir.CaseRope(b, q, s.head, s.head, false, ""), b.Linear(n, "attn_k", s.kvHeads*s.head),
 				b.Linear(n, "attn_v", s.kvHeads*s.head), a)
 			x = b.Add(x, b.Linear(b.GLU(ir.Sigmoid, gate, o), "attn_output", s.width))
 		}

@@ -104,10 +104,10 @@ func (c *checker) segment(s int) {
 }
 
 func (c *checker) node(s, i int, n *Node) error {
-	if n.Op == 0 || n.Op >= lastOp {
+	if n.Op == 0 || int(n.Op) >= len(operations) {
 		return errors.New("unknown")
 	}
-	rule := &rules[n.Op]
+	o := operations[n.Op]
 	if n.Out < 0 || int(n.Out) >= len(c.writer) {
 		return fmt.Errorf("writes value %d of %d", n.Out, len(c.writer))
 	}
@@ -119,8 +119,8 @@ func (c *checker) node(s, i int, n *Node) error {
 	if (n.Op == Rows) != (kind.Ends() && i == 0) {
 		return errors.New("the last segment, and only that, starts with rows")
 	}
-	if len(n.In) < rule.inputs[0] || len(n.In) > rule.inputs[1] {
-		return fmt.Errorf("%d inputs, want %d to %d", len(n.In), rule.inputs[0], rule.inputs[1])
+	if len(n.In) < o.inputs[0] || len(n.In) > o.inputs[1] {
+		return fmt.Errorf("%d inputs, want %d to %d", len(n.In), o.inputs[0], o.inputs[1])
 	}
 	for _, v := range n.In {
 		if err := c.reads(s, v, n.Out); err != nil {
@@ -133,11 +133,15 @@ func (c *checker) node(s, i int, n *Node) error {
 	if err := c.cache(n); err != nil {
 		return err
 	}
-	err := errors.Join(c.weight(n.W, rule.w, rule.use), c.weight(n.B, rule.b, Vector), c.experts(n), c.scan(n))
-	if err != nil {
+	if err := n.whole(); err != nil {
 		return err
 	}
-	return rule.fits(c.p, n)
+	for _, at := range n.operands() {
+		if err := c.weight(at.w, at.need, at.use); err != nil {
+			return err
+		}
+	}
+	return o.fits(c.p, n)
 }
 
 // cache checks that one node fills a cache, and that others come after it.
@@ -231,32 +235,6 @@ func (c *checker) weight(r Ref, need need, use Use) error {
 	w := &c.p.Weights[r]
 	if w.Use&use == 0 || w.Rows <= 0 || w.Cols <= 0 {
 		return fmt.Errorf("%s is %d×%d for use %d, want use %d", w.Name, w.Rows, w.Cols, w.Use, use)
-	}
-	return nil
-}
-
-// experts checks the weights that only this op has.
-func (c *checker) experts(n *Node) error {
-	e := n.Experts
-	if (n.Op == Experts) != (e != nil) {
-		return errors.New("experts, and only experts, have their arguments")
-	}
-	if e == nil {
-		return nil
-	}
-	return errors.Join(
-		c.weight(e.Gate, required, Matrix), c.weight(e.Up, required, Matrix), c.weight(e.Down, required, Matrix),
-		c.weight(e.GateBias, optional, Vector), c.weight(e.UpBias, optional, Vector),
-		c.weight(e.DownBias, optional, Vector))
-}
-
-// scan checks the weight that only these ops have.
-func (c *checker) scan(n *Node) error {
-	if (n.Op == SSMScan || n.Op == DeltaRule) != (n.Scan != nil) {
-		return errors.New("scans, and only scans, have their arguments")
-	}
-	if n.Op == SSMScan {
-		return c.weight(n.Scan.D, optional, Vector)
 	}
 	return nil
 }

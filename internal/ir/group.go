@@ -146,14 +146,3 @@ func (b *Bound) pieces(groups []Group, s int, r Ref, each int) []Group {
 	}
 	return groups
 }
-
-// Matrices lists the weights of a node's products.
-func (n *Node) Matrices() []Ref {
-	switch n.Op {
-	case Linear, HeadLinear:
-		return []Ref{n.W}
-	case Experts:
-		return n.Experts.Matrices()
-	}
-	return nil
-}

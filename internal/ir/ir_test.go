@@ -32,11 +32,20 @@ func record(t *testing.T, has func(string) bool) *Program {
 	return p
 }
 
-func TestEveryOpHasARule(t *testing.T) {
+// TestEveryOpIsWhole: an op that is added has all that there is to know of one.
+func TestEveryOpIsWhole(t *testing.T) {
+	names := map[string]bool{}
 	for _, op := range Ops() {
-		require.NotEmpty(t, rules[op].name)
-		require.NotNil(t, rules[op].fits, "%s", op)
+		o := operations[op]
+		require.NotNil(t, o, "op %d is not in the list of operation.go", op)
+		require.NotEmpty(t, o.name, "op %d has no name", op)
+		require.False(t, names[o.name], "a second op is named %s", o.name)
+		names[o.name] = true
+		require.NotNil(t, o.fits, "%s has no rule", op)
+		require.NotNil(t, o.loop, "%s has no loop", op)
+		require.NotEmpty(t, o.cases, "%s has no case", op)
 	}
+	require.Equal(t, "op 200", Op(200).String())
 }
 
 func TestOptionalTensors(t *testing.T) {
@@ -60,7 +69,7 @@ var broken = []struct {
 	{"no embed", func(p *Program) { p.Segments = p.Segments[1:] }, "the first segment is mix 0, want embed"},
 	{"layer number", func(p *Program) { p.Segments[1].Layer = 1 }, "ffn 0 cannot follow mix 1"},
 	{"empty segment", func(p *Program) { p.Segments[2].Nodes = nil }, "ffn 0: no nodes"},
-	{"unknown op", func(p *Program) { p.Segments[2].Nodes[0].Op = lastOp }, "op 25: unknown"},
+	{"unknown op", func(p *Program) { p.Segments[2].Nodes[0].Op = Op(len(operations)) }, "op 25: unknown"},
 	{"written twice", func(p *Program) { p.Segments[2].Nodes[1].Out = p.Segments[2].Nodes[0].Out }, "a second time"},
 	{"not written", func(p *Program) { p.Segments[1].Nodes[0].In[0] = 5 }, "reads value 5 before it is written"},
 	{"outside", func(p *Program) { p.Segments[1].Nodes[0].In[0] = 99 }, "reads value 99 before"},

@@ -1,0 +1,73 @@
+package ref
+
+import (
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// frame shows the ops' loops a step: what this device adds to them is memory.
+func (m *model) frame(s *backend.Step) *ir.Frame {
+	f := &ir.Frame{
+		P: m.p.Program, Values: m.values, Tokens: s.Tokens, Wanted: s.Wanted, Weights: weights(m.weights),
+		Caches: make([]ir.Cache, len(m.caches)), States: make([]ir.State, len(m.states)),
+	}
+	for i := range s.Spans {
+		f.Spans = append(f.Spans, ir.Span{Row: s.Spans[i].Row, Rows: s.Spans[i].Rows, Pos: s.Spans[i].Pos})
+	}
+	for i := range m.caches {
+		f.Caches[i] = cacheOf{&m.caches[i], s.Spans}
+	}
+	for i := range m.states {
+		f.States[i] = stateOf{&m.states[i], s.Spans}
+	}
+	if m.config.Inputs != nil {
+		f.Observe = func(w ir.Ref, expert int, x []float32) { m.config.Inputs.Add(w, expert, 0, x) }
+	}
+	return f
+}
+
+// weights decodes them, by Ref.
+type weights []weight
+
+func (w weights) Decode(r ir.Ref, i int, to []float32) { w[r].row(to, i) }
+
+// cacheOf is a cache as the spans of a step reach it, by their tables.
+type cacheOf struct {
+	*cache
+	spans []backend.Span
+}
+
+func (c cacheOf) slot(span, pos int) int {
+	t := &c.spans[span].Tables[c.Class]
+	return int(t.At(pos/backend.BlockSize))*backend.BlockSize + pos%backend.BlockSize
+}
+
+func (c cacheOf) Put(span, pos int, k, v []float32) { c.put(c.slot(span, pos), k, v) }
+
+func (c cacheOf) Key(span, pos, head int) []float32 { return c.key(c.slot(span, pos), head) }
+
+func (c cacheOf) Value(span, pos, head int) []float32 { return c.value(c.slot(span, pos), head) }
+
+// state is what a node keeps of sequences, by block of its class.
+type state struct {
+	ir.StateLayer
+	slots []float32
+}
+
+// stateOf is a state as the spans of a step reach it.
+type stateOf struct {
+	*state
+	spans []backend.Span
+}
+
+func (s stateOf) Before(span, pos int) []float32 {
+	if pos == 0 {
+		return make([]float32, s.Values)
+	}
+	return s.After(span, pos-1)
+}
+
+func (s stateOf) After(span, pos int) []float32 {
+	at := int(s.spans[span].Tables[s.Class].At(pos / backend.BlockSize))
+	return s.slots[at*s.Values:][:s.Values]
+}

@@ -1,0 +1,108 @@
+package ir
+
+// Frame is a step as the loops of ops see it. The loops are plain and written to be read: they say what an op means.
+// Sums run in float64, in order, and are rounded once. A device that has no kernel for an op may run its loop instead.
+type Frame struct {
+	P       *Program
+	Values  [][]float32 // by Value, row after row; of those that are computed so far
+	Tokens  []int32     // by row
+	Spans   []Span      // rows tile Tokens in order
+	Wanted  []int32     // rows whose results are wanted, ascending
+	Weights Weights
+	Caches  []Cache                              // by Program.KV
+	States  []State                              // by Program.States
+	Observe func(w Ref, expert int, x []float32) // what a matrix multiplies; nil: nobody asks
+}
+
+// Span is the rows of one sequence in a step: so many from row Row on, at positions from Pos on.
+type Span struct{ Row, Rows, Pos int }
+
+// Weights decodes weights.
+type Weights interface {
+	// Decode writes row i of a weight to the memory of its columns.
+	Decode(r Ref, i int, to []float32)
+}
+
+// Cache keeps keys and values of one layer, as its format rounds them. span is an index into Frame.Spans.
+type Cache interface {
+	Put(span, pos int, k, v []float32) // of all heads
+	Key(span, pos, head int) []float32
+	Value(span, pos, head int) []float32
+}
+
+// State keeps what one node leaves of sequences: see StateLayer.
+type State interface {
+	Before(span, pos int) []float32 // which the row at pos goes on from; zeros at the beginning
+	After(span, pos int) []float32  // where it leaves its own
+}
+
+// Run computes a node. Values[n.Out] has its size, see Height, and is zero.
+func (f *Frame) Run(n *Node) { operations[n.Op].loop(f, n) }
+
+// Height is the number of rows of a node's result.
+func (f *Frame) Height(n *Node) int {
+	switch {
+	case n.Op == Rows:
+		return len(f.Wanted)
+	case len(n.In) > 0:
+		return f.height(n.In[0])
+	}
+	return len(f.Tokens)
+}
+
+// row is row i of a value.
+func (f *Frame) row(v Value, i int) []float32 {
+	w := f.P.Widths[v]
+	return f.Values[v][i*w : (i+1)*w]
+}
+
+// height is the number of rows of a value.
+func (f *Frame) height(v Value) int { return len(f.Values[v]) / f.P.Widths[v] }
+
+// each computes every element of the output from the same elements of the inputs.
+func (f *Frame) each(n *Node, formula func(x []float32) float32) {
+	x := make([]float32, len(n.In))
+	y := f.Values[n.Out]
+	for i := range y {
+		for j, v := range n.In {
+			x[j] = f.Values[v][i]
+		}
+		y[i] = formula(x)
+	}
+}
+
+// observe adds a row of what a matrix is multiplied by to the sums that were asked for.
+func (f *Frame) observe(w Ref, expert int, x []float32) {
+	if f.Observe != nil {
+		f.Observe(w, expert, x)
+	}
+}
+
+// vector decodes a weight of one row, or n ones (or zeros) where there is none.
+func (f *Frame) vector(r Ref, n int, otherwise float32) []float32 {
+	v := make([]float32, n)
+	if r != NoRef {
+		f.Weights.Decode(r, 0, v)
+		return v
+	}
+	for i := range v {
+		v[i] = otherwise
+	}
+	return v
+}
+
+// table decodes a small weight, row after row.
+func (f *Frame) table(r Ref) []float32 {
+	w := &f.P.Weights[r]
+	v := make([]float32, w.Rows*w.Cols)
+	for i := range w.Rows {
+		f.Weights.Decode(r, i, v[i*w.Cols:(i+1)*w.Cols])
+	}
+	return v
+}
+
+// part is head h of so many in a row.
+func part(row []float32, h, heads int) []float32 {
+	n := len(row) / heads
+	return row[h*n : (h+1)*n]
+}

@@ -1,0 +1,69 @@
+package ir
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestActivations has the values of the definitions, from tables of erf, tanh and exp.
+func TestActivations(t *testing.T) {
+	for _, c := range []struct {
+		act     Act
+		x, want float64
+	}{
+		{SiLU, 1, 0.7310585786300049}, {SiLU, -800, 0}, {SiLU, 800, 800},
+		{GELU, 1, 0.8411919906082768}, {GELU, -30, 0}, {GELU, 30, 30},
+		{GELUErf, 1, 0.8413447460685429}, {GELUErf, -1, -0.15865525393145707},
+		{ReLU2, 3, 9}, {ReLU2, -3, 0},
+		{Sigmoid, 0, 0.5}, {Sigmoid, 2, 0.8807970779778823}, {Sigmoid, -800, 0},
+	} {
+		require.InDelta(t, c.want, c.act.Of(c.x), 1e-15, "%s(%v)", c.act, c.x)
+	}
+	require.InDelta(t, 5*0.9640275800758169, Cap(10, 5), 1e-6)
+	for _, c := range []struct{ x, up, want float64 }{
+		{1, 2, 2.537387297798464}, {9, 9, 55.99962502642654}, {-800, -9, 0}, {0.5, -9, -2.102330619638281},
+	} {
+		require.InDelta(t, c.want, Clamped.Gate(c.x, c.up), 1e-12, "clamped %v, %v", c.x, c.up)
+	}
+}
+
+// TestRoute has choices and weights worked out by hand: e⁰ = 1, and logits are logarithms.
+func TestRoute(t *testing.T) {
+	log := func(x float64) float32 { return float32(math.Log(x)) }
+	logits := []float32{log(1), log(4), log(2), log(4), log(3), log(2)}
+	for _, c := range []struct {
+		name string
+		args RouteArgs
+		bias []float32
+		want []float32
+	}{
+		{"all", RouteArgs{Scoring: SoftmaxAll, Used: 2, Scale: 1}, nil, []float32{0, 0.25, 0, 0.25, 0, 0}},
+		{"normalised", RouteArgs{Scoring: SoftmaxAll, Used: 3, Normalise: true, Scale: 11}, nil,
+			[]float32{0, 4, 0, 4, 3, 0}},
+		{"chosen", RouteArgs{Scoring: SoftmaxChosen, Used: 3, Scale: 1}, nil,
+			[]float32{0, 4. / 11, 0, 4. / 11, 3. / 11, 0}},
+		{"first of equal ones", RouteArgs{Scoring: SoftmaxAll, Used: 4, Scale: 16}, nil,
+			[]float32{0, 4, 2, 4, 3, 0}},
+		{"sigmoid", RouteArgs{Scoring: SigmoidEach, Used: 1, Scale: 1}, nil, []float32{0, 0.8, 0, 0, 0, 0}},
+		{"bias", RouteArgs{Scoring: SigmoidEach, Used: 2, Scale: 2}, []float32{1, 0, 0, 0, 0, 0},
+			[]float32{1, 1.6, 0, 0, 0, 0}},
+		{"groups", RouteArgs{Scoring: SoftmaxAll, Used: 2, Groups: 3, GroupsUsed: 1, GroupBest: 2, Scale: 16}, nil,
+			[]float32{0, 0, 2, 4, 0, 0}},
+		{"groups of many", RouteArgs{Scoring: SoftmaxAll, Used: 2, Groups: 2, GroupsUsed: 1, GroupBest: 2, Scale: 16}, nil,
+			[]float32{0, 0, 0, 4, 3, 0}},
+		{"groups by their best", RouteArgs{Scoring: SoftmaxAll, Used: 2, Groups: 2, GroupsUsed: 1, GroupBest: 1, Scale: 16}, nil,
+			[]float32{0, 4, 2, 0, 0, 0}},
+		{"mixer", RouteArgs{Scoring: SparseMixer, Used: 3, Scale: 6}, nil, []float32{0, 3, 0, 6, 6, 0}},
+	} {
+		bias := make([]float32, len(logits))
+		copy(bias, c.bias)
+		got := make([]float32, len(logits))
+		chosen, weights := c.args.Choose(logits, bias)
+		for j, e := range chosen {
+			got[e] = float32(weights[j])
+		}
+		require.InDeltaSlice(t, c.want, got, 1e-6, c.name)
+	}
+}

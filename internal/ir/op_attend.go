@@ -1,0 +1,201 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// AttendArgs configures Attend: q [rows][Heads·KDim], k [rows][KVHeads·KDim], v [rows][KVHeads·VDim] →
+// [rows][Heads·VDim]. Query head h reads KV head h/(Heads/KVHeads). A row at position p sees positions
+// max(0, p−Window+1)…p, or 0…p when Window is 0, or, Chunked, those of its own chunk of Window positions up to p. A
+// Both, a row sees all positions of its text, which is one span from position 0 on, and there is no window. A
+// sink adds e^(W[h]) to the sum that head h's softmax divides by, as a position whose value is 0 would.
+type AttendArgs struct {
+	KV                         int // index into Program.KV
+	Heads, KVHeads, KDim, VDim int
+	Scale                      float32 // multiplies q·k
+	SoftCap                    float32 // s = SoftCap·tanh(s/SoftCap) before the mask; 0 = none
+	Window                     int
+	Chunked                    bool
+	Both                       bool // ways: an encoder
+}
+
+// Class is the cache class of what a row sees.
+func (a *AttendArgs) Class() Class { return Class{Window: a.Window, Chunked: a.Chunked} }
+
+// attendOp describes Attend.
+var attendOp = operation{
+	name: "attend", inputs: [2]int{1, 3}, w: optional, b: none, use: Vector, fits: fitsAttend,
+	loop: (*Frame).attend,
+	args: func(n *Node) string {
+		a := n.Attend
+		s := fmt.Sprintf("kv=%d heads=%d/%d dims=%d/%d scale=%g cap=%g window=%d",
+			a.KV, a.Heads, a.KVHeads, a.KDim, a.VDim, a.Scale, a.SoftCap, a.Window)
+		if a.Chunked {
+			s += " chunked"
+		}
+		if a.Both {
+			s += " both"
+		}
+		return s
+	},
+	cases: []Case{
+		{"attend", func(b *Builder, x Value, n int) Value {
+			return CaseAttend(b, x, AttendArgs{Heads: n / 16, KVHeads: n / 16, KDim: 16, VDim: 16, Scale: 0.25})
+		}},
+		{"attend grouped", func(b *Builder, x Value, n int) Value {
+			return CaseAttend(b, x, AttendArgs{Heads: n / 32, KVHeads: 1, KDim: 32, VDim: 32, Scale: 0.2})
+		}},
+		{"attend window", func(b *Builder, x Value, n int) Value {
+			return CaseAttend(b, x, AttendArgs{Heads: n / 32, KVHeads: 2, KDim: 32, VDim: 32, Scale: 0.2, Window: 70})
+		}},
+		{"attend narrow", func(b *Builder, x Value, n int) Value {
+			return CaseAttend(b, x, AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 0.2, Window: 1})
+		}},
+		{"attend cap", func(b *Builder, x Value, n int) Value {
+			return CaseAttend(b, x, AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 1, SoftCap: 3})
+		}},
+		{"attend sinks", func(b *Builder, x Value, n int) Value {
+			a := AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 0.2, Window: 70}
+			return b.AttendSinks(x, b.Slice(x, 0, 32), b.Slice(x, 32, 32), "sinks", a)
+		}},
+		{"attend chunked", func(b *Builder, x Value, n int) Value {
+			return CaseAttend(b, x, AttendArgs{Heads: n / 32, KVHeads: 2, KDim: 32, VDim: 32, Scale: 0.2, Window: 70, Chunked: true})
+		}},
+		{"attend chunks", func(b *Builder, x Value, n int) Value {
+			return CaseAttend(b, x, AttendArgs{Heads: n / 16, KVHeads: 1, KDim: 16, VDim: 16, Scale: 0.2, Window: 24, Chunked: true})
+		}},
+		{"attend shared", func(b *Builder, x Value, n int) Value {
+			a := AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 0.2, Window: 70}
+			first := CaseAttend(b, x, a)
+			return b.AttendShared(b.Add(x, first), first, a)
+		}},
+	},
+}
+
+// Attend gives the layer its KV cache and attends to it. a.KV is set here.
+func (b *Builder) Attend(q, k, v Value, a AttendArgs) Value {
+	a.KV = len(b.p.KV)
+	b.p.Whole = b.p.Whole || a.Both
+	b.p.KV = append(b.p.KV, KVLayer{KVHeads: a.KVHeads, KDim: a.KDim, VDim: a.VDim, Class: b.class(a.Class())})
+	return b.add(Node{Op: Attend, In: []Value{q, k, v}, W: NoRef, B: NoRef, Attend: &a}, a.Heads*a.VDim)
+}
+
+// AttendSinks is Attend with a sink for each head, the vector name.
+func (b *Builder) AttendSinks(q, k, v Value, name string, a AttendArgs) Value {
+	out := b.Attend(q, k, v, a)
+	nodes := b.segment().Nodes
+	nodes[len(nodes)-1].W = b.vector(name+".weight", a.Heads)
+	return out
+}
+
+// AttendShared attends to the cache that an earlier Attend filled, whose output is filled. a.KV is set here.
+func (b *Builder) AttendShared(q, filled Value, a AttendArgs) Value {
+	for i := range b.p.Segments {
+		for _, n := range b.p.Segments[i].Nodes {
+			if n.Op == Attend && n.Out == filled {
+				a.KV = n.Attend.KV
+			}
+		}
+	}
+	return b.add(Node{Op: Attend, In: []Value{q}, W: NoRef, B: NoRef, Attend: &a}, a.Heads*a.VDim)
+}
+
+func fitsAttend(p *Program, n *Node) error {
+	a := n.Attend
+	if a.KVHeads <= 0 || a.Heads <= 0 || a.Heads%a.KVHeads != 0 || a.KDim <= 0 || a.VDim <= 0 {
+		return fmt.Errorf("%d heads of %d cannot share %d KV heads of %d", a.Heads, a.KDim, a.KVHeads, a.VDim)
+	}
+	want := []int{a.Heads * a.VDim, a.Heads * a.KDim, a.KVHeads * a.KDim, a.KVHeads * a.VDim}
+	got := []int{p.Widths[n.Out]}
+	for _, v := range n.In {
+		got = append(got, p.Widths[v])
+	}
+	if len(n.In) == 2 || !slices.Equal(got, want[:len(got)]) {
+		return fmt.Errorf("the output, q, k and v have %d features, want %d, or the first two", got, want)
+	}
+	if a.KV < 0 || a.KV >= len(p.KV) {
+		return fmt.Errorf("cache %d of %d", a.KV, len(p.KV))
+	}
+	kv := p.KV[a.KV]
+	if want := (KVLayer{a.KVHeads, a.KDim, a.VDim, kv.Class}); kv != want {
+		return fmt.Errorf("cache %d is %+v, want %+v", a.KV, kv, want)
+	}
+	if kv.Class < 0 || kv.Class >= len(p.Classes) || p.Classes[kv.Class] != a.Class() {
+		return fmt.Errorf("cache %d is of class %d of %+v, want %+v", a.KV, kv.Class, p.Classes, a.Class())
+	}
+	if a.Window < 0 || a.Chunked && a.Window == 0 {
+		return fmt.Errorf("window %d", a.Window)
+	}
+	if a.Both && (a.Window != 0 || !p.Whole) {
+		return fmt.Errorf("both ways: window %d, whole texts %t, want none, and whole ones", a.Window, p.Whole)
+	}
+	if a.SoftCap < 0 || !finite(float64(a.SoftCap)) || !finite(float64(a.Scale)) {
+		return fmt.Errorf("soft cap %v, scale %v", a.SoftCap, a.Scale)
+	}
+	return vector(p, n.W, a.Heads)
+}
+
+// attend first stores the keys and values of all rows, so that a row sees those before it in its own step.
+func (f *Frame) attend(n *Node) {
+	c := f.Caches[n.Attend.KV]
+	for s, span := range f.Spans {
+		for i := range span.Rows {
+			if len(n.In) == 1 {
+				break // another layer stored them
+			}
+			c.Put(s, span.Pos+i, f.row(n.In[1], span.Row+i), f.row(n.In[2], span.Row+i))
+		}
+	}
+	sinks := f.vector(n.W, n.Attend.Heads, float32(math.Inf(-1)))
+	for s, span := range f.Spans {
+		for i := range span.Rows {
+			q, y := f.row(n.In[0], span.Row+i), f.row(n.Out, span.Row+i)
+			from, to := n.Attend.Class().First(span.Pos+i), span.Pos+i
+			if n.Attend.Both {
+				to = span.Pos + span.Rows - 1
+			}
+			for h, sink := range sinks {
+				n.Attend.head(c, h, float64(sink), q, y, s, from, to)
+			}
+		}
+	}
+}
+
+// head computes head h of a row: a softmax over the sink and the positions it sees, from … to.
+func (a *AttendArgs) head(c Cache, h int, sink float64, q, y []float32, span, from, to int) {
+	head := h / (a.Heads / a.KVHeads)
+	q, y = q[h*a.KDim:(h+1)*a.KDim], y[h*a.VDim:(h+1)*a.VDim]
+	scores := make([]float64, 0, to-from+1)
+	highest := sink
+	for p := from; p <= to; p++ {
+		dot := 0.0
+		for i, k := range c.Key(span, p, head) {
+			dot += float64(q[i]) * float64(k)
+		}
+		score := dot * float64(a.Scale)
+		if limit := float64(a.SoftCap); limit > 0 {
+			score = Cap(score, limit)
+		}
+		scores = append(scores, score)
+		highest = math.Max(highest, score)
+	}
+	total, sums := math.Exp(sink-highest), make([]float64, a.VDim)
+	for j, score := range scores {
+		weight := math.Exp(score - highest)
+		total += weight
+		for i, v := range c.Value(span, from+j, head) {
+			sums[i] += weight * float64(v)
+		}
+	}
+	for i, sum := range sums {
+		y[i] = float32(sum / total)
+	}
+}
+
+// CaseAttend takes q, k and v from x itself, so that nothing but attention is computed.
+func CaseAttend(b *Builder, x Value, a AttendArgs) Value {
+	k, v := a.KVHeads*a.KDim, a.KVHeads*a.VDim
+	return b.Attend(x, b.Slice(x, b.Width(x)-k, k), b.Slice(x, 0, v), a)
+}

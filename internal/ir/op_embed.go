@@ -1,0 +1,41 @@
+package ir
+
+import "fmt"
+
+// embedOp describes Embed.
+var embedOp = operation{
+	name: "embed", inputs: [2]int{0, 0}, w: required, b: none, use: Table, fits: fitsEmbed,
+	loop: (*Frame).embed, byRow: true,
+	cases: []Case{
+		{"embed", func(b *Builder, x Value, n int) Value { return b.Scale(x, 0.25) }},
+		{"embed twice", func(b *Builder, x Value, n int) Value {
+			return b.Add(x, b.Slice(b.Lookup("others", 3*n), n, n))
+		}},
+	},
+}
+
+// Embed opens the program: the residual stream is the rows of the vocab × width table.
+func (b *Builder) Embed(name string, vocab, width int) Value {
+	b.p.Vocab, b.p.Width = vocab, width
+	b.open(SegEmbed, -1)
+	return b.add(Node{Op: Embed, W: b.weight(name+".weight", vocab, width, Table), B: NoRef}, width)
+}
+
+// Lookup is the rows of another table of as many tokens.
+func (b *Builder) Lookup(name string, width int) Value {
+	return b.add(Node{Op: Embed, W: b.weight(name+".weight", b.p.Vocab, width, Table), B: NoRef}, width)
+}
+
+func fitsEmbed(p *Program, n *Node) error {
+	w := &p.Weights[n.W]
+	if w.Cols != p.Widths[n.Out] || w.Rows != p.Vocab {
+		return fmt.Errorf("%s is %d×%d, want %d×%d", w.Name, w.Rows, w.Cols, p.Vocab, p.Widths[n.Out])
+	}
+	return nil
+}
+
+func (f *Frame) embed(n *Node) {
+	for r, token := range f.Tokens {
+		f.Weights.Decode(n.W, int(token), f.row(n.Out, r))
+	}
+}

@@ -1,0 +1,104 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+)
+
+// Act is the activation function of a GLU.
+type Act uint8
+
+const (
+	SiLU    Act = iota + 1 // x/(1+e⁻ˣ)
+	GELU                   // 0.5·x·(1+tanh(√(2/π)·(x+0.044715·x³)))
+	GELUErf                // 0.5·x·(1+erf(x/√2))
+	ReLU2                  // max(x,0)²
+	Sigmoid                // 1/(1+e⁻ˣ)
+	// Clamped has two inputs: g·σ(1.702·g)·(1+u) with g = min(x₀,7) and u = min(max(x₁,−7),7).
+	Clamped
+)
+
+// String is the function's name.
+func (a Act) String() string {
+	names := [...]string{
+		SiLU: "silu", GELU: "gelu", GELUErf: "gelu-erf", ReLU2: "relu²", Sigmoid: "sigmoid", Clamped: "clamped",
+	}
+	if a == 0 || int(a) >= len(names) {
+		return fmt.Sprintf("activation %d", uint8(a))
+	}
+	return names[a]
+}
+
+// gluOp describes GLU.
+var gluOp = operation{
+	name: "glu", inputs: [2]int{1, 2}, w: none, b: none, use: 0, fits: fitsGLU,
+	loop: (*Frame).glu, byRow: true,
+	args: func(n *Node) string { return n.Act.String() },
+	cases: []Case{
+		{"swiglu", func(b *Builder, x Value, n int) Value { return b.SwiGLU(x, b.Scale(x, 3)) }},
+		{"geglu", func(b *Builder, x Value, n int) Value { return b.GLU(GELU, x, b.Scale(x, 3)) }},
+		{"silu", func(b *Builder, x Value, n int) Value { return b.Act(SiLU, x) }},
+		{"gelu", func(b *Builder, x Value, n int) Value { return b.Act(GELU, x) }},
+		{"gelu erf", func(b *Builder, x Value, n int) Value { return b.Act(GELUErf, x) }},
+		{"relu²", func(b *Builder, x Value, n int) Value { return b.Act(ReLU2, x) }},
+		{"sigmoid", func(b *Builder, x Value, n int) Value { return b.Act(Sigmoid, x) }},
+		{"clamped", func(b *Builder, x Value, n int) Value {
+			return b.GLU(Clamped, b.Scale(x, 4), b.Scale(x, 5))
+		}},
+	},
+}
+
+// SwiGLU is silu(gate)·up.
+func (b *Builder) SwiGLU(gate, up Value) Value { return b.GLU(SiLU, gate, up) }
+
+// GLU is act(gate)·up.
+func (b *Builder) GLU(act Act, gate, up Value) Value {
+	return b.pointwise(Node{Op: GLU, In: []Value{gate, up}, Act: act})
+}
+
+// Act is act(x).
+func (b *Builder) Act(act Act, x Value) Value {
+	return b.pointwise(Node{Op: GLU, In: []Value{x}, Act: act})
+}
+
+func fitsGLU(p *Program, n *Node) error {
+	if n.Act < SiLU || n.Act > Clamped || n.Act == Clamped && len(n.In) != 2 {
+		return fmt.Errorf("activation %d of %d inputs", n.Act, len(n.In))
+	}
+	return sameWidths(p, n)
+}
+
+func (f *Frame) glu(n *Node) {
+	f.each(n, func(x []float32) float32 {
+		if len(x) == 2 {
+			return float32(n.Act.Gate(float64(x[0]), float64(x[1])))
+		}
+		return float32(n.Act.Of(float64(x[0])))
+	})
+}
+
+// Gate is a GLU of two inputs.
+func (a Act) Gate(x, up float64) float64 {
+	if a == Clamped {
+		x = math.Min(x, 7)
+		return x / (1 + math.Exp(-1.702*x)) * (math.Max(math.Min(up, 7), -7) + 1)
+	}
+	return a.Of(x) * up
+}
+
+// Of is the function of one input.
+func (a Act) Of(x float64) float64 {
+	switch a {
+	case SiLU:
+		return x / (1 + math.Exp(-x))
+	case GELU:
+		return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+	case GELUErf:
+		return 0.5 * x * (1 + math.Erf(x/math.Sqrt2))
+	case ReLU2:
+		return math.Max(x, 0) * math.Max(x, 0)
+	case Sigmoid:
+		return 1 / (1 + math.Exp(-x))
+	}
+	panic(fmt.Sprintf("ir: %s has no formula", a))
+}

@@ -1,0 +1,127 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+)
+
+// RoPEArgs configures RoPE of a value holding Heads heads of HeadDim features, of which the first Dims rotate.
+// Feature pair i of a head is (2i, 2i+1) when Interleaved, else (i, i+Dims/2), and turns by
+// position·Freq[i]/factor[i] radians; cos and sin are multiplied by Mscale.
+// All scalings (linear, YaRN, Llama 3) are already folded into Freq and Mscale by the architecture.
+type RoPEArgs struct {
+	Heads, HeadDim, Dims int
+	Interleaved          bool
+	Freq                 []float64 // Dims/2 values, radians per position
+	Mscale               float32
+}
+
+// String shows the first and last frequency; the others lie between them.
+func (a *RoPEArgs) String() string {
+	pairs := "halves"
+	if a.Interleaved {
+		pairs = "neighbours"
+	}
+	first, last := 0.0, 0.0
+	if n := len(a.Freq); n > 0 {
+		first, last = a.Freq[0], a.Freq[n-1]
+	}
+	return fmt.Sprintf("heads=%d dims=%d/%d %s freq=%.6g..%.6g mscale=%g",
+		a.Heads, a.Dims, a.HeadDim, pairs, first, last, a.Mscale)
+}
+
+// ropeOp describes RoPE.
+var ropeOp = operation{
+	name: "rope", inputs: [2]int{1, 1}, w: optional, b: none, use: Vector, fits: fitsRoPE,
+	loop: (*Frame).rope, byRow: true,
+	args: func(n *Node) string { return n.RoPE.String() },
+	cases: []Case{
+		{"rope halves", func(b *Builder, x Value, n int) Value { return CaseRope(b, x, 32, 32, false, "") }},
+		{"rope neighbours", func(b *Builder, x Value, n int) Value { return CaseRope(b, x, 16, 16, true, "") }},
+		{"rope partial", func(b *Builder, x Value, n int) Value { return CaseRope(b, x, 64, 24, false, "") }},
+		{"rope divisors", func(b *Builder, x Value, n int) Value { return CaseRope(b, x, 32, 32, true, "f") }},
+	},
+}
+
+// Rope rotates all heads of x. a.Heads is derived from the width of x. factors is the full name of a tensor
+// with divisors of the frequencies, or empty.
+func (b *Builder) Rope(x Value, a RoPEArgs, factors string) Value {
+	n := Node{Op: RoPE, In: []Value{x}, W: NoRef, B: NoRef, RoPE: &a}
+	if a.HeadDim > 0 {
+		a.Heads = b.Width(x) / a.HeadDim
+	}
+	if factors != "" {
+		n.W = b.intern(factors, 1, a.Dims/2, Vector)
+	}
+	return b.add(n, b.Width(x))
+}
+
+func fitsRoPE(p *Program, n *Node) error {
+	a := n.RoPE
+	if a.Heads <= 0 || a.HeadDim <= 0 || a.Heads*a.HeadDim != p.Widths[n.In[0]] {
+		return fmt.Errorf("%d heads of %d do not make %d features", a.Heads, a.HeadDim, p.Widths[n.In[0]])
+	}
+	if a.Dims <= 0 || a.Dims%2 != 0 || a.Dims > a.HeadDim {
+		return fmt.Errorf("%d features rotate, want an even number of at most %d", a.Dims, a.HeadDim)
+	}
+	if len(a.Freq) != a.Dims/2 {
+		return fmt.Errorf("%d frequencies for %d pairs", len(a.Freq), a.Dims/2)
+	}
+	for _, f := range a.Freq {
+		if !finite(f) {
+			return fmt.Errorf("a frequency is %v", f)
+		}
+	}
+	if !finite(float64(a.Mscale)) {
+		return fmt.Errorf("mscale is %v", a.Mscale)
+	}
+	if err := vector(p, n.W, a.Dims/2); err != nil {
+		return err
+	}
+	return sameWidths(p, n)
+}
+
+func (f *Frame) rope(n *Node) {
+	a := n.RoPE
+	divisors := f.vector(n.W, a.Dims/2, 1)
+	for _, span := range f.Spans {
+		for i := range span.Rows {
+			x, y := f.row(n.In[0], span.Row+i), f.row(n.Out, span.Row+i)
+			copy(y, x)
+			for h := range a.Heads {
+				turn(y[h*a.HeadDim:], x[h*a.HeadDim:], a, divisors, float64(span.Pos+i))
+			}
+		}
+	}
+}
+
+// turn rotates the pairs of one head at a position.
+func turn(y, x []float32, a *RoPEArgs, divisors []float32, pos float64) {
+	for i, freq := range a.Freq {
+		first, second := i, i+a.Dims/2
+		if a.Interleaved {
+			first, second = 2*i, 2*i+1
+		}
+		sin, cos := math.Sincos(pos * freq / float64(divisors[i]))
+		sin *= float64(a.Mscale)
+		cos *= float64(a.Mscale)
+		p, q := float64(x[first]), float64(x[second])
+		y[first] = float32(p*cos - q*sin)
+		y[second] = float32(p*sin + q*cos)
+	}
+}
+
+// caseFreqs are RoPE's frequencies at base 10000.
+func caseFreqs(dims int) []float64 {
+	f := make([]float64, dims/2)
+	for i := range f {
+		f[i] = math.Pow(10000, -2*float64(i)/float64(dims))
+	}
+	return f
+}
+
+func CaseRope(b *Builder, x Value, head, dims int, neighbours bool, factors string) Value {
+	return b.Rope(x, RoPEArgs{
+		HeadDim: head, Dims: dims, Interleaved: neighbours, Freq: caseFreqs(dims), Mscale: 1.25,
+	}, factors)
+}

@@ -1,0 +1,191 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+)
+
+// ScanArgs configures SSMScan and DeltaRule: q and k [rows][Groups·KDim], v [rows][Heads·VDim], δ and β [rows][Heads] →
+// [rows][Heads·VDim]. Each head keeps a matrix S of KDim × VDim, zero before the first position. Head h reads the q and
+// k of group h/(Heads/Groups), or, Tiled, of group h mod Groups. δ is Softplus(δ+B) = ln(1+e^(δ+B)) before it is used.
+// Sources: Mamba-2, arXiv:2405.21060; gated delta networks, arXiv:2412.06464.
+type ScanArgs struct {
+	Heads, Groups, KDim, VDim int
+	Tiled                     bool
+	Scale                     float32
+	D                         Ref // SSMScan: what passes by the state, by head; NoRef: nothing does
+}
+
+// Group is what head h reads q and k of.
+func (a *ScanArgs) Group(h int) int {
+	if a.Tiled {
+		return h % a.Groups
+	}
+	return h / (a.Heads / a.Groups)
+}
+
+// String shows the sizes.
+func (a *ScanArgs) String() string {
+	s := fmt.Sprintf("heads=%d/%d dims=%d/%d scale=%g", a.Heads, a.Groups, a.KDim, a.VDim, a.Scale)
+	if a.Tiled {
+		s += " tiled"
+	}
+	return s
+}
+
+// ssmScanOp describes SSMScan.
+var ssmScanOp = operation{
+	name: "ssm scan", inputs: [2]int{4, 4}, w: required, b: required, use: Vector, fits: fitsScan,
+	loop: (*Frame).scan, keeps: true, more: func(n *Node) []operand { return []operand{{n.Scan.D, optional, Vector}} },
+	args: func(n *Node) string { return fmt.Sprintf("state=%d %s", n.State, n.Scan) },
+	cases: []Case{
+		{"ssm scan", func(b *Builder, x Value, n int) Value {
+			return CaseScan(b, x, false, ScanArgs{Heads: 6, Groups: 2, KDim: 16, VDim: 24, Scale: 1})
+		}},
+		{"ssm scan tiled", func(b *Builder, x Value, n int) Value {
+			return CaseScan(b, x, false, ScanArgs{Heads: 4, Groups: 2, KDim: 7, VDim: 96, Scale: 2, Tiled: true})
+		}},
+	},
+}
+
+// deltaRuleOp describes DeltaRule.
+var deltaRuleOp = operation{
+	name: "delta rule", inputs: [2]int{5, 5}, w: required, b: required, use: Vector, fits: fitsScan,
+	loop: (*Frame).scan, keeps: true, more: func(n *Node) []operand { return []operand{{n.Scan.D, none, Vector}} },
+	args: func(n *Node) string { return fmt.Sprintf("state=%d %s", n.State, n.Scan) },
+	cases: []Case{
+		{"delta rule", func(b *Builder, x Value, n int) Value {
+			return CaseScan(b, x, true, ScanArgs{Heads: 6, Groups: 3, KDim: 16, VDim: 24, Scale: 0.25})
+		}},
+		{"delta rule tiled", func(b *Builder, x Value, n int) Value {
+			return CaseScan(b, x, true, ScanArgs{Heads: 4, Groups: 2, KDim: 32, VDim: 128, Scale: 1, Tiled: true})
+		}},
+	},
+}
+
+// SSMScan is Mamba-2's. decay, shift and skip are the full names of A, of what is added to δ, and of D; skip may be
+// empty. A and D lie across in files: a row for each head.
+func (b *Builder) SSMScan(q, k, v, delta Value, decay, shift, skip string, a ScanArgs) Value {
+	a.D = NoRef
+	if skip != "" {
+		a.D = b.weight(skip, a.Heads, 1, Vector)
+	}
+	w := b.weight(decay, a.Heads, 1, Vector)
+	return b.scan(Node{Op: SSMScan, In: []Value{q, k, v, delta}, W: w, Scan: &a}, shift)
+}
+
+// DeltaRule is that of gated delta networks.
+func (b *Builder) DeltaRule(q, k, v, delta, beta Value, decay, shift string, a ScanArgs) Value {
+	a.D = NoRef
+	w := b.vector(decay, a.Heads)
+	return b.scan(Node{Op: DeltaRule, In: []Value{q, k, v, delta, beta}, W: w, Scan: &a}, shift)
+}
+
+func (b *Builder) scan(n Node, shift string) Value {
+	a := n.Scan
+	n.B = b.vector(shift, a.Heads)
+	n.State = b.state(a.Heads * a.KDim * a.VDim)
+	return b.add(n, a.Heads*a.VDim)
+}
+
+func fitsScan(p *Program, n *Node) error {
+	a := n.Scan
+	if a.Heads <= 0 || a.Groups <= 0 || a.Heads%a.Groups != 0 || a.KDim <= 0 || a.VDim <= 0 {
+		return fmt.Errorf("%d heads of %d cannot share %d groups of %d", a.Heads, a.VDim, a.Groups, a.KDim)
+	}
+	want := []int{a.Groups * a.KDim, a.Groups * a.KDim, a.Heads * a.VDim, a.Heads, a.Heads}[:len(n.In)]
+	for i, v := range n.In {
+		if p.Widths[v] != want[i] {
+			return fmt.Errorf("input %d has %d features, want %d", i, p.Widths[v], want[i])
+		}
+	}
+	if p.Widths[n.Out] != a.Heads*a.VDim {
+		return fmt.Errorf("%d features, want %d", p.Widths[n.Out], a.Heads*a.VDim)
+	}
+	if !finite(float64(a.Scale)) {
+		return fmt.Errorf("scale is %v", a.Scale)
+	}
+	for _, r := range []Ref{n.W, n.B, a.D} {
+		if r != NoRef && p.Weights[r].Rows*p.Weights[r].Cols != a.Heads {
+			w := &p.Weights[r]
+			return fmt.Errorf("%s is %d×%d, want a value for each of %d heads", w.Name, w.Rows, w.Cols, a.Heads)
+		}
+	}
+	return fitsState(p, n, a.Heads*a.KDim*a.VDim)
+}
+
+// scan keeps the matrix of each head, by rows of VDim.
+func (f *Frame) scan(n *Node) {
+	a, state := n.Scan, f.States[n.State]
+	decay, shift := f.table(n.W), f.table(n.B)
+	var skip []float32
+	if a.D != NoRef {
+		skip = f.table(a.D)
+	}
+	for i, span := range f.Spans {
+		for j := range span.Rows {
+			row, next := span.Row+j, state.After(i, span.Pos+j)
+			copy(next, state.Before(i, span.Pos+j))
+			x := Scanned{Q: f.row(n.In[0], row), K: f.row(n.In[1], row), V: f.row(n.In[2], row), Delta: f.row(n.In[3], row)}
+			if n.Op == DeltaRule {
+				x.Beta = f.row(n.In[4], row)
+			}
+			a.Next(f.row(n.Out, row), next, &x, decay, shift, skip)
+		}
+	}
+}
+
+// Scanned is what a scan takes in in one row. Beta is nil but for a DeltaRule.
+type Scanned struct{ Q, K, V, Delta, Beta []float32 }
+
+// Next brings the states of all heads to the position of x and reads them. decay, shift and skip have a value for each
+// head; a skip of nil is zero.
+func (a *ScanArgs) Next(y, state []float32, x *Scanned, decay, shift, skip []float32) {
+	for h := range a.Heads {
+		delta := Softplus(float64(x.Delta[h]) + float64(shift[h]))
+		keep := math.Exp(float64(decay[h]) * delta)
+		q, k := part(x.Q, a.Group(h), a.Groups), part(x.K, a.Group(h), a.Groups)
+		v, out, matrix := part(x.V, h, a.Heads), part(y, h, a.Heads), part(state, h, a.Heads)
+		for c := range out {
+			add := delta * float64(v[c])
+			if x.Beta != nil {
+				add = float64(x.Beta[h]) * (float64(v[c]) - a.known(matrix, k, keep, c))
+			}
+			read := 0.0
+			for i := range k {
+				at := &matrix[i*a.VDim+c]
+				*at = float32(keep*float64(*at) + float64(k[i])*add)
+				read += float64(*at) * float64(q[i])
+			}
+			if out[c] = float32(read * float64(a.Scale)); skip != nil {
+				out[c] += float32(float64(skip[h]) * float64(v[c]))
+			}
+		}
+	}
+}
+
+// known is what a head's matrix holds already for a key, in column c.
+func (a *ScanArgs) known(matrix, k []float32, keep float64, c int) (sum float64) {
+	for i := range k {
+		sum += keep * float64(matrix[i*a.VDim+c]) * float64(k[i])
+	}
+	return sum
+}
+
+// Softplus is ln(1+eˣ).
+func Softplus(x float64) float64 { return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
+
+// CaseScan is a scan whose inputs are parts of x, and gates of it.
+func CaseScan(b *Builder, x Value, delta bool, a ScanArgs) Value {
+	n := b.Width(x)
+	keys := a.Groups * a.KDim
+	all := b.Linear(x, "in", 2*keys+a.Heads*a.VDim+2*a.Heads)
+	q, k := b.L2Norm(b.Slice(all, 0, keys), a.KDim, 1e-6), b.L2Norm(b.Slice(all, keys, keys), a.KDim, 1e-6)
+	v, gates := b.Slice(all, 2*keys, a.Heads*a.VDim), b.Slice(all, 2*keys+a.Heads*a.VDim, 2*a.Heads)
+	step := b.Slice(gates, 0, a.Heads)
+	if !delta {
+		return b.Linear(b.SSMScan(q, k, v, step, "a", "dt.bias", "d", a), "out", n)
+	}
+	beta := b.Act(Sigmoid, b.Slice(gates, a.Heads, a.Heads))
+	return b.Linear(b.DeltaRule(q, k, v, step, beta, "a", "dt.bias", a), "out", n)
+}
