@@ -16,8 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/stages/tools"
@@ -136,10 +138,10 @@ func TestForcedForms(t *testing.T) {
 			continue
 		}
 		dice := rand.New(rand.NewPCG(1, 2))
-		for i, r := range []Tools{{Must: true}, {Must: true, Single: true}, {Must: true, Only: "clock"}, {},
+		for i, r := range []tools.Choice{{Must: true}, {Must: true, Single: true}, {Must: true, Only: "clock"}, {},
 			{Must: true, Only: "note"}} {
 			r.List = list
-			g, err := callsOf(form, &r, i == 1)
+			g, err := constrain.Calls(form, &r, i == 1).Make()
 			require.NoError(t, err, path)
 			for range each {
 				said := walk(t, g, dice)
@@ -185,14 +187,15 @@ func TestRefusedTools(t *testing.T) {
 		`{"type":"string"}`: "arguments are an object",
 	} {
 		strict := []tools.Tool{{Name: "f", Parameters: parameters, Strict: true}}
-		r := Request{Chat: talk, Tools: &Tools{List: strict, Must: true}}
+		r := Request{Chat: talk, Tools: &tools.Choice{List: strict, Must: true}}
 		err := made(t, e, r)
 		require.ErrorContains(t, err, why)
 		require.ErrorContains(t, err, "the parameters of the tool f")
-		r.Tools = &Tools{List: []tools.Tool{{Name: "f", Parameters: parameters}}, Must: true}
+		r.Tools = &tools.Choice{List: []tools.Tool{{Name: "f", Parameters: parameters}}, Must: true}
 		require.NoError(t, made(t, e, r))
 	}
-	_, err := e.Prepare(Request{Chat: talk, Form: &Form{}, Tools: &Tools{List: []tools.Tool{clock}, Must: true}}, nil)
+	both := Request{Chat: talk, Form: &constrain.Form{}, Tools: &tools.Choice{List: []tools.Tool{clock}, Must: true}}
+	_, err := e.Prepare(both, nil)
 	require.ErrorContains(t, err, "drop one of both")
 }
 
@@ -204,7 +207,7 @@ func TestForcedCalls(t *testing.T) {
 	schema := allowed(t, forecast)
 	r := Request{Chat: &chat.Input{Messages: []chat.Message{chat.Say("user", "Hello.")}, AddGenerationPrompt: true},
 		Sampling: bound(nil, 1).Sampling, MaxTokens: 400, Thoughts: true, Stop: []string{"{", "\n"},
-		Tools: &Tools{List: list, Must: true, Single: true}}
+		Tools: &tools.Choice{List: list, Must: true, Single: true}}
 	for seed := range uint64(6) {
 		r.Sampling.Seed = seed
 		want := calls(t, begin(t, e, r), func(int) {})
@@ -277,7 +280,8 @@ func TestStrictCalls(t *testing.T) {
 		"required":["place"],"additionalProperties":false}`}
 	for _, strict := range []bool{false, true} {
 		place.Strict = strict
-		r := Request{Text: "Hi", MaxTokens: 90, Sampling: greedy(), Thoughts: true, Tools: &Tools{List: []tools.Tool{place}}}
+		r := Request{Text: "Hi", MaxTokens: 90, Sampling: greedy(), Thoughts: true,
+			Tools: &tools.Choice{List: []tools.Tool{place}}}
 		s, text, arguments := begin(t, e, r), "", ""
 		var ev Event
 		for s.Next(t.Context(), &ev) == nil {
@@ -329,10 +333,10 @@ func FuzzCalls(f *testing.F) {
 		}
 		for _, form := range forms {
 			for _, must := range []bool{false, true} {
-				r := &Tools{List: []tools.Tool{{Name: "f", Parameters: parameters, Strict: strict}}, Must: must}
-				_, err := callsOf(form, r, false)
+				r := &tools.Choice{List: []tools.Tool{{Name: "f", Parameters: parameters, Strict: strict}}, Must: must}
+				_, err := constrain.Calls(form, r, false).Make()
 				if err != nil {
-					require.ErrorAs(t, err, new(*UserError))
+					require.ErrorAs(t, err, new(*refusal.Error))
 					require.True(t, strict || must)
 				}
 			}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/refusal"
+	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/grammar/schema"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -32,11 +34,13 @@ func forms(t *testing.T) (all []*grammar.Grammar) {
 }
 
 // formed is a grammar as requests have it; nil: none.
-func formed(g *grammar.Grammar) *Form {
+func formed(g *grammar.Grammar) *constrain.Form {
 	if g == nil {
 		return nil
 	}
-	return &Form{Field: "grammar", Make: func() (*grammar.Form, error) { return grammar.Compile(g, grammar.DefaultLimits()) }}
+	return &constrain.Form{Field: "grammar", Make: func() (*grammar.Form, error) {
+		return grammar.Compile(g, grammar.DefaultLimits())
+	}}
 }
 
 func bound(g *grammar.Grammar, seed uint64) Request {
@@ -45,7 +49,7 @@ func bound(g *grammar.Grammar, seed uint64) Request {
 	return Request{Text: "Tell me something.", Form: formed(g), Sampling: p, MaxTokens: 300}
 }
 
-func of(t *testing.T, f *Form, text string) bool {
+func of(t *testing.T, f *constrain.Form, text string) bool {
 	p, err := f.Make()
 	require.NoError(t, err)
 	accept, _, err := p.Matcher().Check(text)
@@ -176,5 +180,5 @@ func TestConstrainedRefusals(t *testing.T) {
 	r := bound(forms(t)[0], 1)
 	r.IgnoreEOG = true
 	_, err := e.Generate(r)
-	require.ErrorAs(t, err, new(*UserError))
+	require.ErrorAs(t, err, new(*refusal.Error))
 }

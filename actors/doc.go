@@ -9,13 +9,9 @@
 // No two files use each other, not even by way of others. From what is used to who uses it:
 //
 //	clock, histogram, health    what stands alone
-//	form                        what an answer is bound to be
-//	constraint                  which tokens keep an answer in its form
-//	parameters                  what a schema of arguments lists
 //	config, spec, plan          what a model is, and what was planned for it; nobody changes it
-//	request, calls, prompt      what is asked for, and what its answer is bound to be
+//	request                     what is asked for
 //	stream                      how the answer is read
-//	reading                     which parts tokens are of
 //	delays, step, stats         one pass over the model: why it was late, what it computed, what that took
 //	masks                       what may follow, where it takes long to find
 //	kv, sequence, tape, pace    whose rows are in it, and in which blocks; what is recorded, and learnt for the next one

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/token"
@@ -46,21 +47,21 @@ func (e *Engine) Metadata() *meta.Map { return &e.spec.file.Meta }
 func (e *Engine) Vocab() *token.Vocab { return e.spec.vocab }
 
 // Habits are what the template expects of messages.
-func (e *Engine) Habits() chat.Habits { return e.spec.template.Habits() }
+func (e *Engine) Habits() chat.Habits { return e.spec.writer.Template.Habits() }
 
 // Generate opens a request. Its answer, and any error of its prompt, comes through the stream, which the caller
 // closes.
 func (e *Engine) Generate(r Request) (*Stream, error) {
 	if e.Embeds() {
-		return nil, refuse("%s turns texts into vectors (pooling: %s) and writes none: ask it for embeddings", e.Info.Name,
+		return nil, refusal.Of("%s turns texts into vectors (pooling: %s) and writes none: ask it for embeddings", e.Info.Name,
 			e.spec.bound.Pooling)
 	}
 	if err := r.Sampling.Check(e.spec.bound.Vocab); err != nil {
-		return nil, refuse("%v", err)
+		return nil, refusal.Of("%v", err)
 	}
-	if r.Form != nil || r.Tools != nil && r.Tools.binds() {
+	if r.Form != nil || r.Tools != nil && r.Tools.Binds() {
 		if r.IgnoreEOG {
-			return nil, refuse("the answer is to go on after its end, and to be of a grammar: drop one of both")
+			return nil, refusal.Of("the answer is to go on after its end, and to be of a grammar: drop one of both")
 		}
 		r.Sampling.Masked = true
 	}
@@ -77,7 +78,7 @@ func (e *Engine) Embeds() bool {
 // Score opens a request for the logits of every position of tokens: events with Pos and Logits.
 func (e *Engine) Score(tokens []int32) (*Stream, error) {
 	if e.Embeds() {
-		return nil, refuse("%s turns texts into vectors and has no logits: ask it for embeddings", e.Info.Name)
+		return nil, refusal.Of("%s turns texts into vectors and has no logits: ask it for embeddings", e.Info.Name)
 	}
 	return e.begin(Request{Tokens: tokens, score: true})
 }
@@ -152,7 +153,8 @@ func (e *Engine) Close(ctx context.Context) error { return e.house.Close(ctx) }
 // Render is the prompt that the model's template makes of a conversation. stop is asked from time to time whether to
 // give up.
 func (e *Engine) Render(in *chat.Input, stop func() bool) (string, error) {
-	return e.spec.render(*in, stop)
+	text, err := e.spec.writer.Render(*in, now(), stop)
+	return text, asGone(err)
 }
 
 // Snapshot returns the engine's state in numbers.
@@ -190,7 +192,7 @@ func (e *Engine) Prepare(r Request, stop func() bool) (Request, error) {
 	if err != nil {
 		return r, err
 	}
-	_, err = e.spec.measure(&r, p)
+	_, err = e.spec.limit(&r, p.Tokens)
 	r.Chat, r.Text = nil, ""
 	return r, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -137,7 +138,7 @@ func TestRequestFaults(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := drain(begin(t, e, test.request))
-			var user *UserError
+			var user *refusal.Error
 			require.ErrorAs(t, err, &user)
 			require.EqualError(t, err, test.want)
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/grammar"
 )
 
@@ -20,7 +21,7 @@ import (
 type mask struct {
 	gen    uint64
 	seq    *batch.Seq
-	bound  *constraint
+	bound  *constrain.Constraint
 	answer []int32      // its tokens; read-only
 	gone   *atomic.Bool // nobody wants the mask any more
 
@@ -79,11 +80,11 @@ func (k *masks) Receive(c actor.Context) {
 const stretch = 20_000
 
 func (k *masks) find(m *mask) {
-	m.err = m.bound.follow(m.answer, grant{stretch, func() bool {
+	m.err = m.bound.Follow(m.answer, constrain.Grant{Steps: stretch, More: func() bool {
 		runtime.Gosched()
 		return !m.gone.Load()
 	}})
 	if errors.As(m.err, new(*grammar.TooLarge)) {
-		m.err = m.bound.form.of.refuse(fmt.Errorf("after %d tokens of the answer, %w", len(m.answer), m.err))
+		m.err = m.bound.In(fmt.Errorf("after %d tokens of the answer, %w", len(m.answer), m.err))
 	}
 }

@@ -14,7 +14,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/internal/trace"
+	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/stages/tools"
@@ -63,7 +65,7 @@ func TestDearGrammars(t *testing.T) {
 			s := begin(t, e, r)
 			require.Equal(t, want, collect(t, begin(t, e, ask)).text)
 			a, err := drain(s)
-			require.ErrorAs(t, err, new(*UserError))
+			require.ErrorAs(t, err, new(*refusal.Error))
 			require.ErrorContains(t, err, fmt.Sprintf("after %d tokens of the answer, the grammar needs more than 1000000 "+
 				"steps to find what may follow", len(a.tokens)))
 		})
@@ -77,10 +79,10 @@ func TestSamplerTakesNoLonger(t *testing.T) {
 	e := startMini(t)
 	cheap, err := grammar.GBNF(`root ::= "a"+`)
 	require.NoError(t, err)
-	s, m := &sampler{quick: quick}, &step{results: make([]outcome, 32)}
+	s, m := &sampler{quick: constrain.Quick}, &step{results: make([]outcome, 32)}
 	a, err := e.spec.vocab.Encode(nil, "a", token.Options{})
 	require.NoError(t, err)
-	var all []*constraint
+	var all []*constrain.Constraint
 	for i := range m.results {
 		g := gbnf(t, dear()["two of itself"])
 		if i%4 == 3 {
@@ -88,27 +90,27 @@ func TestSamplerTakesNoLonger(t *testing.T) {
 		}
 		made, err := formed(g).Make()
 		require.NoError(t, err)
-		c := &constraint{vocab: e.spec.vocab, trie: e.spec.trie(), form: form{grammar: made},
-			begins: func() *tools.Parser { return e.spec.parser(true, "", nil) }}
-		c.begin()
-		require.NoError(t, c.follow(nil, grant{steps: 1e7}))
+		c := constrain.New(constrain.Answer{Bound: constrain.Bound{Grammar: made}, Vocab: e.spec.vocab, Trie: e.spec.trie(),
+			Begins: func() *tools.Parser { return e.spec.parser(true, "", nil) }})
+		require.NoError(t, c.Ready(nil))
+		require.NoError(t, c.Follow(nil, constrain.Grant{Steps: 1e7}))
 		all = append(all, c)
 		m.results[i].unmasked = true
 		s.bound = append(s.bound, chosen{c, a[len(a)-1], i})
 	}
 	before := 0
 	for _, c := range all {
-		before += c.steps()
+		before += c.Steps()
 	}
 	s.ahead(m)
 	after := 0
 	for i, c := range all {
-		after += c.steps()
+		after += c.Steps()
 		require.Equal(t, i%4 != 3, m.results[i].unmasked, "%d", i)
 	}
-	require.Less(t, after-before, quick+quick/10)
+	require.Less(t, after-before, constrain.Quick+constrain.Quick/10)
 	for i, c := range all { // masks goes on where the sampler stopped
-		require.NoError(t, c.follow(a[len(a)-1:], grant{steps: 1e7}), "%d", i)
+		require.NoError(t, c.Follow(a[len(a)-1:], constrain.Grant{Steps: 1e7}), "%d", i)
 	}
 }
 
@@ -143,7 +145,7 @@ func TestMasksHoldNobodyUp(t *testing.T) {
 	s := begin(t, e, r)
 	<-g.entered
 	at := e.house.tenants[0].masking.Load().bound
-	steps, waited := at.steps(), func() bool { return e.house.DeviceTime().Idle[trace.Mask] > 0 }
+	steps, waited := at.Steps(), func() bool { return e.house.DeviceTime().Idle[trace.Mask] > 0 }
 	require.Eventually(t, waited, patient, time.Millisecond)
 	ask := Request{Text: "Once upon a time", Sampling: greedy(), MaxTokens: 40}
 	require.Len(t, collect(t, begin(t, e, ask)).tokens, 40)
@@ -152,8 +154,8 @@ func TestMasksHoldNobodyUp(t *testing.T) {
 	left(t, e)
 	open()
 	_, err := drain(begin(t, e, r)) // after the other
-	require.ErrorAs(t, err, new(*UserError))
-	require.Less(t, at.steps()-steps, stretch+stretch/2)
+	require.ErrorAs(t, err, new(*refusal.Error))
+	require.Less(t, at.Steps()-steps, stretch+stretch/2)
 	shut(t, e)
 }
 
@@ -193,7 +195,7 @@ func TestMasksDieOfARequest(t *testing.T) {
 	poison.Store(true)
 	_, err := drain(begin(t, e, r))
 	require.ErrorContains(t, err, "this request cannot be computed: finding what its grammar allows failed twice")
-	require.False(t, errors.As(err, new(*UserError)))
+	require.False(t, errors.As(err, new(*refusal.Error)))
 	poison.Store(false)
 	require.Equal(t, want, collect(t, begin(t, e, r)).text)
 	require.NoError(t, e.Health())

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluice-ai/sluice/stages/prompt"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
@@ -19,7 +20,7 @@ type record struct {
 	moving  atomic.Bool  // the session stops only to be started again, for sessions restarts
 	model   *atomic.Bool // all of the model's do, for the model restarts; nil: nobody has opened it yet
 
-	opening
+	opening  prompt.Opening
 	tokens   []int32      // prompt, then generated; nil before it was encoded
 	prompt   int          // tokens of the prompt
 	rendered bool         // by the template

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
@@ -28,7 +29,7 @@ type sampler struct {
 
 // chosen is a token that was chosen under a constraint.
 type chosen struct {
-	by   *constraint
+	by   *constrain.Constraint
 	id   int32
 	part int
 }
@@ -76,7 +77,7 @@ func (s *sampler) ahead(m *step) {
 		if left <= 0 {
 			return
 		}
-		spent, found := x.by.ahead(x.id, grant{steps: left / (len(s.bound) - i)})
+		spent, found := x.by.Ahead(x.id, constrain.Grant{Steps: left / (len(s.bound) - i)})
 		left -= spent
 		m.results[x.part].unmasked = !found
 	}
@@ -106,7 +107,7 @@ func (s *sampler) step(m *step) {
 func (s *sampler) one(p batch.Part, q *sequence, logits []float32) outcome {
 	var allowed []uint64
 	if q.bound != nil {
-		allowed = q.bound.may
+		allowed = q.bound.May()
 	}
 	r, err := s.sample.SampleAmong(allowed, logits, q.params, p.Seq.Tokens, q.state)
 	if err != nil {

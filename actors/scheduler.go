@@ -73,7 +73,7 @@ func (s *scheduler) Receive(c actor.Context) {
 			m.seq.Host = s.spec.draw(m.seq.params, 0).Host
 			s.tape.opened(m.seq)
 			s.state.Submit(&m.seq.Seq)
-			if m.seq.bound != nil && !m.seq.bound.found {
+			if m.seq.bound != nil && !m.seq.bound.Found() {
 				s.state.Hold(&m.seq.Seq)
 			}
 		}

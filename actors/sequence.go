@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
@@ -16,12 +17,12 @@ type sequence struct {
 	batch.Seq
 	session *actor.PID
 	params  *sample.Params
-	bound   *constraint  // nil: its tokens are free
-	salt    uint64       // Request.Salt
-	mask    *mask        // under way, or the next one
-	tore    int          // how often masks died of it
-	state   sample.State // after the last token
-	rows    []float32    // Score: logits of the rows of the last step
+	bound   *constrain.Constraint // nil: its tokens are free
+	salt    uint64                // Request.Salt
+	mask    *mask                 // under way, or the next one
+	tore    int                   // how often masks died of it
+	state   sample.State          // after the last token
+	rows    []float32             // Score: logits of the rows of the last step
 
 	opened    time.Time  // its request; zero once it had rows in a step
 	kv        *kvRequest // the request under way or the next one

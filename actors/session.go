@@ -7,7 +7,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/constrain"
+	"github.com/sluice-ai/sluice/stages/reply"
 	"github.com/sluice-ai/sluice/stages/stop"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/stages/tools"
@@ -27,13 +30,13 @@ func (*hangUp) Late()   {}
 type session struct {
 	system *run.System
 	turns  *run.Turns
-	*spec
-	stats *stats
-	ids   *atomic.Uint64 // of sequences
-	*record
-	out  sessionEdges
-	seq  *sequence
-	read reading
+	spec   *spec
+	record *record // outlives the session
+	stats  *stats
+	ids    *atomic.Uint64 // of sequences
+	out    sessionEdges
+	seq    *sequence
+	read   reply.Reader
 }
 
 type sessionEdges struct {
@@ -43,6 +46,7 @@ type sessionEdges struct {
 }
 
 func (s *session) Receive(c actor.Context) {
+	r := s.record
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		s.start(c)
@@ -61,9 +65,9 @@ func (s *session) Receive(c actor.Context) {
 	case *actor.Stopping:
 		s.abandon(c)
 	case *actor.Stopped:
-		if !s.stays() {
-			s.stream.finish(s.usage, ErrClosed)
-			s.leave()
+		if !r.stays() {
+			r.stream.finish(r.usage, ErrClosed)
+			r.leave()
 		}
 	case *actor.Restarting:
 		s.abandon(c)
@@ -74,11 +78,11 @@ func (s *session) Receive(c actor.Context) {
 
 // start encodes the prompt, or takes up what an earlier incarnation left.
 func (s *session) start(c actor.Context) {
-	if s.stream.finished() { // sessions restarted between this request's end and its session's
+	if s.record.stream.finished() { // sessions restarted between this request's end and its session's
 		c.Stop(c.Self())
 		return
 	}
-	if s.gone.Load() {
+	if s.record.gone.Load() {
 		s.end(c, errGone)
 		return
 	}
@@ -92,18 +96,19 @@ func (s *session) start(c actor.Context) {
 }
 
 func (s *session) prepare() error {
-	if s.tokens == nil {
+	r := s.record
+	if r.tokens == nil {
 		if err := s.encode(); err != nil {
 			return err
 		}
 	}
-	s.read = reading{vocab: s.vocab, marks: s.marks, detok: s.decoder(), stops: stop.New(s.request.Stop)}
-	if s.request.Thoughts || s.request.Tools != nil {
-		s.read.forced = s.request.Tools != nil && s.request.Tools.Must
-		s.read.parser = s.parser(s.request.Thoughts, s.tail, s.tools)
+	s.read = reply.Reader{Vocab: s.spec.vocab, Marks: s.spec.marks, Detok: s.decoder(), Stops: stop.New(r.request.Stop)}
+	if r.request.Thoughts || r.request.Tools != nil {
+		s.read.Forced = r.request.Tools != nil && r.request.Tools.Must
+		s.read.Parser = s.spec.parser(r.request.Thoughts, r.opening.Tail, r.opening.Tools)
 	}
-	for _, id := range s.tokens[s.prompt:] { // these parts are with the stream already
-		s.read.push(id, batch.NotEnded)
+	for _, id := range r.tokens[r.prompt:] { // these parts are with the stream already
+		s.read.Push(id, batch.NotEnded)
 	}
 	return nil
 }
@@ -111,15 +116,15 @@ func (s *session) prepare() error {
 // encode turns the request's prompt into tokens and checks that they fit.
 func (s *session) encode() error {
 	r := s.record
-	p, err := s.promptOf(&r.request, r.gone.Load)
+	p, err := s.spec.promptOf(&r.request, r.gone.Load)
 	if err != nil {
 		return err
 	}
-	if r.limit, err = s.measure(&r.request, p); err != nil {
+	if r.limit, err = s.spec.limit(&r.request, p.Tokens); err != nil {
 		return err
 	}
-	r.prompt, r.tokens = len(p.tokens), p.tokens[:len(p.tokens):len(p.tokens)] // others share the array
-	r.opening, r.rendered = p.opening, p.rendered
+	r.prompt, r.tokens = len(p.Tokens), p.Tokens[:len(p.Tokens):len(p.Tokens)] // others share the array
+	r.opening, r.rendered = p.Opening, p.Rendered
 	r.usage.Prompt = r.prompt
 	r.request.Chat, r.request.Text, r.request.prompt = nil, "", nil // nobody reads them again
 	return nil
@@ -128,55 +133,59 @@ func (s *session) encode() error {
 // decoder begins the answer's text: a new one after a template or a control token, else a continuation of the
 // prompt's, to which a leading space belongs.
 func (s *session) decoder() *token.Stream {
-	if s.rendered || s.vocab.IsControl(s.tokens[s.prompt-1]) {
-		return s.vocab.Stream(false)
+	r := s.record
+	if r.rendered || s.spec.vocab.IsControl(r.tokens[r.prompt-1]) {
+		return s.spec.vocab.Stream(false)
 	}
-	return s.vocab.Resume(false)
+	return s.spec.vocab.Resume(false)
 }
 
 // submit hands the work that is left to the scheduler, as a new sequence.
 func (s *session) submit(c actor.Context) {
+	r := s.record
 	s.abandon(c)
 	bound, err := s.bind()
 	if err != nil {
 		s.end(c, err)
 		return
 	}
-	q := &sequence{session: c.Self(), params: &s.request.Sampling, salt: s.request.Salt, state: s.state, cached: -1}
+	q := &sequence{session: c.Self(), params: &r.request.Sampling, salt: r.request.Salt, state: r.state, cached: -1}
 	q.bound = bound
 	q.Seq = batch.Seq{
-		ID: batch.ID(s.ids.Add(1)), Tokens: append(make([]int32, 0, min(s.limit, len(s.tokens)+tokenSlack)), s.tokens...),
-		Prompt: s.prompt, MaxLen: s.limit, Ends: s.ends(), Score: s.request.score, Client: s.request.Client, Owner: q,
+		ID: batch.ID(s.ids.Add(1)), Tokens: append(make([]int32, 0, min(r.limit, len(r.tokens)+tokenSlack)), r.tokens...),
+		Prompt: r.prompt, MaxLen: r.limit, Ends: s.ends(), Score: r.request.score, Client: r.request.Client, Owner: q,
 	}
 	q.submit.seq, q.cancel.seq, q.wake.seq = q, q, q
 	q.wakeUp = func() { s.out.wake.Send(&q.wake) }
 	s.seq = q
-	if s.sent.IsZero() {
-		s.sent = now()
-		s.usage.Queue = s.sent.Sub(s.opened)
-		q.opened = s.opened
-		s.stats.promptTokens.Add(uint64(s.prompt))
+	if r.sent.IsZero() {
+		r.sent = now()
+		r.usage.Queue = r.sent.Sub(r.opened)
+		q.opened = r.opened
+		s.stats.promptTokens.Add(uint64(r.prompt))
 	}
 	s.out.submit.Send(&q.submit)
 }
 
 // bind makes the constraint of a sequence whose request has a grammar, or whose thoughts have an end.
-func (s *session) bind() (c *constraint, err error) {
-	if s.form.of != nil || s.request.MostThoughts > 0 {
+func (s *session) bind() (c *constrain.Constraint, err error) {
+	r := s.record
+	if r.opening.Bound.Of != nil || r.request.MostThoughts > 0 {
 		s.turns.Leave(func() {
 			if err = s.compile(); err != nil {
 				return
 			}
-			c = &constraint{form: s.form, most: s.request.MostThoughts, vocab: s.vocab, prompt: s.prompt}
+			a := constrain.Answer{Bound: r.opening.Bound, Most: r.request.MostThoughts, Vocab: s.spec.vocab, Prompt: r.prompt}
 			switch {
-			case s.form.calls:
-				c.trie = s.calls()
-			case s.form.of != nil:
-				c.trie = s.trie()
+			case r.opening.Bound.Calls:
+				a.Trie = s.spec.calls()
+			case r.opening.Bound.Of != nil:
+				a.Trie = s.spec.trie()
 			}
-			c.begins = func() *tools.Parser { return s.parser(true, s.tail, s.tools) }
-			if err = c.ready(s.tokens[s.prompt:]); err != nil {
-				err = s.form.of.refuse(err)
+			a.Begins = func() *tools.Parser { return s.spec.parser(true, r.opening.Tail, r.opening.Tools) }
+			c = constrain.New(a)
+			if err = c.Ready(r.tokens[r.prompt:]); err != nil {
+				err = c.In(err)
 			}
 		})
 	}
@@ -185,17 +194,18 @@ func (s *session) bind() (c *constraint, err error) {
 
 // compile makes what the answer is bound to be, where nobody has: the next sequence of the session has it, too.
 func (s *session) compile() error {
-	if s.form.of == nil {
+	r := s.record
+	if r.opening.Bound.Of == nil {
 		return nil
 	}
-	if s.request.made == nil {
-		made, err := s.form.of.Make()
+	if r.request.made == nil {
+		made, err := r.opening.Bound.Of.Make()
 		if err != nil {
-			return s.form.of.refuse(err)
+			return refusal.In(r.opening.Bound.Of.Field, err)
 		}
-		s.request.made = made
+		r.request.made = made
 	}
-	s.form.grammar = s.request.made
+	r.opening.Bound.Grammar = r.request.made
 	return nil
 }
 
@@ -203,10 +213,10 @@ func (s *session) compile() error {
 const tokenSlack = 1024
 
 func (s *session) ends() func(int32) bool {
-	if s.request.IgnoreEOG {
+	if s.record.request.IgnoreEOG {
 		return nil
 	}
-	return s.vocab.IsEOG
+	return s.spec.vocab.IsEOG
 }
 
 // abandon cancels the sequence under way, if any.
@@ -222,32 +232,33 @@ func (s *session) end(c actor.Context, err error) {
 	if err != nil {
 		s.abandon(c)
 	}
-	s.stream.finish(s.usage, err)
+	s.record.stream.finish(s.record.usage, err)
 	c.Stop(c.Self())
 }
 
 func (s *session) token(c actor.Context, m *tokenMessage) {
-	if s.began.IsZero() {
-		s.began = m.at
-		s.usage.Prefill, s.usage.Cached = s.began.Sub(s.sent), m.cached
+	r := s.record
+	if r.began.IsZero() {
+		r.began = m.at
+		r.usage.Prefill, r.usage.Cached = r.began.Sub(r.sent), m.cached
 	}
-	if s.request.score {
+	if r.request.score {
 		s.rows(c, m)
 		return
 	}
 	s.timed(m.at)
-	s.tokens = append(s.tokens, m.result.ID)
-	s.state = m.result.State
-	s.usage.Generated++
+	r.tokens = append(r.tokens, m.result.ID)
+	r.state = m.result.State
+	r.usage.Generated++
 	s.stats.generated.Add(1)
-	s.usage.Decode = m.at.Sub(s.began)
+	r.usage.Decode = m.at.Sub(r.began)
 
-	finish := finishOf(m.end, s.read.push(m.result.ID, m.end))
-	s.stream.push(&m.seq.credit, func(e *Event) {
-		e.Text, e.Parts = append(e.Text, s.read.text...), append(e.Parts, s.read.parts...)
+	finish := finishOf(m.end, s.read.Push(m.result.ID, m.end))
+	r.stream.push(&m.seq.credit, func(e *Event) {
+		e.Text, e.Parts = append(e.Text, s.read.Text...), append(e.Parts, s.read.Parts...)
 		e.HasToken, e.Token, e.LogProb, e.Top, e.Finish = true, m.result.ID, m.result.LogProb, m.result.Top, finish
-		e.At, e.Stop = m.at, s.read.stops.Found()
-		s.stream.usage = s.usage // whose lock is held
+		e.At, e.Stop = m.at, s.read.Stops.Found()
+		r.stream.usage = r.usage // whose lock is held
 	})
 	if finish == Running {
 		return
@@ -260,12 +271,13 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 
 // timed keeps account of how long a client waits for tokens.
 func (s *session) timed(at time.Time) {
-	if s.last.IsZero() {
-		s.stats.firstToken.add(at.Sub(s.opened))
+	r := s.record
+	if r.last.IsZero() {
+		s.stats.firstToken.add(at.Sub(r.opened))
 	} else {
-		s.stats.between.add(at.Sub(s.last))
+		s.stats.between.add(at.Sub(r.last))
 	}
-	s.last = at
+	r.last = at
 }
 
 func finishOf(end batch.End, stopped bool) Finish {
@@ -280,17 +292,18 @@ func finishOf(end batch.End, stopped bool) Finish {
 
 // rows hands a chunk of a score on, less what an earlier incarnation handed on already.
 func (s *session) rows(c actor.Context, m *tokenMessage) {
-	width := s.bound.OutputWidth()
+	r := s.record
+	width := s.spec.bound.OutputWidth()
 	rows := m.seq.rows
-	if skip := s.scored - m.pos; skip > 0 {
+	if skip := r.scored - m.pos; skip > 0 {
 		rows = rows[min(skip*width, len(rows)):]
 	}
 	if len(rows) == 0 {
 		m.seq.giveBack()
 	} else {
-		pos := s.scored
-		s.scored += len(rows) / width
-		s.stream.push(&m.seq.credit, func(e *Event) { e.Pos, e.Logits = pos, rows })
+		pos := r.scored
+		r.scored += len(rows) / width
+		r.stream.push(&m.seq.credit, func(e *Event) { e.Pos, e.Logits = pos, rows })
 	}
 	if m.end != batch.NotEnded {
 		s.end(c, nil)

@@ -9,11 +9,13 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/kv"
 	"github.com/sluice-ai/sluice/stages/model/arch"
 	"github.com/sluice-ai/sluice/stages/model/modelfile"
 	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/stages/prompt"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/stages/tools"
@@ -26,13 +28,11 @@ type spec struct {
 	file     *gguf.File
 	bound    *ir.Bound
 	vocab    *token.Vocab
-	template *chat.Template
+	writer   prompt.Writer
+	room     prompt.Room
 	settings modelfile.Settings
-	standing []chat.Message // that conversations begin with
-	syntax   *tools.Syntax  // how it thinks and calls, as the template shows it
-	plain    *tools.Syntax  // the same, without thoughts
-	writing  *tools.Form    // how it writes calls; nil: that is not known
-	marks    map[int32]bool // control tokens that are a part of that
+	plain    *tools.Syntax  // the writer's, without thoughts
+	marks    map[int32]bool // control tokens that are a part of how it writes calls
 	plan     place.Model
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
@@ -64,12 +64,12 @@ func specOf(m *Model) (*spec, error) {
 	if s.vocab, err = token.New(&m.File.Meta); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.File.Name, err)
 	}
-	s.trie = sync.OnceValue(func() *grammar.Trie { return trieOf(s.vocab, nil) })
+	s.trie = sync.OnceValue(func() *grammar.Trie { return constrain.Trie(s.vocab, nil) })
 	s.calls = sync.OnceValue(func() *grammar.Trie {
 		if len(s.marks) == 0 {
 			return s.trie()
 		}
-		return trieOf(s.vocab, s.marks)
+		return constrain.Trie(s.vocab, s.marks)
 	})
 	if s.bound, err = bind(m); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (s *spec) describe(name string) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.file.Name, err)
 	}
-	s.template, s.info.TemplateNote, err = chat.ForModel(source, s.bound.Arch, func(text string) bool {
+	s.writer.Template, s.info.TemplateNote, err = chat.ForModel(source, s.bound.Arch, func(text string) bool {
 		_, ok := s.vocab.Lookup(text)
 		return ok
 	})
@@ -130,8 +130,9 @@ func (s *spec) describe(name string) (err error) {
 	}
 	s.learn(source)
 	s.settings = modelfile.Of(m)
+	s.writer.Vocab, s.writer.System = s.vocab, s.settings.System
 	if s.settings.Messages != "" {
-		if s.standing, err = chat.ParseMessages(s.settings.Messages, math.MaxInt, nil); err != nil {
+		if s.writer.Standing, err = chat.ParseMessages(s.settings.Messages, math.MaxInt, nil); err != nil {
 			return fmt.Errorf("%s: the messages that go before all others: %w", s.file.Name, err)
 		}
 	}
@@ -140,16 +141,16 @@ func (s *spec) describe(name string) (err error) {
 
 // learn finds out how the model thinks and calls.
 func (s *spec) learn(source string) {
-	s.syntax = tools.Shown(source, s.template.RenderConversation)
-	s.plain = s.syntax.Thoughtless()
+	s.writer.Syntax = tools.Shown(source, s.writer.Template.RenderConversation)
+	s.plain = s.writer.Syntax.Thoughtless()
 	var ends []string
 	for _, id := range s.vocab.EOG() {
 		ends = append(ends, string(s.vocab.Piece(id)))
 	}
-	s.writing = s.syntax.Form(source, s.template.RenderConversation, ends)
+	s.writer.Calls = s.writer.Syntax.Form(source, s.writer.Template.RenderConversation, ends)
 	s.marks = map[int32]bool{}
 	for id := range int32(s.vocab.Size()) {
-		if s.vocab.IsControl(id) && !s.vocab.IsEOG(id) && s.syntax.Mentions(string(s.vocab.Piece(id))) {
+		if s.vocab.IsControl(id) && !s.vocab.IsEOG(id) && s.writer.Syntax.Mentions(string(s.vocab.Piece(id))) {
 			s.marks[id] = true
 		}
 	}
@@ -157,7 +158,7 @@ func (s *spec) learn(source string) {
 
 // parser reads an answer; without thoughts, they are text.
 func (s *spec) parser(thoughts bool, tail string, set *tools.Set) *tools.Parser {
-	syntax := s.syntax
+	syntax := s.writer.Syntax
 	if !thoughts {
 		syntax = s.plain
 	}
@@ -183,7 +184,20 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	}
 	s.among = traits.Among
 	s.info.Sequences = p.Sequences
+	s.room = prompt.Room{Vocab: s.bound.Vocab, Context: p.Context, Text: s.text()}
 	s.info.Context, s.info.KVBytes = p.Context, place.BlockBytes(s.bound.Program, s.layout.KV)/backend.BlockSize
+}
+
+// text is how many tokens a text may have that is scored or embedded.
+func (s *spec) text() int {
+	most := s.plan.Context
+	if s.bound.Whole {
+		most = min(most, s.limits.Rows, s.limits.Wanted)
+	}
+	if s.bound.Positions > 0 {
+		most = min(most, s.bound.Positions)
+	}
+	return most
 }
 
 // streams says whether groups of weights share slots.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/reply"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/tools"
 )
@@ -25,8 +26,8 @@ const (
 // Event is a piece of an answer: one token and what it completed, which may be nothing while a character, a possible
 // stop string or a tag is incomplete. The last event has a Finish and may bring the last text without a token.
 type Event struct {
-	Text     []byte // of all parts, one after the other; Each tells them apart
-	Parts    []Part // Request.Thoughts or Tools; none: Text is what the answer says
+	Text     []byte       // of all parts, one after the other; Each tells them apart
+	Parts    []reply.Part // Request.Thoughts or Tools; none: Text is what the answer says
 	HasToken bool
 	Token    int32
 	LogProb  float32
@@ -39,20 +40,11 @@ type Event struct {
 	Logits []float32 // Score: rows of the vocabulary's size, valid until the next call of Next
 }
 
-// Part says what the next bytes of an event's text are.
-type Part struct {
-	Kind tools.Kind
-	Call int    // of calls and arguments: which one of the answer, from 0
-	Name string // where a call begins: of the function
-	ID   string // where a call begins: if the model writes one
-	Len  int    // bytes of the event's text; a call's beginning has none
-}
-
 // Each yields the parts of an event with their text.
-func (e *Event) Each() iter.Seq2[Part, []byte] {
-	return func(yield func(Part, []byte) bool) {
+func (e *Event) Each() iter.Seq2[reply.Part, []byte] {
+	return func(yield func(reply.Part, []byte) bool) {
 		if len(e.Parts) == 0 && len(e.Text) > 0 {
-			yield(Part{Kind: tools.Text, Len: len(e.Text)}, e.Text)
+			yield(reply.Part{Kind: tools.Text, Len: len(e.Text)}, e.Text)
 			return
 		}
 		text := e.Text

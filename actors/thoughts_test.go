@@ -142,17 +142,17 @@ func TestChoicesShareThePrompt(t *testing.T) {
 		require.EqualValues(t, 7+i, c.Sampling.Seed)
 		p, err := e.spec.promptOf(&c, nil)
 		require.NoError(t, err)
-		require.Same(t, &first.tokens[0], &p.tokens[0])
+		require.Same(t, &first.Tokens[0], &p.Tokens[0])
 		a := collect(t, begin(t, e, c))
-		require.Equal(t, len(first.tokens), a.usage.Prompt)
-		require.Same(t, &first.tokens[0], &c.prompt.tokens[0])
+		require.Equal(t, len(first.Tokens), a.usage.Prompt)
+		require.Same(t, &first.Tokens[0], &c.prompt.Tokens[0])
 	}
 	room := make([]int32, 8)
 	collect(t, begin(t, e, plain(room[:2], 4)))
 	require.Equal(t, make([]int32, 8), room, "an answer is written beside the prompt, which is others' too")
 	other, err := e.spec.promptOf(&r, nil)
 	require.NoError(t, err)
-	require.NotSame(t, &first.tokens[0], &other.tokens[0], "another request has its own")
+	require.NotSame(t, &first.Tokens[0], &other.Tokens[0], "another request has its own")
 
 	r.Chat = &chat.Input{Messages: nil, AddGenerationPrompt: true, ContinueFinalMessage: true}
 	for _, c := range r.Choices(2) {

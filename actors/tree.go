@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/storage/pin"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
@@ -26,7 +27,7 @@ func newHouse(c *HouseConfig, specs []*spec, tapes []*tape, slabs *pin.Arena) *H
 	if c.disk != nil {
 		h.disk = c.disk
 	}
-	h.late, h.quick, h.masking = cmp.Or(c.late, usuallyLate), cmp.Or(c.quick, quick), func() {}
+	h.late, h.quick, h.masking = cmp.Or(c.late, usuallyLate), cmp.Or(c.quick, constrain.Quick), func() {}
 	if c.masking != nil {
 		h.masking = c.masking
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/stages/embed"
 )
 
@@ -25,11 +26,11 @@ func (e *Engine) Read(r Request, query []int32, stop func() bool) ([]int32, erro
 	if err != nil {
 		return nil, err
 	}
-	tokens := p.tokens
+	tokens := p.Tokens
 	if len(query) > 0 {
 		tokens = e.spec.vocab.Pair(tokens)
 	}
-	_, err = e.spec.measure(&r, &prompt{tokens: slices.Concat(query, tokens)})
+	_, err = e.spec.limit(&r, slices.Concat(query, tokens))
 	return tokens, err
 }
 
@@ -37,7 +38,7 @@ func (e *Engine) Read(r Request, query []int32, stop func() bool) ([]int32, erro
 // in the order of positions; Vector makes one of them.
 func (e *Engine) Embed(client string, tokens []int32) (*Stream, error) {
 	if !e.Embeds() {
-		return nil, refuse("%s generates text and has no embeddings: use a file of an embedding model", e.Info.Name)
+		return nil, refusal.Of("%s generates text and has no embeddings: use a file of an embedding model", e.Info.Name)
 	}
 	return e.begin(Request{Client: client, Tokens: tokens, score: true})
 }

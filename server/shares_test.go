@@ -106,8 +106,8 @@ func TestPlacesAreGivenUp(t *testing.T) {
 	}
 }
 
-// TestShares: who has least is next: clients that fill all places and most of the queue, which has room for 1,024 answers,
-// do not keep another one waiting for more than one answer.
+// TestShares: who has least is next: clients that fill all places and most of the queue, which has room for 1,024
+// answers, do not keep another one waiting for more than one answer.
 func TestShares(t *testing.T) {
 	r := start(t, behindProxy, one)
 	for _, conn := range r.fill(t, `{"prompt":"one two","ignore_eos":true,"max_tokens":300,"n":100}`) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/stages/reply"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/stages/tools"
@@ -20,8 +21,8 @@ import (
 // TestParts: what goes on is one part, what changes is another; a call has its own id, or one that is made.
 func TestParts(t *testing.T) {
 	part := func(kind tools.Kind, call int, name, id, text string) *actors.Event {
-		p := actors.Part{Kind: kind, Call: call, Name: name, ID: id, Len: len(text)}
-		return &actors.Event{Text: []byte(text), Parts: []actors.Part{p}}
+		p := reply.Part{Kind: kind, Call: call, Name: name, ID: id, Len: len(text)}
+		return &actors.Event{Text: []byte(text), Parts: []reply.Part{p}}
 	}
 	events := []*actors.Event{
 		part(tools.Thought, 0, "", "", "Hm"), part(tools.Thought, 0, "", "", ", two"), part(tools.Text, 0, "", "", "So"),
@@ -136,7 +137,7 @@ func miniVocab(t *testing.T) *token.Vocab {
 // TestPondered: thinking ends with the last token that says some of it, whatever tokens say nothing by themselves.
 func TestPondered(t *testing.T) {
 	c := &Choice{}
-	thought := actors.Event{HasToken: true, Text: []byte("Hm"), Parts: []actors.Part{{Kind: tools.Thought, Len: 2}}}
+	thought := actors.Event{HasToken: true, Text: []byte("Hm"), Parts: []reply.Part{{Kind: tools.Thought, Len: 2}}}
 	held := actors.Event{HasToken: true}
 	text := actors.Event{HasToken: true, Text: []byte("So")}
 	for i, e := range []actors.Event{held, thought, held, thought, held, text, held} {

@@ -3,7 +3,7 @@ package answer
 import (
 	"strings"
 
-	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/grammar/schema"
 )
@@ -12,7 +12,7 @@ import (
 const MaxForm = 1 << 18
 
 // Form is what an answer is bound to be. Whether it can be kept is found out before anything is generated.
-type Form = actors.Form
+type Form = constrain.Form
 
 // JSONForm is any JSON object; field is what asked for it.
 func JSONForm(field string) *Form {
@@ -57,7 +57,8 @@ func formOf(field, kind string, of []string, read func([]string, grammar.Limits)
 	for i, t := range of {
 		own[i] = strings.Clone(t)
 	}
-	return &Form{Field: field, Key: actors.KeyOf(append([]string{kind}, own...)...), Make: func() (*grammar.Form, error) {
+	key := constrain.KeyOf(append([]string{kind}, own...)...)
+	return &Form{Field: field, Key: key, Make: func() (*grammar.Form, error) {
 		limits := grammar.DefaultLimits()
 		g, err := read(own, limits)
 		if err != nil {

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/refusal"
+	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/grammar"
 )
 
@@ -17,10 +18,10 @@ const formBytes = 32 << 20
 // are computed has the words of its form alone. What is missing is made by turns of clients, once for all that want it.
 type forms struct {
 	mu     sync.Mutex
-	kept   map[actors.FormKey]*keptForm
+	kept   map[constrain.Key]*keptForm
 	bytes  int64 // of all that are kept
 	uses   uint64
-	making map[actors.FormKey]chan struct{} // closed when who makes it is done
+	making map[constrain.Key]chan struct{} // closed when who makes it is done
 }
 
 type keptForm struct {
@@ -29,14 +30,14 @@ type keptForm struct {
 }
 
 func newForms() *forms {
-	return &forms{kept: map[actors.FormKey]*keptForm{}, making: map[actors.FormKey]chan struct{}{}}
+	return &forms{kept: map[constrain.Key]*keptForm{}, making: map[constrain.Key]chan struct{}{}}
 }
 
 // turn waits for the turn of who wants something made, until done is called.
 type turn func(context.Context) (done func(), err error)
 
 // get returns what a form is compiled to, for who waits no longer than ctx.
-func (s *forms) get(ctx context.Context, by turn, f *actors.Form) (*grammar.Form, error) {
+func (s *forms) get(ctx context.Context, by turn, f *constrain.Form) (*grammar.Form, error) {
 	for {
 		form, others := s.look(f.Key)
 		switch {
@@ -54,7 +55,7 @@ func (s *forms) get(ctx context.Context, by turn, f *actors.Form) (*grammar.Form
 }
 
 // look finds a form, or who makes it. Where nobody does, the caller has to.
-func (s *forms) look(key actors.FormKey) (form *grammar.Form, others chan struct{}) {
+func (s *forms) look(key constrain.Key) (form *grammar.Form, others chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k := s.kept[key]; k != nil {
@@ -68,7 +69,7 @@ func (s *forms) look(key actors.FormKey) (form *grammar.Form, others chan struct
 	return nil, others
 }
 
-func (s *forms) make(ctx context.Context, by turn, f *actors.Form) (form *grammar.Form, err error) {
+func (s *forms) make(ctx context.Context, by turn, f *constrain.Form) (form *grammar.Form, err error) {
 	defer func() { s.done(f.Key, form) }()
 	end, err := by(ctx)
 	if err != nil {
@@ -82,7 +83,7 @@ func (s *forms) make(ctx context.Context, by turn, f *actors.Form) (form *gramma
 }
 
 // done keeps a form, unless it is nil, and has others look again.
-func (s *forms) done(key actors.FormKey, form *grammar.Form) {
+func (s *forms) done(key constrain.Key, form *grammar.Form) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.making[key])
@@ -99,7 +100,7 @@ func (s *forms) done(key actors.FormKey, form *grammar.Form) {
 
 // forget lets go of the form that nobody has used for longest. Programs that follow it go on.
 func (s *forms) forget() {
-	var oldest actors.FormKey
+	var oldest constrain.Key
 	least := s.uses + 1
 	for key, k := range s.kept {
 		if k.used < least {
@@ -120,7 +121,7 @@ func (f *formFault) Error() string { return fmt.Sprintf("%s: %v", f.field, f.err
 
 // faultOf is what is told of a form that cannot be made.
 func faultOf(f *Form, err error) error {
-	var user *actors.UserError
+	var user *refusal.Error
 	if errors.As(err, &user) {
 		return err // it has words of its own
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/server/quota"
 	"github.com/sluice-ai/sluice/stages/grammar"
 )
@@ -132,12 +132,12 @@ func TestFormOfWhoLeaves(t *testing.T) {
 func TestFaultyForm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, w := newForms(), newWorkshop()
-		for _, fault := range []error{errors.New("too large"), &actors.UserError{Text: "too large"}} {
+		for _, fault := range []error{errors.New("too large"), &refusal.Error{Text: "too large"}} {
 			got := w.ask(t.Context(), s, "a", anA)
 			w.let <- fault
 			err := <-got
 			require.ErrorContains(t, err, "too large")
-			var user *actors.UserError
+			var user *refusal.Error
 			require.Equal(t, !errors.As(err, &user), strings.HasPrefix(err.Error(), "grammar: "))
 		}
 		require.Empty(t, s.kept)

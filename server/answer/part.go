@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/stages/reply"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/tools"
 )
@@ -56,7 +57,7 @@ type Prob struct {
 }
 
 // add takes a part of an event.
-func (n *News) add(p actors.Part, text []byte) {
+func (n *News) add(p reply.Part, text []byte) {
 	kind := Call
 	switch p.Kind {
 	case tools.Text:

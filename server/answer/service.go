@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
@@ -248,7 +249,7 @@ var errUnfinished = errors.New("the stream ended before the answer did")
 
 // explain finds what to tell the client about an error of the engine; what it must not see goes to the log.
 func explain(x *exchange.Exchange, o *Order, err error) *wire.Fault {
-	var user *actors.UserError
+	var user *refusal.Error
 	var form *formFault
 	switch {
 	case errors.As(err, &form):

@@ -6,7 +6,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/tools"
 )
@@ -15,7 +14,7 @@ import (
 const MaxTools = 512
 
 // Tools is what the engine is told of tools.
-type Tools = actors.Tools
+type Tools = tools.Choice
 
 // Tool is a function that the model may call.
 type Tool = tools.Tool

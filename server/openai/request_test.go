@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/tools"
 )
 
 func testModel(string) (*answer.Model, *wire.Fault) {
@@ -150,7 +151,7 @@ func tooled(function string) string {
 func TestTools(t *testing.T) {
 	f := answer.Tool{Name: "f", Parameters: `{"type": "object"}`, Strict: true}
 	const function = `{"name":"f","strict":true,"parameters":{"type":"object"}}`
-	for rest, want := range map[string]*actors.Tools{
+	for rest, want := range map[string]*tools.Choice{
 		``: {List: []answer.Tool{f}}, `,"tool_choice":"auto"`: {List: []answer.Tool{f}}, `,"tool_choice":"none"`: nil,
 		`,"tool_choice":"required","parallel_tool_calls":false`:                 {List: []answer.Tool{f}, Must: true, Single: true},
 		`,"tool_choice":{"type":"function","function":{"name":"f"}}`:            {List: []answer.Tool{f}, Must: true, Only: "f"},
@@ -173,13 +174,13 @@ func TestAllowedTools(t *testing.T) {
 			{"type":"function","function":{"name":"g"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"`+mode+`",
 			"tools":[{"type":"function","function":{"name":"g"}}]}}}`), testModel)
 		require.Nil(t, fault)
-		require.Equal(t, &actors.Tools{List: []answer.Tool{{Name: "g"}}, Must: must}, o.Prompts[0].Tools)
+		require.Equal(t, &tools.Choice{List: []answer.Tool{{Name: "g"}}, Must: must}, o.Prompts[0].Tools)
 		require.Len(t, o.Prompts[0].Chat.Tools, 1)
 
 		r, fault := decodeResponse(given(`{"input":"a","tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}],
 			"tool_choice":{"type":"allowed_tools","mode":"`+mode+`","tools":[{"type":"function","name":"g"}]}}`), testModel, forgotten)
 		require.Nil(t, fault)
-		require.Equal(t, &actors.Tools{List: []answer.Tool{{Name: "g"}}, Must: must}, r.Prompts[0].Tools)
+		require.Equal(t, &tools.Choice{List: []answer.Tool{{Name: "g"}}, Must: must}, r.Prompts[0].Tools)
 		require.Len(t, r.Prompts[0].Chat.Tools, 1)
 		require.Equal(t, `{"type":"allowed_tools","mode":"`+mode+`","tools":[{"type":"function","name":"g"}]}`,
 			string(appendToolChoice(nil, &r.tools)))

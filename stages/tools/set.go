@@ -14,6 +14,19 @@ type Tool struct {
 	Strict     bool   // its arguments are kept to that
 }
 
+// Choice is the functions that an answer may call, and must. Nobody changes it.
+type Choice struct {
+	List   []Tool
+	Must   bool   // the answer is a call, or several; their arguments are kept to the schemas
+	Only   string // with Must: of this one; "": any
+	Single bool   // at most one call
+}
+
+// Binds says that some of what an answer says may be bound.
+func (c *Choice) Binds() bool {
+	return c.Must || slices.ContainsFunc(c.List, func(t Tool) bool { return t.Strict })
+}
+
 // Set is the tools of a request. The nil Set is one that nobody told: any name may be a tool's.
 type Set struct {
 	names  []string

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/tools"
@@ -74,7 +75,7 @@ func (d *dialogue) answer(ctx context.Context, messages []chat.Message, show fun
 	}
 	for {
 		got, err := d.generate(ctx, messages, show)
-		var refused *actors.UserError
+		var refused *refusal.Error
 		if d.trims && errors.As(err, &refused) && refused.TooLong && d.halve(messages) {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/library"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/grammar/schema"
 )
@@ -128,7 +129,7 @@ func (c *Run) prompt(e *env.Env) (string, error) {
 }
 
 // form is what the answer must be; nil: anything. It is read before the model is, so that a fault in it costs no time.
-func (c *Run) form(e *env.Env) (*actors.Form, error) {
+func (c *Run) form(e *env.Env) (*constrain.Form, error) {
 	if !c.Given() {
 		return nil, nil
 	}
@@ -143,7 +144,7 @@ func (c *Run) form(e *env.Env) (*actors.Form, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &actors.Form{Make: func() (*grammar.Form, error) { return made, nil }}, nil
+	return &constrain.Form{Make: func() (*grammar.Form, error) { return made, nil }}, nil
 }
 
 func (c *Run) request(e *env.Env, engine *actors.Engine, prompt string) (actors.Request, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/refusal"
 )
 
 // talk reads messages and commands, and shows what becomes of them.
@@ -137,7 +138,7 @@ func (t *talk) speak(ctx context.Context,
 		t.note("the context of %d tokens was full: the oldest %s left out of what the model sees", t.engine.Info.Context,
 			were(got.left, "message"))
 	}
-	var refused *actors.UserError
+	var refused *refusal.Error
 	switch {
 	case t.patient && errors.Is(err, context.Canceled) && ctx.Err() == nil:
 		if got.kept {

@@ -1,4 +1,4 @@
-package actors
+package constrain
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package actors
+package constrain
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/grammar/lang"
 	"github.com/sluice-ai/sluice/stages/grammar/schema"
@@ -29,8 +30,8 @@ type caller struct {
 // manySchemas is so many times what one schema may cost that all of a request may.
 const manySchemas = 4
 
-// formOf is the form of an answer that is calls of a request's tools.
-func formOf(writing *tools.Form, t *Tools, thought bool) *Form {
+// Calls is the form of an answer that is calls of a request's tools.
+func Calls(writing *tools.Form, t *tools.Choice, thought bool) *Form {
 	marks, elements := *writing, tools.Elements{}
 	if marks.Elements != nil {
 		marks.Elements, elements = nil, *writing.Elements
@@ -46,7 +47,7 @@ func formOf(writing *tools.Form, t *Tools, thought bool) *Form {
 
 // callsOf is the grammar of an answer that is calls of a request's tools. thought: one may come first, where the model
 // has marks for it.
-func callsOf(form *tools.Form, t *Tools, thought bool) (*grammar.Form, error) {
+func callsOf(form *tools.Form, t *tools.Choice, thought bool) (*grammar.Form, error) {
 	limits := grammar.DefaultLimits()
 	c := caller{form: form, limits: limits, free: map[string]grammar.Expr{},
 		left: lang.Budget{Steps: manySchemas * limits.Steps, States: limits.States}}
@@ -64,7 +65,7 @@ func callsOf(form *tools.Form, t *Tools, thought bool) (*grammar.Form, error) {
 		}
 		way, err := c.call(tool, t.Must || tool.Strict, grammar.Alt(next...), !t.Single)
 		if err != nil {
-			return nil, refuse("the parameters of the tool %s: %v", tool.Name, err)
+			return nil, refusal.Of("the parameters of the tool %s: %v", tool.Name, err)
 		}
 		ways = append(ways, way)
 	}
@@ -82,7 +83,7 @@ func callsOf(form *tools.Form, t *Tools, thought bool) (*grammar.Form, error) {
 	c.grammar.Rules[root] = grammar.Rule{Name: "root", Body: grammar.Seq(body...)}
 	made, err := grammar.Compile(&c.grammar, limits)
 	if err != nil {
-		return nil, refuse("tools: calls of them: %v", err)
+		return nil, refusal.Of("tools: calls of them: %v", err)
 	}
 	return made, nil
 }

@@ -1,4 +1,4 @@
-package actors
+package constrain
 
 import (
 	"crypto/sha256"
@@ -11,15 +11,15 @@ import (
 // needed.
 type Form struct {
 	Field string                        // of the request
-	Key   FormKey                       // equal for equal forms
+	Key   Key                           // equal for equal forms
 	Make  func() (*grammar.Form, error) // takes up to what grammar.DefaultLimits say; several may make it at once
 }
 
-// FormKey tells forms apart.
-type FormKey [sha256.Size]byte
+// Key tells forms apart.
+type Key [sha256.Size]byte
 
 // KeyOf is the key of a form that is made of these texts, the first of which says how.
-func KeyOf(texts ...string) (key FormKey) {
+func KeyOf(texts ...string) (key Key) {
 	sum := sha256.New()
 	for _, t := range texts {
 		sum.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(t))))

@@ -1,0 +1,54 @@
+package prompt
+
+import (
+	"strings"
+
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/constrain"
+	"github.com/sluice-ai/sluice/stages/tools"
+)
+
+// Source is what a request says. One of Tokens, Chat and Text is the prompt, in this order of precedence.
+type Source struct {
+	Tokens []int32     // ids as they are
+	Chat   *chat.Input // rendered by the model's template; its BOS, EOS, Now and Stop are filled in
+	Text   string      // completed as it is, with BOS by the model's rule
+	Plain  bool        // control tokens spelled out in Text are plain text
+
+	Form  *constrain.Form // what the answer must be, thoughts apart; nil: anything
+	Tools *tools.Choice   // what it may call; nil: nothing
+}
+
+// Prompt is what the model reads. Nobody changes it.
+type Prompt struct {
+	Tokens   []int32
+	Rendered bool // by the template: the answer is a text of its own
+	Opening
+}
+
+// Opening is what an answer is read with.
+type Opening struct {
+	Tail  string          // how the prompt ends, behind all that others said
+	Tools *tools.Set      // that may be called; an empty one where nothing may
+	Bound constrain.Bound // what the answer is bound to be
+}
+
+// tailOf is how a prompt ends behind the last words in it that are not the model's.
+func tailOf(prompt string, in *chat.Input) string {
+	const most = 64 // bytes of it, where these words are not found
+	from := max(0, len(prompt)-most)
+	if in != nil {
+		for i := range in.Messages {
+			m := &in.Messages[len(in.Messages)-1-i]
+			if m.Role == "assistant" {
+				continue
+			}
+			said := strings.TrimSpace(m.Text())
+			if at := strings.LastIndex(prompt, said); said != "" && at >= 0 {
+				from = at + len(said)
+			}
+			break
+		}
+	}
+	return strings.Clone(prompt[from:])
+}

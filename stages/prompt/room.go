@@ -1,0 +1,53 @@
+package prompt
+
+import "github.com/sluice-ai/sluice/internal/refusal"
+
+// Room is how many tokens there is room for.
+type Room struct {
+	Vocab   int // ids are below
+	Context int // tokens of a prompt and its answer
+	Text    int // tokens of a text that the model scores or embeds
+}
+
+// Answer returns how long a prompt and its answer of at most most tokens may be together; most ≤ 0: no bound but the
+// context.
+func (r *Room) Answer(prompt []int32, most int) (limit int, err error) {
+	if err := r.known(prompt); err != nil {
+		return 0, err
+	}
+	if len(prompt) >= r.Context {
+		return 0, refusal.TooLong("the prompt has %d tokens and the context %d, which leaves no room for an answer: "+
+			"shorten it, or start with a larger --ctx", len(prompt), r.Context)
+	}
+	if most <= 0 {
+		return r.Context, nil
+	}
+	return len(prompt) + min(most, r.Context-len(prompt)), nil
+}
+
+// Scored checks that a text fits that has no answer, and returns its length.
+func (r *Room) Scored(text []int32) (limit int, err error) {
+	if err := r.known(text); err != nil {
+		return 0, err
+	}
+	if len(text) > r.Context {
+		return 0, refusal.TooLong("there are %d tokens, the context holds %d: ask for a larger one", len(text), r.Context)
+	}
+	if len(text) > r.Text {
+		return 0, refusal.TooLong("there are %d tokens, and this model takes texts of at most %d: shorten it", len(text), r.Text)
+	}
+	return len(text), nil
+}
+
+// known wants tokens of the vocabulary, and some.
+func (r *Room) known(prompt []int32) error {
+	if len(prompt) == 0 {
+		return refusal.Of("the prompt has no tokens: give it some text")
+	}
+	for i, id := range prompt {
+		if id < 0 || int(id) >= r.Vocab {
+			return refusal.Of("token %d of the prompt is %d, the vocabulary has 0 to %d", i, id, r.Vocab-1)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package prompt
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/sluice-ai/sluice/internal/refusal"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/constrain"
+	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/stages/tools"
+)
+
+// ErrStopped is the error of a prompt whose making was stopped.
+var ErrStopped = errors.New("the prompt is not wanted any more")
+
+// Writer writes prompts for a model. Nobody changes it.
+type Writer struct {
+	Vocab    *token.Vocab
+	Template *chat.Template
+	System   string         // the system message of conversations that have none
+	Standing []chat.Message // that conversations begin with
+	Syntax   *tools.Syntax  // how the model thinks and calls, as the template shows it
+	Calls    *tools.Form    // how it writes calls; nil: that is not known
+}
+
+// Write makes the prompt of a request, of at most context tokens. now is what a template reads; stop, which may be nil,
+// says that nobody wants the prompt any more. Faults of the request are refusal.Error.
+func (w *Writer) Write(from *Source, context int, now time.Time, stop func() bool) (Prompt, error) {
+	if from.Tokens != nil {
+		return w.equip(Prompt{Tokens: from.Tokens}, from)
+	}
+	text, options := from.Text, token.Options{AddSpecial: true, ParseSpecial: !from.Plain}
+	if from.Chat != nil {
+		var err error
+		if text, err = w.Render(*from.Chat, now, stop); err != nil {
+			return Prompt{}, err
+		}
+		// A template may spell out the BOS that encoding would add: there must be one.
+		again := w.Vocab.BOSText() != "" && strings.HasPrefix(text, w.Vocab.BOSText())
+		options = token.Options{AddSpecial: !again, ParseSpecial: true}
+	}
+	options.Most, options.Stop = context, stop
+	ids, err := w.Vocab.Encode(nil, text, options)
+	var long *token.TooLong
+	switch {
+	case errors.As(err, &long):
+		return Prompt{}, refusal.TooLong("the prompt has %d bytes, which are more than %d tokens, and the context holds %d: "+
+			"shorten it, or start with a larger --ctx", long.Bytes, long.Least-1, context)
+	case errors.Is(err, token.ErrStopped):
+		return Prompt{}, ErrStopped
+	case err != nil:
+		return Prompt{}, refusal.Of("the prompt cannot be put into tokens: %v", err)
+	}
+	return w.equip(Prompt{Tokens: ids, Rendered: from.Chat != nil, Opening: Opening{Tail: tailOf(text, from.Chat)}}, from)
+}
+
+// equip says what an answer may call, and what it is bound to be.
+func (w *Writer) equip(p Prompt, from *Source) (Prompt, error) {
+	p.Bound.Of = from.Form
+	choice := from.Tools
+	if choice == nil {
+		choice = &tools.Choice{}
+	}
+	var err error
+	if p.Tools, err = tools.NewSet(choice.List); err != nil {
+		return Prompt{}, refusal.Of("tools: %v", err)
+	}
+	switch {
+	case !choice.Binds():
+		return p, nil
+	case choice.Must && from.Form != nil:
+		return Prompt{}, refusal.Of("the answer is to be a call, and of another form too: drop one of both")
+	case w.Calls == nil && choice.Must:
+		return Prompt{}, refusal.Of("the chat template of this model does not show how it writes calls: none can be forced, " +
+			"let the model choose (tool_choice auto)")
+	case w.Calls == nil || !choice.Must && (from.Form != nil || !w.Syntax.Opens(w.Calls.Open)):
+		return p, nil
+	}
+	mark := w.Calls.Thought[0]
+	thinks := mark != "" && !strings.Contains(p.Tail, strings.TrimSpace(mark)) && choice.Must
+	form := constrain.Calls(w.Calls, choice, thinks)
+	p.Bound = constrain.Bound{Of: form, Calls: true, Lazy: !choice.Must, Headings: true}
+	return p, nil
+}
+
+// Render turns a conversation into the text of a prompt; see Write.
+func (w *Writer) Render(in chat.Input, now time.Time, stop func() bool) (string, error) {
+	in.BOS, in.EOS, in.Now, in.Stop = w.Vocab.BOSText(), w.Vocab.EOSText(), now, stop
+	in.Messages = w.whole(in.Messages)
+	text, err := w.Template.Render(in)
+	switch {
+	case err != nil && stop != nil && stop():
+		return "", ErrStopped
+	case err != nil:
+		return "", refusal.Of("the model's chat template refused the conversation: %v", err)
+	}
+	return text, nil
+}
+
+// whole puts in front of a conversation what the model's settings say: messages, and a system message unless the
+// conversation has one.
+func (w *Writer) whole(said []chat.Message) []chat.Message {
+	own := len(said) > 0 && said[0].Role == "system"
+	if len(said) == 0 || len(w.Standing) == 0 && (own || w.System == "") {
+		return said
+	}
+	var all []chat.Message
+	switch {
+	case own:
+		all, said = append(all, said[0]), said[1:]
+	case w.System != "":
+		all = append(all, chat.Say("system", w.System))
+	}
+	return append(append(all, w.Standing...), said...)
+}
