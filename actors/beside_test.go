@@ -42,7 +42,11 @@ type beside struct {
 func (*beside) Name() string { return "beside" }
 func (*beside) Close() error { return nil }
 func (d *beside) Traits() backend.Traits {
-	return backend.Traits{Flight: d.flight, Draws: d.draws, Shares: true, Memory: backend.OwnMemory, Times: d.times,
+	draws := 0
+	if d.draws {
+		draws = 1
+	}
+	return backend.Traits{Flight: d.flight, Draws: draws, Shares: true, Memory: backend.OwnMemory, Clock: d.times,
 		Apart: func(*ir.Bound) bool { return d.apart }}
 }
 

@@ -68,7 +68,7 @@ func TestIdle(t *testing.T) {
 	require.NoError(t, e.house.system.Stop(e.at("scheduler")))
 	var at time.Duration
 	seen := map[trace.Cause]int{}
-	steps, timed := 0, e.house.device.Traits().Times
+	steps, timed := 0, e.house.device.Traits().Clock
 	for _, s := range tap.Drain(nil) {
 		if s.Track != "house/device/compute" {
 			continue

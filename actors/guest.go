@@ -57,6 +57,7 @@ func (g *guest) layout(slabs []byte) backend.Config {
 	if g.copies == nil && !g.timed {
 		return layout
 	}
+	layout.Detail = g.stats.spans.Tapped
 	layout.Ran = func(r backend.Ran) {
 		if g.timed && !r.Copied {
 			for _, m := range g.steps {

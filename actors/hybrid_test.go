@@ -37,7 +37,7 @@ type apart struct {
 
 func (d *apart) Traits() backend.Traits {
 	t := d.Device.Traits()
-	t.Flight, t.Draws, t.Memory, t.Free, t.Crowded = 2, true, backend.OwnMemory, 3<<30, false
+	t.Flight, t.Draws, t.Memory, t.Free, t.Threads = 2, 1, backend.OwnMemory, 3<<30, 0
 	return t
 }
 
@@ -355,7 +355,7 @@ func TestTraceOfHybrid(t *testing.T) {
 		on(c)
 		c.Device, c.Layers = &hybrid.Device{Device: c.Device, Host: devicetest.Processor(t, "")}, 1
 	})
-	if !e.house.device.Traits().Times {
+	if !e.house.device.Traits().Clock {
 		t.Skip("the device has no clock")
 	}
 	r := plain([]int32{5, 6}, 20)

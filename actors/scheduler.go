@@ -197,7 +197,6 @@ func (s *scheduler) dispatch(m *step) {
 	s.ring[len(s.ring)-1] = m
 	s.waits = s.shared
 	s.draws(m)
-	m.compute.Detail = s.stats.spans.Tapped()
 	m.gen, m.err = s.gen, nil
 	m.delays, s.delays = s.delays, delays{}
 	s.stats.lacking.Store(0)

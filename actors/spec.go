@@ -176,13 +176,13 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 		s.layout.Weights = backend.Uploaded{Tables: s.tables()}
 	}
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside}
-	s.limits.Draws = traits.Draws && s.layout.OnHost == nil
+	s.limits.Draws = traits.Draws > 0 && s.layout.OnHost == nil
 	s.limits.Whole = s.bound.Whole
 	s.limits.Apart = traits.Apart != nil && traits.Apart(s.bound)
 	if len(s.bound.States) > 0 {
 		s.limits.Redo = backend.BlockSize
 	}
-	s.among = traits.Among
+	s.among = traits.Draws
 	s.info.Sequences = p.Sequences
 	s.room = prompt.Room{Vocab: s.bound.Vocab, Context: p.Context, Text: s.text()}
 	s.info.Context, s.info.KVBytes = p.Context, place.BlockBytes(s.bound.Program, s.layout.KV)/backend.BlockSize
@@ -253,7 +253,7 @@ func (s *spec) bytes() (total int64) {
 // draw says how the token at a position is drawn, here.
 func (s *spec) draw(p *sample.Params, position int) backend.Draw {
 	d := p.Draw(position)
-	if d.Temp > 0 && (d.TopK == 0 || int(d.TopK) > s.among) {
+	if d.Temp > 0 && (d.TopK == 0 || int(d.TopK) > s.among || s.among < 2) {
 		return backend.Draw{Host: true}
 	}
 	return d

@@ -91,17 +91,29 @@ func TestTimedDevice(t *testing.T) {
 	}
 }
 
+// detailed is a device that knows whether the time of each segment is wanted.
+type detailed struct {
+	*beside
+	detail func() bool
+}
+
+func (d *detailed) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	d.detail = c.Detail
+	return d.beside.Compile(p, c)
+}
+
 // TestDetail: a device is asked to time each segment as long as somebody records a trace, and not before or after.
 func TestDetail(t *testing.T) {
 	var asked, steps atomic.Int64
-	device := &beside{flight: 1, times: true, hung: func(s *backend.Step) bool {
+	device := &detailed{}
+	device.beside = &beside{flight: 1, times: true, hung: func(*backend.Step) bool {
 		steps.Add(1)
-		if s.Detail {
+		if device.detail() {
 			asked.Add(1)
 		}
 		return false
 	}}
-	e := startBeside(t, device, nil)
+	e := startBeside(t, device.beside, func(c *Config) { c.Device = device })
 	run := func() (inDetail, all int64) {
 		asked.Store(0)
 		steps.Store(0)

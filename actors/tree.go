@@ -3,6 +3,7 @@ package actors
 import (
 	"cmp"
 	"net/url"
+	"runtime"
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -48,7 +49,8 @@ func newHouse(c *HouseConfig, specs []*spec, tapes []*tape, slabs *pin.Arena) *H
 
 // crowded says whether steps take every core: on the device, or on the host that computes some of their segments.
 func crowded(t backend.Traits, specs []*spec) bool {
-	return t.Crowded || t.Host != nil && t.Host.Crowded &&
+	cores := runtime.GOMAXPROCS(0)
+	return t.Threads >= cores || t.Host != nil && t.Host.Threads >= cores &&
 		slices.ContainsFunc(specs, func(s *spec) bool { return s.layout.OnHost != nil })
 }
 
@@ -73,7 +75,7 @@ func (h *House) tree() *root {
 		r.hangUpAll, r.last = append(r.hangUpAll, t.wiring.hangUpAll), append(r.last, t.wiring.model)
 		kept.guests = append(kept.guests, &guest{
 			index: i, spec: t.spec, tape: t.tape, out: t.wiring.guest, stats: &t.stats, progress: &t.loaded,
-			timed: h.device.Traits().Times,
+			timed: h.device.Traits().Clock,
 		})
 		if g := kept.guests[i]; h.device.Traits().Memory == backend.OwnMemory && t.spec.streams() {
 			path := w.device.Address.Id
@@ -103,7 +105,7 @@ func (h *House) newDevice(kept *deviceMemory, incarnation int) *device {
 		at:    cursor{turns: h.turns, idle: h.watch.idle, working: &kept.working},
 		vigil: vigil{most: h.late, debt: &h.wiring.tiers.Debt, wake: h.wiring.deviceEdges.overdue},
 	}
-	if traits.Times {
+	if traits.Clock {
 		d.at.idle = trace.Aside()
 		d.timed = &timed{idle: d.idle, held: d.at.idle}
 	}

@@ -1,7 +1,6 @@
 package cpu_test
 
 import (
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,12 +74,9 @@ func TestFixtures(t *testing.T) {
 	eachDevice(t, true, func(t *testing.T, d backend.Device) { backendtest.Fixtures(t, d, archtest.Open, 5) })
 }
 
-// TestCrowded: only a pool with a thread for every core leaves none to goroutines.
-func TestCrowded(t *testing.T) {
-	cores := runtime.GOMAXPROCS(0)
-	for threads, want := range map[int]bool{cores - 1: false, cores: true, cores + 1: true} {
-		if threads > 0 {
-			require.Equal(t, want, device(t, threads, "").Traits().Crowded, "%d threads", threads)
-		}
+// TestThreads: the device says how many of the program's threads it computes on.
+func TestThreads(t *testing.T) {
+	for _, threads := range []int{1, 2, 3} {
+		require.Equal(t, threads, device(t, threads, "").Traits().Threads)
 	}
 }

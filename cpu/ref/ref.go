@@ -17,7 +17,9 @@ type device struct{}
 func (device) Name() string { return "ref" }
 
 // Traits: one step at a time, in the program's memory, on the one goroutine that calls.
-func (device) Traits() backend.Traits { return backend.Traits{Flight: 1, Memory: backend.HostMemory} }
+func (device) Traits() backend.Traits {
+	return backend.Traits{Flight: 1, Threads: 1, Memory: backend.HostMemory}
+}
 
 func (device) Close() error { return nil }
 

@@ -45,11 +45,11 @@ func (v *Device) Name() string { return strings.ToLower(v.facts.API) + " " + v.f
 
 // Traits: steps are computed beside the program, and tokens are drawn here, unless from too many.
 func (v *Device) Traits() backend.Traits {
-	t := backend.Traits{Flight: flight, Draws: true, Shares: true, Memory: backend.OwnMemory,
+	t := backend.Traits{Flight: flight, Draws: 1, Shares: true, Memory: backend.OwnMemory,
 		Free: max(1, int64(v.facts.Free)), Bytes: v.groupBytes, Apart: v.kernels.Apart, Halves: v.facts.Halves,
-		Times: v.computing.bits > 0}
+		Clock: v.computing.bits > 0}
 	if v.facts.Samples {
-		t.Among = kernel.MaxTopK
+		t.Draws = kernel.MaxTopK
 	}
 	return t
 }

@@ -204,6 +204,7 @@ func (m *model) begin(x *entry) error {
 	}
 	x.begun, m.ring.draws = true, len(x.step.Draws)
 	x.clock.begins, x.clock.work, x.clock.longest = time.Time{}, 0, 0
+	x.clock.detail = m.config.Detail != nil && m.config.Detail()
 	x.countSeen()
 	x.clock.moving, x.clock.behind = absent, absent
 	return nil

@@ -47,6 +47,7 @@ type entryClock struct {
 	work    float64       // products that were submitted whole
 	sees    float64       // positions, of all rows
 	longest time.Duration // of a submission, as predicted
+	detail  bool          // the observer wants the time of each segment
 }
 
 // of is the entry of a step.

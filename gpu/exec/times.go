@@ -52,7 +52,7 @@ func (m *model) detail(x *entry, key *recorded) {
 		s = &shares{}
 		m.accounts.shares[*key] = s
 	}
-	key.detail = s.due() || x.step.Detail || key.Rows >= fewRows
+	key.detail = s.due() || x.clock.detail || key.Rows >= fewRows
 }
 
 // submitted notes what the end of a step has to read.

@@ -63,7 +63,7 @@ func TestTimes(t *testing.T) {
 			})
 		}
 		require.NoError(t, x.Close())
-		require.Equal(t, stamps, d.Traits().Times)
+		require.Equal(t, stamps, d.Traits().Clock)
 		if !stamps {
 			require.Empty(t, all)
 			return
@@ -98,10 +98,11 @@ func TestDetail(t *testing.T) {
 	m := small(t)
 	var all []backend.Ran
 	const fewRows, detailEvery = 16, 16
+	asked := false
 	d, seen := open(t).watched()
 	x, err := d.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF16,
 		Blocks: backendtest.Blocks(m.Program, 3), MaxRows: fewRows, MaxWanted: 1},
-		Observer: backend.Observer{Ran: func(r backend.Ran) { all = append(all, r) }}})
+		Observer: backend.Observer{Ran: func(r backend.Ran) { all = append(all, r) }, Detail: func() bool { return asked }}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, x.Close()) }()
 	for r := range m.Weights {
@@ -110,7 +111,7 @@ func TestDetail(t *testing.T) {
 	segments, last := len(m.Segments), time.Time{}
 	step := func(pos, rows int, detail bool) (stamps int) {
 		s := x.Steps()[0]
-		s.Tokens, s.Wanted, s.Detail = make([]int32, rows), []int32{0}, detail
+		s.Tokens, s.Wanted, asked = make([]int32, rows), []int32{0}, detail
 		s.Spans = []backend.Span{{Rows: rows, Pos: pos, Tables: backendtest.Tables(m.Program, []int32{0, 1})}}
 		all = all[:0]
 		for seg := range m.Segments {

@@ -85,7 +85,7 @@ func whatItSays(t *testing.T, g *gpu, m *backendtest.Model) said {
 	it := &running{x, t, m}
 	tokens := []int32{1, 97, 3}
 	all := said{logits: it.logits(tokens, 1)}
-	require.Equal(t, d.Traits().Times, told.Load() > 0, "who has timestamps tells of segments")
+	require.Equal(t, d.Traits().Clock, told.Load() > 0, "who has timestamps tells of segments")
 	for pos := range tokens {
 		s, done := it.begin(pos, tokens[pos:pos+1], pos, true)
 		require.NoError(t, <-done)

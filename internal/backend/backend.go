@@ -23,27 +23,29 @@ var ErrLost = errors.New("the device is lost")
 // what it computed that never ends.
 var ErrHung = errors.New("it hangs")
 
-// Traits are what a device says of itself to those who drive it.
+// Traits are what a device says of itself to those who plan for it and drive it: of its steps, of the weights that it
+// computes from, and of its arithmetic.
 type Traits struct {
-	Flight  int  // steps that may be in flight, enqueued and not finished; at least 1
-	Draws   bool // it draws tokens from the logits itself, as Step.Draws asks
-	Among   int  // of draws with a Temp it makes those among at most so many tokens, TopK: the others must be the host's
-	Shares  bool // groups of matrices can share a slot, one after the other: see Config.Slots
-	Crowded bool // its threads take every core that goroutines may run on
-	Times   bool // it says itself when segments ran: see Config.Ran
-	Halves  bool // attention over caches of halves rounds queries and weights to halves, too
-	Memory  Reach
-	Free    int64 // bytes of its own memory that nothing takes yet; 0: it computes in the program's
-	// Host is what computes the segments that Config.OnHost names, in the program's memory and within Enqueue. nil: a
+	Flight  int // steps that may be in flight, enqueued and not finished; at least 1
+	Threads int // of the program's that compute, within Enqueue; 0: the device computes beside the program
+	// Draws is among how many of the likeliest tokens, Draw.TopK, it draws one itself, as Step.Draws asks. 1: it takes
+	// the likeliest, where Temp is 0. 0: it draws none. All other tokens are the host's to draw.
+	Draws int
+	Clock bool // it says itself, by its own clock, when segments ran: see Ran
+
+	Memory Reach
+	Free   int64 // bytes of its own memory that nothing takes yet; 0: it computes in the program's
+	Shares bool  // groups of matrices can share a slot, one after the other: see Layout.Slots
+	// Bytes is what a group takes of its own memory, at most; nil: what it has in the file, padded.
+	Bytes func(p *ir.Bound, g *ir.Group) int64
+	// Host is what computes the segments that Layout.OnHost names, in the program's memory and within Enqueue. nil: a
 	// program is computed on one device.
 	Host *Traits
 
 	// Apart says that a model multiplies rows of prompts in another way than rows of answers, which has other bits: a
 	// step has rows of one kind, and Step.Prompt says of which. nil: it never does.
-	Apart func(p *ir.Bound) bool
-
-	// Bytes is what a group takes of its own memory, at most; nil: what it has in the file, padded.
-	Bytes func(p *ir.Bound, g *ir.Group) int64
+	Apart  func(p *ir.Bound) bool
+	Halves bool // attention over caches of halves rounds queries and weights to halves, too
 }
 
 // Reach is how a device's memory is reached.
@@ -150,7 +152,6 @@ type Step struct {
 	Wanted []int32 // rows whose logits are wanted, ascending
 	Draws  []Draw  // how each wanted row's token is drawn, by a device that draws; else empty
 	Prompt bool    // rows are of prompts, none of an answer; said where that makes a difference: see Traits.Apart
-	Detail bool    // a device that Times has to time each segment, whatever that costs: see Ran
 
 	// Out: [len(Wanted)][OutputWidth], logits of the rows that are not drawn, or vectors; room for MaxWanted of them.
 	Logits []float32

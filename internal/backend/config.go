@@ -83,14 +83,16 @@ type Observer struct {
 	// Ran hears what a device did beside the program: copies of groups that share slots, and what it computed. By any
 	// goroutine; of what a step computed by one, in order, before the step's end is told.
 	Ran func(Ran)
+	// Detail says whether a device with a Clock has to time each segment of a step, whatever that costs.
+	Detail func() bool
 	// Inputs adds up what goes into products.
 	Inputs *Inputs
 }
 
 // Ran is a stretch of a device's work: a group that was copied to a slot, or a segment, or a part of one, that was
-// computed. A device that Times tells of all segments, by its own clock: when the whole began and ended, and between
+// computed. A device with a Clock tells of all segments, by its own clock: when the whole began and ended, and between
 // these, where to note the time takes time, it may divide that as an earlier step of the kind was divided; see
-// Step.Detail. Any other one tells of those that compute with groups, as the host sees it, some tens of microseconds
+// Observer.Detail. Any other one tells of those that compute with groups, as the host sees it, some tens of microseconds
 // late.
 type Ran struct {
 	Step    *Step // nil: of none that is known

@@ -77,7 +77,7 @@ func (c *Bench) Run(e *env.Env) (err error) {
 	engine, err := c.Start(ctx, e, func(cfg *actors.Config) {
 		device, file = cfg.Device, cfg.File
 		traits := cfg.Device.Traits()
-		result.Device, result.Beside = cfg.Device.Name(), traits.Memory == backend.OwnMemory && !traits.Times
+		result.Device, result.Beside = cfg.Device.Name(), traits.Memory == backend.OwnMemory && !traits.Clock
 		cfg.Trace = spans
 		cfg.Sequences, cfg.Context = c.Seqs, cmp.Or(c.Ctx, c.need())
 		cfg.Blocks = c.Seqs * (blocks(cfg.Context) + blocks(slices.Max(c.Prompt)+c.Generate))
