@@ -6,7 +6,6 @@ import (
 
 	"github.com/sluice-ai/sluice/gpu/driver"
 	"github.com/sluice-ai/sluice/gpu/kernel"
-	"github.com/sluice-ai/sluice/internal/backend"
 )
 
 const (
@@ -17,12 +16,10 @@ const (
 	readMost, readLeast = 1 << 30, 64 << 20 // bytes of a pass: more than caches hold
 )
 
-// Ceilings measures what bounds a device: how many bytes a second it reads from its own memory, and how many operations
-// it multiplies and adds, in each of some passes: of halves, or of whole numbers, with what its kernels have for them.
-// A device of another kind, or without timestamps, has none. It takes tenths of a second.
-func Ceilings(d backend.Device, halves bool) (read, multiply []float64, err error) {
-	v, ok := d.(*Device)
-	if !ok || v.computing.bits == 0 {
+// Ceilings implements backend.Meter, with what the device's kernels have for a kind of numbers. It takes tenths of a
+// second.
+func (v *Device) Ceilings(halves bool) (read, multiply []float64, err error) {
+	if v.computing.bits == 0 {
 		return nil, nil, nil
 	}
 	if read, err = v.reads(); err != nil {

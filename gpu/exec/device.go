@@ -47,7 +47,7 @@ func (v *Device) Name() string { return strings.ToLower(v.facts.API) + " " + v.f
 func (v *Device) Traits() backend.Traits {
 	t := backend.Traits{Flight: flight, Draws: 1, Shares: true, Memory: backend.OwnMemory,
 		Free: max(1, int64(v.facts.Free)), Bytes: v.groupBytes, Apart: v.kernels.Apart, Halves: v.facts.Halves,
-		Clock: v.computing.bits > 0}
+		Clock: v.computing.bits > 0, Meter: v}
 	if v.facts.Samples {
 		t.Draws = kernel.MaxTopK
 	}

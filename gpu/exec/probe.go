@@ -22,23 +22,8 @@ const (
 	probeShare = 16 // of a device that is a CPU: copies smaller by this
 )
 
-// Rates are what a device was measured to do. 0: it was not.
-type Rates struct {
-	Bus    float64 // bytes a second copied from page-locked memory of the host, as weights are that stream
-	Memory float64 // bytes a second that kernels read of its own
-	Copy   float64 // seconds of a copy among others, beside its bytes
-	Launch float64 // seconds of a kernel that waits for the one before it, beside its work
-	Turn   float64 // seconds from a submit until the host has seen its end, beside its work
-}
-
-// Measure finds what plans need of a device: how fast copies reach its memory from page-locked memory of the host, how
-// fast that memory is read, and what copies, kernels and turns of the host take beside their work. A device of another
-// kind has no rates. It takes one to four seconds.
-func Measure(d backend.Device) (r Rates, err error) {
-	v, ok := d.(*Device)
-	if !ok {
-		return r, nil
-	}
+// Rates implements backend.Meter. It takes one to four seconds.
+func (v *Device) Rates() (r backend.Rates, err error) {
 	p := &prober{v: v, q: v.queue, memory: memory{d: v.d}, large: probeLarge, small: probeSmall, warm: probeWarm}
 	if v.facts.Software { // it has no bus, and no clock to come to
 		p.large, p.small, p.warm = probeLarge/probeShare, probeSmall/probeShare, 0
@@ -95,7 +80,7 @@ func (p *prober) lay() (err error) {
 }
 
 // measure begins with what takes long, after which the device has its clocks.
-func (p *prober) measure() (r Rates, err error) {
+func (p *prober) measure() (r backend.Rates, err error) {
 	took, err := p.ring()
 	if err != nil {
 		return r, err

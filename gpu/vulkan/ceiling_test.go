@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-ai/sluice/gpu/exec"
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 )
 
@@ -18,7 +17,7 @@ func TestCeilings(t *testing.T) {
 	for _, plain := range []bool{g.k.Plain, true} {
 		g.k.Plain = plain
 		for _, halves := range []bool{false, true} {
-			read, multiply, err := exec.Ceilings(d, halves)
+			read, multiply, err := d.Traits().Meter.Ceilings(halves)
 			require.NoError(t, err)
 			require.Len(t, read, 5)
 			require.Len(t, multiply, 5)
@@ -29,7 +28,7 @@ func TestCeilings(t *testing.T) {
 			t.Logf("plain %v, halves %v: %.1f GB/s, %.1f GOP/s", plain, halves, read[0]/1e9, multiply[0]/1e9)
 		}
 	}
-	read, multiply, err := exec.Ceilings(open(t, "timestamps").device(), false)
+	read, multiply, err := open(t, "timestamps").device().Traits().Meter.Ceilings(false)
 	require.NoError(t, err)
 	require.Empty(t, read)
 	require.Empty(t, multiply)

@@ -342,7 +342,7 @@ func TestUnsupported(t *testing.T) {
 
 // TestMeasure: copies have rates, whatever they are worth on a device that is a CPU.
 func TestMeasure(t *testing.T) {
-	r, err := exec.Measure(open(t).device())
+	r, err := open(t).device().Traits().Meter.Rates()
 	require.NoError(t, err)
 	require.Greater(t, r.Bus, 1e6)
 	require.Greater(t, r.Memory, 1e6)

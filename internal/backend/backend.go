@@ -31,7 +31,8 @@ type Traits struct {
 	// Draws is among how many of the likeliest tokens, Draw.TopK, it draws one itself, as Step.Draws asks. 1: it takes
 	// the likeliest, where Temp is 0. 0: it draws none. All other tokens are the host's to draw.
 	Draws int
-	Clock bool // it says itself, by its own clock, when segments ran: see Ran
+	Clock bool  // it says itself, by its own clock, when segments ran: see Ran
+	Meter Meter // finds what it can do; nil: it cannot be measured
 
 	Memory Reach
 	Free   int64 // bytes of its own memory that nothing takes yet; 0: it computes in the program's
@@ -46,6 +47,24 @@ type Traits struct {
 	// step has rows of one kind, and Step.Prompt says of which. nil: it never does.
 	Apart  func(p *ir.Bound) bool
 	Halves bool // attention over caches of halves rounds queries and weights to halves, too
+}
+
+// Meter measures a device with memory of its own, while nothing else runs on it.
+type Meter interface {
+	// Rates are what plans go by.
+	Rates() (Rates, error)
+	// Ceilings are what bounds the device, in each of some passes: how many bytes a second it reads from its own memory,
+	// and how many operations it multiplies and adds, of halves or of whole numbers. One without a Clock has none.
+	Ceilings(halves bool) (read, multiply []float64, err error)
+}
+
+// Rates are what a device was measured to do. 0: it was not.
+type Rates struct {
+	Bus    float64 // bytes a second copied from page-locked memory of the host, as weights are that stream
+	Memory float64 // bytes a second that kernels read of its own
+	Copy   float64 // seconds of a copy among others, beside its bytes
+	Launch float64 // seconds of a kernel that waits for the one before it, beside its work
+	Turn   float64 // seconds from a submit until the host has seen its end, beside its work
 }
 
 // Reach is how a device's memory is reached.

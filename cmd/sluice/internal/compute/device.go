@@ -149,14 +149,6 @@ func (f *Flags) both(e *env.Env, gpu backend.Device, err error) (backend.Device,
 	return &hybrid.Device{Device: gpu, Host: host}, nil
 }
 
-// CardOf is the GPU of a device, if it is one.
-func CardOf(d backend.Device) backend.Device {
-	if both, ok := d.(*hybrid.Device); ok {
-		return both.Device
-	}
-	return d
-}
-
 func (f *Flags) processor(e *env.Env) (backend.Device, error) {
 	force, _ := e.Lookup("SLUICE_CPU")
 	d, err := cpu.New(f.Threads, force)

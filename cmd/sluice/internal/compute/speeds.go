@@ -21,7 +21,6 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/cpu/probe"
-	"github.com/sluice-ai/sluice/gpu/exec"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/internal/source"
@@ -113,9 +112,11 @@ func recallOne(e *env.Env, file source.Source, d backend.Device) (s Speeds, err 
 		s.Devices = devices // they stay as they were measured
 	}
 	if s.Devices[d.Name()].Copy == 0 && d.Traits().Memory == backend.OwnMemory {
-		rates, err := exec.Measure(CardOf(d))
-		if err != nil {
-			return s, fmt.Errorf("measuring %s: %w", d.Name(), err)
+		var rates backend.Rates // of one that cannot be measured there are none
+		if m := d.Traits().Meter; m != nil {
+			if rates, err = m.Rates(); err != nil {
+				return s, fmt.Errorf("measuring %s: %w", d.Name(), err)
+			}
 		}
 		all := map[string]deviceSpeeds{}
 		maps.Copy(all, s.Devices)

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backend/hybrid"
 	"github.com/sluice-ai/sluice/internal/source"
 	"github.com/sluice-ai/sluice/stages/place"
 )
@@ -67,6 +68,27 @@ func TestCardIsKnown(t *testing.T) {
 	s, err = Recall(e, source.Source{}, apart{})
 	require.NoError(t, err)
 	require.Equal(t, map[string]deviceSpeeds{"card": {}, "other": card}, s.Devices, "none of ours has no rates")
+}
+
+// metered is a card that can be measured.
+type metered struct{ apart }
+
+func (m metered) Traits() backend.Traits { return backend.Traits{Memory: backend.OwnMemory, Meter: m} }
+func (metered) Rates() (backend.Rates, error) {
+	return backend.Rates{Bus: 1, Memory: 2, Copy: 3, Launch: 4, Turn: 5}, nil
+}
+func (metered) Ceilings(bool) (read, multiply []float64, err error) { return nil, nil, nil }
+
+// TestCardWithHostIsMeasured: whoever opened a card with a host measures the card.
+func TestCardWithHostIsMeasured(t *testing.T) {
+	e, _ := envtest.CachingEnv(t)
+	require.NoError(t, Keep(e, Speeds{Machine: machineName(), FileSystem: "none", Memory: 7, Attend: 8, Gate: 9}))
+	host, err := cpu.New(1, "")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, host.Close()) }()
+	s, err := Recall(e, source.Source{}, &hybrid.Device{Device: metered{}, Host: host})
+	require.NoError(t, err)
+	require.Equal(t, map[string]deviceSpeeds{"card": {Bus: 1, Memory: 2, Copy: 3, Launch: 4, Turn: 5}}, s.Devices)
 }
 
 // TestMirrorAddsItsDisk: a copy on another file system is another disk, one beside the file is not.

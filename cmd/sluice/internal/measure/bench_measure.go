@@ -13,10 +13,8 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cpu/probe"
-	"github.com/sluice-ai/sluice/gpu/exec"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/report"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -46,12 +44,17 @@ func (m *measurement) look() error {
 		return nil
 	}
 	if m.device.Traits().Memory == backend.OwnMemory {
-		read, multiply, err := exec.Ceilings(compute.CardOf(m.device), m.halves)
+		meter := m.device.Traits().Meter
+		if meter == nil {
+			m.result.Beside = true
+			return nil
+		}
+		read, multiply, err := meter.Ceilings(m.halves)
 		if err != nil {
 			return fmt.Errorf("measuring %s: %w", m.result.Device, err)
 		}
 		if len(read) == 0 {
-			m.result.Beside = true // no device of ours
+			m.result.Beside = true
 			return nil
 		}
 		m.looks = append(m.looks, report.Look{Read: read, Multiply: multiply})
