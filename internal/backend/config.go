@@ -92,8 +92,8 @@ type Observer struct {
 // Ran is a stretch of a device's work: a group that was copied to a slot, or a segment, or a part of one, that was
 // computed. A device with a Clock tells of all segments, by its own clock: when the whole began and ended, and between
 // these, where to note the time takes time, it may divide that as an earlier step of the kind was divided; see
-// Observer.Detail. Any other one tells of those that compute with groups, as the host sees it, some tens of microseconds
-// late.
+// Observer.Detail. Any other one tells of those that compute with groups, as the host sees it, some tens of
+// microseconds late.
 type Ran struct {
 	Step    *Step // nil: of none that is known
 	Segment int   // that was computed
