@@ -88,8 +88,10 @@ func (b *binder) alone(n *ir.Node, wanted bool) runner {
 		return b.convolution(n)
 	case ir.SSMScan, ir.DeltaRule:
 		return b.scan(n)
+	case ir.Attend:
+		return b.attention(n)
 	}
-	return b.attention(n)
+	return b.plain(n, wanted)
 }
 
 // op binds an item of a chain.

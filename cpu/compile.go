@@ -23,6 +23,9 @@ func compile(d *device, p *ir.Bound, c backend.Config) (backend.Model, error) {
 }
 
 func (m *model) compile(p *ir.Bound) error {
+	if err := checkPlain(p.Program); err != nil {
+		return err
+	}
 	if err := m.layWeights(p); err != nil {
 		return err
 	}

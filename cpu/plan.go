@@ -24,7 +24,7 @@ const (
 // and may not write where that reads.
 func rulesOf(p *ir.Bound, observed, parts bool) live.Rules {
 	return live.Rules{
-		ByRow: func(op ir.Op) bool { return op != ir.Attend && op != ir.HeadLinear && !op.KeepsState() },
+		ByRow: func(op ir.Op) bool { return own(op) && op.ByRow() && op != ir.HeadLinear },
 		InPlace: func(op ir.Op) bool {
 			switch op {
 			case ir.Norm, ir.RoPE, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap, ir.Temper,

@@ -104,3 +104,11 @@ func apart(t *testing.T, l *layout) {
 		}
 	}
 }
+
+// TestEveryOpHasAKernel: the CPU runs the plain loop of an op that own does not list; here are those for which that is
+// meant.
+func TestEveryOpHasAKernel(t *testing.T) {
+	for _, op := range ir.Ops() {
+		require.True(t, own(op), "%s has no kernel in cpu: write one, bind it in bind.go, and list it in own", op)
+	}
+}

@@ -8,11 +8,9 @@ import (
 // frame shows the ops' loops a step: what this device adds to them is memory.
 func (m *model) frame(s *backend.Step) *ir.Frame {
 	f := &ir.Frame{
-		P: m.p.Program, Values: m.values, Tokens: s.Tokens, Wanted: s.Wanted, Weights: weights(m.weights),
+		P: m.p.Program, Values: m.values, Tokens: s.Tokens, Wanted: s.Wanted, Spans: s.Frame(),
+		Weights: weights(m.weights),
 		Caches: make([]ir.Cache, len(m.caches)), States: make([]ir.State, len(m.states)),
-	}
-	for i := range s.Spans {
-		f.Spans = append(f.Spans, ir.Span{Row: s.Spans[i].Row, Rows: s.Spans[i].Rows, Pos: s.Spans[i].Pos})
 	}
 	for i := range m.caches {
 		f.Caches[i] = cacheOf{&m.caches[i], s.Spans}

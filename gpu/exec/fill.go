@@ -35,7 +35,21 @@ func (m *model) fill(x *entry) {
 	m.fillAngles(x, e)
 	fillPositions(x, e)
 	fillDraws(x, e)
+	fillTexts(x, e)
 	words[uint32](x.result, plan.ResultStatus, 1)[0] = 0
+}
+
+// fillTexts says of spans what the loops of ops ask, where some op has no kernel.
+func fillTexts(x *entry, e *plan.Entry) {
+	if !e.Plain {
+		return
+	}
+	all := words[kernel.Text](x.block, e.Texts, len(x.step.Spans)+1)
+	for i := range x.step.Spans {
+		span := &x.step.Spans[i]
+		all[i] = kernel.Text{Row: uint32(span.Row), Rows: uint32(span.Rows), Position: uint32(span.Pos)}
+	}
+	all[len(x.step.Spans)] = kernel.Text{}
 }
 
 // fillDraws says how tokens are drawn.

@@ -23,4 +23,6 @@ type Table interface {
 	Fits(m *MatVec) bool
 	// Gathers is the size of the entries that a matrix of experts is multiplied by fastest: MaxColumns or GroupedColumns.
 	Gathers(w *Matrix, biased bool) int
+	// Plays says whether Plain runs the loop of an op that has no kernel.
+	Plays(op ir.Op) bool
 }

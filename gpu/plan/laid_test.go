@@ -192,12 +192,17 @@ func planOf(family string, o null.Options, kv backend.KVType, moves bool) (*plan
 	}
 	d := null.Open(o)
 	defer d.Close(false)
-	f := plan.Fuse(m.Bound, true, d.Kernels(), kv)
-	l, err := lay(m.Bound, f, d.Kernels(), moves)
+	return planOn(d.Kernels(), m, kv, moves)
+}
+
+// planOn plans a model for a card's kernels.
+func planOn(kernels kernel.Table, m *backendtest.Model, kv backend.KVType, moves bool) (*planned, error) {
+	f := plan.Fuse(m.Bound, true, kernels, kv)
+	l, err := lay(m.Bound, f, kernels, moves)
 	if err != nil {
 		return nil, err
 	}
-	t := plan.Target{Kernels: d.Kernels(), Weights: l, KV: kv, Rows: 256, Wanted: 256, Apart: d.Kernels().Apart(m.Bound)}
+	t := plan.Target{Kernels: kernels, Weights: l, KV: kv, Rows: 256, Wanted: 256, Apart: kernels.Apart(m.Bound)}
 	for i := range m.KV {
 		keys, values := l.memory(fmt.Sprint("keys", i)), l.memory(fmt.Sprint("values", i))
 		t.Caches = append(t.Caches, plan.Cache{Keys: keys, Values: values})

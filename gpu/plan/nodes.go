@@ -52,7 +52,7 @@ func (l *planner) node(n *ir.Node) error {
 	case ir.Experts:
 		l.mixture(n)
 	default:
-		return fmt.Errorf("%s has no kernel", n.Op)
+		return l.plain(n)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/plan"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/internal/ir"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
@@ -336,4 +337,24 @@ func conflict(a, b *kernel.Uses) bool {
 		}
 	}
 	return false
+}
+
+// bare is a card that plays no loops.
+type bare struct{ kernel.Table }
+
+func (bare) Plays(ir.Op) bool { return false }
+
+// TestEveryOpHasKernels: each op is planned for cards that have kernels alone; here are those for which a card has to
+// play the loop.
+func TestEveryOpHasKernels(t *testing.T) {
+	d := null.Open(null.Options{})
+	defer d.Close(false)
+	for _, op := range ir.Ops() {
+		for _, c := range op.Cases() {
+			m, err := backendtest.CaseModel(c)
+			require.NoError(t, err)
+			_, err = planOn(bare{d.Kernels()}, m, backend.KVF32, false)
+			require.NoError(t, err, "%s has no kernels: plan it in gpu/plan/nodes.go", op)
+		}
+	}
 }

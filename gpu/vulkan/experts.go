@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
+	"github.com/sluice-ai/sluice/internal/ir"
 )
 
 // groupsOf is what matvec.comp calls it.
@@ -58,6 +59,9 @@ func (k *Kernels) Chosen(r *vk.Recording, t *kernel.Chosen) error {
 	r.Dispatch(uint32((t.Rows+63)/64), 1, 1)
 	return nil
 }
+
+// Plays implements kernel.Table: a card has kernels alone.
+func (k *Kernels) Plays(ir.Op) bool { return false }
 
 // Gathers is the size of the entries that a matrix is multiplied by fastest: MaxColumns or GroupedColumns.
 func (k *Kernels) Gathers(w *kernel.Matrix, biased bool) int {

@@ -6,6 +6,15 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
+// Frame lists the spans as the loops of ops see them.
+func (s *Step) Frame() []ir.Span {
+	spans := make([]ir.Span, len(s.Spans))
+	for i := range s.Spans {
+		spans[i] = ir.Span{Row: s.Spans[i].Row, Rows: s.Spans[i].Rows, Pos: s.Spans[i].Pos}
+	}
+	return spans
+}
+
 // Check says what is wrong with a step for a model of p with such limits, or nil; drawn is how many draws the step
 // before had. It allocates nothing when there is nothing to say.
 func (s *Step) Check(p *ir.Program, c *Limits, drawn int) error {

@@ -67,21 +67,31 @@ func ops(t *testing.T, d, oracle backend.Device, but []ir.Op) {
 
 // Op compares an op in each of its cases, in float32, over more positions than a KV block holds.
 func Op(t *testing.T, d, oracle backend.Device, op ir.Op) {
-	const width, n = 128, backend.BlockSize + 13
+	const width, n = caseWidth, backend.BlockSize + 13
 	require.NotEmpty(t, op.Cases(), "%s has no case", op)
 	for _, c := range op.Cases() {
 		t.Run(c.Name, func(t *testing.T) {
-			p, err := around(width, func(b *ir.Builder, x ir.Value) ir.Value { return c.Build(b, x, width) })
+			m, err := CaseModel(c)
 			require.NoError(t, err)
-			require.True(t, has(p, op), "a case of %s without it", op)
-			m, err := randomModel(p, 3, all(quant.F32))
-			require.NoError(t, err)
+			require.True(t, has(m.Program, op), "a case of %s without it", op)
 			got, want := both(t, d, oracle, m, backend.KVF32, prompt(4, n, width))
 			for i := range got {
 				near(t, got, want, i, width, 2e-5*(1+math.Abs(float64(want[i]))))
 			}
 		})
 	}
+}
+
+// caseWidth is the width of an op's input in its cases, and the vocabulary.
+const caseWidth = 128
+
+// CaseModel is a model around a case of an op, with random weights in float32.
+func CaseModel(c ir.Case) (*Model, error) {
+	p, err := around(caseWidth, func(b *ir.Builder, x ir.Value) ir.Value { return c.Build(b, x, caseWidth) })
+	if err != nil {
+		return nil, err
+	}
+	return randomModel(p, 3, all(quant.F32))
 }
 
 // has says whether a program has a node of an op.

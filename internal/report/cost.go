@@ -48,19 +48,21 @@ type coster struct {
 }
 
 func (c *coster) node(n *ir.Node) Traffic {
-	switch n.Op {
-	case ir.Embed:
+	switch {
+	case n.Op == ir.Embed:
 		return Traffic{Bytes: c.rows * c.bytes(n.W) / float64(c.p.Weights[n.W].Rows)}
-	case ir.Linear, ir.HeadLinear:
-		return Traffic{c.steps * c.bytes(n.W), 2 * c.rows * c.values(n.W)}
-	case ir.Attend:
+	case n.Op == ir.Attend:
 		return c.attend(n.Attend)
-	case ir.CausalConv, ir.SSMScan, ir.DeltaRule:
+	case n.Op.KeepsState():
 		return c.state(n)
-	case ir.Experts:
+	case n.Op == ir.Experts:
 		return c.experts(n.Experts)
 	}
-	return Traffic{}
+	var t Traffic
+	for _, r := range n.Matrices() {
+		t.Bytes, t.Ops = t.Bytes+c.steps*c.bytes(r), t.Ops+2*c.rows*c.values(r)
+	}
+	return t
 }
 
 func (c *coster) attend(a *ir.AttendArgs) Traffic {
