@@ -15,9 +15,9 @@ import (
 
 // Model says which model is run, and how. The zero value of a field that has a default stands for it.
 type Model struct {
-	Name string         // by which it is known; default: as its file says
-	File *gguf.File     // the house closes it
-	KV   backend.KVType // default: KVF16
+	Name string     // by which it is known; default: as its file says
+	File *gguf.File // the house closes it
+	KV   backend.KV // default: KVF16
 
 	// Context is how many positions one request may hold. Default: what the model was trained for, as memory allows.
 	Context int

@@ -185,7 +185,7 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	s.among = traits.Draws
 	s.info.Sequences = p.Sequences
 	s.room = prompt.Room{Vocab: s.bound.Vocab, Context: p.Context, Text: s.text()}
-	s.info.Context, s.info.KVBytes = p.Context, place.BlockBytes(s.bound.Program, s.layout.KV)/backend.BlockSize
+	s.info.Context, s.info.KVBytes = p.Context, s.layout.KV.BlockBytes(s.bound.Program)/backend.BlockSize
 }
 
 // text is how many tokens a text may have that is scored or embedded.

@@ -167,8 +167,8 @@ func TestWindowedMemory(t *testing.T) {
 			layout := p.Models[0].Layout
 			var bytes, all int64
 			for _, l := range program.KV {
-				bytes += int64(layout.Blocks[l.Class]) * int64(layout.KV.BlockBytes(l))
-				all += 512 * int64(layout.KV.BlockBytes(l))
+				bytes += int64(layout.Blocks[l.Class]) * int64(layout.KV.Format.BlockBytes(l))
+				all += 512 * int64(layout.KV.Format.BlockBytes(l))
 			}
 			t.Logf("%d MiB, %d MiB with all blocks kept; blocks %v", bytes/mib, all/mib, layout.Blocks)
 			require.EqualValues(t, test.all, all/mib)

@@ -107,11 +107,11 @@ func (a *attention) block(worker int, c *attendChunk, v *view, to *softmax) erro
 	}
 	q, isa, kv := &a.ex.workers[worker].queries, a.ex.device.isa, a.cache
 	for h := range c.heads {
-		ahead := kv.value(v.head+h+1, v.lo)
+		ahead := kv.value(v.head + h + 1)
 		if h == c.heads-1 {
 			ahead = kv.key(a.next(q, c, v.block))
 		}
-		kv.values(isa, q, h*v.queries, v.queries, v.head+h, v.lo, v.hi, ahead)
+		kv.add(isa, q, h*v.queries, v.queries, v.head+h, v.lo, v.hi, ahead)
 	}
 	from := v.r0 * a.headsPerKV
 	to.merge(isa, &q.block, from, from+c.heads*v.queries, kv.stride, q.shrink)
@@ -127,7 +127,7 @@ func (a *attention) weigh(worker int, c *attendChunk, v *view) error {
 		}
 		ahead := kv.key(v.head + h + 1)
 		if h == c.heads-1 {
-			ahead = kv.value(v.head, v.lo)
+			ahead = kv.value(v.head)
 		}
 		kv.scores(isa, q, q.scaled[v.r0*a.headsPerKV*kv.KDim:], h*v.queries, v.queries, v.head+h, v.hi, ahead)
 	}

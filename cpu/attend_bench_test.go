@@ -14,7 +14,7 @@ import (
 
 // attending is a model of little else than attention: layers of the given shape, so many that their caches of context
 // positions fill half a gigabyte or more, which no processor's own cache holds.
-func attending(b *testing.B, threads int, kv backend.KVType, heads, kvHeads, dim, context, rows int) *model {
+func attending(b *testing.B, threads int, kv backend.KV, heads, kvHeads, dim, context, rows int) *model {
 	const width, large = 32, 512 << 20
 	rec := ir.NewBuilder("attending", func(string) bool { return false })
 	x := rec.Embed("token_embd", 64, width)
@@ -52,17 +52,15 @@ func (m *model) fillCaches() {
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range m.caches {
 		c := &m.caches[i]
-		for j := range c.whole {
-			c.whole[j] = float32(r.IntN(64)-32) / 16
+		row := make([]float32, max(c.KDim, c.VDim))
+		for at := range backend.BlockSize {
+			for j := range row {
+				row[j] = float32(r.IntN(64)-32) / 16
+			}
+			c.store(m.device.isa, &m.workers[0], 0, at, row[:c.KDim], row[:c.VDim])
 		}
-		for j := range c.halves {
-			c.halves[j] = uint16(0x3000 + r.IntN(0x800))
-		}
-		for j := range c.bytes {
-			c.bytes[j] = int8(r.IntN(255) - 127)
-		}
-		for j := range c.scales {
-			c.scales[j] = 0x1p-8
+		for head := range m.config.Blocks[c.Class] * c.KVHeads {
+			copy(c.memory[c.key(head):], c.memory[:c.head()])
 		}
 	}
 }
@@ -74,7 +72,7 @@ func BenchmarkAttend(b *testing.B) {
 		for _, c := range []struct{ depth, rows int }{
 			{512, 1}, {8192, 1}, {32704, 1}, {0, 512}, {8192, 512}, {32256, 512},
 		} {
-			for _, kv := range []backend.KVType{backend.KVF16, backend.KVQ8} {
+			for _, kv := range []backend.KV{backend.KVF16, backend.KVQ8} {
 				for _, threads := range []int{1, 2} {
 					b.Run(fmt.Sprintf("%dx%dx%d/depth=%d/rows=%d/%s/threads=%d", shape.heads, shape.kvHeads, shape.dim,
 						c.depth, c.rows, kv, threads), func(b *testing.B) {

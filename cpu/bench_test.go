@@ -34,7 +34,7 @@ type running struct {
 }
 
 // start compiles a model for one sequence of at most context positions, in steps of at most rows.
-func start(t testing.TB, d backend.Device, m *backendtest.Model, kv backend.KVType, context, rows int) *running {
+func start(t testing.TB, d backend.Device, m *backendtest.Model, kv backend.KV, context, rows int) *running {
 	t.Helper()
 	blocks := (context + backend.BlockSize - 1) / backend.BlockSize
 	return startWith(t, d, m, backend.Config{Limits: backend.Limits{KV: kv,

@@ -53,7 +53,7 @@ func TestLargestHalf(t *testing.T) {
 			for _, set := range kernels.Sets() {
 				for _, rows := range []int{1, 40} {
 					t.Run(fmt.Sprintf("%s %v %s %d rows", name, c.value, set.Name, rows), func(t *testing.T) {
-						for _, kv := range []backend.KVType{backend.KVF16, backend.KVF32, backend.KVQ8} {
+						for _, kv := range []backend.KV{backend.KVF16, backend.KVF32, backend.KVQ8} {
 							m := keeper(t, feature, c.value)
 							halfCase(t, device(t, 1, set.Name), m, kv, rows, feature == 63, c.value, c.kept)
 						}
@@ -65,7 +65,7 @@ func TestLargestHalf(t *testing.T) {
 }
 
 // halfCase runs rows of token 1.
-func halfCase(t *testing.T, d backend.Device, m *backendtest.Model, kv backend.KVType, rows int, v bool,
+func halfCase(t *testing.T, d backend.Device, m *backendtest.Model, kv backend.KV, rows int, v bool,
 	value, kept float32) {
 	t.Helper()
 	r := start(t, d, m, kv, 64, 64)

@@ -110,7 +110,7 @@ const positions = 1100
 
 // TestChunkFree: any chunks and numbers of threads give the same bits, over several stretches.
 func TestChunkFree(t *testing.T) {
-	for _, kv := range []backend.KVType{backend.KVF16, backend.KVF32, backend.KVQ8} {
+	for _, kv := range []backend.KV{backend.KVF16, backend.KVF32, backend.KVQ8} {
 		for _, window := range []int{1, 600} {
 			m := toy(t, quant.Q8_0, window)
 			whole := start(t, device(t, 1, ""), m, kv, positions, positions)
@@ -132,7 +132,7 @@ func TestChunkFree(t *testing.T) {
 
 // TestEndOfCache: what is fetched ahead at the last position of the last block is not beyond the cache.
 func TestEndOfCache(t *testing.T) {
-	for _, kv := range []backend.KVType{backend.KVF16, backend.KVF32, backend.KVQ8} {
+	for _, kv := range []backend.KV{backend.KVF16, backend.KVF32, backend.KVQ8} {
 		for _, window := range []int{1, 600} {
 			r := start(t, device(t, 1, ""), toyOf(t, quant.Q8_0, window, 96), kv, backend.BlockSize, backend.BlockSize)
 			for _, rows := range []int{1, 3, backend.BlockSize} {
@@ -218,7 +218,7 @@ func TestTwin(t *testing.T) {
 
 // TestNoAlloc: a step allocates nothing, be it a decode, whose attention is split, or a prefill.
 func TestNoAlloc(t *testing.T) {
-	for kv, m := range map[backend.KVType]*backendtest.Model{
+	for kv, m := range map[backend.KV]*backendtest.Model{
 		backend.KVF16: toy(t, quant.Q8_0, 600), backend.KVF32: toy(t, quant.F32, 1), backend.KVQ8: toy(t, quant.Q8_0, 1),
 	} {
 		r := start(t, device(t, 2, ""), m, kv, positions, 100)

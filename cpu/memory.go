@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
-	"github.com/sluice-ai/sluice/cpu/vec"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/mem"
@@ -99,9 +98,8 @@ func (m *model) layCaches(p *ir.Bound) error {
 		if !used[i] {
 			continue
 		}
-		c.KVLayer, c.stride = kv, (kv.VDim+vec.Lanes-1)&^(vec.Lanes-1)
-		elements, scales := c.size(m.config)
-		total += elements + 4*scales
+		*c = newCache(kv, m.config.KV.Of(p.Classes[kv.Class]))
+		total += c.key(m.config.Blocks[kv.Class] * kv.KVHeads)
 	}
 	memory, err := mem.Alloc(int64(total))
 	if err != nil {
@@ -109,8 +107,9 @@ func (m *model) layCaches(p *ir.Bound) error {
 	}
 	m.kvMemory = memory
 	for i := range m.caches {
-		if used[i] {
-			memory = m.caches[i].lay(m.config, memory)
+		if c := &m.caches[i]; used[i] {
+			n := c.key(m.config.Blocks[c.Class] * c.KVHeads)
+			c.memory, memory = memory[:n:n], memory[n:]
 		}
 	}
 	return nil

@@ -8,15 +8,17 @@ import (
 
 // queries is a worker's memory for those that share a KV head: rows of the step times the query heads that read it.
 type queries struct {
-	scaled []float32 // [queries][KDim], times the scale
-	scores []float32 // [queries][64], then the weights of the positions
-	some   []float32 // [queries][64]: scores of some features
-	wide   []float32 // K or V of a block, widened
-	shrink []float32 // [queries]
-	block  softmax   // of those queries that see some of the block, from 0 on
-	part   softmax   // of a stretch
-	total  softmax
-	after  int // the head that is read after those of the chunk
+	scaled  []float32 // [queries][KDim], times the scale
+	scores  []float32 // [queries][64], then the weights of the positions
+	some    []float32 // [queries][64]: scores of some features
+	wide    []float32 // K or V of a block, widened
+	rows    []float32 // K or V of a block, as a form gives it that there are no kernels for
+	shrink  []float32 // [queries]
+	block   softmax   // of those queries that see some of the block, from 0 on
+	part    softmax   // of a stretch
+	total   softmax
+	product vec.Product // that is computed: here, so that a form can be asked for it without an allocation
+	after   int         // the head that is read after those of the chunk
 }
 
 // queryShape is the size of the largest that a program needs.
@@ -46,7 +48,7 @@ func shapeOfQueries(p *ir.Bound) (s queryShape) {
 }
 
 func (s queryShape) floats() int {
-	return s.count*(s.dim+2*backend.BlockSize+3*(s.stride+2)+1) + backend.BlockSize*max(s.dim, s.stride)
+	return s.count*(s.dim+2*backend.BlockSize+3*(s.stride+2)+1) + 2*backend.BlockSize*max(s.dim, s.stride)
 }
 
 // take takes floats() values of an arena.
@@ -54,6 +56,7 @@ func (s queryShape) take(a *arena) (q queries) {
 	q.scaled, q.scores, q.shrink = a.take(s.count*s.dim), a.take(s.count*backend.BlockSize), a.take(s.count)
 	q.some = a.take(s.count * backend.BlockSize)
 	q.wide = a.take(backend.BlockSize * max(s.dim, s.stride))
+	q.rows = a.take(backend.BlockSize * max(s.dim, s.stride))
 	q.block = newSoftmax(s.count, s.stride, a)
 	q.part, q.total = newSoftmax(s.count, s.stride, a), newSoftmax(s.count, s.stride, a)
 	return q

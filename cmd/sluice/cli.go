@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/text"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/watch"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/weights"
+	"github.com/sluice-ai/sluice/internal/backend"
 )
 
 // about is the top of `sluice --help`.
@@ -78,7 +80,8 @@ func newParserWith(e *env.Env, s *configuration, exit func(code int)) (*kong.Kon
 		kong.Resolvers(s),
 		kong.Name("sluice"),
 		kong.Description(about),
-		kong.Vars{"version": "sluice " + env.Version()},
+		kong.Vars{"version": "sluice " + env.Version(), "kv": strings.Join(backend.KVNames(), ","),
+			"kvs": backend.KVList()},
 		kong.Writers(e.Stdout, e.Stderr),
 		kong.Exit(exit),
 		kong.Help(printHelp),

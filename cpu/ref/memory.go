@@ -2,7 +2,7 @@ package ref
 
 import (
 	"fmt"
-	"math"
+	"slices"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -49,18 +49,19 @@ func (w *weight) row(dst []float32, i int) {
 	}
 }
 
-// cache is the keys and values of one layer, by slot: block and position in it. What it stores was rounded to the
-// cache's type, and is kept as float32.
+// cache is the keys and values of one layer, by slot: block and position in it. They are kept as float32, as the
+// cache's format gives them back.
 type cache struct {
 	ir.KVLayer
-	k, v []float32
-	typ  backend.KVType
+	format backend.Format
+	k, v   []float32
+	block  []byte // in which rows take the format, and leave it
 }
 
-func newCache(l ir.KVLayer, c backend.Config) cache {
+func newCache(l ir.KVLayer, format backend.Format, c backend.Config) cache {
 	positions := c.Blocks[l.Class] * backend.BlockSize
 	return cache{
-		KVLayer: l, typ: c.KV,
+		KVLayer: l, format: format,
 		k: make([]float32, positions*l.KVHeads*l.KDim),
 		v: make([]float32, positions*l.KVHeads*l.VDim),
 	}
@@ -70,38 +71,17 @@ func (c *cache) bytes() int64 { return 4 * int64(len(c.k)+len(c.v)) }
 
 // put stores k and v, all heads of one position.
 func (c *cache) put(slot int, k, v []float32) {
-	keys, values := c.k[slot*len(k):][:len(k)], c.v[slot*len(v):][:len(v)]
 	for h := range c.KVHeads {
-		for from := 0; from < c.KDim; from += backend.KVScaled {
-			i, j := h*c.KDim+from, h*c.KDim+min(from+backend.KVScaled, c.KDim)
-			c.round(keys[i:j], k[i:j])
-		}
-		c.round(values[h*c.VDim:(h+1)*c.VDim], v[h*c.VDim:])
+		c.through(c.format.K.Open, c.key(slot, h), k[h*c.KDim:][:c.KDim], c.KDim)
+		c.through(c.format.V.Open, c.value(slot, h), v[h*c.VDim:][:c.VDim], c.VDim)
 	}
 }
 
-// round keeps src as the cache's type would; dst is a group of features that share a scale, if they have one.
-func (c *cache) round(dst, src []float32) {
-	copy(dst, src)
-	switch c.typ {
-	case backend.KVF16:
-		for i, x := range dst {
-			dst[i] = quant.F16ToF32(quant.F32ToF16(x))
-		}
-	case backend.KVQ8:
-		amax := float32(0)
-		for _, x := range dst {
-			amax = max(amax, x, -x)
-		}
-		if amax < backend.KVTiny {
-			clear(dst)
-			return
-		}
-		scale := 127 / amax
-		for i, x := range dst {
-			dst[i] = float32(math.RoundToEven(float64(x*scale))) * (1 / scale)
-		}
-	}
+// through gives rows as a form keeps them.
+func (c *cache) through(f backend.Form, dst, rows []float32, features int) {
+	c.block = slices.Grow(c.block[:0], f.Bytes(features))[:f.Bytes(features)]
+	f.Put(c.block, features, 0, rows)
+	f.Get(dst, c.block, features, 0)
 }
 
 // key is the key of one KV head.

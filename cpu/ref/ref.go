@@ -48,7 +48,7 @@ func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	m.caches = make([]cache, len(p.KV))
 	for i, kv := range p.KV {
 		if caches[i] {
-			m.caches[i] = newCache(kv, c)
+			m.caches[i] = newCache(kv, c.KV.Of(p.Classes[kv.Class]), c)
 		}
 	}
 	m.states = make([]state, len(p.States))

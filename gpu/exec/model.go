@@ -67,6 +67,11 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 // lay plans the program, and takes memory for all that it needs.
 func (m *model) lay() error {
 	l, c, kernels := m.layout, &m.config, m.device.kernels
+	for _, x := range l.part.KV {
+		if err := kernels.Caches(c.KV.Of(l.part.Classes[x.Class])); err != nil {
+			return err
+		}
+	}
 	f := plan.Fuse(l.part, c.Segments == nil, kernels, c.KV)
 	if err := m.weights.lay(l.part, f); err != nil {
 		return err
@@ -103,7 +108,8 @@ func (l *layout) layCaches(c *backend.Config) (caches []plan.Cache, states []uin
 	}
 	for i, x := range l.part.KV {
 		if cached[i] {
-			h := kernel.Heads{KV: x.KVHeads, Features: x.KDim, Values: x.VDim, Cache: c.KV}
+			h := kernel.Heads{KV: x.KVHeads, Features: x.KDim, Values: x.VDim,
+				Cache: c.KV.Of(l.part.Classes[x.Class])}
 			blocks := c.Blocks[x.Class]
 			take(&caches[i].Keys, h.KeyBytes(blocks), "KV cache")
 			take(&caches[i].Values, h.ValueBytes(blocks), "KV cache")

@@ -21,7 +21,7 @@ type Heads struct {
 	Values              int // features of a value; 0: as many as a key's
 	Dims                int // that rotate, from the first; 0: none
 	Interleaved         bool
-	Cache               backend.KVType // 0: half precision
+	Cache               backend.Format // zero: f16
 }
 
 // ValueFeatures is the features of a value.
@@ -32,37 +32,27 @@ func (h *Heads) ValueFeatures() int {
 	return h.Values
 }
 
-// CacheType is the type of the cache.
-func (h *Heads) CacheType() backend.KVType {
-	if h.Cache == 0 {
-		return backend.KVF16
+// Format is the format of the cache.
+func (h *Heads) Format() backend.Format {
+	if h.Cache == (backend.Format{}) {
+		return backend.KVF16.Format
 	}
 	return h.Cache
 }
 
 // String names the shape.
 func (h *Heads) String() string {
-	return fmt.Sprintf("%d/%d heads of %d and %d in %s", h.Query, h.KV, h.Features, h.ValueFeatures(), h.CacheType())
+	return fmt.Sprintf("%d/%d heads of %d and %d in %s", h.Query, h.KV, h.Features, h.ValueFeatures(), h.Format())
 }
 
 // KeyBytes is the memory of blocks of keys of one layer.
 func (h *Heads) KeyBytes(blocks int) uint64 {
-	return h.runs(blocks, h.Features, (h.Features+backend.KVScaled-1)/backend.KVScaled)
+	return uint64(blocks) * uint64(h.KV) * uint64(h.Format().K.Kept().Bytes(h.Features))
 }
 
 // ValueBytes is the memory of blocks of values of one layer.
-func (h *Heads) ValueBytes(blocks int) uint64 { return h.runs(blocks, h.ValueFeatures(), 1) }
-
-// runs is the memory of heads of some features, with some scales where the type has scales.
-func (h *Heads) runs(blocks, features, scales int) uint64 {
-	each := 2 * features
-	switch h.CacheType() {
-	case backend.KVF32:
-		each = 4 * features
-	case backend.KVQ8:
-		each = features + 4*scales
-	}
-	return uint64(blocks) * uint64(h.KV) * backend.BlockSize * uint64(each)
+func (h *Heads) ValueBytes(blocks int) uint64 {
+	return uint64(blocks) * uint64(h.KV) * uint64(h.Format().V.Kept().Bytes(h.ValueFeatures()))
 }
 
 // PartBytes is the memory that Attend needs for the parts of a number of rows.

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
@@ -16,6 +17,8 @@ type Table interface {
 	Rounded(t quant.Type) bool
 	// Apart says whether a program multiplies rows of prompts in half precision, with other bits than rows of answers.
 	Apart(p *ir.Bound) bool
+	// Caches is an error that names the format where there are no kernels for caches of a format.
+	Caches(f backend.Format) error
 	// Fused says whether rotation and storing may be part of Attend, or be done by Rotate. Else they are Turn's and
 	// Append's, and Attend cannot quantise.
 	Fused(h *Heads) bool

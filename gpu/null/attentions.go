@@ -38,105 +38,41 @@ func (p place) block(x *access, tables uint64, position int) int {
 	return int(told[uint32](x, tables+4*uint64(p.table+uint32(position/backend.BlockSize)), 1)[0])
 }
 
-// run is keys, or values, of one KV head in one block: 64 rows of features, and behind those, of bytes, the scales of
-// every so many features of each row.
+// run is keys, or values, of one KV head in one block, as their form lays them out.
 type run struct {
-	cache, at         uint64
-	features, grouped int
-	kind              backend.KVType
+	form      backend.Form
+	cache, at uint64
+	features  int
 }
 
 // runOf is that of a block's head, of so many.
-func runOf(h *kernel.Heads, cache uint64, features, grouped, block, head int) run {
-	r := run{cache: cache, features: features, grouped: grouped, kind: h.CacheType()}
-	r.at = r.bytes() * uint64(block*h.KV+head)
+func runOf(h *kernel.Heads, form backend.Form, cache uint64, features, block, head int) run {
+	r := run{form: form, cache: cache, features: features}
+	r.at = uint64(r.bytes() * (block*h.KV + head))
 	return r
 }
 
 func keysOf(h *kernel.Heads, cache uint64, block, head int) run {
-	return runOf(h, cache, h.Features, backend.KVScaled, block, head)
+	return runOf(h, h.Format().K.Open, cache, h.Features, block, head)
 }
 
 func valuesOf(h *kernel.Heads, cache uint64, block, head int) run {
-	return runOf(h, cache, h.ValueFeatures(), h.ValueFeatures(), block, head)
+	return runOf(h, h.Format().V.Open, cache, h.ValueFeatures(), block, head)
 }
 
-func (r *run) scales() int { return (r.features + r.grouped - 1) / r.grouped }
-
-func (r *run) bytes() uint64 {
-	each := 2 * r.features
-	switch r.kind {
-	case backend.KVF32:
-		each = 4 * r.features
-	case backend.KVQ8:
-		each = r.features + 4*r.scales()
-	}
-	return uint64(backend.BlockSize * each)
-}
-
-// scalesAt is where the scales of a position of the block begin.
-func (r *run) scalesAt(position int) uint64 {
-	return r.at + uint64(backend.BlockSize*r.features+4*position*r.scales())
-}
+func (r *run) bytes() int { return r.form.Bytes(r.features) }
 
 // store keeps a row at a position of the block.
 func (r *run) store(x *access, position int, v []float32) {
-	at := r.at + uint64(position*r.features*int(elementBytes[r.kind]))
-	switch r.kind {
-	case backend.KVF32:
-		copy(keeps[float32](x, r.cache, at, len(v)), v)
-	case backend.KVF16:
-		for i, to := 0, keeps[uint16](x, r.cache, at, len(v)); i < len(v); i++ {
-			to[i] = halfOf(v[i])
-		}
-	default:
-		to, scales := keeps[int8](x, r.cache, at, len(v)), keeps[float32](x, r.cache, r.scalesAt(position), r.scales())
-		for g := range scales {
-			from, end := g*r.grouped, min((g+1)*r.grouped, r.features)
-			scales[g] = scaled(to[from:end], v[from:end])
-		}
-	}
-}
-
-// scaled makes bytes of values, as backend.KVQ8 says, and returns their scale.
-func scaled(to []int8, v []float32) float32 {
-	amax := float32(0)
-	for _, a := range v {
-		amax = max(amax, float32(math.Abs(float64(a))))
-	}
-	if amax < backend.KVTiny {
-		clear(to)
-		return 0
-	}
-	factor := 127 / amax
-	for i, a := range v {
-		to[i] = int8(math.RoundToEven(float64(a * factor)))
-	}
-	return 1 / factor
+	r.form.Put(keeps[byte](x, r.cache, r.at, r.bytes()), r.features, position, v)
 }
 
 // load is the rows at so many positions of the block, from one on.
 func (r *run) load(x *access, position, n int) []float32 {
 	to := make([]float32, n*r.features)
-	at := r.at + uint64(position*r.features*int(elementBytes[r.kind]))
-	switch r.kind {
-	case backend.KVF32:
-		copy(to, kept[float32](x, r.cache, at, len(to)))
-	case backend.KVF16:
-		for i, v := range kept[uint16](x, r.cache, at, len(to)) {
-			to[i] = ofHalf(v)
-		}
-	default:
-		scales := kept[float32](x, r.cache, r.scalesAt(position), n*r.scales())
-		for i, v := range kept[int8](x, r.cache, at, len(to)) {
-			to[i] = float32(v) * scales[i/r.features*r.scales()+i%r.features/r.grouped]
-		}
-	}
+	r.form.Get(to, kept[byte](x, r.cache, r.at, r.bytes()), r.features, position)
 	return to
 }
-
-// elementBytes is the size of a feature in a cache.
-var elementBytes = map[backend.KVType]uint8{backend.KVF16: 2, backend.KVF32: 4, backend.KVQ8: 1}
 
 func appendRows(x *access, k *kernel.Append) {
 	h := &k.Heads

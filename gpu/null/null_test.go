@@ -472,7 +472,8 @@ func TestGroup(t *testing.T) {
 // TestCacheTypes: rows that are stored in a block are read back, as near as the type is.
 func TestCacheTypes(t *testing.T) {
 	b := open(t, Options{})
-	for kind, tolerance := range map[backend.KVType]float64{backend.KVF32: 0, backend.KVF16: 2e-3, backend.KVQ8: 2e-2} {
+	for kind, tolerance := range map[backend.Format]float64{backend.KVF32.Format: 0, backend.KVF16.Format: 2e-3,
+		backend.KVQ8.Format: 2e-2} {
 		h := &kernel.Heads{Query: 4, KV: 2, Features: 48, Values: 40, Cache: kind}
 		keys, values := b.take(int(h.KeyBytes(3))), b.take(int(h.ValueBytes(3)))
 		x := &access{memory: &b.memory}

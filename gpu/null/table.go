@@ -33,8 +33,11 @@ func (t table) Rounded(quant.Type) bool { return t.d.options.Halves }
 
 func (t table) Apart(*ir.Bound) bool { return t.d.options.Halves }
 
+// Caches implements kernel.Table: there are loops for all formats.
+func (table) Caches(backend.Format) error { return nil }
+
 func (t table) Fused(h *kernel.Heads) bool {
-	return t.d.options.Fused && h.CacheType() == backend.KVF16 && h.ValueFeatures() == h.Features && h.Query%h.KV == 0
+	return t.d.options.Fused && h.Format() == backend.KVF16.Format && h.ValueFeatures() == h.Features && h.Query%h.KV == 0
 }
 
 func (t table) Fits(m *kernel.MatVec) bool {

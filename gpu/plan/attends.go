@@ -11,12 +11,13 @@ import (
 const AttentionRows = 128
 
 // headsOf is the shape of an Attend without rotation.
-func headsOf(a *ir.AttendArgs, kv backend.KVType) kernel.Heads {
-	return kernel.Heads{Query: a.Heads, KV: a.KVHeads, Features: a.KDim, Values: a.VDim, Cache: kv}
+func headsOf(a *ir.AttendArgs, kv backend.KV) kernel.Heads {
+	return kernel.Heads{Query: a.Heads, KV: a.KVHeads, Features: a.KDim, Values: a.VDim,
+		Cache: kv.Of(a.Class())}
 }
 
 // HeadsOf lists the shapes of a program's Attends, without rotation.
-func HeadsOf(p *ir.Bound, kv backend.KVType) (all []kernel.Heads) {
+func HeadsOf(p *ir.Bound, kv backend.KV) (all []kernel.Heads) {
 	for s := range p.Segments {
 		for i := range p.Segments[s].Nodes {
 			if n := &p.Segments[s].Nodes[i]; n.Op == ir.Attend {

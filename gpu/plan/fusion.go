@@ -17,7 +17,7 @@ type Fusion struct {
 
 	p       *ir.Bound
 	kernels kernel.Table
-	kv      backend.KVType
+	kv      backend.KV
 	writer  map[ir.Value]*ir.Node
 	readers map[ir.Value][]*ir.Node
 	kept    map[ir.Value]bool // it crosses a border, or is the program's output
@@ -62,7 +62,7 @@ type target struct {
 
 // Fuse looks at all nodes, for a cache of a type. whole says that all segments are computed on one device: then no
 // other one needs the values between a route and its experts.
-func Fuse(p *ir.Bound, whole bool, kernels kernel.Table, kv backend.KVType) *Fusion {
+func Fuse(p *ir.Bound, whole bool, kernels kernel.Table, kv backend.KV) *Fusion {
 	f := &Fusion{p: p, kernels: kernels, kv: kv, writer: map[ir.Value]*ir.Node{}, readers: map[ir.Value][]*ir.Node{},
 		kept: map[ir.Value]bool{},
 		uses: make([]int, len(p.Weights)), stackOf: map[*ir.Node]*Stack{}, gated: map[*ir.Node]*Stack{},

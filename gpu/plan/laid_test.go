@@ -182,7 +182,7 @@ type planned struct {
 }
 
 // planOf plans a small model of a family for a card that is played.
-func planOf(family string, o null.Options, kv backend.KVType, moves bool) (*planned, error) {
+func planOf(family string, o null.Options, kv backend.KV, moves bool) (*planned, error) {
 	m, err := backendtest.Small(family, quant.Q8_0)
 	if err != nil {
 		return nil, err

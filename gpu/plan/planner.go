@@ -38,7 +38,7 @@ type Cache struct{ Keys, Values uint64 }
 type Target struct {
 	Kernels  kernel.Table
 	Weights  Weights
-	KV       backend.KVType
+	KV       backend.KV
 	Caches   []Cache  // by ir.Program.KV
 	States   []uint64 // by ir.Program.States: where its blocks begin
 	Rows     int      // most rows of a step

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 var goldens = []struct {
 	name, family string
 	card         null.Options
-	kv           backend.KVType
+	kv           backend.KV
 	moves        bool
 }{
 	{name: "llama", family: "llama", card: null.Options{Fused: true, Integers: true}, kv: backend.KVF16},
@@ -280,7 +280,7 @@ func TestBarriers(t *testing.T) {
 			Halves: rapid.Bool().Draw(t, "halves"), Scarce: rapid.Bool().Draw(t, "scarce"),
 			Gathers: rapid.SampledFrom([]int{kernel.MaxColumns, kernel.GroupedColumns}).Draw(t, "gathers")}
 		family := rapid.SampledFrom(backendtest.Families()).Draw(t, "family")
-		kv := rapid.SampledFrom([]backend.KVType{backend.KVF16, backend.KVF32, backend.KVQ8}).Draw(t, "cache")
+		kv := rapid.SampledFrom([]backend.KV{backend.KVF16, backend.KVF32, backend.KVQ8}).Draw(t, "cache")
 		moves := rapid.Bool().Draw(t, "moves")
 		key := fmt.Sprint(o, family, kv, moves)
 		if plans[key] == nil {

@@ -22,7 +22,7 @@ func (k *Kernels) Fused(h *kernel.Heads) bool {
 // Rotate records the rotation of queries, in place, and of keys, and the storing of keys and values.
 func (k *Kernels) Rotate(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
 	if !k.Fused(h) {
-		return fmt.Errorf("heads of %d and %d features in %s want Turn and Append", h.Features, h.ValueFeatures(), h.CacheType())
+		return fmt.Errorf("heads of %d and %d features in %s want Turn and Append", h.Features, h.ValueFeatures(), h.Format())
 	}
 	c := shaders.RopeConstants{Features: uint32(h.Features), Dims: uint32(h.Dims), Heads: uint32(h.Query),
 		Kvheads: uint32(h.KV)}
@@ -52,9 +52,9 @@ func (k *Kernels) lanes(h *kernel.Heads) uint32 {
 func (k *Kernels) attend(h *kernel.Heads) (shaders.AttendConstants, error) {
 	c := shaders.AttendConstants{Lanes: k.lanes(h), Features: uint32(h.Features), Queries: uint32(h.Query / h.KV),
 		Dims: uint32(h.Dims)}
-	if h.Query%h.KV != 0 || c.Lanes == 0 || h.ValueFeatures() != h.Features || h.CacheType() != backend.KVF16 {
+	if h.Query%h.KV != 0 || c.Lanes == 0 || h.ValueFeatures() != h.Features || h.Format() != backend.KVF16.Format {
 		return c, fmt.Errorf("attention of %d query heads, %d KV heads of %d and %d features in %s has no kernel",
-			h.Query, h.KV, h.Features, h.ValueFeatures(), h.CacheType())
+			h.Query, h.KV, h.Features, h.ValueFeatures(), h.Format())
 	}
 	shared := func(once uint32) uint32 {
 		return 4*(c.Queries+2)*c.Features + 64*(c.Queries+1) + 4 + 4*once*(c.Threads/c.Lanes)*(c.Features+3)

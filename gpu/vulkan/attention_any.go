@@ -16,7 +16,7 @@ import (
 // Append records it.
 func (k *Kernels) Append(r *vk.Recording, s *kernel.Append) error {
 	h := &s.Heads
-	shader, err := k.kernel(shaders.Append, shaders.AppendConstants{Type: uint32(h.CacheType())}.List())
+	shader, err := k.kernel(shaders.Append, shaders.AppendConstants{Type: cacheKind(h.Format())}.List())
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (k *Kernels) mergeAny(r *vk.Recording, h *kernel.Heads, a *kernel.Attention
 // attendSplits records the splits of each row by itself.
 func (k *Kernels) attendSplits(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
 	once := k.headsAtOnce(h, h.Query*maxParts(a.Depth)*a.N)
-	c := shaders.AttendAnyConstants{Type: uint32(h.CacheType()), Keys: uint32(h.Features),
+	c := shaders.AttendAnyConstants{Type: cacheKind(h.Format()), Keys: uint32(h.Features),
 		Values:  uint32(h.ValueFeatures()),
 		Queries: uint32(h.Query / h.KV), AtOnce: uint32(once)}
 	attend, err := k.kernel(shaders.AttendAny, c.List())
@@ -108,7 +108,7 @@ func (k *Kernels) tiles(h *kernel.Heads, a *kernel.Attention) bool {
 
 // attendTogether records the splits of many rows at a time, with the bits of attendSplits.
 func (k *Kernels) attendTogether(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
-	c := shaders.AttendRowsConstants{Type: uint32(h.CacheType()), Keys: uint32(h.Features),
+	c := shaders.AttendRowsConstants{Type: cacheKind(h.Format()), Keys: uint32(h.Features),
 		Values:  uint32(h.ValueFeatures()),
 		Queries: uint32(h.Query / h.KV)}
 	attend, err := k.kernel(shaders.AttendRows, c.List())

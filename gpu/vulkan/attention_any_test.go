@@ -30,7 +30,7 @@ type anyScene struct {
 }
 
 // cached is what a cache returns of a head's features.
-func cached(t backend.KVType, x []float32, grouped int) []float32 {
+func cached(t backend.Format, x []float32, grouped int) []float32 {
 	y := make([]float32, len(x))
 	for from := 0; from < len(x); from += grouped {
 		group := x[from:min(from+grouped, len(x))]
@@ -40,11 +40,11 @@ func cached(t backend.KVType, x []float32, grouped int) []float32 {
 		}
 		for i, v := range group {
 			switch t {
-			case backend.KVF32:
+			case backend.KVF32.Format:
 				y[from+i] = v
-			case backend.KVF16:
+			case backend.KVF16.Format:
 				y[from+i] = quant.F16ToF32(quant.F32ToF16(v))
-			case backend.KVQ8:
+			case backend.KVQ8.Format:
 				if amax >= backend.KVTiny {
 					s := 127 / amax
 					y[from+i] = float32(math.RoundToEven(float64(v*s))) * (1 / s)
@@ -113,8 +113,8 @@ func (s *anyScene) build(g *gpu, positions []int) (keys, values, tables *vk.Buff
 			for range s.h.KV {
 				a, b := randomRow(s.h.Features, rnd.Uint64()), randomRow(s.h.ValueFeatures(), rnd.Uint64())
 				k, v = append(k, a...), append(v, b...)
-				kr = append(kr, cached(s.h.CacheType(), a, backend.KVScaled)...)
-				vr = append(vr, cached(s.h.CacheType(), b, len(b))...)
+				kr = append(kr, cached(s.h.Format(), a, backend.KVScaled)...)
+				vr = append(vr, cached(s.h.Format(), b, len(b))...)
 			}
 			kept, vept = append(kept, kr), append(vept, vr)
 		}
@@ -177,16 +177,16 @@ func TestAttentionAny(t *testing.T) {
 		{kernel.Heads{Query: 1, KV: 1, Features: 112}, true, []int{66}, nil},
 		{kernel.Heads{Query: 2, KV: 1, Features: 192}, true, []int{66}, nil},
 		{kernel.Heads{Query: 4, KV: 2, Features: 20, Values: 12}, false, []int{0, 1, 63, 64, 140}, nil},
-		{kernel.Heads{Query: 2, KV: 1, Features: 192, Values: 128, Cache: backend.KVF32}, false, []int{3, 100}, nil},
-		{kernel.Heads{Query: 4, KV: 1, Features: 64, Cache: backend.KVQ8}, false, []int{600}, nil},
-		{kernel.Heads{Query: 2, KV: 2, Features: 33, Values: 70, Cache: backend.KVQ8}, false, []int{90, 3}, nil},
-		{kernel.Heads{Query: 2, KV: 1, Features: 256, Cache: backend.KVF32}, false, []int{300},
+		{kernel.Heads{Query: 2, KV: 1, Features: 192, Values: 128, Cache: backend.KVF32.Format}, false, []int{3, 100}, nil},
+		{kernel.Heads{Query: 4, KV: 1, Features: 64, Cache: backend.KVQ8.Format}, false, []int{600}, nil},
+		{kernel.Heads{Query: 2, KV: 2, Features: 33, Values: 70, Cache: backend.KVQ8.Format}, false, []int{90, 3}, nil},
+		{kernel.Heads{Query: 2, KV: 1, Features: 256, Cache: backend.KVF32.Format}, false, []int{300},
 			func(s *anyScene) { s.window, s.cap, s.sinks = 77, 2, []float32{0.5, -3} }},
 		// So many rows that heads share what they read.
 		{kernel.Heads{Query: 8, KV: 1, Features: 20, Values: 70}, false, slices.Repeat([]int{3, 90, 70, 64}, 16), nil},
-		{kernel.Heads{Query: 8, KV: 2, Features: 36, Values: 20, Cache: backend.KVQ8}, false, slices.Repeat([]int{3, 70},
+		{kernel.Heads{Query: 8, KV: 2, Features: 36, Values: 20, Cache: backend.KVQ8.Format}, false, slices.Repeat([]int{3, 70},
 			20), nil},
-		{kernel.Heads{Query: 4, KV: 2, Features: 20, Values: 4, Cache: backend.KVF32}, false, slices.Repeat([]int{3, 70}, 20),
+		{kernel.Heads{Query: 4, KV: 2, Features: 20, Values: 4, Cache: backend.KVF32.Format}, false, slices.Repeat([]int{3, 70}, 20),
 			func(s *anyScene) { s.window, s.cap, s.sinks = 40, 2, []float32{0.5, -3, 0, 1} }},
 		{kernel.Heads{Query: 2, KV: 1, Features: 7, Values: 3}, false, []int{530},
 			func(s *anyScene) { s.window, s.sinks = 64, []float32{2, 1} }},

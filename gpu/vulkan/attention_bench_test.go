@@ -43,9 +43,9 @@ func BenchmarkAttend(b *testing.B) {
 				g.benchAttend(b, h, a[0], a[1], true)
 			}
 		}
-		for _, h.Cache = range []backend.KVType{backend.KVF16, backend.KVF32, backend.KVQ8} {
+		for _, h.Cache = range []backend.Format{backend.KVF16.Format, backend.KVF32.Format, backend.KVQ8.Format} {
 			for _, depth := range depths {
-				if (h.Query == 32 && h.Cache == backend.KVF16) || depth%3584 == 0 {
+				if (h.Query == 32 && h.Cache == backend.KVF16.Format) || depth%3584 == 0 {
 					g.benchAttend(b, h, n, depth, false)
 				}
 			}
@@ -77,10 +77,10 @@ func (g *gpu) benchAttend(b *testing.B, h kernel.Heads, n, depth int, alone bool
 		Alone: alone}
 	for _, way := range attendWays {
 		many := way.together && (alone || !g.k.tiles(&h, &a))
-		if many || way.any && alone || !way.any && !way.together && h.CacheType() != backend.KVF16 {
+		if many || way.any && alone || !way.any && !way.together && h.Format() != backend.KVF16.Format {
 			continue
 		}
-		b.Run(fmt.Sprintf("%s/%dof%d/%d/rows%d/depth%d/%s", h.CacheType(), h.KV, h.Query, h.Features, n, depth, way.name),
+		b.Run(fmt.Sprintf("%s/%dof%d/%d/rows%d/depth%d/%s", h.Format(), h.KV, h.Query, h.Features, n, depth, way.name),
 			func(b *testing.B) {
 				defer func(squares, many bool) { g.k.attendSquares, g.k.together = squares, many }(g.k.attendSquares, g.k.together)
 				g.k.attendSquares, g.k.together = way.squares, way.together

@@ -21,8 +21,8 @@ import (
 // file of other kernels, or none that can be read, says nothing.
 func TestChoose(t *testing.T) {
 	dir, g := t.TempDir(), open(t)
-	tiled := kernel.Heads{Query: 2, KV: 1, Features: 32, Values: 64, Cache: backend.KVQ8}
-	shapes := []kernel.Heads{tiled, tiled, {Query: 3, KV: 1, Features: 32, Values: 64, Cache: backend.KVQ8},
+	tiled := kernel.Heads{Query: 2, KV: 1, Features: 32, Values: 64, Cache: backend.KVQ8.Format}
+	shapes := []kernel.Heads{tiled, tiled, {Query: 3, KV: 1, Features: 32, Values: 64, Cache: backend.KVQ8.Format},
 		{Query: 2, KV: 1, Features: 64}}
 	again := func(data []byte) *Kernels { // as another process finds it
 		k := NewKernels(g.d)
@@ -60,7 +60,7 @@ func TestChoose(t *testing.T) {
 // TestChooseSame: both ways of a shape compute the same from what they are measured with, which is not nothing.
 func TestChooseSame(t *testing.T) {
 	g := open(t)
-	h := kernel.Heads{Query: 2, KV: 1, Features: 64, Cache: backend.KVF32}
+	h := kernel.Heads{Query: 2, KV: 1, Features: 64, Cache: backend.KVF32.Format}
 	on := g.bench()
 	defer on.Free()
 	a, to, err := someAttention(&h, on)

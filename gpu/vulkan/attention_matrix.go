@@ -35,10 +35,10 @@ func (k *Kernels) attendMatrix(h *kernel.Heads, rows int) (shaders.AttendMatrixC
 	}
 	c = squaresOfPairs(c, tiles)
 	if h.KV < 1 || h.Query%h.KV != 0 || h.Features%16 != 0 || h.ValueFeatures() != h.Features ||
-		h.CacheType() != backend.KVF16 ||
+		h.Format() != backend.KVF16.Format ||
 		tiles > 4 || k.attendShared(&c) > k.d.Facts.Shared {
 		return c, fmt.Errorf("attention of %d query heads, %d KV heads of %d and %d features in %s has no squares",
-			h.Query, h.KV, h.Features, h.ValueFeatures(), h.CacheType())
+			h.Query, h.KV, h.Features, h.ValueFeatures(), h.Format())
 	}
 	for c.Tiles < 4 && rows > 1 && 16*int(c.Tiles) < rows*int(c.Queries) {
 		more := squaresOfPairs(c, 2*c.Tiles)

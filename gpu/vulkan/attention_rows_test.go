@@ -20,12 +20,12 @@ import (
 // filled is a cache of random numbers.
 func (g *gpu) filled(h *kernel.Heads, blocks int, rnd *rand.Rand) *vk.Buffer {
 	b := g.room(h.KeyBytes(blocks))
-	switch h.CacheType() {
-	case backend.KVF32:
+	switch h.Format() {
+	case backend.KVF32.Format:
 		for i := range view[float32](b.Bytes) {
 			view[float32](b.Bytes)[i] = float32(rnd.NormFloat64())
 		}
-	case backend.KVF16:
+	case backend.KVF16.Format:
 		for i := range view[uint16](b.Bytes) {
 			view[uint16](b.Bytes)[i] = quant.F32ToF16(float32(rnd.NormFloat64()))
 		}
@@ -40,10 +40,10 @@ func (g *gpu) filled(h *kernel.Heads, blocks int, rnd *rand.Rand) *vk.Buffer {
 // spoil has a feature of a position's values be infinite, where a cache can hold that.
 func spoil(h *kernel.Heads, values *vk.Buffer, block, position, feature int) {
 	at := (block*h.KV*backend.BlockSize+position%backend.BlockSize)*h.ValueFeatures() + feature
-	switch h.CacheType() {
-	case backend.KVF32:
+	switch h.Format() {
+	case backend.KVF32.Format:
 		view[float32](values.Bytes)[at] = float32(math.Inf(1))
-	case backend.KVF16:
+	case backend.KVF16.Format:
 		view[uint16](values.Bytes)[at] = 0x7c00
 	}
 }
@@ -55,15 +55,15 @@ func TestRowAloneTogether(t *testing.T) {
 		h      kernel.Heads
 		change func(*kernel.Attention)
 	}{
-		{kernel.Heads{Query: 8, KV: 2, Features: 128, Cache: backend.KVF32}, func(*kernel.Attention) {}},
-		{kernel.Heads{Query: 4, KV: 1, Features: 64, Cache: backend.KVF16}, func(a *kernel.Attention) { a.Window = 77 }},
-		{kernel.Heads{Query: 8, KV: 1, Features: 64, Cache: backend.KVQ8}, func(a *kernel.Attention) { a.Cap = 3 }},
-		{kernel.Heads{Query: 2, KV: 2, Features: 96, Values: 64, Cache: backend.KVF16},
+		{kernel.Heads{Query: 8, KV: 2, Features: 128, Cache: backend.KVF32.Format}, func(*kernel.Attention) {}},
+		{kernel.Heads{Query: 4, KV: 1, Features: 64, Cache: backend.KVF16.Format}, func(a *kernel.Attention) { a.Window = 77 }},
+		{kernel.Heads{Query: 8, KV: 1, Features: 64, Cache: backend.KVQ8.Format}, func(a *kernel.Attention) { a.Cap = 3 }},
+		{kernel.Heads{Query: 2, KV: 2, Features: 96, Values: 64, Cache: backend.KVF16.Format},
 			func(a *kernel.Attention) { a.Window, a.Chunked = 40, true }},
-		{kernel.Heads{Query: 2, KV: 1, Features: 32, Values: 128, Cache: backend.KVQ8}, func(*kernel.Attention) {}},
-		{kernel.Heads{Query: 16, KV: 1, Features: 64, Cache: backend.KVF32}, func(*kernel.Attention) {}},
-		{kernel.Heads{Query: 8, KV: 2, Features: 128, Cache: backend.KVF16}, func(*kernel.Attention) {}},
-		{kernel.Heads{Query: 2, KV: 2, Features: 256, Cache: backend.KVF16}, func(a *kernel.Attention) {
+		{kernel.Heads{Query: 2, KV: 1, Features: 32, Values: 128, Cache: backend.KVQ8.Format}, func(*kernel.Attention) {}},
+		{kernel.Heads{Query: 16, KV: 1, Features: 64, Cache: backend.KVF32.Format}, func(*kernel.Attention) {}},
+		{kernel.Heads{Query: 8, KV: 2, Features: 128, Cache: backend.KVF16.Format}, func(*kernel.Attention) {}},
+		{kernel.Heads{Query: 2, KV: 2, Features: 256, Cache: backend.KVF16.Format}, func(a *kernel.Attention) {
 			a.Cap,
 				a.Window = 2, 90
 		}},

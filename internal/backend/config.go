@@ -37,7 +37,7 @@ type Layout struct {
 
 // Limits are the sizes of a model's caches and steps.
 type Limits struct {
-	KV        KVType
+	KV        KV    // formats of the caches
 	Blocks    []int // by cache class: KV blocks of BlockSize positions, for all layers of the class
 	MaxRows   int   // most rows of a step
 	MaxWanted int   // most rows of a step whose logits are wanted

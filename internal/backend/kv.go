@@ -2,6 +2,9 @@ package backend
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -27,64 +30,122 @@ func Window(c ir.Class) int {
 	return c.Window
 }
 
-// KVType is the element type of the KV cache.
-type KVType uint8
-
-const (
-	KVF16 KVType = iota + 1
-	KVF32
-	// KVQ8 is int8 with float32 scales: of KVScaled features of K, and of a whole head of V. x is kept as round(x·s) with
-	// s = 127/amax, and read as that times 1/s, in float32, ties to even. Where amax is below KVTiny all is zero.
-	KVQ8
-)
-
-const (
-	KVScaled = 32 // features with one scale
-	KVTiny   = 0x1p-100
-)
-
-var kvNames = [...]string{KVF16: "f16", KVF32: "f32", KVQ8: "q8"}
-
-func (t KVType) String() string {
-	if t.Check() != nil {
-		return fmt.Sprintf("KV type %d", uint8(t))
-	}
-	return kvNames[t]
+// Format is how the caches of one class are kept: K and V, each in a form of its own. A device has kernels for some
+// formats, and refuses the others by name.
+type Format struct {
+	Name string
+	K, V Side
 }
 
-// ParseKV reads a type's name, or llama.cpp's name of q8.
-func ParseKV(name string) (KVType, error) {
-	if name == "q8_0" {
-		return KVQ8, nil
+// Side is the form of K, or of V. Rows are stored in open blocks. If Sealed is set, a block is sealed as soon as its 64
+// rows are there: a row reads the block that it is in itself from Open, and all earlier ones from Sealed. So what a
+// row sees is a function of its position, whatever step it comes in, and a row that is stored again is sealed again.
+type Side struct {
+	Open   Form
+	Sealed Form // nil: blocks stay as they are
+}
+
+// Kept is the form of full blocks.
+func (s Side) Kept() Form {
+	if s.Sealed != nil {
+		return s.Sealed
 	}
-	for t := KVF16; int(t) < len(kvNames); t++ {
-		if kvNames[t] == name {
-			return t, nil
+	return s.Open
+}
+
+// Form is how the 64 rows that a block has for one KV head lie in memory, with a plain implementation: a device whose
+// kernels lay them out otherwise keeps values that are equal to these to the bit. Forms are compared by ==.
+type Form interface {
+	// Bytes is the size of 64 rows of so many features.
+	Bytes(features int) int
+	// Put keeps rows from one of the block on. In a sealed block it is called once, with all 64.
+	Put(block []byte, features, at int, rows []float32)
+	// Get reads rows from one of the block on.
+	Get(rows []float32, block []byte, features, at int)
+}
+
+// String is the format's name.
+func (f Format) String() string {
+	if f.Name == "" {
+		return "no cache format"
+	}
+	return f.Name
+}
+
+// Seals says whether full blocks of the format are kept in another form than the one that rows are stored in.
+func (f Format) Seals() bool { return f.K.Sealed != nil || f.V.Sealed != nil }
+
+// BlockBytes is the size of a block of one layer, without what a device may add for its layout.
+func (f Format) BlockBytes(l ir.KVLayer) int {
+	return l.KVHeads * (f.K.Kept().Bytes(l.KDim) + f.V.Kept().Bytes(l.VDim))
+}
+
+// KV is the formats of a model's caches: one for all classes, or one of their own for those with a window.
+type KV struct {
+	Format
+	Windowed Format // zero: the same
+}
+
+// Of is the format of a class.
+func (kv KV) Of(c ir.Class) Format {
+	if c.Window > 0 && kv.Windowed != (Format{}) {
+		return kv.Windowed
+	}
+	return kv.Format
+}
+
+// BlockBytes is the size of a block of all layers of a program.
+func (kv KV) BlockBytes(p *ir.Program) (bytes int64) {
+	for _, l := range p.KV {
+		bytes += int64(kv.Of(p.Classes[l.Class]).BlockBytes(l))
+	}
+	return bytes
+}
+
+// Formats that have a name for users: `--kv`. A new one is a line here, and its forms.
+var (
+	KVF32 = KV{Format: Format{Name: "f32", K: Side{Open: Float32{}}, V: Side{Open: Float32{}}}}
+	KVF16 = KV{Format: Format{Name: "f16", K: Side{Open: Half{}}, V: Side{Open: Half{}}}}
+	KVQ8  = KV{Format: Format{Name: "q8", K: Side{Open: Scaled{Each: KVScaled}}, V: Side{Open: Scaled{}}}}
+
+	kvNamed   = [...]KV{KVF32, KVF16, KVQ8}
+	kvAliases = map[string]string{"q8_0": "q8"} // llama.cpp's names
+)
+
+// KVNames are the names that ParseKV knows; the first ones are the formats' own.
+func KVNames() (names []string) {
+	for _, kv := range kvNamed {
+		names = append(names, kv.Name)
+	}
+	return append(names, slices.Sorted(maps.Keys(kvAliases))...)
+}
+
+// KVList is the formats that have a name, for people.
+func KVList() string {
+	names := KVNames()[:len(kvNamed)]
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// ParseKV finds a format by its name, or by llama.cpp's.
+func ParseKV(name string) (KV, error) {
+	for _, kv := range kvNamed {
+		if kv.Name == name || kv.Name == kvAliases[name] {
+			return kv, nil
 		}
 	}
-	return 0, fmt.Errorf("KV type %q: want f32, f16 or q8", name)
+	return KV{}, fmt.Errorf("KV type %q: want %s", name, KVList())
 }
 
-// Check is an error for what is no type.
-func (t KVType) Check() error {
-	if t < KVF16 || int(t) >= len(kvNames) {
-		return fmt.Errorf("KV type %d: want f32, f16 or q8", uint8(t))
+// Check is an error for a format without forms, in which nothing can be kept.
+func (kv KV) Check() error {
+	for _, f := range []Format{kv.Format, kv.Windowed} {
+		if f != (Format{}) && (f.K.Open == nil || f.V.Open == nil) || f == kv.Format && f.K.Open == nil {
+			return fmt.Errorf("cache format %q has no form for K or V: want %s", f.Name, KVList())
+		}
 	}
 	return nil
 }
 
-// StateBytes is what a block of one state holds, which is float32 whatever the cache's type.
+// StateBytes is what a block of one state holds, which is float32 whatever the format of K and V.
 func StateBytes(l ir.StateLayer) int { return 4 * l.Values }
-
-// BlockBytes is what a block of one layer holds, without what a device may add for its layout.
-func (t KVType) BlockBytes(l ir.KVLayer) int {
-	features := l.KDim + l.VDim
-	each := 2 * features
-	switch t {
-	case KVF32:
-		each = 4 * features
-	case KVQ8:
-		each = features + 4*((l.KDim+KVScaled-1)/KVScaled+1)
-	}
-	return BlockSize * l.KVHeads * each
-}

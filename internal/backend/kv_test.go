@@ -1,6 +1,8 @@
 package backend
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,24 +10,83 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-func TestKVTypes(t *testing.T) {
+func TestKVFormats(t *testing.T) {
 	l := ir.KVLayer{KVHeads: 2, KDim: 80, VDim: 64}
 	for name, bytes := range map[string]int{"f32": 4 * 144, "f16": 2 * 144, "q8": 144 + 4*(3+1)} {
-		typ, err := ParseKV(name)
+		kv, err := ParseKV(name)
 		require.NoError(t, err)
-		require.Equal(t, name, typ.String())
-		require.NoError(t, typ.Check())
-		require.Equal(t, 64*2*bytes, typ.BlockBytes(l))
+		require.Equal(t, name, kv.String())
+		require.NoError(t, kv.Check())
+		require.Equal(t, 64*2*bytes, kv.Format.BlockBytes(l))
+		require.False(t, kv.Seals())
 	}
-	typ, err := ParseKV("q8_0")
+	kv, err := ParseKV("q8_0")
 	require.NoError(t, err)
-	require.Equal(t, KVQ8, typ)
+	require.Equal(t, KVQ8, kv)
+	require.Equal(t, []string{"f32", "f16", "q8", "q8_0"}, KVNames())
 	for _, name := range []string{"", "Q8", "f8"} {
 		_, err := ParseKV(name)
 		require.EqualError(t, err, `KV type "`+name+`": want f32, f16 or q8`)
 	}
-	for _, typ := range []KVType{0, 4} {
-		require.Error(t, typ.Check())
+	half := KVF16
+	half.Windowed = Format{Name: "odd", K: Side{Open: Half{}}}
+	require.EqualError(t, half.Check(), `cache format "odd" has no form for K or V: want f32, f16 or q8`)
+	require.EqualError(t, KV{}.Check(), `cache format "" has no form for K or V: want f32, f16 or q8`)
+	require.Equal(t, "no cache format", KV{}.String())
+}
+
+// TestKVByClass: classes with a window may have a format of their own, and count by it.
+func TestKVByClass(t *testing.T) {
+	p := &ir.Program{Classes: []ir.Class{{Window: 70}, {}}, KV: []ir.KVLayer{{KVHeads: 1, KDim: 2, VDim: 3},
+		{KVHeads: 1, KDim: 2, VDim: 3, Class: 1}}}
+	kv := KVF32
+	require.EqualValues(t, 2*64*4*5, kv.BlockBytes(p))
+	kv.Windowed = KVF16.Format
+	require.EqualValues(t, 64*4*5+64*2*5, kv.BlockBytes(p))
+	require.Equal(t, "f16", kv.Of(p.Classes[0]).String())
+	require.Equal(t, "f32", kv.Of(p.Classes[1]).String())
+	require.Equal(t, "f32", kv.Of(ir.Class{State: true}).String())
+}
+
+// TestForms: rows are read back, alone and together, wherever in a block they are, and harm no other row.
+func TestForms(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct {
+		form  Form
+		apart float64 // of values up to 1
+	}{{Float32{}, 0}, {Half{}, 0x1p-12}, {Scaled{}, 0.5 / 127}, {Scaled{Each: 32}, 0.5 / 127}} {
+		for _, features := range []int{1, 32, 40, 96} {
+			rows, got := make([]float32, BlockSize*features), make([]float32, BlockSize*features)
+			for i := range rows {
+				rows[i] = 2*rng.Float32() - 1
+			}
+			block := make([]byte, c.form.Bytes(features))
+			for _, at := range rng.Perm(BlockSize) {
+				c.form.Put(block, features, at, rows[at*features:][:features])
+			}
+			c.form.Get(got, block, features, 0)
+			require.InDeltaSlice(t, rows, got, c.apart+1e-7)
+			c.form.Get(got[:3*features], block, features, 7)
+			require.InDeltaSlice(t, rows[7*features:10*features], got[:3*features], c.apart+1e-7)
+			whole := make([]byte, len(block))
+			c.form.Put(whole, features, 0, rows)
+			require.Equal(t, block, whole)
+		}
 	}
-	require.Equal(t, "KV type 9", KVType(9).String())
+}
+
+func TestScaled(t *testing.T) {
+	block, got := make([]byte, Scaled{}.Bytes(3)), make([]float32, 3)
+	for _, c := range []struct{ rows, want []float32 }{
+		{[]float32{254, 1, -3}, []float32{254, 0, -4}}, // ties to even
+		{[]float32{0x1p-101, 0, -0x1p-102}, []float32{0, 0, 0}},
+		{[]float32{0, 0, 0}, []float32{0, 0, 0}},
+	} {
+		Scaled{}.Put(block, 3, 63, c.rows)
+		Scaled{}.Get(got, block, 3, 63)
+		require.Equal(t, c.want, got)
+	}
+	Scaled{}.Put(block, 3, 0, []float32{float32(math.NaN()), 0, 0})
+	Scaled{}.Get(got, block, 3, 0)
+	require.True(t, math.IsNaN(float64(got[0])), "what is broken is seen to be")
 }

@@ -48,7 +48,7 @@ func Attention(t *testing.T, d, oracle backend.Device) {
 		require.NoError(t, err)
 		m, err := randomModel(p, 3, all(quant.F32))
 		require.NoError(t, err)
-		for _, kv := range []backend.KVType{backend.KVF32, backend.KVF16, backend.KVQ8} {
+		for _, kv := range []backend.KV{backend.KVF32, backend.KVF16, backend.KVQ8} {
 			t.Run(fmt.Sprintf("%+v %s", h, kv), func(t *testing.T) {
 				got, want := both(t, d, oracle, m, kv, prompt(4, n, width))
 				tolerance := 2e-5

@@ -105,7 +105,7 @@ func has(p *ir.Program, op ir.Op) bool {
 }
 
 // both runs the tokens on the device and on the oracle.
-func both(t *testing.T, d, oracle backend.Device, m *Model, kv backend.KVType, tokens []int32) (got, want []float32) {
+func both(t *testing.T, d, oracle backend.Device, m *Model, kv backend.KV, tokens []int32) (got, want []float32) {
 	t.Helper()
 	n := len(tokens)
 	c := backend.Config{Limits: backend.Limits{KV: kv, Blocks: Blocks(m.Program, len(table(n, 0))), MaxRows: n,
@@ -191,7 +191,7 @@ func wholeModels(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 		p, err := f.record(s)
 		require.NoError(t, err)
 		for _, typ := range matrixTypes {
-			for kv, slack := range map[backend.KVType]float64{backend.KVF32: 0, backend.KVF16: 2e-3, backend.KVQ8: 2e-3} {
+			for kv, slack := range map[backend.KV]float64{backend.KVF32: 0, backend.KVF16: 2e-3, backend.KVQ8: 2e-3} {
 				t.Run(fmt.Sprintf("%s %s %s", f.name, typ, kv), func(t *testing.T) {
 					m, err := randomModel(p, 7, all(typ))
 					require.NoError(t, err)

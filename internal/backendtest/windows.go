@@ -19,7 +19,7 @@ func windows(t *testing.T, d backend.Device) {
 	const n, chunk = 5*backend.BlockSize + 9, 70
 	for _, class := range []ir.Class{{Window: 1}, {Window: 20}, {Window: 64}, {Window: 65}, {Window: 130},
 		{Window: 20, Chunked: true}, {Window: 128, Chunked: true}, {Window: 130, Chunked: true}} {
-		for _, kv := range []backend.KVType{backend.KVF32, backend.KVF16, backend.KVQ8} {
+		for _, kv := range []backend.KV{backend.KVF32, backend.KVF16, backend.KVQ8} {
 			window := class.Window
 			t.Run(fmt.Sprintf("%+v %s", class, kv), func(t *testing.T) {
 				p, err := gemmaLike(small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 2, kvHeads: 1, head: 16,

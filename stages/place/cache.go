@@ -12,7 +12,7 @@ import (
 // cache is what decides how large a KV cache is.
 type cache struct {
 	program   *ir.Program
-	kv        backend.KVType
+	kv        backend.KV
 	sequences int // that go on at once, or wait in the prefix tree to be continued, at least
 	eased     int // of these, those that states are kept of; 0: all
 	ahead     int // positions beyond what is computed that each asks for
@@ -91,8 +91,8 @@ func (c *cache) fit(bytes room) int {
 // bytes is what keys and values take where classes that keep all have so many blocks.
 func (c *cache) bytes(all int) (bytes room) {
 	for i, l := range c.program.KV {
-		bytes.add(c.layers != nil && c.layers[i],
-			int64(c.blocks(c.program.Classes[l.Class], all))*int64(c.kv.BlockBytes(l)))
+		class := c.program.Classes[l.Class]
+		bytes.add(c.layers != nil && c.layers[i], int64(c.blocks(class, all))*int64(c.kv.Of(class).BlockBytes(l)))
 	}
 	return bytes
 }
@@ -144,12 +144,4 @@ func (c *cache) blocks(class ir.Class, all int) int {
 	}
 	each := backend.BlocksFor(window) + 2
 	return min(all, backend.WindowBlocks(window, c.ahead)+(contexts-1)*each)
-}
-
-// BlockBytes is what a block of KV holds, in all layers.
-func BlockBytes(p *ir.Program, kv backend.KVType) (bytes int64) {
-	for _, l := range p.KV {
-		bytes += int64(kv.BlockBytes(l))
-	}
-	return bytes
 }

@@ -165,9 +165,9 @@ func (m *Model) cacheBytes(p *ir.Bound) (device, host int64) {
 	}
 	for i, l := range p.KV {
 		if there != nil && there[i] {
-			host += int64(layout.KV.BlockBytes(l))
+			host += int64(layout.KV.Of(p.Classes[l.Class]).BlockBytes(l))
 		} else {
-			device += int64(layout.KV.BlockBytes(l))
+			device += int64(layout.KV.Of(p.Classes[l.Class]).BlockBytes(l))
 		}
 	}
 	return device / backend.BlockSize, host / backend.BlockSize

@@ -36,7 +36,7 @@ type Ask struct {
 	// Experts is of how many layers the Host computes the experts, in the program's memory, where the device computes all
 	// else: the first ones that have any. Then Layers is 0.
 	Experts int
-	KV      backend.KVType
+	KV      backend.KV
 
 	Context   int // positions that one request may hold
 	Sequences int // computed at once
@@ -168,7 +168,7 @@ func (a *Ask) plan(free, share room, flight int) (*Model, error) {
 	}
 	m := &Model{Sequences: or(a.Sequences, defaultSequences)}
 	layout := backend.Config{Limits: backend.Limits{KV: a.KV}}
-	if layout.KV == 0 {
+	if layout.KV == (backend.KV{}) {
 		layout.KV = backend.KVF16
 	}
 	c := cache{program: a.Program.Program, kv: layout.KV, sequences: min(m.Sequences, spareContexts)}

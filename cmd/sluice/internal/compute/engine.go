@@ -33,7 +33,7 @@ type EngineFlags struct {
 
 // Flags say how models are run.
 type Flags struct {
-	KV          string   `name:"kv" enum:"f32,f16,q8,q8_0" default:"f16" help:"Type of the KV cache: f32, f16 or q8, each half as large as the one before."`
+	KV          string   `name:"kv" enum:"${kv}" default:"f16" help:"Type of the KV cache: ${kvs}, each half as large as the one before."`
 	Ctx         int      `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
 	RAM         env.Size `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
 	VRAM        env.Size `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`

@@ -1,0 +1,255 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/sluice-ai/sluice/cpu/vec"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// keys is how K of a head lies in a block. It is chosen when a model is compiled, and asked once for a head and block.
+type keys interface {
+	bytes() int
+	// store keeps a row at a position of the block.
+	store(isa vec.ISA, w *workspace, block []byte, at int, row []float32)
+	// multiply runs a product with K of the first positions. next is read after it.
+	multiply(isa vec.ISA, q *queries, p *vec.Product, block, next []byte)
+}
+
+// values is the same of V. multiply runs a product with the positions from lo on; weights are all of its rows', by
+// position of the block, and may be changed.
+type values interface {
+	bytes() int
+	store(isa vec.ISA, w *workspace, block []byte, at int, row []float32)
+	multiply(isa vec.ISA, q *queries, p *vec.Product, weights []float32, lo int, block, next []byte)
+}
+
+// keysOf is how the processor keeps a form of K: one that it has no kernels for, as the form itself does.
+func keysOf(f backend.Form, dim int) keys {
+	switch f := f.(type) {
+	case backend.Float32:
+		return plainKeys{floats32{}, dim}
+	case backend.Half:
+		return plainKeys{floats16{}, dim}
+	case backend.Scaled:
+		if f.Each > 0 {
+			return scaledKeys{f.Each, dim}
+		}
+	}
+	return loadedKeys{f, dim}
+}
+
+// valuesOf is how it keeps one of V, in rows of stride elements.
+func valuesOf(f backend.Form, dim, stride int) values {
+	switch f := f.(type) {
+	case backend.Float32:
+		return plainValues{floats32{}, stride}
+	case backend.Half:
+		return plainValues{floats16{}, stride}
+	case backend.Scaled:
+		if f.Each == 0 {
+			return scaledValues{stride}
+		}
+	}
+	return loadedValues{f, dim, stride}
+}
+
+// as is memory as numbers of another type.
+func as[T any](b []byte) []T {
+	var one T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(one)))
+}
+
+// scatter makes key a column of K.
+func scatter[T float32 | uint16 | int8](block, key []T, at int) {
+	for i, x := range key {
+		block[i*backend.BlockSize+at] = x
+	}
+}
+
+// elements are floats that a product takes as they lie there.
+type elements interface {
+	size() int
+	column(isa vec.ISA, w *workspace, block []byte, at int, row []float32)
+	row(isa vec.ISA, to []byte, row []float32)
+	multiply(isa vec.ISA, q *queries, p *vec.Product, b, next []byte)
+}
+
+type plainKeys struct {
+	elements
+	dim int
+}
+
+func (k plainKeys) bytes() int { return backend.BlockSize * k.dim * k.size() }
+
+func (k plainKeys) store(isa vec.ISA, w *workspace, block []byte, at int, row []float32) {
+	k.column(isa, w, block, at, row)
+}
+
+type plainValues struct {
+	elements
+	stride int
+}
+
+func (v plainValues) bytes() int { return backend.BlockSize * v.stride * v.size() }
+
+func (v plainValues) store(isa vec.ISA, _ *workspace, block []byte, at int, row []float32) {
+	v.row(isa, block[at*v.stride*v.size():], row)
+}
+
+func (v plainValues) multiply(isa vec.ISA, q *queries, p *vec.Product, _ []float32, lo int, block, next []byte) {
+	v.elements.multiply(isa, q, p, block[lo*v.stride*v.size():], next)
+}
+
+type floats32 struct{}
+
+func (floats32) size() int { return 4 }
+
+func (floats32) column(_ vec.ISA, _ *workspace, block []byte, at int, row []float32) {
+	scatter(as[float32](block), row, at)
+}
+
+func (floats32) row(_ vec.ISA, to []byte, row []float32) { copy(as[float32](to), row) }
+
+func (floats32) multiply(isa vec.ISA, _ *queries, p *vec.Product, b, next []byte) {
+	isa.Panel(p, as[float32](b)[:span(p)], as[float32](next))
+}
+
+type floats16 struct{}
+
+func (floats16) size() int { return 2 }
+
+func (floats16) column(isa vec.ISA, w *workspace, block []byte, at int, row []float32) {
+	kept := w.halves[:len(row)]
+	isa.Halve(kept, row)
+	scatter(as[uint16](block), kept, at)
+}
+
+func (floats16) row(isa vec.ISA, to []byte, row []float32) { isa.Halve(as[uint16](to)[:len(row)], row) }
+
+func (floats16) multiply(isa vec.ISA, q *queries, p *vec.Product, b, next []byte) {
+	kept := as[uint16](b)[:span(p)]
+	if p.Rows < worthWidening {
+		isa.PanelHalf(p, kept, as[uint16](next))
+		return
+	}
+	isa.Widen(q.wide[:len(kept)], kept)
+	isa.Panel(p, q.wide[:len(kept)], nil)
+}
+
+// worthWidening is the number of rows from which elements are better widened once than in each pass of four rows.
+const worthWidening = 8
+
+// span is how many elements a product's right operand reaches over.
+func span(p *vec.Product) int { return (p.K-1)*p.BStride + p.N }
+
+func multiplyBytes(isa vec.ISA, q *queries, p *vec.Product, b, next []byte) {
+	kept := as[int8](b)[:span(p)]
+	if p.Rows < worthWidening {
+		isa.PanelByte(p, kept, as[int8](next))
+		return
+	}
+	isa.WidenBytes(q.wide[:len(kept)], kept)
+	isa.Panel(p, q.wide[:len(kept)], nil)
+}
+
+// scaledKeys is bytes, and behind them the scales of every so many features, by position: the scores of these are
+// scaled when they are added up.
+type scaledKeys struct{ each, dim int }
+
+func (k scaledKeys) scales() int { return (k.dim + k.each - 1) / k.each }
+
+func (k scaledKeys) bytes() int { return backend.BlockSize * (k.dim + 4*k.scales()) }
+
+// scale has scale i, by position.
+func (k scaledKeys) scale(block []byte, i int) *[backend.BlockSize]float32 {
+	return (*[backend.BlockSize]float32)(as[float32](block[backend.BlockSize*(k.dim+4*i):]))
+}
+
+func (k scaledKeys) store(isa vec.ISA, w *workspace, block []byte, at int, row []float32) {
+	kept := w.bytes[:k.dim]
+	for i := range k.scales() {
+		from := i * k.each
+		to := min(from+k.each, k.dim)
+		k.scale(block, i)[at] = isa.Bytes(kept[from:to], row[from:to], backend.KVTiny)
+	}
+	scatter(as[int8](block), kept, at)
+}
+
+func (k scaledKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, block, next []byte) {
+	part, scores := *p, p.C
+	for i := range k.scales() {
+		from := i * k.each
+		part.A, part.K = p.A[from:], min(k.each, k.dim-from)
+		if i > 0 {
+			part.C = q.some
+		}
+		multiplyBytes(isa, q, &part, block[from*backend.BlockSize:], next[min(from*backend.BlockSize, len(next)-1):])
+		if i == 0 {
+			isa.MulRows(scores, k.scale(block, i))
+		} else {
+			isa.MulAddRows(scores, q.some, k.scale(block, i))
+		}
+	}
+}
+
+// scaledValues is bytes, and behind them a scale for each position: the weights are scaled before they meet V.
+type scaledValues struct{ stride int }
+
+func (v scaledValues) bytes() int { return backend.BlockSize * (v.stride + 4) }
+
+func (v scaledValues) scale(block []byte) *[backend.BlockSize]float32 {
+	return (*[backend.BlockSize]float32)(as[float32](block[backend.BlockSize*v.stride:]))
+}
+
+func (v scaledValues) store(isa vec.ISA, _ *workspace, block []byte, at int, row []float32) {
+	v.scale(block)[at] = isa.Bytes(as[int8](block[at*v.stride:])[:len(row)], row, backend.KVTiny)
+}
+
+func (v scaledValues) multiply(isa vec.ISA, q *queries, p *vec.Product, weights []float32, lo int, block, next []byte) {
+	isa.MulRows(weights, v.scale(block))
+	multiplyBytes(isa, q, p, block[lo*v.stride:], next)
+}
+
+// loadedKeys is as a form has it that there are no kernels for. It is read once for all queries that share a head.
+type loadedKeys struct {
+	backend.Form
+	dim int
+}
+
+func (k loadedKeys) bytes() int { return align(k.Bytes(k.dim)) }
+
+func (k loadedKeys) store(_ vec.ISA, _ *workspace, block []byte, at int, row []float32) {
+	k.Put(block, k.dim, at, row)
+}
+
+func (k loadedKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, block, _ []byte) {
+	rows, wide := q.rows[:p.N*k.dim], q.wide[:span(p)]
+	k.Get(rows, block, k.dim, 0)
+	for at := range p.N {
+		scatter(wide, rows[at*k.dim:(at+1)*k.dim], at)
+	}
+	isa.Panel(p, wide, nil)
+}
+
+// loadedValues is the same of V.
+type loadedValues struct {
+	backend.Form
+	dim, stride int
+}
+
+func (v loadedValues) bytes() int { return align(v.Bytes(v.dim)) }
+
+func (v loadedValues) store(_ vec.ISA, _ *workspace, block []byte, at int, row []float32) {
+	v.Put(block, v.dim, at, row)
+}
+
+func (v loadedValues) multiply(isa vec.ISA, q *queries, p *vec.Product, _ []float32, lo int, block, _ []byte) {
+	rows, wide := q.rows[:p.K*v.dim], q.wide[:p.K*v.stride]
+	v.Get(rows, block, v.dim, lo)
+	clear(wide)
+	for at := range p.K {
+		copy(wide[at*v.stride:], rows[at*v.dim:(at+1)*v.dim])
+	}
+	isa.Panel(p, wide, nil)
+}

@@ -1,0 +1,29 @@
+//go:build cgo && linux
+
+package vulkan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// cacheKinds are the formats of caches that kernels know, by their constant Type.
+var cacheKinds = [...]backend.Format{1: backend.KVF16.Format, 2: backend.KVF32.Format, 3: backend.KVQ8.Format}
+
+// cacheKind is the constant of a format; 0: there are no kernels for it.
+func cacheKind(f backend.Format) uint32 {
+	if f == (backend.Format{}) {
+		return 0
+	}
+	return uint32(max(0, slices.Index(cacheKinds[:], f)))
+}
+
+// Caches implements kernel.Table.
+func (k *Kernels) Caches(f backend.Format) error {
+	if cacheKind(f) == 0 {
+		return fmt.Errorf("caches in %s have no kernels on Vulkan: keep them in f32, f16 or q8, or use --device cpu", f)
+	}
+	return nil
+}
