@@ -51,7 +51,7 @@ type device struct {
 	idle        *trace.Wait
 	timed       *timed // nil: the device does not say when segments ran
 	at          cursor
-	vigil       vigil
+	watchdog    watchdog
 	flying      int // steps of all models
 	flight      int // most of them
 }
@@ -84,7 +84,7 @@ func (d *device) Receive(c actor.Context) {
 	case *actor.Started:
 		d.start(c)
 	case *actor.Stopped:
-		d.vigil.end()
+		d.watchdog.end()
 		d.closeModels()
 	case *loaded:
 		d.loaded(m)
@@ -119,7 +119,7 @@ func (d *device) Receive(c actor.Context) {
 	case *look:
 		d.resume()
 	case *overdue:
-		if err := d.vigil.look(&d.at); err != nil {
+		if err := d.watchdog.look(&d.at); err != nil {
 			d.log.Error().Err(err).Msg("weights do not come")
 			d.resume()
 		}
@@ -128,7 +128,7 @@ func (d *device) Receive(c actor.Context) {
 		return
 	}
 	d.next()
-	d.vigil.keep(&d.at)
+	d.watchdog.keep(&d.at)
 }
 
 func (d *device) start(c actor.Context) {

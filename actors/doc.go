@@ -15,7 +15,7 @@
 //	delays, step, stats         one pass over the model: why it was late, what it computed, what that took
 //	masks                       what may follow, where it takes long to find
 //	kv, sequence, tape, pace    whose rows are in it, and in which blocks; what is recorded, and learnt for the next one
-//	guest, cursor, overdue      the device's models, where it is in a step, for how long that waits
+//	guest, cursor, watchdog     the device's models, where it is in a step, for how long that waits
 //	timed                       what a device says that it did, and what it waited for
 //	device                      whose turn it is
 //	sampler, scheduler          what comes of a step, and the next one

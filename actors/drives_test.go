@@ -300,7 +300,7 @@ func TestSurviveDrives(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Cleanup(func() { goleak.VerifyNone(t) })
-			defer watchdog(chaosTime() + 10*time.Minute).Stop()
+			defer deadline(chaosTime() + 10*time.Minute).Stop()
 			x := &chaos{seed: chaosSeed(), prompts: prompts(8), t: t, clearly: clearly}
 			x.learn(t, c.name)
 			d := &drive{r: rand.New(rand.NewPCG(x.seed, 100)), one: 1}
@@ -338,8 +338,8 @@ func (x *chaos) answersAll(t *testing.T) {
 	}
 }
 
-// watchdog ends a test that hangs, with what all goroutines do.
-func watchdog(after time.Duration) *time.Timer {
+// deadline ends a test that hangs, with what all goroutines do.
+func deadline(after time.Duration) *time.Timer {
 	return time.AfterFunc(after, func() {
 		pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
 		panic("the test hangs")

@@ -102,8 +102,8 @@ func (h *House) newDevice(kept *deviceMemory, incarnation int) *device {
 		out: h.wiring.deviceEdges, tiers: h.wiring.tiers, graph: h.wiring.graph, system: h.system, turns: h.turns,
 		log: h.log, backend: h.device, slabs: h.slabs, kept: kept, incarnation: incarnation,
 		order: batch.NewTurns(len(kept.guests)), idle: h.watch.idle, flight: traits.Flight,
-		at:    cursor{turns: h.turns, idle: h.watch.idle, working: &kept.working},
-		vigil: vigil{most: h.late, debt: &h.wiring.tiers.Debt, wake: h.wiring.deviceEdges.overdue},
+		at:       cursor{turns: h.turns, idle: h.watch.idle, working: &kept.working},
+		watchdog: watchdog{most: h.late, debt: &h.wiring.tiers.Debt, wake: h.wiring.deviceEdges.overdue},
 	}
 	if traits.Clock {
 		d.at.idle = trace.Aside()

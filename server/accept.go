@@ -10,18 +10,18 @@ import (
 
 // Accept waits for the next connection that there is room for. What the system lacks for the moment is waited for: an
 // error would end the server, and with it all open answers.
-func (d *door) Accept() (net.Conn, error) {
+func (l *listener) Accept() (net.Conn, error) {
 	pause := shortPause
 	for {
-		accepted, err := d.Listener.Accept()
+		accepted, err := l.Listener.Accept()
 		if err != nil {
 			if !passing(err) {
 				return nil, err
 			}
-			if d.makeRoom(err) {
+			if l.makeRoom(err) {
 				pause = shortPause // until the descriptor is free
 			}
-			d.rest(pause)
+			l.rest(pause)
 			pause = min(2*pause, longPause)
 			continue
 		}
@@ -31,7 +31,7 @@ func (d *door) Accept() (net.Conn, error) {
 			_ = accepted.Close() // nothing else is listened for
 			continue
 		}
-		if c := d.enter(tcp); c != nil {
+		if c := l.enter(tcp); c != nil {
 			return c, nil
 		}
 	}
@@ -50,28 +50,28 @@ func passing(err error) bool {
 }
 
 // makeRoom closes the least useful of the connections that wait, if the system has no room for one more.
-func (d *door) makeRoom(why error) bool {
+func (l *listener) makeRoom(why error) bool {
 	if errors.Is(why, syscall.ECONNABORTED) {
 		return false // it was the client that went
 	}
-	d.mu.Lock()
-	leaver := d.leastUseful()
-	delete(d.conns, leaver)
-	d.mu.Unlock()
-	d.short(why)
+	l.mu.Lock()
+	leaver := l.leastUseful()
+	delete(l.conns, leaver)
+	l.mu.Unlock()
+	l.short(why)
 	if leaver == nil {
 		return false
 	}
-	d.refuse(leaver.TCPConn, true)
+	l.refuse(leaver.TCPConn, true)
 	_ = leaver.TCPConn.Close() // a read that waits for it ends
 	return true
 }
 
 // rest waits, but not beyond the end of the server.
-func (d *door) rest(pause time.Duration) {
+func (l *listener) rest(pause time.Duration) {
 	select {
 	case <-time.After(pause):
-	case <-d.shut:
+	case <-l.shut:
 	}
 }
 

@@ -33,17 +33,17 @@ func (f *lacking) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", err)}
 }
 
-// lackingDoor is a door before such a listener.
-func lackingDoor(with ...error) (*door, *lacking) {
+// lackingListener is a listener before such a one.
+func lackingListener(with ...error) (*listener, *lacking) {
 	f := &lacking{with: with, from: time.Now()}
-	return &door{Listener: f, conns: map[*conn]struct{}{}, shut: make(chan struct{}), short: func(error) {}}, f
+	return &listener{Listener: f, conns: map[*conn]struct{}{}, shut: make(chan struct{}), short: func(error) {}}, f
 }
 
 // TestAcceptGoesOn: what the system lacks for the moment is asked for again, ever later; other errors are the end.
 func TestAcceptGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lacks := []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
-		d, f := lackingDoor(append(lacks, lacks...)...)
+		d, f := lackingListener(append(lacks, lacks...)...)
 		_, err := d.Accept()
 		require.ErrorIs(t, err, net.ErrClosed)
 		var want []time.Duration
@@ -52,11 +52,11 @@ func TestAcceptGoesOn(t *testing.T) {
 		}
 		require.Equal(t, want, f.now)
 
-		d, _ = lackingDoor(syscall.EINVAL, syscall.EMFILE)
+		d, _ = lackingListener(syscall.EINVAL, syscall.EMFILE)
 		_, err = d.Accept()
 		require.ErrorIs(t, err, syscall.EINVAL)
 
-		d, f = lackingDoor(lacks[:4]...)
+		d, f = lackingListener(lacks[:4]...)
 		close(d.shut)
 		_, err = d.Accept()
 		require.ErrorIs(t, err, net.ErrClosed)

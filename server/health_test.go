@@ -102,7 +102,7 @@ func TestLoading(t *testing.T) {
 		}()
 	}
 	left := r.dial(t, "/v1/completions", `{"prompt":"one two","max_tokens":3}`)
-	require.Eventually(t, func() bool { return r.door.open() >= 3 }, patient, time.Millisecond)
+	require.Eventually(t, func() bool { return r.listener.open() >= 3 }, patient, time.Millisecond)
 	require.NoError(t, left.Close())
 	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), `"status":499`) }, patient, time.Millisecond)
 	require.Empty(t, asked)

@@ -130,7 +130,7 @@ func (t *target) refuse(rc *fasthttp.RequestCtx, f *wire.Fault) {
 // full tells a connection that there is no room for it, in the first dialect's shape and without waiting for what it
 // asks; evicted ones go in silence, as idle connections do at any time.
 func (s *Server) full(c *net.TCPConn, evicted bool) {
-	s.crowded.report(s.log, s.door.most, evicted)
+	s.crowded.report(s.log, s.listener.most, evicted)
 	if evicted {
 		return
 	}
@@ -138,7 +138,7 @@ func (s *Server) full(c *net.TCPConn, evicted bool) {
 		_ = c.Close()
 		return
 	}
-	fault := wire.Unavailable("overloaded", "%d connections are open already, and all of them are at work: try again later", s.door.most)
+	fault := wire.Unavailable("overloaded", "%d connections are open already, and all of them are at work: try again later", s.listener.most)
 	body := s.routes.dialects[0].Fault(nil, fault)
 	words := fmt.Appendf(nil, "HTTP/1.1 %d Service Unavailable\r\nDate: %s\r\nContent-Type: application/json\r\n"+
 		"Retry-After: %d\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", fault.Status,
@@ -148,7 +148,7 @@ func (s *Server) full(c *net.TCPConn, evicted bool) {
 }
 
 // short says in the log what the system lacks for one more connection.
-func (s *Server) short(why error) { s.crowded.starved(s.log, s.door.open(), why) }
+func (s *Server) short(why error) { s.crowded.starved(s.log, s.listener.open(), why) }
 
 // own are the server's own routes.
 func (s *Server) own() []answer.Route {

@@ -58,19 +58,19 @@ const (
 
 // Server serves models in several dialects.
 type Server struct {
-	models  answer.Models
-	later   later
-	loaded  chan struct{} // closed when the models are there
-	routes  *routes
-	access  access
-	log     zerolog.Logger
-	metrics *metrics
-	http    fasthttp.Server
-	door    *door
-	crowded crowded
-	intake  *exchange.Intake
-	page    *page.Page
-	options Options
+	models   answer.Models
+	later    later
+	loaded   chan struct{} // closed when the models are there
+	routes   *routes
+	access   access
+	log      zerolog.Logger
+	metrics  *metrics
+	http     fasthttp.Server
+	listener *listener
+	crowded  crowded
+	intake   *exchange.Intake
+	page     *page.Page
+	options  Options
 
 	base     context.Context // of all requests
 	cut      context.CancelCauseFunc
@@ -112,7 +112,7 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	s.access.keys, s.access.names, s.access.proxies = digests(o.APIKeys), o.HostNames, o.Proxies
 	s.access.origins = o.Origins
 	s.metrics = newMetrics(s.models, service.Waiting, &o)
-	s.door = &door{most: connections(descriptors()), who: s.access.peer, crowded: &s.crowded, refuse: s.full,
+	s.listener = &listener{most: connections(descriptors()), who: s.access.peer, crowded: &s.crowded, refuse: s.full,
 		short: s.short, secure: o.TLS, conns: map[*conn]struct{}{}, shut: make(chan struct{})}
 	s.base, s.cut = context.WithCancelCause(context.Background())
 	s.http = fasthttp.Server{
@@ -125,7 +125,7 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 		},
 		StreamRequestBody: true, MaxRequestBodySize: 1, // so much is read before the handler sees the request; it bounds the rest
 		ReadBufferSize: maxHeader,
-		Concurrency:    2 * s.door.most, // the door lets in half of it: those that had to go may take a moment
+		Concurrency:    2 * s.listener.most, // the listener lets in half of it: those that had to go may take a moment
 		ReadTimeout:    o.Reading, IdleTimeout: idleConnection, MaxIdleWorkerDuration: idleWorker,
 		NoDefaultServerHeader:        true,
 		DisablePreParseMultipartForm: true, SecureErrorLogMessage: true, CloseOnShutdown: true,
@@ -162,15 +162,15 @@ func (s *Server) Serve(ln net.Listener) error {
 	if !s.access.loopback && len(s.access.keys) == 0 {
 		s.log.Warn().Str("addr", ln.Addr().String()).Msg("everybody who reaches this address may use the model: set an API key")
 	}
-	s.door.Listener = ln
-	return s.http.Serve(s.door)
+	s.listener.Listener = ln
+	return s.http.Serve(s.listener)
 }
 
 // Shutdown takes no more requests and waits for those that are open; when ctx ends, they are cut, each with an
 // error that says why, and ctx's error is returned.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
-	s.door.close()
+	s.listener.close()
 	patient, giveUp := context.WithCancel(context.Background())
 	defer giveUp()
 	down := make(chan error, 1)

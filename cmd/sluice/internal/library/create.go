@@ -52,7 +52,7 @@ func (c *Create) Run(e *env.Env) error {
 	if err != nil {
 		return err
 	}
-	w := Workshop{Store: s, Tell: func(string) {}}
+	w := Builder{Store: s, Tell: func(string) {}}
 	base, err := w.locate(ctx, c.File, m.From)
 	if err != nil {
 		return err
@@ -66,23 +66,23 @@ func (c *Create) Run(e *env.Env) error {
 }
 
 // locate finds what FROM means on the command line: a path as it is, or beside the Modelfile, else a name.
-func (w *Workshop) locate(ctx context.Context, modelfile, from string) (*Material, error) {
+func (b *Builder) locate(ctx context.Context, modelfile, from string) (*Material, error) {
 	for _, path := range []string{from, filepath.Join(filepath.Dir(modelfile), from)} {
 		if _, err := os.Stat(path); err == nil {
-			return w.fromPath(ctx, path)
+			return b.fromPath(ctx, path)
 		}
 	}
 	name, err := store.ParseName(from)
 	if err != nil || models.LooksLikePath(from) {
 		return nil, fmt.Errorf("FROM %s: there is no such file: want one, or the name of a model in the store", from)
 	}
-	return w.FromName(name)
+	return b.FromName(name)
 }
 
 // fromPath takes up the files of a model that lie elsewhere.
-func (w *Workshop) fromPath(ctx context.Context, path string) (*Material, error) {
+func (b *Builder) fromPath(ctx context.Context, path string) (*Material, error) {
 	if !checkpoint.Has(path) {
-		return w.fromFiles(ctx, []string{path})
+		return b.fromFiles(ctx, []string{path})
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -96,10 +96,10 @@ func (w *Workshop) fromPath(ctx context.Context, path string) (*Material, error)
 			files = append(files, filepath.Join(path, entry.Name()))
 		}
 	}
-	return w.fromFiles(ctx, files)
+	return b.fromFiles(ctx, files)
 }
 
-func (w *Workshop) fromFiles(ctx context.Context, files []string) (*Material, error) {
+func (b *Builder) fromFiles(ctx context.Context, files []string) (*Material, error) {
 	digests := map[string]string{}
 	for _, path := range files {
 		f, err := os.Open(path)
@@ -114,14 +114,14 @@ func (w *Workshop) fromFiles(ctx context.Context, files []string) (*Material, er
 			f.Close()
 			return nil, env.OnFile(path, err)
 		}
-		d, err := w.Store.Upload(ctx, "", info.Size(), contextReader{ctx, f})
+		d, err := b.Store.Upload(ctx, "", info.Size(), contextReader{ctx, f})
 		f.Close()
 		if err != nil {
 			return nil, env.OnFile(path, err)
 		}
 		digests[filepath.Base(path)] = string(d)
 	}
-	return w.FromDigests(digests)
+	return b.FromDigests(digests)
 }
 
 // contextReader reads until its context ends.

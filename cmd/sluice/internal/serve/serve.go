@@ -41,7 +41,7 @@ type Serve struct {
 	compute.TraceFlag
 	env.ForceFlag
 
-	keeper *keeper // of --allow-store
+	manager *manager // of --allow-store
 }
 
 func (Serve) Examples() [2]string {
@@ -136,8 +136,8 @@ func (c *Serve) serverOptions(e *env.Env) (server.Options, error) {
 		if err != nil {
 			return o, err
 		}
-		c.keeper = &keeper{e: e, store: s}
-		o.Store = c.keeper
+		c.manager = &manager{e: e, store: s}
+		o.Store = c.manager
 	}
 	o.TLS, err = c.tlsFlags.config(e)
 	return o, err
@@ -173,8 +173,8 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 			err = errors.Join(err, l.close())
 		}
 	}()
-	if c.keeper != nil {
-		c.keeper.changed = func(name string) {
+	if c.manager != nil {
+		c.manager.changed = func(name string) {
 			kept.forget()
 			l.fleet.Changed(name)
 		}

@@ -23,7 +23,7 @@ func TestDoor(t *testing.T) {
 	a4 := &conn{peer: "a", heard: at(2)}
 	b1 := &conn{peer: "b", heard: at(0)}
 	b2 := &conn{peer: "b", heard: at(0), served: 1, answers: 1}
-	d := &door{conns: map[*conn]struct{}{}}
+	d := &listener{conns: map[*conn]struct{}{}}
 	for _, c := range []*conn{a1, a2, a3, a4, b1, b2} {
 		d.conns[c] = struct{}{}
 	}
@@ -39,10 +39,10 @@ func TestDoor(t *testing.T) {
 	require.Nil(t, d.leastUseful())
 }
 
-// TestSilentConnections: those who say nothing do not hold the door for others, who are answered at once.
+// TestSilentConnections: those who say nothing keep no connection from others, who are answered at once.
 func TestSilentConnections(t *testing.T) {
 	r := start(t, Options{Reading: 10 * time.Minute}, nil) // which a new one would have to wait for
-	for i := range r.door.most + 76 {
+	for i := range r.listener.most + 76 {
 		c, err := net.Dial("tcp", r.addr)
 		require.NoError(t, err)
 		defer c.Close()
@@ -55,7 +55,7 @@ func TestSilentConnections(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Less(t, time.Since(began), patient)
 	require.Contains(t, r.log.String(), "there are more connections than there is room for")
-	require.LessOrEqual(t, r.door.open(), r.door.most)
+	require.LessOrEqual(t, r.listener.open(), r.listener.most)
 }
 
 // TestNoRoom: where all connections are at work, a new one reads so in the API's words.
@@ -63,10 +63,10 @@ func TestNoRoom(t *testing.T) {
 	r := start(t, Options{}, nil)
 	require.Eventually(t, func() bool { status, _ := r.get(t, "/health"); return status == 200 }, patient, time.Millisecond)
 	r.http.CloseIdleConnections()
-	require.Eventually(t, func() bool { return r.door.open() == 0 }, patient, time.Millisecond)
-	r.door.mu.Lock()
-	r.door.most = 1
-	r.door.mu.Unlock()
+	require.Eventually(t, func() bool { return r.listener.open() == 0 }, patient, time.Millisecond)
+	r.listener.mu.Lock()
+	r.listener.most = 1
+	r.listener.mu.Unlock()
 	busy := r.dial(t, "/v1/completions", endless(true, ""))
 	readEvents(t, busy, 1)
 	go readAll(busy)
@@ -93,7 +93,7 @@ func TestFreshConnections(t *testing.T) {
 	require.NoError(t, err)
 	defer half.Close()
 	io.WriteString(half, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
-	require.Eventually(t, func() bool { return r.door.open() == 2 }, patient, time.Millisecond)
+	require.Eventually(t, func() bool { return r.listener.open() == 2 }, patient, time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
 	require.NoError(t, r.Shutdown(ctx))

@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-ai/sluice/server/framing"
 )
 
-// door lets connections in: a bounded number of them, and when there is no room, the least useful one goes, or the new
-// one is refused. It is the listener that fasthttp accepts from.
-type door struct {
+// listener accepts a bounded number of connections: when there is no room, the least useful one goes, or the new
+// one is refused. fasthttp accepts from it.
+type listener struct {
 	net.Listener
 	most    int
 	who     func(net.Addr) string
@@ -30,9 +30,9 @@ type door struct {
 // conn is a connection whose bytes have been checked for how requests are framed.
 type conn struct {
 	*net.TCPConn
-	secure *tls.Conn // around it; nil: nothing is encrypted
-	door   *door
-	peer   string // who is at the other end
+	secure   *tls.Conn // around it; nil: nothing is encrypted
+	listener *listener
+	peer     string // who is at the other end
 
 	mu      sync.Mutex
 	check   framing.Checker
@@ -43,33 +43,33 @@ type conn struct {
 	partial bool      // some bytes of a next request have come
 }
 
-func (d *door) enter(tcp *net.TCPConn) *conn {
-	c := &conn{TCPConn: tcp, door: d, peer: d.who(tcp.RemoteAddr()), heard: time.Now()}
-	if d.secure != nil {
-		c.secure = tls.Server(tcp, d.secure) // which shakes hands when the first byte is read
+func (l *listener) enter(tcp *net.TCPConn) *conn {
+	c := &conn{TCPConn: tcp, listener: l, peer: l.who(tcp.RemoteAddr()), heard: time.Now()}
+	if l.secure != nil {
+		c.secure = tls.Server(tcp, l.secure) // which shakes hands when the first byte is read
 	}
-	d.mu.Lock()
+	l.mu.Lock()
 	var leaver *conn
-	full := len(d.conns) >= d.most
-	if full && !d.closed {
-		leaver = d.leastUseful()
-		delete(d.conns, leaver)
+	full := len(l.conns) >= l.most
+	if full && !l.closed {
+		leaver = l.leastUseful()
+		delete(l.conns, leaver)
 	}
-	let := !d.closed && (!full || leaver != nil)
+	let := !l.closed && (!full || leaver != nil)
 	if let {
-		d.conns[c] = struct{}{}
+		l.conns[c] = struct{}{}
 	}
-	closed := d.closed
-	d.mu.Unlock()
+	closed := l.closed
+	l.mu.Unlock()
 	switch {
 	case closed:
 		_ = tcp.Close() // nothing was said on it
 		return nil
 	case leaver != nil:
-		d.refuse(leaver.TCPConn, true)
+		l.refuse(leaver.TCPConn, true)
 		_ = leaver.TCPConn.Close() // a read that waits for it ends
 	case !let:
-		d.refuse(tcp, false)
+		l.refuse(tcp, false)
 		return nil
 	}
 	return c
@@ -77,10 +77,10 @@ func (d *door) enter(tcp *net.TCPConn) *conn {
 
 // leastUseful is the connection to be closed for a new one: nil, if all are at work. Of the address that has most of
 // those that wait, it is the one of which no request has come yet, else the one that was silent for longest.
-func (d *door) leastUseful() *conn {
+func (l *listener) leastUseful() *conn {
 	idle := map[*conn]usefulness{}
 	count := map[string]int{}
-	for c := range d.conns {
+	for c := range l.conns {
 		if u, ok := c.usefulness(); ok {
 			idle[c] = u
 			count[c.peer]++
@@ -125,14 +125,14 @@ func (c *conn) usefulness() (u usefulness, waits bool) {
 
 // close closes connections on which no request has arrived completely, and those that come later: fasthttp takes them
 // for busy and would have a shutdown wait for them, but nobody was promised anything there.
-func (d *door) close() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.closed {
-		close(d.shut)
+func (l *listener) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		close(l.shut)
 	}
-	d.closed = true
-	for c := range d.conns {
+	l.closed = true
+	for c := range l.conns {
 		c.mu.Lock()
 		if c.served == 0 {
 			_ = c.TCPConn.Close() // no request is lost
@@ -142,10 +142,10 @@ func (d *door) close() {
 }
 
 // open is how many connections there are.
-func (d *door) open() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.conns)
+func (l *listener) open() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.conns)
 }
 
 // Read implements net.Conn. Bytes that are framed in a doubtful way are not handed on.
@@ -195,9 +195,9 @@ func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 
 // Close implements net.Conn. A client that is still sending reads first why it need not.
 func (c *conn) Close() error {
-	c.door.mu.Lock()
-	delete(c.door.conns, c)
-	c.door.mu.Unlock()
+	c.listener.mu.Lock()
+	delete(c.listener.conns, c)
+	c.listener.mu.Unlock()
 	c.mu.Lock()
 	sending := c.partial || c.fault != nil
 	c.mu.Unlock()
@@ -205,7 +205,7 @@ func (c *conn) Close() error {
 		_ = c.secure.CloseWrite() // a client that knows that this was all need not wonder
 	}
 	if sending {
-		return c.door.crowded.linger(c.TCPConn)
+		return c.listener.crowded.linger(c.TCPConn)
 	}
 	return c.TCPConn.Close()
 }

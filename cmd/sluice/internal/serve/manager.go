@@ -16,8 +16,8 @@ import (
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
-// keeper lets clients change the store: with names and digests, never paths.
-type keeper struct {
+// manager lets clients change the store: with names and digests, never paths.
+type manager struct {
 	e       *env.Env
 	store   *store.Store
 	changed func(name string) // is told of models that are others now, or gone
@@ -62,48 +62,48 @@ func sent(text string) (store.Name, error) {
 }
 
 // Known implements ollama.Store.
-func (k *keeper) Known(name string) string {
+func (m *manager) Known(name string) string {
 	n, err := store.ParseName(name)
 	if err != nil {
 		return name
 	}
-	if m, err := k.store.Find(n); err == nil {
-		return m.Name.String()
+	if found, err := m.store.Find(n); err == nil {
+		return found.Name.String()
 	}
 	return n.String()
 }
 
 // Pull implements ollama.Store.
-func (k *keeper) Pull(ctx context.Context, name string, tell func(ollama.Progress)) error {
+func (m *manager) Pull(ctx context.Context, name string, tell func(ollama.Progress)) error {
 	n, err := sent(name)
 	if err != nil {
 		return err
 	}
-	client := library.HubFor(k.e, n, "")
+	client := library.HubFor(m.e, n, "")
 	client.Progress = func(p hub.Progress) {
 		at := ollama.Progress{Digest: string(p.Digest), Total: p.Total, Completed: p.Done}
 		at.Status = "pulling " + strings.TrimPrefix(at.Digest, "sha256:")[:12]
 		tell(at)
 	}
-	got, err := client.Pull(ctx, k.store, n)
+	got, err := client.Pull(ctx, m.store, n)
 	if err != nil {
 		return refusal(err)
 	}
 	tell(ollama.Progress{Status: "verifying sha256 digest"})
 	tell(ollama.Progress{Status: "writing manifest"})
 	if !got.Fresh {
-		k.changed(library.PulledName(got).String())
+		m.changed(library.PulledName(got).String())
 	}
 	return nil
 }
 
 // Create implements ollama.Store.
-func (k *keeper) Create(ctx context.Context, c *ollama.Creation, tell func(ollama.Progress)) error {
+func (m *manager) Create(ctx context.Context, c *ollama.Creation, tell func(ollama.Progress)) error {
 	name, err := sent(c.Name)
 	if err != nil {
 		return err
 	}
-	w := library.Workshop{Store: k.store, Tell: func(status string) { tell(ollama.Progress{Status: status}) }}
+	b := library.Builder{Store: m.store, Tell: func(status string) { tell(ollama.Progress{Status: status}) }}
 	manner := &modelfile.Manner{Template: c.Template, System: c.System, Licenses: c.Licenses}
 	if c.Parameters != "" {
 		manner.Parameters, err = modelfile.ParseParameters(c.Parameters)
@@ -114,34 +114,34 @@ func (k *keeper) Create(ctx context.Context, c *ollama.Creation, tell func(ollam
 	if err != nil {
 		return refusal(library.Unmakable{Err: err})
 	}
-	from, err := k.from(&w, c)
+	from, err := m.from(&b, c)
 	if err != nil {
 		return refusal(err)
 	}
-	if _, err = w.Make(ctx, name, from, manner, c.Quantize); err != nil {
+	if _, err = b.Make(ctx, name, from, manner, c.Quantize); err != nil {
 		return refusal(err)
 	}
-	k.changed(k.Known(c.Name))
+	m.changed(m.Known(c.Name))
 	return nil
 }
 
 // from is what a client wants a model made of.
-func (k *keeper) from(w *library.Workshop, c *ollama.Creation) (*library.Material, error) {
+func (m *manager) from(b *library.Builder, c *ollama.Creation) (*library.Material, error) {
 	if c.From == "" {
-		return w.FromDigests(c.Files)
+		return b.FromDigests(c.Files)
 	}
 	if digest := strings.TrimPrefix(c.From, "@"); strings.HasPrefix(digest, "sha256:") {
-		return w.FromDigests(map[string]string{"model.gguf": digest})
+		return b.FromDigests(map[string]string{"model.gguf": digest})
 	}
 	n, err := sent(c.From)
 	if err != nil {
 		return nil, err
 	}
-	return w.FromName(n)
+	return b.FromName(n)
 }
 
 // Copy implements ollama.Store.
-func (k *keeper) Copy(ctx context.Context, from, to string) error {
+func (m *manager) Copy(ctx context.Context, from, to string) error {
 	source, err := sent(from)
 	if err != nil {
 		return err
@@ -150,43 +150,43 @@ func (k *keeper) Copy(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	if err := k.store.Copy(ctx, source, destination, true); err != nil {
+	if err := m.store.Copy(ctx, source, destination, true); err != nil {
 		return refusal(err)
 	}
-	k.changed(k.Known(to))
+	m.changed(m.Known(to))
 	return nil
 }
 
 // Remove implements ollama.Store.
-func (k *keeper) Remove(ctx context.Context, name string) error {
+func (m *manager) Remove(ctx context.Context, name string) error {
 	n, err := sent(name)
 	if err != nil {
 		return err
 	}
-	gone := k.Known(name)
-	if _, err := k.store.Remove(ctx, n); err != nil {
+	gone := m.Known(name)
+	if _, err := m.store.Remove(ctx, n); err != nil {
 		return refusal(err)
 	}
-	k.changed(gone)
+	m.changed(gone)
 	return nil
 }
 
 // Has implements ollama.Store.
-func (k *keeper) Has(digest string) (bool, error) {
+func (m *manager) Has(digest string) (bool, error) {
 	d, err := store.ParseDigest(digest)
 	if err != nil {
 		return false, refusal(library.Unmakable{Err: err})
 	}
-	_, here := k.store.Size(d)
+	_, here := m.store.Size(d)
 	return here, nil
 }
 
 // Receive implements ollama.Store.
-func (k *keeper) Receive(ctx context.Context, digest string, size int64, from io.Reader) error {
+func (m *manager) Receive(ctx context.Context, digest string, size int64, from io.Reader) error {
 	d, err := store.ParseDigest(digest)
 	if err != nil {
 		return refusal(library.Unmakable{Err: err})
 	}
-	_, err = k.store.Upload(ctx, d, size, from)
+	_, err = m.store.Upload(ctx, d, size, from)
 	return refusal(err)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
-// Workshop makes models of others.
-type Workshop struct {
+// Builder makes models of the store from others, as a Modelfile says.
+type Builder struct {
 	Store *store.Store
 	Tell  func(status string)
 }
@@ -41,19 +41,19 @@ func (u Unmakable) Unwrap() error { return u.Err }
 func unfitf(format string, args ...any) error { return Unmakable{fmt.Errorf(format, args...)} }
 
 // FromName takes a model of the store.
-func (w *Workshop) FromName(n store.Name) (*Material, error) {
-	m, err := w.Store.Find(n)
+func (b *Builder) FromName(n store.Name) (*Material, error) {
+	m, err := b.Store.Find(n)
 	if err != nil {
 		return nil, err
 	}
-	manner, err := models.MannerOf(w.Store, &m.Manifest)
+	manner, err := models.MannerOf(b.Store, &m.Manifest)
 	if err != nil {
 		return nil, err
 	}
 	from := &Material{manner: manner, source: m.Source}
 	for _, f := range m.Files {
 		if f.Role == store.Weights || f.Role == store.Config {
-			w.Tell("using existing layer " + string(f.Digest))
+			b.Tell("using existing layer " + string(f.Digest))
 			from.layers = append(from.layers, store.Layer{File: f})
 		}
 	}
@@ -61,7 +61,7 @@ func (w *Workshop) FromName(n store.Name) (*Material, error) {
 }
 
 // FromDigests takes files by what they hold: a GGUF file, all parts of one, or the files of a folder.
-func (w *Workshop) FromDigests(files map[string]string) (*Material, error) {
+func (b *Builder) FromDigests(files map[string]string) (*Material, error) {
 	names := slices.Sorted(maps.Keys(files))
 	from := &Material{manner: &modelfile.Manner{}, source: "files"}
 	ggufs := 0
@@ -91,18 +91,18 @@ func (w *Workshop) FromDigests(files map[string]string) (*Material, error) {
 }
 
 // Make gives a name a model. What manner does not say, the material's does.
-func (w *Workshop) Make(ctx context.Context, name store.Name, from *Material, manner *modelfile.Manner,
+func (b *Builder) Make(ctx context.Context, name store.Name, from *Material, manner *modelfile.Manner,
 	quantize string) (*store.Manifest, error) {
 	manner, err := readable(manner)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.inspect(ctx, from, quantize); err != nil {
+	if err := b.inspect(ctx, from, quantize); err != nil {
 		return nil, err
 	}
 	layers := append(from.layers, layersOf(manner.Over(from.manner))...)
-	w.Tell("writing manifest")
-	return w.Store.Make(ctx, name, from.source, layers)
+	b.Tell("writing manifest")
+	return b.Store.Make(ctx, name, from.source, layers)
 }
 
 // readable is a manner whose template the engine can read: Ollama's are written as Jinja.
@@ -144,8 +144,8 @@ func layersOf(m *modelfile.Manner) (all []store.Layer) {
 }
 
 // inspect opens the files of a model, and writes them again if their weights are to have fewer bits.
-func (w *Workshop) inspect(ctx context.Context, from *Material, quantize string) error {
-	scratch, err := w.Store.Scratch(ctx)
+func (b *Builder) inspect(ctx context.Context, from *Material, quantize string) error {
+	scratch, err := b.Store.Scratch(ctx)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (w *Workshop) inspect(ctx context.Context, from *Material, quantize string)
 	path := dir
 	for i := range from.layers {
 		l := &from.layers[i]
-		at, err := w.Store.Blob(l.Digest)
+		at, err := b.Store.Blob(l.Digest)
 		if err != nil {
 			return unfitf("%s: %w", l.Name, err)
 		}
@@ -165,7 +165,7 @@ func (w *Workshop) inspect(ctx context.Context, from *Material, quantize string)
 			path = filepath.Join(dir, l.Name)
 		}
 	}
-	w.Tell("parsing weights")
+	b.Tell("parsing weights")
 	file, err := models.OpenPath(path)
 	if err != nil {
 		return unfitf("what it is made from: %s", strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""))
@@ -177,7 +177,7 @@ func (w *Workshop) inspect(ctx context.Context, from *Material, quantize string)
 	if quantize == "" {
 		return nil
 	}
-	return w.quantize(ctx, from, file, filepath.Join(dir, ".quantized.gguf"), quantize)
+	return b.quantize(ctx, from, file, filepath.Join(dir, ".quantized.gguf"), quantize)
 }
 
 // isFolder says whether files are opened as a folder of safetensors.
@@ -186,7 +186,7 @@ func isFolder(layers []store.Layer) bool {
 }
 
 // quantize replaces the material's files with one of fewer bits.
-func (w *Workshop) quantize(ctx context.Context, from *Material, file *gguf.File, out, kind string) error {
+func (b *Builder) quantize(ctx context.Context, from *Material, file *gguf.File, out, kind string) error {
 	recipe, ok := ftype.Find(kind)
 	if !ok {
 		return unfitf("%q is no file type: want one of %s", kind, strings.Join(ftype.Names(), ", "))
@@ -198,7 +198,7 @@ func (w *Workshop) quantize(ctx context.Context, from *Material, file *gguf.File
 	if err := q.Missing(); err != nil {
 		return Unmakable{Err: err}
 	}
-	w.Tell("quantizing model to " + recipe.Name)
+	b.Tell("quantizing model to " + recipe.Name)
 	job := requant.Job{Source: file, Meta: q.Keys, Tensors: q.Layout.Tensors, Threads: runtime.GOMAXPROCS(0)}
 	if _, err := job.Run(ctx, out); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (w *Workshop) quantize(ctx context.Context, from *Material, file *gguf.File
 		return err
 	}
 	defer f.Close()
-	d, err := w.Store.Upload(ctx, "", q.Layout.Size, contextReader{ctx, f})
+	d, err := b.Store.Upload(ctx, "", q.Layout.Size, contextReader{ctx, f})
 	if err != nil {
 		return err
 	}
