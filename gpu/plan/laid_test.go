@@ -196,7 +196,7 @@ func planOf(family string, o null.Options, kv backend.KV, moves bool) (*planned,
 }
 
 // planOn plans a model for a card's kernels.
-func planOn(kernels kernel.Table, m *backendtest.Model, kv backend.KVType, moves bool) (*planned, error) {
+func planOn(kernels kernel.Table, m *backendtest.Model, kv backend.KV, moves bool) (*planned, error) {
 	f := plan.Fuse(m.Bound, true, kernels, kv)
 	l, err := lay(m.Bound, f, kernels, moves)
 	if err != nil {
