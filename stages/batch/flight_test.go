@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/kv"
 )
 
@@ -232,6 +233,26 @@ func TestBlocksOfAWindowGoRound(t *testing.T) {
 		m.finish()
 	}
 	require.Positive(t, b.Done(), "it got in when the first had passed what it held")
+}
+
+// What a step that failed goes on from is kept by every class, also by one whose window is shorter than the way back.
+func TestStrikeBehindAWindow(t *testing.T) {
+	l := usual
+	l.Rows, l.Redo = 94, backend.BlockSize
+	m := newSimOf(t, l, 1, kv.Class{Blocks: 8, Window: backend.Window(ir.Class{State: true})}, kv.Class{Blocks: 8, Window: 2},
+		kv.Class{Blocks: 8})
+	m.submit(1, prompt(150, 0), 4)
+	m.serveKV()
+	require.True(t, m.plan())
+	m.back()
+	m.serveKV() // what is before the window is given back
+	require.True(t, m.plan())
+	require.Nil(t, m.strike())
+	require.True(t, m.plan())
+	require.Equal(t, "1 64+64", m.describe())
+	require.NotPanics(t, m.checkBlocks)
+	m.run()
+	require.Equal(t, expected(prompt(150, 0), 4), m.got[1])
 }
 
 // A step that was given up because all its sequences ended is back, like any other.

@@ -43,7 +43,7 @@ func (s *State) wantKV(q *Seq) KVRequest {
 	switch {
 	case q.phase == ended && !q.kv.open:
 	case q.kv.open && done/backend.BlockSize > q.kv.passed/backend.BlockSize:
-		return KVRequest{Op: KVPass, End: done}
+		return KVRequest{Op: KVPass, End: done - done%max(s.limits.Redo, 1)} // where a step that fails begins again
 	case q.phase != running && q.kv.open: // ended, or preempted
 		if q.flying == 0 {
 			return KVRequest{Op: KVClose}
