@@ -38,8 +38,7 @@ func (s *State) NextKV(q *Seq) KVRequest {
 }
 
 func (s *State) wantKV(q *Seq) KVRequest {
-	// A token that was drawn after the sequence's end has no place in Tokens.
-	done, end := min(q.done, len(q.Tokens)), min(len(q.Tokens)+q.pending+ahead, q.MaxLen)
+	done := min(q.done, len(q.Tokens)) // a token that was drawn after the sequence's end has no place in Tokens
 	switch {
 	case q.phase == ended && !q.kv.open:
 	case q.kv.open && done/backend.BlockSize > q.kv.passed/backend.BlockSize:
@@ -49,22 +48,33 @@ func (s *State) wantKV(q *Seq) KVRequest {
 			return KVRequest{Op: KVClose}
 		}
 	case q.phase == waiting && q.able() && s.admits(q):
-		return KVRequest{KVOpen, end, s.limits.Rows}
-	case q.phase == running && !q.kv.refused:
-		soon := q.planned + s.limits.Rows
-		if backend.BlocksFor(end) > backend.BlocksFor(q.kv.end) || q.room() < min(end, soon) {
-			return KVRequest{KVGrow, end, soon}
-		}
+		return KVRequest{KVOpen, q.reach(), s.limits.Rows}
+	case q.phase == running && !q.kv.refused && s.short(q):
+		return KVRequest{KVGrow, q.reach(), q.planned + s.limits.Rows}
 	}
 	return KVRequest{}
 }
 
+// reach is the position up to which a sequence wants blocks.
+func (q *Seq) reach() int { return min(len(q.Tokens)+q.pending+ahead, q.MaxLen) }
+
+// short says that a sequence lacks blocks, now or soon.
+func (s *State) short(q *Seq) bool {
+	end := q.reach()
+	return backend.BlocksFor(end) > backend.BlocksFor(q.kv.end) || q.room() < min(end, q.planned+s.limits.Rows)
+}
+
 // admits says whether a place is free and the waiting sequence first in line. The line's order is kept: a short request
 // does not pass a long one that waits for blocks, and while one client's requests for blocks are under way, no other's
-// are made: what was freed for one would go to the other.
+// are made: what was freed for one would go to the other. So it is with a running sequence that lacks blocks to go on.
 func (s *State) admits(q *Seq) bool {
 	if q.kv.refused || s.counts[entering] > q.client.entering {
 		return false
+	}
+	for _, p := range s.seqs {
+		if p.phase == running && p.able() && s.left(p) > p.room()-p.planned && s.short(p) {
+			return false
+		}
 	}
 	s.rewind()
 	for range s.places() {
