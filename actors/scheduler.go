@@ -353,7 +353,7 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 		s.pace.answered(len(m.parts), m.times.took+m.times.waited+m.times.sampled.Sub(m.times.sampling))
 	}
 	for i, p := range m.parts {
-		s.state.Advance(p)
+		s.state.Advance(p, 0)
 		if s.state.Live(p.Seq) && p.Wanted > 0 {
 			s.deliver(c, p, &m.results[i], m)
 		}

@@ -196,8 +196,12 @@ func DrawOf(i int) int32 { return int32(-1 - i) }
 // Span is the rows of one sequence in a step: Rows rows from row Row on, at positions Pos, Pos+1, …
 // Positions 0…Pos−1 are in the cache, as far as the class of a cache sees them. Each table reaches over Pos+Rows
 // positions. Two spans never write the same block.
+//
+// The tokens of the last Proposed rows are guesses. The sequence's next span begins at the first of them or, where it
+// has no states, behind those that it turned out to have. Proposed rows leave states as the row before them left them.
 type Span struct {
 	Row, Rows int
+	Proposed  int // of Rows, the last ones: not all
 	Pos       int
 	Tables    []Table // by cache class
 }

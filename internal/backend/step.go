@@ -36,6 +36,9 @@ func (s *Step) Check(p *ir.Program, c *Limits, drawn int) error {
 			return fmt.Errorf("span %d: %d rows from row %d at position %d, want rows from %d on",
 				i, span.Rows, span.Row, span.Pos, row)
 		}
+		if span.Proposed < 0 || span.Proposed >= span.Rows {
+			return fmt.Errorf("span %d: %d of %d rows are proposed, want less than all", i, span.Proposed, span.Rows)
+		}
 		row += span.Rows
 		if end := span.Pos + span.Rows; p.Positions > 0 && end > p.Positions {
 			return fmt.Errorf("span %d: %d positions, the model has learned %d", i, end, p.Positions)

@@ -98,7 +98,7 @@ func TestWithoutCreditASequenceWaits(t *testing.T) {
 		require.True(t, m.plan())
 		m.flying = nil
 		for _, p := range m.parts {
-			m.state.Advance(p)
+			m.state.Advance(p, 0)
 			m.state.Append(p.Seq, 7)
 		}
 		m.serveKV()

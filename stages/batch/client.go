@@ -133,7 +133,8 @@ func (s *State) demand() (clients int) {
 			switch {
 			case q.phase != running:
 			case q.pending > 0 || s.ready(q) && s.decoding(q):
-				c.wants, c.answers = c.wants+1, c.answers+1
+				n := max(s.left(q), 1)
+				c.wants, c.answers = c.wants+n, c.answers+n
 			case s.ready(q):
 				c.wants += s.left(q)
 			}
@@ -143,6 +144,14 @@ func (s *State) demand() (clients int) {
 		}
 	}
 	return clients
+}
+
+// answers is how many rows of answers all clients want, as demand counted them.
+func (s *State) answers() (n int) {
+	for _, c := range s.clients {
+		n += c.answers
+	}
+	return n
 }
 
 // rowsOfAnswers is how many decodes a step has that so many clients share: with them it takes at most as many times as

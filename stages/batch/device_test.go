@@ -105,7 +105,9 @@ func (d *simDevice) execute(f *simStep) {
 				token = read(token)
 			}
 			for c := range d.classes {
-				if d.states[c] != nil {
+				if d.states[c] != nil && r >= span.Rows-span.Proposed {
+					continue
+				} else if d.states[c] != nil {
 					d.goOn(c, span, span.Pos+r, token)
 				} else {
 					*d.at(c, span, span.Pos+r) = token
@@ -128,10 +130,10 @@ func (d *simDevice) at(class int, span *backend.Span, pos int) *int32 {
 	return &d.blocks[class][span.Tables[class].At(pos/backend.BlockSize)][pos%backend.BlockSize]
 }
 
-// checkStates: after the last row of a span, states are those of its history.
+// checkStates: after the last row of a span, states are those of its history. Proposed rows leave none.
 func (d *simDevice) checkStates(span *backend.Span, row int, history []int32) {
 	for c, states := range d.states {
-		if states == nil || row < span.Rows-1 {
+		if states == nil || row != span.Rows-span.Proposed-1 {
 			continue
 		}
 		want := simState{hash: emptyHistory, n: len(history)}

@@ -239,8 +239,8 @@ func TestBlocksOfAWindowGoRound(t *testing.T) {
 func TestStrikeBehindAWindow(t *testing.T) {
 	l := usual
 	l.Rows, l.Redo = 94, backend.BlockSize
-	m := newSimOf(t, l, 1, kv.Class{Blocks: 8, Window: backend.Window(ir.Class{State: true})}, kv.Class{Blocks: 8, Window: 2},
-		kv.Class{Blocks: 8})
+	states := kv.Class{Blocks: 8, Window: backend.Window(ir.Class{State: true})}
+	m := newSimOf(t, l, 1, states, kv.Class{Blocks: 8, Window: 2}, kv.Class{Blocks: 8})
 	m.submit(1, prompt(150, 0), 4)
 	m.serveKV()
 	require.True(t, m.plan())
@@ -342,6 +342,7 @@ type script struct {
 	host    map[ID]bool
 	stops   map[ID]bool // it ends at a token of its own
 	bound   map[ID]bool // a form says which of its tokens may follow
+	right   map[ID]int  // of ten tokens that are proposed for it; 0: none is proposed
 	events  []event
 }
 
@@ -354,8 +355,10 @@ type event struct {
 func drawScript(t *rapid.T) *script {
 	l := Limits{Seqs: rapid.IntRange(1, 5).Draw(t, "seqs"), Rows: rapid.IntRange(8, 96).Draw(t, "rows"), Wanted: 8}
 	l.Beside, l.Draws = rapid.IntRange(6, l.Rows).Draw(t, "beside"), rapid.Bool().Draw(t, "draws")
+	l.Proposed = rapid.IntRange(0, 8).Draw(t, "proposed")
 	s := &script{limits: l, fixed: rapid.IntRange(0, 8).Draw(t, "fixed"), clients: map[ID]string{},
-		prompts: map[ID][]int32{}, most: map[ID]int{}, host: map[ID]bool{}, stops: map[ID]bool{}, bound: map[ID]bool{}}
+		prompts: map[ID][]int32{}, most: map[ID]int{}, host: map[ID]bool{}, stops: map[ID]bool{}, bound: map[ID]bool{},
+		right: map[ID]int{}}
 	for range rapid.IntRange(0, 2).Draw(t, "windows") {
 		class := kv.Class{Window: rapid.SampledFrom([]int{2, 30, 64, 65, 130}).Draw(t, "window")}
 		class.Blocks = class.Least(4*l.Rows) + rapid.IntRange(0, 6).Draw(t, "more")
@@ -375,6 +378,9 @@ func drawScript(t *rapid.T) *script {
 			s.clients[e.id] = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "client")
 			s.most[e.id] = rapid.IntRange(1, 70).Draw(t, "most")
 			s.bound[e.id] = rapid.IntRange(0, 2).Draw(t, "bound") == 0
+			if !s.bound[e.id] {
+				s.right[e.id] = rapid.SampledFrom([]int{0, 5, 7, 9}).Draw(t, "right")
+			}
 			s.host[e.id], s.stops[e.id] = rapid.Bool().Draw(t, "host"), rapid.Bool().Draw(t, "stops")
 		}
 		s.events = append(s.events, e)
@@ -382,8 +388,9 @@ func drawScript(t *rapid.T) *script {
 	return s
 }
 
-// play runs a script with so many steps in flight, and returns what each sequence got.
-func (s *script) play(t *rapid.T, flight int) (m *sim, cancelled map[ID]bool) {
+// play runs a script with so many steps in flight, and returns what each sequence got. Tokens are proposed by
+// the answers that are expected; nil: none are.
+func (s *script) play(t *rapid.T, flight int, expected answers) (m *sim, cancelled map[ID]bool) {
 	m, cancelled = newSimOf(t, s.limits, flight, s.classes...), map[ID]bool{}
 	m.fixed = s.fixed
 	submitted := ID(0)
@@ -393,6 +400,10 @@ func (s *script) play(t *rapid.T, flight int) (m *sim, cancelled map[ID]bool) {
 			submitted = e.id
 			q := m.submitOf(s.clients[e.id], e.id, s.prompts[e.id], s.most[e.id])
 			q.Host = s.host[e.id] || s.bound[e.id]
+			if right := s.right[e.id]; right > 0 && expected != nil {
+				p := s.prompts[e.id]
+				q.Proposer = newGuesser(append(slices.Clone(p), expected(p, s.most[e.id])...), right)
+			}
 			if m.bound[e.id] = s.bound[e.id]; m.bound[e.id] {
 				m.state.Hold(q)
 			}
@@ -442,17 +453,18 @@ func (m *sim) fail(ran bool) {
 	}
 }
 
-// However many steps are in flight, who draws, and whatever arrives, leaves, fails and is recomputed meanwhile: each
-// sequence gets the tokens that it gets with one step in flight, and everything comes back.
+// However many steps are in flight, who draws, whatever is proposed, arrives, leaves, fails and is recomputed
+// meanwhile: each sequence gets the tokens that it gets with one step in flight and nothing proposed, and everything
+// comes back.
 func TestFlightsAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { drawScript(t).agrees(t, expected) })
 }
 
 // agrees plays a script with up to three steps in flight: what each sequence gets is as expected.
-func (s *script) agrees(t *rapid.T, expected func(prompt []int32, most int) []int32) {
-	one, _ := s.play(t, 1)
+func (s *script) agrees(t *rapid.T, expected answers) {
+	one, _ := s.play(t, 1, nil)
 	for flight := 1; flight <= 3; flight++ {
-		m, cancelled := s.play(t, flight)
+		m, cancelled := s.play(t, flight, expected)
 		for id, p := range s.prompts {
 			if cancelled[id] || one.failed[id] || m.failed[id] {
 				continue

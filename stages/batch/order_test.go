@@ -105,7 +105,7 @@ func TestNothingIsToldTwice(t *testing.T) {
 	for range Window {
 		require.True(t, m.plan())
 		m.flying = nil
-		m.state.Advance(m.parts[0])
+		m.state.Advance(m.parts[0], 0)
 		m.state.Append(q, 7)
 	}
 	require.True(t, m.state.Starved(q))

@@ -9,9 +9,18 @@ import (
 
 // Part is one sequence's share of a step.
 type Part struct {
-	Seq    *Seq
-	Rows   int
-	Wanted int // how many of the step's wanted rows are this part's
+	Seq      *Seq
+	Rows     int
+	Proposed int // of Rows, the last ones: of tokens that the sequence may turn out to have
+	Wanted   int // how many of the step's wanted rows are this part's: where it proposes, one more than that
+}
+
+// gives is the number of tokens that the part gives its sequence at most, or of chunks of a score.
+func (p Part) gives() int {
+	if p.Seq.Score {
+		return min(p.Wanted, 1)
+	}
+	return p.Wanted
 }
 
 // Budget is about how many rows a step should have.
@@ -51,11 +60,11 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 		return p.end(), nil
 	}
 	clients := s.demand()
-	decodes := p.answers(clients, b.Fixed)
+	decodes := p.answers(clients, b)
 	rows, first := b.Rows, !decodes
 	switch {
 	case decodes:
-		rows = min(max(rows-len(p.parts), leastBeside), s.limits.Beside)
+		rows = min(max(rows-len(step.Tokens), leastBeside), s.limits.Beside)
 		p.rows = min(p.rows, rows)
 	case clients > 1:
 		p.rows, first = min(p.rows, rows), false
@@ -112,15 +121,18 @@ type planner struct {
 	parts  []Part
 	rows   int
 	wanted int
+	spare  int // rows of proposed tokens that it may have yet
 }
 
 // answers adds decodes, and says whether there are any, in this step or in those in flight: their next row has to wait
-// for it. A sequence that is left out is the first of its client's in the next step.
-func (p *planner) answers(clients, fixed int) (any bool) {
+// for it. A sequence that is left out is the first of its client's in the next step. Proposed tokens have rows that
+// nobody else would.
+func (p *planner) answers(clients int, b Budget) (any bool) {
 	most := math.MaxInt
 	if clients > 1 {
-		most = p.s.rowsOfAnswers(clients, fixed)
+		most = p.s.rowsOfAnswers(clients, b.Fixed)
 	}
+	p.spare = min(min(b.Rows, most, p.rows)-p.s.answers(), p.wanted-p.s.Running())
 	p.s.resume()
 	for q := p.s.nextRow(); q != nil; q = p.s.nextRow() {
 		switch {
@@ -165,15 +177,21 @@ func (p *planner) add(q *Seq) {
 	} else {
 		p.step.Tokens = append(p.step.Tokens, q.Tokens[q.planned:q.planned+n]...)
 	}
-	p.span(q, row, n)
+	proposed := 0
+	if q.Proposer != nil && want > 0 && p.s.decoding(q) {
+		proposed = p.propose(q, n)
+		n, want = n+proposed, want+proposed
+	}
+	p.span(q, row, n, proposed)
 	if want > 0 {
-		q.pending++
 		q.drew = draw{p.s.steps + 1, len(p.step.Wanted)}
 	}
 	for i := n - want; i < n; i++ {
 		p.step.Wanted = append(p.step.Wanted, int32(row+i))
 	}
-	p.parts = append(p.parts, Part{Seq: q, Rows: n, Wanted: want})
+	part := Part{Seq: q, Rows: n, Proposed: proposed, Wanted: want}
+	p.parts = append(p.parts, part)
+	q.pending += part.gives()
 	p.s.charge(q.client, n)
 	q.planned += n
 	q.flying++
@@ -182,11 +200,11 @@ func (p *planner) add(q *Seq) {
 }
 
 // span adds the rows' place in the sequence. The tables are copied: the sequence's own change while the step runs.
-func (p *planner) span(q *Seq, row, n int) {
+func (p *planner) span(q *Seq, row, n, proposed int) {
 	i := len(p.step.Spans)
 	p.step.Spans = slices.Grow(p.step.Spans, 1)[:i+1]
 	s := &p.step.Spans[i]
-	*s = backend.Span{Row: row, Rows: n, Pos: q.planned, Tables: append(s.Tables[:0], q.tables...)}
+	*s = backend.Span{Row: row, Rows: n, Proposed: proposed, Pos: q.planned, Tables: append(s.Tables[:0], q.tables...)}
 }
 
 // end counts what was planned as in flight.
@@ -199,11 +217,18 @@ func (p *planner) end() []Part {
 	return p.parts
 }
 
-// Advance tells that the rows of a part were computed, without a token. What failed before is forgiven only when it
-// has been passed: a restart of the device begins again at position 0, which may be many steps before the failure.
-func (s *State) Advance(p Part) {
+// Advance tells that the rows of a part were computed, and how many of its proposed tokens were accepted: these are
+// appended next, and the one that was drawn after them. The rows behind them count as never planned. Where sequences
+// have states, so do the accepted ones: they left none, and are computed once more before the next token. What failed
+// before is forgiven only when it has been passed: a restart of the device begins again at position 0, which may be
+// many steps before the failure.
+func (s *State) Advance(p Part, accepted int) {
 	s.back(p)
-	p.Seq.done += p.Rows
+	if s.limits.Redo > 0 {
+		accepted = 0
+	}
+	p.Seq.done += p.Rows - p.Proposed + accepted
+	p.Seq.planned -= p.Proposed - accepted
 	if p.Seq.done >= p.Seq.failed {
 		p.Seq.strikes, p.Seq.failed = 0, 0
 	}
@@ -220,9 +245,7 @@ func (s *State) Drop(parts []Part) {
 func (s *State) back(p Part) {
 	s.flying--
 	p.Seq.flying--
-	if p.Wanted > 0 {
-		p.Seq.pending--
-	}
+	p.Seq.pending -= p.gives()
 }
 
 // Append adds the token sampled after the sequence's last position and says whether the sequence ended by it.

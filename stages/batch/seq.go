@@ -25,6 +25,10 @@ type Seq struct {
 	Score  bool // every position's logits are wanted, nothing is generated, the prefix cache is not used
 	Owner  any  // the scheduler's handle of it
 
+	// Proposer guesses the tokens that follow. nil: none are proposed. Such a sequence has one step in flight that gives
+	// it tokens: how many these are, and so the next row's position, is known when the step is back.
+	Proposer Proposer
+
 	text    []int32 // what Text shows; nil: Tokens
 	client  *client
 	phase   phase
@@ -33,7 +37,7 @@ type Seq struct {
 	reached int             // positions computed when it gave its place up
 	planned int             // positions that are computed or in steps in flight
 	flying  int             // steps in flight with rows of it
-	pending int             // of them, those that will give it a token, or a chunk of a score
+	pending int             // tokens that these give it at most, or chunks of a score
 	drew    draw            // where the newest of these tokens is drawn
 	tables  []backend.Table // granted KV blocks, by cache class
 	kv      kvState
@@ -118,15 +122,18 @@ func (q *Seq) Sent() uint64 { return q.sent }
 // under way. A sequence that waits is let in again when its client has read half a window: less would not be worth
 // computing it again.
 func (q *Seq) credit() bool {
-	unread := q.sent + uint64(q.pending) - q.got
-	switch {
+	switch unread := q.unread(); {
 	case q.Score:
 		return unread == 0
 	case q.phase == waiting:
 		return unread <= Window/2
+	default:
+		return unread < Window
 	}
-	return unread < Window
 }
+
+// unread is the number of tokens that are on their way to the session, or may be.
+func (q *Seq) unread() int { return int(q.sent-q.got) + q.pending } //nolint:gosec // at most Window
 
 // able says that the sequence could go on, had it a place and blocks.
 func (q *Seq) able() bool { return q.credit() && q.mask == found }
@@ -137,11 +144,18 @@ func (s *State) left(q *Seq) int {
 	switch {
 	case q.pending == 0 || q.Score:
 		return len(q.Tokens) - q.planned
-	case s.limits.Draws && !q.Host && q.drew.step == s.steps && len(q.Tokens)+q.pending < q.MaxLen:
+	case s.limits.Draws && !q.Host && q.Proposer == nil && q.drew.step == s.steps && len(q.Tokens)+q.pending < q.MaxLen:
 		return 1
 	}
 	return 0
 }
 
-// decoding says that only the newest token is missing.
-func (s *State) decoding(q *Seq) bool { return s.left(q) == 1 && !q.Score }
+// decoding says that only the newest token is missing, or the newest few where those that were accepted left no state.
+func (s *State) decoding(q *Seq) bool {
+	newest := 1
+	if q.Proposer != nil && s.limits.Redo > 0 {
+		newest += s.limits.Proposed
+	}
+	n := s.left(q)
+	return n > 0 && n <= newest && !q.Score
+}

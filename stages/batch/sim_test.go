@@ -33,6 +33,8 @@ type sim struct {
 	alone  int  // and of one
 	fixed  int  // rows that a step costs beside its own
 	max    int  // most rows seen in a step
+
+	proposed, accepted int
 }
 
 func newSim(t require.TestingT, l Limits, blocks int) *sim {
@@ -224,8 +226,15 @@ func (m *sim) checkStep(f *simStep) {
 		for _, table := range span.Tables {
 			require.GreaterOrEqual(m.t, table.Room(), span.Pos+span.Rows)
 		}
-		if tokens := f.step.Tokens[rows : rows+span.Rows]; tokens[0] >= 0 {
-			require.Equal(m.t, p.Seq.Tokens[span.Pos:span.Pos+span.Rows], tokens)
+		require.Equal(m.t, p.Proposed, span.Proposed)
+		if known := span.Rows - p.Proposed; p.Proposed > 0 {
+			require.Equal(m.t, len(p.Seq.Tokens), span.Pos+known)
+			require.Equal(m.t, p.Proposed+1, p.Wanted)
+			require.LessOrEqual(m.t, len(p.Seq.Tokens)+p.Wanted, p.Seq.MaxLen, "more than it may have")
+			require.LessOrEqual(m.t, p.Seq.unread(), Window)
+		}
+		if tokens := f.step.Tokens[rows : rows+span.Rows-p.Proposed]; tokens[0] >= 0 {
+			require.Equal(m.t, p.Seq.Tokens[span.Pos:span.Pos+len(tokens)], tokens)
 		} else {
 			require.Len(m.t, tokens, 1)
 			require.True(m.t, m.state.limits.Draws && !p.Seq.Host)
@@ -249,16 +258,20 @@ func (m *sim) finish() {
 	}
 }
 
-// back completes the oldest step in flight: each wanted row yields a token, which the client takes at once.
+// back completes the oldest step in flight: each wanted row yields a token, if those proposed before it are accepted,
+// which the client takes at once.
 func (m *sim) back() {
 	f := m.flying[0]
 	m.device.run(f, m.flying)
 	m.flying = m.flying[1:]
 	m.spare = append(m.spare, f)
 	at := 0
-	for _, p := range f.parts {
-		m.state.Advance(p)
+	for i, p := range f.parts {
+		span, drawn := &f.step.Spans[i], f.drawn[at:at+p.Wanted]
 		at += p.Wanted
+		if p.Seq.Score || p.Wanted == 0 || !m.state.Live(p.Seq) {
+			m.state.Advance(p, 0)
+		}
 		if p.Wanted == 0 || !m.state.Live(p.Seq) {
 			continue
 		}
@@ -269,16 +282,33 @@ func (m *sim) back() {
 			}
 			continue
 		}
-		id := f.drawn[at-1]
-		m.got[p.Seq.ID] = append(m.got[p.Seq.ID], id)
-		if end := m.state.Append(p.Seq, id); end != NotEnded {
-			m.ended[p.Seq.ID] = end
-		} else if m.bound[p.Seq.ID] {
-			m.state.Hold(p.Seq)
+		proposed := f.step.Tokens[span.Row+span.Rows-p.Proposed:][:p.Proposed]
+		accepted := 0
+		for accepted < p.Proposed && drawn[accepted] == proposed[accepted] {
+			accepted++
 		}
-		if p.Seq != m.unread {
-			m.state.Consumed(p.Seq, p.Seq.Sent())
+		m.proposed, m.accepted = m.proposed+p.Proposed, m.accepted+accepted
+		m.state.Advance(p, accepted)
+		m.deliver(p.Seq, drawn[:accepted+1])
+	}
+}
+
+// deliver gives a sequence tokens, up to its end.
+func (m *sim) deliver(q *Seq, tokens []int32) {
+	for _, id := range tokens {
+		m.got[q.ID] = append(m.got[q.ID], id)
+		require.LessOrEqual(m.t, q.unread()+1, Window)
+		end := m.state.Append(q, id)
+		if q != m.unread {
+			m.state.Consumed(q, q.Sent())
 		}
+		if end != NotEnded {
+			m.ended[q.ID] = end
+			return
+		}
+	}
+	if m.bound[q.ID] {
+		m.state.Hold(q)
 	}
 }
 
@@ -355,6 +385,9 @@ func (m *sim) describe() string {
 		fmt.Fprintf(&b, "%d %d+%d", p.Seq.ID, span.Pos, p.Rows)
 		if token := m.step.Tokens[span.Row]; token < 0 {
 			fmt.Fprintf(&b, "@%d", -1-token)
+		}
+		if p.Proposed > 0 {
+			fmt.Fprintf(&b, "(%d)", p.Proposed)
 		}
 		if p.Wanted > 0 {
 			b.WriteString("*")

@@ -12,6 +12,8 @@ type Limits struct {
 	Whole  bool // a sequence is planned whole or not at all; all of them are scores
 	Apart  bool // a step has rows of prompts or of answers: the device computes them in ways that differ by bits
 	Beside int  // prefill rows of a step that also decodes: bounds the pause that others' prompts cause
+
+	Proposed int // tokens that are proposed of a sequence in a step, at most
 }
 
 // End says why a sequence ended.
