@@ -19,7 +19,7 @@ var someTypes = []quant.Type{quant.F32, quant.F16, quant.Q5_1, quant.Q8_0, quant
 
 // matrixTypes are all that the device multiplies by.
 func matrixTypes() (types []quant.Type) {
-	for t := range quant.Type(64) {
+	for _, t := range quant.All() {
 		if kernels.Supports(t) {
 			types = append(types, t)
 		}

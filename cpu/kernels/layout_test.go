@@ -112,3 +112,10 @@ func TestPackRefusesOddPieces(t *testing.T) {
 		require.Error(t, generic().Pack(m, c.row, make([]byte, c.bytes)), "%+v", c)
 	}
 }
+
+// TestEveryFormatHasKernels: what internal/quant decodes is multiplied here, too.
+func TestEveryFormatHasKernels(t *testing.T) {
+	for _, typ := range quant.All() {
+		require.Equal(t, quant.HasCodec(typ), Supports(typ), "%s: formats, in cpu/kernels/formats.go", typ)
+	}
+}

@@ -10,7 +10,7 @@ func (m *model) frame(s *backend.Step) *ir.Frame {
 	f := &ir.Frame{
 		P: m.p.Program, Values: m.values, Tokens: s.Tokens, Wanted: s.Wanted, Spans: s.Frame(),
 		Weights: weights(m.weights),
-		Caches: make([]ir.Cache, len(m.caches)), States: make([]ir.State, len(m.states)),
+		Caches:  make([]ir.Cache, len(m.caches)), States: make([]ir.State, len(m.states)),
 	}
 	for i := range m.caches {
 		f.Caches[i] = cacheOf{&m.caches[i], s.Spans}

@@ -49,7 +49,7 @@ func allFormats() map[quant.Type]format {
 		pack: shaders.RepackSplit, lookup: shaders.EmbedSplit, heads: shaders.HeadLinearSplit}
 	splitLow := format{bytes: 32 * 384, split: 384, dot: shaders.MatvecSplitLow, plain: shaders.MatvecSplitLowPlain,
 		pack: shaders.RepackSplitLow, lookup: shaders.EmbedSplitLow, heads: shaders.HeadLinearSplitLow}
-	for t := range quant.Type(64) {
+	for _, t := range quant.All() {
 		switch _, has := all[t]; {
 		case has || !quant.CanSplit(t):
 		case t.Bounds().Low > 0:

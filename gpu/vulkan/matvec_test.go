@@ -68,7 +68,7 @@ var types = []quant.Type{quant.Q4_0, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.F
 
 // allTypes are all that files can have.
 func allTypes() (all []quant.Type) {
-	for t := range quant.Type(64) {
+	for _, t := range quant.All() {
 		if quant.HasCodec(t) {
 			all = append(all, t)
 		}
@@ -363,4 +363,11 @@ func (g *gpu) activations(t quant.Type, xs [][]float32) *vk.Buffer {
 			Rows: len(xs), Quantise: true}))
 	})
 	return to
+}
+
+// TestEveryFormatHasKernels: what internal/quant decodes is multiplied here, too.
+func TestEveryFormatHasKernels(t *testing.T) {
+	for _, typ := range quant.All() {
+		require.Equal(t, quant.HasCodec(typ), Supported(typ), "%s: allFormats, in gpu/vulkan/format.go", typ)
+	}
 }

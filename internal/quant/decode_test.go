@@ -221,16 +221,8 @@ func TestDecodedIsFinite(t *testing.T) {
 		}
 		raw, y := make([]byte, 64*typ.Bytes()), make([]float32, 64*typ.Block())
 		require.NoError(t, Random(typ, raw, 1, rng)) // finite scales, any other bits
-		fields, halves := scales(typ)
-		for b := raw; halves && len(b) > 0; b = b[typ.Bytes():] {
-			if typ == IQ1_M {
-				putScaleIQ1_M(b, 0x7bff)
-				continue
-			}
-			binary.LittleEndian.PutUint16(b[fields.d:], 0x7bff) // the largest half
-			if fields.min > 0 {
-				binary.LittleEndian.PutUint16(b[fields.min:], 0x7bff)
-			}
+		for b := raw; formats[typ].size.random == nil && len(b) > 0; b = b[typ.Bytes():] {
+			formats[typ].size.set(b, mostHalf, mostHalf)
 		}
 		for b := raw; typ == MXFP4 && len(b) > 0; b = b[typ.Bytes():] {
 			b[0] = 252

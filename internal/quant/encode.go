@@ -8,7 +8,7 @@ import (
 
 // HasEncoder says whether Quantize and QuantizeRow write the type.
 func HasEncoder(t Type) bool {
-	return t == F32 || t == F16 || t == BF16 || t.Known() && formats[t].encode != nil
+	return t.Known() && (formats[t].plain != nil || formats[t].encode != nil)
 }
 
 // Quantize encodes whole rows, all values alike. F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0 and Q5_1 give the bytes of ggml's
@@ -29,23 +29,29 @@ func QuantizeRow(t Type, dst []byte, src, importance []float32) error {
 	if err := checkImportance(len(src), importance); err != nil {
 		return err
 	}
-	switch t {
-	case F32:
-		for i, x := range src {
-			binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(x))
-		}
-	case F16:
-		for i, x := range src {
-			binary.LittleEndian.PutUint16(dst[2*i:], F32ToF16(x))
-		}
-	case BF16:
-		for i, x := range src {
-			binary.LittleEndian.PutUint16(dst[2*i:], F32ToBF16(x))
-		}
-	default:
-		return encodeBlocks(t, dst, src, importance)
+	if plain := formats[t].plain; plain != nil {
+		plain(dst, src)
+		return nil
 	}
-	return nil
+	return encodeBlocks(t, dst, src, importance)
+}
+
+func encodeF32(dst []byte, src []float32) {
+	for i, x := range src {
+		binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(x))
+	}
+}
+
+func encodeF16(dst []byte, src []float32) {
+	for i, x := range src {
+		binary.LittleEndian.PutUint16(dst[2*i:], F32ToF16(x))
+	}
+}
+
+func encodeBF16(dst []byte, src []float32) {
+	for i, x := range src {
+		binary.LittleEndian.PutUint16(dst[2*i:], F32ToBF16(x))
+	}
 }
 
 func checkImportance(n int, importance []float32) error {

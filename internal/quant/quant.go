@@ -105,10 +105,20 @@ func (t Type) Bounds() Bounds {
 	return formats[t].bounds
 }
 
+// All lists the types whose format is known.
+func All() (types []Type) {
+	for id := range formats {
+		if t := Type(id); t.Known() {
+			types = append(types, t)
+		}
+	}
+	return types
+}
+
 // Parse finds a type by its name, in either case.
 func Parse(name string) (Type, bool) {
-	for id := range formats {
-		if t := Type(id); t.Known() && strings.EqualFold(formats[t].name, name) {
+	for _, t := range All() {
+		if strings.EqualFold(formats[t].name, name) {
 			return t, true
 		}
 	}

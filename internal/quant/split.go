@@ -3,7 +3,6 @@ package quant
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 )
 
 // SplitRun is how many values share a scale and a low of Split: no format changes them more often.
@@ -54,7 +53,7 @@ func (s *splitter) decode(src []byte, edit func(block []byte)) {
 
 // lows are the values where all codes count nothing.
 func (s *splitter) lows(lows []float32, src []byte) {
-	f, _ := scales(s.t)
+	f := formats[s.t].size
 	if f.min == 0 {
 		clear(lows)
 		return
@@ -95,33 +94,28 @@ func divisor(a, b uint32) uint32 {
 
 // unitBlock sets what sizes a block's values to 1, and what moves them to 0.
 func (t Type) unitBlock(block []byte) {
-	const one = 0x3c00
-	switch t {
-	case MXFP4:
-		block[0] = 128
-	case NVFP4:
-		copy(block, slices.Repeat([]byte{0x40}, 4))
-	case IQ1_M:
-		putScaleIQ1_M(block, one)
-	default:
-		f, _ := scales(t)
-		binary.LittleEndian.PutUint16(block[f.d:], one)
-		if f.min > 0 {
-			binary.LittleEndian.PutUint16(block[f.min:], 0)
-		}
+	if f := formats[t].size; f.one != nil {
+		f.one(block)
+	} else {
+		f.set(block, 1, 0)
 	}
 }
 
 // unit is what sizes the values of run i of a block.
 func (t Type) unit(block []byte, i int) float32 {
-	switch t {
-	case MXFP4:
-		return powerOfTwoHalved(block[0])
-	case NVFP4:
-		return ue4m3Halved(block[i])
-	case IQ1_M:
-		return F16ToF32(scaleIQ1_M(block))
+	f := formats[t].size
+	if f.get != nil {
+		return f.get(block, i)
 	}
-	f, _ := scales(t)
 	return half(block[f.d:])
 }
+
+func oneMXFP4(block []byte) { block[0] = 128 }
+
+func runMXFP4(block []byte, _ int) float32 { return powerOfTwoHalved(block[0]) }
+
+func oneNVFP4(block []byte) { copy(block, []byte{0x40, 0x40, 0x40, 0x40}) }
+
+func runNVFP4(block []byte, i int) float32 { return ue4m3Halved(block[i]) }
+
+func runIQ1_M(block []byte, _ int) float32 { return F16ToF32(scaleIQ1_M(block)) }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -188,4 +189,15 @@ func TestNeedsImportance(t *testing.T) {
 	require.False(t, usual.NeedsImportance("blk.0.ffn_up.weight", quant.Q2_K))
 	require.True(t, usual.NeedsImportance("blk.0.ffn_up.weight", quant.IQ2_S))
 	require.False(t, usual.NeedsImportance("output.weight", quant.IQ2_S))
+}
+
+// TestEveryFormatHasAFileType: a file's tensors can have any format that is written, but for those that llama.cpp has no
+// number of a file type for.
+func TestEveryFormatHasAFileType(t *testing.T) {
+	unnumbered := []quant.Type{quant.NVFP4, quant.Q1_0, quant.Q2_0}
+	for _, typ := range quant.All() {
+		has := slices.ContainsFunc(fileTypes[:], func(f Type) bool { return f.Base == typ })
+		require.Equal(t, quant.HasEncoder(typ) && !slices.Contains(unnumbered, typ), has,
+			"%s: fileTypes, in stages/model/ftype/rules.go", typ)
+	}
 }
