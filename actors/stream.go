@@ -73,7 +73,7 @@ type Stream struct {
 	cancel func() // tells the session that nobody reads any more
 
 	mu     sync.Mutex
-	queue  []slot // ring of events that were not read
+	queue  []unseen // ring of events that were not read
 	first  int
 	size   int
 	done   bool
@@ -83,7 +83,8 @@ type Stream struct {
 	owed   *credit       // what the event read last returns
 }
 
-type slot struct {
+// unseen is an event that was not read.
+type unseen struct {
 	event  Event
 	credit *credit // that the event holds; nil if none
 }
@@ -108,7 +109,7 @@ func (c *credit) giveBack() {
 const streamCapacity = batch.Window + 2
 
 func newStream(capacity int) *Stream {
-	return &Stream{queue: make([]slot, capacity), notify: make(chan struct{}, 1)}
+	return &Stream{queue: make([]unseen, capacity), notify: make(chan struct{}, 1)}
 }
 
 // Next waits for the next event and copies it to e, whose Text and Parts are reused. After the last event it returns
@@ -174,7 +175,7 @@ func (s *Stream) push(c *credit, fill func(*Event)) {
 }
 
 func (s *Stream) grow() {
-	wider := make([]slot, 0, 2*len(s.queue))
+	wider := make([]unseen, 0, 2*len(s.queue))
 	for i := range s.size {
 		wider = append(wider, s.queue[(s.first+i)%len(s.queue)])
 	}

@@ -17,11 +17,11 @@ type Ring struct {
 	next   atomic.Uint64
 	lost   atomic.Uint64
 	taps   atomic.Int32 // that are open
-	slots  []slot
+	cells  []cell
 }
 
-// slot holds span n of the ring when its turn is 2n+2. While it is written the turn is odd.
-type slot struct {
+// cell holds span n of the ring when its turn is 2n+2. While it is written the turn is odd.
+type cell struct {
 	turn  atomic.Uint64
 	track atomic.Pointer[Track]
 	what  atomic.Uint64 // see pack
@@ -32,7 +32,7 @@ type slot struct {
 }
 
 // New returns a ring of so many spans, whose times count from origin.
-func New(size int, origin time.Time) *Ring { return &Ring{origin: origin, slots: make([]slot, size)} }
+func New(size int, origin time.Time) *Ring { return &Ring{origin: origin, cells: make([]cell, size)} }
 
 // Origin is the time from which spans count.
 func (r *Ring) Origin() time.Time { return r.origin }
@@ -70,7 +70,7 @@ func (t *Track) record(kind Kind, cause Cause, of Of, asked, began, ended time.T
 	t.work[kind].Add(work)
 	r := t.ring
 	n := r.next.Add(1) - 1
-	s := &r.slots[n%uint64(len(r.slots))]
+	s := &r.cells[n%uint64(len(r.cells))]
 	before := s.turn.Load()
 	if before&1 != 0 || before > 2*n || !s.turn.CompareAndSwap(before, 2*n+1) { // another writer has it, a round apart
 		r.lost.Add(1)
@@ -108,15 +108,15 @@ func (t *Track) Work(kind Kind) time.Duration { return time.Duration(t.work[kind
 // left out.
 func (r *Ring) Snapshot(spans []Span) []Span {
 	end := r.next.Load()
-	return r.read(spans, end-min(end, uint64(len(r.slots))), end)
+	return r.read(spans, end-min(end, uint64(len(r.cells))), end)
 }
 
 // read appends those of the spans from one number to another that are whole.
 func (r *Ring) read(spans []Span, from, end uint64) []Span {
-	size := uint64(len(r.slots))
+	size := uint64(len(r.cells))
 	spans = slices.Grow(spans, int(end-from))
 	for n := from; n < end; n++ {
-		s := &r.slots[n%size]
+		s := &r.cells[n%size]
 		if s.turn.Load() != 2*n+2 {
 			continue
 		}
@@ -151,10 +151,10 @@ func (t *Tap) Close() { t.ring.taps.Add(-1) }
 // Drain appends the spans that ended since it was called last. Who waits for longer than the ring takes to go round
 // misses some.
 func (t *Tap) Drain(spans []Span) []Span {
-	size, end := uint64(len(t.ring.slots)), t.ring.next.Load()
+	size, end := uint64(len(t.ring.cells)), t.ring.next.Load()
 	from := max(t.next, end-min(end, size))
 	for n := max(from, end-min(end, size/2)); n < end; n++ { // what is older and not there was given up
-		if t.ring.slots[n%size].turn.Load() < 2*n+2 {
+		if t.ring.cells[n%size].turn.Load() < 2*n+2 {
 			end = n
 		}
 	}

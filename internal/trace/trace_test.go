@@ -82,18 +82,18 @@ func TestSpansAreWhole(t *testing.T) {
 	close(done)
 	reading.Wait()
 	require.Positive(t, seen)
-	require.LessOrEqual(t, r.Lost(), uint64(writers*each/2), "a slot is seldom in two hands")
+	require.LessOrEqual(t, r.Lost(), uint64(writers*each/2), "a cell is seldom in two hands")
 }
 
-// TestBusySlot: who finds a slot in another writer's hands goes on, and the span is counted as lost.
-func TestBusySlot(t *testing.T) {
+// TestBusyCell: who finds a cell in another writer's hands goes on, and the span is counted as lost.
+func TestBusyCell(t *testing.T) {
 	r := New(1, after(0))
 	track := r.Track("a")
-	r.slots[0].turn.Store(1)
+	r.cells[0].turn.Store(1)
 	track.Record(Step, OfStep(7), after(1), after(2), after(3))
 	require.EqualValues(t, 1, r.Lost())
 	require.Empty(t, r.Snapshot(nil))
-	r.slots[0].turn.Store(2 * 9) // by one who came later and was faster
+	r.cells[0].turn.Store(2 * 9) // by one who came later and was faster
 	track.Record(Step, OfStep(8), after(1), after(2), after(3))
 	require.EqualValues(t, 2, r.Lost())
 }
@@ -141,13 +141,13 @@ func TestTap(t *testing.T) {
 	require.Equal(t, []uint64{9, 10, 11, 12, 13, 14, 15, 16}, steps(tap.Drain(nil)))
 	require.EqualValues(t, 3, tap.Missed())
 
-	slot := &r.slots[r.next.Load()%8]
-	turn := slot.turn.Load()
-	slot.turn.Store(turn | 1) // by a slow writer, a round ago: the span is lost
+	cell := &r.cells[r.next.Load()%8]
+	turn := cell.turn.Load()
+	cell.turn.Store(turn | 1) // by a slow writer, a round ago: the span is lost
 	write(17, 19)
 	require.Empty(t, tap.Drain(nil), "the first one may still come")
 	write(19, 22)
-	slot.turn.Store(turn)
+	cell.turn.Store(turn)
 	require.Equal(t, []uint64{18, 19, 20, 21}, steps(tap.Drain(nil)))
 	require.EqualValues(t, 4, tap.Missed())
 }
