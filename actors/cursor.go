@@ -178,7 +178,7 @@ func (c *cursor) foresee() error {
 func (c *cursor) computed(kind ir.SegmentKind) {
 	after, m := now(), c.step
 	if c.guest.timed { // the device tells of what is not computed here
-		if slices.Contains(c.guest.spec.layout.OnHost, c.segment) {
+		if c.guest.spec.untold(c.segment) {
 			m.ran = append(m.ran, backend.Ran{Segment: c.segment, Group: -1, Asked: c.lap, Began: c.lap, Ended: after})
 		}
 		c.lap = after

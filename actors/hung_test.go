@@ -71,7 +71,7 @@ func TestSurviveHangAnywhere(t *testing.T) {
 			}
 			require.Equal(t, c.streamed, e.spec.streams())
 			if got := alone(t, e, all, 8); want == nil {
-				want, whole = got, e.Plan().Weights
+				want, whole = got, e.Plan().Beyond().Weights
 			} else {
 				require.Equal(t, want, got)
 			}

@@ -197,7 +197,7 @@ func TestExpertsBeside(t *testing.T) {
 			all := prompts(6)
 			want := alone(t, startFixture(t, name, nil), all, 20)
 			e := startFixture(t, name, expertsBeside(t, experts, &apart{}))
-			require.Len(t, e.spec.layout.OnHost, min(experts, place.Mixtures(e.spec.bound.Program)))
+			require.Equal(t, min(experts, place.Mixtures(e.spec.bound.Program)), e.Plan().HostExperts(e.spec.bound.Program))
 			require.Equal(t, want[:1], alone(t, e, all[:1], 20), "alone")
 			var wg sync.WaitGroup
 			for i, p := range all {
@@ -245,7 +245,7 @@ func TestHybrid(t *testing.T) {
 					streamed(c.few)(cfg)
 				}
 			})
-			require.NotEmpty(t, e.spec.layout.OnHost)
+			require.True(t, e.Plan().Divided())
 			require.Positive(t, e.Plan().ByTier()[place.Device])
 			require.Equal(t, c.few != few{}, e.spec.streams())
 			require.Equal(t, want[:2], alone(t, e, all[:2], 24), "alone")
@@ -331,7 +331,7 @@ func TestHybridOnGPU(t *testing.T) {
 		require.NoError(t, c.Device.Close())
 		c.Device, c.Layers = &hybrid.Device{Device: gpu, Host: devicetest.Processor(t, "")}, 1
 	})
-	require.NotEmpty(t, e.spec.layout.OnHost)
+	require.True(t, e.Plan().Divided())
 	want := alone(t, e, all, 40)
 	var wg sync.WaitGroup
 	for i, p := range all {
@@ -370,8 +370,7 @@ func TestTraceOfHybrid(t *testing.T) {
 			require.Positive(t, s.Step)
 		}
 	}
-	require.NotEmpty(t, e.spec.layout.OnHost)
-	require.Less(t, len(e.spec.layout.OnHost), len(e.spec.bound.Segments))
+	require.True(t, e.Plan().Divided())
 	for i := range e.spec.bound.Segments {
 		require.Equal(t, times[0], times[i], "segment %d", i)
 	}

@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -32,7 +33,9 @@ func PlanFor(m *Model, d backend.Device) (*Plan, error) {
 		p.Apart, p.Available = true, p.Traits.Free
 	}
 	p.Memory, err = measure(specs[0], d)
-	p.Memory.Weights = p.Model.Weights
+	if p.Memory.Weights = p.Model.Host().Weights; p.Apart {
+		p.Memory.Weights = p.Model.Beyond().Weights
+	}
 	return p, err
 }
 
@@ -43,8 +46,8 @@ func measure(s *spec, d backend.Device) (backend.Memory, error) {
 		layout.Slots, layout.Weights = nil, s.inPlace()
 	}
 	layout.Kept = nil // to be kept costs the device nothing
-	if layout.OnHost != nil {
-		layout.Slots, layout.Weights = nil, s.inPlace() // for the host
+	if layout.Devices != nil {
+		layout.Slots, layout.Weights = nil, s.inPlace() // for those that compute in the program's memory
 	}
 	m, err := d.Compile(s.bound, layout)
 	if err != nil {
@@ -53,44 +56,64 @@ func measure(s *spec, d backend.Device) (backend.Memory, error) {
 	return m.Memory(), m.Close()
 }
 
+// devicesOf are those that a plan is for. One with memory of its own has a host that does not compute.
+func devicesOf(t backend.Traits) []backend.Traits {
+	switch {
+	case t.Devices != nil:
+		return t.Devices
+	case t.Memory == backend.OwnMemory:
+		return []backend.Traits{{Memory: backend.HostMemory}, t}
+	}
+	return []backend.Traits{t}
+}
+
+// machineOf is what they have for models, where the program's memory has so much.
+func machineOf(devices []backend.Traits, memory int64, flight int) place.Machine {
+	const steps = 1 << 30 // what steps take
+	m := place.Machine{Flight: flight}
+	for _, d := range devices {
+		bytes := memory
+		if d.Free > 0 {
+			bytes = max(d.Free-steps, 0)
+		}
+		m.Memory = append(m.Memory, bytes)
+	}
+	return m
+}
+
 // planAll finds out about the models and plans them, for a machine with so much memory. edit, if there is one, changes
 // the plan of each.
 func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.Bound, *place.Model)) (
 	[]*spec, *place.Plan, error) {
 	specs := make([]*spec, len(models))
-	asks := make([]place.Ask, len(models))
+	asks, devices := make([]place.Ask, len(models)), devicesOf(traits)
 	for i := range models {
 		m := &models[i]
 		var err error
 		if specs[i], err = specOf(m); err != nil {
 			return nil, nil, err
 		}
-		asks[i] = place.Ask{Program: specs[i].bound, Device: traits, InPlace: m.NoRepack, Weights: m.Weights,
-			VRAM: m.VRAM, KV: m.KV, Layers: m.Layers, Experts: m.Experts,
+		asks[i] = place.Ask{Program: specs[i].bound, Devices: devices, InPlace: m.NoRepack, KV: m.KV, Layers: m.Layers,
+			Budgets: append([]int64{m.Weights}, slices.Repeat([]int64{m.VRAM}, len(devices)-1)...), Experts: m.Experts,
 			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows}
 		switch {
 		case m.Weights > 0 && !traits.Shares:
 			return nil, nil, errors.New("a budget for weights: on this device all of them are resident, leave it out")
 		case m.Experts > 0 && place.Mixtures(specs[i].bound.Program) == 0:
 			return nil, nil, errors.New("experts for the host of a device: this model has none, leave it out")
-		case (m.Layers > 0 || m.Experts > 0) && traits.Host == nil:
+		case (m.Layers > 0 || m.Experts > 0) && (len(devices) == 1 || devices[0].Flight == 0):
 			return nil, nil, errors.New("layers for a device with memory of its own: this one computes all of them, leave it out")
 		case m.VRAM > 0 && traits.Memory != backend.OwnMemory:
 			return nil, nil, errors.New("a budget of VRAM: this device has no memory of its own, leave it out")
 		}
 	}
-	machine := place.Machine{Memory: memory, Flight: traits.Flight}
-	if traits.Free > 0 {
-		const steps = 1 << 30 // what steps take
-		machine.Memory, machine.Host = max(traits.Free-steps, 0), machine.Memory
-	}
+	machine := machineOf(devices, memory, traits.Flight)
 	if traits.Shares {
 		place.Fit(asks, machine)
 	}
 	if err := settleLayers(models, asks, machine); err != nil {
 		return nil, nil, err
 	}
-	machine.Memory = max(machine.Memory-ownWeights(asks, traits), 0)
 	plan, err := place.Make(asks, machine)
 	if err != nil {
 		return nil, nil, err
@@ -109,7 +132,8 @@ func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.
 func settleLayers(models []Model, asks []place.Ask, m place.Machine) error {
 	for i := range asks {
 		var s place.Speeds
-		if asks[i].Layers == place.Auto && asks[i].VRAM > 0 && models[i].Speeds != nil {
+		bounded := slices.ContainsFunc(asks[i].Budgets[1:], func(b int64) bool { return b > 0 })
+		if asks[i].Layers == place.Auto && bounded && models[i].Speeds != nil {
 			var err error
 			if s, err = models[i].Speeds(); err != nil {
 				return err
@@ -118,22 +142,6 @@ func settleLayers(models []Model, asks []place.Ask, m place.Machine) error {
 		asks[i].Settle(m, s)
 	}
 	return nil
-}
-
-// ownWeights is what weights take of the memory that KV caches come from: of a device's own, where they have budgets or
-// are all there.
-func ownWeights(asks []place.Ask, t backend.Traits) (bytes int64) {
-	if t.Free == 0 {
-		return 0
-	}
-	for i := range asks {
-		whole := asks[i].Own()
-		if asks[i].VRAM > 0 {
-			whole = min(whole, asks[i].VRAM)
-		}
-		bytes += whole
-	}
-	return bytes
 }
 
 // distinguish numbers models of the same name from the second one on: a, a-2, a-3.

@@ -34,6 +34,7 @@ type spec struct {
 	plain    *tools.Syntax  // the writer's, without thoughts
 	marks    map[int32]bool // control tokens that are a part of how it writes calls
 	plan     place.Model
+	silent   []bool         // by segment: its device does not say when it ran; nil: one device computes all
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
 	among    int                  // how many tokens a draw of the device may choose among
@@ -176,13 +177,16 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 		s.layout.Weights = backend.Uploaded{Tables: s.tables()}
 	}
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside}
-	s.limits.Draws = traits.Draws > 0 && s.layout.OnHost == nil
+	s.limits.Draws = traits.Draws > 0 && s.layout.Devices == nil
 	s.limits.Whole = s.bound.Whole
 	s.limits.Apart = traits.Apart != nil && traits.Apart(s.bound)
 	if len(s.bound.States) > 0 {
 		s.limits.Redo = backend.BlockSize
 	}
 	s.among = traits.Draws
+	for segment := range s.layout.Devices {
+		s.silent = append(s.silent, !traits.Of(&s.layout.Layout, segment).Clock)
+	}
 	s.info.Sequences = p.Sequences
 	s.room = prompt.Room{Vocab: s.bound.Vocab, Context: p.Context, Text: s.text()}
 	s.info.Context, s.info.KVBytes = p.Context, s.layout.KV.BlockBytes(s.bound.Program)/backend.BlockSize
@@ -199,6 +203,9 @@ func (s *spec) text() int {
 	}
 	return most
 }
+
+// untold says whether a device computes a segment that does not say when, beside one that does.
+func (s *spec) untold(segment int) bool { return s.silent != nil && s.silent[segment] }
 
 // streams says whether groups of weights share slots.
 func (s *spec) streams() bool { return s.plan.Streams() }

@@ -85,7 +85,7 @@ func (s *fixtures) Measure(_ context.Context, name string) (swap.Room, error) {
 	if err = errors.Join(err, m.File.Close()); err != nil {
 		return swap.Room{}, err
 	}
-	return swap.Room{Host: p.Model.Weights + p.Slabs}, nil
+	return swap.Room{Host: p.Model.Host().Weights + p.Slabs}, nil
 }
 
 func (s *fixtures) Load(ctx context.Context, name string, room swap.Room, progress func(done, total int64)) (

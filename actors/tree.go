@@ -47,11 +47,14 @@ func newHouse(c *HouseConfig, specs []*spec, tapes []*tape, slabs *pin.Arena) *H
 	return h
 }
 
-// crowded says whether steps take every core: on the device, or on the host that computes some of their segments.
+// crowded says whether steps take every core on a device that computes some of their segments.
 func crowded(t backend.Traits, specs []*spec) bool {
 	cores := runtime.GOMAXPROCS(0)
-	return t.Threads >= cores || t.Host != nil && t.Host.Threads >= cores &&
-		slices.ContainsFunc(specs, func(s *spec) bool { return s.layout.OnHost != nil })
+	return slices.ContainsFunc(specs, func(s *spec) bool {
+		return slices.ContainsFunc(s.bound.Program.All(), func(segment int) bool {
+			return t.Of(&s.layout.Layout, segment).Threads >= cores
+		})
+	})
 }
 
 // newTenant takes a model in. The spans of its segments go where the device's are.

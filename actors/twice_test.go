@@ -111,7 +111,7 @@ func TestPlanLeavesOthersTheirMemory(t *testing.T) {
 	cache, all := t.TempDir(), shortPrompts()
 	whole := startFixture(t, fixture, onGPU(t, vulkan.Options{Cache: cache}))
 	want := alone(t, whole, all, 8)
-	free := whole.Plan().Weights
+	free := whole.Plan().Beyond().Weights
 	trial := &vk.Trial{Facts: func(f *vk.Facts) {
 		f.Has.Budget = true
 		for i := range f.Heaps {
@@ -122,7 +122,7 @@ func TestPlanLeavesOthersTheirMemory(t *testing.T) {
 		onGPU(t, vulkan.Options{Cache: cache, Trial: trial})(c)
 		c.Blocks, c.Context = 0, 64
 	})
-	require.LessOrEqual(t, e.Plan().Weights, place.ForWeights(free, true))
+	require.LessOrEqual(t, e.Plan().Beyond().Weights, place.ForWeights(free, true))
 	require.True(t, e.spec.streams())
 	require.Equal(t, want, alone(t, e, all, 8))
 }

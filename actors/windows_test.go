@@ -162,7 +162,7 @@ func TestWindowedMemory(t *testing.T) {
 				types[i] = quant.F32
 			}
 			ask := place.Ask{Program: &ir.Bound{Program: program, Types: types}, Context: 32768, Sequences: test.seqs}
-			p, err := place.Make([]place.Ask{ask}, place.Machine{Memory: 1 << 50})
+			p, err := place.Make([]place.Ask{ask}, place.Machine{Memory: []int64{1 << 50}})
 			require.NoError(t, err)
 			layout := p.Models[0].Layout
 			var bytes, all int64

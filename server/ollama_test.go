@@ -43,10 +43,10 @@ func TestOllamaModels(t *testing.T) {
 			continue
 		}
 		plan := r.engine.Plan()
-		require.EqualValues(t, plan.Weights+plan.KV, m["size"])
+		require.EqualValues(t, plan.Host().Bytes()+plan.Beyond().Bytes(), m["size"])
 		onGPU := 0.0
 		if devicetest.OnGPU() {
-			onGPU = float64(plan.Weights + plan.KV)
+			onGPU = float64(plan.Beyond().Bytes())
 		}
 		require.EqualValues(t, []any{onGPU, float64(info.Context)}, []any{m["size_vram"], m["context_length"]})
 	}

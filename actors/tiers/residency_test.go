@@ -71,7 +71,7 @@ func plans(t *testing.T) (all []Source) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, f.Close()) })
 		bound := bind(t, f)
-		plan, err := place.Make([]place.Ask{{Program: bound}}, place.Machine{Memory: 1 << 30})
+		plan, err := place.Make([]place.Ask{{Program: bound}}, place.Machine{Memory: []int64{1 << 30}})
 		require.NoError(t, err)
 		c.few.Plan(bound, &plan.Models[0])
 		all = append(all, Source{File: f, Bound: bound, Plan: &plan.Models[0]})

@@ -163,7 +163,7 @@ func TestCPUExperts(t *testing.T) {
 	require.Equal(t, exitDone, run(e), fmt.Sprint(e.Stderr))
 	var p measure.PlanJSON
 	require.NoError(t, json.Unmarshal([]byte(fmt.Sprint(e.Stdout)), &p))
-	require.Equal(t, []int{5, 0}, []int{p.Experts, p.OnHost})
+	require.Equal(t, []int{5, 0}, []int{p.Experts, p.Layers})
 	o := sluice("", "run", "--device", "vulkan:0", "--cpu-experts", "1", "hi")
 	require.Equal(t, exitFailed, o.code)
 	require.Contains(t, o.stderr, "experts for the host of a device: this model has none")

@@ -39,9 +39,10 @@ type Traits struct {
 	Shares bool  // groups of matrices can share a slot, one after the other: see Layout.Slots
 	// Bytes is what a group takes of its own memory, at most; nil: what it has in the file, padded.
 	Bytes func(p *ir.Bound, g *ir.Group) int64
-	// Host is what computes the segments that Layout.OnHost names, in the program's memory and within Enqueue. nil: a
-	// program is computed on one device.
-	Host *Traits
+	// Devices are those that it is composed of, for the segments that Layout.Devices deals to them: first the host, which
+	// computes in the program's memory. What is not dealt is computed by the last one, whose traits these are. nil: it is
+	// one.
+	Devices []Traits
 
 	// Apart says that a model multiplies rows of prompts in another way than rows of answers, which has other bits: a
 	// step has rows of one kind, and Step.Prompt says of which. nil: it never does.
@@ -76,6 +77,14 @@ const (
 	// OwnMemory: all that it computes from is copied to it.
 	OwnMemory
 )
+
+// Of are the traits of who computes a segment.
+func (t *Traits) Of(c *Layout, segment int) *Traits {
+	if c.Devices == nil {
+		return t
+	}
+	return &t.Devices[c.Devices[segment]]
+}
 
 // Memory is what a compiled model occupies, in bytes. Host is of the program's memory, where the others are not.
 type Memory struct{ Weights, KV, Scratch, Host int64 }

@@ -21,9 +21,9 @@ type Config struct {
 type Layout struct {
 	Segments []int // ascending; nil: all
 
-	// OnHost are segments of a whole program that are computed in the program's memory, ascending; see Traits.Host. The
-	// last one is not among them. Then rows are not drawn by steps in flight: no token is DrawOf one.
-	OnHost []int
+	// Devices says who of Traits.Devices computes what of a whole program, by segment; nil: one computes all. Where
+	// several do, rows are not drawn by steps in flight: no token is DrawOf one.
+	Devices []int
 
 	// Slots are places that hold one group at a time: by slot, which of the groups that ir.Bound.On lists for Segments may
 	// be placed in it. A slot for one group is its own: it is uploaded there, and stays. Groups of matrices may share
@@ -49,8 +49,8 @@ type Limits struct {
 type Weights interface{ weights() }
 
 // InPlace is every weight by Ref, in the file's layout and type, for a device of HostMemory. Nothing is uploaded: what
-// the device does not copy it reads there until the model is closed. Slots have no use. Of a device that has a host it
-// is for what is computed OnHost alone.
+// the device does not copy it reads there until the model is closed. Slots have no use. Where a
+// program is dealt to several devices it is for those of HostMemory.
 type InPlace [][]byte
 
 // Uploaded weights come by Model.Upload and Model.Place.
@@ -135,7 +135,7 @@ func (c *Config) Check(p *ir.Bound, t Traits) error {
 	if c.Flight > t.Flight {
 		return fmt.Errorf("%d steps in flight: the device has room for %d", c.Flight, t.Flight)
 	}
-	if c.InPlace() != nil && t.Memory != HostMemory && len(c.OnHost) == 0 {
+	if c.InPlace() != nil && t.Memory != HostMemory && c.Devices == nil {
 		return errors.New("weights in place: the device cannot read the program's memory")
 	}
 	for i, s := range c.Segments {
@@ -143,41 +143,31 @@ func (c *Config) Check(p *ir.Bound, t Traits) error {
 			return fmt.Errorf("segments %v: want ascending numbers below %d", c.Segments, len(p.Segments))
 		}
 	}
-	return errors.Join(c.checkHost(p, t), c.checkCaches(p), c.checkSlots(p, t))
+	return errors.Join(c.checkDevices(p, t), c.checkSlots(p, t))
 }
 
-// checkHost wants segments on the host of a device that has one, of a whole program whose end is on the device.
-func (c *Layout) checkHost(p *ir.Bound, t Traits) error {
-	if len(c.OnHost) > 0 && (t.Host == nil || c.Segments != nil) {
-		return errors.New("segments on the host: the device computes all that it is given, or is given some alone")
-	}
-	for i, s := range c.OnHost {
-		if s < 0 || s >= len(p.Segments)-1 || i > 0 && s <= c.OnHost[i-1] {
-			return fmt.Errorf("segments %v on the host: want ascending numbers below %d", c.OnHost, len(p.Segments)-1)
+// checkDevices wants a whole program dealt to devices that there are, and segments that attend to one cache together.
+func (c *Layout) checkDevices(p *ir.Bound, t Traits) error {
+	devices := make([]int, len(p.Segments)) // here, or at none
+	for s := range devices {
+		if !c.Computes(s) {
+			devices[s] = -1
 		}
 	}
-	return nil
-}
-
-// checkCaches wants segments that attend to the same cache together.
-func (c *Layout) checkCaches(p *ir.Bound) error {
-	const here, onHost = 1, 2        // 0: elsewhere
-	filled := make([]int, len(p.KV)) // by cache: where
-	for s := range p.Segments {
-		at := here
-		if slices.Contains(c.OnHost, s) {
-			at = onHost
+	if c.Devices != nil {
+		if len(c.Devices) != len(p.Segments) || c.Segments != nil {
+			return fmt.Errorf("devices for %d segments: want them for all %d of a whole program", len(c.Devices),
+				len(p.Segments))
 		}
-		for i := range p.Segments[s].Nodes {
-			n := &p.Segments[s].Nodes[i]
-			switch {
-			case n.Op != ir.Attend || !c.Computes(s):
-			case len(n.In) > 1:
-				filled[n.Attend.KV] = at
-			case filled[n.Attend.KV] != at:
-				return fmt.Errorf("%s attends to cache %d, which is filled elsewhere", &p.Segments[s], n.Attend.KV)
+		for s, d := range c.Devices {
+			if d < 0 || d >= len(t.Devices) {
+				return fmt.Errorf("segment %d is for device %d of %d", s, d, len(t.Devices))
 			}
 		}
+		devices = c.Devices
+	}
+	if s, torn := Torn(p.Program, devices); torn {
+		return fmt.Errorf("%s attends to a cache that is filled elsewhere", &p.Segments[s])
 	}
 	return nil
 }

@@ -19,8 +19,11 @@ func Split(d backend.Device) backend.Device { return split{d} }
 type split struct{ backend.Device }
 
 func (d split) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
-	if c.Segments == nil {
-		c.OnHost = onHost(p)
+	if host := onHost(p); c.Segments == nil && len(host) > 0 {
+		c.Devices = slices.Repeat([]int{1}, len(p.Segments))
+		for _, s := range host {
+			c.Devices[s] = 0
+		}
 	}
 	m, err := d.Device.Compile(p, c)
 	if err != nil {

@@ -116,11 +116,11 @@ func (a *api) running(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault
 		}
 		plan := m.Engine.Plan()
 		p := process{
-			Name: m.Name, Model: m.Name, Size: plan.Weights + plan.Host + plan.KV, Digest: a.digest(&e), Details: detailsOf(m),
-			Expires: a.since.AddDate(never, 0, 0), Context: m.Context,
+			Name: m.Name, Model: m.Name, Size: plan.Host().Bytes() + plan.Beyond().Bytes(),
+			Digest: a.digest(&e), Details: detailsOf(m), Expires: a.since.AddDate(never, 0, 0), Context: m.Context,
 		}
 		if plan.Apart() {
-			p.VRAM = plan.Weights + plan.KV
+			p.VRAM = plan.Beyond().Bytes()
 		}
 		all = append(all, p)
 	}

@@ -5,15 +5,14 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// arithmetic counts what rows of a prompt compute beside products with weights, behind so many positions: on the
-// device, and on its host.
-func (m *Model) arithmetic(p *ir.Bound, device, host *step, rows, positions float64) {
+// arithmetic counts what rows of a prompt compute beside products with weights, behind so many positions, by device.
+func (m *Model) arithmetic(p *ir.Bound, steps []*step, rows, positions float64) {
 	for i := range p.Segments {
 		s := &p.Segments[i]
 		if s.Kind == ir.SegHead {
 			continue // of a prompt one row is wanted
 		}
-		x := m.whose(i, device, host)
+		x := steps[m.Devices[i]]
 		for j := range s.Nodes {
 			x.node(p, &s.Nodes[j], rows, positions)
 		}

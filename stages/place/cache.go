@@ -3,6 +3,7 @@ package place
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -17,36 +18,40 @@ type cache struct {
 	eased     int // of these, those that states are kept of; 0: all
 	ahead     int // positions beyond what is computed that each asks for
 	context   int // blocks of the longest one; 0: as many as a class that keeps all has
-	// By KV layer and by state, whether the host of a device has it; nil: it has none.
-	layers, kept []bool
+	// By KV layer and by state, the device that has it.
+	layers, states []int
+	devices        int
 }
 
-// room is memory for caches: a device's, or the program's where that is all there is, and the host's of a device that
-// computes some segments there.
-type room struct{ device, host int64 }
+// room is memory for caches, by device.
+type room []int64
 
-// holds says whether there is room for as much, on either side.
-func (r room) holds(need room) bool { return need.device <= r.device && need.host <= r.host }
+// lacks is the last device that has too little for a need; below 0: none has.
+func (r room) lacks(need room) int {
+	for d := len(need) - 1; d >= 0; d-- {
+		if need[d] > r[d] {
+			return d
+		}
+	}
+	return -1
+}
 
-func (r room) less(n room) room { return room{r.device - n.device, r.host - n.host} }
+// holds says whether there is room for as much, on every device.
+func (r room) holds(need room) bool { return r.lacks(need) < 0 }
 
-func (r room) plus(n room) room { return room{r.device + n.device, r.host + n.host} }
+// plus is the room and n times another.
+func (r room) plus(n int64, other room) room {
+	sum := slices.Clone(r)
+	for d := range other {
+		sum[d] += n * other[d]
+	}
+	return sum
+}
 
-// short is the side that has too little for a need: its bytes, and those that are needed.
+// short is what a device has that has too little for a need, and what is needed there.
 func (r room) short(need room) (have, want int64) {
-	if need.device > r.device {
-		return r.device, need.device
-	}
-	return r.host, need.host
-}
-
-// add counts bytes on one side or the other.
-func (r *room) add(onHost bool, bytes int64) {
-	if onHost {
-		r.host += bytes
-	} else {
-		r.device += bytes
-	}
+	d := max(r.lacks(need), 0)
+	return r[d], need[d]
 }
 
 // plan fixes the context of a model and the blocks of each cache class. What was not asked for takes at most share
@@ -63,13 +68,15 @@ func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share room)
 		blocks = min(c.context*c.sequences, c.fit(share))
 	}
 	blocks = max(blocks, c.context)
-	if need := c.states(blocks); !free.holds(need) {
-		have, want := free.short(need)
+	states := c.stateBytes(blocks)
+	if !free.holds(states) {
+		have, want := free.short(states)
 		return fmt.Errorf("the recurrent states of a sequence and a step need %d MiB, %d MiB are available: fewer rows a step "+
 			"(%d now) need less", want/mib, have/mib, m.Rows)
 	}
-	if most := max(c.fit(free.less(c.states(blocks))), leastBlocks); blocks > most {
-		have, want := free.short(c.bytes(blocks).plus(c.states(blocks)))
+	all := c.bytes(blocks).plus(1, states)
+	if most := max(c.fit(free.plus(-1, states)), leastBlocks); blocks > most {
+		have, want := free.short(all)
 		return fmt.Errorf("a context of %d tokens needs a KV cache of %d MiB with what else was asked for, %d MiB are "+
 			"available: ask for a context of at most %d tokens", m.Context, want/mib, have/mib,
 			most*c.context/blocks*backend.BlockSize)
@@ -77,8 +84,9 @@ func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share room)
 	for _, class := range c.program.Classes {
 		layout.Blocks = append(layout.Blocks, c.blocks(class, blocks))
 	}
-	all := c.bytes(blocks).plus(c.states(blocks))
-	m.KV, m.HostKV = all.device, all.host
+	for d := range m.Takes {
+		m.Takes[d].KV = all[d]
+	}
 	return nil
 }
 
@@ -89,20 +97,21 @@ func (c *cache) fit(bytes room) int {
 }
 
 // bytes is what keys and values take where classes that keep all have so many blocks.
-func (c *cache) bytes(all int) (bytes room) {
+func (c *cache) bytes(all int) room {
+	bytes := make(room, c.devices)
 	for i, l := range c.program.KV {
 		class := c.program.Classes[l.Class]
-		bytes.add(c.layers != nil && c.layers[i], int64(c.blocks(class, all))*int64(c.kv.Of(class).BlockBytes(l)))
+		bytes[c.layers[i]] += int64(c.blocks(class, all)) * int64(c.kv.Of(class).BlockBytes(l))
 	}
 	return bytes
 }
 
-// states is what recurrent states take, which come on top: they do not grow with the context, so that fewer blocks for
-// the other classes would not make room for them.
-func (c *cache) states(all int) (bytes room) {
+// stateBytes is what recurrent states take, which come on top: they do not grow with the context, so that fewer blocks
+// for the other classes would not make room for them.
+func (c *cache) stateBytes(all int) room {
+	bytes := make(room, c.devices)
 	for i, l := range c.program.States {
-		bytes.add(c.kept != nil && c.kept[i],
-			int64(c.blocks(c.program.Classes[l.Class], all))*int64(backend.StateBytes(l)))
+		bytes[c.states[i]] += int64(c.blocks(c.program.Classes[l.Class], all)) * int64(backend.StateBytes(l))
 	}
 	return bytes
 }
@@ -111,7 +120,7 @@ func (c *cache) states(all int) (bytes room) {
 // for every block of its rows. It returns the rows.
 func (c *cache) ease(rows, flight int, bytes room) int {
 	const leastRows, beyondAll = 64, 1 << 20
-	for c.ahead = (flight + 1) * rows; !bytes.holds(c.states(beyondAll)); c.ahead = (flight + 1) * rows {
+	for c.ahead = (flight + 1) * rows; !bytes.holds(c.stateBytes(beyondAll)); c.ahead = (flight + 1) * rows {
 		switch {
 		case rows > 4*leastRows:
 			rows /= 2

@@ -10,20 +10,30 @@ import (
 
 // Speeds are what a machine was measured to do, a second. 0: it is not known.
 type Speeds struct {
-	Disk     float64 // bytes read past the page cache, with many reads under way
-	Bus      float64 // bytes copied from the program's memory to the device's own
+	Disk    float64 // bytes read past the page cache, with many reads under way
+	Devices []Speed // by device, the host first; of those that are not here nothing is known
+}
+
+// Speed is what a device was measured to do, with the link between it and the program's memory.
+type Speed struct {
 	Memory   float64 // bytes read by all threads that compute, or by the device
 	Multiply float64 // integer operations of theirs, a multiplication and an addition being two
 	Attend   float64 // operations of theirs in products of floats, from a core's cache, likewise
 	Gate     float64 // values x/(1+e⁻ˣ) of theirs
 
-	// The same of what computes in the program's memory beside a device.
-	HostMemory, HostMultiply, HostAttend, HostGate float64
-
-	// Of a device with memory of its own, in seconds beside the work that there is:
-	Copy   float64 // of a copy to it, among others
+	// Of a device with memory of its own:
+	Bus    float64 // bytes copied there from the program's memory
+	Copy   float64 // seconds of a copy beside its bytes, among others
 	Launch float64 // of a kernel that waits for the one before it
 	Turn   float64 // from when something is submitted until the host has seen its end
+}
+
+// of is what is known of a device.
+func (s *Speeds) of(device int) (x Speed) {
+	if device < len(s.Devices) {
+		x = s.Devices[device]
+	}
+	return x
 }
 
 // What kernels reach of Memory when a few rows are computed, and of Multiply with long prompts: docs/performance.md. A
@@ -64,18 +74,22 @@ const FirstTokens = 32
 // has chosen: while those that are there are computed, and those that have come. So the last of them is left.
 func (m *Model) Expect(p *ir.Bound, s Speeds, sequences, positions int) (e Expected) {
 	rows := float64(max(sequences, 1))
-	device, host := m.cost(p, rows)
-	here, there := m.cacheBytes(p)
-	device.remember(float64(here) * float64(positions) * rows)
-	host.remember(float64(there) * float64(positions) * rows)
-	memory, beside := device.reach(&s)*s.Memory, s.HostMemory*reachMemory
-	e.Streamed, e.Copied = (device.read()+host.read())/rows, device.moved()/rows
-	if e.Hits = 1; device.uses+host.uses > 0 {
-		e.Hits = 1 - (device.missed+host.missed)/(device.uses+host.uses)
+	steps, caches := m.cost(p, rows), m.cacheBytes(p)
+	uses, missed, seconds := 0.0, 0.0, 0.0
+	for d := len(steps) - 1; d >= 0; d-- { // one computes after the other
+		x := steps[d]
+		x.remember(float64(caches[d]) * float64(positions) * rows)
+		e.Streamed, e.Copied = e.Streamed+x.read()/rows, e.Copied+x.moved()/rows
+		uses, missed = uses+x.uses, missed+x.missed
+		seconds += x.decode(&s, d)
+		e.Fill += x.fill()
 	}
-	e.Decode = perSecond(rows, device.decode(&s, memory)+host.decode(&s, beside))
-	if e.Fill = device.fill() + host.fill(); e.Fill > 0 {
-		e.First = first(&s, rows, [2]*step{device, host}, [2]float64{memory, beside})
+	if e.Hits = 1; uses > 0 {
+		e.Hits = 1 - missed/uses
+	}
+	e.Decode = perSecond(rows, seconds)
+	if e.Fill > 0 {
+		e.First = first(&s, rows, steps)
 	}
 	e.Prefill = m.prefill(p, &s, float64(m.Rows), float64(positions))
 	return e
@@ -83,32 +97,43 @@ func (m *Model) Expect(p *ir.Bound, s Speeds, sequences, positions int) (e Expec
 
 // prefill is the tokens a second of a chunk of a prompt behind some positions; 0: what bounds it is not known.
 func (m *Model) prefill(p *ir.Bound, s *Speeds, chunk, positions float64) float64 {
-	device, host := m.cost(p, chunk)
-	if s.Multiply <= 0 && (host.ops == 0 || s.HostMultiply <= 0) {
+	steps, known := m.cost(p, chunk), false
+	for d, x := range steps {
+		known = known || x.ops > 0 && s.of(d).Multiply > 0
+	}
+	if !known {
 		return 0
 	}
-	own, beside := m.reading(p, s, device, host, chunk, positions)
-	if m.HostExperts(p.Program) == 0 {
-		return perSecond(chunk, max(own, beside)) // the host computes a chunk while the device computes the one before
+	longest, all := 0.0, 0.0
+	for _, took := range m.reading(p, s, steps, chunk, positions) {
+		longest, all = max(longest, took), all+took
 	}
-	return perSecond(chunk, own+beside)
+	if m.HostExperts(p.Program) == 0 {
+		return perSecond(chunk, longest) // a device computes a chunk while the next one computes the one before
+	}
+	return perSecond(chunk, all)
 }
 
-// reading is the seconds of what the device does of a step with a chunk of a prompt, and of what its host does.
-func (m *Model) reading(p *ir.Bound, s *Speeds, device, host *step, chunk, positions float64) (own, other float64) {
-	m.arithmetic(p, device, host, chunk, positions)
-	beside := Speeds{Disk: s.Disk, Memory: s.HostMemory, Multiply: s.HostMultiply, Attend: s.HostAttend, Gate: s.HostGate}
-	return device.prefill(s), host.prefill(&beside)
+// reading is the seconds of what each device does of a step with a chunk of a prompt.
+func (m *Model) reading(p *ir.Bound, s *Speeds, steps []*step, chunk, positions float64) (seconds []float64) {
+	m.arithmetic(p, steps, chunk, positions)
+	for d, x := range steps {
+		seconds = append(seconds, x.prefill(s, d))
+	}
+	return seconds
 }
 
 // first is the tokens a second of the first ones, by as many rows each step. What drives give stays, until all is there
 // that is to: a step that has to wait has them work, and so does what fills slots while it does not.
-func first(s *Speeds, rows float64, of [2]*step, memory [2]float64) float64 {
-	seconds, fill, there := 0.0, of[0].fill()+of[1].fill(), 0.0
+func first(s *Speeds, rows float64, steps []*step) float64 {
+	seconds, fill, there := 0.0, 0.0, 0.0
+	for _, x := range steps {
+		fill += x.fill()
+	}
 	for range FirstTokens {
 		took := 0.0
-		for i, x := range of {
-			took += x.lacking(1-there/fill).decode(s, memory[i])
+		for d, x := range steps {
+			took += x.lacking(1-there/fill).decode(s, d)
 		}
 		seconds += took
 		there = min(fill, there+took*s.Disk)
@@ -136,7 +161,7 @@ func (x *step) fill() (bytes float64) {
 }
 
 // reach is how much of a memory's speed the step's kernels reach.
-func (x *step) reach(s *Speeds) float64 {
+func (x *step) reach(s *Speed) float64 {
 	if x.apart && s.Launch > 0 {
 		return reachOwn
 	}
@@ -150,27 +175,24 @@ func (x *step) remember(bytes float64) {
 }
 
 // prefill is the seconds of a step of many rows. All arithmetic is done one after the other, by all threads.
-func (x *step) prefill(s *Speeds) float64 {
+func (x *step) prefill(all *Speeds, device int) float64 {
+	s := all.of(device)
 	computing := over(x.ops, s.Multiply*reachMultiply) + over(x.attend, s.Attend*reachAttend) +
 		over(x.values, s.Gate*reachGate)
-	return max(computing, over(x.computed, s.Memory*x.reach(s)), over(x.read(), s.Disk), over(x.moved(), s.Bus))
+	return max(computing, over(x.computed, s.Memory*x.reach(&s)), over(x.read(), all.Disk), over(x.moved(), s.Bus))
 }
 
-// cacheBytes is the KV of a position, in all layers of the device, and of its host.
-func (m *Model) cacheBytes(p *ir.Bound) (device, host int64) {
-	layout := &m.Layout
-	var there []bool
-	if layout.OnHost != nil {
-		_, there, _ = p.Only(layout.OnHost).Used()
-	}
+// cacheBytes is the KV of a position, in all layers of each device.
+func (m *Model) cacheBytes(p *ir.Bound) []int64 {
+	bytes := make([]int64, len(m.Takes))
+	layers, _ := (&Ask{Program: p}).holders(m.Devices)
 	for i, l := range p.KV {
-		if there != nil && there[i] {
-			host += int64(layout.KV.Of(p.Classes[l.Class]).BlockBytes(l))
-		} else {
-			device += int64(layout.KV.Of(p.Classes[l.Class]).BlockBytes(l))
-		}
+		bytes[layers[i]] += int64(m.Layout.KV.Of(p.Classes[l.Class]).BlockBytes(l))
 	}
-	return device / backend.BlockSize, host / backend.BlockSize
+	for d := range bytes {
+		bytes[d] /= backend.BlockSize
+	}
+	return bytes
 }
 
 // step is what one step comes to.
@@ -185,7 +207,7 @@ type step struct {
 	copies   float64 // their number
 	apart    bool    // the device has memory of its own
 	launches float64 // of kernels that wait for one another
-	crosses  float64 // values that go to it from its host, or there
+	crosses  float64 // values that go there, or from there, through the program's memory
 	layers   []mixture
 	uses     float64 // of experts, in all layers
 	missed   float64 // of these
@@ -224,8 +246,10 @@ func (x *step) moved() float64 {
 	return bytes
 }
 
-// decode is the seconds of the step.
-func (x *step) decode(s *Speeds, memory float64) float64 {
+// decode is the seconds of the step on a device.
+func (x *step) decode(all *Speeds, device int) float64 {
+	s := all.of(device)
+	memory := s.Memory * x.reach(&s)
 	seconds, copies := over(x.dense, memory), x.copies
 	if x.apart {
 		seconds += x.launches*s.Launch + x.crosses*turns*s.Turn
@@ -233,18 +257,25 @@ func (x *step) decode(s *Speeds, memory float64) float64 {
 	for _, l := range x.layers {
 		copied := over(l.kept, s.Bus) + l.copies*s.Copy
 		copies += l.copies
-		seconds += max(over(l.missing, s.Disk), copied, over(l.there, memory)) + over(l.last, memory)
+		seconds += max(over(l.missing, all.Disk), copied, over(l.there, memory)) + over(l.last, memory)
 		if x.apart && l.shares {
 			seconds += turns * s.Turn
 		}
 	}
-	return max(seconds, over(x.read(), s.Disk), over(x.moved(), s.Bus)+copies*s.Copy)
+	return max(seconds, over(x.read(), all.Disk), over(x.moved(), s.Bus)+copies*s.Copy)
 }
 
-// cost adds up a step of so many rows: what the device does of it, and what its host does.
-func (m *Model) cost(p *ir.Bound, rows float64) (device, host *step) {
-	device, host = &step{apart: m.apart, crosses: float64(m.crossings(p))}, &step{}
-	of := func(g *ir.Group) *step { return m.whose(g.Segment, device, host) }
+// cost adds up a step of so many rows: what each device does of it.
+func (m *Model) cost(p *ir.Bound, rows float64) []*step {
+	steps := make([]*step, len(m.Takes))
+	for d := range steps {
+		steps[d] = &step{apart: m.own[d]}
+	}
+	for _, c := range backend.Crossings(p, m.Devices) {
+		steps[m.Devices[c.From]].crosses++
+		steps[m.Devices[c.To]].crosses++
+	}
+	of := func(g *ir.Group) *step { return steps[m.Devices[g.Segment]] }
 	shelves := map[int]*Shelf{}
 	for i := range m.Shelves {
 		shelves[m.Shelves[i].Segment] = &m.Shelves[i]
@@ -281,15 +312,7 @@ func (m *Model) cost(p *ir.Bound, rows float64) (device, host *step) {
 			of(g).launches += launchesExperts
 		}
 	}
-	return device, host
-}
-
-// whose is who computes a segment.
-func (m *Model) whose(segment int, device, host *step) *step {
-	if slices.Contains(m.Layout.OnHost, segment) {
-		return host
-	}
-	return device
+	return steps
 }
 
 // add counts a dense group. Of a table a row is read.

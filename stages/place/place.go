@@ -1,7 +1,7 @@
 package place
 
 import (
-	"cmp"
+	"slices"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -23,18 +23,19 @@ func (t Tier) String() string { return tierNames[t] }
 // Ask is one model and what is asked of it. 0 stands for a default.
 type Ask struct {
 	Program *ir.Bound
-	InPlace bool           // weights are used where the file is mapped: nothing is loaded
-	Device  backend.Traits // where it is computed; none: in the program's memory
-	// Weights bounds the bytes of the program's memory for weights: homes, shared slots and slabs; 0: everything is
-	// resident. What does not fit is streamed, on a device where groups can share slots. Of a device with memory of its
-	// own it bounds what waits there for the device, and 0 is no bound.
-	Weights int64
-	VRAM    int64 // bounds homes and shared slots in a device's own memory; 0: everything is resident there
-	// Layers is how many are computed on a device with a Host: the last ones, with the end of the program. The others, and
-	// the embedding, are computed in the program's memory. 0: all are computed on the device. Auto: Settle decides.
+	InPlace bool // weights are used where the file is mapped: nothing is loaded
+	// Devices are those that may compute it. The first one is the host: it has the program's memory, where weights wait
+	// for the others, and computes only if it has a Flight, or is the only one. None: the host alone.
+	Devices []backend.Traits
+	// Budgets bounds bytes of weights, by device: homes and shared slots, and of the host's memory slabs and what waits
+	// there for others. 0, or none: everything is resident there. What does not fit is streamed, where groups can share
+	// slots.
+	Budgets []int64
+	// Layers is how many the devices beyond the host compute: the last ones, with the end of the program. The others, and
+	// the embedding, are computed by the host. 0: all are computed beyond it. Auto: Settle decides.
 	Layers int
-	// Experts is of how many layers the Host computes the experts, in the program's memory, where the device computes all
-	// else: the first ones that have any. Then Layers is 0.
+	// Experts is of how many layers the host computes the experts, where others compute all else: the first ones that have
+	// any. Then Layers is 0.
 	Experts int
 	KV      backend.KV
 
@@ -44,11 +45,10 @@ type Ask struct {
 	Rows      int // of a step, at most
 }
 
-// Machine is what there is to place models on: one device.
+// Machine is what there is to place models on.
 type Machine struct {
-	Memory int64 // bytes available to KV caches
-	Host   int64 // of the program's memory, for weights that a device's own has no room for; 0: there is none
-	Flight int   // steps that the device may have in flight; 0: 1
+	Memory []int64 // bytes available, by device: the program's memory first
+	Flight int     // steps that may be in flight; 0: 1
 }
 
 // Plan is where everything lies.
@@ -67,18 +67,39 @@ type Model struct {
 
 	Piece   int64          // the program's: see ir.Bound
 	Layout  backend.Config // what it is compiled for, on all devices
+	Devices []int          // by segment: who computes it
+	Takes   []Takes        // by device: what it takes of its memory
 	Homes   []Home         // of all groups
 	Ring    Ring
 	Shelves []Shelf // by layer with experts that are streamed
-	Weights int64   // bytes of homes and of shared slots, where it is computed
-	apart   bool    // the device has memory of its own
-	Host    int64   // bytes of homes in the program's memory, of a device that has its own, and of slots there
-	KV      int64   // bytes of the cache
-	HostKV  int64   // of the layers that are computed in the program's memory, of a device that has its own
+	own     []bool  // by device: it has memory of its own
 }
 
-// Apart says whether the device that computes the model has memory of its own.
-func (m *Model) Apart() bool { return m.apart }
+// Takes is what a model takes of a device's memory, in bytes.
+type Takes struct {
+	Weights int64 // homes, shared slots, and what waits there for other devices
+	KV      int64
+}
+
+// Bytes is all of it.
+func (t Takes) Bytes() int64 { return t.Weights + t.KV }
+
+// Host is what the model takes of the program's memory.
+func (m *Model) Host() Takes { return m.Takes[0] }
+
+// Beyond is what it takes of the memory of all other devices.
+func (m *Model) Beyond() (t Takes) {
+	for _, x := range m.Takes[1:] {
+		t.Weights, t.KV = t.Weights+x.Weights, t.KV+x.KV
+	}
+	return t
+}
+
+// Apart says whether devices beyond the host compute some of it.
+func (m *Model) Apart() bool { return slices.Max(m.Devices) > 0 }
+
+// Divided says whether several devices compute it.
+func (m *Model) Divided() bool { return m.Layout.Devices != nil }
 
 // ByTier is the bytes of weights that have their homes in each tier.
 func (m *Model) ByTier() map[Tier]int64 {
@@ -106,9 +127,10 @@ func (m *Model) Streams() bool { return len(m.Ring.Groups)+len(m.Shelves) > 0 }
 
 // Home is where a group of weights lies when nothing moves.
 type Home struct {
-	Group ir.Group
-	Tier  Tier
-	Slot  int // of the layout: its own; below 0: it has none
+	Group  ir.Group
+	Device int  // that computes with it
+	Tier   Tier // where it lies
+	Slot   int  // of the layout: its own; below 0: it has none
 }
 
 // Brought says whether the group is brought once, before anything is computed: to a slot of its own, or to the memory
@@ -139,21 +161,26 @@ const (
 	spareContexts    = 4        // full contexts that the KV cache holds by default, as memory allows
 )
 
-// Make plans the models, all on the first device, or says what cannot work and what would. What was not asked for of
-// the KV caches takes a quarter of the memory in all; what was asked for, as much as there is.
+// Make plans the models, or says what cannot work and what would. What was not asked for of the KV caches takes a
+// quarter of each memory in all; what was asked for, as much as there is.
 func Make(asks []Ask, m Machine) (*Plan, error) {
 	p := &Plan{}
-	free := room{m.Memory, cmp.Or(m.Host, m.Memory)}
-	for i := range asks {
-		free.host -= asks[i].hosted()
+	free, share := slices.Clone(room(m.Memory)), make(room, len(m.Memory))
+	for d := range free {
+		for i := range asks {
+			free[d] -= asks[i].settled(d)
+		}
+		free[d] = max(free[d], 0)
+		share[d] = free[d] / 4 / int64(len(asks))
 	}
-	share := room{m.Memory / 4 / int64(len(asks)), max(free.host, 0) / 4 / int64(len(asks))}
 	for i := range asks {
 		model, err := asks[i].plan(free, share, max(m.Flight, 1))
 		if err != nil {
 			return nil, err
 		}
-		free = free.less(room{model.KV, model.HostKV})
+		for d := range model.Takes {
+			free[d] -= model.Takes[d].KV
+		}
 		p.Models = append(p.Models, *model)
 		p.Slab = max(p.Slab, asks[i].slab())
 	}
@@ -166,14 +193,19 @@ func (a *Ask) plan(free, share room, flight int) (*Model, error) {
 	if err := a.checkLayers(); err != nil {
 		return nil, err
 	}
-	m := &Model{Sequences: or(a.Sequences, defaultSequences)}
+	m := &Model{Sequences: or(a.Sequences, defaultSequences), Devices: a.deal(), Takes: make([]Takes, a.count())}
+	for d := range m.Takes {
+		m.own = append(m.own, a.traits(d).Memory == backend.OwnMemory)
+	}
 	layout := backend.Config{Limits: backend.Limits{KV: a.KV}}
 	if layout.KV == (backend.KV{}) {
 		layout.KV = backend.KVF16
 	}
-	c := cache{program: a.Program.Program, kv: layout.KV, sequences: min(m.Sequences, spareContexts)}
-	if layout.OnHost = a.hostSegments(); layout.OnHost != nil {
-		_, c.layers, c.kept = a.Program.Only(layout.OnHost).Used()
+	c := cache{program: a.Program.Program, kv: layout.KV, sequences: min(m.Sequences, spareContexts),
+		devices: len(m.Takes)}
+	c.layers, c.states = a.holders(m.Devices)
+	if slices.Min(m.Devices) < slices.Max(m.Devices) {
+		layout.Devices = m.Devices
 	}
 	rows := a.Rows
 	if rows <= 0 {
@@ -187,7 +219,7 @@ func (a *Ask) plan(free, share room, flight int) (*Model, error) {
 	if a.Program.Whole {
 		m.Wanted = m.Rows // their vectors are short
 	}
-	if m.Beside = max(rows/4, m.Sequences+leastBeside); a.apart() {
+	if m.Beside = max(rows/4, m.Sequences+leastBeside); m.Apart() {
 		m.Beside = m.Rows // a card that has fewer is not busy: it reads four prompts of 128 rows as fast as two
 	}
 	layout.MaxRows, layout.MaxWanted, layout.MaxSpans = m.Rows, m.Wanted, m.Sequences
@@ -195,30 +227,31 @@ func (a *Ask) plan(free, share room, flight int) (*Model, error) {
 	if err := c.plan(a, m, &layout, free, share); err != nil {
 		return nil, err
 	}
-	m.Layout, m.apart = layout, a.apart()
+	m.Layout = layout
 	return m, a.house(m)
 }
 
 // house gives every group its home.
 func (a *Ask) house(m *Model) error {
-	if a.divided() {
+	switch d := m.Devices[0]; {
+	case m.Divided():
 		return a.divide(m)
-	}
-	if a.budget() == 0 || a.InPlace {
+	case a.budget(d) == 0 || a.InPlace:
 		a.resident(m)
 		return nil
+	default:
+		return a.tiers(m, d)
 	}
-	return a.tiers(m)
 }
 
 // resident gives every group a home of its own.
 func (a *Ask) resident(m *Model) {
 	for g, group := range a.Program.On(a.Program.All()) {
-		home := Home{Group: group, Tier: Device, Slot: g}
+		home := Home{Group: group, Device: m.Devices[group.Segment], Tier: Device, Slot: g}
 		if a.InPlace {
 			home.Tier = Disk
 		} else {
-			m.Weights += a.Device.RoomFor(a.Program, &group, false)
+			m.Takes[home.Device].Weights += a.traits(home.Device).RoomFor(a.Program, &group, false)
 		}
 		m.Homes = append(m.Homes, home)
 	}

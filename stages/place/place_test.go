@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
@@ -57,7 +58,7 @@ func TestCache(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			test.ask.Program = program()
-			p, err := Make([]Ask{test.ask}, Machine{Memory: test.available})
+			p, err := Make([]Ask{test.ask}, Machine{Memory: []int64{test.available}})
 			if test.err != "" {
 				require.EqualError(t, err, test.err)
 				return
@@ -66,7 +67,7 @@ func TestCache(t *testing.T) {
 			m := p.Models[0]
 			require.Equal(t, test.ctx, m.Context)
 			require.Equal(t, []int{test.blocks}, m.Layout.Blocks)
-			require.Equal(t, int64(test.blocks)*32<<10, m.KV)
+			require.Equal(t, int64(test.blocks)*32<<10, m.Host().KV)
 		})
 	}
 }
@@ -74,18 +75,18 @@ func TestCache(t *testing.T) {
 // Several models share the memory: by default each gets as much of a quarter, and what was asked for comes out of the
 // whole in order.
 func TestSeveral(t *testing.T) {
-	p, err := Make([]Ask{ask(nil), ask(nil)}, Machine{Memory: 64 * mib})
+	p, err := Make([]Ask{ask(nil), ask(nil)}, Machine{Memory: []int64{64 * mib}})
 	require.NoError(t, err)
 	for _, m := range p.Models {
-		require.Equal(t, int64(8*mib), m.KV, "half a quarter")
+		require.Equal(t, int64(8*mib), m.Host().KV, "half a quarter")
 	}
 	big := func(a *Ask) { a.Context = 4096 * 20; a.Sequences = 1 } // 40 MiB
-	_, err = Make([]Ask{ask(big), ask(big)}, Machine{Memory: 64 * mib})
+	_, err = Make([]Ask{ask(big), ask(big)}, Machine{Memory: []int64{64 * mib}})
 	require.ErrorContains(t, err, "needs a KV cache of 40 MiB with what else was asked for, 24 MiB are available")
 }
 
 func TestHomes(t *testing.T) {
-	p, err := Make([]Ask{ask(nil)}, Machine{Memory: 64 * mib})
+	p, err := Make([]Ask{ask(nil)}, Machine{Memory: []int64{64 * mib}})
 	require.NoError(t, err)
 	m := p.Models[0]
 	require.Len(t, m.Homes, 2)
@@ -94,7 +95,7 @@ func TestHomes(t *testing.T) {
 	}
 	require.Equal(t, "device", m.Homes[0].Tier.String())
 
-	p, err = Make([]Ask{ask(func(a *Ask) { a.InPlace = true })}, Machine{Memory: 64 * mib})
+	p, err = Make([]Ask{ask(func(a *Ask) { a.InPlace = true })}, Machine{Memory: []int64{64 * mib}})
 	require.NoError(t, err)
 	require.Equal(t, Disk, p.Models[0].Homes[1].Tier)
 	require.Zero(t, p.Slab, "nothing travels")
@@ -114,22 +115,23 @@ func TestSlab(t *testing.T) {
 		{[]Ask{wide}, 70_000 * slabRows},
 		{[]Ask{large, wide, small}, 70_000 * slabRows},
 	} {
-		p, err := Make(c.asks, Machine{Memory: 64 * mib})
+		p, err := Make(c.asks, Machine{Memory: []int64{64 * mib}})
 		require.NoError(t, err)
 		require.Equal(t, c.want, p.Slab)
 	}
 }
 
 func TestSteps(t *testing.T) {
-	p, err := Make([]Ask{ask(func(a *Ask) { a.Sequences, a.Rows = 4, 100 })}, Machine{Memory: 64 * mib})
+	p, err := Make([]Ask{ask(func(a *Ask) { a.Sequences, a.Rows = 4, 100 })}, Machine{Memory: []int64{64 * mib}})
 	require.NoError(t, err)
 	m := p.Models[0]
 	require.Equal(t, []int{4, 100, 100, 25}, []int{m.Sequences, m.Rows, m.Wanted, m.Beside})
-	p, err = Make([]Ask{ask(func(a *Ask) { a.Program.Vocab = 1 << 20 })}, Machine{Memory: 64 * mib})
+	p, err = Make([]Ask{ask(func(a *Ask) { a.Program.Vocab = 1 << 20 })}, Machine{Memory: []int64{64 * mib}})
 	require.NoError(t, err)
 	m = p.Models[0]
 	require.Equal(t, []int{32, 512, 32, 128}, []int{m.Sequences, m.Rows, m.Wanted, m.Beside}, "logits of 64 MiB are enough")
-	p, err = Make([]Ask{ask(func(a *Ask) { a.Device = card })}, Machine{Memory: 64 * mib})
+	p, err = Make([]Ask{ask(func(a *Ask) { a.Devices = []backend.Traits{{}, card} })},
+		Machine{Memory: []int64{64 * mib, 64 * mib}})
 	require.NoError(t, err)
 	require.Equal(t, 512, p.Models[0].Beside, "a card is busy with whole steps only")
 }

@@ -14,7 +14,7 @@ func TestStatesTooLarge(t *testing.T) {
 	p := program()
 	p.Classes = append(p.Classes, ir.Class{State: true})
 	p.States = []ir.StateLayer{{Values: 8 * mib, Class: 1}}
-	_, err := Make([]Ask{{Program: p}}, Machine{Memory: 128 * mib})
+	_, err := Make([]Ask{{Program: p}}, Machine{Memory: []int64{128 * mib}})
 	require.EqualError(t, err, "the recurrent states of a sequence and a step need 224 MiB, 128 MiB are available: fewer rows "+
 		"a step (64 now) need less")
 }
@@ -37,16 +37,16 @@ func TestStates(t *testing.T) {
 			p := program()
 			p.Classes = append(p.Classes, ir.Class{State: true})
 			p.States = []ir.StateLayer{{Values: test.values, Class: 1}}
-			with, err := Make([]Ask{{Program: p}}, Machine{Memory: test.memory})
+			with, err := Make([]Ask{{Program: p}}, Machine{Memory: []int64{test.memory}})
 			require.NoError(t, err)
-			without, err := Make([]Ask{ask(nil)}, Machine{Memory: test.memory})
+			without, err := Make([]Ask{ask(nil)}, Machine{Memory: []int64{test.memory}})
 			require.NoError(t, err)
 			m, layout := &with.Models[0], with.Models[0].Layout
 			require.Equal(t, test.rows, m.Rows)
 			require.Equal(t, test.blocks, layout.Blocks[1])
 			require.GreaterOrEqual(t, test.blocks, backend.WindowBlocks(backend.BlockSize+1, 2*m.Rows))
 			require.Equal(t, without.Models[0].Context, m.Context)
-			require.Equal(t, without.Models[0].KV+int64(4*test.values*test.blocks), m.KV)
+			require.Equal(t, without.Models[0].Host().KV+int64(4*test.values*test.blocks), m.Host().KV)
 		})
 	}
 }

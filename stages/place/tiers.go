@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
@@ -27,65 +26,62 @@ const (
 // Vectors always stay. Of the others a byte of a dense group is read for every token, one of an expert for some: so
 // experts get the least first, then as many dense groups stay as fit, and what remains is for slots of experts, equally
 // many in each layer. Tables stay only where all else does: a row of the file is read as fast.
-func (a *Ask) tiers(m *Model) error {
-	whole := a.sort(0)
-	if whole.total+a.beside() <= a.budget() {
+func (a *Ask) tiers(m *Model, device int) error {
+	whole, budget := a.sort(0), a.budget(device)
+	if whole.total+a.beside(device) <= budget {
 		a.resident(m)
 		return nil
 	}
 	// The pieces of a head go round a ring with the layers' groups: they need not be larger.
 	m.Piece = min(max(whole.layer, leastPiece), ir.PieceBytes)
 	t := a.sort(m.Piece)
-	free := a.budget() - a.beside() - t.vectors
+	free := budget - a.beside(device) - t.vectors
 	pinned := t.pin(free - t.shelves())
 	if pinned == nil {
-		return a.refusal(a.budget(), a.beside()+t.vectors+t.shelves()+t.least())
+		return refusal(memoryName(device), budget, a.beside(device)+t.vectors+t.shelves()+t.least())
 	}
 	t.shelve(free - pinned.bytes)
 	t.build(m, pinned)
-	if a.apart() {
+	if device > 0 {
 		return a.keep(t, m)
 	}
 	return nil
 }
 
-// apart says whether the device has memory of its own.
-func (a *Ask) apart() bool { return a.Device.Memory == backend.OwnMemory }
-
-// budget is for what weights are computed from; 0: there is no bound.
-func (a *Ask) budget() int64 {
-	if a.apart() {
-		return a.VRAM
-	}
-	return a.Weights
-}
-
-// beside is what else comes out of it.
-func (a *Ask) beside() int64 {
-	if a.apart() {
+// beside is what else comes out of a device's budget.
+func (a *Ask) beside(device int) int64 {
+	if device > 0 {
 		return 0
 	}
 	return a.slabs()
 }
 
-// keep gives what the device has no room for a home in the program's memory: tables, which it looks up there; then
+// memoryName is what a refusal calls a budget.
+func memoryName(device int) string {
+	if device > 0 {
+		return "VRAM"
+	}
+	return ""
+}
+
+// keep gives what a device has no room for a home in the program's memory: tables, which it looks up there; then
 // dense groups, spread over the program, then experts, equally many of each layer. The rest is read from disk.
 func (a *Ask) keep(t *sorted, m *Model) error {
-	layout, free := &m.Layout, int64(math.MaxInt64)
-	if a.Weights > 0 {
-		free = a.Weights - a.slabs()
+	layout, host, free := &m.Layout, &m.Takes[0].Weights, int64(math.MaxInt64)
+	if a.budget(0) > 0 {
+		free = a.budget(0) - a.slabs()
 	}
 	for _, g := range t.tables {
 		m.Homes[g].Tier = Host
-		m.Host += t.homes[g]
+		*host += t.homes[g]
 	}
-	if m.Host > free {
-		return refusal("RAM", a.Weights, m.Host+a.slabs())
+	if *host > free {
+		return refusal("RAM", a.budget(0), *host+a.slabs())
 	}
 	for _, g := range t.waiting(m) {
-		if m.Host+t.homes[g] <= free {
+		if *host+t.homes[g] <= free {
 			m.Homes[g].Tier = Host
-			m.Host += t.homes[g]
+			*host += t.homes[g]
 			layout.Kept = append(layout.Kept, g)
 		}
 	}
@@ -133,50 +129,43 @@ func ForWeights(available int64, own bool) int64 {
 	return int64(float64(available) * memoryShare)
 }
 
-// Fit gives budgets to models that were asked for without one, if they do not fit the machine's memory together: each
-// gets its part of what the others leave, by its size.
+// Fit gives budgets to models that were asked for without one, if they do not fit a device's memory together: each gets
+// its part of what the others leave, by its size.
 func Fit(asks []Ask, m Machine) {
-	share := memoryShare
-	if m.Host > 0 {
-		share = ownShare
-	}
-	divide(asks, float64(m.Memory)*share, (*Ask).bound, (*Ask).need)
-	divide(asks, float64(m.Host)*memoryShare, func(a *Ask) *int64 {
-		if a.apart() {
-			return &a.Weights
+	for d := len(m.Memory) - 1; d >= 0; d-- { // what has no room there waits in the first one
+		share := memoryShare
+		if d > 0 {
+			share = ownShare
 		}
-		return nil
-	}, (*Ask).behind)
+		divide(asks, float64(m.Memory[d])*share, func(a *Ask) *int64 { return a.bound(d) },
+			func(a *Ask) int64 { return a.need(d) })
+	}
 }
 
-// bound is where the budget stands.
-func (a *Ask) bound() *int64 {
+// bound is where a device's budget stands.
+func (a *Ask) bound(device int) *int64 {
+	if a.InPlace || device >= a.count() {
+		return nil
+	}
+	for len(a.Budgets) < a.count() {
+		a.Budgets = append(slices.Clip(a.Budgets), 0)
+	}
+	return &a.Budgets[device]
+}
+
+// need is what all weights take of a device's memory that are computed with there, or may have to wait there.
+func (a *Ask) need(device int) int64 {
 	switch {
-	case a.InPlace:
-		return nil
-	case a.apart():
-		return &a.VRAM
+	case device > 0:
+		return a.Own(device)
+	case a.count() == 1:
+		return a.sort(0).total + a.slabs()
+	case a.divided():
+		return a.some(0, a.on(0)).resident() + a.slabs()
+	case a.bounded():
+		return a.sort(0).total + a.slabs()
 	}
-	return &a.Weights
-}
-
-// need is what all of it takes there.
-func (a *Ask) need() int64 {
-	if a.divided() {
-		return a.Own()
-	}
-	return a.sort(0).total + a.beside()
-}
-
-// behind is what of the weights may have to wait in the program's memory, or is computed there.
-func (a *Ask) behind() int64 {
-	if a.divided() {
-		return a.some(0, a.onHost).resident() + a.slabs()
-	}
-	if a.VRAM == 0 {
-		return 0
-	}
-	return a.sort(0).total + a.slabs()
+	return 0
 }
 
 // divide gives budgets out of what is free to those that have none, if they need more together.
@@ -232,13 +221,15 @@ func (a *Ask) some(piece int64, in func(segment int) bool) *sorted {
 	p := *a.Program
 	p.Piece = piece
 	t := &sorted{groups: p.On(p.All()), ahead: aheadBytes}
-	if a.apart() && !a.divided() {
+	devices := a.deal()
+	if least := slices.Min(devices); least > 0 && least == slices.Max(devices) {
 		t.ahead = aheadBus
 	}
 	for i := range t.groups {
 		g := &t.groups[i]
-		t.slots = append(t.slots, a.traits(g.Segment).RoomFor(&p, g, true))
-		t.homes = append(t.homes, a.traits(g.Segment).RoomFor(&p, g, false))
+		traits := a.traits(devices[g.Segment])
+		t.slots = append(t.slots, traits.RoomFor(&p, g, true))
+		t.homes = append(t.homes, traits.RoomFor(&p, g, false))
 		if !in(g.Segment) {
 			continue
 		}
@@ -400,7 +391,7 @@ func (t *sorted) shelve(free int64) {
 func (t *sorted) build(m *Model, p *pinning) {
 	layout := &m.Layout
 	for _, g := range t.groups {
-		m.Homes = append(m.Homes, Home{Group: g, Tier: Device})
+		m.Homes = append(m.Homes, Home{Group: g, Device: m.Devices[g.Segment], Tier: Device})
 	}
 	stream := func(groups []int) {
 		for _, g := range groups {
@@ -418,14 +409,14 @@ func (t *sorted) build(m *Model, p *pinning) {
 		if h := &m.Homes[g]; h.Tier == Device {
 			h.Slot = len(layout.Slots)
 			layout.Slots = append(layout.Slots, []int{g})
-			m.Weights += t.homes[g]
+			m.Takes[h.Device].Weights += t.homes[g]
 		}
 	}
 	share := func(groups []int, n int, bytes int64) (slots []int) {
 		for range n {
 			slots = append(slots, len(layout.Slots))
 			layout.Slots = append(layout.Slots, groups)
-			m.Weights += bytes
+			m.Takes[m.Homes[groups[0]].Device].Weights += bytes
 		}
 		return slots
 	}
@@ -441,13 +432,6 @@ func (t *sorted) build(m *Model, p *pinning) {
 }
 
 // refusal says what budget would do.
-func (a *Ask) refusal(weights, least int64) error {
-	if a.apart() {
-		return refusal("VRAM", weights, least)
-	}
-	return refusal("", weights, least)
-}
-
 func refusal(of string, weights, least int64) error {
 	const mib = 1 << 20
 	what := map[string]string{

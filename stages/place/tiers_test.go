@@ -71,8 +71,8 @@ func TestShapes(t *testing.T) {
 			"48 layers of 128 experts in 2 to 2 slots"},
 	} {
 		t.Run(fmt.Sprintf("%s %s %v", c.shape, c.file, c.weights), func(t *testing.T) {
-			p, err := Make([]Ask{{Program: shaped(t, c.shape, c.file), Weights: int64(c.weights * gib), Sequences: 1}},
-				Machine{Memory: 64 * gib})
+			p, err := Make([]Ask{{Program: shaped(t, c.shape, c.file), Budgets: []int64{int64(c.weights * gib)}, Sequences: 1}},
+				Machine{Memory: []int64{64 * gib}})
 			require.NoError(t, err)
 			require.Equal(t, c.want, describe(&p.Models[0]))
 		})
@@ -87,7 +87,7 @@ func describe(m *Model) string {
 	case !m.Streams():
 		return "all but the table"
 	}
-	text := fmt.Sprintf("%.2f GiB", float64(m.Weights)/gib)
+	text := fmt.Sprintf("%.2f GiB", float64(m.Host().Weights)/gib)
 	if n := len(m.Ring.Groups); n > 0 {
 		dense, read := 0, int64(0)
 		for _, h := range m.Homes {
@@ -158,20 +158,20 @@ func TestTiers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := Ask{Program: drawn(t), Sequences: 1}
 		total := a.sort(0).total + a.slabs()
-		a.Weights = rapid.Int64Range(1, total+total/8).Draw(t, "weights")
-		p, err := Make([]Ask{a}, Machine{Memory: gib})
+		a.Budgets = []int64{rapid.Int64Range(1, total+total/8).Draw(t, "weights")}
+		p, err := Make([]Ask{a}, Machine{Memory: []int64{gib}})
 		if err != nil {
 			found := mentioned.FindStringSubmatch(err.Error())
 			require.Len(t, found, 2, err)
 			n, _ := strconv.ParseInt(found[1], 10, 64)
-			require.Greater(t, n*mib, a.Weights, "what was refused is not asked for")
-			a.Weights = n * mib
-			p, err = Make([]Ask{a}, Machine{Memory: gib})
+			require.Greater(t, n*mib, a.Budgets[0], "what was refused is not asked for")
+			a.Budgets[0] = n * mib
+			p, err = Make([]Ask{a}, Machine{Memory: []int64{gib}})
 			require.NoError(t, err, "what was asked for")
 		}
 		m := &p.Models[0]
-		require.LessOrEqual(t, m.Weights+a.slabs(), a.Weights)
-		require.Equal(t, a.Weights >= total, !m.Streams() && m.Layout.Slots == nil)
+		require.LessOrEqual(t, m.Host().Weights+a.slabs(), a.Budgets[0])
+		require.Equal(t, a.Budgets[0] >= total, !m.Streams() && m.Layout.Slots == nil)
 		bound := *a.Program
 		bound.Piece = m.Piece
 		checkHomes(t, &bound, m, backend.Traits{Flight: 1, Shares: true, Memory: backend.HostMemory})
@@ -186,11 +186,11 @@ var card = backend.Traits{Flight: 2, Shares: true, Memory: backend.OwnMemory,
 // no room for waits as far as that goes.
 func TestThreeTiers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := Ask{Program: drawn(t), Sequences: 1, Device: card}
+		a := Ask{Program: drawn(t), Sequences: 1, Devices: []backend.Traits{{}, card}}
 		total := a.sort(0).total
-		a.VRAM = rapid.Int64Range(1, total+total/8).Draw(t, "vram")
-		a.Weights = rapid.Int64Range(0, total).Draw(t, "ram")
-		p, err := Make([]Ask{a}, Machine{Memory: gib})
+		a.Budgets = []int64{0, rapid.Int64Range(1, total+total/8).Draw(t, "vram")}
+		a.Budgets[0] = rapid.Int64Range(0, total).Draw(t, "ram")
+		p, err := Make([]Ask{a}, Machine{Memory: []int64{gib, gib}})
 		for range 2 {
 			if err == nil {
 				break
@@ -199,20 +199,20 @@ func TestThreeTiers(t *testing.T) {
 			require.Len(t, found, 2, err)
 			n, _ := strconv.ParseInt(found[1], 10, 64)
 			if strings.Contains(err.Error(), "of VRAM") {
-				require.Greater(t, n*mib, a.VRAM)
-				a.VRAM = n * mib
+				require.Greater(t, n*mib, a.Budgets[1])
+				a.Budgets[1] = n * mib
 			} else {
-				require.Greater(t, n*mib, a.Weights)
-				a.Weights = n * mib
+				require.Greater(t, n*mib, a.Budgets[0])
+				a.Budgets[0] = n * mib
 			}
-			p, err = Make([]Ask{a}, Machine{Memory: gib})
+			p, err = Make([]Ask{a}, Machine{Memory: []int64{gib, gib}})
 		}
 		require.NoError(t, err, "what was asked for")
 		m := &p.Models[0]
-		require.LessOrEqual(t, m.Weights, a.VRAM)
-		require.Equal(t, a.VRAM >= total, m.Layout.Slots == nil)
-		if a.Weights > 0 && m.Layout.Slots != nil {
-			require.LessOrEqual(t, m.Host+a.slabs(), a.Weights)
+		require.LessOrEqual(t, m.Beyond().Weights, a.Budgets[1])
+		require.Equal(t, a.Budgets[1] >= total, m.Layout.Slots == nil)
+		if a.Budgets[0] > 0 && m.Layout.Slots != nil {
+			require.LessOrEqual(t, m.Host().Weights+a.slabs(), a.Budgets[0])
 		}
 		bound := *a.Program
 		bound.Piece = m.Piece
@@ -227,10 +227,10 @@ func TestThreeTiers(t *testing.T) {
 			if h.Kept() {
 				kept = append(kept, g)
 			}
-			require.True(t, a.Weights > 0 || h.Tier != Disk, "there is room in memory")
+			require.True(t, a.Budgets[0] > 0 || h.Tier != Disk, "there is room in memory")
 		}
 		require.Equal(t, m.Layout.Kept, kept)
-		require.Equal(t, m.Host, host)
+		require.Equal(t, m.Host().Weights, host)
 	})
 }
 
@@ -288,37 +288,37 @@ func checkHomes(t *rapid.T, p *ir.Bound, m *Model, traits backend.Traits) {
 			require.Equal(t, ir.Matrix, h.Group.Use)
 		}
 	}
-	require.Equal(t, m.Weights, bytes)
+	require.Equal(t, m.Takes[m.Devices[0]].Weights, bytes)
 }
 
 // TestFit: models share what memory there is for weights by their sizes, if they do not all fit.
 func TestFit(t *testing.T) {
 	large, small := shaped(t, "llama-3.1-8b", "Q8_0"), shaped(t, "llama-3.1-8b", "Q4_K_M")
 	asks := []Ask{{Program: large}, {Program: small}}
-	Fit(asks, Machine{Memory: 64 * gib})
-	require.Zero(t, asks[0].Weights)
-	require.Zero(t, asks[1].Weights)
-	Fit(asks, Machine{Memory: 10 * gib})
-	require.InDelta(t, 6.5*gib, asks[0].Weights+asks[1].Weights, 10)
-	require.Greater(t, asks[0].Weights, asks[1].Weights*3/2)
-	asks = []Ask{{Program: large, Weights: 4 * gib}, {Program: small}, {Program: large, InPlace: true}}
-	Fit(asks, Machine{Memory: 10 * gib})
-	require.EqualValues(t, 4*gib, asks[0].Weights, "as asked for")
-	require.InDelta(t, 2.5*gib, asks[1].Weights, 10)
-	require.Zero(t, asks[2].Weights)
+	Fit(asks, Machine{Memory: []int64{64 * gib}})
+	require.Zero(t, asks[0].budget(0))
+	require.Zero(t, asks[1].budget(0))
+	Fit(asks, Machine{Memory: []int64{10 * gib}})
+	require.InDelta(t, 6.5*gib, asks[0].budget(0)+asks[1].budget(0), 10)
+	require.Greater(t, asks[0].budget(0), asks[1].budget(0)*3/2)
+	asks = []Ask{{Program: large, Budgets: []int64{4 * gib}}, {Program: small}, {Program: large, InPlace: true}}
+	Fit(asks, Machine{Memory: []int64{10 * gib}})
+	require.EqualValues(t, 4*gib, asks[0].budget(0), "as asked for")
+	require.InDelta(t, 2.5*gib, asks[1].budget(0), 10)
+	require.Zero(t, asks[2].budget(0))
 }
 
 // TestLeast: a MiB less than what a refusal asks for is refused. It is small, because a head moves in pieces.
 func TestLeast(t *testing.T) {
-	a := Ask{Program: shaped(t, "llama-3.1-8b", "Q8_0"), Weights: 1, Sequences: 1}
-	_, err := Make([]Ask{a}, Machine{Memory: gib})
+	a := Ask{Program: shaped(t, "llama-3.1-8b", "Q8_0"), Budgets: []int64{1}, Sequences: 1}
+	_, err := Make([]Ask{a}, Machine{Memory: []int64{gib}})
 	require.EqualError(t, err, "0.0 MiB for weights are too few: what always stays, slabs and the slots that weights "+
 		"stream through need 371 MiB: ask for at least 371M")
-	a.Weights = 370 * mib
-	_, err = Make([]Ask{a}, Machine{Memory: gib})
+	a.Budgets[0] = 370 * mib
+	_, err = Make([]Ask{a}, Machine{Memory: []int64{gib}})
 	require.ErrorContains(t, err, "370.0 MiB for weights are too few")
-	a.Weights = 371 * mib
-	_, err = Make([]Ask{a}, Machine{Memory: gib})
+	a.Budgets[0] = 371 * mib
+	_, err = Make([]Ask{a}, Machine{Memory: []int64{gib}})
 	require.NoError(t, err)
 }
 

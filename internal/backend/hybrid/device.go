@@ -15,7 +15,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/mem"
 )
 
-// Device computes what Config.OnHost names on Host, and all else itself. Host works within Enqueue.
+// Device computes what Config.Devices gives to the first of two on Host, and all else itself. Host works within
+// Enqueue.
 type Device struct {
 	backend.Device
 	Host backend.Device
@@ -24,7 +25,7 @@ type Device struct {
 // Traits are the device's, with those of its host.
 func (d *Device) Traits() backend.Traits {
 	t, host := d.Device.Traits(), d.Host.Traits()
-	t.Host = &host
+	t.Devices = []backend.Traits{host, t}
 	return t
 }
 
@@ -33,7 +34,7 @@ func (d *Device) Close() error { return errors.Join(d.Device.Close(), d.Host.Clo
 
 // Compile compiles the program for one device, or parts of it for two.
 func (d *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
-	if len(c.OnHost) == 0 {
+	if c.Devices == nil {
 		return d.Device.Compile(p, c)
 	}
 	if err := c.Check(p, d.Traits()); err != nil {
@@ -47,9 +48,11 @@ func (d *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 }
 
 func (m *model) compile(d *Device, p *ir.Bound) error {
-	onHost, rest, onMain := m.config.OnHost, []int(nil), m.config
+	onHost, rest, onMain := []int(nil), []int(nil), m.config
 	for s := range p.Segments {
-		if !slices.Contains(onHost, s) {
+		if m.config.Devices[s] == 0 {
+			onHost = append(onHost, s)
+		} else {
 			rest = append(rest, s)
 		}
 	}
@@ -78,26 +81,19 @@ func (m *model) compile(d *Device, p *ir.Bound) error {
 	return m.border(p)
 }
 
-// border finds the values that go from one side to the other: each once, just after the segment that writes it, since
-// devices keep it no longer for others, and just before the first on the other side that reads it.
+// border finds the values that go from one side to the other: each just after the segment that writes it, since devices
+// keep it no longer for others, and just before the first on the other side that reads it.
 func (m *model) border(p *ir.Bound) error {
 	n := len(p.Segments)
-	m.takes, m.hands = make([][]*crossing, n), make([][]*crossing, n)
-	crossed := map[ir.Value]bool{}
-	m.writers = make([]int, len(p.Widths))
+	m.takes, m.hands, m.writers = make([][]*crossing, n), make([][]*crossing, n), make([]int, len(p.Widths))
 	for s := range p.Segments {
-		for _, v := range p.Only([]int{s}).Taken() {
-			from := m.writers[v]
-			if m.sides[from] == m.sides[s] || crossed[v] {
-				continue
-			}
-			crossed[v] = true
-			x := &crossing{value: v, width: p.Widths[v], taken: s}
-			m.hands[from], m.takes[s] = append(m.hands[from], x), append(m.takes[s], x)
-		}
 		for i := range p.Segments[s].Nodes {
 			m.writers[p.Segments[s].Nodes[i].Out] = s
 		}
+	}
+	for _, c := range backend.Crossings(p, m.config.Devices) {
+		x := &crossing{value: c.Value, width: p.Widths[c.Value], taken: c.To}
+		m.hands[c.From], m.takes[c.To] = append(m.hands[c.From], x), append(m.takes[c.To], x)
 	}
 	return m.room()
 }
@@ -163,7 +159,7 @@ func newSide(d backend.Device, p *ir.Bound, c backend.Config, segments []int) (x
 			x.groups[g], back[h] = h, g
 		}
 	}
-	c.Segments, c.OnHost = segments, nil
+	c.Segments, c.Devices = segments, nil
 	if c.Slots != nil {
 		if err := x.shared(p, &c, whole, here, back); err != nil {
 			return x, err

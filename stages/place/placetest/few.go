@@ -4,8 +4,6 @@
 package placetest
 
 import (
-	"slices"
-
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/place"
 )
@@ -25,8 +23,8 @@ func (f Few) Plan(p *ir.Bound, m *place.Model) {
 	m.Homes = nil
 	shelves := map[int]*place.Shelf{}
 	for g, group := range p.On(p.All()) {
-		home := place.Home{Group: group, Tier: place.Disk, Slot: -1}
-		stays := m.Layout.OnHost != nil && !slices.Contains(m.Layout.OnHost, group.Segment)
+		home := place.Home{Group: group, Device: m.Devices[group.Segment], Tier: place.Disk, Slot: -1}
+		stays := m.Divided() && home.Device > 0
 		switch {
 		case group.Use == ir.Table:
 		case group.Use == ir.Matrix && group.Expert != ir.Dense && f.Shelf > 0 && !stays:

@@ -173,9 +173,10 @@ func (f *Flags) warn(e *env.Env, engine *actors.Engine) {
 // announce says in a line that weights stream, and what that should come to.
 func announce(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Device) {
 	plan := engine.Plan()
-	if n := len(plan.Layout.OnHost); n > 0 {
+	own, host := plan.Beyond().Weights, plan.Host().Weights
+	if plan.Divided() {
 		fmt.Fprintf(e.Stderr, "sluice: %s is divided: %s of %s are on the GPU, %s in memory\n", env.Printable(engine.Info.Name),
-			env.BinarySize(plan.Weights), env.BinarySize(engine.Info.WeightBytes), env.BinarySize(plan.Host))
+			env.BinarySize(own), env.BinarySize(engine.Info.WeightBytes), env.BinarySize(host))
 	}
 	if !plan.Streams() {
 		return
@@ -186,9 +187,9 @@ func announce(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Devi
 	}
 	x := plan.Expect(engine.Info.Program, measured.Planned(d), 1, 0)
 	where, come := "in memory", env.BinarySize(int64(x.Streamed))+" are read"
-	there := plan.Weights
-	if plan.Layout.OnHost != nil {
-		there += plan.Host
+	there := own
+	if plan.Divided() || !plan.Apart() {
+		there += host
 	}
 	if x.Copied > 0 {
 		where, come = "on the GPU", env.BinarySize(int64(x.Copied))+" are copied there"

@@ -62,11 +62,13 @@ const (
 
 // Planned is what a plan for a device takes of them.
 func (s *Speeds) Planned(d backend.Device) place.Speeds {
+	processor := place.Speed{Memory: s.Memory, Multiply: s.Multiply, Attend: s.Attend, Gate: s.Gate}
+	all := place.Speeds{Disk: s.Disk, Devices: []place.Speed{processor}}
 	if x, apart := s.Devices[d.Name()]; apart {
-		return place.Speeds{Disk: s.Disk, Bus: x.Bus, Memory: x.Memory, Copy: x.Copy, Launch: x.Launch, Turn: x.Turn,
-			HostMemory: s.Memory, HostMultiply: s.Multiply, HostAttend: s.Attend, HostGate: s.Gate}
+		all.Devices = append(all.Devices,
+			place.Speed{Bus: x.Bus, Memory: x.Memory, Copy: x.Copy, Launch: x.Launch, Turn: x.Turn})
 	}
-	return place.Speeds{Disk: s.Disk, Memory: s.Memory, Multiply: s.Multiply, Attend: s.Attend, Gate: s.Gate}
+	return all
 }
 
 // SpeedsOf are those that a plan of a file for a device goes by.

@@ -58,8 +58,8 @@ func TestCardIsKnown(t *testing.T) {
 	require.NoError(t, Keep(e, here))
 	s, err := Recall(e, source.Source{}, apart{})
 	require.NoError(t, err)
-	require.Equal(t, place.Speeds{Bus: 43e9, Memory: 3e12, Copy: 1e-5, Launch: 2e-6, Turn: 3e-5, HostMemory: 7,
-		HostAttend: 8, HostGate: 9},
+	require.Equal(t, place.Speeds{Devices: []place.Speed{{Memory: 7, Attend: 8, Gate: 9},
+		{Bus: 43e9, Memory: 3e12, Copy: 1e-5, Launch: 2e-6, Turn: 3e-5}}},
 		s.Planned(apart{}))
 
 	card.Copy = 0

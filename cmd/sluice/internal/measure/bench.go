@@ -123,7 +123,7 @@ func halves(p *ir.Bound) bool {
 // that can be.
 func (c *Bench) relate(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Device, r *report.Bench) error {
 	plan := engine.Plan()
-	if !plan.Streams() && plan.Layout.OnHost == nil || c.Generate == 0 {
+	if !plan.Streams() && !plan.Divided() || c.Generate == 0 {
 		return nil
 	}
 	measured, err := compute.Recall(e, file.Part(0), d)
@@ -132,7 +132,7 @@ func (c *Bench) relate(e *env.Env, engine *actors.Engine, file *gguf.File, d bac
 	}
 	speeds := measured.Planned(d)
 	x := plan.Expect(engine.Info.Program, speeds, c.Seqs, c.Depth[0]+c.Prompt[0])
-	r.Expected, r.Copied, r.Bus = x.Decode, x.Copied, speeds.Bus
+	r.Expected, r.Copied, r.Bus = x.Decode, x.Copied, speeds.Devices[len(speeds.Devices)-1].Bus
 	if c.Depth[0]+c.Prompt[0] < place.FirstTokens { // a longer prompt reads most experts
 		r.ExpectedCold = x.First
 	}

@@ -78,7 +78,7 @@ type (
 		Expected jsonExpected `json:"expected"`
 		Streamed float64      `json:"streamed_bytes_per_token"`
 		Copied   float64      `json:"copied_bytes_per_token,omitempty"` // to a device with memory of its own
-		OnHost   int          `json:"host_layers,omitempty"`            // that the processor computes beside it, the first ones
+		Layers   int          `json:"host_layers,omitempty"`            // that the processor computes beside it, the first ones
 		Experts  int          `json:"host_experts,omitempty"`           // layers of which it computes nothing but the experts
 	}
 	jsonTier struct {
@@ -105,18 +105,18 @@ type (
 
 func (t *planText) json() PlanJSON {
 	p, expected := t.plan, &t.expected
-	device := jsonTier{Name: place.Device.String(), Budget: t.ram, Weights: p.Model.Weights + p.Slabs,
+	device := jsonTier{Name: place.Device.String(), Budget: t.ram, Weights: p.Model.Host().Weights + p.Slabs,
 		KV: p.Memory.KV, Scratch: p.Memory.Scratch}
 	disk := jsonTier{Name: place.Disk.String(), Weights: p.Model.ByTier()[place.Disk]}
 	out := PlanJSON{Expected: jsonExpected{expected.Decode, expected.Prefill, t.atEnd,
-		expected.First, expected.Fill}, Streamed: expected.Streamed, Copied: expected.Copied, OnHost: p.Model.HostLayers(p.Info.Program.Program),
-		Experts: p.Model.HostExperts(p.Info.Program.Program)}
+		expected.First, expected.Fill}, Streamed: expected.Streamed, Copied: expected.Copied,
+		Layers: p.Model.HostLayers(p.Info.Program.Program), Experts: p.Model.HostExperts(p.Info.Program.Program)}
 	for _, h := range p.Model.Homes {
 		out.Groups = append(out.Groups, jsonGroup{h.Group.Segment, h.Group.Expert, h.Tier.String(), h.Group.Bytes})
 	}
 	if out.Tiers = []jsonTier{device, disk}; p.Apart {
-		device.Budget, device.Weights = t.vram, p.Model.Weights
-		host := jsonTier{Name: place.Host.String(), Budget: t.ram, Weights: p.Model.Host + p.Slabs}
+		device.Budget, device.Weights = t.vram, p.Model.Beyond().Weights
+		host := jsonTier{Name: place.Host.String(), Budget: t.ram, Weights: p.Model.Host().Weights + p.Slabs}
 		out.Tiers = []jsonTier{device, host, disk}
 	}
 	return out
@@ -238,17 +238,18 @@ const barColumns = 60
 // bar draws what takes the memory.
 func (t *planText) bar(w io.Writer) {
 	p := t.plan
-	slots, host := t.slots(), env.BinarySize(p.Model.Host)+" wait for the GPU"
-	if p.Model.Layout.OnHost != nil {
+	slots, weights, host := t.slots(), p.Memory.Weights, p.Model.Host()
+	behind := env.BinarySize(host.Weights) + " wait for the GPU"
+	if p.Model.Divided() {
 		slots = 0 // they are there
-		host = fmt.Sprintf("%s of weights, %s of KV cache", env.BinarySize(p.Model.Host), env.BinarySize(p.Model.HostKV))
+		behind = fmt.Sprintf("%s of weights, %s of KV cache", env.BinarySize(host.Weights), env.BinarySize(host.KV))
 	}
 	shares := []struct {
 		sign  string
 		name  string
 		bytes int64
 	}{
-		{"█", "resident weights", p.Model.Weights - slots}, {"▓", "slots", slots}, {"▒", "slabs", p.Slabs},
+		{"█", "resident weights", weights - slots}, {"▓", "slots", slots}, {"▒", "slabs", p.Slabs},
 		{"░", "KV cache", p.Memory.KV}, {"·", "scratch", p.Memory.Scratch},
 	}
 	memory, bounds := "memory", "; --ram bounds the weights, slots and slabs"
@@ -277,8 +278,8 @@ func (t *planText) bar(w io.Writer) {
 	if t.ram > 0 && !p.Apart || t.vram > 0 {
 		fmt.Fprint(w, bounds)
 	}
-	if fmt.Fprint(w, "\n"); p.Apart && p.Model.Host > 0 {
-		fmt.Fprintf(w, "memory: %s, %s of slabs", host, env.BinarySize(p.Slabs))
+	if fmt.Fprint(w, "\n"); p.Apart && host.Weights > 0 {
+		fmt.Fprintf(w, "memory: %s, %s of slabs", behind, env.BinarySize(p.Slabs))
 		if t.ram > 0 {
 			fmt.Fprint(w, "; --ram bounds weights")
 		}

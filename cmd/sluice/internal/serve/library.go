@@ -120,12 +120,12 @@ func (l *loader) weights(room int64, t backend.Traits) int64 {
 func (l *loader) need(p *actors.Plan) (r swap.Room) {
 	switch {
 	case p.Apart:
-		r = swap.Room{Host: p.Model.Host + p.Slabs, Device: p.Memory.Weights}
+		r = swap.Room{Host: p.Model.Host().Weights + p.Slabs, Device: p.Memory.Weights}
 		if l.VRAM == 0 { // of what is free, all has to come
 			r.Device += p.Memory.KV + p.Memory.Scratch
 		}
 	case !l.NoRepack:
-		r.Host = p.Model.Weights + p.Slabs
+		r.Host = p.Model.Host().Weights + p.Slabs
 	}
 	return swap.Room{Host: min(r.Host, l.room.Host), Device: min(r.Device, l.room.Device)}
 }
@@ -173,7 +173,7 @@ func (l *loader) taken(e *actors.Engine) int64 {
 	if l.shared == nil {
 		return 0
 	}
-	return e.Plan().Weights + e.Plan().KV
+	return e.Plan().Host().Bytes()
 }
 
 // lend is a device for a model, which closes it.

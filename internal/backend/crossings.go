@@ -1,0 +1,58 @@
+package backend
+
+import "github.com/sluice-ai/sluice/internal/ir"
+
+// Crossing is a value that goes from the device of one segment to the device of another.
+type Crossing struct {
+	Value ir.Value
+	From  int // the segment that writes it
+	To    int // the first segment of the other device that reads it
+}
+
+// Crossings lists the values that cross where segments are computed on these devices, by segment: each once for every
+// device that takes it, in the order in which they are taken.
+func Crossings(p *ir.Bound, devices []int) (all []Crossing) {
+	type visit struct {
+		value  ir.Value
+		device int
+	}
+	writers, there := make([]int, len(p.Widths)), map[visit]bool{}
+	for s := range p.Segments {
+		for _, v := range p.Only([]int{s}).Taken() {
+			at := visit{v, devices[s]}
+			if devices[writers[v]] != at.device && !there[at] {
+				there[at] = true
+				all = append(all, Crossing{v, writers[v], s})
+			}
+		}
+		for i := range p.Segments[s].Nodes {
+			writers[p.Segments[s].Nodes[i].Out] = s
+		}
+	}
+	return all
+}
+
+// Torn finds a segment that attends to a cache which another device fills, where segments are computed on these
+// devices; one below 0 computes nothing.
+func Torn(p *ir.Program, devices []int) (segment int, torn bool) {
+	filled := make([]int, len(p.KV)) // by cache: where
+	for c := range filled {
+		filled[c] = -1
+	}
+	for s := range p.Segments {
+		if devices[s] < 0 {
+			continue
+		}
+		for i := range p.Segments[s].Nodes {
+			n := &p.Segments[s].Nodes[i]
+			switch {
+			case n.Op != ir.Attend:
+			case len(n.In) > 1:
+				filled[n.Attend.KV] = devices[s]
+			case filled[n.Attend.KV] != devices[s]:
+				return s, true
+			}
+		}
+	}
+	return 0, false
+}
