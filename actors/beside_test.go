@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -62,7 +63,10 @@ func (d *beside) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 		m.ring = append(m.ring, &backend.Step{Logits: make([]float32, c.MaxWanted*p.Vocab)})
 	}
 	for _, n := range c.Blocks {
-		m.cache = append(m.cache, make([]int32, n*backend.BlockSize))
+		tokens := make([]int32, n*backend.BlockSize)
+		bytes := unsafe.Slice((*byte)(unsafe.Pointer(&tokens[0])), 4*len(tokens))
+		m.cache = append(m.cache, tokens)
+		m.Areas = append(m.Areas, []backend.Area{{Memory: bytes, Each: 4 * backend.BlockSize}})
 	}
 	m.ended.Add(1)
 	go m.serve()
@@ -70,6 +74,7 @@ func (d *beside) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 }
 
 type besideModel struct {
+	backend.Areas // of its cache
 	backend.Blind
 	device   *beside
 	program  *ir.Program

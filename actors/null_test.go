@@ -28,6 +28,7 @@ func (d nullDevice) Compile(p *ir.Bound, c backend.Config) (backend.Model, error
 }
 
 type nullModel struct {
+	backend.Areas // none: it keeps nothing
 	backend.Blind
 	vocab, head int
 	weights     []uint64

@@ -90,7 +90,7 @@ func (m *model) copied(w *weight, own bool) bool {
 
 // layCaches takes the memory of all layers; the system gives pages when they are first written.
 func (m *model) layCaches(p *ir.Bound) error {
-	m.caches = make([]cache, len(p.KV))
+	m.caches, m.Areas = make([]cache, len(p.KV)), make(backend.Areas, len(p.Classes))
 	total := 0
 	_, used, _ := p.Used()
 	for i, kv := range p.KV {
@@ -110,6 +110,7 @@ func (m *model) layCaches(p *ir.Bound) error {
 		if c := &m.caches[i]; used[i] {
 			n := c.key(m.config.Blocks[c.Class] * c.KVHeads)
 			c.memory, memory = memory[:n:n], memory[n:]
+			m.Areas[c.Class] = append(m.Areas[c.Class], backend.Area{Memory: c.memory, Each: c.key(c.KVHeads)})
 		}
 	}
 	return nil

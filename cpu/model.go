@@ -15,16 +15,17 @@ import (
 // model is a compiled program with its memory.
 type model struct {
 	execution
-	program  *ir.Program // all of it
-	segments []segment
-	weights  []weight
-	caches   []cache
-	states   []state
-	rooms    []room // by slot; none if every group has its own
-	where    []int  // by group: its slot among rooms, 0 if it is its own, or absent
-	parts    backend.Parts
-	named    []bool  // by group: execution.part while a part runs
-	chosen   []int32 // what Chosen tells
+	backend.Areas             // blocks of caches
+	program       *ir.Program // all of it
+	segments      []segment
+	weights       []weight
+	caches        []cache
+	states        []state
+	rooms         []room // by slot; none if every group has its own
+	where         []int  // by group: its slot among rooms, 0 if it is its own, or absent
+	parts         backend.Parts
+	named         []bool  // by group: execution.part while a part runs
+	chosen        []int32 // what Chosen tells
 
 	populated sync.WaitGroup // the weights' pages are being taken from the system until then, or until closing
 	closing   atomic.Bool

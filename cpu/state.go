@@ -60,6 +60,7 @@ func (m *model) layStates(p *ir.Bound) error {
 			continue // another device has it
 		}
 		n := 4 * s.size * m.config.Blocks[s.Class]
+		m.Areas[s.Class] = append(m.Areas[s.Class], backend.Area{Memory: memory[:n:n], Each: 4 * s.size})
 		s.slots, memory = floats(memory[:n:n]), memory[align(n):]
 	}
 	for i := range m.workers {

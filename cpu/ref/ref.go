@@ -3,6 +3,7 @@ package ref
 import (
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -45,19 +46,28 @@ func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
-	m.caches = make([]cache, len(p.KV))
+	m.caches, m.Areas = make([]cache, len(p.KV)), make(backend.Areas, len(p.Classes))
 	for i, kv := range p.KV {
 		if caches[i] {
 			m.caches[i] = newCache(kv, c.KV.Of(p.Classes[kv.Class]), c)
+			m.area(kv.Class, m.caches[i].k)
+			m.area(kv.Class, m.caches[i].v)
 		}
 	}
 	m.states = make([]state, len(p.States))
 	for i, l := range p.States {
 		if states[i] {
 			m.states[i] = state{StateLayer: l, slots: make([]float32, c.Blocks[l.Class]*l.Values)}
+			m.area(l.Class, m.states[i].slots)
 		}
 	}
 	return m, m.adopt(c.InPlace())
+}
+
+// area has blocks of a class have their part of some memory.
+func (m *model) area(class int, memory []float32) {
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(memory))), 4*len(memory))
+	m.Areas[class] = append(m.Areas[class], backend.Area{Memory: bytes, Each: len(bytes) / m.config.Blocks[class]})
 }
 
 // adopt takes weights that need no upload.
@@ -77,6 +87,7 @@ func (m *model) adopt(weights [][]byte) error {
 type model struct {
 	backend.Whole
 	backend.Blind
+	backend.Areas
 	p       *ir.Bound
 	config  backend.Config
 	weights []weight

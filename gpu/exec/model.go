@@ -17,6 +17,7 @@ import (
 // model is compiled segments with their memory. One goroutine drives it; a watcher tells of steps that have ended.
 type model struct {
 	backend.Blind
+	blocks
 	device   *Device
 	config   backend.Config
 	layout   *layout
@@ -79,7 +80,7 @@ func (m *model) lay() error {
 	t := plan.Target{Kernels: kernels, Weights: m.weights, KV: c.KV, Rows: c.MaxRows, Wanted: c.MaxWanted, Apart: l.apart,
 		Segments: c.Segments}
 	var err error
-	if t.Caches, t.States, err = l.layCaches(c); err != nil {
+	if t.Caches, t.States, err = m.layCaches(); err != nil {
 		return err
 	}
 	if l.plan, err = plan.New(l.part, f, t); err != nil {
@@ -93,31 +94,33 @@ func (m *model) lay() error {
 
 // layCaches takes memory for the caches of all layers here, and for what nodes keep of sequences, by block of their
 // class.
-func (l *layout) layCaches(c *backend.Config) (caches []plan.Cache, states []uint64, err error) {
+func (m *model) layCaches() (caches []plan.Cache, states []uint64, err error) {
+	l, c := m.layout, &m.config
+	m.blocks = blocks{queue: m.device.queue, memory: l.memory, areas: make([][]area, len(l.part.Classes))}
 	caches, states = make([]plan.Cache, len(l.part.KV)), make([]uint64, len(l.part.States))
 	_, cached, kept := l.part.Used()
-	take := func(to *uint64, size uint64, what string) {
-		var b *driver.Buffer
-		if err != nil {
+	take := func(class int, to *uint64, each uint64, what string) {
+		x := area{each: each, count: c.Blocks[class]}
+		if err != nil || each == 0 {
 			return
 		}
-		if b, err = l.memory.take(driver.Local, size, what); err == nil {
-			*to = b.Address
-			l.memory.account.KV += int64(b.Size)
+		if x.buffer, err = l.memory.take(driver.Local, each*uint64(x.count), what); err == nil {
+			*to = x.buffer.Address
+			l.memory.account.KV += int64(x.buffer.Size)
+			m.blocks.areas[class] = append(m.blocks.areas[class], x)
 		}
 	}
 	for i, x := range l.part.KV {
 		if cached[i] {
 			h := kernel.Heads{KV: x.KVHeads, Features: x.KDim, Values: x.VDim,
 				Cache: c.KV.Of(l.part.Classes[x.Class])}
-			blocks := c.Blocks[x.Class]
-			take(&caches[i].Keys, h.KeyBytes(blocks), "KV cache")
-			take(&caches[i].Values, h.ValueBytes(blocks), "KV cache")
+			take(x.Class, &caches[i].Keys, h.KeyBytes(1), "KV cache")
+			take(x.Class, &caches[i].Values, h.ValueBytes(1), "KV cache")
 		}
 	}
 	for i, x := range l.part.States {
 		if kept[i] {
-			take(&states[i], uint64(backend.StateBytes(x))*uint64(c.Blocks[x.Class]), "recurrent states")
+			take(x.Class, &states[i], uint64(backend.StateBytes(x)), "recurrent states")
 		}
 	}
 	return caches, states, err

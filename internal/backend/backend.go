@@ -113,6 +113,8 @@ type Device interface {
 // to, who alone knows what is in flight. Slot, Place, Part and Chosen are for devices that share slots: the others have
 // Whole answer.
 type Model interface {
+	Blocks
+
 	// Slot is the memory of a slot that groups share, where the device computes from the file's layout. It begins at a
 	// multiple of Sector and has SlotBytes for the largest of its groups. nil: the device takes groups by Upload alone.
 	Slot(slot int) []byte

@@ -28,12 +28,13 @@ func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 	}
 	t.Run("Slots", func(t *testing.T) { Slots(t, d, matrixTypes) })
 	t.Run("Windows", func(t *testing.T) { windows(t, d) })
+	t.Run("Blocks", func(t *testing.T) { Blockwise(t, d, backend.KVF32, backend.KVF16, backend.KVQ8) })
 	t.Run("Uploads", func(t *testing.T) { uploads(t, d, matrixTypes) })
 	t.Run("Errors", func(t *testing.T) { Errors(t, d, matrixTypes) })
 }
 
 // Slice is Conformance for a device that takes seconds to compile a kernel: all ops, but for experts in float32; a
-// mixture of one type whose groups share slots; and what must be refused.
+// mixture of one type whose groups share slots; blocks that move; and what must be refused.
 func Slice(t *testing.T, d, oracle backend.Device, typ quant.Type) {
 	t.Run("Ops", func(t *testing.T) { ops(t, d, oracle, []ir.Op{ir.Experts}) })
 	t.Run("Slots", func(t *testing.T) {
@@ -43,6 +44,7 @@ func Slice(t *testing.T, d, oracle backend.Device, typ quant.Type) {
 		require.NoError(t, err)
 		m.InSlots(t, d, 1)
 	})
+	t.Run("Blocks", func(t *testing.T) { Blockwise(t, d, backend.KVF32) })
 	t.Run("Errors", func(t *testing.T) { Errors(t, d, []quant.Type{typ}) })
 }
 

@@ -68,7 +68,7 @@ func (m *model) compile(d *Device, p *ir.Bound) error {
 	if m.main, err = newSide(d.Device, p, onMain, rest); err != nil {
 		return err
 	}
-	m.step = m.host.Steps()[0]
+	m.step, m.Joined = m.host.Steps()[0], backend.Joined{m.host, m.main}
 	for _, s := range m.main.Steps() {
 		m.ends = append(m.ends, newEnding(s))
 	}

@@ -14,17 +14,18 @@ import (
 // model is a program on two devices. Its ring is the main one's; of the host's single step nothing is left when the
 // main one has what it left.
 type model struct {
-	program      *ir.Program
-	config       backend.Config
-	main, host   *side
-	sides        []*side       // by segment
-	takes, hands [][]*crossing // by segment: what comes from the other side before it, and goes there after it
-	memory       []byte        // of crossings
-	step         *backend.Step // the host's
-	ends         []*ending     // of the ring
-	entered      int           // the segment that what it takes was brought to; -1: a step begins
-	open         bool          // its last part has not come
-	writers      []int         // by value: the segment that writes it
+	backend.Joined // of both: their blocks
+	program        *ir.Program
+	config         backend.Config
+	main, host     *side
+	sides          []*side       // by segment
+	takes, hands   [][]*crossing // by segment: what comes from the other side before it, and goes there after it
+	memory         []byte        // of crossings
+	step           *backend.Step // the host's
+	ends           []*ending     // of the ring
+	entered        int           // the segment that what it takes was brought to; -1: a step begins
+	open           bool          // its last part has not come
+	writers        []int         // by value: the segment that writes it
 }
 
 // crossing is a value that one side leaves and the other takes: rows of the step that is enqueued.

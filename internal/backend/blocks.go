@@ -1,0 +1,140 @@
+package backend
+
+import "fmt"
+
+// Blocks are the blocks of a model's caches as bytes, so that they move between tiers: what a block holds, in all layers
+// of its class that are computed here, K and V or states. The bytes are laid out as the device likes, and mean
+// something to models only that are compiled alike.
+//
+// No step in flight writes a block that is read, or touches one that is written. All wait until it is done.
+type Blocks interface {
+	// BlockBytes is the size of a block of a class; 0: there is none.
+	BlockBytes(class int) int
+	// ReadBlock copies a block to memory, and WriteBlock memory to a block, of BlockBytes.
+	ReadBlock(class int, block int32, to []byte) error
+	WriteBlock(class int, block int32, from []byte) error
+	// CopyBlock makes a block equal to another one.
+	CopyBlock(class int, to, from int32) error
+}
+
+// Area is memory in which each block of a class has an equal part: those of one layer.
+type Area struct {
+	Memory []byte
+	Each   int
+}
+
+// Areas are the areas of each cache class. They are Blocks, for devices that compute in the program's memory.
+type Areas [][]Area
+
+// BlockBytes implements Blocks.
+func (a Areas) BlockBytes(class int) (bytes int) {
+	if class < 0 || class >= len(a) {
+		return 0
+	}
+	for _, x := range a[class] {
+		bytes += x.Each
+	}
+	return bytes
+}
+
+// ReadBlock implements Blocks.
+func (a Areas) ReadBlock(class int, block int32, to []byte) error {
+	if err := a.check(class, len(to), block); err != nil {
+		return err
+	}
+	for _, x := range a[class] {
+		to = to[copy(to, x.part(block)):]
+	}
+	return nil
+}
+
+// WriteBlock implements Blocks.
+func (a Areas) WriteBlock(class int, block int32, from []byte) error {
+	if err := a.check(class, len(from), block); err != nil {
+		return err
+	}
+	for _, x := range a[class] {
+		from = from[copy(x.part(block), from):]
+	}
+	return nil
+}
+
+// CopyBlock implements Blocks.
+func (a Areas) CopyBlock(class int, to, from int32) error {
+	if class < 0 || class >= len(a) {
+		return fmt.Errorf("cache class %d of %d", class, len(a))
+	}
+	if err := a.check(class, a.BlockBytes(class), to, from); err != nil {
+		return err
+	}
+	for _, x := range a[class] {
+		copy(x.part(to), x.part(from))
+	}
+	return nil
+}
+
+// part is what a block has of an area.
+func (x Area) part(block int32) []byte { return x.Memory[int(block)*x.Each:][:x.Each] }
+
+func (a Areas) check(class, bytes int, blocks ...int32) error {
+	if class < 0 || class >= len(a) {
+		return fmt.Errorf("cache class %d of %d", class, len(a))
+	}
+	if want := a.BlockBytes(class); bytes != want {
+		return fmt.Errorf("%d bytes for a block of cache class %d, which has %d", bytes, class, want)
+	}
+	for _, b := range blocks {
+		for _, x := range a[class] {
+			if n := len(x.Memory) / x.Each; b < 0 || int(b) >= n {
+				return fmt.Errorf("block %d of cache class %d, which has %d", b, class, n)
+			}
+		}
+	}
+	return nil
+}
+
+// Joined are Blocks of several models that compute a program together: a block is what each has of it, one after the
+// other.
+type Joined []Blocks
+
+// BlockBytes implements Blocks.
+func (j Joined) BlockBytes(class int) (bytes int) {
+	for _, b := range j {
+		bytes += b.BlockBytes(class)
+	}
+	return bytes
+}
+
+// ReadBlock implements Blocks.
+func (j Joined) ReadBlock(class int, block int32, to []byte) error {
+	return j.each(class, to, func(b Blocks, part []byte) error { return b.ReadBlock(class, block, part) })
+}
+
+// WriteBlock implements Blocks.
+func (j Joined) WriteBlock(class int, block int32, from []byte) error {
+	return j.each(class, from, func(b Blocks, part []byte) error { return b.WriteBlock(class, block, part) })
+}
+
+// CopyBlock implements Blocks.
+func (j Joined) CopyBlock(class int, to, from int32) error {
+	for _, b := range j {
+		if err := b.CopyBlock(class, to, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j Joined) each(class int, bytes []byte, move func(b Blocks, part []byte) error) error {
+	if want := j.BlockBytes(class); len(bytes) != want {
+		return fmt.Errorf("%d bytes for a block of cache class %d, which has %d", len(bytes), class, want)
+	}
+	for _, b := range j {
+		n := b.BlockBytes(class)
+		if err := move(b, bytes[:n]); err != nil {
+			return err
+		}
+		bytes = bytes[n:]
+	}
+	return nil
+}
