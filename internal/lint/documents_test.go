@@ -113,6 +113,60 @@ func TestRequiredFiles(t *testing.T) {
 	require.True(t, strings.Contains(string(changes), "## [Unreleased]"))
 }
 
+// TestChanges holds CHANGELOG.md to news: below each heading bullets of one short line, each of which names what a
+// user can type, call or open.
+func TestChanges(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+	require.NoError(t, err)
+	for _, fault := range news(string(text)) {
+		t.Error(fault)
+	}
+}
+
+// released matches the headings of versions; the date of a version stands behind a dash.
+var released = regexp.MustCompile(`^## \[(Unreleased|\d+\.\d+\.\d+)\]( - .+)?$`)
+
+// codeSpan matches a flag, command, endpoint or file in code style.
+var codeSpan = regexp.MustCompile("`[^`]+`")
+
+// news finds what is no entry of a changelog: text that is no bullet, a bullet of more than 20 words or without code.
+func news(text string) (faults []string) {
+	const most = 20
+	head, entries, _ := strings.Cut(text, "\n## ")
+	if !strings.HasPrefix(entries, "[Unreleased]\n") {
+		faults = append(faults, "CHANGELOG.md: want ## [Unreleased] as the first version")
+	}
+	first := strings.Count(head, "\n") + 2
+	for i, line := range strings.Split("## "+entries, "\n") {
+		at := "CHANGELOG.md:" + strconv.Itoa(first+i) + ": "
+		entry, bullet := strings.CutPrefix(line, "- ")
+		switch words := len(strings.Fields(entry)); {
+		case strings.HasPrefix(line, "## "):
+			if !released.MatchString(line) {
+				faults = append(faults, at+"want ## [Unreleased], or ## [1.2.3] - and its date")
+			}
+		case line == "" || strings.HasPrefix(line, "### "):
+		case !bullet:
+			faults = append(faults, at+"want a heading, or an entry of one line that begins with a dash")
+		case words > most:
+			faults = append(faults, at+"has "+strconv.Itoa(words)+" words, want at most "+strconv.Itoa(most))
+		case !codeSpan.MatchString(entry):
+			faults = append(faults, at+"names no `flag`, `command` or `endpoint`")
+		}
+	}
+	return faults
+}
+
+func TestChangesSeesFaults(t *testing.T) {
+	const head = "# Changelog\n\nNews.\n\n## [Unreleased]\n\n### Added\n\n"
+	require.Empty(t, news(head+"- `--kv q8` halves the cache.\n\n## [0.1.0] - 2026-12-01\n\n- `run` answers.\n"))
+	require.Equal(t, []string{"CHANGELOG.md:9: names no `flag`, `command` or `endpoint`"}, news(head+"- It is faster.\n"))
+	require.Len(t, news(head+"- `run` answers\n  in two lines.\n"), 1)
+	require.Len(t, news(head+"- `run`"+strings.Repeat(" word", 20)+"\n"), 1)
+	require.Len(t, news(head+"- `run` answers.\n\n## 0.1\n"), 1)
+	require.Len(t, news("# Changelog\n\n## [0.1.0] - 2026-12-01\n"), 1)
+}
+
 // TestBudget: CI's stages are within its goal, and run all of make ci, and make test of make check, whose rest needs no
 // reference data and is the stranger's.
 func TestBudget(t *testing.T) {
