@@ -74,9 +74,10 @@ func TestBoundedFlood(t *testing.T) {
 			s := run.NewSystem(zerolog.Nop())
 			at := run.Place{Kind: kind, Address: s.Address("blocked")}
 			turns := run.NewTurns(false, 1)
-			h := wireHouse(s, turns, 0)
-			g := wireModel(s, turns, h, "m", 1).graph
+			h := wireHouse(s, turns)
+			g := wireModel(s, turns, h, "m", 1, 0).graph
 			if h.graph.Capacity(at) > 1 {
+				h.graph.Join(g)
 				g = h.graph
 			}
 			room, entered, free := g.Capacity(at), make(chan struct{}), make(chan struct{})

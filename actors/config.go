@@ -43,20 +43,20 @@ type Model struct {
 	// that have any. Then Layers is 0. Default: of none.
 	Experts int
 	Speeds  func() (place.Speeds, error)
+	// Progress, if set, is called from time to time while weights are loaded, and at the end.
+	Progress func(done, total int64)
 	// NoRepack computes from the file's own bytes, where they are mapped: no loading, no memory for weights, slower.
 	NoRepack bool
 }
 
 // HouseConfig says which models are run, and on what.
 type HouseConfig struct {
-	Models []Model        // at least one; of equal names the later ones get a number
+	Models []Model        // that are there from the start, planned together; of equal names the later ones get a number
 	Device backend.Device // where they run; the house closes it
 	Log    zerolog.Logger
 	// Memory is how many bytes of the machine's there are for the models, beside what others were promised. Default, and
 	// at most: what the machine says is available.
 	Memory int64
-	// Progress, if set, is called from time to time while weights are loaded, and at the end.
-	Progress func(done, total int64)
 	// Trace, if set, gets spans as a trace for Perfetto, from the start until the house is closed.
 	Trace io.Writer
 
@@ -75,10 +75,9 @@ type hooks struct {
 // Config is a house of one model.
 type Config struct {
 	Model
-	Device   backend.Device
-	Log      zerolog.Logger
-	Progress func(done, total int64)
-	Trace    io.Writer
+	Device backend.Device
+	Log    zerolog.Logger
+	Trace  io.Writer
 
 	hooks
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -15,27 +14,23 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
-	"github.com/sluice-ai/sluice/storage/pin"
 )
 
-// All that the device accepts: run.Flush and *step (schedulers), *tiers.Loaded and *tiers.Landed (prefetcher),
-// *tiers.Returned, *computed and *told (its own threads), and
+// All that the device accepts: *enter and *leave (house), run.Flush and *step (schedulers), *tiers.Loaded and
+// *tiers.Landed (prefetcher), *tiers.Returned, *computed, *told and *aside (its own threads), and
 type (
-	// loaded, from itself where nothing has to be loaded: all weights of a guest are there. The house hears it of each.
-	loaded struct{ guest, incarnation int }
-	// pass, from a scheduler whose model shares the device: there is no further step of this guest's for now.
+	// pass, from a scheduler: there is no further step of this guest's for now.
 	pass struct{ guest int }
 	// look, from a scheduler: a sequence was cancelled. The step that waits here may have been for it alone.
 	look struct{}
 )
 
-func (*loaded) Late() {}
-func (*pass) Late()   {}
-func (*look) Late()   {}
+func (*pass) Late() {}
+func (*look) Late() {}
 
-// device owns the compiled models: it runs their steps, segment by segment, one model's after the other's. Its children
-// bring the weights. A restart compiles and loads afresh, since what failed may have left anything in memory; the KV
-// caches are lost with it.
+// device owns the compiled models, which enter and leave while it runs: it runs their steps, segment by segment, one
+// model's after the other's. Its children bring the weights. A restart compiles and loads afresh, since what failed may
+// have left anything in memory; the KV caches are lost with it.
 type device struct {
 	out         deviceEdges
 	tiers       *tiers.Wiring
@@ -44,38 +39,22 @@ type device struct {
 	turns       *run.Turns
 	log         zerolog.Logger
 	backend     backend.Device
-	slabs       *pin.Arena
+	slabs       *tiers.Slabs
 	kept        *deviceMemory
 	incarnation int
 	order       *batch.Turns
 	idle        *trace.Wait
-	timed       *timed // nil: the device does not say when segments ran
+	why         func(trace.Cause) trace.Cause // refines the cause of an open wait
+	timed       *timed                        // nil: the device does not say when segments ran
 	at          cursor
 	watchdog    watchdog
 	flying      int // steps of all models
 	flight      int // most of them
 }
 
-// deviceMemory is what outlives a device's incarnations.
-type deviceMemory struct {
-	guests      []*guest
-	generations atomic.Uint64        // of the uploader
-	working     atomic.Pointer[step] // what the device died of, if it died of a step
-	lost        []time.Time          // when its backend was, in lostWindow
-}
-
-// A device that is lost more often than mostLost in lostWindow is given up: what is lost without an end is of no use,
-// and each time may take as long as a hang does to be seen.
-const (
-	mostLost   = 5
-	lostWindow = 10 * time.Minute
-)
-
 type deviceEdges struct {
 	late    lateEdges
 	overdue run.Edge[overdue] // from itself
-	loaded  run.Edge[loaded]
-	inPlace run.Edge[loaded]
 	broken  run.Edge[run.Failed]
 }
 
@@ -86,20 +65,22 @@ func (d *device) Receive(c actor.Context) {
 	case *actor.Stopped:
 		d.watchdog.end()
 		d.closeModels()
-	case *loaded:
-		d.loaded(m)
-	case *tiers.Loaded:
-		switch g := d.carrying(m.Of); {
-		case g == nil:
-		case m.Lost != nil && m.Incarnation == d.incarnation:
-			d.lost(m.Lost, nil)
-		case m.Lost == nil:
-			d.loaded(&loaded{g.index, m.Incarnation})
+		for g := range d.kept.all() {
+			g.tell.fail(ErrClosed)
+			g.tell.gone()
 		}
+	case *enter:
+		d.enter(m.guest)
+	case *leave:
+		d.leave(m.guest)
+	case *aside:
+		d.worked(m)
+	case *tiers.Loaded:
+		d.brought(m)
 	case *run.Flush:
 		d.flush(m)
 	case *step:
-		if g := d.guest(m); m.gen == g.gen {
+		if g := d.guest(m); g != nil && m.gen == g.gen {
 			g.queue = append(g.queue, m)
 			d.order.Wait(g.index)
 		}
@@ -134,70 +115,200 @@ func (d *device) Receive(c actor.Context) {
 func (d *device) start(c actor.Context) {
 	d.closeModels()
 	d.idle.Begin(now(), d.absent(), trace.Nothing())
-	for _, g := range d.kept.guests {
+	for g := range d.kept.all() {
+		d.order.Enter(g.index)
+		g.gen, g.owed, g.queue, g.flying = 0, nil, nil, nil
+		if g.leaving || g.refused {
+			continue
+		}
+		var model backend.Model
 		var err error
-		layout := g.layout(d.slabs.Memory())
-		d.turns.Leave(func() { g.model, err = d.backend.Compile(g.spec.bound, layout) })
-		if errors.Is(err, backend.ErrLost) {
+		d.turns.Leave(func() { model, err = d.compile(g) })
+		switch {
+		case errors.Is(err, backend.ErrLost):
 			panic(err) // a card may take some seconds to come back
+		case err != nil:
+			d.refuse(g, err)
+		default:
+			d.install(g, model)
 		}
-		if err != nil {
-			d.out.broken.Send(&run.Failed{Err: err})
-			return
-		}
-		g.furnish(d.tiers, d.out.late)
 	}
 	if err := d.spawnLoaders(c); err != nil {
 		d.out.broken.Send(&run.Failed{Err: err})
 		return
 	}
+	d.tellRestarted()
+}
+
+// tellRestarted has all models begin anew what was lost with an older incarnation. Those that leave may have waited for
+// its end.
+func (d *device) tellRestarted() {
 	if d.incarnation > 0 {
 		during := d.kept.working.Swap(nil)
-		for _, g := range d.kept.guests {
+		for g := range d.kept.all() {
 			lost := &restarted{}
 			if during != nil && during.guest == g.index {
 				lost.During = during
 			}
-			g.out.restarted.Send(lost)
+			if !g.leaving {
+				g.out.restarted.Send(lost)
+			}
+			d.depart(g)
 		}
 	}
 }
 
-// spawnLoaders starts the actors that bring the weights, if they are not in place.
+// enter compiles a model. Steps of others go on meanwhile.
+func (d *device) enter(g *guest) {
+	d.kept.put(g)
+	d.order.Enter(g.index)
+	work := &aside{}
+	g.beside(work, func() (err error) {
+		work.model, err = d.compile(g)
+		return err
+	})
+}
+
+func (d *device) compile(g *guest) (backend.Model, error) {
+	return d.backend.Compile(g.spec.bound, g.layout(d.slabs.Memory()))
+}
+
+// worked hears that work on a guest has ended.
+func (d *device) worked(m *aside) {
+	g := m.guest
+	if g.work != m {
+		return // this incarnation waited for its end when it started
+	}
+	g.work = nil
+	switch {
+	case m.closing:
+		if m.err != nil {
+			d.log.Error().Err(m.err).Msg("closing the model")
+		}
+		d.gone(g)
+	case errors.Is(m.err, backend.ErrLost):
+		d.lost(m.err, nil)
+	case m.err != nil:
+		d.refuse(g, m.err)
+	default:
+		d.install(g, m.model)
+		if g.cargo != nil {
+			g.out.ways.Renew.Send(&tiers.Renew{}) // its slabs may be larger
+			g.out.ways.Bring.Send(&tiers.Bring{All: g.cargo})
+		}
+	}
+	d.depart(g)
+}
+
+// install takes in a model that was compiled.
+func (d *device) install(g *guest, m backend.Model) {
+	g.model = m
+	g.tell.measured(m.Memory())
+	g.furnish(d.out.late)
+	if g.cargo == nil {
+		d.loaded(g)
+	}
+}
+
+// refuse ends what a model is asked for, and computes no step of it from now on. Others do not notice.
+func (d *device) refuse(g *guest, err error) {
+	g.refused = true
+	g.tell.fail(err)
+	d.take(g)
+}
+
+// take takes a guest's steps out of what is to be computed.
+func (d *device) take(g *guest) {
+	g.gen, g.owed, g.queue = 0, nil, nil
+	if d.at.step != nil && d.at.guest == g {
+		d.at.failed = errStale
+		d.resume()
+	}
+	d.order.Idle(g.index)
+}
+
+// leave begins the end of a model's stay.
+func (d *device) leave(g *guest) {
+	g.leaving = true
+	if cause, open := d.idle.Open(); open && cause == trace.Unknown { // no step of it will say so
+		d.idle.Until(now(), d.why(cause))
+	}
+	d.take(g)
+	d.depart(g)
+}
+
+// depart closes a model that leaves, once nothing of it is computed.
+func (d *device) depart(g *guest) {
+	switch {
+	case !g.leaving || g.work != nil || len(g.flying) > 0:
+	case g.model == nil:
+		d.gone(g)
+	default:
+		g.beside(&aside{closing: true}, g.leave())
+	}
+}
+
+// gone forgets a guest.
+func (d *device) gone(g *guest) {
+	d.kept.guests[g.index] = nil
+	d.order.Idle(g.index)
+	g.out.ways.Renew.Send(&tiers.Renew{})
+	g.tell.gone()
+}
+
+// settle waits for the work that goes on beside steps of an older incarnation, and ends it.
+func (d *device) settle(g *guest) {
+	work := g.work
+	if work == nil {
+		return
+	}
+	d.turns.Leave(func() { <-work.over })
+	g.work = nil
+	switch {
+	case work.closing:
+		d.gone(g)
+	case work.model != nil:
+		g.model = work.model
+	}
+}
+
+// spawnLoaders starts the actors that bring the weights.
 func (d *device) spawnLoaders(c actor.Context) error {
 	var all []*tiers.Cargo
-	for _, g := range d.kept.guests {
-		if g.spec.layout.InPlace() != nil {
-			d.out.inPlace.Send(&loaded{g.index, d.incarnation})
-			continue
+	for g := range d.kept.all() {
+		if g.cargo != nil {
+			all = append(all, g.cargo)
 		}
-		all = append(all, g.cargo)
-	}
-	if len(all) == 0 {
-		return nil
 	}
 	return d.graph.Spawn(c, d.tiers.Loaders(d.system, d.log, d.slabs, &d.kept.generations, d.incarnation, all)...)
 }
 
-// loaded hears that all weights of a model are there that do not come with each step.
-func (d *device) loaded(m *loaded) {
-	if m.incarnation == d.incarnation {
-		g := d.kept.guests[m.guest]
-		g.loaded()
-		d.out.loaded.Send(m)
-		d.answer(g)
+// brought hears that all weights of a model are there that do not come with each step, or will not be.
+func (d *device) brought(m *tiers.Loaded) {
+	switch g := d.carrying(m.Of); {
+	case g == nil || m.Incarnation != d.incarnation:
+	case errors.Is(m.Err, backend.ErrLost):
+		d.lost(m.Err, nil)
+	case m.Err != nil:
+		d.refuse(g, m.Err)
+	default:
+		d.loaded(g)
 	}
+}
+
+// loaded has steps of a model computed.
+func (d *device) loaded(g *guest) {
+	g.loaded()
+	g.tell.ready()
+	g.answer()
 }
 
 // guest is whose step it is.
 func (d *device) guest(m *step) *guest { return d.kept.guests[m.guest] }
 
-// answer tells a scheduler that its generation has begun, once it has.
-func (d *device) answer(g *guest) { g.answer(len(d.kept.guests) == 1) }
-
 // carrying is whose weights are brought; nil if they are those of a model that was closed.
 func (d *device) carrying(c *tiers.Cargo) *guest {
-	for _, g := range d.kept.guests {
+	for g := range d.kept.all() {
 		if g.cargo == c {
 			return g
 		}
@@ -207,8 +318,9 @@ func (d *device) carrying(c *tiers.Cargo) *guest {
 
 func (d *device) closeModels() {
 	d.at.drop()
-	for _, g := range d.kept.guests {
-		if err := g.leave(); err != nil {
+	for g := range d.kept.all() {
+		d.settle(g)
+		if err := g.leave()(); err != nil {
 			d.log.Error().Err(err).Msg("closing the model")
 		}
 	}
@@ -216,15 +328,14 @@ func (d *device) closeModels() {
 
 // flush begins a generation of one model: what it had here is forgotten, once nothing of it runs any more.
 func (d *device) flush(m *run.Flush) {
-	i := slices.IndexFunc(d.kept.guests, func(g *guest) bool { return g.out.scheduler.Address.Id == m.Of.Id })
-	g := d.kept.guests[i]
-	g.gen, g.owed, g.queue = m.Gen, m, nil
-	if d.at.step != nil && d.at.guest == g {
-		d.at.failed = errStale
-		d.resume()
+	for g := range d.kept.all() {
+		if g.out.scheduler.Address.Id != m.Of.Id || g.leaving {
+			continue
+		}
+		d.take(g) // what was queued is taken back, whatever still runs
+		g.gen, g.owed = m.Gen, m
+		g.answer()
 	}
-	d.order.Idle(g.index) // what was queued is taken back, whatever still runs
-	d.answer(g)
 }
 
 // resume goes on with the step that waits here, if one does.
@@ -253,7 +364,7 @@ func (d *device) landed(m *tiers.Landed) {
 
 // returned hears that the device has read what it had on loan.
 func (d *device) returned(m *tiers.Returned) {
-	for _, g := range d.kept.guests {
+	for g := range d.kept.all() {
 		if g.weights == m.Of {
 			m.Of.Settle(m.Loan)
 		}
@@ -301,11 +412,13 @@ func (d *device) compute(g *guest, m *step) {
 func (d *device) over(m *step) {
 	m.over = true
 	d.kept.working.CompareAndSwap(m, nil)
-	for g := d.guest(m); len(g.flying) > 0 && g.flying[0].over; {
+	g := d.guest(m)
+	for len(g.flying) > 0 && g.flying[0].over {
 		first := g.flying[0]
 		g.flying = append(g.flying[:0], g.flying[1:]...)
 		d.computed(first)
 	}
+	d.depart(g)
 }
 
 // computed hands a step to the sampler, which passes a failed or abandoned one on: steps return to the scheduler in the
@@ -330,17 +443,20 @@ func (d *device) computed(m *step) {
 	if len(g.flying) == 0 {
 		d.order.Idle(g.index)
 	}
-	d.answer(g)
+	g.answer()
 }
 
 // lost has the device opened afresh: nothing that runs on it will end well. The step that it was at, if any, is to
 // blame if the device hung, and no other.
 func (d *device) lost(err error, during *step) {
-	if !errors.Is(err, backend.ErrHung) {
+	at := now()
+	if during != nil && errors.Is(err, backend.ErrHung) {
+		during = d.kept.oldest(during) // those after it ended with it
+		d.kept.blame(d.guest(during), at, err)
+	} else {
 		during = nil
 	}
 	d.kept.working.Store(during)
-	at := now()
 	d.kept.lost = slices.DeleteFunc(d.kept.lost, func(t time.Time) bool { return at.Sub(t) >= lostWindow })
 	if d.kept.lost = append(d.kept.lost, at); len(d.kept.lost) <= mostLost {
 		panic(err)
@@ -354,20 +470,24 @@ func (d *device) rest() {
 	if d.flying > 0 {
 		return
 	}
-	why := trace.Unknown
-	for _, g := range d.kept.guests {
+	why, none := trace.Unknown, true
+	for g := range d.kept.all() {
+		none = none && g.leaving
 		switch {
 		case len(g.queue) > 0:
 			why = trace.OtherModel
-		case !g.resident:
+		case !g.resident && why == trace.Unknown && !g.refused:
 			why = d.absent()
 		}
+	}
+	if none {
+		why = trace.NoWork
 	}
 	if cause, open := d.idle.Open(); open && cause == why {
 		return
 	}
 	at := now()
-	for _, g := range d.kept.guests {
+	for g := range d.kept.all() {
 		if len(g.queue) > 0 {
 			d.explain(g.queue[0], at)
 		}

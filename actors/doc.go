@@ -15,14 +15,15 @@
 //	delays, step, stats         one pass over the model: why it was late, what it computed, what that took
 //	masks                       what may follow, where it takes long to find
 //	kv, sequence, tape, pace    whose rows are in it, and in which blocks; what is recorded, and learnt for the next one
-//	guest, cursor, watchdog     the device's models, where it is in a step, for how long that waits
+//	guest, stay                 the device's models, which come and go
+//	cursor, watchdog            where it is in a step, for how long that waits
 //	timed                       what a device says that it did, and what it waited for
 //	device                      whose turn it is
 //	sampler, scheduler          what comes of a step, and the next one
 //	records, session, sessions  the life of a request
-//	model, root                 supervision
+//	model, root                 supervision; who enters and leaves
 //	edges, spans, tenant        who may send what; what messages are about; what is known of a model
 //	recorder, house, engine     the facades
 //	vectors                     what a model that makes vectors is asked
-//	tree, start                 who is given what; a house is opened
+//	tree, enter, start          who is given what; models enter and leave; a house is opened and closed
 package actors

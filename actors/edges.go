@@ -15,8 +15,8 @@ type Declared = run.Declared
 // Edges lists the edges of a house of one model.
 func Edges() []Declared {
 	turns := run.NewTurns(false, 0)
-	house := wireHouse(nil, turns, 0)
-	model := wireModel(nil, turns, house, "", 1)
+	house := wireHouse(nil, turns)
+	model := wireModel(nil, turns, house, "", 1, 0)
 	return append(model.graph.Edges(), house.graph.Edges()...)
 }
 
@@ -33,20 +33,18 @@ type houseWiring struct {
 	deviceEdges deviceEdges
 }
 
-// wireHouse declares the edges between the actors that models share. Their groups share so many slots.
-func wireHouse(s *run.System, turns *run.Turns, slots int) *houseWiring {
+// wireHouse declares the edges between the actors that models share, but for those that each model adds.
+func wireHouse(s *run.System, turns *run.Turns) *houseWiring {
 	g := run.NewGraph(s)
 	w := &houseWiring{
 		graph: g, house: run.Place{Kind: "house", Address: s.Address("house")},
 		device: run.Place{Kind: "device", Address: s.Address("house/device"), Line: &turns.Steps},
 	}
-	w.tiers = tiers.Wire(s, g, w.house, w.device, slots)
+	w.tiers = tiers.Wire(s, g, w.house, w.device)
 	d := &w.deviceEdges
 	d.late.computed = run.Connect[computed](g, w.device, w.device, run.Most(run.ControlCredits), "one a step in flight")
 	d.late.told = run.Connect[told](g, w.device, w.device, run.Most(run.ControlCredits), "one a step in flight")
 	d.overdue = run.Connect[overdue](g, w.device, w.device, run.Most(run.ControlCredits), "it looks once in so long a time")
-	d.inPlace = run.Connect[loaded](g, w.device, w.device, run.Most(run.ControlCredits), "once, where weights stay in place")
-	d.loaded = run.Connect[loaded](g, w.device, w.house, run.Most(run.ControlCredits), "once a load and model")
 	w.failed, d.broken = run.Fail(g, anybody, w.house), run.Fail(g, w.device, w.house)
 	w.shutdown = run.Connect[shutdown](g, run.Place{Kind: "facade"}, w.house, run.Most(1), "once, at the end")
 	return w
@@ -67,17 +65,20 @@ type modelWiring struct {
 	samplerEdges   samplerEdges
 	masksEdges     masksEdges
 	guest          guestEdges
+	root           stayEdges
 }
 
 type facadeEdges struct {
+	enter     run.Edge[enter] // at the house
+	leave     run.Edge[leave] // likewise
 	open      run.Counted[open]
 	hangUp    run.Edge[hangUp] // at a session
 	hangUpAll run.Edge[hangUpAll]
 }
 
-// wireModel declares the edges of a model's actors: those into the house's belong to its graph, since they take room
-// there for each model. So many steps may be in flight.
-func wireModel(s *run.System, turns *run.Turns, h *houseWiring, path string, flight int) *modelWiring {
+// wireModel declares the edges of a model's actors, and those that the house's have for it: a graph that joins the
+// house's. So many steps may be in flight, and groups share so many slots.
+func wireModel(s *run.System, turns *run.Turns, h *houseWiring, path string, flight, slots int) *modelWiring {
 	at := func(kind string, line *run.Line) run.Place {
 		return run.Place{Kind: kind, Address: s.Address(path + "/" + kind), Line: line}
 	}
@@ -91,7 +92,19 @@ func wireModel(s *run.System, turns *run.Turns, h *houseWiring, path string, fli
 	w.wireRequests(w.graph, h)
 	w.wireSteps(w.graph, h, flight)
 	w.wireFaults(w.graph, h)
+	w.wireStay(w.graph, h)
+	w.guest.ways = h.tiers.Wire(w.graph, h.device, slots)
 	return w
+}
+
+// wireStay declares what has the model enter and leave.
+func (w *modelWiring) wireStay(g *run.Graph, h *houseWiring) {
+	facade := run.Place{Kind: "facade"}
+	w.facade.enter = run.Connect[enter](g, facade, h.house, run.Most(1), "once")
+	w.facade.leave = run.Connect[leave](g, facade, h.house, run.Most(1), "once")
+	w.root.enter = run.Connect[enter](g, h.house, h.device, run.Each(w.facade.enter), "passed on")
+	w.root.leave = run.Connect[leave](g, h.house, h.device, run.Each(w.facade.leave), "passed on")
+	w.guest.aside = run.Connect[aside](g, h.device, h.device, run.Most(run.ControlCredits), "one at a time, and a restart")
 }
 
 // wireRequests declares what carries requests and their answers.
@@ -124,9 +137,9 @@ func (w *modelWiring) wireSteps(g *run.Graph, h *houseWiring, flight int) {
 	w.kvEdges.answer = run.Connect[kvRequest](g, w.kv, w.scheduler, run.Each(c.request), "an answer to each")
 	c.mask = run.Count[mask](g, w.scheduler, w.masks, masksAhead, "the sequence waits for its client's turn")
 	w.masksEdges.answer = run.Connect[mask](g, w.masks, w.scheduler, run.Each(c.mask.Edge), "an answer to each")
-	c.step = run.Count[step](h.graph, w.scheduler, h.device, flight, "the next step waits")
-	c.look = run.Connect[look](h.graph, w.scheduler, h.device, run.Each(w.sessionEdges.cancel), "one a cancel")
-	c.pass = run.Connect[pass](h.graph, w.scheduler, h.device, run.Each(c.step.Edge), "one a step that none follows")
+	c.step = run.Count[step](g, w.scheduler, h.device, flight, "the next step waits")
+	c.look = run.Connect[look](g, w.scheduler, h.device, run.Each(w.sessionEdges.cancel), "one a cancel")
+	c.pass = run.Connect[pass](g, w.scheduler, h.device, run.Each(c.step.Edge), "one a step that none follows")
 	c.wake = run.Connect[wake](g, w.scheduler, w.scheduler, run.Each(w.sessionEdges.wake),
 		"one a starved sequence whose client read meanwhile")
 	d.scheduler = w.scheduler
@@ -138,8 +151,7 @@ func (w *modelWiring) wireSteps(g *run.Graph, h *houseWiring, flight int) {
 // wireFaults declares who hears of whose end.
 func (w *modelWiring) wireFaults(g *run.Graph, h *houseWiring) {
 	c := &w.schedulerEdges
-	c.partners = run.Partner(g, w.scheduler, run.ControlCredits, w.kv, w.sampler, w.masks).
-		And(h.graph, g, w.scheduler, run.ControlCredits, h.device)
+	c.partners = run.Partner(g, w.scheduler, run.ControlCredits, w.kv, w.sampler, w.masks, h.device)
 	tell := func(from, to run.Place) run.Edge[restarted] { return run.Tell[step](g, from, to) }
 	w.kvEdges.restarted, w.guest.restarted = tell(w.kv, w.scheduler), tell(h.device, w.scheduler)
 	w.samplerEdges.restarted = tell(w.sampler, w.scheduler)

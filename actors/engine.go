@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -25,8 +24,10 @@ type Engine struct {
 	*tenant
 }
 
-// Engines are the models of the house, in the order of their configuration.
+// Engines are the models of the house, in the order in which they entered.
 func (h *House) Engines() []*Engine {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	all := make([]*Engine, len(h.tenants))
 	for i, t := range h.tenants {
 		all[i] = &Engine{t.spec.info, h, t}
@@ -115,11 +116,11 @@ func (e *Engine) session(id string) *actor.PID {
 }
 
 func (e *Engine) enter() error {
-	if err := e.house.enter(); err != nil {
+	if err := e.stay.begin(); err != nil {
 		return err
 	}
 	if !e.wiring.facade.open.Take() {
-		e.house.leave()
+		e.stay.end()
 		return ErrBusy
 	}
 	return nil
@@ -127,7 +128,7 @@ func (e *Engine) enter() error {
 
 func (e *Engine) exit() {
 	e.wiring.facade.open.Give()
-	e.house.leave()
+	e.stay.end()
 }
 
 // Health returns nil while the model can serve, else why it cannot.
@@ -138,7 +139,7 @@ func (e *Engine) Health() error {
 	if err := e.health.get(); err != nil {
 		return err
 	}
-	return e.house.check(e.spec)
+	return e.check()
 }
 
 // Loaded returns how many bytes of weights have arrived, of how many.
@@ -146,9 +147,6 @@ func (e *Engine) Loaded() (done, total int64) { return e.weights() }
 
 // Loading says when the weights had come how far. Nothing of it is there where they are in place.
 func (e *Engine) Loading() tiers.Stages { return e.loaded.Stages() }
-
-// Close closes the house, with all its models.
-func (e *Engine) Close(ctx context.Context) error { return e.house.Close(ctx) }
 
 // Render is the prompt that the model's template makes of a conversation. stop is asked from time to time whether to
 // give up.

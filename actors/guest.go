@@ -1,6 +1,10 @@
 package actors
 
 import (
+	"fmt"
+	"runtime/debug"
+	"time"
+
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -9,9 +13,8 @@ import (
 
 // stepRing, to a scheduler before flushed: the steps of its model, as many as may be in flight.
 type stepRing struct {
-	gen    uint64
-	steps  []*step
-	shared bool // the device is other models' too
+	gen   uint64
+	steps []*step
 }
 
 func (*stepRing) Late() {}
@@ -22,6 +25,17 @@ type guestEdges struct {
 	restarted run.Edge[restarted]
 	step      run.Edge[step]
 	ring      run.Edge[stepRing]
+	aside     run.Edge[aside] // the device's to itself
+	ways      *tiers.Ways
+}
+
+// guestNews are what a device calls for what becomes of a guest: from its actor, without waiting.
+type guestNews struct {
+	ready    func()               // its weights are there
+	fail     func(error)          // it cannot be computed
+	barred   func(error)          // likewise, and is not to come back soon
+	measured func(backend.Memory) // what it takes
+	gone     func()               // nothing of it is left
 }
 
 // guest is a model on a device. What changes belongs to the device's actor.
@@ -30,6 +44,7 @@ type guest struct {
 	spec     *spec
 	tape     *tape
 	out      guestEdges
+	tell     guestNews
 	stats    *stats // whose tracks have the spans of its segments
 	progress *tiers.Progress
 
@@ -45,6 +60,42 @@ type guest struct {
 	owed     *run.Flush
 	queue    []*step
 	flying   []*step // that the device works on, the oldest first
+	work     *aside  // that goes on beside steps: it is compiled or closed
+	leaving  bool
+	refused  bool        // no step of it is computed any more
+	hung     []time.Time // when the device did in a step of it, in lostWindow
+}
+
+// aside, to the device from a goroutine of its own: the work on a guest that it did beside steps has ended.
+type aside struct {
+	guest   *guest
+	closing bool          // the model was closed; else it was compiled
+	over    chan struct{} // closed before this is sent
+	model   backend.Model
+	err     error
+}
+
+func (*aside) Late() {}
+
+// beside does long work on the guest on a goroutine of its own, one at a time.
+func (g *guest) beside(work *aside, do func() error) {
+	work.guest, work.over = g, make(chan struct{})
+	g.work = work
+	go func() {
+		work.err = guarded(do)
+		close(work.over)
+		g.out.aside.Send(work)
+	}()
+}
+
+// guarded turns a panic into an error, where no supervisor sees it.
+func guarded(do func() error) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
+		}
+	}()
+	return do()
 }
 
 // layout is what the device compiles, for weights that come in slabs if they are not in place. What it does beside the
@@ -79,14 +130,14 @@ func (g *guest) layout(slabs []byte) backend.Config {
 }
 
 // furnish makes a guest whose model was just compiled ready for weights.
-func (g *guest) furnish(w *tiers.Wiring, late lateEdges) {
-	g.resident, g.gen, g.owed, g.queue, g.flying, g.steps = false, 0, nil, nil, nil, nil
+func (g *guest) furnish(late lateEdges) {
+	g.resident, g.steps = false, nil
 	g.cargo, g.weights = nil, nil
 	if g.spec.layout.InPlace() == nil {
 		source := tiers.Source{File: g.spec.file, Bound: g.spec.bound, Plan: &g.spec.plan}
 		g.cargo = tiers.NewCargo(source, g.model, g.progress)
 		if g.spec.streams() {
-			g.weights = tiers.NewResidency(g.cargo, w.Want.Send, w.Returned.Send)
+			g.weights = tiers.NewResidency(g.cargo, g.out.ways.Want.Send, g.out.ways.Returned.Send)
 			g.weights.CountTo(&g.stats.streamed)
 		}
 	}
@@ -103,30 +154,32 @@ func (g *guest) loaded() {
 	}
 }
 
-// leave closes the model, once no read writes to its memory any more.
-func (g *guest) leave() error {
-	if g.model == nil {
-		return nil
+// leave takes the model out. What it returns closes it, once no read writes to its memory any more.
+func (g *guest) leave() (closes func() error) {
+	model, cargo := g.model, g.cargo
+	g.model, g.steps, g.cargo, g.weights, g.resident = nil, nil, nil, nil, false
+	return func() error {
+		if model == nil {
+			return nil
+		}
+		if cargo != nil {
+			cargo.Close()
+		}
+		ring := model.Steps()
+		err := model.Close()
+		for _, s := range ring { // they may still be on their way to the sampler, which has no turn now
+			s.Logits = nil
+		}
+		return err
 	}
-	if g.cargo != nil {
-		g.cargo.Close()
-	}
-	ring := g.model.Steps()
-	err := g.model.Close()
-	for _, s := range ring { // they may still be on their way to the sampler, which has no turn now
-		s.Logits = nil
-	}
-	g.model, g.steps, g.cargo, g.weights = nil, nil, nil, nil
-	return err
 }
 
-// answer tells the scheduler that its generation has begun, when the weights are there and nothing older runs. It is
-// alone on the device, or not.
-func (g *guest) answer(alone bool) {
+// answer tells the scheduler that its generation has begun, when the weights are there and nothing older runs.
+func (g *guest) answer() {
 	if g.owed == nil || !g.resident || len(g.flying) > 0 {
 		return
 	}
-	g.out.ring.Send(&stepRing{gen: g.gen, steps: g.steps, shared: !alone})
+	g.out.ring.Send(&stepRing{gen: g.gen, steps: g.steps})
 	g.owed.Done()
 	g.owed = nil
 }

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -17,35 +16,41 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/internal/trace/stall"
-	"github.com/sluice-ai/sluice/storage/pin"
+	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
-// House is the facade of all that runs: models, and the device, pool and reader that they share. Its methods may be
-// called from any goroutine.
+// House is the facade of all that runs: models, which enter and leave, and the device, pool and reader that they share.
+// Its methods may be called from any goroutine.
 type House struct {
-	system  *run.System
-	turns   *run.Turns
-	log     zerolog.Logger
-	wiring  *houseWiring
-	health  *health
-	device  backend.Device
-	slabs   *pin.Arena
-	disk    tiers.OpenDisk
-	sums    *uring.Sums   // of what was read
-	late    time.Duration // how long a step waits for a drive
-	masking func()        // called before each mask that is found beside steps
-	quick   int           // steps that grammars may take between two steps of the model
-	tenants []*tenant
-	watch   *watch
+	system *run.System
+	turns  *run.Turns
+	log    zerolog.Logger
+	wiring *houseWiring
+	health *health // it is ready when it cannot serve
+	device backend.Device
+	kept   *deviceMemory
+	slabs  *tiers.Slabs
+	sums   *uring.Sums // of what was read
+	watch  *watch
+	hooks
+
+	compute  *trace.Track // of the segments and steps of all models
+	recorder *recorder    // nil: nobody asked for a trace
+	budget   []int64      // bytes for all models, by device as plans have them: the program's memory first
+	planning sync.Mutex   // held while models are planned: what they take, the next ones do not find
+	closed   sync.Once
 
 	mu      sync.Mutex
 	closing bool
-	open    int           // requests of all models
-	empty   chan struct{} // closed when closing and no request is open
-	closed  sync.Once
+	tenants []*tenant
+	bars    map[string]bar // by file
+}
 
-	recorder *recorder // nil: nobody asked for a trace
+// bar keeps a model out that harmed others.
+type bar struct {
+	err   error
+	until time.Time
 }
 
 // Credits lists the credits that are counted between actors that models share, or a model's and those.
@@ -79,93 +84,101 @@ func (h *House) Device() string { return h.wiring.device.Address.Id }
 // Health returns nil while the house can serve, else why it cannot.
 func (h *House) Health() error { return h.health.get() }
 
-// check says whether a model's file, if it is still read, is as it was opened.
-func (h *House) check(s *spec) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closing || s.layout.InPlace() == nil && s.sharedSlots() == 0 {
-		return nil
-	}
-	return s.file.Check()
-}
-
-// Loaded returns how many bytes of weights have arrived, of how many.
-func (h *House) Loaded() (done, total int64) {
-	for _, t := range h.tenants {
-		d, all := t.weights()
-		done, total = done+d, total+all
-	}
-	return done, total
-}
-
 // elsewhere says whether an actor is of a model other than t.
 func (h *House) elsewhere(id string, t *tenant) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	return slices.ContainsFunc(h.tenants, func(o *tenant) bool { return o != t && o.has(id) })
 }
 
-// enter takes a place in the house for a request, unless it is closing.
-func (h *House) enter() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closing {
-		return ErrClosed
-	}
-	h.open++
-	return nil
-}
-
-func (h *House) leave() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.open--; h.open == 0 && h.closing {
-		close(h.empty)
-	}
-}
-
-// Close stops everything: no new requests, those that are open may finish until ctx ends and are cut then; after
-// them the actors in order, and the memory. It returns ctx's error if requests were cut.
-func (h *House) Close(ctx context.Context) error {
-	var err error
-	h.closed.Do(func() { err = h.close(ctx) })
-	return err
-}
-
-func (h *House) close(ctx context.Context) error {
-	h.mu.Lock()
-	h.closing = true
-	if h.open == 0 {
-		close(h.empty)
-	}
-	h.mu.Unlock()
-
-	var cut error
-	select {
-	case <-h.empty:
-	case <-ctx.Done():
-		cut = ctx.Err()
-		for _, t := range h.tenants {
-			t.wiring.facade.hangUpAll.Send(&hangUpAll{ErrClosed})
-		}
-		<-h.empty
-	}
-	done := make(chan struct{})
-	h.wiring.shutdown.Send(&shutdown{done})
-	<-done
-	errs := []error{cut, h.system.Stop(h.wiring.house.Address), h.recorder.end()}
-	h.system.Shutdown()
-	return errors.Join(append(errs, h.free())...)
-}
-
-// free gives back what the tree stood on. No actor is left.
-func (h *House) free() error {
-	errs := []error{h.device.Close(), h.slabs.Close(), h.sums.Close()}
-	for _, t := range h.tenants {
-		errs = append(errs, t.spec.file.Close(), t.tape.close())
-	}
-	return errors.Join(errs...)
-}
-
-// gaveUp is called by supervision for an actor that keeps failing and that the house cannot do without.
+// gaveUp is called by supervision for an actor that keeps failing: the house cannot do without it, unless it is a
+// model's.
 func (h *House) gaveUp(child *actor.PID, reason any) {
-	h.wiring.failed.Send(&run.Failed{Err: fmt.Errorf("actor %s keeps failing: %v", child.Id, reason)})
+	err := fmt.Errorf("actor %s keeps failing: %v", child.Id, reason)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range h.tenants {
+		if t.has(child.Id) {
+			t.fail(err)
+			return
+		}
+	}
+	h.wiring.failed.Send(&run.Failed{Err: err})
+}
+
+// names are those of the models that are in the house.
+func (h *House) names() map[string]bool {
+	taken := map[string]bool{}
+	for _, t := range h.tenants {
+		taken[t.spec.info.Name] = true
+	}
+	return taken
+}
+
+// keyOf tells one model's file from others.
+func keyOf(f *gguf.File) string {
+	part := f.Part(0)
+	return part.Path + "\x00" + part.Name
+}
+
+// left is what the models in the house leave of its budget, by device as plans have them; at least a byte of each.
+func (h *House) left() []int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	left := slices.Clone(h.budget)
+	for i := range left {
+		for _, t := range h.tenants {
+			left[i] -= t.stay.takes[i]
+		}
+		left[i] = max(left[i], 1)
+	}
+	return left
+}
+
+// lessened are a device's traits where it has so much left.
+func lessened(t backend.Traits, left []int64) backend.Traits {
+	if t.Devices == nil {
+		if t.Free > 0 {
+			t.Free = left[len(left)-1]
+		}
+		return t
+	}
+	t.Devices = slices.Clone(t.Devices)
+	for i := range t.Devices {
+		if d := &t.Devices[i]; d.Free > 0 {
+			d.Free = left[i]
+		}
+	}
+	return t
+}
+
+// takes is what a model takes by its plan, by device.
+func (s *spec) takes() (all []int64) {
+	for _, t := range s.plan.Takes {
+		all = append(all, t.Bytes())
+	}
+	return all
+}
+
+// measured corrects what a model takes of a device's own memory, once it is laid out there.
+func (h *House) measured(t *tenant, m backend.Memory) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := &t.spec.plan; p.Apart() && !p.Divided() {
+		t.stay.takes[1] = m.Weights + m.KV + m.Scratch
+	}
+}
+
+// barred ends a model that harms others, and keeps it out for a while.
+func (h *House) barred(t *tenant, err error) {
+	h.mu.Lock()
+	at := now()
+	for key, b := range h.bars {
+		if !at.Before(b.until) {
+			delete(h.bars, key)
+		}
+	}
+	h.bars[keyOf(t.spec.file)] = bar{err, at.Add(lostWindow)}
+	h.mu.Unlock()
+	t.fail(err)
 }

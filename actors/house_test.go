@@ -121,7 +121,7 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{"a", "a", "b", "a-2", "a"} {
 		specs = append(specs, &spec{info: Info{Name: name}})
 	}
-	distinguish(specs)
+	distinguish(specs, map[string]bool{})
 	got := ""
 	for _, s := range specs {
 		got += s.info.Name + " "

@@ -124,7 +124,6 @@ func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.
 		}
 		s.settle(&plan.Models[i], &models[i], traits)
 	}
-	distinguish(specs)
 	return specs, plan, nil
 }
 
@@ -144,9 +143,8 @@ func settleLayers(models []Model, asks []place.Ask, m place.Machine) error {
 	return nil
 }
 
-// distinguish numbers models of the same name from the second one on: a, a-2, a-3.
-func distinguish(specs []*spec) {
-	taken := map[string]bool{}
+// distinguish numbers models whose names are taken: a, a-2, a-3.
+func distinguish(specs []*spec, taken map[string]bool) {
 	for _, s := range specs {
 		name := s.info.Name
 		for n := 2; taken[s.info.Name]; n++ {

@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,14 +17,28 @@ const drainEvery = 10 * time.Millisecond
 
 // watch knows what the device did with its time.
 type watch struct {
-	spans  *trace.Ring
-	idle   *trace.Wait // of the device
-	models []*stats    // whose schedulers say what they lack
+	spans *trace.Ring
+	idle  *trace.Wait // of the device
+
+	mu     sync.Mutex
+	models []*stats // whose schedulers say what they lack
 
 	told struct { // last
 		sync.Mutex
 		stall.Time
 	}
+}
+
+func (w *watch) add(s *stats) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.models = append(w.models, s)
+}
+
+func (w *watch) drop(s *stats) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.models = slices.DeleteFunc(w.models, func(o *stats) bool { return o == s })
 }
 
 // recording is a trace that has begun: its spans are those that end from then on.
@@ -109,6 +124,8 @@ func (w *watch) why(cause trace.Cause) trace.Cause {
 		return cause
 	}
 	lacking := trace.NoWork
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, s := range w.models {
 		switch c := trace.Cause(s.lacking.Load()); c {
 		case trace.Unknown: // a step is on its way through sampler and scheduler

@@ -35,7 +35,6 @@ type scheduler struct {
 	unflushed   run.Waiting
 	state       *batch.State
 	ring        []*step // the next one first; those in flight are the last ones
-	shared      bool    // the device is other models' too
 	waits       bool    // the device may wait for word of it
 	contended   bool    // others wanted the device when the last step ended
 	urgent      bool    // a session has news that should not wait: an answer begins or ends
@@ -99,7 +98,7 @@ func (s *scheduler) Receive(c actor.Context) {
 		}
 	case *stepRing:
 		if m.gen == s.gen {
-			s.ring, s.shared = slices.Clone(m.steps), m.shared
+			s.ring = slices.Clone(m.steps)
 		}
 	case *run.Flushed:
 		if m.Gen == s.gen {
@@ -195,7 +194,7 @@ var errNoBlocks = errors.New("the KV cache has too few blocks for this sequence 
 func (s *scheduler) dispatch(m *step) {
 	copy(s.ring, s.ring[1:])
 	s.ring[len(s.ring)-1] = m
-	s.waits = s.shared
+	s.waits = true
 	s.draws(m)
 	m.gen, m.err = s.gen, nil
 	m.delays, s.delays = s.delays, delays{}

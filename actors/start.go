@@ -3,19 +3,18 @@ package actors
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
-	"github.com/sluice-ai/sluice/actors/tiers"
-	"github.com/sluice-ai/sluice/internal/mem"
 )
 
 // Start opens a house of one model. To close its engine closes the house.
 func Start(ctx context.Context, c Config) (*Engine, error) {
 	h, err := Open(ctx, HouseConfig{
-		Models: []Model{c.Model}, Device: c.Device, Log: c.Log, Progress: c.Progress, Trace: c.Trace, hooks: c.hooks,
+		Models: []Model{c.Model}, Device: c.Device, Log: c.Log, Trace: c.Trace, hooks: c.hooks,
 	})
 	if err != nil {
 		return nil, err
@@ -23,76 +22,66 @@ func Start(ctx context.Context, c Config) (*Engine, error) {
 	return h.Engines()[0], nil
 }
 
-// Open validates the models, starts the actors, loads the weights and returns when all can serve. On an error, files
+// Open starts a house. It validates the models, loads their weights and returns when all can serve. On an error, files
 // and device are closed too.
 func Open(ctx context.Context, c HouseConfig) (*House, error) {
-	h, err := prepare(&c)
-	if err != nil {
-		errs := []error{err, c.Device.Close()}
-		for _, m := range c.Models {
-			errs = append(errs, m.File.Close())
-		}
-		return nil, errors.Join(errs...)
-	}
+	h := newHouse(&c)
 	if c.Trace != nil {
 		h.recorder = startRecorder(h.watch, c.Trace)
 	}
-	at := h.wiring.house
-	r := h.tree()
-	err = h.system.Start(run.Spec{
-		Name: at.Address.Id, Capacity: h.wiring.graph.Capacity(at), Children: h.system.Supervisor(h.gaveUp),
+	at, supervisor := h.wiring.house, h.system.Supervisor(h.gaveUp)
+	r := h.tree(supervisor)
+	err := h.system.Start(run.Spec{
+		Name: at.Address.Id, Room: h.wiring.graph.Room(at), Children: supervisor,
 		Produce: func(int) actor.Actor { return r },
 	})
 	if err != nil {
-		return nil, errors.Join(err, h.recorder.end(), h.free())
+		return nil, errors.Join(err, h.recorder.end(), h.free(), closeFiles(c.Models))
 	}
-	if err := h.await(ctx, c.Progress); err != nil {
-		cut, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = h.Close(cut) // the first error says more
+	if len(c.Models) == 0 {
+		return h, nil
+	}
+	if _, err := h.enter(ctx, c.Models); err != nil {
+		_ = h.Close(context.Background()) // no request was ever open, and the first error says more
 		return nil, err
 	}
 	return h, nil
 }
 
-// prepare does all that can fail before an actor runs.
-func prepare(c *HouseConfig) (*House, error) {
-	memory := mem.Available()
-	if c.Memory > 0 {
-		memory = min(memory, c.Memory)
-	}
-	specs, plan, err := planAll(c.Models, c.Device.Traits(), memory, c.plan)
-	if err != nil {
-		return nil, err
-	}
-	tapes := make([]*tape, len(specs))
-	for i, s := range specs {
-		if tapes[i], err = newTape(&c.Models[i], s); err != nil {
-			return nil, fmt.Errorf("the token trace: %w", err)
-		}
-	}
-	slabs, err := tiers.NewSlabs(plan)
-	if err != nil {
-		return nil, err
-	}
-	return newHouse(c, specs, tapes, slabs), nil
+// Close stops everything: no new requests, those that are open may finish until ctx ends and are cut then; after
+// them the actors in order, and the memory. It returns ctx's error if requests were cut.
+func (h *House) Close(ctx context.Context) error {
+	var err error
+	h.closed.Do(func() { err = h.close(ctx) })
+	return err
 }
 
-// await waits until the models are loaded.
-func (h *House) await(ctx context.Context, progress func(done, total int64)) error {
-	tick := ticker(progress != nil)
-	defer tick.Stop()
-	for {
-		select {
-		case <-h.health.ready:
-			if progress != nil {
-				progress(h.Loaded())
+func (h *House) close(ctx context.Context) error {
+	h.mu.Lock()
+	h.closing = true
+	all := slices.Clone(h.tenants)
+	h.mu.Unlock()
+	cut := make([]error, len(all))
+	var leaving sync.WaitGroup
+	for i, t := range all {
+		leaving.Go(func() {
+			if t.stay.close() {
+				cut[i] = h.part(ctx, t)
 			}
-			return h.health.get()
-		case <-tick.C:
-			progress(h.Loaded())
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+			<-t.stay.over
+		})
 	}
+	leaving.Wait()
+	done := make(chan struct{})
+	h.wiring.shutdown.Send(&shutdown{done})
+	<-done
+	errs := []error{errors.Join(cut...), h.system.Stop(h.wiring.house.Address), h.recorder.end()}
+	h.system.Shutdown()
+	return errors.Join(append(errs, h.free())...)
 }
+
+// free gives back what the tree stood on. No actor is left.
+func (h *House) free() error { return errors.Join(h.device.Close(), h.slabs.Close(), h.sums.Close()) }
+
+// Close closes the house, with all its models.
+func (e *Engine) Close(ctx context.Context) error { return e.house.Close(ctx) }

@@ -94,8 +94,8 @@ func (s *fixtures) Load(ctx context.Context, name string, room swap.Room, progre
 	if err != nil {
 		return nil, err
 	}
-	m.Weights = room.Host
-	h, err := Open(ctx, HouseConfig{Models: []Model{m}, Device: s.device, Log: zerolog.Nop(), Progress: progress})
+	m.Weights, m.Progress = room.Host, progress
+	h, err := Open(ctx, HouseConfig{Models: []Model{m}, Device: s.device, Log: zerolog.Nop()})
 	if err != nil {
 		return nil, err
 	}

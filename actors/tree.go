@@ -5,107 +5,121 @@ import (
 	"net/url"
 	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/constrain"
-	"github.com/sluice-ai/sluice/storage/pin"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
 // Here a house is put together: who is whose child, and what each of them is given.
 
-func newHouse(c *HouseConfig, specs []*spec, tapes []*tape, slabs *pin.Arena) *House {
+func newHouse(c *HouseConfig) *House {
 	h := &House{
-		system: run.NewSystem(c.Log), log: c.Log, device: c.Device, slabs: slabs, sums: uring.NewSums(),
-		health: newHealth(), empty: make(chan struct{}), disk: tiers.OpenRing,
+		system: run.NewSystem(c.Log), log: c.Log, device: c.Device, slabs: new(tiers.Slabs), sums: uring.NewSums(),
+		health: newHealth(), bars: map[string]bar{}, kept: &deviceMemory{}, hooks: c.hooks,
 	}
-	if c.disk != nil {
-		h.disk = c.disk
+	if h.disk == nil {
+		h.disk = tiers.OpenRing
 	}
-	h.late, h.quick, h.masking = cmp.Or(c.late, usuallyLate), cmp.Or(c.quick, constrain.Quick), func() {}
-	if c.masking != nil {
-		h.masking = c.masking
+	if h.masking == nil {
+		h.masking = func() {}
 	}
-	h.turns = run.NewTurns(crowded(c.Device.Traits(), specs), batch.Window/4) // waiting must not use up a client's credit
-	slots := 0
-	for _, s := range specs {
-		slots += s.sharedSlots()
+	h.late, h.quick = cmp.Or(h.late, usuallyLate), cmp.Or(h.quick, constrain.Quick)
+	for i, d := range devicesOf(c.Device.Traits()) {
+		h.budget = append(h.budget, d.Free)
+		if i == 0 {
+			h.budget[0] = mem.Available()
+		}
 	}
-	h.wiring = wireHouse(h.system, h.turns, slots)
-	compute := h.system.Spans().Track(h.wiring.device.Address.Id + "/compute")
-	h.watch = &watch{spans: h.system.Spans(), idle: compute.Waits()}
-	for i, s := range specs {
-		t := h.newTenant(s, tapes[i], compute)
-		h.tenants, h.watch.models = append(h.tenants, t), append(h.watch.models, &t.stats)
+	if c.Memory > 0 {
+		h.budget[0] = min(h.budget[0], c.Memory)
 	}
+	h.turns = run.NewTurns(false, batch.Window/4) // waiting must not use up a client's credit
+	h.wiring = wireHouse(h.system, h.turns)
+	h.compute = h.system.Spans().Track(h.wiring.device.Address.Id + "/compute")
+	h.watch = &watch{spans: h.system.Spans(), idle: h.compute.Waits()}
 	return h
 }
 
-// crowded says whether steps take every core on a device that computes some of their segments.
-func crowded(t backend.Traits, specs []*spec) bool {
+// crowded says whether steps take every core on a device that computes some segments of models.
+func crowded(t backend.Traits, all []*tenant) bool {
 	cores := runtime.GOMAXPROCS(0)
-	return slices.ContainsFunc(specs, func(s *spec) bool {
+	return slices.ContainsFunc(all, func(x *tenant) bool {
+		s := x.spec
 		return slices.ContainsFunc(s.bound.Program.All(), func(segment int) bool {
 			return t.Of(&s.layout.Layout, segment).Threads >= cores
 		})
 	})
 }
 
-// newTenant takes a model in. The spans of its segments go where the device's are.
-func (h *House) newTenant(s *spec, tape *tape, compute *trace.Track) *tenant {
+// newTenant takes a model in. The spans of its segments go where the device's are. The caller holds the house's mutex.
+func (h *House) newTenant(s *spec, tape *tape) *tenant {
 	path := h.wiring.house.Address.Id + "/model/" + pathOf(s.info.Name)
-	t := &tenant{spec: s, tape: tape, log: h.log, health: newHealth(),
-		wiring: wireModel(h.system, h.turns, h.wiring, path, s.layout.Ring())}
-	t.stats.spans = compute
+	t := &tenant{spec: s, tape: tape, log: h.log, health: newHealth(), stay: newStay(),
+		wiring: wireModel(h.system, h.turns, h.wiring, path, s.layout.Ring(), s.sharedSlots())}
+	t.stats.spans, t.stay.takes = h.compute, s.takes()
+	for slices.ContainsFunc(h.tenants, func(o *tenant) bool { return o.stay.index == t.stay.index }) {
+		t.stay.index++
+	}
+	t.lodger = &lodger{guest: h.newGuest(t), child: h.modelChild(t), to: t.wiring.root,
+		hangUp: func(err error) { t.wiring.hangUpAll.Send(&hangUpAll{err}) }, here: func() { close(t.stay.here) }}
+	h.wiring.graph.Join(t.wiring.graph)
+	h.watch.add(&t.stats)
+	h.tenants = append(h.tenants, t)
 	return t
 }
 
 // pathOf is a name as a part of an actor's path: another one for each name.
 func pathOf(name string) string { return url.PathEscape(name) }
 
-// tree is the house's root actor, with all that it will start.
-func (h *House) tree() *root {
-	w := h.wiring
-	r := &root{system: h.system, log: h.log, health: h.health, graph: w.graph, loaded: map[int]bool{}}
-	kept := &deviceMemory{}
-	for i, t := range h.tenants {
-		r.hangUpAll, r.last = append(r.hangUpAll, t.wiring.hangUpAll), append(r.last, t.wiring.model)
-		kept.guests = append(kept.guests, &guest{
-			index: i, spec: t.spec, tape: t.tape, out: t.wiring.guest, stats: &t.stats, progress: &t.loaded,
-			timed: h.device.Traits().Clock,
-		})
-		if g := kept.guests[i]; h.device.Traits().Memory == backend.OwnMemory && t.spec.streams() {
-			path := w.device.Address.Id
-			g.copies, g.computes = h.system.Spans().Track(path+"/copies"), h.system.Spans().Track(path+"/beside")
-		}
+func (h *House) newGuest(t *tenant) *guest {
+	traits := h.device.Traits()
+	g := &guest{
+		index: t.stay.index, spec: t.spec, tape: t.tape, out: t.wiring.guest, stats: &t.stats, progress: &t.loaded,
+		timed: traits.Clock,
+		tell: guestNews{
+			ready: func() { t.health.set(nil) }, fail: t.fail, barred: func(err error) { h.barred(t, err) },
+			measured: func(m backend.Memory) { h.measured(t, m) },
+			gone:     sync.OnceFunc(func() { close(t.stay.gone) }),
+		},
 	}
-	r.last = append(r.last, w.device, w.tiers.Reader, w.tiers.Pool)
-	r.children = func() []run.Child {
-		all := append(w.tiers.Shared(h.system, h.log, h.slabs, h.disk, h.sums), run.Child{
-			At: w.device, Children: h.system.Supervisor(h.gaveUp),
-			Produce: func(n int) actor.Actor { return h.newDevice(kept, n) },
-		})
-		for _, t := range h.tenants {
-			all = append(all, h.modelChild(t))
-		}
-		return all
+	if traits.Memory == backend.OwnMemory && t.spec.streams() {
+		path := h.wiring.device.Address.Id
+		g.copies, g.computes = h.system.Spans().Track(path+"/copies"), h.system.Spans().Track(path+"/beside")
 	}
-	return r
+	return g
 }
 
-func (h *House) newDevice(kept *deviceMemory, incarnation int) *device {
+// tree is the house's root actor, with all that it will start.
+func (h *House) tree(supervisor *run.Supervisor) *root {
+	w := h.wiring
+	return &root{
+		system: h.system, log: h.log, health: h.health, graph: w.graph, supervisor: supervisor,
+		leaving: map[string]*leave{}, last: []run.Place{w.device, w.tiers.Reader, w.tiers.Pool},
+		shared: func() []run.Child {
+			return append(w.tiers.Shared(h.system, h.log, h.slabs, h.disk, h.sums), run.Child{
+				At: w.device, Children: h.system.Supervisor(h.gaveUp),
+				Produce: func(n int) actor.Actor { return h.newDevice(n) },
+			})
+		},
+	}
+}
+
+func (h *House) newDevice(incarnation int) *device {
 	traits := h.device.Traits()
 	d := &device{
 		out: h.wiring.deviceEdges, tiers: h.wiring.tiers, graph: h.wiring.graph, system: h.system, turns: h.turns,
-		log: h.log, backend: h.device, slabs: h.slabs, kept: kept, incarnation: incarnation,
-		order: batch.NewTurns(len(kept.guests)), idle: h.watch.idle, flight: traits.Flight,
-		at:       cursor{turns: h.turns, idle: h.watch.idle, working: &kept.working},
+		log: h.log, backend: h.device, slabs: h.slabs, kept: h.kept, incarnation: incarnation,
+		order: batch.NewTurns(0), idle: h.watch.idle, why: h.watch.why, flight: traits.Flight,
+		at:       cursor{turns: h.turns, idle: h.watch.idle, working: &h.kept.working},
 		watchdog: watchdog{most: h.late, debt: &h.wiring.tiers.Debt, wake: h.wiring.deviceEdges.overdue},
 	}
 	if traits.Clock {

@@ -2,7 +2,9 @@ package run
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -40,11 +42,15 @@ type Declared struct {
 	Full string `json:"full"` // what the sender does without credit
 }
 
-// Graph is the edges of a tree of actors. It is complete before the first actor starts.
+// Graph is the edges of a tree of actors. It is complete before the first of them starts, but for graphs that join.
 type Graph struct {
 	system *System
 	edges  []*Declared
 	counts []count
+
+	mu     sync.Mutex
+	joined []*Graph
+	rooms  map[string]*atomic.Int64 // of the mailboxes of actors that were started, by their kind
 }
 
 // count is what a counted edge counts.
@@ -61,7 +67,38 @@ type Credits struct {
 }
 
 // NewGraph returns a graph without edges. Without a system nothing can be sent, but everything is declared.
-func NewGraph(s *System) *Graph { return &Graph{system: s} }
+func NewGraph(s *System) *Graph { return &Graph{system: s, rooms: map[string]*atomic.Int64{}} }
+
+// Join makes room for the edges of another graph to actors of this one, which may run. Its own actors start later.
+func (g *Graph) Join(other *Graph) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.joined = append(g.joined, other)
+	for kind, room := range g.rooms {
+		room.Store(max(room.Load(), g.capacity(kind)))
+	}
+}
+
+// Part ends what Join began: nothing is sent any more on the other graph's edges. Mailboxes keep the room that they
+// had, since its last messages may still be there: room is for the most graphs that were ever joined at once.
+func (g *Graph) Part(other *Graph) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.joined = slices.DeleteFunc(g.joined, func(o *Graph) bool { return o == other })
+}
+
+// Room is that of the mailboxes of actors at p: it grows when a graph joins.
+func (g *Graph) Room(p Place) *atomic.Int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	room := g.rooms[p.Kind]
+	if room == nil {
+		room = new(atomic.Int64)
+		g.rooms[p.Kind] = room
+	}
+	room.Store(max(room.Load(), g.capacity(p.Kind)))
+	return room
+}
 
 // Edges lists what was declared, in this order.
 func (g *Graph) Edges() []Declared {
@@ -84,9 +121,23 @@ func (g *Graph) Credits() []Credits {
 // Capacity is how many messages the mailbox of an actor at p must hold: the credits of all edges to it, and one more
 // for a Crash. A full mailbox is therefore a defect.
 func (g *Graph) Capacity(p Place) int {
-	n := 1
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return int(g.capacity(p.Kind))
+}
+
+func (g *Graph) capacity(kind string) int64 {
+	n := 1 + g.credits(kind)
+	for _, o := range g.joined {
+		n += o.credits(kind)
+	}
+	return int64(n)
+}
+
+// credits are those of the graph's own edges to actors of a kind.
+func (g *Graph) credits(kind string) (n int) {
 	for _, d := range g.edges {
-		if d.To == p.Kind {
+		if d.To == kind {
 			n += d.Credits
 		}
 	}
@@ -112,7 +163,7 @@ func (g *Graph) Spawn(c actor.Context, children ...Child) error {
 			x.Graph = g
 		}
 		err := g.system.Spawn(c, Spec{
-			Name: x.Name, Capacity: x.Graph.Capacity(x.At), Line: x.At.Line, Children: x.Children, Produce: x.Produce,
+			Name: x.Name, Room: x.Graph.Room(x.At), Line: x.At.Line, Children: x.Children, Produce: x.Produce,
 		})
 		if err != nil {
 			return err

@@ -84,16 +84,10 @@ type Partners struct {
 func Partner(g *Graph, of Place, restarts int, with ...Place) Partners {
 	p := Partners{of: of.Address}
 	for _, w := range with {
-		p = p.And(g, g, of, restarts, w)
+		flush := Connect[Flush](g, of, w, Most(restarts), Bounded)
+		p.flush = append(p.flush, flush)
+		p.flushed = append(p.flushed, Connect[Flushed](g, w, of, Each(flush), "an answer to each"))
 	}
-	return p
-}
-
-// And adds a partner that stands in another graph than the actor, there.
-func (p Partners) And(there, here *Graph, of Place, restarts int, with Place) Partners {
-	flush := Connect[Flush](there, of, with, Most(restarts), Bounded)
-	p.flush = append(p.flush, flush)
-	p.flushed = append(p.flushed, Connect[Flushed](here, with, of, Each(flush), "an answer to each"))
 	return p
 }
 

@@ -26,6 +26,7 @@ type Refusable interface{ Refused() }
 // from ever being full; a refusal is therefore a defect, and tests fail on it. See docs/adr/0001.
 type mailbox struct {
 	mu        sync.Mutex
+	room      *atomic.Int64 // messages that each lane holds
 	user      ring
 	urgent    ring
 	system    []any
@@ -68,8 +69,10 @@ type envelope struct {
 	at      time.Time
 }
 
-func newMailbox(capacity int, l *load) *mailbox {
-	m := &mailbox{user: newRing(capacity), urgent: newRing(capacity), load: l, scheduled: true} // until Start
+// newMailbox returns one that holds as many messages as there is room for, which may grow.
+func newMailbox(room *atomic.Int64, l *load) *mailbox {
+	size := int(room.Load())
+	m := &mailbox{room: room, user: newRing(size), urgent: newRing(size), load: l, scheduled: true} // until Start
 	m.run = m.process
 	return m
 }
@@ -102,11 +105,11 @@ func (m *mailbox) PostUserMessage(message any) {
 	if ok {
 		switch bare.(type) {
 		case *actor.PoisonPill:
-			ok = m.user.force(envelope{message, now()})
+			ok = m.user.push(envelope{message, now()}, m.user.size+1)
 		case Urgent:
-			ok = m.urgent.push(envelope{message, now()})
+			ok = m.urgent.push(envelope{message, now()}, int(m.room.Load()))
 		default:
-			ok = m.user.push(envelope{message, now()})
+			ok = m.user.push(envelope{message, now()}, int(m.room.Load()))
 		}
 	}
 	depth := int64(m.user.len() + m.urgent.len())
@@ -272,7 +275,7 @@ func (m *mailbox) close() []envelope {
 	return left
 }
 
-// ring is a fixed queue.
+// ring is a queue that grows as far as it may.
 type ring struct {
 	items       []envelope
 	first, size int
@@ -282,26 +285,26 @@ func newRing(capacity int) ring { return ring{items: make([]envelope, capacity)}
 
 func (r *ring) len() int { return r.size }
 
-func (r *ring) push(e envelope) bool {
-	if r.size == len(r.items) {
+// push adds an item, unless there are most of them.
+func (r *ring) push(e envelope, most int) bool {
+	if r.size >= most {
 		return false
+	}
+	if r.size == len(r.items) {
+		r.grow(most)
 	}
 	r.items[(r.first+r.size)%len(r.items)] = e
 	r.size++
 	return true
 }
 
-// force admits a control message even when the ring is full.
-func (r *ring) force(e envelope) bool {
-	if r.size == len(r.items) {
-		wider := make([]envelope, 0, r.size+1)
-		for range r.size {
-			old, _ := r.pop()
-			wider = append(wider, old)
-		}
-		r.items, r.first, r.size = wider[:cap(wider)], 0, len(wider)
+func (r *ring) grow(size int) {
+	wider := make([]envelope, 0, size)
+	for range r.size {
+		old, _ := r.pop()
+		wider = append(wider, old)
 	}
-	return r.push(e)
+	r.items, r.first, r.size = wider[:cap(wider)], 0, len(wider)
 }
 
 func (r *ring) pop() (envelope, bool) {

@@ -18,7 +18,7 @@ func (heard) EscalateFailure(_ any, _ any) {}
 
 // TestMailboxBeforeStart: protoactor makes an actor known by its name before it gives the mailbox its handlers.
 func TestMailboxBeforeStart(t *testing.T) {
-	m := newMailbox(4, &load{track: trace.New(1, now()).Track("a")})
+	m := newMailbox(roomFor(4), &load{track: trace.New(1, now()).Track("a")})
 	posted := make(chan struct{})
 	go func() {
 		m.PostUserMessage("early")

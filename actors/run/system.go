@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -64,6 +65,7 @@ func (s *System) Address(path string) *actor.PID {
 type Spec struct {
 	Name     string                            // within its parent
 	Capacity int                               // messages that its mailbox holds
+	Room     *atomic.Int64                     // likewise, where that may grow; nil: Capacity
 	Line     *Line                             // on which it takes turns; nil: a goroutine whenever it has messages
 	Children actor.SupervisorStrategy          // of its children; nil: it has none, or none that it restarts
 	Produce  func(incarnation int) actor.Actor // called for each incarnation, which counts from 0
@@ -91,9 +93,12 @@ func (s *System) props(id string, spec *Spec) *actor.Props {
 	s.mu.Lock()
 	s.loads[id] = l
 	s.mu.Unlock()
-	capacity, produce, incarnation := spec.Capacity, spec.Produce, -1
+	room, produce, incarnation := spec.Room, spec.Produce, -1
+	if room == nil {
+		room = roomFor(spec.Capacity)
+	}
 	options := []actor.PropsOption{
-		actor.WithMailbox(func() actor.Mailbox { return newMailbox(capacity, l) }),
+		actor.WithMailbox(func() actor.Mailbox { return newMailbox(room, l) }),
 	}
 	if spec.Line != nil {
 		options = append(options, actor.WithDispatcher(spec.Line))
@@ -167,8 +172,22 @@ func (s *System) load(id string) *load {
 // Forget drops the account of an actor that is gone.
 func (s *System) Forget(id string) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	delete(s.loads, id)
-	s.mu.Unlock()
+}
+
+// ForgetTree drops the accounts of an actor that is gone and of all below it.
+func (s *System) ForgetTree(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.loads, func(at string, _ *load) bool { return at == id || strings.HasPrefix(at, id+"/") })
+}
+
+// roomFor is a mailbox's room that stays as it is.
+func roomFor(messages int) *atomic.Int64 {
+	n := new(atomic.Int64)
+	n.Store(int64(messages))
+	return n
 }
 
 // Status is what one actor has done.

@@ -49,6 +49,13 @@ func NewTurns(crowded bool, keep int) *Turns {
 	return t
 }
 
+// Crowd says whether steps take every core from now on.
+func (t *Turns) Crowd(crowded bool) {
+	t.mu.Lock()
+	t.crowded = crowded
+	t.mu.Unlock()
+}
+
 // Schedule implements actor.Dispatcher.
 func (l *Line) Schedule(mailbox func()) {
 	t := l.turns

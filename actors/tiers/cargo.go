@@ -26,6 +26,7 @@ type Cargo struct {
 	memory   *tenure // of the model's
 	slots    int
 	ends     []ending // by berth: of the last item that came to its end; the uploader's incarnations share it
+	failed   bool     // the device was told that some of it does not come; the prefetcher's
 }
 
 // NewCargo is what goes from a model's file to the device. Its progress begins anew.
@@ -47,7 +48,7 @@ func (c *Cargo) berth(group int) int {
 	return c.home(group).Slot
 }
 
-// Close returns when nothing is read into the model's memory any more, and nothing will be.
+// Close returns when nothing is read or uploaded for the model any more, and nothing will be.
 func (c *Cargo) Close() { c.memory.close() }
 
 // home is where a group is to lie.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/place"
-	"github.com/sluice-ai/sluice/storage/pin"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
@@ -17,9 +16,7 @@ import (
 type Wiring struct {
 	Pool, Reader, Prefetcher, Uploader, Packer run.Place
 
-	Want     run.Edge[Want]     // the device's
-	Returned run.Edge[Returned] // its threads'
-	Debt     Debt               // the drive's, for the device
+	Debt Debt // the drive's, for the device
 
 	prefetcher prefetcherEdges
 	uploader   uploaderEdges
@@ -28,9 +25,17 @@ type Wiring struct {
 	pool       poolEdges
 }
 
-// Wire declares the edges between those who bring weights to the device, which is the house's. Its groups share so many
-// slots.
-func Wire(s *run.System, g *run.Graph, house, device run.Place, slots int) *Wiring {
+// Ways are what is sent for one model between its device and those who bring weights.
+type Ways struct {
+	Bring    run.Edge[Bring]    // the device's
+	Want     run.Edge[Want]     // likewise
+	Renew    run.Edge[Renew]    // likewise
+	Returned run.Edge[Returned] // its threads'
+}
+
+// Wire declares the edges between those who bring weights to the device, which is the house's, but for those that each
+// model adds.
+func Wire(s *run.System, g *run.Graph, house, device run.Place) *Wiring {
 	at := func(kind string, under run.Place) run.Place {
 		return run.Place{Kind: kind, Address: s.Address(path(under) + "/" + kind)}
 	}
@@ -38,10 +43,30 @@ func Wire(s *run.System, g *run.Graph, house, device run.Place, slots int) *Wiri
 		Pool: at("pool", house), Reader: at("reader", house),
 		Prefetcher: at("prefetcher", device), Uploader: at("uploader", device), Packer: at("packer", device),
 	}
-	w.wireLoading(g, device)
-	w.wireStreaming(g, device, max(slots, 1))
-	w.wireFaults(g, house)
+	w.wireLoading(g)
+	w.wireFaults(g)
+	w.prefetcher.hear(run.NewGraph(s), w.Prefetcher, device, 1) // as every model's
 	return w
+}
+
+// hear declares what the device hears of one model, whose groups share so many slots.
+func (f *prefetcherEdges) hear(g *run.Graph, prefetcher, device run.Place, slots int) {
+	f.loaded = run.Connect[Loaded](g, prefetcher, device, run.Most(run.ControlCredits), "once a load")
+	f.landed = run.Connect[Landed](g, prefetcher, device, run.Most(2*slots),
+		"one a slot, and one more if it was forsaken before")
+}
+
+// Wire declares, in a model's graph, the edges that it adds. Its groups share so many slots.
+func (w *Wiring) Wire(g *run.Graph, device run.Place, slots int) *Ways {
+	slots = max(slots, 1)
+	new(prefetcherEdges).hear(g, w.Prefetcher, device, slots)
+	return &Ways{
+		Bring: run.Connect[Bring](g, device, w.Prefetcher, run.Most(1), "once, when the model enters"),
+		Want: run.Connect[Want](g, device, w.Prefetcher, run.Most(5*slots),
+			"one a slot, one more if it is forsaken, one if it is urgent, and those of the item before may be on their way"),
+		Renew:    run.Connect[Renew](g, device, w.Reader, run.Most(2), "when the model enters, and when it has left"),
+		Returned: run.Connect[Returned](g, device, device, run.Most(slots), "one a slot"),
+	}
 }
 
 func path(p run.Place) string {
@@ -52,10 +77,9 @@ func path(p run.Place) string {
 }
 
 // wireLoading declares what brings the weights.
-func (w *Wiring) wireLoading(g *run.Graph, device run.Place) {
+func (w *Wiring) wireLoading(g *run.Graph) {
 	f := &w.prefetcher
 	f.fetch = run.Count[fetch](g, w.Prefetcher, w.Uploader, fetches, "the next group waits").Twice()
-	f.loaded = run.Connect[Loaded](g, w.Prefetcher, device, run.Most(run.ControlCredits), "once a load and model")
 	u := &w.uploader
 	u.arrived = run.Connect[arrived](g, w.Uploader, w.Prefetcher, run.Each(f.fetch.Edge), "one a fetch")
 	u.lease = run.Count[lease](g, w.Uploader, w.Pool, place.Slabs, "the piece waits for a slab")
@@ -70,28 +94,18 @@ func (w *Wiring) wireLoading(g *run.Graph, device run.Place) {
 	w.packer.packed = run.Connect[pack](g, w.Packer, w.Uploader, run.Each(u.pack), "an answer to each")
 }
 
-// wireStreaming declares what moves groups that share slots.
-func (w *Wiring) wireStreaming(g *run.Graph, device run.Place, slots int) {
-	w.Want = run.Connect[Want](g, device, w.Prefetcher, run.Most(5*slots),
-		"one a slot, one more if it is forsaken, one if it is urgent, and those of the item before may be on their way")
-	w.prefetcher.landed = run.Connect[Landed](g, w.Prefetcher, device, run.Most(2*slots),
-		"one a slot, and one more if it was forsaken before")
-	w.Returned = run.Connect[Returned](g, device, device, run.Most(slots), "one a slot")
-}
-
-// wireFaults declares who hears of whose end: a neighbour's, or the house's.
-func (w *Wiring) wireFaults(g *run.Graph, house run.Place) {
+// wireFaults declares who hears of a neighbour's end.
+func (w *Wiring) wireFaults(g *run.Graph) {
 	tell := func(from, to run.Place) run.Edge[restarted] { return run.Tell[struct{}](g, from, to) }
 	u := &w.uploader
 	u.partners = run.Partner(g, w.Uploader, run.ControlCredits, w.Reader, w.Pool, w.Packer)
 	w.reader.restarted = []run.Edge[restarted]{tell(w.Reader, w.Uploader)}
 	w.pool.restarted = []run.Edge[restarted]{tell(w.Pool, w.Uploader)}
 	w.packer.restarted, u.restarted = tell(w.Packer, w.Uploader), tell(w.Uploader, w.Prefetcher)
-	w.prefetcher.broken = run.Fail(g, w.Prefetcher, house)
 }
 
 // Shared are the house's children that serve every device: pool and reader, which knows from sums what it read before.
-func (w *Wiring) Shared(s *run.System, log zerolog.Logger, slabs *pin.Arena, open OpenDisk,
+func (w *Wiring) Shared(s *run.System, log zerolog.Logger, slabs *Slabs, open OpenDisk,
 	sums *uring.Sums) []run.Child {
 	disk := s.Spans().Track(w.Reader.Address.Id + "/disk")
 	return []run.Child{
@@ -105,7 +119,7 @@ func (w *Wiring) Shared(s *run.System, log zerolog.Logger, slabs *pin.Arena, ope
 
 // Loaders are the device's children that bring it all of these, in this incarnation of its. Generations are counted
 // through all of them.
-func (w *Wiring) Loaders(s *run.System, log zerolog.Logger, slabs *pin.Arena, generations *atomic.Uint64,
+func (w *Wiring) Loaders(s *run.System, log zerolog.Logger, slabs *Slabs, generations *atomic.Uint64,
 	incarnation int, all []*Cargo) []run.Child {
 	fetcher := &prefetcher{system: s, out: w.prefetcher, incarnation: incarnation, all: all, pending: map[item]urgency{}}
 	fetcher.out.fetch.Reset()
@@ -113,7 +127,7 @@ func (w *Wiring) Loaders(s *run.System, log zerolog.Logger, slabs *pin.Arena, ge
 		{At: w.Packer, Produce: func(n int) actor.Actor { return &packer{system: s, out: w.packer, incarnation: n} }},
 		{At: w.Uploader, Produce: func(n int) actor.Actor {
 			return &uploader{system: s, log: log, out: w.uploader, name: w.Uploader.Address.Id, slabs: slabs,
-				generations: generations, all: all, reloads: incarnation > 0, incarnation: n, debt: &w.Debt,
+				generations: generations, reloads: incarnation > 0, incarnation: n, debt: &w.Debt,
 				moving: map[*piece]bool{}, coming: map[item]*arrival{}}
 		}},
 		{At: w.Prefetcher, Produce: func(int) actor.Actor { return fetcher }},

@@ -3,6 +3,7 @@ package tiers
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -25,7 +26,7 @@ type read struct {
 	bytes  int
 	into   []byte // see uring.Request
 	head   int
-	memory *tenure // of a slot's memory
+	memory *tenure // of the model's memory and file
 	reply  run.Edge[read]
 	lane   *lane     // of the copy that it is read from, if there are any
 	asked  time.Time // when it was passed on to the thread
@@ -61,10 +62,11 @@ const (
 type ioThread struct {
 	log      zerolog.Logger
 	open     OpenDisk
-	memory   []byte
+	slabs    *Slabs
 	sums     *uring.Sums
 	spans    *trace.Track
-	requests chan *read
+	requests chan *read  // nil: renew
+	stale    atomic.Bool // a renewal is on its way
 	ended    chan struct{}
 	lanes    *lanes
 	pending  []*read // by the request's id
@@ -73,9 +75,9 @@ type ioThread struct {
 	broken   error // why the ring cannot go on
 }
 
-func startIO(log zerolog.Logger, open OpenDisk, memory []byte, sums *uring.Sums, spans *trace.Track) *ioThread {
-	t := &ioThread{log: log, open: open, memory: memory, sums: sums, spans: spans,
-		requests: make(chan *read, readsAtOnce), ended: make(chan struct{}), lanes: newLanes(),
+func startIO(log zerolog.Logger, open OpenDisk, slabs *Slabs, sums *uring.Sums, spans *trace.Track) *ioThread {
+	t := &ioThread{log: log, open: open, slabs: slabs, sums: sums, spans: spans,
+		requests: make(chan *read, readsAtOnce+1), ended: make(chan struct{}), lanes: newLanes(),
 		pending: make([]*read, readsAtOnce), done: make([]uring.Completion, readsAtOnce)}
 	for id := range readsAtOnce {
 		t.free = append(t.free, id)
@@ -95,11 +97,23 @@ func (t *ioThread) stop() {
 	<-t.ended
 }
 
-// run drives one ring after another: one that broke is closed, and the next read opens another.
+// renew has what the thread holds of files and slabs let go, once nothing is under way.
+func (t *ioThread) renew() {
+	if t.stale.Swap(true) {
+		return
+	}
+	t.requests <- nil // the channel has room for one
+}
+
+// run drives one ring after another: one that broke, or is to be renewed, is closed, and the next read opens another.
 func (t *ioThread) run() {
 	defer close(t.ended)
 	for m := range t.requests {
-		ring, err := t.open(readsAtOnce, t.memory)
+		if m == nil {
+			t.stale.Store(false)
+			continue
+		}
+		ring, err := t.open(readsAtOnce, t.slabs.Memory())
 		if err != nil {
 			t.answer(m, nil, err)
 			continue
@@ -145,6 +159,10 @@ func (t *ioThread) submit(ring Disk) bool {
 			}
 		}
 		if !ok {
+			return false
+		}
+		if m == nil { // what follows goes to another ring
+			t.stale.Store(false)
 			return false
 		}
 		t.start(ring, m)

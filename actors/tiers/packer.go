@@ -106,5 +106,9 @@ func upload(m *pack) (err error) {
 			err = fmt.Errorf("the device failed on rows from %d on: %v\n%s", m.row, reason, debug.Stack())
 		}
 	}()
+	if !m.piece.of.memory.enter() {
+		return errModelClosed
+	}
+	defer m.piece.of.memory.leave()
 	return m.model.Upload(m.ref, m.row, m.data)
 }

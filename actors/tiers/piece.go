@@ -5,7 +5,6 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/source"
-	"github.com/sluice-ai/sluice/storage/pin"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
@@ -38,7 +37,7 @@ func (p *piece) straight() bool { return p.slab < 0 }
 const noSlab = -1
 
 // useSlab has the piece travel in a slab.
-func (p *piece) useSlab(slabs *pin.Arena, slab int) {
+func (p *piece) useSlab(slabs *Slabs, slab int) {
 	p.slab, p.into, p.head = slab, slabs.Slab(slab), uring.HeadOf(p.from)
 }
 
@@ -78,7 +77,7 @@ func (q *pieces) drop(x item) int {
 const straightBytes = 1 << 20
 
 // cut divides a group into pieces.
-func (x item) cut(slabs *pin.Arena, u urgency) []*piece {
+func (x item) cut(slabs *Slabs, u urgency) []*piece {
 	if memory := x.shared(); memory != nil {
 		return x.cutStraight(memory, u)
 	}
@@ -88,7 +87,7 @@ func (x item) cut(slabs *pin.Arena, u urgency) []*piece {
 		w, t := x.of.Bound.Weights[ref], x.of.tensor(ref)
 		from, to := g.Rows(&w)
 		rowBytes := int(t.Size) / w.Rows
-		rows := max((len(slabs.Slab(0))-uring.Slack)/rowBytes/grain, 1) * grain
+		rows := max((slabs.Size()-uring.Slack)/rowBytes/grain, 1) * grain
 		for row := from; row < to; row += rows {
 			n := min(rows, to-row)
 			all = append(all, &piece{

@@ -7,8 +7,6 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/place"
-	"github.com/sluice-ai/sluice/storage/pin"
-	"github.com/sluice-ai/sluice/storage/uring"
 )
 
 // All that the pool accepts, from uploaders: flush, and
@@ -64,11 +62,6 @@ type leases struct {
 
 // restarted says that its sender has lost its state; whoever hears it asks again.
 type restarted = run.Restarted[struct{}]
-
-// NewSlabs is the memory that a plan wants to be leased. Reads round outwards to the disk's blocks.
-func NewSlabs(plan *place.Plan) (*pin.Arena, error) {
-	return pin.New(place.Slabs, plan.Slab+uring.Slack)
-}
 
 // poolEdges are by uploader.
 type poolEdges struct{ restarted []run.Edge[restarted] }

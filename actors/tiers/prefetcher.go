@@ -18,6 +18,8 @@ type (
 		item
 		urgency urgency
 	}
+	// Bring, from the device: the weights of a model that has entered are to come, after those of the others.
+	Bring struct{ All *Cargo }
 )
 
 type ( // what it says to the device
@@ -27,15 +29,16 @@ type ( // what it says to the device
 		Err error
 		Way Way
 	}
-	// Loaded says that all weights are there of a model that have slots of their own; or that the device was lost to
-	// which they were brought: that is said once.
+	// Loaded says that all weights are there of a model that have slots of their own; or why they will not be. Of a
+	// device that was lost that is said once, whoever's weights were brought to it.
 	Loaded struct {
 		Of          *Cargo
 		Incarnation int // of the device
-		Lost        error
+		Err         error
 	}
 )
 
+func (*Bring) Late()  {}
 func (*Want) Late()   {}
 func (*Landed) Late() {}
 func (*Loaded) Late() {}
@@ -53,9 +56,9 @@ var errForsaken = errors.New("no longer wanted")
 func (m *Landed) Forsaken() bool { return errors.Is(m.Err, errForsaken) }
 
 // prefetcher decides which groups of weights travel next. Those that have slots of their own go home once, in program
-// order and one model after the other. Of those that share slots the device says which is wanted where: what a step
-// waits for goes first, then what a step will come to. Its incarnations share its state: what the device was told is
-// there must not be fetched again.
+// order and one model after the other, unless the model was closed meanwhile. Of those that share slots the device says
+// which is wanted where: what a step waits for goes first, then what a step will come to. Its incarnations share its
+// state: what the device was told is there must not be fetched again.
 type prefetcher struct {
 	system      *run.System
 	out         prefetcherEdges
@@ -69,9 +72,8 @@ type prefetcher struct {
 
 type prefetcherEdges struct {
 	fetch  run.Counted[fetch]
-	loaded run.Edge[Loaded]
+	loaded run.Edge[Loaded] // these are declared by each model
 	landed run.Edge[Landed]
-	broken run.Edge[run.Failed]
 }
 
 const (
@@ -85,6 +87,8 @@ func (p *prefetcher) Receive(c actor.Context) {
 		for x, u := range p.pending { // asking twice does no harm
 			p.out.fetch.Send(&fetch{x, u})
 		}
+	case *Bring:
+		p.all = append(p.all, m.All)
 	case *Want:
 		p.want(m)
 	case *arrived:
@@ -132,14 +136,13 @@ func (p *prefetcher) arrived(m *arrived) {
 	delete(p.pending, m.item)
 	p.out.fetch.Give()
 	switch home := m.home().Brought(); {
+	case !m.of.memory.open():
 	case !home:
 		p.out.landed.Send(&Landed{m.item, m.err, m.way})
-	case p.lost:
-	case errors.Is(m.err, backend.ErrLost):
-		p.lost = true
-		p.out.loaded.Send(&Loaded{m.of, p.incarnation, m.err})
+	case p.lost || m.of.failed:
 	case m.err != nil:
-		p.out.broken.Send(&run.Failed{Err: m.err})
+		p.lost, m.of.failed = errors.Is(m.err, backend.ErrLost), true
+		p.out.loaded.Send(&Loaded{m.of, p.incarnation, m.err})
 	case p.isLoaded(m.of):
 		p.out.loaded.Send(&Loaded{Of: m.of, Incarnation: p.incarnation})
 	}
@@ -209,14 +212,19 @@ func (p *prefetcher) take(x item, u urgency) {
 	p.next++
 }
 
-// skip passes groups that are not brought once, and models all of whose homes were asked for.
+// skip passes groups that are not brought once, and models all of whose homes were asked for, or that were closed.
 func (p *prefetcher) skip() {
+	for u := range p.queued {
+		for len(p.queued[u]) > 0 && !p.queued[u][0].of.memory.open() {
+			p.queued[u] = slices.Delete(p.queued[u], 0, 1)
+		}
+	}
 	for len(p.all) > 0 {
 		homes := p.all[0].Plan.Homes
 		for p.next < len(homes) && !homes[p.next].Brought() {
 			p.next++
 		}
-		if p.next < len(homes) {
+		if p.next < len(homes) && p.all[0].memory.open() {
 			return
 		}
 		p.all, p.next = p.all[1:], 0

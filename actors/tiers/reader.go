@@ -6,18 +6,23 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/trace"
-	"github.com/sluice-ai/sluice/storage/pin"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
-// All that the reader accepts, from uploaders: flush and *read, which its thread carries out.
+// All that the reader accepts, from uploaders: flush and *read, which its thread carries out, and
+
+// Renew, from a device: a model has left, or slabs are others. The reader is to hold no file that is not read, and to
+// know the slabs.
+type Renew struct{}
+
+func (*Renew) Late() {}
 
 // reader reads the models' files. A thread of its own drives the ring; the actor passes reads on to it and never
 // waits for the disk.
 type reader struct {
 	system      *run.System
 	log         zerolog.Logger
-	slabs       *pin.Arena
+	slabs       *Slabs
 	open        OpenDisk
 	sums        *uring.Sums // of all incarnations
 	disk        *trace.Track
@@ -33,7 +38,7 @@ type readerEdges struct{ restarted []run.Edge[restarted] }
 func (r *reader) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		r.io = startIO(r.log, r.open, r.slabs.Memory(), r.sums, r.disk)
+		r.io = startIO(r.log, r.open, r.slabs, r.sums, r.disk)
 		for _, user := range r.out.restarted {
 			if r.incarnation > 0 {
 				user.Send(&restarted{})
@@ -44,8 +49,10 @@ func (r *reader) Receive(c actor.Context) {
 	case *run.Flush:
 		r.gens[m.Of.Id] = m.Gen
 		r.io.stop() // nothing of an older generation is being read any more; what others asked for is answered
-		r.io = startIO(r.log, r.open, r.slabs.Memory(), r.sums, r.disk)
+		r.io = startIO(r.log, r.open, r.slabs, r.sums, r.disk)
 		m.Done()
+	case *Renew:
+		r.io.renew()
 	case *read:
 		if m.gen == r.gens[m.by] {
 			m.asked = now()

@@ -1,6 +1,7 @@
 package tiers
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -8,7 +9,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/actors/run"
-	"github.com/sluice-ai/sluice/storage/pin"
 )
 
 // All that the uploader accepts: granted (pool), *read (reader, done), *pack (packer, done), flushed and restarted (all
@@ -53,10 +53,10 @@ type uploader struct {
 	log         zerolog.Logger
 	out         uploaderEdges
 	name        string // by which pool and reader know it
-	slabs       *pin.Arena
+	slabs       *Slabs
 	generations *atomic.Uint64 // of uploaders
-	all         []*Cargo
-	reloads     bool // the device had them before
+	known       []*Cargo       // whose progress this incarnation has set right
+	reloads     bool           // the device had them before
 	incarnation int
 	gen         uint64
 	unflushed   run.Waiting
@@ -92,9 +92,6 @@ type uploaderEdges struct {
 func (u *uploader) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		for _, c := range u.all {
-			c.recount()
-		}
 		u.restart()
 		if u.incarnation > 0 {
 			u.out.restarted.Send(&restarted{})
@@ -163,12 +160,28 @@ func (u *uploader) take(m *fetch) {
 	if u.coming[x] != nil {
 		return
 	}
+	if !x.of.memory.enter() {
+		u.out.arrived.Send(&arrived{item: x, err: errModelClosed})
+		return
+	}
 	all := x.cut(u.slabs, m.urgency)
+	x.of.memory.leave()
+	u.know(x.of)
 	u.coming[x] = &arrival{missing: len(all)}
 	for _, p := range all {
 		u.queue(p)
 	}
 	u.begin()
+}
+
+// know sets right what was counted of a model's weights by an older incarnation: they come group by group again.
+func (u *uploader) know(c *Cargo) {
+	if slices.Contains(u.known, c) {
+		return
+	}
+	u.known = slices.DeleteFunc(u.known, func(old *Cargo) bool { return !old.memory.open() })
+	u.known = append(u.known, c)
+	c.recount()
 }
 
 func (u *uploader) queue(p *piece) {
@@ -226,9 +239,8 @@ func (u *uploader) read(p *piece) {
 	}
 	u.debt.asked()
 	m := &read{by: u.name, gen: u.gen, piece: p, source: p.source, from: p.from, bytes: p.bytes, into: p.into,
-		head: p.head, reply: u.out.data}
+		head: p.head, memory: p.of.memory, reply: u.out.data}
 	if p.straight() {
-		m.memory = p.of.memory
 		u.out.straight.Send(m)
 		return
 	}

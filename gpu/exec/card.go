@@ -2,6 +2,7 @@ package exec
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/gpu/driver"
 )
@@ -19,6 +20,7 @@ type card struct {
 	computing, copying *clock // of the queues
 	calibrates         bool   // the device tells its time
 	closed             bool
+	models             atomic.Int64 // that are compiled, or are being
 }
 
 // newCard takes over an opened device.

@@ -64,10 +64,14 @@ func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 			errors.ErrUnsupported)
 	}
 	if v.queue.alive(nil) != nil {
+		if v.card.models.Load() > 0 {
+			return nil, fmt.Errorf("%w: %s: its models have to be closed before it is opened again", backend.ErrLost, v.facts.Name)
+		}
 		if err := v.reopen(); err != nil {
 			return nil, err
 		}
 	}
+	v.card.models.Add(1)
 	m, err := compile(v, p, c)
 	if err != nil {
 		return nil, errors.Join(err, m.Close())

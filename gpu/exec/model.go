@@ -292,6 +292,7 @@ func (x *entry) take() error {
 
 // Close waits for the steps in flight and frees the memory.
 func (m *model) Close() error {
+	defer m.device.card.models.Add(-1)
 	m.closing.Store(true)
 	if m.ends != nil {
 		close(m.ends)

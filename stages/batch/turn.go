@@ -27,8 +27,16 @@ const (
 	thinking        // the next one may follow, or word that there is none
 )
 
-// NewTurns is for so many models.
+// NewTurns is for so many models at first.
 func NewTurns(models int) *Turns { return &Turns{models: make([]claim, models)} }
+
+// Enter has another model take turns: one that has had nothing. Its number is one that no model has now.
+func (t *Turns) Enter(model int) {
+	if model >= len(t.models) {
+		t.models = append(t.models, make([]claim, model+1-len(t.models))...)
+	}
+	t.models[model] = claim{}
+}
 
 // Wait says that a model has a step for the device.
 func (t *Turns) Wait(model int) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/sluice-ai/sluice/internal/mem"
@@ -94,6 +96,19 @@ func (s *Sums) of(from *source.Source) ([]byte, error) {
 		s.files[from.Path] = known
 	}
 	return known, nil
+}
+
+// Forget lets go what was remembered of files that are not read any more.
+func (s *Sums) Forget(paths ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, path := range paths {
+		errs = append(errs, mem.Free(s.files[path]))
+		delete(s.files, path)
+	}
+	maps.DeleteFunc(s.heads, func(h head, _ [2]byte) bool { return slices.Contains(paths, h.path) })
+	return errors.Join(errs...)
 }
 
 // Close forgets all.

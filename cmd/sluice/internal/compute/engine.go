@@ -100,8 +100,8 @@ func (f *Flags) Open(ctx context.Context, e *env.Env, m models.NamedFile, lend f
 	edit(&cfg)
 	bar := e.Progress("loading " + env.Printable(file.Name))
 	defer bar.Clear()
-	told := cfg.Progress
-	cfg.Progress = func(done, total int64) {
+	told := cfg.Models[0].Progress
+	cfg.Models[0].Progress = func(done, total int64) {
 		if bar.Show(done, total); told != nil {
 			told(done, total)
 		}

@@ -144,7 +144,7 @@ func (l *loader) Load(ctx context.Context, name string, room swap.Room, progress
 			h.Models[0].VRAM = room.Device
 		}
 		h.Memory = left
-		h.Progress = func(done, total int64) {
+		h.Models[0].Progress = func(done, total int64) {
 			if progress(done, total); l.progress != nil {
 				l.progress(done, total)
 			}

@@ -1,0 +1,153 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Here models enter and leave a house that runs.
+
+// Enter has a model run in the house, planned for what the others leave of the budget. It returns when the weights are
+// there; steps of the others go on meanwhile. The house closes the model's file, also on an error.
+func (h *House) Enter(ctx context.Context, m Model) (*Engine, error) {
+	all, err := h.enter(ctx, []Model{m})
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// enter has models run that are planned together: all or none.
+func (h *House) enter(ctx context.Context, models []Model) ([]*Engine, error) {
+	all, err := h.admit(models)
+	if err != nil {
+		return nil, errors.Join(err, closeFiles(models))
+	}
+	engines := make([]*Engine, len(all))
+	for i, t := range all {
+		engines[i] = &Engine{t.spec.info, h, t}
+	}
+	for i, t := range all {
+		err = errors.Join(err, h.await(ctx, t, models[i].Progress))
+	}
+	if err == nil {
+		return engines, nil
+	}
+	cut, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, e := range engines {
+		_ = e.Leave(cut) // the first error says more
+	}
+	return nil, err
+}
+
+func closeFiles(models []Model) error {
+	var errs []error
+	for _, m := range models {
+		errs = append(errs, m.File.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// admit plans models and takes what they need of the budget. It does all that can fail before an actor of theirs runs.
+func (h *House) admit(models []Model) ([]*tenant, error) {
+	h.planning.Lock()
+	defer h.planning.Unlock()
+	if err := h.Health(); err != nil {
+		return nil, err
+	}
+	left := h.left()
+	specs, plan, err := planAll(models, lessened(h.device.Traits(), left), left[0], h.plan)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.slabs.Fit(plan.Slab); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing {
+		return nil, ErrClosed
+	}
+	distinguish(specs, h.names())
+	tapes := make([]*tape, len(specs))
+	for i, s := range specs {
+		if bar := h.bars[keyOf(s.file)]; now().Before(bar.until) {
+			return nil, bar.err
+		}
+		if tapes[i], err = newTape(&models[i], s); err != nil {
+			return nil, fmt.Errorf("the token trace: %w", err)
+		}
+	}
+	var all []*tenant
+	for i, s := range specs {
+		t := h.newTenant(s, tapes[i])
+		t.wiring.facade.enter.Send(&enter{t.lodger}) // before anybody can have it leave
+		all = append(all, t)
+	}
+	h.turns.Crowd(crowded(h.device.Traits(), h.tenants))
+	return all, nil
+}
+
+// await waits until a model is loaded.
+func (h *House) await(ctx context.Context, t *tenant, progress func(done, total int64)) error {
+	tick := ticker(progress != nil)
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.health.ready:
+			if progress != nil {
+				progress(t.weights())
+			}
+			if err := t.health.get(); err != nil {
+				return err
+			}
+			<-t.stay.here
+			return nil
+		case <-h.health.ready:
+			return h.health.get()
+		case <-tick.C:
+			progress(t.weights())
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Leave has the model leave the house: it takes no more requests, those that are open may finish until ctx ends and are
+// cut then; after them its actors end in order, and all that it had is given back. It returns ctx's error if requests
+// were cut. To leave again is to wait for that.
+func (e *Engine) Leave(ctx context.Context) error {
+	if !e.stay.close() {
+		<-e.stay.over
+		return e.stay.err
+	}
+	err := e.house.part(ctx, e.tenant)
+	e.house.system.ForgetTree(e.wiring.model.Address.Id)
+	return err
+}
+
+// part carries out a tenant's leave, which has closed.
+func (h *House) part(ctx context.Context, t *tenant) error {
+	defer close(t.stay.over)
+	cut := t.finish(ctx)
+	t.wiring.facade.leave.Send(&leave{t.lodger})
+	<-t.stay.gone
+	h.wiring.graph.Part(t.wiring.graph)
+	h.watch.drop(&t.stats)
+	h.mu.Lock()
+	h.tenants = slices.DeleteFunc(h.tenants, func(o *tenant) bool { return o == t })
+	h.turns.Crowd(crowded(h.device.Traits(), h.tenants))
+	h.mu.Unlock()
+	var paths []string
+	for i := range t.spec.file.Parts() {
+		part := t.spec.file.Part(i)
+		for n := range 1 + len(part.Copies) {
+			paths = append(paths, part.Copy(n).Path)
+		}
+	}
+	t.stay.err = errors.Join(cut, h.sums.Forget(paths...), t.spec.file.Close(), t.tape.close())
+	return t.stay.err
+}

@@ -1,0 +1,273 @@
+package actors
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// counted is a device that counts what is compiled on it and not closed.
+type counted struct {
+	backend.Device
+	models atomic.Int64
+	bytes  atomic.Int64
+}
+
+func (d *counted) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	m, err := d.Device.Compile(p, c)
+	if err != nil {
+		return nil, err
+	}
+	x := m.Memory()
+	n := x.Weights + x.KV + x.Scratch + x.Host
+	d.models.Add(1)
+	d.bytes.Add(n)
+	return &countedModel{m, d, n}, nil
+}
+
+type countedModel struct {
+	backend.Model
+	of    *counted
+	bytes int64
+}
+
+func (m *countedModel) Close() error {
+	defer m.of.models.Add(-1)
+	defer m.of.bytes.Add(-m.bytes)
+	return m.Model.Close()
+}
+
+// modelOf is a fixture as a house takes it in.
+func modelOf(t testing.TB, name string) Model {
+	f, err := gguf.Open(fixturePath(t, name))
+	require.NoError(t, err)
+	return Model{Name: name, File: f, KV: backend.KVF32, Context: 256, Blocks: 9, Sequences: 4, Rows: 64}
+}
+
+// emptyHouse is one that models enter.
+func emptyHouse(t *testing.T, d backend.Device) *House {
+	h, err := Open(context.Background(), HouseConfig{Device: d, Log: zerolog.New(zerolog.NewTestWriter(t))})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patient)
+		defer cancel()
+		require.NoError(t, h.Close(ctx))
+		dead, unexpected := h.system.Faults()
+		require.Zero(t, dead, "dead letters")
+		require.Zero(t, unexpected, "unexpected messages")
+		for _, a := range h.system.Status() {
+			require.Zero(t, a.Refused, "%s refused messages", a.ID)
+		}
+	})
+	return h
+}
+
+// answers asks an engine for one prompt after another until stopped, and compares each answer with those of an engine
+// alone.
+type answers struct {
+	stop func() // returns when the last answer has come
+	n    atomic.Int64
+}
+
+func answering(t *testing.T, e *Engine, all [][]int32, want []string) *answers {
+	over, ended := make(chan struct{}), make(chan struct{})
+	a := &answers{}
+	a.stop = sync.OnceFunc(func() {
+		close(over)
+		<-ended
+	})
+	t.Cleanup(a.stop)
+	go func() {
+		defer close(ended)
+		for i := 0; ; i = (i + 1) % len(all) {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			s, err := e.Generate(ask(all[i], 30))
+			if err != nil {
+				t.Errorf("%s: %v", e.Info.Name, err)
+				return
+			}
+			if got, err := trySpelled(s); err != nil || got != want[i] {
+				t.Errorf("%s, prompt %d: error %v\n got %s\nwant %s", e.Info.Name, i, err, got, want[i])
+				return
+			}
+			a.n.Add(1)
+		}
+	}()
+	return a
+}
+
+// more waits until so many more answers have come.
+func (a *answers) more(t *testing.T, n int64) {
+	before := a.n.Load()
+	require.Eventually(t, func() bool { return t.Failed() || a.n.Load() >= before+n }, patient, time.Millisecond)
+}
+
+// Models enter and leave a house that answers: each time the budget, the device and the tree of actors are what they
+// were, and the answers of the one that stays are the same to the bit.
+func TestEnterAndLeave(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	all := prompts(4)
+	want := map[string][]string{}
+	for _, name := range tenants {
+		want[name] = alone(t, startFixture(t, name, nil), all, 30)
+	}
+	d := &counted{Device: newDevice(t)}
+	h := emptyHouse(t, d)
+	require.Empty(t, h.Engines())
+	first, err := h.Enter(t.Context(), modelOf(t, tenants[0]))
+	require.NoError(t, err)
+	a := answering(t, first, all, want[tenants[0]])
+	a.more(t, 1)
+	left, bytes, status, slabs := h.left(), d.bytes.Load(), lasting(h), 0
+	for round := range 20 {
+		second, err := h.Enter(t.Context(), modelOf(t, tenants[1]))
+		require.NoError(t, err)
+		require.Equal(t, tenants[1], second.Info.Name)
+		require.Less(t, h.left()[0], left[0])
+		require.Equal(t, int64(2), d.models.Load())
+		i := round % len(all)
+		require.Equal(t, want[tenants[1]][i], spelled(t, begin(t, second, ask(all[i], 30))))
+		s := begin(t, second, plain(all[0], 200)) // is cut
+		cut, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, second.Leave(cut), context.Canceled)
+		_, err = drain(s)
+		require.ErrorIs(t, err, ErrClosed)
+		_, err = second.Generate(ask(all[0], 1))
+		require.ErrorIs(t, err, ErrClosed)
+		require.Equal(t, int64(1), d.models.Load())
+		require.Equal(t, bytes, d.bytes.Load())
+		require.Equal(t, left, h.left())
+		require.Len(t, h.Engines(), 1)
+		require.Equal(t, status, lasting(h))
+		if round == 1 {
+			slabs = len(h.slabs.Memory())
+		}
+	}
+	require.Len(t, h.slabs.Memory(), slabs)
+	a.more(t, 1)
+	a.stop()
+}
+
+// lasting are the actors of a house that are no request's.
+func lasting(h *House) (all []string) {
+	for _, a := range h.system.Status() {
+		if !strings.Contains(a.ID, "/sessions/") {
+			all = append(all, a.ID)
+		}
+	}
+	return all
+}
+
+// Law Survive, of a house: whatever of a model dies, the answers of another one are the same to the bit, and nothing of
+// it restarts. What dies too often ends that model alone.
+func TestSurviveOthers(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	all := prompts(4)
+	want := map[string][]string{}
+	for _, name := range tenants {
+		want[name] = alone(t, startFixture(t, name, nil), all, 30)
+	}
+	d := &counted{Device: slowLoads{newDevice(t)}}
+	h := emptyHouse(t, d)
+	first, err := h.Enter(t.Context(), modelOf(t, tenants[0]))
+	require.NoError(t, err)
+	a := answering(t, first, all, want[tenants[0]])
+	r := rand.New(rand.NewPCG(chaosSeed(), 7))
+	for _, victim := range ofModel {
+		t.Run(victim, func(t *testing.T) {
+			second, err := h.Enter(t.Context(), modelOf(t, tenants[1]))
+			require.NoError(t, err)
+			i := r.IntN(len(all))
+			s := begin(t, second, ask(all[i], 30))
+			if victim == "session" {
+				victim = "sessions/1"
+			}
+			second.crash(victim)
+			require.Equal(t, want[tenants[1]][i], spelled(t, s))
+			if victim != "sessions/1" {
+				for range run.MaxRestarts {
+					second.crash(victim)
+					if victim == "model" { // its mailbox has room for one death
+						require.Eventually(t, func() bool { return second.Health() != nil || depth(second, victim) == 0 },
+							patient, time.Millisecond)
+					}
+				}
+				require.Eventually(t, func() bool { return second.Health() != nil }, patient, time.Millisecond)
+			}
+			require.NoError(t, first.Health())
+			require.NoError(t, h.Health())
+			require.NoError(t, second.Leave(t.Context()))
+			a.more(t, 1)
+		})
+	}
+	for _, x := range first.Status() {
+		require.Zero(t, x.Restarts, x.ID)
+	}
+	require.Equal(t, int64(1), d.models.Load())
+}
+
+// depth is how many messages wait for an actor.
+func depth(e *Engine, name string) int64 {
+	for _, a := range e.house.system.Status() {
+		if a.ID == e.at(name).Id {
+			return a.Depth
+		}
+	}
+	return 0
+}
+
+// What dies while a model is on its way in, or out, and is not its own, brings it all the same.
+func TestSurviveWhileEntering(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	all := prompts(2)
+	want := map[string][]string{}
+	for _, name := range tenants {
+		want[name] = alone(t, startFixture(t, name, nil), all, 30)
+	}
+	h := emptyHouse(t, &counted{Device: slowLoads{newDevice(t)}})
+	first, err := h.Enter(t.Context(), modelOf(t, tenants[0]))
+	require.NoError(t, err)
+	a := answering(t, first, all, want[tenants[0]])
+	for _, victim := range ofHouse {
+		t.Run(victim, func(t *testing.T) {
+			over := make(chan struct{})
+			var killing sync.WaitGroup
+			killing.Go(func() {
+				for range 4 {
+					first.crash(victim)
+					select {
+					case <-over:
+						return
+					case <-time.After(3 * time.Millisecond): // a moment, whichever
+					}
+				}
+			})
+			second, err := h.Enter(t.Context(), modelOf(t, tenants[1]))
+			close(over)
+			killing.Wait()
+			require.NoError(t, err)
+			require.Equal(t, want[tenants[1]][0], spelled(t, begin(t, second, ask(all[0], 30))))
+			first.crash(victim)
+			require.NoError(t, second.Leave(t.Context()))
+			a.more(t, 1)
+		})
+	}
+}
