@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -165,6 +166,61 @@ func TestChangesSeesFaults(t *testing.T) {
 	require.Len(t, news(head+"- `run`"+strings.Repeat(" word", 20)+"\n"), 1)
 	require.Len(t, news(head+"- `run` answers.\n\n## 0.1\n"), 1)
 	require.Len(t, news("# Changelog\n\n## [0.1.0] - 2026-12-01\n"), 1)
+}
+
+// TestDecisions holds the ADRs to titles that state a decision, and to links from what is superseded to what replaces it.
+func TestDecisions(t *testing.T) {
+	count := 0
+	for name, text := range texts(t, ".md") {
+		if under(name, "docs/adr") {
+			count++
+			for _, fault := range decision(path.Base(name), text) {
+				t.Error(name + fault)
+			}
+		}
+	}
+	require.Greater(t, count, 40)
+}
+
+var (
+	adrTitle  = regexp.MustCompile(`^# (\d+)\. \p{Lu}\S*( \S+){3,}\n\nStatus: (accepted|proposed|superseded)`)
+	question  = regexp.MustCompile(`^# \d+\. (What|Which|Who|How|Why|When|Where|Whether) `)
+	successor = regexp.MustCompile(`\]\((\d{4}-[\w-]+\.md)\)`)
+)
+
+// decision finds what is wrong with the head of an ADR, given the base name of its file, which begins with its number.
+// That a linked file exists is checked by TestDocuments.
+func decision(file, text string) (faults []string) {
+	title := adrTitle.FindStringSubmatch(text)
+	if title == nil {
+		return []string{": want # N. and the decision as a sentence, an empty line, and Status: accepted, proposed or superseded"}
+	}
+	if n, _ := strconv.Atoi(title[1]); !strings.HasPrefix(file, fmt.Sprintf("%04d-", n)) {
+		faults = append(faults, ": its title has the number "+title[1])
+	}
+	if first, _, _ := strings.Cut(text, "\n"); strings.HasSuffix(first, ".") || question.MatchString(first) {
+		faults = append(faults, ": its title is a question, or ends in a full stop: want the decision")
+	}
+	_, status, _ := strings.Cut(text, "\nStatus: ")
+	status, _, _ = strings.Cut(status, "\n\n")
+	next := successor.FindStringSubmatch(status)
+	if strings.Contains(status, "superseded") && (next == nil || next[1] == file) {
+		faults = append(faults, ": its Status says superseded, and links to no ADR that replaces it")
+	}
+	return faults
+}
+
+func TestDecisionsSeesFaults(t *testing.T) {
+	const head = "# 7. Experts are two ops\n\nStatus: "
+	require.Empty(t, decision("0007-experts.md", head+"accepted\n\n## Context\n"))
+	require.Empty(t, decision("0007-experts.md", head+"superseded by [ADR 9](0009-one-op.md)\n\n## Context\n"))
+	require.Len(t, decision("0007-experts.md", head+"superseded by ADR 9\n\nSee [ADR 9](0009-one-op.md).\n"), 1)
+	require.Len(t, decision("0007-experts.md", head+"superseded by [this](0007-experts.md)\n"), 1)
+	require.Len(t, decision("0008-experts.md", head+"accepted\n"), 1)
+	require.Len(t, decision("0007-experts.md", "# 7. Experts are two ops.\n\nStatus: accepted\n"), 1)
+	require.Len(t, decision("0007-experts.md", "# 7. What an expert costs\n\nStatus: accepted\n"), 1)
+	require.Len(t, decision("0007-experts.md", "# 7. The experts\n\nStatus: accepted\n"), 1)
+	require.Len(t, decision("0007-experts.md", "# 7. Experts are two ops\n\n## Context\n"), 1)
 }
 
 // TestBudget: CI's stages are within its goal, and run all of make ci, and make test of make check, whose rest needs no
