@@ -107,23 +107,9 @@ func (m *besideModel) Close() error {
 	return nil
 }
 
-// Part of a segment is nothing before the last.
-func (m *besideModel) Part(w backend.Work, s *backend.Step) (err error) {
-	if w.Last {
-		err = m.Enqueue(w.Segment, s)
-	}
-	if w.Done != nil {
-		w.Done()
-	}
-	return err
-}
-
-// Chosen has no routes.
-func (*besideModel) Chosen(int, *backend.Step, func([]int32)) error { return errors.ErrUnsupported }
-
-// Enqueue only looks at the step: the thread computes it whole.
-func (m *besideModel) Enqueue(segment int, s *backend.Step) error {
-	if segment > 0 {
+// Run only looks at the step: the thread computes it whole.
+func (m *besideModel) Run(w backend.Work, s *backend.Step) error {
+	if w.Release(); w.Segment > 0 || !w.Ends() {
 		return nil
 	}
 	return s.Check(m.program, &m.config.Limits, m.config.MaxWanted)

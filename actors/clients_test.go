@@ -42,11 +42,11 @@ func (d steady) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 
 type steadyModel struct{ backend.Model }
 
-func (m steadyModel) Enqueue(segment int, s *backend.Step) error {
-	if segment == 0 {
+func (m steadyModel) Run(w backend.Work, s *backend.Step) error {
+	if w.Segment == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	return m.Model.Enqueue(segment, s)
+	return m.Model.Run(w, s)
 }
 
 // A client that paused goes on when it reads again, also while others keep the device busy.

@@ -31,13 +31,19 @@ type cursor struct {
 
 	// Of a segment whose weights are streamed.
 	began bool  // left is known
-	asked bool  // the device was asked which experts were chosen
+	asked bool  // it is known whether the device has said which experts were chosen
 	told  bool  // it has said so
 	left  []int // groups that are still to be computed
+
+	route    int          // that foreseen speaks of
+	foreseen func([]int8) // hear, bound once
 }
 
 // begin goes to the start of a guest's step.
 func (c *cursor) begin(g *guest, m *step) {
+	if c.foreseen == nil {
+		c.foreseen = c.hear
+	}
 	c.guest, c.step, c.segment, c.failed, c.waits = g, m, 0, nil, time.Time{}
 	c.began, c.asked, c.told, c.left = false, false, false, c.left[:0]
 }
@@ -136,13 +142,9 @@ func (c *cursor) enqueue() (waits bool, err error) {
 		}
 		done := true
 		if w := g.weights; w == nil || !w.Streams(c.segment) {
-			err = g.model.Enqueue(c.segment, m.compute)
-			c.computed(s.Kind)
+			err = c.run(backend.Work{Segment: c.segment, Whole: true})
 		} else {
 			done, err = c.stream()
-		}
-		if err == nil && done {
-			err = errors.Join(g.tape.routed(c.segment, m, g.model), c.foresee())
 		}
 		switch {
 		case err != nil:
@@ -154,24 +156,43 @@ func (c *cursor) enqueue() (waits bool, err error) {
 	return false, nil
 }
 
-// foresee asks the model, which has just computed a segment, what the next route will choose: so experts can come while
-// it goes on. The tape writes it down, too.
-func (c *cursor) foresee() error {
-	m, w, tape := c.step, c.guest.weights, c.guest.tape
-	if w == nil && tape == nil || len(m.compute.Tokens) > predict.MaxRows {
-		return nil
-	}
-	route, ok := c.guest.model.Foresees(c.segment)
-	if !ok || tape == nil && !w.Foresees(route) {
-		return nil
-	}
-	late := c.guest.spec.bound.Segments[c.segment].Kind == ir.SegExperts
-	return c.guest.model.Foresee(c.segment, m.compute, func(margins []int8) {
-		tape.foreseen(route, late, margins)
-		if w != nil && w.Foresees(route) {
-			w.Foreseen(route, late, margins)
+// run has the device compute a segment, or a part of it. Where that ends a route, or comes before one, residency and
+// tape hear what experts are chosen, or will be: so these can come while the device goes on.
+func (c *cursor) run(w backend.Work) error {
+	if m, g := c.step, c.guest; w.Ends() {
+		if g.weights != nil && g.weights.Chooses(c.segment) {
+			m.told.Store(0)
+			w.Chosen = m.tell
 		}
-	})
+		if g.tape.records(c.segment) {
+			w.Chosen = g.tape.chosen(c.segment, w.Chosen)
+		}
+		if c.foresees() {
+			w.Foreseen = c.foreseen
+		}
+	}
+	err := c.guest.model.Run(w, c.step.compute)
+	c.computed(c.guest.spec.bound.Segments[c.segment].Kind)
+	return err
+}
+
+// foresees says whether it is of use to hear, after the segment, what the next route makes of a step so small.
+func (c *cursor) foresees() (ok bool) {
+	w, tape := c.guest.weights, c.guest.tape
+	if w == nil && tape == nil || len(c.step.compute.Tokens) > predict.MaxRows {
+		return false
+	}
+	c.route, ok = c.guest.model.Foresees(c.segment)
+	return ok && (tape != nil || w.Foresees(c.route))
+}
+
+// hear takes in what the next route makes of the segment.
+func (c *cursor) hear(margins []int8) {
+	late := c.guest.spec.bound.Segments[c.segment].Kind == ir.SegExperts
+	c.guest.tape.foreseen(c.route, late, margins)
+	if w := c.guest.weights; w != nil && w.Foresees(c.route) {
+		w.Foreseen(c.route, late, margins)
+	}
 }
 
 // computed keeps account of the time by kind of segment: one look at the clock for each.
@@ -194,10 +215,10 @@ func (c *cursor) computed(kind ir.SegmentKind) {
 // stream computes what it can of a segment whose weights are streamed: part by part, those groups first that are there.
 // It asks for the others before, and returns false if they have to come first.
 func (c *cursor) stream() (done bool, err error) {
-	m, g, w := c.step, c.guest, c.guest.weights
+	w := c.guest.weights
 	if !c.began {
-		if c.began, err = c.list(); err != nil || !c.began {
-			return false, err
+		if c.began = c.list(); !c.began {
+			return false, nil
 		}
 	}
 	for {
@@ -209,8 +230,7 @@ func (c *cursor) stream() (done bool, err error) {
 		}
 		c.left = slices.DeleteFunc(c.left, func(g int) bool { return slices.Contains(l.Groups, g) })
 		last := len(c.left) == 0
-		err := g.model.Part(l.Part(c.segment, last), m.compute)
-		c.computed(g.spec.bound.Segments[c.segment].Kind)
+		err := c.run(l.Part(c.segment, last))
 		if l.Returned() {
 			w.Settle(l)
 		}
@@ -221,19 +241,16 @@ func (c *cursor) stream() (done bool, err error) {
 }
 
 // list finds out which groups the step needs of a segment. It returns false if the device has yet to say so.
-func (c *cursor) list() (known bool, err error) {
+func (c *cursor) list() (known bool) {
 	m, w := c.step, c.guest.weights
 	dense := w.Dense(c.segment)
-	switch route, experts := w.Route(c.segment); {
-	case experts:
-		if !c.asked {
-			c.asked = true
-			if err := c.ask(route); err != nil {
-				return false, err
-			}
+	switch {
+	case w.Chosen(c.segment):
+		if !c.asked { // who comes second, device or actor, knows that both have come
+			c.asked, c.told = true, m.told.Swap(1) == 1
 		}
 		if !c.told {
-			return false, nil
+			return false
 		}
 		c.left = w.Choose(c.segment, c.left, m.experts)
 	case c.guest.spec.bound.Segments[c.segment].Kind.Ends() && len(m.compute.Wanted) == 0:
@@ -242,18 +259,7 @@ func (c *cursor) list() (known bool, err error) {
 	default:
 		c.left = append(c.left[:0], dense...)
 	}
-	return true, nil
-}
-
-// ask asks the device which experts the rows of the step go to. Where it says so later, a message comes.
-func (c *cursor) ask(route int) error {
-	m := c.step
-	m.told.Store(0)
-	err := c.guest.model.Chosen(route, m.compute, m.tell)
-	if err == nil && m.told.Swap(1) == 1 {
-		c.told = true
-	}
-	return err
+	return true
 }
 
 // landed hears that the way of a guest's group has ended. If the step waits for it, that says what held it up, and the

@@ -41,11 +41,11 @@ type faultyModel struct {
 	fail func() error
 }
 
-func (m faultyModel) Enqueue(segment int, s *backend.Step) error {
-	if segment == 2 && slices.Contains(s.Tokens, poison) {
+func (m faultyModel) Run(w backend.Work, s *backend.Step) error {
+	if w.Segment == 2 && slices.Contains(s.Tokens, poison) {
 		return m.fail()
 	}
-	return m.Model.Enqueue(segment, s)
+	return m.Model.Run(w, s)
 }
 
 // A request that cannot be computed ends with an error, whether the device reports it or dies of it; the others, which

@@ -190,9 +190,9 @@ type lastStepModel struct {
 	head int
 }
 
-func (m lastStepModel) Enqueue(segment int, s *backend.Step) error {
-	err := m.Model.Enqueue(segment, s)
-	if segment == m.head {
+func (m lastStepModel) Run(w backend.Work, s *backend.Step) error {
+	err := m.Model.Run(w, s)
+	if w.Segment == m.head {
 		m.d.any.Add(1)
 		if slices.ContainsFunc(s.Spans, func(x backend.Span) bool { return x.Pos == m.d.pos }) {
 			time.Sleep(time.Millisecond)

@@ -217,11 +217,11 @@ type unevenModel struct {
 	pause time.Duration
 }
 
-func (m unevenModel) Enqueue(segment int, s *backend.Step) error {
-	if segment == 0 {
+func (m unevenModel) Run(w backend.Work, s *backend.Step) error {
+	if w.Segment == 0 {
 		time.Sleep(m.pause)
 	}
-	return m.Model.Enqueue(segment, s)
+	return m.Model.Run(w, s)
 }
 
 // A request that finds no sessions is refused, unless these only stop to be started again: it is among the records

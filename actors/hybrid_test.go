@@ -105,16 +105,18 @@ func (m *apartModel) begin(x *apartStep) {
 	}
 }
 
-func (m *apartModel) Enqueue(segment int, s *backend.Step) error {
+func (m *apartModel) Run(w backend.Work, s *backend.Step) error {
 	x := m.of(s)
 	m.begin(x)
 	m.work <- func() {
 		if x.err == nil {
-			x.err = m.Model.Enqueue(segment, m.Model.Steps()[0])
+			x.err = m.Model.Run(w, m.Model.Steps()[0])
 		}
 	}
 	return nil
 }
+
+func (*apartModel) Foresees(int) (route int, ok bool) { return 0, false }
 
 func (m *apartModel) In(v ir.Value, s *backend.Step, rows []float32) error {
 	m.begin(m.of(s))

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -48,22 +47,13 @@ func (*nullModel) RowGrain() int                    { return 16 }
 func (*nullModel) Memory() backend.Memory           { return backend.Memory{} }
 func (*nullModel) Close() error                     { return nil }
 
-// Part of a segment is nothing before the last.
-func (m *nullModel) Part(w backend.Work, s *backend.Step) (err error) {
-	if w.Last {
-		err = m.Enqueue(w.Segment, s)
+// Run makes the token after the row's own the likeliest. A part of a segment is nothing before the last.
+func (m *nullModel) Run(w backend.Work, s *backend.Step) error {
+	w.Release()
+	segment := w.Segment
+	if !w.Ends() {
+		return nil
 	}
-	if w.Done != nil {
-		w.Done()
-	}
-	return err
-}
-
-// Chosen has no routes.
-func (*nullModel) Chosen(int, *backend.Step, func([]int32)) error { return errors.ErrUnsupported }
-
-// Enqueue makes the token after the row's own the likeliest.
-func (m *nullModel) Enqueue(segment int, s *backend.Step) error {
 	for i := 0; segment == 0 && i < len(m.weights); i += 8 { // one of each cache line
 		m.sum += m.weights[i]
 	}

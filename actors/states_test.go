@@ -142,11 +142,11 @@ type halfwayModel struct {
 	device halfway
 }
 
-func (m halfwayModel) Enqueue(segment int, s *backend.Step) error {
-	if segment == m.last && m.device.steps.Add(1)%m.device.every == 0 {
+func (m halfwayModel) Run(w backend.Work, s *backend.Step) error {
+	if w.Segment == m.last && m.device.steps.Add(1)%m.device.every == 0 {
 		return errors.New("it failed when it was nearly done")
 	}
-	return m.Model.Enqueue(segment, s)
+	return m.Model.Run(w, s)
 }
 
 // Law Survive, for steps that fail: what they left of a state is not gone on from.

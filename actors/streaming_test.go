@@ -341,11 +341,11 @@ type watchedModel struct {
 	d watched
 }
 
-func (m watchedModel) Enqueue(segment int, s *backend.Step) error {
-	if segment == 0 {
+func (m watchedModel) Run(w backend.Work, s *backend.Step) error {
+	if w.Segment == 0 {
 		m.d.begun.Add(1)
 	}
-	return m.Model.Enqueue(segment, s)
+	return m.Model.Run(w, s)
 }
 
 func (m watchedModel) Close() error {

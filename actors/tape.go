@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/tokentrace"
 	"github.com/sluice-ai/sluice/stages/place"
@@ -107,14 +106,17 @@ func (r *tape) foreseen(route int, late bool, margins []int8) {
 	}
 }
 
-// routed: a segment of the step was computed. If it is a route, the device says which experts it chose.
-func (r *tape) routed(segment int, m *step, model backend.Model) error {
-	if r == nil || r.layer[segment] < 0 {
-		return nil
-	}
-	return model.Chosen(segment, m.compute, func(experts []int32) {
+// records says whether the trace holds what a segment chooses.
+func (r *tape) records(segment int) bool { return r != nil && r.layer[segment] >= 0 }
+
+// chosen returns what hears which experts a route chose, and tells them, if anybody else is to hear.
+func (r *tape) chosen(segment int, tell func([]int32)) func([]int32) {
+	return func(experts []int32) {
 		r.write(&tokentrace.Chosen{Layer: r.layer[segment], Experts: experts})
-	})
+		if tell != nil {
+			tell(experts)
+		}
+	}
 }
 
 // drawn: a sequence got a token, and maybe its last.

@@ -31,8 +31,8 @@ type scriptedModel struct {
 	script []int32
 }
 
-func (m scriptedModel) Enqueue(segment int, s *backend.Step) error {
-	if segment != m.head {
+func (m scriptedModel) Run(w backend.Work, s *backend.Step) error {
+	if w.Segment != m.head {
 		return nil
 	}
 	clear(s.Logits)

@@ -85,7 +85,7 @@ func token(pos, vocab int) int32 { return int32(pos * 2654435761 >> 7 % vocab) }
 
 func (r *running) run() error {
 	for i := range r.segments {
-		if err := r.Enqueue(i, &r.step); err != nil {
+		if err := backend.Enqueue(r, i, &r.step); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
@@ -76,22 +75,18 @@ func (m *model) Foresees(segment int) (route int, ok bool) {
 	return f.route, true
 }
 
-// Foresee computes on the caller's goroutine. Of numbers that are broken it tells nothing: the route will name them. It
-// allocates nothing unless it fails.
-func (m *model) Foresee(segment int, s *backend.Step, tell func(margins []int8)) error {
-	if _, ok := m.Foresees(segment); !ok || s != m.step {
-		return fmt.Errorf("after segment %d no route can be foreseen", segment)
-	}
+// foresee computes on the caller's goroutine. Of numbers that are broken it tells nothing: the route will name them. It
+// allocates nothing.
+func (m *model) foresee(segment int, s *backend.Step, tell func(margins []int8)) {
 	seg := &m.segments[segment]
 	f := seg.next
 	f.margins = f.margins[:len(s.Tokens)*len(f.keys)]
 	for r := range s.Tokens {
 		if !f.row(m, m.at(&seg.stream, r), f.margins[r*len(f.keys):][:len(f.keys)]) {
-			return nil
+			return
 		}
 	}
 	tell(f.margins)
-	return nil
 }
 
 // row sets the margins of a row of the stream, unless its numbers are broken.

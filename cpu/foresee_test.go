@@ -46,30 +46,27 @@ func TestForesee(t *testing.T) {
 		r.at(0, rows, rows)
 		ahead, foreseen := r.Model, map[int][][]int8{}
 		for i := range m.Segments {
-			require.NoError(t, r.Enqueue(i, &r.step))
 			kind := m.Segments[i].Kind
 			route, ok := ahead.Foresees(i)
 			require.Equal(t, m.Segments[i].Layer < 1 && (kind == ir.SegEmbed || kind == ir.SegRoute || kind == ir.SegExperts),
 				ok, &m.Segments[i])
-			if !ok {
-				require.Error(t, ahead.Foresee(i, &r.step, nil))
-			} else {
-				require.Equal(t, ir.SegRoute, m.Segments[route].Kind)
-				require.NoError(t, ahead.Foresee(i, &r.step, func(margins []int8) {
-					foreseen[route] = append(foreseen[route], append([]int8{}, margins...))
-				}))
-			}
-			if kind != ir.SegRoute {
-				continue
-			}
-			require.Len(t, foreseen[i], m.Segments[i].Layer+1, "after the embedding; after the route and the experts before")
-			require.NoError(t, r.Chosen(i, &r.step, func(experts []int32) {
-				for _, margins := range foreseen[i] {
-					for row := range rows {
-						above(t, margins[row*12:][:12], experts[row*3:][:3])
+			require.True(t, !ok || m.Segments[route].Kind == ir.SegRoute)
+			told := false
+			w := backend.Work{Segment: i, Whole: true, Foreseen: func(margins []int8) {
+				foreseen[route], told = append(foreseen[route], append([]int8{}, margins...)), true
+			}}
+			if kind == ir.SegRoute {
+				require.Len(t, foreseen[i], m.Segments[i].Layer+1, "after the embedding; after the route and the experts before")
+				w.Chosen = func(experts []int32) {
+					for _, margins := range foreseen[i] {
+						for row := range rows {
+							above(t, margins[row*12:][:12], experts[row*3:][:3])
+						}
 					}
 				}
-			}))
+			}
+			require.NoError(t, r.Run(w, &r.step))
+			require.Equal(t, ok, told, &m.Segments[i])
 		}
 		require.NoError(t, r.Close())
 	}
@@ -95,14 +92,13 @@ func TestForeseeLeavesBits(t *testing.T) {
 	r := start(t, device(t, 2, ""), m, backend.KVF16, rows, rows)
 	want := logits(t, r, rows, func() int { return rows })
 	r.at(0, rows, rows)
-	ahead, told := r.Model, 0
-	for i := range m.Segments {
-		require.NoError(t, r.Enqueue(i, &r.step))
-		if _, ok := ahead.Foresees(i); ok {
-			tell := func(margins []int8) { told += len(margins) }
-			require.Zero(t, testing.AllocsPerRun(1, func() { require.NoError(t, ahead.Foresee(i, &r.step, tell)) }))
+	told := 0
+	w := backend.Work{Whole: true, Foreseen: func(margins []int8) { told += len(margins) }}
+	require.Zero(t, testing.AllocsPerRun(1, func() {
+		for w.Segment = range m.Segments {
+			require.NoError(t, r.Run(w, &r.step))
 		}
-	}
+	}))
 	require.Equal(t, 3*2*12*rows, told, "after the embedding, the first route and its experts, twice each")
 	var got []uint32
 	for _, v := range r.step.Logits[:rows*m.Vocab] {

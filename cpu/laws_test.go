@@ -184,7 +184,7 @@ func TestRowAlone(t *testing.T) {
 		}
 	}
 	for i := range m.Segments {
-		require.NoError(t, together.Enqueue(i, &step))
+		require.NoError(t, backend.Enqueue(together, i, &step))
 	}
 	for i, n := range lengths {
 		alone := start(t, device(t, 1, ""), m, backend.KVF16, n+2, n+2)

@@ -25,7 +25,7 @@ type model struct {
 	where         []int  // by group: its slot among rooms, 0 if it is its own, or absent
 	parts         backend.Parts
 	named         []bool  // by group: execution.part while a part runs
-	chosen        []int32 // what Chosen tells
+	chosen        []int32 // what Work.Chosen hears
 
 	populated sync.WaitGroup // the weights' pages are being taken from the system until then, or until closing
 	closing   atomic.Bool

@@ -10,17 +10,9 @@ import (
 
 var errWhole = errors.New("parts of a segment: the model was compiled without slots, all is there")
 
-// Part runs the phases of a segment that have work for each group, for some of them; the first time what comes before,
-// and the last time what comes after. Nothing reads the groups when it returns. It allocates nothing unless it fails.
-func (m *model) Part(w backend.Work, s *backend.Step) error {
-	err := m.compute(&w, s)
-	if w.Done != nil {
-		w.Done()
-	}
-	return err
-}
-
-func (m *model) compute(w *backend.Work, s *backend.Step) error {
+// some runs the phases of a segment that have work for each group, for some of them; the first time what comes before,
+// and the last time what comes after.
+func (m *model) some(w *backend.Work, s *backend.Step) error {
 	if m.config.Slots == nil {
 		return errWhole
 	}
@@ -53,11 +45,11 @@ func (m *model) compute(w *backend.Work, s *backend.Step) error {
 	}
 	m.part, m.again = m.named, !first
 	defer func() { m.part, m.again = nil, false }()
-	return m.some(w, seg, first)
+	return m.due(w, seg, first)
 }
 
-// some runs what is due of a segment with several parts.
-func (m *model) some(w *backend.Work, seg *segment, first bool) error {
+// due runs what is due of a segment with several parts.
+func (m *model) due(w *backend.Work, seg *segment, first bool) error {
 	from, after := seg.before, seg.before+seg.parts
 	if first {
 		from = 0
@@ -80,11 +72,8 @@ func (m *model) needs(g *ir.Group) bool {
 	return !m.segments[g.Segment].ends || len(m.step.Wanted) > 0
 }
 
-// Chosen tells at once.
-func (m *model) Chosen(route int, s *backend.Step, tell func([]int32)) error {
-	if route < 0 || route >= len(m.segments) || m.segments[route].used == 0 {
-		return fmt.Errorf("segment %d is no route that is computed here", route)
-	}
+// choices are those of the rows at a route.
+func (m *model) choices(route int, s *backend.Step) []int32 {
 	seg := &m.segments[route]
 	m.chosen = m.chosen[:0]
 	for r := range s.Tokens {
@@ -99,6 +88,5 @@ func (m *model) Chosen(route int, s *backend.Step, tell func([]int32)) error {
 			m.chosen = append(m.chosen, -1)
 		}
 	}
-	tell(m.chosen)
-	return nil
+	return m.chosen
 }

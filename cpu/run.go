@@ -8,8 +8,35 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Enqueue runs the phases of a segment one after another. It allocates nothing unless it fails.
-func (m *model) Enqueue(index int, s *backend.Step) error {
+// Run runs the phases of a segment one after another: all, or those that some groups have work for. Nothing reads the
+// groups when it returns. It allocates nothing unless it fails.
+func (m *model) Run(w backend.Work, s *backend.Step) error {
+	err := m.compute(&w, s)
+	w.Release()
+	if err != nil || !w.Ends() {
+		return err
+	}
+	if w.Chosen != nil {
+		w.Chosen(m.choices(w.Segment, s))
+	}
+	if _, ok := m.Foresees(w.Segment); ok && w.Foreseen != nil {
+		m.foresee(w.Segment, s, w.Foreseen)
+	}
+	return nil
+}
+
+func (m *model) compute(w *backend.Work, s *backend.Step) error {
+	if w.Chosen != nil && (w.Segment < 0 || w.Segment >= len(m.segments) || m.segments[w.Segment].used == 0) {
+		return fmt.Errorf("segment %d is no route that is computed here", w.Segment)
+	}
+	if w.Whole {
+		return m.whole(w.Segment, s)
+	}
+	return m.some(w, s)
+}
+
+// whole runs all phases of a segment.
+func (m *model) whole(index int, s *backend.Step) error {
 	if err := m.parts.Open(); err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func (s *streamed) run(groups []ir.Group) error {
 	for i, list := range s.groups {
 		s.work.Segment, s.work.Last = i, false
 		if len(list) == 0 {
-			if err := s.Enqueue(i, &s.step); err != nil {
+			if err := backend.Enqueue(s, i, &s.step); err != nil {
 				return err
 			}
 		}
@@ -102,7 +102,7 @@ func (s *streamed) run(groups []ir.Group) error {
 			}
 			s.work.Groups[0], s.work.Last = g, k == len(list)-1
 			s.leases++
-			if err := s.Part(s.work, &s.step); err != nil {
+			if err := s.Run(s.work, &s.step); err != nil {
 				return err
 			}
 		}
@@ -197,7 +197,7 @@ func TestPlacing(t *testing.T) {
 	}
 	enqueue := func(segment int) error {
 		defer s.Finish(&s.step, func(error) {})
-		return s.Enqueue(segment, &s.step)
+		return backend.Enqueue(s, segment, &s.step)
 	}
 	s.at(0, 1, 1)
 	require.NoError(t, enqueue(0))

@@ -39,11 +39,11 @@ func (m failingModel) Upload(w ir.Ref, row int, data []byte) error {
 	return m.Model.Upload(w, row, data)
 }
 
-func (m failingModel) Enqueue(segment int, s *backend.Step) error {
+func (m failingModel) Run(w backend.Work, s *backend.Step) error {
 	if m.broken.Load() {
 		panic("the device fell off the bus")
 	}
-	return m.Model.Enqueue(segment, s)
+	return m.Model.Run(w, s)
 }
 
 // TestUnhealthy: an engine that has failed is told of, whose it is, and what its clients read of it.

@@ -46,6 +46,7 @@ type shared struct {
 	expert  []int // by expert: the group
 	streams bool  // some of them share slots
 	route   int   // the segment that chooses among experts
+	chooses bool  // this one does, among those of another
 	used    int   // most of them that a row chooses
 	shelf   []int // slots that they share
 	layer   int   // the policy's
@@ -73,6 +74,7 @@ func newOccupancy(c *Cargo, want func(*Want)) *occupancy {
 		s.route = slices.IndexFunc(bound.Segments, func(x ir.Segment) bool {
 			return x.Kind == ir.SegRoute && x.Layer == layer
 		})
+		o.segment[s.route].chooses = true
 		o.remember(s.shelf)
 	}
 	o.policy = expertcache.New(expertcache.Ours, experts)

@@ -35,11 +35,11 @@ func (r *Residency) CountTo(t *Traffic) { r.traffic = t }
 // Dense are the groups of a segment that all rows need, in order.
 func (r *Residency) Dense(segment int) []int { return r.segment[segment].groups }
 
-// Route is the segment that chooses among the experts of this one, if it has any.
-func (r *Residency) Route(segment int) (route int, ok bool) {
-	s := &r.segment[segment]
-	return s.route, len(s.expert) > 0
-}
+// Chosen says whether a segment's groups are experts, which another one chooses among.
+func (r *Residency) Chosen(segment int) bool { return len(r.segment[segment].expert) > 0 }
+
+// Chooses says whether a segment chooses among experts that share slots.
+func (r *Residency) Chooses(segment int) bool { return r.segment[segment].chooses }
 
 // Streams says whether a segment reads groups that share slots.
 func (r *Residency) Streams(segment int) bool { return r.segment[segment].streams }

@@ -39,8 +39,7 @@ func (m *slotted) Place(group, slot int, _ [][]byte) error { return m.place(grou
 // seer also foresees, whatever a test says.
 type seer struct{ slotted }
 
-func (*seer) Foresees(int) (int, bool)                               { return 0, true }
-func (*seer) Foresee(int, *backend.Step, func(margins []int8)) error { return nil }
+func (*seer) Foresees(int) (int, bool) { return 0, true }
 
 // warehouse is a residency with what a test knows of it.
 type warehouse struct {

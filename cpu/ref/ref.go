@@ -133,8 +133,12 @@ func (m *model) Close() error {
 
 func (m *model) Steps() []*backend.Step { return m.steps }
 
-// Enqueue executes one segment. A value that is not finite is an error: it says where the numbers went wrong.
-func (m *model) Enqueue(segment int, s *backend.Step) error {
+// Run executes one segment. A value that is not finite is an error: it says where the numbers went wrong.
+func (m *model) Run(w backend.Work, s *backend.Step) error {
+	segment := w.Segment
+	if err := m.Takes(&w); err != nil {
+		return err
+	}
 	if segment < 0 || segment >= len(m.p.Segments) || !m.config.Computes(segment) {
 		return fmt.Errorf("segment %d of %d is not computed here", segment, len(m.p.Segments))
 	}

@@ -29,9 +29,9 @@ func TestWhereItWentWrong(t *testing.T) {
 	data := make([]byte, 24)
 	require.NoError(t, quant.Quantize(quant.F32, data, []float32{1, 2, 3e38, 4, 5, 3e38}))
 	require.NoError(t, m.Upload(0, 0, data[:16]))
-	require.EqualError(t, m.Enqueue(0, &s), "embed, node 0, embed: token_embd.weight: 1 rows were not uploaded")
+	require.EqualError(t, backend.Enqueue(m, 0, &s), "embed, node 0, embed: token_embd.weight: 1 rows were not uploaded")
 	require.NoError(t, m.Upload(0, 2, data[16:]))
-	require.NoError(t, m.Enqueue(0, &s))
-	require.EqualError(t, m.Enqueue(1, &s), "head, node 1, linear: row 0, feature 1 is +Inf")
-	require.EqualError(t, m.Enqueue(2, &s), "segment 2 of 2 is not computed here")
+	require.NoError(t, backend.Enqueue(m, 0, &s))
+	require.EqualError(t, backend.Enqueue(m, 1, &s), "head, node 1, linear: row 0, feature 1 is +Inf")
+	require.EqualError(t, backend.Enqueue(m, 2, &s), "segment 2 of 2 is not computed here")
 }

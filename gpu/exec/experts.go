@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -49,7 +48,7 @@ func (m *model) regionOf(x *entry, segment, part int) (*region, error) {
 type choice struct {
 	of      *plan.Choice
 	b       *driver.Buffer // ids, and their weights behind them
-	experts []int32        // as Model.Chosen tells
+	experts []int32        // as Work.Chosen hears
 	known   atomic.Bool
 }
 
@@ -101,11 +100,13 @@ func (c *choice) read(rows int) []int32 {
 	return c.experts
 }
 
-// Chosen has the choice copied behind the route, and the watcher tell of it.
-func (m *model) Chosen(route int, s *backend.Step, tell func([]int32)) error {
-	if route < 0 || route >= len(m.layout.plan.Routes) || m.layout.plan.Routes[route] == nil {
-		return fmt.Errorf("segment %d is no route that is computed here, of experts that share slots", route)
-	}
+// routes says whether a segment chooses among experts that share slots.
+func (m *model) routes(segment int) bool {
+	return segment >= 0 && segment < len(m.layout.plan.Routes) && m.layout.plan.Routes[segment] != nil
+}
+
+// hear has the choice copied behind the route, and the watcher tell of it.
+func (m *model) hear(route int, s *backend.Step, tell func([]int32)) error {
 	x := m.ring.of(s)
 	c := x.experts.choices[route]
 	value, err := m.ask(x, route)

@@ -167,8 +167,27 @@ func (m *model) Steps() []*backend.Step { return m.ring.steps }
 
 func (m *model) Memory() backend.Memory { return m.layout.memory.account }
 
-// Enqueue gathers segments. The last one, or a look at what lies between, has them submitted together.
-func (m *model) Enqueue(segment int, s *backend.Step) error {
+// Run gathers segments, or submits a part of one. What rows chose is copied behind the route, and told by the watcher.
+func (m *model) Run(w backend.Work, s *backend.Step) error {
+	if w.Chosen != nil && !m.routes(w.Segment) {
+		w.Release()
+		return fmt.Errorf("segment %d is no route that is computed here, of experts that share slots", w.Segment)
+	}
+	var err error
+	if w.Whole {
+		err = m.enqueue(w.Segment, s)
+		w.Release()
+	} else {
+		err = m.submitPart(&w, s)
+	}
+	if err != nil || w.Chosen == nil || !w.Ends() {
+		return err
+	}
+	return m.hear(w.Segment, s, w.Chosen)
+}
+
+// enqueue gathers segments. The last one, or a look at what lies between, has them submitted together.
+func (m *model) enqueue(segment int, s *backend.Step) error {
 	segments := len(m.layout.program.Segments)
 	if !m.config.Computes(segment) || segment < 0 || segment >= segments {
 		return fmt.Errorf("segment %d is not computed here", segment)

@@ -67,7 +67,7 @@ func step(t *testing.T, x *model, m *backendtest.Model, draws ...backend.Draw) [
 	s.Tokens, s.Wanted, s.Draws = []int32{1, 97}, []int32{0, 1}, draws
 	s.Spans = []backend.Span{{Rows: 2, Tables: backendtest.Tables(m.Program, []int32{2, 0, 1})}}
 	for i := range m.Segments {
-		require.NoError(t, x.Enqueue(i, s))
+		require.NoError(t, backend.Enqueue(x, i, s))
 	}
 	done := make(chan error, 1)
 	x.Finish(s, func(err error) { done <- err })

@@ -19,12 +19,12 @@ func (m *model) Slot(int) []byte { return nil }
 // Place makes a slot a group's.
 func (m *model) Place(g, slot int, data [][]byte) error { return m.weights.place(g, slot, data) }
 
-// Part submits a part. Its groups are leased until the watcher has seen its end.
-func (m *model) Part(w backend.Work, s *backend.Step) error {
+// submitPart submits a part. Its groups are leased until the watcher has seen its end.
+func (m *model) submitPart(w *backend.Work, s *backend.Step) error {
 	e := ended{release: w.Done, group: absent, asked: time.Now()}
 	moving := m.weights.moving(w.Groups)
 	var err error
-	e.value, err = m.part(&w, s)
+	e.value, err = m.part(w, s)
 	switch {
 	case w.Done == nil:
 	case e.value == 0 || moving == absent:

@@ -133,7 +133,7 @@ func logits(d backend.Device, m *backendtest.Model) (all []float32, err error) {
 			s.Spans[0].Pos = 0 // its texts do not go on
 		}
 		for i := range m.Segments {
-			if err := x.Enqueue(i, s); err != nil {
+			if err := backend.Enqueue(x, i, s); err != nil {
 				return nil, err
 			}
 		}

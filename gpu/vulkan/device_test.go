@@ -172,7 +172,7 @@ func (x *running) begin(step int, tokens []int32, pos int, draw bool) (*backend.
 		}
 	}
 	for i := range x.m.Segments {
-		require.NoError(x.t, x.Enqueue(i, s))
+		require.NoError(x.t, backend.Enqueue(x, i, s))
 	}
 	done := make(chan error, 1)
 	x.Finish(s, func(err error) { done <- err })
@@ -297,7 +297,7 @@ func TestLost(t *testing.T) {
 	lost.Store(1)
 	s := x.Steps()[0]
 	for i := range m.Segments {
-		err = errors.Join(err, x.Enqueue(i, s))
+		err = errors.Join(err, backend.Enqueue(x, i, s))
 	}
 	x.Finish(s, func(e error) { err = errors.Join(err, e) })
 	require.ErrorIs(t, err, backend.ErrLost)
@@ -388,7 +388,7 @@ func TestTablesStay(t *testing.T) {
 				Tables: backendtest.Tables(m.Program, table)})
 		}
 		for i := range m.Segments {
-			require.NoError(t, x.Enqueue(i, s))
+			require.NoError(t, backend.Enqueue(x, i, s))
 		}
 		done := make(chan error, 1)
 		x.Finish(s, func(err error) { done <- err })

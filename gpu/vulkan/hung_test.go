@@ -83,7 +83,7 @@ func TestHung(t *testing.T) {
 	require.ErrorContains(t, err, "has ended for "+sick.String())
 	require.ErrorIs(t, <-second, backend.ErrHung)
 	require.ErrorIs(t, x.Upload(0, 0, m.Weights[0]), backend.ErrHung)
-	require.ErrorIs(t, x.Enqueue(0, x.Steps()[0]), backend.ErrHung)
+	require.ErrorIs(t, backend.Enqueue(x, 0, x.Steps()[0]), backend.ErrHung)
 	require.NoError(t, x.Close())
 	require.EqualValues(t, 1, h.opened.Load())
 	x = h.load(t, m)

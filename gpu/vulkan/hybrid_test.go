@@ -57,7 +57,7 @@ func TestCrossings(t *testing.T) {
 			in[i] = float32(i%7) - 3
 		}
 		require.NoError(t, x.In(taken, s, in))
-		require.NoError(t, x.Enqueue(1, s))
+		require.NoError(t, backend.Enqueue(x, 1, s))
 		require.NoError(t, x.Out(handed, s, out))
 		require.NoError(t, finish(x, s))
 		return out

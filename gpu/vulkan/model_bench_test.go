@@ -194,7 +194,7 @@ func (w *shaped) times(b *testing.B, s *backend.Step, each bool) (us []float64, 
 	var all [][]float64
 	for range 9 + 2 {
 		for i := range w.p.Segments {
-			require.NoError(b, w.Enqueue(i, s))
+			require.NoError(b, backend.Enqueue(w, i, s))
 		}
 		_ = finish(w, s) // what such weights give may be infinite
 		r := w.driver.last

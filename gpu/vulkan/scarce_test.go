@@ -101,7 +101,7 @@ func through(x backend.Model, m *backendtest.Model, c *backend.Config) (all []fl
 	return all, nil
 }
 
-// enqueue is Enqueue with what the segment needs in one of two slots. It waits until the groups are free again.
+// enqueue runs a segment with what the segment needs in one of two slots. It waits until the groups are free again.
 func enqueue(x backend.Model, c *backend.Config, groups []ir.Group, segment int, s *backend.Step, slot *int) error {
 	for g := range groups {
 		if c.Slots == nil || groups[g].Use != ir.Matrix || groups[g].Segment != segment {
@@ -112,11 +112,11 @@ func enqueue(x backend.Model, c *backend.Config, groups []ir.Group, segment int,
 			return err
 		}
 		free := make(chan bool)
-		err := x.Part(backend.Work{Segment: segment, Groups: []int{g}, Last: true, Done: func() { close(free) }}, s)
+		err := x.Run(backend.Work{Segment: segment, Groups: []int{g}, Last: true, Done: func() { close(free) }}, s)
 		<-free
 		return err
 	}
-	return x.Enqueue(segment, s)
+	return backend.Enqueue(x, segment, s)
 }
 
 // first picks the first device.

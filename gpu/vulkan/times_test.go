@@ -52,7 +52,7 @@ func TestTimes(t *testing.T) {
 			s.Spans = []backend.Span{{Rows: 1, Pos: i, Tables: backendtest.Tables(m.Program, []int32{0})}}
 			asked[i] = time.Now()
 			for seg := range m.Segments {
-				require.NoError(t, x.Enqueue(seg, s))
+				require.NoError(t, backend.Enqueue(x, seg, s))
 			}
 			x.Finish(s, func(err error) {
 				ended[i] = time.Now()
@@ -115,7 +115,7 @@ func TestDetail(t *testing.T) {
 		s.Spans = []backend.Span{{Rows: rows, Pos: pos, Tables: backendtest.Tables(m.Program, []int32{0, 1})}}
 		all = all[:0]
 		for seg := range m.Segments {
-			require.NoError(t, x.Enqueue(seg, s))
+			require.NoError(t, backend.Enqueue(x, seg, s))
 		}
 		done := make(chan error, 1)
 		x.Finish(s, func(err error) { done <- err })
@@ -175,12 +175,12 @@ func TestRan(t *testing.T) {
 			for i := range m.Segments {
 				of := slices.DeleteFunc(slices.Clone(moving), func(g int) bool { return groups[g].Segment != i })
 				if len(of) == 0 {
-					require.NoError(t, x.Enqueue(i, s))
+					require.NoError(t, backend.Enqueue(x, i, s))
 				}
 				for k, g := range of { // each is placed while the one before is computed with
 					require.NoError(t, x.Place(g, slot+g%2, nil))
 					done := make(chan struct{})
-					require.NoError(t, x.Part(backend.Work{Segment: i, Groups: []int{g}, Last: k == len(of)-1,
+					require.NoError(t, x.Run(backend.Work{Segment: i, Groups: []int{g}, Last: k == len(of)-1,
 						Done: func() { close(done) }}, s))
 					<-done
 				}

@@ -26,8 +26,8 @@ var ErrHung = errors.New("it hangs")
 // Traits are what a device says of itself to those who plan for it and drive it: of its steps, of the weights that it
 // computes from, and of its arithmetic.
 type Traits struct {
-	Flight  int // steps that may be in flight, enqueued and not finished; at least 1
-	Threads int // of the program's that compute, within Enqueue; 0: the device computes beside the program
+	Flight  int // steps that may be in flight, run and not finished; at least 1
+	Threads int // of the program's that compute, within Model.Run; 0: the device computes beside the program
 	// Draws is among how many of the likeliest tokens, Draw.TopK, it draws one itself, as Step.Draws asks. 1: it takes
 	// the likeliest, where Temp is 0. 0: it draws none. All other tokens are the host's to draw.
 	Draws int
@@ -94,7 +94,7 @@ type Device interface {
 	Name() string
 	Traits() Traits
 	// Compile lays out memory for some segments of the program. Weights are then uploaded, unless they are in place;
-	// a segment needs its own when it is enqueued.
+	// a segment needs its own when it is run.
 	// An unsupported type or shape is reported for all weights at once.
 	Compile(p *ir.Bound, c Config) (Model, error)
 	// Close ends the device's workers. Its models were closed before. Closing it again does nothing.
@@ -103,15 +103,13 @@ type Device interface {
 
 // Model is compiled segments of a program with their weights, KV cache, scratch memory and a ring of steps.
 //
-// A step runs so: its fields are filled, its segments are enqueued in program order, whole or part by part, values that
-// cross to and from other devices are copied at the borders, and it is finished, wherever it got to. Steps are enqueued
-// one after another, whole; the next one may be enqueued while some are in flight, as many as the ring is long.
+// A step is filled, Run for its segments in program order, and finished, wherever it got to. Steps are run one after
+// another, whole; the next one may run while some are in flight, as many as the ring is long.
 //
 // Groups are named by their index in ir.Bound.On of the segments that are computed. One that shares slots is there from
-// Place until another group is placed in the slot. What reads it holds a lease: Enqueue until its step has ended, Part
-// until Work.Done. Nothing is placed in a slot that is leased, nor written to its memory: that is the caller's to see
-// to, who alone knows what is in flight. Slot, Place, Part and Chosen are for devices that share slots: the others have
-// Whole answer.
+// Place until another group is placed in the slot. What reads it holds a lease: a whole segment until its step has
+// ended, a part until Work.Done. Nothing is placed in a slot that is leased, nor written to its memory: that is the
+// caller's to see to, who alone knows what is in flight.
 type Model interface {
 	Blocks
 
@@ -131,31 +129,20 @@ type Model interface {
 
 	// Steps is the ring. Its steps, and the memory of their logits, are the model's until it is closed.
 	Steps() []*Step
-	// Enqueue executes a segment for the rows of s, or begins to: it does not wait for a device that works beside the
-	// program. The segment's groups are there, those of its experts that rows chose, and of an end none if no row is
-	// wanted. A step that Step.Check refuses is an error, a group that is not there is, and so is NaN or infinity that
-	// reaches a product; such errors come from here or from Finish, and the next step is not harmed by either.
-	Enqueue(segment int, s *Step) error
-	// Part is Enqueue of what some groups contribute to a segment. The parts of a segment follow one another; they give
-	// the bits of Enqueue, however it is cut and in whatever order. After an error the step can only be finished.
-	Part(w Work, s *Step) error
-	// Chosen tells which experts the rows of a step go to, once their route was enqueued: for each row as many as it may
-	// use, ascending, -1 where there are fewer. It is told once, maybe before Chosen returns, and by any goroutine;
-	// experts is valid until tell returns.
-	Chosen(route int, s *Step, tell func(experts []int32)) error
-	// Foresees is the route that Foresee speaks of after a segment, the next one. It is not ok where none can be foreseen;
-	// see Blind.
+	// Run executes a segment for the rows of s, or begins to: it does not wait for a device that works beside the
+	// program. A step that Step.Check refuses is an error, a group that is not there is, and so is NaN or infinity that
+	// reaches a product; such errors come from here or from Finish, and the next step is not harmed by either. After an
+	// error the step can only be finished.
+	Run(w Work, s *Step) error
+	// Foresees is the route that Work.Foreseen speaks of after a segment, the next one. It is not ok where none can be
+	// foreseen; see Blind.
 	Foresees(segment int) (route int, ok bool)
-	// Foresee tells what the next route's norm and router make of the residual stream as it is when the segment was
-	// enqueued: of a route, as it took it in. margins are those of all rows, [rows][experts], see Margins, and valid until
-	// tell returns, which is before Foresee does. The route's own result does not depend on it.
-	Foresee(segment int, s *Step, tell func(margins []int8)) error
-	// Finish ends a step, whether or not all its segments were enqueued. done is called once, when nothing of it is
-	// running any more and what it computed is there: by any goroutine, and maybe before Finish returns. Its error
-	// strikes the steps that were enqueued after this one, too.
+	// Finish ends a step, whether or not all its segments were run. done is called once, when nothing of it is running
+	// any more and what it computed is there: by any goroutine, and maybe before Finish returns. Its error strikes the
+	// steps that were run after this one, too.
 	Finish(s *Step, done func(error))
-	// In sets a value that a segment takes from one that is computed elsewhere, just before it is enqueued: row after
-	// row. Out copies a value that a segment hands on, just after it was enqueued, and waits for it.
+	// In sets a value that a segment takes from one that is computed elsewhere, just before it is run: row after row.
+	// Out copies a value that a segment hands on, just after it was run, and waits for it.
 	In(v ir.Value, s *Step, rows []float32) error
 	Out(v ir.Value, s *Step, rows []float32) error
 
@@ -164,14 +151,41 @@ type Model interface {
 	Close() error
 }
 
-// Work is a part of a segment of a model that has Config.Slots. Over its parts, each of the segment's groups of
-// matrices is named once: of experts those that rows chose, others may be; of an end none if no row is wanted. A
+// Work is a segment of a step, whole or a part of it, and who hears what of it. Parts follow one another and have the
+// bits of the whole, however it is cut and in whatever order; over them each of the segment's groups of matrices is
+// named once. Experts are needed that rows chose, others may be named; of an end no group is if no row is wanted. A
 // segment that is neither in experts nor in pieces has one such group at most, and one part.
 type Work struct {
 	Segment int
-	Groups  []int  // that are there
-	Last    bool   // no part follows: what the segment does after its products comes with this one
-	Done    func() // the groups are leased no more; called once, even after an error, by any goroutine; may be nil
+	Whole   bool  // all groups that are needed are there; Groups and Last say nothing
+	Groups  []int // that are there
+	Last    bool  // no part follows: what the segment does after its products comes with this one
+
+	// Done hears that the groups are leased no more: once, even after an error, by any goroutine. Each may be nil.
+	Done func()
+	// Chosen hears, of the end of a route, which experts the rows go to: for each row as many as it may use, ascending,
+	// -1 where there are fewer. Once, unless Run fails, maybe before it returns, and by any goroutine. experts is valid
+	// until Chosen returns.
+	Chosen func(experts []int32)
+	// Foreseen hears at the end of a segment, before Run returns, what the next route's norm and router make of the
+	// residual stream as it is then: at the end of a route, as it took it in. margins are those of all rows,
+	// [rows][experts], see Margins, and valid until Foreseen returns. The route's own result does not depend on it.
+	Foreseen func(margins []int8)
+}
+
+// Ends says whether a segment is complete with this work.
+func (w *Work) Ends() bool { return w.Whole || w.Last }
+
+// Release tells that nothing reads the groups any more.
+func (w *Work) Release() {
+	if w.Done != nil {
+		w.Done()
+	}
+}
+
+// Enqueue runs a segment whole.
+func Enqueue(m Model, segment int, s *Step) error {
+	return m.Run(Work{Segment: segment, Whole: true}, s)
 }
 
 // Step is one pass over the program for rows of several sequences. It is reused from step to step: slices are

@@ -1,20 +1,12 @@
 package backend
 
-import (
-	"errors"
-	"math"
-)
+import "math"
 
 // Blind answers for the models of a device that foresees no route.
 type Blind struct{}
 
-var errBlind = errors.New("this device foresees no route")
-
 // Foresees implements Model.
 func (Blind) Foresees(int) (route int, ok bool) { return 0, false }
-
-// Foresee implements Model.
-func (Blind) Foresee(int, *Step, func(margins []int8)) error { return errBlind }
 
 // MarginUnit is how many margins are a standard deviation of what a row is chosen by. MarginFloor is the least one:
 // what is so far below the cut is as unlikely as can be told.

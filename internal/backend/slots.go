@@ -35,20 +35,21 @@ func (t *Traits) RoomFor(p *ir.Bound, g *ir.Group, shares bool) int64 {
 	return g.Bytes
 }
 
-// Whole answers for the models of a device that does not share slots, and computes segments whole.
+// Whole answers for the models of a device that does not share slots.
 type Whole struct{}
 
 var errWhole = errors.New("on this device each group keeps its own slot, and segments are computed whole")
 
-func (Whole) Slot(int) []byte                                { return nil }
-func (Whole) Place(int, int, [][]byte) error                 { return errWhole }
-func (Whole) Chosen(int, *Step, func(experts []int32)) error { return errWhole }
+func (Whole) Slot(int) []byte                { return nil }
+func (Whole) Place(int, int, [][]byte) error { return errWhole }
 
-func (Whole) Part(w Work, _ *Step) error {
-	if w.Done != nil {
-		w.Done()
+// Takes is an error of work that is no whole segment of which nobody hears what it chose.
+func (Whole) Takes(w *Work) error {
+	w.Release()
+	if !w.Whole || w.Chosen != nil {
+		return errWhole
 	}
-	return errWhole
+	return nil
 }
 
 // Own says, by group, whether it has a slot of its own.

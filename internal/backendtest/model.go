@@ -122,7 +122,7 @@ func (l *loaded) run(s *backend.Step) (err error) {
 // whole runs it segment by segment.
 func (l *loaded) whole(s *backend.Step) (err error) {
 	for i := 0; i < len(l.m.Segments) && err == nil; i++ {
-		err = l.Enqueue(i, s)
+		err = backend.Enqueue(l, i, s)
 	}
 	return errors.Join(err, finish(l.Model, s))
 }

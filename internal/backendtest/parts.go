@@ -133,7 +133,7 @@ func (x *halves) step(t *testing.T, tokens []int32, pos int) []float32 {
 		for _, v := range x.m.Only([]int{seg}).Taken() {
 			require.NoError(t, x.of[i].In(v, steps[i], x.kept[v]))
 		}
-		require.NoError(t, x.of[i].Enqueue(seg, steps[i]))
+		require.NoError(t, backend.Enqueue(x.of[i], seg, steps[i]))
 		for _, v := range x.m.Handed(seg) {
 			x.kept[v] = make([]float32, len(tokens)*x.m.Widths[v])
 			require.NoError(t, x.of[i].Out(v, steps[i], x.kept[v]))
@@ -155,7 +155,7 @@ func badParts(t *testing.T, d backend.Device) {
 	defer model.Close()
 	s := model.Steps()[0]
 	s.Tokens, s.Spans = []int32{1}, []backend.Span{{Rows: 1, Tables: Tables(m.Program, []int32{0})}}
-	require.Error(t, model.Enqueue(1, s), "a segment of others")
+	require.Error(t, backend.Enqueue(model, 1, s), "a segment of others")
 	require.Error(t, model.Out(m.Output, s, make([]float32, m.OutputWidth())), "a value of others")
 	require.NoError(t, finish(model, s))
 	flight := d.Traits().Flight

@@ -157,6 +157,7 @@ type juggler struct {
 	at     []int   // by group: the slot that it is in; -1: none
 	holds  []int   // by slot: a group; -1: none
 	chosen []int32 // of the last route
+	told   chan []int32
 }
 
 // juggle compiles a model for random slots.
@@ -290,10 +291,10 @@ func (j *juggler) through(s *backend.Step) (err error) {
 
 // segment computes one whole if what it needs can be there together, or in parts.
 func (j *juggler) segment(i int, s *backend.Step) error {
-	need := j.needs(i, s)
+	need, chosen := j.needs(i, s), j.hears(i)
 	j.rng.Shuffle(len(need), func(a, b int) { need[a], need[b] = need[b], need[a] })
 	if now, rest := j.gather(need, len(need)); len(rest) == 0 && j.rng.IntN(3) == 0 {
-		err := j.Enqueue(i, s)
+		err := j.Run(backend.Work{Segment: i, Whole: true, Chosen: chosen}, s)
 		j.ruin(now)
 		return err
 	}
@@ -303,7 +304,7 @@ func (j *juggler) segment(i int, s *backend.Step) error {
 			most = 1
 		}
 		now, rest := j.gather(need, most)
-		w := backend.Work{Segment: i, Groups: now, Last: len(rest) == 0}
+		w := backend.Work{Segment: i, Groups: now, Last: len(rest) == 0, Chosen: chosen}
 		if w.Last && j.divided(i) && j.rng.IntN(4) == 0 {
 			w.Last = false // it comes alone
 		}
@@ -321,7 +322,7 @@ func (j *juggler) segment(i int, s *backend.Step) error {
 func (j *juggler) part(w backend.Work, s *backend.Step) error {
 	done := make(chan struct{}, 1)
 	w.Done = func() { done <- struct{}{} }
-	err := j.Part(w, s)
+	err := j.Run(w, s)
 	<-done
 	if err == nil {
 		j.ruin(w.Groups)
@@ -449,11 +450,18 @@ func (j *juggler) ruin(groups []int) {
 	}
 }
 
-// hear asks for the choice of a route, which must be the experts with a weight.
+// hears is what hears the choice of a segment, if it is a route.
+func (j *juggler) hears(i int) func(experts []int32) {
+	if s := &j.m.Segments[i]; s.Kind != ir.SegRoute || len(s.Nodes) == 0 {
+		return nil
+	}
+	j.told = make(chan []int32, 1)
+	return func(experts []int32) { j.told <- slices.Clone(experts) }
+}
+
+// hear wants the choice of a route, which must be the experts with a weight.
 func (j *juggler) hear(i int, s *backend.Step) {
-	told := make(chan []int32, 1)
-	require.NoError(j.t, j.Chosen(i, s, func(experts []int32) { told <- slices.Clone(experts) }))
-	j.chosen = <-told
+	j.chosen = <-j.told
 	for k := range j.m.Segments[i].Nodes {
 		n := &j.m.Segments[i].Nodes[k]
 		if n.Op != ir.Route {

@@ -95,14 +95,14 @@ func unready(t *testing.T, d backend.Device) {
 		at   ir.SegmentKind
 		use  func(i int, s *backend.Step) error
 	}{
-		{"enqueued without its group", ir.SegMix, j.Enqueue},
-		{"enqueued without experts", ir.SegExperts, j.Enqueue},
-		{"enqueued without a piece", ir.SegHead, j.Enqueue},
+		{"enqueued without its group", ir.SegMix, j.enqueue},
+		{"enqueued without experts", ir.SegExperts, j.enqueue},
+		{"enqueued without a piece", ir.SegHead, j.enqueue},
 		{"a part without its group", ir.SegMix, func(i int, s *backend.Step) error {
-			return j.Part(backend.Work{Segment: i, Groups: []int{j.of(ir.SegMix)}, Last: true}, s)
+			return j.Run(backend.Work{Segment: i, Groups: []int{j.of(ir.SegMix)}, Last: true}, s)
 		}},
 		{"a part of nothing", ir.SegMix, func(i int, s *backend.Step) error {
-			return j.Part(backend.Work{Segment: i, Last: true}, s)
+			return j.Run(backend.Work{Segment: i, Last: true}, s)
 		}},
 		{"a last part that is not", ir.SegMix, j.all(false, nil)},
 		{"twice in a part", ir.SegHead, func(i int, s *backend.Step) error {
@@ -119,27 +119,27 @@ func unready(t *testing.T, d backend.Device) {
 		{"no such group", ir.SegHead, j.all(true, func(groups []int) []int { return append(groups, len(j.groups)) })},
 		{"a negative group", ir.SegHead, j.all(true, func(groups []int) []int { return append(groups, -1) })},
 		{"no such segment", ir.SegMix, func(_ int, s *backend.Step) error {
-			return j.Part(backend.Work{Segment: len(j.m.Segments), Last: true}, s)
+			return j.Run(backend.Work{Segment: len(j.m.Segments), Last: true}, s)
 		}},
 		{"a negative segment", ir.SegMix, func(_ int, s *backend.Step) error {
-			return j.Part(backend.Work{Segment: -1, Last: true}, s)
+			return j.Run(backend.Work{Segment: -1, Last: true}, s)
 		}},
 		{"an expert too few", ir.SegExperts, j.all(true, func(groups []int) []int { return groups[1:] })},
 		{"a piece too few", ir.SegHead, j.all(true, func(groups []int) []int { return groups[1:] })},
 		{"enqueued in the middle", ir.SegExperts, func(i int, s *backend.Step) error {
-			if err := j.Part(backend.Work{Segment: i, Groups: nil}, s); err != nil {
+			if err := j.Run(backend.Work{Segment: i, Groups: nil}, s); err != nil {
 				return nil
 			}
-			return j.Enqueue(i+1, s)
+			return backend.Enqueue(j, i+1, s)
 		}},
 		{"another segment in the middle", ir.SegExperts, func(i int, s *backend.Step) error {
-			if err := j.Part(backend.Work{Segment: i, Groups: nil}, s); err != nil {
+			if err := j.Run(backend.Work{Segment: i, Groups: nil}, s); err != nil {
 				return nil
 			}
-			return j.Part(backend.Work{Segment: 0, Last: true}, s)
+			return j.Run(backend.Work{Segment: 0, Last: true}, s)
 		}},
-		{"not a route", ir.SegHead, func(i int, s *backend.Step) error { return j.Chosen(i, s, func([]int32) {}) }},
-		{"no route at all", ir.SegHead, func(i int, s *backend.Step) error { return j.Chosen(-1, s, func([]int32) {}) }},
+		{"not a route", ir.SegEmbed, j.choose},
+		{"no route at all", ir.SegHead, func(_ int, s *backend.Step) error { return j.choose(-1, s) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := j.until(c.at, c.use)
@@ -148,6 +148,14 @@ func unready(t *testing.T, d backend.Device) {
 			sameBits(t, "after it", j.m.Vocab, j.step(t, rows{[]int32{1, 2, 3}, 0, []int32{0}}), want)
 		})
 	}
+}
+
+// enqueue runs a segment whole.
+func (j *juggler) enqueue(i int, s *backend.Step) error { return backend.Enqueue(j, i, s) }
+
+// choose does so, and wants to hear what it chose.
+func (j *juggler) choose(i int, s *backend.Step) error {
+	return j.Run(backend.Work{Segment: i, Whole: true, Chosen: func([]int32) {}}, s)
 }
 
 // until runs the segments before one of a kind, and then something else than it. It fails when that does, or the step.
@@ -184,7 +192,7 @@ func (j *juggler) one(kind ir.SegmentKind, times, i int, s *backend.Step) error 
 	if !j.own[g] {
 		j.place(g, j.slots[g][0])
 	}
-	return j.Part(backend.Work{Segment: i, Groups: slices.Repeat([]int{g}, times)}, s)
+	return j.Run(backend.Work{Segment: i, Groups: slices.Repeat([]int{g}, times)}, s)
 }
 
 // all computes with all groups that are needed, after an edit, each in a part of its own.

@@ -72,7 +72,7 @@ func (l *loaded) givingBack(t *testing.T, tokens []int32, chunk int) []float32 {
 			s.Wanted = append(s.Wanted, int32(i))
 		}
 		for i := range l.m.Segments {
-			require.NoError(t, l.Enqueue(i, s))
+			require.NoError(t, backend.Enqueue(l, i, s))
 		}
 		require.NoError(t, finish(l.Model, s))
 		logits = append(logits, s.Logits[:len(rows)*l.m.Vocab]...)

@@ -1,7 +1,7 @@
 // Package hybrid is a device that computes a model on two: some segments in the program's memory, the others on a
 // device with memory of its own. Each has the weights and caches of its own segments, and its own arithmetic.
 //
-// Who drives it sees one device (docs/adr/0028). What is computed on the host is done when Enqueue returns; so values
+// Who drives it sees one device (docs/adr/0028). What is computed on the host is done when Run returns; so values
 // wait for nobody on their way to the device, and the next step's begin while it computes.
 package hybrid
 
@@ -16,7 +16,7 @@ import (
 )
 
 // Device computes what Config.Devices gives to the first of two on Host, and all else itself. Host works within
-// Enqueue.
+// Run.
 type Device struct {
 	backend.Device
 	Host backend.Device

@@ -22,13 +22,7 @@ type (
 
 func (b blind) Foresees(segment int) (int, bool) { return b.Blind.Foresees(segment) }
 
-func (b blind) Foresee(segment int, s *backend.Step, tell func([]int8)) error {
-	return b.Blind.Foresee(segment, s, tell)
-}
-
 func (s seer) Foresees(int) (int, bool) { return s.route, true }
-
-func (seer) Foresee(int, *backend.Step, func([]int8)) error { return nil }
 
 // TestForesees: a side foresees its own routes, and is not asked if it cannot.
 func TestForesees(t *testing.T) {
@@ -44,10 +38,10 @@ func TestForesees(t *testing.T) {
 	require.False(t, ok, "the route is the other side's")
 }
 
-// TestChosenOfNoSegment: what is no segment is refused, not looked up.
-func TestChosenOfNoSegment(t *testing.T) {
+// TestRunOfNoSegment: what is no segment is refused, not looked up.
+func TestRunOfNoSegment(t *testing.T) {
 	m := &model{sides: []*side{nil, nil}}
-	for _, route := range []int{-1, 2} {
-		require.ErrorContains(t, m.Chosen(route, nil, nil), "of 2")
+	for _, segment := range []int{-1, 2} {
+		require.ErrorContains(t, m.Run(backend.Work{Segment: segment}, nil), "of 2")
 	}
 }

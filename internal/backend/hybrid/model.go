@@ -89,32 +89,21 @@ func (m *model) leave(segment int, x *side, s *backend.Step) error {
 	return nil
 }
 
-// Enqueue has a segment computed where it is to be.
-func (m *model) Enqueue(segment int, s *backend.Step) error {
-	x, at, err := m.enter(segment, s)
-	if err != nil {
-		return err
-	}
-	if err := x.Enqueue(segment, at); err != nil {
-		return err
-	}
-	return m.leave(segment, x, at)
-}
-
-// Part does the same with a part.
-func (m *model) Part(w backend.Work, s *backend.Step) error {
+// Run has a segment, or a part of it, computed where it is to be.
+func (m *model) Run(w backend.Work, s *backend.Step) error {
 	x, at, err := m.enter(w.Segment, s)
-	if err == nil {
+	if err == nil && !w.Whole {
 		m.open = !w.Last
 		err = x.number(&w)
 	}
 	if err != nil {
-		if w.Done != nil {
-			w.Done()
-		}
+		w.Release()
 		return err
 	}
-	if err := x.Part(w, at); err != nil || !w.Last {
+	if _, ok := m.Foresees(w.Segment); !ok {
+		w.Foreseen = nil
+	}
+	if err := x.Run(w, at); err != nil || !w.Ends() {
 		return err
 	}
 	return m.leave(w.Segment, x, at)
@@ -131,17 +120,6 @@ func (x *side) number(w *backend.Work) error {
 	}
 	w.Groups = x.part
 	return nil
-}
-
-// Chosen asks who computes the route.
-func (m *model) Chosen(route int, s *backend.Step, tell func(experts []int32)) error {
-	if route < 0 || route >= len(m.sides) {
-		return fmt.Errorf("segment %d of %d", route, len(m.sides))
-	}
-	if m.sides[route] == m.host {
-		s = m.step
-	}
-	return m.sides[route].Chosen(route, s, tell)
 }
 
 // ending is how a step of the ring ends: when both sides have.
@@ -256,12 +234,4 @@ func (m *model) Close() error {
 func (m *model) Foresees(segment int) (route int, ok bool) {
 	route, ok = m.sides[segment].Foresees(segment)
 	return route, ok && m.sides[route] == m.sides[segment]
-}
-
-// Foresee asks that side.
-func (m *model) Foresee(segment int, s *backend.Step, tell func(margins []int8)) error {
-	if m.sides[segment] == m.host {
-		s = m.step
-	}
-	return m.sides[segment].Foresee(segment, s, tell)
 }

@@ -140,29 +140,27 @@ func rowsOf(t *testing.T, file *gguf.File, bound *ir.Bound, ids []token.ID) (all
 func enqueue(t *testing.T, bound *ir.Bound, model backend.Model, s *backend.Step) [][]tokentrace.Event {
 	events, layer := make([][]tokentrace.Event, len(s.Tokens)), 0
 	for segment := range bound.Segments {
-		require.NoError(t, model.Enqueue(segment, s))
 		kind := bound.Segments[segment].Kind
+		w := backend.Work{Segment: segment, Whole: true}
 		if kind == ir.SegRoute {
-			require.NoError(t, model.Chosen(segment, s, func(experts []int32) {
+			w.Chosen = func(experts []int32) {
 				used := len(experts) / len(events)
 				for r := range events {
 					chosen := slices.Clone(experts[r*used:][:used])
 					events[r] = append(events[r], &tokentrace.Chosen{Layer: layer, Experts: chosen})
 				}
-			}))
-			layer++
+				layer++
+			}
 		}
-		if _, ok := model.Foresees(segment); !ok {
-			continue
-		}
-		require.NoError(t, model.Foresee(segment, s, func(margins []int8) {
+		w.Foreseen = func(margins []int8) {
 			experts := len(margins) / len(events)
 			for r := range events {
 				e := &tokentrace.Foreseen{Layer: layer, Late: kind == ir.SegExperts,
 					Margins: slices.Clone(margins[r*experts:][:experts])}
 				events[r] = append(events[r], e)
 			}
-		}))
+		}
+		require.NoError(t, model.Run(w, s))
 	}
 	return events
 }
