@@ -14,6 +14,7 @@ import (
 )
 
 // Model says which model is run, and how. The zero value of a field that has a default stands for it.
+// Wide: a user may say so much of one model.
 type Model struct {
 	Name string     // by which it is known; default: as its file says
 	File *gguf.File // the house closes it

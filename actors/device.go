@@ -31,6 +31,7 @@ func (*look) Late() {}
 // device owns the compiled models, which enter and leave while it runs: it runs their steps, segment by segment, one
 // model's after the other's. Its children bring the weights. A restart compiles and loads afresh, since what failed may
 // have left anything in memory; the KV caches are lost with it.
+// Wide: it is all that one actor knows.
 type device struct {
 	out         deviceEdges
 	tiers       *tiers.Wiring

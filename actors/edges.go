@@ -51,6 +51,7 @@ func wireHouse(s *run.System, turns *run.Turns) *houseWiring {
 }
 
 // modelWiring is the same of one model.
+// Wide: one is there for each actor of a model, and one for its edges.
 type modelWiring struct {
 	graph                                                   *run.Graph
 	model, sessions, session, scheduler, kv, sampler, masks run.Place

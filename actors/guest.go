@@ -39,6 +39,7 @@ type guestNews struct {
 }
 
 // guest is a model on a device. What changes belongs to the device's actor.
+// Wide: the first half is given by the house, the other is the model on the device.
 type guest struct {
 	index    int // among the device's
 	spec     *spec

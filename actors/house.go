@@ -22,6 +22,7 @@ import (
 
 // House is the facade of all that runs: models, which enter and leave, and the device, pool and reader that they share.
 // Its methods may be called from any goroutine.
+// Wide: it is what all actors of a process share.
 type House struct {
 	system *run.System
 	turns  *run.Turns

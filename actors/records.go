@@ -11,6 +11,7 @@ import (
 
 // record is what a request has come to. It outlives the incarnations of its session: a session that restarts
 // takes it up, and submits the rest of the work.
+// Wide: what of a request outlives its session is in one place, and nothing else is.
 type record struct {
 	id      string
 	request Request

@@ -15,6 +15,7 @@ import (
 )
 
 // Request asks for an answer. One of Tokens, Chat and Text is the prompt, in this order of precedence.
+// Wide: a client may say so much of one answer.
 type Request struct {
 	Tokens    []int32     // ids as they are
 	Chat      *chat.Input // rendered by the model's template; its BOS, EOS and Now are filled in

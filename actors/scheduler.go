@@ -19,6 +19,7 @@ import (
 // scheduler forms steps, as many as the device takes at a time. What to do is batch.State's decision; this file carries
 // it out. It accepts *submit and *cancel (session), *wake (stream, or itself), *kvRequest and *mask (kv, masks, the
 // answers), *step (sampler), *stepRing (device), *run.Flushed and *restarted (kv, device, sampler), *torn (masks).
+// Wide: it is all that one actor knows; what it decides by is in batch.State.
 type scheduler struct {
 	system      *run.System
 	turns       *run.Turns

@@ -13,6 +13,7 @@ import (
 
 // sequence is the scheduler's handle of one submission of a request. It is used once: a request that starts
 // again submits a new one.
+// Wide: its messages are part of it, so that none is allocated for a token.
 type sequence struct {
 	batch.Seq
 	session *actor.PID

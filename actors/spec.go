@@ -23,6 +23,7 @@ import (
 )
 
 // spec is all that is known of a model before anything of it runs. Nobody changes it.
+// Wide: all that is known of a model is found here, and nothing changes it.
 type spec struct {
 	info     Info
 	file     *gguf.File

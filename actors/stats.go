@@ -13,6 +13,7 @@ import (
 )
 
 // stats are the counts behind /metrics, bench and health. Writers are single actors; readers are anybody.
+// Wide: each is a counter.
 type stats struct {
 	running, waiting         atomic.Int64
 	requests, failedSteps    atomic.Uint64
@@ -192,6 +193,7 @@ func (s *stats) setKV(k kv.Stats) {
 }
 
 // Snapshot is the engine's state in numbers.
+// Wide: each is a counter.
 type Snapshot struct {
 	Running, Waiting        int64 // sequences
 	Open                    int64 // requests

@@ -14,6 +14,7 @@ import (
 
 // step is one pass over the model on its way scheduler → device → sampler → scheduler, with its place in the ring of
 // the device's model. It is refilled each time: whoever received it last owns it.
+// Wide: it is what four actors hand on, refilled, so that a step allocates nothing.
 type step struct {
 	guest   int // of the device, whose model's it is
 	gen     uint64

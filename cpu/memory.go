@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -68,6 +70,22 @@ func (m *model) layWeights(p *ir.Bound) error {
 		}
 		return nil
 	})
+}
+
+// regions are a model's memory, outside of the heap.
+type regions struct {
+	populated sync.WaitGroup // the weights' pages are being taken from the system until then, or until closing
+	closing   atomic.Bool
+
+	weightMemory, roomMemory, kvMemory, stateMemory, scratchMemory, stripMemory, logitMemory []byte
+}
+
+// free gives all of it back.
+func (r *regions) free() error {
+	r.closing.Store(true)
+	r.populated.Wait()
+	return errors.Join(mem.Free(r.weightMemory), mem.Free(r.roomMemory), mem.Free(r.kvMemory), mem.Free(r.stateMemory),
+		mem.Free(r.scratchMemory), mem.Free(r.stripMemory), mem.Free(r.logitMemory))
 }
 
 // eachShare visits what each group has of each of its weights: so many rows from one on.

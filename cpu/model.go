@@ -1,15 +1,11 @@
 package cpu
 
 import (
-	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/mem"
 )
 
 // model is a compiled program with its memory.
@@ -27,11 +23,7 @@ type model struct {
 	named         []bool  // by group: execution.part while a part runs
 	chosen        []int32 // what Work.Chosen hears
 
-	populated sync.WaitGroup // the weights' pages are being taken from the system until then, or until closing
-	closing   atomic.Bool
-
-	weightMemory, roomMemory, kvMemory, stateMemory, scratchMemory, stripMemory, logitMemory []byte
-
+	regions
 	ring    []*backend.Step
 	borders map[ir.Value]place // of values that cross to other devices, or come from them
 }
@@ -60,10 +52,7 @@ func (m *model) Memory() backend.Memory {
 }
 
 func (m *model) Close() error {
-	m.closing.Store(true)
-	m.populated.Wait()
-	err := errors.Join(mem.Free(m.weightMemory), mem.Free(m.roomMemory), mem.Free(m.kvMemory), mem.Free(m.stateMemory),
-		mem.Free(m.scratchMemory), mem.Free(m.stripMemory), mem.Free(m.logitMemory))
+	err := m.free()
 	*m = model{}
 	return err
 }

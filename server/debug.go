@@ -30,6 +30,7 @@ type Inside struct {
 }
 
 // ModelInside is one model.
+// Wide: they are the fields of the JSON that is printed.
 type ModelInside struct {
 	Name            string           `json:"name"`
 	State           string           `json:"state"`             // as in GET /v1/models

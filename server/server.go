@@ -57,6 +57,7 @@ const (
 )
 
 // Server serves models in several dialects.
+// Wide: it is what all handlers share, each part a type of its own.
 type Server struct {
 	models   answer.Models
 	later    later

@@ -17,6 +17,7 @@ import (
 
 // read, from an uploader to the reader, asks for bytes of a file in memory: a slab's, or a slot's of a device. The same
 // struct returns as the answer, data being exactly those bytes.
+// Wide: question and answer are one message, which allocates nothing.
 type read struct {
 	by     string
 	gen    uint64

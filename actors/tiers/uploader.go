@@ -48,6 +48,7 @@ const (
 // uploader moves weights. To a slot whose memory it is given it has the reader read them straight away. For others it
 // leases a slab, has the reader fill it and the packer copy it to the device, and goes on with the slab or gives it
 // back. What was under way when one of them restarts is asked for again.
+// Wide: it is all that one actor knows.
 type uploader struct {
 	system      *run.System
 	log         zerolog.Logger

@@ -25,6 +25,7 @@ knows capitals, opposites, small sums and short Go functions: enough to see that
 pull one and name it, sluice pull OWNER/NAME-GGUF and sluice run -m OWNER/NAME-GGUF "...", or name a GGUF file.`
 
 // cli lists the commands in the order of the help.
+// Wide: each is a command.
 type cli struct {
 	Run        ask.Run            `cmd:"" help:"Answer a prompt."`
 	Chat       ask.Chat           `cmd:"" help:"Talk with a model."`

@@ -74,6 +74,7 @@ func Splits(position int) int {
 }
 
 // Attention is one layer's attention for the rows of a step. All but the last fields are addresses.
+// Wide: they are the arguments of a kernel.
 type Attention struct {
 	X            uint64 // float32 rows: query heads; for Rotate and Alone then key heads and value heads
 	Y            uint64 // rows for the projection: quantised, or float32

@@ -95,6 +95,7 @@ const (
 
 // MatVec is y[c] = W·x[c] for rows c of activations, with what stands before and after it. An address of 0 stands for
 // an operand that is not wanted.
+// Wide: they are the arguments of a kernel.
 type MatVec struct {
 	W       *Matrix
 	Columns int

@@ -22,6 +22,7 @@ const (
 
 // Each is y[r][i] = f(a[r][i], b[r][i]) for float32 rows. Y may be A or B, unless rows have Numbers. Strides are in
 // float32.
+// Wide: they are the arguments of a kernel.
 type Each struct {
 	Formula Formula
 	Act     ir.Act // of Activate and Gate

@@ -10,6 +10,7 @@ import (
 
 // Entry is the layout of what the host tells of a step, by offset in bytes in a block of memory that kernels read, and
 // of the result that comes back. All steps of a ring have the same.
+// Wide: each is where one kind of data lies.
 type Entry struct {
 	Bytes       int    // of the block; block tables are apart
 	Left        [2]int // of uint32: the rows that there are from each MaxColumns-th on; of all, of the wanted ones

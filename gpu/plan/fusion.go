@@ -10,6 +10,7 @@ import (
 
 // Fusion decides which nodes of a program are computed by one kernel. A node is part of another's kernel only if no
 // other node reads the value between them.
+// Wide: each is one way in which nodes are part of others.
 type Fusion struct {
 	Stacks []*Stack
 	// Sinks and Divisors are the weights of attention and of rotations that kernels do not take as the file has them.

@@ -32,6 +32,7 @@ const (
 )
 
 // Node is one operation. Which fields count is said by Op; the others are zero (W and B: NoRef).
+// Wide: each op has arguments of its own, and a node is data that any code may walk.
 type Node struct {
 	Op  Op
 	Out Value

@@ -21,6 +21,7 @@ const (
 const mostText = 1 << 20
 
 // Editor is a text that is being typed. The zero value has no history and completes nothing.
+// Wide: any key may change any of it.
 type Editor struct {
 	Prompt, More string                     // before the first line, and before others
 	Complete     func(line string) []string // texts that a text may become

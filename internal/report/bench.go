@@ -9,6 +9,7 @@ import (
 )
 
 // Bench is what a bench measured. Its JSON names are part of the interface.
+// Wide: they are the fields of the JSON that is printed.
 type Bench struct {
 	Model         string  `json:"model"`
 	Machine       string  `json:"machine"`

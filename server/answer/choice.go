@@ -17,6 +17,7 @@ import (
 )
 
 // Choice is one of the answers to a request, as it comes. One goroutine owns it.
+// Wide: what dialects read of an answer is exported, what it is made from is not.
 type Choice struct {
 	Index    int  // among all of the request
 	Prompt   int  // which one it answers

@@ -31,6 +31,7 @@ const StatusGone = wire.StatusGone
 const sendBuffer = 64 << 10
 
 // Exchange is one request and its answer. It belongs to the handler, and from Stream on to the stream's writer.
+// Wide: one lock guards what handler, writer and watcher of a request share.
 type Exchange struct {
 	ID      string
 	Client  string          // whose share of what is scarce the request takes: a key's or an address's

@@ -14,6 +14,7 @@ const Window = 32
 
 // Seq is one sequence under the scheduler's care. The exported fields are set before Submit and belong to
 // the State afterwards, but for Tokens[:n], which never changes once written and may be read anywhere.
+// Wide: all that decides whose rows come next is asked of a sequence.
 type Seq struct {
 	ID     ID
 	Client string  // whose it is: clients share places and rows, and take turns where masks are to be found

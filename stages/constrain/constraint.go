@@ -31,6 +31,7 @@ type Answer struct {
 
 // Constraint keeps the answer of a sequence in the language of its request's grammar, and its thoughts short. One
 // goroutine at a time may use it.
+// Wide: the answer, its thoughts and the mark between them are read in one pass.
 type Constraint struct {
 	of Answer
 

@@ -8,6 +8,7 @@ import (
 
 // Params says how to choose. Defaults gives llama.cpp's values; the comments say what turns a sampler off. Params
 // and what it points to are only read, so that requests may share them.
+// Wide: samplers have so many parameters, and a request may set each.
 type Params struct {
 	Seed uint64
 

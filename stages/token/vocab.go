@@ -16,6 +16,7 @@ type ID = int32
 const none ID = -1
 
 // Vocab is one model's vocabulary with its rules. It does not change after New; any number of goroutines may use it.
+// Wide: each is a rule of a vocabulary, or a table.
 type Vocab struct {
 	text    []string // as the file spells it: byte-level tokens in their printable alphabet
 	attr    []attr

@@ -26,6 +26,7 @@ type Part struct {
 }
 
 // Parser follows one answer. It is one goroutine's.
+// Wide: the text before a mark is kept by what it may turn out to be.
 type Parser struct {
 	syntax *Syntax
 	tools  *Set

@@ -17,6 +17,7 @@ import (
 
 // Device is an opened device with a queue for computing, and one for copies beside it. Its methods may be called from
 // any goroutine, but a Recording, and Submit, from one at a time.
+// Wide: Vulkan has so many handles, and a function is found for each call.
 type Device struct {
 	Facts    Facts
 	physical *Physical

@@ -19,6 +19,7 @@ func (k Kind) String() string {
 }
 
 // Facts are what a device says of itself. Sizes are bytes.
+// Wide: a device reports so many facts.
 type Facts struct {
 	Name           string
 	Kind           Kind
@@ -67,6 +68,7 @@ const (
 )
 
 // Features are what kernels can use beyond plain Vulkan 1.3.
+// Wide: Vulkan has a name for each.
 type Features struct {
 	Int8, Int16, Int64 bool
 	Float16            bool

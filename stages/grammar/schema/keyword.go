@@ -12,6 +12,7 @@ import (
 )
 
 // compiler understands one schema.
+// Wide: what was met of a schema is remembered by kind, and all kinds need each other.
 type compiler struct {
 	options Options
 	values  *parser

@@ -8,6 +8,7 @@ import (
 )
 
 // Config is a model's hyper-parameters, under the names of its config.json. What a family does not use stays zero.
+// Wide: they are the keys of a file.
 type Config struct {
 	ModelType string `json:"model_type"`
 	Layers    int    `json:"num_hidden_layers"`

@@ -7,6 +7,7 @@ import (
 )
 
 // Recurrent is the hyper-parameters of layers that go on from states, and which layers these are.
+// Wide: they are the keys of a file.
 type Recurrent struct {
 	LayerTypes []string `json:"layer_types"` // of lfm2; nil: as FullLayers has it
 	FullLayers []int    `json:"full_attn_idxs"`

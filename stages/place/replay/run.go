@@ -67,6 +67,7 @@ type Result struct {
 }
 
 // replay is one under way. Times are seconds from its beginning.
+// Wide: it is a machine in small: drive, bus, slots and a step.
 type replay struct {
 	Setting
 	trace          *Trace

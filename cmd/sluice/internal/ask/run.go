@@ -19,6 +19,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/grammar/schema"
 )
 
+// Run answers a prompt.
+// Wide: they are the flags of a command.
 type Run struct {
 	compute.EngineFlags
 	Prompt []string `arg:"" optional:"" help:"What to ask; after -- if it begins with a dash. A text on standard input is added; - waits for one, and so does a command without a prompt."`

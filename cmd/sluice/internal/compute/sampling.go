@@ -14,6 +14,7 @@ import (
 )
 
 // SamplingFlags say how tokens are chosen. What is not given is the model's own recommendation, or the usual default.
+// Wide: they are flags, one for each parameter of samplers.
 type SamplingFlags struct {
 	Temp      *float32 `placeholder:"T" help:"Temperature: 0 always takes the likeliest token." group:"Sampling:"`
 	Seed      *uint64  `placeholder:"S" help:"Seed: the same seed gives the same answer. Default: another one each time." group:"Sampling:"`

@@ -19,6 +19,8 @@ import (
 	"github.com/sluice-ai/sluice/server"
 )
 
+// Serve serves models over HTTP.
+// Wide: they are the flags of a command.
 type Serve struct {
 	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]MODEL" help:"Model file (GGUF), folder of a model, or name of one in the store, and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Loaded at once, as far as there is room. Without it, --models and --stored: the small embedded model."`
 
