@@ -5,12 +5,12 @@ import (
 	"crypto/subtle"
 	"net"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
@@ -74,8 +74,8 @@ func (a *access) denied(rc *fasthttp.RequestCtx) *wire.Fault {
 
 // browser refuses requests that web pages of other origins make. A page whose host name was pointed at this machine
 // (DNS rebinding) is betrayed by the Host header, wherever no key stands in its way; other pages by Origin, which
-// browsers send along with each POST.
-func (a *access) browser(rc *fasthttp.RequestCtx) *wire.Fault {
+// browsers send along with each POST, and by Sec-Fetch-Site, which they send with what a page merely embeds.
+func (a *access) browser(rc *fasthttp.RequestCtx, to *answer.Route) *wire.Fault {
 	host := string(rc.Host())
 	guarded := a.loopback || len(a.keys) == 0 || len(a.names) > 0
 	if guarded && !a.served(host) {
@@ -83,15 +83,27 @@ func (a *access) browser(rc *fasthttp.RequestCtx) *wire.Fault {
 			"the Host header is %.80q, which is not served: ask for %s, or start with --host-name", host, a.hosts())
 	}
 	origin := string(rc.Request.Header.Peek("Origin"))
-	if origin != "" && a.shared(origin) {
+	switch {
+	case origin == "":
+		if embedded(&rc.Request.Header) && !to.Public {
+			return wire.Refused(fasthttp.StatusForbidden, "wrong_origin",
+				"the request comes from a web page of another origin, which embeds it: open it by itself")
+		}
+		return nil
+	case strings.EqualFold(origin, "http://"+host) || strings.EqualFold(origin, "https://"+host): // our own page
+		return nil
+	case a.page(origin, to.Private):
 		allow(rc, origin)
 		return nil
 	}
-	if u, err := url.Parse(origin); origin != "" && (err != nil || u.Host != host) {
-		return wire.Refused(fasthttp.StatusForbidden, "wrong_origin",
-			"the request comes from a web page of %.80q: pages of other origins are not served, but those that --cors names", origin)
-	}
-	return nil
+	return wire.Refused(fasthttp.StatusForbidden, "wrong_origin", "the request comes from a web page of %.80q: "+
+		"start with --cors %.80s to let its pages ask", origin, origin)
+}
+
+// embedded says that a page of another origin makes a request that its visitor did not ask for, such as an image's.
+func embedded(h *fasthttp.RequestHeader) bool {
+	site := string(h.Peek("Sec-Fetch-Site"))
+	return (site == "cross-site" || site == "same-site") && string(h.Peek("Sec-Fetch-Mode")) != "navigate"
 }
 
 // served says that a Host header names what we are asked for by, with or without a port. A page cannot make a name of

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/openai/openai-go/v3/option"
+	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 )
@@ -85,7 +86,7 @@ func TestHost(t *testing.T) {
 	r := start(t, Options{}, nil)
 	for host, status := range map[string]int{
 		"localhost": 200, "LOCALHOST:8080": 200, "127.0.0.1:1": 200, "[::1]:8080": 200, "[::1]": 200,
-		"evil.example": 403, "localhost.evil.example": 403, "127.0.0.1.evil.example:8080": 403, "192.168.0.1": 403,
+		"evil.example": 403, "evil:80@127.0.0.1": 400, "localhost.evil.example": 403, "127.0.0.1.evil.example:8080": 403, "192.168.0.1": 403,
 	} {
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/health", http.NoBody)
 		request.Host = host
@@ -114,7 +115,7 @@ func TestNetworkHosts(t *testing.T) {
 	asked := func(a *access, host string) bool {
 		rc := &fasthttp.RequestCtx{}
 		rc.Request.Header.SetHost(host)
-		return a.browser(rc) == nil
+		return a.browser(rc, &answer.Route{}) == nil
 	}
 	for _, host := range []string{"sluice.example", "SLUICE.example:8080", "sluice.example.", "localhost:1", "192.168.0.7", "[fd00::1]:80"} {
 		require.True(t, asked(&a, host), host)
@@ -137,8 +138,8 @@ func TestOwnAddress(t *testing.T) {
 		return rc
 	}
 	a.listening(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 5)})
-	require.NotNil(t, a.browser(request("sluice.example")))
-	require.Nil(t, a.browser(request("127.0.0.5:80")))
+	require.NotNil(t, a.browser(request("sluice.example"), &answer.Route{}))
+	require.Nil(t, a.browser(request("127.0.0.5:80"), &answer.Route{}))
 }
 
 func TestLimits(t *testing.T) {

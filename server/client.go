@@ -17,9 +17,12 @@ func (a *access) client(rc *fasthttp.RequestCtx) string {
 	return a.address(rc).String()
 }
 
-// address is that of the client. Proxies that are trusted say whose request they hand on; what stands before the first
+// address is the client's as shares count it: of IPv6 a network.
+func (a *access) address(rc *fasthttp.RequestCtx) netip.Addr { return network(a.from(rc)) }
+
+// from is the address of the client. Proxies that are trusted say whose request they hand on; what stands before the first
 // one that is not trusted may be anybody's invention.
-func (a *access) address(rc *fasthttp.RequestCtx) netip.Addr {
+func (a *access) from(rc *fasthttp.RequestCtx) netip.Addr {
 	at, _ := netip.AddrFromSlice(rc.RemoteIP())
 	at = at.Unmap()
 	for lines := rc.Request.Header.PeekAll("X-Forwarded-For"); len(lines) > 0 && a.proxy(at); lines = lines[:len(lines)-1] {
@@ -27,12 +30,12 @@ func (a *access) address(rc *fasthttp.RequestCtx) netip.Addr {
 		for i := len(said) - 1; i >= 0 && a.proxy(at); i-- {
 			next, err := netip.ParseAddr(strings.TrimSpace(said[i]))
 			if err != nil {
-				return network(at) // it does not know
+				return at // it does not know
 			}
 			at = next.Unmap()
 		}
 	}
-	return network(at)
+	return at
 }
 
 // proxy says that an address may say whose requests it hands on.

@@ -1,7 +1,10 @@
 package server
 
 import (
+	"net/netip"
+	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 )
@@ -9,9 +12,41 @@ import (
 // anyOrigin stands for all origins.
 const anyOrigin = "*"
 
+// ParseOrigin checks an origin of web pages as browsers write it: scheme://host, with a port if it is not the scheme's.
+// The port may be *, for any.
+func ParseOrigin(text string) (origin string, ok bool) {
+	scheme, host, found := strings.Cut(strings.ToLower(text), "://")
+	if !found || host == "" || strings.ContainsAny(host, "/?#@\\ ") {
+		return "", false
+	}
+	u, err := url.Parse(scheme + "://" + strings.TrimSuffix(host, ":*"))
+	return scheme + "://" + host, err == nil && u.Scheme == scheme && u.Hostname() != ""
+}
+
 // shared says whether web pages of an origin may use the server: those that it was told of (CORS, the Fetch standard).
 func (a *access) shared(origin string) bool {
-	return slices.Contains(a.origins, anyOrigin) || slices.Contains(a.origins, origin)
+	if slices.Contains(a.origins, anyOrigin) || slices.Contains(a.origins, origin) {
+		return true
+	}
+	at := strings.LastIndexByte(origin, ':')
+	return slices.Contains(a.origins, origin+":*") || at > 0 && slices.Contains(a.origins, origin[:at]+":*")
+}
+
+// local says whether a page is of a server of this machine, and we serve this machine alone: a program there can ask
+// without a browser.
+func (a *access) local(origin string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || !a.loopback || u.Scheme != "http" && u.Scheme != "https" || origin != u.Scheme+"://"+u.Host {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// page says whether a page of another origin may use a route. Where no key protects what changes the server or shows
+// what others do, only pages may that it was told of.
+func (a *access) page(origin string, private bool) bool {
+	return a.shared(origin) || a.local(origin) && (!private || len(a.keys) > 0)
 }
 
 // allow lets the browser hand the answer to a page of that origin.
@@ -24,11 +59,11 @@ func allow(rc *fasthttp.RequestCtx, origin string) {
 
 // preflight answers what a browser asks before it sends a page's request, and says whether it was such a question. It
 // carries no key.
-func (a *access) preflight(rc *fasthttp.RequestCtx) bool {
+func (a *access) preflight(rc *fasthttp.RequestCtx, private bool) bool {
 	q := &rc.Request.Header
 	origin := string(q.Peek("Origin"))
 	wanted := q.Peek("Access-Control-Request-Method")
-	if string(rc.Method()) != fasthttp.MethodOptions || len(wanted) == 0 || !a.shared(origin) {
+	if string(rc.Method()) != fasthttp.MethodOptions || len(wanted) == 0 || !a.page(origin, private) {
 		return false
 	}
 	h := &rc.Response.Header

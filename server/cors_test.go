@@ -1,6 +1,7 @@
 package server
 
 import (
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -62,4 +63,85 @@ func TestCORS(t *testing.T) {
 	require.Empty(t, header.Get("Access-Control-Allow-Origin"))
 	status, _, _ = ask(r, http.MethodOptions, chat, "https://chat.example", "", "Authorization", "Bearer secret")
 	require.Equal(t, http.StatusMethodNotAllowed, status, "no question that browsers ask")
+}
+
+// TestLocalPages: pages of this machine's own servers may ask for answers and read lists without being named, where the
+// server is this machine's alone; what changes the server or shows what others do wants a key besides.
+func TestLocalPages(t *testing.T) {
+	ask := func(r *running, path, origin string, headers ...string) (int, string) {
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+path, http.NoBody)
+		request.Header.Set("Origin", origin)
+		for i := 0; i < len(headers); i += 2 {
+			request.Header.Set(headers[i], headers[i+1])
+		}
+		answer, err := r.http.Do(request)
+		require.NoError(t, err)
+		status, _ := read(t, answer)
+		return status, answer.Header.Get("Access-Control-Allow-Origin")
+	}
+	r, keyed := start(t, Options{}, nil), start(t, Options{APIKeys: []string{"secret"}}, nil)
+	for _, origin := range []string{"http://localhost:5173", "https://localhost", "http://127.0.0.1:3000", "http://[::1]:81"} {
+		status, allowed := ask(r, "/v1/models", origin)
+		require.Equal(t, http.StatusOK, status, origin)
+		require.Equal(t, origin, allowed)
+		for _, path := range []string{"/metrics", "/slots", "/debug/actors"} {
+			status, allowed = ask(r, path, origin)
+			require.Equal(t, http.StatusForbidden, status, "%s %s", path, origin)
+			require.Empty(t, allowed)
+		}
+		status, _ = ask(keyed, "/metrics", origin, "Authorization", "Bearer secret")
+		require.Equal(t, http.StatusOK, status, origin)
+		status, _ = ask(keyed, "/v1/models", origin)
+		require.Equal(t, http.StatusUnauthorized, status, origin)
+	}
+	for _, origin := range []string{"javascript://" + strings.TrimPrefix(r.url, "http://"), "http://localhost.evil.example",
+		"http://evil.example:5173", "http://user@localhost:5173", "null", "http://localhost:5173/path", "app://obsidian.md"} {
+		status, allowed := ask(r, "/v1/models", origin)
+		require.Equal(t, http.StatusForbidden, status, origin)
+		require.Empty(t, allowed, origin)
+	}
+	network := access{}
+	network.listening(&net.TCPAddr{IP: net.IPv4(192, 168, 0, 7)})
+	require.False(t, network.local("http://localhost:5173"), "the page is another machine's")
+}
+
+// TestNamedOrigins: any scheme may be named, and any port of a host.
+func TestNamedOrigins(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://Chat.example": "https://chat.example", "http://nas:*": "http://nas:*", "app://obsidian.md": "app://obsidian.md",
+		"chrome-extension://abcdef": "chrome-extension://abcdef", "tauri://localhost": "tauri://localhost", "http://[::1]:80": "http://[::1]:80",
+		"null": "", "https://": "", "https://a/path": "", "https://user@a": "", "chat.example": "", "https://a b": "", "https://:80": "",
+	} {
+		got, ok := ParseOrigin(text)
+		require.Equal(t, want != "", ok, text)
+		if ok {
+			require.Equal(t, want, got)
+		}
+	}
+	a := access{origins: []string{"http://nas:*", "app://obsidian.md"}}
+	for origin, want := range map[string]bool{"http://nas": true, "http://nas:5173": true, "https://nas": false, "app://obsidian.md": true,
+		"app://other": false, "http://nas.evil.example:80": false} {
+		require.Equal(t, want, a.shared(origin), origin)
+	}
+}
+
+// TestEmbedded: what a page of another origin embeds is not served, what its visitor opens is.
+func TestEmbedded(t *testing.T) {
+	r := start(t, Options{}, nil)
+	for _, c := range []struct {
+		path, site, mode string
+		status           int
+	}{
+		{"/debug/actors", "cross-site", "no-cors", 403}, {"/v1/models", "same-site", "no-cors", 403},
+		{"/debug/actors", "same-origin", "cors", 200}, {"/debug/actors", "none", "navigate", 200},
+		{"/v1/models", "cross-site", "navigate", 200}, {"/health", "cross-site", "no-cors", 200}, {"/v1/models", "", "", 200},
+	} {
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+c.path, http.NoBody)
+		request.Header.Set("Sec-Fetch-Site", c.site)
+		request.Header.Set("Sec-Fetch-Mode", c.mode)
+		answer, err := r.http.Do(request)
+		require.NoError(t, err)
+		status, body := read(t, answer)
+		require.Equal(t, c.status, status, "%+v: %s", c, body)
+	}
 }

@@ -17,8 +17,9 @@ type entry struct {
 	began                time.Time
 }
 
-func entryOf(rc *fasthttp.RequestCtx) entry {
-	return entry{string(rc.Method()), string(rc.Path()), rc.RemoteIP().String(), time.Now()}
+// entryOf names the client whom a trusted proxy names, by its whole address.
+func (s *Server) entryOf(rc *fasthttp.RequestCtx) entry {
+	return entry{string(rc.Method()), string(rc.Path()), s.access.from(rc).String(), time.Now()}
 }
 
 // answered notes a request whose answer has been handed over, or was cut.

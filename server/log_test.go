@@ -88,3 +88,16 @@ func TestLog(t *testing.T) {
 	require.Positive(t, l.Generated)
 	require.Positive(t, l.Prompt)
 }
+
+// TestLogNamesTheClient: behind a trusted proxy a line names the client whose share is counted, not the proxy.
+func TestLogNamesTheClient(t *testing.T) {
+	r := start(t, behindProxy, nil)
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/v1/models", http.NoBody)
+	require.NoError(t, err)
+	q.Header.Set("X-Request-Id", "proxied")
+	q.Header.Set("X-Forwarded-For", "192.0.2.9")
+	answer, err := r.http.Do(q)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, "192.0.2.9", r.logged(t, "proxied").Client)
+}

@@ -200,7 +200,7 @@ func (s *Server) Close() {
 
 // serve answers one request.
 func (s *Server) serve(rc *fasthttp.RequestCtx) {
-	id, line := s.identify(rc), entryOf(rc)
+	id, line := s.identify(rc), s.entryOf(rc)
 	s.open.Add(1)
 	to := s.routes.find(&rc.Request)
 	s.metrics.inFlight.Inc()
@@ -229,8 +229,8 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		x.Answered(rc.Response.StatusCode())
 	}()
 	rc.Response.Header.Set("X-Request-Id", id)
-	fault := s.access.browser(rc)
-	if fault == nil && s.access.preflight(rc) {
+	fault := s.access.browser(rc, &to.Route)
+	if fault == nil && s.access.preflight(rc, to.Private) {
 		return
 	}
 	if fault == nil {

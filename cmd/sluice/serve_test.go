@@ -261,6 +261,7 @@ func TestServeRefuses(t *testing.T) {
 		{exitUsage, "want an origin such as https://chat.example.org", []string{"--cors", "null"}},
 		{exitUsage, "--host-name is empty", []string{"--host-name", ""}},
 		{exitUsage, "--api-key is empty", []string{"--api-key", ""}},
+		{exitUsage, "--api-key is empty", []string{"--api-key", "  "}},
 		{exitUsage, "holds no key: want one in each line", []string{"--api-key-file", os.DevNull}},
 		{exitFailed, "no-such-file: no such file", []string{"--api-key-file", "no-such-file"}},
 		{exitUsage, "--name names one model, and there are 2", []string{"--name", "n", "-m", "a", "-m", "b"}},

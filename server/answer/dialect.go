@@ -26,6 +26,10 @@ type Route struct {
 	Public bool   // needs no key
 	Early  bool   // is answered while models are loaded
 
+	// Private says that it changes the server, or shows what others do: pages of other origins that are let in by default
+	// may not use it.
+	Private bool
+
 	// Handle answers. A fault that it returns is written as the dialect has it; nothing else must be written then.
 	Handle func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault
 }

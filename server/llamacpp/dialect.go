@@ -28,7 +28,7 @@ func Dialect(s *answer.Service) answer.Dialect {
 			{Method: post, Path: "/detokenize", Help: "the text of tokens", Handle: a.detokenize},
 			{Method: post, Path: "/apply-template", Help: "the prompt of a conversation", Handle: a.applyTemplate},
 			{Method: get, Path: "/props", Help: "what the server is set to", Handle: a.props},
-			{Method: get, Path: "/slots", Help: "which answers are computed", Handle: a.slots},
+			{Method: get, Path: "/slots", Private: true, Help: "which answers are computed", Handle: a.slots},
 		},
 	}
 }

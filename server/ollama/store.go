@@ -62,11 +62,11 @@ type changes struct {
 func (c *changes) routes() []answer.Route {
 	const post = fasthttp.MethodPost
 	all := []answer.Route{
-		{Method: post, Path: "/api/pull", Handle: c.pull},
-		{Method: post, Path: "/api/create", Handle: c.create},
-		{Method: post, Path: "/api/copy", Handle: c.copy},
-		{Method: fasthttp.MethodDelete, Path: "/api/delete", Handle: c.remove},
-		{Path: blobs, Name: blobs + "{digest}", Handle: c.blob},
+		{Method: post, Path: "/api/pull", Private: true, Handle: c.pull},
+		{Method: post, Path: "/api/create", Private: true, Handle: c.create},
+		{Method: post, Path: "/api/copy", Private: true, Handle: c.copy},
+		{Method: fasthttp.MethodDelete, Path: "/api/delete", Private: true, Handle: c.remove},
+		{Path: blobs, Name: blobs + "{digest}", Private: true, Handle: c.blob},
 	}
 	if c.store == nil {
 		for i := range all {

@@ -29,11 +29,11 @@ type Env struct {
 	Root           fs.FS                                     // the machine's, for /proc and /sys
 	Now            func() time.Time
 
-	// Interruptible derives a context that Ctrl-C (SIGINT) and SIGTERM cancel. A command that has something to
+	// Interruptible derives a context that Ctrl-C (SIGINT), SIGTERM and SIGHUP cancel. A command that has something to
 	// finish takes one; without it, Ctrl-C ends the process at once.
 	Interruptible func(context.Context) (context.Context, context.CancelFunc)
 
-	// Terminable derives a context that SIGTERM alone cancels, for where Ctrl-C has another meaning.
+	// Terminable derives a context that SIGTERM and SIGHUP alone cancel, for where Ctrl-C has another meaning.
 	Terminable func(context.Context) (context.Context, context.CancelFunc)
 
 	// IsTerminal says whether stdin, stdout or stderr is a person's terminal.
@@ -49,6 +49,16 @@ type Env struct {
 	Rows func(stream any) int
 }
 
+// ends are the signals that ask the process to end, besides others. A process that nohup started goes on when the
+// terminal is closed (SIGHUP).
+func ends(others ...os.Signal) []os.Signal {
+	all := append(others, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
+}
+
 // Process is the env of the running process.
 func Process() *Env {
 	return &Env{
@@ -60,10 +70,10 @@ func Process() *Env {
 		Root:   os.DirFS("/"),
 		Now:    time.Now,
 		Interruptible: func(parent context.Context) (context.Context, context.CancelFunc) {
-			return signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+			return signal.NotifyContext(parent, ends(os.Interrupt)...)
 		},
 		Terminable: func(parent context.Context) (context.Context, context.CancelFunc) {
-			return signal.NotifyContext(parent, syscall.SIGTERM)
+			return signal.NotifyContext(parent, ends()...)
 		},
 		IsTerminal: func(stream any) bool {
 			f, ok := stream.(*os.File)

@@ -3,8 +3,6 @@ package serve
 import (
 	"net"
 	"net/netip"
-	"net/url"
-	"strings"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/server"
@@ -15,7 +13,7 @@ type accessFlags struct {
 	Open        bool     `help:"Let everybody who reaches the address ask, without a key. Needed where it is not this machine's alone."`
 	HostName    []string `name:"host-name" sep:"none" placeholder:"NAME" help:"Name by which clients may ask for this server, besides localhost and addresses. May be repeated. Other names are refused unless there is a key: web pages could use them."`
 	Proxy       []string `name:"trusted-proxy" sep:"none" placeholder:"ADDRESS" help:"Address or network (10.0.0.0/8) of a proxy that may say, by X-Forwarded-For, whose requests it hands on. May be repeated."`
-	Cors        []string `name:"cors" sep:"none" placeholder:"ORIGIN" help:"Origin of a web page that may ask, such as https://chat.example.org: scheme and host, and the port if there is one. May be repeated. * is all of them, and needs a key."`
+	Cors        []string `name:"cors" sep:"none" placeholder:"ORIGIN" help:"Origin of web pages that may ask, such as https://chat.example.org or app://obsidian.md: scheme and host, and the port if there is one (* is any). May be repeated. * alone is all of them, and needs a key. Pages of this machine's own servers (http://localhost:5173) may ask without it where --addr is loopback."`
 	SharePrefix bool     `name:"share-prefix" help:"Let clients with different keys find each other's prompts in the prefix cache: faster, and they can find out what others asked."`
 }
 
@@ -47,12 +45,15 @@ func (f *accessFlags) origins(o *server.Options) error {
 		if text == "*" && len(o.APIKeys) == 0 {
 			return env.Usagef("--cors * lets every web page use the models, and there is no key: name the pages' origins, or give a key")
 		}
-		u, err := url.Parse(text)
-		plain := err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && text == u.Scheme+"://"+u.Host
-		if text != "*" && !plain {
-			return env.Usagef("--cors is %q: want an origin such as https://chat.example.org, without a path, or *", text)
+		origin, ok := server.ParseOrigin(text)
+		if text == "*" {
+			origin, ok = text, true
 		}
-		o.Origins = append(o.Origins, strings.ToLower(text))
+		if !ok {
+			return env.Usagef("--cors is %q: want an origin such as https://chat.example.org, http://nas:* or app://obsidian.md, "+
+				"without a path, or *", text)
+		}
+		o.Origins = append(o.Origins, origin)
 	}
 	return nil
 }

@@ -1,8 +1,6 @@
 package serve
 
 import (
-	"bufio"
-	"bytes"
 	"slices"
 	"strings"
 
@@ -12,18 +10,22 @@ import (
 // keys are those that clients may send: of the command line, which other users of the machine can see, of files, and of
 // the environment.
 func (c *Serve) keys(e *env.Env) ([]string, error) {
-	if slices.Contains(c.APIKey, "") {
+	blank := func(key string) bool { return strings.TrimSpace(key) == "" }
+	if slices.ContainsFunc(c.APIKey, blank) {
 		return nil, env.Usagef("--api-key is empty: want a text that is hard to guess")
 	}
-	keys := c.APIKey
+	var keys []string
+	for _, key := range c.APIKey {
+		keys = append(keys, strings.TrimSpace(key)) // as requests' are read
+	}
 	for _, name := range c.APIKeyFile {
 		text, err := e.ReadFile(name, env.MostDescription)
 		if err != nil {
 			return nil, err
 		}
 		before := len(keys)
-		for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-			if key := strings.TrimSpace(lines.Text()); key != "" && !strings.HasPrefix(key, "#") {
+		for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
+			if key := strings.TrimSpace(line); key != "" && !strings.HasPrefix(key, "#") {
 				keys = append(keys, key)
 			}
 		}

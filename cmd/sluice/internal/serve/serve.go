@@ -54,8 +54,8 @@ func (Serve) Examples() [2]string {
 func (Serve) Help() string {
 	return "The address is taken at once, and who connects waits until the model is loaded (GET /health says how far it is); then " +
 		"the URL is printed. " +
-		"Requests say how tokens are chosen; what they leave out is the model's own recommendation. Ctrl-C, or SIGTERM, " +
-		"lets open answers finish for up to 10 seconds, a second one cuts them. It ends with 0 after the first."
+		"Requests say how tokens are chosen; what they leave out is the model's own recommendation. Ctrl-C, SIGTERM or SIGHUP (unless " +
+		"nohup ignores it) lets open answers finish for up to 10 seconds, a second one cuts them. It ends with 0 after the first."
 }
 
 // maxParallel bounds what --parallel may ask for: the engine holds no more requests.
