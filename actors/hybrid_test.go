@@ -17,7 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/backend/hybrid"
+	"github.com/sluice-ai/sluice/internal/backend/compose"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/internal/trace"
@@ -177,7 +177,7 @@ func divided(t testing.TB, layers int, d *apart) func(*Config) {
 		if d != nil {
 			d.Device, main = c.Device, d
 		}
-		c.Device, c.Layers = &hybrid.Device{Device: main, Host: devicetest.Processor(t, "")}, layers
+		c.Device, c.Layers = compose.New(devicetest.Processor(t, ""), main), layers
 	}
 }
 
@@ -216,7 +216,7 @@ func TestExpertsBeside(t *testing.T) {
 	f, err := gguf.Open(fixturePath(t, fixture))
 	require.NoError(t, err)
 	_, err = Start(context.Background(), Config{Model: Model{File: f, Experts: 1},
-		Device: &hybrid.Device{Device: newDevice(t), Host: newDevice(t)}, Log: zerolog.Nop()})
+		Device: compose.New(newDevice(t), newDevice(t)), Log: zerolog.Nop()})
 	require.EqualError(t, err, "experts for the host of a device: this model has none, leave it out")
 }
 
@@ -262,6 +262,38 @@ func TestHybrid(t *testing.T) {
 			}
 			wg.Wait()
 		})
+	}
+}
+
+// TestHybridOfThree: laws RowAlone and Recompute, for a host and two devices beside it with layers each: answers are
+// those of one device, and steps are in flight on both.
+func TestHybridOfThree(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	all := prompts(6)
+	for _, layers := range []int{0, 2} {
+		want := alone(t, startFixture(t, "lfm2", nil), all, 24)
+		first, second := &apart{}, &apart{}
+		e := startFixture(t, "lfm2", func(c *Config) {
+			divided(t, layers, second)(c)
+			first.Device = devicetest.Processor(t, "")
+			c.Device = compose.New(devicetest.Processor(t, ""), first, c.Device.(*compose.Device).Device)
+		})
+		computes := e.Plan().Devices
+		require.Equal(t, layers == 0, !slices.Contains(computes, 0), "%v", computes)
+		require.Contains(t, computes, 1)
+		require.Equal(t, 2, computes[len(computes)-1])
+		require.Equal(t, want[:1], alone(t, e, all[:1], 24), "alone")
+		var wg sync.WaitGroup
+		for i, p := range all {
+			s := begin(t, e, ask(p, 24))
+			wg.Go(func() {
+				if got, err := trySpelled(s); err != nil || got != want[i] {
+					t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
+				}
+			})
+		}
+		wg.Wait()
+		require.Positive(t, first.most.Load())
 	}
 }
 
@@ -331,7 +363,7 @@ func TestHybridOnGPU(t *testing.T) {
 		gpu, err := vulkan.Open(0, vulkan.Options{Cache: t.TempDir()})
 		require.NoError(t, err)
 		require.NoError(t, c.Device.Close())
-		c.Device, c.Layers = &hybrid.Device{Device: gpu, Host: devicetest.Processor(t, "")}, 1
+		c.Device, c.Layers = compose.New(devicetest.Processor(t, ""), gpu), 1
 	})
 	require.True(t, e.Plan().Divided())
 	want := alone(t, e, all, 40)
@@ -355,7 +387,7 @@ func TestTraceOfHybrid(t *testing.T) {
 	on := onGPU(t, vulkan.Options{Cache: t.TempDir()})
 	e := startFixture(t, fixture, func(c *Config) {
 		on(c)
-		c.Device, c.Layers = &hybrid.Device{Device: c.Device, Host: devicetest.Processor(t, "")}, 1
+		c.Device, c.Layers = compose.New(devicetest.Processor(t, ""), c.Device), 1
 	})
 	if !e.house.device.Traits().Clock {
 		t.Skip("the device has no clock")
@@ -383,7 +415,7 @@ func TestTraceOfHybrid(t *testing.T) {
 func TestHybridSharesCaches(t *testing.T) {
 	f, err := gguf.Open(fixturePath(t, "gemma4"))
 	require.NoError(t, err)
-	d := &hybrid.Device{Device: newDevice(t), Host: newDevice(t)}
+	d := compose.New(newDevice(t), newDevice(t))
 	_, err = Start(context.Background(), Config{Model: Model{File: f, Layers: 1}, Device: d, Log: zerolog.Nop()})
 	require.EqualError(t, err, "1 layers on the device: some of them attend to what others store: ask for 0 or 4")
 }

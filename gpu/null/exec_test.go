@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/null"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/backend/hybrid"
+	"github.com/sluice-ai/sluice/internal/backend/compose"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
@@ -67,7 +67,7 @@ func TestHybrid(t *testing.T) {
 	host, err := cpu.New(1, "")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, host.Close()) })
-	backendtest.Divided(t, &hybrid.Device{Device: card, Host: host}, ref.New(), []quant.Type{quant.Q8_0})
+	backendtest.Divided(t, compose.New(host, card), ref.New(), []quant.Type{quant.Q8_0})
 }
 
 // TestPrompts: what is computed in half precision keeps the laws.

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/cpu/ref"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/backend/hybrid"
+	"github.com/sluice-ai/sluice/internal/backend/compose"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 )
 
@@ -24,7 +24,7 @@ func TestHybrid(t *testing.T) {
 	host, err := cpu.New(2, "")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, host.Close()) })
-	d := &hybrid.Device{Device: open(t).device(), Host: host}
+	d := compose.New(host, open(t).device())
 	backendtest.Divided(t, d, ref.New(), someTypes)
 }
 

@@ -55,7 +55,7 @@ func (m *Model) inParts(t *testing.T, d backend.Device) {
 			part[i] = rng.IntN(2)
 		}
 		part[0], part[len(part)-1] = 0, 1
-		m.keepTogether(part)
+		Together(m.Program, part)
 		x := m.split(t, d, c, part)
 		var got []float32
 		for _, chunk := range [][2]int{{0, 13}, {13, n}} {
@@ -65,11 +65,11 @@ func (m *Model) inParts(t *testing.T, d backend.Device) {
 	}
 }
 
-// keepTogether gives segments that attend to a cache to the model of the one that fills it.
-func (m *Model) keepTogether(part []int) {
-	filler := make([]int, len(m.KV))
-	for s := range m.Segments {
-		for _, n := range m.Segments[s].Nodes {
+// Together gives segments that attend to a cache to the device of the one that fills it.
+func Together(p *ir.Program, part []int) {
+	filler := make([]int, len(p.KV))
+	for s := range p.Segments {
+		for _, n := range p.Segments[s].Nodes {
 			switch {
 			case n.Op != ir.Attend:
 			case len(n.In) > 1:

@@ -12,18 +12,25 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Split is a device of two on which every whole program has some segments on the host: the first ones, as plans have
-// it, or any, now one and now the other.
-func Split(d backend.Device) backend.Device { return split{d} }
+// Split is a composition on which every whole program is dealt to several devices: runs of segments one after the
+// other, as plans have it, or any to any, now one and now the other.
+func Split(d backend.Device) backend.Device {
+	return split{d, func(p *ir.Bound) []int { return deal(p, len(d.Traits().Devices)) }}
+}
 
-type split struct{ backend.Device }
+// Dealt is a composition on which every whole program is dealt to devices in one way.
+func Dealt(d backend.Device, devices func(p *ir.Bound) []int) backend.Device {
+	return split{d, devices}
+}
+
+type split struct {
+	backend.Device
+	devices func(p *ir.Bound) []int
+}
 
 func (d split) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
-	if host := onHost(p); c.Segments == nil && len(host) > 0 {
-		c.Devices = slices.Repeat([]int{1}, len(p.Segments))
-		for _, s := range host {
-			c.Devices[s] = 0
-		}
+	if devices := d.devices(p); c.Segments == nil && slices.Min(devices) < slices.Max(devices) {
+		c.Devices = devices
 	}
 	m, err := d.Device.Compile(p, c)
 	if err != nil {
@@ -32,46 +39,47 @@ func (d split) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	return divided{m}, nil
 }
 
-// onHost draws segments, those that attend to one cache together. Programs of one shape are divided alike.
-func onHost(p *ir.Bound) (segments []int) {
+// deal draws a device for each segment, and the last one for the end. Segments that attend to one cache are together.
+// Programs of one shape are divided alike.
+func deal(p *ir.Bound, n int) []int {
 	rng := rand.New(rand.NewPCG(uint64(len(p.Segments)), uint64(len(p.Weights)*p.Width+len(p.Arch))))
-	part := make([]int, len(p.Segments)) // 1: on the host
-	first, any := 1+rng.IntN(len(part)-1), rng.IntN(2) == 0
-	for s := range part[:len(part)-1] {
-		switch {
-		case any:
-			part[s] = rng.IntN(2)
-		case s < first:
-			part[s] = 1
+	devices, last := make([]int, len(p.Segments)), len(p.Segments)-1
+	starts, any := make([]int, n-1), rng.IntN(2) == 0
+	for i := range starts {
+		starts[i] = 1 + rng.IntN(last)
+	}
+	for s := range devices {
+		for _, start := range starts {
+			if s >= start {
+				devices[s]++
+			}
+		}
+		if any {
+			devices[s] = rng.IntN(n)
 		}
 	}
-	(&Model{Bound: p}).keepTogether(part)
-	for s, on := range part {
-		if on == 1 {
-			segments = append(segments, s)
-		}
-	}
-	return segments
+	devices[last] = n - 1
+	Together(p.Program, devices)
+	return devices
 }
 
 // sides lists the groups of each of the devices that d is, the one with the program's end first.
-func sides(d backend.Device, p *ir.Bound, groups []ir.Group) (all [][]int) {
-	host := []int(nil)
-	if _, both := d.(split); both {
-		host = onHost(p)
+func sides(d backend.Device, p *ir.Bound, groups []ir.Group) [][]int {
+	devices := make([]int, len(p.Segments))
+	if s, several := d.(split); several {
+		devices = s.devices(p)
 	}
-	all = make([][]int, 2)
+	all := make([][]int, slices.Max(devices)+1)
 	for g := range groups {
-		at := 0
-		if slices.Contains(host, groups[g].Segment) {
-			at = 1
-		}
+		at := devices[groups[g].Segment]
 		all[at] = append(all[at], g)
 	}
+	end := devices[len(devices)-1]
+	all[0], all[end] = all[end], all[0]
 	return all
 }
 
-// divided counts what is on the host as weights and as caches: those of the model are there or on the device.
+// divided counts what is in the program's memory as weights and as caches: those of the model are there or on a device.
 type divided struct{ backend.Model }
 
 func (m divided) Memory() backend.Memory {
@@ -80,10 +88,12 @@ func (m divided) Memory() backend.Memory {
 	return all
 }
 
-// Divided: programs on two devices are near the oracle, whatever is where, and keep the laws by bits. It is what of
+// Divided: programs on several devices are near the oracle, whatever is where, and keep the laws by bits. It is what of
 // Conformance the border between them can break.
 func Divided(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
-	d = Split(d)
+	if _, dealt := d.(split); !dealt {
+		d = Split(d)
+	}
 	s := small{layers: 3, width: 32, ffn: 96, vocab: 51, heads: 2, kvHeads: 1, head: 16, used: 3}
 	for _, f := range models {
 		switch f.name {

@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/backend/hybrid"
+	"github.com/sluice-ai/sluice/internal/backend/compose"
 	"github.com/sluice-ai/sluice/stages/place"
 )
 
@@ -146,7 +146,7 @@ func (f *Flags) both(e *env.Env, gpu backend.Device, err error) (backend.Device,
 	if err != nil {
 		return nil, errors.Join(err, gpu.Close())
 	}
-	return &hybrid.Device{Device: gpu, Host: host}, nil
+	return compose.New(host, gpu), nil
 }
 
 func (f *Flags) processor(e *env.Env) (backend.Device, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/backend/hybrid"
+	"github.com/sluice-ai/sluice/internal/backend/compose"
 	"github.com/sluice-ai/sluice/internal/source"
 	"github.com/sluice-ai/sluice/stages/place"
 )
@@ -86,7 +86,7 @@ func TestCardWithHostIsMeasured(t *testing.T) {
 	host, err := cpu.New(1, "")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, host.Close()) }()
-	s, err := Recall(e, source.Source{}, &hybrid.Device{Device: metered{}, Host: host})
+	s, err := Recall(e, source.Source{}, compose.New(host, metered{}))
 	require.NoError(t, err)
 	require.Equal(t, map[string]deviceSpeeds{"card": {Bus: 1, Memory: 2, Copy: 3, Launch: 4, Turn: 5}}, s.Devices)
 }

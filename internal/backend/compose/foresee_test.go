@@ -1,4 +1,4 @@
-package hybrid
+package compose
 
 import (
 	"testing"
@@ -24,23 +24,23 @@ func (b blind) Foresees(segment int) (int, bool) { return b.Blind.Foresees(segme
 
 func (s seer) Foresees(int) (int, bool) { return s.route, true }
 
-// TestForesees: a side foresees its own routes, and is not asked if it cannot.
+// TestForesees: a device foresees its own routes, and is not asked if it cannot.
 func TestForesees(t *testing.T) {
-	host, main := &side{Model: seer{route: 1}}, &side{Model: blind{}}
-	m := &model{host: host, main: main, sides: []*side{host, host, main}}
+	sees, sleeps := &member{Model: seer{route: 1}}, &member{Model: blind{}}
+	m := &model{of: []*member{sees, sees, sleeps}}
 	route, ok := m.Foresees(0)
 	require.True(t, ok)
 	require.Equal(t, 1, route)
 	_, ok = m.Foresees(2)
-	require.False(t, ok, "that side foresees nothing")
-	m.sides[1] = main
+	require.False(t, ok, "that device foresees nothing")
+	m.of[1] = sleeps
 	_, ok = m.Foresees(0)
-	require.False(t, ok, "the route is the other side's")
+	require.False(t, ok, "the route is another device's")
 }
 
 // TestRunOfNoSegment: what is no segment is refused, not looked up.
 func TestRunOfNoSegment(t *testing.T) {
-	m := &model{sides: []*side{nil, nil}}
+	m := &model{of: []*member{nil, nil}}
 	for _, segment := range []int{-1, 2} {
 		require.ErrorContains(t, m.Run(backend.Work{Segment: segment}, nil), "of 2")
 	}

@@ -1,4 +1,4 @@
-package hybrid_test
+package compose_test
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/cpu/ref"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/backend/hybrid"
+	"github.com/sluice-ai/sluice/internal/backend/compose"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
@@ -23,7 +23,7 @@ func processor(t *testing.T, threads int, force string) backend.Device {
 
 // TestConformance: two devices of the same kernels compute what one does, by the laws of bits.
 func TestConformance(t *testing.T) {
-	d := &hybrid.Device{Device: processor(t, 2, ""), Host: processor(t, 1, "")}
+	d := compose.New(processor(t, 1, ""), processor(t, 2, ""))
 	types := []quant.Type{quant.F32, quant.Q8_0, quant.Q4_K}
 	backendtest.Conformance(t, backendtest.Split(d), ref.New(), types)
 }

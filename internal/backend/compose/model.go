@@ -1,0 +1,220 @@
+package compose
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// model is a program on several devices. Its steps are those of the device that computes the program's end, whose logits
+// they have; every other device has steps of its own for them.
+type model struct {
+	backend.Joined // blocks of all of them
+	program        *ir.Program
+	config         backend.Config
+	members        []*member
+	of             []*member // by segment
+	steps          []*backend.Step
+	links          *links
+	writers        []int // by value: the segment that writes it
+	entered        int   // the segment that what it takes was brought to; -1: a step begins
+	open           bool  // its last part has not come
+
+	mu     sync.Mutex
+	ends   []*ending // of the ring
+	number uint64    // of the last step that began
+}
+
+// Steps is the ring: as long as the shortest of those devices that compute beside the program.
+func (m *model) Steps() []*backend.Step { return m.steps }
+
+// index is where a step is in the ring.
+func (m *model) index(s *backend.Step) int { return slices.Index(m.steps, s) }
+
+// at says who computes a segment, in which step of theirs.
+func (m *model) at(segment int, s *backend.Step) (*member, *backend.Step, error) {
+	if segment < 0 || segment >= len(m.of) {
+		return nil, nil, fmt.Errorf("segment %d of %d", segment, len(m.of))
+	}
+	i := m.index(s)
+	if i < 0 {
+		return nil, nil, errors.New("a step of another model")
+	}
+	x := m.of[segment]
+	return x, x.step(i), nil
+}
+
+// enter says the same of the segment that is run, and brings it what it takes.
+func (m *model) enter(segment int, s *backend.Step) (*member, *backend.Step, error) {
+	x, at, err := m.at(segment, s)
+	if err == nil && m.entered < 0 {
+		err = s.Check(m.program, &m.config.Limits, 0)
+	}
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case m.open && m.entered != segment:
+		return nil, nil, fmt.Errorf("segment %d: the last part of segment %d has not come", segment, m.entered)
+	case m.entered == segment:
+		return x, at, nil
+	case m.entered < 0:
+		m.begin(m.ends[m.index(s)])
+	}
+	if at != s {
+		at.Tokens, at.Spans, at.Prompt = s.Tokens, s.Spans, s.Prompt
+	}
+	m.entered = segment
+	for _, l := range m.links.takes[segment] {
+		if err := l.arrive(x, at); err != nil {
+			return nil, nil, err
+		}
+	}
+	return x, at, nil
+}
+
+// leave takes along what other devices take.
+func (m *model) leave(segment int, x *member, s *backend.Step) error {
+	for _, l := range m.links.hands[segment] {
+		if err := l.leave(x, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run has a segment, or a part of it, computed where it is to be.
+func (m *model) Run(w backend.Work, s *backend.Step) error {
+	x, at, err := m.enter(w.Segment, s)
+	if err == nil && !w.Whole {
+		m.open = !w.Last
+		err = x.number(&w)
+	}
+	if err != nil {
+		w.Release()
+		return err
+	}
+	if _, ok := m.Foresees(w.Segment); !ok {
+		w.Foreseen = nil
+	}
+	if err := x.Run(w, at); err != nil || !w.Ends() {
+		return err
+	}
+	return m.leave(w.Segment, x, at)
+}
+
+// number gives the groups of a part their numbers here.
+func (x *member) number(w *backend.Work) error {
+	x.part = x.part[:0]
+	for _, g := range w.Groups {
+		if g < 0 || g >= len(x.groups) || x.groups[g] == absent {
+			return fmt.Errorf("part of segment %d with group %d, which is not there", w.Segment, g)
+		}
+		x.part = append(x.part, x.groups[g])
+	}
+	w.Groups = x.part
+	return nil
+}
+
+// Foresees asks who computes the segment. The route has to be the same device's.
+func (m *model) Foresees(segment int) (route int, ok bool) {
+	route, ok = m.of[segment].Foresees(segment)
+	return route, ok && m.of[route] == m.of[segment]
+}
+
+// In is of no use to a program that is here whole.
+func (m *model) In(v ir.Value, _ *backend.Step, _ []float32) error {
+	return fmt.Errorf("value %d comes from nowhere else: all of the program is here", v)
+}
+
+// Out asks who computed the value.
+func (m *model) Out(v ir.Value, s *backend.Step, rows []float32) error {
+	if v < 0 || int(v) >= len(m.writers) {
+		return fmt.Errorf("value %d of %d", v, len(m.writers))
+	}
+	x, at, err := m.at(m.writers[v], s)
+	if err != nil {
+		return err
+	}
+	return x.Out(v, at, rows)
+}
+
+// Upload brings rows to whoever multiplies by the weight, or looks it up: a tied embedding may be on several devices.
+func (m *model) Upload(w ir.Ref, row int, data []byte) error {
+	used := false
+	for _, x := range m.members {
+		if w < 0 || int(w) >= len(x.uses) || !x.uses[w] {
+			continue
+		}
+		used = true
+		if err := x.Upload(w, row, data); err != nil {
+			return err
+		}
+	}
+	if !used {
+		return fmt.Errorf("weight %d is of no segment", w)
+	}
+	return nil
+}
+
+// RowGrain is a multiple of each device's.
+func (m *model) RowGrain() int {
+	n := 1
+	for _, x := range m.members {
+		a, b := n, x.RowGrain()
+		for n%b != 0 {
+			n += a
+		}
+	}
+	return n
+}
+
+// Slot is memory of the device's whose slot it is.
+func (m *model) Slot(slot int) []byte {
+	for _, x := range m.members {
+		if slot >= 0 && slot < len(x.slots) && x.slots[slot] != absent {
+			return x.Slot(x.slots[slot])
+		}
+	}
+	return nil
+}
+
+// Place places a group where it is computed with.
+func (m *model) Place(group, slot int, data [][]byte) error {
+	for _, x := range m.members {
+		if group >= 0 && group < len(x.groups) && x.groups[group] != absent &&
+			slot >= 0 && slot < len(x.slots) && x.slots[slot] != absent {
+			return x.Place(x.groups[group], x.slots[slot], data)
+		}
+	}
+	return fmt.Errorf("group %d in slot %d: they are not of one device", group, slot)
+}
+
+// Memory counts as the program's what devices take that compute there, beside one with memory of its own.
+func (m *model) Memory() (all backend.Memory) {
+	own := slices.ContainsFunc(m.members, func(x *member) bool { return x.own })
+	for _, x := range m.members {
+		of := x.Memory()
+		if all.Host += of.Host; own && !x.own {
+			all.Host += of.Weights + of.KV + of.Scratch
+			continue
+		}
+		all.Weights, all.KV, all.Scratch = all.Weights+of.Weights, all.KV+of.KV, all.Scratch+of.Scratch
+	}
+	all.Host += int64(len(m.links.memory))
+	return all
+}
+
+// Close closes what every device has, as far as it was compiled.
+func (m *model) Close() error {
+	var errs []error
+	for _, x := range m.members {
+		if x.Model != nil {
+			errs = append(errs, x.Model.Close())
+		}
+	}
+	return errors.Join(append(errs, m.links.free())...)
+}
