@@ -129,6 +129,31 @@ func names(s *source) (faults []string) {
 	return faults
 }
 
+// singular are names of what stood for one device, or for a processor beside it: devices are numbered (docs/adr/0042).
+var singular = []string{"On" + "Host", "Host" + "KV"}
+
+func TestDevicesArePlural(t *testing.T) { each(t, plural) }
+
+// plural finds the first of parts that stand for the only one, and names of a device that is special.
+func plural(s *source) (faults []string) {
+	ast.Inspect(s.ast, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			if slices.Contains(singular, n.Name) {
+				faults = append(faults, s.at(n.Pos())+": "+n.Name+": say which device, by its number")
+			}
+		case *ast.IndexExpr:
+			parts, _ := n.X.(*ast.SelectorExpr)
+			first, _ := n.Index.(*ast.BasicLit)
+			if !s.test() && parts != nil && parts.Sel.Name == "Parts" && first != nil && first.Value == "0" {
+				faults = append(faults, s.at(n.Pos())+": the first of parts: go through all, or have one")
+			}
+		}
+		return true
+	})
+	return faults
+}
+
 func vagueName(name string) bool {
 	return slices.ContainsFunc(vague, func(end string) bool { return strings.HasSuffix(name, end) })
 }
@@ -244,6 +269,9 @@ func TestCodeSeesFaults(t *testing.T) {
 		{names, "actors/a.go", "package p\nfunc init() {}", "init"},
 		{names, "actors/a.go", "package p\ntype poolManager int", "poolManager"},
 		{names, "internal/util/a.go", "package util", "package util"},
+		{plural, "actors/a_test.go", "package p\nvar a = b." + singular[0], singular[0]},
+		{plural, "actors/a.go", "package p\nvar a = b.Parts[0].C", "first of parts"},
+		{plural, "actors/a.go", "package p\nvar a = b.Parts[1].C", ""},
 		{functions, "actors/a.go", long, "61 lines"},
 		{functions, "actors/a_test.go", long, ""},
 	} {

@@ -90,8 +90,8 @@ type name struct {
 
 func nameOf(g *ir.Group) name { return name{g.Segment, g.Expert, g.Piece, g.Use} }
 
-// shared refuses what does not work: weights of several devices that share slots on one of them. The other one would have to
-// be brought them, too, unless it looks them up in Tables.
+// shared refuses what does not work: weights of several devices that share slots on one of them. The others would have
+// to be brought them, too, unless they look them up in Tables.
 func (x *member) shared(p *ir.Bound, c *backend.Config, whole, here []ir.Group, back []int) error {
 	own := c.Own(len(whole))
 	moves := make([]bool, len(p.Weights)) // elsewhere

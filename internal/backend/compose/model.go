@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// model is a program on several devices. Its steps are those of the device that computes the program's end, whose logits
-// they have; every other device has steps of its own for them.
+// model is a program on several devices. Its steps are those of the device that computes the program's end, whose
+// logits they have; every other device has steps of its own for them.
 type model struct {
 	backend.Joined // blocks of all of them
 	program        *ir.Program
